@@ -55,7 +55,7 @@ type Pool struct {
 	subscribers []*subscriber
 	arrivals    arrivals
 
-	late, skew recorder
+	late, skew *recorder
 
 	mu     sync.Mutex
 	counts Counts // of connections
@@ -64,30 +64,28 @@ type Pool struct {
 // recorder is a histogram of several goroutines.
 type recorder struct {
 	mu     sync.Mutex
-	counts *latency.Histogram // nil: empty
+	counts *latency.Histogram
 }
+
+func newRecorder() *recorder { return &recorder{counts: latency.New()} }
 
 func (r *recorder) record(d time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.counts == nil {
-		r.counts = latency.New()
-	}
 	r.counts.Record(d)
 }
 
 // take returns what was recorded since the last call.
-func (r *recorder) take() *latency.Histogram {
+func (r *recorder) take() (taken *latency.Histogram) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	taken := cmp.Or(r.counts, latency.New())
-	r.counts = nil
+	taken, r.counts = r.counts, latency.New()
 	return taken
 }
 
 // Open has subscribers connect and waits until each has tried once. How that went is in Counts.
 func Open(ctx context.Context, c Config) *Pool {
-	p := &Pool{config: c, arrivals: arrivals{ends: make(map[slotEnd]*arrival)}}
+	p := &Pool{config: c, arrivals: arrivals{ends: make(map[slotEnd]*arrival)}, late: newRecorder(), skew: newRecorder()}
 	p.counts = Counts{Closes: make(map[int]int64), Refused: make(map[int]int64)}
 	p.ctx, p.end = context.WithCancel(ctx)
 	p.turns = make(chan struct{}, cmp.Or(c.AtOnce, 64))
@@ -216,22 +214,15 @@ func (p *Pool) Await(ctx context.Context, frames func(i int) int64) error {
 }
 
 // Ping has every subscriber ask whether the server still knows it, and waits for the answers: a frame each. It returns how
-// many were answered. Nothing else is published meanwhile.
-func (p *Pool) Ping(ctx context.Context) (answered int, err error) {
+// many are still connected. Nothing else is published meanwhile.
+func (p *Pool) Ping(ctx context.Context) (connected int, err error) {
 	want := make([]int64, len(p.subscribers))
 	for i, s := range p.subscribers {
 		want[i], _ = s.received()
 		if s.write([]byte(`{"type":"ping","id":1}`)) == nil {
 			want[i]++
+			connected++
 		}
 	}
-	if err = p.Await(ctx, func(i int) int64 { return want[i] }); err != nil {
-		return 0, err
-	}
-	for i := range want {
-		if _, ended := p.subscribers[i].received(); ended == nil {
-			answered++
-		}
-	}
-	return answered, nil
+	return connected, p.Await(ctx, func(i int) int64 { return want[i] })
 }

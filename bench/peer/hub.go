@@ -59,40 +59,29 @@ func (s hubStream) Next() (listen.Piece, error) {
 // hub hands messages to clients, as the chat example of the library does: each has a channel. It differs in two things: it
 // waits for a client whose channel is full instead of dropping it, and it knows a client before that is told so, so that
 // nobody misses anything.
-type hub struct {
-	mu      sync.Mutex
-	clients map[*hubClient]bool
-}
+type hub struct{ clients sync.Map }
 
 type hubClient struct {
 	send chan []byte
 	gone chan struct{} // closed when nobody reads send any more
 }
 
-func newHub() *hub { return &hub{clients: map[*hubClient]bool{}} }
-
 func (h *hub) register() *hubClient {
 	c := &hubClient{make(chan []byte, hubQueue), make(chan struct{})}
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.clients[c] = true
+	h.clients.Store(c, true)
 	return c
 }
 
 func (h *hub) unregister(c *hubClient) {
+	h.clients.Delete(c)
 	close(c.gone)
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	delete(h.clients, c)
 }
 
 func (h *hub) broadcast(message []byte) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	for c := range h.clients {
+	for c := range h.clients.Range {
 		select {
-		case c.send <- message:
-		case <-c.gone:
+		case c.(*hubClient).send <- message:
+		case <-c.(*hubClient).gone:
 		}
 	}
 }
@@ -100,7 +89,7 @@ func (h *hub) broadcast(message []byte) {
 // serveHub tells every client each line. What waits for a client is drained into one frame, as the example does, with a
 // larger write buffer than the example's.
 func serveHub(ln net.Listener, in io.Reader) error {
-	h := newHub()
+	h := new(hub)
 	upgrader := websocket.FastHTTPUpgrader{ReadBufferSize: 1 << 10, WriteBufferSize: hubWriteBytes}
 	server := &fasthttp.Server{Handler: func(ctx *fasthttp.RequestCtx) {
 		c := h.register()

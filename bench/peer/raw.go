@@ -44,7 +44,7 @@ func (s rawServer) Dial(ctx context.Context) (listen.Stream, error) {
 
 // serveRaw writes blocks to all who connect, a goroutine each. These end with the process.
 func serveRaw(ln net.Listener, in io.Reader) error {
-	h := newHub()
+	h := new(hub)
 	go func() {
 		for {
 			conn, err := ln.Accept()
