@@ -57,8 +57,7 @@ func (c *cluster) lag(ctx context.Context, replicas int) error {
 		return err
 	}
 	blocks := max(1, int(c.Duration/networkInterval))
-	newest, err := g.feed.Pace(ctx, networkInterval, blocks)
-	if err != nil {
+	if err := g.feed.Pace(ctx, networkInterval, blocks); err != nil {
 		return err
 	}
 	after, err := usageOf(g.Pid())
@@ -67,7 +66,7 @@ func (c *cluster) lag(ctx context.Context, replicas int) error {
 	}
 	slowest := latency.New()
 	for _, w := range watchers {
-		if err := w.await(ctx, newest); err != nil {
+		if err := w.await(ctx, g.feed.Newest()); err != nil {
 			return err
 		}
 		if w.seen.Quantile(0.99) > slowest.Quantile(0.99) {

@@ -49,41 +49,29 @@ func runFirehose(ctx context.Context, r *Run) error {
 
 // hose is a server that tells everybody everything, and its subscribers.
 type hose struct {
-	publisher
+	server interface {
+		Pid() int
+		Stop() error
+	}
+	publish   func() error // a batch
+	batch     int64        // frames of it
 	pool      *listen.Pool
 	published int64 // frames that every subscriber must receive
-	window    int64 // frames that the slowest may be behind
 }
-
-// publisher is a peer.Server, or ledgerd.
-type publisher interface {
-	Publish() error
-	BatchFrames() int
-	Pid() int
-	Stop() error
-}
-
-// blocks is ledgerd as a publisher. A batch is a block.
-type blocks struct{ *rig }
-
-func (b blocks) Publish() error {
-	_, err := b.feed.Block()
-	return err
-}
-
-func (b blocks) BatchFrames() int { return firehoseBatch }
 
 // startHose starts a server, and connects subscribers to it.
-func startHose(ctx context.Context, r *Run, p *peer.Peer, subscribers int) (h *hose, err error) {
-	h = new(hose)
+func startHose(ctx context.Context, r *Run, p *peer.Peer, subscribers int) (*hose, error) {
 	if p.Name == "ledgerd" {
 		g, err := startRig(ctx, r, feed.Config{Accounts: firehoseAccounts, Updates: firehoseBatch})
 		if err != nil {
 			return nil, err
 		}
-		h.publisher = blocks{g}
-		h.pool, err = g.subscribe(ctx, listen.Config{Sockets: subscribers})
-		return h, err
+		publish := func() error {
+			_, err := g.feed.Block()
+			return err
+		}
+		pool, err := g.subscribe(ctx, listen.Config{Sockets: subscribers})
+		return &hose{server: g, publish: publish, batch: firehoseBatch, pool: pool}, err
 	}
 	messages := make([][]byte, firehoseBatch)
 	for i := range messages {
@@ -93,9 +81,10 @@ func startHose(ctx context.Context, r *Run, p *peer.Peer, subscribers int) (h *h
 	if err != nil {
 		return nil, err
 	}
-	h.publisher = server
-	h.pool, err = listen.OpenAll(ctx, listen.Config{Sockets: subscribers, Dial: func() (listen.Stream, error) { return server.Dial(ctx) }})
-	return h, err
+	pool, err := listen.OpenAll(ctx, listen.Config{
+		Sockets: subscribers, Dial: func() (listen.Stream, error) { return server.Dial(ctx) },
+	})
+	return &hose{server: server, publish: server.Publish, batch: int64(server.BatchFrames()), pool: pool}, err
 }
 
 // measureFirehose runs one subject for a round.
@@ -109,7 +98,7 @@ func measureFirehose(ctx context.Context, r *Run, p *peer.Peer) error {
 	}
 	defer h.pool.Close()
 	u, delivered, err := h.measure(ctx, r.Duration)
-	if err = errors.Join(err, h.Stop()); err != nil {
+	if err = errors.Join(err, h.server.Stop()); err != nil {
 		return err
 	}
 	h.pool.Close()
@@ -128,12 +117,11 @@ func measureFirehose(ctx context.Context, r *Run, p *peer.Peer) error {
 // measure publishes for a while, and returns what was delivered meanwhile: without what came before everything ran and after the
 // last block was published. Every subscriber has received everything when it returns.
 func (h *hose) measure(ctx context.Context, duration time.Duration) (u used, delivered listen.Counts, err error) {
-	h.window = int64(firehoseWindow * h.BatchFrames())
 	if err := h.publishFor(ctx, min(duration/4, 2*time.Second)); err != nil { // buffers grow, caches fill
 		return u, delivered, err
 	}
 	before := h.pool.Counts()
-	u, err = metered(h.Pid(), func() error {
+	u, err = metered(h.server.Pid(), func() error {
 		defer func() { delivered = h.pool.Counts() }()
 		return h.publishFor(ctx, duration)
 	})
@@ -141,24 +129,23 @@ func (h *hose) measure(ctx context.Context, duration time.Duration) (u used, del
 		return u, delivered, err
 	}
 	delivered.Frames, delivered.Bytes = delivered.Frames-before.Frames, delivered.Bytes-before.Bytes
-	h.window = 0
-	return u, delivered, h.await(ctx)
+	return u, delivered, h.await(ctx, 0)
 }
 
 // publishFor publishes for a while, one batch at least, as fast as the slowest subscriber reads.
 func (h *hose) publishFor(ctx context.Context, duration time.Duration) error {
 	for until := time.Now().Add(duration); ; {
-		if err := h.Publish(); err != nil {
+		if err := h.publish(); err != nil {
 			return errors.Join(err, ctx.Err())
 		}
-		h.published += int64(h.BatchFrames())
-		if err := h.await(ctx); err != nil || time.Now().After(until) {
+		h.published += h.batch
+		if err := h.await(ctx, firehoseWindow); err != nil || time.Now().After(until) {
 			return err
 		}
 	}
 }
 
-// await waits until no subscriber is further behind than the window.
-func (h *hose) await(ctx context.Context) error {
-	return h.pool.Await(ctx, func(int) int64 { return h.published - h.window })
+// await waits until no subscriber is further behind than some batches.
+func (h *hose) await(ctx context.Context, behind int64) error {
+	return h.pool.Await(ctx, func(int) int64 { return h.published - behind*h.batch })
 }

@@ -99,7 +99,7 @@ func (g *rig) stall(ctx context.Context) (gone time.Duration, err error) {
 	if err != nil {
 		return 0, err
 	}
-	defer c.Reset()
+	defer func() { _ = c.NetConn().Close() }() // with bytes that nobody read, which resets it
 	socket := c.NetConn().(*net.TCPConn)
 	if err := socket.SetReadBuffer(window); err != nil {
 		return 0, err

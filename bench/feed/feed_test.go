@@ -171,7 +171,8 @@ func TestBlocksAreDueByTheClockAlone(t *testing.T) {
 		}
 		slow.takes = 3 * time.Second // for one block and a status of the first five
 		start := time.Now()
-		newest, err := f.Pace(t.Context(), time.Second, 20)
+		err = f.Pace(t.Context(), time.Second, 20)
+		newest := f.Newest()
 		if err != nil || newest != FirstSlot+20 {
 			t.Fatal(newest, err)
 		}
@@ -211,8 +212,8 @@ func TestPaceEndsWithItsContext(t *testing.T) {
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), 3500*time.Millisecond)
 		defer cancel()
-		if newest, err := f.Pace(ctx, time.Second, 100); newest != FirstSlot+3 || err != nil {
-			t.Errorf("Pace = %d, %v", newest, err)
+		if err := f.Pace(ctx, time.Second, 100); f.Newest() != FirstSlot+3 || err != nil {
+			t.Errorf("block %d, %v", f.Newest(), err)
 		}
 	})
 }

@@ -62,14 +62,6 @@ func (c *Conn) Close() error {
 	return c.ws.Close()
 }
 
-// Reset drops the connection without a close frame, as a host does that lost it.
-func (c *Conn) Reset() {
-	if tcp, ok := c.NetConn().(*net.TCPConn); ok {
-		_ = tcp.SetLinger(0)
-	}
-	_ = c.ws.Close()
-}
-
 // WriteText sends a text frame.
 func (c *Conn) WriteText(payload []byte) error {
 	c.writing.Lock()

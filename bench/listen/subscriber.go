@@ -137,7 +137,7 @@ func (s *subscriber) read(stream Stream) (dropped bool, err error) {
 	defer cancel()
 	leave := func() {
 		if conn, ok := stream.(*Conn); ok && s.index%2 == 1 {
-			conn.Reset()
+			_ = conn.NetConn().Close() // as a host does that lost it
 			return
 		}
 		_ = stream.Close() // the server may have been first
