@@ -218,37 +218,6 @@ func TestPaceEndsWithItsContext(t *testing.T) {
 	})
 }
 
-// A block that could not be written is written later, with the time it has then.
-func TestBlockThatFailedIsMadeAgain(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		r, w := io.Pipe()
-		out := struct{ io.Writer }{io.Discard}
-		f, err := New(&out, Config{Accounts: 10, Updates: 1})
-		if err != nil {
-			t.Fatal(err)
-		}
-		r.Close()
-		out.Writer = w
-		if _, err := f.Block(); !errors.Is(err, io.ErrClosedPipe) {
-			t.Fatalf("Block: %v", err)
-		}
-		time.Sleep(time.Hour)
-		var file bytes.Buffer
-		if err := f.Continue(&file); err != nil {
-			t.Fatal(err)
-		}
-		s, err := f.Block()
-		if err != nil || s != FirstSlot+1 || !f.Due(s).Equal(time.Now()) {
-			t.Errorf("Block() = %d, %v, due at %v", s, err, f.Due(s))
-		}
-		events := read(t, &file)
-		b, ok := events[len(events)-2].(*ledger.Block) // before a status
-		if !ok || b.Slot != s || b.Time.Value != time.Now().Unix() {
-			t.Errorf("the block is %+v", events[len(events)-2])
-		}
-	})
-}
-
 func TestReaderThatIsGoneIsAnError(t *testing.T) {
 	r, w := io.Pipe()
 	r.Close()

@@ -144,35 +144,23 @@ func TestDrainedBytesTellTheFrames(t *testing.T) {
 	}
 }
 
-func TestTextsReachTheServer(t *testing.T) {
+func TestTextsReachTheServerBeforeTheCloseFrame(t *testing.T) {
 	t.Parallel()
-	got := make(chan int)
+	told := make(chan error, 1)
 	c := dial(t, serve(t, func(conn *websocket.Conn) {
-		for {
-			_, p, err := conn.ReadMessage()
-			if err != nil {
-				if closed := new(websocket.CloseError); !errors.As(err, &closed) || closed.Code != 1000 {
-					t.Errorf("the client ends with %v", err)
-				}
-				close(got)
-				return
-			}
-			if !bytes.Equal(p, payload(len(p))) {
-				t.Errorf("a text of %d bytes holds something else", len(p))
-			}
-			got <- len(p)
+		_, got, err := conn.ReadMessage()
+		if err == nil && !bytes.Equal(got, payload(300)) {
+			err = fmt.Errorf("got %q", got)
 		}
+		_, _, end := conn.ReadMessage()
+		if closed := new(websocket.CloseError); !errors.As(end, &closed) || closed.Code != 1000 {
+			err = errors.Join(err, fmt.Errorf("the client ends with %w", end))
+		}
+		told <- err
 	}), Options{})
-	for _, n := range sizes {
-		if err := c.WriteText(payload(n)); err != nil {
-			t.Fatal(err)
-		}
-		if g := <-got; g != n {
-			t.Errorf("the server got %d bytes, want %d", g, n)
-		}
+	if err := errors.Join(c.WriteText(payload(300)), c.Close(), <-told); err != nil {
+		t.Error(err)
 	}
-	c.Close()
-	<-got
 	if _, err := c.Next(); !errors.Is(err, net.ErrClosed) {
 		t.Errorf("reading after Close: %v", err)
 	}

@@ -243,6 +243,37 @@ func (s scripted) Next() (Piece, error) {
 	return Piece{[]byte(text), 1, len(text)}, nil
 }
 
+// Of frames of one length most subscribers count the bytes and a sample reads them: the counts are as if all did.
+func TestSampleReadsFramesAndOthersCountBytes(t *testing.T) {
+	t.Parallel()
+	const sockets, sample, frames = 8, 4, 1000
+	text := `{"type":"account_update","pubkey":"11111111111111111111111111111111","lamports":9,"timestamp":"2026-01-01T00:00:00Z"}`
+	publish := make(chan struct{})
+	address := serve(t, func(conn *websocket.Conn) {
+		<-publish
+		for range frames {
+			_ = conn.WriteMessage(websocket.TextMessage, []byte(text)) // or the counts tell
+		}
+		_, _, _ = conn.ReadMessage() // until the client goes
+	})
+	pool, err := OpenAll(t.Context(), Config{
+		Sockets: sockets, URL: strings.TrimSuffix(address, "?mode=none"), FrameBytes: 2 + len(text),
+		Due: func(uint64) time.Time { return time.Now().Add(-time.Second) },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	close(publish)
+	if err := pool.Await(t.Context(), func(int) int64 { return frames }); err != nil {
+		t.Error(err)
+	}
+	pool.Close()
+	n, timed := pool.Counts(), pool.Times().Count()
+	if n.Frames != sockets*frames || n.Bytes != n.Frames*int64(2+len(text)) || timed != sample*frames {
+		t.Errorf("%d frames in %d bytes, %d timed", n.Frames, n.Bytes, timed)
+	}
+}
+
 func TestRefusedSubscribersAreCounted(t *testing.T) {
 	t.Parallel()
 	address := serveHTTP(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
