@@ -95,19 +95,15 @@ func (g *rig) measureStalled(ctx context.Context, r *Run, pool *listen.Pool, sub
 func (g *rig) stall(ctx context.Context) (gone time.Duration, err error) {
 	const window = 16 << 10 // the less the client's kernel takes, the sooner the server's is full
 	const look = 20 * time.Millisecond
-	c, err := listen.Dial(ctx, g.StreamURL(), listen.Options{})
+	c, err := listen.Dial(ctx, g.StreamURL(), listen.Options{ReceiveBuffer: window})
 	if err != nil {
 		return 0, err
 	}
 	defer func() { _ = c.NetConn().Close() }() // with bytes that nobody read, which resets it
-	socket := c.NetConn().(*net.TCPConn)
-	if err := socket.SetReadBuffer(window); err != nil {
-		return 0, err
-	}
 	if _, err := c.Next(); err != nil {
 		return 0, fmt.Errorf("cannot read before stalling: %w", err)
 	}
-	server, client := socket.RemoteAddr().(*net.TCPAddr), socket.LocalAddr().(*net.TCPAddr)
+	server, client := c.NetConn().RemoteAddr().(*net.TCPAddr), c.NetConn().LocalAddr().(*net.TCPAddr)
 	began := time.Now()
 	for refused, held := began, int64(-1); time.Since(began) < stalledGrace; {
 		queued, there, err := sendQueue(server, client)

@@ -44,10 +44,11 @@ const smallBufferBytes = 8 << 10
 type ownTalker struct{ *listen.Conn }
 
 func dialOwn(address string, smallBuffer bool) (talker, error) {
-	conn, err := listen.Dial(context.Background(), address, listen.Options{Timeout: patience})
-	if err == nil && smallBuffer {
-		err = conn.NetConn().(*net.TCPConn).SetReadBuffer(smallBufferBytes)
+	o := listen.Options{Timeout: patience}
+	if smallBuffer {
+		o.ReceiveBuffer = smallBufferBytes
 	}
+	conn, err := listen.Dial(context.Background(), address, o)
 	if err != nil {
 		return nil, err
 	}
