@@ -40,7 +40,7 @@ func startStore(ctx context.Context, r *Run, c feed.Config, options ...string) (
 		remove()
 		return nil, nil, err
 	}
-	return s, func() { _ = s.Stop(); remove() }, r.Note("%s", s.Version())
+	return s, func() { _ = s.Stop(); remove() }, r.Note("%s", s.Version)
 }
 
 // appendValue appends what the codec makes of an account without its key, which is what Redis keeps under the key.
@@ -112,7 +112,7 @@ func (s *store) holds(index int, slot ledger.Slot) error {
 		return fmt.Errorf("cannot read account %d: %w", index, err)
 	}
 	if want := string(appendValue(nil, &a, slot)); got != want {
-		return fmt.Errorf("the server holds %x under account %d, not %x", got, index, want)
+		return fmt.Errorf("account %d is %x in Redis, not %x", index, got, want)
 	}
 	return nil
 }

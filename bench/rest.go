@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"net/http"
 	"slices"
 
 	"ledgerd/bench/feed"
@@ -65,8 +66,9 @@ type restSubject struct {
 	name   string
 	of     int // how many things there are to ask for
 	write  func(dst []byte, index int) []byte
-	verify func(index, status int, head, body []byte) error
+	verify func(index int, head, body []byte) error // of a response with status 200
 	pids   func() []int
+	stop   func() error
 	load   load.Config // how it is asked: over 64 connections, if it does not say
 }
 
@@ -89,7 +91,10 @@ func (s *restSubject) start(r *Run) (*load.Load, error) {
 	c.Clients = restClients
 	c.Connections = cmp.Or(c.Connections, restConnections)
 	c.Verify = func(request, status int, head, body []byte) error {
-		return s.verify(s.index(request), status, head, body)
+		if status != http.StatusOK {
+			return fmt.Errorf("status %d: %.200q", status, body)
+		}
+		return s.verify(s.index(request), head, body)
 	}
 	return load.New(c)
 }
@@ -154,10 +159,8 @@ func startREST(ctx context.Context, r *Run, accounts, updates int, args ...strin
 	if err != nil {
 		return nil, nil, err
 	}
-	for range restBlocks {
-		if _, err = g.feed.Block(); err != nil {
-			break
-		}
+	for i := 0; i < restBlocks && err == nil; i++ {
+		_, err = g.feed.Block()
 	}
 	if err = errors.Join(err, g.await(ctx, g.feed.Newest())); err != nil {
 		g.Kill()
@@ -165,46 +168,34 @@ func startREST(ctx context.Context, r *Run, accounts, updates int, args ...strin
 	}
 	return g, &restSubject{
 		name: "ledgerd", of: accounts, write: g.writeAccount, verify: g.verifyAccount, load: load.Config{Address: g.address()},
-		pids: func() []int { return []int{g.Pid()} },
+		pids: func() []int { return []int{g.Pid()} }, stop: g.Stop,
 	}, nil
 }
 
-// restPeers are running peers.
-type restPeers struct {
-	subjects []*restSubject
-	servers  []*peer.RESTServer
-}
-
-func (p *restPeers) stop() (err error) {
-	for _, s := range p.servers {
-		err = errors.Join(err, s.Stop())
-	}
-	return err
-}
-
-// start starts the peers. One that is absent is left out with a note.
-func (p *restPeers) start(ctx context.Context, r *Run, g *rig, accounts int) error {
+// withPeers starts the peers and appends them to subjects, with an error those that were started. One that is absent is left out
+// with a note.
+func withPeers(ctx context.Context, r *Run, g *rig, subjects []*restSubject) ([]*restSubject, error) {
 	answer, err := answerOf(ctx, g)
 	if err != nil {
-		return err
+		return subjects, err
 	}
+	accounts := subjects[0].of
 	config := peer.RESTConfig{Self: r.Self, Dir: r.Dir, Answer: answer, Records: peer.Records{Count: accounts, Record: recordOf}}
 	for _, kind := range peer.RESTPeers {
 		s, err := kind.Start(ctx, config)
 		if absent := (*peer.AbsentError)(nil); errors.As(err, &absent) {
 			err = r.Note("%s is left out: %v", kind.Name, absent)
 		} else if err == nil {
-			p.servers = append(p.servers, s)
-			p.subjects = append(p.subjects, &restSubject{
+			subjects = append(subjects, &restSubject{
 				name: kind.Name, of: accounts, pids: s.Pids, load: load.Config{Address: s.Address, Frame: s.Frame},
 				write:  func(dst []byte, index int) []byte { return s.Request(dst, keyOf(index)) },
-				verify: verifyPeer(answer.Body, kind.LooksUp),
+				verify: verifyPeer(answer.Body, kind.LooksUp), stop: s.Stop,
 			})
 			err = r.Note("%s (%s): %s", kind.Name, s.Version, kind.About)
 		}
 		if err != nil {
-			return err
+			return subjects, err
 		}
 	}
-	return nil
+	return subjects, nil
 }

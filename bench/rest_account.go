@@ -35,18 +35,21 @@ func besidePeers(ctx context.Context, r *Run, rate float64) (err error) {
 		return err
 	}
 	defer g.Kill()
-	var peers restPeers
-	defer func() { err = errors.Join(err, peers.stop()) }()
+	subjects := []*restSubject{own}
+	defer func() {
+		for _, s := range subjects {
+			err = errors.Join(err, s.stop())
+		}
+	}()
 	if r.Peers {
-		if err := peers.start(ctx, r, g, own.of); err != nil {
+		if subjects, err = withPeers(ctx, r, g, subjects); err != nil {
 			return err
 		}
 	}
-	subjects := append([]*restSubject{own}, peers.subjects...)
 	for _, s := range subjects {
 		s.load.Rate = rate
 	}
-	return errors.Join(roundsOf(ctx, r, subjects...), r.Note(clientNote), g.Stop())
+	return errors.Join(roundsOf(ctx, r, subjects...), r.Note(clientNote))
 }
 
 // roundsOf measures subjects in turns.
@@ -103,28 +106,25 @@ func runLists(ctx context.Context, r *Run) error {
 	if err := g.verifyLists(ctx); err != nil {
 		return err
 	}
-	accounts.load.Rate = restPointRate
 	lists := &restSubject{name: "lists", of: feed.Programs, write: g.writeList, verify: verifyList, pids: accounts.pids}
 	lists.load.Address, lists.load.Connections = g.address(), restListConnections
 	lists.prepare(1 << 10)
-	for range r.Rounds {
-		m, err := lists.measure(ctx, r)
-		if err == nil {
-			err = m.record(r, lists.name, report.Figure{Unit: "records/s", Value: m.PerSecond() * restListPage})
-		}
-		if err == nil {
-			accounts.name = "accounts-alone"
-			err = accounts.round(ctx, r)
-		}
-		if err == nil {
-			accounts.name = "accounts-beside-lists"
-			err = whileAsking(ctx, r, *lists, func() error { return accounts.round(ctx, r) })
-		}
-		if err != nil {
-			return err
-		}
-	}
-	return errors.Join(g.Stop(), r.Note("a list is %d accounts of a program; beside requests for accounts, %d a second, %d lists a second are asked for", restListPage, restPointRate, restListRate))
+	accounts.load.Rate = restPointRate
+	alone, beside := *accounts, *accounts
+	alone.name, beside.name = "accounts-alone", "accounts-beside-lists"
+	err = turns(r, []func() error{
+		func() error {
+			m, err := lists.measure(ctx, r)
+			if err != nil {
+				return err
+			}
+			return m.record(r, lists.name, report.Figure{Unit: "records/s", Value: m.PerSecond() * restListPage})
+		},
+		func() error { return alone.round(ctx, r) },
+		func() error { return whileAsking(ctx, r, *lists, func() error { return beside.round(ctx, r) }) },
+	}, func(measure func() error) error { return measure() })
+	return errors.Join(err, g.Stop(), r.Note("a list is %d accounts of a program; beside requests for accounts, %d a second, "+
+		"%d lists a second are asked for", restListPage, restPointRate, restListRate))
 }
 
 // whileAsking does something while lists are asked for at their rate, before and after too.

@@ -104,26 +104,20 @@ func (m *mixedLoad) round(ctx context.Context, r *Run) error {
 
 // awaitSnapshot returns once the server takes a snapshot, if it is to.
 func (m *mixedLoad) awaitSnapshot(ctx context.Context, taken float64) error {
-	if m.interval == 0 {
-		return nil
-	}
 	_, err := awaitMetrics(ctx, m.Server, mixedSnapshots/10, func(metrics map[string]float64) bool {
-		return proc.Sum(metrics, snapshotRunning) > 0 || proc.Sum(metrics, snapshotsTaken) > taken
+		return m.interval == 0 || proc.Sum(metrics, snapshotRunning) > 0 || proc.Sum(metrics, snapshotsTaken) > taken
 	})
 	return err
 }
 
 // awaitNoSnapshot returns once the server has taken none for a while, and so has none to take of what was written.
 func (m *mixedLoad) awaitNoSnapshot(ctx context.Context) error {
-	if m.interval == 0 {
-		return nil
-	}
 	taken, since := -1.0, time.Now()
 	_, err := awaitMetrics(ctx, m.Server, mixedSnapshots/10, func(metrics map[string]float64) bool {
 		if now := proc.Sum(metrics, snapshotsTaken); now != taken || proc.Sum(metrics, snapshotRunning) > 0 {
 			taken, since = now, time.Now()
 		}
-		return time.Since(since) > 2*mixedSnapshots
+		return time.Since(since) > 2*m.interval
 	})
 	return err
 }

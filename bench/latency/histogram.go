@@ -56,9 +56,3 @@ func (h *Histogram) Count() int64 { return h.counts.TotalCount() }
 func (h *Histogram) Quantile(share float64) time.Duration {
 	return time.Duration(h.counts.ValueAtQuantile(100 * share))
 }
-
-// Max returns the greatest latency, 0 when there is none.
-func (h *Histogram) Max() time.Duration { return h.Quantile(1) }
-
-// Mean returns the average, 0 when there is none.
-func (h *Histogram) Mean() time.Duration { return time.Duration(h.counts.Mean()) }

@@ -22,7 +22,7 @@ type Summary struct {
 // Summary returns the percentiles of what was counted so far.
 func (h *Histogram) Summary() Summary {
 	at := func(share float64) float64 { return Milliseconds(h.Quantile(share)) }
-	return Summary{at(0.5), at(0.9), at(0.99), at(0.999), at(0.9999), Milliseconds(h.Max()), Milliseconds(h.Mean())}
+	return Summary{at(0.5), at(0.9), at(0.99), at(0.999), at(0.9999), at(1), h.counts.Mean() / float64(time.Millisecond)}
 }
 
 // Milliseconds returns a duration in milliseconds.

@@ -1,6 +1,7 @@
 package load
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -76,7 +77,7 @@ func (l *loop) watch(i, change int, events uint32) error {
 
 // sockaddr is an address as the kernel takes it.
 func sockaddr(a netip.AddrPort) (address unix.Sockaddr, family int) {
-	if a.Addr().Is4() {
+	if a.Addr().Unmap().Is4() {
 		return &unix.SockaddrInet4{Port: int(a.Port()), Addr: a.Addr().As4()}, unix.AF_INET
 	}
 	return &unix.SockaddrInet6{Port: int(a.Port()), Addr: a.Addr().As16()}, unix.AF_INET6
@@ -186,7 +187,10 @@ func (l *loop) parse(c *conn, b []byte) (err error) {
 				l.verify(c, b)
 			}
 			if c.frame.Status == http.StatusTooManyRequests {
-				l.limited(b[:c.frame.Head])
+				l.counts.RetryAfter = cmp.Or(l.counts.RetryAfter, string(Field(b[:c.frame.Head], "Retry-After")))
+				if l.config.StopAt429 {
+					l.stop()
+				}
 			}
 		}
 		n := min(c.skip, len(b))
@@ -209,16 +213,6 @@ func (l *loop) answered(c *conn) {
 	c.sent = slices.Delete(c.sent, 0, 1)
 	c.proven = true
 	l.waiting--
-}
-
-// limited keeps what the first 429 says about when to come back.
-func (l *loop) limited(head []byte) {
-	if l.counts.RetryAfter == "" {
-		l.counts.RetryAfter = string(Field(head, "Retry-After"))
-	}
-	if l.config.StopAt429 {
-		l.stop()
-	}
 }
 
 // verify verifies some responses.

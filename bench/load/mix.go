@@ -12,37 +12,26 @@ import (
 	"ledgerd/engine/ledger"
 )
 
-// Known is what can be asked for, by what it is.
-type Known map[thing][]string
-
-// thing is a kind of name that paths hold.
-type thing string
-
-const (
-	Nothing    thing = ""
-	Keys       thing = "keys" // of accounts
-	Programs   thing = "programs"
-	Signatures thing = "signatures"
-	Slots      thing = "slots"
-)
+// Known is what can be asked for: keys of accounts, programs, signatures and slots, under these words.
+type Known map[string][]string
 
 // endpoint is what a mix can name: paths in which names of so many things stand for the asterisk.
 type endpoint struct {
-	of    thing
+	of    string
 	count int
 	path  string
 }
 
 var endpoints = map[string]endpoint{
-	"account":     {Keys, 1, "/account/*"},
-	"balance":     {Keys, 1, "/account/*/balance"},
-	"tokens":      {Keys, 1, "/account/*/tokens"},
-	"batch":       {Keys, 20, "/accounts?keys=*"},
-	"program":     {Programs, 1, "/accounts/program/*?limit=100"},
-	"transaction": {Signatures, 1, "/transaction/*"},
-	"recent":      {Nothing, 0, "/transactions/recent"},
-	"block":       {Slots, 1, "/blocks/*"},
-	"latest":      {Nothing, 0, "/blocks/latest"},
+	"account":     {"keys", 1, "/account/*"},
+	"balance":     {"keys", 1, "/account/*/balance"},
+	"tokens":      {"keys", 1, "/account/*/tokens"},
+	"batch":       {"keys", 20, "/accounts?keys=*"},
+	"program":     {"programs", 1, "/accounts/program/*?limit=100"},
+	"transaction": {"signatures", 1, "/transaction/*"},
+	"recent":      {"", 0, "/transactions/recent"},
+	"block":       {"slots", 1, "/blocks/*"},
+	"latest":      {"", 0, "/blocks/latest"},
 }
 
 // Mix is the names of endpoints, each as often as its weight.
@@ -64,7 +53,7 @@ func ParseMix(text string) (m Mix, err error) {
 // Unknown returns an endpoint of the mix that there is nothing known to ask for, "" if there is none.
 func (m Mix) Unknown(k Known) string {
 	for _, name := range m {
-		if of := endpoints[name].of; of != Nothing && len(k[of]) == 0 {
+		if e := endpoints[name]; e.count > 0 && len(k[e.of]) == 0 {
 			return name
 		}
 	}
@@ -105,24 +94,24 @@ func (n *Node) Learn(ctx context.Context, k Known) error {
 		err = n.Get(ctx, "/transactions/recent?limit=100", &recent)
 	}
 	if latest.Slot > 0 {
-		k[Slots] = []string{strconv.FormatUint(latest.Slot, 10)}
+		k["slots"] = []string{strconv.FormatUint(latest.Slot, 10)}
 	}
 	var listed, named []string
 	for i := 0; err == nil && len(listed) == 0 && i < len(wellKnown); i++ {
 		var list struct{ Accounts []struct{ Pubkey string } }
 		err = n.Get(ctx, "/accounts/program/"+wellKnown[i]+"?limit=1000", &list)
 		for _, a := range list.Accounts {
-			k[Programs] = wellKnown[i : i+1]
+			k["programs"] = wellKnown[i : i+1]
 			listed = append(listed, a.Pubkey)
 		}
 	}
 	for _, t := range recent.Transactions {
-		k[Signatures] = append(k[Signatures], t.Signature)
+		k["signatures"] = append(k["signatures"], t.Signature)
 		named = append(named, t.Accounts...)
 	}
 	for _, keys := range [][]string{listed, named} {
-		if len(k[Keys]) == 0 {
-			k[Keys] = keys
+		if len(k["keys"]) == 0 {
+			k["keys"] = keys
 		}
 	}
 	return err

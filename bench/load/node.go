@@ -50,7 +50,7 @@ func (n *Node) Find(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("cannot find the server: %w", err)
 	}
-	n.Address = netip.AddrPortFrom(address.AddrPort().Addr().Unmap(), address.AddrPort().Port())
+	n.Address = address.AddrPort()
 	var status struct{ Version string }
 	return n.Get(ctx, "/status", &status)
 }

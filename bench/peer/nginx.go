@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net/netip"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 )
@@ -14,10 +13,9 @@ import (
 // its own, and connections last as long as ledgerd's do.
 const nginxConfig = `daemon off;
 worker_processes auto;
-worker_rlimit_nofile 20000;
 pid %[1]s/nginx.pid;
 error_log stderr error;
-events { worker_connections 16384; }
+events { worker_connections 1024; }
 http {
 	access_log off;
 	server_tokens off;
@@ -57,9 +55,7 @@ func startNginx(ctx context.Context, c *RESTConfig, p *RESTPeer) (*RESTServer, e
 	if err != nil {
 		return nil, err
 	}
-	if said, err := exec.CommandContext(ctx, path, "-v").CombinedOutput(); err == nil {
-		s.Version = strings.TrimPrefix(strings.TrimSpace(string(said)), "nginx version: ")
-	}
+	s.Version = strings.TrimPrefix(versionOf(ctx, path, "-v"), "nginx version: ")
 	return s, nil
 }
 

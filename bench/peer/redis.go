@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
 	"time"
 
 	"github.com/gomodule/redigo/redis"
@@ -27,6 +26,7 @@ const (
 type Redis struct {
 	*proc.Process
 	redis.Conn
+	Version string // what the program says that it is
 	sockets string // directory
 }
 
@@ -44,7 +44,7 @@ func StartRedis(ctx context.Context, dir string, options ...string) (s *Redis, e
 		return nil, err
 	}
 	// The path of a socket must be short, which that of a directory for data need not be.
-	s = new(Redis)
+	s = &Redis{Version: versionOf(ctx, program, "--version")}
 	if s.sockets, err = os.MkdirTemp("", "redis-"); err != nil {
 		return nil, err
 	}
@@ -71,20 +71,6 @@ func StartRedis(ctx context.Context, dir string, options ...string) (s *Redis, e
 // redisCommand is a server on a directory that takes no snapshots.
 func redisCommand(program, dir string) []string {
 	return []string{program, "--dir", dir, "--save", "", "--loglevel", "warning"}
-}
-
-// Version returns what the server says that it is, "" if it does not.
-func (s *Redis) Version() string {
-	info, err := redis.String(s.Do("INFO", "server"))
-	if err != nil {
-		return ""
-	}
-	for line := range strings.Lines(info) {
-		if v, ok := strings.CutPrefix(line, "redis_version:"); ok {
-			return "redis-server " + strings.TrimSpace(v)
-		}
-	}
-	return ""
 }
 
 // Pipe has all commands carried out that write sends, and reads their replies meanwhile. It returns when the last is there, or with

@@ -88,7 +88,7 @@ type RESTServer struct {
 	Frame   load.Framing                        // of its responses; nil: HTTP
 	request func(dst []byte, key string) []byte // nil: as ledgerd is asked
 	pids    []int
-	stop    func() error
+	Stop    func() error // ends the processes, waits for them, and removes their files
 }
 
 // Request appends what asks for a record. All that speak HTTP are asked with the same fields.
@@ -103,10 +103,7 @@ func (s *RESTServer) Request(dst []byte, key string) []byte {
 func (s *RESTServer) Pids() (all []int) {
 	for _, pid := range s.pids {
 		all = append(all, pid)
-		children, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%[1]d/children", pid))
-		if err != nil {
-			continue
-		}
+		children, _ := os.ReadFile(fmt.Sprintf("/proc/%d/task/%[1]d/children", pid)) // none, if it is gone
 		for child := range strings.FieldsSeq(string(children)) {
 			if pid, err := strconv.Atoi(child); err == nil {
 				all = append(all, pid)
@@ -115,9 +112,6 @@ func (s *RESTServer) Pids() (all []int) {
 	}
 	return all
 }
-
-// Stop ends the processes, waits for them, and removes their files.
-func (s *RESTServer) Stop() error { return s.stop() }
 
 // startSelf starts a service that is this program again. It is told the answer, and the records if it looks them up, through its
 // stdin.
@@ -140,7 +134,7 @@ func startSelf(ctx context.Context, c *RESTConfig, p *RESTPeer) (*RESTServer, er
 	if err = errors.Join(err, out.Flush(), err1); err != nil {
 		return nil, errors.Join(err, child.Stop())
 	}
-	return &RESTServer{Address: address, Version: runtime.Version(), pids: []int{child.Pid()}, stop: child.Stop}, nil
+	return &RESTServer{Address: address, Version: runtime.Version(), pids: []int{child.Pid()}, Stop: child.Stop}, nil
 }
 
 // hear reads what startSelf tells.
@@ -180,14 +174,14 @@ func startProgram(ctx context.Context, c *RESTConfig, name string, words func(di
 		return nil, err
 	}
 	command, err := words(dir, address)
+	var p *proc.Process
+	if err == nil {
+		p, err = proc.Launch(ctx, proc.Command{Words: command})
+	}
 	if err != nil {
 		return nil, errors.Join(err, os.RemoveAll(dir))
 	}
-	p, err := proc.Launch(ctx, proc.Command{Words: command})
-	if err != nil {
-		return nil, errors.Join(err, os.RemoveAll(dir))
-	}
-	s := &RESTServer{Address: address, pids: []int{p.Pid()}, stop: func() error { return errors.Join(end(p), os.RemoveAll(dir)) }}
+	s := &RESTServer{Address: address, pids: []int{p.Pid()}, Stop: func() error { return errors.Join(end(p), os.RemoveAll(dir)) }}
 	err = await(ctx, p, startPatience, func(ctx context.Context) error {
 		conn, err := new(net.Dialer).DialContext(ctx, "tcp", address.String())
 		if err != nil {
@@ -209,6 +203,12 @@ func find(name string) (string, error) {
 		}
 	}
 	return "", &AbsentError{name, fmt.Sprintf("the Debian package %s has it, where there is one", name)}
+}
+
+// versionOf returns what a program says that it is, "" if it does not.
+func versionOf(ctx context.Context, path, flag string) string {
+	said, _ := exec.CommandContext(ctx, path, flag).CombinedOutput()
+	return strings.TrimSpace(string(said))
 }
 
 // freeAddress returns one where nobody listens. Another program may take it first, which the peer

@@ -46,7 +46,9 @@ func restConfig(t *testing.T) RESTConfig {
 	}
 	return RESTConfig{
 		Self: []string{self, "peer"}, Dir: t.TempDir(),
-		Answer:  Answer{http.Header{"Content-Type": {"application/json"}, "X-Slot": {"8"}, "Content-Security-Policy": {"default-src 'none'"}, "Etag": {`W/"66"`}}, string(body)},
+		Answer: Answer{http.Header{
+			"Content-Type": {"application/json"}, "X-Slot": {"8"}, "Content-Security-Policy": {"default-src 'none'"}, "Etag": {`W/"66"`},
+		}, string(body)},
 		Records: Records{2500, record},
 	}
 }

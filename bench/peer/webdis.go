@@ -34,21 +34,21 @@ func startRedisGet(ctx context.Context, c *RESTConfig, p *RESTPeer) (*RESTServer
 	s.request = func(dst []byte, key string) []byte {
 		return fmt.Appendf(dst, "*2\r\n$3\r\nGET\r\n$%d\r\n%s\r\n", len(key), key)
 	}
-	if s.Version, err = fillJSON(ctx, s.Address.String(), &c.Records); err != nil {
+	s.Version = versionOf(ctx, path, "--version")
+	if err := fillJSON(ctx, s.Address.String(), &c.Records); err != nil {
 		return nil, errors.Join(fmt.Errorf("cannot fill it: %w", err), s.Stop())
 	}
 	return s, nil
 }
 
-// fillJSON puts all records in, and returns what the server says that it is.
-func fillJSON(ctx context.Context, address string, records *Records) (version string, err error) {
+// fillJSON puts all records in.
+func fillJSON(ctx context.Context, address string, records *Records) error {
 	conn, err := redis.DialContext(ctx, "tcp", address)
 	if err != nil {
-		return "", err
+		return err
 	}
 	defer conn.Close()
-	s := &Redis{Conn: conn}
-	err = s.Pipe(func(send func(command string, words ...any) error) error {
+	return (&Redis{Conn: conn}).Pipe(func(send func(command string, words ...any) error) error {
 		for i := range records.Count {
 			r := records.Record(i)
 			value, err := json.Marshal(r)
@@ -61,7 +61,6 @@ func fillJSON(ctx context.Context, address string, records *Records) (version st
 		}
 		return nil
 	})
-	return s.Version(), err
 }
 
 // startWebdis starts Redis behind HTTP.
@@ -91,7 +90,7 @@ func startWebdis(ctx context.Context, c *RESTConfig, p *RESTPeer) (*RESTServer, 
 	s.request = func(dst []byte, key string) []byte { // the value as it is, without JSON around it
 		return load.AppendGet(dst, s.Address.String(), "/GET/"+key+".txt", load.AnyCoding)
 	}
-	stop := s.stop
-	s.stop = func() error { return errors.Join(stop(), redis.Stop()) }
+	stop := s.Stop
+	s.Stop = func() error { return errors.Join(stop(), redis.Stop()) }
 	return s, nil
 }

@@ -59,7 +59,7 @@ func (c *listenCommand) Run(ctx context.Context, streams *streams) error {
 		sampling.Go(func() { samplePublications(ctx, node.URL.String(), pool, published) })
 	}
 	began := time.Now()
-	showListening(ctx, pool, newStatusLine(streams.err))
+	showListening(ctx, pool, statusLine(streams.err))
 	took := time.Since(began)
 	sampling.Wait()
 	l := c.listened(pool, n, took, published)
@@ -164,15 +164,15 @@ func samplePublications(ctx context.Context, base string, pool *listen.Pool, pub
 }
 
 // showListening shows once a second what arrives, until ctx ends.
-func showListening(ctx context.Context, pool *listen.Pool, line *statusLine) {
+func showListening(ctx context.Context, pool *listen.Pool, show func(text string)) {
 	ticks := time.NewTicker(time.Second)
 	defer ticks.Stop()
-	defer line.clear()
+	defer show("")
 	for began, last := time.Now(), pool.Counts(); ; {
 		select {
 		case <-ticks.C:
 			n := pool.Counts()
-			line.show(fmt.Sprintf("%.0f s: %d sockets, %d updates/s, %.2f MB/s, %d missing, %d twice", time.Since(began).Seconds(),
+			show(fmt.Sprintf("%.0f s: %d sockets, %d updates/s, %.2f MB/s, %d missing, %d twice", time.Since(began).Seconds(),
 				n.Connected, n.Updates-last.Updates, float64(n.Bytes-last.Bytes)/1e6, n.Missing, n.Twice))
 			last = n
 		case <-ctx.Done():

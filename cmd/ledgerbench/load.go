@@ -40,6 +40,7 @@ type loadCommand struct {
 
 	node   *load.Node
 	mix    load.Mix
+	known  load.Known
 	rate   float64 // 0: closed loop
 	why    string  // the rate is what it is
 	counts *load.Counts
@@ -100,6 +101,12 @@ func (c *loadCommand) parse() (err error) {
 			return fmt.Errorf("--mix: %w", err)
 		}
 	}
+	c.known = load.Known{}
+	if c.Keys != "" {
+		if c.known["keys"], err = readNames(c.Keys); err != nil {
+			return fmt.Errorf("--keys: %w", err)
+		}
+	}
 	c.node, err = load.NewNode(c.URL)
 	return err
 }
@@ -108,23 +115,15 @@ func (c *loadCommand) parse() (err error) {
 func (c *loadCommand) script(ctx context.Context) (load.Script, error) {
 	paths := c.Path
 	if c.mix != nil {
-		known := load.Known{}
-		if c.Keys != "" {
-			keys, err := readNames(c.Keys)
-			if err != nil {
-				return nil, &usageError{fmt.Errorf("--keys: %w", err)}
-			}
-			known[load.Keys] = keys
-		}
-		if c.mix.Unknown(known) != "" {
-			if err := c.node.Learn(ctx, known); err != nil {
+		if c.mix.Unknown(c.known) != "" {
+			if err := c.node.Learn(ctx, c.known); err != nil {
 				return nil, err
 			}
 		}
-		if name := c.mix.Unknown(known); name != "" {
+		if name := c.mix.Unknown(c.known); name != "" {
 			return nil, fmt.Errorf("the server tells of nothing that %s can be asked for; --keys names accounts", name)
 		}
-		paths = c.mix.Paths(known, scriptRequests)
+		paths = c.mix.Paths(c.known, scriptRequests)
 	}
 	return load.NewScript(len(paths), func(dst []byte, i int) []byte {
 		path := c.node.URL.Path + paths[i]

@@ -24,22 +24,18 @@ import (
 // for the log of latencies.
 func (c *loadCommand) measure(ctx context.Context, progress io.Writer, l *load.Load) (err error) {
 	c.counts = load.NewCounts()
-	hdr := io.Discard
-	if c.HDR != "" {
-		file, failed := os.Create(c.HDR)
-		if failed != nil {
-			return &usageError{failed}
-		}
-		defer func() { err = errors.Join(err, file.Close()) }()
-		hdr = file
+	file, err := os.Create(cmp.Or(c.HDR, os.DevNull))
+	if err != nil {
+		return &usageError{err}
 	}
-	log, err := latency.NewLog(hdr, time.Now())
+	defer func() { err = errors.Join(err, file.Close()) }()
+	log, err := latency.NewLog(file, time.Now())
 	if err != nil {
 		return err
 	}
-	line := newStatusLine(progress)
-	defer line.clear()
-	line.show("warming up")
+	show := statusLine(progress)
+	defer show("")
+	show("warming up")
 	warmup, err := l.Phase(ctx, c.Warmup)
 	if err != nil || warmup.RetryAfter != "" && !c.IgnoreLimits {
 		c.counts = warmup
@@ -67,7 +63,7 @@ func (c *loadCommand) measure(ctx context.Context, progress io.Writer, l *load.L
 		c.counts.Merge(part)
 		unwritten = cmp.Or(unwritten, log.Add(part.Latency, from, now))
 		from = now
-		line.show(fmt.Sprintf("%.0f s: %d responses/s, p99 %.3f ms, %d failed", now.Sub(begun).Seconds(), part.Answered(),
+		show(fmt.Sprintf("%.0f s: %d responses/s, p99 %.3f ms, %d failed", now.Sub(begun).Seconds(), part.Answered(),
 			latency.Milliseconds(part.Latency.Quantile(0.99)), c.counts.Failed()))
 	}
 	return errors.Join(broken, unwritten)
@@ -87,8 +83,8 @@ func (c *loadCommand) report(out io.Writer) error {
 		"bytes":      n.Bytes,
 		"took_s":     n.Took.Seconds(),
 		"settings": map[string]any{
-			"url": c.node.URL.String(), "rate": c.rate, "rate_from": c.why, "connections": c.Connections, "duration_s": c.Duration.Seconds(), "warmup_s": c.Warmup.Seconds(),
-			"mix": c.Mix, "paths": c.Path, "min_slot": c.MinSlot, "ignore_limits": c.IgnoreLimits, "limit": c.node.Limit,
+			"url": c.node.URL.String(), "rate": c.rate, "rate_from": c.why, "connections": c.Connections, "duration_s": c.Duration.Seconds(),
+			"warmup_s": c.Warmup.Seconds(), "mix": c.Mix, "paths": c.Path, "min_slot": c.MinSlot, "ignore_limits": c.IgnoreLimits, "limit": c.node.Limit,
 		},
 	})
 }
@@ -120,7 +116,8 @@ func (c *loadCommand) write(out io.Writer) error {
 		fmt.Fprintf(&b, "failed    %d: %s\n", n.Errors[kind], kind)
 	}
 	if n.Answered() > 0 {
-		fmt.Fprintf(&b, "\nlatency of responses in ms, from when a request was due\n%s\n%s\n%s", latency.Columns, n.Latency.Summary(), n.Latency.Bars())
+		fmt.Fprintf(&b, "\nlatency of responses in ms, from when a request was due\n%s\n%s\n%s",
+			latency.Columns, n.Latency.Summary(), n.Latency.Bars())
 	}
 	if n.Unsent > 0 {
 		fmt.Fprintf(&b, "\n%d requests were due when every connection was busy, and were never sent: the server, or %d connections, cannot keep up with this rate.\n", n.Unsent, c.Connections)
@@ -132,20 +129,12 @@ func (c *loadCommand) write(out io.Writer) error {
 	return err
 }
 
-// statusLine is a line on a terminal that changes. Elsewhere nothing is written.
-type statusLine struct{ terminal io.Writer }
-
-func newStatusLine(out io.Writer) *statusLine {
+// statusLine returns what shows a line on a terminal in place of the line before. Elsewhere nothing is written.
+func statusLine(out io.Writer) (show func(text string)) {
 	if file, ok := out.(*os.File); ok && os.Getenv("TERM") != "dumb" {
 		if info, err := file.Stat(); err == nil && info.Mode()&os.ModeCharDevice != 0 {
-			return &statusLine{out}
+			return func(text string) { _, _ = io.WriteString(out, "\r\x1b[K"+text) }
 		}
 	}
-	return &statusLine{io.Discard}
+	return func(string) {}
 }
-
-// show replaces the line.
-func (l *statusLine) show(text string) { _, _ = io.WriteString(l.terminal, "\r\x1b[K"+text) }
-
-// clear removes the line.
-func (l *statusLine) clear() { l.show("") }
