@@ -2,10 +2,9 @@ package bench
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"sync/atomic"
+	"net/url"
 	"time"
 
 	"ledgerd/bench/feed"
@@ -35,7 +34,7 @@ func (c *cluster) lag(ctx context.Context, replicas int) error {
 	if err := g.pace(ctx, networkInterval, networkWarmup); err != nil {
 		return err
 	}
-	var watchers []*watcher
+	var watchers []*listen.Pool
 	for range replicas {
 		replica, err := c.replica(ctx)
 		if err != nil {
@@ -45,20 +44,22 @@ func (c *cluster) lag(ctx context.Context, replicas int) error {
 		if err := replica.Ready(ctx); err != nil {
 			return err
 		}
-		w, err := watch(ctx, replica.StreamURL(), g.feed)
+		// Who subscribes to no account is told where each slot ends, and so when it is published.
+		watcher, err := listen.OpenAll(ctx, listen.Config{
+			Sockets: 1, URL: replica.StreamURL(), CheckNumbers: true, Query: func(int) url.Values { return url.Values{"mode": {"none"}} },
+		})
 		if err != nil {
 			return err
 		}
-		defer w.close()
-		watchers = append(watchers, w)
+		defer watcher.Close()
+		watchers = append(watchers, watcher)
 	}
 	before, err := usageOf(g.Pid())
 	if err != nil {
 		return err
 	}
-	blocks := max(1, int(c.Duration/networkInterval))
-	newest, err := g.feed.Pace(ctx, networkInterval, blocks)
-	if err != nil {
+	first, blocks := g.feed.Newest()+1, c.networkBlocks()
+	if err := g.feed.Pace(ctx, networkInterval, blocks); err != nil {
 		return err
 	}
 	after, err := usageOf(g.Pid())
@@ -67,11 +68,12 @@ func (c *cluster) lag(ctx context.Context, replicas int) error {
 	}
 	slowest := latency.New()
 	for _, w := range watchers {
-		if err := w.await(ctx, newest); err != nil {
+		seen, err := shown(ctx, w, g.feed, first)
+		if err != nil {
 			return err
 		}
-		if w.seen.Quantile(0.99) > slowest.Quantile(0.99) {
-			slowest = w.seen
+		if seen.Quantile(0.99) > slowest.Quantile(0.99) {
+			slowest = seen
 		}
 	}
 	return errors.Join(c.Record(fmt.Sprintf("replicas=%d", replicas), blocks,
@@ -80,62 +82,24 @@ func (c *cluster) lag(ctx context.Context, replicas int) error {
 		report.Figure{Unit: "ingester-cores", Value: after.cores(before)}), g.Stop())
 }
 
-// watcher is a subscriber of no account, which is told where each slot ends, and so when it is published.
-type watcher struct {
-	conn   *listen.Conn
-	newest atomic.Uint64      // slot
-	ended  chan struct{}      // closed when nothing comes any more
-	seen   *latency.Histogram // from when blocks were due; the reader's until await has returned
-}
-
-// watch subscribes. What is due from now on is counted.
-func watch(ctx context.Context, address string, due *feed.Feed) (*watcher, error) {
-	conn, err := listen.Dial(ctx, address+"?mode=none&extended=true", listen.Options{})
-	if err != nil {
-		return nil, err
-	}
-	w := &watcher{conn: conn, ended: make(chan struct{}), seen: latency.New()}
-	from := due.Newest()
-	go func() {
-		defer close(w.ended)
-		for {
-			f, err := conn.Next()
-			if err != nil {
-				return
-			}
-			var m struct {
-				Type string
-				Slot ledger.Slot
-			}
-			if json.Unmarshal(f.Payload, &m) != nil || m.Type != "slot_end" || m.Slot <= from {
-				continue
-			}
-			w.seen.Record(time.Since(due.Due(m.Slot)))
-			w.newest.Store(uint64(m.Slot))
-		}
-	}()
-	return w, nil
-}
-
-// await waits until a slot is published, and ends the subscription.
-func (w *watcher) await(ctx context.Context, slot ledger.Slot) error {
+// shown waits until a subscriber was told of every block from one on, and returns how long that took from when they were due.
+func shown(ctx context.Context, watcher *listen.Pool, due *feed.Feed, slot ledger.Slot) (*latency.Histogram, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	defer w.close()
-	for w.newest.Load() < uint64(slot) {
-		select {
-		case <-w.ended:
-			return fmt.Errorf("a replica's stream ended before block %d", slot)
-		default:
+	for seen := latency.New(); ; {
+		if slot > due.Newest() {
+			return seen, nil
+		}
+		if first := watcher.Arrived(uint64(slot)); !first.IsZero() {
+			seen.Record(first.Sub(due.Due(slot)))
+			slot++
+			continue
+		}
+		if n := watcher.Counts(); n.Connected == 0 {
+			return nil, fmt.Errorf("a replica's stream ended before block %d: %w", slot, n.Why)
 		}
 		if err := rest(ctx, time.Millisecond); err != nil {
-			return fmt.Errorf("a replica does not show block %d: %w", slot, err)
+			return nil, fmt.Errorf("a replica does not show block %d: %w", slot, err)
 		}
 	}
-	return nil
-}
-
-func (w *watcher) close() {
-	_ = w.conn.Close() // perhaps again
-	<-w.ended
 }

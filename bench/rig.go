@@ -62,8 +62,8 @@ func (g *rig) await(ctx context.Context, slot ledger.Slot) error {
 
 // pace has so many blocks published, one an interval, and waits for the last.
 func (g *rig) pace(ctx context.Context, interval time.Duration, blocks int) error {
-	newest, err := g.feed.Pace(ctx, interval, blocks)
-	return errors.Join(err, g.await(ctx, newest))
+	err := g.feed.Pace(ctx, interval, blocks)
+	return errors.Join(err, g.await(ctx, g.feed.Newest()))
 }
 
 // whileWriting does something while blocks are published, one an interval.
@@ -71,10 +71,7 @@ func (g *rig) whileWriting(ctx context.Context, interval time.Duration, do func(
 	writing, stop := context.WithCancel(ctx)
 	defer stop()
 	wrote := make(chan error, 1)
-	go func() {
-		_, err := g.feed.Pace(writing, interval, math.MaxInt)
-		wrote <- err
-	}()
+	go func() { wrote <- g.feed.Pace(writing, interval, math.MaxInt) }()
 	err := do()
 	stop()
 	return errors.Join(err, <-wrote)

@@ -1,14 +1,18 @@
 package bench
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"net/netip"
+	"net/url"
 	"os"
-	"syscall"
+	"slices"
+	"strings"
 	"time"
 
+	"ledgerd/bench/feed"
 	"ledgerd/bench/latency"
 	"ledgerd/bench/listen"
 	"ledgerd/bench/report"
@@ -18,7 +22,7 @@ import (
 var streamScenarios = []Scenario{
 	{"firehose", "How many frames 500 subscribers of everything are handed in a second, and how that compares.", runFirehose},
 	{"latency", "How long after a block was due 500 subscribers of everything, and 100, have its frames.", runLatency},
-	{"follow", "Whether 100 subscribers of everything miss anything, how far apart they receive a block, and how soon a ping is answered.", runFollow},
+	{"follow", "Whether 100 subscribers of everything miss anything, how far apart they receive blocks, and how soon a ping returns.", runFollow},
 	{"idle", "What 15,000 connections with 10 accounts each cost that never change: memory, and CPU.", runIdle},
 	{"filtered", "How much 10,000 subscribers of 10 accounts each slow ingest down, at 75,000 updates a second and flat out.", runFiltered},
 	{"stalled", "What 1,000 subscribers notice of one more that stops reading, and what becomes of it.", runStalled},
@@ -38,8 +42,8 @@ var streamGoals = []report.Goal{
 	{Scenario: "filtered", Subject: "subscribers", Unit: "ingest-mean-ms", Of: "nobody", AtMost: 1.1},
 	{Scenario: "filtered", Subject: "subscribers", Unit: "updates/s", Of: "nobody", AtLeast: 0.9},
 	{Scenario: "stalled", Subject: "one-stalls", Unit: "p99-ms", Of: "nobody-stalls", AtMost: 1.1},
-	{Scenario: "stalled", Subject: "stalled-reader", Unit: "first-gone-s", AtLeast: 4.9},
-	{Scenario: "stalled", Subject: "stalled-reader", Unit: "last-gone-s", AtMost: 5.6},
+	{Scenario: "stalled", Subject: "stalled-reader", Unit: "gone-s", AtLeast: 4.9},
+	{Scenario: "stalled", Subject: "stalled-reader", Unit: "gone-s", AtMost: 5.6},
 	{Scenario: "stalled", Subject: "one-stalls", Unit: "rss-MiB", Of: "nobody-stalls", AtMost: 1.1},
 	{Scenario: "stalled", Subject: "stalled-reader", Unit: "left-connections", AtMost: 0},
 	{Scenario: "stalled", Subject: "stalled-reader", Unit: "left-files", AtMost: 0},
@@ -58,15 +62,30 @@ var streamGoals = []report.Goal{
 	{Scenario: "storm", Subject: "all-gone", Unit: "left-goroutines", AtMost: strays},
 }
 
-// subscribe connects subscribers of literal frames, from eight addresses. What is not said in c is everything, timed.
+// literal returns the frame of an update of an account. Those of all accounts are as long.
+func literal(index int) []byte {
+	return fmt.Appendf(nil, `{"type":"account_update","pubkey":"%s","lamports":%d,"timestamp":"%s"}`,
+		feed.Key(index), feed.FirstSlot, time.Now().UTC().Format(time.RFC3339))
+}
+
+// literalBytes is how long it is with its header.
+var literalBytes = 4 + len(literal(0))
+
+// subscribe connects subscribers of timed literal frames, or of those in c, from eight addresses. Of everything most only
+// count bytes.
 func (g *rig) subscribe(ctx context.Context, c listen.Config) (*listen.Pool, error) {
 	c.URL = g.StreamURL()
 	c.Local = func(i int) netip.Addr { return netip.AddrFrom4([4]byte{127, 0, 0, byte(1 + i%8)}) }
-	if c.Mode == listen.CountFrames {
-		c.Mode = listen.TimeSlots
-	}
 	c.Due = func(slot uint64) time.Time { return g.feed.Due(ledger.Slot(slot)) }
+	if c.Query == nil && !c.CheckNumbers {
+		c.FrameBytes = literalBytes
+	}
 	return listen.OpenAll(ctx, c)
+}
+
+// noteSample says how subscribers of everything read.
+func (r *Run) noteSample() error {
+	return r.Note("every 100th subscriber of ledgerd, and four at least, reads frames; the others count bytes, which must be as many")
 }
 
 // settle waits until every subscriber has received as many frames as it must have, and returns an error if one does not,
@@ -94,7 +113,9 @@ func (g *rig) everything(after ledger.Slot) func(int) int64 {
 // times returns the percentiles of latencies, with something in front of their units.
 func times(prefix string, h *latency.Histogram) []report.Figure {
 	s := h.Summary()
-	return []report.Figure{{Unit: prefix + "p50-ms", Value: s.P50}, {Unit: prefix + "p99-ms", Value: s.P99}, {Unit: prefix + "max-ms", Value: s.Max}}
+	return []report.Figure{
+		{Unit: prefix + "p50-ms", Value: s.P50}, {Unit: prefix + "p99-ms", Value: s.P99}, {Unit: prefix + "max-ms", Value: s.Max},
+	}
 }
 
 // used is the processors' time that something took.
@@ -117,22 +138,8 @@ func meteredAll(pids []int, do func() error) (u used, err error) {
 
 // cores returns how many processors were used on average.
 func (u used) cores() []report.Figure {
-	return []report.Figure{{Unit: "server-cores", Value: u.server.Seconds() / u.took.Seconds()}, {Unit: "load-cores", Value: u.load.Seconds() / u.took.Seconds()}}
-}
-
-// room returns how many of so many sockets this process can hold beside the other files of its and of a server's, and notes if
-// that is fewer. The server, which it starts, can hold as many.
-func (r *Run) room(want int) (int, error) {
-	const others = 500
-	var limit syscall.Rlimit
-	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
-		return 0, fmt.Errorf("cannot read how many files may be open: %w", err)
-	}
-	room := max(1, int(min(limit.Max, 1<<30))-others)
-	if room >= want {
-		return want, nil
-	}
-	return room, r.Note("%d connections instead of %d: no more than %d files may be open here", room, want, limit.Max)
+	per := func(cpu time.Duration) float64 { return cpu.Seconds() / max(u.took, 1).Seconds() }
+	return []report.Figure{{Unit: "server-cores", Value: per(u.server)}, {Unit: "load-cores", Value: per(u.load)}}
 }
 
 // strays are the goroutines and files that come and go with other work than sockets.
@@ -153,7 +160,8 @@ func (g *rig) standing() (s standing, err error) {
 // left returns what a server holds more than before.
 func (s standing) left(before standing) []report.Figure {
 	return []report.Figure{
-		{Unit: "left-connections", Value: s.connections - before.connections}, {Unit: "left-files", Value: s.files - before.files},
+		{Unit: "left-connections", Value: s.connections - before.connections},
+		{Unit: "left-files", Value: s.files - before.files},
 		{Unit: "left-goroutines", Value: s.goroutines - before.goroutines},
 	}
 }
@@ -166,11 +174,31 @@ func (g *rig) recordLeft(ctx context.Context, r *Run, before standing) error {
 		if err != nil {
 			return err
 		}
-		if now.connections <= before.connections && now.goroutines <= before.goroutines+strays && now.files <= before.files+strays || time.Now().After(until) {
-			return r.Record("all-gone", 1, now.left(before)...)
+		figures := now.left(before)
+		most := slices.MaxFunc(figures, func(a, b report.Figure) int { return cmp.Compare(a.Value, b.Value) })
+		if figures[0].Value <= 0 && most.Value <= strays || time.Now().After(until) {
+			return r.Record("all-gone", 1, figures...)
 		}
 		if err := rest(ctx, 100*time.Millisecond); err != nil {
 			return err
 		}
 	}
+}
+
+// networkBlocks is how many blocks a busy network has in a measurement.
+func (r *Run) networkBlocks() int { return max(1, int(r.Duration/networkInterval)) }
+
+// startNetwork starts a server that follows a busy network.
+func startNetwork(ctx context.Context, r *Run, args ...string) (*rig, error) {
+	updates := r.Scaled(networkUpdates)
+	return startRig(ctx, r, feed.Config{Accounts: max(r.Scaled(networkAccounts), updates), Updates: updates}, args...)
+}
+
+// named returns the query of a subscriber of some accounts.
+func named(indexes []int) url.Values {
+	keys := make([]string, len(indexes))
+	for k, index := range indexes {
+		keys[k] = feed.Key(index).String()
+	}
+	return url.Values{"pubkeys": {strings.Join(keys, ",")}}
 }

@@ -18,118 +18,105 @@ const (
 	firehoseAccounts = 10_000
 	// firehoseBatch is how many accounts a block updates: so many that fsyncs keep up, and few enough for a block to be news.
 	firehoseBatch = 1000
-	// firehoseWindow is how many bytes the publisher runs ahead of the slowest subscriber: enough for nobody to wait for a block,
-	// far within what every server keeps for a subscriber, and for all together less than what makes a kernel take back room
-	// from its sockets.
-	firehoseWindow = 2 << 20
+	// firehoseWindow is how many batches the publisher runs ahead of the slowest subscriber, of 140 KB each: enough for nobody to
+	// wait for a block, far within what every server keeps for a subscriber, and for all together less than what makes a kernel
+	// take back room from its sockets.
+	firehoseWindow = 15
 	// firehosePatience is how much longer than it publishes a round may take: a server that takes nothing is then ended.
 	firehosePatience = time.Minute
 )
 
-// firehoseServer is ledgerd as one who tells everybody everything. A batch is a block.
-type firehoseServer struct{ *rig }
-
-// Dial implements peer.Server, with a subscriber of literal frames.
-func (s firehoseServer) Dial(ctx context.Context) (listen.Stream, error) {
-	conn, err := listen.Dial(ctx, s.StreamURL(), listen.Options{})
-	if err != nil {
-		return nil, err
-	}
-	return conn, nil
-}
-
-// Publish implements peer.Server.
-func (s firehoseServer) Publish() error {
-	_, err := s.feed.Block()
-	return err
-}
-
-// BatchFrames implements peer.Server.
-func (s firehoseServer) BatchFrames() int { return firehoseBatch }
-
 // runFirehose has subscribers that want everything, as fast as it goes: a closed loop, in which blocks are published as long as the
-// slowest subscriber is not too far behind. A peer that fails is left out from then on.
+// slowest subscriber is not too far behind. A peer that fails is left out of the round.
 func runFirehose(ctx context.Context, r *Run) error {
 	subjects := []peer.Peer{{Name: "ledgerd"}}
 	if r.Peers {
 		subjects = append(subjects, peer.Peers...)
 	}
-	messages := make([][]byte, firehoseBatch)
-	for i := range messages {
-		messages[i] = fmt.Appendf(nil, `{"type":"account_update","pubkey":"%s","lamports":%d,"timestamp":"%s"}`,
-			feed.Key(i), feed.FirstSlot+1, time.Now().UTC().Format(time.RFC3339))
-	}
-	absent := map[string]bool{}
 	err := turns(r, subjects, func(p peer.Peer) error {
-		if absent[p.Name] {
-			return nil
-		}
-		err := measureFirehose(ctx, r, p.Name, func(ctx context.Context) (peer.Server, error) {
-			if p.Name != "ledgerd" {
-				return p.Start(ctx, peer.Config{Self: r.Self, Dir: r.Dir, Messages: messages})
-			}
-			g, err := startRig(ctx, r, feed.Config{Accounts: firehoseAccounts, Updates: firehoseBatch})
-			return firehoseServer{g}, err
-		})
+		err := measureFirehose(ctx, r, &p)
 		if err == nil || p.Name == "ledgerd" || ctx.Err() != nil {
 			return err
 		}
-		absent[p.Name] = true
-		r.Say("firehose: %s is left out: %v", p.Name, err)
 		return r.Note("%s is left out: %v", p.Name, err)
 	})
-	return errors.Join(err,
-		r.Note("raw writes blocks of 64 KiB to plain sockets, which is the ceiling here; nats is nats-server and its text protocol"),
-		r.Note("hub is the chat example of the library, which drains what waits for a client into one frame, with a larger write buffer than the example's"))
+	return errors.Join(err, r.noteSample(),
+		r.Note("raw writes blocks of 64 KiB to plain sockets, which is the ceiling here; nats is nats-server and its text protocol; of both "+
+			"the subscribers count bytes"),
+		r.Note("hub is the chat example of the library, which drains what waits for a client into one frame, with a larger write buffer than "+
+			"the example's; its subscribers read every frame"))
+}
+
+// hose is a server that tells everybody everything, and its subscribers.
+type hose struct {
+	server interface {
+		Pid() int
+		Stop() error
+	}
+	publish   func() error // a batch
+	batch     int64        // frames of it
+	pool      *listen.Pool
+	published int64 // frames that every subscriber must receive
+}
+
+// startHose starts a server, and connects subscribers to it.
+func startHose(ctx context.Context, r *Run, p *peer.Peer, subscribers int) (*hose, error) {
+	if p.Name == "ledgerd" {
+		g, err := startRig(ctx, r, feed.Config{Accounts: firehoseAccounts, Updates: firehoseBatch})
+		if err != nil {
+			return nil, err
+		}
+		publish := func() error {
+			_, err := g.feed.Block()
+			return err
+		}
+		pool, err := g.subscribe(ctx, listen.Config{Sockets: subscribers})
+		return &hose{server: g, publish: publish, batch: firehoseBatch, pool: pool}, err
+	}
+	messages := make([][]byte, firehoseBatch)
+	for i := range messages {
+		messages[i] = literal(i)
+	}
+	server, err := p.Start(ctx, peer.Config{Self: r.Self, Dir: r.Dir, Messages: messages})
+	if err != nil {
+		return nil, err
+	}
+	pool, err := listen.OpenAll(ctx, listen.Config{
+		Sockets: subscribers, Dial: func() (listen.Stream, error) { return server.Dial(ctx) },
+	})
+	return &hose{server: server, publish: server.Publish, batch: int64(server.BatchFrames()), pool: pool}, err
 }
 
 // measureFirehose runs one subject for a round.
-func measureFirehose(ctx context.Context, r *Run, subject string, start func(context.Context) (peer.Server, error)) error {
+func measureFirehose(ctx context.Context, r *Run, p *peer.Peer) error {
 	ctx, cancel := context.WithTimeout(ctx, 2*r.Duration+firehosePatience)
 	defer cancel() // which ends the server
-	server, err := start(ctx)
-	if err != nil {
-		return err
-	}
 	count := r.Scaled(firehoseSubscribers)
-	pool, err := listen.OpenAll(ctx, listen.Config{Sockets: count, Dial: func(int) (listen.Stream, error) { return server.Dial(ctx) }})
+	h, err := startHose(ctx, r, p, count)
 	if err != nil {
-		return errors.Join(err, server.Stop())
-	}
-	defer pool.Close()
-	h := &hose{server: server, pool: pool}
-	u, delivered, err := h.measure(ctx, r.Duration)
-	if err = errors.Join(err, server.Stop()); err != nil {
 		return err
 	}
-	pool.Close()
-	if got := pool.Counts().Frames; got != h.published*int64(count) { // also what came while the server stopped
+	defer h.pool.Close()
+	u, delivered, err := h.measure(ctx, r.Duration)
+	if err = errors.Join(err, h.server.Stop()); err != nil {
+		return err
+	}
+	h.pool.Close()
+	if got := h.pool.Counts().Frames; got != h.published*int64(count) { // also what came while the server stopped
 		return fmt.Errorf("%d subscribers received %d frames, not %d each", count, got, h.published)
 	}
 	per := func(n int64) float64 { return float64(n) / u.took.Seconds() }
-	figures := []report.Figure{{Unit: "frames/s", Value: per(delivered.Frames)}, {Unit: "B/s", Value: per(delivered.Bytes)}}
-	if subject != "raw" {
-		figures = append(figures, report.Figure{Unit: "updates/s", Value: per(delivered.Frames) / float64(count)})
+	figures := []report.Figure{{Unit: "B/s", Value: per(delivered.Bytes)}}
+	if p.Name != "raw" {
+		figures = append(figures, report.Figure{Unit: "frames/s", Value: per(delivered.Frames)},
+			report.Figure{Unit: "updates/s", Value: per(delivered.Frames) / float64(count)})
 	}
-	return r.Record(subject, int(delivered.Frames), append(figures, u.cores()...)...)
-}
-
-// hose publishes to the subscribers of a server.
-type hose struct {
-	server    peer.Server
-	pool      *listen.Pool
-	published int64 // frames that every subscriber must receive
-	window    int64 // frames that the slowest may be behind
+	return r.Record(p.Name, int(delivered.Frames), append(figures, u.cores()...)...)
 }
 
 // measure publishes for a while, and returns what was delivered meanwhile: without what came before everything ran and after the
 // last block was published. Every subscriber has received everything when it returns.
 func (h *hose) measure(ctx context.Context, duration time.Duration) (u used, delivered listen.Counts, err error) {
-	if err := h.publishFor(ctx, 0); err != nil { // one batch, which tells how long a frame is
-		return u, delivered, err
-	}
-	one := h.pool.Counts()
-	h.window = max(firehoseWindow*one.Frames/one.Bytes, int64(h.server.BatchFrames()))
 	if err := h.publishFor(ctx, min(duration/4, 2*time.Second)); err != nil { // buffers grow, caches fill
 		return u, delivered, err
 	}
@@ -142,24 +129,23 @@ func (h *hose) measure(ctx context.Context, duration time.Duration) (u used, del
 		return u, delivered, err
 	}
 	delivered.Frames, delivered.Bytes = delivered.Frames-before.Frames, delivered.Bytes-before.Bytes
-	h.window = 0
-	return u, delivered, h.await(ctx)
+	return u, delivered, h.await(ctx, 0)
 }
 
 // publishFor publishes for a while, one batch at least, as fast as the slowest subscriber reads.
 func (h *hose) publishFor(ctx context.Context, duration time.Duration) error {
 	for until := time.Now().Add(duration); ; {
-		if err := h.server.Publish(); err != nil {
+		if err := h.publish(); err != nil {
 			return errors.Join(err, ctx.Err())
 		}
-		h.published += int64(h.server.BatchFrames())
-		if err := h.await(ctx); err != nil || time.Now().After(until) {
+		h.published += h.batch
+		if err := h.await(ctx, firehoseWindow); err != nil || time.Now().After(until) {
 			return err
 		}
 	}
 }
 
-// await waits until no subscriber is further behind than the window.
-func (h *hose) await(ctx context.Context) error {
-	return h.pool.Await(ctx, func(int) int64 { return h.published - h.window })
+// await waits until no subscriber is further behind than some batches.
+func (h *hose) await(ctx context.Context, behind int64) error {
+	return h.pool.Await(ctx, func(int) int64 { return h.published - behind*h.batch })
 }

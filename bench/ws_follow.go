@@ -2,9 +2,9 @@ package bench
 
 import (
 	"context"
+	"errors"
 	"time"
 
-	"ledgerd/bench/feed"
 	"ledgerd/bench/latency"
 	"ledgerd/bench/listen"
 	"ledgerd/bench/report"
@@ -18,8 +18,7 @@ const (
 // runFollow has subscribers of extended frames, who check the numbers of what they receive, while another connection asks time
 // and again whether the server is there.
 func runFollow(ctx context.Context, r *Run) error {
-	updates, count := r.Scaled(networkUpdates), r.Scaled(followSubscribers)
-	g, err := startRig(ctx, r, feed.Config{Accounts: max(r.Scaled(networkAccounts), updates), Updates: updates})
+	g, err := startNetwork(ctx, r)
 	if err != nil {
 		return err
 	}
@@ -30,34 +29,30 @@ func runFollow(ctx context.Context, r *Run) error {
 	}
 	defer pinger.Close()
 	err = g.whileWriting(ctx, networkInterval, func() error {
-		return turns(r, []string{"ledgerd"}, func(subject string) error {
-			pool, err := g.subscribe(ctx, listen.Config{Sockets: count, Mode: listen.CheckNumbers})
-			if err != nil {
-				return err
-			}
-			defer pool.Close()
-			pings := latency.New()
-			used, err := metered(g.Pid(), func() error { return ping(ctx, pinger, r.Duration, pings) })
-			if err != nil {
-				return err
-			}
-			n := pool.Counts()
-			cut := int64(count - n.Connected)
-			figures := []report.Figure{
-				{Unit: "missing-or-twice-or-cut", Value: float64(n.Missing + n.Twice + cut)},
-				{Unit: "frames/s", Value: float64(n.Frames) / used.took.Seconds()},
-			}
-			figures = append(append(figures, times("skew-", pool.Skew())...), times("ping-", pings)...)
-			return r.Record(subject, int(n.Updates), append(figures, used.cores()...)...)
-		})
+		return turns(r, []string{"ledgerd"}, func(subject string) error { return measureFollow(ctx, r, g, pinger, subject) })
 	})
 	if err != nil {
 		return err
 	}
-	if err := r.Note("skew is the time from when the first subscriber receives the end of a block to when another does"); err != nil {
+	return errors.Join(r.Note("skew is the time from when the first subscriber receives the end of a block to when another does"), g.Stop())
+}
+
+func measureFollow(ctx context.Context, r *Run, g *rig, pinger *listen.Conn, subject string) error {
+	count := r.Scaled(followSubscribers)
+	pool, err := g.subscribe(ctx, listen.Config{Sockets: count, CheckNumbers: true})
+	if err != nil {
 		return err
 	}
-	return g.Stop()
+	defer pool.Close()
+	pings := latency.New()
+	used, err := metered(g.Pid(), func() error { return ping(ctx, pinger, r.Duration, pings) })
+	if err != nil {
+		return err
+	}
+	n := pool.Counts()
+	figures := []report.Figure{{Unit: "missing-or-twice-or-cut", Value: float64(n.Missing+n.Twice) + float64(count-n.Connected)}}
+	figures = append(append(figures, times("skew-", pool.Skew())...), times("ping-", pings)...)
+	return r.Record(subject, int(n.Updates), append(figures, used.cores()...)...)
 }
 
 // ping asks time and again for a while, as one who subscribes to nothing, and records how soon the answers come.

@@ -2,10 +2,9 @@ package bench
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/url"
-	"strings"
-	"time"
 
 	"ledgerd/bench/feed"
 	"ledgerd/bench/latency"
@@ -23,16 +22,9 @@ const (
 
 // runIdle has connections that name accounts which do not exist, so that they are sent nothing.
 func runIdle(ctx context.Context, r *Run) error {
-	count, err := r.room(r.Scaled(idleSubscribers))
-	if err != nil {
-		return err
-	}
-	for range r.Rounds {
-		if err := measureIdle(ctx, r, count); err != nil {
-			return err
-		}
-	}
-	return r.Note("CPU is that of the server while no block comes (quiet) and while blocks come that no connection is told of (busy)")
+	err := turns(r, []int{r.Scaled(idleSubscribers)}, func(count int) error { return measureIdle(ctx, r, count) })
+	return errors.Join(err, r.Note("CPU is that of the server while no block comes (quiet), and while blocks come that no "+
+		"connection is told of (busy)"))
 }
 
 // measureIdle runs a server for one round, first alone and then with connections.
@@ -44,13 +36,12 @@ func measureIdle(ctx context.Context, r *Run, count int) error {
 	}
 	defer g.Kill()
 	alone, figures, err := g.idle(ctx, r)
-	if err == nil {
-		err = r.Record("alone", 1, figures...)
-	}
 	if err != nil {
 		return err
 	}
-	began := time.Now()
+	if err := r.Record("alone", 1, figures...); err != nil {
+		return err
+	}
 	pool, err := g.subscribe(ctx, listen.Config{Sockets: count, Query: func(i int) url.Values {
 		keys := make([]int, idleKeys)
 		for k := range keys {
@@ -62,7 +53,6 @@ func measureIdle(ctx context.Context, r *Run, count int) error {
 		return err
 	}
 	defer pool.Close()
-	took := time.Since(began)
 	connected, figures, err := g.idle(ctx, r)
 	if err != nil {
 		return err
@@ -73,10 +63,8 @@ func measureIdle(ctx context.Context, r *Run, count int) error {
 	if got := pool.Counts().Frames; got != int64(count) {
 		return fmt.Errorf("connections that asked for nothing else than %d answers received %d frames", count, got)
 	}
-	figures = append(figures,
-		report.Figure{Unit: "rss-KiB/conn", Value: (connected.rssMiB - alone.rssMiB) * (1 << 10) / float64(count)},
-		report.Figure{Unit: "goroutines/conn", Value: connected.goroutines / float64(count)}, report.Figure{Unit: "connect-s", Value: took.Seconds()})
-	if err := r.Record("connected", count, figures...); err != nil {
+	perConn := report.Figure{Unit: "rss-KiB/conn", Value: (connected.rssMiB - alone.rssMiB) * (1 << 10) / float64(count)}
+	if err := r.Record("connected", count, append(figures, perConn)...); err != nil {
 		return err
 	}
 	pool.Close()
@@ -91,22 +79,18 @@ func (g *rig) idle(ctx context.Context, r *Run) (s standing, figures []report.Fi
 	if s, err = g.standing(); err != nil {
 		return s, nil, err
 	}
-	quiet, err := metered(g.Pid(), func() error { return rest(ctx, r.Duration) })
-	if err != nil {
-		return s, nil, err
+	figures = []report.Figure{{Unit: "rss-MiB", Value: s.rssMiB}}
+	for _, name := range []string{"quiet", "busy"} {
+		u, err := metered(g.Pid(), func() error {
+			if name == "quiet" {
+				return rest(ctx, r.Duration)
+			}
+			return g.pace(ctx, networkInterval, r.networkBlocks())
+		})
+		if err != nil {
+			return s, nil, err
+		}
+		figures = append(figures, report.Figure{Unit: name + "-ms/s", Value: latency.Milliseconds(u.server) / u.took.Seconds()})
 	}
-	busy, err := metered(g.Pid(), func() error { return g.pace(ctx, networkInterval, max(1, int(r.Duration/networkInterval))) })
-	return s, []report.Figure{
-		{Unit: "rss-MiB", Value: s.rssMiB}, {Unit: "quiet-ms/s", Value: latency.Milliseconds(quiet.server) / quiet.took.Seconds()},
-		{Unit: "busy-ms/s", Value: latency.Milliseconds(busy.server) / max(busy.took, 1).Seconds()},
-	}, err
-}
-
-// named returns the query of a subscriber of some accounts.
-func named(indexes []int) url.Values {
-	keys := make([]string, len(indexes))
-	for k, index := range indexes {
-		keys[k] = feed.Key(index).String()
-	}
-	return url.Values{"pubkeys": {strings.Join(keys, ",")}}
+	return s, figures, nil
 }

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"ledgerd/bench/feed"
-	"ledgerd/bench/latency"
 	"ledgerd/bench/listen"
 	"ledgerd/bench/report"
 )
@@ -19,10 +18,9 @@ import (
 const (
 	stalledSubscribers = 1000
 	stalledAccounts    = 100_000
-	stalledPairs       = 3 // how often in a round one stalls and then nobody does
 	// stalledWarmup is how many blocks come before anybody subscribes: so many that what the server keeps of them grows no more.
 	stalledWarmup = 200
-	// stalledGrace is the longest that a phase waits for a stalled reader to be gone.
+	// stalledGrace is the longest that a measurement waits for a stalled reader to be gone.
 	stalledGrace = time.Minute
 )
 
@@ -52,78 +50,58 @@ func runStalled(ctx context.Context, r *Run) error {
 		if err := pool.Await(ctx, func(int) int64 { return warm }); err != nil {
 			return err
 		}
-		for range r.Rounds {
-			if err := (&stall{Run: r, rig: g, pool: pool}).round(ctx); err != nil {
-				return err
-			}
-		}
-		return nil
+		return turns(r, []string{"nobody-stalls", "one-stalls"}, func(subject string) error {
+			return g.measureStalled(ctx, r, pool, subject)
+		})
 	})
-	if err != nil {
-		return err
+	if err == nil {
+		err = settle(ctx, pool, count, g.everything(first))
 	}
-	if err := settle(ctx, pool, count, g.everything(first)); err != nil {
+	if err != nil {
 		return err
 	}
 	pool.Close()
-	if err := g.recordLeft(ctx, r, before); err != nil {
-		return err
-	}
-	return g.Stop()
+	return errors.Join(g.recordLeft(ctx, r, before), g.Stop(), r.noteSample())
 }
 
-// stall is one round of the scenario.
-type stall struct {
-	*Run
-	*rig
-	pool              *listen.Pool
-	full, least, most time.Duration // until a reader's socket took no more, and until it was gone after that: the first and the last
-	readers           int
-}
-
-// round has phases in which one stalls and phases in which nobody does, which last as long.
-func (s *stall) round(ctx context.Context) error {
-	stalls, quiet := latency.New(), latency.New()
-	var with, without standing
-	for range s.Scaled(stalledPairs) {
-		began := time.Now()
-		s.pool.Times()
-		for s.readers == 0 || time.Since(began) < s.Duration {
-			if err := s.stall(ctx); err != nil {
-				return err
-			}
-		}
-		stalls.Merge(s.pool.Times())
-		var err1, err2, err3 error
-		with, err1 = s.standing()
-		err2 = rest(ctx, time.Since(began))
-		quiet.Merge(s.pool.Times())
-		without, err3 = s.standing()
-		if err := errors.Join(err1, err2, err3); err != nil {
-			return err
-		}
-	}
-	left := with.left(without)
-	rss := func(s standing) report.Figure { return report.Figure{Unit: "rss-MiB", Value: s.rssMiB} }
-	return errors.Join(
-		s.Record("nobody-stalls", int(quiet.Count()), append(times("", quiet), rss(without))...),
-		s.Record("one-stalls", int(stalls.Count()), append(times("", stalls), rss(with))...),
-		s.Record("stalled-reader", s.readers, append(left, report.Figure{Unit: "full-s", Value: s.full.Seconds() / float64(s.readers)},
-			report.Figure{Unit: "first-gone-s", Value: s.least.Seconds()}, report.Figure{Unit: "last-gone-s", Value: s.most.Seconds()})...))
-}
-
-// stall connects one more subscriber, which reads a little and then nothing, and watches its socket at the server until it is
-// gone. Only a socket that takes nothing for longer than a block takes counts as full.
-func (s *stall) stall(ctx context.Context) error {
-	const window = 16 << 10 // the less the client's kernel takes, the sooner the server's is full
-	const look = 20 * time.Millisecond
-	c, err := listen.Dial(ctx, s.StreamURL(), listen.Options{ReceiveBuffer: window})
+// measureStalled records how late updates are while nobody stalls, or until one who stalls is gone.
+func (g *rig) measureStalled(ctx context.Context, r *Run, pool *listen.Pool, subject string) error {
+	before, err := g.standing()
 	if err != nil {
 		return err
 	}
-	defer c.Reset()
+	pool.Times() // those of what came before
+	var gone time.Duration
+	if subject == "one-stalls" {
+		gone, err = g.stall(ctx)
+	} else {
+		err = rest(ctx, r.Duration)
+	}
+	if err != nil {
+		return err
+	}
+	late := pool.Times()
+	after, err := g.standing()
+	figures := append(times("", late), report.Figure{Unit: "rss-MiB", Value: after.rssMiB})
+	err = errors.Join(err, r.Record(subject, int(late.Count()), figures...))
+	if err != nil || subject != "one-stalls" {
+		return err
+	}
+	return r.Record("stalled-reader", 1, append(after.left(before), report.Figure{Unit: "gone-s", Value: gone.Seconds()})...)
+}
+
+// stall connects one more subscriber, which reads a little and then nothing, and watches its socket at the server until it is
+// gone. It returns how long that took from when the socket was full: took nothing for longer than a block takes.
+func (g *rig) stall(ctx context.Context) (gone time.Duration, err error) {
+	const window = 16 << 10 // the less the client's kernel takes, the sooner the server's is full
+	const look = 20 * time.Millisecond
+	c, err := listen.Dial(ctx, g.StreamURL(), listen.Options{ReceiveBuffer: window})
+	if err != nil {
+		return 0, err
+	}
+	defer func() { _ = c.NetConn().Close() }() // with bytes that nobody read, which resets it
 	if _, err := c.Next(); err != nil {
-		return fmt.Errorf("cannot read before stalling: %w", err)
+		return 0, fmt.Errorf("cannot read before stalling: %w", err)
 	}
 	server, client := c.NetConn().RemoteAddr().(*net.TCPAddr), c.NetConn().LocalAddr().(*net.TCPAddr)
 	began := time.Now()
@@ -132,24 +110,19 @@ func (s *stall) stall(ctx context.Context) error {
 		now := time.Now()
 		switch {
 		case err != nil:
-			return err
+			return 0, err
 		case !there && now.Sub(refused) < 3*networkInterval:
-			return errors.New("the server dropped a stalled reader whose socket was not full")
+			return 0, errors.New("the server dropped a stalled reader whose socket was not full")
 		case !there:
-			gone := now.Sub(refused)
-			if s.readers == 0 || gone < s.least {
-				s.least = gone
-			}
-			s.readers, s.most, s.full = s.readers+1, max(s.most, gone), s.full+refused.Sub(began)
-			return nil
+			return now.Sub(refused), nil
 		case queued != held:
 			held, refused = queued, now
 		}
 		if err := rest(ctx, look); err != nil {
-			return err
+			return 0, err
 		}
 	}
-	return fmt.Errorf("a stalled reader is still connected after %v", stalledGrace)
+	return 0, fmt.Errorf("a stalled reader is still connected after %v", stalledGrace)
 }
 
 // sendQueue returns how many bytes a server has written that a client has not taken, and whether the server has their connection

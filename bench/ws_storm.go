@@ -30,15 +30,15 @@ const (
 type storm struct {
 	*Run
 	*rig
-	poll *load.Load
-	next int // how many addresses clients came from in this round
+	poll  *load.Load
+	crowd []*listen.Pool // who came in this round
+	next  int            // from how many addresses
 }
 
 // runStorm has clients connect at the same moment, as after a restart, while somebody asks over REST at the pace of a busy network.
 // Nobody is exempt, so that the caps hold.
 func runStorm(ctx context.Context, r *Run) error {
-	accounts := max(r.Scaled(networkAccounts), networkUpdates)
-	g, err := startRig(ctx, r, feed.Config{Accounts: accounts, Updates: networkUpdates}, "--rate-limit-exempt", "192.0.2.0/24", "--retain-slots", "100")
+	g, err := startNetwork(ctx, r, "--rate-limit-exempt", "192.0.2.0/24", "--retain-slots", "100")
 	if err != nil {
 		return err
 	}
@@ -50,7 +50,8 @@ func runStorm(ctx context.Context, r *Run) error {
 	config := load.Config{Address: g.address(), Connections: stormPollers, Rate: stormRate}
 	config.Clients = 4 // one may have a hundred connections
 	config.Script = load.NewScript(stormRequests, func(dst []byte, i int) []byte {
-		return load.AppendGet(dst, config.Address.String(), "/api/account/"+feed.Key(i*7919%accounts).String(), load.AnyCoding)
+		key := feed.Key(i * 7919 % g.feed.Config().Accounts)
+		return load.AppendGet(dst, config.Address.String(), "/api/account/"+key.String(), load.AnyCoding)
 	})
 	s := &storm{Run: r, rig: g}
 	if s.poll, err = load.New(config); err != nil {
@@ -72,30 +73,22 @@ func runStorm(ctx context.Context, r *Run) error {
 		return err
 	}
 	s.poll.Close()
-	if err := g.recordLeft(ctx, r, before); err != nil {
-		return err
-	}
-	return errors.Join(r.Note("the clients run in the process that asks over REST, on the same processors as the server"), g.Stop())
+	return errors.Join(g.recordLeft(ctx, r, before), g.Stop(),
+		r.Note("the clients run in the process that asks over REST, on the same processors as the server"))
 }
 
 // round has all clients connect, then more than the caps allow, and sees that all who were let in are still there.
 func (s *storm) round(ctx context.Context, subject string) error {
-	s.next = 0
+	defer s.leave()
 	s.poll.Take()
 	if err := errors.Join(rest(ctx, s.Duration), s.recordREST("rest-before")); err != nil {
 		return err
 	}
-	clients, err := s.room(s.Scaled(stormClients))
-	if err != nil {
-		return err
-	}
+	clients := s.Scaled(stormClients)
 	began := time.Now()
-	crowd, in := s.connect(ctx, clients, stormEach)
-	defer crowd.Close()
-	handshakes := crowd.Handshakes().Summary()
+	in := s.connect(ctx, clients, stormEach)
 	figures := []report.Figure{
 		{Unit: "not-let-in", Value: float64(clients - in.Connected)}, {Unit: "all-in-s", Value: time.Since(began).Seconds()},
-		{Unit: "handshake-p50-ms", Value: handshakes.P50}, {Unit: "handshake-p99-ms", Value: handshakes.P99},
 	}
 	if in.Why != nil {
 		s.Say("storm: a client failed: %v", in.Why)
@@ -103,48 +96,33 @@ func (s *storm) round(ctx context.Context, subject string) error {
 	if err := s.recordREST("rest-meanwhile"); err != nil {
 		return err
 	}
-	greedy, over := s.connect(ctx, stormGreedy, stormGreedy)
-	defer greedy.Close()
-	more, full, err := s.fill(ctx, in.Connected+over.Connected)
-	if err != nil {
+	greedy := s.connect(ctx, stormGreedy, stormGreedy)
+	figures = append(figures, report.Figure{
+		Unit: "over-client-cap-not-429", Value: float64(stormGreedy - stormEach - int(greedy.Refused[http.StatusTooManyRequests])),
+	})
+	connected := in.Connected + greedy.Connected
+	if clients == stormClients {
+		vacant := stormCap - connected
+		more := s.connect(ctx, vacant+stormOver, stormEach)
+		connected += more.Connected
+		figures = append(figures, report.Figure{Unit: "under-server-cap-not-in", Value: float64(vacant - more.Connected)},
+			report.Figure{Unit: "over-server-cap-not-503", Value: float64(stormOver - int(more.Refused[http.StatusServiceUnavailable]))})
+	} else if err := s.Note("filling the server up is left out: that takes the full scale"); err != nil {
 		return err
 	}
-	defer more.Close()
-	lost := 0
-	for _, pool := range []*listen.Pool{crowd, greedy, more} {
-		connected := pool.Counts().Connected
+	for _, pool := range s.crowd {
 		answered, err := pool.Ping(ctx)
 		if err != nil {
 			return err
 		}
-		lost += connected - answered
+		connected -= answered
 	}
-	lost += in.Connected - crowd.Counts().Connected
-	figures = append(append(figures, full...), report.Figure{Unit: "lost", Value: float64(lost)},
-		report.Figure{Unit: "over-client-cap-not-429", Value: float64(stormGreedy - stormEach - int(over.Refused[http.StatusTooManyRequests]))})
-	return errors.Join(s.recordREST("rest-afterwards"), s.Record(subject, clients, figures...))
-}
-
-// fill has so many clients connect that the server is full, and some more. That takes the full scale.
-func (s *storm) fill(ctx context.Context, in int) (*listen.Pool, []report.Figure, error) {
-	vacant := stormCap - in
-	room, err := s.room(in + vacant + stormOver)
-	if err != nil {
-		return nil, nil, err
-	}
-	if room < in+vacant+stormOver || s.Scaled(stormClients) < stormClients {
-		return listen.Open(ctx, listen.Config{}), nil, s.Note("filling the server up is left out: that takes the full scale, and the files for it")
-	}
-	pool, n := s.connect(ctx, vacant+stormOver, stormEach)
-	return pool, []report.Figure{
-		{Unit: "under-server-cap-not-in", Value: float64(vacant - n.Connected)},
-		{Unit: "over-server-cap-not-503", Value: float64(stormOver - int(n.Refused[http.StatusServiceUnavailable]))},
-	}, nil
+	return s.Record(subject, clients, append(figures, report.Figure{Unit: "lost", Value: float64(connected)})...)
 }
 
 // connect has clients connect at the same moment, so many from each of some addresses that nobody came from before. A connection
 // whose first packets were dropped is tried again by the kernel after one, three, seven and fifteen seconds.
-func (s *storm) connect(ctx context.Context, clients, each int) (*listen.Pool, listen.Counts) {
+func (s *storm) connect(ctx context.Context, clients, each int) listen.Counts {
 	first := s.next
 	s.next += (clients + each - 1) / each
 	pool := listen.Open(ctx, listen.Config{
@@ -155,7 +133,16 @@ func (s *storm) connect(ctx context.Context, clients, each int) (*listen.Pool, l
 			return netip.AddrFrom4([4]byte{127, 1, byte(n / 250), byte(1 + n%250)})
 		},
 	})
-	return pool, pool.Counts()
+	s.crowd = append(s.crowd, pool)
+	return pool.Counts()
+}
+
+// leave ends all connections.
+func (s *storm) leave() {
+	for _, pool := range s.crowd {
+		pool.Close()
+	}
+	s.crowd, s.next = nil, 0
 }
 
 // recordREST records how the requests fared since the last time.

@@ -20,7 +20,6 @@ type Feed struct {
 	config Config
 	out    *codec.EventWriter
 	writes []ledger.AccountWrite // room for those of a block
-	times  []int64               // the Unix time of each block, by slot from FirstSlot on
 
 	mu      sync.Mutex
 	due     []time.Time // by slot from FirstSlot on; of the block that is written now too
@@ -106,8 +105,8 @@ func (f *Feed) Block() (ledger.Slot, error) { return f.write(time.Now()) }
 
 // Pace writes a block each interval, the first one after one interval, until ctx ends or the
 // given number is written. When the reader is slow, blocks are written late, and later ones
-// keep their time. It returns the newest slot; that ctx ended is no error.
-func (f *Feed) Pace(ctx context.Context, interval time.Duration, blocks int) (ledger.Slot, error) {
+// keep their time. That ctx ended is no error.
+func (f *Feed) Pace(ctx context.Context, interval time.Duration, blocks int) error {
 	next := time.Now()
 	timer := time.NewTimer(interval)
 	defer timer.Stop()
@@ -117,13 +116,13 @@ func (f *Feed) Pace(ctx context.Context, interval time.Duration, blocks int) (le
 		select {
 		case <-timer.C:
 		case <-ctx.Done():
-			return f.Newest(), nil
+			return nil
 		}
 		if _, err := f.write(next); err != nil {
-			return f.Newest(), err
+			return err
 		}
 	}
-	return f.Newest(), nil
+	return nil
 }
 
 // write writes the next block. One that could not be written whole is as if it had never been
@@ -133,7 +132,6 @@ func (f *Feed) write(due time.Time) (ledger.Slot, error) {
 	f.due = append(f.due[:f.written], due)
 	s := FirstSlot + ledger.Slot(f.written)
 	f.mu.Unlock()
-	f.times = append(f.times[:s-FirstSlot], due.Unix())
 	if err := f.emit(s); err != nil {
 		return s, err
 	}
@@ -147,7 +145,7 @@ func (f *Feed) write(due time.Time) (ledger.Slot, error) {
 func (f *Feed) emit(s ledger.Slot) error {
 	b := &ledger.Block{
 		Slot: s, ParentSlot: s - 1, Blockhash: Blockhash(s), PreviousBlockhash: ledger.Some(Blockhash(s - 1)),
-		Time: ledger.Some(f.times[s-FirstSlot]), Height: ledger.Some(uint64(s)), Accounts: f.writes[:0],
+		Time: ledger.Some(f.Due(s).Unix()), Height: ledger.Some(uint64(s)), Accounts: f.writes[:0],
 	}
 	for index := range f.config.Indexes(s) {
 		b.Accounts = append(b.Accounts, f.config.Account(index, s))

@@ -54,7 +54,7 @@ func TestEventsAreTheLedgerThatIsSaid(t *testing.T) {
 			switch e := e.(type) {
 			case *ledger.BaseState:
 				for _, a := range e.Accounts {
-					if e.Slot != FirstSlot-1 || !reflect.DeepEqual(a, account(len(known), e.Slot)) {
+					if e.Slot != FirstSlot-1 || len(a.Pubkey.String()) != 44 || !reflect.DeepEqual(a, account(len(known), e.Slot)) {
 						t.Errorf("%+v: base state at slot %d has %+v as number %d", c, e.Slot, a, len(known))
 					}
 					known[a.Pubkey] = len(known)
@@ -171,7 +171,8 @@ func TestBlocksAreDueByTheClockAlone(t *testing.T) {
 		}
 		slow.takes = 3 * time.Second // for one block and a status of the first five
 		start := time.Now()
-		newest, err := f.Pace(t.Context(), time.Second, 20)
+		err = f.Pace(t.Context(), time.Second, 20)
+		newest := f.Newest()
 		if err != nil || newest != FirstSlot+20 {
 			t.Fatal(newest, err)
 		}
@@ -211,39 +212,8 @@ func TestPaceEndsWithItsContext(t *testing.T) {
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), 3500*time.Millisecond)
 		defer cancel()
-		if newest, err := f.Pace(ctx, time.Second, 100); newest != FirstSlot+3 || err != nil {
-			t.Errorf("Pace = %d, %v", newest, err)
-		}
-	})
-}
-
-// A block that could not be written is written later, with the time it has then.
-func TestBlockThatFailedIsMadeAgain(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		r, w := io.Pipe()
-		out := struct{ io.Writer }{io.Discard}
-		f, err := New(&out, Config{Accounts: 10, Updates: 1})
-		if err != nil {
-			t.Fatal(err)
-		}
-		r.Close()
-		out.Writer = w
-		if _, err := f.Block(); !errors.Is(err, io.ErrClosedPipe) {
-			t.Fatalf("Block: %v", err)
-		}
-		time.Sleep(time.Hour)
-		var file bytes.Buffer
-		if err := f.Continue(&file); err != nil {
-			t.Fatal(err)
-		}
-		s, err := f.Block()
-		if err != nil || s != FirstSlot+1 || !f.Due(s).Equal(time.Now()) {
-			t.Errorf("Block() = %d, %v, due at %v", s, err, f.Due(s))
-		}
-		events := read(t, &file)
-		b, ok := events[len(events)-2].(*ledger.Block) // before a status
-		if !ok || b.Slot != s || b.Time.Value != time.Now().Unix() {
-			t.Errorf("the block is %+v", events[len(events)-2])
+		if err := f.Pace(ctx, time.Second, 100); f.Newest() != FirstSlot+3 || err != nil {
+			t.Errorf("block %d, %v", f.Newest(), err)
 		}
 	})
 }

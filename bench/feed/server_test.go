@@ -40,7 +40,7 @@ func TestServerReadsTheFeed(t *testing.T) {
 		return err
 	})
 	const sockets, blocks = 2, 10
-	pool, err := listen.OpenAll(t.Context(), listen.Config{Sockets: sockets, URL: s.StreamURL(), Mode: listen.CheckNumbers, Reconnect: true})
+	pool, err := listen.OpenAll(t.Context(), listen.Config{Sockets: sockets, URL: s.StreamURL(), CheckNumbers: true, Reconnect: true})
 	if err != nil {
 		t.Fatal(err)
 	}

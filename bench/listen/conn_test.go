@@ -3,7 +3,6 @@ package listen
 import (
 	"bytes"
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -97,140 +96,71 @@ func TestNextReturnsEveryFrameAndAnswersPings(t *testing.T) {
 	t.Parallel()
 	c := dial(t, serveSizes(t), Options{})
 	for _, n := range sizes {
-		f, err := c.Next()
-		if err != nil || f.Op != OpText || !bytes.Equal(f.Payload, payload(n)) {
-			t.Fatalf("got op %d and %d bytes, %v; want a text of %d", f.Op, len(f.Payload), err, n)
+		p, err := c.Next()
+		if err != nil || p.Frames != 1 || !bytes.Equal(p.Payload, payload(n)) {
+			t.Fatalf("got %d frames of %d bytes, %v; want a text of %d", p.Frames, len(p.Payload), err, n)
+		}
+		header := 2
+		if n > 65535 {
+			header = 10
+		} else if n > 125 {
+			header = 4
+		}
+		if p.Bytes != header+n {
+			t.Errorf("a text of %d bytes is counted as %d", n, p.Bytes)
 		}
 	}
 	_, err := c.Next()
 	wantClosed(t, err)
 }
 
-func TestDrainHandsOverWholeFramesAndAnswersPings(t *testing.T) {
-	t.Parallel()
-	c := dial(t, serveSizes(t), Options{})
-	if f, err := c.Next(); err != nil || len(f.Payload) != sizes[0] { // both ways of reading go together
-		t.Fatal(f, err)
-	}
-	var got []int
-	err := c.Drain(func(batch Batch) {
-		before := len(got)
-		batch.Each(func(p []byte) {
-			got = append(got, len(p))
-			if !bytes.Equal(p, payload(len(p))) {
-				t.Errorf("a frame of %d bytes holds something else", len(p))
-			}
-		})
-		if len(got)-before != batch.Frames {
-			t.Errorf("a batch of %d frames is said to have %d", len(got)-before, batch.Frames)
-		}
-	})
-	wantClosed(t, err)
-	if !slices.Equal(got, sizes[1:]) {
-		t.Errorf("got payloads of %d bytes, want %d", got, sizes[1:])
-	}
-}
-
-// Frames are whole however the bytes come.
-func TestFramesMayComeByteByByte(t *testing.T) {
+// Of a stream that is only drained the bytes tell the frames, however they come.
+func TestDrainedBytesTellTheFrames(t *testing.T) {
 	t.Parallel()
 	server, client := net.Pipe()
-	defer client.Close()
 	go func() {
 		defer server.Close()
-		for _, n := range []int{0, 125, 126, 300} {
-			for _, b := range frame(finBit|OpText, payload(n)) {
-				if _, err := server.Write([]byte{b}); err != nil {
-					t.Error(err)
-				}
-			}
+		for _, n := range []int{1, 6, 7, 20, 1} { // 5 times 7 bytes, of which 7 are 2 frames
+			_, _ = server.Write(payload(n)) // else the counts tell
 		}
 	}()
+	stream := Drain(client, 2, 7)
+	defer stream.Close()
 	var got []int
-	err := New(client).Drain(func(batch Batch) {
-		batch.Each(func(p []byte) { got = append(got, len(p)) })
-	})
-	if !errors.Is(err, io.EOF) || !slices.Equal(got, []int{0, 125, 126, 300}) {
-		t.Errorf("got payloads of %d bytes, and %v", got, err)
-	}
-}
-
-// frame returns a frame as a server sends it.
-func frame(first byte, payload []byte) []byte {
-	b := []byte{first, byte(len(payload))}
-	if len(payload) > 125 {
-		b = binary.BigEndian.AppendUint16([]byte{first, 126}, uint16(len(payload)))
-	}
-	return append(b, payload...)
-}
-
-func TestBreachesOfTheProtocolAreErrors(t *testing.T) {
-	t.Parallel()
-	masked := frame(finBit|OpText, payload(9))
-	masked[1] |= maskBit
-	tests := map[string]struct {
-		sent []byte
-		want string
-	}{
-		"a masked frame":         {masked, "masked"},
-		"a compressed frame":     {frame(finBit|0x40|OpText, nil), "reserved bits"},
-		"a first fragment":       {frame(OpText, nil), "fragments"},
-		"a last fragment":        {frame(finBit, nil), "fragments"},
-		"a frame of 2^40 bytes":  {[]byte{finBit | OpText, 127, 0, 0, 1, 0, 0, 0, 0, 0}, "too long"},
-		"a long ping":            {frame(finBit|OpPing, payload(126)), "too long"},
-		"half a code of a close": {frame(finBit|OpClose, payload(1)), "malformed"},
-		"the end inside a frame": {frame(finBit|OpText, payload(99))[:50], "EOF"},
-	}
-	for name, tt := range tests {
-		for _, drains := range []bool{false, true} {
-			server, client := net.Pipe()
-			go func() {
-				_, _ = server.Write(tt.sent) // the client need not read all of it
-				server.Close()
-			}()
-			var err error
-			if c := New(client); drains {
-				err = c.Drain(func(Batch) { t.Errorf("%s: frames are handed over", name) })
-			} else {
-				_, err = c.Next()
+	for {
+		p, err := stream.Next()
+		if err != nil {
+			if !errors.Is(err, io.EOF) {
+				t.Error(err)
 			}
-			client.Close()
-			if err == nil || !strings.Contains(err.Error(), tt.want) {
-				t.Errorf("%s, drained %v: err = %v, want %q", name, drains, err, tt.want)
-			}
+			break
+		}
+		if got = append(got, p.Frames); p.Payload != nil || p.Bytes == 0 {
+			t.Errorf("got %+v", p)
 		}
 	}
+	if !slices.Equal(got, []int{0, 2, 2, 5, 1}) {
+		t.Errorf("got %d frames", got)
+	}
 }
 
-func TestTextsReachTheServer(t *testing.T) {
+func TestTextsReachTheServerBeforeTheCloseFrame(t *testing.T) {
 	t.Parallel()
-	got := make(chan int)
+	told := make(chan error, 1)
 	c := dial(t, serve(t, func(conn *websocket.Conn) {
-		for {
-			_, p, err := conn.ReadMessage()
-			if err != nil {
-				if closed := new(websocket.CloseError); !errors.As(err, &closed) || closed.Code != 1000 {
-					t.Errorf("the client ends with %v", err)
-				}
-				close(got)
-				return
-			}
-			if !bytes.Equal(p, payload(len(p))) {
-				t.Errorf("a text of %d bytes holds something else", len(p))
-			}
-			got <- len(p)
+		_, got, err := conn.ReadMessage()
+		if err == nil && !bytes.Equal(got, payload(300)) {
+			err = fmt.Errorf("got %q", got)
 		}
+		_, _, end := conn.ReadMessage()
+		if closed := new(websocket.CloseError); !errors.As(end, &closed) || closed.Code != 1000 {
+			err = errors.Join(err, fmt.Errorf("the client ends with %w", end))
+		}
+		told <- err
 	}), Options{})
-	for _, n := range sizes {
-		if err := c.WriteText(payload(n)); err != nil {
-			t.Fatal(err)
-		}
-		if g := <-got; g != n {
-			t.Errorf("the server got %d bytes, want %d", g, n)
-		}
+	if err := errors.Join(c.WriteText(payload(300)), c.Close(), <-told); err != nil {
+		t.Error(err)
 	}
-	c.Close()
-	<-got
 	if _, err := c.Next(); !errors.Is(err, net.ErrClosed) {
 		t.Errorf("reading after Close: %v", err)
 	}
@@ -261,13 +191,20 @@ func TestDialGivesUpOnSilentServer(t *testing.T) {
 	}
 	defer silent.Close()
 	address := "ws://" + silent.Addr().String() + "/"
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() {
+		if conn, err := silent.Accept(); err == nil { // which is that of the handshake
+			defer conn.Close()
+			_, _ = conn.Read(make([]byte, 1))
+			cancel()
+			_, _ = io.Copy(io.Discard, conn)
+		}
+	}()
+	if _, err := Dial(ctx, address, Options{Timeout: time.Hour}); !errors.Is(err, context.Canceled) {
+		t.Errorf("with a context that ends meanwhile: err = %v", err)
+	}
 	if _, err := Dial(t.Context(), address, Options{Timeout: time.Millisecond}); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("after the timeout: err = %v", err)
-	}
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	if _, err := Dial(ctx, address, Options{}); !errors.Is(err, context.Canceled) {
-		t.Errorf("with an ended context: err = %v", err)
 	}
 	if _, err := Dial(t.Context(), "http://127.0.0.1/", Options{}); err == nil {
 		t.Error("http:// is dialled")

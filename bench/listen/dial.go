@@ -1,23 +1,20 @@
 package listen
 
 import (
-	"bufio"
 	"cmp"
 	"context"
-	"crypto/rand"
-	"crypto/sha1"
-	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"net"
-	"net/http"
 	"net/netip"
-	"net/url"
 	"os"
+	"sync"
 	"syscall"
 	"time"
+
+	"github.com/fasthttp/websocket"
 )
 
 // Options say how to connect. The zero value works.
@@ -25,9 +22,13 @@ type Options struct {
 	Local         netip.Addr    // the address to come from; zero: any
 	Timeout       time.Duration // of connecting and of the handshake; 0: 10 s
 	ReceiveBuffer int           // what the kernel holds for the reader (SO_RCVBUF), in bytes; 0: as it likes
+	ReadBuffer    int           // the most bytes that one call of the kernel reads; 0: 4 KiB
 }
 
 const defaultTimeout = 10 * time.Second
+
+// writeBuffers are those of all conns, each of which writes seldom.
+var writeBuffers sync.Pool
 
 // RefusedError is the answer of a server that did not upgrade the connection.
 type RefusedError struct {
@@ -45,37 +46,35 @@ func (e *RefusedError) Error() string {
 // Dial connects to an address such as ws://127.0.0.1:8080/api/ws/accounts?mode=none. It returns a *RefusedError if the
 // server answers anything but the upgrade.
 func Dial(ctx context.Context, address string, o Options) (*Conn, error) {
-	u, err := url.Parse(address)
-	if err != nil {
-		return nil, fmt.Errorf("cannot connect: %w", err)
-	}
-	if u.Scheme != "ws" {
-		return nil, fmt.Errorf("cannot connect to %s: only ws:// is known", address)
-	}
 	ctx, cancel := context.WithTimeout(ctx, cmp.Or(o.Timeout, defaultTimeout))
 	defer cancel()
-	dialer := net.Dialer{Control: o.control}
-	if o.Local.IsValid() {
-		dialer.LocalAddr = net.TCPAddrFromAddrPort(netip.AddrPortFrom(o.Local, 0))
+	stop := func() bool { return true }
+	dialer := websocket.Dialer{ReadBufferSize: o.ReadBuffer, WriteBufferPool: &writeBuffers}
+	dialer.NetDialContext = func(ctx context.Context, network, host string) (net.Conn, error) {
+		d := net.Dialer{Control: o.control}
+		if o.Local.IsValid() {
+			d.LocalAddr = net.TCPAddrFromAddrPort(netip.AddrPortFrom(o.Local, 0))
+		}
+		socket, err := d.DialContext(ctx, network, host)
+		if err == nil { // the handshake knows deadlines, but not that a context ends
+			stop = context.AfterFunc(ctx, func() { _ = socket.Close() })
+		}
+		return socket, err
 	}
-	socket, err := dialer.DialContext(ctx, "tcp", u.Host)
-	if errors.Is(err, os.ErrDeadlineExceeded) {
-		err = context.DeadlineExceeded // the socket met it before the context did
-	}
-	if err != nil {
-		return nil, fmt.Errorf("cannot connect: %w", err)
-	}
-	c := New(socket)
-	stop := context.AfterFunc(ctx, func() { _ = socket.SetDeadline(time.Unix(1, 0)) })
-	err = c.handshake(u)
-	if !stop() { // the deadline stands, or will
+	ws, response, err := dialer.DialContext(ctx, address, nil)
+	switch {
+	case !stop() || err != nil && ctx.Err() != nil:
 		err = ctx.Err()
+	case errors.Is(err, os.ErrDeadlineExceeded): // the socket met it before the context did
+		err = context.DeadlineExceeded
+	case errors.Is(err, websocket.ErrBadHandshake):
+		body, _ := io.ReadAll(response.Body) // the first of it, from memory
+		err = &RefusedError{response.StatusCode, string(body)}
 	}
 	if err != nil {
-		_ = socket.Close()
-		return nil, fmt.Errorf("cannot connect to %s: %w", u.Host, err)
+		return nil, fmt.Errorf("cannot connect to %s: %w", address, err)
 	}
-	return c, nil
+	return New(ws), nil
 }
 
 // control sets what must be set before the connection is made: the window that the peer is told follows from it.
@@ -88,39 +87,4 @@ func (o *Options) control(_, _ string, raw syscall.RawConn) error {
 		failed = syscall.SetsockoptInt(int(fd), syscall.SOL_SOCKET, syscall.SO_RCVBUF, o.ReceiveBuffer)
 	})
 	return errors.Join(err, failed)
-}
-
-// handshake asks for the upgrade and reads the answer. What came after it goes into the conn's buffer.
-func (c *Conn) handshake(u *url.URL) error {
-	var nonce [16]byte
-	_, _ = rand.Read(nonce[:]) // never fails
-	key := base64.StdEncoding.EncodeToString(nonce[:])
-	request := fmt.Sprintf("GET %s HTTP/1.1\r\nHost: %s\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"+
-		"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: %s\r\n\r\n", u.RequestURI(), u.Host, key)
-	if _, err := io.WriteString(c.socket, request); err != nil {
-		return err
-	}
-	in := bufio.NewReaderSize(c.socket, len(c.buf))
-	response, err := http.ReadResponse(in, nil)
-	if err != nil {
-		return fmt.Errorf("the answer to the handshake is not one: %w", err)
-	}
-	defer response.Body.Close()
-	if response.StatusCode != http.StatusSwitchingProtocols {
-		const keptBytes = 1 << 10
-		body, _ := io.ReadAll(io.LimitReader(response.Body, keptBytes)) // as far as it comes
-		return &RefusedError{response.StatusCode, string(body)}
-	}
-	if response.Header.Get("Sec-WebSocket-Accept") != acceptance(key) {
-		return errors.New("the server accepted another handshake than ours")
-	}
-	early, _ := in.Peek(in.Buffered()) // so many are there
-	c.end = copy(c.buf, early)
-	return nil
-}
-
-// acceptance is what a server must answer to a key: RFC 6455, section 4.2.2.
-func acceptance(key string) string {
-	sum := sha1.Sum([]byte(key + "258EAFA5-E914-47DA-95CA-C5AB0DC85B11"))
-	return base64.StdEncoding.EncodeToString(sum[:])
 }

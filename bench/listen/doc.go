@@ -2,13 +2,13 @@
 //
 // # Nouns
 //
-// A conn is one WebSocket connection. It writes the handshake and the frames itself and reads many frames with one call of
-// the kernel. Frames come one by one (Next) or in batches (Drain): all whole frames that arrived together, of which only
-// the headers were read.
+// A conn is one WebSocket connection of github.com/fasthttp/websocket, whose frames are read one by one. A stream is what
+// a subscriber reads: a conn, or what another service sends. A drained stream only counts bytes, of which the frames are
+// known by their length.
 //
-// A pool is a number of subscribers, each of which reads one stream: a conn, or what another service sends. What is read of
-// the frames is the pool's mode: their number alone (CountFrames), the first and the last of a batch, which say how late
-// their block is (TimeSlots), or the numbers of all (CheckNumbers).
+// A pool is a number of subscribers, each of which reads one stream through all of its connections. Where frames have one
+// length and come by the million, most subscribers drain, and a sample of them reads frames (Config.FrameBytes). Nothing may
+// be published before such subscribers are connected.
 //
 // A book is what one subscriber has received by the numbers of extended frames: which are missing, and which came twice.
 //
@@ -25,6 +25,6 @@
 //
 // # Rules
 //
-// One goroutine reads a conn; any number may write. Pings are answered by the reader. What is returned of a frame is valid
-// until the next read. Fragments and compression are errors: ledgerd uses neither.
+// One goroutine reads a conn; any number may write. Pings are answered by the reader, and not by a drained stream: ledgerd
+// asks for no answer. What is returned of a frame is valid until the next read.
 package listen

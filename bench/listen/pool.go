@@ -14,48 +14,32 @@ import (
 	"ledgerd/bench/latency"
 )
 
-// Mode is what a pool reads of frames.
-type Mode int
-
-// The modes. TimeSlots needs a ledger whose accounts hold as many lamports as the slot that updated them last (package
-// feed); CheckNumbers asks for extended frames.
-const (
-	CountFrames Mode = iota
-	TimeSlots
-	CheckNumbers
-)
-
-// Stream is what a subscriber reads: a *Conn, or a stream of another service.
-type Stream interface {
-	Drain(visit func(Batch)) error // until it ends
-	Close() error                  // ends Drain
-}
-
 // Config says what subscribers a pool has. Of those that have no zero value that works, it needs URL or Dial.
 type Config struct {
 	Sockets int
-	URL     string                      // ws://HOST:PORT/api/ws/accounts
-	Query   func(i int) url.Values      // what subscriber i asks for; nil: everything
-	Opening []byte                      // what each says first, such as the subscribe message for many accounts
-	Local   func(i int) netip.Addr      // the address it comes from; nil: any
-	Timeout time.Duration               // of connecting; 0: 10 s
-	AtOnce  int                         // how many connect at the same time; 0: 64
-	Dial    func(i int) (Stream, error) // connects instead of all that
+	URL     string                 // ws://HOST:PORT/api/ws/accounts
+	Query   func(i int) url.Values // what subscriber i asks for; nil: everything
+	Opening []byte                 // what each says first, such as the subscribe message for many accounts
+	Local   func(i int) netip.Addr // the address it comes from; nil: any
+	Timeout time.Duration          // of connecting; 0: 10 s
+	AtOnce  int                    // how many connect at the same time; 0: 64
+	Dial    func() (Stream, error) // connects instead of all that
 
-	Mode        Mode
-	Due         func(slot uint64) time.Time // when a slot's updates were due, zero: unknown; nil: at their block time
-	Reconnect   bool                        // a subscriber whose connection ends comes back, and resumes where it was
-	ResumeEvery time.Duration               // how often each drops its connection to do so; 0: never
+	CheckNumbers bool                        // asks for extended frames and keeps books
+	FrameBytes   int                         // of every frame, with its header: all but a sample only count bytes; 0: all read frames
+	Due          func(slot uint64) time.Time // when a slot's updates were due, zero: unknown; nil: at their block time
+	Reconnect    bool                        // a subscriber whose connection ends comes back, and resumes where it was
+	ResumeEvery  time.Duration               // how often each drops its connection to do so; 0: never
 }
 
 // Counts is what all subscribers of a pool have received so far, and how their connections fared.
 type Counts struct {
 	Frames, Bytes, Updates int64
 	Missing, Twice         int64
-	Resumed                int64 // connections that went on where the one before had ended
-	Resyncs, Passed        int64 // those that could not, and the numbers that they passed over
-	Connected              int   // now
-	Closes                 map[int]int64
+	Resumed                int64         // connections that went on where the one before had ended
+	Resyncs, Passed        int64         // those that could not, and the numbers that they passed over
+	Connected              int           // now
+	Closes                 map[int]int64 // by code; 0: it broke
 	Refused                map[int]int64 // upgrades, by status
 	Failed                 int64         // connections that were not answered
 	Why                    error         // the first of what was refused, failed or closed
@@ -71,51 +55,46 @@ type Pool struct {
 	subscribers []*subscriber
 	arrivals    arrivals
 
-	late, skew, handshakes recorder
+	late, skew *recorder
 
 	mu     sync.Mutex
 	counts Counts // of connections
 }
 
-// recorder is a histogram of several goroutines. Its zero value is empty.
+// recorder is a histogram of several goroutines.
 type recorder struct {
 	mu     sync.Mutex
 	counts *latency.Histogram
 }
 
-// record counts a latency that many had.
-func (r *recorder) record(d time.Duration, count int) {
+func newRecorder() *recorder { return &recorder{counts: latency.New()} }
+
+func (r *recorder) record(d time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.counts == nil {
-		r.counts = latency.New()
-	}
-	r.counts.RecordMany(d, count)
+	r.counts.Record(d)
 }
 
 // take returns what was recorded since the last call.
-func (r *recorder) take() *latency.Histogram {
+func (r *recorder) take() (taken *latency.Histogram) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	taken := r.counts
-	r.counts = nil
-	if taken == nil {
-		taken = latency.New()
-	}
+	taken, r.counts = r.counts, latency.New()
 	return taken
 }
 
 // Open has subscribers connect and waits until each has tried once. How that went is in Counts.
 func Open(ctx context.Context, c Config) *Pool {
-	p := &Pool{config: c, arrivals: arrivals{ends: make(map[slotEnd]*arrival)}}
+	p := &Pool{config: c, arrivals: arrivals{ends: make(map[slotEnd]*arrival)}, late: newRecorder(), skew: newRecorder()}
 	p.counts = Counts{Closes: make(map[int]int64), Refused: make(map[int]int64)}
 	p.ctx, p.end = context.WithCancel(ctx)
 	p.turns = make(chan struct{}, cmp.Or(c.AtOnce, 64))
 	var tried sync.WaitGroup
+	tried.Add(c.Sockets)
 	for i := range c.Sockets {
-		s := newSubscriber(p, i)
-		p.subscribers = append(p.subscribers, s)
-		tried.Add(1)
+		p.subscribers = append(p.subscribers, newSubscriber(p, i))
+	}
+	for _, s := range p.subscribers {
 		p.running.Go(func() { s.run(sync.OnceFunc(tried.Done)) })
 	}
 	tried.Wait()
@@ -147,6 +126,9 @@ func (p *Pool) Counts() Counts {
 	var spans []span
 	for _, s := range p.subscribers {
 		s.mu.Lock()
+		if s.stream != nil {
+			c.Connected++
+		}
 		b := &s.book
 		c.Frames, c.Bytes = c.Frames+s.frames, c.Bytes+s.bytes
 		c.Updates, c.Missing, c.Twice = c.Updates+b.updates, c.Missing+b.missing, c.Twice+b.twice
@@ -158,14 +140,36 @@ func (p *Pool) Counts() Counts {
 	return c
 }
 
+// countEnd counts how a connection ended, or why there was none.
+func (p *Pool) countEnd(connected bool, err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var refused *RefusedError
+	var closed *CloseError
+	switch {
+	case errors.As(err, &refused):
+		p.counts.Refused[refused.Status]++
+	case !connected:
+		p.counts.Failed++
+	case errors.As(err, &closed):
+		p.counts.Closes[int(closed.Code)]++
+	default:
+		p.counts.Closes[0]++
+		err = fmt.Errorf("a connection broke: %w", err)
+	}
+	if p.counts.Why == nil {
+		p.counts.Why = err
+	}
+}
+
+// isSample reports whether a subscriber reads frames where most only count bytes: every 100th, and at least four.
+func (p *Pool) isSample(i int) bool { return i%max(1, min(100, p.config.Sockets/4)) == 0 }
+
 // Times returns how late updates were received since the last call: after they were due, or after their block time.
 func (p *Pool) Times() *latency.Histogram { return p.late.take() }
 
 // Skew returns how much later than the first subscriber the others received the ends of slots, since the last call.
 func (p *Pool) Skew() *latency.Histogram { return p.skew.take() }
-
-// Handshakes returns how long connecting took, since the last call.
-func (p *Pool) Handshakes() *latency.Histogram { return p.handshakes.take() }
 
 // Arrived returns when the first subscriber received the end of a slot; zero: not yet.
 func (p *Pool) Arrived(slot uint64) (first time.Time) {
@@ -210,22 +214,15 @@ func (p *Pool) Await(ctx context.Context, frames func(i int) int64) error {
 }
 
 // Ping has every subscriber ask whether the server still knows it, and waits for the answers: a frame each. It returns how
-// many were answered. Nothing else is published meanwhile.
-func (p *Pool) Ping(ctx context.Context) (answered int, err error) {
+// many are still connected. Nothing else is published meanwhile.
+func (p *Pool) Ping(ctx context.Context) (connected int, err error) {
 	want := make([]int64, len(p.subscribers))
 	for i, s := range p.subscribers {
 		want[i], _ = s.received()
 		if s.write([]byte(`{"type":"ping","id":1}`)) == nil {
 			want[i]++
+			connected++
 		}
 	}
-	if err = p.Await(ctx, func(i int) int64 { return want[i] }); err != nil {
-		return 0, err
-	}
-	for i := range want {
-		if _, ended := p.subscribers[i].received(); ended == nil {
-			answered++
-		}
-	}
-	return answered, nil
+	return connected, p.Await(ctx, func(i int) int64 { return want[i] })
 }

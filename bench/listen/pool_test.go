@@ -133,7 +133,7 @@ func TestCountsAreWhatTheServerDid(t *testing.T) {
 			address := serveHTTP(t, f)
 			const sockets = 4
 			pool := Open(t.Context(), Config{
-				Sockets: sockets, URL: address, Mode: CheckNumbers, Reconnect: true,
+				Sockets: sockets, URL: address, CheckNumbers: true, Reconnect: true,
 				Local: func(i int) netip.Addr { return netip.AddrFrom4([4]byte{127, 0, 0, byte(1 + i)}) },
 				Query: func(int) url.Values {
 					if f.part > 1 {
@@ -211,17 +211,15 @@ func TestBookFollowsTheContract(t *testing.T) {
 		"confirmed restores share one": {commitment: "confirmed", frames: []string{textOf(3, 9), rollback, textOf(3, 7), textOf(3, 7), textOf(4, 10)}},
 	}
 	for name, tt := range tests {
-		script := make(chan []byte, 1)
+		script := make(scripted, len(tt.frames))
+		for _, text := range tt.frames {
+			script <- text
+		}
+		close(script)
 		pool := Open(t.Context(), Config{
-			Sockets: 1, Mode: CheckNumbers, Dial: func(int) (Stream, error) { return scripted(script), nil },
+			Sockets: 1, CheckNumbers: true, Dial: func() (Stream, error) { return script, nil },
 			Query: func(int) url.Values { return url.Values{"commitment": {tt.commitment}} },
 		})
-		var data []byte
-		for _, text := range tt.frames {
-			data = append(data, frame(finBit|OpText, []byte(text))...)
-		}
-		script <- data
-		close(script)
 		if err := pool.Await(t.Context(), func(int) int64 { return int64(len(tt.frames)) }); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -232,20 +230,48 @@ func TestBookFollowsTheContract(t *testing.T) {
 	}
 }
 
-// scripted is a stream of what comes through a channel.
-type scripted chan []byte
+// scripted is a stream of frames that come through a channel.
+type scripted chan string
 
 func (s scripted) Close() error { return nil }
 
-func (s scripted) Drain(visit func(Batch)) error {
-	for data := range s {
-		batch, _, err := wholeFrames(data)
-		if err != nil {
-			return err
-		}
-		visit(batch)
+func (s scripted) Next() (Piece, error) {
+	text, more := <-s
+	if !more {
+		return Piece{}, io.EOF
 	}
-	return io.EOF
+	return Piece{[]byte(text), 1, len(text)}, nil
+}
+
+// Of frames of one length most subscribers count the bytes and a sample reads them: the counts are as if all did.
+func TestSampleReadsFramesAndOthersCountBytes(t *testing.T) {
+	t.Parallel()
+	const sockets, sample, frames = 8, 4, 1000
+	text := `{"type":"account_update","pubkey":"11111111111111111111111111111111","lamports":9,"timestamp":"2026-01-01T00:00:00Z"}`
+	publish := make(chan struct{})
+	address := serve(t, func(conn *websocket.Conn) {
+		<-publish
+		for range frames {
+			_ = conn.WriteMessage(websocket.TextMessage, []byte(text)) // or the counts tell
+		}
+		_, _, _ = conn.ReadMessage() // until the client goes
+	})
+	pool, err := OpenAll(t.Context(), Config{
+		Sockets: sockets, URL: strings.TrimSuffix(address, "?mode=none"), FrameBytes: 2 + len(text),
+		Due: func(uint64) time.Time { return time.Now().Add(-time.Second) },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	close(publish)
+	if err := pool.Await(t.Context(), func(int) int64 { return frames }); err != nil {
+		t.Error(err)
+	}
+	pool.Close()
+	n, timed := pool.Counts(), pool.Times().Count()
+	if n.Frames != sockets*frames || n.Bytes != n.Frames*int64(2+len(text)) || timed != sample*frames {
+		t.Errorf("%d frames in %d bytes, %d timed", n.Frames, n.Bytes, timed)
+	}
 }
 
 func TestRefusedSubscribersAreCounted(t *testing.T) {

@@ -6,10 +6,8 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
-	"net/netip"
 	"net/url"
 	"sync"
-	"sync/atomic"
 	"time"
 )
 
@@ -18,15 +16,14 @@ type subscriber struct {
 	pool  *Pool
 	index int
 	query url.Values
-	local netip.Addr
 
 	mu            sync.Mutex
 	stream        Stream // the present connection, nil: none
+	ended         error  // why there is none
 	frames, bytes int64
-	ended         error // why there is no connection
 	book          book
 
-	// The reader's: the time of the slot that comes now.
+	// The reader's: when the updates were due of the slot that comes now.
 
 	slot uint64
 	due  time.Time
@@ -37,14 +34,11 @@ func newSubscriber(p *Pool, i int) *subscriber {
 	if p.config.Query != nil {
 		maps.Copy(s.query, p.config.Query(i))
 	}
-	if p.config.Local != nil {
-		s.local = p.config.Local(i)
-	}
 	asks := func(name string) bool { return s.query.Get(name) != "" }
 	s.book.all = !asks("pubkeys") && !asks("programs") && !asks("wallets") && !asks("mode")
 	s.book.shares = asks("commitment") && s.query.Get("commitment") != "processed"
 	s.book.whole = s.book.all && !s.book.shares
-	if p.config.Mode == CheckNumbers {
+	if p.config.CheckNumbers {
 		s.query.Set("extended", "true")
 	}
 	return s
@@ -60,18 +54,19 @@ const (
 // run connects and reads until the pool ends, or until the connection does if the pool does not reconnect. It calls tried
 // after the first try to connect.
 func (s *subscriber) run(tried func()) {
-	defer tried()
 	for pause := reconnectPause; ; {
 		stream, err := s.dial()
-		dropped := false
-		if err == nil {
-			pause = reconnectPause
-			s.connected(stream)
-			tried()
-			dropped, err = s.read(stream)
-		}
-		s.disconnected(stream != nil, dropped, err)
+		s.set(stream, err)
 		tried()
+		connected, dropped := err == nil, false
+		if connected {
+			pause = reconnectPause
+			dropped, err = s.read(stream)
+			s.set(nil, err)
+		}
+		if s.pool.ctx.Err() == nil && !dropped {
+			s.pool.countEnd(connected, err)
+		}
 		if !s.pool.config.Reconnect || s.pool.ctx.Err() != nil {
 			return
 		}
@@ -87,6 +82,12 @@ func (s *subscriber) run(tried func()) {
 	}
 }
 
+func (s *subscriber) set(stream Stream, ended error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.stream, s.ended = stream, ended
+}
+
 // dial connects when it is the subscriber's turn.
 func (s *subscriber) dial() (Stream, error) {
 	p := s.pool
@@ -97,18 +98,20 @@ func (s *subscriber) dial() (Stream, error) {
 		return nil, p.ctx.Err()
 	}
 	if p.config.Dial != nil {
-		return p.config.Dial(s.index)
+		return p.config.Dial()
 	}
 	from, opening := s.book.seq, p.config.Opening
 	if from > 0 && opening == nil {
 		s.query.Set("resume_from", fmt.Sprint(from))
 	}
-	began := time.Now()
-	conn, err := Dial(p.ctx, p.config.URL+"?"+s.query.Encode(), Options{Local: s.local, Timeout: p.config.Timeout})
+	o := Options{Timeout: p.config.Timeout, ReadBuffer: readBufferBytes(len(p.subscribers))}
+	if p.config.Local != nil {
+		o.Local = p.config.Local(s.index)
+	}
+	conn, err := Dial(p.ctx, p.config.URL+"?"+s.query.Encode(), o)
 	if err != nil {
 		return nil, err
 	}
-	p.handshakes.record(time.Since(began), 1)
 	if opening != nil {
 		_ = conn.WriteText(opening) // whoever reads sees that the socket is broken
 	}
@@ -116,116 +119,59 @@ func (s *subscriber) dial() (Stream, error) {
 		s.book.behind = true
 		_ = conn.WriteText(fmt.Appendf(nil, `{"type":"resume","id":1,"from_seq":%d}`, from))
 	}
+	if size := p.config.FrameBytes; size > 0 && !p.isSample(s.index) {
+		return Drain(conn.NetConn(), 1, size), nil
+	}
 	return conn, nil
 }
 
-func (s *subscriber) connected(stream Stream) {
-	s.set(stream, nil)
-	s.pool.mu.Lock()
-	defer s.pool.mu.Unlock()
-	s.pool.counts.Connected++
-}
+// readBufferBytes gives a few conns large buffers, and many together no more than 64 MiB.
+func readBufferBytes(conns int) int { return min(64<<10, max(1<<10, 64<<20/conns)) }
 
-func (s *subscriber) set(stream Stream, ended error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.stream, s.ended = stream, ended
-}
-
-// disconnected counts how a connection ended, or why there was none. dropped says that this was on purpose.
-func (s *subscriber) disconnected(connected, dropped bool, err error) {
-	s.set(nil, err)
-	p := s.pool
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if connected {
-		p.counts.Connected--
-	}
-	var refused *RefusedError
-	var closed CloseError
-	switch end := &closed; {
-	case dropped || p.ctx.Err() != nil:
-		return
-	case errors.As(err, &refused):
-		p.counts.Refused[refused.Status]++
-	case !connected:
-		p.counts.Failed++
-	default:
-		if !errors.As(err, &end) {
-			err = fmt.Errorf("a connection broke: %w", err)
-		}
-		p.counts.Closes[int(end.Code)]++ // 0: it broke
-	}
-	if p.counts.Why == nil {
-		p.counts.Why = err
-	}
-}
-
-// read reads a stream until it ends. dropped says that the subscriber did that to resume.
+// read reads a stream until it ends. dropped says that the subscriber did that: to resume, or with its pool.
 func (s *subscriber) read(stream Stream) (dropped bool, err error) {
-	var drops atomic.Bool
+	ctx, cancel := context.WithCancel(s.pool.ctx)
+	if every := s.pool.config.ResumeEvery; every > 0 {
+		ctx, cancel = context.WithTimeout(s.pool.ctx, every/2+rand.N(every))
+	}
+	defer cancel()
 	leave := func() {
 		if conn, ok := stream.(*Conn); ok && s.index%2 == 1 {
-			conn.Reset()
+			_ = conn.NetConn().Close() // as a host does that lost it
 			return
 		}
 		_ = stream.Close() // the server may have been first
 	}
-	stop := context.AfterFunc(s.pool.ctx, leave)
-	if every := s.pool.config.ResumeEvery; every > 0 {
-		timer := time.AfterFunc(every/2+rand.N(every), func() {
-			drops.Store(true)
-			leave()
-		})
-		defer timer.Stop()
+	stop := context.AfterFunc(ctx, leave)
+	for err == nil {
+		var piece Piece
+		if piece, err = stream.Next(); err == nil {
+			s.take(piece)
+		}
 	}
-	err = stream.Drain(s.take)
 	if stop() {
 		leave()
 	}
-	return drops.Load(), err
+	return ctx.Err() != nil, err
 }
 
-// take counts frames that arrived together.
-func (s *subscriber) take(b Batch) {
+// take counts what came.
+func (s *subscriber) take(p Piece) {
 	now := time.Now()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.frames += int64(b.Frames)
-	s.bytes += int64(len(b.Data))
-	switch s.pool.config.Mode {
-	case TimeSlots:
-		s.timeSlots(b, now)
-	case CheckNumbers:
-		s.checkNumbers(b, now)
-	}
-}
-
-// timeSlots counts how late the updates are. All frames of a batch count as the first one does, which is too late if
-// anything.
-func (s *subscriber) timeSlots(b Batch, now time.Time) {
-	if first := b.first(); isUpdate(first) {
-		s.enter(numberAfter(first, `,"lamports":`), nil)
-		s.late(now, b.Frames)
-	}
-}
-
-// checkNumbers enters frames into the book.
-func (s *subscriber) checkNumbers(b Batch, now time.Time) {
-	run := 0 // updates of the same slot
-	b.Each(func(payload []byte) {
-		if isUpdate(payload) {
-			slot := numberAfter(payload, `,"slot":`)
-			if slot != s.slot {
-				s.late(now, run)
-				run = 0
-				s.enter(slot, payload)
-			}
-			run++
-			s.book.update(slot, numberAfter(payload, `,"seq":`))
-			return
-		}
-		m := parseMessage(payload)
+	s.frames += int64(p.Frames)
+	s.bytes += int64(p.Bytes)
+	switch c := &s.pool.config; {
+	case !c.CheckNumbers && (c.Due == nil || !isUpdate(p.Payload)):
+	case !c.CheckNumbers:
+		s.late(now, numberAfter(p.Payload, `,"lamports":`), p.Payload)
+	case isUpdate(p.Payload):
+		slot := numberAfter(p.Payload, `,"slot":`)
+		s.late(now, slot, p.Payload)
+		s.book.update(slot, numberAfter(p.Payload, `,"seq":`))
+	default:
+		m := parseMessage(p.Payload)
 		if m.Type != "slot_end" {
 			s.book.take(&m)
 			return
@@ -233,33 +179,28 @@ func (s *subscriber) checkNumbers(b Batch, now time.Time) {
 		e := slotEnd{m.Slot, m.Seq}
 		if got, least, again := s.book.end(e); !again {
 			if later, others := s.pool.arrivals.end(e, now, got, least); others {
-				s.pool.skew.record(later, 1)
+				s.pool.skew.record(later)
 			}
 		}
-	})
-	s.late(now, run)
-}
-
-// enter notes when the updates of a slot were due, of which the payload is the first.
-func (s *subscriber) enter(slot uint64, payload []byte) {
-	if slot == s.slot {
-		return
-	}
-	s.slot = slot
-	if s.pool.config.Due != nil {
-		s.due = s.pool.config.Due(slot)
-	} else {
-		s.due, _ = time.Parse(time.RFC3339, blockTime(payload)) // zero: it is not known
 	}
 }
 
-// late counts updates of the slot that comes now. A block time that is far from this machine's clock says nothing.
-func (s *subscriber) late(now time.Time, updates int) {
+// late counts how late an update came. A block time that is far from this machine's clock says nothing.
+func (s *subscriber) late(now time.Time, slot uint64, payload []byte) {
+	due := s.pool.config.Due
+	if slot != s.slot {
+		s.slot = slot
+		if due != nil {
+			s.due = due(slot)
+		} else {
+			s.due, _ = time.Parse(time.RFC3339, blockTime(payload)) // zero: it is not known
+		}
+	}
 	took := now.Sub(s.due)
-	if updates == 0 || s.due.IsZero() || s.pool.config.Due == nil && (took < -time.Second || took > time.Minute) {
+	if s.due.IsZero() || due == nil && (took < -time.Second || took > time.Minute) {
 		return
 	}
-	s.pool.late.record(took, updates)
+	s.pool.late.record(took)
 }
 
 // received returns how many frames came so far, and why no more do.

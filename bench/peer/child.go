@@ -20,11 +20,13 @@ const (
 )
 
 // child is a peer that is this program again: it says where it listens in the first line of
-// its stdout, is fed through its stdin, and ends with that.
+// its stdout, is fed batches through its stdin, and ends with that.
 type child struct {
 	*proc.Process
-	feed *os.File
-	addr string
+	feed   *os.File
+	addr   string
+	batch  []byte
+	frames int // of a batch
 }
 
 var firstLine = regexp.MustCompile(`^(\S+)\n`)
@@ -48,6 +50,15 @@ func startChild(ctx context.Context, c *Config, name string) (*child, error) {
 	}
 	s.addr = said[1]
 	return s, nil
+}
+
+// BatchFrames implements Server.
+func (s *child) BatchFrames() int { return s.frames }
+
+// Publish implements Server.
+func (s *child) Publish() error {
+	_, err := s.feed.Write(s.batch)
+	return err
 }
 
 // Stop implements Server.

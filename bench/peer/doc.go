@@ -5,8 +5,8 @@
 //
 // A peer is a kind of service. raw writes blocks of bytes to sockets and nothing else, which
 // is the ceiling on a machine. hub is the chat example of a WebSocket library: a channel and a
-// goroutine for each client, which drains what waits into one frame. nats is nats-server, fed and
-// read in its text protocol.
+// goroutine for each client, which drains what waits into one frame. nats is nats-server, fed by
+// its Go client and read in its text protocol.
 //
 // A server is a running one, always a process of its own: raw and hub are the program that
 // measures, started again with other arguments ([Serve]), nats is a program that must be there

@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"bytes"
 	"context"
-	"encoding/binary"
 	"errors"
 	"io"
 	"net"
@@ -24,37 +23,23 @@ const (
 	hubWriteBytes = 64 << 10
 )
 
-// hubServer is fed messages, each after its length in two bytes, little endian.
-type hubServer struct {
-	*child
-	batch  []byte
-	frames int
-}
+var newline = []byte{'\n'}
+
+// hubServer is fed messages, a line each.
+type hubServer struct{ *child }
 
 func startHub(ctx context.Context, c *Config) (Server, error) {
 	child, err := startChild(ctx, c, "hub")
 	if err != nil {
 		return nil, err
 	}
-	s := &hubServer{child: child, frames: len(c.Messages)}
-	for _, m := range c.Messages {
-		s.batch = append(binary.LittleEndian.AppendUint16(s.batch, uint16(len(m))), m...)
-	}
-	return s, nil
-}
-
-// BatchFrames implements Server.
-func (s *hubServer) BatchFrames() int { return s.frames }
-
-// Publish implements Server.
-func (s *hubServer) Publish() error {
-	_, err := s.feed.Write(s.batch)
-	return err
+	child.batch, child.frames = append(bytes.Join(c.Messages, newline), '\n'), len(c.Messages)
+	return hubServer{child}, nil
 }
 
 // Dial implements Server.
-func (s *hubServer) Dial(ctx context.Context) (listen.Stream, error) {
-	conn, err := listen.Dial(ctx, "ws://"+s.addr+"/", listen.Options{})
+func (s hubServer) Dial(ctx context.Context) (listen.Stream, error) {
+	conn, err := listen.Dial(ctx, "ws://"+s.addr+"/", listen.Options{ReadBuffer: hubWriteBytes})
 	if err != nil {
 		return nil, err
 	}
@@ -64,62 +49,58 @@ func (s *hubServer) Dial(ctx context.Context) (listen.Stream, error) {
 // hubStream counts messages: the lines of a frame.
 type hubStream struct{ *listen.Conn }
 
-// Drain implements listen.Stream.
-func (s hubStream) Drain(visit func(listen.Batch)) error {
-	return s.Conn.Drain(func(b listen.Batch) {
-		b.Each(func(payload []byte) { b.Frames += bytes.Count(payload, newline) })
-		visit(b)
-	})
+// Next implements listen.Stream.
+func (s hubStream) Next() (listen.Piece, error) {
+	p, err := s.Conn.Next()
+	p.Frames += bytes.Count(p.Payload, newline)
+	return p, err
 }
 
-// hub is the server as the chat example of the library has it: what waits for a client is drained into one frame, with line
-// ends between the messages. It differs in three things: it waits for a client whose channel is full instead of dropping
-// it, it knows a client before the handshake is answered, so that nobody misses anything, and its write buffer is larger.
-type hub struct {
-	mu      sync.Mutex
-	clients map[*hubClient]bool
-}
+// hub hands messages to clients, as the chat example of the library does: each has a channel. It differs in two things: it
+// waits for a client whose channel is full instead of dropping it, and it knows a client before that is told so, so that
+// nobody misses anything.
+type hub struct{ clients sync.Map }
 
 type hubClient struct {
 	send chan []byte
 	gone chan struct{} // closed when nobody reads send any more
 }
 
-func (h *hub) register(c *hubClient) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.clients[c] = true
+func (h *hub) register() *hubClient {
+	c := &hubClient{make(chan []byte, hubQueue), make(chan struct{})}
+	h.clients.Store(c, true)
+	return c
 }
 
 func (h *hub) unregister(c *hubClient) {
+	h.clients.Delete(c)
 	close(c.gone)
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	delete(h.clients, c)
 }
 
 func (h *hub) broadcast(message []byte) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	for c := range h.clients {
+	for c := range h.clients.Range {
 		select {
-		case c.send <- message:
-		case <-c.gone:
+		case c.(*hubClient).send <- message:
+		case <-c.(*hubClient).gone:
 		}
 	}
 }
 
-// serveHub tells every client each message.
+// serveHub tells every client each line. What waits for a client is drained into one frame, as the example does, with a
+// larger write buffer than the example's.
 func serveHub(ln net.Listener, in io.Reader) error {
-	h := &hub{clients: map[*hubClient]bool{}}
+	h := new(hub)
 	upgrader := websocket.FastHTTPUpgrader{ReadBufferSize: 1 << 10, WriteBufferSize: hubWriteBytes}
 	server := &fasthttp.Server{Handler: func(ctx *fasthttp.RequestCtx) {
-		c := &hubClient{make(chan []byte, hubQueue), make(chan struct{})}
-		h.register(c)
+		c := h.register()
 		err := upgrader.Upgrade(ctx, func(conn *websocket.Conn) {
+			defer h.unregister(c)
 			go c.write(conn)
-			c.read(conn)
-			h.unregister(c)
+			for { // until the client goes
+				if _, _, err := conn.ReadMessage(); err != nil {
+					return
+				}
+			}
 		})
 		if err != nil {
 			h.unregister(c)
@@ -127,28 +108,12 @@ func serveHub(ln net.Listener, in io.Reader) error {
 	}}
 	served := make(chan error, 1)
 	go func() { served <- server.Serve(ln) }()
-	err := h.readFeed(in)
-	return errors.Join(err, ln.Close(), <-served)
-}
-
-func (h *hub) readFeed(in io.Reader) error {
-	feed := bufio.NewReaderSize(in, 64<<10)
-	for {
-		var size [2]byte
-		if _, err := io.ReadFull(feed, size[:]); err == io.EOF {
-			return nil
-		} else if err != nil {
-			return err
-		}
-		message := make([]byte, binary.LittleEndian.Uint16(size[:]))
-		if _, err := io.ReadFull(feed, message); err != nil {
-			return err
-		}
-		h.broadcast(message)
+	lines := bufio.NewScanner(in)
+	for lines.Scan() {
+		h.broadcast(bytes.Clone(lines.Bytes()))
 	}
+	return errors.Join(lines.Err(), ln.Close(), <-served)
 }
-
-var newline = []byte{'\n'}
 
 // write is a client's own goroutine.
 func (c *hubClient) write(conn *websocket.Conn) {
@@ -179,13 +144,4 @@ func (c *hubClient) drain(conn *websocket.Conn, message []byte) error {
 		err = errors.Join(err, err1, err2)
 	}
 	return errors.Join(err, w.Close())
-}
-
-// read waits for the client to go.
-func (c *hubClient) read(conn *websocket.Conn) {
-	for {
-		if _, _, err := conn.ReadMessage(); err != nil {
-			return
-		}
-	}
 }

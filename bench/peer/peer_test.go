@@ -59,7 +59,7 @@ func TestPeersTellEverybodyEverything(t *testing.T) {
 			t.Parallel()
 			const batches, subscribers = 20, 3
 			s := start(t, &p, messages(1000))
-			dial := func(int) (listen.Stream, error) { return s.Dial(t.Context()) }
+			dial := func() (listen.Stream, error) { return s.Dial(t.Context()) }
 			gone, err1 := listen.OpenAll(t.Context(), listen.Config{Sockets: 1, Dial: dial})
 			stay, err2 := listen.OpenAll(t.Context(), listen.Config{Sockets: subscribers, Dial: dial})
 			if err1 != nil || err2 != nil {
@@ -124,31 +124,5 @@ func TestServeKnowsItsNames(t *testing.T) {
 	err := Serve(t.Context(), "carrier pigeon", strings.NewReader(""), new(strings.Builder))
 	if err == nil || !strings.Contains(err.Error(), "carrier pigeon") {
 		t.Errorf("err = %v", err)
-	}
-}
-
-func TestWholeMessagesAreCounted(t *testing.T) {
-	const stream = "MSG a 1 5\r\nhello\r\nPING\r\nMSG a 1 0\r\n\r\n+OK\r\nMSG a 1 4\r\n\r\n\r\n\r\n"
-	for cut := range len(stream) + 1 {
-		messages, pings := 0, 0
-		held := ""
-		for _, part := range []string{stream[:cut], stream[cut:]} {
-			held += part
-			hop, m, p, err := wholeMessages([]byte(held))
-			if err != nil {
-				t.Fatalf("cut at %d: %v", cut, err)
-			}
-			held = held[hop:]
-			messages += m
-			pings += p
-		}
-		if messages != 3 || pings != 1 || held != "" {
-			t.Errorf("cut at %d: %d messages, %d pings, rest %q, want 3, 1 and none", cut, messages, pings, held)
-		}
-	}
-	for _, bad := range []string{"-ERR 'Slow Consumer'\r\n", "MSG a 1 x\r\n"} {
-		if _, _, _, err := wholeMessages([]byte(bad)); err == nil {
-			t.Errorf("%q was accepted", bad)
-		}
 	}
 }

@@ -84,7 +84,7 @@ func (c *listenCommand) parse() (config listen.Config, node *load.Node, err erro
 	}
 	query := url.Values{"commitment": {c.Commitment}}
 	config = listen.Config{
-		Sockets: c.Sockets, URL: "ws" + strings.TrimPrefix(node.URL.String(), "http") + "/ws/accounts", Mode: listen.CheckNumbers,
+		Sockets: c.Sockets, URL: "ws" + strings.TrimPrefix(node.URL.String(), "http") + "/ws/accounts", CheckNumbers: true,
 		Reconnect: true, ResumeEvery: c.ResumeEvery,
 	}
 	names, count := make(map[string]any), 0

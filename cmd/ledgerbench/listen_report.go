@@ -20,7 +20,7 @@ type listened struct {
 	*listenCommand
 	listen.Counts
 	took      time.Duration
-	perSecond struct{ updates, frames, bytes float64 }
+	perSecond map[string]float64
 	rows      []latencyRow
 }
 
@@ -30,11 +30,13 @@ type latencyRow struct {
 	*latency.Histogram
 }
 
-// listened returns what was received: all of it, and by the second what came since it was counted before.
+// listened returns what was received: all of it, and what came since it was counted before.
 func (c *listenCommand) listened(pool *listen.Pool, before listen.Counts, took time.Duration, published *latency.Histogram) *listened {
 	l := &listened{listenCommand: c, Counts: pool.Counts(), took: took}
 	per := func(all, before int64) float64 { return float64(all-before) / max(took.Seconds(), 1e-9) }
-	l.perSecond.updates, l.perSecond.frames, l.perSecond.bytes = per(l.Updates, before.Updates), per(l.Frames, before.Frames), per(l.Bytes, before.Bytes)
+	l.perSecond = map[string]float64{
+		"updates": per(l.Updates, before.Updates), "frames": per(l.Frames, before.Frames), "bytes": per(l.Bytes, before.Bytes),
+	}
 	l.rows = []latencyRow{
 		{"block time to socket", "block_time", pool.Times()},        // of updates; the time of a block has whole seconds
 		{"publication to first socket", "publication", published},   // of ends of slots
@@ -59,7 +61,7 @@ func (l *listened) json() any {
 		"updates":    map[string]int64{"received": l.Updates, "missing": l.Missing, "twice": l.Twice},
 		"frames":     l.Frames,
 		"bytes":      l.Bytes,
-		"per_second": map[string]float64{"updates": l.perSecond.updates, "frames": l.perSecond.frames, "bytes": l.perSecond.bytes},
+		"per_second": l.perSecond,
 		"latency_ms": latencies,
 		"sockets":    map[string]int{"asked": l.Sockets, "connected": l.Connected},
 		// passed_over are the numbers that the server said are lost; they do not count as missing.
@@ -81,11 +83,13 @@ func (l *listened) json() any {
 func (l *listened) write(out io.Writer) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s: %d sockets, %s, %.3g s\n\n", l.URL, l.Sockets, l.Commitment, l.took.Seconds())
-	fmt.Fprintf(&b, "updates   %d received, %d missing, %d twice; %.1f/s\n", l.Updates, l.Missing, l.Twice, l.perSecond.updates)
-	fmt.Fprintf(&b, "frames    %d, %.1f/s\nbytes     %d, %.2f MB/s\n", l.Frames, l.perSecond.frames, l.Bytes, l.perSecond.bytes/1e6)
+	fmt.Fprintf(&b, "updates   %d received, %d missing, %d twice; %.1f/s\n", l.Updates, l.Missing, l.Twice, l.perSecond["updates"])
+	fmt.Fprintf(&b, "frames    %d, %.1f/s\n", l.Frames, l.perSecond["frames"])
+	fmt.Fprintf(&b, "bytes     %d, %.2f MB/s\n", l.Bytes, l.perSecond["bytes"]/1e6)
 	fmt.Fprintf(&b, "sockets   %d of %d connected at the end, %d closed as slow consumers\n", l.Connected, l.Sockets, l.Closes[slowConsumer])
 	if l.Resumed+l.Resyncs > 0 {
-		fmt.Fprintf(&b, "resumes   %d went on where they were, %d were told to start over (%d numbers passed over)\n", l.Resumed, l.Resyncs, l.Passed)
+		fmt.Fprintf(&b, "resumes   %d went on where they were, %d were told to start over (%d numbers passed over)\n",
+			l.Resumed, l.Resyncs, l.Passed)
 	}
 	for _, code := range slices.Sorted(maps.Keys(l.Closes)) {
 		fmt.Fprintf(&b, "closed    %d with code %d\n", l.Closes[code], code)

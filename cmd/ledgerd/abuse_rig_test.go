@@ -17,6 +17,8 @@ import (
 	"testing/iotest"
 	"time"
 
+	"github.com/fasthttp/websocket"
+
 	"ledgerd/bench/listen"
 )
 
@@ -118,7 +120,7 @@ func (a *target) dial(address int, slow chan struct{}) (*attacker, error) {
 	}
 	a.Cleanup(func() { _ = conn.Close() })
 	c := &attacker{Conn: conn, slow: slow}
-	c.in, c.ws = bufio.NewReader(c), listen.New(c)
+	c.in = bufio.NewReader(c)
 	return c, nil
 }
 
@@ -165,9 +167,13 @@ func (c *attacker) upgrade(query, headers string) (*http.Response, error) {
 func (a *target) socket(address int, slow chan struct{}, query string) *attacker {
 	a.Helper()
 	c := a.mustDial(address, slow)
-	if response, err := c.upgrade(query, ""); err != nil || response.StatusCode != http.StatusSwitchingProtocols {
+	c.slow = nil // not before the handshake
+	dialer := websocket.Dialer{NetDial: func(string, string) (net.Conn, error) { return c, nil }, ReadBufferSize: 1 << 10}
+	ws, response, err := dialer.Dial("ws://"+a.host+"/api/ws/accounts?"+query, nil)
+	if err != nil {
 		a.Fatalf("upgrade with %s: %v, %v", query, response, err)
 	}
+	c.slow, c.ws = slow, listen.New(ws)
 	return c
 }
 

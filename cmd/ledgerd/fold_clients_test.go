@@ -55,11 +55,8 @@ func (o ownTalker) read() ([]byte, error) {
 	if err := o.NetConn().SetReadDeadline(time.Now().Add(patience)); err != nil {
 		return nil, err
 	}
-	f, err := o.Next()
-	if err == nil && f.Op != listen.OpText {
-		err = fmt.Errorf("a frame with opcode %d", f.Op)
-	}
-	return f.Payload, err
+	p, err := o.Next()
+	return p.Payload, err
 }
 
 func (o ownTalker) say(text string) error { return o.WriteText([]byte(text)) }
