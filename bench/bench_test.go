@@ -59,7 +59,7 @@ func TestScenariosMeasureWhatTheirGoalsAskFor(t *testing.T) {
 			t.Parallel()
 			var records bytes.Buffer
 			r := &Run{
-				Ledgerd: program, Self: []string{os.Args[0], asPeer}, Dir: t.TempDir(), Rounds: 1, Duration: 400 * time.Millisecond, Scale: 0.01, Peers: true,
+				Ledgerd: program, Self: []string{os.Args[0], asPeer}, Dir: t.TempDir(), Rounds: 1, Duration: 900 * time.Millisecond, Scale: 0.01, Peers: true,
 				Progress: t.Output(), Out: report.NewWriter(&records, nil),
 			}
 			if err := r.Do(t.Context(), s); err != nil {

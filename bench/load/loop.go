@@ -81,8 +81,13 @@ func (l *loop) clock() int64 { return int64(time.Since(l.base)) }
 
 // phase sends for so long and waits for the responses.
 func (l *loop) phase(ctx context.Context, length time.Duration) (*Counts, error) {
-	runtime.LockOSThread()                             // it waits in the kernel, and ends with this goroutine
-	_ = unix.Prctl(unix.PR_SET_TIMERSLACK, 1, 0, 0, 0) // the kernel wakes it when it asks for that, not up to 50 µs later
+	// The thread waits in the kernel, which wakes it when it asks for that, not up to 50 µs later. It is given back as it was: were it to
+	// end, the kernel would kill the processes that it has started (package proc).
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	const slack, usual = 1, 0
+	_ = unix.Prctl(unix.PR_SET_TIMERSLACK, slack, 0, 0, 0)
+	defer func() { _ = unix.Prctl(unix.PR_SET_TIMERSLACK, usual, 0, 0, 0) }()
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	err := l.wait(0) // a server may have closed connections meanwhile
