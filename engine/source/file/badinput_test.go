@@ -7,6 +7,7 @@ import (
 
 	"ledgerd/engine/codec"
 	"ledgerd/engine/ledger"
+	"ledgerd/engine/ledger/datatest"
 )
 
 // badWord is the word that bad input holds wherever it has room for one, and that no message
@@ -21,7 +22,7 @@ type badInput struct{ content, want string }
 func badInputs(t testing.TB) map[string]badInput {
 	t.Helper()
 	all := badFiles(t)
-	for _, lines := range entries(t, "refused.txt") {
+	for _, lines := range datatest.Entries(t, "refused.txt") {
 		content, want := lines[1], strings.TrimPrefix(lines[2], "> ")
 		if strings.HasPrefix(want, "line 3: ") {
 			content = blockLine(1, 0) + "\n" + content + "\n" + blockLine(2, 1)

@@ -10,6 +10,7 @@ import (
 
 	"ledgerd/engine/codec"
 	"ledgerd/engine/ledger"
+	"ledgerd/engine/ledger/datatest"
 	"ledgerd/engine/source/nodejson"
 )
 
@@ -66,7 +67,7 @@ func checkMessage(t *testing.T, err error) {
 // fuzzReader has what a reader emits of any content checked: it gives events that can be encoded, or an error; never a
 // panic. The seeds are the entries of testdata and all bad inputs but the huge ones.
 func fuzzReader(f *testing.F, read func(ctx context.Context, r *bufio.Reader, data *nodejson.DataDecoder, out *sink) error) {
-	for _, lines := range entries(f, "read.txt") {
+	for _, lines := range datatest.Entries(f, "read.txt") {
 		f.Add([]byte(lines[1] + lines[2]))
 		f.Add([]byte(lines[1]))
 	}

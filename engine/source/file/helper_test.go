@@ -5,7 +5,6 @@ import (
 	"compress/gzip"
 	"context"
 	"log/slog"
-	"maps"
 	"os"
 	"path/filepath"
 	"testing"
@@ -83,17 +82,6 @@ func only[E ledger.Event](t testing.TB, spec string) (list []E) {
 func blocks(t testing.TB, spec string) []*ledger.Block { return only[*ledger.Block](t, spec) }
 
 func bases(t testing.TB, spec string) []*ledger.BaseState { return only[*ledger.BaseState](t, spec) }
-
-// state returns the accounts after the writes of a block on an empty ledger.
-func state(b *ledger.Block) map[ledger.Pubkey]*ledger.Account {
-	accounts := make(map[ledger.Pubkey]*ledger.Account)
-	for i := range b.Accounts {
-		w := &b.Accounts[i]
-		accounts[w.Pubkey] = ledger.Merge(accounts[w.Pubkey], w, ledger.BlockProvenance(b.Slot))
-	}
-	maps.DeleteFunc(accounts, func(_ ledger.Pubkey, a *ledger.Account) bool { return a == nil || !a.Exists() })
-	return accounts
-}
 
 func gzipped(t testing.TB, content string) string {
 	t.Helper()

@@ -15,22 +15,12 @@ func nodeBlock(slot string, parent uint64, seed byte) string {
 	return fmt.Sprintf(`{%s"parentSlot":%d,"blockhash":%q,"transactions":[]}`, slot, parent, testKey(seed))
 }
 
-// entries returns a list in testdata, each entry as its lines: a name, an input and what comes of it.
-func entries(t testing.TB, list string) (all [][]string) {
-	t.Helper()
-	content := string(datatest.Read(t, filepath.Join("testdata", list)))
-	for entry := range strings.SplitSeq(strings.TrimSpace(content), "\n\n") {
-		all = append(all, strings.Split(entry, "\n"))
-	}
-	return all
-}
-
 // An entry of testdata/read.txt is a name, perhaps the name of a file, its content, the event lines that say the same, and
 // what is logged.
 func TestInputsAreRead(t *testing.T) {
 	logged := regexp.MustCompile(`msg="([^"]*)"`)
 	var list []string
-	for _, lines := range entries(t, "read.txt") {
+	for _, lines := range datatest.Entries(t, "read.txt") {
 		name, hasName := strings.CutPrefix(lines[1], "@ ")
 		head := 2
 		if !hasName {

@@ -3,9 +3,9 @@ package file
 import (
 	"crypto/sha256"
 	"fmt"
+	"strings"
 	"testing"
 
-	"ledgerd/engine/ledger"
 	"ledgerd/engine/ledger/datatest"
 )
 
@@ -44,26 +44,13 @@ func TestRecordedAccountsAreReadAsRecorded(t *testing.T) {
 	}
 }
 
+// An entry of testdata/answers.txt is the name of a recorded answer, and its event line.
 func TestRecordedAnswersTakeTheirKeyFromTheNameOfTheFile(t *testing.T) {
-	const tokenProgram = `"owner":"TokenkegQfeZyiNwAJbNbGKPFXCWuBvf9Ss623VQ5DA"`
-	k := testKey(9)
-	for name, want := range map[string]struct {
-		slot   ledger.Slot
-		fields string
-	}{
-		"GetAccountInfoResponse.json": {79200467, `"lamports":5478840,"owner":"11111111111111111111111111111111",` +
-			`"executable":false,"rent_epoch":195,"token":false,"mint":false`},
-		"GetTokenAccountInfoResponse.json": {103677806, `"lamports":2039280,` + tokenProgram + `,"executable":false,"rent_epoch":239,` +
-			`"token":{"mint":"2v6JjYRt93Z1h8iTZavSdGdDufocHCFKT8gvHpg3GNko","owner":"47vp5BqxBQoMJkitajbsZRhyAR5phW28nKPvXhFDKTFH",` +
-			`"amount":"1","state":"initialized","delegate":null,"delegated_amount":"0","close_authority":null,"is_native":false},` +
-			`"mint":false`},
-		"GetTokenMintInfoResponse.json": {103677835, `"lamports":1461600,` + tokenProgram + `,"executable":false,"rent_epoch":239,` +
-			`"token":false,"mint":{"decimals":0,"supply":"1","scaled":false}`},
-	} {
-		path := write(t, "account-"+k+".json", string(datatest.Read(t, datatest.Path(t, "rpc/http/Accounts/"+name))))
-		wantLine := fmt.Sprintf(`{"type":"accounts","slot":%d,"accounts":[{"pubkey":%q,%s}]}`, want.slot, k, want.fields)
-		if got := eventLinesOf(events(t, path)); got != wantLine+"\n" {
-			t.Errorf("%s:\n got %swant %s", name, got, wantLine)
+	for _, lines := range datatest.Entries(t, "answers.txt") {
+		content := datatest.Read(t, datatest.Path(t, "rpc/http/Accounts/"+lines[0]))
+		path := write(t, "account-"+testKey(9)+".json", string(content))
+		if got, want := eventLinesOf(events(t, path)), strings.TrimPrefix(lines[1], "> ")+"\n"; got != want {
+			t.Errorf("%s:\n got %swant %s", lines[0], got, want)
 		}
 	}
 }

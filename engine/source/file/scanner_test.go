@@ -160,7 +160,7 @@ func FuzzLine(f *testing.F) {
 		f.Add(line)
 	}
 	for _, list := range []string{"read.txt", "refused.txt"} {
-		for _, lines := range entries(f, list) {
+		for _, lines := range datatest.Entries(f, list) {
 			f.Add([]byte(lines[1]))
 		}
 	}

@@ -42,35 +42,3 @@ func TestSpecificationsAreRead(t *testing.T) {
 		t.Errorf("the specification's token does not win: %q, %v", c.Token, err)
 	}
 }
-
-func TestSpecificationsAreRefusedWithoutTheirSecrets(t *testing.T) {
-	tests := map[string]string{
-		"":                                        "the address is not http",
-		"h:1":                                     "the address is not http",
-		"ftp://h:1":                               "the address is not http",
-		"http://s3cret%zz:1":                      "the address is not http",
-		"http://:1":                               "the address is not http",
-		"http://h":                                "no port",
-		"http://user:s3cret@h:1":                  "a host and a port alone",
-		"https://h/s3cret":                        "a host and a port alone",
-		"http://h:1?token=s3cret&token=b":         "token is given twice",
-		"http://h:1?s3cret&s3cret":                "the options are",
-		"http://h:1?token=s3cret%zz":              "are not NAME=VALUE",
-		"http://h:1?s3cret=1":                     "the options are",
-		"http://h:1?data=s3cret":                  "data is",
-		"http://h:1?votes=s3cret":                 "votes is",
-		"http://h:1?transactions=s3cret":          "transactions is",
-		"http://h:1?compression=s3cret":           "compression is",
-		"http://h:1?token=s3cret%0a":              "cannot be sent",
-		"http://h:1?token-file=/no/s3cret":        "cannot be read",
-		"http://h:1?token-file=/dev/zero":         "more than 65536 bytes",
-		"http://h:1?token=a&token-file=/dev/null": "",
-		"http://h:1?token=" + strings.Repeat("s3cret", 1000): "too long",
-	}
-	for spec, want := range tests {
-		_, _, err := ParseSpec(spec)
-		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "s3cret") || strings.Contains(err.Error(), "\n") {
-			t.Errorf("%s: %v, want %q and no secret", spec, err, want)
-		}
-	}
-}

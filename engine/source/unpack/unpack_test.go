@@ -4,10 +4,8 @@ import (
 	"context"
 	"errors"
 	"io"
-	"io/fs"
 	"os"
 	"path/filepath"
-	"syscall"
 	"testing"
 	"testing/iotest"
 )
@@ -26,14 +24,6 @@ func TestErrorsNameThePacking(t *testing.T) {
 		_, err := Reader{"zstd", iotest.ErrReader(tt.err)}.Read(make([]byte, 1))
 		if err == nil || err.Error() != tt.want || errors.Is(err, tt.err) != (tt.is != nil) {
 			t.Errorf("%s: %v, want %s", name, err, tt.want)
-		}
-	}
-}
-
-func TestReasonLeavesThePathOut(t *testing.T) {
-	for err, want := range map[error]error{io.EOF: io.EOF, &fs.PathError{Op: "open", Path: "secret", Err: syscall.EACCES}: syscall.EACCES} {
-		if got := Reason(err); got != want {
-			t.Errorf("Reason(%v) = %v, want %v", err, got, want)
 		}
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"ledgerd/engine/ledger"
+	"ledgerd/engine/ledger/datatest"
 )
 
 // told is a block as a validator tells of it: its last writes and transactions, and what must come
@@ -101,86 +102,12 @@ func TestBlocksAreWholeInAnyOrder(t *testing.T) {
 	}
 }
 
-// F20, F22, F29: updates of a slot in an odd order, twice, or of two blocks.
+// F20, F22, F29: updates of a slot in an odd order, twice, or of two blocks. An entry of testdata/slots.txt is a name, a script for
+// tell and what comes of it; "both" is "alone", without and with "live".
 func TestSlotsEndAsTheStreamSays(t *testing.T) {
-	const (
-		whole, confirmed, unknown = "100.1 of 2/2", ", confirmed 100 known true", "confirmed 100 known false"
-		finalized                 = ", finalized 100 known true"
-		twoHeads                  = "the stream shows two blocks at slot 100"
-		zero                      = "0, confirmed 0 known true"
-	)
-	tests := map[string]struct{ script, want string }{ // "both" is "alone", without and with "live"
-		"processed before its last transaction": {"head one processed two", whole},
-		"head at last":                          {"one processed two head", whole},
-		"confirmed":                             {"one two head processed confirmed", whole + confirmed},
-		"confirmed before it is whole":          {"one head confirmed", "100.1 of 1/2" + confirmed},
-		"confirmed before its head":             {"one two confirmed head", whole + confirmed},
-		"finalized before its head":             {"confirmed one two finalized head", unknown + ", " + whole + finalized},
-		"of a slot before the stream":           {"confirmed", unknown},
-		"dead before it is whole":               {"one dead two head processed confirmed", "dead 100 known false"},
-		"dead after":                            {"one two head processed dead dead", whole + ", dead 100 known true"},
-		"dead, and tried again":                 {"dead begin one two head processed", "dead 100 known false, " + whole},
-		"all of it twice":                       {"one two head processed one two head processed confirmed", whole + confirmed},
-		"two heads":                             {"one head other", twoHeads},
-		"two heads, one after the block":        {"one two head processed other", whole + ", " + twoHeads},
-		"accounts of the start":                 {"base7 base7 base8 one", "base 7 of 2, base 8 of 1"},
-		"first shreds":                          {"shred completed unknown", ""},
-		"no transactions ever":                  {"alone writes head processed", "100.1 of 0/2 0=4"},
-		"the stream begins again": {
-			"one two head processed some again two head processed one next processed@101 confirmed " +
-				"again one two other processed",
-			whole + ", " + whole + ", 101.1 of 2/2 0=4" + confirmed + ", 100.2 of 2/2",
-		},
-		// A genesis block names itself for its parent, and heads may name each other.
-		"its own parent":      {"both begin@0 itself confirmed@0", zero},
-		"parents in a circle": {"both begin@0 begin@9 each-other confirmed@9", zero + ", 9, confirmed 9 known true"},
-		// A live stream begins in the middle of some slots.
-		"its bank was created":                 {"live begin one two head processed", whole},
-		"its first shred came":                 {"live shred one two head processed", whole},
-		"its parent was over":                  {"live processed@99 one two head processed", whole},
-		"its parent was over before the break": {"live processed@99 again one two head processed", "1 in part"},
-		"its parent was confirmed":             {"live confirmed@99 one two head processed", "confirmed 99 known false, " + whole},
-		"begun in the middle":                  {"live one two head processed late", "1 in part"},
-		"its parent was over later":            {"live one processed@99 two head processed", "1 in part"},
-		"confirmed, begun in the middle":       {"live one two head confirmed", "1 in part"},
-		"a transaction after confirmed":        {"live begin one head confirmed two", whole + confirmed},
-		"a transaction that never came": {
-			"live begin one head confirmed confirmed@101", "the stream sent 1 of the 2 transactions of slot 100",
-		},
-		"written again after the block": {"live begin write one two head processed write", whole + " 0=1"},
-		"written late after the block":  {"live begin write one two head processed late last", whole + " 0=1, 2 late"},
-		"no word of it but of its child": {
-			"live begin one two head begin@101 next finalized@101",
-			whole + confirmed + ", 101.1 of 2/2 0=4, finalized 101 known true",
-		},
-		"a later try": {"live begin#7 one#7 other#7 begin#8 head#8 write#7 two#7 one#8 two#8 processed#8", whole},
-		"a later try after the block": {
-			"live begin#7 one#7 two#7 head#7 processed begin#8 one#8 two#8 other#8 processed#8", whole + ", 100.2 of 2/2",
-		},
-		// A write that comes after its block counts with those that build on it, and with no other.
-		"late":               {"both 100<99 late 101<100 102<101", "100 1=100, 101 1=101 77=5, 102 1=102, 1 late"},
-		"late, written anew": {"both 100<99 late 101<100=77 102<101", "100 1=100, 101 77=101, 102 1=102, 1 late"},
-		"late, two branches": {
-			"both 100<99 late 101<100 102<100 103<99", "100 1=100, 101 1=101 77=5, 102 1=102 77=5, 103 1=103, 1 late",
-		},
-		"late, the newest": {
-			"both 100<99 late late77=7:13 late77=6:12 late1=4:9 101<100=2", "100 1=100, 101 2=101 77=7, 3 late",
-		},
-		"late, when the next is sealed too": {
-			"both 100<99 101<100 102<100=77 late 103<101 104<102",
-			"100 1=100, 101 1=101, 102 77=102, 103 1=103 77=5, 104 1=104, 1 late",
-		},
-		"late, of a dead block":    {"both 100<99 dead late 101<99", "100 1=100, dead 100 known true, 101 1=101"},
-		"late, of another block":   {"both 100<99=1.3 late again 100<99 101<100", "100.3 1=100, 100 1=100, 101 1=101, 1 late"},
-		"late, over streams":       {"both 100<99 late again 101<100", "100 1=100, 101 1=101 77=5, 1 late"},
-		"late, then in time":       {"both 100<99 late again 100<99=77 101<100", "100 1=100, 100 77=100, 101 1=101 77=100, 1 late"},
-		"late, that comes again":   {"both 100<99 late1=100:10 101<100=2", "100 1=100, 101 2=101"},
-		"late, and shown again":    {"both 100<99 late again 100<99 101<100", "100 1=100, 100 1=100, 101 1=101 77=5, 1 late"},
-		"late, then shown in part": {"live alone 100<99 again part late 101<100", "100 1=100, 101 1=101, 1 in part"},
-	}
-	for name, tt := range tests {
-		scripts := []string{tt.script}
-		if script, both := strings.CutPrefix(tt.script, "both "); both {
+	for _, lines := range datatest.Entries(t, "slots.txt") {
+		name, want, scripts := lines[0], strings.TrimSpace(strings.TrimPrefix(lines[2], ">")), lines[1:2]
+		if script, both := strings.CutPrefix(lines[1], "both "); both {
 			scripts = []string{"alone " + script, "live alone " + script}
 		}
 		for _, script := range scripts {
@@ -195,8 +122,8 @@ func TestSlotsEndAsTheStreamSays(t *testing.T) {
 			if c.err != nil {
 				got = append(got, c.err.Error())
 			}
-			if strings.Join(got, ", ") != tt.want {
-				t.Errorf("%s: %s: %q, want %s", name, script, got, tt.want)
+			if strings.Join(got, ", ") != want {
+				t.Errorf("%s: %s: %q, want %s", name, script, got, want)
 			}
 		}
 	}

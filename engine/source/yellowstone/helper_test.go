@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"ledgerd/engine/ledger"
+	"ledgerd/engine/ledger/ledgertest"
 )
 
 func key(n byte) ledger.Pubkey { return ledger.Pubkey{n, 0xff, n} }
@@ -24,6 +25,8 @@ func statusOf(slot ledger.Slot, s SlotStatus) Update {
 }
 
 func headOf(slot ledger.Slot, h Head) Update { return Update{Kind: Meta, Slot: slot, Head: h} }
+
+var must = ledgertest.Must
 
 func discard(context.Context, ledger.Event) error { return nil }
 

@@ -3,6 +3,7 @@ package yellowstone
 import (
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"reflect"
 	"slices"
 	"testing"
@@ -11,9 +12,9 @@ import (
 )
 
 // accountMessage is a message about an account with 1 lamport.
-func accountMessage(owner ledger.Pubkey, data []byte) wire {
+func accountMessage(t *testing.T, owner ledger.Pubkey, data []byte) []byte {
 	k := key(1)
-	return update(2, wire(nil).bytes(1, wire(nil).bytes(1, k[:]).number(2, 1).bytes(3, owner[:]).bytes(6, data)))
+	return written(t, fmt.Sprintf("account { account { pubkey: %q lamports: 1 owner: %q data: %q } }", k[:], owner[:], data))
 }
 
 func TestSlicesTellWhatAnAccountIs(t *testing.T) {
@@ -39,11 +40,14 @@ func TestSlicesTellWhatAnAccountIs(t *testing.T) {
 			}
 			want := ledger.AccountWrite{Pubkey: key(1), Lamports: 1, Owner: owner, Known: ledger.FieldsShown}
 			want.SetTokenFacts(data)
+			var u Update
+			if err := Decode(accountMessage(t, owner, data), &u); err != nil || !reflect.DeepEqual(u.Write, want) {
+				t.Errorf("%s of %s, whole: %v, got %+v, want %+v", name, owner, err, u.Write, want)
+			}
 			if want.Mint != nil && len(data) > holdingBytes {
 				want.Mint.Scaled = ledger.Opt[bool]{} // the slices do not reach that far
 			}
-			var u Update
-			err := Decoder{Sliced: true}.Decode(accountMessage(owner, sent), &u)
+			err := Decoder{Sliced: true}.Decode(accountMessage(t, owner, sent), &u)
 			if err != nil || !reflect.DeepEqual(u.Write, want) {
 				t.Errorf("%s of %s: %v, got %+v, want %+v", name, owner, err, u.Write, want)
 			}
@@ -51,7 +55,7 @@ func TestSlicesTellWhatAnAccountIs(t *testing.T) {
 	}
 	for _, n := range []int{1, 81, 84, 164, 169, 10 << 10} {
 		var u Update
-		if err := (Decoder{Sliced: true}).Decode(accountMessage(key(9), make([]byte, n)), &u); !errors.Is(err, ErrNotSliced) {
+		if err := (Decoder{Sliced: true}).Decode(accountMessage(t, key(9), make([]byte, n)), &u); !errors.Is(err, ErrNotSliced) {
 			t.Errorf("%d bytes: %v, want %v", n, err, ErrNotSliced)
 		}
 	}

@@ -85,41 +85,17 @@ func TestAFaultStrikesTheCallOfItsKind(t *testing.T) {
 	}
 }
 
-func TestOnlyTheNthMatchingCallFails(t *testing.T) {
-	for want, plans := range map[string][]Plan{ // of six writes, to a, b, a, b, a, b, after both were made: + or -
-		"++-+++": {{Call: 3, Kinds: KindWriteAt}, {Call: 2, Kinds: KindWriteAt, Name: "a"}},
-		"++----": {{Call: 3, Kinds: KindWriteAt, Lasting: true}, {Call: 3, Kinds: KindWriteAt, Fault: Crash}},
-		"+-+-+-": {{Call: 1, Kinds: KindWriteAt, Name: "/b", Lasting: true}},
-		"+-++++": {{Call: 4, Kinds: KindWriteAt | KindCreate}},
-		"++++++": {{Call: 7, Kinds: KindWriteAt}, {Call: 1, Name: "none", Lasting: true}},
-	} {
-		for _, plan := range plans {
-			m := NewMemory()
-			must(t, m.MkdirAll("dir"))
-			d := NewFaulty(m, plan)
-			files := []vfs.File{written(t, d, "dir/a", ""), written(t, d, "dir/b", "")}
-			got := ""
-			for i := range 6 {
-				if _, err := files[i%2].WriteAt([]byte("x"), int64(i)); err != nil {
-					got += "-"
-				} else {
-					got += "+"
-				}
-			}
-			if got != want {
-				t.Errorf("%+v: writes went %s, want %s", plan, got, want)
-			}
-		}
-	}
+// TestAFaultStrikesHalfOfAShortWrite, and what has the name in question: of a rename either of two.
+func TestAFaultStrikesHalfOfAShortWrite(t *testing.T) {
 	m, _, file := faultyDisk(t, Plan{Call: 1, Fault: Short})
 	n, err := file.WriteAt([]byte("abcdefg"), 10)
 	if got := contentOf(t, m, "dir/file"); n != 3 || !errors.Is(err, syscall.ENOSPC) || got != "0123456789abc" {
 		t.Errorf("short write = %d, %v, and the file holds %q", n, err, got)
 	}
-	for _, name := range []string{"fil", "the-to"} {
+	for name, want := range map[string]error{"fil": syscall.EIO, "the-to": syscall.EIO, "none": nil} {
 		_, f, _ := faultyDisk(t, Plan{Call: 1, Name: name, Kinds: KindRename})
-		if err := f.Rename("dir/file", "the-to"); !errors.Is(err, syscall.EIO) {
-			t.Errorf("Rename with a fault for %q: err = %v, want %v", name, err, syscall.EIO)
+		if err := f.Rename("dir/file", "the-to"); !errors.Is(err, want) {
+			t.Errorf("Rename with a fault for %q: err = %v, want %v", name, err, want)
 		}
 	}
 }

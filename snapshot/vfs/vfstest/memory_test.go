@@ -67,22 +67,3 @@ func TestSpaceIsGivenBack(t *testing.T) {
 		}
 	}
 }
-
-// TestAFileThatIsPutIsDurable with its directories, and so is what is overwritten.
-func TestAFileThatIsPutIsDurable(t *testing.T) {
-	m := NewMemory()
-	must(t, m.WriteFile("dir/new", []byte("abc")))
-	must(t, m.Overwrite("dir/new", 2, []byte("de")))
-	if got := holds(t, m.Crash(0, 1), "."); got != "dir{new{abde}}" {
-		t.Errorf("a crash leaves %q", got)
-	}
-	for name, err := range map[string]error{
-		"overwrite nothing":  m.Overwrite("none", 0, []byte("x")),
-		"write a directory":  m.WriteFile("dir", nil),
-		"write below a file": m.WriteFile("dir/new/file", nil),
-	} {
-		if err == nil {
-			t.Errorf("%s: no error", name)
-		}
-	}
-}
