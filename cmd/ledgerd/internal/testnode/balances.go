@@ -11,7 +11,7 @@ import (
 // names was rewarded.
 type blockBalances struct {
 	ledger *Ledger
-	block  *block
+	block  *ledger.Block
 	last   map[ledger.Pubkey]int                  // which transaction changes it
 	writes map[ledger.Pubkey]*ledger.AccountWrite // what the block left
 
@@ -21,7 +21,7 @@ type blockBalances struct {
 // state is how an account stands beside a transaction: nil for not at all.
 type state func(i int, key ledger.Pubkey) *ledger.AccountWrite
 
-func (l *Ledger) balances(b *block) *blockBalances {
+func (l *Ledger) balances(b *ledger.Block) *blockBalances {
 	bb := &blockBalances{
 		ledger: l, block: b, rewards: []object{},
 		last: make(map[ledger.Pubkey]int), writes: make(map[ledger.Pubkey]*ledger.AccountWrite),

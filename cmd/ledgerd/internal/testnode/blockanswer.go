@@ -85,9 +85,6 @@ func (n *Node) getBlock(c *call) (any, *callError) {
 		}
 		return nil, missing(slot, f.How)
 	}
-	if b.recorded != nil {
-		return b.recorded, nil
-	}
 	return n.ledger.blockAnswer(b, &o)
 }
 
@@ -95,7 +92,7 @@ func (n *Node) getBlock(c *call) (any, *callError) {
 type object = map[string]any
 
 // blockAnswer spells a block that was made.
-func (l *Ledger) blockAnswer(b *block, o *options) (any, *callError) {
+func (l *Ledger) blockAnswer(b *ledger.Block, o *options) (any, *callError) {
 	out := object{
 		"blockhash": b.Blockhash, "parentSlot": b.ParentSlot, "previousBlockhash": b.PreviousBlockhash.Value,
 		"blockTime": b.Time.Value, "blockHeight": b.Height.Value,

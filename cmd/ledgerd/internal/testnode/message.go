@@ -48,8 +48,6 @@ type message struct {
 	status slotStatus
 	parent ledger.Slot
 	reason string // why a slot is dead
-
-	recorded []byte // the whole update, as it was recorded
 }
 
 // wire is a protobuf message that grows field by field.
@@ -77,9 +75,6 @@ type slice struct{ offset, length uint64 }
 // encode returns the update as a server writes it: the name of the filter it passed, "" for none, the part, and
 // when it was made.
 func (m *message) encode(filter string, slices []slice, at time.Time) []byte {
-	if m.recorded != nil {
-		return m.recorded
-	}
 	w := wire{}
 	if filter != "" {
 		w = w.bytes(1, []byte(filter))

@@ -27,7 +27,6 @@ type Config struct {
 	Plain       bool        // messages come in the straightest order
 	ReplaySlots ledger.Slot // how far back from_slot reaches; 0: 150
 	NoReplay    bool        // from_slot is refused as unsupported
-	Compress    string      // "gzip" or "zstd": asked for, the stream comes so
 	InMemory    bool        // Start listens in memory: only Dial reaches the node
 }
 
@@ -214,11 +213,6 @@ func (n *Node) Advance(slots int) bool {
 
 // after returns the view after a step.
 func (v view) after(s *step, l *Ledger) view {
-	for _, m := range s.told {
-		if level := ledger.Commitment(m.status); m.kind == slotMessage && m.status <= slotFinalized && l.mainAt(m.slot) != nil {
-			v[level] = max(v[level], m.slot)
-		}
-	}
 	for _, e := range s.events {
 		switch {
 		case e.what == produced && l.mainAt(e.block.Slot) == e.block:

@@ -33,7 +33,7 @@ type Timed struct {
 // String tells the schedule in a few lines.
 func (s *Schedule) String() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "schedule of seed %d: sim:%s, finality %d, replay of %d slots, compression %q", s.Seed, s.Parameters, s.Plan.Finality, s.Config.ReplaySlots, s.Config.Compress)
+	fmt.Fprintf(&b, "schedule of seed %d: sim:%s, finality %d, replay of %d slots, refused %v", s.Seed, s.Parameters, s.Plan.Finality, s.Config.ReplaySlots, s.Config.NoReplay)
 	for _, t := range s.Plan.Turns {
 		fmt.Fprintf(&b, "\n  %v", t)
 	}
@@ -67,10 +67,11 @@ func NewSchedule(seed uint64, about int) *Schedule {
 	s.Config = Config{
 		Seed: seed, InMemory: true, Token: "token-of-the-test",
 		ReplaySlots: ledger.Slot([]int{5, 20, 60, 150}[r.IntN(4)]),
-		Compress:    []string{"gzip", "zstd", ""}[min(r.IntN(12), 2)], // seldom: it takes most of a run's time
-		NoReplay:    r.IntN(12) == 0,
 	}
-	_ = r.IntN(3) // unused: without it every seed would draw other faults, also those of which tests know what they find
+	// The draws that are not used keep the faults of every seed, also those of which tests know what they find.
+	_ = r.IntN(12)
+	s.Config.NoReplay = r.IntN(12) == 0
+	_ = r.IntN(3)
 	for range 1 + r.IntN(6) {
 		s.Faults = append(s.Faults, Timed{r.IntN(60), drawFault(r, about)})
 	}

@@ -5,20 +5,15 @@ import (
 	"io"
 	"slices"
 	"strconv"
-	"sync"
 	"time"
 
-	"github.com/klauspost/compress/zstd"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/encoding"
-	_ "google.golang.org/grpc/encoding/gzip" // offered to subscribers
 	"google.golang.org/grpc/mem"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 
 	"ledgerd/engine/ledger"
-	_ "ledgerd/engine/source/geyser" // registers zstd
 )
 
 // rawCodec passes messages on as they are: *[]byte.
@@ -33,38 +28,6 @@ func (rawCodec) Marshal(v any) (mem.BufferSlice, error) {
 func (rawCodec) Unmarshal(data mem.BufferSlice, v any) error {
 	*v.(*[]byte) = data.Materialize()
 	return nil
-}
-
-// packer packs with encoders that are used again, because making one takes longer than packing a message. It unpacks as the
-// source under test does, which is registered before it.
-type packer struct{ encoding.Compressor }
-
-func init() { encoding.RegisterCompressor(packer{encoding.GetCompressor("zstd")}) }
-
-// idle holds encoders that are not in use.
-var idle sync.Pool
-
-func (packer) Compress(w io.Writer) (io.WriteCloser, error) {
-	e, ok := idle.Get().(*encoder)
-	if !ok {
-		z, err := zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1), zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithWindowSize(64<<10))
-		if err != nil {
-			return nil, err
-		}
-		e = &encoder{z}
-	}
-	e.Reset(w)
-	return e, nil
-}
-
-// encoder is idle once it is closed, after each message.
-type encoder struct{ *zstd.Encoder }
-
-// Close implements io.Closer.
-func (e *encoder) Close() error {
-	err := e.Encoder.Close()
-	idle.Put(e)
-	return err
 }
 
 // newStreamServer returns the server of geyser.Geyser. Unary calls are not offered: UNIMPLEMENTED.
@@ -91,13 +54,6 @@ func (n *Node) subscribe(stream grpc.ServerStream) error {
 	if n.config.Token != "" && !slices.Contains(md.Get("x-token"), n.config.Token) {
 		n.count(func(t *Tally) { t.Refused++ })
 		return status.Error(codes.Unauthenticated, "No valid auth token")
-	}
-	if c := n.config.Compress; c != "" {
-		if offered, _ := grpc.ClientSupportedCompressors(ctx); slices.Contains(offered, c) {
-			if err := grpc.SetSendCompressor(ctx, c); err != nil {
-				return err
-			}
-		}
 	}
 	requests := make(chan *subscribeRequest)
 	ended := make(chan error, 1)
