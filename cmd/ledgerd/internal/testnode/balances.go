@@ -39,7 +39,10 @@ func (l *Ledger) balances(b *ledger.Block) *blockBalances {
 		if _, named := bb.last[w.Pubkey]; named {
 			continue
 		}
-		before := l.lamportsBefore(w.Pubkey, b.Slot)
+		before := ledger.Lamports(0)
+		if was := l.at(w.Pubkey, b.Slot-1); was != nil {
+			before = was.Lamports
+		}
 		bb.rewards = append(bb.rewards, object{
 			"pubkey": w.Pubkey, "lamports": int64(w.Lamports) - int64(before), "postBalance": w.Lamports,
 			"rewardType": "Fee", "commission": nil,
@@ -55,9 +58,6 @@ func (bb *blockBalances) post(i int, key ledger.Pubkey) *ledger.AccountWrite {
 			return nil
 		}
 		return w
-	}
-	if bb.block.Slot == 0 {
-		return nil
 	}
 	return bb.ledger.at(key, bb.block.Slot-1)
 }

@@ -2,10 +2,7 @@ package testnode
 
 import (
 	"encoding/json"
-	"fmt"
 	"strconv"
-
-	"github.com/mr-tron/base58"
 
 	"ledgerd/engine/ledger"
 )
@@ -115,50 +112,24 @@ func (l *Ledger) blockAnswer(b *ledger.Block, o *options) (any, *callError) {
 	return out, nil
 }
 
-// transaction spells the i-th transaction with its metadata.
+// transaction spells the i-th transaction with its metadata, as far as sources read it. All that nodes answer is in the
+// recorded blocks, which package rpc has answered.
 func (bb *blockBalances) transaction(i int) object {
 	tx := &bb.block.Transactions[i]
 	static, writable, readonly, versioned := split(tx)
-	message := object{
-		"header":          object{"numRequiredSignatures": 1, "numReadonlySignedAccounts": 0, "numReadonlyUnsignedAccounts": 0},
-		"accountKeys":     static,
-		"recentBlockhash": bb.block.PreviousBlockhash.Value,
-		"instructions":    []object{{"programIdIndex": len(static) - 1, "accounts": []int{0}, "data": base58.Encode(instruction), "stackHeight": 1}},
-	}
-	out := object{"meta": bb.meta(i), "transaction": object{"signatures": []ledger.Signature{tx.Signature}, "message": message}, "version": "legacy"}
-	if versioned { // the lookup table holds the writable keys, then the readonly ones
-		out["version"] = 0
-		message["addressTableLookups"] = []object{{
-			"accountKey": ledger.Pubkey{}, "writableIndexes": indexes(0, len(writable)), "readonlyIndexes": indexes(len(writable), len(readonly)),
-		}}
-	}
-	return out
-}
-
-func indexes(from, count int) []int {
-	out := make([]int, count)
-	for i := range out {
-		out[i] = from + i
-	}
-	return out
-}
-
-// meta spells what the execution of the i-th transaction left behind.
-func (bb *blockBalances) meta(i int) object {
-	tx := &bb.block.Transactions[i]
-	_, writable, readonly, _ := split(tx)
-	program := tx.Accounts[len(tx.Accounts)-1]
-	m := object{
-		"err": nil, "status": object{"Ok": nil}, "fee": tx.Fee.Value,
+	meta := object{
+		"err": nil, "fee": tx.Fee.Value,
 		"preBalances": bb.lamports(i, bb.pre), "postBalances": bb.lamports(i, bb.post),
 		"preTokenBalances": bb.tokens(i, bb.pre), "postTokenBalances": bb.tokens(i, bb.post),
-		"innerInstructions": []object{}, "rewards": []object{}, "computeUnitsConsumed": 2100,
-		"logMessages":     []string{fmt.Sprintf("Program %s invoke [1]", program), fmt.Sprintf("Program %s success", program)},
 		"loadedAddresses": object{"writable": append([]ledger.Pubkey{}, writable...), "readonly": append([]ledger.Pubkey{}, readonly...)},
 	}
 	if !tx.Success.Value {
-		failure := json.RawMessage(`{"InstructionError":[0,{"Custom":1}]}`)
-		m["err"], m["status"] = failure, object{"Err": failure}
+		meta["err"] = json.RawMessage(`{"InstructionError":[0,{"Custom":1}]}`)
 	}
-	return m
+	body := object{"signatures": []ledger.Signature{tx.Signature}, "message": object{"accountKeys": static}}
+	out := object{"meta": meta, "transaction": body, "version": "legacy"}
+	if versioned {
+		out["version"] = 0
+	}
+	return out
 }

@@ -84,7 +84,6 @@ func (n *Node) refuseCall(w http.ResponseWriter, r *http.Request) bool {
 		return false
 	}
 	if f.Kind == RateLimit {
-		n.count(func(t *Tally) { t.RateLimited++ })
 		switch f.How {
 		case 0:
 			w.Header().Set("Retry-After", "1")
@@ -127,7 +126,6 @@ func badAnswer(w http.ResponseWriter, answer []byte, how int) {
 
 // answer answers a call.
 func (n *Node) answer(c *call) []byte {
-	n.count(func(t *Tally) { t.Calls[c.Method]++ })
 	out := object{"jsonrpc": "2.0", "id": c.ID}
 	if f, ok := n.faults.take(NodeBehind); ok {
 		out["error"] = &callError{codeUnhealthy, "Node is behind by " + strconv.Itoa(40+f.How) + " slots", map[string]int{"numSlotsBehind": 40 + f.How}}

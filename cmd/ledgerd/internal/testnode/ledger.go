@@ -90,17 +90,6 @@ func (l *Ledger) at(key ledger.Pubkey, slot ledger.Slot) *ledger.AccountWrite {
 	return versions[n-1].write
 }
 
-// lamportsBefore returns the lamports of an account before a slot.
-func (l *Ledger) lamportsBefore(key ledger.Pubkey, slot ledger.Slot) ledger.Lamports {
-	if slot == 0 {
-		return 0
-	}
-	if w := l.at(key, slot-1); w != nil {
-		return w.Lamports
-	}
-	return 0
-}
-
 // mainAt returns the block of the chain that stays at a slot, nil if there is none.
 func (l *Ledger) mainAt(slot ledger.Slot) *ledger.Block {
 	i, found := slices.BinarySearchFunc(l.main, slot, func(b *ledger.Block, s ledger.Slot) int { return cmp.Compare(b.Slot, s) })

@@ -150,34 +150,21 @@ func (m *message) meta() wire {
 	return w.nonzero(8, uint64(len(b.Transactions))).number(9, 64)
 }
 
-// transaction spells SubscribeUpdateTransactionInfo: signature 1, is_vote 2, transaction 3
-// {signatures 1, message 2 {header 1, account_keys 2, recent_blockhash 3, instructions 4, versioned 5,
-// address_table_lookups 6}}, meta 4 {err 1, fee 2, pre_balances 3, post_balances 4,
-// loaded_writable_addresses 12, loaded_readonly_addresses 13}, index 5.
+// transaction spells SubscribeUpdateTransactionInfo as far as sources read it: signature 1, is_vote 2, transaction 3
+// {signatures 1, message 2 {header 1, account_keys 2}}, meta 4 {err 1, fee 2, loaded_writable_addresses 12,
+// loaded_readonly_addresses 13}, index 5. Package geyser reads a recorded stream, in which there is more.
 func (m *message) transaction() wire {
 	tx := m.tx
-	static, writable, readonly, versioned := split(tx)
+	static, writable, readonly, _ := split(tx)
 	body := wire(nil).bytes(1, wire(nil).number(1, 1))
 	for _, k := range static {
 		body = body.bytes(2, k[:])
-	}
-	body = body.bytes(3, m.block.PreviousBlockhash.Value[:])
-	body = body.bytes(4, wire(nil).number(1, uint64(len(static)-1)).bytes(2, []byte{0}).bytes(3, instruction))
-	if versioned {
-		body = body.number(5, 1)
-		body = body.bytes(6, wire(nil).bytes(1, make([]byte, 32)).bytes(2, []byte{0}).bytes(3, []byte{1}))
 	}
 	meta := wire(nil)
 	if !tx.Success.Value {
 		meta = meta.bytes(1, wire(nil).bytes(1, []byte{8, 0, 0, 0, 0, 25, 1, 0, 0, 0}))
 	}
 	meta = meta.nonzero(2, uint64(tx.Fee.Value))
-	// Balances that only count up: a stream tells accounts by themselves, and nobody reads them here.
-	balances := make([]byte, 0, len(tx.Accounts))
-	for i := range tx.Accounts {
-		balances = protowire.AppendVarint(balances, uint64(i))
-	}
-	meta = meta.bytes(3, balances).bytes(4, balances)
 	for _, k := range writable {
 		meta = meta.bytes(12, k[:])
 	}

@@ -43,11 +43,6 @@ func (k TurnKind) String() string {
 	return [...]string{"fork", "dead slot", "dead block", "block made twice", "skipped slots"}[k]
 }
 
-// String tells the turn in a line.
-func (t Turn) String() string {
-	return fmt.Sprintf("%s of %d before block %d", t.Kind, t.Depth, t.Before)
-}
-
 const defaultFinality = 8
 
 // Simulated returns the ledger of a simulator's parameters, which must name slots, with the turns of a
