@@ -61,16 +61,13 @@ func TestFaultSchedules(t *testing.T) {
 	}
 	for _, seed := range seeds {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
-			switch seed % 4 {
-			case 0: // token headers alone
-				inBubble(t, testnode.NewSchedule(seed, testnode.OnStream|testnode.OnCalls), streamAndCalls(geyser.Config{}))
-			case 1:
-				inBubble(t, testnode.NewSchedule(seed, testnode.OnStream|testnode.OnCalls), streamAndCalls(geyser.Config{WholeData: true}))
-			case 2:
-				inBubble(t, testnode.NewSchedule(seed, testnode.OnStream|testnode.OnCalls), streamAndCalls(geyser.Config{NoTransactions: true}))
-			case 3:
-				inBubble(t, testnode.NewSchedule(seed, testnode.OnCalls), callsAlone)
+			sources := [...]liveSource{
+				streamAndCalls(geyser.Config{}), // token headers alone
+				streamAndCalls(geyser.Config{WholeData: true}),
+				streamAndCalls(geyser.Config{NoTransactions: true}),
+				callsAlone,
 			}
+			inBubble(t, testnode.NewSchedule(seed, seed%4 == 3), sources[seed%4])
 		})
 	}
 }

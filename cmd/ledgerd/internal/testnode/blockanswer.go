@@ -10,26 +10,14 @@ import (
 // maxBlockRange is how many slots getBlocks looks at.
 const maxBlockRange = 500_000
 
-// slotOf returns the slot that a call about blocks begins with, the newest slot at the level that it
-// asks for, and its options.
-func (n *Node) slotOf(c *call) (slot, newest ledger.Slot, o options, failed *callError) {
-	if !c.parameter(0, &slot) {
-		return 0, 0, o, invalid("Invalid params: invalid type")
-	}
-	newest, o, failed = n.newest(c)
-	return slot, newest, o, failed
-}
-
 // getBlocks lists the blocks of a range: start, end and options.
 func (n *Node) getBlocks(c *call) (any, *callError) {
-	start, newest, _, failed := n.slotOf(c)
-	var end ledger.Slot
-	switch {
-	case failed != nil:
+	var start, end ledger.Slot
+	newest, _, failed := n.newest(c, &start, &end)
+	if failed != nil {
 		return nil, failed
-	case !c.parameter(1, &end):
-		return nil, invalid("Invalid params: invalid type")
-	case end > start+maxBlockRange:
+	}
+	if end > start+maxBlockRange {
 		return nil, invalid("Slot range too large; max " + strconv.Itoa(maxBlockRange))
 	}
 	slots := []ledger.Slot{}
@@ -50,29 +38,30 @@ func missing(slot ledger.Slot, how int) *callError {
 	s := number(slot)
 	switch how % MissingWays {
 	case 1:
-		return &callError{codeSkippedLongTerm, "Slot " + s + " was skipped, or missing in long-term storage", nil}
+		return &callError{codeSkippedLongTerm, "Slot " + s + " was skipped, or missing in long-term storage"}
 	case 2:
-		return &callError{codeNotAvailable, "Block not available for slot " + s, nil}
+		return &callError{codeNotAvailable, "Block not available for slot " + s}
 	case 3:
-		return &callError{codeStatusUnknown, "Block status not yet available for slot " + s, nil}
+		return &callError{codeStatusUnknown, "Block status not yet available for slot " + s}
 	}
 	return skipped(slot)
 }
 
 func skipped(slot ledger.Slot) *callError {
-	return &callError{codeSkipped, "Slot " + number(slot) + " was skipped, or missing due to ledger jump to recent snapshot", nil}
+	return &callError{codeSkipped, "Slot " + number(slot) + " was skipped, or missing due to ledger jump to recent snapshot"}
 }
 
 // getBlock answers a block: its slot, and options.
 func (n *Node) getBlock(c *call) (any, *callError) {
-	slot, newest, o, failed := n.slotOf(c)
+	var slot ledger.Slot
+	newest, o, failed := n.newest(c, &slot)
 	switch {
 	case failed != nil:
 		return nil, failed
 	case slot > newest:
-		return nil, &callError{codeNotAvailable, "Block not available for slot " + number(slot), nil}
+		return nil, &callError{codeNotAvailable, "Block not available for slot " + number(slot)}
 	}
-	b := n.ledger.mainAt(slot)
+	b := n.ledger.mainAt[slot]
 	if _, hides := n.faults.lasting(Hide); b == nil || hides && slot%3 == 0 {
 		return nil, skipped(slot)
 	}
@@ -104,7 +93,7 @@ func (l *Ledger) blockAnswer(b *ledger.Block, o *options) (any, *callError) {
 	transactions := make([]object, len(b.Transactions))
 	for i := range b.Transactions {
 		if _, _, _, versioned := split(&b.Transactions[i]); versioned && o.MaxVersion == nil {
-			return nil, &callError{codeVersion, "Transaction version (0) is not supported by the requesting client. Please try the request again with the following configuration parameter: \"maxSupportedTransactionVersion\": 0", nil}
+			return nil, &callError{codeVersion, "Transaction version (0) is not supported by the requesting client. Please try the request again with the following configuration parameter: \"maxSupportedTransactionVersion\": 0"}
 		}
 		transactions[i] = balances.transaction(i)
 	}

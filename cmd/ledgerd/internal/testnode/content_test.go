@@ -68,9 +68,9 @@ func TestTheSameSeedTellsTheSame(t *testing.T) {
 	// The seeds that tests name because of what they find would find other things.
 	all := sha256.New()
 	for seed := range uint64(50) {
-		fmt.Fprintln(all, NewSchedule(seed, OnStream|OnCalls))
+		fmt.Fprintln(all, NewSchedule(seed, false))
 	}
-	if got := hex.EncodeToString(all.Sum(nil)[:4]); got != "3ade6908" {
+	if got := hex.EncodeToString(all.Sum(nil)[:4]); got != "23d0cb82" {
 		t.Errorf("the schedules of 50 seeds are others than they were: %s", got)
 	}
 }

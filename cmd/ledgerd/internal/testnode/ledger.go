@@ -1,7 +1,6 @@
 package testnode
 
 import (
-	"cmp"
 	"slices"
 
 	"ledgerd/engine/ledger"
@@ -19,6 +18,7 @@ type Ledger struct {
 	Slots int
 
 	main    []*ledger.Block // the chain that stays, in order
+	mainAt  map[ledger.Slot]*ledger.Block
 	steps   []step
 	history map[ledger.Pubkey][]version // on the chain that stays
 }
@@ -60,43 +60,34 @@ func (l *Ledger) Main() []*ledger.Block {
 	return l.main
 }
 
-// index notes which account stands how at which slot.
+// index notes which block is where, and which account stands how at which slot.
 func (l *Ledger) index() {
-	l.history = make(map[ledger.Pubkey][]version)
-	for i := range l.Base.Accounts {
-		w := &l.Base.Accounts[i]
-		l.history[w.Pubkey] = append(l.history[w.Pubkey], version{l.Base.Slot, w})
-	}
-	for _, b := range l.main {
-		for i := range b.Accounts {
-			w := &b.Accounts[i]
-			l.history[w.Pubkey] = append(l.history[w.Pubkey], version{b.Slot, w})
+	l.mainAt, l.history = make(map[ledger.Slot]*ledger.Block), make(map[ledger.Pubkey][]version)
+	wrote := func(slot ledger.Slot, writes []ledger.AccountWrite) {
+		for i := range writes {
+			w := &writes[i]
+			l.history[w.Pubkey] = append(l.history[w.Pubkey], version{slot, w})
 		}
+	}
+	wrote(l.Base.Slot, l.Base.Accounts)
+	for _, b := range l.main {
+		l.mainAt[b.Slot] = b
+		wrote(b.Slot, b.Accounts)
 	}
 }
 
 // at returns the account as it stood at the end of a slot, nil if it did not exist.
 func (l *Ledger) at(key ledger.Pubkey, slot ledger.Slot) *ledger.AccountWrite {
-	versions := l.history[key]
-	n, _ := slices.BinarySearchFunc(versions, slot, func(v version, s ledger.Slot) int {
-		if v.slot <= s {
-			return -1
+	for _, v := range slices.Backward(l.history[key]) {
+		if v.slot > slot {
+			continue
 		}
-		return 1
-	})
-	if n == 0 || versions[n-1].write.Lamports == 0 {
-		return nil
+		if v.write.Lamports == 0 {
+			return nil
+		}
+		return v.write
 	}
-	return versions[n-1].write
-}
-
-// mainAt returns the block of the chain that stays at a slot, nil if there is none.
-func (l *Ledger) mainAt(slot ledger.Slot) *ledger.Block {
-	i, found := slices.BinarySearchFunc(l.main, slot, func(b *ledger.Block, s ledger.Slot) int { return cmp.Compare(b.Slot, s) })
-	if !found {
-		return nil
-	}
-	return l.main[i]
+	return nil
 }
 
 // Accounts returns every account of the chain that stays as it is at the end of a slot, nil where it does not exist.

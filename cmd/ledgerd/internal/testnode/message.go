@@ -70,7 +70,7 @@ func (w wire) nonzero(field protowire.Number, v uint64) wire {
 }
 
 // slice is a part of an account's data that a subscriber asked for.
-type slice struct{ offset, length uint64 }
+type slice struct{ Offset, Length uint64 }
 
 // encode returns the update as a server writes it: the name of the filter it passed, "" for none, the part, and
 // when it was made.
@@ -126,8 +126,8 @@ func cut(data []byte, slices []slice) []byte {
 	}
 	var out []byte
 	for _, s := range slices {
-		if uint64(len(data)) >= s.offset+s.length {
-			out = append(out, data[s.offset:s.offset+s.length]...)
+		if uint64(len(data)) >= s.Offset+s.Length {
+			out = append(out, data[s.Offset:s.Offset+s.Length]...)
 		}
 	}
 	return out
@@ -137,16 +137,8 @@ func cut(data []byte, slices []slice) []byte {
 func (m *message) meta() wire {
 	b := m.block
 	w := wire(nil).nonzero(1, uint64(b.Slot)).bytes(2, b.Blockhash.AppendBase58(nil)).bytes(3, nil)
-	if b.Time.Known {
-		w = w.bytes(4, wire(nil).nonzero(1, uint64(b.Time.Value)))
-	}
-	if b.Height.Known {
-		w = w.bytes(5, wire(nil).nonzero(1, b.Height.Value))
-	}
-	w = w.nonzero(6, uint64(b.ParentSlot))
-	if b.PreviousBlockhash.Known {
-		w = w.bytes(7, b.PreviousBlockhash.Value.AppendBase58(nil))
-	}
+	w = w.bytes(4, wire(nil).nonzero(1, uint64(b.Time.Value))).bytes(5, wire(nil).nonzero(1, b.Height.Value))
+	w = w.nonzero(6, uint64(b.ParentSlot)).bytes(7, b.PreviousBlockhash.Value.AppendBase58(nil))
 	return w.nonzero(8, uint64(len(b.Transactions))).number(9, 64)
 }
 

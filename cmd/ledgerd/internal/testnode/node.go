@@ -3,7 +3,6 @@ package testnode
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"log"
@@ -82,7 +81,7 @@ func (n *Node) Start() error {
 		}
 		l, err := net.Listen("tcp", "127.0.0.1:0")
 		if err != nil {
-			return errors.Join(err, n.Close())
+			return err
 		}
 		n.listeners[side] = newFaultListener(l)
 	}
@@ -99,18 +98,8 @@ func (n *Node) Start() error {
 // Close ends every connection, and waits until nothing is served any more.
 func (n *Node) Close() error {
 	n.stop()
-	if n.stream != nil {
-		n.stream.Stop()
-	}
-	var err error
-	if n.calls != nil {
-		err = n.calls.Close()
-	}
-	for _, l := range n.listeners {
-		if l != nil {
-			l.Listener.Close()
-		}
-	}
+	n.stream.Stop()
+	err := n.calls.Close()
 	n.serving.Wait()
 	return err
 }
@@ -185,7 +174,7 @@ func (n *Node) Advance(slots int) bool {
 func (v view) after(s *step, l *Ledger) view {
 	for _, e := range s.events {
 		switch {
-		case e.what == produced && l.mainAt(e.block.Slot) == e.block:
+		case e.what == produced && l.mainAt[e.block.Slot] == e.block:
 			v[ledger.Processed] = e.block.Slot
 		case e.what == confirmed:
 			v[ledger.Confirmed] = e.block.Slot
@@ -205,14 +194,9 @@ func (n *Node) Tip(level ledger.Commitment) ledger.Slot {
 
 // Run plays a slot each slotTime until ctx ends or the ledger is told.
 func (n *Node) Run(ctx context.Context, slotTime time.Duration) {
-	ticker := time.NewTicker(slotTime)
-	defer ticker.Stop()
-	for {
+	for n.Advance(1) {
 		select {
-		case <-ticker.C:
-			if !n.Advance(1) {
-				return
-			}
+		case <-time.After(slotTime):
 		case <-ctx.Done():
 			return
 		}

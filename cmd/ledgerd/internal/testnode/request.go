@@ -104,12 +104,12 @@ func (r *subscribeRequest) slice(part []field) error {
 	var s slice
 	for _, f := range part {
 		if f.number == 1 {
-			s.offset = f.value
+			s.Offset = f.value
 		} else {
-			s.length = f.value
+			s.Length = f.value
 		}
 	}
-	if n := len(r.slices); n > 0 && r.slices[n-1].offset+r.slices[n-1].length > s.offset || s.offset+s.length < s.offset {
+	if n := len(r.slices); n > 0 && r.slices[n-1].Offset+r.slices[n-1].Length > s.Offset || s.Offset+s.Length < s.Offset {
 		return errRequest
 	}
 	r.slices = append(r.slices, s)
