@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"fmt"
 	"os"
 	"slices"
@@ -62,44 +61,13 @@ func TestFaultSchedules(t *testing.T) {
 	}
 	for _, seed := range seeds {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
-			switch seed % 4 {
-			case 0: // token headers alone
-				inBubble(t, testnode.NewSchedule(seed, testnode.OnStream|testnode.OnCalls), streamAndCalls(geyser.Config{}))
-			case 1:
-				inBubble(t, testnode.NewSchedule(seed, testnode.OnStream|testnode.OnCalls), streamAndCalls(geyser.Config{WholeData: true}))
-			case 2:
-				inBubble(t, testnode.NewSchedule(seed, testnode.OnStream|testnode.OnCalls), streamAndCalls(geyser.Config{NoTransactions: true}))
-			case 3:
-				inBubble(t, testnode.NewSchedule(seed, testnode.OnCalls), callsAlone)
+			sources := [...]liveSource{
+				streamAndCalls(geyser.Config{}), // token headers alone
+				streamAndCalls(geyser.Config{WholeData: true}),
+				streamAndCalls(geyser.Config{NoTransactions: true}),
+				callsAlone,
 			}
-		})
-	}
-}
-
-// told is a source that emits events and then waits.
-type told []ledger.Event
-
-func (e told) Info() ledger.SourceInfo { return ledger.SourceInfo{Name: "told", Live: true} }
-func (e told) Peers() int              { return 0 }
-
-func (e told) Run(ctx context.Context, _ *ledger.ResumePoint, emit ledger.Emit) error {
-	for _, ev := range e {
-		if err := emit(ctx, ev); err != nil {
-			return err
-		}
-	}
-	<-ctx.Done()
-	return ctx.Err()
-}
-
-// TestStraightRunsOfSchedules has the ledgers of the schedules told without a node: what the engine makes of them is
-// what the schedules are held against.
-func TestStraightRunsOfSchedules(t *testing.T) {
-	for _, seed := range faultSeeds(t, 12, 3) {
-		t.Run(fmt.Sprint(seed), func(t *testing.T) {
-			inBubble(t, testnode.NewSchedule(seed, testnode.OnStream), func(n *testnode.Node, _ testnode.Config) engine.Source {
-				return told(n.Ledger().Events()[1:])
-			})
+			inBubble(t, testnode.NewSchedule(seed, seed%4 == 3), sources[seed%4])
 		})
 	}
 }

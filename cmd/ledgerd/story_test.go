@@ -1,20 +1,18 @@
 package main
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/json"
 	"fmt"
-	"maps"
-	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/mr-tron/base58"
 )
 
-// A story is a small ledger with branches, told line by line. What must be seen of it is
-// computed here with plain maps: the state of a chain is what its blocks write, one
-// after the other.
+// A story is a small ledger with branches, told line by line.
 
 // keyOf returns the key that a name stands for; hashes are made the same way.
 func keyOf(name string) string {
@@ -35,6 +33,8 @@ type storyAccount struct {
 	Executable bool        `json:"executable"`
 	RentEpoch  int         `json:"rent_epoch"`
 	Token      *storyToken `json:"token,omitempty"`
+
+	name string
 }
 
 type storyToken struct {
@@ -47,16 +47,9 @@ type storyToken struct {
 	CloseAuthority  *string `json:"close_authority"`
 }
 
-func (a *storyAccount) record() accountRecord {
-	return accountRecord{
-		Pubkey: a.Pubkey, Lamports: json.Number(fmt.Sprint(a.Lamports)), Owner: a.Owner,
-		Executable: a.Executable, RentEpoch: json.Number(fmt.Sprint(a.RentEpoch)),
-	}
-}
-
 // account is a wallet, or whatever its owner makes it; 0 lamports close it.
 func account(name string, lamports int, owner string) *storyAccount {
-	return &storyAccount{Pubkey: keyOf(name), Lamports: lamports, Owner: owner, RentEpoch: 7}
+	return &storyAccount{name: name, Pubkey: keyOf(name), Lamports: lamports, Owner: owner, RentEpoch: 7}
 }
 
 // tokenAccount is a holding of the one mint of stories.
@@ -121,162 +114,59 @@ type story struct {
 	blocks map[string]*storyBlock
 }
 
-// chain returns the blocks with these names.
-func (s *story) chain(names string) (chain []*storyBlock) {
-	for name := range strings.FieldsSeq(names) {
-		chain = append(chain, s.blocks[name])
-	}
-	return chain
-}
-
-// state returns the live accounts at the end of a chain.
-func (s *story) state(chain []*storyBlock) map[string]*storyAccount {
-	state := map[string]*storyAccount{}
-	apply := func(writes []*storyAccount) {
-		for _, w := range writes {
-			if state[w.Pubkey] = w; w.Lamports == 0 {
-				delete(state, w.Pubkey)
-			}
+// lines returns what a step tells.
+func (s *story) lines(tell string) (lines []string) {
+	for word := range strings.FieldsSeq(tell) {
+		name, status, isStatus := strings.Cut(word, ":")
+		b := s.blocks[name]
+		switch {
+		case !isStatus:
+			lines = append(lines, b.line(s.blocks[b.parent]))
+		case b != nil:
+			lines = append(lines, statusLine(b.slot, status, b.name))
+		default:
+			slot, _ := strconv.ParseUint(name, 10, 64)
+			lines = append(lines, statusLine(slot, status, ""))
 		}
 	}
-	apply(s.base)
-	for _, b := range chain {
-		apply(b.writes)
+	return lines
+}
+
+// paths returns all that can be asked of a story, with the names that its keys, hashes and signatures stand for.
+func (s *story) paths() (paths []string, names *strings.Replacer) {
+	pairs := []string{}
+	called := func(key, name string) string {
+		pairs = append(pairs, key, name)
+		return key
 	}
-	return state
-}
-
-// changes returns what differs in after, in key order; what is gone has 0 lamports.
-func changes(before, after map[string]*storyAccount) (list []*storyAccount) {
-	keys := maps.Clone(before)
-	maps.Copy(keys, after)
-	for _, key := range inKeyOrder(maps.Keys(keys)) {
-		switch now := after[key]; {
-		case now == nil:
-			list = append(list, &storyAccount{Pubkey: key})
-		case before[key] == nil || !reflect.DeepEqual(before[key], now):
-			list = append(list, now)
-		}
+	ask := func(before, key, name, after string) { paths = append(paths, before+called(key, name)+after) }
+	writes := s.base
+	for _, b := range s.blocks {
+		ask("/transaction/", signatureOf(b.name), "tx"+b.name, "")
+		paths = append(paths, fmt.Sprint("/blocks/", b.slot))
+		called(keyOf(b.name), b.name)
+		called(keyOf(b.parent), b.parent)
+		writes = append(writes, b.writes...)
 	}
-	return list
-}
-
-// frame is what a socket must be sent: the literal text and the extended one.
-type frame struct{ literal, extended string }
-
-// telling numbers the updates and remembers what every level was told.
-type telling struct {
-	*story
-	seq  int
-	told [3][]*storyBlock      // chain by level
-	news map[string][]numbered // of the newest time a block was put on the chain
-
-	undone   []numbered // by the newest rollback
-	undoneAt int        // the number before it
-}
-
-// numbered is an update with its number.
-type numbered struct {
-	*storyAccount
-	seq int
+	for _, w := range writes {
+		ask("/account/", w.Pubkey, w.name, "")
+	}
+	for _, program := range []string{"P1", "P2"} {
+		ask("/accounts/program/", keyOf(program), program, "")
+	}
+	// The system program also owns the mark of the test.
+	ask("/accounts/program/", tokenProgram, "tokens", "")
+	for _, wallet := range []string{"w1", "w2"} {
+		ask("/account/", keyOf(wallet), wallet, "/tokens")
+	}
+	called(keyOf("mint"), "mint")
+	called(systemProgram, "system")
+	paths = append(paths, "/blocks/latest", "/transactions/recent")
+	slices.SortFunc(paths, func(x, y string) int {
+		r := strings.NewReplacer(pairs...)
+		return cmp.Compare(r.Replace(x), r.Replace(y))
+	})
+	return slices.Compact(paths), strings.NewReplacer(pairs...)
 }
 
 var levels = []string{"processed", "confirmed", "finalized"}
-
-// move returns the frames of a level that goes over to another chain.
-func (t *telling) move(level int, chain []*storyBlock) (frames []frame) {
-	old := t.told[level]
-	t.told[level] = chain
-	common := 0
-	for common < len(old) && common < len(chain) && old[common] == chain[common] {
-		common++
-	}
-	if common < len(old) {
-		frames = append(frames, t.undo(level, old, old[:common])...)
-	}
-	for i := common; i < len(chain); i++ {
-		b := chain[i]
-		if level == 0 {
-			t.news[b.name] = t.number(changes(t.state(chain[:i]), t.state(chain[:i+1])))
-		}
-		last := 0
-		for _, n := range t.news[b.name] {
-			frames, last = append(frames, t.update(n, b.slot, level)), n.seq
-		}
-		if last == 0 {
-			last = t.seq
-		}
-		frames = append(frames, frame{extended: fmt.Sprintf(`{"type":"slot_end","slot":%d,"seq":%d}`, b.slot, last)})
-	}
-	return frames
-}
-
-// undo returns the frames of a rollback. A higher level hears of it only in stories where it
-// stood at the same block.
-func (t *telling) undo(level int, old, ancestors []*storyBlock) []frame {
-	from, to := old[len(old)-1].slot, ancestors[len(ancestors)-1].slot
-	if level == 0 {
-		t.undoneAt = t.seq
-		t.undone = t.number(changes(t.state(old), t.state(ancestors)))
-	}
-	frames := []frame{{extended: fmt.Sprintf(`{"type":"rollback","from_slot":%d,"to_slot":%d,"seq":%d}`, from, to, t.undoneAt)}}
-	for _, n := range t.undone {
-		frames = append(frames, t.update(n, to, level))
-	}
-	return frames
-}
-
-func (t *telling) number(list []*storyAccount) (out []numbered) {
-	for _, a := range list {
-		t.seq++
-		out = append(out, numbered{a, t.seq})
-	}
-	return out
-}
-
-func (t *telling) update(n numbered, slot uint64, level int) frame {
-	common := fmt.Sprintf(`{"type":"account_update","pubkey":%q,"lamports":%d,"timestamp":%q`, n.Pubkey, n.Lamports, *isoTime(storyTime(slot)))
-	return frame{
-		literal: common + "}",
-		extended: fmt.Sprintf(`%s,"slot":%d,"seq":%d,"owner":%q,"executable":%v,"commitment":%q}`,
-			common, slot, n.seq, n.Owner, n.Executable, levels[level]),
-	}
-}
-
-// owners returns the accounts of every program, in key order.
-func owners(state map[string]*storyAccount) map[string][]accountRecord {
-	lists := map[string][]accountRecord{}
-	for _, key := range inKeyOrder(maps.Keys(state)) {
-		a := state[key]
-		lists[a.Owner] = append(lists[a.Owner], a.record())
-	}
-	return lists
-}
-
-// wallets returns the holdings of every wallet, in key order.
-func wallets(state map[string]*storyAccount) map[string][]tokenRecord {
-	lists := map[string][]tokenRecord{}
-	for _, key := range inKeyOrder(maps.Keys(state)) {
-		if token := state[key].Token; token != nil {
-			lists[token.Owner] = append(lists[token.Owner], tokenRecord{
-				TokenAccount: key, Mint: token.Mint, ProgramID: state[key].Owner, Amount: token.Amount,
-				State: &token.State, DelegatedAmount: &token.DelegatedAmount,
-			})
-		}
-	}
-	return lists
-}
-
-// allKeys returns every key that the story ever names as an account.
-func (s *story) allKeys() []string {
-	keys := map[string]bool{}
-	for _, a := range s.base {
-		keys[a.Pubkey] = true
-	}
-	for _, b := range s.blocks {
-		for _, w := range b.writes {
-			keys[w.Pubkey] = true
-		}
-	}
-	return slices.Collect(maps.Keys(keys))
-}

@@ -12,26 +12,18 @@ const maxKeys = 100
 // getMultipleAccounts answers accounts in the order asked for, as they stand at the newest block of the commitment asked
 // for; null for those that do not exist.
 func (n *Node) getMultipleAccounts(c *call) (any, *callError) {
-	var keys []string
-	if !c.parameter(0, &keys) {
-		return nil, invalid("Invalid params: invalid type")
-	}
-	if len(keys) > maxKeys {
-		return nil, invalid("Too many inputs provided; max 100")
-	}
-	slot, o, failed := n.newest(c)
-	if failed != nil {
+	var keys []ledger.Pubkey
+	slot, o, failed := n.newest(c, &keys)
+	switch {
+	case failed != nil:
 		return nil, failed
-	}
-	if o.Encoding != "base64" {
+	case len(keys) > maxKeys:
+		return nil, invalid("Too many inputs provided; max 100")
+	case o.Encoding != "base64":
 		return nil, invalid("this node knows no encoding of accounts but base64")
 	}
 	values := make([]any, len(keys))
-	for i, text := range keys {
-		key, err := ledger.ParsePubkey(text)
-		if err != nil {
-			return nil, invalid("Invalid param: Invalid")
-		}
+	for i, key := range keys {
 		if w := n.ledger.at(key, slot); w != nil {
 			values[i] = accountAnswer(w, o.DataSlice)
 		}
@@ -40,7 +32,7 @@ func (n *Node) getMultipleAccounts(c *call) (any, *callError) {
 }
 
 // accountAnswer spells an account.
-func accountAnswer(w *ledger.AccountWrite, part *dataSlice) object {
+func accountAnswer(w *ledger.AccountWrite, part *slice) object {
 	data := accountData(w)
 	space := len(data)
 	if part != nil {

@@ -11,7 +11,7 @@ import (
 // names was rewarded.
 type blockBalances struct {
 	ledger *Ledger
-	block  *block
+	block  *ledger.Block
 	last   map[ledger.Pubkey]int                  // which transaction changes it
 	writes map[ledger.Pubkey]*ledger.AccountWrite // what the block left
 
@@ -21,7 +21,7 @@ type blockBalances struct {
 // state is how an account stands beside a transaction: nil for not at all.
 type state func(i int, key ledger.Pubkey) *ledger.AccountWrite
 
-func (l *Ledger) balances(b *block) *blockBalances {
+func (l *Ledger) balances(b *ledger.Block) *blockBalances {
 	bb := &blockBalances{
 		ledger: l, block: b, rewards: []object{},
 		last: make(map[ledger.Pubkey]int), writes: make(map[ledger.Pubkey]*ledger.AccountWrite),
@@ -39,7 +39,10 @@ func (l *Ledger) balances(b *block) *blockBalances {
 		if _, named := bb.last[w.Pubkey]; named {
 			continue
 		}
-		before := l.lamportsBefore(w.Pubkey, b.Slot)
+		before := ledger.Lamports(0)
+		if was := l.at(w.Pubkey, b.Slot-1); was != nil {
+			before = was.Lamports
+		}
 		bb.rewards = append(bb.rewards, object{
 			"pubkey": w.Pubkey, "lamports": int64(w.Lamports) - int64(before), "postBalance": w.Lamports,
 			"rewardType": "Fee", "commission": nil,
@@ -55,9 +58,6 @@ func (bb *blockBalances) post(i int, key ledger.Pubkey) *ledger.AccountWrite {
 			return nil
 		}
 		return w
-	}
-	if bb.block.Slot == 0 {
-		return nil
 	}
 	return bb.ledger.at(key, bb.block.Slot-1)
 }

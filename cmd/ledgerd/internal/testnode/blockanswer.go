@@ -2,10 +2,7 @@ package testnode
 
 import (
 	"encoding/json"
-	"fmt"
 	"strconv"
-
-	"github.com/mr-tron/base58"
 
 	"ledgerd/engine/ledger"
 )
@@ -13,26 +10,14 @@ import (
 // maxBlockRange is how many slots getBlocks looks at.
 const maxBlockRange = 500_000
 
-// slotOf returns the slot that a call about blocks begins with, the newest slot at the level that it
-// asks for, and its options.
-func (n *Node) slotOf(c *call) (slot, newest ledger.Slot, o options, failed *callError) {
-	if !c.parameter(0, &slot) {
-		return 0, 0, o, invalid("Invalid params: invalid type")
-	}
-	newest, o, failed = n.newest(c)
-	return slot, newest, o, failed
-}
-
 // getBlocks lists the blocks of a range: start, end and options.
 func (n *Node) getBlocks(c *call) (any, *callError) {
-	start, newest, _, failed := n.slotOf(c)
-	var end ledger.Slot
-	switch {
-	case failed != nil:
+	var start, end ledger.Slot
+	newest, _, failed := n.newest(c, &start, &end)
+	if failed != nil {
 		return nil, failed
-	case !c.parameter(1, &end):
-		return nil, invalid("Invalid params: invalid type")
-	case end > start+maxBlockRange:
+	}
+	if end > start+maxBlockRange {
 		return nil, invalid("Slot range too large; max " + strconv.Itoa(maxBlockRange))
 	}
 	slots := []ledger.Slot{}
@@ -53,29 +38,30 @@ func missing(slot ledger.Slot, how int) *callError {
 	s := number(slot)
 	switch how % MissingWays {
 	case 1:
-		return &callError{codeSkippedLongTerm, "Slot " + s + " was skipped, or missing in long-term storage", nil}
+		return &callError{codeSkippedLongTerm, "Slot " + s + " was skipped, or missing in long-term storage"}
 	case 2:
-		return &callError{codeNotAvailable, "Block not available for slot " + s, nil}
+		return &callError{codeNotAvailable, "Block not available for slot " + s}
 	case 3:
-		return &callError{codeStatusUnknown, "Block status not yet available for slot " + s, nil}
+		return &callError{codeStatusUnknown, "Block status not yet available for slot " + s}
 	}
 	return skipped(slot)
 }
 
 func skipped(slot ledger.Slot) *callError {
-	return &callError{codeSkipped, "Slot " + number(slot) + " was skipped, or missing due to ledger jump to recent snapshot", nil}
+	return &callError{codeSkipped, "Slot " + number(slot) + " was skipped, or missing due to ledger jump to recent snapshot"}
 }
 
 // getBlock answers a block: its slot, and options.
 func (n *Node) getBlock(c *call) (any, *callError) {
-	slot, newest, o, failed := n.slotOf(c)
+	var slot ledger.Slot
+	newest, o, failed := n.newest(c, &slot)
 	switch {
 	case failed != nil:
 		return nil, failed
 	case slot > newest:
-		return nil, &callError{codeNotAvailable, "Block not available for slot " + number(slot), nil}
+		return nil, &callError{codeNotAvailable, "Block not available for slot " + number(slot)}
 	}
-	b := n.ledger.mainAt(slot)
+	b := n.ledger.mainAt[slot]
 	if _, hides := n.faults.lasting(Hide); b == nil || hides && slot%3 == 0 {
 		return nil, skipped(slot)
 	}
@@ -85,9 +71,6 @@ func (n *Node) getBlock(c *call) (any, *callError) {
 		}
 		return nil, missing(slot, f.How)
 	}
-	if b.recorded != nil {
-		return b.recorded, nil
-	}
 	return n.ledger.blockAnswer(b, &o)
 }
 
@@ -95,7 +78,7 @@ func (n *Node) getBlock(c *call) (any, *callError) {
 type object = map[string]any
 
 // blockAnswer spells a block that was made.
-func (l *Ledger) blockAnswer(b *block, o *options) (any, *callError) {
+func (l *Ledger) blockAnswer(b *ledger.Block, o *options) (any, *callError) {
 	out := object{
 		"blockhash": b.Blockhash, "parentSlot": b.ParentSlot, "previousBlockhash": b.PreviousBlockhash.Value,
 		"blockTime": b.Time.Value, "blockHeight": b.Height.Value,
@@ -110,7 +93,7 @@ func (l *Ledger) blockAnswer(b *block, o *options) (any, *callError) {
 	transactions := make([]object, len(b.Transactions))
 	for i := range b.Transactions {
 		if _, _, _, versioned := split(&b.Transactions[i]); versioned && o.MaxVersion == nil {
-			return nil, &callError{codeVersion, "Transaction version (0) is not supported by the requesting client. Please try the request again with the following configuration parameter: \"maxSupportedTransactionVersion\": 0", nil}
+			return nil, &callError{codeVersion, "Transaction version (0) is not supported by the requesting client. Please try the request again with the following configuration parameter: \"maxSupportedTransactionVersion\": 0"}
 		}
 		transactions[i] = balances.transaction(i)
 	}
@@ -118,50 +101,24 @@ func (l *Ledger) blockAnswer(b *block, o *options) (any, *callError) {
 	return out, nil
 }
 
-// transaction spells the i-th transaction with its metadata.
+// transaction spells the i-th transaction with its metadata, as far as sources read it. All that nodes answer is in the
+// recorded blocks, which package rpc has answered.
 func (bb *blockBalances) transaction(i int) object {
 	tx := &bb.block.Transactions[i]
 	static, writable, readonly, versioned := split(tx)
-	message := object{
-		"header":          object{"numRequiredSignatures": 1, "numReadonlySignedAccounts": 0, "numReadonlyUnsignedAccounts": 0},
-		"accountKeys":     static,
-		"recentBlockhash": bb.block.PreviousBlockhash.Value,
-		"instructions":    []object{{"programIdIndex": len(static) - 1, "accounts": []int{0}, "data": base58.Encode(instruction), "stackHeight": 1}},
-	}
-	out := object{"meta": bb.meta(i), "transaction": object{"signatures": []ledger.Signature{tx.Signature}, "message": message}, "version": "legacy"}
-	if versioned { // the lookup table holds the writable keys, then the readonly ones
-		out["version"] = 0
-		message["addressTableLookups"] = []object{{
-			"accountKey": ledger.Pubkey{}, "writableIndexes": indexes(0, len(writable)), "readonlyIndexes": indexes(len(writable), len(readonly)),
-		}}
-	}
-	return out
-}
-
-func indexes(from, count int) []int {
-	out := make([]int, count)
-	for i := range out {
-		out[i] = from + i
-	}
-	return out
-}
-
-// meta spells what the execution of the i-th transaction left behind.
-func (bb *blockBalances) meta(i int) object {
-	tx := &bb.block.Transactions[i]
-	_, writable, readonly, _ := split(tx)
-	program := tx.Accounts[len(tx.Accounts)-1]
-	m := object{
-		"err": nil, "status": object{"Ok": nil}, "fee": tx.Fee.Value,
+	meta := object{
+		"err": nil, "fee": tx.Fee.Value,
 		"preBalances": bb.lamports(i, bb.pre), "postBalances": bb.lamports(i, bb.post),
 		"preTokenBalances": bb.tokens(i, bb.pre), "postTokenBalances": bb.tokens(i, bb.post),
-		"innerInstructions": []object{}, "rewards": []object{}, "computeUnitsConsumed": 2100,
-		"logMessages":     []string{fmt.Sprintf("Program %s invoke [1]", program), fmt.Sprintf("Program %s success", program)},
 		"loadedAddresses": object{"writable": append([]ledger.Pubkey{}, writable...), "readonly": append([]ledger.Pubkey{}, readonly...)},
 	}
 	if !tx.Success.Value {
-		failure := json.RawMessage(`{"InstructionError":[0,{"Custom":1}]}`)
-		m["err"], m["status"] = failure, object{"Err": failure}
+		meta["err"] = json.RawMessage(`{"InstructionError":[0,{"Custom":1}]}`)
 	}
-	return m
+	body := object{"signatures": []ledger.Signature{tx.Signature}, "message": object{"accountKeys": static}}
+	out := object{"meta": meta, "transaction": body, "version": "legacy"}
+	if versioned {
+		out["version"] = 0
+	}
+	return out
 }

@@ -23,7 +23,6 @@ type call struct {
 type callError struct {
 	Code    int    `json:"code"`
 	Message string `json:"message"`
-	Data    any    `json:"data,omitempty"`
 }
 
 // Codes that nodes answer with.
@@ -84,7 +83,6 @@ func (n *Node) refuseCall(w http.ResponseWriter, r *http.Request) bool {
 		return false
 	}
 	if f.Kind == RateLimit {
-		n.count(func(t *Tally) { t.RateLimited++ })
 		switch f.How {
 		case 0:
 			w.Header().Set("Retry-After", "1")
@@ -127,10 +125,9 @@ func badAnswer(w http.ResponseWriter, answer []byte, how int) {
 
 // answer answers a call.
 func (n *Node) answer(c *call) []byte {
-	n.count(func(t *Tally) { t.Calls[c.Method]++ })
 	out := object{"jsonrpc": "2.0", "id": c.ID}
 	if f, ok := n.faults.take(NodeBehind); ok {
-		out["error"] = &callError{codeUnhealthy, "Node is behind by " + strconv.Itoa(40+f.How) + " slots", map[string]int{"numSlotsBehind": 40 + f.How}}
+		out["error"] = &callError{codeUnhealthy, "Node is behind by " + strconv.Itoa(40+f.How) + " slots"}
 	} else if result, failed := n.call(c); failed != nil {
 		out["error"] = failed
 	} else {
@@ -142,25 +139,15 @@ func (n *Node) answer(c *call) []byte {
 
 // options are the last parameter of most calls.
 type options struct {
-	Commitment string     `json:"commitment"`
-	Encoding   string     `json:"encoding"`
-	DataSlice  *dataSlice `json:"dataSlice"`
-	Details    string     `json:"transactionDetails"`
-	MaxVersion *int       `json:"maxSupportedTransactionVersion"`
-	MinContext *uint64    `json:"minContextSlot"`
+	Commitment string  `json:"commitment"`
+	Encoding   string  `json:"encoding"`
+	DataSlice  *slice  `json:"dataSlice"`
+	Details    string  `json:"transactionDetails"`
+	MaxVersion *int    `json:"maxSupportedTransactionVersion"`
+	MinContext *uint64 `json:"minContextSlot"`
 }
 
-type dataSlice struct {
-	Offset uint64 `json:"offset"`
-	Length uint64 `json:"length"`
-}
-
-// parameter reads a parameter, false if there is none of this kind.
-func (c *call) parameter(i int, to any) bool {
-	return i >= 0 && i < len(c.Params) && json.Unmarshal(c.Params[i], to) == nil
-}
-
-func invalid(text string) *callError { return &callError{codeParams, text, nil} }
+func invalid(text string) *callError { return &callError{codeParams, text} }
 
 // knows returns what JSON-RPC knows now.
 func (n *Node) knows() view {
@@ -174,19 +161,22 @@ func (n *Node) knows() view {
 	return n.views[at]
 }
 
-// newest returns the newest slot of the commitment asked for, and the options, which are the last parameter.
-func (n *Node) newest(c *call) (ledger.Slot, options, *callError) {
-	var o options
-	if !c.parameter(len(c.Params)-1, &o) {
-		return 0, o, invalid("this node wants options")
+// newest reads the parameters of a call, of which the last one is options. It returns the newest slot of the commitment
+// asked for, and the options.
+func (n *Node) newest(c *call, parameters ...any) (slot ledger.Slot, o options, failed *callError) {
+	parameters = append(parameters, &o)
+	for i, to := range parameters {
+		if len(c.Params) != len(parameters) || json.Unmarshal(c.Params[i], to) != nil {
+			return 0, o, invalid("Invalid params: invalid type")
+		}
 	}
 	level, ok := ledger.ParseCommitment(o.Commitment)
 	if !ok || level == ledger.Processed && c.Method != "getSlot" && c.Method != "getMultipleAccounts" {
 		return 0, o, invalid("Invalid params: unknown commitment, or one that the method does not support")
 	}
-	slot := n.knows()[level]
+	slot = n.knows()[level]
 	if o.MinContext != nil && slot < ledger.Slot(*o.MinContext) {
-		return 0, o, &callError{codeContextSlot, "Minimum context slot has not been reached", map[string]uint64{"contextSlot": uint64(slot)}}
+		return 0, o, &callError{codeContextSlot, "Minimum context slot has not been reached"}
 	}
 	return slot, o, nil
 }
@@ -206,5 +196,5 @@ func (n *Node) call(c *call) (any, *callError) {
 	case "getMultipleAccounts":
 		return n.getMultipleAccounts(c)
 	}
-	return nil, &callError{codeMethod, "Method not found", nil}
+	return nil, &callError{codeMethod, "Method not found"}
 }

@@ -1,7 +1,6 @@
 package testnode
 
 import (
-	"fmt"
 	"slices"
 	"sync"
 	"time"
@@ -82,30 +81,6 @@ func (k FaultKind) String() string {
 		return "unknown"
 	}
 	return faultNames[k]
-}
-
-// String tells the fault in a few words.
-func (f Fault) String() string {
-	s := f.Kind.String()
-	if f.Kind <= Down {
-		s += [...]string{" stream", " calls"}[f.On]
-	}
-	if f.N > 0 {
-		s += fmt.Sprintf(" x%d", f.N)
-	}
-	if f.After > 0 {
-		s += fmt.Sprintf(" after %d", f.After)
-	}
-	if f.For > 0 {
-		s += fmt.Sprintf(" for %v", f.For)
-	}
-	if f.Kind == Kick || f.Kind == Refuse {
-		s += " " + f.Code.String()
-	}
-	if f.How > 0 {
-		s += fmt.Sprintf(" (way %d)", f.How)
-	}
-	return s
 }
 
 // pending are the faults that wait for what they hit.

@@ -164,10 +164,8 @@ func (c *faultConn) next(size int) (int, time.Duration, error) {
 
 // pause waits, and returns false if the connection was closed meanwhile.
 func (c *faultConn) pause(d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
 	select {
-	case <-timer.C:
+	case <-time.After(d):
 		return true
 	case <-c.closed:
 		return false

@@ -48,8 +48,6 @@ type message struct {
 	status slotStatus
 	parent ledger.Slot
 	reason string // why a slot is dead
-
-	recorded []byte // the whole update, as it was recorded
 }
 
 // wire is a protobuf message that grows field by field.
@@ -72,14 +70,11 @@ func (w wire) nonzero(field protowire.Number, v uint64) wire {
 }
 
 // slice is a part of an account's data that a subscriber asked for.
-type slice struct{ offset, length uint64 }
+type slice struct{ Offset, Length uint64 }
 
 // encode returns the update as a server writes it: the name of the filter it passed, "" for none, the part, and
 // when it was made.
 func (m *message) encode(filter string, slices []slice, at time.Time) []byte {
-	if m.recorded != nil {
-		return m.recorded
-	}
 	w := wire{}
 	if filter != "" {
 		w = w.bytes(1, []byte(filter))
@@ -131,8 +126,8 @@ func cut(data []byte, slices []slice) []byte {
 	}
 	var out []byte
 	for _, s := range slices {
-		if uint64(len(data)) >= s.offset+s.length {
-			out = append(out, data[s.offset:s.offset+s.length]...)
+		if uint64(len(data)) >= s.Offset+s.Length {
+			out = append(out, data[s.Offset:s.Offset+s.Length]...)
 		}
 	}
 	return out
@@ -142,47 +137,26 @@ func cut(data []byte, slices []slice) []byte {
 func (m *message) meta() wire {
 	b := m.block
 	w := wire(nil).nonzero(1, uint64(b.Slot)).bytes(2, b.Blockhash.AppendBase58(nil)).bytes(3, nil)
-	if b.Time.Known {
-		w = w.bytes(4, wire(nil).nonzero(1, uint64(b.Time.Value)))
-	}
-	if b.Height.Known {
-		w = w.bytes(5, wire(nil).nonzero(1, b.Height.Value))
-	}
-	w = w.nonzero(6, uint64(b.ParentSlot))
-	if b.PreviousBlockhash.Known {
-		w = w.bytes(7, b.PreviousBlockhash.Value.AppendBase58(nil))
-	}
+	w = w.bytes(4, wire(nil).nonzero(1, uint64(b.Time.Value))).bytes(5, wire(nil).nonzero(1, b.Height.Value))
+	w = w.nonzero(6, uint64(b.ParentSlot)).bytes(7, b.PreviousBlockhash.Value.AppendBase58(nil))
 	return w.nonzero(8, uint64(len(b.Transactions))).number(9, 64)
 }
 
-// transaction spells SubscribeUpdateTransactionInfo: signature 1, is_vote 2, transaction 3
-// {signatures 1, message 2 {header 1, account_keys 2, recent_blockhash 3, instructions 4, versioned 5,
-// address_table_lookups 6}}, meta 4 {err 1, fee 2, pre_balances 3, post_balances 4,
-// loaded_writable_addresses 12, loaded_readonly_addresses 13}, index 5.
+// transaction spells SubscribeUpdateTransactionInfo as far as sources read it: signature 1, is_vote 2, transaction 3
+// {signatures 1, message 2 {header 1, account_keys 2}}, meta 4 {err 1, fee 2, loaded_writable_addresses 12,
+// loaded_readonly_addresses 13}, index 5. Package geyser reads a recorded stream, in which there is more.
 func (m *message) transaction() wire {
 	tx := m.tx
-	static, writable, readonly, versioned := split(tx)
+	static, writable, readonly, _ := split(tx)
 	body := wire(nil).bytes(1, wire(nil).number(1, 1))
 	for _, k := range static {
 		body = body.bytes(2, k[:])
-	}
-	body = body.bytes(3, m.block.PreviousBlockhash.Value[:])
-	body = body.bytes(4, wire(nil).number(1, uint64(len(static)-1)).bytes(2, []byte{0}).bytes(3, instruction))
-	if versioned {
-		body = body.number(5, 1)
-		body = body.bytes(6, wire(nil).bytes(1, make([]byte, 32)).bytes(2, []byte{0}).bytes(3, []byte{1}))
 	}
 	meta := wire(nil)
 	if !tx.Success.Value {
 		meta = meta.bytes(1, wire(nil).bytes(1, []byte{8, 0, 0, 0, 0, 25, 1, 0, 0, 0}))
 	}
 	meta = meta.nonzero(2, uint64(tx.Fee.Value))
-	// Balances that only count up: a stream tells accounts by themselves, and nobody reads them here.
-	balances := make([]byte, 0, len(tx.Accounts))
-	for i := range tx.Accounts {
-		balances = protowire.AppendVarint(balances, uint64(i))
-	}
-	meta = meta.bytes(3, balances).bytes(4, balances)
 	for _, k := range writable {
 		meta = meta.bytes(12, k[:])
 	}

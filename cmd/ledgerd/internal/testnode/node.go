@@ -3,11 +3,9 @@ package testnode
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"log"
-	"maps"
 	"math/rand/v2"
 	"net"
 	"net/http"
@@ -27,7 +25,6 @@ type Config struct {
 	Plain       bool        // messages come in the straightest order
 	ReplaySlots ledger.Slot // how far back from_slot reaches; 0: 150
 	NoReplay    bool        // from_slot is refused as unsupported
-	Compress    string      // "gzip" or "zstd": asked for, the stream comes so
 	InMemory    bool        // Start listens in memory: only Dial reaches the node
 }
 
@@ -38,7 +35,6 @@ type Node struct {
 
 	faults    pending
 	listeners [2]*faultListener // by Side
-	dial      [2]func(context.Context) (net.Conn, error)
 	stream    *grpc.Server
 	calls     *http.Server
 	serving   sync.WaitGroup
@@ -51,7 +47,6 @@ type Node struct {
 	views   []view     // what JSON-RPC knew after each slot
 	changed chan struct{}
 	tally   Tally
-	closed  bool
 }
 
 // view is what JSON-RPC knows at some moment: the newest block of each level.
@@ -61,16 +56,13 @@ type view [ledger.Commitments]ledger.Slot
 type Tally struct {
 	Subscriptions int // granted
 	Refused       int // subscriptions
-	FromSlots     []ledger.Slot
-	Calls         map[string]int // by method
-	RateLimited   int
 }
 
 // New returns a node that has told nothing yet.
 func New(l *Ledger, c Config) *Node {
 	c.ReplaySlots = cmp.Or(c.ReplaySlots, 150)
 	n := &Node{
-		config: c, ledger: l, changed: make(chan struct{}), views: []view{{}}, tally: Tally{Calls: make(map[string]int)},
+		config: c, ledger: l, changed: make(chan struct{}), views: []view{{}},
 		script: script{random: rand.New(rand.NewPCG(c.Seed, 1)), plain: c.Plain},
 	}
 	n.ctx, n.stop = context.WithCancel(context.Background())
@@ -83,25 +75,19 @@ var inMemory = [2]string{"stream.testnode:1", "calls.testnode:2"}
 // Start listens on 127.0.0.1, or in memory, and serves until Close.
 func (n *Node) Start() error {
 	for side := range n.listeners {
-		var l net.Listener
 		if n.config.InMemory {
-			m := bufconn.Listen(64 << 10)
-			l, n.dial[side] = m, m.DialContext
-		} else {
-			var err error
-			if l, err = net.Listen("tcp", "127.0.0.1:0"); err != nil {
-				return errors.Join(err, n.Close())
-			}
-			address := l.Addr().String()
-			n.dial[side] = func(ctx context.Context) (net.Conn, error) {
-				return (&net.Dialer{}).DialContext(ctx, "tcp", address)
-			}
+			n.listeners[side] = newFaultListener(bufconn.Listen(64 << 10))
+			continue
+		}
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			return err
 		}
 		n.listeners[side] = newFaultListener(l)
 	}
 	n.stream = n.newStreamServer()
 	n.calls = &http.Server{
-		Handler: n.awaited(n.serveCall), ReadHeaderTimeout: time.Minute,
+		Handler: http.HandlerFunc(n.serveCall), ReadHeaderTimeout: time.Minute,
 		ErrorLog: log.New(io.Discard, "", 0), BaseContext: func(net.Listener) context.Context { return n.ctx },
 	}
 	n.serving.Go(func() { _ = n.stream.Serve(n.listeners[Stream]) })
@@ -109,41 +95,13 @@ func (n *Node) Start() error {
 	return nil
 }
 
-// Close ends every connection and waits until all that the node started has ended.
+// Close ends every connection, and waits until nothing is served any more.
 func (n *Node) Close() error {
-	n.mu.Lock()
-	n.closed = true
-	n.mu.Unlock()
 	n.stop()
-	if n.stream != nil {
-		n.stream.Stop()
-	}
-	var err error
-	if n.calls != nil {
-		err = n.calls.Close()
-	}
-	for _, l := range n.listeners {
-		if l != nil {
-			l.Listener.Close()
-		}
-	}
+	n.stream.Stop()
+	err := n.calls.Close()
 	n.serving.Wait()
 	return err
-}
-
-// awaited has Close wait for a handler, also for one that took its connection over.
-func (n *Node) awaited(handle http.HandlerFunc) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		n.mu.Lock()
-		if n.closed {
-			n.mu.Unlock()
-			return
-		}
-		n.serving.Add(1)
-		n.mu.Unlock()
-		defer n.serving.Done()
-		handle(w, r)
-	})
 }
 
 // StreamURL returns where the stream is served: http://HOST:PORT.
@@ -159,11 +117,11 @@ func (n *Node) address(side Side) string {
 	return n.listeners[side].Addr().String()
 }
 
-// Dial connects to one of the node's own addresses, in memory or not; nothing else is reached.
+// Dial connects to one of the addresses of a node in memory; nothing else is reached.
 func (n *Node) Dial(ctx context.Context, _, address string) (net.Conn, error) {
-	for side := range n.listeners {
-		if address == n.address(Side(side)) {
-			return n.dial[side](ctx)
+	for side, l := range n.listeners {
+		if address == inMemory[side] {
+			return l.Listener.(*bufconn.Listener).DialContext(ctx)
 		}
 	}
 	return nil, fmt.Errorf("no test node at %s", address)
@@ -214,14 +172,9 @@ func (n *Node) Advance(slots int) bool {
 
 // after returns the view after a step.
 func (v view) after(s *step, l *Ledger) view {
-	for _, m := range s.told {
-		if level := ledger.Commitment(m.status); m.kind == slotMessage && m.status <= slotFinalized && l.mainAt(m.slot) != nil {
-			v[level] = max(v[level], m.slot)
-		}
-	}
 	for _, e := range s.events {
 		switch {
-		case e.what == produced && l.mainAt(e.block.Slot) == e.block:
+		case e.what == produced && l.mainAt[e.block.Slot] == e.block:
 			v[ledger.Processed] = e.block.Slot
 		case e.what == confirmed:
 			v[ledger.Confirmed] = e.block.Slot
@@ -241,30 +194,20 @@ func (n *Node) Tip(level ledger.Commitment) ledger.Slot {
 
 // Run plays a slot each slotTime until ctx ends or the ledger is told.
 func (n *Node) Run(ctx context.Context, slotTime time.Duration) {
-	ticker := time.NewTicker(slotTime)
-	defer ticker.Stop()
-	for {
+	for n.Advance(1) {
 		select {
-		case <-ticker.C:
-			if !n.Advance(1) {
-				return
-			}
+		case <-time.After(slotTime):
 		case <-ctx.Done():
 			return
 		}
 	}
 }
 
-// Ledger returns what the node tells.
-func (n *Node) Ledger() *Ledger { return n.ledger }
-
 // Tally returns what was asked so far.
 func (n *Node) Tally() Tally {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	t := n.tally
-	t.Calls = maps.Clone(t.Calls)
-	return t
+	return n.tally
 }
 
 func (n *Node) count(count func(t *Tally)) {

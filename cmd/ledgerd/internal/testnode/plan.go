@@ -43,11 +43,6 @@ func (k TurnKind) String() string {
 	return [...]string{"fork", "dead slot", "dead block", "block made twice", "skipped slots"}[k]
 }
 
-// String tells the turn in a line.
-func (t Turn) String() string {
-	return fmt.Sprintf("%s of %d before block %d", t.Kind, t.Depth, t.Before)
-}
-
 const defaultFinality = 8
 
 // Simulated returns the ledger of a simulator's parameters, which must name slots, with the turns of a
@@ -60,7 +55,7 @@ func Simulated(parameters string, plan Plan) (*Ledger, error) {
 	if !strings.Contains(parameters, "slots=") {
 		return nil, fmt.Errorf("a test node needs an end: add slots=N to %q", parameters)
 	}
-	t := builder{plan: plan, ledger: &Ledger{Base: &ledger.BaseState{}}, moved: make(map[ledger.Hash]*block), stays: make(map[ledger.Hash]bool)}
+	t := builder{plan: plan, ledger: &Ledger{Base: &ledger.BaseState{}}, moved: make(map[ledger.Hash]*ledger.Block), stays: make(map[ledger.Hash]bool)}
 	if t.plan.Finality == 0 {
 		t.plan.Finality = defaultFinality
 	}
@@ -78,7 +73,7 @@ type builder struct {
 
 	blocks []*ledger.Block      // all, as they came
 	stays  map[ledger.Hash]bool // blocks that were confirmed
-	moved  map[ledger.Hash]*block
+	moved  map[ledger.Hash]*ledger.Block
 	shift  ledger.Slot // how far slots have moved up
 	told   int         // main blocks
 }
@@ -142,12 +137,12 @@ func (t *builder) add(e event) {
 }
 
 // move returns a block at the slot it has come to.
-func (t *builder) move(b *ledger.Block) *block {
+func (t *builder) move(b *ledger.Block) *ledger.Block {
 	parent := b.ParentSlot
 	if p := t.moved[b.PreviousBlockhash.Value]; p != nil {
 		parent = p.Slot
 	}
-	m := &block{Block: rewrite(b, b.Slot+t.shift, parent)}
+	m := rewrite(b, b.Slot+t.shift, parent)
 	t.moved[b.Blockhash] = m
 	return m
 }
@@ -185,7 +180,7 @@ func (t *builder) turns(b *ledger.Block) (twice bool) {
 			if turn.Kind == DeadBlock {
 				how = overturned
 			}
-			t.add(event{how, astray(b, parent.Block, at, 0)})
+			t.add(event{how, astray(b, parent, at, 0)})
 			t.shift++
 		}
 	}
@@ -193,19 +188,19 @@ func (t *builder) turns(b *ledger.Block) (twice bool) {
 }
 
 // branch builds as many blocks on the parent of b, in slots of their own, which b then leaves behind.
-func (t *builder) branch(b *ledger.Block, parent *block, depth int) {
-	on := parent.Block
+func (t *builder) branch(b *ledger.Block, parent *ledger.Block, depth int) {
+	on := parent
 	for i := range depth {
 		wrong := astray(b, on, b.Slot+t.shift, i)
 		t.add(event{produced, wrong})
-		on = wrong.Block
+		on = wrong
 		t.shift++
 	}
 }
 
 // astray returns a block that does not stay: it does about what b does, on another parent, and leaves
 // every account differently.
-func astray(b, parent *ledger.Block, slot ledger.Slot, n int) *block {
+func astray(b, parent *ledger.Block, slot ledger.Slot, n int) *ledger.Block {
 	c := rewrite(b, slot, parent.Slot)
 	c.PreviousBlockhash = ledger.Some(parent.Blockhash)
 	c.Height.Value = parent.Height.Value + 1
@@ -227,14 +222,14 @@ func astray(b, parent *ledger.Block, slot ledger.Slot, n int) *block {
 		sum := sha256.Sum256(append(salt, c.Transactions[i].Signature[:]...))
 		copy(c.Transactions[i].Signature[:], sum[:])
 	}
-	return &block{Block: c}
+	return c
 }
 
 // twin returns another block of the same slot on the same parent.
-func twin(b *block) *block {
+func twin(b *ledger.Block) *ledger.Block {
 	parent := &ledger.Block{Slot: b.ParentSlot, Blockhash: b.PreviousBlockhash.Value}
 	parent.Height.Value = b.Height.Value - 1
-	return astray(b.Block, parent, b.Slot, 200)
+	return astray(b, parent, b.Slot, 200)
 }
 
 // settle says when the blocks that stay become confirmed and final, and adds the steps that takes.

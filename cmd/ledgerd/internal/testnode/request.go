@@ -12,7 +12,6 @@ import (
 type subscribeRequest struct {
 	filters   map[messageKind]string // the names of those asked for
 	interslot bool                   // statuses before processed too
-	skipVotes bool
 	slices    []slice
 	ping      ledger.Opt[uint64]
 	fromSlot  ledger.Opt[ledger.Slot]
@@ -20,121 +19,105 @@ type subscribeRequest struct {
 
 var errRequest = errors.New("the request is malformed, or asks for what this node does not know")
 
-// fields visits the fields of a message: a number or bytes each.
-func fields(b []byte, visit func(n protowire.Number, v uint64, part []byte) error) error {
+// field is a field of a message: a number or bytes.
+type field struct {
+	number protowire.Number
+	value  uint64
+	bytes  []byte
+}
+
+// fields returns the fields of a message in order.
+func fields(b []byte) (all []field, err error) {
 	for len(b) > 0 {
+		var f field
 		n, kind, size := protowire.ConsumeTag(b)
-		if size < 0 {
-			return errRequest
-		}
-		b = b[size:]
-		var v uint64
-		var part []byte
-		switch kind {
-		case protowire.VarintType:
-			v, size = protowire.ConsumeVarint(b)
-		case protowire.BytesType:
-			part, size = protowire.ConsumeBytes(b)
+		f.number, b = n, b[max(size, 0):]
+		switch {
+		case size >= 0 && kind == protowire.VarintType:
+			f.value, size = protowire.ConsumeVarint(b)
+		case size >= 0 && kind == protowire.BytesType:
+			f.bytes, size = protowire.ConsumeBytes(b)
 		default:
-			return errRequest
+			return nil, errRequest
 		}
 		if size < 0 {
-			return errRequest
+			return nil, errRequest
 		}
-		b = b[size:]
-		if err := visit(n, v, part); err != nil {
-			return err
-		}
+		all, b = append(all, f), b[size:]
 	}
-	return nil
+	return all, nil
 }
 
 // parseRequest reads accounts 1, slots 2, transactions 3, blocks_meta 5 (maps from a name to a filter), commitment 6, which
 // is processed, accounts_data_slice 7, ping 9, from_slot 11. It refuses everything else.
 func parseRequest(b []byte) (*subscribeRequest, error) {
 	r := &subscribeRequest{filters: make(map[messageKind]string)}
-	err := fields(b, func(n protowire.Number, v uint64, part []byte) error {
-		switch n {
-		case 1:
-			return r.filter(accountMessage, part)
-		case 2:
-			return r.filter(slotMessage, part)
-		case 3:
-			return r.filter(transactionMessage, part)
-		case 5:
-			return r.filter(metaMessage, part)
-		case 6:
-			if v != 0 {
-				return errRequest
-			}
-		case 7:
-			return r.slice(part)
-		case 9:
+	all, err := fields(b)
+	if err != nil {
+		return nil, err
+	}
+	filters := map[protowire.Number]messageKind{1: accountMessage, 2: slotMessage, 3: transactionMessage, 5: metaMessage}
+	for _, f := range all {
+		inner, err := fields(f.bytes)
+		switch kind := filters[f.number]; {
+		case err != nil:
+		case kind != 0:
+			err = r.filter(kind, inner)
+		case f.number == 6 && f.value == 0:
+		case f.number == 7:
+			err = r.slice(inner)
+		case f.number == 9:
 			r.ping.Known = true
-			return fields(part, func(_ protowire.Number, v uint64, _ []byte) error {
-				r.ping.Value = v
-				return nil
-			})
-		case 11:
-			r.fromSlot = ledger.Some(ledger.Slot(v))
+			for _, id := range inner {
+				r.ping.Value = id.value
+			}
+		case f.number == 11:
+			r.fromSlot = ledger.Some(ledger.Slot(f.value))
 		default:
-			return errRequest
+			err = errRequest
 		}
-		return nil
-	})
-	return r, err
+		if err != nil {
+			return nil, err
+		}
+	}
+	return r, nil
 }
 
-// filter reads an entry of a map: the name 1, the filter 2. Of slots there is interslot_updates 2, of transactions vote 1.
-func (r *subscribeRequest) filter(kind messageKind, entry []byte) error {
-	return fields(entry, func(n protowire.Number, _ uint64, part []byte) error {
-		if n == 1 {
-			r.filters[kind] = string(part)
-			return nil
+// filter reads an entry of a map: the name 1, the filter 2. Of slots there is interslot_updates 2.
+func (r *subscribeRequest) filter(kind messageKind, entry []field) error {
+	for _, e := range entry {
+		if e.number == 1 {
+			r.filters[kind] = string(e.bytes)
+			continue
 		}
-		return fields(part, func(n protowire.Number, v uint64, _ []byte) error {
-			switch {
-			case kind == slotMessage && n == 2:
-				r.interslot = v != 0
-			case kind == transactionMessage && n == 1 && v == 0:
-				r.skipVotes = true
-			default:
-				return errRequest
-			}
-			return nil
-		})
-	})
+		options, err := fields(e.bytes)
+		if err != nil || len(options) > 0 && (kind != slotMessage || options[0].number != 2) {
+			return errRequest
+		}
+		r.interslot = r.interslot || len(options) > 0 && options[0].value != 0
+	}
+	return nil
 }
 
 // slice reads a data slice: offset 1, length 2. Slices neither overlap nor go back.
-func (r *subscribeRequest) slice(part []byte) error {
+func (r *subscribeRequest) slice(part []field) error {
 	var s slice
-	err := fields(part, func(n protowire.Number, v uint64, _ []byte) error {
-		if n == 1 {
-			s.offset = v
+	for _, f := range part {
+		if f.number == 1 {
+			s.Offset = f.value
 		} else {
-			s.length = v
+			s.Length = f.value
 		}
-		return nil
-	})
-	if n := len(r.slices); n > 0 && r.slices[n-1].offset+r.slices[n-1].length > s.offset || s.offset+s.length < s.offset {
+	}
+	if n := len(r.slices); n > 0 && r.slices[n-1].Offset+r.slices[n-1].Length > s.Offset || s.Offset+s.Length < s.Offset {
 		return errRequest
 	}
 	r.slices = append(r.slices, s)
-	return err
+	return nil
 }
 
 // passes returns the name of the filter that a message passes, and whether it is sent at all.
 func (r *subscribeRequest) passes(m *message) (name string, sent bool) {
-	if m.kind == pingMessage || m.kind == pongMessage {
-		return "", true
-	}
 	name, sent = r.filters[m.kind]
-	switch m.kind {
-	case slotMessage:
-		sent = sent && (r.interslot || m.status <= slotFinalized || m.status == slotDead)
-	case transactionMessage:
-		sent = sent && !(r.skipVotes && isVote(m.tx))
-	}
-	return name, sent
+	return name, sent && (m.kind != slotMessage || r.interslot || m.status <= slotFinalized || m.status == slotDead)
 }

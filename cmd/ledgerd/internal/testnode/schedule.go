@@ -33,7 +33,7 @@ type Timed struct {
 // String tells the schedule in a few lines.
 func (s *Schedule) String() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "schedule of seed %d: sim:%s, finality %d, replay of %d slots, compression %q", s.Seed, s.Parameters, s.Plan.Finality, s.Config.ReplaySlots, s.Config.Compress)
+	fmt.Fprintf(&b, "schedule of seed %d: sim:%s, finality %d, replay of %d slots, refused: %v", s.Seed, s.Parameters, s.Plan.Finality, s.Config.ReplaySlots, s.Config.NoReplay)
 	for _, t := range s.Plan.Turns {
 		fmt.Fprintf(&b, "\n  %v", t)
 	}
@@ -43,18 +43,12 @@ func (s *Schedule) String() string {
 	return b.String()
 }
 
-// What a schedule is about.
-const (
-	OnStream = 1 << iota // faults of the stream
-	OnCalls              // faults of JSON-RPC
-)
-
 // HealAt is how many slots of a schedule's ledger are told before everything is well again.
 const HealAt = 70
 
 // NewSchedule draws a schedule: a ledger of some 160 slots with a few turns, and one to six faults in
-// its first 60 slots.
-func NewSchedule(seed uint64, about int) *Schedule {
+// its first 60 slots, of JSON-RPC alone or of the stream too.
+func NewSchedule(seed uint64, callsAlone bool) *Schedule {
 	r := rand.New(rand.NewPCG(seed, 0x7e57))
 	s := &Schedule{Seed: seed}
 	// Few ledgers, so that runs can share them.
@@ -67,12 +61,13 @@ func NewSchedule(seed uint64, about int) *Schedule {
 	s.Config = Config{
 		Seed: seed, InMemory: true, Token: "token-of-the-test",
 		ReplaySlots: ledger.Slot([]int{5, 20, 60, 150}[r.IntN(4)]),
-		Compress:    []string{"gzip", "zstd", ""}[min(r.IntN(12), 2)], // seldom: it takes most of a run's time
-		NoReplay:    r.IntN(12) == 0,
 	}
-	_ = r.IntN(3) // unused: without it every seed would draw other faults, also those of which tests know what they find
+	// The draws that are not used keep the faults of every seed, also those of which tests know what they find.
+	_ = r.IntN(12)
+	s.Config.NoReplay = r.IntN(12) == 0
+	_ = r.IntN(3)
 	for range 1 + r.IntN(6) {
-		s.Faults = append(s.Faults, Timed{r.IntN(60), drawFault(r, about)})
+		s.Faults = append(s.Faults, Timed{r.IntN(60), drawFault(r, callsAlone)})
 	}
 	slices.SortStableFunc(s.Faults, func(x, y Timed) int { return x.Slot - y.Slot })
 	return s
@@ -92,27 +87,23 @@ func drawTurn(r *rand.Rand) Turn {
 // maxForkDepth is the deepest fork that a follower has to bear.
 const maxForkDepth = 32
 
-// drawFault draws a fault of the sides that it is about.
-func drawFault(r *rand.Rand, about int) Fault {
+// drawFault draws a fault of JSON-RPC alone or of both sides.
+func drawFault(r *rand.Rand, callsAlone bool) Fault {
 	seconds := func(most int) time.Duration { return time.Duration(1+r.IntN(most*10)) * time.Second / 10 }
 	var kinds []FaultKind
-	if about&OnStream != 0 {
+	if !callsAlone {
 		for k := Cut; k <= OmitFinalized; k++ {
 			kinds = append(kinds, k)
 		}
 	}
-	if about&OnCalls != 0 {
-		for k := Cut; k <= Down; k++ {
-			kinds = append(kinds, k)
-		}
-		for k := RateLimit; k <= Stale; k++ {
-			kinds = append(kinds, k)
-		}
+	kinds = append(kinds, Cut, Stall, Trickle, Down)
+	for k := RateLimit; k <= Stale; k++ {
+		kinds = append(kinds, k)
 	}
 	f := Fault{Kind: kinds[r.IntN(len(kinds))], N: 1 + r.IntN(6)}
 	if f.Kind <= Down {
 		f.N = 0
-		if about == OnCalls || about == OnStream|OnCalls && r.IntN(3) == 0 {
+		if callsAlone || r.IntN(3) == 0 {
 			f.On = Calls
 		}
 	}

@@ -16,9 +16,6 @@ type script struct {
 
 // messages returns those of one step.
 func (c *script) messages(s *step) []*message {
-	if s.told != nil {
-		return s.told
-	}
 	var out []*message
 	for i := range s.events {
 		e := &s.events[i]
@@ -87,7 +84,7 @@ func (c *script) takeLate() []*message {
 
 // block tells a block. Account writes come before the status processed, in which the bank freezes; the
 // transactions and the block meta come through channels of their own, before or after.
-func (c *script) block(b *block) []*message {
+func (c *script) block(b *ledger.Block) []*message {
 	status := func(s slotStatus) *message {
 		return &message{kind: slotMessage, slot: b.Slot, parent: b.ParentSlot, status: s}
 	}
@@ -95,9 +92,9 @@ func (c *script) block(b *block) []*message {
 	writes := c.writes(b)
 	rest := make([]*message, 0, len(b.Transactions)+1)
 	for i := range b.Transactions {
-		rest = append(rest, &message{kind: transactionMessage, slot: b.Slot, tx: &b.Transactions[i], block: b.Block})
+		rest = append(rest, &message{kind: transactionMessage, slot: b.Slot, tx: &b.Transactions[i], block: b})
 	}
-	meta := &message{kind: metaMessage, slot: b.Slot, block: b.Block}
+	meta := &message{kind: metaMessage, slot: b.Slot, block: b}
 	if c.plain {
 		out := append(append(begun, writes...), rest...)
 		return append(out, status(slotCompleted), meta, status(slotProcessed))
@@ -121,7 +118,7 @@ func (c *script) block(b *block) []*message {
 
 // writes tells the account writes of a block with growing write versions: for some accounts an
 // earlier one too, that the last one replaces. Their order is not that of the versions.
-func (c *script) writes(b *block) []*message {
+func (c *script) writes(b *ledger.Block) []*message {
 	out := make([]*message, 0, 2*len(b.Accounts))
 	var signature *ledger.Signature
 	for i := range b.Accounts {

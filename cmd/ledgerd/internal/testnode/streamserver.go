@@ -5,20 +5,15 @@ import (
 	"io"
 	"slices"
 	"strconv"
-	"sync"
 	"time"
 
-	"github.com/klauspost/compress/zstd"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/encoding"
-	_ "google.golang.org/grpc/encoding/gzip" // offered to subscribers
 	"google.golang.org/grpc/mem"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 
 	"ledgerd/engine/ledger"
-	_ "ledgerd/engine/source/geyser" // registers zstd
 )
 
 // rawCodec passes messages on as they are: *[]byte.
@@ -35,50 +30,15 @@ func (rawCodec) Unmarshal(data mem.BufferSlice, v any) error {
 	return nil
 }
 
-// packer packs with encoders that are used again, because making one takes longer than packing a message. It unpacks as the
-// source under test does, which is registered before it.
-type packer struct{ encoding.Compressor }
-
-func init() { encoding.RegisterCompressor(packer{encoding.GetCompressor("zstd")}) }
-
-// idle holds encoders that are not in use.
-var idle sync.Pool
-
-func (packer) Compress(w io.Writer) (io.WriteCloser, error) {
-	e, ok := idle.Get().(*encoder)
-	if !ok {
-		z, err := zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1), zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithWindowSize(64<<10))
-		if err != nil {
-			return nil, err
-		}
-		e = &encoder{z}
-	}
-	e.Reset(w)
-	return e, nil
-}
-
-// encoder is idle once it is closed, after each message.
-type encoder struct{ *zstd.Encoder }
-
-// Close implements io.Closer.
-func (e *encoder) Close() error {
-	err := e.Encoder.Close()
-	idle.Put(e)
-	return err
-}
-
 // newStreamServer returns the server of geyser.Geyser. Unary calls are not offered: UNIMPLEMENTED.
 func (n *Node) newStreamServer() *grpc.Server {
-	s := grpc.NewServer(grpc.ForceServerCodecV2(rawCodec{}), grpc.MaxRecvMsgSize(64<<20), grpc.WaitForHandlers(true))
-	s.RegisterService(&grpc.ServiceDesc{
-		ServiceName: "geyser.Geyser",
-		HandlerType: (*any)(nil),
-		Streams: []grpc.StreamDesc{{
-			StreamName: "Subscribe", ServerStreams: true, ClientStreams: true,
-			Handler: func(srv any, stream grpc.ServerStream) error { return srv.(*Node).subscribe(stream) },
-		}},
-	}, n)
-	return s
+	return grpc.NewServer(grpc.ForceServerCodecV2(rawCodec{}), grpc.MaxRecvMsgSize(64<<20), grpc.WaitForHandlers(true),
+		grpc.UnknownServiceHandler(func(_ any, stream grpc.ServerStream) error {
+			if method, _ := grpc.MethodFromServerStream(stream); method != "/geyser.Geyser/Subscribe" {
+				return status.Error(codes.Unimplemented, method)
+			}
+			return n.subscribe(stream)
+		}))
 }
 
 // subscribe serves one subscriber.
@@ -92,45 +52,46 @@ func (n *Node) subscribe(stream grpc.ServerStream) error {
 		n.count(func(t *Tally) { t.Refused++ })
 		return status.Error(codes.Unauthenticated, "No valid auth token")
 	}
-	if c := n.config.Compress; c != "" {
-		if offered, _ := grpc.ClientSupportedCompressors(ctx); slices.Contains(offered, c) {
-			if err := grpc.SetSendCompressor(ctx, c); err != nil {
-				return err
-			}
-		}
-	}
-	requests := make(chan *subscribeRequest)
-	ended := make(chan error, 1)
-	go func() { ended <- receive(ctx, stream, requests) }()
-	var first *subscribeRequest
-	select {
-	case first = <-requests:
-	case err := <-ended:
+	first, err := receive(stream)
+	if err != nil {
 		return err
-	case <-ctx.Done():
-		return status.FromContextError(ctx.Err()).Err()
 	}
 	s := &subscriber{node: n, stream: stream, request: first}
 	if err := s.begin(); err != nil {
 		return err
 	}
-	return s.serve(ctx, requests, ended)
+	pings := make(chan uint64)
+	ended := make(chan error, 1)
+	go func() { ended <- receivePings(ctx, stream, pings) }()
+	return s.serve(ctx, pings, ended)
 }
 
-// receive reads requests until the client says no more. Handlers end after their stream does, so the
-// goroutine that runs it ends with the stream.
-func receive(ctx context.Context, stream grpc.ServerStream, to chan<- *subscribeRequest) error {
+// receive reads a request.
+func receive(stream grpc.ServerStream) (*subscribeRequest, error) {
+	var raw []byte
+	if err := stream.RecvMsg(&raw); err != nil {
+		return nil, err
+	}
+	r, err := parseRequest(raw)
+	if err != nil {
+		return nil, status.Error(codes.InvalidArgument, err.Error())
+	}
+	return r, nil
+}
+
+// receivePings reads requests until the client says no more; they must be pings. Handlers end after their stream does,
+// so the goroutine that runs it ends with the stream.
+func receivePings(ctx context.Context, stream grpc.ServerStream, to chan<- uint64) error {
 	for {
-		var raw []byte
-		if err := stream.RecvMsg(&raw); err != nil {
+		r, err := receive(stream)
+		if err != nil {
 			return err
 		}
-		r, err := parseRequest(raw)
-		if err != nil {
-			return status.Error(codes.InvalidArgument, err.Error())
+		if !r.ping.Known {
+			return status.Error(codes.InvalidArgument, errRequest.Error())
 		}
 		select {
-		case to <- r:
+		case to <- r.ping.Value:
 		case <-ctx.Done():
 			return ctx.Err()
 		}
@@ -169,7 +130,6 @@ func (s *subscriber) begin() error {
 	}
 	from := s.request.fromSlot
 	if from.Known {
-		n.count(func(t *Tally) { t.FromSlots = append(t.FromSlots, from.Value) })
 		f, _ := n.faults.take(Refuse, IgnoreFrom, ReplayAll)
 		switch f.Kind {
 		case Refuse:
@@ -201,7 +161,7 @@ func (s *subscriber) begin() error {
 const pingEvery = 10 * time.Second
 
 // serve sends what is told until the stream ends.
-func (s *subscriber) serve(ctx context.Context, requests <-chan *subscribeRequest, ended <-chan error) error {
+func (s *subscriber) serve(ctx context.Context, pings <-chan uint64, ended <-chan error) error {
 	ping := time.NewTicker(pingEvery)
 	defer ping.Stop()
 	for {
@@ -221,13 +181,9 @@ func (s *subscriber) serve(ctx context.Context, requests <-chan *subscribeReques
 			if err := s.write((&message{kind: pingMessage}).encode("", nil, time.Now())); err != nil {
 				return err
 			}
-		case r := <-requests:
-			if r.ping.Known {
-				if err := s.write((&message{kind: pongMessage, slot: ledger.Slot(r.ping.Value)}).encode("", nil, time.Now())); err != nil {
-					return err
-				}
-			} else {
-				s.request = r
+		case id := <-pings:
+			if err := s.write((&message{kind: pongMessage, slot: ledger.Slot(id)}).encode("", nil, time.Now())); err != nil {
+				return err
 			}
 		case err := <-ended:
 			if err == io.EOF { // it will ask for nothing more, but listens

@@ -20,6 +20,3 @@ func isVote(tx *ledger.Transaction) bool {
 	n := len(tx.Accounts)
 	return n == 3 && tx.Accounts[n-1] == ledger.VoteProgram
 }
-
-// instruction is what a made transaction asks for: four bytes of no meaning.
-var instruction = []byte{2, 0, 0, 0}
