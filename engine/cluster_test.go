@@ -19,8 +19,9 @@ import (
 	"ledgerd/snapshot/vfs/vfstest"
 )
 
-// simSlots is the ledger that clusters of the test follow: some 240 slots of 400 ms, with forks and skips.
-const simSlots = "seed=%d,accounts=1500,slot_time=400ms,tps=40,fork_rate=0.2,skip_rate=0.1,finality=8,slots=240"
+// simSlots is the ledger that clusters of the test follow: base state in several records, then some 240 slots of 400 ms, with
+// forks and skips.
+const simSlots = "seed=%d,accounts=5000,slot_time=400ms,tps=40,fork_rate=0.2,skip_rate=0.1,finality=8,slots=240"
 
 // simulator opens a ledger of the simulator.
 func simulator(t *testing.T, parameters string) Source {
@@ -165,9 +166,11 @@ func (n *groupNode) start() {
 	g.log.mu.Unlock()
 }
 
-// beforeCommit has the writer lose its place now and then, before or after its commit got into the log.
+// beforeCommit has the writer lose its place now and then, and often in the middle of base state, before or after its commit
+// got into the log.
 func (g *group) beforeCommit(m *member, commit []*ledger.Record) error {
-	if g.losses.IntN(20) > 0 {
+	inBase := commit[0].Kind == ledger.BaseRecord && len(g.log.commits) > 0
+	if often := g.losses.IntN(2) > 0; !(inBase && often) && g.losses.IntN(20) > 0 {
 		return nil
 	}
 	other := g.candidateLocked(g.losses, m)

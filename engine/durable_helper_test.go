@@ -2,6 +2,7 @@ package engine
 
 import (
 	"cmp"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -69,11 +70,12 @@ func (n *subject) untilPaused(block *ledger.Block) *ledger.Block {
 	return nil
 }
 
-// mustSay fails the test unless health gives a reason with these words, or none where there are none.
-func (n *subject) mustSay(words string) {
+// mustSay fails the test unless health gives a reason with all of these words, or none where there are none.
+func (n *subject) mustSay(words ...string) {
 	n.t.Helper()
 	synctest.Wait()
-	if why := n.Status().Unhealthy; (why == "") != (words == "") || !strings.Contains(why, words) {
+	why := n.Status().Unhealthy
+	if len(words) == 0 && why != "" || slices.ContainsFunc(words, func(w string) bool { return !strings.Contains(why, w) }) {
 		n.t.Fatalf("health says %q, want %q", why, words)
 	}
 }

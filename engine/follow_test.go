@@ -352,20 +352,20 @@ func TestHealthFailsWhileTheNodeLags(t *testing.T) {
 		w.send(root)
 		disk := vfstest.NewMemory()
 		replica := startMember(t, l, nil, onDisk(t, disk, Config{Shards: 1, MaxLag: 3 * time.Second}))
-		health := func(words string) {
+		health := func(words ...string) {
 			t.Helper()
-			replica.mustSay(words)
+			replica.mustSay(words...)
 			replica.mustStand(100)
 		}
 		time.Sleep(time.Millisecond)
-		health("")
+		health()
 		replica.cutOff(true)
 		time.Sleep(3 * time.Second)
-		health("")
+		health()
 		time.Sleep(time.Nanosecond)
 		health("behind the shared log: for 3s")
 		replica.cutOff(false)
-		health("")
+		health()
 		replica.close()
 
 		// One that starts apart from the log answers from what it holds, and is not ready.
@@ -376,7 +376,7 @@ func TestHealthFailsWhileTheNodeLags(t *testing.T) {
 		health("not caught up")
 		w.send(next[0])
 		replica.cutOff(false)
-		replica.mustSay("")
+		replica.mustSay()
 		replica.mustStand(101)
 		time.Sleep(stallAfter + 1)
 		replica.mustSay("the shared log holds none that is newer")

@@ -264,7 +264,7 @@ func TestImportIsServedBeforeTheFirstBlock(t *testing.T) {
 			if words == "" {
 				n := serving(t, disk, 2)
 				mustAnswerTheImport(t, n)
-				n.mustSay("")
+				n.mustSay()
 				return
 			}
 			n := startNode(t, info, onDisk(t, disk, Config{Shards: 2}))
@@ -275,7 +275,7 @@ func TestImportIsServedBeforeTheFirstBlock(t *testing.T) {
 			n.mustSay("starting")
 			n.send(child(at100, 101, 0, lamports(key(1), 33)))
 			n.mustAnswer(ledger.Query{MinSlot: 101}, key(1), 33)
-			n.mustSay("")
+			n.mustSay()
 		})
 	}
 }

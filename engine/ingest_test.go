@@ -31,11 +31,11 @@ func TestIngestPausesWhileTooMuchIsUnfinalized(t *testing.T) {
 		n, blocks := showHuge(t, live(), 104)
 		held := chainOf(blocks[3], 3)
 		n.send(events(held...)...)
-		n.healthSays("unfinalized")
+		n.mustSay("unfinalized")
 		n.mustStand(104)                           // where ingest is held back
 		n.send(status(held[2], ledger.StatusDead)) // of a block that is held back
 		n.send(status(blocks[2], ledger.StatusFinalized))
-		n.healthSays()
+		n.mustSay()
 		n.mustStand(106) // 107 is dead
 	})
 }
@@ -45,7 +45,7 @@ func TestInputThatEndsHeldBackIsNotLostSilently(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		n, _ := showHuge(t, finite(), 105)
 		n.endInput()
-		n.healthSays("input ended with 1 events held back")
+		n.mustSay("input ended with 1 events held back")
 	})
 }
 
@@ -54,7 +54,7 @@ func TestInputThatEndsHeldBackIsNotLostSilently(t *testing.T) {
 func TestIngestStopsWhereNothingIsFinalized(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		n, _ := showHuge(t, live(), 108)
-		n.healthSays("ingest stopped")
+		n.mustSay("ingest stopped")
 		n.mustStand(104)
 	})
 }
