@@ -340,7 +340,7 @@ func TestALedgerOfItsOwnBeginsASharedLog(t *testing.T) {
 // are killed, lose their disks, are parted from the log, and lose their place in the middle of a commit. All that
 // is ever shown is one ledger, that of a single node which nothing befell.
 func TestClusterShowsOneLedger(t *testing.T) {
-	for round := range rounds(t, sample(20, 2, 1)) {
+	for round := range sample(20, 2, 1) {
 		seed := seeded(t, uint64(round+1)).Uint64()
 		bubble.Test(t, func(t *testing.T) {
 			g := newGroup(t, seed)

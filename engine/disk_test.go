@@ -31,7 +31,7 @@ func TestFullDiskPausesIngest(t *testing.T) {
 		words string
 	}
 	bubble.Each(t, map[string]row{
-		"no page is free": {rounds(t, 30), func(memory *vfstest.Memory, _ *vfstest.Faulty) { memory.SetCapacity(memory.UsedBytes()) }, "the disk is full"},
+		"no page is free": {30, func(memory *vfstest.Memory, _ *vfstest.Faulty) { memory.SetCapacity(memory.UsedBytes()) }, "the disk is full"},
 		"no file can be opened": {
 			1, outOfFiles(opening), "no further file can be opened: ingest pauses until that has passed, reads go on",
 		},

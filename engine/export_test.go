@@ -19,7 +19,7 @@ import (
 func TestExportRebuildsTheLedger(t *testing.T) {
 	for i, s := range streams() {
 		t.Run(s.name, func(t *testing.T) {
-			for round := range rounds(t, sample(20, 2, 1)) {
+			for round := range sample(20, 2, 1) {
 				seed := seeded(t, uint64(1000*i+round+1)).Uint64()
 				bubble.Test(t, func(t *testing.T) { exportAndImport(t, s, seed) })
 				if t.Failed() {

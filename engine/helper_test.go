@@ -5,8 +5,6 @@ import (
 	"errors"
 	"io"
 	"log/slog"
-	"os"
-	"strconv"
 	"testing"
 	"testing/synctest"
 
@@ -17,20 +15,6 @@ import (
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
-
-// rounds returns how often a random test repeats: few by default, so that the suite is fast,
-// times LEDGERD_TEST_ROUNDS where somebody has the time.
-func rounds(t testing.TB, few int) int {
-	text := os.Getenv("LEDGERD_TEST_ROUNDS")
-	if text == "" {
-		return few
-	}
-	times, err := strconv.Atoi(text)
-	if err != nil {
-		t.Fatalf("LEDGERD_TEST_ROUNDS is %q, want a number", text)
-	}
-	return few * times
-}
 
 var seeded, sample, key, noErr = ledgertest.Seeded, ledgertest.Sample, ledgertest.Key, ledgertest.NoErr
 

@@ -67,14 +67,11 @@ func TestContradictionsStopIngest(t *testing.T) {
 		"its own parent":              {deep(0), bare(105, 105, 0), stops, "names slot 105 as its parent"},
 		"a parent above the block":    {deep(0), bare(105, 106, 0), stops, "names slot 106 as its parent"},
 		"on a final one's ancestor":   {finalized, child(blocks[2], 120, 5), stops, "below the finalized slot 105"},
-		"beside the final one":        {finalized, twin(blocks[4], ledger.Processed), goesOn, ""},
 		"beside a final one":          {finalized, twin(blocks[2], ledger.Processed), goesOn, ""},
 		"beside, claims confirmed":    {finalized, twin(blocks[2], ledger.Confirmed), stops, another + "103 confirmed"},
 		"beside, claims finalized":    {finalized, twin(blocks[4], ledger.Finalized), stops, another + "105 finalized"},
 		"beside, is called confirmed": {finalized, status(twin(blocks[2], 0), ledger.StatusConfirmed), stops, another + "103 confirmed"},
 		"beside, is called dead":      {finalized, status(twin(blocks[2], 0), ledger.StatusDead), goesOn, ""},
-		"a final one again":           {finalized, blocks[2], goesOn, ""},
-		"a final one is confirmed":    {finalized, status(blocks[2], ledger.StatusConfirmed), goesOn, ""},
 		"a final one is dead":         {finalized, status(blocks[3], ledger.StatusDead), refuses, "calls slot 104 dead"},
 		"in a slot that is skipped for good": {
 			append(deep(5), skipping, status(skipping, ledger.StatusFinalized)),
@@ -82,8 +79,6 @@ func TestContradictionsStopIngest(t *testing.T) {
 		},
 		"a block below the root":    {deep(1), child(&ledger.Block{Slot: 90, Blockhash: hash(2)}, 95, 0), goesOn, ""},
 		"a status below the root":   {deep(1), &ledger.SlotStatus{Slot: 95, Status: ledger.StatusFinalized}, goesOn, ""},
-		"a status of unknown":       {deep(1), &ledger.SlotStatus{Slot: 500, Status: ledger.StatusDead}, goesOn, ""},
-		"32 blocks are undone":      {deep(32), child(root, 200, 5), goesOn, ""},
 		"33 blocks would be undone": {deep(33), child(root, 200, 5), refuses, "undo 33 blocks, more than 32"},
 		"33 blocks are dead":        {deep(33), status(blocks[0], ledger.StatusDead), refuses, "undo 33 blocks, more than 32"},
 	}
