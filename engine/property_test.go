@@ -133,7 +133,6 @@ type followed struct {
 func (s *stream) follow(t *testing.T, r *rand.Rand, m *model, shards int) followed {
 	n := startNode(t, s.info, Config{Shards: shards, Retention: s.retention, Filter: s.filter()})
 	f := followed{n, newComparer(t, r, m, s.retention)}
-	f.askAll()
 	return f
 }
 

@@ -62,7 +62,6 @@ func (r *restarts) start() {
 	n := startNode(r.t, r.s.info, config)
 	c := newComparer(r.t, r.g.r, r.g.m, r.s.retention)
 	r.followed = &followed{n, c}
-	c.askAll()
 	if old == nil {
 		return
 	}

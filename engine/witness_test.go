@@ -105,7 +105,6 @@ func readDuring(t *testing.T, m *model, events []ledger.Event, pause time.Durati
 	var turns atomic.Int64
 	for i := range uint64(6) {
 		r := &witnessReader{comparer: newComparer(t, rand.New(rand.NewPCG(i, 3)), m, retention), e: n.Engine}
-		r.askAll()
 		working.Go(func() {
 			for !stopped.Load() {
 				if err := turn(r); err != nil && !stopped.Swap(true) {
