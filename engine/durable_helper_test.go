@@ -24,14 +24,6 @@ func onDisk(t testing.TB, disk vfs.FS, c Config) Config {
 	return c
 }
 
-// startSource runs an engine over any source, nil for none, until the test stops it.
-func startSource(t *testing.T, source Source, c Config) *subject {
-	n := &subject{t: t, ended: make(chan struct{})}
-	c.Source = source
-	n.run(c, func(*ledger.Publication) bool { return true })
-	return n
-}
-
 // diskNode is a node over a live source on a disk, at its root.
 func diskNode(t *testing.T, disk vfs.FS, c Config) (*subject, *ledger.Block) {
 	t.Helper()

@@ -42,9 +42,8 @@ func tryMember(t *testing.T, l *sharedLedger, source Source, c Config) (clusterN
 	if err := c.Dir.BindCluster("the ledger", datadir.FactsOf(l.info, nil, false)); err != nil {
 		return clusterNode{}, err
 	}
-	n := clusterNode{&subject{t: t, ended: make(chan struct{})}, l.join()}
-	n.source, _ = source.(*script)
-	c.Shared, c.Source = n.member, source
+	n := clusterNode{newSubject(t, source, &c), l.join()}
+	c.Shared = n.member
 	n.run(c, func(p *ledger.Publication) bool { return n.Engine.Head() == p.Head }) // else it is only told, before the first head
 	return n, nil
 }

@@ -72,9 +72,21 @@ type subject struct {
 // startNode runs an engine over a script until the test stops it or ends.
 func startNode(t *testing.T, info ledger.SourceInfo, c Config) *subject {
 	t.Helper()
-	n := &subject{t: t, source: newScript(info), ended: make(chan struct{})}
-	c.Source = n.source
+	return startSource(t, newScript(info), c)
+}
+
+// startSource runs an engine over any source, nil for none, until the test stops it.
+func startSource(t *testing.T, source Source, c Config) *subject {
+	n := newSubject(t, source, &c)
 	n.run(c, func(*ledger.Publication) bool { return true })
+	return n
+}
+
+// newSubject returns an engine that does not run yet, over a source, nil for none.
+func newSubject(t *testing.T, source Source, c *Config) *subject {
+	c.Source = source
+	n := &subject{t: t, ended: make(chan struct{})}
+	n.source, _ = source.(*script)
 	return n
 }
 

@@ -110,7 +110,7 @@ func TestPublicationsEqualNaiveModel(t *testing.T) {
 				seed := seeded(t, uint64(1000*i+round)).Uint64()
 				bubble.Test(t, func(t *testing.T) {
 					g := s.generator(seed, round%2 == 0)
-					f := s.follow(t, g.r, g.m, 1)
+					f := s.follow(t, g.r, g.m, Config{Shards: 1})
 					for range 2 * streamEvents {
 						if e := g.next(); e != nil {
 							f.show(e)
@@ -130,10 +130,9 @@ type followed struct {
 }
 
 // follow returns an engine for the stream, to be compared with a model.
-func (s *stream) follow(t *testing.T, r *rand.Rand, m *model, shards int) followed {
-	n := startNode(t, s.info, Config{Shards: shards, Retention: s.retention, Filter: s.filter()})
-	f := followed{n, newComparer(t, r, m, s.retention)}
-	return f
+func (s *stream) follow(t *testing.T, r *rand.Rand, m *model, c Config) followed {
+	c.Retention, c.Filter = s.retention, s.filter()
+	return followed{startNode(t, s.info, c), newComparer(t, r, m, s.retention)}
 }
 
 // show shows an event, and compares what it leads to.
@@ -148,8 +147,7 @@ func followStream(t *testing.T, s stream, seed uint64) {
 	m := g.m
 	var all []followed
 	for _, shards := range []int{1, 3, 2, 8}[:sample(4, 4, 2)] {
-		f := s.follow(t, g.r, m, shards)
-		all = append(all, f)
+		all = append(all, s.follow(t, g.r, m, Config{Shards: shards}))
 	}
 	for n := 0; n < streamEvents && m.stopped == ""; {
 		var burst []ledger.Event

@@ -178,7 +178,7 @@ func TestRareForksEqualNaiveModel(t *testing.T) {
 	}
 	bubble.Each(t, tests, func(t *testing.T, tt row) {
 		s := stream{info: tt.info, retention: sequencer.Retention{Slots: 9000, Bytes: 1 << 40}}
-		f := s.follow(t, seeded(t, 1), s.model(), 2)
+		f := s.follow(t, seeded(t, 1), s.model(), Config{Shards: 2})
 		for _, e := range tt.events {
 			f.show(e)
 		}
@@ -298,8 +298,7 @@ func TestForkOfAnyDepthIsRolledBackExactly(t *testing.T) {
 				dir, err := datadir.OpenOn(disk, "data")
 				if err == nil {
 					defer dir.Close()
-					again = startSource(t, newScript(live()), Config{Dir: dir, Shards: 2, SegmentBytes: 16 << 10})
-					again.source = again.config.Source.(*script)
+					again = startNode(t, live(), Config{Dir: dir, Shards: 2, SegmentBytes: 16 << 10})
 					again.try(wins)
 					err = again.stop()
 				}
