@@ -129,25 +129,3 @@ func TestRestartedNodeIsHealthyWithItsFirstBlock(t *testing.T) {
 		n.mustSay() // a block
 	})
 }
-
-// TestFreshNodeWithoutANodeSaysThatNoBlockHasCome starts in a fresh directory over a source that reaches nobody, twice.
-func TestFreshNodeWithoutANodeSaysThatNoBlockHasCome(t *testing.T) {
-	bubble.Test(t, func(t *testing.T) {
-		disk := vfstest.NewMemory()
-		for range 2 {
-			c := onDisk(t, disk, Config{})
-			if err := New(c).Status().NotReady; err != ledger.ErrRecovering {
-				t.Errorf("before it runs: %v", err)
-			}
-			n, up := watch(t, c)
-			up.Disconnected(upstream.Dial)
-			time.Sleep(time.Minute)
-			n.mustSay("starting: no block has come since the start", upstream.Dial.Reason())
-			if _, _, err := n.LatestBlock(ledger.Query{}); err != ledger.ErrNoBlock || n.Status().NotReady != err {
-				t.Errorf("the latest block: %v; status %+v; want %v", err, n.Status(), ledger.ErrNoBlock)
-			}
-			n.mustStop()
-			c.Dir.Close()
-		}
-	})
-}

@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"runtime"
 	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -209,8 +210,10 @@ func atTheEnd(t *testing.T, f followed) {
 		m.end()
 		f.endInput()
 		if m.stopped != "" {
-			if f.end() == nil {
-				t.Error("a block still waits for its parent at the end, and Run returned no error")
+			lowest := m.waiting[0].block
+			says := fmt.Sprintf("block %d builds on slot %d", lowest.Slot, lowest.ParentSlot)
+			if err := f.end(); err == nil || !strings.Contains(err.Error(), says) || strings.Contains(err.Error(), "\n") {
+				t.Errorf("Run: %v, want one line with %q", err, says)
 			}
 			return
 		}

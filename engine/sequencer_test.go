@@ -127,28 +127,6 @@ func TestRefusalAppliesNothing(t *testing.T) {
 	})
 }
 
-// F21: TestGapEndsFiniteSource shows blocks whose parent never comes, and a chain that builds on another block than the root:
-// to pass over it in silence would hide that two ledgers were mixed up.
-func TestGapEndsFiniteSource(t *testing.T) {
-	foreign := child(&ledger.Block{Slot: 100, Blockhash: hash(5)}, 101, 0)
-	for says, after := range map[string][]ledger.Event{
-		"block 105 builds on slot 103": {child(&ledger.Block{Slot: 103, Blockhash: hash(5)}, 105, 0)},
-		"block 101 builds on slot 100": {foreign, child(foreign, 102, 0)},
-	} {
-		bubble.Test(t, func(t *testing.T) {
-			n := startNode(t, finite(), Config{Shards: 2})
-			n.send(append([]ledger.Event{rootBlock(100)}, after...)...)
-			if tip := n.Head().Tip(ledger.Processed); tip.Slot != 100 {
-				t.Fatalf("the tip passed a gap to slot %d", tip.Slot)
-			}
-			n.endInput()
-			if err := n.end(); err == nil || !strings.Contains(err.Error(), says) || strings.Contains(err.Error(), "\n") {
-				t.Errorf("Run: %v, want one line with %q", err, says)
-			}
-		})
-	}
-}
-
 // F21, F22, F23: TestRareForksEqualNaiveModel shows what random streams seldom do.
 func TestRareForksEqualNaiveModel(t *testing.T) {
 	gaps := finite()
@@ -160,6 +138,7 @@ func TestRareForksEqualNaiveModel(t *testing.T) {
 	a, tip, lost := on(root, 101, 0), on(root, 110, 0), &ledger.Block{Slot: 105, Blockhash: hash(5)}
 	b, sibling, beside := on(a, 102, 0), on(a, 103, 1), on(lost, 112, 1)
 	twin := on(&ledger.Block{Slot: 110, Blockhash: hash(6)}, 114, 2)
+	foreign := on(&ledger.Block{Slot: 100, Blockhash: hash(5)}, 101, 0)
 	beside.PreviousBlockhash = ledger.Opt[ledger.Hash]{}
 	bare := &ledger.SlotStatus{Slot: 102, Status: ledger.StatusFinalized}
 	type row struct {
@@ -172,6 +151,8 @@ func TestRareForksEqualNaiveModel(t *testing.T) {
 		"the final one waits, by its slot": {live(), []ledger.Event{root, b, bare, a}},
 		"what follows a gap is beside":     {gaps, []ledger.Event{root, tip, on(beside, 113, 1), beside, twin}},
 		"a block follows a gap":            {gaps, []ledger.Event{root, beside}},
+		"a parent never comes":             {finite(), []ledger.Event{root, on(lost, 112, 1)}},
+		"another chain than the root's":    {finite(), []ledger.Event{root, foreign, on(foreign, 102, 0)}},
 		"a dead block follows a gap":       {gaps, []ledger.Event{root, beside, status(beside, ledger.StatusDead)}},
 		"at a slot one is alive": {live(), []ledger.Event{
 			root, a, b, on(a, 104, 0), on(a, 102, 1), status(on(a, 102, 1), ledger.StatusDead), bare}},
@@ -311,25 +292,4 @@ func TestForkOfAnyDepthIsRolledBackExactly(t *testing.T) {
 			})
 		})
 	}
-}
-
-// F20: TestDuplicateBlock shows a block again, while it is held and while it waits, and another one of its slot.
-func TestDuplicateBlock(t *testing.T) {
-	bubble.Test(t, func(t *testing.T) {
-		n := startNode(t, live(), Config{Shards: 2})
-		root := rootBlock(100)
-		held := child(root, 101, 0, lamports(key(1), 1))
-		waits := child(child(held, 102, 0), 103, 0)
-		n.send(root, held, waits)
-		head := n.Head()
-		n.send(held, waits, held, root)
-		if s := n.Stats(); s.Duplicates != 4 || n.Head() != head {
-			t.Errorf("%d duplicates were counted, want 4; it stands at %+v", s.Duplicates, n.Head())
-		}
-		n.send(child(root, 101, 1, lamports(key(1), 2)))
-		if s := n.Stats(); s.Duplicates != 4 || n.Head() != head {
-			t.Errorf("another block of the slot: %d duplicates, it stands at %+v", s.Duplicates, n.Head())
-		}
-		n.mustAnswer(ledger.Query{}, key(1), 1)
-	})
 }
