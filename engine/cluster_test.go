@@ -9,7 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"ledgerd/engine/codec"
 	"ledgerd/engine/datadir"
 	"ledgerd/engine/ledger"
 	"ledgerd/engine/ledger/bubble"
@@ -90,10 +89,7 @@ func (s *straightRun) check(l *sharedLedger, runs ...[]*ledger.Publication) erro
 // visible returns what is the same of a record on all nodes: all but when an account was closed before, which a
 // node knows for about as long as it retains that.
 func visible(r *ledger.Record) string {
-	c, err := codec.DecodeRecord(codec.AppendRecord(nil, r))
-	if err != nil {
-		panic(err)
-	}
+	c := decoded(encoded([]*ledger.Record{r}))[0] // a copy
 	forget := func(a *ledger.Account) {
 		if a.Since = 0; !a.Exists() {
 			a.Provenance = 0
@@ -105,7 +101,7 @@ func visible(r *ledger.Record) string {
 	for i := range c.Unchanged {
 		forget(&c.Unchanged[i])
 	}
-	return string(codec.AppendRecord(nil, c))
+	return encoded([]*ledger.Record{c})[0]
 }
 
 // group is a cluster whose nodes are killed, parted, deposed and begun anew.

@@ -258,7 +258,7 @@ func TestEveryDiskCallMayFail(t *testing.T) {
 
 // F1, F9, F10, F13, F16, F17: TestEveryDiskCallOfAFollowerMayFail is of a replica: whatever a failure leaves, a start goes on with the shared log.
 func TestEveryDiskCallOfAFollowerMayFail(t *testing.T) {
-	var commits [][][]byte
+	var commits [][]string
 	bubble.Test(t, func(t *testing.T) {
 		l := newSharedLedger()
 		s, _ := scripted()
