@@ -167,24 +167,6 @@ func TestStandbyTakesOver(t *testing.T) {
 	})
 }
 
-func TestOtherCommitErrorFreezesTheWriter(t *testing.T) {
-	bubble.Test(t, func(t *testing.T) {
-		l := newSharedLedger()
-		w := writer(t, l, Config{Shards: 2})
-		root := rootBlock(100, lamports(key(1), 100))
-		w.send(root)
-		l.before = func(*member, []*ledger.Record) error { return errLost }
-		w.send(chainOf(root, 1)[0])
-		if w.mustSay("shared log failed"); strings.Contains(w.Status().Unhealthy, "10.0.0.1") {
-			t.Errorf("health says %q", w.Status().Unhealthy)
-		}
-		w.mustStand(100)
-		if !w.resigned.Load() {
-			t.Error("it holds on to a log that it does not write")
-		}
-	})
-}
-
 // F53, F54: TestDifferenceFencesOff damages a replica in different ways: it answers nothing any more, and shows
 // nothing of what differs.
 func TestDifferenceFencesOff(t *testing.T) {
@@ -318,21 +300,30 @@ func TestOnlyTheWriterFetches(t *testing.T) {
 	})
 }
 
-// F53: TestFollowThatEnds has the log become one that cannot be followed, at the start and later.
-func TestFollowThatEnds(t *testing.T) {
+// F53: TestLogThatIsLostStopsIngest has the log become one that cannot be followed, at the start and later, and one that cannot be
+// written.
+func TestLogThatIsLostStopsIngest(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		l := newSharedLedger()
 		w := writer(t, l, Config{Shards: 2})
 		disk := vfstest.NewMemory()
 		replica := startMember(t, l, nil, onDisk(t, disk, Config{Shards: 1}))
 		root := rootBlock(100, lamports(key(1), 100))
+		next := chainOf(root, 2)
 		w.send(root)
 		replica.fails = errLost
-		w.send(chainOf(root, 1)[0])
-		if replica.mustSay("cannot be followed"); strings.Contains(replica.Status().Unhealthy, "10.0.0.1") {
-			t.Errorf("health says %q", replica.Status().Unhealthy)
+		w.send(next[0])
+		l.before = func(*member, []*ledger.Record) error { return errLost }
+		w.send(next[1])
+		for words, n := range map[string]clusterNode{"cannot be followed": replica, "shared log failed": w} {
+			if n.mustSay(words); strings.Contains(n.Status().Unhealthy, "10.0.0.1") {
+				t.Errorf("health says %q", n.Status().Unhealthy)
+			}
+			n.mustStand(101)
 		}
-		replica.mustStand(101)
+		if !w.resigned.Load() {
+			t.Error("it holds on to a log that it does not write")
+		}
 		replica.close()
 		l.commits = l.commits[:1]
 		shortened := startMember(t, l, nil, onDisk(t, disk, Config{Shards: 1}))

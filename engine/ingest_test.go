@@ -41,22 +41,16 @@ func TestIngestPausesWhileTooMuchIsUnfinalized(t *testing.T) {
 	})
 }
 
-// TestInputThatEndsHeldBackIsNotLostSilently ends the input while blocks wait for finality.
-func TestInputThatEndsHeldBackIsNotLostSilently(t *testing.T) {
-	bubble.Test(t, func(t *testing.T) {
-		n, _ := showHuge(t, finite(), 105)
-		n.endInput()
-		n.mustSay("input ended with 1 events held back")
-	})
-}
-
-// TestIngestStopsWhereNothingIsFinalized goes on showing blocks until even those held back are
-// too many.
+// TestIngestStopsWhereNothingIsFinalized goes on showing blocks until even those held back are too many, or the input ends
+// while some are.
 func TestIngestStopsWhereNothingIsFinalized(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		n, _ := showHuge(t, live(), 108)
 		n.mustSay("ingest stopped")
 		n.mustStand(104)
+		n, _ = showHuge(t, finite(), 105)
+		n.endInput()
+		n.mustSay("input ended with 1 events held back")
 	})
 }
 
