@@ -81,14 +81,6 @@ func (l *sharedLedger) records() []*ledger.Record {
 	return decoded(slices.Concat(l.commits...))
 }
 
-// purge forgets the commits before that of a version. No node follows meanwhile.
-func (l *sharedLedger) purge(v ledger.Version) {
-	for l.base+ledger.Version(len(l.commits[0])) < v {
-		l.base += ledger.Version(len(l.commits[0]))
-		l.commits = l.commits[1:]
-	}
-}
-
 func (l *sharedLedger) appendLocked(commit []*ledger.Record) {
 	l.commits = append(l.commits, encoded(commit))
 	l.wakeLocked()
