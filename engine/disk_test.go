@@ -31,7 +31,7 @@ func TestFullDiskPausesIngest(t *testing.T) {
 		words string
 	}
 	bubble.Each(t, map[string]row{
-		"no page is free": {rounds(t, 30), func(memory *vfstest.Memory, _ *vfstest.Faulty) { memory.SetCapacity(memory.UsedBytes()) }, "the disk is full"},
+		"no page is free": {30, func(memory *vfstest.Memory, _ *vfstest.Faulty) { memory.SetCapacity(memory.UsedBytes()) }, "the disk is full"},
 		"no file can be opened": {
 			1, outOfFiles(opening), "no further file can be opened: ingest pauses until that has passed, reads go on",
 		},
@@ -48,7 +48,7 @@ func TestFullDiskPausesIngest(t *testing.T) {
 			memory.SetCapacity(0)
 			disk.Heal()
 			pause(2 * ingest.SpaceRetry)
-			n.mustSay("")
+			n.mustSay()
 			n.mustStand(block.Slot)
 			mustHold(t, memory.Crash(0, 1), block.Slot)
 		}
@@ -142,7 +142,7 @@ func TestLowDiskStopsSnapshotsThenIngest(t *testing.T) {
 		if s := n.Stats().Snapshot; s.Count != 0 || s.Failures == 0 {
 			t.Errorf("%d snapshots, %d failures with little space, want none taken", s.Count, s.Failures)
 		}
-		n.mustSay("")
+		n.mustSay()
 		n.mustStand(block.Slot)
 		disk.SetCapacity(disk.UsedBytes() + 1<<19)
 		pause(2 * ingest.SpaceRetry)
@@ -167,7 +167,7 @@ func TestLogDoesNotFillTheDisk(t *testing.T) {
 		disk.SetCapacity(1 << 20)
 		for i, b := range chainOf(block, 4000) {
 			n.send(with(b, signature(i)), status(block, ledger.StatusFinalized))
-			n.mustSay("")
+			n.mustSay()
 			block = b
 			pause(100 * time.Millisecond)
 		}
@@ -250,37 +250,4 @@ func TestDiskStallHoldsUpNobodyButIngest(t *testing.T) {
 		mustHold(t, left, root.Slot+1)
 		mustHold(t, left.Crash(0, 1), root.Slot+1)
 	})
-}
-
-// TestPoliciesKeepWhatTheyPromise stops a node's process or its machine under each policy.
-func TestPoliciesKeepWhatTheyPromise(t *testing.T) {
-	for text, want := range map[string][4]bool{ // is a block there: the process died, the power failed, a second later, after a stop
-		"always":      {true, true, true, true},
-		"interval:1s": {true, false, true, true},
-		"off":         {true, false, false, true},
-	} {
-		policy, err := wal.ParsePolicy(text)
-		noErr(t, err)
-		bubble.Test(t, func(t *testing.T) {
-			disk := vfstest.NewMemory()
-			n, root := diskNode(t, disk, Config{Sync: policy})
-			time.Sleep(1500 * time.Millisecond)
-			block := chainOf(root, 1)[0]
-			n.send(block)
-			n.mustStand(block.Slot)
-			kept := func(share float64) bool {
-				head, err := heldBy(t, disk.Crash(share, 1))
-				noErr(t, err)
-				return head.Tips[ledger.Processed].Slot == block.Slot
-			}
-			got := [4]bool{kept(1), kept(0)}
-			time.Sleep(1500 * time.Millisecond)
-			durable := n.Stats().Log.DurableSlot == block.Slot
-			got[2] = kept(0)
-			n.mustStop()
-			if got[3] = kept(0); got != want || durable != want[2] {
-				t.Errorf("%s: kept %v, durable in the end %v; want %v", text, got, durable, want)
-			}
-		})
-	}
 }

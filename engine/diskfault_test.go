@@ -244,7 +244,7 @@ func rightHead(m *model, head *ledger.Head, newest ledger.Version) error {
 	case head.Tips != want.tips:
 		return fmt.Errorf("version %d stands at %+v, want %+v", version, head.Tips, want.tips)
 	}
-	if got, want := head.StateHash.String(), m.records[version-1].stateHash(); got != want {
+	if got, want := head.StateHash.String(), m.records[version-1].world.hash(); got != want {
 		return fmt.Errorf("version %d: state hash %s, want %s", version, got, want)
 	}
 	return nil
@@ -258,7 +258,7 @@ func TestEveryDiskCallMayFail(t *testing.T) {
 
 // F1, F9, F10, F13, F16, F17: TestEveryDiskCallOfAFollowerMayFail is of a replica: whatever a failure leaves, a start goes on with the shared log.
 func TestEveryDiskCallOfAFollowerMayFail(t *testing.T) {
-	var commits [][][]byte
+	var commits [][]string
 	bubble.Test(t, func(t *testing.T) {
 		l := newSharedLedger()
 		s, _ := scripted()

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"cmp"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -21,14 +22,6 @@ func onDisk(t testing.TB, disk vfs.FS, c Config) Config {
 	t.Cleanup(func() { dir.Close() })
 	c.Dir, c.SegmentBytes = dir, cmp.Or(c.SegmentBytes, 16<<10) // a crash clones what is preallocated
 	return c
-}
-
-// startSource runs an engine over any source, nil for none, until the test stops it.
-func startSource(t *testing.T, source Source, c Config) *subject {
-	n := &subject{t: t, ended: make(chan struct{})}
-	c.Source = source
-	n.run(c, func(*ledger.Publication) bool { return true })
-	return n
 }
 
 // diskNode is a node over a live source on a disk, at its root.
@@ -69,11 +62,12 @@ func (n *subject) untilPaused(block *ledger.Block) *ledger.Block {
 	return nil
 }
 
-// mustSay fails the test unless health gives a reason with these words, or none where there are none.
-func (n *subject) mustSay(words string) {
+// mustSay fails the test unless health gives a reason with all of these words, or none where there are none.
+func (n *subject) mustSay(words ...string) {
 	n.t.Helper()
 	synctest.Wait()
-	if why := n.Status().Unhealthy; (why == "") != (words == "") || !strings.Contains(why, words) {
+	why := n.Status().Unhealthy
+	if len(words) == 0 && why != "" || slices.ContainsFunc(words, func(w string) bool { return !strings.Contains(why, w) }) {
 		n.t.Fatalf("health says %q, want %q", why, words)
 	}
 }

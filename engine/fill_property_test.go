@@ -196,7 +196,7 @@ func (f *filledRun) step() {
 // all the time, of a node that lags, answers late and fails, and with power cuts: each
 // answer is what the block has that it says it is from.
 func TestFilledAnswersAreTrueAtTheirBlock(t *testing.T) {
-	for round := range rounds(t, sample(40, 8, 2)) {
+	for round := range sample(40, 8, 2) {
 		seed := seeded(t, uint64(round+1)).Uint64()
 		bubble.Test(t, func(t *testing.T) {
 			f := newFilledRun(t, seed, round%2 == 1)

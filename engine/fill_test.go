@@ -168,29 +168,25 @@ func TestMissingAccountIsRememberedForAWhile(t *testing.T) {
 
 func TestAnswersThatAreNoneChangeNothing(t *testing.T) {
 	k, other := key(1), key(2)
-	spoils := map[string]func(*ledger.BaseState) *ledger.BaseState{
-		"nothing":   func(*ledger.BaseState) *ledger.BaseState { return nil },
-		"no key":    func(b *ledger.BaseState) *ledger.BaseState { b.Accounts = nil; return b },
-		"other key": func(b *ledger.BaseState) *ledger.BaseState { b.Accounts[0].Pubkey = other; return b },
-		"more keys": func(b *ledger.BaseState) *ledger.BaseState {
-			b.Accounts = append(b.Accounts, lamports(other, 1))
-			return b
-		},
-		"twice": func(b *ledger.BaseState) *ledger.BaseState {
-			b.Accounts = append(b.Accounts, lamports(k, 1))
-			return b
-		},
-	}
-	for name, spoil := range spoils {
-		t.Run(name, func(t *testing.T) {
-			fillTest(t, func(t *testing.T, u *fakeNode, n *subject) {
-				u.spoil = spoil
-				before := n.Head().StateHash
-				var upstream *ledger.UpstreamError
-				if r := <-n.ask(ledger.Query{}, k); !errors.As(r.err, &upstream) || n.Head().StateHash != before {
-					t.Errorf("%v, want an upstream error and the state as before", r.err)
+	for name, answer := range map[string]*ledger.BaseState{
+		"nothing":   nil,
+		"no key":    {},
+		"other key": {Accounts: []ledger.AccountWrite{lamports(other, 1)}},
+		"more keys": {Accounts: []ledger.AccountWrite{lamports(k, 5), lamports(other, 1)}},
+		"twice":     {Accounts: []ledger.AccountWrite{lamports(k, 5), lamports(k, 1)}},
+	} {
+		fillTest(t, func(t *testing.T, u *fakeNode, n *subject) {
+			u.spoil = func(b *ledger.BaseState) *ledger.BaseState {
+				if answer != nil {
+					answer.Slot = b.Slot
 				}
-			})
+				return answer
+			}
+			before := n.Head().StateHash
+			var upstream *ledger.UpstreamError
+			if r := <-n.ask(ledger.Query{}, k); !errors.As(r.err, &upstream) || n.Head().StateHash != before {
+				t.Errorf("%s: %v, want an upstream error and the state as before", name, r.err)
+			}
 		})
 	}
 }

@@ -42,9 +42,8 @@ func tryMember(t *testing.T, l *sharedLedger, source Source, c Config) (clusterN
 	if err := c.Dir.BindCluster("the ledger", datadir.FactsOf(l.info, nil, false)); err != nil {
 		return clusterNode{}, err
 	}
-	n := clusterNode{&subject{t: t, ended: make(chan struct{})}, l.join()}
-	n.source, _ = source.(*script)
-	c.Shared, c.Source = n.member, source
+	n := clusterNode{newSubject(t, source, &c), l.join()}
+	c.Shared = n.member
 	n.run(c, func(p *ledger.Publication) bool { return n.Engine.Head() == p.Head }) // else it is only told, before the first head
 	return n, nil
 }
@@ -165,24 +164,6 @@ func TestStandbyTakesOver(t *testing.T) {
 		}
 		replica := startMember(t, l, nil, Config{Shards: 2})
 		same(t, "at the end", second.Engine, replica.Engine)
-	})
-}
-
-func TestOtherCommitErrorFreezesTheWriter(t *testing.T) {
-	bubble.Test(t, func(t *testing.T) {
-		l := newSharedLedger()
-		w := writer(t, l, Config{Shards: 2})
-		root := rootBlock(100, lamports(key(1), 100))
-		w.send(root)
-		l.before = func(*member, []*ledger.Record) error { return errLost }
-		w.send(chainOf(root, 1)[0])
-		if w.mustSay("shared log failed"); strings.Contains(w.Status().Unhealthy, "10.0.0.1") {
-			t.Errorf("health says %q", w.Status().Unhealthy)
-		}
-		w.mustStand(100)
-		if !w.resigned.Load() {
-			t.Error("it holds on to a log that it does not write")
-		}
 	})
 }
 
@@ -319,21 +300,30 @@ func TestOnlyTheWriterFetches(t *testing.T) {
 	})
 }
 
-// F53: TestFollowThatEnds has the log become one that cannot be followed, at the start and later.
-func TestFollowThatEnds(t *testing.T) {
+// F53: TestLogThatIsLostStopsIngest has the log become one that cannot be followed, at the start and later, and one that cannot be
+// written.
+func TestLogThatIsLostStopsIngest(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		l := newSharedLedger()
 		w := writer(t, l, Config{Shards: 2})
 		disk := vfstest.NewMemory()
 		replica := startMember(t, l, nil, onDisk(t, disk, Config{Shards: 1}))
 		root := rootBlock(100, lamports(key(1), 100))
+		next := chainOf(root, 2)
 		w.send(root)
 		replica.fails = errLost
-		w.send(chainOf(root, 1)[0])
-		if replica.mustSay("cannot be followed"); strings.Contains(replica.Status().Unhealthy, "10.0.0.1") {
-			t.Errorf("health says %q", replica.Status().Unhealthy)
+		w.send(next[0])
+		l.before = func(*member, []*ledger.Record) error { return errLost }
+		w.send(next[1])
+		for words, n := range map[string]clusterNode{"cannot be followed": replica, "shared log failed": w} {
+			if n.mustSay(words); strings.Contains(n.Status().Unhealthy, "10.0.0.1") {
+				t.Errorf("health says %q", n.Status().Unhealthy)
+			}
+			n.mustStand(101)
 		}
-		replica.mustStand(101)
+		if !w.resigned.Load() {
+			t.Error("it holds on to a log that it does not write")
+		}
 		replica.close()
 		l.commits = l.commits[:1]
 		shortened := startMember(t, l, nil, onDisk(t, disk, Config{Shards: 1}))
@@ -352,20 +342,20 @@ func TestHealthFailsWhileTheNodeLags(t *testing.T) {
 		w.send(root)
 		disk := vfstest.NewMemory()
 		replica := startMember(t, l, nil, onDisk(t, disk, Config{Shards: 1, MaxLag: 3 * time.Second}))
-		health := func(words string) {
+		health := func(words ...string) {
 			t.Helper()
-			replica.mustSay(words)
+			replica.mustSay(words...)
 			replica.mustStand(100)
 		}
 		time.Sleep(time.Millisecond)
-		health("")
+		health()
 		replica.cutOff(true)
 		time.Sleep(3 * time.Second)
-		health("")
+		health()
 		time.Sleep(time.Nanosecond)
 		health("behind the shared log: for 3s")
 		replica.cutOff(false)
-		health("")
+		health()
 		replica.close()
 
 		// One that starts apart from the log answers from what it holds, and is not ready.
@@ -376,7 +366,7 @@ func TestHealthFailsWhileTheNodeLags(t *testing.T) {
 		health("not caught up")
 		w.send(next[0])
 		replica.cutOff(false)
-		replica.mustSay("")
+		replica.mustSay()
 		replica.mustStand(101)
 		time.Sleep(stallAfter + 1)
 		replica.mustSay("the shared log holds none that is newer")

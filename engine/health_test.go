@@ -1,8 +1,6 @@
 package engine
 
 import (
-	"slices"
-	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -13,68 +11,54 @@ import (
 	"ledgerd/snapshot/vfs/vfstest"
 )
 
-// watched is a node that follows a scripted live source, which tells of its trouble as real ones do.
-type watched struct {
-	*subject
-	up *upstream.Stats
-}
-
-func watch(t *testing.T, c Config) watched {
+// watch starts a node that follows a scripted live source, which tells of its trouble as real ones do.
+func watch(t *testing.T, c Config) (n *subject, up *upstream.Stats) {
 	t.Helper()
-	w := watched{up: new(upstream.Stats)}
-	w.subject = startNode(t, partial(), c)
-	w.source.trouble = w.up.Trouble
+	c.Shards, up = 1, new(upstream.Stats)
+	n = startNode(t, partial(), c)
+	n.source.trouble = up.Trouble
 	synctest.Wait()
-	return w
-}
-
-// healthSays fails the test unless health says these words, or nothing where there are none.
-func (n *subject) healthSays(words ...string) {
-	n.t.Helper()
-	why := n.Status().Unhealthy
-	if len(words) == 0 && why != "" || slices.ContainsFunc(words, func(w string) bool { return !strings.Contains(why, w) }) {
-		n.t.Fatalf("health says %q, want %q", why, words)
-	}
+	return n, up
 }
 
 // F21, F28: health names why no block comes, until one does.
 func TestHealthTellsWhyALiveSourceStandsStill(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
-		w := watch(t, Config{Shards: 1})
-		w.healthSays("starting", "not connected yet")
-		w.up.Disconnected(upstream.Dial)
+		n, up := watch(t, Config{})
+		n.mustSay("starting", "not connected yet")
+		up.Disconnected(upstream.Dial)
 		time.Sleep(time.Minute)
-		w.healthSays("starting", "not connected since 2000-01-01T00:00:00Z", upstream.Dial.Reason())
-		w.up.Connected()
-		w.healthSays("starting", "nothing comes")
+		n.mustSay("starting", "not connected since 2000-01-01T00:00:00Z", upstream.Dial.Reason())
+		up.Connected()
+		n.mustSay("starting", "nothing comes")
 
 		root := rootBlock(100)
 		b101 := child(root, 101, 0)
-		w.send(root, b101)
-		w.healthSays() // blocks come
+		n.send(root, b101)
+		n.mustSay() // blocks come
 
-		w.up.Disconnected(upstream.Closed)
+		up.Disconnected(upstream.Closed)
 		time.Sleep(stallAfter)
-		w.healthSays() // a lost connection within the time that a reconnect has
+		n.mustSay() // a lost connection within the time that a reconnect has
 		time.Sleep(time.Nanosecond)
-		w.healthSays("no block for more than 10s, the newest is of slot 101", "not connected since", upstream.Closed.Reason())
-		w.up.Connected()
-		w.healthSays("is connected, and nothing comes")
-		w.send(root, b101, status(b101, ledger.StatusConfirmed))
-		w.healthSays("blocks come, but")
+		n.mustSay("no block for more than 10s, the newest is of slot 101", "not connected since", upstream.Closed.Reason())
+		up.Connected()
+		n.mustSay("is connected, and nothing comes")
+		n.send(root, b101, status(b101, ledger.StatusConfirmed))
+		n.mustSay("blocks come, but")
 
 		b102 := child(b101, 102, 0)
 		b103 := child(b102, 103, 0)
-		w.up.GapFound(101, 102)
-		w.send(b103)
-		w.healthSays("slots after 101, up to 102, are missing and are being filled since")
-		w.up.GapStuck(upstream.OutOfRange)
-		w.healthSays("cannot be filled", upstream.OutOfRange.Reason())
-		w.up.GapRepaired()
-		w.healthSays("parents are missing")
-		w.send(b102)
-		w.healthSays() // the gap is filled
-		if got := w.Head().Tip(ledger.Processed).Slot; got != 103 {
+		up.GapFound(101, 102)
+		n.send(b103)
+		n.mustSay("slots after 101, up to 102, are missing and are being filled since")
+		up.GapStuck(upstream.OutOfRange)
+		n.mustSay("cannot be filled", upstream.OutOfRange.Reason())
+		up.GapRepaired()
+		n.mustSay("parents are missing")
+		n.send(b102)
+		n.mustSay() // the gap is filled
+		if got := n.Head().Tip(ledger.Processed).Slot; got != 103 {
 			t.Errorf("the tip is slot %d", got)
 		}
 	})
@@ -84,23 +68,23 @@ func TestHealthTellsWhyALiveSourceStandsStill(t *testing.T) {
 // or not at all, and forks are undone.
 func TestHealthDoesNotFlapOnSkippedSlots(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
-		w := watch(t, Config{Shards: 1})
-		w.up.Connected()
+		n, up := watch(t, Config{})
+		up.Connected()
 		tip := rootBlock(100)
-		w.send(tip)
+		n.send(tip)
 		for i, wait := range []time.Duration{400, 800, 1200, 4000, 400, 9900, 400, 10000, 400} {
 			for range wait / 100 {
 				time.Sleep(100 * time.Millisecond)
-				w.healthSays() // between blocks
+				n.mustSay() // between blocks
 			}
 			next := child(tip, tip.Slot+ledger.Slot(wait/400), 0)
 			if i%3 == 2 { // the tip was on a fork
 				aside := child(tip, tip.Slot+1, 1)
-				w.send(aside)
+				n.send(aside)
 				next.Slot++
 			}
-			w.send(next)
-			w.healthSays() // a block
+			n.send(next)
+			n.mustSay() // a block
 			tip = next
 		}
 	})
@@ -110,16 +94,16 @@ func TestHealthDoesNotFlapOnSkippedSlots(t *testing.T) {
 func TestOnlyBlocksAreSignsOfLife(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		u := newFakeNode(100, lamports(key(1), 1))
-		w := watch(t, Config{Shards: 1, Fetcher: u})
-		w.up.Connected()
+		n, up := watch(t, Config{Fetcher: u})
+		up.Connected()
 		root := rootBlock(100)
-		w.send(root)
+		n.send(root)
 		for i := range 11 {
 			time.Sleep(time.Second)
-			w.send(root, &ledger.SlotStatus{Slot: ledger.Slot(101 + i), Status: ledger.StatusConfirmed}, &ledger.BaseState{Slot: ledger.Slot(101 + i)})
-			_, _, _ = w.Account(ledger.Query{}, key(i))
+			n.send(root, &ledger.SlotStatus{Slot: ledger.Slot(101 + i), Status: ledger.StatusConfirmed}, &ledger.BaseState{Slot: ledger.Slot(101 + i)})
+			_, _, _ = n.Account(ledger.Query{}, key(i))
 		}
-		w.healthSays("no block for more than 10s")
+		n.mustSay("no block for more than 10s")
 	})
 }
 
@@ -128,42 +112,20 @@ func TestRestartedNodeIsHealthyWithItsFirstBlock(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		disk := vfstest.NewMemory()
 		root := rootBlock(100, lamports(key(1), 5))
-		w := watch(t, onDisk(t, disk, Config{Shards: 1}))
-		w.send(root)
-		w.healthSays() // the first block
-		w.mustStop()
+		n, _ := watch(t, onDisk(t, disk, Config{}))
+		n.send(root)
+		n.mustSay() // the first block
+		n.mustStop()
 
-		w = watch(t, onDisk(t, disk.Crash(1, 1), Config{Shards: 1}))
-		w.healthSays("starting: no block has come since the start, the newest is of slot 100", "not connected yet")
-		if a, _, err := w.Account(ledger.Query{}, key(1)); err != nil || a.Lamports != 5 {
+		n, up := watch(t, onDisk(t, disk.Crash(1, 1), Config{}))
+		n.mustSay("starting: no block has come since the start, the newest is of slot 100", "not connected yet")
+		if a, _, err := n.Account(ledger.Query{}, key(1)); err != nil || a.Lamports != 5 {
 			t.Errorf("reads: %d lamports, %v", a.Lamports, err)
 		}
-		w.up.Connected()
-		w.send(root)
-		w.healthSays("starting")
-		w.send(child(root, 101, 0))
-		w.healthSays() // a block
-	})
-}
-
-// TestFreshNodeWithoutANodeSaysThatNoBlockHasCome starts in a fresh directory over a source that reaches nobody, twice.
-func TestFreshNodeWithoutANodeSaysThatNoBlockHasCome(t *testing.T) {
-	bubble.Test(t, func(t *testing.T) {
-		disk := vfstest.NewMemory()
-		for range 2 {
-			c := onDisk(t, disk, Config{Shards: 1})
-			if err := New(c).Status().NotReady; err != ledger.ErrRecovering {
-				t.Errorf("before it runs: %v", err)
-			}
-			w := watch(t, c)
-			w.up.Disconnected(upstream.Dial)
-			time.Sleep(time.Minute)
-			w.healthSays("starting: no block has come since the start", upstream.Dial.Reason())
-			if _, _, err := w.LatestBlock(ledger.Query{}); err != ledger.ErrNoBlock || w.Status().NotReady != err {
-				t.Errorf("the latest block: %v; status %+v; want %v", err, w.Status(), ledger.ErrNoBlock)
-			}
-			w.mustStop()
-			c.Dir.Close()
-		}
+		up.Connected()
+		n.send(root)
+		n.mustSay("starting")
+		n.send(child(root, 101, 0))
+		n.mustSay() // a block
 	})
 }

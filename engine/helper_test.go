@@ -5,8 +5,6 @@ import (
 	"errors"
 	"io"
 	"log/slog"
-	"os"
-	"strconv"
 	"testing"
 	"testing/synctest"
 
@@ -18,20 +16,6 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// rounds returns how often a random test repeats: few by default, so that the suite is fast,
-// times LEDGERD_TEST_ROUNDS where somebody has the time.
-func rounds(t testing.TB, few int) int {
-	text := os.Getenv("LEDGERD_TEST_ROUNDS")
-	if text == "" {
-		return few
-	}
-	times, err := strconv.Atoi(text)
-	if err != nil {
-		t.Fatalf("LEDGERD_TEST_ROUNDS is %q, want a number", text)
-	}
-	return few * times
-}
-
 var seeded, sample, key, noErr = ledgertest.Seeded, ledgertest.Sample, ledgertest.Key, ledgertest.NoErr
 
 // script is a source that shows what a test feeds it.
@@ -40,22 +24,16 @@ type script struct {
 	feed chan ledger.Event
 	err  error // what Run returns once feed is closed
 
-	trouble func() string // nil: it knows of none
+	trouble func() string
 }
 
 func newScript(info ledger.SourceInfo) *script {
-	return &script{info: info, feed: make(chan ledger.Event)}
+	return &script{info: info, feed: make(chan ledger.Event), trouble: func() string { return "" }}
 }
 
 func (s *script) Info() ledger.SourceInfo { return s.info }
 func (s *script) Peers() int              { return 3 }
-
-func (s *script) Trouble() string {
-	if s.trouble == nil {
-		return ""
-	}
-	return s.trouble()
-}
+func (s *script) Trouble() string         { return s.trouble() }
 
 func (s *script) Run(ctx context.Context, _ *ledger.ResumePoint, emit ledger.Emit) error {
 	for {
@@ -88,26 +66,31 @@ type subject struct {
 // startNode runs an engine over a script until the test stops it or ends.
 func startNode(t *testing.T, info ledger.SourceInfo, c Config) *subject {
 	t.Helper()
-	n := &subject{t: t, source: newScript(info), ended: make(chan struct{})}
-	c.Source = n.source
+	return startSource(t, newScript(info), c)
+}
+
+// startSource runs an engine over any source, nil for none, until the test stops it.
+func startSource(t *testing.T, source Source, c Config) *subject {
+	n := newSubject(t, source, &c)
 	n.run(c, func(*ledger.Publication) bool { return true })
+	return n
+}
+
+// newSubject returns an engine that does not run yet, over a source, nil for none.
+func newSubject(t *testing.T, source Source, c *Config) *subject {
+	c.Source = source
+	n := &subject{t: t, ended: make(chan struct{})}
+	n.source, _ = source.(*script)
 	return n
 }
 
 // run runs an engine until the test stops it or ends, which must be without an error. It remembers of what it is told
 // what is to be kept.
 func (n *subject) run(c Config, keep func(*ledger.Publication) bool) {
-	if c.Logger == nil {
-		c.Logger = slog.New(slog.NewTextHandler(io.Discard, nil))
-	}
-	also := c.OnPublish
+	c.Logger = slog.New(slog.NewTextHandler(io.Discard, nil))
 	c.OnPublish = func(p *ledger.Publication) {
-		if !keep(p) {
-			return
-		}
-		n.published = append(n.published, p)
-		if also != nil {
-			also(p)
+		if keep(p) {
+			n.published = append(n.published, p)
 		}
 	}
 	n.Engine = New(c)

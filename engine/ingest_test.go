@@ -9,6 +9,7 @@ import (
 	"ledgerd/engine/ledger"
 	"ledgerd/engine/ledger/bubble"
 	"ledgerd/engine/sequencer"
+	"ledgerd/snapshot/vfs/vfstest"
 )
 
 // showHuge starts a node over a root and shows blocks of 300 MiB on it, up to a slot, without finality.
@@ -31,31 +32,25 @@ func TestIngestPausesWhileTooMuchIsUnfinalized(t *testing.T) {
 		n, blocks := showHuge(t, live(), 104)
 		held := chainOf(blocks[3], 3)
 		n.send(events(held...)...)
-		n.healthSays("unfinalized")
+		n.mustSay("unfinalized")
 		n.mustStand(104)                           // where ingest is held back
 		n.send(status(held[2], ledger.StatusDead)) // of a block that is held back
 		n.send(status(blocks[2], ledger.StatusFinalized))
-		n.healthSays()
+		n.mustSay()
 		n.mustStand(106) // 107 is dead
 	})
 }
 
-// TestInputThatEndsHeldBackIsNotLostSilently ends the input while blocks wait for finality.
-func TestInputThatEndsHeldBackIsNotLostSilently(t *testing.T) {
-	bubble.Test(t, func(t *testing.T) {
-		n, _ := showHuge(t, finite(), 105)
-		n.endInput()
-		n.healthSays("input ended with 1 events held back")
-	})
-}
-
-// TestIngestStopsWhereNothingIsFinalized goes on showing blocks until even those held back are
-// too many.
+// TestIngestStopsWhereNothingIsFinalized goes on showing blocks until even those held back are too many, or the input ends
+// while some are.
 func TestIngestStopsWhereNothingIsFinalized(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		n, _ := showHuge(t, live(), 108)
-		n.healthSays("ingest stopped")
+		n.mustSay("ingest stopped")
 		n.mustStand(104)
+		n, _ = showHuge(t, finite(), 105)
+		n.endInput()
+		n.mustSay("input ended with 1 events held back")
 	})
 }
 
@@ -78,7 +73,13 @@ func TestReadiness(t *testing.T) {
 		"a finite source ended with base state only": {finite(), []ledger.Event{base, &ledger.BaseState{Slot: 20}}, true, nil, 50},
 	}
 	bubble.Each(t, tests, func(t *testing.T, tt row) {
-		n := startNode(t, tt.info, Config{Shards: 2})
+		disk := vfstest.NewMemory()
+		c := onDisk(t, disk, Config{Shards: 2})
+		if err := New(c).Status().NotReady; err != ledger.ErrRecovering {
+			t.Errorf("before it runs: %v", err)
+		}
+		startNode(t, tt.info, c).close() // what it leaves, without an event, is as fresh
+		n := startNode(t, tt.info, onDisk(t, disk, Config{Shards: 2}))
 		n.send(tt.events...)
 		if tt.ends {
 			n.endInput()
@@ -100,18 +101,6 @@ func TestReadiness(t *testing.T) {
 			if why, ok := absence(err); !ok || why.Absence != ledger.NoBlockYet {
 				t.Errorf("latest block: %v, want that there is none yet", err)
 			}
-		}
-	})
-}
-
-func TestSourceErrorEndsRun(t *testing.T) {
-	bubble.Test(t, func(t *testing.T) {
-		n := startNode(t, finite(), Config{Shards: 2})
-		n.send(rootBlock(100))
-		n.source.err = errors.New("line 7 is no JSON")
-		n.endInput()
-		if err := n.end(); err == nil || !strings.Contains(err.Error(), "line 7 is no JSON") || !strings.Contains(err.Error(), "test") {
-			t.Errorf("Run: %v, want the source's name and error", err)
 		}
 	})
 }

@@ -318,10 +318,7 @@ func (w *world) hash() string {
 		}
 	}
 	for k, m := range w.mints {
-		b := append([]byte{2}, k[:]...)
-		b = append(b, m.decimals.value)
-		b = binary.LittleEndian.AppendUint64(appendBool(b, m.supply.known), m.supply.value)
-		add(appendBool(appendBool(b, m.scaled.known), m.scaled.value))
+		add(bytesOf(byte(2), k, m.decimals.value, m.supply.known, m.supply.value, m.scaled.known, m.scaled.value))
 	}
 	sum.Mod(sum, new(big.Int).Lsh(big.NewInt(1), 256))
 	return fmt.Sprintf("%064x", sum)
@@ -334,30 +331,28 @@ func accountBytes(s seen) []byte {
 			known |= 1 << i
 		}
 	}
-	b := append([]byte{1}, s.pubkey[:]...)
-	b = append(binary.LittleEndian.AppendUint64(b, uint64(s.lamports)), byte(known))
-	b = appendBool(append(b, s.owner.Value[:]...), s.executable.Value)
-	b = binary.LittleEndian.AppendUint64(b, s.rentEpoch.Value)
+	b := bytesOf(byte(1), s.pubkey, s.lamports, byte(known), s.owner.Value, s.executable.Value, s.rentEpoch.Value)
 	if !s.token.Known {
 		return b
 	}
 	t := s.token.Value
-	b = append(append(b, t.Mint[:]...), t.Owner[:]...)
-	b = binary.LittleEndian.AppendUint64(b, t.Amount)
-	b = appendBool(b, t.Details.Known)
+	b = append(b, bytesOf(t.Mint, t.Owner, t.Amount, t.Details.Known)...)
 	if d := t.Details.Value; t.Details.Known {
-		b = appendBool(append(b, byte(d.State)), d.Delegate.Known)
-		b = binary.LittleEndian.AppendUint64(append(b, d.Delegate.Value[:]...), d.DelegatedAmount)
-		b = append(appendBool(b, d.CloseAuthority.Known), d.CloseAuthority.Value[:]...)
+		state := bytesOf(byte(d.State), d.Delegate.Known, d.Delegate.Value, d.DelegatedAmount, d.CloseAuthority.Known, d.CloseAuthority.Value)
+		b = append(b, state...)
 	}
 	return b
 }
 
-func appendBool(b []byte, v bool) []byte {
-	if v {
-		return append(b, 1)
+// bytesOf returns the little-endian bytes of some values.
+func bytesOf(values ...any) (b []byte) {
+	for _, v := range values {
+		var err error
+		if b, err = binary.Append(b, binary.LittleEndian, v); err != nil {
+			panic(err)
+		}
 	}
-	return append(b, 0)
+	return b
 }
 
 // modelUpdate is one visible change.

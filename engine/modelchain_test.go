@@ -31,30 +31,16 @@ type modelWaiter struct {
 	status ledger.Status
 }
 
-// recordHead is what a record must say but for its accounts.
-type recordHead struct {
-	kind     ledger.RecordKind
-	slot     ledger.Slot
-	hash     ledger.Hash
-	fromSlot ledger.Slot
-	time     ledger.Opt[int64]
-	status   ledger.Status
-	firstSeq ledger.Seq
-}
-
-// modelRecord is what a record must say, and the world after it.
+// modelRecord is what a record must say, but for its accounts, and the world after it.
 type modelRecord struct {
-	recordHead
+	ledger.Record
 	updates []modelUpdate
 	world   *world
-	writes  []ledger.AccountWrite // with a block
 
 	// With a rollback: the accounts that somebody saw change in between though they stand as
 	// before, and all that were written since the block rolled back to.
 	seenBetween, written map[ledger.Pubkey]bool
 }
-
-func (r *modelRecord) stateHash() string { return r.world.hash() }
 
 // point is what is visible after an event: the engine may publish here and nowhere else.
 type point struct {
@@ -77,6 +63,7 @@ type model struct {
 
 	confirmed, finalized int // places in the chain
 	statusSeen           bool
+	byDepth              bool // blocks become final by their depth now, or by the end of the input
 	baseSlot             ledger.Slot
 	bases                []*ledger.BaseState // that came after the first block: the same again means nothing
 
@@ -119,7 +106,7 @@ func (m *model) event(e ledger.Event) {
 		m.log = append(m.log, e)
 		m.world = m.world.clone()
 		m.world.learnBase(e)
-		m.record(recordHead{kind: ledger.BaseRecord, slot: e.Slot}, nil)
+		m.record(ledger.Record{Kind: ledger.BaseRecord, Slot: e.Slot, Base: e}, nil)
 		if n := len(m.chain); n > 0 && m.finalized == n-1 {
 			m.tip().version, m.tip().seq = m.version(), m.seq() // nothing is unfinalized: every level sees it
 		}
@@ -136,20 +123,20 @@ func (m *model) end() {
 	}
 	m.passGaps(func() bool { return len(m.waiting) > 0 })
 	if m.stopped == "" && m.info.FinalityByDepth && !m.statusSeen && len(m.chain) > 0 {
-		m.raise(m.tip(), ledger.Finalized)
+		m.raiseByDepth(m.tip())
 	}
 	m.note()
 }
 
 // record appends a record with updates that led to the present world.
-func (m *model) record(h recordHead, updates []modelUpdate) {
-	h.firstSeq = m.seq() + 1
-	m.records = append(m.records, modelRecord{recordHead: h, updates: updates, world: m.world})
+func (m *model) record(r ledger.Record, updates []modelUpdate) {
+	r.Version, r.FirstSeq = m.version()+1, m.seq()+1
+	m.records = append(m.records, modelRecord{Record: r, updates: updates, world: m.world})
 }
 
 // recordStatus appends the record of a status of a block.
 func (m *model) recordStatus(b *ledger.Block, s ledger.Status) {
-	m.record(recordHead{kind: ledger.StatusRecord, slot: b.Slot, hash: b.Blockhash, status: s}, nil)
+	m.record(ledger.Record{Kind: ledger.StatusRecord, Slot: b.Slot, Hash: b.Blockhash, Status: s, ByDepth: m.byDepth}, nil)
 }
 
 // seq is the number of the newest update.
@@ -158,7 +145,7 @@ func (m *model) seq() ledger.Seq {
 		return 0
 	}
 	last := m.records[len(m.records)-1]
-	return last.firstSeq + ledger.Seq(len(last.updates)) - 1
+	return last.FirstSeq + ledger.Seq(len(last.updates)) - 1
 }
 
 func (m *model) version() ledger.Version { return ledger.Version(len(m.records)) }
@@ -347,9 +334,8 @@ func (m *model) append(n *modelBlock) {
 	m.world.learnBlock(n.Block)
 	m.log = append(m.log, n.Block)
 	m.chain = append(m.chain, n)
-	m.record(recordHead{kind: ledger.BlockRecord, slot: n.Slot, hash: n.Blockhash, time: n.Time}, changes(before, m.world))
+	m.record(ledger.Record{Kind: ledger.BlockRecord, Slot: n.Slot, Hash: n.Blockhash, Time: n.Time, Block: n.Block}, changes(before, m.world))
 	n.version, n.seq = m.version(), m.seq()
-	m.records[n.version-1].writes = n.Block.Accounts
 }
 
 // switchTo makes n the tip.
@@ -393,12 +379,14 @@ func (m *model) cutTo(place int) {
 			noteKeys(written, e.Accounts)
 		}
 	}
-	h := recordHead{kind: ledger.RollbackRecord, slot: to.Slot, hash: to.Blockhash, fromSlot: from.Slot, time: to.Time}
+	h := ledger.Record{Kind: ledger.RollbackRecord, Slot: to.Slot, Hash: to.Blockhash, FromSlot: from.Slot, Time: to.Time}
 	m.record(h, changes(before, m.world))
 	r := &m.records[len(m.records)-1]
 	r.seenBetween, r.written = make(map[ledger.Pubkey]bool), written
 	for _, r := range m.records[to.version:] {
-		noteKeys(written, r.writes)
+		if r.Block != nil {
+			noteKeys(written, r.Block.Accounts)
+		}
 	}
 	for _, b := range undone {
 		for _, u := range m.records[b.version-1].updates {
@@ -545,6 +533,12 @@ func (m *model) finalize(place int) {
 
 func (m *model) finalizeByDepth() {
 	if m.stopped == "" && m.info.FinalityByDepth && !m.statusSeen && len(m.chain) > 32 {
-		m.raise(m.chain[len(m.chain)-33], ledger.Finalized)
+		m.raiseByDepth(m.chain[len(m.chain)-33])
 	}
+}
+
+func (m *model) raiseByDepth(n *modelBlock) {
+	m.byDepth = true
+	m.raise(n, ledger.Finalized)
+	m.byDepth = false
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -20,7 +21,7 @@ type sharedLedger struct {
 
 	mu      sync.Mutex    // guards what follows, and the members
 	changed chan struct{} // closed and replaced when any of it changes
-	commits [][][]byte    // records as they are encoded, from the one after base on
+	commits [][]string    // records as they are encoded, from the one after base on
 	founds  bool          // the next node that follows founds it: with what that node holds
 	base    ledger.Version
 	writer  *member // who may commit
@@ -74,35 +75,27 @@ func (l *sharedLedger) grantLocked(m *member) {
 }
 
 // records returns everything in the log.
-func (l *sharedLedger) records() (all []*ledger.Record) {
+func (l *sharedLedger) records() []*ledger.Record {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for _, c := range l.commits {
-		all = append(all, decoded(c)...)
+	return decoded(slices.Concat(l.commits...))
+}
+
+func (l *sharedLedger) appendLocked(commit []*ledger.Record) {
+	l.commits = append(l.commits, encoded(commit))
+	l.wakeLocked()
+}
+
+func encoded(records []*ledger.Record) (all []string) {
+	for _, r := range records {
+		all = append(all, string(codec.AppendRecord(nil, r)))
 	}
 	return all
 }
 
-// purge forgets the commits before that of a version. No node follows meanwhile.
-func (l *sharedLedger) purge(v ledger.Version) {
-	for l.base+ledger.Version(len(l.commits[0])) < v {
-		l.base += ledger.Version(len(l.commits[0]))
-		l.commits = l.commits[1:]
-	}
-}
-
-func (l *sharedLedger) appendLocked(commit []*ledger.Record) {
-	var encoded [][]byte
-	for _, r := range commit {
-		encoded = append(encoded, codec.AppendRecord(nil, r))
-	}
-	l.commits = append(l.commits, encoded)
-	l.wakeLocked()
-}
-
-func decoded(commit [][]byte) (records []*ledger.Record) {
-	for _, b := range commit {
-		r, err := codec.DecodeRecord(b)
+func decoded(commit []string) (records []*ledger.Record) {
+	for _, text := range commit {
+		r, err := codec.DecodeRecord([]byte(text))
 		if err != nil {
 			panic(err)
 		}
@@ -198,7 +191,7 @@ func (m *member) Follow(ctx context.Context, from ledger.LogPoint, take func([]*
 		return errors.Join(ended, err)
 	}
 	for {
-		var commit [][]byte
+		var commit []string
 		if err := l.await(ctx, func() bool { return !m.cut && m.nextLocked(at, &commit) }); err != nil {
 			return err
 		}
@@ -220,7 +213,7 @@ func (m *member) Follow(ctx context.Context, from ledger.LogPoint, take func([]*
 
 // nextLocked reads the commit at a place. It returns false where there is none yet, and no commit where none is to be
 // followed any more.
-func (m *member) nextLocked(at int, commit *[][]byte) bool {
+func (m *member) nextLocked(at int, commit *[]string) bool {
 	l := m.log
 	if at < len(l.commits) {
 		m.setKnownLocked(false)

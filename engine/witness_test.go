@@ -65,7 +65,7 @@ func (r *witnessReader) askAt(h *ledger.Head) error {
 // TestNoAnswerMixesTwoBlocks runs a source flat out, with forks, while readers ask everything at
 // every level.
 func TestNoAnswerMixesTwoBlocks(t *testing.T) {
-	for round := range rounds(t, sample(3, 3, 1)) {
+	for round := range sample(20, 3, 1) {
 		bubble.Test(t, func(t *testing.T) { // so that no pause of the machine makes an answer late
 			events, m := streams()[0].randomEvents(seeded(t, uint64(round+1)).Uint64(), 500)
 			readDuring(t, m, events, 0, func(r *witnessReader) error {
@@ -80,7 +80,7 @@ func TestNoAnswerMixesTwoBlocks(t *testing.T) {
 // time, and readers also ask at heads that are almost too old to be asked at.
 func TestNoAnswerMixesTwoBlocksWhileFolding(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
-		events, m := streams()[0].randomEvents(seeded(t, 2).Uint64(), rounds(t, sample(600, 600, 200)))
+		events, m := streams()[0].randomEvents(seeded(t, 2).Uint64(), sample(5000, 600, 200))
 		readDuring(t, m, events, 20*time.Millisecond, func(r *witnessReader) error {
 			head, err := r.e.Head(), r.ask()
 			time.Sleep(time.Duration(r.r.IntN(int(20 * time.Millisecond))))
@@ -105,7 +105,6 @@ func readDuring(t *testing.T, m *model, events []ledger.Event, pause time.Durati
 	var turns atomic.Int64
 	for i := range uint64(6) {
 		r := &witnessReader{comparer: newComparer(t, rand.New(rand.NewPCG(i, 3)), m, retention), e: n.Engine}
-		r.askAll()
 		working.Go(func() {
 			for !stopped.Load() {
 				if err := turn(r); err != nil && !stopped.Swap(true) {
