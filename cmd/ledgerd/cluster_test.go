@@ -88,10 +88,8 @@ func TestClusterSurvivesWhateverIsKilled(t *testing.T) {
 // another one.
 func (r *clusterRig) followers() *foldRig {
 	r.Helper()
-	f := &foldRig{T: r.T, random: r.random, moved: make(chan struct{})}
-	f.dialers, f.missing = kinds(r.T)
 	random := rand.New(rand.NewPCG(r.random.Uint64(), 0)) // one follower chooses at a time
-	f.choose = func() string {
+	choose := func() string {
 		if n := r.nodes[random.IntN(len(r.nodes))]; n.isReady() {
 			if v := n.running(); v != nil {
 				return v.base
@@ -99,14 +97,12 @@ func (r *clusterRig) followers() *foldRig {
 		}
 		return ""
 	}
-	for i, kind := range []string{"own", "library", "ws"} {
+	f := &foldRig{T: r.T, random: r.random, course: newCourse(choose)}
+	f.lags = true
+	f.dialers, f.missing = dialers(r.T)
+	for i, programs := range [][]string{nil, simPrograms, nil} {
 		for k, level := range levels {
-			w := &follower{level: level, start: (i+k)%2 == 0, mayEnd: []uint16{0, 1001}}
-			if i == 1 {
-				w.programs = simPrograms
-			}
-			w.trouble = hop(rand.New(rand.NewPCG(r.random.Uint64(), 0)))
-			f.follow(kind, w)
+			f.follow(clientKinds[i/2], &follower{level: level, programs: programs, start: (i+k)%2 == 0, mayEnd: []uint16{0, 1001}, trouble: hop})
 		}
 	}
 	f.node = r.nodes[len(r.nodes)-1].running()
@@ -114,12 +110,10 @@ func (r *clusterRig) followers() *foldRig {
 	return f
 }
 
-// hop returns a trouble that leaves the node now and then.
-func hop(random *rand.Rand) func(*follower, talker, int) {
-	return func(f *follower, conn talker, n int) {
-		if f.rig.goesOn() && random.IntN(4000) == 0 {
-			conn.cut()
-		}
+// hop leaves the node now and then.
+func hop(f *follower, conn talker, _ int) {
+	if f.goesOn() && f.random.IntN(4000) == 0 {
+		conn.Reset()
 	}
 }
 

@@ -51,7 +51,7 @@ func (d *smallDisk) cycle(cycle int) {
 	d.Helper()
 	v := d.node(d.source).ready()
 	stopped := d.seen.watch(v)
-	d.seen.pass(v, d.seen.newest())
+	d.seen.pass(v, d.seen.seq)
 	v.until("a snapshot gives up the log of earlier cycles", func() bool { return strings.Contains(v.errs.String(), "msg=snapshot") })
 	left := int64(0)
 	if cycle%2 == 0 {

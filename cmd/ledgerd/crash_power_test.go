@@ -100,15 +100,15 @@ func TestPowerCutLosesNothingThatWasSeen(t *testing.T) {
 	live := r.node(r.disk, source)
 	r.cutStart(random)
 	live.ready()
-	h := remember(t, live.base, powerBlocks)
-	s := newSeen()
+	h := remember(t, live.base, powerBlocks, random)
+	s := newSeen(t, random)
 	stop := s.watch(live)
 	defer stop()
 	last := uint64(0)
 	for cut := range cuts {
 		s.pass(live, last)
 		time.Sleep(between(random, 0, 60*time.Millisecond)) // any moment is good
-		before := s.untilNow()
+		before := s.untilNow(random)
 		disk, done := r.cut()
 		r.checkCut(live, h, disk, source, before, random)
 		t.Logf("cut %d: block %d and number %d were seen", cut, before.tips[0].slot, before.seq)
@@ -130,17 +130,6 @@ func (r *powerRig) cutStart(random *rand.Rand) {
 	disk, done := r.cut()
 	r.node(disk, "none").ready().kill()
 	done()
-}
-
-// pass waits until clients have seen more than a number: a cut that finds nothing new
-// shows nothing.
-func (s *seen) pass(v *victim, seq uint64) {
-	v.Helper()
-	v.until(fmt.Sprintf("clients see more than number %d, on every level", seq), func() bool {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		return s.seq > seq && s.tips[2].slot > 0
-	})
 }
 
 // checkCut looks at what a copy holds. Now and then a node goes on from it with the source, is
@@ -165,7 +154,7 @@ func (r *powerRig) checkCut(live *victim, h *history, disk, source string, befor
 func (r *powerRig) checkDisk(live *victim, h *history, disk string, before *seen) {
 	r.Helper()
 	v := r.node(disk, "none").ready()
-	h.reaches(h.stands(v))
+	h.reaches(standsAt(r, v.base, before.level))
 	live.Signal(syscall.SIGSTOP)
 	h.check(v, before)
 	live.Signal(syscall.SIGCONT)

@@ -101,7 +101,7 @@ func TestNodeGoesOnAfterACallWithoutSpace(t *testing.T) {
 				content, err := os.ReadFile(trace)
 				return err == nil && strings.Contains(string(content), "(INJECTED)")
 			})
-			d.seen.pass(v.ready(), d.seen.newest())
+			d.seen.pass(v.ready(), d.seen.seq)
 			v.kill()
 			stopped()
 			d.keeps(v)
@@ -115,7 +115,7 @@ func TestNothingIsToldBeforeASlowDiskHasIt(t *testing.T) {
 	for round := range 3 {
 		v, _ := d.injected(fmt.Sprintf("pwrite64:delay_enter=%d", 10_000+d.random.IntN(10_000)), "1h") // microseconds
 		stopped := d.seen.watch(v.listened())
-		d.seen.pass(v.ready(), d.seen.newest())
+		d.seen.pass(v.ready(), d.seen.seq)
 		d.seen.killAtNews(v)
 		stopped()
 		d.keeps(v)
