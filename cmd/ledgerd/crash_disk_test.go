@@ -61,7 +61,7 @@ func (d *smallDisk) cycle(cycle int) {
 	why := d.paused(v)
 	d.Logf("cycle %d: with %d bytes left: %s", cycle, left, why)
 	if cycle/2%2 == 0 {
-		v.kill()
+		v.Kill()
 		free()
 	} else {
 		stood := newestSlot(v)
@@ -70,11 +70,11 @@ func (d *smallDisk) cycle(cycle int) {
 			return v.get("/health").status == http.StatusOK && newestSlot(v) > stood
 		})
 		time.Sleep(between(d.random, 0, 100*time.Millisecond)) // any moment is good
-		v.kill()
+		v.Kill()
 	}
 	stopped()
 	disk, _ := d.recovers(v, d.node("none"))
-	disk.kill()
+	disk.Kill()
 }
 
 // fill takes the space of the disk until no more than so many bytes are left.

@@ -22,7 +22,7 @@ type history struct {
 func remember(t testing.TB, base string, retained uint64, random *rand.Rand) *history {
 	t.Helper()
 	h := &history{newSeen(t, random).follower, retained}
-	h.name, h.mayMiss, h.course = "the node that was never ended", false, newCourse(func() string { return base })
+	h.name, h.mayMiss, h.course = "the node that was never ended", false, courseAt(base)
 	h.begin()
 	t.Cleanup(func() { h.end(true) })
 	return h
@@ -68,7 +68,7 @@ func (h *history) check(v *victim, s *seen) place {
 	}
 
 	// The client hears what it missed, and then knows what the node answers.
-	s.course = newCourse(func() string { return v.base })
+	s.course = courseAt(v.base)
 	s.endAt(map[string]place{s.level: here})
 	s.begin()
 	s.awaitEnd(time.After(patience))

@@ -128,7 +128,7 @@ func (r *powerRig) cutStart(random *rand.Rand) {
 	r.Helper()
 	time.Sleep(between(random, 0, 60*time.Millisecond))
 	disk, done := r.cut()
-	r.node(disk, "none").ready().kill()
+	r.node(disk, "none").ready().Kill()
 	done()
 }
 
@@ -144,7 +144,7 @@ func (r *powerRig) checkCut(live *victim, h *history, disk, source string, befor
 	stop := before.watch(v)
 	v.ready()
 	time.Sleep(between(random, 0, 100*time.Millisecond))
-	v.kill()
+	v.Kill()
 	stop()
 	r.checkDisk(live, h, disk, before)
 }
@@ -158,5 +158,5 @@ func (r *powerRig) checkDisk(live *victim, h *history, disk string, before *seen
 	live.Signal(syscall.SIGSTOP)
 	h.check(v, before)
 	live.Signal(syscall.SIGCONT)
-	v.kill()
+	v.Kill()
 }

@@ -53,7 +53,7 @@ func (s *seen) untilNow(random *rand.Rand) *seen {
 // watch lets clients look at a node until it is gone or the function it returns is called. The
 // end of a node is no error: what clients had read by then was seen.
 func (s *seen) watch(v *victim) (stop func()) {
-	s.course = newCourse(func() string { return v.base })
+	s.course = courseAt(v.base)
 	s.news = make(chan struct{}, 1)
 	s.begin()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -126,7 +126,7 @@ func (s *seen) killAtNews(v *victim) {
 	case <-time.After(patience):
 		v.Fatalf("clients hear nothing new within %v:\n%s", patience, v.errs)
 	}
-	v.kill()
+	v.Kill()
 }
 
 // newestSlot returns the slot of the newest block.

@@ -36,7 +36,7 @@ func (d *traced) injected(injection, snapshotInterval string) (v *victim, trace 
 func (d *traced) keeps(v *victim) {
 	d.Helper()
 	disk, _ := d.recovers(v, d.node("none", "1h"))
-	disk.kill()
+	disk.Kill()
 }
 
 // F16: after a sync that failed nobody knows what is on the disk. So the file is left alone, nothing
@@ -49,7 +49,7 @@ func TestFailedSyncStopsIngestAndLosesNothing(t *testing.T) {
 	why := v.unhealthy(regexp.MustCompile(`(?i)log|disk|sync`))
 	t.Log(why)
 	v.frozen()
-	v.kill()
+	v.Kill()
 	stopped()
 	d.leftAlone(trace)
 	d.keeps(v)
@@ -102,7 +102,7 @@ func TestNodeGoesOnAfterACallWithoutSpace(t *testing.T) {
 				return err == nil && strings.Contains(string(content), "(INJECTED)")
 			})
 			d.seen.pass(v.ready(), d.seen.seq)
-			v.kill()
+			v.Kill()
 			stopped()
 			d.keeps(v)
 		})
@@ -144,7 +144,7 @@ func TestStalledDiskHoldsUpNoRead(t *testing.T) {
 		}
 		return false
 	})
-	v.kill()
+	v.Kill()
 }
 
 // F1, F9, F11: a node can be killed between any two steps of writing, rotating, snapshotting and pruning.

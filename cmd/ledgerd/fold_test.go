@@ -112,7 +112,7 @@ func TestFoldedFramesAreTheStateOfRESTAfterKills(t *testing.T) {
 		f.mayEnd = []uint16{0, 1001}
 		if leaves = !leaves; leaves {
 			f.trouble = func(f *follower, conn talker, _ int) {
-				if base, _ := f.where(); base == "" {
+				if base, _ := f.where(f.random); base == "" {
 					conn.Reset()
 				}
 			}
@@ -126,7 +126,7 @@ func TestFoldedFramesAreTheStateOfRESTAfterKills(t *testing.T) {
 		if kill%3 == 1 {
 			r.node.stop()
 		} else {
-			r.node.kill()
+			r.node.Kill()
 		}
 		time.Sleep(between(r.random, 0, 20*time.Millisecond))
 		r.launch()

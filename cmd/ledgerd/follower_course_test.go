@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"math/rand/v2"
 	"sync"
 	"testing"
 	"time"
@@ -11,7 +12,7 @@ import (
 type course struct {
 	// choose returns the address of one of several nodes, "" where none is ready; nil: there is one
 	// node at a time.
-	choose func() string
+	choose func(*rand.Rand) string
 	lags   bool          // a node may be behind another one
 	news   chan struct{} // where it is there, gets a token whenever a follower is told something
 
@@ -22,9 +23,12 @@ type course struct {
 	over  bool // nobody comes back any more
 }
 
-func newCourse(choose func() string) *course {
+func newCourse(choose func(*rand.Rand) string) *course {
 	return &course{choose: choose, moved: make(chan struct{})}
 }
+
+// courseAt stays at one node.
+func courseAt(base string) *course { return newCourse(func(*rand.Rand) string { return base }) }
 
 // goTo sends followers to a node; "" keeps them from any until there is another one.
 func (c *course) goTo(base string) {
@@ -35,17 +39,17 @@ func (c *course) goTo(base string) {
 	c.moved = make(chan struct{})
 }
 
-// where returns the newest node's address, "" where there is none, and what is closed when there is another one.
-func (c *course) where() (base string, moved chan struct{}) {
+// where returns the newest node's address, or that of a random one, "" where there is none, and what is closed when there is another one.
+func (c *course) where(random *rand.Rand) (base string, moved chan struct{}) {
+	if c.choose != nil {
+		const chooseAgain = 20 * time.Millisecond
+		moved = make(chan struct{})
+		time.AfterFunc(chooseAgain, func() { close(moved) })
+		return c.choose(random), moved
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.choose == nil {
-		return c.base, c.moved
-	}
-	const chooseAgain = 20 * time.Millisecond
-	moved = make(chan struct{})
-	time.AfterFunc(chooseAgain, func() { close(moved) })
-	return c.choose(), moved
+	return c.base, c.moved
 }
 
 // giveUp keeps followers from coming back.

@@ -141,7 +141,7 @@ func (f *follower) connect() (conn talker) {
 	}
 	f.mu.Unlock()
 	for {
-		base, moved := f.where()
+		base, moved := f.where(f.random)
 		if f.isOver() {
 			return nil
 		}

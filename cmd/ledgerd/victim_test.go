@@ -175,9 +175,6 @@ func (v *victim) gone(within time.Duration) int {
 	return v.State().ExitCode()
 }
 
-// kill ends the process as a crash does.
-func (v *victim) kill() { v.Kill() }
-
 // stop ends the process as an operator does.
 func (v *victim) stop() {
 	v.Helper()
