@@ -114,22 +114,11 @@ func hop(f *follower, conn talker, _ int) {
 // sameAnswers compares what all nodes list, at each level, once nothing moves any more.
 func (r *clusterRig) sameAnswers() {
 	r.Helper()
-	for _, program := range simPrograms {
-		for _, level := range levels {
-			path := "/accounts/program/" + program + "?limit=10000&commitment=" + level
-			want := ""
-			for _, n := range r.nodes {
-				v := n.running()
-				if v == nil {
-					r.Fatalf("%s is gone:\n%s", n.name, n.said())
-				}
-				if a := v.get(path); want == "" {
-					want = a.body
-				} else if a.body != want {
-					r.Errorf("GET %s: %s answers otherwise than %s", path, n.name, r.nodes[0].name)
-				}
-			}
+	for _, n := range r.nodes {
+		if n.running() == nil {
+			r.Fatalf("%s is gone:\n%s", n.name, n.said())
 		}
+		sameLists(r, "by "+r.nodes[0].name, r.nodes[0].running().base, n.running().base)
 	}
 }
 
@@ -217,10 +206,5 @@ func TestFreshReplicaBeginsWithASnapshot(t *testing.T) {
 	})
 	r.stop()
 	r.sameRecords()
-	for _, what := range []string{"log", "snapshot"} {
-		tool := launchProgram(t, nil, what, "verify", "--data-dir", fresh.dir)
-		if code := tool.gone(patience); code != exitOK {
-			t.Errorf("ledgerd %s verify: exit code %d:\n%s%s", what, code, tool.out, tool.errs)
-		}
-	}
+	verified(t, fresh.dir)
 }

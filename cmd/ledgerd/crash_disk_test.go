@@ -58,7 +58,8 @@ func (d *smallDisk) cycle(cycle int) {
 		left = lowBytes / 2 // there is space, but less than there must be
 	}
 	free := d.fill(left)
-	why := d.paused(v)
+	why := v.unhealthy(regexp.MustCompile(`(?i)space|full|free`))
+	v.frozen()
 	d.Logf("cycle %d: with %d bytes left: %s", cycle, left, why)
 	if cycle/2%2 == 0 {
 		v.Kill()
@@ -86,16 +87,13 @@ func (d *smallDisk) fill(left int64) (free func()) {
 		d.Fatal(err)
 	}
 	defer f.Close()
-	for piece := make([]byte, 64<<10); ; {
+	for taken, space := int64(0), int64(1); space > 0; taken += space {
 		var stat syscall.Statfs_t
 		if err := syscall.Statfs(d.disk, &stat); err != nil {
 			d.Fatal(err)
 		}
-		space := int64(stat.Bavail)*stat.Bsize - left
-		if space <= 0 {
-			break
-		}
-		if _, err := f.Write(piece[:min(space, int64(len(piece)))]); err != nil && !errors.Is(err, syscall.ENOSPC) {
+		space = max(0, int64(stat.Bavail)*stat.Bsize-left)
+		if _, err := f.WriteAt(make([]byte, space), taken); err != nil && !errors.Is(err, syscall.ENOSPC) {
 			d.Fatal(err)
 		}
 	}
@@ -104,15 +102,6 @@ func (d *smallDisk) fill(left int64) (free func()) {
 			d.Error(err)
 		}
 	}
-}
-
-// paused waits until health says why ingest pauses, and checks that reads go on and that
-// nothing new appears.
-func (d *smallDisk) paused(v *victim) (why string) {
-	d.Helper()
-	why = v.unhealthy(regexp.MustCompile(`(?i)space|full|free`))
-	v.frozen()
-	return why
 }
 
 // unhealthy waits until the node says that it is not healthy, and why.

@@ -104,21 +104,9 @@ func (l *crashLoop) finish(slots int) {
 	if got != want {
 		l.Errorf("the ledger ended at %s, without crashes at %s", got, want)
 	}
-	for _, program := range simPrograms {
-		for _, level := range levels {
-			path := "/accounts/program/" + program + "?limit=10000&commitment=" + level
-			if _, want := get(l, l.straight.base+path); v.get(path).body != string(want) {
-				l.Errorf("GET %s is answered otherwise than without crashes", path)
-			}
-		}
-	}
+	sameLists(l, "without crashes", l.straight.base, v.base)
 	v.stop()
-	for _, what := range []string{"log", "snapshot"} {
-		tool := launchProgram(l, nil, what, "verify", "--data-dir", l.dir)
-		if code := tool.gone(patience); code != exitOK {
-			l.Errorf("ledgerd %s verify: exit code %d:\n%s%s", what, code, tool.out, tool.errs)
-		}
-	}
+	verified(l.T, l.dir)
 	if snapshots, err := filepath.Glob(filepath.Join(l.dir, "snapshots", "*")); err != nil || len(snapshots) == 0 {
 		l.Errorf("no snapshot was taken (%v): the test shows less than it says", err)
 	}

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 )
@@ -186,17 +187,12 @@ func mount(t *testing.T, dir string, words ...string) (unmount func(), err error
 	if err := command(append(append([]string{"mount"}, words...), dir)...); err != nil {
 		return nil, err
 	}
-	mounted := true
-	unmount = func() {
-		if !mounted {
-			return
-		}
-		mounted = false
+	unmount = sync.OnceFunc(func() {
 		if err := command("umount", dir); err != nil {
 			t.Errorf("%v; it goes when the last file in it is closed", err)
 			_ = command("umount", "--lazy", dir)
 		}
-	}
+	})
 	t.Cleanup(unmount)
 	return unmount, nil
 }

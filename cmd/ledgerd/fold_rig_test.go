@@ -6,7 +6,6 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"os"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -148,7 +147,6 @@ func (r *foldRig) compare(ends map[string]place) {
 			r.Fatalf("%s ends at slot %s to REST, at %s to sockets", level, slot, want)
 		}
 		all[level] = accounts
-		r.checkSingly(level, accounts)
 		r.checkUpdates(level)
 	}
 	for _, kind := range clientKinds {
@@ -182,47 +180,6 @@ func (r *foldRig) checkUpdates(level string) {
 		if n != want {
 			r.Errorf("%s: %d frames after number %d; %s: %d", f.name, n, from, full[0].name, want)
 		}
-	}
-}
-
-// someKeys is how many accounts of each kind are asked for one by one.
-const someKeys = 60
-
-// checkSingly asks for accounts one by one, those among them that are closed: the answers are
-// those of the lists.
-func (r *foldRig) checkSingly(level string, all map[string]accountRecord) {
-	r.Helper()
-	var keys []string
-	for _, f := range r.followers {
-		if f.level != level {
-			continue
-		}
-		live, closed := 0, 0
-		for key := range f.accounts {
-			if _, there := all[key]; there && live < someKeys {
-				live++
-				keys = append(keys, key)
-			} else if !there && closed < someKeys {
-				closed++
-				keys = append(keys, key)
-			}
-		}
-	}
-	slices.Sort(keys)
-	closed := 0
-	for _, key := range slices.Compact(keys) {
-		a := r.node.get("/account/" + key + "?commitment=" + level)
-		want, there := all[key]
-		var got accountRecord
-		switch {
-		case !there && a.status == http.StatusNotFound:
-			closed++
-		case !there || a.status != http.StatusOK || json.Unmarshal([]byte(a.body), &got) != nil || got != want:
-			r.Errorf("account %s at level %s: %d %s; the lists have it: %v, %+v", key, level, a.status, a.body, there, want)
-		}
-	}
-	if closed == 0 {
-		r.Errorf("no account was closed at level %s: the test shows less than it says", level)
 	}
 }
 

@@ -48,18 +48,12 @@ func launch(t testing.TB, args ...string) *victim { return launchUnder(t, nil, a
 // launchUnder starts it under another program, which is told by the words before ledgerd's.
 func launchUnder(t testing.TB, tracer []string, args ...string) *victim {
 	t.Helper()
-	args = append([]string{"serve", "--listen", "127.0.0.1:0", "--ops-listen", "127.0.0.1:0", "--rate-limit-minute", "0", "--rate-limit-hour", "0"}, args...)
-	return launchProgram(t, tracer, args...)
-}
-
-// launchProgram starts any command of ledgerd.
-func launchProgram(t testing.TB, tracer []string, args ...string) *victim {
-	t.Helper()
 	binary, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
-	return launchWords(t, slices.Concat(tracer, []string{binary}, args)...)
+	serve := []string{binary, "serve", "--listen", "127.0.0.1:0", "--ops-listen", "127.0.0.1:0", "--rate-limit-minute", "0", "--rate-limit-hour", "0"}
+	return launchWords(t, slices.Concat(tracer, serve, args)...)
 }
 
 // launchWords starts any program with its arguments.
@@ -181,5 +175,29 @@ func (v *victim) stop() {
 	v.Signal(syscall.SIGTERM)
 	if code := v.gone(patience); code != exitOK {
 		v.Fatalf("exit code %d after SIGTERM, want 0:\n%s", code, v.errs)
+	}
+}
+
+// sameLists compares what two nodes list at each level, once nothing moves any more.
+func sameLists(t testing.TB, name, base, other string) {
+	t.Helper()
+	for _, program := range simPrograms {
+		for _, level := range levels {
+			path := "/accounts/program/" + program + "?limit=10000&commitment=" + level
+			_, want := get(t, base+path)
+			if _, got := get(t, other+path); string(got) != string(want) {
+				t.Errorf("GET %s is answered otherwise by %s than %s", path, other, name)
+			}
+		}
+	}
+}
+
+// verified checks what a data directory holds with ledgerd's own commands.
+func verified(t *testing.T, dir string) {
+	t.Helper()
+	for _, what := range []string{"log", "snapshot"} {
+		if out, errs, code := tool(t, what, "verify", "--data-dir", dir); code != exitOK {
+			t.Errorf("ledgerd %s verify: exit code %d:\n%s%s", what, code, out, errs)
+		}
 	}
 }
