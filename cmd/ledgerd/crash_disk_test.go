@@ -3,12 +3,10 @@ package main
 import (
 	"errors"
 	"fmt"
-	"io/fs"
 	"net/http"
 	"os"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -185,24 +183,10 @@ func makeReadOnly(t *testing.T, dir string, used bool) {
 		}
 		return
 	}
-	var paths []string // what is inside before what it is in
-	err := filepath.WalkDir(dir, func(path string, _ fs.DirEntry, err error) error {
-		paths = append([]string{path}, paths...)
-		return err
-	})
-	if err != nil {
+	if err := command("chmod", "-R", "a-w", dir); err != nil {
 		t.Fatal(err)
 	}
-	for _, path := range paths {
-		if err := os.Chmod(path, 0o550); err != nil {
-			t.Fatal(err)
-		}
-	}
-	t.Cleanup(func() { // so that all can be removed
-		for _, path := range slices.Backward(paths) {
-			_ = os.Chmod(path, 0o750)
-		}
-	})
+	t.Cleanup(func() { _ = command("chmod", "-R", "u+w", dir) }) // so that all can be removed
 }
 
 // TestExitCodeAfterADiskFailure takes the directory of the log away: reads go on until an operator stops the node,

@@ -31,11 +31,11 @@ func newPowerRig(t *testing.T) *powerRig {
 		T: t, outer: filepath.Join(dir, "outer"), disk: filepath.Join(dir, "disk"),
 		flags: []string{"--snapshot-interval", "100ms", "--log-segment-bytes", "1MiB", "--retain-slots", fmt.Sprint(powerBlocks)},
 	}
-	r.format(filepath.Join(dir, "outer.img"), 8<<30, "mkfs.xfs", "-q", "-m", "reflink=1")
+	r.format(filepath.Join(dir, "outer.img"), "8G", "mkfs.xfs", "-q", "-m", "reflink=1")
 	if _, err := mount(t, r.outer, "-o", "loop", filepath.Join(dir, "outer.img")); err != nil {
 		t.Skipf("this machine does not let a test mount: %v", err)
 	}
-	r.format(filepath.Join(r.outer, "disk.img"), 1<<30, "mkfs.ext4", "-q")
+	r.format(filepath.Join(r.outer, "disk.img"), "1G", "mkfs.ext4", "-q")
 	if _, err := mount(t, r.disk, "-o", "loop", filepath.Join(r.outer, "disk.img")); err != nil {
 		t.Skipf("this machine does not let a test mount: %v", err)
 	}
@@ -43,20 +43,12 @@ func newPowerRig(t *testing.T) *powerRig {
 }
 
 // format makes a file that takes no space yet and a file system in it.
-func (r *powerRig) format(path string, size int64, words ...string) {
+func (r *powerRig) format(path, size string, words ...string) {
 	r.Helper()
-	f, err := os.Create(path)
-	if err != nil {
-		r.Fatal(err)
-	}
-	if err := f.Truncate(size); err != nil {
-		r.Fatal(err)
-	}
-	if err := f.Close(); err != nil {
-		r.Fatal(err)
-	}
-	if err := command(append(words, path)...); err != nil {
-		r.Fatal(err)
+	for _, words := range [][]string{{"truncate", "-s", size, path}, append(words, path)} {
+		if err := command(words...); err != nil {
+			r.Fatal(err)
+		}
 	}
 }
 

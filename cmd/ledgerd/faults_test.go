@@ -10,9 +10,9 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"unsafe"
 
 	"github.com/fasthttp/websocket"
+	"golang.org/x/sys/unix"
 )
 
 // G1, F34: a process with few file descriptors refuses connections and goes on to write its log and snapshots. When it has none
@@ -61,9 +61,8 @@ func (v *victim) goesOn() {
 // limitFiles sets how many file descriptors a process may have.
 func (v *victim) limitFiles(n uint64) {
 	v.Helper()
-	limit := syscall.Rlimit{Cur: n, Max: 256}
-	if _, _, errno := syscall.RawSyscall6(syscall.SYS_PRLIMIT64, uintptr(v.Pid()), syscall.RLIMIT_NOFILE, uintptr(unsafe.Pointer(&limit)), 0, 0, 0); errno != 0 {
-		v.Fatalf("cannot limit the files of process %d: %v", v.Pid(), errno)
+	if err := unix.Prlimit(v.Pid(), unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: n, Max: 256}, nil); err != nil {
+		v.Fatalf("cannot limit the files of process %d: %v", v.Pid(), err)
 	}
 }
 
