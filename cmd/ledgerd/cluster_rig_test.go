@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
-	"net/http"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -178,11 +177,7 @@ func (n *clusterNode) metric(name string) float64 {
 // isReady reports whether the node says so.
 func (n *clusterNode) isReady() bool {
 	v := n.running()
-	if v == nil {
-		return false
-	}
-	a, err := v.ask(v.ops + "/readyz")
-	return err == nil && a.status == http.StatusOK
+	return v != nil && v.isReady()
 }
 
 // said returns what all processes of the node said.

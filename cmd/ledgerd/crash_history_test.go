@@ -73,7 +73,10 @@ func (h *history) check(v *victim, s *seen) place {
 	s.endAt(map[string]place{s.level: here})
 	s.begin()
 	s.awaitEnd(time.After(patience))
-	all, _ := v.accounts(s.level, true)
+	all := map[string]accountRecord{}
+	if here.seq > 0 {
+		all, _ = v.accounts(s.level, true)
+	}
 	s.check(nil, all)
 	for _, run := range s.runs {
 		if len(run) > 0 {

@@ -52,16 +52,9 @@ func (r *foldRig) launch() {
 // follow lets a follower begin. What it is told must be true until the rig's end.
 func (r *foldRig) follow(kind string, f *follower) {
 	r.Helper()
-	what := "whole"
-	if len(f.programs)+len(f.pubkeys) > 0 {
-		what = fmt.Sprintf("%d programs and %d pubkeys", len(f.programs), len(f.pubkeys))
-	}
-	for option, on := range map[string]bool{"literal": f.literal, "snapshot": f.snapshot, "conflate": f.conflate} {
-		if on {
-			what += ", " + option
-		}
-	}
-	f.TB, f.course, f.open, f.name = r.T, r.course, r.dialers[kind], fmt.Sprintf("%s, %s, %s", kind, f.level, what)
+	f.TB, f.course, f.open = r.T, r.course, r.dialers[kind]
+	f.name = fmt.Sprintf("%s, %s, %d programs and %d pubkeys, literal %v, snapshot %v, conflate %v",
+		kind, f.level, len(f.programs), len(f.pubkeys), f.literal, f.snapshot, f.conflate)
 	f.random = rand.New(rand.NewPCG(r.random.Uint64(), 0))
 	r.followers = append(r.followers, f)
 	f.begin()

@@ -92,11 +92,14 @@ func (v *victim) listens() bool {
 // ready waits until the node answers questions.
 func (v *victim) ready() *victim {
 	v.Helper()
-	v.listened().until("the node is ready", func() bool {
-		a, err := v.ask(v.ops + "/readyz")
-		return err == nil && a.status == http.StatusOK
-	})
+	v.listened().until("the node is ready", v.isReady)
 	return v
+}
+
+// isReady reports whether the node says so.
+func (v *victim) isReady() bool {
+	a, err := v.ask(v.ops + "/readyz")
+	return err == nil && a.status == http.StatusOK
 }
 
 // until tries again and again what must come true while the process lives.
