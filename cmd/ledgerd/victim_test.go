@@ -184,20 +184,6 @@ func (v *victim) stop() {
 	}
 }
 
-// sameLists compares what two nodes list at each level, once nothing moves any more.
-func sameLists(t testing.TB, name, base, other string) {
-	t.Helper()
-	for _, program := range simPrograms {
-		for _, level := range levels {
-			path := "/accounts/program/" + program + "?limit=10000&commitment=" + level
-			_, want := get(t, base+path)
-			if _, got := get(t, other+path); string(got) != string(want) {
-				t.Errorf("GET %s is answered otherwise by %s than %s", path, other, name)
-			}
-		}
-	}
-}
-
 // verified checks what a data directory holds with ledgerd's own commands.
 func verified(t *testing.T, dir string) {
 	t.Helper()
