@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"fmt"
 	"io"
 	"net/http"
 	"slices"
@@ -13,65 +12,9 @@ import (
 	"testing"
 	"time"
 
+	"ledgerd/bench/listen"
 	"ledgerd/engine/ledger"
 )
-
-// flood is one address that asks on when its limit is reached.
-type flood struct {
-	*target
-	stopped atomic.Bool
-	running sync.WaitGroup
-
-	mu                   sync.Mutex
-	conns, refused, most int // connections ended, their 429s, the most 429s of one
-}
-
-// start has 50 connections pipeline 200 requests a write, and connect anew when they are closed.
-func (f *flood) start() {
-	f.Cleanup(f.stop)
-	for range 50 {
-		f.running.Go(func() {
-			for !f.stopped.Load() {
-				f.pipeline()
-			}
-		})
-	}
-}
-
-func (f *flood) stop() {
-	f.stopped.Store(true)
-	f.running.Wait()
-}
-
-var batch = strings.Repeat("GET /api/status HTTP/1.1\r\nHost: ledgerd\r\n\r\n", 200)
-
-// pipeline is one connection. It waits a moment before, so that the kernel does not run out of ports.
-func (f *flood) pipeline() {
-	time.Sleep(10 * time.Millisecond)
-	c, err := f.dial(2, nil)
-	if err != nil {
-		return // the node may accept as few as it likes
-	}
-	var writing sync.WaitGroup
-	defer writing.Wait()
-	defer c.Close()
-	_ = c.SetDeadline(time.Now().Add(attackTimeout))
-	writing.Go(func() {
-		for err := error(nil); err == nil; {
-			_, err = io.WriteString(c.Conn, batch)
-		}
-	})
-	refused := 0
-	for err == nil && !f.stopped.Load() {
-		var line []byte // which may begin with the end of a body
-		if line, err = c.in.ReadSlice('\n'); bytes.Contains(line, []byte("HTTP/1.1 429")) {
-			refused++
-		}
-	}
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.conns, f.refused, f.most = f.conns+1, f.refused+refused, max(f.most, refused)
-}
 
 // get asks and reads the whole answer.
 func (c *attacker) get(path string) (*http.Response, error) {
@@ -87,9 +30,9 @@ func (c *attacker) get(path string) (*http.Response, error) {
 }
 
 // visit has a client within its limit ask one question after the other for 3 s. All must be answered.
-func (a *target) visit(during string) {
-	a.Helper()
-	c := a.mustDial(1, nil)
+func (v *victim) visit(during string) {
+	v.Helper()
+	c := v.mustDial(1, nil)
 	defer c.Close()
 	var latencies []time.Duration
 	late := 0
@@ -97,28 +40,74 @@ func (a *target) visit(during string) {
 		asked := time.Now()
 		response, err := c.get("/status")
 		if err != nil || response.StatusCode != http.StatusOK {
-			a.Fatalf("request %d of a client within its limit: %v, %v", len(latencies), response, err)
+			v.Fatalf("request %d of a client within its limit: %v, %v", len(latencies), response, err)
 		}
 		latencies = append(latencies, time.Since(asked))
 		ms, _ := strconv.Atoi(response.Header.Get("X-Ledger-Lag-Ms"))
 		late = max(late, ms)
 	}
 	slices.Sort(latencies)
-	a.Logf("%s: %d answers, median %v, newest block at most %d ms old", during, len(latencies), latencies[len(latencies)/2], late)
+	v.Logf("%s: %d answers, median %v, newest block at most %d ms old", during, len(latencies), latencies[len(latencies)/2], late)
 }
 
-// One address past its limit floods the node on 50 connections.
+// One address past its limit floods the node on 50 connections: each pipelines 200 requests a write, and another one comes when it is closed.
 func TestAbuseRefusedFloodIsClosed(t *testing.T) {
 	alone(t)
-	a := attack(t, 100, "--rate-limit-minute", "2000", "--rate-limit-hour", "10000", "--source", "sim:slot_time=100ms")
-	f := flood{target: a}
-	f.start()
-	a.visit("flooded")
-	f.stop()
-	t.Logf("%d connections got %d requests refused", f.conns, f.refused)
-	if f.most > 64 {
-		t.Errorf("a connection got %d requests refused, want at most 64 before it is closed", f.most)
+	v := attack(t, 100, "--rate-limit-minute", "2000", "--rate-limit-hour", "10000", "--source", "sim:slot_time=100ms")
+	batch := strings.Repeat("GET /api/status HTTP/1.1\r\nHost: ledgerd\r\n\r\n", 200)
+	var stopped atomic.Bool
+	var flooding sync.WaitGroup
+	var mu sync.Mutex
+	conns, refused, most := 0, 0, 0 // connections ended, their 429s, the most 429s of one
+	for range 50 {
+		flooding.Go(func() {
+			for !stopped.Load() {
+				time.Sleep(10 * time.Millisecond) // so that the kernel does not run out of ports
+				c, err := v.dial(2, nil)
+				if err != nil {
+					continue // the node may accept as few as it likes
+				}
+				n := c.pipeline(batch, &stopped)
+				mu.Lock()
+				conns, refused, most = conns+1, refused+n, max(most, n)
+				mu.Unlock()
+			}
+		})
 	}
+	t.Cleanup(func() { stopped.Store(true) })
+	v.visit("flooded")
+	stopped.Store(true)
+	flooding.Wait()
+	t.Logf("%d connections got %d requests refused", conns, refused)
+	if most > 64 {
+		t.Errorf("a connection got %d requests refused, want at most 64 before it is closed", most)
+	}
+}
+
+// pipeline writes requests until the connection ends, or it is stopped, and returns how many were refused.
+func (c *attacker) pipeline(batch string, stopped *atomic.Bool) (refused int) {
+	_ = c.SetDeadline(time.Now().Add(attackTimeout))
+	writing := c.repeat([]byte(batch), 0)
+	for err := error(nil); err == nil && !stopped.Load(); {
+		var line []byte // which may begin with the end of a body
+		if line, err = c.in.ReadSlice('\n'); bytes.Contains(line, []byte("HTTP/1.1 429")) {
+			refused++
+		}
+	}
+	c.Close()
+	writing.Wait()
+	return refused
+}
+
+// repeat writes the same bytes, with a pause in between, until the connection has ended.
+func (c *attacker) repeat(message []byte, pause time.Duration) (writing *sync.WaitGroup) {
+	writing = new(sync.WaitGroup)
+	writing.Go(func() {
+		for err := error(nil); err == nil; time.Sleep(pause) {
+			_, err = c.Conn.Write(message)
+		}
+	})
+	return writing
 }
 
 // Three thousand connections that say nothing come before a newcomer, which must not wait for each of
@@ -157,33 +146,6 @@ func TestAbuseSilentConnectionsDoNotHoldUpNewcomers(t *testing.T) {
 	}
 }
 
-// nag connects a socket and repeats a message 19 times a second, one less than a socket may. It returns
-// how many were answered until a time or the end of the socket, and what that was.
-func (a *target) nag(message []byte, until time.Time) (answered int, ended string) {
-	a.Helper()
-	c := a.socket(2, nil, "mode=none")
-	_ = c.SetReadDeadline(until)
-	var sending sync.WaitGroup
-	sending.Go(func() {
-		tick := time.NewTicker(time.Second / 19)
-		defer tick.Stop()
-		for time.Now().Before(until) && c.ws.WriteText(message) == nil {
-			<-tick.C
-		}
-	})
-	for {
-		frame, err := c.ws.Next()
-		if err != nil {
-			c.Close()
-			sending.Wait()
-			return answered, end(err)
-		}
-		if bytes.Contains(frame.Payload, []byte(`"subscribed"`)) || bytes.Contains(frame.Payload, []byte(`"error"`)) {
-			answered++
-		}
-	}
-}
-
 // F40: a socket has the node look up what is not there, or refuse what is too much, as often as its
 // messages allow. The work must cost the client as much as the node.
 func TestAbuseSocketWorkIsCharged(t *testing.T) {
@@ -197,9 +159,22 @@ func TestAbuseSocketWorkIsCharged(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			a := attack(t, 100, "--source", "sim:accounts=40000,slots=5,slot_time=0")
-			message := fmt.Appendf(nil, `{"type":"subscribe","id":1,"snapshot":true,"programs":[%s]}`, programs)
+			c := a.socket(2, nil, "mode=none")
+			_ = c.SetReadDeadline(time.Now().Add(watched))
 			before := a.usage().CPU()
-			answered, ended := a.nag(message, time.Now().Add(watched))
+			// One message a second less than a socket may send.
+			sending := c.repeat(wsText(`{"type":"subscribe","id":1,"snapshot":true,"programs":[`+programs+`]}`), time.Second/19)
+			answered, err := 0, error(nil)
+			for err == nil {
+				var frame listen.Piece
+				frame, err = c.ws.Next()
+				if bytes.Contains(frame.Payload, []byte(`"subscribed"`)) || bytes.Contains(frame.Payload, []byte(`"error"`)) {
+					answered++
+				}
+			}
+			c.Close()
+			sending.Wait()
+			ended := end(err)
 			t.Logf("%d messages answered within %v with %v of CPU, then the socket was %s", answered, watched, a.usage().CPU()-before, ended)
 			if ended != "1008" && (ended != "open" || answered > maxAnswered) {
 				t.Errorf("%d messages were answered, then the socket was %s; want 1008, or at most %d answered", answered, ended, maxAnswered)

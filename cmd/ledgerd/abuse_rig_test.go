@@ -39,38 +39,26 @@ func alone(t *testing.T) {
 	}
 }
 
-// target is a node under attack. 127.0.0.1 is the address of a client that does no harm, the attackers
+// attack starts a node for so many connections. 127.0.0.1 is the address of a client that does no harm, the attackers
 // have those after it.
-type target struct {
-	*victim
-	host string
-}
-
-// attack starts a node for so many connections.
-func attack(t *testing.T, connections int, args ...string) *target {
+func attack(t *testing.T, connections int, args ...string) *victim {
 	t.Helper()
 	var files syscall.Rlimit // Go has raised the soft limit to the hard one
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &files); err != nil || files.Cur < uint64(connections+1024) {
 		t.Fatalf("%d connections need %d file descriptors, the hard limit is %d, %v", connections, connections+1024, files.Max, err)
 	}
 	defaults := []string{"--data-dir", t.TempDir(), "--wal-sync", "off", "--rate-limit-minute", "100", "--rate-limit-hour", "1000"}
-	v := launch(t, append(defaults, args...)...).ready()
-	return &target{v, hostOf(v)}
-}
-
-// hostOf returns the address at which a node serves.
-func hostOf(v *victim) string {
-	return strings.TrimSuffix(strings.TrimPrefix(v.base, "http://"), "/api")
+	return launch(t, append(defaults, args...)...).ready()
 }
 
 // checkMemory watches the resident memory during an attack and for a time after it, and fails where it grew too much.
-func (a *target) checkMemory(watched time.Duration, attack func()) {
-	a.Helper()
-	before, began := a.usage().RSSBytes, time.Now()
+func (v *victim) checkMemory(watched time.Duration, attack func()) {
+	v.Helper()
+	before, began := v.usage().RSSBytes, time.Now()
 	attacked, most := make(chan struct{}), int64(0)
 	var watching sync.WaitGroup
 	watching.Go(func() {
-		for end := (<-chan time.Time)(nil); most < maxGrowthBytes; most = max(most, a.usage().RSSBytes-before) {
+		for end := (<-chan time.Time)(nil); most < maxGrowthBytes; most = max(most, v.usage().RSSBytes-before) {
 			select {
 			case <-attacked:
 				attacked, end = nil, time.After(watched)
@@ -86,9 +74,9 @@ func (a *target) checkMemory(watched time.Duration, attack func()) {
 		attack()
 	}()
 	watching.Wait()
-	a.Logf("resident memory: %d MiB, and %d MiB more within %v", before>>20, most>>20, time.Since(began).Round(time.Millisecond))
+	v.Logf("resident memory: %d MiB, and %d MiB more within %v", before>>20, most>>20, time.Since(began).Round(time.Millisecond))
 	if most >= maxGrowthBytes {
-		a.Errorf("resident memory grew by %d MiB, want less than %d", most>>20, maxGrowthBytes>>20)
+		v.Errorf("resident memory grew by %d MiB, want less than %d", most>>20, maxGrowthBytes>>20)
 	}
 }
 
@@ -103,7 +91,7 @@ type attacker struct {
 
 // dial connects from 127.0.0.address. The kernel holds little for a slow reader, on both ends: what the
 // node's end may hold grows with the segments, which are 64 KiB on loopback.
-func (a *target) dial(address int, slow chan struct{}) (*attacker, error) {
+func (v *victim) dial(address int, slow chan struct{}) (*attacker, error) {
 	d := net.Dialer{Timeout: attackTimeout, LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, byte(address))}}
 	if slow != nil {
 		d.Control = func(_, _ string, raw syscall.RawConn) (err error) {
@@ -114,21 +102,21 @@ func (a *target) dial(address int, slow chan struct{}) (*attacker, error) {
 			return errors.Join(controlErr, err)
 		}
 	}
-	conn, err := d.Dial("tcp", a.host)
+	conn, err := d.Dial("tcp", strings.TrimSuffix(strings.TrimPrefix(v.base, "http://"), "/api"))
 	if err != nil {
 		return nil, err
 	}
-	a.Cleanup(func() { _ = conn.Close() })
+	v.Cleanup(func() { _ = conn.Close() })
 	c := &attacker{Conn: conn, slow: slow}
 	c.in = bufio.NewReader(c)
 	return c, nil
 }
 
-func (a *target) mustDial(address int, slow chan struct{}) *attacker {
-	a.Helper()
-	c, err := a.dial(address, slow)
+func (v *victim) mustDial(address int, slow chan struct{}) *attacker {
+	v.Helper()
+	c, err := v.dial(address, slow)
 	if err != nil {
-		a.Fatal(err)
+		v.Fatal(err)
 	}
 	return c
 }
@@ -164,22 +152,30 @@ func (c *attacker) upgrade(query, headers string) (*http.Response, error) {
 }
 
 // socket connects a WebSocket.
-func (a *target) socket(address int, slow chan struct{}, query string) *attacker {
-	a.Helper()
-	c := a.mustDial(address, slow)
+func (v *victim) socket(address int, slow chan struct{}, query string) *attacker {
+	v.Helper()
+	c := v.mustDial(address, slow)
 	c.slow = nil // not before the handshake
-	dialer := websocket.Dialer{NetDial: func(string, string) (net.Conn, error) { return c, nil }, ReadBufferSize: 1 << 10}
-	ws, response, err := dialer.Dial("ws://"+a.host+"/api/ws/accounts?"+query, nil)
-	if err != nil {
-		a.Fatalf("upgrade with %s: %v, %v", query, response, err)
+	if err := c.shake(v.base, query); err != nil {
+		v.Fatalf("upgrade with %s: %v", query, err)
 	}
-	c.slow, c.ws = slow, listen.New(ws)
+	c.slow = slow
 	return c
+}
+
+// shake makes the connection a WebSocket.
+func (c *attacker) shake(base, query string) error {
+	dialer := websocket.Dialer{NetDial: func(string, string) (net.Conn, error) { return c, nil }, ReadBufferSize: 1 << 10}
+	ws, _, err := dialer.Dial("ws"+strings.TrimPrefix(base, "http")+"/ws/accounts?"+query, nil)
+	if err == nil {
+		c.ws = listen.New(ws)
+	}
+	return err
 }
 
 // crowd is many slow sockets, each read until it ends.
 type crowd struct {
-	*target
+	*victim
 	slow    chan struct{}
 	sockets []*attacker
 	reading sync.WaitGroup
@@ -189,9 +185,9 @@ type crowd struct {
 }
 
 // crowd returns an empty one. Its sockets end with the test.
-func (a *target) crowd() *crowd {
-	w := &crowd{target: a, slow: make(chan struct{}), ends: map[string]int{}}
-	a.Cleanup(w.reading.Wait) // after the sockets were closed, which are made later
+func (v *victim) crowd() *crowd {
+	w := &crowd{victim: v, slow: make(chan struct{}), ends: map[string]int{}}
+	v.Cleanup(w.reading.Wait) // after the sockets were closed, which are made later
 	return w
 }
 

@@ -120,9 +120,9 @@ func TestAbuseFloodOfASocketTakesLittleOfTheProcessors(t *testing.T) {
 		keys = append(keys, strconv.Quote(ledger.Pubkey{9, byte(i >> 8), byte(i)}.String()))
 	}
 	for kind, frame := range map[string][]byte{
-		"pings":         wsFrame(0x89, "12345678"),
-		"messages":      wsFrame(0x81, `{"type":"ping","id":1}`),
-		"subscriptions": wsFrame(0x81, `{"type":"subscribe","id":1,"pubkeys":[`+strings.Join(keys, ",")+`]}`),
+		"pings":         []byte("\x89\x80\x00\x00\x00\x00"),
+		"messages":      wsText(`{"type":"ping","id":1}`),
+		"subscriptions": wsText(`{"type":"subscribe","id":1,"pubkeys":[` + strings.Join(keys, ",") + `]}`),
 	} {
 		t.Run(kind, func(t *testing.T) {
 			t.Parallel()
@@ -132,19 +132,14 @@ func TestAbuseFloodOfASocketTakesLittleOfTheProcessors(t *testing.T) {
 			for time.Since(began) < watched {
 				c := a.mustDial(2, nil)
 				_ = c.SetDeadline(time.Now().Add(attackTimeout))
-				response, err := c.upgrade("mode=none", "")
-				if err != nil || response.StatusCode != http.StatusSwitchingProtocols { // it has used up its requests
+				err := c.shake(a.base, "mode=none")
+				if err != nil { // it has used up its requests
 					ends["refused"]++
 					c.Close()
 					time.Sleep(10 * time.Millisecond)
 					continue
 				}
-				var writing sync.WaitGroup
-				writing.Go(func() {
-					for err := error(nil); err == nil; {
-						_, err = c.Conn.Write(frame)
-					}
-				})
+				writing := c.repeat(frame, 0)
 				for err = nil; err == nil; {
 					_, err = c.ws.Next()
 				}
@@ -165,11 +160,11 @@ func TestAbuseFloodOfASocketTakesLittleOfTheProcessors(t *testing.T) {
 	}
 }
 
-// wsFrame returns a frame as a client sends it.
-func wsFrame(op byte, payload string) []byte {
-	head := []byte{op, 0x80 | byte(len(payload))}
+// wsText returns a text frame as a client sends it.
+func wsText(payload string) []byte {
+	head := []byte{0x81, 0x80 | byte(len(payload))}
 	if len(payload) > 125 {
-		head = binary.BigEndian.AppendUint16([]byte{op, 0x80 | 126}, uint16(len(payload)))
+		head = binary.BigEndian.AppendUint16([]byte{0x81, 0x80 | 126}, uint16(len(payload)))
 	}
 	return append(append(head, 0, 0, 0, 0), payload...) // the mask of zeros changes nothing
 }

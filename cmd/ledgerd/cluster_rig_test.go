@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
-	"net/http"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -58,18 +57,15 @@ type clusterNode struct {
 // add adds a node, which begins at once.
 func (r *clusterRig) add(role string, args ...string) *clusterNode {
 	r.Helper()
-	return r.addAt(role, r.log, args...)
+	return r.addIn("", role, r.log, args...)
 }
 
-// addAt adds a node that is told of some of the servers alone.
-func (r *clusterRig) addAt(role, log string, args ...string) *clusterNode {
-	r.Helper()
-	return r.addIn(filepath.Join(keptDir(r.T), "data"), role, log, args...)
-}
-
-// addIn is addAt with a data directory that is there.
+// addIn adds a node with a data directory, "" for a new one, which is told of some of the servers.
 func (r *clusterRig) addIn(dir, role, log string, args ...string) *clusterNode {
 	r.Helper()
+	if dir == "" {
+		dir = filepath.Join(keptDir(r.T), "data")
+	}
 	source := r.source
 	if role == roleReplica {
 		source = "none"
@@ -120,7 +116,7 @@ func (n *clusterNode) supervise() {
 		select {
 		case <-v.Gone():
 		case <-n.changed:
-			v.kill()
+			v.Kill()
 		}
 		n.mu.Lock()
 		n.now, n.ended = nil, append(n.ended, v)
@@ -146,7 +142,7 @@ func (n *clusterNode) turn(on bool) {
 // kill ends the node as a crash does. It is started again.
 func (n *clusterNode) kill() {
 	if v := n.running(); v != nil {
-		v.kill()
+		v.Kill()
 	}
 }
 
@@ -168,38 +164,20 @@ func addressKnown(v *victim) bool {
 	return v.base != ""
 }
 
-// metric returns a figure of the node, false where it does not answer or has none of the name.
-func (n *clusterNode) metric(name string) (value string, ok bool) {
+// metric returns a figure of the node, 0 where it does not answer or has none of the name.
+func (n *clusterNode) metric(name string) float64 {
 	v := n.running()
 	if v == nil {
-		return "", false
+		return 0
 	}
-	a, err := v.ask(v.ops + "/metrics")
-	if err != nil || a.status != http.StatusOK {
-		return "", false
-	}
-	for line := range strings.Lines(a.body) {
-		if rest, found := strings.CutPrefix(line, name+" "); found {
-			return strings.TrimSpace(rest), true
-		}
-	}
-	return "", false
-}
-
-// is reports whether a figure has a value.
-func (n *clusterNode) is(name, value string) bool {
-	got, ok := n.metric(name)
-	return ok && got == value
+	all, _ := proc.Scrape(v.client, v.ops) // it may end meanwhile
+	return all[name]
 }
 
 // isReady reports whether the node says so.
 func (n *clusterNode) isReady() bool {
 	v := n.running()
-	if v == nil {
-		return false
-	}
-	a, err := v.ask(v.ops + "/readyz")
-	return err == nil && a.status == http.StatusOK
+	return v != nil && v.isReady()
 }
 
 // said returns what all processes of the node said.
@@ -247,7 +225,7 @@ func (r *clusterRig) ready() {
 // writer returns the node that writes the log, nil while there is none.
 func (r *clusterRig) writer() *clusterNode {
 	for _, n := range r.nodes {
-		if n.is(`ledgerd_cluster_role{role="writer"}`, "1") {
+		if n.metric(`ledgerd_cluster_role{role="writer"}`) == 1 {
 			return n
 		}
 	}
@@ -268,12 +246,12 @@ func (r *clusterRig) sameEnd() string {
 		}
 		return false
 	})
-	seq := ""
-	if _, err := fmt.Sscanf(end[strings.Index(end, "seq="):], "seq=%s", &seq); err != nil {
+	var slot, seq float64
+	if _, err := fmt.Sscanf(end, "slot=%f seq=%f", &slot, &seq); err != nil {
 		r.Fatal(err)
 	}
 	for _, n := range r.nodes {
-		r.until(n.name+" holds all of it", func() bool { return n.is("ledgerd_seq", seq) })
+		r.until(n.name+" holds all of it", func() bool { return n.metric("ledgerd_seq") == seq })
 	}
 	return end
 }
@@ -291,25 +269,32 @@ func (r *clusterRig) sameRecords() (most int) {
 	}
 	all := map[ledger.Version]line{}
 	for _, n := range r.nodes {
-		count := 0
-		_, err := wal.Replay(context.Background(), vfs.Disk{}, datadir.LogDir(n.dir), 0, func(commit []wal.Entry) error {
-			for i := range commit {
-				record := commit[i].Record
-				here := line{record.Kind, record.Slot, record.Hash, record.StateHash, record.FirstSeq}
-				if there, known := all[record.Version]; known && there != here {
-					r.Errorf("%s: record %d is %+v, elsewhere %+v", n.name, record.Version, here, there)
-				}
-				all[record.Version] = here
-				count++
+		held := records(r, datadir.LogDir(n.dir))
+		for _, record := range held {
+			here := line{record.Kind, record.Slot, record.Hash, record.StateHash, record.FirstSeq}
+			if there, known := all[record.Version]; known && there != here {
+				r.Errorf("%s: record %d is %+v, elsewhere %+v", n.name, record.Version, here, there)
 			}
-			return nil
-		}, nil)
-		if err != nil {
-			r.Errorf("%s: %v", n.name, err)
+			all[record.Version] = here
 		}
-		most = max(most, count)
+		most = max(most, len(held))
 	}
 	return most
+}
+
+// records returns what a log holds.
+func records(t testing.TB, dir string) (all []*ledger.Record) {
+	t.Helper()
+	_, err := wal.Replay(context.Background(), vfs.Disk{}, dir, 0, func(commit []wal.Entry) error {
+		for i := range commit {
+			all = append(all, commit[i].Record)
+		}
+		return nil
+	}, nil)
+	if err != nil {
+		t.Errorf("%s: %v", dir, err)
+	}
+	return all
 }
 
 // stop ends all nodes as an operator does.

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/http"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -37,11 +36,7 @@ func (r *clusterRig) strike() string {
 // newest returns the newest slot that any node shows.
 func (r *clusterRig) newest() (slot int) {
 	for _, n := range r.nodes {
-		if text, ok := n.metric(`ledgerd_slot{commitment="processed"}`); ok {
-			if here, err := strconv.Atoi(text); err == nil {
-				slot = max(slot, here)
-			}
-		}
+		slot = max(slot, int(n.metric(`ledgerd_slot{commitment="processed"}`)))
 	}
 	return slot
 }
@@ -62,7 +57,7 @@ func TestClusterSurvivesWhateverIsKilled(t *testing.T) {
 	r.ready()
 	f := r.followers()
 	strikes := map[string]int{}
-	for slot := r.newest(); slot < slots*4/5; slot = r.newest() {
+	for slot := 0; slot < slots*4/5; slot = r.newest() { // on a slow machine the ledger may be over: something is killed all the same
 		for again := true; again; again = r.random.IntN(4) == 0 { // now and then the next before the cluster has come to itself
 			strikes[r.strike()]++
 			time.Sleep(between(r.random, 0, 300*time.Millisecond)) // any moment is good
@@ -88,10 +83,7 @@ func TestClusterSurvivesWhateverIsKilled(t *testing.T) {
 // another one.
 func (r *clusterRig) followers() *foldRig {
 	r.Helper()
-	f := &foldRig{T: r.T, random: r.random, moved: make(chan struct{})}
-	f.dialers, f.missing = kinds(r.T)
-	random := rand.New(rand.NewPCG(r.random.Uint64(), 0)) // one follower chooses at a time
-	f.choose = func() string {
+	choose := func(random *rand.Rand) string {
 		if n := r.nodes[random.IntN(len(r.nodes))]; n.isReady() {
 			if v := n.running(); v != nil {
 				return v.base
@@ -99,14 +91,12 @@ func (r *clusterRig) followers() *foldRig {
 		}
 		return ""
 	}
-	for i, kind := range []string{"own", "library", "ws"} {
+	f := &foldRig{T: r.T, random: r.random, course: newCourse(choose)}
+	f.lags = true
+	f.dialers, f.missing = dialers(r.T)
+	for i, programs := range [][]string{nil, simPrograms, nil} {
 		for k, level := range levels {
-			w := &follower{level: level, start: (i+k)%2 == 0, mayEnd: []uint16{0, 1001}}
-			if i == 1 {
-				w.programs = simPrograms
-			}
-			w.trouble = hop(rand.New(rand.NewPCG(r.random.Uint64(), 0)))
-			f.follow(kind, w)
+			f.follow(clientKinds[i/2], &follower{level: level, programs: programs, start: (i+k)%2 == 0, mayEnd: []uint16{0, 1001}, trouble: hop})
 		}
 	}
 	f.node = r.nodes[len(r.nodes)-1].running()
@@ -114,18 +104,17 @@ func (r *clusterRig) followers() *foldRig {
 	return f
 }
 
-// hop returns a trouble that leaves the node now and then.
-func hop(random *rand.Rand) func(*follower, talker, int) {
-	return func(f *follower, conn talker, n int) {
-		if f.rig.goesOn() && random.IntN(4000) == 0 {
-			conn.cut()
-		}
+// hop leaves the node now and then.
+func hop(f *follower, conn talker, _ int) {
+	if f.random.IntN(4000) == 0 && f.goesOn() {
+		conn.Reset()
 	}
 }
 
 // sameAnswers compares what all nodes list, at each level, once nothing moves any more.
 func (r *clusterRig) sameAnswers() {
 	r.Helper()
+	r.ready() // one that was killed last may have ended once more
 	for _, program := range simPrograms {
 		for _, level := range levels {
 			path := "/accounts/program/" + program + "?limit=10000&commitment=" + level
@@ -169,9 +158,9 @@ func TestReplicaBeyondAPartition(t *testing.T) {
 	t.Parallel()
 	r := newClusterRig(t, "accounts=300,tps=500,slot_time=20ms")
 	const apart = 2
-	r.addAt(roleIngest, r.logAt(0, 1))
-	other := r.addAt(roleReplica, r.logAt(0, 1))
-	lonely := r.addAt(roleReplica, r.logAt(apart), "--max-lag", "1s")
+	r.addIn("", roleIngest, r.logAt(0, 1))
+	other := r.addIn("", roleReplica, r.logAt(0, 1))
+	lonely := r.addIn("", roleReplica, r.logAt(apart), "--max-lag", "1s")
 	r.ready()
 
 	r.servers.Isolate(apart)
@@ -199,13 +188,9 @@ func TestReplicaBeyondAPartition(t *testing.T) {
 	r.servers.Heal()
 	r.until("the replica is ready again", lonely.isReady)
 	here := r.newest()
-	a := lonely.running().get(fmt.Sprintf("/accounts/program/%s?min_slot=%d", simPrograms[0], here))
-	for late := time.Now().Add(patience); a.status != http.StatusOK && time.Now().Before(late); {
-		a = lonely.running().get(fmt.Sprintf("/accounts/program/%s?min_slot=%d", simPrograms[0], here))
-	}
-	if a.status != http.StatusOK {
-		t.Errorf("after the cut slot %d is answered with %d %s", here, a.status, a.body)
-	}
+	r.until("after the cut the newest slot is answered", func() bool {
+		return lonely.running().get(fmt.Sprintf("/accounts/program/%s?min_slot=%d", simPrograms[0], here)).status == http.StatusOK
+	})
 	r.stop()
 	r.sameRecords()
 }
@@ -218,28 +203,20 @@ func TestFreshReplicaBeginsWithASnapshot(t *testing.T) {
 	ingester := r.add(roleIngest, "--snapshot-interval", "0s")
 	maker := r.add(roleReplica, "--snapshot-interval", "300ms")
 	r.ready()
-	r.until("the log is purged behind a snapshot", func() bool {
-		first, ok := maker.metric("ledgerd_cluster_log_first_sequence")
-		return ok && first != "0" && first != "1"
-	})
+	r.until("the log is purged behind a snapshot", func() bool { return maker.metric("ledgerd_cluster_log_first_sequence") > 1 })
 	fresh := r.add(roleReplica, "--snapshot-interval", "0s")
 	r.until("the fresh replica is ready", fresh.isReady)
-	if !fresh.is("ledgerd_cluster_snapshot_fetches_total", "1") {
+	if fresh.metric("ledgerd_cluster_snapshot_fetches_total") != 1 {
 		t.Error("it did not begin with a snapshot")
 	}
 	for _, n := range r.nodes {
-		r.until(n.name+" counts the others", func() bool { return n.is("ledgerd_cluster_peers", "2") })
+		r.until(n.name+" counts the others", func() bool { return n.metric("ledgerd_cluster_peers") == 2 })
 	}
 	r.until("both have the same slot", func() bool {
-		slot, ok := fresh.metric(`ledgerd_slot{commitment="finalized"}`)
-		return ok && ingester.is(`ledgerd_slot{commitment="finalized"}`, slot)
+		slot := fresh.metric(`ledgerd_slot{commitment="finalized"}`)
+		return slot > 0 && ingester.metric(`ledgerd_slot{commitment="finalized"}`) == slot
 	})
 	r.stop()
 	r.sameRecords()
-	for _, what := range []string{"log", "snapshot"} {
-		tool := launchProgram(t, nil, what, "verify", "--data-dir", fresh.dir)
-		if code := tool.gone(patience); code != exitOK {
-			t.Errorf("ledgerd %s verify: exit code %d:\n%s%s", what, code, tool.out, tool.errs)
-		}
-	}
+	verified(t, fresh.dir)
 }

@@ -2,7 +2,6 @@ package main
 
 import (
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -16,13 +15,7 @@ func TestANodeFoundsAClusterWithItsOwnLedger(t *testing.T) {
 	dirs := []string{filepath.Join(keptDir(t), "founder"), filepath.Join(keptDir(t), "other")}
 	for _, dir := range dirs {
 		alone := launch(r, "--data-dir", dir, "--source", r.source)
-		r.until("the node that is alone has final blocks", func() bool {
-			if !addressKnown(alone) {
-				return false
-			}
-			a, err := alone.ask(alone.ops + "/metrics")
-			return err == nil && regexp.MustCompile(`ledgerd_slot\{commitment="finalized"\} \d\d`).MatchString(a.body)
-		})
+		alone.listened().until("the node that is alone has final blocks", func() bool { return alone.metric(`ledgerd_slot{commitment="finalized"}`) >= 10 })
 		alone.stop()
 	}
 	early := r.add(roleReplica)
@@ -30,7 +23,7 @@ func TestANodeFoundsAClusterWithItsOwnLedger(t *testing.T) {
 	r.until("the early replica is ready", early.isReady)
 	standby := r.add(roleIngest)
 	r.ready()
-	if !early.is("ledgerd_cluster_snapshot_fetches_total", "1") {
+	if early.metric("ledgerd_cluster_snapshot_fetches_total") != 1 {
 		t.Error("the early replica did not begin with a snapshot")
 	}
 	other := r.addIn(dirs[1], roleAll, r.log)

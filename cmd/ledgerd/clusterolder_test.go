@@ -23,10 +23,7 @@ func TestFreshReplicaBeginsWithTheOlderSnapshot(t *testing.T) {
 	r.add(roleIngest, "--snapshot-interval", "0s")
 	maker := r.add(roleReplica, "--snapshot-interval", "300ms")
 	r.ready()
-	r.until("two snapshots are offered", func() bool {
-		n, ok := maker.metric("ledgerd_cluster_snapshot_offers_total")
-		return ok && sequence(n) >= 2
-	})
+	r.until("two snapshots are offered", func() bool { return maker.metric("ledgerd_cluster_snapshot_offers_total") >= 2 })
 	r.turnOff(maker)
 
 	conn, err := nats.Connect(r.servers.URL(0))
@@ -46,7 +43,7 @@ func TestFreshReplicaBeginsWithTheOlderSnapshot(t *testing.T) {
 
 	fresh := r.add(roleReplica, "--snapshot-interval", "0s")
 	r.until("the fresh replica is ready", fresh.isReady)
-	if !fresh.is("ledgerd_cluster_snapshot_fetches_total", "1") || !strings.Contains(fresh.said(), "tries an older one") {
+	if fresh.metric("ledgerd_cluster_snapshot_fetches_total") != 1 || !strings.Contains(fresh.said(), "tries an older one") {
 		t.Errorf("it did not begin with the older snapshot:\n%s", fresh.said())
 	}
 	r.stop()

@@ -3,12 +3,10 @@ package main
 import (
 	"errors"
 	"fmt"
-	"io/fs"
 	"net/http"
 	"os"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -51,17 +49,18 @@ func (d *smallDisk) cycle(cycle int) {
 	d.Helper()
 	v := d.node(d.source).ready()
 	stopped := d.seen.watch(v)
-	d.seen.pass(v, d.seen.newest())
+	d.seen.pass(v, d.seen.seq)
 	v.until("a snapshot gives up the log of earlier cycles", func() bool { return strings.Contains(v.errs.String(), "msg=snapshot") })
 	left := int64(0)
 	if cycle%2 == 0 {
 		left = lowBytes / 2 // there is space, but less than there must be
 	}
 	free := d.fill(left)
-	why := d.paused(v)
+	why := v.unhealthy(regexp.MustCompile(`(?i)space|full|free`))
+	v.frozen()
 	d.Logf("cycle %d: with %d bytes left: %s", cycle, left, why)
 	if cycle/2%2 == 0 {
-		v.kill()
+		v.Kill()
 		free()
 	} else {
 		stood := newestSlot(v)
@@ -70,11 +69,11 @@ func (d *smallDisk) cycle(cycle int) {
 			return v.get("/health").status == http.StatusOK && newestSlot(v) > stood
 		})
 		time.Sleep(between(d.random, 0, 100*time.Millisecond)) // any moment is good
-		v.kill()
+		v.Kill()
 	}
 	stopped()
 	disk, _ := d.recovers(v, d.node("none"))
-	disk.kill()
+	disk.Kill()
 }
 
 // fill takes the space of the disk until no more than so many bytes are left.
@@ -86,16 +85,13 @@ func (d *smallDisk) fill(left int64) (free func()) {
 		d.Fatal(err)
 	}
 	defer f.Close()
-	for piece := make([]byte, 64<<10); ; {
+	for taken, space := int64(0), int64(1); space > 0; taken += space {
 		var stat syscall.Statfs_t
 		if err := syscall.Statfs(d.disk, &stat); err != nil {
 			d.Fatal(err)
 		}
-		space := int64(stat.Bavail)*stat.Bsize - left
-		if space <= 0 {
-			break
-		}
-		if _, err := f.Write(piece[:min(space, int64(len(piece)))]); err != nil && !errors.Is(err, syscall.ENOSPC) {
+		space = max(0, int64(stat.Bavail)*stat.Bsize-left)
+		if _, err := f.WriteAt(make([]byte, space), taken); err != nil && !errors.Is(err, syscall.ENOSPC) {
 			d.Fatal(err)
 		}
 	}
@@ -104,15 +100,6 @@ func (d *smallDisk) fill(left int64) (free func()) {
 			d.Error(err)
 		}
 	}
-}
-
-// paused waits until health says why ingest pauses, and checks that reads go on and that
-// nothing new appears.
-func (d *smallDisk) paused(v *victim) (why string) {
-	d.Helper()
-	why = v.unhealthy(regexp.MustCompile(`(?i)space|full|free`))
-	v.frozen()
-	return why
 }
 
 // unhealthy waits until the node says that it is not healthy, and why.
@@ -196,24 +183,10 @@ func makeReadOnly(t *testing.T, dir string, used bool) {
 		}
 		return
 	}
-	var paths []string // what is inside before what it is in
-	err := filepath.WalkDir(dir, func(path string, _ fs.DirEntry, err error) error {
-		paths = append([]string{path}, paths...)
-		return err
-	})
-	if err != nil {
+	if err := command("chmod", "-R", "a-w", dir); err != nil {
 		t.Fatal(err)
 	}
-	for _, path := range paths {
-		if err := os.Chmod(path, 0o550); err != nil {
-			t.Fatal(err)
-		}
-	}
-	t.Cleanup(func() { // so that all can be removed
-		for _, path := range slices.Backward(paths) {
-			_ = os.Chmod(path, 0o750)
-		}
-	})
+	t.Cleanup(func() { _ = command("chmod", "-R", "u+w", dir) }) // so that all can be removed
 }
 
 // TestExitCodeAfterADiskFailure takes the directory of the log away: reads go on until an operator stops the node,

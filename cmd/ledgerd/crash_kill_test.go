@@ -62,7 +62,7 @@ func (l *crashLoop) cycle(cycle int) {
 	for l.random.IntN(4) == 0 {
 		v := l.node(l.source)
 		time.Sleep(between(l.random, 0, 120*time.Millisecond)) // any moment of a start is good
-		v.kill()
+		v.Kill()
 		l.recoversTheSame(v)
 	}
 	v := l.node(l.source).listened()
@@ -73,7 +73,7 @@ func (l *crashLoop) cycle(cycle int) {
 	case 0:
 		v.stop()
 	case 1, 2:
-		v.kill()
+		v.Kill()
 	default:
 		l.seen.killAtNews(v)
 	}
@@ -88,7 +88,7 @@ func (l *crashLoop) cycle(cycle int) {
 	if l.random.IntN(2) == 0 {
 		disk.stop()
 	} else {
-		disk.kill()
+		disk.Kill()
 	}
 }
 
@@ -113,12 +113,7 @@ func (l *crashLoop) finish(slots int) {
 		}
 	}
 	v.stop()
-	for _, what := range []string{"log", "snapshot"} {
-		tool := launchProgram(l, nil, what, "verify", "--data-dir", l.dir)
-		if code := tool.gone(patience); code != exitOK {
-			l.Errorf("ledgerd %s verify: exit code %d:\n%s%s", what, code, tool.out, tool.errs)
-		}
-	}
+	verified(l.T, l.dir)
 	if snapshots, err := filepath.Glob(filepath.Join(l.dir, "snapshots", "*")); err != nil || len(snapshots) == 0 {
 		l.Errorf("no snapshot was taken (%v): the test shows less than it says", err)
 	}
@@ -130,7 +125,7 @@ func TestDirectoryOfALivingNodeIsRefused(t *testing.T) {
 	first := launch(t, "--data-dir", dir, "--source", "none").ready()
 	second := launch(t, "--data-dir", dir, "--source", "none")
 	second.refused(second.gone(patience), dir)
-	first.kill()
+	first.Kill()
 	launch(t, "--data-dir", dir, "--source", "none").ready().stop()
 }
 

@@ -31,11 +31,11 @@ func newPowerRig(t *testing.T) *powerRig {
 		T: t, outer: filepath.Join(dir, "outer"), disk: filepath.Join(dir, "disk"),
 		flags: []string{"--snapshot-interval", "100ms", "--log-segment-bytes", "1MiB", "--retain-slots", fmt.Sprint(powerBlocks)},
 	}
-	r.format(filepath.Join(dir, "outer.img"), 8<<30, "mkfs.xfs", "-q", "-m", "reflink=1")
+	r.format(filepath.Join(dir, "outer.img"), "8G", "mkfs.xfs", "-q", "-m", "reflink=1")
 	if _, err := mount(t, r.outer, "-o", "loop", filepath.Join(dir, "outer.img")); err != nil {
 		t.Skipf("this machine does not let a test mount: %v", err)
 	}
-	r.format(filepath.Join(r.outer, "disk.img"), 1<<30, "mkfs.ext4", "-q")
+	r.format(filepath.Join(r.outer, "disk.img"), "1G", "mkfs.ext4", "-q")
 	if _, err := mount(t, r.disk, "-o", "loop", filepath.Join(r.outer, "disk.img")); err != nil {
 		t.Skipf("this machine does not let a test mount: %v", err)
 	}
@@ -43,20 +43,12 @@ func newPowerRig(t *testing.T) *powerRig {
 }
 
 // format makes a file that takes no space yet and a file system in it.
-func (r *powerRig) format(path string, size int64, words ...string) {
+func (r *powerRig) format(path, size string, words ...string) {
 	r.Helper()
-	f, err := os.Create(path)
-	if err != nil {
-		r.Fatal(err)
-	}
-	if err := f.Truncate(size); err != nil {
-		r.Fatal(err)
-	}
-	if err := f.Close(); err != nil {
-		r.Fatal(err)
-	}
-	if err := command(append(words, path)...); err != nil {
-		r.Fatal(err)
+	for _, words := range [][]string{{"truncate", "-s", size, path}, append(words, path)} {
+		if err := command(words...); err != nil {
+			r.Fatal(err)
+		}
 	}
 }
 
@@ -100,15 +92,15 @@ func TestPowerCutLosesNothingThatWasSeen(t *testing.T) {
 	live := r.node(r.disk, source)
 	r.cutStart(random)
 	live.ready()
-	h := remember(t, live.base, powerBlocks)
-	s := newSeen()
+	h := remember(t, live.base, powerBlocks, random)
+	s := newSeen(t, random)
 	stop := s.watch(live)
 	defer stop()
 	last := uint64(0)
 	for cut := range cuts {
 		s.pass(live, last)
 		time.Sleep(between(random, 0, 60*time.Millisecond)) // any moment is good
-		before := s.untilNow()
+		before := s.untilNow(random)
 		disk, done := r.cut()
 		r.checkCut(live, h, disk, source, before, random)
 		t.Logf("cut %d: block %d and number %d were seen", cut, before.tips[0].slot, before.seq)
@@ -128,19 +120,8 @@ func (r *powerRig) cutStart(random *rand.Rand) {
 	r.Helper()
 	time.Sleep(between(random, 0, 60*time.Millisecond))
 	disk, done := r.cut()
-	r.node(disk, "none").ready().kill()
+	r.node(disk, "none").ready().Kill()
 	done()
-}
-
-// pass waits until clients have seen more than a number: a cut that finds nothing new
-// shows nothing.
-func (s *seen) pass(v *victim, seq uint64) {
-	v.Helper()
-	v.until(fmt.Sprintf("clients see more than number %d, on every level", seq), func() bool {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		return s.seq > seq && s.tips[2].slot > 0
-	})
 }
 
 // checkCut looks at what a copy holds. Now and then a node goes on from it with the source, is
@@ -155,7 +136,7 @@ func (r *powerRig) checkCut(live *victim, h *history, disk, source string, befor
 	stop := before.watch(v)
 	v.ready()
 	time.Sleep(between(random, 0, 100*time.Millisecond))
-	v.kill()
+	v.Kill()
 	stop()
 	r.checkDisk(live, h, disk, before)
 }
@@ -165,9 +146,9 @@ func (r *powerRig) checkCut(live *victim, h *history, disk, source string, befor
 func (r *powerRig) checkDisk(live *victim, h *history, disk string, before *seen) {
 	r.Helper()
 	v := r.node(disk, "none").ready()
-	h.reaches(h.stands(v))
+	h.reaches(standsAt(r, v.base, before.level))
 	live.Signal(syscall.SIGSTOP)
 	h.check(v, before)
 	live.Signal(syscall.SIGCONT)
-	v.kill()
+	v.Kill()
 }

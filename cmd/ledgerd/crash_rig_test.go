@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 )
@@ -37,9 +38,9 @@ type crashRig struct {
 func newCrashRig(t *testing.T, dir, source string, flags ...string) *crashRig {
 	t.Helper()
 	random, seed := dice(t)
-	r := &crashRig{T: t, random: random, dir: dir, source: fmt.Sprintf(source, seed), flags: flags, seen: newSeen()}
+	r := &crashRig{T: t, random: random, dir: dir, source: fmt.Sprintf(source, seed), flags: flags, seen: newSeen(t, random)}
 	r.straight = start(t, "--data-dir", t.TempDir(), "--source", r.source)
-	r.history = remember(t, r.straight.base, keptBlocks)
+	r.history = remember(t, r.straight.base, keptBlocks, random)
 	return r
 }
 
@@ -186,17 +187,12 @@ func mount(t *testing.T, dir string, words ...string) (unmount func(), err error
 	if err := command(append(append([]string{"mount"}, words...), dir)...); err != nil {
 		return nil, err
 	}
-	mounted := true
-	unmount = func() {
-		if !mounted {
-			return
-		}
-		mounted = false
+	unmount = sync.OnceFunc(func() {
 		if err := command("umount", dir); err != nil {
 			t.Errorf("%v; it goes when the last file in it is closed", err)
 			_ = command("umount", "--lazy", dir)
 		}
-	}
+	})
 	t.Cleanup(unmount)
 	return unmount, nil
 }

@@ -3,20 +3,22 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"maps"
+	"math/rand/v2"
 	"net/http"
+	"slices"
 	"sync"
+	"testing"
 	"time"
 )
 
-// seen is what clients were shown. Whatever ends the node, all of it must be there afterwards.
+// seen is what clients were shown: one that follows a socket through all nodes of a directory, and one that asks for blocks.
+// Whatever ends the node, all of it must be there afterwards.
 type seen struct {
-	mu     sync.Mutex
+	*follower
 	nodeID string
 	tips   [3]seenBlock      // by level: the newest block that REST answered
 	blocks map[uint64]string // by slot: hash of the blocks that were called confirmed
-	seq    uint64            // the newest that a socket told
-	runs   [][]spoken        // what each socket told, in order: updates, ends of slots, rollbacks
-	news   chan struct{}     // gets a token whenever a socket told something
 }
 
 // seenBlock names a block. The zero value says that none was seen.
@@ -25,32 +27,44 @@ type seenBlock struct {
 	hash string
 }
 
-func newSeen() *seen { return &seen{blocks: map[uint64]string{}, news: make(chan struct{}, 1)} }
+func newSeen(t testing.TB, random *rand.Rand) *seen {
+	f := &follower{
+		TB: t, name: "the client", open: dialOwn, level: "processed", start: true, mayMiss: true,
+		mayEnd: []uint16{0, 1001, 1013, 4008}, random: rand.New(rand.NewPCG(random.Uint64(), 0)),
+	}
+	return &seen{follower: f, blocks: map[uint64]string{}}
+}
 
-// untilNow returns what was seen until now, but for the frames. Blocks in it are not told again.
-func (s *seen) untilNow() *seen {
+// untilNow returns what was seen until now. Blocks in it are not told again.
+func (s *seen) untilNow(random *rand.Rand) *seen {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	until := newSeen()
-	until.nodeID, until.tips, until.blocks, until.seq = s.nodeID, s.tips, s.blocks, s.seq
-	s.blocks, s.runs = map[uint64]string{}, [][]spoken{nil}
+	until := newSeen(s.TB, random)
+	until.folded = s.folded
+	until.accounts, until.runs = maps.Clone(s.accounts), nil
+	for _, run := range s.runs {
+		until.runs = append(until.runs, slices.Clone(run))
+	}
+	until.nodeID, until.tips, until.blocks = s.nodeID, s.tips, s.blocks
+	s.blocks = map[uint64]string{}
 	return until
 }
 
 // watch lets clients look at a node until it is gone or the function it returns is called. The
 // end of a node is no error: what clients had read by then was seen.
 func (s *seen) watch(v *victim) (stop func()) {
+	s.course = courseAt(v.base)
+	s.news = make(chan struct{}, 1)
+	s.begin()
 	ctx, cancel := context.WithCancel(context.Background())
-	var clients sync.WaitGroup
-	clients.Go(func() { s.poll(ctx, v) })
-	clients.Go(func() { s.listen(ctx, v) })
-	return func() {
-		if !v.IsGone() {
-			cancel()
-		}
-		clients.Wait() // what a dead node had sent is still read
+	var polling sync.WaitGroup
+	polling.Go(func() { s.poll(ctx, v) })
+	return sync.OnceFunc(func() {
+		cut := !v.IsGone() // what a dead node had sent is still read
 		cancel()
-	}
+		polling.Wait()
+		s.end(cut)
+	})
 }
 
 // poll asks for the newest block of each level in turn.
@@ -88,33 +102,14 @@ func (s *seen) saw(v *victim, level int, b seenBlock) {
 	s.tips[level] = b
 }
 
-// listen reads a socket, and another one where that ends before the node does.
-func (s *seen) listen(ctx context.Context, v *victim) {
-	for ctx.Err() == nil && !v.IsGone() {
+// pass waits until clients have seen more than a number: what finds nothing new shows nothing.
+func (s *seen) pass(v *victim, seq uint64) {
+	v.Helper()
+	v.until("clients see something new, on every level", func() bool {
 		s.mu.Lock()
-		s.runs = append(s.runs, nil)
-		s.mu.Unlock()
-		if err := hear(ctx, v.base, func(f spoken) bool { s.heard(v, f); return true }); err != nil {
-			time.Sleep(time.Millisecond)
-		}
-	}
-}
-
-func (s *seen) heard(v *victim, f spoken) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if f.Seq < s.seq {
-		v.Errorf("%s says number %d after %d was seen", f.text, f.Seq, s.seq)
-	}
-	s.seq = f.Seq
-	if f.Type != "heartbeat" && f.Type != "pong" {
-		newest := &s.runs[len(s.runs)-1]
-		*newest = append(*newest, f)
-	}
-	select {
-	case s.news <- struct{}{}:
-	default:
-	}
+		defer s.mu.Unlock()
+		return s.seq > seq && s.tips[2].slot > 0
+	})
 }
 
 // killAtNews kills the node at the very moment a client hears something new: what the node
@@ -131,14 +126,7 @@ func (s *seen) killAtNews(v *victim) {
 	case <-time.After(patience):
 		v.Fatalf("clients hear nothing new within %v:\n%s", patience, v.errs)
 	}
-	v.kill()
-}
-
-// newest returns the newest number that a socket told.
-func (s *seen) newest() uint64 {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.seq
+	v.Kill()
 }
 
 // newestSlot returns the slot of the newest block.

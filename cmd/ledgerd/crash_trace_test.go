@@ -36,7 +36,7 @@ func (d *traced) injected(injection, snapshotInterval string) (v *victim, trace 
 func (d *traced) keeps(v *victim) {
 	d.Helper()
 	disk, _ := d.recovers(v, d.node("none", "1h"))
-	disk.kill()
+	disk.Kill()
 }
 
 // F16: after a sync that failed nobody knows what is on the disk. So the file is left alone, nothing
@@ -49,7 +49,7 @@ func TestFailedSyncStopsIngestAndLosesNothing(t *testing.T) {
 	why := v.unhealthy(regexp.MustCompile(`(?i)log|disk|sync`))
 	t.Log(why)
 	v.frozen()
-	v.kill()
+	v.Kill()
 	stopped()
 	d.leftAlone(trace)
 	d.keeps(v)
@@ -101,8 +101,8 @@ func TestNodeGoesOnAfterACallWithoutSpace(t *testing.T) {
 				content, err := os.ReadFile(trace)
 				return err == nil && strings.Contains(string(content), "(INJECTED)")
 			})
-			d.seen.pass(v.ready(), d.seen.newest())
-			v.kill()
+			d.seen.pass(v.ready(), d.seen.seq)
+			v.Kill()
 			stopped()
 			d.keeps(v)
 		})
@@ -115,7 +115,7 @@ func TestNothingIsToldBeforeASlowDiskHasIt(t *testing.T) {
 	for round := range 3 {
 		v, _ := d.injected(fmt.Sprintf("pwrite64:delay_enter=%d", 10_000+d.random.IntN(10_000)), "1h") // microseconds
 		stopped := d.seen.watch(v.listened())
-		d.seen.pass(v.ready(), d.seen.newest())
+		d.seen.pass(v.ready(), d.seen.seq)
 		d.seen.killAtNews(v)
 		stopped()
 		d.keeps(v)
@@ -144,7 +144,7 @@ func TestStalledDiskHoldsUpNoRead(t *testing.T) {
 		}
 		return false
 	})
-	v.kill()
+	v.Kill()
 }
 
 // F1, F9, F11: a node can be killed between any two steps of writing, rotating, snapshotting and pruning.

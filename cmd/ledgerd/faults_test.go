@@ -10,9 +10,9 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"unsafe"
 
 	"github.com/fasthttp/websocket"
+	"golang.org/x/sys/unix"
 )
 
 // G1, F34: a process with few file descriptors refuses connections and goes on to write its log and snapshots. When it has none
@@ -22,16 +22,15 @@ func TestFewFileDescriptorsEndNothing(t *testing.T) {
 	few := []string{"/bin/sh", "-c", `ulimit -n 256; exec "$@"`, "sh"}
 	v := launchUnder(t, few, "--data-dir", t.TempDir(), "--source", "sim:accounts=300,tps=1000,slot_time=4ms,finality=8",
 		"--log-segment-bytes", "128KiB", "--snapshot-interval", "100ms").ready()
-	a := &target{victim: v, host: hostOf(v)}
 	for i := range 300 {
-		a.mustDial(2+i/75, nil)
+		v.mustDial(2+i/75, nil)
 	}
 	v.until("connections are refused", func() bool { return v.metric(`ledgerd_http_connections_refused_total{cap="total"}`) > 0 })
 	v.goesOn()
 
 	v.limitFiles(8) // fewer than it has: none can be opened
 	v.until("a connection cannot be accepted", func() bool {
-		c := a.mustDial(100, nil)
+		c := v.mustDial(100, nil)
 		if err := c.ask("/status", ""); err != nil {
 			t.Fatal(err)
 		}
@@ -39,11 +38,11 @@ func TestFewFileDescriptorsEndNothing(t *testing.T) {
 	})
 	v.limitFiles(256)
 	v.goesOn()
-	late := a.mustDial(101, nil)
+	late := v.mustDial(101, nil)
 	v.until("a newcomer is answered", func() bool {
 		response, err := late.get("/status")
 		if err != nil { // it came while the node was full
-			late = a.mustDial(101, nil)
+			late = v.mustDial(101, nil)
 		}
 		return err == nil && response.StatusCode == http.StatusOK
 	})
@@ -62,9 +61,8 @@ func (v *victim) goesOn() {
 // limitFiles sets how many file descriptors a process may have.
 func (v *victim) limitFiles(n uint64) {
 	v.Helper()
-	limit := syscall.Rlimit{Cur: n, Max: 256}
-	if _, _, errno := syscall.RawSyscall6(syscall.SYS_PRLIMIT64, uintptr(v.Pid()), syscall.RLIMIT_NOFILE, uintptr(unsafe.Pointer(&limit)), 0, 0, 0); errno != 0 {
-		v.Fatalf("cannot limit the files of process %d: %v", v.Pid(), errno)
+	if err := unix.Prlimit(v.Pid(), unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: n, Max: 256}, nil); err != nil {
+		v.Fatalf("cannot limit the files of process %d: %v", v.Pid(), err)
 	}
 }
 
@@ -92,11 +90,17 @@ func TestPanicInAShardEndsTheProcess(t *testing.T) {
 	if code := v.gone(patience); code != exitFailure || !strings.Contains(v.errs.String(), "broke: told to") {
 		t.Errorf("exit code %d after a panic, want %d and the reason:\n%s", code, exitFailure, v.errs)
 	}
-	again := launch(t, "--data-dir", data, "--source", "none").ready()
-	if slot := newestSlot(again); slot < shown {
+	restartShows(t, data, shown)
+}
+
+// restartShows checks that a restart has all that was shown.
+func restartShows(t *testing.T, dir string, shown uint64) {
+	t.Helper()
+	v := launch(t, "--data-dir", dir, "--source", "none").ready()
+	if slot := newestSlot(v); slot < shown {
 		t.Errorf("slot %d was shown, and after a restart slot %d", shown, slot)
 	}
-	again.stop()
+	v.stop()
 }
 
 // breaksAt is the variable that names the file at which a shard breaks.
@@ -171,11 +175,7 @@ func endsAtOnce(t *testing.T, signal syscall.Signal) bool {
 	if ended := status.Signaled() && status.Signal() == signal; !ended && code != exitOK {
 		t.Errorf("after a second %v it ended with %v:\n%s", signal, v.State(), v.errs)
 	}
-	again := launch(t, "--data-dir", data, "--source", "none").ready()
-	if slot := newestSlot(again); slot < shown {
-		t.Errorf("slot %d was shown, and after a restart slot %d", shown, slot)
-	}
-	again.stop()
+	restartShows(t, data, shown)
 	return status.Signaled()
 }
 
@@ -196,29 +196,25 @@ func TestAbuseMemoryOfACgroupIsEnough(t *testing.T) {
 	within := []string{"/bin/sh", "-c", `echo $$ > ` + group + `/cgroup.procs; export GOMEMLIMIT=208MiB; exec "$@"`, "sh"}
 	v := launchUnder(t, within, "--data-dir", data, "--max-answer-bytes", "48MiB", "--max-socket-bytes", "48MiB",
 		"--retain-slots", "500", "--source", "sim:accounts=40000,tps=2000,slot_time=100ms").ready()
-	a := &target{victim: v, host: hostOf(v)}
 	v.until("there are blocks", func() bool { return v.metric(`ledgerd_slot{commitment="processed"}`) > 20 })
 	const list = "/accounts/program/" + systemProgram + "?limit=10000"
 	unread := make(chan struct{})
 	defer close(unread)
 	for i := range 400 {
 		if i%2 == 0 {
-			if err := a.mustDial(2+i/50, unread).ask(list, ""); err != nil {
+			if err := v.mustDial(2+i/50, unread).ask(list, ""); err != nil {
 				t.Fatal(err)
 			}
 		} else if i < 200 {
-			a.socket(2+i/20, unread, "extended=true&overflow=conflate")
+			v.socket(2+i/20, unread, "extended=true&overflow=conflate")
 		}
 	}
-	a.visit("short of memory")
+	v.visit("short of memory")
 	shown := newestSlot(v)
 	t.Logf("resident memory: %d MiB", v.usage().RSSBytes>>20)
 	if err := os.WriteFile(limit, []byte("16777216"), 0o600); err == nil { // the kernel may refuse it while it cannot take so much back
 		v.gone(patience)
 	}
-	v.kill()
-	again := launch(t, "--data-dir", data, "--source", "none").ready()
-	if slot := newestSlot(again); slot < shown {
-		t.Errorf("slot %d was shown, and after a restart slot %d", shown, slot)
-	}
+	v.Kill()
+	restartShows(t, data, shown)
 }

@@ -6,19 +6,18 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"os"
-	"slices"
-	"sort"
-	"strconv"
 	"strings"
-	"sync"
 	"testing"
 	"time"
+
+	"ledgerd/bench/proc"
 )
 
 // foldRig is a ledger with forks that ends, the nodes that tell it one after the other, and
 // clients of all kinds that fold what they are told.
 type foldRig struct {
 	*testing.T
+	*course
 	random  *rand.Rand
 	source  string
 	dir     string
@@ -26,18 +25,8 @@ type foldRig struct {
 	missing map[string]string // kinds that are not there, and why
 	node    *victim
 
-	// choose returns the address of one of several nodes, "" where none is ready; nil: there is one
-	// node at a time.
-	choose func() string
-
 	followers []*follower
 	bases     map[string]map[string]accountRecord // by level, by key
-
-	mu    sync.Mutex
-	base  string
-	moved chan struct{} // closed when base changes, and when all is over
-	ends  map[string]place
-	over  bool // nobody comes back any more
 }
 
 // newFoldRig prepares everything, so that the clients join soon after the node has begun.
@@ -46,10 +35,10 @@ func newFoldRig(t *testing.T, source string) *foldRig {
 	t.Helper()
 	random, seed := dice(t)
 	r := &foldRig{
-		T: t, random: random, dir: t.TempDir(), moved: make(chan struct{}),
+		T: t, course: newCourse(nil), random: random, dir: t.TempDir(),
 		source: fmt.Sprintf("sim:seed=%d,skip_rate=0.1,finality=8,%s", seed, source),
 	}
-	r.dialers, r.missing = kinds(t)
+	r.dialers, r.missing = dialers(t)
 	return r
 }
 
@@ -57,107 +46,19 @@ func newFoldRig(t *testing.T, source string) *foldRig {
 func (r *foldRig) launch() {
 	r.Helper()
 	r.node = launch(r, "--data-dir", r.dir, "--source", r.source, "--snapshot-interval", "0s", "--rate-limit-exempt", "127.0.0.0/8", "--log-level", "info").ready()
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.base = r.node.base
-	close(r.moved)
-	r.moved = make(chan struct{})
-}
-
-// hide keeps the node's address from those who look for it, until there is another node.
-func (r *foldRig) hide() {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.base = ""
-}
-
-// where returns the newest node's address, if it is not hidden, and what is closed when there is another one.
-func (r *foldRig) where() (base string, moved chan struct{}) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.choose == nil {
-		return r.base, r.moved
-	}
-	moved = make(chan struct{})
-	time.AfterFunc(chooseAgain, func() { close(moved) })
-	return r.choose(), moved
-}
-
-// chooseAgain is after how long another node is looked for.
-const chooseAgain = 20 * time.Millisecond
-
-// giveUp keeps followers from coming back.
-func (r *foldRig) giveUp() {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if !r.over {
-		r.over = true
-		close(r.moved)
-		r.moved = make(chan struct{})
-	}
-}
-
-// isOver reports whether nobody is to come back any more.
-func (r *foldRig) isOver() bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.over
-}
-
-// goesOn reports whether the ledger may go on.
-func (r *foldRig) goesOn() bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.ends == nil
-}
-
-// endSeq returns the number at which the ledger ended.
-func (r *foldRig) endSeq() uint64 {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.ends["processed"].seq
-}
-
-// isEnd reports whether a level ends at a place.
-func (r *foldRig) isEnd(level string, p place) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	end, known := r.ends[level]
-	return known && p == end
+	r.goTo(r.node.base)
 }
 
 // follow lets a follower begin. What it is told must be true until the rig's end.
 func (r *foldRig) follow(kind string, f *follower) {
 	r.Helper()
-	open := r.dialers[kind]
-	if open == nil {
-		return
-	}
-	what := "whole"
-	if len(f.programs)+len(f.pubkeys) > 0 {
-		what = fmt.Sprintf("%d programs and %d pubkeys", len(f.programs), len(f.pubkeys))
-	}
-	for option, on := range map[string]bool{"literal": f.literal, "snapshot": f.snapshot, "conflate": f.conflate} {
-		if on {
-			what += ", " + option
-		}
-	}
-	f.TB, f.rig, f.open, f.name = r.T, r, open, fmt.Sprintf("%s, %s, %s", kind, f.level, what)
+	f.TB, f.course, f.open = r.T, r.course, r.dialers[kind]
+	f.name = fmt.Sprintf("%s, %s, %d programs and %d pubkeys, literal %v, snapshot %v, conflate %v",
+		kind, f.level, len(f.programs), len(f.pubkeys), f.literal, f.snapshot, f.conflate)
 	f.random = rand.New(rand.NewPCG(r.random.Uint64(), 0))
-	f.joined, f.done = make(chan struct{}), make(chan struct{})
-	f.state.Whole = f.isFull() && f.level == "processed"
-	f.known = f.start
 	r.followers = append(r.followers, f)
-	go f.follow()
-	r.Cleanup(func() { // after a failure it may still wait for its socket, or come back again
-		r.giveUp()
-		f.mu.Lock()
-		if f.conn != nil {
-			f.conn.cut()
-		}
-		f.mu.Unlock()
-		<-f.done
-	})
+	f.begin()
+	r.Cleanup(func() { f.end(true) }) // after a failure it may still wait for its socket, or come back again
 }
 
 // readBase reads what REST lists at each level. Nothing a follower is told can be missing from it
@@ -179,28 +80,28 @@ func (r *foldRig) readBase() {
 	}
 	r.bases = map[string]map[string]accountRecord{}
 	for _, level := range levels {
-		r.bases[level], _ = r.accounts(level, false)
+		r.bases[level], _ = r.node.accounts(level, false)
 	}
 }
 
 // accounts returns all accounts of a level and the slot they are of, which is one if the ledger
 // stands still.
-func (r *foldRig) accounts(level string, still bool) (all map[string]accountRecord, slot string) {
-	r.Helper()
+func (v *victim) accounts(level string, still bool) (all map[string]accountRecord, slot string) {
+	v.Helper()
 	all = map[string]accountRecord{}
 	for _, program := range simPrograms {
-		a := r.node.get("/accounts/program/" + program + "?limit=10000&commitment=" + level)
+		a := v.get("/accounts/program/" + program + "?limit=10000&commitment=" + level)
 		var list programList
 		if err := json.Unmarshal([]byte(a.body), &list); err != nil || a.status != http.StatusOK || list.NextCursor != nil {
-			r.Fatalf("accounts of %s: %d %.300s", program, a.status, a.body)
+			v.Fatalf("accounts of %s: %d %.300s", program, a.status, a.body)
 		}
 		if here := a.header.Get("X-Ledger-Slot"); still && slot != "" && here != slot {
-			r.Fatalf("the ledger has ended, and lists are of slots %s and %s", slot, here)
+			v.Fatalf("the ledger has ended, and lists are of slots %s and %s", slot, here)
 		}
 		slot = a.header.Get("X-Ledger-Slot")
 		for _, account := range list.Accounts {
 			if before, twice := all[account.Pubkey]; still && twice {
-				r.Fatalf("%+v is also listed as %+v", account, before)
+				v.Fatalf("%+v is also listed as %+v", account, before)
 			}
 			all[account.Pubkey] = account
 		}
@@ -216,42 +117,13 @@ func (r *foldRig) finish() {
 	}
 	ends := map[string]place{}
 	for _, level := range levels {
-		conn, err := dialOwn("ws"+strings.TrimPrefix(r.node.base, "http")+"/ws/accounts?mode=none&commitment="+level, false)
-		if err != nil {
-			r.Fatal(err)
-		}
-		defer conn.cut()
-		if err := conn.say(pingText); err != nil {
-			r.Fatal(err)
-		}
-		text, err := conn.read()
-		if err != nil {
-			r.Fatal(err)
-		}
-		var p spoken
-		if err := json.Unmarshal(text, &p); err != nil || p.Type != "pong" {
-			r.Fatalf("a ping is answered with %q", text)
-		}
-		ends[level] = place{p.Slot, p.Seq}
+		ends[level] = standsAt(r, r.node.base, level)
 	}
-	r.mu.Lock()
-	r.ends = ends
-	r.mu.Unlock()
+	r.endAt(ends)
 	r.Logf("the ledger ends at %+v", ends)
 	late := time.After(2 * patience)
 	for _, f := range r.followers {
-		for again := time.NewTicker(100 * time.Millisecond); ; {
-			f.ask()
-			select {
-			case <-f.done:
-			case <-again.C:
-				continue
-			case <-late:
-				r.Fatalf("%s: it does not hear of the end\n%s", f.name, r.node.errs)
-			}
-			again.Stop()
-			break
-		}
+		f.awaitEnd(late)
 	}
 	if r.Failed() {
 		r.FailNow()
@@ -263,15 +135,14 @@ func (r *foldRig) finish() {
 func (r *foldRig) compare(ends map[string]place) {
 	all := map[string]map[string]accountRecord{}
 	for _, level := range levels {
-		accounts, slot := r.accounts(level, true)
+		accounts, slot := r.node.accounts(level, true)
 		if want := fmt.Sprint(ends[level].slot); slot != want {
 			r.Fatalf("%s ends at slot %s to REST, at %s to sockets", level, slot, want)
 		}
 		all[level] = accounts
-		r.checkSingly(level, accounts)
 		r.checkUpdates(level)
 	}
-	for _, kind := range []string{"own", "library", "ws"} {
+	for _, kind := range clientKinds {
 		r.Run(kind, func(t *testing.T) {
 			if why := r.missing[kind]; why != "" {
 				t.Skip(why)
@@ -286,8 +157,7 @@ func (r *foldRig) compare(ends map[string]place) {
 	}
 }
 
-// checkUpdates holds those who were told every update of a level against each other: they have heard the same texts under the same
-// numbers, whoever was told them at once and whoever on coming back.
+// checkUpdates holds those who were told everything of a level against each other.
 func (r *foldRig) checkUpdates(level string) {
 	r.Helper()
 	var full []*follower
@@ -299,68 +169,20 @@ func (r *foldRig) checkUpdates(level string) {
 		}
 	}
 	for _, f := range full {
-		f.updates = f.updates[sort.Search(len(f.updates), func(i int) bool { return f.updates[i].seq > from }):]
-		first := full[0].updates
-		for i := range min(len(f.updates), len(first)) {
-			if f.updates[i] != first[i] {
-				r.Errorf("%s: after number %d update %d is told, to %s %d, and not in the same words", f.name, from, f.updates[i].seq, full[0].name, first[i].seq)
-				break
-			}
-		}
-		if len(f.updates) != len(first) {
-			r.Errorf("%s: %d updates after number %d; %s: %d", f.name, len(f.updates), from, full[0].name, len(first))
+		n, want := sameFrames(r, f.name, full[0].name, from, f.runs[len(f.runs)-1], full[0].runs[len(full[0].runs)-1])
+		if n != want {
+			r.Errorf("%s: %d frames after number %d; %s: %d", f.name, n, from, full[0].name, want)
 		}
 	}
 }
 
-// checkSingly asks for accounts one by one, those among them that are closed: the answers are
-// those of the lists.
-func (r *foldRig) checkSingly(level string, all map[string]accountRecord) {
-	r.Helper()
-	var keys []string
-	for _, f := range r.followers {
-		if f.level != level {
-			continue
-		}
-		live, closed := 0, 0
-		for key := range f.state.Accounts {
-			if _, there := all[key]; there && live < someKeys {
-				live++
-				keys = append(keys, key)
-			} else if !there && closed < someKeys {
-				closed++
-				keys = append(keys, key)
-			}
-		}
-	}
-	slices.Sort(keys)
-	closed := 0
-	for _, key := range slices.Compact(keys) {
-		a := r.node.get("/account/" + key + "?commitment=" + level)
-		want, there := all[key]
-		var got accountRecord
-		switch {
-		case !there && a.status == http.StatusNotFound:
-			closed++
-		case !there || a.status != http.StatusOK || json.Unmarshal([]byte(a.body), &got) != nil || got != want:
-			r.Errorf("account %s at level %s: %d %s; the lists have it: %v, %+v", key, level, a.status, a.body, there, want)
-		}
-	}
-	if closed == 0 {
-		r.Errorf("no account was closed at level %s: the test shows less than it says", level)
-	}
-}
-
-// seq returns the newest number of the node.
-func (r *foldRig) seq() uint64 {
-	a, err := r.node.ask(r.node.ops + "/metrics")
+// nodeSeq returns the newest number of the node, 0 where it does not answer.
+func (r *foldRig) nodeSeq() uint64 {
+	all, err := proc.Scrape(r.node.client, r.node.ops)
 	if err != nil {
 		return 0
 	}
-	_, rest, _ := strings.Cut(a.body, "\nledgerd_seq ")
-	digits, _, _ := strings.Cut(rest, "\n")
-	n, _ := strconv.ParseUint(digits, 10, 64)
-	return n
+	return uint64(all["ledgerd_seq"])
 }
 
 // isConnected reports whether the kernel has a connection at a local port. One that was reset is

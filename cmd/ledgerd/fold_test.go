@@ -7,9 +7,9 @@ import (
 )
 
 // What a client is told adds up to what REST answers, whatever happened meanwhile. In each of these
-// tests blocks are undone all the time, and clients of three kinds fold every frame
+// tests blocks are undone all the time, and clients of two kinds fold every frame
 // over what REST listed at the beginning, over a snapshot, or over nothing at all from number 0
-// on: the repository's own, npm's ws, and that of fasthttp/websocket; at every level; all accounts, those of
+// on: the repository's own and npm's ws; at every level; all accounts, those of
 // programs and some by name. When the ledger has ended every account is compared.
 
 // shapes lets each kind of client follow at each level, and each level be followed whole, by programs
@@ -17,27 +17,23 @@ import (
 func (r *foldRig) shapes(with func(f *follower)) {
 	r.Helper()
 	var keys []string
-	base, _ := r.accounts("processed", false)
+	base, _ := r.node.accounts("processed", false)
 	for key := range base {
 		if keys = append(keys, key); len(keys) == 80 {
 			break
 		}
 	}
-	for k, kind := range []string{"own", "library", "ws"} {
-		for l, level := range levels {
-			f := &follower{level: level}
-			switch (k + l) % 3 {
-			case 1:
-				f.programs = simPrograms[:3]
-			case 2:
-				f.pubkeys = keys
-			}
+	for l, level := range levels {
+		for i, f := range []*follower{
+			{},
+			{programs: simPrograms[:3]},
+			{pubkeys: keys},
+			{snapshot: true, programs: simPrograms},
+		} {
+			f.level = level
 			with(f)
-			r.follow(kind, f)
+			r.follow(clientKinds[(l+i)%2], f)
 		}
-		f := &follower{level: levels[k], snapshot: true, programs: simPrograms}
-		with(f)
-		r.follow(kind, f)
 	}
 }
 
@@ -53,8 +49,8 @@ func TestFoldedFramesAreTheStateOfREST(t *testing.T) {
 			f.trouble = listAgain()
 		}
 	})
-	for k, kind := range []string{"own", "library", "ws"} {
-		r.follow(kind, &follower{level: levels[k], literal: true})
+	for l, level := range levels {
+		r.follow(clientKinds[l%2], &follower{level: level, literal: true})
 	}
 	r.readBase()
 	r.finish()
@@ -69,7 +65,7 @@ func listAgain() func(f *follower, conn talker, n int) {
 			return
 		}
 		if heard++; heard%200 == 0 {
-			_ = conn.say(f.subscribeText())
+			_ = conn.WriteText([]byte(f.subscribeText()))
 		}
 	}
 }
@@ -89,9 +85,9 @@ func TestFoldedFramesAreTheStateOfRESTAfterDisconnects(t *testing.T) {
 			switch {
 			case n != last || !r.goesOn():
 			case f.random.IntN(2) == 0:
-				conn.leave()
+				_ = conn.Close()
 			default:
-				conn.cut()
+				conn.Reset()
 			}
 		}
 	})
@@ -116,8 +112,8 @@ func TestFoldedFramesAreTheStateOfRESTAfterKills(t *testing.T) {
 		f.mayEnd = []uint16{0, 1001}
 		if leaves = !leaves; leaves {
 			f.trouble = func(f *follower, conn talker, _ int) {
-				if base, _ := f.rig.where(); base == "" {
-					conn.cut()
+				if base, _ := f.where(f.random); base == "" {
+					conn.Reset()
 				}
 			}
 		}
@@ -125,12 +121,12 @@ func TestFoldedFramesAreTheStateOfRESTAfterKills(t *testing.T) {
 	r.readBase()
 	for kill := range kills {
 		time.Sleep(between(r.random, 20*time.Millisecond, 200*time.Millisecond)) // any moment is good
-		r.hide()
+		r.goTo("")
 		time.Sleep(between(r.random, 20*time.Millisecond, 100*time.Millisecond)) // they miss this
 		if kill%3 == 1 {
 			r.node.stop()
 		} else {
-			r.node.kill()
+			r.node.Kill()
 		}
 		time.Sleep(between(r.random, 0, 20*time.Millisecond))
 		r.launch()
@@ -165,19 +161,20 @@ func TestFoldedFramesAreTheStateOfRESTAfterKicks(t *testing.T) {
 	follow := func(kind, level string, programs []string, conflate bool) {
 		f := &follower{
 			level: level, programs: programs, conflate: conflate, start: true, small: true,
+			sips:   conflate || kind == "own" && level == "processed",
 			mayEnd: []uint16{0, 1013, 4008}, trouble: stallUntilReset, // 1013: others leave too little memory
 		}
 		if programs != nil || conflate {
-			f.trouble = readSlowly()
+			f.trouble = r.readSlowly()
 		}
 		r.follow(kind, f)
 	}
 	follow("own", "processed", nil, false)
 	follow("own", "confirmed", simPrograms, false)
 	follow("own", "processed", simPrograms, true)
-	follow("library", "processed", simPrograms, false)
-	follow("library", "finalized", nil, false)
-	follow("library", "processed", nil, true)
+	follow("own", "processed", simPrograms, false)
+	follow("own", "finalized", nil, false)
+	follow("own", "processed", nil, true)
 	follow("ws", "confirmed", nil, false)
 	follow("ws", "finalized", simPrograms, false)
 	r.readBase()
@@ -209,15 +206,14 @@ func stall(f *follower, conn talker, enough func() bool) {
 }
 
 // readSlowly returns a trouble that reads little on the first connection until too much waits for
-// the client, or the ledger ends: the library, and who asked for conflation, sip by sip, the others
-// nothing at all. Who is not kicked for that then stalls.
-func readSlowly() func(f *follower, conn talker, n int) {
+// the client, or the ledger ends: sip by sip, or nothing at all. Who is not kicked for that then stalls.
+func (r *foldRig) readSlowly() func(f *follower, conn talker, n int) {
 	var from uint64 // the number of the node at the beginning
 	hurries := 0    // since so many messages
 	return func(f *follower, conn talker, n int) {
-		tooMuch := func() bool { return !f.conflate && f.rig.seq() > from+enoughFrames }
+		enough := func() bool { return !f.conflate && r.nodeSeq() > from+enoughFrames || !f.goesOn() }
 		if from == 0 {
-			from = f.rig.seq()
+			from = r.nodeSeq()
 		}
 		switch {
 		case f.conns > 1:
@@ -225,14 +221,12 @@ func readSlowly() func(f *follower, conn talker, n int) {
 			if n == hurries+inFlight && !f.conflate {
 				stall(f, conn, func() bool { return false })
 			}
+		case n%sip == 0 && !f.sips:
+			stall(f, conn, enough)
+			hurries = n
 		case n%sip == 0:
-			if _, byHand := conn.(*libraryTalker); !byHand && !f.conflate {
-				stall(f, conn, func() bool { return tooMuch() || !f.rig.goesOn() })
-				hurries = n
-				return
-			}
 			time.Sleep(sipPause)
-			if tooMuch() || !f.rig.goesOn() {
+			if enough() {
 				hurries = n
 			}
 		}

@@ -48,18 +48,12 @@ func launch(t testing.TB, args ...string) *victim { return launchUnder(t, nil, a
 // launchUnder starts it under another program, which is told by the words before ledgerd's.
 func launchUnder(t testing.TB, tracer []string, args ...string) *victim {
 	t.Helper()
-	args = append([]string{"serve", "--listen", "127.0.0.1:0", "--ops-listen", "127.0.0.1:0", "--rate-limit-minute", "0", "--rate-limit-hour", "0"}, args...)
-	return launchProgram(t, tracer, args...)
-}
-
-// launchProgram starts any command of ledgerd.
-func launchProgram(t testing.TB, tracer []string, args ...string) *victim {
-	t.Helper()
 	binary, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
-	return launchWords(t, slices.Concat(tracer, []string{binary}, args)...)
+	serve := []string{binary, "serve", "--listen", "127.0.0.1:0", "--ops-listen", "127.0.0.1:0", "--rate-limit-minute", "0", "--rate-limit-hour", "0"}
+	return launchWords(t, slices.Concat(tracer, serve, args)...)
 }
 
 // launchWords starts any program with its arguments.
@@ -83,6 +77,9 @@ func launchWords(t testing.TB, words ...string) *victim {
 // listens waits until the banner tells the addresses; false if the process is gone before.
 func (v *victim) listens() bool {
 	v.Helper()
+	if v.base != "" { // others may read it by now
+		return true
+	}
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	m, err := v.Await(ctx, proc.Addresses)
@@ -98,11 +95,14 @@ func (v *victim) listens() bool {
 // ready waits until the node answers questions.
 func (v *victim) ready() *victim {
 	v.Helper()
-	v.listened().until("the node is ready", func() bool {
-		a, err := v.ask(v.ops + "/readyz")
-		return err == nil && a.status == http.StatusOK
-	})
+	v.listened().until("the node is ready", v.isReady)
 	return v
+}
+
+// isReady reports whether the node says so.
+func (v *victim) isReady() bool {
+	a, err := v.ask(v.ops + "/readyz")
+	return err == nil && a.status == http.StatusOK
 }
 
 // until tries again and again what must come true while the process lives.
@@ -175,14 +175,21 @@ func (v *victim) gone(within time.Duration) int {
 	return v.State().ExitCode()
 }
 
-// kill ends the process as a crash does.
-func (v *victim) kill() { v.Kill() }
-
 // stop ends the process as an operator does.
 func (v *victim) stop() {
 	v.Helper()
 	v.Signal(syscall.SIGTERM)
 	if code := v.gone(patience); code != exitOK {
 		v.Fatalf("exit code %d after SIGTERM, want 0:\n%s", code, v.errs)
+	}
+}
+
+// verified checks what a data directory holds with ledgerd's own commands.
+func verified(t *testing.T, dir string) {
+	t.Helper()
+	for _, what := range []string{"log", "snapshot"} {
+		if out, errs, code := tool(t, what, "verify", "--data-dir", dir); code != exitOK {
+			t.Errorf("ledgerd %s verify: exit code %d:\n%s%s", what, code, out, errs)
+		}
 	}
 }

@@ -82,7 +82,7 @@ func (b *bridge) listen(lines *bufio.Reader) {
 			b.mu.Lock()
 			defer b.mu.Unlock()
 			for _, c := range b.conns {
-				c.hear(npmEvent{kind: "gone", text: []byte("1006 node ended")})
+				c.events <- npmEvent{"gone", []byte("1006 node ended")}
 			}
 			return
 		}
@@ -93,7 +93,7 @@ func (b *bridge) listen(lines *bufio.Reader) {
 		c := b.conns[n]
 		b.mu.Unlock()
 		if c != nil {
-			c.hear(npmEvent{string(kind), text})
+			c.events <- npmEvent{string(kind), text}
 		}
 	}
 }
@@ -121,53 +121,32 @@ type npmTalker struct {
 	bridge *bridge
 	id     int
 	local  int
-	wake   chan struct{}
 	taken  int // messages that were read and not reported
-
-	mu     sync.Mutex
-	events []npmEvent
+	events chan npmEvent
 }
+
+// mostEvents is well above ws_client.js's window.
+const mostEvents = 8_000
 
 type npmEvent struct {
 	kind string
 	text []byte
 }
 
-func (c *npmTalker) hear(e npmEvent) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.events = append(c.events, e)
-	select {
-	case c.wake <- struct{}{}:
-	default:
-	}
-}
-
 // next waits for the next event.
 func (c *npmTalker) next() (npmEvent, error) {
-	late := time.NewTimer(patience)
-	defer late.Stop()
-	for {
-		c.mu.Lock()
-		if len(c.events) > 0 {
-			e := c.events[0]
-			c.events = c.events[1:]
-			c.mu.Unlock()
-			return e, nil
-		}
-		c.mu.Unlock()
-		select {
-		case <-c.wake:
-		case <-late.C:
-			return npmEvent{}, fmt.Errorf("npm's ws tells nothing: %w", os.ErrDeadlineExceeded)
-		}
+	select {
+	case e := <-c.events:
+		return e, nil
+	case <-time.After(patience):
+		return npmEvent{}, fmt.Errorf("npm's ws tells nothing: %w", os.ErrDeadlineExceeded)
 	}
 }
 
 func (b *bridge) dial(address string, _ bool) (talker, error) {
 	b.mu.Lock()
 	b.newest++
-	c := &npmTalker{bridge: b, id: b.newest, wake: make(chan struct{}, 1)}
+	c := &npmTalker{bridge: b, id: b.newest, events: make(chan npmEvent, mostEvents)}
 	b.conns[c.id] = c
 	b.mu.Unlock()
 	if err := b.order(c.id, map[string]any{"do": "open", "url": address}); err != nil {
@@ -208,8 +187,8 @@ func (c *npmTalker) read() ([]byte, error) {
 
 func (c *npmTalker) do(what string) { _ = c.bridge.order(c.id, map[string]any{"do": what}) }
 
-func (c *npmTalker) say(text string) error {
-	return c.bridge.order(c.id, map[string]any{"do": "say", "text": text})
+func (c *npmTalker) WriteText(text []byte) error {
+	return c.bridge.order(c.id, map[string]any{"do": "say", "text": string(text)})
 }
 
 func (c *npmTalker) stall(on bool) {
@@ -220,13 +199,17 @@ func (c *npmTalker) stall(on bool) {
 	}
 }
 
-func (c *npmTalker) leave()    { c.do("leave") }
 func (c *npmTalker) port() int { return c.local }
 
-func (c *npmTalker) cut() {
+func (c *npmTalker) Close() error {
+	c.do("leave")
+	return nil
+}
+
+func (c *npmTalker) Reset() {
 	c.do("cut")
 	c.bridge.mu.Lock()
 	delete(c.bridge.conns, c.id)
 	c.bridge.mu.Unlock()
-	c.hear(npmEvent{kind: "gone", text: []byte("1006 cut")}) // what the process says of it comes to nobody
+	c.events <- npmEvent{"gone", []byte("1006 cut")} // what the process says of it comes to nobody
 }
