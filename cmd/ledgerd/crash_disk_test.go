@@ -49,7 +49,7 @@ func (d *smallDisk) cycle(cycle int) {
 	d.Helper()
 	v := d.node(d.source).ready()
 	stopped := d.seen.watch(v)
-	d.seen.pass(v, d.seen.seq)
+	d.seen.pass(v, d.seen.told())
 	v.until("a snapshot gives up the log of earlier cycles", func() bool { return strings.Contains(v.errs.String(), "msg=snapshot") })
 	left := int64(0)
 	if cycle%2 == 0 {

@@ -101,7 +101,7 @@ func TestNodeGoesOnAfterACallWithoutSpace(t *testing.T) {
 				content, err := os.ReadFile(trace)
 				return err == nil && strings.Contains(string(content), "(INJECTED)")
 			})
-			d.seen.pass(v.ready(), d.seen.seq)
+			d.seen.pass(v.ready(), d.seen.told())
 			v.Kill()
 			stopped()
 			d.keeps(v)
@@ -115,11 +115,11 @@ func TestNothingIsToldBeforeASlowDiskHasIt(t *testing.T) {
 	for round := range 3 {
 		v, _ := d.injected(fmt.Sprintf("pwrite64:delay_enter=%d", 10_000+d.random.IntN(10_000)), "1h") // microseconds
 		stopped := d.seen.watch(v.listened())
-		d.seen.pass(v.ready(), d.seen.seq)
+		d.seen.pass(v.ready(), d.seen.told())
 		d.seen.killAtNews(v)
 		stopped()
 		d.keeps(v)
-		t.Logf("round %d: number %d was seen", round, d.seen.seq)
+		t.Logf("round %d: number %d was seen", round, d.seen.told())
 	}
 }
 
@@ -162,6 +162,6 @@ func TestKilledAtAnySystemCallKeepsWhatItShowed(t *testing.T) {
 			stopped()
 		}
 		d.keeps(v)
-		t.Logf("round %d: killed at call %d of %s, number %d was seen", round, n, calls, d.seen.seq)
+		t.Logf("round %d: killed at call %d of %s, number %d was seen", round, n, calls, d.seen.told())
 	}
 }

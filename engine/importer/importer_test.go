@@ -3,6 +3,7 @@ package importer
 import (
 	"path/filepath"
 	"slices"
+	"sync"
 	"testing"
 
 	"ledgerd/engine/datadir"
@@ -23,8 +24,11 @@ func TestChecksOnceAllIsWritten(t *testing.T) {
 		w := ledger.AccountWrite{Pubkey: ledgertest.Key(n), Owner: ledger.TokenProgram, Lamports: 1, Known: ledger.FieldsAll, Mint: &ledger.Mint{Decimals: 6}}
 		ledgertest.NoErr(t, i.Add(1, 1, &w))
 	}
+	var mu sync.Mutex // several goroutines write
 	phases := []Phase{i.Progress().Phase}
 	disk.Arm(vfstest.Plan{Before: func(c vfstest.Call) {
+		mu.Lock()
+		defer mu.Unlock()
 		got := i.Progress()
 		phases = append(phases, got.Phase)
 		if read := c.Kind == vfstest.KindReadAt && filepath.Ext(c.Name) == ".state"; read && (got.Phase != Checks || got.Sorted != 500) {
