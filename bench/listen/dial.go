@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/http"
 	"net/netip"
 	"os"
 	"sync"
@@ -67,7 +68,7 @@ func Dial(ctx context.Context, address string, o Options) (*Conn, error) {
 		err = ctx.Err()
 	case errors.Is(err, os.ErrDeadlineExceeded): // the socket met it before the context did
 		err = context.DeadlineExceeded
-	case errors.Is(err, websocket.ErrBadHandshake):
+	case errors.Is(err, websocket.ErrBadHandshake) && response.StatusCode != http.StatusSwitchingProtocols: // 101 that closes: a server that stops
 		body, _ := io.ReadAll(response.Body) // the first of it, from memory
 		err = &RefusedError{response.StatusCode, string(body)}
 	}
