@@ -15,7 +15,7 @@ build: ## build the programs into bin/
 test: ## everything a contributor needs to trust a change
 	go test -p 4 ./...
 
-check: fmt vet staticcheck faults race bench-once ## what CI asks besides the tests
+check: fmt vet staticcheck faults race ## what CI asks besides the tests and the long ones: bench-once, crash, chaos, abuse
 
 fmt:
 	@test -z "$$(gofmt -l .)" || { gofmt -l . ; echo "these files need gofmt" ; exit 1 ; }
@@ -26,14 +26,14 @@ vet:
 staticcheck:
 	go tool staticcheck ./...
 
-race: ## all tests under the race detector, those that try all there is with samples
+race: ## all tests under the race detector; exhaustive tests are sampled
 	go test -race -short -p 4 -timeout 15m ./...
 
 fuzz: ## every fuzz target, a minute each
 	@grep -rl '^func Fuzz' --include=*_test.go . | while read -r f; do for t in $$(sed -n 's/^func \(Fuzz[A-Za-z0-9_]*\).*/\1/p' $$f); do go test -run '^$$' -fuzz "^$$t$$" -fuzztime 60s -fuzzminimizetime 0x $$(dirname $$f) || exit 1; done; done
 
-crash: ## the long durability test: fail every disk call of a run, kill nodes, cut the power, fill the disk
-	LEDGERD_CRASH_ALL=1 LEDGERD_CRASH_CYCLES=20 LEDGERD_POWER_CUTS=16 LEDGERD_DISK_CYCLES=12 go test -count 1 -timeout 30m -run 'EveryDiskCall|KilledNode|KilledAt|PowerCut|FullDisk|PanicInAShard' ./engine ./cmd/ledgerd
+crash: ## the long durability test: fail every disk call of a run, kill nodes, cut the power, fill the disk, kick slow clients, cut the streams of the client libraries, 200 schedules of faults
+	LEDGERD_CRASH_ALL=3 LEDGERD_CRASH_CYCLES=20 LEDGERD_POWER_CUTS=16 LEDGERD_DISK_CYCLES=12 LEDGERD_FAULT_SCHEDULES=200 LEDGERD_CLIENT_CUTS=1000 go test -count 1 -timeout 30m -run 'EveryDiskCall|KilledNode|KilledAt|PowerCut|FullDisk|PanicInAShard|AfterKicks|FaultSchedules|ClientsFollow' ./engine ./cmd/ledgerd
 
 crash-all: ## everything that other tests sample: a quarter of an hour
 	LEDGERD_CRASH_ALL=1 go test -count 1 -timeout 60m ./engine/... ./snapshot/...
@@ -53,7 +53,7 @@ faults: ## which tests prove which rows of the faults that ledgerd must survive
 	.ci/faults --check
 
 bench-once: ## every benchmark once and small, and every scenario of ledgerbench, so that none stops running unseen
-	go test -short -run '^$$' -bench . -benchtime 1x -timeout 5m ./engine/base58 ./engine/codec ./engine/source/... ./httpd/... ./snapshot/...
+	go test -short -run '^$$' -bench . -benchtime 1x -timeout 5m ./engine/base58 ./engine/source/file ./snapshot
 	LEDGERD_BENCH_ALL=1 go test -count 1 -timeout 5m -run Scenarios ./bench
 
 bench: ## ten runs of every benchmark, into bench.txt

@@ -55,4 +55,5 @@ require (
 tool (
 	golang.org/x/perf/cmd/benchstat
 	honnef.co/go/tools/cmd/staticcheck
+	ledgerd/cmd/ledgerd
 )

@@ -2,10 +2,7 @@ package bench
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"path/filepath"
-	"slices"
 	"strings"
 	"time"
 
@@ -13,6 +10,7 @@ import (
 	"ledgerd/bench/peer"
 	"ledgerd/bench/proc"
 	"ledgerd/bench/report"
+	"ledgerd/engine/ledger"
 )
 
 var clusterScenarios = []Scenario{
@@ -43,13 +41,13 @@ const (
 type cluster struct {
 	*Run
 	nats *proc.NATS
-	logs int
+	logs int // so far: nodes that are started share the newest
 }
 
 // onCluster returns what runs a scenario with three nats-servers of its own.
 func onCluster(run func(c *cluster, ctx context.Context) error) func(ctx context.Context, r *Run) error {
 	return func(ctx context.Context, r *Run) error {
-		program, err := peer.FindNATS(r.Ledgerd)
+		program, err := peer.Find("nats-server", r.Ledgerd)
 		if err != nil {
 			return err
 		}
@@ -57,125 +55,79 @@ func onCluster(run func(c *cluster, ctx context.Context) error) func(ctx context
 		if err != nil {
 			return err
 		}
-		return errors.Join(run(&cluster{Run: r, nats: nats}, ctx), nats.Stop(),
-			r.Note("nats-servers with sync_interval: always, all nodes and the load share the processors and one disk; nodes sync logs of their own too"))
+		r.atEnd(func(bool) error { return nats.Stop() })
+		r.Note("nats-servers with sync_interval: always, all nodes and the load share the processors and one disk; nodes sync logs of their own too")
+		return run(&cluster{Run: r, nats: nats}, ctx)
 	}
 }
 
-// nextLog lets the nodes that are started from now on share a new log.
-func (c *cluster) nextLog() { c.logs++ }
-
 // node returns the flags of a node with a role.
-func (c *cluster) node(role string, args ...string) []string {
+func (c *cluster) node(role string, flags ...string) []string {
 	log := fmt.Sprintf("nats://%s/BENCH%d", strings.Join(c.nats.Addresses(), ","), c.logs)
-	return append([]string{"--role", role, "--log", log, "--wal-sync", "always", "--snapshot-interval", "0", "--log-level", "error"}, args...) // servers that have just begun are warned of
+	return append([]string{"--role", role, "--log", log, "--log-level", "error"}, flags...) // servers that have just begun are warned of
 }
 
 // replica starts a node that follows the log.
-func (c *cluster) replica(ctx context.Context, args ...string) (*proc.Server, error) {
-	return proc.Start(ctx, c.Ledgerd, append(c.node("replica", "--source", "none"), args...), proc.Options{Dir: c.Dir})
+func (c *cluster) replica(ctx context.Context, flags ...string) (*proc.Server, error) {
+	return c.start(ctx, "", append(c.node("replica", "--source", "none"), flags...)...)
 }
 
 // rates has an ingester read a file as fast as it goes.
 func (c *cluster) rates(ctx context.Context) error {
-	dir, remove, err := c.TempDir()
+	s, err := writeIngest(c.Run, networkAccounts, clusterRateBlocks)
 	if err != nil {
 		return err
 	}
-	defer remove()
-	s := &ingest{Run: c.Run, config: feed.Config{Accounts: max(c.Scaled(networkAccounts), ingestUpdates), Updates: ingestUpdates, Tokens: ingestTokens}}
-	s.events = filepath.Join(dir, "ledger.events")
-	if s.newest, err = writeLedger(s.events, s.config, max(c.Scaled(clusterRateBlocks), ingestLeast)); err != nil {
-		return err
-	}
-	for range c.Rounds {
-		c.nextLog()
-		if err := c.rate(ctx, s); err != nil {
+	return turns(c.Run, []string{"replica"}, func(subject string) error {
+		c.logs++
+		replica, err := c.replica(ctx)
+		if err != nil {
 			return err
 		}
-	}
-	return nil
-}
-
-// rate times one reading of the file: from the first block seen at the replica to the last.
-func (c *cluster) rate(ctx context.Context, s *ingest) error {
-	replica, err := c.replica(ctx)
-	if err != nil {
-		return err
-	}
-	defer replica.Kill()
-	ingester, err := startReading(ctx, c.Run, "", s.events, c.node("ingest")...)
-	if err != nil {
-		return err
-	}
-	defer ingester.Kill()
-	first, err := awaitMetrics(ctx, replica, time.Millisecond, func(m map[string]float64) bool { return m[processedSlot] >= float64(feed.FirstSlot) })
-	if err != nil {
-		return err
-	}
-	processes := [][]int{{ingester.Pid()}, {replica.Pid()}, c.nats.Pids()}
-	var before, after [3]usage
-	for i, pids := range processes {
-		if before[i], err = usageOf(pids...); err != nil {
+		ingester, err := c.start(ctx, "", c.node("ingest", "--source", "file:"+s.events)...)
+		if err != nil {
 			return err
 		}
-	}
-	last, err := awaitMetrics(ctx, replica, ingestLook, func(m map[string]float64) bool { return m[processedSlot] >= float64(s.newest) })
-	if err != nil {
-		return err
-	}
-	for i, pids := range processes {
-		if after[i], err = usageOf(pids...); err != nil {
-			return err
+		p, err := s.watch(ctx, replica, []int{ingester.Pid()}, []int{replica.Pid()}, c.nats.Pids())
+		if err == nil {
+			c.Record(subject, int(p.updates), append([]report.Figure{{Unit: "updates/s", Value: p.updates / p.seconds()}},
+				p.cores("ingester", "replica", "nats")...)...)
 		}
-	}
-	index := slices.Collect(s.config.Indexes(s.newest))[0]
-	if err := answers(ctx, replica, s.config.Account(index, s.newest)); err != nil {
 		return err
-	}
-	updates := (float64(s.newest) - first.metrics[processedSlot]) * float64(s.config.Updates)
-	return errors.Join(c.Record("replica", int(updates), report.Figure{Unit: "updates/s", Value: updates / last.told.Sub(first.asked).Seconds()},
-		report.Figure{Unit: "ingester-cores", Value: after[0].cores(before[0])},
-		report.Figure{Unit: "replica-cores", Value: after[1].cores(before[1])},
-		report.Figure{Unit: "nats-cores", Value: after[2].cores(before[2])}), ingester.Stop(), replica.Stop())
+	})
 }
 
 // fresh starts replicas with nothing on their disk, when another one has offered a snapshot.
 func (c *cluster) fresh(ctx context.Context) error {
-	c.nextLog()
+	c.logs++
 	accounts := c.Scaled(clusterFresh)
 	config := feed.Config{Accounts: accounts, Updates: min(networkUpdates, accounts/50), Tokens: ingestTokens, Finality: dataFinality}
 	maker, err := c.replica(ctx, "--snapshot-interval", snapshotSoon)
 	if err != nil {
 		return err
 	}
-	defer maker.Kill()
 	g, err := startRig(ctx, c.Run, config, c.node("ingest")...)
+	if err == nil {
+		err = g.pace(ctx, networkInterval, dataBlocks+networkWarmup)
+	}
+	if err == nil {
+		_, err = awaitMetrics(ctx, maker, 20*time.Millisecond, func(m map[string]float64) bool { return m["ledgerd_cluster_snapshot_offers_total"] > 0 })
+	}
 	if err != nil {
 		return err
 	}
-	defer g.Kill()
-	if err := g.pace(ctx, networkInterval, dataBlocks+networkWarmup); err != nil {
-		return err
-	}
-	if _, err := awaitMetrics(ctx, maker, 20*time.Millisecond, func(m map[string]float64) bool { return m["ledgerd_cluster_snapshot_offers_total"] > 0 }); err != nil {
-		return err
-	}
 	want := config.Account(untouched(config, g), feed.FirstSlot-1)
-	for range c.Rounds {
+	return turns(c.Run, []string{"replica"}, func(subject string) error {
 		began := time.Now()
 		s, err := c.replica(ctx)
-		if err != nil {
-			return err
+		if err == nil {
+			err = answers(ctx, s, want)
 		}
-		err = answers(ctx, s, want)
-		took := time.Since(began)
-		s.Kill()
-		if err = errors.Join(err, c.Record("replica", config.Accounts, report.Figure{Unit: "start-s", Value: took.Seconds()})); err != nil {
-			return err
+		if err == nil {
+			c.Record(subject, accounts, report.Figure{Unit: "start-s", Value: time.Since(began).Seconds()})
 		}
-	}
-	return errors.Join(g.Stop(), maker.Stop())
+		return err
+	})
 }
 
 // untouched returns an account that no block wrote.
@@ -189,20 +141,19 @@ func untouched(config feed.Config, g *rig) int {
 
 // failovers kills the active ingester again and again.
 func (c *cluster) failovers(ctx context.Context) error {
-	c.nextLog()
+	c.Note("from kill -9 of the active ingester, with a standby that keeps up, to when the replica shows a block that it had not; the longest of %d a round", failoverTries)
+	c.logs++
 	replica, err := c.replica(ctx)
-	if err != nil {
-		return err
-	}
-	defer replica.Kill()
 	var ingesters [2]*proc.Server
 	for i := range ingesters {
-		if ingesters[i], err = proc.Start(ctx, c.Ledgerd, c.node("ingest", "--source", failoverSource), proc.Options{Dir: c.Dir}); err != nil {
-			return err
+		if err == nil {
+			ingesters[i], err = c.ingester(ctx)
 		}
-		defer func() { ingesters[i].Kill() }()
 	}
-	if err := replica.Ready(ctx); err != nil {
+	if err == nil {
+		err = replica.Ready(ctx)
+	}
+	if err != nil {
 		return err
 	}
 	for range c.Rounds {
@@ -214,12 +165,14 @@ func (c *cluster) failovers(ctx context.Context) error {
 			}
 			longest = max(longest, took)
 		}
-		if err := c.Record("replica", c.Scaled(failoverTries), report.Figure{Unit: "longest-s", Value: longest.Seconds()}); err != nil {
-			return err
-		}
+		c.Record("replica", c.Scaled(failoverTries), report.Figure{Unit: "longest-s", Value: longest.Seconds()})
 	}
-	return errors.Join(replica.Stop(),
-		c.Note("from kill -9 of the active ingester, with a standby that keeps up, to when the replica shows a block that it had not; the longest of %d a round", failoverTries))
+	return nil
+}
+
+// ingester starts a node that writes the log or stands by.
+func (c *cluster) ingester(ctx context.Context) (*proc.Server, error) {
+	return c.start(ctx, "", c.node("ingest", "--source", failoverSource)...)
 }
 
 // failover kills the ingester that writes, once the other waits, and returns how long the replica takes to show another block. It starts
@@ -248,10 +201,10 @@ func (c *cluster) failover(ctx context.Context, replica *proc.Server, ingesters 
 	}
 	ingesters[writer].Kill()
 	killed := time.Now()
-	next, err := awaitMetrics(ctx, replica, 5*time.Millisecond, func(now map[string]float64) bool { return now[processedSlot] > m[processedSlot] })
+	next, err := awaitSlot(ctx, replica, 5*time.Millisecond, ledger.Slot(m[processedSlot])+1)
 	if err != nil {
 		return 0, err
 	}
-	ingesters[writer], err = proc.Start(ctx, c.Ledgerd, c.node("ingest", "--source", failoverSource), proc.Options{Dir: c.Dir})
+	ingesters[writer], err = c.ingester(ctx)
 	return next.told.Sub(killed), err
 }

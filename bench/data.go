@@ -3,7 +3,6 @@ package bench
 import (
 	"bufio"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -70,80 +69,43 @@ func writeLedger(path string, c feed.Config, blocks int) (newest ledger.Slot, er
 	return f.Newest(), file.Sync()
 }
 
-// startReading starts a server that reads a file, and has a block synced before anybody sees it.
-func startReading(ctx context.Context, r *Run, dataDir, path string, args ...string) (*proc.Server, error) {
-	args = append([]string{"--source", "file:" + path, "--wal-sync", "always"}, args...)
-	return proc.Start(ctx, r.Ledgerd, args, proc.Options{Dir: r.Dir, DataDir: dataDir})
-}
-
 // keep starts a server on a data directory and waits until it has read the ledger of a file, whose finality is dataFinality, and
 // has a snapshot of it.
-func keep(ctx context.Context, r *Run, dataDir, path string, newest ledger.Slot, args ...string) (*proc.Server, error) {
-	s, err := startReading(ctx, r, dataDir, path, append([]string{"--snapshot-interval", snapshotSoon}, args...)...)
+func keep(ctx context.Context, r *Run, dataDir, path string, newest ledger.Slot, flags ...string) (*proc.Server, error) {
+	s, err := r.start(ctx, dataDir, append([]string{"--source", "file:" + path, "--snapshot-interval", snapshotSoon}, flags...)...)
 	if err != nil {
 		return nil, err
 	}
 	_, err = awaitMetrics(ctx, s, 20*time.Millisecond, func(m map[string]float64) bool {
 		return m[processedSlot] == float64(newest) && m[finalizedSlot] >= float64(newest-dataFinality) && m["ledgerd_snapshot_slot"] == m[finalizedSlot]
 	})
-	if err != nil {
-		s.Kill()
-		return nil, err
-	}
-	return s, nil
+	return s, err
 }
 
 // restart starts a server on what a data directory holds, and returns when it gives the right answer about an account, and how long
 // that took from the start of the process.
-func restart(ctx context.Context, r *Run, dataDir string, want ledger.AccountWrite, args ...string) (s *proc.Server, took time.Duration, err error) {
+func restart(ctx context.Context, r *Run, dataDir string, want ledger.AccountWrite, flags ...string) (s *proc.Server, took time.Duration, err error) {
 	began := time.Now()
-	s, err = proc.Start(ctx, r.Ledgerd, append([]string{"--source", "none"}, args...), proc.Options{Dir: r.Dir, DataDir: dataDir})
-	if err != nil {
-		return nil, 0, err
+	if s, err = r.start(ctx, dataDir, append([]string{"--source", "none"}, flags...)...); err == nil {
+		err = answers(ctx, s, want)
 	}
-	if err = answers(ctx, s, want); err != nil {
-		s.Kill()
-		return nil, 0, err
-	}
-	return s, time.Since(began), nil
+	return s, time.Since(began), err
 }
 
 // answers waits until a server tells of an account. A wrong answer is an error.
 func answers(ctx context.Context, s *proc.Server, want ledger.AccountWrite) error {
-	ctx, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
 	client := &http.Client{Transport: &http.Transport{}}
 	defer client.CloseIdleConnections()
-	url := s.URL() + "/account/" + want.Pubkey.String()
-	for {
-		status, body, err := proc.Get(ctx, client, url)
-		switch {
-		case err == nil && status == http.StatusOK:
-			return isAccount(body, want)
-		case err == nil && status != http.StatusServiceUnavailable:
-			return fmt.Errorf("asked for an account, ledgerd answered %d: %s", status, body)
+	var wrong error
+	err := s.Until(ctx, patience, time.Millisecond, func(ctx context.Context) error {
+		status, body, err := proc.Get(ctx, client, s.URL()+"/account/"+want.Pubkey.String())
+		if err == nil && status == http.StatusServiceUnavailable {
+			return errors.New("ledgerd is not ready")
 		}
-		select {
-		case <-s.Gone():
-			return fmt.Errorf("ledgerd ended before it answered; it said: %s", s.Said())
-		case <-ctx.Done():
-			return fmt.Errorf("ledgerd does not answer: %w", errors.Join(ctx.Err(), err))
-		case <-time.After(time.Millisecond):
+		if err == nil {
+			wrong = same(body, recordText(recordOf(want)))
 		}
-	}
-}
-
-// isAccount checks an answer about an account.
-func isAccount(body []byte, want ledger.AccountWrite) error {
-	var got struct {
-		Pubkey, Owner string
-		Lamports      ledger.Lamports
-	}
-	if err := json.Unmarshal(body, &got); err != nil {
-		return fmt.Errorf("not an account: %w: %s", err, body)
-	}
-	if got.Pubkey != want.Pubkey.String() || got.Owner != want.Owner.String() || got.Lamports != want.Lamports {
-		return fmt.Errorf("account %s is to have %d lamports and be owned by %s, but the answer is %s", want.Pubkey, want.Lamports, want.Owner, body)
-	}
-	return nil
+		return err
+	})
+	return errors.Join(err, wrong)
 }

@@ -34,114 +34,122 @@ type ingest struct {
 	newest        ledger.Slot
 }
 
+// writeIngest writes the event file.
+func writeIngest(r *Run, accounts, blocks int) (*ingest, error) {
+	dir, err := r.tempDir()
+	if err != nil {
+		return nil, err
+	}
+	s := &ingest{Run: r, events: filepath.Join(dir, "ledger.events"), lines: filepath.Join(dir, "ledger.ndjson")}
+	s.config = feed.Config{Accounts: max(r.Scaled(accounts), ingestUpdates), Updates: ingestUpdates, Tokens: ingestTokens}
+	s.newest, err = writeLedger(s.events, s.config, max(r.Scaled(blocks), ingestLeast))
+	return s, err
+}
+
 func runIngest(ctx context.Context, r *Run) error {
-	dir, remove, err := r.TempDir()
+	s, err := writeIngest(r, ingestAccounts, ingestBlocks)
+	if err == nil {
+		err = writeLines(s.lines, s.events)
+	}
 	if err != nil {
 		return err
 	}
-	defer remove()
-	s := &ingest{Run: r, events: filepath.Join(dir, "ledger.events"), lines: filepath.Join(dir, "ledger.ndjson")}
-	s.config = feed.Config{Accounts: max(r.Scaled(ingestAccounts), ingestUpdates), Updates: ingestUpdates, Tokens: ingestTokens}
-	if s.newest, err = writeLedger(s.events, s.config, max(r.Scaled(ingestBlocks), ingestLeast)); err != nil {
-		return err
-	}
-	if err := writeLines(s.lines, s.events); err != nil {
-		return err
-	}
+	r.Note("%d accounts, %d of 100 hold tokens; blocks of %d updates, each synced before it is seen, many with one sync (--wal-sync always)", s.config.Accounts, ingestTokens, ingestUpdates)
+	r.Note("timed from the first block seen published to the last, by asking for the metrics")
 	subjects := []func() error{
 		func() error { return s.read(ctx, "ledgerd-event-file", s.events) },
 		func() error { return s.read(ctx, "ledgerd-ndjson", s.lines) },
 	}
-	if r.Peers {
+	if r.hasRedis() {
+		r.Note("Redis takes pipelined SETs of the same bytes without a network, and has the indexes of base state, which these updates do not change")
 		subjects = append(subjects,
 			func() error { return s.pipe(ctx, "everysec") },
 			func() error { return s.pipe(ctx, "always") })
 	}
-	err = turns(r, subjects, func(measure func() error) error { return measure() })
-	return errors.Join(err,
-		r.Note("%d accounts, %d of 100 hold tokens; blocks of %d updates, each synced before it is seen, many with one sync (--wal-sync always)", s.config.Accounts, ingestTokens, ingestUpdates),
-		r.Note("timed from the first block seen published to the last, by asking for the metrics"),
-		r.Note("Redis takes pipelined SETs of the same bytes without a network, and has the indexes of base state, which these updates do not change"))
+	return turns(r, subjects, func(measure func() error) error { return measure() })
 }
 
-// updates returns how many there are in the blocks behind one up to another.
+// updates returns how many there are in the blocks after one up to another.
 func (s *ingest) updates(from, to ledger.Slot) float64 {
 	return float64(to-from) * float64(s.config.Updates)
 }
 
-// read has a server read a file. What is timed begins when the server is first seen to have published a block.
-func (s *ingest) read(ctx context.Context, subject, path string) error {
-	server, err := startReading(ctx, s.Run, "", path, "--snapshot-interval", "0")
-	if err != nil {
-		return err
-	}
-	defer server.Kill()
-	first, err := awaitMetrics(ctx, server, time.Millisecond, func(m map[string]float64) bool { return m[processedSlot] >= float64(feed.FirstSlot) })
-	if err != nil {
-		return err
-	}
-	before, err := usageOf(server.Pid())
-	if err != nil {
-		return err
-	}
-	last, err := awaitMetrics(ctx, server, ingestLook, func(m map[string]float64) bool { return m[processedSlot] >= float64(s.newest) })
-	if err != nil {
-		return err
-	}
-	after, err := usageOf(server.Pid())
-	if err != nil {
-		return err
-	}
-	if err := s.check(ctx, server, last.metrics); err != nil {
-		return err
-	}
-	from := ledger.Slot(first.metrics[processedSlot])
-	if from == s.newest {
-		return errors.New("the ledger is too small to be timed: all of it was read at once")
-	}
-	since := func(metric string) float64 { return last.metrics[metric] - first.metrics[metric] }
-	took := last.told.Sub(first.asked)
-	return errors.Join(s.record(subject, s.updates(from, s.newest), took, before, after,
-		report.Figure{Unit: "log-MB/s", Value: since("ledgerd_log_written_bytes_total") / took.Seconds() / 1e6},
-		report.Figure{Unit: "fsyncs/s", Value: since("ledgerd_log_fsync_duration_seconds_count") / took.Seconds()}), server.Stop())
+// passage is what was seen from the first block that a server was seen to show to the last one of the ledger.
+type passage struct {
+	used
+	first, last sighting
+	updates     float64
 }
 
-func (s *ingest) record(subject string, updates float64, took time.Duration, before, after usage, more ...report.Figure) error {
-	return s.Record(subject, int(updates), append([]report.Figure{
-		{Unit: "updates/s", Value: updates / took.Seconds()},
-		{Unit: "cpu-us/update", Value: (after.cpu - before.cpu).Seconds() * 1e6 / updates},
-	}, more...)...)
-}
-
-// check checks that a server has all of the ledger, on the disk too.
-func (s *ingest) check(ctx context.Context, server *proc.Server, m map[string]float64) error {
-	if got, want := m["ledgerd_seq"], s.updates(feed.FirstSlot, s.newest); got != want {
-		return fmt.Errorf("ledgerd counts %.0f updates, not %.0f", got, want)
+// watch waits until a server shows all of the ledger, and returns what it was seen to do, and what groups of processes used.
+func (s *ingest) watch(ctx context.Context, server *proc.Server, groups ...[]int) (p passage, err error) {
+	if p.first, err = awaitSlot(ctx, server, time.Millisecond, feed.FirstSlot); err != nil {
+		return p, err
 	}
-	if got := m["ledgerd_log_durable_slot"]; got < float64(s.newest) {
-		return fmt.Errorf("ledgerd shows block %d when block %.0f is durable", s.newest, got)
+	p.used, err = metered(func() (err error) {
+		p.last, err = awaitSlot(ctx, server, ingestLook, s.newest)
+		return err
+	}, groups...)
+	if err != nil {
+		return p, err
+	}
+	p.updates = s.updates(ledger.Slot(p.first.metrics[processedSlot]), s.newest)
+	if p.updates == 0 {
+		return p, errors.New("the ledger is too small to be timed: all of it was read at once")
 	}
 	index := slices.Collect(s.config.Indexes(s.newest))[0]
-	return answers(ctx, server, s.config.Account(index, s.newest))
+	return p, answers(ctx, server, s.config.Account(index, s.newest))
+}
+
+// seconds returns how long it took, with both looks.
+func (p *passage) seconds() float64 { return p.last.told.Sub(p.first.asked).Seconds() }
+
+// perSecond returns how much a metric grew in a second.
+func (p *passage) perSecond(metric string) float64 {
+	return (p.last.metrics[metric] - p.first.metrics[metric]) / p.seconds()
+}
+
+// read has a server read a file.
+func (s *ingest) read(ctx context.Context, subject, path string) error {
+	server, err := s.start(ctx, "", "--source", "file:"+path)
+	if err != nil {
+		return err
+	}
+	p, err := s.watch(ctx, server, []int{server.Pid()})
+	if err != nil {
+		return err
+	}
+	if got, want := p.last.metrics["ledgerd_seq"], s.updates(feed.FirstSlot, s.newest); got != want {
+		return fmt.Errorf("ledgerd counts %.0f updates, not %.0f", got, want)
+	}
+	if got := p.last.metrics["ledgerd_log_durable_slot"]; got < float64(s.newest) {
+		return fmt.Errorf("ledgerd shows block %d when block %.0f is durable", s.newest, got)
+	}
+	s.record(subject, p.updates, p.seconds(), p.cpu[0],
+		report.Figure{Unit: "log-MB/s", Value: p.perSecond("ledgerd_log_written_bytes_total") / 1e6},
+		report.Figure{Unit: "fsyncs/s", Value: p.perSecond("ledgerd_log_fsync_duration_seconds_count")})
+	return nil
+}
+
+func (s *ingest) record(subject string, updates, seconds float64, cpu time.Duration, more ...report.Figure) {
+	s.Record(subject, int(updates), append([]report.Figure{
+		{Unit: "updates/s", Value: updates / seconds},
+		{Unit: "cpu-us/update", Value: cpu.Seconds() * 1e6 / updates},
+	}, more...)...)
 }
 
 // pipe has Redis keep the same updates.
 func (s *ingest) pipe(ctx context.Context, sync string) error {
-	store, stop, err := startStore(ctx, s.Run, s.config, "--appendonly", "yes", "--appendfsync", sync, "--auto-aof-rewrite-percentage", "0")
-	if err != nil {
-		return err
+	store, err := startStore(ctx, s.Run, s.config, "--appendonly", "yes", "--appendfsync", sync, "--auto-aof-rewrite-percentage", "0")
+	if err == nil {
+		err = store.fill()
 	}
-	defer stop()
-	if err := store.fill(); err != nil {
-		return err
-	}
-	before, err := usageOf(store.Pid())
 	if err != nil {
 		return err
 	}
 	slot := feed.FirstSlot
-	err = store.Pipe(func(send send) error {
-		for slot < s.newest && time.Since(before.at) < pipeLongest*s.Duration {
+	send := func(send send) error {
+		for began := time.Now(); slot < s.newest && time.Since(began) < pipeLongest*s.Duration; {
 			slot++
 			for index := range s.config.Indexes(slot) {
 				if err := store.set(send, index, slot); err != nil {
@@ -150,11 +158,8 @@ func (s *ingest) pipe(ctx context.Context, sync string) error {
 			}
 		}
 		return nil
-	})
-	if err != nil {
-		return err
 	}
-	after, err := usageOf(store.Pid())
+	used, err := metered(func() error { return store.Pipe(send) }, []int{store.Pid()})
 	if err != nil {
 		return err
 	}
@@ -163,5 +168,6 @@ func (s *ingest) pipe(ctx context.Context, sync string) error {
 			return err
 		}
 	}
-	return s.record("redis-"+sync, s.updates(feed.FirstSlot, slot), after.at.Sub(before.at), before, after)
+	s.record("redis-"+sync, s.updates(feed.FirstSlot, slot), used.took.Seconds(), used.cpu[0])
+	return nil
 }

@@ -2,51 +2,23 @@ package bench
 
 import (
 	"bufio"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"os"
-	"strconv"
 
 	"ledgerd/engine/codec"
 	"ledgerd/engine/ledger"
 )
 
-// eventLine is an event as a line of NDJSON (README, "Event lines").
-type eventLine struct {
-	Type              string        `json:"type"`
-	Slot              ledger.Slot   `json:"slot"`
-	Status            string        `json:"status,omitempty"`
-	ParentSlot        ledger.Slot   `json:"parent_slot,omitempty"`
-	Blockhash         string        `json:"blockhash,omitempty"`
-	PreviousBlockhash string        `json:"previous_blockhash,omitempty"`
-	BlockTime         int64         `json:"block_time,omitempty"`
-	BlockHeight       uint64        `json:"block_height,omitempty"`
-	Transactions      *[]struct{}   `json:"transactions,omitempty"`
-	Accounts          []accountLine `json:"accounts,omitempty"`
-}
-
-type accountLine struct {
-	Pubkey     string          `json:"pubkey"`
-	Lamports   ledger.Lamports `json:"lamports"`
-	Owner      string          `json:"owner"`
-	Executable bool            `json:"executable"`
-	RentEpoch  uint64          `json:"rent_epoch"`
-	Token      any             `json:"token"` // false: it is known to hold none
-	Mint       bool            `json:"mint"`
-}
-
-type tokenLine struct {
-	Mint            string  `json:"mint"`
-	Owner           string  `json:"owner"`
-	Amount          string  `json:"amount"`
-	State           string  `json:"state"`
-	Delegate        *string `json:"delegate"`
-	DelegatedAmount string  `json:"delegated_amount"`
-	CloseAuthority  *string `json:"close_authority"`
-	IsNative        bool    `json:"is_native"`
-}
+// The events of a made-up ledger as lines of NDJSON (README, "Event lines").
+const (
+	accountsLine = `{"type":"accounts","slot":%d,"accounts":[`
+	statusLine   = `{"type":"slot","slot":%d,"status":"%s","blockhash":"%s"}` + "\n"
+	blockLine    = `{"type":"block","slot":%d,"parent_slot":%d,"blockhash":"%s","previous_blockhash":"%s","block_time":%d,"block_height":%d,"transactions":[],"accounts":[`
+	accountField = `{"pubkey":"%s","lamports":%d,"owner":"%s","executable":false,"rent_epoch":%d,"token":`
+	tokenField   = `{"mint":"%s","owner":"%s","amount":"%d","state":"initialized","delegate":null,"delegated_amount":"0","close_authority":null,"is_native":false}`
+)
 
 // writeLines writes the events of an event file as NDJSON. It knows what a made-up ledger says, and no more.
 func writeLines(path, eventFile string) (err error) {
@@ -64,45 +36,48 @@ func writeLines(path, eventFile string) (err error) {
 	if err != nil {
 		return err
 	}
-	buffered := bufio.NewWriterSize(file, fileBuffer)
-	lines := json.NewEncoder(buffered)
+	lines := bufio.NewWriterSize(file, fileBuffer)
 	for {
 		e, err := reader.Read()
 		if errors.Is(err, io.EOF) {
-			return errors.Join(buffered.Flush(), file.Sync())
-		}
-		if err == nil {
-			err = lines.Encode(lineOf(e))
+			return errors.Join(lines.Flush(), file.Sync()) // Flush tells of any error of a write
 		}
 		if err != nil {
 			return fmt.Errorf("cannot write a ledger to %s: %w", path, err)
 		}
+		writeLine(lines, e)
 	}
 }
 
-func lineOf(event ledger.Event) eventLine {
+func writeLine(w *bufio.Writer, event ledger.Event) {
 	switch e := event.(type) {
 	case *ledger.BaseState:
-		return eventLine{Type: "accounts", Slot: e.Slot, Accounts: accountLines(e.Accounts)}
+		fmt.Fprintf(w, accountsLine, e.Slot)
+		writeAccounts(w, e.Accounts)
 	case *ledger.SlotStatus:
-		return eventLine{Type: "slot", Slot: e.Slot, Status: e.Status.String(), Blockhash: e.Blockhash.Value.String()}
+		fmt.Fprintf(w, statusLine, e.Slot, e.Status, e.Blockhash.Value)
 	case *ledger.Block:
-		return eventLine{
-			Type: "block", Slot: e.Slot, ParentSlot: e.ParentSlot, Blockhash: e.Blockhash.String(), PreviousBlockhash: e.PreviousBlockhash.Value.String(),
-			BlockTime: e.Time.Value, BlockHeight: e.Height.Value, Transactions: new([]struct{}{}), Accounts: accountLines(e.Accounts),
-		}
+		fmt.Fprintf(w, blockLine, e.Slot, e.ParentSlot, e.Blockhash, e.PreviousBlockhash.Value, e.Time.Value, e.Height.Value)
+		writeAccounts(w, e.Accounts)
+	default:
+		panic(fmt.Sprintf("a made-up ledger has an event of type %T", event))
 	}
-	panic(fmt.Sprintf("a made-up ledger has an event of type %T", event))
 }
 
-func accountLines(accounts []ledger.AccountWrite) []accountLine {
-	lines := make([]accountLine, len(accounts))
+// writeAccounts writes accounts and the end of a line.
+func writeAccounts(w *bufio.Writer, accounts []ledger.AccountWrite) {
 	for i := range accounts {
 		a := &accounts[i]
-		lines[i] = accountLine{Pubkey: a.Pubkey.String(), Lamports: a.Lamports, Owner: a.Owner.String(), RentEpoch: a.RentEpoch, Token: false}
-		if t := a.Token; t != nil {
-			lines[i].Token = tokenLine{Mint: t.Mint.String(), Owner: t.Owner.String(), Amount: strconv.FormatUint(t.Amount, 10), State: "initialized", DelegatedAmount: "0"}
+		if i > 0 {
+			_ = w.WriteByte(',')
 		}
+		fmt.Fprintf(w, accountField, a.Pubkey, a.Lamports, a.Owner, a.RentEpoch)
+		if t := a.Token; t != nil {
+			fmt.Fprintf(w, tokenField, t.Mint, t.Owner, t.Amount)
+		} else {
+			_, _ = w.WriteString("false") // it is known to hold none
+		}
+		_, _ = w.WriteString(`,"mint":false}`)
 	}
-	return lines
+	_, _ = w.WriteString("]}\n")
 }

@@ -9,6 +9,7 @@ import (
 
 	"ledgerd/bench/feed"
 	"ledgerd/bench/peer"
+	"ledgerd/bench/proc"
 	"ledgerd/bench/report"
 )
 
@@ -19,26 +20,28 @@ type recovery struct {
 	*Run
 	config feed.Config
 	dir    string
+	redis  bool // is measured too
 }
 
 func runRecover(ctx context.Context, r *Run) error {
+	r.Note("%d accounts in a snapshot; what is read was written just before and comes from the kernel's memory, not from the disk", r.Scaled(recoverAccounts))
+	redis := r.hasRedis()
+	if redis {
+		r.Note("Redis loads as many keys of the same bytes, and sets for the same indexes, from its RDB file")
+	}
 	var all []*recovery
 	for _, tokens := range []int{30, 50} {
-		dir, remove, err := r.TempDir()
+		dir, err := r.tempDir()
 		if err != nil {
 			return err
 		}
-		defer remove()
-		s := &recovery{r, feed.Config{Accounts: r.Scaled(recoverAccounts), Tokens: tokens, Finality: dataFinality}, dir}
+		s := &recovery{r, feed.Config{Accounts: r.Scaled(recoverAccounts), Tokens: tokens, Finality: dataFinality}, dir, redis}
 		if err := s.prepare(ctx); err != nil {
 			return err
 		}
 		all = append(all, s)
 	}
-	err := turns(r, all, func(s *recovery) error { return s.measure(ctx) })
-	return errors.Join(err,
-		r.Note("%d accounts in a snapshot; what is read was written just before and comes from the kernel's memory, not from the disk", r.Scaled(recoverAccounts)),
-		r.Note("Redis loads as many keys of the same bytes, and sets for the same indexes, from its RDB file"))
+	return turns(r, all, func(s *recovery) error { return s.measure(ctx) })
 }
 
 // prepare leaves the ledger on the disk.
@@ -52,7 +55,7 @@ func (s *recovery) prepare(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := server.Stop(); err != nil || !s.Peers {
+	if err := server.Stop(); err != nil || !s.redis {
 		return err
 	}
 	redis, err := peer.StartRedis(ctx, s.dir)
@@ -73,8 +76,7 @@ func (s *recovery) measure(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	defer server.Kill()
-	if err := errors.Join(s.record("ledgerd", took, server.Pid()), server.Stop()); err != nil || !s.Peers {
+	if err := errors.Join(s.record("ledgerd", took, server.Pid()), server.Stop()); err != nil || !s.redis {
 		return err
 	}
 	began := time.Now()
@@ -87,13 +89,11 @@ func (s *recovery) measure(ctx context.Context) error {
 }
 
 func (s *recovery) record(who string, took time.Duration, pid int) error {
-	used, err := usageOf(pid)
-	if err != nil {
-		return err
-	}
+	cpu, err := proc.CPU(pid)
 	accounts := float64(s.config.Accounts)
-	return s.Record(fmt.Sprintf("%s-%d%%-tokens", who, s.config.Tokens), s.config.Accounts,
+	s.Record(fmt.Sprintf("%s-%d%%-tokens", who, s.config.Tokens), s.config.Accounts,
 		report.Figure{Unit: "start-s", Value: took.Seconds()},
 		report.Figure{Unit: "accounts/s", Value: accounts / took.Seconds()},
-		report.Figure{Unit: "cpu-us/account", Value: used.cpu.Seconds() * 1e6 / accounts})
+		report.Figure{Unit: "cpu-us/account", Value: cpu.Seconds() * 1e6 / accounts})
+	return err
 }

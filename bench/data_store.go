@@ -29,18 +29,31 @@ const bucketAccounts = 64
 // bucketOptions let hashes of that size and values of accounts be packed.
 var bucketOptions = []string{"--hash-max-listpack-entries", "512", "--hash-max-listpack-value", "256"}
 
-// startStore starts a redis-server on a directory of its own, which stop removes.
-func startStore(ctx context.Context, r *Run, c feed.Config, options ...string) (s *store, stop func(), err error) {
-	dir, remove, err := r.TempDir()
+// hasRedis reports whether Redis is measured too. Where that is wanted and it is absent, it is left out with a note.
+func (r *Run) hasRedis() bool {
+	if !r.Peers {
+		return false
+	}
+	_, err := peer.Find("redis-server", "")
 	if err != nil {
-		return nil, nil, err
+		r.Note("Redis is left out: %v", err)
 	}
-	s = &store{config: c}
+	return err == nil
+}
+
+// startStore starts a redis-server on a directory of its own.
+func startStore(ctx context.Context, r *Run, c feed.Config, options ...string) (*store, error) {
+	dir, err := r.tempDir()
+	if err != nil {
+		return nil, err
+	}
+	s := &store{config: c}
 	if s.Redis, err = peer.StartRedis(ctx, dir, options...); err != nil {
-		remove()
-		return nil, nil, err
+		return nil, err
 	}
-	return s, func() { _ = s.Stop(); remove() }, r.Note("%s", s.Version)
+	r.Note("%s", s.Version)
+	r.atEnd(func(bool) error { return s.Stop() })
+	return s, nil
 }
 
 // appendValue appends what the codec makes of an account without its key, which is what Redis keeps under the key.

@@ -7,8 +7,9 @@
 // was due and what every answer must be. Where a scenario has peers (package peer), they do the same work in the same
 // run, in turns with ledgerd: on a shared machine only ratios within one round mean anything.
 //
-// A run is some scenarios, one after the other. What it measures it records in Go's benchmark format (package report), a
-// line for each subject in each round, so that benchstat compares runs. Goals are one table over these figures.
+// A run is some scenarios, one after the other. It ends what a measurement, or else a scenario, has started with that. What it
+// measures it records in Go's benchmark format (package report), a line for each subject in each round, so that benchstat compares
+// runs. Goals are one table over these figures.
 //
 // # Rules
 //

@@ -29,18 +29,13 @@ func runPaced(ctx context.Context, r *Run) error {
 }
 
 // besidePeers asks ledgerd and its peers in turns.
-func besidePeers(ctx context.Context, r *Run, rate float64) (err error) {
+func besidePeers(ctx context.Context, r *Run, rate float64) error {
+	r.Note(clientNote)
 	g, own, err := startREST(ctx, r, r.Scaled(restAccounts), restUpdates)
 	if err != nil {
 		return err
 	}
-	defer g.Kill()
 	subjects := []*restSubject{own}
-	defer func() {
-		for _, s := range subjects {
-			err = errors.Join(err, s.stop())
-		}
-	}()
 	if r.Peers {
 		if subjects, err = withPeers(ctx, r, g, subjects); err != nil {
 			return err
@@ -49,7 +44,7 @@ func besidePeers(ctx context.Context, r *Run, rate float64) (err error) {
 	for _, s := range subjects {
 		s.load.Rate = rate
 	}
-	return errors.Join(roundsOf(ctx, r, subjects...), r.Note(clientNote))
+	return roundsOf(ctx, r, subjects...)
 }
 
 // roundsOf measures subjects in turns.
@@ -59,31 +54,29 @@ func roundsOf(ctx context.Context, r *Run, subjects ...*restSubject) error {
 
 // runPipelined asks the same server one at a time and many at a time, in turns.
 func runPipelined(ctx context.Context, r *Run) error {
-	g, own, err := startREST(ctx, r, r.Scaled(restAccounts), restUpdates)
+	r.Note(clientNote)
+	_, own, err := startREST(ctx, r, r.Scaled(restAccounts), restUpdates)
 	if err != nil {
 		return err
 	}
-	defer g.Kill()
 	one, many := *own, *own
 	one.name, many.name, many.load.Depth = "one-in-flight", "16-in-flight", restDepth
-	return errors.Join(roundsOf(ctx, r, &one, &many), r.Note(clientNote), g.Stop())
+	return roundsOf(ctx, r, &one, &many)
 }
 
 // runSize asks two servers in turns, of which one holds a hundred times as many accounts.
 func runSize(ctx context.Context, r *Run) error {
-	few, small, err := startREST(ctx, r, r.Scaled(restFew), restUpdates)
+	_, small, err := startREST(ctx, r, r.Scaled(restFew), restUpdates)
 	if err != nil {
 		return err
 	}
-	defer few.Kill()
-	many, large, err := startREST(ctx, r, r.Scaled(restMany), restUpdates)
+	_, large, err := startREST(ctx, r, r.Scaled(restMany), restUpdates)
 	if err != nil {
 		return err
 	}
-	defer many.Kill()
 	small.name, large.name = "few-accounts", "many-accounts"
-	return errors.Join(roundsOf(ctx, r, small, large),
-		r.Note("%d and %d accounts, all asked for equally often", small.of, large.of))
+	r.Note("%d and %d accounts, all asked for equally often", small.of, large.of)
+	return roundsOf(ctx, r, small, large)
 }
 
 const (
@@ -102,7 +95,6 @@ func runLists(ctx context.Context, r *Run) error {
 	if err != nil {
 		return err
 	}
-	defer g.Kill()
 	if err := g.verifyLists(ctx); err != nil {
 		return err
 	}
@@ -112,19 +104,19 @@ func runLists(ctx context.Context, r *Run) error {
 	accounts.load.Rate = restPointRate
 	alone, beside := *accounts, *accounts
 	alone.name, beside.name = "accounts-alone", "accounts-beside-lists"
-	err = turns(r, []func() error{
+	r.Note("a list is %d accounts of a program; beside requests for accounts, %d a second, %d lists a second are asked for",
+		restListPage, restPointRate, restListRate)
+	return turns(r, []func() error{
 		func() error {
 			m, err := lists.measure(ctx, r)
-			if err != nil {
-				return err
+			if err == nil {
+				m.record(r, lists.name, report.Figure{Unit: "records/s", Value: m.PerSecond() * restListPage})
 			}
-			return m.record(r, lists.name, report.Figure{Unit: "records/s", Value: m.PerSecond() * restListPage})
+			return err
 		},
 		func() error { return alone.round(ctx, r) },
 		func() error { return whileAsking(ctx, r, *lists, func() error { return beside.round(ctx, r) }) },
 	}, func(measure func() error) error { return measure() })
-	return errors.Join(err, g.Stop(), r.Note("a list is %d accounts of a program; beside requests for accounts, %d a second, "+
-		"%d lists a second are asked for", restListPage, restPointRate, restListRate))
 }
 
 // whileAsking does something while lists are asked for at their rate, before and after too.
@@ -135,16 +127,11 @@ func whileAsking(ctx context.Context, r *Run, lists restSubject, do func() error
 		return err
 	}
 	defer l.Close()
-	asking, stop := context.WithCancel(ctx)
-	asked := make(chan error, 1)
-	go func() {
-		counts, err := l.Phase(asking, patience)
+	return while(ctx, func(ctx context.Context) error {
+		counts, err := l.Phase(ctx, patience)
 		if err == nil && (counts.OK() == 0 || counts.Failed() > 0) {
 			err = errors.New("a list was not answered")
 		}
-		asked <- err
-	}()
-	err = do()
-	stop()
-	return errors.Join(err, <-asked)
+		return err
+	}, do)
 }

@@ -2,7 +2,6 @@ package bench
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -38,14 +37,10 @@ func runMixed(ctx context.Context, r *Run) error {
 		if err := m.start(ctx, r); err != nil {
 			return err
 		}
-		defer m.Kill()
 	}
-	if err := turns(r, loads, func(m *mixedLoad) error { return m.round(ctx, r) }); err != nil {
-		return err
-	}
-	return errors.Join(loads[0].Stop(), loads[1].Stop(),
-		r.Note("busy is %d updates in a block every %v while snapshots are taken one after the other, heavy is %d without snapshots; requests come at half of the rate that the idle server can answer",
-			loads[0].updates, networkInterval, loads[1].updates))
+	r.Note("busy is %d updates in a block every %v while snapshots are taken one after the other, heavy is %d without snapshots; requests come at half of the rate that the idle server can answer; a snapshot counts that is not ready when a measurement ends",
+		loads[0].updates, networkInterval, loads[1].updates)
+	return turns(r, loads, func(m *mixedLoad) error { return m.round(ctx, r) })
 }
 
 // start starts the server, and finds out how much it answers.
@@ -56,17 +51,16 @@ func (m *mixedLoad) start(ctx context.Context, r *Run) (err error) {
 		return err
 	}
 	most, err := m.subject.measure(ctx, r)
-	if err != nil {
-		m.Kill()
-		return err
+	if err == nil {
+		m.subject.load.Rate = mixedShare * most.PerSecond()
 	}
-	m.subject.load.Rate = mixedShare * most.PerSecond()
-	return nil
+	return err
 }
 
 // round asks at the rate, first while nothing is written, then while blocks come.
 func (m *mixedLoad) round(ctx context.Context, r *Run) error {
-	if err := m.awaitNoSnapshot(ctx); err != nil {
+	taken, err := m.awaitNoSnapshot(ctx)
+	if err != nil {
 		return err
 	}
 	m.subject.name = "idle-before-" + m.name
@@ -74,12 +68,11 @@ func (m *mixedLoad) round(ctx context.Context, r *Run) error {
 		return err
 	}
 	m.subject.name = m.name
-	before, err := m.Metrics()
-	if err != nil {
-		return err
-	}
 	err = m.whileWriting(ctx, networkInterval, func() error {
-		if err := m.awaitSnapshot(ctx, proc.Sum(before, snapshotsTaken)); err != nil {
+		_, err := awaitMetrics(ctx, m.Server, mixedSnapshots/10, func(metrics map[string]float64) bool { // of a snapshot, if there is to be one
+			return m.interval == 0 || proc.Sum(metrics, snapshotRunning) > 0 || proc.Sum(metrics, snapshotsTaken) > taken
+		})
+		if err != nil {
 			return err
 		}
 		first, begun := m.feed.Newest(), time.Now()
@@ -92,9 +85,10 @@ func (m *mixedLoad) round(ctx context.Context, r *Run) error {
 		if err != nil {
 			return err
 		}
-		return busy.record(r, m.name,
+		busy.record(r, m.name,
 			report.Figure{Unit: "updates/s", Value: float64(newest-first) * float64(m.updates) / took},
-			report.Figure{Unit: "snapshots", Value: proc.Sum(after, snapshotsTaken) - proc.Sum(before, snapshotsTaken)})
+			report.Figure{Unit: "snapshots", Value: proc.Sum(after, snapshotsTaken) - taken + proc.Sum(after, snapshotRunning)})
+		return nil
 	})
 	if err != nil {
 		return fmt.Errorf("%s: %w", m.name, err)
@@ -102,22 +96,14 @@ func (m *mixedLoad) round(ctx context.Context, r *Run) error {
 	return m.await(ctx, m.feed.Newest())
 }
 
-// awaitSnapshot returns once the server takes a snapshot, if it is to.
-func (m *mixedLoad) awaitSnapshot(ctx context.Context, taken float64) error {
-	_, err := awaitMetrics(ctx, m.Server, mixedSnapshots/10, func(metrics map[string]float64) bool {
-		return m.interval == 0 || proc.Sum(metrics, snapshotRunning) > 0 || proc.Sum(metrics, snapshotsTaken) > taken
-	})
-	return err
-}
-
-// awaitNoSnapshot returns once the server has taken none for a while, and so has none to take of what was written.
-func (m *mixedLoad) awaitNoSnapshot(ctx context.Context) error {
-	taken, since := -1.0, time.Now()
-	_, err := awaitMetrics(ctx, m.Server, mixedSnapshots/10, func(metrics map[string]float64) bool {
+// awaitNoSnapshot returns how many the server has taken, once it takes no more for a while, and so has none to take of what was written.
+func (m *mixedLoad) awaitNoSnapshot(ctx context.Context) (taken float64, err error) {
+	since := time.Now()
+	_, err = awaitMetrics(ctx, m.Server, mixedSnapshots/10, func(metrics map[string]float64) bool {
 		if now := proc.Sum(metrics, snapshotsTaken); now != taken || proc.Sum(metrics, snapshotRunning) > 0 {
 			taken, since = now, time.Now()
 		}
 		return time.Since(since) > 2*m.interval
 	})
-	return err
+	return taken, err
 }

@@ -41,9 +41,7 @@ func (g *rig) verifyAccount(index int, head, body []byte) error {
 	if err != nil {
 		return fmt.Errorf("account %d: the response names no slot: %.500q", index, head)
 	}
-	r := recordOf(index)
-	r.Lamports = uint64(g.lamports(index, ledger.Slot(slot)))
-	return same(body, recordText(r))
+	return same(body, recordText(recordOf(g.feed.Config().Account(index, g.updated(index, ledger.Slot(slot))))))
 }
 
 // verifyList says what is wrong with a page that is verified at all: longer ones than a read are not, but see lists.
@@ -75,7 +73,7 @@ func verifyPeer(answer string, looksUp bool) func(index int, head, body []byte) 
 	return func(index int, _, body []byte) error {
 		want := answer
 		if looksUp {
-			want = recordText(recordOf(index))
+			want = recordText(baseRecord(index))
 		}
 		return same(bytes.TrimSuffix(body, []byte("\r\n")), want)
 	}
@@ -88,22 +86,23 @@ func same(body []byte, want string) error {
 	return nil
 }
 
-// lamports returns what the account of an index held at a slot: the number of the slot that updated it last.
-func (g *rig) lamports(index int, at ledger.Slot) ledger.Slot {
-	ledger := g.feed.Config()
+// updated returns the slot that had updated the account of an index last at a slot.
+func (g *rig) updated(index int, at ledger.Slot) ledger.Slot {
 	for s := at; s > feed.FirstSlot; s-- {
-		if ledger.Has(s, index) {
+		if g.feed.Config().Has(s, index) {
 			return s
 		}
 	}
 	return feed.FirstSlot - 1
 }
 
-// recordOf returns the account of an index as the base state has it.
-func recordOf(index int) peer.AccountRecord {
-	return peer.AccountRecord{
-		Pubkey: keyOf(index), Lamports: uint64(feed.FirstSlot - 1), Owner: feed.Program(index).String(), RentEpoch: ^uint64(0),
-	}
+// baseRecord returns the account of an index as the base state has it, in a ledger without tokens.
+func baseRecord(index int) peer.AccountRecord {
+	return recordOf(feed.Config{}.Account(index, feed.FirstSlot-1))
+}
+
+func recordOf(a ledger.AccountWrite) peer.AccountRecord {
+	return peer.AccountRecord{Pubkey: a.Pubkey.String(), Lamports: uint64(a.Lamports), Owner: a.Owner.String(), RentEpoch: a.RentEpoch}
 }
 
 func recordText(r peer.AccountRecord) string {

@@ -3,14 +3,13 @@ package bench
 import (
 	"context"
 	"errors"
-	"fmt"
 	"math"
+	"os"
 	"time"
-
-	"golang.org/x/sys/unix"
 
 	"ledgerd/bench/feed"
 	"ledgerd/bench/proc"
+	"ledgerd/bench/report"
 	"ledgerd/engine/ledger"
 )
 
@@ -28,6 +27,8 @@ const (
 	patience      = 15 * time.Minute
 	processedSlot = `ledgerd_slot{commitment="processed"}`
 	finalizedSlot = `ledgerd_slot{commitment="finalized"}`
+	connections   = "ledgerd_ws_connections"
+	heapBytes     = "go_memstats_heap_inuse_bytes"
 )
 
 // rig is a ledgerd that follows a made-up ledger.
@@ -36,27 +37,35 @@ type rig struct {
 	feed *feed.Feed
 }
 
-// startRig starts a server that has a block synced before anybody sees it, and takes no snapshot in the middle of a
-// measurement. The caller ends it with Stop, and with Kill on the way out after an error.
-func startRig(ctx context.Context, r *Run, c feed.Config, args ...string) (g *rig, err error) {
-	args = append([]string{"--wal-sync", "always", "--snapshot-interval", "0"}, args...)
+// startRig starts a server on the beginning of a ledger, which it has read when this returns.
+func startRig(ctx context.Context, r *Run, c feed.Config, flags ...string) (g *rig, err error) {
 	g = new(rig)
-	if g.Server, err = proc.Start(ctx, r.Ledgerd, args, proc.Options{Dir: r.Dir}); err != nil {
+	if g.Server, err = r.start(ctx, "", flags...); err != nil {
 		return nil, err
 	}
 	if g.feed, err = feed.New(g.Feed(), c); err == nil {
 		err = g.Ready(ctx)
 	}
-	if err != nil {
-		g.Kill()
-		return nil, err
-	}
-	return g, nil
+	return g, err
 }
+
+// network returns the ledger of a busy network with so many accounts at full scale.
+func (r *Run) network(accounts int) feed.Config {
+	updates := r.Scaled(networkUpdates)
+	return feed.Config{Accounts: max(r.Scaled(accounts), updates), Updates: updates}
+}
+
+// startNetwork starts a server that follows a busy network.
+func startNetwork(ctx context.Context, r *Run, flags ...string) (*rig, error) {
+	return startRig(ctx, r, r.network(networkAccounts), flags...)
+}
+
+// networkBlocks is how many blocks a busy network has in a measurement.
+func (r *Run) networkBlocks() int { return max(1, int(r.Duration/networkInterval)) }
 
 // await waits until a slot is published.
 func (g *rig) await(ctx context.Context, slot ledger.Slot) error {
-	_, err := awaitMetrics(ctx, g.Server, 5*time.Millisecond, func(m map[string]float64) bool { return m[processedSlot] >= float64(slot) })
+	_, err := awaitSlot(ctx, g.Server, 5*time.Millisecond, slot)
 	return err
 }
 
@@ -68,13 +77,18 @@ func (g *rig) pace(ctx context.Context, interval time.Duration, blocks int) erro
 
 // whileWriting does something while blocks are published, one an interval.
 func (g *rig) whileWriting(ctx context.Context, interval time.Duration, do func() error) error {
-	writing, stop := context.WithCancel(ctx)
+	return while(ctx, func(ctx context.Context) error { return g.feed.Pace(ctx, interval, math.MaxInt) }, do)
+}
+
+// while does something, and beside it something else that ends with its context.
+func while(ctx context.Context, beside func(ctx context.Context) error, do func() error) error {
+	ctx, stop := context.WithCancel(ctx)
 	defer stop()
-	wrote := make(chan error, 1)
-	go func() { wrote <- g.feed.Pace(writing, interval, math.MaxInt) }()
+	ended := make(chan error, 1)
+	go func() { ended <- beside(ctx) }()
 	err := do()
 	stop()
-	return errors.Join(err, <-wrote)
+	return errors.Join(err, <-ended)
 }
 
 // sighting is what a server said of itself, and when it was asked and had answered.
@@ -85,47 +99,98 @@ type sighting struct {
 
 // awaitMetrics asks a server for its metrics, time and again, until they are as wanted.
 func awaitMetrics(ctx context.Context, server *proc.Server, every time.Duration, wanted func(metrics map[string]float64) bool) (s sighting, err error) {
-	ctx, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
-	for {
+	err = server.Until(ctx, patience, every, func(context.Context) (err error) {
 		s.asked = time.Now()
 		s.metrics, err = server.Metrics()
-		if s.told = time.Now(); err == nil && wanted(s.metrics) {
-			return s, nil
+		s.told = time.Now()
+		if err == nil && !wanted(s.metrics) {
+			err = errors.New("ledgerd has not come so far")
 		}
-		select {
-		case <-server.Gone():
-			return s, fmt.Errorf("ledgerd ended while it was waited for; it said: %s", server.Said())
-		case <-ctx.Done():
-			return s, fmt.Errorf("ledgerd does not come so far: %w", errors.Join(ctx.Err(), err))
-		case <-time.After(every):
+		return err
+	})
+	return s, err
+}
+
+// awaitSlot asks a server for its metrics until it shows a slot.
+func awaitSlot(ctx context.Context, server *proc.Server, every time.Duration, slot ledger.Slot) (sighting, error) {
+	return awaitMetrics(ctx, server, every, func(m map[string]float64) bool { return m[processedSlot] >= float64(slot) })
+}
+
+// loader is the processes of the load: this one.
+var loader = []int{os.Getpid()}
+
+// used is how long something took, and what CPU time groups of processes had meanwhile.
+type used struct {
+	took time.Duration
+	cpu  []time.Duration // of each group
+}
+
+// metered does something, and returns what groups of processes used meanwhile.
+func metered(do func() error, groups ...[]int) (u used, err error) {
+	before, err := cpuOf(groups)
+	if err != nil {
+		return u, err
+	}
+	began := time.Now()
+	if err := do(); err != nil {
+		return u, err
+	}
+	u.took = time.Since(began)
+	u.cpu, err = cpuOf(groups)
+	for i := range u.cpu {
+		u.cpu[i] -= before[i]
+	}
+	return u, err
+}
+
+// cpuOf returns the CPU time that groups of processes have had.
+func cpuOf(groups [][]int) ([]time.Duration, error) {
+	all := make([]time.Duration, len(groups))
+	for i, pids := range groups {
+		for _, pid := range pids {
+			had, err := proc.CPU(pid)
+			if err != nil {
+				return nil, err
+			}
+			all[i] += had
 		}
 	}
+	return all, nil
 }
 
-// usage is what some processes have used until a moment.
-type usage struct {
-	at  time.Time
-	cpu time.Duration
-}
-
-// usageOf asks the kernel for the time that processes have had on processors, to the nanosecond (clock_getcpuclockid(3)).
-func usageOf(pids ...int) (u usage, err error) {
-	u.at = time.Now()
-	for _, pid := range pids {
-		const scheduled = 2 // the scheduler's clock, of a process
-		var had unix.Timespec
-		if err := unix.ClockGettime(int32(^pid<<3|scheduled), &had); err != nil {
-			return u, fmt.Errorf("cannot read the CPU time of process %d: %w", pid, err)
-		}
-		u.cpu += time.Duration(had.Nano())
+// cores returns how many processors each group used on average.
+func (u *used) cores(names ...string) (figures []report.Figure) {
+	for i, name := range names {
+		figures = append(figures, report.Figure{Unit: name + "-cores", Value: u.cpu[i].Seconds() / u.took.Seconds()})
 	}
-	return u, nil
+	return figures
 }
 
-// cores returns how many processors were used on average since an earlier moment.
-func (u usage) cores(earlier usage) float64 {
-	return (u.cpu - earlier.cpu).Seconds() / max(u.at.Sub(earlier.at), time.Nanosecond).Seconds()
+// settleRounds is how long a server is left alone before its memory is read, in durations of a measurement.
+const settleRounds = 3
+
+// standing is what a server holds at a moment, and says of itself.
+type standing struct {
+	proc.Usage
+	metrics map[string]float64
+}
+
+func standingOf(server *proc.Server) (s standing, err error) {
+	if s.Usage, err = proc.UsageOf(server.Pid()); err == nil { // before the server is asked, which takes memory
+		s.metrics, err = server.Metrics()
+	}
+	return s, err
+}
+
+// rssMiB is what is in memory.
+func (s *standing) rssMiB() float64 { return float64(s.RSSBytes) / (1 << 20) }
+
+// atRest returns what a server holds that was left alone for a while.
+func (r *Run) atRest(ctx context.Context, server *proc.Server) (standing, error) {
+	if err := rest(ctx, settleRounds*r.Duration); err != nil {
+		return standing{}, err
+	}
+	return standingOf(server)
 }
 
 // rest waits.

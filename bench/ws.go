@@ -3,11 +3,9 @@ package bench
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"net/netip"
 	"net/url"
-	"os"
 	"slices"
 	"strings"
 	"time"
@@ -33,14 +31,16 @@ var streamGoals = []report.Goal{
 	{Scenario: "firehose", Subject: "ledgerd", Unit: "frames/s", AtLeast: 20e6},
 	{Scenario: "firehose", Subject: "ledgerd", Unit: "B/s", Of: "raw", AtLeast: 0.85},
 	{Scenario: "firehose", Subject: "ledgerd", Unit: "frames/s", Of: "nats", AtLeast: 5},
-	{Scenario: "firehose", Subject: "ledgerd", Unit: "frames/s", Of: "hub", AtLeast: 50},
+	{Scenario: "firehose", Subject: "ledgerd", Unit: "frames/s", Of: "hub", AtLeast: 50,
+		Why: "the goal was set against a hub that wrote each message in a call of its own; this one drains its queue, as the library's example does"},
 	{Scenario: "firehose", Subject: "ledgerd", Unit: "updates/s", AtLeast: 40e3},
 	{Scenario: "latency", Subject: "500-subscribers", Unit: "p99-ms", AtMost: 100},
 	{Scenario: "latency", Subject: "100-subscribers", Unit: "p99-ms", AtMost: 25},
 	{Scenario: "follow", Subject: "ledgerd", Unit: "missing-or-twice-or-cut", AtMost: 0},
 	{Scenario: "idle", Subject: "connected", Unit: "rss-KiB/conn", AtMost: 12},
 	{Scenario: "filtered", Subject: "subscribers", Unit: "ingest-mean-ms", Of: "nobody", AtMost: 1.1},
-	{Scenario: "filtered", Subject: "subscribers", Unit: "updates/s", Of: "nobody", AtLeast: 0.9},
+	{Scenario: "filtered", Subject: "subscribers", Unit: "updates/s", Of: "nobody", AtLeast: 0.9,
+		Why: "flat out there is no idle processor: what the subscribers and their sockets take, ingest has not"},
 	{Scenario: "stalled", Subject: "one-stalls", Unit: "p99-ms", Of: "nobody-stalls", AtMost: 1.1},
 	{Scenario: "stalled", Subject: "stalled-reader", Unit: "gone-s", AtLeast: 4.9},
 	{Scenario: "stalled", Subject: "stalled-reader", Unit: "gone-s", AtMost: 5.6},
@@ -50,7 +50,8 @@ var streamGoals = []report.Goal{
 	{Scenario: "stalled", Subject: "all-gone", Unit: "left-connections", AtMost: 0},
 	{Scenario: "stalled", Subject: "all-gone", Unit: "left-files", AtMost: strays},
 	{Scenario: "stalled", Subject: "all-gone", Unit: "left-goroutines", AtMost: strays},
-	{Scenario: "storm", Subject: "rest-meanwhile", Unit: "p99-ms", Of: "rest-before", AtMost: 2},
+	{Scenario: "storm", Subject: "rest-meanwhile", Unit: "p99-ms", Of: "rest-before", AtMost: 2,
+		Why: "15,000 handshakes take both processors for over a second, of clients and server alike"},
 	{Scenario: "storm", Subject: "rest-meanwhile", Unit: "not-ok", AtMost: 0},
 	{Scenario: "storm", Subject: "clients", Unit: "not-let-in", AtMost: 0},
 	{Scenario: "storm", Subject: "clients", Unit: "lost", AtMost: 0},
@@ -72,20 +73,29 @@ func literal(index int) []byte {
 var literalBytes = 4 + len(literal(0))
 
 // subscribe connects subscribers of timed literal frames, or of those in c, from eight addresses. Of everything most only
-// count bytes.
-func (g *rig) subscribe(ctx context.Context, c listen.Config) (*listen.Pool, error) {
+// count bytes. They go with the measurement.
+func (g *rig) subscribe(ctx context.Context, r *Run, c listen.Config) (*listen.Pool, error) {
 	c.URL = g.StreamURL()
 	c.Local = func(i int) netip.Addr { return netip.AddrFrom4([4]byte{127, 0, 0, byte(1 + i%8)}) }
 	c.Due = func(slot uint64) time.Time { return g.feed.Due(ledger.Slot(slot)) }
 	if c.Query == nil && !c.CheckNumbers {
 		c.FrameBytes = literalBytes
 	}
-	return listen.OpenAll(ctx, c)
+	return r.open(ctx, c)
+}
+
+// open connects subscribers that go with the measurement.
+func (r *Run) open(ctx context.Context, c listen.Config) (*listen.Pool, error) {
+	pool, err := listen.OpenAll(ctx, c)
+	if err == nil {
+		r.atEnd(func(bool) error { pool.Close(); return nil })
+	}
+	return pool, err
 }
 
 // noteSample says how subscribers of everything read.
-func (r *Run) noteSample() error {
-	return r.Note("every 100th subscriber of ledgerd, and four at least, reads frames; the others count bytes, which must be as many")
+func (r *Run) noteSample() {
+	r.Note("every 100th subscriber of ledgerd, and four at least, reads frames; the others count bytes, which must be as many")
 }
 
 // settle waits until every subscriber has received as many frames as it must have, and returns an error if one does not,
@@ -118,51 +128,16 @@ func times(prefix string, h *latency.Histogram) []report.Figure {
 	}
 }
 
-// used is the processors' time that something took.
-type used struct{ took, server, load time.Duration }
-
-// metered does something, and returns what a server and this process used meanwhile.
-func metered(pid int, do func() error) (used, error) { return meteredAll([]int{pid}, do) }
-
-// meteredAll is metered of a server of several processes.
-func meteredAll(pids []int, do func() error) (u used, err error) {
-	before, err1 := usageOf(pids...)
-	own, err2 := usageOf(os.Getpid())
-	if err := errors.Join(err1, err2, do()); err != nil {
-		return u, err
-	}
-	after, err1 := usageOf(pids...)
-	ownAfter, err2 := usageOf(os.Getpid())
-	return used{after.at.Sub(before.at), after.cpu - before.cpu, ownAfter.cpu - own.cpu}, errors.Join(err1, err2)
-}
-
-// cores returns how many processors were used on average.
-func (u used) cores() []report.Figure {
-	per := func(cpu time.Duration) float64 { return cpu.Seconds() / max(u.took, 1).Seconds() }
-	return []report.Figure{{Unit: "server-cores", Value: per(u.server)}, {Unit: "load-cores", Value: per(u.load)}}
-}
-
 // strays are the goroutines and files that come and go with other work than sockets.
 const strays = 5
 
-// standing is what a server holds at a moment.
-type standing struct{ rssMiB, connections, files, goroutines float64 }
-
-func (g *rig) standing() (s standing, err error) {
-	usage, err := g.Usage() // before the server is asked, which takes memory
-	if err != nil {
-		return s, err
-	}
-	m, err := g.Metrics()
-	return standing{float64(usage.RSSBytes) / (1 << 20), m["ledgerd_ws_connections"], float64(usage.FDs), m["go_goroutines"]}, err
-}
-
 // left returns what a server holds more than before.
-func (s standing) left(before standing) []report.Figure {
+func (s *standing) left(before standing) []report.Figure {
+	more := func(metric string) float64 { return s.metrics[metric] - before.metrics[metric] }
 	return []report.Figure{
-		{Unit: "left-connections", Value: s.connections - before.connections},
-		{Unit: "left-files", Value: s.files - before.files},
-		{Unit: "left-goroutines", Value: s.goroutines - before.goroutines},
+		{Unit: "left-connections", Value: more(connections)},
+		{Unit: "left-files", Value: float64(s.FDs - before.FDs)},
+		{Unit: "left-goroutines", Value: more("go_goroutines")},
 	}
 }
 
@@ -170,28 +145,20 @@ func (s standing) left(before standing) []report.Figure {
 // the goroutines of ended connections wait for new ones for ten seconds.
 func (g *rig) recordLeft(ctx context.Context, r *Run, before standing) error {
 	for until := time.Now().Add(30 * time.Second); ; {
-		now, err := g.standing()
+		now, err := standingOf(g.Server)
 		if err != nil {
 			return err
 		}
 		figures := now.left(before)
 		most := slices.MaxFunc(figures, func(a, b report.Figure) int { return cmp.Compare(a.Value, b.Value) })
 		if figures[0].Value <= 0 && most.Value <= strays || time.Now().After(until) {
-			return r.Record("all-gone", 1, figures...)
+			r.Record("all-gone", 1, figures...)
+			return nil
 		}
 		if err := rest(ctx, 100*time.Millisecond); err != nil {
 			return err
 		}
 	}
-}
-
-// networkBlocks is how many blocks a busy network has in a measurement.
-func (r *Run) networkBlocks() int { return max(1, int(r.Duration/networkInterval)) }
-
-// startNetwork starts a server that follows a busy network.
-func startNetwork(ctx context.Context, r *Run, args ...string) (*rig, error) {
-	updates := r.Scaled(networkUpdates)
-	return startRig(ctx, r, feed.Config{Accounts: max(r.Scaled(networkAccounts), updates), Updates: updates}, args...)
 }
 
 // named returns the query of a subscriber of some accounts.

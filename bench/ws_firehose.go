@@ -29,22 +29,23 @@ const (
 // runFirehose has subscribers that want everything, as fast as it goes: a closed loop, in which blocks are published as long as the
 // slowest subscriber is not too far behind. A peer that fails is left out of the round.
 func runFirehose(ctx context.Context, r *Run) error {
+	r.noteSample()
+	r.Note("raw writes blocks of 64 KiB to plain sockets, which is the ceiling here; nats is nats-server and its text protocol; of both " +
+		"the subscribers count bytes")
+	r.Note("hub is the chat example of the library, which drains what waits for a client into one frame, with a larger write buffer than " +
+		"the example's; its subscribers read every frame")
 	subjects := []peer.Peer{{Name: "ledgerd"}}
 	if r.Peers {
 		subjects = append(subjects, peer.Peers...)
 	}
-	err := turns(r, subjects, func(p peer.Peer) error {
+	return turns(r, subjects, func(p peer.Peer) error {
 		err := measureFirehose(ctx, r, &p)
 		if err == nil || p.Name == "ledgerd" || ctx.Err() != nil {
 			return err
 		}
-		return r.Note("%s is left out: %v", p.Name, err)
+		r.Note("%s is left out: %v", p.Name, err)
+		return nil
 	})
-	return errors.Join(err, r.noteSample(),
-		r.Note("raw writes blocks of 64 KiB to plain sockets, which is the ceiling here; nats is nats-server and its text protocol; of both "+
-			"the subscribers count bytes"),
-		r.Note("hub is the chat example of the library, which drains what waits for a client into one frame, with a larger write buffer than "+
-			"the example's; its subscribers read every frame"))
 }
 
 // hose is a server that tells everybody everything, and its subscribers.
@@ -70,7 +71,7 @@ func startHose(ctx context.Context, r *Run, p *peer.Peer, subscribers int) (*hos
 			_, err := g.feed.Block()
 			return err
 		}
-		pool, err := g.subscribe(ctx, listen.Config{Sockets: subscribers})
+		pool, err := g.subscribe(ctx, r, listen.Config{Sockets: subscribers})
 		return &hose{server: g, publish: publish, batch: firehoseBatch, pool: pool}, err
 	}
 	messages := make([][]byte, firehoseBatch)
@@ -81,10 +82,10 @@ func startHose(ctx context.Context, r *Run, p *peer.Peer, subscribers int) (*hos
 	if err != nil {
 		return nil, err
 	}
-	pool, err := listen.OpenAll(ctx, listen.Config{
+	pool, err := r.open(ctx, listen.Config{
 		Sockets: subscribers, Dial: func() (listen.Stream, error) { return server.Dial(ctx) },
 	})
-	return &hose{server: server, publish: server.Publish, batch: int64(server.BatchFrames()), pool: pool}, err
+	return &hose{server: server, publish: server.Publish, batch: int64(server.BatchFrames), pool: pool}, err
 }
 
 // measureFirehose runs one subject for a round.
@@ -96,7 +97,6 @@ func measureFirehose(ctx context.Context, r *Run, p *peer.Peer) error {
 	if err != nil {
 		return err
 	}
-	defer h.pool.Close()
 	u, delivered, err := h.measure(ctx, r.Duration)
 	if err = errors.Join(err, h.server.Stop()); err != nil {
 		return err
@@ -111,7 +111,8 @@ func measureFirehose(ctx context.Context, r *Run, p *peer.Peer) error {
 		figures = append(figures, report.Figure{Unit: "frames/s", Value: per(delivered.Frames)},
 			report.Figure{Unit: "updates/s", Value: per(delivered.Frames) / float64(count)})
 	}
-	return r.Record(p.Name, int(delivered.Frames), append(figures, u.cores()...)...)
+	r.Record(p.Name, int(delivered.Frames), append(figures, u.cores("server", "load")...)...)
+	return nil
 }
 
 // measure publishes for a while, and returns what was delivered meanwhile: without what came before everything ran and after the
@@ -121,10 +122,10 @@ func (h *hose) measure(ctx context.Context, duration time.Duration) (u used, del
 		return u, delivered, err
 	}
 	before := h.pool.Counts()
-	u, err = metered(h.server.Pid(), func() error {
+	u, err = metered(func() error {
 		defer func() { delivered = h.pool.Counts() }()
 		return h.publishFor(ctx, duration)
-	})
+	}, []int{h.server.Pid()}, loader)
 	if err != nil {
 		return u, delivered, err
 	}

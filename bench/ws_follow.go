@@ -2,7 +2,6 @@ package bench
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"ledgerd/bench/latency"
@@ -18,41 +17,37 @@ const (
 // runFollow has subscribers of extended frames, who check the numbers of what they receive, while another connection asks time
 // and again whether the server is there.
 func runFollow(ctx context.Context, r *Run) error {
+	r.Note("skew is the time from when the first subscriber receives the end of a block to when another does")
 	g, err := startNetwork(ctx, r)
 	if err != nil {
 		return err
 	}
-	defer g.Kill()
 	pinger, err := listen.Dial(ctx, g.StreamURL()+"?mode=none", listen.Options{})
 	if err != nil {
 		return err
 	}
 	defer pinger.Close()
-	err = g.whileWriting(ctx, networkInterval, func() error {
+	return g.whileWriting(ctx, networkInterval, func() error {
 		return turns(r, []string{"ledgerd"}, func(subject string) error { return measureFollow(ctx, r, g, pinger, subject) })
 	})
-	if err != nil {
-		return err
-	}
-	return errors.Join(r.Note("skew is the time from when the first subscriber receives the end of a block to when another does"), g.Stop())
 }
 
 func measureFollow(ctx context.Context, r *Run, g *rig, pinger *listen.Conn, subject string) error {
 	count := r.Scaled(followSubscribers)
-	pool, err := g.subscribe(ctx, listen.Config{Sockets: count, CheckNumbers: true})
+	pool, err := g.subscribe(ctx, r, listen.Config{Sockets: count, CheckNumbers: true})
 	if err != nil {
 		return err
 	}
-	defer pool.Close()
 	pings := latency.New()
-	used, err := metered(g.Pid(), func() error { return ping(ctx, pinger, r.Duration, pings) })
+	used, err := metered(func() error { return ping(ctx, pinger, r.Duration, pings) }, []int{g.Pid()}, loader)
 	if err != nil {
 		return err
 	}
 	n := pool.Counts()
 	figures := []report.Figure{{Unit: "missing-or-twice-or-cut", Value: float64(n.Missing+n.Twice) + float64(count-n.Connected)}}
 	figures = append(append(figures, times("skew-", pool.Skew())...), times("ping-", pings)...)
-	return r.Record(subject, int(n.Updates), append(figures, used.cores()...)...)
+	r.Record(subject, int(n.Updates), append(figures, used.cores("server", "load")...)...)
+	return nil
 }
 
 // ping asks time and again for a while, as one who subscribes to nothing, and records how soon the answers come.

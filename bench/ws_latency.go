@@ -8,13 +8,11 @@ import (
 	"ledgerd/bench/listen"
 )
 
-// latencySizes are how many subscribers there are.
-var latencySizes = []int{500, 100}
-
 // runLatency has a busy network's blocks sent to subscribers of everything, at the pace of the network.
 func runLatency(ctx context.Context, r *Run) error {
-	err := turns(r, latencySizes, func(full int) error { return measureLatency(ctx, r, full) })
-	return errors.Join(err, r.Note("the subscribers run on the same processors as the server"), r.noteSample())
+	r.Note("the subscribers run on the same processors as the server")
+	r.noteSample()
+	return turns(r, []int{500, 100}, func(full int) error { return measureLatency(ctx, r, full) })
 }
 
 func measureLatency(ctx context.Context, r *Run, full int) error {
@@ -22,13 +20,11 @@ func measureLatency(ctx context.Context, r *Run, full int) error {
 	if err != nil {
 		return err
 	}
-	defer g.Kill()
 	first, count := g.feed.Newest(), r.Scaled(full)
-	pool, err := g.subscribe(ctx, listen.Config{Sockets: count})
+	pool, err := g.subscribe(ctx, r, listen.Config{Sockets: count})
 	if err != nil {
 		return err
 	}
-	defer pool.Close()
 	publish := func(blocks int) error {
 		return errors.Join(g.pace(ctx, networkInterval, blocks), settle(ctx, pool, count, g.everything(first)))
 	}
@@ -36,12 +32,11 @@ func measureLatency(ctx context.Context, r *Run, full int) error {
 		return err
 	}
 	pool.Times() // those of the warm-up
-	used, err := metered(g.Pid(), func() error { return publish(r.networkBlocks()) })
+	used, err := metered(func() error { return publish(r.networkBlocks()) }, []int{g.Pid()}, loader)
 	if err != nil {
 		return err
 	}
 	late := pool.Times()
-	pool.Close()
-	err = r.Record(fmt.Sprintf("%d-subscribers", full), int(late.Count()), append(times("", late), used.cores()...)...)
-	return errors.Join(err, g.Stop())
+	r.Record(fmt.Sprintf("%d-subscribers", full), int(late.Count()), append(times("", late), used.cores("server", "load")...)...)
+	return nil
 }

@@ -27,24 +27,23 @@ const (
 // runStalled has subscribers at the pace of a busy network, and by turns one more who stops reading, another one as soon as the
 // server has dropped the first.
 func runStalled(ctx context.Context, r *Run) error {
+	r.noteSample()
 	g, err := startRig(ctx, r, feed.Config{Accounts: stalledAccounts, Updates: networkUpdates}, "--retain-slots", "100")
+	if err == nil {
+		err = g.pace(ctx, 0, r.Scaled(stalledWarmup))
+	}
 	if err != nil {
 		return err
 	}
-	defer g.Kill()
-	if err := g.pace(ctx, 0, r.Scaled(stalledWarmup)); err != nil {
-		return err
-	}
-	before, err := g.standing()
+	before, err := standingOf(g.Server)
 	if err != nil {
 		return err
 	}
 	first, count := g.feed.Newest(), r.Scaled(stalledSubscribers)
-	pool, err := g.subscribe(ctx, listen.Config{Sockets: count})
+	pool, err := g.subscribe(ctx, r, listen.Config{Sockets: count})
 	if err != nil {
 		return err
 	}
-	defer pool.Close()
 	err = g.whileWriting(ctx, networkInterval, func() error {
 		warm := int64(networkWarmup * networkUpdates)
 		if err := pool.Await(ctx, func(int) int64 { return warm }); err != nil {
@@ -61,12 +60,12 @@ func runStalled(ctx context.Context, r *Run) error {
 		return err
 	}
 	pool.Close()
-	return errors.Join(g.recordLeft(ctx, r, before), g.Stop(), r.noteSample())
+	return g.recordLeft(ctx, r, before)
 }
 
 // measureStalled records how late updates are while nobody stalls, or until one who stalls is gone.
 func (g *rig) measureStalled(ctx context.Context, r *Run, pool *listen.Pool, subject string) error {
-	before, err := g.standing()
+	before, err := standingOf(g.Server)
 	if err != nil {
 		return err
 	}
@@ -81,13 +80,15 @@ func (g *rig) measureStalled(ctx context.Context, r *Run, pool *listen.Pool, sub
 		return err
 	}
 	late := pool.Times()
-	after, err := g.standing()
-	figures := append(times("", late), report.Figure{Unit: "rss-MiB", Value: after.rssMiB})
-	err = errors.Join(err, r.Record(subject, int(late.Count()), figures...))
-	if err != nil || subject != "one-stalls" {
+	after, err := standingOf(g.Server)
+	if err != nil {
 		return err
 	}
-	return r.Record("stalled-reader", 1, append(after.left(before), report.Figure{Unit: "gone-s", Value: gone.Seconds()})...)
+	r.Record(subject, int(late.Count()), append(times("", late), report.Figure{Unit: "rss-MiB", Value: after.rssMiB()})...)
+	if subject == "one-stalls" {
+		r.Record("stalled-reader", 1, append(after.left(before), report.Figure{Unit: "gone-s", Value: gone.Seconds()})...)
+	}
+	return nil
 }
 
 // stall connects one more subscriber, which reads a little and then nothing, and watches its socket at the server until it is

@@ -2,13 +2,11 @@ package bench
 
 import (
 	"context"
-	"errors"
 	"net/http"
 	"net/netip"
 	"net/url"
 	"time"
 
-	"ledgerd/bench/feed"
 	"ledgerd/bench/listen"
 	"ledgerd/bench/load"
 	"ledgerd/bench/report"
@@ -38,52 +36,52 @@ type storm struct {
 // runStorm has clients connect at the same moment, as after a restart, while somebody asks over REST at the pace of a busy network.
 // Nobody is exempt, so that the caps hold.
 func runStorm(ctx context.Context, r *Run) error {
+	r.Note("the clients run in the process that asks over REST, on the same processors as the server")
 	g, err := startNetwork(ctx, r, "--rate-limit-exempt", "192.0.2.0/24", "--retain-slots", "100")
 	if err != nil {
 		return err
 	}
-	defer g.Kill()
-	before, err := g.standing()
+	before, err := standingOf(g.Server)
 	if err != nil {
 		return err
 	}
-	config := load.Config{Address: g.address(), Connections: stormPollers, Rate: stormRate}
-	config.Clients = 4 // one may have a hundred connections
+	config := load.Config{Address: g.address(), Connections: stormPollers, Rate: stormRate, Clients: 4} // one may have a hundred connections
 	config.Script = load.NewScript(stormRequests, func(dst []byte, i int) []byte {
-		key := feed.Key(i * 7919 % g.feed.Config().Accounts)
-		return load.AppendGet(dst, config.Address.String(), "/api/account/"+key.String(), load.AnyCoding)
+		return g.writeAccount(dst, i*7919%g.feed.Config().Accounts)
 	})
 	s := &storm{Run: r, rig: g}
 	if s.poll, err = load.New(config); err != nil {
 		return err
 	}
 	defer s.poll.Close()
-	polling, stop := context.WithCancel(ctx)
-	defer stop()
-	polled := make(chan error, 1)
-	go func() {
-		_, err := s.poll.Phase(polling, 24*time.Hour)
-		polled <- err
-	}()
-	err = g.whileWriting(ctx, networkInterval, func() error {
-		return turns(r, []string{"clients"}, func(subject string) error { return s.round(ctx, subject) })
+	poll := func(ctx context.Context) error {
+		_, err := s.poll.Phase(ctx, 24*time.Hour)
+		return err
+	}
+	err = while(ctx, poll, func() error {
+		return g.whileWriting(ctx, networkInterval, func() error {
+			return turns(r, []string{"clients"}, func(subject string) error { return s.round(ctx, subject) })
+		})
 	})
-	stop()
-	if err := errors.Join(err, <-polled); err != nil {
+	if err != nil {
 		return err
 	}
 	s.poll.Close()
-	return errors.Join(g.recordLeft(ctx, r, before), g.Stop(),
-		r.Note("the clients run in the process that asks over REST, on the same processors as the server"))
+	return g.recordLeft(ctx, r, before)
 }
 
 // round has all clients connect, then more than the caps allow, and sees that all who were let in are still there.
 func (s *storm) round(ctx context.Context, subject string) error {
-	defer s.leave()
-	s.poll.Take()
-	if err := errors.Join(rest(ctx, s.Duration), s.recordREST("rest-before")); err != nil {
+	s.crowd, s.next = nil, 0
+	// The server takes a while to let the last crowd go.
+	if _, err := awaitMetrics(ctx, s.Server, s.Duration/10, func(m map[string]float64) bool { return m[connections] == 0 }); err != nil {
 		return err
 	}
+	s.poll.Take()
+	if err := rest(ctx, s.Duration); err != nil {
+		return err
+	}
+	s.recordREST("rest-before")
 	clients := s.Scaled(stormClients)
 	began := time.Now()
 	in := s.connect(ctx, clients, stormEach)
@@ -93,9 +91,7 @@ func (s *storm) round(ctx context.Context, subject string) error {
 	if in.Why != nil {
 		s.Say("storm: a client failed: %v", in.Why)
 	}
-	if err := s.recordREST("rest-meanwhile"); err != nil {
-		return err
-	}
+	s.recordREST("rest-meanwhile")
 	greedy := s.connect(ctx, stormGreedy, stormGreedy)
 	figures = append(figures, report.Figure{
 		Unit: "over-client-cap-not-429", Value: float64(stormGreedy - stormEach - int(greedy.Refused[http.StatusTooManyRequests])),
@@ -107,8 +103,8 @@ func (s *storm) round(ctx context.Context, subject string) error {
 		connected += more.Connected
 		figures = append(figures, report.Figure{Unit: "under-server-cap-not-in", Value: float64(vacant - more.Connected)},
 			report.Figure{Unit: "over-server-cap-not-503", Value: float64(stormOver - int(more.Refused[http.StatusServiceUnavailable]))})
-	} else if err := s.Note("filling the server up is left out: that takes the full scale"); err != nil {
-		return err
+	} else {
+		s.Note("filling the server up is left out: that takes the full scale")
 	}
 	for _, pool := range s.crowd {
 		answered, err := pool.Ping(ctx)
@@ -117,7 +113,8 @@ func (s *storm) round(ctx context.Context, subject string) error {
 		}
 		connected -= answered
 	}
-	return s.Record(subject, clients, append(figures, report.Figure{Unit: "lost", Value: float64(connected)})...)
+	s.Record(subject, clients, append(figures, report.Figure{Unit: "lost", Value: float64(connected)})...)
+	return nil
 }
 
 // connect has clients connect at the same moment, so many from each of some addresses that nobody came from before. A connection
@@ -133,20 +130,13 @@ func (s *storm) connect(ctx context.Context, clients, each int) listen.Counts {
 			return netip.AddrFrom4([4]byte{127, 1, byte(n / 250), byte(1 + n%250)})
 		},
 	})
+	s.atEnd(func(bool) error { pool.Close(); return nil })
 	s.crowd = append(s.crowd, pool)
 	return pool.Counts()
 }
 
-// leave ends all connections.
-func (s *storm) leave() {
-	for _, pool := range s.crowd {
-		pool.Close()
-	}
-	s.crowd, s.next = nil, 0
-}
-
 // recordREST records how the requests fared since the last time.
-func (s *storm) recordREST(subject string) error {
+func (s *storm) recordREST(subject string) {
 	c := s.poll.Take()
-	return s.Record(subject, c.Answered(), append(times("", c.Latency), report.Figure{Unit: "not-ok", Value: float64(c.Failed())})...)
+	s.Record(subject, c.Answered(), append(times("", c.Latency), report.Figure{Unit: "not-ok", Value: float64(c.Failed())})...)
 }

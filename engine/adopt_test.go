@@ -128,9 +128,9 @@ func (o *offered) mustFollow(t *testing.T, l *sharedLedger, w clusterNode, disk 
 	replica := startMember(t, l, nil, onDisk(t, disk, Config{Shards: 2, Retention: offeringRetention}))
 	l.unreachable = false
 	same(t, "the replica", w.Engine, replica.Engine)
-	noErr(t, l.leadsTo(replica.published))
+	must(t, l.leadsTo(replica.published))
 	var got []string
-	noErr(t, replica.Past(replica.Oldest())(t.Context(), func(p *ledger.Publication) bool {
+	must(t, replica.Past(replica.Oldest())(t.Context(), func(p *ledger.Publication) bool {
 		got = append(got, encoded(p.Records)...)
 		return true
 	}))
@@ -149,7 +149,7 @@ func TestAdoptionAtAnyMoment(t *testing.T) {
 		pair := []offered{all[1], all[3]}
 		tries := 0
 		first := func(call int) *offered { return &pair[call/2%2] }
-		crashAtEveryCall(t, vfstest.NewMemory(), sample(1, 3, 25), []float64{0, 0.5, 1},
+		crashAtEveryCall(t, vfstest.NewMemory(), sample(1, 11, 25), []float64{0, 0.5, 1},
 			func(call int, disk vfs.FS) error { return first(call).begin(t.Context(), disk) },
 			func(call int, left *vfstest.Memory) {
 				held := refusesUnfinished(t, left.Clone())
@@ -207,7 +207,7 @@ func TestAdoptRefusesWhatDoesNotFit(t *testing.T) {
 		o, other := all[1], all[2]
 		record := func(change func(*ledger.Record)) []byte {
 			r, err := codec.DecodeRecord(o.Record)
-			noErr(t, err)
+			must(t, err)
 			change(r)
 			return codec.AppendRecord(nil, r)
 		}
@@ -228,7 +228,7 @@ func TestAdoptRefusesWhatDoesNotFit(t *testing.T) {
 				t.Errorf("%s: %v, want %q", tt.name, err, tt.want)
 			}
 		}
-		noErr(t, o.begin(t.Context(), disk))
+		must(t, o.begin(t.Context(), disk))
 		dir := onDisk(t, disk, Config{}).Dir
 		if err := datadir.Adopt(t.Context(), dir, other.Record, nil); err == nil || !strings.Contains(err.Error(), "holds records already") {
 			t.Errorf("then another: %v", err)
@@ -280,12 +280,12 @@ func TestSettingAsideAtAnyMoment(t *testing.T) {
 			defer d.Close()
 			return d.SetAside()
 		}
-		noErr(t, all[0].begin(t.Context(), begun))
-		noErr(t, setAside(0, begun))
-		noErr(t, all[1].begin(t.Context(), begun))
+		must(t, all[0].begin(t.Context(), begun))
+		must(t, setAside(0, begun))
+		must(t, all[1].begin(t.Context(), begun))
 		dir := onDisk(t, begun, Config{}).Dir
 		last, err := dir.LastVersion(t.Context())
-		noErr(t, err)
+		must(t, err)
 		if least, err := dir.LeastVersion(); err != nil || last != all[1].Version || least != last {
 			t.Fatalf("it holds versions up to %d, %d at least, %v, want %d", last, least, err, all[1].Version)
 		}
@@ -293,7 +293,7 @@ func TestSettingAsideAtAnyMoment(t *testing.T) {
 		logs, snapshots := datadir.LogDir("data"), datadir.SnapshotDir("data")
 		old := filesIn(begun, logs, snapshots)
 		kept, moved := 0, 0
-		crashAtEveryCall(t, begun, sample(1, 2, 9), []float64{0, 0.3, 0.5, 0.5, 0.5, 0.7, 1}, setAside, func(call int, left *vfstest.Memory) {
+		crashAtEveryCall(t, begun, sample(1, 7, 15), []float64{0, 0.3, 0.5, 0.5, 0.5, 0.7, 1}, setAside, func(call int, left *vfstest.Memory) {
 			onDisk(t, left, Config{}).Dir.Close()
 			left = left.Crash(0, uint64(call)) // what is done is done
 			if got := filesIn(left, logs, snapshots); len(got) > 0 {
@@ -305,7 +305,7 @@ func TestSettingAsideAtAnyMoment(t *testing.T) {
 			if moved++; !maps.Equal(filesIn(left, logs+".behind", snapshots+".behind"), old) {
 				t.Error("not all of it is aside")
 			}
-			noErr(t, all[3].begin(t.Context(), left))
+			must(t, all[3].begin(t.Context(), left))
 			all[3].mustFollow(t, l, w, left)
 		})
 		t.Logf("%d times all was kept, %d times it was aside", kept, moved)

@@ -26,11 +26,11 @@ func withSnapshots(t *testing.T) (*vfstest.Memory, *ledger.Head) {
 	t.Helper()
 	s, _ := scripted()
 	disk := vfstest.NewMemory()
-	if _, err := followScript(t, s, disk, 2); err != nil {
+	if _, err := followScript(t, s, disk); err != nil {
 		t.Fatal(err)
 	}
 	head, err := heldBy(t, disk)
-	noErr(t, err)
+	must(t, err)
 	if n := len(filesOf(disk, ".state")); n != 2 {
 		t.Fatalf("%d snapshots, want 2", n)
 	}
@@ -46,9 +46,9 @@ func filesOf(disk *vfstest.Memory, suffix string) []string {
 func damage(t *testing.T, disk *vfstest.Memory, name string) {
 	t.Helper()
 	content, err := disk.ReadFile(name)
-	noErr(t, err)
+	must(t, err)
 	at := len(content) / 2
-	noErr(t, disk.Overwrite(name, int64(at), []byte{content[at] ^ 0x10}))
+	must(t, disk.Overwrite(name, int64(at), []byte{content[at] ^ 0x10}))
 }
 
 // forgeStateHash changes the state hash that a snapshot says it has. All checksums of the file are right.
@@ -57,7 +57,7 @@ func forgeStateHash(t *testing.T, disk *vfstest.Memory, name string) {
 	const headerBytes, entryBytes, footerBytes = 16, 81, 44
 	le := binary.LittleEndian
 	b, err := disk.ReadFile(name)
-	noErr(t, err)
+	must(t, err)
 	footer := len(b) - footerBytes
 	index := footer - int(le.Uint32(b[footer:]))
 	entry := b[footer-entryBytes : footer] // of the meta, the last chunk
@@ -66,7 +66,7 @@ func forgeStateHash(t *testing.T, disk *vfstest.Memory, name string) {
 	decoder, _ := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1))
 	defer decoder.Close()
 	meta, err := decoder.DecodeAll(b[chunk:index], nil)
-	noErr(t, err)
+	must(t, err)
 	digit := regexp.MustCompile(`"state_hash": \[\s*\d+`).FindIndex(meta)[1] - 1
 	meta[digit] = '0' + (meta[digit]-'0'+1)%10
 	stored := encoder.EncodeAll(meta, nil)
@@ -74,7 +74,7 @@ func forgeStateHash(t *testing.T, disk *vfstest.Memory, name string) {
 	le.PutUint32(entry[13:], crc32.Checksum(stored, crc32.MakeTable(crc32.Castagnoli)))
 	hash := sha256.Sum256(slices.Concat(b[:headerBytes], b[index:footer+4]))
 	forged := slices.Concat(b[:chunk], stored, b[index:footer+4], hash[:], b[len(b)-8:])
-	noErr(t, disk.WriteFile(name, forged))
+	must(t, disk.WriteFile(name, forged))
 }
 
 // F4, F6, F7, F8, G24: TestDamagedSnapshotIsPassedOver damages, cuts or takes away snapshots, their history and the log: the node answers the same
@@ -139,8 +139,8 @@ func TestDamagedSnapshotIsPassedOver(t *testing.T) {
 			}
 			// It goes on, and takes snapshots that are whole.
 			s, m := scripted()
-			_, err = followScript(t, s, harmed, 2)
-			noErr(t, err)
+			_, err = followScript(t, s, harmed)
+			must(t, err)
 			if got, err = heldBy(t, harmed); err != nil || rightHead(m, got, m.version()) != nil {
 				t.Errorf("%s: at the end %+v, %v", name, got, err)
 			}
@@ -208,7 +208,7 @@ func TestLedgerThatIsGoneIsNoFreshStart(t *testing.T) {
 				disk.Remove(filepath.Join(logDir, name))
 			}
 			for name, content := range files {
-				noErr(t, disk.WriteFile(filepath.Join(logDir, name), []byte(content)))
+				must(t, disk.WriteFile(filepath.Join(logDir, name), []byte(content)))
 			}
 			for _, info := range []ledger.SourceInfo{live(), finite()} {
 				n := startNode(t, info, onDisk(t, disk, Config{Shards: 1}))

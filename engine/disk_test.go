@@ -65,46 +65,42 @@ func TestFullDiskPausesIngest(t *testing.T) {
 // F13: TestWriterWithAFullDiskResigns fills the disk of the node that writes a shared log, with its newest block in the shared log or
 // not. It lets another node write, goes on to answer, and ends once there is space: started again it follows.
 func TestWriterWithAFullDiskResigns(t *testing.T) {
-	for name, free := range map[string]uint64{"the block is shared": 1, "the block is not shared": 1 << 20} {
-		t.Run(name, func(t *testing.T) {
-			bubble.Test(t, func(t *testing.T) {
-				l, memory := newSharedLedger(), vfstest.NewMemory()
-				c := Config{Shards: 1, MinFreeBytes: free, SegmentBytes: 4 << 10, MaxLag: 5 * time.Second}
-				first := writer(t, l, onDisk(t, memory, c))
-				second := standby(t, l, Config{Shards: 1})
-				root := rootBlock(100, lamports(key(1), 100))
-				first.send(root)
-				memory.SetCapacity(memory.UsedBytes())
-				pause(2 * ingest.SpaceRetry) // the free space is read again
-				last := first.untilPaused(root)
-				pause(c.MaxLag - ingest.SpaceRetry)
-				if first.resigned.Load() {
-					t.Error("it resigned at once")
-				}
-				pause(3 * ingest.SpaceRetry)
-				if !first.resigned.Load() {
-					t.Fatal("it keeps the log to itself")
-				}
-				first.mustSay("the disk is full: another node may write the shared log, and this one ends")
-				first.mustStand(last.Slot - 1)
-				second.mustLead()
-				next := chainOf(last, 2)
-				second.send(last, next[0])
-				second.mustStand(next[0].Slot)
-				first.mustStand(last.Slot - 1)
+	bubble.Each(t, map[string]uint64{"the block is shared": 1, "the block is not shared": 1 << 20}, func(t *testing.T, free uint64) {
+		l, memory := newSharedLedger(), vfstest.NewMemory()
+		c := Config{Shards: 1, MinFreeBytes: free, SegmentBytes: 4 << 10, MaxLag: 5 * time.Second}
+		first := writer(t, l, onDisk(t, memory, c))
+		second := standby(t, l, Config{Shards: 1})
+		root := rootBlock(100, lamports(key(1), 100))
+		first.send(root)
+		memory.SetCapacity(memory.UsedBytes())
+		pause(2 * ingest.SpaceRetry) // the free space is read again
+		last := first.untilPaused(root)
+		pause(c.MaxLag - ingest.SpaceRetry)
+		if first.resigned.Load() {
+			t.Error("it resigned at once")
+		}
+		pause(3 * ingest.SpaceRetry)
+		if !first.resigned.Load() {
+			t.Fatal("it keeps the log to itself")
+		}
+		first.mustSay("the disk is full: another node may write the shared log, and this one ends")
+		first.mustStand(last.Slot - 1)
+		second.mustLead()
+		next := chainOf(last, 2)
+		second.send(last, next[0])
+		second.mustStand(next[0].Slot)
+		first.mustStand(last.Slot - 1)
 
-				memory.SetCapacity(0)
-				pause(2 * ingest.SpaceRetry)
-				if err := first.subject.stop(); !errors.Is(err, ledger.ErrDeposed) {
-					t.Errorf("with space it ended with %v, want %v", err, ledger.ErrDeposed)
-				}
-				first.config.Dir.Close()
-				again := standby(t, l, onDisk(t, memory, c))
-				second.send(next[1])
-				same(t, "after a restart", again.Engine, second.Engine)
-			})
-		})
-	}
+		memory.SetCapacity(0)
+		pause(2 * ingest.SpaceRetry)
+		if err := first.subject.stop(); !errors.Is(err, ledger.ErrDeposed) {
+			t.Errorf("with space it ended with %v, want %v", err, ledger.ErrDeposed)
+		}
+		first.config.Dir.Close()
+		again := standby(t, l, onDisk(t, memory, c))
+		second.send(next[1])
+		same(t, "after a restart", again.Engine, second.Engine)
+	})
 }
 
 // F13: TestStartOnAFullDiskServes starts a node on a disk without a page to spare: it answers at once, and
@@ -165,8 +161,11 @@ func TestLogDoesNotFillTheDisk(t *testing.T) {
 		disk := vfstest.NewMemory()
 		n, block := diskNode(t, disk, Config{MinFreeBytes: 64 << 10})
 		disk.SetCapacity(1 << 20)
-		for i, b := range chainOf(block, 4000) {
-			n.send(with(b, signature(i)), status(block, ledger.StatusFinalized))
+		for i, b := range chainOf(block, 1000) {
+			for k := range 25 {
+				b.Accounts = append(b.Accounts, lamports(key(10+k), ledger.Lamports(i+1)))
+			}
+			n.send(b, status(block, ledger.StatusFinalized))
 			n.mustSay()
 			block = b
 			pause(100 * time.Millisecond)
@@ -178,28 +177,54 @@ func TestLogDoesNotFillTheDisk(t *testing.T) {
 	})
 }
 
-// F16: TestFailedSyncIsTheEndOfTheLog fails one sync of the log, be it in a commit or by itself between two: nothing is written to
-// it or synced any more, reads go on, the node does not end as if all were well, and a restart holds what was seen.
+// F16: TestFailedSyncIsTheEndOfTheLog fails one sync of the log, be it in a commit or by itself between two, while the next batch is
+// applied already, a rollback in it: what was durable before stays visible and is answered, nothing else of that commit ever is.
+// Nothing is written to the log or synced any more, the node does not end as if all were well, and a restart holds what was seen.
 func TestFailedSyncIsTheEndOfTheLog(t *testing.T) {
-	for policy, unseen := range map[wal.Policy]ledger.Slot{{}: 2, {Mode: wal.Interval, Interval: time.Second}: 0} {
-		for _, fault := range []error{syscall.EIO, syscall.ENOSPC} {
+	root := rootBlock(100, lamports(key(1), 100))
+	blocks := append([]*ledger.Block{root}, chainOf(root, 5)...)
+	fork := child(root, 110, 1, lamports(key(1), 110))
+	for policy, between := range map[wal.Policy]bool{{}: false, {Mode: wal.Interval, Interval: time.Second}: true} {
+		for seen, fault := range []error{syscall.EIO, syscall.EIO, syscall.ENOSPC} {
 			bubble.Test(t, func(t *testing.T) {
 				memory, disk := faultyDisk()
-				n, root := diskNode(t, disk, Config{Sync: policy})
-				next := chainOf(root, 3)
-				n.send(next[0])
+				info := []ledger.SourceInfo{live(), finite()}[seen%2]
+				n := startNode(t, info, onDisk(t, disk, Config{Shards: 2, Sync: policy}))
+				for _, b := range blocks[:seen] {
+					n.send(b)
+				}
 				pause(2 * time.Second)
 				if err := n.DiskFailure(); err != nil {
 					t.Errorf("before anything failed: %v", err)
 				}
-				disk.Arm(vfstest.Plan{Call: 1, Err: fault, Kinds: vfstest.KindSync, Name: ".wal", LoseOnSyncFailure: true})
-				n.send(next[1], next[2])
+				gate := make(chan struct{})
+				disk.Arm(vfstest.Plan{
+					Call: 1, Err: fault, Kinds: vfstest.KindSync, Name: ".wal", LoseOnSyncFailure: true,
+					Before: func(c vfstest.Call) {
+						if c.Kind == vfstest.KindSync {
+							<-gate
+						}
+					},
+				})
+				n.send(append(events(blocks[seen:]...), fork)...)
+				pause(2 * time.Second)
+				close(gate)
 				pause(time.Minute)
 				if n.mustSay("the disk failed"); strings.Contains(n.Status().Unhealthy, "data/") {
 					t.Errorf("health names files: %q", n.Status().Unhealthy)
 				}
-				n.mustStand(next[2].Slot - unseen)
+				switch {
+				case between && seen > 0: // else the file itself is not durable
+					n.mustStand(fork.Slot)
+				case seen > 0:
+					n.mustStand(blocks[seen-1].Slot)
+				case n.Head() != nil:
+					t.Errorf("stands at %+v", n.Head())
+				}
 				n.mustStop()
+				if !between && len(n.published) != seen {
+					t.Errorf("%d publications, want %d", len(n.published), seen)
+				}
 				if err := n.DiskFailure(); !errors.Is(err, wal.ErrFailed) {
 					t.Errorf("DiskFailure() = %v, want %v", err, wal.ErrFailed)
 				}
@@ -213,7 +238,9 @@ func TestFailedSyncIsTheEndOfTheLog(t *testing.T) {
 				if !failed {
 					t.Fatal("no sync failed")
 				}
-				mustHold(t, memory.Crash(0, 1), next[0].Slot)
+				if seen > 0 {
+					mustHold(t, memory.Crash(0, 1), blocks[seen-1].Slot)
+				}
 			})
 		}
 	}

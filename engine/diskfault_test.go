@@ -4,12 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"slices"
+	"strconv"
 	"syscall"
 	"testing"
 	"time"
 
-	"ledgerd/engine/datadir"
 	"ledgerd/engine/ledger"
 	"ledgerd/engine/ledger/bubble"
 	"ledgerd/engine/sequencer"
@@ -91,18 +92,12 @@ func scripted() (*rerun, *model) {
 }
 
 // scriptConfig takes a snapshot about every three seconds of the script, which takes some seven.
-func scriptConfig(disk vfs.FS, shards int) (Config, error) {
-	dir, err := datadir.OpenOn(disk, "data")
-	return Config{
-		Dir: dir, Shards: shards, Retention: scriptRetention,
-		SnapshotInterval: 3 * time.Second, SegmentBytes: 16 << 10,
-	}, err
-}
+var scriptConfig = Config{Shards: 2, Retention: scriptRetention, SnapshotInterval: 3 * time.Second}
 
 // followScript follows the script on a disk and returns the node, which is stopped, and what Run returned. The node is nil
 // where the directory could not be opened.
-func followScript(t *testing.T, s *rerun, disk vfs.FS, shards int) (*subject, error) {
-	c, err := scriptConfig(disk, shards)
+func followScript(t *testing.T, s *rerun, disk vfs.FS) (*subject, error) {
+	c, err := tryOnDisk(disk, scriptConfig)
 	if err != nil {
 		return nil, err
 	}
@@ -150,11 +145,12 @@ func failEveryCall(t *testing.T, run func(t *testing.T, s *rerun, disk vfs.FS) (
 		_, disk := faultyDisk()
 		s, m := scripted()
 		n, err := run(t, s, disk)
-		noErr(t, err)
-		noErr(t, rightHead(m, n.Head(), m.version()))
+		must(t, err)
+		must(t, rightHead(m, n.Head(), m.version()))
 		total = disk.Calls()
 	})
-	stride := sample(1, max(1, total/12), total/4)
+	step, _ := strconv.Atoi(os.Getenv("LEDGERD_CRASH_ALL")) // 3, as in make crash: each call fails in a third of the ways
+	stride := sample(max(1, step), max(1, total/4), total/2)
 	t.Logf("%d disk calls; every %d. call is tried", total, stride)
 	for i, f := range faults() {
 		t.Run(f.name, func(t *testing.T) {
@@ -253,7 +249,7 @@ func rightHead(m *model, head *ledger.Head, newest ledger.Version) error {
 // F1, F9, F10, F11, F12, F13, F14, F16, F17: TestEveryDiskCallMayFail is of a node that is alone: after each failure its disk holds every block that was ever
 // published, whole.
 func TestEveryDiskCallMayFail(t *testing.T) {
-	failEveryCall(t, func(t *testing.T, s *rerun, disk vfs.FS) (*subject, error) { return followScript(t, s, disk, 2) })
+	failEveryCall(t, followScript)
 }
 
 // F1, F9, F10, F13, F16, F17: TestEveryDiskCallOfAFollowerMayFail is of a replica: whatever a failure leaves, a start goes on with the shared log.
@@ -271,7 +267,7 @@ func TestEveryDiskCallOfAFollowerMayFail(t *testing.T) {
 	failEveryCall(t, func(t *testing.T, _ *rerun, disk vfs.FS) (*subject, error) {
 		l := newSharedLedger()
 		l.commits = commits
-		c, err := scriptConfig(disk, 2)
+		c, err := tryOnDisk(disk, scriptConfig)
 		if err != nil {
 			return nil, err
 		}

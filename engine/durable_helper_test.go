@@ -17,11 +17,17 @@ import (
 // onDisk returns the configuration of a node whose data directory lies on a disk.
 func onDisk(t testing.TB, disk vfs.FS, c Config) Config {
 	t.Helper()
-	dir, err := datadir.OpenOn(disk, "data")
-	noErr(t, err)
-	t.Cleanup(func() { dir.Close() })
-	c.Dir, c.SegmentBytes = dir, cmp.Or(c.SegmentBytes, 16<<10) // a crash clones what is preallocated
+	c, err := tryOnDisk(disk, c)
+	must(t, err)
+	t.Cleanup(func() { c.Dir.Close() })
 	return c
+}
+
+// tryOnDisk is onDisk where the disk may fail. The caller closes the directory.
+func tryOnDisk(disk vfs.FS, c Config) (_ Config, err error) {
+	c.Dir, err = datadir.OpenOn(disk, "data")
+	c.SegmentBytes = cmp.Or(c.SegmentBytes, 16<<10) // a crash clones what is preallocated
+	return c, err
 }
 
 // diskNode is a node over a live source on a disk, at its root.
@@ -84,12 +90,12 @@ func (n *subject) mustStand(slot ledger.Slot) {
 
 // opened runs a node without a source on a disk until it has recovered, and stops it. The error is that of the start.
 func opened(t *testing.T, disk vfs.FS) (*subject, error) {
-	dir, err := datadir.OpenOn(disk, "data")
+	c, err := tryOnDisk(disk, Config{Shards: 3, Retention: scriptRetention})
 	if err != nil {
 		return nil, err
 	}
-	defer dir.Close()
-	n := startSource(t, nil, Config{Dir: dir, Shards: 3, Retention: scriptRetention})
+	defer c.Dir.Close()
+	n := startSource(t, nil, c)
 	synctest.Wait()
 	return n, n.stop()
 }
@@ -146,7 +152,7 @@ func crashAtEveryCall(t *testing.T, begun *vfstest.Memory, stride int, shares []
 		memory := begun.Clone()
 		disk := vfstest.NewFaulty(memory, vfstest.Plan{Call: call, Fault: vfstest.Crash})
 		if err := work(call, disk); !disk.Hit() {
-			noErr(t, err)
+			must(t, err)
 			t.Logf("%d calls", call-1)
 			return
 		}

@@ -15,12 +15,13 @@ func TestWriterKnowsWhetherTheSourceSpeaksOfFinality(t *testing.T) {
 	root := rootBlock(100, lamports(key(1), 5))
 	c := append([]*ledger.Block{root}, chainOf(root, depth+20)...)
 	nothing := &ledger.SlotStatus{Slot: 9999, Status: ledger.StatusConfirmed} // which no record tells
-	for name, tt := range map[string]struct {
+	type row struct {
 		said  []ledger.Event    // after the first five blocks
 		as    ledger.Commitment // as what all blocks come
 		spoke bool
 		final int // which block is final at the end
-	}{
+	}
+	bubble.Each(t, map[string]row{
 		"nothing":                    {nil, ledger.Processed, false, 20},
 		"nothing, final by depth":    {events(c[5 : depth+5]...), ledger.Processed, false, 20},
 		"confirmed":                  {[]ledger.Event{status(c[1], ledger.StatusConfirmed)}, ledger.Processed, true, 0},
@@ -28,28 +29,24 @@ func TestWriterKnowsWhetherTheSourceSpeaksOfFinality(t *testing.T) {
 		"dead":                       {[]ledger.Event{status(c[4], ledger.StatusDead), c[5]}, ledger.Processed, true, 0},
 		"final, as deep as by depth": {append(append([]ledger.Event{nothing}, events(c[5:depth+4]...)...), status(c[3], ledger.StatusFinalized)), ledger.Processed, true, 3},
 		"blocks are final":           {nil, ledger.Finalized, false, depth + 20},
-	} {
-		t.Run(name, func(t *testing.T) {
-			bubble.Test(t, func(t *testing.T) {
-				l := newSharedLedger()
-				l.info = finite()
-				for _, b := range c {
-					b.Status = tt.as
-				}
-				first, second := writer(t, l, Config{Shards: 1}), standby(t, l, Config{Shards: 1})
-				first.send(append(events(c[:5]...), tt.said...)...)
-				second.mustLead()
-				first.mustStop()
-				for name, n := range map[string]clusterNode{"first": first, "second": second} {
-					if n.config.Dir.Statuses() != tt.spoke {
-						t.Errorf("the %s writer knows that it spoke: %v", name, !tt.spoke)
-					}
-				}
-				second.send(events(c[5:]...)...)
-				if tips := second.Head().Tips; tips[ledger.Finalized].Slot != c[tt.final].Slot {
-					t.Errorf("slot %d is final at the end, want %d", tips[ledger.Finalized].Slot, c[tt.final].Slot)
-				}
-			})
-		})
-	}
+	}, func(t *testing.T, tt row) {
+		l := newSharedLedger()
+		l.info = finite()
+		for _, b := range c {
+			b.Status = tt.as
+		}
+		first, second := writer(t, l, Config{Shards: 1}), standby(t, l, Config{Shards: 1})
+		first.send(append(events(c[:5]...), tt.said...)...)
+		second.mustLead()
+		first.mustStop()
+		for name, n := range map[string]clusterNode{"first": first, "second": second} {
+			if n.config.Dir.Statuses() != tt.spoke {
+				t.Errorf("the %s writer knows that it spoke: %v", name, !tt.spoke)
+			}
+		}
+		second.send(events(c[5:]...)...)
+		if tips := second.Head().Tips; tips[ledger.Finalized].Slot != c[tt.final].Slot {
+			t.Errorf("slot %d is final at the end, want %d", tips[ledger.Finalized].Slot, c[tt.final].Slot)
+		}
+	})
 }

@@ -16,7 +16,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-var seeded, sample, key, noErr = ledgertest.Seeded, ledgertest.Sample, ledgertest.Key, ledgertest.NoErr
+var seeded, sample, key, must = ledgertest.Seeded, ledgertest.Sample, ledgertest.Key, ledgertest.Must
 
 // script is a source that shows what a test feeds it.
 type script struct {

@@ -4,46 +4,16 @@ import (
 	"errors"
 	"slices"
 	"testing"
-	"time"
 
 	"ledgerd/engine/datadir"
-
 	"ledgerd/engine/ledger"
 	"ledgerd/engine/ledger/bubble"
 	"ledgerd/snapshot/vfs/vfstest"
 	"ledgerd/snapshot/wal"
 )
 
-// TestHistoryIsWhatWasPublished reads publications of random streams back from the log, after any
-// update it reaches back to, before and after a restart, and holds them against those that came.
-func TestHistoryIsWhatWasPublished(t *testing.T) {
-	for i, s := range streams() {
-		t.Run(s.name, func(t *testing.T) {
-			seed := seeded(t, uint64(77+i)).Uint64()
-			bubble.Test(t, func(t *testing.T) {
-				events, _ := s.randomEvents(seed, streamEvents*3/4)
-				disk := vfstest.NewMemory()
-				c := onDisk(t, disk, Config{
-					Retention: s.retention, SnapshotInterval: 20 * time.Second, SegmentBytes: 16 << 10, Shards: 2,
-				})
-				n := startNode(t, s.info, c)
-				for _, e := range events {
-					n.send(e)
-					time.Sleep(100 * time.Millisecond)
-				}
-				all := n.published
-				holdHistory(t, n.Engine, all)
-				n.mustStop()
-				c.Dir.Close()
-				again := startNode(t, s.info, onDisk(t, disk, Config{Retention: s.retention, Shards: 1}))
-				again.send()
-				holdHistory(t, again.Engine, all)
-			})
-		})
-	}
-}
-
-// holdHistory reads the history after some updates and compares it with what was published.
+// holdHistory reads publications back from the log, after any update it reaches back to, and holds them against those that
+// came.
 func holdHistory(t *testing.T, e *Engine, all []*ledger.Publication) {
 	t.Helper()
 	newest := e.Head().Tips[ledger.Processed].Seq
@@ -124,13 +94,8 @@ func TestLogOfVersionOneIsGoneOnWith(t *testing.T) {
 		for _, held := range [][]*ledger.Record{old, records} {
 			c := onDisk(t, vfstest.NewMemory(), Config{Shards: 1})
 			log, err := wal.Open(wal.Config{FS: c.Dir.FS(), Dir: datadir.LogDir("data")}, wal.End{})
-			if err == nil {
-				err = log.Commit(held)
-			}
-			if err == nil {
-				err = log.Close()
-			}
-			noErr(t, err)
+			must(t, err)
+			must(t, errors.Join(log.Commit(held), log.Close()))
 			own := startNode(t, live(), c)
 			if got := encoded(own.records()); !slices.Equal(got, want[:len(records)]) {
 				t.Error("the replay does not tell the wallets before")

@@ -12,43 +12,49 @@ import (
 	"ledgerd/snapshot/vfs/vfstest"
 )
 
-// showHuge starts a node over a root and shows blocks of 300 MiB on it, up to a slot, without finality.
-func showHuge(t *testing.T, info ledger.SourceInfo, last ledger.Slot) (n *subject, blocks []*ledger.Block) {
-	n = startNode(t, info, Config{Shards: 2, Retention: sequencer.Retention{Slots: 9000, Bytes: 1 << 40}})
-	parent := rootBlock(100)
-	n.send(parent, status(parent, ledger.StatusFinalized)) // it speaks of finality, and stops to
-	for slot := ledger.Slot(101); slot <= last; slot++ {
-		parent = huge(child(parent, slot, 0, lamports(key(1), ledger.Lamports(slot))), 300<<20)
-		blocks = append(blocks, parent)
+// showHuge shows huge blocks on a block, and returns the last.
+func (n *subject) showHuge(parent *ledger.Block, blocks int) *ledger.Block {
+	for _, b := range chainOf(parent, blocks) {
+		parent = huge(b)
 		n.try(parent)
 	}
-	return n, blocks
+	return parent
 }
 
-// TestIngestPausesWhileTooMuchIsUnfinalized shows more than 1 GiB of blocks without finality:
-// the newest are held back until a status makes room, and then nothing of them is lost.
+// TestIngestPausesWhileTooMuchIsUnfinalized shows more than 1 GiB of blocks without finality: the newest are held back until
+// a status makes room, and then nothing of them is lost. Ingest stops when even those held back are too many, or when the
+// input ends while some are.
 func TestIngestPausesWhileTooMuchIsUnfinalized(t *testing.T) {
+	const most = 32 // huge blocks that are taken
+	root := rootBlock(100)
+	begin := func(t *testing.T, info ledger.SourceInfo) (n *subject, last *ledger.Block) {
+		n = startNode(t, info, Config{Shards: 2, Retention: sequencer.Retention{Slots: 9000, Bytes: 1 << 40}})
+		n.send(root, status(root, ledger.StatusFinalized)) // it speaks of finality, and stops to
+		return n, n.showHuge(root, most)
+	}
 	bubble.Test(t, func(t *testing.T) {
-		n, blocks := showHuge(t, live(), 104)
-		held := chainOf(blocks[3], 3)
+		n, last := begin(t, live())
+		n.mustSay()
+		held := chainOf(last, 3)
 		n.send(events(held...)...)
 		n.mustSay("unfinalized")
-		n.mustStand(104)                           // where ingest is held back
+		n.mustStand(last.Slot)                     // where ingest is held back
 		n.send(status(held[2], ledger.StatusDead)) // of a block that is held back
-		n.send(status(blocks[2], ledger.StatusFinalized))
+		n.send(&ledger.SlotStatus{Slot: root.Slot + 3, Status: ledger.StatusFinalized})
 		n.mustSay()
-		n.mustStand(106) // 107 is dead
-	})
-}
-
-// TestIngestStopsWhereNothingIsFinalized goes on showing blocks until even those held back are too many, or the input ends
-// while some are.
-func TestIngestStopsWhereNothingIsFinalized(t *testing.T) {
-	bubble.Test(t, func(t *testing.T) {
-		n, _ := showHuge(t, live(), 108)
+		n.mustStand(held[1].Slot)
+		next := child(held[1], held[2].Slot+1, 0)
+		n.send(next)
+		last = n.showHuge(next, 3+2) // three are taken, two are held back
+		n.mustSay("unfinalized")
+		n.mustStand(next.Slot + 3)
+		n.showHuge(last, 1)
 		n.mustSay("ingest stopped")
-		n.mustStand(104)
-		n, _ = showHuge(t, finite(), 105)
+		n.mustStand(next.Slot + 3)
+	})
+	bubble.Test(t, func(t *testing.T) {
+		n, last := begin(t, finite())
+		n.showHuge(last, 1)
 		n.endInput()
 		n.mustSay("input ended with 1 events held back")
 	})

@@ -46,10 +46,10 @@ func TestListsSayWhetherTheyMayLackAccounts(t *testing.T) {
 		disk := vfstest.NewMemory()
 		if tt.info.Identity = ""; tt.imported {
 			_, err := importInto(t, disk, someTold(), importPoint(), importer.Config{Filter: tt.filter})
-			noErr(t, err)
+			must(t, err)
 		}
 		c := onDisk(t, disk, Config{Shards: 2})
-		noErr(t, errors.Join(c.Dir.BindFilter(tt.filter), c.Dir.BindSource(tt.info)))
+		must(t, errors.Join(c.Dir.BindFilter(tt.filter), c.Dir.BindSource(tt.info)))
 		n := startNode(t, tt.info, c)
 		b := child(at100, 101, 0, owned(key(1), 1, key(9)), owned(key(4), 1, key(9)))
 		for _, i := range []int{5, 8, 9} {

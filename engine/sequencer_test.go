@@ -5,11 +5,9 @@ import (
 	"testing"
 
 	"ledgerd/engine/chain"
-	"ledgerd/engine/datadir"
 	"ledgerd/engine/ledger"
 	"ledgerd/engine/ledger/bubble"
 	"ledgerd/engine/sequencer"
-	"ledgerd/snapshot/vfs"
 	"ledgerd/snapshot/vfs/vfstest"
 )
 
@@ -31,15 +29,13 @@ func events(blocks ...*ledger.Block) []ledger.Event {
 	return all
 }
 
-// huge makes a block count as so many bytes and take few: its transactions share one list.
-func huge(b *ledger.Block, bytes int) *ledger.Block {
-	for b.SizeBytes() < bytes {
-		b.AddTransaction(ledger.Transaction{Signature: signature(int(b.Slot)*1000 + len(b.Transactions)), Accounts: manyKeys})
-	}
+// huge makes a block count as more than 33 MiB and take less: all share what they say of one mint.
+func huge(b *ledger.Block) *ledger.Block {
+	b.Mints = manyMints
 	return b
 }
 
-var manyKeys = make([]ledger.Pubkey, 1<<18) // 8 MiB that nobody touches
+var manyMints = make([]ledger.MintWrite, 33<<20/224)
 
 // F24, F29: TestContradictionsStopIngest shows sources that contradict themselves: one that follows a
 // node is frozen, a finite one ends the node, a refused rollback freezes both.
@@ -114,13 +110,14 @@ func TestContradictionsStopIngest(t *testing.T) {
 // TestRefusalAppliesNothing checks that what came in one burst before a contradiction is good.
 func TestRefusalAppliesNothing(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
-		gate := newGateLog()
+		gate := &gateLog{turns: make(chan struct{})}
 		n := startNode(t, live(), Config{Shards: 2, Log: gate})
 		root := rootBlock(100)
 		blocks := chainOf(root, 3)
 		n.send(root)
 		n.send(append(events(blocks...), status(root, ledger.StatusDead), chainOf(blocks[2], 1)[0])...)
-		gate.open()
+		gate.turn()
+		gate.turn()
 		if tip := n.Head().Tip(ledger.Processed); tip.Slot != 103 || n.Status().Unhealthy == "" {
 			t.Errorf("stands at slot %d, health %q, want slot 103 and why ingest stopped", tip.Slot, n.Status().Unhealthy)
 		}
@@ -171,7 +168,7 @@ func TestRareForksEqualNaiveModel(t *testing.T) {
 // then the gap rule applies.
 func TestWaitingIsBounded(t *testing.T) {
 	lost := child(rootBlock(100), 101, 0)
-	big, other := huge(child(lost, 102, 0), 33<<20), huge(child(lost, 103, 1), 33<<20)
+	big, other := huge(child(lost, 102, 0)), huge(child(lost, 103, 1))
 	type row struct {
 		waiting []ledger.Event
 		stops   bool
@@ -240,8 +237,8 @@ func TestLastSlot(t *testing.T) {
 	})
 }
 
-// F23: TestForkOfAnyDepthIsRolledBackExactly undoes 1 to 32 blocks, also with a crash at any disk call meanwhile: the node stands
-// where one does that never saw them, and counts the rollback.
+// F23: TestForkOfAnyDepthIsRolledBackExactly undoes 1 to 32 blocks: the node stands where one does that never saw them, and
+// counts the rollback.
 func TestForkOfAnyDepthIsRolledBackExactly(t *testing.T) {
 	for depth := 1; depth <= chain.MaxRollbackBlocks; depth++ {
 		bubble.Test(t, func(t *testing.T) {
@@ -253,8 +250,8 @@ func TestForkOfAnyDepthIsRolledBackExactly(t *testing.T) {
 				}
 				return with(b, signature(int(b.Slot)*10+branch))
 			}
-			disk := vfstest.NewMemory()
-			n, root := diskNode(t, disk, Config{})
+			n, root := startNode(t, live(), Config{Shards: 2}), rootBlock(100, lamports(key(1), 100))
+			n.send(root)
 			lost := []*ledger.Block{content(root, 1)}
 			for len(lost) < depth {
 				lost = append(lost, content(lost[len(lost)-1], 1))
@@ -262,11 +259,10 @@ func TestForkOfAnyDepthIsRolledBackExactly(t *testing.T) {
 			wins := content(root, 2)
 			wins.Slot += ledger.Slot(depth)
 			n.send(events(lost...)...)
-			forked := disk.Clone()
 			n.send(wins)
 			straight := startNode(t, live(), Config{Shards: 3})
 			straight.send(root, wins)
-			noErr(t, sameState(straight.Engine, n.Engine))
+			must(t, sameState(straight.Engine, n.Engine))
 			s, want := n.Stats().Counters, [len(sequencer.RollbackDepths)]uint64{}
 			for i, most := range sequencer.RollbackDepths {
 				want[i] = map[bool]uint64{true: 1}[uint64(depth) <= most]
@@ -274,22 +270,6 @@ func TestForkOfAnyDepthIsRolledBackExactly(t *testing.T) {
 			if s.RollbacksUpTo != want || s.Rollbacks != 1 || s.Undone != uint64(depth) {
 				t.Errorf("depth %d: %d rollbacks of %d blocks, by depth %v, want %v", depth, s.Rollbacks, s.Undone, s.RollbacksUpTo, want)
 			}
-			var again *subject
-			crashAtEveryCall(t, forked, sample(3, 27, 54), []float64{0, 0.5, 1}, func(_ int, disk vfs.FS) error {
-				dir, err := datadir.OpenOn(disk, "data")
-				if err == nil {
-					defer dir.Close()
-					again = startNode(t, live(), Config{Dir: dir, Shards: 2, SegmentBytes: 16 << 10})
-					again.try(wins)
-					err = again.stop()
-				}
-				return err
-			}, func(_ int, left *vfstest.Memory) {
-				again := startNode(t, live(), onDisk(t, left, Config{Shards: 1}))
-				again.send(wins)
-				noErr(t, sameState(straight.Engine, again.Engine))
-				again.close()
-			})
 		})
 	}
 }

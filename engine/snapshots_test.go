@@ -67,6 +67,25 @@ func TestIdleNodeTakesTheSnapshotThatIsDue(t *testing.T) {
 	})
 }
 
+// A snapshot is due again when the one before has ended, though nothing happens any more that would make the node look.
+func TestIdleNodeTakesTheSnapshotAfterALongOne(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
+		_, disk := faultyDisk()
+		n, block := diskNode(t, disk, Config{SnapshotInterval: time.Second})
+		block = n.finalize(block)
+		release := stall(disk, vfstest.KindCreate, "")
+		time.Sleep(2 * time.Second)
+		n.finalize(block) // the last block comes while the snapshot of the one before is taken
+		time.Sleep(time.Minute)
+		release()
+		time.Sleep(5 * time.Second)
+		synctest.Wait()
+		if s := n.Stats().Snapshot; s.Slot != n.Head().Tips[ledger.Finalized].Slot || s.Running {
+			t.Errorf("the newest snapshot is of slot %d, %v after the last block", s.Slot, 65*time.Second)
+		}
+	})
+}
+
 // TestEventsThatLeadToNothingPruneNothing restarts a node with less retention behind a snapshot
 // that no record follows: until a head with a new floor is shown, no block below it may go.
 func TestEventsThatLeadToNothingPruneNothing(t *testing.T) {

@@ -62,69 +62,61 @@ func (r *witnessReader) askAt(h *ledger.Head) error {
 	return nil
 }
 
-// TestNoAnswerMixesTwoBlocks runs a source flat out, with forks, while readers ask everything at
-// every level.
+// turn asks once. Where the source pauses, so that versions are folded all the time, it also asks at heads that are almost too
+// old to be asked at.
+func (r *witnessReader) turn(pause time.Duration) error {
+	head := r.e.Head()
+	err := errors.Join(r.askAt(head), r.ask())
+	if pause == 0 {
+		runtime.Gosched()
+		return err
+	}
+	time.Sleep(time.Duration(r.r.IntN(int(pause))))
+	if r.r.IntN(20) == 0 {
+		time.Sleep(time.Duration(r.r.IntN(int(queryDeadline))))
+		err = errors.Join(err, r.askAt(head))
+	}
+	return err
+}
+
+// TestNoAnswerMixesTwoBlocks shows a stream with forks, flat out or with a pause after each event, while readers take turns to
+// ask everything at every level, at least one for each event.
 func TestNoAnswerMixesTwoBlocks(t *testing.T) {
-	for round := range sample(20, 3, 1) {
+	for round := range sample(40, 2, 2) {
+		pause := time.Duration(round%2) * 20 * time.Millisecond
 		bubble.Test(t, func(t *testing.T) { // so that no pause of the machine makes an answer late
-			events, m := streams()[0].randomEvents(seeded(t, uint64(round+1)).Uint64(), 500)
-			readDuring(t, m, events, 0, func(r *witnessReader) error {
-				runtime.Gosched()
-				return errors.Join(r.askAt(r.e.Head()), r.ask())
-			})
-		})
-	}
-}
-
-// TestNoAnswerMixesTwoBlocksWhileFolding paces the same so that versions are folded all the
-// time, and readers also ask at heads that are almost too old to be asked at.
-func TestNoAnswerMixesTwoBlocksWhileFolding(t *testing.T) {
-	bubble.Test(t, func(t *testing.T) {
-		events, m := streams()[0].randomEvents(seeded(t, 2).Uint64(), sample(5000, 600, 200))
-		readDuring(t, m, events, 20*time.Millisecond, func(r *witnessReader) error {
-			head, err := r.e.Head(), r.ask()
-			time.Sleep(time.Duration(r.r.IntN(int(20 * time.Millisecond))))
-			if r.r.IntN(20) == 0 {
-				time.Sleep(time.Duration(r.r.IntN(int(queryDeadline))))
-				err = errors.Join(err, r.askAt(head))
+			events, m := streams()[0].randomEvents(seeded(t, uint64(round+1)).Uint64(), sample(500, 500, 200))
+			retention := sequencer.Retention{Slots: 100_000, Bytes: 1 << 30}
+			n := startNode(t, live(), Config{Shards: 4, Retention: retention})
+			const first = 50 // among them is the root
+			n.send(events[:first]...)
+			var stopped atomic.Bool
+			var working sync.WaitGroup
+			var turns atomic.Int64
+			for i := range uint64(6) {
+				r := &witnessReader{comparer: newComparer(t, rand.New(rand.NewPCG(i, 3)), m, retention), e: n.Engine}
+				working.Go(func() {
+					for !stopped.Load() {
+						if err := r.turn(pause); err != nil && !stopped.Swap(true) {
+							t.Error(err)
+						}
+						turns.Add(1)
+					}
+				})
 			}
-			return err
-		})
-	})
-}
-
-// readDuring shows a stream, with a pause after each event, while readers take turns, at least one for each event.
-func readDuring(t *testing.T, m *model, events []ledger.Event, pause time.Duration, turn func(*witnessReader) error) {
-	t.Helper()
-	retention := sequencer.Retention{Slots: 100_000, Bytes: 1 << 30}
-	n := startNode(t, live(), Config{Shards: 4, Retention: retention})
-	const first = 50 // among them is the root
-	n.send(events[:first]...)
-	var stopped atomic.Bool
-	var working sync.WaitGroup
-	var turns atomic.Int64
-	for i := range uint64(6) {
-		r := &witnessReader{comparer: newComparer(t, rand.New(rand.NewPCG(i, 3)), m, retention), e: n.Engine}
-		working.Go(func() {
-			for !stopped.Load() {
-				if err := turn(r); err != nil && !stopped.Swap(true) {
-					t.Error(err)
+			wait := func(done func() bool) {
+				for time.Sleep(pause); !done() && !stopped.Load(); time.Sleep(pause) {
+					runtime.Gosched()
 				}
-				turns.Add(1)
 			}
+			for i, e := range events[first:] {
+				n.source.feed <- e
+				wait(func() bool { return turns.Load() > int64(i) })
+			}
+			wait(func() bool { return n.Head().Tip(ledger.Processed).Version == m.version() })
+			stopped.Store(true)
+			working.Wait()
+			t.Logf("%d records, %d turns", m.version(), turns.Load())
 		})
 	}
-	wait := func(done func() bool) {
-		for time.Sleep(pause); !done() && !stopped.Load(); time.Sleep(pause) {
-			runtime.Gosched()
-		}
-	}
-	for i, e := range events[first:] {
-		n.source.feed <- e
-		wait(func() bool { return turns.Load() > int64(i) })
-	}
-	wait(func() bool { return n.Head().Tip(ledger.Processed).Version == m.version() })
-	stopped.Store(true)
-	working.Wait()
-	t.Logf("%d records, %d turns", m.version(), turns.Load())
 }

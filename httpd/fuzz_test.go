@@ -21,9 +21,7 @@ import (
 func FuzzQuery(f *testing.F) {
 	rows := newRoutes()
 	targets, err := os.ReadFile("testdata/bad_input.txt")
-	if err != nil {
-		f.Fatal(err)
-	}
+	must(f, err)
 	for line := range strings.Lines(string(targets)) {
 		path, query, ok := strings.Cut(expand(f, strings.TrimSpace(line)), "?")
 		if !ok {

@@ -36,9 +36,7 @@ func TestAnswersAreGolden(t *testing.T) {
 	}
 	for _, file := range files {
 		text, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		var got strings.Builder
 		h, at := serve(t, nil), now
 		for line := range strings.Lines(string(text)) {
@@ -202,9 +200,7 @@ type rawRequest struct {
 func requestsOf(t *testing.T, file string) map[string]rawRequest {
 	t.Helper()
 	text, err := os.ReadFile("testdata/" + file + ".requests")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	requests := make(map[string]rawRequest)
 	for row := range strings.Lines(string(text)) {
 		var r rawRequest

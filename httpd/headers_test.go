@@ -126,9 +126,7 @@ func TestLongBodiesAreCompressedAsAsked(t *testing.T) {
 		t.Fatalf("%s has only %d bytes", long, len(plain))
 	}
 	rows, err := os.ReadFile("testdata/codings.rows") // an Accept-Encoding => the coding
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for row := range strings.Lines(string(rows)) {
 		accept, want, _ := strings.Cut(strings.TrimSuffix(row, "\n"), " => ")
 		r := h.get(long, "Accept-Encoding: "+accept)
@@ -170,9 +168,7 @@ func decompress(t *testing.T, r reply) string {
 	default:
 		out = []byte(r.body)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return string(out)
 }
 

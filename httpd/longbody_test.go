@@ -138,9 +138,7 @@ func (h *harness) expectNoAnswerBytes() {
 	for _, c := range h.conns {
 		_ = c.Close()
 	}
-	if err := h.server.Shutdown(context.Background()); err != nil {
-		h.Fatal(err)
-	}
+	must(h, h.server.Shutdown(context.Background()))
 	if used := h.server.answers.used.Load(); used != 0 {
 		h.Errorf("%d bytes are reserved for answers when all is over", used)
 	}

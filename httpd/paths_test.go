@@ -53,9 +53,7 @@ func segmentOf(template string) string {
 // G10, F37: FuzzPath compares the router with the oracle.
 func FuzzPath(f *testing.F) {
 	targets, err := os.ReadFile("testdata/methods.txt")
-	if err != nil {
-		f.Fatal(err)
-	}
+	must(f, err)
 	for line := range strings.Lines(string(targets)) {
 		if target, ok := strings.CutPrefix(line, "> "); ok {
 			f.Add(expand(f, strings.TrimSpace(target)))

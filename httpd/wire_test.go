@@ -40,9 +40,7 @@ func TestMalformedRequestsEndTheConnection(t *testing.T) {
 			}
 		}
 	}
-	if err := w.server.Shutdown(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must(t, w.server.Shutdown(t.Context()))
 	if counted := w.server.Counts.Errors.Load(); log.Len() > 0 || counted == 0 {
 		t.Errorf("%d errors are counted and %d bytes logged that begin %.200q, want some and none", counted, log.Len(), log.String())
 	}
@@ -153,9 +151,7 @@ func TestAHalfSentRequestIsAnsweredWhenItsSenderIsDone(t *testing.T) {
 	} {
 		c := w.dial("")
 		send(t, c, raw)
-		if err := c.(*net.TCPConn).CloseWrite(); err != nil {
-			t.Fatal(err)
-		}
+		must(t, c.(*net.TCPConn).CloseWrite())
 		if r := readReply(t, bufio.NewReader(c), "GET"); r.status != http.StatusBadRequest {
 			t.Errorf("%s: status %d, want 400", name, r.status)
 		}

@@ -45,27 +45,13 @@ func content(accounts []*ledger.Account) Content {
 	}
 }
 
-// million runs a shard of a million accounts, and returns these and how many bytes each of them takes there.
-func million(b *testing.B) (*Shard, []*ledger.Account, float64) {
+// million runs a shard of a million accounts, and returns these.
+func million(b *testing.B) (*Shard, []*ledger.Account) {
 	accounts := many(benchAccounts)
-	before := heapBytes()
 	s := New(0, 1)
 	must(b, s.Restore(content(accounts)))
-	size := float64(heapBytes()-before) / benchAccounts
 	b.ReportAllocs()
-	return run(b, s), accounts, size
-}
-
-// BenchmarkAccount asks one shard of a million accounts for random ones.
-func BenchmarkAccount(b *testing.B) {
-	s, accounts, size := million(b)
-	deadline, r := soon(), rand.New(rand.NewPCG(1, 1))
-	for b.Loop() {
-		if _, found, err := s.Account(accounts[r.IntN(benchAccounts)].Pubkey, 1, deadline); err != nil || !found {
-			b.Fatal(found, err)
-		}
-	}
-	b.ReportMetric(size, "B/account")
+	return run(b, s), accounts
 }
 
 // BenchmarkApply applies blocks of 3,000 writes to one shard of a million accounts, half of
@@ -75,7 +61,7 @@ func BenchmarkApply(b *testing.B) {
 	const writes, blocks = 3000, 256
 	for _, unfolded := range []ledger.Version{40, 750} {
 		b.Run(fmt.Sprintf("unfolded=%d", unfolded), func(b *testing.B) {
-			s, accounts, _ := million(b)
+			s, accounts := million(b)
 			r := rand.New(rand.NewPCG(1, 1))
 			ring := make([][]ledger.AccountWrite, blocks)
 			for n := range ring {
@@ -110,7 +96,7 @@ func BenchmarkApply(b *testing.B) {
 // and its caller.
 func BenchmarkList(b *testing.B) {
 	const limit, blocks = 1000, 32
-	s, accounts, _ := million(b)
+	s, accounts := million(b)
 	for n := range blocks {
 		var writes []ledger.AccountWrite
 		for i := range limit {
@@ -131,15 +117,4 @@ func BenchmarkList(b *testing.B) {
 		}
 	}
 	b.ReportMetric(float64(cpuTime(b)-begun)/float64(records), "CPU-ns/record")
-}
-
-// BenchmarkRestore fills one shard with a million accounts that are there already, half of
-// them token accounts.
-func BenchmarkRestore(b *testing.B) {
-	c := content(many(benchAccounts))
-	b.ReportAllocs()
-	for b.Loop() {
-		must(b, New(0, 1).Restore(c))
-	}
-	b.ReportMetric(benchAccounts*float64(b.N)/b.Elapsed().Seconds(), "accounts/s")
 }

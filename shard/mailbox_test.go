@@ -276,7 +276,7 @@ func TestReadersNeverBlockAWriter(t *testing.T) {
 // TestReadingInPlaceTakesTurnsWithWork reads accounts from several goroutines while blocks
 // are applied, undone and folded: in place or enqueued, a version never changes.
 func TestReadingInPlaceTakesTurnsWithWork(t *testing.T) {
-	const keys, rounds = 2 * sliceKeys, 8
+	const keys, rounds = 2 * sliceKeys, 3
 	s := start(t)
 	applyBlock(t, s, 1, lamportsOf(keys, 1)...)
 	var newest atomic.Uint64

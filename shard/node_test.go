@@ -85,9 +85,9 @@ func (n *node) counted() (c [2]int64) {
 	return c
 }
 
-// compare asks a node everything it can be asked at one version about so many keys, and compares the answers. Lists are read in
+// compare asks a node everything it can be asked at one version, about these keys and in lists, and compares the answers. Lists are read in
 // pages of at most so many accounts.
-func (n *node) compare(keys int, v ledger.Version, page int, want *plain) {
+func (n *node) compare(keys []int, v ledger.Version, page int, want *plain) {
 	n.t.Helper()
 	equal := func(about string, i int, got, want any, err error) {
 		n.t.Helper()
@@ -95,7 +95,7 @@ func (n *node) compare(keys int, v ledger.Version, page int, want *plain) {
 			n.t.Fatalf("%s %d at version %d: %v\ngot  %+v\nwant %+v", about, i, v, err, got, want)
 		}
 	}
-	for i := range keys {
+	for _, i := range keys {
 		k := testKey(i)
 		s := n.shards[Of(k.Prefix(), len(n.shards))]
 		whole, shallow := ledger.Account{Pubkey: k}, ledger.Account{}

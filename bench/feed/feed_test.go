@@ -54,7 +54,7 @@ func TestEventsAreTheLedgerThatIsSaid(t *testing.T) {
 			switch e := e.(type) {
 			case *ledger.BaseState:
 				for _, a := range e.Accounts {
-					if e.Slot != FirstSlot-1 || len(a.Pubkey.String()) != 44 || !reflect.DeepEqual(a, account(len(known), e.Slot)) {
+					if e.Slot != FirstSlot-1 || len(a.Pubkey.String()) != 44 || !reflect.DeepEqual(a, c.Account(len(known), e.Slot)) {
 						t.Errorf("%+v: base state at slot %d has %+v as number %d", c, e.Slot, a, len(known))
 					}
 					known[a.Pubkey] = len(known)
@@ -94,7 +94,7 @@ func checkBlock(t *testing.T, c Config, b *ledger.Block, want ledger.Slot, known
 	updated := make(map[int]bool)
 	for _, a := range b.Accounts {
 		i, ok := known[a.Pubkey]
-		if !ok || updated[i] || !reflect.DeepEqual(a, account(i, b.Slot)) {
+		if !ok || updated[i] || !reflect.DeepEqual(a, c.Account(i, b.Slot)) {
 			t.Errorf("%+v: block %d updates %+v", c, b.Slot, a)
 		}
 		updated[i] = true

@@ -61,29 +61,23 @@ type Config struct {
 
 const defaultFinality = 32
 
-// window returns the indexes of the accounts that a block updates: from first on, count of
-// them, where after the last comes index 0.
-func (c Config) window(s ledger.Slot) (first, count int) {
+// first returns the index of the first account that a block updates. The others follow, where after the last index comes 0.
+func (c Config) first(s ledger.Slot) int {
 	n := uint64(s-FirstSlot) % uint64(c.Accounts) // so that the product is small
-	return int(n * uint64(c.Updates) % uint64(c.Accounts)), c.Updates
+	return int(n * uint64(c.Updates) % uint64(c.Accounts))
 }
 
 // Has reports whether the block of a slot updates the account of an index. The first block
 // updates nothing.
 func (c Config) Has(s ledger.Slot, index int) bool {
-	first, count := c.window(s)
-	return s > FirstSlot && index < c.Accounts && (index-first+c.Accounts)%c.Accounts < count
+	return s > FirstSlot && index < c.Accounts && (index-c.first(s)+c.Accounts)%c.Accounts < c.Updates
 }
 
 // Indexes goes through the indexes of the accounts that the block of a slot updates.
 func (c Config) Indexes(s ledger.Slot) iter.Seq[int] {
 	return func(yield func(int) bool) {
-		if s <= FirstSlot {
-			return
-		}
-		first, count := c.window(s)
-		for i := range count {
-			if !yield((first + i) % c.Accounts) {
+		for i := 0; s > FirstSlot && i < c.Updates; i++ {
+			if !yield((c.first(s) + i) % c.Accounts) {
 				return
 			}
 		}
@@ -99,12 +93,4 @@ func (c Config) Of(index int, from, to ledger.Slot) (blocks int) {
 		}
 	}
 	return blocks
-}
-
-// account returns the account of an index as a slot left it.
-func account(index int, s ledger.Slot) ledger.AccountWrite {
-	return ledger.AccountWrite{
-		Pubkey: Key(index), Lamports: ledger.Lamports(s), Owner: Program(index),
-		RentEpoch: ^uint64(0), Known: ledger.FieldsAll,
-	}
 }

@@ -18,7 +18,7 @@ import (
 // A server that reads the feed holds the ledger, sends every update once, and goes on with the same feed after a crash.
 func TestServerReadsTheFeed(t *testing.T) {
 	t.Parallel()
-	program, err := proc.Build(t.TempDir())
+	program, err := proc.Build()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,9 +12,6 @@ const (
 	walletStride = 7919
 )
 
-// HoldsTokens reports whether the account of an index is a token account.
-func (c Config) HoldsTokens(index int) bool { return index%100 < c.Tokens }
-
 // Mint returns the mint of the tokens that the account of an index holds.
 func Mint(index int) (k ledger.Pubkey) {
 	fill(k[:], uint64(index%mints)<<8|'m')
@@ -29,8 +26,10 @@ func (c Config) Wallet(index int) ledger.Pubkey {
 // Account returns the account of an index as a slot left it. A token account holds as many
 // tokens as lamports.
 func (c Config) Account(index int, s ledger.Slot) ledger.AccountWrite {
-	a := account(index, s)
-	if c.HoldsTokens(index) {
+	a := ledger.AccountWrite{
+		Pubkey: Key(index), Lamports: ledger.Lamports(s), Owner: Program(index), RentEpoch: ^uint64(0), Known: ledger.FieldsAll,
+	}
+	if index%100 < c.Tokens {
 		a.Owner = ledger.TokenProgram
 		a.Token = &ledger.TokenAccount{
 			Mint: Mint(index), Owner: c.Wallet(index), Amount: uint64(s),

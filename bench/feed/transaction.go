@@ -5,12 +5,6 @@ import "ledgerd/engine/ledger"
 // transactionAccounts is how many accounts a transaction names.
 const transactionAccounts = 12
 
-// Signature returns the signature of a transaction of a block.
-func Signature(s ledger.Slot, i int) (signature ledger.Signature) {
-	fill(signature[:], (uint64(s)<<20|uint64(i))<<8|'t')
-	return signature
-}
-
 // addTransactions adds those of a block. They name the accounts in turns, and each block goes on
 // where the one before ended.
 func (c Config) addTransactions(b *ledger.Block) {
@@ -18,9 +12,10 @@ func (c Config) addTransactions(b *ledger.Block) {
 	first := int(uint64(b.Slot-FirstSlot) % uint64(c.Accounts) * perBlock % uint64(c.Accounts))
 	for i := range c.Transactions {
 		t := ledger.Transaction{
-			Signature: Signature(b.Slot, i), Fee: ledger.Some(ledger.Lamports(5000)), Success: ledger.Some(true),
+			Fee: ledger.Some(ledger.Lamports(5000)), Success: ledger.Some(true),
 			Accounts: make([]ledger.Pubkey, transactionAccounts),
 		}
+		fill(t.Signature[:], (uint64(b.Slot)<<20|uint64(i))<<8|'t')
 		for k := range t.Accounts {
 			t.Accounts[k] = Key((first + i*transactionAccounts + k) % c.Accounts)
 		}

@@ -31,12 +31,9 @@ func New() *Histogram {
 }
 
 // Record counts a latency.
-func (h *Histogram) Record(d time.Duration) { h.RecordMany(d, 1) }
-
-// RecordMany counts a latency that many had, such as all frames of one read.
-func (h *Histogram) RecordMany(d time.Duration, count int) {
+func (h *Histogram) Record(d time.Duration) {
 	d = min(max(d, 0), longest)
-	if err := h.counts.RecordValues(d.Nanoseconds(), int64(count)); err != nil {
+	if err := h.counts.RecordValue(d.Nanoseconds()); err != nil {
 		panic(err) // the range above holds every value there is
 	}
 }

@@ -2,7 +2,6 @@ package latency
 
 import (
 	"errors"
-	"fmt"
 	"io"
 	"time"
 
@@ -19,19 +18,12 @@ type Log struct {
 func NewLog(w io.Writer, begin time.Time) (*Log, error) {
 	out := hdrhistogram.NewHistogramLogWriter(w)
 	out.SetBaseTime(begin.UnixMilli())
-	err := errors.Join(out.OutputLogFormatVersion(), out.OutputStartTime(begin.UnixMilli()), out.OutputLegend())
-	if err != nil {
-		return nil, fmt.Errorf("cannot begin a latency log: %w", err)
-	}
-	return &Log{out}, nil
+	return &Log{out}, errors.Join(out.OutputLogFormatVersion(), out.OutputStartTime(begin.UnixMilli()), out.OutputLegend())
 }
 
 // Add writes the latencies of an interval.
 func (l *Log) Add(h *Histogram, from, to time.Time) error {
 	h.counts.SetStartTimeMs(from.UnixMilli())
 	h.counts.SetEndTimeMs(to.UnixMilli())
-	if err := l.out.OutputIntervalHistogram(h.counts); err != nil {
-		return fmt.Errorf("cannot write a latency log: %w", err)
-	}
-	return nil
+	return l.out.OutputIntervalHistogram(h.counts)
 }

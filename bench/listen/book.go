@@ -1,17 +1,5 @@
 package listen
 
-import "cmp"
-
-// slotEnd is what a slot_end frame names. A slot that comes again after a fork has other numbers.
-type slotEnd struct{ slot, seq uint64 }
-
-func (a slotEnd) compare(b slotEnd) int {
-	return cmp.Or(cmp.Compare(a.seq, b.seq), cmp.Compare(a.slot, b.slot))
-}
-
-// span is the slots after one, up to another, of which a subscriber should have received everything.
-type span struct{ after, to slotEnd }
-
 // book is what one subscriber has received by the numbers of extended frames, through all its connections. It is not safe
 // for concurrent use.
 type book struct {
@@ -23,12 +11,10 @@ type book struct {
 	restoring bool   // since a rollback or a resume, until the next number
 	behind    bool   // a resume is not answered yet: all that comes will come again
 
-	slot    uint64 // of the updates that come now, 0: its end was received
-	first   uint64 // the first number of it
-	got     int    // updates of it
-	ended   slotEnd
-	running bool   // the last span goes on
-	spans   []span // unless whole
+	slot  uint64  // of the updates that come now, 0: its end was received
+	first uint64  // the first number of it
+	got   int     // updates of it
+	ended slotEnd // the newest; zero: updates of the slots since are not known to have come whole
 
 	updates, missing, twice  int64
 	resumed, resyncs, passed int64 // answers to a resume of either kind, and the numbers that the second passed over
@@ -85,35 +71,25 @@ func (b *book) take(m *message) {
 		if m.NewestSeq > b.seq {
 			b.passed += int64(m.NewestSeq - b.seq)
 		}
-		b.seq, b.ended, b.running, b.behind = m.NewestSeq, slotEnd{}, false, false
+		b.seq, b.ended, b.behind = m.NewestSeq, slotEnd{}, false
 	}
 }
 
-// end counts the end of a slot; again says that it was told before. It returns how many updates of the slot were received, and
-// how many there were at least: both 0 if the slot is not one of a span.
-func (b *book) end(e slotEnd) (got, least int, again bool) {
+// end counts the end of a slot; again says that it was told before. It returns the end before, and how many updates of the slot
+// were received and how many there were at least: both 0 if its numbers tell more, or it may have begun before the subscriber came.
+func (b *book) end(e slotEnd) (after slotEnd, got, least int, again bool) {
 	if b.behind {
-		return 0, 0, true
+		return after, 0, 0, true
 	}
 	b.reach(e.seq)
 	if e.compare(b.ended) <= 0 {
-		return 0, 0, true
+		return after, 0, 0, true
 	}
-	slot, last := b.slot, len(b.spans)-1
-	b.ended, b.slot = e, 0
-	switch {
-	case b.whole: // its numbers say more
-		return 0, 0, false
-	case !b.running:
-		b.spans, b.running = append(b.spans, span{e, e}), true
-		return 0, 0, false
+	if !b.whole && b.ended != (slotEnd{}) && b.slot == e.slot {
+		if got, least = b.got, b.got; b.all {
+			least = int(e.seq - b.first + 1)
+		}
 	}
-	b.spans[last].to = e
-	switch {
-	case slot != e.slot:
-		return 0, 0, false
-	case b.all:
-		return b.got, int(e.seq - b.first + 1), false
-	}
-	return b.got, b.got, false
+	after, b.ended, b.slot = b.ended, e, 0
+	return after, got, least, false
 }

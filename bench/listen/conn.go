@@ -95,9 +95,15 @@ func (c *Conn) Next() (Piece, error) {
 	return Piece{c.payload.Bytes(), 1, size}, nil
 }
 
+// drainedSpeaks is how often a drained WebSocket says that it is there: ledgerd gives a silent client up after a minute, and no ping
+// is known in bytes that are only counted.
+const drainedSpeaks = 20 * time.Second
+
 // drained is a connection of which only the bytes are counted.
 type drained struct {
 	io.ReadCloser
+	ws            *websocket.Conn // that it belongs to; nil: none
+	spoke         time.Time
 	frames, bytes int64 // so many frames are so many bytes
 	read          int64
 	buf           []byte
@@ -105,13 +111,19 @@ type drained struct {
 
 // Drain returns a stream of which only the bytes are counted: so many of them are so many frames, without a rest in the
 // long run. Nothing may have come before.
-func Drain(conn io.ReadCloser, frames, bytes int) Stream {
+func Drain(conn io.ReadCloser, frames, bytes int) Stream { return drain(conn, nil, frames, bytes) }
+
+func drain(conn io.ReadCloser, ws *websocket.Conn, frames, bytes int) Stream {
 	const most = 64 << 10 // with less, calls cost more; with more, the buffers of all conns leave the processor's caches
-	return &drained{ReadCloser: conn, frames: int64(frames), bytes: int64(bytes), buf: make([]byte, most)}
+	return &drained{ReadCloser: conn, ws: ws, frames: int64(frames), bytes: int64(bytes), buf: make([]byte, most)}
 }
 
 // Next implements Stream.
 func (d *drained) Next() (Piece, error) {
+	if d.ws != nil && time.Since(d.spoke) > drainedSpeaks {
+		d.spoke = time.Now()
+		_ = d.ws.WriteControl(websocket.PongMessage, nil, d.spoke.Add(time.Second)) // whoever reads sees that the socket is broken
+	}
 	n, err := d.Read(d.buf)
 	before := d.read * d.frames / d.bytes
 	d.read += int64(n)

@@ -10,7 +10,6 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
-	"os"
 	"sync"
 	"syscall"
 	"time"
@@ -51,24 +50,24 @@ func Dial(ctx context.Context, address string, o Options) (*Conn, error) {
 	defer cancel()
 	stop := func() bool { return true }
 	dialer := websocket.Dialer{ReadBufferSize: o.ReadBuffer, WriteBufferPool: &writeBuffers}
-	dialer.NetDialContext = func(ctx context.Context, network, host string) (net.Conn, error) {
+	dialer.NetDialContext = func(_ context.Context, network, host string) (net.Conn, error) {
 		d := net.Dialer{Control: o.control}
 		if o.Local.IsValid() {
 			d.LocalAddr = net.TCPAddrFromAddrPort(netip.AddrPortFrom(o.Local, 0))
 		}
 		socket, err := d.DialContext(ctx, network, host)
-		if err == nil { // the handshake knows deadlines, but not that a context ends
-			stop = context.AfterFunc(ctx, func() { _ = socket.Close() })
+		if err != nil {
+			return nil, err
 		}
+		stop = context.AfterFunc(ctx, func() { _ = socket.Close() }) // the handshake does not know that a context ends
 		return socket, err
 	}
-	ws, response, err := dialer.DialContext(ctx, address, nil)
+	ws, response, err := dialer.Dial(address, nil)
 	switch {
 	case !stop() || err != nil && ctx.Err() != nil:
 		err = ctx.Err()
-	case errors.Is(err, os.ErrDeadlineExceeded): // the socket met it before the context did
-		err = context.DeadlineExceeded
-	case errors.Is(err, websocket.ErrBadHandshake) && response.StatusCode != http.StatusSwitchingProtocols: // 101 that closes: a server that stops
+	// A server that stops answers 101 with "Connection: close": that is no refusal.
+	case errors.Is(err, websocket.ErrBadHandshake) && response.StatusCode != http.StatusSwitchingProtocols:
 		body, _ := io.ReadAll(response.Body) // the first of it, from memory
 		err = &RefusedError{response.StatusCode, string(body)}
 	}
@@ -78,7 +77,8 @@ func Dial(ctx context.Context, address string, o Options) (*Conn, error) {
 	return New(ws), nil
 }
 
-// control sets what must be set before the connection is made: the window that the peer is told follows from it.
+// control sets what must be set before the connection is made: the window that the peer is told follows from it. A buffer that
+// shrinks afterwards takes less than a segment, and the peer sends by timers.
 func (o *Options) control(_, _ string, raw syscall.RawConn) error {
 	if o.ReceiveBuffer == 0 {
 		return nil

@@ -55,37 +55,30 @@ type Pool struct {
 	subscribers []*subscriber
 	arrivals    arrivals
 
-	late, skew *recorder
-
-	mu     sync.Mutex
-	counts Counts // of connections
+	mu         sync.Mutex
+	counts     Counts // of connections
+	late, skew *latency.Histogram
 }
 
-// recorder is a histogram of several goroutines.
-type recorder struct {
-	mu     sync.Mutex
-	counts *latency.Histogram
+// record counts in one of the pool's histograms.
+func (p *Pool) record(in **latency.Histogram, d time.Duration) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	(*in).Record(d)
 }
 
-func newRecorder() *recorder { return &recorder{counts: latency.New()} }
-
-func (r *recorder) record(d time.Duration) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.counts.Record(d)
-}
-
-// take returns what was recorded since the last call.
-func (r *recorder) take() (taken *latency.Histogram) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	taken, r.counts = r.counts, latency.New()
+// take returns what was recorded in one since the last call.
+func (p *Pool) take(from **latency.Histogram) *latency.Histogram {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	taken := *from
+	*from = latency.New()
 	return taken
 }
 
 // Open has subscribers connect and waits until each has tried once. How that went is in Counts.
 func Open(ctx context.Context, c Config) *Pool {
-	p := &Pool{config: c, arrivals: arrivals{ends: make(map[slotEnd]*arrival)}, late: newRecorder(), skew: newRecorder()}
+	p := &Pool{config: c, arrivals: arrivals{ends: make(map[slotEnd]*arrival)}, late: latency.New(), skew: latency.New()}
 	p.counts = Counts{Closes: make(map[int]int64), Refused: make(map[int]int64)}
 	p.ctx, p.end = context.WithCancel(ctx)
 	p.turns = make(chan struct{}, cmp.Or(c.AtOnce, 64))
@@ -123,7 +116,6 @@ func (p *Pool) Counts() Counts {
 	c := p.counts
 	c.Closes, c.Refused = maps.Clone(c.Closes), maps.Clone(c.Refused)
 	p.mu.Unlock()
-	var spans []span
 	for _, s := range p.subscribers {
 		s.mu.Lock()
 		if s.stream != nil {
@@ -133,10 +125,9 @@ func (p *Pool) Counts() Counts {
 		c.Frames, c.Bytes = c.Frames+s.frames, c.Bytes+s.bytes
 		c.Updates, c.Missing, c.Twice = c.Updates+b.updates, c.Missing+b.missing, c.Twice+b.twice
 		c.Resumed, c.Resyncs, c.Passed = c.Resumed+b.resumed, c.Resyncs+b.resyncs, c.Passed+b.passed
-		spans = append(spans, b.spans...)
 		s.mu.Unlock()
 	}
-	c.Missing += p.arrivals.missing(spans)
+	c.Missing += p.arrivals.missing()
 	return c
 }
 
@@ -166,10 +157,10 @@ func (p *Pool) countEnd(connected bool, err error) {
 func (p *Pool) isSample(i int) bool { return i%max(1, min(100, p.config.Sockets/4)) == 0 }
 
 // Times returns how late updates were received since the last call: after they were due, or after their block time.
-func (p *Pool) Times() *latency.Histogram { return p.late.take() }
+func (p *Pool) Times() *latency.Histogram { return p.take(&p.late) }
 
 // Skew returns how much later than the first subscriber the others received the ends of slots, since the last call.
-func (p *Pool) Skew() *latency.Histogram { return p.skew.take() }
+func (p *Pool) Skew() *latency.Histogram { return p.take(&p.skew) }
 
 // Arrived returns when the first subscriber received the end of a slot; zero: not yet.
 func (p *Pool) Arrived(slot uint64) (first time.Time) {

@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -243,13 +244,19 @@ func (s scripted) Next() (Piece, error) {
 	return Piece{[]byte(text), 1, len(text)}, nil
 }
 
-// Of frames of one length most subscribers count the bytes and a sample reads them: the counts are as if all did.
+// Of frames of one length most subscribers count the bytes and a sample reads them: the counts are as if all did. Who only counts says
+// by itself that it is there.
 func TestSampleReadsFramesAndOthersCountBytes(t *testing.T) {
 	t.Parallel()
 	const sockets, sample, frames = 8, 4, 1000
 	text := `{"type":"account_update","pubkey":"11111111111111111111111111111111","lamports":9,"timestamp":"2026-01-01T00:00:00Z"}`
 	publish := make(chan struct{})
+	var pongs atomic.Int64
+	var serving sync.WaitGroup
+	serving.Add(sockets)
 	address := serve(t, func(conn *websocket.Conn) {
+		defer serving.Done()
+		conn.SetPongHandler(func(string) error { pongs.Add(1); return nil })
 		<-publish
 		for range frames {
 			_ = conn.WriteMessage(websocket.TextMessage, []byte(text)) // or the counts tell
@@ -268,6 +275,10 @@ func TestSampleReadsFramesAndOthersCountBytes(t *testing.T) {
 		t.Error(err)
 	}
 	pool.Close()
+	serving.Wait()
+	if n := pongs.Load(); n != sockets-sample {
+		t.Errorf("%d pongs came, want one of each of %d that only count", n, sockets-sample)
+	}
 	n, timed := pool.Counts(), pool.Times().Count()
 	if n.Frames != sockets*frames || n.Bytes != n.Frames*int64(2+len(text)) || timed != sample*frames {
 		t.Errorf("%d frames in %d bytes, %d timed", n.Frames, n.Bytes, timed)

@@ -1,7 +1,9 @@
 package listen
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -120,7 +122,7 @@ func (s *subscriber) dial() (Stream, error) {
 		_ = conn.WriteText(fmt.Appendf(nil, `{"type":"resume","id":1,"from_seq":%d}`, from))
 	}
 	if size := p.config.FrameBytes; size > 0 && !p.isSample(s.index) {
-		return Drain(conn.NetConn(), 1, size), nil
+		return drain(conn.NetConn(), conn.ws, 1, size), nil
 	}
 	return conn, nil
 }
@@ -171,15 +173,16 @@ func (s *subscriber) take(p Piece) {
 		s.late(now, slot, p.Payload)
 		s.book.update(slot, numberAfter(p.Payload, `,"seq":`))
 	default:
-		m := parseMessage(p.Payload)
+		var m message
+		_ = json.Unmarshal(p.Payload, &m) // what is not JSON is a message without a type
 		if m.Type != "slot_end" {
 			s.book.take(&m)
 			return
 		}
 		e := slotEnd{m.Slot, m.Seq}
-		if got, least, again := s.book.end(e); !again {
-			if later, others := s.pool.arrivals.end(e, now, got, least); others {
-				s.pool.skew.record(later)
+		if after, got, least, again := s.book.end(e); !again {
+			if later, others := s.pool.arrivals.end(e, after, now, got, least); others {
+				s.pool.record(&s.pool.skew, later)
 			}
 		}
 	}
@@ -193,14 +196,16 @@ func (s *subscriber) late(now time.Time, slot uint64, payload []byte) {
 		if due != nil {
 			s.due = due(slot)
 		} else {
-			s.due, _ = time.Parse(time.RFC3339, blockTime(payload)) // zero: it is not known
+			_, rest, _ := bytes.Cut(payload, []byte(`"timestamp":"`))
+			text, _, _ := bytes.Cut(rest, []byte(`"`))
+			s.due, _ = time.Parse(time.RFC3339, string(text)) // zero: it is not known
 		}
 	}
 	took := now.Sub(s.due)
 	if s.due.IsZero() || due == nil && (took < -time.Second || took > time.Minute) {
 		return
 	}
-	s.pool.late.record(took)
+	s.pool.record(&s.pool.late, took)
 }
 
 // received returns how many frames came so far, and why no more do.

@@ -24,11 +24,13 @@ package load
 
 import (
 	"context"
-	"errors"
+	"fmt"
 	"net/netip"
 	"runtime"
-	"sync"
 	"time"
+
+	"golang.org/x/sync/errgroup"
+	"golang.org/x/sys/unix"
 )
 
 // Config says what a load asks of whom. Address, Connections and Script are required.
@@ -64,12 +66,12 @@ func New(c Config) (*Load, error) {
 		share := c
 		share.Connections = (c.Connections + i) / threads
 		share.Rate = c.Rate / float64(threads)
-		loop, err := newLoop(share, i*len(c.Script)/threads)
+		epoll, err := unix.EpollCreate1(unix.EPOLL_CLOEXEC)
 		if err != nil {
 			l.Close()
-			return nil, err
+			return nil, fmt.Errorf("cannot wait for connections: %w", err)
 		}
-		l.loops = append(l.loops, loop)
+		l.loops = append(l.loops, newLoop(share, epoll, i*len(c.Script)/threads))
 	}
 	return l, nil
 }
@@ -78,17 +80,12 @@ func New(c Config) (*Load, error) {
 // was counted since the last Take. It ends early, without an error, when ctx ends. An error means
 // that the load itself cannot work.
 func (l *Load) Phase(ctx context.Context, length time.Duration) (*Counts, error) {
-	counts := make([]*Counts, len(l.loops))
-	errs := make([]error, len(l.loops))
-	var busy sync.WaitGroup
-	for i, loop := range l.loops {
-		busy.Go(func() { counts[i], errs[i] = loop.phase(ctx, length) })
+	var busy errgroup.Group
+	for _, loop := range l.loops {
+		busy.Go(func() error { return loop.phase(ctx, length) })
 	}
-	busy.Wait()
-	for _, other := range counts[1:] {
-		counts[0].Merge(other)
-	}
-	return counts[0], errors.Join(errs...)
+	err := busy.Wait()
+	return l.Take(), err
 }
 
 // Take returns what was counted since the last time. Unsent and Took are known only when the phase is
@@ -97,7 +94,8 @@ func (l *Load) Take() *Counts {
 	all := NewCounts()
 	for _, loop := range l.loops {
 		loop.mu.Lock()
-		all.Merge(loop.take())
+		all.Merge(loop.counts)
+		loop.counts = NewCounts()
 		loop.mu.Unlock()
 	}
 	return all

@@ -54,19 +54,15 @@ type loop struct {
 	keptAt  int64 // when the connections were last looked after
 }
 
-func newLoop(c Config, first int) (*loop, error) {
+func newLoop(c Config, epoll, first int) *loop {
 	l := &loop{
-		config: c, next: first, base: time.Now(), counts: NewCounts(),
+		config: c, epoll: epoll, next: first, base: time.Now(), counts: NewCounts(),
 		conns: make([]conn, c.Connections), events: make([]unix.EpollEvent, c.Connections), buffer: make([]byte, readBytes),
 	}
 	for i := range l.conns {
 		l.conns[i].fd = -1
 	}
-	var err error
-	if l.epoll, err = unix.EpollCreate1(unix.EPOLL_CLOEXEC); err != nil {
-		return nil, fmt.Errorf("cannot wait for connections: %w", err)
-	}
-	return l, nil
+	return l
 }
 
 func (l *loop) close() {
@@ -80,7 +76,7 @@ func (l *loop) close() {
 func (l *loop) clock() int64 { return int64(time.Since(l.base)) }
 
 // phase sends for so long and waits for the responses.
-func (l *loop) phase(ctx context.Context, length time.Duration) (*Counts, error) {
+func (l *loop) phase(ctx context.Context, length time.Duration) error {
 	// The thread waits in the kernel, which wakes it when it asks for that, not up to 50 µs later. It is given back as it was: were it to
 	// end, the kernel would kill the processes that it has started (package proc).
 	runtime.LockOSThread()
@@ -107,14 +103,7 @@ func (l *loop) phase(ctx context.Context, length time.Duration) (*Counts, error)
 		err = l.wait(keepInterval)
 	}
 	l.end()
-	return l.take(), err
-}
-
-// take returns what was counted since the last time.
-func (l *loop) take() *Counts {
-	counts := l.counts
-	l.counts = NewCounts()
-	return counts
+	return err
 }
 
 // stop ends the sending now.

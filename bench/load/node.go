@@ -25,6 +25,7 @@ type Node struct {
 	Limit     int            // requests in the window; 0: any number
 	Remaining int            // of those
 	Reset     time.Time      // when the window ends
+	Head      http.Header    // of its last response
 }
 
 // NewNode returns the node at http://HOST:PORT, with /api or without. It asks nothing yet.
@@ -68,10 +69,9 @@ func (n *Node) Get(ctx context.Context, path string, record any) error {
 		return fmt.Errorf("cannot reach the server: %w", err)
 	}
 	defer response.Body.Close()
-	n.Limit, _ = strconv.Atoi(response.Header.Get("X-RateLimit-Limit"))
-	n.Remaining, _ = strconv.Atoi(response.Header.Get("X-RateLimit-Remaining"))
-	seconds, _ := strconv.ParseInt(response.Header.Get("X-RateLimit-Reset"), 10, 64)
-	n.Reset = time.Unix(seconds, 0)
+	n.Head = response.Header
+	n.Limit, n.Remaining = int(n.Number("X-RateLimit-Limit")), int(n.Number("X-RateLimit-Remaining"))
+	n.Reset = time.Unix(n.Number("X-RateLimit-Reset"), 0)
 	switch response.StatusCode {
 	case http.StatusOK:
 		if err := json.NewDecoder(response.Body).Decode(record); err != nil {
@@ -85,4 +85,10 @@ func (n *Node) Get(ctx context.Context, path string, record any) error {
 	default:
 		return fmt.Errorf("GET %s%s is answered %s", n.URL, path, response.Status)
 	}
+}
+
+// Number returns the number in a field of the last response, 0 without it.
+func (n *Node) Number(field string) int64 {
+	value, _ := strconv.ParseInt(n.Head.Get(field), 10, 64)
+	return value
 }

@@ -1,37 +1,27 @@
 package peer
 
 import (
+	"bufio"
 	"context"
+	"encoding/gob"
 	"errors"
+	"io"
+	"net"
+	"net/netip"
 	"os"
 	"regexp"
+	"runtime"
 	"slices"
-	"syscall"
-	"time"
 
+	"ledgerd/bench/listen"
 	"ledgerd/bench/proc"
 )
 
-const (
-	// startPatience is how long a peer may take to listen.
-	startPatience = 20 * time.Second
-	// endPatience is how long a peer may take to end.
-	endPatience = 10 * time.Second
-)
-
-// child is a peer that is this program again: it says where it listens in the first line of
-// its stdout, is fed batches through its stdin, and ends with that.
-type child struct {
-	*proc.Process
-	feed   *os.File
-	addr   string
-	batch  []byte
-	frames int // of a batch
-}
-
 var firstLine = regexp.MustCompile(`^(\S+)\n`)
 
-func startChild(ctx context.Context, c *Config, name string) (*child, error) {
+// startSelf starts a peer that is this program again: it says where it listens in the first line of its stdout, is fed
+// through its stdin, and ends with that.
+func startSelf(ctx context.Context, c *Config, name string) (*Server, error) {
 	in, feed, err := os.Pipe()
 	if err != nil {
 		return nil, err
@@ -41,35 +31,79 @@ func startChild(ctx context.Context, c *Config, name string) (*child, error) {
 	if err != nil {
 		return nil, errors.Join(err, feed.Close())
 	}
-	s := &child{Process: p, feed: feed}
+	s := &Server{Version: runtime.Version(), pids: []int{p.Pid()}, feed: feed, stop: []func() error{func() error {
+		_ = feed.Close() // all of it was read, or is not wanted any more
+		return end(p)
+	}}}
 	ctx, cancel := context.WithTimeout(ctx, startPatience)
 	defer cancel()
 	said, err := p.Await(ctx, firstLine)
+	if err == nil {
+		s.Address, err = netip.ParseAddrPort(said[1])
+	}
 	if err != nil {
 		return nil, errors.Join(err, s.Stop())
 	}
-	s.addr = said[1]
 	return s, nil
 }
 
-// BatchFrames implements Server.
-func (s *child) BatchFrames() int { return s.frames }
-
-// Publish implements Server.
-func (s *child) Publish() error {
-	_, err := s.feed.Write(s.batch)
-	return err
+// startFed starts one that is fed batches, each so many frames to those who dial.
+func startFed(
+	ctx context.Context, c *Config, name string, batch []byte, frames int, dial func(ctx context.Context, address string) (listen.Stream, error),
+) (*Server, error) {
+	s, err := startSelf(ctx, c, name)
+	if err != nil {
+		return nil, err
+	}
+	s.BatchFrames = frames
+	s.Dial = func(ctx context.Context) (listen.Stream, error) { return dial(ctx, s.Address.String()) }
+	s.Publish = func() error {
+		_, err := s.feed.Write(batch)
+		return err
+	}
+	return s, nil
 }
 
-// Stop implements Server.
-func (s *child) Stop() error {
-	_ = s.feed.Close() // all of it was read, or is not wanted any more
-	return end(s.Process)
+// startTold starts one that is told the answer, and the records if it looks them up.
+func startTold(ctx context.Context, c *Config, p *Peer) (*Server, error) {
+	s, err := startSelf(ctx, c, p.Name)
+	if err != nil {
+		return nil, err
+	}
+	out := bufio.NewWriterSize(s.feed, 64<<10)
+	e := gob.NewEncoder(out)
+	err = e.Encode(c.Answer)
+	for i := 0; p.LooksUp && i < c.Records.Count && err == nil; i++ {
+		err = e.Encode(c.Records.Record(i))
+	}
+	if err = errors.Join(err, e.Encode(AccountRecord{}), out.Flush()); err != nil { // a record of nothing ends them
+		return nil, errors.Join(err, s.Stop())
+	}
+	return s, nil
 }
 
-// end asks a process to end, and waits until it has.
-func end(p *proc.Process) error {
-	ctx, cancel := context.WithTimeout(context.Background(), endPatience)
-	defer cancel()
-	return p.Stop(ctx, syscall.SIGTERM)
+// hear reads what startTold tells.
+func hear(in io.Reader) (answer Answer, records []AccountRecord, err error) {
+	d := gob.NewDecoder(bufio.NewReaderSize(in, 64<<10))
+	err = d.Decode(&answer)
+	for err == nil {
+		var r AccountRecord
+		if err = d.Decode(&r); r == (AccountRecord{}) {
+			break
+		}
+		records = append(records, r)
+	}
+	return answer, records, err
+}
+
+// serveUntil serves until in ends: then nobody wants it any more.
+func serveUntil(in io.Reader, ln net.Listener, serve func(net.Listener) error) error {
+	go func() {
+		_, _ = io.Copy(io.Discard, in)
+		_ = ln.Close()
+	}()
+	if err := serve(ln); !errors.Is(err, net.ErrClosed) {
+		return err
+	}
+	return nil
 }

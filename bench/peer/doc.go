@@ -8,9 +8,8 @@
 // goroutine for each client, which drains what waits into one frame. nats is nats-server, fed by
 // its Go client and read in its text protocol.
 //
-// A server is a running one, always a process of its own: raw and hub are the program that
-// measures, started again with other arguments ([Serve]), nats is a program that must be there
-// ([AbsentError] says how to get it).
+// A server is a running one, always a process of its own: either the program that measures, started again with other
+// arguments ([Serve]), or a program that must be there ([AbsentError] says where it was looked for).
 //
 // # Rules
 //
@@ -22,7 +21,6 @@
 // # Services that answer
 //
 // RESTPeers are asked for an account at a time, all with the same fields. bare and nginx give
-// everybody the one answer that ledgerd gave to somebody; nethttp, webdis, redis and valkey look it up. Those
-// that are this program are told what to answer through their stdin, and end with that. About says what a
+// everybody the one answer that ledgerd gave to somebody; nethttp, webdis, redis and valkey look it up. About says what a
 // peer does less or more than ledgerd, and stands under the table of results.
 package peer

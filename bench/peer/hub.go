@@ -25,21 +25,13 @@ const (
 
 var newline = []byte{'\n'}
 
-// hubServer is fed messages, a line each.
-type hubServer struct{ *child }
-
-func startHub(ctx context.Context, c *Config) (Server, error) {
-	child, err := startChild(ctx, c, "hub")
-	if err != nil {
-		return nil, err
-	}
-	child.batch, child.frames = append(bytes.Join(c.Messages, newline), '\n'), len(c.Messages)
-	return hubServer{child}, nil
+// startHub starts one that is fed messages, a line each.
+func startHub(ctx context.Context, c *Config, p *Peer) (*Server, error) {
+	return startFed(ctx, c, p.Name, append(bytes.Join(c.Messages, newline), '\n'), len(c.Messages), dialHub)
 }
 
-// Dial implements Server.
-func (s hubServer) Dial(ctx context.Context) (listen.Stream, error) {
-	conn, err := listen.Dial(ctx, "ws://"+s.addr+"/", listen.Options{ReadBuffer: hubWriteBytes})
+func dialHub(ctx context.Context, address string) (listen.Stream, error) {
+	conn, err := listen.Dial(ctx, "ws://"+address+"/", listen.Options{ReadBuffer: hubWriteBytes})
 	if err != nil {
 		return nil, err
 	}

@@ -36,11 +36,7 @@ http {
 }
 `
 
-func startNginx(ctx context.Context, c *RESTConfig, p *RESTPeer) (*RESTServer, error) {
-	path, err := find(p.Name)
-	if err != nil {
-		return nil, err
-	}
+func startNginx(ctx context.Context, c *Config, p *Peer) (*Server, error) {
 	s, err := startProgram(ctx, c, p.Name, func(dir string, address netip.AddrPort) ([]string, error) {
 		var fields strings.Builder
 		for name := range c.Answer.Head {
@@ -50,12 +46,12 @@ func startNginx(ctx context.Context, c *RESTConfig, p *RESTPeer) (*RESTServer, e
 		}
 		text := fmt.Sprintf(nginxConfig, dir, address, c.Answer.Head.Get("Content-Type"), fields.String(), nginxQuoted(c.Answer.Body))
 		config := filepath.Join(dir, "nginx.conf")
-		return []string{path, "-e", "stderr", "-p", dir, "-c", config}, os.WriteFile(config, []byte(text), 0o600)
+		return []string{"-e", "stderr", "-p", dir, "-c", config}, os.WriteFile(config, []byte(text), 0o600)
 	})
 	if err != nil {
 		return nil, err
 	}
-	s.Version = strings.TrimPrefix(versionOf(ctx, path, "-v"), "nginx version: ")
+	s.Version = strings.TrimPrefix(versionOf(ctx, p.Name, "-v"), "nginx version: ")
 	return s, nil
 }
 

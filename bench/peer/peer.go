@@ -2,30 +2,74 @@ package peer
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"net/http"
+	"net/netip"
+	"os"
+	"strconv"
+	"strings"
 
 	"ledgerd/bench/listen"
+	"ledgerd/bench/load"
 )
 
 // Config is what peers are started with.
 type Config struct {
 	Self     []string // the command that runs Serve when a peer's name is added
 	Dir      string   // for files; nothing is left there
-	Messages [][]byte // the batch
+	Messages [][]byte // the batch, for those that tell everybody everything
+	Answer   Answer   // for those that answer the same to everybody
+	Records  Records  // for those that look it up
 }
 
-// Peer is a kind of service that tells everybody everything.
+// Answer is what ledgerd answered once, without what every server says in its own way: the
+// date, the length and the connection.
+type Answer struct {
+	Head http.Header
+	Body string
+}
+
+// Records are what can be asked for.
+type Records struct {
+	Count  int // how many there are
+	Record func(i int) AccountRecord
+}
+
+// AccountRecord is an account as the interface shows it.
+type AccountRecord struct {
+	Pubkey     string `json:"pubkey"`
+	Lamports   uint64 `json:"lamports"`
+	Owner      string `json:"owner"`
+	Executable bool   `json:"executable"`
+	RentEpoch  uint64 `json:"rent_epoch"`
+}
+
+// Peer is a kind of service.
 type Peer struct {
-	Name  string // raw, nats or hub
-	start func(ctx context.Context, c *Config) (Server, error)
+	Name    string
+	start   func(ctx context.Context, c *Config, p *Peer) (*Server, error)
+	LooksUp bool   // it answers with the record that is asked for, else with the same to everybody
+	About   string // one line: what it is, and what it does less or more than ledgerd
 }
 
-// Peers are all there are, the simplest first.
-var Peers = []Peer{{"raw", startRaw}, {"nats", startNATS}, {"hub", startHub}}
+// Peers are all that tell everybody everything, the simplest first.
+var Peers = []Peer{{Name: "raw", start: startRaw}, {Name: "nats", start: startNATS}, {Name: "hub", start: startHub}}
+
+// RESTPeers are all that answer one question at a time, the fastest kind first.
+var RESTPeers = []Peer{
+	{"bare", startTold, false, "fasthttp with the settings, fields and body of ledgerd's answer; it looks nothing up and counts no limits"},
+	{"nginx", startNginx, false, "return 200 with the fields and body of ledgerd's answer, proxying to nothing; it looks nothing up and counts no limits"},
+	{"nethttp", startTold, true, "net/http, a map behind a lock, encoding/json for each answer; it counts no limits"},
+	{"nethttp-tuned", startTold, true, "net/http and a map of bodies encoded beforehand, with a stated length; it counts no limits"},
+	{"webdis", startWebdis, true, "Redis GET over webdis; its answers have fewer fields than ledgerd's, and it counts no limits"},
+	{"redis", startRedisGet, true, "Redis GET in its own protocol: no HTTP, no fields, no limits"},
+	{"valkey", startRedisGet, true, "the same on Valkey"},
+}
 
 // Start starts one, which ends with ctx at the latest. It returns an *AbsentError if the program it needs is not there.
-func (p *Peer) Start(ctx context.Context, c Config) (Server, error) {
-	s, err := p.start(ctx, &c)
+func (p *Peer) Start(ctx context.Context, c Config) (*Server, error) {
+	s, err := p.start(ctx, &c, p)
 	if err != nil {
 		return nil, fmt.Errorf("cannot start peer %s: %w", p.Name, err)
 	}
@@ -33,20 +77,62 @@ func (p *Peer) Start(ctx context.Context, c Config) (Server, error) {
 }
 
 // AbsentError says that a program is not there.
-type AbsentError struct{ Program, How string }
+type AbsentError struct{ Program string }
 
-// Error says how to get it.
-func (e *AbsentError) Error() string { return fmt.Sprintf("there is no %s: %s", e.Program, e.How) }
+// Error says where it was looked for.
+func (e *AbsentError) Error() string {
+	return fmt.Sprintf("there is no %s beside the program that measures, on the PATH or in /usr/sbin", e.Program)
+}
 
-// Server is a running peer. One goroutine publishes.
-type Server interface {
-	// Dial connects a subscriber, which receives all that is published from then on.
-	Dial(ctx context.Context) (listen.Stream, error)
-	// Publish hands the server one batch more. It waits for the server to read it.
-	Publish() error
-	// BatchFrames is how many frames a batch is to each subscriber.
-	BatchFrames() int
-	Pid() int
-	// Stop ends the process and waits for it. What is on the way is lost.
-	Stop() error
+// Server is a running peer.
+type Server struct {
+	Address netip.AddrPort
+	Version string
+	pids    []int
+	stop    []func() error // what ends the processes and removes their files, in order
+	feed    *os.File       // the stdin of one that is this program again
+
+	// Of one that tells everybody everything. One goroutine publishes.
+
+	Dial        func(ctx context.Context) (listen.Stream, error) // connects a subscriber, which receives all that is published from then on
+	Publish     func() error                                     // hands the server one batch more, and waits for the server to read it
+	BatchFrames int                                              // how many frames a batch is to each subscriber
+
+	// Of one that answers.
+
+	Frame   load.Framing                        // of its responses; nil: HTTP
+	request func(dst []byte, key string) []byte // nil: as ledgerd is asked
+}
+
+// Request appends what asks for a record. All that speak HTTP are asked with the same fields.
+func (s *Server) Request(dst []byte, key string) []byte {
+	if s.request != nil {
+		return s.request(dst, key)
+	}
+	return load.AppendGet(dst, s.Address.String(), "/api/account/"+key, load.AnyCoding)
+}
+
+// Pid is the process that was started first.
+func (s *Server) Pid() int { return s.pids[0] }
+
+// Pids are the processes, with those that they have started.
+func (s *Server) Pids() (all []int) {
+	for _, pid := range s.pids {
+		all = append(all, pid)
+		children, _ := os.ReadFile(fmt.Sprintf("/proc/%d/task/%[1]d/children", pid)) // none, if it is gone
+		for child := range strings.FieldsSeq(string(children)) {
+			if pid, err := strconv.Atoi(child); err == nil {
+				all = append(all, pid)
+			}
+		}
+	}
+	return all
+}
+
+// Stop ends the processes, waits for them, and removes their files. What is on the way is lost.
+func (s *Server) Stop() (err error) {
+	for _, stop := range s.stop {
+		err = errors.Join(err, stop())
+	}
+	return err
 }

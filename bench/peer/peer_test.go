@@ -2,8 +2,10 @@ package peer
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
 	"os"
 	"strings"
 	"testing"
@@ -27,21 +29,37 @@ func TestMain(m *testing.M) {
 // patience is what nothing here takes.
 const patience = 30 * time.Second
 
-func messages(count int) [][]byte {
-	out := make([][]byte, count)
-	for i := range out {
-		out[i] = fmt.Appendf(nil, `{"type":"account_update","pubkey":"%044d","lamports":%d,"timestamp":"2026-01-01T00:00:00Z"}`, i, i)
-	}
-	return out
-}
-
-func start(t *testing.T, p *Peer, batch [][]byte) Server {
+// config has a batch of a thousand messages, and 2500 records, of which one is the answer for everybody.
+func config(t *testing.T) Config {
 	t.Helper()
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := p.Start(t.Context(), Config{Self: []string{self, "peer"}, Dir: t.TempDir(), Messages: batch})
+	messages := make([][]byte, 1000)
+	for i := range messages {
+		messages[i] = fmt.Appendf(nil, `{"type":"account_update","pubkey":"%044d","lamports":%d,"timestamp":"2026-01-01T00:00:00Z"}`, i, i)
+	}
+	record := func(i int) AccountRecord {
+		return AccountRecord{fmt.Sprintf("%044d", i), uint64(i), fmt.Sprintf("%044d", i%3), false, ^uint64(0)}
+	}
+	body, err := json.Marshal(record(7))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return Config{
+		Self: []string{self, "peer"}, Dir: t.TempDir(), Messages: messages,
+		Answer: Answer{http.Header{
+			"Content-Type": {"application/json"}, "X-Slot": {"8"}, "Content-Security-Policy": {"default-src 'none'"}, "Etag": {`W/"66"`},
+		}, string(body)},
+		Records: Records{2500, record},
+	}
+}
+
+// start starts a peer, or skips the test where its program is absent.
+func start(t *testing.T, p *Peer, c Config) *Server {
+	t.Helper()
+	s, err := p.Start(t.Context(), c)
 	if absent := (*AbsentError)(nil); errors.As(err, &absent) {
 		t.Skip(err)
 	}
@@ -58,7 +76,7 @@ func TestPeersTellEverybodyEverything(t *testing.T) {
 		t.Run(p.Name, func(t *testing.T) {
 			t.Parallel()
 			const batches, subscribers = 20, 3
-			s := start(t, &p, messages(1000))
+			s := start(t, &p, config(t))
 			dial := func() (listen.Stream, error) { return s.Dial(t.Context()) }
 			gone, err1 := listen.OpenAll(t.Context(), listen.Config{Sockets: 1, Dial: dial})
 			stay, err2 := listen.OpenAll(t.Context(), listen.Config{Sockets: subscribers, Dial: dial})
@@ -73,7 +91,7 @@ func TestPeersTellEverybodyEverything(t *testing.T) {
 					gone.Close()
 				}
 			}
-			total := int64(batches * s.BatchFrames())
+			total := int64(batches * s.BatchFrames)
 			if err := stay.Await(t.Context(), func(int) int64 { return total }); err != nil {
 				t.Fatal(err)
 			}
@@ -93,7 +111,7 @@ func TestPeersAreStoppedWhileSubscribersHang(t *testing.T) {
 	for _, p := range Peers {
 		t.Run(p.Name, func(t *testing.T) {
 			t.Parallel()
-			s := start(t, &p, messages(1000))
+			s := start(t, &p, config(t))
 			subscriber, err := s.Dial(t.Context())
 			if err != nil {
 				t.Fatal(err)

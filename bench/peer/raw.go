@@ -12,26 +12,18 @@ import (
 // rawBlockBytes is what ledgerd writes at once when much waits.
 const rawBlockBytes = 64 << 10
 
-// rawServer is fed blocks. A batch is as many as hold the messages. To a subscriber a block is a frame.
-type rawServer struct{ *child }
-
-func startRaw(ctx context.Context, c *Config) (Server, error) {
-	child, err := startChild(ctx, c, "raw")
-	if err != nil {
-		return nil, err
-	}
+// startRaw starts one that is fed blocks. A batch is as many as hold the messages. To a subscriber a block is a frame.
+func startRaw(ctx context.Context, c *Config, p *Peer) (*Server, error) {
 	size := 0
 	for _, m := range c.Messages {
 		size += len(m)
 	}
-	child.frames = (size + rawBlockBytes - 1) / rawBlockBytes
-	child.batch = make([]byte, child.frames*rawBlockBytes)
-	return rawServer{child}, nil
+	blocks := (size + rawBlockBytes - 1) / rawBlockBytes
+	return startFed(ctx, c, p.Name, make([]byte, blocks*rawBlockBytes), blocks, dialRaw)
 }
 
-// Dial implements Server.
-func (s rawServer) Dial(ctx context.Context) (listen.Stream, error) {
-	conn, err := new(net.Dialer).DialContext(ctx, "tcp", s.addr)
+func dialRaw(ctx context.Context, address string) (listen.Stream, error) {
+	conn, err := new(net.Dialer).DialContext(ctx, "tcp", address)
 	if err != nil {
 		return nil, err
 	}

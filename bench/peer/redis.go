@@ -2,10 +2,8 @@ package peer
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/gomodule/redigo/redis"
@@ -27,50 +25,37 @@ type Redis struct {
 	*proc.Process
 	redis.Conn
 	Version string // what the program says that it is
-	sockets string // directory
 }
 
 // StartRedis starts a server on a directory, and returns when it has loaded what that holds. It
 // takes no snapshot by itself and keeps no log unless the options, which follow, say so. The
 // process ends at the latest with ctx. It returns an *AbsentError if there is no such program.
-func StartRedis(ctx context.Context, dir string, options ...string) (s *Redis, err error) {
-	defer func() {
-		if err != nil {
-			s, err = nil, fmt.Errorf("cannot start redis: %w", err)
-		}
-	}()
-	program, err := find("redis-server")
+func StartRedis(ctx context.Context, dir string, options ...string) (*Redis, error) {
+	const program = "redis-server"
+	path, err := Find(program, "")
 	if err != nil {
 		return nil, err
 	}
-	// The path of a socket must be short, which that of a directory for data need not be.
-	s = &Redis{Version: versionOf(ctx, program, "--version")}
-	if s.sockets, err = os.MkdirTemp("", "redis-"); err != nil {
-		return nil, err
-	}
-	socket := filepath.Join(s.sockets, "s")
-	words := append(redisCommand(program, dir), "--port", "0", "--unixsocket", socket)
-	if s.Process, err = proc.Launch(ctx, proc.Command{Words: append(words, options...)}); err != nil {
-		return nil, errors.Join(err, os.RemoveAll(s.sockets))
-	}
-	err = await(ctx, s.Process, redisPatience, func(ctx context.Context) (err error) {
-		if s.Conn == nil {
-			s.Conn, err = redis.DialContext(ctx, "unix", socket)
+	s := &Redis{Version: versionOf(ctx, program, "--version")}
+	words := slices.Concat([]string{path}, redisFlags(dir), []string{"--port", "0", "--unixsocket", "s"}, options)
+	s.Process, err = launch(ctx, words, redisPatience, func(ctx context.Context, pid int) (err error) {
+		if s.Conn == nil { // the path of a socket must be short, which that of the directory need not be
+			s.Conn, err = redis.DialContext(ctx, "unix", fmt.Sprintf("/proc/%d/cwd/s", pid))
 		}
 		if err == nil {
 			_, err = s.Do("GET", "")
 		}
 		return err
 	})
-	if err != nil {
-		return nil, errors.Join(err, s.Stop())
+	if err != nil && s.Conn != nil {
+		_ = s.Close()
 	}
-	return s, nil
+	return s, err
 }
 
-// redisCommand is a server on a directory that takes no snapshots.
-func redisCommand(program, dir string) []string {
-	return []string{program, "--dir", dir, "--save", "", "--loglevel", "warning"}
+// redisFlags are those of a server on a directory that takes no snapshots.
+func redisFlags(dir string) []string {
+	return []string{"--dir", dir, "--save", "", "--loglevel", "warning"}
 }
 
 // Pipe has all commands carried out that write sends, and reads their replies meanwhile. It returns when the last is there, or with
@@ -99,8 +84,6 @@ func (s *Redis) Pipe(write func(send func(command string, words ...any) error) e
 
 // Stop ends the process and waits for it. What no log and no snapshot holds is gone.
 func (s *Redis) Stop() error {
-	if s.Conn != nil {
-		_ = s.Close()
-	}
-	return errors.Join(end(s.Process), os.RemoveAll(s.sockets))
+	_ = s.Close()
+	return end(s.Process)
 }

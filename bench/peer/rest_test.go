@@ -3,8 +3,6 @@ package peer
 import (
 	"bufio"
 	"bytes"
-	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -31,42 +29,14 @@ func TestRequestsAreThoseOfCommonClients(t *testing.T) {
 	}
 }
 
-func restConfig(t *testing.T) RESTConfig {
-	t.Helper()
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	record := func(i int) AccountRecord {
-		return AccountRecord{fmt.Sprintf("%044d", i), uint64(i), fmt.Sprintf("%044d", i%3), false, ^uint64(0)}
-	}
-	body, err := json.Marshal(record(7))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return RESTConfig{
-		Self: []string{self, "peer"}, Dir: t.TempDir(),
-		Answer: Answer{http.Header{
-			"Content-Type": {"application/json"}, "X-Slot": {"8"}, "Content-Security-Policy": {"default-src 'none'"}, "Etag": {`W/"66"`},
-		}, string(body)},
-		Records: Records{2500, record},
-	}
-}
-
 // Each answers with the record that was asked for, or that everybody gets, under the fields of
 // ledgerd's answer where it has fields; several questions at once are answered in order.
 func TestRESTPeersAnswer(t *testing.T) {
 	for _, p := range RESTPeers {
 		t.Run(p.Name, func(t *testing.T) {
 			t.Parallel()
-			c := restConfig(t)
-			s, err := p.Start(t.Context(), c)
-			if absent := (*AbsentError)(nil); errors.As(err, &absent) {
-				t.Skip(err)
-			}
-			if err != nil {
-				t.Fatal(err)
-			}
+			c := config(t)
+			s := start(t, &p, c)
 			conn, err := net.Dial("tcp", s.Address.String())
 			if err != nil {
 				t.Fatal(err)
@@ -98,7 +68,7 @@ func TestRESTPeersAnswer(t *testing.T) {
 	}
 }
 
-func restAnswer(t *testing.T, name string, s *RESTServer, in *bufio.Reader, c *RESTConfig) string {
+func restAnswer(t *testing.T, name string, s *Server, in *bufio.Reader, c *Config) string {
 	t.Helper()
 	if s.Frame != nil {
 		line, err := in.ReadString('\n')

@@ -17,14 +17,11 @@ import (
 )
 
 // startRedisGet starts a server of the program that the peer is named after. It holds the records by key, in JSON.
-func startRedisGet(ctx context.Context, c *RESTConfig, p *RESTPeer) (*RESTServer, error) {
-	path, err := find(p.Name + "-server")
-	if err != nil {
-		return nil, err
-	}
-	s, err := startProgram(ctx, c, p.Name, func(dir string, address netip.AddrPort) ([]string, error) {
+func startRedisGet(ctx context.Context, c *Config, p *Peer) (*Server, error) {
+	program := p.Name + "-server"
+	s, err := startProgram(ctx, c, program, func(dir string, address netip.AddrPort) ([]string, error) {
 		// Without protected mode it also serves clients that come from loopback addresses other than 127.0.0.1.
-		return append(redisCommand(path, dir), "--bind", "127.0.0.1", "--port", strconv.Itoa(int(address.Port())), "--maxclients", "12000",
+		return append(redisFlags(dir), "--bind", "127.0.0.1", "--port", strconv.Itoa(int(address.Port())), "--maxclients", "12000",
 			"--protected-mode", "no"), nil
 	})
 	if err != nil {
@@ -34,7 +31,7 @@ func startRedisGet(ctx context.Context, c *RESTConfig, p *RESTPeer) (*RESTServer
 	s.request = func(dst []byte, key string) []byte {
 		return fmt.Appendf(dst, "*2\r\n$3\r\nGET\r\n$%d\r\n%s\r\n", len(key), key)
 	}
-	s.Version = versionOf(ctx, path, "--version")
+	s.Version = versionOf(ctx, program, "--version")
 	if err := fillJSON(ctx, s.Address.String(), &c.Records); err != nil {
 		return nil, errors.Join(fmt.Errorf("cannot fill it: %w", err), s.Stop())
 	}
@@ -64,33 +61,30 @@ func fillJSON(ctx context.Context, address string, records *Records) error {
 }
 
 // startWebdis starts Redis behind HTTP.
-func startWebdis(ctx context.Context, c *RESTConfig, p *RESTPeer) (*RESTServer, error) {
-	path, err := find(p.Name)
-	if err != nil {
-		return nil, err
-	}
-	redis, err := startRedisGet(ctx, c, &RESTPeer{Name: "redis"})
-	if err != nil {
-		return nil, err
-	}
-	s, err := startProgram(ctx, c, p.Name, func(dir string, address netip.AddrPort) ([]string, error) {
+func startWebdis(ctx context.Context, c *Config, p *Peer) (*Server, error) {
+	var redis *Server
+	s, err := startProgram(ctx, c, p.Name, func(dir string, address netip.AddrPort) (_ []string, err error) {
+		if redis, err = startRedisGet(ctx, c, &Peer{Name: "redis"}); err != nil {
+			return nil, err
+		}
 		config, err := json.Marshal(map[string]any{
 			"redis_host": "127.0.0.1", "redis_port": redis.Address.Port(),
 			"http_host": "127.0.0.1", "http_port": address.Port(), "threads": runtime.NumCPU(),
 			"daemonize": false, "verbosity": 0, "logfile": filepath.Join(dir, "webdis.log"),
 		})
 		file := filepath.Join(dir, "webdis.json")
-		return []string{path, file}, errors.Join(err, os.WriteFile(file, config, 0o600))
+		return []string{file}, errors.Join(err, os.WriteFile(file, config, 0o600))
 	})
+	if err != nil && redis != nil {
+		err = errors.Join(err, redis.Stop())
+	}
 	if err != nil {
-		return nil, errors.Join(err, redis.Stop())
+		return nil, err
 	}
 	s.Version = "webdis over " + redis.Version // it does not say its own
-	s.pids = append(s.pids, redis.pids...)
+	s.pids, s.stop = append(s.pids, redis.pids...), append(s.stop, redis.stop...)
 	s.request = func(dst []byte, key string) []byte { // the value as it is, without JSON around it
 		return load.AppendGet(dst, s.Address.String(), "/GET/"+key+".txt", load.AnyCoding)
 	}
-	stop := s.Stop
-	s.Stop = func() error { return errors.Join(stop(), redis.Stop()) }
 	return s, nil
 }

@@ -21,10 +21,7 @@ func (s *Server) Metrics() (map[string]float64, error) { return Scrape(s.client,
 func Scrape(client *http.Client, base string) (map[string]float64, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), scrapeTimeout)
 	defer cancel()
-	status, body, err := Get(ctx, client, base+"/metrics")
-	if err == nil && status != http.StatusOK {
-		err = fmt.Errorf("status %d", status)
-	}
+	body, err := getOK(ctx, client, base+"/metrics")
 	if err != nil {
 		return nil, fmt.Errorf("cannot read the metrics: %w", err)
 	}
@@ -41,11 +38,8 @@ func parseMetrics(text string) (map[string]float64, error) {
 			continue
 		}
 		at := strings.LastIndexByte(line, ' ')
-		if at < 0 {
-			return nil, fmt.Errorf("not a metric: %q", line)
-		}
 		v, err := strconv.ParseFloat(line[at+1:], 64)
-		if err != nil {
+		if at < 0 || err != nil {
 			return nil, fmt.Errorf("not a metric: %q", line)
 		}
 		metrics[line[:at]] = v

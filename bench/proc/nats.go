@@ -1,7 +1,6 @@
 package proc
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,6 +8,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"net/http"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"strings"
@@ -72,7 +72,8 @@ type NATS struct {
 
 type natsMember struct {
 	NATSServer
-	*Process // nil: it does not run
+	*Process             // nil: it does not run
+	said     *Transcript // of its last process
 }
 
 // natsReadyTimeout is long: a machine may be busy, and a vote among servers takes up to nine seconds, more than once where nobody wins.
@@ -110,10 +111,11 @@ func (n *NATS) plan(o NATSOptions) error {
 		m := &natsMember{NATSServer: NATSServer{Name: fmt.Sprintf("s%d", i), Private: o.Reach != nil, Lines: o.Lines}}
 		m.Store = filepath.Join(n.dir, m.Name)
 		for _, address := range []*string{&m.Listen, &m.Monitor, &m.Route} {
-			var err error
-			if *address, err = n.freeAddress(); err != nil {
+			free, held, err := FreeAddress()
+			if err != nil {
 				return err
 			}
+			n.held, *address = append(n.held, held), free.String()
 		}
 		n.members = append(n.members, m)
 	}
@@ -130,22 +132,21 @@ func (n *NATS) plan(o NATSOptions) error {
 	return nil
 }
 
-// freeAddress returns an address of this machine that nobody listens at, outside of the ports that the kernel gives to connections: a server
-// that was killed finds it free again. The port ten thousand above is held until the end, which keeps other processes that ask so from
-// being given the same.
-func (n *NATS) freeAddress() (string, error) {
+// FreeAddress returns an address of this machine that nobody listens at, outside of the ports that the kernel gives to connections: a server
+// that was killed finds it free again. As long as held is open, which is the port ten thousand above, nobody else is given the same.
+func FreeAddress() (free netip.AddrPort, held net.Listener, err error) {
 	for tries := 0; ; tries++ {
 		port := 10_000 + rand.IntN(10_000)
-		held, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port+10_000))
+		held, err = net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port+10_000))
 		if err == nil {
-			n.held = append(n.held, held)
 			var l net.Listener
 			if l, err = net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port)); err == nil {
-				return l.Addr().String(), l.Close()
+				return l.Addr().(*net.TCPAddr).AddrPort(), held, l.Close()
 			}
+			_ = held.Close()
 		}
 		if tries == 100 {
-			return "", fmt.Errorf("no port is free: %w", err)
+			return free, nil, fmt.Errorf("no port is free: %w", err)
 		}
 	}
 }
@@ -171,13 +172,12 @@ func (n *NATS) Pids() (pids []int) {
 // Store returns the directory of a server's JetStream.
 func (n *NATS) Store(i int) string { return n.members[i].Store }
 
-// Said returns what a server said last, through all of its processes.
+// Said returns what the last process of a server said last.
 func (n *NATS) Said(i int) string {
-	said, err := os.ReadFile(n.members[i].Store + ".log")
-	if err != nil {
-		return err.Error()
+	if said := n.members[i].said; said != nil {
+		return said.Tail()
 	}
-	return string(said[max(0, len(said)-tailBytes):])
+	return ""
 }
 
 // Kill ends a server at once. One that does not run is left alone.
@@ -189,14 +189,11 @@ func (n *NATS) Kill(i int) {
 }
 
 // Restart starts a server that does not run, where it stood. It takes clients a moment later.
-func (n *NATS) Restart(i int) error {
+func (n *NATS) Restart(i int) (err error) {
 	m := n.members[i]
-	log, err := os.OpenFile(m.Store+".log", os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
-	if err != nil {
-		return err
+	if m.Process, err = Launch(n.ctx, Command{Words: []string{n.program, "--config", m.Store + ".conf"}}); err == nil {
+		m.said = m.Err
 	}
-	defer log.Close()
-	m.Process, err = Launch(n.ctx, Command{Words: []string{n.program, "--config", m.Store + ".conf"}, Log: log})
 	return err
 }
 
@@ -204,22 +201,17 @@ func (n *NATS) Restart(i int) error {
 // die that it takes messages from, nobody may be left that can be elected. One that lacks messages cannot, and it gives its vote to none
 // whose log ends before its own.
 func (n *NATS) Ready(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, natsReadyTimeout)
-	defer cancel()
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: 2 * time.Second}
-	for i, m := range n.members {
-		for m.Process != nil {
-			status, said, err := Get(ctx, client, "http://"+m.Monitor+"/healthz")
-			if err == nil && status == http.StatusOK {
-				break
-			}
-			select {
-			case <-m.Gone():
-				return fmt.Errorf("%s ended: %s", m.Name, n.Said(i))
-			case <-ctx.Done():
-				return fmt.Errorf("%s is not ready: %w: %d %s: %s", m.Name, cmp.Or(err, ctx.Err()), status, said, n.Said(i))
-			case <-time.After(10 * time.Millisecond):
-			}
+	for _, m := range n.members {
+		if m.Process == nil {
+			continue
+		}
+		err := m.Until(ctx, natsReadyTimeout, 10*time.Millisecond, func(ctx context.Context) error {
+			_, err := getOK(ctx, client, "http://"+m.Monitor+"/healthz")
+			return err
+		})
+		if err != nil {
+			return fmt.Errorf("%s is not ready: %w", m.Name, err)
 		}
 	}
 	return nil
@@ -229,11 +221,9 @@ func (n *NATS) Ready(ctx context.Context) error {
 func (n *NATS) Stop() (err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), stopTimeout)
 	defer cancel()
-	for i, m := range n.members {
+	for _, m := range n.members {
 		if m.Process != nil {
-			if ended := m.Process.Stop(ctx, syscall.SIGINT); ended != nil { // on which it exits with 0
-				err = errors.Join(err, fmt.Errorf("%w: %s", ended, n.Said(i)))
-			}
+			err = errors.Join(err, m.Process.Stop(ctx, syscall.SIGINT)) // on which it exits with 0
 		}
 	}
 	for _, l := range n.held {

@@ -9,6 +9,7 @@ import (
 	"regexp"
 	"strings"
 	"syscall"
+	"time"
 )
 
 // Command says what to start.
@@ -108,6 +109,25 @@ func (p *Process) Await(ctx context.Context, pattern *regexp.Regexp) ([]string, 
 		return nil, p.Failure(err.Error())
 	}
 	return m, nil
+}
+
+// Until tries something, time and again, until it succeeds. It is an error if the process ends before, patience does, or ctx.
+func (p *Process) Until(ctx context.Context, patience, every time.Duration, try func(ctx context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	for {
+		err := try(ctx)
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-p.gone:
+			return p.Failure(fmt.Sprintf("it ended: %v", err))
+		case <-ctx.Done():
+			return fmt.Errorf("%w: %w", ctx.Err(), p.Failure(err.Error()))
+		case <-time.After(every):
+		}
+	}
 }
 
 // Failure returns an error that says what happened, and what the process said last.

@@ -155,7 +155,7 @@ func TestServersThatCannotStartSayWhy(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	_, err := proc.StartNATS(t.Context(), natstest.Program(t), proc.NATSOptions{Dir: dir, Lines: []string{"riddle: {"}})
-	if err == nil || !strings.Contains(err.Error(), "s0 ended: Parse error") {
+	if err == nil || !strings.Contains(err.Error(), "Parse error") {
 		t.Errorf("with a configuration that is broken: %v", err)
 	}
 	if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {

@@ -10,17 +10,18 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // Options say where a server lives. The zero value works.
 type Options struct {
-	Dir       string // where data directories are made; "": the system's place for such
-	DataDir   string // the data directory itself, which is kept at the end; "": one is made in Dir
-	Listen    string // "": a free port of 127.0.0.1
-	OpsListen string // "": a free port of 127.0.0.1
+	Dir     string // where data directories are made; "": the system's place for such
+	DataDir string // the data directory itself, which is kept at the end; "": one is made in Dir
+	Listen  string // "": a free port of 127.0.0.1
 }
 
 const (
@@ -38,8 +39,8 @@ type Server struct {
 	*Process
 	feed     *os.File
 	dataDir  string
-	made     bool // the data directory is ours
-	ending   sync.Once
+	made     bool        // the data directory is ours
+	ended    atomic.Bool // by Stop or Kill
 	url, ops string
 	client   *http.Client
 }
@@ -47,46 +48,47 @@ type Server struct {
 // Start starts the program as `ledgerd serve` and waits until it listens. It follows its
 // standard input, knows no rate limits and no caps for clients of this machine, and logs
 // warnings; args come behind and may say otherwise. The process ends at the latest with ctx.
-func Start(ctx context.Context, program string, args []string, o Options) (*Server, error) {
-	s := &Server{
+func Start(ctx context.Context, program string, args []string, o Options) (s *Server, err error) {
+	s = &Server{
 		dataDir: o.DataDir,
 		client:  &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 1, DisableCompression: true}, Timeout: readyTimeout},
 	}
-	if s.dataDir == "" {
-		dir, err := os.MkdirTemp(o.Dir, "ledgerd-bench-")
+	defer func() {
 		if err != nil {
-			return nil, fmt.Errorf("cannot start ledgerd: %w", err)
+			s.Kill()
+			s, err = nil, fmt.Errorf("cannot start ledgerd: %w", err)
 		}
-		s.dataDir, s.made = dir, true
+	}()
+	if s.dataDir == "" {
+		if s.dataDir, err = os.MkdirTemp(o.Dir, "ledgerd-bench-"); err != nil {
+			return s, err
+		}
+		s.made = true
 	}
-	const anyPort = "127.0.0.1:0"
-	words := slices.Concat([]string{
-		program, "serve", "--source", "file:-", "--data-dir", s.dataDir,
-		"--listen", cmp.Or(o.Listen, anyPort), "--ops-listen", cmp.Or(o.OpsListen, anyPort),
-		"--rate-limit-minute", "0", "--rate-limit-hour", "0", "--rate-limit-exempt", "127.0.0.0/8", "--log-level", "warn",
-	}, args)
-	err := s.launch(ctx, words)
-	if err == nil {
-		err = s.listens(ctx)
-	}
-	if err != nil {
-		s.Kill()
-		return nil, fmt.Errorf("cannot start ledgerd: %w", err)
-	}
-	return s, nil
-}
-
-// launch starts the process on a feed.
-func (s *Server) launch(ctx context.Context, words []string) error {
 	stdin, feed, err := os.Pipe()
 	if err != nil {
-		return err
+		return s, err
 	}
 	defer stdin.Close()
 	s.feed = feed
-	widen(feed)
-	s.Process, err = Launch(ctx, Command{Words: words, Env: Environment(), Stdin: stdin})
-	return err
+	if raw, err := feed.SyscallConn(); err == nil { // a smaller pipe works, with more turns between its ends
+		_ = raw.Control(func(fd uintptr) { _, _ = unix.FcntlInt(fd, unix.F_SETPIPE_SZ, pipeBytes) })
+	}
+	const anyPort = "127.0.0.1:0"
+	words := slices.Concat([]string{
+		program, "serve", "--source", "file:-", "--data-dir", s.dataDir, "--listen", cmp.Or(o.Listen, anyPort), "--ops-listen", anyPort,
+		"--rate-limit-minute", "0", "--rate-limit-hour", "0", "--rate-limit-exempt", "127.0.0.0/8", "--log-level", "warn",
+	}, args)
+	if s.Process, err = Launch(ctx, Command{Words: words, Env: Environment(), Stdin: stdin}); err != nil {
+		return s, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, readyTimeout)
+	defer cancel()
+	m, err := s.Await(ctx, Addresses)
+	if err == nil {
+		s.url, s.ops = m[1], m[2]
+	}
+	return s, err
 }
 
 // Environment returns that of this process without what would be flags of ledgerd's.
@@ -94,51 +96,20 @@ func Environment() []string {
 	return slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "LEDGERD_") })
 }
 
-// widen makes a pipe as large as it may be. A smaller one works, with more turns between
-// its ends.
-func widen(pipe *os.File) {
-	raw, err := pipe.SyscallConn()
-	if err != nil {
-		return
-	}
-	_ = raw.Control(func(fd uintptr) {
-		_, _, _ = syscall.Syscall(syscall.SYS_FCNTL, fd, syscall.F_SETPIPE_SZ, pipeBytes)
-	})
-}
-
 // Addresses finds the base addresses of both listeners in what ledgerd prints once it listens: URL, OpsURL.
 var Addresses = regexp.MustCompile(`REST +(http://\S+/api)/status(?s:.*)operators +(http://\S+)/metrics`)
-
-// listens waits until the banner tells the addresses.
-func (s *Server) listens(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, readyTimeout)
-	defer cancel()
-	m, err := s.Await(ctx, Addresses)
-	if err != nil {
-		return err
-	}
-	s.url, s.ops = m[1], m[2]
-	return nil
-}
 
 // Ready waits until the server answers questions, and fails if it ends before. A server on an
 // empty data directory needs base state and the first block for that, so the feed comes before.
 func (s *Server) Ready(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, readyTimeout)
-	defer cancel()
-	for {
-		status, said, err := Get(ctx, s.client, s.ops+"/readyz")
-		if err == nil && status == http.StatusOK {
-			return nil
-		}
-		select {
-		case <-s.Gone():
-			return s.Failure("ledgerd ended before it was ready")
-		case <-ctx.Done():
-			return s.Failure(fmt.Sprintf("ledgerd is not ready: %v: %s", ctx.Err(), said))
-		case <-time.After(time.Millisecond):
-		}
+	err := s.Until(ctx, readyTimeout, time.Millisecond, func(ctx context.Context) error {
+		_, err := getOK(ctx, s.client, s.ops+"/readyz")
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("ledgerd is not ready: %w", err)
 	}
+	return nil
 }
 
 // Get asks for an address and returns the whole answer, whatever its status.
@@ -156,6 +127,15 @@ func Get(ctx context.Context, client *http.Client, address string) (status int, 
 	return response.StatusCode, body, err
 }
 
+// getOK is Get of what must be there.
+func getOK(ctx context.Context, client *http.Client, address string) ([]byte, error) {
+	status, body, err := Get(ctx, client, address)
+	if err == nil && status != http.StatusOK {
+		err = fmt.Errorf("status %d: %s", status, body)
+	}
+	return body, err
+}
+
 // URL returns the base address of the public listener: http://HOST:PORT/api.
 func (s *Server) URL() string { return s.url }
 
@@ -164,58 +144,46 @@ func (s *Server) StreamURL() string {
 	return "ws" + strings.TrimPrefix(s.url, "http") + "/ws/accounts"
 }
 
-// OpsURL returns the base address of the operators' listener: http://HOST:PORT.
-func (s *Server) OpsURL() string { return s.ops }
-
-// DataDir returns the data directory.
-func (s *Server) DataDir() string { return s.dataDir }
-
 // Feed returns the server's standard input. A write waits while the server has no room for
 // more; closing it ends the ledger, not the server.
 func (s *Server) Feed() *os.File { return s.feed }
 
-// Said returns what the server has written to its standard error.
-func (s *Server) Said() string { return s.Err.String() }
-
 // Stop ends the process with SIGTERM and waits for it. A process that does not end in time is
 // killed. An exit code other than 0, or anything said to standard error, is an error; but for a word about
-// a slow disk, which is the machine's.
+// a slow disk, which is the machine's. A server that was stopped or killed before is left alone.
 func (s *Server) Stop() error {
+	if s.ended.Load() {
+		return nil
+	}
 	ctx, cancel := context.WithTimeout(context.Background(), stopTimeout)
 	defer cancel()
 	err := s.Process.Stop(ctx, syscall.SIGTERM)
-	if err == nil && (s.State().ExitCode() != 0 || complaints(s.Said()) != "") {
+	if err == nil && (s.State().ExitCode() != 0 || complaints(s.Err.String()) != "") {
 		err = s.Failure(fmt.Sprintf("ledgerd ended with %v and had something to say", s.State()))
 	}
 	s.Kill()
 	return err
 }
 
-// slowDisk is in what ledgerd says of a disk that took long.
-const slowDisk = "the disk took long to sync"
+// slowDisk is what ledgerd says of a disk that took long.
+var slowDisk = regexp.MustCompile(`.*the disk took long to sync.*\n?`)
 
 // complaints returns the lines that say something of ledgerd itself.
-func complaints(said string) (about string) {
-	for line := range strings.Lines(said) {
-		if !strings.Contains(line, slowDisk) {
-			about += line
-		}
-	}
-	return about
-}
+func complaints(said string) string { return slowDisk.ReplaceAllString(said, "") }
 
 // Kill ends the process at once, if it still runs, and waits for it.
 func (s *Server) Kill() {
 	if s.Process != nil {
 		s.Process.Kill()
 	}
-	s.ending.Do(func() {
-		s.client.CloseIdleConnections()
-		if s.feed != nil {
-			_ = s.feed.Close()
-		}
-		if s.made {
-			_ = os.RemoveAll(s.dataDir)
-		}
-	})
+	if s.ended.Swap(true) {
+		return
+	}
+	s.client.CloseIdleConnections()
+	if s.feed != nil {
+		_ = s.feed.Close()
+	}
+	if s.made {
+		_ = os.RemoveAll(s.dataDir)
+	}
 }

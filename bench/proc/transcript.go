@@ -15,9 +15,6 @@ const (
 	tailBytes = 4 << 10
 )
 
-// errEnded says that nothing more comes.
-var errEnded = errors.New("it ended")
-
 // Transcript keeps the beginning of what a process says, to be read while it speaks.
 type Transcript struct {
 	mu    sync.Mutex
@@ -72,7 +69,7 @@ func (t *Transcript) Await(ctx context.Context, pattern *regexp.Regexp) ([]strin
 		case m != nil:
 			return m, nil
 		case ended:
-			err = errEnded
+			err = errors.New("it ended")
 		}
 		if err != nil {
 			return nil, fmt.Errorf("nothing it says matches %q: %w", pattern, err)

@@ -1,52 +1,40 @@
 package proc
 
 import (
-	"bytes"
 	"fmt"
 	"os"
 	"strings"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // Usage is what the kernel has counted of a process.
 type Usage struct {
-	User, System time.Duration // of all threads since the start, ended ones included
-	RSSBytes     int64         // what is in memory now
-	FDs, Threads int           // open now
+	cpu      time.Duration
+	RSSBytes int64 // what is in memory now
+	FDs      int   // open now
 }
 
-// CPU returns the time on a processor, whoever's code it was.
-func (u Usage) CPU() time.Duration { return u.User + u.System }
+// CPU returns the time on a processor since the start, of all threads, ended ones included.
+func (u Usage) CPU() time.Duration { return u.cpu }
 
-// Usage returns what the server has used.
-func (s *Server) Usage() (Usage, error) { return UsageOf(s.Pid()) }
-
-// tick is the unit of times in /proc, on every architecture that Go runs on.
-const tick = time.Second / 100
-
-// UsageOf returns what a process has used. Times come in steps of 10 ms.
+// UsageOf returns what a process has used.
 func UsageOf(pid int) (u Usage, err error) {
-	dir := fmt.Sprintf("/proc/%d/", pid)
-	stat, err := os.ReadFile(dir + "stat")
+	if u.cpu, err = CPU(pid); err != nil {
+		return u, err
+	}
+	// smaps_rollup is exact: statm lags by a few pages a processor.
+	rollup, err := os.ReadFile(fmt.Sprintf("/proc/%d/smaps_rollup", pid))
+	if err == nil {
+		_, rest, _ := strings.Cut(string(rollup), "\nRss:")
+		_, err = fmt.Sscan(rest, &u.RSSBytes)
+		u.RSSBytes <<= 10
+	}
 	if err != nil {
-		return u, fmt.Errorf("cannot read the usage of process %d: %w", pid, err)
-	}
-	// The name of the program stands in parentheses and may hold anything; behind it come
-	// fields from the third on (proc_pid_stat(5)).
-	fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
-	var user, system int64
-	const utime, stime, threads = 14 - 3, 15 - 3, 20 - 3
-	if len(fields) <= threads {
-		return u, fmt.Errorf("cannot read the usage of process %d: its stat has %d fields", pid, len(fields))
-	}
-	if _, err := fmt.Sscan(fields[utime]+" "+fields[stime]+" "+fields[threads], &user, &system, &u.Threads); err != nil {
-		return u, fmt.Errorf("cannot read the usage of process %d: its stat holds %q", pid, stat)
-	}
-	u.User, u.System = time.Duration(user)*tick, time.Duration(system)*tick
-	if u.RSSBytes, err = residentBytes(dir); err != nil {
 		return u, fmt.Errorf("cannot read the memory of process %d: %w", pid, err)
 	}
-	open, err := os.ReadDir(dir + "fd")
+	open, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", pid))
 	if err != nil {
 		return u, fmt.Errorf("cannot read the files of process %d: %w", pid, err)
 	}
@@ -54,14 +42,12 @@ func UsageOf(pid int) (u Usage, err error) {
 	return u, nil
 }
 
-// residentBytes returns what smaps_rollup says, which is exact: statm lags by a few pages a processor.
-func residentBytes(dir string) (int64, error) {
-	rollup, err := os.ReadFile(dir + "smaps_rollup")
-	if err != nil {
-		return 0, err
+// CPU returns the time that all threads of a process have had on processors, to the nanosecond (clock_getcpuclockid(3)).
+func CPU(pid int) (time.Duration, error) {
+	const scheduled = 2 // the scheduler's clock, of a process
+	var had unix.Timespec
+	if err := unix.ClockGettime(int32(^pid<<3|scheduled), &had); err != nil {
+		return 0, fmt.Errorf("cannot read the CPU time of process %d: %w", pid, err)
 	}
-	_, rest, _ := strings.Cut(string(rollup), "\nRss:")
-	var kib int64
-	_, err = fmt.Sscan(rest, &kib)
-	return kib << 10, err
+	return time.Duration(had.Nano()), nil
 }

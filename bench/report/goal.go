@@ -1,7 +1,6 @@
 package report
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 
@@ -12,8 +11,6 @@ import (
 type Goal struct {
 	Scenario, Subject, Unit string
 	Of                      string  // the subject that the figure is divided by, round by round; "": none
-	OfScenario              string  // of Of; "": the same
-	OfUnit                  string  // of Of; "": the same
 	AtLeast, AtMost         float64 // one of them is the limit; both 0: at most 0
 	Why                     string  // what is known of a miss; ""
 }
@@ -21,12 +18,8 @@ type Goal struct {
 // What says what is compared.
 func (g *Goal) What() string {
 	what := fmt.Sprintf("%s: %s", g.Subject, g.Unit)
-	if g.Of == "" {
-		return what
-	}
-	what += " / " + g.Of
-	if g.OfUnit != "" {
-		what += ": " + g.OfUnit
+	if g.Of != "" {
+		what += " / " + g.Of
 	}
 	return what
 }
@@ -66,7 +59,7 @@ func (j *Judged) String() string {
 func (f *File) Judge(g *Goal) Judged {
 	values := f.values(g.Scenario, g.Subject, g.Unit)
 	if g.Of != "" {
-		values = ratios(values, f.values(cmp.Or(g.OfScenario, g.Scenario), g.Of, cmp.Or(g.OfUnit, g.Unit)))
+		values = ratios(values, f.values(g.Scenario, g.Of, g.Unit))
 	}
 	if len(values) == 0 {
 		return Judged{Goal: g, Verdict: Absent}

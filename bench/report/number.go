@@ -10,8 +10,6 @@ import (
 // number writes a value with three digits or more, and commas between thousands.
 func number(v float64) string {
 	switch size := math.Abs(v); {
-	case math.IsInf(v, 0):
-		return "∞"
 	case size >= 100 || v == math.Trunc(v):
 		return thousands(strconv.FormatFloat(v, 'f', 0, 64))
 	case size >= 10:

@@ -30,9 +30,18 @@ type svg struct{ strings.Builder }
 
 func (d *svg) add(format string, args ...any) { fmt.Fprintf(d, format+"\n", args...) }
 
-func (d *svg) begin(height int, title string) {
+func newPlot(height int, title string) *svg {
+	d := new(svg)
 	d.add(`<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" font-family="sans-serif" font-size="12" fill="#64748b">`, plotWidth, height)
 	d.text(10, 20, "start", title)
+	return d
+}
+
+// end writes the drawing.
+func (d *svg) end(w io.Writer) error {
+	d.add("</svg>")
+	_, err := io.WriteString(w, d.String())
+	return err
 }
 
 func (d *svg) line(x1, y1, x2, y2 float64, color string) {
@@ -50,8 +59,7 @@ func (f *File) PlotBars(w io.Writer, scenarioName, unit string) error {
 	for _, o := range s.subjects {
 		most = max(most, slices.Max(append(o.values[unit], 0)))
 	}
-	d := new(svg)
-	d.begin(int(plotTop)+lineHeight*len(s.subjects), scenarioName+", "+unit)
+	d := newPlot(int(plotTop)+lineHeight*len(s.subjects), scenarioName+", "+unit)
 	at := func(v float64) float64 { return plotLeft + v/cmp.Or(most, 1)*(plotRight-plotLeft) }
 	for i, o := range s.subjects {
 		if len(o.values[unit]) == 0 {
@@ -64,9 +72,7 @@ func (f *File) PlotBars(w io.Writer, scenarioName, unit string) error {
 		d.line(at(lo), middle, at(hi), middle, "#000")
 		d.text(at(hi)+8, middle+labelOffset, "start", spread(median, lo, hi))
 	}
-	d.add("</svg>")
-	_, err := io.WriteString(w, d.String())
-	return err
+	return d.end(w)
 }
 
 // percentiles are the units that a plot of percentiles shows, from left to right.
@@ -87,8 +93,7 @@ func (f *File) PlotPercentiles(w io.Writer, scenarioName string) error {
 		}
 		least, most = min(least, slices.Min(append(lines[i], least))), max(most, slices.Max(append(lines[i], most)))
 	}
-	d := new(svg)
-	d.begin(plotHeight, scenarioName+", ms by percentile")
+	d := newPlot(plotHeight, scenarioName+", ms by percentile")
 	least, most = math.Floor(least), math.Ceil(most)
 	x := func(n int) float64 { return plotLeft + float64(n)*(plotRight-plotLeft)/float64(len(percentiles)-1) }
 	y := func(log float64) float64 { return plotBottom - (log-least)/(most-least)*(plotBottom-plotTop) }
@@ -113,7 +118,5 @@ func (f *File) PlotPercentiles(w io.Writer, scenarioName string) error {
 		d.add(`<rect x="%.1f" y="%.1f" width="12" height="12" fill="%s"/>`, plotRight+12, legend, color)
 		d.text(plotRight+30, legend+10, "start", s.subjects[i].name)
 	}
-	d.add("</svg>")
-	_, err := io.WriteString(w, d.String())
-	return err
+	return d.end(w)
 }

@@ -15,12 +15,13 @@ type Figure struct {
 	Value float64
 }
 
-// Writer writes a file of measurements. One goroutine uses it.
+// Writer writes a file of measurements. One goroutine uses it. After an error it writes nothing, and Err tells it.
 type Writer struct {
 	out     io.Writer
 	records *benchfmt.Writer
 	config  []benchfmt.Config
 	noted   map[string]bool
+	err     error
 }
 
 // NewWriter returns a writer of records that were all measured as config says.
@@ -29,24 +30,27 @@ func NewWriter(out io.Writer, config []benchfmt.Config) *Writer {
 }
 
 // Record writes a round of a subject.
-func (w *Writer) Record(scenario, subject string, n int, figures []Figure) error {
+func (w *Writer) Record(scenario, subject string, n int, figures []Figure) {
 	result := &benchfmt.Result{Config: w.config, Name: benchfmt.Name(goName(scenario) + "/subject=" + subject), Iters: n}
 	for _, f := range figures {
 		result.Values = append(result.Values, benchfmt.Value{Value: f.Value, Unit: f.Unit})
 	}
-	return w.records.Write(result)
+	if w.err == nil {
+		w.err = w.records.Write(result)
+	}
 }
 
 // Note writes a note about a scenario, once.
-func (w *Writer) Note(scenario, text string) error {
+func (w *Writer) Note(scenario, text string) {
 	line := fmt.Sprintf("# %s: %s\n", scenario, strings.Join(strings.Fields(text), " "))
-	if w.noted[line] {
-		return nil
+	if w.err == nil && !w.noted[line] {
+		w.noted[line] = true
+		_, w.err = io.WriteString(w.out, line)
 	}
-	w.noted[line] = true
-	_, err := io.WriteString(w.out, line)
-	return err
 }
+
+// Err returns the first error of writing.
+func (w *Writer) Err() error { return w.err }
 
 // goName returns the name of a scenario as names of Go benchmarks are: ClusterRate for cluster-rate.
 func goName(scenario string) string {

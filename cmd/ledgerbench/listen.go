@@ -8,9 +8,7 @@ import (
 	"net/http"
 	"net/url"
 	"os"
-	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	"ledgerd/bench/latency"
@@ -54,20 +52,24 @@ func (c *listenCommand) Run(ctx context.Context, streams *streams) error {
 	ctx, cancel := context.WithTimeout(ctx, c.Duration)
 	defer cancel()
 	published := latency.New()
-	var sampling sync.WaitGroup
+	stopSampling := func() {}
 	if c.Commitment == "processed" {
-		sampling.Go(func() { samplePublications(ctx, node.URL.String(), pool, published) })
+		stopSampling = everySecond(func() { samplePublication(ctx, node, pool, published) })
 	}
-	began := time.Now()
-	showListening(ctx, pool, statusLine(streams.err))
+	began, last, show := time.Now(), n, statusLine(streams.err)
+	stopShowing := everySecond(func() {
+		n := pool.Counts()
+		show(fmt.Sprintf("%.0f s: %d sockets, %d updates/s, %.2f MB/s, %d missing, %d twice", time.Since(began).Seconds(),
+			n.Connected, n.Updates-last.Updates, float64(n.Bytes-last.Bytes)/1e6, n.Missing, n.Twice))
+		last = n
+	})
+	<-ctx.Done()
 	took := time.Since(began)
-	sampling.Wait()
+	stopShowing()
+	show("")
+	stopSampling()
 	l := c.listened(pool, n, took, published)
-	err = l.write(streams.out)
-	if c.JSON == "" {
-		return err
-	}
-	return errors.Join(err, writeJSON(c.JSON, l.json()))
+	return deliver(streams.out, l.text(), c.JSON, l.json())
 }
 
 // parse checks the flags.
@@ -131,52 +133,22 @@ func readNames(given string) ([]string, error) {
 	return keys, nil
 }
 
-// samplePublications asks the server once a second which block is the newest and how long ago it was published, and records how
-// much later the first socket received its end. The server's clock does not matter. It stops where a rate limit comes near.
-func samplePublications(ctx context.Context, base string, pool *listen.Pool, published *latency.Histogram) {
+// samplePublication asks the server which block is the newest and how long ago it was published, and records how much later the
+// first socket received its end. The server's clock does not matter. It asks no more when a rate limit comes near.
+func samplePublication(ctx context.Context, node *load.Node, pool *listen.Pool, published *latency.Histogram) {
 	const fewestRemaining = 20
 	const farApart = 10 * time.Millisecond // a response that took longer does not tell the time
-	client := http.Client{Timeout: time.Second}
-	ticks := time.NewTicker(time.Second)
-	defer ticks.Stop()
-	for near := false; !near; {
-		select {
-		case <-ticks.C:
-		case <-ctx.Done():
-			return
-		}
-		asked := time.Now()
-		response, err := client.Head(base + "/blocks/latest")
-		if err != nil {
-			continue // the server may be back later
-		}
-		answered := time.Now()
-		number := func(name string) int64 {
-			n, _ := strconv.ParseInt(response.Header.Get(name), 10, 64) // 0: it says nothing
-			return n
-		}
-		lag := time.Duration(number("X-Ledger-Lag-Ms"))*time.Millisecond + time.Millisecond/2 // it is rounded down
-		if first := pool.Arrived(uint64(number("X-Ledger-Slot"))); !first.IsZero() && answered.Sub(asked) < farApart {
-			published.Record(first.Sub(answered.Add(-lag)))
-		}
-		near = number("X-RateLimit-Limit") > 0 && number("X-RateLimit-Remaining") < fewestRemaining
+	if node.Limit > 0 && node.Remaining < fewestRemaining {
+		return
 	}
-}
-
-// showListening shows once a second what arrives, until ctx ends.
-func showListening(ctx context.Context, pool *listen.Pool, show func(text string)) {
-	ticks := time.NewTicker(time.Second)
-	defer ticks.Stop()
-	defer show("")
-	for began, last := time.Now(), pool.Counts(); ; {
-		select {
-		case <-ticks.C:
-			n := pool.Counts()
-			show(fmt.Sprintf("%.0f s: %d sockets, %d updates/s, %.2f MB/s, %d missing, %d twice", time.Since(began).Seconds(),
-				n.Connected, n.Updates-last.Updates, float64(n.Bytes-last.Bytes)/1e6, n.Missing, n.Twice))
-			last = n
-		case <-ctx.Done():
-			return
-		}
+	asked := time.Now()
+	err := node.Get(ctx, "/blocks/latest", &struct{}{})
+	answered := time.Now()
+	if err != nil || answered.Sub(asked) > farApart {
+		return // the server may be back later
+	}
+	lag := time.Duration(node.Number("X-Ledger-Lag-Ms"))*time.Millisecond + time.Millisecond/2 // it is rounded down
+	if first := pool.Arrived(uint64(node.Number("X-Ledger-Slot"))); !first.IsZero() {
+		published.Record(first.Sub(answered.Add(-lag)))
 	}
 }

@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"io"
 	"maps"
 	"slices"
 	"strings"
@@ -22,6 +21,7 @@ type listened struct {
 	took      time.Duration
 	perSecond map[string]float64
 	rows      []latencyRow
+	dated     bool // block times tell how late updates are
 }
 
 // latencyRow is one line of the table of latencies.
@@ -37,11 +37,13 @@ func (c *listenCommand) listened(pool *listen.Pool, before listen.Counts, took t
 	l.perSecond = map[string]float64{
 		"updates": per(l.Updates, before.Updates), "frames": per(l.Frames, before.Frames), "bytes": per(l.Bytes, before.Bytes),
 	}
-	l.rows = []latencyRow{
+	rows := []latencyRow{
 		{"block time to socket", "block_time", pool.Times()},        // of updates; the time of a block has whole seconds
 		{"publication to first socket", "publication", published},   // of ends of slots
 		{"first socket to the others", "first_socket", pool.Skew()}, // of ends of slots
 	}
+	l.dated = rows[0].Count() > 0
+	l.rows = slices.DeleteFunc(rows, func(row latencyRow) bool { return row.Count() == 0 })
 	return l
 }
 
@@ -49,9 +51,7 @@ func (c *listenCommand) listened(pool *listen.Pool, before listen.Counts, took t
 func (l *listened) json() any {
 	latencies := make(map[string]latency.Summary)
 	for _, row := range l.rows {
-		if row.Count() > 0 {
-			latencies[row.name] = row.Summary()
-		}
+		latencies[row.name] = row.Summary()
 	}
 	why := ""
 	if l.Why != nil {
@@ -79,8 +79,8 @@ func (l *listened) json() any {
 	}
 }
 
-// write writes the figures for people.
-func (l *listened) write(out io.Writer) error {
+// text returns the figures for people.
+func (l *listened) text() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s: %d sockets, %s, %.3g s\n\n", l.URL, l.Sockets, l.Commitment, l.took.Seconds())
 	fmt.Fprintf(&b, "updates   %d received, %d missing, %d twice; %.1f/s\n", l.Updates, l.Missing, l.Twice, l.perSecond["updates"])
@@ -96,12 +96,10 @@ func (l *listened) write(out io.Writer) error {
 	}
 	fmt.Fprintf(&b, "\n%-28s%s\n", "latency in ms", latency.Columns)
 	for _, row := range l.rows {
-		if row.Count() > 0 {
-			fmt.Fprintf(&b, "%-28s%s\n", row.what, row.Summary())
-		}
+		fmt.Fprintf(&b, "%-28s%s\n", row.what, row.Summary())
 	}
-	switch times := l.rows[0]; {
-	case times.Count() > 0:
+	switch {
+	case l.dated:
 		b.WriteString("Block times are whole seconds of the ledger's clock: that row is right to a second at best.\n")
 	case l.Updates > 0:
 		b.WriteString("Block times are more than a minute from this machine's clock: they do not tell how late updates are.\n")
@@ -116,6 +114,5 @@ func (l *listened) write(out io.Writer) error {
 	if l.Refused[429] > 0 {
 		b.WriteString("The node limits the upgrades and sockets of one client; it can exempt this one (--rate-limit-exempt).\n")
 	}
-	_, err := io.WriteString(out, b.String())
-	return err
+	return b.String()
 }

@@ -57,23 +57,14 @@ func TestListenRefusesInOneLine(t *testing.T) {
 		http.Error(w, `{"error":"Invalid request parameters","details":"no such commitment"}`, http.StatusBadRequest)
 	}))
 	defer full.Close()
-	for _, tt := range []struct {
-		args string
-		code int
-		want string
-	}{
-		{"http://127.0.0.1:1 --sockets 0", exitUsage, "--sockets must be"},
-		{"http://127.0.0.1:1 --duration 0s", exitUsage, "--duration must be"},
-		{"http://127.0.0.1:1 --commitment maybe", exitUsage, "--commitment must be one of"},
-		{"http://127.0.0.1:1 --pubkeys abc", exitUsage, `--pubkeys: key 1, "abc"`},
-		{"http://127.0.0.1:1 --wallets ,", exitUsage, "--wallets: there is no key"},
-		{"gopher://127.0.0.1", exitUsage, "is not http://"},
-		{"http://127.0.0.1:1", exitFailure, "connection refused"},
-		{full.URL, exitFailure, "refused with 400: no such commitment"},
-	} {
-		code, s := does(t, append([]string{"listen"}, strings.Fields(tt.args)...)...)
-		if lines := strings.Count(s.err.String(), "\n"); code != tt.code || lines != 1 || !strings.Contains(s.err.String(), tt.want) {
-			t.Errorf("%q: exit code %d, said %q; want %d and one line about %q", tt.args, code, &s.err, tt.code, tt.want)
-		}
-	}
+	refuses(t, []refusal{
+		{"listen http://127.0.0.1:1 --sockets 0", exitUsage, "--sockets must be"},
+		{"listen http://127.0.0.1:1 --duration 0s", exitUsage, "--duration must be"},
+		{"listen http://127.0.0.1:1 --commitment maybe", exitUsage, "--commitment must be one of"},
+		{"listen http://127.0.0.1:1 --pubkeys abc", exitUsage, `--pubkeys: key 1, "abc"`},
+		{"listen http://127.0.0.1:1 --wallets ,", exitUsage, "--wallets: there is no key"},
+		{"listen gopher://127.0.0.1", exitUsage, "is not http://"},
+		{"listen http://127.0.0.1:1", exitFailure, "connection refused"},
+		{"listen " + full.URL, exitFailure, "refused with 400: no such commitment"},
+	})
 }

@@ -3,7 +3,6 @@ package main
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -41,41 +40,27 @@ func (c *loadCommand) measure(ctx context.Context, progress io.Writer, l *load.L
 		c.counts = warmup
 		return err
 	}
-	last := make(chan *load.Counts)
-	var broken, unwritten error
-	go func() {
-		counts, err := l.Phase(ctx, c.Duration)
-		broken = err
-		last <- counts
-	}()
 	begun := time.Now()
-	ticks := time.NewTicker(time.Second)
-	defer ticks.Stop()
-	for from, over := begun, false; !over; {
-		var part *load.Counts
-		select {
-		case <-ticks.C:
-			part = l.Take()
-		case part = <-last:
-			over = true
-		}
+	from := begun
+	take := func(part *load.Counts) {
 		now := time.Now()
 		c.counts.Merge(part)
-		unwritten = cmp.Or(unwritten, log.Add(part.Latency, from, now))
+		err = cmp.Or(err, log.Add(part.Latency, from, now))
 		from = now
 		show(fmt.Sprintf("%.0f s: %d responses/s, p99 %.3f ms, %d failed", now.Sub(begun).Seconds(), part.Answered(),
 			latency.Milliseconds(part.Latency.Quantile(0.99)), c.counts.Failed()))
 	}
-	return errors.Join(broken, unwritten)
+	stop := everySecond(func() { take(l.Take()) })
+	last, broken := l.Phase(ctx, c.Duration)
+	stop()
+	take(last)
+	return errors.Join(broken, err)
 }
 
 // report writes what came of it for people, and for programs if asked.
 func (c *loadCommand) report(out io.Writer) error {
 	n := c.counts
-	if err := c.write(out); err != nil || c.JSON == "" {
-		return err
-	}
-	return writeJSON(c.JSON, map[string]any{
+	return deliver(out, c.text(), c.JSON, map[string]any{
 		"requests":   map[string]int{"due": n.Due(), "sent": n.Sent(), "ok": n.OK(), "failed": n.Failed(), "unsent": n.Unsent},
 		"latency_ms": n.Latency.Summary(),
 		"statuses":   n.Statuses,
@@ -89,16 +74,8 @@ func (c *loadCommand) report(out io.Writer) error {
 	})
 }
 
-// writeJSON writes a record to a file.
-func writeJSON(path string, record any) error {
-	return writeFile(path, func(w io.Writer) error {
-		encoder := json.NewEncoder(w)
-		encoder.SetIndent("", "  ")
-		return encoder.Encode(record)
-	})
-}
-
-func (c *loadCommand) write(out io.Writer) error {
+// text returns the figures for people.
+func (c *loadCommand) text() string {
 	n, took := c.counts, max(c.counts.Took.Seconds(), 1e-9)
 	rate := "as many requests as are answered"
 	if c.rate > 0 {
@@ -125,16 +102,5 @@ func (c *loadCommand) write(out io.Writer) error {
 	if refused := n.Statuses[http.StatusTooManyRequests]; refused > 0 {
 		fmt.Fprintf(&b, "\nThe node refused %d requests with 429, and asks to retry after %s s.\n", refused, n.RetryAfter)
 	}
-	_, err := io.WriteString(out, b.String())
-	return err
-}
-
-// statusLine returns what shows a line on a terminal in place of the line before. Elsewhere nothing is written.
-func statusLine(out io.Writer) (show func(text string)) {
-	if file, ok := out.(*os.File); ok && os.Getenv("TERM") != "dumb" {
-		if info, err := file.Stat(); err == nil && info.Mode()&os.ModeCharDevice != 0 {
-			return func(text string) { _, _ = io.WriteString(out, "\r\x1b[K"+text) }
-		}
-	}
-	return func(string) {}
+	return b.String()
 }

@@ -204,26 +204,17 @@ func TestWrongLoadsAreRefusedInOneLine(t *testing.T) {
 	}
 	server := httptest.NewServer(new(fakeNode))
 	defer server.Close()
-	for _, tt := range []struct {
-		args string
-		code int
-		want string
-	}{
-		{"https://a.example", exitUsage, "is behind TLS"},
-		{"a.example", exitUsage, "is not http://HOST:PORT"},
-		{"http://127.0.0.1:1", exitFailure, "connection refused"},
-		{server.URL + " --rate fast", exitUsage, "--rate=fast is not max or a number"},
-		{server.URL + " --rate NaN", exitUsage, "--rate=NaN"},
-		{server.URL + " -c 0", exitUsage, "--connections must be"},
-		{server.URL + " --duration 0s", exitUsage, "--duration must be above 0"},
-		{server.URL + " --path blocks", exitUsage, "must begin with /"},
-		{server.URL + " --mix account", exitUsage, "is not NAME=WEIGHT"},
-		{server.URL + " --mix account=1 --path /status", exitUsage, "can't be used together"},
-		{server.URL + " --keys " + keys, exitUsage, "not valid base58"},
-	} {
-		code, s := does(t, append([]string{"load"}, strings.Fields(tt.args)...)...)
-		if lines := strings.Count(s.err.String(), "\n"); code != tt.code || lines != 1 || !strings.Contains(s.err.String(), tt.want) {
-			t.Errorf("%q: exit code %d, said %q; want %d and one line about %q", tt.args, code, &s.err, tt.code, tt.want)
-		}
-	}
+	refuses(t, []refusal{
+		{"load https://a.example", exitUsage, "is behind TLS"},
+		{"load a.example", exitUsage, "is not http://HOST:PORT"},
+		{"load http://127.0.0.1:1", exitFailure, "connection refused"},
+		{"load " + server.URL + " --rate fast", exitUsage, "--rate=fast is not max or a number"},
+		{"load " + server.URL + " --rate NaN", exitUsage, "--rate=NaN"},
+		{"load " + server.URL + " -c 0", exitUsage, "--connections must be"},
+		{"load " + server.URL + " --duration 0s", exitUsage, "--duration must be above 0"},
+		{"load " + server.URL + " --path blocks", exitUsage, "must begin with /"},
+		{"load " + server.URL + " --mix account", exitUsage, "is not NAME=WEIGHT"},
+		{"load " + server.URL + " --mix account=1 --path /status", exitUsage, "can't be used together"},
+		{"load " + server.URL + " --keys " + keys, exitUsage, "not valid base58"},
+	})
 }

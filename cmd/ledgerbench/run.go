@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -78,11 +79,10 @@ func (c *runCommand) Run(ctx context.Context, streams *streams) (err error) {
 
 // chosen returns the scenarios that were named, in their own order.
 func (c *runCommand) chosen() ([]bench.Scenario, error) {
-	unknown := slices.DeleteFunc(slices.Clone(c.Scenarios), func(name string) bool {
-		return slices.ContainsFunc(bench.Scenarios, func(s bench.Scenario) bool { return s.Name == name })
-	})
-	if len(unknown) > 0 {
-		return nil, &usageError{fmt.Errorf("there is no scenario %q (see ledgerbench run --help)", unknown[0])}
+	for _, name := range c.Scenarios {
+		if !slices.ContainsFunc(bench.Scenarios, func(s bench.Scenario) bool { return s.Name == name }) {
+			return nil, &usageError{fmt.Errorf("there is no scenario %q (see ledgerbench run --help)", name)}
+		}
 	}
 	return slices.DeleteFunc(slices.Clone(bench.Scenarios), func(s bench.Scenario) bool {
 		return len(c.Scenarios) > 0 && !slices.Contains(c.Scenarios, s.Name)
@@ -98,11 +98,8 @@ func (c *runCommand) prepare(streams *streams) (*bench.Run, error) {
 	if err != nil {
 		return nil, err
 	}
-	program := c.Ledgerd
-	if program == "" {
-		program = filepath.Join(filepath.Dir(self), "ledgerd")
-	}
-	if program, err = exec.LookPath(program); err != nil {
+	program, err := exec.LookPath(cmp.Or(c.Ledgerd, filepath.Join(filepath.Dir(self), "ledgerd")))
+	if err != nil {
 		return nil, &usageError{fmt.Errorf("there is no ledgerd to load (see --ledgerd): %w", err)}
 	}
 	dir, err := os.MkdirTemp(c.Dir, "ledgerbench-")
@@ -171,13 +168,3 @@ func (c *reportCommand) Run() error {
 
 // plots are the files of what is drawn of scenarios.
 var plots = map[string]string{"account": "throughput.svg", "paced": "percentiles.svg"}
-
-// writeFile writes a file.
-func writeFile(path string, write func(w io.Writer) error) (err error) {
-	file, err := os.Create(path)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, file.Close()) }()
-	return write(file)
-}

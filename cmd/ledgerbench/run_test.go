@@ -24,6 +24,24 @@ func does(t *testing.T, args ...string) (code int, s *said) {
 	return run(t.Context(), args, s.streams()), s
 }
 
+// refusal is a command that cannot be carried out.
+type refusal struct {
+	args string
+	code int
+	want string // in the one line that is said
+}
+
+// refuses sees that each is refused in one line.
+func refuses(t *testing.T, refusals []refusal) {
+	t.Helper()
+	for _, tt := range refusals {
+		code, s := does(t, strings.Fields(tt.args)...)
+		if lines := strings.Count(s.err.String(), "\n"); code != tt.code || lines != 1 || !strings.Contains(s.err.String(), tt.want) {
+			t.Errorf("%q: exit code %d, said %q; want %d and one line about %q", tt.args, code, &s.err, tt.code, tt.want)
+		}
+	}
+}
+
 func TestHelpNamesEveryScenario(t *testing.T) {
 	code, s := does(t, "run", "--help")
 	for _, scenario := range bench.Scenarios {
@@ -42,11 +60,7 @@ func TestWrongUseIsRefusedInOneLine(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, tt := range []struct {
-		args string
-		code int
-		want string
-	}{
+	refuses(t, []refusal{
 		{"", exitUsage, "expected one of"},
 		{"run nothing", exitUsage, `there is no scenario "nothing"`},
 		{"run --rounds 0", exitUsage, "must be above 0"},
@@ -54,12 +68,7 @@ func TestWrongUseIsRefusedInOneLine(t *testing.T) {
 		{"run ingest --output /nowhere/records --ledgerd " + program, exitUsage, "/nowhere/records"},
 		{"report " + empty + " " + filepath.Join(t.TempDir(), "page.md"), exitFailure, "does not say which revision"},
 		{"report /nowhere/records page.md", exitUsage, "/nowhere/records"},
-	} {
-		code, s := does(t, strings.Fields(tt.args)...)
-		if lines := strings.Count(s.err.String(), "\n"); code != tt.code || lines != 1 || !strings.Contains(s.err.String(), tt.want) {
-			t.Errorf("%q: exit code %d, said %q; want %d and one line about %q", tt.args, code, &s.err, tt.code, tt.want)
-		}
-	}
+	})
 }
 
 // What run writes, report takes.

@@ -17,13 +17,13 @@ import (
 	"syscall"
 	"time"
 
-	"ledgerd/bench/proc"
-
 	"github.com/alecthomas/kong"
+
+	"ledgerd/bench/proc"
 )
 
 type command struct {
-	Dir        string `help:"Where everything is kept: data, configurations and logs of all processes." default:"./cluster-data"`
+	Dir        string `help:"Where everything is kept: data, configurations and logs of all processes." default:"./cluster-data" type:"path"`
 	Ledgerd    string `help:"The program ledgerd. Default: the one beside this program." placeholder:"PATH"`
 	NATSServer string `help:"The program nats-server. Default: the one beside this program." placeholder:"PATH" name:"nats-server"`
 	Ingesters  int    `help:"Nodes that may follow the source; one at a time does." default:"2"`
@@ -110,12 +110,10 @@ func find(path, name string) (string, error) {
 	if path != "" {
 		return exec.LookPath(path)
 	}
-	own, err := os.Executable()
-	if err == nil {
-		path, err = proc.Find(name, own)
-	}
+	own, _ := os.Executable() // else the search path is all there is
+	path, err := proc.Find(name, own)
 	if err != nil {
-		return "", fmt.Errorf("there is no %s beside this program, nor on the search path: make cluster builds both", name)
+		err = fmt.Errorf("there is no %s beside this program, nor on the search path: make cluster builds both", name)
 	}
-	return path, nil
+	return path, err
 }

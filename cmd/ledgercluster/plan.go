@@ -39,6 +39,7 @@ type plan struct {
 	Nodes    []node
 	nats     []*proc.NATSServer
 	daemons  []daemon // in the order in which they are started
+	taken    error    // why a port cannot be had
 }
 
 // plan decides everything, and refuses ports that are taken. Nothing is written yet.
@@ -51,15 +52,11 @@ func (c *command) plan() (*plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	dir, err := filepath.Abs(c.Dir)
-	if err != nil {
-		return nil, fmt.Errorf("cannot tell where --dir is: %w", err)
-	}
-	p := &plan{dir: dir}
+	p := &plan{dir: c.Dir}
 	var servers []string
 	for i := range natsServers {
 		name := fmt.Sprintf("nats-%d", i+1)
-		s := &proc.NATSServer{Name: name, Listen: local(c.Port + 200 + i), Store: filepath.Join(dir, name), Route: local(c.Port + 210 + i)}
+		s := &proc.NATSServer{Name: name, Listen: p.take(c.Port + 200 + i), Store: filepath.Join(p.dir, name), Route: p.take(c.Port + 210 + i)}
 		for j := range natsServers {
 			if j != i {
 				s.Routes = append(s.Routes, local(c.Port+210+j))
@@ -77,14 +74,14 @@ func (c *command) plan() (*plan, error) {
 		}
 		p.Nodes = append(p.Nodes, n)
 		p.daemons = append(p.daemons, daemon{n.Name, append([]string{
-			ledgerd, "serve", "--listen", local(n.Port), "--ops-listen", local(n.Ops), "--data-dir", filepath.Join(p.dir, n.Name),
+			ledgerd, "serve", "--listen", p.take(n.Port), "--ops-listen", p.take(n.Ops), "--data-dir", filepath.Join(p.dir, n.Name),
 			"--source", source, "--role", role, "--log", "nats://" + strings.Join(servers, ",") + "/LEDGER", "--trusted-proxies", "127.0.0.0/8",
 		}, c.Args...)})
 	}
 	if err := p.balance(c); err != nil {
 		return nil, err
 	}
-	return p, p.portsAreFree()
+	return p, p.taken
 }
 
 // balance adds haproxy, if it is wanted: "auto" does without where it is not installed.
@@ -97,32 +94,23 @@ func (p *plan) balance(c *command) error {
 		return errors.New("haproxy is not installed: Debian has it as a package of that name")
 	}
 	p.Balancer = c.Port
+	p.take(p.Balancer)
 	p.daemons = append(p.daemons, daemon{"haproxy", []string{path, "-f", p.balancerFile()}})
 	return nil
 }
 
 func (p *plan) balancerFile() string { return filepath.Join(p.dir, "haproxy.conf") }
 
-// portsAreFree tries them: a process that cannot listen would be started again and again.
-func (p *plan) portsAreFree() error {
-	var addresses []string
-	for _, n := range p.Nodes {
-		addresses = append(addresses, local(n.Port), local(n.Ops))
+// take returns the address of a port, which must be free: a process that cannot listen would be started again and again.
+func (p *plan) take(port int) string {
+	l, err := net.Listen("tcp", local(port))
+	if err == nil {
+		err = l.Close()
 	}
-	for _, s := range p.nats {
-		addresses = append(addresses, s.Listen, s.Route)
+	if err != nil && p.taken == nil {
+		p.taken = fmt.Errorf("%s is taken, choose others with --port: %w", local(port), err)
 	}
-	if p.Balancer != 0 {
-		addresses = append(addresses, local(p.Balancer))
-	}
-	for _, address := range addresses {
-		l, err := net.Listen("tcp", address)
-		if err != nil {
-			return fmt.Errorf("%s is taken, choose others with --port: %w", address, err)
-		}
-		l.Close()
-	}
-	return nil
+	return local(port)
 }
 
 //go:embed haproxy.conf.tmpl

@@ -31,7 +31,7 @@ func TestLogIsReadBesideItsWriter(t *testing.T) {
 		}
 		written <- err
 	}()
-	for range 150 {
+	for range sample(80, 20) {
 		if out, errors, code := tool(t, "log", "verify", "--data-dir", dir); code != exitOK {
 			t.Errorf("verify: exit %d, %s%s", code, out, errors)
 			break
@@ -63,7 +63,7 @@ func TestSnapshotsPrunedMeanwhileAreNoDamage(t *testing.T) {
 			}
 		}
 	}()
-	for slot := 3; slot < 40; slot++ {
+	for slot := 3; slot < sample(25, 12); slot++ {
 		writeSnapshot(t, dir, slot, slot, 3000)
 		store, err := snapshot.OpenStore(vfs.Disk{}, datadir.SnapshotDir(dir), quietLog())
 		if err == nil {

@@ -33,7 +33,7 @@ type clusterRig struct {
 // newClusterRig starts the servers of the log.
 func newClusterRig(t *testing.T, source string) *clusterRig {
 	t.Helper()
-	random, seed := dice(t)
+	random, seed := seededRand(t)
 	r := &clusterRig{T: t, random: random, servers: natstest.Start(t, 3), source: fmt.Sprintf("sim:seed=%d,%s", seed, source)}
 	r.log = r.logAt(0, 1, 2)
 	return r
@@ -197,7 +197,7 @@ func (n *clusterNode) said() string {
 // until waits for what the cluster must come to.
 func (r *clusterRig) until(what string, holds func() bool) {
 	r.Helper()
-	for late := time.Now().Add(2 * patience); !holds(); time.Sleep(5 * time.Millisecond) {
+	for late := time.Now().Add(2 * patience); !holds(); time.Sleep(20 * time.Millisecond) {
 		if time.Now().After(late) {
 			for _, n := range r.nodes {
 				r.Logf("%s said:\n%s", n.name, n.said())

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/http"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -13,10 +14,14 @@ import (
 // clients that hop between the nodes. Whatever dies, no block that was visible is lost, every node gives every
 // update the same number and comes to the same state, and that is the state of a node that was alone.
 
-// strike kills a server of the log, the writer, or any node, and says what.
-func (r *clusterRig) strike() string {
+// strike kills a server of the log, the writer, or any node, and says what. The first strikes are one of each kind.
+func (r *clusterRig) strike(before int) string {
 	r.Helper()
-	switch r.random.IntN(4) {
+	kind := r.random.IntN(4)
+	if before < 3 {
+		kind = before
+	}
+	switch kind {
 	case 0:
 		server := r.random.IntN(3)
 		r.servers.Kill(server)
@@ -43,9 +48,12 @@ func (r *clusterRig) newest() (slot int) {
 
 // F1: servers of the log, the node that writes it and any node are killed again and again.
 func TestClusterSurvivesWhateverIsKilled(t *testing.T) {
+	if os.Getenv("LEDGERD_CLUSTER_HUNDREDS") == "" {
+		t.Skip("killing takes the better part of a minute: make chaos")
+	}
 	t.Parallel()
 	const ledgerOf = "fork_rate=0.15,skip_rate=0.1,finality=8,accounts=300,tps=1000,slot_time=20ms,slots=%d"
-	slots := 100 * repetitions(t, "LEDGERD_CLUSTER_HUNDREDS", 2)
+	slots := 100 * repetitions(t, "LEDGERD_CLUSTER_HUNDREDS", 1)
 	r := newClusterRig(t, fmt.Sprintf(ledgerOf, slots))
 	keep := []string{"--snapshot-interval", "0s"} // so that clients may have missed anything
 	for range 2 {
@@ -56,13 +64,14 @@ func TestClusterSurvivesWhateverIsKilled(t *testing.T) {
 	}
 	r.ready()
 	f := r.followers()
-	strikes := map[string]int{}
-	for slot := 0; slot < slots*4/5; slot = r.newest() { // on a slow machine the ledger may be over: something is killed all the same
+	strikes, n := map[string]int{}, 0
+	for slot := 0; slot < slots*4/5 || n < 3; slot = r.newest() { // on a slow machine the ledger may be over: something is killed all the same
 		for again := true; again; again = r.random.IntN(4) == 0 { // now and then the next before the cluster has come to itself
-			strikes[r.strike()]++
+			strikes[r.strike(n)]++
+			n++
 			time.Sleep(between(r.random, 0, 300*time.Millisecond)) // any moment is good
 		}
-		r.until("the ledger goes on", func() bool { return r.newest() > slot })
+		r.until("the ledger goes on", func() bool { return r.newest() > min(slot, slots*4/5) })
 	}
 	t.Logf("killed: %v", strikes)
 	r.servers.WaitReady()
@@ -101,6 +110,7 @@ func (r *clusterRig) followers() *foldRig {
 	}
 	f.node = r.nodes[len(r.nodes)-1].running()
 	f.readBase()
+	f.passRoot()
 	return f
 }
 
@@ -193,30 +203,4 @@ func TestReplicaBeyondAPartition(t *testing.T) {
 	})
 	r.stop()
 	r.sameRecords()
-}
-
-// A replica with nothing on its disk begins with a snapshot that another one offered, also where the log does not go
-// back to its beginning any more, and so does one whose directory was lost. It counts the same members.
-func TestFreshReplicaBeginsWithASnapshot(t *testing.T) {
-	t.Parallel()
-	r := newClusterRig(t, "finality=4,accounts=2000,tps=500,slot_time=20ms")
-	ingester := r.add(roleIngest, "--snapshot-interval", "0s")
-	maker := r.add(roleReplica, "--snapshot-interval", "300ms")
-	r.ready()
-	r.until("the log is purged behind a snapshot", func() bool { return maker.metric("ledgerd_cluster_log_first_sequence") > 1 })
-	fresh := r.add(roleReplica, "--snapshot-interval", "0s")
-	r.until("the fresh replica is ready", fresh.isReady)
-	if fresh.metric("ledgerd_cluster_snapshot_fetches_total") != 1 {
-		t.Error("it did not begin with a snapshot")
-	}
-	for _, n := range r.nodes {
-		r.until(n.name+" counts the others", func() bool { return n.metric("ledgerd_cluster_peers") == 2 })
-	}
-	r.until("both have the same slot", func() bool {
-		slot := fresh.metric(`ledgerd_slot{commitment="finalized"}`)
-		return slot > 0 && ingester.metric(`ledgerd_slot{commitment="finalized"}`) == slot
-	})
-	r.stop()
-	r.sameRecords()
-	verified(t, fresh.dir)
 }

@@ -10,59 +10,78 @@ import (
 	"ledgerd/engine/datadir"
 )
 
-// F53: a replica is away, or cut off, until the log is purged past what it holds. It says so, sets that aside, begins with a snapshot and
-// is ready; it never goes on from where it stood. One that runs ends for that, and is started again.
-func TestReplicaThatIsPurgedPastBeginsAnew(t *testing.T) {
+// F8, F53: replicas begin with snapshots that another one offers. One has nothing on its disk, and the log does not go back to its
+// beginning any more. Two were away, or cut off, until the log was purged past what they held: they say so, set that aside and never go on
+// from where they stood. One that runs ends for that, and is started again. The last finds that the newest snapshot holds a part of the
+// right size and other bytes, and begins with the older one.
+func TestReplicasBeginWithSnapshots(t *testing.T) {
 	t.Parallel()
-	for name, runs := range map[string]bool{"away": false, "cut off": true} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			r := newClusterRig(t, "finality=4,accounts=500,tps=500,slot_time=20ms")
-			r.add(roleIngest, "--snapshot-interval", "0s")
-			maker := r.add(roleReplica, "--snapshot-interval", "300ms")
-			proxy := natstest.NewProxy(t, r.servers.Addr(2))
-			away := r.addIn("", roleReplica, "nats://"+proxy.Addr()+"/LEDGER", "--snapshot-interval", "0s")
-			r.ready()
-			if runs {
-				proxy.Cut()
-			} else {
-				r.turnOff(away)
-			}
-			last := 0.0   // of the log when it was gone, or later
-			for range 3 { // what is known, an answer that may have been on its way, one to a question after that
-				r.until("the log's end is asked for anew", func() bool {
-					before := last
-					last = maker.metric("ledgerd_cluster_log_last_sequence")
-					return last > before
-				})
-			}
-			r.until("the log is purged past it", func() bool { return maker.metric("ledgerd_cluster_log_first_sequence") > last+1 })
-
-			// Nobody purges the log while it begins anew: on a slow machine it could be left behind twice.
-			r.turnOff(maker)
-			if runs {
-				proxy.Heal()
-			} else {
-				away.turn(true)
-			}
-			r.until("it begins with a snapshot", func() bool { return away.metric("ledgerd_cluster_snapshot_fetches_total") == 1 })
-			r.until("it is ready again", away.isReady)
-			maker.turn(true)
-			r.until("the maker of snapshots is ready again", maker.isReady)
-			r.stop()
-			r.sameRecords()
-			aside := records(t, datadir.LogDir(away.dir)+".behind")
-			held := aside[len(aside)-1].Version
-			if said := away.said(); !strings.Contains(said, "it is set aside") || !strings.Contains(said, "holds_version="+strconv.Itoa(int(held))) ||
-				runs && !strings.Contains(said, "start this node again") {
-				t.Errorf("it did not say that version %d is set aside, or how:\n%s", held, said)
-			}
-			if now := records(t, datadir.LogDir(away.dir)); len(now) == 0 || now[0].Version <= held {
-				t.Errorf("its log has %d records and does not begin behind record %d, which it held", len(now), held)
-			}
-			if _, err := os.Stat(datadir.SnapshotDir(away.dir) + ".behind"); err != nil {
-				t.Error(err)
-			}
+	r := newClusterRig(t, "finality=4,accounts=500,tps=500,slot_time=20ms")
+	ingester := r.add(roleIngest, "--snapshot-interval", "0s")
+	maker := r.add(roleReplica, "--snapshot-interval", "300ms")
+	proxy := natstest.NewProxy(t, r.servers.Addr(2))
+	away := r.add(roleReplica, "--snapshot-interval", "0s")
+	cutOff := r.addIn("", roleReplica, "nats://"+proxy.Addr()+"/LEDGER", "--snapshot-interval", "0s")
+	r.ready()
+	proxy.Cut()
+	r.turnOff(away)
+	last := 0.0   // of the log when they were gone, or later
+	for range 3 { // what is known, an answer that may have been on its way, one to a question after that
+		r.until("the log's end is asked for anew", func() bool {
+			before := last
+			last = maker.metric("ledgerd_cluster_log_last_sequence")
+			return last > before
 		})
+	}
+	r.until("the log is purged past them", func() bool { return maker.metric("ledgerd_cluster_log_first_sequence") > last+1 })
+	r.until("two snapshots are offered", func() bool { return maker.metric("ledgerd_cluster_snapshot_offers_total") >= 2 })
+
+	// Nobody purges the log while they begin: on a slow machine they could be left behind twice.
+	r.turnOff(maker)
+	proxy.Heal()
+	away.turn(true)
+	fresh := r.add(roleReplica, "--snapshot-interval", "0s")
+	for _, n := range []*clusterNode{away, cutOff, fresh} {
+		r.until(n.name+" begins with a snapshot", func() bool { return n.metric("ledgerd_cluster_snapshot_fetches_total") == 1 })
+		r.until(n.name+" is ready", n.isReady)
+	}
+	r.until("all have the same slot", func() bool {
+		slot := fresh.metric(`ledgerd_slot{commitment="finalized"}`)
+		return slot > 0 && ingester.metric(`ledgerd_slot{commitment="finalized"}`) == slot
+	})
+	harmNewest(r)
+	late := r.add(roleReplica, "--snapshot-interval", "0s")
+	r.until("the last replica is ready", late.isReady)
+	if late.metric("ledgerd_cluster_snapshot_fetches_total") != 1 || !strings.Contains(late.said(), "tries an older one") {
+		t.Errorf("it did not begin with the older snapshot:\n%s", late.said())
+	}
+	maker.turn(true)
+	r.until("the maker of snapshots is ready again", maker.isReady)
+	for _, n := range r.nodes {
+		r.until(n.name+" counts the others", func() bool { return n.metric("ledgerd_cluster_peers") == float64(len(r.nodes)-1) })
+	}
+	r.stop()
+	r.sameRecords()
+	verified(t, fresh.dir)
+	away.setAside("it is set aside")
+	cutOff.setAside("it is set aside", "start this node again")
+}
+
+// setAside checks that the node said what it did, set aside what it held, and did not go on from there.
+func (n *clusterNode) setAside(words ...string) {
+	t := n.rig.T
+	t.Helper()
+	aside := records(t, datadir.LogDir(n.dir)+".behind")
+	held := aside[len(aside)-1].Version
+	for _, word := range append(words, "holds_version="+strconv.Itoa(int(held))) {
+		if said := n.said(); !strings.Contains(said, word) {
+			t.Errorf("%s: it does not say %q:\n%s", n.name, word, said)
+		}
+	}
+	if now := records(t, datadir.LogDir(n.dir)); len(now) == 0 || now[0].Version <= held {
+		t.Errorf("%s: its log has %d records and does not begin behind record %d, which it held", n.name, len(now), held)
+	}
+	if _, err := os.Stat(datadir.SnapshotDir(n.dir) + ".behind"); err != nil {
+		t.Error(err)
 	}
 }

@@ -24,7 +24,7 @@ func TestKilledNodeKeepsWhatItShowed(t *testing.T) {
 	for name, rates := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			cycles := repetitions(t, "LEDGERD_CRASH_CYCLES", 6)
+			cycles := repetitions(t, "LEDGERD_CRASH_CYCLES", 2)
 			slots := 100 + 100*cycles // more than the cycles come to
 			source := fmt.Sprintf("sim:seed=%%d,accounts=300,tps=1000,slot_time=4ms,finality=8,%s,slots=%d", rates, slots)
 			l := &crashLoop{crashRig: newCrashRig(t, keptDir(t), source, "--snapshot-interval", "60ms", "--log-segment-bytes", "128KiB")}
@@ -121,6 +121,7 @@ func (l *crashLoop) finish(slots int) {
 
 // F49: one process has the directory, and nobody has it after a kill.
 func TestDirectoryOfALivingNodeIsRefused(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	first := launch(t, "--data-dir", dir, "--source", "none").ready()
 	second := launch(t, "--data-dir", dir, "--source", "none")

@@ -85,8 +85,8 @@ const powerBlocks = 2000
 // look. What they had seen before the cut began is on the disk.
 func TestPowerCutLosesNothingThatWasSeen(t *testing.T) {
 	t.Parallel()
-	cuts := repetitions(t, "LEDGERD_POWER_CUTS", 5)
-	random, seed := dice(t)
+	cuts := repetitions(t, "LEDGERD_POWER_CUTS", 3)
+	random, seed := seededRand(t)
 	r := newPowerRig(t)
 	source := fmt.Sprintf("sim:seed=%d,accounts=500,tps=500,slot_time=8ms,finality=12,fork_rate=0.2,skip_rate=0.1", seed)
 	live := r.node(r.disk, source)

@@ -37,7 +37,7 @@ type crashRig struct {
 // newCrashRig makes a rig on a directory. The source lacks its seed.
 func newCrashRig(t *testing.T, dir, source string, flags ...string) *crashRig {
 	t.Helper()
-	random, seed := dice(t)
+	random, seed := seededRand(t)
 	r := &crashRig{T: t, random: random, dir: dir, source: fmt.Sprintf(source, seed), flags: flags, seen: newSeen(t, random)}
 	r.straight = start(t, "--data-dir", t.TempDir(), "--source", r.source)
 	r.history = remember(t, r.straight.base, keptBlocks, random)
@@ -92,8 +92,16 @@ func repetitions(t *testing.T, variable string, standard int) int {
 	return n
 }
 
-// dice returns random numbers and what repeats them.
-func dice(t *testing.T) (*rand.Rand, uint64) {
+// sample returns how much of something a test tries, which is less in a short run.
+func sample(standard, short int) int {
+	if testing.Short() {
+		return short
+	}
+	return standard
+}
+
+// seededRand returns random numbers and what repeats them.
+func seededRand(t *testing.T) (*rand.Rand, uint64) {
 	t.Helper()
 	seed := rand.Uint64() >> 32 // short to type
 	if text := os.Getenv("LEDGERD_CRASH_SEED"); text != "" {

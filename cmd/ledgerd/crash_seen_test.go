@@ -102,13 +102,6 @@ func (s *seen) saw(v *victim, level int, b seenBlock) {
 	s.tips[level] = b
 }
 
-// told returns the newest number that was heard.
-func (s *seen) told() uint64 {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.seq
-}
-
 // pass waits until clients have seen more than a number: what finds nothing new shows nothing.
 func (s *seen) pass(v *victim, seq uint64) {
 	v.Helper()

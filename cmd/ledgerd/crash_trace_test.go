@@ -15,6 +15,9 @@ type traced struct{ *crashRig }
 
 func newTraced(t *testing.T) *traced {
 	t.Helper()
+	if testing.Short() {
+		t.Skip("system calls fail as they do without the race detector, which traced nodes take minutes under: make test")
+	}
 	t.Parallel()
 	needs(t, "strace")
 	if err := command("strace", "-f", "-qq", "-o", "/dev/null", "true"); err != nil {
@@ -45,8 +48,7 @@ func TestFailedSyncStopsIngestAndLosesNothing(t *testing.T) {
 	d := newTraced(t)
 	v, trace := d.injected("fdatasync:error=EIO:when=20", "1h")
 	stopped := d.seen.watch(v.listened())
-	v.ready()
-	why := v.unhealthy(regexp.MustCompile(`(?i)log|disk|sync`))
+	why := v.unhealthy(regexp.MustCompile(`the disk failed`))
 	t.Log(why)
 	v.frozen()
 	v.Kill()
@@ -149,11 +151,12 @@ func TestStalledDiskHoldsUpNoRead(t *testing.T) {
 
 // F1, F9, F11: a node can be killed between any two steps of writing, rotating, snapshotting and pruning.
 func TestKilledAtAnySystemCallKeepsWhatItShowed(t *testing.T) {
-	rounds := repetitions(t, "LEDGERD_CRASH_CYCLES", 6)
+	rounds := repetitions(t, "LEDGERD_CRASH_CYCLES", 3)
 	d := newTraced(t)
 	calls := []string{"rename,renameat,renameat2", "fdatasync", "unlink,unlinkat", "fsync", "fallocate,ftruncate", "pwrite64"}
+	first := d.random.IntN(len(calls))
 	for round := range rounds {
-		calls := calls[round%len(calls)]
+		calls := calls[(first+round)%len(calls)]
 		n := 1 + d.random.IntN(8)
 		v, _ := d.injected(fmt.Sprintf("%s:signal=SIGKILL:when=%d", calls, n), "30ms")
 		if v.listens() {

@@ -163,6 +163,7 @@ func TestExportThatCannotTakeItsNameLeavesNothing(t *testing.T) {
 }
 
 func TestExportSaysWhatItsReaderMustKnow(t *testing.T) {
+	t.Parallel()
 	gap := &ledger.Block{Slot: 12, ParentSlot: 10, Blockhash: toolHash(12)}
 	_, said, err := exported(t, t.Context(), "ndjson", "-", exports(append(exportedEvents(), gap), nil))
 	if want := "gaps in the ledger: 1; only file:PATH?gaps=allow reads the export\n"; err != nil || !strings.HasSuffix(said, want) {
@@ -179,32 +180,3 @@ func TestExportSaysWhatItsReaderMustKnow(t *testing.T) {
 		t.Errorf("a block too long for a line: err = %v", err)
 	}
 }
-
-// What a node holds, with forks, skipped slots and blocks that are not final, is exported and
-// read by another one: it has the same state and answers the same.
-func TestExportedLedgerAnswersTheSame(t *testing.T) {
-	dir := t.TempDir()
-	const simulated = "sim:seed=5,accounts=150,slot_time=0,tps=50,fork_rate=0.25,skip_rate=0.2,finality=12,slots=60"
-	r := start(t, "--data-dir", dir, "--source", simulated)
-	wantHash := stateHashField.FindString(r.ending(t))
-	want := everything(dial(t, r))
-	r.stop()
-	for _, format := range []string{"ndjson", "binary"} {
-		path := filepath.Join(t.TempDir(), "export")
-		if out, errors, code := tool(t, "export", "--data-dir", dir, "--format", format, "--output", path); code != exitOK || out != "" {
-			t.Fatalf("%s: exit %d, %s, %s", format, code, out, errors)
-		}
-		r := start(t, "--data-dir", t.TempDir(), "--source", "file:"+path, "--shards", "3")
-		if got := stateHashField.FindString(r.ending(t)); got != wantHash {
-			t.Errorf("%s: %s, want %s", format, got, wantHash)
-		}
-		// Nobody knows of a file whether it shows all accounts of its ledger.
-		if got := someAccounts.ReplaceAllString(everything(dial(t, r)), "$1"); got != want {
-			t.Errorf("%s: other answers:\n%s", format, firstDifference(got, want))
-		}
-		r.stop()
-	}
-}
-
-// someAccounts are the lines of everything about a list that may lack accounts.
-var someAccounts = regexp.MustCompile(`(?m)^(200 \d+ )accounts`)

@@ -73,7 +73,7 @@ func TestRecordingGoesOnWhereItWasLeft(t *testing.T) {
 		}
 		whole := write("whole", lines)
 		want := read(t.TempDir(), whole)
-		for cut := firstStatus + 1; cut < len(lines); cut += 17 {
+		for cut := firstStatus + 1; cut < len(lines); cut += sample(29, 97) {
 			old, rest := write("old", lines[:cut]), write("rest", lines[cut:])
 			dir := t.TempDir()
 			between := read(dir, old)

@@ -33,7 +33,7 @@ type foldRig struct {
 // source completes what the simulator is told.
 func newFoldRig(t *testing.T, source string) *foldRig {
 	t.Helper()
-	random, seed := dice(t)
+	random, seed := seededRand(t)
 	r := &foldRig{
 		T: t, course: newCourse(nil), random: random, dir: t.TempDir(),
 		source: fmt.Sprintf("sim:seed=%d,skip_rate=0.1,finality=8,%s", seed, source),
@@ -81,6 +81,17 @@ func (r *foldRig) readBase() {
 	r.bases = map[string]map[string]accountRecord{}
 	for _, level := range levels {
 		r.bases[level], _ = r.node.accounts(level, false)
+	}
+}
+
+// passRoot waits until every follower has heard of a number from which a node that is started again can go on: its log begins with the
+// first final block, and serves resumes from what was the newest number then. That lies well below slot 30.
+func (r *foldRig) passRoot() {
+	r.Helper()
+	r.node.until("slot 30 is final", func() bool { return r.node.metric(`ledgerd_slot{commitment="finalized"}`) >= 30 })
+	final := standsAt(r, r.node.base, "finalized")
+	for _, f := range r.followers {
+		r.node.until(f.name+" hears of a final block", func() bool { return f.told() >= final.seq })
 	}
 }
 

@@ -14,8 +14,7 @@ type talker interface {
 	// read returns the next text message, valid until the next read. The server's close frame
 	// is a *listen.CloseError, anything else the end of the socket.
 	read() ([]byte, error)
-	stall(on bool) // while it is on nothing is read from the socket, and read is not called
-	port() int     // of its own end
+	port() int // of its own end
 
 	WriteText(text []byte) error
 	Close() error // with a close frame; what is still on its way may be read
@@ -58,8 +57,7 @@ func (o ownTalker) Reset() {
 	_ = o.NetConn().Close()
 }
 
-func (o ownTalker) stall(bool) {}
-func (o ownTalker) port() int  { return o.NetConn().LocalAddr().(*net.TCPAddr).Port }
+func (o ownTalker) port() int { return o.NetConn().LocalAddr().(*net.TCPAddr).Port }
 
 // clientKinds are the repository's own client and npm's ws.
 var clientKinds = []string{"own", "ws"}
@@ -67,8 +65,8 @@ var clientKinds = []string{"own", "ws"}
 // dialers returns the kinds of clients. Where one is not there the own takes its place, and missing says why.
 func dialers(t *testing.T) (kinds map[string]dialer, missing map[string]string) {
 	kinds, missing = map[string]dialer{"own": dialOwn, "ws": dialOwn}, map[string]string{}
-	if b, why := newBridge(t); b != nil {
-		kinds["ws"] = b.dial
+	if open, why := startNPM(t); open != nil {
+		kinds["ws"] = open
 	} else {
 		missing["ws"] = why
 	}

@@ -87,6 +87,13 @@ func (f *follower) end(cut bool) {
 	<-f.done
 }
 
+// told returns the newest number that was heard.
+func (f *follower) told() uint64 {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.seq
+}
+
 func (f *follower) follow() {
 	defer close(f.done)
 	for {
@@ -152,8 +159,8 @@ func (f *follower) connect() (conn talker) {
 		var refused *listen.RefusedError
 		switch {
 		case err == nil:
-			f.conns++
 			f.mu.Lock()
+			f.conns++
 			f.conn = conn
 			f.mu.Unlock()
 			if f.isOver() { // who cuts connections then may not have seen this one
@@ -291,7 +298,7 @@ func (f *follower) ponged(m *message) error {
 	switch {
 	case !f.known:
 		return nil
-	case m.Seq < f.seq && !f.lags:
+	case m.Seq < f.seq && !f.lags && !f.conflate: // the newest states may overtake an answer that waited for a slow client
 		return fmt.Errorf("the node stands at number %d after %d was told", m.Seq, f.seq)
 	case f.isEnd(f.level, place{m.Slot, m.Seq}):
 		f.join()
@@ -367,7 +374,10 @@ func (f *follower) awaitEnd(late <-chan time.Time) {
 			return
 		case <-again.C:
 		case <-late:
-			f.Fatalf("%s: it does not hear of the end", f.name)
+			f.mu.Lock()
+			defer f.mu.Unlock()
+			f.Fatalf("%s: it does not hear of the end: at number %d on connection %d, known %v, listing %v, behind %v",
+				f.name, f.seq, f.conns, f.known, f.listing, f.behind)
 		}
 	}
 }

@@ -41,6 +41,7 @@ func keepHeadroom(ctx context.Context) {
 		{Name: "/gc/heap/live:bytes"}, {Name: "/gc/scan/heap:bytes"},
 		{Name: "/gc/scan/stack:bytes"}, {Name: "/gc/scan/globals:bytes"},
 		{Name: "/gc/heap/allocs:bytes"}, {Name: "/memory/classes/heap/objects:bytes"},
+		{Name: "/memory/classes/heap/free:bytes"}, // and not given back to the system
 	}
 	read := func(i int) uint64 { return samples[i].Value.Uint64() }
 	tick := time.NewTicker(headroomEvery)
@@ -54,7 +55,7 @@ func keepHeadroom(ctx context.Context) {
 			debug.SetGCPercent(now)
 			set = now
 		}
-		if calm.leaves(time.Now(), read(4), read(0), read(5)) {
+		if calm.leaves(time.Now(), read(4), read(0), read(5)+read(6)) {
 			debug.FreeOSMemory()
 		}
 		select {
@@ -82,15 +83,15 @@ type lull struct {
 	burst     bool // there was one that nothing was collected after
 }
 
-// leaves reports whether it has been quiet for quietFor after a burst, and the objects of the heap are so
-// many more than the live ones that the collector last found that it is worth to look again: once after
-// each burst.
-func (q *lull) leaves(now time.Time, allocated, live, objects uint64) bool {
+// leaves reports whether it has been quiet for quietFor after a burst, and the heap holds so much more than
+// what the collector last found live that it is worth to look again: once after each burst. What it holds is objects, and memory
+// that the last collection freed: without another one the system gets that back slowly or never.
+func (q *lull) leaves(now time.Time, allocated, live, held uint64) bool {
 	if allocated-q.allocated > quietBytes {
 		q.since, q.burst = now, true
 	}
 	q.allocated = allocated
-	if !q.burst || now.Sub(q.since) < quietFor || objects <= live+max(smallHeadroom/4, live/headroomShare) {
+	if !q.burst || now.Sub(q.since) < quietFor || held <= live+max(smallHeadroom/4, live/headroomShare) {
 		return false
 	}
 	q.burst = false

@@ -2,8 +2,12 @@ package main
 
 import (
 	"context"
+	"runtime"
 	"runtime/debug"
+	"runtime/metrics"
+	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
@@ -63,6 +67,29 @@ func TestNothingIsCollectedWhileBlocksCome(t *testing.T) {
 			}
 		}
 	}
+}
+
+// What a burst has left is given back to the system, also where a collection has freed it already.
+func TestFreedMemoryIsGivenBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		var keeping sync.WaitGroup
+		keeping.Go(func() { keepHeadroom(ctx) })
+		synctest.Wait()
+		burst := make([]byte, 256<<20)
+		clear(burst)
+		time.Sleep(2 * headroomEvery)
+		runtime.KeepAlive(burst)
+		runtime.GC()
+		time.Sleep(2*quietFor + headroomEvery)
+		free := []metrics.Sample{{Name: "/memory/classes/heap/free:bytes"}}
+		metrics.Read(free)
+		if n := free[0].Value.Uint64(); n > smallHeadroom {
+			t.Errorf("%d MiB are free and not given back", n>>20)
+		}
+		cancel()
+		keeping.Wait()
+	})
 }
 
 // The setting of the process is as before when the node has ended.

@@ -98,6 +98,7 @@ func archiveOf(t *testing.T, dataDir string, r *rand.Rand) *agavetest.Archive {
 // A node that imports an archive of a ledger at one slot, and then reads the rest of that ledger,
 // ends with the same state as one that read all of it.
 func TestImportedNodeEndsAsTheStraightRun(t *testing.T) {
+	t.Parallel()
 	const simulated = "sim:seed=5,accounts=150,slot_time=0,tps=50,fork_rate=0.25,skip_rate=0.2,finality=8,slots="
 	whole := filepath.Join(t.TempDir(), "whole")
 	if err := os.WriteFile(whole, bytes.Join(recordSim(t, simulated+"80", true), nil), 0o600); err != nil {

@@ -55,7 +55,10 @@ func TestAccountsAreFetchedFromALiveNode(t *testing.T) {
 		"rpc":    func(n *testnode.Node) string { return "rpc:" + n.CallsURL() + "?accounts=none" },
 		"geyser": func(n *testnode.Node) string { return "geyser:" + n.StreamURL() + "?rpc=" + n.CallsURL() },
 	} {
-		t.Run(name, func(t *testing.T) { fetchFromALiveNode(t, spec) })
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			fetchFromALiveNode(t, spec)
+		})
 	}
 }
 

@@ -17,7 +17,7 @@ func TestMain(m *testing.M) {
 	if os.Getenv(asProgram) != "" {
 		main()
 	}
-	_ = flag.Set("test.parallel", "4") // they wait for other processes much of the time; -parallel still overrides it
+	_ = flag.Set("test.parallel", "6") // they wait for other processes much of the time; -parallel still overrides it
 	testscript.Main(leakChecked{m}, map[string]func(){"ledgerd": main})
 }
 

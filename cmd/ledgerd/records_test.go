@@ -74,8 +74,6 @@ type programList struct {
 	NextCursor *string         `json:"next_cursor"`
 }
 
-func (l programList) next() *string { return l.NextCursor }
-
 type accountsRecord struct {
 	Accounts []*accountRecord `json:"accounts"`
 }

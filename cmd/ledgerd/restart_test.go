@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -46,30 +47,43 @@ var simPrograms = []string{
 	systemProgram, tokenProgram, "TokenzQdBNbLqP5VEhdkAS6EPFLC1PHnBqCXEpPxuEb", "Vote111111111111111111111111111111111111111",
 }
 
+// A ledger with forks, skipped slots and blocks that are not final is the same when it is read again, by another node, over more shards,
+// and from an export.
 func TestSameSourceGivesTheSameLedger(t *testing.T) {
-	const simulated = "sim:seed=5,accounts=150,slot_time=0,tps=50,fork_rate=0.25,skip_rate=0.2,slots=60"
-	dir := t.TempDir()
+	const simulated = "sim:seed=5,accounts=150,slot_time=0,tps=50,fork_rate=0.25,skip_rate=0.2,finality=12,slots=60"
+	dir, folder := t.TempDir(), t.TempDir()
 	tests := []struct {
-		name, dir, shards string
+		name, dir, source, shards string
 	}{
-		{"first", dir, "1"},
-		{"again in the same directory", dir, "1"},
-		{"in another one, over more shards", t.TempDir(), "5"},
+		{"first", dir, simulated, "1"},
+		{"again in the same directory", dir, simulated, "1"},
+		{"in another one, over more shards", t.TempDir(), simulated, "5"},
+		{"ndjson", t.TempDir(), "file:" + folder + "/ndjson", "3"},
+		{"binary", t.TempDir(), "file:" + folder + "/binary", "3"},
 	}
 	wantEnding, want := "", ""
 	for _, tt := range tests {
-		r := start(t, "--data-dir", tt.dir, "--source", simulated, "--shards", tt.shards)
+		if tt.source != simulated {
+			path := filepath.Join(folder, tt.name)
+			if out, errors, code := tool(t, "export", "--data-dir", dir, "--format", tt.name, "--output", path); code != exitOK || out != "" {
+				t.Fatalf("%s: exit %d, %s, %s", tt.name, code, out, errors)
+			}
+		}
+		r := start(t, "--data-dir", tt.dir, "--source", tt.source, "--shards", tt.shards)
 		ending := r.ending(t)
-		got := everything(dial(t, r))
+		if tt.source != simulated { // whose numbers begin with the export
+			ending = stateHashField.FindString(ending)
+		}
+		// Nobody knows of a file whether it shows all accounts of its ledger.
+		got := someAccounts.ReplaceAllString(everything(dial(t, r)), "$1")
 		r.stop()
 		if want == "" {
 			wantEnding, want = ending, got
 			if regexp.MustCompile(`slot=0 |seq=0 |state_hash=0+$`).MatchString(ending) {
 				t.Errorf("the input ended at %s", ending)
 			}
-			continue
 		}
-		if ending != wantEnding {
+		if !strings.HasSuffix(wantEnding, ending) {
 			t.Errorf("%s: ended at %s, want %s", tt.name, ending, wantEnding)
 		}
 		if got != want {
@@ -77,6 +91,9 @@ func TestSameSourceGivesTheSameLedger(t *testing.T) {
 		}
 	}
 }
+
+// someAccounts are the lines of everything about a list that may lack accounts.
+var someAccounts = regexp.MustCompile(`(?m)^(200 \d+ )accounts`)
 
 func firstDifference(got, want string) string {
 	a, b := strings.Split(got, "\n"), strings.Split(want, "\n")

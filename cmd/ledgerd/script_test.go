@@ -53,10 +53,7 @@ func TestScripts(t *testing.T) {
 type page struct {
 	*testscript.TestScript
 	t    testing.TB
-	node *running
-	api  *api
-
-	process *os.Process // of node
+	node *victim
 }
 
 // scriptCommand returns a command for scripts; usage is what follows its name, of which least words must be there.
@@ -102,27 +99,14 @@ func (p *page) refused(args []string) {
 // The node is a process: one in this process would share the lock of its directory with every process that another
 // script is starting at the moment.
 func (p *page) serve(args []string) {
-	args = append([]string{"serve", "--listen", "127.0.0.1:0", "--ops-listen", "127.0.0.1:0", "--rate-limit-minute", "0", "--rate-limit-hour", "0"}, args...)
-	cmd := exec.Command("ledgerd", args...)
-	n := &running{out: newTranscript(), errs: newTranscript(), cancel: func() { _ = cmd.Process.Signal(syscall.SIGTERM) }, code: make(chan int, 1)}
-	cmd.Dir, cmd.Stdout, cmd.Stderr = p.MkAbs("."), n.out, n.errs
-	p.Check(cmd.Start())
-	go func() {
-		defer close(n.code)
-		_ = cmd.Wait() // how it ended is in ProcessState
-		n.out.End()
-		n.errs.End()
-		n.code <- cmd.ProcessState.ExitCode()
-	}()
-	p.Defer(func() { n.stop() })
-	n.reach(p.t).ready(p.t)
+	v := launchUnder(p.t, []string{"/usr/bin/env", "-C", p.MkAbs(".")}, args...).ready()
 	if regexp.MustCompile(`file:|slots=`).MatchString(strings.Join(args, " ")) {
-		p.Setenv("STATE", strings.TrimPrefix(stateHashField.FindString(n.ending(p.t)), "state_hash="))
+		p.Setenv("STATE", v.errs.await(p.t, `msg="end of input".* state_hash=(\S+)`)[1])
 	}
-	p.Setenv("OPS", n.ops)
-	p.Setenv("ADDRESS", strings.TrimSuffix(strings.TrimPrefix(n.base, "http://"), "/api"))
-	p.node, p.api, p.process = n, dial(p.t, n), cmd.Process
-	fmt.Fprint(p.Stdout(), n.out)
+	p.Setenv("OPS", v.ops)
+	p.Setenv("ADDRESS", strings.TrimSuffix(strings.TrimPrefix(v.base, "http://"), "/api"))
+	p.node = v
+	fmt.Fprint(p.Stdout(), v.out)
 }
 
 // stop ends the node by a signal, TERM unless another one is named. Only after KILL its exit code is not 0.
@@ -134,8 +118,8 @@ func (p *page) stop(args []string) {
 	case "INT":
 		signal = syscall.SIGINT
 	}
-	p.node.cancel = func() { _ = p.process.Signal(signal) }
-	if code := p.node.stop(); code != want {
+	p.node.Signal(signal)
+	if code := p.node.gone(patience); code != want {
 		p.Fatalf("exit code %d, want %d:\n%s", code, want, p.node.errs)
 	}
 }
@@ -154,7 +138,7 @@ func (p *page) capture(args []string) {
 func (p *page) get(args []string) {
 	status, body := 0, []byte(nil)
 	if strings.HasPrefix(args[1], "/") {
-		a := p.api.get(args[1])
+		a := p.node.get(args[1])
 		for _, name := range []string{"X-Ledger-Slot", "X-Ledger-Partial"} {
 			if value := a.header.Get(name); value != "" {
 				fmt.Fprintf(p.Stdout(), "%s: %s\n", name, value)

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"io"
 	"net/http"
 	"testing"
 	"time"
@@ -69,7 +68,7 @@ func (r *running) ready(t testing.TB) *running {
 		select {
 		case code := <-r.code:
 			t.Fatalf("ledgerd ended with %d before it was ready:\n%s", code, r.errs)
-		case <-time.After(time.Millisecond):
+		case <-time.After(5 * time.Millisecond):
 		}
 	}
 }
@@ -92,14 +91,9 @@ var client = &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 
 func get(t testing.TB, url string) (int, []byte) {
 	t.Helper()
-	resp, err := client.Get(url)
+	a, err := ask(client, url)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer resp.Body.Close()
-	body, err := io.ReadAll(resp.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return resp.StatusCode, body
+	return a.status, []byte(a.body)
 }

@@ -99,6 +99,7 @@ func pollUntilStop(t *testing.T, url string) {
 
 // A signal may come at any moment of the start.
 func TestStopDuringStart(t *testing.T) {
+	t.Parallel()
 	for i := range 20 {
 		r := begin(t, "--data-dir", t.TempDir(), "--source", "sim:accounts=1000,slot_time=0")
 		if i%2 == 1 {
@@ -110,6 +111,7 @@ func TestStopDuringStart(t *testing.T) {
 
 // A pipe whose writer is silent cannot hold up the end.
 func TestStopWhileThePipeIsSilent(t *testing.T) {
+	t.Parallel()
 	pipe := newFeeder(t)
 	b := abandoned.blocks["10"]
 	if _, err := fmt.Fprint(pipe, b.line(nil)); err != nil {

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"io"
 	"net/http"
 	"os"
 	"regexp"
@@ -113,7 +112,7 @@ func (v *victim) until(what string, holds func() bool) {
 
 func (v *victim) untilWithin(longest time.Duration, what string, holds func() bool) {
 	v.Helper()
-	for deadline := time.Now().Add(longest); !holds(); time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(longest); !holds(); time.Sleep(5 * time.Millisecond) {
 		if v.IsGone() {
 			v.Fatalf("ledgerd ended with %v before %s:\n%s", v.State(), what, v.errs)
 		}
@@ -124,15 +123,7 @@ func (v *victim) untilWithin(longest time.Duration, what string, holds func() bo
 }
 
 // ask sends one request.
-func (v *victim) ask(url string) (answer, error) {
-	response, err := v.client.Get(url)
-	if err != nil {
-		return answer{}, err
-	}
-	defer response.Body.Close()
-	body, err := io.ReadAll(response.Body)
-	return answer{response.StatusCode, response.Header, string(body)}, err
-}
+func (v *victim) ask(url string) (answer, error) { return ask(v.client, url) }
 
 // get asks for a path below the base address. It must be answered.
 func (v *victim) get(path string) answer {

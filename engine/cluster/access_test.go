@@ -37,9 +37,9 @@ func TestSyncIsProven(t *testing.T) {
 	s := natstest.Start(t, 1)
 	c := newRig(t, s, "sync").open(Config{MayWrite: true})
 	_, info, err := c.bind(t.Context())
-	noErr(t, err)
+	must(t, err)
 	server, err := nats.Connect(s.URL(0))
-	noErr(t, err)
+	must(t, err)
 	defer server.Close()
 	var answers atomic.Pointer[[]string]
 	for i, tt := range []struct {
@@ -59,7 +59,7 @@ func TestSyncIsProven(t *testing.T) {
 					_ = m.Respond([]byte(answer)) // who asks waits in vain where this fails
 				}
 			})
-			noErr(t, errors.Join(err, server.Flush()))
+			must(t, errors.Join(err, server.Flush()))
 		}
 		if err := c.proveSync(info); (err == nil) != (tt.want == "") || err != nil && !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("%q: err = %v, want %q", tt.answers, err, tt.want)
@@ -73,7 +73,7 @@ func TestUsersAndTLS(t *testing.T) {
 	certified := httptest.NewTLSServer(nil)
 	certified.Close()
 	key, err := x509.MarshalPKCS8PrivateKey(certified.TLS.Certificates[0].PrivateKey)
-	noErr(t, err)
+	must(t, err)
 	roots := x509.NewCertPool()
 	roots.AddCert(certified.Certificate())
 	certificateFile := write(t, "server.pem", pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: certified.Certificate().Raw}))
@@ -113,7 +113,7 @@ func TestUsersAndTLS(t *testing.T) {
 func write(t *testing.T, name string, b []byte) (path string) {
 	t.Helper()
 	path = filepath.Join(t.TempDir(), name)
-	noErr(t, os.WriteFile(path, b, 0o600))
+	must(t, os.WriteFile(path, b, 0o600))
 	return path
 }
 
@@ -121,7 +121,7 @@ func write(t *testing.T, name string, b []byte) (path string) {
 func TestCredentials(t *testing.T) {
 	t.Parallel()
 	operator, err := os.ReadFile("testdata/operator.conf")
-	noErr(t, err)
+	must(t, err)
 	r := newRig(t, natstest.Start(t, 1, string(operator)), "credentials")
 	w := r.follow(Config{MayWrite: true, Credentials: "testdata/node.creds"}, nil)
 	w.becomesWriter()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -66,9 +67,9 @@ func testMinorityDoesNotCommit(r *rig) {
 	s := r.servers
 	founder := r.open(Config{NodeID: "founder", MayWrite: true})
 	_, info, err := founder.bind(r.Context())
-	noErr(r, err)
+	must(r, err)
 	founder.Close()
-	alone := s.Index(info.Cluster.Leader)
+	alone := slices.Index([]string{"s0", "s1", "s2"}, info.Cluster.Leader)
 	urls := []string{s.URL(alone)}
 	w := r.follow(Config{Servers: urls, NodeID: "w", MayWrite: true}, nil)
 	w.becomesWriter()
@@ -121,7 +122,7 @@ func testServersAreKilled(r *rig) {
 		r.servers.WaitReady()
 	}
 	stop()
-	noErr(r, <-failed)
+	must(r, <-failed)
 	reader.mustReach(w)
 	r.reader("fresh").mustReach(w)
 }
@@ -142,7 +143,7 @@ func testServerThatIsBehindIsAlone(r *rig) {
 	late := w.lateCommit(1, 5)
 
 	c, err := nats.Connect(s.URL(0))
-	noErr(r, err)
+	must(r, err)
 	defer c.Close()
 	eventually(r, "the one that is behind answers", func() bool {
 		m, err := c.Request("$JS.API.STREAM.INFO."+r.stream, nil, time.Second)
@@ -173,7 +174,7 @@ func testServerThatIsBehindIsAlone(r *rig) {
 	s.Heal()
 	s.Restart(1)
 	s.Restart(2)
-	noErr(r, <-late)
+	must(r, <-late)
 	reader.mustReach(w)
 	started.mustReach(w)
 }

@@ -18,7 +18,7 @@ func streamOf(t testing.TB, seed uint64, sizes ...int) (messages [][]byte, recor
 	t.Helper()
 	random := rand.New(rand.NewPCG(seed, 0))
 	e, err := newEncoder()
-	noErr(t, err)
+	must(t, err)
 	d := decoderAt(t, ledger.LogPoint{})
 	add := func(m []byte) []*ledger.Record {
 		messages = append(messages, append([]byte(nil), m...))
@@ -32,7 +32,7 @@ func streamOf(t testing.TB, seed uint64, sizes ...int) (messages [][]byte, recor
 	for _, updates := range sizes {
 		commit := commitOf(random, d.at.point, 1+random.IntN(3), updates)
 		chunks, after, err := e.encode(commit, d.at)
-		noErr(t, err)
+		must(t, err)
 		var got []*ledger.Record
 		for _, m := range chunks {
 			if len(m) > maxMessageBytes {
@@ -53,7 +53,7 @@ func streamOf(t testing.TB, seed uint64, sizes ...int) (messages [][]byte, recor
 func decoderAt(t testing.TB, from ledger.LogPoint) *decoder {
 	t.Helper()
 	d, err := newDecoder(0, from, new(counters).countDamage)
-	noErr(t, err)
+	must(t, err)
 	t.Cleanup(d.close)
 	return d
 }
@@ -118,7 +118,7 @@ func TestWhatWasChangedIsRefused(t *testing.T) {
 func TestHostileHeadsAreRefused(t *testing.T) {
 	good := head{kind: commitMessage, stored: true, epoch: 1, first: 1, chunks: 1, records: 1, raw: 200, packed: 200}
 	payload := make([]byte, 200)
-	noErr(t, good.check(len(payload)))
+	must(t, good.check(len(payload)))
 	tests := map[string]func(*head){
 		"no epoch":                      func(h *head) { h.epoch = 0 },
 		"no version":                    func(h *head) { h.first = 0 },
@@ -180,13 +180,13 @@ func TestMessagesOutOfPlaceAreRefused(t *testing.T) {
 // TestWhatCompressesTooWellIsStored writes zeros: a reader takes room only as the messages justify.
 func TestWhatCompressesTooWellIsStored(t *testing.T) {
 	e, err := newEncoder()
-	noErr(t, err)
+	must(t, err)
 	commit := commitOf(rand.New(rand.NewPCG(7, 0)), ledger.LogPoint{}, 1, 100_000)
 	for i := range commit[0].Updates {
 		commit[0].Updates[i] = ledger.Update{Account: ledger.Account{Known: ledger.FieldsShown}}
 	}
 	chunks, _, err := e.encode(commit, cursor{epoch: 1})
-	noErr(t, err)
+	must(t, err)
 	h, err := decodeHead(chunks[0])
 	if err != nil || !h.stored {
 		t.Fatalf("head %+v, %v: want it stored", h, err)
@@ -214,7 +214,7 @@ func FuzzMessages(f *testing.F) {
 				continue
 			}
 			e, err := newEncoder()
-			noErr(t, err)
+			must(t, err)
 			h, _ := decodeHead(m)
 			before := cursor{epoch: h.epoch, chain: h.chain, point: ledger.LogPoint{Version: h.first - 1, StateHash: h.state}}
 			if _, after, err := e.encode(commit, before); err != nil || after.chain != d.at.chain || after.point != d.at.point {
@@ -235,16 +235,16 @@ func TestFormat1StaysReadable(t *testing.T) {
 		for _, m := range messages {
 			b = append(binary.LittleEndian.AppendUint32(b, uint32(len(m))), m...)
 		}
-		noErr(t, os.WriteFile(name, b, 0o644))
+		must(t, os.WriteFile(name, b, 0o644))
 	}
 	b, err := os.ReadFile(name)
-	noErr(t, err)
+	must(t, err)
 	var stored [][]byte
 	for len(b) > 0 {
 		n := 4 + int(binary.LittleEndian.Uint32(b))
 		stored, b = append(stored, b[4:n]), b[n:]
 	}
 	got, err := taken(t, ledger.LogPoint{}, stored...)
-	noErr(t, err)
+	must(t, err)
 	mustEqual(t, got, records)
 }

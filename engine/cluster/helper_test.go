@@ -19,6 +19,7 @@ import (
 	"ledgerd/engine/cluster/natstest"
 	"ledgerd/engine/codec"
 	"ledgerd/engine/ledger"
+	"ledgerd/engine/ledger/ledgertest"
 )
 
 func TestMain(m *testing.M) {
@@ -109,7 +110,7 @@ func (r *rig) open(config Config) *Cluster {
 		config.Logger = slog.Default().With("node", config.NodeID)
 	}
 	c, err := Open(config)
-	noErr(r, err)
+	must(r, err)
 	c.pace = pace{gone: 2 * time.Second, look: lookInterval / 4, pause: longestPause / 4, ack: ackTimeout / 4}
 	r.Cleanup(c.Close)
 	return c
@@ -233,7 +234,7 @@ func (n *node) write(commit []*ledger.Record) error {
 // mustCommit is commit where nothing may go wrong.
 func (n *node) mustCommit(records, updates int) {
 	n.rig.Helper()
-	noErr(n.rig, n.commit(records, updates))
+	must(n.rig, n.commit(records, updates))
 }
 
 // lateCommit begins a commit whose outcome comes later.
@@ -274,10 +275,4 @@ func withoutLease(c *Cluster) {
 // eventually waits until something holds.
 var eventually = natstest.Eventually
 
-// noErr ends the test with an error, if there is one.
-func noErr(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+var must = ledgertest.Must

@@ -26,7 +26,7 @@ func testChangedStreamIsNamed(r *rig) {
 	r.mustRefuse(config, other, ErrOtherLedger)
 	r.mustRefuse(Config{LedgerID: "another"}, w.has(), ErrRecreated)
 
-	noErr(r, stream.Purge(r.Context(), jetstream.WithPurgeSequence(4))) // claim and two commits are gone
+	must(r, stream.Purge(r.Context(), jetstream.WithPurgeSequence(4))) // claim and two commits are gone
 	for held := range 4 {
 		r.mustRefuse(config, w.has()[:held], ErrPurged)
 	}
@@ -43,7 +43,7 @@ func testChangedStreamIsNamed(r *rig) {
 	proxy.Cut()
 	w.mustCommit(1, 1)
 	live.waitFor(13)
-	noErr(r, stream.Purge(r.Context()))
+	must(r, stream.Purge(r.Context()))
 	proxy.Heal()
 	if err := late.end(); !errors.Is(err, ErrPurged) {
 		r.Errorf("who was cut off while the stream was purged: err = %v, want %v", err, ErrPurged)
@@ -53,14 +53,14 @@ func testChangedStreamIsNamed(r *rig) {
 	w.mustCommit(1, 1) // who followed all the time goes on
 	live.waitFor(14)
 
-	noErr(r, w.js.DeleteStream(r.Context(), r.stream))
+	must(r, w.js.DeleteStream(r.Context(), r.stream))
 	r.mustRefuse(config, w.has(), ErrRecreated)
 	fresh := r.follow(Config{NodeID: "fresh", MayWrite: true}, nil)
 	if err := live.end(); !errors.Is(err, ErrRecreated) {
 		r.Errorf("who followed when it was deleted: err = %v, want %v", err, ErrRecreated)
 	}
 	_, _, err := fresh.Facts(r.Context())
-	noErr(r, err)
+	must(r, err)
 	r.mustRefuse(config, w.has(), ErrRecreated)
 	if err := w.commit(1, 1); !errors.Is(err, ErrRecreated) {
 		r.Errorf("the writer: err = %v, want %v", err, ErrRecreated)
@@ -73,13 +73,13 @@ func testRepeatedMessageIsRefused(r *rig) {
 	w.mustCommit(1, 3)
 	w.mustCommit(1, 3)
 	again, err := w.Log().stream.GetMsg(r.Context(), 2)
-	noErr(r, err)
+	must(r, err)
 	if id := again.Header.Get(jetstream.MsgIDHeader); id != "" {
 		r.Errorf("a message has the identifier %q, which nats-server 2.12.0 refuses in a batch", id)
 	}
 	// Somebody who does not say where it belongs does damage, and that is named.
 	_, err = w.js.Publish(r.Context(), again.Subject, again.Data)
-	noErr(r, err)
+	must(r, err)
 	var damage *DamageError
 	if err := reader.end(); !errors.As(err, &damage) || damage.Sequence != 4 || reader.stats.refused[damage.Kind].Get() == 0 {
 		r.Errorf("the reader: err = %v, want damage at message 4, and that it is counted", err)
@@ -110,7 +110,7 @@ func testOtherRecordIsNamed(r *rig) {
 		r.mustRefuse(Config{}, other, ErrOtherLedger)
 	}
 	// What its own commit is not in the stream for is told by the state alone.
-	noErr(r, w.PurgeBelow(r.Context(), 3))
+	must(r, w.PurgeBelow(r.Context(), 3))
 	r.follow(Config{}, w.has()[:2]).waitFor(6)
 	other := lastChanged(w.has()[:2], func(r *ledger.Record) { r.StateHash[0]++ })
 	r.mustRefuse(Config{}, other, ErrOtherLedger)

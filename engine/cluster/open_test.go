@@ -3,6 +3,8 @@ package cluster
 import (
 	"context"
 	"errors"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -45,7 +47,7 @@ func TestLogIsParsed(t *testing.T) {
 		if err == nil {
 			var o nats.Options
 			for _, option := range (&Cluster{config: Config{Servers: servers}}).options() {
-				noErr(t, option(&o))
+				must(t, option(&o))
 			}
 			got = log{strings.Join(o.Servers, " "), stream, o.User, o.Password, o.Token}
 			if o.Url != "" {
@@ -158,13 +160,13 @@ func testStreamBeginsWhereItsWriterStands(r *rig) {
 func testStreamThatForgetsIsRefused(r *rig) {
 	c := r.open(Config{NodeID: "w", MayWrite: true})
 	_, info, err := c.bind(r.Context())
-	noErr(r, err)
+	must(r, err)
 	update := func(change func(k *jetstream.StreamConfig)) {
 		r.Helper()
 		k := info.Config
 		change(&k)
 		_, err := c.js.UpdateStream(r.Context(), k)
-		noErr(r, err)
+		must(r, err)
 	}
 	for _, change := range []func(k *jetstream.StreamConfig){
 		func(k *jetstream.StreamConfig) { k.MaxAge = time.Hour },
@@ -190,19 +192,19 @@ func testReadsAreTheLeaders(r *rig) {
 	w := r.writer("w")
 	w.mustCommit(2, 1)
 	stream, err := w.js.Stream(r.Context(), r.stream)
-	noErr(r, err)
+	must(r, err)
 	config := stream.CachedInfo().Config
 	if config.AllowDirect {
 		r.Error("servers that lag behind the others answer for a new stream")
 	}
 	config.AllowDirect = true
 	_, err = w.js.UpdateStream(r.Context(), config)
-	noErr(r, err)
+	must(r, err)
 	asked, err := w.conn.SubscribeSync("$JS.API.STREAM.MSG.GET." + r.stream)
 	direct, err2 := w.conn.SubscribeSync("$JS.API.DIRECT.GET." + r.stream)
-	noErr(r, errors.Join(err, err2, w.conn.Flush()))
+	must(r, errors.Join(err, err2, w.conn.Flush()))
 	r.follow(Config{NodeID: "r"}, w.has()[:1]).waitFor(2)
-	noErr(r, w.conn.Flush())
+	must(r, w.conn.Flush())
 	if _, err := asked.NextMsg(patience); err != nil {
 		r.Error("no message was asked for: ", err)
 	}
@@ -223,14 +225,15 @@ func TestShortenedStreamIsNamed(t *testing.T) {
 	}
 	id := w.knownID()
 	s.Kill(0)
-	restore := s.Save(0)
+	dir, kept := s.Store(0), filepath.Join(t.TempDir(), "kept")
+	must(t, os.CopyFS(kept, os.DirFS(dir)))
 	s.Restart(0)
 	for range 3 {
 		w.mustCommit(2, 1)
 	}
 	live.waitFor(12)
 	s.Kill(0)
-	restore()
+	must(t, errors.Join(os.RemoveAll(dir), os.CopyFS(dir, os.DirFS(kept))))
 	s.Restart(0)
 	late := w.lateCommit(1, 1)
 	if err := live.end(); !errors.Is(err, ErrShortened) {

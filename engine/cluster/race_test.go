@@ -17,7 +17,7 @@ import (
 func races(t *testing.T) (pairs, rounds int) {
 	if text, ok := os.LookupEnv("LEDGERD_RACES"); ok {
 		pairs, err := strconv.Atoi(text)
-		noErr(t, err)
+		must(t, err)
 		return pairs, 8
 	}
 	return 3, 5
@@ -120,7 +120,7 @@ func testLostAcknowledgement(r *rig) {
 				proxy.Heal()
 			}
 		}
-		noErr(r, <-done)
+		must(r, <-done)
 	}
 	if c.stats.retries.Get() == 0 {
 		r.Error("nothing was looked up")
@@ -143,7 +143,7 @@ func testUnfinishedCommitIsNothing(r *rig) {
 	// A claim by who has not followed to the end is none.
 	stale := l.at
 	stale.sequence, stale.point = 1, ledger.LogPoint{}
-	noErr(r, a.conn.PublishMsg(a.messageAfter(stale.sequence, encodeClaim(stale, "late", [nonceBytes]byte{}))))
+	must(r, a.conn.PublishMsg(a.messageAfter(stale.sequence, encodeClaim(stale, "late", [nonceBytes]byte{}))))
 	a.mustCommit(1, 1) // after it, on the same connection
 
 	commit := commitOf(r.random, pointAfter(a.has()), 1, 6000)
@@ -152,7 +152,7 @@ func testUnfinishedCommitIsNothing(r *rig) {
 		r.Fatalf("%d messages: %v", len(messages), err)
 	}
 	for i := range 2 {
-		noErr(r, l.sendUnit(r.Context(), messages[i:i+1], l.at.sequence+uint64(i)))
+		must(r, l.sendUnit(r.Context(), messages[i:i+1], l.at.sequence+uint64(i)))
 	}
 	b := open("b")
 	b.becomesWriter()
@@ -161,7 +161,7 @@ func testUnfinishedCommitIsNothing(r *rig) {
 	if err := l.sendUnit(r.Context(), messages[2:3], l.at.sequence+2); err == nil {
 		r.Fatal("the rest of the unfinished commit is taken")
 	}
-	noErr(r, b.write(commit))
+	must(r, b.write(commit))
 	if err := l.Commit(r.Context(), commit); !errors.Is(err, ledger.ErrDeposed) {
 		r.Fatalf("the one before: err = %v, want %v", err, ledger.ErrDeposed)
 	}

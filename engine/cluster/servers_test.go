@@ -65,7 +65,7 @@ func testCommitIsFollowed(r *rig) {
 	// A server forgets a reader's consumer, as it does when it is started again.
 	stream := w.Log().stream
 	for consumer := range stream.ConsumerNames(r.Context()).Name() {
-		noErr(r, stream.DeleteConsumer(r.Context(), consumer))
+		must(r, stream.DeleteConsumer(r.Context(), consumer))
 	}
 	w.mustCommit(1, 1)
 	reader.mustReach(w)

@@ -144,10 +144,10 @@ func checkGolden(t *testing.T, name string, events []ledger.Event, records []*le
 	}
 	golden := filepath.Join("testdata", name)
 	if *update {
-		ledgertest.NoErr(t, os.WriteFile(golden, []byte(text.String()), 0o644))
+		ledgertest.Must(t, os.WriteFile(golden, []byte(text.String()), 0o644))
 	}
 	want, err := os.ReadFile(golden)
-	ledgertest.NoErr(t, err)
+	ledgertest.Must(t, err)
 	if text.String() != string(want) {
 		t.Errorf("%s: encodings changed (-update rewrites them):\ngot\n%s\nwant\n%s", name, text.String(), want)
 	}
@@ -232,7 +232,7 @@ func TestValuesOfUnknownFieldsAreNotWritten(t *testing.T) {
 	got, err := DecodeEvent(AppendEvent(nil, &ledger.BaseState{Accounts: []ledger.AccountWrite{{
 		Lamports: 1, Owner: ledger.TokenProgram, RentEpoch: 7, Known: 0xe0,
 	}}}))
-	ledgertest.NoErr(t, err)
+	ledgertest.Must(t, err)
 	if want := (ledger.AccountWrite{Lamports: 1}); got.(*ledger.BaseState).Accounts[0] != want {
 		t.Errorf("got %+v, want %+v", got.(*ledger.BaseState).Accounts[0], want)
 	}

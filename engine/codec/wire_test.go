@@ -32,7 +32,7 @@ func TestRecordedTransactionsAreRead(t *testing.T) {
 		for i := range block.Transactions {
 			r := &block.Transactions[i]
 			wire, err := base64.StdEncoding.DecodeString(r.Transaction[0])
-			ledgertest.NoErr(t, err)
+			ledgertest.Must(t, err)
 			got, err := ParseTransaction(wire)
 			if err != nil {
 				t.Fatalf("%s: ParseTransaction(%x): %v", name, wire, err)

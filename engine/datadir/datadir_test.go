@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"reflect"
 	"slices"
@@ -20,7 +19,7 @@ import (
 func mustOpen(t *testing.T, disk vfs.FS, path string) *Dir {
 	t.Helper()
 	d, err := OpenOn(disk, path)
-	ledgertest.NoErr(t, err)
+	ledgertest.Must(t, err)
 	return d
 }
 
@@ -85,37 +84,32 @@ func TestDirRefusesAnotherLedger(t *testing.T) {
 	}
 }
 
-func TestDirRefusesDamagedNodeFile(t *testing.T) {
-	for name, content := range map[string]string{
-		"empty": "", "cut": `{"node_id":"12`, "no object": `[]`, "no id": `{"source_identity":"x"}`, "zeros": "\x00\x00\x00\x00",
-		"no checksum": `{"node_id":"08c893010d2a396b85131f185655e350"}`,
-	} {
-		path := t.TempDir()
-		mustOpen(t, vfs.Disk{}, path).Close()
-		file := filepath.Join(path, "node.json")
-		ledgertest.NoErr(t, os.WriteFile(file, []byte(content), 0o600))
-		if d, err := Open(path); err == nil || !strings.Contains(err.Error(), file) {
-			t.Errorf("%s: opened %v, %v, want an error that names %s", name, d, err, file)
-		}
-		// The lock is free again: a person can put the file right and go on.
-		os.Remove(file)
-		mustOpen(t, vfs.Disk{}, path).Close()
-	}
-}
-
-// TestEveryByteOfTheNodeFileCounts turns over each of its bits.
-func TestEveryByteOfTheNodeFileCounts(t *testing.T) {
+// TestDamagedNodeFileIsRefused puts other content in the place of the file, and turns over each of its bits.
+func TestDamagedNodeFileIsRefused(t *testing.T) {
+	const file = "data/node.json"
 	disk := vfstest.NewMemory()
 	d := openOn(t, disk)
-	ledgertest.NoErr(t, errors.Join(d.BindSource(ledger.SourceInfo{Identity: "test", Live: true, Complete: true}), d.SaveRoot(ledger.Some(hash(1)), true), d.Close()))
-	content, err := disk.ReadFile("data/node.json")
-	ledgertest.NoErr(t, err)
+	ledgertest.Must(t, errors.Join(d.BindSource(ledger.SourceInfo{Identity: "test", Live: true, Complete: true}), d.SaveRoot(ledger.Some(hash(1)), true), d.Close()))
+	content, err := disk.ReadFile(file)
+	ledgertest.Must(t, err)
 	var want nodeFile
-	ledgertest.NoErr(t, json.Unmarshal(content, &want))
+	ledgertest.Must(t, json.Unmarshal(content, &want))
+	for _, other := range []string{
+		"", `{"node_id":"12`, `[]`, `{"source_identity":"x"}`, "\x00\x00\x00\x00", `{"node_id":"08c893010d2a396b85131f185655e350"}`,
+	} {
+		harmed := disk.Clone()
+		ledgertest.Must(t, harmed.WriteFile(file, []byte(other)))
+		if d, err := OpenOn(harmed, "data"); err == nil || !strings.Contains(err.Error(), file) {
+			t.Errorf("%q: opened %v, %v, want an error that names %s", other, d, err, file)
+		}
+		// The lock is free again: a person can put the file right and go on.
+		harmed.Remove(file)
+		openOn(t, harmed).Close()
+	}
 	for at := range content {
 		for bit := range 8 {
 			harmed := disk.Clone()
-			ledgertest.NoErr(t, harmed.Overwrite("data/node.json", int64(at), []byte{content[at] ^ 1<<bit}))
+			ledgertest.Must(t, harmed.Overwrite(file, int64(at), []byte{content[at] ^ 1<<bit}))
 			// White space and the case of a name may change and mean the same.
 			if d, err := OpenOn(harmed, "data"); err == nil && !reflect.DeepEqual(d.saved, want) {
 				t.Errorf("bit %d of byte %d (%q) was turned over: opened as %+v", bit, at, content[at], d.saved)
@@ -130,7 +124,7 @@ func TestFiltersOfADirectoryStay(t *testing.T) {
 	some := ledger.NewFilter([]ledger.Pubkey{key(1)}, []ledger.Pubkey{key(3), key(2)})
 	d := openOn(t, disk)
 	for _, f := range []*ledger.Filter{some, some, ledger.NewFilter([]ledger.Pubkey{key(1), key(1)}, []ledger.Pubkey{key(2), key(3)})} {
-		ledgertest.NoErr(t, d.BindFilter(f))
+		ledgertest.Must(t, d.BindFilter(f))
 	}
 	d.Close()
 	d = openOn(t, disk)
@@ -143,8 +137,8 @@ func TestFiltersOfADirectoryStay(t *testing.T) {
 		}
 	}
 	used := openOn(t, vfstest.NewMemory())
-	ledgertest.NoErr(t, used.BindFilter(nil))
-	ledgertest.NoErr(t, used.BindSource(ledger.SourceInfo{Identity: "test"}))
+	ledgertest.Must(t, used.BindFilter(nil))
+	ledgertest.Must(t, used.BindSource(ledger.SourceInfo{Identity: "test"}))
 	if err := used.BindFilter(some); err == nil || !strings.Contains(err.Error(), "begun without filters") {
 		t.Errorf("a filter on a directory without: %v", err)
 	}
@@ -169,6 +163,6 @@ func TestImportBeginsWithoutWhatAnotherLeft(t *testing.T) {
 		}
 		err = errors.Join(d.SaveImport(ImportNote{}, nil), d.Close(),
 			disk.WriteFile(LogDir("data")+"/1", []byte("x")), disk.WriteFile(SnapshotDir("data")+"/1", []byte("x")))
-		ledgertest.NoErr(t, err)
+		ledgertest.Must(t, err)
 	}
 }

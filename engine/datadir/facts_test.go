@@ -20,7 +20,7 @@ func someFacts() Facts {
 func TestDirBelongsToOneClusterLedger(t *testing.T) {
 	disk := vfstest.NewMemory()
 	d := openOn(t, disk)
-	ledgertest.NoErr(t, d.BindCluster("one", someFacts()))
+	ledgertest.Must(t, d.BindCluster("one", someFacts()))
 	d.Close()
 	d = openOn(t, disk)
 	if err := d.BindCluster("one", someFacts()); err != nil {
@@ -70,7 +70,7 @@ func TestClusterTakesNoLedgerOfAnother(t *testing.T) {
 		"an import":      {func(d *Dir) error { return d.SaveImport(ImportNote{Finished: true}, nil) }, "of its own"},
 	} {
 		d := openOn(t, vfstest.NewMemory())
-		ledgertest.NoErr(t, tt.begin(d))
+		ledgertest.Must(t, tt.begin(d))
 		err := d.BindCluster("one", someFacts())
 		if (err == nil) != (tt.want == "") || err != nil && !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("%s: %v, want %q", name, err, tt.want)
@@ -112,15 +112,15 @@ func TestNodeFilesOfEarlierVersionsAreRead(t *testing.T) {
 	open := func(name string) (*Dir, *vfstest.Memory, error) {
 		t.Helper()
 		content, err := os.ReadFile("testdata/" + name)
-		ledgertest.NoErr(t, err)
+		ledgertest.Must(t, err)
 		disk := vfstest.NewMemory()
-		ledgertest.NoErr(t, disk.WriteFile("data/node.json", content))
+		ledgertest.Must(t, disk.WriteFile("data/node.json", content))
 		d, err := OpenOn(disk, "data")
 		return d, disk, err
 	}
 
 	d, disk, err := open("cluster-1.json")
-	ledgertest.NoErr(t, err)
+	ledgertest.Must(t, err)
 	id := d.NodeID()
 	facts := Facts{Source: "sim:seed=1", Complete: true, Live: true, SkipVotes: true, Filter: filter}
 	for _, when := range []string{"as it was", "as it is written now"} {
@@ -131,7 +131,7 @@ func TestNodeFilesOfEarlierVersionsAreRead(t *testing.T) {
 		if err := d.BindCluster("one", facts); err != nil {
 			t.Errorf("%s: the same is refused: %v", when, err)
 		}
-		ledgertest.NoErr(t, d.update(func(n *nodeFile) error { n.Gaps = true; return nil }))
+		ledgertest.Must(t, d.update(func(n *nodeFile) error { n.Gaps = true; return nil }))
 		d.Close()
 		if d, err = OpenOn(disk, "data"); err != nil {
 			t.Fatal(err)

@@ -16,13 +16,13 @@ import (
 func TestChecksOnceAllIsWritten(t *testing.T) {
 	disk := vfstest.NewFaulty(vfstest.NewMemory(), vfstest.Plan{})
 	d, _, err := datadir.OpenForImport(disk, "data")
-	ledgertest.NoErr(t, err)
+	ledgertest.Must(t, err)
 	defer d.Close()
 	i, err := New(Config{Dir: d, SegmentBytes: 64 << 10})
-	ledgertest.NoErr(t, err)
+	ledgertest.Must(t, err)
 	for n := range 500 {
 		w := ledger.AccountWrite{Pubkey: ledgertest.Key(n), Owner: ledger.TokenProgram, Lamports: 1, Known: ledger.FieldsAll, Mint: &ledger.Mint{Decimals: 6}}
-		ledgertest.NoErr(t, i.Add(1, 1, &w))
+		ledgertest.Must(t, i.Add(1, 1, &w))
 	}
 	var mu sync.Mutex // several goroutines write
 	phases := []Phase{i.Progress().Phase}
@@ -36,7 +36,7 @@ func TestChecksOnceAllIsWritten(t *testing.T) {
 		}
 	}})
 	_, err = i.Finish(t.Context(), Point{Slot: 100})
-	ledgertest.NoErr(t, err)
+	ledgertest.Must(t, err)
 	if phases = slices.Compact(phases); len(phases) != 3 || phases[1] != Writes || phases[2] != Checks {
 		t.Errorf("phases %v", phases)
 	}

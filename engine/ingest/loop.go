@@ -105,6 +105,7 @@ func (l *loop) run(ctx context.Context, stopFeeding func()) error {
 		case b := <-l.done:
 			err = l.batchDone(b)
 		case <-timer.C:
+		case <-l.snapshots.ended:
 		case <-logFailed: // a background sync failed
 			logFailed, err = nil, diskFailed(l.seq.Chain().TipSlot(), l.WAL.Err())
 		case <-fence: // the check of a snapshot failed

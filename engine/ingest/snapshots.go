@@ -57,10 +57,11 @@ type snapshotter struct {
 	logged  wal.Position   // where the log ended when the newest was begun
 	version ledger.Version // of the newest one taken; take sets it before figures say that it ended
 	writing sync.WaitGroup
+	ended   chan struct{} // has one waiting after a snapshot has ended: another may be due
 }
 
 func newSnapshotter(w *Writer, seq *sequencer.Sequencer, r *Recovered) *snapshotter {
-	s := &snapshotter{Writer: w, seq: seq, store: r.Store, due: time.Now().Add(w.SnapshotInterval)}
+	s := &snapshotter{Writer: w, seq: seq, store: r.Store, due: time.Now().Add(w.SnapshotInterval), ended: make(chan struct{}, 1)}
 	w.figures.Update(func(now *SnapshotStats) {
 		now.Damaged = r.Damaged
 		if r.Snapshot != nil {
@@ -114,7 +115,13 @@ func (s *snapshotter) begin(ctx context.Context, last bool) {
 	s.logged = s.WAL.Stats().Position // also if the snapshot fails: the next one is due some time later
 	s.figures.Update(func(now *SnapshotStats) { now.Running = true })
 	s.writing.Go(func() {
-		defer s.figures.Update(func(now *SnapshotStats) { now.Running = false })
+		defer func() {
+			s.figures.Update(func(now *SnapshotStats) { now.Running = false })
+			select {
+			case s.ended <- struct{}{}:
+			default:
+			}
+		}()
 		defer release(frozen)
 		written, err := s.take(ctx, m, frozen, blocks, pace)
 		if err != nil {

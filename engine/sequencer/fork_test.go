@@ -15,7 +15,7 @@ import (
 // finalized block, whether the last event was refused, how many blocks wait, and the whole log.
 func decide(t *testing.T, log []*ledger.Record, script []string) (got string, all []*ledger.Record) {
 	s := bare()
-	ledgertest.NoErr(t, s.Replay(log))
+	ledgertest.Must(t, s.Replay(log))
 	s.ResumeSource()
 	var refused *chain.RefusedError
 	for i, word := range script {
@@ -28,7 +28,7 @@ func decide(t *testing.T, log []*ledger.Record, script []string) (got string, al
 		}
 	}
 	b, err := s.Seal()
-	ledgertest.NoErr(t, err)
+	ledgertest.Must(t, err)
 	c := s.Chain()
 	got = strings.Join([]string{nameOf(c.Tip.ID()), nameOf(c.Confirmed.ID()), nameOf(c.Finalized.ID())}, " ")
 	if refused != nil {

@@ -42,7 +42,7 @@ func streamed(fresh bool) *Sequencer {
 func ask(t *testing.T, s *Sequencer, p shownParts, restart bool) ledger.Verdict {
 	t.Helper()
 	answer := make(chan ledger.Verdict, 1)
-	ledgertest.NoErr(t, s.Handle(&ledger.Question{Shown: p, Restart: restart, Answer: answer}))
+	ledgertest.Must(t, s.Handle(&ledger.Question{Shown: p, Restart: restart, Answer: answer}))
 	select {
 	case v := <-answer:
 		return v
@@ -189,7 +189,7 @@ func TestAnswersTellWhatIsNewlyConfirmed(t *testing.T) {
 	check := func(want string, events ...ledger.Event) {
 		t.Helper()
 		for _, e := range events {
-			ledgertest.NoErr(t, s.Handle(e))
+			ledgertest.Must(t, s.Handle(e))
 		}
 		var got []ledger.Slot
 		for _, b := range ask(t, s, shownParts{}, false).NewlyConfirmed {
@@ -199,7 +199,7 @@ func TestAnswersTellWhatIsNewlyConfirmed(t *testing.T) {
 			t.Errorf("blocks %v are newly confirmed, want %s", got, want)
 		}
 		b, err := s.Seal()
-		ledgertest.NoErr(t, err)
+		ledgertest.Must(t, err)
 		log = append(log, b.Records...)
 	}
 	check("[1]", chain[0], chain[1], confirmed(1))
@@ -207,7 +207,7 @@ func TestAnswersTellWhatIsNewlyConfirmed(t *testing.T) {
 	check("[]", confirmed(4))
 	check("[5]", chain[5], confirmed(5))
 	s = streamed(true)
-	ledgertest.NoErr(t, s.Replay(log))
+	ledgertest.Must(t, s.Replay(log))
 	s.ResumeSource()
 	check("[2 3 4 5 6]", chain[6], confirmed(6))
 }
@@ -217,7 +217,7 @@ func TestWhatWaitsInAStreamIsBounded(t *testing.T) {
 	s, writes := streamed(false), make([]ledger.AccountWrite, 50_000)
 	for slot := ledger.Slot(3); slot < 35; slot++ {
 		b := &ledger.Block{Slot: 2 * slot, ParentSlot: 2*slot - 1, Blockhash: ledger.Hash{byte(slot)}, Accounts: writes}
-		ledgertest.NoErr(t, s.Handle(b))
+		ledgertest.Must(t, s.Handle(b))
 	}
 	if v := ask(t, s, shownParts{}, false); !errors.Is(v.Wrong, ledger.ErrTooMuchWaits) {
 		t.Errorf("the answer is %v", v.Wrong)
@@ -235,7 +235,7 @@ func TestQuestionsAreAnsweredWhileTooMuchIsUnfinalized(t *testing.T) {
 	s, writes := streamed(false), make([]ledger.AccountWrite, 50_000)
 	for slot := ledger.Slot(2); !s.Paused(); slot++ {
 		b := &ledger.Block{Slot: slot, ParentSlot: slot - 1, Blockhash: ledger.Hash{byte(slot)}, Accounts: writes}
-		ledgertest.NoErr(t, s.Handle(b))
+		ledgertest.Must(t, s.Handle(b))
 	}
 	if v := ask(t, s, shownParts{}, false); v.Placed < 90 || v.Gap.Known || v.Wrong != nil {
 		t.Errorf("the answer is %+v", v)

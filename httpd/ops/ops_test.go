@@ -12,6 +12,7 @@ import (
 	"github.com/valyala/fasthttp/fasthttputil"
 
 	"ledgerd/engine/ledger"
+	"ledgerd/engine/ledger/ledgertest"
 	"ledgerd/httpd/encode"
 	"ledgerd/httpd/wire"
 )
@@ -36,9 +37,7 @@ func TestOpsTellsAliveReadyAndNumbers(t *testing.T) {
 		expect := func(path string, status int, body string) {
 			t.Helper()
 			r, err := client.Get("http://ops" + path)
-			if err != nil {
-				t.Fatal(err)
-			}
+			ledgertest.Must(t, err)
 			got, err := io.ReadAll(r.Body)
 			if err != nil || r.StatusCode != status || body != "" && string(got) != body || r.Header.Get("Server") != "" || r.Header.Get("Cache-Control") != "no-cache" {
 				t.Errorf("%s: %d %s %v %v, want %d %s", path, r.StatusCode, got, r.Header, err, status, body)
@@ -63,9 +62,7 @@ func TestOpsTellsAliveReadyAndNumbers(t *testing.T) {
 			expect("/metrics", 200, "ledgerd_up 1\n")
 		}
 		c, err := ln.Dial()
-		if err != nil {
-			t.Fatal(err)
-		}
+		ledgertest.Must(t, err)
 		if _, err := fmt.Fprint(c, "GET /livez HTTP/9.9\r\n\r\n"); err != nil {
 			t.Fatal(err)
 		}

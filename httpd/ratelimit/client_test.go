@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/valyala/fasthttp"
+
+	"ledgerd/engine/ledger/ledgertest"
 )
 
 func testIdentity() *Identity {
@@ -20,9 +22,7 @@ func testIdentity() *Identity {
 // G3, F43: TestClientBehindProxies checks whom a request is counted for.
 func TestClientBehindProxies(t *testing.T) {
 	rows, err := os.ReadFile("testdata/clients.rows")
-	if err != nil {
-		t.Fatal(err)
-	}
+	ledgertest.Must(t, err)
 	for row := range strings.Lines(string(rows)) {
 		asked, want, ok := strings.Cut(strings.TrimSpace(row), " => ")
 		if !ok {

@@ -40,17 +40,13 @@ func TestDeadlinesAreKeptAsTheyAreWanted(t *testing.T) {
 			for _, wait := range []time.Duration{5 * time.Second, 30 * time.Second, 10 * time.Second, time.Minute, time.Second} {
 				// The socket has a later deadline from the time before.
 				go act.serve(far)
-				if err := errors.Join(act.set(c, time.Now().Add(time.Hour)), act.do(c), act.set(c, time.Now().Add(wait))); err != nil {
-					t.Fatal(err)
-				}
+				must(t, errors.Join(act.set(c, time.Now().Add(time.Hour)), act.do(c), act.set(c, time.Now().Add(wait))))
 				began := time.Now()
 				if err := act.do(c); !errors.Is(err, os.ErrDeadlineExceeded) || time.Since(began) < wait || time.Since(began) > wait+slack {
 					t.Errorf("%s: %v after %v, want a timeout after %v", name, err, time.Since(began), wait)
 				}
 			}
-			if err := act.set(c, time.Time{}); err != nil {
-				t.Fatal(err)
-			}
+			must(t, act.set(c, time.Time{}))
 			time.AfterFunc(24*time.Hour, func() { _ = far.Close() })
 			began := time.Now()
 			if err := act.do(c); err == nil || errors.Is(err, os.ErrDeadlineExceeded) || time.Since(began) != 24*time.Hour {
@@ -79,9 +75,7 @@ func TestAWriteGoesOnAfterADeadlineThatIsNoneAnyMore(t *testing.T) {
 			got <- string(all)
 		}()
 		for _, text := range []string{"a", "bcdef"} {
-			if err := c.SetWriteDeadline(time.Now().Add(20 * time.Second)); err != nil {
-				t.Fatal(err)
-			}
+			must(t, c.SetWriteDeadline(time.Now().Add(20*time.Second)))
 			if n, err := c.Write([]byte(text)); n != len(text) || err != nil {
 				t.Fatalf("%q: %d bytes, %v", text, n, err)
 			}
@@ -108,9 +102,7 @@ func TestANewOwnersDeadlinesReachTheSocketAtOnce(t *testing.T) {
 		}()
 		synctest.Wait()
 		began := time.Now()
-		if err := c.SetReadDeadline(began); err != nil {
-			t.Fatal(err)
-		}
+		must(t, c.SetReadDeadline(began))
 		if err := <-ended; !errors.Is(err, os.ErrDeadlineExceeded) || time.Since(began) != 0 {
 			t.Errorf("%v after %v, want a timeout at once", err, time.Since(began))
 		}

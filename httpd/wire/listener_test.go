@@ -12,8 +12,11 @@ import (
 	"testing/synctest"
 	"time"
 
+	"ledgerd/engine/ledger/ledgertest"
 	"ledgerd/httpd/ratelimit"
 )
+
+var must = ledgertest.Must
 
 // scriptedListener answers Accept with the errors of a script, then with connections.
 type scriptedListener struct {
@@ -76,9 +79,7 @@ func TestAPausedListenerCanBeClosed(t *testing.T) {
 		ended := make(chan error)
 		go func() { _, err := l.Accept(); ended <- err }()
 		synctest.Wait()
-		if err := l.Close(); err != nil {
-			t.Fatal(err)
-		}
+		must(t, l.Close())
 		if err := <-ended; !errors.Is(err, net.ErrClosed) {
 			t.Errorf("Accept = %v, want net.ErrClosed", err)
 		}

@@ -1,8 +1,9 @@
 package packed
 
 import (
-	"ledgerd/shard/arena"
 	"sync/atomic"
+
+	"ledgerd/shard/arena"
 )
 
 // pin protects the records of one frozen copy from reuse.

@@ -20,6 +20,7 @@ import (
 	"ledgerd/engine/cluster/natstest"
 	"ledgerd/engine/codec"
 	"ledgerd/engine/ledger"
+	"ledgerd/engine/ledger/ledgertest"
 	"ledgerd/snapshot/vfs"
 	"ledgerd/snapshot/vfs/vfstest"
 )
@@ -48,7 +49,7 @@ func open(t *testing.T, config cluster.Config) *Exchange {
 	t.Helper()
 	config.Logger = slog.New(slog.DiscardHandler)
 	c, err := cluster.Open(config)
-	noErr(t, err)
+	must(t, err)
 	t.Cleanup(c.Close)
 	return New(c)
 }
@@ -65,7 +66,7 @@ type maker struct {
 func newMaker(t *testing.T, s *natstest.Servers, stream string) *maker {
 	t.Helper()
 	x := open(t, cluster.Config{Servers: s.URLs(), Stream: stream, NodeID: "maker", MayWrite: true, MayMakeSnapshots: true})
-	noErr(t, x.cluster.Log().Follow(t.Context(), ledger.LogPoint{}, func([]*ledger.Record) error { return nil }))
+	must(t, x.cluster.Log().Follow(t.Context(), ledger.LogPoint{}, func([]*ledger.Record) error { return nil }))
 	eventually(t, "it makes the snapshots", x.cluster.MakesSnapshots)
 	return &maker{Exchange: x, t: t, random: rand.NewChaCha8([32]byte{8}), dir: t.TempDir()}
 }
@@ -80,7 +81,7 @@ func (w *maker) commit(records int) {
 		r.StateHash[0] = w.random.Uint64()
 		commit, w.records = append(commit, r), append(w.records, r)
 	}
-	noErr(w.t, w.cluster.Log().Commit(w.t.Context(), commit))
+	must(w.t, w.cluster.Log().Commit(w.t.Context(), commit))
 }
 
 // file makes a file of so many bytes.
@@ -88,7 +89,7 @@ func (w *maker) file(name string, size int) {
 	w.t.Helper()
 	b := make([]byte, size)
 	_, _ = w.random.Read(b) // never fails
-	noErr(w.t, os.WriteFile(filepath.Join(w.dir, name), b, 0o600))
+	must(w.t, os.WriteFile(filepath.Join(w.dir, name), b, 0o600))
 }
 
 // at is what a snapshot of a version says of itself.
@@ -103,7 +104,7 @@ func (w *maker) newest() Snapshot { return w.at(ledger.Version(len(w.records))) 
 // mustOffer offers a snapshot, which is the newest one then.
 func (w *maker) mustOffer(what Snapshot, names ...string) *Manifest {
 	w.t.Helper()
-	noErr(w.t, w.Offer(w.t.Context(), vfs.Disk{}, w.dir, names, what))
+	must(w.t, w.Offer(w.t.Context(), vfs.Disk{}, w.dir, names, what))
 	return w.offered(w.Exchange, what.Version)
 }
 
@@ -121,7 +122,7 @@ func (w *maker) offered(x *Exchange, v ledger.Version) *Manifest {
 func (w *maker) mustFetch(x *Exchange, v ledger.Version, names ...string) {
 	w.t.Helper()
 	dir := w.t.TempDir()
-	noErr(w.t, x.Fetch(w.t.Context(), w.offered(x, v), vfs.Disk{}, dir, nil))
+	must(w.t, x.Fetch(w.t.Context(), w.offered(x, v), vfs.Disk{}, dir, nil))
 	w.mustHold(dir, names...)
 }
 
@@ -144,16 +145,16 @@ func (w *maker) mustHold(dir string, names ...string) {
 func (w *maker) objects() *objects {
 	w.t.Helper()
 	id, _, err := w.cluster.Facts(w.t.Context())
-	noErr(w.t, err)
+	must(w.t, err)
 	o, err := w.open(w.t.Context(), id, false)
-	noErr(w.t, err)
+	must(w.t, err)
 	return o
 }
 
 func mustRead(t *testing.T, path string) []byte {
 	t.Helper()
 	b, err := os.ReadFile(path)
-	noErr(t, err)
+	must(t, err)
 	return b
 }
 
@@ -206,8 +207,8 @@ func testSnapshotIsOfferedAndFetched(t *testing.T, s *natstest.Servers) {
 	// What was being stored when a node died goes with the next. A part that lost a message is sent again.
 	o := w.objects()
 	_, err := w.cluster.JetStream().Publish(t.Context(), o.chunkSubject("orphan"), []byte("x"))
-	noErr(t, err)
-	noErr(t, o.stream.Purge(t.Context(), jetstream.WithPurgeSubject(o.chunkSubject(stored)), jetstream.WithPurgeKeep(3)))
+	must(t, err)
+	must(t, o.stream.Purge(t.Context(), jetstream.WithPurgeSubject(o.chunkSubject(stored)), jetstream.WithPurgeKeep(3)))
 	w.commit(1)
 	w.mustOffer(w.newest(), history, "c.state")
 	if o := w.objects(); o.chunks["orphan"] != 0 || !o.whole(part, partBytes) {
@@ -249,12 +250,12 @@ func testFetchGoesOn(t *testing.T, s *natstest.Servers) {
 	part := filepath.Join(dir, "big.state"+fetchSuffix)
 	half := mustRead(t, part)
 	half[partBytes+7] ^= 1
-	noErr(t, os.WriteFile(part, half, 0o600))
+	must(t, os.WriteFile(part, half, 0o600))
 	proxy.Heal()
 	var told int64
 	received := func() uint64 { return reader.cluster.JetStream().Conn().Stats().InBytes }
 	before := received()
-	noErr(t, reader.Fetch(t.Context(), m, vfs.Disk{}, dir, func(done, _ int64) { told = done }))
+	must(t, reader.Fetch(t.Context(), m, vfs.Disk{}, dir, func(done, _ int64) { told = done }))
 	w.mustHold(dir, "small.state", "big.state")
 	if got := received() - before; told != m.Bytes() || got > 5*partBytes/2 {
 		t.Errorf("%d bytes of %d were told, %d received anew; want two parts of %d and one of a byte", told, m.Bytes(), got, partBytes)
@@ -269,7 +270,7 @@ func testCorruptPartIsRefused(t *testing.T, s *natstest.Servers) {
 	m, dir := w.mustOffer(w.newest(), "a.state"), t.TempDir()
 	o, name := w.objects(), m.Files[0].object(0)
 	for what, content := range map[string][]byte{"another": make([]byte, 5000), "a shorter": make([]byte, 4), "a longer": make([]byte, 5001)} {
-		noErr(t, o.put(t.Context(), name, content))
+		must(t, o.put(t.Context(), name, content))
 		if err := w.Fetch(t.Context(), m, vfs.Disk{}, dir, nil); !errors.Is(err, errBadPart) {
 			t.Errorf("%s part: err = %v, want %v", what, err, errBadPart)
 		}
@@ -300,7 +301,7 @@ func testIncompleteSnapshotIsPassedOver(t *testing.T, s *natstest.Servers) {
 	a, partOfA := offer("a.state")
 	_, partOfB := offer("b.state")
 	o := w.objects()
-	noErr(t, o.remove(t.Context(), o.held[partOfB]))
+	must(t, o.remove(t.Context(), o.held[partOfB]))
 	w.offered(w.Exchange, a)
 	c, partOfC := offer("c.state") // b does not count: a is kept, and the stream after it
 	if got := w.objects().versions(); len(got) != 2 || got[0] != c || got[1] != a {
@@ -310,9 +311,9 @@ func testIncompleteSnapshotIsPassedOver(t *testing.T, s *natstest.Servers) {
 		t.Errorf("the record of the snapshot that is kept: %v", err)
 	}
 	o = w.objects()
-	noErr(t, o.purge(t.Context(), o.chunkSubject(o.held[partOfC].NUID)))
+	must(t, o.purge(t.Context(), o.chunkSubject(o.held[partOfC].NUID)))
 	w.offered(w.Exchange, a)
-	noErr(t, o.remove(t.Context(), o.held[partOfA]))
+	must(t, o.remove(t.Context(), o.held[partOfA]))
 	if _, err := w.Offered(t.Context()); !errors.Is(err, ErrNoSnapshot) {
 		t.Errorf("none is whole: err = %v, want %v", err, ErrNoSnapshot)
 	}
@@ -323,7 +324,7 @@ func testMakerThatIsNoneOffersNothing(t *testing.T, s *natstest.Servers) {
 	w := newMaker(t, s, "turns")
 	w.commit(1)
 	memory := vfstest.NewMemory()
-	noErr(t, memory.WriteFile("a.state", make([]byte, 1000)))
+	must(t, memory.WriteFile("a.state", make([]byte, 1000)))
 	disk := vfstest.NewFaulty(memory, vfstest.Plan{Before: func(c vfstest.Call) {
 		if c.Kind == vfstest.KindReadAt {
 			w.cluster.LeaveSnapshots()
@@ -366,7 +367,7 @@ func TestHostileManifestsAreRefused(t *testing.T) {
 		m.Files = append([]File(nil), good.Files...)
 		change(&m)
 		b, err := json.Marshal(&m)
-		noErr(t, err)
+		must(t, err)
 		if _, err := decodeManifest(b); (err == nil) != (name == "") {
 			t.Errorf("%s: err = %v", name, err)
 		}
@@ -379,10 +380,4 @@ func TestHostileManifestsAreRefused(t *testing.T) {
 // eventually waits until something holds.
 var eventually = natstest.Eventually
 
-// noErr ends the test with an error, if there is one.
-func noErr(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+var must = ledgertest.Must

@@ -30,7 +30,7 @@ var program = sync.OnceValues(func() (string, error) {
 func Program(t testing.TB) string {
 	t.Helper()
 	path, err := program()
-	noErr(t, err)
+	must(t, err)
 	return path
 }
 

@@ -1,6 +1,7 @@
 package natstest
 
 import (
+	"context"
 	"io"
 	"net"
 	"sync"
@@ -16,16 +17,17 @@ type Proxy struct {
 	mute     atomic.Bool // what the other side answers is lost
 
 	mu   sync.Mutex
-	open map[net.Conn]struct{}
-	cut  bool // no connection is passed on
+	open context.Context // that of the connections: none is passed on when it has ended
+	end  context.CancelFunc
 }
 
 // NewProxy returns a proxy to an address that ends with the test.
 func NewProxy(t testing.TB, to string) *Proxy {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	noErr(t, err)
-	p := &Proxy{listener: listener, to: to, open: make(map[net.Conn]struct{})}
+	must(t, err)
+	p := &Proxy{listener: listener, to: to}
+	p.open, p.end = context.WithCancel(context.Background())
 	p.running.Go(p.accept)
 	t.Cleanup(func() {
 		_ = listener.Close()
@@ -42,10 +44,7 @@ func (p *Proxy) Addr() string { return p.listener.Addr().String() }
 func (p *Proxy) Cut() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.cut = true
-	for c := range p.open {
-		_ = c.Close()
-	}
+	p.end()
 }
 
 // Mute loses what the other side answers from now on, until Heal: what is sent still arrives.
@@ -53,13 +52,15 @@ func (p *Proxy) Mute() { p.mute.Store(true) }
 
 // Heal lets everything through again. What was muted is lost: its connections end.
 func (p *Proxy) Heal() {
-	if p.mute.Load() {
-		p.Cut()
-	}
-	p.mute.Store(false)
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.cut = false
+	if p.mute.Load() {
+		p.end()
+	}
+	p.mute.Store(false)
+	if p.open.Err() != nil {
+		p.open, p.end = context.WithCancel(context.Background())
+	}
 }
 
 func (p *Proxy) accept() {
@@ -72,55 +73,39 @@ func (p *Proxy) accept() {
 	}
 }
 
-// hold remembers a connection so that Cut finds it; not ok: it is not wanted.
-func (p *Proxy) hold(c net.Conn) (ok bool) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if !p.cut {
-		p.open[c] = struct{}{}
-	}
-	return !p.cut
-}
-
-func (p *Proxy) letGo(c net.Conn) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	delete(p.open, c)
-	_ = c.Close()
-}
-
 func (p *Proxy) pass(from net.Conn) {
-	defer p.letGo(from)
-	if !p.hold(from) {
-		return
-	}
-	to, err := net.Dial("tcp", p.to)
+	defer from.Close()
+	p.mu.Lock()
+	open := p.open
+	p.mu.Unlock()
+	to, err := new(net.Dialer).DialContext(open, "tcp", p.to)
 	if err != nil {
 		return
 	}
-	defer p.letGo(to)
-	if !p.hold(to) {
-		return
+	hangUp := func() {
+		_ = from.Close()
+		_ = to.Close()
 	}
+	defer context.AfterFunc(open, hangUp)()
 	var back sync.WaitGroup
 	back.Go(func() {
 		defer from.Close()
-		_, _ = io.Copy(answers{from, &p.mute}, to)
+		_, _ = io.Copy(passing{from, func() bool { return open.Err() == nil && !p.mute.Load() }}, to)
 	})
-	_, _ = io.Copy(to, from)
+	_, _ = io.Copy(passing{to, func() bool { return open.Err() == nil }}, from)
 	_ = to.Close()
 	back.Wait()
 }
 
-// answers is a connection that what the other side answers is written to, unless it is lost.
-type answers struct {
+// passing is a connection to which nothing is written from the moment on that nothing passes.
+type passing struct {
 	io.Writer
-	mute *atomic.Bool
+	passes func() bool
 }
 
-func (a answers) Write(b []byte) (int, error) {
-	if a.mute.Load() {
+func (p passing) Write(b []byte) (int, error) {
+	if !p.passes() {
 		return len(b), nil
 	}
-	return a.Writer.Write(b)
+	return p.Writer.Write(b)
 }

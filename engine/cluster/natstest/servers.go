@@ -2,15 +2,12 @@ package natstest
 
 import (
 	"context"
-	"errors"
-	"fmt"
-	"os"
-	"path/filepath"
 	"syscall"
 	"testing"
 	"time"
 
 	"ledgerd/bench/proc"
+	"ledgerd/engine/ledger/ledgertest"
 )
 
 const (
@@ -39,7 +36,7 @@ func Start(t testing.TB, n int, lines ...string) *Servers {
 			return p.Addr()
 		},
 	})
-	noErr(t, err)
+	must(t, err)
 	t.Cleanup(func() {
 		for i := range n {
 			s.Kill(i)
@@ -47,7 +44,7 @@ func Start(t testing.TB, n int, lines ...string) *Servers {
 				t.Logf("what server %d said last:\n%s", i, s.Said(i))
 			}
 		}
-		noErr(t, s.Stop())
+		must(t, s.Stop())
 	})
 	return s
 }
@@ -78,38 +75,16 @@ func (s *Servers) URLs() (urls []string) {
 	return urls
 }
 
-// Index returns which server has a name, as JetStream tells of leaders; -1: none.
-func (s *Servers) Index(name string) int {
-	for i := range s.Addresses() {
-		if name == fmt.Sprint("s", i) {
-			return i
-		}
-	}
-	return -1
-}
-
 // Restart starts a server that does not run, where it stood. It takes clients a moment later.
 func (s *Servers) Restart(i int) {
 	s.t.Helper()
-	noErr(s.t, s.NATS.Restart(i))
+	must(s.t, s.NATS.Restart(i))
 }
 
 // WaitReady waits until each server that runs is ready.
 func (s *Servers) WaitReady() {
 	s.t.Helper()
-	noErr(s.t, s.Ready(s.t.Context()))
-}
-
-// Save keeps what a server that does not run has on disk. What it returns puts that back, also where it does not run: as a
-// disk that lost what came after, or a backup.
-func (s *Servers) Save(i int) (restore func()) {
-	s.t.Helper()
-	dir, kept := s.Store(i), filepath.Join(s.t.TempDir(), "kept")
-	noErr(s.t, os.CopyFS(kept, os.DirFS(dir)))
-	return func() {
-		s.t.Helper()
-		noErr(s.t, errors.Join(os.RemoveAll(dir), os.CopyFS(dir, os.DirFS(kept))))
-	}
+	must(s.t, s.Ready(s.t.Context()))
 }
 
 // Isolate cuts a server off from the others; its clients still reach it.
@@ -138,10 +113,4 @@ func Eventually(t testing.TB, what string, holds func() bool) {
 	}
 }
 
-// noErr ends the test with an error, if there is one.
-func noErr(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+var must = ledgertest.Must

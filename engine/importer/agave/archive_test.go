@@ -7,7 +7,6 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
-	"runtime"
 	"slices"
 	"strings"
 	"syscall"
@@ -49,9 +48,9 @@ type told struct {
 func open(t *testing.T, name string, content []byte) *agave.Archive {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), name)
-	ledgertest.NoErr(t, os.WriteFile(path, content, 0o644))
+	ledgertest.Must(t, os.WriteFile(path, content, 0o644))
 	archive, err := agave.Open(path)
-	ledgertest.NoErr(t, err)
+	ledgertest.Must(t, err)
 	return archive
 }
 
@@ -66,7 +65,7 @@ func read(archive *agave.Archive) (bank importer.Point, all []told, err error) {
 
 func TestArchiveTellsBankAndAccounts(t *testing.T) {
 	bank, all, err := read(open(t, sample().Name(), sample().Packed()))
-	ledgertest.NoErr(t, err)
+	ledgertest.Must(t, err)
 	if want := (importer.Point{
 		Slot: 1000, ParentSlot: 998, Blockhash: ledger.Hash{4, 5, 6}, Height: ledger.Some(uint64(900)), Capitalization: ledger.Some(ledger.Lamports(60)),
 	}); bank != want {
@@ -134,7 +133,7 @@ func TestArchiveRefusesWhatDoesNotFit(t *testing.T) {
 
 func TestArchiveIsRefusedByItsName(t *testing.T) {
 	hash, dir := ledger.Hash{1}.String(), t.TempDir()
-	ledgertest.NoErr(t, syscall.Mkfifo(filepath.Join(dir, "snapshot-6-"+hash+".tar"), 0o600))
+	ledgertest.Must(t, syscall.Mkfifo(filepath.Join(dir, "snapshot-6-"+hash+".tar"), 0o600))
 	for name, want := range map[string]string{
 		"snapshot-5-" + hash + ".tar.lz4":               "tar.lz4",
 		"snapshot-5-" + hash + ".tar.bz2":               "tar.bz2",
@@ -156,7 +155,7 @@ func TestArchiveIsRefusedByItsName(t *testing.T) {
 func TestDamagedArchiveIsRefused(t *testing.T) {
 	name, whole := sample().Name(), sample().Packed()
 	wantBank, want, err := read(open(t, name, whole))
-	ledgertest.NoErr(t, err)
+	ledgertest.Must(t, err)
 	for n := 0; n < len(whole); n += ledgertest.Sample(1, 3, 11) {
 		if _, _, err := read(open(t, name, whole[:n])); err == nil {
 			t.Fatalf("cut at byte %d of %d: no error", n, len(whole))
@@ -196,19 +195,14 @@ func TestReadingTakesBoundedMemory(t *testing.T) {
 	}
 	archive := open(t, a.Name(), a.Packed())
 	a, data = nil, nil
-	runtime.GC()
-	var before, now runtime.MemStats
-	runtime.ReadMemStats(&before)
-	peak := uint64(0)
+	before, peak := ledgertest.HeapBytes(), uint64(0)
 	if _, err := archive.Read(context.Background(), func(ledger.Slot, uint64, *ledger.AccountWrite) error {
-		runtime.GC()
-		runtime.ReadMemStats(&now)
-		peak = max(peak, now.HeapAlloc)
+		peak = max(peak, ledgertest.HeapBytes())
 		return nil
 	}); err != nil {
 		t.Fatal(err)
 	}
-	if grown := int64(peak) - int64(before.HeapAlloc); grown > 48<<20 {
+	if grown := int64(peak) - int64(before); grown > 48<<20 {
 		t.Errorf("reading 96 MiB takes %d MiB of heap", grown>>20)
 	}
 }

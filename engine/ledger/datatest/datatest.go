@@ -12,6 +12,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 )
@@ -22,7 +23,8 @@ func Path(t testing.TB, name string) string {
 	t.Helper()
 	dir, required := os.LookupEnv("LEDGERD_TESTDATA")
 	if !required {
-		dir = filepath.Join(root(t), "..", "shared", "data")
+		_, self, _, _ := runtime.Caller(0)
+		dir = filepath.Join(filepath.Dir(self), "../../../../shared/data")
 	}
 	if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) && !required {
 		t.Skip("no recorded ledger data: set LEDGERD_TESTDATA to its folder")
@@ -34,25 +36,6 @@ func Path(t testing.TB, name string) string {
 		t.Fatalf("recorded ledger data is incomplete: %v", err)
 	}
 	return path
-}
-
-// root returns the folder of the module. Tests run in the folders of their packages.
-func root(t testing.TB) string {
-	t.Helper()
-	dir, err := os.Getwd()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for {
-		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
-			return dir
-		}
-		above := filepath.Dir(dir)
-		if above == dir {
-			t.Fatal("the test runs outside of the module")
-		}
-		dir = above
-	}
 }
 
 // Read returns the content of a file, decompressed if its name ends in .gz.

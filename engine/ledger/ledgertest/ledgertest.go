@@ -29,7 +29,7 @@ func Seeded(t testing.TB, seed uint64) *rand.Rand {
 	return rand.New(rand.NewPCG(seed, 1))
 }
 
-// Sample returns of how much of everything a test tries some: all of it where LEDGERD_CRASH_ALL is set, as in make crash, and
+// Sample returns of how much of everything a test tries some: all of it where LEDGERD_CRASH_ALL is set, as in make crash-all, and
 // less with -short, since the race detector takes ten times as long.
 func Sample(all, some, short int) int {
 	switch {
@@ -39,14 +39,6 @@ func Sample(all, some, short int) int {
 		return short
 	}
 	return some
-}
-
-// NoErr ends the test with an error, if there is one.
-func NoErr(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
 }
 
 // Key returns the n-th key of a test: fixed, and spread over the key space.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"compress/gzip"
 	"context"
+	"errors"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -13,6 +14,7 @@ import (
 
 	"ledgerd/engine/ledger"
 	"ledgerd/engine/ledger/datatest"
+	"ledgerd/engine/ledger/ledgertest"
 )
 
 // write puts content into a file of that name in a new folder.
@@ -26,12 +28,8 @@ func write(t testing.TB, name, content string) string {
 // writeFile puts content into a file, and makes the folders above it.
 func writeFile(t testing.TB, path, content string) {
 	t.Helper()
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	ledgertest.Must(t, os.MkdirAll(filepath.Dir(path), 0o700))
+	ledgertest.Must(t, os.WriteFile(path, []byte(content), 0o600))
 }
 
 // open opens a source whose log lines go to the returned buffer.
@@ -87,21 +85,15 @@ func gzipped(t testing.TB, content string) string {
 	t.Helper()
 	var b bytes.Buffer
 	z := gzip.NewWriter(&b)
-	if _, err := z.Write([]byte(content)); err != nil {
-		t.Fatal(err)
-	}
-	if err := z.Close(); err != nil {
-		t.Fatal(err)
-	}
+	_, err := z.Write([]byte(content))
+	ledgertest.Must(t, errors.Join(err, z.Close()))
 	return b.String()
 }
 
 func zstded(t testing.TB, content string) string {
 	t.Helper()
 	z, err := zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1))
-	if err != nil {
-		t.Fatal(err)
-	}
+	ledgertest.Must(t, err)
 	defer z.Close()
 	return string(z.EncodeAll([]byte(content), nil))
 }

@@ -4,7 +4,6 @@ import (
 	"crypto/sha256"
 	"fmt"
 	"path/filepath"
-	"reflect"
 	"testing"
 
 	"ledgerd/engine/ledger"
@@ -62,23 +61,5 @@ func TestRecordedBlocksAreReadAsRecorded(t *testing.T) {
 				t.Errorf("hash %s, want %s; the last block is %s", sum, r.hash, line)
 			}
 		})
-	}
-}
-
-// However a node's answer is kept, the event is the same.
-func TestResponsesOfANodeAreReadLikeTheirResults(t *testing.T) {
-	path := datatest.Path(t, "blocks/devnet-314167369.json")
-	want := blocks(t, path)
-	result := string(datatest.Read(t, path))
-	response := `{"jsonrpc":"2.0","result":` + result + `,"id":1}`
-	for name, content := range map[string]string{
-		"response":         response,
-		"list of one":      "[" + response + "]",
-		"reordered":        `{"id":7,"error":null,"result":` + result + `}`,
-		"with white space": "\n\t " + response + "\n\n",
-	} {
-		if got := blocks(t, write(t, "314167369.json", content)); !reflect.DeepEqual(got, want) {
-			t.Errorf("%s: differs from the bare result", name)
-		}
 	}
 }

@@ -70,21 +70,3 @@ func FuzzSubscription(f *testing.F) {
 		checkRequest(t, kind, s.encode(), text)
 	})
 }
-
-// F27: whatever bytes come as a message, they are taken or told to be garbage.
-func FuzzMessages(f *testing.F) {
-	for _, m := range straight(101, 102) {
-		f.Add([]byte(m), true)
-	}
-	f.Fuzz(func(t *testing.T, b []byte, sliced bool) {
-		m := message{}
-		m.decoder.Sliced = sliced
-		data, err := codec{}.Marshal(b)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := (codec{}).Unmarshal(data, &m); err != nil || m.size != len(b) {
-			t.Errorf("%x: %v, %d bytes", b, err, m.size)
-		}
-	})
-}

@@ -106,31 +106,6 @@ func (serverCodec) Unmarshal(data mem.BufferSlice, v any) error {
 	return nil
 }
 
-// serve has a node answer calls until the test ends.
-func serve(t testing.TB, listener net.Listener, answer func(c *call) error, options ...grpc.ServerOption) {
-	handler := func(_ any, stream grpc.ServerStream) error {
-		if method, _ := grpc.MethodFromServerStream(stream); method != subscribeMethod {
-			return fmt.Errorf("no method %s", method)
-		}
-		c := &call{stream: stream}
-		if md, ok := metadata.FromIncomingContext(stream.Context()); ok {
-			c.token = md.Get("x-token")
-		}
-		if err := stream.RecvMsg(&c.request); err != nil {
-			return err
-		}
-		return answer(c)
-	}
-	server := grpc.NewServer(append(options, grpc.WaitForHandlers(true), grpc.ForceServerCodecV2(serverCodec{}),
-		grpc.UnknownServiceHandler(handler))...)
-	var serving sync.WaitGroup
-	serving.Go(func() { _ = server.Serve(listener) })
-	t.Cleanup(func() {
-		server.Stop()
-		serving.Wait()
-	})
-}
-
 // errEnough ends a run that emitted what the test waits for.
 var errEnough = errors.New("enough")
 
@@ -174,7 +149,7 @@ func (s *scenario) run(t *testing.T) {
 	t.Helper()
 	bubble.Test(t, func(t *testing.T) {
 		listener := bufconn.Listen(1 << 20)
-		serve(t, listener, s.answer, s.options...)
+		s.serve(t, listener)
 		c := Config{
 			Address: "node.test:10000", Logger: quiet(), Random: func(int64) int64 { return 0 },
 			Dial: func(ctx context.Context, _, _ string) (net.Conn, error) { return listener.DialContext(ctx) },
@@ -200,16 +175,37 @@ func (s *scenario) run(t *testing.T) {
 	})
 }
 
-func (s *scenario) answer(c *call) error {
-	s.mu.Lock()
-	c.number = len(s.begins)
-	begin := "live"
-	if from := c.from(); from.Known {
-		begin = fmt.Sprint(from.Value)
+// serve has the node answer calls until the test ends.
+func (s *scenario) serve(t *testing.T, listener net.Listener) {
+	handler := func(_ any, stream grpc.ServerStream) error {
+		if method, _ := grpc.MethodFromServerStream(stream); method != subscribeMethod {
+			return fmt.Errorf("no method %s", method)
+		}
+		c := &call{stream: stream}
+		if md, ok := metadata.FromIncomingContext(stream.Context()); ok {
+			c.token = md.Get("x-token")
+		}
+		if err := stream.RecvMsg(&c.request); err != nil {
+			return err
+		}
+		s.mu.Lock()
+		c.number = len(s.begins)
+		begin := "live"
+		if from := c.from(); from.Known {
+			begin = fmt.Sprint(from.Value)
+		}
+		s.begins = append(s.begins, begin)
+		s.mu.Unlock()
+		return s.script(c)
 	}
-	s.begins = append(s.begins, begin)
-	s.mu.Unlock()
-	return s.script(c)
+	server := grpc.NewServer(append(s.options, grpc.WaitForHandlers(true), grpc.ForceServerCodecV2(serverCodec{}),
+		grpc.UnknownServiceHandler(handler))...)
+	var serving sync.WaitGroup
+	serving.Go(func() { _ = server.Serve(listener) })
+	t.Cleanup(func() {
+		server.Stop()
+		serving.Wait()
+	})
 }
 
 // resume makes the sequencer, and returns where the source begins.

@@ -248,7 +248,7 @@ func TestTheRootIsNotWhatNamesAnotherSlotForItsParent(t *testing.T) {
 // F29: a node calls a wrong block confirmed, which the Filler does not know.
 func TestAFillerThatKnowsNotTheConfirmedBlockIsAskedFromTheRoot(t *testing.T) {
 	wrong := append(block{slot: 104, parent: 103, fork: 1}.messages(), slotUpdate(104, yellowstone.Confirmed))
-	s := scenario{until: "finalized 110"}
+	s := scenario{until: "block 114"}
 	s.script = calls(stays(slices.Concat(straight(101, 103), wrong, straight(110, 112))...), stays(straight(110, 114)...))
 	s.fill = func(after, upTo ledger.Slot, emit func(block) error) error {
 		if after == 104 {
@@ -257,7 +257,7 @@ func TestAFillerThatKnowsNotTheConfirmedBlockIsAskedFromTheRoot(t *testing.T) {
 		return fillStraight(after, upTo, emit)
 	}
 	s.run(t)
-	blocks := "101 102 103 104.1 104 filled 105 filled 106 filled 107 filled 108 filled 109 filled 110 111"
+	blocks := "101 102 103 104.1 104 filled 105 filled 106 filled 107 filled 108 filled 109 filled 110 111 112 113 114"
 	s.check(t, blocks, "", "104.104-109 100.100-109")
 	if n := s.source.Upstream(); n.Errors[upstream.Equivocation] == 0 {
 		t.Errorf("errors %v", n.Errors)

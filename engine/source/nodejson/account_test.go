@@ -2,46 +2,11 @@ package nodejson
 
 import (
 	"encoding/base64"
-	"encoding/json"
-	"math"
 	"strings"
 	"testing"
 
 	"github.com/klauspost/compress/zstd"
-
-	"ledgerd/engine/ledger"
 )
-
-func TestRentEpochsOfProxiesAreRead(t *testing.T) {
-	known := func(n uint64) ledger.Opt[Epoch] { return ledger.Some(Epoch(n)) }
-	most, none := known(math.MaxUint64), ledger.Opt[Epoch]{}
-	tests := map[string]struct {
-		want ledger.Opt[Epoch]
-		ok   bool
-	}{
-		"361":                    {known(361), true},
-		"0":                      {known(0), true},
-		"18446744073709551615":   {most, true},
-		"18446744073709552000":   {most, true},
-		"18446744073709551616":   {most, true},
-		"1.8446744073709552e19":  {most, true},
-		"1.8446744073709552E+19": {most, true},
-		"null":                   {none, true},
-		"18446744073709560000":   {},
-		"1e19":                   {},
-		"1.5":                    {},
-		"-1":                     {},
-		`"361"`:                  {},
-		"true":                   {},
-	}
-	for text, tt := range tests {
-		var a Account
-		err := json.Unmarshal([]byte(`{"rentEpoch":`+text+`}`), &a)
-		if (err == nil) != tt.ok || tt.ok && Optional(a.RentEpoch) != tt.want {
-			t.Errorf("%s: got %v, err %v", text, a.RentEpoch, err)
-		}
-	}
-}
 
 func TestAccountDataIsBounded(t *testing.T) {
 	data := new(DataDecoder)

@@ -1,7 +1,10 @@
 package nodejson
 
 import (
+	"math"
+	"math/big"
 	"reflect"
+	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -102,29 +105,24 @@ func TestWritesOfOneAccountBecomeOne(t *testing.T) {
 	}
 }
 
+// An amount that is shown as it stands, with or without the zeros at its end, is not scaled; any other is.
 func TestScaledAmountsTeachThatTheMintScales(t *testing.T) {
-	tests := map[string]struct {
-		shown    string
-		amount   uint64
-		decimals uint8
-		scaled   bool
-	}{
-		"plain":                    {"1.5", 1500000, 6, false},
-		"zeros at the end":         {"1.500000", 1500000, 6, false},
-		"whole":                    {"2", 2000000, 6, false},
-		"whole with zeros":         {"2.000000", 2000000, 6, false},
-		"zero":                     {"0", 0, 9, false},
-		"no decimals":              {"100", 100, 0, false},
-		"multiplied":               {"3", 1500000, 6, true},
-		"with interest":            {"1.500001", 1500000, 6, true},
-		"a hundredth":              {"1", 100, 0, true},
-		"largest amount, decimals": {"0.18446744073709551615", 1<<64 - 1, 20, false},
-	}
-	for name, tt := range tests {
-		if plain := isPlainUIAmount(tt.shown, tt.amount, tt.decimals); plain == tt.scaled {
-			t.Errorf("%s: isPlainUIAmount(%q, %d, %d) = %v", name, tt.shown, tt.amount, tt.decimals, plain)
+	rapid.Check(t, func(t *rapid.T) {
+		amounts := rapid.OneOf(rapid.Uint64(), rapid.SampledFrom([]uint64{0, 1, 100, 1_500_000, math.MaxUint64}))
+		decimals := rapid.OneOf(rapid.Just[uint8](0), rapid.Uint8Range(0, 20)).Draw(t, "decimals")
+		amount, other := amounts.Draw(t, "amount"), amounts.Draw(t, "other")
+		whole := new(big.Int).Exp(big.NewInt(10), big.NewInt(int64(decimals)), nil)
+		shown := new(big.Rat).SetFrac(new(big.Int).SetUint64(amount), whole).FloatString(int(decimals))
+		short := shown
+		if decimals > 0 {
+			short = strings.TrimSuffix(strings.TrimRight(shown, "0"), ".")
 		}
-	}
+		for _, text := range []string{shown, short} {
+			if isPlainUIAmount(text, other, decimals) != (other == amount) || !isPlainUIAmount(text, amount, decimals) {
+				t.Errorf("%d with %d decimals as %q, or %d so, is told wrongly", amount, decimals, text, other)
+			}
+		}
+	})
 }
 
 func TestOneScaledAmountMarksTheMintOfTheBlock(t *testing.T) {

@@ -116,22 +116,6 @@ func TestRecordedAnswersGiveTheRecordedBlocks(t *testing.T) {
 	}
 }
 
-func BenchmarkReadBlock(b *testing.B) {
-	text := datatest.Read(b, datatest.Path(b, "blocks/"+"mainnet-254170887.json.gz"))
-	answer := fmt.Appendf(nil, `{"jsonrpc":"2.0","result":%s,"id":1}`, text)
-	b.SetBytes(int64(len(answer)))
-	b.ReportAllocs()
-	for b.Loop() {
-		j, err := parse[nodejson.Block](answer, "getBlock", 1)
-		if err != nil {
-			b.Fatal(err)
-		}
-		if _, err := j.At(254170887); err != nil {
-			b.Fatal(err)
-		}
-	}
-}
-
 // F27: whatever a node answers, the result is a block that is whole, or one line that quotes nothing.
 func FuzzBlockAnswer(f *testing.F) {
 	n := &fakeBlock{slot: 7, parent: 6, hash: hashOf("7"), previous: hashOf("6"), fields: `,"transactions":[{"transaction":{"signatures":["1"],"message":{"accountKeys":["a"]}},"meta":{"err":null,"fee":1,"postBalances":[5]}}],"rewards":[]`}

@@ -274,8 +274,9 @@ func TestANodeThatContradictsItselfIsNoOtherLedger(t *testing.T) {
 		play(t, Config{}, func(t *testing.T, n *fakeNode, s *Source) {
 			n.add(9, 10, 11)
 			n.fault = on("getBlock", func(*fakeCall) bool {
+				hash, previous := hashOf(fmt.Sprint(n.calls)), hashOf(fmt.Sprint("before", n.calls))
 				for _, b := range n.blocks {
-					b.hash, b.previous = hashOf(fmt.Sprint(n.calls)), hashOf(fmt.Sprint("before", n.calls))
+					b.hash, b.previous = hash, previous
 				}
 				return false
 			})

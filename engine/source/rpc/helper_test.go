@@ -38,7 +38,6 @@ type fakeNode struct {
 	asked     [][]string // keys of each getMultipleAccounts
 	fault     answer     // comes before the node's own, unless nil; it is called under the lock
 
-	conns chan net.Conn
 	ended <-chan struct{} // closed when the test ends
 }
 
@@ -61,27 +60,78 @@ func play(t *testing.T, c Config, script func(t *testing.T, n *fakeNode, s *Sour
 	bubble.Test(t, func(t *testing.T) {
 		n := &fakeNode{
 			blocks: map[ledger.Slot]*fakeBlock{}, accounts: map[string]fakeAccount{}, calls: map[string]int{},
-			conns: make(chan net.Conn), ended: t.Context().Done(),
+			ended: t.Context().Done(),
 		}
+		listener := &pipes{make(chan net.Conn), make(chan struct{})}
 		server := &http.Server{Handler: n, ErrorLog: slog.NewLogLogger(slog.DiscardHandler, 0)}
 		var serving sync.WaitGroup
-		serving.Go(func() { _ = server.Serve(n) })
+		serving.Go(func() { _ = server.Serve(listener) })
 		t.Cleanup(func() {
 			server.Close()
 			serving.Wait()
 			time.Sleep(time.Hour) // longer than any answer takes
 		})
 		if c.Dial == nil {
-			c.Dial = n.dial
+			c.Dial = listener.dial
 		}
 		if c.Random == nil {
 			c.Random = func(int64) int64 { return 0 }
 		}
 		c.URL, c.Logger = &nodeURL, cmp.Or(c.Logger, slog.New(slog.DiscardHandler))
 		s := New(c)
+		s.client.http.Transport = errorLogger{s.client.http.Transport.(*http.Transport), t}
 		defer s.CloseIdle()
 		script(t, n, s)
 	})
+}
+
+// pipes is a listener for connections in memory, which may be dialed until it is closed. Those of net.Pipe end no read by a deadline that
+// was taken back, as those of bufconn may: net/http sets one to interrupt a read, and then closes a connection that nobody closed.
+type pipes struct {
+	dialed chan net.Conn
+	closed chan struct{}
+}
+
+func (p *pipes) dial(ctx context.Context, _, _ string) (net.Conn, error) {
+	ours, theirs := net.Pipe()
+	select {
+	case p.dialed <- theirs:
+		return ours, nil
+	case <-p.closed:
+		return nil, net.ErrClosed
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+func (p *pipes) Accept() (net.Conn, error) {
+	select {
+	case conn := <-p.dialed:
+		return conn, nil
+	case <-p.closed:
+		return nil, net.ErrClosed
+	}
+}
+
+func (p *pipes) Close() error {
+	close(p.closed)
+	return nil
+}
+
+func (p *pipes) Addr() net.Addr { return new(net.UnixAddr) }
+
+// errorLogger is a transport that tells the test what the source leaves out of its errors, which name addresses.
+type errorLogger struct {
+	*http.Transport
+	t *testing.T
+}
+
+func (l errorLogger) RoundTrip(r *http.Request) (*http.Response, error) {
+	answer, err := l.Transport.RoundTrip(r)
+	if err != nil && r.Context().Err() == nil {
+		l.t.Logf("%v", err)
+	}
+	return answer, err
 }
 
 var nodeURL = url.URL{
@@ -100,31 +150,6 @@ func after(t *testing.T, d time.Duration, f func()) {
 			t.Errorf("the test ended before %v", d)
 		}
 	})
-}
-
-// Accept, Close and Addr make the node a listener.
-func (n *fakeNode) Accept() (net.Conn, error) {
-	select {
-	case c := <-n.conns:
-		return c, nil
-	case <-n.ended:
-		return nil, net.ErrClosed
-	}
-}
-
-func (n *fakeNode) Close() error   { return nil }
-func (n *fakeNode) Addr() net.Addr { return &net.TCPAddr{} }
-
-func (n *fakeNode) dial(ctx context.Context, _, _ string) (net.Conn, error) {
-	ours, theirs := net.Pipe()
-	select {
-	case n.conns <- theirs:
-		return ours, nil
-	case <-n.ended:
-		return nil, net.ErrClosed
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
 }
 
 // locked changes the node; unlocked lets an answer take time.

@@ -50,7 +50,7 @@ func TestBlocksBelowWhatTheNodeKeepsAreMissing(t *testing.T) {
 	}
 }
 
-// A node that cannot say what it keeps is looked through, in lists that stay within their bound.
+// A node that cannot say what it keeps is looked through, in lists that stay within their bound, and a gap is filled so.
 func TestALongTimeWithoutBlocksIsGoneThrough(t *testing.T) {
 	play(t, Config{}, func(t *testing.T, n *fakeNode, s *Source) {
 		n.add(10, 11, 400_000, 400_001)
@@ -65,6 +65,11 @@ func TestALongTimeWithoutBlocksIsGoneThrough(t *testing.T) {
 		if g := s.Upstream(); g.Gaps != 0 || widest != maxListed {
 			t.Errorf("%d slots are listed at once; figures: %+v", widest, g)
 		}
+		filled := &recorder{}
+		if err := s.Fill(t.Context(), 10, hashOf("10"), 400_000, filled.emit); err != nil {
+			t.Error(err)
+		}
+		wantSlots(t, filled, 11, 400_000)
 	})
 	// Where what comes next is not kept, it is found out all the same.
 	play(t, Config{}, func(t *testing.T, n *fakeNode, s *Source) {
@@ -196,17 +201,4 @@ func TestAFillBelowWhatTheNodeKeepsIsGivenUp(t *testing.T) {
 			}
 		}
 	}
-}
-
-// As long as there is further to look a filling goes on.
-func TestAFillGoesThroughALongTimeWithoutBlocks(t *testing.T) {
-	play(t, Config{}, func(t *testing.T, n *fakeNode, s *Source) {
-		n.add(10, 11, 400_000, 400_001)
-		n.fault = saysNotWhatItKeeps
-		r := &recorder{}
-		if err := s.Fill(t.Context(), 10, hashOf("10"), 400_000, r.emit); err != nil {
-			t.Error(err)
-		}
-		wantSlots(t, r, 11, 400_000)
-	})
 }

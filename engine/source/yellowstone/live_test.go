@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"ledgerd/engine/ledger"
+	"ledgerd/engine/ledger/ledgertest"
 )
 
 // A server that counts more transactions than it sends, also when it is asked again, is believed.
@@ -33,7 +34,7 @@ func TestCountsThatNeverComeTrueAreGivenUp(t *testing.T) {
 
 // Whatever a live stream says, it is taken or refused, and what is held stays within its bounds.
 func TestLiveStreamsOfAnything(t *testing.T) {
-	for seed := range uint64(300) {
+	for seed := range uint64(ledgertest.Sample(300, 60, 15)) {
 		r := rand.New(rand.NewPCG(seed, 3))
 		a := NewAssembler(discard)
 		a.Live, a.HasTransactions = true, r.IntN(2) == 0

@@ -74,11 +74,12 @@ func TestMessagesAreReadAsDocumented(t *testing.T) {
 // F27: FuzzDecode feeds what no server sends. Whatever it is, it is read or refused.
 func FuzzDecode(f *testing.F) {
 	for _, lines := range datatest.Entries(f, "messages.txt") {
-		f.Add(written(f, lines[1]))
+		f.Add(written(f, lines[1]), false)
+		f.Add(written(f, lines[1]), true)
 	}
-	f.Fuzz(func(t *testing.T, message []byte) {
+	f.Fuzz(func(t *testing.T, message []byte, sliced bool) {
 		var u Update
-		if err := Decode(message, &u); err != nil {
+		if err := (Decoder{Sliced: sliced}).Decode(message, &u); err != nil {
 			return
 		}
 		_ = NewAssembler(discard).Take(t.Context(), &u)

@@ -200,7 +200,7 @@ func (d *driver) doFile(f vfs.File, s step) (answer any, err error) {
 // TestMemoryIsLikeTheRealDisk does the same random things on both.
 func TestMemoryIsLikeTheRealDisk(t *testing.T) {
 	names := []string{"a", "b", "d", "d/a", "d/d", "d/d/a", "d/d/e", "e", "e/a", "none/a", "a/a"}
-	for seed := range uint64(12) {
+	for seed := range uint64(5) {
 		r := rand.New(rand.NewPCG(seed, 0))
 		disk := &driver{disk: vfs.Disk{}, dir: t.TempDir()}
 		memory := &driver{disk: NewFaulty(NewMemory(), Plan{}), dir: "/data"}

@@ -1,9 +1,11 @@
 package vfstest
 
 import (
-	"os"
+	"iter"
+	"math/rand/v2"
 	"slices"
-	"testing"
+
+	"ledgerd/engine/ledger/ledgertest"
 )
 
 // Crash returns a copy of the disk as after a power cut: everything that was synced, and of
@@ -58,14 +60,18 @@ func (m *Memory) Clone() *Memory {
 	return copied
 }
 
-// Stride is the step of a test that tries a fault at every call: such tests try a sample, a smaller one in a short run.
-// With LEDGERD_CRASH_ALL=1 they try all, as make crash does.
-func Stride(n int) int {
-	switch {
-	case os.Getenv("LEDGERD_CRASH_ALL") != "":
-		return 1
-	case testing.Short():
-		return 2 * n
+// Calls are the numbers of the calls at which a test tries a fault, without end: every n-th from a random one on, and fewer or all as
+// Stride says.
+func Calls(n int) iter.Seq[int] {
+	step := Stride(n)
+	return func(yield func(int) bool) {
+		for call := 1 + rand.IntN(step); yield(call); call += step {
+		}
 	}
-	return n
+}
+
+// Stride is the step of a test that tries a fault at every call: such tests try a sample, a smaller one in a short run.
+// With LEDGERD_CRASH_ALL set they try all, as make crash-all does.
+func Stride(n int) int {
+	return ledgertest.Sample(1, n, 2*n)
 }

@@ -56,7 +56,7 @@ func run(t *testing.T, m *Memory, script string) {
 // outcomes returns what a disk is seen to hold after many crashes, each as "name=bytes name=bytes".
 func outcomes(t *testing.T, m *Memory) map[string]int {
 	seen := map[string]int{}
-	for seed := range uint64(400) {
+	for seed := range uint64(150) {
 		copied := m.Crash(0.5, seed)
 		for what, same := range map[string]*Memory{
 			"the same crash of a clone": m.Clone().Crash(0.5, seed), "a crash of what one left": copied.Crash(0.5, seed+1), "a clone": copied.Clone(),
@@ -105,7 +105,7 @@ func TestACrashLeavesAnyOfWhatItMay(t *testing.T) {
 			slices.Sort(words)
 			files = strings.Join(words, " ")
 			if seen[files] == 0 {
-				t.Errorf("%s: no crash of 400 left %q", script, files)
+				t.Errorf("%s: no crash of 150 left %q", script, files)
 			}
 			delete(seen, files)
 		}

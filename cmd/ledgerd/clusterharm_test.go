@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"testing"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
@@ -15,17 +14,10 @@ import (
 	"ledgerd/engine/cluster/exchange"
 )
 
-// F8: the newest snapshot holds a part of the right size and other bytes: only who fetches it notices. A fresh replica then begins
-// with the older one.
-func TestFreshReplicaBeginsWithTheOlderSnapshot(t *testing.T) {
-	t.Parallel()
-	r := newClusterRig(t, "finality=4,accounts=500,tps=500,slot_time=20ms")
-	r.add(roleIngest, "--snapshot-interval", "0s")
-	maker := r.add(roleReplica, "--snapshot-interval", "300ms")
-	r.ready()
-	r.until("two snapshots are offered", func() bool { return maker.metric("ledgerd_cluster_snapshot_offers_total") >= 2 })
-	r.turnOff(maker)
-
+// harmNewest puts other bytes in the place of the first part of the newest snapshot's state.
+func harmNewest(r *clusterRig) {
+	t := r.T
+	t.Helper()
 	conn, err := nats.Connect(r.servers.URL(0))
 	if err != nil {
 		t.Fatal(err)
@@ -39,21 +31,6 @@ func TestFreshReplicaBeginsWithTheOlderSnapshot(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	harmNewest(r, js, store)
-
-	fresh := r.add(roleReplica, "--snapshot-interval", "0s")
-	r.until("the fresh replica is ready", fresh.isReady)
-	if fresh.metric("ledgerd_cluster_snapshot_fetches_total") != 1 || !strings.Contains(fresh.said(), "tries an older one") {
-		t.Errorf("it did not begin with the older snapshot:\n%s", fresh.said())
-	}
-	r.stop()
-	r.sameRecords()
-}
-
-// harmNewest puts other bytes in the place of the first part of the newest snapshot's state.
-func harmNewest(r *clusterRig, js jetstream.JetStream, store jetstream.ObjectStore) {
-	t := r.T
-	t.Helper()
 	// The server that leads answers this. A list may be an old copy's.
 	stream, err := js.Stream(t.Context(), "OBJ_LEDGER_snapshots")
 	if err != nil {

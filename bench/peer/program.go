@@ -1,0 +1,94 @@
+package peer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"time"
+
+	"ledgerd/bench/proc"
+)
+
+const (
+	// startPatience is how long a peer may take to listen.
+	startPatience = 20 * time.Second
+	// endPatience is how long a peer may take to end.
+	endPatience = 10 * time.Second
+)
+
+// startProgram starts a service that is another program, and waits until it listens. It gets a directory of its own
+// and an address, and words returns its arguments, having written its configuration.
+func startProgram(ctx context.Context, c *Config, program string, words func(dir string, address netip.AddrPort) ([]string, error)) (*Server, error) {
+	path, err := Find(program, "")
+	if err != nil {
+		return nil, err
+	}
+	address, held, err := proc.FreeAddress()
+	if err != nil {
+		return nil, err
+	}
+	defer held.Close() // then the program listens
+	dir, err := os.MkdirTemp(c.Dir, program+"-")
+	if err != nil {
+		return nil, err
+	}
+	remove := func() error { return os.RemoveAll(dir) }
+	var p *proc.Process
+	args, err := words(dir, address)
+	if err == nil {
+		p, err = launch(ctx, append([]string{path}, args...), startPatience, func(ctx context.Context, _ int) error {
+			conn, err := new(net.Dialer).DialContext(ctx, "tcp", address.String())
+			if err != nil {
+				return err
+			}
+			return conn.Close()
+		})
+	}
+	if err != nil {
+		return nil, errors.Join(err, remove())
+	}
+	return &Server{Address: address, pids: []int{p.Pid()}, stop: []func() error{func() error { return end(p) }, remove}}, nil
+}
+
+// Find returns the program of a name as proc.Find does. It returns an *AbsentError if there is none.
+func Find(name, beside string) (string, error) {
+	path, err := proc.Find(name, beside)
+	if err != nil {
+		return "", &AbsentError{name}
+	}
+	return path, nil
+}
+
+// versionOf returns what a program says that it is, "" if it does not.
+func versionOf(ctx context.Context, program, flag string) string {
+	path, _ := Find(program, "") // it runs
+	said, _ := exec.CommandContext(ctx, path, flag).CombinedOutput()
+	return strings.TrimSpace(string(said))
+}
+
+// launch starts a program, and tries something, time and again, until it works.
+func launch(ctx context.Context, words []string, patience time.Duration, try func(ctx context.Context, pid int) error) (*proc.Process, error) {
+	p, err := proc.Launch(ctx, proc.Command{Words: words})
+	if err != nil {
+		return nil, err
+	}
+	err = p.Until(ctx, patience, time.Millisecond, func(ctx context.Context) error { return try(ctx, p.Pid()) })
+	if err != nil {
+		p.Kill()
+		return nil, fmt.Errorf("%s does not answer: %w", words[0], err)
+	}
+	return p, nil
+}
+
+// end asks a process to end, and waits until it has.
+func end(p *proc.Process) error {
+	ctx, cancel := context.WithTimeout(context.Background(), endPatience)
+	defer cancel()
+	return p.Stop(ctx, syscall.SIGTERM)
+}
