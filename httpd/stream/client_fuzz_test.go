@@ -68,9 +68,7 @@ func FuzzClient(f *testing.F) {
 // autobahnCases returns what the client sends in each scene of the transcript of the Autobahn case list.
 func autobahnCases(tb testing.TB) (cases [][]byte) {
 	list, err := os.ReadFile("testdata/autobahn.txt")
-	if err != nil {
-		tb.Fatal(err)
-	}
+	must(tb, err)
 	tr := &transcript{node: &node{TB: tb}}
 	for scene := range strings.SplitSeq(string(list), "\n== ") {
 		var sent []byte

@@ -51,9 +51,7 @@ func requestOf(query string, headers ...string) []byte {
 func (n *node) open() *client {
 	n.Helper()
 	conn, err := n.connect()
-	if err != nil {
-		n.Fatal(err)
-	}
+	must(n, err)
 	n.Cleanup(func() { _ = conn.Close() })
 	return &client{TB: n.TB, conn: conn, r: bufio.NewReader(conn)}
 }

@@ -135,58 +135,22 @@ func (faultyHistory) Oldest() ledger.Seq { panic("a fault") }
 
 // G6, F45: what a client says on a connection that is about to end changes nothing: where a fault ended it
 // before it was one of the hub's, its names would stay in the index for ever.
-func TestPanicsEndOnlyTheirConnection(t *testing.T) {
-	tests := map[string]struct {
-		query string
-		times uint64
-		sent  []string
-	}{
-		"of a question to the ledger": {"?mode=none", 1, []string{`{"type":"subscribe","snapshot":true,"pubkeys":` + list(key(1)) + `}`}},
-		"while joining": {"?extended=true&resume_from=1", 20,
-			[]string{`{"type":"subscribe","pubkeys":` + list(key(1)) + `}`, `{"type":"subscribe","extended":true}`}},
-	}
-	for name, tt := range tests {
-		log, said := newLog()
-		n := serve(t, func(c *Config) { c.Logger, c.History = log, faultyHistory{} })
-		n.script.block(1, account(1, 1, programA))
-		n.ledger.asked = func() error { panic("a fault") }
-		other := n.dial("")
-		for range tt.times {
-			c := n.dial(tt.query)
-			for _, message := range tt.sent {
-				c.raw(text(message))
-			}
+func TestPanicsWhileJoiningLeaveNothing(t *testing.T) {
+	const times = 20
+	log, said := newLog()
+	inMemory(t, func(c *Config) { c.Logger, c.History = log, faultyHistory{} }, func(n *node) {
+		for range times {
+			c := n.dial("?extended=true&resume_from=1")
+			c.send(`{"type":"subscribe","pubkeys":%s}`, list(key(1)))
+			c.send(`{"type":"subscribe","extended":true}`)
 			c.endsWith(websocket.CloseInternalServerErr, endInternal.text)
 		}
-		n.script.block(2, account(1, 2, programA))
-		other.expect(basicFrame(account(1, 2, programA), 2))
-		if got := n.hub.meters.panics.Get(); got != tt.times {
-			t.Errorf("%s: %d panics counted, want %d", name, got, tt.times)
-		}
+		n.wantMetric("ledgerd_ws_panics_total %d", times)
 		if !strings.Contains(said.String(), "panic in a WebSocket connection") || !strings.Contains(said.String(), "a fault") {
-			t.Errorf("%s: the log says %q", name, said)
+			n.Errorf("the log says %q", said)
 		}
-		_ = other.conn.Close()
 		n.awaitEmpty()
 		n.wantMetric(`ledgerd_ws_subscribers{wants="keys"} 0`)
 		n.wantMetric(`ledgerd_ws_subscribers{wants="everything"} 0`)
-	}
-}
-
-// G6, F45: a panic of the writer ends only its connection.
-func TestPanicsOfTheWriterEndOnlyTheirConnection(t *testing.T) {
-	inMemory(t, nil, func(n *node) {
-		faulty, other := n.dial(""), n.dial("")
-		faulty.near().fail()
-		n.script.block(1, account(1, 1, programA))
-		other.expect(basicFrame(account(1, 1, programA), 1))
-		if _, _, err := faulty.read(); !errors.Is(err, io.EOF) {
-			n.Errorf("the connection ended with %v, want EOF", err)
-		}
-		if got := n.hub.meters.panics.Get(); got != 1 {
-			n.Errorf("%d panics counted, want 1", got)
-		}
-		n.script.block(2, account(1, 2, programA))
-		other.expect(basicFrame(account(1, 2, programA), 2))
 	})
 }

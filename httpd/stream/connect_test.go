@@ -1,10 +1,13 @@
 package stream
 
 import (
+	"encoding/json"
 	"errors"
 	"net"
 	"net/netip"
 	"net/url"
+	"os"
+	"path"
 	"strings"
 	"testing"
 	"time"
@@ -76,17 +79,18 @@ func TestALostHandshakeHoldsNoSeat(t *testing.T) {
 // What is published before the client can have read the 101 is told, whatever it follows.
 func TestAPositionIsFixedBeforeTheAnswer(t *testing.T) {
 	for _, query := range []string{"", "?pubkeys=" + key(1).String(), "?programs=" + programA.String()} {
-		n := serve(t, nil)
-		near, far := net.Pipe()
-		server := &fasthttp.Server{KeepHijackedConns: true, Handler: func(ctx *fasthttp.RequestCtx) { n.hub.Upgrade(ctx, n.client, false) }}
-		publish := func() error {
-			n.script.block(1, account(1, 1, programA))
-			return nil
-		}
-		go func() { _ = server.ServeConn(&hooked{Conn: near, before: publish}) }()
-		n.connect = func() (net.Conn, error) { return far, far.SetDeadline(time.Now().Add(patience)) }
-		c := n.dial(query)
-		c.expect(basicFrame(account(1, 1, programA), 1))
+		inMemory(t, nil, func(n *node) {
+			near, far := net.Pipe()
+			server := &fasthttp.Server{KeepHijackedConns: true, Handler: func(ctx *fasthttp.RequestCtx) { n.hub.Upgrade(ctx, n.client, false) }}
+			publish := func() error {
+				n.script.block(1, account(1, 1, programA))
+				return nil
+			}
+			go func() { _ = server.ServeConn(&hooked{Conn: near, before: publish}) }()
+			n.connect = func() (net.Conn, error) { return far, far.SetDeadline(time.Now().Add(patience)) }
+			c := n.dial(query)
+			c.expect(basicFrame(account(1, 1, programA), 1))
+		})
 	}
 }
 
@@ -106,5 +110,51 @@ func TestImpossibleOriginsAreFound(t *testing.T) {
 	}
 	if CheckOrigins([]string{"https://app.example", "*"}) == nil {
 		t.Error("* is taken beside others")
+	}
+}
+
+// The OpenAPI document describes the query of a handshake: no parameter that is not known here, and every value that it allows.
+func TestQueryIsAsTheDocumentSays(t *testing.T) {
+	content, err := os.ReadFile("../openapi.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var document struct {
+		Paths map[string]struct {
+			Get struct{ Parameters []map[string]string }
+		}
+		Components struct {
+			Parameters map[string]struct {
+				Name   string
+				Schema struct {
+					Type string
+					Enum []string
+				}
+			}
+		}
+	}
+	if err := json.Unmarshal(content, &document); err != nil {
+		t.Fatal(err)
+	}
+	described := document.Paths["/ws/accounts"].Get.Parameters
+	for _, p := range described {
+		parameter := document.Components.Parameters[path.Base(p["$ref"])]
+		values := parameter.Schema.Enum
+		switch {
+		case parameter.Name == "commitment":
+			values = []string{"processed", "confirmed", "finalized"}
+		case parameter.Schema.Type == "integer":
+			values = []string{"0", "18446744073709551615"}
+		case parameter.Schema.Type == "array":
+			values = []string{strings.Repeat("1", 32)}
+		}
+		for _, value := range values {
+			if known, err := new(query).set(parameter.Name, value); !known || err != nil {
+				t.Errorf("%s=%s: known %v, %v", parameter.Name, value, known, err)
+			}
+		}
+	}
+	if len(described) != 9 {
+		t.Errorf("the document describes %d parameters", len(described))
 	}
 }

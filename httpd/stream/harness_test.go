@@ -11,7 +11,11 @@ import (
 
 	"github.com/valyala/fasthttp"
 	"go.uber.org/goleak"
+
+	"ledgerd/engine/ledger/ledgertest"
 )
+
+var must = ledgertest.Must
 
 // patience bounds how long a test waits for what must happen, and how long its connections may be
 // open, on a machine as busy as may be. It decides only when a test fails, never whether one passes.
@@ -29,32 +33,11 @@ type node struct {
 	client  netip.Addr
 }
 
-// timeless is for tests on sockets: however long they take, no connection is pinged, silent or
-// stalled. What time does to a connection is tested where it is not the machine's, see inMemory.
-var timeless = Config{HeartbeatInterval: time.Hour, PingInterval: time.Hour, SilenceTimeout: time.Hour, WriteTimeout: time.Hour}
-
-// serve starts a node on a socket and stops it with the test, when no connection may have left anything.
-func serve(t testing.TB, change func(*Config)) *node {
-	t.Helper()
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	n := newNode(t, timeless, change)
-	n.connect = func() (net.Conn, error) {
-		conn, err := net.Dial("tcp", ln.Addr().String())
-		if err != nil {
-			return nil, err
-		}
-		return conn, conn.SetDeadline(time.Now().Add(patience))
-	}
-	n.start(smallBuffers{ln})
-	return n
-}
-
-func newNode(t testing.TB, config Config, change func(*Config)) *node {
+// newNode returns a node that is not served yet.
+func newNode(t testing.TB, change func(*Config)) *node {
 	n := &node{TB: t, ledger: newFakeLedger(), client: netip.MustParseAddr("192.0.2.1")}
-	config.Ledger, config.MaxConnsPerClient = n.ledger, 1<<16
+	n.ledger.mints = knownMints
+	config := Config{Ledger: n.ledger, MaxConnsPerClient: 1 << 16}
 	if change != nil {
 		change(&config)
 	}
@@ -90,17 +73,6 @@ func (n *node) start(ln net.Listener) {
 	})
 }
 
-// smallBuffers makes sockets that hold little, so that slow readers are soon noticed.
-type smallBuffers struct{ net.Listener }
-
-func (l smallBuffers) Accept() (net.Conn, error) {
-	conn, err := l.Listener.Accept()
-	if err != nil {
-		return nil, err
-	}
-	return conn, conn.(*net.TCPConn).SetWriteBuffer(64 << 10)
-}
-
 type discard struct{}
 
 func (discard) Printf(string, ...any) {}
@@ -133,10 +105,4 @@ func TestMain(m *testing.M) {
 func newLog() (*slog.Logger, *bytes.Buffer) {
 	var b bytes.Buffer
 	return slog.New(slog.NewTextHandler(&b, nil)), &b
-}
-
-// connections counts the subscribers.
-func (n *node) connections() uint64 {
-	everything, keys, nothing := n.hub.subscribers()
-	return everything + keys + nothing
 }

@@ -3,6 +3,7 @@ package stream
 import (
 	"context"
 	"errors"
+	"io"
 	"net/netip"
 	"slices"
 	"sync"
@@ -77,16 +78,17 @@ func TestALogThatFailsEndsTheConnection(t *testing.T) {
 	} {
 		log := &fakeHistory{}
 		logger, text := newLog()
-		n := serve(t, func(c *Config) { c.History, c.RecentBytes, c.Logger = log, 1, logger })
-		n.script.history = log
-		n.script.blocks(5)
-		spoil(log)
-		c := n.dial("?resume_from=1")
-		c.expect(resumed("null", 1))
-		c.endsWith(websocket.CloseInternalServerErr, endInternal.text)
-		if text.Len() == 0 {
-			t.Errorf("%s: nothing was logged", name)
-		}
+		inMemory(t, func(c *Config) { c.History, c.RecentBytes, c.Logger = log, 1, logger }, func(n *node) {
+			n.script.history = log
+			n.script.blocks(5)
+			spoil(log)
+			c := n.dial("?resume_from=1")
+			c.expect(resumed("null", 1))
+			c.endsWith(websocket.CloseInternalServerErr, endInternal.text)
+			if text.Len() == 0 {
+				n.Errorf("%s: nothing was logged", name)
+			}
+		})
 	}
 }
 
@@ -120,40 +122,36 @@ func (f *slowHistory) readAfter() []ledger.Seq {
 	return slices.Clone(f.reads)
 }
 
-// withSlowHistory returns a node whose log of some blocks is read one by one.
-func withSlowHistory(t *testing.T, blocks ledger.Slot) (*node, *slowHistory) {
-	log := &slowHistory{fakeHistory: &fakeHistory{}, gate: make(chan struct{})}
-	n := serve(t, func(c *Config) { c.History, c.RecentBytes = log, 1 })
-	n.script.history, n.hub.pastBytes = log.fakeHistory, 1
-	n.script.blocks(blocks)
-	return n, log
+// withSlowHistory runs a test with a node whose log of some blocks is read one by one.
+func withSlowHistory(t *testing.T, blocks ledger.Slot, test func(*node, *slowHistory)) {
+	log := &slowHistory{fakeHistory: &fakeHistory{}}
+	inMemory(t, func(c *Config) { c.History, c.RecentBytes = log, 1 }, func(n *node) {
+		log.gate = make(chan struct{})
+		n.script.history, n.hub.pastBytes = log.fakeHistory, 1
+		n.script.blocks(blocks)
+		test(n, log)
+	})
 }
 
 // A reading of the log ends with the connection that it is for, and a stop does not wait for those
 // that wait for their turn.
 func TestReadingTheLogIsCancelled(t *testing.T) {
-	n, log := withSlowHistory(t, 5)
-	var clients []*client
-	for range 10 {
-		c := n.dial("?resume_from=1")
-		c.expect(resumed("null", 1))
-		clients = append(clients, c)
-	}
-	eventually(t, "the log is read", func() bool { return len(log.readAfter()) == 1 })
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		for _, c := range clients {
-			c.endsWith(websocket.CloseGoingAway, endShutdown.text)
+	withSlowHistory(t, 5, func(n *node, log *slowHistory) {
+		var clients sync.WaitGroup
+		for range 10 {
+			c := n.dial("?resume_from=1")
+			c.expect(resumed("null", 1))
+			clients.Go(func() { c.endsWith(websocket.CloseGoingAway, endShutdown.text) })
 		}
-	}()
-	if err := n.hub.Shutdown(t.Context()); err != nil { // nobody lets the reading go on
-		t.Errorf("Shutdown: %v", err)
-	}
-	<-ended
-	if got := log.readAfter(); len(got) != 1 {
-		t.Errorf("the log was read %d times, want once", len(got))
-	}
+		synctest.Wait()
+		if err := n.hub.Shutdown(n.Context()); err != nil { // nobody lets the reading go on
+			n.Errorf("Shutdown: %v", err)
+		}
+		clients.Wait()
+		if got := log.readAfter(); len(got) != 1 {
+			n.Errorf("the log was read %d times, want once", len(got))
+		}
+	})
 }
 
 // What was read from the log is in memory for one client alone, and counts until it is written.
@@ -181,52 +179,44 @@ func TestWhatIsReadFromTheLogCounts(t *testing.T) {
 
 // Clients read the log in turns, however many connections each has, and each goes on where it was.
 func TestClientsReadTheLogInTurns(t *testing.T) {
-	n, log := withSlowHistory(t, 9)
-	var busy []*client
-	for range 10 {
-		c := n.dial("?resume_from=2")
-		c.expect(resumed("null", 2))
-		busy = append(busy, c)
-	}
-	eventually(t, "the log is read", func() bool { return len(log.readAfter()) == 1 })
-	n.client = netip.MustParseAddr("192.0.2.2")
-	other := n.dial("?resume_from=3")
-	other.expect(resumed("null", 3))
-	standsInLine := func(client netip.Addr) bool {
-		n.hub.seats.mu.Lock()
-		defer n.hub.seats.mu.Unlock()
-		turn := n.hub.seats.clients[client].turns.past
-		if turn.TryAcquire(1) {
-			turn.Release(1)
-			return false
+	withSlowHistory(t, 9, func(n *node, log *slowHistory) {
+		for range 10 {
+			c := n.dial("?resume_from=2")
+			c.expect(resumed("null", 2))
+			go func() { _, _ = io.Copy(io.Discard, c.r) }()
 		}
-		return true
-	}
-	ours := func() (count int) {
-		for _, after := range log.readAfter() {
-			count += int(after) - 2
+		synctest.Wait()
+		n.client = netip.MustParseAddr("192.0.2.2")
+		other := n.dial("?resume_from=3")
+		other.expect(resumed("null", 3))
+		var told, want []string
+		for slot := ledger.Slot(4); slot <= 9; slot++ {
+			want = append(want, basicFrame(account(1, ledger.Lamports(slot), programA), slot))
 		}
-		return count
-	}
-	// Each reading is let go on only when both clients stand in line.
-	reads := 1
-	for ; ours() < 6; reads++ {
-		eventually(t, "both stand in line", func() bool {
-			return standsInLine(n.client) && standsInLine(netip.MustParseAddr("192.0.2.1")) && len(log.readAfter()) == reads
+		var reading sync.WaitGroup
+		reading.Go(func() {
+			for range want {
+				told = append(told, other.next())
+			}
 		})
-		log.gate <- struct{}{}
-	}
-	if reads > 13 {
-		t.Errorf("%d readings until the sixth of one client, want one of the others between two: %v", reads, log.readAfter())
-	}
-	close(log.gate)
-	for slot := ledger.Slot(4); slot <= 9; slot++ {
-		other.expect(basicFrame(account(1, ledger.Lamports(slot), programA), slot))
-	}
-	other.quiet()
-	_ = other.conn.Close()
-	for _, c := range busy {
-		_ = c.conn.Close()
-	}
-	n.awaitEmpty()
+		ours := func() (count int) {
+			for _, after := range log.readAfter() {
+				count += int(after) - 2
+			}
+			return count
+		}
+		for ours() < 6 {
+			synctest.Wait() // both clients stand in line
+			log.gate <- struct{}{}
+			synctest.Wait()
+		}
+		if reads := log.readAfter(); len(reads) > 13 {
+			n.Errorf("%d readings until the sixth of one client, want one of the others between two: %v", len(reads), reads)
+		}
+		close(log.gate)
+		if reading.Wait(); !slices.Equal(told, want) {
+			n.Errorf("told %q, want %q", told, want)
+		}
+		other.quiet()
+	})
 }

@@ -46,15 +46,7 @@ func (n *node) leftovers() string {
 // awaitEmpty waits until the hub holds nothing for connections.
 func (n *node) awaitEmpty() {
 	n.Helper()
-	var left string
-	for end := time.Now().Add(patience); ; time.Sleep(time.Millisecond) {
-		if left = n.leftovers(); left == "" {
-			return
-		}
-		if time.Now().After(end) {
-			n.Fatalf("still held after %v: %s", patience, left)
-		}
-	}
+	eventually(n, "the hub holds nothing", func() bool { return n.leftovers() == "" })
 }
 
 // sockets counts those this process holds.
@@ -81,9 +73,7 @@ func TestEndedConnectionsLeaveNothing(t *testing.T) {
 		"?extended=true&tokens=true&wallets=" + key(1).String(),
 	}
 	reset := func(c *client) {
-		if err := c.conn.(*net.TCPConn).SetLinger(0); err != nil {
-			c.Fatal(err)
-		}
+		must(c, c.conn.(*net.TCPConn).SetLinger(0))
 		_ = c.conn.Close()
 	}
 	endings := map[string]struct {
@@ -108,7 +98,11 @@ func TestEndedConnectionsLeaveNothing(t *testing.T) {
 	before := sockets(t)
 	for name, tt := range endings {
 		t.Run(name, func(t *testing.T) {
-			n := serve(t, nil)
+			ln, err := net.Listen("tcp", "127.0.0.1:0")
+			must(t, err)
+			n := newNode(t, nil)
+			n.connect = func() (net.Conn, error) { return net.Dial("tcp", ln.Addr().String()) }
+			n.start(ln)
 			for round := range rounds {
 				var clients []*client
 				for _, q := range queries {

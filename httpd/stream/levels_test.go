@@ -20,7 +20,7 @@ type heard struct {
 }
 
 // fold takes frames in. Those of a subscriber that is not extended have no seq and no owner.
-func (h *heard) fold(t *testing.T, frames []string) {
+func (h *heard) fold(t testing.TB, frames []string) {
 	t.Helper()
 	for _, text := range frames {
 		f := parse(t, text)
@@ -96,55 +96,56 @@ func framesOf(r *ledger.Record) (frames []string) {
 func TestFoldedFramesAreTheLedgerAtEveryLevel(t *testing.T) {
 	for seed := range uint64(8) {
 		r := rand.New(rand.NewPCG(seed, 1))
-		n := serve(t, nil)
-		n.script.slots = 1
-		n.script.block(1)
-		var clients [ledger.Commitments]*client
-		var named, silent [ledger.Commitments]*client
-		var knows [ledger.Commitments]heard
-		for level := range clients {
-			query := "?extended=true&commitment=" + ledger.Commitment(level).String()
-			clients[level] = n.dial(query)
-			names := "&programs=" + ledger.SystemProgram.String() + "," + programA.String() + "," + programB.String() + "&pubkeys=" + key(3).String()
-			named[level] = n.dial(query + names)
-			silent[level] = n.dial(query + "&mode=none")
-			knows[level].state = state{}
-		}
-		var processed []string
-		for step := range 60 {
-			for range 1 + r.IntN(4) {
-				n.script.step(r)
+		inMemory(t, nil, func(n *node) {
+			n.script.slots = 1
+			n.script.block(1)
+			var clients [ledger.Commitments]*client
+			var named, silent [ledger.Commitments]*client
+			var knows [ledger.Commitments]heard
+			for level := range clients {
+				query := "?extended=true&commitment=" + ledger.Commitment(level).String()
+				clients[level] = n.dial(query)
+				names := "&programs=" + ledger.SystemProgram.String() + "," + programA.String() + "," + programB.String() + "&pubkeys=" + key(3).String()
+				named[level] = n.dial(query + names)
+				silent[level] = n.dial(query + "&mode=none")
+				knows[level].state = state{}
 			}
-			for _, record := range n.script.staged {
-				processed = append(processed, framesOf(record)...)
+			var processed []string
+			for step := range 60 {
+				for range 1 + r.IntN(4) {
+					n.script.step(r)
+				}
+				for _, record := range n.script.staged {
+					processed = append(processed, framesOf(record)...)
+				}
+				n.script.publish()
+				if step%2 == 0 {
+					continue
+				}
+				for level, c := range clients {
+					frames := c.settle()
+					knows[level].fold(n, frames)
+					if ledger.Commitment(level) == ledger.Processed && !slices.Equal(frames, processed) {
+						n.Fatalf("seed %d, step %d: told\n %q\nwant\n %q", seed, step, frames, processed)
+					}
+					at := n.script.chain[n.script.levels[level]]
+					if want := at.state; !maps.Equal(knows[level].state, want) {
+						n.Fatalf("seed %d, step %d, %v: folded to\n %v\nwant\n %v", seed, step, ledger.Commitment(level), knows[level].state, want)
+					}
+					if knows[level].slot != at.tip.Slot && knows[level].slot != 0 {
+						n.Fatalf("seed %d, step %d, %v: stands at slot %d, want %d", seed, step, ledger.Commitment(level), knows[level].slot, at.tip.Slot)
+					}
+					if byName := named[level].settle(); !slices.Equal(byName, frames) {
+						n.Fatalf("seed %d, step %d, %v: by name told\n %q\nwant\n %q", seed, step, ledger.Commitment(level), byName, frames)
+					}
+					isUpdate := func(f string) bool { return strings.HasPrefix(f, `{"type":"account_update"`) }
+					if got, want := silent[level].settle(), slices.DeleteFunc(frames, isUpdate); !slices.Equal(got, want) {
+						n.Fatalf("seed %d, step %d, %v: without names told\n %q\nwant\n %q", seed, step, ledger.Commitment(level), got, want)
+					}
+				}
+				processed = nil
 			}
-			n.script.publish()
-			if step%2 == 0 {
-				continue
-			}
-			for level, c := range clients {
-				frames := c.settle()
-				knows[level].fold(t, frames)
-				if ledger.Commitment(level) == ledger.Processed && !slices.Equal(frames, processed) {
-					t.Fatalf("seed %d, step %d: told\n %q\nwant\n %q", seed, step, frames, processed)
-				}
-				at := n.script.chain[n.script.levels[level]]
-				if want := at.state; !maps.Equal(knows[level].state, want) {
-					t.Fatalf("seed %d, step %d, %v: folded to\n %v\nwant\n %v", seed, step, ledger.Commitment(level), knows[level].state, want)
-				}
-				if knows[level].slot != at.tip.Slot && knows[level].slot != 0 {
-					t.Fatalf("seed %d, step %d, %v: stands at slot %d, want %d", seed, step, ledger.Commitment(level), knows[level].slot, at.tip.Slot)
-				}
-				if byName := named[level].settle(); !slices.Equal(byName, frames) {
-					t.Fatalf("seed %d, step %d, %v: by name told\n %q\nwant\n %q", seed, step, ledger.Commitment(level), byName, frames)
-				}
-				isUpdate := func(f string) bool { return strings.HasPrefix(f, `{"type":"account_update"`) }
-				if got, want := silent[level].settle(), slices.DeleteFunc(frames, isUpdate); !slices.Equal(got, want) {
-					t.Fatalf("seed %d, step %d, %v: without names told\n %q\nwant\n %q", seed, step, ledger.Commitment(level), got, want)
-				}
-			}
-			processed = nil
-		}
+		})
 	}
 }
 

@@ -21,7 +21,7 @@ func inMemory(t *testing.T, change func(*Config), test func(*node)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		t.Cleanup(func() { time.Sleep(time.Minute) }) // until the cleaner of its workers has slept out
-		n := newNode(t, Config{}, change)
+		n := newNode(t, change)
 		ln := &pipes{accepted: make(chan net.Conn), closed: make(chan struct{})}
 		n.connect = ln.connect
 		n.start(ln)

@@ -39,9 +39,7 @@ type told struct {
 func parse(t testing.TB, text string) told {
 	t.Helper()
 	f := told{text: text}
-	if err := json.Unmarshal([]byte(text), &f); err != nil {
-		t.Fatal(err)
-	}
+	must(t, json.Unmarshal([]byte(text), &f))
 	return f
 }
 
@@ -62,44 +60,45 @@ func TestSnapshotsAreExactWhileBlocksCome(t *testing.T) {
 	for round := range 12 {
 		level := ledger.Commitment(round % ledger.Commitments)
 		r := rand.New(rand.NewPCG(uint64(round), 2))
-		n := serve(t, nil)
-		n.script.slots = 1
-		n.script.block(1, account(0, 1, programA))
-		n.ledger.asked = func() error {
-			runtime.Gosched() // let more be published while the snapshot is read
-			return nil
-		}
-		query := "?extended=true&commitment=" + level.String()
-		reference := n.dial(query)
-		before, named := key(3), key(5)
-		all := n.dial(query + "&mode=none")
-		some := n.dial(query + "&pubkeys=" + before.String())
-		begun, done := make(chan struct{}), make(chan struct{})
-		go func() {
-			defer close(done)
-			for step := range 300 {
-				n.script.step(r)
-				n.script.publish()
-				if step == 50 {
-					close(begun)
-				}
+		inMemory(t, nil, func(n *node) {
+			n.script.slots = 1
+			n.script.block(1, account(0, 1, programA))
+			n.ledger.asked = func() error {
+				runtime.Gosched() // let more be published while the snapshot is read
+				return nil
 			}
-		}()
-		<-begun
-		all.send(`{"type":"subscribe","id":1,"snapshot":true,"programs":%s}`, list(ledger.SystemProgram, programA, programB))
-		some.send(`{"type":"subscribe","id":1,"snapshot":true,"pubkeys":%s}`, list(named))
-		<-done
-		want := readUpdates(t, reference.settle())
-		checkSnapshot(t, n, level, all.settle(), want, func(string) bool { return false }, func(string) bool { return true })
-		checkSnapshot(t, n, level, some.settle(), want,
-			func(k string) bool { return k == before.String() },
-			func(k string) bool { return k == before.String() || k == named.String() })
+			query := "?extended=true&commitment=" + level.String()
+			reference := n.dial(query)
+			before, named := key(3), key(5)
+			all := n.dial(query + "&mode=none")
+			some := n.dial(query + "&pubkeys=" + before.String())
+			begun, done := make(chan struct{}), make(chan struct{})
+			go func() {
+				defer close(done)
+				for step := range 300 {
+					n.script.step(r)
+					n.script.publish()
+					if step == 50 {
+						close(begun)
+					}
+				}
+			}()
+			<-begun
+			all.send(`{"type":"subscribe","id":1,"snapshot":true,"programs":%s}`, list(ledger.SystemProgram, programA, programB))
+			some.send(`{"type":"subscribe","id":1,"snapshot":true,"pubkeys":%s}`, list(named))
+			<-done
+			want := readUpdates(n, reference.settle())
+			checkSnapshot(n, n, level, all.settle(), want, func(string) bool { return false }, func(string) bool { return true })
+			checkSnapshot(n, n, level, some.settle(), want,
+				func(k string) bool { return k == before.String() },
+				func(k string) bool { return k == before.String() || k == named.String() })
+		})
 	}
 }
 
 // checkSnapshot compares what a subscriber heard around a snapshot with all updates: old and
 // wanted tell which it hears before and after.
-func checkSnapshot(t *testing.T, n *node, level ledger.Commitment, frames []string, all []told, old, wanted func(key string) bool) {
+func checkSnapshot(t testing.TB, n *node, level ledger.Commitment, frames []string, all []told, old, wanted func(key string) bool) {
 	t.Helper()
 	from := slices.IndexFunc(frames, func(f string) bool { return strings.HasPrefix(f, `{"type":"subscribed"`) })
 	to := slices.IndexFunc(frames, func(f string) bool { return strings.HasPrefix(f, `{"type":"snapshot_end"`) })

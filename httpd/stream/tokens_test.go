@@ -11,12 +11,10 @@ import (
 	"ledgerd/engine/ledger"
 )
 
-func mustKey(t *testing.T, text string) ledger.Pubkey {
+func mustKey(t testing.TB, text string) ledger.Pubkey {
 	t.Helper()
 	k, err := ledger.ParsePubkey(text)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return k
 }
 
@@ -107,47 +105,41 @@ func tokenFrame(a ledger.Account, slot ledger.Slot, seq ledger.Seq, level string
 	return strings.TrimSuffix(extendedFrame(a, slot, seq, level), "}") + `,"token":` + token + "}"
 }
 
-// serveMints is serve with a ledger that knows the mints.
-func serveMints(t *testing.T, change func(*Config)) *node {
-	n := serve(t, change)
-	n.ledger.mints = knownMints
-	return n
-}
-
 // A conflating client that is lapped while it is told what it missed hears of every account that changed since, those it
 // had not been told yet among them, with the decimals of tokens.
 func TestConflatedStatesHaveTokens(t *testing.T) {
-	n := serveMints(t, func(c *Config) { c.RingBytes = 256 << 10 })
-	const blockAccounts = 1000
-	for from := 0; from < missed; from += blockAccounts {
-		accounts := make([]ledger.Account, blockAccounts)
-		for i := range accounts {
-			accounts[i] = tokenAccount(blockAccounts+from+i, mintA, key(9), uint64(i))
+	inMemory(t, func(c *Config) { c.RingBytes = 256 << 10 }, func(n *node) {
+		const missed, blockAccounts = 5000, 1000
+		for from := 0; from < missed; from += blockAccounts {
+			accounts := make([]ledger.Account, blockAccounts)
+			for i := range accounts {
+				accounts[i] = tokenAccount(blockAccounts+from+i, mintA, key(9), uint64(i))
+			}
+			n.script.block(n.script.nextSlot(), accounts...)
 		}
-		n.script.block(n.script.nextSlot(), accounts...)
-	}
-	c := n.slow("?overflow=conflate&extended=true&tokens=true&resume_from=0")
-	c.expect(resumed("null", 0))
-	n.flood(n.overflown)
-	frames, gaps := readGaps(t, c.settle())
-	told, tokens := map[string]bool{}, 0
-	for _, u := range readUpdates(t, frames) {
-		a, slot := n.script.state[mustKey(t, u.Pubkey)], u.Slot
-		told[u.Pubkey] = true
-		if a.Token == nil {
-			continue
+		c := n.dial("?overflow=conflate&extended=true&tokens=true&resume_from=0")
+		c.expect(resumed("null", 0))
+		n.flood(n.overflown)
+		frames, gaps := readGaps(n, c.settle())
+		told, tokens := map[string]bool{}, 0
+		for _, u := range readUpdates(n, frames) {
+			a, slot := n.script.state[mustKey(n, u.Pubkey)], u.Slot
+			told[u.Pubkey] = true
+			if a.Token == nil {
+				continue
+			}
+			tokens++
+			if want := tokenFrame(a, slot, u.Seq, "processed"); u.text != want {
+				n.Fatalf("told %s, want %s", u.text, want)
+			}
 		}
-		tokens++
-		if want := tokenFrame(a, slot, u.Seq, "processed"); u.text != want {
-			t.Fatalf("told %s, want %s", u.text, want)
+		if gaps == 0 || tokens < missed || len(told) != len(n.script.state) {
+			n.Errorf("%d gaps, %d updates of tokens and %d accounts told, want some, %d and %d", gaps, tokens, len(told), missed, len(n.script.state))
 		}
-	}
-	if gaps == 0 || tokens < missed || len(told) != len(n.script.state) {
-		t.Errorf("%d gaps, %d updates of tokens and %d accounts told, want some, %d and %d", gaps, tokens, len(told), missed, len(n.script.state))
-	}
-	if most := slices.MaxFunc(n.ledger.askedFor, func(a, b []ledger.Pubkey) int { return len(a) - len(b) }); len(most) != 1 {
-		t.Errorf("asked for mints %v, want each once", most)
-	}
+		if most := slices.MaxFunc(n.ledger.askedFor, func(a, b []ledger.Pubkey) int { return len(a) - len(b) }); len(most) != 1 {
+			n.Errorf("asked for mints %v, want each once", most)
+		}
+	})
 }
 
 func unsubscribed(id string, pubkeys, programs int) string {

@@ -26,7 +26,7 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the transcripts")
 
-// G14, G18, F37, F39, F41: TestTranscripts repeats the conversations in testdata. A file has scenes, each with a node of its own and
+// G6, G14, G18, F37, F39, F41, F45: TestTranscripts repeats the conversations in testdata. A file has scenes, each with a node of its own and
 // the time of a bubble. A line is what is done, and the lines below it, with a "<", are all that clients
 // hear of it: they are written by go test -update and reviewed like code.
 //
@@ -37,11 +37,12 @@ var update = flag.Bool("update", false, "rewrite the transcripts")
 //	frame NAME BYTE [PAYLOAD]        sends a frame with this first byte; raw sends bytes
 //	cut NAME OPCODE SIZE PAYLOAD     sends a message in fragments of this size
 //	close NAME, drop NAME            ends a connection with a close frame, or without one
+//	fail NAME                        has everything that is written to a client panic
 //	block SLOT [ACCOUNT]...          publishes a block; append only stages it
 //	back SLOT, reach LEVEL SLOT      stage a rollback to a slot and that a slot has reached a level
 //	publish                          publishes what is staged
 //	then LINE                        has the next question to the ledger do this first; or be answered with an error:
-//	                                 then unavailable, then fault
+//	                                 then unavailable, then fault; or panic
 //	sleep DURATION
 //	mints [unavailable or fault]     writes which mints the ledger was asked for since, and how it fails from here on
 //	metrics PREFIX                   writes the metrics that begin so
@@ -57,9 +58,7 @@ func TestTranscripts(t *testing.T) {
 	for _, file := range files {
 		t.Run(filepath.Base(file), func(t *testing.T) {
 			want, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			head, rest, _ := strings.Cut(string(want), "== ")
 			got := head
 			for scene := range strings.SplitSeq(rest, "\n== ") {
@@ -69,7 +68,7 @@ func TestTranscripts(t *testing.T) {
 					for letter := range letters {
 						tr.named(letter)
 					}
-					n.ledger.mints, n.ledger.asked = knownMints, tr.question
+					n.ledger.asked = tr.question
 					if log, ok := n.hub.config.History.(*fakeHistory); ok {
 						n.script.history = log
 					}
@@ -260,6 +259,8 @@ func (tr *transcript) do(line string) {
 		tr.find(words[1]).close(codeOf(1000, ""))
 	case "drop":
 		_ = tr.find(words[1]).conn.Close()
+	case "fail":
+		tr.find(words[1]).near().fail()
 	case "append", "block":
 		var changed []ledger.Account
 		for _, word := range words[2:] {
@@ -333,6 +334,8 @@ func (tr *transcript) question() error {
 		return ledger.ErrUnavailable
 	case "fault":
 		return errors.New("a broken invariant")
+	case "panic":
+		panic("a fault")
 	case "answer":
 		return nil
 	}
@@ -377,9 +380,7 @@ func (tr *transcript) join(name string, words []string) {
 	tr.clients = append(tr.clients, here)
 	if response.StatusCode != http.StatusSwitchingProtocols {
 		body, err := io.ReadAll(response.Body)
-		if err != nil {
-			tr.Fatal(err)
-		}
+		must(tr, err)
 		header := response.Header
 		here.heard <- fmt.Sprint(response.StatusCode, header["Content-Type"], header["Retry-After"], " ", string(body))
 		return

@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/fasthttp/websocket"
+
+	"ledgerd/engine/ledger/ledgertest"
 )
 
 // What may come and what may not is tested over a connection, by FuzzClient of package stream. Here are the
@@ -30,9 +32,7 @@ func TestPromisesTakeNoMemory(t *testing.T) {
 		runtime.ReadMemStats(&before)
 		r := bufio.NewReaderSize(from, 256)
 		h, err := ReadHeader(r)
-		if err != nil {
-			t.Fatal(err)
-		}
+		ledgertest.Must(t, err)
 		err = new(Message).Read(h, r, nil)
 		runtime.ReadMemStats(&after)
 		if got := after.TotalAlloc - before.TotalAlloc; err == nil || got > 16<<10 {

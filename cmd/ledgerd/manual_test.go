@@ -1,0 +1,63 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// manualPages returns the README and all pages of the manual.
+func manualPages(t *testing.T) []string {
+	t.Helper()
+	pages, err := filepath.Glob("../../httpd/console/manual/*.md")
+	if err != nil || len(pages) == 0 {
+		t.Fatalf("the manual has %d pages, %v", len(pages), err)
+	}
+	return append(pages, "../../README.md")
+}
+
+var (
+	manualLink = regexp.MustCompile(`\]\(([^)]+)\)`)
+	notInLinks = regexp.MustCompile(`[^a-z0-9 _-]`)
+)
+
+// anchors returns what links may name in a page: its headings, as they are written there.
+func anchors(content string) map[string]bool {
+	all := map[string]bool{}
+	for line := range strings.Lines(content) {
+		if heading := strings.TrimLeft(line, "#"); heading != line {
+			name := notInLinks.ReplaceAllString(strings.ToLower(strings.TrimSpace(heading)), "")
+			all[strings.ReplaceAll(name, " ", "-")] = true
+		}
+	}
+	return all
+}
+
+// Links of the README and the manual lead to files that are there, and to headings in them; the README fits on a screen or two.
+func TestLinksOfTheManualLeadSomewhere(t *testing.T) {
+	for _, page := range manualPages(t) {
+		content, err := os.ReadFile(page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, link := range manualLink.FindAllStringSubmatch(string(content), -1) {
+			file, anchor, _ := strings.Cut(link[1], "#")
+			if strings.Contains(file, "://") {
+				t.Errorf("%s links to %s: the manual is read without a network", page, link[1])
+				continue
+			}
+			target := content
+			if file != "" {
+				target, err = os.ReadFile(filepath.Join(filepath.Dir(page), file))
+			}
+			if err != nil || anchor != "" && !anchors(string(target))[anchor] {
+				t.Errorf("%s: %s leads nowhere: %v", page, link[1], err)
+			}
+		}
+		if filepath.Base(page) == "README.md" && len(content) > 8<<10 {
+			t.Errorf("README.md has %d bytes", len(content))
+		}
+	}
+}

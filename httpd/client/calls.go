@@ -1,0 +1,132 @@
+package client
+
+import (
+	"context"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Commitment is how sure the network is of what is read.
+type Commitment string
+
+const (
+	Processed Commitment = "processed" // may be undone
+	Confirmed Commitment = "confirmed" // almost never undone
+	Finalized Commitment = "finalized" // never undone
+)
+
+// Read says which version of the ledger is read. The zero value reads the newest processed one.
+type Read struct {
+	Commitment Commitment
+	MinSlot    uint64        // the version is of this slot or a later one
+	Wait       time.Duration // how long the node waits for MinSlot, at most 2 s
+	Tokens     bool          // accounts come with what they say as token accounts and mints
+}
+
+func (r Read) query() url.Values {
+	q := url.Values{}
+	if r.Commitment != "" {
+		q.Set("commitment", string(r.Commitment))
+	}
+	if r.MinSlot > 0 {
+		q.Set("min_slot", strconv.FormatUint(r.MinSlot, 10))
+	}
+	if r.Wait > 0 {
+		q.Set("wait_ms", strconv.FormatInt(r.Wait.Milliseconds(), 10))
+	}
+	if r.Tokens {
+		q.Set("include", "token")
+	}
+	return q
+}
+
+// Page says which part of a list is read: at most Limit records after a cursor. The zero value reads the first page of the usual length.
+type Page struct {
+	Cursor string // NextCursor of the page before
+	Limit  int
+}
+
+func (p Page) in(q url.Values) url.Values {
+	if p.Cursor != "" {
+		q.Set("cursor", p.Cursor)
+	}
+	if p.Limit > 0 {
+		q.Set("limit", strconv.Itoa(p.Limit))
+	}
+	return q
+}
+
+// RecentPage says which transactions are read: at most Limit of those before one signature and after another, both exclusive.
+type RecentPage struct {
+	Before, After string
+	Limit         int
+}
+
+// Health returns an error, mostly a *StatusError with 503, while the node is not to be asked.
+func (c *Client) Health(ctx context.Context) (Answer[Health], error) {
+	return get[Health](ctx, c, "/health", nil)
+}
+
+// Status returns what the node is, while it recovers too.
+func (c *Client) Status(ctx context.Context) (Answer[Status], error) {
+	return get[Status](ctx, c, "/status", nil)
+}
+
+// LatestBlock returns the newest block.
+func (c *Client) LatestBlock(ctx context.Context, r Read) (Answer[Block], error) {
+	return get[Block](ctx, c, "/blocks/latest", r.query())
+}
+
+// Block returns the block of a slot. include adds signatures or transactions, if it is not empty.
+func (c *Client) Block(ctx context.Context, slot uint64, include string, r Read) (Answer[Block], error) {
+	q := r.query()
+	if q.Del("include"); include != "" {
+		q.Set("include", include)
+	}
+	return get[Block](ctx, c, "/blocks/"+strconv.FormatUint(slot, 10), q)
+}
+
+// Transaction returns a transaction by its first signature.
+func (c *Client) Transaction(ctx context.Context, signature string, r Read) (Answer[Transaction], error) {
+	return get[Transaction](ctx, c, "/transaction/"+url.PathEscape(signature), r.query())
+}
+
+// Recent returns a page of the newest transactions.
+func (c *Client) Recent(ctx context.Context, p RecentPage, r Read) (Answer[RecentTransactions], error) {
+	q := Page{Limit: p.Limit}.in(r.query())
+	for name, signature := range map[string]string{"before": p.Before, "after": p.After} {
+		if signature != "" {
+			q.Set(name, signature)
+		}
+	}
+	return get[RecentTransactions](ctx, c, "/transactions/recent", q)
+}
+
+// Account returns an account.
+func (c *Client) Account(ctx context.Context, pubkey string, r Read) (Answer[Account], error) {
+	return get[Account](ctx, c, "/account/"+url.PathEscape(pubkey), r.query())
+}
+
+// Balance returns what an account holds.
+func (c *Client) Balance(ctx context.Context, pubkey string, r Read) (Answer[Balance], error) {
+	return get[Balance](ctx, c, "/account/"+url.PathEscape(pubkey)+"/balance", r.query())
+}
+
+// Tokens returns a page of the token accounts of a wallet.
+func (c *Client) Tokens(ctx context.Context, wallet string, p Page, r Read) (Answer[Tokens], error) {
+	return get[Tokens](ctx, c, "/account/"+url.PathEscape(wallet)+"/tokens", p.in(r.query()))
+}
+
+// Program returns a page of the accounts that a program owns.
+func (c *Client) Program(ctx context.Context, program string, p Page, r Read) (Answer[ProgramAccounts], error) {
+	return get[ProgramAccounts](ctx, c, "/accounts/program/"+url.PathEscape(program), p.in(r.query()))
+}
+
+// Accounts returns up to 100 accounts, all at one slot.
+func (c *Client) Accounts(ctx context.Context, pubkeys []string, r Read) (Answer[Accounts], error) {
+	q := r.query()
+	q.Set("keys", strings.Join(pubkeys, ","))
+	return get[Accounts](ctx, c, "/accounts", q)
+}

@@ -1,0 +1,164 @@
+package client
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+)
+
+// maxBodyBytes is far above the longest answer of a node: a block with its transactions.
+const maxBodyBytes = 256 << 20
+
+// Options say how a client behaves. The zero value works.
+type Options struct {
+	HTTP *http.Client // nil: http.DefaultClient
+	// Patience is how long a call waits in all for a node that asks it to come later (429 and 503 with
+	// Retry-After). 0: such a call fails at once.
+	Patience time.Duration
+	// APIKey is sent with every request, streams included; empty: none.
+	APIKey string
+}
+
+// Client asks one node. It is safe for concurrent use.
+type Client struct {
+	base    string // http://HOST:PORT/api
+	options Options
+
+	mu     sync.Mutex
+	budget Budget
+}
+
+// Budget is what a node last said that this caller may still ask.
+type Budget struct {
+	Limit     int       // requests in the window, 0: unlimited, or nothing was asked yet
+	Remaining int       // of them
+	Reset     time.Time // when the window ends
+}
+
+// New returns a client of the node at an address such as http://127.0.0.1:8080.
+func New(address string, o Options) (*Client, error) {
+	u, err := url.Parse(address)
+	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
+		return nil, fmt.Errorf("%q is not the address of a node: http://HOST:PORT", address)
+	}
+	o.HTTP = cmp.Or(o.HTTP, http.DefaultClient)
+	base := u.Scheme + "://" + u.Host + strings.TrimSuffix(strings.TrimSuffix(u.Path, "/"), "/api") + "/api"
+	return &Client{base: base, options: o}, nil
+}
+
+// Budget returns what the node last said of it.
+func (c *Client) Budget() Budget {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.budget
+}
+
+// Answer is what a call returns.
+type Answer[T any] struct {
+	Value   T
+	Slot    uint64        // of the version it was computed from, 0 before the first block
+	Lag     time.Duration // since that version was published on the node
+	Partial []string      // fields that no source has told of some account in it
+}
+
+// StatusError is a node's refusal or failure.
+type StatusError struct {
+	Status     int
+	Text       string        // short and fixed
+	Details    string        // for people
+	RetryAfter time.Duration // how long the node asks to wait, 0: it does not say
+}
+
+// Error returns all of it but the wait.
+func (e *StatusError) Error() string {
+	return fmt.Sprintf("status %d: %s: %s", e.Status, e.Text, e.Details)
+}
+
+// get asks for a path below the base, and again as long as the patience lasts.
+func get[T any](ctx context.Context, c *Client, path string, q url.Values) (a Answer[T], err error) {
+	if len(q) > 0 {
+		path += "?" + q.Encode()
+	}
+	for late := time.Now().Add(c.options.Patience); ; {
+		a, err = once[T](ctx, c, path)
+		var refused *StatusError
+		if !errors.As(err, &refused) || refused.RetryAfter == 0 || time.Now().Add(refused.RetryAfter).After(late) {
+			return a, err
+		}
+		select {
+		case <-time.After(refused.RetryAfter):
+		case <-ctx.Done():
+			return a, ctx.Err()
+		}
+	}
+}
+
+func once[T any](ctx context.Context, c *Client, path string) (a Answer[T], err error) {
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, c.base+path, nil)
+	if err != nil {
+		return a, fmt.Errorf("cannot ask for %s: %w", path, err)
+	}
+	r.Header = c.header()
+	response, err := c.options.HTTP.Do(r)
+	if err != nil {
+		return a, fmt.Errorf("cannot ask the node: %w", err)
+	}
+	defer response.Body.Close()
+	c.note(response.Header)
+	if response.StatusCode != http.StatusOK {
+		return a, statusError(response)
+	}
+	if err := json.NewDecoder(io.LimitReader(response.Body, maxBodyBytes)).Decode(&a.Value); err != nil {
+		return a, fmt.Errorf("cannot read the answer to %s: %w", path, err)
+	}
+	a.Slot, _ = strconv.ParseUint(response.Header.Get("X-Ledger-Slot"), 10, 64) // absent before the first block
+	a.Lag = time.Duration(number(response.Header, "X-Ledger-Lag-Ms")) * time.Millisecond
+	if partial := response.Header.Get("X-Ledger-Partial"); partial != "" {
+		a.Partial = strings.Split(partial, ",")
+	}
+	return a, nil
+}
+
+// header returns the fields of every request.
+func (c *Client) header() http.Header {
+	h := http.Header{}
+	if c.options.APIKey != "" {
+		h.Set("Authorization", "Bearer "+c.options.APIKey)
+	}
+	return h
+}
+
+// note keeps what a response says of the budget.
+func (c *Client) note(h http.Header) {
+	if h.Get("X-RateLimit-Limit") == "" {
+		return // from a proxy, not from a node
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.budget = Budget{number(h, "X-RateLimit-Limit"), number(h, "X-RateLimit-Remaining"), time.Unix(int64(number(h, "X-RateLimit-Reset")), 0)}
+}
+
+// number returns a header field that is a number; 0 if it is not.
+func number(h http.Header, name string) int {
+	n, _ := strconv.Atoi(h.Get(name))
+	return n
+}
+
+// statusError reads a refusal. What is not in the shape of a node's has its status alone.
+func statusError(response *http.Response) *StatusError {
+	var told struct{ Error, Details string }
+	_ = json.NewDecoder(io.LimitReader(response.Body, 64<<10)).Decode(&told)
+	return &StatusError{
+		response.StatusCode, cmp.Or(told.Error, http.StatusText(response.StatusCode)), told.Details,
+		time.Duration(number(response.Header, "Retry-After")) * time.Second,
+	}
+}

@@ -1,0 +1,24 @@
+// Package client asks a ledgerd node over REST and follows its stream without a gap.
+//
+// # Nouns
+//
+// A [Client] is one node, or one cluster behind a balancer, and what it last said of the caller's
+// budget. Each of its calls returns an [Answer]: the record and the version of the ledger that it was
+// computed from. An error of the node is a [*StatusError].
+//
+// A stream is one subscription that outlives its connections: [Client.Stream] connects, subscribes,
+// resumes and connects again until its context ends, and tells a [Handler] what happens.
+//
+// # Order
+//
+// A handler is called by one goroutine, the one that called Stream, in the order of the ledger. It is told a
+// [Start] first: all that it was told before is void, and what follows is complete from there on. Members of
+// a snapshot come right after it, before anything that happened later. Every update that has a number of
+// its own is told once, whatever happened to connections in between. A [Rollback] is told before
+// the accounts that it restores.
+//
+// # Integers
+//
+// All amounts and numbers are exact up to 2^64-1. Amounts of tokens are decimal strings, as the node
+// writes them.
+package client

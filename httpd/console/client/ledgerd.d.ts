@@ -1,0 +1,122 @@
+// Types of ledgerd.js, which says what they mean.
+
+export type Commitment = 'processed' | 'confirmed' | 'finalized';
+
+/** Which version of the ledger is read, and what of a list. Names are those of the interface. */
+export interface Read {
+  commitment?: Commitment;
+  min_slot?: bigint | number;
+  wait_ms?: number;
+  include?: 'token' | 'signatures' | 'transactions';
+  limit?: number;
+  cursor?: string;
+  before?: string;
+  after?: string;
+  signal?: AbortSignal;
+}
+
+export interface Answer<T> {
+  value: T;
+  /** Of the version that it was computed from; null before the first block. */
+  slot: bigint | null;
+  lagMs: number;
+  /** Fields that no source has told of some account in it. */
+  partial: string[];
+}
+
+export interface Health { status: 'ok'; version: string; timestamp: string }
+export interface Status {
+  status: 'running'; uptime: string; version: string;
+  node_info: { node_id: string; node_type: string; peer_count: number };
+}
+export interface Block {
+  slot: bigint; blockhash: string; parent_slot: bigint; timestamp: string | null; transactions: number;
+}
+export interface FullBlock extends Block {
+  previous_blockhash: string | null; block_height: bigint | null; commitment: Commitment;
+  signatures?: string[]; transaction_records?: Transaction[];
+}
+export interface Transaction {
+  signature: string; slot: bigint; success: boolean | null; fee: bigint | null; accounts: string[]; timestamp: string | null;
+}
+export interface TokenFacts {
+  mint: string; owner: string; amount: string; decimals: number | null; ui_amount: string | null; state: 'initialized' | 'frozen' | null;
+  is_native: boolean; delegate: string | null; delegated_amount: string | null; close_authority: string | null;
+}
+export interface MintFacts { decimals: number; supply: string | null }
+export interface Account {
+  pubkey: string; lamports: bigint; owner: string; executable: boolean; rent_epoch: bigint;
+  /** With include=token. */
+  token?: TokenFacts | null; mint?: MintFacts | null;
+}
+export interface Balance { pubkey: string; lamports: bigint; slot: bigint }
+export interface Token extends Omit<TokenFacts, 'owner'> { token_account: string; program_id: string }
+
+export interface Budget {
+  /** 0: unlimited, or nothing was asked yet. */
+  limit: number; remaining: number; reset: Date | null;
+}
+
+export interface Options {
+  /** How long a call waits in all, in ms, for a node that asks it to come later. 0: such a call fails at once. */
+  patience?: number;
+  apiKey?: string;
+  fetch?: typeof fetch;
+  WebSocket?: typeof WebSocket;
+}
+
+export interface Subscription {
+  pubkeys?: string[]; programs?: string[]; wallets?: string[];
+  commitment?: Commitment; tokens?: boolean; conflate?: boolean;
+}
+
+export interface Update {
+  type: 'account_update'; pubkey: string; lamports: bigint; timestamp: string | null;
+  slot: bigint; seq: bigint; owner: string; executable: boolean; commitment: Commitment;
+  token?: { mint: string; owner: string; amount: string; decimals: number | null } | null;
+}
+
+/** What a stream tells. All that was told before a start is void. */
+export interface Handler {
+  start?(at: { slot: bigint; seq: bigint; snapshot: boolean }): void;
+  ready?(): void;
+  update?(update: Update): void;
+  rollback?(frame: { from_slot: bigint; to_slot: bigint; seq: bigint }): void;
+  slotEnd?(frame: { slot: bigint; seq: bigint }): void;
+  gap?(frame: { from_seq: bigint; to_seq: bigint }): void;
+  heartbeat?(frame: { slot: bigint; seq: bigint; timestamp: string }): void;
+  resumed?(fromSeq: bigint): void;
+  disconnected?(why: string, waitMs: number): void;
+  /** The node refused the subscription itself: the stream has ended. */
+  failed?(error: StatusError): void;
+}
+
+export interface Stream {
+  readonly seq: bigint; readonly connections: number; readonly connected: boolean;
+  close(): void;
+  reconnect(): void;
+}
+
+export class StatusError extends Error {
+  readonly status: number; readonly text: string; readonly details: string; readonly retryAfter: number;
+}
+
+export function parse(text: string): unknown;
+
+export class Client {
+  readonly base: string;
+  readonly budget: Budget;
+  constructor(address: string, options?: Options);
+  health(): Promise<Answer<Health>>;
+  status(): Promise<Answer<Status>>;
+  latestBlock(read?: Read): Promise<Answer<Block>>;
+  block(slot: bigint | number, read?: Read): Promise<Answer<FullBlock>>;
+  transaction(signature: string, read?: Read): Promise<Answer<Transaction>>;
+  recent(read?: Read): Promise<Answer<{ transactions: Transaction[]; next_before: string | null }>>;
+  account(pubkey: string, read?: Read): Promise<Answer<Account>>;
+  balance(pubkey: string, read?: Read): Promise<Answer<Balance>>;
+  tokens(wallet: string, read?: Read): Promise<Answer<{ pubkey: string; tokens: Token[]; next_cursor: string | null }>>;
+  program(program: string, read?: Read): Promise<Answer<{ program_id: string; accounts: Account[]; next_cursor: string | null }>>;
+  accounts(pubkeys: string[], read?: Read): Promise<Answer<{ accounts: (Account | null)[] }>>;
+  stream(subscription?: Subscription, handler?: Handler): Stream;
+}

@@ -1,0 +1,282 @@
+// A client of a ledgerd node: its REST interface, and streams without gaps. One ES module without dependencies, for browsers and for
+// programs that hand it a WebSocket. Types are in ledgerd.d.ts.
+//
+// Integers of the ledger (slots, lamports, numbers of updates and the like) are BigInt, so they are exact up to 2^64-1. Amounts of
+// tokens are decimal strings. What the ledger never recorded is null.
+
+const integers = new Set(['slot', 'parent_slot', 'block_height', 'lamports', 'rent_epoch', 'fee', 'seq', 'from_seq', 'to_seq', 'oldest_seq',
+  'newest_seq', 'from_slot', 'to_slot']);
+
+/** Reads JSON of a node: integers of the ledger as BigInt. */
+export function parse(text) {
+  // A quote inside a string is escaped, so only names of fields match.
+  const exact = text.replace(/"([a-z_]+)":(\d+)/g, (whole, name, digits) => (integers.has(name) ? `"${name}":"${digits}"` : whole));
+  return JSON.parse(exact, (name, value) => (typeof value === 'string' && integers.has(name) ? BigInt(value) : value));
+}
+
+/** A node's refusal or failure. retryAfter is in seconds, 0 where the node does not say. */
+export class StatusError extends Error {
+  constructor(status, text, details, retryAfter) {
+    super(`status ${status}: ${text}: ${details}`);
+    Object.assign(this, { name: 'StatusError', status, text, details, retryAfter });
+  }
+}
+
+const sleep = (ms, signal) => new Promise((resolve, reject) => {
+  signal?.throwIfAborted();
+  const timer = setTimeout(resolve, ms);
+  signal?.addEventListener('abort', () => { clearTimeout(timer); reject(signal.reason); }, { once: true });
+});
+
+/** One node, or one cluster behind a balancer. */
+export class Client {
+  /** budget is what the node last said that this caller may still ask. */
+  budget = { limit: 0, remaining: 0, reset: null };
+
+  /** address is such as http://127.0.0.1:8080; in a page that the node serves, location.origin. */
+  constructor(address, options = {}) {
+    const url = new URL(address);
+    this.base = `${url.origin}${url.pathname.replace(/\/$/, '').replace(/\/api$/, '')}/api`;
+    this.options = { patience: 0, ...options };
+  }
+
+  health() { return this.get('/health'); }
+  status() { return this.get('/status'); }
+  latestBlock(read) { return this.get('/blocks/latest', read); }
+  block(slot, read) { return this.get(`/blocks/${slot}`, read); }
+  transaction(signature, read) { return this.get(`/transaction/${encodeURIComponent(signature)}`, read); }
+  recent(read) { return this.get('/transactions/recent', read); }
+  account(pubkey, read) { return this.get(`/account/${encodeURIComponent(pubkey)}`, read); }
+  balance(pubkey, read) { return this.get(`/account/${encodeURIComponent(pubkey)}/balance`, read); }
+  tokens(wallet, read) { return this.get(`/account/${encodeURIComponent(wallet)}/tokens`, read); }
+  program(program, read) { return this.get(`/accounts/program/${encodeURIComponent(program)}`, read); }
+  accounts(pubkeys, read) { return this.get('/accounts', { ...read, keys: pubkeys.join(',') }); }
+
+  /** Asks for a path below /api, and again while the node asks to come later and the patience lasts. */
+  async get(path, { signal, ...query } = {}) {
+    const words = new URLSearchParams(Object.entries(query).filter(([, value]) => value !== undefined && value !== null));
+    const address = `${this.base}${path}${words.size > 0 ? `?${words}` : ''}`;
+    for (const late = Date.now() + this.options.patience; ;) {
+      const response = await (this.options.fetch ?? fetch)(address, { headers: this.headers(), signal });
+      this.note(response.headers);
+      const text = await response.text();
+      if (response.ok) return this.answer(response.headers, text);
+      const refused = statusError(response, text);
+      const wait = refused.retryAfter * 1000;
+      if (wait === 0 || Date.now() + wait > late) throw refused;
+      await sleep(wait, signal);
+    }
+  }
+
+  headers() { return this.options.apiKey ? { Authorization: `Bearer ${this.options.apiKey}` } : {}; }
+
+  answer(headers, text) {
+    const slot = headers.get('X-Ledger-Slot');
+    return {
+      value: parse(text),
+      slot: slot === null ? null : BigInt(slot),
+      lagMs: Number(headers.get('X-Ledger-Lag-Ms') ?? 0),
+      partial: headers.get('X-Ledger-Partial')?.split(',') ?? [],
+    };
+  }
+
+  note(headers) {
+    const limit = headers.get('X-RateLimit-Limit');
+    if (limit === null) return; // from a proxy, not from a node
+    this.budget = {
+      limit: Number(limit), remaining: Number(headers.get('X-RateLimit-Remaining')), reset: new Date(1000 * headers.get('X-RateLimit-Reset')),
+    };
+  }
+
+  /** Follows a subscription until it is closed. What handlers there are is told by their names. */
+  stream(subscription = {}, handler = {}) { return new Stream(this, subscription, handler); }
+}
+
+function statusError(response, text) {
+  let told = {};
+  try { told = JSON.parse(text); } catch { /* it is not a node's, and its status is all there is */ }
+  return new StatusError(response.status, told.error ?? response.statusText, told.details ?? '', Number(response.headers.get('Retry-After') ?? 0));
+}
+
+const silence = 5000; // ms without a frame after which a connection counts as lost: a heartbeat comes each second
+const leastPause = 100; // ms between tries to connect; doubled with each that fails, and varied by half
+const mostPause = 10_000;
+
+/** One subscription through all of its connections. */
+class Stream {
+  seq = 0n; // the newest of any frame
+  connections = 0;
+  #client; #wants; #handler; #socket; #watchdog; #retry;
+  #known = false; // the handler was told a start, with all of its snapshot
+  #same = new Set(); // frames that carried the newest number: they may come again after a resume
+  #awaits = ''; // an answer before which nothing counts
+  #listing = false; // members of a snapshot come
+  #restoring = false; // since a resume, until a frame has a newer number
+  #pause = leastPause;
+  #closed = false;
+
+  constructor(client, subscription, handler) {
+    this.#client = client;
+    this.#wants = { pubkeys: [], programs: [], wallets: [], ...subscription };
+    this.#handler = handler;
+    this.#connect();
+  }
+
+  /** Whether frames come. */
+  get connected() { return this.#socket !== undefined && this.#awaits === ''; }
+
+  /** Ends the stream. */
+  close() {
+    this.#closed = true;
+    clearTimeout(this.#retry);
+    this.#leave();
+  }
+
+  /** Drops the connection and resumes on another one at once. */
+  reconnect() {
+    clearTimeout(this.#retry);
+    this.#leave();
+    if (!this.#closed) this.#connect();
+  }
+
+  #tell(name, ...what) { this.#handler[name]?.(...what); }
+  #named() { return this.#wants.pubkeys.length + this.#wants.programs.length + this.#wants.wallets.length > 0; }
+  #say(message) { this.#socket.send(JSON.stringify(message)); }
+
+  #connect() {
+    const query = new URLSearchParams({ extended: 'true' });
+    if (this.#named()) query.set('mode', 'none'); // the names follow in a message, which has room for more of them
+    for (const name of ['commitment', 'tokens']) if (this.#wants[name]) query.set(name, String(this.#wants[name]));
+    if (this.#wants.conflate) query.set('overflow', 'conflate');
+    const WebSocketType = this.#client.options.WebSocket ?? WebSocket;
+    const socket = new WebSocketType(`${this.#client.base.replace(/^http/, 'ws')}/ws/accounts?${query}`);
+    this.#socket = socket;
+    this.#listing = false;
+    this.#awaits = 'open';
+    this.#watch();
+    socket.onopen = () => { if (socket === this.#socket) this.#open(); };
+    socket.onmessage = ({ data }) => { if (socket === this.#socket) this.#take(String(data)); };
+    socket.onerror = () => {}; // a close follows
+    socket.onclose = ({ code, reason }) => { if (socket === this.#socket) this.#lost(`closed with ${code} ${reason}`.trim()); };
+  }
+
+  // Whoever hears nothing for a while has lost the connection, though nobody told it.
+  #watch() {
+    clearTimeout(this.#watchdog);
+    this.#watchdog = setTimeout(() => this.#lost('nothing came for 5 s'), silence);
+  }
+
+  // Lets go of the connection: nothing more of it counts.
+  #leave() {
+    clearTimeout(this.#watchdog);
+    const socket = this.#socket;
+    this.#socket = undefined;
+    try { socket?.close(1000); } catch { /* it had not opened */ }
+  }
+
+  #lost(why) {
+    this.#leave();
+    if (this.#closed) return;
+    const wait = this.#pause / 2 + Math.random() * this.#pause;
+    this.#pause = Math.min(2 * this.#pause, mostPause);
+    this.#tell('disconnected', why, wait);
+    this.#retry = setTimeout(() => this.#connect(), wait);
+  }
+
+  // Says what the stream wants: to go on where it was, or to begin.
+  #open() {
+    this.connections++;
+    if (this.#named()) this.#subscribe();
+    if (this.#known) {
+      this.#awaits = 'resumed'; // what comes before comes again
+      this.#socket.send(`{"type":"resume","id":2,"from_seq":${this.seq}}`);
+    } else if (this.#named()) {
+      this.#awaits = 'subscribed';
+    } else {
+      this.#ping();
+    }
+  }
+
+  #subscribe() {
+    const { pubkeys, programs, wallets } = this.#wants;
+    const names = Object.fromEntries(Object.entries({ pubkeys, programs, wallets }).filter(([, keys]) => keys.length > 0));
+    this.#say({ type: 'subscribe', id: 1, ...names, snapshot: !this.#known });
+  }
+
+  // Asks where the node stands.
+  #ping() {
+    this.#awaits = 'pong';
+    this.#say({ type: 'ping', id: 3 });
+  }
+
+  #take(text) {
+    this.#watch();
+    const frame = parse(text);
+    switch (frame.type) {
+      case 'error':
+        this.close(); // the next subscription would be refused the same
+        this.#tell('failed', new StatusError(400, frame.error, frame.details, 0));
+        return;
+      case 'resync_required':
+        this.#known = false;
+        if (this.#named()) {
+          this.#awaits = 'subscribed';
+          this.#subscribe();
+        } else {
+          this.#ping();
+        }
+        return;
+      case this.#awaits:
+        this.#answered(frame);
+        return;
+      case 'subscribed': case 'resumed': case 'pong':
+        return;
+    }
+    if (this.#awaits === '' && !this.#again(frame, text)) this.#hand(frame);
+  }
+
+  // Takes in the answer from which on frames count.
+  #answered(frame) {
+    this.#pause = leastPause;
+    if (this.#awaits === 'resumed') {
+      this.#restoring = true;
+      this.#tell('resumed', frame.from_seq);
+    } else {
+      this.seq = frame.seq;
+      this.#same.clear();
+      this.#restoring = false;
+      this.#listing = this.#awaits === 'subscribed';
+      this.#known = !this.#listing;
+      this.#tell('start', { slot: frame.slot, seq: frame.seq, snapshot: this.#listing });
+    }
+    this.#awaits = '';
+  }
+
+  // Whether a frame was told before: after a resume those come again that carry the very number that it went on from.
+  #again(frame, text) {
+    if (this.#listing || frame.seq === undefined) return false;
+    if (frame.seq > this.seq) {
+      this.seq = frame.seq;
+      this.#restoring = false;
+      this.#same.clear();
+    }
+    if (frame.seq < this.seq || frame.type === 'heartbeat') return false;
+    const told = this.#same.has(text);
+    this.#same.add(text);
+    return told && this.#restoring;
+  }
+
+  #hand(frame) {
+    switch (frame.type) {
+      case 'account_update': this.#tell('update', frame); break;
+      case 'rollback': this.#tell('rollback', frame); break;
+      case 'slot_end': this.#tell('slotEnd', frame); break;
+      case 'gap': this.#tell('gap', frame); break;
+      case 'heartbeat': this.#tell('heartbeat', frame); break;
+      case 'snapshot_end':
+        this.#listing = false;
+        this.#known = true;
+        this.#tell('ready');
+    }
+  }
+}
