@@ -65,6 +65,8 @@ func TestSyncIsProven(t *testing.T) {
 			t.Errorf("%q: err = %v, want %q", tt.answers, err, tt.want)
 		}
 	}
+	answers.Store(&[]string{`{"server":{"name":"s0"},"data":{"config":{"sync_always":true}}}`})
+	eventually(t, "a node that was not answered at first asks again", c.stats.syncProven.Load)
 }
 
 // TestUsersAndTLS writes to servers that have a certificate and know a user, whom they let ask how they sync.

@@ -25,18 +25,19 @@ const (
 	syncEvery    = 10 * time.Minute
 )
 
-// watchSync asks again and again whether the servers that hold the stream sync each message before they acknowledge it.
+// watchSync asks again and again whether the servers that hold the stream sync each message before they acknowledge it. It asks sooner
+// where that is not proven: servers that have just started may not reach each other yet.
 func (c *Cluster) watchSync() {
 	told := ""
+	pause, next := time.Second, 2*time.Second
 	for {
-		pause := time.Second
 		if _, info, err := c.look(c.ctx); err == nil {
-			pause = syncEvery
+			pause, next = next, min(2*next, syncEvery)
 			err = c.proveSync(info)
 			c.stats.syncProven.Store(err == nil)
 			switch {
 			case err == nil:
-				told = ""
+				pause, next, told = syncEvery, time.Second, ""
 			case told != err.Error():
 				told = err.Error()
 				c.logger.Warn("a power failure of several nats-servers may lose what was shown, unless each has sync_interval: always",
