@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"ledgerd/engine/ledger"
+	"ledgerd/httpd/console"
 )
 
 // putMints adds accounts that are mints: with a supply, without one, and one nothing is known of.
@@ -25,7 +26,7 @@ func TestRoutesAndDocumentNameTheSamePaths(t *testing.T) {
 		t.Fatalf("openapi.json: status %d, %d bytes, want the embedded document", r.status, len(r.body))
 	}
 	undescribed := document.Paths.Map()
-	for _, row := range newRoutes()[1:] {
+	for _, row := range newRoutes()[firstPage+console.Kinds:] {
 		item := undescribed[row.path]
 		if item == nil || item.Get == nil {
 			t.Errorf("the document does not describe GET %s", row.path)

@@ -132,11 +132,11 @@ func (h *harness) described(method, target string) string {
 	if r.status == 400 && h.ledger.asked.Load() != asked {
 		h.Errorf("%s: the ledger was asked", target)
 	}
-	usual := map[string]string{"Content-Type": "application/json", "Cache-Control": "no-cache", "X-Ledger-Slot": "30", "X-Ledger-Lag-Ms": "1500"}
+	usual := map[string]string{"Content-Type": "application/json", "Cache-Control": "no-cache", "X-Ledger-Slot": "30", "X-Ledger-Lag-Ms": "1500", "Content-Security-Policy": "default-src 'none'"}
 	about := func(r reply) string {
 		text := fmt.Sprint(r.status)
 		for _, name := range []string{"Allow", "Access-Control-Allow-Headers", "Access-Control-Max-Age", "Content-Type", "Cache-Control", "ETag",
-			"X-Ledger-Slot", "X-Ledger-Lag-Ms", "X-Ledger-Partial", "Retry-After"} {
+			"X-Ledger-Slot", "X-Ledger-Lag-Ms", "X-Ledger-Partial", "Retry-After", "Content-Security-Policy"} {
 			if value := r.header.Get(name); value != usual[name] {
 				text += fmt.Sprintf(" %s: %s;", name, value)
 			}
@@ -150,6 +150,10 @@ func (h *harness) described(method, target string) string {
 		if !same || head.body != "" {
 			h.Errorf("HEAD %s: %s with %v, to GET it is %s with %d bytes", target, about(head), head.header, about(r), len(r.body))
 		}
+	}
+	if strings.HasSuffix(r.header.Get("Content-Security-Policy"), pageLines) {
+		r.header.Del("ETag") // of a text that changes with every version
+		return about(r) + " a page"
 	}
 	if long {
 		return about(r) + " many lines"

@@ -25,8 +25,12 @@ const fixedLines = "\r\nAccess-Control-Allow-Origin: *" +
 	"\r\nAccess-Control-Expose-Headers: X-RateLimit-Limit, X-RateLimit-Remaining, X-RateLimit-Reset, X-Ledger-Slot, X-Ledger-Lag-Ms, X-Ledger-Partial, ETag, Cache-Control, Retry-After" +
 	"\r\nVary: Accept-Encoding" +
 	"\r\nX-Content-Type-Options: nosniff" +
-	"\r\nContent-Security-Policy: default-src 'none'" +
-	"\r\nCache-Control"
+	"\r\nContent-Security-Policy: default-src 'none'"
+
+// pageLines are added to the policy of pages, which load files and ask the interface of their own
+// origin and nothing else. Nothing in a page is script or style but by reference.
+const pageLines = "; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'" +
+	"; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 
 // preflightLines are on the answer to OPTIONS.
 const preflightLines = "\r\nAccess-Control-Allow-Headers: If-None-Match, Content-Type, Authorization, X-API-Key, Cache-Control, traceparent" +
@@ -110,7 +114,11 @@ func (r *request) setHeaders(h *fasthttp.ResponseHeader) {
 	case fasthttp.StatusNoContent:
 		b = append(b, preflightLines...)
 	}
-	r.lines = append(b, fixedLines...)
+	b = append(b, fixedLines...)
+	if r.page {
+		b = append(b, pageLines...)
+	}
+	r.lines = append(b, "\r\nCache-Control"...)
 	caching := noCache
 	if r.immutable {
 		caching = immutable

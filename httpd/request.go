@@ -43,6 +43,8 @@ type response struct {
 	status      int
 	contentType []byte
 	body        []byte
+	page        bool          // it is for people, and not of the interface
+	fixed       *page         // its body, instead of the one above; nil: none
 	view        ledger.View   // what the answer was computed from; without a head: the newest
 	partial     ledger.Fields // shown but unknown
 	tag         []byte        // the entity tag of the record in the body; empty: none
@@ -98,7 +100,11 @@ func (r *request) answer(fault *wire.Fault) {
 // admit counts the request for its client, and checks what comes before its route.
 func (r *request) admit(fault *wire.Fault) error {
 	r.client = r.server.config.Identity.ClientOf(r.conn.Peer, &r.ctx.Request.Header)
-	if !r.client.Exempt {
+	switch {
+	case r.client.Exempt:
+	case fault == nil && r.asksForFile():
+		r.allowance = r.takeFile()
+	default:
 		r.allowance = r.server.limiter.Take(r.client.Key, r.now)
 	}
 	if r.conn.Refused(!r.allowance.Allowed) {
@@ -170,14 +176,21 @@ func (r *request) finish() {
 
 // coded returns the body, compressed if it is long and the client accepts that.
 func (r *request) coded() []byte {
-	if len(r.body) <= minCompressBytes {
-		return r.body
+	body := r.body
+	if r.fixed != nil {
+		body = r.fixed.Body()
+	}
+	if len(body) <= minCompressBytes {
+		return body
 	}
 	c := encode.ChooseCoding(r.joined("Accept-Encoding"))
 	if c == encode.Identity {
-		return r.body
+		return body
 	}
 	r.ctx.Response.Header.SetContentEncoding(c.String())
+	if r.fixed != nil {
+		return r.fixed.coded[c]()
+	}
 	r.packed = slices.Grow(r.packed, len(r.body)/3) // lists of accounts shrink to a quarter
 	r.packed = encode.AppendCompressed(r.packed, r.body, c)
 	r.body = r.server.answers.reuse(r.body)

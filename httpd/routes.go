@@ -25,17 +25,20 @@ type route struct {
 	latency  promtext.Histogram
 }
 
+const firstPage = 1
+
 // limits are the usual value of the parameter limit, the highest one, and what is wrong with others.
 type limits struct {
 	usual, most int
 	err         error
 }
 
-// newRoutes returns the rows of the interface. The first one stands for requests without a route.
+// newRoutes returns the rows of the interface. Before them, the first one stands for requests without
+// a route, and those from firstPage on for the resources outside the interface, by their kind.
 func newRoutes() []*route {
 	recent, lists := limits{100, 1000, errRecentLimit}, limits{1000, 10_000, errListLimit}
 	return []*route{
-		{label: "none"},
+		{label: "none"}, {label: "page"}, {label: "manual"}, {label: "file"},
 		{path: "/health", label: "health", ask: (*request).health},
 		{path: "/status", label: "status", ask: (*request).nodeStatus},
 		{path: "/metrics", label: "metrics", ask: (*request).metrics},
@@ -58,9 +61,9 @@ const requestKey = "ledgerd.request"
 
 func requestOf(ctx *fasthttp.RequestCtx) *request { return ctx.UserValue(requestKey).(*request) }
 
-// newRouter returns a router of the rows. It redirects nothing: checkPath has made each path
+// newRouter returns a router of the rows and pages. It redirects nothing: checkPath has made each path
 // one that either is a resource or is none.
-func newRouter(routes []*route) *router.Router {
+func newRouter(routes []*route, all pages) *router.Router {
 	r := router.New()
 	r.RedirectTrailingSlash, r.RedirectFixedPath = false, false
 	for _, row := range routes {
@@ -70,6 +73,11 @@ func newRouter(routes []*route) *router.Router {
 		handler := func(ctx *fasthttp.RequestCtx) { requestOf(ctx).serve(row) }
 		r.GET(basePath+row.path, handler)
 		r.HEAD(basePath+row.path, handler)
+	}
+	for path, p := range all {
+		handler := func(ctx *fasthttp.RequestCtx) { requestOf(ctx).show(routes[firstPage+p.Kind], p) }
+		r.GET(path, handler)
+		r.HEAD(path, handler)
 	}
 	r.NotFound = func(ctx *fasthttp.RequestCtx) { requestOf(ctx).fail(errNoRoute) }
 	r.MethodNotAllowed = func(ctx *fasthttp.RequestCtx) { requestOf(ctx).fail(errMethod) }
@@ -104,7 +112,10 @@ func (r *request) setPath() error {
 	if bytes.Contains(path, []byte("//")) || bytes.HasPrefix(path, []byte("/*")) { // the router takes "/*" for the whole server
 		return errNoRoute
 	}
-	if path = bytes.TrimSuffix(path, []byte("/")); len(path) != len(sent) {
+	if path = bytes.TrimSuffix(path, []byte("/")); len(path) == 0 {
+		path = []byte("/")
+	}
+	if len(path) != len(sent) {
 		uri.SetPathBytes(path)
 	}
 	return nil

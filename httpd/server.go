@@ -14,6 +14,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"ledgerd/engine/ledger"
+	"ledgerd/httpd/console"
 	"ledgerd/httpd/ratelimit"
 	"ledgerd/httpd/wire"
 )
@@ -97,26 +98,31 @@ func (c Config) withDefaults() Config {
 // wire.Server.
 type Server struct {
 	*wire.Server
-	config   Config
-	limiter  *ratelimit.Limiter
-	routes   []*route
-	router   *router.Router
-	answers  answers
-	meters   meters
-	requests sync.Pool // of *request
+	config      Config
+	limiter     *ratelimit.Limiter
+	fileLimiter *ratelimit.Limiter // of the files of pages
+	routes      []*route
+	pages       pages
+	router      *router.Router
+	answers     answers
+	meters      meters
+	requests    sync.Pool // of *request
 }
 
 // New returns a server that serves nothing yet.
 func New(config Config) *Server {
 	c := config.withDefaults()
+	rows, all := newRoutes(), newPages(console.Resources())
 	s := &Server{
-		config:   c,
-		limiter:  ratelimit.New(c.PerMinute, c.PerHour, c.Now()),
-		routes:   newRoutes(),
-		answers:  answers{limit: int64(c.MaxAnswerBytes)},
-		requests: sync.Pool{New: func() any { return new(request) }},
+		config:      c,
+		limiter:     ratelimit.New(c.PerMinute, c.PerHour, c.Now()),
+		fileLimiter: ratelimit.New(c.PerMinute*all.files(), c.PerHour*all.files(), c.Now()),
+		routes:      rows,
+		pages:       all,
+		router:      newRouter(rows, all),
+		answers:     answers{limit: int64(c.MaxAnswerBytes)},
+		requests:    sync.Pool{New: func() any { return new(request) }},
 	}
-	s.router = newRouter(s.routes)
 	c.Handler = s.handle
 	s.Server = wire.New(c.Config)
 	c.Metrics.RegisterMetricsWriter(s.writeOwnMetrics)

@@ -18,6 +18,7 @@ const (
 	Identity Coding = iota
 	Gzip
 	Zstd
+	Codings = 3
 )
 
 // String returns the name of a coding as header fields have it.

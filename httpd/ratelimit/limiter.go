@@ -91,6 +91,18 @@ func (l *Limiter) Take(client netip.Addr, now time.Time) Allowance {
 	return l.takeFrom(l.table.find(client, at, &l.limits), at)
 }
 
+// Look returns what is left to a client, and counts nothing.
+func (l *Limiter) Look(client netip.Addr, now time.Time) Allowance {
+	if l.limits == [Kinds]int{} {
+		return Unlimited
+	}
+	at := instant(now.Sub(l.start).Milliseconds())
+	c := l.table.find(client, at, &l.limits)
+	a := l.describe([Kinds]reading{c[Minute].look(Minute, at), c[Hour].look(Hour, at)}, at)
+	a.Allowed = true
+	return a
+}
+
 // takeFrom counts one request in both windows, or in none.
 func (l *Limiter) takeFrom(c *counter, at instant) Allowance {
 	minute, ok := c[Minute].take(Minute, at, l.limits[Minute])

@@ -1,0 +1,69 @@
+package httpd
+
+import (
+	"bytes"
+	"sync"
+
+	"ledgerd/httpd/console"
+	"ledgerd/httpd/encode"
+	"ledgerd/httpd/ratelimit"
+)
+
+// page is a resource outside the interface, for people. Its tag and its body in each coding are
+// made at first use and kept: what is asked for without being counted costs little more than its bytes.
+type page struct {
+	console.Resource
+	tag   func() []byte
+	coded [encode.Codings]func() []byte
+}
+
+// pages are the resources by their paths.
+type pages map[string]*page
+
+func newPages(resources []console.Resource) pages {
+	all := make(pages)
+	for _, resource := range resources {
+		p := &page{Resource: resource, tag: sync.OnceValue(func() []byte { return encode.AppendTag(nil, resource.Body(), 0) })}
+		for c := range p.coded {
+			p.coded[c] = sync.OnceValue(func() []byte { return encode.AppendCompressed(nil, resource.Body(), encode.Coding(c)) })
+		}
+		p.coded[encode.Identity] = resource.Body
+		all[resource.Path] = p
+	}
+	return all
+}
+
+// files returns how many resources are files of pages.
+func (all pages) files() (n int) {
+	for _, p := range all {
+		if p.Kind == console.File {
+			n++
+		}
+	}
+	return n
+}
+
+// show is called by the router: the answer is a resource.
+func (r *request) show(row *route, p *page) {
+	r.route, r.page, r.fixed = row, true, p
+	r.contentType = []byte(p.Type)
+	r.tag = append(r.tag, p.tag()...)
+}
+
+// asksForFile reports whether a request without fault is one for a file of a page, by its plain path.
+func (r *request) asksForFile() bool {
+	header := &r.ctx.Request.Header
+	path, _, _ := bytes.Cut(header.RequestURI(), []byte{'?'})
+	p := r.server.pages[string(path)]
+	return p != nil && p.Kind == console.File && (header.IsGet() || header.IsHead())
+}
+
+// takeFile counts a request for a file. A page and its files count once, so that files take nothing
+// of what the client has left, and are answered when nothing is. They have a limit of their own:
+// each file as often as the client may load a page.
+func (r *request) takeFile() ratelimit.Allowance {
+	if a := r.server.fileLimiter.Take(r.client.Key, r.now); !a.Allowed {
+		return a
+	}
+	return r.server.limiter.Look(r.client.Key, r.now)
+}
