@@ -20,9 +20,9 @@ type page struct {
 // pages are the resources by their paths.
 type pages map[string]*page
 
-func newPages(resources []console.Resource) pages {
+func newPages(site *console.Site) pages {
 	all := make(pages)
-	for _, resource := range resources {
+	for _, resource := range site.Resources() {
 		p := &page{Resource: resource, tag: sync.OnceValue(func() []byte { return encode.AppendTag(nil, resource.Body(), 0) })}
 		for c := range p.coded {
 			p.coded[c] = sync.OnceValue(func() []byte { return encode.AppendCompressed(nil, resource.Body(), encode.Coding(c)) })
@@ -45,9 +45,13 @@ func (all pages) files() (n int) {
 
 // show is called by the router: the answer is a resource.
 func (r *request) show(row *route, p *page) {
-	r.route, r.page, r.fixed = row, true, p
-	r.contentType = []byte(p.Type)
-	r.tag = append(r.tag, p.tag()...)
+	r.route, r.page, r.contentType = row, true, []byte(p.Type)
+	if p.Body == nil {
+		r.body = append(r.body, r.server.site.Search(string(r.ctx.QueryArgs().Peek("q")))...)
+		r.tag = encode.AppendTag(r.tag, r.body, 0)
+		return
+	}
+	r.fixed, r.tag = p, append(r.tag, p.tag()...)
 }
 
 // asksForFile reports whether a request without fault is one for a file of a page, by its plain path.

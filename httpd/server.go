@@ -102,6 +102,7 @@ type Server struct {
 	limiter     *ratelimit.Limiter
 	fileLimiter *ratelimit.Limiter // of the files of pages
 	routes      []*route
+	site        *console.Site
 	pages       pages
 	router      *router.Router
 	answers     answers
@@ -112,12 +113,14 @@ type Server struct {
 // New returns a server that serves nothing yet.
 func New(config Config) *Server {
 	c := config.withDefaults()
-	rows, all := newRoutes(), newPages(console.Resources())
+	site := console.New(openAPIDocument)
+	rows, all := newRoutes(), newPages(site)
 	s := &Server{
 		config:      c,
 		limiter:     ratelimit.New(c.PerMinute, c.PerHour, c.Now()),
 		fileLimiter: ratelimit.New(c.PerMinute*all.files(), c.PerHour*all.files(), c.Now()),
 		routes:      rows,
+		site:        site,
 		pages:       all,
 		router:      newRouter(rows, all),
 		answers:     answers{limit: int64(c.MaxAnswerBytes)},

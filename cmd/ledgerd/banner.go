@@ -18,6 +18,8 @@ func banner(w io.Writer, public, ops net.Addr, source string, samples []ledger.P
 	fmt.Fprintf(&b, "  latest     %s/blocks/latest\n", base)
 	fmt.Fprintf(&b, "  WebSocket  ws://%s/api/ws/accounts\n", public)
 	fmt.Fprintf(&b, "  OpenAPI    %s/openapi.json\n", base)
+	fmt.Fprintf(&b, "  console    http://%s/\n", public)
+	fmt.Fprintf(&b, "  manual     http://%s/docs\n", public)
 	if ops != nil {
 		fmt.Fprintf(&b, "  operators  http://%s/metrics  /livez  /readyz\n", ops)
 	}

@@ -1,18 +1,25 @@
-// Package console holds what a node serves to people: the console's page and its files, and the
-// client library for JavaScript.
+// Package console holds what a node serves to people: the console's page and its files, the manual
+// and the reference of the interface as HTML, and the client library for JavaScript.
 //
 // A resource is one of these: a path outside the interface, a type and a body, which is the same for
-// everybody. The package knows nothing of HTTP beyond that; httpd serves its resources.
+// everybody. A section is what a search finds. The package knows nothing of HTTP beyond that; httpd
+// serves its resources.
+//
+// The manual is read where it lies, in files of Markdown, and becomes HTML when a page of it is first
+// asked for. All of it is in the program: nothing is read from a disk or another host.
 package console
 
 import (
+	"bytes"
 	"embed"
+	"html/template"
 	"io/fs"
 	"path"
 	"strings"
+	"sync"
 )
 
-//go:embed app client
+//go:embed app client docs manual
 var files embed.FS
 
 // Kind is what a resource is to its reader.
@@ -30,25 +37,62 @@ type Resource struct {
 	Path string
 	Kind Kind
 	Type string        // its media type
-	Body func() []byte // shared, not to be changed
+	Body func() []byte // shared, not to be changed; nil: what Search returns
 }
 
-// Resources returns all there are.
-func Resources() []Resource {
-	var all []Resource
-	for prefix, dir := range map[string]string{"/console/": "app", "/client/": "client"} {
-		for _, name := range filesBelow(dir) {
-			if name != "index.html" {
-				all = append(all, file(prefix+name, dir+"/"+name, File))
-			}
+// Where the pages of the manual are.
+const (
+	docsPath      = "/docs"
+	referencePath = docsPath + "/api"
+	searchPath    = docsPath + "/search"
+)
+
+const typeHTML = "text/html; charset=utf-8"
+
+// Site is all there is to serve.
+type Site struct {
+	openAPI []byte
+	docs    func() *docs
+}
+
+// docs are the pages of the manual by their paths, and what a search finds.
+type docs struct {
+	nav      []link
+	pages    map[string][]byte
+	sections []section
+}
+
+// New returns the site of an interface that an OpenAPI document describes.
+func New(openAPI []byte) *Site {
+	s := &Site{openAPI: openAPI}
+	s.docs = sync.OnceValue(s.makeDocs)
+	return s
+}
+
+// Resources returns everything that has a path.
+func (s *Site) Resources() []Resource {
+	all := []Resource{
+		file("/", "app/index.html", Page), file("/favicon.svg", "app/favicon.svg", File),
+		file("/favicon.ico", "app/favicon.svg", File), // browsers ask for it beside answers of the interface
+		file("/docs/docs.css", "docs/docs.css", File), file("/docs/try.js", "docs/try.js", File),
+		s.doc(referencePath), {Path: searchPath, Kind: Manual, Type: typeHTML},
+	}
+	for _, name := range filesIn("manual") {
+		all = append(all, s.doc(pathOf(name)))
+	}
+	for _, name := range filesIn("client") {
+		all = append(all, file("/client/"+name, "client/"+name, File))
+	}
+	for _, name := range filesIn("app") {
+		if name != "index.html" {
+			all = append(all, file("/console/"+name, "app/"+name, File))
 		}
 	}
-	return append(all, file("/", "app/index.html", Page), file("/favicon.svg", "app/favicon.svg", File),
-		file("/favicon.ico", "app/favicon.svg", File)) // browsers ask for it beside answers of the interface
+	return all
 }
 
-// filesBelow returns the names of all embedded files in a folder, with its subfolders' before them.
-func filesBelow(dir string) (names []string) {
+// filesIn returns the names of the embedded files in a folder and below it.
+func filesIn(dir string) (names []string) {
 	_ = fs.WalkDir(files, dir, func(name string, entry fs.DirEntry, err error) error {
 		if err == nil && !entry.IsDir() {
 			names = append(names, strings.TrimPrefix(name, dir+"/"))
@@ -62,17 +106,17 @@ func filesBelow(dir string) (names []string) {
 func file(at, name string, kind Kind) Resource {
 	body, err := files.ReadFile(name)
 	if err != nil {
-		panic(err) // it was there when the program was built, or a name above is wrong
+		panic(err) // the names are those of files that are embedded
 	}
 	return Resource{Path: at, Kind: kind, Type: typeOf(name), Body: func() []byte { return body }}
 }
 
-// typeOf returns the media type of a file by its name. Types for TypeScript and licences are text,
+// typeOf returns the media type of a file by its name. Types of TypeScript and licences are text,
 // which browsers show.
 func typeOf(name string) string {
 	switch path.Ext(name) {
 	case ".html":
-		return "text/html; charset=utf-8"
+		return typeHTML
 	case ".js":
 		return "text/javascript; charset=utf-8"
 	case ".css":
@@ -83,4 +127,57 @@ func typeOf(name string) string {
 		return "application/json"
 	}
 	return "text/plain; charset=utf-8"
+}
+
+// doc returns the resource that a page of the manual is.
+func (s *Site) doc(at string) Resource {
+	return Resource{Path: at, Kind: Manual, Type: typeHTML, Body: func() []byte { return s.docs().pages[at] }}
+}
+
+// view is what the layout of a page shows: a reference, an article, or else the results of a search.
+type view struct {
+	Title, Path string
+	Nav         []link
+	Reference   *reference
+	Article     template.HTML
+	Query       string
+	Results     []result
+}
+
+var layout = sync.OnceValue(func() *template.Template {
+	return template.Must(template.ParseFS(files, "docs/layout.html", "docs/reference.html"))
+})
+
+// render returns the page that shows a view.
+func (v view) render() []byte {
+	var out bytes.Buffer
+	if err := layout().Execute(&out, v); err != nil {
+		panic(err) // the template and the view do not fit
+	}
+	return out.Bytes()
+}
+
+func (s *Site) makeDocs() *docs {
+	api := readReference(s.openAPI)
+	d := &docs{nav: navigation(), pages: make(map[string][]byte), sections: api.sections()}
+	for _, name := range filesIn("manual") {
+		page := readPage(name)
+		d.pages[page.Path] = view{Title: page.Title, Path: page.Path, Nav: d.nav, Article: page.HTML}.render()
+		if name != indexPage {
+			d.sections = append(d.sections, page.sections...)
+		}
+	}
+	d.pages[referencePath] = view{Title: "API reference", Path: referencePath, Nav: d.nav, Reference: api}.render()
+	return d
+}
+
+// Search returns the page of the sections that have all words of a query.
+func (s *Site) Search(query string) []byte {
+	d := s.docs()
+	query = strings.ToValidUTF8(query[:min(len(query), maxQueryBytes)], "")
+	title := "Search"
+	if query != "" {
+		title = query + " · Search"
+	}
+	return view{Title: title, Nav: d.nav, Query: query, Results: find(d.sections, query)}.render()
 }

@@ -1,0 +1,201 @@
+package httpd
+
+import (
+	"fmt"
+	"net/url"
+	"path"
+	"regexp"
+	"strings"
+	"testing"
+
+	"golang.org/x/net/html"
+
+	"ledgerd/httpd/console"
+)
+
+// resources are all that a node serves outside the interface.
+var resources = console.New(openAPIDocument).Resources()
+
+// TestPagesAreServed asks for every resource in each way.
+func TestPagesAreServed(t *testing.T) {
+	h := serve(t, nil)
+	types := map[string]string{"": "text/html; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".css": "text/css; charset=utf-8",
+		".svg": "image/svg+xml", ".ico": "image/svg+xml", ".json": "application/json", ".ts": "text/plain; charset=utf-8", ".txt": "text/plain; charset=utf-8"}
+	appBytes := 0
+	for _, resource := range resources {
+		at := resource.Path
+		first := h.get(at)
+		tag := first.header.Get("ETag")
+		for name, want := range map[string]string{"Content-Type": types[path.Ext(at)], "Cache-Control": "no-cache", "X-Ledger-Slot": "30",
+			"Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"} {
+			if got := first.header.Get(name); got != want {
+				t.Errorf("%s: %s = %q, want %q", at, name, got, want)
+			}
+		}
+		if first.status != 200 || tag == "" || resource.Body != nil && first.body != string(resource.Body()) {
+			t.Errorf("%s: status %d, ETag %q, %d bytes", at, first.status, tag, len(first.body))
+		}
+		if r := h.get(at, "If-None-Match: "+tag); r.status != 304 || r.body != "" || r.header.Get("ETag") != tag {
+			t.Errorf("%s with its tag: %d, %d bytes, ETag %q", at, r.status, len(r.body), r.header.Get("ETag"))
+		}
+		if r := h.do("HEAD", at); r.status != 200 || r.body != "" || r.header.Get("ETag") != tag || r.header.Get("Content-Length") != fmt.Sprint(len(first.body)) {
+			t.Errorf("HEAD %s: %d with %v, GET has %d bytes", at, r.status, r.header, len(first.body))
+		}
+		for _, coding := range []string{"gzip", "zstd"} {
+			r := h.get(at, "Accept-Encoding: br, "+coding)
+			if decompress(t, r) != first.body || (r.header.Get("Content-Encoding") == coding) != (len(first.body) > minCompressBytes) || r.header.Get("ETag") != tag {
+				t.Errorf("%s as %s: Content-Encoding %q, ETag %q, another body, or one of %d bytes that was not compressed", at, coding, r.header.Get("Content-Encoding"), r.header.Get("ETag"), len(first.body))
+			}
+		}
+		if r := h.get(strings.TrimSuffix(at, "/") + "/"); r.status != 200 || r.body != first.body {
+			t.Errorf("%s with a slash at its end: %d", at, r.status)
+		}
+		if r := h.do("POST", at); r.status != 405 || r.header.Get("Allow") != "GET, HEAD, OPTIONS" {
+			t.Errorf("POST %s: %d, Allow: %s", at, r.status, r.header.Get("Allow"))
+		}
+		if at == "/" || strings.HasPrefix(at, "/console/") {
+			appBytes += len(first.body)
+		}
+	}
+	if appBytes > 150<<10 {
+		t.Errorf("the console has %d bytes, want at most 150 KiB", appBytes)
+	}
+}
+
+// TestAPageAndItsFilesCountOnce uses the limit up with two pages: their files are served after that, but not for ever.
+func TestAPageAndItsFilesCountOnce(t *testing.T) {
+	h := serve(t, func(c *Config) { c.PerMinute, c.PerHour = 4, 100 })
+	expect := func(method, target string, status int, remaining string) {
+		t.Helper()
+		if r := h.do(method, target); r.status != status || r.header.Get("X-RateLimit-Limit") == "4" && r.header.Get("X-RateLimit-Remaining") != remaining {
+			t.Errorf("%s %s: status %d with %s of %s remaining, want %d with %s", method, target, r.status,
+				r.header.Get("X-RateLimit-Remaining"), r.header.Get("X-RateLimit-Limit"), status, remaining)
+		}
+	}
+	expect("GET", "/favicon.svg", 200, "4")
+	expect("GET", "/docs/limits", 200, "3")
+	expect("POST", "/favicon.svg", 405, "2")
+	expect("GET", "/docs/search?q=x", 200, "1")
+	expect("GET", "/client/x", 404, "0")
+	files := h.server.pages.files()
+	for range 4*files - 2 {
+		expect("GET", "/docs/docs.css?v=1", 200, "0")
+	}
+	expect("GET", "/", 429, "0")
+	expect("HEAD", "/docs/docs.css", 200, "0")
+	expect("GET", "/docs/docs.css", 429, "0")
+}
+
+// TestEveryLinkOfEveryPageLeadsSomewhere walks all pages. They load nothing from elsewhere, and have no script or style inside.
+func TestEveryLinkOfEveryPageLeadsSomewhere(t *testing.T) {
+	h := serve(t, nil)
+	ids, links, titles := make(map[string]bool), make(map[string]bool), make(map[string]bool)
+	targets := []string{"/docs/search?q=seq"}
+	for _, resource := range resources {
+		if strings.HasPrefix(resource.Type, "text/html") {
+			targets = append(targets, resource.Path)
+		}
+	}
+	for _, at := range targets {
+		root, err := html.Parse(strings.NewReader(h.get(at).body))
+		must(t, err)
+		base, err := url.Parse(at)
+		must(t, err)
+		for node := range root.Descendants() {
+			if node.Type != html.ElementNode {
+				continue
+			}
+			inline := node.Data == "style" || node.Data == "script"
+			for _, a := range node.Attr {
+				switch {
+				case a.Key == "id":
+					inline = inline || ids[at+"#"+a.Val]
+					ids[at+"#"+a.Val] = true
+				case a.Key == "href" || a.Key == "src" || a.Key == "action":
+					u, err := base.Parse(a.Val)
+					must(t, err)
+					links[u.String()] = at != "/" || u.Path != "/" // the console finds its ways by fragments
+					inline = inline && a.Key != "src"
+				case a.Key == "style" || strings.HasPrefix(a.Key, "on"):
+					inline = true
+				}
+			}
+			if inline {
+				t.Errorf("%s: <%s %v> is script or style, or its id is there twice", at, node.Data, node.Attr)
+			}
+			if node.Data == "title" {
+				titles[node.FirstChild.Data] = true
+			}
+		}
+	}
+	if len(titles) != len(targets) {
+		t.Errorf("%d pages have the titles %v", len(targets), titles)
+	}
+	for link, checked := range links {
+		target, fragment, _ := strings.Cut(link, "#")
+		if r := h.get(target); !strings.HasPrefix(link, "/") || r.status != 200 || checked && fragment != "" && !ids[link] {
+			t.Errorf("a page leads to %s: status %d", link, r.status)
+		}
+	}
+	for _, resource := range resources {
+		if resource.Kind == console.Manual && !links[resource.Path] {
+			t.Errorf("no page leads to %s", resource.Path)
+		}
+	}
+}
+
+func TestSearchFindsSections(t *testing.T) {
+	h := serve(t, nil)
+	for query, want := range map[string]string{
+		"SECONDS%20rate+limit":       `<li><a href="/docs/limits">Limits</a>`,
+		"gaps+without":               `<a href="/docs/streaming#a-stream-without-gaps">A stream without gaps</a> <span>Streaming rules</span>`,
+		"many+accounts":              `<a href="/docs/api#accounts">GET /api/accounts</a>`,
+		"kickers":                    "No section has all of these words",
+		"++":                         "No section has all of these words",
+		"":                           "Words of a section",
+		"%zz%ff\"":                   `value="%zz&#34;"`,
+		"<script>x</script>":         `value="&lt;script&gt;x&lt;/script&gt;"`,
+		strings.Repeat("long", 1000): `value="` + strings.Repeat("long", 25) + `"`,
+	} {
+		r := h.get("/docs/search?q=" + query)
+		if r.status != 200 || !strings.Contains(r.body, want) || strings.Contains(r.body, "<script") {
+			t.Errorf("%.100s: status %d, want %s in\n%s", query, r.status, want, r.body)
+		}
+	}
+	if r := h.get("/docs/search?q=seq+gaps"); !strings.Contains(r.body, "<mark>seq</mark>") {
+		t.Errorf("the word is not marked in\n%s", r.body)
+	}
+}
+
+// TestReferenceShowsTheDocument finds each operation, parameter, status and record of the document on its page.
+func TestReferenceShowsTheDocument(t *testing.T) {
+	page := serve(t, nil).get("/docs/api").body
+	for at, item := range document.Paths.Map() {
+		_, section, _ := strings.Cut(page, fmt.Sprintf(`<section aria-labelledby="%s">`, item.Get.OperationID))
+		section, _, _ = strings.Cut(section, "</section>")
+		want := []string{"GET /api" + at + "</a>", html.EscapeString(item.Get.Summary)}
+		for _, p := range item.Get.Parameters {
+			want = append(want, "<code>"+p.Value.Name+"</code>", html.EscapeString(p.Value.Description))
+			if at != "/ws/accounts" && p.Value.In != "header" {
+				want = append(want, fmt.Sprintf(`name="%s"`, p.Value.Name))
+			}
+		}
+		for status, answer := range item.Get.Responses.Map() {
+			want = append(want, fmt.Sprintf(`<th scope="row">%s</th>`, status), html.EscapeString(*answer.Value.Description))
+		}
+		for _, text := range want {
+			if !strings.Contains(section, text) {
+				t.Errorf("%s: the page lacks %s", at, text)
+			}
+		}
+	}
+	for name := range document.Components.Schemas {
+		if !strings.Contains(page, fmt.Sprintf(`id="record-%s"`, name)) {
+			t.Errorf("the page lacks the record %s", name)
+		}
+	}
+	curls := regexp.MustCompile(`curl &#39;http://127.0.0.1:8080/api/[\w/.?=]+&#39;`).FindAllString(page, -1)
+	if len(curls) != document.Paths.Len()-1 { // none for the WebSocket
+		t.Errorf("the page has the lines %q, want one for each path, with an example for each parameter", curls)
+	}
+}
