@@ -19,7 +19,7 @@ import (
 	"sync"
 )
 
-//go:embed app client docs manual
+//go:embed app client docs manual asyncapi.json
 var files embed.FS
 
 // Kind is what a resource is to its reader.
@@ -44,6 +44,7 @@ type Resource struct {
 const (
 	docsPath      = "/docs"
 	referencePath = docsPath + "/api"
+	asyncAPIPath  = docsPath + "/asyncapi.json"
 	searchPath    = docsPath + "/search"
 )
 
@@ -75,7 +76,7 @@ func (s *Site) Resources() []Resource {
 		file("/", "app/index.html", Page), file("/favicon.svg", "app/favicon.svg", File),
 		file("/favicon.ico", "app/favicon.svg", File), // browsers ask for it beside answers of the interface
 		file("/docs/docs.css", "docs/docs.css", File), file("/docs/try.js", "docs/try.js", File),
-		s.doc(referencePath), {Path: searchPath, Kind: Manual, Type: typeHTML},
+		file(asyncAPIPath, "asyncapi.json", Manual), s.doc(referencePath), {Path: searchPath, Kind: Manual, Type: typeHTML},
 	}
 	for _, name := range filesIn("manual") {
 		all = append(all, s.doc(pathOf(name)))

@@ -117,6 +117,8 @@ func servedPath(file string) string {
 		return "/" + name
 	case name == "../openapi.json": // which lies beside this package
 		return referencePath
+	case name == "asyncapi.json":
+		return asyncAPIPath
 	}
 	return ""
 }
