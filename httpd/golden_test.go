@@ -151,7 +151,7 @@ func (h *harness) described(method, target string) string {
 			h.Errorf("HEAD %s: %s with %v, to GET it is %s with %d bytes", target, about(head), head.header, about(r), len(r.body))
 		}
 	}
-	if strings.HasSuffix(r.header.Get("Content-Security-Policy"), pageLines) {
+	if strings.HasSuffix(r.header.Get("Content-Security-Policy"), pagePolicy) {
 		r.header.Del("ETag") // of a text that changes with every version
 		return about(r) + " a page"
 	}

@@ -242,7 +242,7 @@ func checkEvery(t *testing.T, what string, r reply) {
 		"Server":                        "",
 		"Access-Control-Expose-Headers": "X-RateLimit-Limit, X-RateLimit-Remaining, X-RateLimit-Reset, X-Ledger-Slot, X-Ledger-Lag-Ms, X-Ledger-Partial, ETag, Cache-Control, Retry-After",
 	} {
-		if got := strings.TrimSuffix(r.header.Get(name), pageLines); got != want {
+		if got := strings.TrimSuffix(r.header.Get(name), pagePolicy); got != want {
 			t.Errorf("%s: %s = %q, want %q", what, name, got, want)
 		}
 	}

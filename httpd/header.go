@@ -27,9 +27,9 @@ const fixedLines = "\r\nAccess-Control-Allow-Origin: *" +
 	"\r\nX-Content-Type-Options: nosniff" +
 	"\r\nContent-Security-Policy: default-src 'none'"
 
-// pageLines are added to the policy of pages, which load files and ask the interface of their own
-// origin and nothing else. Nothing in a page is script or style but by reference.
-const pageLines = "; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'" +
+// pagePolicy is added to the policy of pages, which load files and ask the interface of their own
+// origin and nothing else. A page has no script and no style but by reference.
+const pagePolicy = "; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'" +
 	"; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 
 // preflightLines are on the answer to OPTIONS.
@@ -116,7 +116,7 @@ func (r *request) setHeaders(h *fasthttp.ResponseHeader) {
 	}
 	b = append(b, fixedLines...)
 	if r.page {
-		b = append(b, pageLines...)
+		b = append(b, pagePolicy...)
 	}
 	r.lines = append(b, "\r\nCache-Control"...)
 	caching := noCache

@@ -40,7 +40,7 @@ func navigation() []link {
 	return append([]link{{index.Path, index.Title}}, index.links...)
 }
 
-// readPage makes HTML of a page. Its headings lead to themselves, and its links to what is served here.
+// readPage makes HTML of a page, which begins with its title. Its headings lead to themselves, and its links to what is served here.
 func readPage(name string) *manualPage {
 	source, err := files.ReadFile("manual/" + name)
 	if err != nil {
