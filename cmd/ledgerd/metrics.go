@@ -7,6 +7,7 @@ import (
 
 	"github.com/VictoriaMetrics/metrics"
 
+	"ledgerd/cmd/internal/build"
 	"ledgerd/engine"
 	"ledgerd/engine/ledger"
 	"ledgerd/httpd/promtext"
@@ -77,7 +78,7 @@ func writeShards(w io.Writer, shards []engine.ShardStats) {
 func writeMetrics(set *metrics.Set) func(io.Writer) {
 	return func(w io.Writer) {
 		promtext.Head(w, "ledgerd_build_info", "gauge", "Always 1; the version is the label.")
-		fmt.Fprintf(w, "ledgerd_build_info{version=%q} 1\n", version)
+		fmt.Fprintf(w, "ledgerd_build_info{version=%q} 1\n", build.Version)
 		set.WritePrometheus(w)
 		metrics.WriteProcessMetrics(w)
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/VictoriaMetrics/metrics"
 	"golang.org/x/sync/errgroup"
 
+	"ledgerd/cmd/internal/build"
 	"ledgerd/engine"
 	"ledgerd/engine/cluster"
 	"ledgerd/engine/cluster/exchange"
@@ -316,7 +317,7 @@ func (c *serveCommand) assemble(ctx context.Context, n *node) error {
 	}
 	write := writeMetrics(set)
 	n.public = httpd.New(httpd.Config{
-		Ledger: answers{n.engine, n}, Version: version, Upgrade: n.hub.Upgrade, MayUpgrade: n.hub.HasHead,
+		Ledger: answers{n.engine, n}, Version: build.Version, Upgrade: n.hub.Upgrade, MayUpgrade: n.hub.HasHead,
 		PerMinute: c.RateLimitMinute, PerHour: c.RateLimitHour,
 		MaxAnswerBytes: int(c.MaxAnswerBytes), Metrics: set, WriteMetrics: write, Turn: giveway.Turn,
 		Config: wire.Config{
