@@ -20,6 +20,7 @@ import (
 	"ledgerd/engine/cluster"
 	"ledgerd/engine/cluster/exchange"
 	"ledgerd/engine/datadir"
+	"ledgerd/engine/figures"
 	"ledgerd/engine/ledger"
 	"ledgerd/engine/sequencer"
 	"ledgerd/engine/source"
@@ -302,9 +303,9 @@ func (c *serveCommand) assemble(ctx context.Context, n *node) error {
 		OnWrite: n.writes.Observe, OnDelivered: n.deliveries.Observe,
 	})
 	set.RegisterMetricsWriter(func(w io.Writer) {
-		promtext.Head(w, "ledgerd_ws_write_seconds", "histogram", "How long each write to a WebSocket took.")
+		figures.Head(w, "ledgerd_ws_write_seconds", "histogram", "How long each write to a WebSocket took.")
 		n.writes.Write(w, "ledgerd_ws_write_seconds", "")
-		promtext.Head(w, "ledgerd_ws_delivery_seconds", "histogram", "Time from a publication to the end of a write that brought it to a WebSocket.")
+		figures.Head(w, "ledgerd_ws_delivery_seconds", "histogram", "Time from a publication to the end of a write that brought it to a WebSocket.")
 		n.deliveries.Write(w, "ledgerd_ws_delivery_seconds", "")
 	})
 	set.RegisterMetricsWriter(engineMetrics(n.engine, n.status))
