@@ -309,7 +309,7 @@ func (c *serveCommand) assemble(ctx context.Context, n *node) error {
 		n.deliveries.Write(w, "ledgerd_ws_delivery_seconds", "")
 	})
 	set.RegisterMetricsWriter(engineMetrics(n.engine, n.status))
-	set.RegisterMetricsWriter(durabilityMetrics(n.engine, &n.fsyncs, &n.ingests))
+	set.RegisterMetricsWriter(durabilityMetrics(n.engine, n.dir, c.SnapshotInterval, &n.fsyncs, &n.ingests))
 	if s, ok := n.source.(interface{ Upstream() upstream.Snapshot }); ok {
 		upstream.Show(set, s.Upstream)
 	}
@@ -327,7 +327,7 @@ func (c *serveCommand) assemble(ctx context.Context, n *node) error {
 		},
 	})
 	if n.opsListener != nil {
-		n.ops = ops.New(ops.Config{Status: n.status, WriteMetrics: write, Pprof: c.Pprof, Log: n.logger})
+		n.ops = ops.New(ops.Config{Status: n.status, WriteMetrics: func(w io.Writer) { write(w); writeFiles(w) }, Pprof: c.Pprof, Log: n.logger})
 	}
 	return nil
 }
