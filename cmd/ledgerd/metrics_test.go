@@ -58,7 +58,7 @@ func readMetrics(t testing.TB, text string) (families []*metricFamily) {
 			continue
 		}
 		m := metricSample.FindStringSubmatch(line)
-		if m == nil || f.kind == "" || strings.TrimPrefix(m[1], f.name) == m[1] {
+		if m == nil || f.kind == "" || !strings.HasPrefix(m[1], f.name) {
 			t.Errorf("%q is not told with its family", line)
 			continue
 		}
