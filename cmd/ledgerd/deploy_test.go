@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"go.yaml.in/yaml/v3"
 
@@ -199,7 +200,7 @@ func TestMetricsAreTheOnesThatManualDashboardsAndAlertsName(t *testing.T) {
 	})
 }
 
-// scrapeInto runs a prometheus that scrapes nodes, and returns what asks it how many series an expression has.
+// scrapeInto runs a prometheus that scrapes nodes, and returns what asks it how many series an expression had when it had scraped each twice.
 func scrapeInto(t *testing.T, nodes ...string) (ask func(query string) int) {
 	t.Helper()
 	dir := t.TempDir()
@@ -207,7 +208,7 @@ func scrapeInto(t *testing.T, nodes ...string) (ask func(query string) int) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	config := fmt.Sprintf(`{global: {scrape_interval: 500ms, scrape_timeout: 500ms}, rule_files: [%q], scrape_configs: [{job_name: ledgerd, static_configs: [{targets: ["%s"]}]}]}`,
+	config := fmt.Sprintf(`{global: {scrape_interval: 1s, scrape_timeout: 1s}, rule_files: [%q], scrape_configs: [{job_name: ledgerd, static_configs: [{targets: ["%s"]}]}]}`,
 		rules, strings.Join(nodes, `", "`))
 	file := filepath.Join(dir, "prometheus.yml")
 	if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
@@ -219,8 +220,9 @@ func scrapeInto(t *testing.T, nodes ...string) (ask func(query string) int) {
 	}
 	t.Cleanup(func() { held.Close() })
 	p := launchWords(t, debian(t, "prometheus"), "--config.file", file, "--storage.tsdb.path", dir, "--web.listen-address", address.String(), "--log.level", "warn")
+	at := ""
 	ask = func(query string) int {
-		a, err := p.ask("http://" + address.String() + "/api/v1/query?query=" + url.QueryEscape(query))
+		a, err := p.ask("http://" + address.String() + "/api/v1/query?time=" + at + "&query=" + url.QueryEscape(query))
 		var found struct {
 			Status, Error string
 			Data          struct{ Result []json.RawMessage }
@@ -233,8 +235,9 @@ func scrapeInto(t *testing.T, nodes ...string) (ask func(query string) int) {
 		}
 		return len(found.Data.Result)
 	}
-	p.until("each node was scraped a few times", func() bool {
-		return ask("count_over_time(ledgerd_build_info[1m]) > 2") == len(nodes)
+	p.until("each node was scraped twice", func() bool {
+		at = time.Now().UTC().Format(time.RFC3339Nano)
+		return ask("ledgerd_build_info and count_over_time(ledgerd_build_info[1m]) > 1") == len(nodes)
 	})
 	return ask
 }
