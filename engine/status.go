@@ -134,7 +134,9 @@ type Stats struct {
 	Recovery     time.Duration // how long recovery took; 0 without a data directory
 	// DiskPauses is how often ingest paused because of a full disk.
 	DiskPauses uint64
-	Fill       fill.Stats
+	// MinFreeBytes is how much of the disk must be free so that ingest does not pause.
+	MinFreeBytes uint64
+	Fill         fill.Stats
 }
 
 // ShardStats are the figures of one shard.
@@ -147,7 +149,7 @@ type ShardStats struct {
 func (e *Engine) Stats() Stats {
 	s := Stats{
 		Counters: e.seq.Counters(), Transactions: e.stored.Len(), Snapshot: e.writer.Snapshots(),
-		Recovery: time.Duration(e.recoveryTook.Load()), DiskPauses: e.writer.DiskPauses(), Fill: e.fill.Stats(),
+		Recovery: time.Duration(e.recoveryTook.Load()), DiskPauses: e.writer.DiskPauses(), MinFreeBytes: e.writer.MinFreeBytes, Fill: e.fill.Stats(),
 	}
 	if e.log != nil {
 		s.Log = e.log.Stats()

@@ -5,6 +5,7 @@ import (
 	"io"
 	"time"
 
+	"ledgerd/engine/figures"
 	"ledgerd/httpd/promtext"
 	"ledgerd/httpd/ratelimit"
 )
@@ -28,13 +29,13 @@ func (r *route) observe(status int, took time.Duration) {
 
 // writeOwnMetrics writes the numbers of the server in the Prometheus text format.
 func (s *Server) writeOwnMetrics(w io.Writer) {
-	promtext.Head(w, "ledgerd_http_requests_total", "counter", "Requests answered on the public listener, by route and status class.")
+	figures.Head(w, "ledgerd_http_requests_total", "counter", "Requests answered on the public listener, by route and status class.")
 	for _, r := range s.routes {
 		for class := range statusClasses {
 			promtext.Sample(w, "ledgerd_http_requests_total", fmt.Sprintf(`route=%q,status="%dxx"`, r.label, class+1), r.requests[class].Load())
 		}
 	}
-	promtext.Head(w, "ledgerd_http_request_duration_seconds", "histogram", "Time from a complete request head to a complete answer in memory, by route.")
+	figures.Head(w, "ledgerd_http_request_duration_seconds", "histogram", "Time from a complete request head to a complete answer in memory, by route.")
 	for _, r := range s.routes {
 		r.latency.Write(w, "ledgerd_http_request_duration_seconds", fmt.Sprintf("route=%q", r.label))
 	}

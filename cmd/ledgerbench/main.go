@@ -15,6 +15,7 @@ import (
 	"github.com/alecthomas/kong"
 
 	"ledgerd/bench/peer"
+	"ledgerd/cmd/internal/build"
 )
 
 // Exit codes.
@@ -32,11 +33,21 @@ func (e *usageError) Unwrap() error { return e.err }
 
 // commands are for users who load a server of theirs, and for those who measure this project.
 type commands struct {
-	Load   loadCommand   `cmd:"" help:"Ask a running server over HTTP, at a rate, and tell how long answers take."`
-	Listen listenCommand `cmd:"" help:"Subscribe to a running server with many WebSockets, and tell what arrives, and how late."`
-	Run    runCommand    `cmd:"" help:"Run scenarios against servers that are started for that, in turns with other services if asked."`
-	Report reportCommand `cmd:"" help:"Write the page of results from what run has written."`
-	Peer   peerCommand   `cmd:"" hidden:"" help:"Be one of the services that ledgerd is compared with."`
+	ShowVersion kong.VersionFlag `help:"Print the version, as the command does." name:"version"`
+
+	Load    loadCommand    `cmd:"" help:"Ask a running server over HTTP, at a rate, and tell how long answers take."`
+	Listen  listenCommand  `cmd:"" help:"Subscribe to a running server with many WebSockets, and tell what arrives, and how late."`
+	Run     runCommand     `cmd:"" help:"Run scenarios against servers that are started for that, in turns with other services if asked."`
+	Report  reportCommand  `cmd:"" help:"Write the page of results from what run has written."`
+	Version versionCommand `cmd:"" help:"Print the version, the revision of the sources, and the version of Go."`
+	Peer    peerCommand    `cmd:"" hidden:"" help:"Be one of the services that ledgerd is compared with."`
+}
+
+type versionCommand struct{}
+
+func (versionCommand) Run(s *streams) error {
+	_, err := fmt.Fprintln(s.out, build.Line("ledgerbench"))
+	return err
 }
 
 // peerCommand is what this program starts itself as.
@@ -70,6 +81,7 @@ func run(ctx context.Context, args []string, s *streams) int {
 	parser, err := kong.New(&cli,
 		kong.Name("ledgerbench"),
 		kong.Description("Loads ledgerd and measures what comes back."),
+		kong.Vars{"version": build.Line("ledgerbench")},
 		kong.Writers(s.out, s.err),
 		kong.Exit(func(code int) { exited = code }),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true}),

@@ -14,12 +14,14 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"slices"
 	"syscall"
 	"time"
 
 	"github.com/alecthomas/kong"
 
 	"ledgerd/bench/proc"
+	"ledgerd/cmd/internal/build"
 )
 
 type command struct {
@@ -32,7 +34,9 @@ type command struct {
 	Port       int    `help:"The balancer's port; those after it are the nodes', 100 higher their operators', 200 and 210 higher the nats-servers'." default:"8080"`
 	Balancer   string `help:"haproxy, none, or auto: haproxy where it is installed." default:"auto" enum:"auto,haproxy,none"`
 
-	Args []string `arg:"" optional:"" help:"More flags for every node, behind --."`
+	ShowVersion kong.VersionFlag `help:"Print the version, the revision of the sources, and the version of Go." name:"version"`
+
+	Args []string `arg:"" optional:"" help:"More flags for every node, behind --. The word version alone prints the version."`
 }
 
 // Validate checks what the flags' types cannot.
@@ -50,8 +54,12 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	var c command
-	kong.Parse(&c, kong.Name("ledgercluster"),
+	kong.Parse(&c, kong.Name("ledgercluster"), kong.Vars{"version": build.Line("ledgercluster")},
 		kong.Description("Run a cluster of ledgerd on this machine: nats-servers, ingesters, replicas, and a balancer. Ctrl-C stops all of it."))
+	if slices.Equal(c.Args, []string{"version"}) {
+		fmt.Println(build.Line("ledgercluster"))
+		return
+	}
 	if err := c.run(ctx, os.Stdout); err != nil {
 		fmt.Fprintf(os.Stderr, "ledgercluster: %v\n", err)
 		os.Exit(1)

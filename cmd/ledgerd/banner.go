@@ -6,6 +6,7 @@ import (
 	"net"
 	"strings"
 
+	"ledgerd/cmd/internal/build"
 	"ledgerd/engine/ledger"
 )
 
@@ -13,7 +14,7 @@ import (
 func banner(w io.Writer, public, ops net.Addr, source string, samples []ledger.Pubkey) {
 	base := "http://" + public.String() + "/api"
 	var b strings.Builder
-	fmt.Fprintf(&b, "\nledgerd %s follows %s\n\n", version, source)
+	fmt.Fprintf(&b, "\nledgerd %s follows %s\n\n", build.Version, source)
 	fmt.Fprintf(&b, "  REST       %s/status\n", base)
 	fmt.Fprintf(&b, "  latest     %s/blocks/latest\n", base)
 	fmt.Fprintf(&b, "  WebSocket  ws://%s/api/ws/accounts\n", public)

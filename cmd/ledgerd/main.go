@@ -12,10 +12,9 @@ import (
 	"syscall"
 
 	"github.com/alecthomas/kong"
-)
 
-// version is what health, status and `ledgerd version` say: always N.N.N.
-const version = "0.1.0"
+	"ledgerd/cmd/internal/build"
+)
 
 // Exit codes.
 const (
@@ -33,18 +32,20 @@ func (e *usageError) Unwrap() error { return e.err }
 type commands struct {
 	Config configFile `help:"Read flags from a YAML file: one 'flag: value' a line, without the dashes." placeholder:"FILE" env:"LEDGERD_CONFIG"`
 
+	ShowVersion kong.VersionFlag `help:"Print the version, as the command does." name:"version" env:"-"`
+
 	Serve    serveCommand    `cmd:"" help:"Follow a source of blocks and answer questions about it."`
 	Import   importCommand   `cmd:"" help:"Fill a new data directory from a validator's snapshot archive."`
 	Export   exportCommand   `cmd:"" help:"Write the ledger of a data directory so that file: reads it."`
 	Snapshot snapshotCommand `cmd:"" help:"Look at the snapshots of a data directory; a running node may go on."`
 	Log      logCommand      `cmd:"" help:"Look at the log of a data directory; a running node may go on."`
-	Version  versionCommand  `cmd:"" help:"Print the version."`
+	Version  versionCommand  `cmd:"" help:"Print the version, the revision of the sources, and the version of Go."`
 }
 
 type versionCommand struct{}
 
 func (versionCommand) Run(streams *streams) error {
-	_, err := fmt.Fprintln(streams.out, version)
+	_, err := fmt.Fprintln(streams.out, build.Line("ledgerd"))
 	return err
 }
 
@@ -67,6 +68,7 @@ func run(ctx context.Context, args []string, s *streams) int {
 		kong.Name("ledgerd"),
 		kong.Description("An in-memory query node for a Solana-like ledger: REST, WebSocket, Prometheus. Every flag can also be set as LEDGERD_… in the environment."),
 		kong.DefaultEnvars("LEDGERD"),
+		kong.Vars{"version": build.Line("ledgerd")},
 		kong.Writers(s.out, s.err),
 		kong.Exit(func(code int) { exited = code }),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true}),

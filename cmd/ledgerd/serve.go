@@ -15,10 +15,12 @@ import (
 	"github.com/VictoriaMetrics/metrics"
 	"golang.org/x/sync/errgroup"
 
+	"ledgerd/cmd/internal/build"
 	"ledgerd/engine"
 	"ledgerd/engine/cluster"
 	"ledgerd/engine/cluster/exchange"
 	"ledgerd/engine/datadir"
+	"ledgerd/engine/figures"
 	"ledgerd/engine/ledger"
 	"ledgerd/engine/sequencer"
 	"ledgerd/engine/source"
@@ -301,13 +303,13 @@ func (c *serveCommand) assemble(ctx context.Context, n *node) error {
 		OnWrite: n.writes.Observe, OnDelivered: n.deliveries.Observe,
 	})
 	set.RegisterMetricsWriter(func(w io.Writer) {
-		promtext.Head(w, "ledgerd_ws_write_seconds", "histogram", "How long each write to a WebSocket took.")
+		figures.Head(w, "ledgerd_ws_write_seconds", "histogram", "How long each write to a WebSocket took.")
 		n.writes.Write(w, "ledgerd_ws_write_seconds", "")
-		promtext.Head(w, "ledgerd_ws_delivery_seconds", "histogram", "Time from a publication to the end of a write that brought it to a WebSocket.")
+		figures.Head(w, "ledgerd_ws_delivery_seconds", "histogram", "Time from a publication to the end of a write that brought it to a WebSocket.")
 		n.deliveries.Write(w, "ledgerd_ws_delivery_seconds", "")
 	})
 	set.RegisterMetricsWriter(engineMetrics(n.engine, n.status))
-	set.RegisterMetricsWriter(durabilityMetrics(n.engine, &n.fsyncs, &n.ingests))
+	set.RegisterMetricsWriter(durabilityMetrics(n.engine, n.dir, c.SnapshotInterval, &n.fsyncs, &n.ingests))
 	if s, ok := n.source.(interface{ Upstream() upstream.Snapshot }); ok {
 		upstream.Show(set, s.Upstream)
 	}
@@ -316,7 +318,7 @@ func (c *serveCommand) assemble(ctx context.Context, n *node) error {
 	}
 	write := writeMetrics(set)
 	n.public = httpd.New(httpd.Config{
-		Ledger: answers{n.engine, n}, Version: version, Upgrade: n.hub.Upgrade, MayUpgrade: n.hub.HasHead,
+		Ledger: answers{n.engine, n}, Version: build.Version, Upgrade: n.hub.Upgrade, MayUpgrade: n.hub.HasHead,
 		PerMinute: c.RateLimitMinute, PerHour: c.RateLimitHour,
 		MaxAnswerBytes: int(c.MaxAnswerBytes), Metrics: set, WriteMetrics: write, Turn: giveway.Turn,
 		Config: wire.Config{
@@ -325,7 +327,7 @@ func (c *serveCommand) assemble(ctx context.Context, n *node) error {
 		},
 	})
 	if n.opsListener != nil {
-		n.ops = ops.New(ops.Config{Status: n.status, WriteMetrics: write, Pprof: c.Pprof, Log: n.logger})
+		n.ops = ops.New(ops.Config{Status: n.status, WriteMetrics: func(w io.Writer) { write(w); writeFiles(w) }, Pprof: c.Pprof, Log: n.logger})
 	}
 	return nil
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 
+	"ledgerd/engine/figures"
 	"ledgerd/engine/fill"
 	"ledgerd/engine/sequencer"
 	"ledgerd/httpd/promtext"
@@ -26,16 +27,9 @@ func writeFill(w io.Writer, s fill.Stats) {
 // writeRollbacks writes how deep rollbacks went.
 func writeRollbacks(w io.Writer, s sequencer.Counters) {
 	const name = "ledgerd_rollback_depth_blocks"
-	promtext.Head(w, name, "histogram", "Blocks undone by each rollback.")
+	figures.Head(w, name, "histogram", "Blocks undone by each rollback.")
 	for i, n := range s.RollbacksUpTo {
 		fmt.Fprintf(w, "%s_bucket{le=\"%d\"} %d\n", name, sequencer.RollbackDepths[i], n)
 	}
 	fmt.Fprintf(w, "%s_bucket{le=\"+Inf\"} %d\n%s_sum %d\n%s_count %d\n", name, s.Rollbacks, name, s.Undone, name, s.Rollbacks)
-}
-
-func one(is bool) uint64 {
-	if is {
-		return 1
-	}
-	return 0
 }

@@ -10,7 +10,7 @@ import (
 // bounds are the upper bounds of the buckets: fine where an answer from memory lies, coarse up to
 // the longest wait a client can ask for.
 var bounds = [...]time.Duration{
-	time.Microsecond, 2500 * time.Nanosecond, 5 * time.Microsecond, 10 * time.Microsecond,
+	time.Microsecond, 2500 * time.Nanosecond, 5 * time.Microsecond, 7500 * time.Nanosecond, 10 * time.Microsecond, 15 * time.Microsecond,
 	25 * time.Microsecond, 50 * time.Microsecond, 100 * time.Microsecond, 250 * time.Microsecond,
 	500 * time.Microsecond, time.Millisecond, 2500 * time.Microsecond, 5 * time.Millisecond,
 	10 * time.Millisecond, 25 * time.Millisecond, 50 * time.Millisecond, 100 * time.Millisecond,

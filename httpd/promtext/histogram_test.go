@@ -10,7 +10,7 @@ import (
 
 // TestBucketsEndExactlyAtTheirBounds counts one duration at each bound and one a nanosecond above.
 func TestBucketsEndExactlyAtTheirBounds(t *testing.T) {
-	labels := []string{"1e-06", "2.5e-06", "5e-06", "1e-05", "2.5e-05", "5e-05", "0.0001", "0.00025", "0.0005", "0.001", "0.0025", "0.005",
+	labels := []string{"1e-06", "2.5e-06", "5e-06", "7.5e-06", "1e-05", "1.5e-05", "2.5e-05", "5e-05", "0.0001", "0.00025", "0.0005", "0.001", "0.0025", "0.005",
 		"0.01", "0.025", "0.05", "0.1", "0.25", "0.5", "1", "2.5", "5", "+Inf"}
 	for i, label := range labels[:len(labels)-1] {
 		var seconds float64

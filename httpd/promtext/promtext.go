@@ -8,6 +8,8 @@ import (
 	"maps"
 	"slices"
 	"sync/atomic"
+
+	"ledgerd/engine/figures"
 )
 
 // Counter has a cache line of its own, so that cores that count different things do not take it
@@ -38,11 +40,6 @@ func (l Labelled) Samples() map[string]uint64 {
 	return samples
 }
 
-// Head writes what stands before the samples of a family.
-func Head(w io.Writer, name, kind, help string) {
-	_, _ = fmt.Fprintf(w, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, kind)
-}
-
 // Sample writes one sample, of an integer or a float64. labels is empty or a list like `route="account"`.
 func Sample(w io.Writer, name, labels string, value any) {
 	if labels != "" {
@@ -53,13 +50,13 @@ func Sample(w io.Writer, name, labels string, value any) {
 
 // Value writes a family of one sample.
 func Value(w io.Writer, name, kind, help string, value uint64) {
-	Head(w, name, kind, help)
+	figures.Head(w, name, kind, help)
 	Sample(w, name, "", value)
 }
 
 // Each writes a family of samples that differ in the value of one label, in the order of these.
 func Each(w io.Writer, name, kind, help, label string, samples map[string]uint64) {
-	Head(w, name, kind, help)
+	figures.Head(w, name, kind, help)
 	for _, value := range slices.Sorted(maps.Keys(samples)) {
 		Sample(w, name, fmt.Sprintf("%s=%q", label, value), samples[value])
 	}

@@ -52,6 +52,6 @@ func (h *Hub) writeMetrics(w io.Writer) {
 	promtext.Each(w, "ledgerd_ws_subscribers", "gauge", "Subscribers by what they want.", "wants",
 		map[string]uint64{"everything": everything, "keys": keys, "nothing": nothing})
 	promtext.Each(w, "ledgerd_ws_resumes_total", "counter", "Resumes by where what was missed came from; one ahead of the node may be refused later.", "from", m.resumes.Samples())
-	promtext.Each(w, "ledgerd_ws_refused_total", "counter", "WebSocket handshakes refused by reason.", "reason", m.refused.Samples())
+	promtext.Each(w, "ledgerd_ws_refused_total", "counter", "WebSocket handshakes refused by reason; before the node is ready they are 503s of the route ws_accounts.", "reason", m.refused.Samples())
 	promtext.Each(w, "ledgerd_ws_closed_total", "counter", "Ended WebSocket connections by reason.", "reason", m.ends.Samples())
 }

@@ -34,7 +34,7 @@ func Show(set *metrics.Set, now func() Snapshot) {
 			{"ledgerd_source_lag_seconds", "gauge", "For how long the node has been ahead of the newest whole block, 0 while it is not.",
 				fmt.Sprintf("%.6f", s.Lag.Seconds())},
 			{"ledgerd_source_gaps_total", "counter", "Times that blocks were found to be missing.", s.Gaps},
-			{"ledgerd_source_gap_slots_total", "counter", "Slots of those gaps, skipped ones included.", s.GapSlots},
+			{"ledgerd_source_gap_slots_total", "counter", "Slots of the gaps that were found, skipped ones included.", s.GapSlots},
 			{"ledgerd_source_gaps_repaired_total", "counter", "Gaps that were filled.", s.GapsRepaired},
 			{"ledgerd_source_gap_open", "gauge", "1 while blocks are missing: nothing after them is shown.", figures.One(s.Gap.Open())},
 			{"ledgerd_source_gap_stuck", "gauge", "1 while blocks are missing that cannot be had from anywhere.", figures.One(s.Gap.Open() && s.Gap.Stuck)},
@@ -51,8 +51,8 @@ func ShowCalls(set *metrics.Set, now func() Snapshot) {
 		write(w, []figure{
 			{"ledgerd_source_calls_connected", "gauge", "1 while the node that is asked beside the stream answers.", figures.One(s.Connected)},
 			{"ledgerd_source_calls_answers_total", "counter", "Answers of the node that is asked beside the stream.", s.Messages},
-			{"ledgerd_source_calls_received_bytes_total", "counter", "Bytes of those answers.", s.Bytes},
-			{"ledgerd_source_calls_errors_total", "counter", "Calls to that node that failed, and what was wrong in its answers, by kind.", s.Errors},
+			{"ledgerd_source_calls_received_bytes_total", "counter", "Bytes of the answers of the node that is asked beside the stream.", s.Bytes},
+			{"ledgerd_source_calls_errors_total", "counter", "Calls to the node that is asked beside the stream that failed, and what was wrong in its answers, by kind.", s.Errors},
 		})
 	})
 }

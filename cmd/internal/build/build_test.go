@@ -1,0 +1,27 @@
+package build
+
+import (
+	"runtime/debug"
+	"testing"
+)
+
+func TestRevisionIsWhatTheBuildRecorded(t *testing.T) {
+	vcs := func(modified string) *debug.BuildInfo {
+		return &debug.BuildInfo{Settings: []debug.BuildSetting{{Key: "vcs.revision", Value: "0a1b"}, {Key: "vcs.modified", Value: modified}}}
+	}
+	for name, tt := range map[string]struct {
+		stamped string
+		info    *debug.BuildInfo
+		want    string
+	}{
+		"committed":       {"", vcs("false"), "0a1b"},
+		"changed since":   {"", vcs("true"), "0a1b+dirty"},
+		"not recorded":    {"", &debug.BuildInfo{}, "unknown"},
+		"without modules": {"", nil, "unknown"},
+		"a release":       {"v9", vcs("true"), "v9"},
+	} {
+		if got := revision(tt.stamped, tt.info); got != tt.want {
+			t.Errorf("%s: revision = %q, want %q", name, got, tt.want)
+		}
+	}
+}

@@ -1,0 +1,243 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"go.yaml.in/yaml/v3"
+
+	"ledgerd/bench/proc"
+)
+
+// metricsPage is the page of the manual that lists all metrics and alerts.
+const metricsPage = "../../httpd/console/manual/metrics.md"
+
+// debian returns a program of Debian's package prometheus. A test without it is skipped: CI installs it.
+func debian(t *testing.T, name string) string {
+	t.Helper()
+	path, err := exec.LookPath(name)
+	if err != nil {
+		t.Skipf("%s is not installed", name)
+	}
+	return path
+}
+
+// promtool runs promtool in the directory of what operators copy; it must find nothing wrong.
+func promtool(t *testing.T, stdin string, args ...string) {
+	t.Helper()
+	c := exec.Command(debian(t, "promtool"), args...)
+	c.Dir, c.Stdin = "deploy", strings.NewReader(stdin)
+	if said, err := c.CombinedOutput(); err != nil {
+		t.Errorf("promtool %v: %v\n%s", args, err, said)
+	}
+}
+
+// Each alert fires when it should and no earlier, by alerts_test.yml; the sample configuration is one.
+func TestPromtoolAcceptsRulesAndConfiguration(t *testing.T) {
+	t.Parallel()
+	promtool(t, "", "check", "config", "--lint-fatal", "prometheus.yml")
+	promtool(t, "", "test", "rules", "alerts_test.yml")
+}
+
+// board is what the tests know of a dashboard of Grafana's.
+type board struct {
+	Panels []struct {
+		Title, Description string
+		Datasource         struct{ UID string }
+		FieldConfig        struct {
+			Defaults struct {
+				Unit       string
+				Thresholds struct{ Steps []struct{ Color string } }
+			}
+		}
+		Targets []struct{ Expr string }
+	}
+}
+
+// alertRules are what the tests know of alerts.yml.
+type alertRules struct {
+	Groups []struct {
+		Rules []struct {
+			Alert, Expr string
+			Labels      struct{ Severity string }
+			Annotations struct {
+				Summary, Description string
+				Runbook              string `yaml:"runbook_url"`
+			}
+		}
+	}
+}
+
+// dashboardQueries returns the expressions of all panels, each of which says what it shows, and in which unit.
+func dashboardQueries(t *testing.T) (queries []string) {
+	t.Helper()
+	files, _ := filepath.Glob("deploy/grafana/*.json")
+	if len(files) != 3 {
+		t.Errorf("there are %d dashboards", len(files))
+	}
+	for _, file := range files {
+		var b board
+		content, err := os.ReadFile(file)
+		if err == nil {
+			err = json.Unmarshal(content, &b)
+		}
+		if err != nil {
+			t.Fatalf("%s: %v", file, err)
+		}
+		for _, p := range b.Panels {
+			d := p.FieldConfig.Defaults
+			if !strings.HasSuffix(p.Description, ".") || d.Unit == "" || len(d.Thresholds.Steps) == 0 || p.Datasource.UID != "${datasource}" {
+				t.Errorf("%s: panel %q lacks a description, a unit, thresholds or the data source", file, p.Title)
+			}
+			for _, target := range p.Targets {
+				queries = append(queries, strings.NewReplacer("$instance", ".*", "$__rate_interval", "1m").Replace(target.Expr))
+			}
+		}
+	}
+	return queries
+}
+
+// alertQueries returns the expressions of all alerts, each of which has a heading of its own in the manual, as has no other.
+func alertQueries(t *testing.T) (queries []string) {
+	t.Helper()
+	var rules alertRules
+	content, err := os.ReadFile("deploy/alerts.yml")
+	if err == nil {
+		err = yaml.Unmarshal(content, &rules)
+	}
+	page, failure := os.ReadFile(metricsPage)
+	if err != nil || failure != nil {
+		t.Fatal(err, failure)
+	}
+	headings := anchors(string(page))
+	for _, group := range rules.Groups {
+		for _, r := range group.Rules {
+			queries = append(queries, r.Expr)
+			of, anchor, _ := strings.Cut(r.Annotations.Runbook, "#")
+			if !strings.HasSuffix(of, "/docs/metrics") || anchor != strings.ToLower(r.Alert) || !headings[anchor] {
+				t.Errorf("%s: its runbook %s leads nowhere", r.Alert, r.Annotations.Runbook)
+			}
+			if a := r.Annotations; !slices.Contains([]string{"info", "warning", "critical"}, r.Labels.Severity) || a.Summary == "" || !strings.HasSuffix(a.Description, ".") {
+				t.Errorf("%s lacks a severity, a summary or a description", r.Alert)
+			}
+		}
+	}
+	if told := strings.Count(string(page), "\n### Ledgerd"); told != len(queries) {
+		t.Errorf("the manual tells of %d alerts, there are %d", told, len(queries))
+	}
+	return queries
+}
+
+// metricRow finds the rows of metrics among those of other tables.
+var metricRow = regexp.MustCompile("^\\| `(ledgerd|go|process)_")
+
+// selectors finds the metrics in an expression, with the labels that it asks for.
+var selectors = regexp.MustCompile(`\b(?:ledgerd_|go_|process_)\w+(?:\{[^}]*\})?|\bup\{[^}]*\}`)
+
+// A node that is alone, and one that is to follow a node and a cluster it does not reach, show all metrics there are between them. These are the
+// ones that the manual lists, promtool finds nothing wrong with them, and Debian's prometheus finds each that dashboards and alerts ask for.
+func TestMetricsAreTheOnesThatManualDashboardsAndAlertsName(t *testing.T) {
+	t.Parallel()
+	alone := launch(t, "--data-dir", t.TempDir(), "--source", "sim:accounts=100")
+	connected := launch(t, "--data-dir", t.TempDir(), "--source", "geyser:http://127.0.0.1:1?rpc=http://127.0.0.1:1", "--fill", "on-demand",
+		"--log", "nats://127.0.0.1:1/LEDGER")
+	alone.ready()
+	connected.listens()
+
+	page, err := os.ReadFile(metricsPage)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows := map[string]bool{}
+	for line := range strings.Lines(string(page)) {
+		if metricRow.MatchString(line) {
+			rows[strings.TrimSpace(line)] = false
+		}
+	}
+	for _, address := range []string{alone.ops, alone.base, connected.ops} {
+		a, err := ask(client, address+"/metrics")
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Run("promtool", func(t *testing.T) { promtool(t, a.body, "check", "metrics") })
+		for _, f := range readMetrics(t, a.body) {
+			if _, told := rows[f.row()]; !told {
+				t.Errorf("the manual lacks\n%s", f.row())
+			}
+			rows[f.row()] = true
+			if address != connected.ops && regexp.MustCompile(`^ledgerd_(source|fill|cluster)_`).MatchString(f.name) {
+				t.Errorf("%s is told by a node that is alone", f.name)
+			}
+		}
+	}
+	for row, found := range rows {
+		if !found {
+			t.Errorf("no node shows what the manual tells:\n%s", row)
+		}
+	}
+
+	queries, alerts := dashboardQueries(t), alertQueries(t)
+	t.Run("prometheus", func(t *testing.T) {
+		ask := scrapeInto(t, strings.TrimPrefix(alone.ops, "http://"), strings.TrimPrefix(connected.ops, "http://"))
+		for _, expression := range slices.Concat(queries, alerts) {
+			queries = append(queries, selectors.FindAllString(expression, -1)...)
+		}
+		slices.Sort(queries)
+		for _, query := range slices.Compact(queries) {
+			if ask(query) == 0 {
+				t.Errorf("prometheus finds nothing for %s", query)
+			}
+		}
+	})
+}
+
+// scrapeInto runs a prometheus that scrapes nodes, and returns what asks it how many series an expression had when it had scraped each twice.
+func scrapeInto(t *testing.T, nodes ...string) (ask func(query string) int) {
+	t.Helper()
+	dir := t.TempDir()
+	rules, err := filepath.Abs("deploy/alerts.yml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	config := fmt.Sprintf(`{global: {scrape_interval: 1s, scrape_timeout: 1s}, rule_files: [%q], scrape_configs: [{job_name: ledgerd, static_configs: [{targets: ["%s"]}]}]}`,
+		rules, strings.Join(nodes, `", "`))
+	file := filepath.Join(dir, "prometheus.yml")
+	if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	address, held, err := proc.FreeAddress()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { held.Close() })
+	p := launchWords(t, debian(t, "prometheus"), "--config.file", file, "--storage.tsdb.path", dir, "--web.listen-address", address.String(), "--log.level", "warn")
+	at := ""
+	ask = func(query string) int {
+		a, err := p.ask("http://" + address.String() + "/api/v1/query?time=" + at + "&query=" + url.QueryEscape(query))
+		var found struct {
+			Status, Error string
+			Data          struct{ Result []json.RawMessage }
+		}
+		if err != nil || json.Unmarshal([]byte(a.body), &found) != nil {
+			return 0 // it does not listen yet
+		}
+		if found.Status != "success" && a.status < 500 {
+			t.Errorf("%s: %s", query, found.Error)
+		}
+		return len(found.Data.Result)
+	}
+	p.until("each node was scraped twice", func() bool {
+		at = time.Now().UTC().Format(time.RFC3339Nano)
+		return ask("ledgerd_build_info and count_over_time(ledgerd_build_info[1m]) > 1") == len(nodes)
+	})
+	return ask
+}
