@@ -5,12 +5,10 @@ import (
 	"fmt"
 	"net/netip"
 	"os"
-	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/alecthomas/kong"
-	"go.yaml.in/yaml/v3"
 
 	"ledgerd/engine/source/unpack"
 )
@@ -21,47 +19,41 @@ const maxConfigBytes = 1 << 20
 // line and the environment win over it.
 type configFile string
 
-// BeforeResolve reads the file before the other flags take their defaults.
+// BeforeResolve reads the file before the other flags take their defaults. What looks at a file itself reads none.
 func (f configFile) BeforeResolve(app *kong.Kong, ctx *kong.Context, trace *kong.Path, running context.Context) error {
 	path := string(ctx.FlagValue(trace.Flag).(configFile))
-	if path == "" {
+	if path == "" || strings.HasPrefix(ctx.Command(), "config ") {
 		return nil
 	}
-	var content []byte
-	err := unlessStopped(running, func() (err error) {
-		content, err = unpack.ReadSmall(path, maxConfigBytes)
-		return err
-	})
+	content, err := readConfig(running, path)
 	if err != nil {
-		return fmt.Errorf("cannot read the configuration %s: %w", path, err)
+		return err
 	}
-	var values map[string]any
-	if err := yaml.Unmarshal(content, &values); err != nil {
-		return fmt.Errorf("configuration %s is not YAML of the form 'flag: value'", path)
-	}
-	for name := range values {
-		if !isFlag(app.Model.Node, name) {
-			return fmt.Errorf("configuration %s names no flag in %q", path, name)
-		}
+	settings, wrong := parseSettings(app.Model.Node, content)
+	if len(wrong) > 0 {
+		return fmt.Errorf("configuration %s, %w", path, wrong[0])
 	}
 	ctx.AddResolver(kong.ResolverFunc(func(_ *kong.Context, _ *kong.Path, flag *kong.Flag) (any, error) {
-		value, ok := values[flag.Name]
-		if !ok || isSet(flag.Tag.Envs) {
-			return nil, nil
+		for _, s := range settings {
+			if s.name == flag.Name && !isSet(flag.Tag.Envs) {
+				return s.value, nil
+			}
 		}
-		return text(value), nil
+		return nil, nil
 	}))
 	return nil
 }
 
-// isFlag reports whether any command has a flag of that name: one file serves all commands.
-func isFlag(n *kong.Node, name string) bool {
-	for _, flag := range n.Flags {
-		if flag.Name == name {
-			return true
-		}
+// readConfig returns what a file holds that is small enough to be a configuration.
+func readConfig(ctx context.Context, path string) (content []byte, err error) {
+	err = unlessStopped(ctx, func() (err error) {
+		content, err = unpack.ReadSmall(path, maxConfigBytes)
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("cannot read the configuration %s: %w", path, err)
 	}
-	return slices.ContainsFunc(n.Children, func(child *kong.Node) bool { return isFlag(child, name) })
+	return content, nil
 }
 
 func isSet(variables []string) bool {
@@ -71,19 +63,6 @@ func isSet(variables []string) bool {
 		}
 	}
 	return false
-}
-
-// text writes a YAML value as it would stand on the command line.
-func text(value any) string {
-	list, ok := value.([]any)
-	if !ok {
-		return fmt.Sprint(value)
-	}
-	parts := make([]string, len(list))
-	for i, v := range list {
-		parts[i] = fmt.Sprint(v)
-	}
-	return strings.Join(parts, ",")
 }
 
 // size is a number of bytes, written plainly or with KiB, MiB or GiB.

@@ -1,9 +1,45 @@
 package main
 
 import (
+	"bytes"
+	"os"
+	"regexp"
 	"slices"
+	"strings"
 	"testing"
 )
+
+// The sample is the file that packages install. With each # taken away it checks, and says each default of serve.
+func TestSampleConfiguration(t *testing.T) {
+	const shipped = "deploy/ledgerd.yaml"
+	var out, errs bytes.Buffer
+	if code := run(t.Context(), []string{"config", "sample"}, &streams{&out, &errs}); code != exitOK {
+		t.Fatalf("exit code %d, said %q", code, &errs)
+	}
+	if *update {
+		if err := os.WriteFile(shipped, out.Bytes(), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if content, err := os.ReadFile(shipped); err != nil || !bytes.Equal(content, out.Bytes()) {
+		t.Errorf("%s is not what config sample prints (%v): go test -run %s -update ./cmd/ledgerd", shipped, err, t.Name())
+	}
+	content := regexp.MustCompile(`(?m)^#([a-z])`).ReplaceAll(out.Bytes(), []byte("$1"))
+	if wrong := checkSettings(content); len(wrong) > 0 {
+		t.Errorf("the sample is refused: %q", wrong)
+	}
+	app := newParser(&commands{}).Model.Node
+	settings, _ := parseSettings(app, content)
+	for _, f := range app.Leaves(false)[0].Flags { // of serve
+		i := slices.IndexFunc(settings, func(s setting) bool { return s.name == f.Name })
+		switch {
+		case f.Hidden && i < 0:
+		case i < 0 && !f.HasDefault && strings.Contains(out.String(), "\n# "+f.Name+": "):
+		case i < 0 || f.HasDefault && settings[i].value != f.Default:
+			t.Errorf("--%s: the sample does not say the default %q", f.Name, f.Default)
+		}
+	}
+}
 
 func TestSizeTakesUnits(t *testing.T) {
 	tests := map[string]struct {

@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"slices"
 	"syscall"
 
 	"github.com/alecthomas/kong"
@@ -30,7 +31,7 @@ func (e *usageError) Error() string { return e.err.Error() }
 func (e *usageError) Unwrap() error { return e.err }
 
 type commands struct {
-	Config configFile `help:"Read flags from a YAML file: one 'flag: value' a line, without the dashes." placeholder:"FILE" env:"LEDGERD_CONFIG"`
+	Config configFile `help:"Read flags from a YAML file: one 'flag: value' a line, without the dashes." placeholder:"FILE"`
 
 	ShowVersion kong.VersionFlag `help:"Print the version, as the command does." name:"version" env:"-"`
 
@@ -39,6 +40,7 @@ type commands struct {
 	Export   exportCommand   `cmd:"" help:"Write the ledger of a data directory so that file: reads it."`
 	Snapshot snapshotCommand `cmd:"" help:"Look at the snapshots of a data directory; a running node may go on."`
 	Log      logCommand      `cmd:"" help:"Look at the log of a data directory; a running node may go on."`
+	Settings configCommand   `cmd:"" help:"Check a configuration, or print one to begin with." name:"config"`
 	Version  versionCommand  `cmd:"" help:"Print the version, the revision of the sources, and the version of Go."`
 }
 
@@ -53,6 +55,9 @@ func (versionCommand) Run(streams *streams) error {
 type streams struct{ out, err io.Writer }
 
 func main() {
+	if slices.Contains(os.Args, "serve") {
+		signal.Ignore(syscall.SIGHUP) // until serve waits for it
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	// A second signal ends the process at once.
@@ -64,20 +69,13 @@ func main() {
 func run(ctx context.Context, args []string, s *streams) int {
 	var cli commands
 	exited := -1 // set when help was printed
-	parser, err := kong.New(&cli,
-		kong.Name("ledgerd"),
-		kong.Description("An in-memory query node for a Solana-like ledger: REST, WebSocket, Prometheus. Every flag can also be set as LEDGERD_… in the environment."),
-		kong.DefaultEnvars("LEDGERD"),
-		kong.Vars{"version": build.Line("ledgerd")},
+	parser := newParser(&cli,
+		fromEnvironment,
 		kong.Writers(s.out, s.err),
 		kong.Exit(func(code int) { exited = code }),
-		kong.ConfigureHelp(kong.HelpOptions{Compact: true}),
 		kong.BindTo(ctx, (*context.Context)(nil)),
-		kong.Bind(s),
+		kong.Bind(s, &cli, arguments(args)),
 	)
-	if err != nil {
-		panic(err) // the declarations above are wrong
-	}
 	parsed, err := parser.Parse(args)
 	if exited >= 0 {
 		return exited
@@ -100,6 +98,24 @@ func run(ctx context.Context, args []string, s *streams) int {
 		return exitUsage
 	}
 	return exitFailure
+}
+
+// fromEnvironment is for parsers that also take flags from there.
+var fromEnvironment = kong.DefaultEnvars("LEDGERD")
+
+// newParser returns a parser of the command line into cli.
+func newParser(cli *commands, options ...kong.Option) *kong.Kong {
+	parser, err := kong.New(cli, append([]kong.Option{
+		kong.Name("ledgerd"),
+		kong.Description("An in-memory query node for a Solana-like ledger: REST, WebSocket, Prometheus. Every flag can also be set as LEDGERD_… in the environment."),
+		kong.Vars{"version": build.Line("ledgerd")},
+		kong.ConfigureHelp(kong.HelpOptions{Compact: true}),
+		kong.BindTo(context.Background(), (*context.Context)(nil)),
+	}, options...)...)
+	if err != nil {
+		panic(err) // the declarations above are wrong
+	}
+	return parser
 }
 
 // errStopped says that a signal ended the wait for a file before the command did anything.

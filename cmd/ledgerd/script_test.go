@@ -36,6 +36,7 @@ func TestScripts(t *testing.T) {
 			"refused":       scriptCommand("CODE PATTERN ARGUMENT...", 2, (*page).refused),
 			"serve":         scriptCommand("FLAG...", 1, (*page).serve),
 			"stopserve":     scriptCommand("[KILL|INT]", 0, (*page).stop),
+			"reload":        scriptCommand("PATTERN", 1, (*page).reload),
 			"capture":       scriptCommand("NAME PATTERN", 2, (*page).capture),
 			"get":           scriptCommand("STATUS PATH", 2, (*page).get),
 			"knownlog":      scriptCommand("[-segment BYTES] [-commits N] [-misnumbered] DIR", 1, (*page).knownLog),
@@ -109,7 +110,8 @@ func (p *page) serve(args []string) {
 	fmt.Fprint(p.Stdout(), v.out)
 }
 
-// stop ends the node by a signal, TERM unless another one is named. Only after KILL its exit code is not 0.
+// stop ends the node by a signal, TERM unless another one is named. Only after KILL its exit code is not 0. Standard error
+// is what the node said.
 func (p *page) stop(args []string) {
 	signal, want := syscall.SIGTERM, exitOK
 	switch strings.Join(args, " ") {
@@ -122,6 +124,13 @@ func (p *page) stop(args []string) {
 	if code := p.node.gone(patience); code != want {
 		p.Fatalf("exit code %d, want %d:\n%s", code, want, p.node.errs)
 	}
+	fmt.Fprint(p.Stderr(), p.node.errs)
+}
+
+// reload sends the node a SIGHUP and waits until it has said, in all, what matches a pattern.
+func (p *page) reload(args []string) {
+	p.node.Signal(syscall.SIGHUP)
+	p.node.errs.await(p.t, args[0])
 }
 
 // capture sets a variable to what the group of a pattern matches in standard output.

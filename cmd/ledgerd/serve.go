@@ -8,11 +8,14 @@ import (
 	"log/slog"
 	"net"
 	"os"
+	"os/signal"
 	"strings"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"github.com/VictoriaMetrics/metrics"
+	"github.com/alecthomas/kong"
 	"golang.org/x/sync/errgroup"
 
 	"ledgerd/cmd/internal/build"
@@ -40,38 +43,40 @@ import (
 const stopTimeout = 4 * time.Second
 
 type serveCommand struct {
-	Listen    string `help:"Address of the public listener: REST and WebSocket." default:"127.0.0.1:8080"`
-	OpsListen string `help:"Address of the operators' listener: /metrics, /livez, /readyz. Keep it private; empty turns it off." default:"127.0.0.1:8081"`
-	DataDir   string `help:"Directory that belongs to this node and one ledger." default:"./data"`
-	Source    string `help:"Where blocks come from: sim:[seed=…,…], file:PATH[,PATH…][?gaps=allow], rpc:http://HOST:PORT or geyser:http://HOST:PORT[?rpc=URL] (a live node), none." default:"sim:"`
-	Fill      string `help:"Accounts that are asked for and not held: off, or on-demand (fetch each once from the node; with a source that can ask it for accounts)." default:"off" enum:"off,on-demand"`
-	filterFlags
-	clusterFlags
-	SkipVotes bool `help:"Hold no vote transactions; a source that can leave them out is not asked for them."`
-	Shards    int  `help:"How many goroutines share the state; 0 is one a core." default:"0"`
+	Listen    string `group:"Listeners:" help:"Address of the public listener: REST and WebSocket." default:"127.0.0.1:8080"`
+	OpsListen string `group:"Listeners:" help:"Address of the operators' listener: /metrics, /livez, /readyz. Keep it private; empty turns it off." default:"127.0.0.1:8081"`
+	Pprof     bool   `group:"Listeners:" help:"Serve /debug/pprof on the operators' listener."`
 
-	WALSync          wal.Policy    `help:"When a block counts as kept: always (before anybody sees it), interval:DURATION, off." default:"always" name:"wal-sync" env:"LEDGERD_WAL_SYNC"`
-	SnapshotInterval time.Duration `help:"How often a snapshot is taken; 0 is only on the way out and when the log grew long." default:"5m"`
-	MinFreeBytes     size          `help:"Ingest pauses while less of the disk is free." default:"64MiB"`
-	LogSegmentBytes  size          `help:"Size of a segment of the log." default:"64MiB" hidden:""`
+	Source      string `group:"Source:" help:"Where blocks come from: sim:[seed=…,…], file:PATH[,PATH…][?gaps=allow], rpc:http://HOST:PORT or geyser:http://HOST:PORT[?rpc=URL] (a live node), none." default:"sim:"`
+	Fill        string `group:"Source:" help:"Accounts that are asked for and not held: off, or on-demand (fetch each once from the node; with a source that can ask it for accounts)." default:"off" enum:"off,on-demand"`
+	filterFlags `group:"Source:"`
+	SkipVotes   bool `group:"Source:" help:"Hold no vote transactions; a source that can leave them out is not asked for them."`
 
-	RetainSlots uint64 `help:"Blocks and transactions of so many slots are held." default:"9000"`
-	RetainBytes size   `help:"Blocks and transactions of so many bytes are held, if that is less." default:"2GiB"`
+	DataDir          string        `group:"Storage:" help:"Directory that belongs to this node and one ledger." default:"./data"`
+	WALSync          wal.Policy    `group:"Storage:" help:"When a block counts as kept: always (before anybody sees it), interval:DURATION, off." default:"always" name:"wal-sync"`
+	SnapshotInterval time.Duration `group:"Storage:" help:"How often a snapshot is taken; 0 is only on the way out and when the log grew long." default:"5m"`
+	MinFreeBytes     size          `group:"Storage:" help:"Ingest pauses while less of the disk is free." default:"64MiB"`
+	LogSegmentBytes  size          `group:"Storage:" help:"Size of a segment of the log." default:"64MiB" hidden:""`
+	RetainSlots      uint64        `group:"Storage:" help:"Blocks and transactions of so many slots are held." default:"9000"`
+	RetainBytes      size          `group:"Storage:" help:"Blocks and transactions of so many bytes are held, if that is less." default:"2GiB"`
+	Shards           int           `group:"Storage:" help:"How many goroutines share the state; 0 is one a core." default:"0"`
 
-	RateLimitMinute     int      `help:"Requests a client may make a minute; 0 is off." default:"100"`
-	RateLimitHour       int      `help:"Requests a client may make an hour; 0 is off." default:"1000"`
-	RateLimitExempt     prefixes `help:"Networks free of rate limits and connection caps." placeholder:"CIDR,…"`
-	TrustedProxies      prefixes `help:"Proxies whose X-Forwarded-For is believed." placeholder:"CIDR,…"`
-	MaxConns            int      `help:"Connections on the public listener; 0 is what the file descriptors allow." default:"0"`
-	MaxConnsPerClient   int      `help:"Connections of one client." default:"100"`
-	MaxAnswerBytes      size     `help:"Memory of long REST answers that wait for their clients, together; more are refused with 503." default:"128MiB"`
-	MaxSocketBytes      size     `help:"Memory of all that waits for WebSockets, together; a socket that needs more is closed with 1013." default:"128MiB"`
-	MaxSockets          int      `help:"WebSockets; more are refused with 503." default:"16384"`
-	MaxSocketsPerClient int      `help:"WebSockets of one client; more are refused with 429." default:"20"`
-	WSOrigins           []string `help:"Origins a browser may open a WebSocket from; any by default." placeholder:"ORIGIN" name:"ws-origins" env:"LEDGERD_WS_ORIGINS"`
+	RateLimitMinute     int      `group:"Limits:" help:"Requests a client may make a minute; 0 is off." default:"100"`
+	RateLimitHour       int      `group:"Limits:" help:"Requests a client may make an hour; 0 is off." default:"1000"`
+	RateLimitExempt     prefixes `group:"Limits:" help:"Networks free of rate limits and connection caps." placeholder:"CIDR,…"`
+	TrustedProxies      prefixes `group:"Limits:" help:"Proxies whose X-Forwarded-For is believed." placeholder:"CIDR,…"`
+	MaxConns            int      `group:"Limits:" help:"Connections on the public listener; 0 is what the file descriptors allow." default:"0"`
+	MaxConnsPerClient   int      `group:"Limits:" help:"Connections of one client." default:"100"`
+	MaxAnswerBytes      size     `group:"Limits:" help:"Memory of long REST answers that wait for their clients, together; more are refused with 503." default:"128MiB"`
+	MaxSocketBytes      size     `group:"Limits:" help:"Memory of all that waits for WebSockets, together; a socket that needs more is closed with 1013." default:"128MiB"`
+	MaxSockets          int      `group:"Limits:" help:"WebSockets; more are refused with 503." default:"16384"`
+	MaxSocketsPerClient int      `group:"Limits:" help:"WebSockets of one client; more are refused with 429." default:"20"`
+	WSOrigins           []string `group:"Limits:" help:"Origins a browser may open a WebSocket from; any by default." placeholder:"ORIGIN" name:"ws-origins"`
 
-	LogLevel slog.Level `help:"debug, info, warn or error." default:"info"`
-	Pprof    bool       `help:"Serve /debug/pprof on the operators' listener."`
+	clusterFlags `group:"Cluster:"`
+
+	LogLevel  slog.Level `group:"Messages:" help:"The least that is said: debug, info, warn or error. A running node reads it again at SIGHUP." default:"info"`
+	LogFormat string     `group:"Messages:" help:"How messages are written to standard error: text, or json (one object a line)." default:"text" enum:"text,json"`
 }
 
 // Validate checks what the flags' types cannot.
@@ -118,6 +123,8 @@ type node struct {
 	cluster     *cluster.Cluster // nil: the node is alone
 	exchange    *exchange.Exchange
 	facts       *datadir.Facts // what a node of a cluster knows of its ledger by its source; nil without one
+	reload      *reload
+	hangUps     chan os.Signal
 	engine      *engine.Engine
 	hub         *stream.Hub
 	public      *httpd.Server
@@ -174,8 +181,14 @@ func (a answers) Status() ledger.NodeStatus { return a.node.status() }
 //
 // The order is: source and flags, listeners, data directory, and only then connections,
 // so that a mistake in what was asked for touches nothing.
-func (c *serveCommand) Run(ctx context.Context, s *streams) error {
-	n := &node{logger: slog.New(slog.NewTextHandler(s.err, &slog.HandlerOptions{Level: c.LogLevel}))}
+func (c *serveCommand) Run(ctx context.Context, s *streams, args arguments, parsed *kong.Context) error {
+	level := new(slog.LevelVar)
+	level.Set(c.LogLevel)
+	n := &node{logger: newLogger(s.err, c.LogFormat, level)}
+	n.reload = &reload{args: args, running: parsed, level: level, log: n.logger}
+	n.hangUps = make(chan os.Signal, 1) // further ones, while one is dealt with, ask for the same
+	signal.Notify(n.hangUps, syscall.SIGHUP)
+	defer signal.Ignore(syscall.SIGHUP) // it does not kill the node in its last moments either
 	if err := c.open(ctx, n); err != nil {
 		return err
 	}
@@ -204,7 +217,11 @@ func (c *serveCommand) Run(ctx context.Context, s *streams) error {
 	}
 	banner(s.out, n.listener.Addr(), opsAddr, name, samples)
 	showing, stopShowing := context.WithCancel(ctx)
-	shown := showProgress(showing, s.err, n.progress, n.logger)
+	bars := s.err
+	if c.LogFormat == "json" {
+		bars = io.Discard // what reads objects cannot read a bar
+	}
+	shown := showProgress(showing, bars, n.progress, n.logger)
 	err := n.run(ctx)
 	stopShowing()
 	shown()
@@ -342,6 +359,7 @@ func (n *node) run(ctx context.Context) error {
 	if os.Getenv("GOGC") == "" { // else a person decides
 		parts.Go(func() error { keepHeadroom(failed); return nil })
 	}
+	parts.Go(func() error { n.reload.follow(failed, n.hangUps); return nil })
 	n.watchFence(parts, failed.Done())
 	if n.cluster != nil {
 		n.watchLead(parts, failed.Done())

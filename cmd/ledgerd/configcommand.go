@@ -1,0 +1,144 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/alecthomas/kong"
+)
+
+type configCommand struct {
+	Check  configCheckCommand  `cmd:"" help:"Say what is wrong with a configuration, line by line. Nothing is opened or started."`
+	Sample configSampleCommand `cmd:"" help:"Print a configuration that names every flag of serve with its default, as comments."`
+}
+
+type configCheckCommand struct {
+	File string `arg:"" optional:"" help:"The configuration; by default that of --config."`
+}
+
+// Run prints a line for each thing that is wrong.
+func (c *configCheckCommand) Run(ctx context.Context, s *streams, cli *commands) error {
+	path := cmp.Or(c.File, string(cli.Config))
+	if path == "" {
+		return &usageError{errors.New("name the configuration that is to be checked")}
+	}
+	content, err := readConfig(ctx, path)
+	if err != nil {
+		return &usageError{err}
+	}
+	wrong := checkSettings(content)
+	for _, w := range wrong {
+		fmt.Fprintf(s.err, "%s: %v\n", path, w)
+	}
+	if len(wrong) > 0 {
+		return &usageError{fmt.Errorf("%s cannot be used; errors: %d", path, len(wrong))}
+	}
+	fmt.Fprintf(s.out, "%s: ok\n", path)
+	return nil
+}
+
+// checkSettings returns everything that is wrong with a configuration, by line. Each command that the file has a flag of gets the
+// file's settings as its command line, again and again, each time without the one that it refused last.
+func checkSettings(content []byte) []*settingError {
+	settings, wrong := parseSettings(newParser(&commands{}).Model.Node, content)
+	for _, command := range newParser(&commands{}).Model.Leaves(false) {
+		for err := refusal(command, settings); err != nil; err = refusal(command, settings) {
+			at := slices.IndexFunc(settings, func(one setting) bool {
+				return slices.Contains(flagNames.FindAllString(err.Error(), -1), "--"+one.name)
+			})
+			if at < 0 { // what is missing stands on the command line
+				break
+			}
+			wrong = append(wrong, &settingError{settings[at].line, err.Error()})
+			settings = slices.Delete(settings, at, at+1)
+		}
+	}
+	slices.SortStableFunc(wrong, func(a, b *settingError) int { return cmp.Compare(a.line, b.line) })
+	return wrong
+}
+
+var flagNames = regexp.MustCompile(`--[a-z][a-z0-9-]*`)
+
+// refusal returns what a command says to the settings that are for it, or nil.
+func refusal(command *kong.Node, settings []setting) error {
+	args := strings.Fields(command.Path())
+	for _, s := range settings {
+		if hasFlag(command, s.name) {
+			args = append(args, "--"+s.name+"="+s.value)
+		}
+	}
+	_, err := newParser(&commands{}, kong.Writers(io.Discard, io.Discard)).Parse(args)
+	return err
+}
+
+type configSampleCommand struct{}
+
+// Run prints the sample. What starts with "#" and a letter is a setting; a flag without a default shows the form of its values.
+func (c *configSampleCommand) Run(s *streams, app *kong.Kong) error {
+	var b strings.Builder
+	b.WriteString(sampleHead)
+	serve := app.Model.Children[slices.IndexFunc(app.Model.Children, func(n *kong.Node) bool { return n.Name == "serve" })]
+	group := ""
+	for _, f := range serve.Flags {
+		if f.Hidden {
+			continue
+		}
+		if f.Group.Title != group {
+			group = f.Group.Title
+			fmt.Fprintf(&b, "\n# ---- %s ----\n", strings.TrimSuffix(group, ":"))
+		}
+		fmt.Fprintf(&b, "\n%s", comment(f.Help))
+		switch {
+		case f.HasDefault:
+			fmt.Fprintf(&b, "#%s: %s\n", f.Name, quoted(f.Default))
+		case f.IsBool():
+			fmt.Fprintf(&b, "#%s: false\n", f.Name)
+		default:
+			fmt.Fprintf(&b, "# %s: %s   (not set)\n", f.Name, f.FormatPlaceHolder())
+		}
+	}
+	_, err := io.WriteString(s.out, b.String())
+	return err
+}
+
+const sampleHead = `# The configuration of ledgerd, as ledgerd serve --config FILE reads it: one 'flag: value' a line.
+#
+# The command line wins over LEDGERD_… in the environment, the environment over this file, and this file over the defaults, which are
+# what the lines below say. Take the # away in front of a setting and change its value. ledgerd config check FILE says what is wrong
+# with a file, by line. A running node reads log-level again at SIGHUP; all else is read at the start.
+`
+
+// quoted returns a value as YAML takes it for a text.
+func quoted(value string) string {
+	if value == "" || strings.HasSuffix(value, ":") {
+		return `"` + value + `"`
+	}
+	return value
+}
+
+const commentWidth = 120
+
+// comment breaks a text into lines of a comment.
+func comment(text string) string {
+	var b strings.Builder
+	width := commentWidth // of the line so far
+	for word := range strings.FieldsSeq(text) {
+		if width+1+len(word) > commentWidth {
+			if b.Len() > 0 {
+				b.WriteByte('\n')
+			}
+			b.WriteByte('#')
+			width = 1
+		}
+		b.WriteString(" " + word)
+		width += 1 + len(word)
+	}
+	b.WriteByte('\n')
+	return b.String()
+}

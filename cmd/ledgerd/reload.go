@@ -1,0 +1,63 @@
+package main
+
+import (
+	"context"
+	"log/slog"
+	"os"
+	"reflect"
+
+	"github.com/alecthomas/kong"
+)
+
+// arguments are the command line, without the program's name.
+type arguments []string
+
+// reload is what SIGHUP asks for: it reads the configuration again, as at the start, and takes over what may change while the
+// node runs. That is --log-level. Where anything in it is wrong, all stays as it is.
+type reload struct {
+	args    arguments
+	running *kong.Context // what is in force; level may be newer
+	level   *slog.LevelVar
+	log     *slog.Logger
+}
+
+// follow reloads at each signal until ctx ends.
+func (r *reload) follow(ctx context.Context, signals <-chan os.Signal) {
+	for {
+		select {
+		case <-signals:
+			r.do(ctx)
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+func (r *reload) do(ctx context.Context) {
+	var fresh commands
+	parsed, err := newParser(&fresh, fromEnvironment, kong.BindTo(ctx, (*context.Context)(nil))).Parse(r.args)
+	if err != nil {
+		r.log.Error("SIGHUP: nothing is reloaded, the settings stay as they are", "error", err)
+		return
+	}
+	if before := r.level.Level(); before != fresh.Serve.LogLevel {
+		r.level.Set(fresh.Serve.LogLevel)
+		r.log.Log(ctx, max(before, fresh.Serve.LogLevel), "SIGHUP: reloaded", "log_level", fresh.Serve.LogLevel, "before", before)
+	} else {
+		r.log.Info("SIGHUP: reloaded, the log level is as it was", "log_level", before)
+	}
+	if names := r.restarts(parsed); len(names) > 0 {
+		r.log.Warn("SIGHUP: these settings changed too, and take a restart", "flags", names)
+	}
+}
+
+// restarts returns the flags whose values are not those in force and cannot be taken over.
+func (r *reload) restarts(fresh *kong.Context) (names []string) {
+	now := fresh.Selected().Flags
+	for i, f := range r.running.Selected().Flags {
+		if f.Name != "log-level" && !reflect.DeepEqual(f.Target.Interface(), now[i].Target.Interface()) {
+			names = append(names, f.Name)
+		}
+	}
+	return names
+}

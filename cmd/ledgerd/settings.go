@@ -1,0 +1,112 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/alecthomas/kong"
+	"go.yaml.in/yaml/v3"
+)
+
+// setting is what a configuration says of one flag: the value as it would stand on the command line.
+type setting struct {
+	name, value string
+	line        int
+}
+
+// settingError is what is wrong with a line of a configuration. Line 0 is none in particular.
+type settingError struct {
+	line int
+	text string
+}
+
+func (e *settingError) Error() string {
+	if e.line == 0 {
+		return e.text
+	}
+	return fmt.Sprintf("line %d: %s", e.line, e.text)
+}
+
+// parseSettings returns what a configuration says, and what is wrong with its form and names. One file serves all commands of
+// app, so a name is right where any command has such a flag.
+func parseSettings(app *kong.Node, content []byte) (settings []setting, wrong []*settingError) {
+	var document yaml.Node
+	if err := yaml.Unmarshal(content, &document); err != nil {
+		return nil, []*settingError{syntaxError(err)}
+	}
+	if len(document.Content) == 0 || document.Content[0].Tag == "!!null" {
+		return nil, nil
+	}
+	root := document.Content[0]
+	if root.Kind != yaml.MappingNode {
+		return nil, []*settingError{{root.Line, notSettings}}
+	}
+	lines := make(map[string]int)
+	for i := 0; i < len(root.Content); i += 2 {
+		key, value := root.Content[i], root.Content[i+1]
+		written, err := text(value)
+		switch before, twice := lines[key.Value], lines[key.Value] > 0; {
+		case twice:
+			wrong = append(wrong, &settingError{key.Line, fmt.Sprintf("%q is set in line %d already", key.Value, before)})
+		case !isFlag(app.Children, key.Value):
+			wrong = append(wrong, &settingError{key.Line, fmt.Sprintf("there is no flag of the name %q", key.Value)})
+		case err != nil:
+			wrong = append(wrong, &settingError{key.Line, fmt.Sprintf("%q %v", key.Value, err)})
+		default:
+			settings = append(settings, setting{key.Value, written, key.Line})
+		}
+		lines[key.Value] = key.Line
+	}
+	return settings, wrong
+}
+
+const notSettings = "it is not YAML of the form 'flag: value'"
+
+var lineOfYAML = regexp.MustCompile(`^yaml: line (\d+): (.*)`)
+
+// syntaxError says where the reader of YAML gave up.
+func syntaxError(err error) *settingError {
+	m := lineOfYAML.FindStringSubmatch(err.Error())
+	if m == nil {
+		return &settingError{0, notSettings}
+	}
+	line, _ := strconv.Atoi(m[1])
+	return &settingError{line, notSettings + ": " + m[2]}
+}
+
+// isFlag reports whether any of the commands has a flag of that name.
+func isFlag(commands []*kong.Node, name string) bool {
+	return slices.ContainsFunc(commands, func(n *kong.Node) bool { return hasFlag(n, name) || isFlag(n.Children, name) })
+}
+
+// hasFlag reports whether a command has a flag of that name itself.
+func hasFlag(n *kong.Node, name string) bool {
+	return slices.ContainsFunc(n.Flags, func(f *kong.Flag) bool { return f.Name == name })
+}
+
+// text writes a YAML value as it would stand on the command line.
+func text(value *yaml.Node) (string, error) {
+	if value.Kind == yaml.AliasNode {
+		value = value.Alias
+	}
+	switch {
+	case value.Tag == "!!null":
+		return "", errors.New(`has no value: write "" for an empty one`)
+	case value.Kind == yaml.ScalarNode:
+		return value.Value, nil
+	case value.Kind != yaml.SequenceNode:
+		return "", errors.New("takes one value, or a list of values")
+	}
+	parts := make([]string, len(value.Content))
+	for i, part := range value.Content {
+		if part.Kind != yaml.ScalarNode {
+			return "", errors.New("takes a list of plain values")
+		}
+		parts[i] = part.Value
+	}
+	return strings.Join(parts, ","), nil
+}
