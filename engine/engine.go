@@ -148,7 +148,7 @@ func New(c Config) *Engine {
 	})
 	e.learnDir(info)
 	if c.Join != nil {
-		e.progress.begin(joining, 0)
+		e.progress.begin(joining, 0, "")
 	}
 	return e
 }
@@ -295,6 +295,14 @@ func (e *Engine) Oldest() ledger.Seq { return e.history.Oldest() }
 // Past returns a function that reads publications back from the log; see published.History.
 func (e *Engine) Past(after ledger.Seq) func(ctx context.Context, visit func(*ledger.Publication) bool) error {
 	return e.history.Past(after)
+}
+
+// Backup returns the data directory as it stands, while the node goes on; see datadir.Backup. The caller closes it.
+func (e *Engine) Backup() (*datadir.Backup, error) {
+	if p := e.progress.Load(); p.Phase != "" || e.log == nil {
+		return nil, errors.New("there is nothing to back up before the node has recovered")
+	}
+	return e.config.Dir.Backup(e.log)
 }
 
 // Fenced returns why the node answers nothing any more, "" while it answers: what it holds differs from what the log says.

@@ -34,7 +34,7 @@ type recovery struct {
 // Damaged snapshots are skipped: the log begins before the older of two snapshots, and at record 1
 // as long as there are fewer than two.
 func (r *recovery) restore(ctx context.Context) error {
-	r.progress.begin("opening the snapshot", 0)
+	r.progress.begin("opening the snapshot", 0, "")
 	var err error
 	if r.found.Store, err = snapshot.OpenStore(r.config.Dir.FS(), r.config.Dir.SnapshotDir(), r.config.Logger); err != nil {
 		return err
@@ -93,7 +93,7 @@ func (r *recovery) restoreFrom(ctx context.Context, i snapshot.Info, open func(s
 		return err
 	}
 	m := snap.Meta()
-	r.progress.begin("loading the snapshot", m.Accounts+m.Tombstones)
+	r.progress.begin("loading the snapshot", m.Accounts+m.Tombstones, "accounts")
 
 	var blocks []*txstore.Block
 	var before ledger.Opt[ledger.Slot] // the slot of the block before the first of them
@@ -203,7 +203,7 @@ func (r *recovery) catchUp(ctx context.Context, begun time.Time) error {
 	r.seq.ResumeSource()
 	took := time.Since(begun)
 	r.recoveryTook.Store(int64(took))
-	r.progress.begin("", 0)
+	r.progress.begin("", 0, "")
 	if end.Version() != 0 || r.found.Snapshot != nil {
 		head := r.seq.Head()
 		tip := head.Tip(ledger.Processed)
@@ -219,7 +219,7 @@ func (r *recovery) replay(ctx context.Context) (wal.End, error) {
 	if r.found.Snapshot != nil {
 		from = r.found.Snapshot.Version
 	}
-	r.progress.begin("replaying the log", 0)
+	r.progress.begin("replaying the log", 0, "")
 	end, err := wal.Replay(ctx, r.config.Dir.FS(), r.config.Dir.LogDir(), from, func(commit []wal.Entry) error {
 		records := make([]*ledger.Record, 0, len(commit))
 		r.found.Point = ledger.PointAfter(commit[len(commit)-1].Record)

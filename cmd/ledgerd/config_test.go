@@ -22,7 +22,7 @@ func TestSampleConfiguration(t *testing.T) {
 		}
 	}
 	if content, err := os.ReadFile(shipped); err != nil || !bytes.Equal(content, out.Bytes()) {
-		t.Errorf("%s is not what config sample prints (%v): go test -run %s -update ./cmd/ledgerd", shipped, err, t.Name())
+		t.Errorf("%s is not what config sample prints (%v): go test ./cmd/ledgerd -run %s -update", shipped, err, t.Name())
 	}
 	content := regexp.MustCompile(`(?m)^#([a-z])`).ReplaceAll(out.Bytes(), []byte("$1"))
 	if wrong := checkSettings(content); len(wrong) > 0 {

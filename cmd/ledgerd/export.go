@@ -24,16 +24,38 @@ type exportCommand struct {
 	DataDir string `help:"Directory of the node whose ledger is exported. The node must not be running." default:"./data"`
 	Format  string `help:"ndjson: event lines; binary: an event file, smaller and faster. file: reads both." enum:"ndjson,binary" default:"ndjson"`
 	Output  string `help:"File to write, - is standard output. The file appears when it is complete." placeholder:"FILE" default:"-"`
+	quietFlag
 }
 
-// exportLedger is the exporter of the engine.
-func exportLedger(ctx context.Context, dataDir string, log *slog.Logger, emit func(ledger.Event) error) error {
-	dir, err := datadir.Open(dataDir)
-	if err != nil {
-		return err
+// exportLedger is the exporter of the engine. It tells how far it is: in what is on disk, and then in accounts.
+func (c *exportCommand) exportLedger(s *streams) exporter {
+	return func(ctx context.Context, dataDir string, log *slog.Logger, emit func(ledger.Event) error) error {
+		read := &meter{phase: "reading the ledger", total: logBytes(dataDir)}
+		written := &meter{phase: "writing accounts", unit: "accounts"}
+		if store, infos, err := snapshots(vfs.Disk{}, dataDir); err == nil && len(infos) > 0 {
+			if newest, err := store.Open(infos[0]); err == nil { // what is wrong with it the engine says
+				read.total += snapshotBytes(infos[0], newest)
+				written.total = newest.Meta().Accounts
+			}
+		}
+		dir, err := datadir.OpenOn(countingDisk{meter: read}, dataDir)
+		if err != nil {
+			return err
+		}
+		defer dir.Close() // nothing was written to it
+		defer c.show(s, func() engine.Progress {
+			if p := written.progress(); p.Done > 0 {
+				return p
+			}
+			return read.progress()
+		})()
+		return engine.Export(ctx, dir, log, func(e ledger.Event) error {
+			if base, ok := e.(*ledger.BaseState); ok {
+				written.done.Add(uint64(len(base.Accounts)))
+			}
+			return emit(e)
+		})
 	}
-	defer dir.Close() // nothing was written to it
-	return engine.Export(ctx, dir, log, emit)
 }
 
 // exporter emits the events that rebuild the ledger held in a data directory, and stops at the
@@ -42,7 +64,7 @@ type exporter func(ctx context.Context, dataDir string, log *slog.Logger, emit f
 
 // Run writes what the data directory holds.
 func (c *exportCommand) Run(ctx context.Context, s *streams) error {
-	return c.run(ctx, s, exportLedger)
+	return c.run(ctx, s, c.exportLedger(s))
 }
 
 func (c *exportCommand) run(ctx context.Context, s *streams, export exporter) error {

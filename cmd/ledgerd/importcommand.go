@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"time"
 
@@ -21,6 +20,7 @@ type importCommand struct {
 	Archive string `help:"Snapshot archive of an Agave validator, as snapshot-SLOT-HASH.tar.zst." required:"" placeholder:"FILE"`
 	DataDir string `help:"Directory that is to belong to the node: empty, or not there yet." default:"./data"`
 	filterFlags
+	quietFlag
 }
 
 // filterFlags say which accounts a node holds.
@@ -73,7 +73,7 @@ func (c *importCommand) Run(ctx context.Context, s *streams) error {
 		return fmt.Errorf("cannot import %s: %w", c.Archive, err)
 	}
 	begun := time.Now()
-	shown := showImport(s.err, func() importState { return importState{archive, into.Progress(), time.Since(begun)} })
+	shown := c.show(s, func() engine.Progress { return importProgress(archive, into.Progress()) })
 	at, done, err := importArchive(ctx, archive, into)
 	shown()
 	if err != nil {
@@ -98,69 +98,15 @@ func importArchive(ctx context.Context, archive *agave.Archive, into *importer.I
 	return at, done, err
 }
 
-// importState is what there is to show of an import.
-type importState struct {
-	archive interface{ Progress() (read, size int64) }
-	importer.Progress
-	since time.Duration
-}
-
-// line tells how far the import is, in one line.
-func (s importState) line() string {
-	read, size := s.archive.Progress()
-	switch s.Phase {
+// importProgress says how far an import is. How many accounts there are is known when the archive was read.
+func importProgress(archive *agave.Archive, p importer.Progress) engine.Progress {
+	switch p.Phase {
 	case importer.Reads:
-		seconds := max(s.since.Seconds(), 0.001)
-		return fmt.Sprintf("%s of %s, %d records, %.0f records/s, %s/s", bytesText(float64(read)), bytesText(float64(size)),
-			s.Added, float64(s.Added)/seconds, bytesText(float64(read)/seconds))
+		read, size := archive.Progress()
+		return engine.Progress{Phase: "reading the archive", Done: uint64(read), Total: uint64(size)}
 	case importer.Writes:
-		return fmt.Sprintf("%d accounts are sorted and written", s.Sorted)
+		return engine.Progress{Phase: "writing accounts", Done: p.Sorted, Total: p.Added, Unit: "accounts"}
 	default:
-		return "what was written is checked"
+		return engine.Progress{Phase: "checking"}
 	}
-}
-
-// percent returns how much of the phase is done. How many accounts there are is known at the end.
-func (s importState) percent() int {
-	read, size := s.archive.Progress()
-	done, total := float64(read), float64(size)
-	if s.Phase != importer.Reads {
-		done, total = float64(s.Sorted), float64(s.Added)
-	}
-	if total == 0 {
-		return 0
-	}
-	return int(min(100, 100*done/total))
-}
-
-func (s importState) name() string {
-	return [...]string{"reading the archive", "writing accounts", "checking"}[s.Phase]
-}
-
-// bytesText writes a number of bytes for people.
-func bytesText(n float64) string {
-	for _, unit := range []string{"B", "KiB", "MiB"} {
-		if n < 1024 {
-			return fmt.Sprintf("%.1f %s", n, unit)
-		}
-		n /= 1024
-	}
-	return fmt.Sprintf("%.1f GiB", n)
-}
-
-// showImport tells how far an import is, as a bar where w is a terminal, else as a line now and then. The
-// function it returns ends that, and waits until nothing more is written.
-func showImport(w io.Writer, read func() importState) (stop func()) {
-	ctx, cancel := context.WithCancel(context.Background())
-	wait := showAgain(ctx, w, func(asBar bool) (over bool) {
-		s := read()
-		if asBar {
-			drawBar(w, engine.Progress{Phase: s.name(), Done: uint64(s.percent()), Total: 100})
-			fmt.Fprintf(w, " %s\x1b[K", s.line())
-		} else {
-			fmt.Fprintf(w, "%s: %s\n", s.name(), s.line())
-		}
-		return false
-	})
-	return func() { cancel(); wait() }
 }

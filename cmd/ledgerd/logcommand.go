@@ -75,6 +75,7 @@ func (c *logDumpCommand) Run(ctx context.Context, s *streams) error {
 
 type logVerifyCommand struct {
 	DataDir string `help:"Directory of the node. It may be running." default:"./data"`
+	quietFlag
 }
 
 // logTotals is what a log holds.
@@ -93,12 +94,15 @@ func (c *logVerifyCommand) Run(ctx context.Context, s *streams) error {
 		return err
 	}
 	dir := datadir.LogDir(c.DataDir)
+	meter := &meter{phase: "verifying the log", total: logBytes(c.DataDir)}
+	stop := c.show(s, meter.progress)
 	var totals logTotals
-	end, err := wal.ReplayBeside(ctx, vfs.Disk{}, dir, 0, totals.add)
+	end, err := wal.ReplayBeside(ctx, countingDisk{meter: meter}, dir, 0, totals.add)
 	for errors.Is(err, wal.ErrMissing) { // a running node pruned it meanwhile
 		totals = logTotals{}
-		end, err = wal.ReplayBeside(ctx, vfs.Disk{}, dir, 0, totals.add)
+		end, err = wal.ReplayBeside(ctx, countingDisk{meter: meter}, dir, 0, totals.add)
 	}
+	stop()
 	totals.print(s.out)
 	if corrupt := (*wal.CorruptError)(nil); errors.As(err, &corrupt) {
 		for _, line := range helpFromSnapshots(ctx, c.DataDir, corrupt) {

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"os"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"ledgerd/engine"
@@ -15,24 +16,43 @@ import (
 const (
 	barEvery  = 100 * time.Millisecond
 	lineEvery = 2 * time.Second
-	barWidth  = 40
+	barWidth  = 15
 )
 
-// showProgress tells how far recovery is until read says that it is over, or ctx ends: as a bar
-// where w is a terminal, else as lines of the log. The function it returns waits until nothing
-// more is written.
+// showProgress tells how far recovery is, or the load of recorded files after it, until read says that it is over, or ctx ends: as
+// a bar where w is a terminal, else as lines of the log. The function it returns waits until nothing more is written.
 func showProgress(ctx context.Context, w io.Writer, read func() (p engine.Progress, over bool), log *slog.Logger) (wait func()) {
+	var speed speed
 	return showAgain(ctx, w, func(asBar bool) (over bool) {
 		p, over := read()
+		speed.note(p, time.Now())
 		switch {
 		case over || p.Phase == "": // "": it has not begun
 		case asBar:
-			drawBar(w, p)
+			drawBar(w, p, speed)
 		default:
-			log.Info(p.Phase, "percent", p.Percent())
+			log.Info(p.Phase, speed.attributes(p)...)
 		}
 		return over
 	})
+}
+
+// showWork tells how far the work of a tool is, as a bar where w is a terminal, else as a line now and then. The function it
+// returns ends that, and waits until nothing more is written.
+func showWork(w io.Writer, read func() engine.Progress) (stop func()) {
+	ctx, cancel := context.WithCancel(context.Background())
+	var speed speed
+	wait := showAgain(ctx, w, func(asBar bool) (over bool) {
+		p := read()
+		speed.note(p, time.Now())
+		if asBar {
+			drawBar(w, p, speed)
+		} else {
+			fmt.Fprintf(w, "%s: %d %%%s\n", p.Phase, p.Percent(), speed.text(p))
+		}
+		return false
+	})
+	return func() { cancel(); wait() }
 }
 
 // showAgain calls show again and again until that says it is over, or ctx ends: often where w is a
@@ -66,9 +86,9 @@ func showAgain(ctx context.Context, w io.Writer, show func(asBar bool) (over boo
 	return func() { <-done }
 }
 
-func drawBar(w io.Writer, p engine.Progress) {
+func drawBar(w io.Writer, p engine.Progress, s speed) {
 	full := barWidth * p.Percent() / 100
-	fmt.Fprintf(w, "\r%-24s [%s%s] %3d %%", p.Phase, strings.Repeat("=", full), strings.Repeat(" ", barWidth-full), p.Percent())
+	fmt.Fprintf(w, "\r%-20s [%s%s] %3d %%%s\x1b[K", p.Phase, strings.Repeat("=", full), strings.Repeat(" ", barWidth-full), p.Percent(), s.text(p))
 }
 
 func isTerminal(w io.Writer) bool {
@@ -78,4 +98,105 @@ func isTerminal(w io.Writer) bool {
 	}
 	info, err := f.Stat()
 	return err == nil && info.Mode()&os.ModeCharDevice != 0
+}
+
+// speed is how fast a phase of a work goes, and how long it will still take.
+type speed struct {
+	phase     string
+	begun     time.Time
+	from      uint64 // what was done then
+	perSecond float64
+	left      time.Duration // 0: not known
+}
+
+// note takes over how far the work is now.
+func (s *speed) note(p engine.Progress, now time.Time) {
+	if p.Phase != s.phase || p.Done < s.from {
+		*s = speed{phase: p.Phase, begun: now, from: p.Done}
+	}
+	s.perSecond, s.left = 0, 0
+	if took := now.Sub(s.begun); took > 0 {
+		s.perSecond = float64(p.Done-s.from) / took.Seconds()
+	}
+	if s.perSecond > 0 && p.Total > p.Done {
+		s.left = time.Duration(float64(p.Total-p.Done) / s.perSecond * float64(time.Second)).Round(time.Second)
+	}
+}
+
+// rate writes the speed in the unit of the work.
+func (s *speed) rate(p engine.Progress) string {
+	if p.Unit == "" {
+		return bytesText(s.perSecond) + "/s"
+	}
+	return fmt.Sprintf("%.0f %s/s", s.perSecond, p.Unit)
+}
+
+// text writes the speed for people, to stand after how far the work is.
+func (s *speed) text(p engine.Progress) (text string) {
+	if s.perSecond > 0 {
+		text = ", " + s.rate(p)
+	}
+	if s.left > 0 {
+		text += fmt.Sprintf(", %v left", s.left)
+	}
+	return text
+}
+
+// attributes writes the same for the log.
+func (s *speed) attributes(p engine.Progress) []any {
+	a := []any{"percent", p.Percent()}
+	if s.perSecond > 0 {
+		a = append(a, "rate", s.rate(p))
+	}
+	if s.left > 0 {
+		a = append(a, "left", s.left)
+	}
+	return a
+}
+
+// bytesText writes a number of bytes for people.
+func bytesText(n float64) string {
+	for _, unit := range []string{"B", "KiB", "MiB"} {
+		if n < 1024 {
+			return fmt.Sprintf("%.1f %s", n, unit)
+		}
+		n /= 1024
+	}
+	return fmt.Sprintf("%.1f GiB", n)
+}
+
+// meter counts what a tool has done of a phase of its work.
+type meter struct {
+	phase, unit string // "": bytes
+	total       uint64 // 0: not known
+	done        atomic.Uint64
+}
+
+// begin has the meter count anew, up to a total.
+func (m *meter) begin(total uint64) {
+	m.total = total
+	m.done.Store(0)
+}
+
+func (m *meter) progress() engine.Progress {
+	return engine.Progress{Phase: m.phase, Done: m.done.Load(), Total: m.total, Unit: m.unit}
+}
+
+// Write counts bytes.
+func (m *meter) Write(p []byte) (int, error) {
+	m.done.Add(uint64(len(p)))
+	return len(p), nil
+}
+
+// quietFlag is for tools that take long.
+type quietFlag struct {
+	Quiet bool `short:"q" help:"Say nothing of how far the work is."`
+}
+
+// show tells how far a work is, unless that is not wanted.
+func (q quietFlag) show(s *streams, read func() engine.Progress) (stop func()) {
+	if q.Quiet {
+		return func() {}
+	}
+	return showWork(s.err, read)
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"log/slog"
 	"os"
 	"strings"
@@ -28,7 +29,7 @@ func TestProgressIsToldUntilRecoveryIsOver(t *testing.T) {
 		read := func() (engine.Progress, bool) { return now.Load().Progress, now.Load().over }
 		wait := showProgress(t.Context(), &bytes.Buffer{}, read, slog.New(slog.NewTextHandler(&log, nil)))
 		time.Sleep(lineEvery + time.Second)
-		now.Store(&reported{Progress: engine.Progress{Phase: "replaying the log", Done: 1, Total: 4}})
+		now.Store(&reported{Progress: engine.Progress{Phase: "replaying the log", Done: 1 << 20, Total: 4 << 20}})
 		time.Sleep(lineEvery)
 		now.Store(&reported{over: true})
 		wait() // it ends by itself
@@ -44,12 +45,31 @@ func TestProgressIsToldUntilRecoveryIsOver(t *testing.T) {
 	})
 }
 
-func TestProgressBar(t *testing.T) {
+func TestProgressSaysHowFastAndHowLong(t *testing.T) {
 	var b bytes.Buffer
-	drawBar(&b, engine.Progress{Phase: "loading the snapshot", Done: 1, Total: 2})
-	want := "\rloading the snapshot     [" + strings.Repeat("=", 20) + strings.Repeat(" ", 20) + "]  50 %"
-	if b.String() != want {
-		t.Errorf("drew %q, want %q", b.String(), want)
+	var s speed
+	now := time.Unix(0, 0)
+	for _, tt := range []struct {
+		after time.Duration
+		p     engine.Progress
+		want  string // behind the bar
+	}{
+		{0, engine.Progress{Phase: "replaying the log", Total: 40 << 20}, "  0 %"},
+		{2 * time.Second, engine.Progress{Phase: "replaying the log", Done: 10 << 20, Total: 40 << 20}, " 25 %, 5.0 MiB/s, 6s left"},
+		{3 * time.Second, engine.Progress{Phase: "x", Done: 30, Unit: "accounts"}, "  0 %"},                           // another work
+		{5 * time.Second, engine.Progress{Phase: "x", Done: 50, Unit: "accounts"}, "  0 %, 10 accounts/s"},            // that ends nobody knows when
+		{7 * time.Second, engine.Progress{Phase: "x", Done: 70, Total: 70, Unit: "accounts"}, "100 %, 10 accounts/s"}, // its end
+		{8 * time.Second, engine.Progress{Phase: "x", Done: 20, Total: 70, Unit: "accounts"}, " 28 %"},                // again, from its beginning
+		{9 * time.Second, engine.Progress{Phase: "x", Done: 70, Total: 9070, Unit: "accounts"}, "  0 %, 50 accounts/s, 3m0s left"},
+	} {
+		b.Reset()
+		s.note(tt.p, now.Add(tt.after))
+		drawBar(&b, tt.p, s)
+		full := 15 * tt.p.Percent() / 100
+		want := fmt.Sprintf("\r%-20s [%s%s] %s\x1b[K", tt.p.Phase, strings.Repeat("=", full), strings.Repeat(" ", 15-full), tt.want)
+		if b.String() != want || len(want) > 4+80 {
+			t.Errorf("drew %q, want %q, in a line", b.String(), want)
+		}
 	}
 	if isTerminal(&b) {
 		t.Error("a buffer is called a terminal")

@@ -44,7 +44,7 @@ const stopTimeout = 4 * time.Second
 
 type serveCommand struct {
 	Listen    string `group:"Listeners:" help:"Address of the public listener: REST and WebSocket." default:"127.0.0.1:8080"`
-	OpsListen string `group:"Listeners:" help:"Address of the operators' listener: /metrics, /livez, /readyz. Keep it private; empty turns it off." default:"127.0.0.1:8081"`
+	OpsListen string `group:"Listeners:" help:"Address of the operators' listener: /metrics, /livez, /readyz, /backup. Keep it private; empty turns it off." default:"127.0.0.1:8081"`
 	Pprof     bool   `group:"Listeners:" help:"Serve /debug/pprof on the operators' listener."`
 
 	Source      string `group:"Source:" help:"Where blocks come from: sim:[seed=…,…], file:PATH[,PATH…][?gaps=allow], rpc:http://HOST:PORT or geyser:http://HOST:PORT[?rpc=URL] (a live node), none." default:"sim:"`
@@ -162,10 +162,28 @@ func (n *node) publish(p *ledger.Publication) {
 	n.hub.Publish(p)
 }
 
-// progress says how far recovery is, and whether it is over.
+// backup returns the node's data directory as a tar stream, and how long that is.
+func (n *node) backup() (io.ReadCloser, int64, error) {
+	b, err := n.engine.Backup()
+	if err != nil {
+		return nil, 0, err
+	}
+	n.logger.Info("sends a backup", "bytes", b.Bytes)
+	return b, b.Bytes, nil
+}
+
+// progress says how far recovery is, then how far the reading of files of known size, and whether all of that is over.
 func (n *node) progress() (p engine.Progress, over bool) {
 	p = n.engine.Progress()
-	return p, p.Phase == "" && n.engine.Stats().Recovery > 0
+	if p.Phase != "" || n.engine.Stats().Recovery == 0 {
+		return p, false
+	}
+	files, ok := n.source.(interface{ Progress() (read, size int64) })
+	if !ok {
+		return p, true
+	}
+	read, size := files.Progress()
+	return engine.Progress{Phase: "reading the files", Done: uint64(read), Total: uint64(size)}, read >= size
 }
 
 // answers is the engine with the status of the whole node.
@@ -344,7 +362,9 @@ func (c *serveCommand) assemble(ctx context.Context, n *node) error {
 		},
 	})
 	if n.opsListener != nil {
-		n.ops = ops.New(ops.Config{Status: n.status, WriteMetrics: func(w io.Writer) { write(w); writeFiles(w) }, Pprof: c.Pprof, Log: n.logger})
+		n.ops = ops.New(ops.Config{
+			Status: n.status, WriteMetrics: func(w io.Writer) { write(w); writeFiles(w) }, Pprof: c.Pprof, Backup: n.backup, Log: n.logger,
+		})
 	}
 	return nil
 }

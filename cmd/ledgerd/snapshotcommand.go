@@ -23,11 +23,11 @@ type snapshotCommand struct {
 var errBadSnapshots = errors.New("not all snapshots can be used")
 
 // snapshots returns the snapshots of a data directory, newest first.
-func snapshots(dataDir string) (*snapshot.Store, []snapshot.Info, error) {
+func snapshots(disk vfs.FS, dataDir string) (*snapshot.Store, []snapshot.Info, error) {
 	if err := checkDataDir(dataDir); err != nil {
 		return nil, nil, err
 	}
-	store := snapshot.ViewStore(vfs.Disk{}, datadir.SnapshotDir(dataDir), nil)
+	store := snapshot.ViewStore(disk, datadir.SnapshotDir(dataDir), nil)
 	infos, err := store.List()
 	if errors.Is(err, fs.ErrNotExist) {
 		err = nil // no snapshot was ever taken
@@ -48,7 +48,7 @@ type snapshotListCommand struct {
 
 // Run prints what the snapshots say of themselves.
 func (c *snapshotListCommand) Run(s *streams) error {
-	store, infos, err := snapshots(c.DataDir)
+	store, infos, err := snapshots(vfs.Disk{}, c.DataDir)
 	if err != nil {
 		return err
 	}
@@ -80,11 +80,13 @@ func (c *snapshotListCommand) Run(s *streams) error {
 type snapshotVerifyCommand struct {
 	DataDir string `help:"Directory of the node. It may be running." default:"./data"`
 	Name    string `arg:"" optional:"" help:"The snapshot to verify; all by default."`
+	quietFlag
 }
 
 // Run verifies one snapshot or all of them. It takes all cores it can get.
 func (c *snapshotVerifyCommand) Run(ctx context.Context, s *streams) error {
-	store, infos, err := snapshots(c.DataDir)
+	meter := &meter{phase: "verifying a snapshot"}
+	store, infos, err := snapshots(countingDisk{meter: meter}, c.DataDir)
 	if err != nil {
 		return err
 	}
@@ -95,7 +97,10 @@ func (c *snapshotVerifyCommand) Run(ctx context.Context, s *streams) error {
 		}
 		opened, err := store.Open(i)
 		if err == nil {
+			meter.begin(snapshotBytes(i, opened))
+			stop := c.show(s, meter.progress)
 			err = opened.Verify(ctx, snapshot.Pace{})
+			stop()
 		}
 		var newer *snapshot.FormatError
 		switch {
@@ -127,4 +132,13 @@ func (c *snapshotVerifyCommand) Run(ctx context.Context, s *streams) error {
 		fmt.Fprintln(s.out, "no snapshots")
 	}
 	return nil
+}
+
+// snapshotBytes returns how much verifying a snapshot reads: the state, and the history twice.
+func snapshotBytes(i snapshot.Info, opened *snapshot.Snapshot) uint64 {
+	bytes := i.Bytes
+	for _, h := range opened.Meta().History {
+		bytes += 2 * h.Bytes
+	}
+	return uint64(bytes)
 }

@@ -235,6 +235,7 @@ func (s *snapshotter) takeLast() {
 	if !s.possible() || !s.seq.AllShown() {
 		return
 	}
+	s.Logger.Info("takes the last snapshot", "at_most", lastSnapshotTimeout)
 	ctx, cancel := context.WithTimeout(context.Background(), lastSnapshotTimeout)
 	defer cancel()
 	s.begin(ctx, true)

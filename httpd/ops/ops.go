@@ -1,5 +1,5 @@
 // Package ops is the operators' side of the node: a listener of its own with /metrics, /livez,
-// /readyz and, if wanted, /debug/pprof/. It counts and limits nobody and belongs on a loopback
+// /readyz, /backup and, if wanted, /debug/pprof/. It counts and limits nobody and belongs on a loopback
 // address.
 package ops
 
@@ -10,6 +10,7 @@ import (
 	"io"
 	"log/slog"
 	"runtime/debug"
+	"sync/atomic"
 
 	"github.com/valyala/fasthttp"
 	"github.com/valyala/fasthttp/pprofhandler"
@@ -23,14 +24,17 @@ import (
 type Config struct {
 	Status       func() ledger.NodeStatus
 	WriteMetrics func(w io.Writer)
-	Pprof        bool         // serve /debug/pprof/
-	Log          *slog.Logger // nil: silent
+	Pprof        bool // serve /debug/pprof/
+	// Backup returns what /backup sends, a tar stream, and how long it is; nil: there is no /backup.
+	Backup func() (content io.ReadCloser, bytes int64, err error)
+	Log    *slog.Logger // nil: silent
 }
 
 // Server answers operators. Serve and Shutdown are those of its wire.Server.
 type Server struct {
 	*wire.Server
-	config Config
+	config    Config
+	backingUp atomic.Bool // a backup is sent
 }
 
 // maxConns is more than an operator's tools ever open.
@@ -45,7 +49,7 @@ func New(config Config) *Server {
 }
 
 // handle is one exchange. Errors have the shape of the public side.
-func (s *Server) handle(ctx *fasthttp.RequestCtx, _ *wire.Conn, fault *wire.Fault) {
+func (s *Server) handle(ctx *fasthttp.RequestCtx, c *wire.Conn, fault *wire.Fault) {
 	h := &ctx.Response.Header
 	h.Set("Cache-Control", "no-cache")
 	h.SetContentType("application/json")
@@ -71,6 +75,8 @@ func (s *Server) handle(ctx *fasthttp.RequestCtx, _ *wire.Conn, fault *wire.Faul
 	case string(path) == "/metrics":
 		h.SetContentType("text/plain; version=0.0.4; charset=utf-8")
 		s.config.WriteMetrics(ctx.Response.BodyWriter())
+	case string(path) == "/backup" && s.config.Backup != nil:
+		s.backup(ctx, c)
 	case s.config.Pprof && bytes.HasPrefix(path, []byte("/debug/pprof/")):
 		pprofhandler.PprofHandler(ctx)
 	default:

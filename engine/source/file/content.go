@@ -6,6 +6,7 @@ import (
 	"context"
 	"io"
 	"os"
+	"sync/atomic"
 
 	"github.com/klauspost/compress/gzip"
 	"github.com/klauspost/compress/zstd"
@@ -31,12 +32,13 @@ type content struct {
 	r            *bufio.Reader
 	skippedLines int // dropped in front, as white space
 	closers      []func()
+	read         *atomic.Int64 // bytes of regular files, packed or not
 }
 
 // openContent opens an input and unpacks it if its first bytes say that it is packed.
 // Reading from it ends with an error once ctx ends.
-func openContent(ctx context.Context, in input, stdin io.Reader) (*content, error) {
-	c := &content{}
+func openContent(ctx context.Context, in input, stdin io.Reader, read *atomic.Int64) (*content, error) {
+	c := &content{read: read}
 	raw, err := c.openRaw(ctx, in, stdin)
 	if err != nil {
 		return nil, err
@@ -88,7 +90,7 @@ func (c *content) openRaw(ctx context.Context, in input, stdin io.Reader) (io.Re
 		return nil, unpack.Reason(err)
 	}
 	c.closers = append(c.closers, func() { f.Close() })
-	return contextReader{ctx, f}, nil
+	return contextReader{ctx, f, c.read}, nil
 }
 
 // Close gives back what the content holds. What it could report, reading has reported.

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"os"
 	"slices"
+	"sync/atomic"
 
 	"ledgerd/engine/ledger"
 	"ledgerd/engine/source/nodejson"
@@ -18,6 +19,8 @@ type Source struct {
 	inputs []input
 	stdin  io.Reader // what "-" reads
 	log    *slog.Logger
+	bytes  int64        // of all inputs; 0: one of them has no size
+	read   atomic.Int64 // bytes of them
 }
 
 // Open returns the source for what follows "file:" in its specification: paths between
@@ -46,8 +49,18 @@ func Open(spec string, log *slog.Logger) (*Source, error) {
 		}
 		s.inputs = append(s.inputs, inputs...)
 	}
+	for _, in := range s.inputs {
+		if in.stream {
+			s.bytes = 0
+			break
+		}
+		s.bytes += in.bytes
+	}
 	return s, nil
 }
+
+// Progress returns how many bytes of how many were read, packed as they are; size is 0 where nobody knows.
+func (s *Source) Progress() (read, size int64) { return s.read.Load(), s.bytes }
 
 // Info says what the sequencer has to know of the source.
 func (s *Source) Info() ledger.SourceInfo { return s.info }
@@ -75,8 +88,10 @@ func (s *Source) Run(ctx context.Context, from *ledger.ResumePoint, emit ledger.
 }
 
 func (s *Source) readAll(ctx context.Context, out *sink) error {
+	done := int64(0)
+	s.read.Store(done)
 	for _, in := range s.inputs {
-		err := s.read(ctx, in, out)
+		err := s.readOne(ctx, in, out)
 		switch {
 		case out.failed != nil:
 			return out.failed
@@ -85,13 +100,15 @@ func (s *Source) readAll(ctx context.Context, out *sink) error {
 		case err != nil:
 			return fmt.Errorf("cannot read %s: %w", in.name(), err)
 		}
+		done += in.bytes
+		s.read.Store(done) // also of one that was passed over
 	}
 	return nil
 }
 
-// read emits the events of one input.
-func (s *Source) read(ctx context.Context, in input, out *sink) error {
-	c, err := openContent(ctx, in, s.stdin)
+// readOne emits the events of one input.
+func (s *Source) readOne(ctx context.Context, in input, out *sink) error {
+	c, err := openContent(ctx, in, s.stdin, &s.read)
 	if err != nil {
 		return err
 	}

@@ -214,3 +214,21 @@ func TestRecordedFilesThatAreRefused(t *testing.T) {
 		}
 	}
 }
+
+// All that was read counts as it lies on the disk, and so does a file that is passed over.
+func TestProgressEndsAtTheSizeOfAllFiles(t *testing.T) {
+	packed, other := gzipped(t, blockLine(1, 0)), "no recorded form"
+	folder := filepath.Dir(write(t, "a.gz", packed))
+	if err := os.WriteFile(filepath.Join(folder, "b.txt"), []byte(other), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s, _ := open(t, folder)
+	_, err := run(s, nil)
+	if read, size := s.Progress(); err != nil || read != size || size != int64(len(packed)+len(other)) {
+		t.Errorf("read %d of %d bytes, want all of %d; %v", read, size, len(packed)+len(other), err)
+	}
+	s, _ = open(t, "-")
+	if _, size := s.Progress(); size != 0 {
+		t.Errorf("standard input has %d bytes", size)
+	}
+}

@@ -16,6 +16,7 @@ type input struct {
 	path     string // "-" is standard input
 	inFolder bool   // found in a folder, not named by the operator
 	stream   bool   // not a regular file: reading may wait, and happens once
+	bytes    int64  // of a regular file, when it was looked at
 }
 
 // name returns how messages call the input.
@@ -92,5 +93,9 @@ func newInput(path string) (in input, isFolder bool, err error) {
 	if err != nil {
 		return in, false, fmt.Errorf("cannot read %s: %w", path, unpack.Reason(err))
 	}
-	return input{path: path, stream: !info.Mode().IsRegular()}, info.IsDir(), nil
+	in = input{path: path, stream: !info.Mode().IsRegular()}
+	if !in.stream {
+		in.bytes = info.Size()
+	}
+	return in, info.IsDir(), nil
 }

@@ -1,0 +1,193 @@
+package main
+
+import (
+	"archive/tar"
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash"
+	"io"
+	"io/fs"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/klauspost/compress/zstd"
+
+	"ledgerd/snapshot/vfs"
+)
+
+type backupCommand struct {
+	URL    string `help:"The operators' listener of the node: http://HOST:PORT." default:"http://127.0.0.1:8081" name:"url"`
+	Output string `help:"What to make: a data directory, or an archive of one if the name ends in .tar.zst. It must not exist, and appears when it is complete and verified." required:"" placeholder:"DIR|FILE.tar.zst"`
+	quietFlag
+}
+
+const archiveSuffix = ".tar.zst"
+
+// Validate checks what the flags' types cannot.
+func (c *backupCommand) Validate() error {
+	switch ext := filepath.Ext(c.Output); {
+	case ext == ".tar", ext == ".tgz", ext == ".gz", ext == ".zst" && !strings.HasSuffix(c.Output, archiveSuffix):
+		return fmt.Errorf("--output must name a directory, or a file that ends in %s", archiveSuffix)
+	}
+	return nil
+}
+
+// Run makes the backup under a temporary name, verifies it as `snapshot verify` and `log verify` do, and gives it its name.
+func (c *backupCommand) Run(ctx context.Context, s *streams) error {
+	if err := c.isFree(); err != nil {
+		return &usageError{err}
+	}
+	temporary, err := os.MkdirTemp(filepath.Dir(c.Output), filepath.Base(c.Output)+".unfinished-")
+	if err != nil {
+		return fmt.Errorf("cannot make a backup: %w", err)
+	}
+	defer os.RemoveAll(temporary) // there is nothing where it got its name
+	dir := filepath.Join(temporary, "data")
+	if err := c.fetch(ctx, s, dir); err != nil {
+		return fmt.Errorf("cannot fetch the backup: %w", err)
+	}
+	for _, verify := range []interface {
+		Run(context.Context, *streams) error
+	}{&snapshotVerifyCommand{DataDir: dir, quietFlag: c.quietFlag}, &logVerifyCommand{DataDir: dir, quietFlag: c.quietFlag}} {
+		if err := verify.Run(ctx, s); err != nil {
+			return fmt.Errorf("the backup is of no use: %w", err)
+		}
+	}
+	made := dir
+	if strings.HasSuffix(c.Output, archiveSuffix) {
+		made = filepath.Join(temporary, "archive")
+		if err := pack(ctx, dir, made); err != nil {
+			return fmt.Errorf("cannot write the archive: %w", err)
+		}
+	}
+	if err := c.isFree(); err != nil {
+		return err
+	}
+	if _, err := vfs.Install(vfs.Disk{}, made, c.Output); err != nil {
+		return fmt.Errorf("cannot finish the backup: %w", err)
+	}
+	fmt.Fprintf(s.out, "backed up to %s\n", c.Output)
+	return nil
+}
+
+func (c *backupCommand) isFree() error {
+	if _, err := os.Lstat(c.Output); !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("%s exists: a backup takes a new name", c.Output)
+	}
+	return nil
+}
+
+// fetch makes a data directory of what the node sends.
+func (c *backupCommand) fetch(ctx context.Context, s *streams, dir string) error {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, strings.TrimSuffix(c.URL, "/")+"/backup", nil)
+	if err != nil {
+		return err
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return err
+	}
+	defer response.Body.Close()
+	if response.StatusCode != http.StatusOK {
+		return fmt.Errorf("%s answers %d: %s", c.URL, response.StatusCode, details(response.Body))
+	}
+	meter := &meter{phase: "fetching the backup", total: uint64(max(0, response.ContentLength))}
+	defer c.show(s, meter.progress)()
+	body := io.TeeReader(response.Body, meter)
+	if err = extract(tar.NewReader(body), dir); err == nil {
+		_, err = io.Copy(io.Discard, body) // what the connection lost is an error here
+	}
+	if err != nil {
+		return err
+	}
+	return checkDataDir(dir) // node.json comes last
+}
+
+// details returns what an error record of the node says.
+func details(body io.Reader) string {
+	var record struct {
+		Details string `json:"details"`
+	}
+	text, _ := io.ReadAll(io.LimitReader(body, 64<<10))
+	if json.Unmarshal(text, &record) != nil || record.Details == "" {
+		return string(text)
+	}
+	return record.Details
+}
+
+// extract writes the files of an archive below a directory, and syncs all of it.
+func extract(archive *tar.Reader, dir string) error {
+	disk := vfs.Disk{}
+	for _, d := range []string{"snapshots", "log"} {
+		if err := disk.MkdirAll(filepath.Join(dir, d)); err != nil {
+			return err
+		}
+	}
+	for {
+		header, err := archive.Next()
+		if err == io.EOF {
+			return errors.Join(disk.SyncDir(filepath.Join(dir, "snapshots")), disk.SyncDir(filepath.Join(dir, "log")), disk.SyncDir(dir))
+		}
+		if err != nil {
+			return err
+		}
+		if !filepath.IsLocal(header.Name) || header.Typeflag != tar.TypeReg {
+			return fmt.Errorf("%q is no file of a data directory", header.Name)
+		}
+		f, err := disk.Create(filepath.Join(dir, header.Name))
+		if err != nil {
+			return err
+		}
+		_, err = io.Copy(io.NewOffsetWriter(f, 0), archive)
+		if err == nil {
+			err = f.Sync()
+		}
+		if err := errors.Join(err, f.Close()); err != nil {
+			return err
+		}
+	}
+}
+
+// pack writes an archive of a directory, syncs it, and reads it back: it holds the same bytes.
+func pack(ctx context.Context, dir, archive string) (err error) {
+	f, err := os.OpenFile(archive, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o640)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	compressed, err := zstd.NewWriter(f)
+	if err != nil {
+		return err
+	}
+	written := sha256.New()
+	plain := tar.NewWriter(io.MultiWriter(compressed, written))
+	if err := errors.Join(plain.AddFS(os.DirFS(dir)), plain.Close(), compressed.Close(), f.Sync(), ctx.Err()); err != nil {
+		return err
+	}
+	return readBack(f, written)
+}
+
+// readBack returns an error unless a compressed file, from its beginning, holds what has the hash.
+func readBack(f io.ReadSeeker, want hash.Hash) error {
+	if _, err := f.Seek(0, io.SeekStart); err != nil {
+		return err
+	}
+	compressed, err := zstd.NewReader(f)
+	if err != nil {
+		return err
+	}
+	defer compressed.Close()
+	read := sha256.New()
+	if _, err := io.Copy(read, compressed); err != nil {
+		return err
+	}
+	if string(read.Sum(nil)) != string(want.Sum(nil)) {
+		return errors.New("what is read back is not what was written")
+	}
+	return nil
+}

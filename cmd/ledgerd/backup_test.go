@@ -1,0 +1,125 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/klauspost/compress/zstd"
+)
+
+// Backups of a node that ingests, takes snapshots and prunes meanwhile are that node as it stood: one that goes on from a
+// backup, or from an archive of one, ends as one that was never stopped, and gives the same answers.
+func TestBackupUnderLoadIsTheNodeAsItStood(t *testing.T) {
+	t.Parallel()
+	folder, straight := t.TempDir(), t.TempDir()
+	const source = "sim:seed=3,accounts=300,slot_time=2ms,tps=2000,fork_rate=0.2,finality=4"
+	a := start(t, "--data-dir", t.TempDir(), "--source", source, "--snapshot-interval", "100ms", "--log-segment-bytes", "64KiB")
+	a.errs.await(t, "(?s:msg=snapshot .*msg=snapshot .*msg=snapshot )") // the log was pruned
+	names := []string{"1", "2", "3", "4", "5.tar.zst"}
+	for _, name := range names {
+		out, errs, code := tool(t, "backup", "--url", a.ops+"/", "--output", filepath.Join(folder, name))
+		if code != exitOK || !strings.HasSuffix(out, "\nok\nbacked up to "+filepath.Join(folder, name)+"\n") || errs != "" {
+			t.Fatalf("backup %s: exit code %d, said %s%s", name, code, out, errs)
+		}
+	}
+	if out, errs, code := tool(t, "backup", "--url", a.ops, "--output", filepath.Join(folder, "1")); code != exitUsage || !strings.Contains(errs, "exists") {
+		t.Errorf("a second backup of the name: exit code %d, said %s%s", code, out, errs)
+	}
+	newest := decode[struct{ Slot int }](dial(t, a), dial(t, a).get("/blocks/latest")).Slot
+	a.stop()
+
+	packed, err := os.Open(filepath.Join(folder, "5.tar.zst"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer packed.Close()
+	unpacked, err := zstd.NewReader(packed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unpacked.Close()
+	restored := filepath.Join(folder, "5")
+	if err := os.Mkdir(restored, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	untar := exec.Command("tar", "-xf", "-", "-C", restored) // as a person does it, but for --zstd
+	untar.Stdin = unpacked
+	if said, err := untar.CombinedOutput(); err != nil {
+		t.Fatalf("tar: %v: %s", err, said)
+	}
+	if left, _ := filepath.Glob(folder + "/*"); len(left) != len(names)+1 {
+		t.Errorf("there are %q, want the backups and what was unpacked", left)
+	}
+	wantEnding, want := "", ""
+	for _, data := range []string{straight, folder + "/1", folder + "/4", restored} {
+		b := start(t, "--data-dir", data, "--source", fmt.Sprintf("%s,slots=%d", source, newest+50))
+		ending, got := b.ending(t), everything(dial(t, b))
+		b.stop()
+		if data == straight {
+			wantEnding, want = ending, got
+		}
+		if ending != wantEnding || got != want {
+			t.Errorf("%s: ended at %s, want %s: %s", data, ending, wantEnding, firstDifference(got, want))
+		}
+	}
+}
+
+// What a node sends is verified, and nothing is left of a backup that failed.
+func TestBackupThatFailsLeavesNothing(t *testing.T) {
+	t.Parallel()
+	a := start(t, "--data-dir", t.TempDir(), "--source", "sim:accounts=100,slot_time=0,slots=40", "--snapshot-interval", "0")
+	a.ending(t)
+	_, whole := get(t, a.ops+"/backup")
+	node := bytes.LastIndex(whole, []byte("node.json"))
+	records := bytes.Index(whole, []byte("log/0000"))
+	if node < 0 || records < 0 {
+		t.Fatalf("a backup of %d bytes holds no log, or no node.json", len(whole))
+	}
+	for name, tt := range map[string]struct {
+		status int
+		body   []byte
+		want   string
+	}{
+		"refused":         {503, []byte(`{"details":"not now"}`), "answers 503: not now"},
+		"cut":             {200, whole[:len(whole)/2], "unexpected EOF"},
+		"without its end": {200, append(whole[:node:node], make([]byte, len(whole)-node)...), "it has no node.json"},
+		"damaged":         {200, flipped(whole, records+4096), "the backup is of no use: "},
+		"another name":    {200, bytes.Replace(whole, []byte("log/0000"), []byte("../00000"), 1), "cannot fetch the backup: "},
+	} {
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			if tt.status == http.StatusOK {
+				w.Header().Set("Content-Length", fmt.Sprint(len(whole)))
+			}
+			w.WriteHeader(tt.status)
+			_, _ = w.Write(tt.body)
+		}))
+		folder := t.TempDir()
+		for _, output := range []string{"b", "b.tar.zst"} {
+			_, errs, code := tool(t, "backup", "--url", server.URL, "--output", filepath.Join(folder, output))
+			if code != exitFailure || !strings.Contains(errs, tt.want) {
+				t.Errorf("%s: exit code %d, said %q, want %q", name, code, errs, tt.want)
+			}
+		}
+		if left, _ := os.ReadDir(folder); len(left) > 0 {
+			t.Errorf("%s: it leaves %v", name, left)
+		}
+		server.Close()
+	}
+	if _, errs, code := tool(t, "backup", "--output", "b.zst"); code != exitUsage || !regexp.MustCompile(`\.tar\.zst`).MatchString(errs) {
+		t.Errorf("another packing: exit code %d, said %q", code, errs)
+	}
+}
+
+func flipped(b []byte, at int) []byte {
+	b = bytes.Clone(b)
+	b[at] ^= 1
+	return b
+}
