@@ -30,7 +30,7 @@ type listenCommand struct {
 	Commitment  string        `help:"Updates of blocks of this commitment: ${enum}." enum:"processed,confirmed,finalized" default:"processed"`
 	ResumeEvery time.Duration `help:"How often each socket drops its connection and resumes by seq. Default: never." placeholder:"DURATION"`
 	Duration    time.Duration `short:"d" help:"How long to listen." default:"10s"`
-	JSON        string        `name:"json" help:"Write the figures here." placeholder:"FILE" type:"path"`
+	JSON        string        `group:"Output:" name:"json" help:"Write the figures here." placeholder:"FILE" type:"path"`
 }
 
 // Run listens and reports. Whatever the server does to sockets that it has let in is a figure and no error.
@@ -59,8 +59,8 @@ func (c *listenCommand) Run(ctx context.Context, streams *streams) error {
 	began, last, show := time.Now(), n, statusLine(streams.err)
 	stopShowing := everySecond(func() {
 		n := pool.Counts()
-		show(fmt.Sprintf("%.0f s: %d sockets, %d updates/s, %.2f MB/s, %d missing, %d twice", time.Since(began).Seconds(),
-			n.Connected, n.Updates-last.Updates, float64(n.Bytes-last.Bytes)/1e6, n.Missing, n.Twice))
+		show(fmt.Sprintf("%.0f of %.0f s: %d sockets, %d updates/s, %.2f MB/s, %d missing, %d twice", time.Since(began).Seconds(),
+			c.Duration.Seconds(), n.Connected, n.Updates-last.Updates, float64(n.Bytes-last.Bytes)/1e6, n.Missing, n.Twice))
 		last = n
 	})
 	<-ctx.Done()

@@ -35,8 +35,8 @@ type loadCommand struct {
 	Keys         string        `help:"Ask for these accounts: a file with a base58 key a line, or keys with commas between them. Default: accounts that the server lists." placeholder:"FILE|LIST"`
 	MinSlot      uint64        `help:"Ask for the state at this slot or a later one." placeholder:"SLOT"`
 	IgnoreLimits bool          `help:"Ask more than the node allows this client. Without it the load stays below, and ends at the first 429."`
-	JSON         string        `name:"json" help:"Write the figures here." placeholder:"FILE" type:"path"`
-	HDR          string        `name:"hdr" help:"Write the latencies of each second here, as a log of HdrHistogram." placeholder:"FILE" type:"path"`
+	JSON         string        `group:"Output:" name:"json" help:"Write the figures here." placeholder:"FILE" type:"path"`
+	HDR          string        `group:"Output:" name:"hdr" help:"Write the latencies of each second here, as a log of HdrHistogram." placeholder:"FILE" type:"path"`
 
 	node   *load.Node
 	mix    load.Mix

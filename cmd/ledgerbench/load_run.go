@@ -47,7 +47,7 @@ func (c *loadCommand) measure(ctx context.Context, progress io.Writer, l *load.L
 		c.counts.Merge(part)
 		err = cmp.Or(err, log.Add(part.Latency, from, now))
 		from = now
-		show(fmt.Sprintf("%.0f s: %d responses/s, p99 %.3f ms, %d failed", now.Sub(begun).Seconds(), part.Answered(),
+		show(fmt.Sprintf("%.0f of %.0f s: %d responses/s, p99 %.3f ms, %d failed", now.Sub(begun).Seconds(), c.Duration.Seconds(), part.Answered(),
 			latency.Milliseconds(part.Latency.Quantile(0.99)), c.counts.Failed()))
 	}
 	stop := everySecond(func() { take(l.Take()) })

@@ -25,7 +25,7 @@ type runCommand struct {
 	Duration  time.Duration `help:"Of one measurement." default:"3s"`
 	Scale     float64       `help:"Share of the full load. The goals are for 1." default:"1"`
 	Peers     bool          `help:"Also measure other services, in turns."`
-	Output    string        `short:"o" help:"Write the records here instead of to the standard output." placeholder:"FILE" type:"path"`
+	Output    string        `group:"Output:" short:"o" help:"Write the records here instead of to the standard output." placeholder:"FILE" type:"path"`
 	Ledgerd   string        `help:"The program to load. Default: the one beside this program." placeholder:"PATH" type:"path"`
 	Dir       string        `help:"Where data directories are made, on the disk that is to be used. Default: where the system keeps temporary files." placeholder:"DIR" type:"existingdir"`
 	Check     bool          `help:"Fail if a goal of these scenarios is not met."`
@@ -64,9 +64,14 @@ func (c *runCommand) Run(ctx context.Context, streams *streams) (err error) {
 	}
 	r.Out = report.NewWriter(out, r.Config(streams.command, time.Now()))
 	var failed []error
+	begun := time.Now()
 	for i := range scenarios {
-		s := &scenarios[i]
-		r.Say("%d of %d, %s: %s", i+1, len(scenarios), s.Name, s.Help)
+		s, left := &scenarios[i], ""
+		if i > 0 { // they take about as long as each other
+			each := time.Since(begun) / time.Duration(i)
+			left = fmt.Sprintf(", about %v left", (each * time.Duration(len(scenarios)-i)).Round(time.Second))
+		}
+		r.Say("%d of %d%s, %s: %s", i+1, len(scenarios), left, s.Name, s.Help)
 		if err := r.Do(ctx, s); err != nil {
 			failed = append(failed, fmt.Errorf("cannot run %s: %w", s.Name, err))
 		}
