@@ -39,6 +39,7 @@ type commands struct {
 	Serve      serveCommand       `cmd:"" help:"Follow a source of blocks and answer questions about it."`
 	Import     importCommand      `cmd:"" help:"Fill a new data directory from a validator's snapshot archive."`
 	Export     exportCommand      `cmd:"" help:"Write the ledger of a data directory so that file: reads it."`
+	Top        topCommand         `cmd:"" help:"Watch a running node in the terminal."`
 	Backup     backupCommand      `cmd:"" help:"Copy the data directory of a running node, over its operators' listener."`
 	Snapshot   snapshotCommand    `cmd:"" help:"Look at the snapshots of a data directory; a running node may go on."`
 	Log        logCommand         `cmd:"" help:"Look at the log of a data directory; a running node may go on."`

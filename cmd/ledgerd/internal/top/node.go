@@ -1,0 +1,135 @@
+package top
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+)
+
+const (
+	// oftenest is how often a node without limits is asked, and seldom one with limits: 720 times an hour, of the 1,000 that a node
+	// lets a client ask by default.
+	oftenest = time.Second
+	seldom   = 5 * time.Second
+	// longest is how seldom a node is asked at most, whatever is left of the budget.
+	longest = 5 * time.Minute
+	// maxAnswerBytes is far above the metrics of a node.
+	maxAnswerBytes = 16 << 20
+	askTimeout     = 5 * time.Second
+)
+
+// node is a node that is asked. One goroutine uses it.
+type node struct {
+	base   string // http://HOST:PORT/api
+	client *http.Client
+	id     string // of the node; "": not known
+	budget budget
+}
+
+// budget is what the node said last of how much it may be asked.
+type budget struct {
+	limit, remaining int // limit 0: as much as is wanted
+	reset            time.Time
+	retryAfter       time.Duration // above 0: it refused to answer
+}
+
+// news is what came of asking.
+type news struct {
+	at     time.Time
+	sample *sample
+	id     string
+	why    string // the node is not healthy, "" if it is
+	err    error  // nothing but at and budget counts then
+	budget budget
+	next   time.Duration // until the node is asked again
+}
+
+func newNode(address string) *node {
+	address = strings.TrimSuffix(strings.TrimSuffix(address, "/"), "/api")
+	return &node{base: address + "/api", client: &http.Client{Timeout: askTimeout}}
+}
+
+// ask asks for the metrics, for the name of the node until it is known, and for the reason where it is not healthy.
+func (n *node) ask(ctx context.Context) (a news) {
+	text, _, err := n.get(ctx, "/metrics")
+	a.at = time.Now()
+	if err == nil {
+		a.sample = parseSample(string(text), a.at)
+		if n.id == "" {
+			n.id = n.askID(ctx)
+		}
+		if a.sample.value("ledgerd_healthy", "") == 0 {
+			a.why = n.askWhy(ctx)
+		}
+	} else {
+		n.id = "" // another one may answer next
+	}
+	a.err, a.id, a.budget, a.next = err, n.id, n.budget, n.budget.pause(a.at)
+	return a
+}
+
+func (n *node) askID(ctx context.Context) string {
+	var status struct {
+		Info struct {
+			ID string `json:"node_id"`
+		} `json:"node_info"`
+	}
+	text, _, err := n.get(ctx, "/status")
+	if err != nil || json.Unmarshal(text, &status) != nil {
+		return ""
+	}
+	return status.Info.ID
+}
+
+func (n *node) askWhy(ctx context.Context) string {
+	var record struct {
+		Details string `json:"details"`
+	}
+	text, status, _ := n.get(ctx, "/health")
+	if status != http.StatusServiceUnavailable || json.Unmarshal(text, &record) != nil {
+		return "not healthy"
+	}
+	return record.Details
+}
+
+// get asks for a path. An answer other than 200 is an error, and is returned too.
+func (n *node) get(ctx context.Context, path string) (text []byte, status int, err error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, n.base+path, nil)
+	if err != nil {
+		return nil, 0, err
+	}
+	response, err := n.client.Do(request)
+	if err != nil {
+		return nil, 0, err
+	}
+	defer response.Body.Close()
+	number := func(name string) int {
+		i, _ := strconv.Atoi(response.Header.Get(name)) // absent where there is no limit
+		return i
+	}
+	n.budget = budget{
+		limit: number("X-RateLimit-Limit"), remaining: number("X-RateLimit-Remaining"),
+		reset: time.Unix(int64(number("X-RateLimit-Reset")), 0), retryAfter: time.Duration(number("Retry-After")) * time.Second,
+	}
+	text, err = io.ReadAll(io.LimitReader(response.Body, maxAnswerBytes))
+	if err == nil && response.StatusCode != http.StatusOK {
+		err = fmt.Errorf("%s answers %d", path, response.StatusCode)
+	}
+	return text, response.StatusCode, err
+}
+
+// pause returns how long the node is left alone, so that no more than half of what is left of the budget is used.
+func (b *budget) pause(now time.Time) time.Duration {
+	if b.retryAfter > 0 {
+		return min(b.retryAfter, longest)
+	}
+	if b.limit == 0 {
+		return oftenest
+	}
+	return min(longest, max(seldom, b.reset.Sub(now)/time.Duration(max(1, b.remaining/2))))
+}

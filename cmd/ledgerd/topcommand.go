@@ -1,0 +1,33 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+
+	"github.com/gdamore/tcell/v3"
+
+	"ledgerd/cmd/ledgerd/internal/top"
+)
+
+type topCommand struct {
+	URL string `help:"The public listener of the node: http://HOST:PORT." default:"http://127.0.0.1:8080" name:"url"`
+}
+
+// Validate checks what the flags' types cannot.
+func (c *topCommand) Validate() error {
+	if u, err := url.Parse(c.URL); err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
+		return errors.New("--url must be the address of a node: http://HOST:PORT")
+	}
+	return nil
+}
+
+// Run shows the node until a person has seen enough.
+func (c *topCommand) Run(ctx context.Context) error {
+	screen, err := tcell.NewScreen()
+	if err != nil {
+		return fmt.Errorf("cannot use the terminal: %w", err)
+	}
+	return top.Run(ctx, c.URL, screen)
+}
