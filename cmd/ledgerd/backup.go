@@ -48,7 +48,8 @@ func (c *backupCommand) Run(ctx context.Context, s *streams) error {
 	}
 	defer os.RemoveAll(temporary) // there is nothing where it got its name
 	dir := filepath.Join(temporary, "data")
-	if err := c.fetch(ctx, s, dir); err != nil {
+	bytes, err := c.fetch(ctx, s, dir)
+	if err != nil {
 		return fmt.Errorf("cannot fetch the backup: %w", err)
 	}
 	for _, verify := range []interface {
@@ -61,7 +62,11 @@ func (c *backupCommand) Run(ctx context.Context, s *streams) error {
 	made := dir
 	if strings.HasSuffix(c.Output, archiveSuffix) {
 		made = filepath.Join(temporary, "archive")
-		if err := pack(ctx, dir, made); err != nil {
+		meter := &meter{phase: "writing the archive", total: 2 * bytes} // it is read back
+		stop := c.show(s, meter.progress)
+		err := pack(ctx, dir, made, meter)
+		stop()
+		if err != nil {
 			return fmt.Errorf("cannot write the archive: %w", err)
 		}
 	}
@@ -82,19 +87,19 @@ func (c *backupCommand) isFree() error {
 	return nil
 }
 
-// fetch makes a data directory of what the node sends.
-func (c *backupCommand) fetch(ctx context.Context, s *streams, dir string) error {
+// fetch makes a data directory of what the node sends, and returns how much that is.
+func (c *backupCommand) fetch(ctx context.Context, s *streams, dir string) (bytes uint64, err error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, strings.TrimSuffix(c.URL, "/")+"/backup", nil)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	response, err := http.DefaultClient.Do(request)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	defer response.Body.Close()
 	if response.StatusCode != http.StatusOK {
-		return fmt.Errorf("%s answers %d: %s", c.URL, response.StatusCode, details(response.Body))
+		return 0, fmt.Errorf("%s answers %d: %s", c.URL, response.StatusCode, details(response.Body))
 	}
 	meter := &meter{phase: "fetching the backup", total: uint64(max(0, response.ContentLength))}
 	defer c.show(s, meter.progress)()
@@ -103,9 +108,9 @@ func (c *backupCommand) fetch(ctx context.Context, s *streams, dir string) error
 		_, err = io.Copy(io.Discard, body) // what the connection lost is an error here
 	}
 	if err != nil {
-		return err
+		return 0, err
 	}
-	return checkDataDir(dir) // node.json comes last
+	return meter.total, checkDataDir(dir) // node.json comes last
 }
 
 // details returns what an error record of the node says.
@@ -154,7 +159,7 @@ func extract(archive *tar.Reader, dir string) error {
 }
 
 // pack writes an archive of a directory, syncs it, and reads it back: it holds the same bytes.
-func pack(ctx context.Context, dir, archive string) (err error) {
+func pack(ctx context.Context, dir, archive string, meter *meter) (err error) {
 	f, err := os.OpenFile(archive, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o640)
 	if err != nil {
 		return err
@@ -165,15 +170,15 @@ func pack(ctx context.Context, dir, archive string) (err error) {
 		return err
 	}
 	written := sha256.New()
-	plain := tar.NewWriter(io.MultiWriter(compressed, written))
+	plain := tar.NewWriter(io.MultiWriter(compressed, written, meter))
 	if err := errors.Join(plain.AddFS(os.DirFS(dir)), plain.Close(), compressed.Close(), f.Sync(), ctx.Err()); err != nil {
 		return err
 	}
-	return readBack(f, written)
+	return readBack(f, written, meter)
 }
 
 // readBack returns an error unless a compressed file, from its beginning, holds what has the hash.
-func readBack(f io.ReadSeeker, want hash.Hash) error {
+func readBack(f io.ReadSeeker, want hash.Hash, meter *meter) error {
 	if _, err := f.Seek(0, io.SeekStart); err != nil {
 		return err
 	}
@@ -183,7 +188,7 @@ func readBack(f io.ReadSeeker, want hash.Hash) error {
 	}
 	defer compressed.Close()
 	read := sha256.New()
-	if _, err := io.Copy(read, compressed); err != nil {
+	if _, err := io.Copy(io.MultiWriter(read, meter), compressed); err != nil {
 		return err
 	}
 	if string(read.Sum(nil)) != string(want.Sum(nil)) {

@@ -23,6 +23,8 @@ const (
 // a bar where w is a terminal, else as lines of the log. The function it returns waits until nothing more is written.
 func showProgress(ctx context.Context, w io.Writer, read func() (p engine.Progress, over bool), log *slog.Logger) (wait func()) {
 	var speed speed
+	p, _ := read()
+	speed.note(p, time.Now())
 	return showAgain(ctx, w, func(asBar bool) (over bool) {
 		p, over := read()
 		speed.note(p, time.Now())
@@ -42,6 +44,7 @@ func showProgress(ctx context.Context, w io.Writer, read func() (p engine.Progre
 func showWork(w io.Writer, read func() engine.Progress) (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var speed speed
+	speed.note(read(), time.Now())
 	wait := showAgain(ctx, w, func(asBar bool) (over bool) {
 		p := read()
 		speed.note(p, time.Now())
