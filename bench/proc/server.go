@@ -97,7 +97,7 @@ func Environment() []string {
 }
 
 // Addresses finds the base addresses of both listeners in what ledgerd prints once it listens: URL, OpsURL.
-var Addresses = regexp.MustCompile(`REST +(http://\S+/api)/status(?s:.*)operators +(http://\S+)/metrics`)
+var Addresses = regexp.MustCompile(`REST +(https?://\S+/api)/status(?s:.*)operators +(https?://\S+)/metrics`)
 
 // Ready waits until the server answers questions, and fails if it ends before. A server on an
 // empty data directory needs base state and the first block for that, so the feed comes before.

@@ -10,19 +10,33 @@ import (
 	"ledgerd/engine/ledger"
 )
 
+// site is where a listener is reached.
+type site struct {
+	addr      net.Addr // nil: nowhere
+	encrypted bool
+}
+
+// url returns the address with a scheme, http or ws, or what that is with TLS.
+func (s site) url(scheme string) string {
+	if s.encrypted {
+		scheme += "s"
+	}
+	return scheme + "://" + s.addr.String()
+}
+
 // banner tells a person where to look first.
-func banner(w io.Writer, public, ops net.Addr, source string, samples []ledger.Pubkey) {
-	base := "http://" + public.String() + "/api"
+func banner(w io.Writer, public, ops site, source string, samples []ledger.Pubkey) {
+	base := public.url("http") + "/api"
 	var b strings.Builder
 	fmt.Fprintf(&b, "\nledgerd %s follows %s\n\n", build.Version, source)
 	fmt.Fprintf(&b, "  REST       %s/status\n", base)
 	fmt.Fprintf(&b, "  latest     %s/blocks/latest\n", base)
-	fmt.Fprintf(&b, "  WebSocket  ws://%s/api/ws/accounts\n", public)
+	fmt.Fprintf(&b, "  WebSocket  %s/api/ws/accounts\n", public.url("ws"))
 	fmt.Fprintf(&b, "  OpenAPI    %s/openapi.json\n", base)
-	fmt.Fprintf(&b, "  console    http://%s/\n", public)
-	fmt.Fprintf(&b, "  manual     http://%s/docs\n", public)
-	if ops != nil {
-		fmt.Fprintf(&b, "  operators  http://%s/metrics  /livez  /readyz\n", ops)
+	fmt.Fprintf(&b, "  console    %s/\n", public.url("http"))
+	fmt.Fprintf(&b, "  manual     %s/docs\n", public.url("http"))
+	if ops.addr != nil {
+		fmt.Fprintf(&b, "  operators  %s/metrics  /livez  /readyz\n", ops.url("http"))
 	}
 	if len(samples) > 0 {
 		fmt.Fprintf(&b, "\n  keys to try:\n")

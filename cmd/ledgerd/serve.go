@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -46,6 +47,7 @@ type serveCommand struct {
 	Listen    string `group:"Listeners:" help:"Address of the public listener: REST and WebSocket." default:"127.0.0.1:8080"`
 	OpsListen string `group:"Listeners:" help:"Address of the operators' listener: /metrics, /livez, /readyz, /backup. Keep it private; empty turns it off." default:"127.0.0.1:8081"`
 	Pprof     bool   `group:"Listeners:" help:"Serve /debug/pprof on the operators' listener."`
+	tlsFlags  `group:"Listeners:"`
 
 	Source      string `group:"Source:" help:"Where blocks come from: sim:[seed=…,…], file:PATH[,PATH…][?gaps=allow], rpc:http://HOST:PORT or geyser:http://HOST:PORT[?rpc=URL] (a live node), none." default:"sim:"`
 	Fill        string `group:"Source:" help:"Accounts that are asked for and not held: off, or on-demand (fetch each once from the node; with a source that can ask it for accounts)." default:"off" enum:"off,on-demand"`
@@ -110,6 +112,9 @@ func (c *serveCommand) Validate() error {
 	if err := stream.CheckOrigins(c.WSOrigins); err != nil {
 		return fmt.Errorf("--ws-origins: %w", err)
 	}
+	if err := c.tlsFlags.validate(c.OpsListen); err != nil {
+		return err
+	}
 	return c.clusterFlags.validate(c.Source)
 }
 
@@ -131,6 +136,7 @@ type node struct {
 	ops         *ops.Server // nil without an operators' listener
 	listener    net.Listener
 	opsListener net.Listener
+	tls, opsTLS *tls.Config // nil: the listener does not encrypt
 	fsyncs      promtext.Histogram
 	writes      promtext.Histogram // to sockets
 	deliveries  promtext.Histogram // from publication to a socket
@@ -233,7 +239,7 @@ func (c *serveCommand) Run(ctx context.Context, s *streams, args arguments, pars
 	if c.Log != "" {
 		name = strings.TrimPrefix(name+" by way of ", "none by way of ") + cluster.Redact(c.Log)
 	}
-	banner(s.out, n.listener.Addr(), opsAddr, name, samples)
+	banner(s.out, site{n.listener.Addr(), n.tls != nil}, site{opsAddr, n.opsTLS != nil}, name, samples)
 	showing, stopShowing := context.WithCancel(ctx)
 	bars := s.err
 	if c.LogFormat == "json" {
@@ -262,6 +268,13 @@ func (c *serveCommand) open(ctx context.Context, n *node) (err error) {
 	}
 	if c.filter() != nil && n.source != nil && strings.HasPrefix(n.source.Info().Identity, "sim:") {
 		return &usageError{errors.New("sim: goes on from all accounts of its ledger: it takes neither --index-owners nor --index-accounts")}
+	}
+	err = unlessStopped(ctx, func() (err error) {
+		n.tls, n.opsTLS, _, err = c.tlsFlags.configs(n.logger)
+		return err
+	})
+	if err != nil {
+		return &usageError{err}
 	}
 	if n.listener, err = net.Listen("tcp", c.Listen); err != nil {
 		return &usageError{fmt.Errorf("cannot listen on --listen: %w", err)}
@@ -358,12 +371,12 @@ func (c *serveCommand) assemble(ctx context.Context, n *node) error {
 		MaxAnswerBytes: int(c.MaxAnswerBytes), Metrics: set, WriteMetrics: write, Turn: giveway.Turn,
 		Config: wire.Config{
 			Identity: &ratelimit.Identity{TrustedProxies: c.TrustedProxies, Exempt: c.RateLimitExempt},
-			MaxConns: c.MaxConns, MaxConnsPerClient: c.MaxConnsPerClient, Log: n.logger,
+			MaxConns: c.MaxConns, MaxConnsPerClient: c.MaxConnsPerClient, Log: n.logger, TLS: n.tls,
 		},
 	})
 	if n.opsListener != nil {
 		n.ops = ops.New(ops.Config{
-			Status: n.status, WriteMetrics: func(w io.Writer) { write(w); writeFiles(w) }, Pprof: c.Pprof, Backup: n.backup, Log: n.logger,
+			Status: n.status, WriteMetrics: func(w io.Writer) { write(w); writeFiles(w) }, Pprof: c.Pprof, Backup: n.backup, Log: n.logger, TLS: n.opsTLS,
 		})
 	}
 	return nil

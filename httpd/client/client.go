@@ -13,6 +13,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/fasthttp/websocket"
 )
 
 // maxBodyBytes is far above the longest answer of a node: a block with its transactions.
@@ -20,7 +22,8 @@ const maxBodyBytes = 256 << 20
 
 // Options say how a client behaves. The zero value works.
 type Options struct {
-	HTTP *http.Client // nil: http.DefaultClient
+	// HTTP sends the calls; nil: http.DefaultClient. Streams dial, use a proxy and trust authorities as its *http.Transport does.
+	HTTP *http.Client
 	// Patience is how long a call waits in all for a node that asks it to come later (429 and 503 with
 	// Retry-After). 0: such a call fails at once.
 	Patience time.Duration
@@ -135,6 +138,19 @@ func (c *Client) header() http.Header {
 		h.Set("Authorization", "Bearer "+c.options.APIKey)
 	}
 	return h
+}
+
+// dialer returns what opens streams: with the means of the client's calls, where those are net/http's own.
+func (c *Client) dialer() *websocket.Dialer {
+	t, ok := cmp.Or(c.options.HTTP.Transport, http.DefaultTransport).(*http.Transport)
+	if !ok {
+		return new(websocket.Dialer)
+	}
+	encryption := t.TLSClientConfig.Clone()
+	if encryption != nil {
+		encryption.NextProtos = nil // net/http adds HTTP/2, which a WebSocket does not begin with
+	}
+	return &websocket.Dialer{Proxy: t.Proxy, NetDialContext: t.DialContext, TLSClientConfig: encryption}
 }
 
 // note keeps what a response says of the budget.

@@ -147,7 +147,7 @@ func (s *stream) dial(ctx context.Context) (*websocket.Conn, error) {
 	address := "ws" + strings.TrimPrefix(s.client.base, "http") + "/ws/accounts?" + q.Encode()
 	ctx, cancel := context.WithTimeout(ctx, silence)
 	defer cancel()
-	conn, response, err := (&websocket.Dialer{}).DialContext(ctx, address, s.client.header())
+	conn, response, err := s.client.dialer().DialContext(ctx, address, s.client.header())
 	if response != nil {
 		s.client.note(response.Header)
 	}

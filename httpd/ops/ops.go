@@ -6,6 +6,7 @@ package ops
 import (
 	"bytes"
 	"cmp"
+	"crypto/tls"
 	"fmt"
 	"io"
 	"log/slog"
@@ -27,6 +28,7 @@ type Config struct {
 	Pprof        bool // serve /debug/pprof/
 	// Backup returns what /backup sends, a tar stream, and how long it is; nil: there is no /backup.
 	Backup func() (content io.ReadCloser, bytes int64, err error)
+	TLS    *tls.Config  // nil: connections are not encrypted
 	Log    *slog.Logger // nil: silent
 }
 
@@ -44,7 +46,7 @@ const maxConns = 256
 func New(config Config) *Server {
 	config.Log = cmp.Or(config.Log, slog.New(slog.DiscardHandler))
 	s := &Server{config: config}
-	s.Server = wire.New(wire.Config{Handler: s.handle, MaxConns: maxConns, MaxConnsPerClient: maxConns, Log: config.Log})
+	s.Server = wire.New(wire.Config{Handler: s.handle, MaxConns: maxConns, MaxConnsPerClient: maxConns, TLS: config.TLS, Log: config.Log})
 	return s
 }
 

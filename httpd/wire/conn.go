@@ -2,9 +2,12 @@ package wire
 
 import (
 	"bytes"
+	"crypto/tls"
 	"errors"
+	"fmt"
 	"io"
 	"net"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -70,6 +73,7 @@ func (c *Conn) Read(p []byte) (int, error) {
 	n, err := c.Conn.Read(p)
 	if n == 0 {
 		c.since.timedOut = isTimeout(err)
+		answerPlain(err)
 		return n, err
 	}
 	c.heard = true
@@ -85,6 +89,17 @@ func (c *Conn) Read(p []byte) (int, error) {
 	c.bareLFs += bareLFs(p[:n], c.last)
 	c.last = p[n-1]
 	return n, err
+}
+
+// answerPlain tells a client that speaks HTTP without TLS, which a read noticed, what is wrong.
+func answerPlain(err error) {
+	const body = `{"error":"Invalid request parameters","details":"this port speaks HTTPS; the request was sent without TLS"}`
+	methods := []string{"GET /", "HEAD ", "POST ", "PUT /", "DELET", "OPTIO"}
+	plain, ok := errors.AsType[tls.RecordHeaderError](err)
+	if ok && plain.Conn != nil && slices.Contains(methods, string(plain.RecordHeader[:])) {
+		// The connection ends whether the client reads this or not.
+		_, _ = fmt.Fprintf(plain.Conn, "HTTP/1.1 400 Bad Request\r\nConnection: close\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", len(body), body)
+	}
 }
 
 // bareLFs counts the line feeds that no carriage return precedes.
@@ -150,9 +165,19 @@ func (c *Conn) Refused(refused bool) (end bool) {
 // TakeOver lets every further byte through unnoted: the connection is a WebSocket.
 func (c *Conn) TakeOver() { c.takenOver.Store(true) }
 
-// NetConn returns the socket itself. Its new owner may read and write it directly, but closes
-// through the Conn, which counts connections.
-func (c *Conn) NetConn() net.Conn { return c.Conn }
+// NetConn returns the socket itself, below TLS. It is closed through the Conn, which counts connections.
+func (c *Conn) NetConn() net.Conn {
+	if t, ok := c.Conn.(*tls.Conn); ok {
+		return t.NetConn()
+	}
+	return c.Conn
+}
+
+// Encrypted reports whether the connection is one of TLS: a write to it that ends early, at its deadline, is its last.
+func (c *Conn) Encrypted() bool {
+	_, ok := c.Conn.(*tls.Conn)
+	return ok
+}
 
 // detached is a connection as its new owner sees it, see Detach.
 type detached struct{ *Conn }

@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"crypto/tls"
 	"errors"
 	"maps"
 	"math"
@@ -111,6 +112,9 @@ func (l *listener) admit(nc net.Conn) *Conn {
 		l.perClient[c.Peer.Key]++
 	}
 	l.conns[c] = struct{}{}
+	if l.config.TLS != nil {
+		c.Conn = tls.Server(nc, l.config.TLS) // the first read shakes hands, within the time that a request has
+	}
 	return c
 }
 

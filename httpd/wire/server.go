@@ -3,6 +3,7 @@ package wire
 import (
 	"cmp"
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -29,6 +30,8 @@ type Config struct {
 	ReadTimeout  time.Duration // for one request, from its first byte; 0: 5 s
 	WriteTimeout time.Duration // for one answer; 0: 10 s
 	IdleTimeout  time.Duration // between requests; 0: 30 s
+
+	TLS *tls.Config // of every connection; nil: none is encrypted
 
 	Log *slog.Logger // nil: silent
 }

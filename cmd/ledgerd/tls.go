@@ -1,0 +1,123 @@
+package main
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"sync"
+	"time"
+
+	"ledgerd/engine/source/unpack"
+)
+
+type tlsFlags struct {
+	TLSCert     string `help:"Certificate chain of the public listener, PEM; it then speaks HTTPS and WSS. A file that changes is read again." name:"tls-cert" placeholder:"FILE"`
+	TLSKey      string `help:"Private key of --tls-cert, PEM." name:"tls-key" placeholder:"FILE"`
+	TLSClientCA string `help:"Authorities, PEM, of which operators need a client certificate; the operators' listener then speaks HTTPS with --tls-cert." name:"tls-client-ca" placeholder:"FILE"`
+}
+
+// validate checks that the flags go together.
+func (f *tlsFlags) validate(opsListen string) error {
+	switch {
+	case (f.TLSCert == "") != (f.TLSKey == ""):
+		return errors.New("--tls-cert and --tls-key go together")
+	case f.TLSClientCA != "" && f.TLSCert == "":
+		return errors.New("--tls-client-ca needs --tls-cert")
+	case f.TLSClientCA != "" && opsListen == "":
+		return errors.New("--tls-client-ca needs --ops-listen")
+	}
+	return nil
+}
+
+// configs returns how the public listener and that of the operators encrypt; nil: not at all.
+func (f *tlsFlags) configs(log *slog.Logger) (public, ops *tls.Config, c *certificate, err error) {
+	if f.TLSCert == "" {
+		return nil, nil, nil, nil
+	}
+	c = &certificate{certFile: f.TLSCert, keyFile: f.TLSKey, log: log}
+	if err := c.reload(); err != nil {
+		return nil, nil, nil, err
+	}
+	public = &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: c.current, NextProtos: []string{"http/1.1"}}
+	if f.TLSClientCA == "" {
+		return public, nil, c, nil
+	}
+	authorities, err := unpack.ReadSmall(f.TLSClientCA, maxConfigBytes)
+	if err != nil {
+		return nil, nil, nil, fmt.Errorf("cannot read --tls-client-ca: %w", err)
+	}
+	ops = public.Clone()
+	ops.ClientAuth, ops.ClientCAs = tls.RequireAndVerifyClientCert, x509.NewCertPool()
+	if !ops.ClientCAs.AppendCertsFromPEM(authorities) {
+		return nil, nil, nil, fmt.Errorf("--tls-client-ca %s holds no certificate in PEM", f.TLSClientCA)
+	}
+	return public, ops, c, nil
+}
+
+// certificateLook is how often handshakes look at most whether the files have changed.
+const certificateLook = time.Second
+
+// certificate is what two files hold. They are read again when they have changed; while they cannot be read, or do not go
+// together, the one before stays.
+type certificate struct {
+	certFile, keyFile string
+	log               *slog.Logger
+
+	mu     sync.Mutex
+	held   *tls.Certificate
+	seen   [2]time.Time // when the files changed last
+	looked time.Time
+}
+
+// current is for tls.Config.GetCertificate.
+func (c *certificate) current(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if time.Since(c.looked) >= certificateLook {
+		c.looked = time.Now()
+		if changed := c.changed(); changed != c.seen {
+			if err := c.load(); err != nil {
+				c.log.Warn("the certificate before stays", "error", err)
+			}
+			c.seen = changed
+		}
+	}
+	return c.held, nil
+}
+
+// reload reads the files, changed or not.
+func (c *certificate) reload() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.seen = c.changed()
+	return c.load()
+}
+
+// changed returns when the files changed last; zero: that cannot be told.
+func (c *certificate) changed() (at [2]time.Time) {
+	for i, path := range []string{c.certFile, c.keyFile} {
+		if file, err := os.Stat(path); err == nil {
+			at[i] = file.ModTime()
+		}
+	}
+	return at
+}
+
+func (c *certificate) load() error {
+	var parts [2][]byte
+	for i, path := range []string{c.certFile, c.keyFile} {
+		var err error
+		if parts[i], err = unpack.ReadSmall(path, maxConfigBytes); err != nil {
+			return fmt.Errorf("cannot read the certificate: %w", err)
+		}
+	}
+	pair, err := tls.X509KeyPair(parts[0], parts[1])
+	if err != nil {
+		return fmt.Errorf("cannot use the certificate %s with the key %s: %w", c.certFile, c.keyFile, err)
+	}
+	c.held = &pair
+	return nil
+}

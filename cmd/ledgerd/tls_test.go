@@ -1,0 +1,176 @@
+package main
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"fmt"
+	"io"
+	"math/big"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"ledgerd/engine/ledger/ledgertest"
+	clientlib "ledgerd/httpd/client"
+)
+
+// authority signs certificates of the test.
+type authority struct {
+	t    *testing.T
+	cert *x509.Certificate
+	key  *ecdsa.PrivateKey
+}
+
+func newAuthority(t *testing.T) *authority {
+	a := &authority{t: t}
+	pair := a.sign("authority", nil, nil)
+	a.cert, a.key = pair.Leaf, pair.PrivateKey.(*ecdsa.PrivateKey)
+	return a
+}
+
+// sign makes a certificate of that name for 127.0.0.1, and writes it and its key to the two files.
+func (a *authority) sign(name string, certFile, keyFile *string) tls.Certificate {
+	a.t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	ledgertest.Must(a.t, err)
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(time.Now().UnixNano()), Subject: pkix.Name{CommonName: name}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour), IsCA: a.cert == nil, BasicConstraintsValid: true,
+	}
+	parent, signer := a.cert, a.key
+	if parent == nil {
+		parent, signer = template, key
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, parent, &key.PublicKey, signer)
+	ledgertest.Must(a.t, err)
+	leaf, err := x509.ParseCertificate(der)
+	ledgertest.Must(a.t, err)
+	if certFile != nil {
+		private, err := x509.MarshalPKCS8PrivateKey(key)
+		ledgertest.Must(a.t, err)
+		ledgertest.Must(a.t, os.WriteFile(*certFile, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), 0o600))
+		ledgertest.Must(a.t, os.WriteFile(*keyFile, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: private}), 0o600))
+	}
+	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key, Leaf: leaf}
+}
+
+// TestTLS reads, follows, and is refused, by HTTPS and WSS, while the certificate changes.
+func TestTLS(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	certFile, keyFile, caFile := filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem"), filepath.Join(dir, "ca.pem")
+	trusted, others := newAuthority(t), newAuthority(t)
+	trusted.sign("first", &certFile, &keyFile)
+	ledgertest.Must(t, os.WriteFile(caFile, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: trusted.cert.Raw}), 0o600))
+	n := begin(t, "--data-dir", filepath.Join(dir, "data"), "--source", "sim:accounts=200,slot_time=50ms", "--max-conns-per-client", "1000",
+		"--tls-cert", certFile, "--tls-key", keyFile, "--tls-client-ca", caFile).reach(t)
+	if !strings.HasPrefix(n.base, "https://") || !strings.HasPrefix(n.ops, "https://") || !strings.Contains(n.out.String(), "wss://") {
+		t.Fatalf("the banner does not tell of TLS:\n%s", n.out)
+	}
+	roots := x509.NewCertPool()
+	roots.AddCert(trusted.cert)
+	with := func(config *tls.Config) *http.Client {
+		config.RootCAs = roots
+		return &http.Client{Transport: &http.Transport{DisableKeepAlives: true, TLSClientConfig: config}}
+	}
+	status := func(c *http.Client, url string) (code int, name string, err error) {
+		r, err := c.Get(url)
+		if err != nil {
+			return 0, "", err
+		}
+		defer r.Body.Close()
+		return r.StatusCode, r.TLS.PeerCertificates[0].Subject.CommonName, nil
+	}
+
+	var err error
+	operator := with(&tls.Config{Certificates: []tls.Certificate{trusted.sign("operator", nil, nil)}})
+	for code := 0; code != http.StatusOK; time.Sleep(5 * time.Millisecond) {
+		code, _, err = status(operator, n.ops+"/readyz")
+		ledgertest.Must(t, err)
+	}
+	plain := with(&tls.Config{})
+	for name, c := range map[string]*http.Client{"nobody": plain, "a stranger": with(&tls.Config{Certificates: []tls.Certificate{others.sign("operator", nil, nil)}})} {
+		if code, _, err := status(c, n.ops+"/metrics"); err == nil {
+			t.Errorf("%s was answered %d by the operators' listener", name, code)
+		}
+	}
+
+	for range 300 { // connections that stay silent do not keep others from being accepted
+		conn, err := net.Dial("tcp", strings.TrimPrefix(strings.TrimSuffix(n.base, "/api"), "https://"))
+		ledgertest.Must(t, err)
+		defer conn.Close()
+	}
+	if code, name, err := status(plain, n.base+"/health"); err != nil || code != http.StatusOK || name != "first" {
+		t.Errorf("/health: %d by %q, %v", code, name, err)
+	}
+	if _, _, err := status(with(&tls.Config{MaxVersion: tls.VersionTLS11}), n.base+"/health"); err == nil {
+		t.Error("TLS 1.1 was accepted")
+	}
+	r, err := client.Get(strings.Replace(n.base, "https", "http", 1) + "/health")
+	ledgertest.Must(t, err)
+	body, err := io.ReadAll(r.Body)
+	ledgertest.Must(t, err)
+	if r.StatusCode != http.StatusBadRequest || !strings.Contains(string(body), "this port speaks HTTPS") {
+		t.Errorf("without TLS: %d %s", r.StatusCode, body)
+	}
+
+	lib, err := clientlib.New(n.base, clientlib.Options{HTTP: plain})
+	ledgertest.Must(t, err)
+	following, stop := context.WithTimeout(t.Context(), patience)
+	defer stop()
+	blocks, key := 0, n.out.await(t, `/account/(\S+)`)[1]
+	err = lib.Stream(following, clientlib.Subscription{Pubkeys: []string{key}}, clientlib.Handler{SlotEnd: func(uint64, uint64) {
+		if blocks++; blocks == 3 {
+			stop()
+		}
+	}})
+	if blocks < 3 {
+		t.Errorf("followed %d blocks by WSS: %v", blocks, err)
+	}
+
+	trusted.sign("second", &certFile, &keyFile)
+	for name := ""; name != "second"; time.Sleep(5 * time.Millisecond) {
+		_, name, err = status(plain, n.base+"/health")
+		ledgertest.Must(t, err)
+	}
+	ledgertest.Must(t, os.WriteFile(certFile, []byte("broken"), 0o600))
+	for ; !strings.Contains(n.errs.String(), "the certificate before stays"); time.Sleep(5 * time.Millisecond) {
+		if _, name, err := status(plain, n.base+"/health"); err != nil || name != "second" {
+			t.Fatalf("after a broken file: %q, %v", name, err)
+		}
+	}
+	if code := n.stop(); code != exitOK {
+		t.Errorf("exit %d", code)
+	}
+}
+
+// TestTLSFlagsAreChecked starts nodes that cannot encrypt.
+func TestTLSFlagsAreChecked(t *testing.T) {
+	dir := t.TempDir()
+	certFile, keyFile, otherKey := filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem"), filepath.Join(dir, "other.pem")
+	a := newAuthority(t)
+	a.sign("other", &certFile, &otherKey)
+	a.sign("first", &certFile, &keyFile)
+	for args, want := range map[string]string{
+		"--tls-cert=" + certFile:                                                                 "--tls-cert and --tls-key go together",
+		"--tls-client-ca=" + certFile:                                                            "--tls-client-ca needs --tls-cert",
+		fmt.Sprintf("--tls-cert=%s --tls-key=%s", certFile, otherKey):                            "private key does not match",
+		fmt.Sprintf("--tls-cert=%s --tls-key=%s", certFile, dir):                                 "cannot read the certificate",
+		fmt.Sprintf("--tls-cert=%s --tls-key=%s --tls-client-ca=%s", certFile, keyFile, keyFile): "holds no certificate",
+	} {
+		_, errs, code := tool(t, append([]string{"serve", "--listen=127.0.0.1:0", "--ops-listen=127.0.0.1:0", "--data-dir", filepath.Join(dir, "data")}, strings.Fields(args)...)...)
+		if code != exitUsage || !strings.Contains(errs, want) {
+			t.Errorf("%s: exit %d, %s, want %q", args, code, errs, want)
+		}
+	}
+}
