@@ -186,7 +186,7 @@ func endsAtOnce(t *testing.T, signal syscall.Signal) bool {
 	return status.Signaled()
 }
 
-// F47: within a cgroup of 256 MiB and with GOMEMLIMIT below it, clients that read nothing of all they ask for make the node refuse, not die. One
+// F47: within a cgroup of 256 MiB, clients that read nothing of all they ask for make the node refuse, not die. One
 // that the kernel kills all the same has what it showed when it is started again.
 func TestAbuseMemoryOfACgroupIsEnough(t *testing.T) {
 	alone(t)
@@ -200,10 +200,13 @@ func TestAbuseMemoryOfACgroupIsEnough(t *testing.T) {
 		t.Skipf("this machine does not let a test limit a cgroup: %v", err)
 	}
 	data := t.TempDir()
-	within := []string{"/bin/sh", "-c", `echo $$ > ` + group + `/cgroup.procs; export GOMEMLIMIT=208MiB; exec "$@"`, "sh"}
+	within := []string{"/bin/sh", "-c", `echo $$ > ` + group + `/cgroup.procs; exec "$@"`, "sh"}
 	v := launchUnder(t, within, "--data-dir", data, "--max-answer-bytes", "48MiB", "--max-socket-bytes", "48MiB",
 		"--retain-slots", "500", "--source", "sim:accounts=40000,tps=2000,slot_time=100ms").ready()
 	v.until("there are blocks", func() bool { return v.metric(`ledgerd_slot{commitment="processed"}`) > 20 })
+	if got := v.metric("go_memlimit_bytes"); got != 268435456/100*cgroupPercent {
+		t.Errorf("the collector keeps below %v bytes, want %d %% of the cgroup's", got, cgroupPercent)
+	}
 	const list = "/accounts/program/" + systemProgram + "?limit=10000"
 	unread := make(chan struct{})
 	defer close(unread)

@@ -71,6 +71,7 @@ type serveCommand struct {
 	MaxConnsPerClient   int      `group:"Limits:" help:"Connections of one client." default:"100"`
 	MaxAnswerBytes      size     `group:"Limits:" help:"Memory of long REST answers that wait for their clients, together; more are refused with 503." default:"128MiB"`
 	MaxSocketBytes      size     `group:"Limits:" help:"Memory of all that waits for WebSockets, together; a socket that needs more is closed with 1013." default:"128MiB"`
+	MemoryLimit         size     `group:"Limits:" help:"Memory of the process that the garbage collector works to keep; by default most of what the cgroup allows." placeholder:"SIZE"`
 	MaxSockets          int      `group:"Limits:" help:"WebSockets; more are refused with 503." default:"16384"`
 	MaxSocketsPerClient int      `group:"Limits:" help:"WebSockets of one client; more are refused with 429." default:"20"`
 	WSOrigins           []string `group:"Limits:" help:"Origins a browser may open a WebSocket from; any by default." placeholder:"ORIGIN" name:"ws-origins"`
@@ -209,6 +210,7 @@ func (c *serveCommand) Run(ctx context.Context, s *streams, args arguments, pars
 	level := new(slog.LevelVar)
 	level.Set(c.LogLevel)
 	n := &node{logger: newLogger(s.err, c.LogFormat, level)}
+	defer limitMemory(c.MemoryLimit, n.logger)()
 	n.reload = &reload{args: args, running: parsed, level: level, log: n.logger}
 	n.hangUps = make(chan os.Signal, 1) // further ones, while one is dealt with, ask for the same
 	signal.Notify(n.hangUps, syscall.SIGHUP)
