@@ -43,6 +43,9 @@ import (
 // them and may take 5 s for the last snapshot; all of it is to take less than 10 s.
 const stopTimeout = 4 * time.Second
 
+// connsPerRequest is how many connections a client may make for each request that it may make.
+const connsPerRequest = 10
+
 type serveCommand struct {
 	Listen    string `group:"Listeners:" help:"Address of the public listener: REST and WebSocket." default:"127.0.0.1:8080"`
 	OpsListen string `group:"Listeners:" help:"Address of the operators' listener: /metrics, /livez, /readyz, /backup. Keep it private; empty turns it off." default:"127.0.0.1:8081"`
@@ -286,6 +289,10 @@ func (c *serveCommand) open(ctx context.Context, n *node) (err error) {
 			n.listener.Close()
 			return &usageError{fmt.Errorf("cannot listen on --ops-listen: %w", err)}
 		}
+		if at := n.opsListener.Addr().(*net.TCPAddr); !at.IP.IsLoopback() && n.opsTLS == nil {
+			n.logger.Warn("whoever reaches the operators' listener may read it: bind it to a loopback address, or ask for certificates with --tls-client-ca",
+				"address", at)
+		}
 	}
 	n.dataDir = c.DataDir
 	n.dir, err = c.openDir(n.source)
@@ -373,7 +380,7 @@ func (c *serveCommand) assemble(ctx context.Context, n *node) error {
 		MaxAnswerBytes: int(c.MaxAnswerBytes), Metrics: set, WriteMetrics: write, Turn: giveway.Turn,
 		Config: wire.Config{
 			Identity: &ratelimit.Identity{TrustedProxies: c.TrustedProxies, Exempt: c.RateLimitExempt},
-			MaxConns: c.MaxConns, MaxConnsPerClient: c.MaxConnsPerClient, Log: n.logger, TLS: n.tls,
+			MaxConns: c.MaxConns, MaxConnsPerClient: c.MaxConnsPerClient, ConnsPerMinute: connsPerRequest * c.RateLimitMinute, Log: n.logger, TLS: n.tls,
 		},
 	})
 	if n.opsListener != nil {

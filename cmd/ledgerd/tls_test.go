@@ -174,3 +174,10 @@ func TestTLSFlagsAreChecked(t *testing.T) {
 		}
 	}
 }
+
+// TestPublicOperatorsAreWarned listens for operators where anybody may come.
+func TestPublicOperatorsAreWarned(t *testing.T) {
+	t.Parallel()
+	n := begin(t, "--data-dir", t.TempDir(), "--ops-listen", "0.0.0.0:0")
+	n.errs.await(t, "whoever reaches the operators' listener may read it")
+}

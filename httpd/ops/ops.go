@@ -10,10 +10,12 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net/http/pprof"
 	"runtime/debug"
 	"sync/atomic"
 
 	"github.com/valyala/fasthttp"
+	"github.com/valyala/fasthttp/fasthttpadaptor"
 	"github.com/valyala/fasthttp/pprofhandler"
 
 	"ledgerd/engine/ledger"
@@ -66,6 +68,9 @@ func (s *Server) handle(ctx *fasthttp.RequestCtx, c *wire.Conn, fault *wire.Faul
 		return
 	}
 	switch path := ctx.URI().PathOriginal(); {
+	case !ctx.IsGet() && !ctx.IsHead():
+		h.Set("Allow", "GET, HEAD")
+		writeError(ctx, fasthttp.StatusMethodNotAllowed, "this listener answers GET and HEAD")
 	case string(path) == "/livez":
 		ctx.SetBodyString(`{"status":"alive"}`)
 	case string(path) == "/readyz":
@@ -79,12 +84,19 @@ func (s *Server) handle(ctx *fasthttp.RequestCtx, c *wire.Conn, fault *wire.Faul
 		s.config.WriteMetrics(ctx.Response.BodyWriter())
 	case string(path) == "/backup" && s.config.Backup != nil:
 		s.backup(ctx, c)
+	case string(path) == "/debug/pprof/cmdline":
+		writeError(ctx, fasthttp.StatusNotFound, "the command line may hold secrets, and is not shown")
+	case s.config.Pprof && string(path) == "/debug/pprof/":
+		pprofIndex(ctx)
 	case s.config.Pprof && bytes.HasPrefix(path, []byte("/debug/pprof/")):
 		pprofhandler.PprofHandler(ctx)
 	default:
 		writeError(ctx, fasthttp.StatusNotFound, "no such path")
 	}
 }
+
+// pprofIndex lists the profiles: fasthttp's handler, by which all others are served, takes this path for no path.
+var pprofIndex = fasthttpadaptor.NewFastHTTPHandlerFunc(pprof.Index)
 
 func writeError(ctx *fasthttp.RequestCtx, status int, details string) {
 	ctx.SetStatusCode(status)

@@ -57,7 +57,21 @@ func TestOpsTellsAliveReadyAndNumbers(t *testing.T) {
 		expect("/readyz", 503, errorBody(503, unhealthy))
 		panics = true
 		expect("/readyz", 500, errorBody(500, "an unexpected error occurred"))
-		expect("/debug/pprof/cmdline", map[bool]int{false: 404, true: 200}[pprof], "")
+		for _, page := range []string{"/debug/pprof/", "/debug/pprof/goroutine", "/debug/pprof/symbol"} {
+			expect(page, map[bool]int{false: 404, true: 200}[pprof], "")
+		}
+		expect("/debug/pprof/nothing", 404, "")
+		expect("/debug/pprof/cmdline", 404, errorBody(404, "the command line may hold secrets, and is not shown"))
+		for _, method := range []string{"POST", "PUT", "DELETE", "TRACE", "OPTIONS"} {
+			r, err := http.NewRequestWithContext(t.Context(), method, "http://ops/livez", http.NoBody)
+			ledgertest.Must(t, err)
+			answer, err := client.Do(r)
+			ledgertest.Must(t, err)
+			_ = answer.Body.Close()
+			if answer.StatusCode != 405 || answer.Header.Get("Allow") != "GET, HEAD" {
+				t.Errorf("%s: %d, Allow %q", method, answer.StatusCode, answer.Header.Get("Allow"))
+			}
+		}
 		for range 200 { // more than any public client may
 			expect("/metrics", 200, "ledgerd_up 1\n")
 		}

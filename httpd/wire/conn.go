@@ -46,6 +46,8 @@ type Conn struct {
 	lineBytes       int      // read since the last line feed
 	refusals        int      // in a row
 
+	// idleUntil is when its time to begin a request is over, in nanoseconds since 1970, while it waits for one; else 0.
+	idleUntil atomic.Int64
 	penalized atomic.Bool // it goes on counting for a while after its end
 	takenOver atomic.Bool // it is read and written by whoever took it over
 	detached  atomic.Bool // only its new owner closes it
@@ -70,7 +72,11 @@ func (c *Conn) Read(p []byte) (int, error) {
 	if err := c.readBy.apply(c.Conn.SetReadDeadline); err != nil {
 		return 0, err
 	}
+	if c.since.bytes == 0 {
+		c.idleUntil.Store(c.readBy.wanted.UnixNano())
+	}
 	n, err := c.Conn.Read(p)
+	c.idleUntil.Store(0)
 	if n == 0 {
 		c.since.timedOut = isTimeout(err)
 		answerPlain(err)

@@ -12,6 +12,8 @@ import (
 	"sync/atomic"
 	"syscall"
 	"time"
+
+	"ledgerd/httpd/ratelimit"
 )
 
 // The wait before accepting again after the system ran out of something. It doubles from
@@ -28,15 +30,16 @@ const reservedFiles = 512
 // Counts are the numbers of a listener. They only grow.
 type Counts struct {
 	RefusedTotal  atomic.Uint64 // connections closed because the server is full
-	RefusedClient atomic.Uint64 // connections closed because the client has too many
+	RefusedClient atomic.Uint64 // connections closed because the client has too many, or makes them too fast
+	Evicted       atomic.Uint64 // connections without a request closed in favour of new ones, because the server is full
 	Shortages     atomic.Uint64 // Accept failed for want of a resource
 	Errors        atomic.Uint64 // connections that fasthttp gave up
 }
 
 // listener accepts connections as Conns. It outlives a shortage of file descriptors or
-// memory, and caps the connections in total and per client; those above a cap are closed
-// without an answer, before anything is read or a goroutine started for them. Exempt
-// clients are above both caps. A Conn counts until it is closed, as a WebSocket too.
+// memory, and caps the connections in total, per client and per site, and how many a client makes a minute; those above a cap are
+// closed without an answer, before anything is read or a goroutine started for them. Where the server is full, one that waits for
+// a request makes room for a new one. Exempt clients are above all caps. A Conn counts until it is closed, as a WebSocket too.
 type listener struct {
 	net.Listener
 	config *Config
@@ -45,17 +48,20 @@ type listener struct {
 	closeOnce sync.Once
 	done      chan struct{} // closed by Close
 
+	pace *ratelimit.Limiter // of new connections
+
 	mu        sync.Mutex
 	conns     map[*Conn]struct{}
-	perClient map[netip.Addr]int // connections that count against a client's cap
+	perClient map[netip.Prefix]int // connections that count against the cap of a client, or of its site
 }
 
 func newListener(ln net.Listener, config *Config, counts *Counts) *listener {
 	return &listener{
 		Listener: ln, config: config, counts: counts,
 		done:      make(chan struct{}),
+		pace:      ratelimit.New(config.ConnsPerMinute, 0, time.Now()),
 		conns:     make(map[*Conn]struct{}),
-		perClient: make(map[netip.Addr]int),
+		perClient: make(map[netip.Prefix]int),
 	}
 }
 
@@ -98,24 +104,85 @@ func isShortage(err error) bool {
 // admit registers the connection, or returns nil if a cap is reached.
 func (l *listener) admit(nc net.Conn) *Conn {
 	c := &Conn{Conn: nc, Peer: l.config.Identity.PeerOf(nc.RemoteAddr()), listener: l}
+	if c.isCapped() && !l.pace.Take(c.Peer.Key, time.Now()).Allowed {
+		l.counts.RefusedClient.Add(1)
+		return nil
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if len(l.conns) >= l.config.MaxConns && !c.Peer.Exempt {
+	if c.isCapped() && !l.hasRoomFor(c.Peer.Key) {
+		l.counts.RefusedClient.Add(1)
+		return nil
+	}
+	if len(l.conns) >= l.config.MaxConns && !c.Peer.Exempt && !l.evict() {
 		l.counts.RefusedTotal.Add(1)
 		return nil
 	}
 	if c.isCapped() {
-		if l.perClient[c.Peer.Key] >= l.config.MaxConnsPerClient {
-			l.counts.RefusedClient.Add(1)
-			return nil
+		for _, network := range networks(c.Peer.Key) {
+			l.perClient[network]++
 		}
-		l.perClient[c.Peer.Key]++
 	}
 	l.conns[c] = struct{}{}
 	if l.config.TLS != nil {
 		c.Conn = tls.Server(nc, l.config.TLS) // the first read shakes hands, within the time that a request has
 	}
 	return c
+}
+
+const (
+	// siteBits is the length of the prefix that a customer of an IPv6 provider commonly has at most: 65,536 clients.
+	siteBits = 48
+	// clientsPerSite is how many clients of a site together have their full numbers of connections.
+	clientsPerSite = 8
+)
+
+// networks returns what a client's connections count for: itself, and with IPv6 its site.
+func networks(client netip.Addr) []netip.Prefix {
+	own := netip.PrefixFrom(client, client.BitLen())
+	if client.Is4() {
+		return []netip.Prefix{own}
+	}
+	return []netip.Prefix{own, netip.PrefixFrom(client, siteBits).Masked()}
+}
+
+// hasRoomFor reports whether a client, and its site, may have another connection.
+func (l *listener) hasRoomFor(client netip.Addr) bool {
+	most := l.config.MaxConnsPerClient
+	for _, network := range networks(client) {
+		if l.perClient[network] >= most {
+			return false
+		}
+		most *= clientsPerSite
+	}
+	return true
+}
+
+// evictionSample is among how many connections the one is chosen that makes room: the oldest of all would have to be kept in order
+// with each request.
+const evictionSample = 64
+
+// evict closes one of the connections that wait for a request: of a sample the one whose time is over first, so that those that
+// have never sent any go before those that are used. It reports whether there was one.
+func (l *listener) evict() bool {
+	var victim *Conn
+	var soonest int64
+	seen := 0
+	for c := range l.conns { // in no order
+		if until := c.idleUntil.Load(); until != 0 && c.isCapped() && (victim == nil || until < soonest) {
+			victim, soonest = c, until
+		}
+		if seen++; seen == evictionSample {
+			break
+		}
+	}
+	if victim == nil {
+		return false
+	}
+	l.counts.Evicted.Add(1)
+	delete(l.conns, victim)
+	_ = victim.NetConn().Close() // whoever reads it ends it
+	return true
 }
 
 // isCapped reports whether the connection counts against its client's cap. A trusted proxy
@@ -142,8 +209,10 @@ func (l *listener) forget(c *Conn) {
 func (l *listener) uncount(client netip.Addr) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.perClient[client]--; l.perClient[client] == 0 {
-		delete(l.perClient, client)
+	for _, network := range networks(client) {
+		if l.perClient[network]--; l.perClient[network] == 0 {
+			delete(l.perClient, network)
+		}
 	}
 }
 

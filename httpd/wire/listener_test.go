@@ -3,6 +3,7 @@ package wire
 import (
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/netip"
 	"os"
@@ -153,6 +154,78 @@ func TestConnectionsAreCappedInTotal(t *testing.T) {
 	if l.count() != 0 || len(l.perClient) != 0 {
 		t.Errorf("%d connections and %d clients are left", l.count(), len(l.perClient))
 	}
+}
+
+// F42: a site has eight times the connections of a client, and a client makes as many a minute as it may.
+func TestConnectionsAreCappedBySiteAndPace(t *testing.T) {
+	_, l := listen()
+	l.config.MaxConns = 100
+	admitted := func(n int, from string) (admitted int) {
+		for i := range n {
+			if l.admit(&addressed{from: fmt.Sprintf(from, i)}) != nil {
+				admitted++
+			}
+		}
+		return admitted
+	}
+	if got := admitted(20, "2001:db8:1:%x::1"); got != 2*clientsPerSite {
+		t.Errorf("a site has %d connections, want %d", got, 2*clientsPerSite)
+	}
+	if got := admitted(3, "2001:db8:2:%x::1"); got != 3 {
+		t.Errorf("the next site has %d connections, want 3", got)
+	}
+	l.pace = ratelimit.New(5, 0, time.Now())
+	for i := range 7 {
+		if c := l.admit(&addressed{from: "192.0.2.1"}); (c != nil) != (i < 5) {
+			t.Errorf("connection %d of a client that may make five a minute: admitted = %v", i, c != nil)
+		} else if c != nil {
+			_ = c.Close()
+		}
+	}
+}
+
+// remote is a connection from an address that can be closed.
+type remote struct {
+	net.Conn
+	from string
+}
+
+func (r *remote) RemoteAddr() net.Addr { return &net.TCPAddr{IP: net.ParseIP(r.from)} }
+
+// G4, F42: where the server is full, the connection that has waited longest for a request makes room, and none that is in one.
+func TestAFullServerMakesRoom(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, l := listen()
+		ended := make(chan int, 5)
+		for i, wait := range []time.Duration{30, 5, 20, 0, 1} { // seconds; the fourth is in a request, the last is an exempt client's
+			near, far := net.Pipe()
+			defer near.Close()
+			c := l.admit(&remote{far, map[bool]string{false: fmt.Sprint("192.0.2.", i), true: "10.0.1.1"}[i == 4]})
+			must(t, c.SetReadDeadline(time.Now().Add(time.Hour+wait*time.Second)))
+			if wait == 0 {
+				c.since.bytes = 1
+			}
+			go func() {
+				if _, err := c.Read(make([]byte, 1)); errors.Is(err, io.ErrClosedPipe) {
+					_ = c.Close()
+					ended <- i
+				}
+			}()
+		}
+		synctest.Wait()
+		for _, want := range []int{1, 2, 0} {
+			if l.admit(&addressed{from: "192.0.2.99"}) == nil {
+				t.Fatal("nobody made room")
+			}
+			if got := <-ended; got != want {
+				t.Errorf("connection %d made room, want %d", got, want)
+			}
+			l.config.MaxConnsPerClient++
+		}
+		if l.admit(&addressed{from: "192.0.2.99"}) != nil || l.counts.Evicted.Load() != 3 || l.counts.RefusedTotal.Load() != 1 {
+			t.Errorf("the fourth: evicted %d, refused %d, want 3 and 1", l.counts.Evicted.Load(), l.counts.RefusedTotal.Load())
+		}
+	})
 }
 
 // TestAConnectionPastItsLimitGoesOnCounting ends one of a client's two connections after ten

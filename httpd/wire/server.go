@@ -26,6 +26,7 @@ type Config struct {
 	Identity          *ratelimit.Identity // nil: no peer is trusted or exempt
 	MaxConns          int                 // 0: what the process' file descriptors allow
 	MaxConnsPerClient int                 // 0: 100
+	ConnsPerMinute    int                 // that a client may make; 0: unlimited
 
 	ReadTimeout  time.Duration // for one request, from its first byte; 0: 5 s
 	WriteTimeout time.Duration // for one answer; 0: 10 s
