@@ -111,6 +111,8 @@ func (r *request) setHeaders(h *fasthttp.ResponseHeader) {
 			wait := max(r.retryAfter, usualRetryAfter) + roundUp
 			b = strconv.AppendInt(b, int64(wait/time.Second), 10)
 		}
+	case fasthttp.StatusUnauthorized:
+		b = append(b, "\r\nWWW-Authenticate: Bearer"...)
 	case fasthttp.StatusNoContent:
 		b = append(b, preflightLines...)
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"ledgerd/engine/ledger"
+	"ledgerd/httpd/apikey"
 	"ledgerd/httpd/encode"
 	"ledgerd/httpd/ratelimit"
 	"ledgerd/httpd/wire"
@@ -100,7 +101,10 @@ func (r *request) answer(fault *wire.Fault) {
 // admit counts the request for its client, and checks what comes before its route.
 func (r *request) admit(fault *wire.Fault) error {
 	r.client = r.server.config.Identity.ClientOf(r.conn.Peer, &r.ctx.Request.Header)
+	key, unknown := r.apiKey()
 	switch {
+	case key != nil:
+		r.client, r.allowance = key.Client(), key.Take(r.now)
 	case r.client.Exempt:
 	case fault == nil && r.asksForFile():
 		r.allowance = r.takeFile()
@@ -116,8 +120,27 @@ func (r *request) admit(fault *wire.Fault) error {
 		return errLimited
 	case fault != nil:
 		return fault
+	case unknown:
+		return errKey
 	}
 	return r.setPath()
+}
+
+// apiKey returns the key that the request is made with. A key that nobody has is unknown: such a request counts for its address.
+func (r *request) apiKey() (key *apikey.Key, unknown bool) {
+	ring, h := r.server.config.Keys, &r.ctx.Request.Header
+	if ring == nil {
+		return nil, false
+	}
+	text := h.Peek("X-API-Key")
+	if scheme, token, _ := bytes.Cut(h.Peek(fasthttp.HeaderAuthorization), []byte{' '}); bytes.EqualFold(scheme, []byte("Bearer")) {
+		text = bytes.TrimSpace(token)
+	}
+	if text == nil {
+		return nil, false
+	}
+	key = ring.Find(text)
+	return key, key == nil
 }
 
 // serve is called by the router: it asks the question of a route.

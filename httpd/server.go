@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"io"
-	"net/netip"
 	"runtime/debug"
 	"sync"
 	"time"
@@ -14,6 +13,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"ledgerd/engine/ledger"
+	"ledgerd/httpd/apikey"
 	"ledgerd/httpd/console"
 	"ledgerd/httpd/ratelimit"
 	"ledgerd/httpd/wire"
@@ -48,13 +48,14 @@ type Config struct {
 	Ledger  Ledger
 	Version string // of the service, N.N.N
 
-	PerMinute, PerHour int // requests a client may make, 0: unlimited
-	MaxAnswerBytes     int // memory of long answers that wait for their clients, together; 0: 128 MiB
+	PerMinute, PerHour int          // requests a client may make, 0: unlimited
+	Keys               *apikey.Ring // callers with a limit of their own; nil: a key that is sent is not looked at
+	MaxAnswerBytes     int          // memory of long answers that wait for their clients, together; 0: 128 MiB
 
 	// Upgrade is given every valid WebSocket handshake on /api/ws/accounts, after the
 	// client was identified and counted. It either hijacks ctx or writes a refusal; the
 	// headers all responses carry are added after it returns, also Retry-After to a 429
-	// or 503 without one. client is an IPv4 address or the first address of an IPv6 /64.
+	// or 503 without one. client is whom it counts for.
 	//
 	// A hijacked connection is closed when the hijacker returns, unless that has called
 	// Detach() net.Conn of ctx.Conn(): what that returns is the new owner's to close, and
@@ -62,7 +63,7 @@ type Config struct {
 	// no hijacker is called where the answer cannot be written. What the client sent right behind
 	// its handshake is to be read from the connection that the hijacker is given, before it
 	// returns. nil: 503.
-	Upgrade func(ctx *fasthttp.RequestCtx, client netip.Addr, exempt bool)
+	Upgrade func(ctx *fasthttp.RequestCtx, client ratelimit.Client)
 	// MayUpgrade reports whether Upgrade may be called, once the ledger has a head: handshakes are
 	// answered with 503 before that. nil: it may.
 	MayUpgrade func() bool

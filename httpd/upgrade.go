@@ -24,7 +24,7 @@ func (r *request) upgrade() error {
 	r.ctx.Request.Header.Set(fasthttp.HeaderConnection, "Upgrade")
 	r.ctx.Request.Header.Set(fasthttp.HeaderUpgrade, "websocket")
 	r.upgraded = true
-	r.server.config.Upgrade(r.ctx, r.client.Key, r.client.Exempt)
+	r.server.config.Upgrade(r.ctx, r.client)
 	if r.ctx.Hijacked() {
 		r.conn.TakeOver()
 	}

@@ -23,15 +23,11 @@ var handshake = []string{"Connection: keep-alive, Upgrade", "Upgrade: WebSocket"
 func TestUpgradeHandsOverTheConnection(t *testing.T) {
 	for _, detached := range []bool{false, true} {
 		const frame = "\x81\x83\x00\n\x00\nabc" // a masked text frame
-		type caller struct {
-			client netip.Addr
-			exempt bool
-		}
-		called, ended := make(chan caller, 1), make(chan struct{})
+		called, ended := make(chan ratelimit.Client, 1), make(chan struct{})
 		w := serveTCP(t, func(c *Config) {
 			c.Identity = &ratelimit.Identity{Exempt: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}
-			c.Upgrade = func(ctx *fasthttp.RequestCtx, client netip.Addr, exempt bool) {
-				called <- caller{client, exempt}
+			c.Upgrade = func(ctx *fasthttp.RequestCtx, client ratelimit.Client) {
+				called <- client
 				ctx.SetStatusCode(http.StatusSwitchingProtocols)
 				ctx.Response.Header.Set("Connection", "Upgrade")
 				ctx.Response.Header.Set("Upgrade", "websocket")
@@ -65,7 +61,7 @@ func TestUpgradeHandsOverTheConnection(t *testing.T) {
 		if r.status != 101 || r.header.Get("Upgrade") != "websocket" || r.header.Get("X-Ledger-Slot") != "30" {
 			t.Errorf("status %d, headers %v", r.status, r.header)
 		}
-		if got := <-called; got.client != netip.MustParseAddr("127.0.0.1") || !got.exempt {
+		if got := <-called; got.Key != netip.MustParseAddr("127.0.0.1") || !got.Exempt {
 			t.Errorf("the handler was called for %v", got)
 		}
 		send(t, c, frame)
@@ -89,7 +85,7 @@ func TestUpgradeHandsOverTheConnection(t *testing.T) {
 // TestUpgradesWait refuses sockets while there is nothing they could be told: before the first head, while the
 // upgrade handler has nothing to answer yet, and where there is no handler.
 func TestUpgradesWait(t *testing.T) {
-	upgrade := func(*fasthttp.RequestCtx, netip.Addr, bool) { t.Error("upgraded") }
+	upgrade := func(*fasthttp.RequestCtx, ratelimit.Client) { t.Error("upgraded") }
 	for name, change := range map[string]func(*Config){
 		"no head":    func(c *Config) { c.Ledger, c.Upgrade = &fakeLedger{}, upgrade },
 		"not yet":    func(c *Config) { c.Upgrade, c.MayUpgrade = upgrade, func() bool { return false } },
@@ -107,7 +103,7 @@ func TestARefusedUpgradeCarriesEveryHeader(t *testing.T) {
 		given, retry string
 	}{{503, "5", "5"}, {429, "", "1"}} {
 		h := serve(t, func(c *Config) {
-			c.Upgrade = func(ctx *fasthttp.RequestCtx, _ netip.Addr, _ bool) {
+			c.Upgrade = func(ctx *fasthttp.RequestCtx, _ ratelimit.Client) {
 				ctx.Error(errorBody(tt.status, "too many WebSockets"), tt.status) // drops what was set before
 				ctx.SetContentType("application/json")
 				if tt.given != "" {
@@ -125,7 +121,7 @@ func TestARefusedUpgradeCarriesEveryHeader(t *testing.T) {
 // any line (RFC 9110, section 5.3).
 func TestInvalidHandshakesAreRefused(t *testing.T) {
 	h := serve(t, func(c *Config) {
-		c.Upgrade = func(ctx *fasthttp.RequestCtx, _ netip.Addr, _ bool) {
+		c.Upgrade = func(ctx *fasthttp.RequestCtx, _ ratelimit.Client) {
 			ctx.Error(errorBody(429, "reached"), 429)
 			ctx.SetContentType("application/json")
 		}
@@ -149,7 +145,7 @@ func TestALostHandshakeIsTold(t *testing.T) {
 	for _, lost := range []bool{true, false} {
 		told, ended := make(chan bool, 2), make(chan bool)
 		w := serveTCP(t, func(c *Config) {
-			c.Upgrade = func(ctx *fasthttp.RequestCtx, _ netip.Addr, _ bool) {
+			c.Upgrade = func(ctx *fasthttp.RequestCtx, _ ratelimit.Client) {
 				ctx.SetStatusCode(http.StatusSwitchingProtocols)
 				ours := ctx.Conn().(*wire.Conn)
 				ours.IfLost(func() { told <- true })

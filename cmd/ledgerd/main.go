@@ -43,6 +43,7 @@ type commands struct {
 	Backup     backupCommand      `cmd:"" help:"Copy the data directory of a running node, over its operators' listener."`
 	Snapshot   snapshotCommand    `cmd:"" help:"Look at the snapshots of a data directory; a running node may go on."`
 	Log        logCommand         `cmd:"" help:"Look at the log of a data directory; a running node may go on."`
+	Key        keyCommand         `cmd:"" help:"Make, revoke and list API keys."`
 	Settings   configCommand      `cmd:"" help:"Check a configuration, or print one to begin with." name:"config"`
 	Completion completion.Command `cmd:"" help:"Print a script that completes command lines in bash, zsh or fish."`
 	Complete   completion.Words   `cmd:"" hidden:"" help:"Print what may stand at the end of a command line."`

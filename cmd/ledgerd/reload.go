@@ -7,18 +7,24 @@ import (
 	"reflect"
 
 	"github.com/alecthomas/kong"
+
+	"ledgerd/httpd/apikey"
 )
 
 // arguments are the command line, without the program's name.
 type arguments []string
 
 // reload is what SIGHUP asks for: it reads the configuration again, as at the start, and takes over what may change while the
-// node runs. That is --log-level. Where anything in it is wrong, all stays as it is.
+// node runs. That is --log-level, and the files of --api-keys and --tls-cert. Where anything in it is wrong, all stays as it is.
 type reload struct {
 	args    arguments
 	running *kong.Context // what is in force; level may be newer
 	level   *slog.LevelVar
 	log     *slog.Logger
+
+	keys        *apikey.Ring // nil: there are none
+	revoked     func()       // ends the sockets of keys that are gone
+	certificate *certificate // nil: there is none
 }
 
 // follow reloads at each signal until ctx ends.
@@ -36,6 +42,9 @@ func (r *reload) follow(ctx context.Context, signals <-chan os.Signal) {
 func (r *reload) do(ctx context.Context) {
 	var fresh commands
 	parsed, err := newParser(&fresh, fromEnvironment, kong.BindTo(ctx, (*context.Context)(nil))).Parse(r.args)
+	if err == nil {
+		err = r.files(fresh.Serve.APIKeys)
+	}
 	if err != nil {
 		r.log.Error("SIGHUP: nothing is reloaded, the settings stay as they are", "error", err)
 		return
@@ -60,4 +69,25 @@ func (r *reload) restarts(fresh *kong.Context) (names []string) {
 		}
 	}
 	return names
+}
+
+// files reads the certificate and the API keys again. The keys come last: they cannot fail once they are read.
+func (r *reload) files(path string) error {
+	var held *apikey.File
+	if r.keys != nil && path != "" {
+		var err error
+		if held, err = readKeys(path); err != nil {
+			return err
+		}
+	}
+	if r.certificate != nil {
+		if err := r.certificate.reload(); err != nil {
+			return err
+		}
+	}
+	if held != nil {
+		r.keys.Load(held)
+		r.revoked()
+	}
+	return nil
 }

@@ -30,6 +30,7 @@ import (
 	"ledgerd/engine/source"
 	"ledgerd/engine/source/upstream"
 	"ledgerd/httpd"
+	"ledgerd/httpd/apikey"
 	"ledgerd/httpd/ops"
 	"ledgerd/httpd/promtext"
 	"ledgerd/httpd/ratelimit"
@@ -69,6 +70,7 @@ type serveCommand struct {
 	RateLimitMinute     int      `group:"Limits:" help:"Requests a client may make a minute; 0 is off." default:"100"`
 	RateLimitHour       int      `group:"Limits:" help:"Requests a client may make an hour; 0 is off." default:"1000"`
 	RateLimitExempt     prefixes `group:"Limits:" help:"Networks free of rate limits and connection caps." placeholder:"CIDR,…"`
+	APIKeys             string   `group:"Limits:" help:"Callers with limits of their own: a file of keys and tiers, see ledgerd key. A running node reads it again at SIGHUP." placeholder:"FILE" name:"api-keys"`
 	TrustedProxies      prefixes `group:"Limits:" help:"Proxies whose X-Forwarded-For is believed." placeholder:"CIDR,…"`
 	MaxConns            int      `group:"Limits:" help:"Connections on the public listener; 0 is what the file descriptors allow." default:"0"`
 	MaxConnsPerClient   int      `group:"Limits:" help:"Connections of one client." default:"100"`
@@ -140,7 +142,8 @@ type node struct {
 	ops         *ops.Server // nil without an operators' listener
 	listener    net.Listener
 	opsListener net.Listener
-	tls, opsTLS *tls.Config // nil: the listener does not encrypt
+	tls, opsTLS *tls.Config  // nil: the listener does not encrypt
+	keys        *apikey.Ring // nil: no keys are looked at
 	fsyncs      promtext.Histogram
 	writes      promtext.Histogram // to sockets
 	deliveries  promtext.Histogram // from publication to a socket
@@ -275,7 +278,15 @@ func (c *serveCommand) open(ctx context.Context, n *node) (err error) {
 		return &usageError{errors.New("sim: goes on from all accounts of its ledger: it takes neither --index-owners nor --index-accounts")}
 	}
 	err = unlessStopped(ctx, func() (err error) {
-		n.tls, n.opsTLS, _, err = c.tlsFlags.configs(n.logger)
+		if n.tls, n.opsTLS, n.reload.certificate, err = c.tlsFlags.configs(n.logger); err != nil || c.APIKeys == "" {
+			return err
+		}
+		held, err := readKeys(c.APIKeys)
+		if err == nil {
+			n.keys = apikey.NewRing(apikey.Tier{PerMinute: c.RateLimitMinute, PerHour: c.RateLimitHour}, time.Now())
+			n.keys.Load(held)
+			n.reload.keys = n.keys
+		}
 		return err
 	})
 	if err != nil {
@@ -365,6 +376,7 @@ func (c *serveCommand) assemble(ctx context.Context, n *node) error {
 		figures.Head(w, "ledgerd_ws_delivery_seconds", "histogram", "Time from a publication to the end of a write that brought it to a WebSocket.")
 		n.deliveries.Write(w, "ledgerd_ws_delivery_seconds", "")
 	})
+	n.reload.revoked = n.hub.EndRevoked
 	set.RegisterMetricsWriter(engineMetrics(n.engine, n.status))
 	set.RegisterMetricsWriter(durabilityMetrics(n.engine, n.dir, c.SnapshotInterval, &n.fsyncs, &n.ingests))
 	if s, ok := n.source.(interface{ Upstream() upstream.Snapshot }); ok {
@@ -373,10 +385,13 @@ func (c *serveCommand) assemble(ctx context.Context, n *node) error {
 	if s, ok := n.source.(interface{ Calls() upstream.Snapshot }); ok {
 		upstream.ShowCalls(set, s.Calls)
 	}
+	if n.keys != nil {
+		set.RegisterMetricsWriter(n.keys.Write)
+	}
 	write := writeMetrics(set)
 	n.public = httpd.New(httpd.Config{
 		Ledger: answers{n.engine, n}, Version: build.Version, Upgrade: n.hub.Upgrade, MayUpgrade: n.hub.HasHead,
-		PerMinute: c.RateLimitMinute, PerHour: c.RateLimitHour,
+		PerMinute: c.RateLimitMinute, PerHour: c.RateLimitHour, Keys: n.keys,
 		MaxAnswerBytes: int(c.MaxAnswerBytes), Metrics: set, WriteMetrics: write, Turn: giveway.Turn,
 		Config: wire.Config{
 			Identity: &ratelimit.Identity{TrustedProxies: c.TrustedProxies, Exempt: c.RateLimitExempt},

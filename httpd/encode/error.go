@@ -17,6 +17,8 @@ func ErrorText(status int) string {
 	switch status {
 	case fasthttp.StatusBadRequest:
 		return "Invalid request parameters"
+	case fasthttp.StatusUnauthorized:
+		return "Unauthorized"
 	case fasthttp.StatusNotFound:
 		return "Resource not found"
 	case fasthttp.StatusMethodNotAllowed:

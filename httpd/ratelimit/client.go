@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+	"sync/atomic"
 
 	"github.com/valyala/fasthttp"
 )
@@ -22,8 +23,11 @@ type Client struct {
 	// Key is the IPv4 address, or the IPv6 address with its lower 64 bits zero: one
 	// subscriber commonly holds a whole /64. The zero Addr stands for peers without an
 	// IP address, all together.
-	Key    netip.Addr
-	Exempt bool // from rate limits and connection caps
+	Key     netip.Addr
+	Exempt  bool // from rate limits and connection caps
+	Sockets int  // WebSockets it may have; 0: as many as any client
+	// Revoked is set when it may have none any more; nil: it always may.
+	Revoked *atomic.Bool
 }
 
 // Identity tells clients and peers apart by their addresses. It does not change.

@@ -65,7 +65,7 @@ var Unlimited = Allowance{Allowed: true, Remaining: unlimitedRemaining, Reset: t
 //   - No caller waits: all state is in atomics, and a failed exchange means that another
 //     caller's succeeded.
 type Limiter struct {
-	limits [Kinds]int // 0: off
+	limits limits
 	start  time.Time
 	table  table
 }
@@ -77,39 +77,46 @@ func New(perMinute, perHour int, start time.Time) *Limiter {
 }
 
 func newLimiter(perMinute, perHour, buckets int, start time.Time) *Limiter {
-	l := &Limiter{limits: [Kinds]int{min(perMinute, maxCount), min(perHour, maxCount)}, start: start}
+	l := &Limiter{limits: limitsOf(perMinute, perHour), start: start}
 	l.table.init(buckets)
 	return l
 }
 
 // Take asks for one request of a client.
 func (l *Limiter) Take(client netip.Addr, now time.Time) Allowance {
-	if l.limits == [Kinds]int{} {
+	if l.limits == (limits{}) {
 		return Unlimited
 	}
 	at := instant(now.Sub(l.start).Milliseconds())
-	return l.takeFrom(l.table.find(client, at, &l.limits), at)
+	return l.limits.takeFrom(l.table.find(client, at, &l.limits), at)
 }
 
 // Look returns what is left to a client, and counts nothing.
 func (l *Limiter) Look(client netip.Addr, now time.Time) Allowance {
-	if l.limits == [Kinds]int{} {
+	if l.limits == (limits{}) {
 		return Unlimited
 	}
 	at := instant(now.Sub(l.start).Milliseconds())
 	c := l.table.find(client, at, &l.limits)
-	a := l.describe([Kinds]reading{c[Minute].look(Minute, at), c[Hour].look(Hour, at)}, at)
+	a := l.limits.describe([Kinds]reading{c[Minute].look(Minute, at), c[Hour].look(Hour, at)}, at)
 	a.Allowed = true
 	return a
 }
 
+// limits are the requests of each window, 0: any number.
+type limits [Kinds]int
+
+func limitsOf(perMinute, perHour int) limits {
+	return limits{min(perMinute, maxCount), min(perHour, maxCount)}
+}
+
 // takeFrom counts one request in both windows, or in none.
-func (l *Limiter) takeFrom(c *counter, at instant) Allowance {
-	minute, ok := c[Minute].take(Minute, at, l.limits[Minute])
+func (l *limits) takeFrom(c *counter, at instant) Allowance {
+	minute, ok := c[Minute].take(Minute, at, l[Minute])
 	if !ok {
 		return l.describe([Kinds]reading{minute, c[Hour].look(Hour, at)}, at)
 	}
-	hour, ok := c[Hour].take(Hour, at, l.limits[Hour])
+	hour, ok := c[Hour].take(Hour, at, l[Hour])
 	if !ok {
 		c[Minute].giveBack(minute)
 		minute.used--
@@ -121,9 +128,9 @@ func (l *Limiter) takeFrom(c *counter, at instant) Allowance {
 
 // describe returns what there is to say of the window with the fewest requests remaining, of
 // equal ones the one that ends later. One that refuses has none remaining.
-func (l *Limiter) describe(now [Kinds]reading, at instant) (a Allowance) {
+func (l *limits) describe(now [Kinds]reading, at instant) (a Allowance) {
 	for k, r := range now {
-		limit := l.limits[k]
+		limit := l[k]
 		if limit == 0 {
 			continue
 		}
@@ -133,4 +140,22 @@ func (l *Limiter) describe(now [Kinds]reading, at instant) (a Allowance) {
 		}
 	}
 	return a
+}
+
+// Meter counts the requests of one caller, who has limits of its own and is never forgotten.
+type Meter struct {
+	start   time.Time
+	counter counter
+}
+
+// NewMeter returns a meter. start is any instant before the first request.
+func NewMeter(start time.Time) *Meter { return &Meter{start: start} }
+
+// Take asks for one request, with limits as New has them.
+func (m *Meter) Take(perMinute, perHour int, now time.Time) Allowance {
+	l := limitsOf(perMinute, perHour)
+	if l == (limits{}) {
+		return Unlimited
+	}
+	return l.takeFrom(&m.counter, instant(now.Sub(m.start).Milliseconds()))
 }

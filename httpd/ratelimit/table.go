@@ -47,7 +47,7 @@ func (t *table) init(buckets int) {
 
 // find returns the counter to count a request of the client in. It allocates only for a
 // client it does not hold.
-func (t *table) find(client netip.Addr, at instant, limits *[Kinds]int) *counter {
+func (t *table) find(client netip.Addr, at instant, limits *limits) *counter {
 	key := client.As16()
 	b := &t.buckets[maphash.Bytes(t.seed, key[:])&uint64(len(t.buckets)-1)]
 	for {
@@ -71,7 +71,7 @@ func (t *table) find(client netip.Addr, at instant, limits *[Kinds]int) *counter
 
 // roomIn returns the index of an entry that is free or, if none is, of the client to evict: the
 // one that used the least of its limits. It is not ok if all are past half.
-func roomIn(held *[ways]*entry, at instant, limits *[Kinds]int) (free int, ok bool) {
+func roomIn(held *[ways]*entry, at instant, limits *limits) (free int, ok bool) {
 	const half = 500 // thousandths
 	leastUsed := half + 1
 	for i, e := range held {

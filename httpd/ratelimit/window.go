@@ -70,7 +70,7 @@ func (w *window) giveBack(r reading) {
 
 // use returns how much of its limits the counter has used, in thousandths of the fuller one,
 // rounded up. A counter whose windows are over has used nothing.
-func (c *counter) use(at instant, limits *[Kinds]int) (thousandths int) {
+func (c *counter) use(at instant, limits *limits) (thousandths int) {
 	for k, limit := range limits {
 		if limit > 0 {
 			used := c[k].look(Kind(k), at).used

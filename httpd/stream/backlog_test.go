@@ -138,7 +138,7 @@ func TestWhoComesBackMissesNothing(t *testing.T) {
 		}, func(n *node) {
 			n.script.history, n.hub.pastBytes = log, 10*updateBytes
 			n.script.bare = true
-			n.exempt = true // each connection has a budget of its own
+			n.client.Exempt = true // each connection has a budget of its own
 			var references [ledger.Commitments]*client
 			var model [ledger.Commitments]keeper
 			for level := range references {

@@ -135,7 +135,7 @@ func TestWorkIsCharged(t *testing.T) {
 			if most += int(time.Since(n.hub.started).Seconds()*float64(workPerSecond)/float64(tt.price)) + 3; served > most {
 				n.Errorf("%s: %d messages were served, want at most %d", name, served, most)
 			}
-			n.client = netip.MustParseAddr("192.0.2.2")
+			n.client.Key = netip.MustParseAddr("192.0.2.2")
 			c := n.dial("?mode=none")
 			c.send("%s", tests["unknown pubkeys"].message)
 			tip := n.script.nextSlot() - 1
@@ -148,7 +148,7 @@ func TestWorkIsCharged(t *testing.T) {
 func TestAResumeOnConnectIsPaidFor(t *testing.T) {
 	inMemory(t, nil, func(n *node) {
 		n.script.block(1, account(1, 1, programA))
-		place, err := n.hub.seats.take(n.client, false)
+		place, err := n.hub.seats.take(n.client)
 		if err != nil || !place.work.spend(2*workBurst) {
 			n.Fatalf("a new client cannot spend: %v", err)
 		}

@@ -1,14 +1,18 @@
 package stream
 
 import (
+	"cmp"
 	"context"
 	"maps"
 	"math"
 	"net/netip"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/semaphore"
+
+	"ledgerd/httpd/ratelimit"
 )
 
 // seats count connections against the caps, and know the client of each. A seat is taken before
@@ -24,9 +28,10 @@ type seats struct {
 
 // peer is one client, by its address. Work is paid for by all its connections together.
 type peer struct {
-	conns int // guarded by seats.mu
-	work  work
-	turns turns
+	conns   int // guarded by seats.mu
+	work    work
+	turns   turns
+	revoked *atomic.Bool // nil: it never is
 }
 
 // seat is one connection's. That of an exempt client is not counted, and is a client by itself.
@@ -35,13 +40,19 @@ type seat struct {
 	free func() // gives the seat back, once
 }
 
-func newPeer() *peer { return &peer{turns: newTurns(1, 1)} }
+func newPeer(client ratelimit.Client) *peer {
+	return &peer{turns: newTurns(1, 1), revoked: client.Revoked}
+}
+
+// isRevoked reports whether the client may have no connections any more.
+func (p *peer) isRevoked() bool { return p.revoked != nil && p.revoked.Load() }
 
 // take reserves a seat. Exempt clients are above both caps.
-func (s *seats) take(addr netip.Addr, exempt bool) (*seat, error) {
-	if exempt {
-		return &seat{newPeer(), func() {}}, nil
+func (s *seats) take(client ratelimit.Client) (*seat, error) {
+	if client.Exempt {
+		return &seat{newPeer(client), func() {}}, nil
 	}
+	perClient := cmp.Or(client.Sockets, s.perClient)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if now := time.Now(); now.Sub(s.swept) > time.Second {
@@ -49,15 +60,15 @@ func (s *seats) take(addr netip.Addr, exempt bool) (*seat, error) {
 		// A client that comes back before its work is paid has not got rid of its debt.
 		maps.DeleteFunc(s.clients, func(_ netip.Addr, c *peer) bool { return c.conns == 0 && c.work.isFull() })
 	}
-	c := s.clients[addr]
+	c := s.clients[client.Key]
 	switch {
 	case s.taken >= s.total:
 		return nil, errFull
-	case c != nil && c.conns >= s.perClient:
+	case c != nil && c.conns >= perClient:
 		return nil, errClientFull
 	case c == nil:
-		c = newPeer()
-		s.clients[addr] = c
+		c = newPeer(client)
+		s.clients[client.Key] = c
 	}
 	s.taken++
 	c.conns++

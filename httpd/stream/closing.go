@@ -37,6 +37,7 @@ var (
 	endRate     = closing{"policy", websocket.ClosePolicyViolation, "too many messages"}
 	endNames    = closing{"policy", websocket.ClosePolicyViolation, "more than 10000 keys"}
 	endSilent   = closing{"silent", websocket.ClosePolicyViolation, "no sign of life"}
+	endRevoked  = closing{"policy", websocket.ClosePolicyViolation, "the API key was revoked"}
 	endInternal = closing{"internal", websocket.CloseInternalServerErr, "internal error"}
 	endMemory   = closing{"memory", websocket.CloseTryAgainLater, "memory runs short, try again"}
 	// The writer completes the text of endSlow with the last seq it sent.

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/valyala/fasthttp"
+
+	"ledgerd/httpd/ratelimit"
 )
 
 func TestTooManyNamesOnConnectAreRefused(t *testing.T) {
@@ -60,7 +62,7 @@ func (h *hooked) Write(p []byte) (int, error) {
 func TestALostHandshakeHoldsNoSeat(t *testing.T) {
 	h := New(Config{Ledger: newFakeLedger(), MaxConnsPerClient: 1})
 	server := &fasthttp.Server{Logger: discard{}, Handler: func(ctx *fasthttp.RequestCtx) {
-		h.Upgrade(ctx, netip.AddrFrom4([4]byte{127, 0, 0, 1}), false)
+		h.Upgrade(ctx, ratelimit.Client{Key: netip.AddrFrom4([4]byte{127, 0, 0, 1})})
 	}}
 	for range 3 {
 		near, far := net.Pipe()
@@ -81,7 +83,7 @@ func TestAPositionIsFixedBeforeTheAnswer(t *testing.T) {
 	for _, query := range []string{"", "?pubkeys=" + key(1).String(), "?programs=" + programA.String()} {
 		inMemory(t, nil, func(n *node) {
 			near, far := net.Pipe()
-			server := &fasthttp.Server{KeepHijackedConns: true, Handler: func(ctx *fasthttp.RequestCtx) { n.hub.Upgrade(ctx, n.client, false) }}
+			server := &fasthttp.Server{KeepHijackedConns: true, Handler: func(ctx *fasthttp.RequestCtx) { n.hub.Upgrade(ctx, n.client) }}
 			publish := func() error {
 				n.script.block(1, account(1, 1, programA))
 				return nil

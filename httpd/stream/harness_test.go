@@ -13,6 +13,7 @@ import (
 	"go.uber.org/goleak"
 
 	"ledgerd/engine/ledger/ledgertest"
+	"ledgerd/httpd/ratelimit"
 )
 
 var must = ledgertest.Must
@@ -29,13 +30,12 @@ type node struct {
 	script *script
 
 	connect func() (net.Conn, error)
-	exempt  bool // what Upgrade is told of every client
-	client  netip.Addr
+	client  ratelimit.Client // of every connection
 }
 
 // newNode returns a node that is not served yet.
 func newNode(t testing.TB, change func(*Config)) *node {
-	n := &node{TB: t, ledger: newFakeLedger(), client: netip.MustParseAddr("192.0.2.1")}
+	n := &node{TB: t, ledger: newFakeLedger(), client: ratelimit.Client{Key: netip.MustParseAddr("192.0.2.1")}}
 	n.ledger.mints = knownMints
 	config := Config{Ledger: n.ledger, MaxConnsPerClient: 1 << 16}
 	if change != nil {
@@ -51,7 +51,7 @@ func (n *node) start(ln net.Listener) {
 	server := &fasthttp.Server{
 		KeepHijackedConns: true, Logger: discard{},
 		Handler: func(ctx *fasthttp.RequestCtx) {
-			n.hub.Upgrade(ctx, n.client, n.exempt)
+			n.hub.Upgrade(ctx, n.client)
 		},
 	}
 	served := make(chan error, 1)

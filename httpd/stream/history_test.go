@@ -186,7 +186,7 @@ func TestClientsReadTheLogInTurns(t *testing.T) {
 			go func() { _, _ = io.Copy(io.Discard, c.r) }()
 		}
 		synctest.Wait()
-		n.client = netip.MustParseAddr("192.0.2.2")
+		n.client.Key = netip.MustParseAddr("192.0.2.2")
 		other := n.dial("?resume_from=3")
 		other.expect(resumed("null", 3))
 		var told, want []string

@@ -133,6 +133,15 @@ func (h *Hub) each(do func(*subscriber)) {
 	}
 }
 
+// EndRevoked ends the connections of clients that may have none any more.
+func (h *Hub) EndRevoked() {
+	h.each(func(s *subscriber) {
+		if s.seat.isRevoked() {
+			s.outbox.close(endRevoked)
+		}
+	})
+}
+
 // Shutdown closes every connection with 1001 and waits until all are gone. When ctx ends
 // first it cuts off the rest and returns ctx's error.
 func (h *Hub) Shutdown(ctx context.Context) error {

@@ -12,6 +12,7 @@ import (
 	"weak"
 
 	"ledgerd/engine/ledger"
+	"ledgerd/httpd/ratelimit"
 )
 
 // inMemory runs a test with a node whose connections are pipes, in a bubble of
@@ -190,7 +191,7 @@ func TestSubscribersKeepNoBlock(t *testing.T) {
 		l := newFakeLedger()
 		h := New(Config{RecentBytes: 1, OutboxBytes: 1 << 40, Ledger: l})
 		script := newScript(h, l)
-		s := h.join(asked, &seat{peer: newPeer()})
+		s := h.join(asked, &seat{peer: newPeer(ratelimit.Client{})})
 		var block weak.Pointer[ledger.Update]
 		publish := func() error {
 			r := script.append(1, account(1, 1, programA), account(2, 1, programA))

@@ -254,7 +254,7 @@ func (tr *transcript) do(line string) {
 	case "dial":
 		tr.join(words[1], strings.Split(strings.TrimSpace(strings.SplitN(line, " ", 3)[2]), " | "))
 	case "exempt", "counted":
-		tr.exempt = words[0] == "exempt"
+		tr.client.Exempt = words[0] == "exempt"
 	case "close":
 		tr.find(words[1]).close(codeOf(1000, ""))
 	case "drop":

@@ -3,12 +3,13 @@ package stream
 import (
 	"errors"
 	"fmt"
-	"net/netip"
 	"runtime/debug"
 	"sync"
 
 	"github.com/fasthttp/websocket"
 	"github.com/valyala/fasthttp"
+
+	"ledgerd/httpd/ratelimit"
 )
 
 // rejection is why a handshake is refused, and how it is answered. Errors of other types are faults of the request.
@@ -42,23 +43,25 @@ var upgrader = websocket.FastHTTPUpgrader{
 	Error:       func(*fasthttp.RequestCtx, int, error) {}, // Upgrade answers
 }
 
-// Upgrade makes the request a subscriber, or answers with an error. client is the address that the
-// connection counts for; exempt clients are free of the cap per client. The subscriber's position is fixed
-// before the client can read the answer.
-func (h *Hub) Upgrade(ctx *fasthttp.RequestCtx, client netip.Addr, exempt bool) {
+// Upgrade makes the request a subscriber, or answers with an error. client is whom the connection counts for; exempt clients are free
+// of the caps. The subscriber's position is fixed before the client can read the answer.
+func (h *Hub) Upgrade(ctx *fasthttp.RequestCtx, client ratelimit.Client) {
 	asked, err := parseQuery(ctx.QueryArgs())
 	if !h.config.allowsOrigins(ctx.Request.Header.PeekAll("Origin")) {
 		err = errOrigin
 	}
 	var place *seat
 	if err == nil {
-		place, err = h.seats.take(client, exempt)
+		place, err = h.seats.take(client)
 	}
 	if err != nil {
 		h.refuse(ctx, err)
 		return
 	}
 	s, socket := h.join(asked, place), ctx.Conn()
+	if place.isRevoked() { // since it was let in, and before EndRevoked could find it
+		s.outbox.close(endRevoked)
+	}
 	abandon := sync.OnceFunc(s.depart)
 	if c, ok := socket.(interface{ IfLost(func()) }); ok {
 		c.IfLost(abandon) // the answer was not written, and nobody adopts the socket

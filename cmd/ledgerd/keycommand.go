@@ -1,0 +1,171 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"slices"
+	"text/tabwriter"
+
+	"github.com/google/renameio/v2"
+	"go.yaml.in/yaml/v3"
+
+	"ledgerd/engine/source/unpack"
+	"ledgerd/httpd/apikey"
+)
+
+const maxKeysBytes = 16 << 20
+
+// readKeys reads a file of API keys.
+func readKeys(path string) (*apikey.File, error) {
+	content, err := unpack.ReadSmall(path, maxKeysBytes)
+	if err != nil {
+		return nil, fmt.Errorf("cannot read the API keys %s: %w", path, err)
+	}
+	f, err := apikey.Parse(content)
+	if err != nil {
+		return nil, fmt.Errorf("API keys %s: %w", path, err)
+	}
+	return f, nil
+}
+
+type keyCommand struct {
+	APIKeys string `help:"The file, as serve reads it." name:"api-keys" required:"" placeholder:"FILE"`
+
+	New    keyNewCommand    `cmd:"" help:"Make a key, add its hash to the file, and print its text: that is not kept anywhere."`
+	Revoke keyRevokeCommand `cmd:"" help:"Take a key out of the file."`
+	List   keyListCommand   `cmd:"" help:"Print names and tiers of the keys."`
+}
+
+type keyNewCommand struct {
+	Name string `arg:"" help:"Whose key it is."`
+	Tier string `help:"The tier of the file that says what the key may do." required:""`
+}
+
+// Run adds a key.
+func (c *keyNewCommand) Run(parent *keyCommand, s *streams) error {
+	doc, err := openKeys(parent.APIKeys)
+	if err != nil {
+		return err
+	}
+	text, hash := apikey.New()
+	entry := new(yaml.Node)
+	if err := entry.Encode(apikey.Entry{Name: c.Name, Tier: c.Tier, Hash: hash}); err != nil {
+		return fmt.Errorf("cannot write the key: %w", err)
+	}
+	list := doc.member("keys", yaml.SequenceNode)
+	list.Style, list.Content = 0, append(list.Content, entry)
+	if err := doc.save(); err != nil {
+		return err
+	}
+	fmt.Fprintln(s.out, text)
+	fmt.Fprintln(s.err, "the key is in force once the node has read the file again: kill -HUP")
+	return nil
+}
+
+type keyRevokeCommand struct {
+	Name string `arg:"" help:"Whose key it is."`
+}
+
+// Run removes a key.
+func (c *keyRevokeCommand) Run(parent *keyCommand, s *streams) error {
+	doc, err := openKeys(parent.APIKeys)
+	if err != nil {
+		return err
+	}
+	list := doc.member("keys", yaml.SequenceNode)
+	before := len(list.Content)
+	list.Content = slices.DeleteFunc(list.Content, func(n *yaml.Node) bool {
+		var e apikey.Entry
+		return n.Decode(&e) == nil && e.Name == c.Name
+	})
+	if len(list.Content) == before {
+		return &usageError{fmt.Errorf("%s has no key of that name", parent.APIKeys)}
+	}
+	if err := doc.save(); err != nil {
+		return err
+	}
+	fmt.Fprintln(s.err, "the key is refused, and its sockets are closed, once the node has read the file again: kill -HUP")
+	return nil
+}
+
+type keyListCommand struct{}
+
+// Run prints the keys.
+func (keyListCommand) Run(parent *keyCommand, s *streams) error {
+	f, err := readKeys(parent.APIKeys)
+	if err != nil {
+		return &usageError{err}
+	}
+	table := tabwriter.NewWriter(s.out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(table, "NAME\tTIER")
+	for _, k := range f.Keys {
+		fmt.Fprintf(table, "%s\t%s\n", k.Name, k.Tier)
+	}
+	return table.Flush()
+}
+
+// keysDocument is a file of keys that is about to change; what people wrote beside them stays.
+type keysDocument struct {
+	path string
+	root yaml.Node
+}
+
+// openKeys reads a file to change it. Tiers are for people to write, so that there is one.
+func openKeys(path string) (*keysDocument, error) {
+	content, err := unpack.ReadSmall(path, maxKeysBytes)
+	if errors.Is(err, fs.ErrNotExist) {
+		err = fmt.Errorf("%w; write the tiers first, such as: tiers: {gold: {requests_per_minute: 6000, requests_per_hour: 200000}}", err)
+	}
+	if err == nil {
+		_, err = apikey.Parse(content)
+	}
+	doc := &keysDocument{path: path}
+	if err == nil {
+		err = yaml.Unmarshal(content, &doc.root)
+	}
+	if err == nil && doc.root.Kind == 0 {
+		err = errors.New("it is empty: write the tiers first")
+	}
+	if err != nil {
+		return nil, &usageError{fmt.Errorf("API keys %s: %w", path, err)}
+	}
+	return doc, nil
+}
+
+// member returns a member of the document, which it makes if there is none.
+func (d *keysDocument) member(name string, kind yaml.Kind) *yaml.Node {
+	top := d.root.Content[0]
+	for i := 0; i+1 < len(top.Content); i += 2 {
+		if top.Content[i].Value == name {
+			top.Content[i+1].Kind, top.Content[i+1].Tag = kind, "" // it may have been null
+			return top.Content[i+1]
+		}
+	}
+	value := &yaml.Node{Kind: kind}
+	top.Content = append(top.Content, &yaml.Node{Kind: yaml.ScalarNode, Value: name}, value)
+	return value
+}
+
+// save replaces the file in one step, if what it would hold is right.
+func (d *keysDocument) save() error {
+	var content bytes.Buffer
+	encoder := yaml.NewEncoder(&content)
+	encoder.SetIndent(2)
+	if err := errors.Join(encoder.Encode(&d.root), encoder.Close()); err != nil {
+		return fmt.Errorf("cannot write the API keys: %w", err)
+	}
+	if _, err := apikey.Parse(content.Bytes()); err != nil {
+		return &usageError{err}
+	}
+	before, err := os.Stat(d.path)
+	if err == nil {
+		err = renameio.WriteFile(d.path, content.Bytes(), before.Mode().Perm())
+	}
+	if err != nil {
+		return fmt.Errorf("cannot write the API keys: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,138 @@
+package main
+
+import (
+	"errors"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"ledgerd/engine/ledger/ledgertest"
+	clientlib "ledgerd/httpd/client"
+)
+
+// TestAPIKeys makes keys, asks and follows with them, and revokes one under a running node.
+func TestAPIKeys(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "keys.yaml")
+	tiers := "# Who pays.\ntiers:\n  gold: {requests_per_minute: 50, sockets: 30}\n"
+	ledgertest.Must(t, os.WriteFile(file, []byte(tiers), 0o640))
+	manage := func(want int, args ...string) (out, errs string) {
+		t.Helper()
+		out, errs, code := tool(t, append([]string{"key"}, append(args, "--api-keys", file)...)...)
+		if code != want {
+			t.Fatalf("key %q: exit %d, %s", args, code, errs)
+		}
+		return strings.TrimSpace(out), errs
+	}
+	alice, _ := manage(exitOK, "new", "alice", "--tier", "gold")
+	bob, _ := manage(exitOK, "new", "bob", "--tier", "gold")
+	for want, args := range map[string][]string{
+		`there is no tier "silver"`: {"new", "carol", "--tier", "silver"}, `key "alice" is there twice`: {"new", "alice", "--tier", "gold"},
+		"no key of that name": {"revoke", "carol"},
+	} {
+		if _, errs := manage(exitUsage, args...); !strings.Contains(errs, want) {
+			t.Errorf("%q: %s, want %q", args, errs, want)
+		}
+	}
+	if list, _ := manage(exitOK, "list"); list != "NAME   TIER\nalice  gold\nbob    gold" {
+		t.Errorf("list:\n%s", list)
+	}
+	content, err := os.ReadFile(file)
+	ledgertest.Must(t, err)
+	if s := string(content); !strings.HasPrefix(s, tiers[:len("# Who pays.\n")]) || strings.Contains(s, alice) {
+		t.Errorf("the file:\n%s", s)
+	}
+
+	v := launch(t, "--data-dir", filepath.Join(t.TempDir(), "data"), "--source", "sim:slot_time=20ms", "--rate-limit-minute", "8", "--api-keys", file).listened()
+	remains := func(status int, field, value string) (limit, remaining int) {
+		t.Helper()
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, v.base+"/openapi.json", http.NoBody)
+		ledgertest.Must(t, err)
+		r.Header.Set(field, value)
+		a, err := v.client.Do(r)
+		ledgertest.Must(t, err)
+		defer a.Body.Close()
+		if a.StatusCode != status || (status == http.StatusUnauthorized) != (a.Header.Get("WWW-Authenticate") == "Bearer") {
+			t.Errorf("%s: status %d, %v, want %d", field, a.StatusCode, a.Header, status)
+		}
+		limit, err = strconv.Atoi(a.Header.Get("X-RateLimit-Limit"))
+		ledgertest.Must(t, err)
+		remaining, err = strconv.Atoi(a.Header.Get("X-RateLimit-Remaining"))
+		ledgertest.Must(t, err)
+		return limit, remaining
+	}
+	expect := func(status int, field, value string, limit, remaining int) {
+		t.Helper()
+		if l, r := remains(status, field, value); l != limit || r != remaining {
+			t.Errorf("%s: %d of %d remain, want %d of %d", field, r, l, remaining, limit)
+		}
+	}
+	expect(200, "X-Nothing", "", 8, 7)
+	expect(200, "Authorization", "Basic "+alice, 8, 6) // another scheme is none of ours
+	expect(200, "Authorization", "Bearer "+alice, 50, 49)
+	expect(200, "X-API-Key", alice, 50, 48)
+	expect(200, "X-API-Key", bob, 50, 49)
+
+	follow := func(key string) (ended chan error, begun chan struct{}) {
+		ended, begun = make(chan error, 1), make(chan struct{}, 1)
+		c, err := clientlib.New(v.base, clientlib.Options{APIKey: key})
+		ledgertest.Must(t, err)
+		go func() {
+			ended <- c.Stream(t.Context(), clientlib.Subscription{Programs: []string{systemProgram}}, clientlib.Handler{Ready: func() {
+				select {
+				case begun <- struct{}{}:
+				default:
+				}
+			}})
+		}()
+		return ended, begun
+	}
+	endedA, begunA := follow(alice)
+	endedB, begunB := follow(bob)
+	for _, begun := range []chan struct{}{begunA, begunB} {
+		select {
+		case <-begun:
+		case <-time.After(patience):
+			t.Fatal("a stream with a key did not begin")
+		}
+	}
+
+	manage(exitOK, "revoke", "alice")
+	v.Signal(syscall.SIGHUP)
+	var refused *clientlib.StatusError
+	select {
+	case err := <-endedA:
+		if !errors.As(err, &refused) || refused.Status != http.StatusUnauthorized {
+			t.Errorf("the stream of a revoked key ended with %v", err)
+		}
+	case <-time.After(patience):
+		t.Error("the stream of a revoked key goes on")
+	}
+	expect(401, "X-API-Key", alice, 8, 4) // the stream's attempt to come back counted too
+	_, before := remains(200, "X-API-Key", bob)
+	ledgertest.Must(t, os.WriteFile(file, []byte("keys: 3"), 0o600))
+	v.Signal(syscall.SIGHUP)
+	v.errs.await(t, "SIGHUP: nothing is reloaded(?s:.*)API keys .*line 1")
+	expect(200, "X-API-Key", bob, 50, before-1)
+	select {
+	case err := <-endedB:
+		t.Errorf("the stream of the other key ended: %v", err)
+	default:
+	}
+	expect(401, "X-API-Key", bob+"x", 8, 3)
+	expect(401, "Authorization", "bearer "+strings.Repeat("x", 4000), 8, 2)
+	expect(401, "X-API-Key", "ledgerd_", 8, 1)
+	expect(200, "X-Nothing", "", 8, 0)
+	expect(429, "X-API-Key", "ledgerd_", 8, 0) // guesses use up what the address may ask
+	if got := v.metric(`ledgerd_api_key_requests_total{tier="gold"}`); got < 6 {
+		t.Errorf("counted %v requests with a key", got)
+	}
+	if all := v.errs.String(); strings.Contains(all, alice) || strings.Contains(all, bob) {
+		t.Errorf("a key is shown:\n%s", all)
+	}
+}

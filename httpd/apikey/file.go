@@ -1,0 +1,99 @@
+package apikey
+
+import (
+	"bytes"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+
+	"ledgerd/httpd/ratelimit"
+)
+
+// Tier says what its keys may do.
+type Tier struct {
+	PerMinute int  `yaml:"requests_per_minute"` // 0: as callers without a key
+	PerHour   int  `yaml:"requests_per_hour"`   // 0: as callers without a key
+	Sockets   int  `yaml:"sockets"`             // WebSockets of one key; 0: as callers without a key
+	Exempt    bool `yaml:"exempt"`              // no limit of these holds
+}
+
+// Entry is a key as a file has it.
+type Entry struct {
+	Name string `yaml:"name"`
+	Tier string `yaml:"tier"`
+	Hash string `yaml:"hash"` // sha256: and the hexadecimal digest of the key's text
+}
+
+// File is what a file holds.
+type File struct {
+	Tiers map[string]Tier `yaml:"tiers"`
+	Keys  []Entry         `yaml:"keys"`
+}
+
+// maxNameBytes is the longest name of a key or tier.
+const maxNameBytes = 64
+
+// Parse reads a file. Its errors name the key, or the line.
+func Parse(content []byte) (*File, error) {
+	var f File
+	decoder := yaml.NewDecoder(bytes.NewReader(content))
+	decoder.KnownFields(true)
+	if err := decoder.Decode(&f); err != nil && !errors.Is(err, io.EOF) {
+		return nil, errors.New(strings.TrimPrefix(err.Error(), "yaml: "))
+	}
+	if err := decoder.Decode(new(File)); !errors.Is(err, io.EOF) {
+		return nil, errors.New("there is more than one YAML document")
+	}
+	return &f, f.check()
+}
+
+func (f *File) check() error {
+	for name, t := range f.Tiers {
+		switch {
+		case !isName(name):
+			return fmt.Errorf("tier %q: a name is 1 to %d letters, digits, dots, dashes or underscores", name, maxNameBytes)
+		case min(t.PerMinute, t.PerHour, t.Sockets) < 0 || max(t.PerMinute, t.PerHour, t.Sockets) > ratelimit.MaxLimit:
+			return fmt.Errorf("tier %q: limits are from 0 to %d", name, ratelimit.MaxLimit)
+		case t.Exempt && t != Tier{Exempt: true}:
+			return fmt.Errorf("tier %q is exempt, and has limits", name)
+		}
+	}
+	names, hashes := make(map[string]bool), make(map[digest]bool)
+	for _, e := range f.Keys {
+		hash, err := e.digest()
+		switch _, known := f.Tiers[e.Tier]; {
+		case !isName(e.Name):
+			return fmt.Errorf("key %q: a name is 1 to %d letters, digits, dots, dashes or underscores", e.Name, maxNameBytes)
+		case names[e.Name]:
+			return fmt.Errorf("key %q is there twice", e.Name)
+		case !known:
+			return fmt.Errorf("key %q: there is no tier %q", e.Name, e.Tier)
+		case err != nil:
+			return fmt.Errorf("key %q: %w", e.Name, err)
+		case hashes[hash]:
+			return fmt.Errorf("key %q has the hash of another one", e.Name)
+		}
+		names[e.Name], hashes[hash] = true, true
+	}
+	return nil
+}
+
+func isName(s string) bool {
+	return s != "" && len(s) <= maxNameBytes && strings.Trim(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-") == ""
+}
+
+// hashPrefix is in front of a hash in a file.
+const hashPrefix = "sha256:"
+
+func (e *Entry) digest() (d digest, err error) {
+	text, ok := strings.CutPrefix(e.Hash, hashPrefix)
+	decoded, err := hex.DecodeString(text)
+	if !ok || err != nil || copy(d[:], decoded) != len(d) || len(decoded) != len(d) {
+		return d, errors.New("the hash is not of the form sha256:HEX, of 32 bytes")
+	}
+	return d, nil
+}

@@ -1,0 +1,161 @@
+package apikey
+
+import (
+	"cmp"
+	"crypto/rand"
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/base64"
+	"encoding/binary"
+	"encoding/hex"
+	"io"
+	"net/netip"
+	"sync/atomic"
+	"time"
+
+	"ledgerd/httpd/promtext"
+	"ledgerd/httpd/ratelimit"
+)
+
+type digest [sha256.Size]byte
+
+// prefix is in front of every key, so that people and scanners for secrets know one.
+const prefix = "ledgerd_"
+
+// New makes a key: its text, of which 256 bits are random, and the hash of that for a file.
+func New() (text, hash string) {
+	var secret [32]byte
+	_, _ = rand.Read(secret[:]) // which never fails
+	text = prefix + base64.RawURLEncoding.EncodeToString(secret[:])
+	d := digest(sha256.Sum256([]byte(text)))
+	return text, hashPrefix + hex.EncodeToString(d[:])
+}
+
+// Key is one caller.
+type Key struct {
+	hash    digest
+	client  netip.Addr
+	tier    atomic.Pointer[tier]
+	meter   *ratelimit.Meter
+	revoked atomic.Bool
+}
+
+// tier is a Tier in use.
+type tier struct {
+	Tier
+	name              string
+	requests, limited *atomic.Uint64 // they outlive the file
+}
+
+// Client returns what the key's sockets count for: a client at an address that no connection has, because it is of a zone.
+func (k *Key) Client() ratelimit.Client {
+	t := k.tier.Load()
+	return ratelimit.Client{Key: k.client, Exempt: t.Exempt, Sockets: t.Sockets, Revoked: &k.revoked}
+}
+
+// Take asks for one request.
+func (k *Key) Take(now time.Time) ratelimit.Allowance {
+	t := k.tier.Load()
+	t.requests.Add(1)
+	if t.Exempt {
+		return ratelimit.Unlimited
+	}
+	a := k.meter.Take(t.PerMinute, t.PerHour, now)
+	if !a.Allowed {
+		t.limited.Add(1)
+	}
+	return a
+}
+
+// Ring finds keys.
+type Ring struct {
+	usual   Tier
+	start   time.Time
+	held    atomic.Pointer[held]
+	unknown atomic.Uint64
+}
+
+// held are the keys by the first bytes of their hashes, which tell nothing of the rest.
+type held struct {
+	keys  map[uint64][]*Key
+	tiers map[string]*tier
+}
+
+// NewRing returns a ring without keys. usual is what callers without a key may do, start any instant before the first request.
+func NewRing(usual Tier, start time.Time) *Ring {
+	r := &Ring{usual: usual, start: start}
+	r.held.Store(new(held))
+	return r
+}
+
+func (d *digest) index() uint64 { return binary.BigEndian.Uint64(d[:]) }
+
+// Find returns the key with a text, nil if there is none.
+func (r *Ring) Find(text []byte) *Key {
+	k := r.held.Load().find(sha256.Sum256(text))
+	if k == nil {
+		r.unknown.Add(1)
+	}
+	return k
+}
+
+// Load takes over what a file holds. Keys that are gone are revoked. It is called by one goroutine at a time.
+func (r *Ring) Load(f *File) {
+	before := r.held.Load()
+	now := &held{keys: make(map[uint64][]*Key), tiers: make(map[string]*tier)}
+	for name, t := range f.Tiers {
+		fresh := &tier{Tier: t, name: name, requests: new(atomic.Uint64), limited: new(atomic.Uint64)}
+		if !t.Exempt {
+			fresh.PerMinute, fresh.PerHour = cmp.Or(t.PerMinute, r.usual.PerMinute), cmp.Or(t.PerHour, r.usual.PerHour)
+		}
+		if old := before.tiers[name]; old != nil {
+			fresh.requests, fresh.limited = old.requests, old.limited
+		}
+		now.tiers[name] = fresh
+	}
+	stays := make(map[*Key]bool)
+	for _, e := range f.Keys {
+		hash, _ := e.digest() // a File is checked
+		k := before.find(hash)
+		if k == nil {
+			k = &Key{hash: hash, client: netip.IPv6Unspecified().WithZone("key:" + hex.EncodeToString(hash[:])), meter: ratelimit.NewMeter(r.start)}
+		}
+		stays[k] = true
+		k.tier.Store(now.tiers[e.Tier])
+		now.keys[hash.index()] = append(now.keys[hash.index()], k)
+	}
+	r.held.Store(now)
+	for _, keys := range before.keys {
+		for _, k := range keys {
+			k.revoked.Store(!stays[k])
+		}
+	}
+}
+
+// find returns the key with a hash, nil if there is none. How long that takes tells nothing of the hashes there are.
+func (h *held) find(hash digest) *Key {
+	for _, k := range h.keys[hash.index()] {
+		if subtle.ConstantTimeCompare(k.hash[:], hash[:]) == 1 {
+			return k
+		}
+	}
+	return nil
+}
+
+// Write writes the metrics: by tier, never by key.
+func (r *Ring) Write(w io.Writer) {
+	h := r.held.Load()
+	requests, limited, keys := make(map[string]uint64), make(map[string]uint64), make(map[string]uint64)
+	for name, t := range h.tiers {
+		requests[name], limited[name], keys[name] = t.requests.Load(), t.limited.Load(), 0
+	}
+	for _, bucket := range h.keys {
+		for _, k := range bucket {
+			keys[k.tier.Load().name]++
+		}
+	}
+	promtext.Each(w, "ledgerd_api_keys", "gauge", "API keys, by their tier.", "tier", keys)
+	promtext.Each(w, "ledgerd_api_key_requests_total", "counter", "Requests with an API key, by its tier.", "tier", requests)
+	promtext.Each(w, "ledgerd_api_key_limited_total", "counter", "Requests with an API key refused with 429, by its tier.", "tier", limited)
+	promtext.Value(w, "ledgerd_api_key_unknown_total", "counter", "Requests refused with 401 because nobody has their API key.", r.unknown.Load())
+}
