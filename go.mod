@@ -13,7 +13,6 @@ require (
 	github.com/gdamore/tcell/v3 v3.6.0
 	github.com/getkin/kin-openapi v0.152.0
 	github.com/gomodule/redigo v1.9.3
-	github.com/google/renameio/v2 v2.0.2
 	github.com/klauspost/compress v1.20.0
 	github.com/mr-tron/base58 v1.3.0
 	github.com/nats-io/nats.go v1.55.0

@@ -39,6 +39,12 @@ const maxCredentialsBytes = 64 << 10
 
 // validate checks what the flags' types cannot. from is --source.
 func (f *clusterFlags) validate(from string) error {
+	switch {
+	case f.MaxLag <= 0:
+		return errors.New("--max-lag must be above 0")
+	case f.LogReplicas < 1 || f.LogReplicas > 5:
+		return errors.New("--log-replicas must be between 1 and 5")
+	}
 	if f.Log == "" {
 		if f.Role != roleAll {
 			return fmt.Errorf("--role %s needs --log", f.Role)
@@ -58,10 +64,6 @@ func (f *clusterFlags) validate(from string) error {
 		return errors.New("--role replica follows the log alone: it needs --source none")
 	case f.Role != roleReplica && from == "none":
 		return fmt.Errorf("--role %s needs a --source; --role replica follows the log alone", f.Role)
-	case f.MaxLag <= 0:
-		return errors.New("--max-lag must be above 0")
-	case f.LogReplicas < 1 || f.LogReplicas > 5:
-		return errors.New("--log-replicas must be between 1 and 5")
 	}
 	return nil
 }

@@ -6,14 +6,15 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"slices"
 	"text/tabwriter"
 
-	"github.com/google/renameio/v2"
 	"go.yaml.in/yaml/v3"
 
 	"ledgerd/engine/source/unpack"
 	"ledgerd/httpd/apikey"
+	"ledgerd/snapshot/vfs"
 )
 
 const maxKeysBytes = 16 << 20
@@ -160,12 +161,29 @@ func (d *keysDocument) save() error {
 	if _, err := apikey.Parse(content.Bytes()); err != nil {
 		return &usageError{err}
 	}
-	before, err := os.Stat(d.path)
-	if err == nil {
-		err = renameio.WriteFile(d.path, content.Bytes(), before.Mode().Perm())
-	}
-	if err != nil {
+	if err := replaceFile(d.path, content.Bytes()); err != nil {
 		return fmt.Errorf("cannot write the API keys: %w", err)
 	}
 	return nil
+}
+
+// replaceFile replaces what a file holds in one step that outlives a crash. Who may read it stays the same.
+func replaceFile(path string, content []byte) error {
+	before, err := os.Stat(path)
+	if err != nil {
+		return err
+	}
+	fresh, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*.tmp")
+	if err != nil {
+		return err
+	}
+	_, err = fresh.Write(content)
+	installed := false
+	if err = errors.Join(err, fresh.Chmod(before.Mode().Perm()), fresh.Sync(), fresh.Close()); err == nil {
+		installed, err = vfs.Install(vfs.Disk{}, fresh.Name(), path)
+	}
+	if !installed {
+		err = errors.Join(err, os.Remove(fresh.Name()))
+	}
+	return err
 }

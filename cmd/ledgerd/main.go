@@ -106,8 +106,11 @@ func run(ctx context.Context, args []string, s *streams) int {
 	return exitFailure
 }
 
+// envPrefix begins the names of the variables that stand for flags.
+const envPrefix = "LEDGERD"
+
 // fromEnvironment is for parsers that also take flags from there.
-var fromEnvironment = kong.DefaultEnvars("LEDGERD")
+var fromEnvironment = kong.DefaultEnvars(envPrefix)
 
 // newParser returns a parser of the command line into cli.
 func newParser(cli *commands, options ...kong.Option) *kong.Kong {

@@ -8,8 +8,10 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"net/netip"
 	"os"
 	"os/signal"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -110,6 +112,8 @@ func (c *serveCommand) Validate() error {
 		return errors.New("--max-conns-per-client, --max-sockets and --max-sockets-per-client must be at least 1")
 	case c.MaxAnswerBytes < 1<<20 || c.MaxSocketBytes < 1<<20:
 		return errors.New("--max-answer-bytes and --max-socket-bytes must be at least 1MiB")
+	case slices.ContainsFunc(c.TrustedProxies, func(p netip.Prefix) bool { return p.Bits() == 0 }):
+		return errors.New("--trusted-proxies must not name every address: anybody could then say to be anybody")
 	case c.Pprof && c.OpsListen == "":
 		return errors.New("--pprof needs --ops-listen")
 	case c.WSOrigins != nil && len(c.WSOrigins) == 0:
@@ -225,6 +229,7 @@ func (c *serveCommand) Run(ctx context.Context, s *streams, args arguments, pars
 		return err
 	}
 	defer n.dir.Close() // nothing is written to it any more
+	c.warn(parsed.Flags(), n.logger)
 	if err := c.assemble(ctx, n); err != nil {
 		return err
 	}

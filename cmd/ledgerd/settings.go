@@ -1,8 +1,10 @@
 package main
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"regexp"
 	"slices"
 	"strconv"
@@ -34,8 +36,15 @@ func (e *settingError) Error() string {
 // parseSettings returns what a configuration says, and what is wrong with its form and names. One file serves all commands of
 // app, so a name is right where any command has such a flag.
 func parseSettings(app *kong.Node, content []byte) (settings []setting, wrong []*settingError) {
-	var document yaml.Node
-	if err := yaml.Unmarshal(content, &document); err != nil {
+	var document, more yaml.Node
+	decoder := yaml.NewDecoder(bytes.NewReader(content))
+	if err := decoder.Decode(&document); err != nil && !errors.Is(err, io.EOF) {
+		return nil, []*settingError{syntaxError(err)}
+	}
+	switch err := decoder.Decode(&more); {
+	case err == nil:
+		return nil, []*settingError{{more.Line, "a second YAML document begins; only one is read"}}
+	case !errors.Is(err, io.EOF):
 		return nil, []*settingError{syntaxError(err)}
 	}
 	if len(document.Content) == 0 || document.Content[0].Tag == "!!null" {

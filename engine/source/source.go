@@ -86,6 +86,9 @@ func openGeyser(spec string, o Options) (Source, error) {
 		return nil, err
 	}
 	c.Logger, c.SkipVotes = o.Log, c.SkipVotes || o.SkipVotes
+	if c.TokenIsOpen && o.Log != nil {
+		o.Log.Warn("everybody on this machine may read the file that token-file names")
+	}
 	if calls == "" {
 		return geyser.New(c), nil
 	}

@@ -16,6 +16,8 @@ type Config struct {
 	Address string      // host:port
 	TLS     *tls.Config // nil: none
 	Token   string      // sent as x-token where it is not empty; never shown
+	// TokenIsOpen: everybody on this machine may read the file that the token came from.
+	TokenIsOpen bool
 
 	Compression    string // "zstd" or "gzip" where the node may compress, "" for none
 	WholeData      bool   // ask for whole data of accounts, not only for token headers

@@ -61,7 +61,7 @@ func parseSpec(spec string) (c Config, rpc string, err error) {
 	case options.Has("token"):
 		c.Token = options.Get("token")
 	case options.Has("token-file"):
-		c.Token, err = readToken(options.Get("token-file"))
+		c.Token, c.TokenIsOpen, err = readToken(options.Get("token-file"))
 	default:
 		c.Token = os.Getenv(TokenVariable)
 	}
@@ -119,15 +119,15 @@ func (c *Config) parseAddress(address string) error {
 	return nil
 }
 
-// readToken reads a token from a file.
-func readToken(path string) (string, error) {
+// readToken reads a token from a file. open reports whether everybody may.
+func readToken(path string) (token string, open bool, err error) {
 	content, err := unpack.ReadSmall(path, tokenFileBytes)
 	if err != nil {
-		return "", fmt.Errorf("the file that token-file names cannot be read: %w", err)
+		return "", false, fmt.Errorf("the file that token-file names cannot be read: %w", err)
 	}
-	token := string(bytes.TrimSpace(content))
-	if token == "" {
-		return "", errors.New("the file that token-file names is empty")
+	if token = string(bytes.TrimSpace(content)); token == "" {
+		return "", false, errors.New("the file that token-file names is empty")
 	}
-	return token, nil
+	info, err := os.Stat(path)
+	return token, err == nil && info.Mode().Perm()&0o004 != 0, nil
 }
