@@ -15,7 +15,10 @@ build: ## build the programs into bin/
 test: ## everything a contributor needs to trust a change
 	go test -p 4 ./...
 
-check: fmt vet staticcheck faults race ## what CI asks besides the tests and the long ones: bench-once, crash, chaos, abuse
+check: fmt vet staticcheck faults-check race ## what CI asks besides the tests and the long ones: bench-once, crash, chaos, abuse
+
+faults-check:
+	@.ci/faults --check >/dev/null
 
 fmt:
 	@test -z "$$(gofmt -l .)" || { gofmt -l . ; echo "these files need gofmt" ; exit 1 ; }
@@ -49,8 +52,8 @@ chaos: ## the long test of clusters: servers and nodes are killed at random, for
 	LEDGERD_NATS_TOOL=nats-server LEDGERD_CLUSTER_HUNDREDS=$(HUNDREDS) go test -count 1 -timeout 30m -v -run TestClusterSurvives ./cmd/ledgerd
 	LEDGERD_RACES=12 go test -count 1 -timeout 20m -run 'TestServers/side_by_side/writers_race' ./engine/cluster
 
-faults: ## which tests prove which rows of the faults that ledgerd must survive
-	.ci/faults --check
+faults: ## write into the manual which tests prove which faults
+	.ci/faults
 
 bench-once: ## every benchmark once and small, and every scenario of ledgerbench, so that none stops running unseen
 	go test -short -run '^$$' -bench . -benchtime 1x -timeout 5m ./engine/base58 ./engine/source/file ./snapshot
@@ -68,4 +71,4 @@ load: ## measure everything, in turns with other services, into bench/RESULTS.md
 	bin/ledgerbench run --peers --output bin/load.txt
 	bin/ledgerbench report bin/load.txt bench/RESULTS.md
 
-.PHONY: run cluster build test check fmt vet staticcheck race fuzz crash crash-all abuse live chaos faults bench-once bench bench-compare load
+.PHONY: run cluster build test check faults-check fmt vet staticcheck race fuzz crash crash-all abuse live chaos faults bench-once bench bench-compare load
