@@ -309,6 +309,18 @@ func TestAnswerFromBeforeTheRootIsAskedForAgain(t *testing.T) {
 }
 
 // TestFilterKeepsOutWhatIsFetched asks for accounts that a filter does not want.
+func TestAFullNodeFetchesNoMore(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
+		n := filling(t, newFakeNode(100, lamports(key(1), 5), lamports(key(2), 6), lamports(key(3), 7)), Config{FetchUpTo: 2})
+		n.mustAnswer(ledger.Query{}, key(1), 5)
+		n.mustAnswer(ledger.Query{}, key(2), 6)
+		n.mustRefuse(ledger.Query{}, key(3), ledger.ErrFetchFull)
+		n.mustAnswer(ledger.Query{}, key(1), 5)
+		n.send(child(rootBlock(100), 101, 0, lamports(key(1), 0), lamports(key(4), 0)))
+		n.mustAnswer(ledger.Query{}, key(3), 7) // there is room again
+	})
+}
+
 func TestFilterKeepsOutWhatIsFetched(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		out, in, listed, program := key(1), key(2), key(3), key(9)

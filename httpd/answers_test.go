@@ -75,6 +75,7 @@ func TestErrorsOfTheLedgerAreMapped(t *testing.T) {
 		{ledger.ErrRecovering, 503, "1", "recovering"},
 		{ledger.ErrNoBlock, 503, "1", "no block has come from the source yet"},
 		{ledger.ErrFetching, 503, "1", "the account is being fetched from the upstream node, or is not at this commitment yet: try again"},
+		{ledger.ErrFetchFull, 503, "1", "the account is not held here, and this node fetches no more: it holds as many as it may"},
 		{ledger.ErrFetchBusy, 503, "1", "too many accounts are being fetched from the upstream node: try again"},
 		{&ledger.UpstreamError{Err: errors.New("dial http://u:secret@10.0.0.1")}, 503, "1", "the account is not held here and the upstream node cannot be asked: try again"},
 		{busyFor(0), 503, "1", busy},

@@ -43,6 +43,8 @@ type Config struct {
 	NextPublication func() <-chan struct{}
 	// Frozen reports whether ingest stopped for good: then no answer can be applied.
 	Frozen func() bool
+	// Full reports whether the node holds as many accounts as it may: then only those that are held in part are completed.
+	Full func() bool
 	// Deadline bounds one query.
 	Deadline time.Duration
 }
@@ -162,6 +164,8 @@ func (f *Filler) await(key ledger.Pubkey, partial bool, atLeast ledger.Slot) (*p
 		err := f.pausedBy
 		err.RetryAfter = time.Until(f.paused)
 		return nil, &err
+	case !partial && f.Full():
+		return nil, ledger.ErrFetchFull
 	case len(f.pending) >= limit:
 		return nil, ledger.ErrFetchBusy
 	}
