@@ -61,14 +61,23 @@ var Unlimited = Allowance{Allowed: true, Remaining: unlimitedRemaining, Reset: t
 //     that are being counted for it at that moment are forgotten with the earlier ones.
 //   - A newcomer for whom no room can be made is counted together with the others of
 //     its bucket, against one limit for all of them, until there is room.
-//   - Memory is bounded by the size of the table, whatever the number of addresses.
+//   - The clients of one IPv6 site, a /48, are granted together what ClientsPerSite of them may ask: who holds many /64s takes
+//     no more places than that from others.
+//   - Memory is bounded by the size of the tables, whatever the number of addresses.
 //   - No caller waits: all state is in atomics, and a failed exchange means that another
 //     caller's succeeded.
 type Limiter struct {
-	limits limits
-	start  time.Time
-	table  table
+	limits, siteLimits limits
+	start              time.Time
+	table, sites       table
 }
+
+const (
+	// SiteBits is the length of the IPv6 prefix that a customer of a provider commonly has at most: 65,536 clients.
+	SiteBits = 48
+	// ClientsPerSite is how many clients of a site have their full share, together.
+	ClientsPerSite = 8
+)
 
 // New returns a limiter with requests per minute and per hour, 0 for no limit. Limits above
 // MaxLimit are MaxLimit. start is any instant before the first request.
@@ -78,7 +87,9 @@ func New(perMinute, perHour int, start time.Time) *Limiter {
 
 func newLimiter(perMinute, perHour, buckets int, start time.Time) *Limiter {
 	l := &Limiter{limits: limitsOf(perMinute, perHour), start: start}
+	l.siteLimits = limitsOf(ClientsPerSite*perMinute, ClientsPerSite*perHour)
 	l.table.init(buckets)
+	l.sites.init(buckets)
 	return l
 }
 
@@ -88,7 +99,21 @@ func (l *Limiter) Take(client netip.Addr, now time.Time) Allowance {
 		return Unlimited
 	}
 	at := instant(now.Sub(l.start).Milliseconds())
-	return l.limits.takeFrom(l.table.find(client, at, &l.limits), at)
+	if !client.Is6() {
+		return l.limits.takeFrom(l.table.find(client, at, &l.limits), at)
+	}
+	site := l.sites.find(netip.PrefixFrom(client, SiteBits).Masked().Addr(), at, &l.siteLimits)
+	if a := l.siteLimits.takeFrom(site, at); !a.Allowed {
+		a.Limit = l.limits[a.Window]
+		return a
+	}
+	a := l.limits.takeFrom(l.table.find(client, at, &l.limits), at)
+	if !a.Allowed {
+		for k := range site {
+			site[k].giveBack(site[k].look(Kind(k), at))
+		}
+	}
+	return a
 }
 
 // Look returns what is left to a client, and counts nothing.

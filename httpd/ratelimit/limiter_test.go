@@ -224,6 +224,31 @@ func TestNewcomersShareOneLimitWhenAllPlacesAreTaken(t *testing.T) {
 	}
 }
 
+// F42: the clients of a site share what eight of them may ask, and what is refused to one of them is not taken from the others.
+func TestASiteSharesWhatEightClientsMayAsk(t *testing.T) {
+	start := time.Now()
+	l := newLimiter(5, 0, 64, start)
+	granted := func(site, clients, each int) (granted int) {
+		for i := range clients {
+			for range each {
+				a := l.Take(netip.AddrFrom16([16]byte{0x20, 1, 0xd, 0xb8, 0, byte(site), byte(i >> 8), byte(i)}), start)
+				if a.Allowed {
+					granted++
+				} else if a.Limit != 5 || a.Remaining != 0 || a.Reset != time.Minute {
+					t.Fatalf("refused with %+v", a)
+				}
+			}
+		}
+		return granted
+	}
+	if got := granted(1, 1000, 1); got != 5*ClientsPerSite {
+		t.Errorf("a site was granted %d requests, want %d", got, 5*ClientsPerSite)
+	}
+	if got := granted(2, 1, 100) + granted(2, 9, 5); got != 5*ClientsPerSite {
+		t.Errorf("a site with a client that is past its limit was granted %d requests, want %d", got, 5*ClientsPerSite)
+	}
+}
+
 func TestExpiredClientsGoBeforeLiveOnes(t *testing.T) {
 	start := time.Now()
 	l := newLimiter(10, 10, 1, start)
@@ -290,10 +315,10 @@ func TestEvictionUnderRace(t *testing.T) {
 	}
 }
 
-// sprayed returns the i-th of many /64.
+// sprayed returns the i-th of many /64, each of a site of its own.
 func sprayed(i int) netip.Addr {
 	var b [16]byte
 	b[0] = 0x20
-	binary.BigEndian.PutUint32(b[4:], uint32(i))
+	binary.BigEndian.PutUint32(b[2:], uint32(i))
 	return netip.AddrFrom16(b)
 }

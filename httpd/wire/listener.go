@@ -130,20 +130,13 @@ func (l *listener) admit(nc net.Conn) *Conn {
 	return c
 }
 
-const (
-	// siteBits is the length of the prefix that a customer of an IPv6 provider commonly has at most: 65,536 clients.
-	siteBits = 48
-	// clientsPerSite is how many clients of a site together have their full numbers of connections.
-	clientsPerSite = 8
-)
-
 // networks returns what a client's connections count for: itself, and with IPv6 its site.
 func networks(client netip.Addr) []netip.Prefix {
 	own := netip.PrefixFrom(client, client.BitLen())
 	if client.Is4() {
 		return []netip.Prefix{own}
 	}
-	return []netip.Prefix{own, netip.PrefixFrom(client, siteBits).Masked()}
+	return []netip.Prefix{own, netip.PrefixFrom(client, ratelimit.SiteBits).Masked()}
 }
 
 // hasRoomFor reports whether a client, and its site, may have another connection.
@@ -153,7 +146,7 @@ func (l *listener) hasRoomFor(client netip.Addr) bool {
 		if l.perClient[network] >= most {
 			return false
 		}
-		most *= clientsPerSite
+		most *= ratelimit.ClientsPerSite
 	}
 	return true
 }

@@ -168,8 +168,8 @@ func TestConnectionsAreCappedBySiteAndPace(t *testing.T) {
 		}
 		return admitted
 	}
-	if got := admitted(20, "2001:db8:1:%x::1"); got != 2*clientsPerSite {
-		t.Errorf("a site has %d connections, want %d", got, 2*clientsPerSite)
+	if got := admitted(20, "2001:db8:1:%x::1"); got != 2*ratelimit.ClientsPerSite {
+		t.Errorf("a site has %d connections, want %d", got, 2*ratelimit.ClientsPerSite)
 	}
 	if got := admitted(3, "2001:db8:2:%x::1"); got != 3 {
 		t.Errorf("the next site has %d connections, want 3", got)
