@@ -16,6 +16,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"ledgerd/bench/proc"
+	"ledgerd/engine/ledger/ledgertest"
 )
 
 // metricsPage is the page of the manual that lists all metrics and alerts.
@@ -147,7 +148,9 @@ var selectors = regexp.MustCompile(`\b(?:ledgerd_|go_|process_)\w+(?:\{[^}]*\})?
 // ones that the manual lists, promtool finds nothing wrong with them, and Debian's prometheus finds each that dashboards and alerts ask for.
 func TestMetricsAreTheOnesThatManualDashboardsAndAlertsName(t *testing.T) {
 	t.Parallel()
-	alone := launch(t, "--data-dir", t.TempDir(), "--source", "sim:accounts=100")
+	keys := filepath.Join(t.TempDir(), "keys.yaml")
+	ledgertest.Must(t, os.WriteFile(keys, []byte("tiers: {gold: {}}"), 0o600))
+	alone := launch(t, "--data-dir", t.TempDir(), "--source", "sim:accounts=100", "--api-keys", keys)
 	connected := launch(t, "--data-dir", t.TempDir(), "--source", "geyser:http://127.0.0.1:1?rpc=http://127.0.0.1:1", "--fill", "on-demand",
 		"--log", "nats://127.0.0.1:1/LEDGER")
 	alone.ready()
