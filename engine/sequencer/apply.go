@@ -135,7 +135,12 @@ func (a *applier) complete(w work) error {
 	}
 	r.FirstSeq, r.StateHash = a.lastSeq+1, a.hash
 	a.lastSeq = r.LastSeq()
-	a.tally.Update(func(c *Counters) { c.Updates += uint64(len(r.Updates)) })
+	a.tally.Update(func(c *Counters) {
+		c.Updates += uint64(len(r.Updates))
+		if r.Kind == ledger.BlockRecord {
+			c.Executed += r.Block.TransactionCount
+		}
+	})
 	a.staged = append(a.staged, r)
 	switch n := w.node; {
 	case n == nil:

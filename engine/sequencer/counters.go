@@ -13,6 +13,9 @@ type Counters struct {
 	// already, and Orphans belong to abandoned branches. UnknownStatuses are of blocks that are not held.
 	Blocks, Updates, Duplicates, Orphans, Dead, Gaps, UnknownStatuses uint64
 
+	// Executed counts the transactions of the blocks that were appended to the chain, as the source states them.
+	Executed uint64
+
 	// Undone counts the blocks of all rollbacks. RollbacksUpTo[i] counts the rollbacks of at most
 	// RollbackDepths[i] blocks.
 	Rollbacks, Undone uint64
