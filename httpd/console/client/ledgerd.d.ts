@@ -68,6 +68,8 @@ export interface Options {
 export interface Subscription {
   pubkeys?: string[]; programs?: string[]; wallets?: string[];
   commitment?: Commitment; tokens?: boolean; conflate?: boolean;
+  /** Goes on after this number of an update, as a program does that kept it beside its state: no start is told then. */
+  after?: bigint;
 }
 
 export interface Update {

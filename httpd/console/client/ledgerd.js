@@ -119,6 +119,10 @@ class Stream {
     this.#client = client;
     this.#wants = { pubkeys: [], programs: [], wallets: [], ...subscription };
     this.#handler = handler;
+    if (subscription.after !== undefined) {
+      this.seq = subscription.after;
+      this.#known = true;
+    }
     this.#connect();
   }
 
