@@ -1,0 +1,72 @@
+// The page of a slot: its block, or why there is none.
+
+import { client } from '/console/api.js';
+import { facts, h, table } from '/console/dom.js';
+import { blockLink, number } from '/console/format.js';
+import { commands, curl } from '/console/curl.js';
+import { asked, refusal } from '/console/page.js';
+import { tree } from '/console/pulse.js';
+import { transactionRow, transactionHeadings } from '/console/transactions.js';
+
+const atFirst = 50; // transactions shown before somebody asks for all
+
+/** @param {AbortSignal} signal @param {string} text */
+export function blockPage(signal, text) {
+  const slot = BigInt(text);
+  const place = h('div');
+  let commitment; // of the block as it is shown; '' where there is none yet
+
+  function load() {
+    place.replaceChildren(asked(() => client.block(slot, { include: 'transactions', signal }), show, signal, absent));
+  }
+
+  function show({ value: block }) {
+    commitment = block.commitment;
+    return [
+      facts(['blockhash', h('code', {}, block.blockhash)], ['parent', blockLink(block.parent_slot)],
+        ['previous blockhash', h('code', {}, block.previous_blockhash ?? 'not known')], ['height', block.block_height === null ? 'not known' : number(block.block_height)],
+        ['time', block.timestamp ?? 'not recorded'], ['commitment', h('span', { class: `badge ${block.commitment}` }, block.commitment)]),
+      transactions(block),
+    ];
+  }
+
+  function absent(error) {
+    commitment = error.details.startsWith('slot not yet produced') ? '' : 'finalized';
+    const state = error.details.match(/^slot (skipped|not yet produced|pruned|not indexed)/)?.[1];
+    return state ? h('p', { class: 'refusal' }, h('strong', {}, `This slot is ${state}. `), explained[state]) : refusal(error);
+  }
+
+  // Asks again when a level has reached the slot: the answer is another one then.
+  tree.addEventListener('change', () => {
+    if (commitment === undefined || commitment === 'finalized') return;
+    const next = { '': 'processed', processed: 'confirmed', confirmed: 'finalized' }[commitment];
+    if ((tree.levels[next]?.slot ?? -1n) < slot) return;
+    commitment = undefined;
+    load();
+  }, { signal });
+  load();
+  return {
+    title: `Slot ${number(slot)}`,
+    element: h('div', {}, h('div', { class: 'row' }, h('h1', {}, `Slot ${number(slot)}`), neighbours(slot)), place, commands(curl(`/blocks/${slot}?include=transactions`))),
+  };
+}
+
+const explained = {
+  skipped: 'The chain has no block here: the one after it names an older one as its parent.',
+  'not yet produced': 'This page shows the block when it comes.',
+  pruned: 'It was held once, and is older than what this node retains.',
+  'not indexed': 'It is from before this node began, or from a gap in its source.',
+};
+
+const neighbours = (slot) => h('nav', { class: 'tools', 'aria-label': 'Neighbours' },
+  slot > 0n && h('a', { href: `#/block/${slot - 1n}`, class: 'button' }, `← ${number(slot - 1n)}`), h('a', { href: `#/block/${slot + 1n}`, class: 'button' }, `${number(slot + 1n)} →`));
+
+function transactions(block) {
+  const records = block.transaction_records;
+  const body = h('tbody', {}, records.slice(0, atFirst).map(transactionRow));
+  const rest = h('button', { type: 'button', hidden: records.length <= atFirst, onclick: () => {
+    body.append(...records.slice(atFirst).map(transactionRow));
+    rest.remove();
+  } }, `All ${number(records.length)}`);
+  return h('section', {}, h('h2', {}, `${number(block.transactions)} transactions`), table('Transactions of this block', transactionHeadings, body), rest);
+}

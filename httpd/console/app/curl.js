@@ -1,0 +1,31 @@
+// The command that gives the same data as a view.
+
+import { h, announce } from '/console/dom.js';
+
+const quoted = (word) => (/^[\w:/.-]+$/.test(word) ? word : `'${word}'`);
+
+/** The curl line for a path below /api. @param {string} path */
+export const curl = (path, flags = '') => command(`curl ${flags}${quoted(`${location.origin}/api${path}`)}`);
+
+/** The line that follows a stream; wscat is in npm. */
+export const wscat = (query = '') => command(`npx wscat -c ${quoted(`${location.origin.replace(/^http/, 'ws')}/api/ws/accounts${query}`)}`);
+
+function command(text) {
+  const button = h('button', { type: 'button', class: 'small', 'aria-label': `Copy: ${text}`, onclick: copy }, 'copy');
+  async function copy() {
+    try {
+      await navigator.clipboard.writeText(text);
+      button.textContent = 'copied';
+      announce('The command was copied.');
+    } catch {
+      getSelection().selectAllChildren(button.previousElementSibling); // no clipboard, as without TLS: the line is marked instead
+      button.textContent = 'marked';
+      announce('The command is marked.');
+    }
+    setTimeout(() => { button.textContent = 'copy'; }, 2000);
+  }
+  return h('div', { class: 'command' }, h('code', { tabindex: 0 }, text), button);
+}
+
+/** The commands of a view, under one heading. */
+export const commands = (...lines) => h('section', { class: 'commands', 'aria-label': 'The same data on the command line' }, h('h2', {}, 'The same on the command line'), ...lines);

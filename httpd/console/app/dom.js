@@ -1,0 +1,45 @@
+// Elements are made here and nowhere else. What a node tells becomes text, never markup.
+
+const svgSpace = 'http://www.w3.org/2000/svg';
+
+function fill(element, attributes, children) {
+  for (const [name, value] of Object.entries(attributes)) {
+    if (name.startsWith('on')) element.addEventListener(name.slice(2), value);
+    else if (value === true) element.setAttribute(name, '');
+    else if (value !== false && value !== null && value !== undefined) element.setAttribute(name, value);
+  }
+  element.append(...children.flat().filter((child) => child !== null && child !== undefined && child !== false));
+  return element;
+}
+
+/**
+ * Makes an HTML element. Attributes that begin with "on" are listeners; those that are false or null are left out.
+ * @param {string} tag
+ * @param {Object<string, any>} [attributes]
+ * @param {...(Node | string | null | false | Array<Node | string | null | false>)} children
+ * @returns {HTMLElement}
+ */
+export const h = (tag, attributes = {}, ...children) => fill(document.createElement(tag), attributes, children);
+
+/** Makes an SVG element likewise. */
+export const s = (tag, attributes = {}, ...children) => fill(document.createElementNS(svgSpace, tag), attributes, children);
+
+/** Sets the text of an element only if it differs, so that nothing is laid out or read out again for nothing. */
+export function say(element, text) {
+  if (element.textContent !== text) element.textContent = text;
+}
+
+/** Tells people who listen to the page something once. */
+export function announce(text) { say(document.getElementById('announcements'), text); }
+
+/** A list of terms and what they are. Pairs whose second is null are left out. */
+export function facts(...pairs) {
+  return h('dl', { class: 'facts' }, pairs.filter(([, value]) => value !== null && value !== undefined)
+    .map(([term, value]) => h('div', {}, h('dt', {}, term), h('dd', {}, value))));
+}
+
+/** A table that scrolls sideways inside itself. Columns whose heading ends with > hold numbers. */
+export function table(caption, headings, body) {
+  const cells = headings.map((text) => h('th', { scope: 'col', class: text.endsWith('>') && 'number' }, text.replace('>', '')));
+  return h('div', { class: 'scroll', tabindex: 0, role: 'region', 'aria-label': caption }, h('table', {}, h('thead', {}, h('tr', {}, cells)), body));
+}

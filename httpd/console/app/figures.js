@@ -1,0 +1,79 @@
+// The node's figures: what it tells in Prometheus's format, polled as often as the budget allows, and the series for the charts.
+
+import { budget, link, metricsText, pause } from '/console/api.js';
+
+const points = 90; // of a chart
+const window = 4000; // ms over which the rate of updates is taken: blocks come in steps
+
+/** Reads Prometheus's text. Names have their labels; figures of shards and the like are added up under the bare name. */
+export function parseFigures(text) {
+  const all = new Map();
+  for (const [, name, labels, value] of text.matchAll(/^([a-z_:][\w:]*)(\{[^\n]*\})? (\S+)$/gmi)) {
+    all.set(name + (labels ?? ''), Number(value));
+    if (labels) all.set(name, (all.get(name) ?? 0) + Number(value));
+  }
+  return all;
+}
+
+/** What is shown of the figures, and how it went. It fires "change", and "polled" when the node has answered. */
+export class Figures extends EventTarget {
+  /** @type {Map<string, number>} the newest answer */
+  now = new Map();
+  at = 0; // when that came, ms since 1970
+  updates = []; // a rate each second
+  transactions = []; // a rate each poll, and so the others
+  sockets = [];
+  memory = [];
+  #numbers = []; // [ms, seq] of the last seconds
+  #live = false; // the stream has caught up with the node: it sends heartbeats
+
+  /** The stream told a number. @param {bigint} seq */
+  numbered(seq) {
+    if (!this.#live) return;
+    const now = performance.now();
+    this.#numbers.push([now, seq]);
+    while (this.#numbers.length > 2 && this.#numbers[1][0] < now - window) this.#numbers.shift();
+  }
+
+  /** A second has passed: the rate of updates goes on its chart. */
+  beat() {
+    this.#live = true;
+    if (this.#numbers.length < 2) return;
+    const [first, last] = [this.#numbers[0], this.#numbers.at(-1)];
+    if (last[0] - first[0] < 500) return;
+    push(this.updates, Math.max(0, Number(last[1] - first[1])) / ((last[0] - first[0]) / 1000));
+    this.dispatchEvent(new Event('change'));
+  }
+
+  /** The node answered. @param {Map<string, number>} figures */
+  polled(figures) {
+    const [before, at] = [this.now, Date.now()];
+    const name = 'ledgerd_transactions_total';
+    const more = figures.get(name) - before.get(name);
+    if (more >= 0) push(this.transactions, more / ((at - this.at) / 1000));
+    push(this.sockets, figures.get('ledgerd_ws_connections') ?? 0);
+    push(this.memory, figures.get('process_resident_memory_bytes') ?? 0);
+    [this.now, this.at] = [figures, at];
+    this.dispatchEvent(new Event('polled'));
+    this.dispatchEvent(new Event('change'));
+  }
+
+  /** Polls for ever: never faster than the budget allows, not at all while nobody looks, and slowly while the node is away. */
+  async run() {
+    for (let failures = 0; ;) {
+      await pause(failures > 0 ? Math.min(10_000, 500 * 2 ** failures) : Math.max(budget.interval(), link.refusedUntil - Date.now()));
+      if (document.hidden) await new Promise((resolve) => document.addEventListener('visibilitychange', resolve, { once: true }));
+      try {
+        this.polled(parseFigures(await metricsText()));
+        failures = 0;
+      } catch {
+        failures = link.refusedUntil > Date.now() ? 0 : failures + 1;
+      }
+    }
+  }
+}
+
+function push(series, value) {
+  series.push(value);
+  if (series.length > points) series.shift();
+}

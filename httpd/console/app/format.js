@@ -1,0 +1,50 @@
+// How figures and names are written.
+
+import { h } from '/console/dom.js';
+
+const exact = new Intl.NumberFormat('en-US', { maximumFractionDigits: 0 });
+
+/** A whole number with commas. Of a BigInt no digit is lost. @param {bigint | number} n */
+export const number = (n) => exact.format(n);
+
+/** A signed number. @param {bigint} n */
+export const change = (n) => (n > 0n ? `+${number(n)}` : number(n).replace('-', '−'));
+
+/** A token amount, a string of digits, with its decimals. */
+export function amount(digits, decimals) {
+  if (decimals === null || decimals === undefined) return `${number(BigInt(digits))} base units`;
+  const negative = digits.startsWith('-');
+  const padded = digits.replace('-', '').padStart(decimals + 1, '0');
+  const whole = padded.slice(0, padded.length - decimals);
+  const rest = padded.slice(padded.length - decimals).replace(/0+$/, '');
+  return `${negative ? '−' : ''}${number(BigInt(whole))}${rest && `.${rest}`}`;
+}
+
+/** A rate or a count that may be large, in at most four digits. @param {number} n */
+export function brief(n) {
+  if (n < 10) return String(Math.round(n * 10) / 10);
+  if (n < 10_000) return number(Math.round(n));
+  return n < 1e6 ? `${(n / 1000).toFixed(1)} k` : `${(n / 1e6).toFixed(2)} M`;
+}
+
+/** A span of time. @param {number} ms */
+export function duration(ms) {
+  if (ms < 1000) return `${Math.max(0, Math.round(ms))} ms`;
+  if (ms < 60_000) return `${(ms / 1000).toFixed(1)} s`;
+  const minutes = Math.floor(ms / 60_000);
+  if (minutes < 60) return `${minutes} m ${Math.floor(ms / 1000) % 60} s`;
+  return minutes < 2880 ? `${Math.floor(minutes / 60)} h ${minutes % 60} m` : `${Math.floor(minutes / 1440)} d`;
+}
+
+/** @param {number} n */
+export const bytes = (n) => (n < 1 << 30 ? `${(n / (1 << 20)).toFixed(1)} MiB` : `${(n / (1 << 30)).toFixed(2)} GiB`);
+
+/** The time of day of a moment. @param {number} ms since 1970 */
+export const clock = (ms) => new Date(ms).toLocaleTimeString('en-GB');
+
+const linked = (href, text, short) => h('a', { href, class: 'key', title: short ? text : null }, short ? `${text.slice(0, 6)}…${text.slice(-4)}` : text);
+
+/** Links to the pages of this console. A short one shows the ends of the name. */
+export const accountLink = (key, short = false) => (key ? linked(`#/account/${key}`, key, short) : 'not known');
+export const transactionLink = (signature, short = false) => linked(`#/tx/${signature}`, signature, short);
+export const blockLink = (slot) => h('a', { href: `#/block/${slot}`, class: 'slot' }, number(slot));

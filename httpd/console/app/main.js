@@ -1,0 +1,106 @@
+// The frame of the console: which page a hash names, and the head that all pages share.
+
+import { budget, client, link } from '/console/api.js';
+import { announce, h, say } from '/console/dom.js';
+import { clock, duration } from '/console/format.js';
+import { accountPage } from '/console/account.js';
+import { blockPage } from '/console/block.js';
+import { overview } from '/console/overview.js';
+import { begin, figures } from '/console/pulse.js';
+import { classify, enableSearch } from '/console/search.js';
+import { socketPage } from '/console/socket.js';
+import { recentPage, transactionPage } from '/console/transactions.js';
+
+const byId = (id) => document.getElementById(id);
+
+const pages = { '': overview, transactions: recentPage, socket: socketPage, block: blockPage, tx: transactionPage, account: accountPage };
+const named = new Set(['block', 'tx', 'account']); // pages of one thing, whose name is in the hash
+
+let leave = new AbortController(); // aborted when the page is left
+
+function route() {
+  leave.abort();
+  leave = new AbortController();
+  const [, page, name] = location.hash.match(/^#?\/?([a-z]*)\/?(.*)$/) ?? [];
+  const known = Object.hasOwn(pages, page) && (!named.has(page) || classify(name).href === `#/${page}/${name}`);
+  const { title, element } = known ? pages[page](leave.signal, name) : { title: 'Not found', element: h('h1', {}, 'There is no such page') };
+  document.title = `${title} · ledgerd`;
+  byId('main').replaceChildren(element);
+  for (const a of document.querySelectorAll('header nav a')) {
+    const here = a.getAttribute('href') === `#/${page ?? ''}`;
+    if (here) a.setAttribute('aria-current', 'page');
+    else a.removeAttribute('aria-current');
+  }
+}
+
+function moved() {
+  route();
+  scrollTo(0, 0);
+  byId('main').focus({ preventScroll: true });
+}
+
+let illness = ''; // why the node is not healthy, in its words
+
+// Asks for the reason when the node's figures say that it is not healthy.
+async function examine() {
+  const sick = figures.now.get('ledgerd_healthy') === 0;
+  illness = sick ? await client.health().then(() => '', (error) => error.details ?? '') : '';
+  drawHealth();
+  drawNotice();
+}
+
+function drawHealth() {
+  const sick = figures.now.get('ledgerd_healthy') === 0;
+  const state = link.state === 'away' ? 'away' : sick ? 'not healthy' : link.state === 'up' ? 'healthy' : 'connecting';
+  byId('health').dataset.state = state;
+  say(byId('health'), state);
+}
+
+function drawBudget() {
+  const place = byId('budget');
+  if (!budget.known) return;
+  const free = budget.limit === 0;
+  const share = free ? 100 : Math.round(100 * budget.remaining / budget.limit);
+  place.replaceChildren(...(free ? ['no limits'] : [h('span', {}, 'budget '), `${budget.remaining}/${budget.limit}`]));
+  place.style.setProperty('--share', `${share}%`);
+  place.title = free ? 'This node does not limit your requests.' : `Requests you may still make until ${clock(budget.reset)}. This page asks by itself every ${duration(budget.interval())}.`;
+}
+
+// One line for what is wrong with the way to the node, and nothing while all is well.
+function drawNotice() {
+  const notice = byId('notice');
+  const refused = link.refusedUntil - Date.now();
+  const text = link.state === 'away' ? 'The node cannot be reached. This page tries again, and goes on where it was.'
+    : refused > 0 ? `The node answers 429: your budget of requests is used up until ${clock(link.refusedUntil)}. Streams go on, and so does this page then.`
+      : illness && `The node is not healthy: ${illness}.`;
+  if (text === '' && !notice.hidden) announce('The node answers again.');
+  notice.hidden = text === '';
+  say(notice, text);
+  clearTimeout(drawNotice.timer);
+  if (refused > 0) drawNotice.timer = setTimeout(drawNotice, refused + 50);
+}
+
+function switchTheme() {
+  const root = document.documentElement;
+  const dark = getComputedStyle(root).colorScheme === 'dark' || root.dataset.theme === undefined && matchMedia('(prefers-color-scheme: dark)').matches;
+  root.dataset.theme = dark ? 'light' : 'dark';
+  try {
+    localStorage.setItem('theme', root.dataset.theme);
+  } catch { /* no storage: the choice lasts as long as the page */ }
+  document.dispatchEvent(new Event('theme'));
+}
+
+link.addEventListener('change', () => { drawHealth(); drawNotice(); });
+figures.addEventListener('polled', examine);
+budget.addEventListener('change', drawBudget);
+byId('theme').addEventListener('click', switchTheme);
+matchMedia('(prefers-color-scheme: dark)').addEventListener('change', () => document.dispatchEvent(new Event('theme')));
+document.querySelector('.skip').addEventListener('click', (event) => {
+  event.preventDefault(); // a hash names a page here
+  byId('main').focus();
+});
+addEventListener('hashchange', moved);
+enableSearch(byId('search'));
+route();
+begin().then(() => figures.run());
+client.status().then(({ value }) => say(byId('version'), value.version), () => {});

@@ -1,0 +1,82 @@
+// The first page: the tree, the figures and the tape.
+
+import { h, say } from '/console/dom.js';
+import { brief, bytes, duration, number } from '/console/format.js';
+import { chart } from '/console/charts.js';
+import { commands, curl, wscat } from '/console/curl.js';
+import { figures, tree } from '/console/pulse.js';
+import { tape } from '/console/tape.js';
+import { treeView } from '/console/treeview.js';
+
+/** @param {AbortSignal} signal */
+export function overview(signal) {
+  return {
+    title: 'Overview',
+    element: h('div', {}, h('h1', { class: 'hidden' }, 'Overview of this node'),
+      h('section', { 'aria-labelledby': 'tree-title' },
+        h('div', { class: 'row' }, h('h2', { id: 'tree-title' }, 'Forks of the last 40 slots'), levels(signal)), treeView(tree, signal)),
+      tiles(signal), tape(signal),
+      commands(curl('/blocks/latest'), curl('/metrics'), wscat('?extended=true&tokens=true'))),
+  };
+}
+
+// The newest slot of each commitment level, how far it is behind and how long ago it was told.
+function levels(signal) {
+  const parts = ['processed', 'confirmed', 'finalized'].map((name) => {
+    const [slot, lag] = [h('b', {}, '–'), h('span', { class: 'quiet lag' })];
+    return { name, slot, lag, element: h('span', { class: 'level', id: `level-${name}`, title: 'slots behind the tip, and how long ago it was told' }, `${name} `, slot, lag) };
+  });
+  const draw = () => {
+    const tip = tree.levels.processed?.slot;
+    for (const { name, slot, lag } of parts) {
+      const level = tree.levels[name];
+      if (level === null) continue;
+      say(slot, number(level.slot));
+      const behind = tip > level.slot ? `−${number(tip - level.slot)} · ` : '';
+      say(lag, `${behind}${duration(Math.max(0, Date.now() - level.at))}`);
+    }
+  };
+  every(250, draw, signal);
+  return h('p', { class: 'levels' }, parts.map(({ element }) => element));
+}
+
+function every(ms, draw, signal) {
+  draw();
+  const timer = setInterval(draw, ms);
+  signal.addEventListener('abort', () => clearInterval(timer));
+}
+
+function tiles(signal) {
+  const drawn = [];
+  const tile = (name, write, detail = () => '') => {
+    const [value, small] = [h('b', {}, '–'), h('small', { class: 'quiet' })];
+    drawn.push(() => { say(value, write()); say(small, detail()); });
+    return h('div', { class: 'tile' }, h('h3', {}, name), value, small);
+  };
+  const withChart = (name, series, write) => {
+    const line = chart(name, write, signal);
+    drawn.push(() => line.draw(series()));
+    const made = tile(name, () => (series().length > 0 ? write(series().at(-1)) : '–'));
+    made.append(line.element);
+    return made;
+  };
+  const figure = (name) => figures.now.get(name);
+  const shown = (name, write) => (figure(name) === undefined ? '–' : write(figure(name)));
+  const element = h('section', { class: 'tiles', 'aria-label': 'Figures' },
+    withChart('updates / s', () => figures.updates, brief),
+    withChart('transactions / s', () => figures.transactions, brief),
+    withChart('sockets', () => figures.sockets, brief),
+    withChart('memory', () => figures.memory, bytes),
+    tile('slow consumers', () => shown('ledgerd_ws_closed_total{reason="slow_consumer"}', brief), () => 'closed since the start'),
+    tile('accounts', () => shown('ledgerd_accounts', number), () => shown('ledgerd_token_accounts', (n) => `${number(n)} of tokens`)),
+    tile('snapshot', () => snapshotAge(figure), () => (figure('ledgerd_snapshots_total') > 0 ? 'ago' : 'none since the start')),
+    tile('last rollback', () => (tree.rollback ? `−${tree.rollback.blocks}` : '–'),
+      () => (tree.rollback ? `${number(tree.rollback.from)} → ${number(tree.rollback.to)}` : shown('ledgerd_rollbacks_total', (n) => `${number(n)} since the start`))));
+  const draw = () => drawn.forEach((one) => one());
+  figures.addEventListener('change', draw, { signal });
+  draw();
+  return element;
+}
+
+const snapshotAge = (figure) => (figure('ledgerd_snapshots_total') > 0 && figure('ledgerd_snapshot_age_seconds') !== undefined
+  ? duration(1000 * figure('ledgerd_snapshot_age_seconds')) : '–');

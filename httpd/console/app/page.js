@@ -1,0 +1,69 @@
+// What the pages of single things have in common: they ask, say what they wait for, and show the answer or why there is none.
+
+import { StatusError } from '/client/ledgerd.js';
+import { patiently } from '/console/api.js';
+import { h } from '/console/dom.js';
+
+/**
+ * A place that shows an answer once it is there.
+ * @template T
+ * @param {() => Promise<T>} ask
+ * @param {(answer: T) => Node | Node[]} show
+ * @param {AbortSignal} signal
+ * @param {(error: StatusError) => Node | Node[]} [refused] shows a refusal that stays
+ * @returns {HTMLElement}
+ */
+export function asked(ask, show, signal, refused = refusal) {
+  const place = h('div', { 'aria-busy': 'true' }, h('p', { class: 'quiet' }, 'Asking the node …'));
+  const put = (nodes) => place.replaceChildren(...[nodes].flat());
+  (async () => {
+    try {
+      put(show(await patiently(ask, signal, (why) => put(h('p', { class: 'quiet' }, `${why} This page goes on by itself.`)))));
+    } catch (error) {
+      if (signal.aborted) return;
+      if (!(error instanceof StatusError)) throw error;
+      put(refused(error));
+    } finally {
+      place.removeAttribute('aria-busy');
+    }
+  })();
+  return place;
+}
+
+/** Says why the node refuses. */
+export const refusal = (error) => h('p', { class: 'refusal' }, h('strong', {}, `${error.status} ${error.text}. `), error.details);
+
+/**
+ * A list that comes in pages: a button adds the next one.
+ * @param {(cursor: string | undefined) => Promise<{rows: Node[], next: string | null}>} ask
+ * @param {(body: HTMLElement) => HTMLElement} frame
+ * @param {string} empty
+ * @param {AbortSignal} signal
+ */
+export function paged(ask, frame, empty, signal) {
+  const body = h('tbody');
+  const more = h('button', { type: 'button', onclick: load }, 'More');
+  const told = h('span', { class: 'quiet', role: 'status' });
+  const element = h('div', {}, frame(body), h('div', { class: 'row' }, more, told));
+  let cursor;
+
+  async function load() {
+    more.disabled = true;
+    try {
+      const { rows, next } = await patiently(() => ask(cursor), signal, (why) => { told.textContent = why; });
+      cursor = next;
+      body.append(...rows);
+      more.hidden = next === null;
+      const count = body.childElementCount;
+      told.textContent = count === 0 ? empty : next === null ? `all ${count}` : `the first ${count}`;
+    } catch (error) {
+      if (signal.aborted) return;
+      if (!(error instanceof StatusError)) throw error;
+      more.hidden = true;
+      told.textContent = error.status === 404 && cursor === undefined ? empty : `${error.text}: ${error.details}`;
+    }
+    more.disabled = false;
+  }
+  load();
+  return element;
+}

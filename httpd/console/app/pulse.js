@@ -1,0 +1,51 @@
+// The pulse of the node: three sockets that name one account that hardly ever changes, and so are told little but slots, rollbacks
+// and heartbeats. They make the tree, the tips and the rate of updates, without a single poll.
+
+import { client, link, metricsText } from '/console/api.js';
+import { ForkTree, span } from '/console/forktree.js';
+import { parseFigures, Figures } from '/console/figures.js';
+
+export const tree = new ForkTree();
+export const figures = new Figures();
+
+const quiet = { pubkeys: ['11111111111111111111111111111111'] };
+
+/** Opens the sockets. The first begins some blocks ago, so that the tree is there at once. */
+export async function begin() {
+  client.stream({ ...quiet, after: await someBlocksAgo() }, {
+    start() { tree.start(); },
+    slotEnd({ slot, seq }) {
+      tree.extend(slot);
+      figures.numbered(seq);
+    },
+    rollback({ from_slot: from, to_slot: to }) { tree.undo(from, to); },
+    heartbeat({ slot, seq }) {
+      link.up();
+      if (tree.levels.processed === null) tree.reached('processed', slot);
+      figures.numbered(seq);
+      figures.beat();
+    },
+    resumed() { link.up(); },
+    disconnected() { link.away(); },
+  });
+  for (const commitment of ['confirmed', 'finalized']) {
+    client.stream({ ...quiet, commitment }, {
+      start({ slot }) { tree.reached(commitment, slot); },
+      slotEnd({ slot }) { tree.reached(commitment, slot); },
+    });
+  }
+}
+
+/** The number of an update about as many blocks ago as the tree shows, by the node's own figures; undefined where it does not tell. */
+async function someBlocksAgo() {
+  try {
+    const now = parseFigures(await metricsText());
+    figures.polled(now);
+    const seq = now.get('ledgerd_seq');
+    if (seq === undefined) return undefined;
+    const each = now.get('ledgerd_account_updates_total') / now.get('ledgerd_blocks_total') || 250;
+    return BigInt(Math.max(0, Math.floor(seq - 1.2 * span * each)));
+  } catch {
+    return undefined; // the tree begins with the next block
+  }
+}

@@ -1,0 +1,46 @@
+// The newest transactions, page by page, and the page of a single one.
+
+import { client } from '/console/api.js';
+import { facts, h, table } from '/console/dom.js';
+import { accountLink, blockLink, number, transactionLink } from '/console/format.js';
+import { commands, curl } from '/console/curl.js';
+import { asked, paged } from '/console/page.js';
+
+const pageSize = 50;
+const commitment = 'confirmed'; // a page that ends in a block that is undone would have no next one
+
+export const transactionHeadings = ['signature', 'result', 'fee>', 'accounts>', 'slot>'];
+
+export function transactionRow(record) {
+  return h('tr', {}, h('td', {}, transactionLink(record.signature)), h('td', {}, result(record.success)),
+    h('td', { class: 'number' }, record.fee === null ? '–' : number(record.fee)), h('td', { class: 'number' }, record.accounts.length), h('td', { class: 'number' }, blockLink(record.slot)));
+}
+
+const result = (success) => (success === null ? 'not known' : h('span', { class: success ? 'badge good' : 'badge bad' }, success ? 'success' : 'failed'));
+
+/** @param {AbortSignal} signal */
+export function recentPage(signal) {
+  const ask = async (before) => {
+    const { value } = await client.recent({ limit: pageSize, before, commitment, signal });
+    return { rows: value.transactions.map(transactionRow), next: value.next_before };
+  };
+  return {
+    title: 'Transactions',
+    element: h('div', {}, h('h1', {}, 'Newest confirmed transactions'), paged(ask, (body) => table('Newest transactions', transactionHeadings, body), 'no transactions', signal),
+      commands(curl(`/transactions/recent?limit=${pageSize}&commitment=${commitment}`))),
+  };
+}
+
+/** @param {AbortSignal} signal @param {string} signature */
+export function transactionPage(signal, signature) {
+  const show = ({ value }) => [
+    facts(['slot', blockLink(value.slot)], ['result', result(value.success)], ['fee', value.fee === null ? 'not recorded' : `${number(value.fee)} lamports`],
+      ['time', value.timestamp ?? 'not recorded']),
+    h('section', {}, h('h2', {}, `${value.accounts.length} accounts`), h('ol', { class: 'keys' }, value.accounts.map((key) => h('li', {}, accountLink(key))))),
+  ];
+  return {
+    title: 'Transaction',
+    element: h('div', {}, h('h1', {}, 'Transaction'), h('p', { class: 'name' }, h('code', {}, signature)),
+      asked(() => client.transaction(signature, { signal }), show, signal), commands(curl(`/transaction/${signature}`))),
+  };
+}
