@@ -1,0 +1,83 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+)
+
+// browse runs one of the console's programs for a browser and calls said with each line that it prints, until it ends well.
+func browse(t *testing.T, said func(line string, answer io.Writer), words ...string) {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("the race detector is for the node alone")
+	}
+	console := "../../httpd/console/"
+	chromium, err := exec.LookPath("chromium")
+	_, err2 := exec.LookPath("node")
+	_, err3 := os.Stat(console + "node_modules")
+	if err := errors.Join(err, err2, err3); err != nil {
+		t.Skipf("the console is not tried: %v; it takes node, chromium, and npm ci in httpd/console", err)
+	}
+	words[0] = console + "test/" + words[0]
+	c := exec.Command("node", words...)
+	c.Env = append(os.Environ(), "CHROMIUM="+chromium)
+	errs := new(bytes.Buffer)
+	c.Stderr = errs
+	in, err := c.StdinPipe()
+	out, err2 := c.StdoutPipe()
+	if err := errors.Join(err, err2, c.Start()); err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		_ = c.Process.Kill() // where said has ended the test; it is gone otherwise
+		_ = c.Wait()
+	}()
+	for lines := bufio.NewScanner(out); lines.Scan(); {
+		said(lines.Text(), in)
+	}
+	if err := c.Wait(); err != nil {
+		t.Fatalf("%s: %v\n%s", words[0], err, errs)
+	}
+}
+
+// A browser finds its way through the console, through forks, a kill of the node, and a budget that is used up.
+func TestConsoleInABrowser(t *testing.T) {
+	t.Parallel()
+	source := "sim:seed=5,accounts=2000,tps=300,slot_time=100ms,fork_rate=0.08,skip_rate=0.1,finality=12"
+	c, dir := newCutter(t, nil, 0), t.TempDir()
+	start := func() *victim {
+		v := launch(t, "--data-dir", dir, "--source", source).ready()
+		address := strings.TrimSuffix(strings.TrimPrefix(v.base, "http://"), "/api")
+		c.to.Store(&address)
+		return v
+	}
+	node := start()
+	limited := launch(t, "--data-dir", t.TempDir(), "--source", source, "--rate-limit-minute", "12").ready()
+	browse(t, func(line string, answer io.Writer) {
+		switch t.Log(line); line {
+		case "kill":
+			node.Kill()
+		case "start":
+			node = start()
+		default:
+			return
+		}
+		_, _ = answer.Write([]byte("done\n"))
+	}, "console.mjs", "http://"+c.listener.Addr().String(), strings.TrimSuffix(limited.base, "/api"))
+}
+
+// make screenshots runs this.
+func TestConsoleScreenshots(t *testing.T) {
+	folder := os.Getenv("LEDGERD_SCREENSHOTS")
+	if folder == "" {
+		t.Skip("LEDGERD_SCREENSHOTS names no folder for the pictures of the console")
+	}
+	node := launch(t, "--data-dir", t.TempDir(), "--source", "sim:fork_rate=0.08", "--snapshot-interval", "30s").ready()
+	browse(t, func(line string, _ io.Writer) { t.Log(line) }, "screenshots.mjs", strings.TrimSuffix(node.base, "/api"), folder)
+}

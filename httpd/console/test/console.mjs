@@ -1,0 +1,254 @@
+// Drives the console in a browser, for the Go test that starts its nodes. Arguments: the address of a node with forks and without
+// limits, and that of one with few requests a minute. A line "kill" or "start" on the standard output asks the test to do that to the
+// first node; it answers with a line.
+import assert from 'node:assert/strict';
+import { readdirSync, readFileSync, statSync } from 'node:fs';
+import { createInterface } from 'node:readline';
+import { Budget } from '../app/budget.js';
+import { classify } from '../app/search.js';
+import { Tally } from '../app/tally.js';
+import { launch, open } from './browser.mjs';
+
+const [address, limited] = process.argv.slice(2);
+const answers = createInterface({ input: process.stdin })[Symbol.asyncIterator]();
+const tokenProgram = 'TokenkegQfeZyiNwAJbNbGKPFXCWuBvf9Ss623VQ5DA';
+const here = (path) => new URL(path, import.meta.url);
+const api = async (path) => (await fetch(`${address}/api${path}`)).json();
+
+async function told(what) {
+  console.log(what);
+  await answers.next();
+}
+
+function rules() {
+  const now = 1_000_000;
+  const interval = (limit, remaining, seconds) => Object.assign(new Budget(), { limit, remaining, reset: now + 1000 * seconds }).interval(now);
+  assert.equal(interval(0, 2147483647, 60), 2000, 'without limits');
+  assert.equal(interval(100, 99, 60), 5000, 'with a fresh budget');
+  assert.equal(interval(1000, 60, 1200), 30_000, 'with little left of an hour');
+  assert.equal(interval(100, 20, 40), 40_000, 'with nothing but the reserve');
+  const key = '11111111111111111111111111111111';
+  for (const [text, kind] of [['0', 'slot'], [' 12,345 ', 'slot'], ['012', ''], [key, 'public key'], [`${key}1`, ''], [tokenProgram, 'public key'],
+    [key + key, 'signature'], [`${tokenProgram}0`, ''], ['', '']]) assert.equal(classify(text).kind, kind, text);
+  const tally = new Tally(10n);
+  [11n, 12n, 12n, 15n].forEach((seq) => tally.take(seq));
+  tally.close(17n);
+  assert.deepEqual([tally.received, tally.twice, tally.missed], [3n, 1n, 4n]);
+  const app = readdirSync(here('../app')).map((name) => here(`../app/${name}`));
+  const size = [...app, here('../client/ledgerd.js')].reduce((sum, file) => sum + statSync(file).size, 0);
+  assert(size < 150_000, `the console has ${size} bytes`);
+  for (const name of ['uPlot.iife.min.js', 'uPlot.min.css']) {
+    assert(readFileSync(here(`../node_modules/uplot/dist/${name}`)).equals(readFileSync(here(`../app/${name.toLowerCase().replace('.iife', '')}`))), `${name} is not the package's`);
+  }
+}
+
+// Searches as a person does, and returns when the page has the heading.
+async function search(page, text, heading) {
+  await page.keyboard.press('/');
+  await page.keyboard.type(text);
+  await page.keyboard.press('Enter');
+  await page.locator('h1', { hasText: heading }).waitFor();
+}
+
+const rows = (page, section, count) => page.waitForFunction(([where, n]) => document.querySelectorAll(`${where} tbody tr`).length === n, [section, count]);
+const slotOf = async (page, level) => Number((await page.locator(`#level-${level} b`).textContent()).replaceAll(',', ''));
+
+const steps = {
+  async overview({ page }) {
+    await page.goto(`${address}/`);
+    await page.locator('#health[data-state=healthy]').waitFor();
+    await page.waitForFunction(() => document.querySelectorAll('.nodes .block').length > 20);
+    await page.keyboard.press('Tab');
+    await page.keyboard.press('Enter');
+    assert.equal(await page.evaluate(() => document.activeElement.id), 'main', 'the link that skips the head');
+    await page.locator('.tile', { hasText: 'transactions / s' }).locator('.uplot').waitFor();
+    for (const name of ['updates / s', 'transactions / s', 'memory']) assert.match(await page.locator('.tile', { hasText: name }).textContent(), /\d/, name);
+  },
+
+  async 'a fork fades in the tree'({ page }) {
+    await page.waitForFunction(() => [...document.querySelectorAll('.nodes .undone')].some((block) => {
+      const { opacity } = getComputedStyle(block);
+      return opacity < 0.99 && opacity > 0.5;
+    }));
+    assert.match(await page.locator('.tree').getAttribute('aria-label'), /[1-9]\d* undone/);
+    assert.match(await page.locator('.tile', { hasText: 'last rollback' }).locator('b').textContent(), /^−[1-9]/);
+  },
+
+  async 'the tape runs, is filtered and held'({ page }) {
+    const first = page.locator('.tape tbody a.key').first();
+    await first.waitFor();
+    await page.locator('#tape-filter').fill(tokenProgram);
+    await page.waitForFunction(() => [...document.querySelectorAll('.tape tbody tr')].every((row) => row.className === 'mark' || row.cells[3]?.textContent !== ''));
+    await page.locator('#tape-filter').fill('');
+    await page.getByRole('button', { name: 'Pause' }).click();
+    const seqs = () => page.$$eval('.tape tbody tr', (all) => all.map((row) => row.textContent));
+    const [held, slot] = [await seqs(), await slotOf(page, 'processed')];
+    await page.waitForFunction((n) => Number(document.querySelector('#level-processed b').textContent.replaceAll(',', '')) > n + 3, slot);
+    assert.deepEqual(await seqs(), held);
+    await page.getByRole('button', { name: 'Go on' }).click();
+  },
+
+  async 'kill and resume'({ page }) {
+    await page.getByRole('button', { name: 'Kill & resume' }).click();
+    const verdict = page.locator('#resume-result strong');
+    await verdict.waitFor();
+    assert.equal(await verdict.textContent(), '0 missed');
+    assert.match(await page.locator('#resume-result').textContent(), /: [1-9][\d,]* came, 0 twice/);
+  },
+
+  async 'search of each kind'({ page }) {
+    const block = await api('/blocks/latest?commitment=confirmed'); // which no fork undoes
+    const { transactions: [{ signature, accounts }] } = await api('/transactions/recent?limit=1&commitment=confirmed');
+    await search(page, String(block.slot), 'Slot');
+    await page.locator('.facts', { hasText: block.blockhash }).waitFor();
+    await search(page, signature, 'Transaction');
+    await page.locator('.keys a', { hasText: accounts[0] }).waitFor();
+    await search(page, tokenProgram, 'Account');
+    await page.locator('.facts', { hasText: 'executable' }).waitFor();
+    await page.keyboard.press('/');
+    await page.keyboard.type('nobody\n');
+    await page.locator('#kind', { hasText: 'neither' }).waitFor();
+    await page.locator('#query').fill('');
+  },
+
+  async 'lists go on page by page'({ page }) {
+    await rows(page, '#owned', 25);
+    await page.locator('#owned').getByRole('button', { name: 'More' }).click();
+    await rows(page, '#owned', 50);
+    await page.goto(`${address}/#/transactions`);
+    await rows(page, 'main', 50);
+    await page.getByRole('button', { name: 'More' }).click();
+    await rows(page, 'main', 100);
+  },
+
+  async 'slots that are skipped or still to come'({ page }) {
+    await page.goto(`${address}/#/`);
+    await page.locator('.marks .skipped').first().waitFor();
+    await page.evaluate(() => document.querySelector('.marks .skipped').dispatchEvent(new MouseEvent('click', { bubbles: true }))); // it moves
+    await page.locator('.refusal', { hasText: 'This slot is skipped' }).waitFor();
+    const { slot } = await api('/blocks/latest');
+    await page.goto(`${address}/#/block/${slot + 40}`);
+    await page.locator('.refusal', { hasText: 'not yet produced' }).waitFor();
+    await page.locator('main', { hasNotText: 'not yet produced' }).waitFor();
+  },
+
+  async 'an account changes'({ page }) {
+    const payers = (await api('/transactions/recent?limit=500')).transactions.map(({ accounts }) => accounts[0]);
+    const times = (key) => payers.filter((payer) => payer === key).length;
+    await page.goto(`${address}/#/account/${payers.reduce((a, b) => (times(b) > times(a) ? b : a))}`);
+    await page.locator('#changes tbody .slot').first().waitFor();
+    await page.locator('.balance', { hasText: /\d/ }).waitFor();
+  },
+
+  async 'the node goes away and comes back'(watched) {
+    const { page } = watched;
+    watched.mayFail = true;
+    const newest = await page.locator('#changes tbody .slot').first().textContent();
+    await told('kill');
+    await page.locator('#notice', { hasText: 'cannot be reached' }).waitFor();
+    assert.equal(await page.locator('#health').textContent(), 'away');
+    await told('start');
+    await page.locator('#notice').waitFor({ state: 'hidden' });
+    await page.locator('#changes', { hasText: 'live, resumed' }).waitFor();
+    await page.waitForFunction((slot) => document.querySelector('#changes tbody .slot').textContent !== slot, newest);
+    await page.locator('#health[data-state=healthy]').waitFor();
+    watched.mayFail = false;
+  },
+
+  async 'a socket to play with'({ page }) {
+    await page.goto(`${address}/#/socket`);
+    for (const [name, frame] of [['ping', '"type":"pong"'], ['with its state', '"snapshot_end"'], ['a wrong one', '"type":"error"']]) {
+      await page.getByRole('button', { name }).click();
+      await page.locator('.frames .in', { hasText: frame }).first().waitFor();
+    }
+  },
+
+  async 'a budget that is used up'({ page }) {
+    await page.goto(`${limited}/`);
+    for (let slot = 0; !await page.locator('#notice', { hasText: 'The node answers 429' }).isVisible(); slot++) {
+      await page.goto(`${limited}/#/block/${slot}`);
+      await page.locator('main', { hasNotText: 'Asking the node' }).waitFor();
+    }
+    assert.match(await page.locator('#notice').textContent(), /until \d\d:\d\d:\d\d/);
+    await page.goto(`${limited}/#/`);
+    const before = await slotOf(page, 'processed');
+    await page.waitForFunction((n) => Number(document.querySelector('#level-processed b').textContent.replaceAll(',', '')) > n + 3, before);
+  },
+
+  async 'a refusal that ends'({ page }) {
+    let refusals = 2;
+    await page.route(/\/api\/account\/[^/]+$|include=token/, (route) => (refusals-- > 0
+      ? route.fulfill({ status: 429, headers: { 'Retry-After': '1' }, json: { error: 'Rate limit exceeded', details: 'wait' } }) : route.continue()));
+    await page.goto(`${address}/#/account/${tokenProgram}`);
+    await page.locator('main', { hasText: 'The node answers 429' }).waitFor();
+    await page.locator('.facts', { hasText: 'executable' }).waitFor();
+    await page.unroute(/\/api\/account\/[^/]+$|include=token/);
+  },
+
+  async 'a frame that is lost is counted'({ page }) {
+    await page.addInitScript(() => {
+      const Real = WebSocket;
+      let sockets = 0;
+      window.WebSocket = function Lossy(url) {
+        const socket = new Real(url);
+        if (!url.includes('tokens=true') || ++sockets !== 2) return socket;
+        let resumed = false;
+        const lose = (event) => {
+          if (resumed && event.data.includes('account_update')) {
+            event.stopImmediatePropagation();
+            socket.removeEventListener('message', lose);
+          }
+          resumed ||= event.data.includes('"resumed"');
+        };
+        socket.addEventListener('message', lose);
+        return socket;
+      };
+    });
+    await page.goto(`${address}/#/`);
+    await page.locator('#tape-state', { hasText: 'seq' }).waitFor();
+    await page.getByRole('button', { name: 'Kill & resume' }).click();
+    await page.locator('#resume-result strong', { hasText: /^1 missed$/ }).waitFor();
+  },
+};
+
+// Every page in both colour schemes has nothing that axe finds wrong.
+async function accessible({ page }) {
+  const axe = readFileSync(here('../node_modules/axe-core/axe.min.js'), 'utf8');
+  const { slot } = await api('/blocks/latest');
+  const { transactions: [{ signature, accounts: [wallet] }] } = await api('/transactions/recent?limit=1');
+  await page.goto(`${address}/`);
+  await page.evaluate(axe);
+  for (const at of ['#/', '#/transactions', '#/socket', `#/block/${slot}`, `#/block/${slot + 1000}`, `#/tx/${signature}`, `#/account/${wallet}`, `#/account/${tokenProgram}`, '#/nowhere']) {
+    await page.goto(`${address}/${at}`);
+    await page.locator('main:not(:has([aria-busy])) h1').waitFor({ state: 'attached' });
+    for (const [colorScheme, rules] of [['dark', ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'best-practice']], ['light', ['color-contrast', 'link-in-text-block']]]) {
+      await page.emulateMedia({ colorScheme });
+      const { violations } = await page.evaluate((runOnly) => axe.run({ runOnly }), rules);
+      assert.deepEqual(violations.map(({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html).slice(0, 3).join(' ')}`), [], `${at} in ${colorScheme}`);
+    }
+  }
+}
+
+rules();
+const browser = await launch();
+try {
+  const main = await open(browser, address);
+  const apart = { 'a budget that is used up': limited, 'a frame that is lost is counted': address }; // steps with pages of their own
+  for (const [name, step] of Object.entries({ ...steps, accessible })) {
+    const began = Date.now();
+    const on = apart[name] ? await open(browser, apart[name]) : main;
+    try {
+      await step(on);
+    } catch (error) {
+      const text = await on.page.locator('body').innerText().catch(() => '');
+      await on.page.screenshot({ path: process.env.LEDGERD_CONSOLE_FAILURE }).catch(() => {});
+      throw new Error(`${name}: ${error.message}\nThe page ${on.page.url()} says:\n${text.slice(0, 2000)}\nIt did wrong: ${on.wrongs.join('\n')}`);
+    }
+    assert.deepEqual(on.wrongs, [], name);
+    if (on !== main) await on.page.close();
+    console.log(`${name}: ${Date.now() - began} ms`);
+  }
+} finally {
+  await browser.close();
+}
+process.exit(0);
