@@ -5,14 +5,21 @@ import { Budget } from '/console/budget.js';
 
 export const budget = new Budget();
 
-/** What is known of the way to the node: whether it answers, and until when it refuses. */
+/** What is known of the way to the node: whether it answers, whether its streams come, and until when it refuses. */
 class Link extends EventTarget {
   /** @type {'unknown' | 'up' | 'away'} */
   state = 'unknown';
+  live = true; // streams come
   refusedUntil = 0; // ms since 1970
 
   up() { this.#be('up'); }
   away() { this.#be('away'); }
+
+  hears(live) {
+    if (live === this.live) return;
+    this.live = live;
+    this.dispatchEvent(new Event('change'));
+  }
 
   refused(until) {
     this.refusedUntil = until;

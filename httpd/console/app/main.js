@@ -72,7 +72,8 @@ function drawNotice() {
   const refused = link.refusedUntil - Date.now();
   const text = link.state === 'away' ? 'The node cannot be reached. This page tries again, and goes on where it was.'
     : refused > 0 ? `The node answers 429: your budget of requests is used up until ${clock(link.refusedUntil)}. Streams go on, and so does this page then.`
-      : illness && `The node is not healthy: ${illness}.`;
+      : !link.live ? 'No stream comes from the node: it may take no more sockets from here. Close other pages that follow it; this one tries again.'
+        : illness && `The node is not healthy: ${illness}.`;
   if (text === '' && !notice.hidden) announce('The node answers again.');
   notice.hidden = text === '';
   say(notice, text);

@@ -8,6 +8,8 @@ import { parseFigures, Figures } from '/console/figures.js';
 export const tree = new ForkTree();
 export const figures = new Figures();
 
+const firstWait = 200; // ms: a stream waits for less only before its first try to come back
+const longWait = 1000; // ms: several tries have failed
 const quiet = { pubkeys: ['11111111111111111111111111111111'] };
 
 /** Opens the sockets. The first begins some blocks ago, so that the tree is there at once. */
@@ -21,12 +23,12 @@ export async function begin() {
     rollback({ from_slot: from, to_slot: to }) { tree.undo(from, to); },
     heartbeat({ slot, seq }) {
       link.up();
+      link.hears(true);
       if (tree.levels.processed === null) tree.reached('processed', slot);
       figures.numbered(seq);
       figures.beat();
     },
-    resumed() { link.up(); },
-    disconnected() { link.away(); },
+    disconnected: lost,
   });
   for (const commitment of ['confirmed', 'finalized']) {
     client.stream({ ...quiet, commitment }, {
@@ -34,6 +36,12 @@ export async function begin() {
       slotEnd({ slot }) { tree.reached(commitment, slot); },
     });
   }
+}
+
+// A lost socket may mean a lost node, which one question tells, or that the node takes no more sockets from here, which goes on.
+function lost(why, wait) {
+  if (wait < firstWait) client.health().catch(() => {}); // the link hears how it ended
+  if (wait > longWait) link.hears(false);
 }
 
 /** The number of an update about as many blocks ago as the tree shows, by the node's own figures; undefined where it does not tell. */

@@ -36,7 +36,7 @@ function rules() {
   assert.deepEqual([tally.received, tally.twice, tally.missed], [3n, 1n, 4n]);
   const app = readdirSync(here('../app')).map((name) => here(`../app/${name}`));
   const size = [...app, here('../client/ledgerd.js')].reduce((sum, file) => sum + statSync(file).size, 0);
-  assert(size < 150_000, `the console has ${size} bytes`);
+  assert(size < 150 * 1024, `the console has ${size} bytes`);
   for (const name of ['uPlot.iife.min.js', 'uPlot.min.css']) {
     assert(readFileSync(here(`../node_modules/uplot/dist/${name}`)).equals(readFileSync(here(`../app/${name.toLowerCase().replace('.iife', '')}`))), `${name} is not the package's`);
   }
