@@ -71,4 +71,8 @@ load: ## measure everything, in turns with other services, into bench/RESULTS.md
 	bin/ledgerbench run --peers --output bin/load.txt
 	bin/ledgerbench report bin/load.txt bench/RESULTS.md
 
-.PHONY: run cluster build test check faults-check fmt vet staticcheck race fuzz crash crash-all abuse live chaos faults bench-once bench bench-compare load
+screenshots: ## the pictures of the console in README and manual, by Chromium
+	npm ci --prefix httpd/console
+	LEDGERD_SCREENSHOTS=$(CURDIR)/httpd/console/manual go test -count 1 -run TestConsoleScreenshots ./cmd/ledgerd
+
+.PHONY: run cluster build test check faults-check fmt vet staticcheck race fuzz crash crash-all abuse live chaos faults bench-once bench bench-compare load screenshots

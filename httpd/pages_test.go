@@ -20,7 +20,7 @@ var resources = console.New(openAPIDocument).Resources()
 func TestPagesAreServed(t *testing.T) {
 	h := serve(t, nil)
 	types := map[string]string{"": "text/html; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".css": "text/css; charset=utf-8",
-		".svg": "image/svg+xml", ".ico": "image/svg+xml", ".json": "application/json", ".ts": "text/plain; charset=utf-8", ".txt": "text/plain; charset=utf-8"}
+		".svg": "image/svg+xml", ".png": "image/png", ".ico": "image/svg+xml", ".json": "application/json", ".ts": "text/plain; charset=utf-8", ".txt": "text/plain; charset=utf-8"}
 	appBytes := 0
 	for _, resource := range resources {
 		at := resource.Path
@@ -157,7 +157,7 @@ func TestSearchFindsSections(t *testing.T) {
 		strings.Repeat("long", 1000): `value="` + strings.Repeat("long", 25) + `"`,
 	} {
 		r := h.get("/docs/search?q=" + query)
-		if r.status != 200 || !strings.Contains(r.body, want) || strings.Contains(r.body, "<script") {
+		if r.status != 200 || !strings.Contains(r.body, want) || strings.Contains(r.body, "<script>") {
 			t.Errorf("%.100s: status %d, want %s in\n%s", query, r.status, want, r.body)
 		}
 	}

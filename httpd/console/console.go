@@ -79,7 +79,11 @@ func (s *Site) Resources() []Resource {
 		file(asyncAPIPath, "asyncapi.json", Manual), s.doc(referencePath), {Path: searchPath, Kind: Manual, Type: typeHTML},
 	}
 	for _, name := range filesIn("manual") {
-		all = append(all, s.doc(pathOf(name)))
+		if isPicture(name) {
+			all = append(all, file(docsPath+"/"+name, "manual/"+name, File))
+		} else {
+			all = append(all, s.doc(pathOf(name)))
+		}
 	}
 	for _, name := range filesIn("client") {
 		all = append(all, file("/client/"+name, "client/"+name, File))
@@ -103,6 +107,9 @@ func filesIn(dir string) (names []string) {
 	return names
 }
 
+// isPicture reports whether a file of the manual is a picture; all others are pages.
+func isPicture(name string) bool { return path.Ext(name) == ".png" }
+
 // file returns the resource that an embedded file is.
 func file(at, name string, kind Kind) Resource {
 	body, err := files.ReadFile(name)
@@ -124,6 +131,8 @@ func typeOf(name string) string {
 		return "text/css; charset=utf-8"
 	case ".svg":
 		return "image/svg+xml"
+	case ".png":
+		return "image/png"
 	case ".json":
 		return "application/json"
 	}
@@ -162,6 +171,9 @@ func (s *Site) makeDocs() *docs {
 	api := readReference(s.openAPI)
 	d := &docs{nav: navigation(), pages: make(map[string][]byte), sections: api.sections()}
 	for _, name := range filesIn("manual") {
+		if isPicture(name) {
+			continue
+		}
 		page := readPage(name)
 		d.pages[page.Path] = view{Title: page.Title, Path: page.Path, Nav: d.nav, Article: page.HTML}.render()
 		if name != indexPage {

@@ -77,13 +77,20 @@ var withoutEmptyHeads = strings.NewReplacer("<thead>\n<tr>\n<th></th>\n<th></th>
 // link is one that is served here.
 type link struct{ Path, Text string }
 
-// serveLinks changes the links below a node from files of the repository to what is served of them. A
+// serveLinks changes the links and pictures below a node from files of the repository to what is served of them. A
 // link to a file that is not served becomes its text.
 func serveLinks(below ast.Node, source []byte) (served []link) {
 	var all []*ast.Link
 	_ = ast.Walk(below, func(n ast.Node, entering bool) (ast.WalkStatus, error) {
-		if l, ok := n.(*ast.Link); ok && entering {
-			all = append(all, l)
+		switch l := n.(type) {
+		case *ast.Link:
+			if entering {
+				all = append(all, l)
+			}
+		case *ast.Image:
+			if entering {
+				l.Destination = append([]byte(docsPath+"/"), l.Destination...)
+			}
 		}
 		return ast.WalkContinue, nil
 	})
