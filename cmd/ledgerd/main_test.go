@@ -2,6 +2,7 @@ package main
 
 import (
 	"flag"
+	"fmt"
 	"os"
 	"testing"
 
@@ -16,6 +17,10 @@ const asProgram = "LEDGERD_TEST_AS_PROGRAM"
 func TestMain(m *testing.M) {
 	if os.Getenv(asProgram) != "" {
 		main()
+	}
+	if shell := os.Getenv(inNetwork); shell != "" {
+		fmt.Fprintln(os.Stderr, becomeShell(shell))
+		os.Exit(exitFailure)
 	}
 	_ = flag.Set("test.parallel", "6") // they wait for other processes much of the time; -parallel still overrides it
 	testscript.Main(leakChecked{m}, map[string]func(){"ledgerd": main})
