@@ -253,7 +253,7 @@ func TestCommandsOfTheManualRunAsPrinted(t *testing.T) {
 				s := openSession(t, shell, dir)
 				if !serves {
 					s.serve("bin/ledgerd serve")
-					s.run("curl -sf 'localhost:8080/api/blocks/latest?min_slot=6&wait_ms=2000' || curl -sf 'localhost:8080/api/blocks/latest?min_slot=6&wait_ms=2000'")
+					s.run("until curl -sf 'localhost:8080/api/blocks/latest?min_slot=6&wait_ms=2000'; do sleep 0.5; done")
 				}
 				s.follow(blocks)
 			})
