@@ -92,15 +92,15 @@ func TestPowerCutLosesNothingThatWasSeen(t *testing.T) {
 	live := r.node(r.disk, source)
 	r.cutStart(random)
 	live.ready()
-	h := remember(t, live.base, powerBlocks, random)
-	s := newSeen(t, random)
+	h := remember(t, live.base, powerBlocks)
+	s := newSeen(t)
 	stop := s.watch(live)
 	defer stop()
 	last := uint64(0)
 	for cut := range cuts {
 		s.pass(live, last)
 		time.Sleep(between(random, 0, 60*time.Millisecond)) // any moment is good
-		before := s.untilNow(random)
+		before := s.untilNow()
 		disk, done := r.cut()
 		r.checkCut(live, h, disk, source, before, random)
 		t.Logf("cut %d: block %d and number %d were seen", cut, before.tips[0].slot, before.seq)

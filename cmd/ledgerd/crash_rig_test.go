@@ -38,9 +38,9 @@ type crashRig struct {
 func newCrashRig(t *testing.T, dir, source string, flags ...string) *crashRig {
 	t.Helper()
 	random, seed := seededRand(t)
-	r := &crashRig{T: t, random: random, dir: dir, source: fmt.Sprintf(source, seed), flags: flags, seen: newSeen(t, random)}
+	r := &crashRig{T: t, random: random, dir: dir, source: fmt.Sprintf(source, seed), flags: flags, seen: newSeen(t)}
 	r.straight = start(t, "--data-dir", t.TempDir(), "--source", r.source)
-	r.history = remember(t, r.straight.base, keptBlocks, random)
+	r.history = remember(t, r.straight.base, keptBlocks)
 	return r
 }
 

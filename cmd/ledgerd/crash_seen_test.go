@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"maps"
-	"math/rand/v2"
 	"net/http"
 	"slices"
 	"sync"
@@ -27,19 +26,16 @@ type seenBlock struct {
 	hash string
 }
 
-func newSeen(t testing.TB, random *rand.Rand) *seen {
-	f := &follower{
-		TB: t, name: "the client", open: dialOwn, level: "processed", start: true, mayMiss: true,
-		mayEnd: []uint16{0, 1001, 1013, 4008}, random: rand.New(rand.NewPCG(random.Uint64(), 0)),
-	}
+func newSeen(t testing.TB) *seen {
+	f := &follower{TB: t, name: "the client", level: "processed", mayMiss: true, mayEnd: []uint16{0, 1001, 1013, 4008}}
 	return &seen{follower: f, blocks: map[uint64]string{}}
 }
 
 // untilNow returns what was seen until now. Blocks in it are not told again.
-func (s *seen) untilNow(random *rand.Rand) *seen {
+func (s *seen) untilNow() *seen {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	until := newSeen(s.TB, random)
+	until := newSeen(s.TB)
 	until.folded = s.folded
 	until.accounts, until.runs = maps.Clone(s.accounts), nil
 	for _, run := range s.runs {
@@ -53,9 +49,8 @@ func (s *seen) untilNow(random *rand.Rand) *seen {
 // watch lets clients look at a node until it is gone or the function it returns is called. The
 // end of a node is no error: what clients had read by then was seen.
 func (s *seen) watch(v *victim) (stop func()) {
-	s.course = courseAt(v.base)
-	s.news = make(chan struct{}, 1)
-	s.begin()
+	s.news, s.end = make(chan struct{}, 1), nil
+	s.begin(v.base)
 	ctx, cancel := context.WithCancel(context.Background())
 	var polling sync.WaitGroup
 	polling.Go(func() { s.poll(ctx, v) })
@@ -63,7 +58,7 @@ func (s *seen) watch(v *victim) (stop func()) {
 		cut := !v.IsGone() // what a dead node had sent is still read
 		cancel()
 		polling.Wait()
-		s.end(cut)
+		s.leave(cut)
 	})
 }
 
