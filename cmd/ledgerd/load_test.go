@@ -1,13 +1,14 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
+	"math"
 	"math/rand/v2"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
+
+	clientlib "ledgerd/httpd/client"
 )
 
 // ledgerSums adds up the lamports of every program at every finalized slot that was seen. In
@@ -64,22 +65,26 @@ func TestAnswersUnderLoadAreWholeAndAddUp(t *testing.T) {
 	sums := &ledgerSums{slots: map[string]map[string]string{}}
 	var ended atomic.Bool
 	var clients sync.WaitGroup
-	keys := sampleKeys(a)
+	c, err := clientlib.New(r.base, clientlib.Options{HTTP: a.client})
+	if err != nil {
+		t.Fatal(err)
+	}
+	keys := sampleKeys(t, c)
 	for client := range 8 {
 		clients.Go(func() {
 			// One more round after the end sees the ledger at rest.
 			for round, last := client, false; !last && !t.Failed(); round++ {
 				last = ended.Load()
-				level := levels[round%len(levels)]
+				read := clientlib.Read{Commitment: clientlib.Commitment(levels[round%len(levels)])}
 				switch client % 4 {
 				case 0:
-					pollKeys(a, keys, level)
+					pollKeys(t, c, keys, read)
 				case 1:
 					pollPrograms(t, a, sums)
 				case 2:
-					pollPages(a, simPrograms[round%len(simPrograms)], level)
+					pollPages(t, c, simPrograms[round%len(simPrograms)], read)
 				case 3:
-					pollRecent(a, level)
+					pollRecent(t, c, read)
 				}
 			}
 		})
@@ -90,7 +95,7 @@ func TestAnswersUnderLoadAreWholeAndAddUp(t *testing.T) {
 	if complete := sums.check(a); complete == 0 {
 		t.Error("no slot was seen whole")
 	}
-	if latest := decode[blockRecord](a, a.ok("/blocks/latest")); latest.Slot+10 < uint64(slots) {
+	if latest := called(c.LatestBlock(t.Context(), clientlib.Read{})).ok(t); latest.Slot+10 < uint64(slots) {
 		t.Errorf("the input of %d slots ended at slot %d", slots, latest.Slot)
 	}
 	if code := r.stop(); code != exitOK {
@@ -98,10 +103,10 @@ func TestAnswersUnderLoadAreWholeAndAddUp(t *testing.T) {
 	}
 }
 
-func sampleKeys(a *api) (keys []string) {
-	a.Helper()
+func sampleKeys(t *testing.T, c *clientlib.Client) (keys []string) {
 	for _, program := range simPrograms {
-		for _, record := range decode[programList](a, a.ok("/accounts/program/"+program+"?limit=60&commitment=finalized")).Accounts {
+		list := called(c.Program(t.Context(), program, clientlib.Page{Limit: 60}, clientlib.Read{Commitment: clientlib.Finalized})).ok(t)
+		for _, record := range list.Accounts {
 			keys = append(keys, record.Pubkey)
 		}
 	}
@@ -109,20 +114,19 @@ func sampleKeys(a *api) (keys []string) {
 }
 
 // pollKeys asks for many accounts at once. Those that are there come in the order asked.
-func pollKeys(a *api, keys []string, level string) {
-	a.Helper()
+func pollKeys(t *testing.T, c *clientlib.Client, keys []string, read clientlib.Read) {
 	some := make([]string, 50)
 	for i := range some {
 		some[i] = keys[rand.IntN(len(keys))]
 	}
-	got := decode[accountsRecord](a, a.ok("/accounts?keys="+strings.Join(some, ",")+"&commitment="+level)).Accounts
+	got := called(c.Accounts(t.Context(), some, read)).ok(t).Accounts
 	if len(got) != len(some) {
-		a.Errorf("%d accounts for %d keys", len(got), len(some))
+		t.Errorf("%d accounts for %d keys", len(got), len(some))
 		return
 	}
 	for i, record := range got {
-		if record != nil && (record.Pubkey != some[i] || record.Lamports == "0") {
-			a.Errorf("key %s was answered with %+v", some[i], *record)
+		if record != nil && (record.Pubkey != some[i] || record.Lamports == 0) {
+			t.Errorf("key %s was answered with %+v", some[i], *record)
 		}
 	}
 }
@@ -137,21 +141,16 @@ func pollPrograms(t *testing.T, a *api, sums *ledgerSums) {
 }
 
 // pollPages reads a list in pages while it changes: keys only rise.
-func pollPages(a *api, program, level string) {
-	a.Helper()
+func pollPages(t *testing.T, c *clientlib.Client, program string, read clientlib.Read) {
 	last := ""
 	for cursor := new(string); cursor != nil; {
-		path := "/accounts/program/" + program + "?limit=150&commitment=" + level
-		if *cursor != "" {
-			path += "&cursor=" + *cursor
-		}
-		page := decode[programList](a, a.ok(path))
+		page := called(c.Program(t.Context(), program, clientlib.Page{Cursor: *cursor, Limit: 150}, read)).ok(t)
 		for _, record := range page.Accounts {
 			if last != "" && string(keyBytes(record.Pubkey)) <= string(keyBytes(last)) {
-				a.Errorf("program %s: %s comes after %s", program, record.Pubkey, last)
+				t.Errorf("program %s: %s comes after %s", program, record.Pubkey, last)
 			}
 			if last = record.Pubkey; record.Owner != program {
-				a.Errorf("program %s lists %s of %s", program, record.Pubkey, record.Owner)
+				t.Errorf("program %s lists %s of %s", program, record.Pubkey, record.Owner)
 			}
 		}
 		cursor = page.NextCursor
@@ -159,24 +158,19 @@ func pollPages(a *api, program, level string) {
 }
 
 // pollRecent pages through transactions from a finalized one on, which nothing can undo.
-func pollRecent(a *api, level string) {
-	a.Helper()
+func pollRecent(t *testing.T, c *clientlib.Client, read clientlib.Read) {
 	seen := map[string]bool{}
-	before, slot := "", json.Number("")
-	for range 4 {
-		page := decode[recentRecord](a, a.ok("/transactions/recent?limit=40&commitment=finalized"+before))
-		for _, t := range page.Transactions {
-			now := json.Number(fmt.Sprint(t.Slot))
-			if seen[t.Signature] || slot != "" && number(now) > number(slot) {
-				a.Errorf("transaction %s of slot %s comes twice or after slot %s", t.Signature, now, slot)
+	slot := uint64(math.MaxUint64)
+	for before := new(string); before != nil && len(seen) < 160; {
+		page := called(c.Recent(t.Context(), clientlib.RecentPage{Before: *before, Limit: 40}, clientlib.Read{Commitment: clientlib.Finalized})).ok(t)
+		for _, x := range page.Transactions {
+			if seen[x.Signature] || x.Slot > slot {
+				t.Errorf("transaction %s of slot %d comes twice or after slot %d", x.Signature, x.Slot, slot)
 			}
-			seen[t.Signature], slot = true, now
+			seen[x.Signature], slot = true, x.Slot
 		}
-		if page.NextBefore == nil {
-			break
-		}
-		before = "&before=" + *page.NextBefore
+		before = page.NextBefore
 	}
-	a.ok("/transactions/recent?limit=40&commitment=" + level)
-	a.ok("/blocks/latest?commitment=" + level)
+	called(c.Recent(t.Context(), clientlib.RecentPage{Limit: 40}, read)).ok(t)
+	called(c.LatestBlock(t.Context(), read)).ok(t)
 }

@@ -176,26 +176,26 @@ func (s *session) alike(line, printed, page string) {
 	var got, want any
 	if err := errors.Join(json.Unmarshal([]byte(printed), &got), json.Unmarshal([]byte(page), &want)); err != nil {
 		s.Errorf("%s: %v, in %s", line, err, printed)
-	} else if !hasShapeOf(got, want) || !hasShapeOf(want, got) {
-		s.Errorf("%s prints\n%sthe page shows\n%s", line, printed, page)
+	} else if !reflect.DeepEqual(shape(got), shape(want)) {
+		s.Errorf("%s prints\n%s\nthe page shows\n%s", line, printed, page)
 	}
 }
 
-// hasShapeOf reports whether a JSON value has the fields of another one, and values of the same kinds; null stands for any.
-func hasShapeOf(got, want any) bool {
-	switch want := want.(type) {
+// shape returns a JSON value with kinds in place of what is no object or list, and lists cut to one.
+func shape(v any) any {
+	switch v := v.(type) {
 	case map[string]any:
-		fields, ok := got.(map[string]any)
-		for name, value := range want {
-			is, there := fields[name]
-			ok = ok && there && hasShapeOf(is, value)
+		for name := range v {
+			v[name] = shape(v[name])
 		}
-		return ok || got == nil
 	case []any:
-		list, ok := got.([]any)
-		return ok && (len(list) == 0 || len(want) == 0 || hasShapeOf(list[0], want[0]))
+		if len(v) > 0 {
+			return []any{shape(v[0])}
+		}
+	default:
+		return fmt.Sprintf("%T", v)
 	}
-	return got == nil || want == nil || reflect.TypeOf(got) == reflect.TypeOf(want)
+	return v
 }
 
 // The commands of the README and the manual do what they say as they are printed, in bash and in zsh, for one who has built the
