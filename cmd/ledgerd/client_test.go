@@ -133,12 +133,3 @@ func (o outcome[T]) in(t *testing.T, address string) T {
 	holdsAll(t, address, o.answer.Value)
 	return o.answer.Value
 }
-
-// ok returns the record of a call that must succeed.
-func (o outcome[T]) ok(t *testing.T) T {
-	t.Helper()
-	if o.err != nil {
-		t.Error(o.err)
-	}
-	return o.answer.Value
-}

@@ -37,14 +37,14 @@ type foldedAccount struct {
 
 // differs returns the first account that REST answers differently, of those that the stream was told of; of those of all programs, none may
 // be left out.
-func (f *foldedStream) differs(all map[string]accountRecord) error {
+func (f *foldedStream) differs(all map[string]accountState) error {
 	if f.Starts == 0 {
 		return errors.New("it has not begun")
 	}
 	told := map[string]bool{}
 	for _, a := range f.Accounts {
 		told[a.Pubkey] = true
-		if held, ok := all[a.Pubkey]; ok != (a.Lamports != 0) || ok && (fmt.Sprint(a.Lamports) != held.Lamports.String() || a.Owner != held.Owner) {
+		if held, ok := all[a.Pubkey]; ok != (a.Lamports != 0) || ok && (a.Lamports != held.Lamports || a.Owner != held.Owner) {
 			return fmt.Errorf("told %+v, REST answers %+v", a, held)
 		}
 	}
@@ -106,8 +106,8 @@ func (f *clientFold) handler() clientlib.Handler {
 			}
 			f.locked(func() { f.update(u) })
 		},
-		Rollback: func(r clientlib.Rollback) { f.locked(func() { f.hear("rollback", r.ToSlot, r.Seq, heardAccount{}) }) },
-		SlotEnd:  func(slot, seq uint64) { f.locked(func() { f.hear("slot_end", slot, seq, heardAccount{}) }) },
+		Rollback: func(r clientlib.Rollback) { f.locked(func() { f.hear("rollback", r.ToSlot, r.Seq, accountState{}) }) },
+		SlotEnd:  func(slot, seq uint64) { f.locked(func() { f.hear("slot_end", slot, seq, accountState{}) }) },
 		Gap:      func(clientlib.Gap) { f.locked(func() { f.gaps++ }) },
 		Disconnected: func(why error, _ time.Duration) {
 			f.locked(func() {
@@ -125,7 +125,7 @@ func (f *clientFold) handler() clientlib.Handler {
 	}
 }
 
-func (f *clientFold) hear(kind string, slot, seq uint64, a heardAccount) {
+func (f *clientFold) hear(kind string, slot, seq uint64, a accountState) {
 	f.run = append(f.run, heard{kind, place{slot, seq}, a})
 }
 
@@ -137,8 +137,8 @@ func (f *clientFold) update(u clientlib.Update) {
 	}
 	f.accounts[u.Pubkey], f.seq = u, u.Seq
 	if f.updates++; whole && !f.listing {
-		f.hear("account_update", u.Slot, u.Seq, heardAccount{
-			u.Pubkey, fmt.Sprint(u.Lamports), u.Owner, string(u.Commitment), u.Timestamp.Format(time.RFC3339), u.Executable,
+		f.hear("account_update", u.Slot, u.Seq, accountState{
+			u.Pubkey, u.Owner, u.Lamports, u.Executable, string(u.Commitment), u.Timestamp.Format(time.RFC3339),
 		})
 	}
 }

@@ -20,12 +20,15 @@ import (
 
 // accounts returns all accounts of a level and the slot they are of, which is one if the ledger
 // stands still.
-func (v *victim) accounts(level string, still bool) (all map[string]accountRecord, slot string) {
+func (v *victim) accounts(level string, still bool) (all map[string]accountState, slot string) {
 	v.Helper()
-	all = map[string]accountRecord{}
+	all = map[string]accountState{}
 	for _, program := range simPrograms {
 		a := v.get("/accounts/program/" + program + "?limit=10000&commitment=" + level)
-		var list programList
+		var list struct {
+			Accounts   []accountState
+			NextCursor *string `json:"next_cursor"`
+		}
 		if err := json.Unmarshal([]byte(a.body), &list); err != nil || a.status != http.StatusOK || list.NextCursor != nil {
 			v.Fatalf("accounts of %s: %d %.300s", program, a.status, a.body)
 		}
@@ -50,9 +53,9 @@ func (v *victim) ended() {
 }
 
 // agrees waits until streams add up to what a node answers at the end of its ledger, which it returns.
-func (v *victim) agrees(state func() []foldedStream) (all map[string]map[string]accountRecord) {
+func (v *victim) agrees(state func() []foldedStream) (all map[string]map[string]accountState) {
 	v.Helper()
-	all = map[string]map[string]accountRecord{}
+	all = map[string]map[string]accountState{}
 	for _, level := range levels {
 		all[level], _ = v.accounts(level, true)
 	}
@@ -168,7 +171,7 @@ func TestLiteralFramesAreTheStateOfREST(t *testing.T) {
 	_, seed := seededRand(t)
 	source := fmt.Sprintf("sim:seed=%d,skip_rate=0.1,finality=8,fork_rate=0.2,accounts=300,tps=400,slot_time=4ms,slots=300", seed)
 	node := launch(t, "--data-dir", t.TempDir(), "--source", source, "--snapshot-interval", "0s", "--log-level", "info").ready()
-	bases := map[string]map[string]accountRecord{}
+	bases := map[string]map[string]accountState{}
 	var followers []*follower
 	for _, level := range levels {
 		f := &follower{TB: t, name: level, level: level, literal: true}

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	clientlib "ledgerd/httpd/client"
 )
 
 // history is what the socket of a node told that nobody ever ended. The simulator makes the
@@ -70,7 +72,7 @@ func (h *history) check(v *victim, s *seen) place {
 	// The client hears what it missed, and then knows what the node answers.
 	s.begin(v.base)
 	s.awaitEnd(here)
-	all := map[string]accountRecord{}
+	all := map[string]accountState{}
 	if here.seq > 0 {
 		all, _ = v.accounts(s.level, true)
 	}
@@ -101,7 +103,7 @@ func (h *history) checkTips(v *victim, s *seen, here place) {
 	h.Helper()
 	for level, want := range s.tips {
 		a := v.get("/blocks/latest?commitment=" + levels[level])
-		var got blockRecord
+		var got clientlib.Block
 		switch {
 		case a.status == http.StatusNotFound && want == (seenBlock{}) && here.seq == 0:
 		case a.status != http.StatusOK || json.Unmarshal([]byte(a.body), &got) != nil:

@@ -9,6 +9,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	clientlib "ledgerd/httpd/client"
 )
 
 // seen is what clients were shown: one that follows a socket through all nodes of a directory, and one that asks for blocks.
@@ -71,12 +73,12 @@ func (s *seen) poll(ctx context.Context, v *victim) {
 				time.Sleep(time.Millisecond) // recovering still, or gone already
 				continue
 			}
-			var b blockRecord
+			var b clientlib.Block
 			if err := json.Unmarshal([]byte(a.body), &b); err != nil {
 				v.Errorf("the newest %s block is answered with %q", name, a.body)
 				return
 			}
-			s.saw(v, level, seenBlock{b.Slot, b.Blockhash})
+			s.saw(v, level, seenBlock{b.Slot, b.Hash})
 		}
 	}
 }
@@ -128,7 +130,7 @@ func (s *seen) killAtNews(v *victim) {
 func newestSlot(v *victim) uint64 {
 	v.Helper()
 	a := v.get("/blocks/latest")
-	var b blockRecord
+	var b clientlib.Block
 	if err := json.Unmarshal([]byte(a.body), &b); err != nil || a.status != http.StatusOK {
 		v.Fatalf("the newest block: %d %s", a.status, a.body)
 	}

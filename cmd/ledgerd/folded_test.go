@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"slices"
 	"sort"
 	"testing"
@@ -9,16 +8,19 @@ import (
 
 // message is any frame of the server, as far as a follower needs it. Only extended updates have a seq.
 type message struct {
-	Type       string
-	Pubkey     string
-	Lamports   json.Number
-	Owner      string
-	Executable bool
-	Commitment string
-	Timestamp  string
-	Slot, Seq  uint64
-	FromSeq    uint64 `json:"from_seq"`
-	ToSlot     uint64 `json:"to_slot"`
+	Type      string
+	Slot, Seq uint64
+	FromSeq   uint64 `json:"from_seq"`
+	ToSlot    uint64 `json:"to_slot"`
+	accountState
+}
+
+// accountState is an account in an update, or as REST lists it.
+type accountState struct {
+	Pubkey, Owner         string
+	Lamports              uint64
+	Executable            bool
+	Commitment, Timestamp string // of an update
 }
 
 // place is a point of a ledger at which a node can stand.
@@ -28,12 +30,7 @@ type place struct{ slot, seq uint64 }
 type heard struct {
 	kind string
 	place
-	account heardAccount // of an update
-}
-
-type heardAccount struct {
-	pubkey, lamports, owner, commitment, timestamp string
-	executable                                     bool
+	account accountState // of an update
 }
 
 // folded is what the frames of one subscription to everything add up to. It outlives a connection: what comes after a resume goes into the
@@ -41,10 +38,10 @@ type heardAccount struct {
 type folded struct {
 	known     bool // there is a number to go on behind
 	from      uint64
-	seq       uint64                   // the newest of any frame
-	accounts  map[string]accountRecord // by pubkey; closed ones have 0 lamports
-	runs      [][]heard                // all since from, if the updates have numbers; another run begins where it begins anew
-	restoring bool                     // since a rollback or a resume, until the next number
+	seq       uint64                  // the newest of any frame
+	accounts  map[string]accountState // by pubkey; closed ones have 0 lamports
+	runs      [][]heard               // all since from, if the updates have numbers; another run begins where it begins anew
+	restoring bool                    // since a rollback or a resume, until the next number
 
 	updates, rollbacks int
 
@@ -57,7 +54,7 @@ type folded struct {
 
 // anew forgets what was told. What was heard stays, to be compared.
 func (t *folded) anew() {
-	t.known, t.restoring, t.seq, t.accounts = false, false, 0, map[string]accountRecord{}
+	t.known, t.restoring, t.seq, t.accounts = false, false, 0, map[string]accountState{}
 	t.runs = append(t.runs, nil)
 }
 
@@ -74,7 +71,7 @@ func (t *folded) reach(seq uint64, whole bool) {
 
 func (t *folded) update(m *message, whole bool) {
 	t.updates++
-	t.accounts[m.Pubkey] = accountRecord{Pubkey: m.Pubkey, Lamports: m.Lamports, Owner: m.Owner, Executable: m.Executable}
+	t.accounts[m.Pubkey] = m.accountState
 	switch {
 	case m.Seq == 0: // literal
 	case m.Seq > t.seq:
@@ -92,7 +89,7 @@ func (t *folded) hear(m *message) {
 	h := heard{kind: m.Type, place: place{m.Slot, m.Seq}}
 	switch m.Type {
 	case "account_update":
-		h.account = heardAccount{m.Pubkey, m.Lamports.String(), m.Owner, m.Commitment, m.Timestamp, m.Executable}
+		h.account = m.accountState
 	case "rollback":
 		h.slot = m.ToSlot
 	}

@@ -280,7 +280,7 @@ func (f *follower) awaitEnd(end place) {
 }
 
 // check compares what the frames added up to, over what was listed before, with what REST lists at the end.
-func (f *follower) check(base, all map[string]accountRecord) {
+func (f *follower) check(base, all map[string]accountState) {
 	f.Helper()
 	var wrong []string
 	for key, want := range all {
@@ -294,7 +294,7 @@ func (f *follower) check(base, all map[string]accountRecord) {
 		}
 	}
 	for key, is := range f.accounts {
-		if _, there := all[key]; !there && is.Lamports != "0" {
+		if _, there := all[key]; !there && is.Lamports != 0 {
 			wrong = append(wrong, fmt.Sprintf("%s: folded %+v, REST has none", key, is))
 		}
 	}
