@@ -15,7 +15,11 @@ import (
 	"time"
 
 	"github.com/fasthttp/websocket"
+
+	"ledgerd/engine/ledger/ledgertest"
 )
+
+var must = ledgertest.Must
 
 // serve runs another implementation's server; serving is called for each connection.
 func serve(t *testing.T, serving func(*websocket.Conn)) (address string) {
@@ -37,13 +41,9 @@ func serve(t *testing.T, serving func(*websocket.Conn)) (address string) {
 func dial(t *testing.T, address string, o Options) *Conn {
 	t.Helper()
 	c, err := Dial(t.Context(), address, o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { c.Close() })
-	if err := c.NetConn().SetReadDeadline(time.Now().Add(patience)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, c.NetConn().SetReadDeadline(time.Now().Add(patience)))
 	return c
 }
 
@@ -186,9 +186,7 @@ func TestRefusalIsTold(t *testing.T) {
 func TestDialGivesUpOnSilentServer(t *testing.T) {
 	t.Parallel()
 	silent, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer silent.Close()
 	address := "ws://" + silent.Addr().String() + "/"
 	ctx, cancel := context.WithCancel(t.Context())

@@ -147,9 +147,7 @@ func (f *clientFold) update(u clientlib.Update) {
 func followGo(t *testing.T, address string, folds []*clientFold) (state func() []foldedStream) {
 	t.Helper()
 	library, err := clientlib.New(address, clientlib.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	ctx, cancel := context.WithCancel(t.Context())
 	var following sync.WaitGroup
 	t.Cleanup(func() {
@@ -189,9 +187,7 @@ func followJavaScript(t *testing.T, address string, _ []*clientFold) (state func
 	c.Stderr = said
 	in, err := c.StdinPipe()
 	out, err2 := c.StdoutPipe()
-	if err := errors.Join(err, err2, c.Start()); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errors.Join(err, err2, c.Start()))
 	t.Cleanup(func() {
 		_ = in.Close()
 		_ = c.Wait()

@@ -46,9 +46,7 @@ func newPowerRig(t *testing.T) *powerRig {
 func (r *powerRig) format(path, size string, words ...string) {
 	r.Helper()
 	for _, words := range [][]string{{"truncate", "-s", size, path}, append(words, path)} {
-		if err := command(words...); err != nil {
-			r.Fatal(err)
-		}
+		must(r, command(words...))
 	}
 }
 
@@ -61,9 +59,7 @@ func (r *powerRig) node(disk, source string) *victim {
 func (r *powerRig) cut() (disk string, done func()) {
 	r.Helper()
 	image := filepath.Join(r.outer, cutDisk)
-	if err := command("cp", "--reflink=always", filepath.Join(r.outer, "disk.img"), image); err != nil {
-		r.Fatal(err)
-	}
+	must(r, command("cp", "--reflink=always", filepath.Join(r.outer, "disk.img"), image))
 	disk = filepath.Join(filepath.Dir(r.outer), "cut")
 	unmount, err := mount(r.T, disk, "-o", "loop", image)
 	if err != nil {

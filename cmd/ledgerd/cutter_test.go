@@ -27,9 +27,7 @@ type cutter struct {
 func newCutter(t *testing.T, random *rand.Rand, cuts, least int, to func() string) *cutter {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	c := &cutter{listener: l, random: rand.New(rand.NewPCG(random.Uint64(), 0)), left: cuts, least: least, to: to}
 	c.running.Go(func() {
 		for {

@@ -312,15 +312,11 @@ func (f *follower) check(base, all map[string]accountState) {
 func standsAt(t testing.TB, base, level string) place {
 	t.Helper()
 	conn, err := listen.Dial(context.Background(), streamURL(base)+"?mode=none&commitment="+level, listen.Options{Timeout: patience})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer resetConn(conn)
 	err = errors.Join(conn.WriteText([]byte(pingText)), conn.NetConn().SetReadDeadline(time.Now().Add(patience)))
 	p, err2 := conn.Next()
-	if err := errors.Join(err, err2); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errors.Join(err, err2))
 	var m message
 	if err := json.Unmarshal(p.Payload, &m); err != nil || m.Type != "pong" {
 		t.Fatalf("a ping is answered with %q", p.Payload)

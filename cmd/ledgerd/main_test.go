@@ -8,7 +8,11 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 	"go.uber.org/goleak"
+
+	"ledgerd/engine/ledger/ledgertest"
 )
+
+var must = ledgertest.Must
 
 // asProgram in the environment makes the test binary be ledgerd itself, so that tests can
 // start real processes of it.

@@ -97,9 +97,7 @@ func openSession(t *testing.T, shell, dir string) *session {
 	}
 	in, err := c.StdinPipe()
 	out, err2 := c.StdoutPipe()
-	if err := errors.Join(err, err2); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errors.Join(err, err2))
 	if err := c.Start(); errors.Is(err, fs.ErrPermission) {
 		t.Skipf("this machine allows no network of one's own, and the ports of the manual may be in use: %v", err)
 	} else if err != nil {
@@ -214,16 +212,12 @@ func TestCommandsOfTheManualRunAsPrinted(t *testing.T) {
 	z := gzip.NewWriter(&recorded)
 	_, _ = z.Write([]byte(`{"slot":7,"parentSlot":6,"blockhash":"` + toolKey("block").String() + `","transactions":[]}`))
 	_ = z.Close()
-	if err := os.WriteFile(filepath.Join(built, "block.json.gz"), recorded.Bytes(), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(filepath.Join(built, "block.json.gz"), recorded.Bytes(), 0o644))
 	const mostUnrun = 12 // commands
 	unrun := 0
 	for _, page := range manualPages(t) {
 		content, err := os.ReadFile(page)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if typed := looksTyped.Find(content); typed != nil {
 			t.Errorf("%s: the command at %q stands in no block of sh", page, typed)
 		}
