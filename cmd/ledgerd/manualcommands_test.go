@@ -139,7 +139,8 @@ func (s *session) stop() {
 func (s *session) serve(command string) {
 	s.stop()
 	s.run(strings.TrimSpace(command) + " >server.log 2>&1 & server=$!")
-	s.run("until curl -sf localhost:8081/readyz >readyz; do kill -0 $server || break; sleep 0.1; done; cat readyz; kill -0 $server")
+	const ops = `$(sed -n 's,.*\(http.*\)/metrics.*,\1,p' server.log)` // as the banner tells
+	s.run("until curl -sf " + ops + "/readyz >readyz; do kill -0 $server || break; sleep 0.1; done; kill -0 $server")
 }
 
 // follow runs the commands of a page in order.
