@@ -166,23 +166,6 @@ func TestTextsReachTheServerBeforeTheCloseFrame(t *testing.T) {
 	}
 }
 
-func TestRefusalIsTold(t *testing.T) {
-	t.Parallel()
-	const body = `{"error":"Service unavailable","details":"the server is full"}`
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.Path != "/api/ws/accounts" || r.URL.RawQuery != "pubkeys=a,b" {
-			t.Errorf("asked for %s", r.URL)
-		}
-		w.WriteHeader(http.StatusServiceUnavailable)
-		fmt.Fprint(w, body)
-	}))
-	defer server.Close()
-	_, err := Dial(t.Context(), "ws"+strings.TrimPrefix(server.URL, "http")+"/api/ws/accounts?pubkeys=a,b", Options{})
-	if refused := new(RefusedError); !errors.As(err, &refused) || refused.Status != 503 || !strings.HasSuffix(err.Error(), "503: the server is full") {
-		t.Errorf("err = %v", err)
-	}
-}
-
 func TestDialGivesUpOnSilentServer(t *testing.T) {
 	t.Parallel()
 	silent, err := net.Listen("tcp", "127.0.0.1:0")

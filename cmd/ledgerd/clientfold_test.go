@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"strings"
@@ -24,15 +25,8 @@ import (
 type foldedStream struct {
 	Name     string // what it asks for, and the level
 	Starts   int
-	Wrong    string // the first thing that must not be
-	Accounts []foldedAccount
-}
-
-type foldedAccount struct {
-	Pubkey   string
-	Lamports uint64 `json:",string"`
-	Owner    string
-	Seq      uint64 `json:",string"`
+	Wrong    string            // the first thing that must not be
+	Accounts map[string]string // by pubkey: lamports, a space, and the owner
 }
 
 // differs returns the first account that REST answers differently, of those that the stream was told of; of those of all programs, none may
@@ -41,15 +35,14 @@ func (f *foldedStream) differs(all map[string]accountState) error {
 	if f.Starts == 0 {
 		return errors.New("it has not begun")
 	}
-	told := map[string]bool{}
-	for _, a := range f.Accounts {
-		told[a.Pubkey] = true
-		if held, ok := all[a.Pubkey]; ok != (a.Lamports != 0) || ok && (a.Lamports != held.Lamports || a.Owner != held.Owner) {
-			return fmt.Errorf("told %+v, REST answers %+v", a, held)
+	for key, told := range f.Accounts {
+		held, ok := all[key]
+		if closed := strings.HasPrefix(told, "0 "); ok == closed || ok && told != fmt.Sprint(held.Lamports, " ", held.Owner) {
+			return fmt.Errorf("%s: told %s, REST answers %+v", key, told, held)
 		}
 	}
 	for key := range all {
-		if strings.HasPrefix(f.Name, "programs") && !told[key] {
+		if _, told := f.Accounts[key]; !told && strings.HasPrefix(f.Name, "programs") {
 			return fmt.Errorf("%s was never told", key)
 		}
 	}
@@ -58,21 +51,22 @@ func (f *foldedStream) differs(all map[string]accountState) error {
 
 // clientFold folds a stream of the Go client.
 type clientFold struct {
-	name string
 	sub  clientlib.Subscription
 	slow func(n int) // called before each update, with how many there were
 
-	mu       sync.Mutex
-	accounts map[string]clientlib.Update
-	seq      uint64  // of the newest update
-	from     uint64  // where it began anew
-	run      []heard // all since then
-	starts   int
-	updates  int
-	gaps     int
-	lost     map[int]int // connections, by the close code that ended them, or 0
-	listing  bool
-	wrong    string
+	mu sync.Mutex
+	foldedStream
+	seq     uint64  // of the newest update
+	from    uint64  // where it began anew
+	run     []heard // all since then
+	updates int
+	gaps    int
+	lost    map[int]int // connections, by the close code that ended them, or 0
+	listing bool
+}
+
+func newFold(name string, sub clientlib.Subscription) *clientFold {
+	return &clientFold{sub: sub, foldedStream: foldedStream{Name: name + ", " + string(sub.Commitment)}, lost: map[int]int{}}
 }
 
 // foldsOf returns folds of everything, and of the accounts of programs, at each level.
@@ -80,7 +74,7 @@ func foldsOf() (folds []*clientFold) {
 	for _, level := range levels {
 		everything := clientlib.Subscription{Commitment: clientlib.Commitment(level)}
 		programs := clientlib.Subscription{Commitment: clientlib.Commitment(level), Programs: simPrograms}
-		folds = append(folds, &clientFold{name: "everything, " + level, sub: everything}, &clientFold{name: "programs, " + level, sub: programs})
+		folds = append(folds, newFold("everything", everything), newFold("programs", programs))
 	}
 	return folds
 }
@@ -95,7 +89,7 @@ func (f *clientFold) handler() clientlib.Handler {
 	return clientlib.Handler{
 		Start: func(at clientlib.Start) {
 			f.locked(func() {
-				f.starts, f.accounts, f.seq, f.listing = f.starts+1, map[string]clientlib.Update{}, at.Seq, at.Snapshot
+				f.Starts, f.Accounts, f.seq, f.listing = f.Starts+1, map[string]string{}, at.Seq, at.Snapshot
 				f.from, f.run = at.Seq, nil
 			})
 		},
@@ -111,15 +105,9 @@ func (f *clientFold) handler() clientlib.Handler {
 		Gap:      func(clientlib.Gap) { f.locked(func() { f.gaps++ }) },
 		Disconnected: func(why error, _ time.Duration) {
 			f.locked(func() {
-				var end *websocket.CloseError
-				if f.lost == nil {
-					f.lost = map[int]int{}
-				}
-				if errors.As(why, &end) {
-					f.lost[end.Code]++
-				} else {
-					f.lost[0]++
-				}
+				end := new(websocket.CloseError)
+				errors.As(why, &end)
+				f.lost[end.Code]++
 			})
 		},
 	}
@@ -133,9 +121,9 @@ func (f *clientFold) hear(kind string, slot, seq uint64, a accountState) {
 func (f *clientFold) update(u clientlib.Update) {
 	whole := f.sub.Programs == nil && f.sub.Pubkeys == nil
 	if !f.listing && !f.sub.Conflate && f.sub.Commitment == clientlib.Processed && (u.Seq <= f.seq || whole && u.Seq != f.seq+1) {
-		f.wrong = cmp.Or(f.wrong, fmt.Sprintf("number %d comes after %d", u.Seq, f.seq))
+		f.Wrong = cmp.Or(f.Wrong, fmt.Sprintf("number %d comes after %d", u.Seq, f.seq))
 	}
-	f.accounts[u.Pubkey], f.seq = u, u.Seq
+	f.Accounts[u.Pubkey], f.seq = fmt.Sprint(u.Lamports, " ", u.Owner), u.Seq
 	if f.updates++; whole && !f.listing {
 		f.hear("account_update", u.Slot, u.Seq, accountState{
 			u.Pubkey, u.Owner, u.Lamports, u.Executable, string(u.Commitment), u.Timestamp.Format(time.RFC3339),
@@ -157,17 +145,15 @@ func followGo(t *testing.T, address string, folds []*clientFold) (state func() [
 	for _, f := range folds {
 		following.Go(func() {
 			if err := library.Stream(ctx, f.sub, f.handler()); ctx.Err() == nil {
-				f.locked(func() { f.wrong = cmp.Or(f.wrong, fmt.Sprint("the stream ended: ", err)) })
+				f.locked(func() { f.Wrong = cmp.Or(f.Wrong, fmt.Sprint("the stream ended: ", err)) })
 			}
 		})
 	}
 	return func() (states []foldedStream) {
 		for _, f := range folds {
 			f.locked(func() {
-				s := foldedStream{Name: f.name, Starts: f.starts, Wrong: f.wrong}
-				for _, u := range f.accounts {
-					s.Accounts = append(s.Accounts, foldedAccount{u.Pubkey, u.Lamports, u.Owner, u.Seq})
-				}
+				s := f.foldedStream
+				s.Accounts = maps.Clone(s.Accounts)
 				states = append(states, s)
 			})
 		}

@@ -85,7 +85,7 @@ func (v *victim) agrees(state func() []foldedStream) (all map[string]map[string]
 // heardAll returns the frames of a stream of everything once it has been told the end of the ledger, and the number that they follow.
 func (f *clientFold) heardAll(v *victim, end place) (run []heard, from uint64) {
 	v.Helper()
-	v.until(f.name+" is told the end", func() bool {
+	v.until(f.Name+" is told the end", func() bool {
 		f.locked(func() { run, from = f.run, f.from })
 		return from >= end.seq || ends(run[max(0, len(run)-10):], end)
 	})
@@ -129,7 +129,7 @@ func TestClientsFollowThroughCutsAndKills(t *testing.T) {
 					break
 				}
 			}
-			folds = append(folds, &clientFold{name: "keys, confirmed", sub: clientlib.Subscription{Pubkeys: keys, Commitment: clientlib.Confirmed}})
+			folds = append(folds, newFold("keys", clientlib.Subscription{Pubkeys: keys, Commitment: clientlib.Confirmed}))
 			state := follow(t, c.address(), folds)
 			for kill := range 3 {
 				node.until("some cuts are made", func() bool { return c.isThrough() || c.cuts.Load() > int64((kill+1)*cuts/8) })
@@ -153,11 +153,11 @@ func TestClientsFollowThroughCutsAndKills(t *testing.T) {
 				}
 				if name == "Go" {
 					run, from := f.heardAll(node, end)
-					n, want := sameFrames(t, f.name, w.name, max(from, w.from), run, w.runs[len(w.runs)-1])
+					n, want := sameFrames(t, f.Name, w.name, max(from, w.from), run, w.runs[len(w.runs)-1])
 					if n != want {
-						t.Errorf("%s: %d frames after number %d, the witness %d", f.name, n, max(from, w.from), want)
+						t.Errorf("%s: %d frames after number %d, the witness %d", f.Name, n, max(from, w.from), want)
 					}
-					t.Logf("%s: %d frames are the witness's", f.name, n)
+					t.Logf("%s: %d frames are the witness's", f.Name, n)
 				}
 			}
 			t.Logf("%d connections cut", c.cuts.Load())
@@ -212,7 +212,9 @@ func TestClientsFollowAfterKicks(t *testing.T) {
 			}
 		}
 	}
-	folds := append(foldsOf(), &clientFold{name: "conflated, processed", sub: clientlib.Subscription{Conflate: true}, slow: sip(&over)})
+	conflated := newFold("conflated", clientlib.Subscription{Commitment: clientlib.Processed, Conflate: true})
+	conflated.slow = sip(&over)
+	folds := append(foldsOf(), conflated)
 	closed := map[string]float64{} // how many of each kind are slow
 	for _, f := range folds {
 		switch {
@@ -236,9 +238,9 @@ func TestClientsFollowAfterKicks(t *testing.T) {
 	node.agrees(state)
 	for _, f := range folds {
 		f.locked(func() {
-			t.Logf("%s: %d updates, connections ended by %v, %d gaps", f.name, f.updates, f.lost, f.gaps)
+			t.Logf("%s: %d updates, connections ended by %v, %d gaps", f.Name, f.updates, f.lost, f.gaps)
 			if f.sub.Conflate != (f.gaps > 0) || f.sub.Programs != nil && f.lost[4008] == 0 {
-				t.Errorf("%s: %d gaps, connections ended by %v", f.name, f.gaps, f.lost)
+				t.Errorf("%s: %d gaps, connections ended by %v", f.Name, f.gaps, f.lost)
 			}
 		})
 	}
