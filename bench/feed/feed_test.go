@@ -12,23 +12,22 @@ import (
 
 	"ledgerd/engine/codec"
 	"ledgerd/engine/ledger"
+	"ledgerd/engine/ledger/ledgertest"
 )
+
+var must = ledgertest.Must
 
 // read returns the events of an event file.
 func read(t *testing.T, r io.Reader) (events []ledger.Event) {
 	t.Helper()
 	in, err := codec.NewEventReader(r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for {
 		e, err := in.Read()
 		if err == io.EOF {
 			return events
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		events = append(events, e)
 	}
 }
@@ -38,9 +37,7 @@ func TestEventsAreTheLedgerThatIsSaid(t *testing.T) {
 		const blocks = 12
 		var file bytes.Buffer
 		f, err := New(&file, c)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		for i := range ledger.Slot(blocks) {
 			if s, err := f.Block(); s != FirstSlot+1+i || err != nil || f.Newest() != s {
 				t.Fatalf("block %d: slot %d, %v; the newest is %d", i, s, err, f.Newest())
@@ -126,21 +123,15 @@ func TestOfCountsBlocks(t *testing.T) {
 func TestContinueShowsWhatIsNotFinalizedAgain(t *testing.T) {
 	for _, blocks := range []int{0, 2, 9} {
 		f, err := New(io.Discard, Config{Accounts: 10, Updates: 4, Finality: 3})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		var before, after bytes.Buffer
-		if err := f.Continue(&before); err != nil {
-			t.Fatal(err)
-		}
+		must(t, f.Continue(&before))
 		for range blocks {
 			if _, err := f.Block(); err != nil {
 				t.Fatal(err)
 			}
 		}
-		if err := f.Continue(&after); err != nil {
-			t.Fatal(err)
-		}
+		must(t, f.Continue(&after))
 		if _, err := f.Block(); err != nil {
 			t.Fatal(err)
 		}
@@ -166,9 +157,7 @@ func TestBlocksAreDueByTheClockAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		slow := &slowWriter{}
 		f, err := New(slow, Config{Accounts: 10, Updates: 1})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		slow.takes = 3 * time.Second // for one block and a status of the first five
 		start := time.Now()
 		err = f.Pace(t.Context(), time.Second, 20)
@@ -207,9 +196,7 @@ func (w *slowWriter) Write(p []byte) (int, error) {
 func TestPaceEndsWithItsContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f, err := New(io.Discard, Config{Accounts: 10, Updates: 1})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		ctx, cancel := context.WithTimeout(t.Context(), 3500*time.Millisecond)
 		defer cancel()
 		if err := f.Pace(ctx, time.Second, 100); f.Newest() != FirstSlot+3 || err != nil {
@@ -225,9 +212,7 @@ func TestReaderThatIsGoneIsAnError(t *testing.T) {
 		t.Errorf("New: %v", err)
 	}
 	f, err := New(io.Discard, Config{Accounts: 1, Updates: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if err := f.Continue(w); !errors.Is(err, io.ErrClosedPipe) {
 		t.Errorf("Continue: %v", err)
 	}

@@ -13,25 +13,22 @@ import (
 	"ledgerd/bench/listen"
 	"ledgerd/bench/proc"
 	"ledgerd/engine/ledger"
+	"ledgerd/engine/ledger/ledgertest"
 )
+
+var must = ledgertest.Must
 
 // A server that reads the feed holds the ledger, sends every update once, and goes on with the same feed after a crash.
 func TestServerReadsTheFeed(t *testing.T) {
 	t.Parallel()
 	program, err := proc.Build()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	o := proc.Options{DataDir: t.TempDir()}
 	start := func(begin func(*proc.Server) error) *proc.Server {
 		s, err := proc.Start(t.Context(), program, nil, o)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		t.Cleanup(s.Kill)
-		if err := errors.Join(begin(s), s.Ready(t.Context())); err != nil {
-			t.Fatal(err)
-		}
+		must(t, errors.Join(begin(s), s.Ready(t.Context())))
 		return s
 	}
 	var f *feed.Feed
@@ -41,9 +38,7 @@ func TestServerReadsTheFeed(t *testing.T) {
 	})
 	const sockets, blocks = 2, 10
 	pool, err := listen.OpenAll(t.Context(), listen.Config{Sockets: sockets, URL: s.StreamURL(), CheckNumbers: true, Reconnect: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer pool.Close()
 	write := func(total int) {
 		t.Helper()

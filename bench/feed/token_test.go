@@ -14,9 +14,7 @@ func TestTokenAccountsAreAsManyAsSaid(t *testing.T) {
 	if err == nil {
 		_, err = f.Block()
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	held, updated, wallets := 0, 0, make(map[ledger.Pubkey]int)
 	for _, e := range read(t, &file) {
 		switch e := e.(type) {

@@ -15,7 +15,11 @@ import (
 	"time"
 
 	"github.com/fasthttp/websocket"
+
+	"ledgerd/engine/ledger/ledgertest"
 )
+
+var must = ledgertest.Must
 
 // serve runs another implementation's server; serving is called for each connection.
 func serve(t *testing.T, serving func(*websocket.Conn)) (address string) {
@@ -37,13 +41,9 @@ func serve(t *testing.T, serving func(*websocket.Conn)) (address string) {
 func dial(t *testing.T, address string, o Options) *Conn {
 	t.Helper()
 	c, err := Dial(t.Context(), address, o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { c.Close() })
-	if err := c.NetConn().SetReadDeadline(time.Now().Add(patience)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, c.NetConn().SetReadDeadline(time.Now().Add(patience)))
 	return c
 }
 
@@ -166,29 +166,10 @@ func TestTextsReachTheServerBeforeTheCloseFrame(t *testing.T) {
 	}
 }
 
-func TestRefusalIsTold(t *testing.T) {
-	t.Parallel()
-	const body = `{"error":"Service unavailable","details":"the server is full"}`
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.Path != "/api/ws/accounts" || r.URL.RawQuery != "pubkeys=a,b" {
-			t.Errorf("asked for %s", r.URL)
-		}
-		w.WriteHeader(http.StatusServiceUnavailable)
-		fmt.Fprint(w, body)
-	}))
-	defer server.Close()
-	_, err := Dial(t.Context(), "ws"+strings.TrimPrefix(server.URL, "http")+"/api/ws/accounts?pubkeys=a,b", Options{})
-	if refused := new(RefusedError); !errors.As(err, &refused) || refused.Status != 503 || !strings.HasSuffix(err.Error(), "503: the server is full") {
-		t.Errorf("err = %v", err)
-	}
-}
-
 func TestDialGivesUpOnSilentServer(t *testing.T) {
 	t.Parallel()
 	silent, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer silent.Close()
 	address := "ws://" + silent.Addr().String() + "/"
 	ctx, cancel := context.WithCancel(t.Context())

@@ -170,9 +170,7 @@ func TestCountsAreWhatTheServerDid(t *testing.T) {
 func serveHTTP(t *testing.T, h http.Handler) (address string) {
 	t.Helper()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	server := &http.Server{Handler: h}
 	go func() { _ = server.Serve(ln) }()
 	t.Cleanup(func() { server.Close() })
@@ -267,9 +265,7 @@ func TestSampleReadsFramesAndOthersCountBytes(t *testing.T) {
 		Sockets: sockets, URL: strings.TrimSuffix(address, "?mode=none"), FrameBytes: 2 + len(text),
 		Due: func(uint64) time.Time { return time.Now().Add(-time.Second) },
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	close(publish)
 	if err := pool.Await(t.Context(), func(int) int64 { return frames }); err != nil {
 		t.Error(err)

@@ -12,7 +12,10 @@ import (
 	"time"
 
 	"ledgerd/bench/listen"
+	"ledgerd/engine/ledger/ledgertest"
 )
+
+var must = ledgertest.Must
 
 // TestMain lets this program be a peer, as the one that measures is.
 func TestMain(m *testing.M) {
@@ -33,9 +36,7 @@ const patience = 30 * time.Second
 func config(t *testing.T) Config {
 	t.Helper()
 	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	messages := make([][]byte, 1000)
 	for i := range messages {
 		messages[i] = fmt.Appendf(nil, `{"type":"account_update","pubkey":"%044d","lamports":%d,"timestamp":"2026-01-01T00:00:00Z"}`, i, i)
@@ -44,9 +45,7 @@ func config(t *testing.T) Config {
 		return AccountRecord{fmt.Sprintf("%044d", i), uint64(i), fmt.Sprintf("%044d", i%3), false, ^uint64(0)}
 	}
 	body, err := json.Marshal(record(7))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return Config{
 		Self: []string{self, "peer"}, Dir: t.TempDir(), Messages: messages,
 		Answer: Answer{http.Header{
@@ -63,9 +62,7 @@ func start(t *testing.T, p *Peer, c Config) *Server {
 	if absent := (*AbsentError)(nil); errors.As(err, &absent) {
 		t.Skip(err)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return s
 }
 
@@ -84,17 +81,13 @@ func TestPeersTellEverybodyEverything(t *testing.T) {
 				t.Fatal(err1, err2)
 			}
 			for i := range batches {
-				if err := s.Publish(); err != nil {
-					t.Fatal(err)
-				}
+				must(t, s.Publish())
 				if i == batches/2 {
 					gone.Close()
 				}
 			}
 			total := int64(batches * s.BatchFrames)
-			if err := stay.Await(t.Context(), func(int) int64 { return total }); err != nil {
-				t.Fatal(err)
-			}
+			must(t, stay.Await(t.Context(), func(int) int64 { return total }))
 			if err := s.Stop(); err != nil {
 				t.Errorf("Stop: %v", err)
 			}
@@ -113,9 +106,7 @@ func TestPeersAreStoppedWhileSubscribersHang(t *testing.T) {
 			t.Parallel()
 			s := start(t, &p, config(t))
 			subscriber, err := s.Dial(t.Context())
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			publishing := make(chan struct{})
 			go func() { // nobody reads: sooner or later this waits
 				defer close(publishing)

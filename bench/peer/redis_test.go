@@ -15,9 +15,7 @@ func startRedis(t *testing.T, dir string, options ...string) *Redis {
 	if absent := (*AbsentError)(nil); errors.As(err, &absent) {
 		t.Skip(absent)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return s
 }
 
@@ -32,9 +30,7 @@ func TestRedisHasWhatWasPiped(t *testing.T) {
 			}
 			return err
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if options == nil {
 			if _, err := s.Do("SAVE"); err != nil {
 				t.Fatal(err)

@@ -20,9 +20,7 @@ import (
 // Every server that speaks HTTP is sent the fields of a common client, and no others.
 func TestRequestsAreThoseOfCommonClients(t *testing.T) {
 	r, err := http.ReadRequest(bufio.NewReader(bytes.NewReader(load.AppendGet(nil, "127.0.0.1:8080", "/api/status", load.AnyCoding))))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	want := http.Header{"User-Agent": {"python-requests/2.32.3"}, "Accept-Encoding": {"gzip, deflate"}, "Accept": {"*/*"}, "Connection": {"keep-alive"}}
 	if r.Host != "127.0.0.1:8080" || r.RequestURI != "/api/status" || !maps.EqualFunc(r.Header, want, slices.Equal) {
 		t.Errorf("%s is asked for %s with %v, want %v", r.Host, r.RequestURI, r.Header, want)
@@ -38,9 +36,7 @@ func TestRESTPeersAnswer(t *testing.T) {
 			c := config(t)
 			s := start(t, &p, c)
 			conn, err := net.Dial("tcp", s.Address.String())
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			defer conn.Close()
 			_ = conn.SetDeadline(time.Now().Add(patience))
 			in := bufio.NewReader(conn)
@@ -82,9 +78,7 @@ func restAnswer(t *testing.T, name string, s *Server, in *bufio.Reader, c *Confi
 		return strings.TrimSuffix(string(body), "\r\n")
 	}
 	r, err := http.ReadResponse(in, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	body, err := io.ReadAll(r.Body)
 	if err != nil || r.StatusCode != http.StatusOK || r.ContentLength < 0 {
 		t.Errorf("status %d, length %d, %v", r.StatusCode, r.ContentLength, err)

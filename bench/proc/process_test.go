@@ -14,7 +14,10 @@ import (
 
 	"ledgerd/bench/proc"
 	"ledgerd/engine/cluster/natstest"
+	"ledgerd/engine/ledger/ledgertest"
 )
+
+var must = ledgertest.Must
 
 // patience decides only when a test fails.
 const patience = time.Minute
@@ -23,9 +26,7 @@ const patience = time.Minute
 func shell(t *testing.T, script string) *proc.Process {
 	t.Helper()
 	p, err := proc.Launch(t.Context(), proc.Command{Words: []string{"/bin/sh", "-c", script}, Env: []string{"WHO=me", "PATH=" + os.Getenv("PATH")}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if _, err := p.Await(t.Context(), regexp.MustCompile("begun")); err != nil {
 		t.Fatal(err)
 	}
@@ -93,15 +94,11 @@ func TestAwaitEndsWithTheProcessAndWithItsContext(t *testing.T) {
 func TestOutputGoesToALog(t *testing.T) {
 	t.Parallel()
 	log, err := os.Create(t.TempDir() + "/log")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer log.Close()
 	for range 2 {
 		p, err := proc.Launch(t.Context(), proc.Command{Words: []string{"/bin/sh", "-c", "echo a; echo b >&2"}, Log: log})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		<-p.Gone()
 	}
 	if content, err := os.ReadFile(log.Name()); err != nil || string(content) != "a\nb\na\nb\n" {
@@ -114,9 +111,7 @@ func TestServersOfALogComeBackWhereTheyStood(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	n, err := proc.StartNATS(t.Context(), natstest.Program(t), proc.NATSOptions{Dir: dir, Servers: 3, Lines: []string{"max_payload: 4096"}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	addresses := n.Addresses()
 	if len(addresses) != 3 || len(n.Pids()) != 3 {
 		t.Fatalf("%v, %v", addresses, n.Pids())
@@ -128,17 +123,11 @@ func TestServersOfALogComeBackWhereTheyStood(t *testing.T) {
 		t.Errorf("all are killed, and processes are %v", n.Pids())
 	}
 	for i := range addresses {
-		if err := n.Restart(i); err != nil {
-			t.Fatal(err)
-		}
+		must(t, n.Restart(i))
 	}
-	if err := n.Ready(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must(t, n.Ready(t.Context()))
 	conn, err := nats.Connect("nats://" + addresses[2])
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if conn.MaxPayload() != 4096 || len(conn.DiscoveredServers()) == 0 {
 		t.Errorf("payloads of %d, servers %v", conn.MaxPayload(), conn.DiscoveredServers())
 	}
@@ -184,9 +173,7 @@ cluster {
 
 func TestFindLooksBesideAProgramFirst(t *testing.T) {
 	dir := t.TempDir()
-	if err := os.WriteFile(dir+"/sh", []byte("#!/bin/sh\n"), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(dir+"/sh", []byte("#!/bin/sh\n"), 0o700))
 	if got, err := proc.Find("sh", dir+"/other"); got != dir+"/sh" {
 		t.Errorf("beside: %s, %v", got, err)
 	}

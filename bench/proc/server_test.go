@@ -14,7 +14,10 @@ import (
 
 	"ledgerd/engine/codec"
 	"ledgerd/engine/ledger"
+	"ledgerd/engine/ledger/ledgertest"
 )
+
+var must = ledgertest.Must
 
 // built returns the ledgerd that all tests start.
 var built = sync.OnceValues(Build)
@@ -23,9 +26,7 @@ var built = sync.OnceValues(Build)
 func program(t *testing.T) string {
 	t.Helper()
 	path, err := built()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return path
 }
 
@@ -35,9 +36,7 @@ func start(t *testing.T, o Options, args ...string) *Server {
 		o.Dir = t.TempDir()
 	}
 	s, err := Start(t.Context(), program(t), args, o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(s.Kill)
 	return s
 }
@@ -49,34 +48,26 @@ func tell(t *testing.T, s *Server) {
 	if err == nil {
 		err = w.Write(&ledger.Block{Slot: 8, ParentSlot: 7, Accounts: []ledger.AccountWrite{{Pubkey: ledger.Pubkey{1}, Lamports: 5}}})
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 }
 
 func metrics(t *testing.T, s *Server) map[string]float64 {
 	t.Helper()
 	m, err := s.Metrics()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return m
 }
 
 func TestServerFollowsItsFeed(t *testing.T) {
 	s := start(t, Options{}, "--shards", "3", "--log-level", "error") // a later flag wins
 	tell(t, s)
-	if err := s.Ready(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must(t, s.Ready(t.Context()))
 	m := metrics(t, s)
 	if m[`ledgerd_slot{commitment="processed"}`] != 8 || Sum(m, "ledgerd_accounts") != 1 || m["go_goroutines"] < 5 || m[`ledgerd_accounts{shard="2"}`]+m[`ledgerd_accounts{shard="1"}`]+m[`ledgerd_accounts{shard="0"}`] != 1 {
 		t.Errorf("the metrics say %v", m)
 	}
 	response, err := http.Get(s.URL() + "/status")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	response.Body.Close()
 	if response.StatusCode != http.StatusOK || response.Header.Get("X-RateLimit-Limit") != "0" {
 		t.Errorf("GET %s/status: %d, %v", s.URL(), response.StatusCode, response.Header)
@@ -89,18 +80,14 @@ func TestServerFollowsItsFeed(t *testing.T) {
 func TestUsageGrowsWithWork(t *testing.T) {
 	s := start(t, Options{})
 	before, err := UsageOf(s.Pid())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if before.RSSBytes < 1<<20 || before.FDs < 5 {
 		t.Errorf("a server at rest: %+v", before)
 	}
 	for {
 		metrics(t, s)
 		now, err := UsageOf(s.Pid())
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if now.CPU() > before.CPU()+20*time.Millisecond {
 			return
 		}
@@ -140,9 +127,7 @@ func TestDataDirectoryGoesUnlessItWasNamed(t *testing.T) {
 func TestServerIsFoundWhereItWasPut(t *testing.T) {
 	first := start(t, Options{})
 	address := strings.TrimSuffix(strings.TrimPrefix(first.URL(), "http://"), "/api")
-	if err := first.Stop(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, first.Stop())
 	if second := start(t, Options{Listen: address}); second.URL() != first.URL() {
 		t.Errorf("the second server is at %s, not at %s", second.URL(), first.URL())
 	}
@@ -183,9 +168,7 @@ func TestServerThatEndsBadlySaysSo(t *testing.T) {
 func TestServerEndsWithItsContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	s, err := Start(ctx, program(t), nil, Options{Dir: t.TempDir()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	cancel()
 	<-s.Gone()
 	s.Kill()

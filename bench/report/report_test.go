@@ -8,7 +8,11 @@ import (
 	"testing"
 
 	"golang.org/x/perf/benchfmt"
+
+	"ledgerd/engine/ledger/ledgertest"
 )
+
+var must = ledgertest.Must
 
 var update = flag.Bool("update", false, "write the golden files anew")
 
@@ -38,13 +42,9 @@ func measured(t *testing.T) *File {
 	for range 2 { // a note is written once
 		w.Note("cluster-lag", "all nodes share\none disk")
 	}
-	if err := w.Err(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, w.Err())
 	f, err := Read(text.Bytes(), "run.txt")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return f
 }
 
@@ -93,14 +93,10 @@ func TestPageAndPlots(t *testing.T) {
 		"percentiles.svg": func(b *bytes.Buffer) error { return f.PlotPercentiles(b, "cluster-lag") },
 	} {
 		var got bytes.Buffer
-		if err := write(&got); err != nil {
-			t.Fatal(err)
-		}
+		must(t, write(&got))
 		path := "testdata/" + name
 		if *update {
-			if err := os.WriteFile(path, got.Bytes(), 0o644); err != nil {
-				t.Fatal(err)
-			}
+			must(t, os.WriteFile(path, got.Bytes(), 0o644))
 		}
 		if want, err := os.ReadFile(path); err != nil || got.String() != string(want) {
 			t.Errorf("%s (%v) is\n%s", name, err, &got)

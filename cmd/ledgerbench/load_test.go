@@ -15,7 +15,11 @@ import (
 	"time"
 
 	"github.com/HdrHistogram/hdrhistogram-go"
+
+	"ledgerd/engine/ledger/ledgertest"
 )
+
+var must = ledgertest.Must
 
 // fakeNode answers as ledgerd does, under a limit that counts.
 type fakeNode struct {
@@ -117,9 +121,7 @@ func TestLoadGivesFigures(t *testing.T) {
 		}
 	}
 	file, err := os.Open(log)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer file.Close()
 	if h, err := hdrhistogram.NewHistogramLogReader(file).NextIntervalHistogram(); err != nil || h == nil || h.TotalCount() != int64(f.Requests.Sent) {
 		t.Errorf("the log holds %v, %v, want %d latencies", h, err, f.Requests.Sent)
@@ -199,9 +201,7 @@ func TestInterruptedLoadGivesFigures(t *testing.T) {
 func TestWrongLoadsAreRefusedInOneLine(t *testing.T) {
 	t.Parallel()
 	keys := filepath.Join(t.TempDir(), "keys")
-	if err := os.WriteFile(keys, []byte("abc\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(keys, []byte("abc\n"), 0o600))
 	server := httptest.NewServer(new(fakeNode))
 	defer server.Close()
 	refuses(t, []refusal{

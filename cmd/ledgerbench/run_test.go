@@ -53,13 +53,9 @@ func TestHelpNamesEveryScenario(t *testing.T) {
 
 func TestWrongUseIsRefusedInOneLine(t *testing.T) {
 	empty := filepath.Join(t.TempDir(), "records.txt")
-	if err := os.WriteFile(empty, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(empty, nil, 0o600))
 	program, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	refuses(t, []refusal{
 		{"", exitUsage, "expected one of"},
 		{"run nothing", exitUsage, `there is no scenario "nothing"`},
@@ -77,9 +73,7 @@ func TestReportIsWrittenFromRecords(t *testing.T) {
 	records, page := filepath.Join(dir, "records.txt"), filepath.Join(dir, "RESULTS.md")
 	const text = "commit: 0123456789ab\nchanges: no\nrounds: 1\n\n" +
 		"BenchmarkAccount/subject=ledgerd 1 5 req/s\nBenchmarkPaced/subject=ledgerd 1 5 p50-ms 9 p99-ms\n"
-	if err := os.WriteFile(records, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(records, []byte(text), 0o600))
 	if code, s := does(t, "report", records, page); code != exitOK {
 		t.Fatalf("exit code %d, said %q", code, &s.err)
 	}

@@ -8,7 +8,11 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"ledgerd/engine/ledger/ledgertest"
 )
+
+var must = ledgertest.Must
 
 // told is an output that a test reads while it is written.
 type told struct {
@@ -44,9 +48,7 @@ func TestKeeperStartsAgainWhatEnded(t *testing.T) {
 	dir := t.TempDir()
 	log, out := filepath.Join(dir, "log"), &told{}
 	stop, err := keep(daemon{"worker", []string{"/bin/sh", "-c", "echo began; [ -e " + dir + "/second ] || { touch " + dir + "/second; exit 3; }; exec sleep 1000"}}, log, out)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	began := func() int {
 		content, _ := os.ReadFile(log)
 		return strings.Count(string(content), "began")

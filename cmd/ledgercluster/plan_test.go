@@ -16,12 +16,8 @@ func planned(t *testing.T, c command) *plan {
 		c.Port = freePorts(t)
 	}
 	p, err := c.plan()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := p.write(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
+	must(t, p.write())
 	return p
 }
 
@@ -41,9 +37,7 @@ func freePorts(t *testing.T) int {
 func TestPlanTakesOnlyFreePorts(t *testing.T) {
 	port := freePorts(t)
 	l, err := net.Listen("tcp", local(port+202))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer l.Close()
 	c := command{Ledgerd: "/bin/true", NATSServer: "/bin/true", Dir: t.TempDir(), Port: port, Ingesters: 2, Replicas: 3, Balancer: "none"}
 	if _, err := c.plan(); err == nil || !strings.Contains(err.Error(), "is taken, choose others with --port") {

@@ -33,9 +33,7 @@ func TestAbuseUnreadSnapshotsShareOneBudget(t *testing.T) {
 	a.checkMemory(4*time.Second, func() {
 		for i := range addresses * each {
 			c := w.join(2+i/each, "mode=none", "snapshot_end")
-			if err := c.ws.WriteText(fmt.Appendf(nil, `{"type":"subscribe","id":1,"programs":[%q],"snapshot":true,"extended":true}`, systemProgram)); err != nil {
-				t.Fatal(err)
-			}
+			must(t, c.ws.WriteText(fmt.Appendf(nil, `{"type":"subscribe","id":1,"programs":[%q],"snapshot":true,"extended":true}`, systemProgram)))
 		}
 	})
 	if ends := w.finish(attackTimeout, "served", "1013"); ends["served"] == 0 {
@@ -55,9 +53,7 @@ func TestAbuseUnreadListsShareOneBudget(t *testing.T) {
 	a.checkMemory(4*time.Second, func() {
 		for i := range addresses * each {
 			c := a.mustDial(2+i/each, readFast)
-			if err := c.ask(list, ""); err != nil {
-				t.Fatal(err)
-			}
+			must(t, c.ask(list, ""))
 			conns = append(conns, c)
 		}
 	})

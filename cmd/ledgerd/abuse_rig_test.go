@@ -115,9 +115,7 @@ func (v *victim) dial(address int, slow chan struct{}) (*attacker, error) {
 func (v *victim) mustDial(address int, slow chan struct{}) *attacker {
 	v.Helper()
 	c, err := v.dial(address, slow)
-	if err != nil {
-		v.Fatal(err)
-	}
+	must(v, err)
 	return c
 }
 

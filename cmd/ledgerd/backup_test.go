@@ -37,19 +37,13 @@ func TestBackupUnderLoadIsTheNodeAsItStood(t *testing.T) {
 	a.stop()
 
 	packed, err := os.Open(filepath.Join(folder, "5.tar.zst"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer packed.Close()
 	unpacked, err := zstd.NewReader(packed)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer unpacked.Close()
 	restored := filepath.Join(folder, "5")
-	if err := os.Mkdir(restored, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Mkdir(restored, 0o700))
 	untar := exec.Command("tar", "-xf", "-", "-C", restored) // as a person does it, but for --zstd
 	untar.Stdin = unpacked
 	if said, err := untar.CombinedOutput(); err != nil {

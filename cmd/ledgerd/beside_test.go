@@ -42,9 +42,7 @@ func TestLogIsReadBesideItsWriter(t *testing.T) {
 		}
 	}
 	close(stop)
-	if err := <-written; err != nil {
-		t.Fatal(err)
-	}
+	must(t, <-written)
 }
 
 // A running node prunes snapshots, and then history, while they are listed and verified.

@@ -12,6 +12,7 @@ import (
 	"github.com/mr-tron/base58"
 
 	"ledgerd/engine/ledger/datatest"
+	clientlib "ledgerd/httpd/client"
 )
 
 // recordedFiles are the files of blocks in a form of a node. slot is given where the file
@@ -62,16 +63,18 @@ func checkBlocks(a *api, l *recording) {
 	a.Helper()
 	first, last := l.blocks[0], l.blocks[len(l.blocks)-1]
 	for _, commitment := range []string{"", "?commitment=processed", "?commitment=confirmed", "?commitment=finalized"} {
-		a.want("/blocks/latest"+commitment, "", last.blockRecord)
+		want(a, "/blocks/latest"+commitment, "", clientlib.Block{
+			Slot: last.Slot, Hash: last.Hash, ParentSlot: last.ParentSlot, Timestamp: last.Timestamp, Transactions: last.Transactions,
+		})
 	}
 	for _, b := range l.blocks {
 		plain, signatures, records := b, b, b
 		plain.Signatures, plain.Records = nil, nil
 		signatures.Records, records.Signatures = nil, nil
 		path := fmt.Sprintf("/blocks/%d", b.Slot)
-		a.want(path, "", plain)
-		a.want(path+"?include=signatures", "", signatures)
-		a.want(path+"?include=transactions", "", records)
+		want(a, path, "", plain)
+		want(a, path+"?include=signatures", "", signatures)
+		want(a, path+"?include=transactions", "", records)
 	}
 	a.wantMissing(fmt.Sprintf("/blocks/%d", last.Slot+1), "slot not yet produced")
 	if first.Slot > 0 {
@@ -85,9 +88,9 @@ func checkBlocks(a *api, l *recording) {
 func checkTransactions(a *api, l *recording) {
 	a.Helper()
 	for _, t := range l.newestFirst() {
-		a.want("/transaction/"+t.Signature, "", t)
+		want(a, "/transaction/"+t.Signature, "", t)
 	}
-	a.want("/transactions/recent?limit=1000", "", recentRecord{Transactions: l.newestFirst()})
+	want(a, "/transactions/recent?limit=1000", "", clientlib.RecentTransactions{Transactions: l.newestFirst()})
 	a.wantMissing("/transaction/"+base58.Encode(append([]byte{9}, make([]byte, 63)...)), "")
 }
 
@@ -103,30 +106,30 @@ func checkAccounts(a *api, l *recording) {
 			a.wantMissing("/account/"+key, "account not indexed")
 			continue
 		}
-		a.want("/account/"+key, held.unknown(), held.record(key))
+		want(a, "/account/"+key, held.unknown(), held.record(key))
 		if i%5 == 0 {
-			a.want("/account/"+key+"/balance", "", balanceRecord{key, held.lamports, slot})
+			want(a, "/account/"+key+"/balance", "", clientlib.Balance{Pubkey: key, Lamports: held.lamports, Slot: slot})
 		}
 	}
 	for some := range slices.Chunk(keys, 100) {
-		var want accountsRecord
+		var all clientlib.Accounts
 		partial, lacks := "", false
 		for _, key := range some {
 			held := l.accounts[key]
 			if held == nil {
-				want.Accounts, lacks = append(want.Accounts, nil), true
+				all.Accounts, lacks = append(all.Accounts, nil), true
 				continue
 			}
 			record := held.record(key)
-			want.Accounts, partial = append(want.Accounts, &record), longer(partial, held.unknown())
+			all.Accounts, partial = append(all.Accounts, &record), longer(partial, held.unknown())
 		}
 		if lacks {
 			partial = orSome(partial)
 		}
-		a.want("/accounts?keys="+strings.Join(some, ","), partial, want)
+		want(a, "/accounts?keys="+strings.Join(some, ","), partial, all)
 	}
 	for program, accounts := range l.programs() {
-		a.want("/accounts/program/"+program, "executable,rent_epoch,accounts", programList{ProgramID: program, Accounts: accounts})
+		want(a, "/accounts/program/"+program, "executable,rent_epoch,accounts", clientlib.ProgramAccounts{ProgramID: program, Accounts: accounts})
 	}
 }
 
@@ -150,11 +153,11 @@ func longer(x, y string) string {
 func checkTokens(a *api, l *recording) {
 	a.Helper()
 	for wallet, tokens := range l.tokens() {
-		a.want("/account/"+wallet+"/tokens", orSome(partialOfTokens(tokens)), tokenList{Pubkey: wallet, Tokens: tokens})
+		want(a, "/account/"+wallet+"/tokens", orSome(partialOfTokens(tokens)), clientlib.Tokens{Pubkey: wallet, Tokens: tokens})
 	}
 }
 
-func partialOfTokens(tokens []tokenRecord) string {
+func partialOfTokens(tokens []clientlib.Token) string {
 	for _, t := range tokens {
 		if t.ProgramID == "" {
 			return "owner"

@@ -20,9 +20,7 @@ func holdsAll(t *testing.T, address string, record any) {
 		t.Fatalf("%s: status %d, %s", address, status, body)
 	}
 	again, err := json.Marshal(record)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	exact := func(text []byte) (value any) {
 		d := json.NewDecoder(bytes.NewReader(text))
 		d.UseNumber()
@@ -62,9 +60,7 @@ func TestClientReadsWhatTheNodeAnswers(t *testing.T) {
 	r := start(t, "--data-dir", t.TempDir(), "--source", "sim:seed=3,accounts=300,tps=400,slot_time=0,slots=60")
 	r.ending(t)
 	c, err := clientlib.New(r.base, clientlib.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	ctx := t.Context()
 	latest, err := c.LatestBlock(ctx, clientlib.Read{Commitment: clientlib.Processed})
 	if err != nil || latest.Slot != latest.Value.Slot {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"net/http"
 	"os"
@@ -63,7 +64,9 @@ func TestClusterSurvivesWhateverIsKilled(t *testing.T) {
 		r.add(roleReplica, keep...)
 	}
 	r.ready()
-	f := r.followers()
+	hops := newCutter(t, r.random, math.MaxInt, 14, r.address) // clients hop between the nodes
+	folds := append(foldsOf(), foldsOf()...)
+	state := followGo(t, hops.address(), folds)
 	strikes, n := map[string]int{}, 0
 	for slot := 0; slot < slots*4/5 || n < 3; slot = r.newest() { // on a slow machine the ledger may be over: something is killed all the same
 		for again := true; again; again = r.random.IntN(4) == 0 { // now and then the next before the cluster has come to itself
@@ -76,7 +79,9 @@ func TestClusterSurvivesWhateverIsKilled(t *testing.T) {
 	t.Logf("killed: %v", strikes)
 	r.servers.WaitReady()
 	end := r.sameEnd()
-	r.compareFolds(f)
+	hops.enough()
+	r.compareFolds(folds, state)
+	t.Logf("clients hopped %d times", hops.cuts.Load())
 	r.sameAnswers()
 	r.stop()
 	if n := r.sameRecords(); n < slots {
@@ -88,37 +93,14 @@ func TestClusterSurvivesWhateverIsKilled(t *testing.T) {
 	}
 }
 
-// followers are clients of all kinds at all levels, each of which leaves a node now and then and goes on at
-// another one.
-func (r *clusterRig) followers() *foldRig {
-	r.Helper()
-	choose := func(random *rand.Rand) string {
-		if n := r.nodes[random.IntN(len(r.nodes))]; n.isReady() {
-			if v := n.running(); v != nil {
-				return v.base
-			}
-		}
-		return ""
-	}
-	f := &foldRig{T: r.T, random: r.random, course: newCourse(choose)}
-	f.lags = true
-	f.dialers, f.missing = dialers(r.T)
-	for i, programs := range [][]string{nil, simPrograms, nil} {
-		for k, level := range levels {
-			f.follow(clientKinds[i/2], &follower{level: level, programs: programs, start: (i+k)%2 == 0, mayEnd: []uint16{0, 1001}, trouble: hop})
+// address returns where a random node that is ready listens, empty where there is none.
+func (r *clusterRig) address() string {
+	if n := r.nodes[rand.IntN(len(r.nodes))]; n.isReady() {
+		if v := n.running(); v != nil {
+			return hostOf(v.base)
 		}
 	}
-	f.node = r.nodes[len(r.nodes)-1].running()
-	f.readBase()
-	f.passRoot()
-	return f
-}
-
-// hop leaves the node now and then.
-func hop(f *follower, conn talker, _ int) {
-	if f.random.IntN(4000) == 0 && f.goesOn() {
-		conn.Reset()
-	}
+	return ""
 }
 
 // sameAnswers compares what all nodes list, at each level, once nothing moves any more.
@@ -144,20 +126,25 @@ func (r *clusterRig) sameAnswers() {
 	}
 }
 
-// compareFolds holds what the clients folded against what the last node answers.
-func (r *clusterRig) compareFolds(f *foldRig) {
+// compareFolds holds what clients folded against what the last node answers, and those who were told everything of a level against each other.
+func (r *clusterRig) compareFolds(folds []*clientFold, state func() []foldedStream) {
 	r.Helper()
-	f.node = r.nodes[len(r.nodes)-1].running()
-	if f.node == nil {
+	last := r.nodes[len(r.nodes)-1].running()
+	if last == nil {
 		r.Fatalf("the last replica is gone:\n%s", r.nodes[len(r.nodes)-1].said())
 	}
-	f.finish()
-	hops := 0
-	for _, w := range f.followers {
-		hops += w.conns - 1
-	}
-	if hops == 0 {
-		r.Error("no client ever went on at another node: the test shows less than it says")
+	last.agrees(state)
+	for i, f := range folds[:len(folds)/2] {
+		if f.sub.Programs != nil {
+			continue
+		}
+		end := standsAt(r, last.base, string(f.sub.Commitment))
+		run, from := f.heardAll(last, end)
+		other, otherFrom := folds[i+len(folds)/2].heardAll(last, end)
+		n, want := sameFrames(r, f.Name, "another one", max(from, otherFrom), run, other)
+		if r.Logf("%s: %d frames are the same", f.Name, n); n != want {
+			r.Errorf("%s: %d frames after number %d, another one %d", f.Name, n, max(from, otherFrom), want)
+		}
 	}
 }
 

@@ -19,27 +19,17 @@ func harmNewest(r *clusterRig) {
 	t := r.T
 	t.Helper()
 	conn, err := nats.Connect(r.servers.URL(0))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer conn.Close()
 	js, err := jetstream.New(conn)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	store, err := js.ObjectStore(t.Context(), "LEDGER_snapshots")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	// The server that leads answers this. A list may be an old copy's.
 	stream, err := js.Stream(t.Context(), "OBJ_LEDGER_snapshots")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	info, err := stream.Info(t.Context(), jetstream.WithSubjectFilter("$O.LEDGER_snapshots.M.>"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var names []string
 	for subject := range info.State.Subjects {
 		name, err := base64.URLEncoding.DecodeString(subject[strings.LastIndex(subject, ".")+1:])
@@ -56,9 +46,7 @@ func harmNewest(r *clusterRig) {
 		return err == nil
 	})
 	var m exchange.Manifest
-	if err := json.Unmarshal(b, &m); err != nil {
-		t.Fatal(err)
-	}
+	must(t, json.Unmarshal(b, &m))
 	f := m.Files[len(m.Files)-1] // the state comes behind all that it names
 	part := fmt.Sprintf("%s/%06d/%s", f.Name, 0, f.Parts[0])
 	harm := make([]byte, min(f.Bytes, 8<<20))

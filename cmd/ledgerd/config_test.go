@@ -17,9 +17,7 @@ func TestSampleConfiguration(t *testing.T) {
 		t.Fatalf("exit code %d, said %q", code, &errs)
 	}
 	if *update {
-		if err := os.WriteFile(shipped, out.Bytes(), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(shipped, out.Bytes(), 0o644))
 	}
 	if content, err := os.ReadFile(shipped); err != nil || !bytes.Equal(content, out.Bytes()) {
 		t.Errorf("%s is not what config sample prints (%v): go test ./cmd/ledgerd -run %s -update", shipped, err, t.Name())

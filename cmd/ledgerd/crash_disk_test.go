@@ -81,15 +81,11 @@ func (d *smallDisk) fill(left int64) (free func()) {
 	d.Helper()
 	path := filepath.Join(d.disk, "filler")
 	f, err := os.Create(path)
-	if err != nil {
-		d.Fatal(err)
-	}
+	must(d, err)
 	defer f.Close()
 	for taken, space := int64(0), int64(1); space > 0; taken += space {
 		var stat syscall.Statfs_t
-		if err := syscall.Statfs(d.disk, &stat); err != nil {
-			d.Fatal(err)
-		}
+		must(d, syscall.Statfs(d.disk, &stat))
 		space = max(0, int64(stat.Bavail)*stat.Bsize-left)
 		if _, err := f.WriteAt(make([]byte, space), taken); err != nil && !errors.Is(err, syscall.ENOSPC) {
 			d.Fatal(err)
@@ -175,14 +171,10 @@ func makeReadOnly(t *testing.T, dir string, used bool) {
 		v.ready().stop()
 	}
 	if root {
-		if err := command("mount", "-o", "remount,ro", dir); err != nil {
-			t.Fatal(err)
-		}
+		must(t, command("mount", "-o", "remount,ro", dir))
 		return
 	}
-	if err := command("chmod", "-R", "a-w", dir); err != nil {
-		t.Fatal(err)
-	}
+	must(t, command("chmod", "-R", "a-w", dir))
 	t.Cleanup(func() { _ = command("chmod", "-R", "u+w", dir) }) // so that all can be removed
 }
 
@@ -192,9 +184,7 @@ func TestExitCodeAfterADiskFailure(t *testing.T) {
 	t.Parallel()
 	data := t.TempDir()
 	v := launch(t, "--data-dir", data, "--source", "sim:seed=1,accounts=100,slot_time=20ms").ready()
-	if err := os.RemoveAll(filepath.Join(data, "log")); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.RemoveAll(filepath.Join(data, "log")))
 	v.until("health tells of the failure", func() bool {
 		return strings.Contains(v.get("/health").body, "the disk failed")
 	})

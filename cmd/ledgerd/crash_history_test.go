@@ -3,12 +3,13 @@ package main
 import (
 	"encoding/json"
 	"fmt"
-	"math/rand/v2"
 	"net/http"
 	"regexp"
 	"strings"
 	"testing"
 	"time"
+
+	clientlib "ledgerd/httpd/client"
 )
 
 // history is what the socket of a node told that nobody ever ended. The simulator makes the
@@ -20,12 +21,12 @@ type history struct {
 }
 
 // remember listens to a node that has just begun for the rest of the test.
-func remember(t testing.TB, base string, retained uint64, random *rand.Rand) *history {
+func remember(t testing.TB, base string, retained uint64) *history {
 	t.Helper()
-	h := &history{newSeen(t, random).follower, retained}
-	h.name, h.mayMiss, h.course = "the node that was never ended", false, courseAt(base)
-	h.begin()
-	t.Cleanup(func() { h.end(true) })
+	h := &history{newSeen(t).follower, retained}
+	h.name, h.mayMiss = "the node that was never ended", false
+	h.begin(base)
+	t.Cleanup(func() { h.leave(true) })
 	return h
 }
 
@@ -69,11 +70,9 @@ func (h *history) check(v *victim, s *seen) place {
 	}
 
 	// The client hears what it missed, and then knows what the node answers.
-	s.course = courseAt(v.base)
-	s.endAt(map[string]place{s.level: here})
-	s.begin()
-	s.awaitEnd(time.After(patience))
-	all := map[string]accountRecord{}
+	s.begin(v.base)
+	s.awaitEnd(here)
+	all := map[string]accountState{}
 	if here.seq > 0 {
 		all, _ = v.accounts(s.level, true)
 	}
@@ -104,7 +103,7 @@ func (h *history) checkTips(v *victim, s *seen, here place) {
 	h.Helper()
 	for level, want := range s.tips {
 		a := v.get("/blocks/latest?commitment=" + levels[level])
-		var got blockRecord
+		var got clientlib.Block
 		switch {
 		case a.status == http.StatusNotFound && want == (seenBlock{}) && here.seq == 0:
 		case a.status != http.StatusOK || json.Unmarshal([]byte(a.body), &got) != nil:

@@ -46,9 +46,7 @@ func newPowerRig(t *testing.T) *powerRig {
 func (r *powerRig) format(path, size string, words ...string) {
 	r.Helper()
 	for _, words := range [][]string{{"truncate", "-s", size, path}, append(words, path)} {
-		if err := command(words...); err != nil {
-			r.Fatal(err)
-		}
+		must(r, command(words...))
 	}
 }
 
@@ -61,9 +59,7 @@ func (r *powerRig) node(disk, source string) *victim {
 func (r *powerRig) cut() (disk string, done func()) {
 	r.Helper()
 	image := filepath.Join(r.outer, cutDisk)
-	if err := command("cp", "--reflink=always", filepath.Join(r.outer, "disk.img"), image); err != nil {
-		r.Fatal(err)
-	}
+	must(r, command("cp", "--reflink=always", filepath.Join(r.outer, "disk.img"), image))
 	disk = filepath.Join(filepath.Dir(r.outer), "cut")
 	unmount, err := mount(r.T, disk, "-o", "loop", image)
 	if err != nil {
@@ -92,15 +88,15 @@ func TestPowerCutLosesNothingThatWasSeen(t *testing.T) {
 	live := r.node(r.disk, source)
 	r.cutStart(random)
 	live.ready()
-	h := remember(t, live.base, powerBlocks, random)
-	s := newSeen(t, random)
+	h := remember(t, live.base, powerBlocks)
+	s := newSeen(t)
 	stop := s.watch(live)
 	defer stop()
 	last := uint64(0)
 	for cut := range cuts {
 		s.pass(live, last)
 		time.Sleep(between(random, 0, 60*time.Millisecond)) // any moment is good
-		before := s.untilNow(random)
+		before := s.untilNow()
 		disk, done := r.cut()
 		r.checkCut(live, h, disk, source, before, random)
 		t.Logf("cut %d: block %d and number %d were seen", cut, before.tips[0].slot, before.seq)

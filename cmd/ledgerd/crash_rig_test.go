@@ -38,9 +38,9 @@ type crashRig struct {
 func newCrashRig(t *testing.T, dir, source string, flags ...string) *crashRig {
 	t.Helper()
 	random, seed := seededRand(t)
-	r := &crashRig{T: t, random: random, dir: dir, source: fmt.Sprintf(source, seed), flags: flags, seen: newSeen(t, random)}
+	r := &crashRig{T: t, random: random, dir: dir, source: fmt.Sprintf(source, seed), flags: flags, seen: newSeen(t)}
 	r.straight = start(t, "--data-dir", t.TempDir(), "--source", r.source)
-	r.history = remember(t, r.straight.base, keptBlocks, random)
+	r.history = remember(t, r.straight.base, keptBlocks)
 	return r
 }
 
@@ -123,9 +123,7 @@ func between(r *rand.Rand, low, high time.Duration) time.Duration {
 func keptDir(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "ledgerd-crash-")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() {
 		if t.Failed() {
 			t.Logf("the data directory is kept: %s", dir)
@@ -189,9 +187,7 @@ func command(words ...string) error {
 // mount mounts a file system until the test ends, or until the function it returns is called.
 func mount(t *testing.T, dir string, words ...string) (unmount func(), err error) {
 	t.Helper()
-	if err := os.MkdirAll(dir, 0o750); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.MkdirAll(dir, 0o750))
 	if err := command(append(append([]string{"mount"}, words...), dir)...); err != nil {
 		return nil, err
 	}

@@ -4,12 +4,13 @@ import (
 	"context"
 	"encoding/json"
 	"maps"
-	"math/rand/v2"
 	"net/http"
 	"slices"
 	"sync"
 	"testing"
 	"time"
+
+	clientlib "ledgerd/httpd/client"
 )
 
 // seen is what clients were shown: one that follows a socket through all nodes of a directory, and one that asks for blocks.
@@ -27,19 +28,16 @@ type seenBlock struct {
 	hash string
 }
 
-func newSeen(t testing.TB, random *rand.Rand) *seen {
-	f := &follower{
-		TB: t, name: "the client", open: dialOwn, level: "processed", start: true, mayMiss: true,
-		mayEnd: []uint16{0, 1001, 1013, 4008}, random: rand.New(rand.NewPCG(random.Uint64(), 0)),
-	}
+func newSeen(t testing.TB) *seen {
+	f := &follower{TB: t, name: "the client", level: "processed", mayMiss: true, mayEnd: []uint16{0, 1001, 1013, 4008}}
 	return &seen{follower: f, blocks: map[uint64]string{}}
 }
 
 // untilNow returns what was seen until now. Blocks in it are not told again.
-func (s *seen) untilNow(random *rand.Rand) *seen {
+func (s *seen) untilNow() *seen {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	until := newSeen(s.TB, random)
+	until := newSeen(s.TB)
 	until.folded = s.folded
 	until.accounts, until.runs = maps.Clone(s.accounts), nil
 	for _, run := range s.runs {
@@ -53,9 +51,8 @@ func (s *seen) untilNow(random *rand.Rand) *seen {
 // watch lets clients look at a node until it is gone or the function it returns is called. The
 // end of a node is no error: what clients had read by then was seen.
 func (s *seen) watch(v *victim) (stop func()) {
-	s.course = courseAt(v.base)
-	s.news = make(chan struct{}, 1)
-	s.begin()
+	s.news, s.end = make(chan struct{}, 1), nil
+	s.begin(v.base)
 	ctx, cancel := context.WithCancel(context.Background())
 	var polling sync.WaitGroup
 	polling.Go(func() { s.poll(ctx, v) })
@@ -63,7 +60,7 @@ func (s *seen) watch(v *victim) (stop func()) {
 		cut := !v.IsGone() // what a dead node had sent is still read
 		cancel()
 		polling.Wait()
-		s.end(cut)
+		s.leave(cut)
 	})
 }
 
@@ -76,12 +73,12 @@ func (s *seen) poll(ctx context.Context, v *victim) {
 				time.Sleep(time.Millisecond) // recovering still, or gone already
 				continue
 			}
-			var b blockRecord
+			var b clientlib.Block
 			if err := json.Unmarshal([]byte(a.body), &b); err != nil {
 				v.Errorf("the newest %s block is answered with %q", name, a.body)
 				return
 			}
-			s.saw(v, level, seenBlock{b.Slot, b.Blockhash})
+			s.saw(v, level, seenBlock{b.Slot, b.Hash})
 		}
 	}
 }
@@ -133,7 +130,7 @@ func (s *seen) killAtNews(v *victim) {
 func newestSlot(v *victim) uint64 {
 	v.Helper()
 	a := v.get("/blocks/latest")
-	var b blockRecord
+	var b clientlib.Block
 	if err := json.Unmarshal([]byte(a.body), &b); err != nil || a.status != http.StatusOK {
 		v.Fatalf("the newest block: %d %s", a.status, a.body)
 	}

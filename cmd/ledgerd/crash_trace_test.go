@@ -64,9 +64,7 @@ var call = regexp.MustCompile(`^(\d+) +(\w+)\((?:\d+<([^>]*)>)?`)
 func (d *traced) leftAlone(trace string) {
 	d.Helper()
 	content, err := os.ReadFile(trace)
-	if err != nil {
-		d.Fatal(err)
-	}
+	must(d, err)
 	failed := ""
 	waiting := map[string]string{} // by process: the file of a call that has not returned yet
 	for line := range strings.Lines(string(content)) {

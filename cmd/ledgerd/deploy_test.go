@@ -157,9 +157,7 @@ func TestMetricsAreTheOnesThatManualDashboardsAndAlertsName(t *testing.T) {
 	connected.listens()
 
 	page, err := os.ReadFile(metricsPage)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	rows := map[string]bool{}
 	for line := range strings.Lines(string(page)) {
 		if metricRow.MatchString(line) {
@@ -168,9 +166,7 @@ func TestMetricsAreTheOnesThatManualDashboardsAndAlertsName(t *testing.T) {
 	}
 	for _, address := range []string{alone.ops, alone.base, connected.ops} {
 		a, err := ask(client, address+"/metrics")
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		t.Run("promtool", func(t *testing.T) { promtool(t, a.body, "check", "metrics") })
 		for _, f := range readMetrics(t, a.body) {
 			if _, told := rows[f.row()]; !told {
@@ -208,19 +204,13 @@ func scrapeInto(t *testing.T, nodes ...string) (ask func(query string) int) {
 	t.Helper()
 	dir := t.TempDir()
 	rules, err := filepath.Abs("deploy/alerts.yml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	config := fmt.Sprintf(`{global: {scrape_interval: 1s, scrape_timeout: 1s}, rule_files: [%q], scrape_configs: [{job_name: ledgerd, static_configs: [{targets: ["%s"]}]}]}`,
 		rules, strings.Join(nodes, `", "`))
 	file := filepath.Join(dir, "prometheus.yml")
-	if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(file, []byte(config), 0o600))
 	address, held, err := proc.FreeAddress()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { held.Close() })
 	p := launchWords(t, debian(t, "prometheus"), "--config.file", file, "--storage.tsdb.path", dir, "--web.listen-address", address.String(), "--log.level", "warn")
 	at := ""

@@ -51,9 +51,7 @@ func exports(events []ledger.Event, err error) exporter {
 func readExport(t *testing.T, path string) (encoded []string, err error) {
 	t.Helper()
 	source, err := file.Open(path, quietLog())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	err = source.Run(t.Context(), nil, func(_ context.Context, e ledger.Event) error {
 		encoded = append(encoded, string(codec.AppendEvent(nil, e)))
 		return nil
@@ -75,9 +73,7 @@ func exported(t *testing.T, ctx context.Context, format, output string, export e
 func olderExport(t *testing.T) (path string) {
 	t.Helper()
 	path = filepath.Join(t.TempDir(), "export")
-	if err := os.WriteFile(path, []byte("an older export"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(path, []byte("an older export"), 0o600))
 	return path
 }
 
@@ -133,9 +129,7 @@ func TestFailedExportNeverLooksComplete(t *testing.T) {
 				t.Errorf("%s, to standard output: err = %v", what, err)
 			}
 			torn := filepath.Join(t.TempDir(), "torn")
-			if err := os.WriteFile(torn, out.Bytes(), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			must(t, os.WriteFile(torn, out.Bytes(), 0o600))
 			if got, err := readExport(t, torn); err == nil {
 				t.Errorf("%s: standard output is read as %d events", what, len(got))
 			}

@@ -38,9 +38,7 @@ func TestFewFileDescriptorsEndNothing(t *testing.T) {
 	v.limitFiles(8) // fewer than it has: none can be opened
 	v.until("a connection cannot be accepted", func() bool {
 		c := v.mustDial(100, nil)
-		if err := c.ask("/status", ""); err != nil {
-			t.Fatal(err)
-		}
+		must(t, c.ask("/status", ""))
 		return v.metric("ledgerd_http_accept_shortages_total") > 0
 	})
 	v.limitFiles(256)
@@ -91,9 +89,7 @@ func TestPanicInAShardEndsTheProcess(t *testing.T) {
 		"--data-dir", data, "--source", source, "--shards", "3").ready()
 	v.until("there are blocks", func() bool { return v.metric(`ledgerd_slot{commitment="finalized"}`) > 20 })
 	shown := newestSlot(v)
-	if err := os.WriteFile(trigger, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(trigger, nil, 0o600))
 	if code := v.gone(patience); code != exitFailure || !strings.Contains(v.errs.String(), "broke: told to") {
 		t.Errorf("exit code %d after a panic, want %d and the reason:\n%s", code, exitFailure, v.errs)
 	}
@@ -117,13 +113,9 @@ const breaksAt = "LEDGERD_TEST_BREAKS_AT"
 func brokenShard(t *testing.T, dir string) (overlay string) {
 	t.Helper()
 	path, err := filepath.Abs("../../shard/shard.go")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	code, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	const job = "func (s *Shard) do(o order) {\n"
 	broken := strings.Replace(string(code), job, job+fmt.Sprintf("\tif _, err := os.Stat(os.Getenv(%q)); err == nil {\n\t\tpanic(\"told to\")\n\t}\n", breaksAt), 1)
 	broken = strings.Replace(broken, "import (\n", "import (\n\t\"os\"\n", 1)
@@ -132,13 +124,9 @@ func brokenShard(t *testing.T, dir string) (overlay string) {
 	}
 	changed, overlay := filepath.Join(dir, "shard.go"), filepath.Join(dir, "overlay.json")
 	list, err := json.Marshal(map[string]any{"Replace": map[string]string{path: changed}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for name, content := range map[string][]byte{changed: []byte(broken), overlay: list} {
-		if err := os.WriteFile(name, content, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(name, content, 0o600))
 	}
 	return overlay
 }
@@ -164,9 +152,7 @@ func endsAtOnce(t *testing.T, signal syscall.Signal) bool {
 	data := t.TempDir()
 	v := launch(t, "--data-dir", data, "--source", "sim:accounts=300,slot_time=4ms").ready()
 	silent, response, err := websocket.DefaultDialer.Dial("ws"+strings.TrimPrefix(v.base, "http")+"/ws/accounts?mode=none", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	response.Body.Close()
 	defer silent.Close()
 	silent.SetCloseHandler(func(int, string) error { return nil })
@@ -212,9 +198,7 @@ func TestAbuseMemoryOfACgroupIsEnough(t *testing.T) {
 	defer close(unread)
 	for i := range 400 {
 		if i%2 == 0 {
-			if err := v.mustDial(2+i/50, unread).ask(list, ""); err != nil {
-				t.Fatal(err)
-			}
+			must(t, v.mustDial(2+i/50, unread).ask(list, ""))
 		} else if i < 200 {
 			v.socket(2+i/20, unread, "extended=true&overflow=conflate")
 		}

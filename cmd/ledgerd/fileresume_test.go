@@ -18,9 +18,7 @@ import (
 func recordSim(t *testing.T, spec string, hashes bool) [][]byte {
 	t.Helper()
 	sim, err := source.Open(spec, quietLog())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var lines [][]byte
 	add := func(e ledger.Event) {
 		if s, ok := e.(*ledger.SlotStatus); ok && !hashes {
@@ -41,9 +39,7 @@ func recordSim(t *testing.T, spec string, hashes bool) [][]byte {
 		add(e)
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return lines
 }
 
@@ -61,9 +57,7 @@ func TestRecordingGoesOnWhereItWasLeft(t *testing.T) {
 		folder := t.TempDir()
 		write := func(name string, lines [][]byte) string {
 			path := filepath.Join(folder, name)
-			if err := os.WriteFile(path, bytes.Join(lines, nil), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			must(t, os.WriteFile(path, bytes.Join(lines, nil), 0o600))
 			return path
 		}
 		read := func(dir, paths string) string {

@@ -1,17 +1,15 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"math/rand/v2"
 	"net"
 	"net/http"
 	"net/url"
-	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -21,70 +19,60 @@ import (
 	"ledgerd/bench/listen"
 )
 
-// follower is a client that folds what it is told, and comes back whenever its connection ends,
-// behind the last number it saw. It never waits for anything but its socket while it has one: a
-// client that does not read is a slow one.
+// follower is a client of the stream that shares no code with the client libraries, and is a witness beside them. It folds all that one node
+// after the other tells it, from number 0 on, and comes back behind the last number that it saw whenever its connection ends.
 type follower struct {
 	testing.TB
-	*course
-	name     string
-	open     dialer
-	level    string
-	programs []string // whose accounts it wants
-	pubkeys  []string // which it wants; without programs either, all
-	literal  bool
-	snapshot bool // it begins with a snapshot instead of a REST list
-	start    bool // it begins behind number 0 instead of now
-	conflate bool
-	small    bool // its kernel holds little for it
-	sips     bool // when it is slow it reads sip by sip instead of nothing
-	mayMiss  bool // it may be away for so long that it begins anew
-	random   *rand.Rand
-
-	// trouble is called after each message, with how many came on this connection. It may end that.
-	trouble func(f *follower, conn talker, n int)
-	// mayEnd are the close codes with which the server may end a connection; 0: without one.
-	mayEnd []uint16
-
-	joined chan struct{} // closed when the node has answered it
-	join   func()
-	done   chan struct{} // closed when it is through, or has failed
+	name    string
+	level   string
+	literal bool          // its updates have no numbers
+	mayMiss bool          // it may be away for so long that it begins anew
+	mayEnd  []uint16      // the close codes with which a node may end a connection; 0: without one
+	news    chan struct{} // where it is there, gets a token whenever the follower is told something
+	done    chan struct{} // closed when it is through, or has failed
 
 	mu   sync.Mutex
-	conn talker // the present one
+	base string // of the present node
+	over bool   // it does not come back any more
+	end  *place // where the ledger ends, if that is known
+	conn *listen.Conn
 	folded
 
-	// While it follows these are its own.
-
-	behind  bool   // a resume is not answered yet
-	sent    uint64 // the newest number of this connection that the server counts as sent
-	conns   int
-	kicks   int // 4008
-	resets  int // connections that broke
-	skipped int // frames that came before the answer to a resume
+	behind bool // a resume is not answered yet; the follower's own
 }
 
-// begin lets it follow until the node has told all there is, or it is ended.
-func (f *follower) begin() {
+// begin lets it follow a node until that has told all there is, or the follower is ended.
+func (f *follower) begin(base string) {
 	if f.runs == nil {
 		f.anew()
-		f.known = f.start
+		f.known = true
 	}
-	f.joined, f.done = make(chan struct{}), make(chan struct{})
-	f.join = sync.OnceFunc(func() { close(f.joined) })
+	f.base, f.over, f.done = base, false, make(chan struct{})
 	go f.follow()
 }
 
-// end keeps it from coming back. cut ends its connection too: without that, it hears what a node that is gone had sent.
-func (f *follower) end(cut bool) {
-	f.giveUp()
+// goTo has it come back to another node.
+func (f *follower) goTo(base string) {
 	f.mu.Lock()
-	conn := f.conn
-	f.mu.Unlock()
-	if cut && conn != nil {
-		conn.Reset()
+	defer f.mu.Unlock()
+	f.base = base
+}
+
+// leave keeps it from coming back. cut ends its connection too: without that, it hears what a node that is gone had sent.
+func (f *follower) leave(cut bool) {
+	f.mu.Lock()
+	f.over = true
+	if cut && f.conn != nil {
+		resetConn(f.conn)
 	}
+	f.mu.Unlock()
 	<-f.done
+}
+
+// resetConn drops a connection without a close frame, as a host does that lost it.
+func resetConn(conn *listen.Conn) {
+	_ = conn.NetConn().(*net.TCPConn).SetLinger(0)
+	_ = conn.NetConn().Close()
 }
 
 // told returns the newest number that was heard.
@@ -102,163 +90,98 @@ func (f *follower) follow() {
 			return
 		}
 		err := f.listen(conn)
-		conn.Reset()
-		if !f.mayGoOn(err) || f.isOver() {
+		resetConn(conn)
+		if !f.mayGoOn(err) {
 			return
 		}
 	}
 }
 
-// address returns where it connects to. It goes on behind the last number it saw either
-// there or with a message.
-func (f *follower) address(base string, resumeThere bool) string {
-	q := url.Values{"commitment": {f.level}}
-	if !f.literal {
-		q.Set("extended", "true")
-	}
-	if f.conflate {
-		q.Set("overflow", "conflate")
-	}
-	if f.snapshot && !f.known {
-		q.Set("mode", "none")
-	} else {
-		for name, keys := range map[string][]string{"programs": f.programs, "pubkeys": f.pubkeys} {
-			if len(keys) > 0 {
-				q.Set(name, strings.Join(keys, ","))
-			}
-		}
-	}
-	if resumeThere {
-		q.Set("resume_from", fmt.Sprint(f.seq))
-	}
-	return streamURL(base) + "?" + q.Encode()
-}
-
 func streamURL(base string) string { return "ws" + strings.TrimPrefix(base, "http") + "/ws/accounts" }
 
-// connect opens a connection, as soon as there is a node, and says how it begins. It returns nil
-// after a failure, or when all is over.
-func (f *follower) connect() (conn talker) {
+const pingText = `{"type":"ping","id":1}`
+
+// connect opens a connection as soon as there is a node, and asks it where it stands. It returns nil after a failure, or when all is over.
+func (f *follower) connect() *listen.Conn {
 	f.mu.Lock()
-	f.sent, f.listing, f.behind = 0, false, f.known
+	defer f.mu.Unlock()
+	f.behind = f.known
 	if !f.known { // what it was told before is of no use
 		f.anew()
 	}
-	f.mu.Unlock()
-	for {
-		base, moved := f.where(f.random)
-		if f.isOver() {
-			return nil
+	for late := time.Now().Add(patience); !f.over; {
+		q := url.Values{"commitment": {f.level}}
+		if !f.literal {
+			q.Set("extended", "true")
 		}
-		if base == "" { // on purpose: it is to miss something
-			<-moved
-			continue
+		if f.known {
+			q.Set("resume_from", fmt.Sprint(f.seq))
 		}
-		resumeThere := f.known && (f.conns == 0 || f.random.IntN(2) == 0)
-		conn, err := f.open(f.address(base, resumeThere), f.small)
+		address := streamURL(f.base) + "?" + q.Encode()
+		f.mu.Unlock()
+		conn, err := listen.Dial(context.Background(), address, listen.Options{Timeout: patience})
+		if err != nil {
+			time.Sleep(5 * time.Millisecond) // the node was killed, or is not ready
+		}
+		f.mu.Lock()
 		var refused *listen.RefusedError
 		switch {
+		case err == nil && f.over: // who cuts connections may not have seen this one
+			resetConn(conn)
 		case err == nil:
-			f.mu.Lock()
-			f.conns++
+			_ = conn.WriteText([]byte(pingText)) // whoever reads sees that the socket is broken
 			f.conn = conn
-			f.mu.Unlock()
-			if f.isOver() { // who cuts connections then may not have seen this one
-				conn.Reset()
-				return nil
-			}
-			switch {
-			case f.snapshot && !f.known:
-				_ = conn.WriteText([]byte(f.subscribeText())) // whoever reads sees that the socket is broken
-			case f.known && !resumeThere:
-				_ = conn.WriteText(fmt.Appendf(nil, `{"type":"resume","id":3,"from_seq":%d}`, f.seq))
-			}
-			_ = conn.WriteText([]byte(pingText))
 			return conn
-		case errors.As(err, &refused) && (f.choose == nil || refused.Status != http.StatusServiceUnavailable):
-			f.Errorf("%s: connection %d: %v", f.name, f.conns+1, err)
-			return nil
-		}
-		// The node was killed. There will be another one.
-		select {
-		case <-moved:
-		case <-time.After(patience):
-			f.Errorf("%s: cannot connect, and no other node comes: %v", f.name, err)
+		case errors.As(err, &refused) && refused.Status != http.StatusServiceUnavailable || time.Now().After(late):
+			f.Errorf("%s: it cannot connect: %v", f.name, err)
 			return nil
 		}
 	}
+	return nil
 }
-
-// subscribeText asks for a snapshot of the programs, and for what follows it.
-func (f *follower) subscribeText() string {
-	return `{"type":"subscribe","id":2,"snapshot":true,"programs":["` + strings.Join(f.programs, `","`) + `"]}`
-}
-
-const pingText = `{"type":"ping","id":1}`
 
 // errThrough says that nothing follows.
 var errThrough = errors.New("the ledger has ended")
 
 // listen folds what comes until the connection ends or all has come, and returns why.
-func (f *follower) listen(conn talker) error {
-	for n := 0; ; {
-		text, err := conn.read()
-		if err != nil {
+func (f *follower) listen(conn *listen.Conn) error {
+	for {
+		if err := conn.NetConn().SetReadDeadline(time.Now().Add(patience)); err != nil {
 			return err
 		}
-		counts, err := f.take(text)
+		p, err := conn.Next()
+		if err == nil {
+			err = f.take(p.Payload)
+		}
 		if err != nil {
 			return err
-		}
-		if !counts {
-			continue
-		}
-		if n++; f.trouble != nil {
-			f.trouble(f, conn, n)
 		}
 	}
 }
 
-// take folds a message. It counts unless it is an answer, or comes again.
-func (f *follower) take(text []byte) (counts bool, err error) {
+// take folds a message, unless it is an answer or comes again.
+func (f *follower) take(text []byte) error {
 	var m message
 	if err := json.Unmarshal(text, &m); err != nil {
-		return false, fmt.Errorf("%.300q: %w", text, err)
+		return fmt.Errorf("%.300q: %w", text, err)
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	switch {
-	case m.Type == "resync_required" && f.lags && m.NewestSeq < f.seq:
-		return false, io.EOF // another node has it
 	case m.Type == "resync_required" && f.mayMiss:
 		f.known = false
-		return false, io.EOF
-	case m.Type == "resync_required" || m.Type == "error" || m.Type == "gap" && !f.conflate:
-		return false, fmt.Errorf("behind %d: %s", f.seq, text)
+		return io.EOF
+	case m.Type == "resync_required" || m.Type == "error" || m.Type == "gap":
+		return fmt.Errorf("behind %d: %s", f.seq, text)
 	case f.behind && m.Type != "resumed": // all of it is told again after the answer
-		f.skipped++
-		return false, nil
-	case m.Type == "pong":
-		return false, f.ponged(&m)
+		return nil
 	}
-	whole := f.isFull() && f.level == "processed"
+	whole := f.level == "processed" && !f.literal
 	switch m.Type {
-	case "subscribed":
-		if !f.known { // what came before is of no use, or of a snapshot that was cut short
-			f.anew()
-		}
-		f.listing = true
-	case "snapshot_end":
-		f.listing = false
-		if !f.known {
-			f.seq, f.from, f.known = m.Seq, m.Seq, true
-		}
+	case "pong":
+		return f.ponged(&m)
 	case "resumed":
-		f.behind = false
-		f.restoring = true
-		f.seq = max(f.seq, m.FromSeq)
-	case "gap":
-		f.gaps++
+		f.behind, f.restoring = false, true
 		f.seq = max(f.seq, m.FromSeq)
 	case "heartbeat":
 		f.reach(m.Seq, whole)
@@ -266,22 +189,20 @@ func (f *follower) take(text []byte) (counts bool, err error) {
 		f.rollbacks++
 		f.restoring = true
 		f.reach(m.Seq, whole)
-		f.keep(&m, text)
+		f.keep(&m)
 	case "slot_end":
 		f.reach(m.Seq, whole)
-		f.sent = f.seq
-		f.keep(&m, text)
+		f.keep(&m)
 	case "account_update":
 		f.update(&m, whole)
-		f.sent = f.seq
-		f.keep(&m, text)
+		f.keep(&m)
 	}
-	return true, nil
+	return nil
 }
 
-func (f *follower) keep(m *message, text []byte) {
-	if f.known && !f.listing && f.isFull() {
-		f.hear(m, text)
+func (f *follower) keep(m *message) {
+	if f.known && !f.literal {
+		f.hear(m)
 	}
 	select {
 	case f.news <- struct{}{}:
@@ -291,59 +212,36 @@ func (f *follower) keep(m *message, text []byte) {
 
 // ponged takes in where the node stands, all frames up to which have come.
 func (f *follower) ponged(m *message) error {
-	if !f.known && !f.snapshot {
+	if !f.known {
 		f.seq, f.known = max(f.seq, m.Seq), true
 		f.from = f.seq
 	}
 	switch {
-	case !f.known:
-		return nil
-	case m.Seq < f.seq && !f.lags && !f.conflate: // the newest states may overtake an answer that waited for a slow client
+	case m.Seq < f.seq:
 		return fmt.Errorf("the node stands at number %d after %d was told", m.Seq, f.seq)
-	case f.isEnd(f.level, place{m.Slot, m.Seq}):
-		f.join()
+	case f.end != nil && *f.end == place{m.Slot, m.Seq}:
 		return errThrough
 	}
-	f.join()
 	return nil
 }
 
-var lastSeq = regexp.MustCompile(`last_seq=(\d+)$`)
-
-// mayGoOn counts how a connection ended, and takes in what the server says of it.
+// mayGoOn reports whether the follower connects again after a connection that ended.
 func (f *follower) mayGoOn(err error) bool {
 	var end *listen.CloseError
 	code := uint16(0)
 	if errors.As(err, &end) {
 		code = end.Code
 	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
 	switch {
 	case errors.Is(err, errThrough):
 		return false
 	case !slices.Contains(f.mayEnd, code) || code == 0 && !isBroken(err):
-		f.Errorf("%s: connection %d ended after number %d: %v", f.name, f.conns, f.seq, err)
+		f.Errorf("%s: a connection ended after number %d: %v", f.name, f.seq, err)
 		return false
-	case code == 0 || code == 1013: // given up without a word of where
-		f.resets++
-	case code == 4008:
-		f.kicks++
-		last := uint64(0)
-		if m := lastSeq.FindStringSubmatch(end.Reason); m == nil {
-			err = errors.New("there is no last_seq")
-		} else {
-			last, err = strconv.ParseUint(m[1], 10, 64)
-		}
-		if err != nil || f.sent != 0 && last != f.sent && !f.conflate {
-			f.Errorf("%s: closed with 4008 %q after number %d: %v", f.name, end.Reason, f.sent, err)
-			return false
-		}
-		if last > 0 { // a heartbeat may have told more
-			f.mu.Lock()
-			f.seq = last
-			f.mu.Unlock()
-		}
 	}
-	return true
+	return !f.over
 }
 
 // isBroken reports whether the socket came to its end, rather than that something was wrong
@@ -357,18 +255,18 @@ func isBroken(err error) bool {
 	return false
 }
 
-// awaitEnd makes the node say where it stands, again and again, until the follower hears that this is the end.
-func (f *follower) awaitEnd(late <-chan time.Time) {
+// awaitEnd makes the node say where it stands, again and again, until the follower hears that this is the end of the ledger.
+func (f *follower) awaitEnd(end place) {
 	f.Helper()
 	again := time.NewTicker(100 * time.Millisecond)
 	defer again.Stop()
-	for {
+	for late := time.After(patience); ; {
 		f.mu.Lock()
-		conn := f.conn
-		f.mu.Unlock()
-		if conn != nil {
-			_ = conn.WriteText([]byte(pingText)) // a connection that has just ended is followed by another one
+		f.end = &end
+		if f.conn != nil {
+			_ = f.conn.WriteText([]byte(pingText)) // a connection that has just ended is followed by another one
 		}
+		f.mu.Unlock()
 		select {
 		case <-f.done:
 			return
@@ -376,8 +274,52 @@ func (f *follower) awaitEnd(late <-chan time.Time) {
 		case <-late:
 			f.mu.Lock()
 			defer f.mu.Unlock()
-			f.Fatalf("%s: it does not hear of the end: at number %d on connection %d, known %v, listing %v, behind %v",
-				f.name, f.seq, f.conns, f.known, f.listing, f.behind)
+			f.Fatalf("%s: it does not hear of the end: at number %d, known %v, behind %v", f.name, f.seq, f.known, f.behind)
 		}
 	}
+}
+
+// check compares what the frames added up to, over what was listed before, with what REST lists at the end.
+func (f *follower) check(base, all map[string]accountState) {
+	f.Helper()
+	var wrong []string
+	for key, want := range all {
+		is, ok := f.accounts[key]
+		if !ok {
+			is, ok = base[key]
+		}
+		same := is.Lamports == want.Lamports && (f.literal || is.Owner == want.Owner && is.Executable == want.Executable)
+		if !ok && !f.mayMiss || ok && !same {
+			wrong = append(wrong, fmt.Sprintf("%s: folded %+v (there: %v), REST has %+v", key, is, ok, want))
+		}
+	}
+	for key, is := range f.accounts {
+		if _, there := all[key]; !there && is.Lamports != 0 {
+			wrong = append(wrong, fmt.Sprintf("%s: folded %+v, REST has none", key, is))
+		}
+	}
+	if len(wrong) > 0 {
+		slices.Sort(wrong)
+		f.Errorf("%s: %d accounts differ, such as\n%s", f.name, len(wrong), strings.Join(wrong[:min(len(wrong), 5)], "\n"))
+	}
+	if f.missing > 0 || f.repeated > 0 {
+		f.Errorf("%s: %d numbers are missing, %d came twice", f.name, f.missing, f.repeated)
+	}
+	f.Logf("%s: %d updates and %d rollbacks of %d accounts up to number %d", f.name, f.updates, f.rollbacks, len(f.accounts), f.seq)
+}
+
+// standsAt returns where a node is at a level.
+func standsAt(t testing.TB, base, level string) place {
+	t.Helper()
+	conn, err := listen.Dial(context.Background(), streamURL(base)+"?mode=none&commitment="+level, listen.Options{Timeout: patience})
+	must(t, err)
+	defer resetConn(conn)
+	err = errors.Join(conn.WriteText([]byte(pingText)), conn.NetConn().SetReadDeadline(time.Now().Add(patience)))
+	p, err2 := conn.Next()
+	must(t, errors.Join(err, err2))
+	var m message
+	if err := json.Unmarshal(p.Payload, &m); err != nil || m.Type != "pong" {
+		t.Fatalf("a ping is answered with %q", p.Payload)
+	}
+	return place{m.Slot, m.Seq}
 }

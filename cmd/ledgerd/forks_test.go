@@ -96,9 +96,7 @@ func TestBranchesAreSeenTheSameEverywhere(t *testing.T) {
 				got := followStory(t, tt.story, tt.steps, shards)
 				golden := filepath.Join("testdata", "story", name+".txt")
 				if *update {
-					if err := os.WriteFile(golden, []byte(got), 0o600); err != nil {
-						t.Fatal(err)
-					}
+					must(t, os.WriteFile(golden, []byte(got), 0o600))
 				}
 				if want, err := os.ReadFile(golden); err != nil || got != string(want) {
 					t.Errorf("%v; %s", err, firstDifference(got, string(want)))

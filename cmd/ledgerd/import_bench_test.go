@@ -41,29 +41,19 @@ func BenchmarkImport(b *testing.B) {
 	}
 	a.Capitalization = accounts
 	path, err := a.Write(b.TempDir())
-	if err != nil {
-		b.Fatal(err)
-	}
+	must(b, err)
 	unpacked := int64(len(a.Bytes()))
 	packed, err := os.Stat(path)
-	if err != nil {
-		b.Fatal(err)
-	}
+	must(b, err)
 	b.SetBytes(unpacked)
 	var reading time.Duration
 	for b.Loop() {
 		dir, _, err := datadir.OpenForImport(vfs.Disk{}, filepath.Join(b.TempDir(), "data"))
-		if err != nil {
-			b.Fatal(err)
-		}
+		must(b, err)
 		into, err := importer.New(importer.Config{Dir: dir, Logger: quietLog()})
-		if err != nil {
-			b.Fatal(err)
-		}
+		must(b, err)
 		archive, err := agave.Open(path)
-		if err != nil {
-			b.Fatal(err)
-		}
+		must(b, err)
 		begun := time.Now()
 		if _, err := archive.Read(b.Context(), into.Add); err != nil {
 			b.Fatal(err)

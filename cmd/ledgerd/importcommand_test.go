@@ -39,9 +39,7 @@ func archived(w ledger.AccountWrite) agavetest.Record {
 func archiveOf(t *testing.T, dataDir string, r *rand.Rand) *agavetest.Archive {
 	t.Helper()
 	dir, err := datadir.Open(dataDir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer dir.Close()
 	a := &agavetest.Archive{VoteAccounts: 2}
 	var accounts []ledger.AccountWrite
@@ -101,9 +99,7 @@ func TestImportedNodeEndsAsTheStraightRun(t *testing.T) {
 	t.Parallel()
 	const simulated = "sim:seed=5,accounts=150,slot_time=0,tps=50,fork_rate=0.25,skip_rate=0.2,finality=8,slots="
 	whole := filepath.Join(t.TempDir(), "whole")
-	if err := os.WriteFile(whole, bytes.Join(recordSim(t, simulated+"80", true), nil), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(whole, bytes.Join(recordSim(t, simulated+"80", true), nil), 0o600))
 	straight := start(t, "--data-dir", t.TempDir(), "--source", "file:"+whole)
 	want := stateHashField.FindString(straight.ending(t))
 	straight.stop()
@@ -113,9 +109,7 @@ func TestImportedNodeEndsAsTheStraightRun(t *testing.T) {
 	r.ending(t)
 	r.stop()
 	path, err := archiveOf(t, early, rand.New(rand.NewPCG(1, 2))).Write(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	dir := filepath.Join(t.TempDir(), "new")
 	if _, errors, code := tool(t, "import", "--archive", path, "--data-dir", dir); code != exitOK {
 		t.Fatalf("import: exit %d, %s", code, errors)
@@ -137,9 +131,7 @@ func TestImportedNodeEndsAsTheStraightRun(t *testing.T) {
 func TestRecordedAccountsAreImported(t *testing.T) {
 	path := datatest.Path(t, "accounts/account-updates.json")
 	content, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var updates []struct {
 		Pubkey  string
 		Slot    uint64
@@ -150,16 +142,12 @@ func TestRecordedAccountsAreImported(t *testing.T) {
 			Data                [2]json.RawMessage
 		}
 	}
-	if err := json.Unmarshal(content, &updates); err != nil {
-		t.Fatal(err)
-	}
+	must(t, json.Unmarshal(content, &updates))
 	a := &agavetest.Archive{}
 	newest := make(map[ledger.Pubkey]uint64)
 	for i, u := range updates {
 		record := agavetest.Record{Lamports: u.Account.Lamports, RentEpoch: u.Account.RentEpoch}
-		if err := json.Unmarshal(u.Account.Data[0], &record.Data); err != nil {
-			t.Fatal(err)
-		}
+		must(t, json.Unmarshal(u.Account.Data[0], &record.Data))
 		record.Pubkey, _ = ledger.ParsePubkey(u.Pubkey)
 		record.Owner, _ = ledger.ParsePubkey(u.Account.Owner)
 		if u.Account.Executable {
@@ -174,9 +162,7 @@ func TestRecordedAccountsAreImported(t *testing.T) {
 	}
 	rand.New(rand.NewPCG(3, 4)).Shuffle(len(a.Storages), func(i, k int) { a.Storages[i], a.Storages[k] = a.Storages[k], a.Storages[i] })
 	archive, err := a.Write(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	_, errors, code := tool(t, "import", "--archive", archive, "--data-dir", filepath.Join(t.TempDir(), "new"))
 	r := start(t, "--data-dir", t.TempDir(), "--source", "file:"+path)
 	want := strings.TrimPrefix(stateHashField.FindString(r.ending(t)), "state_hash=")

@@ -26,9 +26,7 @@ func archiveOfNode(t *testing.T, l *testnode.Ledger, at *ledger.Block) string {
 	}
 	a.Storages = []agavetest.Storage{s}
 	path, err := a.Write(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return path
 }
 
@@ -56,9 +54,7 @@ func until(t *testing.T, url string, between func(), words ...string) {
 func TestImportedNodeFollowsALiveOne(t *testing.T) {
 	t.Parallel()
 	l, err := testnode.Simulated("seed=3,accounts=150,tps=20,slot_time=0,slots=40", testnode.Plan{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	blocks := l.Main()
 	for name, spec := range map[string]func(n *testnode.Node) string{
 		"stream":   func(n *testnode.Node) string { return "geyser:" + n.StreamURL() + "?data=full" },

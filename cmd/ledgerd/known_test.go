@@ -39,9 +39,7 @@ func newDataDir(t testing.TB, dir string) string {
 	if err == nil {
 		err = os.WriteFile(filepath.Join(dir, "node.json"), []byte(`{"node_id":"0123"}`), 0o600)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return dir
 }
 
@@ -88,14 +86,10 @@ func knownCommits() [][]*ledger.Record {
 func writeLog(t testing.TB, dataDir string, commits [][]*ledger.Record, segmentBytes int64) *wal.Log {
 	t.Helper()
 	log, err := wal.Open(wal.Config{FS: vfs.Disk{}, Dir: datadir.LogDir(dataDir), SegmentBytes: segmentBytes, Logger: quietLog()}, wal.End{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { log.Close() })
 	for _, c := range commits {
-		if err := log.Commit(c); err != nil {
-			t.Fatal(err)
-		}
+		must(t, log.Commit(c))
 	}
 	return log
 }
@@ -105,9 +99,7 @@ func writeLog(t testing.TB, dataDir string, commits [][]*ledger.Record, segmentB
 func writeSnapshot(t testing.TB, dataDir string, slot, version, accounts int) {
 	t.Helper()
 	store, err := snapshot.OpenStore(vfs.Disk{}, datadir.SnapshotDir(dataDir), quietLog())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	list := make([]ledger.Account, accounts)
 	var hash ledger.StateHash
 	for i := range list {

@@ -23,9 +23,7 @@ func BenchmarkStream(b *testing.B) {
 	for _, pace := range []time.Duration{slotTime, 0} {
 		b.Run(fmt.Sprintf("every=%v", pace), func(b *testing.B) {
 			l, err := testnode.Simulated(fmt.Sprintf("seed=1,accounts=200000,tps=4000,votes=0,slot_time=0,slots=%d", warmup+b.N+parallel), testnode.Plan{})
-			if err != nil {
-				b.Fatal(err)
-			}
+			must(b, err)
 			n := startNode(b, l, testnode.Config{})
 			defer n.Close()
 			ctx, cancel := context.WithCancel(b.Context())

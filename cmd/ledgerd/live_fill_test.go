@@ -31,9 +31,7 @@ type asked struct {
 func askAccount(t *testing.T, url string) (a asked) {
 	t.Helper()
 	resp, err := client.Get(url)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer resp.Body.Close()
 	body, err := io.ReadAll(resp.Body)
 	if err == nil {
@@ -64,9 +62,7 @@ func TestAccountsAreFetchedFromALiveNode(t *testing.T) {
 
 func fetchFromALiveNode(t *testing.T, spec func(*testnode.Node) string) {
 	l, err := testnode.Simulated("seed=5,accounts=150,tps=40,slot_time=0,slots=400", testnode.Plan{Finality: 8})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	n := startNode(t, l, testnode.Config{})
 	defer n.Close()
 	n.Advance(10)
@@ -128,9 +124,7 @@ func fetchFromALiveNode(t *testing.T, spec func(*testnode.Node) string) {
 
 	pause()
 	player.Wait()
-	if err := n.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, n.Close())
 	gone := askAccount(t, r.base+"/account/"+late.String())
 	if _, metrics := get(t, r.ops+"/metrics"); fills &&
 		!regexp.MustCompile(`\nledgerd_source_calls_errors_total\{kind="(dial|closed)"\} [1-9]`).Match(metrics) {

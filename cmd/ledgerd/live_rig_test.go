@@ -85,13 +85,9 @@ func quiet() *slog.Logger {
 func imported(t *testing.T, l *testnode.Ledger) *datadir.Dir {
 	t.Helper()
 	disk := vfstest.NewMemory()
-	if err := importBase(t.Context(), disk, l); err != nil {
-		t.Fatal(err)
-	}
+	must(t, importBase(t.Context(), disk, l))
 	d, err := datadir.OpenOn(disk, "data")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return d
 }
 
@@ -138,9 +134,7 @@ func simulatedLedger(t *testing.T, parameters string, plan testnode.Plan) *testn
 		return l.(*testnode.Ledger)
 	}
 	l, err := testnode.Simulated(parameters, plan)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if len(plan.Turns) == 0 {
 		ledgers.Store(name, l)
 	}
@@ -151,9 +145,7 @@ func simulatedLedger(t *testing.T, parameters string, plan testnode.Plan) *testn
 func startNode(t testing.TB, l *testnode.Ledger, c testnode.Config) *testnode.Node {
 	t.Helper()
 	n := testnode.New(l, c)
-	if err := n.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, n.Start())
 	return n
 }
 

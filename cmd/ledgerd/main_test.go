@@ -2,12 +2,17 @@ package main
 
 import (
 	"flag"
+	"fmt"
 	"os"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
 	"go.uber.org/goleak"
+
+	"ledgerd/engine/ledger/ledgertest"
 )
+
+var must = ledgertest.Must
 
 // asProgram in the environment makes the test binary be ledgerd itself, so that tests can
 // start real processes of it.
@@ -16,6 +21,10 @@ const asProgram = "LEDGERD_TEST_AS_PROGRAM"
 func TestMain(m *testing.M) {
 	if os.Getenv(asProgram) != "" {
 		main()
+	}
+	if shell := os.Getenv(inNetwork); shell != "" {
+		fmt.Fprintln(os.Stderr, becomeShell(shell))
+		os.Exit(exitFailure)
 	}
 	_ = flag.Set("test.parallel", "6") // they wait for other processes much of the time; -parallel still overrides it
 	testscript.Main(leakChecked{m}, map[string]func(){"ledgerd": main})

@@ -39,9 +39,7 @@ func anchors(content string) map[string]bool {
 func TestLinksOfTheManualLeadSomewhere(t *testing.T) {
 	for _, page := range manualPages(t) {
 		content, err := os.ReadFile(page)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		for _, link := range manualLink.FindAllStringSubmatch(string(content), -1) {
 			file, anchor, _ := strings.Cut(link[1], "#")
 			if strings.Contains(file, "://") {

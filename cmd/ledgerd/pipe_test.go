@@ -25,9 +25,7 @@ type feeder struct {
 func newFeeder(t *testing.T) *feeder {
 	t.Helper()
 	pipe, err := os.OpenFile(newPipe(t, "events.ndjson"), os.O_RDWR, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { pipe.Close() })
 	return &feeder{File: pipe}
 }
@@ -35,9 +33,7 @@ func newFeeder(t *testing.T) *feeder {
 func newPipe(t *testing.T, name string) (path string) {
 	t.Helper()
 	path = filepath.Join(t.TempDir(), name)
-	if err := syscall.Mkfifo(path, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, syscall.Mkfifo(path, 0o600))
 	return path
 }
 
@@ -45,9 +41,7 @@ func newPipe(t *testing.T, name string) (path string) {
 func release(t *testing.T, path string) {
 	t.Helper()
 	pipe, err := os.OpenFile(path, os.O_RDWR, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	os.Remove(path) // so that nobody opens it later
 	pipe.Close()
 }
@@ -131,9 +125,7 @@ func (s *socket) sync() (frames []string) {
 // next reads one frame.
 func (s *socket) next() string {
 	s.Helper()
-	if err := s.conn.SetReadDeadline(time.Now().Add(20 * time.Second)); err != nil {
-		s.Fatal(err)
-	}
+	must(s, s.conn.SetReadDeadline(time.Now().Add(20*time.Second)))
 	_, text, err := s.conn.ReadMessage()
 	if err != nil {
 		s.Fatalf("%s: %v", s.name, err)

@@ -75,9 +75,7 @@ func TestProgressSaysHowFastAndHowLong(t *testing.T) {
 		t.Error("a buffer is called a terminal")
 	}
 	f, err := os.CreateTemp(t.TempDir(), "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer f.Close()
 	if isTerminal(f) {
 		t.Error("a file is called a terminal")

@@ -8,29 +8,31 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/mr-tron/base58"
 
 	"ledgerd/engine/ledger/datatest"
+	clientlib "ledgerd/httpd/client"
 )
 
 // This file reads recorded blocks from plain maps, without any of our own code, so that the
 // answers of the node are compared with what was recorded.
 
-// recording is the ledger as the recorded blocks show it, in the records of the contract.
+// recording is the ledger as the recorded blocks show it, in the records of the client library.
 type recording struct {
-	blocks   []fullBlockRecord // Signatures and Records are filled
+	blocks   []clientlib.Block // Signatures and Records are filled
 	accounts map[string]*holding
-	touched  map[string]bool         // every key that was ever shown
-	decimals map[string]*json.Number // by mint
-	scaled   map[string]bool         // mints whose shown amounts are not the plain ones
+	touched  map[string]bool   // every key that was ever shown
+	decimals map[string]*uint8 // by mint
+	scaled   map[string]bool   // mints whose shown amounts are not the plain ones
 }
 
 // holding is a live account of a recording.
 type holding struct {
-	lamports json.Number
+	lamports uint64
 	program  string // owner, "" while unknown
-	token    *tokenRecord
+	token    *clientlib.Token
 	wallet   string // of token
 }
 
@@ -40,7 +42,7 @@ func readBlocks(t testing.TB, slot uint64, paths ...string) *recording {
 	t.Helper()
 	l := &recording{
 		accounts: map[string]*holding{}, touched: map[string]bool{},
-		decimals: map[string]*json.Number{}, scaled: map[string]bool{},
+		decimals: map[string]*uint8{}, scaled: map[string]bool{},
 	}
 	for _, path := range paths {
 		var v any
@@ -64,36 +66,35 @@ func (l *recording) addBlock(m map[string]any, slot uint64) {
 		slot = number(own)
 	}
 	transactions := m["transactions"].([]any)
-	b := fullBlockRecord{
-		blockRecord: blockRecord{
-			Slot: slot, Blockhash: m["blockhash"].(string), ParentSlot: number(m["parentSlot"]), Transactions: len(transactions),
-		},
-		Commitment: "finalized", Signatures: &[]string{}, Records: &[]*transactionRecord{},
+	b := clientlib.Block{
+		Slot: slot, Hash: m["blockhash"].(string), ParentSlot: number(m["parentSlot"]), Transactions: len(transactions),
+		Commitment: clientlib.Finalized, Signatures: []string{}, Records: []clientlib.Transaction{},
 	}
 	if unix, ok := m["blockTime"].(json.Number); ok {
-		b.Timestamp = isoTime(int64(number(unix)))
+		at := time.Unix(int64(number(unix)), 0).UTC()
+		b.Timestamp = &at
 	}
 	if previous := m["previousBlockhash"].(string); strings.Trim(previous, "1") != "" {
-		b.PreviousBlockhash = &previous
+		b.PreviousHash = &previous
 	}
-	if height, ok := m["blockHeight"].(json.Number); ok {
-		b.BlockHeight = &height
+	if m["blockHeight"] != nil {
+		height := number(m["blockHeight"])
+		b.Height = &height
 	}
 	for _, v := range transactions {
 		t := l.addTransaction(v.(map[string]any))
 		t.Slot, t.Timestamp = b.Slot, b.Timestamp
-		*b.Signatures, *b.Records = append(*b.Signatures, t.Signature), append(*b.Records, t)
+		b.Signatures, b.Records = append(b.Signatures, t.Signature), append(b.Records, t)
 	}
 	rewards, _ := m["rewards"].([]any)
 	for _, v := range rewards {
 		r := v.(map[string]any)
-		l.setBalance(r["pubkey"].(string), r["postBalance"].(json.Number))
+		l.setBalance(r["pubkey"].(string), number(r["postBalance"]))
 	}
 	l.blocks = append(l.blocks, b)
 }
 
-func (l *recording) addTransaction(m map[string]any) *transactionRecord {
-	t := &transactionRecord{}
+func (l *recording) addTransaction(m map[string]any) (t clientlib.Transaction) {
 	loadedListed := false // jsonParsed lists loaded addresses among the keys
 	switch body := m["transaction"].(type) {
 	case []any:
@@ -119,20 +120,20 @@ func (l *recording) addTransaction(m map[string]any) *transactionRecord {
 			t.Accounts = append(t.Accounts, k.(string))
 		}
 	}
-	fee, success := meta["fee"].(json.Number), meta["err"] == nil
+	fee, success := number(meta["fee"]), meta["err"] == nil
 	t.Fee, t.Success = &fee, &success
 	for i, lamports := range meta["postBalances"].([]any) {
-		l.setBalance(t.Accounts[i], lamports.(json.Number))
+		l.setBalance(t.Accounts[i], number(lamports))
 	}
 	l.addTokens(t.Accounts, meta)
 	return t
 }
 
 // setBalance sets a balance; an account without lamports is gone with all it was.
-func (l *recording) setBalance(key string, lamports json.Number) {
+func (l *recording) setBalance(key string, lamports uint64) {
 	l.touched[key] = true
 	switch {
-	case lamports == "0":
+	case lamports == 0:
 		delete(l.accounts, key)
 	case l.accounts[key] == nil:
 		l.accounts[key] = &holding{lamports: lamports}
@@ -166,14 +167,14 @@ func (l *recording) addTokens(accounts []string, meta map[string]any) {
 
 func (l *recording) addToken(key string, row map[string]any) {
 	mint, amount := row["mint"].(string), row["uiTokenAmount"].(map[string]any)
-	decimals := amount["decimals"].(json.Number)
+	decimals := uint8(number(amount["decimals"]))
 	l.decimals[mint] = &decimals
 	text := amount["amount"].(string)
 	shown, _ := amount["uiAmountString"].(string)
 	if strings.Contains(shown, ".") {
 		shown = strings.TrimRight(strings.TrimRight(shown, "0"), ".")
 	}
-	if shown != plainAmount(text, int(number(decimals))) {
+	if shown != plainAmount(text, int(decimals)) {
 		l.scaled[mint] = true
 	}
 	a := l.accounts[key]
@@ -184,10 +185,9 @@ func (l *recording) addToken(key string, row map[string]any) {
 	if program, ok := row["programId"].(string); ok {
 		a.program = program
 	}
-	a.wallet, a.token = wallet, &tokenRecord{
-		TokenAccount: key, Mint: mint, ProgramID: a.program, Amount: text, UIAmount: &shown,
-		IsNative: mint == "So11111111111111111111111111111111111111112",
-	}
+	a.wallet, a.token = wallet, &clientlib.Token{TokenAccount: key, ProgramID: a.program, TokenFacts: clientlib.TokenFacts{
+		Mint: mint, Amount: text, UIAmount: &shown, IsNative: mint == "So11111111111111111111111111111111111111112",
+	}}
 }
 
 // plainAmount writes an amount with its decimals, without zeros at the end.
@@ -201,8 +201,8 @@ func plainAmount(amount string, decimals int) string {
 }
 
 // tokens returns the token records of every wallet, in key order of the token accounts.
-func (l *recording) tokens() map[string][]tokenRecord {
-	wallets := map[string][]tokenRecord{}
+func (l *recording) tokens() map[string][]clientlib.Token {
+	wallets := map[string][]clientlib.Token{}
 	for _, key := range inKeyOrder(maps.Keys(l.accounts)) {
 		a := l.accounts[key]
 		if a.token == nil {
@@ -218,8 +218,8 @@ func (l *recording) tokens() map[string][]tokenRecord {
 }
 
 // programs returns the accounts of every program, in key order.
-func (l *recording) programs() map[string][]accountRecord {
-	programs := map[string][]accountRecord{}
+func (l *recording) programs() map[string][]clientlib.Account {
+	programs := map[string][]clientlib.Account{}
 	for _, key := range inKeyOrder(maps.Keys(l.accounts)) {
 		if a := l.accounts[key]; a.program != "" {
 			programs[a.program] = append(programs[a.program], a.record(key))
@@ -228,8 +228,8 @@ func (l *recording) programs() map[string][]accountRecord {
 	return programs
 }
 
-func (a *holding) record(key string) accountRecord {
-	return accountRecord{Pubkey: key, Lamports: a.lamports, Owner: a.program, RentEpoch: "0"}
+func (a *holding) record(key string) clientlib.Account {
+	return clientlib.Account{Pubkey: key, Lamports: a.lamports, Owner: a.program}
 }
 
 // unknown returns what a block's metadata does not tell of the account.
@@ -241,9 +241,9 @@ func (a *holding) unknown() string {
 }
 
 // newestFirst returns all transactions as the recent list orders them.
-func (l *recording) newestFirst() (all []*transactionRecord) {
+func (l *recording) newestFirst() (all []clientlib.Transaction) {
 	for _, b := range slices.Backward(l.blocks) {
-		for _, t := range slices.Backward(*b.Records) {
+		for _, t := range slices.Backward(b.Records) {
 			all = append(all, t)
 		}
 	}

@@ -6,6 +6,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	clientlib "ledgerd/httpd/client"
 )
 
 // ending returns what a node logged about the end of its input, without the time.
@@ -31,7 +33,7 @@ func everything(a *api) string {
 			ask("/accounts/program/" + program + "?limit=10000&commitment=" + level)
 		}
 	}
-	owners := decode[programList](a, ask("/accounts/program/"+systemProgram+"?limit=10"))
+	owners := decode[clientlib.ProgramAccounts](a, ask("/accounts/program/"+systemProgram+"?limit=10"))
 	for _, owner := range owners.Accounts {
 		ask("/account/" + owner.Pubkey + "/tokens")
 		ask("/account/" + owner.Pubkey + "/balance")

@@ -92,8 +92,6 @@ var client = &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 func get(t testing.TB, url string) (int, []byte) {
 	t.Helper()
 	a, err := ask(client, url)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return a.status, []byte(a.body)
 }

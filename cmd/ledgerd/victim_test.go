@@ -48,9 +48,7 @@ func launch(t testing.TB, args ...string) *victim { return launchUnder(t, nil, a
 func launchUnder(t testing.TB, tracer []string, args ...string) *victim {
 	t.Helper()
 	binary, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	serve := []string{binary, "serve", "--listen", "127.0.0.1:0", "--ops-listen", "127.0.0.1:0", "--rate-limit-minute", "0", "--rate-limit-hour", "0"}
 	return launchWords(t, slices.Concat(tracer, serve, args)...)
 }
@@ -59,9 +57,7 @@ func launchUnder(t testing.TB, tracer []string, args ...string) *victim {
 func launchWords(t testing.TB, words ...string) *victim {
 	t.Helper()
 	p, err := proc.Launch(context.Background(), proc.Command{Words: words, Env: append(os.Environ(), asProgram+"=1")})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	v := &victim{
 		TB: t, Process: p, out: &transcript{p.Out}, errs: &transcript{p.Err},
 		client: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 4, DisableCompression: true}, Timeout: patience},
@@ -149,9 +145,7 @@ func (v *victim) metric(name string) float64 {
 func (v *victim) usage() proc.Usage {
 	v.Helper()
 	u, err := proc.UsageOf(v.Pid())
-	if err != nil {
-		v.Fatal(err)
-	}
+	must(v, err)
 	return u
 }
 

@@ -118,9 +118,7 @@ func TestImpossibleOriginsAreFound(t *testing.T) {
 // The OpenAPI document describes the query of a handshake: no parameter that is not known here, and every value that it allows.
 func TestQueryIsAsTheDocumentSays(t *testing.T) {
 	content, err := os.ReadFile("../openapi.json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var document struct {
 		Paths map[string]struct {
 			Get struct{ Parameters []map[string]string }
@@ -135,9 +133,7 @@ func TestQueryIsAsTheDocumentSays(t *testing.T) {
 			}
 		}
 	}
-	if err := json.Unmarshal(content, &document); err != nil {
-		t.Fatal(err)
-	}
+	must(t, json.Unmarshal(content, &document))
 	described := document.Paths["/ws/accounts"].Get.Parameters
 	for _, p := range described {
 		parameter := document.Components.Parameters[path.Base(p["$ref"])]

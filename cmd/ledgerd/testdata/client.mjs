@@ -25,7 +25,7 @@ function follow(name, wanted, commitment) {
         fold.wrong ||= `number ${u.seq} comes after ${fold.seq}`;
       }
       fold.seq = u.seq;
-      fold.accounts.set(u.pubkey, { pubkey: u.pubkey, lamports: u.lamports.toString(), owner: u.owner, seq: u.seq.toString() });
+      fold.accounts.set(u.pubkey, `${u.lamports} ${u.owner}`);
     },
     failed(error) { fold.wrong ||= `the stream ended: ${error.message}`; },
   });
@@ -38,6 +38,6 @@ for (const commitment of ['processed', 'confirmed', 'finalized']) {
 }
 console.log('following');
 for await (const _ of createInterface({ input: process.stdin })) {
-  console.log(JSON.stringify(folds.map(({ name, starts, wrong, accounts }) => ({ name, starts, wrong, accounts: [...accounts.values()] }))));
+  console.log(JSON.stringify(folds.map(({ name, starts, wrong, accounts }) => ({ name, starts, wrong, accounts: Object.fromEntries(accounts) }))));
 }
 process.exit(0);

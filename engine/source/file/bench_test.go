@@ -12,8 +12,11 @@ import (
 	"testing"
 
 	"ledgerd/engine/ledger"
+	"ledgerd/engine/ledger/ledgertest"
 	"ledgerd/engine/source/nodejson"
 )
+
+var must = ledgertest.Must
 
 func discard(context.Context, ledger.Event) error { return nil }
 
@@ -50,9 +53,7 @@ func BenchmarkNDJSON(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
 				reader := lineReader{decoder: lineDecoder{data: new(nodejson.DataDecoder)}, out: &sink{emit: discard}}
-				if err := reader.run(b.Context(), bufio.NewReaderSize(strings.NewReader(content), readAheadBytes)); err != nil {
-					b.Fatal(err)
-				}
+				must(b, reader.run(b.Context(), bufio.NewReaderSize(strings.NewReader(content), readAheadBytes)))
 			}
 			b.ReportMetric(float64(b.N)*items*lines/b.Elapsed().Seconds(), "items/s")
 		})

@@ -71,9 +71,7 @@ func eventFileOf(t testing.TB, list ...ledger.Event) string {
 	for _, e := range list {
 		err = errors.Join(err, events.Write(e))
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return b.String()
 }
 
@@ -194,9 +192,7 @@ func TestBlocksAreRememberedForAWhile(t *testing.T) {
 	k := &sink{from: &ledger.ResumePoint{Slot: 1}, emit: func(_ context.Context, e ledger.Event) error { last = e; return nil }}
 	put := func(e ledger.Event) {
 		t.Helper()
-		if err := k.put(t.Context(), e); err != nil {
-			t.Fatal(err)
-		}
+		must(t, k.put(t.Context(), e))
 	}
 	names := func(slot ledger.Slot, want ledger.Opt[ledger.Hash]) {
 		t.Helper()

@@ -17,9 +17,7 @@ const recordedStream = "streams/mainnet-398202772-398202821.geyser.bin.gz"
 func TestRecordedValidatorStreamIsTheChain(t *testing.T) {
 	s, log := open(t, datatest.Path(t, recordedStream))
 	events, err := run(s, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	lines, blocks := []byte(nil), 0
 	var parent *ledger.Block
 	for _, e := range events {

@@ -13,8 +13,11 @@ import (
 
 	"ledgerd/engine/ledger"
 	"ledgerd/engine/ledger/datatest"
+	"ledgerd/engine/ledger/ledgertest"
 	"ledgerd/engine/source/nodejson"
 )
+
+var must = ledgertest.Must
 
 // fakeCall is a call and where its answer goes.
 type fakeCall struct {
@@ -97,9 +100,7 @@ func TestRecordedAnswersGiveTheRecordedBlocks(t *testing.T) {
 	} {
 		text := datatest.Read(t, datatest.Path(t, "blocks/"+name))
 		var recorded nodejson.Block
-		if err := json.Unmarshal(text, &recorded); err != nil {
-			t.Fatal(err)
-		}
+		must(t, json.Unmarshal(text, &recorded))
 		want, err := recorded.At(slot)
 		if err != nil || len(want.Accounts) == 0 || len(want.Transactions) == 0 {
 			t.Fatalf("%s: %+v, err = %v", name, want, err)

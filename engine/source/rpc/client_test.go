@@ -57,9 +57,7 @@ func TestErrorsOfCallsAreToldApart(t *testing.T) {
 	for _, lines := range datatest.Entries(t, "errors.txt") {
 		status, body, _ := strings.Cut(lines[1], " ")
 		code, err := strconv.Atoi(status)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		tests[lines[0]] = test{says(code, body), strings.TrimPrefix(lines[2], "> ")}
 	}
 	for name, tt := range tests {

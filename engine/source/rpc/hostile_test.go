@@ -21,9 +21,7 @@ const mostMemory = 512 << 20
 // peak returns the most memory that the process ever took.
 func peak(t *testing.T) int64 {
 	var usage syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &usage); err != nil {
-		t.Fatal(err)
-	}
+	must(t, syscall.Getrusage(syscall.RUSAGE_SELF, &usage))
 	return usage.Maxrss << 10
 }
 

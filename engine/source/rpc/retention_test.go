@@ -91,9 +91,7 @@ func TestTheLongestListIsRead(t *testing.T) {
 		const from = 1 << 59
 		list := slots(from, from+maxListed-1)
 		text, err := json.MarshalIndent(list, "", " ")
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		n.fault = gives(string(text))
 		got, err := s.client.slots(t.Context(), from, from+maxListed-1, ledger.Confirmed)
 		if err != nil || !slices.Equal(got, list) {
@@ -121,9 +119,7 @@ func TestFillEmitsTheGapAndWhatItTouched(t *testing.T) {
 			n.context = context
 			n.fault = on("getMultipleAccounts", times(3, says(503, "")))
 			r := &recorder{}
-			if err := s.Fill(t.Context(), 10, hashOf("10"), 14, r.emit); err != nil {
-				t.Fatal(err)
-			}
+			must(t, s.Fill(t.Context(), 10, hashOf("10"), 14, r.emit))
 			wantSlots(t, r, 11, 12, 14)
 			held := stateAfter(r.events)
 			for _, i := range []int{11, 12, 14, 99} {

@@ -21,9 +21,7 @@ func TestStatusesOfUnknownSlotsAreBounded(t *testing.T) {
 				a := NewAssembler(discard)
 				a.Live = live
 				for n := range many {
-					if err := a.Take(t.Context(), &Update{Kind: Slot, Slot: slot(n), Status: status}); err != nil {
-						t.Fatal(err)
-					}
+					must(t, a.Take(t.Context(), &Update{Kind: Slot, Slot: slot(n), Status: status}))
 				}
 				if held(&a.done) > 2*keptEndings || held(&a.frozen) > 2*keptEndings || len(a.slots) > 0 {
 					t.Errorf("%s, status %d: %d endings, %d frozen, %d slots", name, status, held(&a.done), held(&a.frozen), len(a.slots))

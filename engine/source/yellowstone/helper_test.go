@@ -53,9 +53,7 @@ func feed(t *testing.T, a *Assembler, updates ...Update) error {
 
 func mustFeed(t *testing.T, a *Assembler, updates ...Update) {
 	t.Helper()
-	if err := feed(t, a, updates...); err != nil {
-		t.Fatal(err)
-	}
+	must(t, feed(t, a, updates...))
 }
 
 // statuses are the words for them, in their order.

@@ -1,8 +1,6 @@
 package main
 
 import (
-	"encoding/json"
-	"hash/maphash"
 	"slices"
 	"sort"
 	"testing"
@@ -10,51 +8,53 @@ import (
 
 // message is any frame of the server, as far as a follower needs it. Only extended updates have a seq.
 type message struct {
-	Type       string
-	Pubkey     string
-	Lamports   json.Number
-	Owner      string
-	Executable bool
-	Slot, Seq  uint64
-	FromSeq    uint64 `json:"from_seq"`
-	NewestSeq  uint64 `json:"newest_seq"`
-	ToSlot     uint64 `json:"to_slot"`
+	Type      string
+	Slot, Seq uint64
+	FromSeq   uint64 `json:"from_seq"`
+	ToSlot    uint64 `json:"to_slot"`
+	accountState
+}
+
+// accountState is an account in an update, or as REST lists it.
+type accountState struct {
+	Pubkey, Owner         string
+	Lamports              uint64
+	Executable            bool
+	Commitment, Timestamp string // of an update
 }
 
 // place is a point of a ledger at which a node can stand.
 type place struct{ slot, seq uint64 }
 
-// heard is what a follower keeps of an update, the end of a slot or a rollback. The slot of a rollback is that it goes back to.
+// heard is what is kept of an update, the end of a slot or a rollback. The slot of a rollback is that it goes back to.
 type heard struct {
 	kind string
 	place
-	text uint64 // a hash
+	account accountState // of an update
 }
 
-var heardSeed = maphash.MakeSeed()
-
-// folded is what the frames of one subscription add up to. It outlives a connection: what comes after a resume goes into the same state.
+// folded is what the frames of one subscription to everything add up to. It outlives a connection: what comes after a resume goes into the
+// same state.
 type folded struct {
 	known     bool // there is a number to go on behind
 	from      uint64
-	seq       uint64                   // the newest of any frame
-	accounts  map[string]accountRecord // by pubkey; closed ones have 0 lamports
-	runs      [][]heard                // all since from, if it is told everything and no gaps; another run begins where it begins anew
-	listing   bool                     // between subscribed and snapshot_end
-	restoring bool                     // since a rollback or a resume, until the next number
+	seq       uint64                  // the newest of any frame
+	accounts  map[string]accountState // by pubkey; closed ones have 0 lamports
+	runs      [][]heard               // all since from, if the updates have numbers; another run begins where it begins anew
+	restoring bool                    // since a rollback or a resume, until the next number
 
-	updates, rollbacks, gaps int
+	updates, rollbacks int
 
 	// missing counts the numbers that were passed over, where they come without holes.
 	missing uint64
 	// repeated counts updates whose number had been told before. The restores after a rollback
-	// and the members of a snapshot may share the number of the frame before.
+	// may share the number of the frame before.
 	repeated int
 }
 
 // anew forgets what was told. What was heard stays, to be compared.
 func (t *folded) anew() {
-	t.known, t.listing, t.restoring, t.seq, t.accounts = false, false, false, 0, map[string]accountRecord{}
+	t.known, t.restoring, t.seq, t.accounts = false, false, 0, map[string]accountState{}
 	t.runs = append(t.runs, nil)
 }
 
@@ -71,26 +71,28 @@ func (t *folded) reach(seq uint64, whole bool) {
 
 func (t *folded) update(m *message, whole bool) {
 	t.updates++
-	t.accounts[m.Pubkey] = accountRecord{Pubkey: m.Pubkey, Lamports: m.Lamports, Owner: m.Owner, Executable: m.Executable}
+	t.accounts[m.Pubkey] = m.accountState
 	switch {
 	case m.Seq == 0: // literal
 	case m.Seq > t.seq:
 		t.reach(m.Seq-1, whole)
 		t.seq, t.restoring = m.Seq, false
-	case t.listing, m.Seq == t.seq && t.restoring:
+	case m.Seq == t.seq && t.restoring:
 	default:
 		t.repeated++
 	}
 }
 
 // hear keeps a frame. After a resume frames of the very seq may come again.
-func (t *folded) hear(m *message, text []byte) {
+func (t *folded) hear(m *message) {
 	run := &t.runs[len(t.runs)-1]
-	slot := m.Slot
-	if m.Type == "rollback" {
-		slot = m.ToSlot
+	h := heard{kind: m.Type, place: place{m.Slot, m.Seq}}
+	switch m.Type {
+	case "account_update":
+		h.account = m.accountState
+	case "rollback":
+		h.slot = m.ToSlot
 	}
-	h := heard{m.Type, place{slot, m.Seq}, maphash.Bytes(heardSeed, text)}
 	for i := len(*run) - 1; t.restoring && i >= 0 && (*run)[i].seq == m.Seq; i-- {
 		if (*run)[i] == h {
 			return
@@ -104,7 +106,7 @@ func ends(run []heard, p place) bool {
 	return slices.ContainsFunc(run, func(h heard) bool { return h.kind == "slot_end" && h.place == p })
 }
 
-// sameFrames compares what two followers were told after a number, as far as both were: the same texts under the same numbers, whoever was
+// sameFrames compares what two clients were told after a number, as far as both were: the same frames under the same numbers, whoever was
 // told them at once and whoever on coming back. It returns how many frames each was told.
 func sameFrames(t testing.TB, name, otherName string, after uint64, run, other []heard) (n, otherN int) {
 	t.Helper()

@@ -1,0 +1,198 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/fasthttp/websocket"
+
+	clientlib "ledgerd/httpd/client"
+)
+
+// foldedStream is what one stream of a client library adds up to.
+type foldedStream struct {
+	Name     string // what it asks for, and the level
+	Starts   int
+	Wrong    string            // the first thing that must not be
+	Accounts map[string]string // by pubkey: lamports, a space, and the owner
+}
+
+// differs returns the first account that REST answers differently, of those that the stream was told of; of those of all programs, none may
+// be left out.
+func (f *foldedStream) differs(all map[string]accountState) error {
+	if f.Starts == 0 {
+		return errors.New("it has not begun")
+	}
+	for key, told := range f.Accounts {
+		held, ok := all[key]
+		if closed := strings.HasPrefix(told, "0 "); ok == closed || ok && told != fmt.Sprint(held.Lamports, " ", held.Owner) {
+			return fmt.Errorf("%s: told %s, REST answers %+v", key, told, held)
+		}
+	}
+	for key := range all {
+		if _, told := f.Accounts[key]; !told && strings.HasPrefix(f.Name, "programs") {
+			return fmt.Errorf("%s was never told", key)
+		}
+	}
+	return nil
+}
+
+// clientFold folds a stream of the Go client.
+type clientFold struct {
+	sub  clientlib.Subscription
+	slow func(n int) // called before each update, with how many there were
+
+	mu sync.Mutex
+	foldedStream
+	seq     uint64  // of the newest update
+	from    uint64  // where it began anew
+	run     []heard // all since then
+	updates int
+	gaps    int
+	lost    map[int]int // connections, by the close code that ended them, or 0
+	listing bool
+}
+
+func newFold(name string, sub clientlib.Subscription) *clientFold {
+	return &clientFold{sub: sub, foldedStream: foldedStream{Name: name + ", " + string(sub.Commitment)}, lost: map[int]int{}}
+}
+
+// foldsOf returns folds of everything, and of the accounts of programs, at each level.
+func foldsOf() (folds []*clientFold) {
+	for _, level := range levels {
+		everything := clientlib.Subscription{Commitment: clientlib.Commitment(level)}
+		programs := clientlib.Subscription{Commitment: clientlib.Commitment(level), Programs: simPrograms}
+		folds = append(folds, newFold("everything", everything), newFold("programs", programs))
+	}
+	return folds
+}
+
+func (f *clientFold) locked(do func()) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	do()
+}
+
+func (f *clientFold) handler() clientlib.Handler {
+	return clientlib.Handler{
+		Start: func(at clientlib.Start) {
+			f.locked(func() {
+				f.Starts, f.Accounts, f.seq, f.listing = f.Starts+1, map[string]string{}, at.Seq, at.Snapshot
+				f.from, f.run = at.Seq, nil
+			})
+		},
+		Ready: func() { f.locked(func() { f.listing = false }) },
+		Update: func(u clientlib.Update) {
+			if f.slow != nil {
+				f.slow(f.updates)
+			}
+			f.locked(func() { f.update(u) })
+		},
+		Rollback: func(r clientlib.Rollback) { f.locked(func() { f.hear("rollback", r.ToSlot, r.Seq, accountState{}) }) },
+		SlotEnd:  func(slot, seq uint64) { f.locked(func() { f.hear("slot_end", slot, seq, accountState{}) }) },
+		Gap:      func(clientlib.Gap) { f.locked(func() { f.gaps++ }) },
+		Disconnected: func(why error, _ time.Duration) {
+			f.locked(func() {
+				end := new(websocket.CloseError)
+				errors.As(why, &end)
+				f.lost[end.Code]++
+			})
+		},
+	}
+}
+
+func (f *clientFold) hear(kind string, slot, seq uint64, a accountState) {
+	f.run = append(f.run, heard{kind, place{slot, seq}, a})
+}
+
+// update folds an update. At the processed level numbers rise, and those of everything have no holes.
+func (f *clientFold) update(u clientlib.Update) {
+	whole := f.sub.Programs == nil && f.sub.Pubkeys == nil
+	if !f.listing && !f.sub.Conflate && f.sub.Commitment == clientlib.Processed && (u.Seq <= f.seq || whole && u.Seq != f.seq+1) {
+		f.Wrong = cmp.Or(f.Wrong, fmt.Sprintf("number %d comes after %d", u.Seq, f.seq))
+	}
+	f.Accounts[u.Pubkey], f.seq = fmt.Sprint(u.Lamports, " ", u.Owner), u.Seq
+	if f.updates++; whole && !f.listing {
+		f.hear("account_update", u.Slot, u.Seq, accountState{
+			u.Pubkey, u.Owner, u.Lamports, u.Executable, string(u.Commitment), u.Timestamp.Format(time.RFC3339),
+		})
+	}
+}
+
+// followGo has the Go client follow a node. What is returned tells what its streams add up to.
+func followGo(t *testing.T, address string, folds []*clientFold) (state func() []foldedStream) {
+	t.Helper()
+	library, err := clientlib.New(address, clientlib.Options{})
+	must(t, err)
+	ctx, cancel := context.WithCancel(t.Context())
+	var following sync.WaitGroup
+	t.Cleanup(func() {
+		cancel()
+		following.Wait()
+	})
+	for _, f := range folds {
+		following.Go(func() {
+			if err := library.Stream(ctx, f.sub, f.handler()); ctx.Err() == nil {
+				f.locked(func() { f.Wrong = cmp.Or(f.Wrong, fmt.Sprint("the stream ended: ", err)) })
+			}
+		})
+	}
+	return func() (states []foldedStream) {
+		for _, f := range folds {
+			f.locked(func() {
+				s := f.foldedStream
+				s.Accounts = maps.Clone(s.Accounts)
+				states = append(states, s)
+			})
+		}
+		return states
+	}
+}
+
+// followJavaScript has the JavaScript client do the same in a process of node, with npm's ws.
+func followJavaScript(t *testing.T, address string, _ []*clientFold) (state func() []foldedStream) {
+	t.Helper()
+	if _, err := exec.LookPath("node"); err != nil {
+		t.Skip("node is not installed here")
+	}
+	c := exec.Command("node", "testdata/client.mjs", "../../httpd/console/client/ledgerd.js", address, strings.Join(simPrograms, ","))
+	c.Env = append(os.Environ(), "NODE_PATH="+os.Getenv("NODE_PATH")+":/usr/share/nodejs")
+	said := new(bytes.Buffer)
+	c.Stderr = said
+	in, err := c.StdinPipe()
+	out, err2 := c.StdoutPipe()
+	must(t, errors.Join(err, err2, c.Start()))
+	t.Cleanup(func() {
+		_ = in.Close()
+		_ = c.Wait()
+	})
+	lines := bufio.NewReader(out)
+	if _, err := lines.ReadString('\n'); err != nil {
+		_ = in.Close()
+		_ = c.Wait()
+		if strings.Contains(said.String(), "Cannot find module 'ws'") {
+			t.Skip("node has no package ws here: install node-ws, or name its folder in NODE_PATH")
+		}
+		t.Fatalf("node does not follow: %v\n%s", err, said)
+	}
+	return func() (states []foldedStream) {
+		_, err := in.Write([]byte{'\n'})
+		line, err2 := lines.ReadBytes('\n')
+		if err := errors.Join(err, err2, json.Unmarshal(line, &states)); err != nil {
+			t.Fatalf("node tells nothing: %v", err)
+		}
+		return states
+	}
+}
