@@ -21,7 +21,7 @@ import (
 )
 
 type backupCommand struct {
-	URL    string `help:"The operators' listener of the node: http://HOST:PORT." default:"http://127.0.0.1:8081" name:"url"`
+	URL    string `help:"The operators' listener of the node: http://HOST:PORT." default:"http://127.0.0.1:8081" name:"url" env:"-"`
 	Output string `help:"What to make: a data directory, or an archive of one if the name ends in .tar.zst. It must not exist, and appears when it is complete and verified." required:"" placeholder:"DIR|FILE.tar.zst"`
 	quietFlag
 }

@@ -12,7 +12,7 @@ import (
 )
 
 type topCommand struct {
-	URL string `help:"The public listener of the node: http://HOST:PORT." default:"http://127.0.0.1:8080" name:"url"`
+	URL string `help:"The public listener of the node: http://HOST:PORT." default:"http://127.0.0.1:8080" name:"url" env:"-"`
 }
 
 // Validate checks what the flags' types cannot.
