@@ -183,7 +183,7 @@ func TestRestartAnswersTheSame(t *testing.T) { eachStream(t, sample(20, 1, 1), f
 
 func followRestarts(t *testing.T, s stream, seed uint64, _ int) {
 	r := newRestarts(t, s, seed)
-	for range sample(streamEvents, streamEvents/2, streamEvents/4) {
+	for range sample(streamEvents, streamEvents/2, streamEvents/2) {
 		if r.show(); len(r.g.m.chain) > 0 && r.g.chance(8) {
 			r.again()
 		}

@@ -21,8 +21,9 @@ import (
 )
 
 type backupCommand struct {
-	URL    string `help:"The operators' listener of the node: http://HOST:PORT." default:"http://127.0.0.1:8081" name:"url"`
+	URL    string `help:"The operators' listener of the node: http://HOST:PORT." default:"http://127.0.0.1:8081" name:"url" env:"-"`
 	Output string `help:"What to make: a data directory, or an archive of one if the name ends in .tar.zst. It must not exist, and appears when it is complete and verified." required:"" placeholder:"DIR|FILE.tar.zst"`
+	callFlags
 	quietFlag
 }
 
@@ -42,13 +43,17 @@ func (c *backupCommand) Run(ctx context.Context, s *streams) error {
 	if err := c.isFree(); err != nil {
 		return &usageError{err}
 	}
+	client, err := c.client()
+	if err != nil {
+		return &usageError{err}
+	}
 	temporary, err := os.MkdirTemp(filepath.Dir(c.Output), filepath.Base(c.Output)+".unfinished-")
 	if err != nil {
 		return fmt.Errorf("cannot make a backup: %w", err)
 	}
 	defer os.RemoveAll(temporary) // there is nothing where it got its name
 	dir := filepath.Join(temporary, "data")
-	bytes, err := c.fetch(ctx, s, dir)
+	bytes, err := c.fetch(ctx, s, client, dir)
 	if err != nil {
 		return fmt.Errorf("cannot fetch the backup: %w", err)
 	}
@@ -88,12 +93,12 @@ func (c *backupCommand) isFree() error {
 }
 
 // fetch makes a data directory of what the node sends, and returns how much that is.
-func (c *backupCommand) fetch(ctx context.Context, s *streams, dir string) (bytes uint64, err error) {
+func (c *backupCommand) fetch(ctx context.Context, s *streams, client *http.Client, dir string) (bytes uint64, err error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, strings.TrimSuffix(c.URL, "/")+"/backup", nil)
 	if err != nil {
 		return 0, err
 	}
-	response, err := http.DefaultClient.Do(request)
+	response, err := client.Do(request)
 	if err != nil {
 		return 0, err
 	}
@@ -110,7 +115,7 @@ func (c *backupCommand) fetch(ctx context.Context, s *streams, dir string) (byte
 	if err != nil {
 		return 0, err
 	}
-	return meter.total, checkDataDir(dir) // node.json comes last
+	return meter.total, nil
 }
 
 // details returns what an error record of the node says.

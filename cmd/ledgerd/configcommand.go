@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"regexp"
 	"slices"
 	"strings"
@@ -14,7 +15,7 @@ import (
 )
 
 type configCommand struct {
-	Check  configCheckCommand  `cmd:"" help:"Say what is wrong with a configuration, line by line. Nothing is opened or started."`
+	Check  configCheckCommand  `cmd:"" help:"Say what is wrong with a configuration, line by line. Nothing is started, and no node is asked."`
 	Sample configSampleCommand `cmd:"" help:"Print a configuration that names every flag of serve with its default, as comments."`
 }
 
@@ -32,7 +33,14 @@ func (c *configCheckCommand) Run(ctx context.Context, s *streams, cli *commands)
 	if err != nil {
 		return &usageError{err}
 	}
-	wrong := checkSettings(content)
+	var wrong []*settingError
+	err = unlessStopped(ctx, func() error { // a file that a setting names may be a pipe
+		wrong = checkSettings(content)
+		return nil
+	})
+	if err != nil {
+		return err
+	}
 	for _, w := range wrong {
 		fmt.Fprintf(s.err, "%s: %v\n", path, w)
 	}
@@ -48,33 +56,73 @@ func (c *configCheckCommand) Run(ctx context.Context, s *streams, cli *commands)
 func checkSettings(content []byte) []*settingError {
 	settings, wrong := parseSettings(newParser(&commands{}).Model.Node, content)
 	for _, command := range newParser(&commands{}).Model.Leaves(false) {
-		for err := refusal(command, settings); err != nil; err = refusal(command, settings) {
-			at := slices.IndexFunc(settings, func(one setting) bool {
-				return slices.Contains(flagNames.FindAllString(err.Error(), -1), "--"+one.name)
-			})
-			if at < 0 { // what is missing stands on the command line
+		var cli commands
+		for {
+			cli = commands{}
+			err := parse(command, settings, &cli)
+			at := settingNamed(settings, err)
+			if at < 0 { // nothing is wrong, or what is missing stands on the command line
 				break
 			}
 			wrong = append(wrong, &settingError{settings[at].line, err.Error()})
 			settings = slices.Delete(settings, at, at+1)
+		}
+		if command.Name != "serve" {
+			continue
+		}
+		for _, err := range cli.Serve.refusals() {
+			if at := settingNamed(settings, err); at >= 0 {
+				wrong = append(wrong, &settingError{settings[at].line, err.Error()})
+			}
 		}
 	}
 	slices.SortStableFunc(wrong, func(a, b *settingError) int { return cmp.Compare(a.line, b.line) })
 	return wrong
 }
 
-var flagNames = regexp.MustCompile(`--[a-z][a-z0-9-]*`)
-
-// refusal returns what a command says to the settings that are for it, or nil.
-func refusal(command *kong.Node, settings []setting) error {
+// parse parses the settings that are for a command.
+func parse(command *kong.Node, settings []setting, cli *commands) error {
 	args := strings.Fields(command.Path())
 	for _, s := range settings {
 		if hasFlag(command, s.name) {
 			args = append(args, "--"+s.name+"="+s.value)
 		}
 	}
-	_, err := newParser(&commands{}, kong.Writers(io.Discard, io.Discard)).Parse(args)
+	_, err := newParser(cli, kong.Writers(io.Discard, io.Discard)).Parse(args)
 	return err
+}
+
+var flagNames = regexp.MustCompile(`--[a-z][a-z0-9-]*`)
+
+// settingNamed returns the first setting whose flag an error names, -1 if there is none.
+func settingNamed(settings []setting, err error) int {
+	if err == nil {
+		return -1
+	}
+	named := flagNames.FindAllString(err.Error(), -1)
+	return slices.IndexFunc(settings, func(s setting) bool { return slices.Contains(named, "--"+s.name) })
+}
+
+// refusals returns what the start would say to the source, the certificate and the keys. Each names its flag.
+func (c *serveCommand) refusals() (all []error) {
+	quiet := slog.New(slog.DiscardHandler)
+	note := func(flag string, err error) {
+		if err != nil && !flagNames.MatchString(err.Error()) {
+			err = fmt.Errorf("%s: %w", flag, err)
+		}
+		if err != nil {
+			all = append(all, err)
+		}
+	}
+	_, _, err := c.openSource(quiet)
+	note("--source", err)
+	_, _, _, err = c.tlsFlags.configs(quiet)
+	note("--tls-cert", err)
+	if c.APIKeys != "" {
+		_, err = readKeys(c.APIKeys)
+		note("--api-keys", err)
+	}
+	return all
 }
 
 type configSampleCommand struct{}

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"strings"
+	"sync/atomic"
 	"testing"
 )
 
@@ -50,11 +51,13 @@ func browse(t *testing.T, said func(line string, answer io.Writer), words ...str
 func TestConsoleInABrowser(t *testing.T) {
 	t.Parallel()
 	source := "sim:seed=5,accounts=2000,tps=300,slot_time=100ms,fork_rate=0.08,skip_rate=0.1,finality=12"
-	c, dir := newCutter(t, nil, 0), t.TempDir()
+	var to atomic.Pointer[string]
+	random, _ := seededRand(t)
+	c, dir := newCutter(t, random, 0, 0, func() string { return *to.Load() }), t.TempDir()
 	start := func() *victim {
 		v := launch(t, "--data-dir", dir, "--source", source).ready()
 		address := strings.TrimSuffix(strings.TrimPrefix(v.base, "http://"), "/api")
-		c.to.Store(&address)
+		to.Store(&address)
 		return v
 	}
 	node := start()

@@ -258,7 +258,7 @@ func (c *serveCommand) Run(ctx context.Context, s *streams, args arguments, pars
 	banner(s.out, site{n.listener.Addr(), n.tls != nil}, site{opsAddr, n.opsTLS != nil}, name, samples)
 	showing, stopShowing := context.WithCancel(ctx)
 	bars := s.err
-	if c.LogFormat == "json" {
+	if c.LogFormat == "json" || c.LogLevel > slog.LevelInfo {
 		bars = io.Discard // what reads objects cannot read a bar
 	}
 	shown := showProgress(showing, bars, n.progress, n.logger)
@@ -271,19 +271,11 @@ func (c *serveCommand) Run(ctx context.Context, s *streams, args arguments, pars
 // open opens what may be refused.
 func (c *serveCommand) open(ctx context.Context, n *node) (err error) {
 	err = unlessStopped(ctx, func() (err error) {
-		n.source, err = source.OpenWith(c.Source, source.Options{Log: n.logger, SkipVotes: c.SkipVotes})
+		n.source, n.fetcher, err = c.openSource(n.logger)
 		return err
 	})
 	if err != nil {
 		return &usageError{err}
-	}
-	if c.Fill == "on-demand" {
-		if n.fetcher, _ = n.source.(ledger.Fetcher); n.fetcher == nil {
-			return &usageError{errors.New("--fill on-demand needs a source whose node can be asked for accounts over JSON-RPC")}
-		}
-	}
-	if c.filter() != nil && n.source != nil && strings.HasPrefix(n.source.Info().Identity, "sim:") {
-		return &usageError{errors.New("sim: goes on from all accounts of its ledger: it takes neither --index-owners nor --index-accounts")}
 	}
 	err = unlessStopped(ctx, func() (err error) {
 		if n.tls, n.opsTLS, n.reload.certificate, err = c.tlsFlags.configs(n.logger); err != nil || c.APIKeys == "" {
@@ -322,6 +314,22 @@ func (c *serveCommand) open(ctx context.Context, n *node) (err error) {
 		}
 	}
 	return err
+}
+
+// openSource opens the source, and sees that it can do what else is asked for. The fetcher is nil where nothing is to be fetched.
+func (c *serveCommand) openSource(log *slog.Logger) (from source.Source, fetcher ledger.Fetcher, err error) {
+	if from, err = source.OpenWith(c.Source, source.Options{Log: log, SkipVotes: c.SkipVotes}); err != nil {
+		return nil, nil, err
+	}
+	if c.Fill == "on-demand" {
+		if fetcher, _ = from.(ledger.Fetcher); fetcher == nil {
+			return nil, nil, errors.New("--fill on-demand needs a source whose node can be asked for accounts over JSON-RPC")
+		}
+	}
+	if c.filter() != nil && from != nil && strings.HasPrefix(from.Info().Identity, "sim:") {
+		return nil, nil, errors.New("sim: goes on from all accounts of its ledger: it takes neither --index-owners nor --index-accounts")
+	}
+	return from, fetcher, nil
 }
 
 // openDir opens the data directory and ties it to what is asked for. Without a source it may be served

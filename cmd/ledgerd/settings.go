@@ -92,9 +92,14 @@ func isFlag(commands []*kong.Node, name string) bool {
 	return slices.ContainsFunc(commands, func(n *kong.Node) bool { return hasFlag(n, name) || isFlag(n.Children, name) })
 }
 
-// hasFlag reports whether a command has a flag of that name itself.
+// hasFlag reports whether a command takes a flag of that name; those of the program itself are not meant.
 func hasFlag(n *kong.Node, name string) bool {
-	return slices.ContainsFunc(n.Flags, func(f *kong.Flag) bool { return f.Name == name })
+	for ; n.Parent != nil; n = n.Parent {
+		if slices.ContainsFunc(n.Flags, func(f *kong.Flag) bool { return f.Name == name }) {
+			return true
+		}
+	}
+	return false
 }
 
 // text writes a YAML value as it would stand on the command line.

@@ -99,6 +99,19 @@ func TestTLS(t *testing.T) {
 		ledgertest.Must(t, err)
 	}
 	plain := with(&tls.Config{})
+	operatorCert, operatorKey := filepath.Join(dir, "operator.pem"), filepath.Join(dir, "operator-key.pem")
+	trusted.sign("operator", &operatorCert, &operatorKey)
+	shows := []string{"--ca", caFile, "--client-cert", operatorCert, "--client-key", operatorKey}
+	for _, tt := range []struct {
+		shown []string
+		code  int
+	}{{shows, exitOK}, {shows[:2], exitFailure}, {shows[:4], exitUsage}, {nil, exitFailure}} {
+		args := append([]string{"backup", "--url", n.ops, "--output", filepath.Join(dir, "backup")}, tt.shown...)
+		if _, said, code := tool(t, args...); code != tt.code {
+			t.Errorf("ledgerd %q: exit code %d, want %d: %s", args, code, tt.code, said)
+		}
+		_ = os.RemoveAll(filepath.Join(dir, "backup"))
+	}
 	for name, c := range map[string]*http.Client{"nobody": plain, "a stranger": with(&tls.Config{Certificates: []tls.Certificate{others.sign("operator", nil, nil)}})} {
 		if code, _, err := status(c, n.ops+"/metrics"); err == nil {
 			t.Errorf("%s was answered %d by the operators' listener", name, code)

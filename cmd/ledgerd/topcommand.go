@@ -12,7 +12,8 @@ import (
 )
 
 type topCommand struct {
-	URL string `help:"The public listener of the node: http://HOST:PORT." default:"http://127.0.0.1:8080" name:"url"`
+	URL string `help:"The public listener of the node: http://HOST:PORT." default:"http://127.0.0.1:8080" name:"url" env:"-"`
+	callFlags
 }
 
 // Validate checks what the flags' types cannot.
@@ -25,9 +26,13 @@ func (c *topCommand) Validate() error {
 
 // Run shows the node until a person has seen enough.
 func (c *topCommand) Run(ctx context.Context) error {
+	client, err := c.client()
+	if err != nil {
+		return &usageError{err}
+	}
 	screen, err := tcell.NewScreen()
 	if err != nil {
 		return fmt.Errorf("cannot use the terminal: %w", err)
 	}
-	return top.Run(ctx, c.URL, screen)
+	return top.Run(ctx, client, c.URL, screen)
 }

@@ -49,9 +49,9 @@ type news struct {
 	next   time.Duration // until the node is asked again
 }
 
-func newNode(address string) *node {
+func newNode(client *http.Client, address string) *node {
 	address = strings.TrimSuffix(strings.TrimSuffix(address, "/"), "/api")
-	return &node{base: address + "/api", client: &http.Client{Timeout: askTimeout}}
+	return &node{base: address + "/api", client: &http.Client{Transport: client.Transport, Timeout: askTimeout}}
 }
 
 // ask asks for the metrics, for the name of the node until it is known, and for the reason where it is not healthy.

@@ -3,6 +3,7 @@ package top
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"sync"
 	"time"
 
@@ -13,9 +14,9 @@ import (
 // redrawEvery keeps what is said of ages true.
 const redrawEvery = time.Second
 
-// Run shows the node at an address, http://HOST:PORT, on a screen until ctx ends or a person quits by q, Esc or Ctrl-C. A node that
+// Run shows the node at an address, http://HOST:PORT, which client asks, on a screen until ctx ends or a person quits by q, Esc or Ctrl-C. A node that
 // does not answer is asked on.
-func Run(ctx context.Context, address string, screen tcell.Screen) error {
+func Run(ctx context.Context, client *http.Client, address string, screen tcell.Screen) error {
 	if err := screen.Init(); err != nil {
 		return fmt.Errorf("cannot use the terminal: %w", err)
 	}
@@ -26,7 +27,7 @@ func Run(ctx context.Context, address string, screen tcell.Screen) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	answers := make(chan news)
-	asking.Go(func() { askOn(ctx, newNode(address), answers) })
+	asking.Go(func() { askOn(ctx, newNode(client, address), answers) })
 	redraw := time.NewTicker(redrawEvery)
 	defer redraw.Stop()
 	v := &view{address: address}

@@ -157,7 +157,7 @@ func TestTopSurvivesTheLossOfTheNodeAndQuits(t *testing.T) {
 			t.Fatal(err)
 		}
 		ended := make(chan error, 1)
-		go func() { ended <- Run(t.Context(), server.URL, screen) }()
+		go func() { ended <- Run(t.Context(), server.Client(), server.URL, screen) }()
 		until := func(want string) {
 			t.Helper()
 			for !strings.Contains(shown(term), want) {

@@ -1,0 +1,44 @@
+package main
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net/http"
+
+	"ledgerd/engine/source/unpack"
+)
+
+// callFlags say how a tool speaks with a node by HTTPS. They are not taken from the environment, nor is the node's address: a
+// node's two listeners have one each.
+type callFlags struct {
+	CA         string `help:"Authorities, PEM, that sign the node's certificate; those of the system by default." name:"ca" env:"-" placeholder:"FILE"`
+	ClientCert string `help:"Certificate to show, PEM, where the node asks for one." env:"-" placeholder:"FILE"`
+	ClientKey  string `help:"Private key of --client-cert, PEM." env:"-" placeholder:"FILE"`
+}
+
+// client returns what asks the node.
+func (f *callFlags) client() (*http.Client, error) {
+	config := &tls.Config{MinVersion: tls.VersionTLS12}
+	if f.CA != "" {
+		authorities, err := unpack.ReadSmall(f.CA, maxConfigBytes)
+		if err != nil {
+			return nil, fmt.Errorf("cannot read --ca: %w", err)
+		}
+		if config.RootCAs = x509.NewCertPool(); !config.RootCAs.AppendCertsFromPEM(authorities) {
+			return nil, fmt.Errorf("--ca %s holds no certificate in PEM", f.CA)
+		}
+	}
+	if (f.ClientCert == "") != (f.ClientKey == "") {
+		return nil, errors.New("--client-cert and --client-key go together")
+	}
+	if f.ClientCert != "" {
+		pair, err := tls.LoadX509KeyPair(f.ClientCert, f.ClientKey)
+		if err != nil {
+			return nil, fmt.Errorf("cannot read --client-cert: %w", err)
+		}
+		config.Certificates = []tls.Certificate{pair}
+	}
+	return &http.Client{Transport: &http.Transport{Proxy: http.ProxyFromEnvironment, TLSClientConfig: config}}, nil
+}
