@@ -15,7 +15,7 @@ build: ## build the programs into bin/
 test: ## everything a contributor needs to trust a change
 	go test -p 4 ./...
 
-check: fmt vet staticcheck faults-check race ## what CI asks besides the tests and the long ones: bench-once, crash, chaos, abuse
+check: fmt vet staticcheck faults-check openapi race ## what CI asks besides the tests and the long ones: bench-once, crash, chaos, abuse
 
 faults-check:
 	@.ci/faults --check >/dev/null
@@ -28,6 +28,14 @@ vet:
 
 staticcheck:
 	go tool staticcheck ./...
+
+openapi: httpd/console/node_modules ## lint the documents of the interface, generate clients from them, and have these ask a node
+	npm run --silent --prefix httpd/console lint
+	LEDGERD_GENERATORS=1 go test -count 1 -timeout 10m -run GeneratedClients ./cmd/ledgerd
+
+httpd/console/node_modules: httpd/console/package-lock.json
+	npm ci --prefix httpd/console --no-audit --no-fund
+	@touch $@
 
 race: ## all tests under the race detector; exhaustive tests are sampled
 	go test -race -short -p 4 -timeout 15m ./...
@@ -71,8 +79,7 @@ load: ## measure everything, in turns with other services, into bench/RESULTS.md
 	bin/ledgerbench run --peers --output bin/load.txt
 	bin/ledgerbench report bin/load.txt bench/RESULTS.md
 
-screenshots: ## the pictures of the console in README and manual, by Chromium
-	npm ci --prefix httpd/console
+screenshots: httpd/console/node_modules ## the pictures of the console in README and manual, by Chromium
 	LEDGERD_SCREENSHOTS=$(CURDIR)/httpd/console/manual go test -count 1 -run TestConsoleScreenshots ./cmd/ledgerd
 
-.PHONY: run cluster build test check faults-check fmt vet staticcheck race fuzz crash crash-all abuse live chaos faults bench-once bench bench-compare load screenshots
+.PHONY: run cluster build test check faults-check fmt vet staticcheck openapi race fuzz crash crash-all abuse live chaos faults bench-once bench bench-compare load screenshots

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"ledgerd/engine/ledger"
+	"ledgerd/httpd/apikey"
 	"ledgerd/httpd/console"
 )
 
@@ -120,6 +121,16 @@ func TestParametersReachTheLedgerAsValues(t *testing.T) {
 	}
 	if r := h.get("/api/account/" + whole.String() + "?min_slot=31"); r.status != 503 || r.body != errorBody(503, "min_slot not reached") {
 		t.Errorf("min_slot ahead of the tip: %d %s", r.status, r.body)
+	}
+}
+
+// A key that nobody has is answered, on every path of the document, as the document says.
+func TestAnUnknownKeyIsAnsweredEverywhere(t *testing.T) {
+	h := serve(t, func(c *Config) { c.Keys = apikey.NewRing(apikey.Tier{}, now) })
+	for path := range document.Paths.Map() {
+		if r := h.get("/api"+path, "X-API-Key: nobody's"); r.status != 401 || r.header.Get("WWW-Authenticate") != "Bearer" {
+			t.Errorf("%s: status %d, header %v", path, r.status, r.header)
+		}
 	}
 }
 

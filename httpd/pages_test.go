@@ -193,6 +193,9 @@ func TestReferenceShowsTheDocument(t *testing.T) {
 			t.Errorf("the page lacks the record %s", name)
 		}
 	}
+	if !strings.Contains(page, "<td>string or null</td><td>null where only a balance was shown. Values: initialized, frozen.</td>") {
+		t.Error("the page does not say what the state of a token account is")
+	}
 	curls := regexp.MustCompile(`curl &#39;http://127.0.0.1:8080/api(/[\w.]+)+(\?keys=\w+)?&#39;`).FindAllString(page, -1)
 	if len(curls) != document.Paths.Len()-1 { // none for the WebSocket
 		t.Errorf("the page has the lines %q, want one for each path, with an example for each parameter", curls)

@@ -1,12 +1,12 @@
 package main
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"net/http"
 	"reflect"
 	"strconv"
+	"strings"
 	"testing"
 
 	clientlib "ledgerd/httpd/client"
@@ -21,17 +21,20 @@ func holdsAll(t *testing.T, address string, record any) {
 	}
 	again, err := json.Marshal(record)
 	must(t, err)
-	exact := func(text []byte) (value any) {
-		d := json.NewDecoder(bytes.NewReader(text))
-		d.UseNumber()
-		if err := d.Decode(&value); err != nil {
-			t.Fatalf("%s: %v in %s", address, err, text)
-		}
-		return value
-	}
-	if want, got := exact([]byte(body)), exact(again); !hasAllOf(got, want) {
+	if want, got := exactly(t, string(body)), exactly(t, string(again)); !hasAllOf(got, want) {
 		t.Errorf("%s:\nthe client has %s\nthe node answers %s", address, again, body)
 	}
+}
+
+// exactly returns a JSON value with the digits of its numbers.
+func exactly(t testing.TB, text string) (value any) {
+	t.Helper()
+	d := json.NewDecoder(strings.NewReader(text))
+	d.UseNumber()
+	if err := d.Decode(&value); err != nil {
+		t.Fatalf("%v in %s", err, text)
+	}
+	return value
 }
 
 // hasAllOf reports whether a JSON value has all that another one has. It may have more fields, and the null of a field that is absent.

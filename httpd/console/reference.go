@@ -64,27 +64,16 @@ type answer struct {
 // schema is a type.
 type schema struct {
 	Ref              string `json:"$ref"`
-	Type             types
+	Type             string
+	Nullable         bool
 	Description      string
 	Properties       map[string]*schema
 	Required         []string
 	Items            *schema
-	AllOf, AnyOf     []*schema
+	AllOf            []*schema
 	Enum             []any
 	Default          any
 	Minimum, Maximum any
-}
-
-// types is one type, or several of which a value has one.
-type types []string
-
-// UnmarshalJSON reads a name or a list of them.
-func (t *types) UnmarshalJSON(text []byte) error {
-	if text[0] == '[' {
-		return json.Unmarshal(text, (*[]string)(t))
-	}
-	*t = make(types, 1)
-	return json.Unmarshal(text, &(*t)[0])
 }
 
 // readReference reads a document, puts what it refers to in its place, and its operations in order.
@@ -205,8 +194,8 @@ func (a *answer) Shape() (s shape) {
 	return s
 }
 
-// shape says what a type is: words before and after the name of a record.
-type shape struct{ Before, Record, After string }
+// shape says what a type is: words before the name of a record, and that name.
+type shape struct{ Before, Record string }
 
 // Shape returns what a type is.
 func (s *schema) Shape() shape {
@@ -215,25 +204,23 @@ func (s *schema) Shape() shape {
 		return shape{Record: path.Base(s.Ref)}
 	case len(s.AllOf) > 0:
 		return s.AllOf[0].Shape()
-	case len(s.AnyOf) > 0:
-		first := s.AnyOf[0].Shape()
-		for _, other := range s.AnyOf[1:] {
-			first.After += " or " + other.Shape().Before
-		}
-		return first
 	case s.Items != nil:
 		of := s.Items.Shape()
 		of.Before = "array of " + of.Before
 		return of
+	case s.Nullable:
+		return shape{Before: s.Type + " or null"}
 	}
-	return shape{Before: strings.Join(s.Type, " or ")}
+	return shape{Before: s.Type}
 }
 
 // Values says which values a type has, and which one is usual.
 func (s *schema) Values() string {
 	var parts []string
 	for _, value := range s.Enum {
-		parts = append(parts, fmt.Sprint(value))
+		if value != nil { // the type says that it may be null
+			parts = append(parts, fmt.Sprint(value))
+		}
 	}
 	for _, part := range []struct {
 		word  string

@@ -2,6 +2,7 @@ package stream
 
 import (
 	"bufio"
+	"bytes"
 	"crypto/sha1"
 	"encoding/base64"
 	"encoding/binary"
@@ -13,6 +14,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"unicode/utf8"
 
@@ -127,7 +129,10 @@ func (c *client) close(payload string) {
 	c.closed = true
 }
 
-// read returns the next frame. That it is one a server may send is checked.
+// updatesRead counts updates: one of sixteen is checked against the document.
+var updatesRead atomic.Int64
+
+// read returns the next frame. That it is one a server may send, as the document of the messages says, is checked.
 func (c *client) read() (frame.Opcode, string, error) {
 	c.Helper()
 	var head [8]byte
@@ -164,6 +169,9 @@ func (c *client) read() (frame.Opcode, string, error) {
 	}
 	if op == websocket.TextMessage && (!utf8.Valid(payload) || !json.Valid(payload)) {
 		c.Fatalf("message is no JSON: %q", payload)
+	}
+	if op == websocket.TextMessage && (!bytes.HasPrefix(payload, []byte(`{"type":"account_update"`)) || updatesRead.Add(1)%16 == 1) {
+		checkDescribed(c, string(payload))
 	}
 	return op, string(payload), nil
 }

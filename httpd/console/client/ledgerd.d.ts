@@ -27,7 +27,7 @@ export interface Answer<T> {
 export interface Health { status: 'ok'; version: string; timestamp: string }
 export interface Status {
   status: 'running'; uptime: string; version: string;
-  node_info: { node_id: string; node_type: string; peer_count: number };
+  node_info: { node_id: string; node_type: 'indexer'; peer_count: number };
 }
 export interface Block {
   slot: bigint; blockhash: string; parent_slot: bigint; timestamp: string | null; transactions: number;

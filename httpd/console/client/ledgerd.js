@@ -37,7 +37,7 @@ export class Client {
   constructor(address, options = {}) {
     const url = new URL(address);
     this.base = `${url.origin}${url.pathname.replace(/\/$/, '').replace(/\/api$/, '')}/api`;
-    this.options = { patience: 0, ...options };
+    this.options = { ...options, patience: options.patience ?? 0 };
   }
 
   health() { return this.get('/health'); }

@@ -1,0 +1,55 @@
+// Tests what the JavaScript client makes of refusals, with a node that answers what it is told to. Argument: the module of the client.
+import assert from 'node:assert/strict';
+import { createServer } from 'node:http';
+import { pathToFileURL } from 'node:url';
+
+const { Client, StatusError, parse } = await import(pathToFileURL(process.argv[2]));
+const limits = (remaining) => ({ 'X-RateLimit-Limit': 100, 'X-RateLimit-Remaining': remaining, 'X-RateLimit-Reset': 1800000000 });
+const refusal = [429, { ...limits(0), 'Retry-After': 1 }, '{"error":"Rate limit exceeded","details":"wait"}'];
+const record = '{"pubkey":"k","lamports":18446744073709551615,"owner":"","executable":false,"rent_epoch":9007199254740993}';
+const answers = []; // of the requests to come
+const asked = [];
+const node = createServer((request, response) => {
+  asked.push([request.url, request.headers.authorization]);
+  const [status, headers, body] = answers.shift();
+  response.writeHead(status, headers).end(body);
+});
+await new Promise((listens) => node.listen(0, '127.0.0.1', listens));
+const address = `http://127.0.0.1:${node.address().port}`;
+
+// A client with patience waits as long as it is asked to, and asks again; its key goes in a header field, below the path of a proxy.
+const patient = new Client(`${address}/proxy/api/`, { patience: 60_000, apiKey: 'secret' });
+answers.push(refusal, [200, { ...limits(41), 'X-Ledger-Slot': '18446744073709551615', 'X-Ledger-Lag-Ms': 7, 'X-Ledger-Partial': 'owner,rent_epoch' }, record]);
+const { value, slot, lagMs, partial } = await patient.account('k/ä', { min_slot: 5n, cursor: undefined });
+assert.deepEqual(value, { pubkey: 'k', lamports: 18446744073709551615n, owner: '', executable: false, rent_epoch: 9007199254740993n });
+assert.deepEqual([slot, lagMs, partial], [18446744073709551615n, 7, ['owner', 'rent_epoch']]);
+assert.deepEqual(patient.budget, { limit: 100, remaining: 41, reset: new Date(1800000000_000) });
+assert.deepEqual(asked, Array(2).fill(['/proxy/api/account/k%2F%C3%A4?min_slot=5', 'Bearer secret']));
+
+// One without is refused at once, and so is one that would have to wait longer than it may.
+for (const patience of [undefined, 999]) {
+  const hasty = new Client(address, { patience });
+  answers.push(refusal);
+  await assert.rejects(hasty.health(), (e) => e instanceof StatusError && e.status === 429 && e.text === 'Rate limit exceeded'
+    && e.details === 'wait' && e.retryAfter === 1 && hasty.budget.remaining === 0);
+}
+
+// What is not a node's answer is told by its status; nothing is known of a budget, nor of a slot.
+const client = new Client(address);
+answers.push([502, {}, '<html>'], [200, {}, '{"status":"ok"}']);
+await assert.rejects(client.status(), (e) => e instanceof StatusError && e.status === 502 && e.text === 'Bad Gateway' && e.retryAfter === 0);
+assert.equal((await client.health()).slot, null);
+assert.equal(client.budget.reset, null);
+
+// A call that is given up ends, also while it waits.
+answers.push(refusal);
+const signal = AbortSignal.timeout(50);
+await assert.rejects(patient.latestBlock({ signal }), (e) => e === signal.reason);
+
+// Numbers are exact wherever they stand; words in strings stay what they are.
+const text = '{"slot":1,"fee":null,"seq":-1,"lamports":9007199254740993,"details":"\\"lamports\\":5 \\\\\\"seq\\":6","list":[{"from_seq":0}],"decimals":9}';
+assert.deepEqual(parse(text), {
+  slot: 1n, fee: null, seq: -1, lamports: 9007199254740993n, details: '"lamports":5 \\"seq":6', list: [{ from_seq: 0n }], decimals: 9,
+});
+node.close();
+node.closeAllConnections();

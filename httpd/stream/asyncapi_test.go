@@ -1,0 +1,204 @@
+package stream
+
+import (
+	"encoding/json"
+	"maps"
+	"os"
+	"path"
+	"path/filepath"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+)
+
+// asyncAPI is the document of the messages, as far as tests read it.
+type asyncAPI struct {
+	Channels struct {
+		Accounts struct {
+			Bindings struct{ WS struct{ Query property } }
+		}
+	}
+	Operations map[string]struct {
+		Action   string
+		Messages []reference
+		Reply    struct{ Messages []reference }
+	}
+	Components struct {
+		Messages map[string]struct {
+			Payload  property
+			Examples []struct{ Payload json.RawMessage }
+		}
+		Schemas map[string]any
+	}
+	payloads map[string]*jsonschema.Schema // of the messages
+}
+
+type reference struct {
+	Ref string `json:"$ref"`
+}
+
+type property struct{ Properties map[string]map[string]any }
+
+// messagesOf returns the names of the messages that references lead to.
+func messagesOf(references []reference) (names []string) {
+	for _, r := range references {
+		names = append(names, path.Base(r.Ref))
+	}
+	return names
+}
+
+var asyncDocument = sync.OnceValues(func() (d asyncAPI, err error) {
+	content, err := os.ReadFile("../console/asyncapi.json")
+	if err != nil {
+		return d, err
+	}
+	if err := json.Unmarshal(content, &d); err != nil {
+		return d, err
+	}
+	whole, err := jsonschema.UnmarshalJSON(strings.NewReader(string(content)))
+	if err != nil {
+		return d, err
+	}
+	c := jsonschema.NewCompiler()
+	c.DefaultDraft(jsonschema.Draft7) // which AsyncAPI builds on
+	if err := c.AddResource("asyncapi.json", whole); err != nil {
+		return d, err
+	}
+	d.payloads = map[string]*jsonschema.Schema{}
+	for name := range d.Components.Messages {
+		if d.payloads[name], err = c.Compile("asyncapi.json#/components/messages/" + name + "/payload"); err != nil {
+			return d, err
+		}
+	}
+	return d, nil
+})
+
+// checkDescribed checks a message against the document, and returns its type.
+func checkDescribed(t testing.TB, message string) (name string) {
+	t.Helper()
+	document, err := asyncDocument()
+	must(t, err)
+	value, err := jsonschema.UnmarshalJSON(strings.NewReader(message))
+	must(t, err)
+	fields, _ := value.(map[string]any)
+	name, _ = fields["type"].(string)
+	if schema := document.payloads[name]; schema == nil {
+		t.Errorf("asyncapi.json does not describe %s", message)
+	} else if err := schema.Validate(value); err != nil {
+		t.Errorf("%s is not as asyncapi.json says: %v", message, err)
+	}
+	return name
+}
+
+// The AsyncAPI document describes each message that either side knows; its examples are messages that are sent and taken.
+func TestAsyncAPIDescribesEveryMessage(t *testing.T) {
+	document, err := asyncDocument()
+	must(t, err)
+	described := map[string][]string{}
+	for _, operation := range document.Operations {
+		described[operation.Action] = append(described[operation.Action], messagesOf(operation.Messages)...)
+		described["send"] = append(described["send"], messagesOf(operation.Reply.Messages)...)
+	}
+	sources, err := filepath.Glob("*.go")
+	must(t, err)
+	for action, written := range map[string]*regexp.Regexp{"send": regexp.MustCompile(`\{"type":"(\w+)"`), "receive": regexp.MustCompile(`case "(\w+)":\s+(?:err = )?s\.`)} {
+		var known []string
+		for _, source := range sources {
+			if strings.HasSuffix(source, "_test.go") {
+				continue
+			}
+			content, err := os.ReadFile(source)
+			must(t, err)
+			for _, found := range written.FindAllStringSubmatch(string(content), -1) {
+				known = append(known, found[1])
+			}
+		}
+		slices.Sort(known)
+		slices.Sort(described[action])
+		if got, want := slices.Compact(described[action]), slices.Compact(known); !slices.Equal(got, want) {
+			t.Errorf("to %s: the document has %v, the program %v", action, got, want)
+		}
+	}
+	for name, message := range document.Components.Messages {
+		if len(message.Examples) == 0 {
+			t.Errorf("%s has no example", name)
+		}
+		for _, example := range message.Examples {
+			if got := checkDescribed(t, string(example.Payload)); got != name {
+				t.Errorf("an example of %s is a %s", name, got)
+			}
+		}
+	}
+	inMemory(t, nil, func(n *node) {
+		n.script.block(1, account(1, 1, programA))
+		for name, operation := range document.Operations {
+			if operation.Action != "receive" {
+				continue
+			}
+			for _, example := range document.Components.Messages[messagesOf(operation.Messages)[0]].Examples {
+				c := n.dial("?mode=none")
+				c.send("%s", example.Payload)
+				for _, answer := range c.settle() {
+					if got := checkDescribed(t, answer); got == "error" || !slices.Contains(messagesOf(operation.Reply.Messages), got) {
+						t.Errorf("%s is answered with %s", name, answer)
+					}
+				}
+			}
+		}
+	})
+}
+
+// What both documents describe they describe in the same way: the query of a handshake, levels, accounts.
+func TestAsyncAPIAgreesWithOpenAPI(t *testing.T) {
+	document, err := asyncDocument()
+	must(t, err)
+	content, err := os.ReadFile("../openapi.json")
+	must(t, err)
+	var open struct {
+		Paths map[string]struct {
+			Get struct{ Parameters []reference }
+		}
+		Components struct {
+			Parameters map[string]struct {
+				Name, Description string
+				Schema            map[string]any
+			}
+			Schemas map[string]any
+		}
+	}
+	must(t, json.Unmarshal(content, &open))
+	want := map[string]map[string]any{}
+	for _, r := range open.Paths["/ws/accounts"].Get.Parameters {
+		p := open.Components.Parameters[path.Base(r.Ref)]
+		p.Schema["description"] = p.Description
+		want[p.Name] = p.Schema
+	}
+	if got := document.Channels.Accounts.Bindings.WS.Query.Properties; !reflect.DeepEqual(got, want) {
+		t.Errorf("the query is\n%v, in openapi.json\n%v", got, want)
+	}
+	if got, want := document.Components.Schemas["Commitment"], open.Components.Schemas["Commitment"]; !reflect.DeepEqual(got, want) {
+		t.Errorf("a commitment is\n%v, in openapi.json\n%v", got, want)
+	}
+	account := open.Components.Schemas["Account"].(map[string]any)["properties"].(map[string]any)
+	update := document.Components.Messages["account_update"].Payload.Properties
+	for name, field := range account {
+		told, ok := update[name]
+		if !ok || name == "token" {
+			continue
+		}
+		if references, is := told["allOf"].([]any); is {
+			told, _ = document.Components.Schemas[path.Base(references[0].(map[string]any)["$ref"].(string))].(map[string]any)
+		}
+		told, field := maps.Clone(told), maps.Clone(field.(map[string]any))
+		delete(told, "description")
+		delete(field, "description")
+		if !reflect.DeepEqual(told, field) {
+			t.Errorf("%s of an update is\n%v, in openapi.json\n%v", name, told, field)
+		}
+	}
+}
