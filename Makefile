@@ -82,4 +82,13 @@ load: ## measure everything, in turns with other services, into bench/RESULTS.md
 screenshots: httpd/console/node_modules ## the pictures of the console in README and manual, by Chromium
 	LEDGERD_SCREENSHOTS=$(CURDIR)/httpd/console/manual go test -count 1 -run TestConsoleScreenshots ./cmd/ledgerd
 
-.PHONY: run cluster build test check faults-check fmt vet staticcheck openapi race fuzz crash crash-all abuse live chaos faults bench-once bench bench-compare load screenshots
+release: ## what users install, into bin/release: static programs, Debian packages, container images, SBOMs, checksums; VERSION=N.N.N names another version
+	cmd/ledgerd/deploy/release.sh bin/release
+
+release-test: ## a release for this machine, made twice, read back, installed, upgraded and removed
+	CGO_ENABLED=0 go test -C cmd/ledgerd/deploy/tools -trimpath -count 1 -timeout 15m .
+
+release-all: ## the same for all machines, on a fresh Debian: some minutes
+	LEDGERD_RELEASE_ALL=1 CGO_ENABLED=0 go test -C cmd/ledgerd/deploy/tools -trimpath -count 1 -timeout 30m .
+
+.PHONY: run cluster build test check faults-check fmt vet staticcheck openapi race fuzz crash crash-all abuse live chaos faults bench-once bench bench-compare load screenshots release release-test release-all

@@ -8,8 +8,8 @@ import (
 	"runtime/debug"
 )
 
-// Version is what health, status and `ledgerd version` say: always N.N.N.
-const Version = "0.1.0"
+// Version is what health, status and `ledgerd version` say: always N.N.N. A release may name another when it is linked.
+var Version = "0.1.0"
 
 // stamped is the revision that a build of a release names itself, for where the sources lie in no repository:
 //
