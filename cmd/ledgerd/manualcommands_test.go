@@ -214,7 +214,7 @@ func TestCommandsOfTheManualRunAsPrinted(t *testing.T) {
 	_, _ = z.Write([]byte(`{"slot":7,"parentSlot":6,"blockhash":"` + toolKey("block").String() + `","transactions":[]}`))
 	_ = z.Close()
 	must(t, os.WriteFile(filepath.Join(built, "block.json.gz"), recorded.Bytes(), 0o644))
-	const mostUnrun = 12 // commands
+	const mostUnrun = 16 // commands
 	unrun := 0
 	for _, page := range manualPages(t) {
 		content, err := os.ReadFile(page)
