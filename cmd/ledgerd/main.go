@@ -116,7 +116,7 @@ var fromEnvironment = kong.DefaultEnvars(envPrefix)
 func newParser(cli *commands, options ...kong.Option) *kong.Kong {
 	parser, err := kong.New(cli, append([]kong.Option{
 		kong.Name("ledgerd"),
-		kong.Description("An in-memory query node for a Solana-like ledger: REST, WebSocket, Prometheus. Every flag can also be set as LEDGERD_… in the environment."),
+		kong.Description("An in-memory query node for a Solana-like ledger: REST, WebSocket, Prometheus. A flag can also be set as the variable of the environment that its help names, LEDGERD_…."),
 		kong.Vars{"version": build.Line("ledgerd")},
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true}),
 		kong.BindTo(context.Background(), (*context.Context)(nil)),

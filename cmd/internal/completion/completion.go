@@ -17,7 +17,7 @@ type Command struct {
 
 // Help says what to do with it.
 func (Command) Help() string {
-	return "For the shell that runs: source <(PROGRAM completion bash), or zsh, or PROGRAM completion fish | source. To keep it, put that line into the file that the shell reads at its start."
+	return "Write it to a file, and source that in the file that the shell reads at its start; in zsh after compinit."
 }
 
 // Run prints the script.
