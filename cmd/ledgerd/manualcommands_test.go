@@ -214,7 +214,7 @@ func TestCommandsOfTheManualRunAsPrinted(t *testing.T) {
 	_, _ = z.Write([]byte(`{"slot":7,"parentSlot":6,"blockhash":"` + toolKey("block").String() + `","transactions":[]}`))
 	_ = z.Close()
 	must(t, os.WriteFile(filepath.Join(built, "block.json.gz"), recorded.Bytes(), 0o644))
-	const mostUnrun = 16 // commands
+	const mostUnrun = 12 // commands
 	unrun := 0
 	for _, page := range manualPages(t) {
 		content, err := os.ReadFile(page)
@@ -224,7 +224,9 @@ func TestCommandsOfTheManualRunAsPrinted(t *testing.T) {
 		}
 		blocks, runs, serves := fences(string(content)), false, false
 		for _, b := range blocks {
-			if reason, no := strings.CutPrefix(b.info, "sh no-run: "); no && reason != "" {
+			if reason, no := strings.CutPrefix(b.info, "sh no-run: "); no && reason == "make openapi runs them" {
+				continue
+			} else if no && reason != "" {
 				unrun += strings.Count(b.text, "\n")
 			} else if kind, how, _ := strings.Cut(b.info, " "); kind == "sh" {
 				serves = serves || !runs && how == "server"
