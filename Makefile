@@ -1,6 +1,7 @@
 # Targets a person types. Each is one line; flags belong to the commands.
 
 HUNDREDS = 13
+SOAK = 2h
 
 run: build ## build and start with the built-in simulator
 	bin/ledgerd serve
@@ -56,6 +57,9 @@ live: ## the long test of live sources: 2,000 schedules of faults, each followed
 	LEDGERD_DISCONNECTS=100000 go test -count 1 -timeout 40m -v -run TestNoGapIsMissed ./engine/source/geyser
 	LEDGERD_FAULT_SCHEDULES=2000 go test -count 1 -timeout 60m -run TestFaultSchedules ./cmd/ledgerd
 
+soak: ## two hours under everything that the internet and a machine do to a node at once; SOAK=10m is shorter
+	LEDGERD_SOAK=$(SOAK) go test -count 1 -timeout 8h -v -run TestSoak ./cmd/ledgerd
+
 chaos: ## the long test of clusters: servers and nodes are killed at random, for more than 1,000 slots, and many writers race; HUNDREDS=3 is about a minute
 	LEDGERD_NATS_TOOL=nats-server LEDGERD_CLUSTER_HUNDREDS=$(HUNDREDS) go test -count 1 -timeout 30m -v -run TestClusterSurvives ./cmd/ledgerd
 	LEDGERD_RACES=12 go test -count 1 -timeout 20m -run 'TestServers/side_by_side/writers_race' ./engine/cluster
@@ -91,4 +95,4 @@ release-test: ## a release for this machine, made twice, read back, installed, u
 release-all: ## the same for all machines, on a fresh Debian: some minutes
 	LEDGERD_RELEASE_ALL=1 CGO_ENABLED=0 go test -C cmd/ledgerd/deploy/tools -trimpath -count 1 -timeout 30m .
 
-.PHONY: run cluster build test check faults-check fmt vet staticcheck openapi race fuzz crash crash-all abuse live chaos faults bench-once bench bench-compare load screenshots release release-test release-all
+.PHONY: run cluster build test check faults-check fmt vet staticcheck openapi race fuzz crash crash-all abuse live soak chaos faults bench-once bench bench-compare load screenshots release release-test release-all
