@@ -89,7 +89,7 @@ for arch in "${architectures[@]}"; do
   cp -r "$work/$name" "$debian"
   cp -r "$share" "$debian"
   cp $deploy/{nfpm.yaml,copyright,lintian-overrides,postinst,prerm,postrm} "$debian"
-  sed 's|^#data-dir: .*|data-dir: /var/lib/ledgerd/data|' $deploy/ledgerd.yaml >"$debian/packaged.yaml"
+  sed 's|^#data-dir: .*|# Another source needs another one; the service writes below /var/lib/ledgerd alone.\ndata-dir: /var/lib/ledgerd/data|' $deploy/ledgerd.yaml >"$debian/packaged.yaml"
   printf 'ledgerd (%s) stable; urgency=medium\n\n  * Revision %s.\n\n -- %s  %s\n' "$VERSION" "$revision" \
     "$(sed -n 's/^maintainer: //p' $deploy/nfpm.yaml)" "$(date -R -u -d "@$SOURCE_DATE_EPOCH")" >"$debian/changelog"
   gzip -9n "$debian"/{changelog,NOTICES,man/*}
