@@ -41,7 +41,7 @@ notices() { # the licenses of all that the programs are made of: modules, Go its
     GOOS=linux go list -deps -f '{{with .Module}}{{if not .Main}}{{.Path}}@{{.Version}} {{.Dir}}{{end}}{{end}}' "${programs[@]/#/./cmd/}" | sort -u
     find httpd/console -name node_modules -prune -o -type f -name '*.LICENSE*' -printf '%f %p\n' | sort
   } | while read -r name from; do
-    mapfile -t files < <(find "$from" -maxdepth 1 -type f \( -iname 'licen[cs]e*' -o -iname 'copying*' -o -iname 'notice*' \) | sort)
+    mapfile -t files < <(find "$from" -maxdepth 1 -type f \( -iname '*licen[cs]e*' -o -iname 'copying*' -o -iname 'notice*' \) | sort)
     [ ${#files[@]} -gt 0 ] || { echo "release.sh: $name has no license" >&2; exit 1; }
     printf -- '---- %s ----\n\n' "$name"
     cat "${files[@]}"
@@ -54,7 +54,7 @@ nfpm=$(tool nfpm)
 cyclonedx=$(tool cyclonedx-gomod)
 image=$(tool image)
 common=$work/common
-mkdir -p "$common/man"
+mkdir -p "$common"/{man,monitoring}
 notices >"$common/NOTICES"
 host=$(go env GOHOSTARCH)
 build "$host"
@@ -62,6 +62,7 @@ for program in "${programs[@]}"; do
   $deploy/man.sh "$work/$host/$program" >"$common/man/$program.1"
 done
 cp LICENSE README.md $deploy/ledgerd.service $deploy/ledgerd.yaml "$common"
+cp -r $deploy/{prometheus.yml,alerts.yml,grafana} "$common/monitoring"
 share=$work/share # /usr/share of the Debian package, where the shells look
 mkdir -p "$share"/{bash-completion/completions,zsh/vendor-completions,fish/vendor_completions.d}
 for program in ledgerd ledgerbench; do
@@ -88,7 +89,7 @@ for arch in "${architectures[@]}"; do
   cp -r "$work/$name" "$debian"
   cp -r "$share" "$debian"
   cp $deploy/{nfpm.yaml,copyright,lintian-overrides,postinst,prerm,postrm} "$debian"
-  sed 's|^#data-dir: .*|data-dir: /var/lib/ledgerd/data|' $deploy/ledgerd.yaml >"$debian/packaged.yaml"
+  sed 's|^#data-dir: .*|# Another source needs another one; the service writes below /var/lib/ledgerd alone.\ndata-dir: /var/lib/ledgerd/data|' $deploy/ledgerd.yaml >"$debian/packaged.yaml"
   printf 'ledgerd (%s) stable; urgency=medium\n\n  * Revision %s.\n\n -- %s  %s\n' "$VERSION" "$revision" \
     "$(sed -n 's/^maintainer: //p' $deploy/nfpm.yaml)" "$(date -R -u -d "@$SOURCE_DATE_EPOCH")" >"$debian/changelog"
   gzip -9n "$debian"/{changelog,NOTICES,man/*}
