@@ -276,7 +276,7 @@ func TestSoak(t *testing.T) {
 	})
 	s.node.untilWithin(length/2+2*patience, "the input ends", func() bool { return endOfInput.MatchString(s.node.errs.String()) })
 	s.quiet()
-	const spare = 10 // what takes a snapshot, answers a scrape, …
+	const spare = 10                                                                                                // what takes a snapshot, answers a scrape, …
 	s.node.until("no goroutine is left", func() bool { return s.node.metric("go_goroutines") <= goroutines+spare }) // idle workers stay for seconds
 	after := s.node.usage()
 	t.Logf("%v: resident memory %d MiB, then %d MiB, slope %.2f %%/h; files %d, %d; goroutines %.0f, %.0f", length, before.RSSBytes>>20, after.RSSBytes>>20,

@@ -1,0 +1,166 @@
+package main
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"os"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"ledgerd/engine"
+	"ledgerd/engine/cluster"
+	"ledgerd/engine/cluster/exchange"
+	"ledgerd/engine/datadir"
+	"ledgerd/engine/ledger"
+	"ledgerd/engine/source"
+	"ledgerd/httpd"
+	"ledgerd/httpd/apikey"
+	"ledgerd/httpd/ops"
+	"ledgerd/httpd/promtext"
+	"ledgerd/httpd/stream"
+)
+
+// stopTimeout bounds the sockets' and requests' part of a clean stop. The engine stops after
+// them and may take 5 s for the last snapshot; all of it is to take less than 10 s.
+const stopTimeout = 4 * time.Second
+
+// node is one running ledgerd.
+type node struct {
+	logger      *slog.Logger
+	source      source.Source
+	fetcher     ledger.Fetcher // nil: nothing is fetched
+	dir         *datadir.Dir
+	dataDir     string           // where it is
+	cluster     *cluster.Cluster // nil: the node is alone
+	exchange    *exchange.Exchange
+	facts       *datadir.Facts // what a node of a cluster knows of its ledger by its source; nil without one
+	reload      *reload
+	hangUps     chan os.Signal
+	engine      *engine.Engine
+	hub         *stream.Hub
+	public      *httpd.Server
+	ops         *ops.Server // nil without an operators' listener
+	listener    net.Listener
+	opsListener net.Listener
+	tls, opsTLS *tls.Config  // nil: the listener does not encrypt
+	keys        *apikey.Ring // nil: no keys are looked at
+	fsyncs      promtext.Histogram
+	writes      promtext.Histogram // to sockets
+	deliveries  promtext.Histogram // from publication to a socket
+	ingests     promtext.Histogram // from when the source showed something until it was visible
+	stopping    atomic.Bool
+}
+
+// status says how the node is. One that is stopping is not healthy any more, so that
+// balancers send nobody while the last answers go out.
+func (n *node) status() ledger.NodeStatus {
+	s := n.engine.Status()
+	if n.cluster != nil {
+		s.Peers += n.cluster.Peers()
+		if s.Unhealthy != "" && !n.cluster.Connected() {
+			s.Unhealthy += "; there is no connection to the shared log"
+		}
+	}
+	if n.stopping.Load() {
+		s.Unhealthy = "stopping"
+	}
+	return s
+}
+
+// publish tells everybody what became visible.
+func (n *node) publish(p *ledger.Publication) {
+	if !p.ReceivedAt.IsZero() {
+		n.ingests.Observe(p.Head.Published.Sub(p.ReceivedAt))
+	}
+	n.hub.Publish(p)
+}
+
+// backup returns the node's data directory as a tar stream, and how long that is.
+func (n *node) backup() (io.ReadCloser, int64, error) {
+	b, err := n.engine.Backup()
+	if err != nil {
+		return nil, 0, err
+	}
+	n.logger.Info("sends a backup", "bytes", b.Bytes)
+	return b, b.Bytes, nil
+}
+
+// progress says how far recovery is, then how far the reading of files of known size, and whether all of that is over.
+func (n *node) progress() (p engine.Progress, over bool) {
+	p = n.engine.Progress()
+	if p.Phase != "" || n.engine.Stats().Recovery == 0 {
+		return p, false
+	}
+	files, ok := n.source.(interface{ Progress() (read, size int64) })
+	if !ok {
+		return p, true
+	}
+	read, size := files.Progress()
+	return engine.Progress{Phase: "reading the files", Done: uint64(read), Total: uint64(size)}, read >= size
+}
+
+// answers is the engine with the status of the whole node.
+type answers struct {
+	*engine.Engine
+	node *node
+}
+
+// Status says how the node is.
+func (a answers) Status() ledger.NodeStatus { return a.node.status() }
+
+// run serves until ctx ends or a part fails, then stops the parts from the outside in:
+// sockets, REST, and last the engine, so that no answer is cut off from its ledger.
+func (n *node) run(ctx context.Context) error {
+	engineCtx, stopEngine := context.WithCancel(context.Background())
+	defer stopEngine()
+	parts, failed := errgroup.WithContext(ctx)
+	parts.Go(func() error { return n.engine.Run(engineCtx) })
+	if os.Getenv("GOGC") == "" { // else a person decides
+		parts.Go(func() error { keepHeadroom(failed); return nil })
+	}
+	parts.Go(func() error { n.reload.follow(failed, n.hangUps); return nil })
+	n.watchFence(parts, failed.Done())
+	if n.cluster != nil {
+		n.watchLead(parts, failed.Done())
+	}
+	parts.Go(func() error { return n.public.Serve(n.listener) })
+	if n.ops != nil {
+		parts.Go(func() error { return n.ops.Serve(n.opsListener) })
+	}
+	parts.Go(func() error {
+		<-failed.Done()
+		n.stop(stopEngine)
+		return nil
+	})
+	err := parts.Wait()
+	if failure := n.engine.DiskFailure(); err == nil && failure != nil {
+		err = fmt.Errorf("the disk failed: %w", failure)
+	}
+	n.logger.Info("stopped")
+	return err
+}
+
+func (n *node) stop(stopEngine context.CancelFunc) {
+	n.stopping.Store(true)
+	n.logger.Info("stopping")
+	ctx, cancel := context.WithTimeout(context.Background(), stopTimeout)
+	defer cancel()
+	if err := n.hub.Shutdown(ctx); err != nil {
+		n.logger.Warn("sockets were cut off", "error", err)
+	}
+	if err := n.public.Shutdown(ctx); err != nil {
+		n.logger.Warn("requests were cut off", "error", err)
+	}
+	if n.ops != nil {
+		if err := n.ops.Shutdown(ctx); err != nil {
+			n.logger.Warn("operators' requests were cut off", "error", err)
+		}
+	}
+	stopEngine()
+}
