@@ -11,7 +11,7 @@ cluster: build ## build and start a cluster on this machine: nats-servers, inges
 	bin/ledgercluster
 
 build: ## build the programs into bin/
-	go build -buildvcs=auto -trimpath -o bin/ ./cmd/...
+	CGO_ENABLED=0 go build -buildvcs=auto -trimpath -o bin/ ./cmd/...
 
 test: ## everything a contributor needs to trust a change
 	go test -p 4 ./...
@@ -78,7 +78,7 @@ bench-compare: ## the benchmarks of REF and of this tree in turns, compared: mak
 	bench/compare.sh "$(REF)" $(PACKAGES)
 
 load: ## measure everything, in turns with other services, into bench/RESULTS.md: less than an hour
-	go build -buildvcs=auto -trimpath -o bin/ ./cmd/...
+	CGO_ENABLED=0 go build -buildvcs=auto -trimpath -o bin/ ./cmd/...
 	go build -C bench/peer/nats -trimpath -o $(CURDIR)/bin/ github.com/nats-io/nats-server/v2
 	bin/ledgerbench run --peers --output bin/load.txt
 	bin/ledgerbench report bin/load.txt bench/RESULTS.md

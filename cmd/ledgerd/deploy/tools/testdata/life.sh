@@ -35,7 +35,7 @@ systemctl stop ledgerd
 [ "$(systemctl show --property ExecMainStatus --value ledgerd)" = 0 ]
 systemctl start ledgerd
 serves 0.0.1
-runuser -u ledgerd -- ledgerd snapshot list --config /etc/ledgerd/ledgerd.yaml | grep -F snapshot
+runuser -u ledgerd -- ledgerd snapshot list --config /etc/ledgerd/ledgerd.yaml | grep -F snapshot-
 running=$pid
 systemctl reload ledgerd
 serves 0.0.1
