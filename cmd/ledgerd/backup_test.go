@@ -25,7 +25,7 @@ func TestBackupUnderLoadIsTheNodeAsItStood(t *testing.T) {
 	a.errs.await(t, "(?s:msg=snapshot .*msg=snapshot .*msg=snapshot )") // the log was pruned
 	names := []string{"1", "2", "3", "4", "5.tar.zst"}
 	for _, name := range names {
-		out, errs, code := tool(t, "backup", "--url", a.ops+"/", "--output", filepath.Join(folder, name))
+		out, errs, code := tool(t, "backup", "--quiet", "--url", a.ops+"/", "--output", filepath.Join(folder, name))
 		if code != exitOK || !strings.HasSuffix(out, "\nok\nbacked up to "+filepath.Join(folder, name)+"\n") || errs != "" {
 			t.Fatalf("backup %s: exit code %d, said %s%s", name, code, out, errs)
 		}

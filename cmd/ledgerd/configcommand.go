@@ -33,11 +33,8 @@ func (c *configCheckCommand) Run(ctx context.Context, s *streams, cli *commands)
 	if err != nil {
 		return &usageError{err}
 	}
-	var wrong []*settingError
-	err = unlessStopped(ctx, func() error { // a file that a setting names may be a pipe
-		wrong = checkSettings(content)
-		return nil
-	})
+	// A file that a setting names may be a pipe.
+	wrong, err := unlessStopped(ctx, func() ([]*settingError, error) { return checkSettings(content), nil })
 	if err != nil {
 		return err
 	}
@@ -114,9 +111,9 @@ func (c *serveCommand) refusals() (all []error) {
 			all = append(all, err)
 		}
 	}
-	_, _, err := c.openSource(quiet)
+	_, err := c.openSource(quiet)
 	note("--source", err)
-	_, _, _, err = c.tlsFlags.configs(quiet)
+	_, err = c.tlsFlags.open(quiet)
 	note("--tls-cert", err)
 	if c.APIKeys != "" {
 		_, err = readKeys(c.APIKeys)

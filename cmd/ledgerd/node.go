@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"crypto/tls"
 	"fmt"
 	"io"
 	"log/slog"
@@ -30,11 +29,23 @@ import (
 // them and may take 5 s for the last snapshot; all of it is to take less than 10 s.
 const stopTimeout = 4 * time.Second
 
+// origin is where a node's blocks come from.
+type origin struct {
+	source  source.Source  // nil: nowhere
+	fetcher ledger.Fetcher // nil: nothing is fetched
+}
+
+// secrets are what a node keeps to itself.
+type secrets struct {
+	encryption
+	keys *apikey.Ring // nil: no keys are looked at
+}
+
 // node is one running ledgerd.
 type node struct {
-	logger      *slog.Logger
-	source      source.Source
-	fetcher     ledger.Fetcher // nil: nothing is fetched
+	logger *slog.Logger
+	origin
+	secrets
 	dir         *datadir.Dir
 	dataDir     string           // where it is
 	cluster     *cluster.Cluster // nil: the node is alone
@@ -48,8 +59,6 @@ type node struct {
 	ops         *ops.Server // nil without an operators' listener
 	listener    net.Listener
 	opsListener net.Listener
-	tls, opsTLS *tls.Config  // nil: the listener does not encrypt
-	keys        *apikey.Ring // nil: no keys are looked at
 	fsyncs      promtext.Histogram
 	writes      promtext.Histogram // to sockets
 	deliveries  promtext.Histogram // from publication to a socket

@@ -92,28 +92,13 @@ func (c *serveCommand) Run(ctx context.Context, s *streams, args arguments, pars
 
 // open opens what may be refused.
 func (c *serveCommand) open(ctx context.Context, n *node) (err error) {
-	err = unlessStopped(ctx, func() (err error) {
-		n.source, n.fetcher, err = c.openSource(n.logger)
-		return err
-	})
-	if err != nil {
+	if n.origin, err = unlessStopped(ctx, func() (origin, error) { return c.openSource(n.logger) }); err != nil {
 		return &usageError{err}
 	}
-	err = unlessStopped(ctx, func() (err error) {
-		if n.tls, n.opsTLS, n.reload.certificate, err = c.tlsFlags.configs(n.logger); err != nil || c.APIKeys == "" {
-			return err
-		}
-		held, err := readKeys(c.APIKeys)
-		if err == nil {
-			n.keys = apikey.NewRing(apikey.Tier{PerMinute: c.RateLimitMinute, PerHour: c.RateLimitHour}, time.Now())
-			n.keys.Load(held)
-			n.reload.keys = n.keys
-		}
-		return err
-	})
-	if err != nil {
+	if n.secrets, err = unlessStopped(ctx, func() (secrets, error) { return c.openSecrets(n.logger) }); err != nil {
 		return &usageError{err}
 	}
+	n.reload.keys, n.reload.certificate = n.keys, n.certificate
 	if n.listener, err = net.Listen("tcp", c.Listen); err != nil {
 		return &usageError{fmt.Errorf("cannot listen on --listen: %w", err)}
 	}
@@ -138,20 +123,33 @@ func (c *serveCommand) open(ctx context.Context, n *node) (err error) {
 	return err
 }
 
-// openSource opens the source, and sees that it can do what else is asked for. The fetcher is nil where nothing is to be fetched.
-func (c *serveCommand) openSource(log *slog.Logger) (from source.Source, fetcher ledger.Fetcher, err error) {
-	if from, err = source.OpenWith(c.Source, source.Options{Log: log, SkipVotes: c.SkipVotes}); err != nil {
-		return nil, nil, err
+// openSource opens the source, and sees that it can do what else is asked for.
+func (c *serveCommand) openSource(log *slog.Logger) (o origin, err error) {
+	if o.source, err = source.OpenWith(c.Source, source.Options{Log: log, SkipVotes: c.SkipVotes}); err != nil {
+		return o, err
 	}
 	if c.Fill == "on-demand" {
-		if fetcher, _ = from.(ledger.Fetcher); fetcher == nil {
-			return nil, nil, errors.New("--fill on-demand needs a source whose node can be asked for accounts over JSON-RPC")
+		if o.fetcher, _ = o.source.(ledger.Fetcher); o.fetcher == nil {
+			return o, errors.New("--fill on-demand needs a source whose node can be asked for accounts over JSON-RPC")
 		}
 	}
-	if c.filter() != nil && from != nil && strings.HasPrefix(from.Info().Identity, "sim:") {
-		return nil, nil, errors.New("sim: goes on from all accounts of its ledger: it takes neither --index-owners nor --index-accounts")
+	if c.filter() != nil && o.source != nil && strings.HasPrefix(o.source.Info().Identity, "sim:") {
+		return o, errors.New("sim: goes on from all accounts of its ledger: it takes neither --index-owners nor --index-accounts")
 	}
-	return from, fetcher, nil
+	return o, nil
+}
+
+// openSecrets reads the certificate and the API keys.
+func (c *serveCommand) openSecrets(log *slog.Logger) (s secrets, err error) {
+	if s.encryption, err = c.tlsFlags.open(log); err != nil || c.APIKeys == "" {
+		return s, err
+	}
+	held, err := readKeys(c.APIKeys)
+	if err == nil {
+		s.keys = apikey.NewRing(apikey.Tier{PerMinute: c.RateLimitMinute, PerHour: c.RateLimitHour}, time.Now())
+		s.keys.Load(held)
+	}
+	return s, err
 }
 
 // openDir opens the data directory and ties it to what is asked for. Without a source it may be served

@@ -32,29 +32,35 @@ func (f *tlsFlags) validate(opsListen string) error {
 	return nil
 }
 
-// configs returns how the public listener and that of the operators encrypt; nil: not at all.
-func (f *tlsFlags) configs(log *slog.Logger) (public, ops *tls.Config, c *certificate, err error) {
+// encryption is how the listeners encrypt.
+type encryption struct {
+	tls, opsTLS *tls.Config  // nil: the listener does not
+	certificate *certificate // of both; nil: there is none
+}
+
+// open reads the certificate, and whose clients operators are.
+func (f *tlsFlags) open(log *slog.Logger) (e encryption, err error) {
 	if f.TLSCert == "" {
-		return nil, nil, nil, nil
+		return e, nil
 	}
-	c = &certificate{certFile: f.TLSCert, keyFile: f.TLSKey, log: log}
-	if err := c.reload(); err != nil {
-		return nil, nil, nil, err
+	e.certificate = &certificate{certFile: f.TLSCert, keyFile: f.TLSKey, log: log}
+	if err := e.certificate.reload(); err != nil {
+		return e, err
 	}
-	public = &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: c.current, NextProtos: []string{"http/1.1"}}
+	e.tls = &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: e.certificate.current, NextProtos: []string{"http/1.1"}}
 	if f.TLSClientCA == "" {
-		return public, nil, c, nil
+		return e, nil
 	}
 	authorities, err := unpack.ReadSmall(f.TLSClientCA, maxConfigBytes)
 	if err != nil {
-		return nil, nil, nil, fmt.Errorf("cannot read --tls-client-ca: %w", err)
+		return e, fmt.Errorf("cannot read --tls-client-ca: %w", err)
 	}
-	ops = public.Clone()
-	ops.ClientAuth, ops.ClientCAs = tls.RequireAndVerifyClientCert, x509.NewCertPool()
-	if !ops.ClientCAs.AppendCertsFromPEM(authorities) {
-		return nil, nil, nil, fmt.Errorf("--tls-client-ca %s holds no certificate in PEM", f.TLSClientCA)
+	e.opsTLS = e.tls.Clone()
+	e.opsTLS.ClientAuth, e.opsTLS.ClientCAs = tls.RequireAndVerifyClientCert, x509.NewCertPool()
+	if !e.opsTLS.ClientCAs.AppendCertsFromPEM(authorities) {
+		return e, fmt.Errorf("--tls-client-ca %s holds no certificate in PEM", f.TLSClientCA)
 	}
-	return public, ops, c, nil
+	return e, nil
 }
 
 // certificateLook is how often handshakes look at most whether the files have changed.
