@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// The sample is the file that packages install. With each # taken away it checks, and says each default of serve.
+// The sample is the file that packages install. With each # taken away it checks, and says each default of serve; the manual names each flag.
 func TestSampleConfiguration(t *testing.T) {
 	const shipped = "deploy/ledgerd.yaml"
 	var out, errs bytes.Buffer
@@ -28,7 +28,12 @@ func TestSampleConfiguration(t *testing.T) {
 	}
 	app := newParser(&commands{}).Model.Node
 	settings, _ := parseSettings(app, content)
+	start, err := os.ReadFile("../../httpd/console/manual/start.md")
+	must(t, err)
 	for _, f := range app.Leaves(false)[0].Flags { // of serve
+		if !f.Hidden && !bytes.Contains(start, []byte("`--"+f.Name+"`")) {
+			t.Errorf("the manual lacks --%s", f.Name)
+		}
 		i := slices.IndexFunc(settings, func(s setting) bool { return s.name == f.Name })
 		switch {
 		case f.Hidden && i < 0:

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -172,26 +173,34 @@ func endsAtOnce(t *testing.T, signal syscall.Signal) bool {
 	return status.Signaled()
 }
 
-// F47: within a cgroup of 256 MiB, clients that read nothing of all they ask for make the node refuse, not die. One
-// that the kernel kills all the same has what it showed when it is started again.
-func TestAbuseMemoryOfACgroupIsEnough(t *testing.T) {
-	alone(t)
+// memoryCgroup makes a cgroup that a program is started within by the words, and returns the file that says its limit.
+func memoryCgroup(t *testing.T, bytes int) (within []string, limit string) {
+	t.Helper()
 	group := filepath.Join("/sys/fs/cgroup/memory", fmt.Sprint("ledgerd-test-", os.Getpid()))
-	limit := filepath.Join(group, "memory.limit_in_bytes")
+	limit = filepath.Join(group, "memory.limit_in_bytes")
 	if err := os.Mkdir(group, 0o750); err != nil {
 		t.Skipf("this machine does not let a test make a cgroup: %v", err)
 	}
 	t.Cleanup(func() { _ = os.Remove(group) })
-	if err := os.WriteFile(limit, []byte("268435456"), 0o600); err != nil {
+	if err := os.WriteFile(limit, []byte(strconv.Itoa(bytes)), 0o600); err != nil {
 		t.Skipf("this machine does not let a test limit a cgroup: %v", err)
 	}
+	return []string{"/bin/sh", "-c", `echo $$ > ` + group + `/cgroup.procs; exec "$@"`, "sh"}, limit
+}
+
+// F47: within a cgroup of 256 MiB, clients that read nothing of all they ask for make the node refuse, not die. One
+// that the kernel kills all the same has what it showed when it is started again.
+func TestAbuseMemoryOfACgroupIsEnough(t *testing.T) {
+	alone(t)
 	data := t.TempDir()
-	within := []string{"/bin/sh", "-c", `echo $$ > ` + group + `/cgroup.procs; exec "$@"`, "sh"}
-	v := launchUnder(t, within, "--data-dir", data, "--max-answer-bytes", "48MiB", "--max-socket-bytes", "48MiB",
-		"--retain-slots", "500", "--source", "sim:accounts=40000,tps=2000,slot_time=100ms").ready()
+	within, limit := memoryCgroup(t, 256<<20)
+	v := launchUnder(t, within, "--data-dir", data, "--retain-slots", "500", "--source", "sim:accounts=40000,tps=2000,slot_time=100ms").ready()
 	v.until("there are blocks", func() bool { return v.metric(`ledgerd_slot{commitment="processed"}`) > 20 })
-	if got := v.metric("go_memlimit_bytes"); got != 268435456/100*cgroupPercent {
+	if got := v.metric("go_memlimit_bytes"); got != 256<<20/100*cgroupPercent {
 		t.Errorf("the collector keeps below %v bytes, want %d %% of the cgroup's", got, cgroupPercent)
+	}
+	if got := v.metric("ledgerd_http_answer_limit_bytes"); got != 256<<20/100*cgroupPercent/clientShare {
+		t.Errorf("%v bytes may wait for clients, want a part of what the cgroup allows", got)
 	}
 	const list = "/accounts/program/" + systemProgram + "?limit=10000"
 	unread := make(chan struct{})

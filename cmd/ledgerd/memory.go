@@ -1,32 +1,46 @@
 package main
 
 import (
+	"cmp"
 	"log/slog"
-	"os"
+	"math"
 	"runtime/debug"
 
 	"github.com/KimMachineGun/automemlimit/memlimit"
 )
 
-// cgroupPercent is the part of a cgroup's memory that the heap may take: the rest is for the files that are mapped and for the kernel's
-// buffers of sockets.
-const cgroupPercent = 90
+const (
+	// cgroupPercent is the part of a cgroup's memory that the heap may take: the rest is for the files that are mapped and for the kernel's
+	// buffers of sockets.
+	cgroupPercent = 90
+	// clientShare is the part of the limit, one in so many, that may wait for clients of REST, and another one that may wait for sockets; the
+	// collector needs as much again for each.
+	clientShare = 8
+	// mostClientBytes is what may wait at most, unless a flag says more.
+	mostClientBytes = 128 << 20
+)
 
 // limitMemory has the garbage collector work harder rather than let memory grow above a limit: the one that is asked for, or else most
-// of what the cgroup allows; a person's GOMEMLIMIT wins over both. It returns what takes that back.
-func limitMemory(asked size, log *slog.Logger) (restore func()) {
-	limit := int64(asked)
-	if os.Getenv("GOMEMLIMIT") != "" {
-		return func() {}
-	}
+// of what the cgroup allows; a person's GOMEMLIMIT wins over both. It returns the limit, math.MaxInt64 without one, and what takes it back.
+func limitMemory(asked size, log *slog.Logger) (limit int64, restore func()) {
+	before := debug.SetMemoryLimit(-1)
+	limit = int64(asked)
 	if limit == 0 {
 		allowed, err := memlimit.FromCgroup() // an error says that there is none
 		if err != nil || allowed == 0 {
-			return func() {}
+			return before, func() {}
 		}
 		limit = int64(allowed / 100 * cgroupPercent)
 	}
+	if before != math.MaxInt64 {
+		return before, func() {}
+	}
 	log.Info("memory is limited", "bytes", limit)
-	before := debug.SetMemoryLimit(limit)
-	return func() { debug.SetMemoryLimit(before) }
+	debug.SetMemoryLimit(limit)
+	return limit, func() { debug.SetMemoryLimit(before) }
+}
+
+// clientBytes returns what may wait for clients: what a flag says, or else a part of the limit.
+func clientBytes(asked size, limit int64) int {
+	return int(cmp.Or(int64(asked), min(mostClientBytes, max(limit/clientShare, 1<<20))))
 }

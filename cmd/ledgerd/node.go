@@ -64,6 +64,7 @@ type node struct {
 	deliveries  promtext.Histogram // from publication to a socket
 	ingests     promtext.Histogram // from when the source showed something until it was visible
 	stopping    atomic.Bool
+	memoryLimit int64 // in bytes
 }
 
 // status says how the node is. One that is stopping is not healthy any more, so that

@@ -45,7 +45,9 @@ func (c *serveCommand) Run(ctx context.Context, s *streams, args arguments, pars
 	level := new(slog.LevelVar)
 	level.Set(c.LogLevel)
 	n := &node{logger: newLogger(s.err, c.LogFormat, level)}
-	defer limitMemory(c.MemoryLimit, n.logger)()
+	limit, unlimit := limitMemory(c.MemoryLimit, n.logger)
+	defer unlimit()
+	n.memoryLimit = limit
 	n.reload = &reload{args: args, running: parsed, level: level, log: n.logger}
 	n.hangUps = make(chan os.Signal, 1) // further ones, while one is dealt with, ask for the same
 	signal.Notify(n.hangUps, syscall.SIGHUP)
@@ -203,7 +205,7 @@ func (c *serveCommand) assemble(ctx context.Context, n *node) error {
 	n.engine = engine.New(config)
 	n.hub = stream.New(stream.Config{
 		Ledger: n.engine, History: n.engine, Origins: c.WSOrigins, Metrics: set, Logger: n.logger,
-		MaxConns: c.MaxSockets, MaxConnsPerClient: c.MaxSocketsPerClient, MemoryBytes: int(c.MaxSocketBytes),
+		MaxConns: c.MaxSockets, MaxConnsPerClient: c.MaxSocketsPerClient, MemoryBytes: clientBytes(c.MaxSocketBytes, n.memoryLimit),
 		OnWrite: n.writes.Observe, OnDelivered: n.deliveries.Observe,
 	})
 	set.RegisterMetricsWriter(func(w io.Writer) {
@@ -228,7 +230,7 @@ func (c *serveCommand) assemble(ctx context.Context, n *node) error {
 	n.public = httpd.New(httpd.Config{
 		Ledger: answers{n.engine, n}, Version: build.Version, Upgrade: n.hub.Upgrade, MayUpgrade: n.hub.HasHead,
 		PerMinute: c.RateLimitMinute, PerHour: c.RateLimitHour, Keys: n.keys,
-		MaxAnswerBytes: int(c.MaxAnswerBytes), Metrics: set, WriteMetrics: write, Turn: giveway.Turn,
+		MaxAnswerBytes: clientBytes(c.MaxAnswerBytes, n.memoryLimit), Metrics: set, WriteMetrics: write, Turn: giveway.Turn,
 		Config: wire.Config{
 			Identity: &ratelimit.Identity{TrustedProxies: c.TrustedProxies, Exempt: c.RateLimitExempt},
 			MaxConns: c.MaxConns, MaxConnsPerClient: c.MaxConnsPerClient, ConnsPerMinute: connsPerRequest * c.RateLimitMinute, Log: n.logger, TLS: n.tls,

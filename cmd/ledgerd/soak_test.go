@@ -177,6 +177,7 @@ type soak struct {
 	*testing.T
 	random *mathrand.Rand
 	disk   string
+	within []string // by what it is held to 512 MiB
 	args   []string
 	node   *victim
 	host   atomic.Pointer[string]
@@ -184,7 +185,7 @@ type soak struct {
 }
 
 func (s *soak) start() {
-	s.node = launch(s.T, s.args...).ready()
+	s.node = launchUnder(s.T, s.within, s.args...).ready()
 	host := hostOf(s.node.base)
 	s.host.Store(&host)
 }
@@ -214,7 +215,7 @@ func (s *soak) slope() float64 {
 	return 100 * n * (n*xy - x*y) / (n*xx - x*x) / y
 }
 
-// TestSoak holds a node under all weathers at once for LEDGERD_SOAK: churning sockets, askers, slow readers, a spray of addresses, garbage, silence, a
+// TestSoak holds a node in a cgroup of 512 MiB under all weathers at once for LEDGERD_SOAK: churning sockets, askers, slow readers, a spray of addresses, garbage, silence, a
 // full disk; in the first half it is killed and stopped as well. Then the books are balanced: streams of the client library are what REST answers,
 // memory does not grow, no goroutine, file or connection is left, the log and the snapshots are whole, and a restart has the same state hash.
 func TestSoak(t *testing.T) {
@@ -233,6 +234,7 @@ func TestSoak(t *testing.T) {
 	data := filepath.Join(s.disk, "data")
 	s.args = []string{"--data-dir", data, "--source", source, "--retain-slots", "1000", "--snapshot-interval", "1m", "--min-free-bytes", "8MiB",
 		"--rate-limit-minute", "600", "--rate-limit-exempt", "127.0.0.1", "--trusted-proxies", sprayer, "--max-conns", "900", "--log-level", "info"}
+	s.within, _ = memoryCgroup(t, 512<<20)
 	s.start()
 
 	c := newCutter(t, s.random, 0, 0, func() string { return *s.host.Load() })
