@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -163,6 +164,36 @@ func TestClientsFollowThroughCutsAndKills(t *testing.T) {
 			}
 			t.Logf("%d connections cut", c.cuts.Load())
 		})
+	}
+}
+
+// A program that kept a number beside its state is told what came after it, and nothing else; one whose number the node does not know begins anew.
+func TestAStreamGoesOnAfterANumberThatWasKept(t *testing.T) {
+	t.Parallel()
+	node := launch(t, "--data-dir", t.TempDir(), "--source", "sim:accounts=300,slot_time=0,slots=60", "--snapshot-interval", "0s", "--log-level", "info").ready()
+	node.ended()
+	c, err := clientlib.New(node.base, clientlib.Options{})
+	must(t, err)
+	end := standsAt(t, node.base, "processed").seq
+	for after, starts := range map[uint64]int{end - 100: 0, end + 100: 1} {
+		ctx, stop := context.WithTimeout(t.Context(), patience)
+		var told []uint64
+		began := 0
+		_ = c.Stream(ctx, clientlib.Subscription{After: &after}, clientlib.Handler{
+			Start: func(clientlib.Start) { began++; stop() },
+			Update: func(u clientlib.Update) {
+				if told = append(told, u.Seq); u.Seq == end {
+					stop()
+				}
+			},
+		})
+		if began != starts {
+			t.Errorf("after %d the stream was begun %d times, want %d", after, began, starts)
+		}
+		if starts == 0 && (len(told) != 100 || told[0] != after+1) {
+			t.Errorf("after %d it was told %d", after, told)
+		}
+		stop()
 	}
 }
 

@@ -23,6 +23,9 @@ type Subscription struct {
 
 	Commitment Commitment // blocks of this level; empty: processed
 	Tokens     bool       // updates of token accounts tell what they hold
+	// After goes on after this number of an update, as a program does that kept it beside its state: no Start is told then, unless the node
+	// does not know any more what followed. nil: the stream begins with a Start.
+	After *uint64
 	// Conflate has a node pass over older states of an account for a reader that is too slow, and say so with a Gap. Without it such a
 	// reader is disconnected, and resumes.
 	Conflate bool
@@ -96,6 +99,9 @@ const (
 // then returns. Any other error is the node's refusal of the subscription itself, which would be the same the next time.
 func (c *Client) Stream(ctx context.Context, sub Subscription, h Handler) error {
 	s := &stream{client: c, sub: sub, handler: h}
+	if sub.After != nil {
+		s.known, s.seq, s.same = true, *sub.After, make(map[uint64]struct{})
+	}
 	for pause := leastPause; ; {
 		told, err := s.connection(ctx)
 		var refused *StatusError
