@@ -63,8 +63,8 @@ func (r *request) asksForFile() bool {
 }
 
 // takeFile counts a request for a file. A page and its files count once, so that files take nothing
-// of what the client has left, and are answered when nothing is. They have a limit of their own:
-// each file as often as the client may load a page.
+// of what the client has left, and are answered when nothing is. They have a limit of their own, all
+// together: as if each page that the client may load loaded all of them.
 func (r *request) takeFile() ratelimit.Allowance {
 	if a := r.server.fileLimiter.Take(r.client.Key, r.now); !a.Allowed {
 		return a

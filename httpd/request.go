@@ -133,10 +133,10 @@ func (r *request) apiKey() (key *apikey.Key, unknown bool) {
 		return nil, false
 	}
 	text := h.Peek("X-API-Key")
-	if scheme, token, _ := bytes.Cut(h.Peek(fasthttp.HeaderAuthorization), []byte{' '}); bytes.EqualFold(scheme, []byte("Bearer")) {
+	if scheme, token, ok := bytes.Cut(h.Peek(fasthttp.HeaderAuthorization), []byte{' '}); len(text) == 0 && ok && bytes.EqualFold(scheme, []byte("Bearer")) {
 		text = bytes.TrimSpace(token)
 	}
-	if text == nil {
+	if len(text) == 0 {
 		return nil, false
 	}
 	key = ring.Find(text)

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"os"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -174,6 +175,10 @@ func TestAStreamGoesOnAfterANumberThatWasKept(t *testing.T) {
 	node.ended()
 	c, err := clientlib.New(node.base, clientlib.Options{})
 	must(t, err)
+	many := slices.Repeat([]string{simPrograms[0]}, 2000)
+	if err := c.Stream(t.Context(), clientlib.Subscription{Pubkeys: many}, clientlib.Handler{}); err == nil || !strings.Contains(err.Error(), "use several streams") {
+		t.Errorf("more names than a message holds: %v", err)
+	}
 	end := standsAt(t, node.base, "processed").seq
 	for after, starts := range map[uint64]int{end - 100: 0, end + 100: 1} {
 		ctx, stop := context.WithTimeout(t.Context(), patience)

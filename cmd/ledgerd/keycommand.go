@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"syscall"
 	"text/tabwriter"
 
 	"go.yaml.in/yaml/v3"
@@ -127,7 +128,7 @@ func openKeys(path string) (*keysDocument, error) {
 	if err == nil {
 		err = yaml.Unmarshal(content, &doc.root)
 	}
-	if err == nil && doc.root.Kind == 0 {
+	if err == nil && (len(doc.root.Content) == 0 || doc.root.Content[0].Kind != yaml.MappingNode) {
 		err = errors.New("it is empty: write the tiers first")
 	}
 	if err != nil {
@@ -167,8 +168,18 @@ func (d *keysDocument) save() error {
 	return nil
 }
 
-// replaceFile replaces what a file holds in one step that outlives a crash. Who may read it stays the same.
+// chown gives a file the owner of another one.
+func chown(f *os.File, other fs.FileInfo) error {
+	owner := other.Sys().(*syscall.Stat_t)
+	return f.Chown(int(owner.Uid), int(owner.Gid))
+}
+
+// replaceFile replaces what a file holds in one step that outlives a crash. Its owner and who may read it stay the same.
 func replaceFile(path string, content []byte) error {
+	path, err := filepath.EvalSymlinks(path)
+	if err != nil {
+		return err
+	}
 	before, err := os.Stat(path)
 	if err != nil {
 		return err
@@ -179,7 +190,7 @@ func replaceFile(path string, content []byte) error {
 	}
 	_, err = fresh.Write(content)
 	installed := false
-	if err = errors.Join(err, fresh.Chmod(before.Mode().Perm()), fresh.Sync(), fresh.Close()); err == nil {
+	if err = errors.Join(err, fresh.Chmod(before.Mode().Perm()), chown(fresh, before), fresh.Sync(), fresh.Close()); err == nil {
 		installed, err = vfs.Install(vfs.Disk{}, fresh.Name(), path)
 	}
 	if !installed {

@@ -48,6 +48,14 @@ func TestAPIKeys(t *testing.T) {
 		t.Errorf("the file:\n%s", s)
 	}
 
+	for _, empty := range []string{"", "---\n", "null\n"} {
+		other := filepath.Join(t.TempDir(), "empty.yaml")
+		ledgertest.Must(t, os.WriteFile(other, []byte(empty), 0o600))
+		if _, errs, code := tool(t, "key", "new", "dora", "--tier", "gold", "--api-keys", other); code != exitUsage || !strings.Contains(errs, "write the tiers first") {
+			t.Errorf("a key of the file %q: exit %d, %s", empty, code, errs)
+		}
+	}
+
 	v := launch(t, "--data-dir", filepath.Join(t.TempDir(), "data"), "--source", "sim:slot_time=20ms", "--rate-limit-minute", "8", "--api-keys", file).listened()
 	remains := func(status int, field, value string) (limit, remaining int) {
 		t.Helper()
@@ -102,7 +110,13 @@ func TestAPIKeys(t *testing.T) {
 		}
 	}
 
+	if os.Geteuid() == 0 { // whoever may read the file still may
+		ledgertest.Must(t, os.Chown(file, 65532, 65533))
+	}
 	manage(exitOK, "revoke", "alice")
+	if info, err := os.Stat(file); err != nil || info.Mode().Perm() != 0o640 || os.Geteuid() == 0 && info.Sys().(*syscall.Stat_t).Uid != 65532 {
+		t.Errorf("the file has become another one's: %v, %v", info, err)
+	}
 	v.Signal(syscall.SIGHUP)
 	var refused *clientlib.StatusError
 	select {

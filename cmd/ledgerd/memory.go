@@ -3,7 +3,7 @@ package main
 import (
 	"cmp"
 	"log/slog"
-	"math"
+	"os"
 	"runtime/debug"
 
 	"github.com/KimMachineGun/automemlimit/memlimit"
@@ -24,6 +24,12 @@ const (
 // of what the cgroup allows; a person's GOMEMLIMIT wins over both. It returns the limit, math.MaxInt64 without one, and what takes it back.
 func limitMemory(asked size, log *slog.Logger) (limit int64, restore func()) {
 	before := debug.SetMemoryLimit(-1)
+	if os.Getenv("GOMEMLIMIT") != "" {
+		if asked != 0 {
+			log.Warn("GOMEMLIMIT is set: --memory-limit is not looked at")
+		}
+		return before, func() {}
+	}
 	limit = int64(asked)
 	if limit == 0 {
 		allowed, err := memlimit.FromCgroup() // an error says that there is none
@@ -31,9 +37,6 @@ func limitMemory(asked size, log *slog.Logger) (limit int64, restore func()) {
 			return before, func() {}
 		}
 		limit = int64(allowed / 100 * cgroupPercent)
-	}
-	if before != math.MaxInt64 {
-		return before, func() {}
 	}
 	log.Info("memory is limited", "bytes", limit)
 	debug.SetMemoryLimit(limit)

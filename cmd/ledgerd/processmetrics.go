@@ -43,7 +43,7 @@ var processHelp = map[string]string{
 	"go_goroutines":                          "Goroutines that exist.",
 	"go_info":                                "Always 1; the version of Go is the label.",
 	"go_info_ext":                            "Always 1; compiler and platform are the labels.",
-	"go_memlimit_bytes":                      "Memory that the garbage collector tries to stay below: GOMEMLIMIT, or 2^63-1 without one.",
+	"go_memlimit_bytes":                      "Memory that the garbage collector tries to stay below; 2^63-1 is no limit.",
 	"go_memstats_alloc_bytes":                "Bytes of objects in the heap.",
 	"go_memstats_alloc_bytes_total":          "Bytes of objects that were ever allocated.",
 	"go_memstats_buck_hash_sys_bytes":        "Bytes of tables for profiles.",

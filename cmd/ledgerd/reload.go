@@ -23,6 +23,7 @@ type reload struct {
 	log     *slog.Logger
 
 	keys        *apikey.Ring // nil: there are none
+	keysFile    string       // where they are
 	revoked     func()       // ends the sockets of keys that are gone
 	certificate *certificate // nil: there is none
 }
@@ -43,7 +44,7 @@ func (r *reload) do(ctx context.Context) {
 	var fresh commands
 	parsed, err := newParser(&fresh, fromEnvironment, kong.BindTo(ctx, (*context.Context)(nil))).Parse(r.args)
 	if err == nil {
-		err = r.files(fresh.Serve.APIKeys)
+		err = r.files()
 	}
 	if err != nil {
 		r.log.Error("SIGHUP: nothing is reloaded, the settings stay as they are", "error", err)
@@ -72,11 +73,11 @@ func (r *reload) restarts(fresh *kong.Context) (names []string) {
 }
 
 // files reads the certificate and the API keys again. The keys come last: they cannot fail once they are read.
-func (r *reload) files(path string) error {
+func (r *reload) files() error {
 	var held *apikey.File
-	if r.keys != nil && path != "" {
+	if r.keys != nil {
 		var err error
-		if held, err = readKeys(path); err != nil {
+		if held, err = readKeys(r.keysFile); err != nil {
 			return err
 		}
 	}

@@ -100,7 +100,7 @@ func (c *serveCommand) open(ctx context.Context, n *node) (err error) {
 	if n.secrets, err = unlessStopped(ctx, func() (secrets, error) { return c.openSecrets(n.logger) }); err != nil {
 		return &usageError{err}
 	}
-	n.reload.keys, n.reload.certificate = n.keys, n.certificate
+	n.reload.keys, n.reload.keysFile, n.reload.certificate = n.keys, c.APIKeys, n.certificate
 	if n.listener, err = net.Listen("tcp", c.Listen); err != nil {
 		return &usageError{fmt.Errorf("cannot listen on --listen: %w", err)}
 	}

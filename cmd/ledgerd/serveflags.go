@@ -72,7 +72,7 @@ func (c *serveCommand) Validate() error {
 	case c.RetainSlots == 0:
 		return errors.New("--retain-slots must be at least 1")
 	case c.RateLimitMinute < 0 || c.RateLimitHour < 0:
-		return errors.New("rate limits must not be negative")
+		return errors.New("--rate-limit-minute and --rate-limit-hour must not be negative")
 	case c.MaxConns < 0:
 		return errors.New("--max-conns must not be negative")
 	case c.MaxConnsPerClient < 1 || c.MaxSockets < 1 || c.MaxSocketsPerClient < 1:

@@ -10,6 +10,7 @@ import (
 	"encoding/hex"
 	"io"
 	"net/netip"
+	"strconv"
 	"sync/atomic"
 	"time"
 
@@ -73,6 +74,7 @@ type Ring struct {
 	start   time.Time
 	held    atomic.Pointer[held]
 	unknown atomic.Uint64
+	made    atomic.Uint64 // keys ever: one that comes back after it was revoked is another one
 }
 
 // held are the keys by the first bytes of their hashes, which tell nothing of the rest.
@@ -118,7 +120,7 @@ func (r *Ring) Load(f *File) {
 		hash, _ := e.digest() // a File is checked
 		k := before.find(hash)
 		if k == nil {
-			k = &Key{hash: hash, client: netip.IPv6Unspecified().WithZone("key:" + hex.EncodeToString(hash[:])), meter: ratelimit.NewMeter(r.start)}
+			k = &Key{hash: hash, client: netip.IPv6Unspecified().WithZone("key:" + strconv.FormatUint(r.made.Add(1), 10)), meter: ratelimit.NewMeter(r.start)}
 		}
 		stays[k] = true
 		k.tier.Store(now.tiers[e.Tier])

@@ -69,7 +69,7 @@ func (s *stream) connection(ctx context.Context) (told bool, err error) {
 		if err := s.take(conn, text); err != nil {
 			return told, err
 		}
-		told = true
+		told = s.awaits == "" // whoever is let go before that comes back later and later
 	}
 }
 

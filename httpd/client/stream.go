@@ -91,13 +91,19 @@ const (
 	// all clients of a node come back at once.
 	leastPause = 100 * time.Millisecond
 	mostPause  = 10 * time.Second
+	// maxMessageBytes is the longest message that a node takes.
+	maxMessageBytes = 64 << 10
 	// maxFrameBytes is far above the longest frame of a node.
 	maxFrameBytes = 1 << 20
 )
 
 // Stream tells a handler everything that a subscription asks for, over as many connections as it takes, until ctx ends, whose error it
-// then returns. Any other error is the node's refusal of the subscription itself, which would be the same the next time.
+// then returns. Any other error is the refusal of the subscription itself, which would be the same the next time: by the node, or before it
+// is asked where the names are more than fit into one message, some 1,390 pubkeys.
 func (c *Client) Stream(ctx context.Context, sub Subscription, h Handler) error {
+	if message, err := sub.message(true); err != nil || len(message) > maxMessageBytes {
+		return errors.Join(err, fmt.Errorf("the names of a subscription must fit into a message of %d bytes: use several streams", maxMessageBytes))
+	}
 	s := &stream{client: c, sub: sub, handler: h}
 	if sub.After != nil {
 		s.known, s.seq, s.same = true, *sub.After, make(map[uint64]struct{})
@@ -108,7 +114,7 @@ func (c *Client) Stream(ctx context.Context, sub Subscription, h Handler) error 
 		switch {
 		case ctx.Err() != nil:
 			return ctx.Err()
-		case errors.As(err, &refused) && !refused.passes():
+		case errors.As(err, &refused) && !refused.passes(), websocket.IsCloseError(err, finalCodes...):
 			return err
 		}
 		if told {
@@ -189,16 +195,24 @@ func (s *stream) open(conn *websocket.Conn) error {
 	return nil
 }
 
-// subscribe names what the stream is told of, and asks for a snapshot unless the stream knows its state.
-func (s *stream) subscribe(conn *websocket.Conn) error {
-	text, err := json.Marshal(struct {
+// finalCodes are the close codes of messages that would be refused again.
+var finalCodes = []int{websocket.CloseUnsupportedData, websocket.CloseInvalidFramePayloadData, websocket.CloseMessageTooBig}
+
+// message returns what names the accounts, with or without a snapshot of them.
+func (s *Subscription) message(snapshot bool) ([]byte, error) {
+	return json.Marshal(struct {
 		Type     string   `json:"type"`
 		ID       int      `json:"id"`
 		Pubkeys  []string `json:"pubkeys,omitempty"`
 		Programs []string `json:"programs,omitempty"`
 		Wallets  []string `json:"wallets,omitempty"`
 		Snapshot bool     `json:"snapshot"`
-	}{"subscribe", 1, s.sub.Pubkeys, s.sub.Programs, s.sub.Wallets, !s.known})
+	}{"subscribe", 1, s.Pubkeys, s.Programs, s.Wallets, snapshot})
+}
+
+// subscribe names what the stream is told of, and asks for a snapshot unless the stream knows its state.
+func (s *stream) subscribe(conn *websocket.Conn) error {
+	text, err := s.sub.message(!s.known)
 	if err != nil {
 		return err
 	}

@@ -18,12 +18,18 @@ func (s *Server) backup(ctx *fasthttp.RequestCtx, c *wire.Conn) {
 		writeError(ctx, fasthttp.StatusServiceUnavailable, "another backup is under way")
 		return
 	}
+	sends := false
+	defer func() {
+		if !sends {
+			s.backingUp.Store(false)
+		}
+	}()
 	content, bytes, err := s.config.Backup()
 	if err != nil {
-		s.backingUp.Store(false)
 		writeError(ctx, fasthttp.StatusServiceUnavailable, err.Error())
 		return
 	}
+	sends = true
 	ctx.SetContentType("application/x-tar")
 	ctx.Response.ImmediateHeaderFlush = true // its length is known long before its end
 	ctx.SetBodyStream(&backupBody{content, c, s}, int(bytes))

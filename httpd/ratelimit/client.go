@@ -23,6 +23,8 @@ type Client struct {
 	// Key is the IPv4 address, or the IPv6 address with its lower 64 bits zero: one
 	// subscriber commonly holds a whole /64. The zero Addr stands for peers without an
 	// IP address, all together.
+	//
+	// A caller with an API key has an address with a zone, which no connection has; a Limiter, which looks at no zones, is not asked for it.
 	Key     netip.Addr
 	Exempt  bool // from rate limits and connection caps
 	Sockets int  // WebSockets it may have; 0: as many as any client

@@ -55,7 +55,7 @@ var Unlimited = Allowance{Allowed: true, Remaining: unlimitedRemaining, Reset: t
 //
 //   - While a client keeps its entry in the table it is never granted more than the limit
 //     in a window. A request may be refused wrongly only while another one of the same
-//     client is being refused by the hour.
+//     client, or site, is being refused.
 //   - A client is evicted in favour of a newcomer only when both its windows are over, or
 //     when it is at or below half of both limits; the idle and the least used go first. Requests
 //     that are being counted for it at that moment are forgotten with the earlier ones.

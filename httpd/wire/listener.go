@@ -155,8 +155,8 @@ func (l *listener) hasRoomFor(client netip.Addr) bool {
 // with each request.
 const evictionSample = 64
 
-// evict closes one of the connections that wait for a request: of a sample the one whose time is over first, so that those that
-// have never sent any go before those that are used. It reports whether there was one.
+// evict closes one of the connections that wait for a request: of a sample the one whose time is over first. One that has never sent any has
+// less time than one that is used. It reports whether there was one in the sample.
 func (l *listener) evict() bool {
 	var victim *Conn
 	var soonest int64

@@ -101,6 +101,8 @@ function statusError(response, text) {
 const silence = 5000; // ms without a frame after which a connection counts as lost: a heartbeat comes each second
 const leastPause = 100; // ms between tries to connect; doubled with each that fails, and varied by half
 const mostPause = 10_000;
+const maxMessageBytes = 65_000; // a node takes 65,536 with what is around the names
+const finalCodes = [1003, 1007, 1009]; // of messages that would be refused again
 
 /** One subscription through all of its connections. */
 class Stream {
@@ -118,6 +120,9 @@ class Stream {
   constructor(client, subscription, handler) {
     this.#client = client;
     this.#wants = { pubkeys: [], programs: [], wallets: [], ...subscription };
+    if (JSON.stringify(this.#names()).length > maxMessageBytes) {
+      throw new RangeError(`the names of a subscription must fit into a message of ${maxMessageBytes} bytes: use several streams`);
+    }
     this.#handler = handler;
     if (subscription.after !== undefined) {
       this.seq = subscription.after;
@@ -152,8 +157,10 @@ class Stream {
     if (this.#named()) query.set('mode', 'none'); // the names follow in a message, which has room for more of them
     for (const name of ['commitment', 'tokens']) if (this.#wants[name]) query.set(name, String(this.#wants[name]));
     if (this.#wants.conflate) query.set('overflow', 'conflate');
-    const WebSocketType = this.#client.options.WebSocket ?? WebSocket;
-    const socket = new WebSocketType(`${this.#client.base.replace(/^http/, 'ws')}/ws/accounts?${query}`);
+    const { WebSocket: given, apiKey } = this.#client.options;
+    const address = `${this.#client.base.replace(/^http/, 'ws')}/ws/accounts?${query}`;
+    // Browsers let nobody set fields of a handshake; npm's ws does.
+    const socket = given && apiKey ? new given(address, { headers: { Authorization: `Bearer ${apiKey}` } }) : new (given ?? WebSocket)(address);
     this.#socket = socket;
     this.#listing = false;
     this.#awaits = 'open';
@@ -161,7 +168,15 @@ class Stream {
     socket.onopen = () => { if (socket === this.#socket) this.#open(); };
     socket.onmessage = ({ data }) => { if (socket === this.#socket) this.#take(String(data)); };
     socket.onerror = () => {}; // a close follows
-    socket.onclose = ({ code, reason }) => { if (socket === this.#socket) this.#lost(`closed with ${code} ${reason}`.trim()); };
+    socket.onclose = ({ code, reason }) => {
+      if (socket !== this.#socket) return;
+      if (finalCodes.includes(code)) {
+        this.close();
+        this.#tell('failed', new StatusError(400, `closed with ${code}`, reason, 0));
+      } else {
+        this.#lost(`closed with ${code} ${reason}`.trim());
+      }
+    };
   }
 
   // Whoever hears nothing for a while has lost the connection, though nobody told it.
@@ -201,11 +216,12 @@ class Stream {
     }
   }
 
-  #subscribe() {
+  #names() {
     const { pubkeys, programs, wallets } = this.#wants;
-    const names = Object.fromEntries(Object.entries({ pubkeys, programs, wallets }).filter(([, keys]) => keys.length > 0));
-    this.#say({ type: 'subscribe', id: 1, ...names, snapshot: !this.#known });
+    return Object.fromEntries(Object.entries({ pubkeys, programs, wallets }).filter(([, keys]) => keys.length > 0));
   }
+
+  #subscribe() { this.#say({ type: 'subscribe', id: 1, ...this.#names(), snapshot: !this.#known }); }
 
   // Asks where the node stands.
   #ping() {

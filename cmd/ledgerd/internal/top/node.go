@@ -112,10 +112,13 @@ func (n *node) get(ctx context.Context, path string) (text []byte, status int, e
 		i, _ := strconv.Atoi(response.Header.Get(name)) // absent where there is no limit
 		return i
 	}
-	n.budget = budget{
-		limit: number("X-RateLimit-Limit"), remaining: number("X-RateLimit-Remaining"),
-		reset: time.Unix(int64(number("X-RateLimit-Reset")), 0), retryAfter: time.Duration(number("Retry-After")) * time.Second,
+	if response.Header.Get("X-RateLimit-Limit") != "" { // else it is a proxy that answers
+		n.budget = budget{
+			limit: number("X-RateLimit-Limit"), remaining: number("X-RateLimit-Remaining"),
+			reset: time.Unix(int64(number("X-RateLimit-Reset")), 0),
+		}
 	}
+	n.budget.retryAfter = time.Duration(number("Retry-After")) * time.Second
 	text, err = io.ReadAll(io.LimitReader(response.Body, maxAnswerBytes))
 	if err == nil && response.StatusCode != http.StatusOK {
 		err = fmt.Errorf("%s answers %d", path, response.StatusCode)
