@@ -103,11 +103,11 @@ func (r *request) admit(fault *wire.Fault) error {
 	r.client = r.server.config.Identity.ClientOf(r.conn.Peer, &r.ctx.Request.Header)
 	key, unknown := r.apiKey()
 	switch {
+	case fault == nil && !r.client.Exempt && r.asksForFile():
+		r.allowance = r.takeFile()
 	case key != nil:
 		r.client, r.allowance = key.Client(), key.Take(r.now)
 	case r.client.Exempt:
-	case fault == nil && r.asksForFile():
-		r.allowance = r.takeFile()
 	default:
 		r.allowance = r.server.limiter.Take(r.client.Key, r.now)
 	}
@@ -126,20 +126,27 @@ func (r *request) admit(fault *wire.Fault) error {
 	return r.setPath()
 }
 
-// apiKey returns the key that the request is made with. A key that nobody has is unknown: such a request counts for its address.
+// apiKey returns the key that the request is made with: that of X-API-Key, or else the token of a bearer. A key that nobody has, an empty
+// one, and several, are unknown: such a request counts for its address.
 func (r *request) apiKey() (key *apikey.Key, unknown bool) {
 	ring, h := r.server.config.Keys, &r.ctx.Request.Header
 	if ring == nil {
 		return nil, false
 	}
-	text := h.Peek("X-API-Key")
-	if scheme, token, ok := bytes.Cut(h.Peek(fasthttp.HeaderAuthorization), []byte{' '}); len(text) == 0 && ok && bytes.EqualFold(scheme, []byte("Bearer")) {
-		text = bytes.TrimSpace(token)
+	sent := slices.Clone(h.PeekAll("X-API-Key")) // the header uses the slice again
+	if len(sent) == 0 {
+		for _, line := range h.PeekAll(fasthttp.HeaderAuthorization) {
+			if scheme, token, _ := bytes.Cut(bytes.TrimSpace(line), []byte{' '}); bytes.EqualFold(scheme, []byte("Bearer")) {
+				sent = append(sent, bytes.TrimSpace(token))
+			}
+		}
 	}
-	if len(text) == 0 {
+	if len(sent) == 0 {
 		return nil, false
 	}
-	key = ring.Find(text)
+	if len(sent) == 1 {
+		key = ring.Find(sent[0])
+	}
 	return key, key == nil
 }
 

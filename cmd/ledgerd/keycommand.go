@@ -13,7 +13,6 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"ledgerd/engine/source/unpack"
 	"ledgerd/httpd/apikey"
 	"ledgerd/snapshot/vfs"
 )
@@ -22,9 +21,9 @@ const maxKeysBytes = 16 << 20
 
 // readKeys reads a file of API keys.
 func readKeys(path string) (*apikey.File, error) {
-	content, err := unpack.ReadSmall(path, maxKeysBytes)
+	content, err := readRegular(path, maxKeysBytes)
 	if err != nil {
-		return nil, fmt.Errorf("cannot read the API keys %s: %w", path, err)
+		return nil, fmt.Errorf("cannot read the API keys: %w", err)
 	}
 	f, err := apikey.Parse(content)
 	if err != nil {
@@ -53,16 +52,19 @@ func (c *keyNewCommand) Run(parent *keyCommand, s *streams) error {
 		return err
 	}
 	text, hash := apikey.New()
+	defer doc.close()
 	entry := new(yaml.Node)
 	if err := entry.Encode(apikey.Entry{Name: c.Name, Tier: c.Tier, Hash: hash}); err != nil {
 		return fmt.Errorf("cannot write the key: %w", err)
 	}
 	list := doc.member("keys", yaml.SequenceNode)
 	list.Style, list.Content = 0, append(list.Content, entry)
+	if _, err := fmt.Fprintln(s.out, text); err != nil { // before it counts: a key that nobody has seen is of no use
+		return fmt.Errorf("cannot print the key: %w", err)
+	}
 	if err := doc.save(); err != nil {
 		return err
 	}
-	fmt.Fprintln(s.out, text)
 	fmt.Fprintln(s.err, "the key is in force once the node has read the file again: kill -HUP")
 	return nil
 }
@@ -77,6 +79,7 @@ func (c *keyRevokeCommand) Run(parent *keyCommand, s *streams) error {
 	if err != nil {
 		return err
 	}
+	defer doc.close()
 	list := doc.member("keys", yaml.SequenceNode)
 	before := len(list.Content)
 	list.Content = slices.DeleteFunc(list.Content, func(n *yaml.Node) bool {
@@ -109,22 +112,38 @@ func (keyListCommand) Run(parent *keyCommand, s *streams) error {
 	return table.Flush()
 }
 
-// keysDocument is a file of keys that is about to change; what people wrote beside them stays.
+// keysDocument is a file of keys that is about to change; what people wrote beside them stays. One process changes it at a time.
 type keysDocument struct {
 	path string
 	root yaml.Node
+	lock *os.File // the directory
 }
 
+// close lets others change the file.
+func (d *keysDocument) close() { _ = d.lock.Close() }
+
 // openKeys reads a file to change it. Tiers are for people to write, so that there is one.
-func openKeys(path string) (*keysDocument, error) {
-	content, err := unpack.ReadSmall(path, maxKeysBytes)
+func openKeys(path string) (doc *keysDocument, err error) {
+	lock, err := os.Open(filepath.Dir(path))
+	if err == nil {
+		err = syscall.Flock(int(lock.Fd()), syscall.LOCK_EX)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("cannot lock the directory of %s: %w", path, err)
+	}
+	doc = &keysDocument{path: path, lock: lock}
+	defer func() {
+		if err != nil {
+			_ = lock.Close()
+		}
+	}()
+	content, err := readRegular(path, maxKeysBytes)
 	if errors.Is(err, fs.ErrNotExist) {
 		err = fmt.Errorf("%w; write the tiers first, such as: tiers: {gold: {requests_per_minute: 6000, requests_per_hour: 200000}}", err)
 	}
 	if err == nil {
 		_, err = apikey.Parse(content)
 	}
-	doc := &keysDocument{path: path}
 	if err == nil {
 		err = yaml.Unmarshal(content, &doc.root)
 	}

@@ -140,7 +140,7 @@ func TestAPIKeys(t *testing.T) {
 	}
 	expect(401, "X-API-Key", bob+"x", 8, 3)
 	expect(401, "Authorization", "bearer "+strings.Repeat("x", 4000), 8, 2)
-	expect(401, "X-API-Key", "ledgerd_", 8, 1)
+	expect(401, "Authorization", "Bearer", 8, 1)
 	expect(200, "X-Nothing", "", 8, 0)
 	expect(429, "X-API-Key", "ledgerd_", 8, 0) // guesses use up what the address may ask
 	if got := v.metric(`ledgerd_api_key_requests_total{tier="gold"}`); got < 6 {

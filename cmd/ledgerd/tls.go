@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"os"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"ledgerd/engine/source/unpack"
@@ -72,26 +73,34 @@ type certificate struct {
 	certFile, keyFile string
 	log               *slog.Logger
 
-	mu     sync.Mutex
-	held   *tls.Certificate
+	held atomic.Pointer[tls.Certificate]
+
+	mu     sync.Mutex   // of who reads the files
 	seen   [2]time.Time // when the files changed last
 	looked time.Time
 }
 
-// current is for tls.Config.GetCertificate.
+// current is for tls.Config.GetCertificate. Nobody waits for who reads the files.
 func (c *certificate) current(*tls.ClientHelloInfo) (*tls.Certificate, error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if time.Since(c.looked) >= certificateLook {
-		c.looked = time.Now()
-		if changed := c.changed(); changed != c.seen {
-			if err := c.load(); err != nil {
-				c.log.Warn("the certificate before stays", "error", err)
-			}
-			c.seen = changed
-		}
+	if c.mu.TryLock() {
+		defer c.mu.Unlock()
+		c.look()
 	}
-	return c.held, nil
+	return c.held.Load(), nil
+}
+
+// look reads the files if they have changed since it last looked.
+func (c *certificate) look() {
+	if time.Since(c.looked) < certificateLook {
+		return
+	}
+	c.looked = time.Now()
+	if changed := c.changed(); changed != c.seen {
+		if err := c.load(); err != nil {
+			c.log.Warn("the certificate before stays", "error", err)
+		}
+		c.seen = changed
+	}
 }
 
 // reload reads the files, changed or not.
@@ -116,7 +125,7 @@ func (c *certificate) load() error {
 	var parts [2][]byte
 	for i, path := range []string{c.certFile, c.keyFile} {
 		var err error
-		if parts[i], err = unpack.ReadSmall(path, maxConfigBytes); err != nil {
+		if parts[i], err = readRegular(path, maxConfigBytes); err != nil {
 			return fmt.Errorf("cannot read the certificate: %w", err)
 		}
 	}
@@ -124,6 +133,18 @@ func (c *certificate) load() error {
 	if err != nil {
 		return fmt.Errorf("cannot use the certificate %s with the key %s: %w", c.certFile, c.keyFile, err)
 	}
-	c.held = &pair
+	c.held.Store(&pair)
 	return nil
+}
+
+// readRegular reads a file that is read again while the node runs, which therefore must be one that nobody has to write to first.
+func readRegular(path string, most int64) ([]byte, error) {
+	info, err := os.Stat(path)
+	if err == nil && !info.Mode().IsRegular() {
+		err = fmt.Errorf("%s is not a regular file", path)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return unpack.ReadSmall(path, most)
 }

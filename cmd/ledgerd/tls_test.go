@@ -17,6 +17,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -157,12 +158,19 @@ func TestTLS(t *testing.T) {
 		_, name, err = status(plain, n.base+"/health")
 		ledgertest.Must(t, err)
 	}
-	ledgertest.Must(t, os.WriteFile(certFile, []byte("broken"), 0o600))
-	for ; !strings.Contains(n.errs.String(), "the certificate before stays"); time.Sleep(5 * time.Millisecond) {
-		if _, name, err := status(plain, n.base+"/health"); err != nil || name != "second" {
-			t.Fatalf("after a broken file: %q, %v", name, err)
+	stays := func(why string) {
+		t.Helper()
+		for ; !strings.Contains(n.errs.String(), why); time.Sleep(5 * time.Millisecond) {
+			if _, name, err := status(plain, n.base+"/health"); err != nil || name != "second" {
+				t.Fatalf("until %q is said: %q, %v", why, name, err)
+			}
 		}
 	}
+	ledgertest.Must(t, os.WriteFile(certFile, []byte("broken"), 0o600))
+	stays("the certificate before stays")
+	ledgertest.Must(t, os.Remove(keyFile))
+	ledgertest.Must(t, syscall.Mkfifo(keyFile, 0o600)) // which nobody writes to
+	stays("key.pem is not a regular file")
 	if code := n.stop(); code != exitOK {
 		t.Errorf("exit %d", code)
 	}

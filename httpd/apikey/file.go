@@ -42,7 +42,9 @@ func Parse(content []byte) (*File, error) {
 	var f File
 	decoder := yaml.NewDecoder(bytes.NewReader(content))
 	decoder.KnownFields(true)
-	if err := decoder.Decode(&f); err != nil && !errors.Is(err, io.EOF) {
+	if err := decoder.Decode(&f); errors.Is(err, io.EOF) {
+		return nil, errors.New("it is empty: write the tiers first") // as an editor leaves it for a moment
+	} else if err != nil {
 		return nil, errors.New(strings.TrimPrefix(err.Error(), "yaml: "))
 	}
 	if err := decoder.Decode(new(File)); !errors.Is(err, io.EOF) {

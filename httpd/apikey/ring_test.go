@@ -15,7 +15,8 @@ func TestFilesAreChecked(t *testing.T) {
 		return fmt.Sprintf("{name: %q, tier: %q, hash: %q}", name, tier, hash)
 	}
 	for content, want := range map[string]string{
-		"":                            "",
+		"":                            "it is empty",
+		"keys: []":                    "",
 		"tiers: {gold: {sockets: 3}}": "",
 		"tiers: {a: {exempt: true}}\nkeys: [" + key("x", "a", hash) + "]": "",
 		"tiers: {a: {speed: 3}}":                                     "line 1: field speed not found",
