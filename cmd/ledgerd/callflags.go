@@ -2,12 +2,9 @@ package main
 
 import (
 	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"net/http"
-
-	"ledgerd/engine/source/unpack"
 )
 
 // callFlags say how a tool speaks with a node by HTTPS. They are not taken from the environment, nor is the node's address: a
@@ -22,12 +19,9 @@ type callFlags struct {
 func (f *callFlags) client() (*http.Client, error) {
 	config := &tls.Config{MinVersion: tls.VersionTLS12}
 	if f.CA != "" {
-		authorities, err := unpack.ReadSmall(f.CA, maxConfigBytes)
-		if err != nil {
-			return nil, fmt.Errorf("cannot read --ca: %w", err)
-		}
-		if config.RootCAs = x509.NewCertPool(); !config.RootCAs.AppendCertsFromPEM(authorities) {
-			return nil, fmt.Errorf("--ca %s holds no certificate in PEM", f.CA)
+		var err error
+		if config.RootCAs, err = readAuthorities("--ca", f.CA); err != nil {
+			return nil, err
 		}
 	}
 	if (f.ClientCert == "") != (f.ClientKey == "") {

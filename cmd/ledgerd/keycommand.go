@@ -57,7 +57,7 @@ func (c *keyNewCommand) Run(parent *keyCommand, s *streams) error {
 	if err := entry.Encode(apikey.Entry{Name: c.Name, Tier: c.Tier, Hash: hash}); err != nil {
 		return fmt.Errorf("cannot write the key: %w", err)
 	}
-	list := doc.member("keys", yaml.SequenceNode)
+	list := doc.keys()
 	list.Style, list.Content = 0, append(list.Content, entry)
 	if _, err := fmt.Fprintln(s.out, text); err != nil { // before it counts: a key that nobody has seen is of no use
 		return fmt.Errorf("cannot print the key: %w", err)
@@ -80,7 +80,7 @@ func (c *keyRevokeCommand) Run(parent *keyCommand, s *streams) error {
 		return err
 	}
 	defer doc.close()
-	list := doc.member("keys", yaml.SequenceNode)
+	list := doc.keys()
 	before := len(list.Content)
 	list.Content = slices.DeleteFunc(list.Content, func(n *yaml.Node) bool {
 		var e apikey.Entry
@@ -124,6 +124,9 @@ func (d *keysDocument) close() { _ = d.lock.Close() }
 
 // openKeys reads a file to change it. Tiers are for people to write, so that there is one.
 func openKeys(path string) (doc *keysDocument, err error) {
+	if target, err := filepath.EvalSymlinks(path); err == nil {
+		path = target // so that all names of a file have one lock
+	}
 	lock, err := os.Open(filepath.Dir(path))
 	if err == nil {
 		err = syscall.Flock(int(lock.Fd()), syscall.LOCK_EX)
@@ -147,27 +150,24 @@ func openKeys(path string) (doc *keysDocument, err error) {
 	if err == nil {
 		err = yaml.Unmarshal(content, &doc.root)
 	}
-	if err == nil && (len(doc.root.Content) == 0 || doc.root.Content[0].Kind != yaml.MappingNode) {
-		err = errors.New("it is empty: write the tiers first")
-	}
 	if err != nil {
 		return nil, &usageError{fmt.Errorf("API keys %s: %w", path, err)}
 	}
 	return doc, nil
 }
 
-// member returns a member of the document, which it makes if there is none.
-func (d *keysDocument) member(name string, kind yaml.Kind) *yaml.Node {
+// keys returns the list of keys, which it makes if there is none.
+func (d *keysDocument) keys() *yaml.Node {
 	top := d.root.Content[0]
 	for i := 0; i+1 < len(top.Content); i += 2 {
-		if top.Content[i].Value == name {
-			top.Content[i+1].Kind, top.Content[i+1].Tag = kind, "" // it may have been null
+		if top.Content[i].Value == "keys" {
+			top.Content[i+1].Kind, top.Content[i+1].Tag = yaml.SequenceNode, "" // it may have been null
 			return top.Content[i+1]
 		}
 	}
-	value := &yaml.Node{Kind: kind}
-	top.Content = append(top.Content, &yaml.Node{Kind: yaml.ScalarNode, Value: name}, value)
-	return value
+	list := &yaml.Node{Kind: yaml.SequenceNode}
+	top.Content = append(top.Content, &yaml.Node{Kind: yaml.ScalarNode, Value: "keys"}, list)
+	return list
 }
 
 // save replaces the file in one step, if what it would hold is right.
@@ -187,33 +187,19 @@ func (d *keysDocument) save() error {
 	return nil
 }
 
-// chown gives a file the owner of another one.
-func chown(f *os.File, other fs.FileInfo) error {
-	owner := other.Sys().(*syscall.Stat_t)
-	return f.Chown(int(owner.Uid), int(owner.Gid))
-}
-
 // replaceFile replaces what a file holds in one step that outlives a crash. Its owner and who may read it stay the same.
 func replaceFile(path string, content []byte) error {
-	path, err := filepath.EvalSymlinks(path)
-	if err != nil {
-		return err
-	}
 	before, err := os.Stat(path)
 	if err != nil {
 		return err
 	}
-	fresh, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*.tmp")
+	owner, fresh := before.Sys().(*syscall.Stat_t), path+vfs.TemporarySuffix
+	f, err := vfs.Replace(vfs.Disk{}, path, func(f vfs.File) error {
+		_, err := f.WriteAt(content, 0)
+		return errors.Join(err, os.Chown(fresh, int(owner.Uid), int(owner.Gid)), os.Chmod(fresh, before.Mode().Perm()))
+	})
 	if err != nil {
 		return err
 	}
-	_, err = fresh.Write(content)
-	installed := false
-	if err = errors.Join(err, fresh.Chmod(before.Mode().Perm()), chown(fresh, before), fresh.Sync(), fresh.Close()); err == nil {
-		installed, err = vfs.Install(vfs.Disk{}, fresh.Name(), path)
-	}
-	if !installed {
-		err = errors.Join(err, os.Remove(fresh.Name()))
-	}
-	return err
+	return f.Close()
 }

@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"ledgerd/cmd/internal/units"
 	"ledgerd/engine"
 )
 
@@ -129,7 +130,7 @@ func (s *speed) note(p engine.Progress, now time.Time) {
 // rate writes the speed in the unit of the work.
 func (s *speed) rate(p engine.Progress) string {
 	if p.Unit == "" {
-		return bytesText(s.perSecond) + "/s"
+		return units.Bytes(s.perSecond) + "/s"
 	}
 	return fmt.Sprintf("%.0f %s/s", s.perSecond, p.Unit)
 }
@@ -155,17 +156,6 @@ func (s *speed) attributes(p engine.Progress) []any {
 		a = append(a, "left", s.left)
 	}
 	return a
-}
-
-// bytesText writes a number of bytes for people.
-func bytesText(n float64) string {
-	for _, unit := range []string{"B", "KiB", "MiB"} {
-		if n < 1024 {
-			return fmt.Sprintf("%.1f %s", n, unit)
-		}
-		n /= 1024
-	}
-	return fmt.Sprintf("%.1f GiB", n)
 }
 
 // meter counts what a tool has done of a phase of its work.

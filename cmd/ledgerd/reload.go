@@ -75,20 +75,16 @@ func (r *reload) restarts(fresh *kong.Context) (names []string) {
 // files reads the certificate and the API keys again. The keys come last: they cannot fail once they are read.
 func (r *reload) files() error {
 	var held *apikey.File
+	var err error
 	if r.keys != nil {
-		var err error
-		if held, err = readKeys(r.keysFile); err != nil {
-			return err
-		}
+		held, err = readKeys(r.keysFile)
 	}
-	if r.certificate != nil {
-		if err := r.certificate.reload(); err != nil {
-			return err
-		}
+	if err == nil && r.certificate != nil {
+		err = r.certificate.reload()
 	}
-	if held != nil {
+	if err == nil && r.keys != nil {
 		r.keys.Load(held)
 		r.revoked()
 	}
-	return nil
+	return err
 }

@@ -52,16 +52,23 @@ func (f *tlsFlags) open(log *slog.Logger) (e encryption, err error) {
 	if f.TLSClientCA == "" {
 		return e, nil
 	}
-	authorities, err := unpack.ReadSmall(f.TLSClientCA, maxConfigBytes)
-	if err != nil {
-		return e, fmt.Errorf("cannot read --tls-client-ca: %w", err)
-	}
 	e.opsTLS = e.tls.Clone()
-	e.opsTLS.ClientAuth, e.opsTLS.ClientCAs = tls.RequireAndVerifyClientCert, x509.NewCertPool()
-	if !e.opsTLS.ClientCAs.AppendCertsFromPEM(authorities) {
-		return e, fmt.Errorf("--tls-client-ca %s holds no certificate in PEM", f.TLSClientCA)
+	e.opsTLS.ClientAuth = tls.RequireAndVerifyClientCert
+	e.opsTLS.ClientCAs, err = readAuthorities("--tls-client-ca", f.TLSClientCA)
+	return e, err
+}
+
+// readAuthorities reads the certificates of a file, which a flag names.
+func readAuthorities(flag, path string) (*x509.CertPool, error) {
+	content, err := unpack.ReadSmall(path, maxConfigBytes)
+	if err != nil {
+		return nil, fmt.Errorf("cannot read %s: %w", flag, err)
 	}
-	return e, nil
+	pool := x509.NewCertPool()
+	if !pool.AppendCertsFromPEM(content) {
+		return nil, fmt.Errorf("%s %s holds no certificate in PEM", flag, path)
+	}
+	return pool, nil
 }
 
 // certificateLook is how often handshakes look at most whether the files have changed.

@@ -39,18 +39,19 @@ const maxNameBytes = 64
 
 // Parse reads a file. Its errors name the key, or the line.
 func Parse(content []byte) (*File, error) {
-	var f File
+	var f *File
 	decoder := yaml.NewDecoder(bytes.NewReader(content))
 	decoder.KnownFields(true)
-	if err := decoder.Decode(&f); errors.Is(err, io.EOF) {
+	switch err := decoder.Decode(&f); {
+	case errors.Is(err, io.EOF), err == nil && f == nil:
 		return nil, errors.New("it is empty: write the tiers first") // as an editor leaves it for a moment
-	} else if err != nil {
+	case err != nil:
 		return nil, errors.New(strings.TrimPrefix(err.Error(), "yaml: "))
 	}
 	if err := decoder.Decode(new(File)); !errors.Is(err, io.EOF) {
 		return nil, errors.New("there is more than one YAML document")
 	}
-	return &f, f.check()
+	return f, f.check()
 }
 
 func (f *File) check() error {

@@ -16,6 +16,7 @@ func TestFilesAreChecked(t *testing.T) {
 	}
 	for content, want := range map[string]string{
 		"":                            "it is empty",
+		"---\nnull\n":                 "it is empty",
 		"keys: []":                    "",
 		"tiers: {gold: {sockets: 3}}": "",
 		"tiers: {a: {exempt: true}}\nkeys: [" + key("x", "a", hash) + "]": "",

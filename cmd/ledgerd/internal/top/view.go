@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"ledgerd/cmd/internal/units"
 )
 
 // mood is how a line is coloured.
@@ -141,15 +143,15 @@ func (v *view) body(width int, at time.Time) []string {
 	}
 	snapshot := "none yet"
 	if seconds, known := v.now.sum("ledgerd_snapshot_age_seconds", ""); known && n("ledgerd_snapshot_bytes", "") > 0 {
-		snapshot = fmt.Sprintf("%s old, slot %.0f, %s", age(time.Duration(seconds*float64(time.Second))), n("ledgerd_snapshot_slot", ""), bytes(n("ledgerd_snapshot_bytes", "")))
+		snapshot = fmt.Sprintf("%s old, slot %.0f, %s", age(time.Duration(seconds*float64(time.Second))), n("ledgerd_snapshot_slot", ""), units.Bytes(n("ledgerd_snapshot_bytes", "")))
 	}
 	return append(out,
 		"",
 		fmt.Sprintf("sockets     %-12.0f slow consumers %-10.0f refused %.0f", n("ledgerd_ws_connections", ""), n("ledgerd_ws_closed_total", `"slow_consumer"`), n("ledgerd_ws_refused_total", "")),
 		fmt.Sprintf("connections %-12.0f over a limit   %-10.0f errors  %.0f", n("ledgerd_http_connections", ""), n("ledgerd_http_rate_limited_total", ""), n("ledgerd_http_requests_total", `"5xx"`)),
 		fmt.Sprintf("accounts    %-12.0f token accounts %.0f", n("ledgerd_accounts", ""), n("ledgerd_token_accounts", "")),
-		fmt.Sprintf("memory      %-12s heap           %s", bytes(n("process_resident_memory_bytes", "")), bytes(n("go_memstats_heap_alloc_bytes", ""))),
-		fmt.Sprintf("log         %-12s snapshot       %s", bytes(n("ledgerd_log_bytes", "")), snapshot),
+		fmt.Sprintf("memory      %-12s heap           %s", units.Bytes(n("process_resident_memory_bytes", "")), units.Bytes(n("go_memstats_heap_alloc_bytes", ""))),
+		fmt.Sprintf("log         %-12s snapshot       %s", units.Bytes(n("ledgerd_log_bytes", "")), snapshot),
 	)
 }
 
@@ -212,15 +214,4 @@ func age(d time.Duration) string {
 	default:
 		return fmt.Sprintf("%dd%02dh", int(d.Hours())/24, int(d.Hours())%24)
 	}
-}
-
-// bytes writes a number of bytes for people.
-func bytes(n float64) string {
-	for _, unit := range []string{"B", "KiB", "MiB"} {
-		if n < 1024 {
-			return fmt.Sprintf("%.1f %s", n, unit)
-		}
-		n /= 1024
-	}
-	return fmt.Sprintf("%.1f GiB", n)
 }
