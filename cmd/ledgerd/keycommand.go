@@ -59,11 +59,15 @@ func (c *keyNewCommand) Run(parent *keyCommand, s *streams) error {
 	}
 	list := doc.keys()
 	list.Style, list.Content = 0, append(list.Content, entry)
+	content, err := doc.encode()
+	if err != nil {
+		return err
+	}
 	if _, err := fmt.Fprintln(s.out, text); err != nil { // before it counts: a key that nobody has seen is of no use
 		return fmt.Errorf("cannot print the key: %w", err)
 	}
-	if err := doc.save(); err != nil {
-		return err
+	if err := replaceFile(doc.path, content); err != nil {
+		return fmt.Errorf("cannot write the API keys: %w", err)
 	}
 	fmt.Fprintln(s.err, "the key is in force once the node has read the file again: kill -HUP")
 	return nil
@@ -89,8 +93,12 @@ func (c *keyRevokeCommand) Run(parent *keyCommand, s *streams) error {
 	if len(list.Content) == before {
 		return &usageError{fmt.Errorf("%s has no key of that name", parent.APIKeys)}
 	}
-	if err := doc.save(); err != nil {
-		return err
+	content, err := doc.encode()
+	if err == nil {
+		err = replaceFile(doc.path, content)
+	}
+	if err != nil {
+		return fmt.Errorf("cannot write the API keys: %w", err)
 	}
 	fmt.Fprintln(s.err, "the key is refused, and its sockets are closed, once the node has read the file again: kill -HUP")
 	return nil
@@ -170,21 +178,18 @@ func (d *keysDocument) keys() *yaml.Node {
 	return list
 }
 
-// save replaces the file in one step, if what it would hold is right.
-func (d *keysDocument) save() error {
+// encode returns what the file is to hold, if that is right.
+func (d *keysDocument) encode() ([]byte, error) {
 	var content bytes.Buffer
 	encoder := yaml.NewEncoder(&content)
 	encoder.SetIndent(2)
 	if err := errors.Join(encoder.Encode(&d.root), encoder.Close()); err != nil {
-		return fmt.Errorf("cannot write the API keys: %w", err)
+		return nil, err
 	}
 	if _, err := apikey.Parse(content.Bytes()); err != nil {
-		return &usageError{err}
+		return nil, &usageError{err}
 	}
-	if err := replaceFile(d.path, content.Bytes()); err != nil {
-		return fmt.Errorf("cannot write the API keys: %w", err)
-	}
-	return nil
+	return content.Bytes(), nil
 }
 
 // replaceFile replaces what a file holds in one step that outlives a crash. Its owner and who may read it stay the same.

@@ -35,8 +35,8 @@ func TestAPIKeys(t *testing.T) {
 		`there is no tier "silver"`: {"new", "carol", "--tier", "silver"}, `key "alice" is there twice`: {"new", "alice", "--tier", "gold"},
 		"no key of that name": {"revoke", "carol"},
 	} {
-		if _, errs := manage(exitUsage, args...); !strings.Contains(errs, want) {
-			t.Errorf("%q: %s, want %q", args, errs, want)
+		if out, errs := manage(exitUsage, args...); out != "" || !strings.Contains(errs, want) {
+			t.Errorf("%q: %s%s, want %q", args, out, errs, want)
 		}
 	}
 	if list, _ := manage(exitOK, "list"); list != "NAME   TIER\nalice  gold\nbob    gold" {
