@@ -216,7 +216,7 @@ func (s *soak) slope() float64 {
 }
 
 // TestSoak holds a node in a cgroup of 512 MiB under all weathers at once for LEDGERD_SOAK: churning sockets, askers, slow readers, a spray of addresses, garbage, silence, a
-// full disk; in the first half it is killed and stopped as well. Then the books are balanced: streams of the client library are what REST answers,
+// full disk; in the first third it is killed and stopped as well. Then the books are balanced: streams of the client library are what REST answers,
 // memory does not grow, no goroutine, file or connection is left, the log and the snapshots are whole, and a restart has the same state hash.
 func TestSoak(t *testing.T) {
 	length, err := time.ParseDuration(os.Getenv("LEDGERD_SOAK"))
@@ -248,12 +248,12 @@ func TestSoak(t *testing.T) {
 
 	begun := time.Now()
 	s.underWeather(func() {
-		for next := begun; time.Since(begun) < length/2; {
+		for next := begun; time.Since(begun) < length/3; {
 			if time.Now().Before(next) {
 				time.Sleep(time.Second)
 				continue
 			}
-			next = time.Now().Add(length / 40)
+			next = time.Now().Add(length / 60)
 			switch s.random.IntN(3) {
 			case 0:
 				s.node.Kill()
@@ -280,7 +280,7 @@ func TestSoak(t *testing.T) {
 			}
 		}
 	})
-	s.node.untilWithin(length/2+2*patience, "the input ends", func() bool { return endOfInput.MatchString(s.node.errs.String()) })
+	s.node.untilWithin(length+2*patience, "the input ends", func() bool { return endOfInput.MatchString(s.node.errs.String()) })
 	s.quiet()
 	const spare = 10                                                                                                // what takes a snapshot, answers a scrape, …
 	s.node.until("no goroutine is left", func() bool { return s.node.metric("go_goroutines") <= goroutines+spare }) // idle workers stay for seconds
