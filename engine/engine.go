@@ -52,6 +52,7 @@ type Config struct {
 	Retention sequencer.Retention       // 0: 9000 slots, 2 GiB
 	Fetcher   ledger.Fetcher            // where accounts are fetched that are asked for and not held; nil: nowhere
 	FetchUpTo int64                     // accounts held, from which on none is fetched any more; 0: never
+	MayFetch  func() bool               // whether there is memory for what is fetched; nil: always
 	SkipVotes bool                      // vote transactions are not held, also if Dir is bound to that
 	Filter    *ledger.Filter            // which accounts are held; nil: the one Dir is bound to, or all
 	OnPublish func(*ledger.Publication) // called in order, one at a time; must not block
@@ -132,7 +133,8 @@ func New(c Config) *Engine {
 		e.fill = fill.New(fill.Config{
 			Fetcher: c.Fetcher, Logger: c.Logger, Held: e.Reader.Account, Head: e.Head, NextPublication: e.board.Next,
 			Frozen: func() bool { return e.writer.Stopped() != "" }, Deadline: queryDeadline,
-			Full: func() bool { return c.FetchUpTo > 0 && e.accounts() >= c.FetchUpTo },
+			Full:  func() bool { return c.FetchUpTo > 0 && e.accounts() >= c.FetchUpTo },
+			Short: func() bool { return c.MayFetch != nil && !c.MayFetch() },
 		})
 	}
 	var info ledger.SourceInfo

@@ -3,6 +3,7 @@ package engine
 import (
 	"errors"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -308,7 +309,6 @@ func TestAnswerFromBeforeTheRootIsAskedForAgain(t *testing.T) {
 	})
 }
 
-// TestFilterKeepsOutWhatIsFetched asks for accounts that a filter does not want.
 func TestAFullNodeFetchesNoMore(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		n := filling(t, newFakeNode(100, lamports(key(1), 5), lamports(key(2), 6), lamports(key(3), 7)), Config{FetchUpTo: 2})
@@ -321,6 +321,21 @@ func TestAFullNodeFetchesNoMore(t *testing.T) {
 	})
 }
 
+// F47: where memory runs short nothing is fetched, and what is held is answered.
+func TestNothingIsFetchedWhereMemoryRunsShort(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
+		var short atomic.Bool
+		n := filling(t, newFakeNode(100, lamports(key(1), 5), lamports(key(2), 6)), Config{MayFetch: func() bool { return !short.Load() }})
+		n.mustAnswer(ledger.Query{}, key(1), 5)
+		short.Store(true)
+		n.mustRefuse(ledger.Query{}, key(2), ledger.ErrUnavailable)
+		n.mustAnswer(ledger.Query{}, key(1), 5)
+		short.Store(false)
+		n.mustAnswer(ledger.Query{}, key(2), 6)
+	})
+}
+
+// TestFilterKeepsOutWhatIsFetched asks for accounts that a filter does not want.
 func TestFilterKeepsOutWhatIsFetched(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		out, in, listed, program := key(1), key(2), key(3), key(9)

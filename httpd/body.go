@@ -3,9 +3,9 @@ package httpd
 import (
 	"slices"
 	"sync"
-	"sync/atomic"
 
 	"ledgerd/engine/ledger"
+	"ledgerd/httpd/budget"
 )
 
 const (
@@ -21,20 +21,17 @@ const (
 // answer, and one connection may hold one. Without the pool, making room for lists costs about as
 // much as their text.
 type answers struct {
-	limit int64 // in bytes
-	used  atomic.Int64
-	pool  sync.Pool // of *[]byte, longer than maxKeptBytes
+	*budget.Part
+	pool sync.Pool // of *[]byte, longer than maxKeptBytes
 }
 
 // reserve makes sure of so many bytes for the answer before the ledger is asked. ErrUnavailable
 // says that other answers take all there is.
 func (r *request) reserve(bytes int) error {
-	a := &r.server.answers
-	r.reserved = bytes
-	if a.used.Add(int64(bytes)) <= a.limit {
+	if r.server.answers.Take(bytes) {
+		r.reserved = bytes
 		return nil
 	}
-	r.holdBytes(0)
 	r.server.meters.overloaded.Add(1)
 	return ledger.ErrUnavailable
 }
@@ -43,7 +40,7 @@ func (r *request) reserve(bytes int) error {
 // estimate is no reason to drop it any more.
 func (r *request) holdBytes(bytes int) {
 	if bytes != r.reserved {
-		r.server.answers.used.Add(int64(bytes - r.reserved))
+		r.server.answers.Hold(bytes - r.reserved)
 		r.reserved = bytes
 	}
 }

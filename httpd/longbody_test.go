@@ -16,6 +16,7 @@ import (
 
 	"ledgerd/engine/ledger"
 	"ledgerd/engine/ledger/bubble"
+	"ledgerd/httpd/budget"
 )
 
 // add makes up n accounts of a program, most of which look alike but for their lamports.
@@ -139,7 +140,7 @@ func (h *harness) expectNoAnswerBytes() {
 		_ = c.Close()
 	}
 	must(h, h.server.Shutdown(context.Background()))
-	if used := h.server.answers.used.Load(); used != 0 {
+	if used := h.server.answers.Used(); used != 0 {
 		h.Errorf("%d bytes are reserved for answers when all is over", used)
 	}
 }
@@ -154,7 +155,7 @@ func TestAnswersThatNobodyReadsAreBounded(t *testing.T) {
 	}
 	program := programs[0]
 	list := "/api/accounts/program/" + program.String()
-	h := servePipes(t, func(c *Config) { c.Ledger, c.MaxAnswerBytes = l, 1_000_000 })
+	h := servePipes(t, func(c *Config) { c.Ledger, c.Memory = l, budget.New(1_600_000) })
 	for range 10 { // whose buffers are used again
 		h.get(list)
 	}
@@ -192,7 +193,7 @@ func TestAnswersThatNobodyReadsAreBounded(t *testing.T) {
 			t.Errorf("the metrics lack %q or 7 refusals:\n%s", want, text.String())
 		}
 	}
-	used := h.server.answers.used.Load()
+	used := h.server.answers.Used()
 	if used < int64(len(waiting)*len(listText(program, l.pages[program]))) || used > 1_000_000 || len(waiting) < 2 {
 		t.Errorf("%d bytes are reserved for %d answers", used, len(waiting))
 	}
@@ -246,7 +247,7 @@ func TestAnswerBytesComeBack(t *testing.T) {
 		}
 		h.request(c, "GET", "/api/health")
 		readReply(t, from, "GET")
-		if used := h.server.answers.used.Load(); used != 0 {
+		if used := h.server.answers.Used(); used != 0 {
 			t.Errorf("%s: %d bytes are still reserved", name, used)
 		}
 	}

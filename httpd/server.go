@@ -14,6 +14,7 @@ import (
 
 	"ledgerd/engine/ledger"
 	"ledgerd/httpd/apikey"
+	"ledgerd/httpd/budget"
 	"ledgerd/httpd/console"
 	"ledgerd/httpd/ratelimit"
 	"ledgerd/httpd/wire"
@@ -48,9 +49,9 @@ type Config struct {
 	Ledger  Ledger
 	Version string // of the service, N.N.N
 
-	PerMinute, PerHour int          // requests a client may make, 0: unlimited
-	Keys               *apikey.Ring // callers with a limit of their own; nil: a key that is sent is not looked at
-	MaxAnswerBytes     int          // memory of long answers that wait for their clients, together; 0: 128 MiB
+	PerMinute, PerHour int            // requests a client may make, 0: unlimited
+	Keys               *apikey.Ring   // callers with a limit of their own; nil: a key that is sent is not looked at
+	Memory             *budget.Budget // what long answers take from while they wait for their clients; nil: a budget of its own
 
 	// Upgrade is given every valid WebSocket handshake on /api/ws/accounts, after the
 	// client was identified and counted. It either hijacks ctx or writes a refusal; the
@@ -81,7 +82,7 @@ type Config struct {
 
 func (c Config) withDefaults() Config {
 	c.Config = c.Config.WithDefaults()
-	c.MaxAnswerBytes = cmp.Or(c.MaxAnswerBytes, 128<<20)
+	c.Memory = cmp.Or(c.Memory, budget.New(0))
 	c.Metrics = cmp.Or(c.Metrics, metrics.NewSet())
 	if c.WriteMetrics == nil {
 		c.WriteMetrics = c.Metrics.WritePrometheus
@@ -124,7 +125,7 @@ func New(config Config) *Server {
 		site:        site,
 		pages:       all,
 		router:      newRouter(rows, all),
-		answers:     answers{limit: int64(c.MaxAnswerBytes)},
+		answers:     answers{Part: &c.Memory.Answers},
 		requests:    sync.Pool{New: func() any { return new(request) }},
 	}
 	c.Handler = s.handle

@@ -86,3 +86,23 @@ func TestAbuseUnreadListsShareOneBudget(t *testing.T) {
 		time.Sleep(time.Second / 4)
 	}
 }
+
+// F47: within a cgroup of 256 MiB, what is kept for those who follow everything fits too: each level in each form, of a stream that is faster than
+// any network.
+func TestAbuseFollowersOfEverythingFitACgroup(t *testing.T) {
+	alone(t)
+	within, _ := memoryCgroup(t, 256<<20)
+	v := launchUnder(t, within, "--data-dir", t.TempDir(), "--wal-sync", "off", "--retain-slots", "50", "--snapshot-interval", "0",
+		"--source", "sim:accounts=5000,tps=60000,finality=8,slot_time=40ms").ready()
+	for _, level := range levels {
+		for _, form := range []string{"", "&extended=true", "&extended=true&include=token"} {
+			w := v.mustDial(2, nil)
+			must(t, w.ask("/ws/accounts?commitment="+level+form, upgradeLines))
+			go func() { _, _ = io.Copy(io.Discard, w.Conn) }()
+		}
+	}
+	const each = 100 << 20 // bytes of frames, more than is kept without a limit
+	v.untilWithin(2*patience, "all have followed for long", func() bool { return v.metric("ledgerd_ws_bytes_total") > 9*each })
+	t.Logf("resident memory: %d MiB", v.usage().RSSBytes>>20)
+	v.visit("behind followers of everything")
+}

@@ -199,7 +199,7 @@ func TestAbuseMemoryOfACgroupIsEnough(t *testing.T) {
 	if got := v.metric("go_memlimit_bytes"); got != 256<<20/100*cgroupPercent {
 		t.Errorf("the collector keeps below %v bytes, want %d %% of the cgroup's", got, cgroupPercent)
 	}
-	if got := v.metric("ledgerd_http_answer_limit_bytes"); got != 256<<20/100*cgroupPercent/clientShare {
+	if got := v.metric("ledgerd_client_memory_limit_bytes"); got != 256<<20/100*cgroupPercent/clientShare {
 		t.Errorf("%v bytes may wait for clients, want a part of what the cgroup allows", got)
 	}
 	const list = "/accounts/program/" + systemProgram + "?limit=10000"

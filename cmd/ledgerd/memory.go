@@ -3,21 +3,24 @@ package main
 import (
 	"cmp"
 	"log/slog"
+	"math"
 	"os"
 	"runtime/debug"
 
 	"github.com/KimMachineGun/automemlimit/memlimit"
+
+	"ledgerd/httpd/budget"
 )
 
 const (
 	// cgroupPercent is the part of a cgroup's memory that the heap may take: the rest is for the files that are mapped and for the kernel's
 	// buffers of sockets.
 	cgroupPercent = 90
-	// clientShare is the part of the limit, one in so many, that may wait for clients of REST, and another one that may wait for sockets; the
-	// collector needs as much again for each.
-	clientShare = 8
-	// mostClientBytes is what may wait at most, unless a flag says more.
-	mostClientBytes = 128 << 20
+	// clientShare is the part of the limit, one in so many, that may wait for clients; the collector needs as much again.
+	clientShare = 4
+	// followShare is the part of the limit, one in so many, that each ring of frames and each history of recent emissions may take. There are
+	// twelve: of each level the frames in three forms, and a history.
+	followShare = 48
 )
 
 // limitMemory has the garbage collector work harder rather than let memory grow above a limit: the one that is asked for, or else most
@@ -43,7 +46,15 @@ func limitMemory(asked size, log *slog.Logger) (limit int64, restore func()) {
 	return limit, func() { debug.SetMemoryLimit(before) }
 }
 
-// clientBytes returns what may wait for clients: what a flag says, or else a part of the limit.
-func clientBytes(asked size, limit int64) int {
-	return int(cmp.Or(int64(asked), min(mostClientBytes, max(limit/clientShare, 1<<20))))
+// clientMemory returns the budget of what waits for clients: what a flag says, or else a part of the limit.
+func clientMemory(asked size, limit int64) *budget.Budget {
+	return budget.New(cmp.Or(int64(asked), min(budget.DefaultBytes, max(limit/clientShare, 1<<20))))
+}
+
+// followBytes returns how much of a stream is kept for those who follow it, 0 for the usual.
+func followBytes(limit int64) int {
+	if limit == math.MaxInt64 {
+		return 0
+	}
+	return int(max(limit/followShare, 1<<20))
 }

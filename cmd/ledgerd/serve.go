@@ -182,9 +182,9 @@ func (c *serveCommand) openDir(from source.Source) (*datadir.Dir, error) {
 
 // assemble introduces the parts to each other.
 func (c *serveCommand) assemble(ctx context.Context, n *node) error {
-	set := metrics.NewSet()
+	set, memory := metrics.NewSet(), clientMemory(c.MaxClientBytes, n.memoryLimit)
 	config := engine.Config{
-		Dir: n.dir, Shards: c.Shards, SkipVotes: c.SkipVotes, Logger: n.logger, Fetcher: n.fetcher, FetchUpTo: c.FillUpTo,
+		Dir: n.dir, Shards: c.Shards, SkipVotes: c.SkipVotes, Logger: n.logger, Fetcher: n.fetcher, FetchUpTo: c.FillUpTo, MayFetch: memory.MayFetch,
 		Retention: sequencer.Retention{Slots: ledger.Slot(c.RetainSlots), Bytes: int(c.RetainBytes)},
 		OnPublish: n.publish,
 		Sync:      c.WALSync, OnSync: n.fsyncs.Observe,
@@ -205,7 +205,8 @@ func (c *serveCommand) assemble(ctx context.Context, n *node) error {
 	n.engine = engine.New(config)
 	n.hub = stream.New(stream.Config{
 		Ledger: n.engine, History: n.engine, Origins: c.WSOrigins, Metrics: set, Logger: n.logger,
-		MaxConns: c.MaxSockets, MaxConnsPerClient: c.MaxSocketsPerClient, MemoryBytes: clientBytes(c.MaxSocketBytes, n.memoryLimit),
+		MaxConns: c.MaxSockets, MaxConnsPerClient: c.MaxSocketsPerClient, Memory: memory,
+		RingBytes: followBytes(n.memoryLimit), RecentBytes: followBytes(n.memoryLimit),
 		OnWrite: n.writes.Observe, OnDelivered: n.deliveries.Observe,
 	})
 	set.RegisterMetricsWriter(func(w io.Writer) {
@@ -230,7 +231,7 @@ func (c *serveCommand) assemble(ctx context.Context, n *node) error {
 	n.public = httpd.New(httpd.Config{
 		Ledger: answers{n.engine, n}, Version: build.Version, Upgrade: n.hub.Upgrade, MayUpgrade: n.hub.HasHead,
 		PerMinute: c.RateLimitMinute, PerHour: c.RateLimitHour, Keys: n.keys,
-		MaxAnswerBytes: clientBytes(c.MaxAnswerBytes, n.memoryLimit), Metrics: set, WriteMetrics: write, Turn: giveway.Turn,
+		Memory: memory, Metrics: set, WriteMetrics: write, Turn: giveway.Turn,
 		Config: wire.Config{
 			Identity: &ratelimit.Identity{TrustedProxies: c.TrustedProxies, Exempt: c.RateLimitExempt},
 			MaxConns: c.MaxConns, MaxConnsPerClient: c.MaxConnsPerClient, ConnsPerMinute: connsPerRequest * c.RateLimitMinute, Log: n.logger, TLS: n.tls,

@@ -41,8 +41,7 @@ type serveCommand struct {
 	TrustedProxies      prefixes `group:"Limits:" help:"Proxies whose X-Forwarded-For is believed." placeholder:"CIDR,…"`
 	MaxConns            int      `group:"Limits:" help:"Connections on the public listener; 0 is what the file descriptors allow." default:"0"`
 	MaxConnsPerClient   int      `group:"Limits:" help:"Connections of one client." default:"100"`
-	MaxAnswerBytes      size     `group:"Limits:" help:"Memory of long REST answers that wait for their clients, together; more are refused with 503. By default 128MiB, or an eighth of the memory limit if that is less." placeholder:"SIZE"`
-	MaxSocketBytes      size     `group:"Limits:" help:"Memory of all that waits for WebSockets, together; a socket that needs more is closed with 1013. By default as --max-answer-bytes." placeholder:"SIZE"`
+	MaxClientBytes      size     `group:"Limits:" help:"Memory of all that waits for clients, long REST answers and WebSockets together; more is refused with 503, or closed with 1013. By default 128MiB, or a quarter of the memory limit if that is less." placeholder:"SIZE"`
 	MemoryLimit         size     `group:"Limits:" help:"Memory of the process that the garbage collector works to keep; by default most of what the cgroup allows." placeholder:"SIZE"`
 	MaxSockets          int      `group:"Limits:" help:"WebSockets; more are refused with 503." default:"16384"`
 	MaxSocketsPerClient int      `group:"Limits:" help:"WebSockets of one client; more are refused with 429." default:"20"`
@@ -77,8 +76,8 @@ func (c *serveCommand) Validate() error {
 		return errors.New("--max-conns must not be negative")
 	case c.MaxConnsPerClient < 1 || c.MaxSockets < 1 || c.MaxSocketsPerClient < 1:
 		return errors.New("--max-conns-per-client, --max-sockets and --max-sockets-per-client must be at least 1")
-	case c.MaxAnswerBytes != 0 && c.MaxAnswerBytes < 1<<20 || c.MaxSocketBytes != 0 && c.MaxSocketBytes < 1<<20:
-		return errors.New("--max-answer-bytes and --max-socket-bytes must be at least 1MiB")
+	case c.MaxClientBytes != 0 && c.MaxClientBytes < 1<<20:
+		return errors.New("--max-client-bytes must be at least 1MiB")
 	case slices.ContainsFunc(c.TrustedProxies, func(p netip.Prefix) bool { return p.Bits() == 0 }):
 		return errors.New("--trusted-proxies must not name every address: anybody could then say to be anybody")
 	case c.Pprof && c.OpsListen == "":

@@ -11,6 +11,9 @@ import (
 // errFrozen refuses to fetch while ingest has stopped or is paused.
 var errFrozen = fmt.Errorf("ingest stands still, nothing can be learned: %w", ledger.ErrUnavailable)
 
+// errShort refuses to fetch while memory runs short.
+var errShort = fmt.Errorf("memory runs short, nothing is fetched: %w", ledger.ErrUnavailable)
+
 // Account continues a query for which Config.Held returned a, v and err. If the account is not held or has unknown
 // fields, it fetches the account and returns the answer after that, within Config.Deadline.
 func (f *Filler) Account(q ledger.Query, key ledger.Pubkey, a ledger.Account, v ledger.View, err error) (ledger.Account, ledger.View, error) {

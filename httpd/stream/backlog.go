@@ -118,13 +118,13 @@ func (s *subscriber) writeBacklog(b *backlog) error {
 		s.seat.work.charge(foundCost(s.hub.newestDecimals(b.emissions)))
 	}
 	size := b.size()
-	if b.gap != nil && !s.hub.memory.allows(size) {
+	if b.gap != nil && !s.hub.memory.Allows(size) {
 		return &endMemory
 	}
-	s.hub.memory.hold(size)
-	defer s.hub.memory.release(size)
-	room := s.hub.memory.batch()
-	defer s.hub.memory.freeBatch(room)
+	s.hub.memory.Hold(size)
+	defer s.hub.memory.Hold(-size)
+	room := newBatch(s.hub.memory)
+	defer freeBatch(s.hub.memory, room)
 	to := batch{data: *room}
 	if b.gap != nil {
 		s.hub.findStale(b)

@@ -13,6 +13,7 @@ import (
 	"github.com/VictoriaMetrics/metrics"
 
 	"ledgerd/engine/ledger"
+	"ledgerd/httpd/budget"
 )
 
 // Ledger is what the hub asks to answer snapshots and to tell the decimals of token amounts. Query.Head names the version.
@@ -44,9 +45,8 @@ type Config struct {
 	RingBytes         int           // newest frames of each level and form, if anybody follows them; 0: 64 MiB
 	RecentBytes       int           // about what is kept of each level to resume from; 0: 64 MiB
 	OutboxBytes       int           // what may wait for one socket beside the ring; 0: 32 MiB
-	// MemoryBytes is what all that waits for sockets may take together, beside rings and recent emissions
-	// and with the garbage that it leaves: so two thirds of it may wait. 0: 128 MiB.
-	MemoryBytes int
+	// Memory is what all that waits for sockets takes from, beside rings and recent emissions; nil: a budget of its own.
+	Memory *budget.Budget
 
 	// OnWrite is called with how long each write to a socket took, OnDelivered with the time from
 	// Publish to the end of a write that brought the publication to a socket: of several in one
@@ -68,7 +68,7 @@ func (c Config) withDefaults() Config {
 	c.RingBytes = cmp.Or(c.RingBytes, 64<<20)
 	c.RecentBytes = cmp.Or(c.RecentBytes, 64<<20)
 	c.OutboxBytes = cmp.Or(c.OutboxBytes, 32<<20)
-	c.MemoryBytes = cmp.Or(c.MemoryBytes, 128<<20)
+	c.Memory = cmp.Or(c.Memory, budget.New(0))
 	c.Metrics = cmp.Or(c.Metrics, metrics.NewSet())
 	c.Logger = cmp.Or(c.Logger, slog.New(slog.DiscardHandler))
 	return c

@@ -71,10 +71,10 @@
 //
 // # Budgets
 //
-// All that waits for sockets takes from one budget of memory, Config.MemoryBytes: packets with their
+// All that waits for sockets takes from one budget of memory, Config.Memory, which answers of REST share: packets with their
 // overhead, once however many connections they wait for, buffers being written, snapshots while
 // they are made, and backlogs of emissions that need not be kept for others. A connection may hold
-// as much as is left for others; one that asks for more is closed with 1013. Rings and the kept
+// as much as is left for others; one that asks for more is closed with 1013, and where hardly anything is left nobody is let in. Rings and the kept
 // emissions are bounded by themselves.
 //
 // Every frame from a client takes a token of its connection. What frames ask for costs time of a

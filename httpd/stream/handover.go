@@ -12,7 +12,7 @@ import (
 func (h *Hub) join(asked query, place *seat) (s *subscriber) {
 	s = &subscriber{
 		hub: h, seat: place, level: asked.level, wants: asked.wants,
-		outbox: newOutbox(h.config.OutboxBytes, &h.memory),
+		outbox: newOutbox(h.config.OutboxBytes, h.memory),
 	}
 	s.outbox.conflates, s.outbox.wake = asked.conflates, s.wake
 	s.wakes.Store(1) // as if there were a writer

@@ -107,14 +107,14 @@ func (s *subscriber) readPast(p *past) ([]*emission, error) {
 		return nil, cmp.Or(s.outbox.ending(), &endShutdown)
 	}
 	defer done()
-	if !h.memory.reserve(h.pastBytes) {
+	if !h.memory.Take(h.pastBytes) {
 		return nil, &endMemory
 	}
-	defer h.memory.release(h.pastBytes)
+	defer h.memory.Hold(-h.pastBytes)
 	emissions, size, err := p.read(ctx, h.pastBytes)
-	h.memory.release(p.held)
+	h.memory.Hold(-p.held)
 	p.held = p.feed.size()
-	h.memory.hold(p.held)
+	h.memory.Hold(p.held)
 	s.seat.work.charge(pastPrice + time.Duration((size+p.held)/updateBytes)*updatePrice)
 	if ctx.Err() != nil {
 		return nil, s.outbox.ending()
@@ -133,7 +133,7 @@ func (s *subscriber) writePast(b *backlog) error {
 	if p == nil {
 		return nil
 	}
-	defer func() { s.hub.memory.release(p.held) }()
+	defer func() { s.hub.memory.Hold(-p.held) }()
 	for !p.whole {
 		emissions, err := s.readPast(p)
 		if err != nil {

@@ -166,12 +166,12 @@ func TestWhatIsReadFromTheLogCounts(t *testing.T) {
 		c.send(`{"type":"resume","from_seq":0}`)
 		c.expect(subscribed("null", 0, 0, 2, 2001), resumed("null", 0))
 		synctest.Wait() // it reads no more
-		if got := n.hub.memory.used.Load(); got < 2000*updateBytes || got > 3000*updateBytes {
+		if got := n.hub.memory.Used(); got < 2000*updateBytes || got > 3000*updateBytes {
 			n.Errorf("%d bytes are counted, want those of 2,000 updates", got)
 		}
 		c.settle()
 		synctest.Wait()
-		if got := n.hub.memory.used.Load(); got != 0 {
+		if got := n.hub.memory.Used(); got != 0 {
 			n.Errorf("%d bytes are still counted", got)
 		}
 	})

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"ledgerd/engine/ledger"
+	"ledgerd/httpd/budget"
 	"ledgerd/httpd/promtext"
 )
 
@@ -17,7 +18,7 @@ type Hub struct {
 	meters  meters
 	seats   *seats
 	conns   sync.WaitGroup // one for every subscriber that Shutdown waits for
-	memory  memory
+	memory  *budget.Part
 	turns   turns
 	started time.Time
 	closed  atomic.Bool // no new subscribers
@@ -36,11 +37,11 @@ type Hub struct {
 
 // New returns a hub without subscribers. It starts nothing.
 func New(config Config) *Hub {
+	config = config.withDefaults()
 	h := &Hub{
-		config: config.withDefaults(), feed: feed{levels: ledger.Commitments}, pastBytes: pastBytes,
+		config: config, memory: &config.Memory.Sockets, feed: feed{levels: ledger.Commitments}, pastBytes: pastBytes,
 		started: time.Now(), tokens: make(set),
 	}
-	h.memory.limit = int64(h.config.MemoryBytes) * 2 / 3 // the collector lets the heap grow by half of that
 	h.seats = &seats{total: h.config.MaxConns, perClient: h.config.MaxConnsPerClient, clients: make(map[netip.Addr]*peer)}
 	h.turns = newTurns(allPastReaders, allSnapshotReaders)
 	for i := range h.levels {

@@ -39,7 +39,7 @@ func (n *node) leftovers() string {
 		count("connections of a client", c.conns)
 	}
 	count("that want tokens", len(n.hub.tokens))
-	count("bytes that wait", int(n.hub.memory.used.Load()))
+	count("bytes that wait", int(n.hub.memory.Used()))
 	return strings.Join(held, ", ")
 }
 

@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 
 	"ledgerd/engine/ledger"
+	"ledgerd/httpd/budget"
 	"ledgerd/httpd/stream/frame"
 )
 
@@ -69,7 +70,7 @@ type entry struct {
 type outbox struct {
 	limitBytes int
 	conflates  bool // when it is full, rather than that the connection ends; never changes
-	memory     *memory
+	memory     *budget.Part
 	wake       func()                  // lets the writer look again, never waits
 	end        atomic.Pointer[closing] // set once: nothing is accepted after
 	ctx        context.Context         // ends with it
@@ -81,7 +82,7 @@ type outbox struct {
 }
 
 // newOutbox returns an outbox that wakes nobody yet.
-func newOutbox(limitBytes int, m *memory) *outbox {
+func newOutbox(limitBytes int, m *budget.Part) *outbox {
 	o := &outbox{limitBytes: limitBytes, memory: m, wake: func() {}}
 	o.ctx, o.cancel = context.WithCancel(context.Background())
 	return o
@@ -95,7 +96,7 @@ func (o *outbox) countLocked(p *packet, sign int) {
 	if n := p.refs.Add(int32(sign)); n == 0 || n == 1 && sign > 0 {
 		change += p.size()
 	}
-	o.memory.used.Add(int64(sign * change))
+	o.memory.Hold(sign * change)
 }
 
 // put adds packets and wakes the writer, see add.
@@ -120,9 +121,9 @@ func (o *outbox) add(after *position, packets ...*packet) {
 	switch {
 	case o.bytes > o.limitBytes && !o.conflateLocked():
 		o.endLocked(endSlow)
-	case !o.memory.allows(o.bytes) && o.bytes > o.limitBytes/slowShare:
+	case !o.memory.Allows(o.bytes) && o.bytes > o.limitBytes/slowShare:
 		o.endLocked(endSlow)
-	case !o.memory.allows(o.bytes):
+	case !o.memory.Allows(o.bytes):
 		o.endLocked(endMemory)
 	}
 }
@@ -233,7 +234,7 @@ func (o *outbox) take(at uint64) (t taken) {
 		}
 		if t.run = e.run; t.run == nil {
 			if t.room == nil {
-				t.room = o.memory.batch()
+				t.room = newBatch(o.memory)
 				t.data = *t.room
 			}
 			t.batch.add(e.packet)

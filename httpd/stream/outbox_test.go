@@ -4,9 +4,12 @@ import (
 	"testing"
 
 	"ledgerd/engine/ledger"
+	"ledgerd/httpd/budget"
 )
 
-func unlimited() *memory { return &memory{limit: 1 << 60} }
+func unlimited() *budget.Part { return limited(1 << 60) }
+
+func limited(bytes int64) *budget.Part { return &budget.New(bytes).Sockets }
 
 // packetOf returns a packet that counts for so many bytes in an outbox.
 func packetOf(size int, seq ledger.Seq) *packet {
@@ -19,7 +22,7 @@ func (o *outbox) drain() (frames int, data []byte, ending *closing) {
 		t := o.take(0)
 		if t.room != nil {
 			data = append(data, t.data...)
-			o.memory.freeBatch(t.room)
+			freeBatch(o.memory, t.room)
 		}
 		if frames += t.frames; t.frames == 0 && t.run == nil {
 			return frames, data, t.ending
@@ -42,8 +45,8 @@ func TestTheOutboxIsBounded(t *testing.T) {
 		if !ends && (frames != puts || ending != nil) {
 			t.Errorf("%d packets: %d were taken and it ends with %v, want all and nothing", puts, frames, ending)
 		}
-		if o.bytes != 0 || m.used.Load() != 0 {
-			t.Errorf("%d packets: %d bytes remain, %d of all", puts, o.bytes, m.used.Load())
+		if o.bytes != 0 || m.Used() != 0 {
+			t.Errorf("%d packets: %d bytes remain, %d of all", puts, o.bytes, m.Used())
 		}
 	}
 }
@@ -68,11 +71,11 @@ func TestTheFirstEndingCounts(t *testing.T) {
 
 // All that waits counts once in the memory of all, with its overhead, until it was written or dropped.
 func TestWhatWaitsIsCountedOverAllOutboxes(t *testing.T) {
-	m := &memory{limit: 10_000}
+	m := limited(10_000)
 	a, b := newOutbox(1<<20, m), newOutbox(1<<20, m)
 	want := func(what string, used int) {
 		t.Helper()
-		if got := m.used.Load(); got != int64(used) {
+		if got := m.Used(); got != int64(used) {
 			t.Errorf("%s: %d bytes are used, want %d", what, got, used)
 		}
 	}
@@ -87,7 +90,7 @@ func TestWhatWaitsIsCountedOverAllOutboxes(t *testing.T) {
 	want("one connection is gone", 3000)
 	taken := b.take(0)
 	want("the rest is being written", batchBytes)
-	m.freeBatch(taken.room)
+	freeBatch(m, taken.room)
 	want("all was written", 0)
 }
 
@@ -102,23 +105,23 @@ func TestMemoryIsSharedByAllOutboxes(t *testing.T) {
 		{1 << 20, false, endMemory}, {1 << 20, true, endMemory},
 		{9_000, false, endSlow}, {9_000, true, endSlow}, // it has filled more than a quarter of its own
 	} {
-		m := &memory{limit: 10_000}
+		m := limited(10_000)
 		large, small := newOutbox(tt.outbox, m), newOutbox(tt.outbox, m)
 		large.conflates, small.conflates = tt.conflates, tt.conflates
 		for seq := ledger.Seq(1); !large.isClosing(); seq++ {
 			if small.put(nil, packetOf(200, seq)); small.isClosing() {
-				t.Fatalf("the small one was closed when all held %d bytes", m.used.Load())
+				t.Fatalf("the small one was closed when all held %d bytes", m.Used())
 			}
 			large.put(nil, packetOf(1000, seq))
 			small.drain()
-			if used := m.used.Load(); used > m.limit {
-				t.Fatalf("%d bytes are used, want at most %d", used, m.limit)
+			if used := m.Used(); used > 10_000 {
+				t.Fatalf("%d bytes are used, want at most %d", used, 10_000)
 			}
 		}
 		if frames, _, ending := large.drain(); frames > 0 || *ending != tt.want {
 			t.Errorf("%d frames wait and it ends with %v, want none and %v", frames, ending, tt.want.text)
 		}
-		if got := m.used.Load(); got != 0 {
+		if got := m.Used(); got != 0 {
 			t.Errorf("%d bytes are used by nobody", got)
 		}
 	}
@@ -156,26 +159,5 @@ func TestConflationNeedsRoomForTheNewestStates(t *testing.T) {
 	}
 	if _, _, ending := o.drain(); ending == nil || ending.code != codeSlow {
 		t.Errorf("60 keys in room for 50: ends with %v, want 4008", ending)
-	}
-}
-
-// What begins stops where memory is not ample any more; what has begun goes on, also where many
-// hold as much as is left.
-func TestWhatHasBegunFindsRoomToGoOn(t *testing.T) {
-	m := &memory{limit: 1000}
-	begun := 0
-	for m.reserve(100) {
-		begun++
-	}
-	if used := m.used.Load(); begun != 7 || used != 700 {
-		t.Fatalf("%d began and use %d, want 7 and 700", begun, used)
-	}
-	m.used.Add(50)
-	if !m.allows(100) || !m.allows(600) {
-		t.Error("a connection is refused while memory is ample")
-	}
-	m.used.Add(100)
-	if !m.allows(150) || m.allows(151) {
-		t.Error("where memory is not ample a connection may hold as much as is left, and no more")
 	}
 }

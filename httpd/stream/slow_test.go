@@ -16,6 +16,7 @@ import (
 
 	"ledgerd/engine/ledger"
 	"ledgerd/engine/ledger/ledgertest"
+	"ledgerd/httpd/budget"
 )
 
 // flood publishes blocks of 500 accounts until a condition holds.
@@ -310,8 +311,8 @@ func TestAGapBeginsWithTheSubscription(t *testing.T) {
 			c.send(`{"type":"subscribe","id":1}`)
 			c.expect(subscribed("1", 0, 0, 1, 100))
 			if short {
-				n.hub.memory.hold(int(n.hub.memory.limit))
-				defer n.hub.memory.release(int(n.hub.memory.limit))
+				n.hub.memory.Hold(budget.DefaultBytes)
+				defer n.hub.memory.Hold(-budget.DefaultBytes)
 			}
 			for slot := range ledger.Slot(100) { // of which it reads nothing
 				n.script.block(slot+2, accounts(0, 50, ledger.Lamports(slot+2))...)

@@ -44,10 +44,10 @@ func (s *subscriber) subscribeWithSnapshot(named names, change func(), shape for
 	if len(named[programs])+len(named[wallets]) > 0 {
 		size += snapshotBytes * maxSnapshot
 	}
-	if !s.hub.memory.reserve(size) {
+	if !s.hub.memory.Take(size) {
 		return &endMemory
 	}
-	defer s.hub.memory.release(size)
+	defer s.hub.memory.Hold(-size)
 	s.hub.mu.Lock()
 	defer s.hub.mu.Unlock()
 	s.holdLocked(true)
@@ -99,7 +99,7 @@ func (s *subscriber) snapshotUnlocked(at snapshotAt, shape form, named names, id
 	if err != nil {
 		return nil, err
 	}
-	if !s.hub.memory.allows(len(accounts) * minFrameBytes) {
+	if !s.hub.memory.Allows(len(accounts) * minFrameBytes) {
 		return nil, &endMemory
 	}
 	var time ledger.Opt[int64]

@@ -21,6 +21,7 @@ import (
 	"github.com/fasthttp/websocket"
 
 	"ledgerd/engine/ledger"
+	"ledgerd/httpd/budget"
 	"ledgerd/httpd/stream/frame"
 )
 
@@ -115,7 +116,7 @@ func settings(fields []string) func(*Config) {
 			case "recent":
 				c.RecentBytes = n
 			case "memory":
-				c.MemoryBytes = n
+				c.Memory = budget.New(int64(n))
 			case "conns":
 				c.MaxConns = n
 			case "share":

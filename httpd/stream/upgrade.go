@@ -27,12 +27,14 @@ var (
 		errors.New("the server holds as many WebSocket connections as it may")}
 	errClientFull = &rejection{"client", fasthttp.StatusTooManyRequests, "Rate limit exceeded",
 		errors.New("this client holds as many WebSocket connections as it may")}
+	errMemory = &rejection{"memory", fasthttp.StatusServiceUnavailable, "Service unavailable",
+		errors.New("memory runs short, try again")}
 	errOrigin    = &rejection{"origin", fasthttp.StatusBadRequest, invalidRequest, errors.New("this Origin is not allowed")}
 	errHandshake = errors.New("not a valid WebSocket handshake")
 )
 
 // rejectionReasons are all reasons, each one value of a metric's label.
-var rejectionReasons = []string{"full", "client", "origin", "request"}
+var rejectionReasons = []string{"full", "client", "memory", "origin", "request"}
 
 // upgrader makes the handshake; the frames after it are read and written here, so that
 // there is one writer and every frame counts. Compression is never negotiated: a compressed
@@ -49,6 +51,9 @@ func (h *Hub) Upgrade(ctx *fasthttp.RequestCtx, client ratelimit.Client) {
 	asked, err := parseQuery(ctx.QueryArgs())
 	if !h.config.allowsOrigins(ctx.Request.Header.PeekAll("Origin")) {
 		err = errOrigin
+	}
+	if err == nil && !h.memory.Allows(batchBytes) {
+		err = errMemory
 	}
 	var place *seat
 	if err == nil {

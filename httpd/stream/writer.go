@@ -139,7 +139,7 @@ func (s *subscriber) writeTaken(t *taken) error {
 	if t.run != nil {
 		return t.run()
 	}
-	defer s.hub.memory.freeBatch(t.room)
+	defer freeBatch(s.hub.memory, t.room)
 	return s.writeOnce(t.batch)
 }
 

@@ -1,0 +1,82 @@
+// Package budget bounds the memory that clients have a node hold, all of it together: what waits for WebSockets, and long answers of REST. The
+// caps of connections and sockets bound what each of them takes by itself, the mailboxes of shards have a fixed length, and each query in
+// them belongs to a connection.
+//
+// A [Budget] has a [Part] for each kind of holder. When memory runs short, refusals come in this order, each once so much of
+// the limit is taken by all together:
+//
+//	one half             accounts that are not held are fetched no more
+//	five eighths         long answers of REST do not begin
+//	three quarters       snapshots and resumes of sockets do not begin
+//	from there to 7/8    the sockets that hold more than is left are closed
+//	seven eighths        sockets that are new are refused
+//
+// The last eighth is for answers of REST alone: so whatever sockets hold, some are made. What costs the least to ask for again is refused
+// first, and a small holder finds room whatever the large ones hold.
+package budget
+
+import (
+	"cmp"
+	"sync/atomic"
+)
+
+// DefaultBytes is what clients may have a node hold unless somebody says more.
+const DefaultBytes = 128 << 20
+
+// Budget is the memory that clients may have a node hold. Any goroutine may use it.
+type Budget struct {
+	limit   int64
+	Answers Part // long answers of REST
+	Sockets Part // what waits for sockets: packets with their overhead, buffers that are being written, snapshots while they are made, and backlogs
+}
+
+// Part is what one kind of holder has taken from a Budget.
+type Part struct {
+	whole *Budget
+	used  atomic.Int64
+	// begin is what all may have taken for something to begin; most, for what has begun to go on.
+	begin, most int64
+	// own is what the part may take whatever the others hold.
+	own int64
+}
+
+// New returns a budget of so many bytes, nothing of which is taken; 0 stands for DefaultBytes.
+func New(bytes int64) *Budget {
+	b := &Budget{limit: cmp.Or(bytes, DefaultBytes)}
+	eighth := b.limit / 8
+	b.Answers = Part{whole: b, begin: 5 * eighth, most: b.limit, own: eighth}
+	b.Sockets = Part{whole: b, begin: 6 * eighth, most: 7 * eighth}
+	return b
+}
+
+// Limit returns the bytes that may be held.
+func (b *Budget) Limit() int64 { return b.limit }
+
+// Used returns the bytes that are taken.
+func (b *Budget) Used() int64 { return b.Answers.Used() + b.Sockets.Used() }
+
+// MayFetch reports whether accounts that are not held may be fetched.
+func (b *Budget) MayFetch() bool { return b.Used() <= b.limit/2 }
+
+// Used returns the bytes that the part has taken.
+func (p *Part) Used() int64 { return max(p.used.Load(), 0) }
+
+// Take takes so many bytes for something that begins; false if there is no room for them.
+func (p *Part) Take(bytes int) bool {
+	p.Hold(bytes)
+	if p.whole.Used() <= p.begin || p.Used() <= p.own {
+		return true
+	}
+	p.Hold(-bytes)
+	return false
+}
+
+// Hold takes so many bytes for something that has begun, or gives them back when they are negative.
+func (p *Part) Hold(bytes int) { p.used.Add(int64(bytes)) }
+
+// Allows reports whether a holder that has taken so many bytes itself may keep them. Where others could not begin any more, it may
+// keep as much as is left for all: so the one that asks for more than that is the one that is refused.
+func (p *Part) Allows(own int) bool {
+	used := p.whole.Used()
+	return used <= p.begin || int64(own) <= p.most-used
+}

@@ -1,0 +1,74 @@
+package budget
+
+import (
+	"sync"
+	"testing"
+)
+
+// F47: as memory runs short, refusals come in the order of the package comment.
+func TestTheOrderOfRefusals(t *testing.T) {
+	const eighth = 1000
+	for _, tt := range []struct {
+		held                                          int // by sockets
+		fetches, answers, snapshots, large, newcomers bool
+	}{
+		{3999, true, true, true, true, true},
+		{4001, false, true, true, true, true},
+		{5001, false, false, true, true, true},
+		{6001, false, false, false, false, true},
+		{7001, false, false, false, false, false},
+	} {
+		b := New(8 * eighth)
+		b.Sockets.Hold(tt.held)
+		b.Answers.Hold(2 * eighth) // more than its own part
+		b.Sockets.Hold(-2 * eighth)
+		for what, is := range map[string][2]bool{
+			"fetches":        {b.MayFetch(), tt.fetches},
+			"answers":        {b.Answers.Take(0), tt.answers},
+			"snapshots":      {b.Sockets.Take(0), tt.snapshots},
+			"a large socket": {b.Sockets.Allows(eighth), tt.large},
+			"a newcomer":     {b.Sockets.Allows(1), tt.newcomers},
+		} {
+			if is[0] != is[1] {
+				t.Errorf("%d bytes held: %s: %t, want %t", tt.held, what, is[0], is[1])
+			}
+		}
+	}
+}
+
+// Whatever sockets hold, some answers are made; and all together never take more than the limit.
+func TestAnswersHaveAPartOfTheirOwn(t *testing.T) {
+	b := New(8000)
+	for b.Sockets.Allows(100) {
+		b.Sockets.Hold(100)
+	}
+	made := 0
+	for b.Answers.Take(100) {
+		made++
+	}
+	if made != 10 || b.Used() > b.Limit() || b.Used() < b.Limit()-200 {
+		t.Errorf("%d answers are made, and %d bytes are held of %d; want 10, and nearly all", made, b.Used(), b.Limit())
+	}
+	b.Answers.Hold(-1000)
+	if b.Answers.Used() != 0 {
+		t.Errorf("%d bytes are held for nobody", b.Answers.Used())
+	}
+}
+
+func TestManyTakeAtOnce(t *testing.T) {
+	b := New(0)
+	var taking sync.WaitGroup
+	for range 8 {
+		taking.Go(func() {
+			for range 1000 {
+				if b.Sockets.Take(1000) {
+					b.Sockets.Hold(-1000)
+				}
+			}
+		})
+	}
+	taking.Wait()
+	if b.Limit() != DefaultBytes || b.Used() != 0 {
+		t.Errorf("%d bytes of %d are held", b.Used(), b.Limit())
+	}
+}
