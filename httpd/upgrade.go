@@ -16,8 +16,9 @@ func (r *request) upgrade() error {
 	if !r.isUpgrade() {
 		return errUpgrade
 	}
-	if c := &r.server.config; c.Upgrade == nil || c.Ledger.Head() == nil || !c.MayUpgrade() {
-		// Before the first head, what the hub was told may not be durable yet, or was published before a restart.
+	if c := &r.server.config; c.Upgrade == nil || c.Ledger.Head() == nil || !c.MayUpgrade() || r.server.Stopping() {
+		// Before the first head, what the hub was told may not be durable yet, or was published before a restart. While the server stops fasthttp
+		// puts "Connection: close" into every answer, which makes a 101 none.
 		return cmp.Or(c.Ledger.Status().NotReady, ledger.ErrUnavailable)
 	}
 	// fasthttp/websocket reads the first line of each alone.

@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/valyala/fasthttp"
 
@@ -94,6 +95,34 @@ func TestUpgradesWait(t *testing.T) {
 		if r := serve(t, change).get("/api/ws/accounts", handshake...); r.status != 503 || r.body != errorBody(503, "overloaded") || r.header.Get("Retry-After") == "" {
 			t.Errorf("%s: %d %s, Retry-After %q, want 503", name, r.status, r.body, r.header.Get("Retry-After"))
 		}
+	}
+}
+
+// A handshake that meets a stop is refused, not answered with a 101 that says "Connection: close".
+func TestNobodyUpgradesWhileTheServerStops(t *testing.T) {
+	entered, leave := make(chan struct{}), make(chan struct{})
+	h := serveTCP(t, func(c *Config) {
+		c.Upgrade = func(*fasthttp.RequestCtx, ratelimit.Client) { t.Error("upgraded") }
+		c.MayUpgrade = func() bool {
+			close(entered)
+			<-leave
+			return true
+		}
+	})
+	c := h.dial("")
+	h.request(c, "GET", "/api/ws/accounts", handshake...)
+	<-entered
+	stopped := make(chan error, 1)
+	go func() { stopped <- h.server.Shutdown(t.Context()) }()
+	for !h.server.Stopping() {
+		time.Sleep(time.Millisecond)
+	}
+	close(leave)
+	if r := readReply(t, bufio.NewReader(c), "GET"); r.status != 503 {
+		t.Errorf("%d %s, want 503", r.status, r.body)
+	}
+	if err := <-stopped; err != nil {
+		t.Errorf("Shutdown = %v", err)
 	}
 }
 

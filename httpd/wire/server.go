@@ -198,6 +198,9 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	return fmt.Errorf("cannot end all exchanges: %w", err)
 }
 
+// Stopping reports whether Shutdown was called: connections end with the answer under way.
+func (s *Server) Stopping() bool { return s.stopped.Load() }
+
 // Connections returns how many connections are open.
 func (s *Server) Connections() int {
 	if l := s.listener.Load(); l != nil {
