@@ -64,7 +64,7 @@ chaos: ## the long test of clusters: servers and nodes are killed at random, for
 	LEDGERD_NATS_TOOL=nats-server LEDGERD_CLUSTER_HUNDREDS=$(HUNDREDS) go test -count 1 -timeout 30m -v -run TestClusterSurvives ./cmd/ledgerd
 	LEDGERD_RACES=12 go test -count 1 -timeout 20m -run 'TestServers/side_by_side/writers_race' ./engine/cluster
 
-faults: ## write into the manual which tests prove which faults, run these tests, and print the result of each: a quarter of an hour
+faults: ## write into the manual which tests prove which faults, run these tests, and print the result of each: ten minutes
 	.ci/faults
 	go run .ci/results.go
 
