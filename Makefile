@@ -19,7 +19,7 @@ test: ## everything a contributor needs to trust a change
 check: fmt vet staticcheck faults-check openapi race ## what CI asks besides the tests and the long ones: bench-once, crash, chaos, abuse
 
 faults-check:
-	@.ci/faults --check >/dev/null
+	@.ci/faults --check
 
 fmt:
 	@test -z "$$(gofmt -l .)" || { gofmt -l . ; echo "these files need gofmt" ; exit 1 ; }
@@ -64,8 +64,9 @@ chaos: ## the long test of clusters: servers and nodes are killed at random, for
 	LEDGERD_NATS_TOOL=nats-server LEDGERD_CLUSTER_HUNDREDS=$(HUNDREDS) go test -count 1 -timeout 30m -v -run TestClusterSurvives ./cmd/ledgerd
 	LEDGERD_RACES=12 go test -count 1 -timeout 20m -run 'TestServers/side_by_side/writers_race' ./engine/cluster
 
-faults: ## write into the manual which tests prove which faults
+faults: ## write into the manual which tests prove which faults, run these tests, and print the result of each: ten minutes
 	.ci/faults
+	go run .ci/results.go
 
 bench-once: ## every benchmark once and small, and every scenario of ledgerbench, so that none stops running unseen
 	go test -short -run '^$$' -bench . -benchtime 1x -timeout 5m ./engine/base58 ./engine/source/file ./snapshot

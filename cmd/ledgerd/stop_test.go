@@ -27,6 +27,7 @@ func (r *running) stopsInTime(t *testing.T) {
 	}
 }
 
+// F48: a stop while clients follow, ask and wait takes ten seconds at most: every socket ends with 1001, every answer is whole, and /readyz fails.
 func TestCleanStopWithClientsConnected(t *testing.T) {
 	t.Parallel()
 	r := start(t, "--data-dir", t.TempDir(), "--source", "sim:accounts=500,slot_time=5ms,fork_rate=0.2")
@@ -97,7 +98,7 @@ func pollUntilStop(t *testing.T, url string) {
 	}
 }
 
-// A signal may come at any moment of the start.
+// F48: a signal may come at any moment of the start.
 func TestStopDuringStart(t *testing.T) {
 	t.Parallel()
 	for i := range 20 {
@@ -109,7 +110,7 @@ func TestStopDuringStart(t *testing.T) {
 	}
 }
 
-// A pipe whose writer is silent cannot hold up the end.
+// F48: a pipe whose writer is silent cannot hold up the end.
 func TestStopWhileThePipeIsSilent(t *testing.T) {
 	t.Parallel()
 	pipe := newFeeder(t)
@@ -126,7 +127,7 @@ func TestStopWhileThePipeIsSilent(t *testing.T) {
 	release(t, path)
 }
 
-// Nobody writes to a pipe that is to be read before the start: the signal ends the wait for it, and no directory is made.
+// F48: nobody writes to a pipe that is to be read before the start: the signal ends the wait for it, and no directory is made.
 func TestStopBeforeTheStart(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "data")
 	for name, tt := range map[string]struct {
