@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -108,6 +109,36 @@ func TestStopDuringStart(t *testing.T) {
 		}
 		r.stopsInTime(t)
 	}
+}
+
+// F48: a signal may come while the log is read again, which is as it was afterwards.
+func TestStopDuringReplay(t *testing.T) {
+	t.Parallel()
+	random, _ := seededRand(t)
+	data := t.TempDir()
+	v := launch(t, "--data-dir", data, "--wal-sync", "off", "--snapshot-interval", "0", "--source", "sim:accounts=2000,tps=20000,slot_time=0,slots=40").ready()
+	v.ended()
+	shown := newestSlot(v)
+	v.Kill()
+	begun := time.Now()
+	launch(t, "--data-dir", data, "--source", "none").ready().Kill()
+	whole := time.Since(begun)
+	stopped := 0
+	for range 8 {
+		v := launch(t, "--data-dir", data, "--source", "none")
+		time.Sleep(time.Duration(random.Int64N(int64(whole / 2))))
+		v.Signal(syscall.SIGTERM)
+		if code := v.gone(longestStop); code != exitOK {
+			t.Errorf("exit code %d after a signal, want 0:\n%s", code, v.errs)
+		}
+		if !strings.Contains(v.errs.String(), "msg=recovered") {
+			stopped++
+		}
+	}
+	if stopped == 0 {
+		t.Errorf("no replay of %v was stopped", whole)
+	}
+	restartShows(t, data, shown)
 }
 
 // F48: a pipe whose writer is silent cannot hold up the end.

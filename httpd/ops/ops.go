@@ -48,7 +48,8 @@ const maxConns = 256
 func New(config Config) *Server {
 	config.Log = cmp.Or(config.Log, slog.New(slog.DiscardHandler))
 	s := &Server{config: config}
-	s.Server = wire.New(wire.Config{Handler: s.handle, MaxConns: maxConns, MaxConnsPerClient: maxConns, TLS: config.TLS, Log: config.Log})
+	// The cap in all comes before that of a client, and makes room.
+	s.Server = wire.New(wire.Config{Handler: s.handle, MaxConns: maxConns, MaxConnsPerClient: 2 * maxConns, TLS: config.TLS, Log: config.Log})
 	return s
 }
 

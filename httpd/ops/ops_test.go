@@ -92,3 +92,30 @@ func TestOpsTellsAliveReadyAndNumbers(t *testing.T) {
 		}
 	}
 }
+
+// F35: silent connections do not keep an operator out, also where they come from the same machine.
+func TestSilentConnectionsMakeRoomForAnOperator(t *testing.T) {
+	s := New(Config{Status: func() ledger.NodeStatus { return ledger.NodeStatus{} }})
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	ledgertest.Must(t, err)
+	served := make(chan error, 1)
+	go func() { served <- s.Serve(ln) }()
+	var silent []net.Conn
+	for range maxConns {
+		c, err := net.Dial("tcp", ln.Addr().String())
+		ledgertest.Must(t, err)
+		silent = append(silent, c)
+	}
+	client := &http.Client{Transport: &http.Transport{}}
+	answer, err := client.Get("http://" + ln.Addr().String() + "/livez")
+	if err != nil || answer.StatusCode != http.StatusOK {
+		t.Fatalf("%v, %v, want 200", answer, err)
+	}
+	_ = answer.Body.Close()
+	client.CloseIdleConnections()
+	for _, c := range silent {
+		_ = c.Close()
+	}
+	ledgertest.Must(t, s.Shutdown(t.Context()))
+	ledgertest.Must(t, <-served)
+}
