@@ -50,7 +50,7 @@ func (v *victim) visit(during string) {
 	v.Logf("%s: %d answers, median %v, newest block at most %d ms old", during, len(latencies), latencies[len(latencies)/2], late)
 }
 
-// One address past its limit floods the node on 50 connections: each pipelines 200 requests a write, and another one comes when it is closed.
+// F40: one address past its limit floods the node on 50 connections: each pipelines 200 requests a write, and another one comes when it is closed.
 func TestAbuseRefusedFloodIsClosed(t *testing.T) {
 	alone(t)
 	v := attack(t, 100, "--rate-limit-minute", "2000", "--rate-limit-hour", "10000", "--source", "sim:slot_time=100ms")
@@ -110,7 +110,7 @@ func (c *attacker) repeat(message []byte, pause time.Duration) (writing *sync.Wa
 	return writing
 }
 
-// Three thousand connections that say nothing come before a newcomer, which must not wait for each of
+// F33: three thousand connections that say nothing come before a newcomer, which must not wait for each of
 // them. How long it waits is counted in answers to a client that is there already.
 func TestAbuseSilentConnectionsDoNotHoldUpNewcomers(t *testing.T) {
 	alone(t)

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// Twenty sockets of one address go on from the oldest seq of the log. Another client that does so after
+// F40: twenty sockets of one address go on from the oldest seq of the log. Another client that does so after
 // them gets its turns in between: the address has a share, not each of its sockets.
 func TestAbuseResumesOfOneAddressLeaveTurnsToOthers(t *testing.T) {
 	alone(t)

@@ -178,7 +178,7 @@ func makeReadOnly(t *testing.T, dir string, used bool) {
 	t.Cleanup(func() { _ = command("chmod", "-R", "u+w", dir) }) // so that all can be removed
 }
 
-// TestExitCodeAfterADiskFailure takes the directory of the log away: reads go on until an operator stops the node,
+// F16: TestExitCodeAfterADiskFailure takes the directory of the log away: reads go on until an operator stops the node,
 // and its exit code says that all was not well.
 func TestExitCodeAfterADiskFailure(t *testing.T) {
 	t.Parallel()

@@ -134,6 +134,7 @@ func TestConnectionsAreCappedByClient(t *testing.T) {
 	}
 }
 
+// F33: clients that are exempt are above the cap of all.
 func TestConnectionsAreCappedInTotal(t *testing.T) {
 	_, l := listen()
 	var held []*Conn
