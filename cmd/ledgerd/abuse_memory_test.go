@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"strings"
 	"testing"
@@ -105,4 +106,26 @@ func TestAbuseFollowersOfEverythingFitACgroup(t *testing.T) {
 	v.untilWithin(2*patience, "all have followed for long", func() bool { return v.metric("ledgerd_ws_bytes_total") > 9*each })
 	t.Logf("resident memory: %d MiB", v.usage().RSSBytes>>20)
 	v.visit("behind followers of everything")
+}
+
+// F35, F47: within a cgroup of 128 MiB, ten thousand connections that begin a request of 12 KB and never end it leave the node alive.
+func TestAbuseUnfinishedRequestsFitACgroup(t *testing.T) {
+	alone(t)
+	within, _ := memoryCgroup(t, 128<<20)
+	v := launchUnder(t, within, "--data-dir", t.TempDir(), "--source", "sim:slot_time=100ms").ready()
+	start := "GET /api/status HTTP/1.1\r\nHost: ledgerd\r\nX: " + strings.Repeat("x", 12_000)
+	var conns []net.Conn
+	for i := range 10_000 {
+		c, err := v.dial(2+i/90, nil)
+		if err != nil {
+			continue // more than there is room for
+		}
+		_, _ = io.WriteString(c.Conn, start)
+		conns = append(conns, c.Conn)
+	}
+	t.Logf("%d connections, resident memory: %d MiB", len(conns), v.usage().RSSBytes>>20)
+	for _, c := range conns {
+		_ = c.Close()
+	}
+	v.visit("after them")
 }

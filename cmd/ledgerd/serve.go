@@ -234,7 +234,7 @@ func (c *serveCommand) assemble(ctx context.Context, n *node) error {
 		Memory: memory, Metrics: set, WriteMetrics: write, Turn: giveway.Turn,
 		Config: wire.Config{
 			Identity: &ratelimit.Identity{TrustedProxies: c.TrustedProxies, Exempt: c.RateLimitExempt},
-			MaxConns: c.MaxConns, MaxConnsPerClient: c.MaxConnsPerClient, ConnsPerMinute: connsPerRequest * c.RateLimitMinute, Log: n.logger, TLS: n.tls,
+			MaxConns: mostConns(c.MaxConns, n.memoryLimit), MaxConnsPerClient: c.MaxConnsPerClient, ConnsPerMinute: connsPerRequest * c.RateLimitMinute, Log: n.logger, TLS: n.tls,
 		},
 	})
 	if n.opsListener != nil {

@@ -39,7 +39,7 @@ type serveCommand struct {
 	RateLimitExempt     prefixes `group:"Limits:" help:"Networks free of rate limits and connection caps." placeholder:"CIDR,…"`
 	APIKeys             string   `group:"Limits:" help:"Callers with limits of their own: a file of keys and tiers, see ledgerd key. A running node reads it again at SIGHUP." placeholder:"FILE" name:"api-keys"`
 	TrustedProxies      prefixes `group:"Limits:" help:"Proxies whose X-Forwarded-For is believed." placeholder:"CIDR,…"`
-	MaxConns            int      `group:"Limits:" help:"Connections on the public listener; 0 is what the file descriptors allow." default:"0"`
+	MaxConns            int      `group:"Limits:" help:"Connections on the public listener; 0 is what the file descriptors and a quarter of the memory limit allow." default:"0"`
 	MaxConnsPerClient   int      `group:"Limits:" help:"Connections of one client." default:"100"`
 	MaxClientBytes      size     `group:"Limits:" help:"Memory of all that waits for clients, long REST answers and WebSockets together; more is refused with 503, or closed with 1013. By default 128MiB, or a quarter of the memory limit if that is less." placeholder:"SIZE"`
 	MemoryLimit         size     `group:"Limits:" help:"Memory of the process that the garbage collector works to keep; by default most of what the cgroup allows." placeholder:"SIZE"`

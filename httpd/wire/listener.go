@@ -241,8 +241,8 @@ func (l *listener) closeConns() {
 	closing.Wait()
 }
 
-// connsWithinFileLimit returns how many connections the process' file descriptors allow.
-func connsWithinFileLimit() int {
+// ConnsWithinFileLimit returns how many connections the process' file descriptors allow.
+func ConnsWithinFileLimit() int {
 	var limit syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
 		return 4 * reservedFiles

@@ -39,7 +39,7 @@ type Config struct {
 
 // WithDefaults returns the configuration with every default in its place.
 func (c Config) WithDefaults() Config {
-	c.MaxConns = cmp.Or(c.MaxConns, connsWithinFileLimit())
+	c.MaxConns = cmp.Or(c.MaxConns, ConnsWithinFileLimit())
 	c.MaxConnsPerClient = cmp.Or(c.MaxConnsPerClient, 100)
 	c.ReadTimeout = cmp.Or(c.ReadTimeout, 5*time.Second)
 	c.WriteTimeout = cmp.Or(c.WriteTimeout, 10*time.Second)
