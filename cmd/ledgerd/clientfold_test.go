@@ -11,6 +11,8 @@ import (
 	"maps"
 	"os"
 	"os/exec"
+	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -27,10 +29,11 @@ type foldedStream struct {
 	Starts   int
 	Wrong    string            // the first thing that must not be
 	Accounts map[string]string // by pubkey: lamports, a space, and the owner
+	pubkeys  []string          // that it names
 }
 
-// differs returns the first account that REST answers differently, of those that the stream was told of; of those of all programs, none may
-// be left out.
+// differs returns the first account that REST answers differently, of those that the stream was told of; of those of all programs, and
+// of those that it names, none may be left out.
 func (f *foldedStream) differs(all map[string]accountState) error {
 	if f.Starts == 0 {
 		return errors.New("it has not begun")
@@ -42,7 +45,7 @@ func (f *foldedStream) differs(all map[string]accountState) error {
 		}
 	}
 	for key := range all {
-		if _, told := f.Accounts[key]; !told && strings.HasPrefix(f.Name, "programs") {
+		if _, told := f.Accounts[key]; !told && (strings.HasPrefix(f.Name, "programs") || slices.Contains(f.pubkeys, key)) {
 			return fmt.Errorf("%s was never told", key)
 		}
 	}
@@ -66,7 +69,7 @@ type clientFold struct {
 }
 
 func newFold(name string, sub clientlib.Subscription) *clientFold {
-	return &clientFold{sub: sub, foldedStream: foldedStream{Name: name + ", " + string(sub.Commitment)}, lost: map[int]int{}}
+	return &clientFold{sub: sub, foldedStream: foldedStream{Name: name + ", " + string(sub.Commitment), pubkeys: sub.Pubkeys}, lost: map[int]int{}}
 }
 
 // foldsOf returns folds of everything, and of the accounts of programs, at each level.
@@ -93,7 +96,7 @@ func (f *clientFold) handler() clientlib.Handler {
 				f.from, f.run = at.Seq, nil
 			})
 		},
-		Ready: func() { f.locked(func() { f.listing = false }) },
+		Ready: func() { f.locked(func() { f.listing, f.from, f.run = false, f.seq, nil }) },
 		Update: func(u clientlib.Update) {
 			if f.slow != nil {
 				f.slow(f.updates)
@@ -124,7 +127,7 @@ func (f *clientFold) update(u clientlib.Update) {
 		f.Wrong = cmp.Or(f.Wrong, fmt.Sprintf("number %d comes after %d", u.Seq, f.seq))
 	}
 	f.Accounts[u.Pubkey], f.seq = fmt.Sprint(u.Lamports, " ", u.Owner), u.Seq
-	if f.updates++; whole && !f.listing {
+	if f.updates++; f.sub.Programs == nil && !f.listing {
 		f.hear("account_update", u.Slot, u.Seq, accountState{
 			u.Pubkey, u.Owner, u.Lamports, u.Executable, string(u.Commitment), u.Timestamp.Format(time.RFC3339),
 		})
@@ -162,12 +165,25 @@ func followGo(t *testing.T, address string, folds []*clientFold) (state func() [
 }
 
 // followJavaScript has the JavaScript client do the same in a process of node, with npm's ws.
-func followJavaScript(t *testing.T, address string, _ []*clientFold) (state func() []foldedStream) {
+func followJavaScript(t *testing.T, address string, folds []*clientFold) (state func() []foldedStream) {
 	t.Helper()
 	if _, err := exec.LookPath("node"); err != nil {
 		t.Skip("node is not installed here")
 	}
-	c := exec.Command("node", "testdata/client.mjs", "../../httpd/console/client/ledgerd.js", address, strings.Join(simPrograms, ","))
+	type wish struct {
+		Name       string               `json:"name"`
+		Pubkeys    []string             `json:"pubkeys,omitempty"`
+		Programs   []string             `json:"programs,omitempty"`
+		Commitment clientlib.Commitment `json:"commitment"`
+	}
+	var wanted []wish
+	for _, f := range folds {
+		wanted = append(wanted, wish{f.Name, f.sub.Pubkeys, f.sub.Programs, f.sub.Commitment})
+	}
+	text, err := json.Marshal(wanted)
+	wishes := filepath.Join(t.TempDir(), "wanted.json")
+	must(t, errors.Join(err, os.WriteFile(wishes, text, 0o600)))
+	c := exec.Command("node", "testdata/client.mjs", "../../httpd/console/client/ledgerd.js", address, wishes)
 	c.Env = append(os.Environ(), "NODE_PATH="+os.Getenv("NODE_PATH")+":/usr/share/nodejs")
 	said := new(bytes.Buffer)
 	c.Stderr = said
@@ -192,6 +208,9 @@ func followJavaScript(t *testing.T, address string, _ []*clientFold) (state func
 		line, err2 := lines.ReadBytes('\n')
 		if err := errors.Join(err, err2, json.Unmarshal(line, &states)); err != nil {
 			t.Fatalf("node tells nothing: %v", err)
+		}
+		for i, f := range folds {
+			states[i].pubkeys = f.sub.Pubkeys
 		}
 		return states
 	}

@@ -5,13 +5,18 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
+	"net/http/httptest"
 	"os"
+	"regexp"
 	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/fasthttp/websocket"
 
 	clientlib "ledgerd/httpd/client"
 )
@@ -124,14 +129,16 @@ func TestClientsFollowThroughCutsAndKills(t *testing.T) {
 			}
 			c := newCutter(t, random, cuts, 8, func() string { return *to.Load() })
 			folds := foldsOf()
-			var keys []string
+			// More names than a message holds: those of 80 accounts, and between them some that nobody has.
 			base, _ := node.accounts("processed", false)
-			for key := range base {
-				if keys = append(keys, key); len(keys) == 80 {
-					break
-				}
+			keys := slices.Sorted(maps.Keys(base))[:80]
+			for i := range 3000 - len(keys) {
+				keys = append(keys, toolKey(fmt.Sprint(i)).String())
 			}
-			folds = append(folds, newFold("keys", clientlib.Subscription{Pubkeys: keys, Commitment: clientlib.Confirmed}))
+			random.Shuffle(len(keys), func(i, k int) { keys[i], keys[k] = keys[k], keys[i] })
+			for _, level := range levels[:2] {
+				folds = append(folds, newFold("keys", clientlib.Subscription{Pubkeys: keys, Commitment: clientlib.Commitment(level)}))
+			}
 			state := follow(t, c.address(), folds)
 			for kill := range 3 {
 				node.until("some cuts are made", func() bool { return c.isThrough() || c.cuts.Load() > int64((kill+1)*cuts/8) })
@@ -146,7 +153,7 @@ func TestClientsFollowThroughCutsAndKills(t *testing.T) {
 			node.ended()
 			all := node.agrees(state)
 			for _, f := range folds {
-				if f.sub.Programs != nil || f.sub.Pubkeys != nil {
+				if f.sub.Programs != nil {
 					continue
 				}
 				w, end := witnesses[string(f.sub.Commitment)], standsAt(t, node.base, string(f.sub.Commitment))
@@ -156,7 +163,10 @@ func TestClientsFollowThroughCutsAndKills(t *testing.T) {
 				}
 				if name == "Go" {
 					run, from := f.heardAll(node, end)
-					n, want := sameFrames(t, f.Name, w.name, max(from, w.from), run, w.runs[len(w.runs)-1])
+					witnessed := slices.DeleteFunc(slices.Clone(w.runs[len(w.runs)-1]), func(h heard) bool {
+						return f.sub.Pubkeys != nil && h.kind == "account_update" && !slices.Contains(keys, h.account.Pubkey)
+					})
+					n, want := sameFrames(t, f.Name, w.name, max(from, w.from), run, witnessed)
 					if n != want {
 						t.Errorf("%s: %d frames after number %d, the witness %d", f.Name, n, max(from, w.from), want)
 					}
@@ -175,10 +185,6 @@ func TestAStreamGoesOnAfterANumberThatWasKept(t *testing.T) {
 	node.ended()
 	c, err := clientlib.New(node.base, clientlib.Options{})
 	must(t, err)
-	many := slices.Repeat([]string{simPrograms[0]}, 2000)
-	if err := c.Stream(t.Context(), clientlib.Subscription{Pubkeys: many}, clientlib.Handler{}); err == nil || !strings.Contains(err.Error(), "use several streams") {
-		t.Errorf("more names than a message holds: %v", err)
-	}
 	end := standsAt(t, node.base, "processed").seq
 	for after, starts := range map[uint64]int{end - 100: 0, end + 100: 1} {
 		ctx, stop := context.WithTimeout(t.Context(), patience)
@@ -199,6 +205,134 @@ func TestAStreamGoesOnAfterANumberThatWasKept(t *testing.T) {
 			t.Errorf("after %d it was told %d", after, told)
 		}
 		stop()
+	}
+}
+
+// The names of a stream are said in parts, the snapshots of which follow each other. It resumes from the number that the last of them is as of:
+// whatever a part holds is not told again. Where it begins anew, it says all of them again.
+func TestNamesAreSaidInParts(t *testing.T) {
+	for name, follow := range map[string]func(*testing.T, string, []*clientFold) func() []foldedStream{"Go": followGo, "JavaScript": followJavaScript} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			update := func(key string, seq int) string {
+				return fmt.Sprintf(`{"type":"account_update","pubkey":"%s","lamports":%d,"slot":1,"seq":%d,"owner":"o","timestamp":"2026-01-01T00:00:00Z"}`, key, seq, seq)
+			}
+			// Each step is how a message of the client begins and ends, and what it is answered with at the numbers it is as of.
+			begin, again := `{"type":"subscribe".*"snapshot":true}$`, `{"type":"subscribe".*"snapshot":false}$`
+			marker := func(kind string, seq int) string {
+				return fmt.Sprintf(`{"type":"%s","id":1,"slot":1,"seq":%d}`, kind, seq)
+			}
+			part := func(seq int, keys ...string) (frames []string) {
+				frames = append(frames, marker("subscribed", seq))
+				for _, key := range keys {
+					frames = append(frames, update(key, seq))
+				}
+				return append(frames, marker("snapshot_end", seq))
+			}
+			type step struct {
+				asked  string
+				frames []string
+			}
+			script := [][]step{{
+				{begin, append(part(10, "a", "b"), update("a", 11))},
+				{begin, slices.Concat([]string{update("b", 12), marker("slot_end", 12)}, part(15, "c", "d"), []string{update("a", 16)})},
+				{begin, part(20)},
+			}, {
+				{again, []string{update("a", 21), marker("subscribed", 21)}},
+				{again, []string{update("a", 22), marker("subscribed", 22)}},
+				{again, []string{marker("subscribed", 23)}},
+				{`"resume","id":2,"from_seq":20}$`, []string{`{"type":"resync_required","id":2,"oldest_seq":30,"newest_seq":30}`, update("a", 24)}},
+				{begin, part(30, "a", "b")},
+				{begin, append(part(31, "c"), update("d", 32))},
+				{begin, append(part(33, "e", "f"), update("a", 34), marker("slot_end", 34))},
+			}, {
+				{again, []string{marker("subscribed", 34)}},
+				{again, []string{marker("subscribed", 34)}},
+				{again, []string{marker("subscribed", 34)}},
+				{`"resume","id":2,"from_seq":34}$`, []string{`{"type":"resumed","id":2,"from_seq":34}`, marker("slot_end", 34), update("b", 35)}},
+			}}
+			scripts := make(chan []step, len(script))
+			for _, steps := range script {
+				scripts <- steps
+			}
+			close(scripts)
+			node := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				conn, err := new(websocket.Upgrader).Upgrade(w, r, nil)
+				if err != nil {
+					return
+				}
+				defer conn.Close()
+				for _, s := range <-scripts {
+					_, text, err := conn.ReadMessage()
+					if err != nil || len(text) > 64<<10 || !regexp.MustCompile(s.asked).Match(text) {
+						t.Errorf("want %s, got %d bytes, %v: %.60s … %.60s", s.asked, len(text), err, text, text[max(0, len(text)-60):])
+						return
+					}
+					for _, f := range s.frames {
+						_ = conn.WriteMessage(websocket.TextMessage, []byte(f))
+					}
+				}
+				if len(scripts) == 0 {
+					_, _, _ = conn.ReadMessage() // until it leaves
+				}
+			}))
+			t.Cleanup(node.Close)
+			keys := slices.Repeat([]string{strings.Repeat("z", 44)}, 3000)
+			state := follow(t, node.URL, []*clientFold{newFold("keys", clientlib.Subscription{Pubkeys: keys, Commitment: clientlib.Processed})})
+			want := map[string]string{"a": "34 o", "b": "35 o", "c": "31 o", "d": "32 o", "e": "33 o", "f": "33 o"}
+			for late := time.Now().Add(patience); ; time.Sleep(10 * time.Millisecond) {
+				f := state()[0]
+				if f.Starts == 2 && f.Wrong == "" && maps.Equal(f.Accounts, want) {
+					return
+				}
+				if t.Failed() || f.Wrong != "" || f.Starts > 2 || f.Accounts["b"] == want["b"] && f.Accounts["d"] == "" || time.Now().After(late) {
+					t.Fatalf("%d starts, %s: %v", f.Starts, f.Wrong, f.Accounts)
+				}
+			}
+		})
+	}
+}
+
+// As many names as a node takes are subscribed, of the kind that costs most. A client in debt afterwards waits until that is paid. One name more
+// is refused.
+func TestAsManyNamesAsANodeTakesAreFollowed(t *testing.T) {
+	t.Parallel()
+	node := launch(t, "--data-dir", t.TempDir(), "--source", "sim:accounts=300,slot_time=0,slots=60", "--snapshot-interval", "0s", "--log-level", "info").ready()
+	c, err := clientlib.New(node.base, clientlib.Options{})
+	must(t, err)
+	var names []string
+	for i := range 10_000 {
+		names = append(names, toolKey(fmt.Sprint(i)).String())
+	}
+	names = append(names, simPrograms[0])
+	if err := c.Stream(t.Context(), clientlib.Subscription{Programs: names}, clientlib.Handler{}); err == nil || !strings.Contains(err.Error(), "at most 10000") {
+		t.Errorf("more names than a node takes: %v", err)
+	}
+	ctx, stop := context.WithTimeout(t.Context(), patience)
+	defer stop()
+	began, members := 0, 0
+	follow := func(lost func(error, time.Duration)) {
+		ctx, stop := context.WithCancel(ctx)
+		_ = c.Stream(ctx, clientlib.Subscription{Wallets: names[:1], Programs: names[2:]}, clientlib.Handler{
+			Start:        func(clientlib.Start) { began++ },
+			Update:       func(clientlib.Update) { members++ },
+			Ready:        stop,
+			Disconnected: func(why error, wait time.Duration) { lost(why, wait); stop() },
+		})
+	}
+	follow(func(why error, _ time.Duration) { t.Error(why) })
+	if began != 1 || members == 0 || ctx.Err() != nil {
+		t.Errorf("it was begun %d times, told %d members, and ready: %v", began, members, ctx.Err() == nil)
+	}
+	var waits time.Duration
+	follow(func(why error, wait time.Duration) {
+		end := new(websocket.CloseError)
+		if waits = wait; !errors.As(why, &end) || end.Code != websocket.ClosePolicyViolation {
+			t.Error(why)
+		}
+	})
+	if waits < 20*time.Second {
+		t.Errorf("after the budget was used up it waits %v", waits)
 	}
 }
 

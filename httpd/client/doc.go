@@ -17,6 +17,12 @@
 // its own is told once, whatever happened to connections in between. A [Rollback] is told before
 // the accounts that it restores.
 //
+// A subscription may have 10,000 names, as many as a node takes on one connection. They are said in several
+// messages, each once the one before was answered, so a node has a snapshot of 1,250 names to make at once. A
+// handler is then told the snapshot in parts, and between them what happened to accounts that were named by then; of
+// an account that was not, nothing is told before its part. Whoever keeps the newest state of each account has a
+// complete one from the handler's Ready on.
+//
 // # Integers
 //
 // All amounts and numbers are exact up to 2^64-1. Amounts of tokens are decimal strings, as the node

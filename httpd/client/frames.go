@@ -16,6 +16,7 @@ import (
 type stream struct {
 	client  *Client
 	sub     Subscription
+	parts   []part // the names
 	handler Handler
 
 	known bool   // the handler was told a Start, with all of its snapshot
@@ -25,6 +26,7 @@ type stream struct {
 
 	// Of the present connection:
 
+	answered  int    // parts that the node said it tells of
 	awaits    string // an answer, before which nothing counts; empty: none
 	listing   bool   // members of a snapshot come
 	restoring bool   // since a resume, until a frame has a newer number
@@ -69,7 +71,7 @@ func (s *stream) connection(ctx context.Context) (told bool, err error) {
 		if err := s.take(conn, text); err != nil {
 			return told, err
 		}
-		told = s.awaits == "" // whoever is let go before that comes back later and later
+		told = s.awaits == "" && s.answered == len(s.parts) // whoever is let go before that comes back later and later
 	}
 }
 
@@ -82,33 +84,55 @@ func (s *stream) take(conn *websocket.Conn, text []byte) error {
 	switch f.Type {
 	case "error":
 		return &StatusError{Status: http.StatusBadRequest, Text: f.Error, Details: f.Details} // the next would be the same
-	case "resync_required":
-		return s.resync(conn)
+	case "resync_required": // the node does not know any more what the stream missed
+		s.known = false
+		return s.ask(conn)
+	case "subscribed":
+		return s.subscribed(conn, &f)
 	case s.awaits:
-		s.answered(&f)
+		if s.awaits = ""; f.Type == "pong" {
+			s.begin(Start{f.Slot, f.Seq, false})
+			s.known = true
+		}
+		s.restoring = f.Type == "resumed"
 		return nil
-	case "subscribed", "resumed", "pong":
+	case "resumed", "pong":
 		return nil
 	}
 	if s.awaits != "" || s.again(&f, text) {
 		return nil
 	}
+	if f.Type == "snapshot_end" {
+		return s.listed(conn)
+	}
 	return s.tell(&f, text)
 }
 
-// answered takes in the answer from which on frames count.
-func (s *stream) answered(f *frame) {
-	switch s.awaits {
-	case "resumed":
-		s.restoring = true
-	case "pong":
-		s.begin(Start{f.Slot, f.Seq, false})
-		s.known = true
-	case "subscribed":
+// subscribed takes in that the node tells of a part of the names. Of a stream that begins the snapshot of that part follows.
+func (s *stream) subscribed(conn *websocket.Conn, f *frame) error {
+	s.answered++
+	switch {
+	case s.known && s.answered == len(s.parts):
+		return s.resume(conn)
+	case s.known:
+		return s.subscribe(conn)
+	case s.answered == 1:
 		s.begin(Start{f.Slot, f.Seq, true})
-		s.listing = true
 	}
-	s.awaits = ""
+	s.reach(f.Seq) // all that came before was told of the parts before, and is in the snapshot of this one
+	s.awaits, s.listing = "", true
+	return nil
+}
+
+// listed takes in the end of a part's snapshot, and goes on with the next part.
+func (s *stream) listed(conn *websocket.Conn) error {
+	if s.listing = false; s.answered < len(s.parts) {
+		return s.subscribe(conn)
+	}
+	if s.known = true; s.handler.Ready != nil {
+		s.handler.Ready()
+	}
+	return nil
 }
 
 // begin has the handler forget all.
@@ -119,14 +143,12 @@ func (s *stream) begin(at Start) {
 	}
 }
 
-// resync begins anew where the node does not know any more what the stream missed.
-func (s *stream) resync(conn *websocket.Conn) error {
-	if s.known = false; s.sub.names() > 0 {
-		s.awaits = "subscribed"
-		return s.subscribe(conn)
+// reach notes the number of a frame.
+func (s *stream) reach(seq uint64) {
+	if seq > s.seq {
+		s.seq, s.restoring = seq, false
+		clear(s.same)
 	}
-	s.awaits = "pong"
-	return s.ping(conn)
 }
 
 // again reports whether a frame was told before: after a resume those come again that carry the very number that it went on from. It keeps
@@ -135,11 +157,7 @@ func (s *stream) again(f *frame, text []byte) bool {
 	if s.listing {
 		return false
 	}
-	if f.Seq > s.seq {
-		s.seq, s.restoring = f.Seq, false
-		clear(s.same)
-	}
-	if f.Seq < s.seq || f.Type == "heartbeat" {
+	if s.reach(f.Seq); f.Seq < s.seq || f.Type == "heartbeat" {
 		return false
 	}
 	hash := maphash.Bytes(seed, text)
@@ -160,10 +178,6 @@ func (s *stream) tell(f *frame, text []byte) error {
 	case "slot_end":
 		if s.handler.SlotEnd != nil {
 			s.handler.SlotEnd(f.Slot, f.Seq)
-		}
-	case "snapshot_end":
-		if s.listing, s.known = false, true; s.handler.Ready != nil {
-			s.handler.Ready()
 		}
 	}
 	return nil // frames of later versions are none of ours

@@ -8,14 +8,16 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/fasthttp/websocket"
 )
 
-// Subscription says what a stream is told of. Without any names that is everything.
+// Subscription says what a stream is told of. Without any names that is everything. It has at most 10,000 names, as many as a node takes.
 type Subscription struct {
 	Pubkeys  []string // these accounts
 	Programs []string // accounts that these programs own, before or after a block
@@ -23,8 +25,8 @@ type Subscription struct {
 
 	Commitment Commitment // blocks of this level; empty: processed
 	Tokens     bool       // updates of token accounts tell what they hold
-	// After goes on after this number of an update, as a program does that kept it beside its state: no Start is told then, unless the node
-	// does not know any more what followed. nil: the stream begins with a Start.
+	// After goes on after this number of an update, as a program does that kept it beside its state, which was Ready: no Start is told then,
+	// unless the node does not know any more what followed. nil: the stream begins with a Start.
 	After *uint64
 	// Conflate has a node pass over older states of an account for a reader that is too slow, and say so with a Gap. Without it such a
 	// reader is disconnected, and resumes.
@@ -39,7 +41,7 @@ type Update struct {
 	Lamports   uint64     `json:"lamports"`
 	Timestamp  *time.Time `json:"timestamp"` // the block's
 	Slot       uint64     `json:"slot"`
-	Seq        uint64     `json:"seq"` // members of a snapshot share that of their Start
+	Seq        uint64     `json:"seq"` // members of a snapshot's part share that of the point as of which it is
 	Owner      string     `json:"owner"`
 	Executable bool       `json:"executable"`
 	Commitment Commitment `json:"commitment"`
@@ -54,8 +56,9 @@ type Update struct {
 // Start is the point from which on everything is told.
 type Start struct {
 	Slot, Seq uint64
-	// Snapshot says that the state of all accounts follows, up to the handler's Ready. A subscription to everything has none: the state at
-	// this point is what REST answers at its slot or a later one.
+	// Snapshot says that the state of all accounts follows, up to the handler's Ready. That of more than 1,250 names comes in parts, the
+	// first as of this point and each as of the one at which it is asked for: what happens meanwhile is told between the parts. A subscription
+	// to everything has none: the state at this point is what REST answers at its slot or a later one.
 	Snapshot bool
 }
 
@@ -75,7 +78,7 @@ type Gap struct {
 // Handler is told what happens. Fields that are nil are not called. What a handler is given is its own.
 type Handler struct {
 	Start    func(Start)            // all that was told before is void
-	Ready    func()                 // the snapshot is complete
+	Ready    func()                 // the snapshot is complete: the state is that of the newest number that was told
 	Update   func(Update)           // an account has changed, or is a member of the snapshot
 	Rollback func(Rollback)         // blocks were undone
 	SlotEnd  func(slot, seq uint64) // all updates of a block were told
@@ -91,20 +94,25 @@ const (
 	// all clients of a node come back at once.
 	leastPause = 100 * time.Millisecond
 	mostPause  = 10 * time.Second
-	// maxMessageBytes is the longest message that a node takes.
-	maxMessageBytes = 64 << 10
+	// debtPause is the least wait after a node refused to begin a subscription, as more work than it does for a client at once. After so long
+	// without asking a client may have the most done again.
+	debtPause = 20 * time.Second
+	// maxNames is how many names a node takes on one connection, and partNames how many of them one message says. A node takes messages of up
+	// to 64 KiB, which some 1,390 fill.
+	maxNames  = 10_000
+	partNames = 1250
 	// maxFrameBytes is far above the longest frame of a node.
 	maxFrameBytes = 1 << 20
 )
 
 // Stream tells a handler everything that a subscription asks for, over as many connections as it takes, until ctx ends, whose error it
 // then returns. Any other error is the refusal of the subscription itself, which would be the same the next time: by the node, or before it
-// is asked where the names are more than fit into one message, some 1,390 pubkeys.
+// is asked where there are more than 10,000 names.
 func (c *Client) Stream(ctx context.Context, sub Subscription, h Handler) error {
-	if message, err := sub.message(true); err != nil || len(message) > maxMessageBytes {
-		return errors.Join(err, fmt.Errorf("the names of a subscription must fit into a message of %d bytes: use several streams", maxMessageBytes))
+	if n := sub.names(); n > maxNames {
+		return fmt.Errorf("a subscription has at most %d names, this one %d: use several streams", maxNames, n)
 	}
-	s := &stream{client: c, sub: sub, handler: h}
+	s := &stream{client: c, sub: sub, parts: sub.parts(), handler: h}
 	if sub.After != nil {
 		s.known, s.seq, s.same = true, *sub.After, make(map[uint64]struct{})
 	}
@@ -114,15 +122,18 @@ func (c *Client) Stream(ctx context.Context, sub Subscription, h Handler) error 
 		switch {
 		case ctx.Err() != nil:
 			return ctx.Err()
-		case errors.As(err, &refused) && !refused.passes(), websocket.IsCloseError(err, finalCodes...):
+		case errors.As(err, &refused) && !refused.passes(), closedWith(err, finalCodes...):
 			return err
 		}
 		if told {
 			pause = leastPause
 		}
 		wait := pause/2 + rand.N(pause)
-		if refused != nil {
+		switch {
+		case refused != nil:
 			wait = max(wait, refused.RetryAfter)
+		case !s.known && closedWith(err, websocket.ClosePolicyViolation):
+			wait = max(wait, debtPause)
 		}
 		if s.handler.Disconnected != nil {
 			s.handler.Disconnected(err, wait)
@@ -140,6 +151,10 @@ func (c *Client) Stream(ctx context.Context, sub Subscription, h Handler) error 
 func (e *StatusError) passes() bool {
 	return e.Status == http.StatusTooManyRequests || e.Status >= http.StatusInternalServerError
 }
+
+// messageRoom has room for a whole message, shared by all streams. A message longer than such room is sent in many frames, each of which counts
+// against the frames that a node takes in a time.
+var messageRoom sync.Pool
 
 // dial connects, and says what the stream is to be told of. A refusal of the upgrade is a *StatusError.
 func (s *stream) dial(ctx context.Context) (*websocket.Conn, error) {
@@ -159,7 +174,9 @@ func (s *stream) dial(ctx context.Context) (*websocket.Conn, error) {
 	address := "ws" + strings.TrimPrefix(s.client.base, "http") + "/ws/accounts?" + q.Encode()
 	ctx, cancel := context.WithTimeout(ctx, silence)
 	defer cancel()
-	conn, response, err := s.client.dialer().DialContext(ctx, address, s.client.header())
+	dialer := s.client.dialer()
+	dialer.WriteBufferSize, dialer.WriteBufferPool = 64<<10, &messageRoom
+	conn, response, err := dialer.DialContext(ctx, address, s.client.header())
 	if response != nil {
 		s.client.note(response.Header)
 	}
@@ -177,49 +194,79 @@ func (s *stream) dial(ctx context.Context) (*websocket.Conn, error) {
 // open says on a new connection what the stream wants: to go on where it was, or to begin.
 func (s *stream) open(conn *websocket.Conn) error {
 	s.listing = false
-	s.awaits = ""
-	if s.sub.names() > 0 {
-		if err := s.subscribe(conn); err != nil {
-			return err
-		}
+	if s.known && len(s.parts) == 0 {
+		return s.resume(conn)
 	}
-	switch {
-	case s.known: // what comes before the answer will come again
-		s.awaits = "resumed"
-		return conn.WriteMessage(websocket.TextMessage, []byte(`{"type":"resume","id":2,"from_seq":`+strconv.FormatUint(s.seq, 10)+`}`))
-	case s.sub.names() == 0:
+	return s.ask(conn)
+}
+
+// ask asks for the first part of the names, or where there are none, where the node stands.
+func (s *stream) ask(conn *websocket.Conn) error {
+	if s.answered = 0; len(s.parts) == 0 {
 		s.awaits = "pong"
-		return s.ping(conn)
+		return say(conn, []byte(`{"type":"ping","id":3}`))
 	}
 	s.awaits = "subscribed"
-	return nil
+	return s.subscribe(conn)
 }
 
-// finalCodes are the close codes of messages that would be refused again.
-var finalCodes = []int{websocket.CloseUnsupportedData, websocket.CloseInvalidFramePayloadData, websocket.CloseMessageTooBig}
-
-// message returns what names the accounts, with or without a snapshot of them.
-func (s *Subscription) message(snapshot bool) ([]byte, error) {
-	return json.Marshal(struct {
-		Type     string   `json:"type"`
-		ID       int      `json:"id"`
-		Pubkeys  []string `json:"pubkeys,omitempty"`
-		Programs []string `json:"programs,omitempty"`
-		Wallets  []string `json:"wallets,omitempty"`
-		Snapshot bool     `json:"snapshot"`
-	}{"subscribe", 1, s.Pubkeys, s.Programs, s.Wallets, snapshot})
+// resume asks for what came after the newest number. What comes before the answer will come again.
+func (s *stream) resume(conn *websocket.Conn) error {
+	s.awaits = "resumed"
+	return say(conn, []byte(`{"type":"resume","id":2,"from_seq":`+strconv.FormatUint(s.seq, 10)+`}`))
 }
 
-// subscribe names what the stream is told of, and asks for a snapshot unless the stream knows its state.
-func (s *stream) subscribe(conn *websocket.Conn) error {
-	text, err := s.sub.message(!s.known)
-	if err != nil {
+// say sends a message, which a connection that is lost does not take for ever.
+func say(conn *websocket.Conn, text []byte) error {
+	if err := conn.SetWriteDeadline(time.Now().Add(silence)); err != nil {
 		return err
 	}
 	return conn.WriteMessage(websocket.TextMessage, text)
 }
 
-// ping asks where the node stands.
-func (s *stream) ping(conn *websocket.Conn) error {
-	return conn.WriteMessage(websocket.TextMessage, []byte(`{"type":"ping","id":3}`))
+// finalCodes are the close codes of messages that would be refused again.
+var finalCodes = []int{websocket.CloseUnsupportedData, websocket.CloseInvalidFramePayloadData, websocket.CloseMessageTooBig}
+
+// closedWith reports whether the node closed the connection with one of some codes.
+func closedWith(err error, codes ...int) bool {
+	var end *websocket.CloseError
+	return errors.As(err, &end) && slices.Contains(codes, end.Code)
+}
+
+// part is as many names as one message says.
+type part struct {
+	Pubkeys  []string `json:"pubkeys,omitempty"`
+	Programs []string `json:"programs,omitempty"`
+	Wallets  []string `json:"wallets,omitempty"`
+}
+
+// parts splits the names.
+func (s *Subscription) parts() (parts []part) {
+	left := part{s.Pubkeys, s.Programs, s.Wallets}
+	for named := s.names(); named > 0; named -= partNames {
+		room := partNames
+		some := func(of *[]string) (taken []string) {
+			n := min(room, len(*of))
+			room -= n
+			taken, *of = (*of)[:n], (*of)[n:]
+			return taken
+		}
+		parts = append(parts, part{some(&left.Pubkeys), some(&left.Programs), some(&left.Wallets)})
+	}
+	return parts
+}
+
+// subscribe names the next part of what the stream is told of, and asks for a snapshot of it unless the stream knows its state. A part is only
+// named when the one before was answered in full: so a node has one message of a stream in hand, and frames come in the order of the ledger.
+func (s *stream) subscribe(conn *websocket.Conn) error {
+	text, err := json.Marshal(struct {
+		Type string `json:"type"`
+		ID   int    `json:"id"`
+		part
+		Snapshot bool `json:"snapshot"`
+	}{"subscribe", 1, s.parts[s.answered], !s.known})
+	if err != nil {
+		return err
+	}
+	return say(conn, text)
 }

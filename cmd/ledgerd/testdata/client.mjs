@@ -1,18 +1,23 @@
-// Follows a node with the JavaScript client, for a test: six subscriptions, each folded. For every line on the standard input it
-// prints what the folds hold by then. Arguments: the module of the client, the node's address, programs with commas between them.
+// Follows a node with the JavaScript client, for a test: some subscriptions, each folded. For every line on the standard input it
+// prints what the folds hold by then. Arguments: the module of the client, the node's address, a file of the subscriptions.
+import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { createInterface } from 'node:readline';
 import { pathToFileURL } from 'node:url';
 
-const [library, address, programs] = process.argv.slice(2);
+const [library, address, wishes] = process.argv.slice(2);
 const { Client } = await import(pathToFileURL(library));
 const WebSocket = createRequire(import.meta.url)('ws');
 const client = new Client(address, { WebSocket });
 
-function follow(name, wanted, commitment) {
-  const fold = { name: `${name}, ${commitment}`, starts: 0, wrong: '', seq: 0n, listing: false, accounts: new Map() };
-  const processed = commitment === 'processed';
-  client.stream({ programs: wanted, commitment }, {
+assert.throws(() => client.stream({ pubkeys: Array(10_001).fill('') }), RangeError);
+
+function follow({ name, ...wanted }) {
+  const fold = { name, starts: 0, wrong: '', seq: 0n, listing: false, accounts: new Map() };
+  const processed = wanted.commitment === 'processed';
+  const whole = !wanted.pubkeys && !wanted.programs;
+  client.stream(wanted, {
     start(at) {
       fold.starts++;
       fold.seq = at.seq;
@@ -21,7 +26,7 @@ function follow(name, wanted, commitment) {
     },
     ready() { fold.listing = false; },
     update(u) {
-      if (!fold.listing && processed && (u.seq <= fold.seq || wanted.length === 0 && u.seq !== fold.seq + 1n)) {
+      if (!fold.listing && processed && (u.seq <= fold.seq || whole && u.seq !== fold.seq + 1n)) {
         fold.wrong ||= `number ${u.seq} comes after ${fold.seq}`;
       }
       fold.seq = u.seq;
@@ -32,10 +37,7 @@ function follow(name, wanted, commitment) {
   return fold;
 }
 
-const folds = [];
-for (const commitment of ['processed', 'confirmed', 'finalized']) {
-  folds.push(follow('everything', [], commitment), follow('programs', programs.split(','), commitment));
-}
+const folds = JSON.parse(readFileSync(wishes)).map(follow);
 console.log('following');
 for await (const _ of createInterface({ input: process.stdin })) {
   console.log(JSON.stringify(folds.map(({ name, starts, wrong, accounts }) => ({ name, starts, wrong, accounts: Object.fromEntries(accounts) }))));

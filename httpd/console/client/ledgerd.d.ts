@@ -65,6 +65,7 @@ export interface Options {
   WebSocket?: typeof WebSocket;
 }
 
+/** At most 10,000 names in all, as many as a node takes on one connection: more of them throw a RangeError. */
 export interface Subscription {
   pubkeys?: string[]; programs?: string[]; wallets?: string[];
   commitment?: Commitment; tokens?: boolean; conflate?: boolean;
@@ -81,6 +82,7 @@ export interface Update {
 /** What a stream tells. All that was told before a start is void. */
 export interface Handler {
   start?(at: { slot: bigint; seq: bigint; snapshot: boolean }): void;
+  /** The snapshot is complete. That of more than 1,250 names comes in parts, and what happens meanwhile is told between them. */
   ready?(): void;
   update?(update: Update): void;
   rollback?(frame: { from_slot: bigint; to_slot: bigint; seq: bigint }): void;

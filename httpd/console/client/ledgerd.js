@@ -101,16 +101,19 @@ function statusError(response, text) {
 const silence = 5000; // ms without a frame after which a connection counts as lost: a heartbeat comes each second
 const leastPause = 100; // ms between tries to connect; doubled with each that fails, and varied by half
 const mostPause = 10_000;
-const maxMessageBytes = 65_000; // a node takes 65,536 with what is around the names
+const debtPause = 20_000; // ms at least after a node refused a new subscription as too much work: by then it does the most again
+const maxNames = 10_000; // that a node takes on one connection
+const partNames = 1250; // that one message says: some 1,390 would fit
 const finalCodes = [1003, 1007, 1009]; // of messages that would be refused again
 
 /** One subscription through all of its connections. */
 class Stream {
   seq = 0n; // the newest of any frame
   connections = 0;
-  #client; #wants; #handler; #socket; #watchdog; #retry;
+  #client; #wants; #parts = []; #handler; #socket; #watchdog; #retry;
   #known = false; // the handler was told a start, with all of its snapshot
   #same = new Set(); // frames that carried the newest number: they may come again after a resume
+  #answered = 0; // parts of the names that the node said it tells of
   #awaits = ''; // an answer before which nothing counts
   #listing = false; // members of a snapshot come
   #restoring = false; // since a resume, until a frame has a newer number
@@ -119,10 +122,13 @@ class Stream {
 
   constructor(client, subscription, handler) {
     this.#client = client;
-    this.#wants = { pubkeys: [], programs: [], wallets: [], ...subscription };
-    if (JSON.stringify(this.#names()).length > maxMessageBytes) {
-      throw new RangeError(`the names of a subscription must fit into a message of ${maxMessageBytes} bytes: use several streams`);
-    }
+    this.#wants = { ...subscription };
+    const names = ['pubkeys', 'programs', 'wallets'].flatMap((kind) => (subscription[kind] ?? []).map((name) => ({ kind, name })));
+    if (names.length > maxNames) throw new RangeError(`a subscription has at most ${maxNames} names, this one ${names.length}: use several streams`);
+    names.forEach(({ kind, name }, at) => {
+      if (at % partNames === 0) this.#parts.push({});
+      (this.#parts.at(-1)[kind] ??= []).push(name);
+    });
     this.#handler = handler;
     if (subscription.after !== undefined) {
       this.seq = subscription.after;
@@ -149,12 +155,11 @@ class Stream {
   }
 
   #tell(name, ...what) { this.#handler[name]?.(...what); }
-  #named() { return this.#wants.pubkeys.length + this.#wants.programs.length + this.#wants.wallets.length > 0; }
   #say(message) { this.#socket.send(JSON.stringify(message)); }
 
   #connect() {
     const query = new URLSearchParams({ extended: 'true' });
-    if (this.#named()) query.set('mode', 'none'); // the names follow in a message, which has room for more of them
+    if (this.#parts.length > 0) query.set('mode', 'none'); // the names follow in messages, which have room for more of them
     for (const name of ['commitment', 'tokens']) if (this.#wants[name]) query.set(name, String(this.#wants[name]));
     if (this.#wants.conflate) query.set('overflow', 'conflate');
     const { WebSocket: given, apiKey } = this.#client.options;
@@ -174,7 +179,7 @@ class Stream {
         this.close();
         this.#tell('failed', new StatusError(400, `closed with ${code}`, reason, 0));
       } else {
-        this.#lost(`closed with ${code} ${reason}`.trim());
+        this.#lost(`closed with ${code} ${reason}`.trim(), code === 1008 && !this.#known ? debtPause : 0);
       }
     };
   }
@@ -193,10 +198,10 @@ class Stream {
     try { socket?.close(1000); } catch { /* it had not opened */ }
   }
 
-  #lost(why) {
+  #lost(why, least = 0) {
     this.#leave();
     if (this.#closed) return;
-    const wait = this.#pause / 2 + Math.random() * this.#pause;
+    const wait = Math.max(least, this.#pause / 2 + Math.random() * this.#pause);
     this.#pause = Math.min(2 * this.#pause, mostPause);
     this.#tell('disconnected', why, wait);
     this.#retry = setTimeout(() => this.#connect(), wait);
@@ -205,28 +210,24 @@ class Stream {
   // Says what the stream wants: to go on where it was, or to begin.
   #open() {
     this.connections++;
-    if (this.#named()) this.#subscribe();
-    if (this.#known) {
-      this.#awaits = 'resumed'; // what comes before comes again
-      this.#socket.send(`{"type":"resume","id":2,"from_seq":${this.seq}}`);
-    } else if (this.#named()) {
-      this.#awaits = 'subscribed';
-    } else {
-      this.#ping();
-    }
+    if (this.#known && this.#parts.length === 0) this.#resume();
+    else this.#ask();
   }
 
-  #names() {
-    const { pubkeys, programs, wallets } = this.#wants;
-    return Object.fromEntries(Object.entries({ pubkeys, programs, wallets }).filter(([, keys]) => keys.length > 0));
+  // Asks for the first part of the names, or where there are none, where the node stands.
+  #ask() {
+    this.#answered = 0;
+    this.#awaits = this.#parts.length > 0 ? 'subscribed' : 'pong';
+    if (this.#parts.length > 0) this.#subscribe();
+    else this.#say({ type: 'ping', id: 3 });
   }
 
-  #subscribe() { this.#say({ type: 'subscribe', id: 1, ...this.#names(), snapshot: !this.#known }); }
+  // Names the next part, once the one before was answered in full: so frames come in the order of the ledger.
+  #subscribe() { this.#say({ type: 'subscribe', id: 1, ...this.#parts[this.#answered], snapshot: !this.#known }); }
 
-  // Asks where the node stands.
-  #ping() {
-    this.#awaits = 'pong';
-    this.#say({ type: 'ping', id: 3 });
+  #resume() {
+    this.#awaits = 'resumed'; // what comes before comes again
+    this.#socket.send(`{"type":"resume","id":2,"from_seq":${this.seq}}`);
   }
 
   #take(text) {
@@ -239,47 +240,67 @@ class Stream {
         return;
       case 'resync_required':
         this.#known = false;
-        if (this.#named()) {
-          this.#awaits = 'subscribed';
-          this.#subscribe();
-        } else {
-          this.#ping();
-        }
+        this.#ask();
+        return;
+      case 'subscribed':
+        this.#subscribed(frame);
         return;
       case this.#awaits:
-        this.#answered(frame);
+        this.#answer(frame);
         return;
-      case 'subscribed': case 'resumed': case 'pong':
+      case 'resumed': case 'pong':
         return;
     }
     if (this.#awaits === '' && !this.#again(frame, text)) this.#hand(frame);
   }
 
   // Takes in the answer from which on frames count.
-  #answered(frame) {
+  #answer(frame) {
     this.#pause = leastPause;
-    if (this.#awaits === 'resumed') {
+    this.#awaits = '';
+    if (frame.type === 'resumed') {
       this.#restoring = true;
       this.#tell('resumed', frame.from_seq);
     } else {
-      this.seq = frame.seq;
-      this.#same.clear();
-      this.#restoring = false;
-      this.#listing = this.#awaits === 'subscribed';
-      this.#known = !this.#listing;
-      this.#tell('start', { slot: frame.slot, seq: frame.seq, snapshot: this.#listing });
+      this.#known = true;
+      this.#begin(frame, false);
     }
+  }
+
+  // Takes in that the node tells of a part of the names. Of a stream that begins the snapshot of that part follows.
+  #subscribed(frame) {
+    const last = ++this.#answered === this.#parts.length;
+    if (this.#known) {
+      if (last) this.#resume();
+      else this.#subscribe();
+      return;
+    }
+    if (last) this.#pause = leastPause;
     this.#awaits = '';
+    this.#listing = true;
+    if (this.#answered === 1) this.#begin(frame, true);
+    this.#reach(frame.seq); // all that came before was told of the parts before, and is in the snapshot of this one
+  }
+
+  #begin({ slot, seq }, snapshot) {
+    this.seq = seq;
+    this.#same.clear();
+    this.#restoring = false;
+    this.#tell('start', { slot, seq, snapshot });
+  }
+
+  // Notes the number of a frame.
+  #reach(seq) {
+    if (seq <= this.seq) return;
+    this.seq = seq;
+    this.#restoring = false;
+    this.#same.clear();
   }
 
   // Whether a frame was told before: after a resume those come again that carry the very number that it went on from.
   #again(frame, text) {
     if (this.#listing || frame.seq === undefined) return false;
-    if (frame.seq > this.seq) {
-      this.seq = frame.seq;
-      this.#restoring = false;
-      this.#same.clear();
-    }
+    this.#reach(frame.seq);
     if (frame.seq < this.seq || frame.type === 'heartbeat') return false;
     const told = this.#same.has(text);
     this.#same.add(text);
@@ -295,8 +316,9 @@ class Stream {
       case 'heartbeat': this.#tell('heartbeat', frame); break;
       case 'snapshot_end':
         this.#listing = false;
-        this.#known = true;
-        this.#tell('ready');
+        this.#known = this.#answered === this.#parts.length;
+        if (this.#known) this.#tell('ready');
+        else this.#subscribe();
     }
   }
 }
