@@ -87,6 +87,7 @@ type snapshotAt struct {
 // holdLocked begins or ends the holding of emissions.
 func (s *subscriber) holdLocked(on bool) {
 	s.holding = on
+	s.heldSlot, s.heldSeq = s.hub.positionLocked(s.level)
 	s.audience().classify(s)
 }
 

@@ -38,7 +38,9 @@ type subscriber struct {
 	ring  *ring   // what it follows, once the writer is through with what lies before
 	last  *packet // the match delivered last, so that it is delivered once; nil once it was woken
 	// holding, while a snapshot is read: what is published meanwhile is delivered after it.
-	holding bool
+	holding  bool
+	heldSlot ledger.Slot // the position when it began
+	heldSeq  ledger.Seq
 	// resumed, while set, is the seq a client has seen that is not here yet: what leads up to
 	// it is left out. If it has not come by then, the client has to start over.
 	resumed   ledger.Seq

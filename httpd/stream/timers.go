@@ -72,7 +72,10 @@ func (s *subscriber) tick(now time.Time) {
 		s.waitFor(0)
 		s.answerResync(s.resumeID, s.hub.oldestLocked(s.level, seq), seq)
 	}
-	if s.wants.form.marksSlots() && !s.holding {
+	if s.holding {
+		slot, seq = s.heldSlot, s.heldSeq
+	}
+	if s.wants.form.marksSlots() {
 		s.answer(`{"type":"heartbeat","slot":%d,"seq":%d,"timestamp":"%s"}`, slot, seq, timestamp(now))
 	}
 }
