@@ -325,12 +325,14 @@ func TestAsManyNamesAsANodeTakesAreFollowed(t *testing.T) {
 		t.Errorf("it was begun %d times, told %d members, and ready: %v", began, members, ctx.Err() == nil)
 	}
 	var waits time.Duration
-	follow(func(why error, wait time.Duration) {
-		end := new(websocket.CloseError)
-		if waits = wait; !errors.As(why, &end) || end.Code != websocket.ClosePolicyViolation {
-			t.Error(why)
-		}
-	})
+	for tries := 0; waits == 0 && tries < 5; tries++ { // on a slow machine some of it is paid before the next
+		follow(func(why error, wait time.Duration) {
+			end := new(websocket.CloseError)
+			if waits = wait; !errors.As(why, &end) || end.Code != websocket.ClosePolicyViolation {
+				t.Error(why)
+			}
+		})
+	}
 	if waits < 20*time.Second {
 		t.Errorf("after the budget was used up it waits %v", waits)
 	}
