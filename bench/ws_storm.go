@@ -2,6 +2,7 @@ package bench
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"net/netip"
 	"net/url"
@@ -20,6 +21,7 @@ const (
 	stormEach     = 20      // WebSockets of one client
 	stormGreedy   = 30      // clients that come from one address
 	stormRate     = 500     // requests a second
+	stormSlow     = 2000    // clients that send a byte a second
 	stormPollers  = 128     // connections that ask: so many that none waits for another
 	stormRequests = 1 << 14 // different ones, before they come again
 )
@@ -54,11 +56,7 @@ func runStorm(ctx context.Context, r *Run) error {
 		return err
 	}
 	defer s.poll.Close()
-	poll := func(ctx context.Context) error {
-		_, err := s.poll.Phase(ctx, 24*time.Hour)
-		return err
-	}
-	err = while(ctx, poll, func() error {
+	err = while(ctx, endless(s.poll), func() error {
 		return g.whileWriting(ctx, networkInterval, func() error {
 			return turns(r, []string{"clients"}, func(subject string) error { return s.round(ctx, subject) })
 		})
@@ -82,6 +80,9 @@ func (s *storm) round(ctx context.Context, subject string) error {
 		return err
 	}
 	s.recordREST("rest-before")
+	if err := s.besideSlow(ctx); err != nil {
+		return err
+	}
 	clients := s.Scaled(stormClients)
 	began := time.Now()
 	in := s.connect(ctx, clients, stormEach)
@@ -115,6 +116,33 @@ func (s *storm) round(ctx context.Context, subject string) error {
 	}
 	s.Record(subject, clients, append(figures, report.Figure{Unit: "lost", Value: float64(connected)})...)
 	return nil
+}
+
+// besideSlow records how requests fare beside clients that send theirs a byte a second: the server closes each of them, which then connects again.
+func (s *storm) besideSlow(ctx context.Context) error {
+	count := s.Scaled(stormSlow)
+	slow, err := load.New(load.Config{
+		Address: s.address(), Clients: 100, Connections: count, Depth: 60, Rate: float64(count), Script: load.Script{[]byte("x")},
+	})
+	if err != nil {
+		return err
+	}
+	defer slow.Close()
+	err = while(ctx, endless(slow), func() error {
+		err := rest(ctx, s.Duration)
+		s.poll.Take()
+		return errors.Join(err, rest(ctx, s.Duration))
+	})
+	s.recordREST("rest-beside-slow")
+	return err
+}
+
+// endless returns what asks until its context ends.
+func endless(l *load.Load) func(ctx context.Context) error {
+	return func(ctx context.Context) error {
+		_, err := l.Phase(ctx, 24*time.Hour)
+		return err
+	}
 }
 
 // connect has clients connect at the same moment, so many from each of some addresses that nobody came from before. A connection

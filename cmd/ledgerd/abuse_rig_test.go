@@ -89,10 +89,10 @@ type attacker struct {
 	slow  chan struct{} // nil: it reads as fast as it can; else 1 KB a second until this is closed
 }
 
-// dial connects from 127.0.0.address. The kernel holds little for a slow reader, on both ends: what the
+// dial connects from 127.0.0.client. The kernel holds little for a slow reader, on both ends: what the
 // node's end may hold grows with the segments, which are 64 KiB on loopback.
-func (v *victim) dial(address int, slow chan struct{}) (*attacker, error) {
-	d := net.Dialer{Timeout: attackTimeout, LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, byte(address))}}
+func (v *victim) dial(client int, slow chan struct{}) (*attacker, error) {
+	d := net.Dialer{Timeout: attackTimeout, LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, byte(client))}}
 	if slow != nil {
 		d.Control = func(_, _ string, raw syscall.RawConn) (err error) {
 			controlErr := raw.Control(func(fd uintptr) {
@@ -102,13 +102,14 @@ func (v *victim) dial(address int, slow chan struct{}) (*attacker, error) {
 			return errors.Join(controlErr, err)
 		}
 	}
-	conn, err := d.Dial("tcp", strings.TrimSuffix(strings.TrimPrefix(v.base, "http://"), "/api"))
+	_, address, _ := strings.Cut(strings.TrimSuffix(v.base, "/api"), "//")
+	conn, err := d.Dial("tcp", address)
 	if err != nil {
 		return nil, err
 	}
 	v.Cleanup(func() { _ = conn.Close() })
 	c := &attacker{Conn: conn, slow: slow}
-	c.in = bufio.NewReader(c)
+	c.in = bufio.NewReaderSize(c, 1<<10)
 	return c, nil
 }
 

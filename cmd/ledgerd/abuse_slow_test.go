@@ -1,19 +1,14 @@
 package main
 
 import (
-	"encoding/binary"
 	"fmt"
 	"io"
 	"net/http"
-	"runtime"
-	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
-
-	"ledgerd/engine/ledger"
 )
 
 // G8, F35: two thousand clients of each kind send a head or a body, or read an answer, a byte at a time. Others are served meanwhile, and
@@ -108,63 +103,4 @@ func TestAbuseBurstOfConnects(t *testing.T) {
 		c.Close()
 	}
 	a.until("all they took is given back", func() bool { return a.metric("ledgerd_ws_connections") == 0 && a.usage().FDs <= before+20 })
-}
-
-// F40: one client floods its socket with pings, messages and subscriptions, and connects again whenever that is closed. It is closed
-// for it, and takes less than a twentieth of the processors.
-func TestAbuseFloodOfASocketTakesLittleOfTheProcessors(t *testing.T) {
-	alone(t)
-	const watched = time.Minute // in which a client has its requests
-	var keys []string
-	for i := range 1000 {
-		keys = append(keys, strconv.Quote(ledger.Pubkey{9, byte(i >> 8), byte(i)}.String()))
-	}
-	for kind, frame := range map[string][]byte{
-		"pings":         []byte("\x89\x80\x00\x00\x00\x00"),
-		"messages":      wsText(`{"type":"ping","id":1}`),
-		"subscriptions": wsText(`{"type":"subscribe","id":1,"pubkeys":[` + strings.Join(keys, ",") + `]}`),
-	} {
-		t.Run(kind, func(t *testing.T) {
-			t.Parallel()
-			a := attack(t, 10, "--source", "sim:accounts=1000,slots=5,slot_time=0")
-			ends, before := map[string]int{}, a.usage().CPU()
-			began := time.Now()
-			for time.Since(began) < watched {
-				c := a.mustDial(2, nil)
-				_ = c.SetDeadline(time.Now().Add(attackTimeout))
-				err := c.shake(a.base, "mode=none")
-				if err != nil { // it has used up its requests
-					ends["refused"]++
-					c.Close()
-					time.Sleep(10 * time.Millisecond)
-					continue
-				}
-				writing := c.repeat(frame, 0)
-				for err = nil; err == nil; {
-					_, err = c.ws.Next()
-				}
-				c.Close()
-				writing.Wait()
-				ends[end(err)]++
-			}
-			cpu := a.usage().CPU() - before
-			share := cpu.Seconds() / time.Since(began).Seconds() / float64(runtime.NumCPU())
-			t.Logf("sockets ended so: %v; the node took %v, %.1f %% of the processors", ends, cpu, 100*share)
-			if ends["1008"]+ends["cut"] == 0 || ends["open"] > 0 {
-				t.Errorf("sockets ended so: %v, want 1008", ends)
-			}
-			if share >= 0.05 {
-				t.Errorf("one client takes %.1f %% of the processors, want less than 5", 100*share)
-			}
-		})
-	}
-}
-
-// wsText returns a text frame as a client sends it.
-func wsText(payload string) []byte {
-	head := []byte{0x81, 0x80 | byte(len(payload))}
-	if len(payload) > 125 {
-		head = binary.BigEndian.AppendUint16([]byte{0x81, 0x80 | 126}, uint16(len(payload)))
-	}
-	return append(append(head, 0, 0, 0, 0), payload...) // the mask of zeros changes nothing
 }

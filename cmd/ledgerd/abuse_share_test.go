@@ -1,0 +1,173 @@
+package main
+
+import (
+	"context"
+	"crypto/tls"
+	"encoding/binary"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"ledgerd/engine/ledger"
+)
+
+const (
+	shareConns = 32                    // on which one client attacks at the same time
+	sharePause = 64 * time.Millisecond // before it connects again: so it comes some 400 times a second
+	mostShare  = 0.05                  // of a processor
+)
+
+// F30, F31, F33, F35, F40: one client does as fast as it can what a node should not be asked for, and connects again whenever it is closed.
+// Whatever it does takes less than a twentieth of a processor over a minute, in which it has its requests and its connections once.
+func TestAbuseOfOneClientTakesLittleOfTheProcessors(t *testing.T) {
+	alone(t)
+	dir := t.TempDir()
+	keys, certFile, keyFile := filepath.Join(dir, "keys.yaml"), filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")
+	must(t, os.WriteFile(keys, []byte("tiers:\n  gold: {requests_per_minute: 50}\n"), 0o600))
+	newAuthority(t).sign("node", &certFile, &keyFile)
+	const source = "sim:accounts=20000,tps=200,slot_time=100ms"
+	v := attack(t, 1000, "--source", source, "--api-keys", keys)
+	secure := attack(t, 1000, "--source", source, "--tls-cert", certFile, "--tls-key", keyFile)
+
+	var unknown []string
+	for i := range 1000 {
+		unknown = append(unknown, strconv.Quote(ledger.Pubkey{9, byte(i >> 8), byte(i)}.String()))
+	}
+	const status = "GET /api/status HTTP/1.1\r\nHost: ledgerd\r\n"
+	const list = "GET /api/accounts/program/" + systemProgram + "?limit=10000 HTTP/1.1\r\nHost: ledgerd\r\nAccept-Encoding: gzip\r\n\r\n"
+	ping := wsText(`{"type":"ping","id":1}`)
+	snapshot := wsText(`{"type":"subscribe","id":1,"programs":["` + systemProgram + `"],"snapshot":true,"extended":true}`)
+	// The node spends 20 µs on each connection too many, nearly all of them in the kernel. A client that connects more than 2,500 times a second
+	// takes more than a twentieth: only a firewall refuses those for less.
+	t.Run("connections without a pause", v.share(2, 0, 10*mostShare, func(*attacker) {}))
+	client := 2
+	for kind, abuse := range map[string]func(c *attacker){
+		"garbage":    func(c *attacker) { c.flood(strings.Repeat("\x00\xff", 32<<10), 0) },
+		"requests":   func(c *attacker) { c.flood(strings.Repeat(status+"\r\n", 200), 0) },
+		"wrong keys": func(c *attacker) { c.flood(strings.Repeat(status+"X-API-Key: wrong\r\n\r\n", 200), 0) },
+		"wrong handshakes": func(c *attacker) {
+			c.flood(strings.Repeat(status+"Connection: Upgrade\r\nUpgrade: websocket\r\n\r\n", 200), 0)
+		},
+		"bytes of a head": func(c *attacker) { c.dribble(status + "X-Slow: " + strings.Repeat("x", 8000)) },
+		"bytes of a body": func(c *attacker) { c.dribble(status + "Content-Length: 60000\r\n\r\n" + strings.Repeat("x", 60_000)) },
+		"lists":           func(c *attacker) { c.flood(list, 0) },
+		"unread lists":    func(c *attacker) { c.repeat([]byte(list), 0).Wait() },
+		"sockets":         v.socketed("", func(*attacker) {}),
+		"slow sockets":    v.socketed("extended=true", func(c *attacker) { c.slow = make(chan struct{}); c.drain() }),
+		"pings":           v.socketed("mode=none", func(c *attacker) { c.flood(strings.Repeat("\x89\x80\x00\x00\x00\x00", 100), 0) }),
+		"messages":        v.socketed("mode=none", func(c *attacker) { c.flood(strings.Repeat(string(ping), 100), 0) }),
+		"bytes of a message": v.socketed("mode=none", func(c *attacker) {
+			go c.drain()
+			c.dribble(string(wsText(strings.Repeat("x", 60_000))))
+		}),
+		"subscriptions": v.socketed("mode=none", func(c *attacker) {
+			c.flood(string(wsText(`{"type":"subscribe","id":1,"pubkeys":[`+strings.Join(unknown, ",")+`]}`)), 0)
+		}),
+		"snapshots":             v.socketed("mode=none", func(c *attacker) { c.flood(string(snapshot), 0) }),
+		"snapshots at its rate": v.socketed("mode=none", func(c *attacker) { c.flood(string(snapshot), time.Second/19) }),
+		"resumes": v.socketed("resume_from=0&extended=true", func(c *attacker) {
+			_ = c.SetReadDeadline(time.Now().Add(time.Second))
+			c.drain()
+		}),
+	} {
+		client++
+		t.Run(kind, v.share(client, sharePause, mostShare, abuse))
+	}
+	t.Run("handshakes of TLS", secure.share(2, sharePause, mostShare, func(c *attacker) {
+		_ = tls.Client(c, &tls.Config{InsecureSkipVerify: true}).Handshake()
+	}))
+}
+
+// share returns a test in which one client attacks and takes less of a processor than is asked. The client first uses up what it may have in a
+// minute; the test ends when the node takes so little, and counts that for the rest of the minute.
+func (v *victim) share(client int, pause time.Duration, most float64, attack func(c *attacker)) func(t *testing.T) {
+	return func(t *testing.T) {
+		ctx, stop := context.WithCancel(t.Context())
+		var conns atomic.Int64
+		var attacking sync.WaitGroup
+		defer attacking.Wait()
+		defer stop()
+		for range shareConns {
+			attacking.Go(func() {
+				for ; ctx.Err() == nil; time.Sleep(pause) {
+					c, err := v.dial(client, nil)
+					if err != nil {
+						continue
+					}
+					conns.Add(1)
+					_ = c.Conn.(*net.TCPConn).SetLinger(0) // so that the kernel does not run out of ports
+					ended := context.AfterFunc(ctx, func() { c.Close() })
+					attack(c)
+					ended()
+					c.Close()
+				}
+			})
+		}
+		const each, least, longest = 2, 4, 20 // seconds
+		used, now, seconds := 0.0, most, 0
+		for seconds < least || now >= most && seconds < longest {
+			now = v.load(each * time.Second)
+			used += each * now
+			seconds += each
+		}
+		share := (used + float64(60-seconds)*now) / 60
+		t.Logf("%.1f %% of a processor over a minute: %.2f s within %d s, with %d connections, and %.1f %% after that",
+			100*share, used, seconds, conns.Load(), 100*now)
+		if share >= most {
+			t.Errorf("one client takes %.1f %% of a processor, want less than %.0f", 100*share, 100*most)
+		}
+	}
+}
+
+// load returns how much of a processor the node takes in a time.
+func (v *victim) load(during time.Duration) float64 {
+	before, began := v.usage().CPU(), time.Now()
+	time.Sleep(during)
+	return (v.usage().CPU() - before).Seconds() / time.Since(began).Seconds()
+}
+
+// socketed has the connection made a WebSocket before an attack.
+func (v *victim) socketed(query string, attack func(c *attacker)) func(c *attacker) {
+	return func(c *attacker) {
+		if c.shake(v.base, query) == nil {
+			attack(c)
+		}
+	}
+}
+
+// drain reads until the connection ends.
+func (c *attacker) drain() { _, _ = io.Copy(io.Discard, c) }
+
+// flood writes the same again and again, and reads, until the connection ends.
+func (c *attacker) flood(message string, pause time.Duration) {
+	writing := c.repeat([]byte(message), pause)
+	c.drain()
+	c.Close()
+	writing.Wait()
+}
+
+// dribble writes a byte at a time, as fast as it can, and then reads until the connection ends.
+func (c *attacker) dribble(message string) {
+	for i := range message {
+		if _, err := io.WriteString(c.Conn, message[i:i+1]); err != nil {
+			return
+		}
+	}
+	c.drain()
+}
+
+// wsText returns a text frame as a client sends it.
+func wsText(payload string) []byte {
+	head := []byte{0x81, 0x80 | byte(len(payload))}
+	if len(payload) > 125 {
+		head = binary.BigEndian.AppendUint16([]byte{0x81, 0x80 | 126}, uint16(len(payload)))
+	}
+	return append(append(head, 0, 0, 0, 0), payload...) // the mask of zeros changes nothing
+}
