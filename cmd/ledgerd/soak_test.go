@@ -6,6 +6,7 @@ import (
 	"crypto/rand"
 	"fmt"
 	"io"
+	"math"
 	mathrand "math/rand/v2"
 	"net"
 	"net/http"
@@ -13,6 +14,8 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -204,15 +207,35 @@ func (s *soak) fill() {
 	must(s.T, os.Remove(name))
 }
 
-// slope returns by how many percent an hour the memory grows: a line through all measurements but those of the first third.
-func (s *soak) slope() float64 {
-	measured := s.rss[len(s.rss)/3:]
-	var x, y, xx, xy float64
-	for _, m := range measured {
-		x, y, xx, xy = x+m[0], y+m[1], xx+m[0]*m[0], xy+m[0]*m[1]
+// slope returns by how many percent an hour the memory grows, and the standard error of that: a line through the means of a minute each, but
+// for the first third. It logs the means.
+func (s *soak) slope() (percent, deviation float64) {
+	const minute = 30 // measurements
+	var means [][2]float64
+	var text []string
+	for part := range slices.Chunk(s.rss, minute) {
+		var mean [2]float64
+		for _, m := range part {
+			mean[0] += m[0] / float64(len(part))
+			mean[1] += m[1] / float64(len(part))
+		}
+		means, text = append(means, mean), append(text, strconv.Itoa(int(mean[1])>>20))
 	}
-	n := float64(len(measured))
-	return 100 * n * (n*xy - x*y) / (n*xx - x*x) / y
+	s.Logf("resident memory by the minute, MiB: %s", strings.Join(text, " "))
+	means = means[len(means)/3:]
+	var x, y float64
+	for _, m := range means {
+		x, y = x+m[0]/float64(len(means)), y+m[1]/float64(len(means))
+	}
+	var xx, xy, rest float64
+	for _, m := range means {
+		xx, xy = xx+(m[0]-x)*(m[0]-x), xy+(m[0]-x)*(m[1]-y)
+	}
+	for _, m := range means {
+		off := m[1] - y - xy/xx*(m[0]-x)
+		rest += off * off
+	}
+	return 100 * xy / xx / y, 100 * math.Sqrt(rest/float64(len(means)-2)/xx) / y
 }
 
 // TestSoak holds a node in a cgroup of 512 MiB under all weathers at once for LEDGERD_SOAK: churning sockets, askers, slow readers, a spray of addresses, garbage, silence, a
@@ -285,12 +308,13 @@ func TestSoak(t *testing.T) {
 	const spare = 10                                                                                                // what takes a snapshot, answers a scrape, …
 	s.node.until("no goroutine is left", func() bool { return s.node.metric("go_goroutines") <= goroutines+spare }) // idle workers stay for seconds
 	after := s.node.usage()
-	t.Logf("%v: resident memory %d MiB, then %d MiB, slope %.2f %%/h; files %d, %d; goroutines %.0f, %.0f", length, before.RSSBytes>>20, after.RSSBytes>>20,
-		s.slope(), before.FDs, after.FDs, goroutines, s.node.metric("go_goroutines"))
+	slope, deviation := s.slope()
+	t.Logf("%v: resident memory %d MiB, then %d MiB, slope %.2f ± %.2f %%/h; files %d, %d; goroutines %.0f, %.0f", length, before.RSSBytes>>20, after.RSSBytes>>20,
+		slope, deviation, before.FDs, after.FDs, goroutines, s.node.metric("go_goroutines"))
 	if after.FDs > before.FDs+spare {
 		t.Error("files are left")
 	}
-	if length >= time.Hour && s.slope() > 1 {
+	if length >= time.Hour && slope > 1 {
 		t.Error("memory grows by more than 1 % an hour")
 	}
 	s.node.agrees(state)
