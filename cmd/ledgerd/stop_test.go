@@ -120,12 +120,13 @@ func TestStopDuringReplay(t *testing.T) {
 	v.ended()
 	shown := newestSlot(v)
 	v.Kill()
+	v = launch(t, "--data-dir", data, "--source", "none").listened()
 	begun := time.Now()
-	launch(t, "--data-dir", data, "--source", "none").ready().Kill()
+	v.ready().Kill()
 	whole := time.Since(begun)
 	stopped := 0
 	for range 8 {
-		v := launch(t, "--data-dir", data, "--source", "none")
+		v := launch(t, "--data-dir", data, "--source", "none").listened()
 		time.Sleep(time.Duration(random.Int64N(int64(whole / 2))))
 		v.Signal(syscall.SIGTERM)
 		if code := v.gone(longestStop); code != exitOK {
