@@ -133,8 +133,8 @@ func New(c Config) *Engine {
 		e.fill = fill.New(fill.Config{
 			Fetcher: c.Fetcher, Logger: c.Logger, Held: e.Reader.Account, Head: e.Head, NextPublication: e.board.Next,
 			Frozen: func() bool { return e.writer.Stopped() != "" }, Deadline: queryDeadline,
-			Full:  func() bool { return c.FetchUpTo > 0 && e.accounts() >= c.FetchUpTo },
-			Short: func() bool { return c.MayFetch != nil && !c.MayFetch() },
+			Full:     func() bool { return c.FetchUpTo > 0 && e.accounts() >= c.FetchUpTo },
+			MayFetch: func() bool { return c.MayFetch == nil || c.MayFetch() },
 		})
 	}
 	var info ledger.SourceInfo

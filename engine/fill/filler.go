@@ -45,8 +45,8 @@ type Config struct {
 	Frozen func() bool
 	// Full reports whether the node holds as many accounts as it may: then only those that are held in part are completed.
 	Full func() bool
-	// Short reports whether memory runs short: then nothing is fetched.
-	Short func() bool
+	// MayFetch reports whether there is memory for what is fetched.
+	MayFetch func() bool
 	// Deadline bounds one query.
 	Deadline time.Duration
 }
@@ -168,7 +168,7 @@ func (f *Filler) await(key ledger.Pubkey, partial bool, atLeast ledger.Slot) (*p
 		return nil, &err
 	case !partial && f.Full():
 		return nil, ledger.ErrFetchFull
-	case f.Short():
+	case !f.MayFetch():
 		return nil, errShort
 	case len(f.pending) >= limit:
 		return nil, ledger.ErrFetchBusy

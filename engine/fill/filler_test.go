@@ -101,7 +101,7 @@ func TestAnswerGivesWayToNewerBlocks(t *testing.T) {
 		"in part, of another life": {true, []ledger.AccountWrite{closes, opens}, false, 0},
 	}
 	for name, tt := range tests {
-		f := New(Config{Frozen: func() bool { return false }, Full: func() bool { return false }, Short: func() bool { return false }})
+		f := New(Config{Frozen: func() bool { return false }, Full: func() bool { return false }, MayFetch: func() bool { return true }})
 		f.Begin(100)
 		if _, err := f.await(key(1), tt.partial, 0); err != nil {
 			t.Fatal(err)

@@ -28,7 +28,7 @@ var (
 	errClientFull = &rejection{"client", fasthttp.StatusTooManyRequests, "Rate limit exceeded",
 		errors.New("this client holds as many WebSocket connections as it may")}
 	errMemory = &rejection{"memory", fasthttp.StatusServiceUnavailable, "Service unavailable",
-		errors.New("memory runs short, try again")}
+		errors.New(endMemory.text)}
 	errOrigin    = &rejection{"origin", fasthttp.StatusBadRequest, invalidRequest, errors.New("this Origin is not allowed")}
 	errHandshake = errors.New("not a valid WebSocket handshake")
 )
