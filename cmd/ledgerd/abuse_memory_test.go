@@ -96,9 +96,11 @@ func TestAbuseFollowersOfEverythingFitACgroup(t *testing.T) {
 	v := launchUnder(t, within, "--data-dir", t.TempDir(), "--wal-sync", "off", "--retain-slots", "50", "--snapshot-interval", "0",
 		"--source", "sim:accounts=5000,tps=60000,finality=8,slot_time=40ms").ready()
 	for _, level := range levels {
-		for _, form := range []string{"", "&extended=true", "&extended=true&include=token"} {
+		for _, form := range []string{"", "&extended=true", "&extended=true&tokens=true"} {
 			w := v.mustDial(2, nil)
-			must(t, w.ask("/ws/accounts?commitment="+level+form, upgradeLines))
+			if response, err := w.upgrade("commitment="+level+form, ""); err != nil || response.StatusCode != http.StatusSwitchingProtocols {
+				t.Fatalf("%s%s: %v, %v", level, form, response, err)
+			}
 			go func() { _, _ = io.Copy(io.Discard, w.Conn) }()
 		}
 	}

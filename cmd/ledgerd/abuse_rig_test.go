@@ -142,8 +142,7 @@ func (c *attacker) ask(path, headers string) error {
 
 // upgrade asks for a WebSocket and returns the answer to that.
 func (c *attacker) upgrade(query, headers string) (*http.Response, error) {
-	const handshake = "Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n"
-	if err := c.ask("/ws/accounts?"+query, handshake+headers); err != nil {
+	if err := c.ask("/ws/accounts?"+query, upgradeLines+headers); err != nil {
 		return nil, err
 	}
 	// Not a byte more is read than the answer has.

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -51,6 +52,7 @@ func TestAbuseOfOneClientTakesLittleOfTheProcessors(t *testing.T) {
 	// than 1,000 times a second takes more than a twentieth of a processor: only a firewall refuses those for less.
 	t.Run("connections without a pause", v.share(2, 0, 10*mostShare, func(*attacker) {}))
 	client := 2
+	const closedByPolicy = `ledgerd_ws_closed_total{reason="policy"}`
 	for kind, abuse := range map[string]func(c *attacker){
 		"garbage":    func(c *attacker) { c.flood(strings.Repeat("\x00\xff", 32<<10), 0) },
 		"requests":   func(c *attacker) { c.flood(strings.Repeat(status+"\r\n", 200), 0) },
@@ -81,7 +83,11 @@ func TestAbuseOfOneClientTakesLittleOfTheProcessors(t *testing.T) {
 		}),
 	} {
 		client++
+		before := v.metric(closedByPolicy)
 		t.Run(kind, v.share(client, sharePause, mostShare, abuse))
+		if slices.Contains([]string{"pings", "messages", "subscriptions"}, kind) && v.metric(closedByPolicy) == before {
+			t.Errorf("%s: no socket was closed with 1008", kind)
+		}
 	}
 	t.Run("handshakes of TLS", secure.share(2, sharePause, mostShare, func(c *attacker) {
 		_ = tls.Client(c, &tls.Config{InsecureSkipVerify: true}).Handshake()

@@ -55,6 +55,26 @@ func TestAnswersHaveAPartOfTheirOwn(t *testing.T) {
 	}
 }
 
+// What begins stops where memory runs short; what has begun goes on, also where many hold as much as is left.
+func TestWhatHasBegunFindsRoomToGoOn(t *testing.T) {
+	b := New(8000)
+	begun := 0
+	for b.Sockets.Take(800) {
+		begun++
+	}
+	if begun != 7 || b.Used() != 5600 {
+		t.Fatalf("%d began and use %d bytes, want 7 and 5600", begun, b.Used())
+	}
+	b.Sockets.Hold(400)
+	if !b.Sockets.Allows(800) || !b.Sockets.Allows(6000) {
+		t.Error("a socket is refused while there is room for what begins")
+	}
+	b.Sockets.Hold(400)
+	if !b.Sockets.Allows(600) || b.Sockets.Allows(601) {
+		t.Error("where memory runs short a socket may hold as much as is left, and no more")
+	}
+}
+
 func TestManyTakeAtOnce(t *testing.T) {
 	b := New(0)
 	var taking sync.WaitGroup

@@ -134,7 +134,7 @@ func TestConnectionsAreCappedByClient(t *testing.T) {
 	}
 }
 
-// F33: clients that are exempt are above the cap of all.
+// F33: connections are capped in total, but for those of exempt clients.
 func TestConnectionsAreCappedInTotal(t *testing.T) {
 	_, l := listen()
 	var held []*Conn
