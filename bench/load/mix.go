@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"ledgerd/engine/ledger"
+	"ledgerd/httpd/client"
 )
 
 // Known is what can be asked for: keys of accounts, programs, signatures and slots, under these words.
@@ -82,30 +83,25 @@ var wellKnown = []string{ledger.TokenProgram.String(), "111111111111111111111111
 // transactions, and for a list of what a well-known program owns. Keys that are known already stay; where there
 // is no such list they are those that transactions name.
 func (n *Node) Learn(ctx context.Context, k Known) error {
-	var latest struct{ Slot uint64 }
-	var recent struct {
-		Transactions []struct {
-			Signature string
-			Accounts  []string
-		}
+	latest, err := n.LatestBlock(ctx, client.Read{})
+	var recent client.Answer[client.RecentTransactions]
+	if err = unlessAbsent(err); err == nil {
+		recent, err = n.Recent(ctx, client.RecentPage{Limit: 100}, client.Read{})
 	}
-	err := n.Get(ctx, "/blocks/latest", &latest)
-	if err == nil {
-		err = n.Get(ctx, "/transactions/recent?limit=100", &recent)
-	}
-	if latest.Slot > 0 {
-		k["slots"] = []string{strconv.FormatUint(latest.Slot, 10)}
+	if latest.Value.Slot > 0 {
+		k["slots"] = []string{strconv.FormatUint(latest.Value.Slot, 10)}
 	}
 	var listed, named []string
 	for i := 0; err == nil && len(listed) == 0 && i < len(wellKnown); i++ {
-		var list struct{ Accounts []struct{ Pubkey string } }
-		err = n.Get(ctx, "/accounts/program/"+wellKnown[i]+"?limit=1000", &list)
-		for _, a := range list.Accounts {
+		var list client.Answer[client.ProgramAccounts]
+		list, err = n.Program(ctx, wellKnown[i], client.Page{Limit: 1000}, client.Read{})
+		err = unlessAbsent(err)
+		for _, a := range list.Value.Accounts {
 			k["programs"] = wellKnown[i : i+1]
 			listed = append(listed, a.Pubkey)
 		}
 	}
-	for _, t := range recent.Transactions {
+	for _, t := range recent.Value.Transactions {
 		k["signatures"] = append(k["signatures"], t.Signature)
 		named = append(named, t.Accounts...)
 	}

@@ -15,6 +15,7 @@ import (
 	"ledgerd/bench/listen"
 	"ledgerd/bench/load"
 	"ledgerd/engine/ledger"
+	"ledgerd/httpd/client"
 )
 
 // mostNames is how many accounts, programs and wallets fit into one subscribe message.
@@ -138,17 +139,17 @@ func readNames(given string) ([]string, error) {
 func samplePublication(ctx context.Context, node *load.Node, pool *listen.Pool, published *latency.Histogram) {
 	const fewestRemaining = 20
 	const farApart = 10 * time.Millisecond // a response that took longer does not tell the time
-	if node.Limit > 0 && node.Remaining < fewestRemaining {
+	if b := node.Budget(); b.Limit > 0 && b.Remaining < fewestRemaining {
 		return
 	}
 	asked := time.Now()
-	err := node.Get(ctx, "/blocks/latest", &struct{}{})
+	newest, err := node.LatestBlock(ctx, client.Read{})
 	answered := time.Now()
 	if err != nil || answered.Sub(asked) > farApart {
 		return // the server may be back later
 	}
-	lag := time.Duration(node.Number("X-Ledger-Lag-Ms"))*time.Millisecond + time.Millisecond/2 // it is rounded down
-	if first := pool.Arrived(uint64(node.Number("X-Ledger-Slot"))); !first.IsZero() {
+	lag := newest.Lag + time.Millisecond/2 // it is rounded down
+	if first := pool.Arrived(newest.Slot); !first.IsZero() {
 		published.Record(first.Sub(answered.Add(-lag)))
 	}
 }

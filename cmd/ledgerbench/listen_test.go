@@ -63,7 +63,7 @@ func TestListenRefusesInOneLine(t *testing.T) {
 		{"listen http://127.0.0.1:1 --commitment maybe", exitUsage, "--commitment must be one of"},
 		{"listen http://127.0.0.1:1 --pubkeys abc", exitUsage, `--pubkeys: key 1, "abc"`},
 		{"listen http://127.0.0.1:1 --wallets ,", exitUsage, "--wallets: there is no key"},
-		{"listen gopher://127.0.0.1", exitUsage, "is not http://"},
+		{"listen gopher://127.0.0.1", exitUsage, "is not the address of a node"},
 		{"listen http://127.0.0.1:1", exitFailure, "connection refused"},
 		{"listen " + full.URL, exitFailure, "refused with 400: no such commitment"},
 	})

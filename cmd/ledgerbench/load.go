@@ -51,7 +51,7 @@ func (c *loadCommand) Run(ctx context.Context, streams *streams) error {
 	if err := c.parse(); err != nil {
 		return &usageError{err}
 	}
-	if err := c.node.Find(ctx); err != nil && !(c.IgnoreLimits && c.node.Limit > 0) {
+	if err := c.node.Find(ctx); err != nil && !(c.IgnoreLimits && c.node.Budget().Limit > 0) {
 		return err
 	}
 	config := load.Config{Connections: c.Connections, StopAt429: !c.IgnoreLimits, Address: c.node.Address}
@@ -107,7 +107,9 @@ func (c *loadCommand) parse() (err error) {
 			return fmt.Errorf("--keys: %w", err)
 		}
 	}
-	c.node, err = load.NewNode(c.URL)
+	if c.node, err = load.NewNode(c.URL); err == nil && c.node.URL.Scheme == "https" {
+		err = fmt.Errorf("%s speaks TLS, which a load does not: load a node without, at http://HOST:PORT", c.node.URL.Host)
+	}
 	return err
 }
 
@@ -140,7 +142,7 @@ func (c *loadCommand) script(ctx context.Context) (load.Script, error) {
 
 // obey returns the rate that was asked for, or the one that the node allows, and keeps why it is that.
 func (c *loadCommand) obey() (float64, error) {
-	node := c.node
+	node := c.node.Budget()
 	// The headers tell of the window with the fewest requests remaining; in the others more remain.
 	allowed := float64(node.Remaining-2) / (c.Warmup + c.Duration).Seconds()
 	switch {

@@ -69,7 +69,7 @@ func (c *loadCommand) report(out io.Writer) error {
 		"took_s":     n.Took.Seconds(),
 		"settings": map[string]any{
 			"url": c.node.URL.String(), "rate": c.rate, "rate_from": c.why, "connections": c.Connections, "duration_s": c.Duration.Seconds(),
-			"warmup_s": c.Warmup.Seconds(), "mix": c.Mix, "paths": c.Path, "min_slot": c.MinSlot, "ignore_limits": c.IgnoreLimits, "limit": c.node.Limit,
+			"warmup_s": c.Warmup.Seconds(), "mix": c.Mix, "paths": c.Path, "min_slot": c.MinSlot, "ignore_limits": c.IgnoreLimits, "limit": c.node.Budget().Limit,
 		},
 	})
 }

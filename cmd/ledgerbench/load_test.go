@@ -205,8 +205,8 @@ func TestWrongLoadsAreRefusedInOneLine(t *testing.T) {
 	server := httptest.NewServer(new(fakeNode))
 	defer server.Close()
 	refuses(t, []refusal{
-		{"load https://a.example", exitUsage, "is behind TLS"},
-		{"load a.example", exitUsage, "is not http://HOST:PORT"},
+		{"load https://a.example", exitUsage, "speaks TLS"},
+		{"load a.example", exitUsage, "is not the address of a node"},
 		{"load http://127.0.0.1:1", exitFailure, "connection refused"},
 		{"load " + server.URL + " --rate fast", exitUsage, "--rate=fast is not max or a number"},
 		{"load " + server.URL + " --rate NaN", exitUsage, "--rate=NaN"},
