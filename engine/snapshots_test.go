@@ -32,6 +32,8 @@ func TestStopDuringASnapshotTakesOneAllTheSame(t *testing.T) {
 		n.mustStop()
 		if s := n.Stats().Snapshot; len(filesOf(memory, ".state")) != 1 || s.Failures != 0 {
 			t.Errorf("%d snapshots on the disk, %d failures, want one and none", len(filesOf(memory, ".state")), s.Failures)
+		} else if s.Accounts == 0 || s.Accounts != uint64(n.accounts()) {
+			t.Errorf("the snapshot is told to have read %d of %d accounts", s.Accounts, n.accounts())
 		}
 	})
 }

@@ -44,6 +44,7 @@ type secrets struct {
 // node is one running ledgerd.
 type node struct {
 	logger *slog.Logger
+	bars   io.Writer // for how far a long work is, if it is a terminal
 	origin
 	secrets
 	dir         *datadir.Dir
@@ -115,6 +116,19 @@ func (n *node) progress() (p engine.Progress, over bool) {
 	return engine.Progress{Phase: "reading the files", Done: uint64(read), Total: uint64(size)}, read >= size
 }
 
+// lastSnapshot says how far the snapshot is that the engine takes as it ends, which is not told when that is over.
+func (n *node) lastSnapshot() (p engine.Progress, over bool) {
+	s := n.engine.Stats()
+	if !s.Snapshot.Running {
+		return p, false
+	}
+	p = engine.Progress{Phase: "taking a snapshot", Done: s.Snapshot.Accounts, Unit: "accounts"}
+	for _, shard := range s.Shards {
+		p.Total += uint64(shard.Accounts)
+	}
+	return p, false
+}
+
 // answers is the engine with the status of the whole node.
 type answers struct {
 	*engine.Engine
@@ -130,7 +144,11 @@ func (n *node) run(ctx context.Context) error {
 	engineCtx, stopEngine := context.WithCancel(context.Background())
 	defer stopEngine()
 	parts, failed := errgroup.WithContext(ctx)
-	parts.Go(func() error { return n.engine.Run(engineCtx) })
+	engineEnded, end := context.WithCancel(context.Background())
+	parts.Go(func() error {
+		defer end()
+		return n.engine.Run(engineCtx)
+	})
 	if os.Getenv("GOGC") == "" { // else a person decides
 		parts.Go(func() error { keepHeadroom(failed); return nil })
 	}
@@ -146,6 +164,7 @@ func (n *node) run(ctx context.Context) error {
 	parts.Go(func() error {
 		<-failed.Done()
 		n.stop(stopEngine)
+		showProgress(engineEnded, n.bars, n.lastSnapshot, n.logger)()
 		return nil
 	})
 	err := parts.Wait()

@@ -81,11 +81,11 @@ func (c *serveCommand) Run(ctx context.Context, s *streams, args arguments, pars
 	}
 	banner(s.out, site{n.listener.Addr(), n.tls != nil}, site{opsAddr, n.opsTLS != nil}, name, samples)
 	showing, stopShowing := context.WithCancel(ctx)
-	bars := s.err
+	n.bars = s.err
 	if c.LogFormat == "json" || c.LogLevel > slog.LevelInfo {
-		bars = io.Discard // what reads objects cannot read a bar
+		n.bars = io.Discard // what reads objects cannot read a bar
 	}
-	shown := showProgress(showing, bars, n.progress, n.logger)
+	shown := showProgress(showing, n.bars, n.progress, n.logger)
 	err := n.run(ctx)
 	stopShowing()
 	shown()
