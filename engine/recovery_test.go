@@ -176,7 +176,7 @@ func mustVerify(t *testing.T, disk vfs.FS) {
 	}
 }
 
-// F1, F10, F12: TestRestartAnswersTheSame follows random streams and stops the node again and again, cleanly
+// F1, F10, F12, F22, F23: TestRestartAnswersTheSame follows random streams and stops the node again and again, cleanly
 // or by a power cut: after each start it answers exactly as before, of its history too, and goes on as if
 // nothing had been. What is left at the end can be exported.
 func TestRestartAnswersTheSame(t *testing.T) { eachStream(t, sample(20, 1, 1), followRestarts) }
