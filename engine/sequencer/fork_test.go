@@ -3,12 +3,14 @@ package sequencer
 import (
 	"strings"
 	"testing"
+
+	"ledgerd/engine/ledger"
 )
 
 // F20, F24, F29: a block on an orphan of the finalized slot, and one on that, can never join the tree. One on a block that was never
 // shown waits: to pass over it in silence would hide that two ledgers were mixed up. What is held or waits already is a duplicate.
 func TestBlocksBesideTheFinalizedOne(t *testing.T) {
-	s := bare()
+	s := bare(ledger.SourceInfo{})
 	for _, word := range strings.Fields("r1<r0 a2<r1 a2<r1 r1<r0 b2<r1 f:a2 b3<b2 b4<b3 u3<u2 u3<u2") {
 		if err := s.Handle(shown(word)); err != nil {
 			t.Fatalf("%s: %v", word, err)

@@ -3,14 +3,12 @@ package sequencer
 import (
 	"errors"
 	"fmt"
-	"log/slog"
 	"strconv"
 	"strings"
 	"testing"
 
 	"ledgerd/engine/ledger"
 	"ledgerd/engine/ledger/ledgertest"
-	"ledgerd/shard/txstore"
 	"ledgerd/snapshot"
 )
 
@@ -25,10 +23,7 @@ func (p shownParts) ShowsElsewhere(hash ledger.Hash, _ ledger.Slot) bool { retur
 
 // streamed returns a sequencer for a stream that holds block a1, or none yet.
 func streamed(fresh bool) *Sequencer {
-	s := New(Config{
-		Stored: txstore.New(), Retention: Retention{Slots: 9000, Bytes: 1 << 30}, Info: ledger.SourceInfo{Live: true, Stream: true},
-		Logger: slog.New(slog.DiscardHandler),
-	})
+	s := bare(ledger.SourceInfo{Live: true, Stream: true})
 	if !fresh {
 		root := &ledger.Block{Slot: 1, Blockhash: ledger.Hash{'a', 1}}
 		meta := &snapshot.Meta{Version: 1, Slot: 1, Block: root, Blockhash: root.Blockhash, BaseOnly: true}
