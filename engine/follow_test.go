@@ -76,7 +76,7 @@ func same(t *testing.T, what string, a, b *Engine) {
 	if x == nil || y == nil || x.Tips != y.Tips || x.StateHash != y.StateHash || x.Root != y.Root {
 		t.Fatalf("%s: one stands at %+v, the other at %+v", what, x, y)
 	}
-	if err := sameState(a, b); err != nil {
+	if err := sameAccounts(a, b, testKeys); err != nil {
 		t.Fatalf("%s: %v", what, err)
 	}
 }
