@@ -17,7 +17,6 @@ import (
 	"ledgerd/engine/datadir"
 	"ledgerd/engine/ledger"
 	"ledgerd/engine/ledger/bubble"
-	"ledgerd/engine/sequencer"
 	"ledgerd/shard"
 	"ledgerd/snapshot"
 	"ledgerd/snapshot/vfs"
@@ -92,40 +91,27 @@ func (o *offered) begin(ctx context.Context, disk vfs.FS) error {
 	return datadir.Adopt(ctx, d, o.Record, slog.New(slog.DiscardHandler))
 }
 
-// offeringRetention is that of the nodes that follow what offering leaves.
-var offeringRetention = sequencer.Retention{Slots: 30, Bytes: 1 << 30}
-
-// offering returns a shared ledger, its writer, what was sent, and the snapshots that a replica offered of it.
-func offering(t *testing.T) (l *sharedLedger, w clusterNode, sent []*ledger.Block, all []offered) {
+// offering returns a shared ledger, its writer, which followed the script, and the snapshots that a replica offered of it.
+func offering(t *testing.T) (l *sharedLedger, w clusterNode, all []offered) {
 	t.Helper()
 	l = newSharedLedger()
-	w = writer(t, l, Config{Shards: 2, Retention: offeringRetention})
 	maker := startMember(t, l, nil, offers(onDisk(t, vfstest.NewMemory(), Config{
-		Shards: 3, SnapshotInterval: time.Second, Retention: offeringRetention,
+		Shards: 3, SnapshotInterval: time.Second, Retention: scriptRetention,
 	}), func(o offered) { all = append(all, o) }))
-	root := rootBlock(100, lamports(key(1), 5), holding(key(51), key(52), key(53), 9))
-	sent = append([]*ledger.Block{root}, chainOf(root, 59)...)
-	for i, b := range sent {
-		b.Accounts = append(b.Accounts, lamports(key(i%20), ledger.Lamports(i+1)), lamports(key(20+i%5), ledger.Lamports(i%2)))
-		w.send(b)
-		if i >= 8 {
-			w.send(status(sent[i-4], ledger.StatusConfirmed), status(sent[i-8], ledger.StatusFinalized))
-		}
-		time.Sleep(400 * time.Millisecond)
-	}
+	w = writesScript(t, l)
 	same(t, "the maker", w.Engine, maker.Engine)
 	maker.mustStop()
 	if len(all) < 4 {
 		t.Fatalf("%d snapshots were offered", len(all))
 	}
-	return l, w, sent, all
+	return l, w, all
 }
 
 // mustFollow runs a replica on a disk, which begins with the snapshot, until it shows what the writer does. Who comes back with
 // a seq gets the newest records as the shared log holds them.
 func (o *offered) mustFollow(t *testing.T, l *sharedLedger, w clusterNode, disk vfs.FS) {
 	t.Helper()
-	replica := startMember(t, l, nil, onDisk(t, disk, Config{Shards: 2, Retention: offeringRetention}))
+	replica := startMember(t, l, nil, onDisk(t, disk, Config{Shards: 2, Retention: scriptRetention}))
 	l.unreachable = false
 	same(t, "the replica", w.Engine, replica.Engine)
 	must(t, l.leadsTo(replica.published))
@@ -145,7 +131,7 @@ func (o *offered) mustFollow(t *testing.T, l *sharedLedger, w clusterNode, disk 
 // same snapshot or another. Before it is done nobody takes what is there for a ledger.
 func TestAdoptionAtAnyMoment(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
-		l, w, _, all := offering(t)
+		l, w, all := offering(t)
 		pair := []offered{all[1], all[3]}
 		tries := 0
 		first := func(call int) *offered { return &pair[call/2%2] }
@@ -202,7 +188,7 @@ func refusesUnfinished(t *testing.T, disk *vfstest.Memory) (held bool) {
 // F53, F54: a snapshot with another's record, state hash or seq is refused, and so is a second one.
 func TestAdoptRefusesWhatDoesNotFit(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
-		_, w, _, all := offering(t)
+		_, w, all := offering(t)
 		w.mustStop()
 		o, other := all[1], all[2]
 		record := func(change func(*ledger.Record)) []byte {
@@ -246,9 +232,8 @@ func TestSnapshotOfAnotherStateFencesOff(t *testing.T) {
 		}})
 		block = n.finalize(block)
 		wrong := &ledger.BaseState{Slot: 1 << 40, Accounts: []ledger.AccountWrite{lamports(key(1), 123456789)}}
-		if _, err := n.shards[shard.Of(wrong.Accounts[0].Pubkey.Prefix(), len(n.shards))].ApplyBase(n.seq.Chain().Tip.Version, wrong, false).Wait(); err != nil {
-			t.Fatal(err)
-		}
+		_, err := n.shards[shard.Of(wrong.Accounts[0].Pubkey.Prefix(), len(n.shards))].ApplyBase(n.seq.Chain().Tip.Version, wrong, false).Wait()
+		must(t, err)
 		n.send(status(block, ledger.StatusFinalized)) // so that the snapshot holds it
 		pause(2 * time.Minute)
 		if why := n.Fenced(); !strings.Contains(why, "state hash") {
@@ -270,7 +255,7 @@ func TestSnapshotOfAnotherStateFencesOff(t *testing.T) {
 // snapshot.
 func TestSettingAsideAtAnyMoment(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
-		l, w, _, all := offering(t)
+		l, w, all := offering(t)
 		begun := vfstest.NewMemory()
 		setAside := func(_ int, disk vfs.FS) error {
 			d, err := datadir.OpenOn(disk, "data")

@@ -71,10 +71,8 @@ func TestNextBatchIsAppliedDuringACommit(t *testing.T) {
 // F48: TestStopCommitsWhatIsApplied stops a node whose log is busy: the batch that was applied meanwhile
 // is committed too, and the last snapshot is of what was seen.
 func TestStopCommitsWhatIsApplied(t *testing.T) {
-	bubble.Test(t, func(t *testing.T) {
-		memory, disk := faultyDisk()
-		n, root := diskNode(t, disk, Config{})
-		release := stall(disk, vfstest.KindSync, "")
+	diskTest(t, Config{}, func(t *testing.T, memory *vfstest.Memory, n *subject, root *ledger.Block) {
+		release := stall(n.disk, vfstest.KindSync, "")
 		next := chainOf(root, 5)
 		n.send(next[0])
 		for _, b := range next[1:] {
@@ -98,9 +96,7 @@ func TestStopCommitsWhatIsApplied(t *testing.T) {
 // TestStopOnAFullDiskForgetsWhatIsApplied stops a node whose disk is full, with a batch that waits for
 // space and one behind it: neither is ever seen, and no snapshot is of them.
 func TestStopOnAFullDiskForgetsWhatIsApplied(t *testing.T) {
-	bubble.Test(t, func(t *testing.T) {
-		disk := vfstest.NewMemory()
-		n, block := diskNode(t, disk, Config{MinFreeBytes: 1, SegmentBytes: 4 << 10})
+	diskTest(t, Config{MinFreeBytes: 1, SegmentBytes: 4 << 10}, func(t *testing.T, disk *vfstest.Memory, n *subject, block *ledger.Block) {
 		block = n.finalize(block)
 		disk.SetCapacity(1)
 		block = n.untilPaused(block)
@@ -124,10 +120,8 @@ func TestStopOnAFullDiskForgetsWhatIsApplied(t *testing.T) {
 // TestSnapshotWaitsForWhatIsApplied lets a snapshot come due while batches are under way: it is of a
 // block that is visible when it begins.
 func TestSnapshotWaitsForWhatIsApplied(t *testing.T) {
-	bubble.Test(t, func(t *testing.T) {
-		_, disk := faultyDisk()
-		n, block := diskNode(t, disk, Config{SnapshotInterval: time.Second})
-		release := stall(disk, vfstest.KindSync, "")
+	diskTest(t, Config{SnapshotInterval: time.Second}, func(t *testing.T, _ *vfstest.Memory, n *subject, block *ledger.Block) {
+		release := stall(n.disk, vfstest.KindSync, "")
 		for range 5 {
 			block = n.finalize(block)
 			time.Sleep(time.Second)

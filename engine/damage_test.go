@@ -26,9 +26,8 @@ func withSnapshots(t *testing.T) (*vfstest.Memory, *ledger.Head) {
 	t.Helper()
 	s, _ := scripted()
 	disk := vfstest.NewMemory()
-	if _, err := followScript(t, s, disk); err != nil {
-		t.Fatal(err)
-	}
+	_, err := followScript(t, s, disk)
+	must(t, err)
 	head, err := heldBy(t, disk)
 	must(t, err)
 	if n := len(filesOf(disk, ".state")); n != 2 {
@@ -150,9 +149,7 @@ func TestDamagedSnapshotIsPassedOver(t *testing.T) {
 
 // F7, F8: TestOnlySnapshotDamagedReplaysAll damages the one snapshot there is: the log is whole and leads there from its beginning.
 func TestOnlySnapshotDamagedReplaysAll(t *testing.T) {
-	bubble.Test(t, func(t *testing.T) {
-		disk := vfstest.NewMemory()
-		n, root := diskNode(t, disk, Config{})
+	diskTest(t, Config{}, func(t *testing.T, disk *vfstest.Memory, n *subject, root *ledger.Block) {
 		n.send(events(chainOf(root, 9)...)...)
 		n.close()
 		damage(t, disk, filesOf(disk, ".state")[0])

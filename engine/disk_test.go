@@ -106,9 +106,7 @@ func TestWriterWithAFullDiskResigns(t *testing.T) {
 // F13: TestStartOnAFullDiskServes starts a node on a disk without a page to spare: it answers at once, and
 // follows its source once there is space.
 func TestStartOnAFullDiskServes(t *testing.T) {
-	bubble.Test(t, func(t *testing.T) {
-		disk := vfstest.NewMemory()
-		n, root := diskNode(t, disk, Config{})
+	diskTest(t, Config{}, func(t *testing.T, disk *vfstest.Memory, n *subject, root *ledger.Block) {
 		n.close()
 		disk.SetCapacity(disk.UsedBytes())
 		mustHold(t, disk, root.Slot)
@@ -127,9 +125,8 @@ func TestStartOnAFullDiskServes(t *testing.T) {
 // F14, F15: TestLowDiskStopsSnapshotsThenIngest lets the space shrink: first snapshots end, then ingest, and
 // the disk is never quite full. With space both go on.
 func TestLowDiskStopsSnapshotsThenIngest(t *testing.T) {
-	bubble.Test(t, func(t *testing.T) {
-		disk := vfstest.NewMemory()
-		n, block := diskNode(t, disk, Config{MinFreeBytes: 1 << 20, SnapshotInterval: time.Second})
+	c := Config{MinFreeBytes: 1 << 20, SnapshotInterval: time.Second}
+	diskTest(t, c, func(t *testing.T, disk *vfstest.Memory, n *subject, block *ledger.Block) {
 		disk.SetCapacity(disk.UsedBytes() + 3<<19) // one and a half of what ingest wants to leave
 		for range 3 {
 			time.Sleep(2 * time.Second)
@@ -157,9 +154,7 @@ func TestLowDiskStopsSnapshotsThenIngest(t *testing.T) {
 // TestLogDoesNotFillTheDisk follows many blocks on a disk that is some times larger than the state,
 // with no snapshot due by time: they are taken all the same, and the log behind them goes.
 func TestLogDoesNotFillTheDisk(t *testing.T) {
-	bubble.Test(t, func(t *testing.T) {
-		disk := vfstest.NewMemory()
-		n, block := diskNode(t, disk, Config{MinFreeBytes: 64 << 10})
+	diskTest(t, Config{MinFreeBytes: 64 << 10}, func(t *testing.T, disk *vfstest.Memory, n *subject, block *ledger.Block) {
 		disk.SetCapacity(1 << 20)
 		for i, b := range chainOf(block, 1000) {
 			for k := range 25 {
@@ -250,10 +245,8 @@ func TestFailedSyncIsTheEndOfTheLog(t *testing.T) {
 // more events are taken than two commits hold, and afterwards all of them appear. Where the process is killed meanwhile,
 // the next one finds the first block in the machine's memory and shows it only once a power cut would leave it.
 func TestDiskStallHoldsUpNobodyButIngest(t *testing.T) {
-	bubble.Test(t, func(t *testing.T) {
-		memory, disk := faultyDisk()
-		n, root := diskNode(t, disk, Config{})
-		release := stall(disk, vfstest.KindSync, "")
+	diskTest(t, Config{}, func(t *testing.T, memory *vfstest.Memory, n *subject, root *ledger.Block) {
+		release := stall(n.disk, vfstest.KindSync, "")
 		next := chainOf(root, 3*ingest.EventLane)
 		n.send(next[0])
 		taken := 1

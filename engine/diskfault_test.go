@@ -252,16 +252,22 @@ func TestEveryDiskCallMayFail(t *testing.T) {
 	failEveryCall(t, followScript)
 }
 
+// writesScript starts a member that follows the script to its end and writes it into a shared log.
+func writesScript(t *testing.T, l *sharedLedger) clusterNode {
+	t.Helper()
+	s, _ := scripted()
+	w := startMember(t, l, s, Config{Shards: 2, Retention: scriptRetention})
+	w.mustLead()
+	pause(scriptTakes)
+	return w
+}
+
 // F1, F9, F10, F13, F16, F17: TestEveryDiskCallOfAFollowerMayFail is of a replica: whatever a failure leaves, a start goes on with the shared log.
 func TestEveryDiskCallOfAFollowerMayFail(t *testing.T) {
 	var commits [][]string
 	bubble.Test(t, func(t *testing.T) {
 		l := newSharedLedger()
-		s, _ := scripted()
-		w := startMember(t, l, s, Config{Shards: 2})
-		l.grant(w.member)
-		pause(scriptTakes)
-		w.mustStop()
+		writesScript(t, l).mustStop()
 		commits = l.commits
 	})
 	failEveryCall(t, func(t *testing.T, _ *rerun, disk vfs.FS) (*subject, error) {

@@ -10,6 +10,7 @@ import (
 
 	"ledgerd/engine/datadir"
 	"ledgerd/engine/ledger"
+	"ledgerd/engine/ledger/bubble"
 	"ledgerd/snapshot/vfs"
 	"ledgerd/snapshot/vfs/vfstest"
 )
@@ -38,6 +39,17 @@ func diskNode(t *testing.T, disk vfs.FS, c Config) (*subject, *ledger.Block) {
 	root := rootBlock(100, lamports(key(1), 100))
 	n.send(root)
 	return n, root
+}
+
+// diskTest runs a test of a node over a live source, at its root, on a disk.
+func diskTest(t *testing.T, c Config, f func(t *testing.T, disk *vfstest.Memory, n *subject, root *ledger.Block)) {
+	t.Helper()
+	bubble.Test(t, func(t *testing.T) {
+		memory, disk := faultyDisk()
+		n, root := diskNode(t, disk, c)
+		n.disk = disk
+		f(t, memory, n, root)
+	})
 }
 
 // close stops a node cleanly and unlocks its directory for the next one.

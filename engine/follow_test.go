@@ -42,7 +42,7 @@ func tryMember(t *testing.T, l *sharedLedger, source Source, c Config) (clusterN
 	if err := c.Dir.BindCluster("the ledger", datadir.FactsOf(l.info, nil, false)); err != nil {
 		return clusterNode{}, err
 	}
-	n := clusterNode{newSubject(t, source, &c), l.join()}
+	n := clusterNode{newSubject(t, source, &c), &member{log: l, cut: l.unreachable}}
 	c.Shared = n.member
 	n.run(c, func(p *ledger.Publication) bool { return n.Engine.Head() == p.Head }) // else it is only told, before the first head
 	return n, nil
@@ -76,7 +76,7 @@ func same(t *testing.T, what string, a, b *Engine) {
 	if x == nil || y == nil || x.Tips != y.Tips || x.StateHash != y.StateHash || x.Root != y.Root {
 		t.Fatalf("%s: one stands at %+v, the other at %+v", what, x, y)
 	}
-	if err := sameState(a, b); err != nil {
+	if err := sameAccounts(a, b, testKeys); err != nil {
 		t.Fatalf("%s: %v", what, err)
 	}
 }

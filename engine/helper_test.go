@@ -12,6 +12,7 @@ import (
 
 	"ledgerd/engine/ledger"
 	"ledgerd/engine/ledger/ledgertest"
+	"ledgerd/snapshot/vfs/vfstest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -60,7 +61,8 @@ type subject struct {
 	ended     chan struct{}
 	err       error // of Run, after ended
 	cancel    context.CancelFunc
-	awaited   bool // the test looked at err
+	awaited   bool            // the test looked at err
+	disk      *vfstest.Faulty // of diskTest: it can be stalled
 }
 
 // startNode runs an engine over a script until the test stops it or ends.

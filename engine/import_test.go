@@ -390,16 +390,14 @@ func TestImportTellsOfAFullDisk(t *testing.T) {
 
 // TestDamagedImportIsNotReplayed: the log holds nothing of what was imported.
 func TestDamagedImportIsNotReplayed(t *testing.T) {
-	for name, harm := range map[string]func(disk *vfstest.Memory, name string){
+	bubble.Each(t, map[string]func(disk *vfstest.Memory, name string){
 		"gone":    func(disk *vfstest.Memory, name string) { disk.Remove(name) },
 		"damaged": func(disk *vfstest.Memory, name string) { damage(t, disk, name) },
-	} {
-		bubble.Test(t, func(t *testing.T) {
-			disk := imported(t)
-			harm(disk, filesOf(disk, ".state")[0])
-			if _, err := opened(t, disk); err == nil || !strings.Contains(err.Error(), "import the archive again") {
-				t.Errorf("%s: %v", name, err)
-			}
-		})
-	}
+	}, func(t *testing.T, harm func(disk *vfstest.Memory, name string)) {
+		disk := imported(t)
+		harm(disk, filesOf(disk, ".state")[0])
+		if _, err := opened(t, disk); err == nil || !strings.Contains(err.Error(), "import the archive again") {
+			t.Error(err)
+		}
+	})
 }

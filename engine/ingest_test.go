@@ -136,19 +136,19 @@ func TestMinSlotIsWaitedFor(t *testing.T) {
 		root := rootBlock(100, lamports(key(1), 100))
 		blocks := chainOf(root, 5)
 		n.send(root)
-		ask := func(q ledger.Query) (ledger.Lamports, time.Duration, error) {
+		for _, tt := range []struct {
+			q    ledger.Query
+			want error
+		}{
+			{ledger.Query{MinSlot: 100}, nil},
+			{ledger.Query{MinSlot: 101}, ledger.ErrMinSlot},
+			{ledger.Query{MinSlot: 101, Wait: time.Second}, ledger.ErrMinSlot},
+		} {
 			began := time.Now()
-			a, _, err := n.Account(q, key(1))
-			return a.Lamports, time.Since(began), err
-		}
-		if got, _, err := ask(ledger.Query{MinSlot: 100}); err != nil || got != 100 {
-			t.Errorf("a slot that is there: %d, %v", got, err)
-		}
-		if _, took, err := ask(ledger.Query{MinSlot: 101}); !errors.Is(err, ledger.ErrMinSlot) || took != 0 {
-			t.Errorf("a slot to come, without wait: %v after %v, want ErrMinSlot at once", err, took)
-		}
-		if _, took, err := ask(ledger.Query{MinSlot: 101, Wait: time.Second}); !errors.Is(err, ledger.ErrMinSlot) || took != time.Second {
-			t.Errorf("a slot that does not come: %v after %v, want ErrMinSlot after 1s", err, took)
+			a, _, err := n.Account(tt.q, key(1))
+			if took := time.Since(began); !errors.Is(err, tt.want) || err == nil && a.Lamports != 100 || took != tt.q.Wait {
+				t.Errorf("%+v: %d lamports, %v after %v, want %v as soon as that is sure", tt.q, a.Lamports, err, took, tt.want)
+			}
 		}
 		for i, then := range [][]ledger.Event{
 			events(blocks[:3]...), append(events(blocks[3:]...), status(blocks[2], ledger.StatusConfirmed)),

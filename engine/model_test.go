@@ -387,10 +387,4 @@ func changes(before, after *world) []modelUpdate {
 	return all
 }
 
-// blockName names a block in the model's maps.
-type blockName struct {
-	slot ledger.Slot
-	hash ledger.Hash
-}
-
-func nameOf(b *ledger.Block) blockName { return blockName{b.Slot, b.Blockhash} }
+func nameOf(b *ledger.Block) ledger.BlockID { return ledger.BlockID{Slot: b.Slot, Hash: b.Blockhash} }

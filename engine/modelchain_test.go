@@ -22,7 +22,7 @@ type modelBlock struct {
 
 // modelSaying is a status of a block: said again it means nothing.
 type modelSaying struct {
-	of   blockName
+	of   ledger.BlockID
 	what ledger.Status
 }
 
@@ -54,9 +54,9 @@ type point struct {
 // model follows events as the documents say.
 type model struct {
 	info    ledger.SourceInfo
-	tree    map[blockName]*modelBlock // the newest finalized block and all that build on it
+	tree    map[ledger.BlockID]*modelBlock // the newest finalized block and all that build on it
 	arrived []*modelBlock
-	gone    map[blockName]bool
+	gone    map[ledger.BlockID]bool
 	said    map[modelSaying]bool
 	waiting []modelWaiter // by slot
 	chain   []*modelBlock
@@ -76,7 +76,7 @@ type model struct {
 
 func newModel(info ledger.SourceInfo) *model {
 	return &model{
-		info: info, tree: make(map[blockName]*modelBlock), gone: make(map[blockName]bool), said: make(map[modelSaying]bool),
+		info: info, tree: make(map[ledger.BlockID]*modelBlock), gone: make(map[ledger.BlockID]bool), said: make(map[modelSaying]bool),
 		world: newWorld(nil), points: make(map[ledger.Version]point),
 	}
 }
@@ -231,7 +231,7 @@ func (m *model) buildsOn(b, parent *ledger.Block) bool {
 
 func (m *model) parentOf(b *ledger.Block) *modelBlock {
 	if b.PreviousBlockhash.Known {
-		return m.tree[blockName{b.ParentSlot, b.PreviousBlockhash.Value}]
+		return m.tree[ledger.BlockID{Slot: b.ParentSlot, Hash: b.PreviousBlockhash.Value}]
 	}
 	return m.at(b.ParentSlot)
 }
@@ -259,7 +259,7 @@ func (m *model) givenUp(n *modelBlock) bool {
 
 func (m *model) buildsOnGone(b *ledger.Block) bool {
 	for name := range m.gone {
-		if name.slot == b.ParentSlot && (!b.PreviousBlockhash.Known || b.PreviousBlockhash.Value == name.hash) {
+		if name.Slot == b.ParentSlot && (!b.PreviousBlockhash.Known || b.PreviousBlockhash.Value == name.Hash) {
 			return true
 		}
 	}
@@ -418,7 +418,7 @@ func (m *model) status(e *ledger.SlotStatus) {
 		n = nil
 	}
 	if e.Blockhash.Known {
-		n = m.tree[blockName{e.Slot, e.Blockhash.Value}]
+		n = m.tree[ledger.BlockID{Slot: e.Slot, Hash: e.Blockhash.Value}]
 	}
 	if n == nil {
 		m.statusOfWaiting(e)

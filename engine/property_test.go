@@ -227,13 +227,6 @@ func atTheEnd(t *testing.T, f followed) {
 	}
 }
 
-func sameState(a, b *Engine) error {
-	if x, y := a.Head(), b.Head(); x.StateHash != y.StateHash || x.Tips[0].Hash != y.Tips[0].Hash {
-		return fmt.Errorf("state hash %s at %s, want %s at %s", y.StateHash, y.Tips[0].Hash, x.StateHash, x.Tips[0].Hash)
-	}
-	return sameAccounts(a, b, testKeys)
-}
-
 // sameAccounts holds what two nodes answer of the first keys against each other.
 func sameAccounts(a, b *Engine, keys int) error {
 	for i := range keys {

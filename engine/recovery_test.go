@@ -29,15 +29,6 @@ type restarts struct {
 	config Config
 }
 
-// newRestarts starts a node at the beginning of a stream.
-func newRestarts(t *testing.T, s stream, seed uint64) *restarts {
-	r := &restarts{t: t, s: s, g: s.generator(seed, true), disk: vfstest.NewMemory(), config: Config{
-		SnapshotInterval: time.Second, SegmentBytes: 16 << 10, Shards: 2,
-	}}
-	r.start()
-	return r
-}
-
 // show shows the next event, if there is one, and lets time pass now and then.
 func (r *restarts) show() {
 	e := r.g.next()
@@ -176,13 +167,16 @@ func mustVerify(t *testing.T, disk vfs.FS) {
 	}
 }
 
-// F1, F10, F12: TestRestartAnswersTheSame follows random streams and stops the node again and again, cleanly
+// F1, F10, F12, F22, F23: TestRestartAnswersTheSame follows random streams and stops the node again and again, cleanly
 // or by a power cut: after each start it answers exactly as before, of its history too, and goes on as if
 // nothing had been. What is left at the end can be exported.
 func TestRestartAnswersTheSame(t *testing.T) { eachStream(t, sample(20, 1, 1), followRestarts) }
 
 func followRestarts(t *testing.T, s stream, seed uint64, _ int) {
-	r := newRestarts(t, s, seed)
+	r := &restarts{t: t, s: s, g: s.generator(seed, true), disk: vfstest.NewMemory(), config: Config{
+		SnapshotInterval: time.Second, SegmentBytes: 16 << 10, Shards: 2,
+	}}
+	r.start()
 	for range sample(streamEvents, streamEvents/2, streamEvents/2) {
 		if r.show(); len(r.g.m.chain) > 0 && r.g.chance(8) {
 			r.again()

@@ -237,38 +237,33 @@ func TestLastSlot(t *testing.T) {
 	})
 }
 
-// F23: TestForkOfAnyDepthIsRolledBackExactly undoes 1 to 32 blocks: the node stands where one does that never saw them, and
-// counts the rollback.
+// F23: TestForkOfAnyDepthIsRolledBackExactly undoes 1 to 32 blocks: the node stands where the model does, and counts the rollback.
 func TestForkOfAnyDepthIsRolledBackExactly(t *testing.T) {
-	for depth := 1; depth <= chain.MaxRollbackBlocks; depth++ {
+	for depth := uint64(1); depth <= chain.MaxRollbackBlocks; depth++ {
 		bubble.Test(t, func(t *testing.T) {
-			g := newGenerator(uint64(depth), newModel(live()))
-			content := func(parent *ledger.Block, branch int) *ledger.Block {
-				b := child(parent, parent.Slot+1, branch)
+			s := streams()[0]
+			g := s.generator(depth, true)
+			f := s.follow(t, g.r, g.m, Config{Shards: 2})
+			show := func(b *ledger.Block) *ledger.Block {
 				for range 9 {
 					b.Accounts = append(b.Accounts, g.write())
 				}
-				return with(b, signature(int(b.Slot)*10+branch))
+				f.show(with(b, signature(int(b.Slot))))
+				return b
 			}
-			n, root := startNode(t, live(), Config{Shards: 2}), rootBlock(100, lamports(key(1), 100))
-			n.send(root)
-			lost := []*ledger.Block{content(root, 1)}
-			for len(lost) < depth {
-				lost = append(lost, content(lost[len(lost)-1], 1))
+			root := show(rootBlock(100))
+			lost := root
+			for range depth {
+				lost = show(child(lost, lost.Slot+1, 1))
 			}
-			wins := content(root, 2)
-			wins.Slot += ledger.Slot(depth)
-			n.send(events(lost...)...)
-			n.send(wins)
-			straight := startNode(t, live(), Config{Shards: 3})
-			straight.send(root, wins)
-			must(t, sameState(straight.Engine, n.Engine))
-			s, want := n.Stats().Counters, [len(sequencer.RollbackDepths)]uint64{}
+			show(child(root, lost.Slot+1, 2))
+			f.answers(f.Engine, nil)
+			c, want := f.Stats().Counters, [len(sequencer.RollbackDepths)]uint64{}
 			for i, most := range sequencer.RollbackDepths {
-				want[i] = map[bool]uint64{true: 1}[uint64(depth) <= most]
+				want[i] = map[bool]uint64{true: 1}[depth <= most]
 			}
-			if s.RollbacksUpTo != want || s.Rollbacks != 1 || s.Undone != uint64(depth) {
-				t.Errorf("depth %d: %d rollbacks of %d blocks, by depth %v, want %v", depth, s.Rollbacks, s.Undone, s.RollbacksUpTo, want)
+			if c.RollbacksUpTo != want || c.Rollbacks != 1 || c.Undone != depth {
+				t.Errorf("depth %d: %d rollbacks of %d blocks, by depth %v, want %v", depth, c.Rollbacks, c.Undone, c.RollbacksUpTo, want)
 			}
 		})
 	}

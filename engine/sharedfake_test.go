@@ -37,9 +37,6 @@ func newSharedLedger() *sharedLedger {
 	return &sharedLedger{info: live(), changed: make(chan struct{})}
 }
 
-// join returns a new member of the log.
-func (l *sharedLedger) join() *member { return &member{log: l, cut: l.unreachable} }
-
 func (l *sharedLedger) wakeLocked() {
 	close(l.changed)
 	l.changed = make(chan struct{})

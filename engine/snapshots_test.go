@@ -9,18 +9,15 @@ import (
 	"ledgerd/engine/sequencer"
 
 	"ledgerd/engine/ingest"
-	"ledgerd/engine/ledger/bubble"
 	"ledgerd/snapshot/vfs/vfstest"
 )
 
 // F48: TestStopDuringASnapshotTakesOneAllTheSame stops a node while it writes a snapshot, which is given
 // up: the one on the way out takes its place.
 func TestStopDuringASnapshotTakesOneAllTheSame(t *testing.T) {
-	bubble.Test(t, func(t *testing.T) {
-		memory, disk := faultyDisk()
-		n, block := diskNode(t, disk, Config{SnapshotInterval: time.Second})
+	diskTest(t, Config{SnapshotInterval: time.Second}, func(t *testing.T, memory *vfstest.Memory, n *subject, block *ledger.Block) {
 		block = n.finalize(block)
-		release := stall(disk, vfstest.KindCreate, "")
+		release := stall(n.disk, vfstest.KindCreate, "")
 		time.Sleep(2 * time.Second)
 		n.finalize(block)
 		if !n.Stats().Snapshot.Running {
@@ -40,10 +37,8 @@ func TestStopDuringASnapshotTakesOneAllTheSame(t *testing.T) {
 
 // F11: TestWhatCannotBeRemovedIsNoFailedSnapshot lets removing what snapshots make redundant fail.
 func TestWhatCannotBeRemovedIsNoFailedSnapshot(t *testing.T) {
-	bubble.Test(t, func(t *testing.T) {
-		memory := vfstest.NewMemory()
-		disk := vfstest.NewFaulty(memory, vfstest.Plan{Call: 1, Lasting: true, Kinds: vfstest.KindRemove, Name: ".state"})
-		n, block := diskNode(t, disk, Config{SnapshotInterval: time.Second})
+	diskTest(t, Config{SnapshotInterval: time.Second}, func(t *testing.T, memory *vfstest.Memory, n *subject, block *ledger.Block) {
+		n.disk.Arm(vfstest.Plan{Call: 1, Lasting: true, Kinds: vfstest.KindRemove, Name: ".state"})
 		for range 5 {
 			time.Sleep(2 * time.Second)
 			block = n.finalize(block)
@@ -56,9 +51,7 @@ func TestWhatCannotBeRemovedIsNoFailedSnapshot(t *testing.T) {
 
 // TestIdleNodeTakesTheSnapshotThatIsDue shows nothing after the interval began.
 func TestIdleNodeTakesTheSnapshotThatIsDue(t *testing.T) {
-	bubble.Test(t, func(t *testing.T) {
-		disk := vfstest.NewMemory()
-		n, block := diskNode(t, disk, Config{SnapshotInterval: time.Minute})
+	diskTest(t, Config{SnapshotInterval: time.Minute}, func(t *testing.T, disk *vfstest.Memory, n *subject, block *ledger.Block) {
 		n.finalize(block)
 		for _, later := range []time.Duration{61 * time.Second, time.Hour} {
 			pause(later)
@@ -71,11 +64,9 @@ func TestIdleNodeTakesTheSnapshotThatIsDue(t *testing.T) {
 
 // A snapshot is due again when the one before has ended, though nothing happens any more that would make the node look.
 func TestIdleNodeTakesTheSnapshotAfterALongOne(t *testing.T) {
-	bubble.Test(t, func(t *testing.T) {
-		_, disk := faultyDisk()
-		n, block := diskNode(t, disk, Config{SnapshotInterval: time.Second})
+	diskTest(t, Config{SnapshotInterval: time.Second}, func(t *testing.T, _ *vfstest.Memory, n *subject, block *ledger.Block) {
 		block = n.finalize(block)
-		release := stall(disk, vfstest.KindCreate, "")
+		release := stall(n.disk, vfstest.KindCreate, "")
 		time.Sleep(2 * time.Second)
 		n.finalize(block) // the last block comes while the snapshot of the one before is taken
 		time.Sleep(time.Minute)
@@ -91,9 +82,7 @@ func TestIdleNodeTakesTheSnapshotAfterALongOne(t *testing.T) {
 // TestEventsThatLeadToNothingPruneNothing restarts a node with less retention behind a snapshot
 // that no record follows: until a head with a new floor is shown, no block below it may go.
 func TestEventsThatLeadToNothingPruneNothing(t *testing.T) {
-	bubble.Test(t, func(t *testing.T) {
-		disk := vfstest.NewMemory()
-		n, root := diskNode(t, disk, Config{})
+	diskTest(t, Config{}, func(t *testing.T, disk *vfstest.Memory, n *subject, root *ledger.Block) {
 		blocks := chainOf(root, 30)
 		for _, b := range blocks {
 			n.send(with(b, signature(int(b.Slot))), status(b, ledger.StatusFinalized))

@@ -140,27 +140,26 @@ func (s *fakeStream) GetMsg(context.Context, uint64, ...jetstream.GetMsgOpt) (*j
 // know it: for a while, or for ever.
 func TestMissingMessageIsBelievedWhenItLasts(t *testing.T) {
 	damage := &DamageError{}
-	for name, tt := range map[string]struct {
+	type row struct {
 		known time.Duration
 		first uint64 // of the stream
 		want  func(err error) bool
-	}{
+	}
+	bubble.Each(t, map[string]row{
 		"the server learns of it late": {goneFor - 2*time.Second, 1, func(err error) bool { return err == nil }},
 		"it was purged":                {time.Hour, 6, func(err error) bool { return errors.Is(err, ErrPurged) }},
 		"it stays missing":             {time.Hour, 1, func(err error) bool { return errors.As(err, &damage) && damage.Sequence == 5 }},
-	} {
-		bubble.Test(t, func(t *testing.T) {
-			s := newFakeStream(tt.first, tt.known)
-			c := fakeNode(t, "n", nil)
-			c.js = fakeBuckets{stream: s}
-			f := &follower{log: c.log, stream: s, decoder: &decoder{at: cursor{sequence: 4}}}
-			f.feed = &feed{messages: make(chan jetstream.Msg, 1), close: func() {}}
-			f.feed.messages <- fakeMessage{}
-			if _, err := f.step(t.Context()); !tt.want(err) || f.feed != nil {
-				t.Errorf("%s: err = %v, the feed is open: %t", name, err, f.feed != nil)
-			}
-		})
-	}
+	}, func(t *testing.T, tt row) {
+		s := newFakeStream(tt.first, tt.known)
+		c := fakeNode(t, "n", nil)
+		c.js = fakeBuckets{stream: s}
+		f := &follower{log: c.log, stream: s, decoder: &decoder{at: cursor{sequence: 4}}}
+		f.feed = &feed{messages: make(chan jetstream.Msg, 1), close: func() {}}
+		f.feed.messages <- fakeMessage{}
+		if _, err := f.step(t.Context()); !tt.want(err) || f.feed != nil {
+			t.Errorf("err = %v, the feed is open: %t", err, f.feed != nil)
+		}
+	})
 }
 
 // F53: TestShortStreamIsBelievedWhenItLasts joins a stream of which a server knows one message, where the node holds four versions: for

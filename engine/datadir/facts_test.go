@@ -1,6 +1,7 @@
 package datadir
 
 import (
+	"errors"
 	"os"
 	"strings"
 	"testing"
@@ -59,10 +60,7 @@ func TestClusterTakesNoLedgerOfAnother(t *testing.T) {
 		want  string // "": it is taken
 	}{
 		"the same source": {func(d *Dir) error {
-			if err := d.BindFilter(someFacts().Filter); err != nil {
-				return err
-			}
-			return d.BindSource(ledger.SourceInfo{Identity: someFacts().Source, Complete: true})
+			return errors.Join(d.BindFilter(someFacts().Filter), d.BindSource(ledger.SourceInfo{Identity: someFacts().Source, Complete: true}))
 		}, ""},
 		"another source": {func(d *Dir) error { return d.BindSource(ledger.SourceInfo{Identity: "sim:seed=2"}) }, "is of the source"},
 		"another filter": {func(d *Dir) error { return d.BindSource(ledger.SourceInfo{Identity: someFacts().Source}) }, "without filters"},
@@ -133,14 +131,11 @@ func TestNodeFilesOfEarlierVersionsAreRead(t *testing.T) {
 		}
 		ledgertest.Must(t, d.update(func(n *nodeFile) error { n.Gaps = true; return nil }))
 		d.Close()
-		if d, err = OpenOn(disk, "data"); err != nil {
-			t.Fatal(err)
-		}
+		d = openOn(t, disk)
 	}
 
-	if d, _, err = open("alone-1.json"); err != nil {
-		t.Fatal(err)
-	}
+	d, _, err = open("alone-1.json")
+	ledgertest.Must(t, err)
 	for name, err := range map[string]error{
 		"filter": d.BindFilter(filter), "source": d.BindSource(ledger.SourceInfo{Identity: "test"}), "votes": d.BindVotes(false), "root": d.CheckRoot(hash(9)),
 	} {

@@ -12,8 +12,9 @@ import (
 )
 
 // bare returns a sequencer without shards, so no record has updates or a state hash.
-func bare() *Sequencer {
-	return New(Config{Stored: txstore.New(), Retention: Retention{Slots: 9000, Bytes: 1 << 30}, Logger: slog.New(slog.DiscardHandler)})
+func bare(info ledger.SourceInfo) *Sequencer {
+	retention := Retention{Slots: 9000, Bytes: 1 << 30}
+	return New(Config{Stored: txstore.New(), Retention: retention, Info: info, Logger: slog.New(slog.DiscardHandler)})
 }
 
 // TestRecordsThatDoNotFitAreRefused replays logs whose last record cannot be what the node wrote after the others.
@@ -56,7 +57,7 @@ func TestRecordsThatDoNotFitAreRefused(t *testing.T) {
 		"another state hash":              {chain[:2], with(block(b), func(r *ledger.Record) { r.StateHash[0] = 1 }), "it leads to state hash"},
 	}
 	for name, tt := range tests {
-		s := bare()
+		s := bare(ledger.SourceInfo{})
 		for i, r := range append(tt.before[:len(tt.before):len(tt.before)], tt.last) {
 			if r.Version == 0 {
 				r.Version = ledger.Version(i + 1)
@@ -88,7 +89,7 @@ func TestLogOfAnotherLedgerDoesNotMatchASnapshot(t *testing.T) {
 		"another state":                        {ledger.Record{Kind: ledger.BlockRecord, StateHash: ledger.StateHash{2}}, ledger.ErrCorrupt, false},
 	}
 	for name, tt := range tests {
-		s := bare()
+		s := bare(ledger.SourceInfo{})
 		s.ResumeAt(m, nil, ledger.Opt[ledger.Slot]{})
 		err := s.MatchSnapshot(&tt.record)
 		if known := !s.Chain().Finalized.Provisional; !errors.Is(err, tt.want) || known != tt.known {

@@ -3,14 +3,12 @@ package sequencer
 import (
 	"errors"
 	"fmt"
-	"log/slog"
 	"strconv"
 	"strings"
 	"testing"
 
 	"ledgerd/engine/ledger"
 	"ledgerd/engine/ledger/ledgertest"
-	"ledgerd/shard/txstore"
 	"ledgerd/snapshot"
 )
 
@@ -25,10 +23,7 @@ func (p shownParts) ShowsElsewhere(hash ledger.Hash, _ ledger.Slot) bool { retur
 
 // streamed returns a sequencer for a stream that holds block a1, or none yet.
 func streamed(fresh bool) *Sequencer {
-	s := New(Config{
-		Stored: txstore.New(), Retention: Retention{Slots: 9000, Bytes: 1 << 30}, Info: ledger.SourceInfo{Live: true, Stream: true},
-		Logger: slog.New(slog.DiscardHandler),
-	})
+	s := bare(ledger.SourceInfo{Live: true, Stream: true})
 	if !fresh {
 		root := &ledger.Block{Slot: 1, Blockhash: ledger.Hash{'a', 1}}
 		meta := &snapshot.Meta{Version: 1, Slot: 1, Block: root, Blockhash: root.Blockhash, BaseOnly: true}
@@ -172,6 +167,21 @@ func TestStreams(t *testing.T) {
 		if got != tt.want {
 			t.Errorf("%s: %s: %s (%v), want %s", name, tt.script, got, v.Wrong, tt.want)
 		}
+	}
+}
+
+// F20, F24, F29: a block on an orphan of the finalized slot, and one on that, can never join the tree. One on a block that was never
+// shown waits: to pass over it in silence would hide that two ledgers were mixed up. What is held or waits already is a duplicate.
+func TestBlocksBesideTheFinalizedOne(t *testing.T) {
+	s := bare(ledger.SourceInfo{})
+	for _, word := range strings.Fields("r1<r0 a2<r1 a2<r1 r1<r0 b2<r1 f:a2 b3<b2 b4<b3 u3<u2 u3<u2") {
+		if err := s.Handle(shown(word)); err != nil {
+			t.Fatalf("%s: %v", word, err)
+		}
+	}
+	c, waiting := s.Counters(), s.Chain().Waiting
+	if c.Orphans != 2 || c.Duplicates != 3 || len(waiting) != 1 || nameOf(waiting[0].ID()) != "u3" {
+		t.Errorf("%d orphans, %d duplicates, %d blocks wait, want b3 and b4, three, and u3", c.Orphans, c.Duplicates, len(waiting))
 	}
 }
 
