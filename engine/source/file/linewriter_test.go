@@ -29,18 +29,9 @@ func TestEventLinesSayWhatEventsDo(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) { checkEventLine(t, genEvent(t)) })
 }
 
-// Whatever a node answered, its event lines say the same.
-func TestRecordedBlocksSurviveAsEventLines(t *testing.T) {
-	for _, folder := range []string{"blocks", "accounts"} {
-		for _, e := range events(t, datatest.Path(t, folder)) {
-			checkEventLine(t, e)
-		}
-	}
-}
-
 // What means nothing in an event is left out.
 func TestEventLinesLeaveOutWhatMeansNothing(t *testing.T) {
-	key, k := mustKey(testKey(1)), testKey(1)
+	key, k := keyOf(1), testKey(1)
 	mint := ledger.Mint{Decimals: 2, Provenance: 7}
 	got := string(AppendEventLine(nil, &ledger.BaseState{Slot: 2, Mints: []ledger.MintWrite{{Pubkey: key, Mint: mint}}, Accounts: []ledger.AccountWrite{{
 		Pubkey: key, Lamports: 1, Owner: key, Executable: true, RentEpoch: 7, Known: ledger.FieldToken | ledger.FieldMint, Mint: &mint,

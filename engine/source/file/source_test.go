@@ -137,8 +137,8 @@ func TestNamedPipesAreRead(t *testing.T) {
 	}
 	written := make(chan error)
 	go func() { written <- os.WriteFile(path, []byte(blockLine(1, 0)+blockLine(2, 1)), 0) }()
-	if got := blocks(t, path); len(got) != 2 {
-		t.Errorf("%d blocks, want 2", len(got))
+	if got := outline(events(t, path)); got != "block 1, block 2" {
+		t.Errorf("got %s", got)
 	}
 	if err := <-written; err != nil {
 		t.Error(err)
@@ -182,7 +182,8 @@ func TestBaseStateComesInBoundedEvents(t *testing.T) {
 		"response":         `{"result":{"context":{"slot":3},"value":[` + list + "]}}",
 	} {
 		var sizes []int
-		for _, b := range bases(t, write(t, "a", content)) {
+		for _, e := range events(t, write(t, "a", content)) {
+			b := e.(*ledger.BaseState)
 			sizes = append(sizes, len(b.Accounts))
 			if b.Slot != 3 {
 				t.Errorf("%s: slot %d, want 3", name, b.Slot)
