@@ -30,6 +30,7 @@ func TestErrorsOfCallsAreToldApart(t *testing.T) {
 		t.Fatal(err)
 	}
 	const number, garbled = `{"jsonrpc":"2.0","id":1,"result":7}`, "garbage: getBlock: the answer is not what was asked for"
+	const unreachable = "unreachable"
 	type test struct {
 		answer answer
 		want   string // the kind and the error
@@ -53,6 +54,7 @@ func TestErrorsOfCallsAreToldApart(t *testing.T) {
 		"a permanent redirect":   {says(308, "", "Location", "http://elsewhere.example/"), "refused: getBlock: the node refuses the call (308)"},
 		"hung up":                {hangsUp, "closed: getBlock: the connection ended before the answer"},
 		"silence":                {isSilent, "stalled: getBlock: the node did not answer in time"},
+		unreachable:              {nil, "dial: getBlock: the node cannot be reached"},
 	}
 	for _, lines := range datatest.Entries(t, "errors.txt") {
 		status, body, _ := strings.Cut(lines[1], " ")
@@ -61,7 +63,13 @@ func TestErrorsOfCallsAreToldApart(t *testing.T) {
 		tests[lines[0]] = test{says(code, body), strings.TrimPrefix(lines[2], "> ")}
 	}
 	for name, tt := range tests {
-		play(t, Config{MaxBlock: 4096}, func(t *testing.T, n *fakeNode, s *Source) {
+		c := Config{MaxBlock: 4096}
+		if name == unreachable {
+			c.Dial = func(context.Context, string, string) (net.Conn, error) {
+				return nil, errors.New("dial tcp node.example:8899: secret")
+			}
+		}
+		play(t, c, func(t *testing.T, n *fakeNode, s *Source) {
 			n.fault = tt.answer
 			_, err := s.client.block(t.Context(), 7)
 			g := s.Upstream()
@@ -101,20 +109,6 @@ func streamSpaces(c *fakeCall) bool {
 		c.ResponseWriter.(http.Flusher).Flush()
 	}
 	return true
-}
-
-func TestUnreachableNodesShowNoAddress(t *testing.T) {
-	dial := func(context.Context, string, string) (net.Conn, error) {
-		return nil, errors.New("dial tcp node.example:8899: secret")
-	}
-	play(t, Config{Dial: dial}, func(t *testing.T, _ *fakeNode, s *Source) {
-		if _, err := s.client.slot(t.Context(), ledger.Confirmed); err == nil || err.Error() != "getSlot: the node cannot be reached" {
-			t.Errorf("err = %v", err)
-		}
-		if g := s.Upstream(); g.Connected || g.Errors[upstream.Dial] != 1 {
-			t.Errorf("figures: %+v", g)
-		}
-	})
 }
 
 // F26: a node that limits the rate is not called in a tight loop, and not before the time that it asks for.
