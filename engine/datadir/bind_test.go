@@ -1,7 +1,6 @@
 package datadir
 
 import (
-	"errors"
 	"fmt"
 	"reflect"
 	"slices"
@@ -115,16 +114,5 @@ func TestDirIsBoundToWhatItBeganWith(t *testing.T) {
 		if names, err := disk.List("data"); err != nil || !slices.Equal(names, []string{"LOCK", "node.json"}) {
 			t.Errorf("%s: the directory holds %v, %v, want no temporary file", name, names, err)
 		}
-	}
-}
-
-// What a directory is bound to is told when it is opened again.
-func TestDirTellsWhatItIsBoundTo(t *testing.T) {
-	disk, want := vfstest.NewMemory(), someFacts()
-	d := openOn(t, disk)
-	ledgertest.Must(t, errors.Join(toCluster("one")(d), d.Close()))
-	d = openOn(t, disk)
-	if id, f := d.Cluster(); id != "one" || f.Difference(&want) != "" || len(d.Filter().Owners()) != 1 || len(d.Filter().Accounts()) != 5 {
-		t.Errorf("it is tied to %q, %+v with the filter %+v", id, f, d.Filter())
 	}
 }

@@ -140,9 +140,7 @@ func TestNamedPipesAreRead(t *testing.T) {
 	if got := outline(events(t, path)); got != "block 1, block 2" {
 		t.Errorf("got %s", got)
 	}
-	if err := <-written; err != nil {
-		t.Error(err)
-	}
+	must(t, <-written)
 }
 
 func TestRunEndsAtOnceWithItsContextOrAnErrorOfEmit(t *testing.T) {
@@ -220,9 +218,7 @@ func TestRecordedFilesThatAreRefused(t *testing.T) {
 func TestProgressEndsAtTheSizeOfAllFiles(t *testing.T) {
 	packed, other := gzipped(t, blockLine(1, 0)), "no recorded form"
 	folder := filepath.Dir(write(t, "a.gz", packed))
-	if err := os.WriteFile(filepath.Join(folder, "b.txt"), []byte(other), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	writeFile(t, filepath.Join(folder, "b.txt"), other)
 	s, _ := open(t, folder)
 	_, err := run(s, nil)
 	if read, size := s.Progress(); err != nil || read != size || size != int64(len(packed)+len(other)) {

@@ -26,9 +26,8 @@ import (
 // testdata/errors.txt is a name, the status and the body of an answer, and the kind and the error.
 func TestErrorsOfCallsAreToldApart(t *testing.T) {
 	whole := `{"jsonrpc":"2.0","id":1,"result":` + (&fakeBlock{parent: 6}).json() + `}`
-	if _, err := parse[nodejson.Block]([]byte(whole), "getBlock", 1); err != nil {
-		t.Fatal(err)
-	}
+	_, err := parse[nodejson.Block]([]byte(whole), "getBlock", 1)
+	must(t, err)
 	const number, garbled = `{"jsonrpc":"2.0","id":1,"result":7}`, "garbage: getBlock: the answer is not what was asked for"
 	const unreachable = "unreachable"
 	type test struct {
@@ -201,8 +200,5 @@ func TestSpecifications(t *testing.T) {
 		if c.URL.String() != tt.url || c.Accounts != tt.want.Accounts || c.From != tt.want.From || c.Brief != tt.want.Brief {
 			t.Errorf("%s: got %+v, %v", spec, c, c.URL)
 		}
-	}
-	if name := New(Config{URL: &nodeURL}).Info().Name; name != "rpc:http://node.example:8899" {
-		t.Errorf("the name is %q", name)
 	}
 }
