@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"ledgerd/engine/ledger"
 	"ledgerd/engine/ledger/datatest"
 )
 
@@ -36,11 +37,23 @@ func TestRecordingsAreReadAsRecorded(t *testing.T) {
 		for _, path := range recorded(t, pattern) {
 			for _, e := range events(t, path) {
 				checkEventLine(t, e)
+				checkStamps(t, e)
 				lines = AppendEventLine(lines, e)
 			}
 		}
 		if got := fmt.Sprintf("%x", sha256.Sum256(lines))[:16]; got != want {
 			t.Errorf("%s: hash %s, want %s of\n%s", pattern, got, want, lines)
+		}
+	}
+}
+
+// checkStamps fails unless the transactions of a block say where they are, which lines leave to the block.
+func checkStamps(t *testing.T, e ledger.Event) {
+	if b, ok := e.(*ledger.Block); ok {
+		for i, tx := range b.Transactions {
+			if tx.Slot != b.Slot || tx.Time != b.Time || tx.Index != uint32(i) {
+				t.Errorf("slot %d: transaction %d is stamped %d, %v, %d", b.Slot, i, tx.Slot, tx.Time, tx.Index)
+			}
 		}
 	}
 }
