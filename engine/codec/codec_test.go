@@ -2,13 +2,16 @@ package codec
 
 import (
 	"bytes"
+	"encoding/binary"
 	"errors"
 	"flag"
 	"fmt"
+	"io"
 	"math"
 	"os"
 	"path/filepath"
 	"reflect"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -207,23 +210,32 @@ func mustHaveOneEncoding[T any](t *testing.T, in []byte, encode func([]byte, T) 
 	}
 }
 
-// Counts that lie must not take memory out of proportion to what was read.
+// F27: counts and lengths that lie take no memory out of proportion to what was read.
 func TestDecodersTakeMemoryInProportionToTheirInput(t *testing.T) {
 	const size = 1 << 20
-	for name, head := range map[string][]byte{
-		"keys":         append(AppendEvent(nil, &ledger.Block{})[:38], 0xff, 0xff, 0x01),
-		"keys beyond":  append(AppendEvent(nil, &ledger.Block{})[:38], 0xff, 0xff, 0x3f),
-		"transactions": append(AppendEvent(nil, &ledger.Block{})[:38], 0, 0xff, 0x7c),
-		"writes":       append(AppendEvent(nil, &ledger.BaseState{})[:3], 0xff, 0xf0, 0x01),
-		"mint writes":  append(AppendEvent(nil, &ledger.BaseState{})[:4], 0xff, 0xe0, 0x01),
+	block, base, zeros := AppendEvent(nil, &ledger.Block{})[:38], AppendEvent(nil, &ledger.BaseState{}), make([]byte, size)
+	file, _ := writeEvents(t, nil)
+	for name, tt := range map[string]struct {
+		in   []byte
+		most uint64
+		want error
+	}{
+		"keys":         {slices.Concat(block, []byte{0xff, 0xff, 0x01}, zeros), 8 * size, ledger.ErrCorrupt},
+		"keys beyond":  {slices.Concat(block, []byte{0xff, 0xff, 0x3f}, zeros), 8 * size, ledger.ErrCorrupt},
+		"transactions": {slices.Concat(block, []byte{0, 0xff, 0x7c}, zeros), 8 * size, ledger.ErrCorrupt},
+		"writes":       {slices.Concat(base[:3], []byte{0xff, 0xf0, 0x01}, zeros), 8 * size, ledger.ErrCorrupt},
+		"mint writes":  {slices.Concat(base[:4], []byte{0xff, 0xe0, 0x01}, zeros), 8 * size, ledger.ErrCorrupt},
+		"a frame":      {append(binary.AppendUvarint(file, MaxEventBytes), 0, 0, 0, 0, 1, 2), size, io.ErrUnexpectedEOF},
 	} {
-		in := append(head, make([]byte, size)...)
-		taken, err := allocated(func() error {
-			_, err := DecodeEvent(in)
-			return err
-		})
-		if !errors.Is(err, ledger.ErrCorrupt) || taken > 8*size {
-			t.Errorf("%s: err = %v, want ErrCorrupt; decoding %d bytes took %d", name, err, size, taken)
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		_, err := DecodeEvent(tt.in)
+		if name == "a frame" {
+			_, _, err = readEvents(bytes.NewReader(tt.in))
+		}
+		runtime.ReadMemStats(&after)
+		if taken := after.TotalAlloc - before.TotalAlloc; !errors.Is(err, tt.want) || taken > tt.most {
+			t.Errorf("%s: err = %v, want %v; decoding %d bytes took %d, want at most %d", name, err, tt.want, len(tt.in), taken, tt.most)
 		}
 	}
 }

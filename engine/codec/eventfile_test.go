@@ -8,7 +8,6 @@ import (
 	"hash/crc32"
 	"io"
 	"reflect"
-	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -108,28 +107,6 @@ func TestDamagedEventFileIsRefused(t *testing.T) {
 			t.Errorf("%s: err = %v, want ErrCorrupt at byte %d", name, err, tt.offset)
 		}
 	}
-}
-
-// F27: a frame that claims a great length takes no memory.
-func TestLengthOfFrameTakesNoMemoryBeforeItsBytes(t *testing.T) {
-	file, _ := writeEvents(t, nil)
-	file = append(binary.AppendUvarint(file, MaxEventBytes), 0, 0, 0, 0, 1, 2)
-	taken, err := allocated(func() error {
-		_, _, err := readEvents(bytes.NewReader(file))
-		return err
-	})
-	if !errors.Is(err, io.ErrUnexpectedEOF) || taken > 1<<20 {
-		t.Errorf("a frame that claims %d bytes took %d, %v, want an unexpected end", MaxEventBytes, taken, err)
-	}
-}
-
-// allocated returns how many bytes f allocated.
-func allocated(f func() error) (bytes uint64, err error) {
-	var before, after runtime.MemStats
-	runtime.ReadMemStats(&before)
-	err = f()
-	runtime.ReadMemStats(&after)
-	return after.TotalAlloc - before.TotalAlloc, err
 }
 
 func TestOversizeEventIsRefusedAndWritesNothing(t *testing.T) {

@@ -2,56 +2,12 @@ package codec
 
 import (
 	"bytes"
-	"encoding/base64"
 	"errors"
 	"fmt"
 	"testing"
 
 	"ledgerd/engine/ledger"
-	"ledgerd/engine/ledger/datatest"
-	"ledgerd/engine/ledger/ledgertest"
 )
-
-func TestRecordedTransactionsAreRead(t *testing.T) {
-	for name, want := range map[string]struct{ legacy, v0 int }{
-		"blocks/mainnet-254170887.json.gz": {339, 263},
-		"blocks/devnet-270893658.json":     {57, 0},
-		"blocks/devnet-314167369.json":     {16, 2},
-	} {
-		var block struct {
-			Transactions []struct {
-				Transaction []string
-				Meta        struct {
-					PreBalances     []uint64
-					LoadedAddresses struct{ Writable, Readonly []string }
-				}
-			}
-		}
-		datatest.JSON(t, datatest.Path(t, name), &block)
-		legacy, v0 := 0, 0
-		for i := range block.Transactions {
-			r := &block.Transactions[i]
-			wire, err := base64.StdEncoding.DecodeString(r.Transaction[0])
-			ledgertest.Must(t, err)
-			got, err := ParseTransaction(wire)
-			if err != nil {
-				t.Fatalf("%s: ParseTransaction(%x): %v", name, wire, err)
-			}
-			writable, readonly := len(r.Meta.LoadedAddresses.Writable), len(r.Meta.LoadedAddresses.Readonly)
-			if keys := len(r.Meta.PreBalances) - writable - readonly; len(got.StaticKeys) != keys {
-				t.Errorf("%s: %s has %d static keys, its metadata says %d", name, got.Signatures[0], len(got.StaticKeys), keys)
-			}
-			if got.Version == 0 {
-				v0++
-			} else {
-				legacy++
-			}
-		}
-		if legacy != want.legacy || v0 != want.v0 {
-			t.Errorf("%s: %d legacy and %d v0 transactions, want %d and %d", name, legacy, v0, want.legacy, want.v0)
-		}
-	}
-}
 
 // wireTransaction returns a transaction with one signer, two keys and one instruction;
 // with the version 0 also one lookup of two writable and one readonly keys.

@@ -3,10 +3,8 @@ package datadir
 import (
 	"encoding/json"
 	"errors"
-	"fmt"
 	"path/filepath"
 	"reflect"
-	"slices"
 	"strings"
 	"testing"
 
@@ -26,14 +24,6 @@ func mustOpen(t *testing.T, disk vfs.FS, path string) *Dir {
 func openOn(t *testing.T, disk vfs.FS) *Dir {
 	t.Helper()
 	return mustOpen(t, disk, "data")
-}
-
-// bindRoot ties a directory to a first block as an engine does.
-func bindRoot(d *Dir, root ledger.Hash) error {
-	if err := d.CheckRoot(root); err != nil {
-		return err
-	}
-	return d.SaveRoot(ledger.Some(root), false)
 }
 
 // F49: a directory that is in use is refused.
@@ -57,30 +47,6 @@ func TestDirBelongsToOneProcessAndKeepsItsNodeID(t *testing.T) {
 	defer other.Close()
 	if other.NodeID() == id {
 		t.Error("two directories have one node id")
-	}
-}
-
-func TestDirRefusesAnotherLedger(t *testing.T) {
-	disk := vfstest.NewMemory()
-	bind := func(d *Dir, n byte) map[string]error {
-		return map[string]error{"source": d.BindSource(ledger.SourceInfo{Identity: fmt.Sprintf("sim:seed=%d", n)}), "root": bindRoot(d, hash(n))}
-	}
-	for range 2 {
-		d := openOn(t, disk)
-		for name, err := range bind(d, 1) {
-			if err != nil {
-				t.Errorf("the %s is refused: %v", name, err)
-			}
-		}
-		d.Close()
-	}
-	for name, err := range bind(openOn(t, disk), 2) {
-		if err == nil || !strings.Contains(err.Error(), "another ledger") || !strings.Contains(err.Error(), "--data-dir") {
-			t.Errorf("another %s: %v, want a refusal that hints at --data-dir", name, err)
-		}
-	}
-	if names, err := disk.List("data"); err != nil || !slices.Equal(names, []string{"LOCK", "node.json"}) {
-		t.Errorf("the directory holds %v, %v, want no temporary file", names, err)
 	}
 }
 
@@ -115,32 +81,6 @@ func TestDamagedNodeFileIsRefused(t *testing.T) {
 				t.Errorf("bit %d of byte %d (%q) was turned over: opened as %+v", bit, at, content[at], d.saved)
 			}
 		}
-	}
-}
-
-// TestFiltersOfADirectoryStay: what is held depends on them.
-func TestFiltersOfADirectoryStay(t *testing.T) {
-	disk := vfstest.NewMemory()
-	some := ledger.NewFilter([]ledger.Pubkey{key(1)}, []ledger.Pubkey{key(3), key(2)})
-	d := openOn(t, disk)
-	for _, f := range []*ledger.Filter{some, some, ledger.NewFilter([]ledger.Pubkey{key(1), key(1)}, []ledger.Pubkey{key(2), key(3)})} {
-		ledgertest.Must(t, d.BindFilter(f))
-	}
-	d.Close()
-	d = openOn(t, disk)
-	if got := d.Filter(); got == nil || len(got.Owners()) != 1 || len(got.Accounts()) != 2 {
-		t.Errorf("filter = %+v", got)
-	}
-	for _, f := range []*ledger.Filter{nil, ledger.NewFilter([]ledger.Pubkey{key(1)}, nil), ledger.NewFilter([]ledger.Pubkey{key(2)}, []ledger.Pubkey{key(2), key(3)})} {
-		if err := d.BindFilter(f); err == nil || !strings.Contains(err.Error(), "--index-owners "+key(1).String()) {
-			t.Errorf("another filter: %v", err)
-		}
-	}
-	used := openOn(t, vfstest.NewMemory())
-	ledgertest.Must(t, used.BindFilter(nil))
-	ledgertest.Must(t, used.BindSource(ledger.SourceInfo{Identity: "test"}))
-	if err := used.BindFilter(some); err == nil || !strings.Contains(err.Error(), "begun without filters") {
-		t.Errorf("a filter on a directory without: %v", err)
 	}
 }
 

@@ -1,7 +1,6 @@
 package datadir
 
 import (
-	"errors"
 	"os"
 	"strings"
 	"testing"
@@ -10,75 +9,6 @@ import (
 	"ledgerd/engine/ledger/ledgertest"
 	"ledgerd/snapshot/vfs/vfstest"
 )
-
-func someFacts() Facts {
-	return Facts{
-		Source: "sim:seed=1", Complete: true, Live: true, SkipVotes: true,
-		Filter: ledger.NewFilter([]ledger.Pubkey{key(1)}, []ledger.Pubkey{key(2), key(3), key(4), key(5), key(6)}),
-	}
-}
-
-func TestDirBelongsToOneClusterLedger(t *testing.T) {
-	disk := vfstest.NewMemory()
-	d := openOn(t, disk)
-	ledgertest.Must(t, d.BindCluster("one", someFacts()))
-	d.Close()
-	d = openOn(t, disk)
-	if err := d.BindCluster("one", someFacts()); err != nil {
-		t.Errorf("the same is refused: %v", err)
-	}
-	want := someFacts()
-	if id, f := d.Cluster(); id != "one" || f.Difference(&want) != "" || d.Filter() == nil {
-		t.Errorf("it is tied to %q, %+v", id, f)
-	}
-	if err := d.BindCluster("two", someFacts()); err == nil || !strings.Contains(err.Error(), "created anew") {
-		t.Errorf("another ledger: %v", err)
-	}
-	for named, change := range map[string]func(*Facts){
-		"source":       func(f *Facts) { f.Source = "sim:seed=2" },
-		"completeness": func(f *Facts) { f.Complete = false },
-		"liveness":     func(f *Facts) { f.Live = false },
-		"--skip-votes": func(f *Facts) { f.SkipVotes = false },
-		"filter":       func(f *Facts) { f.Filter = nil },
-		"filter: with": func(f *Facts) {
-			f.Filter = ledger.NewFilter([]ledger.Pubkey{key(1)}, []ledger.Pubkey{key(2), key(3), key(4), key(5), key(7)})
-		},
-	} {
-		f := someFacts()
-		change(&f)
-		if err := d.BindCluster("one", f); err == nil || !strings.Contains(err.Error(), named) {
-			t.Errorf("other facts: %v, want that it names %s", err, named)
-		}
-	}
-	d.Close()
-}
-
-// TestClusterTakesNoLedgerOfAnother binds directories that were begun otherwise.
-func TestClusterTakesNoLedgerOfAnother(t *testing.T) {
-	for name, tt := range map[string]struct {
-		begin func(*Dir) error
-		want  string // "": it is taken
-	}{
-		"the same source": {func(d *Dir) error {
-			return errors.Join(d.BindFilter(someFacts().Filter), d.BindSource(ledger.SourceInfo{Identity: someFacts().Source, Complete: true}))
-		}, ""},
-		"another source": {func(d *Dir) error { return d.BindSource(ledger.SourceInfo{Identity: "sim:seed=2"}) }, "is of the source"},
-		"another filter": {func(d *Dir) error { return d.BindSource(ledger.SourceInfo{Identity: someFacts().Source}) }, "without filters"},
-		"a root":         {func(d *Dir) error { return bindRoot(d, hash(1)) }, "of its own"},
-		"an import":      {func(d *Dir) error { return d.SaveImport(ImportNote{Finished: true}, nil) }, "of its own"},
-	} {
-		d := openOn(t, vfstest.NewMemory())
-		ledgertest.Must(t, tt.begin(d))
-		err := d.BindCluster("one", someFacts())
-		if (err == nil) != (tt.want == "") || err != nil && !strings.Contains(err.Error(), tt.want) {
-			t.Errorf("%s: %v, want %q", name, err, tt.want)
-		}
-		if id, _ := d.Cluster(); (id == "one") != (err == nil) {
-			t.Errorf("%s: tied to %q", name, id)
-		}
-		d.Close()
-	}
-}
 
 // FuzzDecodeFacts: facts come back as they were, and what is read is written as it was.
 func FuzzDecodeFacts(f *testing.F) {
@@ -106,7 +36,7 @@ func FuzzDecodeFacts(f *testing.F) {
 // TestNodeFilesOfEarlierVersionsAreRead opens directories whose node.json the version before wrote, which had the
 // facts of a cluster twice.
 func TestNodeFilesOfEarlierVersionsAreRead(t *testing.T) {
-	filter := ledger.NewFilter([]ledger.Pubkey{key(1)}, []ledger.Pubkey{key(2), key(3)})
+	filter := filter([]byte{1}, 2, 3)
 	open := func(name string) (*Dir, *vfstest.Memory, error) {
 		t.Helper()
 		content, err := os.ReadFile("testdata/" + name)

@@ -103,9 +103,8 @@ func TestAnswerGivesWayToNewerBlocks(t *testing.T) {
 	for name, tt := range tests {
 		f := New(Config{Frozen: func() bool { return false }, Full: func() bool { return false }, MayFetch: func() bool { return true }})
 		f.Begin(100)
-		if _, err := f.await(key(1), tt.partial, 0); err != nil {
-			t.Fatal(err)
-		}
+		_, err := f.await(key(1), tt.partial, 0)
+		ledgertest.Must(t, err)
 		for i, w := range tt.writes {
 			f.Appended(&ledger.Block{Slot: ledger.Slot(101 + i), Accounts: []ledger.AccountWrite{w}})
 		}

@@ -11,14 +11,13 @@ import (
 
 	"ledgerd/engine/ledger"
 	"ledgerd/engine/ledger/datatest"
+	"ledgerd/engine/ledger/ledgertest"
 	"ledgerd/engine/source"
 )
 
 func TestOpenDispatchesOnTheScheme(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "blocks.ndjson")
-	if err := os.WriteFile(path, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	ledgertest.Must(t, os.WriteFile(path, nil, 0o600))
 	tests := map[string]struct {
 		is, name string
 		live     bool

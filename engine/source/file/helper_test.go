@@ -64,23 +64,6 @@ func events(t testing.TB, spec string) []ledger.Event {
 	return got
 }
 
-// only returns all that a specification emits, and fails the test if there is anything else than one kind of events.
-func only[E ledger.Event](t testing.TB, spec string) (list []E) {
-	t.Helper()
-	for _, e := range events(t, spec) {
-		one, ok := e.(E)
-		if !ok {
-			t.Fatalf("%s: emitted a %T", spec, e)
-		}
-		list = append(list, one)
-	}
-	return list
-}
-
-func blocks(t testing.TB, spec string) []*ledger.Block { return only[*ledger.Block](t, spec) }
-
-func bases(t testing.TB, spec string) []*ledger.BaseState { return only[*ledger.BaseState](t, spec) }
-
 func gzipped(t testing.TB, content string) string {
 	t.Helper()
 	var b bytes.Buffer
@@ -98,18 +81,10 @@ func zstded(t testing.TB, content string) string {
 	return string(z.EncodeAll([]byte(content), nil))
 }
 
-// testKey returns the base58 text of a key or a hash that no other seed has.
-func testKey(seed byte) string {
-	return ledger.Pubkey{1: seed, 31: 1}.String()
-}
+// keyOf returns a key or a hash that no other seed has, testKey its base58 text.
+func keyOf(seed byte) ledger.Pubkey { return ledger.Pubkey{1: seed, 31: 1} }
 
-func mustKey(s string) ledger.Pubkey {
-	k, err := ledger.ParsePubkey(s)
-	if err != nil {
-		panic(err)
-	}
-	return k
-}
+func testKey(seed byte) string { return keyOf(seed).String() }
 
 // recorded returns the files of the recorded data that a pattern names.
 func recorded(t *testing.T, pattern string) []string {

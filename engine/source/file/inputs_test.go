@@ -1,6 +1,7 @@
 package file
 
 import (
+	"flag"
 	"fmt"
 	"path/filepath"
 	"regexp"
@@ -14,6 +15,8 @@ import (
 func nodeBlock(slot string, parent uint64, seed byte) string {
 	return fmt.Sprintf(`{%s"parentSlot":%d,"blockhash":%q,"transactions":[]}`, slot, parent, testKey(seed))
 }
+
+var update = flag.Bool("update", false, "rewrite testdata/read.txt")
 
 // An entry of testdata/read.txt is a name, perhaps the name of a file, its content, the event lines that say the same, and
 // what is logged.

@@ -21,7 +21,7 @@ func statusLine(slot uint64, status string) string {
 // recording returns a stream without forks: base state, ten blocks, and statuses that follow
 // some slots behind.
 func recording() []ledger.Event {
-	hash := func(slot ledger.Slot) ledger.Hash { return ledger.Hash(mustKey(testKey(byte(slot)))) }
+	hash := func(slot ledger.Slot) ledger.Hash { return ledger.Hash(keyOf(byte(slot))) }
 	list := []ledger.Event{&ledger.BaseState{Slot: 9}, &ledger.BaseState{}}
 	for slot := ledger.Slot(1); slot <= 10; slot++ {
 		list = append(list, &ledger.Block{Slot: slot, ParentSlot: slot - 1, Blockhash: hash(slot)})
@@ -93,27 +93,21 @@ func checkResume(t *testing.T, files string, list []ledger.Event, slot ledger.Sl
 	}
 }
 
+// However a stream is divided into files, and at whichever block a run is resumed: with the new files after the old ones, it
+// goes on where the old ones ended.
 func TestResumeAtEveryBlock(t *testing.T) {
 	list := recording()
-	lines, file := write(t, "lines", eventLinesOf(list)), write(t, "events", eventFileOf(t, list...))
-	for slot := ledger.Slot(1); slot <= 10; slot++ {
-		checkResume(t, lines, list, slot)
-		checkResume(t, file, list, slot)
-	}
-}
-
-// However a stream is divided into files, and whichever of them had ended before: with the
-// new files after the old ones, a run goes on where the old ones ended.
-func TestNewFilesGoOnAfterOldOnes(t *testing.T) {
-	list := recording()
-	for cut := blockAt(list, 1) + 1; cut < len(list); cut++ {
-		last := ledger.Slot(1)
-		for blockAt(list[:cut], last+1) >= 0 {
-			last++
+	for cut := blockAt(list, 1) + 1; cut <= len(list); cut++ {
+		lines, file := write(t, "old", eventLinesOf(list[:cut])), write(t, "old", eventFileOf(t, list[:cut]...))
+		whole := lines
+		if cut < len(list) {
+			whole += "," + write(t, "new", eventFileOf(t, list[cut:]...))
 		}
-		old := write(t, "old", eventLinesOf(list[:cut]))
-		checkResume(t, old, list[:cut], last)
-		checkResume(t, old+","+write(t, "new", eventFileOf(t, list[cut:]...)), list, last)
+		for slot := ledger.Slot(1); blockAt(list[:cut], slot) >= 0; slot++ {
+			checkResume(t, lines, list[:cut], slot)
+			checkResume(t, file, list[:cut], slot)
+			checkResume(t, whole, list, slot)
+		}
 	}
 }
 
@@ -162,11 +156,11 @@ func TestStatusesMeanTheSameBlockWhenReadAgain(t *testing.T) {
 	path := write(t, "forks", blockLine(2, 1)+blockLine(3, 2)+statusLine(3, "dead")+other+
 		statusLine(3, "confirmed")+blockLine(4, 3)+statusLine(4, "finalized")+statusLine(4, "confirmed")+statusLine(7, "dead"))
 	s, _ := open(t, path)
-	got, err := run(s, &ledger.ResumePoint{Slot: 2, Blockhash: ledger.Hash(mustKey(testKey(2)))})
+	got, err := run(s, &ledger.ResumePoint{Slot: 2, Blockhash: ledger.Hash(keyOf(2))})
 	if want := "block 2, block 3, dead 3, block 3, confirmed 3, block 4, finalized 4, confirmed 4, dead 7"; err != nil || outline(got) != want {
 		t.Fatalf("got %s, err = %v; want %s", outline(got), err, want)
 	}
-	first, fourth := ledger.Some(ledger.Hash(mustKey(testKey(3)))), ledger.Some(ledger.Hash(mustKey(testKey(4))))
+	first, fourth := ledger.Some(ledger.Hash(keyOf(3))), ledger.Some(ledger.Hash(keyOf(4)))
 	unknown := ledger.Opt[ledger.Hash]{}
 	for i, want := range map[int]ledger.Opt[ledger.Hash]{
 		2: first,   // the only block at slot 3 then

@@ -3,7 +3,6 @@ package file
 import (
 	"bytes"
 	"encoding/json"
-	"path/filepath"
 	"reflect"
 	"runtime"
 	"strings"
@@ -88,7 +87,7 @@ func TestLinesAreNestedAsDeepAsJSON(t *testing.T) {
 func TestEveryChangedByteIsReadAsJSON(t *testing.T) {
 	t.Parallel()
 	lines := [][]byte{[]byte(`{"type":"accounts","slot":6,"accounts":[{"pubkey":"` + testKey(1) + `","lamports":1,"owner":"` + testKey(2) + `","data":"QUJDRA=="}]}`)}
-	for _, e := range goldenEvents() {
+	for _, e := range events(t, goldenLines) {
 		switch e := e.(type) {
 		case *ledger.BaseState: // one account a line, to have short ones
 			for i := range e.Accounts {
@@ -167,7 +166,7 @@ func TestLongLinesAllocateInProportion(t *testing.T) {
 
 // F27: lines are read as encoding/json reads them.
 func FuzzLine(f *testing.F) {
-	for line := range bytes.Lines(datatest.Read(f, filepath.Join("testdata", "events.ndjson"))) {
+	for line := range bytes.Lines(datatest.Read(f, goldenLines)) {
 		f.Add(line)
 	}
 	for _, list := range []string{"read.txt", "refused.txt"} {

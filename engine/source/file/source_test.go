@@ -137,12 +137,10 @@ func TestNamedPipesAreRead(t *testing.T) {
 	}
 	written := make(chan error)
 	go func() { written <- os.WriteFile(path, []byte(blockLine(1, 0)+blockLine(2, 1)), 0) }()
-	if got := blocks(t, path); len(got) != 2 {
-		t.Errorf("%d blocks, want 2", len(got))
+	if got := outline(events(t, path)); got != "block 1, block 2" {
+		t.Errorf("got %s", got)
 	}
-	if err := <-written; err != nil {
-		t.Error(err)
-	}
+	must(t, <-written)
 }
 
 func TestRunEndsAtOnceWithItsContextOrAnErrorOfEmit(t *testing.T) {
@@ -182,7 +180,8 @@ func TestBaseStateComesInBoundedEvents(t *testing.T) {
 		"response":         `{"result":{"context":{"slot":3},"value":[` + list + "]}}",
 	} {
 		var sizes []int
-		for _, b := range bases(t, write(t, "a", content)) {
+		for _, e := range events(t, write(t, "a", content)) {
+			b := e.(*ledger.BaseState)
 			sizes = append(sizes, len(b.Accounts))
 			if b.Slot != 3 {
 				t.Errorf("%s: slot %d, want 3", name, b.Slot)
@@ -219,9 +218,7 @@ func TestRecordedFilesThatAreRefused(t *testing.T) {
 func TestProgressEndsAtTheSizeOfAllFiles(t *testing.T) {
 	packed, other := gzipped(t, blockLine(1, 0)), "no recorded form"
 	folder := filepath.Dir(write(t, "a.gz", packed))
-	if err := os.WriteFile(filepath.Join(folder, "b.txt"), []byte(other), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	writeFile(t, filepath.Join(folder, "b.txt"), other)
 	s, _ := open(t, folder)
 	_, err := run(s, nil)
 	if read, size := s.Progress(); err != nil || read != size || size != int64(len(packed)+len(other)) {

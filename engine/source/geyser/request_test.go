@@ -19,9 +19,7 @@ func requestKind(t testing.TB) protoreflect.MessageDescriptor {
 	t.Helper()
 	c := protocompile.Compiler{Resolver: &protocompile.SourceResolver{}}
 	files, err := c.Compile(t.Context(), "geyser.proto")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return files[0].Messages().ByName("SubscribeRequest")
 }
 
@@ -29,9 +27,7 @@ func requestKind(t testing.TB) protoreflect.MessageDescriptor {
 func checkRequest(t *testing.T, kind protoreflect.MessageDescriptor, request []byte, text string) {
 	t.Helper()
 	got, want := dynamicpb.NewMessage(kind), dynamicpb.NewMessage(kind)
-	if err := prototext.Unmarshal([]byte(text), want); err != nil {
-		t.Fatal(err)
-	}
+	must(t, prototext.Unmarshal([]byte(text), want))
 	if err := proto.Unmarshal(request, got); err != nil || !proto.Equal(got, want) {
 		t.Errorf("%v\n got %v\nwant %v", err, got, want)
 	}

@@ -23,10 +23,13 @@ import (
 
 	"ledgerd/engine/ledger"
 	"ledgerd/engine/ledger/bubble"
+	"ledgerd/engine/ledger/ledgertest"
 	"ledgerd/engine/sequencer"
 	"ledgerd/shard/txstore"
 	"ledgerd/snapshot"
 )
+
+var must = ledgertest.Must
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 

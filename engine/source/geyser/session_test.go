@@ -270,9 +270,8 @@ func TestNoGapIsMissedInManyDisconnects(t *testing.T) {
 	most := 300
 	if text, ok := os.LookupEnv("LEDGERD_DISCONNECTS"); ok {
 		var err error
-		if most, err = strconv.Atoi(text); err != nil {
-			t.Fatal(err)
-		}
+		most, err = strconv.Atoi(text)
+		must(t, err)
 	}
 	r, tip, s := rand.New(rand.NewPCG(1, uint64(most))), ledger.Slot(100), scenario{most: 1000 * time.Hour, until: "never"}
 	chance := func(of int) bool { return r.IntN(of) == 0 }

@@ -9,9 +9,7 @@ import (
 
 func TestSpecificationsAreRead(t *testing.T) {
 	file, long := filepath.Join(t.TempDir(), "token"), strings.Repeat("s3cret", 600)
-	if err := os.WriteFile(file, []byte(" "+long+"\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(file, []byte(" "+long+"\n"), 0o600))
 	type want struct {
 		address, token, rpc, compression string
 		tls, whole, noTx, noVotes        bool

@@ -6,15 +6,15 @@ import (
 	"testing"
 
 	"github.com/klauspost/compress/zstd"
+
+	"ledgerd/engine/ledger/ledgertest"
 )
 
 func TestAccountDataIsBounded(t *testing.T) {
 	data := new(DataDecoder)
 	defer data.Close()
 	z, err := zstd.NewWriter(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	ledgertest.Must(t, err)
 	bomb := base64.StdEncoding.EncodeToString(z.EncodeAll(make([]byte, maxDataBytes+1), nil))
 	if _, err := data.decodeText(bomb, "base64+zstd"); err == nil || err.Error() != "data is not base64+zstd" {
 		t.Errorf("packed: err = %v", err)

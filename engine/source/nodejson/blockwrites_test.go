@@ -72,39 +72,6 @@ func TestFoldedWritesTeachWhatTheSingleOnesDo(t *testing.T) {
 // exists takes an account that was opened and closed for one that never was.
 func exists(a *ledger.Account) bool { return a != nil && a.Exists() }
 
-func TestWritesOfOneAccountBecomeOne(t *testing.T) {
-	k, mint := ledger.Pubkey{1}, ledger.Pubkey{2}
-	balance := func(lamports ledger.Lamports) ledger.AccountWrite {
-		return ledger.AccountWrite{Pubkey: k, Lamports: lamports}
-	}
-	token := func(amount uint64) ledger.AccountWrite {
-		return ledger.AccountWrite{Pubkey: k, Lamports: 5, Owner: ledger.TokenProgram, Known: ledger.FieldOwner | ledger.FieldToken,
-			Token: &ledger.TokenAccount{Mint: mint, Owner: ledger.Pubkey{3}, Amount: amount}}
-	}
-	lost := balance(7)
-	lost.Known = ledger.FieldToken
-	tests := map[string]struct {
-		in, want []ledger.AccountWrite
-	}{
-		"last balance wins":         {[]ledger.AccountWrite{balance(1), balance(2)}, []ledger.AccountWrite{balance(2)}},
-		"token facts stay":          {[]ledger.AccountWrite{token(1), token(9), balance(5)}, []ledger.AccountWrite{token(9)}},
-		"a close drops the rest":    {[]ledger.AccountWrite{token(1), balance(0)}, []ledger.AccountWrite{balance(0)}},
-		"a close with facts":        {[]ledger.AccountWrite{{Pubkey: k, Known: ledger.FieldToken}}, []ledger.AccountWrite{balance(0)}},
-		"closed and opened again":   {[]ledger.AccountWrite{token(1), balance(0), balance(3), balance(4)}, []ledger.AccountWrite{balance(0), balance(4)}},
-		"token facts lost":          {[]ledger.AccountWrite{balance(1), lost}, []ledger.AccountWrite{lost}},
-		"token facts lost and back": {[]ledger.AccountWrite{lost, token(2)}, []ledger.AccountWrite{lost, token(2)}},
-	}
-	for name, tt := range tests {
-		gathered := newBlockWrites()
-		for _, w := range tt.in {
-			gathered.add(w)
-		}
-		if !reflect.DeepEqual(gathered.accounts, tt.want) {
-			t.Errorf("%s: got %+v, want %+v", name, gathered.accounts, tt.want)
-		}
-	}
-}
-
 // An amount that is shown as it stands, with or without the zeros at its end, is not scaled; any other is.
 func TestScaledAmountsTeachThatTheMintScales(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {

@@ -26,10 +26,10 @@ import (
 // testdata/errors.txt is a name, the status and the body of an answer, and the kind and the error.
 func TestErrorsOfCallsAreToldApart(t *testing.T) {
 	whole := `{"jsonrpc":"2.0","id":1,"result":` + (&fakeBlock{parent: 6}).json() + `}`
-	if _, err := parse[nodejson.Block]([]byte(whole), "getBlock", 1); err != nil {
-		t.Fatal(err)
-	}
+	_, err := parse[nodejson.Block]([]byte(whole), "getBlock", 1)
+	must(t, err)
 	const number, garbled = `{"jsonrpc":"2.0","id":1,"result":7}`, "garbage: getBlock: the answer is not what was asked for"
+	const unreachable = "unreachable"
 	type test struct {
 		answer answer
 		want   string // the kind and the error
@@ -53,6 +53,7 @@ func TestErrorsOfCallsAreToldApart(t *testing.T) {
 		"a permanent redirect":   {says(308, "", "Location", "http://elsewhere.example/"), "refused: getBlock: the node refuses the call (308)"},
 		"hung up":                {hangsUp, "closed: getBlock: the connection ended before the answer"},
 		"silence":                {isSilent, "stalled: getBlock: the node did not answer in time"},
+		unreachable:              {nil, "dial: getBlock: the node cannot be reached"},
 	}
 	for _, lines := range datatest.Entries(t, "errors.txt") {
 		status, body, _ := strings.Cut(lines[1], " ")
@@ -61,7 +62,13 @@ func TestErrorsOfCallsAreToldApart(t *testing.T) {
 		tests[lines[0]] = test{says(code, body), strings.TrimPrefix(lines[2], "> ")}
 	}
 	for name, tt := range tests {
-		play(t, Config{MaxBlock: 4096}, func(t *testing.T, n *fakeNode, s *Source) {
+		c := Config{MaxBlock: 4096}
+		if name == unreachable {
+			c.Dial = func(context.Context, string, string) (net.Conn, error) {
+				return nil, errors.New("dial tcp node.example:8899: secret")
+			}
+		}
+		play(t, c, func(t *testing.T, n *fakeNode, s *Source) {
 			n.fault = tt.answer
 			_, err := s.client.block(t.Context(), 7)
 			g := s.Upstream()
@@ -101,20 +108,6 @@ func streamSpaces(c *fakeCall) bool {
 		c.ResponseWriter.(http.Flusher).Flush()
 	}
 	return true
-}
-
-func TestUnreachableNodesShowNoAddress(t *testing.T) {
-	dial := func(context.Context, string, string) (net.Conn, error) {
-		return nil, errors.New("dial tcp node.example:8899: secret")
-	}
-	play(t, Config{Dial: dial}, func(t *testing.T, _ *fakeNode, s *Source) {
-		if _, err := s.client.slot(t.Context(), ledger.Confirmed); err == nil || err.Error() != "getSlot: the node cannot be reached" {
-			t.Errorf("err = %v", err)
-		}
-		if g := s.Upstream(); g.Connected || g.Errors[upstream.Dial] != 1 {
-			t.Errorf("figures: %+v", g)
-		}
-	})
 }
 
 // F26: a node that limits the rate is not called in a tight loop, and not before the time that it asks for.
@@ -207,8 +200,5 @@ func TestSpecifications(t *testing.T) {
 		if c.URL.String() != tt.url || c.Accounts != tt.want.Accounts || c.From != tt.want.From || c.Brief != tt.want.Brief {
 			t.Errorf("%s: got %+v, %v", spec, c, c.URL)
 		}
-	}
-	if name := New(Config{URL: &nodeURL}).Info().Name; name != "rpc:http://node.example:8899" {
-		t.Errorf("the name is %q", name)
 	}
 }

@@ -7,14 +7,13 @@ import (
 	"testing"
 	"time"
 
+	"ledgerd/engine/importer/agave/agavetest"
 	"ledgerd/engine/ledger"
 )
 
 // scaledMint returns the data of a mint whose amounts are scaled, which the head does not tell.
-func scaledMint(supply, decimals byte) []byte {
-	data := make([]byte, 165, 200)
-	data[36], data[44], data[45] = supply, decimals, 1
-	return append(data, 1, 25, 0, 4, 0, 1, 2, 3, 4)
+func scaledMint(supply uint64, decimals byte) []byte {
+	return agavetest.MintData(&ledger.Mint{Decimals: decimals, Supply: ledger.Some(supply), Scaled: ledger.Some(true)})
 }
 
 // mintFacts are what it tells.
@@ -23,11 +22,11 @@ func mintFacts(scaled bool) *ledger.Mint {
 }
 
 func TestTokenFactsComeFromThePartOfTheData(t *testing.T) {
-	mint, wallet := keyOf(7), keyOf(8)
-	account := holding(mint, wallet, 5, 1)
-	extended := append(append(holding(mint, wallet, 6, 0), 2), make([]byte, 40)...)
+	mint, wallet, none := keyOf(7), keyOf(8), ledger.Opt[ledger.Pubkey]{}
+	account := holding(mint, wallet, 5, ledger.Some(keyOf(9)))
+	extended := append(append(holding(mint, wallet, 6, none), 2), make([]byte, 40)...)
 	scaled := scaledMint(9, 3)
-	multisig := append(append(holding(mint, wallet, 7, 0), 2), make([]byte, 355-166)...)
+	multisig := append(append(holding(mint, wallet, 7, none), 2), make([]byte, 355-166)...)
 	tests := map[string]struct {
 		owner  ledger.Pubkey
 		data   []byte
@@ -137,7 +136,7 @@ func TestAFetchTellsOneMoment(t *testing.T) {
 			n.add(10, 11, 12, 13)
 			n.context = 11
 			n.hold(mint, 500, ledger.Token2022Program, scaledMint(9, 3))
-			n.hold(holder, 600, ledger.TokenProgram, holding(mint, plain, 5, 0))
+			n.hold(holder, 600, ledger.TokenProgram, holding(mint, plain, 5, ledger.Opt[ledger.Pubkey]{}))
 			n.hold(plain, 700, ledger.SystemProgram, nil)
 			n.fault = func(c *fakeCall) bool {
 				if n.calls[c.Method] == 2 {

@@ -20,7 +20,9 @@ func TestTheChainIsFollowedWhateverTheNodeSays(t *testing.T) {
 		return onBlock(12, times(1, gives(b.json())))
 	}
 	twin := fakeBlock{slot: 12, parent: 11, hash: hashOf("twin"), previous: hashOf("11")}
-	showsTwin := onBlock(12, times(1, gives(twin.json())))
+	showsTwin := func() answer {
+		return onBlock(12, times(1, func(c *fakeCall) bool { return gives(twin.json())(c) }))
+	}
 	lists := func(list string) answer {
 		return on("getBlocks", func(c *fakeCall) bool { return c.slot(0) == 11 && gives(list)(c) })
 	}
@@ -32,6 +34,7 @@ func TestTheChainIsFollowedWhateverTheNodeSays(t *testing.T) {
 		errors counts        // nil: any
 
 		parallel int // 1: calls come one after the other
+		asked    int // how often the accounts are asked for
 	}{
 		"slots are skipped":        {has: []ledger.Slot{11, 12, 15, 16, 20}, errors: counts{}},
 		"skipped slots are listed": {has: []ledger.Slot{11, 14, 15}, fault: lists("[11,12,13,14,15]")},
@@ -52,10 +55,19 @@ func TestTheChainIsFollowedWhateverTheNodeSays(t *testing.T) {
 			n.blocks[11].previous = ledger.Hash{}
 		}},
 		"another block is final": {
-			has: slots(11, 12), parallel: 1, fault: showsTwin, want: []ledger.Slot{11, 12, 12, 13}, errors: counts{upstream.Equivocation: 1},
+			has: slots(11, 12), parallel: 1, fault: showsTwin(), want: []ledger.Slot{11, 12, 12, 13}, errors: counts{upstream.Equivocation: 1},
 			change: func(t *testing.T, n *fakeNode) {
 				n.finalized = 12
 				after(t, time.Minute, func() { n.add(12, 13) })
+			}},
+		// What is known of the accounts of a block that is taken back is asked for again.
+		"another block is next": {
+			has: slots(11, 12), parallel: 1, fault: showsTwin(), want: []ledger.Slot{11, 12, 12, 13},
+			errors: counts{upstream.Equivocation: 1, upstream.WrongParent: 1}, asked: 2, change: func(t *testing.T, n *fakeNode) {
+				n.pay(12, 500, keyOf(1))
+				n.hold(keyOf(1), 500, ledger.VoteProgram, nil)
+				twin.fields = n.blocks[12].fields
+				after(t, 2*time.Second, func() { n.add(12, 13) })
 			}},
 		// Behind a balancer the node may be replaced by one on another branch.
 		"another branch": {
@@ -100,28 +112,11 @@ func TestTheChainIsFollowedWhateverTheNodeSays(t *testing.T) {
 			if g.Gaps != 0 || !g.Connected || s.Trouble() != "" || g.Blocks != uint64(len(want)) || g.SealedSlot != want[len(want)-1] {
 				t.Errorf("figures: %+v, %q", g, s.Trouble())
 			}
+			if len(n.asked) != tt.asked {
+				t.Errorf("accounts are asked for by %v, want %d calls", n.asked, tt.asked)
+			}
 		})
 	}
-}
-
-// F29: a block that the node showed and then replaced is taken back, and what is known of its accounts is asked for again.
-func TestTheAccountsOfAReplacedBlockAreAskedForAgain(t *testing.T) {
-	play(t, Config{Parallel: 1}, func(t *testing.T, n *fakeNode, s *Source) {
-		n.add(10, 11, 12)
-		n.pay(12, 500, keyOf(1))
-		n.hold(keyOf(1), 500, ledger.VoteProgram, nil)
-		twin := fakeBlock{slot: 12, parent: 11, hash: hashOf("twin"), previous: hashOf("11"), fields: n.blocks[12].fields}
-		n.fault = onBlock(12, times(1, gives(twin.json())))
-		after(t, 2*time.Second, func() { n.add(12, 13) })
-		r := follow(t, s, at(10), untilSlot(13))
-		wantSlots(t, r, 11, 12, 12, 13)
-		if blocks := r.blocks(); blocks[1].Blockhash != twin.hash || blocks[2].Blockhash != hashOf("12") || len(n.asked) != 2 {
-			t.Errorf("the twins came as %v and %v, asked for %v", blocks[1].Blockhash, blocks[2].Blockhash, n.asked)
-		}
-		if g := s.Upstream(); g.Errors[upstream.Equivocation] != 1 {
-			t.Errorf("figures: %+v", g.Errors)
-		}
-	})
 }
 
 func TestWhereAFreshNodeBegins(t *testing.T) {

@@ -79,7 +79,6 @@ func play(t *testing.T, c Config, script func(t *testing.T, n *fakeNode, s *Sour
 		}
 		c.URL, c.Logger = &nodeURL, cmp.Or(c.Logger, slog.New(slog.DiscardHandler))
 		s := New(c)
-		s.client.http.Transport = errorLogger{s.client.http.Transport.(*http.Transport), t}
 		defer s.CloseIdle()
 		script(t, n, s)
 	})
@@ -119,20 +118,6 @@ func (p *pipes) Close() error {
 }
 
 func (p *pipes) Addr() net.Addr { return new(net.UnixAddr) }
-
-// errorLogger is a transport that tells the test what the source leaves out of its errors, which name addresses.
-type errorLogger struct {
-	*http.Transport
-	t *testing.T
-}
-
-func (l errorLogger) RoundTrip(r *http.Request) (*http.Response, error) {
-	answer, err := l.Transport.RoundTrip(r)
-	if err != nil && r.Context().Err() == nil {
-		l.t.Logf("%v", err)
-	}
-	return answer, err
-}
 
 var nodeURL = url.URL{
 	Scheme: "http", User: url.UserPassword("user", "secret"), Host: "node.example:8899",

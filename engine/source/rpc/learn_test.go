@@ -1,11 +1,11 @@
 package rpc
 
 import (
-	"encoding/binary"
 	"log/slog"
 	"testing"
 	"time"
 
+	"ledgerd/engine/importer/agave/agavetest"
 	"ledgerd/engine/ledger"
 )
 
@@ -37,16 +37,9 @@ func untilOwned(k ledger.Pubkey) func(*recorder) bool {
 }
 
 // holding returns the data of a token account.
-func holding(mint, wallet ledger.Pubkey, amount uint64, delegate byte) []byte {
-	data := make([]byte, 165)
-	copy(data, mint[:])
-	copy(data[32:], wallet[:])
-	binary.LittleEndian.PutUint64(data[64:], amount)
-	if delegate != 0 {
-		data[72], data[76] = 1, delegate
-	}
-	data[108] = 1
-	return data
+func holding(mint, wallet ledger.Pubkey, amount uint64, delegate ledger.Opt[ledger.Pubkey]) []byte {
+	details := ledger.Some(ledger.TokenDetails{State: ledger.TokenInitialized, Delegate: delegate})
+	return agavetest.TokenData(&ledger.TokenAccount{Mint: mint, Owner: wallet, Amount: amount, Details: details})
 }
 
 // What stands at a later slot is not shown before that one's block.
@@ -101,7 +94,7 @@ func TestWhichAccountsAreAskedFor(t *testing.T) {
 				after(t, time.Duration(slot-11)*2*time.Second, func() { n.confirm(slot) })
 			}
 			n.hold(wallet, 500, ledger.SystemProgram, nil)
-			n.hold(holder, 500, ledger.TokenProgram, holding(keyOf(7), wallet, 5, 1))
+			n.hold(holder, 500, ledger.TokenProgram, holding(keyOf(7), wallet, 5, ledger.Some(keyOf(8))))
 			r := follow(t, s, at(10), untilSlot(13))
 			if a := stateAfter(r.events)[wallet]; (a.Unknown() == 0) != (mode != AccountsNone) || a.Lamports != 500 {
 				t.Errorf("%s: with the blocks the wallet comes as %+v", accountsNames[mode], a)

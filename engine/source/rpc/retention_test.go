@@ -66,9 +66,7 @@ func TestALongTimeWithoutBlocksIsGoneThrough(t *testing.T) {
 			t.Errorf("%d slots are listed at once; figures: %+v", widest, g)
 		}
 		filled := &recorder{}
-		if err := s.Fill(t.Context(), 10, hashOf("10"), 400_000, filled.emit); err != nil {
-			t.Error(err)
-		}
+		must(t, s.Fill(t.Context(), 10, hashOf("10"), 400_000, filled.emit))
 		wantSlots(t, filled, 11, 400_000)
 	})
 	// Where what comes next is not kept, it is found out all the same.

@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"testing"
 	"testing/iotest"
+
+	"ledgerd/engine/ledger/ledgertest"
 )
 
 func TestErrorsNameThePacking(t *testing.T) {
@@ -30,9 +32,7 @@ func TestErrorsNameThePacking(t *testing.T) {
 
 func TestSmallFilesAreReadUpToABound(t *testing.T) {
 	three := filepath.Join(t.TempDir(), "three")
-	if err := os.WriteFile(three, []byte("abc"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	ledgertest.Must(t, os.WriteFile(three, []byte("abc"), 0o600))
 	for _, tt := range []struct {
 		path string
 		most int64

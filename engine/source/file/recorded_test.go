@@ -1,0 +1,70 @@
+package file
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"strings"
+	"testing"
+
+	"ledgerd/engine/ledger"
+	"ledgerd/engine/ledger/datatest"
+)
+
+// recordings are the recorded files in the forms of a node, and the beginning of the hash of all their event lines. The lines were
+// compared with a second reading of each file, from plain maps and with another base58, when they were pinned.
+var recordings = map[string]string{
+	"blocks/devnet-270893658.json":                      "694dbd4ba9aee37d",
+	"blocks/devnet-314167369.json":                      "9928128623bea5cb",
+	"blocks/excerpt-mainnet-100000000.json":             "650dac2edc17b4de",
+	"blocks/excerpt-mainnet-100000000-jsonparsed.json":  "650dac2edc17b4de",
+	"blocks/excerpt-mainnet-154808473.json":             "bbad1a36578fcbd5",
+	"blocks/excerpt-mainnet-child-of-1021084.json":      "2d808686893d043f",
+	"blocks/mainnet-0-9.blocks.json":                    "892f43c1ddc58e32",
+	"blocks/mainnet-10-19.blocks.json":                  "7a8dd8795020c726",
+	"blocks/mainnet-254170887.json.gz":                  "3ac343b1ee67feee",
+	"rpc/http/Blocks/GetBlockResponse.json":             "3d94f109aed35a2d",
+	"accounts/mainnet-genesis.accounts.json":            "aebcebdcaa770d31",
+	"accounts/account-updates.json":                     "e392d994cf79bc53",
+	"accounts/vixen/*":                                  "93f20490d24b119f",
+	"vectors/kit-accounts/*":                            "9b7a0e25fd1c773a",
+	"rpc/http/Accounts/GetProgramAccountsResponse.json": "f5222377d30c33c3",
+}
+
+// Whatever a node answered is read as it was recorded, and its event lines are read back as the same.
+func TestRecordingsAreReadAsRecorded(t *testing.T) {
+	for pattern, want := range recordings {
+		var lines []byte
+		for _, path := range recorded(t, pattern) {
+			for _, e := range events(t, path) {
+				checkEventLine(t, e)
+				checkStamps(t, e)
+				lines = AppendEventLine(lines, e)
+			}
+		}
+		if got := fmt.Sprintf("%x", sha256.Sum256(lines))[:16]; got != want {
+			t.Errorf("%s: hash %s, want %s of\n%s", pattern, got, want, lines)
+		}
+	}
+}
+
+// checkStamps fails unless the transactions of a block say where they are, which lines leave to the block.
+func checkStamps(t *testing.T, e ledger.Event) {
+	if b, ok := e.(*ledger.Block); ok {
+		for i, tx := range b.Transactions {
+			if tx.Slot != b.Slot || tx.Time != b.Time || tx.Index != uint32(i) {
+				t.Errorf("slot %d: transaction %d is stamped %d, %v, %d", b.Slot, i, tx.Slot, tx.Time, tx.Index)
+			}
+		}
+	}
+}
+
+// An entry of testdata/answers.txt is the name of a recorded answer, and its event line.
+func TestRecordedAnswersTakeTheirKeyFromTheNameOfTheFile(t *testing.T) {
+	for _, lines := range datatest.Entries(t, "answers.txt") {
+		content := datatest.Read(t, datatest.Path(t, "rpc/http/Accounts/"+lines[0]))
+		path := write(t, "account-"+testKey(9)+".json", string(content))
+		if got, want := eventLinesOf(events(t, path)), strings.TrimPrefix(lines[1], "> ")+"\n"; got != want {
+			t.Errorf("%s:\n got %swant %s", lines[0], got, want)
+		}
+	}
+}
