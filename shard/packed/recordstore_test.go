@@ -47,7 +47,7 @@ var made = sync.OnceValue(func() []ledger.Account {
 	all := make([]ledger.Account, 3000)
 	for n := range all {
 		if all[n] = accounts.Example(n); all[n].Token != nil && n%2 == 0 {
-			all[n].Token.Details.Value = ledger.TokenDetails{State: ledger.TokenState(n % 3)}
+			all[n].Token.Details.Value = ledger.TokenDetails{State: ledger.TokenState(n % 7)}
 		}
 	}
 	return all
