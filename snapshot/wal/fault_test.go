@@ -34,6 +34,7 @@ func torn(t *testing.T, n int) *vfstest.Memory {
 // and is not touched any more. Open is called again with the end that it was first called with.
 func TestAFaultAtEveryCallHasThePromisedOutcome(t *testing.T) {
 	none, noSpace := vfstest.NewMemory(), vfstest.Plan{Err: syscall.ENOSPC}
+	writing := vfstest.KindChange &^ (vfstest.KindSync | vfstest.KindSyncDir)
 	for name, tt := range map[string]struct {
 		start *vfstest.Memory
 		plan  vfstest.Plan
@@ -43,7 +44,7 @@ func TestAFaultAtEveryCallHasThePromisedOutcome(t *testing.T) {
 		"ENOSPC":                          {none, noSpace},
 		"ENOSPC, torn":                    {torn(t, 7), noSpace},
 		"ENOSPC, torn, nothing before it": {torn(t, 1), noSpace},
-		"full":                            {none, vfstest.Plan{Fault: vfstest.Short, Lasting: true, Kinds: vfstest.KindChange &^ (vfstest.KindSync | vfstest.KindSyncDir)}},
+		"full":                            {none, vfstest.Plan{Fault: vfstest.Short, Lasting: true, Kinds: writing}},
 		"short write":                     {none, vfstest.Plan{Fault: vfstest.Short}},
 		"EMFILE":                          {none, vfstest.Plan{Err: syscall.EMFILE, Kinds: opening}},
 	} {

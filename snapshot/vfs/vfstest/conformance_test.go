@@ -121,7 +121,8 @@ func (d *driver) do() (what, outcome string) {
 	default:
 		answer, err = d.doFile(action, file)
 	}
-	known := []error{nil, io.EOF, fs.ErrClosed, vfs.ErrLocked, syscall.ENOTEMPTY, fs.ErrExist, fs.ErrNotExist, syscall.ENOTDIR, syscall.EISDIR}
+	known := []error{nil, io.EOF, fs.ErrClosed, vfs.ErrLocked, syscall.ENOTEMPTY, fs.ErrExist, fs.ErrNotExist,
+		syscall.ENOTDIR, syscall.EISDIR}
 	kind := slices.IndexFunc(known, func(kind error) bool { return errors.Is(err, kind) })
 	return fmt.Sprintf("%s %s to %s, file %d", action, at, to, file), fmt.Sprintf("%v, %T of kind %d", answer, err, kind)
 }

@@ -40,7 +40,8 @@ func TestNothingReachesTheDiskAfterACrash(t *testing.T) {
 			t.Errorf("after the crash: %v, %d calls, %v", err, f.Calls(), f.Trace())
 		}
 	}
-	if got, want := holds(t, m, "."), holds(t, before, "."); got != want || holds(t, m.Crash(0, 1), ".") != holds(t, before.Crash(0, 1), ".") {
+	both := func(m *Memory) string { return holds(t, m, ".") + ", durable " + holds(t, m.Crash(0, 1), ".") }
+	if got, want := both(m), both(before); got != want {
 		t.Errorf("the disk holds %.300q, before the crash %.300q", got, want)
 	}
 }
