@@ -34,11 +34,7 @@ func content(accounts []*ledger.Account) Content {
 	return Content{
 		Version: 1,
 		Accounts: func(visit func(*ledger.Account) bool) error {
-			for _, a := range accounts {
-				if !visit(a) {
-					break
-				}
-			}
+			slices.Values(accounts)(visit)
 			return nil
 		},
 		Mints: func(func(ledger.MintWrite) bool) error { return nil },

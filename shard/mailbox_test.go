@@ -6,7 +6,6 @@ import (
 	"runtime"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -174,7 +173,8 @@ func TestQueriesAreServedBetweenSlices(t *testing.T) {
 }
 
 // TestLargeBlockIsDoneInSlices checks that no slice of a large block, its undoing or its fold handles more keys than a slice may,
-// and that lists are whole between two slices of a fold. Each fold meets two versions of each key, the first of which is skipped.
+// that no version changes between two slices, and that lists are whole between those of a fold. Each fold meets two versions of each
+// key, the first of which is skipped.
 func TestLargeBlockIsDoneInSlices(t *testing.T) {
 	const slice = 128 // keys: some hundred microseconds
 	const keys = 10*slice + 7
@@ -182,14 +182,21 @@ func TestLargeBlockIsDoneInSlices(t *testing.T) {
 	write := func(v ledger.Version) job {
 		return &apply{version: v, provenance: ledger.BlockProvenance(ledger.Slot(v)), writes: lamportsOf(keys, ledger.Lamports(v))}
 	}
+	versions := []ledger.Version{0, 1, 2, 2, 3, 4} // the newest before each job
 	for n, j := range []job{write(1), &rollback{version: 2, first: 1}, &fold{to: 2}, write(3), write(4), &fold{to: 4}} {
-		steps := 1
+		steps, held := 1, map[ledger.Version]ledger.Lamports{1: 1, 3: 3, 4: 4}[versions[n]]
 		for before := s.accounts.overlay.Len(); j.step(s); steps++ {
 			now := s.accounts.overlay.Len()
 			if now-before > slice || before-now > 2*slice {
 				t.Fatalf("%T: one slice changed %d accounts", j, now-before)
 			}
 			before = now
+			for k := range keys {
+				var a ledger.Account
+				if s.accounts.readShallow(new(key(k)), versions[n], &a); a.Lamports != held {
+					t.Fatalf("%T, after slice %d: %+v at version %d, want %d lamports", j, steps, a, versions[n], held)
+				}
+			}
 			for _, g := range []group{{}, {kind: ofProgram}} {
 				if page := s.accounts.page(g, ledger.Opt[ledger.Pubkey]{}, pageKeys, 4, nil); n == 5 && len(page.Accounts) != pageKeys {
 					t.Errorf("after slice %d: %d accounts of %v, want %d", steps, len(page.Accounts), g, pageKeys)
@@ -271,41 +278,4 @@ func TestReadersNeverBlockAWriter(t *testing.T) {
 			t.Errorf("the copy had %d accounts as they were, want %d", visited, keys)
 		}
 	})
-}
-
-// TestReadingInPlaceTakesTurnsWithWork reads accounts from several goroutines while blocks
-// are applied, undone and folded: in place or enqueued, a version never changes.
-func TestReadingInPlaceTakesTurnsWithWork(t *testing.T) {
-	const keys, rounds = 2 * sliceKeys, 3
-	s := start(t)
-	applyBlock(t, s, 1, lamportsOf(keys, 1)...)
-	var newest atomic.Uint64
-	newest.Store(1)
-	ctx, cancel := context.WithCancel(t.Context())
-	var readers sync.WaitGroup
-	for r := range 3 {
-		readers.Go(func() {
-			for i := r; ctx.Err() == nil; i++ {
-				v := ledger.Version(newest.Load())
-				a, found, err := s.Account(key(i%keys), v, soon())
-				if errors.Is(err, ErrFolded) && ledger.Version(newest.Load()) > v {
-					continue
-				}
-				if err != nil || !found || a.Lamports != ledger.Lamports(v) {
-					t.Errorf("version %d of account %d: %v, %v, %v", v, i%keys, a, found, err)
-					return
-				}
-			}
-		})
-	}
-	for round := range rounds {
-		v := ledger.Version(3*round + 2)
-		applyBlock(t, s, v, lamportsOf(keys, ledger.Lamports(v))...)
-		wait(t, s.Rollback(v+1, v))
-		applyBlock(t, s, v+2, lamportsOf(keys, ledger.Lamports(v+2))...)
-		newest.Store(uint64(v + 2))
-		s.Fold(v+2, 0)
-	}
-	cancel()
-	readers.Wait()
 }

@@ -42,8 +42,7 @@ func TestRestoreRefusesBadContent(t *testing.T) {
 	} {
 		s := New(1, 2)
 		each := func(keys list, fails error, visit func(ledger.Pubkey) bool) error {
-			for i := 0; i < len(keys) && visit(keys[i]); i++ {
-			}
+			slices.Values(keys)(visit)
 			return fails
 		}
 		var metrics sync.WaitGroup

@@ -143,11 +143,7 @@ func ranges(n int) (all [][2]uint64) {
 // visitAll returns a function that visits items until the visitor ends that.
 func visitAll[T any](items []T) func(visit func(T) bool) error {
 	return func(visit func(T) bool) error {
-		for _, item := range items {
-			if !visit(item) {
-				break
-			}
-		}
+		slices.Values(items)(visit)
 		return nil
 	}
 }

@@ -85,43 +85,40 @@ func TestWriteRefusesToLoseBlocks(t *testing.T) {
 	}
 }
 
-func TestDamagedHistoryIsWrittenAgain(t *testing.T) {
-	for n, again := range [][]ledger.Slot{{0, 40}, {12, 40}, {22, 40}} {
-		disk := vfstest.NewMemory()
-		s := openTestStore(t, disk)
-		for _, slot := range []ledger.Slot{10, 20, 30} {
-			write(t, s, testState(slot, 0, 3, 0))
-		}
-		ref := newest(t, s).Meta().History[n]
-		must(t, disk.Overwrite(path.Join(testDir, ref.Name), headerBytes+20, []byte{1, 2, 3}))
-		s = openTestStore(t, disk) // another process: it has read none of the files yet
-		st := testState(40, 0, 3, 0)
-		w := write(t, s, st)
-		want := append(slots(newest(t, s).Meta().History[:n]), again...)
-		if got := slots(w.Meta.History); !slices.Equal(got, want) {
-			t.Errorf("with file %d damaged: history %v, want %v", n, got, want)
-		}
-		wantLoaded(t, fmt.Sprintf("with file %d damaged", n), newest(t, s), 1, st)
-	}
-}
-
-// F8: after a newest snapshot whose state is damaged the next ones follow the one before it.
-func TestSnapshotAfterAFallBackLinesUp(t *testing.T) {
+// F8: after damage of a history file the blocks are written again, and after a newest snapshot whose state is damaged the next ones
+// follow the one before it.
+func TestSnapshotsAfterDamageLineUp(t *testing.T) {
 	disk := vfstest.NewMemory()
 	s := openTestStore(t, disk)
-	write(t, s, testState(20, 0, 30, 0))
-	bad := write(t, s, testState(30, 0, 30, 0))
-	for _, offset := range []int64{4, headerBytes + 9} {
+	write(t, s, testState(10, 0, 3, 0))
+	write(t, s, testState(20, 0, 3, 0))
+	last := write(t, s, testState(30, 0, 30, 0))
+	type list = []ledger.Slot
+	for _, tt := range []struct {
+		file    string
+		offset  int64
+		next    list // the snapshots that the node writes then
+		history list // of the first of them
+	}{
+		{last.Meta.History[0].Name, headerBytes + 20, list{40, 50}, list{0, 40}},
+		{last.Meta.History[1].Name, headerBytes + 20, list{40, 50}, list{0, 10, 12, 40}},
+		{last.Meta.History[2].Name, headerBytes + 20, list{40, 50}, list{0, 10, 12, 20, 22, 40}},
+		// Recovered from slot 20 and the log, it writes slot 30 once more.
+		{last.Name, 4, list{30, 40, 50}, list{0, 10, 12, 20, 22, 30}},
+		{last.Name, headerBytes + 9, list{30, 40, 50}, list{0, 10, 12, 20, 22, 30}},
+	} {
 		hurt := disk.Clone()
-		must(t, hurt.Overwrite(path.Join(testDir, bad.Name), offset, []byte{9, 9, 9}))
-		s := openTestStore(t, hurt)
-		if err := serves(hurt, bad.Info); !errors.Is(err, ErrDamaged) {
-			t.Fatalf("at byte %d: err = %v", offset, err)
+		must(t, hurt.Overwrite(path.Join(testDir, tt.file), tt.offset, []byte{9, 9, 9}))
+		if err := serves(hurt, last.Info); !errors.Is(err, ErrDamaged) {
+			t.Fatalf("%s, at byte %d: err = %v", tt.file, tt.offset, err)
 		}
-		// Recovered from slot 20 and the log, the node writes slot 30 once more, then others.
-		for _, st := range []*state{testState(30, 0, 30, 0), testState(40, 0, 20, 0), testState(50, 0, 20, 0)} {
-			write(t, s, st)
-			wantLoaded(t, fmt.Sprintf("at byte %d, slot %d", offset, st.meta.Slot), newest(t, s), 1, st)
+		s := openTestStore(t, hurt) // another process: it has read none of the files yet
+		for n, slot := range tt.next {
+			st := testState(slot, 0, 30, 0)
+			if got := slots(write(t, s, st).Meta.History); n == 0 && !slices.Equal(got, tt.history) {
+				t.Errorf("%s, at byte %d: history %v, want %v", tt.file, tt.offset, got, tt.history)
+			}
+			wantLoaded(t, fmt.Sprintf("%s, at byte %d, slot %d", tt.file, tt.offset, slot), newest(t, s), 1, st)
 		}
 	}
 }

@@ -3,12 +3,11 @@ package giveway
 import (
 	"os"
 	"runtime"
-	"slices"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"testing"
-	"unsafe"
+
+	"golang.org/x/sys/unix"
 
 	"ledgerd/engine/ledger/ledgertest"
 )
@@ -98,15 +97,17 @@ func TestProcessorIsOfferedToOtherThreads(t *testing.T) {
 // ends with the goroutine.
 func shareProcessor(t *testing.T) {
 	runtime.LockOSThread()
-	var set [128]byte
-	for _, call := range []uintptr{syscall.SYS_SCHED_GETAFFINITY, syscall.SYS_SCHED_SETAFFINITY} {
-		if _, _, errno := syscall.RawSyscall(call, 0, unsafe.Sizeof(set), uintptr(unsafe.Pointer(&set))); errno != 0 {
-			t.Error(errno)
-			return
-		}
-		first := slices.IndexFunc(set[:], func(b byte) bool { return b != 0 })
-		bit := set[first] & -set[first]
-		set = [128]byte{}
-		set[first] = bit
+	var all, first unix.CPUSet
+	if err := unix.SchedGetaffinity(0, &all); err != nil {
+		t.Error(err)
+		return
+	}
+	n := 0
+	for !all.IsSet(n) {
+		n++
+	}
+	first.Set(n)
+	if err := unix.SchedSetaffinity(0, &first); err != nil {
+		t.Error(err)
 	}
 }

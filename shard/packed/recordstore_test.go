@@ -4,7 +4,10 @@ import (
 	"math"
 	"math/rand/v2"
 	"reflect"
+	"sync"
 	"testing"
+
+	"pgregory.net/rapid"
 
 	"ledgerd/engine/ledger"
 	"ledgerd/engine/ledger/ledgertest"
@@ -20,50 +23,41 @@ func key(n int) ledger.Pubkey {
 	return k
 }
 
-// anyAccount returns an account of which everything that can be said may be said.
+// oneOf makes each of the values often, and any other.
+func oneOf[T any](any *rapid.Generator[T], values ...T) *rapid.Generator[any] {
+	special := rapid.SampledFrom(values)
+	return rapid.OneOf(special, special, any).AsAny()
+}
+
+// accounts makes accounts of which everything that can be said may be said. Few keys are named.
+var accounts = rapid.MakeCustom[ledger.Account](rapid.MakeConfig{
+	Types: map[reflect.Type]*rapid.Generator[any]{
+		reflect.TypeFor[ledger.Pubkey]():     oneOf(rapid.Map(rapid.IntRange(0, 19), key), ledger.Pubkey{}, key(1), key(2), key(3)),
+		reflect.TypeFor[ledger.Provenance](): oneOf(rapid.Make[ledger.Provenance](), 0, 0, 0, 1, 1<<48-1, 1<<48, math.MaxUint64),
+		reflect.TypeFor[ledger.Fields]():     oneOf(rapid.Make[ledger.Fields](), 0, ledger.FieldOwner, ledger.FieldToken, ledger.FieldsAll),
+		reflect.TypeFor[ledger.TokenState](): oneOf(rapid.Make[ledger.TokenState](), ledger.TokenInitialized, ledger.TokenFrozen),
+	},
+	Kinds: map[reflect.Kind]*rapid.Generator[any]{
+		reflect.Uint64: oneOf(rapid.Uint64(), 0, 0, 1, 361, math.MaxUint64-1, math.MaxUint64, math.MaxUint64),
+	},
+})
+
+// made are accounts to choose from, as making one takes long. Half of the holdings say no more than most do.
+var made = sync.OnceValue(func() []ledger.Account {
+	all := make([]ledger.Account, 3000)
+	for n := range all {
+		if all[n] = accounts.Example(n); all[n].Token != nil && n%2 == 0 {
+			all[n].Token.Details.Value = ledger.TokenDetails{State: ledger.TokenState(n % 7)}
+		}
+	}
+	return all
+})
+
+// anyAccount returns an account of any of a thousand keys.
 func anyAccount(r *rand.Rand) *ledger.Account {
-	few := func() ledger.Pubkey {
-		if r.IntN(4) == 0 {
-			return ledger.Pubkey{}
-		}
-		return key(r.IntN(20))
-	}
-	provenance := func() ledger.Provenance {
-		return []ledger.Provenance{0, 1, ledger.Provenance(r.Uint32()), 1<<48 - 1, 1 << 48, math.MaxUint64}[r.IntN(6)]
-	}
-	optional := func() (k ledger.Opt[ledger.Pubkey]) {
-		if r.IntN(2) == 0 {
-			k.Known, k.Value = r.IntN(3) > 0, few()
-		}
-		return k
-	}
-	a := &ledger.Account{
-		Pubkey: key(r.IntN(1000)), Owner: few(), Executable: r.IntN(2) == 0, Known: ledger.Fields(r.IntN(32)), Provenance: provenance(),
-		Lamports:  []ledger.Lamports{0, 1, math.MaxUint64, ledger.Lamports(r.Uint64())}[r.IntN(4)],
-		RentEpoch: []uint64{0, math.MaxUint64, math.MaxUint64, 361, math.MaxUint64 - 1}[r.IntN(5)],
-	}
-	if r.IntN(3) == 0 {
-		a.Since = provenance()
-	}
-	if r.IntN(8) == 0 {
-		a.Known = ledger.Fields(r.IntN(256))
-	}
-	if r.IntN(3) == 0 {
-		a.FieldProvenance = &ledger.FieldProvenance{provenance(), provenance(), provenance(), provenance()}
-	}
-	if r.IntN(2) == 0 {
-		a.Token = &ledger.TokenAccount{Mint: few(), Owner: few(), Amount: r.Uint64() >> r.IntN(64)}
-		d := &a.Token.Details
-		d.Known = r.IntN(3) > 0
-		d.Value.State = ledger.TokenState(r.IntN(3))
-		switch r.IntN(4) {
-		case 0:
-			d.Value.Delegate, d.Value.CloseAuthority, d.Value.DelegatedAmount = optional(), optional(), r.Uint64()>>r.IntN(64)
-		case 1:
-			d.Value.State = ledger.TokenState(r.IntN(256))
-		}
-	}
-	return a
+	a := made()[r.IntN(len(made()))]
+	a.Pubkey = key(r.IntN(1000))
+	return &a
 }
 
 // checkStore compares a store with the accounts that its records should have.

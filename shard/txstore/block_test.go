@@ -29,14 +29,11 @@ func randomBlock(r *rand.Rand, slot ledger.Slot, kind, keys int) *ledger.Block {
 			t.Success = ledger.Some(r.IntN(2) == 0)
 		}
 		for range r.IntN(2) * r.IntN(30) {
-			switch r.IntN(10) {
-			case 0:
-				t.Accounts = append(t.Accounts, ledger.SystemProgram)
-			case 1:
-				t.Accounts = append(t.Accounts, ledger.VoteProgram)
-			default:
-				t.Accounts = append(t.Accounts, key(kind*keys+r.IntN(keys)))
+			k := key(kind*keys + r.IntN(keys))
+			if r.IntN(5) == 0 {
+				k = []ledger.Pubkey{ledger.SystemProgram, ledger.VoteProgram}[r.IntN(2)]
 			}
+			t.Accounts = append(t.Accounts, k)
 		}
 		b.AddTransaction(t)
 	}

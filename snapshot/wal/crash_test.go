@@ -20,8 +20,9 @@ type life struct {
 	script    [][]*ledger.Record
 	committed int // commits of the script that Commit returned nil for
 	pruned    ledger.Version
-	pause     time.Duration // after each commit
-	heal      func()        // makes space; nil: what finds none fails
+	pause     time.Duration   // after each commit
+	heal      func()          // makes space; nil: what finds none fails
+	memory    *vfstest.Memory // the disk without its faults; nil: what is kept aside is not looked at
 }
 
 // again does something again, after healing, as long as it finds no space.
@@ -38,19 +39,29 @@ func (v *life) again(do func() error) error {
 
 // follow replays and opens the log and commits what it does not hold yet of the first n commits.
 func (v *life) follow(n int) (l *Log, err error) {
-	at := 0
-	err = v.again(func() error {
-		got, end, err := replayAll(v.c.FS, v.c.Dir, 0)
-		if err == nil {
+	var at int
+	var end End
+	err = v.again(func() (err error) {
+		var got [][]*ledger.Record
+		if got, end, err = replayAll(v.c.FS, v.c.Dir, 0); err == nil {
 			at, err = v.check(got)
-		}
-		if err == nil {
-			l, err = Open(v.c, end)
 		}
 		return err
 	})
+	if err == nil {
+		err = v.again(func() (err error) {
+			l, err = Open(v.c, end)
+			return err
+		})
+	}
 	if err != nil {
 		return nil, err
+	}
+	if end.Torn() && v.memory != nil {
+		kept, err := v.memory.ReadFile(end.segments[len(end.segments)-1].name + brokenSuffix)
+		if err != nil || int64(len(kept)) != end.torn || kept[0] == 0 {
+			return nil, errors.Join(fmt.Errorf("%w: %x was kept aside, %v", errWrong, kept, err), l.Close())
+		}
 	}
 	v.committed = max(v.committed, at)
 	for _, c := range v.script[at:max(at, n)] {
@@ -63,8 +74,8 @@ func (v *life) follow(n int) (l *Log, err error) {
 	return l, nil
 }
 
-// errNotFailed is a log that neither may be tried again nor failed for good.
-var errNotFailed = errors.New("neither want of space nor a failure for good")
+// errWrong is a log that does not do what it should.
+var errWrong = errors.New("the log did something else than it should")
 
 // checkFailed checks that nothing can be done any more with a log of which a commit failed.
 func checkFailed(l *Log, c []*ledger.Record) error {
@@ -75,7 +86,7 @@ func checkFailed(l *Log, c []*ledger.Record) error {
 		"Err":    l.Err,
 	} {
 		if err := call(); !errors.Is(err, ErrFailed) {
-			return fmt.Errorf("%w: %s: %w", errNotFailed, what, err)
+			return fmt.Errorf("%w: %s: %w", errWrong, what, err)
 		}
 	}
 	<-l.Failed()

@@ -58,15 +58,8 @@ func outcomes(t *testing.T, m *Memory) map[string]int {
 	seen := map[string]int{}
 	for seed := range uint64(150) {
 		copied := m.Crash(0.5, seed)
-		for what, same := range map[string]*Memory{
-			"the same crash of a clone": m.Clone().Crash(0.5, seed), "a crash of what one left": copied.Crash(0.5, seed+1), "a clone": copied.Clone(),
-		} {
-			if seed%8 > 0 { // a sample
-				break
-			}
-			if got, want := holds(t, same, "."), holds(t, copied, "."); got != want || same.UsedBytes() != copied.UsedBytes() {
-				t.Errorf("%s holds %.300q, not %.300q", what, got, want)
-			}
+		if got, want := holds(t, m.Crash(0.5, seed), "."), holds(t, copied, "."); got != want {
+			t.Errorf("the same crash leaves %.300q, not %.300q", got, want)
 		}
 		var files []string
 		for _, name := range copied.Paths() {
@@ -94,11 +87,7 @@ func TestACrashLeavesAnyOfWhatItMay(t *testing.T) {
 		script := strings.TrimPrefix(lines[0], "# ")
 		m := NewMemory()
 		run(t, m, "put a A, put b B, put d/c C")
-		older := m.Clone()
 		run(t, m, script)
-		if got := holds(t, older, ".") + holds(t, older.Crash(0, 0), "."); got != strings.Repeat("a{A}b{B}d{c{C}}", 2) {
-			t.Errorf("%s: an older copy became %q", script, got)
-		}
 		seen := outcomes(t, m)
 		for _, files := range lines[1:] {
 			words := strings.Fields(strings.ReplaceAll(files, "_", "\x00")[2:])

@@ -2,8 +2,6 @@ package vfstest
 
 import (
 	"errors"
-	"fmt"
-	"strings"
 	"syscall"
 	"testing"
 
@@ -35,35 +33,4 @@ func TestAFullDiskTakesWhatFits(t *testing.T) {
 	}
 	must(t, f.Preallocate(4*pageBytes))
 	write(f, 4*pageBytes, 0, 4*pageBytes)
-}
-
-func TestSpaceIsGivenBack(t *testing.T) {
-	m := NewMemory()
-	m.SetCapacity(100 * pageBytes)
-	f := written(t, m, "file", strings.Repeat("x", 5*pageBytes))
-	for i, step := range []struct {
-		do    func() error
-		pages int64
-	}{
-		{func() error { return nil }, 5},
-		{func() error { return f.Preallocate(20 * pageBytes) }, 20},
-		{func() error { _, err := f.WriteAt([]byte("x"), 30*pageBytes); return err }, 21},
-		{func() error { return f.Preallocate(25 * pageBytes) }, 26},
-		{func() error { return f.Truncate(2*pageBytes + 1) }, 3},
-		{func() error { return f.Truncate(50 * pageBytes) }, 3},
-		{func() error { return m.WriteFile("other", make([]byte, pageBytes)) }, 4},
-		{func() error { return m.Rename("other", "file") }, 1},
-		{func() error { return m.WriteFile("dir/new", make([]byte, 2*pageBytes)) }, 3},
-		{func() error { return m.Overwrite("dir/new", 2*pageBytes, []byte("x")) }, 4},
-		{func() error { return m.WriteFile("dir/new", nil) }, 1},
-		{func() error { return m.Remove("dir/new") }, 1},
-	} {
-		must(t, step.do())
-		free, err := m.FreeBytes(".")
-		must(t, err)
-		got := fmt.Sprint(m.UsedBytes()/pageBytes, free/pageBytes, m.Clone().UsedBytes()/pageBytes)
-		if want := fmt.Sprint(step.pages, 100-step.pages, step.pages); got != want || m.Crash(1, 1).UsedBytes() > m.UsedBytes() {
-			t.Errorf("after step %d the pages used, free and of a copy are %s, want %s", i, got, want)
-		}
-	}
 }
