@@ -153,7 +153,8 @@ func TestAsyncAPIDescribesEveryMessage(t *testing.T) {
 	})
 }
 
-// What both documents describe they describe in the same way: the query of a handshake, levels, accounts.
+// What both documents describe they describe in the same way: the query of a handshake, levels, accounts. No parameter of
+// the query is unknown here, and every value that it may have is taken.
 func TestAsyncAPIAgreesWithOpenAPI(t *testing.T) {
 	document, err := asyncDocument()
 	must(t, err)
@@ -177,8 +178,22 @@ func TestAsyncAPIAgreesWithOpenAPI(t *testing.T) {
 		p := open.Components.Parameters[path.Base(r.Ref)]
 		p.Schema["description"] = p.Description
 		want[p.Name] = p.Schema
+		values, _ := p.Schema["enum"].([]any)
+		switch {
+		case p.Name == "commitment":
+			values = []any{"processed", "confirmed", "finalized"}
+		case p.Schema["type"] == "integer":
+			values = []any{"0", "18446744073709551615"}
+		case p.Schema["type"] == "array":
+			values = []any{strings.Repeat("1", 32)}
+		}
+		for _, value := range values {
+			if known, err := new(query).set(p.Name, value.(string)); !known || err != nil {
+				t.Errorf("%s=%s: known %v, %v", p.Name, value, known, err)
+			}
+		}
 	}
-	if got := document.Channels.Accounts.Bindings.WS.Query.Properties; !reflect.DeepEqual(got, want) {
+	if got := document.Channels.Accounts.Bindings.WS.Query.Properties; !reflect.DeepEqual(got, want) || len(got) != 9 {
 		t.Errorf("the query is\n%v, in openapi.json\n%v", got, want)
 	}
 	if got, want := document.Components.Schemas["Commitment"], open.Components.Schemas["Commitment"]; !reflect.DeepEqual(got, want) {

@@ -1,13 +1,10 @@
 package stream
 
 import (
-	"encoding/json"
 	"errors"
 	"net"
 	"net/netip"
 	"net/url"
-	"os"
-	"path"
 	"strings"
 	"testing"
 	"time"
@@ -112,47 +109,5 @@ func TestImpossibleOriginsAreFound(t *testing.T) {
 	}
 	if CheckOrigins([]string{"https://app.example", "*"}) == nil {
 		t.Error("* is taken beside others")
-	}
-}
-
-// The OpenAPI document describes the query of a handshake: no parameter that is not known here, and every value that it allows.
-func TestQueryIsAsTheDocumentSays(t *testing.T) {
-	content, err := os.ReadFile("../openapi.json")
-	must(t, err)
-	var document struct {
-		Paths map[string]struct {
-			Get struct{ Parameters []map[string]string }
-		}
-		Components struct {
-			Parameters map[string]struct {
-				Name   string
-				Schema struct {
-					Type string
-					Enum []string
-				}
-			}
-		}
-	}
-	must(t, json.Unmarshal(content, &document))
-	described := document.Paths["/ws/accounts"].Get.Parameters
-	for _, p := range described {
-		parameter := document.Components.Parameters[path.Base(p["$ref"])]
-		values := parameter.Schema.Enum
-		switch {
-		case parameter.Name == "commitment":
-			values = []string{"processed", "confirmed", "finalized"}
-		case parameter.Schema.Type == "integer":
-			values = []string{"0", "18446744073709551615"}
-		case parameter.Schema.Type == "array":
-			values = []string{strings.Repeat("1", 32)}
-		}
-		for _, value := range values {
-			if known, err := new(query).set(parameter.Name, value); !known || err != nil {
-				t.Errorf("%s=%s: known %v, %v", parameter.Name, value, known, err)
-			}
-		}
-	}
-	if len(described) != 9 {
-		t.Errorf("the document describes %d parameters", len(described))
 	}
 }

@@ -11,6 +11,8 @@ import (
 	"time"
 	"weak"
 
+	"github.com/valyala/fasthttp/fasthttputil"
+
 	"ledgerd/engine/ledger"
 	"ledgerd/httpd/ratelimit"
 )
@@ -23,7 +25,7 @@ func inMemory(t *testing.T, change func(*Config), test func(*node)) {
 	synctest.Test(t, func(t *testing.T) {
 		t.Cleanup(func() { time.Sleep(time.Minute) }) // until the cleaner of its workers has slept out
 		n := newNode(t, change)
-		ln := &pipes{accepted: make(chan net.Conn), closed: make(chan struct{})}
+		ln := &pipes{fasthttputil.NewInmemoryListener(), make(chan net.Conn)}
 		n.connect = ln.connect
 		n.start(ln)
 		test(n)
@@ -32,38 +34,27 @@ func inMemory(t *testing.T, change func(*Config), test func(*node)) {
 
 // pipes is a listener in memory.
 type pipes struct {
-	accepted chan net.Conn
-	closing  sync.Once
-	closed   chan struct{}
+	*fasthttputil.InmemoryListener // for its Accept and Close
+	accepted                       chan net.Conn
 }
 
 // connect makes a connection. It holds nothing: what one end writes waits until the other reads it.
 func (l *pipes) connect() (net.Conn, error) {
+	if _, err := l.Dial(); err != nil {
+		return nil, err
+	}
 	far, near := net.Pipe()
 	conn := &pipe{Conn: far, near: &nearEnd{Conn: near, closed: make(chan struct{})}}
-	select {
-	case l.accepted <- conn.near:
-	case <-l.closed:
-		return nil, net.ErrClosed
-	}
+	l.accepted <- conn.near
 	return conn, conn.SetDeadline(time.Now().Add(time.Hour)) // of the bubble: should a test never end
 }
 
 func (l *pipes) Accept() (net.Conn, error) {
-	select {
-	case conn := <-l.accepted:
-		return conn, nil
-	case <-l.closed:
-		return nil, net.ErrClosed
+	if _, err := l.InmemoryListener.Accept(); err != nil {
+		return nil, err
 	}
+	return <-l.accepted, nil
 }
-
-func (l *pipes) Close() error {
-	l.closing.Do(func() { close(l.closed) })
-	return nil
-}
-
-func (l *pipes) Addr() net.Addr { return &net.TCPAddr{} }
 
 // pipe is the client's end of a connection in memory.
 type pipe struct {

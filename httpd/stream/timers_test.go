@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -43,28 +44,22 @@ func TestSilenceEndsTheConnectionAfterAMinute(t *testing.T) {
 		inMemory(t, nil, func(n *node) {
 			c := n.dial(tt.query)
 			since := time.Now()
-			over := make(chan struct{})
+			var over atomic.Bool
 			go func() {
-				for {
-					select {
-					case <-over:
-						return
-					case <-time.After(10 * time.Millisecond):
-						n.script.block(n.script.nextSlot(), account(1, ledger.Lamports(n.script.nextSlot()), programA))
-					}
+				for ; !over.Load(); time.Sleep(10 * time.Millisecond) {
+					n.script.block(n.script.nextSlot(), account(1, ledger.Lamports(n.script.nextSlot()), programA))
 				}
 			}()
 			count := map[string]int{}
 			op, payload := frame.Opcode(websocket.TextMessage), ""
 			for op != websocket.CloseMessage {
 				var err error
-				if op, payload, err = c.read(); err != nil {
-					n.Fatal(err)
-				}
+				op, payload, err = c.read()
+				must(n, err)
 				kind, _, _ := strings.Cut(payload, `",`)
 				count[kind]++
 			}
-			close(over)
+			over.Store(true)
 			if payload != codeOf(1008, "no sign of life") {
 				n.Errorf("%q: the close frame is %q, want 1008", tt.query, payload)
 			}

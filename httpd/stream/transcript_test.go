@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/fasthttp/websocket"
+	"github.com/rogpeppe/go-internal/diff"
 
 	"ledgerd/engine/ledger"
 	"ledgerd/httpd/budget"
@@ -84,24 +85,13 @@ func TestTranscripts(t *testing.T) {
 			if got = strings.TrimSpace(got) + "\n"; *update {
 				err = os.WriteFile(file, []byte(got), 0o644)
 			} else if got != string(want) {
-				err = errors.New(difference(got, string(want)))
+				err = errors.New(string(diff.Diff("want", want, "got", []byte(got))))
 			}
 			if err != nil {
 				t.Errorf("%s: %v", file, err)
 			}
 		})
 	}
-}
-
-// difference returns where got begins to differ from want.
-func difference(got, want string) string {
-	g, w := strings.Split(got, "\n"), strings.Split(want, "\n")
-	same := 0
-	for same < min(len(g), len(w)) && g[same] == w[same] {
-		same++
-	}
-	from := func(lines []string) string { return strings.Join(lines[same:min(same+5, len(lines))], "\n") }
-	return fmt.Sprintf("after line %d\n%s\ngot\n%s\nwant\n%s", same, strings.Join(g[max(0, same-5):same], "\n"), from(g), from(w))
 }
 
 // settings returns what a scene wants of the configuration.
