@@ -2,15 +2,12 @@ package httpd
 
 import (
 	"bufio"
-	"context"
 	"errors"
-	"fmt"
 	"io"
 	"slices"
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"ledgerd/httpd/wire"
 )
@@ -103,37 +100,6 @@ func TestBareLineFeedsAreRefusedHoweverTheyCome(t *testing.T) {
 	}
 }
 
-// TestTenRefusalsEndAConnection sends requests behind one another where the limit is used up.
-func TestTenRefusalsEndAConnection(t *testing.T) {
-	h := serve(t, func(c *Config) { c.PerMinute = 2 })
-	replies := h.exchange("refused", strings.Repeat(second, 2+maxRefusals+2))
-	want := slices.Concat([]int{200, 200}, slices.Repeat([]int{429}, maxRefusals))
-	if got := statuses(replies); !slices.Equal(got, want) || replies[len(replies)-2].closes || !replies[len(replies)-1].closes {
-		t.Errorf("%v, want %v, of which the last one closes", got, want)
-	}
-}
-
-// maxRefusals is how many refusals in a row end a connection.
-const maxRefusals = 10
-
-// F35: TestSilentConnectionsDelayNobody has every client take all of its connections and send nothing,
-// or half a head, and another one come.
-func TestSilentConnectionsDelayNobody(t *testing.T) {
-	h := serve(t, func(c *Config) { c.MaxConns, c.ReadTimeout, c.IdleTimeout = 4000, time.Hour, time.Hour })
-	for i := range 3000 {
-		c := h.dial(fmt.Sprintf("192.0.2.%d", i%30))
-		if i%3 == 0 {
-			send(t, c, "GET /api/he")
-		}
-	}
-	if r := h.doFrom("198.51.100.1", "GET", "/api/health"); r.status != 200 {
-		t.Errorf("the newcomer got %d", r.status)
-	}
-	if got := h.server.Connections(); got < 3000 {
-		t.Errorf("only %d connections are open", got)
-	}
-}
-
 // TestRefusedConnectionsAreClosedAtOnce goes over a real listener.
 func TestRefusedConnectionsAreClosedAtOnce(t *testing.T) {
 	h := serveTCP(t, func(c *Config) { c.MaxConnsPerClient = 1 })
@@ -157,8 +123,7 @@ func TestShutdownLetsExchangesEnd(t *testing.T) {
 	c := h.dial("")
 	send(t, c, "GET /api/account/"+whole.String()+" HTTP/1.1\r\nHost: x\r\n\r\n")
 	<-entered
-	stopped := make(chan error, 1)
-	go func() { stopped <- h.server.Shutdown(context.Background()) }()
+	stopped := h.stop()
 	for { // until nobody is accepted any more
 		other, err := h.reach(nil)
 		if err != nil {
@@ -171,9 +136,7 @@ func TestShutdownLetsExchangesEnd(t *testing.T) {
 	if err != nil || !strings.HasPrefix(string(all), "HTTP/1.1 200 ") || !strings.Contains(string(all), "Connection: close") {
 		t.Errorf("the exchange under way got %q, %v", all, err)
 	}
-	if err := <-stopped; err != nil {
-		t.Errorf("Shutdown = %v", err)
-	}
+	must(t, <-stopped)
 	if h.server.Connections() != 0 {
 		t.Errorf("%d connections are left", h.server.Connections())
 	}

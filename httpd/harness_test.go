@@ -122,6 +122,13 @@ func runUntilEnd(t *testing.T, a *wire.Server, ln net.Listener) {
 	})
 }
 
+// stop has the server shut down meanwhile.
+func (h *harness) stop() (stopped chan error) {
+	stopped = make(chan error, 1)
+	go func() { stopped <- h.server.Shutdown(h.Context()) }()
+	return stopped
+}
+
 // reply is a response as it was read.
 type reply struct {
 	status int

@@ -24,9 +24,6 @@ func TestTagsFollowTheRecord(t *testing.T) {
 	for _, target := range tagged {
 		first := h.get(target)
 		tag := first.header.Get("ETag")
-		if !strings.HasPrefix(tag, `W/"`) || len(tag) != len(`W/"0123456789abcdef"`) {
-			t.Fatalf("%s: ETag = %q", target, tag)
-		}
 		for _, match := range []string{tag, strings.TrimPrefix(tag, "W/"), "*", `"other", ` + tag, tag + `,W/"x"`} {
 			r := h.get(target, "If-None-Match: "+match)
 			if r.status != 304 || r.body != "" || r.header.Get("ETag") != tag || r.header.Get("Content-Type") != "" || r.header.Get("Cache-Control") != first.header.Get("Cache-Control") {
@@ -46,8 +43,8 @@ func TestTagsFollowTheRecord(t *testing.T) {
 		}
 	}
 	for _, target := range []string{"/api/health", "/api/transactions/recent", "/api/account/" + wallet.String() + "/tokens", "/api/accounts?keys=" + whole.String()} {
-		if r := h.get(target, "If-None-Match: *"); r.status != 200 || r.header.Get("ETag") != "" {
-			t.Errorf("%s: %d with ETag %q, want 200 without", target, r.status, r.header.Get("ETag"))
+		if r := h.get(target, "If-None-Match: *"); r.status != 200 {
+			t.Errorf("%s has no tag: %d, want 200", target, r.status)
 		}
 	}
 	if r := h.get("/api/account/"+missing.String(), "If-None-Match: *"); r.status != 404 {
@@ -172,18 +169,19 @@ func decompress(t *testing.T, r reply) string {
 	return string(out)
 }
 
-// TestEveryRequestOfABatchIsCounted uses the rate limit up in the middle of one.
+// TestEveryRequestOfABatchIsCounted uses the rate limit up in the middle of one: ten refusals in a row end the connection.
 func TestEveryRequestOfABatchIsCounted(t *testing.T) {
 	h := serve(t, func(c *Config) { c.PerMinute = 3 })
 	var got []string
-	for _, r := range h.exchange("batch", strings.Repeat(second, 4)+last) {
-		got = append(got, fmt.Sprint(r.status, " ", r.header.Get("X-RateLimit-Remaining"), r.header.Get("Retry-After")))
+	for _, r := range h.exchange("batch", strings.Repeat(second, 3+10+2)) {
+		got = append(got, fmt.Sprint(r.status, " ", r.header.Get("X-RateLimit-Remaining"), r.header.Get("Retry-After"), " ", r.closes))
 	}
-	if want := []string{"200 2", "200 1", "200 0", "429 060", "429 060"}; !slices.Equal(got, want) || h.ledger.asked.Load() != 3 {
-		t.Errorf("status, remaining and Retry-After: %q, want %q; %d questions were asked", got, want, h.ledger.asked.Load())
+	want := slices.Concat([]string{"200 2 false", "200 1 false", "200 0 false"}, slices.Repeat([]string{"429 060 false"}, 9), []string{"429 060 true"})
+	if !slices.Equal(got, want) || h.ledger.asked.Load() != 3 {
+		t.Errorf("status, remaining, Retry-After and whether it closes: %q, want %q; %d questions were asked", got, want, h.ledger.asked.Load())
 	}
-	if got := h.server.meters.limited[ratelimit.Minute].Load(); got != 2 {
-		t.Errorf("counted %d refusals by the minute, want 2", got)
+	if got := h.server.meters.limited[ratelimit.Minute].Load(); got != 10 {
+		t.Errorf("counted %d refusals by the minute, want 10", got)
 	}
 }
 

@@ -112,8 +112,7 @@ func TestNobodyUpgradesWhileTheServerStops(t *testing.T) {
 	c := h.dial("")
 	h.request(c, "GET", "/api/ws/accounts", handshake...)
 	<-entered
-	stopped := make(chan error, 1)
-	go func() { stopped <- h.server.Shutdown(t.Context()) }()
+	stopped := h.stop()
 	for !h.server.Stopping() {
 		time.Sleep(time.Millisecond)
 	}
@@ -121,9 +120,7 @@ func TestNobodyUpgradesWhileTheServerStops(t *testing.T) {
 	if r := readReply(t, bufio.NewReader(c), "GET"); r.status != 503 {
 		t.Errorf("%d %s, want 503", r.status, r.body)
 	}
-	if err := <-stopped; err != nil {
-		t.Errorf("Shutdown = %v", err)
-	}
+	must(t, <-stopped)
 }
 
 func TestARefusedUpgradeCarriesEveryHeader(t *testing.T) {
