@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"errors"
 	"io"
-	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -59,9 +58,7 @@ func TestEveryConnectionLineCounts(t *testing.T) {
 func TestNobodyIsAskedForABodyInVain(t *testing.T) {
 	h := serveTCP(t, nil)
 	for name, tt := range requestsOf(t, "expect") {
-		if replies := h.exchange(name, tt.raw); !slices.Equal(statuses(replies), []int{tt.status}) {
-			t.Errorf("%s: %v, want %d alone", name, replies, tt.status)
-		}
+		equal(t, statuses(h.exchange(name, tt.raw)), []int{tt.status}, "%s: statuses", name)
 	}
 }
 
@@ -94,9 +91,7 @@ func TestBareLineFeedsAreRefusedHoweverTheyCome(t *testing.T) {
 				_, _ = io.WriteString(c, packet) // the server may have ended the connection
 			}
 		}()
-		if got := statuses(h.replies(name, c)); !slices.Equal(got, tt.want) {
-			t.Errorf("%s: statuses %v, want %v", name, got, tt.want)
-		}
+		equal(t, statuses(h.replies(name, c)), tt.want, "%s: statuses", name)
 	}
 }
 
@@ -137,9 +132,7 @@ func TestShutdownLetsExchangesEnd(t *testing.T) {
 		t.Errorf("the exchange under way got %q, %v", all, err)
 	}
 	must(t, <-stopped)
-	if h.server.Connections() != 0 {
-		t.Errorf("%d connections are left", h.server.Connections())
-	}
+	equal(t, h.server.Connections(), 0, "connections that are left")
 	if err := h.server.Serve(nil); !errors.Is(err, wire.ErrServedTwice) {
 		t.Errorf("Serve again = %v, want ErrServedTwice", err)
 	}

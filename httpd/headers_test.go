@@ -30,12 +30,8 @@ func TestTagsFollowTheRecord(t *testing.T) {
 				t.Errorf("%s with If-None-Match %s: %d %q %v", target, match, r.status, r.body, r.header)
 			}
 		}
-		if r := h.do("HEAD", target, "If-None-Match: "+tag); r.status != 304 {
-			t.Errorf("HEAD %s: %d, want 304", target, r.status)
-		}
-		if r := h.get(target, `If-None-Match: "x"`, "If-None-Match: "+tag); r.status != 304 {
-			t.Errorf("%s with two lines: %d, want 304", target, r.status)
-		}
+		equal(t, h.do("HEAD", target, "If-None-Match: "+tag).status, 304, "HEAD %s", target)
+		equal(t, h.get(target, `If-None-Match: "x"`, "If-None-Match: "+tag).status, 304, "%s with two lines", target)
 		for _, match := range []string{`"x"`, tag[:len(tag)-1], "", "W/" + tag, "x" + tag} {
 			if r := h.get(target, "If-None-Match: "+match); r.status != 200 || r.body != first.body {
 				t.Errorf("%s with If-None-Match %q: %d, want 200", target, match, r.status)
@@ -43,13 +39,9 @@ func TestTagsFollowTheRecord(t *testing.T) {
 		}
 	}
 	for _, target := range []string{"/api/health", "/api/transactions/recent", "/api/account/" + wallet.String() + "/tokens", "/api/accounts?keys=" + whole.String()} {
-		if r := h.get(target, "If-None-Match: *"); r.status != 200 {
-			t.Errorf("%s has no tag: %d, want 200", target, r.status)
-		}
+		equal(t, h.get(target, "If-None-Match: *").status, 200, "%s, which has no tag", target)
 	}
-	if r := h.get("/api/account/"+missing.String(), "If-None-Match: *"); r.status != 404 {
-		t.Errorf("a missing account: %d, want 404", r.status)
-	}
+	equal(t, h.get("/api/account/"+missing.String(), "If-None-Match: *").status, 404, "a missing account")
 }
 
 // TestTagsChangeWithWhatIsShown changes one thing after the other: the tags of the targets that show it change, and no others.
@@ -67,9 +59,7 @@ func TestTagsChangeWithWhatIsShown(t *testing.T) {
 		all := make(map[string]string)
 		for name, target := range targets {
 			all[name] = h.get(target).header.Get("ETag")
-			if r := h.get(target, "If-None-Match: "+all[name]); r.status != 304 {
-				t.Errorf("%s with its tag: %d, want 304", target, r.status)
-			}
+			equal(t, h.get(target, "If-None-Match: "+all[name]).status, 304, "%s with its tag", target)
 		}
 		return all
 	}
@@ -108,9 +98,7 @@ func TestTagsChangeWithWhatIsShown(t *testing.T) {
 				changed = append(changed, name)
 			}
 		}
-		if got := strings.Join(changed, " "); got != step.changed {
-			t.Errorf("%s: the tags of %q changed, want %q", step.what, got, step.changed)
-		}
+		equal(t, strings.Join(changed, " "), step.changed, "%s: the tags that changed", step.what)
 		before = after
 	}
 }
@@ -127,19 +115,13 @@ func TestLongBodiesAreCompressedAsAsked(t *testing.T) {
 	for row := range strings.Lines(string(rows)) {
 		accept, want, _ := strings.Cut(strings.TrimSuffix(row, "\n"), " => ")
 		r := h.get(long, "Accept-Encoding: "+accept)
-		if got := r.header.Get("Content-Encoding"); got != want {
-			t.Errorf("Accept-Encoding %q: Content-Encoding = %q, want %q", accept, got, want)
-		}
+		equal(t, r.header.Get("Content-Encoding"), want, "Accept-Encoding %q: Content-Encoding", accept)
 		if got := decompress(t, r); got != plain {
 			t.Errorf("Accept-Encoding %q: another body came out", accept)
 		}
-		if r := h.get(short, "Accept-Encoding: "+accept); r.header.Get("Content-Encoding") != "" {
-			t.Errorf("Accept-Encoding %q: a short body was compressed", accept)
-		}
+		equal(t, h.get(short, "Accept-Encoding: "+accept).header.Get("Content-Encoding"), "", "Accept-Encoding %q: the coding of a short body", accept)
 	}
-	if r := h.get(long, "Accept-Encoding: br", "Accept-Encoding: gzip"); r.header.Get("Content-Encoding") != "gzip" {
-		t.Error("the second Accept-Encoding line was not read")
-	}
+	equal(t, h.get(long, "Accept-Encoding: br", "Accept-Encoding: gzip").header.Get("Content-Encoding"), "gzip", "the coding by two lines")
 	tag := h.get("/api/blocks/30?include=transactions").header.Get("ETag")
 	if r := h.get("/api/blocks/30?include=transactions", "Accept-Encoding: zstd"); r.header.Get("ETag") != tag || r.header.Get("Content-Encoding") != "zstd" {
 		t.Errorf("compressed: ETag %s, want %s", r.header.Get("ETag"), tag)
@@ -180,9 +162,7 @@ func TestEveryRequestOfABatchIsCounted(t *testing.T) {
 	if !slices.Equal(got, want) || h.ledger.asked.Load() != 3 {
 		t.Errorf("status, remaining, Retry-After and whether it closes: %q, want %q; %d questions were asked", got, want, h.ledger.asked.Load())
 	}
-	if got := h.server.meters.limited[ratelimit.Minute].Load(); got != 10 {
-		t.Errorf("counted %d refusals by the minute, want 10", got)
-	}
+	equal(t, h.server.meters.limited[ratelimit.Minute].Load(), 10, "refusals by the minute")
 }
 
 // TestMalformedRequestsCount makes the parse errors of one client use up its hour.
@@ -194,9 +174,7 @@ func TestMalformedRequestsCount(t *testing.T) {
 			t.Errorf("request %d: %v, want one %d", i, r, want)
 		}
 	}
-	if got := w.server.meters.limited[ratelimit.Hour].Load(); got != 1 {
-		t.Errorf("counted %d refusals by the hour, want 1", got)
-	}
+	equal(t, w.server.meters.limited[ratelimit.Hour].Load(), 1, "refusals by the hour")
 }
 
 // G27: requests are counted by route and class, and no series is of what clients sent.

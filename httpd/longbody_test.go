@@ -140,9 +140,7 @@ func (h *harness) expectNoAnswerBytes() {
 		_ = c.Close()
 	}
 	must(h, h.server.Shutdown(context.Background()))
-	if used := h.server.answers.Used(); used != 0 {
-		h.Errorf("%d bytes are reserved for answers when all is over", used)
-	}
+	equal(h, h.server.answers.Used(), 0, "bytes that are reserved for answers when all is over")
 }
 
 // G7, F35: TestAnswersThatNobodyReadsAreBounded has clients ask for lists that they do not read, until
@@ -182,9 +180,7 @@ func TestAnswersThatNobodyReadsAreBounded(t *testing.T) {
 	}
 	for _, target := range []string{"/api/account/" + whole.String(), "/api/account/" + whole.String() + "/balance", "/api/blocks/28", "/api/blocks/latest",
 		"/api/transaction/" + testSignature(1).String(), "/api/accounts?keys=" + whole.String(), "/api/account/" + wallet.String() + "/tokens?limit=1"} {
-		if r := h.get(target); r.status != 200 {
-			t.Errorf("%s beside the lists: %d, want 200", target, r.status)
-		}
+		equal(t, h.get(target).status, 200, "%s beside the lists", target)
 	}
 	gauge := func(bytes int64) {
 		var text strings.Builder
@@ -206,9 +202,7 @@ func TestAnswersThatNobodyReadsAreBounded(t *testing.T) {
 		readReply(t, from, "GET")
 	}
 	gauge(0)
-	if r := h.get(list); r.status != 200 {
-		t.Errorf("a list afterwards: %d, want 200", r.status)
-	}
+	equal(t, h.get(list).status, 200, "a list afterwards")
 	h.expectNoAnswerBytes()
 }
 
@@ -240,13 +234,9 @@ func TestAnswerBytesComeBack(t *testing.T) {
 		}
 		h.request(c, "GET", "/api/health")
 		readReply(t, from, "GET")
-		if used := h.server.answers.Used(); used != 0 {
-			t.Errorf("%s: %d bytes are still reserved", name, used)
-		}
+		equal(t, h.server.answers.Used(), 0, "%s: bytes that are still reserved", name)
 	}
-	if got := h.server.meters.panics.Load(); got != 1 {
-		t.Errorf("counted %d panics, want 1", got)
-	}
+	equal(t, h.server.meters.panics.Load(), 1, "panics counted")
 	l.err, l.panics = nil, false
 	for _, read := range []int{0, 1, 2000, 100_000} { // of an answer whose client then goes away
 		c := h.dial("")

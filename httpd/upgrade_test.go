@@ -53,9 +53,7 @@ func TestUpgradeHandsOverTheConnection(t *testing.T) {
 		c := w.dial("")
 		send(t, c, second+"GET /api/ws/accounts?mode=none HTTP/1.1\r\nHost: x\r\n"+strings.Join(handshake, "\r\n")+"\r\n\r\n"+second)
 		from := bufio.NewReader(c)
-		if r := readReply(t, from, "GET"); r.status != 200 {
-			t.Errorf("the request in front: status %d", r.status)
-		}
+		equal(t, readReply(t, from, "GET").status, 200, "the request in front")
 		r := readReply(t, from, "GET")
 		checkEvery(t, "upgrade", r)
 		checkDocument(t, "GET", "/api/ws/accounts", r)
@@ -74,12 +72,8 @@ func TestUpgradeHandsOverTheConnection(t *testing.T) {
 		if got := w.server.Connections(); got != 0 && detached {
 			t.Errorf("%d connections are counted, want 0", got)
 		}
-		if got := w.ledger.asked.Load(); got != 1 {
-			t.Errorf("%d questions were asked, want 1 and none of what followed", got)
-		}
-		if got := w.server.routes[len(w.server.routes)-1].requests[0].Load(); got != 1 {
-			t.Errorf("counted %d upgrades, want 1", got)
-		}
+		equal(t, w.ledger.asked.Load(), 1, "questions asked, none of what followed")
+		equal(t, w.server.routes[len(w.server.routes)-1].requests[0].Load(), 1, "upgrades counted")
 	}
 }
 
@@ -117,9 +111,7 @@ func TestNobodyUpgradesWhileTheServerStops(t *testing.T) {
 		time.Sleep(time.Millisecond)
 	}
 	close(leave)
-	if r := readReply(t, bufio.NewReader(c), "GET"); r.status != 503 {
-		t.Errorf("%d %s, want 503", r.status, r.body)
-	}
+	equal(t, readReply(t, bufio.NewReader(c), "GET").status, 503, "the status")
 	must(t, <-stopped)
 }
 
@@ -160,9 +152,7 @@ func TestInvalidHandshakesAreRefused(t *testing.T) {
 			t.Errorf("%s: %d %s, want %d", name, r.status, r.body, tt.status)
 		}
 	}
-	if r := h.do("HEAD", "/api/ws/accounts", handshake...); r.status != 400 {
-		t.Errorf("HEAD: %d, want 400", r.status)
-	}
+	equal(t, h.do("HEAD", "/api/ws/accounts", handshake...).status, 400, "HEAD")
 }
 
 // An upgrade handler hears of a connection that ends before its answer was written, once, and of no
@@ -192,8 +182,6 @@ func TestALostHandshakeIsTold(t *testing.T) {
 			<-ended
 		}
 		_, _ = io.Copy(io.Discard, c)
-		if len(told) > 0 {
-			t.Errorf("lost = %t: told once too often", lost)
-		}
+		equal(t, len(told), 0, "lost = %t: how often it was told once too often", lost)
 	}
 }

@@ -120,18 +120,14 @@ func TestAsyncAPIDescribesEveryMessage(t *testing.T) {
 		}
 		slices.Sort(known)
 		slices.Sort(described[action])
-		if got, want := slices.Compact(described[action]), slices.Compact(known); !slices.Equal(got, want) {
-			t.Errorf("to %s: the document has %v, the program %v", action, got, want)
-		}
+		equal(t, slices.Compact(described[action]), slices.Compact(known), "to %s: the document beside the program", action)
 	}
 	for name, message := range document.Components.Messages {
 		if len(message.Examples) == 0 {
 			t.Errorf("%s has no example", name)
 		}
 		for _, example := range message.Examples {
-			if got := checkDescribed(t, string(example.Payload)); got != name {
-				t.Errorf("an example of %s is a %s", name, got)
-			}
+			equal(t, checkDescribed(t, string(example.Payload)), name, "the kind of an example")
 		}
 	}
 	inMemory(t, nil, func(n *node) {
@@ -196,9 +192,7 @@ func TestAsyncAPIAgreesWithOpenAPI(t *testing.T) {
 	if got := document.Channels.Accounts.Bindings.WS.Query.Properties; !reflect.DeepEqual(got, want) || len(got) != 9 {
 		t.Errorf("the query is\n%v, in openapi.json\n%v", got, want)
 	}
-	if got, want := document.Components.Schemas["Commitment"], open.Components.Schemas["Commitment"]; !reflect.DeepEqual(got, want) {
-		t.Errorf("a commitment is\n%v, in openapi.json\n%v", got, want)
-	}
+	equal(t, document.Components.Schemas["Commitment"], open.Components.Schemas["Commitment"], "a commitment, beside openapi.json")
 	account := open.Components.Schemas["Account"].(map[string]any)["properties"].(map[string]any)
 	update := document.Components.Messages["account_update"].Payload.Properties
 	for name, field := range account {
@@ -212,8 +206,6 @@ func TestAsyncAPIAgreesWithOpenAPI(t *testing.T) {
 		told, field := maps.Clone(told), maps.Clone(field.(map[string]any))
 		delete(told, "description")
 		delete(field, "description")
-		if !reflect.DeepEqual(told, field) {
-			t.Errorf("%s of an update is\n%v, in openapi.json\n%v", name, told, field)
-		}
+		equal(t, told, field, "%s of an update, beside openapi.json", name)
 	}
 }

@@ -30,7 +30,7 @@ func TestShutdownWaitsForStalledSocketsNoLongerThanTheyMayStall(t *testing.T) {
 				n.Errorf("Shutdown: %v", err)
 			}
 			n.elapsed("Shutdown returned", since, want, late/2)
-			if !c.near().wasReset() {
+			if !c.near().resets.Load() {
 				n.Error("the socket was closed inside a frame, want a reset")
 			}
 		})
@@ -55,9 +55,8 @@ func TestTheClosingHandshakeHasASecond(t *testing.T) {
 			c := n.dial("?mode=none")
 			since := time.Now()
 			c.raw(tt.sent)
-			if _, end := c.untilClose(); end.code != tt.code {
-				n.Errorf("%s: ended with %v, want %d", name, end, tt.code)
-			}
+			_, end := c.untilClose()
+			equal(n, end.code, tt.code, "%s: the close code", name)
 			if tt.goesAway {
 				c.close(codeOf(tt.code, ""))
 				_ = c.conn.Close() // frames are not understood any more, the end of the socket is
@@ -115,9 +114,7 @@ func TestShutdownDrains(t *testing.T) {
 				n.Errorf("%s: Shutdown: err = %v, want %v", name, err, tt.err)
 			}
 			n.elapsed(name+": Shutdown returned", since, tt.took, 0)
-			if left := n.leftovers(); left != "" {
-				n.Errorf("%s: left are %s", name, left)
-			}
+			equal(n, n.leftovers(), "", "%s: what is left", name)
 			_, late := n.handshake("")
 			if gets, end := late.untilClose(); len(gets) > 0 || end != endsByShutdown {
 				n.Errorf("%s: a late client: ended with %v after %q, want 1001", name, end, gets)

@@ -3,9 +3,12 @@ package stream
 import (
 	"bytes"
 	"context"
+	"io"
+	"log"
 	"log/slog"
 	"net"
 	"net/netip"
+	"reflect"
 	"testing"
 	"time"
 
@@ -17,6 +20,14 @@ import (
 )
 
 var must = ledgertest.Must
+
+// equal fails the test, which goes on, where got is not want. What both are, and of which input, is said as by fmt.Sprintf.
+func equal[T any](t testing.TB, got, want T, what string, args ...any) {
+	t.Helper()
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf(what+": got %v, want %v", append(args, got, want)...)
+	}
+}
 
 // patience bounds how long a test waits for what must happen, and how long its connections may be
 // open, on a machine as busy as may be. It decides only when a test fails, never whether one passes.
@@ -49,7 +60,7 @@ func newNode(t testing.TB, change func(*Config)) *node {
 // start serves what the listener accepts until the test is over.
 func (n *node) start(ln net.Listener) {
 	server := &fasthttp.Server{
-		KeepHijackedConns: true, Logger: discard{},
+		KeepHijackedConns: true, Logger: log.New(io.Discard, "", 0),
 		Handler: func(ctx *fasthttp.RequestCtx) {
 			n.hub.Upgrade(ctx, n.client)
 		},
@@ -72,10 +83,6 @@ func (n *node) start(ln net.Listener) {
 		n.awaitEmpty() // however the connections of the test ended
 	})
 }
-
-type discard struct{}
-
-func (discard) Printf(string, ...any) {}
 
 // eventually waits until a condition holds.
 func eventually(t testing.TB, what string, holds func() bool) {

@@ -148,9 +148,7 @@ func TestReadingTheLogIsCancelled(t *testing.T) {
 			n.Errorf("Shutdown: %v", err)
 		}
 		clients.Wait()
-		if got := log.readAfter(); len(got) != 1 {
-			n.Errorf("the log was read %d times, want once", len(got))
-		}
+		equal(n, len(log.readAfter()), 1, "readings of the log")
 	})
 }
 
@@ -171,9 +169,7 @@ func TestWhatIsReadFromTheLogCounts(t *testing.T) {
 		}
 		c.settle()
 		synctest.Wait()
-		if got := n.hub.memory.Used(); got != 0 {
-			n.Errorf("%d bytes are still counted", got)
-		}
+		equal(n, n.hub.memory.Used(), 0, "bytes that are still counted")
 	})
 }
 
@@ -214,9 +210,8 @@ func TestClientsReadTheLogInTurns(t *testing.T) {
 			n.Errorf("%d readings until the sixth of one client, want one of the others between two: %v", len(reads), reads)
 		}
 		close(log.gate)
-		if reading.Wait(); !slices.Equal(told, want) {
-			n.Errorf("told %q, want %q", told, want)
-		}
+		reading.Wait()
+		equal(n, told, want, "what the other was told")
 		other.quiet()
 	})
 }

@@ -6,6 +6,7 @@ import (
 	"net"
 	"runtime"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -66,50 +67,33 @@ type pipe struct {
 // What is written to it must be whole frames, so that whatever is written next is behind one.
 type nearEnd struct {
 	net.Conn
-	closing sync.Once
-	closed  chan struct{}
+	reading, closing sync.Once
+	closed           chan struct{}
 
-	mu     sync.Mutex
-	head   weak.Pointer[byte]
-	resets bool // closing is a reset
-	faulty bool // writes panic
-	cut    bool // the write before ended within a frame
+	head   weak.Pointer[byte] // of the buffer of the first read
+	cut    bool               // the write before ended within a frame; writes come one after the other
+	resets atomic.Bool        // closing is a reset
+	faulty atomic.Bool        // writes panic
 }
 
 func (e *nearEnd) SetLinger(seconds int) error {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.resets = seconds == 0
+	e.resets.Store(seconds == 0)
 	return nil
 }
 
 func (e *nearEnd) Read(b []byte) (int, error) {
-	e.mu.Lock()
-	if e.head == (weak.Pointer[byte]{}) {
-		e.head = weak.Make(&b[0])
-	}
-	e.mu.Unlock()
+	e.reading.Do(func() { e.head = weak.Make(&b[0]) })
 	return e.Conn.Read(b)
 }
 
-func (e *nearEnd) firstRead() weak.Pointer[byte] {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	return e.head
-}
-
 func (e *nearEnd) Write(b []byte) (int, error) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
 	switch {
-	case e.faulty:
+	case e.faulty.Load():
 		panic("a fault")
 	case !e.cut && !bytes.HasPrefix(b, []byte("HTTP/")) && !areWhole(b):
 		panic("a frame is written in part")
 	}
-	e.mu.Unlock()
 	n, err := e.Conn.Write(b)
-	e.mu.Lock()
 	e.cut = n < len(b)
 	return n, err
 }
@@ -134,19 +118,6 @@ func (e *nearEnd) Close() error {
 	return e.Conn.Close()
 }
 
-// fail makes every write panic.
-func (e *nearEnd) fail() {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.faulty = true
-}
-
-func (e *nearEnd) wasReset() bool {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	return e.resets
-}
-
 // near is the server's end of a client in memory.
 func (c *client) near() *nearEnd { return c.conn.(*pipe).near }
 
@@ -159,7 +130,7 @@ func TestAConnectionKeepsNothingOfItsHandshake(t *testing.T) {
 		for range 3 { // what is pooled survives the first two
 			runtime.GC()
 		}
-		if c.near().firstRead().Value() != nil {
+		if c.near().head.Value() != nil {
 			n.Error("the buffer of the request is kept")
 		}
 		n.script.block(1, account(1, 1, programA))

@@ -123,9 +123,7 @@ func TestTheSlowAreToldHowFarTheyCame(t *testing.T) {
 			if knows = c.endsSlow(knows); tt.missed > 0 && knows >= tt.missed {
 				n.Errorf("%s: it was told all up to %d", name, knows)
 			}
-			if got := n.ended(endSlow.reason); got != 1 {
-				n.Errorf("%s: %d slow consumers counted, want 1", name, got)
-			}
+			equal(n, n.ended(endSlow.reason), 1, "%s: slow consumers counted", name)
 		})
 	}
 }
@@ -164,9 +162,7 @@ func TestASlowReaderOfTLSIsGivenTime(t *testing.T) {
 			t.Errorf("writeOnce: %v", err)
 		}
 		_ = near.Close()
-		if n := <-received; n != sent {
-			t.Errorf("%d bytes came, want %d", n, sent)
-		}
+		equal(t, <-received, sent, "bytes that came")
 	})
 }
 
@@ -344,9 +340,8 @@ func TestAGapBeginsWithTheSubscription(t *testing.T) {
 				n.script.block(slot+2, accounts(0, 50, ledger.Lamports(slot+2))...)
 			}
 			if short {
-				if _, end := c.untilEnd(true); end.code != websocket.CloseTryAgainLater {
-					n.Errorf("without memory: ended with %v, want 1013", end)
-				}
+				_, end := c.untilEnd(true)
+				equal(n, end.code, websocket.CloseTryAgainLater, "without memory: the close code")
 				return
 			}
 			frames := c.settle()

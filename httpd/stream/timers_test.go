@@ -60,9 +60,7 @@ func TestSilenceEndsTheConnectionAfterAMinute(t *testing.T) {
 				count[kind]++
 			}
 			over.Store(true)
-			if payload != codeOf(1008, "no sign of life") {
-				n.Errorf("%q: the close frame is %q, want 1008", tt.query, payload)
-			}
+			equal(n, payload, codeOf(1008, "no sign of life"), "%q: the close frame", tt.query)
 			n.elapsed("the end", since, time.Minute, late)
 			if _, _, err := c.read(); !errors.Is(err, io.EOF) {
 				n.Errorf("%q: after the close frame: err = %v, want EOF", tt.query, err)
@@ -87,13 +85,11 @@ func TestASocketThatTakesNothingForFiveSecondsIsReset(t *testing.T) {
 			since := time.Now() // the frame is being written and nobody reads it
 			<-c.near().closed
 			n.elapsed(query+": the reset", since, before+5*time.Second, late)
-			if !c.near().wasReset() {
+			if !c.near().resets.Load() {
 				n.Errorf("%q: the socket was closed, want a reset", query)
 			}
 			synctest.Wait()
-			if got := n.ended(endStalled.reason); got != 1 {
-				n.Errorf("%q: %d connections counted as stalled, want 1", query, got)
-			}
+			equal(n, n.ended(endStalled.reason), 1, "%q: connections counted as stalled", query)
 		})
 	}
 }

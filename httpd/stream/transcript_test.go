@@ -251,7 +251,7 @@ func (tr *transcript) do(line string) {
 	case "drop":
 		_ = tr.find(words[1]).conn.Close()
 	case "fail":
-		tr.find(words[1]).near().fail()
+		tr.find(words[1]).near().faulty.Store(true)
 	case "append", "block":
 		var changed []ledger.Account
 		for _, word := range words[2:] {

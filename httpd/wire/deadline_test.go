@@ -83,9 +83,7 @@ func TestAWriteGoesOnAfterADeadlineThatIsNoneAnyMore(t *testing.T) {
 				time.Sleep(10 * time.Second) // the socket's deadline is in the middle of the next write
 			}
 		}
-		if all := <-got; all != "abcdef" {
-			t.Errorf("the other end read %q", all)
-		}
+		equal(t, <-got, "abcdef", "what the other end read")
 	})
 }
 

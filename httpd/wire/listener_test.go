@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/netip"
 	"os"
+	"reflect"
 	"slices"
 	"syscall"
 	"testing"
@@ -18,6 +19,14 @@ import (
 )
 
 var must = ledgertest.Must
+
+// equal fails the test, which goes on, where got is not want. What both are, and of which input, is said as by fmt.Sprintf.
+func equal[T any](t testing.TB, got, want T, what string, args ...any) {
+	t.Helper()
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf(what+": got %v, want %v", append(args, got, want)...)
+	}
+}
 
 // scriptedListener answers Accept with the errors of a script, then with connections.
 type scriptedListener struct {
@@ -64,12 +73,8 @@ func TestShortagesPassAndTheListenerLives(t *testing.T) {
 		if err != nil {
 			t.Fatalf("Accept: %v", err)
 		}
-		if got, want := time.Since(start), (5+10+20+40+80)*time.Millisecond; got != want {
-			t.Errorf("paused %s, want %s", got, want)
-		}
-		if got := l.counts.Shortages.Load(); got != 5 {
-			t.Errorf("counted %d shortages, want 5", got)
-		}
+		equal(t, time.Since(start), (5+10+20+40+80)*time.Millisecond, "the pauses")
+		equal(t, l.counts.Shortages.Load(), 5, "shortages counted")
 		_ = c.Close()
 	})
 }
@@ -94,14 +99,20 @@ func TestOtherAcceptErrorsAreFinal(t *testing.T) {
 	}
 }
 
-// addressed is a connection from an address.
+// addressed is a connection from an address, which need not be there.
 type addressed struct {
 	net.Conn
 	from string
 }
 
 func (a *addressed) RemoteAddr() net.Addr { return &net.TCPAddr{IP: net.ParseIP(a.from)} }
-func (a *addressed) Close() error         { return nil }
+
+func (a *addressed) Close() error {
+	if a.Conn == nil {
+		return nil
+	}
+	return a.Conn.Close()
+}
 
 // G3: connections are capped by client: an IPv4 address or a /64.
 func TestConnectionsAreCappedByClient(t *testing.T) {
@@ -169,12 +180,8 @@ func TestConnectionsAreCappedBySiteAndPace(t *testing.T) {
 		}
 		return admitted
 	}
-	if got := admitted(20, "2001:db8:1:%x::1"); got != 2*ratelimit.ClientsPerSite {
-		t.Errorf("a site has %d connections, want %d", got, 2*ratelimit.ClientsPerSite)
-	}
-	if got := admitted(3, "2001:db8:2:%x::1"); got != 3 {
-		t.Errorf("the next site has %d connections, want 3", got)
-	}
+	equal(t, admitted(20, "2001:db8:1:%x::1"), 2*ratelimit.ClientsPerSite, "connections of a site")
+	equal(t, admitted(3, "2001:db8:2:%x::1"), 3, "connections of the next site")
 	l.pace = ratelimit.New(5, 0, time.Now())
 	for i := range 7 {
 		if c := l.admit(&addressed{from: "192.0.2.1"}); (c != nil) != (i < 5) {
@@ -185,14 +192,6 @@ func TestConnectionsAreCappedBySiteAndPace(t *testing.T) {
 	}
 }
 
-// remote is a connection from an address that can be closed.
-type remote struct {
-	net.Conn
-	from string
-}
-
-func (r *remote) RemoteAddr() net.Addr { return &net.TCPAddr{IP: net.ParseIP(r.from)} }
-
 // G4, F42: where the server is full, the connection that has waited longest for a request makes room, and none that is in one.
 func TestAFullServerMakesRoom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -201,7 +200,7 @@ func TestAFullServerMakesRoom(t *testing.T) {
 		for i, wait := range []time.Duration{30, 5, 20, 0, 1} { // seconds; the fourth is in a request, the last is an exempt client's
 			near, far := net.Pipe()
 			defer near.Close()
-			c := l.admit(&remote{far, map[bool]string{false: fmt.Sprint("192.0.2.", i), true: "10.0.1.1"}[i == 4]})
+			c := l.admit(&addressed{far, map[bool]string{false: fmt.Sprint("192.0.2.", i), true: "10.0.1.1"}[i == 4]})
 			must(t, c.SetReadDeadline(time.Now().Add(time.Hour+wait*time.Second)))
 			if wait == 0 {
 				c.since.bytes = 1
@@ -218,9 +217,7 @@ func TestAFullServerMakesRoom(t *testing.T) {
 			if l.admit(&addressed{from: "192.0.2.99"}) == nil {
 				t.Fatal("nobody made room")
 			}
-			if got := <-ended; got != want {
-				t.Errorf("connection %d made room, want %d", got, want)
-			}
+			equal(t, <-ended, want, "the connection that made room")
 			l.config.MaxConnsPerClient++
 		}
 		if l.admit(&addressed{from: "192.0.2.99"}) != nil || l.counts.Evicted.Load() != 3 || l.counts.RefusedTotal.Load() != 1 {
