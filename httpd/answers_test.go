@@ -103,14 +103,11 @@ func TestErrorsOfTheLedgerAreMapped(t *testing.T) {
 // What a query means FuzzQuery checks, and the golden answers have the other parameters.
 func TestParametersReachTheLedgerAsValues(t *testing.T) {
 	h := serve(t, nil)
-	if r := h.get("/api/account/" + whole.String() + "?commitment=confirmed&min_slot=28&wait_ms=2000&limit=0&before=x&%63ursor="); r.status != 200 {
-		t.Fatalf("status %d: %s", r.status, r.body)
-	}
+	equal(t, h.get("/api/account/"+whole.String()+"?commitment=confirmed&min_slot=28&wait_ms=2000&limit=0&before=x&%63ursor=").status, 200, "the status")
 	equal(t, h.ledger.query, ledger.Query{Commitment: ledger.Confirmed, MinSlot: 28, Wait: 2 * time.Second}, "the query")
 	h.get("/api/transactions/recent?limit=1000&before=" + testSignature(1).String() + "&after=" + testSignature(2).String())
-	if want := (ledger.RecentRange{Before: ledger.Some(testSignature(1)), After: ledger.Some(testSignature(2)), Limit: 1000}); h.ledger.scoped != want {
-		t.Errorf("range = %+v, want %+v", h.ledger.scoped, want)
-	}
+	want := ledger.RecentRange{Before: ledger.Some(testSignature(1)), After: ledger.Some(testSignature(2)), Limit: 1000}
+	equal(t, h.ledger.scoped, want, "the range")
 }
 
 // A key that nobody has is answered, on every path of the document, as the document says.

@@ -4,10 +4,13 @@ import (
 	"bufio"
 	"errors"
 	"io"
-	"strings"
+	"net"
 	"syscall"
 	"testing"
 
+	"github.com/valyala/fasthttp"
+
+	"ledgerd/httpd/ratelimit"
 	"ledgerd/httpd/wire"
 )
 
@@ -100,25 +103,32 @@ func TestRefusedConnectionsAreClosedAtOnce(t *testing.T) {
 	h := serveTCP(t, func(c *Config) { c.MaxConnsPerClient = 1 })
 	first := h.dial("")
 	send(t, first, second)
-	if r := readReply(t, bufio.NewReader(first), "GET"); r.status != 200 {
-		t.Fatalf("status %d", r.status)
-	}
+	equal(t, readReply(t, bufio.NewReader(first), "GET").status, 200, "the first connection")
 	if rest, err := io.ReadAll(h.dial("")); len(rest) > 0 || err != nil && !errors.Is(err, syscall.ECONNRESET) {
 		t.Errorf("second connection: %q, %v, want an end", rest, err)
 	}
 }
 
+// What is under way when the server stops is answered, and then its connection ends. A handshake is refused, not answered with
+// a 101 that says "Connection: close".
 func TestShutdownLetsExchangesEnd(t *testing.T) {
 	entered, leave := make(chan struct{}), make(chan struct{})
-	h := serveTCP(t, nil)
-	h.ledger.hold = func() {
-		close(entered)
+	hold := func() {
+		entered <- struct{}{}
 		<-leave
 	}
-	c := h.dial("")
-	send(t, c, "GET /api/account/"+whole.String()+" HTTP/1.1\r\nHost: x\r\n\r\n")
+	h := serveTCP(t, func(c *Config) {
+		c.Upgrade = func(*fasthttp.RequestCtx, ratelimit.Client) { t.Error("upgraded") }
+		c.MayUpgrade = func() bool { hold(); return true }
+	})
+	h.ledger.hold = hold
+	asks, upgrades := h.dial(""), h.dial("")
+	h.request(asks, "GET", "/api/account/"+whole.String())
+	h.request(upgrades, "GET", "/api/ws/accounts", handshake...)
 	<-entered
-	stopped := h.stop()
+	<-entered
+	stopped := make(chan error, 1)
+	go func() { stopped <- h.server.Shutdown(t.Context()) }()
 	for { // until nobody is accepted any more
 		other, err := h.reach(nil)
 		if err != nil {
@@ -127,9 +137,10 @@ func TestShutdownLetsExchangesEnd(t *testing.T) {
 		_ = other.Close()
 	}
 	close(leave)
-	all, err := io.ReadAll(c)
-	if err != nil || !strings.HasPrefix(string(all), "HTTP/1.1 200 ") || !strings.Contains(string(all), "Connection: close") {
-		t.Errorf("the exchange under way got %q, %v", all, err)
+	for c, status := range map[net.Conn]int{asks: 200, upgrades: 503} {
+		if got := h.replies("under way", c); len(got) != 1 || got[0].status != status || !got[0].closes {
+			t.Errorf("the exchanges under way got %v, want one answer of %d that closes", got, status)
+		}
 	}
 	must(t, <-stopped)
 	equal(t, h.server.Connections(), 0, "connections that are left")

@@ -24,7 +24,6 @@ import (
 
 	"ledgerd/engine/ledger/ledgertest"
 	"ledgerd/httpd/encode"
-	"ledgerd/httpd/wire"
 )
 
 var must = ledgertest.Must
@@ -112,30 +111,16 @@ func serveOn(t *testing.T, ln net.Listener, reach func(net.Addr) (net.Conn, erro
 		change(&config)
 	}
 	h.server = New(config)
-	runUntilEnd(t, h.server.Server, ln)
-	return h
-}
-
-// runUntilEnd serves ln and shuts down with the test.
-func runUntilEnd(t *testing.T, a *wire.Server, ln net.Listener) {
 	served := make(chan error, 1)
-	go func() { served <- a.Serve(ln) }()
+	go func() { served <- h.server.Serve(ln) }()
 	t.Cleanup(func() {
 		// Idle connections of a test are not worth the wait for a graceful end.
 		ctx, cancel := context.WithCancel(context.Background())
 		cancel()
-		_ = a.Shutdown(ctx)
-		if err := <-served; err != nil {
-			t.Errorf("Serve: %v", err)
-		}
+		_ = h.server.Shutdown(ctx)
+		must(t, <-served)
 	})
-}
-
-// stop has the server shut down meanwhile.
-func (h *harness) stop() (stopped chan error) {
-	stopped = make(chan error, 1)
-	go func() { stopped <- h.server.Shutdown(h.Context()) }()
-	return stopped
+	return h
 }
 
 // reply is a response as it was read.
@@ -154,9 +139,7 @@ func (h *harness) dial(from string) net.Conn {
 		local = &net.TCPAddr{IP: net.ParseIP(from), Port: 1234}
 	}
 	c, err := h.reach(local)
-	if err != nil {
-		h.Fatalf("dial: %v", err)
-	}
+	must(h, err)
 	h.Cleanup(func() { _ = c.Close() })
 	h.conns = append(h.conns, c)
 	// So that a lost answer fails the test instead of hanging it.
@@ -232,9 +215,7 @@ func (h *harness) replies(name string, c net.Conn) (replies []reply) {
 func readReply(t *testing.T, from *bufio.Reader, method string) reply {
 	t.Helper()
 	r, err := tryReply(from, method)
-	if err != nil {
-		t.Fatalf("%s: cannot read the response: %v", method, err)
-	}
+	must(t, err)
 	return r
 }
 

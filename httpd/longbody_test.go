@@ -195,9 +195,7 @@ func TestAnswersThatNobodyReadsAreBounded(t *testing.T) {
 	}
 	gauge(used)
 	for i, from := range waiting {
-		if r := readReply(t, from, "GET"); r.body != listText(programs[i%2], l.pages[programs[i%2]]) {
-			t.Errorf("list %d came late and has %d bytes", i, len(r.body))
-		}
+		equal(t, readReply(t, from, "GET").body, listText(programs[i%2], l.pages[programs[i%2]]), "list %d, which came late", i)
 		h.request(conns[i], "GET", "/api/health") // whose answer comes when the list is done with
 		readReply(t, from, "GET")
 	}
@@ -241,9 +239,8 @@ func TestAnswerBytesComeBack(t *testing.T) {
 	for _, read := range []int{0, 1, 2000, 100_000} { // of an answer whose client then goes away
 		c := h.dial("")
 		h.request(c, "GET", list)
-		if _, err := io.CopyN(io.Discard, c, int64(read)); err != nil {
-			t.Fatal(err)
-		}
+		_, err := io.CopyN(io.Discard, c, int64(read))
+		must(t, err)
 	}
 	h.expectNoAnswerBytes()
 }

@@ -146,9 +146,8 @@ func TestAHalfSentRequestIsAnsweredWhenItsSenderIsDone(t *testing.T) {
 func TestTheAnswerOutlivesAnUpload(t *testing.T) {
 	w := serveTCP(t, nil)
 	for status, line := range map[int]string{413: "Content-Length: 900000", 400: "X: a\r\n b"} {
-		if r := w.exchange(line, "GET /api/health HTTP/1.1\r\nHost: x\r\n"+line+"\r\n\r\n"+strings.Repeat("x", 900_000)); !slices.Equal(statuses(r), []int{status}) {
-			t.Errorf("%q: %v, want one %d", line, r, status)
-		}
+		raw := "GET /api/health HTTP/1.1\r\nHost: x\r\n" + line + "\r\n\r\n" + strings.Repeat("x", 900_000)
+		equal(t, statuses(w.exchange(line, raw)), []int{status}, "%q: statuses", line)
 	}
 }
 

@@ -14,6 +14,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/valyala/fasthttp/fasthttputil"
+
 	"ledgerd/engine/ledger/ledgertest"
 	"ledgerd/httpd/ratelimit"
 )
@@ -30,9 +32,8 @@ func equal[T any](t testing.TB, got, want T, what string, args ...any) {
 
 // scriptedListener answers Accept with the errors of a script, then with connections.
 type scriptedListener struct {
+	*fasthttputil.InmemoryListener
 	script []error
-	conns  chan net.Conn
-	closed chan struct{}
 }
 
 func (l *scriptedListener) Accept() (net.Conn, error) {
@@ -41,19 +42,11 @@ func (l *scriptedListener) Accept() (net.Conn, error) {
 		l.script = l.script[1:]
 		return nil, &net.OpError{Op: "accept", Err: os.NewSyscallError("accept4", err)}
 	}
-	select {
-	case c := <-l.conns:
-		return c, nil
-	case <-l.closed:
-		return nil, net.ErrClosed
-	}
+	return l.InmemoryListener.Accept()
 }
 
-func (l *scriptedListener) Close() error   { close(l.closed); return nil }
-func (l *scriptedListener) Addr() net.Addr { return &net.TCPAddr{} }
-
 func listen(script ...error) (*scriptedListener, *listener) {
-	inner := &scriptedListener{script: script, conns: make(chan net.Conn, 10), closed: make(chan struct{})}
+	inner := &scriptedListener{fasthttputil.NewInmemoryListener(), script}
 	config := Config{MaxConns: 5, MaxConnsPerClient: 2, Identity: &ratelimit.Identity{
 		TrustedProxies: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/24")},
 		Exempt:         []netip.Prefix{netip.MustParsePrefix("10.0.1.0/24")},
@@ -65,14 +58,10 @@ func listen(script ...error) (*scriptedListener, *listener) {
 func TestShortagesPassAndTheListenerLives(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		inner, l := listen(syscall.EMFILE, syscall.ENFILE, syscall.ENOBUFS, syscall.ENOMEM, syscall.ECONNABORTED)
-		near, far := net.Pipe()
-		defer func() { _, _ = near.Close(), far.Close() }()
-		inner.conns <- far
+		go func() { _, _ = inner.Dial() }()
 		start := time.Now()
 		c, err := l.Accept()
-		if err != nil {
-			t.Fatalf("Accept: %v", err)
-		}
+		must(t, err)
 		equal(t, time.Since(start), (5+10+20+40+80)*time.Millisecond, "the pauses")
 		equal(t, l.counts.Shortages.Load(), 5, "shortages counted")
 		_ = c.Close()
@@ -140,9 +129,7 @@ func TestConnectionsAreCappedByClient(t *testing.T) {
 			}
 		}
 	}
-	if total, client := l.counts.RefusedTotal.Load(), l.counts.RefusedClient.Load(); total != 0 || client != 2 {
-		t.Errorf("counted %d and %d refusals, want 0 and 2", total, client)
-	}
+	equal(t, []uint64{l.counts.RefusedTotal.Load(), l.counts.RefusedClient.Load()}, []uint64{0, 2}, "refusals in total and by client")
 }
 
 // F33: connections are capped in total, but for those of exempt clients.
