@@ -1,7 +1,9 @@
 package stream
 
 import (
+	"bytes"
 	"encoding/json"
+	"errors"
 	"maps"
 	"os"
 	"path"
@@ -52,42 +54,29 @@ func messagesOf(references []reference) (names []string) {
 	return names
 }
 
-var asyncDocument = sync.OnceValues(func() (d asyncAPI, err error) {
+var asyncDocument = sync.OnceValue(func() (d asyncAPI) {
 	content, err := os.ReadFile("../console/asyncapi.json")
-	if err != nil {
-		return d, err
-	}
-	if err := json.Unmarshal(content, &d); err != nil {
-		return d, err
-	}
-	whole, err := jsonschema.UnmarshalJSON(strings.NewReader(string(content)))
-	if err != nil {
-		return d, err
-	}
+	whole, invalid := jsonschema.UnmarshalJSON(bytes.NewReader(content))
 	c := jsonschema.NewCompiler()
 	c.DefaultDraft(jsonschema.Draft7) // which AsyncAPI builds on
-	if err := c.AddResource("asyncapi.json", whole); err != nil {
-		return d, err
+	if err := errors.Join(err, invalid, json.Unmarshal(content, &d), c.AddResource("asyncapi.json", whole)); err != nil {
+		panic(err)
 	}
 	d.payloads = map[string]*jsonschema.Schema{}
 	for name := range d.Components.Messages {
-		if d.payloads[name], err = c.Compile("asyncapi.json#/components/messages/" + name + "/payload"); err != nil {
-			return d, err
-		}
+		d.payloads[name] = c.MustCompile("asyncapi.json#/components/messages/" + name + "/payload")
 	}
-	return d, nil
+	return d
 })
 
 // checkDescribed checks a message against the document, and returns its type.
 func checkDescribed(t testing.TB, message string) (name string) {
 	t.Helper()
-	document, err := asyncDocument()
-	must(t, err)
 	value, err := jsonschema.UnmarshalJSON(strings.NewReader(message))
 	must(t, err)
 	fields, _ := value.(map[string]any)
 	name, _ = fields["type"].(string)
-	if schema := document.payloads[name]; schema == nil {
+	if schema := asyncDocument().payloads[name]; schema == nil {
 		t.Errorf("asyncapi.json does not describe %s", message)
 	} else if err := schema.Validate(value); err != nil {
 		t.Errorf("%s is not as asyncapi.json says: %v", message, err)
@@ -97,8 +86,7 @@ func checkDescribed(t testing.TB, message string) (name string) {
 
 // The AsyncAPI document describes each message that either side knows; its examples are messages that are sent and taken.
 func TestAsyncAPIDescribesEveryMessage(t *testing.T) {
-	document, err := asyncDocument()
-	must(t, err)
+	document := asyncDocument()
 	described := map[string][]string{}
 	for _, operation := range document.Operations {
 		described[operation.Action] = append(described[operation.Action], messagesOf(operation.Messages)...)
@@ -152,8 +140,7 @@ func TestAsyncAPIDescribesEveryMessage(t *testing.T) {
 // What both documents describe they describe in the same way: the query of a handshake, levels, accounts. No parameter of
 // the query is unknown here, and every value that it may have is taken.
 func TestAsyncAPIAgreesWithOpenAPI(t *testing.T) {
-	document, err := asyncDocument()
-	must(t, err)
+	document := asyncDocument()
 	content, err := os.ReadFile("../openapi.json")
 	must(t, err)
 	var open struct {

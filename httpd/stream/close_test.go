@@ -26,13 +26,9 @@ func TestShutdownWaitsForStalledSocketsNoLongerThanTheyMayStall(t *testing.T) {
 				}
 			}()
 			since := time.Now()
-			if err := n.hub.Shutdown(n.Context()); err != nil {
-				n.Errorf("Shutdown: %v", err)
-			}
+			must(n, n.hub.Shutdown(n.Context()))
 			n.elapsed("Shutdown returned", since, want, late/2)
-			if !c.near().resets.Load() {
-				n.Error("the socket was closed inside a frame, want a reset")
-			}
+			equal(n, c.near().resets.Load(), true, "whether the end, inside a frame, was a reset")
 		})
 	}
 }

@@ -94,9 +94,7 @@ func TestAPositionIsFixedBeforeTheAnswer(t *testing.T) {
 
 func TestImpossibleOriginsAreFound(t *testing.T) {
 	for _, good := range [][]string{nil, {"*"}, {"https://app.example"}, {"http://localhost:3000", "https://[::1]:8443", "app://bundle"}} {
-		if err := CheckOrigins(good); err != nil {
-			t.Errorf("%q: %v", good, err)
-		}
+		must(t, CheckOrigins(good))
 	}
 	for _, bad := range []string{
 		"", " ", "null", "app.example", "https://", "//app.example", "https://app.example/", "https://app.example/path", "https://app.example?q",

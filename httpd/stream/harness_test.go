@@ -70,16 +70,10 @@ func (n *node) start(ln net.Listener) {
 	n.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), patience)
 		defer cancel()
-		if err := n.hub.Shutdown(ctx); err != nil {
-			n.Errorf("Shutdown: %v", err)
-		}
-		if err := server.ShutdownWithContext(ctx); err != nil {
-			n.Errorf("server: %v", err)
-		}
+		must(n, n.hub.Shutdown(ctx))
+		must(n, server.ShutdownWithContext(ctx))
 		_ = ln.Close() // a server that had not begun to serve leaves it open, and Serve would wait for ever
-		if err := <-served; err != nil {
-			n.Errorf("Serve: %v", err)
-		}
+		must(n, <-served)
 		n.awaitEmpty() // however the connections of the test ended
 	})
 }
@@ -94,17 +88,15 @@ func eventually(t testing.TB, what string, holds func() bool) {
 	}
 }
 
-// fasthttp keeps its clock for the life of the process, and lets the cleaner of a stopped
-// worker pool sleep to its end.
-var keptByFasthttp = []goleak.Option{
-	goleak.IgnoreAnyFunction("github.com/valyala/fasthttp.updateServerDate.func1"),
-	goleak.IgnoreAnyFunction("github.com/valyala/fasthttp.(*workerPool).Start.func2"),
-}
-
 // TestMain fails if anything still runs after the tests.
 func TestMain(m *testing.M) {
 	new(fasthttp.ResponseHeader).Header() // starts fasthttp's clock, which outlives any bubble of testing/synctest
-	goleak.VerifyTestMain(m, keptByFasthttp...)
+	goleak.VerifyTestMain(m,
+		// fasthttp keeps its clock for the life of the process, and lets the cleaner of a
+		// stopped worker pool sleep to its end.
+		goleak.IgnoreAnyFunction("github.com/valyala/fasthttp.updateServerDate.func1"),
+		goleak.IgnoreAnyFunction("github.com/valyala/fasthttp.(*workerPool).Start.func2"),
+	)
 }
 
 // newLog returns a logger, and what it wrote: to be read when the hub was shut down, or a frame

@@ -144,9 +144,7 @@ func TestReadingTheLogIsCancelled(t *testing.T) {
 			clients.Go(func() { c.endsWith(websocket.CloseGoingAway, endShutdown.text) })
 		}
 		synctest.Wait()
-		if err := n.hub.Shutdown(n.Context()); err != nil { // nobody lets the reading go on
-			n.Errorf("Shutdown: %v", err)
-		}
+		must(n, n.hub.Shutdown(n.Context())) // nobody lets the reading go on
 		clients.Wait()
 		equal(n, len(log.readAfter()), 1, "readings of the log")
 	})

@@ -130,9 +130,7 @@ func TestAConnectionKeepsNothingOfItsHandshake(t *testing.T) {
 		for range 3 { // what is pooled survives the first two
 			runtime.GC()
 		}
-		if c.near().head.Value() != nil {
-			n.Error("the buffer of the request is kept")
-		}
+		equal(n, c.near().head.Value(), nil, "the buffer of the request, if it is kept")
 		n.script.block(1, account(1, 1, programA))
 		c.expect(basicFrame(account(1, 1, programA), 1))
 	})
@@ -171,17 +169,14 @@ func TestSubscribersKeepNoBlock(t *testing.T) {
 			_ = publish()
 		}
 		if name == "has heard" {
-			if frames, _, _ := s.outbox.drain(); frames != 1 {
-				t.Fatalf("%s: told %d frames, want 1", name, frames)
-			}
+			frames, _, _ := s.outbox.drain()
+			equal(t, frames, 1, "%s: frames told", name)
 		}
 		script.append(2, account(3, 1, programA))
 		script.reach(ledger.Finalized, 2)
 		script.publish() // the first is not kept to resume from any more
 		runtime.GC()
-		if block.Value() != nil {
-			t.Errorf("one who %s keeps a block in memory", name)
-		}
+		equal(t, block.Value(), nil, "a block in memory that one keeps who %s", name)
 		runtime.KeepAlive(s)
 		runtime.KeepAlive(h)
 	}

@@ -1,11 +1,8 @@
 package stream
 
 import (
-	"bytes"
 	"encoding/binary"
 	"encoding/json"
-	"net/http"
-	"slices"
 	"strings"
 
 	"github.com/fasthttp/websocket"
@@ -83,32 +80,5 @@ func fragments(op frame.Opcode, size int, payload string) (frames [][]byte) {
 	}
 }
 
-// chopped writes frames in pieces of so many octets.
-func chopped(octets int, frames ...[]byte) [][]byte {
-	return slices.Collect(slices.Chunk(bytes.Join(frames, nil), octets))
-}
-
 // repeat returns a payload of so many bytes, each a character.
 func repeat(n int) string { return strings.Repeat("*", n) }
-
-// eager makes a connection whose client sends pieces right behind its handshake, the first of
-// them in one with it, and does not wait for the answer.
-func (n *node) eager(query string, pieces [][]byte) *client {
-	n.Helper()
-	c := n.open()
-	go func() {
-		for i, p := range pieces {
-			if i == 0 {
-				p = append(requestOf(query), p...)
-			}
-			if _, err := c.conn.Write(p); err != nil {
-				return // the end came in the middle of it
-			}
-		}
-	}()
-	response, err := http.ReadResponse(c.r, nil)
-	if err != nil || response.StatusCode != http.StatusSwitchingProtocols {
-		n.Fatalf("handshake %q: response %v, err %v", query, response, err)
-	}
-	return c
-}

@@ -158,9 +158,7 @@ func TestASlowReaderOfTLSIsGivenTime(t *testing.T) {
 			received <- n
 		}()
 		const sent = 200_000
-		if err := s.writeOnce(batch{data: make([]byte, sent)}); err != nil {
-			t.Errorf("writeOnce: %v", err)
-		}
+		must(t, s.writeOnce(batch{data: make([]byte, sent)}))
 		_ = near.Close()
 		equal(t, <-received, sent, "bytes that came")
 	})

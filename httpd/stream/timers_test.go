@@ -85,9 +85,7 @@ func TestASocketThatTakesNothingForFiveSecondsIsReset(t *testing.T) {
 			since := time.Now() // the frame is being written and nobody reads it
 			<-c.near().closed
 			n.elapsed(query+": the reset", since, before+5*time.Second, late)
-			if !c.near().resets.Load() {
-				n.Errorf("%q: the socket was closed, want a reset", query)
-			}
+			equal(n, c.near().resets.Load(), true, "%q: whether the end was a reset", query)
 			synctest.Wait()
 			equal(n, n.ended(endStalled.reason), 1, "%q: connections counted as stalled", query)
 		})
@@ -102,9 +100,8 @@ func TestASocketThatTakesAByteNowAndThenIsNotReset(t *testing.T) {
 		byteOf := make([]byte, 1)
 		for range 10 {
 			time.Sleep(4900 * time.Millisecond)
-			if _, err := io.ReadFull(c.conn, byteOf); err != nil {
-				n.Fatalf("the connection ended with %v", err)
-			}
+			_, err := io.ReadFull(c.conn, byteOf)
+			must(n, err)
 			c.raw(pong("")) // a sign of life
 		}
 		since := time.Now()

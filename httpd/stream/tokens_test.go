@@ -128,10 +128,6 @@ func TestConflatedStatesHaveTokens(t *testing.T) {
 	})
 }
 
-func unsubscribed(id string, pubkeys, programs int) string {
-	return fmt.Sprintf(`{"type":"unsubscribed","id":%s,"pubkeys":%d,"programs":%d}`, id, pubkeys, programs)
-}
-
 // tokenStep stages one random thing, most often a block of token accounts that change hands.
 func (s *script) tokenStep(r *rand.Rand) {
 	if r.IntN(2) == 0 {
