@@ -22,10 +22,7 @@ func (h *harness) putMints() {
 // TestRoutesAndDocumentNameTheSamePaths walks the table of routes against the document, and back.
 func TestRoutesAndDocumentNameTheSamePaths(t *testing.T) {
 	h := serve(t, nil)
-	r := h.get("/api/openapi.json")
-	if r.status != 200 || r.body != string(openAPIDocument) {
-		t.Fatalf("openapi.json: status %d, %d bytes, want the embedded document", r.status, len(r.body))
-	}
+	equal(t, h.get("/api/openapi.json").body, string(openAPIDocument), "openapi.json")
 	undescribed := document.Paths.Map()
 	for _, row := range newRoutes()[firstPage+console.Kinds:] {
 		item := undescribed[row.path]

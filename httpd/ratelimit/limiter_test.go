@@ -144,14 +144,10 @@ func TestWhatTheHourRefusesTheMinuteForgets(t *testing.T) {
 	first, _ := w.take(Minute, 5, 10)
 	second, _ := w.take(Minute, 6, 10)
 	w.giveBack(second)
-	if got := w.look(Minute, 7); got.used != 1 || got.start != 5 {
-		t.Errorf("after one of two was given back: %+v", got)
-	}
+	equal(t, w.look(Minute, 7), reading{start: 5, ends: 60_005, used: 1}, "after one of two was given back")
 	w.giveBack(first)
 	w.giveBack(first)
-	if got := w.look(Minute, 8); got.used != 0 || got.start != 8 {
-		t.Errorf("after both: %+v, want a window that has not started", got)
-	}
+	equal(t, w.look(Minute, 8), reading{start: 8, ends: 60_008}, "after both, which is a window that has not started")
 	w.take(Minute, 70_000, 10)
 	w.giveBack(first)
 	equal(t, w.look(Minute, 70_001).used, 1, "requests in a new window, after giving back to the one before")

@@ -1,6 +1,7 @@
 package stream
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -75,7 +76,7 @@ func TestShutdownDrains(t *testing.T) {
 		}
 	}
 	tests := map[string]struct {
-		within time.Duration // what its context has; 0: forever
+		within time.Duration // what its context has; 0: an hour
 		then   func(*client)
 		took   time.Duration
 		err    error
@@ -87,12 +88,8 @@ func TestShutdownDrains(t *testing.T) {
 	}
 	for name, tt := range tests {
 		inMemory(t, nil, func(n *node) {
-			ctx := context.Background()
-			if tt.within > 0 {
-				var cancel context.CancelFunc
-				ctx, cancel = context.WithTimeout(ctx, tt.within)
-				defer cancel()
-			}
+			ctx, cancel := context.WithTimeout(context.Background(), cmp.Or(tt.within, time.Hour))
+			defer cancel()
 			for query, told := range map[string]int{
 				"": 2, "?mode=none": 0, "?extended=true": 4, "?commitment=finalized": 1, "?pubkeys=" + key(1).String(): 2,
 			} {

@@ -68,9 +68,7 @@ func TestALostHandshakeHoldsNoSeat(t *testing.T) {
 			t.Fatal("the handshake was answered")
 		}
 		broken.lost()
-		if h.seats.taken != 0 || len(h.levels[0].all) != 0 {
-			t.Fatalf("%d seats are taken and %d subscribers left, want none", h.seats.taken, len(h.levels[0].all))
-		}
+		equal(t, []int{h.seats.taken, len(h.levels[0].all)}, []int{0, 0}, "seats that are taken and subscribers that are left")
 	}
 }
 

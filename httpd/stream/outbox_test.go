@@ -45,9 +45,7 @@ func TestTheOutboxIsBounded(t *testing.T) {
 		if !ends && (frames != puts || ending != nil) {
 			t.Errorf("%d packets: %d were taken and it ends with %v, want all and nothing", puts, frames, ending)
 		}
-		if o.bytes != 0 || m.Used() != 0 {
-			t.Errorf("%d packets: %d bytes remain, %d of all", puts, o.bytes, m.Used())
-		}
+		equal(t, []int{o.bytes, int(m.Used())}, []int{0, 0}, "%d packets: bytes that remain, and of all", puts)
 	}
 }
 

@@ -1,7 +1,6 @@
 package stream
 
 import (
-	"errors"
 	"io"
 	"strings"
 	"sync/atomic"
@@ -62,9 +61,8 @@ func TestSilenceEndsTheConnectionAfterAMinute(t *testing.T) {
 			over.Store(true)
 			equal(n, payload, codeOf(1008, "no sign of life"), "%q: the close frame", tt.query)
 			n.elapsed("the end", since, time.Minute, late)
-			if _, _, err := c.read(); !errors.Is(err, io.EOF) {
-				n.Errorf("%q: after the close frame: err = %v, want EOF", tt.query, err)
-			}
+			_, _, err := c.read()
+			equal(n, err, io.EOF, "%q: after the close frame", tt.query)
 			pings, beats, updates := count[""], count[`{"type":"heartbeat`], count[`{"type":"account_update`]
 			if pings < 2 || pings > 3 || beats < tt.beats-2 || beats > tt.beats+1 || updates < tt.updates-100 || updates > tt.updates+100 {
 				n.Errorf("%q: %d pings, %d heartbeats, %d updates in a minute, want 2 or 3, %d, and %d", tt.query, pings, beats, updates, tt.beats, tt.updates)

@@ -87,9 +87,7 @@ func TestTranscripts(t *testing.T) {
 			} else if got != string(want) {
 				err = errors.New(string(diff.Diff("want", want, "got", []byte(got))))
 			}
-			if err != nil {
-				t.Errorf("%s: %v", file, err)
-			}
+			must(t, err)
 		})
 	}
 }
@@ -153,9 +151,7 @@ func (tr *transcript) named(name string) ledger.Pubkey {
 	k, ok := letters[name]
 	if !ok {
 		number, err := strconv.Atoi(name)
-		if err != nil {
-			tr.Fatalf("no key has the name %q", name)
-		}
+		must(tr, err)
 		k = key(number)
 	}
 	tr.names[k.String()] = "$" + name
@@ -171,9 +167,7 @@ func (tr *transcript) expand(line string) string {
 		if strings.HasPrefix(parts[1], `\`) {
 			one, err = strconv.Unquote(`"` + parts[1] + `"`)
 		}
-		if err != nil {
-			tr.Fatalf("%s: %v", all, err)
-		}
+		must(tr, err)
 		return strings.Repeat(one, times)
 	})
 	line = keyRange.ReplaceAllStringFunc(line, func(all string) string {
@@ -229,9 +223,7 @@ func (tr *transcript) do(line string) {
 	words := strings.Fields(line)
 	slot := func(i int) ledger.Slot {
 		n, err := strconv.Atoi(words[i])
-		if err != nil {
-			tr.Fatalf("%s: %v", line, err)
-		}
+		must(tr, err)
 		return ledger.Slot(n)
 	}
 	if name, frames := tr.frames(line); name != "" {

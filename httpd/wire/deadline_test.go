@@ -63,16 +63,12 @@ func TestAWriteGoesOnAfterADeadlineThatIsNoneAnyMore(t *testing.T) {
 		c, far := piped(t)
 		got := make(chan string, 1)
 		go func() {
-			all := make([]byte, 0, 16)
-			for len(all) < 6 {
-				n, err := far.Read(all[len(all) : len(all)+1])
-				if err != nil {
-					break
-				}
-				all = all[:len(all)+n]
+			var all [6]byte
+			for i := range all {
+				_, _ = far.Read(all[i : i+1])
 				time.Sleep(3 * time.Second)
 			}
-			got <- string(all)
+			got <- string(all[:])
 		}()
 		for _, text := range []string{"a", "bcdef"} {
 			must(t, c.SetWriteDeadline(time.Now().Add(20*time.Second)))

@@ -150,9 +150,7 @@ func TestConnectionsAreCappedInTotal(t *testing.T) {
 	for _, c := range held {
 		_ = c.Close()
 	}
-	if l.count() != 0 || len(l.perClient) != 0 {
-		t.Errorf("%d connections and %d clients are left", l.count(), len(l.perClient))
-	}
+	equal(t, []int{l.count(), len(l.perClient)}, []int{0, 0}, "connections and clients that are left")
 }
 
 // F42: a site has eight times the connections of a client, and a client makes as many a minute as it may.
@@ -254,9 +252,7 @@ func TestAConnectionPastItsLimitGoesOnCounting(t *testing.T) {
 		proxy := l.admit(&addressed{from: "10.0.0.1"})
 		refuse(proxy, 2*maxRefusals)
 		_ = proxy.Close()
-		if l.count() != 0 || len(l.perClient) != 0 {
-			t.Errorf("%d connections and %d clients are left", l.count(), len(l.perClient))
-		}
+		equal(t, []int{l.count(), len(l.perClient)}, []int{0, 0}, "connections and clients that are left")
 	})
 }
 
