@@ -170,24 +170,24 @@ func TestWindowEdgeUnderRace(t *testing.T) {
 	}
 }
 
-// F42: TestNewcomersShareOneLimitWhenAllPlacesAreTaken fills a bucket with active clients.
-func TestNewcomersShareOneLimitWhenAllPlacesAreTaken(t *testing.T) {
+// F42: TestActiveClientsKeepTheirPlaces fills a bucket with active clients, and sprays it after each: whoever is past half of a limit is
+// never forgotten. Newcomers are admitted as long as there is a place, and share one limit where all are taken.
+func TestActiveClientsKeepTheirPlaces(t *testing.T) {
 	start := time.Now()
 	l := newLimiter(10, 100, 1, start)
+	take := func(i int) Allowance { return l.Take(netip.AddrFrom4([4]byte{10, 0, 0, byte(i)}), start) }
 	for i := range ways {
-		for range 10 {
-			l.Take(netip.AddrFrom4([4]byte{10, 0, 0, byte(i)}), start)
+		for range 6 {
+			take(i)
 		}
+		granted := race(1, 1000, func(_, n int) Allowance { return l.Take(sprayed(1000*i+n), start) })
+		equal(t, granted, map[bool]int64{true: 10, false: 1000}[i == ways-1], "newcomers granted beside %d active clients", i+1)
 	}
-	granted := 0
-	for i := range 1000 {
-		if l.Take(sprayed(i), start).Allowed {
-			granted++
-		}
+	for i := range ways {
+		equal(t, take(i).Remaining, 3, "what remains of active client %d, if it was not forgotten", i)
 	}
-	equal(t, granted, 10, "newcomers granted, all of whom have one limit")
 	// When the minutes are over the places are free again: nobody is past half of the hour.
-	if a := l.Take(sprayed(2000), start.Add(time.Minute)); !a.Allowed || a.Remaining != 9 {
+	if a := l.Take(sprayed(9000), start.Add(time.Minute)); !a.Allowed || a.Remaining != 9 {
 		t.Errorf("after a minute: %+v, want a place of its own", a)
 	}
 }
