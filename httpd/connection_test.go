@@ -2,16 +2,15 @@ package httpd
 
 import (
 	"bufio"
-	"context"
 	"errors"
-	"fmt"
 	"io"
-	"slices"
-	"strings"
+	"net"
 	"syscall"
 	"testing"
-	"time"
 
+	"github.com/valyala/fasthttp"
+
+	"ledgerd/httpd/ratelimit"
 	"ledgerd/httpd/wire"
 )
 
@@ -62,9 +61,7 @@ func TestEveryConnectionLineCounts(t *testing.T) {
 func TestNobodyIsAskedForABodyInVain(t *testing.T) {
 	h := serveTCP(t, nil)
 	for name, tt := range requestsOf(t, "expect") {
-		if replies := h.exchange(name, tt.raw); !slices.Equal(statuses(replies), []int{tt.status}) {
-			t.Errorf("%s: %v, want %d alone", name, replies, tt.status)
-		}
+		equal(t, statuses(h.exchange(name, tt.raw)), []int{tt.status}, "%s: statuses", name)
 	}
 }
 
@@ -97,40 +94,7 @@ func TestBareLineFeedsAreRefusedHoweverTheyCome(t *testing.T) {
 				_, _ = io.WriteString(c, packet) // the server may have ended the connection
 			}
 		}()
-		if got := statuses(h.replies(name, c)); !slices.Equal(got, tt.want) {
-			t.Errorf("%s: statuses %v, want %v", name, got, tt.want)
-		}
-	}
-}
-
-// TestTenRefusalsEndAConnection sends requests behind one another where the limit is used up.
-func TestTenRefusalsEndAConnection(t *testing.T) {
-	h := serve(t, func(c *Config) { c.PerMinute = 2 })
-	replies := h.exchange("refused", strings.Repeat(second, 2+maxRefusals+2))
-	want := slices.Concat([]int{200, 200}, slices.Repeat([]int{429}, maxRefusals))
-	if got := statuses(replies); !slices.Equal(got, want) || replies[len(replies)-2].closes || !replies[len(replies)-1].closes {
-		t.Errorf("%v, want %v, of which the last one closes", got, want)
-	}
-}
-
-// maxRefusals is how many refusals in a row end a connection.
-const maxRefusals = 10
-
-// F35: TestSilentConnectionsDelayNobody has every client take all of its connections and send nothing,
-// or half a head, and another one come.
-func TestSilentConnectionsDelayNobody(t *testing.T) {
-	h := serve(t, func(c *Config) { c.MaxConns, c.ReadTimeout, c.IdleTimeout = 4000, time.Hour, time.Hour })
-	for i := range 3000 {
-		c := h.dial(fmt.Sprintf("192.0.2.%d", i%30))
-		if i%3 == 0 {
-			send(t, c, "GET /api/he")
-		}
-	}
-	if r := h.doFrom("198.51.100.1", "GET", "/api/health"); r.status != 200 {
-		t.Errorf("the newcomer got %d", r.status)
-	}
-	if got := h.server.Connections(); got < 3000 {
-		t.Errorf("only %d connections are open", got)
+		equal(t, statuses(h.replies(name, c)), tt.want, "%s: statuses", name)
 	}
 }
 
@@ -139,26 +103,32 @@ func TestRefusedConnectionsAreClosedAtOnce(t *testing.T) {
 	h := serveTCP(t, func(c *Config) { c.MaxConnsPerClient = 1 })
 	first := h.dial("")
 	send(t, first, second)
-	if r := readReply(t, bufio.NewReader(first), "GET"); r.status != 200 {
-		t.Fatalf("status %d", r.status)
-	}
+	equal(t, readReply(t, bufio.NewReader(first), "GET").status, 200, "the first connection")
 	if rest, err := io.ReadAll(h.dial("")); len(rest) > 0 || err != nil && !errors.Is(err, syscall.ECONNRESET) {
 		t.Errorf("second connection: %q, %v, want an end", rest, err)
 	}
 }
 
+// What is under way when the server stops is answered, and then its connection ends. A handshake is refused, not answered with
+// a 101 that says "Connection: close".
 func TestShutdownLetsExchangesEnd(t *testing.T) {
 	entered, leave := make(chan struct{}), make(chan struct{})
-	h := serveTCP(t, nil)
-	h.ledger.hold = func() {
-		close(entered)
+	hold := func() {
+		entered <- struct{}{}
 		<-leave
 	}
-	c := h.dial("")
-	send(t, c, "GET /api/account/"+whole.String()+" HTTP/1.1\r\nHost: x\r\n\r\n")
+	h := serveTCP(t, func(c *Config) {
+		c.Upgrade = func(*fasthttp.RequestCtx, ratelimit.Client) { t.Error("upgraded") }
+		c.MayUpgrade = func() bool { hold(); return true }
+	})
+	h.ledger.hold = hold
+	asks, upgrades := h.dial(""), h.dial("")
+	h.request(asks, "GET", "/api/account/"+whole.String())
+	h.request(upgrades, "GET", "/api/ws/accounts", handshake...)
+	<-entered
 	<-entered
 	stopped := make(chan error, 1)
-	go func() { stopped <- h.server.Shutdown(context.Background()) }()
+	go func() { stopped <- h.server.Shutdown(t.Context()) }()
 	for { // until nobody is accepted any more
 		other, err := h.reach(nil)
 		if err != nil {
@@ -167,16 +137,13 @@ func TestShutdownLetsExchangesEnd(t *testing.T) {
 		_ = other.Close()
 	}
 	close(leave)
-	all, err := io.ReadAll(c)
-	if err != nil || !strings.HasPrefix(string(all), "HTTP/1.1 200 ") || !strings.Contains(string(all), "Connection: close") {
-		t.Errorf("the exchange under way got %q, %v", all, err)
+	for c, status := range map[net.Conn]int{asks: 200, upgrades: 503} {
+		if got := h.replies("under way", c); len(got) != 1 || got[0].status != status || !got[0].closes {
+			t.Errorf("the exchanges under way got %v, want one answer of %d that closes", got, status)
+		}
 	}
-	if err := <-stopped; err != nil {
-		t.Errorf("Shutdown = %v", err)
-	}
-	if h.server.Connections() != 0 {
-		t.Errorf("%d connections are left", h.server.Connections())
-	}
+	must(t, <-stopped)
+	equal(t, h.server.Connections(), 0, "connections that are left")
 	if err := h.server.Serve(nil); !errors.Is(err, wire.ErrServedTwice) {
 		t.Errorf("Serve again = %v, want ErrServedTwice", err)
 	}

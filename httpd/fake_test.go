@@ -1,6 +1,8 @@
 package httpd
 
 import (
+	"bytes"
+	"cmp"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -25,7 +27,6 @@ type fakeLedger struct {
 
 	asked  atomic.Int64 // how many questions, Status and Head apart
 	query  ledger.Query // of the last question
-	limit  int          // of the last list
 	scoped ledger.RecentRange
 }
 
@@ -45,19 +46,9 @@ var (
 )
 
 // testKey returns a key whose bytes are all n.
-func testKey(n byte) (k ledger.Pubkey) {
-	for i := range k {
-		k[i] = n
-	}
-	return k
-}
+func testKey(n byte) ledger.Pubkey { return ledger.Pubkey(bytes.Repeat([]byte{n}, 32)) }
 
-func testSignature(n byte) (s ledger.Signature) {
-	for i := range s {
-		s[i] = n
-	}
-	return s
-}
+func testSignature(n byte) ledger.Signature { return ledger.Signature(bytes.Repeat([]byte{n}, 64)) }
 
 func newFakeLedger() *fakeLedger {
 	l := &fakeLedger{
@@ -111,10 +102,7 @@ func (l *fakeLedger) addBlocks() {
 		}
 	}
 	slices.SortFunc(l.recent, func(a, b *ledger.Transaction) int {
-		if a.Slot != b.Slot {
-			return int(b.Slot) - int(a.Slot)
-		}
-		return int(b.Index) - int(a.Index)
+		return cmp.Or(cmp.Compare(b.Slot, a.Slot), cmp.Compare(b.Index, a.Index))
 	})
 }
 
@@ -169,12 +157,16 @@ func (l *fakeLedger) Transaction(q ledger.Query, sig ledger.Signature) (ledger.T
 	if err != nil {
 		return ledger.TransactionAnswer{}, v, err
 	}
-	for _, t := range l.recent {
-		if t.Signature == sig {
-			return ledger.TransactionAnswer{Transaction: t, Commitment: l.head.CommitmentOf(t.Slot)}, v, nil
-		}
+	i := l.indexOf(sig)
+	if i < 0 {
+		return ledger.TransactionAnswer{}, v, absent(ledger.TransactionNotFound)
 	}
-	return ledger.TransactionAnswer{}, v, absent(ledger.TransactionNotFound)
+	return ledger.TransactionAnswer{Transaction: l.recent[i], Commitment: l.head.CommitmentOf(l.recent[i].Slot)}, v, nil
+}
+
+// indexOf returns where a transaction is among the recent ones, -1 for nowhere.
+func (l *fakeLedger) indexOf(sig ledger.Signature) int {
+	return slices.IndexFunc(l.recent, func(t *ledger.Transaction) bool { return t.Signature == sig })
 }
 
 func (l *fakeLedger) Recent(q ledger.Query, r ledger.RecentRange) ([]*ledger.Transaction, bool, ledger.View, error) {
@@ -183,16 +175,10 @@ func (l *fakeLedger) Recent(q ledger.Query, r ledger.RecentRange) ([]*ledger.Tra
 	if err != nil {
 		return nil, false, v, err
 	}
-	from, to := 0, len(l.recent)
-	for i, t := range l.recent {
-		if r.Before.Known && t.Signature == r.Before.Value {
-			from = i + 1
-		}
-		if r.After.Known && t.Signature == r.After.Value {
-			to = i
-		}
+	page := l.recent[l.indexOf(r.Before.Value)+1:] // all where none is known
+	if end := l.indexOf(r.After.Value) - len(l.recent) + len(page); end >= 0 {
+		page = page[:end]
 	}
-	page := l.recent[min(from, to):to]
 	more := len(page) > r.Limit
 	return page[:min(len(page), r.Limit)], more, v, nil
 }
@@ -238,7 +224,6 @@ func (l *fakeLedger) page(belongs func(*ledger.Account) bool, after ledger.Opt[l
 		}
 	}
 	slices.SortFunc(page, func(a, b ledger.Account) int { return a.Pubkey.Compare(&b.Pubkey) })
-	l.limit = limit
 	return page[:min(limit, len(page))], len(page) > limit
 }
 

@@ -14,6 +14,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rogpeppe/go-internal/diff"
+
 	"ledgerd/engine/ledger"
 	"ledgerd/httpd/ratelimit"
 )
@@ -65,18 +67,10 @@ func TestAnswersAreGolden(t *testing.T) {
 		}
 		if *update {
 			err = os.WriteFile(file, []byte(got.String()), 0o644)
-		} else if want, got := strings.Split(string(text), "\n"), strings.Split(got.String(), "\n"); len(want) != len(got) {
-			t.Errorf("%s: %d lines, want %d", file, len(got), len(want))
-		} else {
-			for i := range want {
-				if got[i] != want[i] {
-					t.Errorf("%s, line %d:\n got %s\nwant %s", file, i+1, got[i], want[i])
-				}
-			}
+		} else if got.String() != string(text) {
+			t.Errorf("%s:\n%s", file, diff.Diff("want", text, "got", []byte(got.String())))
 		}
-		if err != nil {
-			t.Error(err)
-		}
+		must(t, err)
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"reflect"
 	"strconv"
 	"strings"
 	"testing"
@@ -23,10 +24,17 @@ import (
 
 	"ledgerd/engine/ledger/ledgertest"
 	"ledgerd/httpd/encode"
-	"ledgerd/httpd/wire"
 )
 
 var must = ledgertest.Must
+
+// equal fails the test, which goes on, where got is not want. What both are, and of which input, is said as by fmt.Sprintf.
+func equal[T any](t testing.TB, got, want T, what string, args ...any) {
+	t.Helper()
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf(what+": got %v, want %v", append(args, got, want)...)
+	}
+}
 
 func TestMain(m *testing.M) {
 	new(fasthttp.ResponseHeader).Header() // starts fasthttp's clock, which outlives any bubble of testing/synctest
@@ -103,23 +111,16 @@ func serveOn(t *testing.T, ln net.Listener, reach func(net.Addr) (net.Conn, erro
 		change(&config)
 	}
 	h.server = New(config)
-	runUntilEnd(t, h.server.Server, ln)
-	return h
-}
-
-// runUntilEnd serves ln and shuts down with the test.
-func runUntilEnd(t *testing.T, a *wire.Server, ln net.Listener) {
 	served := make(chan error, 1)
-	go func() { served <- a.Serve(ln) }()
+	go func() { served <- h.server.Serve(ln) }()
 	t.Cleanup(func() {
 		// Idle connections of a test are not worth the wait for a graceful end.
 		ctx, cancel := context.WithCancel(context.Background())
 		cancel()
-		_ = a.Shutdown(ctx)
-		if err := <-served; err != nil {
-			t.Errorf("Serve: %v", err)
-		}
+		_ = h.server.Shutdown(ctx)
+		must(t, <-served)
 	})
+	return h
 }
 
 // reply is a response as it was read.
@@ -138,9 +139,7 @@ func (h *harness) dial(from string) net.Conn {
 		local = &net.TCPAddr{IP: net.ParseIP(from), Port: 1234}
 	}
 	c, err := h.reach(local)
-	if err != nil {
-		h.Fatalf("dial: %v", err)
-	}
+	must(h, err)
 	h.Cleanup(func() { _ = c.Close() })
 	h.conns = append(h.conns, c)
 	// So that a lost answer fails the test instead of hanging it.
@@ -216,9 +215,7 @@ func (h *harness) replies(name string, c net.Conn) (replies []reply) {
 func readReply(t *testing.T, from *bufio.Reader, method string) reply {
 	t.Helper()
 	r, err := tryReply(from, method)
-	if err != nil {
-		t.Fatalf("%s: cannot read the response: %v", method, err)
-	}
+	must(t, err)
 	return r
 }
 
@@ -242,9 +239,7 @@ func checkEvery(t *testing.T, what string, r reply) {
 		"Server":                        "",
 		"Access-Control-Expose-Headers": "X-RateLimit-Limit, X-RateLimit-Remaining, X-RateLimit-Reset, X-Ledger-Slot, X-Ledger-Lag-Ms, X-Ledger-Partial, ETag, Cache-Control, Retry-After",
 	} {
-		if got := strings.TrimSuffix(r.header.Get(name), pagePolicy); got != want {
-			t.Errorf("%s: %s = %q, want %q", what, name, got, want)
-		}
+		equal(t, strings.TrimSuffix(r.header.Get(name), pagePolicy), want, "%s: %s", what, name)
 	}
 	for _, name := range []string{"X-RateLimit-Limit", "X-RateLimit-Remaining", "X-RateLimit-Reset"} {
 		if _, err := strconv.ParseUint(r.header.Get(name), 10, 64); err != nil {

@@ -2,16 +2,14 @@ package httpd
 
 import (
 	"bytes"
-	"compress/gzip"
 	"fmt"
-	"io"
 	"maps"
 	"os"
 	"slices"
 	"strings"
 	"testing"
 
-	"github.com/klauspost/compress/zstd"
+	"github.com/valyala/fasthttp"
 
 	"ledgerd/engine/ledger"
 	"ledgerd/httpd/ratelimit"
@@ -24,21 +22,14 @@ func TestTagsFollowTheRecord(t *testing.T) {
 	for _, target := range tagged {
 		first := h.get(target)
 		tag := first.header.Get("ETag")
-		if !strings.HasPrefix(tag, `W/"`) || len(tag) != len(`W/"0123456789abcdef"`) {
-			t.Fatalf("%s: ETag = %q", target, tag)
-		}
 		for _, match := range []string{tag, strings.TrimPrefix(tag, "W/"), "*", `"other", ` + tag, tag + `,W/"x"`} {
 			r := h.get(target, "If-None-Match: "+match)
 			if r.status != 304 || r.body != "" || r.header.Get("ETag") != tag || r.header.Get("Content-Type") != "" || r.header.Get("Cache-Control") != first.header.Get("Cache-Control") {
 				t.Errorf("%s with If-None-Match %s: %d %q %v", target, match, r.status, r.body, r.header)
 			}
 		}
-		if r := h.do("HEAD", target, "If-None-Match: "+tag); r.status != 304 {
-			t.Errorf("HEAD %s: %d, want 304", target, r.status)
-		}
-		if r := h.get(target, `If-None-Match: "x"`, "If-None-Match: "+tag); r.status != 304 {
-			t.Errorf("%s with two lines: %d, want 304", target, r.status)
-		}
+		equal(t, h.do("HEAD", target, "If-None-Match: "+tag).status, 304, "HEAD %s", target)
+		equal(t, h.get(target, `If-None-Match: "x"`, "If-None-Match: "+tag).status, 304, "%s with two lines", target)
 		for _, match := range []string{`"x"`, tag[:len(tag)-1], "", "W/" + tag, "x" + tag} {
 			if r := h.get(target, "If-None-Match: "+match); r.status != 200 || r.body != first.body {
 				t.Errorf("%s with If-None-Match %q: %d, want 200", target, match, r.status)
@@ -46,13 +37,9 @@ func TestTagsFollowTheRecord(t *testing.T) {
 		}
 	}
 	for _, target := range []string{"/api/health", "/api/transactions/recent", "/api/account/" + wallet.String() + "/tokens", "/api/accounts?keys=" + whole.String()} {
-		if r := h.get(target, "If-None-Match: *"); r.status != 200 || r.header.Get("ETag") != "" {
-			t.Errorf("%s: %d with ETag %q, want 200 without", target, r.status, r.header.Get("ETag"))
-		}
+		equal(t, h.get(target, "If-None-Match: *").status, 200, "%s, which has no tag", target)
 	}
-	if r := h.get("/api/account/"+missing.String(), "If-None-Match: *"); r.status != 404 {
-		t.Errorf("a missing account: %d, want 404", r.status)
-	}
+	equal(t, h.get("/api/account/"+missing.String(), "If-None-Match: *").status, 404, "a missing account")
 }
 
 // TestTagsChangeWithWhatIsShown changes one thing after the other: the tags of the targets that show it change, and no others.
@@ -70,9 +57,7 @@ func TestTagsChangeWithWhatIsShown(t *testing.T) {
 		all := make(map[string]string)
 		for name, target := range targets {
 			all[name] = h.get(target).header.Get("ETag")
-			if r := h.get(target, "If-None-Match: "+all[name]); r.status != 304 {
-				t.Errorf("%s with its tag: %d, want 304", target, r.status)
-			}
+			equal(t, h.get(target, "If-None-Match: "+all[name]).status, 304, "%s with its tag", target)
 		}
 		return all
 	}
@@ -111,9 +96,7 @@ func TestTagsChangeWithWhatIsShown(t *testing.T) {
 				changed = append(changed, name)
 			}
 		}
-		if got := strings.Join(changed, " "); got != step.changed {
-			t.Errorf("%s: the tags of %q changed, want %q", step.what, got, step.changed)
-		}
+		equal(t, strings.Join(changed, " "), step.changed, "%s: the tags that changed", step.what)
 		before = after
 	}
 }
@@ -130,19 +113,11 @@ func TestLongBodiesAreCompressedAsAsked(t *testing.T) {
 	for row := range strings.Lines(string(rows)) {
 		accept, want, _ := strings.Cut(strings.TrimSuffix(row, "\n"), " => ")
 		r := h.get(long, "Accept-Encoding: "+accept)
-		if got := r.header.Get("Content-Encoding"); got != want {
-			t.Errorf("Accept-Encoding %q: Content-Encoding = %q, want %q", accept, got, want)
-		}
-		if got := decompress(t, r); got != plain {
-			t.Errorf("Accept-Encoding %q: another body came out", accept)
-		}
-		if r := h.get(short, "Accept-Encoding: "+accept); r.header.Get("Content-Encoding") != "" {
-			t.Errorf("Accept-Encoding %q: a short body was compressed", accept)
-		}
+		equal(t, r.header.Get("Content-Encoding"), want, "Accept-Encoding %q: Content-Encoding", accept)
+		equal(t, decompress(t, r), plain, "Accept-Encoding %q: the body", accept)
+		equal(t, h.get(short, "Accept-Encoding: "+accept).header.Get("Content-Encoding"), "", "Accept-Encoding %q: the coding of a short body", accept)
 	}
-	if r := h.get(long, "Accept-Encoding: br", "Accept-Encoding: gzip"); r.header.Get("Content-Encoding") != "gzip" {
-		t.Error("the second Accept-Encoding line was not read")
-	}
+	equal(t, h.get(long, "Accept-Encoding: br", "Accept-Encoding: gzip").header.Get("Content-Encoding"), "gzip", "the coding by two lines")
 	tag := h.get("/api/blocks/30?include=transactions").header.Get("ETag")
 	if r := h.get("/api/blocks/30?include=transactions", "Accept-Encoding: zstd"); r.header.Get("ETag") != tag || r.header.Get("Content-Encoding") != "zstd" {
 		t.Errorf("compressed: ETag %s, want %s", r.header.Get("ETag"), tag)
@@ -151,40 +126,26 @@ func TestLongBodiesAreCompressedAsAsked(t *testing.T) {
 
 func decompress(t *testing.T, r reply) string {
 	t.Helper()
-	var out []byte
-	var err error
-	switch r.header.Get("Content-Encoding") {
-	case "gzip":
-		var z *gzip.Reader
-		if z, err = gzip.NewReader(strings.NewReader(r.body)); err == nil {
-			out, err = io.ReadAll(z)
-		}
-	case "zstd":
-		var z *zstd.Decoder
-		if z, err = zstd.NewReader(nil, zstd.WithDecoderConcurrency(1)); err == nil {
-			defer z.Close()
-			out, err = z.DecodeAll([]byte(r.body), nil)
-		}
-	default:
-		out = []byte(r.body)
-	}
+	var response fasthttp.Response
+	response.Header.SetContentEncoding(r.header.Get("Content-Encoding"))
+	response.SetBodyString(r.body)
+	out, err := response.BodyUncompressed()
 	must(t, err)
 	return string(out)
 }
 
-// TestEveryRequestOfABatchIsCounted uses the rate limit up in the middle of one.
+// TestEveryRequestOfABatchIsCounted uses the rate limit up in the middle of one: ten refusals in a row end the connection.
 func TestEveryRequestOfABatchIsCounted(t *testing.T) {
 	h := serve(t, func(c *Config) { c.PerMinute = 3 })
 	var got []string
-	for _, r := range h.exchange("batch", strings.Repeat(second, 4)+last) {
-		got = append(got, fmt.Sprint(r.status, " ", r.header.Get("X-RateLimit-Remaining"), r.header.Get("Retry-After")))
+	for _, r := range h.exchange("batch", strings.Repeat(second, 3+10+2)) {
+		got = append(got, fmt.Sprint(r.status, " ", r.header.Get("X-RateLimit-Remaining"), r.header.Get("Retry-After"), " ", r.closes))
 	}
-	if want := []string{"200 2", "200 1", "200 0", "429 060", "429 060"}; !slices.Equal(got, want) || h.ledger.asked.Load() != 3 {
-		t.Errorf("status, remaining and Retry-After: %q, want %q; %d questions were asked", got, want, h.ledger.asked.Load())
+	want := slices.Concat([]string{"200 2 false", "200 1 false", "200 0 false"}, slices.Repeat([]string{"429 060 false"}, 9), []string{"429 060 true"})
+	if !slices.Equal(got, want) || h.ledger.asked.Load() != 3 {
+		t.Errorf("status, remaining, Retry-After and whether it closes: %q, want %q; %d questions were asked", got, want, h.ledger.asked.Load())
 	}
-	if got := h.server.meters.limited[ratelimit.Minute].Load(); got != 2 {
-		t.Errorf("counted %d refusals by the minute, want 2", got)
-	}
+	equal(t, h.server.meters.limited[ratelimit.Minute].Load(), 10, "refusals by the minute")
 }
 
 // TestMalformedRequestsCount makes the parse errors of one client use up its hour.
@@ -196,9 +157,7 @@ func TestMalformedRequestsCount(t *testing.T) {
 			t.Errorf("request %d: %v, want one %d", i, r, want)
 		}
 	}
-	if got := w.server.meters.limited[ratelimit.Hour].Load(); got != 1 {
-		t.Errorf("counted %d refusals by the hour, want 1", got)
-	}
+	equal(t, w.server.meters.limited[ratelimit.Hour].Load(), 1, "refusals by the hour")
 }
 
 // G27: requests are counted by route and class, and no series is of what clients sent.

@@ -28,9 +28,7 @@ func TestPagesAreServed(t *testing.T) {
 		tag := first.header.Get("ETag")
 		for name, want := range map[string]string{"Content-Type": types[path.Ext(at)], "Cache-Control": "no-cache", "X-Ledger-Slot": "30",
 			"Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"} {
-			if got := first.header.Get(name); got != want {
-				t.Errorf("%s: %s = %q, want %q", at, name, got, want)
-			}
+			equal(t, first.header.Get(name), want, "%s: %s", at, name)
 		}
 		if first.status != 200 || tag == "" || resource.Body != nil && first.body != string(resource.Body()) {
 			t.Errorf("%s: status %d, ETag %q, %d bytes", at, first.status, tag, len(first.body))
@@ -129,9 +127,7 @@ func TestEveryLinkOfEveryPageLeadsSomewhere(t *testing.T) {
 			}
 		}
 	}
-	if len(titles) != len(targets) {
-		t.Errorf("%d pages have the titles %v", len(targets), titles)
-	}
+	equal(t, len(titles), len(targets), "titles of all pages, which are %v", titles)
 	for link, checked := range links {
 		target, fragment, _ := strings.Cut(link, "#")
 		if r := h.get(target); !strings.HasPrefix(link, "/") || r.status != 200 || checked && fragment != "" && !ids[link] {

@@ -8,7 +8,6 @@ import (
 	"net/netip"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/valyala/fasthttp"
 
@@ -53,9 +52,7 @@ func TestUpgradeHandsOverTheConnection(t *testing.T) {
 		c := w.dial("")
 		send(t, c, second+"GET /api/ws/accounts?mode=none HTTP/1.1\r\nHost: x\r\n"+strings.Join(handshake, "\r\n")+"\r\n\r\n"+second)
 		from := bufio.NewReader(c)
-		if r := readReply(t, from, "GET"); r.status != 200 {
-			t.Errorf("the request in front: status %d", r.status)
-		}
+		equal(t, readReply(t, from, "GET").status, 200, "the request in front")
 		r := readReply(t, from, "GET")
 		checkEvery(t, "upgrade", r)
 		checkDocument(t, "GET", "/api/ws/accounts", r)
@@ -74,74 +71,41 @@ func TestUpgradeHandsOverTheConnection(t *testing.T) {
 		if got := w.server.Connections(); got != 0 && detached {
 			t.Errorf("%d connections are counted, want 0", got)
 		}
-		if got := w.ledger.asked.Load(); got != 1 {
-			t.Errorf("%d questions were asked, want 1 and none of what followed", got)
-		}
-		if got := w.server.routes[len(w.server.routes)-1].requests[0].Load(); got != 1 {
-			t.Errorf("counted %d upgrades, want 1", got)
-		}
+		equal(t, w.ledger.asked.Load(), 1, "questions asked, none of what followed")
+		equal(t, w.server.routes[len(w.server.routes)-1].requests[0].Load(), 1, "upgrades counted")
 	}
 }
 
-// TestUpgradesWait refuses sockets while there is nothing they could be told: before the first head, while the
-// upgrade handler has nothing to answer yet, and where there is no handler.
-func TestUpgradesWait(t *testing.T) {
+// TestRefusedUpgradesCarryEveryHeader refuses sockets while there is nothing they could be told: before the first head, while the
+// upgrade handler has nothing to answer yet, and where there is no handler. And a handler may refuse one itself.
+func TestRefusedUpgradesCarryEveryHeader(t *testing.T) {
 	upgrade := func(*fasthttp.RequestCtx, ratelimit.Client) { t.Error("upgraded") }
-	for name, change := range map[string]func(*Config){
-		"no head":    func(c *Config) { c.Ledger, c.Upgrade = &fakeLedger{}, upgrade },
-		"not yet":    func(c *Config) { c.Upgrade, c.MayUpgrade = upgrade, func() bool { return false } },
-		"no handler": nil,
-	} {
-		if r := serve(t, change).get("/api/ws/accounts", handshake...); r.status != 503 || r.body != errorBody(503, "overloaded") || r.header.Get("Retry-After") == "" {
-			t.Errorf("%s: %d %s, Retry-After %q, want 503", name, r.status, r.body, r.header.Get("Retry-After"))
-		}
-	}
-}
-
-// A handshake that meets a stop is refused, not answered with a 101 that says "Connection: close".
-func TestNobodyUpgradesWhileTheServerStops(t *testing.T) {
-	entered, leave := make(chan struct{}), make(chan struct{})
-	h := serveTCP(t, func(c *Config) {
-		c.Upgrade = func(*fasthttp.RequestCtx, ratelimit.Client) { t.Error("upgraded") }
-		c.MayUpgrade = func() bool {
-			close(entered)
-			<-leave
-			return true
-		}
-	})
-	c := h.dial("")
-	h.request(c, "GET", "/api/ws/accounts", handshake...)
-	<-entered
-	stopped := make(chan error, 1)
-	go func() { stopped <- h.server.Shutdown(t.Context()) }()
-	for !h.server.Stopping() {
-		time.Sleep(time.Millisecond)
-	}
-	close(leave)
-	if r := readReply(t, bufio.NewReader(c), "GET"); r.status != 503 {
-		t.Errorf("%d %s, want 503", r.status, r.body)
-	}
-	if err := <-stopped; err != nil {
-		t.Errorf("Shutdown = %v", err)
-	}
-}
-
-func TestARefusedUpgradeCarriesEveryHeader(t *testing.T) {
-	for _, tt := range []struct {
-		status       int
-		given, retry string
-	}{{503, "5", "5"}, {429, "", "1"}} {
-		h := serve(t, func(c *Config) {
+	refusing := func(status int, given string) func(*Config) {
+		return func(c *Config) {
 			c.Upgrade = func(ctx *fasthttp.RequestCtx, _ ratelimit.Client) {
-				ctx.Error(errorBody(tt.status, "too many WebSockets"), tt.status) // drops what was set before
+				ctx.Error(errorBody(status, "too many WebSockets"), status) // drops what was set before
 				ctx.SetContentType("application/json")
-				if tt.given != "" {
-					ctx.Response.Header.Set("Retry-After", tt.given)
+				if given != "" {
+					ctx.Response.Header.Set("Retry-After", given)
 				}
 			}
-		})
-		if r := h.get("/api/ws/accounts", handshake...); r.status != tt.status || r.body != errorBody(tt.status, "too many WebSockets") || r.header.Get("Retry-After") != tt.retry {
-			t.Errorf("%d %s %v, want %d", r.status, r.body, r.header, tt.status)
+		}
+	}
+	for name, tt := range map[string]struct {
+		change  func(*Config)
+		status  int
+		details string
+		retry   string
+	}{
+		"no head":     {func(c *Config) { c.Ledger, c.Upgrade = &fakeLedger{}, upgrade }, 503, "overloaded", "1"},
+		"not yet":     {func(c *Config) { c.Upgrade, c.MayUpgrade = upgrade, func() bool { return false } }, 503, "overloaded", "1"},
+		"no handler":  {nil, 503, "overloaded", "1"},
+		"by it":       {refusing(429, ""), 429, "too many WebSockets", "1"},
+		"by it, when": {refusing(503, "5"), 503, "too many WebSockets", "5"},
+	} {
+		r := serve(t, tt.change).get("/api/ws/accounts", handshake...)
+		if r.status != tt.status || r.body != errorBody(tt.status, tt.details) || r.header.Get("Retry-After") != tt.retry {
+			t.Errorf("%s: %d %s, Retry-After %q, want %d and %q", name, r.status, r.body, r.header.Get("Retry-After"), tt.status, tt.retry)
 		}
 	}
 }
@@ -163,9 +127,7 @@ func TestInvalidHandshakesAreRefused(t *testing.T) {
 			t.Errorf("%s: %d %s, want %d", name, r.status, r.body, tt.status)
 		}
 	}
-	if r := h.do("HEAD", "/api/ws/accounts", handshake...); r.status != 400 {
-		t.Errorf("HEAD: %d, want 400", r.status)
-	}
+	equal(t, h.do("HEAD", "/api/ws/accounts", handshake...).status, 400, "HEAD")
 }
 
 // An upgrade handler hears of a connection that ends before its answer was written, once, and of no
@@ -195,8 +157,6 @@ func TestALostHandshakeIsTold(t *testing.T) {
 			<-ended
 		}
 		_, _ = io.Copy(io.Discard, c)
-		if len(told) > 0 {
-			t.Errorf("lost = %t: told once too often", lost)
-		}
+		equal(t, len(told), 0, "lost = %t: how often it was told once too often", lost)
 	}
 }

@@ -32,12 +32,8 @@ func TestMalformedRequestsEndTheConnection(t *testing.T) {
 			if strings.Contains(strings.ReplaceAll(tt.raw, "\r\n", ""), "\n") {
 				front, want = 0, want[front:] // those in front of a bare line feed share its fate
 			}
-			if got := statuses(w.exchange(name, strings.Repeat(second, front)+tt.raw+second)); !slices.Equal(got, want) {
-				t.Errorf("%s behind %d: %v, want %v", name, front, got, want)
-			}
-			if got := w.ledger.asked.Load() - asked; got != int64(front) {
-				t.Errorf("%s behind %d: %d requests were executed", name, front, got)
-			}
+			equal(t, statuses(w.exchange(name, strings.Repeat(second, front)+tt.raw+second)), want, "%s behind %d: statuses", name, front)
+			equal(t, w.ledger.asked.Load()-asked, int64(front), "%s behind %d: requests executed", name, front)
 		}
 	}
 	must(t, w.server.Shutdown(t.Context()))
@@ -74,12 +70,8 @@ func TestRequestsBehindOneAnotherAreAnsweredInOrder(t *testing.T) {
 			checkEvery(t, "pipelined", r)
 			got = append(got, r.status)
 		}
-		if !slices.Equal(got, want) {
-			t.Errorf("in pieces of %d: statuses %v, want %v", piece, got, want)
-		}
-		if n := w.ledger.asked.Load() - asked; n != 3 {
-			t.Errorf("in pieces of %d: %d questions asked, want 3", piece, n)
-		}
+		equal(t, got, want, "in pieces of %d: statuses", piece)
+		equal(t, w.ledger.asked.Load()-asked, 3, "in pieces of %d: questions asked", piece)
 	}
 }
 
@@ -97,13 +89,9 @@ func TestABodyEndsWhereItsLengthSays(t *testing.T) {
 	_, _ = from.Discard(len(goOn))
 	send(t, c, "hello"+"GET /api/blocks/latest HTTP/1.1\r\nHost: x\r\nX: a\r\n folded\r\n\r\n")
 	for _, want := range []int{200, 400} {
-		if r := readReply(t, from, "GET"); r.status != want {
-			t.Errorf("status %d, want %d: %s", r.status, want, r.body)
-		}
+		equal(t, readReply(t, from, "GET").status, want, "the status")
 	}
-	if got := w.ledger.asked.Load(); got != 0 {
-		t.Errorf("%d malformed requests were executed", got)
-	}
+	equal(t, w.ledger.asked.Load(), 0, "malformed requests executed")
 }
 
 func TestLongestAllowedRequestsAreAnswered(t *testing.T) {
@@ -111,9 +99,7 @@ func TestLongestAllowedRequestsAreAnswered(t *testing.T) {
 	line := "GET /api/health?" + strings.Repeat("a", 8192-len("GET /api/health? HTTP/1.1")) + " HTTP/1.1\r\n"
 	fields := "Host: x\r\nX: " + strings.Repeat("a", 8192-len("Host: x\r\nX: \r\nContent-Length: 65536\r\n")) + "\r\nContent-Length: 65536\r\n"
 	raw := "\r\n" + line + fields + "\r\n" + strings.Repeat("b", 65536)
-	if got := statuses(w.exchange("longest", raw+raw+last)); !slices.Equal(got, []int{200, 200, 200}) {
-		t.Errorf("statuses %v, want three answers", got)
-	}
+	equal(t, statuses(w.exchange("longest", raw+raw+last)), []int{200, 200, 200}, "statuses")
 }
 
 // G8, G9, F35: TestUnfinishedRequestsTimeOut covers heads and bodies that never end, with the times that a server has by
@@ -152,9 +138,7 @@ func TestAHalfSentRequestIsAnsweredWhenItsSenderIsDone(t *testing.T) {
 		c := w.dial("")
 		send(t, c, raw)
 		must(t, c.(*net.TCPConn).CloseWrite())
-		if r := readReply(t, bufio.NewReader(c), "GET"); r.status != http.StatusBadRequest {
-			t.Errorf("%s: status %d, want 400", name, r.status)
-		}
+		equal(t, readReply(t, bufio.NewReader(c), "GET").status, http.StatusBadRequest, "%s: status", name)
 	}
 }
 
@@ -162,9 +146,8 @@ func TestAHalfSentRequestIsAnsweredWhenItsSenderIsDone(t *testing.T) {
 func TestTheAnswerOutlivesAnUpload(t *testing.T) {
 	w := serveTCP(t, nil)
 	for status, line := range map[int]string{413: "Content-Length: 900000", 400: "X: a\r\n b"} {
-		if r := w.exchange(line, "GET /api/health HTTP/1.1\r\nHost: x\r\n"+line+"\r\n\r\n"+strings.Repeat("x", 900_000)); !slices.Equal(statuses(r), []int{status}) {
-			t.Errorf("%q: %v, want one %d", line, r, status)
-		}
+		raw := "GET /api/health HTTP/1.1\r\nHost: x\r\n" + line + "\r\n\r\n" + strings.Repeat("x", 900_000)
+		equal(t, statuses(w.exchange(line, raw)), []int{status}, "%q: statuses", line)
 	}
 }
 

@@ -1,10 +1,8 @@
 package ops
 
 import (
-	"context"
 	"errors"
 	"io"
-	"net"
 	"net/http"
 	"strings"
 	"testing"
@@ -24,7 +22,8 @@ func (s *sent) Close() error { close(s.closed); return nil }
 
 func TestBackupIsSentWholeOrCutAndOneAtATime(t *testing.T) {
 	backups := make(chan *sent, 3)
-	s := New(Config{Backup: func() (io.ReadCloser, int64, error) {
+	ln := fasthttputil.NewInmemoryListener()
+	client := serve(t, ln, ln.Dial, Config{Backup: func() (io.ReadCloser, int64, error) {
 		select {
 		case b := <-backups:
 			return b, 6, nil
@@ -32,10 +31,6 @@ func TestBackupIsSentWholeOrCutAndOneAtATime(t *testing.T) {
 			return nil, 0, errors.New("there is none")
 		}
 	}})
-	ln := fasthttputil.NewInmemoryListener()
-	served := make(chan error, 1)
-	go func() { served <- s.Serve(ln) }()
-	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true, DialContext: func(context.Context, string, string) (net.Conn, error) { return ln.Dial() }}}
 	get := func() *http.Response {
 		r, err := client.Get("http://ops/backup")
 		ledgertest.Must(t, err)
@@ -71,6 +66,4 @@ func TestBackupIsSentWholeOrCutAndOneAtATime(t *testing.T) {
 		<-backup.closed
 		<-got
 	}
-	ledgertest.Must(t, s.Shutdown(context.Background()))
-	ledgertest.Must(t, <-served)
 }

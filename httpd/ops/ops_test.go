@@ -17,10 +17,25 @@ import (
 	"ledgerd/httpd/wire"
 )
 
+// serve answers what a listener accepts until the test is over, and returns a client that dials so.
+func serve(t *testing.T, ln net.Listener, dial func() (net.Conn, error), config Config) *http.Client {
+	t.Helper()
+	s, served := New(config), make(chan error, 1)
+	go func() { served <- s.Serve(ln) }()
+	t.Cleanup(func() {
+		ledgertest.Must(t, s.Shutdown(context.Background()))
+		ledgertest.Must(t, <-served)
+	})
+	return &http.Client{Transport: &http.Transport{
+		DisableKeepAlives: true, DialContext: func(context.Context, string, string) (net.Conn, error) { return dial() },
+	}}
+}
+
 func TestOpsTellsAliveReadyAndNumbers(t *testing.T) {
 	for _, pprof := range []bool{false, true} {
 		unhealthy, panics := "", false
-		s := New(Config{
+		ln := fasthttputil.NewInmemoryListener()
+		client := serve(t, ln, ln.Dial, Config{
 			Status: func() ledger.NodeStatus {
 				if panics {
 					panic("a fault of the test's own")
@@ -30,10 +45,6 @@ func TestOpsTellsAliveReadyAndNumbers(t *testing.T) {
 			WriteMetrics: func(w io.Writer) { _, _ = io.WriteString(w, "ledgerd_up 1\n") },
 			Pprof:        pprof,
 		})
-		ln := fasthttputil.NewInmemoryListener()
-		served := make(chan error, 1)
-		go func() { served <- s.Serve(ln) }()
-		client := &http.Client{Transport: &http.Transport{DialContext: func(context.Context, string, string) (net.Conn, error) { return ln.Dial() }}}
 		expect := func(path string, status int, body string) {
 			t.Helper()
 			r, err := client.Get("http://ops" + path)
@@ -77,45 +88,28 @@ func TestOpsTellsAliveReadyAndNumbers(t *testing.T) {
 		}
 		c, err := ln.Dial()
 		ledgertest.Must(t, err)
-		if _, err := fmt.Fprint(c, "GET /livez HTTP/9.9\r\n\r\n"); err != nil {
-			t.Fatal(err)
-		}
+		_, err = fmt.Fprint(c, "GET /livez HTTP/9.9\r\n\r\n")
+		ledgertest.Must(t, err)
 		if all, err := io.ReadAll(c); err != nil || !strings.HasPrefix(string(all), "HTTP/1.1 400 ") || !strings.HasSuffix(string(all), errorBody(400, wire.ErrMalformed.Error())) {
 			t.Errorf("an unknown version: %q, %v", all, err)
-		}
-		client.CloseIdleConnections()
-		if err := s.Shutdown(context.Background()); err != nil {
-			t.Error(err)
-		}
-		if err := <-served; err != nil {
-			t.Errorf("Serve: %v", err)
 		}
 	}
 }
 
 // F35: silent connections do not keep an operator out, also where they come from the same machine.
 func TestSilentConnectionsMakeRoomForAnOperator(t *testing.T) {
-	s := New(Config{Status: func() ledger.NodeStatus { return ledger.NodeStatus{} }})
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	ledgertest.Must(t, err)
-	served := make(chan error, 1)
-	go func() { served <- s.Serve(ln) }()
-	var silent []net.Conn
+	dial := func() (net.Conn, error) { return net.Dial("tcp", ln.Addr().String()) }
+	client := serve(t, ln, dial, Config{Status: func() ledger.NodeStatus { return ledger.NodeStatus{} }})
 	for range maxConns {
-		c, err := net.Dial("tcp", ln.Addr().String())
+		c, err := dial()
 		ledgertest.Must(t, err)
-		silent = append(silent, c)
+		defer c.Close()
 	}
-	client := &http.Client{Transport: &http.Transport{}}
 	answer, err := client.Get("http://" + ln.Addr().String() + "/livez")
 	if err != nil || answer.StatusCode != http.StatusOK {
 		t.Fatalf("%v, %v, want 200", answer, err)
 	}
 	_ = answer.Body.Close()
-	client.CloseIdleConnections()
-	for _, c := range silent {
-		_ = c.Close()
-	}
-	ledgertest.Must(t, s.Shutdown(t.Context()))
-	ledgertest.Must(t, <-served)
 }

@@ -119,9 +119,7 @@ func TestNeverMoreThanTheLimit(t *testing.T) {
 	for _, limits := range [][2]int{{100, 1000}, {1000, 100}, {0, 100}, {100, 0}} {
 		l := newLimiter(limits[0], limits[1], 1, start)
 		client := netip.MustParseAddr("2001:db8::")
-		if granted := race(8, 500, func(int, int) Allowance { return l.Take(client, start) }); granted != 100 {
-			t.Errorf("limits %v: %d granted, want exactly 100", limits, granted)
-		}
+		equal(t, race(8, 500, func(int, int) Allowance { return l.Take(client, start) }), 100, "limits %v: requests granted", limits)
 	}
 }
 
@@ -146,19 +144,13 @@ func TestWhatTheHourRefusesTheMinuteForgets(t *testing.T) {
 	first, _ := w.take(Minute, 5, 10)
 	second, _ := w.take(Minute, 6, 10)
 	w.giveBack(second)
-	if got := w.look(Minute, 7); got.used != 1 || got.start != 5 {
-		t.Errorf("after one of two was given back: %+v", got)
-	}
+	equal(t, w.look(Minute, 7), reading{start: 5, ends: 60_005, used: 1}, "after one of two was given back")
 	w.giveBack(first)
 	w.giveBack(first)
-	if got := w.look(Minute, 8); got.used != 0 || got.start != 8 {
-		t.Errorf("after both: %+v, want a window that has not started", got)
-	}
+	equal(t, w.look(Minute, 8), reading{start: 8, ends: 60_008}, "after both, which is a window that has not started")
 	w.take(Minute, 70_000, 10)
 	w.giveBack(first)
-	if got := w.look(Minute, 70_001); got.used != 1 {
-		t.Errorf("after giving back to a window that is over: %+v, want the new one untouched", got)
-	}
+	equal(t, w.look(Minute, 70_001).used, 1, "requests in a new window, after giving back to the one before")
 }
 
 // F44: TestWindowEdgeUnderRace lets goroutines step a shared clock over many windows: no window
@@ -178,50 +170,24 @@ func TestWindowEdgeUnderRace(t *testing.T) {
 	}
 }
 
-// F42: TestActiveClientsKeepTheirPlaces sprays a full table: whoever is past half of a limit is
-// never forgotten, and newcomers are still admitted.
+// F42: TestActiveClientsKeepTheirPlaces fills a bucket with active clients, and sprays it after each: whoever is past half of a limit is
+// never forgotten. Newcomers are admitted as long as there is a place, and share one limit where all are taken.
 func TestActiveClientsKeepTheirPlaces(t *testing.T) {
 	start := time.Now()
 	l := newLimiter(10, 100, 1, start)
-	active := make([]netip.Addr, ways-1)
-	for i := range active {
-		active[i] = netip.AddrFrom4([4]byte{10, 0, 0, byte(i)})
-		for range 6 {
-			l.Take(active[i], start)
-		}
-	}
-	for i := range 10_000 {
-		if a := l.Take(sprayed(i), start); !a.Allowed {
-			t.Fatalf("newcomer %d refused", i)
-		}
-	}
-	for _, client := range active {
-		if a := l.Take(client, start); a.Remaining != 3 {
-			t.Errorf("%s: %d remaining after the spray, want 3: it was forgotten", client, a.Remaining)
-		}
-	}
-}
-
-// F42: TestNewcomersShareOneLimitWhenAllPlacesAreTaken fills a bucket with active clients.
-func TestNewcomersShareOneLimitWhenAllPlacesAreTaken(t *testing.T) {
-	start := time.Now()
-	l := newLimiter(10, 100, 1, start)
+	take := func(i int) Allowance { return l.Take(netip.AddrFrom4([4]byte{10, 0, 0, byte(i)}), start) }
 	for i := range ways {
-		for range 10 {
-			l.Take(netip.AddrFrom4([4]byte{10, 0, 0, byte(i)}), start)
+		for range 6 {
+			take(i)
 		}
+		granted := race(1, 1000, func(_, n int) Allowance { return l.Take(sprayed(1000*i+n), start) })
+		equal(t, granted, map[bool]int64{true: 10, false: 1000}[i == ways-1], "newcomers granted beside %d active clients", i+1)
 	}
-	granted := 0
-	for i := range 1000 {
-		if l.Take(sprayed(i), start).Allowed {
-			granted++
-		}
-	}
-	if granted != 10 {
-		t.Errorf("%d newcomers granted, want 10: one limit for all of them", granted)
+	for i := range ways {
+		equal(t, take(i).Remaining, 3, "what remains of active client %d, if it was not forgotten", i)
 	}
 	// When the minutes are over the places are free again: nobody is past half of the hour.
-	if a := l.Take(sprayed(2000), start.Add(time.Minute)); !a.Allowed || a.Remaining != 9 {
+	if a := l.Take(sprayed(9000), start.Add(time.Minute)); !a.Allowed || a.Remaining != 9 {
 		t.Errorf("after a minute: %+v, want a place of its own", a)
 	}
 }
@@ -243,12 +209,8 @@ func TestASiteSharesWhatEightClientsMayAsk(t *testing.T) {
 		}
 		return granted
 	}
-	if got := granted(1, 1000, 1); got != 5*ClientsPerSite {
-		t.Errorf("a site was granted %d requests, want %d", got, 5*ClientsPerSite)
-	}
-	if got := granted(2, 1, 100) + granted(2, 9, 5); got != 5*ClientsPerSite {
-		t.Errorf("a site with a client that is past its limit was granted %d requests, want %d", got, 5*ClientsPerSite)
-	}
+	equal(t, granted(1, 1000, 1), 5*ClientsPerSite, "requests that a site was granted")
+	equal(t, granted(2, 1, 100)+granted(2, 9, 5), 5*ClientsPerSite, "requests that a site was granted with a client that is past its limit")
 }
 
 func TestExpiredClientsGoBeforeLiveOnes(t *testing.T) {
@@ -263,9 +225,7 @@ func TestExpiredClientsGoBeforeLiveOnes(t *testing.T) {
 	for i := range ways - 1 {
 		l.Take(sprayed(i), later)
 	}
-	if a := l.Take(live, later); a.Remaining != 8 {
-		t.Errorf("%d remaining, want 8: a live client went before expired ones", a.Remaining)
-	}
+	equal(t, l.Take(live, later).Remaining, 8, "what remains of a live client, beside expired ones")
 }
 
 // F42: TestSprayKeepsMemoryFlat has a proxy name many more addresses than a table has places, while a busy client is being limited: ten
@@ -301,9 +261,7 @@ func TestSprayKeepsMemoryFlat(t *testing.T) {
 	if after > before+1<<20 {
 		t.Errorf("the heap grew from %d to %d bytes", before, after)
 	}
-	if granted != 40 {
-		t.Errorf("the busy client was granted %d more requests, want 40", granted)
-	}
+	equal(t, granted, 40, "requests that the busy client was granted more")
 	runtime.KeepAlive(l)
 }
 
@@ -320,9 +278,7 @@ func TestEvictionUnderRace(t *testing.T) {
 		l.Take(sprayed(g*5000+i), start)
 		return l.Take(busy, start)
 	})
-	if granted != 49 {
-		t.Errorf("%d granted, want 49", granted)
-	}
+	equal(t, granted, 49, "requests that the busy client was granted")
 }
 
 // sprayed returns the i-th of many /64, each of a site of its own.

@@ -1,7 +1,9 @@
 package stream
 
 import (
+	"bytes"
 	"encoding/json"
+	"errors"
 	"maps"
 	"os"
 	"path"
@@ -52,42 +54,29 @@ func messagesOf(references []reference) (names []string) {
 	return names
 }
 
-var asyncDocument = sync.OnceValues(func() (d asyncAPI, err error) {
+var asyncDocument = sync.OnceValue(func() (d asyncAPI) {
 	content, err := os.ReadFile("../console/asyncapi.json")
-	if err != nil {
-		return d, err
-	}
-	if err := json.Unmarshal(content, &d); err != nil {
-		return d, err
-	}
-	whole, err := jsonschema.UnmarshalJSON(strings.NewReader(string(content)))
-	if err != nil {
-		return d, err
-	}
+	whole, invalid := jsonschema.UnmarshalJSON(bytes.NewReader(content))
 	c := jsonschema.NewCompiler()
 	c.DefaultDraft(jsonschema.Draft7) // which AsyncAPI builds on
-	if err := c.AddResource("asyncapi.json", whole); err != nil {
-		return d, err
+	if err := errors.Join(err, invalid, json.Unmarshal(content, &d), c.AddResource("asyncapi.json", whole)); err != nil {
+		panic(err)
 	}
 	d.payloads = map[string]*jsonschema.Schema{}
 	for name := range d.Components.Messages {
-		if d.payloads[name], err = c.Compile("asyncapi.json#/components/messages/" + name + "/payload"); err != nil {
-			return d, err
-		}
+		d.payloads[name] = c.MustCompile("asyncapi.json#/components/messages/" + name + "/payload")
 	}
-	return d, nil
+	return d
 })
 
 // checkDescribed checks a message against the document, and returns its type.
 func checkDescribed(t testing.TB, message string) (name string) {
 	t.Helper()
-	document, err := asyncDocument()
-	must(t, err)
 	value, err := jsonschema.UnmarshalJSON(strings.NewReader(message))
 	must(t, err)
 	fields, _ := value.(map[string]any)
 	name, _ = fields["type"].(string)
-	if schema := document.payloads[name]; schema == nil {
+	if schema := asyncDocument().payloads[name]; schema == nil {
 		t.Errorf("asyncapi.json does not describe %s", message)
 	} else if err := schema.Validate(value); err != nil {
 		t.Errorf("%s is not as asyncapi.json says: %v", message, err)
@@ -97,8 +86,7 @@ func checkDescribed(t testing.TB, message string) (name string) {
 
 // The AsyncAPI document describes each message that either side knows; its examples are messages that are sent and taken.
 func TestAsyncAPIDescribesEveryMessage(t *testing.T) {
-	document, err := asyncDocument()
-	must(t, err)
+	document := asyncDocument()
 	described := map[string][]string{}
 	for _, operation := range document.Operations {
 		described[operation.Action] = append(described[operation.Action], messagesOf(operation.Messages)...)
@@ -120,18 +108,14 @@ func TestAsyncAPIDescribesEveryMessage(t *testing.T) {
 		}
 		slices.Sort(known)
 		slices.Sort(described[action])
-		if got, want := slices.Compact(described[action]), slices.Compact(known); !slices.Equal(got, want) {
-			t.Errorf("to %s: the document has %v, the program %v", action, got, want)
-		}
+		equal(t, slices.Compact(described[action]), slices.Compact(known), "to %s: the document beside the program", action)
 	}
 	for name, message := range document.Components.Messages {
 		if len(message.Examples) == 0 {
 			t.Errorf("%s has no example", name)
 		}
 		for _, example := range message.Examples {
-			if got := checkDescribed(t, string(example.Payload)); got != name {
-				t.Errorf("an example of %s is a %s", name, got)
-			}
+			equal(t, checkDescribed(t, string(example.Payload)), name, "the kind of an example")
 		}
 	}
 	inMemory(t, nil, func(n *node) {
@@ -153,10 +137,10 @@ func TestAsyncAPIDescribesEveryMessage(t *testing.T) {
 	})
 }
 
-// What both documents describe they describe in the same way: the query of a handshake, levels, accounts.
+// What both documents describe they describe in the same way: the query of a handshake, levels, accounts. No parameter of
+// the query is unknown here, and every value that it may have is taken.
 func TestAsyncAPIAgreesWithOpenAPI(t *testing.T) {
-	document, err := asyncDocument()
-	must(t, err)
+	document := asyncDocument()
 	content, err := os.ReadFile("../openapi.json")
 	must(t, err)
 	var open struct {
@@ -177,13 +161,25 @@ func TestAsyncAPIAgreesWithOpenAPI(t *testing.T) {
 		p := open.Components.Parameters[path.Base(r.Ref)]
 		p.Schema["description"] = p.Description
 		want[p.Name] = p.Schema
+		values, _ := p.Schema["enum"].([]any)
+		switch {
+		case p.Name == "commitment":
+			values = []any{"processed", "confirmed", "finalized"}
+		case p.Schema["type"] == "integer":
+			values = []any{"0", "18446744073709551615"}
+		case p.Schema["type"] == "array":
+			values = []any{strings.Repeat("1", 32)}
+		}
+		for _, value := range values {
+			if known, err := new(query).set(p.Name, value.(string)); !known || err != nil {
+				t.Errorf("%s=%s: known %v, %v", p.Name, value, known, err)
+			}
+		}
 	}
-	if got := document.Channels.Accounts.Bindings.WS.Query.Properties; !reflect.DeepEqual(got, want) {
+	if got := document.Channels.Accounts.Bindings.WS.Query.Properties; !reflect.DeepEqual(got, want) || len(got) != 9 {
 		t.Errorf("the query is\n%v, in openapi.json\n%v", got, want)
 	}
-	if got, want := document.Components.Schemas["Commitment"], open.Components.Schemas["Commitment"]; !reflect.DeepEqual(got, want) {
-		t.Errorf("a commitment is\n%v, in openapi.json\n%v", got, want)
-	}
+	equal(t, document.Components.Schemas["Commitment"], open.Components.Schemas["Commitment"], "a commitment, beside openapi.json")
 	account := open.Components.Schemas["Account"].(map[string]any)["properties"].(map[string]any)
 	update := document.Components.Messages["account_update"].Payload.Properties
 	for name, field := range account {
@@ -197,8 +193,6 @@ func TestAsyncAPIAgreesWithOpenAPI(t *testing.T) {
 		told, field := maps.Clone(told), maps.Clone(field.(map[string]any))
 		delete(told, "description")
 		delete(field, "description")
-		if !reflect.DeepEqual(told, field) {
-			t.Errorf("%s of an update is\n%v, in openapi.json\n%v", name, told, field)
-		}
+		equal(t, told, field, "%s of an update, beside openapi.json", name)
 	}
 }

@@ -3,8 +3,10 @@ package stream
 import (
 	"bytes"
 	"encoding/binary"
+	"net/http"
 	"os"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -49,7 +51,7 @@ func FuzzClient(f *testing.F) {
 	f.Fuzz(func(t *testing.T, sent []byte, octets uint16, query byte) {
 		pieces := [][]byte{nil, sent} // behind the handshake, or right from it on
 		if octets > 0 {
-			pieces = append([][]byte{nil}, chopped(int(octets), sent)...)
+			pieces = slices.AppendSeq([][]byte{nil}, slices.Chunk(sent, int(octets)))
 		}
 		if query >= 128 {
 			pieces = pieces[1:]
@@ -81,12 +83,23 @@ func autobahnCases(tb testing.TB) (cases [][]byte) {
 	return cases
 }
 
-// babble sends pieces and checks all that comes of them.
+// babble sends pieces right behind a handshake, the first of them in one with it, does not wait for the answer, and checks all
+// that comes of them.
 func (n *node) babble(query string, sent []byte, pieces [][]byte) {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
 	since := time.Now()
-	c := n.eager(query, pieces)
+	c := n.open()
+	pieces[0] = append(requestOf(query), pieces[0]...)
+	go func() {
+		for _, p := range pieces {
+			_, _ = c.conn.Write(p) // the end may come in the middle of it
+		}
+	}()
+	response, err := http.ReadResponse(c.r, nil)
+	if err != nil || response.StatusCode != http.StatusSwitchingProtocols {
+		n.Fatalf("handshake %q: response %v, err %v", query, response, err)
+	}
 	gets, end := c.untilEnd(false)
 	runtime.ReadMemStats(&after)
 	if want, wantEnd, known := foretell(sent); known && query == "?mode=none" {

@@ -3,8 +3,6 @@ package stream
 import (
 	"bufio"
 	"bytes"
-	"crypto/sha1"
-	"encoding/base64"
 	"encoding/binary"
 	"encoding/json"
 	"errors"
@@ -35,7 +33,8 @@ type client struct {
 // Bits of a frame's header.
 const finBit, reservedBits, maskBit = 0x80, 0x70, 0x80
 
-const nonce = "dGhlIHNhbXBsZSBub25jZQ=="
+// The key of a handshake and the answer to it, as RFC 6455 has them in section 1.3.
+const nonce, accepted = "dGhlIHNhbXBsZSBub25jZQ==", "s3pPLMBiTxaQ9kYGzzhZRbK+xOo="
 
 // requestOf returns an upgrade request. A header of "Upgrade: no" leaves out all that make it one.
 func requestOf(query string, headers ...string) []byte {
@@ -64,19 +63,12 @@ func (n *node) handshake(query string, headers ...string) (*http.Response, *clie
 	c := n.open()
 	c.raw(requestOf(query, headers...))
 	response, err := http.ReadResponse(c.r, nil)
-	if err != nil {
-		n.Fatalf("handshake %q: %v", query, err)
-	}
+	must(n, err)
 	if response.StatusCode != http.StatusSwitchingProtocols {
 		return response, c
 	}
-	accept := sha1.Sum([]byte(nonce + "258EAFA5-E914-47DA-95CA-C5AB0DC85B11"))
-	if got, want := response.Header.Get("Sec-WebSocket-Accept"), base64.StdEncoding.EncodeToString(accept[:]); got != want {
-		n.Fatalf("Sec-WebSocket-Accept = %q, want %q", got, want)
-	}
-	if got := response.Header.Values("Sec-WebSocket-Extensions"); len(got) > 0 {
-		n.Fatalf("extensions %q were negotiated", got)
-	}
+	equal(n, response.Header.Get("Sec-WebSocket-Accept"), accepted, "Sec-WebSocket-Accept")
+	equal(n, response.Header.Values("Sec-WebSocket-Extensions"), nil, "the extensions that were negotiated")
 	return response, c
 }
 
@@ -112,9 +104,8 @@ func frameBytes(first byte, payload string) []byte {
 
 func (c *client) raw(b []byte) {
 	c.Helper()
-	if _, err := c.conn.Write(b); err != nil {
-		c.Fatalf("write: %v", err)
-	}
+	_, err := c.conn.Write(b)
+	must(c, err)
 }
 
 func (c *client) send(format string, args ...any) {

@@ -16,9 +16,8 @@ func TestSocketsOfARevokedKeyAreClosed(t *testing.T) {
 		gone := new(atomic.Bool)
 		n.client = ratelimit.Client{Key: netip.IPv6Unspecified().WithZone("key:1"), Sockets: 2, Revoked: gone}
 		first, second := n.dial("?mode=none"), n.dial("?mode=none")
-		if response, _ := n.handshake("?mode=none"); response.StatusCode != 429 {
-			n.Errorf("a third socket of a key that may have two: %s", response.Status)
-		}
+		response, _ := n.handshake("?mode=none")
+		equal(n, response.StatusCode, 429, "a third socket of a key that may have two")
 		gone.Store(true)
 		n.hub.EndRevoked()
 		first.endsWith(1008, "the API key was revoked")

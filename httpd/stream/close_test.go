@@ -1,6 +1,7 @@
 package stream
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -26,13 +27,9 @@ func TestShutdownWaitsForStalledSocketsNoLongerThanTheyMayStall(t *testing.T) {
 				}
 			}()
 			since := time.Now()
-			if err := n.hub.Shutdown(n.Context()); err != nil {
-				n.Errorf("Shutdown: %v", err)
-			}
+			must(n, n.hub.Shutdown(n.Context()))
 			n.elapsed("Shutdown returned", since, want, late/2)
-			if !c.near().wasReset() {
-				n.Error("the socket was closed inside a frame, want a reset")
-			}
+			equal(n, c.near().resets.Load(), true, "whether the end, inside a frame, was a reset")
 		})
 	}
 }
@@ -55,9 +52,8 @@ func TestTheClosingHandshakeHasASecond(t *testing.T) {
 			c := n.dial("?mode=none")
 			since := time.Now()
 			c.raw(tt.sent)
-			if _, end := c.untilClose(); end.code != tt.code {
-				n.Errorf("%s: ended with %v, want %d", name, end, tt.code)
-			}
+			_, end := c.untilClose()
+			equal(n, end.code, tt.code, "%s: the close code", name)
 			if tt.goesAway {
 				c.close(codeOf(tt.code, ""))
 				_ = c.conn.Close() // frames are not understood any more, the end of the socket is
@@ -80,7 +76,7 @@ func TestShutdownDrains(t *testing.T) {
 		}
 	}
 	tests := map[string]struct {
-		within time.Duration // what its context has; 0: forever
+		within time.Duration // what its context has; 0: an hour
 		then   func(*client)
 		took   time.Duration
 		err    error
@@ -92,12 +88,8 @@ func TestShutdownDrains(t *testing.T) {
 	}
 	for name, tt := range tests {
 		inMemory(t, nil, func(n *node) {
-			ctx := context.Background()
-			if tt.within > 0 {
-				var cancel context.CancelFunc
-				ctx, cancel = context.WithTimeout(ctx, tt.within)
-				defer cancel()
-			}
+			ctx, cancel := context.WithTimeout(context.Background(), cmp.Or(tt.within, time.Hour))
+			defer cancel()
 			for query, told := range map[string]int{
 				"": 2, "?mode=none": 0, "?extended=true": 4, "?commitment=finalized": 1, "?pubkeys=" + key(1).String(): 2,
 			} {
@@ -115,9 +107,7 @@ func TestShutdownDrains(t *testing.T) {
 				n.Errorf("%s: Shutdown: err = %v, want %v", name, err, tt.err)
 			}
 			n.elapsed(name+": Shutdown returned", since, tt.took, 0)
-			if left := n.leftovers(); left != "" {
-				n.Errorf("%s: left are %s", name, left)
-			}
+			equal(n, n.leftovers(), "", "%s: what is left", name)
 			_, late := n.handshake("")
 			if gets, end := late.untilClose(); len(gets) > 0 || end != endsByShutdown {
 				n.Errorf("%s: a late client: ended with %v after %q, want 1001", name, end, gets)

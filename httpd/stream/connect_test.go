@@ -1,13 +1,11 @@
 package stream
 
 import (
-	"encoding/json"
 	"errors"
+	"io"
+	"log"
 	"net"
 	"net/netip"
-	"net/url"
-	"os"
-	"path"
 	"strings"
 	"testing"
 	"time"
@@ -18,22 +16,20 @@ import (
 )
 
 func TestTooManyNamesOnConnectAreRefused(t *testing.T) {
+	names := make([]string, 10_001)
+	for i := range names {
+		names[i] = key(i).String()
+	}
 	for _, tt := range []struct {
 		pubkeys, programs int
 		want              error
 	}{{10_000, 0, nil}, {10_001, 0, errManyNames}, {0, 10_001, errManyNames}, {5_000, 5_000, nil}, {5_000, 5_001, errManyNames}} {
-		query := url.Values{}
+		args := new(fasthttp.Args)
 		for name, count := range map[string]int{"pubkeys": tt.pubkeys, "programs": tt.programs} {
-			list := make([]string, count)
-			for i := range list {
-				list[i] = key(i).String()
-			}
 			if count > 0 {
-				query.Set(name, strings.Join(list, ","))
+				args.Set(name, strings.Join(names[:count], ","))
 			}
 		}
-		args := new(fasthttp.Args)
-		args.Parse(query.Encode())
 		if _, err := parseQuery(args); err != tt.want {
 			t.Errorf("%d pubkeys, %d programs: err = %v, want %v", tt.pubkeys, tt.programs, err, tt.want)
 		}
@@ -61,7 +57,7 @@ func (h *hooked) Write(p []byte) (int, error) {
 // handshakes break off is not kept out by them.
 func TestALostHandshakeHoldsNoSeat(t *testing.T) {
 	h := New(Config{Ledger: newFakeLedger(), MaxConnsPerClient: 1})
-	server := &fasthttp.Server{Logger: discard{}, Handler: func(ctx *fasthttp.RequestCtx) {
+	server := &fasthttp.Server{Logger: log.New(io.Discard, "", 0), Handler: func(ctx *fasthttp.RequestCtx) {
 		h.Upgrade(ctx, ratelimit.Client{Key: netip.AddrFrom4([4]byte{127, 0, 0, 1})})
 	}}
 	for range 3 {
@@ -72,9 +68,7 @@ func TestALostHandshakeHoldsNoSeat(t *testing.T) {
 			t.Fatal("the handshake was answered")
 		}
 		broken.lost()
-		if h.seats.taken != 0 || len(h.levels[0].all) != 0 {
-			t.Fatalf("%d seats are taken and %d subscribers left, want none", h.seats.taken, len(h.levels[0].all))
-		}
+		equal(t, []int{h.seats.taken, len(h.levels[0].all)}, []int{0, 0}, "seats that are taken and subscribers that are left")
 	}
 }
 
@@ -98,9 +92,7 @@ func TestAPositionIsFixedBeforeTheAnswer(t *testing.T) {
 
 func TestImpossibleOriginsAreFound(t *testing.T) {
 	for _, good := range [][]string{nil, {"*"}, {"https://app.example"}, {"http://localhost:3000", "https://[::1]:8443", "app://bundle"}} {
-		if err := CheckOrigins(good); err != nil {
-			t.Errorf("%q: %v", good, err)
-		}
+		must(t, CheckOrigins(good))
 	}
 	for _, bad := range []string{
 		"", " ", "null", "app.example", "https://", "//app.example", "https://app.example/", "https://app.example/path", "https://app.example?q",
@@ -112,47 +104,5 @@ func TestImpossibleOriginsAreFound(t *testing.T) {
 	}
 	if CheckOrigins([]string{"https://app.example", "*"}) == nil {
 		t.Error("* is taken beside others")
-	}
-}
-
-// The OpenAPI document describes the query of a handshake: no parameter that is not known here, and every value that it allows.
-func TestQueryIsAsTheDocumentSays(t *testing.T) {
-	content, err := os.ReadFile("../openapi.json")
-	must(t, err)
-	var document struct {
-		Paths map[string]struct {
-			Get struct{ Parameters []map[string]string }
-		}
-		Components struct {
-			Parameters map[string]struct {
-				Name   string
-				Schema struct {
-					Type string
-					Enum []string
-				}
-			}
-		}
-	}
-	must(t, json.Unmarshal(content, &document))
-	described := document.Paths["/ws/accounts"].Get.Parameters
-	for _, p := range described {
-		parameter := document.Components.Parameters[path.Base(p["$ref"])]
-		values := parameter.Schema.Enum
-		switch {
-		case parameter.Name == "commitment":
-			values = []string{"processed", "confirmed", "finalized"}
-		case parameter.Schema.Type == "integer":
-			values = []string{"0", "18446744073709551615"}
-		case parameter.Schema.Type == "array":
-			values = []string{strings.Repeat("1", 32)}
-		}
-		for _, value := range values {
-			if known, err := new(query).set(parameter.Name, value); !known || err != nil {
-				t.Errorf("%s=%s: known %v, %v", parameter.Name, value, known, err)
-			}
-		}
-	}
-	if len(described) != 9 {
-		t.Errorf("the document describes %d parameters", len(described))
 	}
 }

@@ -3,9 +3,12 @@ package stream
 import (
 	"bytes"
 	"context"
+	"io"
+	"log"
 	"log/slog"
 	"net"
 	"net/netip"
+	"reflect"
 	"testing"
 	"time"
 
@@ -17,6 +20,14 @@ import (
 )
 
 var must = ledgertest.Must
+
+// equal fails the test, which goes on, where got is not want. What both are, and of which input, is said as by fmt.Sprintf.
+func equal[T any](t testing.TB, got, want T, what string, args ...any) {
+	t.Helper()
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf(what+": got %v, want %v", append(args, got, want)...)
+	}
+}
 
 // patience bounds how long a test waits for what must happen, and how long its connections may be
 // open, on a machine as busy as may be. It decides only when a test fails, never whether one passes.
@@ -49,7 +60,7 @@ func newNode(t testing.TB, change func(*Config)) *node {
 // start serves what the listener accepts until the test is over.
 func (n *node) start(ln net.Listener) {
 	server := &fasthttp.Server{
-		KeepHijackedConns: true, Logger: discard{},
+		KeepHijackedConns: true, Logger: log.New(io.Discard, "", 0),
 		Handler: func(ctx *fasthttp.RequestCtx) {
 			n.hub.Upgrade(ctx, n.client)
 		},
@@ -59,23 +70,13 @@ func (n *node) start(ln net.Listener) {
 	n.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), patience)
 		defer cancel()
-		if err := n.hub.Shutdown(ctx); err != nil {
-			n.Errorf("Shutdown: %v", err)
-		}
-		if err := server.ShutdownWithContext(ctx); err != nil {
-			n.Errorf("server: %v", err)
-		}
+		must(n, n.hub.Shutdown(ctx))
+		must(n, server.ShutdownWithContext(ctx))
 		_ = ln.Close() // a server that had not begun to serve leaves it open, and Serve would wait for ever
-		if err := <-served; err != nil {
-			n.Errorf("Serve: %v", err)
-		}
+		must(n, <-served)
 		n.awaitEmpty() // however the connections of the test ended
 	})
 }
-
-type discard struct{}
-
-func (discard) Printf(string, ...any) {}
 
 // eventually waits until a condition holds.
 func eventually(t testing.TB, what string, holds func() bool) {
@@ -87,17 +88,15 @@ func eventually(t testing.TB, what string, holds func() bool) {
 	}
 }
 
-// fasthttp keeps its clock for the life of the process, and lets the cleaner of a stopped
-// worker pool sleep to its end.
-var keptByFasthttp = []goleak.Option{
-	goleak.IgnoreAnyFunction("github.com/valyala/fasthttp.updateServerDate.func1"),
-	goleak.IgnoreAnyFunction("github.com/valyala/fasthttp.(*workerPool).Start.func2"),
-}
-
 // TestMain fails if anything still runs after the tests.
 func TestMain(m *testing.M) {
 	new(fasthttp.ResponseHeader).Header() // starts fasthttp's clock, which outlives any bubble of testing/synctest
-	goleak.VerifyTestMain(m, keptByFasthttp...)
+	goleak.VerifyTestMain(m,
+		// fasthttp keeps its clock for the life of the process, and lets the cleaner of a
+		// stopped worker pool sleep to its end.
+		goleak.IgnoreAnyFunction("github.com/valyala/fasthttp.updateServerDate.func1"),
+		goleak.IgnoreAnyFunction("github.com/valyala/fasthttp.(*workerPool).Start.func2"),
+	)
 }
 
 // newLog returns a logger, and what it wrote: to be read when the hub was shut down, or a frame

@@ -85,9 +85,7 @@ func TestALogThatFailsEndsTheConnection(t *testing.T) {
 			c := n.dial("?resume_from=1")
 			c.expect(resumed("null", 1))
 			c.endsWith(websocket.CloseInternalServerErr, endInternal.text)
-			if text.Len() == 0 {
-				n.Errorf("%s: nothing was logged", name)
-			}
+			equal(n, text.Len() > 0, true, "%s: whether something was logged", name)
 		})
 	}
 }
@@ -144,13 +142,9 @@ func TestReadingTheLogIsCancelled(t *testing.T) {
 			clients.Go(func() { c.endsWith(websocket.CloseGoingAway, endShutdown.text) })
 		}
 		synctest.Wait()
-		if err := n.hub.Shutdown(n.Context()); err != nil { // nobody lets the reading go on
-			n.Errorf("Shutdown: %v", err)
-		}
+		must(n, n.hub.Shutdown(n.Context())) // nobody lets the reading go on
 		clients.Wait()
-		if got := log.readAfter(); len(got) != 1 {
-			n.Errorf("the log was read %d times, want once", len(got))
-		}
+		equal(n, len(log.readAfter()), 1, "readings of the log")
 	})
 }
 
@@ -171,9 +165,7 @@ func TestWhatIsReadFromTheLogCounts(t *testing.T) {
 		}
 		c.settle()
 		synctest.Wait()
-		if got := n.hub.memory.Used(); got != 0 {
-			n.Errorf("%d bytes are still counted", got)
-		}
+		equal(n, n.hub.memory.Used(), 0, "bytes that are still counted")
 	})
 }
 
@@ -214,9 +206,8 @@ func TestClientsReadTheLogInTurns(t *testing.T) {
 			n.Errorf("%d readings until the sixth of one client, want one of the others between two: %v", len(reads), reads)
 		}
 		close(log.gate)
-		if reading.Wait(); !slices.Equal(told, want) {
-			n.Errorf("told %q, want %q", told, want)
-		}
+		reading.Wait()
+		equal(n, told, want, "what the other was told")
 		other.quiet()
 	})
 }

@@ -82,9 +82,8 @@ func TestEndedConnectionsLeaveNothing(t *testing.T) {
 	}{
 		"closed": {"client", func(_ *node, c *client) {
 			c.close(codeOf(1000, ""))
-			if _, end := c.ends(); end != endsNormally {
-				c.Errorf("ended with %v, want 1000", end)
-			}
+			_, end := c.ends()
+			equal(c, end, endsNormally, "the end")
 		}},
 		"gone":           {"gone", func(_ *node, c *client) { _ = c.conn.Close() }},
 		"reset":          {"gone", func(_ *node, c *client) { reset(c) }},

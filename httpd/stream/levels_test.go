@@ -163,9 +163,7 @@ func TestARingHoldsWhatItPromises(t *testing.T) {
 			}
 			n.script.publish()
 		}
-		if got := readUpdates(n, c.settle()); ledger.Seq(len(got)) != n.script.seq {
-			n.Errorf("%d updates came, want %d", len(got), n.script.seq)
-		}
+		equal(n, ledger.Seq(len(readUpdates(n, c.settle()))), n.script.seq, "updates that came")
 	})
 }
 

@@ -6,10 +6,13 @@ import (
 	"net"
 	"runtime"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 	"weak"
+
+	"github.com/valyala/fasthttp/fasthttputil"
 
 	"ledgerd/engine/ledger"
 	"ledgerd/httpd/ratelimit"
@@ -23,7 +26,7 @@ func inMemory(t *testing.T, change func(*Config), test func(*node)) {
 	synctest.Test(t, func(t *testing.T) {
 		t.Cleanup(func() { time.Sleep(time.Minute) }) // until the cleaner of its workers has slept out
 		n := newNode(t, change)
-		ln := &pipes{accepted: make(chan net.Conn), closed: make(chan struct{})}
+		ln := &pipes{fasthttputil.NewInmemoryListener(), make(chan net.Conn)}
 		n.connect = ln.connect
 		n.start(ln)
 		test(n)
@@ -32,38 +35,27 @@ func inMemory(t *testing.T, change func(*Config), test func(*node)) {
 
 // pipes is a listener in memory.
 type pipes struct {
-	accepted chan net.Conn
-	closing  sync.Once
-	closed   chan struct{}
+	*fasthttputil.InmemoryListener // for its Accept and Close
+	accepted                       chan net.Conn
 }
 
 // connect makes a connection. It holds nothing: what one end writes waits until the other reads it.
 func (l *pipes) connect() (net.Conn, error) {
+	if _, err := l.Dial(); err != nil {
+		return nil, err
+	}
 	far, near := net.Pipe()
 	conn := &pipe{Conn: far, near: &nearEnd{Conn: near, closed: make(chan struct{})}}
-	select {
-	case l.accepted <- conn.near:
-	case <-l.closed:
-		return nil, net.ErrClosed
-	}
+	l.accepted <- conn.near
 	return conn, conn.SetDeadline(time.Now().Add(time.Hour)) // of the bubble: should a test never end
 }
 
 func (l *pipes) Accept() (net.Conn, error) {
-	select {
-	case conn := <-l.accepted:
-		return conn, nil
-	case <-l.closed:
-		return nil, net.ErrClosed
+	if _, err := l.InmemoryListener.Accept(); err != nil {
+		return nil, err
 	}
+	return <-l.accepted, nil
 }
-
-func (l *pipes) Close() error {
-	l.closing.Do(func() { close(l.closed) })
-	return nil
-}
-
-func (l *pipes) Addr() net.Addr { return &net.TCPAddr{} }
 
 // pipe is the client's end of a connection in memory.
 type pipe struct {
@@ -75,50 +67,33 @@ type pipe struct {
 // What is written to it must be whole frames, so that whatever is written next is behind one.
 type nearEnd struct {
 	net.Conn
-	closing sync.Once
-	closed  chan struct{}
+	reading, closing sync.Once
+	closed           chan struct{}
 
-	mu     sync.Mutex
-	head   weak.Pointer[byte]
-	resets bool // closing is a reset
-	faulty bool // writes panic
-	cut    bool // the write before ended within a frame
+	head   weak.Pointer[byte] // of the buffer of the first read
+	cut    bool               // the write before ended within a frame; writes come one after the other
+	resets atomic.Bool        // closing is a reset
+	faulty atomic.Bool        // writes panic
 }
 
 func (e *nearEnd) SetLinger(seconds int) error {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.resets = seconds == 0
+	e.resets.Store(seconds == 0)
 	return nil
 }
 
 func (e *nearEnd) Read(b []byte) (int, error) {
-	e.mu.Lock()
-	if e.head == (weak.Pointer[byte]{}) {
-		e.head = weak.Make(&b[0])
-	}
-	e.mu.Unlock()
+	e.reading.Do(func() { e.head = weak.Make(&b[0]) })
 	return e.Conn.Read(b)
 }
 
-func (e *nearEnd) firstRead() weak.Pointer[byte] {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	return e.head
-}
-
 func (e *nearEnd) Write(b []byte) (int, error) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
 	switch {
-	case e.faulty:
+	case e.faulty.Load():
 		panic("a fault")
 	case !e.cut && !bytes.HasPrefix(b, []byte("HTTP/")) && !areWhole(b):
 		panic("a frame is written in part")
 	}
-	e.mu.Unlock()
 	n, err := e.Conn.Write(b)
-	e.mu.Lock()
 	e.cut = n < len(b)
 	return n, err
 }
@@ -143,19 +118,6 @@ func (e *nearEnd) Close() error {
 	return e.Conn.Close()
 }
 
-// fail makes every write panic.
-func (e *nearEnd) fail() {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.faulty = true
-}
-
-func (e *nearEnd) wasReset() bool {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	return e.resets
-}
-
 // near is the server's end of a client in memory.
 func (c *client) near() *nearEnd { return c.conn.(*pipe).near }
 
@@ -168,9 +130,7 @@ func TestAConnectionKeepsNothingOfItsHandshake(t *testing.T) {
 		for range 3 { // what is pooled survives the first two
 			runtime.GC()
 		}
-		if c.near().firstRead().Value() != nil {
-			n.Error("the buffer of the request is kept")
-		}
+		equal(n, c.near().head.Value(), nil, "the buffer of the request, if it is kept")
 		n.script.block(1, account(1, 1, programA))
 		c.expect(basicFrame(account(1, 1, programA), 1))
 	})
@@ -209,17 +169,14 @@ func TestSubscribersKeepNoBlock(t *testing.T) {
 			_ = publish()
 		}
 		if name == "has heard" {
-			if frames, _, _ := s.outbox.drain(); frames != 1 {
-				t.Fatalf("%s: told %d frames, want 1", name, frames)
-			}
+			frames, _, _ := s.outbox.drain()
+			equal(t, frames, 1, "%s: frames told", name)
 		}
 		script.append(2, account(3, 1, programA))
 		script.reach(ledger.Finalized, 2)
 		script.publish() // the first is not kept to resume from any more
 		runtime.GC()
-		if block.Value() != nil {
-			t.Errorf("one who %s keeps a block in memory", name)
-		}
+		equal(t, block.Value(), nil, "a block in memory that one keeps who %s", name)
 		runtime.KeepAlive(s)
 		runtime.KeepAlive(h)
 	}

@@ -45,9 +45,7 @@ func TestTheOutboxIsBounded(t *testing.T) {
 		if !ends && (frames != puts || ending != nil) {
 			t.Errorf("%d packets: %d were taken and it ends with %v, want all and nothing", puts, frames, ending)
 		}
-		if o.bytes != 0 || m.Used() != 0 {
-			t.Errorf("%d packets: %d bytes remain, %d of all", puts, o.bytes, m.Used())
-		}
+		equal(t, []int{o.bytes, int(m.Used())}, []int{0, 0}, "%d packets: bytes that remain, and of all", puts)
 	}
 }
 
@@ -75,9 +73,7 @@ func TestWhatWaitsIsCountedOverAllOutboxes(t *testing.T) {
 	a, b := newOutbox(1<<20, m), newOutbox(1<<20, m)
 	want := func(what string, used int) {
 		t.Helper()
-		if got := m.Used(); got != int64(used) {
-			t.Errorf("%s: %d bytes are used, want %d", what, got, used)
-		}
+		equal(t, m.Used(), int64(used), "%s: bytes used", what)
 	}
 	shared := packetOf(1000, 1)
 	a.put(nil, shared)
@@ -121,9 +117,7 @@ func TestMemoryIsSharedByAllOutboxes(t *testing.T) {
 		if frames, _, ending := large.drain(); frames > 0 || *ending != tt.want {
 			t.Errorf("%d frames wait and it ends with %v, want none and %v", frames, ending, tt.want.text)
 		}
-		if got := m.Used(); got != 0 {
-			t.Errorf("%d bytes are used by nobody", got)
-		}
+		equal(t, m.Used(), 0, "bytes used by nobody")
 	}
 }
 

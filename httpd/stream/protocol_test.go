@@ -1,17 +1,13 @@
 package stream
 
 import (
-	"bytes"
 	"encoding/binary"
-	"net"
-	"net/http"
-	"slices"
+	"encoding/json"
 	"strings"
-	"testing"
-	"time"
 
 	"github.com/fasthttp/websocket"
 
+	"ledgerd/engine/ledger"
 	"ledgerd/httpd/stream/frame"
 )
 
@@ -62,6 +58,12 @@ func pong(payload string) []byte  { return frameBytes(finBit|byte(websocket.Pong
 
 func closeOf(payload string) []byte { return frameBytes(finBit|byte(websocket.CloseMessage), payload) }
 
+// list writes keys as the JSON list of a message.
+func list(keys ...ledger.Pubkey) string {
+	b, _ := json.Marshal(keys)
+	return string(b)
+}
+
 // codeOf returns the payload of a close frame.
 func codeOf(code uint16, reason string) string {
 	return string(binary.BigEndian.AppendUint16(nil, code)) + reason
@@ -78,58 +80,5 @@ func fragments(op frame.Opcode, size int, payload string) (frames [][]byte) {
 	}
 }
 
-// chopped writes frames in pieces of so many octets.
-func chopped(octets int, frames ...[]byte) [][]byte {
-	return slices.Collect(slices.Chunk(bytes.Join(frames, nil), octets))
-}
-
 // repeat returns a payload of so many bytes, each a character.
 func repeat(n int) string { return strings.Repeat("*", n) }
-
-// The dialer of a common library speaks with us too.
-func TestACommonClientLibrary(t *testing.T) {
-	inMemory(t, nil, func(n *node) {
-		dialer := websocket.Dialer{NetDial: func(string, string) (net.Conn, error) { return n.connect() }}
-		conn, response, err := dialer.Dial("ws://ledger/api/ws/accounts?mode=none", nil)
-		if err != nil {
-			n.Fatalf("dial: %v", err)
-		}
-		defer func() { _ = conn.Close() }()
-		_ = response.Body.Close()
-		must(n, conn.WriteJSON(map[string]any{"type": "subscribe", "id": 1}))
-		if _, got, err := conn.ReadMessage(); err != nil || string(got) != `{"type":"subscribed","id":1,"pubkeys":0,"programs":0,"slot":0,"seq":0}` {
-			n.Fatalf("got %s, %v", got, err)
-		}
-		n.script.block(1, account(1, 1, programA))
-		if _, got, err := conn.ReadMessage(); err != nil || string(got) != basicFrame(account(1, 1, programA), 1) {
-			n.Fatalf("got %s, %v", got, err)
-		}
-		bye := websocket.FormatCloseMessage(websocket.CloseNormalClosure, "bye")
-		must(n, conn.WriteControl(websocket.CloseMessage, bye, time.Now().Add(patience)))
-		if _, _, err := conn.ReadMessage(); !websocket.IsCloseError(err, websocket.CloseNormalClosure) {
-			n.Errorf("err = %v, want the close frame back", err)
-		}
-	})
-}
-
-// eager makes a connection whose client sends pieces right behind its handshake, the first of
-// them in one with it, and does not wait for the answer.
-func (n *node) eager(query string, pieces [][]byte) *client {
-	n.Helper()
-	c := n.open()
-	go func() {
-		for i, p := range pieces {
-			if i == 0 {
-				p = append(requestOf(query), p...)
-			}
-			if _, err := c.conn.Write(p); err != nil {
-				return // the end came in the middle of it
-			}
-		}
-	}()
-	response, err := http.ReadResponse(c.r, nil)
-	if err != nil || response.StatusCode != http.StatusSwitchingProtocols {
-		n.Fatalf("handshake %q: response %v, err %v", query, response, err)
-	}
-	return c
-}

@@ -11,10 +11,6 @@ func resumed(id string, from ledger.Seq) string {
 	return fmt.Sprintf(`{"type":"resumed","id":%s,"from_seq":%d}`, id, from)
 }
 
-func resync(id string, oldest, newest ledger.Seq) string {
-	return fmt.Sprintf(`{"type":"resync_required","id":%s,"oldest_seq":%d,"newest_seq":%d}`, id, oldest, newest)
-}
-
 // The answer comes before every frame that follows it, and none is missing or doubled.
 func TestResumeIsExactWhileBlocksCome(t *testing.T) {
 	inMemory(t, nil, func(n *node) {

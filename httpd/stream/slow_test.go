@@ -2,10 +2,13 @@ package stream
 
 import (
 	"bufio"
+	"crypto/tls"
 	"fmt"
+	"io"
 	"maps"
 	"math/rand/v2"
 	"net"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
@@ -120,9 +123,7 @@ func TestTheSlowAreToldHowFarTheyCame(t *testing.T) {
 			if knows = c.endsSlow(knows); tt.missed > 0 && knows >= tt.missed {
 				n.Errorf("%s: it was told all up to %d", name, knows)
 			}
-			if got := n.ended(endSlow.reason); got != 1 {
-				n.Errorf("%s: %d slow consumers counted, want 1", name, got)
-			}
+			equal(n, n.ended(endSlow.reason), 1, "%s: slow consumers counted", name)
 		})
 	}
 }
@@ -142,6 +143,25 @@ type thinLine struct{ net.Conn }
 func (l thinLine) Read(b []byte) (int, error) {
 	time.Sleep(100 * time.Millisecond)
 	return l.Conn.Read(b[:min(len(b), 4000)])
+}
+
+// A reader that takes a little now and then is given time over TLS too, whose records cannot be written again from their middle.
+func TestASlowReaderOfTLSIsGivenTime(t *testing.T) {
+	certified := httptest.NewTLSServer(nil)
+	certified.Close()
+	synctest.Test(t, func(t *testing.T) {
+		near, far := net.Pipe()
+		s := &subscriber{hub: newNode(t, nil).hub, outbox: &outbox{}, conn: tls.Server(near, certified.TLS), encrypted: true}
+		received := make(chan int64)
+		go func() {
+			n, _ := io.Copy(io.Discard, tls.Client(thinLine{far}, &tls.Config{InsecureSkipVerify: true})) // until the pipe ends
+			received <- n
+		}()
+		const sent = 200_000
+		must(t, s.writeOnce(batch{data: make([]byte, sent)}))
+		_ = near.Close()
+		equal(t, <-received, sent, "bytes that came")
+	})
 }
 
 // F30: the slow are told all in order up to where they were lapped, and then so. Others hear everything meanwhile.
@@ -318,9 +338,8 @@ func TestAGapBeginsWithTheSubscription(t *testing.T) {
 				n.script.block(slot+2, accounts(0, 50, ledger.Lamports(slot+2))...)
 			}
 			if short {
-				if _, end := c.untilEnd(true); end.code != websocket.CloseTryAgainLater {
-					n.Errorf("without memory: ended with %v, want 1013", end)
-				}
+				_, end := c.untilEnd(true)
+				equal(n, end.code, websocket.CloseTryAgainLater, "without memory: the close code")
 				return
 			}
 			frames := c.settle()

@@ -142,9 +142,7 @@ func checkSnapshot(t testing.TB, n *node, level ledger.Commitment, frames []stri
 	for _, u := range readUpdates(t, slices.Concat(frames[:from], frames[to:])) {
 		got = append(got, u.text)
 	}
-	if !slices.Equal(got, want) {
-		t.Fatalf("%v, snapshot at seq %d: told around it\n %q\nwant\n %q", level, at.Seq, got, want)
-	}
+	equal(t, got, want, "%v, snapshot at seq %d: told around it", level, at.Seq)
 	for _, u := range readUpdates(t, frames[from:to]) {
 		if u.Slot != at.Slot || u.Seq != at.Seq {
 			t.Errorf("%v: in a snapshot at slot %d, seq %d: %s", level, at.Slot, at.Seq, u.text)

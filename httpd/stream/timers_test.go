@@ -1,9 +1,9 @@
 package stream
 
 import (
-	"errors"
 	"io"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -43,35 +43,26 @@ func TestSilenceEndsTheConnectionAfterAMinute(t *testing.T) {
 		inMemory(t, nil, func(n *node) {
 			c := n.dial(tt.query)
 			since := time.Now()
-			over := make(chan struct{})
+			var over atomic.Bool
 			go func() {
-				for {
-					select {
-					case <-over:
-						return
-					case <-time.After(10 * time.Millisecond):
-						n.script.block(n.script.nextSlot(), account(1, ledger.Lamports(n.script.nextSlot()), programA))
-					}
+				for ; !over.Load(); time.Sleep(10 * time.Millisecond) {
+					n.script.block(n.script.nextSlot(), account(1, ledger.Lamports(n.script.nextSlot()), programA))
 				}
 			}()
 			count := map[string]int{}
 			op, payload := frame.Opcode(websocket.TextMessage), ""
 			for op != websocket.CloseMessage {
 				var err error
-				if op, payload, err = c.read(); err != nil {
-					n.Fatal(err)
-				}
+				op, payload, err = c.read()
+				must(n, err)
 				kind, _, _ := strings.Cut(payload, `",`)
 				count[kind]++
 			}
-			close(over)
-			if payload != codeOf(1008, "no sign of life") {
-				n.Errorf("%q: the close frame is %q, want 1008", tt.query, payload)
-			}
+			over.Store(true)
+			equal(n, payload, codeOf(1008, "no sign of life"), "%q: the close frame", tt.query)
 			n.elapsed("the end", since, time.Minute, late)
-			if _, _, err := c.read(); !errors.Is(err, io.EOF) {
-				n.Errorf("%q: after the close frame: err = %v, want EOF", tt.query, err)
-			}
+			_, _, err := c.read()
+			equal(n, err, io.EOF, "%q: after the close frame", tt.query)
 			pings, beats, updates := count[""], count[`{"type":"heartbeat`], count[`{"type":"account_update`]
 			if pings < 2 || pings > 3 || beats < tt.beats-2 || beats > tt.beats+1 || updates < tt.updates-100 || updates > tt.updates+100 {
 				n.Errorf("%q: %d pings, %d heartbeats, %d updates in a minute, want 2 or 3, %d, and %d", tt.query, pings, beats, updates, tt.beats, tt.updates)
@@ -92,13 +83,9 @@ func TestASocketThatTakesNothingForFiveSecondsIsReset(t *testing.T) {
 			since := time.Now() // the frame is being written and nobody reads it
 			<-c.near().closed
 			n.elapsed(query+": the reset", since, before+5*time.Second, late)
-			if !c.near().wasReset() {
-				n.Errorf("%q: the socket was closed, want a reset", query)
-			}
+			equal(n, c.near().resets.Load(), true, "%q: whether the end was a reset", query)
 			synctest.Wait()
-			if got := n.ended(endStalled.reason); got != 1 {
-				n.Errorf("%q: %d connections counted as stalled, want 1", query, got)
-			}
+			equal(n, n.ended(endStalled.reason), 1, "%q: connections counted as stalled", query)
 		})
 	}
 }
@@ -111,9 +98,8 @@ func TestASocketThatTakesAByteNowAndThenIsNotReset(t *testing.T) {
 		byteOf := make([]byte, 1)
 		for range 10 {
 			time.Sleep(4900 * time.Millisecond)
-			if _, err := io.ReadFull(c.conn, byteOf); err != nil {
-				n.Fatalf("the connection ended with %v", err)
-			}
+			_, err := io.ReadFull(c.conn, byteOf)
+			must(n, err)
 			c.raw(pong("")) // a sign of life
 		}
 		since := time.Now()

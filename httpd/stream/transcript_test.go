@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/fasthttp/websocket"
+	"github.com/rogpeppe/go-internal/diff"
 
 	"ledgerd/engine/ledger"
 	"ledgerd/httpd/budget"
@@ -84,24 +85,11 @@ func TestTranscripts(t *testing.T) {
 			if got = strings.TrimSpace(got) + "\n"; *update {
 				err = os.WriteFile(file, []byte(got), 0o644)
 			} else if got != string(want) {
-				err = errors.New(difference(got, string(want)))
+				err = errors.New(string(diff.Diff("want", want, "got", []byte(got))))
 			}
-			if err != nil {
-				t.Errorf("%s: %v", file, err)
-			}
+			must(t, err)
 		})
 	}
-}
-
-// difference returns where got begins to differ from want.
-func difference(got, want string) string {
-	g, w := strings.Split(got, "\n"), strings.Split(want, "\n")
-	same := 0
-	for same < min(len(g), len(w)) && g[same] == w[same] {
-		same++
-	}
-	from := func(lines []string) string { return strings.Join(lines[same:min(same+5, len(lines))], "\n") }
-	return fmt.Sprintf("after line %d\n%s\ngot\n%s\nwant\n%s", same, strings.Join(g[max(0, same-5):same], "\n"), from(g), from(w))
 }
 
 // settings returns what a scene wants of the configuration.
@@ -163,9 +151,7 @@ func (tr *transcript) named(name string) ledger.Pubkey {
 	k, ok := letters[name]
 	if !ok {
 		number, err := strconv.Atoi(name)
-		if err != nil {
-			tr.Fatalf("no key has the name %q", name)
-		}
+		must(tr, err)
 		k = key(number)
 	}
 	tr.names[k.String()] = "$" + name
@@ -181,9 +167,7 @@ func (tr *transcript) expand(line string) string {
 		if strings.HasPrefix(parts[1], `\`) {
 			one, err = strconv.Unquote(`"` + parts[1] + `"`)
 		}
-		if err != nil {
-			tr.Fatalf("%s: %v", all, err)
-		}
+		must(tr, err)
 		return strings.Repeat(one, times)
 	})
 	line = keyRange.ReplaceAllStringFunc(line, func(all string) string {
@@ -239,9 +223,7 @@ func (tr *transcript) do(line string) {
 	words := strings.Fields(line)
 	slot := func(i int) ledger.Slot {
 		n, err := strconv.Atoi(words[i])
-		if err != nil {
-			tr.Fatalf("%s: %v", line, err)
-		}
+		must(tr, err)
 		return ledger.Slot(n)
 	}
 	if name, frames := tr.frames(line); name != "" {
@@ -261,7 +243,7 @@ func (tr *transcript) do(line string) {
 	case "drop":
 		_ = tr.find(words[1]).conn.Close()
 	case "fail":
-		tr.find(words[1]).near().fail()
+		tr.find(words[1]).near().faulty.Store(true)
 	case "append", "block":
 		var changed []ledger.Account
 		for _, word := range words[2:] {

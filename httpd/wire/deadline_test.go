@@ -63,16 +63,12 @@ func TestAWriteGoesOnAfterADeadlineThatIsNoneAnyMore(t *testing.T) {
 		c, far := piped(t)
 		got := make(chan string, 1)
 		go func() {
-			all := make([]byte, 0, 16)
-			for len(all) < 6 {
-				n, err := far.Read(all[len(all) : len(all)+1])
-				if err != nil {
-					break
-				}
-				all = all[:len(all)+n]
+			var all [6]byte
+			for i := range all {
+				_, _ = far.Read(all[i : i+1])
 				time.Sleep(3 * time.Second)
 			}
-			got <- string(all)
+			got <- string(all[:])
 		}()
 		for _, text := range []string{"a", "bcdef"} {
 			must(t, c.SetWriteDeadline(time.Now().Add(20*time.Second)))
@@ -83,9 +79,7 @@ func TestAWriteGoesOnAfterADeadlineThatIsNoneAnyMore(t *testing.T) {
 				time.Sleep(10 * time.Second) // the socket's deadline is in the middle of the next write
 			}
 		}
-		if all := <-got; all != "abcdef" {
-			t.Errorf("the other end read %q", all)
-		}
+		equal(t, <-got, "abcdef", "what the other end read")
 	})
 }
 

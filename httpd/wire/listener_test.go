@@ -7,11 +7,14 @@ import (
 	"net"
 	"net/netip"
 	"os"
+	"reflect"
 	"slices"
 	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/valyala/fasthttp/fasthttputil"
 
 	"ledgerd/engine/ledger/ledgertest"
 	"ledgerd/httpd/ratelimit"
@@ -19,11 +22,18 @@ import (
 
 var must = ledgertest.Must
 
+// equal fails the test, which goes on, where got is not want. What both are, and of which input, is said as by fmt.Sprintf.
+func equal[T any](t testing.TB, got, want T, what string, args ...any) {
+	t.Helper()
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf(what+": got %v, want %v", append(args, got, want)...)
+	}
+}
+
 // scriptedListener answers Accept with the errors of a script, then with connections.
 type scriptedListener struct {
+	*fasthttputil.InmemoryListener
 	script []error
-	conns  chan net.Conn
-	closed chan struct{}
 }
 
 func (l *scriptedListener) Accept() (net.Conn, error) {
@@ -32,19 +42,11 @@ func (l *scriptedListener) Accept() (net.Conn, error) {
 		l.script = l.script[1:]
 		return nil, &net.OpError{Op: "accept", Err: os.NewSyscallError("accept4", err)}
 	}
-	select {
-	case c := <-l.conns:
-		return c, nil
-	case <-l.closed:
-		return nil, net.ErrClosed
-	}
+	return l.InmemoryListener.Accept()
 }
 
-func (l *scriptedListener) Close() error   { close(l.closed); return nil }
-func (l *scriptedListener) Addr() net.Addr { return &net.TCPAddr{} }
-
 func listen(script ...error) (*scriptedListener, *listener) {
-	inner := &scriptedListener{script: script, conns: make(chan net.Conn, 10), closed: make(chan struct{})}
+	inner := &scriptedListener{fasthttputil.NewInmemoryListener(), script}
 	config := Config{MaxConns: 5, MaxConnsPerClient: 2, Identity: &ratelimit.Identity{
 		TrustedProxies: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/24")},
 		Exempt:         []netip.Prefix{netip.MustParsePrefix("10.0.1.0/24")},
@@ -56,20 +58,12 @@ func listen(script ...error) (*scriptedListener, *listener) {
 func TestShortagesPassAndTheListenerLives(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		inner, l := listen(syscall.EMFILE, syscall.ENFILE, syscall.ENOBUFS, syscall.ENOMEM, syscall.ECONNABORTED)
-		near, far := net.Pipe()
-		defer func() { _, _ = near.Close(), far.Close() }()
-		inner.conns <- far
+		go func() { _, _ = inner.Dial() }()
 		start := time.Now()
 		c, err := l.Accept()
-		if err != nil {
-			t.Fatalf("Accept: %v", err)
-		}
-		if got, want := time.Since(start), (5+10+20+40+80)*time.Millisecond; got != want {
-			t.Errorf("paused %s, want %s", got, want)
-		}
-		if got := l.counts.Shortages.Load(); got != 5 {
-			t.Errorf("counted %d shortages, want 5", got)
-		}
+		must(t, err)
+		equal(t, time.Since(start), (5+10+20+40+80)*time.Millisecond, "the pauses")
+		equal(t, l.counts.Shortages.Load(), 5, "shortages counted")
 		_ = c.Close()
 	})
 }
@@ -94,14 +88,20 @@ func TestOtherAcceptErrorsAreFinal(t *testing.T) {
 	}
 }
 
-// addressed is a connection from an address.
+// addressed is a connection from an address, which need not be there.
 type addressed struct {
 	net.Conn
 	from string
 }
 
 func (a *addressed) RemoteAddr() net.Addr { return &net.TCPAddr{IP: net.ParseIP(a.from)} }
-func (a *addressed) Close() error         { return nil }
+
+func (a *addressed) Close() error {
+	if a.Conn == nil {
+		return nil
+	}
+	return a.Conn.Close()
+}
 
 // G3: connections are capped by client: an IPv4 address or a /64.
 func TestConnectionsAreCappedByClient(t *testing.T) {
@@ -129,9 +129,7 @@ func TestConnectionsAreCappedByClient(t *testing.T) {
 			}
 		}
 	}
-	if total, client := l.counts.RefusedTotal.Load(), l.counts.RefusedClient.Load(); total != 0 || client != 2 {
-		t.Errorf("counted %d and %d refusals, want 0 and 2", total, client)
-	}
+	equal(t, []uint64{l.counts.RefusedTotal.Load(), l.counts.RefusedClient.Load()}, []uint64{0, 2}, "refusals in total and by client")
 }
 
 // F33: connections are capped in total, but for those of exempt clients.
@@ -152,9 +150,7 @@ func TestConnectionsAreCappedInTotal(t *testing.T) {
 	for _, c := range held {
 		_ = c.Close()
 	}
-	if l.count() != 0 || len(l.perClient) != 0 {
-		t.Errorf("%d connections and %d clients are left", l.count(), len(l.perClient))
-	}
+	equal(t, []int{l.count(), len(l.perClient)}, []int{0, 0}, "connections and clients that are left")
 }
 
 // F42: a site has eight times the connections of a client, and a client makes as many a minute as it may.
@@ -169,12 +165,8 @@ func TestConnectionsAreCappedBySiteAndPace(t *testing.T) {
 		}
 		return admitted
 	}
-	if got := admitted(20, "2001:db8:1:%x::1"); got != 2*ratelimit.ClientsPerSite {
-		t.Errorf("a site has %d connections, want %d", got, 2*ratelimit.ClientsPerSite)
-	}
-	if got := admitted(3, "2001:db8:2:%x::1"); got != 3 {
-		t.Errorf("the next site has %d connections, want 3", got)
-	}
+	equal(t, admitted(20, "2001:db8:1:%x::1"), 2*ratelimit.ClientsPerSite, "connections of a site")
+	equal(t, admitted(3, "2001:db8:2:%x::1"), 3, "connections of the next site")
 	l.pace = ratelimit.New(5, 0, time.Now())
 	for i := range 7 {
 		if c := l.admit(&addressed{from: "192.0.2.1"}); (c != nil) != (i < 5) {
@@ -185,14 +177,6 @@ func TestConnectionsAreCappedBySiteAndPace(t *testing.T) {
 	}
 }
 
-// remote is a connection from an address that can be closed.
-type remote struct {
-	net.Conn
-	from string
-}
-
-func (r *remote) RemoteAddr() net.Addr { return &net.TCPAddr{IP: net.ParseIP(r.from)} }
-
 // G4, F42: where the server is full, the connection that has waited longest for a request makes room, and none that is in one.
 func TestAFullServerMakesRoom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -201,7 +185,7 @@ func TestAFullServerMakesRoom(t *testing.T) {
 		for i, wait := range []time.Duration{30, 5, 20, 0, 1} { // seconds; the fourth is in a request, the last is an exempt client's
 			near, far := net.Pipe()
 			defer near.Close()
-			c := l.admit(&remote{far, map[bool]string{false: fmt.Sprint("192.0.2.", i), true: "10.0.1.1"}[i == 4]})
+			c := l.admit(&addressed{far, map[bool]string{false: fmt.Sprint("192.0.2.", i), true: "10.0.1.1"}[i == 4]})
 			must(t, c.SetReadDeadline(time.Now().Add(time.Hour+wait*time.Second)))
 			if wait == 0 {
 				c.since.bytes = 1
@@ -218,9 +202,7 @@ func TestAFullServerMakesRoom(t *testing.T) {
 			if l.admit(&addressed{from: "192.0.2.99"}) == nil {
 				t.Fatal("nobody made room")
 			}
-			if got := <-ended; got != want {
-				t.Errorf("connection %d made room, want %d", got, want)
-			}
+			equal(t, <-ended, want, "the connection that made room")
 			l.config.MaxConnsPerClient++
 		}
 		if l.admit(&addressed{from: "192.0.2.99"}) != nil || l.counts.Evicted.Load() != 3 || l.counts.RefusedTotal.Load() != 1 {
@@ -270,9 +252,7 @@ func TestAConnectionPastItsLimitGoesOnCounting(t *testing.T) {
 		proxy := l.admit(&addressed{from: "10.0.0.1"})
 		refuse(proxy, 2*maxRefusals)
 		_ = proxy.Close()
-		if l.count() != 0 || len(l.perClient) != 0 {
-			t.Errorf("%d connections and %d clients are left", l.count(), len(l.perClient))
-		}
+		equal(t, []int{l.count(), len(l.perClient)}, []int{0, 0}, "connections and clients that are left")
 	})
 }
 
