@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"reflect"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -127,25 +128,14 @@ func TestContinueShowsWhatIsNotFinalizedAgain(t *testing.T) {
 		var before, after bytes.Buffer
 		must(t, f.Continue(&before))
 		for range blocks {
-			if _, err := f.Block(); err != nil {
-				t.Fatal(err)
-			}
+			_, err := f.Block()
+			must(t, err)
 		}
 		must(t, f.Continue(&after))
-		if _, err := f.Block(); err != nil {
-			t.Fatal(err)
-		}
-		var all, again []ledger.Event
-		for _, e := range read(t, &before) {
-			if b, ok := e.(*ledger.Block); ok {
-				all = append(all, b)
-			}
-		}
-		for _, e := range read(t, &after) {
-			if b, ok := e.(*ledger.Block); ok {
-				again = append(again, b)
-			}
-		}
+		_, err = f.Block()
+		must(t, err)
+		isNoBlock := func(e ledger.Event) bool { _, ok := e.(*ledger.Block); return !ok }
+		all, again := slices.DeleteFunc(read(t, &before), isNoBlock), slices.DeleteFunc(read(t, &after), isNoBlock)
 		want := min(blocks, 3) + 2 // the finalized one, what is above it, and the new one
 		if len(again) != want || !reflect.DeepEqual(again[:want-1], all[len(all)-want+1:]) {
 			t.Errorf("after %d blocks %d come again", blocks, len(again))

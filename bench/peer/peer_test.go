@@ -88,9 +88,7 @@ func TestPeersTellEverybodyEverything(t *testing.T) {
 			}
 			total := int64(batches * s.BatchFrames)
 			must(t, stay.Await(t.Context(), func(int) int64 { return total }))
-			if err := s.Stop(); err != nil {
-				t.Errorf("Stop: %v", err)
-			}
+			must(t, s.Stop())
 			stay.Close()
 			if got := stay.Counts(); got.Frames != subscribers*total || got.Bytes < subscribers*batches*100*1000 {
 				t.Errorf("%d frames in %d bytes, want %d", got.Frames, got.Bytes, subscribers*total)
@@ -116,9 +114,7 @@ func TestPeersAreStoppedWhileSubscribersHang(t *testing.T) {
 					}
 				}
 			}()
-			if err := s.Stop(); err != nil {
-				t.Errorf("Stop: %v", err)
-			}
+			must(t, s.Stop())
 			select {
 			case <-publishing:
 			case <-time.After(patience):

@@ -71,11 +71,3 @@ func TestRedisRefusalsAreErrors(t *testing.T) {
 		}
 	}
 }
-
-func TestRedisThatIsAbsentIsSaidSo(t *testing.T) {
-	t.Setenv("PATH", t.TempDir())
-	_, err := StartRedis(t.Context(), t.TempDir())
-	if absent := (*AbsentError)(nil); !errors.As(err, &absent) || absent.Program != "redis-server" {
-		t.Errorf("err = %v", err)
-	}
-}
