@@ -37,16 +37,10 @@ func begin(m *testing.M) int {
 		return 0
 	}
 	dir, err := os.MkdirTemp("", "ledgerd-bench-")
-	if err != nil {
-		panic(err)
-	}
 	defer os.RemoveAll(dir)
-	built, err := proc.Build()
-	if err != nil {
-		panic(err)
-	}
+	built, err2 := proc.Build()
 	program = filepath.Join(dir, "ledgerd")
-	if err := os.Symlink(built, program); err != nil {
+	if err := errors.Join(err, err2, os.Symlink(built, program)); err != nil {
 		panic(err)
 	}
 	return m.Run()

@@ -59,11 +59,17 @@ func config(t *testing.T) Config {
 func start(t *testing.T, p *Peer, c Config) *Server {
 	t.Helper()
 	s, err := p.Start(t.Context(), c)
+	present(t, err)
+	return s
+}
+
+// present skips the test at the error that a program is absent, and fails it at any other.
+func present(t *testing.T, err error) {
+	t.Helper()
 	if absent := (*AbsentError)(nil); errors.As(err, &absent) {
-		t.Skip(err)
+		t.Skip(absent)
 	}
 	must(t, err)
-	return s
 }
 
 // Every subscriber receives all batches, more than any queue on the way holds, and nothing else; one that goes away keeps

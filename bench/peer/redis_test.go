@@ -1,7 +1,6 @@
 package peer
 
 import (
-	"errors"
 	"strings"
 	"testing"
 
@@ -12,10 +11,7 @@ import (
 func startRedis(t *testing.T, dir string, options ...string) *Redis {
 	t.Helper()
 	s, err := StartRedis(t.Context(), dir, options...)
-	if absent := (*AbsentError)(nil); errors.As(err, &absent) {
-		t.Skip(absent)
-	}
-	must(t, err)
+	present(t, err)
 	return s
 }
 
