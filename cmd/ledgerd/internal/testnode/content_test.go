@@ -17,16 +17,10 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 const small = "seed=3,accounts=150,tps=20,slot_time=0,fork_rate=0.1,skip_rate=0.1,slots=40"
 
-func simulated(t testing.TB, parameters string, plan Plan) *Ledger {
-	t.Helper()
-	l, err := Simulated(parameters, plan)
-	ledgertest.Must(t, err)
-	return l
-}
-
 // TestTheSameSeedTellsTheSame: a node's messages come from its seed alone.
 func TestTheSameSeedTellsTheSame(t *testing.T) {
-	l := simulated(t, small, Plan{Turns: []Turn{{Before: 5, Kind: Fork, Depth: 2}, {Before: 9, Kind: DeadSlot}}})
+	l, err := Simulated(small, Plan{Turns: []Turn{{Before: 5, Kind: Fork, Depth: 2}, {Before: 9, Kind: DeadSlot}}})
+	ledgertest.Must(t, err)
 	tell := func(seed uint64) (out [][]byte) {
 		n := New(l, Config{Seed: seed})
 		n.Advance(l.Slots)

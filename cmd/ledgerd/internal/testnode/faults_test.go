@@ -69,7 +69,8 @@ func toldWith(t *testing.T, l *Ledger, faults ...Fault) (told string) {
 
 // Every fault changes what is told, each in each of its ways to something else: a schedule without effect would prove nothing.
 func TestEveryFaultIsHeard(t *testing.T) {
-	l := simulated(t, small, Plan{})
+	l, err := Simulated(small, Plan{})
+	ledgertest.Must(t, err)
 	ways := map[FaultKind]int{
 		Garbage: garbageWays, WrongParent: 2, Equivocate: 2, RateLimit: 3, ServerError: 3, BadAnswer: badAnswerWays, Missing: MissingWays, LateWrite: 2,
 	}
