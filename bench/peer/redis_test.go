@@ -32,9 +32,7 @@ func TestRedisHasWhatWasPiped(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if err := s.Stop(); err != nil {
-			t.Errorf("%s: %v", name, err)
-		}
+		must(t, s.Stop())
 		s = startRedis(t, dir, options...)
 		if size, err := redis.Int(s.Do("DBSIZE")); err != nil || size != keys {
 			t.Errorf("%s: the server holds %d after a restart, %v", name, size, err)
@@ -42,9 +40,7 @@ func TestRedisHasWhatWasPiped(t *testing.T) {
 		if got, err := redis.String(s.Do("GET", 4097)); err != nil || got != "\x00\r\n\x01" {
 			t.Errorf("%s: 4097 is %q, %v", name, got, err)
 		}
-		if err := s.Stop(); err != nil {
-			t.Errorf("%s: %v", name, err)
-		}
+		must(t, s.Stop())
 	}
 }
 

@@ -33,6 +33,7 @@ func shell(t *testing.T, script string) *proc.Process {
 }
 
 func TestHowAProcessEnds(t *testing.T) {
+	const lives = "; echo begun; while :; do sleep 0.01; done"
 	tests := map[string]struct {
 		script   string
 		signal   syscall.Signal
@@ -40,11 +41,11 @@ func TestHowAProcessEnds(t *testing.T) {
 		code     int
 		want     string // of the error; "": none
 	}{
-		"by itself":                  {"trap 'exit 0' TERM; echo begun; while :; do sleep 0.01; done", syscall.SIGTERM, patience, 0, ""},
+		"by itself":                  {"trap 'exit 0' TERM" + lives, syscall.SIGTERM, patience, 0, ""},
 		"by the signal":              {"echo begun; exec sleep 1000", syscall.SIGINT, patience, -1, ""},
-		"by another signal":          {"trap 'kill -9 $$' TERM; echo begun; while :; do sleep 0.01; done", syscall.SIGTERM, patience, -1, "killed"},
-		"with a complaint":           {"trap 'echo alas $WHO >&2; exit 3' TERM; echo begun; while :; do sleep 0.01; done", syscall.SIGTERM, patience, 3, "alas me"},
-		"by force":                   {"trap '' TERM; echo begun; while :; do sleep 0.01; done", syscall.SIGTERM, 50 * time.Millisecond, -1, "did not stop"},
+		"by another signal":          {"trap 'kill -9 $$' TERM" + lives, syscall.SIGTERM, patience, -1, "killed"},
+		"with a complaint":           {"trap 'echo alas $WHO >&2; exit 3' TERM" + lives, syscall.SIGTERM, patience, 3, "alas me"},
+		"by force":                   {"trap '' TERM" + lives, syscall.SIGTERM, 50 * time.Millisecond, -1, "did not stop"},
 		"together with its children": {"(sleep 1000; true) & echo begun; wait", syscall.SIGTERM, patience, -1, ""},
 	}
 	for name, tt := range tests {

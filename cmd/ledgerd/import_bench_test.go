@@ -24,7 +24,8 @@ func BenchmarkImport(b *testing.B) {
 	for slot := range uint64(40) {
 		s := agavetest.Storage{Slot: slot, ID: slot}
 		for n := range records / 40 {
-			record := agavetest.Record{Pubkey: ledgertest.Key((int(slot)*(records/40) + n) % accounts), Lamports: 1, Owner: ledger.TokenProgram, Data: held}
+			key := ledgertest.Key((int(slot)*(records/40) + n) % accounts)
+			record := agavetest.Record{Pubkey: key, Lamports: 1, Owner: ledger.TokenProgram, Data: held}
 			if n%2 == 0 {
 				record.Owner, record.Data = ledger.SystemProgram, nil
 			}

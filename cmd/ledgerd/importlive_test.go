@@ -16,7 +16,8 @@ import (
 // archiveOfNode writes an archive of a test node's ledger at a block.
 func archiveOfNode(t *testing.T, l *testnode.Ledger, at *ledger.Block) (path string) {
 	t.Helper()
-	a := &agavetest.Archive{Slot: uint64(at.Slot), Parent: uint64(at.ParentSlot), Blockhash: at.Blockhash, Height: at.Height.Value, VoteAccounts: 2}
+	a := &agavetest.Archive{Slot: uint64(at.Slot), Parent: uint64(at.ParentSlot), Blockhash: at.Blockhash, VoteAccounts: 2}
+	a.Height = at.Height.Value
 	s := agavetest.Storage{Slot: a.Slot, ID: 1}
 	for _, w := range l.Accounts(at.Slot) {
 		if w != nil {

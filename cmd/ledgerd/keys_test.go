@@ -92,7 +92,8 @@ func TestAPIKeys(t *testing.T) {
 		c, err := clientlib.New(v.base, clientlib.Options{APIKey: key})
 		ledgertest.Must(t, err)
 		go func() {
-			ended <- c.Stream(t.Context(), clientlib.Subscription{Programs: []string{systemProgram}}, clientlib.Handler{Ready: sync.OnceFunc(func() { close(begun) })})
+			ready := sync.OnceFunc(func() { close(begun) })
+			ended <- c.Stream(t.Context(), clientlib.Subscription{Programs: []string{systemProgram}}, clientlib.Handler{Ready: ready})
 		}()
 		return ended, begun
 	}

@@ -177,9 +177,7 @@ func TestTopSurvivesTheLossOfTheNodeAndQuits(t *testing.T) {
 		lost.Store(false)
 		until("● healthy")
 		term.KeyTap(quit...)
-		if err := <-ended; err != nil {
-			t.Errorf("%s: %v", name, err)
-		}
+		ledgertest.Must(t, <-ended)
 		server.Close()
 	}
 }
