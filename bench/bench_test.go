@@ -16,7 +16,10 @@ import (
 	"ledgerd/bench/proc"
 	"ledgerd/bench/report"
 	"ledgerd/engine/cluster/natstest"
+	"ledgerd/engine/ledger/ledgertest"
 )
+
+var must = ledgertest.Must
 
 // asPeer has the test binary be a peer, as ledgerbench is one.
 const asPeer = "peer"
@@ -34,16 +37,10 @@ func begin(m *testing.M) int {
 		return 0
 	}
 	dir, err := os.MkdirTemp("", "ledgerd-bench-")
-	if err != nil {
-		panic(err)
-	}
 	defer os.RemoveAll(dir)
-	built, err := proc.Build()
-	if err != nil {
-		panic(err)
-	}
+	built, err2 := proc.Build()
 	program = filepath.Join(dir, "ledgerd")
-	if err := os.Symlink(built, program); err != nil {
+	if err := errors.Join(err, err2, os.Symlink(built, program)); err != nil {
 		panic(err)
 	}
 	return m.Run()
@@ -54,8 +51,11 @@ var sampled = []string{"latency", "ingest"}
 
 // Each scenario, small and short, measures every figure that its goals ask for, ledgerd's and the peers'; what it verifies meanwhile holds.
 func TestScenariosMeasureWhatTheirGoalsAskFor(t *testing.T) {
-	if err := os.Symlink(natstest.Program(t), filepath.Join(filepath.Dir(program), "nats-server")); err != nil {
-		t.Fatal(err)
+	must(t, os.Symlink(natstest.Program(t), filepath.Join(filepath.Dir(program), "nats-server")))
+	for _, g := range Goals {
+		if !slices.ContainsFunc(Scenarios, func(s Scenario) bool { return s.Name == g.Scenario }) {
+			t.Errorf("%s is of scenario %q, which is none", g.What(), g.Scenario)
+		}
 	}
 	for i := range Scenarios {
 		s := &Scenarios[i]
@@ -83,16 +83,12 @@ func measured(t *testing.T, s *Scenario, scale float64, duration time.Duration) 
 		Ledgerd: program, Self: []string{os.Args[0], asPeer}, Dir: t.TempDir(), Rounds: 1, Duration: duration, Scale: scale, Peers: true,
 		Progress: t.Output(), Out: report.NewWriter(&records, nil),
 	}
-	if err := r.Do(t.Context(), s); err != nil {
-		t.Fatal(err)
-	}
+	must(t, r.Do(t.Context(), s))
 	if left, err := os.ReadDir(r.Dir); err != nil || len(left) > 0 {
 		t.Errorf("it leaves %v behind (%v)", left, err)
 	}
 	found, err := report.Read(records.Bytes(), s.Name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return found, records.String()
 }
 
@@ -150,18 +146,6 @@ func TestScenariosMeasureLedgerdWithoutRedis(t *testing.T) {
 			if g.Scenario == s.Name && (found.Judge(&g).Verdict == report.Absent) != (g.Of != "") {
 				t.Errorf("%s: %s", g.What(), found.Judge(&g).Verdict)
 			}
-		}
-	}
-}
-
-func TestGoalsAreOfScenariosThatAre(t *testing.T) {
-	is := func(name string) bool {
-		return slices.ContainsFunc(Scenarios, func(s Scenario) bool { return s.Name == name })
-	}
-	for i := range Goals {
-		g := &Goals[i]
-		if !is(g.Scenario) {
-			t.Errorf("%s is of scenario %q, which is none", g.What(), g.Scenario)
 		}
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"ledgerd/engine/ledger"
+	"ledgerd/engine/ledger/ledgertest"
 	"ledgerd/httpd/apikey"
 	"ledgerd/httpd/console"
 )
@@ -22,7 +23,7 @@ func (h *harness) putMints() {
 // TestRoutesAndDocumentNameTheSamePaths walks the table of routes against the document, and back.
 func TestRoutesAndDocumentNameTheSamePaths(t *testing.T) {
 	h := serve(t, nil)
-	equal(t, h.get("/api/openapi.json").body, string(openAPIDocument), "openapi.json")
+	ledgertest.Equal(t, h.get("/api/openapi.json").body, string(openAPIDocument), "openapi.json")
 	undescribed := document.Paths.Map()
 	for _, row := range newRoutes()[firstPage+console.Kinds:] {
 		item := undescribed[row.path]
@@ -100,11 +101,11 @@ func TestErrorsOfTheLedgerAreMapped(t *testing.T) {
 // What a query means FuzzQuery checks, and the golden answers have the other parameters.
 func TestParametersReachTheLedgerAsValues(t *testing.T) {
 	h := serve(t, nil)
-	equal(t, h.get("/api/account/"+whole.String()+"?commitment=confirmed&min_slot=28&wait_ms=2000&limit=0&before=x&%63ursor=").status, 200, "the status")
-	equal(t, h.ledger.query, ledger.Query{Commitment: ledger.Confirmed, MinSlot: 28, Wait: 2 * time.Second}, "the query")
+	ledgertest.Equal(t, h.get("/api/account/"+whole.String()+"?commitment=confirmed&min_slot=28&wait_ms=2000&limit=0&before=x&%63ursor=").status, 200, "the status")
+	ledgertest.Equal(t, h.ledger.query, ledger.Query{Commitment: ledger.Confirmed, MinSlot: 28, Wait: 2 * time.Second}, "the query")
 	h.get("/api/transactions/recent?limit=1000&before=" + testSignature(1).String() + "&after=" + testSignature(2).String())
 	want := ledger.RecentRange{Before: ledger.Some(testSignature(1)), After: ledger.Some(testSignature(2)), Limit: 1000}
-	equal(t, h.ledger.scoped, want, "the range")
+	ledgertest.Equal(t, h.ledger.scoped, want, "the range")
 }
 
 // A key that nobody has is answered, on every path of the document, as the document says.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/valyala/fasthttp"
 
+	"ledgerd/engine/ledger/ledgertest"
 	"ledgerd/httpd/ratelimit"
 	"ledgerd/httpd/wire"
 )
@@ -61,7 +62,7 @@ func TestEveryConnectionLineCounts(t *testing.T) {
 func TestNobodyIsAskedForABodyInVain(t *testing.T) {
 	h := serveTCP(t, nil)
 	for name, tt := range requestsOf(t, "expect") {
-		equal(t, statuses(h.exchange(name, tt.raw)), []int{tt.status}, "%s: statuses", name)
+		ledgertest.Equal(t, statuses(h.exchange(name, tt.raw)), []int{tt.status}, "%s: statuses", name)
 	}
 }
 
@@ -94,7 +95,7 @@ func TestBareLineFeedsAreRefusedHoweverTheyCome(t *testing.T) {
 				_, _ = io.WriteString(c, packet) // the server may have ended the connection
 			}
 		}()
-		equal(t, statuses(h.replies(name, c)), tt.want, "%s: statuses", name)
+		ledgertest.Equal(t, statuses(h.replies(name, c)), tt.want, "%s: statuses", name)
 	}
 }
 
@@ -103,7 +104,7 @@ func TestRefusedConnectionsAreClosedAtOnce(t *testing.T) {
 	h := serveTCP(t, func(c *Config) { c.MaxConnsPerClient = 1 })
 	first := h.dial("")
 	send(t, first, second)
-	equal(t, readReply(t, bufio.NewReader(first), "GET").status, 200, "the first connection")
+	ledgertest.Equal(t, readReply(t, bufio.NewReader(first), "GET").status, 200, "the first connection")
 	if rest, err := io.ReadAll(h.dial("")); len(rest) > 0 || err != nil && !errors.Is(err, syscall.ECONNRESET) {
 		t.Errorf("second connection: %q, %v, want an end", rest, err)
 	}
@@ -143,7 +144,7 @@ func TestShutdownLetsExchangesEnd(t *testing.T) {
 		}
 	}
 	must(t, <-stopped)
-	equal(t, h.server.Connections(), 0, "connections that are left")
+	ledgertest.Equal(t, h.server.Connections(), 0, "connections that are left")
 	if err := h.server.Serve(nil); !errors.Is(err, wire.ErrServedTwice) {
 		t.Errorf("Serve again = %v, want ErrServedTwice", err)
 	}

@@ -9,7 +9,6 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"reflect"
 	"strconv"
 	"strings"
 	"testing"
@@ -27,14 +26,6 @@ import (
 )
 
 var must = ledgertest.Must
-
-// equal fails the test, which goes on, where got is not want. What both are, and of which input, is said as by fmt.Sprintf.
-func equal[T any](t testing.TB, got, want T, what string, args ...any) {
-	t.Helper()
-	if !reflect.DeepEqual(got, want) {
-		t.Errorf(what+": got %v, want %v", append(args, got, want)...)
-	}
-}
 
 func TestMain(m *testing.M) {
 	new(fasthttp.ResponseHeader).Header() // starts fasthttp's clock, which outlives any bubble of testing/synctest
@@ -239,7 +230,7 @@ func checkEvery(t *testing.T, what string, r reply) {
 		"Server":                        "",
 		"Access-Control-Expose-Headers": "X-RateLimit-Limit, X-RateLimit-Remaining, X-RateLimit-Reset, X-Ledger-Slot, X-Ledger-Lag-Ms, X-Ledger-Partial, ETag, Cache-Control, Retry-After",
 	} {
-		equal(t, strings.TrimSuffix(r.header.Get(name), pagePolicy), want, "%s: %s", what, name)
+		ledgertest.Equal(t, strings.TrimSuffix(r.header.Get(name), pagePolicy), want, "%s: %s", what, name)
 	}
 	for _, name := range []string{"X-RateLimit-Limit", "X-RateLimit-Remaining", "X-RateLimit-Reset"} {
 		if _, err := strconv.ParseUint(r.header.Get(name), 10, 64); err != nil {

@@ -12,6 +12,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"ledgerd/engine/ledger"
+	"ledgerd/engine/ledger/ledgertest"
 	"ledgerd/httpd/ratelimit"
 )
 
@@ -28,8 +29,8 @@ func TestTagsFollowTheRecord(t *testing.T) {
 				t.Errorf("%s with If-None-Match %s: %d %q %v", target, match, r.status, r.body, r.header)
 			}
 		}
-		equal(t, h.do("HEAD", target, "If-None-Match: "+tag).status, 304, "HEAD %s", target)
-		equal(t, h.get(target, `If-None-Match: "x"`, "If-None-Match: "+tag).status, 304, "%s with two lines", target)
+		ledgertest.Equal(t, h.do("HEAD", target, "If-None-Match: "+tag).status, 304, "HEAD %s", target)
+		ledgertest.Equal(t, h.get(target, `If-None-Match: "x"`, "If-None-Match: "+tag).status, 304, "%s with two lines", target)
 		for _, match := range []string{`"x"`, tag[:len(tag)-1], "", "W/" + tag, "x" + tag} {
 			if r := h.get(target, "If-None-Match: "+match); r.status != 200 || r.body != first.body {
 				t.Errorf("%s with If-None-Match %q: %d, want 200", target, match, r.status)
@@ -37,9 +38,9 @@ func TestTagsFollowTheRecord(t *testing.T) {
 		}
 	}
 	for _, target := range []string{"/api/health", "/api/transactions/recent", "/api/account/" + wallet.String() + "/tokens", "/api/accounts?keys=" + whole.String()} {
-		equal(t, h.get(target, "If-None-Match: *").status, 200, "%s, which has no tag", target)
+		ledgertest.Equal(t, h.get(target, "If-None-Match: *").status, 200, "%s, which has no tag", target)
 	}
-	equal(t, h.get("/api/account/"+missing.String(), "If-None-Match: *").status, 404, "a missing account")
+	ledgertest.Equal(t, h.get("/api/account/"+missing.String(), "If-None-Match: *").status, 404, "a missing account")
 }
 
 // TestTagsChangeWithWhatIsShown changes one thing after the other: the tags of the targets that show it change, and no others.
@@ -57,7 +58,7 @@ func TestTagsChangeWithWhatIsShown(t *testing.T) {
 		all := make(map[string]string)
 		for name, target := range targets {
 			all[name] = h.get(target).header.Get("ETag")
-			equal(t, h.get(target, "If-None-Match: "+all[name]).status, 304, "%s with its tag", target)
+			ledgertest.Equal(t, h.get(target, "If-None-Match: "+all[name]).status, 304, "%s with its tag", target)
 		}
 		return all
 	}
@@ -96,7 +97,7 @@ func TestTagsChangeWithWhatIsShown(t *testing.T) {
 				changed = append(changed, name)
 			}
 		}
-		equal(t, strings.Join(changed, " "), step.changed, "%s: the tags that changed", step.what)
+		ledgertest.Equal(t, strings.Join(changed, " "), step.changed, "%s: the tags that changed", step.what)
 		before = after
 	}
 }
@@ -113,11 +114,11 @@ func TestLongBodiesAreCompressedAsAsked(t *testing.T) {
 	for row := range strings.Lines(string(rows)) {
 		accept, want, _ := strings.Cut(strings.TrimSuffix(row, "\n"), " => ")
 		r := h.get(long, "Accept-Encoding: "+accept)
-		equal(t, r.header.Get("Content-Encoding"), want, "Accept-Encoding %q: Content-Encoding", accept)
-		equal(t, decompress(t, r), plain, "Accept-Encoding %q: the body", accept)
-		equal(t, h.get(short, "Accept-Encoding: "+accept).header.Get("Content-Encoding"), "", "Accept-Encoding %q: the coding of a short body", accept)
+		ledgertest.Equal(t, r.header.Get("Content-Encoding"), want, "Accept-Encoding %q: Content-Encoding", accept)
+		ledgertest.Equal(t, decompress(t, r), plain, "Accept-Encoding %q: the body", accept)
+		ledgertest.Equal(t, h.get(short, "Accept-Encoding: "+accept).header.Get("Content-Encoding"), "", "Accept-Encoding %q: the coding of a short body", accept)
 	}
-	equal(t, h.get(long, "Accept-Encoding: br", "Accept-Encoding: gzip").header.Get("Content-Encoding"), "gzip", "the coding by two lines")
+	ledgertest.Equal(t, h.get(long, "Accept-Encoding: br", "Accept-Encoding: gzip").header.Get("Content-Encoding"), "gzip", "the coding by two lines")
 	tag := h.get("/api/blocks/30?include=transactions").header.Get("ETag")
 	if r := h.get("/api/blocks/30?include=transactions", "Accept-Encoding: zstd"); r.header.Get("ETag") != tag || r.header.Get("Content-Encoding") != "zstd" {
 		t.Errorf("compressed: ETag %s, want %s", r.header.Get("ETag"), tag)
@@ -145,7 +146,7 @@ func TestEveryRequestOfABatchIsCounted(t *testing.T) {
 	if !slices.Equal(got, want) || h.ledger.asked.Load() != 3 {
 		t.Errorf("status, remaining, Retry-After and whether it closes: %q, want %q; %d questions were asked", got, want, h.ledger.asked.Load())
 	}
-	equal(t, h.server.meters.limited[ratelimit.Minute].Load(), 10, "refusals by the minute")
+	ledgertest.Equal(t, h.server.meters.limited[ratelimit.Minute].Load(), 10, "refusals by the minute")
 }
 
 // TestMalformedRequestsCount makes the parse errors of one client use up its hour.
@@ -157,7 +158,7 @@ func TestMalformedRequestsCount(t *testing.T) {
 			t.Errorf("request %d: %v, want one %d", i, r, want)
 		}
 	}
-	equal(t, w.server.meters.limited[ratelimit.Hour].Load(), 1, "refusals by the hour")
+	ledgertest.Equal(t, w.server.meters.limited[ratelimit.Hour].Load(), 1, "refusals by the hour")
 }
 
 // G27: requests are counted by route and class, and no series is of what clients sent.

@@ -16,6 +16,7 @@ import (
 
 	"ledgerd/engine/ledger"
 	"ledgerd/engine/ledger/bubble"
+	"ledgerd/engine/ledger/ledgertest"
 	"ledgerd/httpd/budget"
 )
 
@@ -140,7 +141,7 @@ func (h *harness) expectNoAnswerBytes() {
 		_ = c.Close()
 	}
 	must(h, h.server.Shutdown(context.Background()))
-	equal(h, h.server.answers.Used(), 0, "bytes that are reserved for answers when all is over")
+	ledgertest.Equal(h, h.server.answers.Used(), 0, "bytes that are reserved for answers when all is over")
 }
 
 // G7, F35: TestAnswersThatNobodyReadsAreBounded has clients ask for lists that they do not read, until
@@ -180,7 +181,7 @@ func TestAnswersThatNobodyReadsAreBounded(t *testing.T) {
 	}
 	for _, target := range []string{"/api/account/" + whole.String(), "/api/account/" + whole.String() + "/balance", "/api/blocks/28", "/api/blocks/latest",
 		"/api/transaction/" + testSignature(1).String(), "/api/accounts?keys=" + whole.String(), "/api/account/" + wallet.String() + "/tokens?limit=1"} {
-		equal(t, h.get(target).status, 200, "%s beside the lists", target)
+		ledgertest.Equal(t, h.get(target).status, 200, "%s beside the lists", target)
 	}
 	gauge := func(bytes int64) {
 		var text strings.Builder
@@ -195,12 +196,12 @@ func TestAnswersThatNobodyReadsAreBounded(t *testing.T) {
 	}
 	gauge(used)
 	for i, from := range waiting {
-		equal(t, readReply(t, from, "GET").body, listText(programs[i%2], l.pages[programs[i%2]]), "list %d, which came late", i)
+		ledgertest.Equal(t, readReply(t, from, "GET").body, listText(programs[i%2], l.pages[programs[i%2]]), "list %d, which came late", i)
 		h.request(conns[i], "GET", "/api/health") // whose answer comes when the list is done with
 		readReply(t, from, "GET")
 	}
 	gauge(0)
-	equal(t, h.get(list).status, 200, "a list afterwards")
+	ledgertest.Equal(t, h.get(list).status, 200, "a list afterwards")
 	h.expectNoAnswerBytes()
 }
 
@@ -232,9 +233,9 @@ func TestAnswerBytesComeBack(t *testing.T) {
 		}
 		h.request(c, "GET", "/api/health")
 		readReply(t, from, "GET")
-		equal(t, h.server.answers.Used(), 0, "%s: bytes that are still reserved", name)
+		ledgertest.Equal(t, h.server.answers.Used(), 0, "%s: bytes that are still reserved", name)
 	}
-	equal(t, h.server.meters.panics.Load(), 1, "panics counted")
+	ledgertest.Equal(t, h.server.meters.panics.Load(), 1, "panics counted")
 	l.err, l.panics = nil, false
 	for _, read := range []int{0, 1, 2000, 100_000} { // of an answer whose client then goes away
 		c := h.dial("")

@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/net/html"
 
+	"ledgerd/engine/ledger/ledgertest"
 	"ledgerd/httpd/console"
 )
 
@@ -28,7 +29,7 @@ func TestPagesAreServed(t *testing.T) {
 		tag := first.header.Get("ETag")
 		for name, want := range map[string]string{"Content-Type": types[path.Ext(at)], "Cache-Control": "no-cache", "X-Ledger-Slot": "30",
 			"Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"} {
-			equal(t, first.header.Get(name), want, "%s: %s", at, name)
+			ledgertest.Equal(t, first.header.Get(name), want, "%s: %s", at, name)
 		}
 		if first.status != 200 || tag == "" || resource.Body != nil && first.body != string(resource.Body()) {
 			t.Errorf("%s: status %d, ETag %q, %d bytes", at, first.status, tag, len(first.body))
@@ -127,7 +128,7 @@ func TestEveryLinkOfEveryPageLeadsSomewhere(t *testing.T) {
 			}
 		}
 	}
-	equal(t, len(titles), len(targets), "titles of all pages, which are %v", titles)
+	ledgertest.Equal(t, len(titles), len(targets), "titles of all pages, which are %v", titles)
 	for link, checked := range links {
 		target, fragment, _ := strings.Cut(link, "#")
 		if r := h.get(target); !strings.HasPrefix(link, "/") || r.status != 200 || checked && fragment != "" && !ids[link] {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/valyala/fasthttp"
 
+	"ledgerd/engine/ledger/ledgertest"
 	"ledgerd/httpd/ratelimit"
 	"ledgerd/httpd/wire"
 )
@@ -52,7 +53,7 @@ func TestUpgradeHandsOverTheConnection(t *testing.T) {
 		c := w.dial("")
 		send(t, c, second+"GET /api/ws/accounts?mode=none HTTP/1.1\r\nHost: x\r\n"+strings.Join(handshake, "\r\n")+"\r\n\r\n"+second)
 		from := bufio.NewReader(c)
-		equal(t, readReply(t, from, "GET").status, 200, "the request in front")
+		ledgertest.Equal(t, readReply(t, from, "GET").status, 200, "the request in front")
 		r := readReply(t, from, "GET")
 		checkEvery(t, "upgrade", r)
 		checkDocument(t, "GET", "/api/ws/accounts", r)
@@ -71,8 +72,8 @@ func TestUpgradeHandsOverTheConnection(t *testing.T) {
 		if got := w.server.Connections(); got != 0 && detached {
 			t.Errorf("%d connections are counted, want 0", got)
 		}
-		equal(t, w.ledger.asked.Load(), 1, "questions asked, none of what followed")
-		equal(t, w.server.routes[len(w.server.routes)-1].requests[0].Load(), 1, "upgrades counted")
+		ledgertest.Equal(t, w.ledger.asked.Load(), 1, "questions asked, none of what followed")
+		ledgertest.Equal(t, w.server.routes[len(w.server.routes)-1].requests[0].Load(), 1, "upgrades counted")
 	}
 }
 
@@ -127,7 +128,7 @@ func TestInvalidHandshakesAreRefused(t *testing.T) {
 			t.Errorf("%s: %d %s, want %d", name, r.status, r.body, tt.status)
 		}
 	}
-	equal(t, h.do("HEAD", "/api/ws/accounts", handshake...).status, 400, "HEAD")
+	ledgertest.Equal(t, h.do("HEAD", "/api/ws/accounts", handshake...).status, 400, "HEAD")
 }
 
 // An upgrade handler hears of a connection that ends before its answer was written, once, and of no
@@ -157,6 +158,6 @@ func TestALostHandshakeIsTold(t *testing.T) {
 			<-ended
 		}
 		_, _ = io.Copy(io.Discard, c)
-		equal(t, len(told), 0, "lost = %t: how often it was told once too often", lost)
+		ledgertest.Equal(t, len(told), 0, "lost = %t: how often it was told once too often", lost)
 	}
 }

@@ -12,6 +12,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"ledgerd/engine/ledger/ledgertest"
 )
 
 // second is what is sent behind a request: it must be executed never, or exactly once.
@@ -32,8 +34,8 @@ func TestMalformedRequestsEndTheConnection(t *testing.T) {
 			if strings.Contains(strings.ReplaceAll(tt.raw, "\r\n", ""), "\n") {
 				front, want = 0, want[front:] // those in front of a bare line feed share its fate
 			}
-			equal(t, statuses(w.exchange(name, strings.Repeat(second, front)+tt.raw+second)), want, "%s behind %d: statuses", name, front)
-			equal(t, w.ledger.asked.Load()-asked, int64(front), "%s behind %d: requests executed", name, front)
+			ledgertest.Equal(t, statuses(w.exchange(name, strings.Repeat(second, front)+tt.raw+second)), want, "%s behind %d: statuses", name, front)
+			ledgertest.Equal(t, w.ledger.asked.Load()-asked, int64(front), "%s behind %d: requests executed", name, front)
 		}
 	}
 	must(t, w.server.Shutdown(t.Context()))
@@ -70,8 +72,8 @@ func TestRequestsBehindOneAnotherAreAnsweredInOrder(t *testing.T) {
 			checkEvery(t, "pipelined", r)
 			got = append(got, r.status)
 		}
-		equal(t, got, want, "in pieces of %d: statuses", piece)
-		equal(t, w.ledger.asked.Load()-asked, 3, "in pieces of %d: questions asked", piece)
+		ledgertest.Equal(t, got, want, "in pieces of %d: statuses", piece)
+		ledgertest.Equal(t, w.ledger.asked.Load()-asked, 3, "in pieces of %d: questions asked", piece)
 	}
 }
 
@@ -89,9 +91,9 @@ func TestABodyEndsWhereItsLengthSays(t *testing.T) {
 	_, _ = from.Discard(len(goOn))
 	send(t, c, "hello"+"GET /api/blocks/latest HTTP/1.1\r\nHost: x\r\nX: a\r\n folded\r\n\r\n")
 	for _, want := range []int{200, 400} {
-		equal(t, readReply(t, from, "GET").status, want, "the status")
+		ledgertest.Equal(t, readReply(t, from, "GET").status, want, "the status")
 	}
-	equal(t, w.ledger.asked.Load(), 0, "malformed requests executed")
+	ledgertest.Equal(t, w.ledger.asked.Load(), 0, "malformed requests executed")
 }
 
 func TestLongestAllowedRequestsAreAnswered(t *testing.T) {
@@ -99,7 +101,7 @@ func TestLongestAllowedRequestsAreAnswered(t *testing.T) {
 	line := "GET /api/health?" + strings.Repeat("a", 8192-len("GET /api/health? HTTP/1.1")) + " HTTP/1.1\r\n"
 	fields := "Host: x\r\nX: " + strings.Repeat("a", 8192-len("Host: x\r\nX: \r\nContent-Length: 65536\r\n")) + "\r\nContent-Length: 65536\r\n"
 	raw := "\r\n" + line + fields + "\r\n" + strings.Repeat("b", 65536)
-	equal(t, statuses(w.exchange("longest", raw+raw+last)), []int{200, 200, 200}, "statuses")
+	ledgertest.Equal(t, statuses(w.exchange("longest", raw+raw+last)), []int{200, 200, 200}, "statuses")
 }
 
 // G8, G9, F35: TestUnfinishedRequestsTimeOut covers heads and bodies that never end, with the times that a server has by
@@ -138,7 +140,7 @@ func TestAHalfSentRequestIsAnsweredWhenItsSenderIsDone(t *testing.T) {
 		c := w.dial("")
 		send(t, c, raw)
 		must(t, c.(*net.TCPConn).CloseWrite())
-		equal(t, readReply(t, bufio.NewReader(c), "GET").status, http.StatusBadRequest, "%s: status", name)
+		ledgertest.Equal(t, readReply(t, bufio.NewReader(c), "GET").status, http.StatusBadRequest, "%s: status", name)
 	}
 }
 
@@ -147,7 +149,7 @@ func TestTheAnswerOutlivesAnUpload(t *testing.T) {
 	w := serveTCP(t, nil)
 	for status, line := range map[int]string{413: "Content-Length: 900000", 400: "X: a\r\n b"} {
 		raw := "GET /api/health HTTP/1.1\r\nHost: x\r\n" + line + "\r\n\r\n" + strings.Repeat("x", 900_000)
-		equal(t, statuses(w.exchange(line, raw)), []int{status}, "%q: statuses", line)
+		ledgertest.Equal(t, statuses(w.exchange(line, raw)), []int{status}, "%q: statuses", line)
 	}
 }
 

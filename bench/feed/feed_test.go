@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"reflect"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -44,7 +45,7 @@ func TestEventsAreTheLedgerThatIsSaid(t *testing.T) {
 			}
 		}
 		c = f.Config() // with defaults
-		known := make(map[ledger.Pubkey]int)
+		known, updates := make(map[ledger.Pubkey]int), make(map[int]int)
 		next := FirstSlot
 		var confirmed, finalized ledger.Slot
 		for _, e := range read(t, &file) {
@@ -57,7 +58,9 @@ func TestEventsAreTheLedgerThatIsSaid(t *testing.T) {
 					known[a.Pubkey] = len(known)
 				}
 			case *ledger.Block:
-				checkBlock(t, c, e, next, known)
+				for i := range checkBlock(t, c, e, next, known) {
+					updates[i]++
+				}
 				next++
 			case *ledger.SlotStatus:
 				if e.Blockhash != ledger.Some(Blockhash(e.Slot)) {
@@ -73,6 +76,11 @@ func TestEventsAreTheLedgerThatIsSaid(t *testing.T) {
 		if len(known) != c.Accounts || next != FirstSlot+blocks+1 {
 			t.Errorf("%+v: %d accounts and blocks up to %d", c, len(known), next)
 		}
+		for i := range min(c.Accounts, 100) + 10 { // of accounts that do not exist, too
+			if got := c.Of(i, FirstSlot, f.Newest()); got != updates[i] {
+				t.Errorf("%+v: Of counts %d updates of account %d, want %d", c, got, i, updates[i])
+			}
+		}
 		wantFinal := max(f.Newest()-ledger.Slot(c.Finality), FirstSlot)
 		if c.Finality > blocks {
 			wantFinal = 0
@@ -83,12 +91,13 @@ func TestEventsAreTheLedgerThatIsSaid(t *testing.T) {
 	}
 }
 
-func checkBlock(t *testing.T, c Config, b *ledger.Block, want ledger.Slot, known map[ledger.Pubkey]int) {
+// checkBlock returns which accounts a block updates.
+func checkBlock(t *testing.T, c Config, b *ledger.Block, want ledger.Slot, known map[ledger.Pubkey]int) (updated map[int]bool) {
 	t.Helper()
 	if b.Slot != want || b.ParentSlot != want-1 || b.Blockhash != Blockhash(want) || b.PreviousBlockhash.Value != Blockhash(want-1) {
 		t.Errorf("%+v: instead of block %d comes %d on %d", c, want, b.Slot, b.ParentSlot)
 	}
-	updated := make(map[int]bool)
+	updated = make(map[int]bool)
 	for _, a := range b.Accounts {
 		i, ok := known[a.Pubkey]
 		if !ok || updated[i] || !reflect.DeepEqual(a, c.Account(i, b.Slot)) {
@@ -104,20 +113,7 @@ func checkBlock(t *testing.T, c Config, b *ledger.Block, want ledger.Slot, known
 	if wanted := c.Updates; b.Slot > FirstSlot && len(updated) != wanted {
 		t.Errorf("%+v: block %d updates %d accounts", c, b.Slot, len(updated))
 	}
-}
-
-func TestOfCountsBlocks(t *testing.T) {
-	c := Config{Accounts: 10, Updates: 4}
-	sum := 0
-	for i := range 10 {
-		sum += c.Of(i, FirstSlot, FirstSlot+7)
-	}
-	if sum != 7*4 { // the first block has none
-		t.Errorf("%d updates in 7 blocks of 4", sum)
-	}
-	if got := c.Of(10, FirstSlot, FirstSlot+7) + c.Of(17, FirstSlot, FirstSlot+7); got != 0 {
-		t.Errorf("%d updates of accounts that do not exist", got)
-	}
+	return updated
 }
 
 func TestContinueShowsWhatIsNotFinalizedAgain(t *testing.T) {
@@ -127,25 +123,14 @@ func TestContinueShowsWhatIsNotFinalizedAgain(t *testing.T) {
 		var before, after bytes.Buffer
 		must(t, f.Continue(&before))
 		for range blocks {
-			if _, err := f.Block(); err != nil {
-				t.Fatal(err)
-			}
+			_, err := f.Block()
+			must(t, err)
 		}
 		must(t, f.Continue(&after))
-		if _, err := f.Block(); err != nil {
-			t.Fatal(err)
-		}
-		var all, again []ledger.Event
-		for _, e := range read(t, &before) {
-			if b, ok := e.(*ledger.Block); ok {
-				all = append(all, b)
-			}
-		}
-		for _, e := range read(t, &after) {
-			if b, ok := e.(*ledger.Block); ok {
-				again = append(again, b)
-			}
-		}
+		_, err = f.Block()
+		must(t, err)
+		isNoBlock := func(e ledger.Event) bool { _, ok := e.(*ledger.Block); return !ok }
+		all, again := slices.DeleteFunc(read(t, &before), isNoBlock), slices.DeleteFunc(read(t, &after), isNoBlock)
 		want := min(blocks, 3) + 2 // the finalized one, what is above it, and the new one
 		if len(again) != want || !reflect.DeepEqual(again[:want-1], all[len(all)-want+1:]) {
 			t.Errorf("after %d blocks %d come again", blocks, len(again))
@@ -153,7 +138,7 @@ func TestContinueShowsWhatIsNotFinalizedAgain(t *testing.T) {
 	}
 }
 
-func TestBlocksAreDueByTheClockAlone(t *testing.T) {
+func TestBlocksAreDueByTheClockAloneUntilTheContextEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		slow := &slowWriter{}
 		f, err := New(slow, Config{Accounts: 10, Updates: 1})
@@ -176,6 +161,11 @@ func TestBlocksAreDueByTheClockAlone(t *testing.T) {
 		if got := f.Due(FirstSlot - 1); !got.IsZero() {
 			t.Errorf("what is before the first is due at %v", got)
 		}
+		ctx, cancel := context.WithTimeout(t.Context(), 3500*time.Millisecond)
+		defer cancel()
+		if err := f.Pace(ctx, time.Second, 100); f.Newest() != newest+3 || err != nil {
+			t.Errorf("with a context that ends, block %d after %d, %v", f.Newest(), newest, err)
+		}
 	})
 }
 
@@ -191,18 +181,6 @@ func (w *slowWriter) Write(p []byte) (int, error) {
 		time.Sleep(w.takes)
 	}
 	return len(p), nil
-}
-
-func TestPaceEndsWithItsContext(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		f, err := New(io.Discard, Config{Accounts: 10, Updates: 1})
-		must(t, err)
-		ctx, cancel := context.WithTimeout(t.Context(), 3500*time.Millisecond)
-		defer cancel()
-		if err := f.Pace(ctx, time.Second, 100); f.Newest() != FirstSlot+3 || err != nil {
-			t.Errorf("block %d, %v", f.Newest(), err)
-		}
-	})
 }
 
 func TestReaderThatIsGoneIsAnError(t *testing.T) {

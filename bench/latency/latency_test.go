@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/HdrHistogram/hdrhistogram-go"
+
+	"ledgerd/engine/ledger/ledgertest"
 )
 
 // Quantiles are those of the sorted latencies within the resolution, whatever the histogram they
@@ -72,17 +74,13 @@ func TestLogIsReadByHdrHistogram(t *testing.T) {
 	var file bytes.Buffer
 	begin := time.Unix(1_770_000_000, 0)
 	log, err := NewLog(&file, begin)
-	if err != nil {
-		t.Fatal(err)
-	}
+	ledgertest.Must(t, err)
 	for i := range 3 {
 		h := New()
 		for range i + 1 {
 			h.Record(5 * time.Millisecond)
 		}
-		if err := log.Add(h, begin.Add(time.Duration(i)*time.Second), begin.Add(time.Duration(i+1)*time.Second)); err != nil {
-			t.Fatal(err)
-		}
+		ledgertest.Must(t, log.Add(h, begin.Add(time.Duration(i)*time.Second), begin.Add(time.Duration(i+1)*time.Second)))
 	}
 	reader := hdrhistogram.NewHistogramLogReader(&file)
 	for i := range 3 {

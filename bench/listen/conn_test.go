@@ -8,9 +8,7 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"net/http/httptest"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
@@ -25,7 +23,7 @@ var must = ledgertest.Must
 func serve(t *testing.T, serving func(*websocket.Conn)) (address string) {
 	t.Helper()
 	var upgrader websocket.Upgrader
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	return serveHTTP(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		conn, err := upgrader.Upgrade(w, r, nil)
 		if err != nil {
 			t.Errorf("the handshake is not accepted: %v", err)
@@ -34,8 +32,6 @@ func serve(t *testing.T, serving func(*websocket.Conn)) (address string) {
 		defer conn.Close()
 		serving(conn)
 	}))
-	t.Cleanup(server.Close)
-	return "ws" + strings.TrimPrefix(server.URL, "http") + "/api/ws/accounts?mode=none"
 }
 
 func dial(t *testing.T, address string, o Options) *Conn {
@@ -85,13 +81,6 @@ func serveSizes(t *testing.T) (address string) {
 	})
 }
 
-func wantClosed(t *testing.T, err error) {
-	t.Helper()
-	if closed := new(CloseError); !errors.As(err, &closed) || closed.Code != 4008 || closed.Reason != "slow consumer" {
-		t.Errorf("at the end: err = %v, want the close frame", err)
-	}
-}
-
 func TestNextReturnsEveryFrameAndAnswersPings(t *testing.T) {
 	t.Parallel()
 	c := dial(t, serveSizes(t), Options{})
@@ -111,7 +100,9 @@ func TestNextReturnsEveryFrameAndAnswersPings(t *testing.T) {
 		}
 	}
 	_, err := c.Next()
-	wantClosed(t, err)
+	if closed := new(CloseError); !errors.As(err, &closed) || closed.Code != 4008 || closed.Reason != "slow consumer" {
+		t.Errorf("at the end: err = %v, want the close frame", err)
+	}
 }
 
 // Of a stream that is only drained the bytes tell the frames, however they come.
@@ -158,9 +149,7 @@ func TestTextsReachTheServerBeforeTheCloseFrame(t *testing.T) {
 		}
 		told <- err
 	}), Options{})
-	if err := errors.Join(c.WriteText(payload(300)), c.Close(), <-told); err != nil {
-		t.Error(err)
-	}
+	must(t, errors.Join(c.WriteText(payload(300)), c.Close(), <-told))
 	if _, err := c.Next(); !errors.Is(err, net.ErrClosed) {
 		t.Errorf("reading after Close: %v", err)
 	}

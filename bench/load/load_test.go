@@ -16,7 +16,11 @@ import (
 	"time"
 
 	"go.uber.org/goleak"
+
+	"ledgerd/engine/ledger/ledgertest"
 )
+
+var must = ledgertest.Must
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
@@ -67,9 +71,7 @@ func start(t *testing.T, c Config, handler http.HandlerFunc) *Load {
 		c.Script = numbered(1000)
 	}
 	l, err := New(c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(l.Close)
 	return l
 }
@@ -77,9 +79,7 @@ func start(t *testing.T, c Config, handler http.HandlerFunc) *Load {
 func phase(t *testing.T, l *Load, length time.Duration) *Counts {
 	t.Helper()
 	counts, err := l.Phase(t.Context(), length)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return counts
 }
 
@@ -292,9 +292,7 @@ func TestNobodyListens(t *testing.T) {
 	server.Close()
 	for _, rate := range []float64{0, 1000} {
 		l, err := New(Config{Address: address, Connections: 3, Script: numbered(10), Rate: rate})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		defer l.Close()
 		c := phase(t, l, 250*time.Millisecond)
 		if n := c.Errors["cannot connect: connection refused"]; n == 0 || n != c.Sent() || n > 100 {

@@ -59,11 +59,17 @@ func config(t *testing.T) Config {
 func start(t *testing.T, p *Peer, c Config) *Server {
 	t.Helper()
 	s, err := p.Start(t.Context(), c)
+	present(t, err)
+	return s
+}
+
+// present skips the test at the error that a program is absent, and fails it at any other.
+func present(t *testing.T, err error) {
+	t.Helper()
 	if absent := (*AbsentError)(nil); errors.As(err, &absent) {
-		t.Skip(err)
+		t.Skip(absent)
 	}
 	must(t, err)
-	return s
 }
 
 // Every subscriber receives all batches, more than any queue on the way holds, and nothing else; one that goes away keeps
@@ -88,9 +94,7 @@ func TestPeersTellEverybodyEverything(t *testing.T) {
 			}
 			total := int64(batches * s.BatchFrames)
 			must(t, stay.Await(t.Context(), func(int) int64 { return total }))
-			if err := s.Stop(); err != nil {
-				t.Errorf("Stop: %v", err)
-			}
+			must(t, s.Stop())
 			stay.Close()
 			if got := stay.Counts(); got.Frames != subscribers*total || got.Bytes < subscribers*batches*100*1000 {
 				t.Errorf("%d frames in %d bytes, want %d", got.Frames, got.Bytes, subscribers*total)
@@ -116,9 +120,7 @@ func TestPeersAreStoppedWhileSubscribersHang(t *testing.T) {
 					}
 				}
 			}()
-			if err := s.Stop(); err != nil {
-				t.Errorf("Stop: %v", err)
-			}
+			must(t, s.Stop())
 			select {
 			case <-publishing:
 			case <-time.After(patience):

@@ -1,7 +1,6 @@
 package peer
 
 import (
-	"errors"
 	"strings"
 	"testing"
 
@@ -12,10 +11,7 @@ import (
 func startRedis(t *testing.T, dir string, options ...string) *Redis {
 	t.Helper()
 	s, err := StartRedis(t.Context(), dir, options...)
-	if absent := (*AbsentError)(nil); errors.As(err, &absent) {
-		t.Skip(absent)
-	}
-	must(t, err)
+	present(t, err)
 	return s
 }
 
@@ -36,9 +32,7 @@ func TestRedisHasWhatWasPiped(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if err := s.Stop(); err != nil {
-			t.Errorf("%s: %v", name, err)
-		}
+		must(t, s.Stop())
 		s = startRedis(t, dir, options...)
 		if size, err := redis.Int(s.Do("DBSIZE")); err != nil || size != keys {
 			t.Errorf("%s: the server holds %d after a restart, %v", name, size, err)
@@ -46,9 +40,7 @@ func TestRedisHasWhatWasPiped(t *testing.T) {
 		if got, err := redis.String(s.Do("GET", 4097)); err != nil || got != "\x00\r\n\x01" {
 			t.Errorf("%s: 4097 is %q, %v", name, got, err)
 		}
-		if err := s.Stop(); err != nil {
-			t.Errorf("%s: %v", name, err)
-		}
+		must(t, s.Stop())
 	}
 }
 
@@ -69,13 +61,5 @@ func TestRedisRefusalsAreErrors(t *testing.T) {
 		if err == nil || sent == 1_000_000 {
 			t.Errorf("a pipe of unknown commands went on for %d, %v", sent, err)
 		}
-	}
-}
-
-func TestRedisThatIsAbsentIsSaidSo(t *testing.T) {
-	t.Setenv("PATH", t.TempDir())
-	_, err := StartRedis(t.Context(), t.TempDir())
-	if absent := (*AbsentError)(nil); !errors.As(err, &absent) || absent.Program != "redis-server" {
-		t.Errorf("err = %v", err)
 	}
 }

@@ -54,9 +54,7 @@ func TestRESTPeersAnswer(t *testing.T) {
 			if s.Version == "" || len(s.Pids()) < 1 || s.Pids()[0] < 2 {
 				t.Errorf("version %q, processes %v", s.Version, s.Pids())
 			}
-			if err := s.Stop(); err != nil {
-				t.Errorf("Stop: %v", err)
-			}
+			must(t, s.Stop())
 			if left, err := os.ReadDir(c.Dir); err != nil || len(left) > 0 {
 				t.Errorf("left behind: %v, %v", left, err)
 			}

@@ -27,24 +27,26 @@ func shell(t *testing.T, script string) *proc.Process {
 	t.Helper()
 	p, err := proc.Launch(t.Context(), proc.Command{Words: []string{"/bin/sh", "-c", script}, Env: []string{"WHO=me", "PATH=" + os.Getenv("PATH")}})
 	must(t, err)
-	if _, err := p.Await(t.Context(), regexp.MustCompile("begun")); err != nil {
-		t.Fatal(err)
-	}
+	_, err = p.Await(t.Context(), regexp.MustCompile("begun"))
+	must(t, err)
 	return p
 }
 
 func TestHowAProcessEnds(t *testing.T) {
+	const lives = "; echo begun; while :; do sleep 0.01; done"
 	tests := map[string]struct {
-		script string
-		signal syscall.Signal
-		code   int
-		want   string // of the error; "": none
+		script   string
+		signal   syscall.Signal
+		patience time.Duration
+		code     int
+		want     string // of the error; "": none
 	}{
-		"by itself":                  {"trap 'exit 0' TERM; echo begun; while :; do sleep 0.01; done", syscall.SIGTERM, 0, ""},
-		"by the signal":              {"echo begun; exec sleep 1000", syscall.SIGINT, -1, ""},
-		"by another signal":          {"trap 'kill -9 $$' TERM; echo begun; while :; do sleep 0.01; done", syscall.SIGTERM, -1, "killed"},
-		"with a complaint":           {"trap 'echo alas $WHO >&2; exit 3' TERM; echo begun; while :; do sleep 0.01; done", syscall.SIGTERM, 3, "alas me"},
-		"together with its children": {"(sleep 1000; true) & echo begun; wait", syscall.SIGTERM, -1, ""},
+		"by itself":                  {"trap 'exit 0' TERM" + lives, syscall.SIGTERM, patience, 0, ""},
+		"by the signal":              {"echo begun; exec sleep 1000", syscall.SIGINT, patience, -1, ""},
+		"by another signal":          {"trap 'kill -9 $$' TERM" + lives, syscall.SIGTERM, patience, -1, "killed"},
+		"with a complaint":           {"trap 'echo alas $WHO >&2; exit 3' TERM" + lives, syscall.SIGTERM, patience, 3, "alas me"},
+		"by force":                   {"trap '' TERM" + lives, syscall.SIGTERM, 50 * time.Millisecond, -1, "did not stop"},
+		"together with its children": {"(sleep 1000; true) & echo begun; wait", syscall.SIGTERM, patience, -1, ""},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -53,23 +55,13 @@ func TestHowAProcessEnds(t *testing.T) {
 			if p.IsGone() {
 				t.Error("it is gone before it was asked to")
 			}
-			ctx, cancel := context.WithTimeout(t.Context(), patience)
+			ctx, cancel := context.WithTimeout(t.Context(), tt.patience)
 			defer cancel()
 			err := p.Stop(ctx, tt.signal)
 			if code := p.State().ExitCode(); code != tt.code || (err == nil) != (tt.want == "") || err != nil && !strings.Contains(err.Error(), tt.want) {
 				t.Errorf("exit code %d, %v; want %d and %q", code, err, tt.code, tt.want)
 			}
 		})
-	}
-}
-
-func TestProcessThatDoesNotStopIsKilled(t *testing.T) {
-	t.Parallel()
-	p := shell(t, "trap '' TERM; echo begun; while :; do sleep 0.01; done")
-	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
-	defer cancel()
-	if err := p.Stop(ctx, syscall.SIGTERM); err == nil || !strings.Contains(err.Error(), "did not stop") || !p.IsGone() {
-		t.Errorf("a process that ignores the signal: gone %v, %v", p.IsGone(), err)
 	}
 }
 
@@ -132,9 +124,7 @@ func TestServersOfALogComeBackWhereTheyStood(t *testing.T) {
 		t.Errorf("payloads of %d, servers %v", conn.MaxPayload(), conn.DiscoveredServers())
 	}
 	conn.Close()
-	if err := n.Stop(); err != nil {
-		t.Error(err)
-	}
+	must(t, n.Stop())
 	if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
 		t.Errorf("left behind: %v, %v", left, err)
 	}
@@ -149,25 +139,6 @@ func TestServersThatCannotStartSayWhy(t *testing.T) {
 	}
 	if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
 		t.Errorf("left behind: %v, %v", left, err)
-	}
-}
-
-func TestConfigurationSyncsWhatIsAcknowledged(t *testing.T) {
-	s := proc.NATSServer{Name: "a", Listen: "127.0.0.1:1", Store: "/s", Route: "127.0.0.1:2", Routes: []string{"127.0.0.1:3", "127.0.0.1:4"}}
-	const want = `server_name: "a"
-listen: "127.0.0.1:1"
-jetstream {
-  store_dir: "/s"
-  sync_interval: always
-}
-cluster {
-  name: ledgerd
-  listen: "127.0.0.1:2"
-  routes: ["nats://127.0.0.1:3", "nats://127.0.0.1:4"]
-}
-`
-	if got := s.Config(); got != want {
-		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
 }
 

@@ -43,28 +43,9 @@ func TestListenCountsWhatIsMissingAndTwice(t *testing.T) {
 		Updates struct{ Received, Missing, Twice int }
 	}
 	content, err := os.ReadFile(file)
-	if err == nil {
-		err = json.Unmarshal(content, &got)
+	must(t, err)
+	must(t, json.Unmarshal(content, &got))
+	if got.Updates != struct{ Received, Missing, Twice int }{10, 2, 2} {
+		t.Errorf("the file holds %s", content)
 	}
-	if err != nil || got.Updates != struct{ Received, Missing, Twice int }{10, 2, 2} {
-		t.Errorf("%v: the file holds %s", err, content)
-	}
-}
-
-func TestListenRefusesInOneLine(t *testing.T) {
-	t.Parallel()
-	full := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		http.Error(w, `{"error":"Invalid request parameters","details":"no such commitment"}`, http.StatusBadRequest)
-	}))
-	defer full.Close()
-	refuses(t, []refusal{
-		{"listen http://127.0.0.1:1 --sockets 0", exitUsage, "--sockets must be"},
-		{"listen http://127.0.0.1:1 --duration 0s", exitUsage, "--duration must be"},
-		{"listen http://127.0.0.1:1 --commitment maybe", exitUsage, "--commitment must be one of"},
-		{"listen http://127.0.0.1:1 --pubkeys abc", exitUsage, `--pubkeys: key 1, "abc"`},
-		{"listen http://127.0.0.1:1 --wallets ,", exitUsage, "--wallets: there is no key"},
-		{"listen gopher://127.0.0.1", exitUsage, "is not the address of a node"},
-		{"listen http://127.0.0.1:1", exitFailure, "connection refused"},
-		{"listen " + full.URL, exitFailure, "refused with 400: no such commitment"},
-	})
 }

@@ -2,6 +2,8 @@ package main
 
 import (
 	"bytes"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -24,24 +26,6 @@ func does(t *testing.T, args ...string) (code int, s *said) {
 	return run(t.Context(), args, s.streams()), s
 }
 
-// refusal is a command that cannot be carried out.
-type refusal struct {
-	args string
-	code int
-	want string // in the one line that is said
-}
-
-// refuses sees that each is refused in one line.
-func refuses(t *testing.T, refusals []refusal) {
-	t.Helper()
-	for _, tt := range refusals {
-		code, s := does(t, strings.Fields(tt.args)...)
-		if lines := strings.Count(s.err.String(), "\n"); code != tt.code || lines != 1 || !strings.Contains(s.err.String(), tt.want) {
-			t.Errorf("%q: exit code %d, said %q; want %d and one line about %q", tt.args, code, &s.err, tt.code, tt.want)
-		}
-	}
-}
-
 func TestHelpNamesEveryScenario(t *testing.T) {
 	code, s := does(t, "run", "--help")
 	for _, scenario := range bench.Scenarios {
@@ -51,12 +35,25 @@ func TestHelpNamesEveryScenario(t *testing.T) {
 	}
 }
 
+// What cannot be carried out is refused in one line, with another exit code for what was typed wrongly.
 func TestWrongUseIsRefusedInOneLine(t *testing.T) {
-	empty := filepath.Join(t.TempDir(), "records.txt")
+	t.Parallel()
+	empty, keys := filepath.Join(t.TempDir(), "records.txt"), filepath.Join(t.TempDir(), "keys")
 	must(t, os.WriteFile(empty, nil, 0o600))
+	must(t, os.WriteFile(keys, []byte("abc\n"), 0o600))
 	program, err := os.Executable()
 	must(t, err)
-	refuses(t, []refusal{
+	node := httptest.NewServer(new(fakeNode))
+	defer node.Close()
+	full := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		http.Error(w, `{"error":"Invalid request parameters","details":"no such commitment"}`, http.StatusBadRequest)
+	}))
+	defer full.Close()
+	for _, tt := range []struct {
+		args string
+		code int
+		want string // in the one line that is said
+	}{
 		{"", exitUsage, "expected one of"},
 		{"run nothing", exitUsage, `there is no scenario "nothing"`},
 		{"run --rounds 0", exitUsage, "must be above 0"},
@@ -64,7 +61,31 @@ func TestWrongUseIsRefusedInOneLine(t *testing.T) {
 		{"run ingest --output /nowhere/records --ledgerd " + program, exitUsage, "/nowhere/records"},
 		{"report " + empty + " " + filepath.Join(t.TempDir(), "page.md"), exitFailure, "does not say which revision"},
 		{"report /nowhere/records page.md", exitUsage, "/nowhere/records"},
-	})
+		{"listen http://127.0.0.1:1 --sockets 0", exitUsage, "--sockets must be"},
+		{"listen http://127.0.0.1:1 --duration 0s", exitUsage, "--duration must be"},
+		{"listen http://127.0.0.1:1 --commitment maybe", exitUsage, "--commitment must be one of"},
+		{"listen http://127.0.0.1:1 --pubkeys abc", exitUsage, `--pubkeys: key 1, "abc"`},
+		{"listen http://127.0.0.1:1 --wallets ,", exitUsage, "--wallets: there is no key"},
+		{"listen gopher://127.0.0.1", exitUsage, "is not the address of a node"},
+		{"listen http://127.0.0.1:1", exitFailure, "connection refused"},
+		{"listen " + full.URL, exitFailure, "refused with 400: no such commitment"},
+		{"load https://a.example", exitUsage, "speaks TLS"},
+		{"load a.example", exitUsage, "is not the address of a node"},
+		{"load http://127.0.0.1:1", exitFailure, "connection refused"},
+		{"load " + node.URL + " --rate fast", exitUsage, "--rate=fast is not max or a number"},
+		{"load " + node.URL + " --rate NaN", exitUsage, "--rate=NaN"},
+		{"load " + node.URL + " -c 0", exitUsage, "--connections must be"},
+		{"load " + node.URL + " --duration 0s", exitUsage, "--duration must be above 0"},
+		{"load " + node.URL + " --path blocks", exitUsage, "must begin with /"},
+		{"load " + node.URL + " --mix account", exitUsage, "is not NAME=WEIGHT"},
+		{"load " + node.URL + " --mix account=1 --path /status", exitUsage, "can't be used together"},
+		{"load " + node.URL + " --keys " + keys, exitUsage, "not valid base58"},
+	} {
+		code, s := does(t, strings.Fields(tt.args)...)
+		if lines := strings.Count(s.err.String(), "\n"); code != tt.code || lines != 1 || !strings.Contains(s.err.String(), tt.want) {
+			t.Errorf("%q: exit code %d, said %q; want %d and one line about %q", tt.args, code, &s.err, tt.code, tt.want)
+		}
+	}
 }
 
 // What run writes, report takes.

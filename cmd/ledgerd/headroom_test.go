@@ -11,9 +11,10 @@ import (
 	"time"
 )
 
+const mega = 1 << 20
+
 // A heap may grow by 32 MiB, by an eighth, or by what the collector has to look at of it, but never by more than its size.
 func TestHeadroomShrinksAsTheHeapGrows(t *testing.T) {
-	const mega = 1 << 20
 	for _, tt := range []struct {
 		live, looked, roots uint64
 		want                int
@@ -29,7 +30,6 @@ func TestHeadroomShrinksAsTheHeapGrows(t *testing.T) {
 
 // What a burst has left is collected once, after five quiet seconds, where it is worth it.
 func TestLeftoversAreCollectedOnceAfterABurst(t *testing.T) {
-	const mega = 1 << 20
 	began := time.Now()
 	var q lull
 	allocated := uint64(0)
@@ -58,7 +58,6 @@ func TestLeftoversAreCollectedOnceAfterABurst(t *testing.T) {
 
 // Whoever allocates steadily, little or much, is never interrupted, whatever is left over.
 func TestNothingIsCollectedWhileBlocksCome(t *testing.T) {
-	const mega = 1 << 20
 	for _, each := range []uint64{quietBytes, quietBytes + 1, 5 * mega} {
 		var q lull
 		for i := range uint64(100) {

@@ -14,9 +14,10 @@ import (
 )
 
 // archiveOfNode writes an archive of a test node's ledger at a block.
-func archiveOfNode(t *testing.T, l *testnode.Ledger, at *ledger.Block) string {
+func archiveOfNode(t *testing.T, l *testnode.Ledger, at *ledger.Block) (path string) {
 	t.Helper()
-	a := &agavetest.Archive{Slot: uint64(at.Slot), Parent: uint64(at.ParentSlot), Blockhash: at.Blockhash, Height: at.Height.Value}
+	a := &agavetest.Archive{Slot: uint64(at.Slot), Parent: uint64(at.ParentSlot), Blockhash: at.Blockhash, VoteAccounts: 2}
+	a.Height = at.Height.Value
 	s := agavetest.Storage{Slot: a.Slot, ID: 1}
 	for _, w := range l.Accounts(at.Slot) {
 		if w != nil {
@@ -31,15 +32,11 @@ func archiveOfNode(t *testing.T, l *testnode.Ledger, at *ledger.Block) string {
 }
 
 // until asks again, after what is to be done in between, until an answer holds all the words.
-func until(t *testing.T, url string, between func(), words ...string) {
+func until(t testing.TB, url string, between func(), words ...string) {
 	t.Helper()
 	for deadline := time.Now().Add(patience); ; time.Sleep(5 * time.Millisecond) {
 		_, body := get(t, url)
-		missing := false
-		for _, w := range words {
-			missing = missing || !strings.Contains(string(body), w)
-		}
-		if !missing {
+		if !slices.ContainsFunc(words, func(w string) bool { return !strings.Contains(string(body), w) }) {
 			return
 		}
 		if time.Now().After(deadline) {

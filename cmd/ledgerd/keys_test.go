@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -87,16 +88,12 @@ func TestAPIKeys(t *testing.T) {
 	expect(200, "X-API-Key", bob, 50, 49)
 
 	follow := func(key string) (ended chan error, begun chan struct{}) {
-		ended, begun = make(chan error, 1), make(chan struct{}, 1)
+		ended, begun = make(chan error, 1), make(chan struct{})
 		c, err := clientlib.New(v.base, clientlib.Options{APIKey: key})
 		ledgertest.Must(t, err)
 		go func() {
-			ended <- c.Stream(t.Context(), clientlib.Subscription{Programs: []string{systemProgram}}, clientlib.Handler{Ready: func() {
-				select {
-				case begun <- struct{}{}:
-				default:
-				}
-			}})
+			ready := sync.OnceFunc(func() { close(begun) })
+			ended <- c.Stream(t.Context(), clientlib.Subscription{Programs: []string{systemProgram}}, clientlib.Handler{Ready: ready})
 		}()
 		return ended, begun
 	}

@@ -30,22 +30,22 @@ func BenchmarkStream(b *testing.B) {
 			defer cancel()
 			go n.Run(ctx, slotTime)
 			p := launch(b, "--data-dir", b.TempDir(), "--source", "geyser:"+n.StreamURL(), "--snapshot-interval", "0").ready()
-			p.await(b, l.Main()[warmup].Slot)
+			p.await(l.Main()[warmup].Slot)
 			updates, transactions := 0, 0
-			from := p.slot(b)
+			from := p.slot()
 			cpu := p.usage().CPU()
 			b.ResetTimer()
 			if pace == 0 {
 				cancel()
 				for told := 0; told < b.N; told += parallel {
 					n.Advance(min(parallel, b.N-told))
-					p.await(b, n.Tip(ledger.Processed))
+					p.await(n.Tip(ledger.Processed))
 				}
 			} else {
-				p.await(b, from+ledger.Slot(b.N))
+				p.await(from + ledger.Slot(b.N))
 			}
 			b.StopTimer()
-			cpu, to := p.usage().CPU()-cpu, p.slot(b)
+			cpu, to := p.usage().CPU()-cpu, p.slot()
 			for _, block := range l.Main() {
 				if block.Slot > from && block.Slot <= to {
 					updates += len(block.Accounts)
@@ -62,25 +62,14 @@ func BenchmarkStream(b *testing.B) {
 }
 
 // slot is the newest one that the node shows.
-func (p *victim) slot(t testing.TB) ledger.Slot {
-	t.Helper()
-	answer, err := client.Get(p.base + "/status")
-	if err != nil {
-		t.Fatalf("%v\n%s", err, p.errs)
-	}
-	answer.Body.Close()
-	slot, err := strconv.ParseUint(answer.Header.Get("X-Ledger-Slot"), 10, 64)
-	if err != nil {
-		t.Fatalf("%v\n%s", err, p.errs)
-	}
+func (v *victim) slot() ledger.Slot {
+	v.Helper()
+	slot, err := strconv.ParseUint(v.get("/status").header.Get("X-Ledger-Slot"), 10, 64)
+	must(v, err)
 	return ledger.Slot(slot)
 }
 
-func (p *victim) await(t testing.TB, slot ledger.Slot) {
-	t.Helper()
-	for late := time.Now().Add(patience); p.slot(t) < slot; time.Sleep(10 * time.Millisecond) {
-		if time.Now().After(late) {
-			t.Fatalf("it is at slot %d, not at %d:\n%s", p.slot(t), slot, p.errs)
-		}
-	}
+func (v *victim) await(slot ledger.Slot) {
+	v.Helper()
+	v.until(fmt.Sprint("slot ", slot, " is shown"), func() bool { return v.slot() >= slot })
 }

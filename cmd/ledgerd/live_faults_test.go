@@ -15,31 +15,23 @@ import (
 	"ledgerd/engine/source/upstream"
 )
 
-// faultSeeds returns the seeds to run: one by LEDGERD_FAULT_SEED, the first N by LEDGERD_FAULT_SCHEDULES, or a
-// sample, which is smaller with -short. make crash runs 200, make live 2,000.
-func faultSeeds(t *testing.T, sample, short int) (seeds []uint64) {
+// faultSeeds returns the seeds to run: one by LEDGERD_FAULT_SEED, or the first N by LEDGERD_FAULT_SCHEDULES or of a sample, which is smaller
+// with -short, and where time allows those of regressionSeeds. make crash runs 200, make live 2,000.
+func faultSeeds(t *testing.T) (seeds []uint64) {
 	t.Helper()
-	number := func(name string) (uint64, bool) {
-		text, ok := os.LookupEnv(name)
-		if !ok {
-			return 0, false
-		}
-		n, err := strconv.ParseUint(text, 10, 64)
-		if err != nil {
-			t.Fatalf("%s=%q is no number", name, text)
-		}
-		return n, true
-	}
-	if seed, ok := number("LEDGERD_FAULT_SEED"); ok {
+	if text, ok := os.LookupEnv("LEDGERD_FAULT_SEED"); ok {
+		seed, err := strconv.ParseUint(text, 10, 64)
+		must(t, err)
 		return []uint64{seed}
 	}
-	if n, ok := number("LEDGERD_FAULT_SCHEDULES"); ok {
-		sample = int(n)
-	} else if testing.Short() {
-		sample = short
+	n := repetitions(t, "LEDGERD_FAULT_SCHEDULES", sample(12, 8))
+	for seed := range uint64(n) {
+		seeds = append(seeds, seed)
 	}
-	for seed := range sample {
-		seeds = append(seeds, uint64(seed))
+	for _, seed := range regressionSeeds {
+		if n > 1 && !testing.Short() && !slices.Contains(seeds, seed) {
+			seeds = append(seeds, seed)
+		}
 	}
 	return seeds
 }
@@ -54,13 +46,7 @@ var regressionSeeds = []uint64{25, 56, 222, 317, 753, 1081, 1893, 2589, 3173}
 // chain: what the engine holds in the end is what happened, without a gap on the way, and soon.
 func TestFaultSchedules(t *testing.T) {
 	t.Parallel()
-	seeds := faultSeeds(t, 12, 4)
-	for _, seed := range regressionSeeds {
-		if len(seeds) > 1 && !testing.Short() && !slices.Contains(seeds, seed) {
-			seeds = append(seeds, seed)
-		}
-	}
-	for _, seed := range seeds {
+	for _, seed := range faultSeeds(t) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			sources := [...]liveSource{
 				streamAndCalls(geyser.Config{}), // token headers alone
@@ -81,7 +67,7 @@ func TestAGapThatNobodyFillsIsNeverPassed(t *testing.T) {
 		Faults: []testnode.Timed{{Slot: 30, Fault: testnode.Fault{Kind: testnode.Down, For: 20 * testnode.SlotTime}}},
 	}
 	bubble.Test(t, func(t *testing.T) {
-		r := startLive(t, s, streamAlone)
+		r := startLive(t, s, streamAlone(geyser.Config{}))
 		defer r.stop()
 		for slot := 0; r.node.Advance(1); slot++ {
 			if slot == s.Faults[0].Slot {
@@ -94,9 +80,7 @@ func TestAGapThatNobodyFillsIsNeverPassed(t *testing.T) {
 		if tip := r.tip(ledger.Processed); tip < 20 || tip > 32 {
 			t.Errorf("slot %d is shown, the stream ended after slot 31", tip)
 		}
-		if err := r.chain.is(r.ledger.Main()[:len(r.chain.blocks)]); err != nil {
-			t.Error(err)
-		}
+		must(t, r.chain.is(r.ledger.Main()[:len(r.chain.blocks)]))
 		if why := r.engine.Status().Unhealthy; why == "" {
 			t.Error("health says nothing of the gap")
 		}
@@ -142,10 +126,8 @@ func TestABlockThatIsMissingIsNeverTakenForSkipped(t *testing.T) {
 // TestABlockThatIsWronglyCalledDeadIsShownAgain has a node call blocks of its chain dead and go on from them: what is
 // confirmed in spite of it is held in the end, whoever shows it again.
 func TestABlockThatIsWronglyCalledDeadIsShownAgain(t *testing.T) {
-	alone := func(n *testnode.Node, c testnode.Config) engine.Source {
-		return geyser.New(streamConfig(geyser.Config{WholeData: true}, n, c))
-	}
-	for name, source := range map[string]liveSource{"stream": alone, "stream and calls": streamAndCalls(geyser.Config{WholeData: true})} {
+	whole := geyser.Config{WholeData: true}
+	for name, source := range map[string]liveSource{"stream": streamAlone(whole), "stream and calls": streamAndCalls(whole)} {
 		for _, replays := range []bool{true, false} {
 			if !replays && name == "stream" {
 				continue // nobody has it

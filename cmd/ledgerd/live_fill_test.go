@@ -3,9 +3,9 @@ package main
 import (
 	"context"
 	"encoding/json"
-	"io"
 	"net/http"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -18,30 +18,17 @@ import (
 
 // asked is the answer to a question about one account.
 type asked struct {
-	status     int
-	slot       ledger.Slot
-	retryAfter string
-	body       struct {
-		Lamports       ledger.Lamports
-		Owner          string
-		Error, Details string
-	}
+	answer
+	Lamports       ledger.Lamports
+	Error, Details string
 }
 
 func askAccount(t *testing.T, url string) (a asked) {
 	t.Helper()
-	resp, err := client.Get(url)
+	var err error
+	a.answer, err = ask(client, url)
 	must(t, err)
-	defer resp.Body.Close()
-	body, err := io.ReadAll(resp.Body)
-	if err == nil {
-		err = json.Unmarshal(body, &a.body)
-	}
-	if err != nil {
-		t.Fatalf("%s: %s: %v", url, body, err)
-	}
-	slot, _ := strconv.ParseUint(resp.Header.Get("X-Ledger-Slot"), 10, 64)
-	a.status, a.slot, a.retryAfter = resp.StatusCode, ledger.Slot(slot), resp.Header.Get("Retry-After")
+	must(t, json.Unmarshal([]byte(a.body), &a))
 	return a
 }
 
@@ -96,21 +83,24 @@ func fetchFromALiveNode(t *testing.T, spec func(*testnode.Node) string) {
 		})
 	}
 	clients.Wait()
-	truth := make(map[ledger.Slot]map[ledger.Pubkey]*ledger.AccountWrite)
+	truth := make(map[string]map[ledger.Pubkey]*ledger.AccountWrite)
 	for i, a := range answers {
-		if truth[a.slot] == nil {
-			truth[a.slot] = l.Accounts(a.slot)
+		slot := a.header.Get("X-Ledger-Slot")
+		if truth[slot] == nil {
+			number, err := strconv.ParseUint(slot, 10, 64)
+			must(t, err)
+			truth[slot] = l.Accounts(ledger.Slot(number))
 		}
 		k := keys[i%len(keys)]
-		want := truth[a.slot][k]
+		want := truth[slot][k]
 		switch {
-		case want == nil && (a.status != 404 || !strings.HasPrefix(a.body.Details, "account ")):
-			t.Errorf("%v at slot %d: %+v, want 404", k, a.slot, a)
-		case want != nil && (a.status != 200 || a.body.Lamports != want.Lamports):
-			t.Errorf("%v at slot %d: %+v, want %d lamports", k, a.slot, a, want.Lamports)
+		case want == nil && (a.status != 404 || !strings.HasPrefix(a.Details, "account ")):
+			t.Errorf("%v at slot %s: %+v, want 404", k, slot, a)
+		case want != nil && (a.status != 200 || a.Lamports != want.Lamports):
+			t.Errorf("%v at slot %s: %+v, want %d lamports", k, slot, a, want.Lamports)
 		}
 	}
-	if a := askAccount(t, r.base+"/account/"+unknown.String()); a.status != 404 || a.body.Details != "account not found" {
+	if a := askAccount(t, r.base+"/account/"+unknown.String()); a.status != 404 || a.Details != "account not found" {
 		t.Errorf("an account that does not exist: %+v", a)
 	}
 	_, metrics := get(t, r.ops+"/metrics")
@@ -130,16 +120,12 @@ func fetchFromALiveNode(t *testing.T, spec func(*testnode.Node) string) {
 		!regexp.MustCompile(`\nledgerd_source_calls_errors_total\{kind="(dial|closed)"\} [1-9]`).Match(metrics) {
 		t.Error("no error is counted of the calls to a node that is gone")
 	}
-	if gone.status != http.StatusServiceUnavailable || gone.body.Error != "Service unavailable" || gone.retryAfter == "" ||
-		!strings.Contains(gone.body.Details, "upstream node") {
+	if gone.status != http.StatusServiceUnavailable || gone.Error != "Service unavailable" || gone.header.Get("Retry-After") == "" ||
+		!strings.Contains(gone.Details, "upstream node") {
 		t.Errorf("an account that is not held, without the node: %+v", gone)
 	}
-	for i := range answers[:len(keys)] {
-		if answers[i].status == 200 {
-			if a := askAccount(t, r.base+"/account/"+keys[i].String()); a.status != 200 {
-				t.Errorf("an account that is held, without the node: %+v", a)
-			}
-			break
-		}
+	held := slices.IndexFunc(answers[:len(keys)], func(a asked) bool { return a.status == http.StatusOK })
+	if a := askAccount(t, r.base+"/account/"+keys[held].String()); a.status != http.StatusOK {
+		t.Errorf("an account that is held, without the node: %+v", a)
 	}
 }

@@ -3,9 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
-	"log/slog"
 	"net/url"
-	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -19,7 +17,6 @@ import (
 	"ledgerd/engine/ledger/bubble"
 	"ledgerd/engine/source/geyser"
 	"ledgerd/engine/source/rpc"
-	"ledgerd/snapshot/vfs"
 	"ledgerd/snapshot/vfs/vfstest"
 )
 
@@ -36,12 +33,12 @@ func callsConfig(n *testnode.Node, c testnode.Config) rpc.Config {
 	if err != nil {
 		panic(err)
 	}
-	return rpc.Config{URL: u, Dial: n.Dial, MaxBlock: 4 << 20, MaxAccounts: 4 << 20, Logger: quiet(), Random: halves}
+	return rpc.Config{URL: u, Dial: n.Dial, MaxBlock: 4 << 20, MaxAccounts: 4 << 20, Logger: quietLog(), Random: halves}
 }
 
-// streamAlone follows a node over its stream; a gap beyond the replay stays.
-func streamAlone(n *testnode.Node, c testnode.Config) engine.Source {
-	return geyser.New(streamConfig(geyser.Config{}, n, c))
+// streamAlone follows a node over its stream as g says; a gap beyond the replay stays.
+func streamAlone(g geyser.Config) liveSource {
+	return func(n *testnode.Node, c testnode.Config) engine.Source { return geyser.New(streamConfig(g, n, c)) }
 }
 
 // streamAndCalls follows a node over its stream as g says, and fills gaps over JSON-RPC.
@@ -66,49 +63,31 @@ func (s closesIdle) Run(ctx context.Context, from *ledger.ResumePoint, emit ledg
 
 func streamConfig(g geyser.Config, n *testnode.Node, c testnode.Config) geyser.Config {
 	g.Address, g.Token, g.Dial = strings.TrimPrefix(n.StreamURL(), "http://"), c.Token, n.Dial
-	g.MessageBytes, g.Logger, g.Random = 1<<20, quiet(), halves
+	g.MessageBytes, g.Logger, g.Random = 1<<20, quietLog(), halves
 	return g
 }
 
 // halves stands in for chance: every wait that is drawn is half as long as it may be.
 func halves(n int64) int64 { return n / 2 }
 
-// quiet tells nothing, but where one schedule is run again.
-func quiet() *slog.Logger {
-	if _, again := os.LookupEnv("LEDGERD_FAULT_SEED"); again {
-		return slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelDebug}))
-	}
-	return slog.New(slog.DiscardHandler)
-}
-
 // imported returns a data directory into which the state before a ledger's first block was imported.
 func imported(t *testing.T, l *testnode.Ledger) *datadir.Dir {
 	t.Helper()
 	disk := vfstest.NewMemory()
-	must(t, importBase(t.Context(), disk, l))
-	d, err := datadir.OpenOn(disk, "data")
+	d, _, err := datadir.OpenForImport(disk, "data")
+	must(t, err)
+	i, err := importer.New(importer.Config{Dir: d, Logger: quietLog(), SegmentBytes: 1 << 20})
+	must(t, err)
+	for n := range l.Base.Accounts {
+		must(t, i.Add(l.Base.Slot, 0, &l.Base.Accounts[n]))
+	}
+	_, err = i.Finish(t.Context(), importer.Point{Slot: l.Base.Slot, Blockhash: l.Main()[0].PreviousBlockhash.Value})
+	must(t, err)
+	i.Close()
+	d.Close()
+	d, err = datadir.OpenOn(disk, "data")
 	must(t, err)
 	return d
-}
-
-func importBase(ctx context.Context, disk vfs.FS, l *testnode.Ledger) error {
-	d, _, err := datadir.OpenForImport(disk, "data")
-	if err != nil {
-		return err
-	}
-	defer d.Close()
-	i, err := importer.New(importer.Config{Dir: d, Logger: quiet(), SegmentBytes: 1 << 20})
-	if err != nil {
-		return err
-	}
-	defer i.Close()
-	for n := range l.Base.Accounts {
-		if err := i.Add(l.Base.Slot, 0, &l.Base.Accounts[n]); err != nil {
-			return err
-		}
-	}
-	_, err = i.Finish(ctx, importer.Point{Slot: l.Base.Slot, Blockhash: l.Main()[0].PreviousBlockhash.Value})
-	return err
 }
 
 // liveRun is an engine that follows a test node through a schedule, in a bubble.
@@ -124,23 +103,6 @@ type liveRun struct {
 	cancel   context.CancelFunc
 }
 
-// ledgers are shared by all schedules that ask for the same.
-var ledgers sync.Map
-
-func simulatedLedger(t *testing.T, parameters string, plan testnode.Plan) *testnode.Ledger {
-	t.Helper()
-	name := fmt.Sprintf("%s %+v", parameters, plan)
-	if l, ok := ledgers.Load(name); ok {
-		return l.(*testnode.Ledger)
-	}
-	l, err := testnode.Simulated(parameters, plan)
-	must(t, err)
-	if len(plan.Turns) == 0 {
-		ledgers.Store(name, l)
-	}
-	return l
-}
-
 // startNode starts a test node. Who starts it closes it.
 func startNode(t testing.TB, l *testnode.Ledger, c testnode.Config) *testnode.Node {
 	t.Helper()
@@ -152,11 +114,13 @@ func startNode(t testing.TB, l *testnode.Ledger, c testnode.Config) *testnode.No
 // startLive starts a node and an engine that follows it.
 func startLive(t *testing.T, s *testnode.Schedule, source liveSource) *liveRun {
 	t.Helper()
-	r := &liveRun{t: t, schedule: s, ledger: simulatedLedger(t, s.Parameters, s.Plan), ended: make(chan struct{})}
+	l, err := testnode.Simulated(s.Parameters, s.Plan)
+	must(t, err)
+	r := &liveRun{t: t, schedule: s, ledger: l, ended: make(chan struct{})}
 	r.node = startNode(t, r.ledger, s.Config)
 	dir := imported(t, r.ledger)
 	r.engine = engine.New(engine.Config{
-		Source: source(r.node, s.Config), Dir: dir, Shards: 2, Logger: quiet(), OnPublish: r.chain.take,
+		Source: source(r.node, s.Config), Dir: dir, Shards: 2, Logger: quietLog(), OnPublish: r.chain.take,
 	})
 	var ctx context.Context
 	ctx, r.cancel = context.WithCancel(context.Background())

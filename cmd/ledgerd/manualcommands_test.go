@@ -206,9 +206,7 @@ func TestCommandsOfTheManualRunAsPrinted(t *testing.T) {
 	t.Parallel()
 	built := t.TempDir()
 	const build = `tar -C ../.. --exclude ./.git --exclude ./bin --exclude ./data --exclude node_modules -cf - . | tar -C "$0" -xf - && make -C "$0" build`
-	if said, err := exec.Command("sh", "-c", build, built).CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, said)
-	}
+	output(t, ".", "sh", "-c", build, built)
 	var recorded bytes.Buffer
 	z := gzip.NewWriter(&recorded)
 	_, _ = z.Write([]byte(`{"slot":7,"parentSlot":6,"blockhash":"` + toolKey("block").String() + `","transactions":[]}`))
@@ -240,13 +238,9 @@ func TestCommandsOfTheManualRunAsPrinted(t *testing.T) {
 			}
 			t.Run(filepath.Base(page)+"/"+name, func(t *testing.T) {
 				t.Parallel()
-				if _, err := exec.LookPath(name); err != nil {
-					t.Skip(err)
-				}
+				needs(t, name)
 				dir := filepath.Join(t.TempDir(), "ledgerd")
-				if said, err := exec.Command("cp", "-al", built, dir).CombinedOutput(); err != nil {
-					t.Fatalf("%v\n%s", err, said)
-				}
+				output(t, ".", "cp", "-al", built, dir)
 				s := openSession(t, shell, dir)
 				if !serves {
 					s.serve("bin/ledgerd serve")

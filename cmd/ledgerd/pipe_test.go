@@ -3,7 +3,6 @@ package main
 import (
 	"encoding/json"
 	"fmt"
-	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -53,25 +52,14 @@ func release(t *testing.T, path string) {
 // before the sockets are told, and of two the first is through.
 func (f *feeder) tell(a *api, slot uint64, lines ...string) {
 	a.Helper()
-	if _, err := f.WriteString(strings.Join(lines, "")); err != nil {
-		a.Fatal(err)
-	}
+	_, err := f.WriteString(strings.Join(lines, ""))
+	must(a, err)
 	for range 2 {
 		f.marks++
 		mark := account("mark", f.marks, systemProgram)
-		if _, err := f.WriteString(jsonLine(map[string]any{"type": "accounts", "slot": slot, "accounts": []any{mark}})); err != nil {
-			a.Fatal(err)
-		}
-		want := fmt.Sprintf(`"lamports":%d,`, f.marks)
-		for deadline := time.Now().Add(20 * time.Second); ; {
-			status, body := get(a, a.base+"/account/"+mark.Pubkey)
-			if status == http.StatusOK && strings.Contains(string(body), want) {
-				break
-			}
-			if time.Now().After(deadline) {
-				a.Fatalf("the node has not understood %d lines: %d %s", len(lines), status, body)
-			}
-		}
+		_, err := f.WriteString(jsonLine(map[string]any{"type": "accounts", "slot": slot, "accounts": []any{mark}}))
+		must(a, err)
+		until(a, a.base+"/account/"+mark.Pubkey, func() {}, fmt.Sprintf(`"lamports":%d,`, f.marks))
 	}
 }
 
@@ -101,9 +89,7 @@ func (a *api) listen(query string) *socket {
 func (s *socket) sync() (frames []string) {
 	s.Helper()
 	s.pings++
-	if err := s.conn.WriteJSON(map[string]any{"type": "ping", "id": s.pings}); err != nil {
-		s.Fatalf("%s: %v", s.name, err)
-	}
+	must(s, s.conn.WriteJSON(map[string]any{"type": "ping", "id": s.pings}))
 	for {
 		text := s.next()
 		var head struct {

@@ -145,21 +145,20 @@ func (p *page) capture(args []string) {
 // get asks the node for a path of its interface, or for a whole URL. Standard output is the answer's own headers, if it
 // has any, and its body.
 func (p *page) get(args []string) {
-	status, body := 0, []byte(nil)
-	if strings.HasPrefix(args[1], "/") {
-		a := p.node.get(args[1])
-		for _, name := range []string{"X-Ledger-Slot", "X-Ledger-Partial"} {
-			if value := a.header.Get(name); value != "" {
-				fmt.Fprintf(p.Stdout(), "%s: %s\n", name, value)
-			}
-		}
-		status, body = a.status, []byte(a.body)
-	} else {
-		status, body = get(p.t, args[1])
+	url := args[1]
+	if strings.HasPrefix(url, "/") {
+		url = p.node.base + url
 	}
-	fmt.Fprintf(p.Stdout(), "%s\n", body)
-	if fmt.Sprint(status) != args[0] {
-		p.Fatalf("GET %s: status %d, want %s", args[1], status, args[0])
+	a, err := p.node.ask(url)
+	p.Check(err)
+	for _, name := range []string{"X-Ledger-Slot", "X-Ledger-Partial"} {
+		if value := a.header.Get(name); value != "" {
+			fmt.Fprintf(p.Stdout(), "%s: %s\n", name, value)
+		}
+	}
+	fmt.Fprintf(p.Stdout(), "%s\n", a.body)
+	if fmt.Sprint(a.status) != args[0] {
+		p.Fatalf("GET %s: status %d, want %s", url, a.status, args[0])
 	}
 }
 
@@ -178,11 +177,7 @@ func (p *page) knownLog(args []string) {
 }
 
 func (p *page) knownSnapshot(args []string) {
-	var numbers [3]int
-	for i := range numbers {
-		numbers[i] = p.number(args[i+1])
-	}
-	writeSnapshot(p.t, newDataDir(p.t, p.MkAbs(args[0])), numbers[0], numbers[1], numbers[2])
+	writeSnapshot(p.t, newDataDir(p.t, p.MkAbs(args[0])), p.number(args[1]), p.number(args[2]), p.number(args[3]))
 }
 
 // knownArchive writes an archive of one account with 1 lamport, which says how many all accounts hold, wrongly or not.

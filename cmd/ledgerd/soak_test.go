@@ -320,11 +320,7 @@ func TestSoak(t *testing.T) {
 	s.node.agrees(state)
 	hash := stateHashField.FindString(endOfInput.FindString(s.node.errs.String()))
 	s.node.stop()
-	for _, what := range []string{"log", "snapshot"} {
-		if out, errs, code := tool(t, what, "verify", "--data-dir", data); code != exitOK {
-			t.Errorf("%s verify: exit %d, %s, %s", what, code, out, errs)
-		}
-	}
+	verified(t, data)
 	s.args[3] = "none"
 	s.start()
 	if m := recovered.FindStringSubmatch(s.node.errs.String()); hash == "" || m == nil || stateHashField.FindString(m[1]) != hash {

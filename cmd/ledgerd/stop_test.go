@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -146,10 +145,8 @@ func TestStopDuringReplay(t *testing.T) {
 func TestStopWhileThePipeIsSilent(t *testing.T) {
 	t.Parallel()
 	pipe := newFeeder(t)
-	b := abandoned.blocks["10"]
-	if _, err := fmt.Fprint(pipe, b.line(nil)); err != nil {
-		t.Fatal(err)
-	}
+	_, err := pipe.WriteString(abandoned.blocks["10"].line(nil))
+	must(t, err)
 	start(t, "--data-dir", t.TempDir(), "--source", "file:"+pipe.Name()).stopsInTime(t)
 
 	path := newPipe(t, "nobody-writes.ndjson")

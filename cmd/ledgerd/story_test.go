@@ -2,7 +2,6 @@ package main
 
 import (
 	"cmp"
-	"crypto/sha256"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -15,36 +14,23 @@ import (
 // A story is a small ledger with branches, told line by line.
 
 // keyOf returns the key that a name stands for; hashes are made the same way.
-func keyOf(name string) string {
-	sum := sha256.Sum256([]byte(name))
-	return base58.Encode(sum[:])
-}
+func keyOf(name string) string { return toolKey(name).String() }
 
 func signatureOf(block string) string {
-	sum := sha256.Sum256([]byte("transaction in " + block))
+	sum := toolKey("transaction in " + block)
 	return base58.Encode(append(sum[:], sum[:]...))
 }
 
 // storyAccount is a whole account in a line of a story.
 type storyAccount struct {
-	Pubkey     string      `json:"pubkey"`
-	Lamports   int         `json:"lamports"`
-	Owner      string      `json:"owner"`
-	Executable bool        `json:"executable"`
-	RentEpoch  int         `json:"rent_epoch"`
-	Token      *storyToken `json:"token,omitempty"`
+	Pubkey     string `json:"pubkey"`
+	Lamports   int    `json:"lamports"`
+	Owner      string `json:"owner"`
+	Executable bool   `json:"executable"`
+	RentEpoch  int    `json:"rent_epoch"`
+	Token      any    `json:"token,omitempty"`
 
 	name string
-}
-
-type storyToken struct {
-	Mint            string  `json:"mint"`
-	Owner           string  `json:"owner"`
-	Amount          string  `json:"amount"`
-	State           string  `json:"state"`
-	Delegate        *string `json:"delegate"`
-	DelegatedAmount string  `json:"delegated_amount"`
-	CloseAuthority  *string `json:"close_authority"`
 }
 
 // account is a wallet, or whatever its owner makes it; 0 lamports close it.
@@ -55,7 +41,10 @@ func account(name string, lamports int, owner string) *storyAccount {
 // tokenAccount is a holding of the one mint of stories.
 func tokenAccount(name, wallet string, amount int) *storyAccount {
 	a := account(name, 2039280, tokenProgram)
-	a.Token = &storyToken{Mint: keyOf("mint"), Owner: keyOf(wallet), Amount: fmt.Sprint(amount), State: "initialized", DelegatedAmount: "0"}
+	a.Token = map[string]any{
+		"mint": keyOf("mint"), "owner": keyOf(wallet), "amount": fmt.Sprint(amount), "state": "initialized",
+		"delegate": nil, "delegated_amount": "0", "close_authority": nil,
+	}
 	return a
 }
 
@@ -72,9 +61,6 @@ type storyBlock struct {
 	writes []*storyAccount
 }
 
-// storyTime is the time of a slot.
-func storyTime(slot uint64) int64 { return 1700000000 + int64(slot) }
-
 func (b *storyBlock) line(parent *storyBlock) string {
 	var accounts []string
 	for _, w := range b.writes {
@@ -86,7 +72,7 @@ func (b *storyBlock) line(parent *storyBlock) string {
 	}
 	return jsonLine(map[string]any{
 		"type": "block", "slot": b.slot, "parent_slot": parentSlot,
-		"blockhash": keyOf(b.name), "previous_blockhash": keyOf(b.parent), "block_time": storyTime(b.slot),
+		"blockhash": keyOf(b.name), "previous_blockhash": keyOf(b.parent), "block_time": 1700000000 + b.slot,
 		"transactions": []any{map[string]any{"signature": signatureOf(b.name), "success": true, "fee": 5000, "accounts": accounts}},
 		"accounts":     b.writes,
 	})

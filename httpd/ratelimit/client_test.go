@@ -4,7 +4,6 @@ import (
 	"net"
 	"net/netip"
 	"os"
-	"reflect"
 	"strings"
 	"testing"
 
@@ -12,14 +11,6 @@ import (
 
 	"ledgerd/engine/ledger/ledgertest"
 )
-
-// equal fails the test, which goes on, where got is not want. What both are, and of which input, is said as by fmt.Sprintf.
-func equal[T any](t testing.TB, got, want T, what string, args ...any) {
-	t.Helper()
-	if !reflect.DeepEqual(got, want) {
-		t.Errorf(what+": got %v, want %v", append(args, got, want)...)
-	}
-}
 
 func testIdentity() *Identity {
 	return &Identity{
@@ -48,7 +39,7 @@ func TestClientBehindProxies(t *testing.T) {
 		if got.Exempt {
 			client += " exempt"
 		}
-		equal(t, client, want, "%s: client", asked)
+		ledgertest.Equal(t, client, want, "%s: client", asked)
 	}
 }
 
@@ -61,7 +52,7 @@ func FuzzForwardedFor(f *testing.F) {
 		id := testIdentity()
 		var h fasthttp.RequestHeader
 		h.Set("X-Forwarded-For", line)
-		equal(t, id.ClientOf(id.PeerOf(&net.TCPAddr{IP: net.ParseIP("192.0.2.1")}), &h).Key.String(), "192.0.2.1", "%q: an untrusted peer", line)
+		ledgertest.Equal(t, id.ClientOf(id.PeerOf(&net.TCPAddr{IP: net.ParseIP("192.0.2.1")}), &h).Key.String(), "192.0.2.1", "%q: an untrusted peer", line)
 		got := id.ClientOf(id.PeerOf(&net.TCPAddr{IP: net.ParseIP("10.0.0.1")}), &h)
 		if !got.Key.IsValid() || got.Key.Is4In6() || got.Key.Zone() != "" || got.Key != id.clientAt(got.Key).Key {
 			t.Errorf("%q: client %s is no client's key", line, got.Key)

@@ -119,7 +119,7 @@ func TestNeverMoreThanTheLimit(t *testing.T) {
 	for _, limits := range [][2]int{{100, 1000}, {1000, 100}, {0, 100}, {100, 0}} {
 		l := newLimiter(limits[0], limits[1], 1, start)
 		client := netip.MustParseAddr("2001:db8::")
-		equal(t, race(8, 500, func(int, int) Allowance { return l.Take(client, start) }), 100, "limits %v: requests granted", limits)
+		ledgertest.Equal(t, race(8, 500, func(int, int) Allowance { return l.Take(client, start) }), 100, "limits %v: requests granted", limits)
 	}
 }
 
@@ -144,13 +144,13 @@ func TestWhatTheHourRefusesTheMinuteForgets(t *testing.T) {
 	first, _ := w.take(Minute, 5, 10)
 	second, _ := w.take(Minute, 6, 10)
 	w.giveBack(second)
-	equal(t, w.look(Minute, 7), reading{start: 5, ends: 60_005, used: 1}, "after one of two was given back")
+	ledgertest.Equal(t, w.look(Minute, 7), reading{start: 5, ends: 60_005, used: 1}, "after one of two was given back")
 	w.giveBack(first)
 	w.giveBack(first)
-	equal(t, w.look(Minute, 8), reading{start: 8, ends: 60_008}, "after both, which is a window that has not started")
+	ledgertest.Equal(t, w.look(Minute, 8), reading{start: 8, ends: 60_008}, "after both, which is a window that has not started")
 	w.take(Minute, 70_000, 10)
 	w.giveBack(first)
-	equal(t, w.look(Minute, 70_001).used, 1, "requests in a new window, after giving back to the one before")
+	ledgertest.Equal(t, w.look(Minute, 70_001).used, 1, "requests in a new window, after giving back to the one before")
 }
 
 // F44: TestWindowEdgeUnderRace lets goroutines step a shared clock over many windows: no window
@@ -181,10 +181,10 @@ func TestActiveClientsKeepTheirPlaces(t *testing.T) {
 			take(i)
 		}
 		granted := race(1, 1000, func(_, n int) Allowance { return l.Take(sprayed(1000*i+n), start) })
-		equal(t, granted, map[bool]int64{true: 10, false: 1000}[i == ways-1], "newcomers granted beside %d active clients", i+1)
+		ledgertest.Equal(t, granted, map[bool]int64{true: 10, false: 1000}[i == ways-1], "newcomers granted beside %d active clients", i+1)
 	}
 	for i := range ways {
-		equal(t, take(i).Remaining, 3, "what remains of active client %d, if it was not forgotten", i)
+		ledgertest.Equal(t, take(i).Remaining, 3, "what remains of active client %d, if it was not forgotten", i)
 	}
 	// When the minutes are over the places are free again: nobody is past half of the hour.
 	if a := l.Take(sprayed(9000), start.Add(time.Minute)); !a.Allowed || a.Remaining != 9 {
@@ -209,8 +209,8 @@ func TestASiteSharesWhatEightClientsMayAsk(t *testing.T) {
 		}
 		return granted
 	}
-	equal(t, granted(1, 1000, 1), 5*ClientsPerSite, "requests that a site was granted")
-	equal(t, granted(2, 1, 100)+granted(2, 9, 5), 5*ClientsPerSite, "requests that a site was granted with a client that is past its limit")
+	ledgertest.Equal(t, granted(1, 1000, 1), 5*ClientsPerSite, "requests that a site was granted")
+	ledgertest.Equal(t, granted(2, 1, 100)+granted(2, 9, 5), 5*ClientsPerSite, "requests that a site was granted with a client that is past its limit")
 }
 
 func TestExpiredClientsGoBeforeLiveOnes(t *testing.T) {
@@ -225,7 +225,7 @@ func TestExpiredClientsGoBeforeLiveOnes(t *testing.T) {
 	for i := range ways - 1 {
 		l.Take(sprayed(i), later)
 	}
-	equal(t, l.Take(live, later).Remaining, 8, "what remains of a live client, beside expired ones")
+	ledgertest.Equal(t, l.Take(live, later).Remaining, 8, "what remains of a live client, beside expired ones")
 }
 
 // F42: TestSprayKeepsMemoryFlat has a proxy name many more addresses than a table has places, while a busy client is being limited: ten
@@ -261,7 +261,7 @@ func TestSprayKeepsMemoryFlat(t *testing.T) {
 	if after > before+1<<20 {
 		t.Errorf("the heap grew from %d to %d bytes", before, after)
 	}
-	equal(t, granted, 40, "requests that the busy client was granted more")
+	ledgertest.Equal(t, granted, 40, "requests that the busy client was granted more")
 	runtime.KeepAlive(l)
 }
 
@@ -278,7 +278,7 @@ func TestEvictionUnderRace(t *testing.T) {
 		l.Take(sprayed(g*5000+i), start)
 		return l.Take(busy, start)
 	})
-	equal(t, granted, 49, "requests that the busy client was granted")
+	ledgertest.Equal(t, granted, 49, "requests that the busy client was granted")
 }
 
 // sprayed returns the i-th of many /64, each of a site of its own.

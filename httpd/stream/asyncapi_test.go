@@ -16,6 +16,8 @@ import (
 	"testing"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
+
+	"ledgerd/engine/ledger/ledgertest"
 )
 
 // asyncAPI is the document of the messages, as far as tests read it.
@@ -108,14 +110,14 @@ func TestAsyncAPIDescribesEveryMessage(t *testing.T) {
 		}
 		slices.Sort(known)
 		slices.Sort(described[action])
-		equal(t, slices.Compact(described[action]), slices.Compact(known), "to %s: the document beside the program", action)
+		ledgertest.Equal(t, slices.Compact(described[action]), slices.Compact(known), "to %s: the document beside the program", action)
 	}
 	for name, message := range document.Components.Messages {
 		if len(message.Examples) == 0 {
 			t.Errorf("%s has no example", name)
 		}
 		for _, example := range message.Examples {
-			equal(t, checkDescribed(t, string(example.Payload)), name, "the kind of an example")
+			ledgertest.Equal(t, checkDescribed(t, string(example.Payload)), name, "the kind of an example")
 		}
 	}
 	inMemory(t, nil, func(n *node) {
@@ -179,7 +181,7 @@ func TestAsyncAPIAgreesWithOpenAPI(t *testing.T) {
 	if got := document.Channels.Accounts.Bindings.WS.Query.Properties; !reflect.DeepEqual(got, want) || len(got) != 9 {
 		t.Errorf("the query is\n%v, in openapi.json\n%v", got, want)
 	}
-	equal(t, document.Components.Schemas["Commitment"], open.Components.Schemas["Commitment"], "a commitment, beside openapi.json")
+	ledgertest.Equal(t, document.Components.Schemas["Commitment"], open.Components.Schemas["Commitment"], "a commitment, beside openapi.json")
 	account := open.Components.Schemas["Account"].(map[string]any)["properties"].(map[string]any)
 	update := document.Components.Messages["account_update"].Payload.Properties
 	for name, field := range account {
@@ -193,6 +195,6 @@ func TestAsyncAPIAgreesWithOpenAPI(t *testing.T) {
 		told, field := maps.Clone(told), maps.Clone(field.(map[string]any))
 		delete(told, "description")
 		delete(field, "description")
-		equal(t, told, field, "%s of an update, beside openapi.json", name)
+		ledgertest.Equal(t, told, field, "%s of an update, beside openapi.json", name)
 	}
 }

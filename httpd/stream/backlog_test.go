@@ -219,6 +219,6 @@ func (n *node) checkResync(t testing.TB, l *listener, k *keeper, from ledger.Seq
 	if a.Oldest == newest && len(want) > len(got) {
 		want = want[len(want)-len(got):] // of frames that carry the newest seq the oldest may be gone
 	}
-	equal(t, got, want, "%s from the oldest, %d", l.query(), a.Oldest)
+	ledgertest.Equal(t, got, want, "%s from the oldest, %d", l.query(), a.Oldest)
 	_ = c.conn.Close()
 }

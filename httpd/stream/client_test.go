@@ -18,6 +18,7 @@ import (
 
 	"github.com/fasthttp/websocket"
 
+	"ledgerd/engine/ledger/ledgertest"
 	"ledgerd/httpd/stream/frame"
 )
 
@@ -67,8 +68,8 @@ func (n *node) handshake(query string, headers ...string) (*http.Response, *clie
 	if response.StatusCode != http.StatusSwitchingProtocols {
 		return response, c
 	}
-	equal(n, response.Header.Get("Sec-WebSocket-Accept"), accepted, "Sec-WebSocket-Accept")
-	equal(n, response.Header.Values("Sec-WebSocket-Extensions"), nil, "the extensions that were negotiated")
+	ledgertest.Equal(n, response.Header.Get("Sec-WebSocket-Accept"), accepted, "Sec-WebSocket-Accept")
+	ledgertest.Equal(n, response.Header.Values("Sec-WebSocket-Extensions"), nil, "the extensions that were negotiated")
 	return response, c
 }
 

@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"ledgerd/engine/ledger/ledgertest"
 	"ledgerd/httpd/ratelimit"
 )
 
@@ -17,7 +18,7 @@ func TestSocketsOfARevokedKeyAreClosed(t *testing.T) {
 		n.client = ratelimit.Client{Key: netip.IPv6Unspecified().WithZone("key:1"), Sockets: 2, Revoked: gone}
 		first, second := n.dial("?mode=none"), n.dial("?mode=none")
 		response, _ := n.handshake("?mode=none")
-		equal(n, response.StatusCode, 429, "a third socket of a key that may have two")
+		ledgertest.Equal(n, response.StatusCode, 429, "a third socket of a key that may have two")
 		gone.Store(true)
 		n.hub.EndRevoked()
 		first.endsWith(1008, "the API key was revoked")

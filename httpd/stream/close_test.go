@@ -12,6 +12,7 @@ import (
 	"github.com/fasthttp/websocket"
 
 	"ledgerd/engine/ledger"
+	"ledgerd/engine/ledger/ledgertest"
 )
 
 // Five seconds is also what a connection that is ending can be held by who reads nothing. Who takes a
@@ -29,7 +30,7 @@ func TestShutdownWaitsForStalledSocketsNoLongerThanTheyMayStall(t *testing.T) {
 			since := time.Now()
 			must(n, n.hub.Shutdown(n.Context()))
 			n.elapsed("Shutdown returned", since, want, late/2)
-			equal(n, c.near().resets.Load(), true, "whether the end, inside a frame, was a reset")
+			ledgertest.Equal(n, c.near().resets.Load(), true, "whether the end, inside a frame, was a reset")
 		})
 	}
 }
@@ -53,7 +54,7 @@ func TestTheClosingHandshakeHasASecond(t *testing.T) {
 			since := time.Now()
 			c.raw(tt.sent)
 			_, end := c.untilClose()
-			equal(n, end.code, tt.code, "%s: the close code", name)
+			ledgertest.Equal(n, end.code, tt.code, "%s: the close code", name)
 			if tt.goesAway {
 				c.close(codeOf(tt.code, ""))
 				_ = c.conn.Close() // frames are not understood any more, the end of the socket is
@@ -107,7 +108,7 @@ func TestShutdownDrains(t *testing.T) {
 				n.Errorf("%s: Shutdown: err = %v, want %v", name, err, tt.err)
 			}
 			n.elapsed(name+": Shutdown returned", since, tt.took, 0)
-			equal(n, n.leftovers(), "", "%s: what is left", name)
+			ledgertest.Equal(n, n.leftovers(), "", "%s: what is left", name)
 			_, late := n.handshake("")
 			if gets, end := late.untilClose(); len(gets) > 0 || end != endsByShutdown {
 				n.Errorf("%s: a late client: ended with %v after %q, want 1001", name, end, gets)

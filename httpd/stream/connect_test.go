@@ -12,6 +12,7 @@ import (
 
 	"github.com/valyala/fasthttp"
 
+	"ledgerd/engine/ledger/ledgertest"
 	"ledgerd/httpd/ratelimit"
 )
 
@@ -68,7 +69,7 @@ func TestALostHandshakeHoldsNoSeat(t *testing.T) {
 			t.Fatal("the handshake was answered")
 		}
 		broken.lost()
-		equal(t, []int{h.seats.taken, len(h.levels[0].all)}, []int{0, 0}, "seats that are taken and subscribers that are left")
+		ledgertest.Equal(t, []int{h.seats.taken, len(h.levels[0].all)}, []int{0, 0}, "seats that are taken and subscribers that are left")
 	}
 }
 

@@ -8,7 +8,6 @@ import (
 	"log/slog"
 	"net"
 	"net/netip"
-	"reflect"
 	"testing"
 	"time"
 
@@ -20,14 +19,6 @@ import (
 )
 
 var must = ledgertest.Must
-
-// equal fails the test, which goes on, where got is not want. What both are, and of which input, is said as by fmt.Sprintf.
-func equal[T any](t testing.TB, got, want T, what string, args ...any) {
-	t.Helper()
-	if !reflect.DeepEqual(got, want) {
-		t.Errorf(what+": got %v, want %v", append(args, got, want)...)
-	}
-}
 
 // patience bounds how long a test waits for what must happen, and how long its connections may be
 // open, on a machine as busy as may be. It decides only when a test fails, never whether one passes.

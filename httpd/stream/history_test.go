@@ -13,6 +13,7 @@ import (
 	"github.com/fasthttp/websocket"
 
 	"ledgerd/engine/ledger"
+	"ledgerd/engine/ledger/ledgertest"
 )
 
 // fakeHistory is a log of publications. It shows no more than a History has to.
@@ -85,7 +86,7 @@ func TestALogThatFailsEndsTheConnection(t *testing.T) {
 			c := n.dial("?resume_from=1")
 			c.expect(resumed("null", 1))
 			c.endsWith(websocket.CloseInternalServerErr, endInternal.text)
-			equal(n, text.Len() > 0, true, "%s: whether something was logged", name)
+			ledgertest.Equal(n, text.Len() > 0, true, "%s: whether something was logged", name)
 		})
 	}
 }
@@ -144,7 +145,7 @@ func TestReadingTheLogIsCancelled(t *testing.T) {
 		synctest.Wait()
 		must(n, n.hub.Shutdown(n.Context())) // nobody lets the reading go on
 		clients.Wait()
-		equal(n, len(log.readAfter()), 1, "readings of the log")
+		ledgertest.Equal(n, len(log.readAfter()), 1, "readings of the log")
 	})
 }
 
@@ -165,7 +166,7 @@ func TestWhatIsReadFromTheLogCounts(t *testing.T) {
 		}
 		c.settle()
 		synctest.Wait()
-		equal(n, n.hub.memory.Used(), 0, "bytes that are still counted")
+		ledgertest.Equal(n, n.hub.memory.Used(), 0, "bytes that are still counted")
 	})
 }
 
@@ -207,7 +208,7 @@ func TestClientsReadTheLogInTurns(t *testing.T) {
 		}
 		close(log.gate)
 		reading.Wait()
-		equal(n, told, want, "what the other was told")
+		ledgertest.Equal(n, told, want, "what the other was told")
 		other.quiet()
 	})
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"ledgerd/engine/ledger"
+	"ledgerd/engine/ledger/ledgertest"
 )
 
 // leftovers says what the hub still holds for connections; "" is nothing.
@@ -83,7 +84,7 @@ func TestEndedConnectionsLeaveNothing(t *testing.T) {
 		"closed": {"client", func(_ *node, c *client) {
 			c.close(codeOf(1000, ""))
 			_, end := c.ends()
-			equal(c, end, endsNormally, "the end")
+			ledgertest.Equal(c, end, endsNormally, "the end")
 		}},
 		"gone":           {"gone", func(_ *node, c *client) { _ = c.conn.Close() }},
 		"reset":          {"gone", func(_ *node, c *client) { reset(c) }},

@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 
 	"ledgerd/engine/ledger"
+	"ledgerd/engine/ledger/ledgertest"
 )
 
 // heard is what a subscriber knows after all frames it was told.
@@ -163,7 +164,7 @@ func TestARingHoldsWhatItPromises(t *testing.T) {
 			}
 			n.script.publish()
 		}
-		equal(n, ledger.Seq(len(readUpdates(n, c.settle()))), n.script.seq, "updates that came")
+		ledgertest.Equal(n, ledger.Seq(len(readUpdates(n, c.settle()))), n.script.seq, "updates that came")
 	})
 }
 

@@ -15,6 +15,7 @@ import (
 	"github.com/valyala/fasthttp/fasthttputil"
 
 	"ledgerd/engine/ledger"
+	"ledgerd/engine/ledger/ledgertest"
 	"ledgerd/httpd/ratelimit"
 )
 
@@ -130,7 +131,7 @@ func TestAConnectionKeepsNothingOfItsHandshake(t *testing.T) {
 		for range 3 { // what is pooled survives the first two
 			runtime.GC()
 		}
-		equal(n, c.near().head.Value(), nil, "the buffer of the request, if it is kept")
+		ledgertest.Equal(n, c.near().head.Value(), nil, "the buffer of the request, if it is kept")
 		n.script.block(1, account(1, 1, programA))
 		c.expect(basicFrame(account(1, 1, programA), 1))
 	})
@@ -170,13 +171,13 @@ func TestSubscribersKeepNoBlock(t *testing.T) {
 		}
 		if name == "has heard" {
 			frames, _, _ := s.outbox.drain()
-			equal(t, frames, 1, "%s: frames told", name)
+			ledgertest.Equal(t, frames, 1, "%s: frames told", name)
 		}
 		script.append(2, account(3, 1, programA))
 		script.reach(ledger.Finalized, 2)
 		script.publish() // the first is not kept to resume from any more
 		runtime.GC()
-		equal(t, block.Value(), nil, "a block in memory that one keeps who %s", name)
+		ledgertest.Equal(t, block.Value(), nil, "a block in memory that one keeps who %s", name)
 		runtime.KeepAlive(s)
 		runtime.KeepAlive(h)
 	}

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"ledgerd/engine/ledger"
+	"ledgerd/engine/ledger/ledgertest"
 	"ledgerd/httpd/budget"
 )
 
@@ -45,7 +46,7 @@ func TestTheOutboxIsBounded(t *testing.T) {
 		if !ends && (frames != puts || ending != nil) {
 			t.Errorf("%d packets: %d were taken and it ends with %v, want all and nothing", puts, frames, ending)
 		}
-		equal(t, []int{o.bytes, int(m.Used())}, []int{0, 0}, "%d packets: bytes that remain, and of all", puts)
+		ledgertest.Equal(t, []int{o.bytes, int(m.Used())}, []int{0, 0}, "%d packets: bytes that remain, and of all", puts)
 	}
 }
 
@@ -73,7 +74,7 @@ func TestWhatWaitsIsCountedOverAllOutboxes(t *testing.T) {
 	a, b := newOutbox(1<<20, m), newOutbox(1<<20, m)
 	want := func(what string, used int) {
 		t.Helper()
-		equal(t, m.Used(), int64(used), "%s: bytes used", what)
+		ledgertest.Equal(t, m.Used(), int64(used), "%s: bytes used", what)
 	}
 	shared := packetOf(1000, 1)
 	a.put(nil, shared)
@@ -117,7 +118,7 @@ func TestMemoryIsSharedByAllOutboxes(t *testing.T) {
 		if frames, _, ending := large.drain(); frames > 0 || *ending != tt.want {
 			t.Errorf("%d frames wait and it ends with %v, want none and %v", frames, ending, tt.want.text)
 		}
-		equal(t, m.Used(), 0, "bytes used by nobody")
+		ledgertest.Equal(t, m.Used(), 0, "bytes used by nobody")
 	}
 }
 

@@ -123,7 +123,7 @@ func TestTheSlowAreToldHowFarTheyCame(t *testing.T) {
 			if knows = c.endsSlow(knows); tt.missed > 0 && knows >= tt.missed {
 				n.Errorf("%s: it was told all up to %d", name, knows)
 			}
-			equal(n, n.ended(endSlow.reason), 1, "%s: slow consumers counted", name)
+			ledgertest.Equal(n, n.ended(endSlow.reason), 1, "%s: slow consumers counted", name)
 		})
 	}
 }
@@ -160,7 +160,7 @@ func TestASlowReaderOfTLSIsGivenTime(t *testing.T) {
 		const sent = 200_000
 		must(t, s.writeOnce(batch{data: make([]byte, sent)}))
 		_ = near.Close()
-		equal(t, <-received, sent, "bytes that came")
+		ledgertest.Equal(t, <-received, sent, "bytes that came")
 	})
 }
 
@@ -339,7 +339,7 @@ func TestAGapBeginsWithTheSubscription(t *testing.T) {
 			}
 			if short {
 				_, end := c.untilEnd(true)
-				equal(n, end.code, websocket.CloseTryAgainLater, "without memory: the close code")
+				ledgertest.Equal(n, end.code, websocket.CloseTryAgainLater, "without memory: the close code")
 				return
 			}
 			frames := c.settle()

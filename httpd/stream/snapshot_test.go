@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"ledgerd/engine/ledger"
+	"ledgerd/engine/ledger/ledgertest"
 )
 
 func snapshotEnd(id string, slot ledger.Slot, seq ledger.Seq) string {
@@ -142,7 +143,7 @@ func checkSnapshot(t testing.TB, n *node, level ledger.Commitment, frames []stri
 	for _, u := range readUpdates(t, slices.Concat(frames[:from], frames[to:])) {
 		got = append(got, u.text)
 	}
-	equal(t, got, want, "%v, snapshot at seq %d: told around it", level, at.Seq)
+	ledgertest.Equal(t, got, want, "%v, snapshot at seq %d: told around it", level, at.Seq)
 	for _, u := range readUpdates(t, frames[from:to]) {
 		if u.Slot != at.Slot || u.Seq != at.Seq {
 			t.Errorf("%v: in a snapshot at slot %d, seq %d: %s", level, at.Slot, at.Seq, u.text)

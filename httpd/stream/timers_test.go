@@ -11,6 +11,7 @@ import (
 	"github.com/fasthttp/websocket"
 
 	"ledgerd/engine/ledger"
+	"ledgerd/engine/ledger/ledgertest"
 	"ledgerd/httpd/stream/frame"
 )
 
@@ -59,10 +60,10 @@ func TestSilenceEndsTheConnectionAfterAMinute(t *testing.T) {
 				count[kind]++
 			}
 			over.Store(true)
-			equal(n, payload, codeOf(1008, "no sign of life"), "%q: the close frame", tt.query)
+			ledgertest.Equal(n, payload, codeOf(1008, "no sign of life"), "%q: the close frame", tt.query)
 			n.elapsed("the end", since, time.Minute, late)
 			_, _, err := c.read()
-			equal(n, err, io.EOF, "%q: after the close frame", tt.query)
+			ledgertest.Equal(n, err, io.EOF, "%q: after the close frame", tt.query)
 			pings, beats, updates := count[""], count[`{"type":"heartbeat`], count[`{"type":"account_update`]
 			if pings < 2 || pings > 3 || beats < tt.beats-2 || beats > tt.beats+1 || updates < tt.updates-100 || updates > tt.updates+100 {
 				n.Errorf("%q: %d pings, %d heartbeats, %d updates in a minute, want 2 or 3, %d, and %d", tt.query, pings, beats, updates, tt.beats, tt.updates)
@@ -83,9 +84,9 @@ func TestASocketThatTakesNothingForFiveSecondsIsReset(t *testing.T) {
 			since := time.Now() // the frame is being written and nobody reads it
 			<-c.near().closed
 			n.elapsed(query+": the reset", since, before+5*time.Second, late)
-			equal(n, c.near().resets.Load(), true, "%q: whether the end was a reset", query)
+			ledgertest.Equal(n, c.near().resets.Load(), true, "%q: whether the end was a reset", query)
 			synctest.Wait()
-			equal(n, n.ended(endStalled.reason), 1, "%q: connections counted as stalled", query)
+			ledgertest.Equal(n, n.ended(endStalled.reason), 1, "%q: connections counted as stalled", query)
 		})
 	}
 }

@@ -7,6 +7,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"ledgerd/engine/ledger/ledgertest"
 )
 
 // piped returns a Conn and the other end.
@@ -79,7 +81,7 @@ func TestAWriteGoesOnAfterADeadlineThatIsNoneAnyMore(t *testing.T) {
 				time.Sleep(10 * time.Second) // the socket's deadline is in the middle of the next write
 			}
 		}
-		equal(t, <-got, "abcdef", "what the other end read")
+		ledgertest.Equal(t, <-got, "abcdef", "what the other end read")
 	})
 }
 

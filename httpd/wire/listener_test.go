@@ -7,7 +7,6 @@ import (
 	"net"
 	"net/netip"
 	"os"
-	"reflect"
 	"slices"
 	"syscall"
 	"testing"
@@ -21,14 +20,6 @@ import (
 )
 
 var must = ledgertest.Must
-
-// equal fails the test, which goes on, where got is not want. What both are, and of which input, is said as by fmt.Sprintf.
-func equal[T any](t testing.TB, got, want T, what string, args ...any) {
-	t.Helper()
-	if !reflect.DeepEqual(got, want) {
-		t.Errorf(what+": got %v, want %v", append(args, got, want)...)
-	}
-}
 
 // scriptedListener answers Accept with the errors of a script, then with connections.
 type scriptedListener struct {
@@ -62,8 +53,8 @@ func TestShortagesPassAndTheListenerLives(t *testing.T) {
 		start := time.Now()
 		c, err := l.Accept()
 		must(t, err)
-		equal(t, time.Since(start), (5+10+20+40+80)*time.Millisecond, "the pauses")
-		equal(t, l.counts.Shortages.Load(), 5, "shortages counted")
+		ledgertest.Equal(t, time.Since(start), (5+10+20+40+80)*time.Millisecond, "the pauses")
+		ledgertest.Equal(t, l.counts.Shortages.Load(), 5, "shortages counted")
 		_ = c.Close()
 	})
 }
@@ -129,7 +120,7 @@ func TestConnectionsAreCappedByClient(t *testing.T) {
 			}
 		}
 	}
-	equal(t, []uint64{l.counts.RefusedTotal.Load(), l.counts.RefusedClient.Load()}, []uint64{0, 2}, "refusals in total and by client")
+	ledgertest.Equal(t, []uint64{l.counts.RefusedTotal.Load(), l.counts.RefusedClient.Load()}, []uint64{0, 2}, "refusals in total and by client")
 }
 
 // F33: connections are capped in total, but for those of exempt clients.
@@ -150,7 +141,7 @@ func TestConnectionsAreCappedInTotal(t *testing.T) {
 	for _, c := range held {
 		_ = c.Close()
 	}
-	equal(t, []int{l.count(), len(l.perClient)}, []int{0, 0}, "connections and clients that are left")
+	ledgertest.Equal(t, []int{l.count(), len(l.perClient)}, []int{0, 0}, "connections and clients that are left")
 }
 
 // F42: a site has eight times the connections of a client, and a client makes as many a minute as it may.
@@ -165,8 +156,8 @@ func TestConnectionsAreCappedBySiteAndPace(t *testing.T) {
 		}
 		return admitted
 	}
-	equal(t, admitted(20, "2001:db8:1:%x::1"), 2*ratelimit.ClientsPerSite, "connections of a site")
-	equal(t, admitted(3, "2001:db8:2:%x::1"), 3, "connections of the next site")
+	ledgertest.Equal(t, admitted(20, "2001:db8:1:%x::1"), 2*ratelimit.ClientsPerSite, "connections of a site")
+	ledgertest.Equal(t, admitted(3, "2001:db8:2:%x::1"), 3, "connections of the next site")
 	l.pace = ratelimit.New(5, 0, time.Now())
 	for i := range 7 {
 		if c := l.admit(&addressed{from: "192.0.2.1"}); (c != nil) != (i < 5) {
@@ -202,7 +193,7 @@ func TestAFullServerMakesRoom(t *testing.T) {
 			if l.admit(&addressed{from: "192.0.2.99"}) == nil {
 				t.Fatal("nobody made room")
 			}
-			equal(t, <-ended, want, "the connection that made room")
+			ledgertest.Equal(t, <-ended, want, "the connection that made room")
 			l.config.MaxConnsPerClient++
 		}
 		if l.admit(&addressed{from: "192.0.2.99"}) != nil || l.counts.Evicted.Load() != 3 || l.counts.RefusedTotal.Load() != 1 {
@@ -252,7 +243,7 @@ func TestAConnectionPastItsLimitGoesOnCounting(t *testing.T) {
 		proxy := l.admit(&addressed{from: "10.0.0.1"})
 		refuse(proxy, 2*maxRefusals)
 		_ = proxy.Close()
-		equal(t, []int{l.count(), len(l.perClient)}, []int{0, 0}, "connections and clients that are left")
+		ledgertest.Equal(t, []int{l.count(), len(l.perClient)}, []int{0, 0}, "connections and clients that are left")
 	})
 }
 

@@ -1,6 +1,10 @@
 package ledgertest
 
-import "ledgerd/engine/ledger"
+import (
+	"reflect"
+
+	"ledgerd/engine/ledger"
+)
 
 // Must fails the test at an error.
 func Must(t interface {
@@ -10,6 +14,17 @@ func Must(t interface {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)
+	}
+}
+
+// Equal notes an error unless two values are deeply equal. The text says what they are of, as in fmt.Sprintf.
+func Equal[T any](t interface {
+	Helper()
+	Errorf(string, ...any)
+}, got, want T, what string, args ...any) {
+	t.Helper()
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf(what+": got %v, want %v", append(args, got, want)...)
 	}
 }
 

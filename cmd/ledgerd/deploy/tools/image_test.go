@@ -25,9 +25,7 @@ func testImage(t *testing.T, file, arch, version string) {
 	dir := t.TempDir()
 	run(t, dir, "tar", "--extract", "--file", file)
 	index, err := layout.ImageIndexFromPath(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if err := validate.Index(index); err != nil {
 		t.Error(err)
 	}
@@ -36,17 +34,11 @@ func testImage(t *testing.T, file, arch, version string) {
 		t.Fatalf("the layout holds %+v, %v; want ledgerd:%s alone", manifest, err, version)
 	}
 	image, err := index.Image(manifest.Manifests[0].Digest)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	config, err := image.ConfigFile()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	older, err := tarball.ImageFromPath(file, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if err := validate.Image(older); err != nil {
 		t.Error(err)
 	}
@@ -80,24 +72,16 @@ func runImage(t *testing.T, image v1.Image, config v1.Config) {
 	node.Env, node.Dir = config.Env, config.WorkingDir
 	node.SysProcAttr = &syscall.SysProcAttr{Chroot: root, Credential: &syscall.Credential{Uid: 65532, Gid: 65532}, Pdeathsig: syscall.SIGKILL}
 	out, err := node.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := node.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
+	must(t, node.Start())
 	var url string
 	for lines := bufio.NewScanner(out); url == "" && lines.Scan(); {
 		url = regexp.MustCompile(`http://\S+/status`).FindString(lines.Text())
 	}
 	answer, err := http.Get(url)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	answer.Body.Close()
-	if err := node.Process.Signal(syscall.SIGTERM); err != nil {
-		t.Fatal(err)
-	}
+	must(t, node.Process.Signal(syscall.SIGTERM))
 	if err := node.Wait(); err != nil || answer.StatusCode != http.StatusOK {
 		t.Errorf("/status: %d, want 200; a clean stop: %v", answer.StatusCode, err)
 	}

@@ -73,9 +73,7 @@ func sameAgain(t *testing.T, release, version string, archs []string) {
 // isStatic checks that a program asks the system for no loader and no library.
 func isStatic(t *testing.T, binary, arch string) {
 	file, err := elf.Open(binary)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer file.Close()
 	if want := map[string]elf.Machine{"amd64": elf.EM_X86_64, "arm64": elf.EM_AARCH64}[arch]; file.Machine != want {
 		t.Errorf("the program is for %v, want %v", file.Machine, want)
@@ -90,9 +88,7 @@ func isStatic(t *testing.T, binary, arch string) {
 // isListed checks that the list of what a program is made of names each of its modules.
 func isListed(t *testing.T, binary, list, version string) {
 	info, err := buildinfo.ReadFile(binary)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	content := read(t, list)
 	for _, want := range []string{`"specVersion": "1.6"`, "pkg:golang/ledgerd@v" + version, "pkg:golang/std@" + info.GoVersion} {
 		if !strings.Contains(content, want) {
@@ -141,12 +137,14 @@ func testLife(t *testing.T, release string) {
 		mirrors := strings.Fields(run(t, "", "apt-get", "indextargets", "--format", "$(REPO_URI)", "Codename: bookworm", "Created-By: Packages"))
 		run(t, "", need(t, "debootstrap"), "--variant=minbase", "--include=curl,systemd", "bookworm", root, mirrors[0])
 	}
+	life, err := filepath.Abs("testdata/life.sh")
+	must(t, err)
 	// Where root is empty, it is this machine's own root, in a mount namespace that ends with the container; its writes go to memory.
 	const start = `[ -e "$0/etc" ] || mount --bind / "$0"; exec "$@"`
 	args := []string{"300", "unshare", "--mount", "sh", "-ec", start, root,
 		nspawn, "--quiet", "--register=no", "--keep-unit", "--private-network", "--volatile=overlay", "--link-journal=no", "--directory=" + root,
 		"--bind-ro=" + one(t, old, "*_"+runtime.GOARCH+".deb") + ":/mnt/old.deb", "--bind-ro=" + one(t, release, "*_"+runtime.GOARCH+".deb") + ":/mnt/new.deb",
-		"--bind-ro=" + abs(t, "testdata/life.sh") + ":/mnt/life.sh", "--bind=" + said + ":/mnt/said"}
+		"--bind-ro=" + life + ":/mnt/life.sh", "--bind=" + said + ":/mnt/said"}
 	boot := func(program string) ([]byte, error) {
 		return exec.Command("timeout", append(slices.Clip(args), "--boot", "systemd.run="+program,
 			"systemd.run_success_action=exit", "systemd.run_failure_action=exit")...).CombinedOutput()
@@ -193,20 +191,16 @@ func one(t *testing.T, dir, pattern string) string {
 	return found[0]
 }
 
-func abs(t *testing.T, path string) string {
+func must(t *testing.T, err error) {
 	t.Helper()
-	path, err := filepath.Abs(path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return path
 }
 
 func read(t *testing.T, path string) string {
 	t.Helper()
 	content, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return string(content)
 }

@@ -51,7 +51,7 @@ const HealAt = 70
 func NewSchedule(seed uint64, callsAlone bool) *Schedule {
 	r := rand.New(rand.NewPCG(seed, 0x7e57))
 	s := &Schedule{Seed: seed}
-	// Few ledgers, so that runs can share them.
+	// There are few ledgers, and many schedules of each.
 	s.Parameters = fmt.Sprintf("seed=%d,accounts=120,tps=12,slot_time=0,fork_rate=0.08,skip_rate=0.08,slots=160", r.IntN(4))
 	s.Plan.Finality = ledger.Slot(4 + r.IntN(20))
 	for range r.IntN(4) {

@@ -12,6 +12,8 @@ import (
 
 	"github.com/gdamore/tcell/v3"
 	"github.com/gdamore/tcell/v3/vt"
+
+	"ledgerd/engine/ledger/ledgertest"
 )
 
 // metrics returns what a node says after a count of updates, a hundredth of them rollbacks of two blocks.
@@ -153,9 +155,7 @@ func TestTopSurvivesTheLossOfTheNodeAndQuits(t *testing.T) {
 		}))
 		term := vt.NewMockTerm(vt.MockOptSize{X: 80, Y: 24})
 		screen, err := tcell.NewTerminfoScreenFromTty(term)
-		if err != nil {
-			t.Fatal(err)
-		}
+		ledgertest.Must(t, err)
 		ended := make(chan error, 1)
 		go func() { ended <- Run(t.Context(), server.Client(), server.URL, screen) }()
 		until := func(want string) {
@@ -177,9 +177,7 @@ func TestTopSurvivesTheLossOfTheNodeAndQuits(t *testing.T) {
 		lost.Store(false)
 		until("● healthy")
 		term.KeyTap(quit...)
-		if err := <-ended; err != nil {
-			t.Errorf("%s: %v", name, err)
-		}
+		ledgertest.Must(t, <-ended)
 		server.Close()
 	}
 }
