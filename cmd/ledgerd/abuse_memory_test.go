@@ -97,11 +97,7 @@ func TestAbuseFollowersOfEverythingFitACgroup(t *testing.T) {
 		"--source", "sim:accounts=5000,tps=60000,finality=8,slot_time=40ms").ready()
 	for _, level := range levels {
 		for _, form := range []string{"", "&extended=true", "&extended=true&tokens=true"} {
-			w := v.mustDial(2, nil)
-			if response, err := w.upgrade("commitment="+level+form, ""); err != nil || response.StatusCode != http.StatusSwitchingProtocols {
-				t.Fatalf("%s%s: %v, %v", level, form, response, err)
-			}
-			go func() { _, _ = io.Copy(io.Discard, w.Conn) }()
+			go v.socket(2, nil, "commitment="+level+form).drain()
 		}
 	}
 	const each = 100 << 20 // bytes of frames, more than is kept without a limit

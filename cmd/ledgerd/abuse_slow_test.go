@@ -70,12 +70,10 @@ func TestAbuseBurstOfConnects(t *testing.T) {
 			for i := next.Add(1); i <= attempts; i = next.Add(1) {
 				how := "cut"
 				c, err := a.dial(2+int(i)%addresses, nil)
-				var response *http.Response
 				if err == nil {
-					response, err = c.upgrade("mode=none", "")
-				}
-				if err == nil {
-					how = fmt.Sprint(response.StatusCode)
+					if response, _ := c.shake(a.base, "mode=none"); response != nil {
+						how = fmt.Sprint(response.StatusCode)
+					}
 				}
 				mu.Lock()
 				if answers[how]++; how == "101" {
