@@ -201,55 +201,63 @@ func (c *attacker) shake(base, query string) (*http.Response, error) {
 	return response, err
 }
 
-// crowd is many slow sockets, each read until it ends.
+// crowd is many slow connections, each read until it ends.
 type crowd struct {
 	*victim
 	slow    chan struct{}
-	sockets []*attacker
+	members []*attacker
 	reading sync.WaitGroup
 
 	mu   sync.Mutex
-	ends map[string]int // by what ended a socket
+	ends map[string]int // by what ended a connection
 }
 
-// crowd returns an empty one. Its sockets end with the test.
+// crowd returns an empty one. Its connections end with the test.
 func (v *victim) crowd() *crowd {
 	w := &crowd{victim: v, slow: make(chan struct{}), ends: map[string]int{}}
-	v.Cleanup(w.reading.Wait) // after the sockets were closed, which are made later
+	v.Cleanup(w.reading.Wait) // after the connections were closed, which are made later
 	return w
 }
 
-// join connects a socket and reads it up to a frame that holds a text, "": for ever.
-func (w *crowd) join(address int, query, text string) *attacker {
-	w.Helper()
-	c := w.socket(address, w.slow, query)
-	w.sockets = append(w.sockets, c)
+// hold adds a connection, which is read up to what read names.
+func (w *crowd) hold(c *attacker, read func() string) {
+	w.members = append(w.members, c)
 	w.reading.Go(func() {
+		how := read()
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.ends[how]++
+	})
+}
+
+// join adds a socket, which is read up to a frame that holds a text, "": for ever.
+func (w *crowd) join(c *attacker, text string) {
+	w.hold(c, func() string {
 		frame, err := c.ws.Next()
 		for err == nil && (text == "" || !strings.Contains(string(frame.Payload), text)) {
 			frame, err = c.ws.Next()
 		}
-		w.mu.Lock()
-		defer w.mu.Unlock()
-		w.ends[end(err)]++
+		return end(err)
 	})
-	return c
 }
 
-// finish reads what is left as fast as it goes and returns how many sockets ended in which way. It
+// finish reads what is left as fast as it goes, closes all connections and returns how many connections ended in which way. It
 // fails where one ended in another way than is allowed.
 func (w *crowd) finish(within time.Duration, allowed ...string) map[string]int {
 	w.Helper()
-	for _, c := range w.sockets {
+	for _, c := range w.members {
 		_ = c.Conn.(*net.TCPConn).SetReadBuffer(1 << 20)
 		_ = c.SetReadDeadline(time.Now().Add(within))
 	}
 	close(w.slow)
 	w.reading.Wait()
-	w.Logf("%d sockets ended so: %v", len(w.sockets), w.ends)
+	for _, c := range w.members {
+		c.Close()
+	}
+	w.Logf("%d connections ended so: %v", len(w.members), w.ends)
 	for how, n := range w.ends {
 		if !slices.Contains(allowed, how) {
-			w.Errorf("%d sockets ended with %s, want %q", n, how, allowed)
+			w.Errorf("%d connections ended with %s, want %q", n, how, allowed)
 		}
 	}
 	return w.ends

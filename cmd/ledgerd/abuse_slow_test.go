@@ -43,13 +43,13 @@ func TestAbuseSlowClientsAreClosed(t *testing.T) {
 
 // trickle sends the beginning of something, and then a byte a second, or reads as slowly, until the connection has ended.
 func (c *attacker) trickle(begin string, reads bool) {
+	does := c.Conn.Write
+	if reads {
+		does = c.Conn.Read
+	}
 	_, err := io.WriteString(c.Conn, begin)
 	for one := []byte("x"); err == nil; time.Sleep(time.Second) {
-		if reads {
-			_, err = c.Conn.Read(one)
-		} else {
-			_, err = c.Conn.Write(one)
-		}
+		_, err = does(one)
 	}
 }
 

@@ -153,6 +153,16 @@ func TestReadOnlyDirectoryIsRefused(t *testing.T) {
 	}
 }
 
+// refused checks that the node ended with one line that names the directory, and that
+// nobody was let in.
+func (v *victim) refused(code int, dir string) {
+	v.Helper()
+	want := regexp.MustCompile(`^ledgerd: [^\n]*` + regexp.QuoteMeta(dir) + `[^\n]*\n$`)
+	if code != exitFailure || !want.MatchString(v.errs.String()) || v.out.String() != "" {
+		v.Errorf("exit code %d, printed %q and %q; want %d, no banner and one line that names %s", code, v.out, v.errs, exitFailure, dir)
+	}
+}
+
 // makeReadOnly makes a directory that nobody can write, by a mount for root, who can write
 // everywhere else.
 func makeReadOnly(t *testing.T, dir string, used bool) {
