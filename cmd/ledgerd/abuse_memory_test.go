@@ -51,7 +51,8 @@ func TestAbuseUnreadAnswersShareOneBudget(t *testing.T) {
 					tt.begin(w, 2+i/tt.each)
 				}
 			})
-			if ends := w.finish(tt.within, tt.ends...); ends["served"]+ends["200"]+ends["open"] == 0 {
+			ends := w.finish(tt.within, tt.ends...)
+			if best := tt.ends[0]; ends[best] == 0 && best != "open" { // whoever reads so slowly may be given up, each of them
 				t.Error("nobody was served at all")
 			}
 			w.until("with all connections closed a list is answered", func() bool { return w.get(list).status == http.StatusOK })

@@ -33,9 +33,7 @@ func output(t *testing.T, dir string, words ...string) []byte {
 // The calls of the JavaScript client return what the node answers, exactly, or its refusal.
 func TestJavaScriptClientReadsWhatTheNodeAnswers(t *testing.T) {
 	t.Parallel()
-	if _, err := exec.LookPath("node"); err != nil {
-		t.Skip("node is not installed here")
-	}
+	needs(t, "node")
 	library := consoleFolder + "/client/ledgerd.js"
 	output(t, ".", "node", "testdata/refusals.mjs", library)
 	q := askable(t)

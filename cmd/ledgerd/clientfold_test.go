@@ -168,9 +168,7 @@ func followGo(t *testing.T, address string, folds []*clientFold) (state func() [
 // followJavaScript has the JavaScript client do the same in a process of node, with npm's ws.
 func followJavaScript(t *testing.T, address string, folds []*clientFold) (state func() []foldedStream) {
 	t.Helper()
-	if _, err := exec.LookPath("node"); err != nil {
-		t.Skip("node is not installed here")
-	}
+	needs(t, "node")
 	var wanted []map[string]any
 	for _, f := range folds {
 		wanted = append(wanted, map[string]any{"name": f.Name, "pubkeys": f.sub.Pubkeys, "programs": f.sub.Programs, "commitment": f.sub.Commitment})

@@ -100,6 +100,15 @@ func (f *clientFold) heardAll(v *victim, end place) (run []heard, from uint64) {
 	return run, from
 }
 
+// toldTheSame checks that two were told the same frames after a number, and as many.
+func toldTheSame(t testing.TB, name, otherName string, after uint64, run, other []heard) {
+	t.Helper()
+	n, want := sameFrames(t, name, otherName, after, run, other)
+	if t.Logf("%s: %d frames are those of %s", name, n, otherName); n != want {
+		t.Errorf("%s: %d frames after number %d, %s %d", name, n, after, otherName, want)
+	}
+}
+
 // followers have the client libraries follow a node.
 var followers = map[string]func(*testing.T, string, []*clientFold) (state func() []foldedStream){"Go": followGo, "JavaScript": followJavaScript}
 
@@ -170,11 +179,7 @@ func TestClientsFollowThroughCutsAndKills(t *testing.T) {
 					witnessed := slices.DeleteFunc(slices.Clone(w.runs[len(w.runs)-1]), func(h heard) bool {
 						return f.sub.Pubkeys != nil && h.kind == "account_update" && !slices.Contains(keys, h.account.Pubkey)
 					})
-					n, want := sameFrames(t, f.Name, w.name, max(from, w.from), run, witnessed)
-					if n != want {
-						t.Errorf("%s: %d frames after number %d, the witness %d", f.Name, n, max(from, w.from), want)
-					}
-					t.Logf("%s: %d frames are the witness's", f.Name, n)
+					toldTheSame(t, f.Name, w.name, max(from, w.from), run, witnessed)
 				}
 			}
 			t.Logf("%d connections cut", c.cuts.Load())
@@ -182,13 +187,21 @@ func TestClientsFollowThroughCutsAndKills(t *testing.T) {
 	}
 }
 
-// A program that kept a number beside its state is told what came after it, and nothing else; one whose number the node does not know begins anew.
-func TestAStreamGoesOnAfterANumberThatWasKept(t *testing.T) {
-	t.Parallel()
-	node := launch(t, "--data-dir", t.TempDir(), "--source", "sim:accounts=300,slot_time=0,slots=60", "--snapshot-interval", "0s", "--log-level", "info").ready()
+// settled returns a node whose ledger has ended, and a client of it.
+func settled(t *testing.T) (*victim, *clientlib.Client) {
+	t.Helper()
+	const source = "sim:accounts=300,slot_time=0,slots=60"
+	node := launch(t, "--data-dir", t.TempDir(), "--source", source, "--snapshot-interval", "0s", "--log-level", "info").ready()
 	node.ended()
 	c, err := clientlib.New(node.base, clientlib.Options{})
 	must(t, err)
+	return node, c
+}
+
+// A program that kept a number beside its state is told what came after it, and nothing else; one whose number the node does not know begins anew.
+func TestAStreamGoesOnAfterANumberThatWasKept(t *testing.T) {
+	t.Parallel()
+	node, c := settled(t)
 	end := standsAt(t, node.base, "processed").seq
 	for after, starts := range map[uint64]int{end - 100: 0, end + 100: 1} {
 		ctx, stop := context.WithTimeout(t.Context(), patience)
@@ -298,9 +311,7 @@ func TestNamesAreSaidInParts(t *testing.T) {
 // is refused.
 func TestAsManyNamesAsANodeTakesAreFollowed(t *testing.T) {
 	t.Parallel()
-	node := launch(t, "--data-dir", t.TempDir(), "--source", "sim:accounts=300,slot_time=0,slots=60", "--snapshot-interval", "0s", "--log-level", "info").ready()
-	c, err := clientlib.New(node.base, clientlib.Options{})
-	must(t, err)
+	_, c := settled(t)
 	var names []string
 	for i := range 10_000 {
 		names = append(names, toolKey(fmt.Sprint(i)).String())

@@ -139,9 +139,6 @@ func (r *clusterRig) compareFolds(folds []*clientFold, state func() []foldedStre
 		end := standsAt(r, last.base, string(f.sub.Commitment))
 		run, from := f.heardAll(last, end)
 		other, otherFrom := folds[i+len(folds)/2].heardAll(last, end)
-		n, want := sameFrames(r, f.Name, "another one", max(from, otherFrom), run, other)
-		if r.Logf("%s: %d frames are the same", f.Name, n); n != want {
-			r.Errorf("%s: %d frames after number %d, another one %d", f.Name, n, max(from, otherFrom), want)
-		}
+		toldTheSame(r, f.Name, "another one", max(from, otherFrom), run, other)
 	}
 }

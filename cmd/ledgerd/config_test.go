@@ -15,17 +15,17 @@ import (
 // The sample is the file that packages install. With each # taken away it checks, and says each default of serve; the manual names each flag.
 func TestSampleConfiguration(t *testing.T) {
 	const shipped = "deploy/ledgerd.yaml"
-	var out, errs bytes.Buffer
-	if code := run(t.Context(), []string{"config", "sample"}, &streams{&out, &errs}); code != exitOK {
-		t.Fatalf("exit code %d, said %q", code, &errs)
+	out, errs, code := tool(t, "config", "sample")
+	if code != exitOK {
+		t.Fatalf("exit code %d, said %q", code, errs)
 	}
 	if *update {
-		must(t, os.WriteFile(shipped, out.Bytes(), 0o644))
+		must(t, os.WriteFile(shipped, []byte(out), 0o644))
 	}
-	if content, err := os.ReadFile(shipped); err != nil || !bytes.Equal(content, out.Bytes()) {
+	if content, err := os.ReadFile(shipped); err != nil || string(content) != out {
 		t.Errorf("%s is not what config sample prints (%v): go test ./cmd/ledgerd -run %s -update", shipped, err, t.Name())
 	}
-	content := regexp.MustCompile(`(?m)^#([a-z])`).ReplaceAll(out.Bytes(), []byte("$1"))
+	content := regexp.MustCompile(`(?m)^#([a-z])`).ReplaceAll([]byte(out), []byte("$1"))
 	if wrong := checkSettings(content); len(wrong) > 0 {
 		t.Errorf("the sample is refused: %q", wrong)
 	}
@@ -40,7 +40,7 @@ func TestSampleConfiguration(t *testing.T) {
 		i := slices.IndexFunc(settings, func(s setting) bool { return s.name == f.Name })
 		switch {
 		case f.Hidden && i < 0:
-		case i < 0 && !f.HasDefault && strings.Contains(out.String(), "\n# "+f.Name+": "):
+		case i < 0 && !f.HasDefault && strings.Contains(out, "\n# "+f.Name+": "):
 		case i < 0 || f.HasDefault && settings[i].value != f.Default:
 			t.Errorf("--%s: the sample does not say the default %q", f.Name, f.Default)
 		}

@@ -106,11 +106,10 @@ func (v *victim) unhealthy(why *regexp.Regexp) string {
 		a = v.get("/health")
 		return a.status == http.StatusServiceUnavailable && why.MatchString(a.body)
 	})
-	if a, err := v.ask(v.ops + "/readyz"); err != nil || a.status != http.StatusServiceUnavailable {
-		v.Errorf("/readyz while health is 503: %d %v", a.status, err)
-	}
-	if a, err := v.ask(v.ops + "/livez"); err != nil || a.status != http.StatusOK {
-		v.Errorf("/livez while health is 503: %d %v", a.status, err)
+	for path, want := range map[string]int{"/readyz": http.StatusServiceUnavailable, "/livez": http.StatusOK} {
+		if a, err := v.ask(v.ops + path); err != nil || a.status != want {
+			v.Errorf("%s while health is 503: %d %v", path, a.status, err)
+		}
 	}
 	return a.body
 }
