@@ -11,10 +11,8 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"syscall"
 	"testing"
-	"testing/iotest"
 	"time"
 
 	"github.com/fasthttp/websocket"
@@ -83,10 +81,9 @@ func (v *victim) checkMemory(watched time.Duration, attack func()) {
 // attacker is one connection to the node.
 type attacker struct {
 	net.Conn
-	in    *bufio.Reader // of answers
-	ws    *listen.Conn  // of frames
-	bytes atomic.Int64  // read
-	slow  chan struct{} // nil: it reads as fast as it can; else 1 KB a second until this is closed
+	in   *bufio.Reader // of answers
+	ws   *listen.Conn  // of frames
+	slow chan struct{} // nil: it reads as fast as it can; else 1 KB a second until this is closed
 }
 
 // dial connects from 127.0.0.client. The kernel holds little for a slow reader, on both ends: what the
@@ -102,8 +99,7 @@ func (v *victim) dial(client int, slow chan struct{}) (*attacker, error) {
 			return errors.Join(controlErr, err)
 		}
 	}
-	_, address, _ := strings.Cut(strings.TrimSuffix(v.base, "/api"), "//")
-	conn, err := d.Dial("tcp", address)
+	conn, err := d.Dial("tcp", hostOf(v.base))
 	if err != nil {
 		return nil, err
 	}
@@ -129,9 +125,7 @@ func (c *attacker) Read(p []byte) (int, error) {
 			p = p[:min(len(p), 256)]
 		}
 	}
-	n, err := c.Conn.Read(p)
-	c.bytes.Add(int64(n))
-	return n, err
+	return c.Conn.Read(p)
 }
 
 // ask sends a request with header lines that end in CR LF.
@@ -140,13 +134,49 @@ func (c *attacker) ask(path, headers string) error {
 	return err
 }
 
-// upgrade asks for a WebSocket and returns the answer to that.
-func (c *attacker) upgrade(query, headers string) (*http.Response, error) {
-	if err := c.ask("/ws/accounts?"+query, upgradeLines+headers); err != nil {
+// get asks and reads the whole answer.
+func (c *attacker) get(path string) (*http.Response, error) {
+	_ = c.SetDeadline(time.Now().Add(attackTimeout))
+	if err := c.ask(path, ""); err != nil {
 		return nil, err
 	}
-	// Not a byte more is read than the answer has.
-	return http.ReadResponse(bufio.NewReader(iotest.OneByteReader(c.Conn)), nil)
+	response, err := http.ReadResponse(c.in, nil)
+	if err == nil {
+		_, err = io.Copy(io.Discard, response.Body)
+	}
+	return response, err
+}
+
+// visit has a client within its limit ask one question after the other for 3 s. All must be answered.
+func (v *victim) visit(during string) {
+	v.Helper()
+	c := v.mustDial(1, nil)
+	defer c.Close()
+	var latencies []time.Duration
+	late := 0
+	for end := time.Now().Add(3 * time.Second); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
+		asked := time.Now()
+		response, err := c.get("/status")
+		if err != nil || response.StatusCode != http.StatusOK {
+			v.Fatalf("request %d of a client within its limit: %v, %v", len(latencies), response, err)
+		}
+		latencies = append(latencies, time.Since(asked))
+		ms, _ := strconv.Atoi(response.Header.Get("X-Ledger-Lag-Ms"))
+		late = max(late, ms)
+	}
+	slices.Sort(latencies)
+	v.Logf("%s: %d answers, median %v, newest block at most %d ms old", during, len(latencies), latencies[len(latencies)/2], late)
+}
+
+// repeat writes the same bytes, with a pause in between, until the connection has ended.
+func (c *attacker) repeat(message []byte, pause time.Duration) (writing *sync.WaitGroup) {
+	writing = new(sync.WaitGroup)
+	writing.Go(func() {
+		for err := error(nil); err == nil; time.Sleep(pause) {
+			_, err = c.Conn.Write(message)
+		}
+	})
+	return writing
 }
 
 // socket connects a WebSocket.
@@ -154,72 +184,80 @@ func (v *victim) socket(address int, slow chan struct{}, query string) *attacker
 	v.Helper()
 	c := v.mustDial(address, slow)
 	c.slow = nil // not before the handshake
-	if err := c.shake(v.base, query); err != nil {
+	if _, err := c.shake(v.base, query); err != nil {
 		v.Fatalf("upgrade with %s: %v", query, err)
 	}
 	c.slow = slow
 	return c
 }
 
-// shake makes the connection a WebSocket.
-func (c *attacker) shake(base, query string) error {
+// shake makes the connection a WebSocket and returns the answer to the handshake, which is there after a refusal too.
+func (c *attacker) shake(base, query string) (*http.Response, error) {
 	dialer := websocket.Dialer{NetDial: func(string, string) (net.Conn, error) { return c, nil }, ReadBufferSize: 1 << 10}
-	ws, _, err := dialer.Dial("ws"+strings.TrimPrefix(base, "http")+"/ws/accounts?"+query, nil)
+	ws, response, err := dialer.Dial(streamURL(base)+"?"+query, nil)
 	if err == nil {
 		c.ws = listen.New(ws)
 	}
-	return err
+	return response, err
 }
 
-// crowd is many slow sockets, each read until it ends.
+// crowd is many slow connections, each read until it ends.
 type crowd struct {
 	*victim
 	slow    chan struct{}
-	sockets []*attacker
+	members []*attacker
 	reading sync.WaitGroup
 
 	mu   sync.Mutex
-	ends map[string]int // by what ended a socket
+	ends map[string]int // by what ended a connection
 }
 
-// crowd returns an empty one. Its sockets end with the test.
+// crowd returns an empty one. Its connections end with the test.
 func (v *victim) crowd() *crowd {
 	w := &crowd{victim: v, slow: make(chan struct{}), ends: map[string]int{}}
-	v.Cleanup(w.reading.Wait) // after the sockets were closed, which are made later
+	v.Cleanup(w.reading.Wait) // after the connections were closed, which are made later
 	return w
 }
 
-// join connects a socket and reads it up to a frame that holds a text, "": for ever.
-func (w *crowd) join(address int, query, text string) *attacker {
-	w.Helper()
-	c := w.socket(address, w.slow, query)
-	w.sockets = append(w.sockets, c)
+// hold adds a connection, which is read up to what read names.
+func (w *crowd) hold(c *attacker, read func() string) {
+	w.members = append(w.members, c)
 	w.reading.Go(func() {
+		how := read()
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.ends[how]++
+	})
+}
+
+// join adds a socket, which is read up to a frame that holds a text, "": for ever.
+func (w *crowd) join(c *attacker, text string) {
+	w.hold(c, func() string {
 		frame, err := c.ws.Next()
 		for err == nil && (text == "" || !strings.Contains(string(frame.Payload), text)) {
 			frame, err = c.ws.Next()
 		}
-		w.mu.Lock()
-		defer w.mu.Unlock()
-		w.ends[end(err)]++
+		return end(err)
 	})
-	return c
 }
 
-// finish reads what is left as fast as it goes and returns how many sockets ended in which way. It
+// finish reads what is left as fast as it goes, closes all connections and returns how many connections ended in which way. It
 // fails where one ended in another way than is allowed.
 func (w *crowd) finish(within time.Duration, allowed ...string) map[string]int {
 	w.Helper()
-	for _, c := range w.sockets {
+	for _, c := range w.members {
 		_ = c.Conn.(*net.TCPConn).SetReadBuffer(1 << 20)
 		_ = c.SetReadDeadline(time.Now().Add(within))
 	}
 	close(w.slow)
 	w.reading.Wait()
-	w.Logf("%d sockets ended so: %v", len(w.sockets), w.ends)
+	for _, c := range w.members {
+		c.Close()
+	}
+	w.Logf("%d connections ended so: %v", len(w.members), w.ends)
 	for how, n := range w.ends {
 		if !slices.Contains(allowed, how) {
-			w.Errorf("%d sockets ended with %s, want %q", n, how, allowed)
+			w.Errorf("%d connections ended with %s, want %q", n, how, allowed)
 		}
 	}
 	return w.ends

@@ -16,13 +16,24 @@ import (
 )
 
 // Backups of a node that ingests, takes snapshots and prunes meanwhile are that node as it stood: one that goes on from a
-// backup, or from an archive of one, ends as one that was never stopped, and gives the same answers.
+// backup, or from an archive of one, ends as one that was never stopped, and gives the same answers. The commands that read its log and its
+// snapshots in their place do not take for damage what it writes, begins and prunes meanwhile.
 func TestBackupUnderLoadIsTheNodeAsItStood(t *testing.T) {
 	t.Parallel()
 	folder, straight := t.TempDir(), t.TempDir()
 	const source = "sim:seed=3,accounts=300,slot_time=2ms,tps=2000,fork_rate=0.2,finality=4"
-	a := start(t, "--data-dir", t.TempDir(), "--source", source, "--snapshot-interval", "100ms", "--log-segment-bytes", "64KiB")
+	dir := t.TempDir()
+	a := start(t, "--data-dir", dir, "--source", source, "--snapshot-interval", "100ms", "--log-segment-bytes", "64KiB")
 	a.errs.await(t, "(?s:msg=snapshot .*msg=snapshot .*msg=snapshot )") // the log was pruned
+	for range sample(40, 10) {
+		verified(t, dir)
+		for _, command := range [][]string{{"log", "dump"}, {"snapshot", "list"}} {
+			_, errs, code := tool(t, append(command, "--data-dir", dir)...)
+			if code != exitOK && !strings.Contains(errs, "records missing") {
+				t.Errorf("%s beside the node: exit code %d, said %s", command, code, errs)
+			}
+		}
+	}
 	names := []string{"1", "2", "3", "4", "5.tar.zst"}
 	for _, name := range names {
 		out, errs, code := tool(t, "backup", "--quiet", "--url", a.ops+"/", "--output", filepath.Join(folder, name))

@@ -121,7 +121,7 @@ func checkAccounts(a *api, l *recording) {
 				continue
 			}
 			record := held.record(key)
-			all.Accounts, partial = append(all.Accounts, &record), longer(partial, held.unknown())
+			all.Accounts, partial = append(all.Accounts, &record), max(partial, held.unknown()) // the longer list sorts after what it holds
 		}
 		if lacks {
 			partial = orSome(partial)
@@ -135,20 +135,7 @@ func checkAccounts(a *api, l *recording) {
 
 // orSome adds to a list of unknown fields that there may be more accounts than a list shows: recorded blocks show
 // what they touch alone.
-func orSome(unknown string) string {
-	if unknown == "" {
-		return "accounts"
-	}
-	return unknown + ",accounts"
-}
-
-// longer is the union of two lists of unknown fields, of which one holds the other.
-func longer(x, y string) string {
-	if len(x) > len(y) {
-		return x
-	}
-	return y
-}
+func orSome(unknown string) string { return strings.TrimPrefix(unknown+",accounts", ",") }
 
 func checkTokens(a *api, l *recording) {
 	a.Helper()
@@ -158,10 +145,8 @@ func checkTokens(a *api, l *recording) {
 }
 
 func partialOfTokens(tokens []clientlib.Token) string {
-	for _, t := range tokens {
-		if t.ProgramID == "" {
-			return "owner"
-		}
+	if slices.ContainsFunc(tokens, func(t clientlib.Token) bool { return t.ProgramID == "" }) {
+		return "owner"
 	}
 	return ""
 }

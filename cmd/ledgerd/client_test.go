@@ -1,28 +1,133 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 	"reflect"
+	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	clientlib "ledgerd/httpd/client"
 )
 
-// holdsAll checks that a record of the client library has every field that the node answers, with its value.
-func holdsAll(t *testing.T, address string, record any) {
+// questions are a node whose ledger moves no more, and what to ask it for.
+type questions struct {
+	*api
+	client                                 *clientlib.Client
+	tip                                    uint64
+	signature, key, wallet, cursor, nobody string
+	text                                   string // all of them as JSON, for programs
+}
+
+func askable(t *testing.T) *questions {
 	t.Helper()
-	status, body := get(t, address)
-	if status != http.StatusOK {
-		t.Fatalf("%s: status %d, %s", address, status, body)
-	}
-	again, err := json.Marshal(record)
+	r := start(t, "--data-dir", t.TempDir(), "--source", "sim:seed=3,accounts=300,tps=400,slot_time=0,slots=60")
+	r.ending(t)
+	c, err := clientlib.New(r.base, clientlib.Options{})
 	must(t, err)
-	if want, got := exactly(t, string(body)), exactly(t, string(again)); !hasAllOf(got, want) {
-		t.Errorf("%s:\nthe client has %s\nthe node answers %s", address, again, body)
+	recent, err := c.Recent(t.Context(), clientlib.RecentPage{Limit: 1}, clientlib.Read{})
+	must(t, err)
+	list, err := c.Program(t.Context(), tokenProgram, clientlib.Page{Limit: 10}, clientlib.Read{Tokens: true})
+	must(t, err)
+	all := list.Value.Accounts
+	held := all[slices.IndexFunc(all, func(a clientlib.Account) bool { return a.Token != nil })]
+	q := &questions{
+		api: dial(t, r), client: c, tip: recent.Slot, signature: recent.Value.Transactions[0].Signature,
+		key: held.Pubkey, wallet: held.Token.Owner, cursor: *list.Value.NextCursor, nobody: toolKey("nobody").String(),
+	}
+	text, err := json.Marshal(map[string]any{
+		"slot": q.tip, "signature": q.signature, "key": q.key, "wallet": q.wallet,
+		"program": tokenProgram, "cursor": q.cursor, "nobody": q.nobody,
+	})
+	must(t, err)
+	q.text = string(text)
+	return q
+}
+
+// node returns the node's address without the path of the interface.
+func (q *questions) node() string { return strings.TrimSuffix(q.base, "/api") }
+
+// clientCall is what a client made of an answer: the status and what was decoded, and where the client says so, the slot and when to
+// come again.
+type clientCall struct {
+	Path             string
+	Status           int
+	Slot, RetryAfter *uint64
+	Value            json.RawMessage
+}
+
+// printed returns the calls that a program printed, one a line.
+func (q *questions) printed(lines []byte) (calls []clientCall) {
+	q.Helper()
+	for line := range bytes.Lines(lines) {
+		var c clientCall
+		if err := json.Unmarshal(line, &c); err != nil {
+			q.Fatalf("%v in %s", err, line)
+		}
+		calls = append(calls, c)
+	}
+	return calls
+}
+
+// called returns a call of the Go client; at says of which path it was.
+func called[T any](a clientlib.Answer[T], err error) (c clientCall) {
+	var refused *clientlib.StatusError
+	value := any(a.Value)
+	switch {
+	case errors.As(err, &refused):
+		retry := uint64(refused.RetryAfter / time.Second)
+		c.Status, c.RetryAfter = refused.Status, &retry
+		value = map[string]string{"error": refused.Text, "details": refused.Details}
+	case err != nil:
+		value = err.Error()
+	default:
+		c.Status, c.Slot = http.StatusOK, &a.Slot
+	}
+	c.Value, _ = json.Marshal(value) // what cannot be written differs from the answer
+	return c
+}
+
+func (c clientCall) at(path string, words ...any) clientCall {
+	c.Path = fmt.Sprintf(path, words...)
+	return c
+}
+
+var (
+	momentary = regexp.MustCompile(`"(timestamp|uptime)":"[^"]*"`) // what health and status say of the time of the answer
+	variable  = regexp.MustCompile(`\{\w+\}`)
+)
+
+// check holds what a client made of answers against the answers. Every path with records must be among them.
+func (q *questions) check(calls []clientCall) {
+	q.Helper()
+	for _, c := range calls {
+		got := q.get(c.Path)
+		value, body := string(c.Value), got.body
+		if c.Path == "/health" || c.Path == "/status" {
+			value, body = momentary.ReplaceAllString(value, `"$1":""`), momentary.ReplaceAllString(body, `"$1":""`)
+		}
+		retry, _ := strconv.ParseUint(got.header.Get("Retry-After"), 10, 64)
+		if c.Status != got.status || !hasAllOf(exactly(q.TB, value), exactly(q.TB, body)) {
+			q.Errorf("%s: the client has %d %s\nthe node answers %d %s", c.Path, c.Status, value, got.status, body)
+		}
+		if c.Slot != nil && *c.Slot != q.tip || c.RetryAfter != nil && *c.RetryAfter != retry {
+			q.Errorf("%s: the client has slot %v and is to come again in %v s", c.Path, c.Slot, c.RetryAfter)
+		}
+	}
+	document := decode[struct{ Paths map[string]any }](q.api, q.ok("/openapi.json"))
+	for path := range document.Paths {
+		like := regexp.MustCompile("^" + variable.ReplaceAllString(path, `[^/?]+`) + `(\?|$)`)
+		asked := slices.ContainsFunc(calls, func(c clientCall) bool { return like.MatchString(c.Path) })
+		if !asked && !slices.Contains([]string{"/metrics", "/openapi.json", "/ws/accounts"}, path) {
+			q.Errorf("%s is not asked for", path)
+		}
 	}
 }
 
@@ -57,78 +162,34 @@ func hasAllOf(got, want any) bool {
 	return reflect.DeepEqual(got, want)
 }
 
-// The records of the Go client are what the node answers, on every endpoint.
+// The records of the Go client are what the node answers, on every endpoint, and its errors are the node's refusals.
 func TestClientReadsWhatTheNodeAnswers(t *testing.T) {
 	t.Parallel()
-	r := start(t, "--data-dir", t.TempDir(), "--source", "sim:seed=3,accounts=300,tps=400,slot_time=0,slots=60")
-	r.ending(t)
-	c, err := clientlib.New(r.base, clientlib.Options{})
-	must(t, err)
-	ctx := t.Context()
-	latest, err := c.LatestBlock(ctx, clientlib.Read{Commitment: clientlib.Processed})
-	if err != nil || latest.Slot != latest.Value.Slot {
-		t.Fatalf("the newest block: %v, %+v", err, latest)
+	q, ctx := askable(t), t.Context()
+	c, read, tokens, later := q.client, clientlib.Read{MinSlot: q.tip}, clientlib.Read{Tokens: true}, q.tip+1
+	before, page := clientlib.RecentPage{Before: q.signature, Limit: 3}, clientlib.Page{Limit: 1, Cursor: q.cursor}
+	calls := []clientCall{
+		called(c.Health(ctx)).at("/health"),
+		called(c.Status(ctx)).at("/status"),
+		called(c.LatestBlock(ctx, clientlib.Read{Commitment: clientlib.Processed})).at("/blocks/latest"),
+		called(c.LatestBlock(ctx, clientlib.Read{MinSlot: later})).at("/blocks/latest?min_slot=%d", later),
+		called(c.Block(ctx, q.tip, "transactions", read)).at("/blocks/%d?include=transactions", q.tip),
+		called(c.Transaction(ctx, q.signature, read)).at("/transaction/%s", q.signature),
+		called(c.Recent(ctx, before, read)).at("/transactions/recent?limit=3&before=%s", q.signature),
+		called(c.Account(ctx, q.key, tokens)).at("/account/%s?include=token", q.key),
+		called(c.Account(ctx, "nonsense", read)).at("/account/nonsense"),
+		called(c.Account(ctx, q.nobody, read)).at("/account/%s", q.nobody),
+		called(c.Balance(ctx, q.key, read)).at("/account/%s/balance", q.key),
+		called(c.Tokens(ctx, q.wallet, clientlib.Page{}, read)).at("/account/%s/tokens", q.wallet),
+		called(c.Program(ctx, tokenProgram, page, read)).at("/accounts/program/%s?limit=1&cursor=%s", tokenProgram, q.cursor),
+		called(c.Accounts(ctx, []string{q.key, q.nobody}, read)).at("/accounts?keys=%s,%s", q.key, q.nobody),
 	}
-	holdsAll(t, r.base+"/blocks/latest", latest.Value)
-	read, tokens := clientlib.Read{MinSlot: latest.Slot}, clientlib.Read{Tokens: true}
-	block := called(c.Block(ctx, latest.Slot, "transactions", read)).in(t, r.base+"/blocks/"+strconv.FormatUint(latest.Slot, 10)+"?include=transactions")
-	signature := block.Records[0].Signature
-	called(c.Transaction(ctx, signature, read)).in(t, r.base+"/transaction/"+signature)
-	called(c.Recent(ctx, clientlib.RecentPage{Before: signature, Limit: 3}, read)).in(t, r.base+"/transactions/recent?limit=3&before="+signature)
-	wallets := map[string]bool{}
 	for _, id := range simPrograms {
-		first := called(c.Program(ctx, id, clientlib.Page{Limit: 100}, tokens)).in(t, r.base+"/accounts/program/"+id+"?include=token&limit=100")
-		for _, a := range first.Accounts {
-			if a.Token != nil {
-				wallets[a.Token.Owner] = true
-			}
-		}
-		if cursor := first.NextCursor; cursor != nil {
-			called(c.Program(ctx, id, clientlib.Page{Limit: 1, Cursor: *cursor}, read)).in(t, r.base+"/accounts/program/"+id+"?limit=1&cursor="+*cursor)
-		}
+		first := called(c.Program(ctx, id, clientlib.Page{Limit: 100}, tokens))
+		calls = append(calls, first.at("/accounts/program/%s?include=token&limit=100", id))
 	}
-	nobody := toolKey("nobody").String()
-	for wallet := range wallets {
-		held := called(c.Tokens(ctx, wallet, clientlib.Page{}, read)).in(t, r.base+"/account/"+wallet+"/tokens")
-		key := held.Tokens[0].TokenAccount
-		called(c.Account(ctx, key, tokens)).in(t, r.base+"/account/"+key+"?include=token")
-		called(c.Balance(ctx, key, read)).in(t, r.base+"/account/"+key+"/balance")
-		called(c.Accounts(ctx, []string{key, nobody}, read)).in(t, r.base+"/accounts?keys="+key+","+nobody)
-	}
-	health, err := c.Health(ctx)
-	status, err2 := c.Status(ctx)
-	if err := errors.Join(err, err2); err != nil || health.Value.Status != "ok" || status.Value.Node.ID == "" || len(wallets) == 0 {
-		t.Errorf("%v, health %+v, status %+v, %d wallets with tokens", err, health, status, len(wallets))
-	}
-	for what, want := range map[string]int{"nonsense": http.StatusBadRequest, nobody: http.StatusNotFound} {
-		var refused *clientlib.StatusError
-		if _, err := c.Account(ctx, what, read); !errors.As(err, &refused) || refused.Status != want || refused.Details == "" {
-			t.Errorf("account %s: %v, want status %d", what, err, want)
-		}
-	}
-	var refused *clientlib.StatusError
-	if _, err := c.LatestBlock(ctx, clientlib.Read{MinSlot: latest.Slot + 1}); !errors.As(err, &refused) || refused.RetryAfter == 0 {
-		t.Errorf("a later slot: %v, want 503 and when to come again", err)
-	}
+	q.check(calls)
 	if b := c.Budget(); b.Limit != 0 || b.Remaining == 0 || b.Reset.IsZero() {
 		t.Errorf("without limits the budget is %+v", b)
 	}
-}
-
-// outcome is what a call of the Go client returned.
-type outcome[T any] struct {
-	answer clientlib.Answer[T]
-	err    error
-}
-
-func called[T any](a clientlib.Answer[T], err error) outcome[T] { return outcome[T]{a, err} }
-
-// in returns the record, which must be what the node answers at an address.
-func (o outcome[T]) in(t *testing.T, address string) T {
-	t.Helper()
-	if o.err != nil {
-		t.Fatal(o.err)
-	}
-	holdsAll(t, address, o.answer.Value)
-	return o.answer.Value
 }

@@ -10,11 +10,8 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
-
-	clientlib "ledgerd/httpd/client"
 )
 
 // consoleFolder holds the client for JavaScript, the manual, and what npm installs.
@@ -33,90 +30,14 @@ func output(t *testing.T, dir string, words ...string) []byte {
 	return printed
 }
 
-// questions are a node whose ledger moves no more, and what to ask it for.
-type questions struct {
-	*api
-	tip  uint64
-	text string // JSON, for programs
-}
-
-func askable(t *testing.T) *questions {
-	t.Helper()
-	r := start(t, "--data-dir", t.TempDir(), "--source", "sim:seed=3,accounts=300,tps=400,slot_time=0,slots=60")
-	r.ending(t)
-	c, err := clientlib.New(r.base, clientlib.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	recent := called(c.Recent(t.Context(), clientlib.RecentPage{Limit: 1}, clientlib.Read{})).answer
-	list := called(c.Program(t.Context(), tokenProgram, clientlib.Page{Limit: 10}, clientlib.Read{Tokens: true})).answer.Value
-	held := list.Accounts[slices.IndexFunc(list.Accounts, func(a clientlib.Account) bool { return a.Token != nil })]
-	text, err := json.Marshal(map[string]any{
-		"slot": recent.Slot, "signature": recent.Value.Transactions[0].Signature, "key": held.Pubkey, "wallet": held.Token.Owner,
-		"program": tokenProgram, "cursor": *list.NextCursor, "nobody": toolKey("nobody").String(),
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return &questions{dial(t, r), recent.Slot, string(text)}
-}
-
-// node returns the node's address without the path of the interface.
-func (q *questions) node() string { return strings.TrimSuffix(q.base, "/api") }
-
-var (
-	momentary = regexp.MustCompile(`"(timestamp|uptime)":"[^"]*"`) // what health and status say of the time of the answer
-	variable  = regexp.MustCompile(`\{\w+\}`)
-)
-
-// check holds what the client of a program made of answers against the answers. Each line that it printed is a call: a path, the status and
-// what was decoded, and where the client says so, the slot and when to come again. Every path with records must be among them.
-func (q *questions) check(printed []byte) {
-	q.Helper()
-	var paths []string
-	for line := range bytes.Lines(printed) {
-		var call struct {
-			Path             string
-			Status           int
-			Slot, RetryAfter *uint64
-			Value            json.RawMessage
-		}
-		if err := json.Unmarshal(line, &call); err != nil {
-			q.Fatalf("%v in %s", err, line)
-		}
-		paths = append(paths, call.Path)
-		got := q.get(call.Path)
-		value, body := string(call.Value), got.body
-		if call.Path == "/health" || call.Path == "/status" {
-			value, body = momentary.ReplaceAllString(value, `"$1":""`), momentary.ReplaceAllString(body, `"$1":""`)
-		}
-		retry, _ := strconv.ParseUint(got.header.Get("Retry-After"), 10, 64)
-		if call.Status != got.status || !hasAllOf(exactly(q.TB, value), exactly(q.TB, body)) {
-			q.Errorf("%s: the client has %d %s\nthe node answers %d %s", call.Path, call.Status, value, got.status, body)
-		}
-		if call.Slot != nil && *call.Slot != q.tip || call.RetryAfter != nil && *call.RetryAfter != retry {
-			q.Errorf("%s: the client has slot %v and is to come again in %v s", call.Path, call.Slot, call.RetryAfter)
-		}
-	}
-	document := decode[struct{ Paths map[string]any }](q.api, q.ok("/openapi.json"))
-	for path := range document.Paths {
-		like := regexp.MustCompile("^" + variable.ReplaceAllString(path, `[^/?]+`) + `(\?|$)`)
-		if !slices.Contains([]string{"/metrics", "/openapi.json", "/ws/accounts"}, path) && !slices.ContainsFunc(paths, like.MatchString) {
-			q.Errorf("%s is not asked for", path)
-		}
-	}
-}
-
 // The calls of the JavaScript client return what the node answers, exactly, or its refusal.
 func TestJavaScriptClientReadsWhatTheNodeAnswers(t *testing.T) {
 	t.Parallel()
-	if _, err := exec.LookPath("node"); err != nil {
-		t.Skip("node is not installed here")
-	}
+	needs(t, "node")
 	library := consoleFolder + "/client/ledgerd.js"
 	output(t, ".", "node", "testdata/refusals.mjs", library)
 	q := askable(t)
-	q.check(output(t, ".", "node", "testdata/calls.mjs", library, q.node(), q.text))
+	q.check(q.printed(output(t, ".", "node", "testdata/calls.mjs", library, q.node(), q.text)))
 }
 
 var (
@@ -131,13 +52,9 @@ func TestGeneratedClientsReadWhatTheNodeAnswers(t *testing.T) {
 		t.Skip("it takes half a minute, and the network: make openapi")
 	}
 	page, err := os.ReadFile(consoleFolder + "/manual/clients.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	modules, err := filepath.Abs(consoleFolder + "/node_modules")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	_, section, _ := strings.Cut(string(page), "\n## Generated clients\n")
 	q, dir := askable(t), t.TempDir()
 	const lay = `cp -r testdata/generated/. "$1"/client "$1"/client/ledgerd.* "$1"/package.json "$0" && rm "$0"/client/*.d.ts && ln -s "$2" "$0"/node_modules`
@@ -146,9 +63,7 @@ func TestGeneratedClientsReadWhatTheNodeAnswers(t *testing.T) {
 	for _, block := range fencedCode.FindAllStringSubmatch(section, -1) {
 		if name, isFile := strings.CutPrefix(block[2], "// "); isFile {
 			name, _, _ = strings.Cut(name, "\n")
-			if err := os.WriteFile(filepath.Join(dir, name), []byte(block[2]), 0o644); err != nil {
-				t.Fatal(err)
-			}
+			must(t, os.WriteFile(filepath.Join(dir, name), []byte(block[2]), 0o644))
 		}
 	}
 	for _, block := range fencedCode.FindAllStringSubmatch(section, -1) {
@@ -166,10 +81,10 @@ func TestGeneratedClientsReadWhatTheNodeAnswers(t *testing.T) {
 			}
 		}
 	}
-	q.check(output(t, dir, "go", "run", ".", q.base, q.text))
+	q.check(q.printed(output(t, dir, "go", "run", ".", q.base, q.text)))
 	output(t, dir, "node_modules/.bin/tsc", "-p", ".")
 	output(t, dir, "cp", "ledgerd.js", "built")
-	q.check(output(t, dir, "node", "built/calls.js", q.node(), q.text))
+	q.check(q.printed(output(t, dir, "node", "built/calls.js", q.node(), q.text)))
 }
 
 // integers adds the fields that a schema, or any part of a document, calls 64-bit integers without a sign: by format, or as a Slot or Seq.
@@ -199,15 +114,11 @@ func TestIntegersOfTheDocumentsAreExactInJavaScript(t *testing.T) {
 	for _, name := range []string{"../../httpd/openapi.json", consoleFolder + "/asyncapi.json"} {
 		var document struct{ Components any }
 		content, err := os.ReadFile(name)
-		if err := errors.Join(err, json.Unmarshal(content, &document)); err != nil {
-			t.Fatal(err)
-		}
+		must(t, errors.Join(err, json.Unmarshal(content, &document)))
 		integers(document.Components, described)
 	}
 	module, err := os.ReadFile(consoleFolder + "/client/ledgerd.js")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	_, list, _ := strings.Cut(string(module), "const integers = new Set([")
 	list, _, _ = strings.Cut(list, "]")
 	exact := map[string]bool{}
@@ -238,28 +149,21 @@ func TestProgramsOfTheManualFollow(t *testing.T) {
 	}
 	t.Parallel()
 	page, err := os.ReadFile(consoleFolder + "/manual/clients.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	module, err := filepath.Abs("../..")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	node := launch(t, "--data-dir", t.TempDir(), "--source", "sim:slot_time=50ms").ready()
-	address := strings.TrimSuffix(strings.TrimPrefix(node.base, "http://"), "/api")
 	programs, _, _ := strings.Cut(string(page), "\n## Generated clients\n")
 	blocks := fencedCode.FindAllStringSubmatch(programs, -1)
 	if len(blocks) != 3 {
 		t.Errorf("the page has %d programs", len(blocks))
 	}
 	for _, block := range blocks {
-		language, text, dir := block[1], strings.ReplaceAll(block[2], "127.0.0.1:8080", address), t.TempDir()
+		language, text, dir := block[1], strings.ReplaceAll(block[2], "127.0.0.1:8080", hostOf(node.base)), t.TempDir()
 		t.Run(language, func(t *testing.T) {
 			var words []string
 			file := filepath.Join(dir, "main."+map[string]string{"go": "go", "js": "mjs", "python": "py"}[language])
-			if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
-				t.Fatal(err)
-			}
+			must(t, os.WriteFile(file, []byte(text), 0o644))
 			switch language {
 			case "go":
 				const build = `go mod init balances && go mod edit -require ledgerd@v0.0.0 -replace ledgerd="$0" && cp "$0"/go.sum . && go build -mod=mod`

@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"os"
 	"os/exec"
@@ -167,44 +168,27 @@ func followGo(t *testing.T, address string, folds []*clientFold) (state func() [
 // followJavaScript has the JavaScript client do the same in a process of node, with npm's ws.
 func followJavaScript(t *testing.T, address string, folds []*clientFold) (state func() []foldedStream) {
 	t.Helper()
-	if _, err := exec.LookPath("node"); err != nil {
-		t.Skip("node is not installed here")
-	}
-	type wish struct {
-		Name       string               `json:"name"`
-		Pubkeys    []string             `json:"pubkeys,omitempty"`
-		Programs   []string             `json:"programs,omitempty"`
-		Commitment clientlib.Commitment `json:"commitment"`
-	}
-	var wanted []wish
+	needs(t, "node")
+	var wanted []map[string]any
 	for _, f := range folds {
-		wanted = append(wanted, wish{f.Name, f.sub.Pubkeys, f.sub.Programs, f.sub.Commitment})
+		wanted = append(wanted, map[string]any{"name": f.Name, "pubkeys": f.sub.Pubkeys, "programs": f.sub.Programs, "commitment": f.sub.Commitment})
 	}
 	text, err := json.Marshal(wanted)
 	wishes := filepath.Join(t.TempDir(), "wanted.json")
 	must(t, errors.Join(err, os.WriteFile(wishes, text, 0o600)))
-	c := exec.Command("node", "testdata/client.mjs", "../../httpd/console/client/ledgerd.js", address, wishes)
-	c.Env = append(os.Environ(), "NODE_PATH="+os.Getenv("NODE_PATH")+":/usr/share/nodejs")
-	said := new(bytes.Buffer)
-	c.Stderr = said
-	in, err := c.StdinPipe()
-	out, err2 := c.StdoutPipe()
-	must(t, errors.Join(err, err2, c.Start()))
-	t.Cleanup(func() {
-		_ = in.Close()
-		_ = c.Wait()
-	})
-	lines := bufio.NewReader(out)
+	const program = "testdata/client.mjs"
+	p := startNodeProgram(t, "NODE_PATH="+os.Getenv("NODE_PATH")+":/usr/share/nodejs", program, consoleFolder+"/client/ledgerd.js", address, wishes)
+	lines := bufio.NewReader(p.out)
 	if _, err := lines.ReadString('\n'); err != nil {
-		_ = in.Close()
-		_ = c.Wait()
-		if strings.Contains(said.String(), "Cannot find module 'ws'") {
+		_ = p.Wait()
+		said := fmt.Sprint(p.Stderr)
+		if strings.Contains(said, "Cannot find module 'ws'") {
 			t.Skip("node has no package ws here: install node-ws, or name its folder in NODE_PATH")
 		}
 		t.Fatalf("node does not follow: %v\n%s", err, said)
 	}
 	return func() (states []foldedStream) {
-		_, err := in.Write([]byte{'\n'})
+		_, err := p.in.Write([]byte{'\n'})
 		line, err2 := lines.ReadBytes('\n')
 		if err := errors.Join(err, err2, json.Unmarshal(line, &states)); err != nil {
 			t.Fatalf("node tells nothing: %v", err)
@@ -214,4 +198,26 @@ func followJavaScript(t *testing.T, address string, folds []*clientFold) (state 
 		}
 		return states
 	}
+}
+
+// nodeProgram is a program that node runs, whose standard input and output a test holds.
+type nodeProgram struct {
+	*exec.Cmd
+	in  io.WriteCloser
+	out io.Reader
+}
+
+// startNodeProgram starts one with something more in its environment. It ends with its input, at the latest with the test.
+func startNodeProgram(t *testing.T, more string, words ...string) *nodeProgram {
+	t.Helper()
+	c := exec.Command("node", words...)
+	c.Env, c.Stderr = append(os.Environ(), more), new(bytes.Buffer)
+	in, err := c.StdinPipe()
+	out, err2 := c.StdoutPipe()
+	must(t, errors.Join(err, err2, c.Start()))
+	t.Cleanup(func() {
+		_ = in.Close()
+		_ = c.Wait()
+	})
+	return &nodeProgram{c, in, out}
 }

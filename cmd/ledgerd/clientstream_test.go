@@ -11,6 +11,7 @@ import (
 	"os"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -99,10 +100,22 @@ func (f *clientFold) heardAll(v *victim, end place) (run []heard, from uint64) {
 	return run, from
 }
 
+// toldTheSame checks that two were told the same frames after a number, and as many.
+func toldTheSame(t testing.TB, name, otherName string, after uint64, run, other []heard) {
+	t.Helper()
+	n, want := sameFrames(t, name, otherName, after, run, other)
+	if t.Logf("%s: %d frames are those of %s", name, n, otherName); n != want {
+		t.Errorf("%s: %d frames after number %d, %s %d", name, n, after, otherName, want)
+	}
+}
+
+// followers have the client libraries follow a node.
+var followers = map[string]func(*testing.T, string, []*clientFold) (state func() []foldedStream){"Go": followGo, "JavaScript": followJavaScript}
+
 // F1: connections are cut at random bytes while blocks are undone and the node is killed and stopped. No number is told twice and none never,
 // and what comes on coming back is told in the words that a witness hears.
 func TestClientsFollowThroughCutsAndKills(t *testing.T) {
-	for name, follow := range map[string]func(*testing.T, string, []*clientFold) func() []foldedStream{"Go": followGo, "JavaScript": followJavaScript} {
+	for name, follow := range followers {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			random, seed := seededRand(t)
@@ -166,11 +179,7 @@ func TestClientsFollowThroughCutsAndKills(t *testing.T) {
 					witnessed := slices.DeleteFunc(slices.Clone(w.runs[len(w.runs)-1]), func(h heard) bool {
 						return f.sub.Pubkeys != nil && h.kind == "account_update" && !slices.Contains(keys, h.account.Pubkey)
 					})
-					n, want := sameFrames(t, f.Name, w.name, max(from, w.from), run, witnessed)
-					if n != want {
-						t.Errorf("%s: %d frames after number %d, the witness %d", f.Name, n, max(from, w.from), want)
-					}
-					t.Logf("%s: %d frames are the witness's", f.Name, n)
+					toldTheSame(t, f.Name, w.name, max(from, w.from), run, witnessed)
 				}
 			}
 			t.Logf("%d connections cut", c.cuts.Load())
@@ -178,13 +187,21 @@ func TestClientsFollowThroughCutsAndKills(t *testing.T) {
 	}
 }
 
-// A program that kept a number beside its state is told what came after it, and nothing else; one whose number the node does not know begins anew.
-func TestAStreamGoesOnAfterANumberThatWasKept(t *testing.T) {
-	t.Parallel()
-	node := launch(t, "--data-dir", t.TempDir(), "--source", "sim:accounts=300,slot_time=0,slots=60", "--snapshot-interval", "0s", "--log-level", "info").ready()
+// settled returns a node whose ledger has ended, and a client of it.
+func settled(t *testing.T) (*victim, *clientlib.Client) {
+	t.Helper()
+	const source = "sim:accounts=300,slot_time=0,slots=60"
+	node := launch(t, "--data-dir", t.TempDir(), "--source", source, "--snapshot-interval", "0s", "--log-level", "info").ready()
 	node.ended()
 	c, err := clientlib.New(node.base, clientlib.Options{})
 	must(t, err)
+	return node, c
+}
+
+// A program that kept a number beside its state is told what came after it, and nothing else; one whose number the node does not know begins anew.
+func TestAStreamGoesOnAfterANumberThatWasKept(t *testing.T) {
+	t.Parallel()
+	node, c := settled(t)
 	end := standsAt(t, node.base, "processed").seq
 	for after, starts := range map[uint64]int{end - 100: 0, end + 100: 1} {
 		ctx, stop := context.WithTimeout(t.Context(), patience)
@@ -211,46 +228,41 @@ func TestAStreamGoesOnAfterANumberThatWasKept(t *testing.T) {
 // The names of a stream are said in parts, the snapshots of which follow each other. It resumes from the number that the last of them is as of:
 // whatever a part holds is not told again. Where it begins anew, it says all of them again.
 func TestNamesAreSaidInParts(t *testing.T) {
-	for name, follow := range map[string]func(*testing.T, string, []*clientFold) func() []foldedStream{"Go": followGo, "JavaScript": followJavaScript} {
+	for name, follow := range followers {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			update := func(key string, seq int) string {
-				return fmt.Sprintf(`{"type":"account_update","pubkey":"%s","lamports":%d,"slot":1,"seq":%d,"owner":"o","timestamp":"2026-01-01T00:00:00Z"}`, key, seq, seq)
-			}
-			// Each step is how a message of the client begins and ends, and what it is answered with at the numbers it is as of.
+			// Each step is how a message of the client begins and ends, and what it is answered with: markers, and updates of accounts, with the
+			// numbers that they are as of.
+			type step struct{ asked, frames string }
 			begin, again := `{"type":"subscribe".*"snapshot":true}$`, `{"type":"subscribe".*"snapshot":false}$`
-			marker := func(kind string, seq int) string {
+			script := [][]step{{
+				{begin, "subscribed 10, a 10, b 10, snapshot_end 10, a 11"},
+				{begin, "b 12, slot_end 12, subscribed 15, c 15, d 15, snapshot_end 15, a 16"},
+				{begin, "subscribed 20, snapshot_end 20"},
+			}, {
+				{again, "a 21, subscribed 21"},
+				{again, "a 22, subscribed 22"},
+				{again, "subscribed 23"},
+				{`"resume","id":2,"from_seq":20}$`, "resync_required 30, a 24"},
+				{begin, "subscribed 30, a 30, b 30, snapshot_end 30"},
+				{begin, "subscribed 31, c 31, snapshot_end 31, d 32"},
+				{begin, "subscribed 33, e 33, f 33, snapshot_end 33, a 34, slot_end 34"},
+			}, {
+				{again, "subscribed 34"},
+				{again, "subscribed 34"},
+				{again, "subscribed 34"},
+				{`"resume","id":2,"from_seq":34}$`, "resumed 34, slot_end 34, b 35"},
+			}}
+			frame := func(kind string, seq int) string {
+				switch {
+				case len(kind) == 1:
+					const update = `{"type":"account_update","pubkey":"%s","lamports":%d,"slot":1,"seq":%[2]d,"owner":"o","timestamp":"%s"}`
+					return fmt.Sprintf(update, kind, seq, "2026-01-01T00:00:00Z")
+				case strings.HasPrefix(kind, "re"):
+					return fmt.Sprintf(`{"type":"%s","id":2,"from_seq":%d,"oldest_seq":%[2]d,"newest_seq":%[2]d}`, kind, seq)
+				}
 				return fmt.Sprintf(`{"type":"%s","id":1,"slot":1,"seq":%d}`, kind, seq)
 			}
-			part := func(seq int, keys ...string) (frames []string) {
-				frames = append(frames, marker("subscribed", seq))
-				for _, key := range keys {
-					frames = append(frames, update(key, seq))
-				}
-				return append(frames, marker("snapshot_end", seq))
-			}
-			type step struct {
-				asked  string
-				frames []string
-			}
-			script := [][]step{{
-				{begin, append(part(10, "a", "b"), update("a", 11))},
-				{begin, slices.Concat([]string{update("b", 12), marker("slot_end", 12)}, part(15, "c", "d"), []string{update("a", 16)})},
-				{begin, part(20)},
-			}, {
-				{again, []string{update("a", 21), marker("subscribed", 21)}},
-				{again, []string{update("a", 22), marker("subscribed", 22)}},
-				{again, []string{marker("subscribed", 23)}},
-				{`"resume","id":2,"from_seq":20}$`, []string{`{"type":"resync_required","id":2,"oldest_seq":30,"newest_seq":30}`, update("a", 24)}},
-				{begin, part(30, "a", "b")},
-				{begin, append(part(31, "c"), update("d", 32))},
-				{begin, append(part(33, "e", "f"), update("a", 34), marker("slot_end", 34))},
-			}, {
-				{again, []string{marker("subscribed", 34)}},
-				{again, []string{marker("subscribed", 34)}},
-				{again, []string{marker("subscribed", 34)}},
-				{`"resume","id":2,"from_seq":34}$`, []string{`{"type":"resumed","id":2,"from_seq":34}`, marker("slot_end", 34), update("b", 35)}},
-			}}
 			scripts := make(chan []step, len(script))
 			for _, steps := range script {
 				scripts <- steps
@@ -268,8 +280,10 @@ func TestNamesAreSaidInParts(t *testing.T) {
 						t.Errorf("want %s, got %d bytes, %v: %.60s … %.60s", s.asked, len(text), err, text, text[max(0, len(text)-60):])
 						return
 					}
-					for _, f := range s.frames {
-						_ = conn.WriteMessage(websocket.TextMessage, []byte(f))
+					for text := range strings.SplitSeq(s.frames, ", ") {
+						kind, number, _ := strings.Cut(text, " ")
+						seq, _ := strconv.Atoi(number)
+						_ = conn.WriteMessage(websocket.TextMessage, []byte(frame(kind, seq)))
 					}
 				}
 				if len(scripts) == 0 {
@@ -297,9 +311,7 @@ func TestNamesAreSaidInParts(t *testing.T) {
 // is refused.
 func TestAsManyNamesAsANodeTakesAreFollowed(t *testing.T) {
 	t.Parallel()
-	node := launch(t, "--data-dir", t.TempDir(), "--source", "sim:accounts=300,slot_time=0,slots=60", "--snapshot-interval", "0s", "--log-level", "info").ready()
-	c, err := clientlib.New(node.base, clientlib.Options{})
-	must(t, err)
+	_, c := settled(t)
 	var names []string
 	for i := range 10_000 {
 		names = append(names, toolKey(fmt.Sprint(i)).String())
@@ -335,29 +347,6 @@ func TestAsManyNamesAsANodeTakesAreFollowed(t *testing.T) {
 	}
 	if waits < 20*time.Second {
 		t.Errorf("after the budget was used up it waits %v", waits)
-	}
-}
-
-// Updates that are not extended add up to what REST answers, too.
-func TestLiteralFramesAreTheStateOfREST(t *testing.T) {
-	t.Parallel()
-	_, seed := seededRand(t)
-	source := fmt.Sprintf("sim:seed=%d,skip_rate=0.1,finality=8,fork_rate=0.2,accounts=300,tps=400,slot_time=4ms,slots=300", seed)
-	node := launch(t, "--data-dir", t.TempDir(), "--source", source, "--snapshot-interval", "0s", "--log-level", "info").ready()
-	bases := map[string]map[string]accountState{}
-	var followers []*follower
-	for _, level := range levels {
-		f := &follower{TB: t, name: level, level: level, literal: true}
-		followers = append(followers, f)
-		bases[level], _ = node.accounts(level, false) // of some no block tells
-		f.begin(node.base)
-		t.Cleanup(func() { f.leave(true) })
-	}
-	node.ended()
-	for _, f := range followers {
-		f.awaitEnd(standsAt(t, node.base, f.level))
-		all, _ := node.accounts(f.level, true)
-		f.check(bases[f.level], all)
 	}
 }
 

@@ -46,12 +46,9 @@ type clusterNode struct {
 	args []string
 	dir  string
 
-	mu      sync.Mutex
-	now     *victim   // nil: none runs
-	ended   []*victim // those before
-	off     bool      // none is to run
-	changed chan struct{}
-	over    chan struct{} // closed when nobody looks after it any more
+	mu        sync.Mutex
+	processes []*victim // the last one is the present one
+	off       bool      // none is to run
 }
 
 // add adds a node, which begins at once.
@@ -70,18 +67,11 @@ func (r *clusterRig) addIn(dir, role, log string, args ...string) *clusterNode {
 	if role == roleReplica {
 		source = "none"
 	}
-	n := &clusterNode{
-		rig: r, name: fmt.Sprintf("%s %d", role, len(r.nodes)), dir: dir,
-		changed: make(chan struct{}, 1), over: make(chan struct{}),
-	}
+	n := &clusterNode{rig: r, name: fmt.Sprintf("%s %d", role, len(r.nodes)), dir: dir}
 	n.args = append([]string{"--data-dir", n.dir, "--source", source, "--role", role, "--log", log,
 		"--rate-limit-exempt", "127.0.0.0/8", "--log-level", "info"}, args...)
+	n.processes = []*victim{launch(r, n.args...)}
 	r.nodes = append(r.nodes, n)
-	go n.supervise()
-	r.Cleanup(func() {
-		n.turn(false)
-		<-n.over
-	})
 	return n
 }
 
@@ -94,74 +84,40 @@ func (r *clusterRig) logAt(servers ...int) string {
 	return "nats://" + strings.Join(hosts, ",") + "/LEDGER"
 }
 
-// supervise starts the node again whenever it ends, until it is turned off for good by the test's end.
-func (n *clusterNode) supervise() {
-	defer close(n.over)
-	for {
-		n.mu.Lock()
-		off := n.off
-		if !off {
-			n.now = launch(n.rig, n.args...)
-		}
-		v := n.now
-		n.mu.Unlock()
-		if off {
-			select {
-			case <-n.changed:
-				continue
-			case <-n.rig.Context().Done():
-				return
-			}
-		}
-		select {
-		case <-v.Gone():
-		case <-n.changed:
-			v.Kill()
-		}
-		n.mu.Lock()
-		n.now, n.ended = nil, append(n.ended, v)
-		n.mu.Unlock()
-		if n.rig.Context().Err() != nil {
-			return
-		}
-		time.Sleep(10 * time.Millisecond) // whoever supervises takes a while, too
-	}
-}
+// present returns the last process of the node.
+func (n *clusterNode) present() *victim { return n.processes[len(n.processes)-1] }
 
 // turn turns the node on, or kills it and keeps it off.
 func (n *clusterNode) turn(on bool) {
 	n.mu.Lock()
-	n.off = !on
-	n.mu.Unlock()
-	select {
-	case n.changed <- struct{}{}:
-	default:
+	defer n.mu.Unlock()
+	if n.off = !on; n.off {
+		n.present().Kill()
 	}
 }
 
 // kill ends the node as a crash does. It is started again.
 func (n *clusterNode) kill() {
-	if v := n.running(); v != nil {
-		v.Kill()
-	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.present().Kill()
 }
 
-// running returns the node's process, nil where none listens.
+// running returns the node's process, nil where none listens. A process that has ended is started again, as a supervisor does.
 func (n *clusterNode) running() *victim {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if n.now == nil || n.now.IsGone() || !addressKnown(n.now) {
+	if n.off {
 		return nil
 	}
-	return n.now
-}
-
-// addressKnown learns where the process listens, if it says so by now.
-func addressKnown(v *victim) bool {
-	if v.base == "" && proc.Addresses.MatchString(v.out.String()) {
-		return v.listens()
+	if n.present().IsGone() {
+		n.processes = append(n.processes, launch(n.rig, n.args...))
 	}
-	return v.base != ""
+	v := n.present()
+	if v.base == "" && !proc.Addresses.MatchString(v.out.String()) || !v.listens() {
+		return nil
+	}
+	return v
 }
 
 // metric returns a figure of the node, 0 where it does not answer or has none of the name.
@@ -185,19 +141,19 @@ func (n *clusterNode) said() string {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	var b strings.Builder
-	for _, v := range n.ended {
+	for _, v := range n.processes {
 		b.WriteString(v.errs.String())
-	}
-	if n.now != nil {
-		b.WriteString(n.now.errs.String())
 	}
 	return b.String()
 }
 
-// until waits for what the cluster must come to.
+// until waits for what the cluster must come to, while all nodes are supervised.
 func (r *clusterRig) until(what string, holds func() bool) {
 	r.Helper()
 	for late := time.Now().Add(2 * patience); !holds(); time.Sleep(20 * time.Millisecond) {
+		for _, n := range r.nodes {
+			n.running()
+		}
 		if time.Now().After(late) {
 			for _, n := range r.nodes {
 				r.Logf("%s said:\n%s", n.name, n.said())
@@ -205,13 +161,6 @@ func (r *clusterRig) until(what string, holds func() bool) {
 			r.Fatalf("it does not come true that %s", what)
 		}
 	}
-}
-
-// turnOff kills a node for good, and waits until it is gone.
-func (r *clusterRig) turnOff(n *clusterNode) {
-	r.Helper()
-	n.turn(false)
-	r.until(n.name+" is gone", func() bool { return n.running() == nil })
 }
 
 // ready waits until all nodes are.
@@ -260,20 +209,13 @@ func (r *clusterRig) sameEnd() string {
 // numbers of every record that two of them have. It returns how many records the longest has.
 func (r *clusterRig) sameRecords() (most int) {
 	r.Helper()
-	type line struct {
-		kind  ledger.RecordKind
-		slot  ledger.Slot
-		hash  ledger.Hash
-		state ledger.StateHash
-		seq   ledger.Seq
-	}
-	all := map[ledger.Version]line{}
+	all := map[ledger.Version]string{}
 	for _, n := range r.nodes {
 		held := records(r, datadir.LogDir(n.dir))
 		for _, record := range held {
-			here := line{record.Kind, record.Slot, record.Hash, record.StateHash, record.FirstSeq}
+			here := fmt.Sprint(record.Kind, record.Slot, record.Hash, record.StateHash, record.FirstSeq)
 			if there, known := all[record.Version]; known && there != here {
-				r.Errorf("%s: record %d is %+v, elsewhere %+v", n.name, record.Version, here, there)
+				r.Errorf("%s: record %d is %s, elsewhere %s", n.name, record.Version, here, there)
 			}
 			all[record.Version] = here
 		}
@@ -302,11 +244,10 @@ func (r *clusterRig) stop() {
 	r.Helper()
 	for _, n := range slices.Backward(r.nodes) {
 		n.mu.Lock()
-		n.off = true
-		v := n.now
-		n.mu.Unlock()
-		if v != nil {
-			v.stop()
+		if !n.off {
+			n.present().stop()
 		}
+		n.off = true
+		n.mu.Unlock()
 	}
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"net/http"
 	"os"
 	"strconv"
 	"strings"
@@ -12,7 +13,8 @@ import (
 
 // F8, F53: replicas begin with snapshots that another one offers. One has nothing on its disk, and the log does not go back to its
 // beginning any more. Two were away, or cut off, until the log was purged past what they held: they say so, set that aside and never go on
-// from where they stood. One that runs ends for that, and is started again. The last finds that the newest snapshot holds a part of the
+// from where they stood. One that runs goes on to answer what it holds while it is cut off, and is not ready; it ends for what it missed, and
+// is started again. The last finds that the newest snapshot holds a part of the
 // right size and other bytes, and begins with the older one.
 func TestReplicasBeginWithSnapshots(t *testing.T) {
 	t.Parallel()
@@ -21,10 +23,16 @@ func TestReplicasBeginWithSnapshots(t *testing.T) {
 	maker := r.add(roleReplica, "--snapshot-interval", "300ms")
 	proxy := natstest.NewProxy(t, r.servers.Addr(2))
 	away := r.add(roleReplica, "--snapshot-interval", "0s")
-	cutOff := r.addIn("", roleReplica, "nats://"+proxy.Addr()+"/LEDGER", "--snapshot-interval", "0s")
+	cutOff := r.addIn("", roleReplica, "nats://"+proxy.Addr()+"/LEDGER", "--snapshot-interval", "0s", "--max-lag", "1s")
 	r.ready()
 	proxy.Cut()
-	r.turnOff(away)
+	r.until("the replica that is cut off is not ready", func() bool {
+		v := cutOff.running()
+		a, err := v.ask(v.ops + "/readyz")
+		return err == nil && a.status == http.StatusServiceUnavailable && strings.Contains(a.body, "behind the shared log")
+	})
+	stale := cutOff.running().get("/accounts/program/" + simPrograms[0])
+	away.turn(false)
 	last := 0.0   // of the log when they were gone, or later
 	for range 3 { // what is known, an answer that may have been on its way, one to a question after that
 		r.until("the log's end is asked for anew", func() bool {
@@ -36,8 +44,16 @@ func TestReplicasBeginWithSnapshots(t *testing.T) {
 	r.until("the log is purged past them", func() bool { return maker.metric("ledgerd_cluster_log_first_sequence") > last+1 })
 	r.until("two snapshots are offered", func() bool { return maker.metric("ledgerd_cluster_snapshot_offers_total") >= 2 })
 
+	again := cutOff.running().get("/accounts/program/" + simPrograms[0])
+	if slot := again.header.Get("X-Ledger-Slot"); again.status != http.StatusOK || slot == "" || slot != stale.header.Get("X-Ledger-Slot") {
+		t.Errorf("what is cut off answers with %d, of slot %s, and before of slot %s", again.status, slot, stale.header.Get("X-Ledger-Slot"))
+	}
+	if !maker.isReady() {
+		t.Error("a replica that is not cut off is not ready")
+	}
+
 	// Nobody purges the log while they begin: on a slow machine they could be left behind twice.
-	r.turnOff(maker)
+	maker.turn(false)
 	proxy.Heal()
 	away.turn(true)
 	fresh := r.add(roleReplica, "--snapshot-interval", "0s")

@@ -28,9 +28,9 @@ func TestANodeFoundsAClusterWithItsOwnLedger(t *testing.T) {
 	}
 	other := r.addIn(dirs[1], roleAll, r.log)
 	r.until("another ledger is refused", func() bool { return strings.Contains(other.said(), "holds a ledger of its own") })
-	r.turnOff(other)
+	other.turn(false)
 	r.nodes = slices.DeleteFunc(r.nodes, func(n *clusterNode) bool { return n == other })
-	r.turnOff(founder)
+	founder.turn(false)
 	r.until("the standby writes", func() bool { return r.writer() == standby })
 	here := r.newest()
 	r.until("the ledger goes on", func() bool { return r.newest() > here+10 })

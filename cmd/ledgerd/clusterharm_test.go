@@ -50,7 +50,6 @@ func harmNewest(r *clusterRig) {
 	f := m.Files[len(m.Files)-1] // the state comes behind all that it names
 	part := fmt.Sprintf("%s/%06d/%s", f.Name, 0, f.Parts[0])
 	harm := make([]byte, min(f.Bytes, 8<<20))
-	if _, err := store.Put(t.Context(), jetstream.ObjectMeta{Name: part}, bytes.NewReader(harm)); err != nil {
-		t.Fatal(err)
-	}
+	_, err = store.Put(t.Context(), jetstream.ObjectMeta{Name: part}, bytes.NewReader(harm))
+	must(t, err)
 }

@@ -2,7 +2,6 @@ package main
 
 import (
 	"bufio"
-	"bytes"
 	"errors"
 	"io"
 	"os"
@@ -26,24 +25,13 @@ func browse(t *testing.T, said func(line string, answer io.Writer), words ...str
 		t.Skipf("the console is not tried: %v; it takes node, chromium, and npm ci in httpd/console", err)
 	}
 	words[0] = console + "test/" + words[0]
-	c := exec.Command("node", words...)
-	c.Env = append(os.Environ(), "CHROMIUM="+chromium)
-	errs := new(bytes.Buffer)
-	c.Stderr = errs
-	in, err := c.StdinPipe()
-	out, err2 := c.StdoutPipe()
-	if err := errors.Join(err, err2, c.Start()); err != nil {
-		t.Fatal(err)
+	p := startNodeProgram(t, "CHROMIUM="+chromium, words...)
+	defer p.Process.Kill() // where said has ended the test; it is gone otherwise
+	for lines := bufio.NewScanner(p.out); lines.Scan(); {
+		said(lines.Text(), p.in)
 	}
-	defer func() {
-		_ = c.Process.Kill() // where said has ended the test; it is gone otherwise
-		_ = c.Wait()
-	}()
-	for lines := bufio.NewScanner(out); lines.Scan(); {
-		said(lines.Text(), in)
-	}
-	if err := c.Wait(); err != nil {
-		t.Fatalf("%s: %v\n%s", words[0], err, errs)
+	if err := p.Wait(); err != nil {
+		t.Fatalf("%s: %v\n%s", words[0], err, p.Stderr)
 	}
 }
 
@@ -56,7 +44,7 @@ func TestConsoleInABrowser(t *testing.T) {
 	c, dir := newCutter(t, random, 0, 0, func() string { return *to.Load() }), t.TempDir()
 	start := func() *victim {
 		v := launch(t, "--data-dir", dir, "--source", source).ready()
-		address := strings.TrimSuffix(strings.TrimPrefix(v.base, "http://"), "/api")
+		address := hostOf(v.base)
 		to.Store(&address)
 		return v
 	}
@@ -72,7 +60,7 @@ func TestConsoleInABrowser(t *testing.T) {
 			return
 		}
 		_, _ = answer.Write([]byte("done\n"))
-	}, "console.mjs", "http://"+c.listener.Addr().String(), strings.TrimSuffix(limited.base, "/api"))
+	}, "console.mjs", c.address(), strings.TrimSuffix(limited.base, "/api"))
 }
 
 // make screenshots runs this.

@@ -106,11 +106,10 @@ func (v *victim) unhealthy(why *regexp.Regexp) string {
 		a = v.get("/health")
 		return a.status == http.StatusServiceUnavailable && why.MatchString(a.body)
 	})
-	if a, err := v.ask(v.ops + "/readyz"); err != nil || a.status != http.StatusServiceUnavailable {
-		v.Errorf("/readyz while health is 503: %d %v", a.status, err)
-	}
-	if a, err := v.ask(v.ops + "/livez"); err != nil || a.status != http.StatusOK {
-		v.Errorf("/livez while health is 503: %d %v", a.status, err)
+	for path, want := range map[string]int{"/readyz": http.StatusServiceUnavailable, "/livez": http.StatusOK} {
+		if a, err := v.ask(v.ops + path); err != nil || a.status != want {
+			v.Errorf("%s while health is 503: %d %v", path, a.status, err)
+		}
 	}
 	return a.body
 }
@@ -150,6 +149,16 @@ func TestReadOnlyDirectoryIsRefused(t *testing.T) {
 				v.refused(v.gone(patience), dir)
 			}
 		})
+	}
+}
+
+// refused checks that the node ended with one line that names the directory, and that
+// nobody was let in.
+func (v *victim) refused(code int, dir string) {
+	v.Helper()
+	want := regexp.MustCompile(`^ledgerd: [^\n]*` + regexp.QuoteMeta(dir) + `[^\n]*\n$`)
+	if code != exitFailure || !want.MatchString(v.errs.String()) || v.out.String() != "" {
+		v.Errorf("exit code %d, printed %q and %q; want %d, no banner and one line that names %s", code, v.out, v.errs, exitFailure, dir)
 	}
 }
 

@@ -1,15 +1,13 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
 	"net/http"
 	"regexp"
 	"strings"
 	"testing"
-	"time"
 
-	clientlib "ledgerd/httpd/client"
+	"ledgerd/engine/cluster/natstest"
 )
 
 // history is what the socket of a node told that nobody ever ended. The simulator makes the
@@ -40,15 +38,11 @@ func (h *history) heard() []heard {
 // reaches waits until the history goes on past a place, or has heard of its slot's end.
 func (h *history) reaches(p place) {
 	h.Helper()
-	for deadline := time.Now().Add(patience); p.seq > 0; time.Sleep(time.Millisecond) {
+	natstest.Eventually(h, fmt.Sprintf("the node that was never ended comes to %+v", p), func() bool {
 		frames := h.heard()
-		if n := len(frames); n > 0 && (frames[n-1].seq > p.seq || ends(frames[max(0, n-10):], p)) {
-			return
-		}
-		if time.Now().After(deadline) {
-			h.Fatalf("the node that was never ended has told %d frames and does not come to %+v", len(frames), p)
-		}
-	}
+		n := len(frames)
+		return p.seq == 0 || n > 0 && (frames[n-1].seq > p.seq || ends(frames[max(0, n-10):], p))
+	})
 }
 
 // check holds a node that serves what its disk had against what clients had seen before, and
@@ -61,7 +55,11 @@ func (h *history) check(v *victim, s *seen) place {
 		return here
 	}
 	h.checkNodeID(v, s)
-	h.checkTips(v, s, here)
+	if here != (place{}) || s.tips[0] != (seenBlock{}) {
+		if slot := newestSlot(v); slot != here.slot {
+			h.Errorf("the newest block is %d to REST and %d to sockets", slot, here.slot)
+		}
+	}
 	h.checkBlocks(v, s, here)
 	h.reaches(here)
 	frames := h.heard()
@@ -97,41 +95,22 @@ func (h *history) checkNodeID(v *victim, s *seen) {
 	s.nodeID = m[1]
 }
 
-// checkTips checks that no level stands below what was seen of it, and that the newest block
-// is the one of the newest number.
-func (h *history) checkTips(v *victim, s *seen, here place) {
-	h.Helper()
-	for level, want := range s.tips {
-		a := v.get("/blocks/latest?commitment=" + levels[level])
-		var got clientlib.Block
-		switch {
-		case a.status == http.StatusNotFound && want == (seenBlock{}) && here.seq == 0:
-		case a.status != http.StatusOK || json.Unmarshal([]byte(a.body), &got) != nil:
-			h.Errorf("the newest %s block: %d %s, but block %d was seen", levels[level], a.status, a.body, want.slot)
-		case level > 0 && got.Slot < want.slot:
-			h.Errorf("the newest %s block is %d, but block %d was seen", levels[level], got.Slot, want.slot)
-		case level == 0 && got.Slot != here.slot:
-			h.Errorf("the newest block is %d to REST and %d to sockets", got.Slot, here.slot)
-		}
-	}
-}
-
-// checkBlocks asks for every block that was seen confirmed and must still be held.
+// checkBlocks asks for every block that was seen confirmed or finalized and must still be held: no level stands below what was seen of it.
 func (h *history) checkBlocks(v *victim, s *seen, here place) {
 	h.Helper()
 	var missing []string
-	for slot, hash := range s.blocks {
+	for slot, b := range s.blocks {
 		if slot+h.retained <= here.slot {
 			delete(s.blocks, slot)
 			continue
 		}
-		a := v.get(fmt.Sprintf("/blocks/%d?commitment=confirmed", slot))
-		if a.status != http.StatusOK || !strings.Contains(a.body, `"blockhash":"`+hash+`"`) {
-			missing = append(missing, fmt.Sprintf("block %d: %d %s, but it was seen with hash %s", slot, a.status, a.body, hash))
+		a := v.get(fmt.Sprintf("/blocks/%d?commitment=%s", slot, levels[b.level]))
+		if a.status != http.StatusOK || !strings.Contains(a.body, `"blockhash":"`+b.hash+`"`) {
+			missing = append(missing, fmt.Sprintf("block %d: %d %s, but it was seen %s with hash %s", slot, a.status, a.body, levels[b.level], b.hash))
 		}
 	}
 	if len(missing) > 0 {
-		h.Errorf("of %d blocks that were seen confirmed, %d are missing: %s", len(s.blocks), len(missing), missing[0])
+		h.Errorf("of %d blocks that were seen confirmed or finalized, %d are missing: %s", len(s.blocks), len(missing), missing[0])
 	}
 }
 

@@ -118,24 +118,3 @@ func (l *crashLoop) finish(slots int) {
 		l.Errorf("no snapshot was taken (%v): the test shows less than it says", err)
 	}
 }
-
-// F49: one process has the directory, and nobody has it after a kill.
-func TestDirectoryOfALivingNodeIsRefused(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
-	first := launch(t, "--data-dir", dir, "--source", "none").ready()
-	second := launch(t, "--data-dir", dir, "--source", "none")
-	second.refused(second.gone(patience), dir)
-	first.Kill()
-	launch(t, "--data-dir", dir, "--source", "none").ready().stop()
-}
-
-// refused checks that the node ended with one line that names the directory, and that
-// nobody was let in.
-func (v *victim) refused(code int, dir string) {
-	v.Helper()
-	want := regexp.MustCompile(`^ledgerd: [^\n]*` + regexp.QuoteMeta(dir) + `[^\n]*\n$`)
-	if code != exitFailure || !want.MatchString(v.errs.String()) || v.out.String() != "" {
-		v.Errorf("exit code %d, printed %q and %q; want %d, no banner and one line that names %s", code, v.out, v.errs, exitFailure, dir)
-	}
-}

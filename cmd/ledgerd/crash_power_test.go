@@ -17,20 +17,13 @@ type powerRig struct {
 	*testing.T
 	outer string // directory of the file system with the disk and its copies
 	disk  string // directory of the disk
-	flags []string
 }
-
-// cutDisk names the copies; there is one at a time.
-const cutDisk = "cut.img"
 
 func newPowerRig(t *testing.T) *powerRig {
 	t.Helper()
 	needsRoot(t, "mkfs.xfs", "mkfs.ext4", "mount", "umount")
 	dir := t.TempDir()
-	r := &powerRig{
-		T: t, outer: filepath.Join(dir, "outer"), disk: filepath.Join(dir, "disk"),
-		flags: []string{"--snapshot-interval", "100ms", "--log-segment-bytes", "1MiB", "--retain-slots", fmt.Sprint(powerBlocks)},
-	}
+	r := &powerRig{T: t, outer: filepath.Join(dir, "outer"), disk: filepath.Join(dir, "disk")}
 	r.format(filepath.Join(dir, "outer.img"), "8G", "mkfs.xfs", "-q", "-m", "reflink=1")
 	if _, err := mount(t, r.outer, "-o", "loop", filepath.Join(dir, "outer.img")); err != nil {
 		t.Skipf("this machine does not let a test mount: %v", err)
@@ -52,13 +45,14 @@ func (r *powerRig) format(path, size string, words ...string) {
 
 // node starts a ledgerd on a mounted disk.
 func (r *powerRig) node(disk, source string) *victim {
-	return launch(r, append([]string{"--data-dir", filepath.Join(disk, "data"), "--source", source}, r.flags...)...)
+	return launch(r, "--data-dir", filepath.Join(disk, "data"), "--source", source, "--snapshot-interval", "100ms",
+		"--log-segment-bytes", "1MiB", "--retain-slots", fmt.Sprint(powerBlocks))
 }
 
 // cut takes the power away from a copy of the disk and mounts it where the result says.
 func (r *powerRig) cut() (disk string, done func()) {
 	r.Helper()
-	image := filepath.Join(r.outer, cutDisk)
+	image := filepath.Join(r.outer, "cut.img") // there is one at a time
 	must(r, command("cp", "--reflink=always", filepath.Join(r.outer, "disk.img"), image))
 	disk = filepath.Join(filepath.Dir(r.outer), "cut")
 	unmount, err := mount(r.T, disk, "-o", "loop", image)

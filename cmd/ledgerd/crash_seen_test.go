@@ -18,8 +18,14 @@ import (
 type seen struct {
 	*follower
 	nodeID string
-	tips   [3]seenBlock      // by level: the newest block that REST answered
-	blocks map[uint64]string // by slot: hash of the blocks that were called confirmed
+	tips   [3]seenBlock         // by level: the newest block that REST answered
+	blocks map[uint64]seenLevel // by slot: those that were called confirmed or finalized
+}
+
+// seenLevel is the hash of a block and the highest level at which it was seen.
+type seenLevel struct {
+	hash  string
+	level int
 }
 
 // seenBlock names a block. The zero value says that none was seen.
@@ -30,7 +36,7 @@ type seenBlock struct {
 
 func newSeen(t testing.TB) *seen {
 	f := &follower{TB: t, name: "the client", level: "processed", mayMiss: true, mayEnd: []uint16{0, 1001, 1013, 4008}}
-	return &seen{follower: f, blocks: map[uint64]string{}}
+	return &seen{follower: f, blocks: map[uint64]seenLevel{}}
 }
 
 // untilNow returns what was seen until now. Blocks in it are not told again.
@@ -44,7 +50,7 @@ func (s *seen) untilNow() *seen {
 		until.runs = append(until.runs, slices.Clone(run))
 	}
 	until.nodeID, until.tips, until.blocks = s.nodeID, s.tips, s.blocks
-	s.blocks = map[uint64]string{}
+	s.blocks = map[uint64]seenLevel{}
 	return until
 }
 
@@ -91,10 +97,11 @@ func (s *seen) saw(v *victim, level int, b seenBlock) {
 		if before := s.tips[level]; b.slot < before.slot {
 			v.Errorf("the newest %s block was %d, then %d", levels[level], before.slot, b.slot)
 		}
-		if before, ok := s.blocks[b.slot]; ok && before != b.hash {
-			v.Errorf("the %s block %d was %s, then %s", levels[level], b.slot, before, b.hash)
+		before, ok := s.blocks[b.slot]
+		if ok && before.hash != b.hash {
+			v.Errorf("the %s block %d was %s, then %s", levels[level], b.slot, before.hash, b.hash)
 		}
-		s.blocks[b.slot] = b.hash
+		s.blocks[b.slot] = seenLevel{b.hash, max(level, before.level)}
 	}
 	s.tips[level] = b
 }

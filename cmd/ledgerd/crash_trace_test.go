@@ -35,6 +35,16 @@ func (d *traced) injected(injection, snapshotInterval string) (v *victim, trace 
 	return d.under(tracer, d.source, snapshotInterval), trace
 }
 
+// lives has a node be watched until something has happened to it, kills it, and checks that everything seen is on the disk.
+func (d *traced) lives(v *victim, until func()) {
+	d.Helper()
+	stopped := d.seen.watch(v.listened())
+	until()
+	v.Kill()
+	stopped()
+	d.keeps(v)
+}
+
 // keeps checks that everything seen is on the disk.
 func (d *traced) keeps(v *victim) {
 	d.Helper()
@@ -47,14 +57,11 @@ func (d *traced) keeps(v *victim) {
 func TestFailedSyncStopsIngestAndLosesNothing(t *testing.T) {
 	d := newTraced(t)
 	v, trace := d.injected("fdatasync:error=EIO:when=20", "1h")
-	stopped := d.seen.watch(v.listened())
-	why := v.unhealthy(regexp.MustCompile(`the disk failed`))
-	t.Log(why)
-	v.frozen()
-	v.Kill()
-	stopped()
+	d.lives(v, func() {
+		t.Log(v.unhealthy(regexp.MustCompile(`the disk failed`)))
+		v.frozen()
+	})
 	d.leftAlone(trace)
-	d.keeps(v)
 }
 
 // call is a line of a trace: process, system call, the file of its first argument.
@@ -96,15 +103,13 @@ func TestNodeGoesOnAfterACallWithoutSpace(t *testing.T) {
 		t.Run(injection, func(t *testing.T) {
 			d := newTraced(t)
 			v, trace := d.injected(injection, "60ms")
-			stopped := d.seen.watch(v.listened())
-			v.until("a call fails", func() bool {
-				content, err := os.ReadFile(trace)
-				return err == nil && strings.Contains(string(content), "(INJECTED)")
+			d.lives(v, func() {
+				v.until("a call fails", func() bool {
+					content, err := os.ReadFile(trace)
+					return err == nil && strings.Contains(string(content), "(INJECTED)")
+				})
+				d.seen.pass(v.ready(), d.seen.told())
 			})
-			d.seen.pass(v.ready(), d.seen.told())
-			v.Kill()
-			stopped()
-			d.keeps(v)
 		})
 	}
 }
@@ -114,11 +119,10 @@ func TestNothingIsToldBeforeASlowDiskHasIt(t *testing.T) {
 	d := newTraced(t)
 	for round := range 3 {
 		v, _ := d.injected(fmt.Sprintf("pwrite64:delay_enter=%d", 10_000+d.random.IntN(10_000)), "1h") // microseconds
-		stopped := d.seen.watch(v.listened())
-		d.seen.pass(v.ready(), d.seen.told())
-		d.seen.killAtNews(v)
-		stopped()
-		d.keeps(v)
+		d.lives(v, func() {
+			d.seen.pass(v.ready(), d.seen.told())
+			d.seen.killAtNews(v)
+		})
 		t.Logf("round %d: number %d was seen", round, d.seen.told())
 	}
 }

@@ -14,13 +14,13 @@ import (
 type cutter struct {
 	listener net.Listener
 	to       func() string // the address of a node, empty: there is none
-	cuts     atomic.Int64
+	cuts     atomic.Int64  // that were made
+	left     atomic.Int64  // connections that are still to be cut
+	least    int           // in bits, of the most bytes that a connection lives
 	running  sync.WaitGroup
 
 	mu     sync.Mutex
 	random *rand.Rand
-	left   int // cuts that are still to be made
-	least  int // in bits, of the most bytes that a connection lives
 }
 
 // newCutter passes connections on until the test ends. A connection that is cut lives for up to 2^least to 2^(least+7) bytes.
@@ -28,7 +28,8 @@ func newCutter(t *testing.T, random *rand.Rand, cuts, least int, to func() strin
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	must(t, err)
-	c := &cutter{listener: l, random: rand.New(rand.NewPCG(random.Uint64(), 0)), left: cuts, least: least, to: to}
+	c := &cutter{listener: l, random: rand.New(rand.NewPCG(random.Uint64(), 0)), least: least, to: to}
+	c.left.Store(int64(cuts))
 	c.running.Go(func() {
 		for {
 			from, err := l.Accept()
@@ -45,32 +46,20 @@ func newCutter(t *testing.T, random *rand.Rand, cuts, least int, to func() strin
 	return c
 }
 
-// length returns how many bytes a connection lives; ok: it is to be cut.
-func (c *cutter) length() (bytes int64, ok bool) {
+// length returns how many bytes a connection lives that is to be cut.
+func (c *cutter) length() int64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.left == 0 {
-		return 0, false
-	}
-	c.left--
-	return c.random.Int64N(1 << (c.least + c.random.IntN(8))), true
+	return c.random.Int64N(1 << (c.least + c.random.IntN(8)))
 }
 
 // address returns where a client library connects to.
 func (c *cutter) address() string { return "http://" + c.listener.Addr().String() }
 
 // enough makes no more cuts.
-func (c *cutter) enough() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.left = 0
-}
+func (c *cutter) enough() { c.left.Store(0) }
 
-func (c *cutter) isThrough() bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.left == 0
-}
+func (c *cutter) isThrough() bool { return c.left.Load() <= 0 }
 
 func (c *cutter) pass(from net.Conn) {
 	defer from.Close()
@@ -84,9 +73,8 @@ func (c *cutter) pass(from net.Conn) {
 		_, _ = io.Copy(to, from)
 		_ = to.Close()
 	})
-	if bytes, cut := c.length(); cut {
-		_, err = io.CopyN(from, to, bytes)
-		if err == nil {
+	if c.left.Add(-1) >= 0 {
+		if _, err = io.CopyN(from, to, c.length()); err == nil {
 			c.cuts.Add(1)
 		}
 	} else {
