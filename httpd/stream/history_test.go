@@ -170,7 +170,7 @@ func TestWhatIsReadFromTheLogCounts(t *testing.T) {
 	})
 }
 
-// Clients read the log in turns, however many connections each has, and each goes on where it was.
+// F40: clients read the log in turns, however many connections each has, and each goes on where it was.
 func TestClientsReadTheLogInTurns(t *testing.T) {
 	withSlowHistory(t, 9, func(n *node, log *slowHistory) {
 		for range 10 {
