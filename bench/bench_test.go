@@ -139,9 +139,7 @@ func TestScenariosMeasureLedgerdWithoutRedis(t *testing.T) {
 			continue
 		}
 		found, records := measured(t, s, 0.001, 100*time.Millisecond)
-		if n := strings.Count(records, ": Redis is left out: there is no redis-server"); n != 1 {
-			t.Errorf("%s: %d notes say that Redis is left out:\n%s", s.Name, n, records)
-		}
+		ledgertest.Equal(t, strings.Count(records, ": Redis is left out: there is no redis-server"), 1, "%s: notes that Redis is left out of\n%s\nare", s.Name, records)
 		for _, g := range dataGoals {
 			if g.Scenario == s.Name && (found.Judge(&g).Verdict == report.Absent) != (g.Of != "") {
 				t.Errorf("%s: %s", g.What(), found.Judge(&g).Verdict)

@@ -9,6 +9,7 @@ import (
 	"ledgerd/engine/ingest"
 	"ledgerd/engine/ledger"
 	"ledgerd/engine/ledger/bubble"
+	"ledgerd/engine/ledger/ledgertest"
 	"ledgerd/snapshot/vfs/vfstest"
 )
 
@@ -48,9 +49,7 @@ func TestNextBatchIsAppliedDuringACommit(t *testing.T) {
 		main := chainOf(root, ingest.BatchEvents)
 		lost := child(main[0], 103, 1, lamports(key(1), 7), lamports(key(9), 7))
 		n.send(append(events(main[0], lost), events(main[1:]...)...)...) // the fork is undone by main[3]
-		if got := n.Stats().Blocks; got != uint64(1+ingest.BatchEvents) {
-			t.Errorf("%d blocks were taken during the first commit, want a batch more", got)
-		}
+		ledgertest.Equal(t, n.Stats().Blocks, uint64(1+ingest.BatchEvents), "blocks taken during the first commit, which are a batch more,")
 		if n.Head() != nil || len(n.published) != 0 || len(log.commits) != 1 || n.Status().Unhealthy == "" {
 			t.Errorf("%d commits, %d publications, health %q before the first ended", len(log.commits), len(n.published), n.Status().Unhealthy)
 		}
@@ -152,9 +151,8 @@ func TestPublicationTellsWhenItsBlockCame(t *testing.T) {
 		time.Sleep(10 * time.Millisecond)
 		log.turn()
 		for i, want := range []time.Duration{50 * time.Millisecond, 30 * time.Millisecond} {
-			if p := n.published[i]; p.Head.Published.Sub(p.ReceivedAt) != want {
-				t.Errorf("publication %d was visible %v after its block came, want %v", i, p.Head.Published.Sub(p.ReceivedAt), want)
-			}
+			p := n.published[i]
+			ledgertest.Equal(t, p.Head.Published.Sub(p.ReceivedAt), want, "publication %d was visible after its block by", i)
 		}
 	})
 }

@@ -17,6 +17,7 @@ import (
 	"ledgerd/engine/datadir"
 	"ledgerd/engine/ledger"
 	"ledgerd/engine/ledger/bubble"
+	"ledgerd/engine/ledger/ledgertest"
 	"ledgerd/snapshot/vfs/vfstest"
 )
 
@@ -114,9 +115,8 @@ func TestDamagedSnapshotIsPassedOver(t *testing.T) {
 			n, err := opened(t, harmed)
 			after := filesIn(harmed, datadir.LogDir("data"))
 			for _, path := range sealed {
-				if file := filepath.Base(path); before[file] != after[file] {
-					t.Errorf("%s: %s is not what it was", name, file)
-				}
+				file := filepath.Base(path)
+				ledgertest.Equal(t, after[file], before[file], "%s: what %s holds", name, file)
 			}
 			for _, words := range tt.refuse {
 				if err == nil || !strings.Contains(err.Error(), words) {
@@ -133,9 +133,7 @@ func TestDamagedSnapshotIsPassedOver(t *testing.T) {
 			if got.StateHash != want.StateHash || got.Tips != want.Tips || (got.Floor > want.Floor) != tt.prunes || got.Floor > got.Tips[ledger.Finalized].Slot {
 				t.Errorf("%s: stands at %+v, want %+v", name, got, want)
 			}
-			if passed := n.Stats().Snapshot.Damaged; passed != tt.passed {
-				t.Errorf("%s: %d snapshots were passed over, want %d", name, passed, tt.passed)
-			}
+			ledgertest.Equal(t, n.Stats().Snapshot.Damaged, tt.passed, "%s: snapshots that were passed over", name)
 			// It goes on, and takes snapshots that are whole.
 			s, m := scripted()
 			_, err = followScript(t, s, harmed)
@@ -168,9 +166,7 @@ func TestRecoveryTellsHowFarItIs(t *testing.T) {
 		n := startNode(t, live(), c)
 		pause(time.Second)
 		n.mustSay("recovering")
-		if err := n.Status().NotReady; err != ledger.ErrRecovering {
-			t.Errorf("not ready during recovery: %v, want %v", err, ledger.ErrRecovering)
-		}
+		ledgertest.Equal(t, n.Status().NotReady, ledger.ErrRecovering, "not ready during recovery")
 		if _, v, err := n.Account(ledger.Query{}, key(1)); err != ledger.ErrRecovering || v.Head != nil {
 			t.Errorf("an account during recovery: %v, want %v", err, ledger.ErrRecovering)
 		}
@@ -190,9 +186,7 @@ func TestLedgerThatIsGoneIsNoFreshStart(t *testing.T) {
 		left := func(root *ledger.Block) *vfstest.Memory {
 			disk := vfstest.NewMemory()
 			n := startNode(t, live(), onDisk(t, disk, Config{Shards: 1}))
-			if n.Status().NodeID != n.config.Dir.NodeID() {
-				t.Errorf("node id %q, want the directory's", n.Status().NodeID)
-			}
+			ledgertest.Equal(t, n.Status().NodeID, n.config.Dir.NodeID(), "the node id, which is that of the directory,")
 			n.send(root)
 			return disk.Crash(0, 1) // with no snapshot yet
 		}

@@ -10,6 +10,7 @@ import (
 
 	"ledgerd/engine/ledger"
 	"ledgerd/engine/ledger/bubble"
+	"ledgerd/engine/ledger/ledgertest"
 )
 
 // partial is a live source that shows only what changes.
@@ -169,9 +170,7 @@ func (n *subject) mustRefuse(q ledger.Query, k ledger.Pubkey, want error) reply 
 // mustHaveBeenAsked fails the test unless the node was asked so often.
 func (u *fakeNode) mustHaveBeenAsked(t *testing.T, times int) {
 	t.Helper()
-	if got := u.questions(); got != times {
-		t.Errorf("the node was asked %d times, want %d", got, times)
-	}
+	ledgertest.Equal(t, u.questions(), times, "the node was asked")
 }
 
 // pending waits until nothing moves, and fails the test if a question was answered already.

@@ -117,7 +117,8 @@ func (f *filledRun) check(level ledger.Commitment, k ledger.Pubkey, r reply) {
 	tip := r.view.Tip()
 	got, want := seeAccount(&r.account), f.worldAt(f.made(tip.Hash)).see(k)
 	why, missing := absence(r.err)
-	right := missing && want.lamports == 0 || r.err == nil && agrees(got, want)
+	right := missing && want.lamports == 0 || r.err == nil && got.lamports == want.lamports && agree(got.owner, want.owner) &&
+		agree(got.executable, want.executable) && agree(got.rentEpoch, want.rentEpoch)
 	if f.filter != nil && why.Absence == ledger.AccountNotIndexed {
 		// An account that is not of the wanted program any more may be called so at every level.
 		right = level != ledger.Processed || !want.ownedBy(ledger.TokenProgram)
@@ -125,12 +126,6 @@ func (f *filledRun) check(level ledger.Commitment, k ledger.Pubkey, r reply) {
 	if !right {
 		f.t.Errorf("%v at slot %d: got %v, %v, want %v", level, tip.Slot, got, r.err, want)
 	}
-}
-
-// agrees reports whether two accounts are the same as far as both are known.
-func agrees(a, b seen) bool {
-	return a.lamports == b.lamports && agree(a.owner, b.owner) &&
-		agree(a.executable, b.executable) && agree(a.rentEpoch, b.rentEpoch)
 }
 
 func agree[T comparable](a, b ledger.Opt[T]) bool { return a == b || !a.Known || !b.Known }

@@ -11,6 +11,7 @@ import (
 	"ledgerd/engine/fill"
 	"ledgerd/engine/ledger"
 	"ledgerd/engine/ledger/bubble"
+	"ledgerd/engine/ledger/ledgertest"
 	"ledgerd/snapshot/vfs/vfstest"
 )
 
@@ -104,9 +105,7 @@ func TestQuestionsHaveTheirDeadline(t *testing.T) {
 		u.gate = make(chan struct{})
 		begun := time.Now()
 		n.mustRefuse(ledger.Query{Wait: time.Second}, key(1), ledger.ErrFetching)
-		if took := time.Since(begun); took != queryDeadline {
-			t.Errorf("refused after %v, want %v", took, queryDeadline)
-		}
+		ledgertest.Equal(t, time.Since(begun), queryDeadline, "refused after")
 		close(u.gate)
 		synctest.Wait()
 		n.mustAnswer(ledger.Query{}, key(1), 5)
@@ -269,18 +268,14 @@ func TestAnswerWaitsUntilTheChainGetsThere(t *testing.T) {
 		n.send(b102, status(b102, ledger.StatusConfirmed))
 		pending(t, c) // the chain here may be another one than the node's
 		n.send(status(b102, ledger.StatusFinalized))
-		if r := n.mustGet(c, 5); r.view.Tip().Slot != 102 {
-			t.Errorf("answered at slot %d", r.view.Tip().Slot)
-		}
+		ledgertest.Equal(t, n.mustGet(c, 5).view.Tip().Slot, 102, "the slot of the answer")
 		u.mustHaveBeenAsked(t, 1)
 
 		u.at(1 << 63)
 		n.mustRefuse(ledger.Query{}, key(2), ledger.ErrFetching)
 		time.Sleep(fill.GiveUpAfter)
 		synctest.Wait()
-		if got := n.Stats().Fill.Waiting; got != 0 {
-			t.Errorf("%d keys are still waited for", got)
-		}
+		ledgertest.Equal(t, n.Stats().Fill.Waiting, 0, "keys that are still waited for")
 		u.at(102)
 		n.mustAnswer(ledger.Query{}, key(2), 0)
 	})

@@ -15,6 +15,7 @@ import (
 	"ledgerd/engine/ingest"
 	"ledgerd/engine/ledger"
 	"ledgerd/engine/ledger/bubble"
+	"ledgerd/engine/ledger/ledgertest"
 	"ledgerd/engine/published"
 	"ledgerd/snapshot/vfs/vfstest"
 )
@@ -247,9 +248,7 @@ func TestFollowedCommitIsAllOrNothing(t *testing.T) {
 		if err := replica.end(); !errors.Is(err, datadir.ErrOtherLedger) {
 			t.Errorf("ended with %v", err)
 		}
-		if n := len(replica.records()); n != 1 {
-			t.Errorf("%d records were shown, want that of the commit that was on its way", n)
-		}
+		ledgertest.Equal(t, len(replica.records()), 1, "records shown: that of the commit that was on its way")
 	})
 }
 

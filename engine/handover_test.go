@@ -5,6 +5,7 @@ import (
 
 	"ledgerd/engine/ledger"
 	"ledgerd/engine/ledger/bubble"
+	"ledgerd/engine/ledger/ledgertest"
 	"ledgerd/engine/sequencer"
 )
 
@@ -40,13 +41,9 @@ func TestWriterKnowsWhetherTheSourceSpeaksOfFinality(t *testing.T) {
 		second.mustLead()
 		first.mustStop()
 		for name, n := range map[string]clusterNode{"first": first, "second": second} {
-			if n.config.Dir.Statuses() != tt.spoke {
-				t.Errorf("the %s writer knows that it spoke: %v", name, !tt.spoke)
-			}
+			ledgertest.Equal(t, n.config.Dir.Statuses(), tt.spoke, "whether the %s writer knows that it spoke", name)
 		}
 		second.send(events(c[5:]...)...)
-		if tips := second.Head().Tips; tips[ledger.Finalized].Slot != c[tt.final].Slot {
-			t.Errorf("slot %d is final at the end, want %d", tips[ledger.Finalized].Slot, c[tt.final].Slot)
-		}
+		ledgertest.Equal(t, second.Head().Tips[ledger.Finalized].Slot, c[tt.final].Slot, "the final slot at the end")
 	})
 }

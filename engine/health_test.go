@@ -7,6 +7,7 @@ import (
 
 	"ledgerd/engine/ledger"
 	"ledgerd/engine/ledger/bubble"
+	"ledgerd/engine/ledger/ledgertest"
 	"ledgerd/engine/source/upstream"
 	"ledgerd/snapshot/vfs/vfstest"
 )
@@ -58,9 +59,7 @@ func TestHealthTellsWhyALiveSourceStandsStill(t *testing.T) {
 		n.mustSay("parents are missing")
 		n.send(b102)
 		n.mustSay() // the gap is filled
-		if got := n.Head().Tip(ledger.Processed).Slot; got != 103 {
-			t.Errorf("the tip is slot %d", got)
-		}
+		ledgertest.Equal(t, n.Head().Tip(ledger.Processed).Slot, 103, "the slot of the tip")
 	})
 }
 

@@ -13,6 +13,7 @@ import (
 	"ledgerd/engine/importer"
 	"ledgerd/engine/ledger"
 	"ledgerd/engine/ledger/bubble"
+	"ledgerd/engine/ledger/ledgertest"
 	"ledgerd/snapshot/vfs"
 	"ledgerd/snapshot/vfs/vfstest"
 )
@@ -205,9 +206,7 @@ func TestImportedNodeGoesOnWithTheNextBlock(t *testing.T) {
 		}
 		two := child(one, 105, 0, lamports(key(2), 1))
 		again.send(two, status(two, ledger.StatusFinalized))
-		if from := again.resumePoint(); from.Slot != 105 {
-			t.Errorf("goes on from %+v", from)
-		}
+		ledgertest.Equal(t, again.resumePoint().Slot, 105, "it goes on from")
 		again.mustStop()
 		mustVerify(t, disk)
 	})

@@ -276,7 +276,9 @@ func (m *model) attach(b *ledger.Block, parent *modelBlock, claimed ledger.Commi
 		m.switchTo(n)
 	}
 	m.raise(n, claimed)
-	m.finalizeByDepth()
+	if m.stopped == "" && m.info.FinalityByDepth && !m.statusSeen && len(m.chain) > 32 {
+		m.raiseByDepth(m.chain[len(m.chain)-33])
+	}
 	for m.stopped == "" {
 		i := slices.IndexFunc(m.waiting, func(w modelWaiter) bool { return m.buildsOn(w.block, b) })
 		if i < 0 {
@@ -529,12 +531,6 @@ func (m *model) finalize(place int) {
 		}
 	}
 	m.waiting = slices.DeleteFunc(m.waiting, func(w modelWaiter) bool { return w.block.Slot <= n.Slot })
-}
-
-func (m *model) finalizeByDepth() {
-	if m.stopped == "" && m.info.FinalityByDepth && !m.statusSeen && len(m.chain) > 32 {
-		m.raiseByDepth(m.chain[len(m.chain)-33])
-	}
 }
 
 func (m *model) raiseByDepth(n *modelBlock) {

@@ -9,6 +9,7 @@ import (
 	"ledgerd/engine/importer"
 	"ledgerd/engine/ledger"
 	"ledgerd/engine/ledger/bubble"
+	"ledgerd/engine/ledger/ledgertest"
 	"ledgerd/snapshot/vfs/vfstest"
 )
 
@@ -76,9 +77,7 @@ func mustSayWhatIsLacking(t *testing.T, n *subject, want lacking) {
 			t.Error(err)
 		}
 	}
-	if got := (lacking{program.Lacks, other.Lacks, tokens.Lacks, want.absent}); got != want {
-		t.Errorf("lists that may lack accounts: %+v, want %+v", got, want)
-	}
+	ledgertest.Equal(t, (lacking{program.Lacks, other.Lacks, tokens.Lacks, want.absent}), want, "lists that may lack accounts")
 	_, _, _, errProgram = n.Program(ledger.Query{}, key(77), nothing, 10)
 	_, _, _, errTokens = n.Tokens(ledger.Query{}, key(77), nothing, 10)
 	for _, err := range []error{errProgram, errTokens} {

@@ -13,6 +13,7 @@ import (
 
 	"ledgerd/engine/ledger"
 	"ledgerd/engine/ledger/bubble"
+	"ledgerd/engine/ledger/ledgertest"
 	"ledgerd/engine/sequencer"
 )
 
@@ -216,9 +217,7 @@ func atTheEnd(t *testing.T, f followed) {
 		}
 	}
 	s := f.shownOf(f.held[head], head, ledger.Processed)
-	if got, want := f.Stats().Transactions, len(s.newestFirst()); got != want {
-		t.Errorf("%d transactions are in memory, want the %d that are shown", got, want)
-	}
+	ledgertest.Equal(t, f.Stats().Transactions, len(s.newestFirst()), "transactions in memory, which are those that are shown,")
 	f.mustStop()
 	for _, ask := range f.questions()[3:] {
 		if err := ask(f.Engine, at(ledger.Processed), s); err != nil {

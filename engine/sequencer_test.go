@@ -7,6 +7,7 @@ import (
 	"ledgerd/engine/chain"
 	"ledgerd/engine/ledger"
 	"ledgerd/engine/ledger/bubble"
+	"ledgerd/engine/ledger/ledgertest"
 	"ledgerd/engine/sequencer"
 	"ledgerd/snapshot/vfs/vfstest"
 )
@@ -206,9 +207,7 @@ func TestStatusesSeenAreDurable(t *testing.T) {
 			n = startNode(t, finite(), onDisk(t, disk, Config{Shards: 1}))
 			n.send(two, child(two, 3, 0)) // a source leaves out what is said of final slots
 			n.endInput()
-			if got := n.Head().Tip(ledger.Finalized).Slot; got != 1 {
-				t.Errorf("after %+v: slot %d is final, want 1", said, got)
-			}
+			ledgertest.Equal(t, n.Head().Tip(ledger.Finalized).Slot, 1, "the final slot after %+v", said)
 		})
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"ledgerd/engine/sequencer"
 
 	"ledgerd/engine/ingest"
+	"ledgerd/engine/ledger/ledgertest"
 	"ledgerd/snapshot/vfs/vfstest"
 )
 
@@ -55,9 +56,7 @@ func TestIdleNodeTakesTheSnapshotThatIsDue(t *testing.T) {
 		n.finalize(block)
 		for _, later := range []time.Duration{61 * time.Second, time.Hour} {
 			pause(later)
-			if got := n.Stats().Snapshot.Count; got != 1 {
-				t.Errorf("%d snapshots of one block %v later, want 1", got, later)
-			}
+			ledgertest.Equal(t, n.Stats().Snapshot.Count, 1, "snapshots of one block %v later", later)
 		}
 	})
 }

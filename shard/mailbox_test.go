@@ -12,6 +12,7 @@ import (
 
 	"ledgerd/engine/ledger"
 	"ledgerd/engine/ledger/bubble"
+	"ledgerd/engine/ledger/ledgertest"
 )
 
 // gateJob is a long job that waits before each slice until a test lets it go on.
@@ -52,9 +53,7 @@ func TestFullMailboxRefusesAtOnce(t *testing.T) {
 			})
 		}
 		synctest.Wait()
-		if s.MailboxDepth() != queryLane {
-			t.Errorf("%d queries wait, want %d", s.MailboxDepth(), queryLane)
-		}
+		ledgertest.Equal(t, s.MailboxDepth(), queryLane, "queries that wait")
 		if _, _, err := s.Account(key(1), 0, began.Add(2*time.Second)); !errors.Is(err, ledger.ErrUnavailable) || time.Since(began) != 0 {
 			t.Errorf("one caller too many: %v after %v, want unavailable at once", err, time.Since(began))
 		}
@@ -274,8 +273,7 @@ func TestReadersNeverBlockAWriter(t *testing.T) {
 			<-walking
 		}
 		walker.Wait()
-		if frozen.Release(); visited != keys {
-			t.Errorf("the copy had %d accounts as they were, want %d", visited, keys)
-		}
+		frozen.Release()
+		ledgertest.Equal(t, visited, keys, "accounts of the copy that were as they were")
 	})
 }

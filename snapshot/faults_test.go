@@ -29,11 +29,6 @@ func script(disk vfs.FS, states []*state) (written []*state) {
 	return written
 }
 
-// scriptStates are what the script writes after the first of them is there. The last pruning removes history too.
-func scriptStates() []*state {
-	return []*state{testState(20, 0, 6, 2), testState(30, 12, 5, 2), testState(40, 22, 5, 1), testState(50, 32, 4, 1)}
-}
-
 // checkRecovered opens a store as after a restart. Every snapshot listed must be one of the
 // states, whole, unless its Write never returned without an error; the newest written one must be
 // there, and the two newest whole ones unless fewer were ever written. Then it writes
@@ -99,7 +94,7 @@ func loadAll(s *Store, states []*state) (whole []*state, err error) {
 
 // F9, F10, F11, F12, F14, F16, F17: whatever call fails, or is the last one before a crash, whole snapshots are left.
 func TestAnyFailedCallLeavesWholeSnapshots(t *testing.T) {
-	states := scriptStates()
+	states := []*state{testState(20, 0, 6, 2), testState(30, 12, 5, 2), testState(40, 22, 5, 1), testState(50, 32, 4, 1)} // the last pruning removes history too
 	first := vfstest.NewMemory()
 	write(t, openTestStore(t, first), states[0])
 	for what, plan := range map[string]vfstest.Plan{

@@ -16,6 +16,7 @@ import (
 	"pgregory.net/rapid"
 
 	"ledgerd/engine/ledger"
+	"ledgerd/engine/ledger/ledgertest"
 	"ledgerd/snapshot/vfs"
 	"ledgerd/snapshot/vfs/vfstest"
 )
@@ -177,9 +178,7 @@ func TestOldFormatsStayReadable(t *testing.T) {
 		snap := newest(t, ViewStore(vfs.Disk{}, dir, quiet))
 		must(t, snap.Verify(t.Context(), Pace{}))
 		wantLoaded(t, dir, snap, 2, want)
-		if n := len(snap.history); n != 2 {
-			t.Errorf("%s: %d history files, want 2", dir, n)
-		}
+		ledgertest.Equal(t, len(snap.history), 2, "%s: history files", dir)
 	}
 }
 

@@ -77,9 +77,7 @@ func TestEventsAreTheLedgerThatIsSaid(t *testing.T) {
 			t.Errorf("%+v: %d accounts and blocks up to %d", c, len(known), next)
 		}
 		for i := range min(c.Accounts, 100) + 10 { // of accounts that do not exist, too
-			if got := c.Of(i, FirstSlot, f.Newest()); got != updates[i] {
-				t.Errorf("%+v: Of counts %d updates of account %d, want %d", c, got, i, updates[i])
-			}
+			ledgertest.Equal(t, c.Of(i, FirstSlot, f.Newest()), updates[i], "%+v: updates of account %d", c, i)
 		}
 		wantFinal := max(f.Newest()-ledger.Slot(c.Finality), FirstSlot)
 		if c.Finality > blocks {
@@ -106,9 +104,7 @@ func checkBlock(t *testing.T, c Config, b *ledger.Block, want ledger.Slot, known
 		updated[i] = true
 	}
 	for i := range min(c.Accounts, 100) {
-		if c.Has(b.Slot, i) != updated[i] {
-			t.Errorf("%+v: Has(%d, %d) = %v", c, b.Slot, i, !updated[i])
-		}
+		ledgertest.Equal(t, c.Has(b.Slot, i), updated[i], "%+v: Has(%d, %d)", c, b.Slot, i)
 	}
 	if wanted := c.Updates; b.Slot > FirstSlot && len(updated) != wanted {
 		t.Errorf("%+v: block %d updates %d accounts", c, b.Slot, len(updated))

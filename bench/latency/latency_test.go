@@ -32,9 +32,7 @@ func TestQuantilesAreThoseOfTheSortedLatencies(t *testing.T) {
 	all.Record(2 * time.Hour)
 	sorted = append(sorted, longest)
 	slices.Sort(sorted)
-	if all.Count() != int64(len(sorted)) {
-		t.Errorf("%d latencies, want %d", all.Count(), len(sorted))
-	}
+	ledgertest.Equal(t, all.Count(), int64(len(sorted)), "latencies")
 	for _, share := range []float64{0.5, 0.9, 0.99, 0.999, 1} {
 		got, want := all.Quantile(share), sorted[int(math.Ceil(share*float64(len(sorted))))-1]
 		if diff := (got - want).Abs(); diff > want/200+shortest {

@@ -153,9 +153,7 @@ func TestLoadAccountsForWhatWasDue(t *testing.T) {
 			if want := int(test.rate * length.Seconds()); c.Due() != want || c.OK()+c.Failed()+c.Unsent != want {
 				t.Errorf("%d due, %d ok, %d failed, %d unsent, want %d", c.Due(), c.OK(), c.Failed(), c.Unsent, want)
 			}
-			if int64(c.Sent()) != asked.Load() {
-				t.Errorf("%d sent, the server got %d", c.Sent(), asked.Load())
-			}
+			ledgertest.Equal(t, int64(c.Sent()), asked.Load(), "requests sent, and those that the server got")
 			status, _ := strconv.Atoi(test.want)
 			if c.Errors[test.want] == 0 && c.Statuses[status] == 0 && (test.want != "unsent" || c.Unsent == 0) {
 				t.Errorf("nothing is counted as %q, but %v", test.want, c.Errors)

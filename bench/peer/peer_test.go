@@ -7,11 +7,9 @@ import (
 	"fmt"
 	"net/http"
 	"os"
-	"strings"
 	"testing"
 	"time"
 
-	"ledgerd/bench/listen"
 	"ledgerd/engine/ledger/ledgertest"
 )
 
@@ -72,37 +70,6 @@ func present(t *testing.T, err error) {
 	must(t, err)
 }
 
-// Every subscriber receives all batches, more than any queue on the way holds, and nothing else; one that goes away keeps
-// nobody from the rest.
-func TestPeersTellEverybodyEverything(t *testing.T) {
-	for _, p := range Peers {
-		t.Run(p.Name, func(t *testing.T) {
-			t.Parallel()
-			const batches, subscribers = 20, 3
-			s := start(t, &p, config(t))
-			dial := func() (listen.Stream, error) { return s.Dial(t.Context()) }
-			gone, err1 := listen.OpenAll(t.Context(), listen.Config{Sockets: 1, Dial: dial})
-			stay, err2 := listen.OpenAll(t.Context(), listen.Config{Sockets: subscribers, Dial: dial})
-			if err1 != nil || err2 != nil {
-				t.Fatal(err1, err2)
-			}
-			for i := range batches {
-				must(t, s.Publish())
-				if i == batches/2 {
-					gone.Close()
-				}
-			}
-			total := int64(batches * s.BatchFrames)
-			must(t, stay.Await(t.Context(), func(int) int64 { return total }))
-			must(t, s.Stop())
-			stay.Close()
-			if got := stay.Counts(); got.Frames != subscribers*total || got.Bytes < subscribers*batches*100*1000 {
-				t.Errorf("%d frames in %d bytes, want %d", got.Frames, got.Bytes, subscribers*total)
-			}
-		})
-	}
-}
-
 // A server ends when it is stopped, however much nobody has read, and who publishes is told.
 func TestPeersAreStoppedWhileSubscribersHang(t *testing.T) {
 	for _, p := range Peers {
@@ -128,12 +95,5 @@ func TestPeersAreStoppedWhileSubscribersHang(t *testing.T) {
 			}
 			_ = subscriber.Close()
 		})
-	}
-}
-
-func TestServeKnowsItsNames(t *testing.T) {
-	err := Serve(t.Context(), "carrier pigeon", strings.NewReader(""), new(strings.Builder))
-	if err == nil || !strings.Contains(err.Error(), "carrier pigeon") {
-		t.Errorf("err = %v", err)
 	}
 }

@@ -116,8 +116,6 @@ func TestASlowDiskIsNoComplaint(t *testing.T) {
 	disk := "level=WARN msg=\"the disk took long to sync the log\" took=1.2s\n"
 	other := "level=WARN msg=rollback\n"
 	for said, want := range map[string]string{"": "", disk: "", disk + other + disk: other, other: other} {
-		if got := complaints(said); got != want {
-			t.Errorf("of %q it complains %q, want %q", said, got, want)
-		}
+		ledgertest.Equal(t, complaints(said), want, "of %q it complains", said)
 	}
 }

@@ -31,7 +31,5 @@ func TestKeeperStartsAgainWhatEnded(t *testing.T) {
 		t.Errorf("a person is told %q", out)
 	}
 	stop()
-	if n := began(); n != 2 {
-		t.Errorf("it was started %d times", n)
-	}
+	ledgertest.Equal(t, began(), 2, "starts")
 }

@@ -8,6 +8,8 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+
+	"ledgerd/engine/ledger/ledgertest"
 )
 
 // api asks one node, over kept connections. Many goroutines may use it.
@@ -73,9 +75,7 @@ func want[T any](a *api, path, partial string, record T) {
 	if err := d.Decode(&got); err != nil || !reflect.DeepEqual(got, record) {
 		a.Errorf("GET %s: %v:\n got %s\nwant %+v", path, err, shorten(r.body), record)
 	}
-	if got := r.header.Get("X-Ledger-Partial"); got != partial {
-		a.Errorf("GET %s: X-Ledger-Partial %q, want %q", path, got, partial)
-	}
+	ledgertest.Equal(a, r.header.Get("X-Ledger-Partial"), partial, "GET %s: X-Ledger-Partial", path)
 }
 
 // wantMissing asks for a path that must be a 404 whose details start as given.

@@ -12,6 +12,7 @@ import (
 	"github.com/mr-tron/base58"
 
 	"ledgerd/engine/ledger/datatest"
+	"ledgerd/engine/ledger/ledgertest"
 	clientlib "ledgerd/httpd/client"
 )
 
@@ -80,9 +81,7 @@ func checkBlocks(a *api, l *recording) {
 	if first.Slot > 0 {
 		a.wantMissing(fmt.Sprintf("/blocks/%d", first.Slot-1), "slot not indexed")
 	}
-	if got := a.ok("/blocks/latest").header.Get("X-Ledger-Slot"); got != fmt.Sprint(last.Slot) {
-		a.Errorf("X-Ledger-Slot %q, want %d", got, last.Slot)
-	}
+	ledgertest.Equal(a, a.ok("/blocks/latest").header.Get("X-Ledger-Slot"), fmt.Sprint(last.Slot), "X-Ledger-Slot")
 }
 
 func checkTransactions(a *api, l *recording) {
@@ -140,24 +139,19 @@ func orSome(unknown string) string { return strings.TrimPrefix(unknown+",account
 func checkTokens(a *api, l *recording) {
 	a.Helper()
 	for wallet, tokens := range l.tokens() {
-		want(a, "/account/"+wallet+"/tokens", orSome(partialOfTokens(tokens)), clientlib.Tokens{Pubkey: wallet, Tokens: tokens})
+		partial := ""
+		if slices.ContainsFunc(tokens, func(t clientlib.Token) bool { return t.ProgramID == "" }) {
+			partial = "owner"
+		}
+		want(a, "/account/"+wallet+"/tokens", orSome(partial), clientlib.Tokens{Pubkey: wallet, Tokens: tokens})
 	}
-}
-
-func partialOfTokens(tokens []clientlib.Token) string {
-	if slices.ContainsFunc(tokens, func(t clientlib.Token) bool { return t.ProgramID == "" }) {
-		return "owner"
-	}
-	return ""
 }
 
 // The whole folder of recorded blocks cannot be one ledger: the operator reads why.
 func TestBlocksOfDifferentLedgersAreRefusedInOneLine(t *testing.T) {
 	paths := []string{datatest.Path(t, "blocks/mainnet-0-9.blocks.json"), datatest.Path(t, "blocks/devnet-314167369.json")}
 	r := begin(t, "--data-dir", t.TempDir(), "--source", "file:"+strings.Join(paths, ","))
-	if code := <-r.code; code != exitFailure {
-		t.Errorf("exit code %d, want %d", code, exitFailure)
-	}
+	ledgertest.Equal(t, <-r.code, exitFailure, "exit code")
 	last := slices.Collect(strings.Lines(r.errs.String()))
 	if len(last) == 0 || !strings.HasPrefix(last[len(last)-1], "ledgerd: ") || !strings.Contains(r.errs.String(), fmt.Sprint(314167368)) {
 		t.Errorf("printed %q, want a last line that names the missing parent in %s", r.errs, filepath.Base(paths[1]))

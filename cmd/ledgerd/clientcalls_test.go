@@ -12,6 +12,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"ledgerd/engine/ledger/ledgertest"
 )
 
 // consoleFolder holds the client for JavaScript, the manual, and what npm installs.
@@ -155,9 +157,7 @@ func TestProgramsOfTheManualFollow(t *testing.T) {
 	node := launch(t, "--data-dir", t.TempDir(), "--source", "sim:slot_time=50ms").ready()
 	programs, _, _ := strings.Cut(string(page), "\n## Generated clients\n")
 	blocks := fencedCode.FindAllStringSubmatch(programs, -1)
-	if len(blocks) != 3 {
-		t.Errorf("the page has %d programs", len(blocks))
-	}
+	ledgertest.Equal(t, len(blocks), 3, "programs of the page")
 	for _, block := range blocks {
 		language, text, dir := block[1], strings.ReplaceAll(block[2], "127.0.0.1:8080", hostOf(node.base)), t.TempDir()
 		t.Run(language, func(t *testing.T) {

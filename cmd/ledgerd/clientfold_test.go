@@ -60,13 +60,16 @@ type clientFold struct {
 
 	mu sync.Mutex
 	foldedStream
-	seq     uint64  // of the newest update
-	from    uint64  // where it began anew
-	run     []heard // all since then
+	seq     uint64    // of the newest update
+	from    uint64    // where it began anew
+	run     []heard   // all since then
+	older   [][]heard // those before
+	behind  uint64    // the number that the present connection goes on behind: its frames may come again
 	updates int
 	gaps    int
 	lost    map[int]int // connections, by the close code that ended them, or 0
 	listing bool
+	news    chan struct{} // gets a token whenever something is heard, if it is there
 }
 
 func newFold(name string, sub clientlib.Subscription) *clientFold {
@@ -94,7 +97,7 @@ func (f *clientFold) handler() clientlib.Handler {
 		Start: func(at clientlib.Start) {
 			f.locked(func() {
 				f.Starts, f.Accounts, f.seq, f.listing = f.Starts+1, map[string]string{}, at.Seq, at.Snapshot
-				f.from, f.run = at.Seq, nil
+				f.from, f.older, f.run = at.Seq, append(f.older, f.run), nil
 			})
 		},
 		Ready: func() { f.locked(func() { f.listing, f.from, f.run = false, f.seq, nil }) },
@@ -104,21 +107,32 @@ func (f *clientFold) handler() clientlib.Handler {
 			}
 			f.locked(func() { f.update(u) })
 		},
-		Rollback: func(r clientlib.Rollback) { f.locked(func() { f.hear("rollback", r.ToSlot, r.Seq, accountState{}) }) },
-		SlotEnd:  func(slot, seq uint64) { f.locked(func() { f.hear("slot_end", slot, seq, accountState{}) }) },
-		Gap:      func(clientlib.Gap) { f.locked(func() { f.gaps++ }) },
-		Disconnected: func(why error, _ time.Duration) {
-			f.locked(func() {
-				end := new(websocket.CloseError)
-				errors.As(why, &end)
-				f.lost[end.Code]++
-			})
-		},
+		Rollback:     func(r clientlib.Rollback) { f.locked(func() { f.hear("rollback", r.ToSlot, r.Seq, accountState{}) }) },
+		SlotEnd:      func(slot, seq uint64) { f.locked(func() { f.hear("slot_end", slot, seq, accountState{}) }) },
+		Gap:          func(clientlib.Gap) { f.locked(func() { f.gaps++ }) },
+		Disconnected: func(why error, _ time.Duration) { f.lose(why) },
 	}
 }
 
+// lose counts a connection that ended.
+func (f *clientFold) lose(why error) {
+	f.locked(func() {
+		end := new(websocket.CloseError)
+		errors.As(why, &end)
+		f.lost[end.Code]++
+	})
+}
+
 func (f *clientFold) hear(kind string, slot, seq uint64, a accountState) {
-	f.run = append(f.run, heard{kind, place{slot, seq}, a})
+	h := heard{kind, place{slot, seq}, a}
+	if seq == f.behind && slices.Contains(f.run, h) {
+		return
+	}
+	f.run = append(f.run, h)
+	select {
+	case f.news <- struct{}{}:
+	default:
+	}
 }
 
 // update folds an update. At the processed level numbers rise, and those of everything have no holes.

@@ -19,12 +19,13 @@ import (
 
 	"github.com/fasthttp/websocket"
 
+	"ledgerd/engine/ledger/ledgertest"
 	clientlib "ledgerd/httpd/client"
 )
 
 // What a client is told adds up to what REST answers, whatever happened meanwhile. In these tests blocks are undone all the time, and streams
 // of the client libraries at every level, of everything and of the accounts of programs, are compared with REST when the ledger has ended;
-// so are witnesses that share no code with the libraries, and both with each other.
+// and those that are cut with those that are not.
 
 // accounts returns all accounts of a level and the slot they are of, which is one if the ledger
 // stands still.
@@ -60,10 +61,10 @@ func (v *victim) ended() {
 	v.untilWithin(2*patience, "the input ends", func() bool { return endOfInput.MatchString(v.errs.String()) })
 }
 
-// agrees waits until streams add up to what a node answers at the end of its ledger, which it returns.
-func (v *victim) agrees(state func() []foldedStream) (all map[string]map[string]accountState) {
+// agrees waits until streams add up to what a node answers at the end of its ledger.
+func (v *victim) agrees(state func() []foldedStream) {
 	v.Helper()
-	all = map[string]map[string]accountState{}
+	all := map[string]map[string]accountState{}
 	for _, level := range levels {
 		all[level], _ = v.accounts(level, true)
 	}
@@ -87,7 +88,25 @@ func (v *victim) agrees(state func() []foldedStream) (all map[string]map[string]
 			v.Errorf("%s: %s", f.Name, f.Wrong)
 		}
 	}
-	return all
+}
+
+func streamURL(base string) string { return "ws" + strings.TrimPrefix(base, "http") + "/ws/accounts" }
+
+// standsAt returns where a node is at a level.
+func standsAt(t testing.TB, base, level string) (here place) {
+	t.Helper()
+	c, err := clientlib.New(base, clientlib.Options{})
+	must(t, err)
+	ctx, stop := context.WithTimeout(context.Background(), patience)
+	defer stop()
+	err = c.Stream(ctx, clientlib.Subscription{Commitment: clientlib.Commitment(level)}, clientlib.Handler{Start: func(at clientlib.Start) {
+		here = place{at.Slot, at.Seq}
+		stop()
+	}})
+	if !errors.Is(err, context.Canceled) {
+		t.Fatalf("a node does not tell where it stands: %v", err)
+	}
+	return here
 }
 
 // heardAll returns the frames of a stream of everything once it has been told the end of the ledger, and the number that they follow.
@@ -113,7 +132,7 @@ func toldTheSame(t testing.TB, name, otherName string, after uint64, run, other 
 var followers = map[string]func(*testing.T, string, []*clientFold) (state func() []foldedStream){"Go": followGo, "JavaScript": followJavaScript}
 
 // F1: connections are cut at random bytes while blocks are undone and the node is killed and stopped. No number is told twice and none never,
-// and what comes on coming back is told in the words that a witness hears.
+// and what comes on coming back is told in the words that a client hears which is not cut.
 func TestClientsFollowThroughCutsAndKills(t *testing.T) {
 	for name, follow := range followers {
 		t.Run(name, func(t *testing.T) {
@@ -124,24 +143,16 @@ func TestClientsFollowThroughCutsAndKills(t *testing.T) {
 			dir := t.TempDir()
 			var node *victim
 			var to atomic.Pointer[string]
-			witnesses := map[string]*follower{}
 			start := func() {
 				node = launch(t, "--data-dir", dir, "--source", source, "--snapshot-interval", "0s", "--rate-limit-exempt", "127.0.0.0/8", "--log-level", "info").ready()
 				host := hostOf(node.base)
 				to.Store(&host)
-				for _, w := range witnesses {
-					w.goTo(node.base)
-				}
 			}
 			start()
-			for _, level := range levels {
-				w := &follower{TB: t, name: "the witness of " + level, level: level, mayMiss: true, mayEnd: []uint16{0, 1001}}
-				witnesses[level] = w
-				w.begin(node.base)
-				t.Cleanup(func() { w.leave(true) })
-			}
-			c := newCutter(t, random, cuts, 8, func() string { return *to.Load() })
-			folds := foldsOf()
+			present := func() string { return *to.Load() }
+			c, uncut := newCutter(t, random, cuts, 8, present), newCutter(t, random, 0, 0, present)
+			folds, witnesses := foldsOf(), foldsOf()
+			witnessed := followGo(t, uncut.address(), witnesses)
 			// More names than a message holds: those of 80 accounts, and between them some that nobody has.
 			base, _ := node.accounts("processed", false)
 			keys := slices.Sorted(maps.Keys(base))[:80]
@@ -164,23 +175,23 @@ func TestClientsFollowThroughCutsAndKills(t *testing.T) {
 			}
 			node.until("the cuts are made", c.isThrough)
 			node.ended()
-			all := node.agrees(state)
+			node.agrees(state)
+			node.agrees(witnessed)
+			if run := slices.Concat(append(witnesses[0].older, witnesses[0].run)...); !slices.ContainsFunc(run, func(h heard) bool { return h.kind == "rollback" }) {
+				t.Error("nothing was undone while the clients listened")
+			}
 			for _, f := range folds {
-				if f.sub.Programs != nil {
+				if f.sub.Programs != nil || name != "Go" {
 					continue
 				}
-				w, end := witnesses[string(f.sub.Commitment)], standsAt(t, node.base, string(f.sub.Commitment))
-				w.awaitEnd(end)
-				if w.check(nil, all[w.level]); w.level == "processed" && w.rollbacks == 0 {
-					t.Error("nothing was undone while the clients listened")
-				}
-				if name == "Go" {
-					run, from := f.heardAll(node, end)
-					witnessed := slices.DeleteFunc(slices.Clone(w.runs[len(w.runs)-1]), func(h heard) bool {
-						return f.sub.Pubkeys != nil && h.kind == "account_update" && !slices.Contains(keys, h.account.Pubkey)
-					})
-					toldTheSame(t, f.Name, w.name, max(from, w.from), run, witnessed)
-				}
+				w := witnesses[slices.IndexFunc(witnesses, func(w *clientFold) bool { return w.sub.Commitment == f.sub.Commitment })]
+				end := standsAt(t, node.base, string(f.sub.Commitment))
+				run, from := f.heardAll(node, end)
+				all, allFrom := w.heardAll(node, end)
+				all = slices.DeleteFunc(slices.Clone(all), func(h heard) bool {
+					return f.sub.Pubkeys != nil && h.kind == "account_update" && !slices.Contains(keys, h.account.Pubkey)
+				})
+				toldTheSame(t, f.Name, "one that is not cut", max(from, allFrom), run, all)
 			}
 			t.Logf("%d connections cut", c.cuts.Load())
 		})
@@ -215,9 +226,7 @@ func TestAStreamGoesOnAfterANumberThatWasKept(t *testing.T) {
 				}
 			},
 		})
-		if began != starts {
-			t.Errorf("after %d the stream was begun %d times, want %d", after, began, starts)
-		}
+		ledgertest.Equal(t, began, starts, "after %d the stream was begun", after)
 		if starts == 0 && (len(told) != 100 || told[0] != after+1) {
 			t.Errorf("after %d it was told %d", after, told)
 		}

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"ledgerd/engine/ledger/ledgertest"
 )
 
 // These tests run a cluster of processes: three nats-servers that sync every message, ingesters, replicas, and
@@ -88,9 +90,7 @@ func TestClusterSurvivesWhateverIsKilled(t *testing.T) {
 		t.Errorf("only %d records of %d slots are compared", n, slots)
 	}
 	straight := start(t, "--data-dir", t.TempDir(), "--source", r.source)
-	if want := straight.ending(t); end != want {
-		t.Errorf("the cluster ends at %s, a node that was alone at %s", end, want)
-	}
+	ledgertest.Equal(t, end, straight.ending(t), "the end of the cluster, which is that of a node that was alone,")
 }
 
 // address returns where a random node that is ready listens, empty where there is none.

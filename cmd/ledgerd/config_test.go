@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"ledgerd/engine/ledger/ledgertest"
 )
 
 // The sample is the file that packages install. With each # taken away it checks, and says each default of serve; the manual names each flag.
@@ -78,8 +80,6 @@ func TestValuesOfFlagsAreRead(t *testing.T) {
 		if err := tt.value.UnmarshalText([]byte(tt.in)); err == nil {
 			got = fmt.Sprint(reflect.ValueOf(tt.value).Elem())
 		}
-		if got != tt.want {
-			t.Errorf("%T %q is read as %s, want %s", tt.value, tt.in, got, tt.want)
-		}
+		ledgertest.Equal(t, got, tt.want, "%T %q is read as", tt.value, tt.in)
 	}
 }

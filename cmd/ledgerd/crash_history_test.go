@@ -4,35 +4,39 @@ import (
 	"fmt"
 	"net/http"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
 	"ledgerd/engine/cluster/natstest"
+	"ledgerd/engine/ledger/ledgertest"
 )
 
 // history is what the socket of a node told that nobody ever ended. The simulator makes the
 // same ledger for everybody, so any node of that ledger, crashed or not, stood and
 // stands at a point of it, and tells a part of it, frame by frame.
 type history struct {
-	*follower
+	*seen
 	retained uint64 // slots of blocks that the nodes hold at least
 }
 
 // remember listens to a node that has just begun for the rest of the test.
 func remember(t testing.TB, base string, retained uint64) *history {
 	t.Helper()
-	h := &history{newSeen(t).follower, retained}
-	h.name, h.mayMiss = "the node that was never ended", false
+	h := &history{newSeen(t), retained}
 	h.begin(base)
 	t.Cleanup(func() { h.leave(true) })
 	return h
 }
 
 // heard returns the frames until now.
-func (h *history) heard() []heard {
+func (h *history) heard() (run []heard) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return h.runs[0]
+	if h.Starts > 1 {
+		h.Fatal("the client of the node that was never ended had to begin anew")
+	}
+	return h.run
 }
 
 // reaches waits until the history goes on past a place, or has heard of its slot's end.
@@ -49,16 +53,18 @@ func (h *history) reaches(p place) {
 // against the history. It returns where the node stands.
 func (h *history) check(v *victim, s *seen) place {
 	h.Helper()
-	here := standsAt(h, v.base, s.level)
+	here := standsAt(h, v.base, levels[0])
 	if here.seq < s.seq {
 		h.Errorf("the newest number is %d, but %d was seen", here.seq, s.seq)
 		return here
 	}
-	h.checkNodeID(v, s)
+	m := nodeID.FindStringSubmatch(v.get("/status").body)
+	if m == nil || s.nodeID != "" && s.nodeID != m[1] {
+		h.Fatalf("node_id %s became %q", s.nodeID, m)
+	}
+	s.nodeID = m[1]
 	if here != (place{}) || s.tips[0] != (seenBlock{}) {
-		if slot := newestSlot(v); slot != here.slot {
-			h.Errorf("the newest block is %d to REST and %d to sockets", slot, here.slot)
-		}
+		ledgertest.Equal(h, newestSlot(v), here.slot, "the newest block to REST, which sockets know too")
 	}
 	h.checkBlocks(v, s, here)
 	h.reaches(here)
@@ -69,15 +75,18 @@ func (h *history) check(v *victim, s *seen) place {
 
 	// The client hears what it missed, and then knows what the node answers.
 	s.begin(v.base)
-	s.awaitEnd(here)
+	s.heardAll(v, here)
+	s.leave(true)
 	all := map[string]accountState{}
 	if here.seq > 0 {
-		all, _ = v.accounts(s.level, true)
+		all, _ = v.accounts(levels[0], true)
 	}
-	s.check(nil, all)
-	for _, run := range s.runs {
+	if err := s.differs(all); err != nil || s.Wrong != "" {
+		h.Errorf("the client: %v; %s", err, s.Wrong)
+	}
+	for _, run := range append(slices.Clone(s.older), s.run) {
 		if len(run) > 0 {
-			sameFrames(h, s.name, h.name, run[0].seq, run, frames)
+			sameFrames(h, "the client", "the node that was never ended", run[0].seq, run, frames)
 		}
 	}
 	h.checkTip(v, s)
@@ -85,15 +94,6 @@ func (h *history) check(v *victim, s *seen) place {
 }
 
 var nodeID = regexp.MustCompile(`"node_id":"(\w+)"`)
-
-func (h *history) checkNodeID(v *victim, s *seen) {
-	h.Helper()
-	m := nodeID.FindStringSubmatch(v.get("/status").body)
-	if m == nil || s.nodeID != "" && s.nodeID != m[1] {
-		h.Fatalf("node_id %s became %q", s.nodeID, m)
-	}
-	s.nodeID = m[1]
-}
 
 // checkBlocks asks for every block that was seen confirmed or finalized and must still be held: no level stands below what was seen of it.
 func (h *history) checkBlocks(v *victim, s *seen, here place) {
@@ -118,8 +118,7 @@ func (h *history) checkBlocks(v *victim, s *seen, here place) {
 func (h *history) checkTip(v *victim, s *seen) {
 	h.Helper()
 	tip, there, undone := s.tips[0], false, false
-	run := s.runs[len(s.runs)-1]
-	for _, f := range run {
+	for _, f := range s.run {
 		switch {
 		case f.kind == "slot_end" && f.slot == tip.slot:
 			there, undone = true, false

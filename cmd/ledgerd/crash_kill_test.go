@@ -6,6 +6,8 @@ import (
 	"regexp"
 	"testing"
 	"time"
+
+	"ledgerd/engine/ledger/ledgertest"
 )
 
 // crashLoop kills nodes on one directory, one after the other.
@@ -101,15 +103,12 @@ func (l *crashLoop) finish(slots int) {
 	v := l.node(l.source).ready()
 	v.untilWithin(patience+time.Duration(slots)*20*time.Millisecond, "the input ends", func() bool { return endOfInput.MatchString(v.errs.String()) })
 	want, got := l.straight.ending(l.T), endOfInput.FindStringSubmatch(v.errs.String())[1]
-	if got != want {
-		l.Errorf("the ledger ended at %s, without crashes at %s", got, want)
-	}
+	ledgertest.Equal(l, got, want, "where the ledger ended, which without crashes is the same")
 	for _, program := range simPrograms {
 		for _, level := range levels {
 			path := "/accounts/program/" + program + "?limit=10000&commitment=" + level
-			if _, want := get(l, l.straight.base+path); v.get(path).body != string(want) {
-				l.Errorf("GET %s is answered otherwise than without crashes", path)
-			}
+			_, want := get(l, l.straight.base+path)
+			ledgertest.Equal(l, v.get(path).body, string(want), "GET %s, as without crashes,", path)
 		}
 	}
 	v.stop()

@@ -80,7 +80,10 @@ func TestPowerCutLosesNothingThatWasSeen(t *testing.T) {
 	r := newPowerRig(t)
 	source := fmt.Sprintf("sim:seed=%d,accounts=500,tps=500,slot_time=8ms,finality=12,fork_rate=0.2,skip_rate=0.1", seed)
 	live := r.node(r.disk, source)
-	r.cutStart(random)
+	time.Sleep(between(random, 0, 60*time.Millisecond))
+	begun, done := r.cut() // while the node makes its directory
+	r.node(begun, "none").ready().Kill()
+	done()
 	live.ready()
 	h := remember(t, live.base, powerBlocks)
 	s := newSeen(t)
@@ -105,15 +108,6 @@ func TestPowerCutLosesNothingThatWasSeen(t *testing.T) {
 	}
 }
 
-// cutStart cuts the power while a node makes its directory. The next one begins again.
-func (r *powerRig) cutStart(random *rand.Rand) {
-	r.Helper()
-	time.Sleep(between(random, 0, 60*time.Millisecond))
-	disk, done := r.cut()
-	r.node(disk, "none").ready().Kill()
-	done()
-}
-
 // checkCut looks at what a copy holds. Now and then a node goes on from it with the source, is
 // killed, and is looked at again.
 func (r *powerRig) checkCut(live *victim, h *history, disk, source string, before *seen, random *rand.Rand) {
@@ -136,7 +130,7 @@ func (r *powerRig) checkCut(live *victim, h *history, disk, source string, befor
 func (r *powerRig) checkDisk(live *victim, h *history, disk string, before *seen) {
 	r.Helper()
 	v := r.node(disk, "none").ready()
-	h.reaches(standsAt(r, v.base, before.level))
+	h.reaches(standsAt(r, v.base, levels[0]))
 	live.Signal(syscall.SIGSTOP)
 	h.check(v, before)
 	live.Signal(syscall.SIGCONT)

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"maps"
 	"net/http"
 	"slices"
@@ -13,10 +14,12 @@ import (
 	clientlib "ledgerd/httpd/client"
 )
 
-// seen is what clients were shown: one that follows a socket through all nodes of a directory, and one that asks for blocks.
+// seen is what clients were shown: one that follows the stream of all nodes of a directory, from number 0 on, and one that asks for blocks.
 // Whatever ends the node, all of it must be there afterwards.
 type seen struct {
-	*follower
+	testing.TB
+	*clientFold
+	leave  func(cut bool) // ends the following
 	nodeID string
 	tips   [3]seenBlock         // by level: the newest block that REST answered
 	blocks map[uint64]seenLevel // by slot: those that were called confirmed or finalized
@@ -35,8 +38,61 @@ type seenBlock struct {
 }
 
 func newSeen(t testing.TB) *seen {
-	f := &follower{TB: t, name: "the client", level: "processed", mayMiss: true, mayEnd: []uint16{0, 1001, 1013, 4008}}
-	return &seen{follower: f, blocks: map[uint64]seenLevel{}}
+	f := newFold("everything", clientlib.Subscription{Commitment: clientlib.Processed})
+	f.Starts, f.Accounts, f.news = 1, map[string]string{}, make(chan struct{}, 1)
+	return &seen{TB: t, clientFold: f, blocks: map[uint64]seenLevel{}}
+}
+
+// begin follows a node until leave is called, behind the number that the client was told last. It comes back whenever its connection ends,
+// sooner than the library would.
+func (s *seen) begin(base string) {
+	library, err := clientlib.New(base, clientlib.Options{})
+	must(s, err)
+	ctx, cancel := context.WithCancel(context.Background())
+	ended, following := make(chan struct{}, 1), make(chan struct{})
+	go func() {
+		defer close(following)
+		for ; ctx.Err() == nil; time.Sleep(5 * time.Millisecond) { // the node was killed, or is not ready
+			sub, handler := s.sub, s.handler()
+			s.locked(func() { s.behind = s.seq })
+			sub.After = &s.behind
+			once, stop := context.WithCancel(ctx)
+			handler.Disconnected = func(why error, wait time.Duration) {
+				s.lose(why)
+				stop()
+			}
+			err := library.Stream(once, sub, handler)
+			if stop(); !errors.Is(err, context.Canceled) {
+				s.Errorf("the stream ended: %v", err)
+				return
+			}
+			select {
+			case ended <- struct{}{}:
+			default:
+			}
+		}
+	}()
+	s.leave = func(cut bool) {
+		if !cut { // what a dead node had sent is still read
+			select {
+			case <-ended:
+			case <-following:
+			}
+		}
+		cancel()
+		<-following
+		for code := range s.lost {
+			if !slices.Contains([]int{0, 1001, 1013, 4008}, code) {
+				s.Errorf("a connection ended with code %d", code)
+			}
+		}
+	}
+}
+
+// told returns the newest number that was heard.
+func (s *seen) told() (seq uint64) {
+	s.locked(func() { seq = s.seq })
+	return seq
 }
 
 // untilNow returns what was seen until now. Blocks in it are not told again.
@@ -44,11 +100,8 @@ func (s *seen) untilNow() *seen {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	until := newSeen(s.TB)
-	until.folded = s.folded
-	until.accounts, until.runs = maps.Clone(s.accounts), nil
-	for _, run := range s.runs {
-		until.runs = append(until.runs, slices.Clone(run))
-	}
+	until.Starts, until.Wrong, until.Accounts = s.Starts, s.Wrong, maps.Clone(s.Accounts)
+	until.seq, until.from, until.run, until.older = s.seq, s.from, slices.Clone(s.run), slices.Clone(s.older)
 	until.nodeID, until.tips, until.blocks = s.nodeID, s.tips, s.blocks
 	s.blocks = map[uint64]seenLevel{}
 	return until
@@ -57,7 +110,6 @@ func (s *seen) untilNow() *seen {
 // watch lets clients look at a node until it is gone or the function it returns is called. The
 // end of a node is no error: what clients had read by then was seen.
 func (s *seen) watch(v *victim) (stop func()) {
-	s.news, s.end = make(chan struct{}, 1), nil
 	s.begin(v.base)
 	ctx, cancel := context.WithCancel(context.Background())
 	var polling sync.WaitGroup

@@ -73,9 +73,7 @@ type alertRules struct {
 func dashboardQueries(t *testing.T) (queries []string) {
 	t.Helper()
 	files, _ := filepath.Glob("deploy/grafana/*.json")
-	if len(files) != 3 {
-		t.Errorf("there are %d dashboards", len(files))
-	}
+	ledgertest.Equal(t, len(files), 3, "dashboards")
 	for _, file := range files {
 		var b board
 		content, err := os.ReadFile(file)
@@ -116,9 +114,7 @@ func alertQueries(t *testing.T) (queries []string) {
 			}
 		}
 	}
-	if told := strings.Count(string(page), "\n### Ledgerd"); told != len(queries) {
-		t.Errorf("the manual tells of %d alerts, there are %d", told, len(queries))
-	}
+	ledgertest.Equal(t, strings.Count(string(page), "\n### Ledgerd"), len(queries), "alerts that the manual tells of")
 	return queries
 }
 

@@ -13,6 +13,8 @@ import (
 
 	"github.com/fasthttp/websocket"
 	"golang.org/x/sys/unix"
+
+	"ledgerd/engine/ledger/ledgertest"
 )
 
 // G1, F34: a process with few file descriptors refuses connections and goes on to write its log and snapshots. When it has none
@@ -191,12 +193,8 @@ func TestAbuseMemoryOfACgroupIsEnough(t *testing.T) {
 	within, limit := memoryCgroup(t, 256<<20)
 	v := launchUnder(t, within, "--data-dir", data, "--retain-slots", "500", "--source", "sim:accounts=40000,tps=2000,slot_time=100ms").ready()
 	v.until("there are blocks", func() bool { return v.metric(`ledgerd_slot{commitment="processed"}`) > 20 })
-	if got := v.metric("go_memlimit_bytes"); got != 256<<20/100*cgroupPercent {
-		t.Errorf("the collector keeps below %v bytes, want %d %% of the cgroup's", got, cgroupPercent)
-	}
-	if got := v.metric("ledgerd_client_memory_limit_bytes"); got != 256<<20/100*cgroupPercent/clientShare {
-		t.Errorf("%v bytes may wait for clients, want a part of what the cgroup allows", got)
-	}
+	ledgertest.Equal(t, v.metric("go_memlimit_bytes"), 256<<20/100*cgroupPercent, "the limit of the collector, a part of the cgroup's,")
+	ledgertest.Equal(t, v.metric("ledgerd_client_memory_limit_bytes"), 256<<20/100*cgroupPercent/clientShare, "what may wait for clients")
 	const list = "/accounts/program/" + systemProgram + "?limit=10000"
 	unread := make(chan struct{})
 	defer close(unread)

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"ledgerd/engine/ledger"
+	"ledgerd/engine/ledger/ledgertest"
 	"ledgerd/engine/source"
 	"ledgerd/engine/source/file"
 )
@@ -71,15 +72,9 @@ func TestRecordingGoesOnWhereItWasLeft(t *testing.T) {
 			old, rest := write("old", lines[:cut]), write("rest", lines[cut:])
 			dir := t.TempDir()
 			between := read(dir, old)
-			if got := read(dir, old); got != between {
-				t.Errorf("%s, cut at %d: the same again ends at %s, want %s", name, cut, got, between)
-			}
-			if got := read(dir, old+","+rest); got != want {
-				t.Errorf("%s, cut at %d: old and rest end at %s, want %s", name, cut, got, want)
-			}
-			if got := read(dir, whole); got != want {
-				t.Errorf("%s, cut at %d: the whole after it ends at %s, want %s", name, cut, got, want)
-			}
+			ledgertest.Equal(t, read(dir, old), between, "%s, cut at %d: the same again ends at", name, cut)
+			ledgertest.Equal(t, read(dir, old+","+rest), want, "%s, cut at %d: old and rest end at", name, cut)
+			ledgertest.Equal(t, read(dir, whole), want, "%s, cut at %d: the whole after it ends at", name, cut)
 		}
 	}
 }

@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"ledgerd/engine/ledger/ledgertest"
 )
 
 // step tells lines of a story.
@@ -144,8 +146,6 @@ func followStory(t *testing.T, s *story, steps []step, shards int) string {
 			}
 		}
 	}
-	if code := r.stop(); code != exitOK {
-		t.Errorf("exit code %d, want 0:\n%s", code, r.errs)
-	}
+	ledgertest.Equal(t, r.stop(), exitOK, "the exit code of what said\n%s", r.errs)
 	return seen.String()
 }

@@ -9,6 +9,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"ledgerd/engine/ledger/ledgertest"
 )
 
 const mega = 1 << 20
@@ -22,9 +24,7 @@ func TestHeadroomShrinksAsTheHeapGrows(t *testing.T) {
 		{0, 0, 0, 100}, {32 * mega, 0, 0, 100}, {64 * mega, 0, 0, 50}, {4096 * mega, 0, 0, 12},
 		{4096 * mega, 2048 * mega, 0, 50}, {4096 * mega, 5000 * mega, 0, 100}, {50 * mega, 50 * mega, 50 * mega, 50},
 	} {
-		if got := headroom(tt.live, tt.looked, tt.roots); got != tt.want {
-			t.Errorf("headroom(%d, %d, %d) = %d, want %d", tt.live, tt.looked, tt.roots, got, tt.want)
-		}
+		ledgertest.Equal(t, headroom(tt.live, tt.looked, tt.roots), tt.want, "headroom(%d, %d, %d)", tt.live, tt.looked, tt.roots)
 	}
 }
 
@@ -50,9 +50,7 @@ func TestLeftoversAreCollectedOnceAfterABurst(t *testing.T) {
 		{66 * time.Second, 0, 800 * mega, 901 * mega, true},
 	} {
 		allocated += step.allocates
-		if got := q.leaves(began.Add(step.after), allocated, step.live, step.objects); got != step.want {
-			t.Errorf("step %d, after %v, %d live of %d: %v, want %v", i, step.after, step.live, step.objects, got, step.want)
-		}
+		ledgertest.Equal(t, q.leaves(began.Add(step.after), allocated, step.live, step.objects), step.want, "step %d: %+v", i, step)
 	}
 }
 
@@ -98,7 +96,5 @@ func TestHeadroomIsGivenBack(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	keepHeadroom(ctx)
-	if got := debug.SetGCPercent(77); got != 77 {
-		t.Errorf("the percent is %d after, want 77 as before", got)
-	}
+	ledgertest.Equal(t, debug.SetGCPercent(77), 77, "the percentage, which was 77 before,")
 }

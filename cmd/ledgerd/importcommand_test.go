@@ -14,6 +14,7 @@ import (
 	"ledgerd/engine/importer/agave/agavetest"
 	"ledgerd/engine/ledger"
 	"ledgerd/engine/ledger/datatest"
+	"ledgerd/engine/ledger/ledgertest"
 )
 
 var stateHashField = regexp.MustCompile(`state_hash=\S+`)
@@ -56,9 +57,7 @@ func TestImportedNodeEndsAsTheStraightRun(t *testing.T) {
 	}
 	for range 2 { // the second time there is nothing new
 		n := start(t, "--data-dir", dir, "--source", "file:"+whole)
-		if got := stateHashField.FindString(n.ending(t)); got != want {
-			t.Errorf("after the import: %s, want %s", got, want)
-		}
+		ledgertest.Equal(t, stateHashField.FindString(n.ending(t)), want, "after the import")
 		n.stop()
 	}
 }

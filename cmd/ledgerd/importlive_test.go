@@ -11,6 +11,7 @@ import (
 	"ledgerd/cmd/ledgerd/internal/testnode"
 	"ledgerd/engine/importer/agave/agavetest"
 	"ledgerd/engine/ledger"
+	"ledgerd/engine/ledger/ledgertest"
 )
 
 // archiveOfNode writes an archive of a test node's ledger at a block.
@@ -81,9 +82,7 @@ func TestImportedNodeFollowsALiveOne(t *testing.T) {
 				until(t, r.ops+"/readyz", func() {}, `"status":"ready"`)
 				a.wantMissing(fmt.Sprint("/blocks/", at.Slot), "slot not indexed")
 				a.ok(fmt.Sprint("/blocks/", blocks[tt.archive+1].Slot))
-				if code := r.stop(); code != exitOK {
-					t.Errorf("exit code %d, want 0:\n%s", code, r.errs)
-				}
+				ledgertest.Equal(t, r.stop(), exitOK, "the exit code of what said\n%s", r.errs)
 				again := start(t, "--data-dir", dir, "--source", "none")
 				if got := again.errs.await(t, `msg=recovered slot=\d+ seq=\d+ (state_hash=\S+)`)[1]; got != fmt.Sprint("state_hash=", l.StateHash(last.Slot)) {
 					t.Errorf("it ends with %s, want %s", got, l.StateHash(last.Slot))

@@ -150,7 +150,9 @@ func (r *liveRun) play() time.Duration {
 		if !r.sleep(testnode.SlotTime) {
 			return 0
 		}
-		if slot >= testnode.HealAt && ready < 0 && r.keepsUp() {
+		// A source that asks may be a few slots behind.
+		keepsUp := r.tip(ledger.Confirmed)+3 >= r.node.Tip(ledger.Confirmed) && r.tip(ledger.Confirmed) > 0
+		if slot >= testnode.HealAt && ready < 0 && keepsUp {
 			ready = time.Since(healed)
 		}
 	}
@@ -183,11 +185,6 @@ func (r *liveRun) sleep(d time.Duration) bool {
 	case <-time.After(d):
 		return true
 	}
-}
-
-// keepsUp reports whether the engine is within a few slots of the node, which is where a source that asks may be.
-func (r *liveRun) keepsUp() bool {
-	return r.tip(ledger.Confirmed)+3 >= r.node.Tip(ledger.Confirmed) && r.tip(ledger.Confirmed) > 0
 }
 
 // isDone reports whether the engine holds all of the ledger, finalized but for the last block: a stream's word on that

@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"github.com/fasthttp/websocket"
+
+	"ledgerd/engine/ledger/ledgertest"
 )
 
 // longestStop is what a clean stop may take.
@@ -22,9 +24,7 @@ const longestStop = 10 * time.Second
 // stopsInTime ends the node as SIGTERM does.
 func (r *running) stopsInTime(t *testing.T) {
 	t.Helper()
-	if code := r.stopWithin(longestStop); code != exitOK {
-		t.Errorf("exit code %d within %v of a signal, want 0:\n%s", code, longestStop, r.errs)
-	}
+	ledgertest.Equal(t, r.stopWithin(longestStop), exitOK, "the exit code within %v of a signal, of what said\n%s", longestStop, r.errs)
 }
 
 // F48: a stop while clients follow, ask and wait takes ten seconds at most: every socket ends with 1001, every answer is whole, and /readyz fails.
@@ -128,9 +128,7 @@ func TestStopDuringReplay(t *testing.T) {
 		v := launch(t, "--data-dir", data, "--source", "none").listened()
 		time.Sleep(time.Duration(random.Int64N(int64(whole / 2))))
 		v.Signal(syscall.SIGTERM)
-		if code := v.gone(longestStop); code != exitOK {
-			t.Errorf("exit code %d after a signal, want 0:\n%s", code, v.errs)
-		}
+		ledgertest.Equal(t, v.gone(longestStop), exitOK, "the exit code after a signal, of what said\n%s", v.errs)
 		if !strings.Contains(v.errs.String(), "msg=recovered") {
 			stopped++
 		}

@@ -108,9 +108,8 @@ func TestTLS(t *testing.T) {
 		code  int
 	}{{shows, exitOK}, {shows[:2], exitFailure}, {shows[:4], exitUsage}, {nil, exitFailure}} {
 		args := append([]string{"backup", "--url", n.ops, "--output", filepath.Join(dir, "backup")}, tt.shown...)
-		if _, said, code := tool(t, args...); code != tt.code {
-			t.Errorf("ledgerd %q: exit code %d, want %d: %s", args, code, tt.code, said)
-		}
+		_, said, code := tool(t, args...)
+		ledgertest.Equal(t, code, tt.code, "ledgerd %q says %s: the exit code", args, said)
 		_ = os.RemoveAll(filepath.Join(dir, "backup"))
 	}
 	for name, c := range map[string]*http.Client{"nobody": plain, "a stranger": with(&tls.Config{Certificates: []tls.Certificate{others.sign("operator", nil, nil)}})} {
@@ -171,9 +170,7 @@ func TestTLS(t *testing.T) {
 	ledgertest.Must(t, os.Remove(keyFile))
 	ledgertest.Must(t, syscall.Mkfifo(keyFile, 0o600)) // which nobody writes to
 	stays("key.pem is not a regular file")
-	if code := n.stop(); code != exitOK {
-		t.Errorf("exit %d", code)
-	}
+	ledgertest.Equal(t, n.stop(), exitOK, "the exit code")
 }
 
 // TestTLSFlagsAreChecked starts nodes that cannot encrypt.

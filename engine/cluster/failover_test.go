@@ -12,6 +12,7 @@ import (
 
 	"ledgerd/engine/cluster/natstest"
 	"ledgerd/engine/ledger"
+	"ledgerd/engine/ledger/ledgertest"
 )
 
 // testStandbyTakesOver cuts the writer off: a standby becomes the writer, and the one before learns of it, with a commit
@@ -23,9 +24,7 @@ func testStandbyTakesOver(r *rig) {
 	second := r.follow(Config{NodeID: "second", MayWrite: true}, nil)
 	first.mustCommit(2, 10)
 	second.waitFor(2)
-	if got := first.Log().Behind(); got != 0 {
-		r.Errorf("the writer is behind by %v", got)
-	}
+	ledgertest.Equal(r, first.Log().Behind(), 0, "what the writer is behind by")
 
 	proxy.Cut()
 	late := first.lateCommit(1, 5)
@@ -56,9 +55,7 @@ func testStandbyTakesOver(r *rig) {
 	again.Log().Resign()
 	next.becomesWriter()
 	next.mustCommit(1, 1)
-	if got := Role(again.stats.role.Load()); got != Reader {
-		r.Errorf("who resigned is a %v", got)
-	}
+	ledgertest.Equal(r, Role(again.stats.role.Load()), Reader, "what it is that resigned")
 }
 
 // testMinorityDoesNotCommit cuts the server that the writer and a reader talk to off from the others: the one that leads the

@@ -12,6 +12,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"ledgerd/engine/ledger/bubble"
+	"ledgerd/engine/ledger/ledgertest"
 )
 
 // moment is enough for a lease that was given up to be taken by another node.
@@ -209,9 +210,7 @@ func TestLeaseIsGivenUp(t *testing.T) {
 		}
 		holds := func(what string, c *Cluster, want bool) {
 			t.Helper()
-			if got := c.MakesSnapshots(); got != want {
-				t.Errorf("%s: node %s makes snapshots: %t", what, c.config.NodeID, got)
-			}
+			ledgertest.Equal(t, c.MakesSnapshots(), want, "%s: whether node %s makes snapshots", what, c.config.NodeID)
 		}
 		resign := func(c *Cluster) { c.log.Resign() }
 		holds("it resigned before", node("early", resign), false)

@@ -8,6 +8,7 @@ import (
 
 	"ledgerd/engine/cluster/natstest"
 	"ledgerd/engine/ledger"
+	"ledgerd/engine/ledger/ledgertest"
 )
 
 // F53: a stream is purged, lacks what a node holds, is deleted and made anew.
@@ -74,9 +75,7 @@ func testRepeatedMessageIsRefused(r *rig) {
 	w.mustCommit(1, 3)
 	again, err := w.Log().stream.GetMsg(r.Context(), 2)
 	must(r, err)
-	if id := again.Header.Get(jetstream.MsgIDHeader); id != "" {
-		r.Errorf("a message has the identifier %q, which nats-server 2.12.0 refuses in a batch", id)
-	}
+	ledgertest.Equal(r, again.Header.Get(jetstream.MsgIDHeader), "", "the identifier of a message, which nats-server 2.12.0 refuses in a batch,")
 	// Somebody who does not say where it belongs does damage, and that is named.
 	_, err = w.js.Publish(r.Context(), again.Subject, again.Data)
 	must(r, err)

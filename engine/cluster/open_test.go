@@ -14,6 +14,7 @@ import (
 
 	"ledgerd/engine/cluster/natstest"
 	"ledgerd/engine/ledger"
+	"ledgerd/engine/ledger/ledgertest"
 )
 
 // TestLogIsParsed reads what operators write. The library is given addresses that bear no user, and what it is to tell servers.
@@ -50,9 +51,7 @@ func TestLogIsParsed(t *testing.T) {
 				must(t, option(&o))
 			}
 			got = log{strings.Join(o.Servers, " "), stream, o.User, o.Password, o.Token}
-			if o.Url != "" {
-				t.Errorf("%q: the URL is %q", in, o.Url)
-			}
+			ledgertest.Equal(t, o.Url, "", "%q: the URL", in)
 		}
 		if got != want {
 			t.Errorf("ParseLog(%q) = %+v, %v, want %+v", in, got, err, want)

@@ -10,6 +10,7 @@ import (
 	"github.com/VictoriaMetrics/metrics"
 
 	"ledgerd/engine/cluster/natstest"
+	"ledgerd/engine/ledger/ledgertest"
 )
 
 // TestServers runs what needs three servers: what leaves them alone on the same three, what does not on three of its own.
@@ -101,9 +102,7 @@ func TestHeartbeatsAreBounded(t *testing.T) {
 	for i := range maxPeers + 10 {
 		c.heard(fmt.Appendf(nil, `{"node":"n","process":"p%d"}`, i))
 	}
-	if got := c.Peers(); got != maxPeers {
-		t.Errorf("%d peers, want %d", got, maxPeers)
-	}
+	ledgertest.Equal(t, c.Peers(), maxPeers, "peers")
 	c.heard([]byte(`{"process":"p0","gone":true}`))
 	c.heard([]byte(`{"process":"me"}`))
 	before := c.stats.gossipRefused.Get()

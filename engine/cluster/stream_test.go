@@ -10,6 +10,7 @@ import (
 
 	"ledgerd/engine/ledger"
 	"ledgerd/engine/ledger/bubble"
+	"ledgerd/engine/ledger/ledgertest"
 )
 
 // TestBehindIsSinceTheWholeLogWasHeld tells a node where the stream ended, and that it took what there was.
@@ -18,9 +19,7 @@ func TestBehindIsSinceTheWholeLogWasHeld(t *testing.T) {
 		l := newLog(&Cluster{})
 		want := func(what string, want time.Duration) {
 			t.Helper()
-			if got := l.Behind(); got != want {
-				t.Errorf("%s: behind by %v, want %v", what, got, want)
-			}
+			ledgertest.Equal(t, l.Behind(), want, "%s: behind by", what)
 		}
 		time.Sleep(time.Minute)
 		want("nothing is known", time.Minute)

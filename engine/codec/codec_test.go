@@ -151,9 +151,7 @@ func checkGolden(t *testing.T, name string, events []ledger.Event, records []*le
 	}
 	want, err := os.ReadFile(golden)
 	ledgertest.Must(t, err)
-	if text.String() != string(want) {
-		t.Errorf("%s: encodings changed (-update rewrites them):\ngot\n%s\nwant\n%s", name, text.String(), want)
-	}
+	ledgertest.Equal(t, text.String(), string(want), "%s: the encodings (-update rewrites them)", name)
 }
 
 // F4, F51: TestEachValueHasOneEncoding changes every byte of encodings: what is read is written as the same bytes, all else is refused.

@@ -40,9 +40,7 @@ func TestDirBelongsToOneProcessAndKeepsItsNodeID(t *testing.T) {
 	d.Close()
 	again := mustOpen(t, vfs.Disk{}, path)
 	defer again.Close()
-	if again.NodeID() != id {
-		t.Errorf("node id %q after a restart, want %q", again.NodeID(), id)
-	}
+	ledgertest.Equal(t, again.NodeID(), id, "the node id after a restart")
 	other := mustOpen(t, vfs.Disk{}, t.TempDir())
 	defer other.Close()
 	if other.NodeID() == id {

@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/VictoriaMetrics/metrics"
+
+	"ledgerd/engine/ledger/ledgertest"
 )
 
 // TestASetWritesEachFigureWithItsMeaning compares all that a scrape shows.
@@ -29,7 +31,6 @@ d{color="red"} 7
 d{color="green"} 8
 `
 	var got strings.Builder
-	if set.WritePrometheus(&got); got.String() != want {
-		t.Errorf("got\n%s\nwant\n%s", got.String(), want)
-	}
+	set.WritePrometheus(&got)
+	ledgertest.Equal(t, got.String(), want, "the page")
 }

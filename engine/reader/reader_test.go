@@ -7,6 +7,7 @@ import (
 
 	"ledgerd/engine/ledger"
 	"ledgerd/engine/ledger/bubble"
+	"ledgerd/engine/ledger/ledgertest"
 	"ledgerd/engine/published"
 	"ledgerd/shard"
 )
@@ -21,9 +22,7 @@ func TestAQuestionHasOneDeadline(t *testing.T) {
 		r := New(Config{Board: board, Deadline: deadline})
 		began := time.Now()
 		_, _, err := answer(r, ledger.Query{}, func(_ ledger.View, until time.Time) (int, error) {
-			if got := until.Sub(began); got != deadline {
-				t.Errorf("asked with a deadline %v after the question, want %v", got, deadline)
-			}
+			ledgertest.Equal(t, until.Sub(began), deadline, "the deadline after the question")
 			time.Sleep(deadline/3 + time.Millisecond)
 			publish()
 			if time.Since(began) > time.Minute {

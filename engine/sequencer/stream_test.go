@@ -164,9 +164,7 @@ func TestStreams(t *testing.T) {
 		if v.Contradictions > 0 {
 			got += fmt.Sprintf(", twice %d", v.Contradictions)
 		}
-		if got != tt.want {
-			t.Errorf("%s: %s: %s (%v), want %s", name, tt.script, got, v.Wrong, tt.want)
-		}
+		ledgertest.Equal(t, got, tt.want, "%s: %s (%v)", name, tt.script, v.Wrong)
 	}
 }
 
@@ -205,9 +203,7 @@ func TestAnswersTellWhatIsNewlyConfirmed(t *testing.T) {
 		for _, b := range ask(t, s, shownParts{}, false).NewlyConfirmed {
 			got = append(got, b.Slot)
 		}
-		if fmt.Sprint(got) != want {
-			t.Errorf("blocks %v are newly confirmed, want %s", got, want)
-		}
+		ledgertest.Equal(t, fmt.Sprint(got), want, "blocks that are newly confirmed")
 		b, err := s.Seal()
 		ledgertest.Must(t, err)
 		log = append(log, b.Records...)

@@ -3,6 +3,8 @@ package budget
 import (
 	"sync"
 	"testing"
+
+	"ledgerd/engine/ledger/ledgertest"
 )
 
 // F47: as memory runs short, refusals come in the order of the package comment.
@@ -29,9 +31,7 @@ func TestTheOrderOfRefusals(t *testing.T) {
 			"a large socket": {b.Sockets.Allows(eighth), tt.large},
 			"a newcomer":     {b.Sockets.Allows(1), tt.newcomers},
 		} {
-			if is[0] != is[1] {
-				t.Errorf("%d bytes held: %s: %t, want %t", tt.held, what, is[0], is[1])
-			}
+			ledgertest.Equal(t, is[0], is[1], "%d bytes held: %s", tt.held, what)
 		}
 	}
 }
@@ -50,9 +50,7 @@ func TestAnswersHaveAPartOfTheirOwn(t *testing.T) {
 		t.Errorf("%d answers are made, and %d bytes are held of %d; want 10, and nearly all", made, b.Used(), b.Limit())
 	}
 	b.Answers.Hold(-1000)
-	if b.Answers.Used() != 0 {
-		t.Errorf("%d bytes are held for nobody", b.Answers.Used())
-	}
+	ledgertest.Equal(t, b.Answers.Used(), 0, "bytes that are held for nobody")
 }
 
 // What begins stops where memory runs short; what has begun goes on, also where many hold as much as is left.

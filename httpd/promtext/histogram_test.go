@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"ledgerd/engine/ledger/ledgertest"
 )
 
 // TestBucketsEndExactlyAtTheirBounds counts one duration at each bound and one a nanosecond above.
@@ -26,9 +28,8 @@ func TestBucketsEndExactlyAtTheirBounds(t *testing.T) {
 				fmt.Fprintf(&want, "took_bucket{route=\"a\",le=%q} %d\n", le, min(max(k+1-i-int(above), 0), 1))
 			}
 			fmt.Fprintf(&want, "took_sum{route=\"a\"} %v\ntook_count{route=\"a\"} 1\n", (at + above).Seconds())
-			if h.Write(&got, "took", `route="a"`); got.String() != want.String() {
-				t.Errorf("%v:\n%s\nwant\n%s", at+above, got.String(), want.String())
-			}
+			h.Write(&got, "took", `route="a"`)
+			ledgertest.Equal(t, got.String(), want.String(), "%v", at+above)
 		}
 	}
 	var h Histogram

@@ -1,6 +1,7 @@
 package stream
 
 import (
+	"fmt"
 	"maps"
 	"math/rand/v2"
 	"slices"
@@ -80,7 +81,7 @@ func (s *script) step(r *rand.Rand) {
 // framesOf is what a processed subscriber of everything is told of a record.
 func framesOf(r *ledger.Record) (frames []string) {
 	if r.Kind == ledger.RollbackRecord {
-		frames = append(frames, rolledBack(r.FromSlot, r.Slot, r.FirstSeq-1))
+		frames = append(frames, fmt.Sprintf(`{"type":"rollback","from_slot":%d,"to_slot":%d,"seq":%d}`, r.FromSlot, r.Slot, r.FirstSeq-1))
 	}
 	for i, u := range r.Updates {
 		frames = append(frames, extendedFrame(u.Account, r.Slot, r.FirstSeq+ledger.Seq(i), "processed"))

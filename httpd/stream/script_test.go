@@ -311,10 +311,6 @@ func slotEnd(slot ledger.Slot, seq ledger.Seq) string {
 	return fmt.Sprintf(`{"type":"slot_end","slot":%d,"seq":%d}`, slot, seq)
 }
 
-func rolledBack(from, to ledger.Slot, seq ledger.Seq) string {
-	return fmt.Sprintf(`{"type":"rollback","from_slot":%d,"to_slot":%d,"seq":%d}`, from, to, seq)
-}
-
 // nextSlot returns the slot after the tip.
 func (s *script) nextSlot() ledger.Slot {
 	if len(s.chain) == 0 {

@@ -154,9 +154,7 @@ func checkBase(t *testing.T, r *rand.Rand, b *Base, held map[ledger.Pubkey]*ledg
 			}
 		}
 	}
-	if lens != wantLens {
-		t.Errorf("%d accounts, and in the indexes, want %d", lens, wantLens)
-	}
+	ledgertest.Equal(t, lens, wantLens, "accounts, and those in the indexes")
 }
 
 // G22: the same accounts are written again and again with copies held, then released, then forgotten. A copy keeps one record
@@ -183,9 +181,8 @@ func TestRecordsAreKeptForCopies(t *testing.T) {
 	write(10, 2*accounts)
 	frozen.Ascend(func(key *ledger.Pubkey, r arena.Ref) bool {
 		var a ledger.Account
-		if frozen.Unpack(r, &a, new(Slab)); a.Lamports != then {
-			t.Errorf("%s is frozen with %d lamports, want %d", key, a.Lamports, then)
-		}
+		frozen.Unpack(r, &a, new(Slab))
+		ledgertest.Equal(t, a.Lamports, then, "%s is frozen with lamports", key)
 		return !t.Failed()
 	})
 	second := b.Freeze()

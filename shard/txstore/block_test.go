@@ -120,7 +120,5 @@ func (s *Store) named() int {
 
 // TestTransactionSize holds what one takes beside its keys.
 func TestTransactionSize(t *testing.T) {
-	if got := reflect.TypeFor[record]().Size(); got != 96 {
-		t.Errorf("a transaction takes %d bytes, want 96", got)
-	}
+	ledgertest.Equal(t, reflect.TypeFor[record]().Size(), 96, "bytes of a transaction")
 }

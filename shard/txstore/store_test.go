@@ -64,7 +64,5 @@ func TestTransactionsAreFoundOnTheirChain(t *testing.T) {
 			t.Fatalf("step %d: %d transactions are found, want %d", step, s.Len(), count)
 		}
 	}
-	if len(s.records) != 0 {
-		t.Errorf("%d signatures are left of no blocks", len(s.records))
-	}
+	ledgertest.Equal(t, len(s.records), 0, "signatures that are left of no blocks")
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"ledgerd/engine/ledger"
+	"ledgerd/engine/ledger/ledgertest"
 	"ledgerd/snapshot/vfs"
 	"ledgerd/snapshot/vfs/vfstest"
 )
@@ -135,9 +136,7 @@ func TestACommitThatCannotBeCutOffSealsItsSegment(t *testing.T) {
 			}
 			disk.Heal()
 			commitAll(t, l, commits[4:])
-			if got := l.Stats().Segments; got != 2 {
-				t.Errorf("%s: %d segments, want 2", what, got)
-			}
+			ledgertest.Equal(t, l.Stats().Segments, 2, "%s: segments", what)
 			must(t, l.Close())
 			wantLog(t, what, memory.Crash(0, 0), commits)
 		}

@@ -144,9 +144,7 @@ func checkStats(t testing.TB, l *Log) {
 			want.Bytes += kept
 		}
 	}
-	if got != want {
-		t.Errorf("Stats() = %+v, want %+v", got, want)
-	}
+	ledgertest.Equal(t, got, want, "Stats()")
 }
 
 // commitAll commits what should be committed without trouble.

@@ -12,6 +12,7 @@ import (
 	"go.uber.org/goleak"
 
 	"ledgerd/engine/ledger"
+	"ledgerd/engine/ledger/ledgertest"
 	"ledgerd/snapshot/vfs"
 	"ledgerd/snapshot/vfs/vfstest"
 )
@@ -94,9 +95,7 @@ func TestEmptySegmentsDoNotPileUp(t *testing.T) {
 			must(t, l.Close())
 		}
 	}
-	if n := len(segmentsOf(t, disk)); n != 2 {
-		t.Errorf("%d segments; want one with records and the newest", n)
-	}
+	ledgertest.Equal(t, len(segmentsOf(t, disk)), 2, "segments: one with records and the newest")
 }
 
 func TestACommitLargerThanASegment(t *testing.T) {

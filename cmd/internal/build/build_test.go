@@ -3,6 +3,8 @@ package build
 import (
 	"runtime/debug"
 	"testing"
+
+	"ledgerd/engine/ledger/ledgertest"
 )
 
 func TestRevisionIsWhatTheBuildRecorded(t *testing.T) {
@@ -20,8 +22,6 @@ func TestRevisionIsWhatTheBuildRecorded(t *testing.T) {
 		"without modules": {"", nil, "unknown"},
 		"a release":       {"v9", vcs("true"), "v9"},
 	} {
-		if got := revision(tt.stamped, tt.info); got != tt.want {
-			t.Errorf("%s: revision = %q, want %q", name, got, tt.want)
-		}
+		ledgertest.Equal(t, revision(tt.stamped, tt.info), tt.want, "%s: revision", name)
 	}
 }

@@ -173,9 +173,8 @@ func TestReadEndsWithItsContextAndWithEmit(t *testing.T) {
 	if _, err := archive.Read(context.Background(), func(ledger.Slot, uint64, *ledger.AccountWrite) error { return enough }); err != enough {
 		t.Errorf("Read whose emit fails: %v", err)
 	}
-	if read, size := archive.Progress(); read != size {
-		t.Errorf("Progress = %d of %d", read, size)
-	}
+	read, size := archive.Progress()
+	ledgertest.Equal(t, read, size, "Progress, which is the size,")
 }
 
 // The heap stays under a bound however large the archive is.

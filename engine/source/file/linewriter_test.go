@@ -10,6 +10,7 @@ import (
 	"ledgerd/engine/codec"
 	"ledgerd/engine/ledger"
 	"ledgerd/engine/ledger/datatest"
+	"ledgerd/engine/ledger/ledgertest"
 	"ledgerd/engine/source/nodejson"
 )
 
@@ -33,9 +34,7 @@ func TestEventLinesLeaveOutWhatMeansNothing(t *testing.T) {
 		Token: &ledger.TokenAccount{Mint: key, Owner: key, Amount: 1}, TokenOwnerUnknown: true,
 	}}}))
 	want := fmt.Sprintf(`{"type":"accounts","slot":2,"accounts":[{"pubkey":%q,"lamports":1,"token":{"mint":%q,"amount":"1","is_native":false},"mint":{"decimals":2}},{"pubkey":%q,"mint":{"decimals":2}}]}`, k, k, k)
-	if got != want+"\n" {
-		t.Errorf("got %swant %s", got, want)
-	}
+	ledgertest.Equal(t, got, want+"\n", "the line")
 }
 
 // goldenLines hold events that between them use all there is to say.
@@ -45,9 +44,7 @@ const goldenLines = "testdata/events.ndjson"
 // encoding of package codec: it was made of events that were written down field by field.
 func TestEventLinesAreWrittenAsReleased(t *testing.T) {
 	list := events(t, goldenLines)
-	if got, want := eventLinesOf(list), string(datatest.Read(t, goldenLines)); got != want {
-		t.Errorf("got\n%s\nwant\n%s", got, want)
-	}
+	ledgertest.Equal(t, eventLinesOf(list), string(datatest.Read(t, goldenLines)), "the lines")
 	const pin = "eb2e7fc60327747c5d99931c31dccab140ade43ef63fa213120f45a8794a29f0"
 	var encoded []byte
 	for _, e := range list {

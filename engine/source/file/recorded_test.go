@@ -8,6 +8,7 @@ import (
 
 	"ledgerd/engine/ledger"
 	"ledgerd/engine/ledger/datatest"
+	"ledgerd/engine/ledger/ledgertest"
 )
 
 // recordings are the recorded files in the forms of a node, and the beginning of the hash of all their event lines. The lines were
@@ -63,8 +64,6 @@ func TestRecordedAnswersTakeTheirKeyFromTheNameOfTheFile(t *testing.T) {
 	for _, lines := range datatest.Entries(t, "answers.txt") {
 		content := datatest.Read(t, datatest.Path(t, "rpc/http/Accounts/"+lines[0]))
 		path := write(t, "account-"+testKey(9)+".json", string(content))
-		if got, want := eventLinesOf(events(t, path)), strings.TrimPrefix(lines[1], "> ")+"\n"; got != want {
-			t.Errorf("%s:\n got %swant %s", lines[0], got, want)
-		}
+		ledgertest.Equal(t, eventLinesOf(events(t, path)), strings.TrimPrefix(lines[1], "> ")+"\n", "%s", lines[0])
 	}
 }

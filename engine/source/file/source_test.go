@@ -16,6 +16,7 @@ import (
 	"go.uber.org/goleak"
 
 	"ledgerd/engine/ledger"
+	"ledgerd/engine/ledger/ledgertest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -137,9 +138,7 @@ func TestNamedPipesAreRead(t *testing.T) {
 	}
 	written := make(chan error)
 	go func() { written <- os.WriteFile(path, []byte(blockLine(1, 0)+blockLine(2, 1)), 0) }()
-	if got := outline(events(t, path)); got != "block 1, block 2" {
-		t.Errorf("got %s", got)
-	}
+	ledgertest.Equal(t, outline(events(t, path)), "block 1, block 2", "what it read")
 	must(t, <-written)
 }
 
@@ -183,9 +182,7 @@ func TestBaseStateComesInBoundedEvents(t *testing.T) {
 		for _, e := range events(t, write(t, "a", content)) {
 			b := e.(*ledger.BaseState)
 			sizes = append(sizes, len(b.Accounts))
-			if b.Slot != 3 {
-				t.Errorf("%s: slot %d, want 3", name, b.Slot)
-			}
+			ledgertest.Equal(t, b.Slot, 3, "%s: the slot", name)
 		}
 		if want := []int{maxBaseAccounts, maxBaseAccounts, 1}; !reflect.DeepEqual(sizes, want) {
 			t.Errorf("%s: events of %d accounts, want %d", name, sizes, want)
@@ -225,7 +222,6 @@ func TestProgressEndsAtTheSizeOfAllFiles(t *testing.T) {
 		t.Errorf("read %d of %d bytes, want all of %d; %v", read, size, len(packed)+len(other), err)
 	}
 	s, _ = open(t, "-")
-	if _, size := s.Progress(); size != 0 {
-		t.Errorf("standard input has %d bytes", size)
-	}
+	_, size := s.Progress()
+	ledgertest.Equal(t, size, 0, "the size of standard input")
 }

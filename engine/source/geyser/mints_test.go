@@ -10,15 +10,9 @@ import (
 
 	"ledgerd/engine/ledger"
 	"ledgerd/engine/ledger/bubble"
+	"ledgerd/engine/ledger/ledgertest"
 	"ledgerd/engine/source/yellowstone"
 )
-
-// mintUpdate is a mint of Token-2022 with extensions, in slices.
-func mintUpdate(slot ledger.Slot, key ledger.Pubkey) part {
-	data := make([]byte, 168)
-	data[45], data[165] = 1, 1
-	return accountUpdate(slot, key, ledger.Token2022Program, 5, uint64(slot)*100, data)
-}
 
 // fetcherFunc is a Fetcher.
 type fetcherFunc func(keys []ledger.Pubkey) (*ledger.BaseState, error)
@@ -30,8 +24,11 @@ func (f fetcherFunc) Fetch(ctx context.Context, keys []ledger.Pubkey, _ ledger.C
 // What a header does not tell of a mint is asked for once its block is confirmed, until the node knows it.
 func TestMintsAreAskedForOnce(t *testing.T) {
 	s := scenario{until: "block 150", script: func(c *call) error {
+		mint := make([]byte, 168) // of Token-2022, with extensions
+		mint[45], mint[165] = 1, 1
 		for slot := ledger.Slot(101); ; slot++ {
-			all := slices.Insert(block{slot: slot, parent: slot - 1}.messages(), 2, mintUpdate(slot, keyOf(77)))
+			update := accountUpdate(slot, keyOf(77), ledger.Token2022Program, 5, uint64(slot)*100, mint)
+			all := slices.Insert(block{slot: slot, parent: slot - 1}.messages(), 2, update)
 			if err := c.send(append(all, slotUpdate(slot-1, yellowstone.Confirmed))...); err != nil {
 				return err
 			}
@@ -113,9 +110,7 @@ func TestMintsAreAskedForUntilTheyAreAnswered(t *testing.T) {
 			t.Errorf("while the node is behind it finds %q", got)
 		}
 		time.Sleep(10 * time.Minute)
-		if got := fmt.Sprint(found()); got != "[1 at 201]" {
-			t.Errorf("then it finds %s", got)
-		}
+		ledgertest.Equal(t, fmt.Sprint(found()), "[1 at 201]", "what it finds then")
 		mu.Lock()
 		defer mu.Unlock()
 		if asked[1] < 60 || asked[1] > 200 || asked[2] != 1 || asked[3] != 1 || len(m.wanted) != 0 {

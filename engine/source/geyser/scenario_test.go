@@ -294,15 +294,11 @@ func (s *scenario) Fill(ctx context.Context, after ledger.Slot, hash ledger.Hash
 // check compares the blocks that came, where sessions began and what the Filler was asked for.
 func (s *scenario) check(t *testing.T, blocks, begins, asked string) {
 	t.Helper()
-	if got := s.of("block"); got != blocks {
-		t.Errorf("blocks %s, want %s", got, blocks)
-	}
+	ledgertest.Equal(t, s.of("block"), blocks, "blocks")
 	if got := strings.Join(s.begins, " "); begins != "" && got != begins {
 		t.Errorf("subscribed from %s, want %s", got, begins)
 	}
-	if got := strings.Join(s.asked, " "); got != asked {
-		t.Errorf("asked to fill %q, want %q", got, asked)
-	}
+	ledgertest.Equal(t, strings.Join(s.asked, " "), asked, "asked to fill")
 }
 
 func quiet() *slog.Logger { return slog.New(slog.DiscardHandler) }

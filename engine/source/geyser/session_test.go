@@ -13,6 +13,7 @@ import (
 	"google.golang.org/grpc/codes"
 
 	"ledgerd/engine/ledger"
+	"ledgerd/engine/ledger/ledgertest"
 	"ledgerd/engine/source/upstream"
 	"ledgerd/engine/source/yellowstone"
 )
@@ -22,12 +23,8 @@ func TestBlocksAreEmittedFromTheFirstConfirmedOne(t *testing.T) {
 	s := scenario{fresh: true, most: 3 * time.Second, script: stays(append(underWay, straight(101, 108)...)...)}
 	s.run(t)
 	s.check(t, "101 102 103 104 105 106 107 108", "live", "")
-	if got := s.of("confirmed"); got != "102 103 104 105 106 107" {
-		t.Errorf("confirmed %s", got)
-	}
-	if got := s.of("finalized"); got != "101 102 103 104" {
-		t.Errorf("finalized %s", got)
-	}
+	ledgertest.Equal(t, s.of("confirmed"), "102 103 104 105 106 107", "what is confirmed")
+	ledgertest.Equal(t, s.of("finalized"), "101 102 103 104", "what is finalized")
 	n := s.source.Upstream()
 	if n.Blocks != 8 || n.SealedSlot != 108 || n.UpstreamSlot != 108 || n.Connects != 1 || n.Gaps != 0 {
 		t.Errorf("%+v", n)
@@ -127,9 +124,7 @@ func TestAFillerIsAskedAgainWhenItsNodeWantsIt(t *testing.T) {
 	if len(asked) != 2 || asked[1].Sub(asked[0]) < 17*time.Second {
 		t.Errorf("asked at %v", asked)
 	}
-	if n := s.source.Upstream().Errors[upstream.RateLimited]; n != 1 {
-		t.Errorf("%d errors of that kind", n)
-	}
+	ledgertest.Equal(t, s.source.Upstream().Errors[upstream.RateLimited], 1, "errors of that kind")
 }
 
 // F21, F26: where nobody has what is missing, nothing is emitted, and it is tried again without haste.

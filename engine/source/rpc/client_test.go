@@ -18,6 +18,7 @@ import (
 
 	"ledgerd/engine/ledger"
 	"ledgerd/engine/ledger/datatest"
+	"ledgerd/engine/ledger/ledgertest"
 	"ledgerd/engine/source/nodejson"
 	"ledgerd/engine/source/upstream"
 )
@@ -160,9 +161,7 @@ func TestNoCallThatWaitedForRoomBeginsWhileTheNodeLimitsTheRate(t *testing.T) {
 			t.Helper()
 			synctest.Wait()
 			n.locked(func() {
-				if got := n.calls["getSlot"]; got != want {
-					t.Errorf("%d calls came, want %d", got, want)
-				}
+				ledgertest.Equal(t, n.calls["getSlot"], want, "calls")
 			})
 		}
 		for range 10 {

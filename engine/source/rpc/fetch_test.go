@@ -9,6 +9,7 @@ import (
 
 	"ledgerd/engine/importer/agave/agavetest"
 	"ledgerd/engine/ledger"
+	"ledgerd/engine/ledger/ledgertest"
 )
 
 // scaledMint returns the data of a mint whose amounts are scaled, which the head does not tell.
@@ -61,9 +62,7 @@ func TestTokenFactsComeFromThePartOfTheData(t *testing.T) {
 			if !reflect.DeepEqual(w, want) || (w.Token != nil) != (tt.amount != 0) {
 				t.Errorf("%s: got %+v, want %+v", name, w, want)
 			}
-			if len(n.asked) != tt.calls {
-				t.Errorf("%s: %d calls", name, len(n.asked))
-			}
+			ledgertest.Equal(t, len(n.asked), tt.calls, "%s: calls", name)
 		})
 	}
 }
@@ -146,9 +145,7 @@ func TestAFetchTellsOneMoment(t *testing.T) {
 				return false
 			}
 			state, err := s.Fetch(t.Context(), []ledger.Pubkey{mint, holder, plain}, ledger.Finalized)
-			if n.calls["getMultipleAccounts"] != 2 {
-				t.Errorf("%s: calls %v", name, n.calls)
-			}
+			ledgertest.Equal(t, n.calls["getMultipleAccounts"], 2, "%s: calls for accounts", name)
 			if !tt.told {
 				if up, ok := errors.AsType[*ledger.UpstreamError](err); !ok || !up.Busy {
 					t.Errorf("%s: got %+v, %v", name, state, err)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"ledgerd/engine/ledger"
+	"ledgerd/engine/ledger/ledgertest"
 	"ledgerd/engine/source/upstream"
 )
 
@@ -112,9 +113,7 @@ func TestTheChainIsFollowedWhateverTheNodeSays(t *testing.T) {
 			if g.Gaps != 0 || !g.Connected || s.Trouble() != "" || g.Blocks != uint64(len(want)) || g.SealedSlot != want[len(want)-1] {
 				t.Errorf("figures: %+v, %q", g, s.Trouble())
 			}
-			if len(n.asked) != tt.asked {
-				t.Errorf("accounts are asked for by %v, want %d calls", n.asked, tt.asked)
-			}
+			ledgertest.Equal(t, len(n.asked), tt.asked, "calls that asked for accounts: %v; how many", n.asked)
 		})
 	}
 }
@@ -144,9 +143,7 @@ func TestWhereAFreshNodeBegins(t *testing.T) {
 				n.add(120, newest-1, newest)
 			}
 			after(t, time.Minute, func() {
-				if s.Trouble() != "" {
-					t.Errorf("%s: trouble %q", name, s.Trouble())
-				}
+				ledgertest.Equal(t, s.Trouble(), "", "%s: trouble", name)
 				n.add(newest, newest+1)
 			})
 			wantSlots(t, follow(t, s, nil, untilSlot(newest+1)), tt.want...)

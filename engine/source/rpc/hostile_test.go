@@ -18,13 +18,6 @@ import (
 // mostMemory is what the whole process may take, whatever a node answers.
 const mostMemory = 512 << 20
 
-// peak returns the most memory that the process ever took.
-func peak(t *testing.T) int64 {
-	var usage syscall.Rusage
-	must(t, syscall.Getrusage(syscall.RUSAGE_SELF, &usage))
-	return usage.Maxrss << 10
-}
-
 // writeTimes writes a text so many times, or until the client hangs up.
 func writeTimes(w io.Writer, text string, times int) {
 	const chunk = 1 << 12
@@ -101,7 +94,9 @@ func TestAHostileAnswerTakesBoundedMemory(t *testing.T) {
 			if err := s.Run(ctx, nil, (&recorder{}).emit); err != context.Canceled {
 				t.Errorf("%s: Run: err = %v", tt.name, err)
 			}
-			if took := peak(t); took > mostMemory {
+			var usage syscall.Rusage
+			must(t, syscall.Getrusage(syscall.RUSAGE_SELF, &usage))
+			if took := usage.Maxrss << 10; took > mostMemory {
 				t.Fatalf("%s: the process took %d MiB", tt.name, took>>20)
 			}
 		})

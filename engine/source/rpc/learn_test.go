@@ -7,6 +7,7 @@ import (
 
 	"ledgerd/engine/importer/agave/agavetest"
 	"ledgerd/engine/ledger"
+	"ledgerd/engine/ledger/ledgertest"
 )
 
 // stateAfter applies what was emitted, as the engine does.
@@ -105,9 +106,7 @@ func TestWhichAccountsAreAskedFor(t *testing.T) {
 					asked[k]++
 				}
 			}
-			if got := [3]int{asked[wallet.String()], asked[holder.String()], asked[gone.String()]}; got != want {
-				t.Errorf("%s: asked %v times, want %v", accountsNames[mode], got, want)
-			}
+			ledgertest.Equal(t, [3]int{asked[wallet.String()], asked[holder.String()], asked[gone.String()]}, want, "%s: asked", accountsNames[mode])
 		})
 	}
 }
@@ -206,9 +205,7 @@ func TestAnAnswerOfASlotThatNeverComesIsForgotten(t *testing.T) {
 			})
 			go n.goOn(11, 1000)
 			r := follow(t, s, at(10), func(r *recorder) bool { return untilOwned(k)(r) || untilSlot(1000)(r) })
-			if a := stateAfter(r.events)[k]; a.Owner != ledger.VoteProgram {
-				t.Errorf("slot %d: after %d events it is %+v", slot, len(r.events), a)
-			}
+			ledgertest.Equal(t, stateAfter(r.events)[k].Owner, ledger.VoteProgram, "slot %d, after %d events: the owner", slot, len(r.events))
 		})
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"ledgerd/engine/ledger"
+	"ledgerd/engine/ledger/ledgertest"
 	"ledgerd/engine/source/upstream"
 )
 
@@ -125,9 +126,7 @@ func TestFillEmitsTheGapAndWhatItTouched(t *testing.T) {
 					t.Errorf("context %d: account %d is %+v", context, i, a)
 				}
 			}
-			if a := held[keyOf(99)]; a.Lamports != ledger.Lamports(context) {
-				t.Errorf("context %d: got %+v", context, a)
-			}
+			ledgertest.Equal(t, held[keyOf(99)].Lamports, ledger.Lamports(context), "context %d: lamports", context)
 		})
 	}
 }

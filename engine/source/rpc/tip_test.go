@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"ledgerd/engine/ledger"
+	"ledgerd/engine/ledger/ledgertest"
 	"ledgerd/engine/source/upstream"
 )
 
@@ -126,9 +127,7 @@ func TestTwoNodesBehindABalancerShowOneChain(t *testing.T) {
 					t.Errorf("%s: %d errors of kind %v", name, count, upstream.Kind(kind))
 				}
 			}
-			if a := stateAfter(r.events)[k]; a.Owner != ledger.VoteProgram {
-				t.Errorf("%s: the account is %+v", name, a)
-			}
+			ledgertest.Equal(t, stateAfter(r.events)[k].Owner, ledger.VoteProgram, "%s: the owner", name)
 		})
 	}
 }

@@ -3,6 +3,8 @@ package sim
 import (
 	"fmt"
 	"testing"
+
+	"ledgerd/engine/ledger/ledgertest"
 )
 
 // The pins hold on every machine, and a change of them is a change of every ledger that
@@ -23,8 +25,6 @@ func TestGoldenLedgerOfSeed1(t *testing.T) {
 		"state hash, by rank":  {drawn[len(drawn)-1].stateHash().String(), "38c720b080468dc0046abe48ec13e76ad269c26cb0e3ec4ee1517bd83c6a1089"},
 		"blockhash at the end": {end.block.Blockhash.String(), "GnDJFnfrMfTidFfs6bATkCSxKcBRuqtQ2tke9UrAd1NC"},
 	} {
-		if pin.got != pin.want {
-			t.Errorf("%s: %s, want %s", what, pin.got, pin.want)
-		}
+		ledgertest.Equal(t, pin.got, pin.want, "%s", what)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"ledgerd/engine/ledger"
+	"ledgerd/engine/ledger/ledgertest"
 )
 
 // paced runs a specification in a bubble and tells how long after its start each event came.
@@ -41,9 +42,7 @@ func TestWhatWasShownIsNotWaitedForAgain(t *testing.T) {
 	from.Newest = from.Slot + 30
 	paced(t, spec, from, func(e ledger.Event, after time.Duration) {
 		if b, ok := e.(*ledger.Block); ok {
-			if want := time.Duration(max(b.Slot, from.Newest)-from.Newest) * defaultSlot; after != want {
-				t.Errorf("slot %d came after %v, want %v", b.Slot, after, want)
-			}
+			ledgertest.Equal(t, after, time.Duration(max(b.Slot, from.Newest)-from.Newest)*defaultSlot, "slot %d came after", b.Slot)
 		}
 	})
 }
@@ -58,9 +57,7 @@ func TestABusyReceiverIsNotFloodedAfterwards(t *testing.T) {
 			}
 		}
 	})
-	if late := at[8] - at[4]; late != 4*defaultSlot {
-		t.Errorf("slots 4 to 8 came within %v, want %v: %v", late, 4*defaultSlot, at)
-	}
+	ledgertest.Equal(t, at[8]-at[4], 4*defaultSlot, "slots 4 to 8 of %v came within", at)
 }
 
 // At whatever event, Run ends at once with its context or the error of emit.

@@ -134,9 +134,7 @@ const lively = "accounts=200,tps=40,slot_time=0,fork_rate=0.2,skip_rate=0.2,fina
 func TestSeedChangesEverything(t *testing.T) {
 	a, b := books(run(t, lively, nil))[0].accounts, books(run(t, lively+",seed=2", nil))[0].accounts
 	maps.DeleteFunc(a, func(k ledger.Pubkey, _ *ledger.Account) bool { return b[k] == nil })
-	if want := len(programKeys) + 1; len(a) != want {
-		t.Errorf("two seeds share %d accounts, want the %d that all ledgers have", len(a), want)
-	}
+	ledgertest.Equal(t, len(a), len(programKeys)+1, "accounts that two seeds share, which all ledgers have,")
 }
 
 func TestResumeGoesOnAsIfNothingHadHappened(t *testing.T) {

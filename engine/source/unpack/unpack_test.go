@@ -49,8 +49,6 @@ func TestSmallFilesAreReadUpToABound(t *testing.T) {
 		if err != nil {
 			got = []byte(err.Error())
 		}
-		if string(got) != tt.want {
-			t.Errorf("%s, at most %d bytes: %q, want %q", tt.path, tt.most, got, tt.want)
-		}
+		ledgertest.Equal(t, string(got), tt.want, "%s, at most %d bytes", tt.path, tt.most)
 	}
 }

@@ -7,6 +7,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"ledgerd/engine/ledger/ledgertest"
 )
 
 // F25: the longest pause doubles with each failure.
@@ -17,9 +19,7 @@ func TestBackoffDoublesItsBoundUpToTheMost(t *testing.T) {
 		if i == 6 {
 			b.Reset()
 		}
-		if got := b.Next(); got != want*time.Millisecond {
-			t.Errorf("at most %v after failure %d, want %v", got, i+1, want*time.Millisecond)
-		}
+		ledgertest.Equal(t, b.Next(), want*time.Millisecond, "the longest wait after failure %d", i+1)
 	}
 }
 

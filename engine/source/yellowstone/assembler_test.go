@@ -10,6 +10,7 @@ import (
 
 	"ledgerd/engine/ledger"
 	"ledgerd/engine/ledger/datatest"
+	"ledgerd/engine/ledger/ledgertest"
 )
 
 // told is a block as a validator tells of it: its last writes and transactions, and what must come
@@ -146,9 +147,7 @@ func TestWhatIsNotWholeIsBounded(t *testing.T) {
 		t.Errorf("%d slots and %d endings are held, %+v", len(a.slots), held(&a.done), a.Counts)
 	}
 	a.bytes = maxBytes
-	if err := feed(t, a, aBlock(rand.New(rand.NewPCG(1, 1)), 1<<30, 1).updates...); err != errTooMuch {
-		t.Errorf("%v, want %v", err, errTooMuch)
-	}
+	ledgertest.Equal(t, feed(t, a, aBlock(rand.New(rand.NewPCG(1, 1)), 1<<30, 1).updates...), errTooMuch, "the error")
 }
 
 // What is kept of late writes is bounded: the accounts of a block, and the blocks.

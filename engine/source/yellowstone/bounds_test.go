@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"ledgerd/engine/ledger"
+	"ledgerd/engine/ledger/ledgertest"
 )
 
 // F22, F27: whatever a stream says of slots that it shows nothing of, and in whatever order, what is remembered of it is
@@ -26,9 +27,8 @@ func TestStatusesOfUnknownSlotsAreBounded(t *testing.T) {
 				if held(&a.done) > 2*keptEndings || held(&a.frozen) > 2*keptEndings || len(a.slots) > 0 {
 					t.Errorf("%s, status %d: %d endings, %d frozen, %d slots", name, status, held(&a.done), held(&a.frozen), len(a.slots))
 				}
-				if _, ok := a.over(slot(many - 1)); ok != (status == Dead) {
-					t.Errorf("%s, status %d: the newest is remembered: %v", name, status, ok)
-				}
+				_, ok := a.over(slot(many - 1))
+				ledgertest.Equal(t, ok, status == Dead, "%s, status %d: whether the newest is remembered", name, status)
 			}
 		}
 	}
@@ -47,9 +47,8 @@ func TestRecentForgetsTheOldest(t *testing.T) {
 		}
 	}
 	for slot, want := range map[ledger.Slot]bool{0: true, 1: false, 3 * keptEndings: true, 4*keptEndings - 1: true} {
-		if _, ok := r.get(slot); ok != want {
-			t.Errorf("slot %d is remembered: %v", slot, ok)
-		}
+		_, ok := r.get(slot)
+		ledgertest.Equal(t, ok, want, "whether slot %d is remembered", slot)
 	}
 	if v, _ := r.get(0); v != 4*keptEndings-1 || r.contains(func(slot ledger.Slot, other int) bool { return slot == 0 && other != v }) {
 		t.Errorf("slot 0 is %d, or an older value is there too", v)

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"ledgerd/engine/ledger/datatest"
+	"ledgerd/engine/ledger/ledgertest"
 )
 
 // payload returns a text as bytes, of digits as a sector each.
@@ -58,9 +59,7 @@ func outcomes(t *testing.T, m *Memory) map[string]int {
 	seen := map[string]int{}
 	for seed := range uint64(150) {
 		copied := m.Crash(0.5, seed)
-		if got, want := holds(t, m.Crash(0.5, seed), "."), holds(t, copied, "."); got != want {
-			t.Errorf("the same crash leaves %.300q, not %.300q", got, want)
-		}
+		ledgertest.Equal(t, holds(t, m.Crash(0.5, seed), "."), holds(t, copied, "."), "what the same crash leaves")
 		var files []string
 		for _, name := range copied.Paths() {
 			text := contentOf(t, copied, name)

@@ -7,6 +7,7 @@ import (
 	"syscall"
 	"testing"
 
+	"ledgerd/engine/ledger/ledgertest"
 	"ledgerd/snapshot/vfs"
 )
 
@@ -41,9 +42,7 @@ func TestNothingReachesTheDiskAfterACrash(t *testing.T) {
 		}
 	}
 	both := func(m *Memory) string { return holds(t, m, ".") + ", durable " + holds(t, m.Crash(0, 1), ".") }
-	if got, want := both(m), both(before); got != want {
-		t.Errorf("the disk holds %.300q, before the crash %.300q", got, want)
-	}
+	ledgertest.Equal(t, both(m), both(before), "what the disk holds, as before the crash,")
 }
 
 // TestAFaultStrikesHalfOfAShortWrite, and what has the name in question: of a rename either of two.

@@ -5,6 +5,7 @@ import (
 	"syscall"
 	"testing"
 
+	"ledgerd/engine/ledger/ledgertest"
 	"ledgerd/snapshot/vfs"
 )
 
@@ -20,9 +21,8 @@ func TestAFullDiskTakesWhatFits(t *testing.T) {
 	}
 	m.SetCapacity(3*pageBytes + 100)
 	write(f, 4*pageBytes, 10, 3*pageBytes-10)
-	if size, _ := f.Size(); size != 3*pageBytes {
-		t.Errorf("size after the short write = %d, want %d", size, 3*pageBytes)
-	}
+	size, _ := f.Size()
+	ledgertest.Equal(t, size, 3*pageBytes, "the size after the short write")
 	write(other, 1, 0, 0)
 	write(f, 4, 100, 4) // what is there
 	must(t, f.Truncate(1<<30))

@@ -40,7 +40,5 @@ func TestTheSameSeedTellsTheSame(t *testing.T) {
 	for seed := range uint64(50) {
 		fmt.Fprintln(all, NewSchedule(seed, false))
 	}
-	if got := hex.EncodeToString(all.Sum(nil)[:4]); got != "23d0cb82" {
-		t.Errorf("the schedules of 50 seeds are others than they were: %s", got)
-	}
+	ledgertest.Equal(t, hex.EncodeToString(all.Sum(nil)[:4]), "23d0cb82", "the schedules of 50 seeds")
 }

@@ -86,9 +86,7 @@ log         98.9 MiB     snapshot       12m57s old, slot 908, 618.2 KiB
 q quits   budget 87 of 100, asked every 5s
 `
 	want := "ledgerd 1.2.3 at http://h:1   node 0123456789ab   up 5m08s\n● healthy\n\n" + figures
-	if got := text(v.lines(80, now)); got != want {
-		t.Errorf("healthy:\n%s\nwant\n%s", got, want)
-	}
+	ledgertest.Equal(t, text(v.lines(80, now)), want, "a healthy node")
 	for _, l := range v.lines(80, now) {
 		if n := len([]rune(l.text)); n > 80 {
 			t.Errorf("a line of %d columns: %s", n, l.text)
@@ -100,9 +98,7 @@ q quits   budget 87 of 100, asked every 5s
 
 	v.take(news{at: now, err: context.DeadlineExceeded, budget: v.budget, next: v.next})
 	want = "ledgerd at http://h:1\n○ no answer for 5s: context deadline exceeded\n\n" + strings.Replace(figures, "7s ago", "12s ago", 1)
-	if got := text(v.lines(80, now.Add(5*time.Second))); got != want {
-		t.Errorf("lost:\n%s\nwant\n%s", got, want)
-	}
+	ledgertest.Equal(t, text(v.lines(80, now.Add(5*time.Second))), want, "a lost one")
 	v.take(news{at: now, sample: parseSample("ledgerd_healthy 0\nledgerd_account_updates_total 1\n", now), why: "stopping"})
 	if got := text(v.lines(80, now)); !strings.Contains(got, "\n● stopping\n") || !strings.Contains(got, "▁▂▅█") || !strings.Contains(got, "snapshot       none yet") {
 		t.Errorf("back, after a restart:\n%s", got)
@@ -122,9 +118,7 @@ func TestNodeIsAskedWithinHalfOfItsBudget(t *testing.T) {
 		"it was refused":    {budget{limit: 100, retryAfter: 17 * time.Second}, 17 * time.Second},
 		"the clocks differ": {budget{limit: 100, remaining: 3, reset: now.Add(-time.Hour)}, 5 * time.Second},
 	} {
-		if got := tt.b.pause(now); got != tt.want {
-			t.Errorf("%s: %v, want %v", name, got, tt.want)
-		}
+		ledgertest.Equal(t, tt.b.pause(now), tt.want, "%s", name)
 	}
 }
 
