@@ -3,14 +3,12 @@ package peer
 import (
 	"bufio"
 	"bytes"
-	"fmt"
 	"io"
 	"maps"
 	"net"
 	"net/http"
 	"os"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
