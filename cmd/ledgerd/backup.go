@@ -2,6 +2,7 @@ package main
 
 import (
 	"archive/tar"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/json"
@@ -163,6 +164,11 @@ func extract(archive *tar.Reader, dir string) error {
 	}
 }
 
+// untilDone refuses what is written once its context has ended.
+type untilDone struct{ context.Context }
+
+func (u untilDone) Write(p []byte) (int, error) { return len(p), u.Err() }
+
 // pack writes an archive of a directory, syncs it, and reads it back: it holds the same bytes.
 func pack(ctx context.Context, dir, archive string, meter *meter) (err error) {
 	f, err := os.OpenFile(archive, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o640)
@@ -175,15 +181,16 @@ func pack(ctx context.Context, dir, archive string, meter *meter) (err error) {
 		return err
 	}
 	written := sha256.New()
-	plain := tar.NewWriter(io.MultiWriter(compressed, written, meter))
-	if err := errors.Join(plain.AddFS(os.DirFS(dir)), plain.Close(), compressed.Close(), f.Sync(), ctx.Err()); err != nil {
-		return err
+	plain := tar.NewWriter(io.MultiWriter(untilDone{ctx}, compressed, written, meter))
+	err = errors.Join(plain.AddFS(os.DirFS(dir)), plain.Close(), compressed.Close(), f.Sync())
+	if err == nil {
+		err = readBack(ctx, f, written, meter)
 	}
-	return readBack(f, written, meter)
+	return cmp.Or(ctx.Err(), err)
 }
 
 // readBack returns an error unless a compressed file, from its beginning, holds what has the hash.
-func readBack(f io.ReadSeeker, want hash.Hash, meter *meter) error {
+func readBack(ctx context.Context, f io.ReadSeeker, want hash.Hash, meter *meter) error {
 	if _, err := f.Seek(0, io.SeekStart); err != nil {
 		return err
 	}
@@ -193,7 +200,7 @@ func readBack(f io.ReadSeeker, want hash.Hash, meter *meter) error {
 	}
 	defer compressed.Close()
 	read := sha256.New()
-	if _, err := io.Copy(io.MultiWriter(read, meter), compressed); err != nil {
+	if _, err := io.Copy(io.MultiWriter(untilDone{ctx}, read, meter), compressed); err != nil {
 		return err
 	}
 	if string(read.Sum(nil)) != string(want.Sum(nil)) {

@@ -2,6 +2,8 @@ package main
 
 import (
 	"bytes"
+	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -88,6 +90,8 @@ func TestBackupThatFailsLeavesNothing(t *testing.T) {
 	if node < 0 || records < 0 {
 		t.Fatalf("a backup of %d bytes holds no log, or no node.json", len(whole))
 	}
+	damaged := bytes.Clone(whole)
+	damaged[records+4096] ^= 1
 	for name, tt := range map[string]struct {
 		status int
 		body   []byte
@@ -96,7 +100,7 @@ func TestBackupThatFailsLeavesNothing(t *testing.T) {
 		"refused":         {503, []byte(`{"details":"not now"}`), "answers 503: not now"},
 		"cut":             {200, whole[:len(whole)/2], "unexpected EOF"},
 		"without its end": {200, append(whole[:node:node], make([]byte, len(whole)-node)...), "it has no node.json"},
-		"damaged":         {200, flipped(whole, records+4096), "the backup is of no use: "},
+		"damaged":         {200, damaged, "the backup is of no use: "},
 		"another name":    {200, bytes.Replace(whole, []byte("log/0000"), []byte("../00000"), 1), "cannot fetch the backup: "},
 	} {
 		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -121,10 +125,10 @@ func TestBackupThatFailsLeavesNothing(t *testing.T) {
 	if _, errs, code := tool(t, "backup", "--output", "b.zst"); code != exitUsage || !regexp.MustCompile(`\.tar\.zst`).MatchString(errs) {
 		t.Errorf("another packing: exit code %d, said %q", code, errs)
 	}
-}
-
-func flipped(b []byte, at int) []byte {
-	b = bytes.Clone(b)
-	b[at] ^= 1
-	return b
+	stopped, stop := context.WithCancel(t.Context())
+	stop()
+	var done meter
+	if err := pack(stopped, consoleFolder, filepath.Join(t.TempDir(), "b"), &done); !errors.Is(err, context.Canceled) || done.done.Load() > 0 {
+		t.Errorf("a packing that is stopped wrote %d bytes, %v", done.done.Load(), err)
+	}
 }
