@@ -147,9 +147,7 @@ func TestBlocksAreDueByTheClockAloneUntilTheContextEnds(t *testing.T) {
 			t.Fatal(newest, err)
 		}
 		for i := range 20 {
-			if got := f.Due(FirstSlot + 1 + ledger.Slot(i)).Sub(start); got != time.Duration(i+1)*time.Second {
-				t.Errorf("block %d was due after %v", i, got)
-			}
+			ledgertest.Equal(t, f.Due(FirstSlot+1+ledger.Slot(i)).Sub(start), time.Duration(i+1)*time.Second, "block %d was due after", i)
 		}
 		if got := f.Due(newest + 1); !got.IsZero() {
 			t.Errorf("what is not written is due at %v", got)

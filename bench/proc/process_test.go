@@ -111,9 +111,7 @@ func TestServersOfALogComeBackWhereTheyStood(t *testing.T) {
 	for i := range addresses {
 		n.Kill(i)
 	}
-	if len(n.Pids()) != 0 {
-		t.Errorf("all are killed, and processes are %v", n.Pids())
-	}
+	ledgertest.Equal(t, len(n.Pids()), 0, "processes after all are killed")
 	for i := range addresses {
 		must(t, n.Restart(i))
 	}

@@ -40,9 +40,8 @@ func TestAPIKeys(t *testing.T) {
 			t.Errorf("%q: %s%s, want %q", args, out, errs, want)
 		}
 	}
-	if list, _ := manage(exitOK, "list"); list != "NAME   TIER\nalice  gold\nbob    gold" {
-		t.Errorf("list:\n%s", list)
-	}
+	list, _ := manage(exitOK, "list")
+	ledgertest.Equal(t, list, "NAME   TIER\nalice  gold\nbob    gold", "the list")
 	content, err := os.ReadFile(file)
 	ledgertest.Must(t, err)
 	if s := string(content); !strings.HasPrefix(s, tiers[:len("# Who pays.\n")]) || strings.Contains(s, alice) {

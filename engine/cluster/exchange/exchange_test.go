@@ -184,9 +184,7 @@ func testSnapshotIsOfferedAndFetched(t *testing.T, s *natstest.Servers) {
 		// A node goes on from there.
 		n := open(t, cluster.Config{Servers: s.URLs(), Stream: "shots", NodeID: "n"})
 		err := n.cluster.Log().Follow(t.Context(), ledger.PointAfter(w.records[v-1]), func(commit []*ledger.Record) error {
-			if commit[0].Version != v+1 {
-				t.Errorf("version %d follows the snapshot of %d", commit[0].Version, v)
-			}
+			ledgertest.Equal(t, commit[0].Version, v+1, "the version that follows the snapshot")
 			return io.EOF
 		})
 		if !errors.Is(err, io.EOF) {

@@ -129,9 +129,7 @@ func TestCatchingUpAsksOnce(t *testing.T) {
 			t.Errorf("%d calls", len(n.asked))
 		}
 		for k, a := range stateAfter(r.events) {
-			if a.Unknown() != 0 {
-				t.Errorf("%v is partial: %+v", k, a)
-			}
+			ledgertest.Equal(t, a.Unknown(), 0, "what is unknown of %v: %+v", k, a)
 		}
 	})
 }

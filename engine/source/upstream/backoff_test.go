@@ -45,9 +45,7 @@ func TestBackoffIsSpreadBetweenItsBounds(t *testing.T) {
 				}
 				waits[got] = true
 			}
-			if tt.spread != (len(waits) > 450) {
-				t.Errorf("%s: 500 waits are of %d different times", name, len(waits))
-			}
+			ledgertest.Equal(t, len(waits) > 450, tt.spread, "%s: whether 500 waits are of many times: %d", name, len(waits))
 		}
 	}
 }
