@@ -1,5 +1,8 @@
 // Package listen has subscribers of ledgerd's stream that cost their machine little, and counts what they receive.
 //
+// They are not those of ledgerd/httpd/client: an instrument that counts what is missing and twice must see each frame as it came, where a
+// client library has taken out what comes again; and to read thousands of streams it looks at a few bytes of each frame.
+//
 // # Nouns
 //
 // A conn is one WebSocket connection of github.com/fasthttp/websocket, whose frames are read one by one. A stream is what
