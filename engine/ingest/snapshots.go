@@ -241,6 +241,10 @@ func (s *snapshotter) failed(err error) {
 	if errors.Is(err, context.Canceled) {
 		return // the node stops: the last one follows
 	}
+	if errors.Is(err, context.DeadlineExceeded) {
+		s.Logger.Info("the last snapshot took too long: the next start reads more of the log")
+		return
+	}
 	s.figures.Update(func(now *SnapshotStats) { now.Failures++ })
 	s.Logger.Error("no snapshot was taken, the log is kept", "error", err)
 }
