@@ -89,5 +89,6 @@ func (c *cutter) pass(from net.Conn) {
 
 // hostOf returns the host and port of a node.
 func hostOf(base string) string {
-	return strings.TrimSuffix(strings.TrimPrefix(base, "http://"), "/api")
+	_, host, _ := strings.Cut(strings.TrimSuffix(base, "/api"), "//")
+	return host
 }
