@@ -82,7 +82,7 @@ func (s *seen) begin(base string) {
 		cancel()
 		<-following
 		for code := range s.lost {
-			if !slices.Contains([]int{0, 1001, 1013, 4008}, code) {
+			if !slices.Contains([]int{0, 1001, 1006, 1013, 4008}, code) {
 				s.Errorf("a connection ended with code %d", code)
 			}
 		}

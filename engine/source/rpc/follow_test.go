@@ -20,10 +20,12 @@ func TestTheChainIsFollowedWhateverTheNodeSays(t *testing.T) {
 		b := fakeBlock{slot: 12, parent: parent, hash: hashOf("12"), previous: hashOf(previous)}
 		return onBlock(12, times(1, gives(b.json())))
 	}
-	twin := fakeBlock{slot: 12, parent: 11, hash: hashOf("twin"), previous: hashOf("11")}
-	showsTwin := func() answer {
-		return onBlock(12, times(1, func(c *fakeCall) bool { return gives(twin.json())(c) }))
+	replaced := func() (twin *fakeBlock, shown answer) {
+		twin = &fakeBlock{slot: 12, parent: 11, hash: hashOf("twin"), previous: hashOf("11")}
+		return twin, onBlock(12, times(1, func(c *fakeCall) bool { return gives(twin.json())(c) }))
 	}
+	_, showsTwin := replaced()
+	paying, showsPaying := replaced()
 	lists := func(list string) answer {
 		return on("getBlocks", func(c *fakeCall) bool { return c.slot(0) == 11 && gives(list)(c) })
 	}
@@ -56,18 +58,18 @@ func TestTheChainIsFollowedWhateverTheNodeSays(t *testing.T) {
 			n.blocks[11].previous = ledger.Hash{}
 		}},
 		"another block is final": {
-			has: slots(11, 12), parallel: 1, fault: showsTwin(), want: []ledger.Slot{11, 12, 12, 13}, errors: counts{upstream.Equivocation: 1},
+			has: slots(11, 12), parallel: 1, fault: showsTwin, want: []ledger.Slot{11, 12, 12, 13}, errors: counts{upstream.Equivocation: 1},
 			change: func(t *testing.T, n *fakeNode) {
 				n.finalized = 12
 				after(t, time.Minute, func() { n.add(12, 13) })
 			}},
 		// What is known of the accounts of a block that is taken back is asked for again.
 		"another block is next": {
-			has: slots(11, 12), parallel: 1, fault: showsTwin(), want: []ledger.Slot{11, 12, 12, 13},
+			has: slots(11, 12), parallel: 1, fault: showsPaying, want: []ledger.Slot{11, 12, 12, 13},
 			errors: counts{upstream.Equivocation: 1, upstream.WrongParent: 1}, asked: 2, change: func(t *testing.T, n *fakeNode) {
 				n.pay(12, 500, keyOf(1))
 				n.hold(keyOf(1), 500, ledger.VoteProgram, nil)
-				twin.fields = n.blocks[12].fields
+				paying.fields = n.blocks[12].fields
 				after(t, 2*time.Second, func() { n.add(12, 13) })
 			}},
 		// Behind a balancer the node may be replaced by one on another branch.
