@@ -27,15 +27,6 @@ func TestBackupUnderLoadIsTheNodeAsItStood(t *testing.T) {
 	dir := t.TempDir()
 	a := start(t, "--data-dir", dir, "--source", source, "--snapshot-interval", "100ms", "--log-segment-bytes", "64KiB")
 	a.errs.await(t, "(?s:msg=snapshot .*msg=snapshot .*msg=snapshot )") // the log was pruned
-	for range sample(40, 10) {
-		verified(t, dir)
-		for _, command := range [][]string{{"log", "dump"}, {"snapshot", "list"}} {
-			_, errs, code := tool(t, append(command, "--data-dir", dir)...)
-			if code != exitOK && !strings.Contains(errs, "records missing") {
-				t.Errorf("%s beside the node: exit code %d, said %s", command, code, errs)
-			}
-		}
-	}
 	names := []string{"1", "2", "3", "4", "5.tar.zst"}
 	for _, name := range names {
 		out, errs, code := tool(t, "backup", "--quiet", "--url", a.ops+"/", "--output", filepath.Join(folder, name))
@@ -47,6 +38,15 @@ func TestBackupUnderLoadIsTheNodeAsItStood(t *testing.T) {
 		t.Errorf("a second backup of the name: exit code %d, said %s%s", code, out, errs)
 	}
 	newest := decode[struct{ Slot int }](dial(t, a), dial(t, a).get("/blocks/latest")).Slot
+	for range sample(40, 10) {
+		verified(t, dir)
+		for _, command := range [][]string{{"log", "dump"}, {"snapshot", "list"}} {
+			_, errs, code := tool(t, append(command, "--data-dir", dir)...)
+			if code != exitOK && !strings.Contains(errs, "records missing") {
+				t.Errorf("%s beside the node: exit code %d, said %s", command, code, errs)
+			}
+		}
+	}
 	a.stop()
 
 	packed, err := os.Open(filepath.Join(folder, "5.tar.zst"))
