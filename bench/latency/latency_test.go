@@ -39,9 +39,7 @@ func TestQuantilesAreThoseOfTheSortedLatencies(t *testing.T) {
 			t.Errorf("quantile %v = %v, want %v", share, got, want)
 		}
 	}
-	if s := New().Summary(); s != (Summary{}) {
-		t.Errorf("summary of nothing: %+v", s)
-	}
+	ledgertest.Equal(t, New().Summary(), Summary{}, "the summary of nothing")
 }
 
 func TestBarsCountEveryLatencyOnce(t *testing.T) {

@@ -27,15 +27,14 @@ type Node struct {
 
 // NewNode returns the node at http://HOST:PORT, with /api or without. It asks nothing yet.
 func NewNode(address string) (*Node, error) {
-	u, err := url.Parse(address)
-	if err == nil && u.RawQuery != "" {
-		err = fmt.Errorf("%s is not http://HOST:PORT", address)
+	if strings.Contains(address, "?") {
+		return nil, fmt.Errorf("%s is not http://HOST:PORT", address)
 	}
+	c, err := client.New(address, client.Options{HTTP: &http.Client{Timeout: nodePatience}})
 	if err != nil {
 		return nil, err
 	}
-	c, err := client.New(address, client.Options{HTTP: &http.Client{Timeout: nodePatience}})
-	u.Path = strings.TrimSuffix(strings.TrimSuffix(u.Path, "/"), "/api") + "/api"
+	u, err := url.Parse(c.URL())
 	return &Node{Client: c, URL: u}, err
 }
 

@@ -23,7 +23,7 @@ var must = ledgertest.Must
 
 // fakeNode answers as ledgerd does, under a limit that counts.
 type fakeNode struct {
-	limit int // requests; 0: any number
+	limit int // requests; 0: any number, -1: none
 	delay time.Duration
 
 	mu    sync.Mutex
@@ -46,7 +46,7 @@ func (n *fakeNode) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.Set("X-RateLimit-Limit", strconv.Itoa(n.limit))
 	h.Set("X-RateLimit-Remaining", strconv.Itoa(max(0, n.limit-all-1)))
 	h.Set("X-RateLimit-Reset", strconv.FormatInt(time.Now().Add(time.Minute).Unix(), 10))
-	if n.limit > 0 && all >= n.limit {
+	if n.limit != 0 && all >= n.limit {
 		h.Set("Retry-After", "37")
 		w.WriteHeader(http.StatusTooManyRequests)
 		return
@@ -142,6 +142,7 @@ func TestLoadObeysLimits(t *testing.T) {
 		"ignored":       {150, []string{"--rate", "1000", "--ignore-limits"}, true, exitOK},
 		"almost used":   {12, nil, false, exitFailure},
 		"used at once":  {8, nil, false, exitFailure},
+		"used up":       {-1, nil, false, exitFailure},
 		"used, ignored": {1, []string{"--ignore-limits", "--path", "/status"}, true, exitOK},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -157,8 +158,8 @@ func TestLoadObeysLimits(t *testing.T) {
 			if n := strings.Count(s.out.String(), "retry after 37 s"); (n == 1) != tt.refused || n > 1 {
 				t.Errorf("a refusal is told %d times:\n%s", n, &s.out)
 			}
-			if code != exitOK && strings.Count(s.err.String(), "\n") != 1 {
-				t.Errorf("said %q, want one line", &s.err)
+			if code != exitOK && (strings.Count(s.err.String(), "\n") != 1 || strings.Contains(s.err.String(), "retry after 37s") != (tt.limit < 0)) {
+				t.Errorf("said %q, want one line, with the wait after a refusal", &s.err)
 			}
 		})
 	}

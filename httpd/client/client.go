@@ -58,6 +58,9 @@ func New(address string, o Options) (*Client, error) {
 	return &Client{base: base, options: o}, nil
 }
 
+// URL returns the address of the node's interface: http://HOST:PORT/api.
+func (c *Client) URL() string { return c.base }
+
 // Budget returns what the node last said of it.
 func (c *Client) Budget() Budget {
 	c.mu.Lock()
@@ -81,9 +84,13 @@ type StatusError struct {
 	RetryAfter time.Duration // how long the node asks to wait, 0: it does not say
 }
 
-// Error returns all of it but the wait.
+// Error returns all of it.
 func (e *StatusError) Error() string {
-	return fmt.Sprintf("status %d: %s: %s", e.Status, e.Text, e.Details)
+	text := fmt.Sprintf("status %d: %s: %s", e.Status, e.Text, e.Details)
+	if e.RetryAfter > 0 {
+		text += fmt.Sprintf("; retry after %v", e.RetryAfter)
+	}
+	return text
 }
 
 // get asks for a path below the base, and again as long as the patience lasts.
