@@ -37,7 +37,7 @@ func TestAbuseUnreadAnswersShareOneBudget(t *testing.T) {
 		"lists of 10,000 accounts": {
 			8, 100, []string{"--source", "sim:accounts=40000,slots=5,slot_time=0"}, func(w *crowd, client int) {
 				c := w.mustDial(client, w.slow)
-				must(w, c.ask(list, ""))
+				must(w, c.ask(list))
 				w.hold(c, c.listed)
 			}, 4 * time.Second, attackTimeout, []string{"200", "503, and when to come again"},
 		},

@@ -128,16 +128,13 @@ func (c *attacker) Read(p []byte) (int, error) {
 	return c.Conn.Read(p)
 }
 
-// ask sends a request with header lines that end in CR LF.
-func (c *attacker) ask(path, headers string) error {
-	_, err := io.WriteString(c.Conn, "GET /api"+path+" HTTP/1.1\r\nHost: ledgerd\r\n"+headers+"\r\n")
-	return err
-}
+// ask sends a request.
+func (c *attacker) ask(path string) error { return request(c.Conn, path, "") }
 
 // get asks and reads the whole answer.
 func (c *attacker) get(path string) (*http.Response, error) {
 	_ = c.SetDeadline(time.Now().Add(attackTimeout))
-	if err := c.ask(path, ""); err != nil {
+	if err := c.ask(path); err != nil {
 		return nil, err
 	}
 	response, err := http.ReadResponse(c.in, nil)

@@ -33,8 +33,8 @@ const (
 )
 
 // F30, F31, F33, F35, F40: one client does as fast as it can what a node should not be asked for, and connects again whenever it is closed.
-// Whatever it does takes less than a twentieth of a processor over a minute, but for its connections too many, in which it has its requests and its connections once: a connection
-// whose requests are refused is closed, and what a socket asks for costs the client as much as the node.
+// Whatever it does takes less than a twentieth of a processor over a minute, in which it has its requests and its connections once, but for its
+// connections too many: one whose requests are refused is closed, and what a socket asks for costs the client as much as the node.
 func TestAbuseOfOneClientTakesLittleOfTheProcessors(t *testing.T) {
 	alone(t)
 	dir := t.TempDir()

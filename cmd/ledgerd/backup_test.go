@@ -42,7 +42,7 @@ func TestBackupUnderLoadIsTheNodeAsItStood(t *testing.T) {
 		verified(t, dir)
 		for _, command := range [][]string{{"log", "dump"}, {"snapshot", "list"}} {
 			_, errs, code := tool(t, append(command, "--data-dir", dir)...)
-			if code != exitOK && !strings.Contains(errs, "records missing") {
+			if code != exitOK && (command[0] != "log" || !strings.Contains(errs, "records missing")) {
 				t.Errorf("%s beside the node: exit code %d, said %s", command, code, errs)
 			}
 		}

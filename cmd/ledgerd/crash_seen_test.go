@@ -57,7 +57,7 @@ func (s *seen) begin(base string) {
 			s.locked(func() { s.behind = s.seq })
 			sub.After = &s.behind
 			once, stop := context.WithCancel(ctx)
-			handler.Disconnected = func(why error, wait time.Duration) {
+			handler.Disconnected = func(why error, _ time.Duration) {
 				s.lose(why)
 				stop()
 			}

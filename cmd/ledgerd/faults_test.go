@@ -40,7 +40,7 @@ func TestFewFileDescriptorsEndNothing(t *testing.T) {
 	v.limitFiles(8) // fewer than it has: none can be opened
 	v.until("a connection cannot be accepted", func() bool {
 		c := v.mustDial(100, nil)
-		must(t, c.ask("/status", ""))
+		must(t, c.ask("/status"))
 		return v.metric("ledgerd_http_accept_shortages_total") > 0
 	})
 	v.limitFiles(256)
@@ -200,7 +200,7 @@ func TestAbuseMemoryOfACgroupIsEnough(t *testing.T) {
 	defer close(unread)
 	for i := range 400 {
 		if i%2 == 0 {
-			must(t, v.mustDial(2+i/50, unread).ask(list, ""))
+			must(t, v.mustDial(2+i/50, unread).ask(list))
 		} else if i < 200 {
 			v.socket(2+i/20, unread, "extended=true&overflow=conflate")
 		}
