@@ -332,15 +332,15 @@ func TestAsManyNamesAsANodeTakesAreFollowed(t *testing.T) {
 	}
 	ctx, stop := context.WithTimeout(t.Context(), patience)
 	defer stop()
-	follow := func(h clientlib.Handler) (why error, wait time.Duration) {
+	follow := func(h clientlib.Handler) (wait time.Duration, why error) {
 		ctx, stop := context.WithCancel(ctx)
 		h.Ready = stop
 		h.Disconnected = func(lost error, pause time.Duration) { why, wait = lost, pause; stop() }
 		_ = c.Stream(ctx, clientlib.Subscription{Wallets: names[:1], Programs: names[2:]}, h)
-		return why, wait
+		return wait, why
 	}
 	began, members := 0, 0
-	why, _ := follow(clientlib.Handler{Start: func(clientlib.Start) { began++ }, Update: func(clientlib.Update) { members++ }})
+	_, why := follow(clientlib.Handler{Start: func(clientlib.Start) { began++ }, Update: func(clientlib.Update) { members++ }})
 	if why != nil || began != 1 || members == 0 || ctx.Err() != nil {
 		t.Errorf("it was begun %d times, told %d members, and ready: %v; %v", began, members, ctx.Err() == nil, why)
 	}
@@ -348,7 +348,7 @@ func TestAsManyNamesAsANodeTakesAreFollowed(t *testing.T) {
 	var crowd sync.WaitGroup
 	for range cap(waits) {
 		crowd.Go(func() {
-			why, wait := follow(clientlib.Handler{})
+			wait, why := follow(clientlib.Handler{})
 			end := new(websocket.CloseError)
 			if errors.As(why, &end) && end.Code == websocket.ClosePolicyViolation {
 				waits <- wait
