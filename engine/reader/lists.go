@@ -41,6 +41,10 @@ func (r *Reader) holdsAllOf(program ledger.Pubkey) bool {
 	return c.ShowsAll && c.Filter.ListsOwner(program)
 }
 
+// turnAfter is how many accounts read at once are work enough to yield after. On a processor that other programs want, each
+// yield can wait for one of their slices, and a subscriber may ask for 10,000 short lists.
+const turnAfter = 64
+
 // members reads a list from the shards one after the other; the order of shards is the order of keys.
 func (r *Reader) members(v ledger.View, m shard.Members, after ledger.Opt[ledger.Pubkey], limit int, deadline time.Time) (l page[ledger.Account], err error) {
 	first := 0
@@ -50,7 +54,8 @@ func (r *Reader) members(v ledger.View, m shard.Members, after ledger.Opt[ledger
 	for _, s := range r.Shards[first:] {
 		for part := (shard.Page{Next: after}); !part.Done; {
 			// One account more than the limit shows whether the list has more.
-			most := limit + 1 - len(l.items)
+			had := len(l.items)
+			most := limit + 1 - had
 			part, err = s.List(m, part.Next, most, v.Tip().Version, deadline, withCapacity(l.items, most))
 			if err != nil {
 				return page[ledger.Account]{}, err
@@ -59,7 +64,9 @@ func (r *Reader) members(v ledger.View, m shard.Members, after ledger.Opt[ledger
 			if len(l.items) > limit {
 				return page[ledger.Account]{l.items[:limit], true}, nil
 			}
-			giveway.Turn()
+			if len(l.items)-had >= turnAfter {
+				giveway.Turn()
+			}
 		}
 	}
 	if len(l.items) == 0 {
