@@ -15,7 +15,7 @@ import (
 // the others are refused or given up.
 func TestAbuseUnreadAnswersShareOneBudget(t *testing.T) {
 	const list, upTo10000 = "/accounts/program/" + systemProgram + "?limit=10000", "sim:accounts=19800,slots=5,slot_time=0"
-	tests := map[string]struct {
+	for name, tt := range map[string]struct {
 		addresses, each int
 		args            []string
 		begin           func(w *crowd, client int)
@@ -41,8 +41,7 @@ func TestAbuseUnreadAnswersShareOneBudget(t *testing.T) {
 				w.hold(c, c.listed)
 			}, 4 * time.Second, attackTimeout, []string{"200", "503, and when to come again"},
 		},
-	}
-	for name, tt := range tests {
+	} {
 		t.Run(name, func(t *testing.T) {
 			alone(t)
 			w := attack(t, tt.addresses*tt.each, tt.args...).crowd()

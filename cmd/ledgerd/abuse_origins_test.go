@@ -13,14 +13,13 @@ import (
 func TestAbuseEveryOriginIsChecked(t *testing.T) {
 	const allowed, foreign = "https://a.example", "https://b.example"
 	r := start(t, "--data-dir", t.TempDir(), "--source", "none", "--ws-origins", allowed)
-	tests := map[string]int{
+	for origins, want := range map[string]int{
 		"":                      http.StatusSwitchingProtocols,
 		allowed:                 http.StatusSwitchingProtocols,
 		foreign:                 http.StatusBadRequest,
 		allowed + " " + foreign: http.StatusBadRequest,
 		foreign + " " + allowed: http.StatusBadRequest,
-	}
-	for origins, want := range tests {
+	} {
 		ws, response, err := websocket.DefaultDialer.Dial(streamURL(r.base), http.Header{"Origin": strings.Fields(origins)})
 		if response == nil || response.StatusCode != want {
 			t.Errorf("%q: %v, %v, want %d", origins, response, err, want)

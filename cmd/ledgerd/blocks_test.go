@@ -37,6 +37,7 @@ var recordedFiles = []struct {
 }
 
 func TestRecordedBlocksAreAnsweredAsRecorded(t *testing.T) {
+	t.Parallel()
 	for _, f := range recordedFiles {
 		t.Run(strings.ReplaceAll(filepath.Base(f.name), ",", "+"), func(t *testing.T) {
 			t.Parallel()

@@ -135,6 +135,7 @@ var followers = map[string]func(*testing.T, string, []*clientFold) (state func()
 // F1: connections are cut at random bytes while blocks are undone and the node is killed and stopped. No number is told twice and none never,
 // and what comes on coming back is told in the words that a client hears which is not cut.
 func TestClientsFollowThroughCutsAndKills(t *testing.T) {
+	t.Parallel()
 	for name, follow := range followers {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

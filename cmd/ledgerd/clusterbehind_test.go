@@ -18,7 +18,7 @@ import (
 // right size and other bytes, and begins with the older one.
 func TestReplicasBeginWithSnapshots(t *testing.T) {
 	t.Parallel()
-	r := newClusterRig(t, "finality=4,accounts=500,tps=500,slot_time=20ms")
+	r := newClusterRig(t, "finality=4,accounts=500,tps=200,slot_time=40ms")
 	ingester := r.add(roleIngest, "--snapshot-interval", "0s")
 	maker := r.add(roleReplica, "--snapshot-interval", "300ms")
 	proxy := natstest.NewProxy(t, r.servers.Addr(2))

@@ -38,7 +38,7 @@ func browse(t *testing.T, said func(line string, answer io.Writer), words ...str
 // A browser finds its way through the console, through forks, a kill of the node, and a budget that is used up.
 func TestConsoleInABrowser(t *testing.T) {
 	t.Parallel()
-	source := "sim:seed=5,accounts=2000,tps=300,slot_time=100ms,fork_rate=0.08,skip_rate=0.1,finality=12"
+	source := "sim:seed=5,accounts=2000,tps=100,slot_time=100ms,fork_rate=0.08,skip_rate=0.1,finality=12"
 	var to atomic.Pointer[string]
 	random, _ := seededRand(t)
 	c, dir := newCutter(t, random, 0, 0, func() string { return *to.Load() }), t.TempDir()

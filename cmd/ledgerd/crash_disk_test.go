@@ -131,15 +131,14 @@ func (v *victim) frozen() {
 // F50: a directory that cannot be written is refused before anybody is let in.
 func TestReadOnlyDirectoryIsRefused(t *testing.T) {
 	t.Parallel()
-	tests := map[string]struct {
+	for name, tt := range map[string]struct {
 		used bool   // a node has lived there
 		path string // of the data directory below the read-only one
 	}{
 		"used":         {true, ""},
 		"unused":       {false, ""},
 		"not yet made": {false, "data"},
-	}
-	for name, tt := range tests {
+	} {
 		t.Run(name, func(t *testing.T) {
 			dir := filepath.Join(t.TempDir(), "readonly")
 			makeReadOnly(t, dir, tt.used)

@@ -19,12 +19,9 @@ type crashLoop struct {
 // F1, F12: a client believes what it was shown. So it writes down what it sees, the node is killed at
 // any moment, and a node that knows no more than the directory must know all of it.
 func TestKilledNodeKeepsWhatItShowed(t *testing.T) {
-	tests := map[string]string{
-		"without forks": "fork_rate=0,skip_rate=0",
-		"with forks":    "fork_rate=0.2,skip_rate=0.1",
-	}
-	for name, rates := range tests {
-		t.Run(name, func(t *testing.T) {
+	t.Parallel()
+	for _, rates := range []string{"fork_rate=0,skip_rate=0", "fork_rate=0.2,skip_rate=0.1"} {
+		t.Run(rates, func(t *testing.T) {
 			t.Parallel()
 			cycles := repetitions(t, "LEDGERD_CRASH_CYCLES", 2)
 			slots := 100 + 100*cycles // more than the cycles come to

@@ -99,6 +99,7 @@ func (d *traced) leftAlone(trace string) {
 
 // F13: a disk without space for one call, and with space for the next, stops nothing for good.
 func TestNodeGoesOnAfterACallWithoutSpace(t *testing.T) {
+	t.Parallel()
 	for _, injection := range []string{"pwrite64:error=ENOSPC:when=25", "fallocate:error=ENOSPC:when=2", "fallocate:error=EOPNOTSUPP:when=1+"} {
 		t.Run(injection, func(t *testing.T) {
 			d := newTraced(t)

@@ -60,7 +60,8 @@ func named(blocks ...*storyBlock) map[string]*storyBlock {
 // TestBranchesAreSeenTheSameEverywhere compares what REST answers at every level, and what sockets are sent, after each step
 // with testdata/story: all answers after the first step, later those that changed.
 func TestBranchesAreSeenTheSameEverywhere(t *testing.T) {
-	tests := map[string]struct {
+	t.Parallel()
+	for name, tt := range map[string]struct {
 		story *story
 		steps []step
 	}{
@@ -90,8 +91,7 @@ func TestBranchesAreSeenTheSameEverywhere(t *testing.T) {
 			{"a confirmed block is orphaned by a finalized one", "23 22:finalized"},
 			{"and all goes on", "24 24:finalized"},
 		}},
-	}
-	for name, tt := range tests {
+	} {
 		for _, shards := range []int{1, 3} {
 			t.Run(fmt.Sprintf("%s/%d shards", name, shards), func(t *testing.T) {
 				t.Parallel()

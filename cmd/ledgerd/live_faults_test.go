@@ -62,6 +62,7 @@ func TestFaultSchedules(t *testing.T) {
 // F21, F26: TestAGapThatNobodyFillsIsNeverPassed cuts the stream for longer than the node replays, with nobody to ask: nothing
 // after the gap is shown, the node says why, and it does not storm the other side.
 func TestAGapThatNobodyFillsIsNeverPassed(t *testing.T) {
+	t.Parallel()
 	s := &testnode.Schedule{
 		Parameters: "seed=5,accounts=120,tps=12,slot_time=0,slots=120", Config: testnode.Config{InMemory: true, ReplaySlots: 5},
 		Faults: []testnode.Timed{{Slot: 30, Fault: testnode.Fault{Kind: testnode.Down, For: 20 * testnode.SlotTime}}},
@@ -93,6 +94,7 @@ func TestAGapThatNobodyFillsIsNeverPassed(t *testing.T) {
 // F21: TestABlockThatIsMissingIsNeverTakenForSkipped has a node deny a block of its chain for ever: a source that asks stops
 // before it and says so, though later blocks could be had.
 func TestABlockThatIsMissingIsNeverTakenForSkipped(t *testing.T) {
+	t.Parallel()
 	for how := range testnode.MissingWays {
 		s := &testnode.Schedule{Parameters: "seed=5,accounts=120,tps=12,slot_time=0,slots=80", Config: testnode.Config{InMemory: true}}
 		bubble.Test(t, func(t *testing.T) {
@@ -126,6 +128,7 @@ func TestABlockThatIsMissingIsNeverTakenForSkipped(t *testing.T) {
 // TestABlockThatIsWronglyCalledDeadIsShownAgain has a node call blocks of its chain dead and go on from them: what is
 // confirmed in spite of it is held in the end, whoever shows it again.
 func TestABlockThatIsWronglyCalledDeadIsShownAgain(t *testing.T) {
+	t.Parallel()
 	whole := geyser.Config{WholeData: true}
 	for name, source := range map[string]liveSource{"stream": streamAlone(whole), "stream and calls": streamAndCalls(whole)} {
 		for _, replays := range []bool{true, false} {
@@ -147,6 +150,7 @@ func TestABlockThatIsWronglyCalledDeadIsShownAgain(t *testing.T) {
 // TestWritesAfterTheirBlocksAreHeldInTheEnd has a node tell of writes when their blocks are sealed, on a ledger with
 // forks: they come and go with their branch.
 func TestWritesAfterTheirBlocksAreHeldInTheEnd(t *testing.T) {
+	t.Parallel()
 	for way := range sample(6, 2) {
 		t.Run(fmt.Sprint("way ", way), func(t *testing.T) {
 			s := &testnode.Schedule{

@@ -36,6 +36,7 @@ func askAccount(t *testing.T, url string) (a asked) {
 // many at once and while its ledger goes on: each answer is what the account is at the slot of the
 // answer. Then the node goes away.
 func TestAccountsAreFetchedFromALiveNode(t *testing.T) {
+	t.Parallel()
 	for name, spec := range map[string]func(*testnode.Node) string{
 		"rpc":    func(n *testnode.Node) string { return "rpc:" + n.CallsURL() + "?accounts=none" },
 		"geyser": func(n *testnode.Node) string { return "geyser:" + n.StreamURL() + "?rpc=" + n.CallsURL() },

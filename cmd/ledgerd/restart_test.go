@@ -53,6 +53,7 @@ var simPrograms = []string{
 // A ledger with forks, skipped slots and blocks that are not final is the same when it is read again, by another node, over more shards,
 // and from an export.
 func TestSameSourceGivesTheSameLedger(t *testing.T) {
+	t.Parallel()
 	const simulated = "sim:seed=5,accounts=150,slot_time=0,tps=50,fork_rate=0.25,skip_rate=0.2,finality=12,slots=60"
 	dir, folder := t.TempDir(), t.TempDir()
 	tests := []struct {

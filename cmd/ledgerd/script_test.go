@@ -25,6 +25,7 @@ var update = flag.Bool("update", false, "rewrite what the scripts compare with")
 
 // F4, F5, F6, F49, F51, F52: the scripts in testdata/script run ledgerd as a person does; the first line of each names its rows.
 func TestScripts(t *testing.T) {
+	t.Parallel()
 	testscript.Run(t, testscript.Params{
 		Dir: "testdata/script", UpdateScripts: *update, RequireExplicitExec: true, RequireUniqueNames: true,
 		Setup: func(e *testscript.Env) error {

@@ -115,7 +115,7 @@ func TestStopDuringReplay(t *testing.T) {
 	t.Parallel()
 	random, _ := seededRand(t)
 	data := t.TempDir()
-	v := launch(t, "--data-dir", data, "--wal-sync", "off", "--snapshot-interval", "0", "--source", "sim:accounts=2000,tps=20000,slot_time=0,slots=40").ready()
+	v := launch(t, "--data-dir", data, "--wal-sync", "off", "--snapshot-interval", "0", "--source", "sim:accounts=2000,tps=20000,slot_time=0,slots=24").ready()
 	v.ended()
 	shown := newestSlot(v)
 	v.Kill()
@@ -124,7 +124,7 @@ func TestStopDuringReplay(t *testing.T) {
 	v.ready().Kill()
 	whole := time.Since(begun)
 	stopped := 0
-	for range 8 {
+	for range 4 {
 		v := launch(t, "--data-dir", data, "--source", "none").listened()
 		time.Sleep(time.Duration(random.Int64N(int64(whole / 2))))
 		v.Signal(syscall.SIGTERM)

@@ -1,7 +1,7 @@
 // A Chromium for tests of the console, which watches what its pages must not do.
 import { chromium } from 'playwright-core';
 
-export const patience = 30_000; // ms; decides only when a test fails
+export const patience = 90_000; // ms; decides only when a test fails
 
 /** Starts the browser. CHROMIUM names it. */
 export const launch = () => chromium.launch({ executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium', args: ['--no-sandbox'] });
