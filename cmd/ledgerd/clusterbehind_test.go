@@ -31,7 +31,6 @@ func TestReplicasBeginWithSnapshots(t *testing.T) {
 		a, err := v.ask(v.ops + "/readyz")
 		return err == nil && a.status == http.StatusServiceUnavailable && strings.Contains(a.body, "behind the shared log")
 	})
-	stale := cutOff.running().get("/accounts/program/" + simPrograms[0])
 	away.turn(false)
 	last := 0.0   // of the log when they were gone, or later
 	for range 3 { // what is known, an answer that may have been on its way, one to a question after that
@@ -41,6 +40,7 @@ func TestReplicasBeginWithSnapshots(t *testing.T) {
 			return last > before
 		})
 	}
+	stale := cutOff.running().get("/accounts/program/" + simPrograms[0]) // it has shown by now what it had been sent
 	r.until("the log is purged past them", func() bool { return maker.metric("ledgerd_cluster_log_first_sequence") > last+1 })
 	r.until("two snapshots are offered", func() bool { return maker.metric("ledgerd_cluster_snapshot_offers_total") >= 2 })
 

@@ -56,19 +56,22 @@ _PROGRAM() {
 }
 if [[ $funcstack[1] == _PROGRAM ]]; then _PROGRAM "$@"; else compdef _PROGRAM PROGRAM; fi
 `,
-	"fish": `complete -c PROGRAM -a '(PROGRAM complete -- (commandline -opc)[2..-1] (commandline -ct) 2>/dev/null)'
+	"fish": `function __PROGRAM_words
+	set -l found (PROGRAM complete -- (commandline -opc)[2..-1] (commandline -ct) 2>/dev/null)
+	set -q found[1]; and printf '%s\n' $found
+	or __fish_complete_path (commandline -ct)
+end
+complete -c PROGRAM -f -a '(__PROGRAM_words)'
 `,
 }
 
 // words returns what may stand in the place of the last of the words typed, and begins with it.
 func words(app *kong.Node, typed []string) (found []string) {
-	typed = slices.DeleteFunc(slices.Clone(typed), func(w string) bool { return w == "=" })
-	if len(typed) == 0 {
-		typed = []string{""}
-	}
+	typed = append([]string{""}, typed...) // there may be none
+	last := strings.TrimPrefix(typed[len(typed)-1], "=")
+	typed = slices.DeleteFunc(typed[:len(typed)-1], func(w string) bool { return w == "=" })
 	node, valueOf := app, (*kong.Flag)(nil)
-	last := typed[len(typed)-1]
-	for _, word := range typed[:len(typed)-1] {
+	for _, word := range typed {
 		switch {
 		case valueOf != nil:
 			valueOf = nil
