@@ -51,5 +51,22 @@ const text = '{"slot":1,"fee":null,"seq":-1,"lamports":9007199254740993,"details
 assert.deepEqual(parse(text), {
   slot: 1n, fee: null, seq: -1, lamports: 9007199254740993n, details: '"lamports":5 \\"seq":6', list: [{ from_seq: 0n }], decimals: 9,
 });
+// A new subscription that was refused as too much work waits until the node does the most again. One that goes on where it was, or lost
+// its connection for another reason, comes back soon. One whose message would be refused again does not.
+function after(subscription, code) {
+  let [socket, told] = [];
+  class Socket { constructor() { socket = this; } send() {} close() {} }
+  const stream = new Client(address, { WebSocket: Socket }).stream(subscription, {
+    disconnected(why, wait) { told = wait; }, failed(error) { told = error; },
+  });
+  socket.onopen();
+  socket.onclose({ code, reason: 'words' });
+  stream.close();
+  return told;
+}
+assert.equal(after({}, 1008), 20_000);
+for (const soon of [after({ after: 7n }, 1008), after({}, 4008), after({}, 1001)]) assert(soon >= 50 && soon < 200, `${soon} ms`);
+const failed = after({}, 1009);
+assert(failed instanceof StatusError && failed.details === 'words');
 node.close();
 node.closeAllConnections();
