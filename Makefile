@@ -39,7 +39,7 @@ httpd/console/node_modules: httpd/console/package-lock.json
 	@touch $@
 
 race: ## all tests under the race detector; exhaustive tests are sampled
-	go test -race -short -p 4 -timeout 15m ./...
+	go test -race -short -p 2 -parallel 3 -timeout 15m ./...
 
 fuzz: ## every fuzz target, a minute each
 	@grep -rl '^func Fuzz' --include=*_test.go . | while read -r f; do for t in $$(sed -n 's/^func \(Fuzz[A-Za-z0-9_]*\).*/\1/p' $$f); do go test -run '^$$' -fuzz "^$$t$$" -fuzztime 60s -fuzzminimizetime 0x $$(dirname $$f) || exit 1; done; done

@@ -55,7 +55,7 @@ func TestContradictionsStopIngest(t *testing.T) {
 	bare := func(slot, parent ledger.Slot, claims ledger.Commitment) *ledger.Block {
 		return &ledger.Block{Slot: slot, ParentSlot: parent, Blockhash: hash(1), Status: claims}
 	}
-	tests := map[string]struct {
+	for name, tt := range map[string]struct {
 		before []ledger.Event
 		event  ledger.Event
 		want   string
@@ -78,8 +78,7 @@ func TestContradictionsStopIngest(t *testing.T) {
 		"a status below the root":   {deep(1), &ledger.SlotStatus{Slot: 95, Status: ledger.StatusFinalized}, goesOn, ""},
 		"33 blocks would be undone": {deep(33), child(root, 200, 5), refuses, "undo 33 blocks, more than 32"},
 		"33 blocks are dead":        {deep(33), status(blocks[0], ledger.StatusDead), refuses, "undo 33 blocks, more than 32"},
-	}
-	for name, tt := range tests {
+	} {
 		for _, info := range []ledger.SourceInfo{live(), {Name: "test"}} {
 			t.Run(name+", "+map[bool]string{true: "live", false: "finite"}[info.Live], func(t *testing.T) {
 				bubble.Test(t, func(t *testing.T) {

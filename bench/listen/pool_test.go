@@ -175,7 +175,7 @@ func TestBookFollowsTheContract(t *testing.T) {
 		rollback = `{"type":"rollback","from_slot":9,"to_slot":7,"seq":3}`
 		resumed  = `{"type":"resumed","id":null,"from_seq":5}`
 	)
-	tests := map[string]struct {
+	for name, tt := range map[string]struct {
 		commitment     string
 		frames         []string
 		missing, twice int64
@@ -199,8 +199,7 @@ func TestBookFollowsTheContract(t *testing.T) {
 		"holes between confirmed":      {commitment: "confirmed", frames: []string{endOf(7, 1), textOf(3, 8), endOf(8, 3), textOf(9, 10), endOf(10, 9)}},
 		"a hole in a confirmed slot":   {commitment: "confirmed", frames: []string{endOf(7, 1), textOf(3, 8), textOf(6, 8), endOf(8, 7)}, missing: 3},
 		"confirmed restores share one": {commitment: "confirmed", frames: []string{textOf(3, 9), rollback, textOf(3, 7), textOf(3, 7), textOf(4, 10)}},
-	}
-	for name, tt := range tests {
+	} {
 		script := make(scripted, len(tt.frames))
 		for _, text := range tt.frames {
 			script <- text

@@ -301,7 +301,7 @@ func TestNobodyListens(t *testing.T) {
 
 func TestFramesEndWhereResponsesEnd(t *testing.T) {
 	t.Parallel()
-	tests := map[string]struct {
+	for text, test := range map[string]struct {
 		framing Framing
 		want    Frame
 		err     error
@@ -321,8 +321,7 @@ func TestFramesEndWhereResponsesEnd(t *testing.T) {
 		"$5":                                                                {FrameRedis, Frame{}, nil},
 		"-ERR\r\n":                                                          {FrameRedis, Frame{}, errNotRedis},
 		"\r\n":                                                              {FrameRedis, Frame{}, errNotRedis},
-	}
-	for text, test := range tests {
+	} {
 		got, err := test.framing([]byte(text))
 		if !errors.Is(err, test.err) || err == nil && got != test.want {
 			t.Errorf("%.60q: %+v, %v, want %+v, %v", text, got, err, test.want, test.err)

@@ -34,7 +34,7 @@ func shell(t *testing.T, script string) *proc.Process {
 
 func TestHowAProcessEnds(t *testing.T) {
 	const lives = "; echo begun; while :; do sleep 0.01; done"
-	tests := map[string]struct {
+	for name, tt := range map[string]struct {
 		script   string
 		signal   syscall.Signal
 		patience time.Duration
@@ -47,8 +47,7 @@ func TestHowAProcessEnds(t *testing.T) {
 		"with a complaint":           {"trap 'echo alas $WHO >&2; exit 3' TERM" + lives, syscall.SIGTERM, patience, 3, "alas me"},
 		"by force":                   {"trap '' TERM" + lives, syscall.SIGTERM, 50 * time.Millisecond, -1, "did not stop"},
 		"together with its children": {"(sleep 1000; true) & echo begun; wait", syscall.SIGTERM, patience, -1, ""},
-	}
-	for name, tt := range tests {
+	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			p := shell(t, tt.script)

@@ -140,7 +140,7 @@ func TestClientsFollowThroughCutsAndKills(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			random, seed := seededRand(t)
-			cuts := repetitions(t, "LEDGERD_CLIENT_CUTS", 40)
+			cuts := repetitions(t, "LEDGERD_CLIENT_CUTS", sample(40, 16))
 			source := fmt.Sprintf("sim:seed=%d,skip_rate=0.1,finality=8,fork_rate=0.2,accounts=300,tps=400,slot_time=16ms,slots=%d", seed, max(300, 3*cuts))
 			dir := t.TempDir()
 			var node *victim
@@ -321,6 +321,9 @@ func TestNamesAreSaidInParts(t *testing.T) {
 // As many names as a node takes are subscribed, of the kind that costs most. A client in debt afterwards waits until that is paid. One name more
 // is refused.
 func TestAsManyNamesAsANodeTakesAreFollowed(t *testing.T) {
+	if testing.Short() {
+		t.Skip("under the race detector each of the lists is long work, which gives way to all other tests")
+	}
 	t.Parallel()
 	_, c := settled(t)
 	var names []string

@@ -22,7 +22,7 @@ import (
 func TestFewFileDescriptorsEndNothing(t *testing.T) {
 	t.Parallel()
 	few := []string{"/bin/sh", "-c", `ulimit -n 256; exec "$@"`, "sh"}
-	v := launchUnder(t, few, "--data-dir", t.TempDir(), "--source", "sim:accounts=300,tps=200,slot_time=10ms,finality=8",
+	v := launchUnder(t, few, "--data-dir", t.TempDir(), "--source", "sim:accounts=300,tps=200,slot_time=20ms,finality=8",
 		"--log-segment-bytes", "128KiB", "--snapshot-interval", "300ms").ready()
 	var crowd []*attacker
 	v.until("connections are refused", func() bool { // on a busy machine the first are closed for their silence before the last come

@@ -25,6 +25,9 @@ var update = flag.Bool("update", false, "rewrite what the scripts compare with")
 
 // F4, F5, F6, F49, F51, F52: the scripts in testdata/script run ledgerd as a person does; the first line of each names its rows.
 func TestScripts(t *testing.T) {
+	if testing.Short() {
+		t.Skip("each command is a process of its own: what can race in it is tested under the race detector where it is written")
+	}
 	t.Parallel()
 	testscript.Run(t, testscript.Params{
 		Dir: "testdata/script", UpdateScripts: *update, RequireExplicitExec: true, RequireUniqueNames: true,

@@ -65,7 +65,7 @@ func someFacts() Facts {
 // TestDirIsBoundToWhatItBeganWith binds directories, and then, opened again, to the same and to something else.
 func TestDirIsBoundToWhatItBeganWith(t *testing.T) {
 	const anotherLedger, otherFilter = "belongs to another ledger: choose another one with --data-dir", "begun with --index-owners "
-	tests := map[string]struct {
+	for name, tt := range map[string]struct {
 		begin []binding
 		then  binding
 		want  string // part of the error; "": it is taken
@@ -93,8 +93,7 @@ func TestDirIsBoundToWhatItBeganWith(t *testing.T) {
 		"a cluster of another filter":  {[]binding{toSource(1)}, toCluster("one"), "without filters"},
 		"a cluster after a ledger":     {[]binding{toRoot(1)}, toCluster("one"), "of its own"},
 		"a cluster after an import":    {[]binding{imported}, toCluster("one"), "of its own"},
-	}
-	for name, tt := range tests {
+	} {
 		disk := vfstest.NewMemory()
 		for range 2 {
 			d := openOn(t, disk)

@@ -86,7 +86,7 @@ func TestRecentWritesAreThoseOfTheNewestBlocks(t *testing.T) {
 // TestAnswerGivesWayToNewerBlocks holds an answer of slot 100 against what later blocks did to its account.
 func TestAnswerGivesWayToNewerBlocks(t *testing.T) {
 	closes, opens := ledger.AccountWrite{Pubkey: key(1)}, ledger.AccountWrite{Pubkey: key(1), Lamports: 2}
-	tests := map[string]struct {
+	for name, tt := range map[string]struct {
 		partial bool
 		writes  []ledger.AccountWrite // one a block
 		learned bool
@@ -99,8 +99,7 @@ func TestAnswerGivesWayToNewerBlocks(t *testing.T) {
 		"closed":                   {false, []ledger.AccountWrite{closes, closes}, false, 102},
 		"opened again":             {false, []ledger.AccountWrite{closes, opens}, false, 0},
 		"in part, of another life": {true, []ledger.AccountWrite{closes, opens}, false, 0},
-	}
-	for name, tt := range tests {
+	} {
 		f := New(Config{Frozen: func() bool { return false }, Full: func() bool { return false }, MayFetch: func() bool { return true }})
 		f.Begin(100)
 		_, err := f.await(key(1), tt.partial, 0)

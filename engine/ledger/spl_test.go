@@ -110,7 +110,7 @@ func TestTokenDataIsToldApart(t *testing.T) {
 	scaled := binary.LittleEndian.AppendUint16([]byte{extensionScaledUIAmount, 0}, 4)
 	scaled = append(scaled, 1, 2, 3, 4)
 	toMultisig := make([]byte, multisigBytes-tokenAccountBytes-1)
-	tests := map[string]struct {
+	for name, tt := range map[string]struct {
 		program Pubkey
 		data    []byte
 		want    string
@@ -156,8 +156,7 @@ func TestTokenDataIsToldApart(t *testing.T) {
 		"extension without length":          {Token2022Program, extended(mintData(), 1, 1, 0, 0), "mint of unknown scale"},
 		"a byte left over":                  {Token2022Program, extended(mintData(), 1, 1), "mint"},
 		"account with malformed extensions": {Token2022Program, extended(tokenData(), 2, 1, 0, 9, 0), "account"},
-	}
-	for name, tt := range tests {
+	} {
 		if got := tokenKind(tt.program, tt.data); got != tt.want {
 			t.Errorf("%s: %x is %s, want %s", name, tt.data, got, tt.want)
 		}
@@ -165,7 +164,7 @@ func TestTokenDataIsToldApart(t *testing.T) {
 }
 
 func TestUIAmountIsWrittenAsNodesWriteIt(t *testing.T) {
-	tests := []struct {
+	for _, tt := range []struct {
 		amount   uint64
 		decimals uint8
 		want     string
@@ -175,8 +174,7 @@ func TestUIAmountIsWrittenAsNodesWriteIt(t *testing.T) {
 		{18446744073709551615, 0, "18446744073709551615"}, {18446744073709551615, 19, "1.8446744073709551615"},
 		{18446744073709551615, 20, "0.18446744073709551615"}, {100, 2, "1"}, {120, 2, "1.2"}, {5, 3, "0.005"},
 		{1, 255, "0." + string(bytes.Repeat([]byte("0"), 254)) + "1"},
-	}
-	for _, tt := range tests {
+	} {
 		if got := string(AppendUIAmount([]byte("="), tt.amount, tt.decimals)); got != "="+tt.want {
 			t.Errorf("%d with %d decimals is %q, want %q", tt.amount, tt.decimals, got, "="+tt.want)
 		}

@@ -38,7 +38,7 @@ func TestRecordsThatDoNotFitAreRefused(t *testing.T) {
 	}
 	chain := []ledger.Record{block(root), block(a), block(b)}
 	undone := append(chain[:3:3], rollback(root))
-	tests := map[string]struct {
+	for name, tt := range map[string]struct {
 		before []ledger.Record
 		last   ledger.Record
 		want   string
@@ -55,8 +55,7 @@ func TestRecordsThatDoNotFitAreRefused(t *testing.T) {
 		"another seq":                     {chain[:2], with(block(b), func(r *ledger.Record) { r.FirstSeq = 2 }), "the log says 2 to 1"},
 		"updates":                         {chain[:2], with(block(b), func(r *ledger.Record) { r.Updates = make([]ledger.Update, 1) }), "the log says 1 to 1"},
 		"another state hash":              {chain[:2], with(block(b), func(r *ledger.Record) { r.StateHash[0] = 1 }), "it leads to state hash"},
-	}
-	for name, tt := range tests {
+	} {
 		s := bare(ledger.SourceInfo{})
 		for i, r := range append(tt.before[:len(tt.before):len(tt.before)], tt.last) {
 			if r.Version == 0 {
@@ -79,7 +78,7 @@ func TestRecordsThatDoNotFitAreRefused(t *testing.T) {
 // TestLogOfAnotherLedgerDoesNotMatchASnapshot compares a snapshot with records that the log holds in its place.
 func TestLogOfAnotherLedgerDoesNotMatchASnapshot(t *testing.T) {
 	m := &snapshot.Meta{Version: 7, StateHash: ledger.StateHash{1}, Block: &ledger.Block{Slot: 100}}
-	tests := map[string]struct {
+	for name, tt := range map[string]struct {
 		record ledger.Record
 		want   error
 		known  bool // that the block of the snapshot is final
@@ -87,8 +86,7 @@ func TestLogOfAnotherLedgerDoesNotMatchASnapshot(t *testing.T) {
 		"the block's record":                   {ledger.Record{Kind: ledger.BlockRecord, StateHash: m.StateHash}, nil, false},
 		"base state after the block was final": {ledger.Record{Kind: ledger.BaseRecord, StateHash: m.StateHash}, nil, true},
 		"another state":                        {ledger.Record{Kind: ledger.BlockRecord, StateHash: ledger.StateHash{2}}, ledger.ErrCorrupt, false},
-	}
-	for name, tt := range tests {
+	} {
 		s := bare(ledger.SourceInfo{})
 		s.ResumeAt(m, nil, ledger.Opt[ledger.Slot]{})
 		err := s.MatchSnapshot(&tt.record)

@@ -83,7 +83,7 @@ func shown(word string) ledger.Event {
 // finalized block, and what else there is to tell.
 func TestStreams(t *testing.T) {
 	const wrong = " wrong"
-	tests := map[string]struct {
+	for name, tt := range map[string]struct {
 		script string
 		shown  shownParts
 		want   string
@@ -129,8 +129,7 @@ func TestStreams(t *testing.T) {
 		"fresh, confirmed before another builds":   {"fresh a2<a1 c:a2 again a2<a1 c:a2 a3<a2", shownParts{}, "a3 a2 a2"},
 		"fresh, dead":                              {"fresh a2<a1 a3<a2 d:a2 c:a2 a4<a3 c:a3", shownParts{}, "a4 a3 a3"},
 		"fresh, its parent is elsewhere":           {"fresh a3<a1 a4<a3 c:a3", shownParts{elsewhere: ledger.Hash{'a', 1}}, "none," + wrong},
-	}
-	for name, tt := range tests {
+	} {
 		words := strings.Fields(tt.script)
 		s := streamed(words[0] == "fresh")
 		for _, word := range words {

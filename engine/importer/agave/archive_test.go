@@ -88,7 +88,7 @@ func TestArchiveRefusesWhatDoesNotFit(t *testing.T) {
 	files := func(damage func([]agavetest.File)) func(*agavetest.Archive) {
 		return func(a *agavetest.Archive) { a.Damage = damage }
 	}
-	tests := map[string]struct {
+	for name, tt := range map[string]struct {
 		change func(*agavetest.Archive)
 		want   string
 	}{
@@ -113,8 +113,7 @@ func TestArchiveRefusesWhatDoesNotFit(t *testing.T) {
 		"data to the end of numbers": {func(a *agavetest.Archive) { a.Storages[0].Records[0].DataLen = 1<<64 - 1 }, "more than any account"},
 		"data beyond the used part":  {func(a *agavetest.Archive) { a.Storages[0].Records[2].DataLen = 100 }, "are in use"},
 		"executable 2":               {func(a *agavetest.Archive) { a.Storages[0].Records[0].Executable = 2 }, "executable"},
-	}
-	for name, tt := range tests {
+	} {
 		a := sample()
 		tt.change(a)
 		_, _, err := read(open(t, a.Name(), a.Packed()))

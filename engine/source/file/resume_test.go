@@ -115,7 +115,7 @@ func TestResumeLeavesOutWhatWasIngested(t *testing.T) {
 	lines := accountsLine(0, 5) + blockLine(1, 0) + blockLine(2, 1) + accountsLine(2, 6) + blockLine(3, 2) + accountsLine(3, 7)
 	answers := "[" + nodeBlock(`"slot":1,`, 0, 1) + "," + nodeBlock(`"slot":2,`, 1, 2) + "]"
 	const leftOut, notAgain = `in front of the first block is left out.* first_slot=3 resume_slot=2\n$`, "base state is not loaded again"
-	tests := map[string]struct {
+	for name, tt := range map[string]struct {
 		content   string
 		from      ledger.Slot
 		want, log string
@@ -133,8 +133,7 @@ func TestResumeLeavesOutWhatWasIngested(t *testing.T) {
 		"before all":                 {blockLine(5, 4) + accountsLine(5, 5), 2, "block 5, base 5", ""},
 		"base state of a later slot": {accountsLine(9, 5) + blockLine(3, 2), 2, "block 3", leftOut},
 		"base state of new files":    {accountsLine(2, 5) + accountsLine(2, 6) + blockLine(3, 2) + blockLine(4, 3), 2, "block 3, block 4", leftOut},
-	}
-	for name, tt := range tests {
+	} {
 		path := write(t, "a", tt.content)
 		if tt.log == notAgain {
 			path = "-"

@@ -199,7 +199,7 @@ func TestABlockThatIsWronglyCalledDeadComesBack(t *testing.T) {
 		return replaced(all, processed, processed, slotUpdate(slot, yellowstone.Dead))
 	}
 	again := stays(append(straight(101, 112), slotUpdate(104, yellowstone.Dead))...)
-	tests := map[string]struct {
+	for name, tt := range map[string]struct {
 		script              script
 		fill                fill
 		blocks, dead, asked string
@@ -212,8 +212,7 @@ func TestABlockThatIsWronglyCalledDeadComesBack(t *testing.T) {
 			calls(shows(dead(straight(101, 104), 104)...), live(stays(straight(109, 112)...))), fillStraight,
 			"101 102 103 104 104 105 filled 106 filled 107 filled 108 filled 109 110 111 112", "104", "103.103-108",
 		},
-	}
-	for name, tt := range tests {
+	} {
 		t.Run(name, func(t *testing.T) {
 			s := scenario{script: tt.script, fill: tt.fill}
 			s.run(t)
