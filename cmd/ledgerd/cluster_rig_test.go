@@ -150,7 +150,7 @@ func (n *clusterNode) said() string {
 // until waits for what the cluster must come to, while all nodes are supervised.
 func (r *clusterRig) until(what string, holds func() bool) {
 	r.Helper()
-	for late := time.Now().Add(2 * patience); !holds(); time.Sleep(20 * time.Millisecond) {
+	for late := time.Now().Add(2 * patience); !holds(); time.Sleep(50 * time.Millisecond) {
 		for _, n := range r.nodes {
 			n.running()
 		}

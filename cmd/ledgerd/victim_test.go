@@ -108,7 +108,7 @@ func (v *victim) until(what string, holds func() bool) {
 
 func (v *victim) untilWithin(longest time.Duration, what string, holds func() bool) {
 	v.Helper()
-	for deadline := time.Now().Add(longest); !holds(); time.Sleep(5 * time.Millisecond) {
+	for deadline := time.Now().Add(longest); !holds(); time.Sleep(20 * time.Millisecond) {
 		if v.IsGone() {
 			v.Fatalf("ledgerd ended with %v before %s:\n%s", v.State(), what, v.errs)
 		}
