@@ -47,7 +47,7 @@ func begin(m *testing.M) int {
 }
 
 // sampled are the scenarios that every run of the tests measures; all are measured where LEDGERD_BENCH_ALL is set (make bench-once).
-var sampled = []string{"latency", "ingest"}
+var sampled = []string{"latency"}
 
 // Each scenario, small and short, measures every figure that its goals ask for, ledgerd's and the peers'; what it verifies meanwhile holds.
 func TestScenariosMeasureWhatTheirGoalsAskFor(t *testing.T) {
