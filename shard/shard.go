@@ -13,9 +13,6 @@ import (
 	"ledgerd/shard/giveway"
 )
 
-// longAnswer is the time of a query after which the shard yields to other threads, too: that of some ten accounts of a list.
-const longAnswer = 10 * time.Microsecond
-
 // ErrFolded means that the version of a read is below the folded one; the caller may retry
 // at a newer version. It matches ledger.ErrUnavailable.
 var ErrFolded = fmt.Errorf("version no longer held: %w", ledger.ErrUnavailable)
@@ -35,6 +32,8 @@ const (
 	// three blocks before it collects the result of the first, and a fold may precede a block, so a longer
 	// lane would not be used.
 	workLane = 4
+	// longAnswer is how long a query takes at least after which the shard yields to other threads, too. A short list takes less.
+	longAnswer = 10 * time.Microsecond
 )
 
 // Shard owns one range of the key space.

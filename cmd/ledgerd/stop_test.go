@@ -125,7 +125,7 @@ func TestStopDuringReplay(t *testing.T) {
 	v.ready().Kill()
 	whole := time.Since(begun)
 	stopped := 0
-	for range 4 {
+	for range repetitions(t, "LEDGERD_CRASH_CYCLES", 5) {
 		v := launch(t, "--data-dir", data, "--source", "none").listened()
 		time.Sleep(time.Duration(random.Int64N(int64(whole / 2))))
 		v.Signal(syscall.SIGTERM)
