@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"sync"
 	"testing"
+	"time"
 
 	"ledgerd/engine/cluster/natstest"
 	"ledgerd/engine/ledger"
@@ -134,6 +135,7 @@ func testUnfinishedCommitIsNothing(r *rig) {
 	open := func(name string) *node {
 		c := r.open(Config{NodeID: name, MayWrite: true})
 		withoutLease(c)
+		c.pace.ack = time.Minute // none is lost here
 		return r.start(c, nil)
 	}
 	a := open("a")

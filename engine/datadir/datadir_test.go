@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"reflect"
 	"strings"
+	"syscall"
 	"testing"
 
 	"ledgerd/engine/ledger"
@@ -37,6 +38,9 @@ func TestDirBelongsToOneProcessAndKeepsItsNodeID(t *testing.T) {
 	if _, err := Open(path); err == nil || !strings.Contains(err.Error(), "in use") || !strings.Contains(err.Error(), path) {
 		t.Errorf("opened twice: %v, want that it is in use", err)
 	}
+	fd, err := syscall.Dup(int(d.lock.(interface{ Fd() uintptr }).Fd())) // as a process that was just forked has it
+	ledgertest.Must(t, err)
+	defer syscall.Close(fd)
 	d.Close()
 	again := mustOpen(t, vfs.Disk{}, path)
 	defer again.Close()

@@ -104,7 +104,17 @@ func (Disk) Lock(name string) (io.Closer, error) {
 		}
 		return nil, fmt.Errorf("cannot lock %s: %w", name, err)
 	}
-	return f, nil
+	return lockFile{f}, nil
+}
+
+// lockFile is a file that is locked.
+type lockFile struct{ *os.File }
+
+// Close unlocks the file itself: a process that was just forked, and has not yet become another
+// program, holds a descriptor of the same file, and would keep the lock for that moment.
+func (f lockFile) Close() error {
+	_ = syscall.Flock(int(f.Fd()), syscall.LOCK_UN) // closing does it, too, but for that moment
+	return f.File.Close()
 }
 
 // FreeBytes implements FS.
