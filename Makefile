@@ -30,9 +30,9 @@ vet:
 staticcheck:
 	go tool staticcheck ./...
 
-openapi: httpd/console/node_modules ## lint the documents of the interface, generate clients from them, and have these ask a node
+openapi: httpd/console/node_modules ## lint the documents of the interface, generate clients from them, have these ask a node, and run the commands of the manual in both shells
 	npm run --silent --prefix httpd/console lint
-	LEDGERD_GENERATORS=1 go test -count 1 -timeout 10m -run GeneratedClients ./cmd/ledgerd
+	LEDGERD_GENERATORS=1 go test -count 1 -timeout 10m -run 'GeneratedClients|CommandsOfTheManual' ./cmd/ledgerd
 
 httpd/console/node_modules: httpd/console/package-lock.json
 	npm ci --prefix httpd/console --no-audit --no-fund
@@ -45,13 +45,13 @@ fuzz: ## every fuzz target, a minute each
 	@grep -rl '^func Fuzz' --include=*_test.go . | while read -r f; do for t in $$(sed -n 's/^func \(Fuzz[A-Za-z0-9_]*\).*/\1/p' $$f); do go test -run '^$$' -fuzz "^$$t$$" -fuzztime 60s -fuzzminimizetime 0x $$(dirname $$f) || exit 1; done; done
 
 crash: ## the long durability test: fail every disk call of a run, kill nodes, stop them while they recover, cut the power, fill the disk, kick slow clients, cut the streams of the client libraries, 200 schedules of faults
-	LEDGERD_CRASH_ALL=3 LEDGERD_CRASH_CYCLES=20 LEDGERD_POWER_CUTS=16 LEDGERD_DISK_CYCLES=12 LEDGERD_FAULT_SCHEDULES=200 LEDGERD_CLIENT_CUTS=1000 go test -count 1 -timeout 30m -run 'EveryDiskCall|KilledNode|KilledAt|PowerCut|FullDisk|PanicInAShard|StopDuringReplay|AfterKicks|FaultSchedules|ClientsFollow' ./engine ./cmd/ledgerd
+	LEDGERD_CRASH_ALL=3 LEDGERD_CRASH_CYCLES=20 LEDGERD_POWER_CUTS=16 LEDGERD_DISK_CYCLES=12 LEDGERD_FAULT_SCHEDULES=200 LEDGERD_CLIENT_CUTS=1000 go test -count 1 -timeout 30m -run 'EveryDiskCall|KilledNode|KilledAt|PowerCut|FullDisk|PanicInAShard|StopDuringReplay|AfterKicks|FaultSchedules|ClientsFollow|FaultAtEveryCall' ./engine ./snapshot/wal ./cmd/ledgerd
 
 crash-all: ## everything that other tests sample: a quarter of an hour
 	LEDGERD_CRASH_ALL=1 go test -count 1 -timeout 60m ./engine/... ./snapshot/...
 
 abuse: ## attack a node from a few addresses, and hold its memory, its processor time and the answers of others to their bounds
-	LEDGERD_ABUSE=1 go test -count 1 -timeout 10m -p 1 -run 'Abuse|Spray' ./httpd/ratelimit ./cmd/ledgerd
+	LEDGERD_ABUSE=1 go test -count 1 -timeout 10m -p 1 -run 'Abuse|Spray|Hostile' ./httpd/ratelimit ./engine/source/rpc ./cmd/ledgerd
 
 live: ## the long test of live sources: 2,000 schedules of faults, each followed to its end, and 100,000 disconnects of a stream
 	LEDGERD_DISCONNECTS=100000 go test -count 1 -timeout 40m -v -run TestNoGapIsMissed ./engine/source/geyser

@@ -150,7 +150,7 @@ func failEveryCall(t *testing.T, run func(t *testing.T, s *rerun, disk vfs.FS) (
 		total = disk.Calls()
 	})
 	step, _ := strconv.Atoi(os.Getenv("LEDGERD_CRASH_ALL")) // 3, as in make crash: each call fails in a third of the ways
-	stride := sample(max(1, step), max(1, total/4), total/2)
+	stride := sample(max(1, step), max(1, total/3), total/2)
 	t.Logf("%d disk calls; every %d. call is tried", total, stride)
 	for i, f := range faults() {
 		t.Run(f.name, func(t *testing.T) {

@@ -214,7 +214,7 @@ func TestCommandsOfTheManualRunAsPrinted(t *testing.T) {
 	must(t, os.WriteFile(filepath.Join(built, "block.json.gz"), recorded.Bytes(), 0o644))
 	const mostUnrun = 12 // commands
 	unrun := 0
-	for _, page := range manualPages(t) {
+	for number, page := range manualPages(t) {
 		content, err := os.ReadFile(page)
 		must(t, err)
 		if typed := looksTyped.Find(content); typed != nil {
@@ -231,10 +231,10 @@ func TestCommandsOfTheManualRunAsPrinted(t *testing.T) {
 				runs = true
 			}
 		}
-		for _, shell := range []string{"bash --norc -i", "zsh -f -i +o promptsp"} {
+		for i, shell := range []string{"bash --norc -i", "zsh -f -i +o promptsp"} {
 			name, _, _ := strings.Cut(shell, " ")
-			if !runs {
-				break
+			if !runs || os.Getenv("LEDGERD_GENERATORS") == "" && (number+i)%2 == 0 {
+				continue // make test runs each page in one shell, make openapi in both
 			}
 			t.Run(filepath.Base(page)+"/"+name, func(t *testing.T) {
 				t.Parallel()

@@ -154,7 +154,7 @@ func TestStalledDiskHoldsUpNoRead(t *testing.T) {
 
 // F1, F9, F11: a node can be killed between any two steps of writing, rotating, snapshotting and pruning.
 func TestKilledAtAnySystemCallKeepsWhatItShowed(t *testing.T) {
-	rounds := repetitions(t, "LEDGERD_CRASH_CYCLES", 3)
+	rounds := repetitions(t, "LEDGERD_CRASH_CYCLES", 2)
 	d := newTraced(t)
 	calls := []string{"rename,renameat,renameat2", "fdatasync", "unlink,unlinkat", "fsync", "fallocate,ftruncate", "pwrite64"}
 	first := d.random.IntN(len(calls))

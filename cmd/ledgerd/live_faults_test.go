@@ -24,7 +24,7 @@ func faultSeeds(t *testing.T) (seeds []uint64) {
 		must(t, err)
 		return []uint64{seed}
 	}
-	n := repetitions(t, "LEDGERD_FAULT_SCHEDULES", sample(12, 8))
+	n := repetitions(t, "LEDGERD_FAULT_SCHEDULES", 8)
 	for seed := range uint64(n) {
 		seeds = append(seeds, seed)
 	}

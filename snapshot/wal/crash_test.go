@@ -156,7 +156,7 @@ func TestEveryAcknowledgedCommitSurvivesACrashAtEveryCall(t *testing.T) {
 	} {
 		t.Run(fmt.Sprintf("%v, pause %v", policy, pause), func(t *testing.T) {
 			t.Parallel()
-			for n := range vfstest.Calls(5) {
+			for n := range vfstest.Calls(9) {
 				hit := false
 				synctest.Test(t, func(t *testing.T) { hit = crashAt(t, n, policy, pause) })
 				if !hit {

@@ -52,7 +52,7 @@ func TestAFaultAtEveryCallHasThePromisedOutcome(t *testing.T) {
 		for _, policy := range []Policy{{}, {Mode: Off}} {
 			t.Run(name+", "+policy.String(), func(t *testing.T) {
 				plan := tt.plan
-				for plan.Call = range vfstest.Calls(1) {
+				for plan.Call = range vfstest.Calls(3) {
 					memory := tt.start.Clone()
 					disk := vfstest.NewFaulty(memory, plan)
 					v := newLife(policy)
