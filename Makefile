@@ -16,7 +16,7 @@ build: ## build the programs into bin/
 test: ## everything a contributor needs to trust a change
 	go test -p 4 ./...
 
-check: fmt vet staticcheck faults-check openapi race ## what CI asks besides the tests and the long ones: bench-once, crash, chaos, abuse
+check: fmt vet staticcheck faults-check race ## what CI asks besides the tests and the long ones: openapi, bench-once, crash, chaos, release-test, abuse
 
 faults-check:
 	@.ci/faults --check

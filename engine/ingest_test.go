@@ -52,6 +52,9 @@ func TestIngestPausesWhileTooMuchIsUnfinalized(t *testing.T) {
 		n.mustSay("ingest stopped")
 		n.mustStand(next.Slot + 3)
 	})
+	if testing.Short() {
+		return // the same with an end: the race detector takes long for a gigabyte
+	}
 	bubble.Test(t, func(t *testing.T) {
 		n, last := begin(t, finite())
 		n.showHuge(last, 1)

@@ -105,7 +105,7 @@ func TestForgedFilesAreRefused(t *testing.T) {
 	bomb := compress(windowBytes, make([]byte, 64<<20))
 	wide := compress(2*windowBytes, make([]byte, 1<<20+1))
 
-	tests := map[string]struct {
+	for name, tt := range map[string]struct {
 		file *forgery
 		says string // "" where all is well
 	}{
@@ -147,8 +147,7 @@ func TestForgedFilesAreRefused(t *testing.T) {
 		"another hash":               {forge().add(good, goodRaw).add(meta, metaOf(t, other, live, 3-live, 0)), "its meta says {2 1 0"},
 		"a live tombstone":           {forge().add(good, goodRaw).add(meta, metaOf(t, *base, live+1, 2-live, 0)), "its meta says {3 0 0"},
 		"checksum of something else": {forge().add(change(func(c *chunk) { c.checksum = 1 }), goodRaw).add(meta, whole), "checksum of a chunk"},
-	}
-	for name, tt := range tests {
+	} {
 		must(t, disk.WriteFile(testDir+"/"+stateName(1, 1), tt.file.bytes()))
 		err := serves(disk, Info{Name: stateName(1, 1)})
 		if err == nil {

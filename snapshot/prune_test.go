@@ -25,7 +25,7 @@ func TestPrune(t *testing.T) {
 		return disk
 	}
 	type list = []ledger.Slot
-	tests := map[string]struct {
+	for name, tt := range map[string]struct {
 		disk               *vfstest.Memory
 		keep               int
 		oldest             ledger.Slot // 0: none
@@ -39,8 +39,7 @@ func TestPrune(t *testing.T) {
 		"one between damaged":       {hurt(2), 2, 20, list{40, 30, 20}, list{0, 12, 22, 32}},
 		"the third damaged":         {hurt(1), 2, 30, list{40, 30}, list{12, 22, 32}},
 		"three damaged, two wanted": {hurt(1, 2, 3), 2, 0, list{40, 30, 20, 10}, list{0, 12, 22, 32}},
-	}
-	for name, tt := range tests {
+	} {
 		s := openTestStore(t, tt.disk)
 		for range 2 { // the second time there is nothing left to do
 			oldest, err := s.Prune(t.Context(), tt.keep, Pace{})

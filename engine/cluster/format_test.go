@@ -119,7 +119,7 @@ func TestHostileHeadsAreRefused(t *testing.T) {
 	good := head{kind: commitMessage, stored: true, epoch: 1, first: 1, chunks: 1, records: 1, raw: 200, packed: 200}
 	payload := make([]byte, 200)
 	must(t, good.check(len(payload)))
-	tests := map[string]func(*head){
+	for name, change := range map[string]func(*head){
 		"no epoch":                      func(h *head) { h.epoch = 0 },
 		"no version":                    func(h *head) { h.first = 0 },
 		"unknown kind":                  func(h *head) { h.kind = 9 },
@@ -137,8 +137,7 @@ func TestHostileHeadsAreRefused(t *testing.T) {
 		"4 GiB in chunks": func(h *head) {
 			h.packed, h.raw, h.chunks = 1<<32-1, 1<<32-1, (1<<32-1)/maxChunkBytes+1
 		},
-	}
-	for name, change := range tests {
+	} {
 		h := good
 		change(&h)
 		_, err := decodeHead(append(h.append(nil), payload...))

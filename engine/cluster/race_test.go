@@ -12,6 +12,7 @@ import (
 
 	"ledgerd/engine/cluster/natstest"
 	"ledgerd/engine/ledger"
+	"ledgerd/engine/ledger/ledgertest"
 )
 
 // races returns how many pairs of writers race, and how often each of a pair becomes the writer. LEDGERD_RACES asks for more.
@@ -21,7 +22,7 @@ func races(t *testing.T) (pairs, rounds int) {
 		must(t, err)
 		return pairs, 8
 	}
-	return 3, 5
+	return ledgertest.Sample(3, 3, 1), 5
 }
 
 // testWritersRace lets two nodes write that both think they hold the lease, all the time, each with commits of one and of

@@ -18,7 +18,7 @@ import (
 func TestOpenDispatchesOnTheScheme(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "blocks.ndjson")
 	ledgertest.Must(t, os.WriteFile(path, nil, 0o600))
-	tests := map[string]struct {
+	for spec, tt := range map[string]struct {
 		is, name string
 		live     bool
 		fetches  bool // its node can be asked for accounts
@@ -32,8 +32,7 @@ func TestOpenDispatchesOnTheScheme(t *testing.T) {
 			"*geyser.Source", "geyser:https://node.example:443", true, false},
 		"geyser:http://node.example:1?token=secret&rpc=http://node.example:2/secret": {
 			"*source.filled", "geyser:http://node.example:1", true, true},
-	}
-	for spec, tt := range tests {
+	} {
 		s, err := source.Open(spec, slog.New(slog.DiscardHandler))
 		var info ledger.SourceInfo
 		if s != nil {

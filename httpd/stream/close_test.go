@@ -38,7 +38,7 @@ func TestShutdownWaitsForStalledSocketsNoLongerThanTheyMayStall(t *testing.T) {
 // A close frame of the server's is waited for a second to be answered.
 func TestTheClosingHandshakeHasASecond(t *testing.T) {
 	broken, closed := frameBytes(finBit|3, ""), closeOf(codeOf(1000, ""))
-	tests := map[string]struct {
+	for name, tt := range map[string]struct {
 		sent     []byte // makes the server close it
 		code     uint16
 		goesAway bool
@@ -47,8 +47,7 @@ func TestTheClosingHandshakeHasASecond(t *testing.T) {
 		"broken, no answer":  {broken, 1002, false, time.Second},
 		"broken, goes away":  {broken, 1002, true, 0},
 		"closed by a client": {closed, 1000, false, 0},
-	}
-	for name, tt := range tests {
+	} {
 		inMemory(t, nil, func(n *node) {
 			c := n.dial("?mode=none")
 			since := time.Now()

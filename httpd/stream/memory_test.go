@@ -140,15 +140,14 @@ func TestAConnectionKeepsNothingOfItsHandshake(t *testing.T) {
 // What a block changed goes with the block: not who heard an account of it last, nor who has yet to
 // read of that one, keeps all the others in memory.
 func TestSubscribersKeepNoBlock(t *testing.T) {
-	tests := map[string]query{
+	for name, asked := range map[string]query{
 		"has heard":             {wants: wants{names: names{pubkeys: {key(1)}}}},
 		"is slow":               {wants: wants{names: names{pubkeys: {key(1)}}}},
 		"is slow and conflates": {wants: wants{names: names{pubkeys: {key(1)}}}, conflates: true},
 		"is slow, conflates and is ahead": {wants: wants{everything: true}, conflates: true,
 			resume: ledger.Some(ledger.Seq(1))},
 		"is slow and reads a snapshot": {},
-	}
-	for name, asked := range tests {
+	} {
 		l := newFakeLedger()
 		h := New(Config{RecentBytes: 1, OutboxBytes: 1 << 40, Ledger: l})
 		script := newScript(h, l)

@@ -343,7 +343,7 @@ func TestHostileManifestsAreRefused(t *testing.T) {
 		Format: 1, Ledger: "id", Snapshot: Snapshot{Version: 1, StateHash: record.StateHash}, Record: codec.AppendRecord(nil, record),
 		Files: []File{{"a.state", 10, make([]string, 1)}},
 	}
-	tests := map[string]func(*Manifest){
+	for name, change := range map[string]func(*Manifest){
 		"":                        func(*Manifest) {},
 		"another format":          func(m *Manifest) { m.Format = 2 },
 		"no files":                func(m *Manifest) { m.Files = nil },
@@ -359,8 +359,7 @@ func TestHostileManifestsAreRefused(t *testing.T) {
 		"another state":           func(m *Manifest) { m.StateHash[1]++ },
 		"another version":         func(m *Manifest) { m.Version++ },
 		"a record that cannot be": func(m *Manifest) { m.Record = m.Record[1:] },
-	}
-	for name, change := range tests {
+	} {
 		m := good
 		m.Files = append([]File(nil), good.Files...)
 		change(&m)

@@ -49,7 +49,7 @@ func TestSpecificationsThatAreRefused(t *testing.T) {
 	file := write(t, "a.json", "{}")
 	empty := t.TempDir()
 	gone := filepath.Join(empty, "gone.json")
-	tests := map[string]struct{ spec, want string }{
+	for name, tt := range map[string]struct{ spec, want string }{
 		"nothing":            {"", "file source: no path is given"},
 		"only an option":     {"?gaps=allow", "file source: no path is given"},
 		"an empty path":      {file + ",", "file source: a path in the list is empty"},
@@ -60,8 +60,7 @@ func TestSpecificationsThatAreRefused(t *testing.T) {
 		"no such file":       {gone, "file source: cannot read " + gone + ": no such file or directory"},
 		"the second missing": {file + "," + gone, "file source: cannot read " + gone + ": no such file or directory"},
 		"an empty folder":    {empty, "file source: folder " + empty + " holds no files"},
-	}
-	for name, tt := range tests {
+	} {
 		if _, err := Open(tt.spec, slog.New(slog.DiscardHandler)); err == nil || err.Error() != tt.want {
 			t.Errorf("%s: err = %v, want %s", name, err, tt.want)
 		}

@@ -53,7 +53,7 @@ func TestWhatIsLostIsShownAgainOrFilled(t *testing.T) {
 	const shown, replayed, filled = "101 102 103 104 105 106 107 108 ", "109 110 111 112", "109 filled 110 111 112"
 	skips := append(straight(106, 108), block{slot: 111, parent: 108}.messages()...)
 	skips = append(skips, block{slot: 112, parent: 111}.messages()...)
-	tests := map[string]struct {
+	for name, tt := range map[string]struct {
 		next                  script // of the calls after the first, which shows 101 to 108 and ends
 		fill                  fill
 		blocks, begins, asked string
@@ -81,8 +81,7 @@ func TestWhatIsLostIsShownAgainOrFilled(t *testing.T) {
 		"the Filler fails at first": {
 			stays(straight(110, 113)...), failsTwice, filled, "98 106", "107.107-109 107.107-109 107.107-109",
 		},
-	}
-	for name, tt := range tests {
+	} {
 		t.Run(name, func(t *testing.T) {
 			s := scenario{fill: tt.fill, until: "block 112", script: func(c *call) error {
 				if c.number == 0 {

@@ -14,7 +14,7 @@ func TestSpecificationsAreRead(t *testing.T) {
 		address, token, rpc, compression string
 		tls, whole, noTx, noVotes        bool
 	}
-	tests := map[string]want{
+	for spec, w := range map[string]want{
 		"http://10.0.0.1:10000":                                              {address: "10.0.0.1:10000"},
 		"http://[::1]:10000/":                                                {address: "[::1]:10000"},
 		"https://node.test":                                                  {address: "node.test:443", tls: true},
@@ -24,8 +24,7 @@ func TestSpecificationsAreRead(t *testing.T) {
 		"http://h:1?rpc=http%3A%2F%2Fh%3A2%3Fa%3Db%26c%3Dd":                  {address: "h:1", rpc: "http://h:2?a=b&c=d"},
 		"http://h:1?compression=zstd&data=full&transactions=none&votes=skip": {address: "h:1", compression: "zstd", whole: true, noTx: true, noVotes: true},
 		"http://h:1?compression=none&data=header&transactions=all&votes=all": {address: "h:1"},
-	}
-	for spec, w := range tests {
+	} {
 		c, rpc, err := ParseSpec(spec)
 		got := want{c.Address, c.Token, rpc, c.Compression, c.TLS != nil, c.WholeData, c.NoTransactions, c.SkipVotes}
 		if err != nil || got != w {

@@ -115,7 +115,7 @@ func streamSpaces(c *fakeCall) bool {
 func TestNoCallBeginsWhileTheNodeLimitsTheRate(t *testing.T) {
 	after := func(value string) answer { return says(429, "", "Retry-After", value) }
 	const code, byItself = `{"jsonrpc":"2.0","id":1,"error":{"code":429}}`, 250 * time.Millisecond // without chance
-	tests := map[string]struct {
+	for name, tt := range map[string]struct {
 		limit answer
 		want  time.Duration // between calls
 		last  time.Duration // when the third call comes; 0: as long after the second
@@ -131,8 +131,7 @@ func TestNoCallBeginsWhileTheNodeLimitsTheRate(t *testing.T) {
 		"a date":          {after("Sat, 01 Jan 2000 00:00:05 GMT"), 5 * time.Second, 5*time.Second + byItself},
 		"a date long ago": {after("Fri, 31 Dec 1999 00:00:05 GMT"), byItself, 0},
 		"a date far off":  {after("Sun, 02 Jan 2000 00:00:05 GMT"), time.Minute, 0},
-	}
-	for name, tt := range tests {
+	} {
 		play(t, Config{}, func(t *testing.T, n *fakeNode, s *Source) {
 			begun, limit := time.Now(), times(2, tt.limit)
 			var came []time.Duration

@@ -28,7 +28,7 @@ func TestTokenFactsComeFromThePartOfTheData(t *testing.T) {
 	extended := append(append(holding(mint, wallet, 6, none), 2), make([]byte, 40)...)
 	scaled := scaledMint(9, 3)
 	multisig := append(append(holding(mint, wallet, 7, none), 2), make([]byte, 355-166)...)
-	tests := map[string]struct {
+	for name, tt := range map[string]struct {
 		owner  ledger.Pubkey
 		data   []byte
 		amount uint64
@@ -42,8 +42,7 @@ func TestTokenFactsComeFromThePartOfTheData(t *testing.T) {
 		"multisig":               {ledger.Token2022Program, multisig, 0, nil, 1},
 		"too long for a token":   {ledger.TokenProgram, extended, 0, nil, 1},
 		"another program":        {ledger.VoteProgram, make([]byte, 3762), 0, nil, 1},
-	}
-	for name, tt := range tests {
+	} {
 		play(t, Config{}, func(t *testing.T, n *fakeNode, s *Source) {
 			n.add(10, 11, 12)
 			n.finalized = 11 // what is confirmed alone is not told

@@ -29,7 +29,7 @@ func TestTheChainIsFollowedWhateverTheNodeSays(t *testing.T) {
 	lists := func(list string) answer {
 		return on("getBlocks", func(c *fakeCall) bool { return c.slot(0) == 11 && gives(list)(c) })
 	}
-	tests := map[string]struct {
+	for name, tt := range map[string]struct {
 		has    []ledger.Slot // each on the one before, the first on slot 10
 		change func(t *testing.T, n *fakeNode)
 		fault  answer
@@ -84,8 +84,7 @@ func TestTheChainIsFollowedWhateverTheNodeSays(t *testing.T) {
 					n.add(11, 14, 15)
 				})
 			}},
-	}
-	for name, tt := range tests {
+	} {
 		play(t, Config{Parallel: tt.parallel}, func(t *testing.T, n *fakeNode, s *Source) {
 			t.Log(name)
 			n.add(10, tt.has...)

@@ -136,14 +136,13 @@ func TestCatchingUpAsksOnce(t *testing.T) {
 
 // A block does not wait long for a node that cannot tell its accounts; they are asked for later.
 func TestAccountsThatCannotBeHadHoldNothingUp(t *testing.T) {
-	faults := map[string]answer{
+	for name, fault := range map[string]answer{
 		"limited":   says(429, "", "Retry-After", "1"),
 		"failed":    says(500, ""),
 		"slow":      nil,
 		"old":       fails(-32016),
 		"not asked": gives("{}"),
-	}
-	for name, fault := range faults {
+	} {
 		play(t, Config{}, func(t *testing.T, n *fakeNode, s *Source) {
 			if name == "slow" {
 				fault = func(*fakeCall) bool {

@@ -134,7 +134,7 @@ func TestFillEmitsTheGapAndWhatItTouched(t *testing.T) {
 // F21, F26, F29: a filling ends before the first block that cannot be had.
 func TestFillSaysWhatItCannotFill(t *testing.T) {
 	const none = upstream.Kinds
-	tests := map[string]struct {
+	for name, tt := range map[string]struct {
 		upTo    ledger.Slot
 		hash    string
 		fault   answer
@@ -153,8 +153,7 @@ func TestFillSaysWhatItCannotFill(t *testing.T) {
 		"another ledger": {13, "x", nil, nil, none,
 			"block " + hashOf("x").String() + " at slot 10 is final here: " + upstream.ErrOtherChain.Error()},
 		"out of order": {10, "10", nil, nil, none, "there is nothing to fill: the slots are not in order"},
-	}
-	for name, tt := range tests {
+	} {
 		play(t, Config{}, func(t *testing.T, n *fakeNode, s *Source) {
 			n.add(9, 10, 11, 12, 13)
 			n.pay(12, 7, keyOf(1))

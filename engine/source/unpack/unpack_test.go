@@ -13,7 +13,7 @@ import (
 )
 
 func TestErrorsNameThePacking(t *testing.T) {
-	tests := map[string]struct {
+	for name, tt := range map[string]struct {
 		err  error
 		want string
 		is   error // what it matches, and else not
@@ -21,8 +21,7 @@ func TestErrorsNameThePacking(t *testing.T) {
 		"cut":     {io.ErrUnexpectedEOF, "its zstd packing ends too early", nil},
 		"damaged": {context.Canceled, "its zstd packing is damaged: context canceled", context.Canceled},
 		"the end": {io.EOF, "EOF", io.EOF},
-	}
-	for name, tt := range tests {
+	} {
 		_, err := Reader{"zstd", iotest.ErrReader(tt.err)}.Read(make([]byte, 1))
 		if err == nil || err.Error() != tt.want || errors.Is(err, tt.err) != (tt.is != nil) {
 			t.Errorf("%s: %v, want %s", name, err, tt.want)

@@ -25,7 +25,7 @@ func TestBackoffDoublesItsBoundUpToTheMost(t *testing.T) {
 
 // F25: pauses are drawn at random.
 func TestBackoffIsSpreadBetweenItsBounds(t *testing.T) {
-	tests := map[string]struct {
+	for name, tt := range map[string]struct {
 		min, max time.Duration
 		spread   bool
 	}{
@@ -33,8 +33,7 @@ func TestBackoffIsSpreadBetweenItsBounds(t *testing.T) {
 		"no room":           {time.Second, time.Second, false},
 		"most below least":  {time.Second, time.Millisecond, false},
 		"largest durations": {time.Second, 1<<63 - 1, true},
-	}
-	for name, tt := range tests {
+	} {
 		for _, random := range []func(int64) int64{nil, rand.New(rand.NewPCG(1, 2)).Int64N} {
 			waits := map[time.Duration]bool{}
 			b := Backoff{Min: tt.min, Max: tt.max, Random: random}

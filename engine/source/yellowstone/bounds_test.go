@@ -11,12 +11,11 @@ import (
 // bounded, and so is what each word costs.
 func TestStatusesOfUnknownSlotsAreBounded(t *testing.T) {
 	const many = 30_000
-	orders := map[string]func(n int) ledger.Slot{
+	for name, slot := range map[string]func(n int) ledger.Slot{
 		"ascending":  func(n int) ledger.Slot { return ledger.Slot(1_000_000 + n) },
 		"descending": func(n int) ledger.Slot { return ledger.Slot(1_000_000 - n) },
 		"far apart":  func(n int) ledger.Slot { return ledger.Slot(n%2)<<60 + ledger.Slot(n*1000) },
-	}
-	for name, slot := range orders {
+	} {
 		for _, status := range []SlotStatus{Confirmed, Dead} {
 			for _, live := range []bool{false, true} {
 				a := NewAssembler(discard)
