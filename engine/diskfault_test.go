@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"slices"
 	"strconv"
@@ -138,7 +139,7 @@ func faults() []fault {
 // failEveryCall repeats a run of the script with a failure at every single disk call, in every way, looks at what was shown and
 // what the disk holds, and has the node go on: to the same end as if nothing had been. run may end early where the disk fails;
 // the node is nil where it never began.
-// It tries a sample of the calls.
+// It tries a sample of the calls, another one each time.
 func failEveryCall(t *testing.T, run func(t *testing.T, s *rerun, disk vfs.FS) (*subject, error)) {
 	total := 0
 	bubble.Test(t, func(t *testing.T) {
@@ -149,14 +150,15 @@ func failEveryCall(t *testing.T, run func(t *testing.T, s *rerun, disk vfs.FS) (
 		must(t, rightHead(m, n.Head(), m.version()))
 		total = disk.Calls()
 	})
-	step, _ := strconv.Atoi(os.Getenv("LEDGERD_CRASH_ALL")) // 3, as in make crash: each call fails in a third of the ways
+	step, _ := strconv.Atoi(os.Getenv("LEDGERD_CRASH_ALL")) // 6, as in make crash: each call fails in one of the ways
 	stride := sample(max(1, step), max(1, total/3), total/2)
-	t.Logf("%d disk calls; every %d. call is tried", total, stride)
+	first := rand.IntN(stride)
+	t.Logf("%d disk calls; every %d. call is tried, the first %d later", total, stride, first)
 	for i, f := range faults() {
 		t.Run(f.name, func(t *testing.T) {
 			t.Parallel()
 			s, m := scripted() // a model remembers what it was asked
-			for call, hit := 1+i%stride, true; hit; call += stride {
+			for call, hit := 1+(i+first)%stride, true; hit; call += stride {
 				bubble.Test(t, func(t *testing.T) {
 					var err error
 					hit, err = failCall(t, m, f, call, func(disk vfs.FS) (*subject, error) { return run(t, s, disk) })

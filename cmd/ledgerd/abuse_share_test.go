@@ -37,6 +37,7 @@ const (
 // connections too many: one whose requests are refused is closed, and what a socket asks for costs the client as much as the node.
 func TestAbuseOfOneClientTakesLittleOfTheProcessors(t *testing.T) {
 	alone(t)
+	t.Parallel()
 	dir := t.TempDir()
 	keys, certFile, keyFile := filepath.Join(dir, "keys.yaml"), filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")
 	must(t, os.WriteFile(keys, []byte("tiers:\n  gold: {requests_per_minute: 50}\n"), 0o600))

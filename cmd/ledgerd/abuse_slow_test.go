@@ -15,6 +15,7 @@ import (
 // each of the slow ones is closed in the end; nothing of them stays.
 func TestAbuseSlowClientsAreClosed(t *testing.T) {
 	alone(t)
+	t.Parallel() // beside the other that takes long: these clients wait nearly all the time
 	const clients, each = 2000, 100
 	a := attack(t, clients, "--rate-limit-minute", "0", "--rate-limit-hour", "0", "--max-conns-per-client", fmt.Sprint(each), "--source", "sim:accounts=20000,slots=5,slot_time=0")
 	before := a.usage().FDs

@@ -75,7 +75,7 @@ func TestShutdownDrains(t *testing.T) {
 			_, err = c.conn.Write(ping(""))
 		}
 	}
-	tests := map[string]struct {
+	for name, tt := range map[string]struct {
 		within time.Duration // what its context has; 0: an hour
 		then   func(*client)
 		took   time.Duration
@@ -85,8 +85,7 @@ func TestShutdownDrains(t *testing.T) {
 		"nobody answers":   {0, silence, time.Second, nil},
 		"all go on":        {0, talk, time.Second, nil},
 		"no time for that": {300 * time.Millisecond, silence, 300 * time.Millisecond, context.DeadlineExceeded},
-	}
-	for name, tt := range tests {
+	} {
 		inMemory(t, nil, func(n *node) {
 			ctx, cancel := context.WithTimeout(context.Background(), cmp.Or(tt.within, time.Hour))
 			defer cancel()

@@ -187,7 +187,7 @@ func checkRefused(t *testing.T, what string, disk vfs.FS, path string, sure bool
 // F3: zeros are the end of a log, and anything else after it is cut.
 func TestWhatFollowsTheEnd(t *testing.T) {
 	commits := script(5, 2)
-	tests := map[string]struct {
+	for name, tt := range map[string]struct {
 		after []byte
 		torn  bool
 	}{
@@ -200,8 +200,7 @@ func TestWhatFollowsTheEnd(t *testing.T) {
 		"a length of 4 GiB":  {append([]byte{0xff, 0xff, 0xff, 0xff, 0xa3, 0xf7, 1, 1}, make([]byte, 200)...), true},
 		"a length of 1 GiB":  {append([]byte{0, 0, 0, 0x40, 0xa3, 0xf7, 1, 1}, make([]byte, 200)...), true},
 		"one byte, not zero": {[]byte{1}, true},
-	}
-	for name, tt := range tests {
+	} {
 		disk := recorded(t, commits, 64<<10, false)
 		entries := entriesOf(t, disk)
 		e := entries[len(entries)-1]

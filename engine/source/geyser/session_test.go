@@ -160,7 +160,7 @@ func TestSessionsEndThatShowTooLittle(t *testing.T) {
 	confirmed := slotUpdate(101, yellowstone.Confirmed)
 	other := block{slot: 102, parent: 101, fork: 1}
 	foreign, below := block{slot: 101, parent: 100, parentFork: 7}, block{slot: 101, parent: 99}
-	tests := map[string]struct {
+	for name, tt := range map[string]struct {
 		first script
 		want  upstream.Kind
 		after time.Duration // the most that it may take
@@ -177,8 +177,7 @@ func TestSessionsEndThatShowTooLittle(t *testing.T) {
 		"two blocks":               {shows(append(straight(101, 102), other.head())...), upstream.Equivocation, time.Second},
 		"a foreign chain":          {shows(append(foreign.messages(), confirmed)...), upstream.WrongParent, time.Second},
 		"a chain from below":       {shows(append(below.messages(), confirmed)...), upstream.WrongParent, time.Second},
-	}
-	for name, tt := range tests {
+	} {
 		t.Run(name, func(t *testing.T) {
 			s := scenario{until: "block 103", config: func(c *Config) { c.MessageBytes = 1 << 20 }}
 			s.script = calls(tt.first, shows(straight(101, 103)...))

@@ -179,7 +179,7 @@ func TestNoCallThatWaitedForRoomBeginsWhileTheNodeLimitsTheRate(t *testing.T) {
 }
 
 func TestSpecifications(t *testing.T) {
-	good := map[string]struct {
+	for spec, tt := range map[string]struct {
 		url  string
 		want Config
 	}{
@@ -188,8 +188,7 @@ func TestSpecifications(t *testing.T) {
 		"http://u:p@node.example/?from=7&accounts=new":     {"http://u:p@node.example/", Config{Accounts: AccountsNew, From: ledger.Some(ledger.Slot(7))}},
 		"http://[::1]:8899?details=accounts&b=2":           {"http://[::1]:8899?b=2", Config{Brief: true}},
 		"http://h?details=full&accounts=touched&from=0":    {"http://h", Config{From: ledger.Some(ledger.Slot(0))}},
-	}
-	for spec, tt := range good {
+	} {
 		c, err := ParseSpec(spec)
 		if err != nil {
 			t.Errorf("%s: %v", spec, err)

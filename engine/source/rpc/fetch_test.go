@@ -119,7 +119,7 @@ func TestFetchTellsWhatIsNotThereAndWhy(t *testing.T) {
 // that is not its own, and what is another account then tells nothing of the first.
 func TestAFetchTellsOneMoment(t *testing.T) {
 	mint, holder, plain := keyOf(1), keyOf(2), keyOf(3)
-	tests := map[string]struct {
+	for name, tt := range map[string]struct {
 		next fakeAccount // the mint at the second call
 		told bool        // else it is to be asked for again
 	}{
@@ -128,8 +128,7 @@ func TestAFetchTellsOneMoment(t *testing.T) {
 		"another program": {fakeAccount{500, ledger.VoteProgram, scaledMint(9, 3)}, false},
 		"other decimals":  {fakeAccount{500, ledger.Token2022Program, scaledMint(9, 4)}, false},
 		"no extensions":   {fakeAccount{500, ledger.Token2022Program, scaledMint(9, 3)[:82]}, false},
-	}
-	for name, tt := range tests {
+	} {
 		play(t, Config{}, func(t *testing.T, n *fakeNode, s *Source) {
 			n.add(10, 11, 12, 13)
 			n.context = 11

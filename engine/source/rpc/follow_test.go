@@ -121,7 +121,7 @@ func TestTheChainIsFollowedWhateverTheNodeSays(t *testing.T) {
 
 func TestWhereAFreshNodeBegins(t *testing.T) {
 	from := func(slot ledger.Slot) Config { return Config{From: ledger.Some(slot)} }
-	tests := map[string]struct {
+	for name, tt := range map[string]struct {
 		config Config
 		first  ledger.Slot // that the node keeps
 		want   []ledger.Slot
@@ -133,8 +133,7 @@ func TestWhereAFreshNodeBegins(t *testing.T) {
 		"not kept":           {from(1), 300, []ledger.Slot{300, 301}},
 		"long not kept":      {from(1), 3000, []ledger.Slot{3000, 3001}},
 		"very long not kept": {from(1), 3_000_000, []ledger.Slot{3_000_000, 3_000_001}},
-	}
-	for name, tt := range tests {
+	} {
 		play(t, tt.config, func(t *testing.T, n *fakeNode, s *Source) {
 			n.add(4, 5, 6, 7, 100, 120)
 			n.first = tt.first
