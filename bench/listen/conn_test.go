@@ -151,7 +151,8 @@ func TestDialGivesUpOnSilentServer(t *testing.T) {
 	if _, err := Dial(ctx, address, Options{Timeout: time.Hour}); !errors.Is(err, context.Canceled) {
 		t.Errorf("with a context that ends meanwhile: err = %v", err)
 	}
-	if _, err := Dial(t.Context(), address, Options{Timeout: time.Millisecond}); !errors.Is(err, context.DeadlineExceeded) {
+	late := net.Error(nil) // of the context, or of a socket that is slower
+	if _, err := Dial(t.Context(), address, Options{Timeout: time.Millisecond}); !errors.As(err, &late) || !late.Timeout() {
 		t.Errorf("after the timeout: err = %v", err)
 	}
 	if _, err := Dial(t.Context(), "http://127.0.0.1/", Options{}); err == nil {

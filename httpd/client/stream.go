@@ -181,7 +181,7 @@ func (s *stream) dial(ctx context.Context) (*websocket.Conn, error) {
 		s.client.note(response.Header)
 	}
 	switch {
-	// A server that stops answers 101 with "Connection: close": that is no refusal.
+	// An answer of 101 without the right words is no refusal, but no server of ours.
 	case errors.Is(err, websocket.ErrBadHandshake) && response.StatusCode != http.StatusSwitchingProtocols:
 		return nil, statusError(response)
 	case err != nil:
