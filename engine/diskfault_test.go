@@ -151,7 +151,7 @@ func failEveryCall(t *testing.T, run func(t *testing.T, s *rerun, disk vfs.FS) (
 		total = disk.Calls()
 	})
 	step, _ := strconv.Atoi(os.Getenv("LEDGERD_CRASH_ALL")) // 6, as in make crash: each call fails in one of the ways
-	stride := sample(max(1, step), max(1, total/3), total/2)
+	stride := sample(max(1, step), total/2, total/2)
 	first := rand.IntN(stride)
 	t.Logf("%d disk calls; every %d. call is tried, the first %d later", total, stride, first)
 	for i, f := range faults() {

@@ -16,7 +16,7 @@ import (
 )
 
 // faultSeeds returns the seeds to run: one by LEDGERD_FAULT_SEED, or the first N by LEDGERD_FAULT_SCHEDULES or of a sample, which is smaller
-// with -short, and where time allows those of regressionSeeds. make crash runs 200, make live 2,000.
+// with -short. make crash runs 200, make live 2,000, and both those of regressionSeeds.
 func faultSeeds(t *testing.T) (seeds []uint64) {
 	t.Helper()
 	if text, ok := os.LookupEnv("LEDGERD_FAULT_SEED"); ok {
@@ -24,12 +24,13 @@ func faultSeeds(t *testing.T) (seeds []uint64) {
 		must(t, err)
 		return []uint64{seed}
 	}
-	n := repetitions(t, "LEDGERD_FAULT_SCHEDULES", 8)
+	const sampled = 8
+	n := repetitions(t, "LEDGERD_FAULT_SCHEDULES", sampled)
 	for seed := range uint64(n) {
 		seeds = append(seeds, seed)
 	}
 	for _, seed := range regressionSeeds {
-		if n > 1 && !testing.Short() && !slices.Contains(seeds, seed) {
+		if n > sampled && !slices.Contains(seeds, seed) {
 			seeds = append(seeds, seed)
 		}
 	}
