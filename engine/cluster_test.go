@@ -332,7 +332,7 @@ func TestClusterShowsOneLedger(t *testing.T) {
 			g := newGroup(t, seed)
 			want := straight(t, g.ledger)
 			g.elect()
-			for range sample(60, 60, 12) {
+			for range sample(60, 40, 12) {
 				g.step()
 			}
 			g.settle(want.end)

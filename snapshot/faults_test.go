@@ -108,7 +108,7 @@ func TestAnyFailedCallLeavesWholeSnapshots(t *testing.T) {
 	} {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()
-			for plan.Call = range vfstest.Calls(11) {
+			for plan.Call = range vfstest.Calls(17) {
 				disk := first.Clone()
 				faulty := vfstest.NewFaulty(disk, plan)
 				written := append(states[:1:1], script(faulty, states[1:])...)

@@ -38,7 +38,7 @@ func TestBackupUnderLoadIsTheNodeAsItStood(t *testing.T) {
 		t.Errorf("a second backup of the name: exit code %d, said %s%s", code, out, errs)
 	}
 	newest := decode[struct{ Slot int }](dial(t, a), dial(t, a).get("/blocks/latest")).Slot
-	for range sample(40, 4) {
+	for range sample(15, 4) {
 		verified(t, dir)
 		for _, command := range [][]string{{"log", "dump"}, {"snapshot", "list"}} {
 			_, errs, code := tool(t, append(command, "--data-dir", dir)...)

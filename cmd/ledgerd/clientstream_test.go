@@ -140,7 +140,7 @@ func TestClientsFollowThroughCutsAndKills(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			random, seed := seededRand(t)
-			cuts := repetitions(t, "LEDGERD_CLIENT_CUTS", sample(24, 16))
+			cuts := repetitions(t, "LEDGERD_CLIENT_CUTS", 16)
 			source := fmt.Sprintf("sim:seed=%d,skip_rate=0.1,finality=8,fork_rate=0.2,accounts=300,tps=400,slot_time=16ms,slots=%d", seed, max(200, 3*cuts))
 			dir := t.TempDir()
 			var node *victim
