@@ -151,7 +151,7 @@ func TestDialGivesUpOnSilentServer(t *testing.T) {
 	if _, err := Dial(ctx, address, Options{Timeout: time.Hour}); !errors.Is(err, context.Canceled) {
 		t.Errorf("with a context that ends meanwhile: err = %v", err)
 	}
-	late := net.Error(nil) // of the context, or of a socket that is slower
+	var late net.Error // of the context, or of a socket that is slower
 	if _, err := Dial(t.Context(), address, Options{Timeout: time.Millisecond}); !errors.As(err, &late) || !late.Timeout() {
 		t.Errorf("after the timeout: err = %v", err)
 	}

@@ -66,7 +66,7 @@ func Dial(ctx context.Context, address string, o Options) (*Conn, error) {
 	switch {
 	case !stop() || err != nil && ctx.Err() != nil:
 		err = ctx.Err()
-	// An answer of 101 without the right words is no refusal, but no server of ours.
+	// A 101 that does not complete the handshake is an error, and no refusal.
 	case errors.Is(err, websocket.ErrBadHandshake) && response.StatusCode != http.StatusSwitchingProtocols:
 		body, _ := io.ReadAll(response.Body) // the first of it, from memory
 		err = &RefusedError{response.StatusCode, string(body)}

@@ -181,7 +181,7 @@ func (s *stream) dial(ctx context.Context) (*websocket.Conn, error) {
 		s.client.note(response.Header)
 	}
 	switch {
-	// An answer of 101 without the right words is no refusal, but no server of ours.
+	// A 101 that does not complete the handshake is an error, and no refusal.
 	case errors.Is(err, websocket.ErrBadHandshake) && response.StatusCode != http.StatusSwitchingProtocols:
 		return nil, statusError(response)
 	case err != nil:

@@ -113,7 +113,7 @@ type lockFile struct{ *os.File }
 // Close unlocks the file itself: a process that was just forked, and has not yet become another
 // program, holds a descriptor of the same file, and would keep the lock for that moment.
 func (f lockFile) Close() error {
-	_ = syscall.Flock(int(f.Fd()), syscall.LOCK_UN) // closing does it, too, but for that moment
+	_ = syscall.Flock(int(f.Fd()), syscall.LOCK_UN) // closing tells what is wrong
 	return f.File.Close()
 }
 
