@@ -115,10 +115,11 @@ func (b *bucket) takeToken() bool {
 }
 
 // What a client's connections ask for costs time of a processor, by a list of prices. It may be so
-// much at once, and so much each second after that: less than 5 % of a core.
+// much at once, and so much each second after that: 2.5 % of a core over a minute. As much again may go for connections that are
+// refused.
 const (
 	workBurst     = 600 * time.Millisecond
-	workPerSecond = 30 * time.Millisecond
+	workPerSecond = 15 * time.Millisecond
 )
 
 // work is the time that a client may spend.
