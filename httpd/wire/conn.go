@@ -46,7 +46,8 @@ type Conn struct {
 	lineBytes       int      // read since the last line feed
 	refusals        int      // in a row
 
-	// idleUntil is when its time to begin a request is over, in nanoseconds since 1970, while it waits for one; else 0.
+	// idleUntil is when its time to begin a request is over, in nanoseconds since the listener began, while it waits for one; else 0.
+	// No clock that is set changes their order.
 	idleUntil atomic.Int64
 	penalized atomic.Bool // it goes on counting for a while after its end
 	takenOver atomic.Bool // it is read and written by whoever took it over
@@ -73,7 +74,7 @@ func (c *Conn) Read(p []byte) (int, error) {
 		return 0, err
 	}
 	if c.since.bytes == 0 {
-		c.idleUntil.Store(c.readBy.wanted.UnixNano())
+		c.idleUntil.Store(int64(c.readBy.wanted.Sub(c.listener.began)))
 	}
 	n, err := c.Conn.Read(p)
 	c.idleUntil.Store(0)

@@ -15,7 +15,7 @@ import (
 func piped(t *testing.T) (c *Conn, far net.Conn) {
 	near, far := net.Pipe()
 	t.Cleanup(func() { _, _ = near.Close(), far.Close() })
-	return &Conn{Conn: near}, far
+	return &Conn{Conn: near, listener: new(listener)}, far
 }
 
 func giveByte(far net.Conn) { _, _ = far.Write([]byte("x")) }

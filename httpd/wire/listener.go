@@ -45,6 +45,7 @@ type listener struct {
 	config *Config
 	counts *Counts
 
+	began     time.Time
 	closeOnce sync.Once
 	done      chan struct{} // closed by Close
 
@@ -56,10 +57,11 @@ type listener struct {
 }
 
 func newListener(ln net.Listener, config *Config, counts *Counts) *listener {
+	now := time.Now()
 	return &listener{
 		Listener: ln, config: config, counts: counts,
-		done:      make(chan struct{}),
-		pace:      ratelimit.New(config.ConnsPerMinute, 0, time.Now()),
+		began: now, done: make(chan struct{}),
+		pace:      ratelimit.New(config.ConnsPerMinute, 0, now),
 		conns:     make(map[*Conn]struct{}),
 		perClient: make(map[netip.Prefix]int),
 	}
