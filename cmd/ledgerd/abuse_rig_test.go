@@ -3,7 +3,6 @@ package main
 import (
 	"bufio"
 	"errors"
-	"io"
 	"net"
 	"net/http"
 	"os"
@@ -134,14 +133,7 @@ func (c *attacker) ask(path string) error { return request(c.Conn, path, "") }
 // get asks and reads the whole answer.
 func (c *attacker) get(path string) (*http.Response, error) {
 	_ = c.SetDeadline(time.Now().Add(attackTimeout))
-	if err := c.ask(path); err != nil {
-		return nil, err
-	}
-	response, err := http.ReadResponse(c.in, nil)
-	if err == nil {
-		_, err = io.Copy(io.Discard, response.Body)
-	}
-	return response, err
+	return answered(c.Conn, c.in, path, "")
 }
 
 // visit has a client within its limit ask one question after the other for 3 s. All must be answered.

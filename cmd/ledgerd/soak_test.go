@@ -82,6 +82,18 @@ func request(c net.Conn, path, lines string) error {
 	return err
 }
 
+// answered sends a request and reads the answer, and its body to the end.
+func answered(c net.Conn, in *bufio.Reader, path, lines string) (*http.Response, error) {
+	if err := request(c, path, lines); err != nil {
+		return nil, err
+	}
+	answer, err := http.ReadResponse(in, nil)
+	if err == nil {
+		_, err = io.Copy(io.Discard, answer.Body)
+	}
+	return answer, err
+}
+
 // churn follows everything, or the accounts of a program, for up to twenty seconds, and leaves without a word or with a reset.
 func (*weather) churn(c net.Conn, r *mathrand.Rand) error {
 	query := []string{"mode=none", "extended=true", "programs=" + simPrograms[0] + "&overflow=conflate"}[r.IntN(3)]
@@ -104,15 +116,9 @@ func (w *weather) asks(c net.Conn, r *mathrand.Rand) error {
 		"/account/" + simPrograms[0], "/blocks/1", "/account/x", "/metrics", "/health"}
 	in := bufio.NewReader(c)
 	for range 50 {
-		if err := request(c, paths[r.IntN(len(paths))], ""); err != nil {
-			return err
-		}
-		answer, err := http.ReadResponse(in, nil)
+		answer, err := answered(c, in, paths[r.IntN(len(paths))], "")
 		if err != nil {
 			return err // the node was killed
-		}
-		if _, err := io.Copy(io.Discard, answer.Body); err != nil {
-			return err
 		}
 		if !slices.Contains([]int{200, 400, 404, 429, 503}, answer.StatusCode) {
 			w.Errorf("a request was answered with %s", answer.Status)
@@ -138,14 +144,7 @@ func (*weather) sprays(c net.Conn, r *mathrand.Rand) error {
 	for range 100 {
 		var b [16]byte
 		_, _ = rand.Read(b[:])
-		if err := request(c, "/health", "X-Forwarded-For: "+netip.AddrFrom16(b).String()+"\r\n"); err != nil {
-			return err
-		}
-		answer, err := http.ReadResponse(in, nil)
-		if err != nil {
-			return err
-		}
-		if _, err := io.Copy(io.Discard, answer.Body); err != nil {
+		if _, err := answered(c, in, "/health", "X-Forwarded-For: "+netip.AddrFrom16(b).String()+"\r\n"); err != nil {
 			return err
 		}
 		time.Sleep(time.Duration(r.IntN(10)) * time.Millisecond)
