@@ -85,7 +85,7 @@ func streams() []stream {
 // streamEvents is how long a random stream is: enough for some ten forks and folds.
 const streamEvents = 170
 
-// F20, F21, F22, F23: TestAnswersEqualNaiveModel follows random streams with engines of several shard counts and
+// F19, F20, F21, F22, F23: TestAnswersEqualNaiveModel follows random streams with engines of several shard counts and
 // compares everything they publish and answer with the model, after every event or burst. Two of three rounds compare only what is
 // published, which takes little time, of longer streams: they find the forks that are rare.
 func TestAnswersEqualNaiveModel(t *testing.T) { eachStream(t, sample(60, 2, 1), followStream) }

@@ -128,7 +128,7 @@ func (v *victim) frozen() {
 	}
 }
 
-// F50: a directory that cannot be written is refused before anybody is let in.
+// F50: a directory that cannot be written, or is another user's, is refused before anybody is let in.
 func TestReadOnlyDirectoryIsRefused(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
@@ -142,12 +142,24 @@ func TestReadOnlyDirectoryIsRefused(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			dir := filepath.Join(t.TempDir(), "readonly")
 			makeReadOnly(t, dir, tt.used)
-			data := filepath.Join(dir, tt.path)
-			for _, source := range []string{"none", "sim:accounts=100"} {
-				v := launch(t, "--data-dir", data, "--source", source)
-				v.refused(v.gone(patience), dir)
-			}
+			checkRefusesDirectory(t, nil, dir, tt.path)
 		})
+	}
+	t.Run("of another user", func(t *testing.T) {
+		needsRoot(t, "setpriv")
+		dir := filepath.Join(t.TempDir(), "foreign")
+		must(t, errors.Join(os.Mkdir(dir, 0o700), os.Chown(dir, 65534, 65534)))
+		ordinary := []string{"setpriv", "--bounding-set=-dac_override,-dac_read_search"} // modes hold for this root too
+		checkRefusesDirectory(t, ordinary, dir, "")
+	})
+}
+
+// checkRefusesDirectory starts nodes in a directory within dir, under another program.
+func checkRefusesDirectory(t *testing.T, under []string, dir, within string) {
+	t.Helper()
+	for _, source := range []string{"none", "sim:accounts=100"} {
+		v := launchUnder(t, under, "--data-dir", filepath.Join(dir, within), "--source", source)
+		v.refused(v.gone(patience), dir)
 	}
 }
 
