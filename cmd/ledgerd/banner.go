@@ -16,10 +16,13 @@ type site struct {
 	encrypted bool
 }
 
-// url returns the address with a scheme, http or ws, or what that is with TLS.
+// url returns the address with a scheme, http or ws, or what that is with TLS. A Unix socket stands in it as in the configuration of nginx.
 func (s site) url(scheme string) string {
 	if s.encrypted {
 		scheme += "s"
+	}
+	if s.addr.Network() == "unix" {
+		return scheme + "://unix:" + s.addr.String() + ":"
 	}
 	return scheme + "://" + s.addr.String()
 }
@@ -40,6 +43,9 @@ func banner(w io.Writer, public, ops site, source string, samples []ledger.Pubke
 	}
 	if len(samples) > 0 {
 		fmt.Fprintf(&b, "\n  keys to try:\n")
+		if scheme, _, _ := strings.Cut(base, ":"); public.addr.Network() == "unix" {
+			base = "--unix-socket " + public.addr.String() + " " + scheme + "://localhost/api"
+		}
 		for _, key := range samples {
 			fmt.Fprintf(&b, "    curl %s/account/%s\n", base, key)
 		}

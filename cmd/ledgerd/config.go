@@ -11,6 +11,7 @@ import (
 	"github.com/alecthomas/kong"
 
 	"ledgerd/engine/source/unpack"
+	"ledgerd/httpd/ratelimit"
 )
 
 const maxConfigBytes = 1 << 20
@@ -82,10 +83,10 @@ func (s *size) UnmarshalText(b []byte) error {
 	return nil
 }
 
-// prefixes is a list of networks, comma-separated; a bare address is a network of one.
+// prefixes is a list of networks, comma-separated; a bare address is a network of one, unix is the peers of a Unix socket.
 type prefixes []netip.Prefix
 
-// UnmarshalText parses "10.0.0.0/8,::1".
+// UnmarshalText parses "10.0.0.0/8,::1,unix".
 func (p *prefixes) UnmarshalText(b []byte) error {
 	*p = nil
 	for part := range strings.SplitSeq(string(b), ",") {
@@ -93,11 +94,15 @@ func (p *prefixes) UnmarshalText(b []byte) error {
 		if part == "" {
 			continue
 		}
+		if part == "unix" {
+			*p = append(*p, ratelimit.UnixPeers)
+			continue
+		}
 		network, err := netip.ParsePrefix(part)
 		if err != nil {
 			address, addressErr := netip.ParseAddr(part)
 			if addressErr != nil {
-				return fmt.Errorf("expected addresses or CIDR networks like 10.0.0.0/8, separated by commas")
+				return fmt.Errorf("expected addresses or CIDR networks like 10.0.0.0/8, or unix, separated by commas")
 			}
 			network = netip.PrefixFrom(address.Unmap(), address.Unmap().BitLen())
 		}

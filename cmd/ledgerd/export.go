@@ -23,7 +23,8 @@ const exportBufferBytes = 1 << 20
 type exportCommand struct {
 	DataDir string `help:"Directory of the node whose ledger is exported. The node must not be running." default:"./data"`
 	Format  string `help:"ndjson: event lines; binary: an event file, smaller and faster. file: reads both." enum:"ndjson,binary" default:"ndjson"`
-	Output  string `help:"File to write, - is standard output. The file appears when it is complete." placeholder:"FILE" default:"-"`
+	Output  string `help:"File to write, - is standard output. The file appears when it is complete, and must not exist." placeholder:"FILE" default:"-"`
+	Force   bool   `help:"Replace the file of --output, if there is one, when the new one is complete." env:"-"`
 	quietFlag
 }
 
@@ -71,6 +72,9 @@ func (c *exportCommand) run(ctx context.Context, s *streams, export exporter) er
 	if err := checkDataDir(c.DataDir); err != nil {
 		return err
 	}
+	if err := c.isFree(); err != nil {
+		return &usageError{err}
+	}
 	out, err := createExport(c.Output, s.out)
 	if err != nil {
 		return fmt.Errorf("cannot write the export: %w", err)
@@ -84,7 +88,7 @@ func (c *exportCommand) run(ctx context.Context, s *streams, export exporter) er
 		err = ctx.Err()
 	}
 	if err == nil {
-		err = x.out.Flush()
+		err = errors.Join(x.out.Flush(), c.isFree())
 	} else {
 		x.writePartialEvent()
 	}
@@ -97,6 +101,14 @@ func (c *exportCommand) run(ctx context.Context, s *streams, export exporter) er
 	fmt.Fprintf(s.err, "exported %d accounts, %d mints and %d blocks up to slot %d\n", x.accounts, x.mints, x.blocks, x.slot)
 	if x.gaps > 0 {
 		fmt.Fprintf(s.err, "gaps in the ledger: %d; only file:PATH?gaps=allow reads the export\n", x.gaps)
+	}
+	return nil
+}
+
+// isFree returns an error if the export would replace a file and is not told to.
+func (c *exportCommand) isFree() error {
+	if info, err := os.Stat(c.Output); err == nil && info.Mode().IsRegular() && c.Output != "-" && !c.Force {
+		return fmt.Errorf("%s exists: --force replaces it", c.Output)
 	}
 	return nil
 }

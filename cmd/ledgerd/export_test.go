@@ -57,12 +57,13 @@ func readExport(t *testing.T, path string) (events int, err error) {
 	return events, err
 }
 
-// exported runs the command with an exporter in place of the engine's.
+// exported runs the command with an exporter in place of the engine's. It may replace a file that is there before.
 func exported(t *testing.T, ctx context.Context, format, output string, export exporter) (out *bytes.Buffer, said string, err error) {
 	t.Helper()
 	var errs bytes.Buffer
 	out = &bytes.Buffer{}
-	c := exportCommand{DataDir: newDataDir(t, t.TempDir()), Format: format, Output: output}
+	_, missing := os.Stat(output)
+	c := exportCommand{DataDir: newDataDir(t, t.TempDir()), Format: format, Output: output, Force: missing == nil}
 	err = c.run(ctx, &streams{out, &errs}, export)
 	return out, errs.String(), err
 }
@@ -121,13 +122,18 @@ func TestFailedExportNeverLooksComplete(t *testing.T) {
 
 // A name that is taken when the export is complete is left alone, and nothing beside it.
 func TestExportThatCannotTakeItsNameLeavesNothing(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "export")
-	_, said, err := exported(t, t.Context(), "ndjson", path, func(context.Context, string, *slog.Logger, func(ledger.Event) error) error {
-		return os.Mkdir(path, 0o700)
-	})
-	names, _ := filepath.Glob(filepath.Dir(path) + "/*")
-	if err == nil || said != "" || len(names) != 1 {
-		t.Errorf("err = %v, said %q; there are %q, want the folder alone", err, said, names)
+	for what, take := range map[string]func(path string) error{
+		"a folder": func(path string) error { return os.Mkdir(path, 0o700) },
+		"a file":   func(path string) error { return os.WriteFile(path, nil, 0o600) },
+	} {
+		path := filepath.Join(t.TempDir(), "export")
+		_, said, err := exported(t, t.Context(), "ndjson", path, func(context.Context, string, *slog.Logger, func(ledger.Event) error) error {
+			return take(path)
+		})
+		names, _ := filepath.Glob(filepath.Dir(path) + "/*")
+		if err == nil || said != "" || len(names) != 1 {
+			t.Errorf("err = %v, said %q; there are %q, want %s alone", err, said, names, what)
+		}
 	}
 }
 

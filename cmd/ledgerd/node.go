@@ -175,6 +175,15 @@ func (n *node) run(ctx context.Context) error {
 	return err
 }
 
+// closeListeners closes those that open has opened. It does nothing after a run, which has closed them.
+func (n *node) closeListeners() {
+	for _, l := range []net.Listener{n.listener, n.opsListener} {
+		if l != nil {
+			l.Close()
+		}
+	}
+}
+
 func (n *node) stop(stopEngine context.CancelFunc) {
 	n.stopping.Store(true)
 	n.logger.Info("stopping")

@@ -70,7 +70,7 @@ func TestSameSourceGivesTheSameLedger(t *testing.T) {
 		if tt.source != simulated {
 			path := filepath.Join(folder, tt.name)
 			must(t, os.WriteFile(path, []byte("an older export"), 0o600))
-			if out, errors, code := tool(t, "export", "--data-dir", dir, "--format", tt.name, "--output", path); code != exitOK || out != "" {
+			if out, errors, code := tool(t, "export", "--data-dir", dir, "--format", tt.name, "--output", path, "--force"); code != exitOK || out != "" {
 				t.Fatalf("%s: exit %d, %s, %s", tt.name, code, out, errors)
 			}
 		}

@@ -52,6 +52,7 @@ func (c *serveCommand) Run(ctx context.Context, s *streams, args arguments, pars
 	n.hangUps = make(chan os.Signal, 1) // further ones, while one is dealt with, ask for the same
 	signal.Notify(n.hangUps, syscall.SIGHUP)
 	defer signal.Ignore(syscall.SIGHUP) // it does not kill the node in its last moments either
+	defer n.closeListeners()
 	if err := c.open(ctx, n); err != nil {
 		return err
 	}
@@ -102,27 +103,20 @@ func (c *serveCommand) open(ctx context.Context, n *node) (err error) {
 	}
 	n.reload.keys, n.reload.keysFile, n.reload.certificate = n.keys, c.APIKeys, n.certificate
 	// Connections are found dead by their deadlines and heartbeats, sooner than by TCP, whose options would cost each one that is refused.
-	if n.listener, err = (&net.ListenConfig{KeepAlive: -1}).Listen(ctx, "tcp", c.Listen); err != nil {
+	if n.listener, err = listenOn(ctx, net.ListenConfig{KeepAlive: -1}, c.Listen); err != nil {
 		return &usageError{fmt.Errorf("cannot listen on --listen: %w", err)}
 	}
 	if c.OpsListen != "" {
-		if n.opsListener, err = net.Listen("tcp", c.OpsListen); err != nil {
-			n.listener.Close()
+		if n.opsListener, err = listenOn(ctx, net.ListenConfig{}, c.OpsListen); err != nil {
 			return &usageError{fmt.Errorf("cannot listen on --ops-listen: %w", err)}
 		}
-		if at := n.opsListener.Addr().(*net.TCPAddr); !at.IP.IsLoopback() && n.opsTLS == nil {
+		if at, ok := n.opsListener.Addr().(*net.TCPAddr); ok && !at.IP.IsLoopback() && n.opsTLS == nil {
 			n.logger.Warn("whoever reaches the operators' listener may read it: bind it to a loopback address, or ask for certificates with --tls-client-ca",
 				"address", at)
 		}
 	}
 	n.dataDir = c.DataDir
 	n.dir, err = c.openDir(n.source)
-	if err != nil {
-		n.listener.Close()
-		if n.opsListener != nil {
-			n.opsListener.Close()
-		}
-	}
 	return err
 }
 

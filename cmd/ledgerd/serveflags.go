@@ -14,8 +14,8 @@ import (
 
 // serveCommand is what a node is told on the command line, by the environment and in a file.
 type serveCommand struct {
-	Listen    string `group:"Listeners:" help:"Address of the public listener: REST and WebSocket." default:"127.0.0.1:8080"`
-	OpsListen string `group:"Listeners:" help:"Address of the operators' listener: /metrics, /livez, /readyz, /backup. Keep it private; empty turns it off." default:"127.0.0.1:8081"`
+	Listen    string `group:"Listeners:" help:"Address of the public listener: REST and WebSocket. unix:PATH is a Unix socket." default:"127.0.0.1:8080"`
+	OpsListen string `group:"Listeners:" help:"Address of the operators' listener: /metrics, /livez, /readyz, /backup; unix:PATH is a Unix socket. Keep it private; empty turns it off." default:"127.0.0.1:8081"`
 	Pprof     bool   `group:"Listeners:" help:"Serve /debug/pprof on the operators' listener."`
 	tlsFlags  `group:"Listeners:"`
 
@@ -36,9 +36,9 @@ type serveCommand struct {
 
 	RateLimitMinute     int      `group:"Limits:" help:"Requests a client may make a minute; 0 is off." default:"100"`
 	RateLimitHour       int      `group:"Limits:" help:"Requests a client may make an hour; 0 is off." default:"1000"`
-	RateLimitExempt     prefixes `group:"Limits:" help:"Networks free of rate limits and connection caps." placeholder:"CIDR,…"`
+	RateLimitExempt     prefixes `group:"Limits:" help:"Networks free of rate limits and connection caps; unix is all who connect to a Unix socket." placeholder:"CIDR|unix,…"`
 	APIKeys             string   `group:"Limits:" help:"Callers with limits of their own: a file of keys and tiers, see ledgerd key. A running node reads it again at SIGHUP." placeholder:"FILE" name:"api-keys"`
-	TrustedProxies      prefixes `group:"Limits:" help:"Proxies whose X-Forwarded-For is believed." placeholder:"CIDR,…"`
+	TrustedProxies      prefixes `group:"Limits:" help:"Proxies whose X-Forwarded-For is believed; unix is all who connect to a Unix socket." placeholder:"CIDR|unix,…"`
 	MaxConns            int      `group:"Limits:" help:"Connections on the public listener; 0 is what the file descriptors and a quarter of the memory limit allow." default:"0"`
 	MaxConnsPerClient   int      `group:"Limits:" help:"Connections of one client." default:"100"`
 	MaxClientBytes      size     `group:"Limits:" help:"Memory of all that waits for clients, long REST answers and WebSockets together; more is refused with 503, or closed with 1013. By default 128MiB, or a quarter of the memory limit if that is less." placeholder:"SIZE"`

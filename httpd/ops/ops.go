@@ -1,6 +1,6 @@
 // Package ops is the operators' side of the node: a listener of its own with /metrics, /livez,
 // /readyz, /backup and, if wanted, /debug/pprof/. It counts and limits nobody and belongs on a loopback
-// address.
+// address or a Unix socket.
 package ops
 
 import (

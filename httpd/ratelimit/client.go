@@ -22,7 +22,7 @@ type Peer struct {
 type Client struct {
 	// Key is the IPv4 address, or the IPv6 address with its lower 64 bits zero: one
 	// subscriber commonly holds a whole /64. The zero Addr stands for peers without an
-	// IP address, all together.
+	// IP address, those of a Unix socket, all together.
 	//
 	// A caller with an API key has an address with a zone, which no connection has; a Limiter, which looks at no zones, is not asked for it.
 	Key     netip.Addr
@@ -31,6 +31,9 @@ type Client struct {
 	// Revoked is set when it may have none any more; nil: it always may.
 	Revoked *atomic.Bool
 }
+
+// UnixPeers stands in the lists of an Identity for the peers of a Unix socket, which have no address.
+var UnixPeers netip.Prefix
 
 // Identity tells clients and peers apart by their addresses. It does not change.
 type Identity struct {
@@ -98,5 +101,8 @@ func parseHop(hop []byte) (netip.Addr, bool) {
 }
 
 func within(addr netip.Addr, prefixes []netip.Prefix) bool {
+	if !addr.IsValid() {
+		return slices.Contains(prefixes, UnixPeers)
+	}
 	return slices.ContainsFunc(prefixes, func(p netip.Prefix) bool { return p.Contains(addr) })
 }

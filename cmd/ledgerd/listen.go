@@ -1,0 +1,71 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"os"
+	"strings"
+	"syscall"
+)
+
+const (
+	// maxSocketPathBytes is how long the path of a Unix socket may be: the system ends it with a zero.
+	maxSocketPathBytes = len(syscall.RawSockaddrUnix{}.Path) - 1
+	// socketMode lets the owner and the group of a Unix socket connect to it.
+	socketMode = 0o660
+)
+
+// listenOn listens on an address of --listen or --ops-listen: host and port, or unix: and the path of a Unix socket. The file of the
+// socket is removed when the listener is closed.
+func listenOn(ctx context.Context, config net.ListenConfig, address string) (net.Listener, error) {
+	path, isUnix := strings.CutPrefix(address, "unix:")
+	switch {
+	case !isUnix:
+		return config.Listen(ctx, "tcp", address)
+	case path == "" || path[0] == '@': // a socket whose name begins with @ has no file, so anybody could connect
+		return nil, errors.New("unix: must be followed by a path, such as unix:/run/ledgerd/api.sock")
+	case len(path) > maxSocketPathBytes:
+		return nil, fmt.Errorf("the path of a Unix socket has at most %d bytes, and this one %d", maxSocketPathBytes, len(path))
+	}
+	if err := removeStaleSocket(path); err != nil {
+		return nil, err
+	}
+	// Linux makes the file with the mode that the socket has, less the umask. So it never has more than socketMode.
+	config.Control = func(_, _ string, socket syscall.RawConn) error {
+		var failed error
+		err := socket.Control(func(fd uintptr) { failed = syscall.Fchmod(int(fd), socketMode) })
+		return errors.Join(err, failed)
+	}
+	l, err := config.Listen(ctx, "unix", path)
+	if err != nil {
+		return nil, err
+	}
+	if err := os.Chmod(path, socketMode); err != nil { // the umask may have taken the group's part
+		l.Close()
+		return nil, err
+	}
+	return l, nil
+}
+
+// removeStaleSocket removes a Unix socket that no process listens on any more, and refuses what is no socket. Of all else that is in
+// the way, listening says what it is.
+func removeStaleSocket(path string) error {
+	info, err := os.Lstat(path)
+	if err != nil {
+		return nil
+	}
+	if info.Mode().Type() != fs.ModeSocket {
+		return fmt.Errorf("%s exists and is no socket", path)
+	}
+	peer, err := net.Dial("unix", path)
+	switch {
+	case err == nil:
+		return peer.Close() // listening says that the address is in use
+	case errors.Is(err, syscall.ECONNREFUSED):
+		return os.Remove(path)
+	}
+	return nil
+}
