@@ -85,7 +85,7 @@ func (s *Server) handle(ctx *fasthttp.RequestCtx, c *wire.Conn, fault *wire.Faul
 		s.config.WriteMetrics(ctx.Response.BodyWriter())
 	case string(path) == "/backup" && s.config.Backup != nil:
 		s.backup(ctx, c)
-	case string(path) == "/debug/pprof/cmdline":
+	case bytes.HasPrefix(ctx.Path(), []byte("/debug/pprof/cmdline")): // as pprofhandler reads the path, however it is spelled
 		writeError(ctx, fasthttp.StatusNotFound, "the command line may hold secrets, and is not shown")
 	case s.config.Pprof && string(path) == "/debug/pprof/":
 		pprofIndex(ctx)

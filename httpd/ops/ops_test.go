@@ -72,7 +72,9 @@ func TestOpsTellsAliveReadyAndNumbers(t *testing.T) {
 			expect(page, map[bool]int{false: 404, true: 200}[pprof], "")
 		}
 		expect("/debug/pprof/nothing", 404, "")
-		expect("/debug/pprof/cmdline", 404, errorBody(404, "the command line may hold secrets, and is not shown"))
+		for _, cmdline := range []string{"cmdline", "%63mdline", "/cmdline", "./cmdline", "x/../cmdline"} {
+			expect("/debug/pprof/"+cmdline, 404, errorBody(404, "the command line may hold secrets, and is not shown"))
+		}
 		for _, method := range []string{"POST", "PUT", "DELETE", "TRACE", "OPTIONS"} {
 			r, err := http.NewRequestWithContext(t.Context(), method, "http://ops/livez", http.NoBody)
 			ledgertest.Must(t, err)
