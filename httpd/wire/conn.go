@@ -46,9 +46,9 @@ type Conn struct {
 	lineBytes       int      // read since the last line feed
 	refusals        int      // in a row
 
-	// idleUntil is when its time to begin a request is over, in nanoseconds since the listener began, while it waits for one; else 0.
+	// readUntil is when the time for the bytes that it waits for is over, in nanoseconds since the listener began; 0 while it waits for none.
 	// No clock that is set changes their order.
-	idleUntil atomic.Int64
+	readUntil atomic.Int64
 	penalized atomic.Bool // it goes on counting for a while after its end
 	takenOver atomic.Bool // it is read and written by whoever took it over
 	detached  atomic.Bool // only its new owner closes it
@@ -73,11 +73,9 @@ func (c *Conn) Read(p []byte) (int, error) {
 	if err := c.readBy.apply(c.Conn.SetReadDeadline); err != nil {
 		return 0, err
 	}
-	if c.since.bytes == 0 {
-		c.idleUntil.Store(int64(c.readBy.wanted.Sub(c.listener.began)))
-	}
+	c.readUntil.Store(int64(c.readBy.wanted.Sub(c.listener.began)))
 	n, err := c.Conn.Read(p)
-	c.idleUntil.Store(0)
+	c.readUntil.Store(0)
 	if n == 0 {
 		c.since.timedOut = isTimeout(err)
 		answerPlain(err)

@@ -31,7 +31,7 @@ const reservedFiles = 512
 type Counts struct {
 	RefusedTotal  atomic.Uint64 // connections closed because the server is full
 	RefusedClient atomic.Uint64 // connections closed because the client has too many, or makes them too fast
-	Evicted       atomic.Uint64 // connections without a request closed in favour of new ones, because the server is full
+	Evicted       atomic.Uint64 // connections without a whole request closed in favour of new ones, because the server is full
 	Shortages     atomic.Uint64 // Accept failed for want of a resource
 	Errors        atomic.Uint64 // connections that fasthttp gave up
 }
@@ -39,13 +39,15 @@ type Counts struct {
 // listener accepts connections as Conns. It outlives a shortage of file descriptors or
 // memory, and caps the connections in total, per client and per site, and how many a client makes a minute; those above a cap are
 // closed without an answer, before anything is read or a goroutine started for them. Where the server is full, one that waits for
-// a request makes room for a new one. Exempt clients are above all caps. A Conn counts until it is closed, as a WebSocket too.
+// a request, or for the rest of one, makes room for a new one. Exempt clients are above all caps but that of the file descriptors. A Conn
+// counts until it is closed, as a WebSocket too.
 type listener struct {
 	net.Listener
 	config *Config
 	counts *Counts
 
 	began     time.Time
+	mostConns int // of exempt clients too
 	closeOnce sync.Once
 	done      chan struct{} // closed by Close
 
@@ -60,7 +62,7 @@ func newListener(ln net.Listener, config *Config, counts *Counts) *listener {
 	now := time.Now()
 	return &listener{
 		Listener: ln, config: config, counts: counts,
-		began: now, done: make(chan struct{}),
+		began: now, mostConns: max(config.MaxConns, ConnsWithinFileLimit()), done: make(chan struct{}),
 		pace:      ratelimit.New(config.ConnsPerMinute, 0, now),
 		conns:     make(map[*Conn]struct{}),
 		perClient: make(map[netip.Prefix]int),
@@ -116,7 +118,11 @@ func (l *listener) admit(nc net.Conn) *Conn {
 		l.counts.RefusedClient.Add(1)
 		return nil
 	}
-	if len(l.conns) >= l.config.MaxConns && !c.Peer.Exempt && !l.evict() {
+	most := l.config.MaxConns
+	if c.Peer.Exempt {
+		most = l.mostConns
+	}
+	if len(l.conns) >= most && !l.evict() {
 		l.counts.RefusedTotal.Add(1)
 		return nil
 	}
@@ -157,14 +163,14 @@ func (l *listener) hasRoomFor(client netip.Addr) bool {
 // with each request.
 const evictionSample = 64
 
-// evict closes one of the connections that wait for a request: of a sample the one whose time is over first. One that has never sent any has
-// less time than one that is used. It reports whether there was one in the sample.
+// evict closes one of the connections that wait for a request, or for the rest of one: of a sample the one whose time is over first. One that
+// has never sent a whole request has less time than one that is used. It reports whether there was one in the sample.
 func (l *listener) evict() bool {
 	var victim *Conn
 	var soonest int64
 	seen := 0
 	for c := range l.conns { // in no order
-		if until := c.idleUntil.Load(); until != 0 && c.isCapped() && (victim == nil || until < soonest) {
+		if until := c.readUntil.Load(); until != 0 && c.isCapped() && (victim == nil || until < soonest) {
 			victim, soonest = c, until
 		}
 		if seen++; seen == evictionSample {
