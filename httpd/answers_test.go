@@ -3,6 +3,7 @@ package httpd
 import (
 	"errors"
 	"fmt"
+	"strconv"
 	"testing"
 	"time"
 
@@ -112,8 +113,14 @@ func TestParametersReachTheLedgerAsValues(t *testing.T) {
 func TestAnUnknownKeyIsAnsweredEverywhere(t *testing.T) {
 	h := serve(t, func(c *Config) { c.Keys = apikey.NewRing(apikey.Tier{}, now) })
 	for path := range document.Paths.Map() {
-		if r := h.get("/api"+path, "X-API-Key: nobody's"); r.status != 401 || r.header.Get("WWW-Authenticate") != "Bearer" {
+		if r := h.get("/api"+path, "Authorization: nobody's"); r.status != 401 || r.header.Get("WWW-Authenticate") != "Bearer" {
 			t.Errorf("%s: status %d, header %v", path, r.status, r.header)
+		}
+	}
+	h = serve(t, func(c *Config) { c.Keys, c.PerMinute = apikey.NewRing(apikey.Tier{}, now), 4 })
+	for left, sent := range []string{"Authorization: Bearer", "Authorization: Bearer\tx", "Authorization: x", "X-API-Key: x"} { // a file costs a request then
+		if r := h.get("/console/uplot.min.css", sent); r.status != 401 || r.header.Get("X-RateLimit-Remaining") != strconv.Itoa(3-left) {
+			t.Errorf("%q: status %d, header %v", sent, r.status, r.header)
 		}
 	}
 }

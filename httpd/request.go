@@ -103,7 +103,7 @@ func (r *request) admit(fault *wire.Fault) error {
 	r.client = r.server.config.Identity.ClientOf(r.conn.Peer, &r.ctx.Request.Header)
 	key, unknown := r.apiKey()
 	switch {
-	case fault == nil && !r.client.Exempt && r.asksForFile():
+	case fault == nil && !unknown && !r.client.Exempt && r.asksForFile():
 		r.allowance = r.takeFile()
 	case key != nil:
 		r.client, r.allowance = key.Client(), key.Take(r.now)
@@ -127,7 +127,7 @@ func (r *request) admit(fault *wire.Fault) error {
 }
 
 // apiKey returns the key that the request is made with: that of X-API-Key, or else the token of a bearer. A key that nobody has, an empty
-// one, and several, are unknown: such a request counts for its address.
+// one, several, and a token without a scheme, are unknown: such a request counts for its address.
 func (r *request) apiKey() (key *apikey.Key, unknown bool) {
 	ring, h := r.server.config.Keys, &r.ctx.Request.Header
 	if ring == nil {
@@ -136,8 +136,8 @@ func (r *request) apiKey() (key *apikey.Key, unknown bool) {
 	sent := slices.Clone(h.PeekAll("X-API-Key")) // the header uses the slice again
 	if len(sent) == 0 {
 		for _, line := range h.PeekAll(fasthttp.HeaderAuthorization) {
-			if scheme, token, _ := bytes.Cut(bytes.TrimSpace(line), []byte{' '}); bytes.EqualFold(scheme, []byte("Bearer")) {
-				sent = append(sent, bytes.TrimSpace(token))
+			if words := bytes.Fields(line); len(words) == 1 || len(words) > 1 && bytes.EqualFold(words[0], []byte("Bearer")) {
+				sent = append(sent, bytes.Join(words[1:], []byte{' '}))
 			}
 		}
 	}

@@ -93,6 +93,9 @@ func (c *keyRevokeCommand) Run(parent *keyCommand, s *streams) error {
 	if len(list.Content) == before {
 		return &usageError{fmt.Errorf("%s has no key of that name", parent.APIKeys)}
 	}
+	if len(list.Content) == 0 {
+		list.Style, list.HeadComment = yaml.FlowStyle, "" // behind a comment the package writes an empty list where none can be
+	}
 	content, err := doc.encode()
 	if err == nil {
 		err = replaceFile(doc.path, content)
@@ -204,6 +207,7 @@ func replaceFile(path string, content []byte) error {
 		return errors.Join(err, os.Chown(fresh, int(owner.Uid), int(owner.Gid)), os.Chmod(fresh, before.Mode().Perm()))
 	})
 	if err != nil {
+		_ = os.Remove(fresh) // it may not be there
 		return err
 	}
 	return f.Close()

@@ -20,7 +20,7 @@ import (
 func TestAPIKeys(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "keys.yaml")
-	tiers := "# Who pays.\ntiers:\n  gold: {requests_per_minute: 50, sockets: 30}\n"
+	tiers := "# Who pays.\ntiers:\n  gold: {requests_per_minute: 50, sockets: 30}\nkeys: # of customers\n"
 	ledgertest.Must(t, os.WriteFile(file, []byte(tiers), 0o640))
 	manage := func(want int, args ...string) (out, errs string) {
 		t.Helper()
@@ -125,6 +125,7 @@ func TestAPIKeys(t *testing.T) {
 	}
 	expect(401, "X-API-Key", alice, 8, 4) // the stream's attempt to come back counted too
 	_, before := remains(200, "X-API-Key", bob)
+	manage(exitOK, "revoke", "bob") // the last one
 	ledgertest.Must(t, os.WriteFile(file, []byte("keys: 3"), 0o600))
 	v.Signal(syscall.SIGHUP)
 	v.errs.await(t, "SIGHUP: nothing is reloaded(?s:.*)API keys .*line 1")

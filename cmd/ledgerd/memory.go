@@ -14,6 +14,7 @@ import (
 )
 
 const (
+	leastMemoryLimit = 32 << 20 // that may be asked for: an empty node takes as much
 	// cgroupPercent is the part of a cgroup's memory that the heap may take: the rest is for the files that are mapped and for the kernel's
 	// buffers of sockets.
 	cgroupPercent = 90

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"os"
 	"reflect"
@@ -18,6 +19,7 @@ type arguments []string
 // node runs. That is --log-level, and the files of --api-keys and --tls-cert. Where anything in it is wrong, all stays as it is.
 type reload struct {
 	args    arguments
+	config  string        // the file of it, "": there is none
 	running *kong.Context // what is in force; level may be newer
 	level   *slog.LevelVar
 	log     *slog.Logger
@@ -42,7 +44,11 @@ func (r *reload) follow(ctx context.Context, signals <-chan os.Signal) {
 
 func (r *reload) do(ctx context.Context) {
 	var fresh commands
-	parsed, err := newParser(&fresh, fromEnvironment, kong.BindTo(ctx, (*context.Context)(nil))).Parse(r.args)
+	var parsed *kong.Context
+	err := r.isReadable()
+	if err == nil {
+		parsed, err = newParser(&fresh, fromEnvironment, kong.BindTo(ctx, (*context.Context)(nil))).Parse(r.args)
+	}
 	if err == nil {
 		err = r.files()
 	}
@@ -59,6 +65,17 @@ func (r *reload) do(ctx context.Context) {
 	if names := r.restarts(parsed); len(names) > 0 {
 		r.log.Warn("SIGHUP: these settings changed too, and take a restart", "flags", names)
 	}
+}
+
+// isReadable returns an error where the configuration is a pipe: it would be waited for, or be empty at its second reading.
+func (r *reload) isReadable() error {
+	if r.config == "" {
+		return nil
+	}
+	if _, err := readRegular(r.config, maxConfigBytes); err != nil {
+		return fmt.Errorf("cannot read the configuration %s: %w", r.config, err)
+	}
+	return nil
 }
 
 // restarts returns the flags whose values are not those in force and cannot be taken over.

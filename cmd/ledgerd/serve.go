@@ -41,14 +41,14 @@ const connsPerRequest = 10
 //
 // The order is: source and flags, listeners, data directory, and only then connections,
 // so that a mistake in what was asked for touches nothing.
-func (c *serveCommand) Run(ctx context.Context, s *streams, args arguments, parsed *kong.Context) error {
+func (c *serveCommand) Run(ctx context.Context, s *streams, args arguments, cli *commands, parsed *kong.Context) error {
 	level := new(slog.LevelVar)
 	level.Set(c.LogLevel)
 	n := &node{logger: newLogger(s.err, c.LogFormat, level)}
 	limit, unlimit := limitMemory(c.MemoryLimit, n.logger)
 	defer unlimit()
 	n.memoryLimit = limit
-	n.reload = &reload{args: args, running: parsed, level: level, log: n.logger}
+	n.reload = &reload{args: args, config: string(cli.Config), running: parsed, level: level, log: n.logger}
 	n.hangUps = make(chan os.Signal, 1) // further ones, while one is dealt with, ask for the same
 	signal.Notify(n.hangUps, syscall.SIGHUP)
 	defer signal.Ignore(syscall.SIGHUP) // it does not kill the node in its last moments either
@@ -143,7 +143,7 @@ func (c *serveCommand) openSecrets(log *slog.Logger) (s secrets, err error) {
 	}
 	held, err := readKeys(c.APIKeys)
 	if err == nil {
-		s.keys = apikey.NewRing(apikey.Tier{PerMinute: c.RateLimitMinute, PerHour: c.RateLimitHour}, time.Now())
+		s.keys = apikey.NewRing(apikey.Tier{PerMinute: apikey.Count(c.RateLimitMinute), PerHour: apikey.Count(c.RateLimitHour)}, time.Now())
 		s.keys.Load(held)
 	}
 	return s, err

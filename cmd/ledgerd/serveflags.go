@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"ledgerd/httpd/ratelimit"
 	"ledgerd/httpd/stream"
 	"ledgerd/snapshot/wal"
 )
@@ -70,12 +71,14 @@ func (c *serveCommand) Validate() error {
 		return errors.New("--log-segment-bytes must be at least 64KiB")
 	case c.RetainSlots == 0:
 		return errors.New("--retain-slots must be at least 1")
-	case c.RateLimitMinute < 0 || c.RateLimitHour < 0:
-		return errors.New("--rate-limit-minute and --rate-limit-hour must not be negative")
+	case min(c.RateLimitMinute, c.RateLimitHour) < 0 || max(c.RateLimitMinute, c.RateLimitHour) > ratelimit.MaxLimit:
+		return fmt.Errorf("--rate-limit-minute and --rate-limit-hour must be from 0 to %d", ratelimit.MaxLimit)
 	case c.MaxConns < 0:
 		return errors.New("--max-conns must not be negative")
 	case c.MaxConnsPerClient < 1 || c.MaxSockets < 1 || c.MaxSocketsPerClient < 1:
 		return errors.New("--max-conns-per-client, --max-sockets and --max-sockets-per-client must be at least 1")
+	case c.MemoryLimit != 0 && c.MemoryLimit < leastMemoryLimit:
+		return errors.New("--memory-limit must be at least 32MiB")
 	case c.MaxClientBytes != 0 && c.MaxClientBytes < 1<<20:
 		return errors.New("--max-client-bytes must be at least 1MiB")
 	case slices.ContainsFunc(c.TrustedProxies, func(p netip.Prefix) bool { return p.Bits() == 0 }):

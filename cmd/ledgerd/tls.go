@@ -140,6 +140,9 @@ func (c *certificate) load() error {
 	if err != nil {
 		return fmt.Errorf("cannot use the certificate %s with the key %s: %w", c.certFile, c.keyFile, err)
 	}
+	if now := time.Now(); now.Before(pair.Leaf.NotBefore) || now.After(pair.Leaf.NotAfter) {
+		c.log.Warn("the certificate is not valid now", "path", c.certFile, "from", pair.Leaf.NotBefore, "until", pair.Leaf.NotAfter)
+	}
 	c.held.Store(&pair)
 	return nil
 }

@@ -46,7 +46,7 @@ func (a *authority) sign(name string, certFile, keyFile *string) tls.Certificate
 	ledgertest.Must(a.t, err)
 	template := &x509.Certificate{
 		SerialNumber: big.NewInt(time.Now().UnixNano()), Subject: pkix.Name{CommonName: name}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
-		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour), IsCA: a.cert == nil, BasicConstraintsValid: true,
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(map[bool]time.Duration{false: time.Hour, true: -time.Minute}[name == "expired"]), IsCA: a.cert == nil, BasicConstraintsValid: true,
 	}
 	parent, signer := a.cert, a.key
 	if parent == nil {
@@ -170,6 +170,11 @@ func TestTLS(t *testing.T) {
 	ledgertest.Must(t, os.Remove(keyFile))
 	ledgertest.Must(t, syscall.Mkfifo(keyFile, 0o600)) // which nobody writes to
 	stays("key.pem is not a regular file")
+	ledgertest.Must(t, os.Remove(keyFile))
+	trusted.sign("expired", &certFile, &keyFile)
+	for ; !strings.Contains(n.errs.String(), "the certificate is not valid now"); time.Sleep(5 * time.Millisecond) {
+		_, _, _ = status(plain, n.base+"/health") // has the node look at the files
+	}
 	ledgertest.Equal(t, n.stop(), exitOK, "the exit code")
 }
 

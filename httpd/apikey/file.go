@@ -15,10 +15,21 @@ import (
 
 // Tier says what its keys may do.
 type Tier struct {
-	PerMinute int  `yaml:"requests_per_minute"` // 0: as callers without a key
-	PerHour   int  `yaml:"requests_per_hour"`   // 0: as callers without a key
-	Sockets   int  `yaml:"sockets"`             // WebSockets of one key; 0: as callers without a key
-	Exempt    bool `yaml:"exempt"`              // no limit of these holds
+	PerMinute Count `yaml:"requests_per_minute"` // 0: as callers without a key
+	PerHour   Count `yaml:"requests_per_hour"`   // 0: as callers without a key
+	Sockets   Count `yaml:"sockets"`             // WebSockets of one key; 0: as callers without a key
+	Exempt    bool  `yaml:"exempt"`              // no limit of these holds
+}
+
+// Count is a whole number. An int would take 1.9 for 1, and 0.5 for no limit.
+type Count int
+
+// UnmarshalYAML reads a whole number.
+func (c *Count) UnmarshalYAML(n *yaml.Node) error {
+	if n.ShortTag() != "!!int" {
+		return fmt.Errorf("line %d: a limit is a whole number", n.Line)
+	}
+	return n.Decode((*int)(c))
 }
 
 // Entry is a key as a file has it.
@@ -46,6 +57,9 @@ func Parse(content []byte) (*File, error) {
 	case errors.Is(err, io.EOF), err == nil && f == nil:
 		return nil, errors.New("it is empty: write the tiers first") // as an editor leaves it for a moment
 	case err != nil:
+		if wrong, ok := errors.AsType[*yaml.TypeError](err); ok {
+			return nil, errors.New(strings.Join(wrong.Errors, "; "))
+		}
 		return nil, errors.New(strings.TrimPrefix(err.Error(), "yaml: "))
 	}
 	if err := decoder.Decode(new(File)); !errors.Is(err, io.EOF) {

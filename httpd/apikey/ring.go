@@ -51,7 +51,7 @@ type tier struct {
 // Client returns what the key's sockets count for: a client at an address that no connection has, because it is of a zone.
 func (k *Key) Client() ratelimit.Client {
 	t := k.tier.Load()
-	return ratelimit.Client{Key: k.client, Exempt: t.Exempt, Sockets: t.Sockets, Revoked: &k.revoked}
+	return ratelimit.Client{Key: k.client, Exempt: t.Exempt, Sockets: int(t.Sockets), Revoked: &k.revoked}
 }
 
 // Take asks for one request.
@@ -61,7 +61,7 @@ func (k *Key) Take(now time.Time) ratelimit.Allowance {
 	if t.Exempt {
 		return ratelimit.Unlimited
 	}
-	a := k.meter.Take(t.PerMinute, t.PerHour, now)
+	a := k.meter.Take(int(t.PerMinute), int(t.PerHour), now)
 	if !a.Allowed {
 		t.limited.Add(1)
 	}

@@ -26,6 +26,7 @@ func TestFilesAreChecked(t *testing.T) {
 		"tiers: {a b: {}}":                                           `tier "a b"`,
 		"tiers: {a: {requests_per_minute: -1}}":                      "limits are from 0",
 		"tiers: {a: {requests_per_hour: 99999999}}":                  "limits are from 0",
+		"tiers: {a: {sockets: 0.5}}":                                 "line 1: a limit is a whole number",
 		"tiers: {a: {exempt: true, sockets: 1}}":                     "is exempt, and has limits",
 		"keys: [" + key("x", "a", hash) + "]":                        `key "x": there is no tier "a"`,
 		"tiers: {a: {}}\nkeys: [" + key("", "a", hash) + "]":         `key "": a name`,
