@@ -25,6 +25,6 @@
 // # Below
 //
 // httpd/wire holds connections and the check of heads, httpd/ratelimit clients and their windows,
-// httpd/encode the records as JSON, httpd/console the pages, httpd/stream the WebSocket side,
+// httpd/encode the records as JSON, httpd/accesslog the file with a line for each answer, httpd/console the pages, httpd/stream the WebSocket side,
 // httpd/ops the operators' listener. The upgrade handler of the stream is handed in by the caller.
 package httpd

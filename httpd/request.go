@@ -2,12 +2,14 @@ package httpd
 
 import (
 	"bytes"
+	"net/netip"
 	"slices"
 	"time"
 
 	"github.com/valyala/fasthttp"
 
 	"ledgerd/engine/ledger"
+	"ledgerd/httpd/accesslog"
 	"ledgerd/httpd/apikey"
 	"ledgerd/httpd/encode"
 	"ledgerd/httpd/ratelimit"
@@ -26,6 +28,7 @@ type request struct {
 	now    time.Time
 
 	client    ratelimit.Client
+	address   netip.Addr // where it came from, with an API key too
 	allowance ratelimit.Allowance
 	route     *route
 	params    params
@@ -101,6 +104,7 @@ func (r *request) answer(fault *wire.Fault) {
 // admit counts the request for its client, and checks what comes before its route.
 func (r *request) admit(fault *wire.Fault) error {
 	r.client = r.server.config.Identity.ClientOf(r.conn.Peer, &r.ctx.Request.Header)
+	r.address = r.client.Addr
 	key, unknown := r.apiKey()
 	switch {
 	case fault == nil && !unknown && !r.client.Exempt && r.asksForFile():
@@ -202,6 +206,18 @@ func (r *request) finish() {
 		r.ctx.Response.SetBodyRaw(r.coded())
 	}
 	r.holdBytes(longBytes(r.body) + longBytes(r.packed))
+}
+
+// accessEntry returns what the access log tells of the request once its response is complete.
+func (r *request) accessEntry(fault *wire.Fault, took time.Duration) accesslog.Entry {
+	e := accesslog.Entry{Time: r.now, Client: r.address, Status: r.status, Took: took}
+	if fault == nil {
+		e.Method, e.Path = r.ctx.Method(), r.sentPath()
+	}
+	if !r.ctx.IsHead() && !r.ctx.Response.SkipBody {
+		e.Bytes = len(r.ctx.Response.Body())
+	}
+	return e
 }
 
 // coded returns the body, compressed if it is long and the client accepts that.

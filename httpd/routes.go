@@ -89,12 +89,7 @@ func newRouter(routes []*route, all pages) *router.Router {
 // its end. It refuses what different readers take for different paths: bad escapes, an escaped
 // slash, control bytes, two dots in a row. An empty segment is in no path of ours.
 func (r *request) setPath() error {
-	uri := r.ctx.URI()
-	sent := uri.PathOriginal()
-	if target := r.ctx.RequestURI(); target[0] == '/' {
-		// fasthttp takes what follows two slashes for a host if there is "://" anywhere.
-		sent, _, _ = bytes.Cut(target, []byte{'?'})
-	}
+	sent := r.sentPath()
 	path := sent
 	if bytes.IndexByte(sent, '%') >= 0 {
 		if !escapesAreValid(sent) {
@@ -116,9 +111,19 @@ func (r *request) setPath() error {
 		path = []byte("/")
 	}
 	if len(path) != len(sent) {
-		uri.SetPathBytes(path)
+		r.ctx.URI().SetPathBytes(path)
 	}
 	return nil
+}
+
+// sentPath returns the path of a request as it was sent. Where the target is a whole URL, setPath changes it.
+func (r *request) sentPath() []byte {
+	if target := r.ctx.RequestURI(); target[0] == '/' {
+		// fasthttp takes what follows two slashes for a host if there is "://" anywhere.
+		path, _, _ := bytes.Cut(target, []byte{'?'})
+		return path
+	}
+	return r.ctx.URI().PathOriginal()
 }
 
 // escapesAreValid reports whether two hexadecimal digits follow every percent sign.

@@ -13,6 +13,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"ledgerd/engine/ledger"
+	"ledgerd/httpd/accesslog"
 	"ledgerd/httpd/apikey"
 	"ledgerd/httpd/budget"
 	"ledgerd/httpd/console"
@@ -76,6 +77,7 @@ type Config struct {
 	Metrics *metrics.Set // where the server registers its numbers; nil: a set of its own
 	// WriteMetrics writes what /api/metrics answers; nil: the set.
 	WriteMetrics func(w io.Writer)
+	AccessLog    *accesslog.Log // gets a line for each answer; nil: there is none
 
 	Now func() time.Time // the clock, with a monotonic reading; nil: time.Now
 }
@@ -141,7 +143,11 @@ func (s *Server) handle(ctx *fasthttp.RequestCtx, c *wire.Conn, fault *wire.Faul
 	ctx.SetUserValue(requestKey, r) // whose Close comes after the response was written
 	r.answer(fault)
 	r.finish()
-	r.route.observe(r.status, s.config.Now().Sub(r.now))
+	took := s.config.Now().Sub(r.now)
+	r.route.observe(r.status, took)
+	if s.config.AccessLog != nil {
+		s.config.AccessLog.Append(r.accessEntry(fault, took))
+	}
 }
 
 // panicked reports a panic in a handler; the process goes on.

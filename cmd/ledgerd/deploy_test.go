@@ -130,7 +130,7 @@ func TestMetricsAreTheOnesThatManualDashboardsAndAlertsName(t *testing.T) {
 	t.Parallel()
 	keys := filepath.Join(t.TempDir(), "keys.yaml")
 	ledgertest.Must(t, os.WriteFile(keys, []byte("tiers: {gold: {}}"), 0o600))
-	alone := launch(t, "--data-dir", t.TempDir(), "--source", "sim:accounts=100", "--api-keys", keys)
+	alone := launch(t, "--data-dir", t.TempDir(), "--source", "sim:accounts=100", "--api-keys", keys, "--access-log", keys+".log")
 	connected := launch(t, "--data-dir", t.TempDir(), "--source", "geyser:http://127.0.0.1:1?rpc=http://127.0.0.1:1", "--fill", "on-demand",
 		"--log", "nats://127.0.0.1:1/LEDGER")
 	alone.ready()

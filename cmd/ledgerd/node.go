@@ -19,6 +19,7 @@ import (
 	"ledgerd/engine/ledger"
 	"ledgerd/engine/source"
 	"ledgerd/httpd"
+	"ledgerd/httpd/accesslog"
 	"ledgerd/httpd/apikey"
 	"ledgerd/httpd/ops"
 	"ledgerd/httpd/promtext"
@@ -57,7 +58,8 @@ type node struct {
 	engine      *engine.Engine
 	hub         *stream.Hub
 	public      *httpd.Server
-	ops         *ops.Server // nil without an operators' listener
+	accessLog   *accesslog.Log // nil: there is none
+	ops         *ops.Server    // nil without an operators' listener
 	listener    net.Listener
 	opsListener net.Listener
 	fsyncs      promtext.Histogram
@@ -153,6 +155,9 @@ func (n *node) run(ctx context.Context) error {
 		parts.Go(func() error { keepHeadroom(failed); return nil })
 	}
 	parts.Go(func() error { n.reload.follow(failed, n.hangUps); return nil })
+	if n.accessLog != nil {
+		parts.Go(func() error { n.accessLog.Run(engineCtx); return nil }) // the engine ends after the last answer
+	}
 	n.watchFence(parts, failed.Done())
 	if n.cluster != nil {
 		n.watchLead(parts, failed.Done())

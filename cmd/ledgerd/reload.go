@@ -9,6 +9,7 @@ import (
 
 	"github.com/alecthomas/kong"
 
+	"ledgerd/httpd/accesslog"
 	"ledgerd/httpd/apikey"
 )
 
@@ -16,7 +17,8 @@ import (
 type arguments []string
 
 // reload is what SIGHUP asks for: it reads the configuration again, as at the start, and takes over what may change while the
-// node runs. That is --log-level, and the files of --api-keys and --tls-cert. Where anything in it is wrong, all stays as it is.
+// node runs. That is --log-level, and the files of --api-keys and --tls-cert. Where anything in it is wrong, all stays as it is. The access log is
+// opened anew whatever the configuration says: its file may have been moved away.
 type reload struct {
 	args    arguments
 	config  string        // the file of it, "": there is none
@@ -24,10 +26,11 @@ type reload struct {
 	level   *slog.LevelVar
 	log     *slog.Logger
 
-	keys        *apikey.Ring // nil: there are none
-	keysFile    string       // where they are
-	revoked     func()       // ends the sockets of keys that are gone
-	certificate *certificate // nil: there is none
+	keys        *apikey.Ring   // nil: there are none
+	keysFile    string         // where they are
+	revoked     func()         // ends the sockets of keys that are gone
+	certificate *certificate   // nil: there is none
+	accessLog   *accesslog.Log // nil: there is none
 }
 
 // follow reloads at each signal until ctx ends.
@@ -43,6 +46,9 @@ func (r *reload) follow(ctx context.Context, signals <-chan os.Signal) {
 }
 
 func (r *reload) do(ctx context.Context) {
+	if r.accessLog != nil {
+		r.accessLog.Reopen()
+	}
 	var fresh commands
 	var parsed *kong.Context
 	err := r.isReadable()

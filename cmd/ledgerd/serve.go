@@ -26,6 +26,7 @@ import (
 	"ledgerd/engine/source"
 	"ledgerd/engine/source/upstream"
 	"ledgerd/httpd"
+	"ledgerd/httpd/accesslog"
 	"ledgerd/httpd/apikey"
 	"ledgerd/httpd/ops"
 	"ledgerd/httpd/ratelimit"
@@ -102,6 +103,12 @@ func (c *serveCommand) open(ctx context.Context, n *node) (err error) {
 		return &usageError{err}
 	}
 	n.reload.keys, n.reload.keysFile, n.reload.certificate = n.keys, c.APIKeys, n.certificate
+	if c.AccessLog != "" {
+		if n.accessLog, err = accesslog.Open(c.AccessLog, n.logger); err != nil {
+			return &usageError{fmt.Errorf("cannot open --access-log: %w", err)}
+		}
+		n.reload.accessLog = n.accessLog
+	}
 	// Connections are found dead by their deadlines and heartbeats, sooner than by TCP, whose options would cost each one that is refused.
 	if n.listener, err = listenOn(ctx, net.ListenConfig{KeepAlive: -1}, c.Listen); err != nil {
 		return &usageError{fmt.Errorf("cannot listen on --listen: %w", err)}
@@ -222,11 +229,14 @@ func (c *serveCommand) assemble(ctx context.Context, n *node) error {
 	if n.keys != nil {
 		set.RegisterMetricsWriter(n.keys.Write)
 	}
+	if n.accessLog != nil {
+		set.RegisterMetricsWriter(n.accessLog.WriteMetrics)
+	}
 	write := writeMetrics(set)
 	n.public = httpd.New(httpd.Config{
 		Ledger: answers{n.engine, n}, Version: build.Version, Upgrade: n.hub.Upgrade, MayUpgrade: n.hub.HasHead,
 		PerMinute: c.RateLimitMinute, PerHour: c.RateLimitHour, Keys: n.keys,
-		Memory: memory, Metrics: set, WriteMetrics: write, Turn: giveway.Turn,
+		Memory: memory, Metrics: set, WriteMetrics: write, AccessLog: n.accessLog, Turn: giveway.Turn,
 		Config: wire.Config{
 			Identity: &ratelimit.Identity{TrustedProxies: c.TrustedProxies, Exempt: c.RateLimitExempt},
 			MaxConns: mostConns(c.MaxConns, n.memoryLimit), MaxConnsPerClient: c.MaxConnsPerClient, ConnsPerMinute: connsPerRequest * c.RateLimitMinute, Log: n.logger, TLS: n.tls,

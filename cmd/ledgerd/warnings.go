@@ -13,7 +13,7 @@ import (
 
 // warn tells of what a node takes, and what its operator may not have meant.
 func (c *serveCommand) warn(flags []*kong.Flag, log *slog.Logger) {
-	for _, path := range []string{c.DataDir, c.TLSKey, c.LogCredentials} {
+	for _, path := range []string{c.DataDir, c.TLSKey, c.LogCredentials, c.AccessLog} {
 		if info, err := os.Stat(path); path != "" && err == nil && info.Mode().Perm()&0o007 != 0 {
 			log.Warn("everybody on this machine may read this", "path", path, "mode", info.Mode().Perm().String())
 		}

@@ -26,8 +26,9 @@ type Client struct {
 	//
 	// A caller with an API key has an address with a zone, which no connection has; a Limiter, which looks at no zones, is not asked for it.
 	Key     netip.Addr
-	Exempt  bool // from rate limits and connection caps
-	Sockets int  // WebSockets it may have; 0: as many as any client
+	Addr    netip.Addr // the whole address, which is written to logs; nothing counts for it, and a caller with an API key has none
+	Exempt  bool       // from rate limits and connection caps
+	Sockets int        // WebSockets it may have; 0: as many as any client
 	// Revoked is set when it may have none any more; nil: it always may.
 	Revoked *atomic.Bool
 }
@@ -52,7 +53,7 @@ func (i *Identity) PeerOf(a net.Addr) Peer {
 
 // clientAt returns the client with an address.
 func (i *Identity) clientAt(addr netip.Addr) Client {
-	c := Client{Key: addr, Exempt: within(addr, i.Exempt)}
+	c := Client{Key: addr, Addr: addr, Exempt: within(addr, i.Exempt)}
 	if addr.Is6() {
 		// A /64 of a valid IPv6 address always exists.
 		c.Key = netip.PrefixFrom(addr, 64).Masked().Addr()
