@@ -91,7 +91,7 @@ func run(ctx context.Context, args []string, s *streams) int {
 	} else if failed, ok := errors.AsType[*kong.ParseError](err); ok && errors.Is(err, errStopped) {
 		parsed = failed.Context
 	} else {
-		err = &usageError{fmt.Errorf("%w (see ledgerd --help)", err)}
+		err = &usageError{fmt.Errorf("%w (see %s)", err, helpFor(failed))}
 	}
 	if err == nil {
 		return exitOK
@@ -104,6 +104,18 @@ func run(ctx context.Context, args []string, s *streams) int {
 		return exitUsage
 	}
 	return exitFailure
+}
+
+// helpFor returns what tells more of a command line that was refused: with a configuration that is what names its lines.
+func helpFor(failed *kong.ParseError) string {
+	if failed != nil {
+		for _, f := range failed.Context.Model.Flags {
+			if path, ok := failed.Context.FlagValue(f).(configFile); ok && path != "" {
+				return "ledgerd config check " + string(path)
+			}
+		}
+	}
+	return "ledgerd --help"
 }
 
 // envPrefix begins the names of the variables that stand for flags.

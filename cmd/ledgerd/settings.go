@@ -81,7 +81,7 @@ var lineOfYAML = regexp.MustCompile(`^yaml: line (\d+): (.*)`)
 func syntaxError(err error) *settingError {
 	m := lineOfYAML.FindStringSubmatch(err.Error())
 	if m == nil {
-		return &settingError{0, notSettings}
+		return &settingError{0, notSettings + ": " + strings.TrimPrefix(err.Error(), "yaml: ")}
 	}
 	line, _ := strconv.Atoi(m[1])
 	return &settingError{line, notSettings + ": " + m[2]}
