@@ -61,9 +61,8 @@ func TestNextBatchIsAppliedDuringACommit(t *testing.T) {
 			n.mustStand(stands.Slot)
 		}
 		n.mustStop()
-		if len(n.published) != len(log.commits) || !log.closed {
-			t.Errorf("%d publications of %d commits; closed: %v", len(n.published), len(log.commits), log.closed)
-		}
+		ledgertest.Equal(t, len(n.published), len(log.commits), "publications, of as many commits")
+		ledgertest.Equal(t, log.closed, true, "whether the log is closed")
 	})
 }
 
@@ -86,9 +85,8 @@ func TestStopCommitsWhatIsApplied(t *testing.T) {
 		n.close()
 		want := next[4].Slot
 		mustHold(t, memory.Crash(0, 1), want)
-		if at, last := n.Head().Tips[ledger.Processed].Slot, n.Stats().Snapshot.Slot; at != want || last != want {
-			t.Errorf("seen up to slot %d, the last snapshot is of slot %d, want %d", at, last, want)
-		}
+		ledgertest.Equal(t, n.Head().Tips[ledger.Processed].Slot, want, "the slot up to which all is seen")
+		ledgertest.Equal(t, n.Stats().Snapshot.Slot, want, "the slot of the last snapshot")
 	})
 }
 

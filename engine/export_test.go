@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 
 	"ledgerd/engine/ledger"
+	"ledgerd/engine/ledger/ledgertest"
 	"ledgerd/snapshot/vfs"
 	"ledgerd/snapshot/vfs/vfstest"
 )
@@ -39,9 +40,8 @@ func mustExport(t *testing.T, s stream, disk *vfstest.Memory, old *subject) {
 		t.Fatalf("state hash %s, want %s", got.StateHash, want.StateHash)
 	}
 	for level := range got.Tips {
-		if got.Tips[level].Slot != want.Tips[level].Slot || got.Tips[level].Hash != want.Tips[level].Hash {
-			t.Errorf("level %d stands at slot %d, want %d", level, got.Tips[level].Slot, want.Tips[level].Slot)
-		}
+		ledgertest.Equal(t, got.Tips[level].Slot, want.Tips[level].Slot, "the slot of level %d", level)
+		ledgertest.Equal(t, got.Tips[level].Hash, want.Tips[level].Hash, "the hash of level %d", level)
 	}
 	if !want.HasBlock {
 		return

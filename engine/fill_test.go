@@ -76,9 +76,8 @@ func TestManyQuestionsAreOneFetch(t *testing.T) {
 		if len(times) != keys || u.most > fill.MaxFetches || len(u.asked) > keys/ledger.MaxFetchKeys+fill.MaxFetches+1 {
 			t.Errorf("%d keys in %d questions, %d at once", len(times), len(u.asked), u.most)
 		}
-		if s := n.Stats().Fill; waiting != keys || s.Waiting != 0 {
-			t.Errorf("%d keys were waited for, %d at the end", waiting, s.Waiting)
-		}
+		ledgertest.Equal(t, waiting, keys, "keys that were waited for")
+		ledgertest.Equal(t, n.Stats().Fill.Waiting, 0, "keys that are waited for at the end")
 	})
 }
 
@@ -115,7 +114,7 @@ func TestQuestionsHaveTheirDeadline(t *testing.T) {
 
 func TestNodeThatIsDownIsLeftAlone(t *testing.T) {
 	fillTest(t, func(t *testing.T, u *fakeNode, n *subject) {
-		tests := []struct {
+		for i, tt := range []struct {
 			err   error
 			pause time.Duration
 			busy  bool
@@ -124,8 +123,7 @@ func TestNodeThatIsDownIsLeftAlone(t *testing.T) {
 			{&ledger.UpstreamError{Busy: true, RetryAfter: 7 * time.Second}, 7 * time.Second, true},
 			{&ledger.UpstreamError{Busy: true, RetryAfter: time.Hour}, ledger.MaxRetryAfter, true},
 			{errors.New("anything"), fill.PauseAfter, false},
-		}
-		for i, tt := range tests {
+		} {
 			u.fails(tt.err)
 			begun := time.Now()
 			for time.Since(begun) < tt.pause {

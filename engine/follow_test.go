@@ -152,14 +152,10 @@ func TestStandbyTakesOver(t *testing.T) {
 		// The source of the other shows everything from the finalized block on.
 		second.send(events(chain[3:]...)...)
 		second.send(waits)
-		if got := len(second.records()); got != len(seen) {
-			t.Errorf("what was known led to %d records", got-len(seen))
-		}
+		ledgertest.Equal(t, len(second.records()), len(seen), "records after what was known")
 		second.send(orphan) // builds below what is final, of which only the first writer knew: no contradiction
 		second.send(beside, child(beside, chain[5].Slot+2, 7, lamports(key(42), 3)))
-		if h := second.Head(); h.Tips[0].Slot != chain[5].Slot+2 {
-			t.Errorf("the fork did not become the chain: %+v, %s", h.Tips[0], second.Status().Unhealthy)
-		}
+		ledgertest.Equal(t, second.Head().Tips[0].Slot, chain[5].Slot+2, "the slot once the fork became the chain, %s", second.Status().Unhealthy)
 		replica := startMember(t, l, nil, Config{Shards: 2})
 		same(t, "at the end", second.Engine, replica.Engine)
 	})

@@ -278,7 +278,7 @@ func TestBlocksThatDoNotFollowAnImport(t *testing.T) {
 		block *ledger.Block
 		want  string // "": it follows
 	}
-	tests := map[string]row{
+	bubble.Each(t, map[string]row{
 		"child":                       {child(at100, 101, 0), ""},
 		"child behind skipped slots":  {child(at100, 109, 0), ""},
 		"child without a parent hash": {noParentHash, ""},
@@ -288,8 +288,7 @@ func TestBlocksThatDoNotFollowAnImport(t *testing.T) {
 		"another block at the slot":   {final(child(&ledger.Block{Slot: 98}, 100, 5)), "another ledger"},
 		"an older block":              {final(child(&ledger.Block{Slot: 90}, 91, 5)), ""},
 		"the block itself":            {final(child(&ledger.Block{Slot: 98}, 100, 0)), ""},
-	}
-	bubble.Each(t, tests, func(t *testing.T, tt row) {
+	}, func(t *testing.T, tt row) {
 		info := finite()
 		info.Identity = ""
 		n := startNode(t, info, onDisk(t, imported(t), Config{Shards: 2}))

@@ -73,15 +73,14 @@ func TestReadiness(t *testing.T) {
 		want   error // nil: it is ready
 		slot   ledger.Slot
 	}
-	tests := map[string]row{
+	bubble.Each(t, map[string]row{
 		"nothing came":                               {live(), nil, false, ledger.ErrNoBlock, 0},
 		"nothing came of a finite source":            {finite(), nil, false, ledger.ErrNoBlock, 0},
 		"base state only":                            {live(), []ledger.Event{base}, false, ledger.ErrRecovering, 0},
 		"base state and a block":                     {live(), []ledger.Event{base, rootBlock(100)}, false, nil, 100},
 		"a finite source ended with nothing":         {finite(), nil, true, nil, 0},
 		"a finite source ended with base state only": {finite(), []ledger.Event{base, &ledger.BaseState{Slot: 20}}, true, nil, 50},
-	}
-	bubble.Each(t, tests, func(t *testing.T, tt row) {
+	}, func(t *testing.T, tt row) {
 		disk := vfstest.NewMemory()
 		c := onDisk(t, disk, Config{Shards: 2})
 		if err := New(c).Status().NotReady; err != ledger.ErrRecovering {

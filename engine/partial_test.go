@@ -32,7 +32,7 @@ func TestListsSayWhetherTheyMayLackAccounts(t *testing.T) {
 		filter   *ledger.Filter
 		want     lacking
 	}
-	tests := map[string]row{
+	bubble.Each(t, map[string]row{
 		"all accounts":                 {live(), false, nil, lacking{false, false, false, none}},
 		"what is touched":              {partial(), false, nil, lacking{true, true, true, unknown + ": neither"}},
 		"an import":                    {partial(), true, nil, lacking{false, false, false, none}},
@@ -42,8 +42,7 @@ func TestListsSayWhetherTheyMayLackAccounts(t *testing.T) {
 		"an account of all":            {live(), false, ledger.NewFilter(nil, []ledger.Pubkey{key(1)}), lacking{true, true, true, unknown}},
 		"a program of the import":      {partial(), true, key9, lacking{false, true, true, unknown}},
 		"a program of what is touched": {partial(), false, key9, lacking{true, true, true, unknown}},
-	}
-	bubble.Each(t, tests, func(t *testing.T, tt row) {
+	}, func(t *testing.T, tt row) {
 		disk := vfstest.NewMemory()
 		if tt.info.Identity = ""; tt.imported {
 			_, err := importInto(t, disk, someTold(), importPoint(), importer.Config{Filter: tt.filter})

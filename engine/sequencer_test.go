@@ -142,7 +142,7 @@ func TestRareForksEqualNaiveModel(t *testing.T) {
 		info   ledger.SourceInfo
 		events []ledger.Event
 	}
-	tests := map[string]row{
+	bubble.Each(t, map[string]row{
 		"a sibling of the final one waits": {live(), []ledger.Event{
 			root, on(sibling, 104, 1), sibling, b, status(b, ledger.StatusFinalized), a, on(b, 105, 0)}},
 		"the final one waits, by its slot": {live(), []ledger.Event{root, b, bare, a}},
@@ -153,8 +153,7 @@ func TestRareForksEqualNaiveModel(t *testing.T) {
 		"a dead block follows a gap":       {gaps, []ledger.Event{root, beside, status(beside, ledger.StatusDead)}},
 		"at a slot one is alive": {live(), []ledger.Event{
 			root, a, b, on(a, 104, 0), on(a, 102, 1), status(on(a, 102, 1), ledger.StatusDead), bare}},
-	}
-	bubble.Each(t, tests, func(t *testing.T, tt row) {
+	}, func(t *testing.T, tt row) {
 		s := stream{info: tt.info, retention: sequencer.Retention{Slots: 9000, Bytes: 1 << 40}}
 		f := s.follow(t, seeded(t, 1), s.model(), Config{Shards: 2})
 		for _, e := range tt.events {
@@ -173,20 +172,18 @@ func TestWaitingIsBounded(t *testing.T) {
 		waiting []ledger.Event
 		stops   bool
 	}
-	tests := map[string]row{
+	bubble.Each(t, map[string]row{
 		"over 63 slots":      {events(child(lost, 102, 0), child(lost, 165, 0)), false},
 		"over 64 slots":      {events(child(lost, 102, 0), child(lost, 166, 0)), true},
 		"far above the tip":  {events(child(lost, 5000, 0), child(lost, 5010, 0)), false},
 		"more than 64 MiB":   {events(big, other), true},
 		"the same one twice": {events(big, big, big), false},
-	}
-	bubble.Each(t, tests, func(t *testing.T, tt row) {
+	}, func(t *testing.T, tt row) {
 		n := startNode(t, live(), Config{Shards: 1})
 		n.send(rootBlock(100))
 		n.send(tt.waiting...)
-		if why := n.Status().Unhealthy; (why != "") != tt.stops || n.Head().Tip(ledger.Processed).Slot != 100 {
-			t.Errorf("stands at slot %d, health says %q, want it to stop: %v", n.Head().Tip(ledger.Processed).Slot, why, tt.stops)
-		}
+		ledgertest.Equal(t, n.Status().Unhealthy != "", tt.stops, "whether it stops: %q", n.Status().Unhealthy)
+		ledgertest.Equal(t, n.Head().Tip(ledger.Processed).Slot, 100, "the slot that it stands at")
 	})
 }
 
@@ -222,9 +219,8 @@ func TestLastSlot(t *testing.T) {
 		n := startNode(t, finite(), Config{Shards: 2})
 		n.send(root, last)
 		_, _, err := n.Account(ledger.Query{}, key(1))
-		if why, _ := absence(err); why != (ledger.NotFoundError{Absence: ledger.AccountClosed, Slot: ledger.MaxSlot}) {
-			t.Errorf("an account that was closed in the last slot: %v", err)
-		}
+		why, _ := absence(err)
+		ledgertest.Equal(t, why, ledger.NotFoundError{Absence: ledger.AccountClosed, Slot: ledger.MaxSlot}, "closed in the last slot: %v", err)
 		if _, _, err := n.Block(ledger.Query{}, ledger.MaxSlot+1); err == nil || !strings.HasPrefix(err.Error(), "slot not yet produced") {
 			t.Errorf("the block beyond the last slot: %v", err)
 		}

@@ -9,6 +9,7 @@ import (
 
 	"ledgerd/engine/ledger"
 	"ledgerd/engine/ledger/bubble"
+	"ledgerd/engine/ledger/ledgertest"
 	"ledgerd/snapshot/vfs/vfstest"
 )
 
@@ -37,9 +38,8 @@ func TestAPacerRestsForItsShareAfterASlice(t *testing.T) {
 			for range 2 { // the rest itself is no work
 				time.Sleep(tt.work)
 				began := time.Now()
-				if err := p.rest(ctx); errors.Is(err, context.DeadlineExceeded) != (tt.limit < tt.work) {
-					t.Errorf("%+v: %v", tt, err)
-				}
+				err := p.rest(ctx)
+				ledgertest.Equal(t, errors.Is(err, context.DeadlineExceeded), tt.limit < tt.work, "%+v: whether the context ends the rest: %v", tt, err)
 				if rested := time.Since(began); (rested - tt.rest).Abs() > time.Microsecond {
 					t.Errorf("%+v: rested %v", tt, rested)
 				}

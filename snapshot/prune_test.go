@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"ledgerd/engine/ledger"
+	"ledgerd/engine/ledger/ledgertest"
 	"ledgerd/snapshot/vfs/vfstest"
 )
 
@@ -57,9 +58,8 @@ func TestPrune(t *testing.T) {
 					snapshots = slices.Insert(snapshots, 0, slot)
 				}
 			}
-			if !slices.Equal(snapshots, tt.snapshots) || !slices.Equal(history, tt.history) {
-				t.Errorf("%s: left %v with history from %v, want %v with %v", name, snapshots, history, tt.snapshots, tt.history)
-			}
+			ledgertest.Equal(t, snapshots, tt.snapshots, "%s: the snapshots that are left", name)
+			ledgertest.Equal(t, history, tt.history, "%s: where the history that is left begins", name)
 		}
 	}
 	if _, err := s.Prune(t.Context(), 0, Pace{}); err == nil {

@@ -153,9 +153,7 @@ func TestWriteEndsWithItsContext(t *testing.T) {
 	if _, err := s.Write(ctx, st.meta, parts, st.blocks, steady(1e-9)); !errors.Is(err, context.Canceled) || n > 10000 {
 		t.Errorf("Write: %v after %d accounts, want %v after little more than 100", err, n, context.Canceled)
 	}
-	if left := disk.Paths(); !slices.Equal(left, before) {
-		t.Errorf("left %v, before it was %v", left, before)
-	}
+	ledgertest.Equal(t, disk.Paths(), before, "what is left, as it was before")
 }
 
 // F51: what every released version of the format wrote is read. The bytes of a new file may differ, as the compressor does.

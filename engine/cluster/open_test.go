@@ -23,7 +23,7 @@ func TestLogIsParsed(t *testing.T) {
 		addresses, stream     string
 		user, password, token string
 	}
-	tests := map[string]log{ // the zero value: an error
+	for in, want := range map[string]log{ // the zero value: an error
 		"nats://a:1/s":                          {addresses: "nats://a:1", stream: "s"},
 		"nats://a:1,b:2,c/ledger-1":             {addresses: "nats://a:1 nats://b:2 nats://c", stream: "ledger-1"},
 		"nats://[::1]:4222/s":                   {addresses: "nats://[::1]:4222", stream: "s"},
@@ -41,8 +41,7 @@ func TestLogIsParsed(t *testing.T) {
 		"nats://a:1,/s":                         {},
 		"nats://a:1/t/s":                        {},
 		"nats://a:1/" + strings.Repeat("x", 65): {},
-	}
-	for in, want := range tests {
+	} {
 		var got log
 		servers, stream, err := ParseLog(in)
 		if err == nil {
@@ -53,9 +52,7 @@ func TestLogIsParsed(t *testing.T) {
 			got = log{strings.Join(o.Servers, " "), stream, o.User, o.Password, o.Token}
 			ledgertest.Equal(t, o.Url, "", "%q: the URL", in)
 		}
-		if got != want {
-			t.Errorf("ParseLog(%q) = %+v, %v, want %+v", in, got, err, want)
-		}
+		ledgertest.Equal(t, got, want, "ParseLog(%q), %v", in, err)
 	}
 }
 
@@ -115,9 +112,8 @@ func TestServerComesLater(t *testing.T) {
 	for range 5 {
 		n.mustCommit(2, 1000)
 	}
-	if n.Log().Behind() != 0 || n.Trouble() != "" {
-		t.Errorf("behind by %v, trouble %q", n.Log().Behind(), n.Trouble())
-	}
+	ledgertest.Equal(t, n.Log().Behind(), 0, "behind by")
+	ledgertest.Equal(t, n.Trouble(), "", "trouble")
 
 	// A commit that is given up is the last one.
 	ctx, cancel = context.WithCancel(t.Context())

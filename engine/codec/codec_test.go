@@ -243,9 +243,7 @@ func TestValuesOfUnknownFieldsAreNotWritten(t *testing.T) {
 		Lamports: 1, Owner: ledger.TokenProgram, RentEpoch: 7, Known: 0xe0,
 	}}}))
 	ledgertest.Must(t, err)
-	if want := (ledger.AccountWrite{Lamports: 1}); got.(*ledger.BaseState).Accounts[0] != want {
-		t.Errorf("got %+v, want %+v", got.(*ledger.BaseState).Accounts[0], want)
-	}
+	ledgertest.Equal(t, got.(*ledger.BaseState).Accounts[0], ledger.AccountWrite{Lamports: 1}, "what is read")
 }
 
 func FuzzDecodeEvent(f *testing.F) {

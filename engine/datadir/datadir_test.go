@@ -100,9 +100,7 @@ func TestImportBeginsWithoutWhatAnotherLeft(t *testing.T) {
 		if err != nil || anew != again {
 			t.Fatalf("opened anew %v, %v, want %v", anew, err, again)
 		}
-		if paths := disk.Paths(); len(paths) != 2 {
-			t.Errorf("opened anew %v, it holds %v, want the lock and the node file", again, paths)
-		}
+		ledgertest.Equal(t, len(disk.Paths()), 2, "opened anew %v, it holds %v, the lock and the node file alone", again, disk.Paths())
 		err = errors.Join(d.SaveImport(ImportNote{}, nil), d.Close(),
 			disk.WriteFile(LogDir("data")+"/1", []byte("x")), disk.WriteFile(SnapshotDir("data")+"/1", []byte("x")))
 		ledgertest.Must(t, err)

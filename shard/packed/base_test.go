@@ -3,7 +3,6 @@ package packed
 import (
 	"maps"
 	"math/rand/v2"
-	"reflect"
 	"runtime"
 	"slices"
 	"testing"
@@ -66,9 +65,8 @@ func TestBaseEqualsPlainMap(t *testing.T) {
 	}
 	b.Reclaim(1 << 20)
 	checkBase(t, r, b, nil)
-	if b.pins.retired != nil || len(b.pins.active) != 0 {
-		t.Errorf("%d retired records and %d pins are left", len(b.pins.retired), len(b.pins.active))
-	}
+	ledgertest.Equal(t, b.pins.retired, nil, "retired records that are left")
+	ledgertest.Equal(t, len(b.pins.active), 0, "pins that are left")
 }
 
 func checkFrozenBase(t *testing.T, f *Frozen, want map[ledger.Pubkey]*ledger.Account) {
@@ -78,9 +76,8 @@ func checkFrozenBase(t *testing.T, f *Frozen, want map[ledger.Pubkey]*ledger.Acc
 	f.Ascend(func(_ *ledger.Pubkey, r arena.Ref) bool {
 		var a ledger.Account
 		f.Unpack(r, &a, &slab)
-		if n++; !reflect.DeepEqual(&a, want[a.Pubkey]) {
-			t.Errorf("%s is frozen as %+v, want %+v", a.Pubkey, a, want[a.Pubkey])
-		}
+		n++
+		ledgertest.Equal(t, &a, want[a.Pubkey], "what is frozen of %s", a.Pubkey)
 		return !t.Failed()
 	})
 	if n != len(want) && !t.Failed() {
@@ -116,9 +113,8 @@ func checkBase(t *testing.T, r *rand.Rand, b *Base, held map[ledger.Pubkey]*ledg
 		if closed {
 			slot = a.Since.Slot()
 		}
-		if b.ClosedAt(l.Key, slot) != closed || b.ClosedAt(l.Key, slot+1) {
-			t.Errorf("%s is closed at %d, want %v", l.Key, slot, closed)
-		}
+		ledgertest.Equal(t, b.ClosedAt(l.Key, slot), closed, "whether %s is closed at %d", l.Key, slot)
+		ledgertest.Equal(t, b.ClosedAt(l.Key, slot+1), false, "whether %s is closed after %d", l.Key, slot)
 		if a != nil {
 			live[l.Ref] = a
 		}

@@ -98,7 +98,5 @@ func TestSizesOfRecords(t *testing.T) {
 	sizes := [...]uintptr{
 		reflect.TypeFor[record]().Size(), reflect.TypeFor[holding]().Size(), reflect.TypeFor[extra]().Size(), reflect.TypeFor[listing]().Size(),
 	}
-	if want := [...]uintptr{56, 48, 72, 12}; sizes != want {
-		t.Errorf("record, holding, extra and listing take %d bytes, want %d", sizes, want)
-	}
+	ledgertest.Equal(t, sizes, [...]uintptr{56, 48, 72, 12}, "bytes of a record, a holding, an extra and a listing")
 }

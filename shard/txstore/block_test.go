@@ -59,25 +59,18 @@ func TestPackedBlocksReadAsTheyWere(t *testing.T) {
 		h, want := held[some], blocks[some].WithoutWrites()
 		readers.Go(func() {
 			for range 5 {
-				if got := h.Whole(); !reflect.DeepEqual(got, want) {
-					t.Errorf("block %d reads %+v, want %+v", want.Slot, got, want)
-				}
+				ledgertest.Equal(t, h.Whole(), want, "block %d", want.Slot)
 				s.Transaction(&ledger.Signature{}, func(other *Block) bool { return other == h })
 				runtime.Gosched()
 			}
 		})
 		for i := range want.Transactions {
-			if got := h.Signatures()[i].Signature; got != want.Transactions[i].Signature {
-				t.Errorf("transaction %d of block %d has signature %s, want %s", i, want.Slot, &got, &want.Transactions[i].Signature)
-			}
+			ledgertest.Equal(t, &h.Signatures()[i].Signature, &want.Transactions[i].Signature, "the signature of transaction %d of block %d", i, want.Slot)
 			last := i + 1 + r.IntN(h.Len()-i)
-			if got := h.Transactions(i, last); !reflect.DeepEqual(got, want.Transactions[i:last]) {
-				t.Errorf("transactions %d to %d of block %d read %+v, want %+v", i, last, want.Slot, got, want.Transactions[i:last])
-			}
+			ledgertest.Equal(t, h.Transactions(i, last), want.Transactions[i:last], "transactions %d to %d of block %d", i, last, want.Slot)
 		}
-		if h.Len() != len(want.Transactions) || h.SizeBytes() != want.SizeBytes() {
-			t.Errorf("block %d has %d transactions in %d bytes, want %d in %d", want.Slot, h.Len(), h.SizeBytes(), len(want.Transactions), want.SizeBytes())
-		}
+		ledgertest.Equal(t, h.Len(), len(want.Transactions), "transactions of block %d", want.Slot)
+		ledgertest.Equal(t, h.SizeBytes(), want.SizeBytes(), "bytes of block %d", want.Slot)
 		s.Remove(held[:1])
 		blocks, held = blocks[1:], held[1:]
 		if n%40 == 0 {

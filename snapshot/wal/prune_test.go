@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"ledgerd/engine/ledger"
+	"ledgerd/engine/ledger/ledgertest"
 	"ledgerd/snapshot/vfs/vfstest"
 )
 
@@ -71,8 +72,6 @@ func TestOpenRemovesOnlyWhatACrashLeft(t *testing.T) {
 		t.Errorf("the directory holds %q, want %q and %s", got, want, next)
 	}
 	for _, name := range strays {
-		if got := contents(t, disk, testDir+"/"+name); string(got) != name {
-			t.Errorf("%s holds %q", name, got)
-		}
+		ledgertest.Equal(t, string(contents(t, disk, testDir+"/"+name)), name, "what %s holds", name)
 	}
 }

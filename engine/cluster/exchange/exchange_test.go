@@ -276,9 +276,8 @@ func testCorruptPartIsRefused(t *testing.T, s *natstest.Servers) {
 	if all, _ := os.ReadDir(dir); len(all) > 1 || len(all) == 1 && !strings.HasSuffix(all[0].Name(), fetchSuffix) {
 		t.Errorf("the directory holds %v", all)
 	}
-	if bad, failures := w.partsBad.Get(), w.fetchFailures.Get(); bad != 3 || failures != 3 {
-		t.Errorf("%d bad parts, %d failures", bad, failures)
-	}
+	ledgertest.Equal(t, w.partsBad.Get(), 3, "bad parts")
+	ledgertest.Equal(t, w.fetchFailures.Get(), 3, "failures")
 	other := *m
 	other.Record = codec.AppendRecord(nil, w.records[0])
 	if err := w.Fetch(t.Context(), &other, vfs.Disk{}, dir, nil); !errors.Is(err, cluster.ErrOtherLedger) {
@@ -365,9 +364,8 @@ func TestHostileManifestsAreRefused(t *testing.T) {
 		change(&m)
 		b, err := json.Marshal(&m)
 		must(t, err)
-		if _, err := decodeManifest(b); (err == nil) != (name == "") {
-			t.Errorf("%s: err = %v", name, err)
-		}
+		_, err = decodeManifest(b)
+		ledgertest.Equal(t, err == nil, name == "", "%s: whether it is read: %v", name, err)
 	}
 	if v, ok := manifestVersion(manifestName(77)); !ok || v != 77 {
 		t.Errorf("manifestVersion(%s) = %d, %t", manifestName(77), v, ok)

@@ -50,7 +50,5 @@ func TestEventLinesAreWrittenAsReleased(t *testing.T) {
 	for _, e := range list {
 		encoded = codec.AppendEvent(encoded, e)
 	}
-	if got := fmt.Sprintf("%x", sha256.Sum256(encoded)); got != pin {
-		t.Errorf("the lines are read as events of hash %s, want %s: %x", got, pin, encoded)
-	}
+	ledgertest.Equal(t, fmt.Sprintf("%x", sha256.Sum256(encoded)), pin, "the hash of the events that the lines are read as, %x", encoded)
 }

@@ -42,9 +42,7 @@ func TestRecordingsAreReadAsRecorded(t *testing.T) {
 				lines = AppendEventLine(lines, e)
 			}
 		}
-		if got := fmt.Sprintf("%x", sha256.Sum256(lines))[:16]; got != want {
-			t.Errorf("%s: hash %s, want %s of\n%s", pattern, got, want, lines)
-		}
+		ledgertest.Equal(t, fmt.Sprintf("%x", sha256.Sum256(lines))[:16], want, "%s: the hash of\n%s", pattern, lines)
 	}
 }
 

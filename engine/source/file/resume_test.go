@@ -12,6 +12,7 @@ import (
 
 	"ledgerd/engine/codec"
 	"ledgerd/engine/ledger"
+	"ledgerd/engine/ledger/ledgertest"
 )
 
 func statusLine(slot uint64, status string) string {
@@ -168,9 +169,7 @@ func TestStatusesMeanTheSameBlockWhenReadAgain(t *testing.T) {
 		7: fourth,
 		8: unknown, // never shown
 	} {
-		if s := got[i].(*ledger.SlotStatus); s.Blockhash != want {
-			t.Errorf("event %d, %s of slot %d: blockhash %+v, want %+v", i, s.Status, s.Slot, s.Blockhash, want)
-		}
+		ledgertest.Equal(t, got[i].(*ledger.SlotStatus).Blockhash, want, "the blockhash of event %d, %+v", i, got[i])
 	}
 	if all := events(t, path); all[2].(*ledger.SlotStatus).Blockhash.Known {
 		t.Error("a first run changes what statuses say")
@@ -190,9 +189,7 @@ func TestBlocksAreRememberedForAWhile(t *testing.T) {
 	names := func(slot ledger.Slot, want ledger.Opt[ledger.Hash]) {
 		t.Helper()
 		put(&ledger.SlotStatus{Slot: slot, Status: ledger.StatusConfirmed})
-		if s := last.(*ledger.SlotStatus); s.Slot != slot || s.Blockhash != want {
-			t.Errorf("the status of slot %d comes as one of slot %d that names %+v, want %+v", slot, s.Slot, s.Blockhash, want)
-		}
+		ledgertest.Equal[ledger.Event](t, last, &ledger.SlotStatus{Slot: slot, Status: ledger.StatusConfirmed, Blockhash: want}, "what comes")
 	}
 	names(7, ledger.Opt[ledger.Hash]{})
 	const newest = ledger.Slot(3 * seenSlots)

@@ -77,9 +77,8 @@ func checkLine(t testing.TB, line []byte) (event ledger.Event, err error) {
 func TestLinesAreNestedAsDeepAsJSON(t *testing.T) {
 	for depth, ok := range map[int]bool{9_999: true, 10_001: false} {
 		line := `{"type":"slot","slot":5,"status":"dead","x":` + strings.Repeat("[", depth) + strings.Repeat("]", depth) + "}"
-		if _, err := checkLine(t, []byte(line)); (err == nil) != ok {
-			t.Errorf("%d deep: err = %v", depth, err)
-		}
+		_, err := checkLine(t, []byte(line))
+		ledgertest.Equal(t, err == nil, ok, "whether a line %d deep is read: %v", depth, err)
 	}
 }
 

@@ -8,7 +8,6 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
-	"reflect"
 	"strings"
 	"syscall"
 	"testing"
@@ -71,9 +70,8 @@ func TestInfoSaysWhatTheSequencerMustKnow(t *testing.T) {
 	spec := write(t, "a.json", "{}") + "?gaps=allow"
 	s, _ := open(t, spec)
 	want := ledger.SourceInfo{Name: "file:" + spec, GapsAllowed: true, FinalityByDepth: true}
-	if s.Info() != want || s.Peers() != 0 {
-		t.Errorf("info %+v, %d peers; want %+v and 0", s.Info(), s.Peers(), want)
-	}
+	ledgertest.Equal(t, s.Info(), want, "info")
+	ledgertest.Equal(t, s.Peers(), 0, "peers")
 }
 
 func TestInputsAreReadInOrder(t *testing.T) {
@@ -183,9 +181,7 @@ func TestBaseStateComesInBoundedEvents(t *testing.T) {
 			sizes = append(sizes, len(b.Accounts))
 			ledgertest.Equal(t, b.Slot, 3, "%s: the slot", name)
 		}
-		if want := []int{maxBaseAccounts, maxBaseAccounts, 1}; !reflect.DeepEqual(sizes, want) {
-			t.Errorf("%s: events of %d accounts, want %d", name, sizes, want)
-		}
+		ledgertest.Equal(t, sizes, []int{maxBaseAccounts, maxBaseAccounts, 1}, "%s: accounts of each event", name)
 	}
 }
 

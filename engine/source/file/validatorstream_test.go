@@ -8,6 +8,7 @@ import (
 
 	"ledgerd/engine/ledger"
 	"ledgerd/engine/ledger/datatest"
+	"ledgerd/engine/ledger/ledgertest"
 )
 
 const recordedStream = "streams/mainnet-398202772-398202821.geyser.bin.gz"
@@ -31,9 +32,8 @@ func TestRecordedValidatorStreamIsTheChain(t *testing.T) {
 		lines = AppendEventLine(lines, e)
 	}
 	const pin = "3881613eee66537b3b03a928ccd7f0d700b84a9ec49d84e3ad805130c8937383"
-	if got := fmt.Sprintf("%x", sha256.Sum256(lines)); got != pin || blocks != 49 {
-		t.Errorf("the hash of what came is %s, want %s, of 49 blocks, not %d", got, pin, blocks)
-	}
+	ledgertest.Equal(t, fmt.Sprintf("%x", sha256.Sum256(lines)), pin, "the hash of what came")
+	ledgertest.Equal(t, blocks, 49, "blocks")
 	if !strings.Contains(log.String(), "slots=1") {
 		t.Errorf("the log says %q; the recording ends before the last of 50 slots has its head", log)
 	}

@@ -21,6 +21,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"ledgerd/engine/ledger"
+	"ledgerd/engine/ledger/ledgertest"
 	"ledgerd/engine/source/upstream"
 )
 
@@ -38,9 +39,7 @@ func TestTokensAreSentAndNeverShown(t *testing.T) {
 		c.Token, c.Logger = token, slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	}}
 	s.run(t)
-	if !slices.Equal(got, []string{token}) {
-		t.Errorf("the node got %q", got)
-	}
+	ledgertest.Equal(t, got, []string{token}, "what the node got")
 	text := log.String() + s.source.Info().Name + s.source.Trouble()
 	if strings.Contains(text, token) || !strings.Contains(text, "token *** is not known") {
 		t.Errorf("shown: %s", text)
@@ -134,9 +133,7 @@ func TestServerWithoutSlicesIsAskedForAll(t *testing.T) {
 		return c.send(slices.Insert(straight(101, 102), 2, whole)...)
 	}}
 	s.run(t)
-	if !slices.Equal(sliced, []bool{true, false}) {
-		t.Errorf("sessions asked for slices: %v, want true and then false", sliced)
-	}
+	ledgertest.Equal(t, sliced, []bool{true, false}, "whether the sessions asked for slices")
 }
 
 // F25: a connection that is never made counts as such.

@@ -53,9 +53,8 @@ func TestMintsAreAskedForOnce(t *testing.T) {
 	})
 	s.config = func(c *Config) { c.Fetcher = fetch }
 	s.run(t)
-	if got := s.of("base"); got != "104 of 1" || len(asked) != 4 {
-		t.Errorf("base state %q after %d questions, want that of slot 104 after 4", got, len(asked))
-	}
+	ledgertest.Equal(t, s.of("base"), "104 of 1", "base state")
+	ledgertest.Equal(t, len(asked), 4, "questions")
 }
 
 // asker asks a fetcher for mints, in a bubble, and returns what it is to be told and what it found.

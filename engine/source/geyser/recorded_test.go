@@ -9,6 +9,7 @@ import (
 
 	"ledgerd/engine/ledger"
 	"ledgerd/engine/ledger/datatest"
+	"ledgerd/engine/ledger/ledgertest"
 )
 
 // F21: a validator's recorded stream, told live, is the recorded chain: each block builds on the one before, up to the
@@ -37,7 +38,6 @@ func TestRecordedStreamIsTheRecordedChain(t *testing.T) {
 	if last.Slot != 398202820 || last.Blockhash.String() != hash || last.Time.Value != 1770287058 || last.TransactionCount != 1405 {
 		t.Errorf("the last block is %+v, want 398202820 with hash %s", last, hash)
 	}
-	if got, want := s.of("confirmed"), strings.Join(slots[1:], " "); got != want || len(slots) != 48 {
-		t.Errorf("confirmed %s, want all but the first of 48 blocks: %s", got, want)
-	}
+	ledgertest.Equal(t, s.of("confirmed"), strings.Join(slots[1:], " "), "what is confirmed: all but the first")
+	ledgertest.Equal(t, len(slots), 48, "blocks")
 }

@@ -92,9 +92,7 @@ func TestWhatIsLostIsShownAgainOrFilled(t *testing.T) {
 			s.run(t)
 			s.check(t, shown+tt.blocks, tt.begins, tt.asked)
 			n := s.source.Upstream()
-			if n.Replays+uint64(strings.Count(tt.begins, "live")) != uint64(len(s.begins)) {
-				t.Errorf("%d replays for %q", n.Replays, s.begins)
-			}
+			ledgertest.Equal(t, n.Replays+uint64(strings.Count(tt.begins, "live")), uint64(len(s.begins)), "replays, and what is live, of %q", s.begins)
 			if tt.asked != "" && (n.Gaps != 1 || n.GapSlots != 2 && n.GapSlots != 1) {
 				t.Errorf("%+v", n)
 			}

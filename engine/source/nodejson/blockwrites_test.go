@@ -3,13 +3,13 @@ package nodejson
 import (
 	"math"
 	"math/big"
-	"reflect"
 	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
 
 	"ledgerd/engine/ledger"
+	"ledgerd/engine/ledger/ledgertest"
 )
 
 // drawWrite draws what one transaction may teach of one of three accounts.
@@ -98,7 +98,5 @@ func TestOneScaledAmountMarksTheMintOfTheBlock(t *testing.T) {
 		gathered.learnMint(ledger.Pubkey{1}, ledger.Mint{Decimals: 3, Scaled: scaled})
 	}
 	want := []ledger.MintWrite{{Pubkey: ledger.Pubkey{1}, Mint: ledger.Mint{Decimals: 3, Scaled: ledger.Some(true)}}}
-	if !reflect.DeepEqual(gathered.mints, want) {
-		t.Errorf("got %+v, want %+v", gathered.mints, want)
-	}
+	ledgertest.Equal(t, gathered.mints, want, "mints")
 }

@@ -142,9 +142,7 @@ func TestNoCallBeginsWhileTheNodeLimitsTheRate(t *testing.T) {
 			for range 3 {
 				_, _ = s.client.slot(t.Context(), ledger.Confirmed)
 			}
-			if want := []time.Duration{0, tt.want, cmp.Or(tt.last, 2*tt.want)}; !slices.Equal(came, want) {
-				t.Errorf("%s: calls came after %v, want %v", name, came, want)
-			}
+			ledgertest.Equal(t, came, []time.Duration{0, tt.want, cmp.Or(tt.last, 2*tt.want)}, "%s: when calls came", name)
 		})
 	}
 }

@@ -3,7 +3,6 @@ package rpc
 import (
 	"context"
 	"errors"
-	"reflect"
 	"testing"
 	"time"
 
@@ -58,9 +57,8 @@ func TestTokenFactsComeFromThePartOfTheData(t *testing.T) {
 			if tt.amount != 0 {
 				want.SetTokenFacts(tt.data)
 			}
-			if !reflect.DeepEqual(w, want) || (w.Token != nil) != (tt.amount != 0) {
-				t.Errorf("%s: got %+v, want %+v", name, w, want)
-			}
+			ledgertest.Equal(t, w, want, "%s: the account", name)
+			ledgertest.Equal(t, w.Token != nil, tt.amount != 0, "%s: whether it holds tokens", name)
 			ledgertest.Equal(t, len(n.asked), tt.calls, "%s: calls", name)
 		})
 	}
@@ -75,9 +73,8 @@ func TestFetchTellsWhatIsNotThereAndWhy(t *testing.T) {
 		if err != nil || len(state.Accounts) != 2 {
 			t.Fatalf("got %+v, %v", state, err)
 		}
-		if list := state.Accounts; list[0] != (ledger.AccountWrite{Pubkey: keyOf(1)}) || list[1].Lamports != 5 {
-			t.Errorf("got %+v", list)
-		}
+		ledgertest.Equal(t, state.Accounts[0], ledger.AccountWrite{Pubkey: keyOf(1)}, "what is told of what is not there")
+		ledgertest.Equal(t, state.Accounts[1].Lamports, 5, "lamports of the other")
 		s.final.Store(12) // the answer must not be older than what was emitted as final
 		busy := ledger.UpstreamError{Busy: true}
 		limited := ledger.UpstreamError{Busy: true, RetryAfter: 9 * time.Second}

@@ -147,9 +147,8 @@ func TestWhereAFreshNodeBegins(t *testing.T) {
 				n.add(newest, newest+1)
 			})
 			wantSlots(t, follow(t, s, nil, untilSlot(newest+1)), tt.want...)
-			if g := s.Upstream(); g.Gaps != 0 || s.Trouble() != "" {
-				t.Errorf("%s: figures: %+v, %q", name, g, s.Trouble())
-			}
+			ledgertest.Equal(t, s.Upstream().Gaps, 0, "%s: gaps", name)
+			ledgertest.Equal(t, s.Trouble(), "", "%s: trouble at the end", name)
 		})
 	}
 }
@@ -188,7 +187,7 @@ func TestMissingBlocksAreNotTakenForSkipped(t *testing.T) {
 // F25, F28: while a node does not answer, health and the log say why, nothing is taken for missing, and the node is not hammered.
 func TestFailuresAreToldAndAreNoGap(t *testing.T) {
 	const garbled = "what the node sent could not be understood"
-	tests := map[string]struct {
+	for name, tt := range map[string]struct {
 		method string // "" for all
 		answer answer
 		want   string
@@ -205,8 +204,7 @@ func TestFailuresAreToldAndAreNoGap(t *testing.T) {
 		"block: limited":     {"getBlock", says(429, "", "Retry-After", "1"), "the node limits our requests"},
 		"slot: no answer":    {"getSlot", says(502, ""), ""},
 		"everything is down": {"", says(502, ""), "no block can be had since"},
-	}
-	for name, tt := range tests {
+	} {
 		var lines strings.Builder
 		c := Config{Random: longest, Logger: slog.New(slog.NewTextHandler(&lines, nil))}
 		play(t, c, func(t *testing.T, n *fakeNode, s *Source) {
@@ -235,7 +233,7 @@ func TestFailuresAreToldAndAreNoGap(t *testing.T) {
 
 // F29: a chain on which the block that is held does not lie is refused.
 func TestAnotherLedgerIsRefused(t *testing.T) {
-	tests := map[string]func(t *testing.T, n *fakeNode){
+	for name, prepare := range map[string]func(t *testing.T, n *fakeNode){
 		"at once": func(_ *testing.T, n *fakeNode) { n.add(9, 10, 11, 12) },
 		"once a ledger that began again has come past what is held": func(t *testing.T, n *fakeNode) {
 			n.add(0, 1, 2, 3)
@@ -245,8 +243,7 @@ func TestAnotherLedgerIsRefused(t *testing.T) {
 			n.add(9, 10, 11)
 			n.blocks[11].previous = ledger.Hash{}
 		},
-	}
-	for name, prepare := range tests {
+	} {
 		play(t, Config{}, func(t *testing.T, n *fakeNode, s *Source) {
 			prepare(t, n)
 			ctx, cancel := context.WithTimeout(t.Context(), time.Hour)

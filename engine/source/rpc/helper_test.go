@@ -20,6 +20,7 @@ import (
 
 	"ledgerd/engine/ledger"
 	"ledgerd/engine/ledger/bubble"
+	"ledgerd/engine/ledger/ledgertest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -382,9 +383,7 @@ func wantSlots(t *testing.T, r *recorder, want ...ledger.Slot) {
 	for _, b := range r.blocks() {
 		got = append(got, b.Slot)
 	}
-	if !slices.Equal(got, want) {
-		t.Errorf("blocks %v came, want %v", got, want)
-	}
+	ledgertest.Equal(t, got, want, "blocks that came")
 }
 
 // wantChain fails unless each block builds on the one before.
@@ -392,8 +391,7 @@ func wantChain(t *testing.T, r *recorder) {
 	t.Helper()
 	blocks := r.blocks()
 	for i, b := range blocks[1:] {
-		if b.ParentSlot != blocks[i].Slot || b.PreviousBlockhash.Value != blocks[i].Blockhash {
-			t.Errorf("block %d builds on %d, came after %d", b.Slot, b.ParentSlot, blocks[i].Slot)
-		}
+		ledgertest.Equal(t, b.ParentSlot, blocks[i].Slot, "the slot that block %d builds on", b.Slot)
+		ledgertest.Equal(t, b.PreviousBlockhash.Value, blocks[i].Blockhash, "the hash that block %d builds on", b.Slot)
 	}
 }

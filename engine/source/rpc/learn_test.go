@@ -82,12 +82,11 @@ func TestAnswersWaitForTheBlockOfTheirSlot(t *testing.T) {
 // A block comes with what its accounts are. Blocks 11 to 13 touch the same accounts.
 func TestWhichAccountsAreAskedFor(t *testing.T) {
 	wallet, holder, gone := keyOf(1), keyOf(2), keyOf(3)
-	tests := map[Accounts][3]int{
+	for mode, want := range map[Accounts][3]int{
 		AccountsTouched: {1, 3, 3},
 		AccountsNew:     {1, 1, 3},
 		AccountsNone:    {0, 0, 0},
-	}
-	for mode, want := range tests {
+	} {
 		play(t, Config{Accounts: mode}, func(t *testing.T, n *fakeNode, s *Source) {
 			n.prepare(10, 11, 12, 13)
 			for slot := ledger.Slot(11); slot <= 13; slot++ {
@@ -222,9 +221,8 @@ func TestMemoryIsBounded(t *testing.T) {
 	if n := len(m.young) + len(m.old); n > 100 {
 		t.Errorf("%d are remembered", n)
 	}
-	if m.forget(kept); m.get(kept) != unknown {
-		t.Error("what was forgotten is remembered")
-	}
+	m.forget(kept)
+	ledgertest.Equal(t, m.get(kept), unknown, "what was forgotten")
 
 	c := Config{Logger: slog.New(slog.DiscardHandler)}.withDefaults()
 	l := newLearner(nil, &c, AccountsTouched)

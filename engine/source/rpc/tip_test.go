@@ -61,9 +61,8 @@ func TestANodeThatSaysItHasWhatItDoesNotListIsTold(t *testing.T) {
 			})
 			after(t, 10*time.Minute, func() { n.goOn(100, 150) })
 			wantChain(t, follow(t, s, at(100), untilSlot(150)))
-			if s.Trouble() != "" || s.Upstream().UpstreamSlot != 150 {
-				t.Errorf("%s: after: %q, %+v", number, s.Trouble(), s.Upstream())
-			}
+			ledgertest.Equal(t, s.Trouble(), "", "%s: trouble after", number)
+			ledgertest.Equal(t, s.Upstream().UpstreamSlot, 150, "%s: the slot of the node", number)
 			if log := lines.String(); !strings.Contains(log, "cannot be followed now") || !strings.Contains(log, "followed again") {
 				t.Errorf("%s: the log says\n%s", number, log)
 			}
@@ -172,9 +171,8 @@ func TestBlocksThatAreFinalLaterThanItIsSaidAreNotTakenBack(t *testing.T) {
 			go n.goOn(10, 200)
 			r := follow(t, s, at(10), untilSlot(200))
 			wantChain(t, r)
-			if g := s.Upstream(); len(r.blocks()) != 190 || g.Errors[upstream.Equivocation] != 0 {
-				t.Errorf("%s: %d blocks, figures %+v", name, len(r.blocks()), g.Errors)
-			}
+			ledgertest.Equal(t, len(r.blocks()), 190, "%s: blocks", name)
+			ledgertest.Equal(t, s.Upstream().Errors[upstream.Equivocation], 0, "%s: blocks that contradict others", name)
 		})
 	}
 }

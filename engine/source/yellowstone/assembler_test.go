@@ -123,9 +123,7 @@ func TestSlotsEndAsTheStreamSays(t *testing.T) {
 			if c.err != nil {
 				got = append(got, c.err.Error())
 			}
-			if strings.Join(got, ", ") != want {
-				t.Errorf("%s: %s: %q, want %s", name, script, got, want)
-			}
+			ledgertest.Equal(t, strings.Join(got, ", "), want, "%s: %s", name, script)
 		}
 	}
 }
@@ -156,9 +154,8 @@ func TestLateWritesAreBounded(t *testing.T) {
 	for n := range 2 * keptLate {
 		mustFeed(t, a, accountOf(100, ledger.AccountWrite{Pubkey: ledger.Pubkey{77, byte(n), byte(n >> 8)}, Lamports: 1}, 11))
 	}
-	if n := len(a.sealed[0].late.accounts); n != keptLate || a.Counts.Late != 2*keptLate {
-		t.Errorf("%d are kept of %d", n, a.Counts.Late)
-	}
+	ledgertest.Equal(t, len(a.sealed[0].late.accounts), keptLate, "accounts that are kept")
+	ledgertest.Equal(t, a.Counts.Late, 2*keptLate, "writes that were late")
 	script := "live alone"
 	for slot := range keptBlocks + 1 {
 		script += fmt.Sprintf(" %d<%d", 100+slot, 99+slot)
