@@ -31,9 +31,7 @@ func withSnapshots(t *testing.T) (*vfstest.Memory, *ledger.Head) {
 	must(t, err)
 	head, err := heldBy(t, disk)
 	must(t, err)
-	if n := len(filesOf(disk, ".state")); n != 2 {
-		t.Fatalf("%d snapshots, want 2", n)
-	}
+	ledgertest.Equal(t, len(filesOf(disk, ".state")), 2, "snapshots")
 	return disk, head
 }
 

@@ -63,7 +63,7 @@ func TestErrorsOfTheLedgerAreMapped(t *testing.T) {
 	const unexpected = "an unexpected error occurred"
 	const busy = "the account is not held here and the upstream node is busy: try again"
 	busyFor := func(asked time.Duration) error { return &ledger.UpstreamError{Busy: true, RetryAfter: asked} }
-	tests := []struct {
+	for _, tt := range []struct {
 		err     error
 		status  int
 		retry   string
@@ -86,8 +86,7 @@ func TestErrorsOfTheLedgerAreMapped(t *testing.T) {
 		{busyFor(-time.Hour), 503, "1", busy},
 		{fmt.Errorf("disk on fire at /secret/path"), 500, "", unexpected},
 		{ledger.ErrCorrupt, 500, "", unexpected},
-	}
-	for _, tt := range tests {
+	} {
 		h := serve(t, nil)
 		h.ledger.err = tt.err
 		for _, target := range targets {

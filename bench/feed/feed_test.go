@@ -73,9 +73,8 @@ func TestEventsAreTheLedgerThatIsSaid(t *testing.T) {
 				}
 			}
 		}
-		if len(known) != c.Accounts || next != FirstSlot+blocks+1 {
-			t.Errorf("%+v: %d accounts and blocks up to %d", c, len(known), next)
-		}
+		ledgertest.Equal(t, len(known), c.Accounts, "%+v: accounts", c)
+		ledgertest.Equal(t, next, FirstSlot+blocks+1, "%+v: the slot behind the last block", c)
 		for i := range min(c.Accounts, 100) + 10 { // of accounts that do not exist, too
 			ledgertest.Equal(t, c.Of(i, FirstSlot, f.Newest()), updates[i], "%+v: updates of account %d", c, i)
 		}
@@ -83,9 +82,8 @@ func TestEventsAreTheLedgerThatIsSaid(t *testing.T) {
 		if c.Finality > blocks {
 			wantFinal = 0
 		}
-		if confirmed != f.Newest()-1 || finalized != wantFinal {
-			t.Errorf("%+v: at slot %d, %d is confirmed and %d finalized", c, f.Newest(), confirmed, finalized)
-		}
+		ledgertest.Equal(t, confirmed, f.Newest()-1, "%+v: the confirmed slot", c)
+		ledgertest.Equal(t, finalized, wantFinal, "%+v: the finalized slot, at slot %d", c, f.Newest())
 	}
 }
 

@@ -57,9 +57,8 @@ var goals = []Goal{
 func TestGoalsAreJudgedOnIntervals(t *testing.T) {
 	f := measured(t)
 	for i, want := range []Verdict{Met, Open, Missed, Met, Met, Absent} {
-		if j := f.Judge(&goals[i]); j.Verdict != want {
-			t.Errorf("%s is %s, want %s", &j, j.Verdict, want)
-		}
+		j := f.Judge(&goals[i])
+		ledgertest.Equal(t, j.Verdict, want, "%s", &j)
 	}
 }
 

@@ -76,9 +76,8 @@ func TestAPIKeys(t *testing.T) {
 	}
 	expect := func(status int, field, value string, limit, remaining int) {
 		t.Helper()
-		if l, r := remains(status, field, value); l != limit || r != remaining {
-			t.Errorf("%s: %d of %d remain, want %d of %d", field, r, l, remaining, limit)
-		}
+		l, r := remains(status, field, value)
+		ledgertest.Equal(t, []int{l, r}, []int{limit, remaining}, "%s: the limit, and what remains of it", field)
 	}
 	expect(200, "X-Nothing", "", 8, 7)
 	expect(200, "Authorization", "Basic "+alice, 8, 6) // another scheme is none of ours

@@ -114,7 +114,5 @@ func TestHeartbeatsAreBounded(t *testing.T) {
 		t.Errorf("%d and %d heartbeats were refused, want 10 and 6; %d peers", before, got, c.Peers())
 	}
 	c.peers.seen = map[string]time.Time{"old": time.Now().Add(-peerTimeout)}
-	if c.Peers() != 0 {
-		t.Error("one that was not heard of for long is counted")
-	}
+	ledgertest.Equal(t, c.Peers(), 0, "peers, of which one was not heard of for long")
 }

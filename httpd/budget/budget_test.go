@@ -86,7 +86,6 @@ func TestManyTakeAtOnce(t *testing.T) {
 		})
 	}
 	taking.Wait()
-	if b.Limit() != DefaultBytes || b.Used() != 0 {
-		t.Errorf("%d bytes of %d are held", b.Used(), b.Limit())
-	}
+	ledgertest.Equal(t, b.Limit(), DefaultBytes, "the limit")
+	ledgertest.Equal(t, b.Used(), 0, "bytes that are held")
 }

@@ -140,9 +140,8 @@ func TestConflationNeedsRoomForTheNewestStates(t *testing.T) {
 	if o.isClosing() || o.bytes > o.limitBytes || len(o.entries) < 12 {
 		t.Fatalf("closing = %t with %d packets of %d bytes", o.isClosing(), len(o.entries), o.bytes)
 	}
-	if answer, gap := o.entries[0], o.entries[1]; answer.kind != plainPacket || gap.gaps != 1 {
-		t.Errorf("first come a packet of kind %d and %d gaps, want the answer and one", answer.kind, gap.gaps)
-	}
+	ledgertest.Equal(t, o.entries[0].kind, plainPacket, "the kind of the first, the answer")
+	ledgertest.Equal(t, o.entries[1].gaps, 1, "gaps of the second")
 	states := o.entries[2:] // without a hole, up to the last
 	for i, e := range states {
 		if want := ledger.Seq(1000 - len(states) + 1 + i); e.kind != statePacket || e.seq != want || e.key != key(int(want%10)) {

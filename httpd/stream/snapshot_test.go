@@ -145,9 +145,8 @@ func checkSnapshot(t testing.TB, n *node, level ledger.Commitment, frames []stri
 	}
 	ledgertest.Equal(t, got, want, "%v, snapshot at seq %d: told around it", level, at.Seq)
 	for _, u := range readUpdates(t, frames[from:to]) {
-		if u.Slot != at.Slot || u.Seq != at.Seq {
-			t.Errorf("%v: in a snapshot at slot %d, seq %d: %s", level, at.Slot, at.Seq, u.text)
-		}
+		ledgertest.Equal(t, u.Slot, at.Slot, "%v: the slot in a snapshot: %s", level, u.text)
+		ledgertest.Equal(t, u.Seq, at.Seq, "%v: the number in a snapshot: %s", level, u.text)
 	}
 	// The snapshot and what follows make the ledger.
 	knows := heard{state: state{}}

@@ -30,7 +30,7 @@ func (n *node) elapsed(what string, since time.Time, want, slack time.Duration) 
 // F32: who says nothing is pinged and let go after a minute, also where blocks come all the time and the
 // frames are taken: that is no sign of life.
 func TestSilenceEndsTheConnectionAfterAMinute(t *testing.T) {
-	tests := []struct {
+	for _, tt := range []struct {
 		query          string
 		beats, updates int // in a minute, about
 	}{
@@ -39,8 +39,7 @@ func TestSilenceEndsTheConnectionAfterAMinute(t *testing.T) {
 		{"?extended=true", 60, 6000},
 		{"?extended=true&pubkeys=" + key(1).String(), 60, 6000},
 		{"?extended=true&overflow=conflate", 60, 6000},
-	}
-	for _, tt := range tests {
+	} {
 		inMemory(t, nil, func(n *node) {
 			c := n.dial(tt.query)
 			since := time.Now()

@@ -37,7 +37,7 @@ func TestUpdatesAreWrittenToTheLetter(t *testing.T) {
 	const most = 1<<64 - 1
 	const native = `{"type":"account_update","pubkey":"So11111111111111111111111111111111111111112","lamports":5000,"timestamp":`
 	const numbers = `,"slot":18446744073709551615,"seq":18446744073709551615,"owner":`
-	tests := []struct {
+	for _, tt := range []struct {
 		account ledger.Account
 		at      ledger.Opt[int64]
 		level   ledger.Commitment
@@ -51,8 +51,7 @@ func TestUpdatesAreWrittenToTheLetter(t *testing.T) {
 		{longest, end, ledger.Confirmed, `{"type":"account_update","pubkey":"` + topText + `","lamports":18446744073709551615,"timestamp":"292277026596-12-04T15:30:07Z"`,
 			`"` + topText + `","executable":false,"commitment":"confirmed"`,
 			`{"mint":"` + topText + `","owner":"` + topText + `","amount":"18446744073709551615","decimals":255}`},
-	}
-	for _, tt := range tests {
+	} {
 		extends := tt.basic + numbers + tt.extended
 		for f, want := range map[form]string{basic: tt.basic + "}", extended: extends + "}", withTokens: extends + `,"token":` + tt.token + "}"} {
 			got := string(appendUpdate(nil, f, &tt.account, ledger.Some[uint8](255), tt.at, most, most, tt.level))

@@ -266,8 +266,7 @@ func TestConnectionsDrainSideBySide(t *testing.T) {
 		}
 		began := time.Now()
 		l.closeConns()
-		if took := time.Since(began); took != drainTime || l.count() != 0 {
-			t.Errorf("closing took %v, want %v; %d connections are left", took, drainTime, l.count())
-		}
+		ledgertest.Equal(t, time.Since(began), drainTime, "how long closing took")
+		ledgertest.Equal(t, l.count(), 0, "connections that are left")
 	})
 }

@@ -88,9 +88,8 @@ func checkStore(t *testing.T, s *recordStore, held map[arena.Ref]*ledger.Account
 		}
 	}
 	got := [...]int{s.records.Taken(), s.holdings.Taken(), s.extras.Taken(), s.delegations.Taken(), s.keys.Names.Taken()}
-	if want := [...]int{len(held), holdings, extras, delegations, len(names)}; got != want {
-		t.Fatalf("records, holdings, extras, delegations and names taken: %d, want %d", got, want)
-	}
+	want := [...]int{len(held), holdings, extras, delegations, len(names)}
+	ledgertest.Equal(t, got, want, "records, holdings, extras, delegations and names taken")
 }
 
 // TestSizesOfRecords holds the sizes that the memory for each account depends on.

@@ -31,9 +31,7 @@ func TestWhatCrashesLeaveIsCountedAndPruned(t *testing.T) {
 				kept += string(contents(t, disk, name))
 			}
 		}
-		if kept != strings.Repeat(part, want) {
-			t.Fatalf("%q are kept aside, want %d tails", kept, want)
-		}
+		ledgertest.Equal(t, kept, strings.Repeat(part, want), "the tails that are kept aside")
 	}
 	l, _ := open(t, config(disk))
 	tails(crashes)

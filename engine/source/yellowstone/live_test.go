@@ -52,8 +52,6 @@ func TestLiveStreamsOfAnything(t *testing.T) {
 		for _, s := range a.slots {
 			held += s.bytes
 		}
-		if held != a.bytes {
-			t.Fatalf("seed %d: %d bytes are counted, %d held", seed, a.bytes, held)
-		}
+		ledgertest.Equal(t, a.bytes, held, "seed %d: bytes that are counted", seed)
 	}
 }
