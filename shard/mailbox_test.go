@@ -93,9 +93,7 @@ func TestNobodyWaitsForAShardThatEnds(t *testing.T) {
 				}
 				s.Fold(1, 0)
 			}
-			if waited := time.Since(began); waited != 0 {
-				t.Fatalf("somebody waited %v", waited)
-			}
+			ledgertest.Equal(t, time.Since(began), 0, "how long somebody waited")
 		}
 	})
 }

@@ -59,7 +59,9 @@ func TestFailedSyncStopsIngestAndLosesNothing(t *testing.T) {
 	v, trace := d.injected("fdatasync:error=EIO:when=20", "1h")
 	d.lives(v, func() {
 		t.Log(v.unhealthy(regexp.MustCompile(`the disk failed`)))
-		v.frozen()
+		if !v.frozen() {
+			v.Error("ingest goes on")
+		}
 	})
 	d.leftAlone(trace)
 }

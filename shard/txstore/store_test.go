@@ -60,9 +60,7 @@ func TestTransactionsAreFoundOnTheirChain(t *testing.T) {
 				t.Fatalf("step %d: signature %d is of %+v, want %+v (found %v)", step, n, got, tx, found)
 			}
 		}
-		if s.Len() != count {
-			t.Fatalf("step %d: %d transactions are found, want %d", step, s.Len(), count)
-		}
+		ledgertest.Equal(t, s.Len(), count, "step %d: transactions that are found", step)
 	}
 	ledgertest.Equal(t, len(s.records), 0, "signatures that are left of no blocks")
 }
