@@ -2,7 +2,6 @@ package httpd
 
 import (
 	"bytes"
-	"net/netip"
 	"slices"
 	"time"
 
@@ -28,7 +27,6 @@ type request struct {
 	now    time.Time
 
 	client    ratelimit.Client
-	address   netip.Addr // where it came from, with an API key too
 	allowance ratelimit.Allowance
 	route     *route
 	params    params
@@ -104,13 +102,14 @@ func (r *request) answer(fault *wire.Fault) {
 // admit counts the request for its client, and checks what comes before its route.
 func (r *request) admit(fault *wire.Fault) error {
 	r.client = r.server.config.Identity.ClientOf(r.conn.Peer, &r.ctx.Request.Header)
-	r.address = r.client.Addr
 	key, unknown := r.apiKey()
 	switch {
 	case fault == nil && !unknown && !r.client.Exempt && r.asksForFile():
 		r.allowance = r.takeFile()
 	case key != nil:
+		from := r.client.Addr
 		r.client, r.allowance = key.Client(), key.Take(r.now)
+		r.client.Addr = from
 	case r.client.Exempt:
 	default:
 		r.allowance = r.server.limiter.Take(r.client.Key, r.now)
@@ -210,7 +209,7 @@ func (r *request) finish() {
 
 // accessEntry returns what the access log tells of the request once its response is complete.
 func (r *request) accessEntry(fault *wire.Fault, took time.Duration) accesslog.Entry {
-	e := accesslog.Entry{Time: r.now, Client: r.address, Status: r.status, Took: took}
+	e := accesslog.Entry{Time: r.now, Client: r.client.Addr, Status: r.status, Took: took}
 	if fault == nil {
 		e.Method, e.Path = r.ctx.Method(), r.sentPath()
 	}

@@ -78,7 +78,7 @@ func (r *reload) isReadable() error {
 	if r.config == "" {
 		return nil
 	}
-	if _, err := readRegular(r.config, maxConfigBytes); err != nil {
+	if err := checkRegular(r.config); err != nil {
 		return fmt.Errorf("cannot read the configuration %s: %w", r.config, err)
 	}
 	return nil

@@ -149,12 +149,17 @@ func (c *certificate) load() error {
 
 // readRegular reads a file that is read again while the node runs, which therefore must be one that nobody has to write to first.
 func readRegular(path string, most int64) ([]byte, error) {
+	if err := checkRegular(path); err != nil {
+		return nil, err
+	}
+	return unpack.ReadSmall(path, most)
+}
+
+// checkRegular returns an error if there is no regular file of that name.
+func checkRegular(path string) error {
 	info, err := os.Stat(path)
 	if err == nil && !info.Mode().IsRegular() {
 		err = fmt.Errorf("%s is not a regular file", path)
 	}
-	if err != nil {
-		return nil, err
-	}
-	return unpack.ReadSmall(path, most)
+	return err
 }

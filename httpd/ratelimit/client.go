@@ -26,7 +26,7 @@ type Client struct {
 	//
 	// A caller with an API key has an address with a zone, which no connection has; a Limiter, which looks at no zones, is not asked for it.
 	Key     netip.Addr
-	Addr    netip.Addr // the whole address, which is written to logs; nothing counts for it, and a caller with an API key has none
+	Addr    netip.Addr // the whole address, which is written to logs; nothing counts for it
 	Exempt  bool       // from rate limits and connection caps
 	Sockets int        // WebSockets it may have; 0: as many as any client
 	// Revoked is set when it may have none any more; nil: it always may.
