@@ -63,9 +63,7 @@ func TestEventsAreTheLedgerThatIsSaid(t *testing.T) {
 				}
 				next++
 			case *ledger.SlotStatus:
-				if e.Blockhash != ledger.Some(Blockhash(e.Slot)) {
-					t.Errorf("%+v: the status of slot %d names another block", c, e.Slot)
-				}
+				ledgertest.Equal(t, e.Blockhash, ledger.Some(Blockhash(e.Slot)), "%+v: the block that the status of slot %d names", c, e.Slot)
 				if e.Status == ledger.StatusConfirmed {
 					confirmed = e.Slot
 				} else {

@@ -8,7 +8,6 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"slices"
 	"testing"
 	"time"
 
@@ -128,9 +127,7 @@ func TestDrainedBytesTellTheFrames(t *testing.T) {
 			t.Errorf("got %+v", p)
 		}
 	}
-	if !slices.Equal(got, []int{0, 2, 2, 5, 1}) {
-		t.Errorf("got %d frames", got)
-	}
+	ledgertest.Equal(t, got, []int{0, 2, 2, 5, 1}, "the frames of each message")
 }
 
 func TestDialGivesUpOnSilentServer(t *testing.T) {

@@ -18,6 +18,8 @@ import (
 	"time"
 
 	"github.com/fasthttp/websocket"
+
+	"ledgerd/engine/ledger/ledgertest"
 )
 
 func textOf(seq, slot int) string {
@@ -260,9 +262,7 @@ func TestSampleReadsFramesAndOthersCountBytes(t *testing.T) {
 	must(t, pool.Await(t.Context(), func(int) int64 { return frames }))
 	pool.Close()
 	serving.Wait()
-	if n := pongs.Load(); n != sockets-sample {
-		t.Errorf("%d pongs came, want one of each of %d that only count", n, sockets-sample)
-	}
+	ledgertest.Equal(t, pongs.Load(), sockets-sample, "pongs, one of each that only counts")
 	n, timed := pool.Counts(), pool.Times().Count()
 	if n.Frames != sockets*frames || n.Bytes != n.Frames*int64(2+len(text)) || timed != sample*frames {
 		t.Errorf("%d frames in %d bytes, %d timed", n.Frames, n.Bytes, timed)

@@ -44,9 +44,8 @@ func TestRESTPeersAnswer(t *testing.T) {
 			in := bufio.NewReader(conn)
 			for range 3 {
 				text := s.Request(s.Request(nil, c.Records.Record(7).Pubkey), c.Records.Record(7).Pubkey)
-				if _, err := conn.Write(text); err != nil {
-					t.Fatal(err)
-				}
+				_, err := conn.Write(text)
+				must(t, err)
 				for range 2 {
 					ledgertest.Equal(t, restAnswer(t, p.Name, s, in, &c), c.Answer.Body, "answered")
 				}

@@ -59,9 +59,7 @@ func (a *api) get(path string) answer {
 func (a *api) ok(path string) answer {
 	a.Helper()
 	r := a.get(path)
-	if r.status != http.StatusOK {
-		a.Errorf("GET %s: %d %s, want 200", path, r.status, r.body)
-	}
+	ledgertest.Equal(a, r.status, http.StatusOK, "GET %s: status of %s", path, r.body)
 	return r
 }
 

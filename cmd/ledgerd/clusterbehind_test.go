@@ -97,7 +97,6 @@ func (n *clusterNode) setAside(words ...string) {
 	if now := records(t, datadir.LogDir(n.dir)); len(now) == 0 || now[0].Version <= held {
 		t.Errorf("%s: its log has %d records and does not begin behind record %d, which it held", n.name, len(now), held)
 	}
-	if _, err := os.Stat(datadir.SnapshotDir(n.dir) + ".behind"); err != nil {
-		t.Error(err)
-	}
+	_, err := os.Stat(datadir.SnapshotDir(n.dir) + ".behind")
+	must(t, err)
 }

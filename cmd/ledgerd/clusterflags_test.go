@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"ledgerd/engine/cluster/natstest"
+	"ledgerd/engine/ledger/ledgertest"
 )
 
 // Where no server of the log can be reached a node says so, and answers what it holds.
@@ -27,9 +28,8 @@ func TestNodeWithoutServersAnswersWhatItHolds(t *testing.T) {
 	fresh.until("it says what it does", func() bool {
 		return strings.Contains(fresh.get("/health").body, "joining the cluster; there is no connection to the shared log")
 	})
-	if a := fresh.get("/status"); a.status != http.StatusOK {
-		t.Errorf("a fresh node answers with status %d %s", a.status, a.body)
-	}
+	answer := fresh.get("/status")
+	ledgertest.Equal(t, answer.status, http.StatusOK, "a fresh node: status of %s", answer.body)
 	for _, v := range []*victim{down, fresh} {
 		a, err := v.ask(v.ops + "/readyz")
 		if err != nil || a.status != http.StatusServiceUnavailable || !strings.Contains(a.body, "there is no connection to the shared log") {

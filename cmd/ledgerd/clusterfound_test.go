@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"ledgerd/engine/ledger/ledgertest"
 )
 
 // A node that was alone founds a cluster with its ledger. Another node begins with its snapshot, also where it came before there was
@@ -23,9 +25,7 @@ func TestANodeFoundsAClusterWithItsOwnLedger(t *testing.T) {
 	r.until("the early replica is ready", early.isReady)
 	standby := r.add(roleIngest)
 	r.ready()
-	if early.metric("ledgerd_cluster_snapshot_fetches_total") != 1 {
-		t.Error("the early replica did not begin with a snapshot")
-	}
+	ledgertest.Equal(t, early.metric("ledgerd_cluster_snapshot_fetches_total"), 1, "the snapshots that the early replica began with")
 	other := r.addIn(dirs[1], roleAll, r.log)
 	r.until("another ledger is refused", func() bool { return strings.Contains(other.said(), "holds a ledger of its own") })
 	other.turn(false)

@@ -62,9 +62,7 @@ func (r *powerRig) cut() (disk string, done func()) {
 	keepIfFailed(r.T, filepath.Join(disk, "data"))
 	return disk, func() {
 		unmount()
-		if err := os.Remove(image); err != nil {
-			r.Error(err)
-		}
+		must(r, os.Remove(image))
 	}
 }
 

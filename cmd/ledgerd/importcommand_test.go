@@ -49,12 +49,8 @@ func TestImportedNodeEndsAsTheStraightRun(t *testing.T) {
 	must(t, err)
 	path := archiveOfNode(t, l, l.Main()[len(l.Main())/2])
 	dir := filepath.Join(t.TempDir(), "new")
-	if _, errors, code := tool(t, "import", "--archive", path, "--data-dir", dir); code != exitOK {
-		t.Fatalf("import: exit %d, %s", code, errors)
-	}
-	if out, errors, code := tool(t, "snapshot", "verify", "--data-dir", dir); code != exitOK {
-		t.Errorf("verify: exit %d, %s, %s", code, out, errors)
-	}
+	toolSays(t, exitOK, "", "import", "--archive", path, "--data-dir", dir)
+	toolSays(t, exitOK, "", "snapshot", "verify", "--data-dir", dir)
 	for range 2 { // the second time there is nothing new
 		n := start(t, "--data-dir", dir, "--source", "file:"+whole)
 		ledgertest.Equal(t, stateHashField.FindString(n.ending(t)), want, "after the import")

@@ -28,6 +28,16 @@ func tool(t *testing.T, args ...string) (out, errors string, code int) {
 	return outBuf.String(), errBuf.String(), code
 }
 
+// toolSays runs a command, checks its exit code and that it complains of what, and returns what it printed.
+func toolSays(t *testing.T, want int, what string, args ...string) string {
+	t.Helper()
+	out, errs, code := tool(t, args...)
+	if code != want || !strings.Contains(errs, what) {
+		t.Errorf("ledgerd %q: exit code %d, want %d and %q, said:\n%s%s", args, code, want, what, out, errs)
+	}
+	return out
+}
+
 // quietLog is for parts whose log lines are not looked at, but where one schedule of faults is run again.
 func quietLog() *slog.Logger {
 	if _, again := os.LookupEnv("LEDGERD_FAULT_SEED"); again {
@@ -121,9 +131,8 @@ func writeSnapshot(t testing.TB, dataDir string, slot, version, accounts int) {
 		},
 		Mints: func(func(ledger.MintWrite) bool) error { return nil },
 	}
-	if _, err := store.Write(t.Context(), meta, []snapshot.Part{part}, []snapshot.HeldBlock{{Block: block}}, snapshot.Pace{}); err != nil {
-		t.Fatal(err)
-	}
+	_, err = store.Write(t.Context(), meta, []snapshot.Part{part}, []snapshot.HeldBlock{{Block: block}}, snapshot.Pace{})
+	must(t, err)
 }
 
 // listing returns all names below a directory with the checksums of their contents.

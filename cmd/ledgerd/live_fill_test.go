@@ -14,6 +14,7 @@ import (
 
 	"ledgerd/cmd/ledgerd/internal/testnode"
 	"ledgerd/engine/ledger"
+	"ledgerd/engine/ledger/ledgertest"
 )
 
 // asked is the answer to a question about one account.
@@ -115,9 +116,8 @@ func fetchFromALiveNode(t *testing.T, spec func(*testnode.Node) string) {
 		t.Error("the source is not told to be connected")
 	}
 	fills := strings.HasPrefix(spec(n), "geyser:")
-	if fills != strings.Contains(string(metrics), "\nledgerd_source_calls_connected 1\n") {
-		t.Errorf("the figures of calls beside the stream are there: %v, want %v", !fills, fills)
-	}
+	told := strings.Contains(string(metrics), "\nledgerd_source_calls_connected 1\n")
+	ledgertest.Equal(t, told, fills, "whether the figures of calls beside the stream are there")
 
 	pause()
 	player.Wait()
@@ -132,7 +132,6 @@ func fetchFromALiveNode(t *testing.T, spec func(*testnode.Node) string) {
 		t.Errorf("an account that is not held, without the node: %+v", gone)
 	}
 	held := slices.IndexFunc(answers[:len(keys)], func(a asked) bool { return a.status == http.StatusOK })
-	if a := askAccount(t, r.base+"/account/"+keys[held].String()); a.status != http.StatusOK {
-		t.Errorf("an account that is held, without the node: %+v", a)
-	}
+	a := askAccount(t, r.base+"/account/"+keys[held].String())
+	ledgertest.Equal(t, a.status, http.StatusOK, "an account that is held, without the node: status of %+v", a)
 }

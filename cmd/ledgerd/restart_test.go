@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"ledgerd/engine/ledger/ledgertest"
 	clientlib "ledgerd/httpd/client"
 )
 
@@ -56,23 +57,19 @@ func TestSameSourceGivesTheSameLedger(t *testing.T) {
 	t.Parallel()
 	const simulated = "sim:seed=5,accounts=150,slot_time=0,tps=50,fork_rate=0.25,skip_rate=0.2,finality=12,slots=60"
 	dir, folder := t.TempDir(), t.TempDir()
-	tests := []struct {
-		name, dir, source, shards string
-	}{
+	wantEnding, want := "", ""
+	for _, tt := range []struct{ name, dir, source, shards string }{
 		{"first", dir, simulated, "1"},
 		{"again in the same directory", dir, simulated, "1"},
 		{"in another one, over more shards", t.TempDir(), simulated, "5"},
 		{"ndjson", t.TempDir(), "file:" + folder + "/ndjson", "3"},
 		{"binary", t.TempDir(), "file:" + folder + "/binary", "3"},
-	}
-	wantEnding, want := "", ""
-	for _, tt := range tests {
+	} {
 		if tt.source != simulated {
 			path := filepath.Join(folder, tt.name)
 			must(t, os.WriteFile(path, []byte("an older export"), 0o600))
-			if out, errors, code := tool(t, "export", "--data-dir", dir, "--format", tt.name, "--output", path, "--force"); code != exitOK || out != "" {
-				t.Fatalf("%s: exit %d, %s, %s", tt.name, code, out, errors)
-			}
+			printed := toolSays(t, exitOK, "", "export", "--data-dir", dir, "--format", tt.name, "--output", path, "--force")
+			ledgertest.Equal(t, printed, "", "%s: what export prints", tt.name)
 		}
 		r := start(t, "--data-dir", tt.dir, "--source", tt.source, "--shards", tt.shards)
 		ending := r.ending(t)

@@ -28,6 +28,18 @@ func (r *running) stopsInTime(t *testing.T) {
 	ledgertest.Equal(t, r.stopWithin(longestStop), exitOK, "the exit code within %v of a signal, of what said\n%s", longestStop, r.errs)
 }
 
+// endsGoingAway reads what a socket sends to its end, which is that of a node that stops.
+func endsGoingAway(t *testing.T, conn *websocket.Conn, what string) {
+	t.Helper()
+	err := error(nil)
+	for err == nil {
+		_, _, err = conn.ReadMessage()
+	}
+	if !websocket.IsCloseError(err, websocket.CloseGoingAway) {
+		t.Errorf("%s ended with %v, want close code 1001", what, err)
+	}
+}
+
 // F48: a stop while clients follow, ask and wait takes ten seconds at most: every socket ends with 1001, every answer is whole, and /readyz fails.
 func TestCleanStopWithClientsConnected(t *testing.T) {
 	t.Parallel()
@@ -36,16 +48,7 @@ func TestCleanStopWithClientsConnected(t *testing.T) {
 	var clients sync.WaitGroup
 	for _, query := range []string{"", "?extended=true", "?mode=none", "?commitment=finalized", "?programs=" + systemProgram} {
 		s := a.listen(query)
-		clients.Go(func() {
-			for {
-				if _, _, err := s.conn.ReadMessage(); err != nil {
-					if !websocket.IsCloseError(err, websocket.CloseGoingAway) {
-						t.Errorf("socket %q ended with %v, want close code 1001", query, err)
-					}
-					return
-				}
-			}
-		})
+		clients.Go(func() { endsGoingAway(t, s.conn, "socket "+query) })
 	}
 	for range 4 {
 		clients.Go(func() { pollUntilStop(t, r.base+"/accounts?keys="+systemProgram) })
@@ -63,20 +66,12 @@ func TestCleanStopWithClientsConnected(t *testing.T) {
 	silent := a.listen("?mode=none") // never answers the close frame, so that stopping takes its time
 	silent.conn.SetCloseHandler(func(int, string) error { return nil })
 	r.cancel()
-	for {
-		if _, _, err := silent.conn.ReadMessage(); err != nil {
-			if !websocket.IsCloseError(err, websocket.CloseGoingAway) {
-				t.Errorf("the silent socket ended with %v, want close code 1001", err)
-			}
-			break
-		}
-	}
+	endsGoingAway(t, silent.conn, "the silent socket")
 	if status, body := get(t, r.ops+"/readyz"); status != http.StatusServiceUnavailable || !strings.Contains(string(body), "stopping") {
 		t.Errorf("/readyz while stopping: %d %s, want 503 and the reason", status, body)
 	}
-	if status, body := get(t, r.ops+"/livez"); status != http.StatusOK {
-		t.Errorf("/livez while stopping: %d %s, want 200", status, body)
-	}
+	status, body := get(t, r.ops+"/livez")
+	ledgertest.Equal(t, status, http.StatusOK, "/livez while stopping: status of %s", body)
 	r.stopsInTime(t)
 	clients.Wait()
 }

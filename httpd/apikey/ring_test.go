@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"ledgerd/engine/ledger/ledgertest"
 )
 
 // TestFilesAreChecked reads files with one thing wrong each.
@@ -54,9 +56,7 @@ func TestKeysFollowTheFile(t *testing.T) {
 	load := func(tiers string, entries ...string) {
 		t.Helper()
 		f, err := Parse([]byte("tiers: {" + tiers + "}\nkeys: [" + strings.Join(entries, ", ") + "]"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		ledgertest.Must(t, err)
 		r.Load(f)
 	}
 	entry := func(name, tier, hash string) string {

@@ -16,9 +16,8 @@ func TestBucketsEndExactlyAtTheirBounds(t *testing.T) {
 		"0.01", "0.025", "0.05", "0.1", "0.25", "0.5", "1", "2.5", "5", "+Inf"}
 	for i, label := range labels[:len(labels)-1] {
 		var seconds float64
-		if _, err := fmt.Sscan(label, &seconds); err != nil {
-			t.Fatal(err)
-		}
+		_, err := fmt.Sscan(label, &seconds)
+		ledgertest.Must(t, err)
 		at := time.Duration(math.Round(seconds * 1e9))
 		for _, above := range []time.Duration{0, 1} {
 			var h Histogram

@@ -131,9 +131,8 @@ func TestNewcomersRaceForOnePlace(t *testing.T) {
 	for i := range 3000 {
 		// A minute apart, so that every client finds the places of the ones before expired.
 		client, at := sprayed(i), start.Add(time.Duration(i)*time.Minute)
-		if granted := race(4, 1, func(int, int) Allowance { return l.Take(client, at) }); granted != 1 {
-			t.Fatalf("client %d was granted %d requests, want 1", i, granted)
-		}
+		granted := race(4, 1, func(int, int) Allowance { return l.Take(client, at) })
+		ledgertest.Equal(t, granted, 1, "client %d: requests granted", i)
 	}
 }
 

@@ -26,9 +26,7 @@ func testImage(t *testing.T, file, arch, version string) {
 	run(t, dir, "tar", "--extract", "--file", file)
 	index, err := layout.ImageIndexFromPath(dir)
 	must(t, err)
-	if err := validate.Index(index); err != nil {
-		t.Error(err)
-	}
+	must(t, validate.Index(index))
 	manifest, err := index.IndexManifest()
 	if err != nil || len(manifest.Manifests) != 1 || manifest.Manifests[0].Annotations["org.opencontainers.image.ref.name"] != "ledgerd:"+version {
 		t.Fatalf("the layout holds %+v, %v; want ledgerd:%s alone", manifest, err, version)
@@ -39,9 +37,7 @@ func testImage(t *testing.T, file, arch, version string) {
 	must(t, err)
 	older, err := tarball.ImageFromPath(file, nil)
 	must(t, err)
-	if err := validate.Image(older); err != nil {
-		t.Error(err)
-	}
+	must(t, validate.Image(older))
 	if same, err := older.ConfigFile(); err != nil || !reflect.DeepEqual(config, same) {
 		t.Errorf("older programs read %+v, %v; want %+v", same, err, config)
 	}
