@@ -5,7 +5,6 @@ import (
 	"context"
 	"log/slog"
 	"maps"
-	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -38,9 +37,7 @@ func TestTheAccessLogHasALineForEachAnswer(t *testing.T) {
 	ended, end := context.WithCancel(t.Context())
 	end()
 	c.AccessLog.Run(ended)
-	want, err := os.ReadFile("testdata/access.log")
-	must(t, err)
-	got, err := os.ReadFile(path)
-	must(t, err)
+	want := readFile(t, "testdata/access.log")
+	got := readFile(t, path)
 	ledgertest.Equal(t, string(got), string(want), "the lines")
 }

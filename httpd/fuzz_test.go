@@ -3,7 +3,6 @@ package httpd
 import (
 	"bytes"
 	"net/url"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -20,8 +19,7 @@ import (
 // values elsewhere, and never an error text that is not fixed.
 func FuzzQuery(f *testing.F) {
 	rows := newRoutes()
-	targets, err := os.ReadFile("testdata/bad_input.txt")
-	must(f, err)
+	targets := readFile(f, "testdata/bad_input.txt")
 	for line := range strings.Lines(string(targets)) {
 		path, query, ok := strings.Cut(expand(f, strings.TrimSpace(line)), "?")
 		if !ok {

@@ -37,8 +37,7 @@ func TestAnswersAreGolden(t *testing.T) {
 		t.Fatalf("%d golden files: %v", len(files), err)
 	}
 	for _, file := range files {
-		text, err := os.ReadFile(file)
-		must(t, err)
+		text := readFile(t, file)
 		var got strings.Builder
 		h, at := serve(t, nil), now
 		for line := range strings.Lines(string(text)) {
@@ -197,8 +196,7 @@ type rawRequest struct {
 // requestsOf returns the requests of a file in testdata, by name.
 func requestsOf(t *testing.T, file string) map[string]rawRequest {
 	t.Helper()
-	text, err := os.ReadFile("testdata/" + file + ".requests")
-	must(t, err)
+	text := readFile(t, "testdata/"+file+".requests")
 	requests := make(map[string]rawRequest)
 	for row := range strings.Lines(string(text)) {
 		var r rawRequest

@@ -25,7 +25,7 @@ import (
 	"ledgerd/httpd/encode"
 )
 
-var must = ledgertest.Must
+var must, readFile = ledgertest.Must, ledgertest.ReadFile
 
 func TestMain(m *testing.M) {
 	new(fasthttp.ResponseHeader).Header() // starts fasthttp's clock, which outlives any bubble of testing/synctest

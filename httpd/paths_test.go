@@ -2,7 +2,6 @@ package httpd
 
 import (
 	"net/url"
-	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -44,8 +43,7 @@ func pathOracle(path string) (template, variable string, ok bool) {
 
 // G10, F37: FuzzPath compares the router with the oracle.
 func FuzzPath(f *testing.F) {
-	targets, err := os.ReadFile("testdata/methods.txt")
-	must(f, err)
+	targets := readFile(f, "testdata/methods.txt")
 	for line := range strings.Lines(string(targets)) {
 		if target, ok := strings.CutPrefix(line, "> "); ok {
 			f.Add(expand(f, strings.TrimSpace(target)))

@@ -53,8 +53,7 @@ func TestGeneratedClientsReadWhatTheNodeAnswers(t *testing.T) {
 	if os.Getenv("LEDGERD_GENERATORS") == "" {
 		t.Skip("it takes half a minute, and the network: make openapi")
 	}
-	page, err := os.ReadFile(consoleFolder + "/manual/clients.md")
-	must(t, err)
+	page := readFile(t, consoleFolder+"/manual/clients.md")
 	modules, err := filepath.Abs(consoleFolder + "/node_modules")
 	must(t, err)
 	_, section, _ := strings.Cut(string(page), "\n## Generated clients\n")
@@ -119,8 +118,7 @@ func TestIntegersOfTheDocumentsAreExactInJavaScript(t *testing.T) {
 		must(t, errors.Join(err, json.Unmarshal(content, &document)))
 		integers(document.Components, described)
 	}
-	module, err := os.ReadFile(consoleFolder + "/client/ledgerd.js")
-	must(t, err)
+	module := readFile(t, consoleFolder+"/client/ledgerd.js")
 	_, list, _ := strings.Cut(string(module), "const integers = new Set([")
 	list, _, _ = strings.Cut(list, "]")
 	exact := map[string]bool{}
@@ -150,8 +148,7 @@ func TestProgramsOfTheManualFollow(t *testing.T) {
 		t.Skip("they are programs of their own, which the race detector does not see")
 	}
 	t.Parallel()
-	page, err := os.ReadFile(consoleFolder + "/manual/clients.md")
-	must(t, err)
+	page := readFile(t, consoleFolder+"/manual/clients.md")
 	module, err := filepath.Abs("../..")
 	must(t, err)
 	node := launch(t, "--data-dir", t.TempDir(), "--source", "sim:slot_time=50ms").ready()

@@ -215,8 +215,7 @@ func TestCommandsOfTheManualRunAsPrinted(t *testing.T) {
 	const mostUnrun = 12 // commands
 	unrun := 0
 	for number, page := range manualPages(t) {
-		content, err := os.ReadFile(page)
-		must(t, err)
+		content := readFile(t, page)
 		if typed := looksTyped.Find(content); typed != nil {
 			t.Errorf("%s: the command at %q stands in no block of sh", page, typed)
 		}

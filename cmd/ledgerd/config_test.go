@@ -33,8 +33,7 @@ func TestSampleConfiguration(t *testing.T) {
 	}
 	app := newParser(&commands{}).Model.Node
 	settings, _ := parseSettings(app, content)
-	start, err := os.ReadFile("../../httpd/console/manual/start.md")
-	must(t, err)
+	start := readFile(t, "../../httpd/console/manual/start.md")
 	for _, f := range app.Leaves(false)[0].Flags { // of serve
 		if !f.Hidden && !bytes.Contains(start, []byte("`--"+f.Name+"`")) {
 			t.Errorf("the manual lacks --%s", f.Name)

@@ -72,8 +72,7 @@ var call = regexp.MustCompile(`^(\d+) +(\w+)\((?:\d+<([^>]*)>)?`)
 // leftAlone checks that a file was neither written nor synced after a sync of it failed.
 func (d *traced) leftAlone(trace string) {
 	d.Helper()
-	content, err := os.ReadFile(trace)
-	must(d, err)
+	content := readFile(d, trace)
 	failed := ""
 	waiting := map[string]string{} // by process: the file of a call that has not returned yet
 	for line := range strings.Lines(string(content)) {

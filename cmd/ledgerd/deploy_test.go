@@ -76,8 +76,7 @@ func dashboardQueries(t *testing.T) (queries []string) {
 	ledgertest.Equal(t, len(files), 3, "dashboards")
 	for _, file := range files {
 		var b board
-		content, err := os.ReadFile(file)
-		must(t, err)
+		content := readFile(t, file)
 		must(t, json.Unmarshal(content, &b))
 		for _, p := range b.Panels {
 			d := p.FieldConfig.Defaults
@@ -96,11 +95,9 @@ func dashboardQueries(t *testing.T) (queries []string) {
 func alertQueries(t *testing.T) (queries []string) {
 	t.Helper()
 	var rules alertRules
-	content, err := os.ReadFile("deploy/alerts.yml")
-	must(t, err)
+	content := readFile(t, "deploy/alerts.yml")
 	must(t, yaml.Unmarshal(content, &rules))
-	page, err := os.ReadFile(metricsPage)
-	must(t, err)
+	page := readFile(t, metricsPage)
 	headings := anchors(string(page))
 	for _, group := range rules.Groups {
 		for _, r := range group.Rules {
@@ -136,8 +133,7 @@ func TestMetricsAreTheOnesThatManualDashboardsAndAlertsName(t *testing.T) {
 	alone.ready()
 	connected.listens()
 
-	page, err := os.ReadFile(metricsPage)
-	must(t, err)
+	page := readFile(t, metricsPage)
 	rows := map[string]bool{}
 	for line := range strings.Lines(string(page)) {
 		if metricRow.MatchString(line) {

@@ -62,8 +62,7 @@ func TestImportedNodeEndsAsTheStraightRun(t *testing.T) {
 // file source makes of it.
 func TestRecordedAccountsAreImported(t *testing.T) {
 	path := datatest.Path(t, "accounts/account-updates.json")
-	content, err := os.ReadFile(path)
-	must(t, err)
+	content := readFile(t, path)
 	var updates []struct {
 		Pubkey  string
 		Slot    uint64

@@ -42,8 +42,7 @@ func TestAPIKeys(t *testing.T) {
 	}
 	list, _ := manage(exitOK, "list")
 	ledgertest.Equal(t, list, "NAME   TIER\nalice  gold\nbob    gold", "the list")
-	content, err := os.ReadFile(file)
-	ledgertest.Must(t, err)
+	content := readFile(t, file)
 	if s := string(content); !strings.HasPrefix(s, tiers[:len("# Who pays.\n")]) || strings.Contains(s, alice) {
 		t.Errorf("the file:\n%s", s)
 	}

@@ -12,7 +12,7 @@ import (
 	"ledgerd/engine/ledger/ledgertest"
 )
 
-var must = ledgertest.Must
+var must, readFile = ledgertest.Must, ledgertest.ReadFile
 
 // asProgram in the environment makes the test binary be ledgerd itself, so that tests can
 // start real processes of it.

@@ -102,8 +102,7 @@ func TestAsyncAPIDescribesEveryMessage(t *testing.T) {
 			if strings.HasSuffix(source, "_test.go") {
 				continue
 			}
-			content, err := os.ReadFile(source)
-			must(t, err)
+			content := readFile(t, source)
 			for _, found := range written.FindAllStringSubmatch(string(content), -1) {
 				known = append(known, found[1])
 			}
@@ -143,8 +142,7 @@ func TestAsyncAPIDescribesEveryMessage(t *testing.T) {
 // the query is unknown here, and every value that it may have is taken.
 func TestAsyncAPIAgreesWithOpenAPI(t *testing.T) {
 	document := asyncDocument()
-	content, err := os.ReadFile("../openapi.json")
-	must(t, err)
+	content := readFile(t, "../openapi.json")
 	var open struct {
 		Paths map[string]struct {
 			Get struct{ Parameters []reference }

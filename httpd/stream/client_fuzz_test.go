@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/binary"
 	"net/http"
-	"os"
 	"runtime"
 	"slices"
 	"strings"
@@ -69,8 +68,7 @@ func FuzzClient(f *testing.F) {
 
 // autobahnCases returns what the client sends in each scene of the transcript of the Autobahn case list.
 func autobahnCases(tb testing.TB) (cases [][]byte) {
-	list, err := os.ReadFile("testdata/autobahn.txt")
-	must(tb, err)
+	list := readFile(tb, "testdata/autobahn.txt")
 	tr := &transcript{node: &node{TB: tb}}
 	for scene := range strings.SplitSeq(string(list), "\n== ") {
 		var sent []byte

@@ -18,7 +18,7 @@ import (
 	"ledgerd/httpd/ratelimit"
 )
 
-var must = ledgertest.Must
+var must, readFile = ledgertest.Must, ledgertest.ReadFile
 
 // patience bounds how long a test waits for what must happen, and how long its connections may be
 // open, on a machine as busy as may be. It decides only when a test fails, never whether one passes.

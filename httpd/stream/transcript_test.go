@@ -59,8 +59,7 @@ func TestTranscripts(t *testing.T) {
 	}
 	for _, file := range files {
 		t.Run(filepath.Base(file), func(t *testing.T) {
-			want, err := os.ReadFile(file)
-			must(t, err)
+			want := readFile(t, file)
 			head, rest, _ := strings.Cut(string(want), "== ")
 			got := head
 			for scene := range strings.SplitSeq(rest, "\n== ") {

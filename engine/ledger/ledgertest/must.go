@@ -1,7 +1,9 @@
 package ledgertest
 
 import (
+	"os"
 	"reflect"
+	"testing"
 
 	"ledgerd/engine/ledger"
 )
@@ -15,6 +17,14 @@ func Must(t interface {
 	if err != nil {
 		t.Fatal(err)
 	}
+}
+
+// ReadFile returns what a file holds.
+func ReadFile(t testing.TB, path string) []byte {
+	t.Helper()
+	content, err := os.ReadFile(path)
+	Must(t, err)
+	return content
 }
 
 // Equal notes an error unless two values are deeply equal. The text says what they are of, as in fmt.Sprintf.
