@@ -24,7 +24,8 @@ const (
 
 // maxRefusals is how many requests in a row a connection may have refused for its client's
 // limit. The connection is then closed, and goes on counting against the client's cap for
-// refusalPenalty: so a client past its limit makes at most cap × maxRefusals requests in that time.
+// refusalPenalty: so a client past its limit makes at most cap × maxRefusals requests in that time. A connection that is refused itself is
+// kept as long.
 const (
 	maxRefusals    = 10
 	refusalPenalty = time.Second

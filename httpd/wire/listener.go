@@ -27,6 +27,9 @@ const (
 // and the other listener need theirs when clients take all they can.
 const reservedFiles = 512
 
+// mostWaiting is how many refused connections wait for their end, where there are file descriptors for four times as many connections.
+const mostWaiting = 128
+
 // Counts are the numbers of a listener. They only grow.
 type Counts struct {
 	RefusedTotal  atomic.Uint64 // connections closed because the server is full
@@ -38,7 +41,7 @@ type Counts struct {
 
 // listener accepts connections as Conns. It outlives a shortage of file descriptors or
 // memory, and caps the connections in total, per client and per site, and how many a client makes a minute; those above a cap are
-// closed without an answer, before anything is read or a goroutine started for them. Where the server is full, one that waits for
+// closed without an answer; nothing is read from them, and no goroutine starts for them. Where the server is full, one that waits for
 // a request, or for the rest of one, makes room for a new one. Exempt clients are above all caps but that of the file descriptors. A Conn
 // counts until it is closed, as a WebSocket too.
 type listener struct {
@@ -51,7 +54,9 @@ type listener struct {
 	closeOnce sync.Once
 	done      chan struct{} // closed by Close
 
-	pace *ratelimit.Limiter // of new connections
+	pace        *ratelimit.Limiter // of new connections
+	waiting     atomic.Int64       // refused connections that wait for their end
+	mostWaiting int64
 
 	mu        sync.Mutex
 	conns     map[*Conn]struct{}
@@ -63,9 +68,10 @@ func newListener(ln net.Listener, config *Config, counts *Counts) *listener {
 	return &listener{
 		Listener: ln, config: config, counts: counts,
 		began: now, mostConns: max(config.MaxConns, ConnsWithinFileLimit()), done: make(chan struct{}),
-		pace:      ratelimit.New(config.ConnsPerMinute, 0, now),
-		conns:     make(map[*Conn]struct{}),
-		perClient: make(map[netip.Prefix]int),
+		pace:        ratelimit.New(config.ConnsPerMinute, 0, now),
+		mostWaiting: min(mostWaiting, int64(ConnsWithinFileLimit())/4),
+		conns:       make(map[*Conn]struct{}),
+		perClient:   make(map[netip.Prefix]int),
 	}
 }
 
@@ -80,7 +86,6 @@ func (l *listener) Accept() (net.Conn, error) {
 			if c := l.admit(nc); c != nil {
 				return c, nil
 			}
-			_ = nc.Close() // what becomes of a connection that never was ours is of no interest
 			continue
 		case !isShortage(err):
 			return nil, err
@@ -105,17 +110,17 @@ func isShortage(err error) bool {
 	return ok && slices.Contains(passing, errno)
 }
 
-// admit registers the connection, or returns nil if a cap is reached.
+// admit registers the connection, or refuses it and returns nil if a cap is reached.
 func (l *listener) admit(nc net.Conn) *Conn {
 	c := &Conn{Conn: nc, Peer: l.config.Identity.PeerOf(nc.RemoteAddr()), listener: l}
 	if c.isCapped() && !l.pace.Take(c.Peer.Key, time.Now()).Allowed {
-		l.counts.RefusedClient.Add(1)
+		l.keepWaiting(nc)
 		return nil
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if c.isCapped() && !l.hasRoomFor(c.Peer.Key) {
-		l.counts.RefusedClient.Add(1)
+		l.keepWaiting(nc)
 		return nil
 	}
 	most := l.config.MaxConns
@@ -124,6 +129,7 @@ func (l *listener) admit(nc net.Conn) *Conn {
 	}
 	if len(l.conns) >= most && !l.evict() {
 		l.counts.RefusedTotal.Add(1)
+		_ = nc.Close() // what becomes of a connection that never was ours is of no interest
 		return nil
 	}
 	if c.isCapped() {
@@ -136,6 +142,21 @@ func (l *listener) admit(nc net.Conn) *Conn {
 		c.Conn = tls.Server(nc, l.config.TLS) // the first read shakes hands, within the time that a request has
 	}
 	return c
+}
+
+// keepWaiting refuses a connection that is too many for its client. It is closed after refusalPenalty, so that a client that connects again
+// when its connection has ended does so once in that time. Where enough wait already, it is closed at once.
+func (l *listener) keepWaiting(nc net.Conn) {
+	l.counts.RefusedClient.Add(1)
+	if l.waiting.Add(1) > l.mostWaiting {
+		l.waiting.Add(-1)
+		_ = nc.Close()
+		return
+	}
+	time.AfterFunc(refusalPenalty, func() {
+		_ = nc.Close()
+		l.waiting.Add(-1)
+	})
 }
 
 // networks returns what a client's connections count for: itself, and with IPv6 its site.

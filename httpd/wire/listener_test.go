@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"os"
 	"slices"
+	"sync"
 	"syscall"
 	"testing"
 	"testing/synctest"
@@ -167,6 +168,38 @@ func TestConnectionsAreCappedBySiteAndPace(t *testing.T) {
 			_ = c.Close()
 		}
 	}
+}
+
+// F33: a connection that is too many for its client ends a second later, so that a client that waits for its end does not come back at once;
+// where too many wait, it ends at once, and so does one for which the server has no room.
+func TestRefusedConnectionsEndLater(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, l := listen()
+		began := time.Now()
+		refused := func(from string) (after time.Duration) {
+			near, far := net.Pipe()
+			if l.admit(&addressed{far, from}) != nil {
+				t.Error("a connection too many was admitted")
+			}
+			_, _ = near.Read(make([]byte, 1))
+			return time.Since(began)
+		}
+		l.admit(&addressed{from: "192.0.2.1"})
+		l.admit(&addressed{from: "192.0.2.1"})
+		ended := make([]time.Duration, l.mostWaiting)
+		var ends sync.WaitGroup
+		for i := range ended {
+			ends.Go(func() { ended[i] = refused("192.0.2.1") })
+		}
+		synctest.Wait()
+		ledgertest.Equal(t, refused("192.0.2.1"), 0, "when one more ended")
+		l.config.MaxConns = 2
+		ledgertest.Equal(t, refused("192.0.2.2"), 0, "when the one of a client within its cap ended")
+		ends.Wait()
+		ledgertest.Equal(t, ended, slices.Repeat([]time.Duration{refusalPenalty}, len(ended)), "when those before ended")
+		began = began.Add(refusalPenalty)
+		ledgertest.Equal(t, refused("192.0.2.1"), refusalPenalty, "when the next one ended")
+	})
 }
 
 // G4, F42: where the server is full, the connection whose time for a request, or for the rest of one, is over first makes room, and none
