@@ -1,15 +1,18 @@
 package main
 
 import (
+	"context"
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
 )
 
-// callFlags say how a tool speaks with a node by HTTPS. They are not taken from the environment, nor is the node's address: a
+// callFlags say how a tool reaches a node by a Unix socket or HTTPS. They are not taken from the environment, nor is the node's address: a
 // node's two listeners have one each.
 type callFlags struct {
+	UnixSocket string `help:"The Unix socket that the node listens on; of --url only http or https counts then." env:"-" placeholder:"PATH"`
 	CA         string `help:"Authorities, PEM, that sign the node's certificate; those of the system by default." name:"ca" env:"-" placeholder:"FILE"`
 	ClientCert string `help:"Certificate to show, PEM, where the node asks for one." env:"-" placeholder:"FILE"`
 	ClientKey  string `help:"Private key of --client-cert, PEM." env:"-" placeholder:"FILE"`
@@ -34,5 +37,12 @@ func (f *callFlags) client() (*http.Client, error) {
 		}
 		config.Certificates = []tls.Certificate{pair}
 	}
-	return &http.Client{Transport: &http.Transport{Proxy: http.ProxyFromEnvironment, TLSClientConfig: config}}, nil
+	transport := &http.Transport{Proxy: http.ProxyFromEnvironment, TLSClientConfig: config}
+	if f.UnixSocket != "" {
+		transport.Proxy = nil
+		transport.DialContext = func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return new(net.Dialer).DialContext(ctx, "unix", f.UnixSocket)
+		}
+	}
+	return &http.Client{Transport: transport}, nil
 }
