@@ -105,7 +105,7 @@ func (c *backupCommand) fetch(ctx context.Context, s *streams, client *http.Clie
 	}
 	defer response.Body.Close()
 	if response.StatusCode != http.StatusOK {
-		return 0, fmt.Errorf("%s answers %d: %s", c.URL, response.StatusCode, details(response.Body))
+		return 0, fmt.Errorf("%s answers %d: %s", c.asked(c.URL), response.StatusCode, details(response.Body))
 	}
 	meter := &meter{phase: "fetching the backup", total: uint64(max(0, response.ContentLength))}
 	defer c.show(s, meter.progress)()

@@ -34,5 +34,5 @@ func (c *topCommand) Run(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("cannot use the terminal: %w", err)
 	}
-	return top.Run(ctx, client, c.URL, screen)
+	return top.Run(ctx, client, c.URL, c.asked(c.URL), screen)
 }

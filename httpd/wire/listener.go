@@ -23,12 +23,13 @@ const (
 	lastAcceptPause  = time.Second
 )
 
-// reservedFiles are file descriptors that connections never take: log, snapshots, sources
+// reservedFiles are file descriptors that admitted connections never take: log, snapshots, sources, refused connections
 // and the other listener need theirs when clients take all they can.
 const reservedFiles = 512
 
-// mostWaiting is how many refused connections wait for their end, where there are file descriptors for four times as many connections.
-const mostWaiting = 128
+// maxDelayedCloses is how many refused connections of all clients together are kept open for refusalPenalty, at most: they take a quarter of
+// reservedFiles. More are closed at once. A server with few connections keeps a quarter as many as it admits.
+const maxDelayedCloses = 128
 
 // Counts are the numbers of a listener. They only grow.
 type Counts struct {
@@ -40,8 +41,8 @@ type Counts struct {
 }
 
 // listener accepts connections as Conns. It outlives a shortage of file descriptors or
-// memory, and caps the connections in total, per client and per site, and how many a client makes a minute; those above a cap are
-// closed without an answer; nothing is read from them, and no goroutine starts for them. Where the server is full, one that waits for
+// memory, and caps the connections in total, per client and per site, and how many a client makes a minute. Those above a cap are
+// closed unread and without an answer. Where the server is full, one that waits for
 // a request, or for the rest of one, makes room for a new one. Exempt clients are above all caps but that of the file descriptors. A Conn
 // counts until it is closed, as a WebSocket too.
 type listener struct {
@@ -54,9 +55,9 @@ type listener struct {
 	closeOnce sync.Once
 	done      chan struct{} // closed by Close
 
-	pace        *ratelimit.Limiter // of new connections
-	waiting     atomic.Int64       // refused connections that wait for their end
-	mostWaiting int64
+	pace       *ratelimit.Limiter // of new connections
+	delayed    atomic.Int64       // refused connections that are still open
+	maxDelayed int64
 
 	mu        sync.Mutex
 	conns     map[*Conn]struct{}
@@ -68,10 +69,10 @@ func newListener(ln net.Listener, config *Config, counts *Counts) *listener {
 	return &listener{
 		Listener: ln, config: config, counts: counts,
 		began: now, mostConns: max(config.MaxConns, ConnsWithinFileLimit()), done: make(chan struct{}),
-		pace:        ratelimit.New(config.ConnsPerMinute, 0, now),
-		mostWaiting: min(mostWaiting, int64(ConnsWithinFileLimit())/4),
-		conns:       make(map[*Conn]struct{}),
-		perClient:   make(map[netip.Prefix]int),
+		pace:       ratelimit.New(config.ConnsPerMinute, 0, now),
+		maxDelayed: min(maxDelayedCloses, int64(min(config.MaxConns, ConnsWithinFileLimit()))/4),
+		conns:      make(map[*Conn]struct{}),
+		perClient:  make(map[netip.Prefix]int),
 	}
 }
 
@@ -83,9 +84,11 @@ func (l *listener) Accept() (net.Conn, error) {
 		switch {
 		case err == nil:
 			pause = firstAcceptPause
-			if c := l.admit(nc); c != nil {
+			c, penalty := l.admit(nc)
+			if c != nil {
 				return c, nil
 			}
+			l.closeAfter(penalty, nc)
 			continue
 		case !isShortage(err):
 			return nil, err
@@ -110,18 +113,18 @@ func isShortage(err error) bool {
 	return ok && slices.Contains(passing, errno)
 }
 
-// admit registers the connection, or refuses it and returns nil if a cap is reached.
-func (l *listener) admit(nc net.Conn) *Conn {
+// admit registers the connection, or returns nil if a cap is reached, and how much later the connection is to be closed.
+func (l *listener) admit(nc net.Conn) (admitted *Conn, penalty time.Duration) {
 	c := &Conn{Conn: nc, Peer: l.config.Identity.PeerOf(nc.RemoteAddr()), listener: l}
 	if c.isCapped() && !l.pace.Take(c.Peer.Key, time.Now()).Allowed {
-		l.keepWaiting(nc)
-		return nil
+		l.counts.RefusedClient.Add(1)
+		return nil, refusalPenalty
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if c.isCapped() && !l.hasRoomFor(c.Peer.Key) {
-		l.keepWaiting(nc)
-		return nil
+		l.counts.RefusedClient.Add(1)
+		return nil, refusalPenalty
 	}
 	most := l.config.MaxConns
 	if c.Peer.Exempt {
@@ -129,8 +132,7 @@ func (l *listener) admit(nc net.Conn) *Conn {
 	}
 	if len(l.conns) >= most && !l.evict() {
 		l.counts.RefusedTotal.Add(1)
-		_ = nc.Close() // what becomes of a connection that never was ours is of no interest
-		return nil
+		return nil, 0
 	}
 	if c.isCapped() {
 		for _, network := range networks(c.Peer.Key) {
@@ -141,21 +143,20 @@ func (l *listener) admit(nc net.Conn) *Conn {
 	if l.config.TLS != nil {
 		c.Conn = tls.Server(nc, l.config.TLS) // the first read shakes hands, within the time that a request has
 	}
-	return c
+	return c, 0
 }
 
-// keepWaiting refuses a connection that is too many for its client. It is closed after refusalPenalty, so that a client that connects again
-// when its connection has ended does so once in that time. Where enough wait already, it is closed at once.
-func (l *listener) keepWaiting(nc net.Conn) {
-	l.counts.RefusedClient.Add(1)
-	if l.waiting.Add(1) > l.mostWaiting {
-		l.waiting.Add(-1)
+// closeAfter closes a refused connection after a penalty, or at once where as many are kept open as may be. What becomes of one that was never
+// admitted is of no interest.
+func (l *listener) closeAfter(penalty time.Duration, nc net.Conn) {
+	if penalty == 0 || l.delayed.Load() >= l.maxDelayed { // only Accept, one at a time, adds to it
 		_ = nc.Close()
 		return
 	}
-	time.AfterFunc(refusalPenalty, func() {
+	l.delayed.Add(1)
+	time.AfterFunc(penalty, func() {
+		l.delayed.Add(-1)
 		_ = nc.Close()
-		l.waiting.Add(-1)
 	})
 }
 

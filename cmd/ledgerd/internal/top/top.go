@@ -14,9 +14,9 @@ import (
 // redrawEvery keeps what is said of ages true.
 const redrawEvery = time.Second
 
-// Run shows the node at an address, http://HOST:PORT, which client asks, on a screen until ctx ends or a person quits by q, Esc or Ctrl-C. A node that
-// does not answer is asked on.
-func Run(ctx context.Context, client *http.Client, address string, screen tcell.Screen) error {
+// Run shows the node at an address, http://HOST:PORT, which client asks, under a name on a screen until ctx ends or a person quits by q, Esc or
+// Ctrl-C. A node that does not answer is asked on.
+func Run(ctx context.Context, client *http.Client, address, name string, screen tcell.Screen) error {
 	if err := screen.Init(); err != nil {
 		return fmt.Errorf("cannot use the terminal: %w", err)
 	}
@@ -30,7 +30,7 @@ func Run(ctx context.Context, client *http.Client, address string, screen tcell.
 	asking.Go(func() { askOn(ctx, newNode(client, address), answers) })
 	redraw := time.NewTicker(redrawEvery)
 	defer redraw.Stop()
-	v := &view{address: address}
+	v := &view{name: name}
 	for {
 		draw(screen, v)
 		select {

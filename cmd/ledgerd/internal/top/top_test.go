@@ -61,7 +61,7 @@ func text(lines []line) string {
 }
 
 func TestViewSaysWhatTheNodeSays(t *testing.T) {
-	v := &view{address: "http://h:1"}
+	v := &view{name: "http://h:1"}
 	start := time.Unix(1300, 0)
 	for i, updates := range []int{0, 0, 100, 400, 1000} {
 		at := start.Add(time.Duration(i) * 2 * time.Second)
@@ -151,7 +151,7 @@ func TestTopSurvivesTheLossOfTheNodeAndQuits(t *testing.T) {
 		screen, err := tcell.NewTerminfoScreenFromTty(term)
 		ledgertest.Must(t, err)
 		ended := make(chan error, 1)
-		go func() { ended <- Run(t.Context(), server.Client(), server.URL, screen) }()
+		go func() { ended <- Run(t.Context(), server.Client(), server.URL, server.URL, screen) }()
 		until := func(want string) {
 			t.Helper()
 			for !strings.Contains(shown(term), want) {

@@ -26,7 +26,7 @@ type line struct {
 
 // view is what is known of a node. The zero view has asked nothing.
 type view struct {
-	address  string
+	name     string
 	id, why  string
 	budget   budget
 	next     time.Duration
@@ -115,11 +115,11 @@ func (v *view) lines(width int, at time.Time) []line {
 func (v *view) head(at time.Time) []line {
 	switch {
 	case v.lost != nil:
-		return []line{{"ledgerd at " + v.address, plain}, {fmt.Sprintf("○ no answer for %s: %v", age(at.Sub(v.lostAt)), v.lost), bad}, {}}
+		return []line{{"ledgerd at " + v.name, plain}, {fmt.Sprintf("○ no answer for %s: %v", age(at.Sub(v.lostAt)), v.lost), bad}, {}}
 	case v.now == nil:
-		return []line{{"ledgerd at " + v.address, plain}, {"○ asking", faint}, {}}
+		return []line{{"ledgerd at " + v.name, plain}, {"○ asking", faint}, {}}
 	}
-	name := fmt.Sprintf("ledgerd %s at %s   node %.12s", v.now.version(), v.address, v.id)
+	name := fmt.Sprintf("ledgerd %s at %s   node %.12s", v.now.version(), v.name, v.id)
 	if started, known := v.now.sum("process_start_time_seconds", ""); known {
 		name += "   up " + age(v.now.at.Sub(time.Unix(int64(started), 0)))
 	}
