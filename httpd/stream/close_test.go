@@ -1,11 +1,13 @@
 package stream
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
 	"io"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -13,24 +15,39 @@ import (
 
 	"ledgerd/engine/ledger"
 	"ledgerd/engine/ledger/ledgertest"
+	"ledgerd/httpd/stream/frame"
 )
 
-// Five seconds is also what a connection that is ending can be held by who reads nothing. Who takes a
-// byte now and then does not hold it at all.
-func TestShutdownWaitsForStalledSocketsNoLongerThanTheyMayStall(t *testing.T) {
-	for reads, want := range map[bool]time.Duration{false: 5 * time.Second, true: 0} {
+// F48: five seconds is also what a connection that is ending can be held by who reads nothing, and by who takes a byte now and then. Who takes
+// the rest of the frame within that time gets 1001: after what was published before, or what it took of that in a second.
+func TestShutdownWaitsForSlowSocketsNoLongerThanTheyMayStall(t *testing.T) {
+	for name, tt := range map[string]struct {
+		blocks, bytes int // bytes that it reads each tenth of a second
+		want          time.Duration
+		told          bool
+	}{
+		"reads nothing":       {1, 0, 5 * time.Second, false},
+		"a byte now and then": {1, 1, 5 * time.Second, false},
+		"reads slowly":        {1, 100, closeWait, true}, // and does not answer
+		"has much to read":    {3000, 6400, closeWait + drainTime, true},
+	} {
 		inMemory(t, nil, func(n *node) {
 			c := n.dial("")
-			n.script.block(1, account(1, 1, programA))
-			go func() {
-				for err := error(nil); reads && err == nil; time.Sleep(100 * time.Millisecond) {
-					_, err = io.ReadFull(c.conn, make([]byte, 1))
+			n.script.blocks(ledger.Slot(tt.blocks))
+			var read bytes.Buffer
+			var reading sync.WaitGroup
+			reading.Go(func() {
+				for err := error(nil); tt.bytes > 0 && err == nil; time.Sleep(100 * time.Millisecond) {
+					_, err = io.CopyN(&read, c.conn, int64(tt.bytes))
 				}
-			}()
+			})
 			since := time.Now()
 			must(n, n.hub.Shutdown(n.Context()))
-			n.elapsed("Shutdown returned", since, want, late/2)
-			ledgertest.Equal(n, c.near().resets.Load(), true, "whether the end, inside a frame, was a reset")
+			n.elapsed(name+": Shutdown returned", since, tt.want, late)
+			ledgertest.Equal(n, c.near().resets.Load(), !tt.told, "%s: whether the end was a reset", name)
+			reading.Wait()
+			said := bytes.HasSuffix(read.Bytes(), frame.AppendClose(nil, endShutdown.code, endShutdown.text))
+			ledgertest.Equal(n, said, tt.told, "%s: whether it was told", name)
 		})
 	}
 }
@@ -89,10 +106,12 @@ func TestShutdownDrains(t *testing.T) {
 		inMemory(t, nil, func(n *node) {
 			ctx, cancel := context.WithTimeout(context.Background(), cmp.Or(tt.within, time.Hour))
 			defer cancel()
+			var clients []*client
 			for query, told := range map[string]int{
 				"": 2, "?mode=none": 0, "?extended=true": 4, "?commitment=finalized": 1, "?pubkeys=" + key(1).String(): 2,
 			} {
 				c := n.dial(query)
+				clients = append(clients, c)
 				go func() {
 					if gets, end := c.untilClose(); len(gets) != told || end != endsByShutdown {
 						n.Errorf("%s: %q: ended with %v after %q, want 1001 after %d frames", name, query, end, gets, told)
@@ -107,6 +126,9 @@ func TestShutdownDrains(t *testing.T) {
 			}
 			n.elapsed(name+": Shutdown returned", since, tt.took, 0)
 			ledgertest.Equal(n, n.leftovers(), "", "%s: what is left", name)
+			for _, c := range clients {
+				ledgertest.Equal(n, c.near().resets.Load(), false, "%s: whether the end of one that was told was a reset", name)
+			}
 			_, late := n.handshake("")
 			if gets, end := late.untilClose(); len(gets) > 0 || end != endsByShutdown {
 				n.Errorf("%s: a late client: ended with %v after %q, want 1001", name, end, gets)

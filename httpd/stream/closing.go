@@ -28,6 +28,10 @@ func (c *closing) isSlow() bool {
 	return c != nil && (c.reason == endSlow.reason || c.reason == endMemory.reason)
 }
 
+// hasTime reports whether a socket that takes little at a time has Config.WriteTimeout for the rest of a frame, so that the close frame
+// reaches it.
+func (c *closing) hasTime() bool { return c.isSlow() || c.reason == endShutdown.reason }
+
 func (c *closing) Error() string { return c.text }
 
 var (

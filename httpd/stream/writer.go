@@ -11,8 +11,12 @@ import (
 	"ledgerd/httpd/stream/frame"
 )
 
-// closeWait is how long the peer may take to answer a close frame.
-const closeWait = time.Second
+const (
+	// drainTime is how long a connection that ends goes on with what was published before.
+	drainTime = time.Second
+	// closeWait is how long the peer may take to answer a close frame.
+	closeWait = time.Second
+)
 
 // tally says what some frames hold.
 type tally struct {
@@ -177,16 +181,32 @@ const writeLooks = 50
 // recordBytes is the most that one record of TLS holds (RFC 8446, section 5.1).
 const recordBytes = 16 << 10
 
-// writeOnce writes whole frames. A socket that takes them slowly is given time as long as
-// it takes anything; once its reader is known to be too slow, Config.WriteTimeout for what is
+// writeOnce writes whole frames. Its error is how the connection ends if that has been known for drainTime.
+func (s *subscriber) writeOnce(b batch) error {
+	if err := s.writeWhole(b); err != nil {
+		return err
+	}
+	ending := s.outbox.ending()
+	switch {
+	case ending == nil:
+	case s.drainsUntil.IsZero():
+		s.drainsUntil = time.Now().Add(drainTime)
+	case time.Now().After(s.drainsUntil):
+		return ending
+	}
+	return nil
+}
+
+// writeWhole writes whole frames. A socket that takes them slowly is given time as long as
+// it takes anything; once its reader is known to be too slow, or the server shuts down, Config.WriteTimeout for what is
 // left, so that the close frame reaches it; and none when the connection ends for another reason. One
 // that takes nothing for Config.WriteTimeout fails with os.ErrDeadlineExceeded. TLS cannot go on after a write that ended early: there
 // each recordBytes have Config.WriteTimeout.
-func (s *subscriber) writeOnce(b batch) error {
+func (s *subscriber) writeWhole(b batch) error {
 	timeout := s.hub.config.WriteTimeout
 	began := time.Now()
 	until := began.Add(timeout)
-	tooSlow := false
+	ends := false
 	atOnce, look := len(b.data), timeout/writeLooks
 	if s.encrypted {
 		atOnce, look = recordBytes, timeout
@@ -204,12 +224,12 @@ func (s *subscriber) writeOnce(b batch) error {
 			return err
 		}
 		now := time.Now()
-		if n > 0 && !tooSlow {
+		if n > 0 && !ends {
 			ending := s.ending()
-			if ending != nil && !ending.isSlow() {
+			if ending != nil && !ending.hasTime() {
 				return err
 			}
-			until, tooSlow = now.Add(timeout), ending != nil
+			until, ends = now.Add(timeout), ending != nil
 		}
 		if !errors.Is(err, os.ErrDeadlineExceeded) || !now.Before(until) {
 			return err
@@ -271,17 +291,18 @@ func (s *subscriber) end(c closing) {
 	if c.reason == endSlow.reason {
 		c.text = fmt.Sprintf("%s, last_seq=%d", c.text, s.sent)
 	}
-	if s.writeOnce(batch{frame.AppendClose(nil, c.code, c.text), tally{frames: 1}}) != nil {
+	if s.writeWhole(batch{frame.AppendClose(nil, c.code, c.text), tally{frames: 1}}) != nil {
 		s.cut()
 		return
 	}
+	s.told.Store(true)
 	// The reader ends with the peer's close frame, or with this deadline.
 	if s.conn.SetReadDeadline(time.Now().Add(closeWait)) != nil {
 		_ = s.conn.Close()
 	}
 }
 
-// cut resets the connection: whatever the kernel still holds is not worth waiting for.
+// cut resets the connection, unless what the kernel still holds ends with the close frame: else it is not worth waiting for.
 func (s *subscriber) cut() {
 	if s.conn == nil {
 		return // the server has it still
@@ -290,7 +311,7 @@ func (s *subscriber) cut() {
 	if c, ok := socket.(interface{ NetConn() net.Conn }); ok {
 		socket = c.NetConn()
 	}
-	if tcp, ok := socket.(interface{ SetLinger(int) error }); ok {
+	if tcp, ok := socket.(interface{ SetLinger(int) error }); ok && !s.told.Load() {
 		_ = tcp.SetLinger(0) // at worst the close is a polite one
 	}
 	_ = s.conn.Close()
