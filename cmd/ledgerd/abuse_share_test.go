@@ -26,6 +26,9 @@ const (
 	// connectionCost is what a connection may take that its client closes at once, to connect again: only a firewall refuses one for less than
 	// it costs to be told of it.
 	connectionCost = 100 * time.Microsecond
+
+	shareSource = "sim:accounts=20000,tps=200,slot_time=100ms"
+	shareTiers  = "tiers:\n  gold: {requests_per_minute: 50}\n"
 )
 
 // F30, F31, F33, F35, F40: one client does as fast as it can what a node should not be asked for, and connects again whenever it is closed.
@@ -37,12 +40,50 @@ func TestAbuseOfOneClientTakesLittleOfTheProcessors(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	keys, certFile, keyFile := filepath.Join(dir, "keys.yaml"), filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")
-	must(t, os.WriteFile(keys, []byte("tiers:\n  gold: {requests_per_minute: 50}\n"), 0o600))
+	must(t, os.WriteFile(keys, []byte(shareTiers), 0o600))
 	newAuthority(t).sign("node", &certFile, &keyFile)
-	const source = "sim:accounts=20000,tps=200,slot_time=100ms"
-	v := attack(t, 1000, "--source", source, "--api-keys", keys)
-	secure := attack(t, 1000, "--source", source, "--tls-cert", certFile, "--tls-key", keyFile)
+	v := attack(t, 1000, "--source", shareSource, "--api-keys", keys)
+	secure := attack(t, 1000, "--source", shareSource, "--tls-cert", certFile, "--tls-key", keyFile)
 
+	idle, secureIdle := v.load(4*time.Second), secure.load(4*time.Second)
+	t.Run("connections", v.share(2, idle, connectionCost, func(*attacker) {}))
+	client := 2
+	const closedByPolicy = `ledgerd_ws_closed_total{reason="policy"}`
+	for kind, abuse := range v.abuses() {
+		client++
+		before := v.metric(closedByPolicy)
+		t.Run(kind, v.share(client, idle, 0, abuse))
+		if slices.Contains([]string{"pings", "messages", "subscriptions"}, kind) && v.metric(closedByPolicy) == before {
+			t.Errorf("%s: no socket was closed with 1008", kind)
+		}
+	}
+	t.Run("handshakes of TLS", secure.share(2, secureIdle, 0, func(c *attacker) {
+		_ = tls.Client(c, &tls.Config{InsecureSkipVerify: true}).Handshake()
+	}))
+}
+
+// F40, F47: within 512 MiB a node under every abuse at once, each kind from another client, stays alive and answers.
+func TestAbuseOfEveryKindAtOnce(t *testing.T) {
+	alone(t)
+	within, _ := memoryCgroup(t, 512<<20)
+	keys := filepath.Join(t.TempDir(), "keys.yaml")
+	must(t, os.WriteFile(keys, []byte(shareTiers), 0o600))
+	v := launchUnder(t, within, "--data-dir", t.TempDir(), "--source", shareSource, "--api-keys", keys,
+		"--rate-limit-minute", "100", "--rate-limit-hour", "1000", "--rate-limit-exempt", "127.0.0.1").ready()
+	var conns atomic.Int64
+	client := 1
+	for _, abuse := range v.abuses() {
+		client++
+		defer v.attackFrom(client, abuse, &conns)()
+	}
+	for range 7 {
+		v.visit("under every abuse")
+	}
+	t.Logf("%d clients made %d connections; resident memory: %d MiB", client-1, conns.Load(), v.usage().RSSBytes>>20)
+}
+
+// abuses returns what one client does on one connection until that ends, by its kind. The node has an API key file and does not speak TLS.
+func (v *victim) abuses() map[string]func(c *attacker) {
 	var unknown []string
 	for i := range 1000 {
 		unknown = append(unknown, strconv.Quote(ledger.Pubkey{9, byte(i >> 8), byte(i)}.String()))
@@ -51,11 +92,7 @@ func TestAbuseOfOneClientTakesLittleOfTheProcessors(t *testing.T) {
 	const list = "GET /api/accounts/program/" + systemProgram + "?limit=10000 HTTP/1.1\r\nHost: ledgerd\r\nAccept-Encoding: gzip\r\n\r\n"
 	ping := wsText(`{"type":"ping","id":1}`)
 	snapshot := wsText(`{"type":"subscribe","id":1,"programs":["` + systemProgram + `"],"snapshot":true,"extended":true}`)
-	idle, secureIdle := v.load(4*time.Second), secure.load(4*time.Second)
-	t.Run("connections", v.share(2, idle, connectionCost, func(*attacker) {}))
-	client := 2
-	const closedByPolicy = `ledgerd_ws_closed_total{reason="policy"}`
-	for kind, abuse := range map[string]func(c *attacker){
+	return map[string]func(c *attacker){
 		"garbage":    func(c *attacker) { c.flood(strings.Repeat("\x00\xff", 32<<10), 0) },
 		"requests":   func(c *attacker) { c.flood(strings.Repeat(status+"\r\n", 200), 0) },
 		"wrong keys": func(c *attacker) { c.flood(strings.Repeat(status+"X-API-Key: wrong\r\n\r\n", 200), 0) },
@@ -83,17 +120,13 @@ func TestAbuseOfOneClientTakesLittleOfTheProcessors(t *testing.T) {
 			_ = c.SetReadDeadline(time.Now().Add(time.Second))
 			c.drain()
 		}),
-	} {
-		client++
-		before := v.metric(closedByPolicy)
-		t.Run(kind, v.share(client, idle, 0, abuse))
-		if slices.Contains([]string{"pings", "messages", "subscriptions"}, kind) && v.metric(closedByPolicy) == before {
-			t.Errorf("%s: no socket was closed with 1008", kind)
-		}
+		"many fields":   func(c *attacker) { c.flood(status+strings.Repeat("X-A: b\r\n", 1000)+"\r\n", 0) },
+		"broken frames": v.socketed("mode=none", func(c *attacker) { c.flood("\x83\x80\x00\x00\x00\x00", 0) }),
+		"fragments": v.socketed("mode=none", func(c *attacker) {
+			_, _ = io.WriteString(c.Conn, "\x01\x80\x00\x00\x00\x00")
+			c.flood(strings.Repeat("\x00\x80\x00\x00\x00\x00", 100), 0)
+		}),
 	}
-	t.Run("handshakes of TLS", secure.share(2, secureIdle, 0, func(c *attacker) {
-		_ = tls.Client(c, &tls.Config{InsecureSkipVerify: true}).Handshake()
-	}))
 }
 
 // share returns a test in which one client attacks, and takes no more of a processor than it may beside what the node takes when it is idle. The
@@ -101,28 +134,8 @@ func TestAbuseOfOneClientTakesLittleOfTheProcessors(t *testing.T) {
 // Each connection may take some time besides.
 func (v *victim) share(client int, idle float64, perConnection time.Duration, attack func(c *attacker)) func(t *testing.T) {
 	return func(t *testing.T) {
-		ctx, stop := context.WithCancel(t.Context())
 		var conns atomic.Int64
-		var attacking sync.WaitGroup
-		defer attacking.Wait()
-		defer stop()
-		for range shareConns {
-			attacking.Go(func() {
-				for ctx.Err() == nil {
-					c, err := v.dial(client, nil)
-					if err != nil {
-						t.Error(err)
-						return
-					}
-					conns.Add(1)
-					_ = c.Conn.(*net.TCPConn).SetLinger(0) // so that the kernel does not run out of ports
-					ended := context.AfterFunc(ctx, func() { c.Close() })
-					attack(c)
-					ended()
-					c.Close()
-				}
-			})
-		}
+		defer v.attackFrom(client, attack, &conns)()
 		const each, least, longest = 2, 4, 20 // seconds
 		used, now, seconds := 0.0, mostShare, 0
 		for seconds < least || now >= mostShare && seconds < longest {
@@ -136,6 +149,33 @@ func (v *victim) share(client int, idle float64, perConnection time.Duration, at
 		if most := mostShare + perConnection.Seconds()*float64(conns.Load())/float64(seconds); share >= most {
 			t.Errorf("one client takes %.1f %% of a processor, want less than %.1f", 100*share, 100*most)
 		}
+	}
+}
+
+// attackFrom has a client attack on shareConns connections, and connect again whenever one has ended, until it is stopped.
+func (v *victim) attackFrom(client int, attack func(c *attacker), conns *atomic.Int64) (stop func()) {
+	ctx, cancel := context.WithCancel(v.Context())
+	var attacking sync.WaitGroup
+	for range shareConns {
+		attacking.Go(func() {
+			for ctx.Err() == nil {
+				c, err := v.dial(client, nil)
+				if err != nil {
+					v.Error(err)
+					return
+				}
+				conns.Add(1)
+				_ = c.Conn.(*net.TCPConn).SetLinger(0) // so that the kernel does not run out of ports
+				ended := context.AfterFunc(ctx, func() { c.Close() })
+				attack(c)
+				ended()
+				c.Close()
+			}
+		})
+	}
+	return func() {
+		cancel()
+		attacking.Wait()
 	}
 }
 

@@ -20,6 +20,7 @@ func durabilityMetrics(e *engine.Engine, dir *datadir.Dir, interval time.Duratio
 		promtext.Value(w, "ledgerd_log_durable_slot", "gauge", "Newest slot that is synced to the log, and outlives a crash of the machine.", uint64(log.DurableSlot))
 		promtext.Value(w, "ledgerd_log_segments", "gauge", "Segments of the log on disk.", uint64(log.Segments))
 		promtext.Value(w, "ledgerd_log_bytes", "gauge", "Bytes of the log on disk, without room that is kept for more.", uint64(log.Bytes))
+		promtext.Value(w, "ledgerd_log_torn_bytes", "gauge", "Bytes that a crash had left after the newest whole commit, cut off the log at the start and kept beside it.", uint64(log.Torn))
 		promtext.Value(w, "ledgerd_log_written_bytes_total", "counter", "Bytes the log has had since its beginning, pruned ones included.", uint64(log.Position))
 		figures.Head(w, "ledgerd_log_fsync_duration_seconds", "histogram", "How long syncing the log took.")
 		fsyncs.Write(w, "ledgerd_log_fsync_duration_seconds", "")

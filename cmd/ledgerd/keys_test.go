@@ -56,7 +56,7 @@ func TestAPIKeys(t *testing.T) {
 	v := launch(t, "--data-dir", filepath.Join(t.TempDir(), "data"), "--source", "sim:slot_time=20ms", "--rate-limit-minute", "8", "--api-keys", file).listened()
 	remains := func(status int, field, value string) (limit, remaining int) {
 		t.Helper()
-		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, v.base+"/openapi.json", http.NoBody)
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, v.base+"/openapi.json?api_key="+alice, http.NoBody)
 		ledgertest.Must(t, err)
 		r.Header.Set(field, value)
 		a, err := v.client.Do(r)
@@ -76,7 +76,7 @@ func TestAPIKeys(t *testing.T) {
 		l, r := remains(status, field, value)
 		ledgertest.Equal(t, []int{l, r}, []int{limit, remaining}, "%s: the limit, and what remains of it", field)
 	}
-	expect(200, "X-Nothing", "", 8, 7)
+	expect(200, "X-Nothing", "", 8, 7)                 // a key in the URL is none
 	expect(200, "Authorization", "Basic "+alice, 8, 6) // another scheme is none of ours
 	expect(200, "Authorization", "Bearer "+alice, 50, 49)
 	expect(200, "X-API-Key", alice, 50, 48)

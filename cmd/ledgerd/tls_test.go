@@ -9,6 +9,7 @@ import (
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
+	"errors"
 	"fmt"
 	"io"
 	"math/big"
@@ -118,11 +119,16 @@ func TestTLS(t *testing.T) {
 		}
 	}
 
+	connected := time.Now()
 	silent := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 2)}}
-	for range 300 { // connections that stay silent, beyond their client's cap too, do not keep others from being accepted
+	var waits net.Conn
+	for i := range 300 { // connections that stay silent, beyond their client's cap too, do not keep others from being accepted
 		conn, err := silent.DialContext(t.Context(), "tcp", strings.TrimPrefix(strings.TrimSuffix(n.base, "/api"), "https://"))
 		ledgertest.Must(t, err)
 		defer conn.Close()
+		if i == 0 {
+			waits = conn
+		}
 	}
 	if code, name, err := status(plain, n.base+"/health"); err != nil || code != http.StatusOK || name != "first" {
 		t.Errorf("/health: %d by %q, %v", code, name, err)
@@ -150,6 +156,11 @@ func TestTLS(t *testing.T) {
 	}})
 	if blocks < 3 {
 		t.Errorf("followed %d blocks by WSS: %v", blocks, err)
+	}
+
+	_, err = waits.Read(make([]byte, 1))
+	if elapsed := time.Since(connected); err == nil || elapsed > patience || elapsed < 4*time.Second {
+		t.Errorf("a connection without a handshake ended with %v after %v, want five seconds", err, elapsed)
 	}
 
 	trusted.sign("second", &certFile, &keyFile)
@@ -195,6 +206,34 @@ func TestTLSFlagsAreChecked(t *testing.T) {
 		serve := []string{"serve", "--listen=127.0.0.1:0", "--ops-listen=127.0.0.1:0", "--data-dir", filepath.Join(dir, "data")}
 		toolSays(t, exitUsage, want, append(serve, strings.Fields(args)...)...)
 	}
+}
+
+// TestReloadReadsTheCertificate changes the files in a way that looking at them does not show.
+func TestReloadReadsTheCertificate(t *testing.T) {
+	dir := t.TempDir()
+	c := &certificate{certFile: filepath.Join(dir, "cert.pem"), keyFile: filepath.Join(dir, "key.pem"), log: quietLog()}
+	names := func(want, when string) {
+		t.Helper()
+		held, err := c.current(nil)
+		ledgertest.Must(t, err)
+		ledgertest.Equal(t, held.Leaf.Subject.CommonName, want, "the certificate %s", when)
+	}
+	changed, a, r := time.Now().Add(-time.Hour), newAuthority(t), &reload{certificate: c}
+	for i, name := range []string{"first", "second"} {
+		a.sign(name, &c.certFile, &c.keyFile)
+		ledgertest.Must(t, errors.Join(os.Chtimes(c.certFile, changed, changed), os.Chtimes(c.keyFile, changed, changed)))
+		if i > 0 {
+			c.looked = time.Time{}
+			names("first", "before SIGHUP")
+		}
+		ledgertest.Must(t, r.files())
+		names(name, "after SIGHUP")
+	}
+	ledgertest.Must(t, os.WriteFile(c.certFile, []byte("broken"), 0o600))
+	if err := r.files(); err == nil {
+		t.Error("a broken certificate was taken")
+	}
+	names("second", "after a broken one")
 }
 
 // TestPublicOperatorsAreWarned listens for operators where anybody may come.

@@ -20,6 +20,7 @@ import (
 
 	"ledgerd/engine/ledger"
 	"ledgerd/httpd/encode"
+	"ledgerd/httpd/promtext"
 	"ledgerd/httpd/wire"
 )
 
@@ -39,6 +40,7 @@ type Server struct {
 	*wire.Server
 	config    Config
 	backingUp atomic.Bool // a backup is sent
+	panics    atomic.Uint64
 }
 
 // maxConns is more than an operator's tools ever open.
@@ -60,6 +62,7 @@ func (s *Server) handle(ctx *fasthttp.RequestCtx, c *wire.Conn, fault *wire.Faul
 	h.SetContentType("application/json")
 	defer func() {
 		if v := recover(); v != nil {
+			s.panics.Add(1)
 			s.config.Log.Error("panic in an ops handler", "panic", fmt.Sprint(v), "stack", string(debug.Stack()))
 			writeError(ctx, fasthttp.StatusInternalServerError, "an unexpected error occurred")
 		}
@@ -83,6 +86,7 @@ func (s *Server) handle(ctx *fasthttp.RequestCtx, c *wire.Conn, fault *wire.Faul
 	case string(path) == "/metrics":
 		h.SetContentType("text/plain; version=0.0.4; charset=utf-8")
 		s.config.WriteMetrics(ctx.Response.BodyWriter())
+		promtext.Value(ctx.Response.BodyWriter(), "ledgerd_ops_panics_total", "counter", "Panics recovered in handlers of the operators' listener.", s.panics.Load())
 	case string(path) == "/backup" && s.config.Backup != nil:
 		s.backup(ctx, c)
 	case bytes.HasPrefix(ctx.Path(), []byte("/debug/pprof/cmdline")): // as pprofhandler reads the path, however it is spelled

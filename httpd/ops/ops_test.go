@@ -68,6 +68,7 @@ func TestOpsTellsAliveReadyAndNumbers(t *testing.T) {
 		expect("/readyz", 503, errorBody(503, unhealthy))
 		panics = true
 		expect("/readyz", 500, errorBody(500, "an unexpected error occurred"))
+		const counted = "# HELP ledgerd_ops_panics_total Panics recovered in handlers of the operators' listener.\n# TYPE ledgerd_ops_panics_total counter\nledgerd_ops_panics_total 1\n"
 		for _, page := range []string{"/debug/pprof/", "/debug/pprof/goroutine", "/debug/pprof/symbol"} {
 			expect(page, map[bool]int{false: 404, true: 200}[pprof], "")
 		}
@@ -86,7 +87,7 @@ func TestOpsTellsAliveReadyAndNumbers(t *testing.T) {
 			}
 		}
 		for range 200 { // more than any public client may
-			expect("/metrics", 200, "ledgerd_up 1\n")
+			expect("/metrics", 200, "ledgerd_up 1\n"+counted)
 		}
 		c, err := ln.Dial()
 		ledgertest.Must(t, err)

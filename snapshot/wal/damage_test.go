@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"ledgerd/engine/ledger"
+	"ledgerd/engine/ledger/ledgertest"
 	"ledgerd/snapshot/vfs"
 	"ledgerd/snapshot/vfs/vfstest"
 )
@@ -136,6 +137,7 @@ func checkCut(t *testing.T, what string, disk *vfstest.Memory, want [][]*ledger.
 		if !bytes.Equal(kept, bytes.TrimRight(cut, "\x00")) && !bytes.Equal(kept, cut) {
 			t.Fatalf("%s: %d bytes kept aside, they are not what was cut", what, len(kept))
 		}
+		ledgertest.Equal(t, l.Stats().Torn, int64(len(kept)), "%s: torn bytes", what)
 		if strings.Count(warned.String(), "\n") != 1 || !strings.Contains(warned.String(), brokenSuffix) {
 			t.Fatalf("%s: warnings %q", what, warned.String())
 		}

@@ -137,7 +137,7 @@ func checkStats(t testing.TB, l *Log) {
 	got := l.Stats()
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	want := Stats{Segments: len(l.segments), Position: l.state.position, DurableSlot: l.durable.slot}
+	want := Stats{Segments: len(l.segments), Torn: l.torn, Position: l.state.position, DurableSlot: l.durable.slot}
 	for _, g := range l.segments {
 		want.Bytes += g.size
 		if kept, err := vfs.Size(l.c.FS, g.name+brokenSuffix); err == nil {

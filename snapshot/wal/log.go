@@ -53,6 +53,7 @@ type Log struct {
 	mu       sync.Mutex   // guards what follows, and all writes to files but newest
 	first    *header      // of the segment that the first commit begins; nil before Settle
 	opened   *atomic.Bool // of the End that was settled
+	torn     int64        // bytes after that end
 	file     vfs.File     // the newest segment; nil before the first commit
 	segments []segment    // oldest first; the last is the newest segment
 	room     int64        // taken ahead in the newest segment

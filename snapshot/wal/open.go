@@ -51,7 +51,7 @@ func (l *Log) Settle(end End) error {
 			return err
 		}
 	}
-	l.first, l.opened, l.segments, l.state, l.durable = &h, end.opened, kept, end.state, end.state
+	l.first, l.opened, l.torn, l.segments, l.state, l.durable = &h, end.opened, end.torn, kept, end.state, end.state
 	l.publishLocked()
 	return nil
 }

@@ -12,12 +12,17 @@ import (
 	"syscall"
 	"testing"
 
+	"go.uber.org/goleak"
+
 	"ledgerd/engine/importer"
 	"ledgerd/engine/importer/agave"
 	"ledgerd/engine/importer/agave/agavetest"
 	"ledgerd/engine/ledger"
 	"ledgerd/engine/ledger/ledgertest"
 )
+
+// G26: no decoder of an archive goes on when that has been read, or was refused.
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // sample is an archive with a bit of everything.
 func sample() *agavetest.Archive {
