@@ -5,6 +5,7 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"ledgerd/engine/ledger"
 	"ledgerd/httpd/budget"
@@ -73,6 +74,7 @@ type outbox struct {
 	memory     *budget.Part
 	wake       func()                  // lets the writer look again, never waits
 	end        atomic.Pointer[closing] // set once: nothing is accepted after
+	endsSince  time.Time               // set before end
 	ctx        context.Context         // ends with it
 
 	mu      sync.Mutex
@@ -189,6 +191,7 @@ func (o *outbox) endLocked(c closing) {
 	if o.isClosing() {
 		return
 	}
+	o.endsSince = time.Now()
 	o.end.Store(&c)
 	o.cancel()
 	if c.atOnce() {

@@ -22,18 +22,16 @@ type subscriber struct {
 	// awaited: it joined before the hub was closed, and Shutdown waits for it. It never changes.
 	awaited bool
 	outbox  *outbox
-	budget  bucket       // the reader's
-	wakes   atomic.Int64 // since the writer last found nothing to do; 0: there is no writer
-	at      cursor       // the writer's
-	sent    ledger.Seq   // the writer's: the newest seq the client received, or knew
-	missed  *backlog     // the writer's: what it is writing; nil: none
-	late    bool         // the writer's: it was seen to be too slow for that
-	timers  timers       // the writer's
-	ticks   atomic.Bool  // the writer is to call tick every heartbeat; see scheduleTicks
-	// drainsUntil is the writer's: what was published before the connection's end is sent as long; zero: it does not end.
-	drainsUntil time.Time
-	told        atomic.Bool    // the close frame is written
-	ended       sync.WaitGroup // done when the writer has written its last
+	budget  bucket         // the reader's
+	wakes   atomic.Int64   // since the writer last found nothing to do; 0: there is no writer
+	at      cursor         // the writer's
+	sent    ledger.Seq     // the writer's: the newest seq the client received, or knew
+	missed  *backlog       // the writer's: what it is writing; nil: none
+	late    bool           // the writer's: it was seen to be too slow for that
+	timers  timers         // the writer's
+	ticks   atomic.Bool    // the writer is to call tick every heartbeat; see scheduleTicks
+	told    atomic.Bool    // the close frame is written
+	ended   sync.WaitGroup // done when the writer has written its last
 
 	// The hub's lock guards the rest.
 

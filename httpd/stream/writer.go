@@ -186,12 +186,7 @@ func (s *subscriber) writeOnce(b batch) error {
 	if err := s.writeWhole(b); err != nil {
 		return err
 	}
-	ending := s.outbox.ending()
-	switch {
-	case ending == nil:
-	case s.drainsUntil.IsZero():
-		s.drainsUntil = time.Now().Add(drainTime)
-	case time.Now().After(s.drainsUntil):
+	if ending := s.outbox.ending(); ending != nil && time.Since(s.outbox.endsSince) >= drainTime {
 		return ending
 	}
 	return nil
