@@ -117,8 +117,8 @@ func TestSilentConnectionsDelayNobody(t *testing.T) {
 	}
 }
 
-// TestRefusedConnectionsEndUnanswered goes over a real listener.
-func TestRefusedConnectionsEndUnanswered(t *testing.T) {
+// TestRefusedConnectionsAreClosedAtOnce goes over a real listener.
+func TestRefusedConnectionsAreClosedAtOnce(t *testing.T) {
 	h := serveTCP(t, func(c *Config) { c.MaxConnsPerClient = 1 })
 	first := h.dial("")
 	send(t, first, second)

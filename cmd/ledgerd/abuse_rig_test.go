@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"context"
 	"errors"
 	"net"
 	"net/http"
@@ -88,6 +89,10 @@ type attacker struct {
 // dial connects from 127.0.0.client. The kernel holds little for a slow reader, on both ends: what the
 // node's end may hold grows with the segments, which are 64 KiB on loopback.
 func (v *victim) dial(client int, slow chan struct{}) (*attacker, error) {
+	return v.dialWithin(v.Context(), client, slow)
+}
+
+func (v *victim) dialWithin(ctx context.Context, client int, slow chan struct{}) (*attacker, error) {
 	d := net.Dialer{Timeout: attackTimeout, LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, byte(client))}}
 	if slow != nil {
 		d.Control = func(_, _ string, raw syscall.RawConn) (err error) {
@@ -98,7 +103,7 @@ func (v *victim) dial(client int, slow chan struct{}) (*attacker, error) {
 			return errors.Join(controlErr, err)
 		}
 	}
-	conn, err := d.Dial("tcp", hostOf(v.base))
+	conn, err := d.DialContext(ctx, "tcp", hostOf(v.base))
 	if err != nil {
 		return nil, err
 	}

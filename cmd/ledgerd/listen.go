@@ -19,8 +19,9 @@ const (
 )
 
 // listenOn listens on an address of --listen or --ops-listen: host and port, or unix: and the path of a Unix socket. The file of the
-// socket is removed when the listener is closed.
+// socket is removed when the listener is closed. Multipath TCP is off: its sockets take no filter that drops floods.
 func listenOn(ctx context.Context, config net.ListenConfig, address string) (net.Listener, error) {
+	config.SetMultipathTCP(false)
 	path, isUnix := strings.CutPrefix(address, "unix:")
 	switch {
 	case !isUnix:

@@ -25,11 +25,10 @@ const (
 // maxRefusals is how many requests in a row a connection may have refused for its client's
 // limit. The connection is then closed, and goes on counting against the client's cap for
 // refusalPenalty: so a client past its limit makes at most cap × maxRefusals requests in that time.
-const maxRefusals = 10
-
-// refusalPenalty is also how long a connection that is itself refused for its client's limit stays open, so that a client that connects again
-// when a connection ends does so once in that time for each.
-const refusalPenalty = time.Second
+const (
+	maxRefusals    = 10
+	refusalPenalty = time.Second
+)
 
 // Conn is one accepted connection. Until it is taken over, one goroutine reads and writes it.
 type Conn struct {

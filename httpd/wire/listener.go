@@ -23,26 +23,24 @@ const (
 	lastAcceptPause  = time.Second
 )
 
-// reservedFiles are file descriptors that admitted connections never take: log, snapshots, sources, refused connections
+// reservedFiles are file descriptors that connections never take: log, snapshots, sources
 // and the other listener need theirs when clients take all they can.
 const reservedFiles = 512
-
-// maxDelayedCloses is how many refused connections of all clients together are kept open for refusalPenalty, at most: they take a quarter of
-// reservedFiles. More are closed at once. A server with few connections keeps a quarter as many as it admits.
-const maxDelayedCloses = 128
 
 // Counts are the numbers of a listener. They only grow.
 type Counts struct {
 	RefusedTotal  atomic.Uint64 // connections closed because the server is full
 	RefusedClient atomic.Uint64 // connections closed because the client has too many, or makes them too fast
+	Floods        atomic.Uint64 // times that a client's SYNs were dropped for the rest of a second
 	Evicted       atomic.Uint64 // connections without a whole request closed in favour of new ones, because the server is full
 	Shortages     atomic.Uint64 // Accept failed for want of a resource
 	Errors        atomic.Uint64 // connections that fasthttp gave up
 }
 
 // listener accepts connections as Conns. It outlives a shortage of file descriptors or
-// memory, and caps the connections in total, per client and per site, and how many a client makes a minute. Those above a cap are
-// closed unread and without an answer. Where the server is full, one that waits for
+// memory, and caps the connections in total, per client and per site, and how many a client makes a minute; those above a cap are
+// closed without an answer, before anything is read or a goroutine started for them, and a client with many of those is not let in for
+// a moment. Where the server is full, one that waits for
 // a request, or for the rest of one, makes room for a new one. Exempt clients are above all caps but that of the file descriptors. A Conn
 // counts until it is closed, as a WebSocket too.
 type listener struct {
@@ -55,9 +53,8 @@ type listener struct {
 	closeOnce sync.Once
 	done      chan struct{} // closed by Close
 
-	pace       *ratelimit.Limiter // of new connections
-	delayed    atomic.Int64       // refused connections that are still open
-	maxDelayed int64
+	pace   *ratelimit.Limiter // of new connections
+	floods *floodFilter
 
 	mu        sync.Mutex
 	conns     map[*Conn]struct{}
@@ -69,10 +66,10 @@ func newListener(ln net.Listener, config *Config, counts *Counts) *listener {
 	return &listener{
 		Listener: ln, config: config, counts: counts,
 		began: now, mostConns: max(config.MaxConns, ConnsWithinFileLimit()), done: make(chan struct{}),
-		pace:       ratelimit.New(config.ConnsPerMinute, 0, now),
-		maxDelayed: min(maxDelayedCloses, int64(min(config.MaxConns, ConnsWithinFileLimit()))/4),
-		conns:      make(map[*Conn]struct{}),
-		perClient:  make(map[netip.Prefix]int),
+		pace:      ratelimit.New(config.ConnsPerMinute, 0, now),
+		floods:    newFloodFilter(ln),
+		conns:     make(map[*Conn]struct{}),
+		perClient: make(map[netip.Prefix]int),
 	}
 }
 
@@ -84,11 +81,10 @@ func (l *listener) Accept() (net.Conn, error) {
 		switch {
 		case err == nil:
 			pause = firstAcceptPause
-			c, penalty := l.admit(nc)
-			if c != nil {
+			if c := l.admit(nc); c != nil {
 				return c, nil
 			}
-			l.closeAfter(penalty, nc)
+			_ = nc.Close() // what becomes of a connection that never was ours is of no interest
 			continue
 		case !isShortage(err):
 			return nil, err
@@ -113,18 +109,16 @@ func isShortage(err error) bool {
 	return ok && slices.Contains(passing, errno)
 }
 
-// admit registers the connection, or returns nil if a cap is reached, and how much later the connection is to be closed.
-func (l *listener) admit(nc net.Conn) (admitted *Conn, penalty time.Duration) {
+// admit registers the connection, or returns nil if a cap is reached.
+func (l *listener) admit(nc net.Conn) *Conn {
 	c := &Conn{Conn: nc, Peer: l.config.Identity.PeerOf(nc.RemoteAddr()), listener: l}
 	if c.isCapped() && !l.pace.Take(c.Peer.Key, time.Now()).Allowed {
-		l.counts.RefusedClient.Add(1)
-		return nil, refusalPenalty
+		return l.refuse(c.Peer.Key)
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if c.isCapped() && !l.hasRoomFor(c.Peer.Key) {
-		l.counts.RefusedClient.Add(1)
-		return nil, refusalPenalty
+		return l.refuse(c.Peer.Key)
 	}
 	most := l.config.MaxConns
 	if c.Peer.Exempt {
@@ -132,7 +126,7 @@ func (l *listener) admit(nc net.Conn) (admitted *Conn, penalty time.Duration) {
 	}
 	if len(l.conns) >= most && !l.evict() {
 		l.counts.RefusedTotal.Add(1)
-		return nil, 0
+		return nil
 	}
 	if c.isCapped() {
 		for _, network := range networks(c.Peer.Key) {
@@ -143,21 +137,16 @@ func (l *listener) admit(nc net.Conn) (admitted *Conn, penalty time.Duration) {
 	if l.config.TLS != nil {
 		c.Conn = tls.Server(nc, l.config.TLS) // the first read shakes hands, within the time that a request has
 	}
-	return c, 0
+	return c
 }
 
-// closeAfter closes a refused connection after a penalty, or at once where as many are kept open as may be. What becomes of one that was never
-// admitted is of no interest.
-func (l *listener) closeAfter(penalty time.Duration, nc net.Conn) {
-	if penalty == 0 || l.delayed.Load() >= l.maxDelayed { // only Accept, one at a time, adds to it
-		_ = nc.Close()
-		return
+// refuse counts a connection that is too many for its client. It returns what admit does.
+func (l *listener) refuse(client netip.Addr) *Conn {
+	l.counts.RefusedClient.Add(1)
+	if l.floods.count(client) {
+		l.counts.Floods.Add(1)
 	}
-	l.delayed.Add(1)
-	time.AfterFunc(penalty, func() {
-		l.delayed.Add(-1)
-		_ = nc.Close()
-	})
+	return nil
 }
 
 // networks returns what a client's connections count for: itself, and with IPv6 its site.
