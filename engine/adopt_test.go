@@ -17,6 +17,7 @@ import (
 	"ledgerd/engine/datadir"
 	"ledgerd/engine/ledger"
 	"ledgerd/engine/ledger/bubble"
+	"ledgerd/engine/ledger/ledgertest"
 	"ledgerd/shard"
 	"ledgerd/snapshot"
 	"ledgerd/snapshot/vfs"
@@ -210,15 +211,11 @@ func TestAdoptRefusesWhatDoesNotFit(t *testing.T) {
 		} {
 			changed := o
 			changed.Record = tt.record
-			if err := changed.begin(t.Context(), disk); err == nil || !strings.Contains(err.Error(), tt.want) {
-				t.Errorf("%s: %v, want %q", tt.name, err, tt.want)
-			}
+			ledgertest.ErrorSays(t, changed.begin(t.Context(), disk), tt.want, "%s", tt.name)
 		}
 		must(t, o.begin(t.Context(), disk))
 		dir := onDisk(t, disk, Config{}).Dir
-		if err := datadir.Adopt(t.Context(), dir, other.Record, nil); err == nil || !strings.Contains(err.Error(), "holds records already") {
-			t.Errorf("then another: %v", err)
-		}
+		ledgertest.ErrorSays(t, datadir.Adopt(t.Context(), dir, other.Record, nil), "holds records already", "then another")
 	})
 }
 
@@ -236,15 +233,12 @@ func TestSnapshotOfAnotherStateFencesOff(t *testing.T) {
 		must(t, err)
 		n.send(status(block, ledger.StatusFinalized)) // so that the snapshot holds it
 		pause(2 * time.Minute)
-		if why := n.Fenced(); !strings.Contains(why, "state hash") {
-			t.Errorf("fenced: %q", why)
-		}
+		ledgertest.Contains(t, n.Fenced(), "state hash", "the reason")
 		if s := n.Stats().Snapshot; s.Count > 0 || s.Failures == 0 || len(filesOf(disk, ".state")) > 0 {
 			t.Errorf("%d snapshots were taken, %d failed, on the disk are %v", s.Count, s.Failures, filesOf(disk, ".state"))
 		}
-		if _, _, err := n.Account(ledger.Query{}, key(1)); !errors.Is(err, ledger.ErrUnavailable) {
-			t.Errorf("an account that is wrong is answered with %v", err)
-		}
+		_, _, err = n.Account(ledger.Query{}, key(1))
+		ledgertest.ErrorIs(t, err, ledger.ErrUnavailable, "an account that is wrong")
 		n.close()
 		mustHold(t, disk, block.Slot) // the log is right
 	})
@@ -315,7 +309,5 @@ func filesIn(disk *vfstest.Memory, dirs ...string) map[string]string {
 }
 
 func TestOnlyAClusterSetsAside(t *testing.T) {
-	if err := onDisk(t, vfstest.NewMemory(), Config{}).Dir.SetAside(); err == nil || !strings.Contains(err.Error(), "belongs to no cluster") {
-		t.Errorf("a directory without: %v", err)
-	}
+	ledgertest.ErrorSays(t, onDisk(t, vfstest.NewMemory(), Config{}).Dir.SetAside(), "belongs to no cluster", "a directory without")
 }

@@ -12,6 +12,7 @@ import (
 	"ledgerd/engine/datadir"
 	"ledgerd/engine/ledger"
 	"ledgerd/engine/ledger/bubble"
+	"ledgerd/engine/ledger/ledgertest"
 	"ledgerd/engine/published"
 	"ledgerd/engine/sequencer"
 	"ledgerd/engine/source/sim"
@@ -262,9 +263,7 @@ func (g *group) settle(want *ledger.Head) {
 		pause(10 * time.Second)
 	}
 	for i, n := range g.nodes {
-		if err := sameEnd(n.Head(), want); err != nil {
-			g.t.Errorf("node %d %v: %s", i, err, n.Status().Unhealthy)
-		}
+		ledgertest.ErrorIs(g.t, sameEnd(n.Head(), want), nil, "node %d: %s", i, n.Status().Unhealthy)
 		n.close()
 		g.shown = append(g.shown, n.published)
 		mustVerify(g.t, n.disk)
@@ -299,9 +298,7 @@ func TestALedgerOfItsOwnBeginsASharedLog(t *testing.T) {
 		}
 		w.mustStand(last.Slot)
 		empty := startMember(t, l, nil, Config{Shards: 1})
-		if err := empty.end(); !errors.Is(err, ledger.ErrPurged) {
-			t.Errorf("from nothing: %v, want %v", err, ledger.ErrPurged)
-		}
+		ledgertest.ErrorIs(t, empty.end(), ledger.ErrPurged, "from nothing")
 		fresh := vfstest.NewMemory()
 		must(t, shots[len(shots)-1].begin(t.Context(), fresh))
 		other := startMember(t, l, newScript(l.info), onDisk(t, fresh, Config{Shards: 1}))

@@ -117,9 +117,7 @@ func TestDamagedSnapshotIsPassedOver(t *testing.T) {
 				ledgertest.Equal(t, after[file], before[file], "%s: what %s holds", name, file)
 			}
 			for _, words := range tt.refuse {
-				if err == nil || !strings.Contains(err.Error(), words) {
-					t.Errorf("%s: started with %v, want a refusal that says %q", name, err, words)
-				}
+				ledgertest.ErrorSays(t, err, words, "%s: the start", name)
 			}
 			if tt.refuse != nil {
 				continue
@@ -202,9 +200,7 @@ func TestLedgerThatIsGoneIsNoFreshStart(t *testing.T) {
 			for _, info := range []ledger.SourceInfo{live(), finite()} {
 				n := startNode(t, info, onDisk(t, disk, Config{Shards: 1}))
 				synctest.Wait()
-				if err := n.stop(); err == nil || !strings.Contains(err.Error(), words) {
-					t.Errorf("live %v: %v, want a refusal that says %q", info.Live, err, words)
-				}
+				ledgertest.ErrorSays(t, n.stop(), words, "live %v", info.Live)
 				n.config.Dir.Close()
 			}
 		}

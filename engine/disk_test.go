@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"errors"
 	"strings"
 	"syscall"
 	"testing"
@@ -11,6 +10,7 @@ import (
 	"ledgerd/engine/ingest"
 	"ledgerd/engine/ledger"
 	"ledgerd/engine/ledger/bubble"
+	"ledgerd/engine/ledger/ledgertest"
 	"ledgerd/snapshot/vfs/vfstest"
 	"ledgerd/snapshot/wal"
 )
@@ -56,9 +56,7 @@ func TestFullDiskPausesIngest(t *testing.T) {
 		if n.Stats().DiskPauses == 0 {
 			t.Error("no pause was counted")
 		}
-		if err := n.DiskFailure(); err != nil {
-			t.Errorf("a shortage that passed counts as a failure: %v", err)
-		}
+		ledgertest.ErrorIs(t, n.DiskFailure(), nil, "a shortage that passed")
 	})
 }
 
@@ -93,9 +91,7 @@ func TestWriterWithAFullDiskResigns(t *testing.T) {
 
 		memory.SetCapacity(0)
 		pause(2 * ingest.SpaceRetry)
-		if err := first.subject.stop(); !errors.Is(err, ledger.ErrDeposed) {
-			t.Errorf("with space it ended with %v, want %v", err, ledger.ErrDeposed)
-		}
+		ledgertest.ErrorIs(t, first.subject.stop(), ledger.ErrDeposed, "with space it ended")
 		first.config.Dir.Close()
 		again := standby(t, l, onDisk(t, memory, c))
 		second.send(next[1])
@@ -189,9 +185,7 @@ func TestFailedSyncIsTheEndOfTheLog(t *testing.T) {
 					n.send(b)
 				}
 				pause(2 * time.Second)
-				if err := n.DiskFailure(); err != nil {
-					t.Errorf("before anything failed: %v", err)
-				}
+				ledgertest.ErrorIs(t, n.DiskFailure(), nil, "before anything failed")
 				gate := make(chan struct{})
 				disk.Arm(vfstest.Plan{
 					Call: 1, Err: fault, Kinds: vfstest.KindSync, Name: ".wal", LoseOnSyncFailure: true,
@@ -220,9 +214,7 @@ func TestFailedSyncIsTheEndOfTheLog(t *testing.T) {
 				if !between && len(n.published) != seen {
 					t.Errorf("%d publications, want %d", len(n.published), seen)
 				}
-				if err := n.DiskFailure(); !errors.Is(err, wal.ErrFailed) {
-					t.Errorf("DiskFailure() = %v, want %v", err, wal.ErrFailed)
-				}
+				ledgertest.ErrorIs(t, n.DiskFailure(), wal.ErrFailed, "DiskFailure()")
 				failed := false
 				for _, c := range disk.Trace() {
 					if failed && c.Kind&(vfstest.KindWriteAt|vfstest.KindSync|vfstest.KindTruncate|vfstest.KindCreate|vfstest.KindRename) != 0 {

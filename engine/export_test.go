@@ -19,13 +19,9 @@ import (
 func mustExport(t *testing.T, s stream, disk *vfstest.Memory, old *subject) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
-	if err := exportTo(t, ctx, disk, func(ledger.Event) error { cancel(); return nil }); !errors.Is(err, context.Canceled) {
-		t.Errorf("an export that was ended: %v, want that it was", err)
-	}
+	ledgertest.ErrorIs(t, exportTo(t, ctx, disk, func(ledger.Event) error { cancel(); return nil }), context.Canceled, "an export that was ended")
 	full := errors.New("full")
-	if err := exportTo(t, t.Context(), disk, func(ledger.Event) error { return full }); !errors.Is(err, full) {
-		t.Errorf("an export that could not be written: %v, want why", err)
-	}
+	ledgertest.ErrorIs(t, exportTo(t, t.Context(), disk, func(ledger.Event) error { return full }), full, "an export that could not be written")
 	want := old.Head()
 	info := finite()
 	info.GapsAllowed = true
@@ -57,9 +53,7 @@ func mustExport(t *testing.T, s stream, disk *vfstest.Memory, old *subject) {
 		if got.Root == got.Tips[level].Slot {
 			continue // the root is final at once: base state that came next is a part of it
 		}
-		if err := sameAnswers(old.Engine, again.Engine, ledger.Commitment(level)); err != nil {
-			t.Errorf("level %d: %v", level, err)
-		}
+		ledgertest.ErrorIs(t, sameAnswers(old.Engine, again.Engine, ledger.Commitment(level)), nil, "level %d", level)
 	}
 }
 

@@ -2,7 +2,6 @@ package engine
 
 import (
 	"context"
-	"errors"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -161,9 +160,7 @@ func (n *subject) mustGet(c <-chan reply, want ledger.Lamports) reply {
 func (n *subject) mustRefuse(q ledger.Query, k ledger.Pubkey, want error) reply {
 	n.t.Helper()
 	r := <-n.ask(q, k)
-	if !errors.Is(r.err, want) {
-		n.t.Fatalf("answered %d lamports, err %v, want %v", r.account.Lamports, r.err, want)
-	}
+	ledgertest.ErrorIs(n.t, r.err, want, "answered %d lamports", r.account.Lamports)
 	return r
 }
 

@@ -241,9 +241,7 @@ func TestFollowedCommitIsAllOrNothing(t *testing.T) {
 		replica.cutOff(false)
 		synctest.Wait()
 		close(gate)
-		if err := replica.end(); !errors.Is(err, datadir.ErrOtherLedger) {
-			t.Errorf("ended with %v", err)
-		}
+		ledgertest.ErrorIs(t, replica.end(), datadir.ErrOtherLedger, "the end")
 		ledgertest.Equal(t, len(replica.records()), 1, "records shown: that of the commit that was on its way")
 	})
 }
@@ -319,9 +317,7 @@ func TestLogThatIsLostStopsIngest(t *testing.T) {
 		replica.close()
 		l.commits = l.commits[:1]
 		shortened := startMember(t, l, nil, onDisk(t, disk, Config{Shards: 1}))
-		if err := shortened.end(); err == nil || !strings.Contains(err.Error(), "shortened") {
-			t.Errorf("a shortened log: %v", err)
-		}
+		ledgertest.ErrorSays(t, shortened.end(), "shortened", "a shortened log")
 	})
 }
 

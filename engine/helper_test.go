@@ -153,9 +153,7 @@ func (n *subject) end() error {
 // mustStop fails the test unless the engine ends cleanly.
 func (n *subject) mustStop() {
 	n.t.Helper()
-	if err := n.stop(); err != nil {
-		n.t.Errorf("Run: %v", err)
-	}
+	ledgertest.ErrorIs(n.t, n.stop(), nil, "Run")
 }
 
 // records returns everything published so far, in order, once nothing moves.

@@ -8,6 +8,7 @@ import (
 	"ledgerd/engine/datadir"
 	"ledgerd/engine/ledger"
 	"ledgerd/engine/ledger/bubble"
+	"ledgerd/engine/ledger/ledgertest"
 	"ledgerd/snapshot/vfs/vfstest"
 	"ledgerd/snapshot/wal"
 )
@@ -23,9 +24,7 @@ func holdHistory(t *testing.T, e *Engine, all []*ledger.Publication) {
 		return
 	}
 	if oldest > 0 {
-		if err := e.Past(oldest-1)(t.Context(), nil); !errors.Is(err, wal.ErrMissing) {
-			t.Fatalf("after %d, before what there is: %v, want that it is missing", oldest-1, err)
-		}
+		ledgertest.ErrorIs(t, e.Past(oldest-1)(t.Context(), nil), wal.ErrMissing, "after %d, before what there is", oldest-1)
 	}
 	for after := oldest; after <= newest; after += 1 + (newest-oldest)/7 {
 		at := 0 // in all: the publication that brought the update

@@ -220,9 +220,8 @@ func mustAnswerTheImport(t *testing.T, n *subject) {
 			t.Errorf("%v: answered in %+v, want what the archive holds, at its slot", c, v.Head)
 		}
 	}
-	if _, _, err := n.Account(ledger.Query{MinSlot: 101}, key(1)); !errors.Is(err, ledger.ErrMinSlot) {
-		t.Errorf("from slot 101 on: %v", err)
-	}
+	_, _, err := n.Account(ledger.Query{MinSlot: 101}, key(1))
+	ledgertest.ErrorIs(t, err, ledger.ErrMinSlot, "from slot 101 on")
 	for slot, want := range map[ledger.Slot]ledger.Absence{
 		0: ledger.SlotNotIndexed, 99: ledger.SlotNotIndexed, 100: ledger.SlotNotIndexed, 101: ledger.SlotNotYetProduced,
 	} {
@@ -231,9 +230,8 @@ func mustAnswerTheImport(t *testing.T, n *subject) {
 			t.Errorf("block %d: %v, want absence %d", slot, err, want)
 		}
 	}
-	if _, _, err := n.LatestBlock(ledger.Query{}); !errors.Is(err, ledger.ErrNotFound) {
-		t.Errorf("the latest block: %v", err)
-	}
+	_, _, err = n.LatestBlock(ledger.Query{})
+	ledgertest.ErrorIs(t, err, ledger.ErrNotFound, "the latest block")
 	if page, more, _, err := n.Recent(ledger.Query{}, ledger.RecentRange{Limit: 5}); err != nil || more || len(page) > 0 {
 		t.Errorf("recent transactions: %v, %v", page, err)
 	}
@@ -346,9 +344,7 @@ func TestAFreshFileSystemIsAnEmptyDirectory(t *testing.T) {
 		disk := vfstest.NewMemory()
 		disk.MkdirAll(at + "/lost+found")
 		d := onDisk(t, disk.Clone(), Config{}).Dir
-		if err := d.BindFilter(ledger.NewFilter(nil, []ledger.Pubkey{key(1)})); err != nil { // it is new
-			t.Errorf("%s: %v", at, err)
-		}
+		ledgertest.ErrorIs(t, d.BindFilter(ledger.NewFilter(nil, []ledger.Pubkey{key(1)})), nil, "%s, binding what must be new", at)
 		if at != "data" {
 			continue // an import wants no folders of ours there
 		}
@@ -364,9 +360,8 @@ func TestSumThatOverflowsIsRefused(t *testing.T) {
 	p := importPoint()
 	p.Capitalization = ledger.Some(ledger.Lamports(33))
 	all := []told{{1, 0, lamports(key(1), 1<<63)}, {1, 0, lamports(key(2), 1<<63)}, {1, 0, lamports(key(3), 33)}}
-	if _, err := importInto(t, vfstest.NewMemory(), all, p, importer.Config{}); err == nil || !strings.Contains(err.Error(), "lamports") {
-		t.Errorf("%v, want that the sum is another than the bank's", err)
-	}
+	_, err := importInto(t, vfstest.NewMemory(), all, p, importer.Config{})
+	ledgertest.ErrorSays(t, err, "lamports", "with another sum than the bank's")
 }
 
 // F13: an import on a full disk says so, and can be started anew with space.

@@ -2,12 +2,12 @@ package engine
 
 import (
 	"errors"
-	"strings"
 	"testing"
 	"time"
 
 	"ledgerd/engine/ledger"
 	"ledgerd/engine/ledger/bubble"
+	"ledgerd/engine/ledger/ledgertest"
 	"ledgerd/engine/sequencer"
 	"ledgerd/snapshot/vfs/vfstest"
 )
@@ -122,12 +122,9 @@ func TestBrokenShardEndsRun(t *testing.T) {
 		n.send(root)
 		n.shards[1].ApplyBase(9, &ledger.BaseState{}, true) // below what is held
 		n.try(child(root, 101, 0))
-		if err := n.end(); err == nil || !strings.Contains(err.Error(), "shard 1 broke") {
-			t.Errorf("Run: %v, want that shard 1 broke", err)
-		}
-		if _, _, err := n.Accounts(ledger.Query{}, []ledger.Pubkey{key(1), key(2), key(3), key(4)}); !errors.Is(err, ledger.ErrUnavailable) {
-			t.Errorf("a query afterwards: %v, want unavailable", err)
-		}
+		ledgertest.ErrorSays(t, n.end(), "shard 1 broke", "Run")
+		_, _, err := n.Accounts(ledger.Query{}, []ledger.Pubkey{key(1), key(2), key(3), key(4)})
+		ledgertest.ErrorIs(t, err, ledger.ErrUnavailable, "a query afterwards")
 	})
 }
 

@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"runtime"
@@ -212,17 +211,13 @@ func atTheEnd(t *testing.T, f followed) {
 	head, first := f.Head(), slices.IndexFunc(f.published, func(p *ledger.Publication) bool { return p.Head.HasBlock })
 	if old := f.published[first].Head; old.Tip(ledger.Finalized).Version < head.Tip(ledger.Finalized).Version {
 		_, _, err := f.Accounts(ledger.Query{Commitment: ledger.Finalized, Head: old}, f.keys)
-		if !errors.Is(err, ledger.ErrUnavailable) {
-			t.Errorf("at a head that is folded away: %v, want unavailable", err)
-		}
+		ledgertest.ErrorIs(t, err, ledger.ErrUnavailable, "at a head that is folded away")
 	}
 	s := f.shownOf(f.held[head], head, ledger.Processed)
 	ledgertest.Equal(t, f.Stats().Transactions, len(s.newestFirst()), "transactions in memory, which are those that are shown,")
 	f.mustStop()
 	for _, ask := range f.questions()[3:] {
-		if err := ask(f.Engine, at(ledger.Processed), s); err != nil {
-			t.Errorf("after the shards ended: %v", err)
-		}
+		ledgertest.ErrorIs(t, ask(f.Engine, at(ledger.Processed), s), nil, "after the shards ended")
 	}
 }
 

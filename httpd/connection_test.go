@@ -163,7 +163,5 @@ func TestShutdownLetsExchangesEnd(t *testing.T) {
 	}
 	must(t, <-stopped)
 	ledgertest.Equal(t, h.server.Connections(), 0, "connections that are left")
-	if err := h.server.Serve(nil); !errors.Is(err, wire.ErrServedTwice) {
-		t.Errorf("Serve again = %v, want ErrServedTwice", err)
-	}
+	ledgertest.ErrorIs(t, h.server.Serve(nil), wire.ErrServedTwice, "Serve again")
 }

@@ -179,9 +179,7 @@ func TestMetricsCountByRouteAndClass(t *testing.T) {
 		`ledgerd_http_request_duration_seconds_bucket{route="account",le="+Inf"} 3` + "\n",
 		`ledgerd_http_request_duration_seconds_count{route="account"} 3` + "\n",
 	} {
-		if !strings.Contains(buf.String(), want) {
-			t.Errorf("metrics lack %q", want)
-		}
+		ledgertest.Contains(t, buf.String(), want, "the metrics")
 	}
 	if r := h.get("/api/metrics"); r.status != 200 || !strings.HasPrefix(r.header.Get("Content-Type"), "text/plain; version=0.0.4") || !strings.Contains(r.body, "ledgerd_http_requests_total{") {
 		t.Errorf("/api/metrics: %d %q", r.status, r.header.Get("Content-Type"))

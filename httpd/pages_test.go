@@ -158,9 +158,7 @@ func TestSearchFindsSections(t *testing.T) {
 			t.Errorf("%.100s: status %d, want %s in\n%s", query, r.status, want, r.body)
 		}
 	}
-	if r := h.get("/docs/search?q=seq+gaps"); !strings.Contains(r.body, "<mark>seq</mark>") {
-		t.Errorf("the word is not marked in\n%s", r.body)
-	}
+	ledgertest.Contains(t, h.get("/docs/search?q=seq+gaps").body, "<mark>seq</mark>", "the list of what was found")
 }
 
 // TestReferenceShowsTheDocument finds each operation, parameter, status and record of the document on its page.
@@ -180,9 +178,7 @@ func TestReferenceShowsTheDocument(t *testing.T) {
 			want = append(want, fmt.Sprintf(`<th scope="row">%s</th>`, status), html.EscapeString(*answer.Value.Description))
 		}
 		for _, text := range want {
-			if !strings.Contains(section, text) {
-				t.Errorf("%s: the page lacks %s", at, text)
-			}
+			ledgertest.Contains(t, section, text, "%s: the section", at)
 		}
 	}
 	for name := range document.Components.Schemas {
@@ -194,7 +190,5 @@ func TestReferenceShowsTheDocument(t *testing.T) {
 		t.Error("the page does not say what the state of a token account is")
 	}
 	curls := regexp.MustCompile(`curl &#39;http://127.0.0.1:8080/api(/[\w.]+)+(\?keys=\w+)?&#39;`).FindAllString(page, -1)
-	if len(curls) != document.Paths.Len()-1 { // none for the WebSocket
-		t.Errorf("the page has the lines %q, want one for each path, with an example for each parameter", curls)
-	}
+	ledgertest.Equal(t, len(curls), document.Paths.Len()-1, "lines, one for each path but that of the WebSocket, with an example for each parameter, of %q", curls)
 }

@@ -44,9 +44,7 @@ func run(t testing.TB, s *Shard) *Shard {
 	go func() { ended <- s.Run(ctx) }()
 	t.Cleanup(func() {
 		cancel()
-		if err := <-ended; err != nil {
-			t.Errorf("Run: %v", err)
-		}
+		ledgertest.ErrorIs(t, <-ended, nil, "Run")
 	})
 	return s
 }

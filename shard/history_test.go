@@ -317,9 +317,7 @@ func (h *history) finish() {
 		accounts += st.accounts.base.Len()
 		mints += st.mints.tree.Len()
 	}
-	if accounts != len(want.accounts) || mints != len(want.mints) {
-		h.t.Fatalf("the base has %d accounts and %d mints, want %d and %d", accounts, mints, len(want.accounts), len(want.mints))
-	}
+	ledgertest.Equal(h.t, [2]int{accounts, mints}, [2]int{len(want.accounts), len(want.mints)}, "accounts and mints of the base")
 }
 
 func (h *history) writes(most int) (all []ledger.AccountWrite) {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"runtime"
-	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -75,15 +74,11 @@ func TestNobodyWaitsForAShardThatEnds(t *testing.T) {
 					for err == nil {
 						_, _, err = s.Account(key(1), 0, began.Add(time.Hour))
 					}
-					if !errors.Is(err, ledger.ErrUnavailable) {
-						t.Errorf("Account: %v, want unavailable", err)
-					}
+					ledgertest.ErrorIs(t, err, ledger.ErrUnavailable, "Account")
 				})
 			}
 			all.Go(func() {
-				if err := s.Run(ctx); err != nil {
-					t.Errorf("Run: %v", err)
-				}
+				ledgertest.ErrorIs(t, s.Run(ctx), nil, "Run")
 			})
 			cancel()
 			all.Wait()
@@ -121,9 +116,7 @@ func TestPanicBreaksTheShard(t *testing.T) {
 				runtime.Gosched()
 			}
 		}
-		if err := s.Run(t.Context()); err == nil || !strings.Contains(err.Error(), "shard 0 broke") {
-			t.Errorf("%s: Run: %v, want that shard 0 broke", name, err)
-		}
+		ledgertest.ErrorSays(t, s.Run(t.Context()), "shard 0 broke", "%s: Run", name)
 		if err := <-broken; err == nil {
 			t.Errorf("%s: the caller got no error", name)
 		}

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"ledgerd/engine/ledger/ledgertest"
 	"ledgerd/snapshot/vfs/vfstest"
 )
 
@@ -52,9 +53,7 @@ func TestEveryHarmIsRefused(t *testing.T) {
 				if err == nil {
 					err = snap.Verify(t.Context(), Pace{})
 				}
-				if !errors.Is(err, ErrDamaged) {
-					t.Fatalf("%s: Verify: %v, want damage", what, err)
-				}
+				ledgertest.ErrorIs(t, err, ErrDamaged, "%s: Verify", what)
 			}
 		}
 	}

@@ -1,7 +1,6 @@
 package snapshot
 
 import (
-	"errors"
 	"fmt"
 	"path"
 	"slices"
@@ -9,6 +8,7 @@ import (
 	"testing"
 
 	"ledgerd/engine/ledger"
+	"ledgerd/engine/ledger/ledgertest"
 	"ledgerd/snapshot/vfs/vfstest"
 )
 
@@ -43,9 +43,7 @@ func TestHistoryIsWrittenOnceAndReferredTo(t *testing.T) {
 		}
 		st := testState(step.slot, step.floor, 3, 0)
 		w := write(t, s, st)
-		if got := slots(w.Meta.History); !slices.Equal(got, step.want) {
-			t.Fatalf("at slot %d with floor %d: history %v, want %v", step.slot, step.floor, got, step.want)
-		}
+		ledgertest.Equal(t, slots(w.Meta.History), step.want, "at slot %d with floor %d: the history", step.slot, step.floor)
 		wantLoaded(t, fmt.Sprintf("at slot %d", step.slot), newest(t, s), 1, st)
 	}
 }
@@ -109,9 +107,7 @@ func TestSnapshotsAfterDamageLineUp(t *testing.T) {
 	} {
 		hurt := disk.Clone()
 		must(t, hurt.Overwrite(path.Join(testDir, tt.file), tt.offset, []byte{9, 9, 9}))
-		if err := serves(hurt, last.Info); !errors.Is(err, ErrDamaged) {
-			t.Fatalf("%s, at byte %d: err = %v", tt.file, tt.offset, err)
-		}
+		ledgertest.ErrorIs(t, serves(hurt, last.Info), ErrDamaged, "%s, at byte %d", tt.file, tt.offset)
 		s := openTestStore(t, hurt) // another process: it has read none of the files yet
 		for n, slot := range tt.next {
 			st := testState(slot, 0, 30, 0)

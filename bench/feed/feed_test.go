@@ -3,7 +3,6 @@ package feed
 import (
 	"bytes"
 	"context"
-	"errors"
 	"io"
 	"reflect"
 	"slices"
@@ -176,14 +175,11 @@ func (w *slowWriter) Write(p []byte) (int, error) {
 func TestReaderThatIsGoneIsAnError(t *testing.T) {
 	r, w := io.Pipe()
 	r.Close()
-	if _, err := New(w, Config{Accounts: 1}); !errors.Is(err, io.ErrClosedPipe) {
-		t.Errorf("New: %v", err)
-	}
+	_, err := New(w, Config{Accounts: 1})
+	ledgertest.ErrorIs(t, err, io.ErrClosedPipe, "New")
 	f, err := New(io.Discard, Config{Accounts: 1, Updates: 1})
 	must(t, err)
-	if err := f.Continue(w); !errors.Is(err, io.ErrClosedPipe) {
-		t.Errorf("Continue: %v", err)
-	}
+	ledgertest.ErrorIs(t, f.Continue(w), io.ErrClosedPipe, "Continue")
 	for _, c := range []Config{{}, {Accounts: 1, Updates: 2}, {Accounts: 1, Updates: -1}} {
 		if _, err := New(io.Discard, c); err == nil {
 			t.Errorf("%+v is taken", c)

@@ -52,9 +52,8 @@ func TestServerReadsTheFeed(t *testing.T) {
 	}
 	write(blocks)
 	s.Kill()
-	if _, err := f.Block(); !errors.Is(err, os.ErrClosed) {
-		t.Fatalf("writing to a server that is gone: %v", err)
-	}
+	_, err = f.Block()
+	ledgertest.ErrorIs(t, err, os.ErrClosed, "writing to a server that is gone")
 	o.Listen = strings.TrimSuffix(strings.TrimPrefix(s.URL(), "http://"), "/api") // where the subscribers come back
 	s = start(func(s *proc.Server) error { return f.Continue(s.Feed()) })
 	write(2 * blocks) // without the one that was not read

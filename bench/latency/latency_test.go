@@ -5,7 +5,6 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
@@ -60,9 +59,7 @@ func TestBarsCountEveryLatencyOnce(t *testing.T) {
 	if sum != 6 || !slices.Equal(bounds, want) {
 		t.Errorf("%d in all, within %v, want 6, %v", sum, bounds, want)
 	}
-	if text := h.Bars(); !strings.Contains(text, "     0.05            2 ########") {
-		t.Errorf("the bars are\n%s", text)
-	}
+	ledgertest.Contains(t, h.Bars(), "     0.05            2 ########", "the chart")
 }
 
 func TestLogIsReadByHdrHistogram(t *testing.T) {

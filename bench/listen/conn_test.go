@@ -56,17 +56,11 @@ func serveSizes(t *testing.T) (address string) {
 			return nil
 		})
 		for i, n := range sizes {
-			if err := conn.WriteMessage(websocket.TextMessage, payload(n)); err != nil {
-				t.Errorf("text %d: %v", i, err)
-			}
-			if err := conn.WriteControl(websocket.PingMessage, fmt.Append(nil, "ping", i), time.Now().Add(patience)); err != nil {
-				t.Errorf("ping %d: %v", i, err)
-			}
+			ledgertest.ErrorIs(t, conn.WriteMessage(websocket.TextMessage, payload(n)), nil, "text %d", i)
+			ledgertest.ErrorIs(t, conn.WriteControl(websocket.PingMessage, fmt.Append(nil, "ping", i), time.Now().Add(patience)), nil, "ping %d", i)
 		}
 		goodbye := websocket.FormatCloseMessage(4008, "slow consumer")
-		if err := conn.WriteControl(websocket.CloseMessage, goodbye, time.Now().Add(patience)); err != nil {
-			t.Errorf("close: %v", err)
-		}
+		ledgertest.ErrorIs(t, conn.WriteControl(websocket.CloseMessage, goodbye, time.Now().Add(patience)), nil, "the close frame")
 		_, _, err := conn.ReadMessage()
 		if closed := new(websocket.CloseError); !errors.As(err, &closed) || closed.Code != 4008 {
 			t.Errorf("the answer to the close frame: %v", err)
@@ -145,9 +139,8 @@ func TestDialGivesUpOnSilentServer(t *testing.T) {
 			_, _ = io.Copy(io.Discard, conn)
 		}
 	}()
-	if _, err := Dial(ctx, address, Options{Timeout: time.Hour}); !errors.Is(err, context.Canceled) {
-		t.Errorf("with a context that ends meanwhile: err = %v", err)
-	}
+	_, err = Dial(ctx, address, Options{Timeout: time.Hour})
+	ledgertest.ErrorIs(t, err, context.Canceled, "with a context that ends meanwhile")
 	var late net.Error // of the context, or of a socket that is slower
 	if _, err := Dial(t.Context(), address, Options{Timeout: time.Millisecond}); !errors.As(err, &late) || !late.Timeout() {
 		t.Errorf("after the timeout: err = %v", err)

@@ -211,13 +211,10 @@ func TestBookFollowsTheContract(t *testing.T) {
 			Sockets: 1, CheckNumbers: true, Dial: func() (Stream, error) { return script, nil },
 			Query: func(int) url.Values { return url.Values{"commitment": {tt.commitment}} },
 		})
-		if err := pool.Await(t.Context(), func(int) int64 { return int64(len(tt.frames)) }); err != nil {
-			t.Errorf("%s: %v", name, err)
-		}
+		ledgertest.ErrorIs(t, pool.Await(t.Context(), func(int) int64 { return int64(len(tt.frames)) }), nil, "%s", name)
 		pool.Close()
-		if got := pool.Counts(); got.Missing != tt.missing || got.Twice != tt.twice {
-			t.Errorf("%s: %d missing, %d twice, want %d and %d", name, got.Missing, got.Twice, tt.missing, tt.twice)
-		}
+		got := pool.Counts()
+		ledgertest.Equal(t, [2]int64{got.Missing, got.Twice}, [2]int64{tt.missing, tt.twice}, "%s: missing and twice", name)
 	}
 }
 

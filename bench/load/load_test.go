@@ -192,9 +192,7 @@ func TestClosedConnectionsAreOpenedAgain(t *testing.T) {
 			_, _ = out.WriteString("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
 			err = errors.Join(out.Flush(), conn.Close())
 		}
-		if err != nil {
-			t.Error(err)
-		}
+		ledgertest.ErrorIs(t, err, nil, "the response")
 		closed <- struct{}{}
 	})
 	for range 50 {
@@ -264,9 +262,7 @@ func TestTakenCountsAndTheRestAreEverything(t *testing.T) {
 	rest := make(chan *Counts)
 	go func() {
 		c, err := l.Phase(ctx, time.Hour)
-		if err != nil {
-			t.Error(err)
-		}
+		ledgertest.ErrorIs(t, err, nil, "the phase")
 		rest <- c
 	}()
 	all := NewCounts()

@@ -131,9 +131,7 @@ func TestServersThatCannotStartSayWhy(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	_, err := proc.StartNATS(t.Context(), natstest.Program(t), proc.NATSOptions{Dir: dir, Lines: []string{"riddle: {"}})
-	if err == nil || !strings.Contains(err.Error(), "Parse error") {
-		t.Errorf("with a configuration that is broken: %v", err)
-	}
+	ledgertest.ErrorSays(t, err, "Parse error", "with a configuration that is broken")
 	if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
 		t.Errorf("left behind: %v, %v", left, err)
 	}

@@ -2,10 +2,8 @@ package proc
 
 import (
 	"context"
-	"errors"
 	"os"
 	"path/filepath"
-	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -56,13 +54,10 @@ func TestUsageGrowsWithWorkAndEndsWithTheProcess(t *testing.T) {
 
 func TestServerThatCannotStartSaysWhy(t *testing.T) {
 	_, err := Start(t.Context(), program(t), []string{"--listen", "nowhere"}, Options{Dir: t.TempDir()})
-	if err == nil || !strings.Contains(err.Error(), "cannot listen on --listen") {
-		t.Errorf("with another flag, which comes later and wins: err = %v", err)
-	}
+	ledgertest.ErrorSays(t, err, "cannot listen on --listen", "with another flag, which comes later and wins")
 	dir := t.TempDir()
-	if _, err = Start(t.Context(), filepath.Join(dir, "none"), nil, Options{Dir: dir}); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("without a program: err = %v", err)
-	}
+	_, err = Start(t.Context(), filepath.Join(dir, "none"), nil, Options{Dir: dir})
+	ledgertest.ErrorIs(t, err, os.ErrNotExist, "without a program")
 	if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
 		t.Errorf("left behind: %v, %v", left, err)
 	}
@@ -80,9 +75,7 @@ func TestServerThatEndsBadlySaysSo(t *testing.T) {
 	must(t, err)
 	s.Feed().Close()
 	<-s.Gone()
-	if err := s.Stop(); err == nil || !strings.Contains(err.Error(), "none of the recorded forms") {
-		t.Errorf("err = %v", err)
-	}
+	ledgertest.ErrorSays(t, s.Stop(), "none of the recorded forms", "Stop")
 }
 
 func TestServerEndsWithItsContext(t *testing.T) {
@@ -95,9 +88,7 @@ func TestServerEndsWithItsContext(t *testing.T) {
 	if err := syscall.Kill(s.Pid(), 0); err == nil {
 		t.Error("the process lives")
 	}
-	if err := s.Ready(t.Context()); err == nil || !strings.Contains(err.Error(), "ended") {
-		t.Errorf("a server that is gone gets ready: %v", err)
-	}
+	ledgertest.ErrorSays(t, s.Ready(t.Context()), "ended", "a server that is gone gets ready")
 }
 
 func TestParseMetrics(t *testing.T) {

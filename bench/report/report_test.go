@@ -114,9 +114,7 @@ func TestRecordsThatAreRefused(t *testing.T) {
 		if err == nil {
 			err = f.CheckClean()
 		}
-		if err == nil || !strings.Contains(err.Error(), tt.want) {
-			t.Errorf("%s: err = %v, want one about %q", name, err, tt.want)
-		}
+		ledgertest.ErrorSays(t, err, tt.want, "%s", name)
 	}
 	f, err := Read([]byte(one), "one")
 	if err != nil || f.CheckClean() != nil {

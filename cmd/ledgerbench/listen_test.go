@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"github.com/fasthttp/websocket"
+
+	"ledgerd/engine/ledger/ledgertest"
 )
 
 // A stream with a hole and a duplicate is counted as that, in words and in the file.
@@ -45,7 +47,5 @@ func TestListenCountsWhatIsMissingAndTwice(t *testing.T) {
 	content, err := os.ReadFile(file)
 	must(t, err)
 	must(t, json.Unmarshal(content, &got))
-	if got.Updates != struct{ Received, Missing, Twice int }{10, 2, 2} {
-		t.Errorf("the file holds %s", content)
-	}
+	ledgertest.Equal(t, got.Updates, struct{ Received, Missing, Twice int }{10, 2, 2}, "the updates of the file")
 }

@@ -114,9 +114,7 @@ func TestLoadGivesFigures(t *testing.T) {
 		t.Errorf("the node was asked for %v, last with %q", node.asked, node.other)
 	}
 	for _, want := range []string{"300 due", "p99.99", "200: ", "up to"} {
-		if !strings.Contains(s.out.String(), want) {
-			t.Errorf("there is no %q in\n%s", want, &s.out)
-		}
+		ledgertest.Contains(t, s.out.String(), want, "the report")
 	}
 	file, err := os.Open(log)
 	must(t, err)

@@ -27,9 +27,7 @@ func TestKeeperStartsAgainWhatEnded(t *testing.T) {
 	for late := time.Now().Add(2 * time.Minute); began() < 2 && time.Now().Before(late); {
 		time.Sleep(10 * time.Millisecond)
 	}
-	if !strings.Contains(out.String(), "worker ended (exit status 3) and is started again") {
-		t.Errorf("a person is told %q", out)
-	}
+	ledgertest.Contains(t, out.String(), "worker ended (exit status 3) and is started again", "what a person is told")
 	stop()
 	ledgertest.Equal(t, began(), 2, "starts")
 }

@@ -6,6 +6,8 @@ import (
 	"os/exec"
 	"strings"
 	"testing"
+
+	"ledgerd/engine/ledger/ledgertest"
 )
 
 // planned returns a plan whose programs need not be there.
@@ -37,9 +39,8 @@ func TestPlanTakesOnlyFreePorts(t *testing.T) {
 	must(t, err)
 	defer l.Close()
 	c := command{Ledgerd: "/bin/true", NATSServer: "/bin/true", Dir: t.TempDir(), Port: port, Ingesters: 2, Replicas: 3, Balancer: "none"}
-	if _, err := c.plan(); err == nil || !strings.Contains(err.Error(), "is taken, choose others with --port") {
-		t.Errorf("with the third nats-server's port taken: %v", err)
-	}
+	_, err = c.plan()
+	ledgertest.ErrorSays(t, err, "is taken, choose others with --port", "with the third nats-server's port taken")
 }
 
 // Every node is told of every server of the log; replicas follow no source.
@@ -55,9 +56,7 @@ func TestPlanTellsNodesTheirRoles(t *testing.T) {
 			role, source = "--role replica", "--source none"
 		}
 		for _, want := range []string{role, source, "--log nats://" + p.nats[0].Listen + "," + p.nats[1].Listen + "," + p.nats[2].Listen + "/LEDGER", "--log-level debug"} {
-			if !strings.Contains(argv, want) {
-				t.Errorf("%s: %q lacks %q", n.Name, argv, want)
-			}
+			ledgertest.Contains(t, argv, want, "%s", n.Name)
 		}
 	}
 	for _, s := range p.nats {

@@ -46,9 +46,7 @@ func TestRecordedBlocksAreAnsweredAsRecorded(t *testing.T) {
 				paths = append(paths, datatest.Path(t, name))
 			}
 			l := readBlocks(t, f.slot, paths...)
-			if len(l.blocks) != f.blocks || len(l.newestFirst()) != f.transactions {
-				t.Fatalf("the recording has %d blocks and %d transactions", len(l.blocks), len(l.newestFirst()))
-			}
+			ledgertest.Equal(t, [2]int{len(l.blocks), len(l.newestFirst())}, [2]int{f.blocks, f.transactions}, "blocks and transactions of the recording")
 			r := start(t, "--data-dir", t.TempDir(), "--source", "file:"+strings.Join(paths, ","))
 			r.ending(t) // a node is ready from its first block on
 			a := dial(t, r)

@@ -4,12 +4,10 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
-	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strings"
 	"testing"
 
@@ -125,9 +123,7 @@ func TestIntegersOfTheDocumentsAreExactInJavaScript(t *testing.T) {
 	for _, name := range regexp.MustCompile(`'(\w+)'`).FindAllStringSubmatch(list, -1) {
 		exact[name[1]] = true
 	}
-	if !maps.Equal(described, exact) {
-		t.Errorf("the documents describe %v, the client reads %v", slices.Sorted(maps.Keys(described)), slices.Sorted(maps.Keys(exact)))
-	}
+	ledgertest.Equal(t, exact, described, "what the client reads, and the documents describe")
 }
 
 // program returns the first of some programs that does what it is asked to; without one the test is skipped.

@@ -85,9 +85,8 @@ func (v *victim) agrees(state func() []foldedStream) {
 		return differs == nil
 	})
 	for _, f := range folds {
-		if v.Logf("%s: %d starts, %d accounts", f.Name, f.Starts, len(f.Accounts)); f.Wrong != "" {
-			v.Errorf("%s: %s", f.Name, f.Wrong)
-		}
+		v.Logf("%s: %d starts, %d accounts", f.Name, f.Starts, len(f.Accounts))
+		ledgertest.Equal(v, f.Wrong, "", "%s: what is wrong", f.Name)
 	}
 }
 
@@ -104,9 +103,7 @@ func standsAt(t testing.TB, base, level string) (here place) {
 		here = place{at.Slot, at.Seq}
 		stop()
 	}})
-	if !errors.Is(err, context.Canceled) {
-		t.Fatalf("a node does not tell where it stands: %v", err)
-	}
+	ledgertest.ErrorIs(t, err, context.Canceled, "where a node stands")
 	return here
 }
 
@@ -124,9 +121,8 @@ func (f *clientFold) heardAll(v *victim, end place) (run []heard, from uint64) {
 func toldTheSame(t testing.TB, name, otherName string, after uint64, run, other []heard) {
 	t.Helper()
 	n, want := sameFrames(t, name, otherName, after, run, other)
-	if t.Logf("%s: %d frames are those of %s", name, n, otherName); n != want {
-		t.Errorf("%s: %d frames after number %d, %s %d", name, n, after, otherName, want)
-	}
+	t.Logf("%s: %d frames are those of %s", name, n, otherName)
+	ledgertest.Equal(t, n, want, "frames of %s after number %d, as many as of %s", name, after, otherName)
 }
 
 // followers have the client libraries follow a node.
@@ -331,9 +327,7 @@ func TestAsManyNamesAsANodeTakesAreFollowed(t *testing.T) {
 		names = append(names, toolKey(fmt.Sprint(i)).String())
 	}
 	names = append(names, simPrograms[0])
-	if err := c.Stream(t.Context(), clientlib.Subscription{Programs: names}, clientlib.Handler{}); err == nil || !strings.Contains(err.Error(), "at most 10000") {
-		t.Errorf("more names than a node takes: %v", err)
-	}
+	ledgertest.ErrorSays(t, c.Stream(t.Context(), clientlib.Subscription{Programs: names}, clientlib.Handler{}), "at most 10000", "more names than a node takes")
 	ctx, stop := context.WithTimeout(t.Context(), patience)
 	defer stop()
 	follow := func(h clientlib.Handler) (wait time.Duration, why error) {

@@ -9,6 +9,7 @@ import (
 
 	"ledgerd/engine/cluster/natstest"
 	"ledgerd/engine/datadir"
+	"ledgerd/engine/ledger/ledgertest"
 )
 
 // F8, F53: replicas begin with snapshots that another one offers. One has nothing on its disk, and the log does not go back to its
@@ -90,9 +91,7 @@ func (n *clusterNode) setAside(words ...string) {
 	aside := records(t, datadir.LogDir(n.dir)+".behind")
 	held := aside[len(aside)-1].Version
 	for _, word := range append(words, "holds_version="+strconv.Itoa(int(held))) {
-		if said := n.said(); !strings.Contains(said, word) {
-			t.Errorf("%s: it does not say %q:\n%s", n.name, word, said)
-		}
+		ledgertest.Contains(t, n.said(), word, "what %s says", n.name)
 	}
 	if now := records(t, datadir.LogDir(n.dir)); len(now) == 0 || now[0].Version <= held {
 		t.Errorf("%s: its log has %d records and does not begin behind record %d, which it held", n.name, len(now), held)

@@ -12,6 +12,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"ledgerd/engine/ledger/ledgertest"
 )
 
 // keptBlocks is how many slots of blocks the nodes of the crash tests hold: few, so
@@ -129,9 +131,7 @@ func keptDir(t *testing.T) string {
 			t.Logf("the data directory is kept: %s", dir)
 			return
 		}
-		if err := os.RemoveAll(dir); err != nil {
-			t.Error(err)
-		}
+		ledgertest.ErrorIs(t, os.RemoveAll(dir), nil, "removing what the test held")
 	})
 	return dir
 }
@@ -144,9 +144,7 @@ func keepIfFailed(t *testing.T, dir string) {
 		if _, err := os.Stat(dir); err != nil || !t.Failed() {
 			return
 		}
-		if err := command("cp", "-a", dir, keptDir(t)); err != nil {
-			t.Error(err)
-		}
+		ledgertest.ErrorIs(t, command("cp", "-a", dir, keptDir(t)), nil, "keeping the directory")
 	})
 }
 

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"ledgerd/engine/ledger"
+	"ledgerd/engine/ledger/ledgertest"
 	"ledgerd/engine/source/file"
 )
 
@@ -101,9 +102,7 @@ func TestFailedExportNeverLooksComplete(t *testing.T) {
 			holds(t, what, path, "an older export")
 
 			out, _, err := exported(t, t.Context(), format, "-", exports(all[:n], broken))
-			if !errors.Is(err, broken) {
-				t.Errorf("%s, to standard output: err = %v", what, err)
-			}
+			ledgertest.ErrorIs(t, err, broken, "%s, to standard output", what)
 			torn := filepath.Join(t.TempDir(), "torn")
 			must(t, os.WriteFile(torn, out.Bytes(), 0o600))
 			if got, err := readExport(t, torn); err == nil {

@@ -3,7 +3,6 @@ package cluster
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"slices"
 	"time"
 
@@ -32,9 +31,7 @@ func testStandbyTakesOver(r *rig) {
 	second.mustCommit(1, 1)
 	eventually(r, "the one that was cut off says so", func() bool { return first.Log().Behind() > 0 && first.Trouble() != "" })
 	proxy.Heal()
-	if err := <-late; !errors.Is(err, ledger.ErrDeposed) {
-		r.Fatalf("the late commit: err = %v, want %v", err, ledger.ErrDeposed)
-	}
+	ledgertest.ErrorIs(r, <-late, ledger.ErrDeposed, "the late commit")
 	<-first.Log().Deposed()
 
 	// It starts again as a standby, from what it held.
@@ -84,13 +81,9 @@ func testMinorityDoesNotCommit(r *rig) {
 	eventually(r, "the minority says so", func() bool {
 		return w.Trouble() != "" && reader.Trouble() != "" && w.Log().Behind() > leaseLength && reader.Log().Behind() > leaseLength
 	})
-	if got := reader.version(); got != 1 {
-		r.Fatalf("the minority holds version %d", got)
-	}
+	ledgertest.Equal(r, reader.version(), 1, "the version that the minority holds")
 	s.Heal()
-	if err := <-late; !errors.Is(err, ledger.ErrDeposed) {
-		r.Fatalf("the minority's commit: err = %v, want %v", err, ledger.ErrDeposed)
-	}
+	ledgertest.ErrorIs(r, <-late, ledger.ErrDeposed, "the minority's commit")
 	reader.mustReach(standby)
 	eventually(r, "the reader knows that it holds everything", func() bool { return reader.Log().Behind() < 2*lookInterval && reader.Trouble() == "" })
 }

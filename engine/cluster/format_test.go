@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"ledgerd/engine/ledger"
+	"ledgerd/engine/ledger/ledgertest"
 )
 
 // streamOf returns messages as a writer would make them: a claim, then commits.
@@ -42,9 +43,7 @@ func streamOf(t testing.TB, seed uint64, sizes ...int) (messages [][]byte, recor
 		}
 		mustEqual(t, got, commit)
 		after.sequence = d.at.sequence
-		if after != d.at {
-			t.Fatalf("the writer stands at %+v, the reader at %+v", after, d.at)
-		}
+		ledgertest.Equal(t, d.at, after, "where the reader stands, and the writer")
 		records = append(records, commit...)
 	}
 	return messages, records
@@ -148,9 +147,8 @@ func TestHostileHeadsAreRefused(t *testing.T) {
 	}
 	newer := good.append(nil)
 	newer[4]++
-	if _, err := decodeHead(append(newer, payload...)); !errors.Is(err, ErrFormat) {
-		t.Errorf("a newer format: err = %v, want %v", err, ErrFormat)
-	}
+	_, err := decodeHead(append(newer, payload...))
+	ledgertest.ErrorIs(t, err, ErrFormat, "a newer format")
 }
 
 // F53: TestMessagesOutOfPlaceAreRefused leaves out, repeats and exchanges messages.

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/binary"
-	"errors"
 	"flag"
 	"fmt"
 	"log/slog"
@@ -139,9 +138,7 @@ func (r *rig) follow(config Config, held []*ledger.Record) *node {
 func (r *rig) mustRefuse(config Config, held []*ledger.Record, want error) {
 	r.Helper()
 	n := r.follow(config, held)
-	if err := n.end(); !errors.Is(err, want) {
-		r.Errorf("from version %d: err = %v, want %v", pointAfter(held).Version, err, want)
-	}
+	ledgertest.ErrorIs(r, n.end(), want, "from version %d", pointAfter(held).Version)
 	n.Close()
 }
 

@@ -46,9 +46,7 @@ func testChangedStreamIsNamed(r *rig) {
 	live.waitFor(13)
 	must(r, stream.Purge(r.Context()))
 	proxy.Heal()
-	if err := late.end(); !errors.Is(err, ErrPurged) {
-		r.Errorf("who was cut off while the stream was purged: err = %v, want %v", err, ErrPurged)
-	}
+	ledgertest.ErrorIs(r, late.end(), ErrPurged, "who was cut off while the stream was purged")
 	r.mustRefuse(config, w.has()[:12], ErrPurged)
 	r.mustRefuse(config, w.has(), ErrPurged)
 	w.mustCommit(1, 1) // who followed all the time goes on
@@ -57,15 +55,11 @@ func testChangedStreamIsNamed(r *rig) {
 	must(r, w.js.DeleteStream(r.Context(), r.stream))
 	r.mustRefuse(config, w.has(), ErrRecreated)
 	fresh := r.follow(Config{NodeID: "fresh", MayWrite: true}, nil)
-	if err := live.end(); !errors.Is(err, ErrRecreated) {
-		r.Errorf("who followed when it was deleted: err = %v, want %v", err, ErrRecreated)
-	}
+	ledgertest.ErrorIs(r, live.end(), ErrRecreated, "who followed when it was deleted")
 	_, _, err := fresh.Facts(r.Context())
 	must(r, err)
 	r.mustRefuse(config, w.has(), ErrRecreated)
-	if err := w.commit(1, 1); !errors.Is(err, ErrRecreated) {
-		r.Errorf("the writer: err = %v, want %v", err, ErrRecreated)
-	}
+	ledgertest.ErrorIs(r, w.commit(1, 1), ErrRecreated, "the writer")
 }
 
 // F53: a message that is sent again is no part of the log.

@@ -99,13 +99,10 @@ func TestServerComesLater(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, _, err := gone.Facts(ctx); !errors.Is(err, context.Canceled) {
-		t.Errorf("Facts with a context that ended: %v", err)
-	}
+	_, _, err := gone.Facts(ctx)
+	ledgertest.ErrorIs(t, err, context.Canceled, "Facts with a context that ended")
 	gone.Close()
-	if err := gone.end(); !errors.Is(err, ErrClosed) {
-		t.Errorf("who followed when it was closed: err = %v, want %v", err, ErrClosed)
-	}
+	ledgertest.ErrorIs(t, gone.end(), ErrClosed, "who followed when it was closed")
 	n := r.follow(config, nil)
 	s.Restart(0)
 	n.becomesWriter()
@@ -122,13 +119,9 @@ func TestServerComesLater(t *testing.T) {
 	go func() { late <- n.Log().Commit(ctx, commitOf(r.random, pointAfter(n.has()), 1, 1)) }()
 	eventually(t, "the writer says so", func() bool { return n.Trouble() != "" })
 	cancel()
-	if err := <-late; !errors.Is(err, context.Canceled) {
-		t.Errorf("a commit that is given up: err = %v", err)
-	}
+	ledgertest.ErrorIs(t, <-late, context.Canceled, "a commit that is given up")
 	s.Restart(0)
-	if err := n.commit(1, 1); err == nil {
-		t.Error("a commit after one that was given up is taken")
-	}
+	ledgertest.ErrorSays(t, n.commit(1, 1), "the log has failed", "a commit after one that was given up")
 }
 
 // testStreamBeginsWhereItsWriterStands lets a node that holds something found the stream. One that holds less needs a snapshot.
@@ -143,12 +136,10 @@ func testStreamBeginsWhereItsWriterStands(r *rig) {
 	// Who followed another stream before does not found one, and does not take one that lost everything for new.
 	missing := newRig(r, r.servers, "missing")
 	alone := missing.open(Config{LedgerID: "known", MayWrite: true})
-	if _, _, err := alone.Facts(r.Context()); !errors.Is(err, ErrRecreated) {
-		r.Errorf("a stream that is missing: err = %v, want %v", err, ErrRecreated)
-	}
-	if _, err := alone.js.Stream(r.Context(), "missing"); !errors.Is(err, jetstream.ErrStreamNotFound) {
-		r.Errorf("the stream that is missing: err = %v, want %v", err, jetstream.ErrStreamNotFound)
-	}
+	_, _, err := alone.Facts(r.Context())
+	ledgertest.ErrorIs(r, err, ErrRecreated, "a stream that is missing")
+	_, err = alone.js.Stream(r.Context(), "missing")
+	ledgertest.ErrorIs(r, err, jetstream.ErrStreamNotFound, "the stream that is missing")
 }
 
 // F53: testStreamThatForgetsIsRefused sets limits that lose messages.
@@ -172,9 +163,7 @@ func testStreamThatForgetsIsRefused(r *rig) {
 		r.mustRefuse(Config{LedgerID: c.knownID()}, nil, ErrUnsafe)
 	}
 	info.Config.PersistMode = jetstream.AsyncPersistMode // which no update sets
-	if err := c.identify(info); !errors.Is(err, ErrUnsafe) {
-		r.Errorf("a stream that is acknowledged before it is written: err = %v", err)
-	}
+	ledgertest.ErrorIs(r, c.identify(info), ErrUnsafe, "a stream that is acknowledged before it is written")
 	info.Config.PersistMode = jetstream.DefaultPersistMode
 	update(func(k *jetstream.StreamConfig) { // a full one refuses what is new
 		k.MaxBytes, k.MaxMsgsPerSubject, k.DiscardNewPerSubject = 100<<20, 100, true
@@ -231,12 +220,8 @@ func TestShortenedStreamIsNamed(t *testing.T) {
 	must(t, errors.Join(os.RemoveAll(dir), os.CopyFS(dir, os.DirFS(kept))))
 	s.Restart(0)
 	late := w.lateCommit(1, 1)
-	if err := live.end(); !errors.Is(err, ErrShortened) {
-		t.Errorf("who followed: err = %v, want %v", err, ErrShortened)
-	}
-	if err := <-late; !errors.Is(err, ErrShortened) {
-		t.Errorf("the writer: err = %v, want %v", err, ErrShortened)
-	}
+	ledgertest.ErrorIs(t, live.end(), ErrShortened, "who followed")
+	ledgertest.ErrorIs(t, <-late, ErrShortened, "the writer")
 	r.mustRefuse(Config{NodeID: "back", LedgerID: id}, w.has(), ErrShortened)
 	// Who held less cannot know.
 	r.follow(Config{NodeID: "behind", LedgerID: id}, w.has()[:5]).waitFor(6)

@@ -12,6 +12,7 @@ import (
 
 	"ledgerd/engine/cluster/natstest"
 	"ledgerd/engine/ledger"
+	"ledgerd/engine/ledger/ledgertest"
 )
 
 // races returns how many pairs of writers race, and how often each of a pair becomes the writer. LEDGERD_RACES asks for more, as make chaos does.
@@ -160,13 +161,9 @@ func testUnfinishedCommitIsNothing(r *rig) {
 	b.becomesWriter()
 	mustEqual(r, b.has(), a.has())
 	// The rest of a's comes late.
-	if err := l.sendUnit(r.Context(), messages[2:3], l.at.sequence+2); err == nil {
-		r.Fatal("the rest of the unfinished commit is taken")
-	}
+	ledgertest.ErrorSays(r, l.sendUnit(r.Context(), messages[2:3], l.at.sequence+2), "wrong last sequence", "the rest of the unfinished commit")
 	must(r, b.write(commit))
-	if err := l.Commit(r.Context(), commit); !errors.Is(err, ledger.ErrDeposed) {
-		r.Fatalf("the one before: err = %v, want %v", err, ledger.ErrDeposed)
-	}
+	ledgertest.ErrorIs(r, l.Commit(r.Context(), commit), ledger.ErrDeposed, "the one before")
 	reader := open("r")
 	reader.waitFor(3)
 	mustEqual(r, reader.has()[:3], b.has())

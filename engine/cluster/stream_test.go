@@ -58,9 +58,7 @@ func TestOddAnswersAreBelievedWhenTheyLast(t *testing.T) {
 			var confirmer confirmer
 			look := func(taken uint64, state jetstream.StreamState, want error) {
 				t.Helper()
-				if err := l.compare(&confirmer, time.Now(), taken, state); !errors.Is(err, want) {
-					t.Errorf("err = %v, want %v", err, want)
-				}
+				ledgertest.ErrorIs(t, l.compare(&confirmer, time.Now(), taken, state), want, "compare")
 			}
 			for range 10 * goneLooks {
 				look(10, odd, nil)
@@ -172,9 +170,8 @@ func TestShortStreamIsBelievedWhenItLasts(t *testing.T) {
 			c.js = fakeBuckets{stream: s}
 			f := &follower{log: c.log, from: ledger.LogPoint{Version: 4}, end: 1}
 			f.decoder = decoderAt(t, f.from)
-			if _, err := f.take(t.Context(), 1, encodeClaim(cursor{}, "w", [nonceBytes]byte{})); !errors.Is(err, want) {
-				t.Errorf("known after %v: err = %v, want %v", known, err, want)
-			}
+			_, err := f.take(t.Context(), 1, encodeClaim(cursor{}, "w", [nonceBytes]byte{}))
+			ledgertest.ErrorIs(t, err, want, "known after %v", known)
 		})
 	}
 }
@@ -201,8 +198,6 @@ func TestOnlyALeaderOfMostTellsOfAStream(t *testing.T) {
 		"nobody leads":              {&jetstream.ClusterInfo{Replicas: peers{peer("a", time.Second), peer("b", time.Second), peer("c", time.Second)}}, errLeaderless},
 		"one that follows a leader": {&jetstream.ClusterInfo{Leader: "b", Replicas: peers{peer("b", time.Second), peer("c", time.Second)}}, errLeaderless},
 	} {
-		if err := checkQuorumLeader(&jetstream.StreamInfo{Cluster: tt.cluster}); !errors.Is(err, tt.want) {
-			t.Errorf("%s: %v, want %v", name, err, tt.want)
-		}
+		ledgertest.ErrorIs(t, checkQuorumLeader(&jetstream.StreamInfo{Cluster: tt.cluster}), tt.want, "%s", name)
 	}
 }

@@ -36,9 +36,8 @@ func TestAccountsComeBackOneAfterTheOther(t *testing.T) {
 		if err != nil || !reflect.DeepEqual(got, &accounts[i]) || got != &decoder.account {
 			t.Fatalf("account %d: got %+v, %v, want %+v in the decoder's own", i, got, err, accounts[i])
 		}
-		if _, _, err := decoder.Decode(rest[:len(rest)-len(after)-1]); !errors.Is(err, ledger.ErrCorrupt) {
-			t.Fatalf("a part of an account: %v, want corrupt", err)
-		}
+		_, _, err = decoder.Decode(rest[:len(rest)-len(after)-1])
+		ledgertest.ErrorIs(t, err, ledger.ErrCorrupt, "a part of an account")
 		rest = after
 	}
 	if got, rest, err := DecodeMint(rest); err != nil || got != *mint || len(rest) != 0 {
@@ -165,9 +164,8 @@ func TestEachValueHasOneEncoding(t *testing.T) {
 	for _, r := range append(append(records, goldenWallets()...), byDepth) {
 		changeEveryByte(t, AppendRecord(nil, r), AppendRecord, DecodeRecord)
 	}
-	if _, err := DecodeRecord([]byte{4}); err == nil || !strings.Contains(err.Error(), "format version 4, this program reads up to 3") {
-		t.Errorf("a record of a newer program: %v", err)
-	}
+	_, err := DecodeRecord([]byte{4})
+	ledgertest.ErrorSays(t, err, "format version 4, this program reads up to 3", "a record of a newer program")
 }
 
 // changeEveryByte puts other values, and numbers that are too long or without end, in place of each byte.

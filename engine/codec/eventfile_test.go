@@ -115,12 +115,8 @@ func TestOversizeEventIsRefusedAndWritesNothing(t *testing.T) {
 	ledgertest.Must(t, err)
 	huge := &ledger.Block{Transactions: []ledger.Transaction{{Accounts: make([]ledger.Pubkey, MaxEventBytes/32)}}}
 	want := &ledger.SlotStatus{Slot: 1, Status: ledger.StatusDead}
-	if err := w.Write(huge); err == nil {
-		t.Error("it was written")
-	}
-	if err := w.Write(want); err != nil {
-		t.Error(err)
-	}
+	ledgertest.ErrorSays(t, w.Write(huge), "is over the bound of", "an event that is too large")
+	ledgertest.ErrorIs(t, w.Write(want), nil, "the next event")
 	if got, _, err := readEvents(&buf); err != nil || len(got) != 1 || !reflect.DeepEqual(got[0], want) {
 		t.Errorf("after it: %+v, %v", got, err)
 	}
@@ -129,14 +125,12 @@ func TestOversizeEventIsRefusedAndWritesNothing(t *testing.T) {
 func TestErrorsOfReaderAndWriterComeThrough(t *testing.T) {
 	failure := errors.New("disk on fire")
 	file, _ := writeEvents(t, []ledger.Event{&ledger.SlotStatus{Status: ledger.StatusDead}})
-	if _, _, err := readEvents(io.MultiReader(bytes.NewReader(file), iotest.ErrReader(failure))); !errors.Is(err, failure) {
-		t.Errorf("reading: err = %v, want %v", err, failure)
-	}
+	_, _, err := readEvents(io.MultiReader(bytes.NewReader(file), iotest.ErrReader(failure)))
+	ledgertest.ErrorIs(t, err, failure, "reading")
 	r, w := io.Pipe()
 	r.CloseWithError(failure)
-	if _, err := NewEventWriter(w); !errors.Is(err, failure) {
-		t.Errorf("writing: err = %v, want %v", err, failure)
-	}
+	_, err = NewEventWriter(w)
+	ledgertest.ErrorIs(t, err, failure, "writing")
 }
 
 func FuzzEventFile(f *testing.F) {

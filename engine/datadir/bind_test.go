@@ -98,9 +98,7 @@ func TestDirIsBoundToWhatItBeganWith(t *testing.T) {
 		for range 2 {
 			d := openOn(t, disk)
 			for i, bind := range tt.begin {
-				if err := bind(d); err != nil {
-					t.Errorf("%s: binding %d is refused: %v", name, i, err)
-				}
+				ledgertest.ErrorIs(t, bind(d), nil, "%s: binding %d", name, i)
 			}
 			ledgertest.Must(t, d.Close())
 		}

@@ -56,9 +56,7 @@ func TestNodeFilesOfEarlierVersionsAreRead(t *testing.T) {
 		if other := held.Difference(&facts); ledgerID != "one" || other != "" || !d.Statuses() || !d.HasRoot() || d.NodeID() != id {
 			t.Errorf("%s: it is bound to %q, %+v; %s", when, ledgerID, held, other)
 		}
-		if err := d.BindCluster("one", facts); err != nil {
-			t.Errorf("%s: the same is refused: %v", when, err)
-		}
+		ledgertest.ErrorIs(t, d.BindCluster("one", facts), nil, "%s: the same", when)
 		ledgertest.Must(t, d.update(func(n *nodeFile) error { n.Gaps = true; return nil }))
 		d.Close()
 		d = openOn(t, disk)
@@ -69,15 +67,12 @@ func TestNodeFilesOfEarlierVersionsAreRead(t *testing.T) {
 	for name, err := range map[string]error{
 		"filter": d.BindFilter(filter), "source": d.BindSource(ledger.SourceInfo{Identity: "test"}), "votes": d.BindVotes(false), "root": d.CheckRoot(hash(9)),
 	} {
-		if err != nil {
-			t.Errorf("the same %s is refused: %v", name, err)
-		}
+		ledgertest.ErrorIs(t, err, nil, "the same %s", name)
 	}
 	if id, _ := d.Cluster(); id != "" || !d.ShowsAll() {
 		t.Errorf("it is bound to %q and shows all: %v", id, d.ShowsAll())
 	}
 
-	if _, _, err := open("aside-1.json"); err == nil || !strings.Contains(err.Error(), "open it once with that version") {
-		t.Errorf("a directory that was being set aside: %v, want what to do", err)
-	}
+	_, _, err = open("aside-1.json")
+	ledgertest.ErrorSays(t, err, "open it once with that version", "a directory that was being set aside")
 }

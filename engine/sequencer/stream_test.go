@@ -1,7 +1,6 @@
 package sequencer
 
 import (
-	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -224,9 +223,7 @@ func TestWhatWaitsInAStreamIsBounded(t *testing.T) {
 		b := &ledger.Block{Slot: 2 * slot, ParentSlot: 2*slot - 1, Blockhash: ledger.Hash{byte(slot)}, Accounts: writes}
 		ledgertest.Must(t, s.Handle(b))
 	}
-	if v := ask(t, s, shownParts{}, false); !errors.Is(v.Wrong, ledger.ErrTooMuchWaits) {
-		t.Errorf("the answer is %v", v.Wrong)
-	}
+	ledgertest.ErrorIs(t, ask(t, s, shownParts{}, false).Wrong, ledger.ErrTooMuchWaits, "the answer")
 	if n := len(s.Chain().Waiting); n > 8 {
 		t.Errorf("%d blocks wait still", n)
 	}

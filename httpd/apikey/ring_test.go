@@ -98,8 +98,6 @@ func TestKeysFollowTheFile(t *testing.T) {
 	var metrics bytes.Buffer
 	r.Write(&metrics)
 	for _, line := range []string{`ledgerd_api_keys{tier="all"} 1`, `ledgerd_api_key_requests_total{tier="all"} 10`, "ledgerd_api_key_unknown_total 3"} {
-		if !strings.Contains(metrics.String(), line+"\n") {
-			t.Errorf("metrics lack %s:\n%s", line, &metrics)
-		}
+		ledgertest.Contains(t, metrics.String(), line+"\n", "the metrics")
 	}
 }

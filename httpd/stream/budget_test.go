@@ -9,6 +9,7 @@ import (
 	"github.com/fasthttp/websocket"
 
 	"ledgerd/engine/ledger"
+	"ledgerd/engine/ledger/ledgertest"
 )
 
 // G17, F40: a flood of pings, subscribes or anything else ends with 1008 at its budget. A connection may send as many
@@ -108,9 +109,7 @@ func TestWorkIsCharged(t *testing.T) {
 				}()
 				gets, end := c.untilClose()
 				_ = c.conn.Close()
-				if end != endsRate {
-					n.Fatalf("%s: ended with %v, want %v", name, end, endsRate)
-				}
+				ledgertest.Equal(n, end, endsRate, "%s: the end", name)
 				for _, told := range messages(gets) {
 					if !strings.HasPrefix(told, `{"type":"account_update"`) && !strings.HasPrefix(told, `{"type":"snapshot_end"`) {
 						served++

@@ -14,6 +14,7 @@ import (
 
 	"github.com/fasthttp/websocket"
 
+	"ledgerd/engine/ledger/ledgertest"
 	"ledgerd/httpd/stream/frame"
 )
 
@@ -112,9 +113,7 @@ func (n *node) babble(query string, sent []byte, pieces [][]byte) {
 	}
 	n.elapsed("the end", since, 0, time.Minute+late+closeWait)
 	synctest.Wait()
-	if left := n.leftovers(); left != "" {
-		n.Fatalf("left are %s", left)
-	}
+	ledgertest.Equal(n, n.leftovers(), "", "what is left")
 	if why := reasonOf(end); why != "" {
 		n.wantMetric("ledgerd_ws_closed_total{reason=%q} 1", why)
 	}

@@ -5,7 +5,6 @@ import (
 	"bytes"
 	"encoding/binary"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -237,9 +236,8 @@ func (c *client) untilEnd(answers bool) (gets []reply, end ending) {
 	if answers && !c.closed {
 		c.close(codeOf(end.code, ""))
 	}
-	if _, _, err := c.read(); !errors.Is(err, io.EOF) {
-		c.Fatalf("after the close frame: err = %v, want EOF", err)
-	}
+	_, _, err := c.read()
+	ledgertest.ErrorIs(c, err, io.EOF, "after the close frame")
 	return gets, end
 }
 

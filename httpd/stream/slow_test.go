@@ -58,9 +58,7 @@ func (c *client) endsSlow(seq ledger.Seq) ledger.Seq {
 			c.Fatalf("seq %d came, want %d: something is left out in the middle", u.Seq, seq)
 		}
 	}
-	if want := (ending{codeSlow, fmt.Sprintf("slow consumer, last_seq=%d", seq)}); end != want {
-		c.Fatalf("ended with %v, want %v", end, want)
-	}
+	ledgertest.Equal(c, end, ending{codeSlow, fmt.Sprintf("slow consumer, last_seq=%d", seq)}, "the end")
 	return seq
 }
 

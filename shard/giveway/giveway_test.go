@@ -107,7 +107,5 @@ func shareProcessor(t *testing.T) {
 		n++
 	}
 	first.Set(n)
-	if err := unix.SchedSetaffinity(0, &first); err != nil {
-		t.Error(err)
-	}
+	ledgertest.ErrorIs(t, unix.SchedSetaffinity(0, &first), nil, "binding the thread")
 }

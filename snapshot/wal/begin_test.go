@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"ledgerd/engine/ledger"
+	"ledgerd/engine/ledger/ledgertest"
 	"ledgerd/snapshot/vfs/vfstest"
 )
 
@@ -31,16 +32,13 @@ func TestLogBeginsWhereItIsToldTo(t *testing.T) {
 	for i := range commits {
 		l, got := open(t, config(disk))
 		wantCommits(t, "after a restart", got, commits[:i])
-		if err := l.Commit(commitOf(1, 1, 1)); err == nil {
-			t.Error("it took record 1")
-		}
+		ledgertest.ErrorSays(t, l.Commit(commitOf(1, 1, 1)), "is next", "record 1")
 		commitAll(t, l, commits[i:i+1])
 		must(t, l.Close())
 	}
 	wantLog(t, "at the end", disk, commits)
-	if _, _, err := replayAll(disk, testDir, 49); !errors.Is(err, ErrMissing) {
-		t.Errorf("the record before the first: %v, want %v", err, ErrMissing)
-	}
+	_, _, err = replayAll(disk, testDir, 49)
+	ledgertest.ErrorIs(t, err, ErrMissing, "the record before the first")
 }
 
 // TestBegunLogIsRemovedAtAnyMoment crashes while a log is begun, and while what that left is removed, at
@@ -90,28 +88,20 @@ func TestASettledLogTakesNoSpaceBeforeItsFirstCommit(t *testing.T) {
 	disk.SetCapacity(disk.UsedBytes())
 	l := New(config(disk))
 	next := commitOf(end.Version()+1, 2, 1)
-	if err := l.Commit(next); err == nil {
-		t.Error("a log was written that was not settled")
-	}
+	ledgertest.ErrorSays(t, l.Commit(next), "has not been settled", "a commit to a log that is not settled")
 	must(t, l.Settle(end))
 	if s := l.Stats(); s.Position != end.position || s.DurableSlot != end.Slot() || s.Segments == 0 {
 		t.Errorf("settled at %+v, want %v", s, end)
 	}
 	must(t, errors.Join(l.Sync(), l.Prune(end.Version())))
-	if err := l.Commit(next); !errors.Is(err, ErrNoSpace) {
-		t.Errorf("a commit without space: %v", err)
-	}
+	ledgertest.ErrorIs(t, l.Commit(next), ErrNoSpace, "a commit without space")
 	disk.SetCapacity(0)
 	must(t, errors.Join(l.Commit(next), l.Close()))
 	if _, again, err := replayAll(disk, testDir, 0); err != nil || again.Version() != end.Version()+2 {
 		t.Errorf("the log ends with record %d, %v", again.Version(), err)
 	}
-	if err := New(config(disk)).Settle(end); err == nil {
-		t.Error("a log was settled where it ended before")
-	}
+	ledgertest.ErrorSays(t, New(config(disk)).Settle(end), "has to be replayed again", "settling where it ended before")
 	must(t, disk.Remove(segmentName(testDir, 1)))
-	if err := New(config(disk)).Settle(End{}); err == nil {
-		t.Error("a log was settled with the end of an empty one")
-	}
+	ledgertest.ErrorSays(t, New(config(disk)).Settle(End{}), "those replayed are []", "settling with the end of an empty one")
 	must(t, New(config(disk)).Close()) // one that was never settled
 }

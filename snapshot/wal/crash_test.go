@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"ledgerd/engine/ledger"
+	"ledgerd/engine/ledger/ledgertest"
 	"ledgerd/snapshot/vfs"
 	"ledgerd/snapshot/vfs/vfstest"
 )
@@ -236,9 +237,7 @@ func TestAFailedSyncIsNotMadeGoodByARestart(t *testing.T) {
 	l, _ := open(t, config(disk))
 	commitAll(t, l, commits[:3])
 	disk.Arm(vfstest.Plan{Call: 1, Kinds: vfstest.KindSync, LoseOnSyncFailure: true})
-	if err := l.Commit(commits[3]); !errors.Is(err, ErrFailed) {
-		t.Fatalf("Commit with a failing sync: %v, want %v", err, ErrFailed)
-	}
+	ledgertest.ErrorIs(t, l.Commit(commits[3]), ErrFailed, "Commit with a failing sync")
 	disk.Arm(vfstest.Plan{})
 	_, shown := open(t, config(disk))
 	wantCommits(t, "the next process, of which the page cache still has the last", shown, commits)

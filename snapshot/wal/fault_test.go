@@ -121,9 +121,7 @@ func TestACommitThatCannotBeCutOffSealsItsSegment(t *testing.T) {
 			commitAll(t, l, commits[:4])
 			disk.Arm(vfstest.Plan{Fault: fault, Err: syscall.ENOSPC, Call: 1, Kinds: vfstest.KindWriteAt | vfstest.KindTruncate, Lasting: true})
 			for range 2 {
-				if err := l.Commit(commits[4]); !errors.Is(err, ErrNoSpace) {
-					t.Fatalf("%s: Commit: %v, want %v", what, err, ErrNoSpace)
-				}
+				ledgertest.ErrorIs(t, l.Commit(commits[4]), ErrNoSpace, "%s: Commit", what)
 			}
 			if name == "all of it stays" {
 				var e encoded
@@ -158,9 +156,7 @@ func TestASegmentIsNotGoneOnWithOnceTheNextWasBegun(t *testing.T) {
 		if !disk.Hit() {
 			return
 		}
-		if !errors.Is(err, ErrNoSpace) {
-			t.Fatalf("failure of call %d: Commit: %v, want %v", n, err, ErrNoSpace)
-		}
+		ledgertest.ErrorIs(t, err, ErrNoSpace, "failure of call %d: Commit", n)
 		// What was made aside holds space that others need; only a whole file may wait for its name.
 		failed := slices.IndexFunc(disk.Trace(), func(c vfstest.Call) bool { return errors.Is(c.Err, syscall.ENOSPC) })
 		names, err := memory.List(testDir)

@@ -122,9 +122,7 @@ func TestCommitRefusesAnotherVersion(t *testing.T) {
 	must(t, l.Commit(nil))
 	must(t, l.Commit(commitOf(3, 2, 1)))
 	must(t, l.Close())
-	if err := l.Commit(commitOf(5, 1, 1)); !errors.Is(err, ErrClosed) {
-		t.Errorf("Commit after Close: %v, want %v", err, ErrClosed)
-	}
+	ledgertest.ErrorIs(t, l.Commit(commitOf(5, 1, 1)), ErrClosed, "Commit after Close")
 	must(t, l.Close())
 }
 

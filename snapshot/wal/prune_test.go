@@ -40,9 +40,8 @@ func TestWhatCrashesLeaveIsCountedAndPruned(t *testing.T) {
 	must(t, err)
 	settled := New(config(disk.Crash(1, 0)))
 	must(t, settled.Settle(end))
-	if got, want := settled.Stats().Bytes, l.Stats().Bytes-headerBytes; got != want { // the newest segment, empty, will be replaced
-		t.Errorf("Stats().Bytes of the settled log = %d, want %d", got, want)
-	}
+	// The newest segment, which is empty, will be replaced.
+	ledgertest.Equal(t, settled.Stats().Bytes, l.Stats().Bytes-headerBytes, "Stats().Bytes of the settled log")
 	must(t, l.Prune(next-2))
 	tails(1)
 	checkStats(t, l)

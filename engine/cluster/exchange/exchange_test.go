@@ -161,12 +161,9 @@ func mustRead(t *testing.T, path string) []byte {
 func testSnapshotIsOfferedAndFetched(t *testing.T, s *natstest.Servers) {
 	w := newMaker(t, s, "shots")
 	reader := open(t, cluster.Config{Servers: s.URLs(), Stream: "shots", NodeID: "r", MayMakeSnapshots: true})
-	if _, err := reader.Offered(t.Context()); !errors.Is(err, ErrNoSnapshot) {
-		t.Fatalf("before the first: err = %v, want %v", err, ErrNoSnapshot)
-	}
-	if err := reader.Offer(t.Context(), vfs.Disk{}, w.dir, nil, Snapshot{Version: 1}); !errors.Is(err, ErrNotMaker) {
-		t.Fatalf("who does not make them: err = %v, want %v", err, ErrNotMaker)
-	}
+	_, err := reader.Offered(t.Context())
+	ledgertest.ErrorIs(t, err, ErrNoSnapshot, "before the first")
+	ledgertest.ErrorIs(t, reader.Offer(t.Context(), vfs.Disk{}, w.dir, nil, Snapshot{Version: 1}), ErrNotMaker, "who does not make them")
 	const history = "history-1.blocks"
 	w.file(history, partBytes+5)
 	part, stored := "", "" // the first part: its name, and the id of the object that holds it
@@ -195,16 +192,15 @@ func testSnapshotIsOfferedAndFetched(t *testing.T, s *natstest.Servers) {
 	if o := w.objects(); len(o.held) != 2+2+2 || len(o.versions()) != 2 {
 		t.Errorf("%d objects, manifests of %v", len(o.held), o.versions())
 	}
-	if _, err := w.cluster.RecordAt(t.Context(), 3); !errors.Is(err, cluster.ErrPurged) {
-		t.Errorf("a record before the older snapshot: %v", err)
-	}
+	_, err = w.cluster.RecordAt(t.Context(), 3)
+	ledgertest.ErrorIs(t, err, cluster.ErrPurged, "a record before the older snapshot")
 	if r, err := w.cluster.RecordAt(t.Context(), 5); err != nil || r.StateHash != w.records[4].StateHash {
 		t.Errorf("the record of the older snapshot: %v", err)
 	}
 
 	// What was being stored when a node died goes with the next. A part that lost a message is sent again.
 	o := w.objects()
-	_, err := w.cluster.JetStream().Publish(t.Context(), o.chunkSubject("orphan"), []byte("x"))
+	_, err = w.cluster.JetStream().Publish(t.Context(), o.chunkSubject("orphan"), []byte("x"))
 	must(t, err)
 	must(t, o.stream.Purge(t.Context(), jetstream.WithPurgeSubject(o.chunkSubject(stored)), jetstream.WithPurgeKeep(3)))
 	w.commit(1)
@@ -217,9 +213,7 @@ func testSnapshotIsOfferedAndFetched(t *testing.T, s *natstest.Servers) {
 	// The other node makes them when this one could not: it leaves it to others.
 	lying := w.newest()
 	lying.StateHash[0]++
-	if err := w.Offer(t.Context(), vfs.Disk{}, w.dir, []string{"c.state"}, lying); !errors.Is(err, cluster.ErrOtherLedger) {
-		t.Errorf("an offer of another state: err = %v, want %v", err, cluster.ErrOtherLedger)
-	}
+	ledgertest.ErrorIs(t, w.Offer(t.Context(), vfs.Disk{}, w.dir, []string{"c.state"}, lying), cluster.ErrOtherLedger, "an offer of another state")
 	eventually(t, "the reader makes the snapshots", reader.cluster.MakesSnapshots)
 	if w.cluster.MakesSnapshots() {
 		t.Error("who failed to offer one makes them still")
@@ -242,9 +236,7 @@ func testFetchGoesOn(t *testing.T, s *natstest.Servers) {
 			cancel()
 		}
 	})
-	if !errors.Is(err, context.Canceled) {
-		t.Fatalf("the fetch that was cut: err = %v", err)
-	}
+	ledgertest.ErrorIs(t, err, context.Canceled, "the fetch that was cut")
 	part := filepath.Join(dir, "big.state"+fetchSuffix)
 	half := mustRead(t, part)
 	half[partBytes+7] ^= 1
@@ -269,9 +261,7 @@ func testCorruptPartIsRefused(t *testing.T, s *natstest.Servers) {
 	o, name := w.objects(), m.Files[0].object(0)
 	for what, content := range map[string][]byte{"another": make([]byte, 5000), "a shorter": make([]byte, 4), "a longer": make([]byte, 5001)} {
 		must(t, o.put(t.Context(), name, content))
-		if err := w.Fetch(t.Context(), m, vfs.Disk{}, dir, nil); !errors.Is(err, errBadPart) {
-			t.Errorf("%s part: err = %v, want %v", what, err, errBadPart)
-		}
+		ledgertest.ErrorIs(t, w.Fetch(t.Context(), m, vfs.Disk{}, dir, nil), errBadPart, "%s part", what)
 	}
 	if all, _ := os.ReadDir(dir); len(all) > 1 || len(all) == 1 && !strings.HasSuffix(all[0].Name(), fetchSuffix) {
 		t.Errorf("the directory holds %v", all)
@@ -280,9 +270,7 @@ func testCorruptPartIsRefused(t *testing.T, s *natstest.Servers) {
 	ledgertest.Equal(t, w.fetchFailures.Get(), 3, "failures")
 	other := *m
 	other.Record = codec.AppendRecord(nil, w.records[0])
-	if err := w.Fetch(t.Context(), &other, vfs.Disk{}, dir, nil); !errors.Is(err, cluster.ErrOtherLedger) {
-		t.Errorf("another record: err = %v, want %v", err, cluster.ErrOtherLedger)
-	}
+	ledgertest.ErrorIs(t, w.Fetch(t.Context(), &other, vfs.Disk{}, dir, nil), cluster.ErrOtherLedger, "another record")
 }
 
 // testIncompleteSnapshotIsPassedOver takes a part of the newest snapshot away, and a message of another's: a node that begins is
@@ -311,9 +299,8 @@ func testIncompleteSnapshotIsPassedOver(t *testing.T, s *natstest.Servers) {
 	must(t, o.purge(t.Context(), o.chunkSubject(o.held[partOfC].NUID)))
 	w.offered(w.Exchange, a)
 	must(t, o.remove(t.Context(), o.held[partOfA]))
-	if _, err := w.Offered(t.Context()); !errors.Is(err, ErrNoSnapshot) {
-		t.Errorf("none is whole: err = %v, want %v", err, ErrNoSnapshot)
-	}
+	_, err := w.Offered(t.Context())
+	ledgertest.ErrorIs(t, err, ErrNoSnapshot, "none is whole")
 }
 
 // testMakerThatIsNoneOffersNothing loses the turn while the only part is read.
@@ -327,12 +314,9 @@ func testMakerThatIsNoneOffersNothing(t *testing.T, s *natstest.Servers) {
 			w.cluster.LeaveSnapshots()
 		}
 	}})
-	if err := w.Offer(t.Context(), disk, "", []string{"a.state"}, w.newest()); !errors.Is(err, ErrNotMaker) {
-		t.Errorf("err = %v, want %v", err, ErrNotMaker)
-	}
-	if _, err := w.Offered(t.Context()); !errors.Is(err, ErrNoSnapshot) {
-		t.Errorf("who lost the turn offers: err = %v, want %v", err, ErrNoSnapshot)
-	}
+	ledgertest.ErrorIs(t, w.Offer(t.Context(), disk, "", []string{"a.state"}, w.newest()), ErrNotMaker, "Offer")
+	_, err := w.Offered(t.Context())
+	ledgertest.ErrorIs(t, err, ErrNoSnapshot, "who lost the turn offers")
 }
 
 // TestHostileManifestsAreRefused names what no maker names.

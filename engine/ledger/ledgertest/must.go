@@ -1,8 +1,10 @@
 package ledgertest
 
 import (
+	"errors"
 	"os"
 	"reflect"
+	"strings"
 	"testing"
 
 	"ledgerd/engine/ledger"
@@ -27,14 +29,41 @@ func ReadFile(t testing.TB, path string) []byte {
 	return content
 }
 
-// Equal notes an error unless two values are deeply equal. The text says what they are of, as in fmt.Sprintf.
-func Equal[T any](t interface {
+// notes is a test, or what has one.
+type notes interface {
 	Helper()
 	Errorf(string, ...any)
-}, got, want T, what string, args ...any) {
+}
+
+// Equal notes an error unless two values are deeply equal. The text says what they are of, as in fmt.Sprintf.
+func Equal[T any](t notes, got, want T, what string, args ...any) {
 	t.Helper()
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf(what+": got %v, want %v", append(args, got, want)...)
+	}
+}
+
+// ErrorIs notes an error unless errors.Is finds want in err; with nil there must be no error. The text says what err comes from, as in fmt.Sprintf.
+func ErrorIs(t notes, err, want error, what string, args ...any) {
+	t.Helper()
+	if !errors.Is(err, want) {
+		t.Errorf(what+": err = %v, want %v", append(args, err, want)...)
+	}
+}
+
+// ErrorSays notes an error unless err has the words in its text.
+func ErrorSays(t notes, err error, words, what string, args ...any) {
+	t.Helper()
+	if err == nil || !strings.Contains(err.Error(), words) {
+		t.Errorf(what+": err = %v, want one that says %q", append(args, err, words)...)
+	}
+}
+
+// Contains notes an error unless a text contains a part. The last text says what it is, as in fmt.Sprintf.
+func Contains(t notes, text, part, what string, args ...any) {
+	t.Helper()
+	if !strings.Contains(text, part) {
+		t.Errorf(what+" lacks %q:\n%s", append(args, part, text)...)
 	}
 }
 

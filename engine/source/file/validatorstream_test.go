@@ -3,7 +3,6 @@ package file
 import (
 	"crypto/sha256"
 	"fmt"
-	"strings"
 	"testing"
 
 	"ledgerd/engine/ledger"
@@ -34,9 +33,7 @@ func TestRecordedValidatorStreamIsTheChain(t *testing.T) {
 	const pin = "3881613eee66537b3b03a928ccd7f0d700b84a9ec49d84e3ad805130c8937383"
 	ledgertest.Equal(t, fmt.Sprintf("%x", sha256.Sum256(lines)), pin, "the hash of what came")
 	ledgertest.Equal(t, blocks, 49, "blocks")
-	if !strings.Contains(log.String(), "slots=1") {
-		t.Errorf("the log says %q; the recording ends before the last of 50 slots has its head", log)
-	}
+	ledgertest.Contains(t, log.String(), "slots=1", "of a recording that ends before the last of 50 slots has its head, the log")
 }
 
 // F27: damage anywhere is told or ends the recording early; it makes up nothing.

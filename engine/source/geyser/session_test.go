@@ -140,9 +140,7 @@ func TestNothingIsEmittedPastAGapThatNobodyFills(t *testing.T) {
 	if !n.Gap.Open() || !n.Gap.Stuck || n.Gap.After != 107 || n.Gap.UpTo != 109 || n.Gaps != 1 || n.GapsRepaired != 0 {
 		t.Errorf("%+v, %d gaps, %d repaired", n.Gap, n.Gaps, n.GapsRepaired)
 	}
-	if got := s.source.Trouble(); !strings.Contains(got, "missing and cannot be filled") {
-		t.Errorf("Trouble: %q", got)
-	}
+	ledgertest.Contains(t, s.source.Trouble(), "missing and cannot be filled", "the trouble")
 }
 
 // F25, F27, F28, F29: a session that stalls, trickles, or sends what cannot be ends, and the next one goes on.
@@ -310,9 +308,7 @@ func TestNoGapIsMissedInManyDisconnects(t *testing.T) {
 	s.run(t)
 	next := ledger.Slot(101)
 	for slot := range strings.FieldsSeq(strings.ReplaceAll(s.of("block"), " filled", "")) {
-		if slot != fmt.Sprint(next) {
-			t.Fatalf("block %s comes after %d", slot, next-1)
-		}
+		ledgertest.Equal(t, slot, fmt.Sprint(next), "the block that comes after %d", next-1)
 		next++
 	}
 	n := s.source.Upstream()

@@ -100,15 +100,12 @@ func TestFetchTellsWhatIsNotThereAndWhy(t *testing.T) {
 			if !ok || up.Busy != step.want.Busy || up.RetryAfter != step.want.RetryAfter || !errors.Is(err, ledger.ErrUnavailable) {
 				t.Errorf("%s: err = %v", step.name, err)
 			}
-			if calls = n.calls["getMultipleAccounts"] - calls; calls != step.calls {
-				t.Errorf("%s: %d calls", step.name, calls)
-			}
+			ledgertest.Equal(t, n.calls["getMultipleAccounts"]-calls, step.calls, "%s: calls", step.name)
 		}
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
-		if _, err = s.Fetch(ctx, []ledger.Pubkey{keyOf(1)}, ledger.Finalized); !errors.Is(err, context.Canceled) {
-			t.Errorf("given up: err = %v", err)
-		}
+		_, err = s.Fetch(ctx, []ledger.Pubkey{keyOf(1)}, ledger.Finalized)
+		ledgertest.ErrorIs(t, err, context.Canceled, "given up")
 	})
 }
 

@@ -213,9 +213,7 @@ func TestFailuresAreToldAndAreNoGap(t *testing.T) {
 			n.fault = func(c *fakeCall) bool { return (tt.method == "" || tt.method == c.Method) && ends(c) }
 			if tt.want != "" {
 				after(t, 50*time.Second, func() {
-					if got := s.Trouble(); !strings.Contains(got, tt.want) {
-						t.Errorf("%s: trouble is %q", name, got)
-					}
+					ledgertest.Contains(t, s.Trouble(), tt.want, "%s: the trouble", name)
 				})
 			}
 			wantSlots(t, follow(t, s, at(10), untilSlot(13)), 11, 12, 13)

@@ -124,9 +124,7 @@ func TestCatchingUpAsksOnce(t *testing.T) {
 			return ok
 		})
 		wantChain(t, r)
-		if len(n.asked) != 8 { // 790 accounts, 100 at once
-			t.Errorf("%d calls", len(n.asked))
-		}
+		ledgertest.Equal(t, len(n.asked), 8, "calls for 790 accounts, 100 at once")
 		for k, a := range stateAfter(r.events) {
 			ledgertest.Equal(t, a.Unknown(), 0, "what is unknown of %v: %+v", k, a)
 		}

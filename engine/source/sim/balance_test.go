@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"ledgerd/engine/ledger"
+	"ledgerd/engine/ledger/ledgertest"
 )
 
 // specs are ledgers of different temper; each is checked at every block of every branch.
@@ -20,9 +21,7 @@ func TestBalancesAddUpAfterEveryBlockOfEveryBranch(t *testing.T) {
 		all := books(run(t, spec, nil))
 		want := checkAccounts(t, spec, all[0])
 		for _, b := range all {
-			if got := checkAccounts(t, spec, b); got != want {
-				t.Fatalf("%s: slot %d: %d lamports in all, want %d", spec, b.block.Slot, got, want)
-			}
+			ledgertest.Equal(t, checkAccounts(t, spec, b), want, "%s: slot %d: lamports in all", spec, b.block.Slot)
 		}
 	}
 }

@@ -1,13 +1,13 @@
 package upstream
 
 import (
-	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"ledgerd/engine/ledger"
+	"ledgerd/engine/ledger/ledgertest"
 )
 
 func TestConnectionsAreCountedByCause(t *testing.T) {
@@ -85,9 +85,7 @@ func TestTroubleNamesTheCause(t *testing.T) {
 				t.Errorf("%s: trouble %q, want none", when, got)
 			}
 			for _, part := range parts {
-				if !strings.Contains(got, part) {
-					t.Errorf("%s: trouble %q does not tell %q", when, got, part)
-				}
+				ledgertest.Contains(t, got, part, "%s: the trouble", when)
 			}
 		}
 		check("at the start", "not connected yet")

@@ -2,7 +2,6 @@ package yellowstone
 
 import (
 	"math/rand/v2"
-	"reflect"
 	"slices"
 	"testing"
 
@@ -20,9 +19,7 @@ func TestCountsThatNeverComeTrueAreGivenUp(t *testing.T) {
 		confirmed := []Update{statusOf(slot, Confirmed), statusOf(slot+1, Confirmed)}
 		messages := slices.Concat([]Update{statusOf(slot, CreatedBank)}, b.whole(), confirmed)
 		for err := feed(t, a, messages...); err != nil; err = feed(t, a, messages...) {
-			if want := (&ShortError{slot, 2, 3}); !reflect.DeepEqual(err, error(want)) {
-				t.Fatalf("slot %d: %v, want %v", slot, err, want)
-			}
+			ledgertest.Equal(t, err, error(&ShortError{slot, 2, 3}), "slot %d", slot)
 			asked++
 			a.Reconnected()
 		}

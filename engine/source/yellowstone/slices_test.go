@@ -2,13 +2,13 @@ package yellowstone
 
 import (
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"reflect"
 	"slices"
 	"testing"
 
 	"ledgerd/engine/ledger"
+	"ledgerd/engine/ledger/ledgertest"
 )
 
 // accountMessage is a message about an account with 1 lamport.
@@ -55,8 +55,6 @@ func TestSlicesTellWhatAnAccountIs(t *testing.T) {
 	}
 	for _, n := range []int{1, 81, 84, 164, 169, 10 << 10} {
 		var u Update
-		if err := (Decoder{Sliced: true}).Decode(accountMessage(t, key(9), make([]byte, n)), &u); !errors.Is(err, ErrNotSliced) {
-			t.Errorf("%d bytes: %v, want %v", n, err, ErrNotSliced)
-		}
+		ledgertest.ErrorIs(t, (Decoder{Sliced: true}).Decode(accountMessage(t, key(9), make([]byte, n)), &u), ErrNotSliced, "%d bytes", n)
 	}
 }

@@ -2,7 +2,6 @@ package vfstest
 
 import (
 	"errors"
-	"maps"
 	"slices"
 	"syscall"
 	"testing"
@@ -54,9 +53,7 @@ func TestAFaultStrikesHalfOfAShortWrite(t *testing.T) {
 	}
 	for name, want := range map[string]error{"fil": syscall.EIO, "the-to": syscall.EIO, "none": nil} {
 		_, f, _ := faultyDisk(t, Plan{Call: 1, Name: name, Kinds: KindRename})
-		if err := f.Rename("dir/file", "the-to"); !errors.Is(err, want) {
-			t.Errorf("Rename with a fault for %q: err = %v, want %v", name, err, want)
-		}
+		ledgertest.ErrorIs(t, f.Rename("dir/file", "the-to"), want, "Rename with a fault for %q", name)
 	}
 }
 
@@ -79,8 +76,7 @@ func TestSyncAfterAFailedOneSavesNothing(t *testing.T) {
 		left := map[string]string{
 			"as it reads": contentOf(t, m, "file"), "Crash(0)": contentOf(t, m.Crash(0, 1), "file"), "Crash(1)": contentOf(t, m.Crash(1, 1), "file"),
 		}
-		if wants := map[string]string{"as it reads": "aaaabbbbccccd", "Crash(0)": want, "Crash(1)": want + "d"}; !maps.Equal(left, wants) {
-			t.Errorf("lose %v: the file holds %q, want %q", lose, left, wants)
-		}
+		wants := map[string]string{"as it reads": "aaaabbbbccccd", "Crash(0)": want, "Crash(1)": want + "d"}
+		ledgertest.Equal(t, left, wants, "lose %v: the file", lose)
 	}
 }

@@ -92,9 +92,7 @@ q quits   budget 87 of 100, asked every 5s
 			t.Errorf("a line of %d columns: %s", n, l.text)
 		}
 	}
-	if got := text(v.lines(28, now)); !strings.Contains(got, "updates/s             300 ▅█\n") {
-		t.Errorf("on a narrow terminal:\n%s", got)
-	}
+	ledgertest.Contains(t, text(v.lines(28, now)), "updates/s             300 ▅█\n", "a narrow terminal")
 
 	v.take(news{at: now, err: context.DeadlineExceeded, budget: v.budget, next: v.next})
 	want = "ledgerd at http://h:1\n○ no answer for 5s: context deadline exceeded\n\n" + strings.Replace(figures, "7s ago", "12s ago", 1)
