@@ -13,6 +13,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"ledgerd/engine/ledger"
 	"ledgerd/engine/ledger/bubble"
@@ -157,6 +158,9 @@ func TestAnswersThatNobodyReadsAreBounded(t *testing.T) {
 	h := servePipes(t, func(c *Config) { c.Ledger, c.Memory = l, budget.New(1_600_000) })
 	for range 10 { // whose buffers are used again
 		h.get(list)
+		for h.server.answers.Used() > 0 { // they come back a moment after the answer
+			time.Sleep(time.Millisecond)
+		}
 	}
 	var conns []net.Conn
 	var waiting []*bufio.Reader
