@@ -48,6 +48,9 @@ func TestAbuseOfOneClientTakesLittleOfTheProcessors(t *testing.T) {
 		client++
 		before := v.metric(closedByPolicy)
 		t.Run(kind, v.share(client, idle, abuse))
+		if n := v.metric("ledgerd_http_floods_total"); kind == "connections" && n == 0 {
+			t.Error("a client that connects again and again was let in each time")
+		}
 		if slices.Contains([]string{"pings", "messages", "subscriptions"}, kind) && v.metric(closedByPolicy) == before {
 			t.Errorf("%s: no socket was closed with 1008", kind)
 		}
@@ -73,6 +76,9 @@ func TestAbuseOfEveryKindAtOnce(t *testing.T) {
 	}
 	for range 7 {
 		v.visit("under every abuse")
+	}
+	if most := int64(client-1) * shareConns; conns.Load() < most {
+		t.Errorf("%d connections were made, want %d and more", conns.Load(), most)
 	}
 	t.Logf("%d clients made %d connections; resident memory: %d MiB", client-1, conns.Load(), v.usage().RSSBytes>>20)
 }
@@ -141,6 +147,9 @@ func (v *victim) share(client int, idle float64, attack func(c *attacker)) func(
 		share := (used + float64(60-seconds)*now) / 60
 		t.Logf("%.1f %% of a processor over a minute: %.2f s within %d s, with %d connections, and %.1f %% after that",
 			100*share, used, seconds, conns.Load(), 100*now)
+		if conns.Load() < shareConns {
+			t.Errorf("%d connections were made, want %d and more", conns.Load(), shareConns)
+		}
 		if share >= mostShare {
 			t.Errorf("one client takes %.1f %% of a processor, want less than %.1f", 100*share, 100*mostShare)
 		}

@@ -30,6 +30,9 @@ import (
 // them and may take 5 s for the last snapshot; all of it is to take less than 10 s.
 const stopTimeout = 4 * time.Second
 
+// socketsTimeout is how much of stopTimeout sockets may take: the rest is for requests under way.
+const socketsTimeout = 3 * time.Second
+
 // origin is where a node's blocks come from.
 type origin struct {
 	source  source.Source  // nil: nowhere
@@ -194,7 +197,9 @@ func (n *node) stop(stopEngine context.CancelFunc) {
 	n.logger.Info("stopping")
 	ctx, cancel := context.WithTimeout(context.Background(), stopTimeout)
 	defer cancel()
-	if err := n.hub.Shutdown(ctx); err != nil {
+	sockets, cancelSockets := context.WithTimeout(ctx, socketsTimeout)
+	defer cancelSockets()
+	if err := n.hub.Shutdown(sockets); err != nil {
 		n.logger.Warn("sockets were cut off", "error", err)
 	}
 	if err := n.public.Shutdown(ctx); err != nil {

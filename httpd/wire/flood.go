@@ -6,6 +6,7 @@ import (
 	"math"
 	"net"
 	"net/netip"
+	"slices"
 	"sync"
 	"syscall"
 	"time"
@@ -13,15 +14,19 @@ import (
 
 	"golang.org/x/net/bpf"
 	"golang.org/x/sys/unix"
+
+	"ledgerd/httpd/ratelimit"
 )
 
 const (
 	// floodWindow is how long refused connections are counted, from the first of them.
 	floodWindow = time.Second
-	// floodRefusals is how many connections of a client are refused in a window before it is dropped for the rest of it.
+	// floodRefusals is how many connections of a client are refused in a window before it is dropped for the rest of it. Of an IPv6 site it
+	// is as many for each of ratelimit.ClientsPerSite.
 	floodRefusals = 100
-	// maxDropped is how many clients are dropped at a time. Their filter takes 4 KiB of the 20 that Linux lets a socket have.
-	maxDropped = 64
+	// maxDropped is how many networks are dropped at a time. Linux takes up to 400 bytes for each, also of the filter that is being replaced, of
+	// the 20 KiB that a socket may have for such things (net.core.optmem_max; 128 KiB since Linux 6.8).
+	maxDropped = 24
 )
 
 // floodFilter has the kernel drop the SYNs of clients that connect again and again although they are refused: to accept such a connection and
@@ -29,38 +34,43 @@ const (
 // sends a SYN again (RFC 6298). Where the kernel takes no filter, nothing is dropped.
 type floodFilter struct {
 	socket syscall.RawConn // that listens; nil: it takes no filter
+	spared []netip.Prefix  // networks of which no address is dropped
 
 	mu      sync.Mutex
-	refused map[netip.Prefix]int // in this window, by the widest network that the client's connections count for
+	refused map[netip.Prefix]int // in this window, by each network that the connections count for
 	dropped []netip.Prefix
 }
 
-func newFloodFilter(ln net.Listener) *floodFilter {
-	f := &floodFilter{refused: make(map[netip.Prefix]int)}
+func newFloodFilter(ln net.Listener, identity *ratelimit.Identity) *floodFilter {
+	f := &floodFilter{spared: slices.Concat(identity.Exempt, identity.TrustedProxies), refused: make(map[netip.Prefix]int)}
 	if tcp, ok := ln.(*net.TCPListener); ok {
 		f.socket, _ = tcp.SyscallConn() // nil where it is closed
 	}
 	return f
 }
 
-// count counts a refused connection of a client. It returns whether the client is dropped from now on.
-func (f *floodFilter) count(client netip.Addr) bool {
+// count counts a refused connection of a client. It returns whether the client, or its site, is dropped from now on.
+func (f *floodFilter) count(client netip.Addr) (drops bool) {
 	if f.socket == nil {
 		return false
 	}
-	of := networks(client)
-	widest := of[len(of)-1]
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if len(f.refused) == 0 {
 		time.AfterFunc(floodWindow, f.forget)
 	}
-	f.refused[widest]++
-	if f.refused[widest] != floodRefusals || len(f.dropped) == maxDropped {
-		return false
+	for i, network := range networks(client) {
+		f.refused[network]++
+		most := floodRefusals
+		if i > 0 {
+			most *= ratelimit.ClientsPerSite
+		}
+		if f.refused[network] == most && len(f.dropped) < maxDropped && !slices.ContainsFunc(f.spared, network.Overlaps) {
+			f.dropped = append(f.dropped, network)
+			drops = f.attachLocked() == nil
+		}
 	}
-	f.dropped = append(f.dropped, widest)
-	return f.attachLocked() == nil
+	return drops
 }
 
 // forget ends a window.
@@ -70,30 +80,36 @@ func (f *floodFilter) forget() {
 	clear(f.refused)
 	if len(f.dropped) > 0 {
 		f.dropped = nil
-		_ = f.attachLocked() // fails where the socket is closed, or took no filter before
+		_ = f.set(func(fd int) error { return unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_DETACH_FILTER, 0) }) // or there was none
 	}
 }
 
-// attachLocked replaces the socket's filter by one for the clients that are dropped. Connections inherit the filter that the
-// socket had when they began; it only looks at SYNs, so it means nothing to them.
+// attachLocked gives the socket a filter for what is dropped. A connection inherits the one that the socket has when it begins, which means nothing to it:
+// only SYNs are looked at.
 func (f *floodFilter) attachLocked() error {
-	program, err := bpf.Assemble(dropSYNs(f.dropped))
+	program, err := bpf.Assemble(dropSYNs(f.dropped, ipHeader))
 	if err != nil {
 		return err
 	}
 	filter := unix.SockFprog{Len: uint16(len(program)), Filter: (*unix.SockFilter)(unsafe.Pointer(&program[0]))} // bpf.RawInstruction is sock_filter
-	var failed error
-	err = f.socket.Control(func(fd uintptr) {
-		failed = unix.SetsockoptSockFprog(int(fd), unix.SOL_SOCKET, unix.SO_ATTACH_FILTER, &filter)
+	return f.set(func(fd int) error {
+		return unix.SetsockoptSockFprog(fd, unix.SOL_SOCKET, unix.SO_ATTACH_FILTER, &filter)
 	})
+}
+
+// set sets an option of the socket.
+func (f *floodFilter) set(option func(fd int) error) error {
+	var failed error
+	err := f.socket.Control(func(fd uintptr) { failed = option(int(fd)) })
 	return errors.Join(err, failed)
 }
 
-// dropSYNs returns a classic BPF program that drops a segment of TCP if it is a SYN, without ACK, from one of these networks: IPv4 addresses and
-// networks of IPv6 with ratelimit.SiteBits. The segment begins with its TCP header (RFC 9293); that of IP is loaded from SKF_NET_OFF (Linux,
-// Documentation/networking/filter.rst).
-func dropSYNs(from []netip.Prefix) []bpf.Instruction {
-	const network = 1<<32 - 0x100000 // SKF_NET_OFF
+// ipHeader is where a filter of TCP segments loads the header of IP from: SKF_NET_OFF of linux/filter.h.
+const ipHeader = 1<<32 - 0x100000
+
+// dropSYNs returns a classic BPF program that drops a segment of TCP if it is a SYN, without ACK, from one of these networks, as they come from
+// the function of that name. The segment begins with its TCP header (RFC 9293).
+func dropSYNs(from []netip.Prefix, ipHeader int) []bpf.Instruction {
 	const flags, syn, ack = 13, 0x02, 0x10
 	pass, drop := bpf.RetConstant{Val: math.MaxUint32}, bpf.RetConstant{Val: 0}
 	program := []bpf.Instruction{
@@ -102,23 +118,17 @@ func dropSYNs(from []netip.Prefix) []bpf.Instruction {
 		bpf.JumpIf{Cond: bpf.JumpEqual, Val: syn, SkipTrue: 1},
 		pass,
 	}
-	type part struct {
-		at, bytes int // in the header of IP
-		value     uint32
-	}
-	for _, p := range from {
-		source := p.Addr().AsSlice()
-		version, parts := uint32(0x40), []part{{12, 4, binary.BigEndian.Uint32(source)}}
-		if p.Addr().Is6() {
-			version, parts = 0x60, []part{{8, 4, binary.BigEndian.Uint32(source)}, {12, 2, uint32(binary.BigEndian.Uint16(source[4:]))}}
+	for _, network := range from {
+		version, sourceAt := uint32(0x40), 12 // in the header of IP (RFC 791, RFC 8200)
+		if network.Addr().Is6() {
+			version, sourceAt = 0x60, 8
 		}
-		program = append(program, bpf.LoadAbsolute{Off: network, Size: 1}, bpf.ALUOpConstant{Op: bpf.ALUOpAnd, Val: 0xf0})
-		rest := 2 * len(parts) // instructions from the next part to the end of this network's
-		program = append(program, bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: version, SkipTrue: uint8(rest + 1)})
-		for _, w := range parts {
-			rest -= 2
-			program = append(program, bpf.LoadAbsolute{Off: uint32(network + w.at), Size: w.bytes},
-				bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: w.value, SkipTrue: uint8(rest + 1)})
+		source, words := network.Addr().AsSlice(), network.Bits()/16 // of two bytes
+		program = append(program, bpf.LoadAbsolute{Off: uint32(ipHeader), Size: 1}, bpf.ALUOpConstant{Op: bpf.ALUOpAnd, Val: 0xf0},
+			bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: version, SkipTrue: uint8(2*words + 1)})
+		for i := range words {
+			program = append(program, bpf.LoadAbsolute{Off: uint32(ipHeader + sourceAt + 2*i), Size: 2},
+				bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: uint32(binary.BigEndian.Uint16(source[2*i:])), SkipTrue: uint8(2*(words-i) - 1)})
 		}
 		program = append(program, drop)
 	}

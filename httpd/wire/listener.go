@@ -67,7 +67,7 @@ func newListener(ln net.Listener, config *Config, counts *Counts) *listener {
 		Listener: ln, config: config, counts: counts,
 		began: now, mostConns: max(config.MaxConns, ConnsWithinFileLimit()), done: make(chan struct{}),
 		pace:      ratelimit.New(config.ConnsPerMinute, 0, now),
-		floods:    newFloodFilter(ln),
+		floods:    newFloodFilter(ln, config.Identity),
 		conns:     make(map[*Conn]struct{}),
 		perClient: make(map[netip.Prefix]int),
 	}
@@ -113,13 +113,16 @@ func isShortage(err error) bool {
 func (l *listener) admit(nc net.Conn) *Conn {
 	c := &Conn{Conn: nc, Peer: l.config.Identity.PeerOf(nc.RemoteAddr()), listener: l}
 	if c.isCapped() && !l.pace.Take(c.Peer.Key, time.Now()).Allowed {
-		return l.refuse(c.Peer.Key)
+		l.refuse(c.Peer.Key)
+		return nil
 	}
 	l.mu.Lock()
-	defer l.mu.Unlock()
 	if c.isCapped() && !l.hasRoomFor(c.Peer.Key) {
-		return l.refuse(c.Peer.Key)
+		l.mu.Unlock()
+		l.refuse(c.Peer.Key) // which may take a while, and nobody waits for it
+		return nil
 	}
+	defer l.mu.Unlock()
 	most := l.config.MaxConns
 	if c.Peer.Exempt {
 		most = l.mostConns
@@ -140,13 +143,12 @@ func (l *listener) admit(nc net.Conn) *Conn {
 	return c
 }
 
-// refuse counts a connection that is too many for its client. It returns what admit does.
-func (l *listener) refuse(client netip.Addr) *Conn {
+// refuse counts a connection that is too many for its client.
+func (l *listener) refuse(client netip.Addr) {
 	l.counts.RefusedClient.Add(1)
 	if l.floods.count(client) {
 		l.counts.Floods.Add(1)
 	}
-	return nil
 }
 
 // networks returns what a client's connections count for: itself, and with IPv6 its site.
