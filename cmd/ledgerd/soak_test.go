@@ -21,6 +21,7 @@ import (
 	"testing"
 	"time"
 
+	"ledgerd/bench/proc"
 	clientlib "ledgerd/httpd/client"
 )
 
@@ -183,7 +184,28 @@ type soak struct {
 	args   []string
 	node   *victim
 	host   atomic.Pointer[string]
-	rss    [][2]float64 // hours, bytes
+	memory [len(memories)][][2]float64 // hours, bytes
+}
+
+// memories are what is measured of the node's memory: the first is what counts, the others tell where it comes from.
+var memories = [...]struct {
+	name string
+	of   func(metrics map[string]float64) float64
+}{
+	{"resident memory", func(m map[string]float64) float64 { return m["process_resident_memory_bytes"] }},
+	{"the heap's part", func(m map[string]float64) float64 {
+		return m["go_memstats_heap_sys_bytes"] - m["go_memstats_heap_released_bytes"]
+	}},
+	{"the heap when it is collected", func(m map[string]float64) float64 { return m["go_memstats_next_gc_bytes"] }},
+}
+
+func (s *soak) measure(hours float64) {
+	s.Helper()
+	metrics, err := proc.Scrape(s.node.client, s.node.ops)
+	must(s.T, err)
+	for i, m := range memories {
+		s.memory[i] = append(s.memory[i], [2]float64{hours, m.of(metrics)})
+	}
 }
 
 func (s *soak) start() {
@@ -206,13 +228,13 @@ func (s *soak) fill() {
 	must(s.T, os.Remove(name))
 }
 
-// slope returns by how many percent an hour the memory grows, and the standard error of that: a line through the means of a minute each, but
+// slope returns by how many percent an hour a memory grows, and the standard error of that: a line through the means of a minute each, but
 // for the first third. It logs the means.
-func (s *soak) slope() (percent, deviation float64) {
+func (s *soak) slope(of int) (percent, deviation float64) {
 	const minute = 30 // measurements
 	var means [][2]float64
 	var text []string
-	for part := range slices.Chunk(s.rss, minute) {
+	for part := range slices.Chunk(s.memory[of], minute) {
 		var mean [2]float64
 		for _, m := range part {
 			mean[0] += m[0] / float64(len(part))
@@ -220,7 +242,9 @@ func (s *soak) slope() (percent, deviation float64) {
 		}
 		means, text = append(means, mean), append(text, strconv.Itoa(int(mean[1])>>20))
 	}
-	s.Logf("resident memory by the minute, MiB: %s", strings.Join(text, " "))
+	defer func() {
+		s.Logf("%s: slope %.2f ± %.2f %%/h; by the minute, MiB: %s", memories[of].name, percent, deviation, strings.Join(text, " "))
+	}()
 	means = means[len(means)/3:]
 	var x, y float64
 	for _, m := range means {
@@ -295,7 +319,7 @@ func TestSoak(t *testing.T) {
 	before, goroutines := s.node.usage(), s.node.metric("go_goroutines")
 	s.underWeather(func() {
 		for filled := time.Now(); time.Since(begun) < length; time.Sleep(2 * time.Second) {
-			s.rss = append(s.rss, [2]float64{time.Since(begun).Hours(), float64(s.node.usage().RSSBytes)})
+			s.measure(time.Since(begun).Hours())
 			if time.Since(filled) > length/10 {
 				s.fill()
 				filled = time.Now()
@@ -307,9 +331,12 @@ func TestSoak(t *testing.T) {
 	const spare = 10                                                                                                // what takes a snapshot, answers a scrape, …
 	s.node.until("no goroutine is left", func() bool { return s.node.metric("go_goroutines") <= goroutines+spare }) // idle workers stay for seconds
 	after := s.node.usage()
-	slope, deviation := s.slope()
-	t.Logf("%v: resident memory %d MiB, then %d MiB, slope %.2f ± %.2f %%/h; files %d, %d; goroutines %.0f, %.0f", length, before.RSSBytes>>20, after.RSSBytes>>20,
-		slope, deviation, before.FDs, after.FDs, goroutines, s.node.metric("go_goroutines"))
+	slope, _ := s.slope(0)
+	for other := range memories[1:] {
+		s.slope(other + 1)
+	}
+	t.Logf("%v: resident memory %d MiB, then %d MiB; files %d, %d; goroutines %.0f, %.0f", length, before.RSSBytes>>20, after.RSSBytes>>20,
+		before.FDs, after.FDs, goroutines, s.node.metric("go_goroutines"))
 	if after.FDs > before.FDs+spare {
 		t.Error("files are left")
 	}
