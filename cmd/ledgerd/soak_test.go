@@ -228,9 +228,9 @@ func (s *soak) fill() {
 	must(s.T, os.Remove(name))
 }
 
-// slope returns by how many percent an hour a memory grows, and the standard error of that: a line through the means of a minute each, but
-// for the first third. It logs the means.
-func (s *soak) slope(of int) (percent, deviation float64) {
+// slope returns by how many percent an hour a memory grows: a line through the means of a minute each, but for the first third. It logs the means,
+// and the standard error.
+func (s *soak) slope(of int) (percent float64) {
 	const minute = 30 // measurements
 	var means [][2]float64
 	var text []string
@@ -242,9 +242,6 @@ func (s *soak) slope(of int) (percent, deviation float64) {
 		}
 		means, text = append(means, mean), append(text, strconv.Itoa(int(mean[1])>>20))
 	}
-	defer func() {
-		s.Logf("%s: slope %.2f ± %.2f %%/h; by the minute, MiB: %s", memories[of].name, percent, deviation, strings.Join(text, " "))
-	}()
 	means = means[len(means)/3:]
 	var x, y float64
 	for _, m := range means {
@@ -258,7 +255,10 @@ func (s *soak) slope(of int) (percent, deviation float64) {
 		off := m[1] - y - xy/xx*(m[0]-x)
 		rest += off * off
 	}
-	return 100 * xy / xx / y, 100 * math.Sqrt(rest/float64(len(means)-2)/xx) / y
+	percent = 100 * xy / xx / y
+	deviation := 100 * math.Sqrt(rest/float64(len(means)-2)/xx) / y
+	s.Logf("%s: slope %.2f ± %.2f %%/h; by the minute, MiB: %s", memories[of].name, percent, deviation, strings.Join(text, " "))
+	return percent
 }
 
 // TestSoak holds a node in a cgroup of 512 MiB under all weathers at once for LEDGERD_SOAK: churning sockets, askers, slow readers, a spray of addresses, garbage, silence, a
@@ -331,16 +331,16 @@ func TestSoak(t *testing.T) {
 	const spare = 10                                                                                                // what takes a snapshot, answers a scrape, …
 	s.node.until("no goroutine is left", func() bool { return s.node.metric("go_goroutines") <= goroutines+spare }) // idle workers stay for seconds
 	after := s.node.usage()
-	slope, _ := s.slope(0)
-	for other := range memories[1:] {
-		s.slope(other + 1)
+	var slopes [len(memories)]float64
+	for of := range memories {
+		slopes[of] = s.slope(of)
 	}
 	t.Logf("%v: resident memory %d MiB, then %d MiB; files %d, %d; goroutines %.0f, %.0f", length, before.RSSBytes>>20, after.RSSBytes>>20,
 		before.FDs, after.FDs, goroutines, s.node.metric("go_goroutines"))
 	if after.FDs > before.FDs+spare {
 		t.Error("files are left")
 	}
-	if length >= time.Hour && slope > 1 {
+	if length >= time.Hour && slopes[0] > 1 {
 		t.Error("memory grows by more than 1 % an hour")
 	}
 	s.node.agrees(state)

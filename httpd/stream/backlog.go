@@ -152,9 +152,6 @@ func (s *subscriber) writePart(b batch) error {
 	if err := s.writeOnce(b); err != nil {
 		return err
 	}
-	if ending := s.outbox.ending(); ending.atOnce() {
-		return ending
-	}
 	if s.late || s.at.lapped() {
 		return errLapped
 	}

@@ -181,12 +181,12 @@ const writeLooks = 50
 // recordBytes is the most that one record of TLS holds (RFC 8446, section 5.1).
 const recordBytes = 16 << 10
 
-// writeOnce writes whole frames. Its error is how the connection ends if that has been known for drainTime.
+// writeOnce writes whole frames. Its error is how the connection ends if nothing more is to be written before that, or drainTime is over.
 func (s *subscriber) writeOnce(b batch) error {
 	if err := s.writeWhole(b); err != nil {
 		return err
 	}
-	if ending := s.outbox.ending(); ending != nil && time.Since(s.outbox.endsSince) >= drainTime {
+	if ending := s.outbox.ending(); ending != nil && (ending.atOnce() || time.Since(s.outbox.endsSince) >= drainTime) {
 		return ending
 	}
 	return nil
