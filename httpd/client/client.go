@@ -153,11 +153,11 @@ func (c *Client) dialer() *websocket.Dialer {
 	if !ok {
 		return new(websocket.Dialer)
 	}
-	encryption := t.TLSClientConfig.Clone()
-	if encryption != nil {
-		encryption.NextProtos = nil // net/http adds HTTP/2, which a WebSocket does not begin with
+	t = t.Clone() // a call under way may be setting the original up
+	if t.TLSClientConfig != nil {
+		t.TLSClientConfig.NextProtos = nil // net/http adds HTTP/2, which a WebSocket does not begin with
 	}
-	return &websocket.Dialer{Proxy: t.Proxy, NetDialContext: t.DialContext, TLSClientConfig: encryption}
+	return &websocket.Dialer{Proxy: t.Proxy, NetDialContext: t.DialContext, TLSClientConfig: t.TLSClientConfig}
 }
 
 // note keeps what a response says of the budget.
