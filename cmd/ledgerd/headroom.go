@@ -51,7 +51,7 @@ func keepHeadroom(ctx context.Context) {
 	for {
 		metrics.Read(samples)
 		// Each change stops the world for a moment.
-		if now := headroom(read(0), read(1), read(2)+read(3)); now < set*15/16 || now > set*17/16 {
+		if now := headroom(read(0), read(5), read(1), read(2)+read(3)); now < set*15/16 || now > set*17/16 {
 			debug.SetGCPercent(now)
 			set = now
 		}
@@ -66,12 +66,14 @@ func keepHeadroom(ctx context.Context) {
 	}
 }
 
-// headroom returns the percent of live bytes and of roots that may be garbage. looked is how many of
-// the live bytes have to be looked at; roots, which always are, are stacks and globals.
-func headroom(live, looked, roots uint64) int {
+// headroom returns the percent of live bytes and of roots that may be garbage. looked is how many of the bytes that are held, live
+// ones and garbage, would have to be looked at: the live ones count with their share of it, or garbage would make room for more of it.
+// roots, which always are looked at, are stacks and globals.
+func headroom(live, held, looked, roots uint64) int {
 	if live+roots == 0 {
 		return 100
 	}
+	looked = uint64(float64(looked) * float64(live) / float64(max(held, live, 1)))
 	room := max(smallHeadroom, live/headroomShare, looked)
 	return int(min(100*room/(live+roots), 100))
 }

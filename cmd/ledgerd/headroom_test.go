@@ -18,13 +18,15 @@ const mega = 1 << 20
 // A heap may grow by 32 MiB, by an eighth, or by what the collector has to look at of it, but never by more than its size.
 func TestHeadroomShrinksAsTheHeapGrows(t *testing.T) {
 	for _, tt := range []struct {
-		live, looked, roots uint64
-		want                int
+		live, garbage, looked, roots uint64
+		want                         int
 	}{
-		{0, 0, 0, 100}, {32 * mega, 0, 0, 100}, {64 * mega, 0, 0, 50}, {4096 * mega, 0, 0, 12},
-		{4096 * mega, 2048 * mega, 0, 50}, {4096 * mega, 5000 * mega, 0, 100}, {50 * mega, 50 * mega, 50 * mega, 50},
+		{0, 0, 0, 0, 100}, {32 * mega, 0, 0, 0, 100}, {64 * mega, 0, 0, 0, 50}, {4096 * mega, 0, 0, 0, 12},
+		{4096 * mega, 0, 2048 * mega, 0, 50}, {4096 * mega, 0, 5000 * mega, 0, 100}, {50 * mega, 0, 50 * mega, 50 * mega, 50},
+		// Garbage makes no room for more garbage.
+		{4096 * mega, 1024 * mega, 2560 * mega, 0, 50}, {4096 * mega, 4096 * mega, 4096 * mega, 0, 50}, {0, 4096 * mega, 2048 * mega, mega, 100},
 	} {
-		ledgertest.Equal(t, headroom(tt.live, tt.looked, tt.roots), tt.want, "headroom(%d, %d, %d)", tt.live, tt.looked, tt.roots)
+		ledgertest.Equal(t, headroom(tt.live, tt.live+tt.garbage, tt.looked, tt.roots), tt.want, "headroom of %+v", tt)
 	}
 }
 
