@@ -9,6 +9,7 @@ import (
 	"net"
 	"os"
 	"os/signal"
+	"runtime"
 	"strings"
 	"syscall"
 	"time"
@@ -46,6 +47,9 @@ func (c *serveCommand) Run(ctx context.Context, s *streams, args arguments, cli 
 	level := new(slog.LevelVar)
 	level.Set(c.LogLevel)
 	n := &node{logger: newLogger(s.err, c.LogFormat, level)}
+	if !c.Pprof {
+		runtime.MemProfileRate = 0 // nobody could read the profile of the heap, which grows for hours with each new path of calls
+	}
 	limit, unlimit := limitMemory(c.MemoryLimit, n.logger)
 	defer unlimit()
 	n.memoryLimit = limit
