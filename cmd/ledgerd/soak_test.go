@@ -228,8 +228,8 @@ func (s *soak) fill() {
 	must(s.T, os.Remove(name))
 }
 
-// slope returns by how many percent an hour a memory grows: a line through the means of a minute each, but for a third of the soak, in which the
-// address space of the heap was measured to grow yet. It logs the means, and the standard error.
+// slope returns by how many percent an hour a memory grows: a line through the means of a minute each, but for the first third. It logs the means,
+// and the standard error.
 func (s *soak) slope(of int) (percent float64) {
 	const minute = 30 // measurements
 	var means [][2]float64
@@ -242,7 +242,7 @@ func (s *soak) slope(of int) (percent float64) {
 		}
 		means, text = append(means, mean), append(text, strconv.Itoa(int(mean[1])>>20))
 	}
-	means = means[len(means)*4/9:] // of three quarters of the soak
+	means = means[len(means)/3:]
 	var x, y float64
 	for _, m := range means {
 		x, y = x+m[0]/float64(len(means)), y+m[1]/float64(len(means))
@@ -262,7 +262,7 @@ func (s *soak) slope(of int) (percent float64) {
 }
 
 // TestSoak holds a node in a cgroup of 512 MiB under all weathers at once for LEDGERD_SOAK: churning sockets, askers, slow readers, a spray of addresses, garbage, silence, a
-// full disk; in the first quarter it is killed and stopped as well. Then the books are balanced: streams of the client library are what REST answers,
+// full disk; in the first third it is killed and stopped as well. Then the books are balanced: streams of the client library are what REST answers,
 // memory does not grow, no goroutine, file or connection is left, the log and the snapshots are whole, and a restart has the same state hash.
 func TestSoak(t *testing.T) {
 	length, err := time.ParseDuration(os.Getenv("LEDGERD_SOAK"))
@@ -294,12 +294,12 @@ func TestSoak(t *testing.T) {
 
 	begun := time.Now()
 	s.underWeather(func() {
-		for next := begun; time.Since(begun) < length/4; {
+		for next := begun; time.Since(begun) < length/3; {
 			if time.Now().Before(next) {
 				time.Sleep(time.Second)
 				continue
 			}
-			next = time.Now().Add(length / 80)
+			next = time.Now().Add(length / 60)
 			switch s.random.IntN(3) {
 			case 0:
 				s.node.Kill()
