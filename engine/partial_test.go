@@ -68,8 +68,8 @@ func TestListsSayWhetherTheyMayLackAccounts(t *testing.T) {
 func mustSayWhatIsLacking(t *testing.T, n *subject, want lacking) {
 	t.Helper()
 	nothing := ledger.Opt[ledger.Pubkey]{}
-	_, _, program, errProgram := n.Program(ledger.Query{}, key(9), nothing, 10)
-	_, _, other, errOther := n.Program(ledger.Query{}, key(8), nothing, 10)
+	_, _, program, errProgram := n.Program(ledger.Query{}, key(9), nothing, 10, nil)
+	_, _, other, errOther := n.Program(ledger.Query{}, key(8), nothing, 10, nil)
 	_, _, tokens, errTokens := n.Tokens(ledger.Query{}, key(1), nothing, 10)
 	for _, err := range []error{errProgram, errOther, errTokens} {
 		if err != nil && !strings.HasPrefix(err.Error(), "account not indexed") {
@@ -77,7 +77,7 @@ func mustSayWhatIsLacking(t *testing.T, n *subject, want lacking) {
 		}
 	}
 	ledgertest.Equal(t, (lacking{program.Lacks, other.Lacks, tokens.Lacks, want.absent}), want, "lists that may lack accounts")
-	_, _, _, errProgram = n.Program(ledger.Query{}, key(77), nothing, 10)
+	_, _, _, errProgram = n.Program(ledger.Query{}, key(77), nothing, 10, nil)
 	_, _, _, errTokens = n.Tokens(ledger.Query{}, key(77), nothing, 10)
 	for _, err := range []error{errProgram, errTokens} {
 		if err == nil || !strings.HasPrefix(err.Error(), want.absent) {

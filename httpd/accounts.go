@@ -114,10 +114,11 @@ func (r *request) program() error {
 	if err != nil {
 		return err
 	}
-	accounts, more, v, err := r.server.config.Ledger.Program(r.params.query, program, after, r.params.limit)
+	accounts, more, v, err := r.server.config.Ledger.Program(r.params.query, program, after, r.params.limit, r.server.answers.list())
 	if err != nil {
 		return err
 	}
+	defer r.server.answers.reuseList(accounts)
 	r.grow(len(accounts) * text)
 	r.body = append(r.body, `{"program_id":`...)
 	r.body = encode.AppendKey(r.body, &program)

@@ -1,6 +1,7 @@
 package httpd
 
 import (
+	"math/bits"
 	"slices"
 	"sync"
 
@@ -12,8 +13,9 @@ const (
 	// maxKeptBytes is the longest buffer that a request keeps for the next exchange.
 	maxKeptBytes = 16 << 10
 	// maxPooledBytes is the longest buffer that is pooled: lists of the usual length have room in
-	// it. The pool lets go of those that nobody asks for.
-	maxPooledBytes = 1 << 20
+	// it. The pools let go of those that nobody asks for.
+	maxPooledBytes = maxKeptBytes << poolDoublings
+	poolDoublings  = 6
 )
 
 // answers bounds the memory of all answers that are longer than maxKeptBytes, from before the
@@ -22,7 +24,8 @@ const (
 // much as their text.
 type answers struct {
 	*budget.Part
-	pool sync.Pool // of *[]byte, longer than maxKeptBytes
+	pools [poolDoublings + 1]sync.Pool // of *[]byte, empty; in pool i with room for at least maxKeptBytes<<i
+	lists sync.Pool                    // of *[]ledger.Account, empty
 }
 
 // reserve makes sure of so many bytes for the answer before the ledger is asked. ErrUnavailable
@@ -55,14 +58,19 @@ func longBytes(buffer []byte) int {
 
 // grow makes room in the empty body for a list whose records take about so many bytes.
 func (r *request) grow(n int) {
-	n += 512 // more than a list takes besides its records
-	if n <= maxKeptBytes {
-		r.body = slices.Grow(r.body, n)
-	} else if b, ok := r.server.answers.pool.Get().(*[]byte); ok && cap(*b) >= n {
-		r.body = (*b)[:0]
-	} else {
-		r.body = make([]byte, 0, n)
+	r.body = r.server.answers.grow(r.body, n+512) // more than a list takes besides its records
+}
+
+// grow returns an empty buffer with room for so many bytes: the empty one it is given if that is all it takes.
+func (a *answers) grow(buffer []byte, n int) []byte {
+	if n <= maxKeptBytes || n > maxPooledBytes {
+		return slices.Grow(buffer, n)
 	}
+	pool := bits.Len(uint(n-1) / maxKeptBytes)
+	if b, ok := a.pools[pool].Get().(*[]byte); ok {
+		return *b
+	}
+	return make([]byte, 0, maxKeptBytes<<pool)
 }
 
 // reuse returns the buffer, emptied, if a request may keep it. A longer one goes to the pool.
@@ -71,8 +79,22 @@ func (a *answers) reuse(buffer []byte) []byte {
 		return buffer[:0]
 	}
 	if cap(buffer) <= maxPooledBytes {
-		pooled := buffer // so that only this allocates
-		a.pool.Put(&pooled)
+		pooled := buffer[:0] // so that only this allocates
+		a.pools[bits.Len(uint(cap(buffer)/maxKeptBytes))-1].Put(&pooled)
 	}
 	return nil
+}
+
+// list returns room for the accounts of an answer, to be given back with reuseList.
+func (a *answers) list() []ledger.Account {
+	if l, ok := a.lists.Get().(*[]ledger.Account); ok {
+		return *l
+	}
+	return nil
+}
+
+func (a *answers) reuseList(l []ledger.Account) {
+	clear(l) // lets go of what the accounts point to
+	l = l[:0]
+	a.lists.Put(&l)
 }

@@ -243,9 +243,9 @@ func (l *fakeLedger) Tokens(q ledger.Query, owner ledger.Pubkey, after ledger.Op
 	return tokens, more, v, nil
 }
 
-func (l *fakeLedger) Program(q ledger.Query, program ledger.Pubkey, after ledger.Opt[ledger.Pubkey], limit int) ([]ledger.Account, bool, ledger.View, error) {
+func (l *fakeLedger) Program(q ledger.Query, program ledger.Pubkey, after ledger.Opt[ledger.Pubkey], limit int, room []ledger.Account) ([]ledger.Account, bool, ledger.View, error) {
 	if all, ok := l.pages[program]; ok && l.err == nil && !l.panics { // which many may ask for at once
-		return all, false, ledger.View{Head: l.head, Commitment: q.Commitment}, nil
+		return append(room, all...), false, ledger.View{Head: l.head, Commitment: q.Commitment}, nil
 	}
 	v, err := l.ask(q)
 	if err != nil {

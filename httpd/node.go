@@ -12,6 +12,9 @@ import (
 	"ledgerd/httpd/wire"
 )
 
+// metricsText is about how long the numbers are, in bytes.
+const metricsText = 64 << 10
+
 // health answers whether the node is to be asked at all.
 func (r *request) health() error {
 	if why := r.server.config.Ledger.Status().Unhealthy; why != "" {
@@ -43,6 +46,7 @@ func (r *request) nodeStatus() error {
 // metrics answers the numbers of the whole node.
 func (r *request) metrics() error {
 	r.contentType = typeMetrics
+	r.grow(metricsText)
 	buf := bytes.NewBuffer(r.body)
 	r.server.config.WriteMetrics(buf)
 	r.body = buf.Bytes()

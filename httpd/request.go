@@ -236,7 +236,7 @@ func (r *request) coded() []byte {
 	if r.fixed != nil {
 		return r.fixed.coded[c]()
 	}
-	r.packed = slices.Grow(r.packed, len(r.body)/3) // lists of accounts shrink to a quarter
+	r.packed = r.server.answers.grow(r.packed, len(r.body)/3) // lists of accounts shrink to a quarter
 	r.packed = encode.AppendCompressed(r.packed, r.body, c)
 	r.body = r.server.answers.reuse(r.body)
 	return r.packed

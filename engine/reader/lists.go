@@ -12,10 +12,13 @@ import (
 // Program returns the accounts a program is known to own, in pubkey order, past a key if
 // one is given, and whether there are more. View.Lacks says whether some may be missing, because a filter excludes
 // them or the source shows only accounts that are written. If neither an account at the program's key nor
-// an account it owns is held, it returns a *ledger.NotFoundError.
-func (r *Reader) Program(q ledger.Query, program ledger.Pubkey, after ledger.Opt[ledger.Pubkey], limit int) ([]ledger.Account, bool, ledger.View, error) {
+// an account it owns is held, it returns a *ledger.NotFoundError. The accounts are the caller's, in the capacity of room if
+// that is large enough; after an error a shard may still write there, so the caller must not reuse room.
+func (r *Reader) Program(q ledger.Query, program ledger.Pubkey, after ledger.Opt[ledger.Pubkey], limit int, room []ledger.Account) ([]ledger.Account, bool, ledger.View, error) {
 	p, v, err := answer(r, q, func(v ledger.View, deadline time.Time) (page[ledger.Account], error) {
-		return r.members(v, shard.Members{Group: program}, after, limit, deadline)
+		to := room[:0]
+		room = nil // for the next attempt
+		return r.members(v, shard.Members{Group: program}, after, limit, deadline, to)
 	})
 	v.Lacks = !r.holdsAllOf(program)
 	return p.items, p.more, v, err
@@ -24,7 +27,7 @@ func (r *Reader) Program(q ledger.Query, program ledger.Pubkey, after ledger.Opt
 // Tokens is Program for the token accounts of a wallet.
 func (r *Reader) Tokens(q ledger.Query, owner ledger.Pubkey, after ledger.Opt[ledger.Pubkey], limit int) ([]ledger.TokenAnswer, bool, ledger.View, error) {
 	p, v, err := answer(r, q, func(v ledger.View, deadline time.Time) (p page[ledger.TokenAnswer], err error) {
-		l, err := r.members(v, shard.Members{Group: owner, ByWallet: true}, after, limit, deadline)
+		l, err := r.members(v, shard.Members{Group: owner, ByWallet: true}, after, limit, deadline, nil)
 		if err == nil {
 			p.more = l.more
 			p.items, err = r.withMints(v, l.items, deadline)
@@ -45,8 +48,9 @@ func (r *Reader) holdsAllOf(program ledger.Pubkey) bool {
 // yield can wait for one of their slices, and a subscriber may ask for 10,000 short lists.
 const turnAfter = 64
 
-// members reads a list from the shards one after the other; the order of shards is the order of keys.
-func (r *Reader) members(v ledger.View, m shard.Members, after ledger.Opt[ledger.Pubkey], limit int, deadline time.Time) (l page[ledger.Account], err error) {
+// members reads a list from the shards one after the other, into the capacity of to; the order of shards is the order of keys.
+func (r *Reader) members(v ledger.View, m shard.Members, after ledger.Opt[ledger.Pubkey], limit int, deadline time.Time, to []ledger.Account) (l page[ledger.Account], err error) {
+	l.items = to
 	first := 0
 	if after.Known {
 		first = shard.Of(after.Value.Prefix(), len(r.Shards))

@@ -265,7 +265,7 @@ func (f *fakeLedger) page(q ledger.Query, belongs func(ledger.Account) bool, aft
 	return page[:min(len(page), limit)], len(page) > limit, view, nil
 }
 
-func (f *fakeLedger) Program(q ledger.Query, program ledger.Pubkey, after ledger.Opt[ledger.Pubkey], limit int) ([]ledger.Account, bool, ledger.View, error) {
+func (f *fakeLedger) Program(q ledger.Query, program ledger.Pubkey, after ledger.Opt[ledger.Pubkey], limit int, _ []ledger.Account) ([]ledger.Account, bool, ledger.View, error) {
 	return f.page(q, func(a ledger.Account) bool { return a.Known&ledger.FieldOwner != 0 && a.Owner == program }, after, limit)
 }
 

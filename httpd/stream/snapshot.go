@@ -154,7 +154,7 @@ func (s *subscriber) readSnapshot(head *ledger.Head, named names) ([]ledger.Acco
 		return nil
 	}
 	for _, program := range named[programs] {
-		members, more, _, err := s.hub.config.Ledger.Program(q, program, from, maxSnapshot)
+		members, more, _, err := s.hub.config.Ledger.Program(q, program, from, maxSnapshot, nil)
 		if err := add(members, more, err, "accounts/program/{program_id}"); err != nil {
 			return nil, err
 		}
