@@ -181,3 +181,25 @@ func TestSubscribersKeepNoBlock(t *testing.T) {
 		runtime.KeepAlive(h)
 	}
 }
+
+// Where a block brings a subscriber as many packets as the one before, they get room at once: room that grows step by step leaves more garbage
+// than it has use.
+func TestAnOutboxMakesRoomForABlockAtOnce(t *testing.T) {
+	const packets = 100 // for which room would grow to 143
+	l := newFakeLedger()
+	h := New(Config{Ledger: l})
+	script := newScript(h, l)
+	s := h.join(query{wants: wants{names: names{programs: {programA}}}}, &seat{peer: newPeer(ratelimit.Client{})})
+	for slot := range ledger.Slot(3) {
+		var accounts []ledger.Account
+		for i := range packets {
+			accounts = append(accounts, account(i+1, ledger.Lamports(slot+1), programA))
+		}
+		script.block(slot+1, accounts...)
+		if room := cap(s.outbox.entries); slot > 0 && room > packets+packets/3 {
+			t.Errorf("block %d: room for %d packets, want about %d", slot, room, packets)
+		}
+		frames, _, _ := s.outbox.drain()
+		ledgertest.Equal(t, frames, packets, "frames of block %d", slot)
+	}
+}

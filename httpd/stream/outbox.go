@@ -107,6 +107,15 @@ func (o *outbox) put(after *position, packets ...*packet) {
 	o.wake()
 }
 
+// reserve makes room for so many entries at once, rather than in steps of which each leaves garbage.
+func (o *outbox) reserve(entries int) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if !o.isClosing() {
+		o.entries = slices.Grow(o.entries, entries)
+	}
+}
+
 // add adds packets, and never waits. Where there is no room the reader is too slow: what waits is
 // dropped, and the connection is closed. Nothing is ever left out in the middle, unless the
 // client has asked for conflation.

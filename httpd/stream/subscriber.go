@@ -38,6 +38,8 @@ type subscriber struct {
 	wants wants   // changed by the reader alone, which reads it without the lock
 	ring  *ring   // what it follows, once the writer is through with what lies before
 	last  *packet // the match delivered last, so that it is delivered once; nil once it was woken
+	// matches are the packets since it was last woken or, if there are none, those before: about so many come with the next block.
+	matches int
 	// holding, while a snapshot is read: what is published meanwhile is delivered after it.
 	holding  bool
 	heldSlot ledger.Slot // the position when it began
@@ -122,8 +124,11 @@ func (s *subscriber) deliverMatch(e *emission, i int) {
 	if s.last == nil {
 		a := s.audience()
 		a.matched = append(a.matched, s)
+		s.outbox.reserve(s.matches + s.matches/4) // blocks differ
+		s.matches = 0
 	}
 	s.last = p
+	s.matches++
 	s.outbox.add(s.after(), p)
 }
 
