@@ -13,7 +13,7 @@ import (
 )
 
 // metricsText is about how long the numbers are, in bytes.
-const metricsText = 64 << 10
+const metricsText = 96 << 10
 
 // health answers whether the node is to be asked at all.
 func (r *request) health() error {
