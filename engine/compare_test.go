@@ -267,7 +267,7 @@ func (c *comparer) lists(e *Engine, q ledger.Query, s shown) error {
 	for _, program := range c.programs {
 		want := s.world.members(func(a seen) bool { return a.ownedBy(program) })
 		err := c.pages(s, program, want, limit, func(after ledger.Opt[ledger.Pubkey]) ([]ledger.Account, bool, ledger.View, error) {
-			return e.Program(q, program, after, limit, nil)
+			return e.Program(q, program, after, limit, make([]ledger.Account, 0, c.r.IntN(8)))
 		})
 		if err != nil {
 			return fmt.Errorf("program %s by %d: %w", program, limit, err)

@@ -20,7 +20,7 @@ const (
 
 // answers bounds the memory of all answers that are longer than maxKeptBytes, from before the
 // ledger is asked until the client has taken the last byte: a client that reads slowly holds its
-// answer, and one connection may hold one. Without the pool, making room for lists costs about as
+// answer, and one connection may hold one. Without the pools, making room for lists costs about as
 // much as their text.
 type answers struct {
 	*budget.Part
@@ -73,7 +73,7 @@ func (a *answers) grow(buffer []byte, n int) []byte {
 	return make([]byte, 0, maxKeptBytes<<pool)
 }
 
-// reuse returns the buffer, emptied, if a request may keep it. A longer one goes to the pool.
+// reuse returns the buffer, emptied, if a request may keep it. A longer one goes to its pool.
 func (a *answers) reuse(buffer []byte) []byte {
 	if longBytes(buffer) == 0 {
 		return buffer[:0]
@@ -93,6 +93,7 @@ func (a *answers) list() []ledger.Account {
 	return nil
 }
 
+// reuseList takes back room that list returned, or what it became. Nothing may use the accounts any more.
 func (a *answers) reuseList(l []ledger.Account) {
 	clear(l) // lets go of what the accounts point to
 	l = l[:0]
