@@ -12,10 +12,11 @@ import (
 const (
 	// maxKeptBytes is the longest buffer that a request keeps for the next exchange.
 	maxKeptBytes = 16 << 10
-	// maxPooledBytes is the longest buffer that is pooled: lists of the usual length have room in
+	// minPooledBytes is the shortest buffer that is pooled, and maxPooledBytes the longest: lists of the usual length have room in
 	// it. The pools let go of those that nobody asks for.
-	maxPooledBytes = maxKeptBytes << poolDoublings
-	poolDoublings  = 6
+	minPooledBytes = 2 * maxKeptBytes
+	maxPooledBytes = minPooledBytes << poolDoublings
+	poolDoublings  = 5
 )
 
 // answers bounds the memory of all answers that are longer than maxKeptBytes, from before the
@@ -24,7 +25,7 @@ const (
 // much as their text.
 type answers struct {
 	*budget.Part
-	pools [poolDoublings + 1]sync.Pool // of *[]byte, empty; in pool i with room for at least maxKeptBytes<<i
+	pools [poolDoublings + 1]sync.Pool // of *[]byte, empty; in pool i with room for at least minPooledBytes<<i
 	lists sync.Pool                    // of *[]ledger.Account, empty
 }
 
@@ -66,11 +67,11 @@ func (a *answers) grow(buffer []byte, n int) []byte {
 	if n <= maxKeptBytes || n > maxPooledBytes {
 		return slices.Grow(buffer, n)
 	}
-	pool := bits.Len(uint(n-1) / maxKeptBytes)
+	pool := bits.Len(uint(n-1) / minPooledBytes)
 	if b, ok := a.pools[pool].Get().(*[]byte); ok {
 		return *b
 	}
-	return make([]byte, 0, maxKeptBytes<<pool)
+	return make([]byte, 0, minPooledBytes<<pool)
 }
 
 // reuse returns the buffer, emptied, if a request may keep it. A longer one goes to its pool.
@@ -78,9 +79,9 @@ func (a *answers) reuse(buffer []byte) []byte {
 	if longBytes(buffer) == 0 {
 		return buffer[:0]
 	}
-	if cap(buffer) <= maxPooledBytes {
+	if n := cap(buffer); n >= minPooledBytes && n <= maxPooledBytes {
 		pooled := buffer[:0] // so that only this allocates
-		a.pools[bits.Len(uint(cap(buffer)/maxKeptBytes))-1].Put(&pooled)
+		a.pools[bits.Len(uint(n/minPooledBytes))-1].Put(&pooled)
 	}
 	return nil
 }

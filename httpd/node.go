@@ -12,7 +12,7 @@ import (
 	"ledgerd/httpd/wire"
 )
 
-// metricsText is about how long the numbers are, in bytes.
+// metricsText is room for the numbers of a whole node, which are about 73 KB.
 const metricsText = 96 << 10
 
 // health answers whether the node is to be asked at all.

@@ -39,7 +39,7 @@ type Ledger interface {
 	// Mints answers in the order of keys; nil where nothing is known of a mint.
 	Mints(q ledger.Query, keys []ledger.Pubkey) ([]*ledger.Mint, ledger.View, error)
 	Tokens(q ledger.Query, owner ledger.Pubkey, after ledger.Opt[ledger.Pubkey], limit int) ([]ledger.TokenAnswer, bool, ledger.View, error)
-	// Program answers with accounts that are the caller's, in room, which is empty, if they have room there. After an error room is lost.
+	// Program answers with accounts that are the caller's, in room if that is large enough. After an error room must not be used again.
 	Program(q ledger.Query, program ledger.Pubkey, after ledger.Opt[ledger.Pubkey], limit int, room []ledger.Account) ([]ledger.Account, bool, ledger.View, error)
 }
 

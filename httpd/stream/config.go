@@ -20,7 +20,8 @@ import (
 type Ledger interface {
 	// Accounts answers in the order of keys; those that are missing do not exist.
 	Accounts(q ledger.Query, keys []ledger.Pubkey) ([]ledger.Account, ledger.View, error)
-	// Program lists accounts in pubkey order past a key, and whether there are more. They are the caller's, in room if that is large enough.
+	// Program lists accounts in pubkey order past a key, and whether there are more. They are the caller's, in room if that is large
+	// enough. After an error room must not be used again.
 	Program(q ledger.Query, program ledger.Pubkey, after ledger.Opt[ledger.Pubkey], limit int, room []ledger.Account) ([]ledger.Account, bool, ledger.View, error)
 	// Tokens lists a wallet's token accounts, as Program does.
 	Tokens(q ledger.Query, wallet ledger.Pubkey, after ledger.Opt[ledger.Pubkey], limit int) ([]ledger.TokenAnswer, bool, ledger.View, error)

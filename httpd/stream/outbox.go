@@ -103,28 +103,20 @@ func (o *outbox) countLocked(p *packet, sign int) {
 
 // put adds packets and wakes the writer, see add.
 func (o *outbox) put(after *position, packets ...*packet) {
-	o.add(after, packets...)
+	o.add(after, 0, packets...)
 	o.wake()
-}
-
-// reserve makes room for so many entries at once, rather than in steps of which each leaves garbage.
-func (o *outbox) reserve(entries int) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if !o.isClosing() {
-		o.entries = slices.Grow(o.entries, entries)
-	}
 }
 
 // add adds packets, and never waits. Where there is no room the reader is too slow: what waits is
 // dropped, and the connection is closed. Nothing is ever left out in the middle, unless the
-// client has asked for conflation.
-func (o *outbox) add(after *position, packets ...*packet) {
+// client has asked for conflation. Room for as many entries as will follow is made at once, rather than in steps of which each leaves garbage.
+func (o *outbox) add(after *position, room int, packets ...*packet) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.isClosing() {
 		return
 	}
+	o.entries = slices.Grow(o.entries, room)
 	for _, p := range packets {
 		o.countLocked(p, 1)
 		o.entries = append(o.entries, entry{p, after})

@@ -121,15 +121,15 @@ func (s *subscriber) deliverMatch(e *emission, i int) {
 	if s.last == p {
 		return
 	}
+	room := 0
 	if s.last == nil {
 		a := s.audience()
 		a.matched = append(a.matched, s)
-		s.outbox.reserve(s.matches + s.matches/4) // blocks differ
-		s.matches = 0
+		room, s.matches = s.matches+s.matches/4, 0 // blocks differ
 	}
 	s.last = p
 	s.matches++
-	s.outbox.add(s.after(), p)
+	s.outbox.add(s.after(), room, p)
 }
 
 // deliverEnding is called for the subscribers that are given every emission, after the updates.
