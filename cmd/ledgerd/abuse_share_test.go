@@ -132,14 +132,15 @@ func (v *victim) abuses() map[string]func(c *attacker) {
 }
 
 // share returns a test in which one client attacks, and takes no more of a processor than it may beside what the node takes when it is idle. The
-// client first uses up what it may have in a minute; the test ends when the node takes so little, and counts that for the rest of the minute.
+// client first uses up its requests and its connections of a minute; the test ends when the node takes less than half as much as it may, and counts
+// that for the rest of the minute.
 func (v *victim) share(client int, idle float64, attack func(c *attacker)) func(t *testing.T) {
 	return func(t *testing.T) {
 		var conns atomic.Int64
 		defer v.attackFrom(client, attack, &conns)()
 		const each, least, longest = 2, 4, 20 // seconds
 		used, now, seconds := 0.0, mostShare, 0
-		for seconds < least || now >= mostShare && seconds < longest {
+		for seconds < least || now >= mostShare/2 && seconds < longest {
 			now = v.load(each*time.Second) - idle
 			used += each * now
 			seconds += each
