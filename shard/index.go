@@ -1,6 +1,8 @@
 package shard
 
 import (
+	"unsafe"
+
 	"github.com/tidwall/btree"
 
 	"ledgerd/engine/ledger"
@@ -12,6 +14,13 @@ const degree = 64
 
 func newTree[T any](less func(a, b T) bool) *btree.BTreeG[T] {
 	return btree.NewBTreeGOptions(less, btree.Options{NoLocks: true, Degree: degree})
+}
+
+// treeBytes estimates the memory of a tree with so many entries. Keys that come in random order leave half of the
+// nodes' arrays empty.
+func treeBytes[T any](entries int) int {
+	var entry T
+	return entries * int(unsafe.Sizeof(entry)) * 2
 }
 
 // kind is a kind of group.
@@ -69,6 +78,9 @@ func newIndex() index {
 		return a.member.Compare(&b.member) < 0
 	})}
 }
+
+// sizeBytes estimates the memory of the entries.
+func (x index) sizeBytes() int { return treeBytes[membership](x.tree.Len()) }
 
 // insert lists an account for one more value.
 func (x index) insert(g group, member ledger.Pubkey) {

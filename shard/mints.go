@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"math"
 	"slices"
+	"unsafe"
 
 	"github.com/tidwall/btree"
 
@@ -122,6 +123,12 @@ func (m *mints) fold(v ledger.Version, budget int) (more bool) {
 		}
 	}
 	return false
+}
+
+// overlayBytes estimates the memory of the values that are not folded.
+func (m *mints) overlayBytes() int {
+	n := len(m.written)
+	return treeBytes[mintEntry](n) + n*int(unsafe.Sizeof(mintFacts{})+unsafe.Sizeof(m.written[0]))
 }
 
 // freeze returns a copy of m for another goroutine to walk.

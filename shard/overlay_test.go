@@ -1,6 +1,7 @@
 package shard
 
 import (
+	"fmt"
 	"math"
 	"slices"
 	"testing"
@@ -37,6 +38,48 @@ func TestOftenWrittenAccountIsFoundInFewSteps(t *testing.T) {
 			t.Fatalf("the oldest of %d values is found after %d jumps", v, steps)
 		}
 		for a.fold(v-300, sliceKeys, func(*ledger.Account) {}) {
+		}
+	}
+}
+
+// TestOverlayBytesAreWhatIsAllocated compares the counter with the growth of the heap, for new and known accounts with and without
+// holdings, for mints, and when the overlay is folded.
+func TestOverlayBytesAreWhatIsAllocated(t *testing.T) {
+	const keys, versions = 20_000, 2
+	for name, change := range map[string]func(n int, w *ledger.AccountWrite){
+		"wallets": func(int, *ledger.AccountWrite) {},
+		"token accounts": func(n int, w *ledger.AccountWrite) {
+			w.Owner, w.Token = ledger.TokenProgram, &ledger.TokenAccount{Owner: key(-n)}
+		},
+		"partial accounts": func(_ int, w *ledger.AccountWrite) { w.Known = ledger.FieldOwner * ledger.Fields(w.Lamports%2) },
+		"mints": func(n int, w *ledger.AccountWrite) {
+			w.Mint, w.Known = &ledger.Mint{Decimals: uint8(w.Lamports)}, ledger.FieldsAll
+		},
+	} {
+		s := newState(0, 1)
+		grew := func(what string, before uint64) {
+			t.Helper()
+			s.tidy()
+			got, want := float64(s.counters.OverlayBytes.Load()), float64(heapBytes()-before)
+			if got < 0.8*want || got > 1.2*want {
+				t.Errorf("%s, %s: %.1f MB are counted, %.1f MB were allocated", name, what, got/1e6, want/1e6)
+			}
+		}
+		before := heapBytes()
+		for v := ledger.Version(1); v <= versions; v++ {
+			writes := lamportsOf(keys, ledger.Lamports(v))
+			for n := range writes {
+				change(n, &writes[n])
+			}
+			for j := (&apply{version: v, provenance: ledger.BlockProvenance(ledger.Slot(v)), writes: writes}); j.step(s); {
+			}
+			grew(fmt.Sprintf("version %d", v), before)
+		}
+		for j := (&fold{to: versions}); j.step(s); {
+		}
+		s.tidy()
+		if got := s.counters.OverlayBytes.Load(); got > 1<<20 {
+			t.Errorf("%s: %d bytes are counted of an empty overlay", name, got)
 		}
 	}
 }

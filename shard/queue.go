@@ -1,6 +1,9 @@
 package shard
 
-import "slices"
+import (
+	"slices"
+	"unsafe"
+)
 
 // position is the number of a value of a queue in the order of arrival. It wraps around: the number after
 // 2^32-1 is 1; 0 means none. Two positions of one queue are compared by their distance from
@@ -65,6 +68,9 @@ func (q *queue[T]) drop() {
 		q.chunks = q.chunks[1:]
 	}
 }
+
+// sizeBytes returns how much memory the values take, counted in whole chunks.
+func (q *queue[T]) sizeBytes() int { return len(q.chunks) * int(unsafe.Sizeof([queueChunk]T{})) }
 
 // nth returns the position n after the oldest; it may be the one past the newest.
 func (q *queue[T]) nth(n int) position {

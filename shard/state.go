@@ -39,6 +39,7 @@ type Counters struct {
 	Accounts      atomic.Int64 // live ones at the newest applied version
 	TokenAccounts atomic.Int64
 	OverlayCells  atomic.Int64 // account values of versions not yet folded
+	OverlayBytes  atomic.Int64 // the memory of the overlay: values, token holdings, hash table, index
 }
 
 func newState(self, shards int) *state {
@@ -57,6 +58,7 @@ const reclaimed = 4096
 // tidy is called after each job.
 func (s *state) tidy() {
 	s.counters.OverlayCells.Store(int64(s.accounts.overlay.Len()))
+	s.counters.OverlayBytes.Store(int64(s.accounts.overlay.sizeBytes() + s.accounts.index.sizeBytes() + s.mints.overlayBytes()))
 	s.accounts.base.Reclaim(reclaimed)
 }
 

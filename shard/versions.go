@@ -57,6 +57,11 @@ type bucket struct {
 // Len returns how many values there are, of all versions.
 func (o *versions) Len() int { return o.written.count }
 
+// sizeBytes returns how much memory the overlay takes. Each part of it is counted as it is allocated.
+func (o *versions) sizeBytes() int {
+	return o.written.sizeBytes() + o.tokens.sizeBytes() + o.fieldProvenances.sizeBytes() + o.heads.SizeBytes()
+}
+
 // find returns the bucket of a key.
 func (o *versions) find(key *ledger.Pubkey) bucket { return o.probe(arena.HashOf(key), key) }
 

@@ -29,6 +29,14 @@ func (t *HashTable) Len() (n int) {
 	return n
 }
 
+// SizeBytes returns how much memory the entries and the empty buckets take.
+func (t *HashTable) SizeBytes() (bytes int) {
+	for i := range t.parts {
+		bytes += 8 * len(t.parts[i].Entries)
+	}
+	return bytes
+}
+
 // Part is a hash table with linear probing. An entry has the hash in its upper half and the number
 // in its lower; 0 is an empty bucket. A search begins at First and compares keys until it comes to an empty bucket.
 type Part struct {
