@@ -229,7 +229,7 @@ func TestSnapshotOfAnotherStateFencesOff(t *testing.T) {
 		}})
 		block = n.finalize(block)
 		wrong := &ledger.BaseState{Slot: 1 << 40, Accounts: []ledger.AccountWrite{lamports(key(1), 123456789)}}
-		_, err := n.shards[shard.Of(wrong.Accounts[0].Pubkey.Prefix(), len(n.shards))].ApplyBase(n.seq.Chain().Tip.Version, wrong, false).Wait()
+		_, err := n.shards[shard.Of(wrong.Accounts[0].Pubkey.Prefix(), len(n.shards))].ApplyBase(shard.Point{Version: n.seq.Chain().Tip.Version}, wrong, false).Wait()
 		must(t, err)
 		n.send(status(block, ledger.StatusFinalized)) // so that the snapshot holds it
 		pause(2 * time.Minute)

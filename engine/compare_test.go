@@ -237,8 +237,7 @@ func (c *comparer) account(s shown, k ledger.Pubkey, a ledger.Account, err error
 		missing.Absence = ledger.AccountNotFound
 	}
 	if memory, closed := s.world.accounts[k]; closed {
-		slot, tips := memory.since.by.slot, s.point.tips
-		if slot+c.retention.Slots >= tips[ledger.Processed].Slot || slot >= tips[ledger.Finalized].Slot {
+		if slot := memory.since.by.slot; slot >= s.point.horizon {
 			missing = ledger.NotFoundError{Absence: ledger.AccountClosed, Slot: slot}
 		}
 	}

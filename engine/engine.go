@@ -127,7 +127,7 @@ func New(c Config) *Engine {
 	}
 	e.history = published.NewHistory(e.board, logDir)
 	e.Reader = reader.New(reader.Config{
-		Board: e.board, Shards: e.shards, Stored: e.stored, Retention: c.Retention, Deadline: queryDeadline,
+		Board: e.board, Shards: e.shards, Stored: e.stored, Deadline: queryDeadline,
 	})
 	if c.Fetcher != nil {
 		e.fill = fill.New(fill.Config{

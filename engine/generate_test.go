@@ -27,11 +27,8 @@ type generator struct {
 	hashes, signatures int
 	lossy              bool // some blocks are never shown
 	exact              bool // hashes are always told: what is meant does not depend on what came when
-	// reopens allows closing what is not open, and base state older than the tip. It is off
-	// where the memory of closed accounts ends within the test: its end has no exact moment.
-	reopens    bool
-	whole      bool // every write shows everything
-	blocksOnly bool // base state is never shown
+	whole              bool // every write shows everything
+	blocksOnly         bool // base state is never shown
 }
 
 func (g *generator) chance(percent int) bool { return g.r.IntN(100) < percent }
@@ -109,9 +106,6 @@ func (g *generator) content(b *ledger.Block, parent *modelBlock) *ledger.Block {
 	closed := make(map[ledger.Pubkey]bool)
 	for range g.r.IntN(9) {
 		w := g.write()
-		if w.Lamports == 0 && !g.reopens && !g.m.world.accounts[w.Pubkey].open {
-			continue
-		}
 		closed[w.Pubkey] = closed[w.Pubkey] || w.Lamports == 0
 		b.Accounts = append(b.Accounts, w)
 	}
@@ -195,12 +189,11 @@ func (g *generator) token(w *ledger.AccountWrite) {
 	}
 }
 
-// baseSlot returns a slot around the tip, or above it where the memory of closed accounts
-// ends within the test.
+// baseSlot returns a slot around the tip, or far below it: of before an account was closed whose closing is forgotten.
 func (g *generator) baseSlot() ledger.Slot {
 	slot := g.m.tip().Slot + ledger.Slot(g.r.IntN(8))
-	if !g.reopens {
-		return slot + 1
+	if g.chance(40) {
+		return ledger.Slot(g.r.IntN(int(slot)))
 	}
 	return max(slot, 3) - 3
 }
@@ -208,9 +201,7 @@ func (g *generator) baseSlot() ledger.Slot {
 func (g *generator) base(slot ledger.Slot) ledger.Event {
 	b := &ledger.BaseState{Slot: slot}
 	for range 1 + g.r.IntN(6) {
-		if w := g.write(); w.Lamports != 0 || g.reopens {
-			b.Accounts = append(b.Accounts, w)
-		}
+		b.Accounts = append(b.Accounts, g.write())
 	}
 	if g.chance(40) {
 		k := g.mint()
@@ -332,5 +323,5 @@ func (g *generator) anyStatus() ledger.Event {
 // newGenerator returns a generator for the model's source; the stream follows from the seed.
 func newGenerator(seed uint64, m *model) *generator {
 	digest := sha256.Sum256(binary.BigEndian.AppendUint64(nil, seed))
-	return &generator{r: rand.New(rand.NewChaCha8(digest)), m: m, reopens: true}
+	return &generator{r: rand.New(rand.NewChaCha8(digest)), m: m}
 }

@@ -68,8 +68,8 @@ func holdHistory(t *testing.T, e *Engine, all []*ledger.Publication) {
 }
 
 // TestLogOfVersionOneIsGoneOnWith replays the log of a random stream as a program of format version 1 wrote it, which knew no
-// wallet before: the updates tell it all the same, and the old records keep their bytes. A log that tells the wallets is
-// replayed to the same updates.
+// wallet before and no horizon: the updates tell the wallet all the same, and the old records keep their bytes. A log that
+// tells both is replayed to the same updates.
 func TestLogOfVersionOneIsGoneOnWith(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		events, m := streams()[0].randomEvents(seeded(t, 1).Uint64(), streamEvents)
@@ -84,6 +84,7 @@ func TestLogOfVersionOneIsGoneOnWith(t *testing.T) {
 		var old []*ledger.Record
 		for _, r := range records {
 			o := *r
+			o.Horizon = ledger.Opt[ledger.Slot]{}
 			o.Updates = slices.Clone(r.Updates)
 			for i := range o.Updates {
 				o.Updates[i].WalletBefore = ledger.Opt[ledger.Pubkey]{}
@@ -104,9 +105,9 @@ func TestLogOfVersionOneIsGoneOnWith(t *testing.T) {
 				t.Error("the log does not go on after the old records")
 			}
 		}
-		newer := func(r string) bool { return r[0] == 2 } // the format version
+		newer := func(r string) bool { return r[0] > 1 } // the format version
 		if slices.ContainsFunc(encoded(old), newer) || !slices.ContainsFunc(want, newer) {
-			t.Error("the old records are not of format version 1, or no new one is of version 2")
+			t.Error("the old records are not of format version 1, or no new one is of a newer version")
 		}
 	})
 }

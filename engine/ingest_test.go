@@ -9,6 +9,7 @@ import (
 	"ledgerd/engine/ledger/bubble"
 	"ledgerd/engine/ledger/ledgertest"
 	"ledgerd/engine/sequencer"
+	"ledgerd/shard"
 	"ledgerd/snapshot/vfs/vfstest"
 )
 
@@ -120,7 +121,7 @@ func TestBrokenShardEndsRun(t *testing.T) {
 		n := startNode(t, live(), Config{Shards: 3})
 		root := rootBlock(100, lamports(key(1), 1), lamports(key(2), 1), lamports(key(3), 1), lamports(key(4), 1))
 		n.send(root)
-		n.shards[1].ApplyBase(9, &ledger.BaseState{}, true) // below what is held
+		n.shards[1].ApplyBase(shard.Point{Version: 9}, &ledger.BaseState{}, true) // below what is held
 		n.try(child(root, 101, 0))
 		ledgertest.ErrorSays(t, n.end(), "shard 1 broke", "Run")
 		_, _, err := n.Accounts(ledger.Query{}, []ledger.Pubkey{key(1), key(2), key(3), key(4)})

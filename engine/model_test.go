@@ -76,19 +76,25 @@ type wanted struct{ owners, keys []ledger.Pubkey }
 type world struct {
 	accounts map[ledger.Pubkey]modelAccount
 	mints    map[ledger.Pubkey]modelMint
-	wanted   *wanted // nil: everything
+	wanted   *wanted     // nil: everything
+	horizon  ledger.Slot // what writes sees no closing of a slot below it
 }
 
 func newWorld(of *wanted) *world {
-	return &world{make(map[ledger.Pubkey]modelAccount), make(map[ledger.Pubkey]modelMint), of}
+	return &world{make(map[ledger.Pubkey]modelAccount), make(map[ledger.Pubkey]modelMint), of, 0}
 }
 
-func (w *world) clone() *world { return &world{maps.Clone(w.accounts), maps.Clone(w.mints), w.wanted} }
+func (w *world) clone() *world {
+	return &world{maps.Clone(w.accounts), maps.Clone(w.mints), w.wanted, w.horizon}
+}
 
 // writeAll makes the writes of one record. Where not everything is wanted, an account that was not
 // open before it is as it was, unless it is listed, or open now and a listed program's; and its
 // closing is forgotten once it is open again, unseen.
 func (w *world) writeAll(writes []ledger.AccountWrite, by teacher) {
+	for i := range writes {
+		w.forget(writes[i].Pubkey)
+	}
 	before := w.clone()
 	for i := range writes {
 		w.write(&writes[i], by)
@@ -106,6 +112,13 @@ func (w *world) writeAll(writes []ledger.AccountWrite, by teacher) {
 		default:
 			w.accounts[k] = was
 		}
+	}
+}
+
+// forget removes an account that was closed below the horizon.
+func (w *world) forget(key ledger.Pubkey) {
+	if a, held := w.accounts[key]; held && !a.open && a.since.by.slot < w.horizon {
+		delete(w.accounts, key)
 	}
 }
 
@@ -136,6 +149,7 @@ func (w *world) learnBase(b *ledger.BaseState) {
 	by := teacher{b.Slot, false}
 	w.writeAll(b.Accounts, by)
 	for _, m := range b.Mints {
+		w.forget(m.Pubkey)
 		if w.mayTeachMint(m.Pubkey, by) {
 			w.learnMint(m.Pubkey, m.Mint, by)
 		}

@@ -48,7 +48,14 @@ type point struct {
 	tips     [ledger.Commitments]ledger.Tip
 	hasBlock bool
 	root     ledger.Slot
+	horizon  ledger.Slot
 	chain    []*modelBlock // from the root on, pruned ones too
+}
+
+// lesson is a *ledger.Block or a *ledger.BaseState, and the horizon that it was learned at.
+type lesson struct {
+	event   any
+	horizon ledger.Slot
 }
 
 // model follows events as the documents say.
@@ -67,23 +74,32 @@ type model struct {
 	baseSlot             ledger.Slot
 	bases                []*ledger.BaseState // that came after the first block: the same again means nothing
 
-	log     []any // *ledger.Block and *ledger.BaseState that make up the present world
-	world   *world
-	records []modelRecord // version 1 first
-	points  map[ledger.Version]point
-	stopped string // why ingest stopped, "" while it goes on
+	retained ledger.Slot // how many slots below the finalized one a closing is known
+	log      []lesson    // that make up the present world
+	world    *world
+	records  []modelRecord // version 1 first
+	points   map[ledger.Version]point
+	stopped  string // why ingest stopped, "" while it goes on
 }
 
 func newModel(info ledger.SourceInfo) *model {
 	return &model{
 		info: info, tree: make(map[ledger.BlockID]*modelBlock), gone: make(map[ledger.BlockID]bool), said: make(map[modelSaying]bool),
-		world: newWorld(nil), points: make(map[ledger.Version]point),
+		retained: 9000, world: newWorld(nil), points: make(map[ledger.Version]point),
 	}
 }
 
 func (m *model) tip() *modelBlock { return m.chain[len(m.chain)-1] }
 
 func (m *model) finalizedSlot() ledger.Slot { return m.chain[m.finalized].Slot }
+
+// horizon returns the slot below which no closing is known any more.
+func (m *model) horizon() ledger.Slot {
+	if len(m.chain) == 0 {
+		return 0
+	}
+	return m.finalizedSlot() - min(m.finalizedSlot(), m.retained)
+}
 
 func (m *model) onChain(b *modelBlock) bool { return slices.Contains(m.chain, b) }
 
@@ -103,8 +119,9 @@ func (m *model) event(e ledger.Event) {
 			m.bases = append(m.bases, e)
 		}
 		m.baseSlot = max(m.baseSlot, e.Slot)
-		m.log = append(m.log, e)
+		m.log = append(m.log, lesson{e, m.horizon()})
 		m.world = m.world.clone()
+		m.world.horizon = m.horizon()
 		m.world.learnBase(e)
 		m.record(ledger.Record{Kind: ledger.BaseRecord, Slot: e.Slot, Base: e}, nil)
 		if n := len(m.chain); n > 0 && m.finalized == n-1 {
@@ -131,6 +148,9 @@ func (m *model) end() {
 // record appends a record with updates that led to the present world.
 func (m *model) record(r ledger.Record, updates []modelUpdate) {
 	r.Version, r.FirstSeq = m.version()+1, m.seq()+1
+	if r.Kind != ledger.StatusRecord {
+		r.Horizon = ledger.Some(m.world.horizon)
+	}
 	m.records = append(m.records, modelRecord{Record: r, updates: updates, world: m.world})
 }
 
@@ -151,7 +171,7 @@ func (m *model) seq() ledger.Seq {
 func (m *model) version() ledger.Version { return ledger.Version(len(m.records)) }
 
 func (m *model) note() {
-	p := point{version: m.version(), chain: slices.Clone(m.chain)}
+	p := point{version: m.version(), horizon: m.horizon(), chain: slices.Clone(m.chain)}
 	if len(m.chain) == 0 {
 		for i := range p.tips {
 			p.tips[i] = ledger.Tip{Version: p.version, Slot: m.baseSlot}
@@ -333,8 +353,9 @@ func (m *model) passGaps(tooLong func() bool) {
 func (m *model) append(n *modelBlock) {
 	before := m.world
 	m.world = before.clone()
+	m.world.horizon = m.horizon()
 	m.world.learnBlock(n.Block)
-	m.log = append(m.log, n.Block)
+	m.log = append(m.log, lesson{n.Block, m.horizon()})
 	m.chain = append(m.chain, n)
 	m.record(ledger.Record{Kind: ledger.BlockRecord, Slot: n.Slot, Hash: n.Blockhash, Time: n.Time, Block: n.Block}, changes(before, m.world))
 	n.version, n.seq = m.version(), m.seq()
@@ -367,13 +388,14 @@ func (m *model) cutTo(place int) {
 		return
 	}
 	from, to, before := m.tip(), m.chain[place], m.world
-	m.log = slices.DeleteFunc(m.log, func(e any) bool {
-		return slices.ContainsFunc(undone, func(n *modelBlock) bool { return e == any(n.Block) })
+	m.log = slices.DeleteFunc(m.log, func(l lesson) bool {
+		return slices.ContainsFunc(undone, func(n *modelBlock) bool { return l.event == any(n.Block) })
 	})
 	m.world = newWorld(m.world.wanted)
 	written := make(map[ledger.Pubkey]bool)
-	for _, e := range m.log {
-		switch e := e.(type) {
+	for _, l := range m.log {
+		m.world.horizon = l.horizon
+		switch e := l.event.(type) {
 		case *ledger.Block:
 			m.world.learnBlock(e)
 		case *ledger.BaseState:
@@ -381,6 +403,7 @@ func (m *model) cutTo(place int) {
 			noteKeys(written, e.Accounts)
 		}
 	}
+	m.world.horizon = m.horizon()
 	h := ledger.Record{Kind: ledger.RollbackRecord, Slot: to.Slot, Hash: to.Blockhash, FromSlot: from.Slot, Time: to.Time}
 	m.record(h, changes(before, m.world))
 	r := &m.records[len(m.records)-1]

@@ -36,6 +36,7 @@ func (s *stream) filter() *ledger.Filter {
 // model returns a model that follows the stream.
 func (s *stream) model() *model {
 	m := newModel(s.info)
+	m.retained = s.retention.Slots
 	if s.wanted != nil {
 		m.world.wanted, m.info.Complete = s.wanted, false
 	}
@@ -45,7 +46,7 @@ func (s *stream) model() *model {
 // generator returns a generator for the stream.
 func (s *stream) generator(seed uint64, exact bool) *generator {
 	g := newGenerator(seed, s.model())
-	g.lossy, g.exact, g.reopens = s.lossy, exact, s.retention.Slots > 1000
+	g.lossy, g.exact = s.lossy, exact
 	return g
 }
 
@@ -69,15 +70,15 @@ func streams() []stream {
 	programs := &wanted{owners: []ledger.Pubkey{ledger.Token2022Program}}
 	return []stream{
 		{"live", live(), all, false, nil},
-		{"few slots", live(), sequencer.Retention{Slots: 25, Bytes: 1 << 30}, false, nil},
+		{"few slots", live(), sequencer.Retention{Slots: 5, Bytes: 1 << 30}, false, nil},
 		{"few bytes", live(), sequencer.Retention{Slots: 100_000, Bytes: 24 << 10}, false, nil},
 		{"final by depth", finite(), all, false, nil},
 		{"partial, lossy", gaps, all, true, nil},
 		{"live, lossy", ledger.SourceInfo{Name: "test", Live: true, GapsAllowed: true}, all, true, nil},
-		{"lossy, few slots", gaps, sequencer.Retention{Slots: 40, Bytes: 1 << 30}, true, nil},
+		{"lossy, few slots", gaps, sequencer.Retention{Slots: 8, Bytes: 1 << 30}, true, nil},
 		{"some accounts", live(), all, false, tokens},
 		{"some accounts, lossy", gaps, all, true, &wanted{keys: []ledger.Pubkey{key(1), key(2), key(7)}}},
-		{"some programs, few slots", live(), sequencer.Retention{Slots: 25, Bytes: 1 << 30}, false, programs},
+		{"some programs, few slots", live(), sequencer.Retention{Slots: 12, Bytes: 1 << 30}, false, programs},
 	}
 }
 

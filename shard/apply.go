@@ -20,7 +20,7 @@ type Applied struct {
 
 // apply writes the shard's part of a block or of base state.
 type apply struct {
-	version    ledger.Version
+	Point
 	direct     bool
 	provenance ledger.Provenance
 	writes     []ledger.AccountWrite
@@ -39,7 +39,7 @@ type keyedWrite struct {
 }
 
 func (j *apply) step(s *state) (more bool) {
-	w := writer{state: s, version: j.version, direct: j.direct}
+	w := writer{state: s, Point: j.Point, direct: j.direct}
 	if j.todo == nil {
 		j.begin(w)
 	}
@@ -52,7 +52,7 @@ func (j *apply) step(s *state) (more bool) {
 			j.mints = j.mints[1:]
 		default:
 			if j.direct {
-				s.folded = j.version
+				s.folded = j.Version
 			}
 			j.result.Hash = s.hash
 			return false
@@ -80,7 +80,7 @@ func (j *apply) begin(w writer) {
 	}
 	j.result.Updates = make([]ledger.Update, 0, len(j.todo))
 	if j.base != nil && !j.direct {
-		w.bases = append(w.bases, baseChange{j.version, j.base})
+		w.bases = append(w.bases, baseChange{j.Point, j.base})
 	}
 }
 
@@ -90,7 +90,7 @@ func (j *apply) writeMint(w writer, m *ledger.MintWrite) {
 	}
 	var held *ledger.Account
 	if !j.provenance.ByBlock() {
-		held = w.accounts.newest(w.accounts.find(&m.Pubkey), &w.scratch[0])
+		held = w.held(w.accounts.newest(w.accounts.find(&m.Pubkey), &w.scratch[0]))
 	}
 	before := w.mints.at(&m.Pubkey, newest)
 	w.setMint(m.Pubkey, before, ledger.MintAfter(held, before, &m.Mint, false, j.provenance))
@@ -100,7 +100,7 @@ func (j *apply) writeMint(w writer, m *ledger.MintWrite) {
 func (j *apply) writeAccount(w writer) {
 	key := &j.writes[j.todo[0].at].Pubkey
 	at := j.find(w)
-	before := w.accounts.newest(at, &w.scratch[0])
+	before := w.held(w.accounts.newest(at, &w.scratch[0]))
 	after, dst, spare := before, &w.scratch[1], &w.scratch[2]
 	for len(j.todo) > 0 {
 		write := &j.writes[j.todo[0].at]

@@ -2,14 +2,11 @@ package shard
 
 import "ledgerd/engine/ledger"
 
-// fold moves all values up to a version into the base and drops old tombstones.
-type fold struct {
-	to              ledger.Version
-	tombstonesBelow ledger.Slot // tombstones of older slots are dropped
-}
+// fold moves all values up to a version into the base and drops the tombstones below a horizon.
+type fold struct{ Point }
 
 // tombstone is a closed account. They are in a tree, the oldest slot first. A queue would not do: folding finds tombstones
-// only nearly in the order of their slots, and when one is dropped must not depend on what was folded with it.
+// only nearly in the order of their slots, and one of an old slot may be folded late.
 type tombstone struct {
 	slot ledger.Slot // where it was closed
 	key  ledger.Pubkey
@@ -23,12 +20,12 @@ func (t tombstone) before(u tombstone) bool {
 }
 
 func (j *fold) step(s *state) (more bool) {
-	s.folded = max(s.folded, j.to)
-	for len(s.bases) > 0 && s.bases[0].version <= j.to {
+	s.folded = max(s.folded, j.Version)
+	for len(s.bases) > 0 && s.bases[0].at.Version <= j.Version {
 		s.bases = s.bases[1:]
 	}
-	return s.accounts.fold(j.to, sliceKeys, s.addTombstone) ||
-		s.mints.fold(j.to, sliceKeys) ||
+	return s.accounts.fold(j.Version, sliceKeys, s.addTombstone) ||
+		s.mints.fold(j.Version, sliceKeys) ||
 		j.forgetTombstones(s)
 }
 
@@ -39,11 +36,12 @@ func (s *state) addTombstone(a *ledger.Account) {
 	}
 }
 
-// forgetTombstones drops tombstones below the slot of the fold, at most sliceKeys of them.
+// forgetTombstones drops tombstones below the horizon of the fold, at most sliceKeys of them. No job sees them any more, so
+// when a fold runs changes nothing.
 func (j *fold) forgetTombstones(s *state) (more bool) {
 	for range sliceKeys {
 		dead, held := s.tombstones.Min()
-		if !held || dead.slot >= j.tombstonesBelow {
+		if !held || dead.slot >= j.Horizon {
 			return false
 		}
 		s.tombstones.PopMin()

@@ -53,7 +53,7 @@ func run(t testing.TB, s *Shard) *Shard {
 func applyBlock(t testing.TB, s *Shard, v ledger.Version, writes ...ledger.AccountWrite) *Applied {
 	t.Helper()
 	b := &ledger.Block{Slot: ledger.Slot(v), ParentSlot: ledger.Slot(v) - 1, Accounts: writes}
-	return wait(t, s.ApplyBlock(v, b))
+	return wait(t, s.ApplyBlock(Point{Version: v}, b))
 }
 
 func wait[R any](t testing.TB, task *task[R]) *R {

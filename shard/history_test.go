@@ -189,7 +189,7 @@ func (h *history) base(direct bool) {
 	base.Accounts, base.Mints = h.writes(h.keys/2), h.mints()
 	v := h.model.newest + 1
 	h.did(v, h.model.base(v, base, direct), func(n *node) *Applied {
-		return n.each(func(s *Shard) *Task { return s.ApplyBase(v, base, direct) })
+		return n.each(func(s *Shard) *Task { return s.ApplyBase(Point{Version: v}, base, direct) })
 	})
 }
 
@@ -199,7 +199,7 @@ func (h *history) block() {
 	v := h.model.newest + 1
 	h.chain = append(h.chain, chained{v, h.slot})
 	h.did(v, h.model.block(v, b), func(n *node) *Applied {
-		return n.each(func(s *Shard) *Task { return s.ApplyBlock(v, b) })
+		return n.each(func(s *Shard) *Task { return s.ApplyBlock(Point{Version: v}, b) })
 	})
 }
 
@@ -209,7 +209,7 @@ func (h *history) rollback() {
 	h.chain = h.chain[:to]
 	v := h.model.newest + 1
 	h.did(v, h.model.rollback(v, first), func(n *node) *Applied {
-		return n.each(func(s *Shard) *Task { return s.Rollback(v, first) })
+		return n.each(func(s *Shard) *Task { return s.Rollback(Point{Version: v}, first) })
 	})
 }
 

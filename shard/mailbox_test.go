@@ -83,7 +83,7 @@ func TestNobodyWaitsForAShardThatEnds(t *testing.T) {
 			cancel()
 			all.Wait()
 			for range workLane + 2 { // more than fit into the lane: nobody may wait for room
-				if _, err := s.ApplyBase(1, &ledger.BaseState{}, true).Wait(); err == nil {
+				if _, err := s.ApplyBase(Point{Version: 1}, &ledger.BaseState{}, true).Wait(); err == nil {
 					t.Error("work was done by a shard that stopped")
 				}
 				s.Fold(1, 0)
@@ -98,8 +98,8 @@ func TestNobodyWaitsForAShardThatEnds(t *testing.T) {
 func TestPanicBreaksTheShard(t *testing.T) {
 	for name, breaks := range map[string]func(s *Shard) error{
 		"work": func(s *Shard) error {
-			s.ApplyBlock(1, &ledger.Block{Accounts: lamportsOf(10, 1)})
-			_, err := s.ApplyBase(2, &ledger.BaseState{}, true).Wait()
+			s.ApplyBlock(Point{Version: 1}, &ledger.Block{Accounts: lamportsOf(10, 1)})
+			_, err := s.ApplyBase(Point{Version: 2}, &ledger.BaseState{}, true).Wait()
 			return err
 		},
 		"a look": func(s *Shard) error {
@@ -170,10 +170,10 @@ func TestLargeBlockIsDoneInSlices(t *testing.T) {
 	const keys = 10*slice + 7
 	s := newState(0, 1)
 	write := func(v ledger.Version) job {
-		return &apply{version: v, provenance: ledger.BlockProvenance(ledger.Slot(v)), writes: lamportsOf(keys, ledger.Lamports(v))}
+		return &apply{Point: Point{Version: v}, provenance: ledger.BlockProvenance(ledger.Slot(v)), writes: lamportsOf(keys, ledger.Lamports(v))}
 	}
 	versions := []ledger.Version{0, 1, 2, 2, 3, 4} // the newest before each job
-	for n, j := range []job{write(1), &rollback{version: 2, first: 1}, &fold{to: 2}, write(3), write(4), &fold{to: 4}} {
+	for n, j := range []job{write(1), &rollback{Point: Point{Version: 2}, first: 1}, &fold{Point{Version: 2}}, write(3), write(4), &fold{Point{Version: 4}}} {
 		steps, held := 1, map[ledger.Version]ledger.Lamports{1: 1, 3: 3, 4: 4}[versions[n]]
 		for before := s.accounts.overlay.Len(); j.step(s); steps++ {
 			now := s.accounts.overlay.Len()

@@ -76,7 +76,7 @@ func (m *model) base(v ledger.Version, b *ledger.BaseState, direct bool) *Applie
 	next.write(m.filter, b.Accounts, b.Mints, ledger.BaseProvenance(b.Slot))
 	applied := m.add(v, next, nil)
 	if !direct {
-		m.bases = append(m.bases, baseChange{v, b})
+		m.bases = append(m.bases, baseChange{Point{Version: v}, b})
 	} else {
 		m.fold(v, 0)
 	}
@@ -86,7 +86,7 @@ func (m *model) base(v ledger.Version, b *ledger.BaseState, direct bool) *Applie
 func (m *model) rollback(v, first ledger.Version) *Applied {
 	restored, next := m.versions[first-1], m.versions[first-1].clone()
 	for _, b := range m.bases {
-		if b.version >= first {
+		if b.at.Version >= first {
 			next.write(m.filter, b.base.Accounts, b.base.Mints, ledger.BaseProvenance(b.base.Slot))
 		}
 	}
@@ -98,7 +98,7 @@ func (m *model) fold(to ledger.Version, below ledger.Slot) {
 	for ; m.folded < to; m.folded++ {
 		delete(m.versions, m.folded)
 	}
-	m.bases = slices.DeleteFunc(m.bases, func(b baseChange) bool { return b.version <= to })
+	m.bases = slices.DeleteFunc(m.bases, func(b baseChange) bool { return b.at.Version <= to })
 	for k, dead := range m.versions[to].accounts {
 		if dead.Exists() || dead.Since.Slot() >= below {
 			continue

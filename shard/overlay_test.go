@@ -71,11 +71,11 @@ func TestOverlayBytesAreWhatIsAllocated(t *testing.T) {
 			for n := range writes {
 				change(n, &writes[n])
 			}
-			for j := (&apply{version: v, provenance: ledger.BlockProvenance(ledger.Slot(v)), writes: writes}); j.step(s); {
+			for j := (&apply{Point: Point{Version: v}, provenance: ledger.BlockProvenance(ledger.Slot(v)), writes: writes}); j.step(s); {
 			}
 			grew(fmt.Sprintf("version %d", v), before)
 		}
-		for j := (&fold{to: versions}); j.step(s); {
+		for j := (&fold{Point{Version: versions}}); j.step(s); {
 		}
 		s.tidy()
 		if got := s.counters.OverlayBytes.Load(); got > 1<<20 {

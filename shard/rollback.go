@@ -10,7 +10,8 @@ import (
 // rollback writes, as a new version, the values that were valid before version first. Base
 // state since first does not belong to the undone branch, so it is merged in again.
 type rollback struct {
-	version, first ledger.Version
+	Point
+	first ledger.Version
 
 	todo  []ledger.Pubkey               // keys of accounts and mints still to restore, in order
 	bases map[ledger.Pubkey][]baseWrite // nil before the first slice
@@ -19,13 +20,13 @@ type rollback struct {
 
 // baseWrite is one write of base state.
 type baseWrite struct {
-	base  *ledger.BaseState // which the write belongs to
-	write *ledger.AccountWrite
-	mint  *ledger.Mint // if write is nil
+	baseChange // which the write belongs to
+	write      *ledger.AccountWrite
+	mint       *ledger.Mint // if write is nil
 }
 
 func (j *rollback) step(s *state) (more bool) {
-	w := writer{state: s, version: j.version}
+	w := writer{state: s, Point: j.Point}
 	if j.bases == nil {
 		j.begin(w)
 	}
@@ -47,7 +48,7 @@ func (j *rollback) begin(w writer) {
 	j.todo = slices.Compact(j.todo)
 	j.bases = make(map[ledger.Pubkey][]baseWrite)
 	for _, b := range w.bases {
-		if b.version < j.first {
+		if b.at.Version < j.first {
 			continue
 		}
 		add := func(key ledger.Pubkey, write baseWrite) {
@@ -57,11 +58,11 @@ func (j *rollback) begin(w writer) {
 		}
 		for i := range b.base.Accounts {
 			write := &b.base.Accounts[i]
-			add(write.Pubkey, baseWrite{base: b.base, write: write})
+			add(write.Pubkey, baseWrite{baseChange: b, write: write})
 		}
 		for i := range b.base.Mints {
 			write := &b.base.Mints[i]
-			add(write.Pubkey, baseWrite{base: b.base, mint: &write.Mint})
+			add(write.Pubkey, baseWrite{baseChange: b, mint: &write.Mint})
 		}
 	}
 }
@@ -70,7 +71,7 @@ func (j *rollback) begin(w writer) {
 func (j *rollback) restore(w writer, key ledger.Pubkey) {
 	account := w.accounts.read(&key, j.first-1, new(ledger.Account), &w.accounts.slab)
 	at := w.accounts.find(&key)
-	now := w.accounts.newest(at, new(ledger.Account))
+	now := w.held(w.accounts.newest(at, new(ledger.Account)))
 	if reflect.DeepEqual(now, account) {
 		now = account // not written since first, or restored by an earlier rollback
 	}
@@ -78,7 +79,7 @@ func (j *rollback) restore(w writer, key ledger.Pubkey) {
 	held, of := account, (*ledger.BaseState)(nil) // the account before base state of, for the filter
 	for _, b := range j.bases[key] {
 		if b.base != of {
-			account = w.admitted(held, account)
+			account = heldAt(b.at.Horizon, w.admitted(held, account))
 			held, of = account, b.base
 		}
 		p := ledger.BaseProvenance(b.base.Slot)
@@ -91,7 +92,7 @@ func (j *rollback) restore(w writer, key ledger.Pubkey) {
 		}
 		account = ledger.Merge(account, b.write, p)
 	}
-	account = w.admitted(held, account)
+	account = w.held(w.admitted(held, account))
 	w.setMint(key, w.mints.at(&key, newest), mint)
 	if now == account && !w.droppedSince(at.head, j.first) {
 		return // only the mint was written

@@ -191,30 +191,37 @@ func (t *task[R]) Wait() (*R, error) {
 	}
 }
 
-// ApplyBlock sends the shard's part of b as version v. Reads below v do not see it.
-func (s *Shard) ApplyBlock(v ledger.Version, b *ledger.Block) *Task {
-	j := &apply{version: v, provenance: ledger.BlockProvenance(b.Slot), writes: b.Accounts, mints: b.Mints}
+// Point says of which record a job is: its version and its horizon (see [ledger.Record]).
+type Point struct {
+	Version ledger.Version
+	Horizon ledger.Slot
+}
+
+// ApplyBlock sends the shard's part of b. Reads below its version do not see it.
+func (s *Shard) ApplyBlock(at Point, b *ledger.Block) *Task {
+	j := &apply{Point: at, provenance: ledger.BlockProvenance(b.Slot), writes: b.Accounts, mints: b.Mints}
 	return send(s, j, &j.outcome)
 }
 
-// ApplyBase sends base state as version v. With direct it goes into the base layer, which is allowed
+// ApplyBase sends base state. With direct it goes into the base layer, which is allowed
 // only while the overlay is empty and nobody reads.
-func (s *Shard) ApplyBase(v ledger.Version, base *ledger.BaseState, direct bool) *Task {
+func (s *Shard) ApplyBase(at Point, base *ledger.BaseState, direct bool) *Task {
 	j := &apply{
-		version: v, direct: direct, provenance: ledger.BaseProvenance(base.Slot),
+		Point: at, direct: direct, provenance: ledger.BaseProvenance(base.Slot),
 		writes: base.Accounts, mints: base.Mints, base: base,
 	}
 	return send(s, j, &j.outcome)
 }
 
-// Rollback restores, as version v, the state before version first, with later base state merged in again.
-func (s *Shard) Rollback(v, first ledger.Version) *Task {
-	j := &rollback{version: v, first: first}
+// Rollback restores, as a version of its own, the state before version first, with later base state merged in again.
+func (s *Shard) Rollback(at Point, first ledger.Version) *Task {
+	j := &rollback{Point: at, first: first}
 	return send(s, j, &j.outcome)
 }
 
-// Fold moves all values up to version to into the base and drops tombstones of slots below tombstonesBelow.
+// Fold moves all values up to version to into the base and drops tombstones of slots below a horizon: none of a record after that
+// version may be lower.
 // It returns when the work is queued.
-func (s *Shard) Fold(to ledger.Version, tombstonesBelow ledger.Slot) {
-	send[struct{}](s, &fold{to: to, tombstonesBelow: tombstonesBelow}, nil)
+func (s *Shard) Fold(to ledger.Version, horizon ledger.Slot) {
+	send[struct{}](s, &fold{Point{to, horizon}}, nil)
 }

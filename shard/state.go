@@ -30,8 +30,8 @@ type state struct {
 }
 
 type baseChange struct {
-	version ledger.Version
-	base    *ledger.BaseState
+	at   Point
+	base *ledger.BaseState
 }
 
 // Counters are the sizes of a shard. Any goroutine may read them.
@@ -67,8 +67,18 @@ func (s *state) owns(prefix uint64) bool { return Of(prefix, s.shards) == s.self
 // writer writes values of one version: into the overlay, or with direct into the base.
 type writer struct {
 	*state
-	version ledger.Version
-	direct  bool
+	Point
+	direct bool
+}
+
+// held returns the account a as the writer's record sees it: nil for a tombstone below its horizon.
+func (w writer) held(a *ledger.Account) *ledger.Account { return heldAt(w.Horizon, a) }
+
+func heldAt(horizon ledger.Slot, a *ledger.Account) *ledger.Account {
+	if a != nil && a.ForgottenBelow(horizon) {
+		return nil
+	}
+	return a
 }
 
 // setAccount replaces account before of a key by after; either is nil for none. f is where the key was found. It
@@ -84,7 +94,7 @@ func (w writer) setAccount(f found, key *ledger.Pubkey, before, after *ledger.Ac
 	}
 	switch {
 	case !w.direct:
-		w.accounts.write(f, w.version, key, before, after).term = term
+		w.accounts.write(f, w.Version, key, before, after).term = term
 	case after != nil:
 		w.accounts.base.Put(f.base, after)
 		w.addTombstone(after)
@@ -113,7 +123,7 @@ func (w writer) setMint(key ledger.Pubkey, before, after *ledger.Mint) {
 	if w.direct {
 		w.mints.putBase(key, after)
 	} else {
-		w.mints.put(w.version, key, after)
+		w.mints.put(w.Version, key, after)
 	}
 	if before != nil {
 		w.hash.Sub(before.StateTerm(key))

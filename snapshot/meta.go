@@ -27,9 +27,10 @@ type Meta struct {
 	// base state was taken; its hash is zero if that is not known.
 	BaseOnly bool `json:"base_only,omitempty"`
 
-	Root     ledger.Slot `json:"root"`      // the first block ever
-	Floor    ledger.Slot `json:"floor"`     // blocks below it are pruned
-	BaseSlot ledger.Slot `json:"base_slot"` // the highest base state learned
+	Root     ledger.Slot `json:"root"`              // the first block ever
+	Floor    ledger.Slot `json:"floor"`             // blocks below it are pruned
+	BaseSlot ledger.Slot `json:"base_slot"`         // the highest base state learned
+	Horizon  ledger.Slot `json:"horizon,omitempty"` // of the record; 0 where an older program wrote the snapshot
 
 	Taken time.Time `json:"taken"` // Write fills it in if it is zero
 

@@ -16,10 +16,11 @@ type Node struct {
 	children []*Node
 
 	// Version is that of the block's record on the present chain, 0 beside the chain. Seq is the newest update up to
-	// that record, and StateHash the state hash after it; both are set once the shards have applied the record.
+	// that record, StateHash the state hash after it and Horizon the record's; they are set once the shards have applied the record.
 	Version   ledger.Version
 	Seq       ledger.Seq
 	StateHash ledger.StateHash
+	Horizon   ledger.Slot
 
 	// ConfirmedAgain is the version of the rollback that made the block the newest confirmed one once more, together
 	// with base state that was learned since. ConfirmedAgainSeq is the newest update up to that rollback.

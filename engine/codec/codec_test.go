@@ -112,6 +112,15 @@ func goldenWallets() []*ledger.Record {
 	}
 }
 
+// goldenHorizons are records of format version 4.
+func goldenHorizons() []*ledger.Record {
+	_, records := goldenValues()
+	for _, r := range records[:3] {
+		r.Horizon = ledger.Some(ledger.Slot(290))
+	}
+	return records[:3]
+}
+
 // F51: TestEncodingIsTheOneOfItsVersion compares with golden files: log, snapshots and files written by an
 // older program must stay readable.
 func TestEncodingIsTheOneOfItsVersion(t *testing.T) {
@@ -121,6 +130,7 @@ func TestEncodingIsTheOneOfItsVersion(t *testing.T) {
 	checkGolden(t, "codec3.golden", nil, []*ledger.Record{
 		{Version: 7, Kind: ledger.StatusRecord, Slot: 301, Hash: ledger.Hash{3}, Status: ledger.StatusFinalized, ByDepth: true, FirstSeq: 8},
 	})
+	checkGolden(t, "codec4.golden", nil, goldenHorizons())
 }
 
 // checkGolden compares the encodings of values with a golden file, and what these are read as with the values.
@@ -161,11 +171,11 @@ func TestEachValueHasOneEncoding(t *testing.T) {
 		changeEveryByte(t, AppendEvent(nil, e), AppendEvent, DecodeEvent)
 	}
 	byDepth := &ledger.Record{Kind: ledger.StatusRecord, Status: ledger.StatusFinalized, ByDepth: true}
-	for _, r := range append(append(records, goldenWallets()...), byDepth) {
+	for _, r := range slices.Concat(records, goldenWallets(), goldenHorizons(), []*ledger.Record{byDepth}) {
 		changeEveryByte(t, AppendRecord(nil, r), AppendRecord, DecodeRecord)
 	}
-	_, err := DecodeRecord([]byte{4})
-	ledgertest.ErrorSays(t, err, "format version 4, this program reads up to 3", "a record of a newer program")
+	_, err := DecodeRecord([]byte{5})
+	ledgertest.ErrorSays(t, err, "format version 5, this program reads up to 4", "a record of a newer program")
 }
 
 // changeEveryByte puts other values, and numbers that are too long or without end, in place of each byte.

@@ -11,6 +11,7 @@ const (
 	formatVersion       = 1
 	formatWalletsBefore = 2 // records only
 	formatByDepth       = 3 // likewise
+	formatHorizon       = 4 // likewise
 )
 
 // appendNumber appends a number.

@@ -12,6 +12,7 @@ const (
 
 	recordTime         = 1 << 0 // flags of a record
 	recordByDepth      = 1 << 1 // with formatByDepth
+	recordHorizon      = 1 << 2 // with formatHorizon
 	updateOwnerBefore  = 1 << 0 // flags of an update
 	updateWalletBefore = 1 << 1 // with formatWalletsBefore
 	updateFlags        = updateOwnerBefore | updateWalletBefore
@@ -22,13 +23,14 @@ const (
 // AppendRecord appends the encoding of a record, whose Kind and the part that goes with
 // it must be set:
 //
-//	format version   u8: 3 where a block became final by depth, 2 where an update tells the wallet before, else 1
+//	format version   u8: 4 where a horizon is known, 3 where a block became final by depth, 2 where an update tells the wallet before, else 1
 //	kind             u8: 0x10 and block 1, rollback 2, status 3, base 4
-//	flags            time known, final by depth
+//	flags            time known, final by depth, horizon known
 //	version          number
 //	slot             number
 //	hash             key
 //	[time]           signed, Unix seconds
+//	[horizon]        number
 //	first seq        number
 //	state hash       u64 × 4, little endian
 //	the part         block: block; base: base state; status: u8;
@@ -39,12 +41,16 @@ const (
 //	  [owner before] key
 //	  [wallet before] key
 func AppendRecord(dst []byte, r *ledger.Record) []byte {
-	dst = append(dst, recordFormat(r), kindRecord|byte(r.Kind), bit(r.Time.Known, recordTime)|bit(r.ByDepth, recordByDepth))
+	flags := bit(r.Time.Known, recordTime) | bit(r.ByDepth, recordByDepth) | bit(r.Horizon.Known, recordHorizon)
+	dst = append(dst, recordFormat(r), kindRecord|byte(r.Kind), flags)
 	dst = appendNumber(dst, r.Version)
 	dst = appendNumber(dst, r.Slot)
 	dst = append(dst, r.Hash[:]...)
 	if r.Time.Known {
 		dst = binary.AppendVarint(dst, r.Time.Value)
+	}
+	if r.Horizon.Known {
+		dst = appendNumber(dst, r.Horizon.Value)
 	}
 	dst = appendNumber(dst, r.FirstSeq)
 	for _, word := range r.StateHash {
@@ -68,7 +74,10 @@ func AppendRecord(dst []byte, r *ledger.Record) []byte {
 
 // recordFormat returns the lowest format version that can express the record.
 func recordFormat(r *ledger.Record) byte {
-	if r.ByDepth {
+	switch {
+	case r.Horizon.Known:
+		return formatHorizon
+	case r.ByDepth:
 		return formatByDepth
 	}
 	for i := range r.Updates {
@@ -83,14 +92,17 @@ func recordFormat(r *ledger.Record) byte {
 func DecodeRecord(b []byte) (*ledger.Record, error) {
 	d := &decoder{b: b}
 	r := new(ledger.Record)
-	version := d.version(formatByDepth)
+	version := d.version(formatHorizon)
 	kind := d.byte()
-	f := d.flags(recordTime | recordByDepth)
+	f := d.flags(recordTime | recordByDepth | recordHorizon)
 	r.Version = ledger.Version(d.number())
 	r.Slot = ledger.Slot(d.number())
 	d.bytes(r.Hash[:])
 	if f&recordTime != 0 {
 		r.Time = ledger.Some(d.signed())
+	}
+	if f&recordHorizon != 0 {
+		r.Horizon = ledger.Some(ledger.Slot(d.number()))
 	}
 	r.FirstSeq = ledger.Seq(d.number())
 	var hash [8 * len(r.StateHash)]byte

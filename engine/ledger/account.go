@@ -93,6 +93,9 @@ func (a *Account) Write() AccountWrite {
 	}
 }
 
+// ForgottenBelow reports whether a is a tombstone that a record with a horizon does not see, see Record.Horizon.
+func (a *Account) ForgottenBelow(horizon Slot) bool { return !a.Exists() && a.Since.Slot() < horizon }
+
 // Exists reports whether the account is live.
 func (a *Account) Exists() bool { return a.Lamports != 0 }
 

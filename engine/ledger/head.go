@@ -24,6 +24,7 @@ type Head struct {
 	Imported bool
 	Root     Slot // the first block ever held
 	Floor    Slot // blocks below it are pruned; never below Root
+	Horizon  Slot // an account closed below it is answered like one that was never held
 
 	// Chain holds the blocks for queries. Only the engine that published the head reads it. A head of
 	// a replay has none and answers no query for a block.

@@ -55,6 +55,11 @@ type Record struct {
 	// get no update of them; readers of a higher level may have seen them change in between.
 	Unchanged []Account
 
+	// Horizon is the slot below which the record sees no closing: an account that was closed below it is to the record one that
+	// was never held, whether its tombstone is still stored or not. It never falls from one record to the next. Records before
+	// format version 4, and statuses, lack it.
+	Horizon Opt[Slot]
+
 	// StateHash is the state hash after the record.
 	StateHash StateHash
 }

@@ -15,11 +15,10 @@ import (
 
 // Config is what a reader needs.
 type Config struct {
-	Board     *published.Board
-	Shards    []*shard.Shard
-	Stored    *txstore.Store      // the transactions of blocks
-	Retention sequencer.Retention // as the sequencer has it
-	Deadline  time.Duration       // how long a query may take after its version is fixed
+	Board    *published.Board
+	Shards   []*shard.Shard
+	Stored   *txstore.Store // the transactions of blocks
+	Deadline time.Duration  // how long a query may take after its version is fixed
 }
 
 // Coverage is the part of the ledger that a node holds. A Coverage never changes.
@@ -105,7 +104,7 @@ func (r *Reader) Account(q ledger.Query, key ledger.Pubkey) (ledger.Account, led
 		switch {
 		case err != nil || found && a.Exists():
 			return a, err
-		case found && !r.Retention.Forgets(v.Head, a.Since.Slot()):
+		case found && !a.ForgottenBelow(v.Head.Horizon):
 			return a, &ledger.NotFoundError{Absence: ledger.AccountClosed, Slot: a.Since.Slot()}
 		case r.coverage.Load().Complete:
 			return a, &ledger.NotFoundError{Absence: ledger.AccountNotFound}
@@ -122,7 +121,7 @@ func (r *Reader) Accounts(q ledger.Query, keys []ledger.Pubkey) ([]ledger.Accoun
 	})
 	v.Lacks = !r.coverage.Load().Complete && slices.ContainsFunc(all, func(a ledger.Account) bool {
 		// An account that is known to be closed is not missing.
-		return !a.Exists() && (a.Since == 0 || r.Retention.Forgets(v.Head, a.Since.Slot()))
+		return !a.Exists() && (a.Since == 0 || a.ForgottenBelow(v.Head.Horizon))
 	})
 	return all, v, err
 }

@@ -28,6 +28,7 @@ type applier struct {
 	shown   ledger.Version   // of the newest record that is visible
 
 	retained retained
+	horizon  ledger.Slot    // of the next record that writes
 	folds    []fold         // oldest first
 	folded   ledger.Version // of the newest tip that was ever in folds
 
@@ -50,7 +51,7 @@ func (a *applier) applyBlock(n *chain.Node) {
 	}
 	a.retain(a.config.Stored.Pack(b))
 	r := &ledger.Record{Kind: ledger.BlockRecord, Slot: b.Slot, Hash: b.Blockhash, Block: b, Time: b.Time}
-	a.stage(r, n, func(s *shard.Shard, v ledger.Version) *shard.Task { return s.ApplyBlock(v, b) })
+	a.stage(r, n, func(s *shard.Shard, at shard.Point) *shard.Task { return s.ApplyBlock(at, b) })
 }
 
 // retain makes the newest block of the chain, and its transactions, visible to queries of the next head.
@@ -66,7 +67,7 @@ func (a *applier) applyRollback(m chain.Move) {
 	from, to := m.Undo[0].Block, m.Ancestor.Block
 	a.retained.pop(len(m.Undo))
 	r := &ledger.Record{Kind: ledger.RollbackRecord, Slot: to.Slot, Hash: to.Blockhash, FromSlot: from.Slot, Time: to.Time}
-	a.stage(r, m.Ancestor, func(s *shard.Shard, v ledger.Version) *shard.Task { return s.Rollback(v, first) })
+	a.stage(r, m.Ancestor, func(s *shard.Shard, at shard.Point) *shard.Task { return s.Rollback(at, first) })
 }
 
 // applyBase has the shards learn base state, as a part of block n unless n is nil. With direct, which says that there is no
@@ -74,7 +75,7 @@ func (a *applier) applyRollback(m chain.Move) {
 func (a *applier) applyBase(b *ledger.BaseState, n *chain.Node, direct bool) {
 	a.baseSlot = max(a.baseSlot, b.Slot)
 	r := &ledger.Record{Kind: ledger.BaseRecord, Slot: b.Slot, Base: b}
-	a.stage(r, n, func(s *shard.Shard, v ledger.Version) *shard.Task { return s.ApplyBase(v, b, direct) })
+	a.stage(r, n, func(s *shard.Shard, at shard.Point) *shard.Task { return s.ApplyBase(at, b, direct) })
 	if n != nil {
 		n.Version = a.version
 	}
@@ -86,13 +87,14 @@ func (a *applier) applyStatus(id ledger.BlockID, status ledger.Status, byDepth b
 }
 
 // stage gives a record its version and sends the shards their tasks, if it has any.
-func (a *applier) stage(r *ledger.Record, n *chain.Node, send func(*shard.Shard, ledger.Version) *shard.Task) {
+func (a *applier) stage(r *ledger.Record, n *chain.Node, send func(*shard.Shard, shard.Point) *shard.Task) {
 	a.version++
 	r.Version = a.version
 	w := work{record: r, node: n}
 	if send != nil {
+		r.Horizon = ledger.Some(a.horizon)
 		for _, s := range a.config.Shards {
-			w.tasks = append(w.tasks, send(s, a.version))
+			w.tasks = append(w.tasks, send(s, shard.Point{Version: a.version, Horizon: a.horizon}))
 		}
 	}
 	a.working = append(a.working, w)
@@ -145,7 +147,7 @@ func (a *applier) complete(w work) error {
 	switch n := w.node; {
 	case n == nil:
 	case n.Version == r.Version: // it was not undone since
-		n.Seq, n.StateHash = r.LastSeq(), r.StateHash
+		n.Seq, n.StateHash, n.Horizon = r.LastSeq(), r.StateHash, r.Horizon.Value
 	case n.ConfirmedAgain == r.Version:
 		n.ConfirmedAgainSeq = r.LastSeq()
 	}

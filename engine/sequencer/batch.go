@@ -20,7 +20,8 @@ type Batch struct {
 	Root     ledger.Opt[ledger.Hash] // the first block's hash, if this process applied it
 	Statuses bool                    // the source emitted a status, now or before
 
-	pruned []*txstore.Block // blocks that no head has from this one on
+	pruned  []*txstore.Block // blocks that no head has from this one on
+	horizon ledger.Slot      // of the record of Head's finalized tip
 }
 
 // Seal waits for the shards and makes a batch of everything that was applied since the batch before.
@@ -30,6 +31,9 @@ func (s *Sequencer) Seal() (*Batch, error) {
 	}
 	b := &Batch{Records: s.staged, Head: s.Head(), Root: s.rootHash, Statuses: s.statusSeen}
 	s.staged = nil
+	if f := s.chain.Finalized; f != nil {
+		b.horizon = f.Horizon
+	}
 	// Only a head that is published, and whose finalized tip is known to be final, prunes.
 	if b.Final = b.Head.HasBlock && len(b.Records) > 0 && !s.chain.Finalized.Provisional; b.Final {
 		b.pruned = s.retained.prune(s.config.Retention, b.Head)
@@ -40,7 +44,7 @@ func (s *Sequencer) Seal() (*Batch, error) {
 
 // Head describes what is visible once everything applied is durable. The shards must be done with it.
 func (s *Sequencer) Head() *ledger.Head {
-	h := &ledger.Head{StateHash: s.hash, Root: s.rootSlot, Floor: s.retained.floor, Chain: s.retained.blocks, Published: time.Now()}
+	h := &ledger.Head{StateHash: s.hash, Root: s.rootSlot, Floor: s.retained.floor, Horizon: s.horizon, Chain: s.retained.blocks, Published: time.Now()}
 	tip := s.chain.Tip
 	if tip == nil || tip.Base {
 		at := ledger.Tip{Version: s.version, Slot: s.baseSlot}

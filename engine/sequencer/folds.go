@@ -13,9 +13,10 @@ const maxOverlayCells = 4 << 20
 
 // fold is a finalized tip that the shards fold to once it is due: no query reads below its version any more.
 type fold struct {
-	tip    ledger.Tip
-	pruned []*txstore.Block // blocks that no head holds any more once the fold is due
-	due    time.Time
+	to      ledger.Version   // that of the tip
+	horizon ledger.Slot      // of its record: every later record has that or a higher one
+	pruned  []*txstore.Block // blocks that no head holds any more once the fold is due
+	due     time.Time
 }
 
 // Shown notes that a batch became visible: what it finalized is folded once no query reads below it.
@@ -26,7 +27,7 @@ func (s *Sequencer) Shown(b *Batch) {
 		return
 	}
 	s.folded = tip.Version
-	s.folds = append(s.folds, fold{tip, b.pruned, b.Head.Published.Add(s.config.FoldAfter)})
+	s.folds = append(s.folds, fold{tip.Version, b.horizon, b.pruned, b.Head.Published.Add(s.config.FoldAfter)})
 }
 
 // AllShown reports whether everything that was applied is visible.
@@ -54,11 +55,11 @@ func (s *Sequencer) fold(due func(fold) bool) {
 	if n == 0 {
 		return
 	}
-	to := s.folds[n-1].tip
+	last := s.folds[n-1]
 	clear(s.folds[:n]) // the array outlives the blocks
 	s.folds = s.folds[n:]
 	for _, sh := range s.config.Shards {
-		sh.Fold(to.Version, to.Slot-min(to.Slot, s.config.Retention.Slots))
+		sh.Fold(last.to, last.horizon)
 	}
 	s.config.Stored.Remove(pruned)
 }

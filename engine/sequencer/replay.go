@@ -95,6 +95,9 @@ func compare(made, logged *ledger.Record) error {
 func (s *decider) redo(r *ledger.Record) error {
 	id := ledger.BlockID{Slot: r.Slot, Hash: r.Hash}
 	n := s.chain.Node(id)
+	if r.Horizon.Known {
+		s.horizon = r.Horizon.Value
+	} // else an older program wrote the record: as there, closings expire by this node's own setting
 	switch r.Kind {
 	case ledger.BlockRecord:
 		return s.redoBlock(n, r)
@@ -149,7 +152,7 @@ func (s *decider) redoStatus(n *chain.Node, r *ledger.Record) error {
 	case !n.OnChain():
 		return mismatch(r, "it raises a block that is not on the chain")
 	case r.Status == ledger.StatusFinalized:
-		s.chain.Finalize(n)
+		s.makeFinal(n)
 	case n.Slot() > s.chain.Confirmed.Slot():
 		s.chain.Confirmed = n
 	}

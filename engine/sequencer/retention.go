@@ -18,11 +18,9 @@ type Retention struct {
 // spentShare is the part of the retained blocks, 1 in so many, that pruned ones may keep in memory besides.
 const spentShare = 32
 
-// Forgets reports whether the tombstone of an account that was closed at a slot has expired at a head. A fold removes it
-// some time later.
-func (r Retention) Forgets(h *ledger.Head, closed ledger.Slot) bool {
-	tip := h.Tip(ledger.Processed).Slot
-	return tip > r.Slots && closed < min(tip-r.Slots, h.Tip(ledger.Finalized).Slot)
+// horizon returns the slot below which closings have expired once a slot is finalized.
+func (r Retention) horizon(finalized ledger.Slot) ledger.Slot {
+	return finalized - min(finalized, r.Slots)
 }
 
 // retained are the blocks of the chain that are not pruned. Published heads share the array: what lies

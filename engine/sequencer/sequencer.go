@@ -56,6 +56,8 @@ func (s *Sequencer) ResumeAt(m *snapshot.Meta, blocks []*txstore.Block, before l
 	n := s.chain.Begin(m.Block)
 	s.chain.Appended(n, m.Version)
 	n.Seq, n.StateHash, n.Base, n.Provisional = m.Seq, m.StateHash, m.BaseOnly, !m.BaseOnly
+	n.Horizon = m.Horizon
+	s.horizon = max(m.Horizon, s.config.Retention.horizon(m.Slot))
 	s.config.Filler.Begin(n.Slot())
 	s.version, s.shown, s.hash = m.Version, m.Version, m.StateHash
 	s.rootSlot, s.lastSeq, s.baseSlot = m.Root, m.Seq, m.BaseSlot
@@ -102,6 +104,6 @@ func (s *Sequencer) Snapshot() (snapshot.Meta, []snapshot.HeldBlock) {
 	n := s.chain.Finalized
 	return snapshot.Meta{
 		Version: n.Version, Slot: n.Slot(), Blockhash: n.Block.Blockhash, Seq: n.Seq, StateHash: n.StateHash,
-		Block: n.Block, Root: s.rootSlot, Floor: s.retained.floor, BaseSlot: s.baseSlot,
+		Block: n.Block, Root: s.rootSlot, Floor: s.retained.floor, BaseSlot: s.baseSlot, Horizon: n.Horizon,
 	}, s.retained.upTo(n.Slot())
 }

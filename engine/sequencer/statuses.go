@@ -84,7 +84,13 @@ func (s *decider) raise(n *chain.Node, level ledger.Commitment) error {
 // finalize makes n, on the chain, the newest finalized block, for its depth or because the source said so.
 func (s *decider) finalize(n *chain.Node, byDepth bool) {
 	s.applyStatus(n.ID(), ledger.StatusFinalized, byDepth)
+	s.makeFinal(n)
+}
+
+// makeFinal makes n the newest finalized block and raises the horizon: closings are held for as many slots as blocks.
+func (s *decider) makeFinal(n *chain.Node) {
 	s.chain.Finalize(n)
+	s.horizon = max(s.horizon, s.config.Retention.horizon(n.Slot()))
 }
 
 // finalizeByDepth finalizes the block so many blocks below the tip if the source may emit no statuses and emitted none.
