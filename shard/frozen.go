@@ -1,9 +1,6 @@
 package shard
 
 import (
-	"cmp"
-	"slices"
-
 	"ledgerd/engine/ledger"
 	"ledgerd/shard/arena"
 	"ledgerd/shard/packed"
@@ -49,17 +46,18 @@ func (f *Frozen) Mints(visit func(ledger.MintWrite) bool) {
 func (f *Frozen) Accounts(visit func(*ledger.Account) bool) {
 	var a ledger.Account
 	reusedSlab := packed.Slab{Reused: true}
-	left, stopped := f.over.newestOf(f.version), false
+	over, stopped := f.over.inOrder(0, f.version), false
+	next, held := over.next()
 	// visitNext visits the next value of the overlay.
 	visitNext := func() {
-		if next := f.over.account(left[0].at, &a); next != nil {
-			stopped = !visit(next)
+		if value := f.over.account(next.at, &a); value != nil {
+			stopped = !visit(value)
 		}
-		left = left[1:]
+		next, held = over.next()
 	}
 	f.base.Ascend(func(key *ledger.Pubkey, r arena.Ref) bool {
-		for len(left) > 0 && !stopped {
-			order := left[0].key.Compare(key)
+		for held && !stopped {
+			order := next.key.Compare(key)
 			if order > 0 {
 				break
 			}
@@ -73,32 +71,7 @@ func (f *Frozen) Accounts(visit func(*ledger.Account) bool) {
 		}
 		return !stopped
 	})
-	for len(left) > 0 && !stopped {
+	for held && !stopped {
 		visitNext()
 	}
-}
-
-// keyPosition is the position of a value and its key, with the prefix, which most comparisons need alone.
-type keyPosition struct {
-	prefix uint64
-	key    *ledger.Pubkey
-	at     position
-}
-
-// newestOf returns, in key order, the newest value up to version v of every key.
-func (o *versions) newestOf(v ledger.Version) []keyPosition {
-	all := make([]keyPosition, o.upTo(v))
-	for i := range all {
-		at := o.written.nth(i)
-		key := &o.written.at(at).key
-		all[i] = keyPosition{key.Prefix(), key, at}
-	}
-	slices.SortFunc(all, func(a, b keyPosition) int {
-		if a.prefix != b.prefix {
-			return cmp.Compare(a.prefix, b.prefix)
-		}
-		newestFirst := cmp.Compare(b.at-o.written.oldest, a.at-o.written.oldest)
-		return cmp.Or(a.key.Compare(b.key), newestFirst)
-	})
-	return slices.CompactFunc(all, func(a, b keyPosition) bool { return *a.key == *b.key })
 }

@@ -60,9 +60,7 @@ func (q *queue[T]) add() (position, *T) {
 func (q *queue[T]) drop() {
 	was := q.oldest
 	q.count--
-	if q.oldest++; q.oldest == 0 {
-		q.oldest = 1
-	}
+	q.oldest = q.after(was)
 	if was>>queueBits != q.oldest>>queueBits {
 		q.chunks[0] = nil
 		q.chunks = q.chunks[1:]
@@ -80,6 +78,9 @@ func (q *queue[T]) nth(n int) position {
 	}
 	return p
 }
+
+// after returns the position after p.
+func (q *queue[T]) after(p position) position { return max(p+1, 1) }
 
 // freeze returns a copy of q for another goroutine to read.
 func (q *queue[T]) freeze() queue[T] {

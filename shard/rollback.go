@@ -13,8 +13,14 @@ type rollback struct {
 	Point
 	first ledger.Version
 
-	todo  []ledger.Pubkey               // keys of accounts and mints still to restore, in order
-	bases map[ledger.Pubkey][]baseWrite // nil before the first slice
+	todo  *inOrder        // the accounts that the undone versions wrote; nil before the first slice
+	next  sortedRun       // of todo
+	held  bool            // there is a next one
+	mints []ledger.Pubkey // that they wrote and that are still to restore, in order
+
+	bases     []baseChange // base state to merge in again that is not yet in merged
+	collected int          // so many writes of the first of bases are in merged
+	merged    map[ledger.Pubkey][]baseWrite
 	outcome[Applied]
 }
 
@@ -27,44 +33,75 @@ type baseWrite struct {
 
 func (j *rollback) step(s *state) (more bool) {
 	w := writer{state: s, Point: j.Point}
-	if j.bases == nil {
-		j.begin(w)
+	if j.todo == nil {
+		j.begin(s)
 	}
 	for range sliceKeys {
-		if len(j.todo) == 0 {
+		switch {
+		case len(j.bases) > 0:
+			j.collect(s)
+		case j.held || len(j.mints) > 0:
+			j.restore(w, j.nextKey())
+		default:
 			j.result.Hash = s.hash
 			return false
 		}
-		j.restore(w, j.todo[0])
-		j.todo = j.todo[1:]
 	}
 	return true
 }
 
-// begin collects the keys that the undone versions wrote and the base state to merge in again. It is not divided into slices.
-func (j *rollback) begin(w writer) {
-	j.todo = append(w.accounts.overlay.writtenSince(j.first), w.mints.writtenSince(j.first)...)
-	slices.SortFunc(j.todo, func(a, b ledger.Pubkey) int { return a.Compare(&b) })
-	j.todo = slices.Compact(j.todo)
-	j.bases = make(map[ledger.Pubkey][]baseWrite)
-	for _, b := range w.bases {
-		if b.at.Version < j.first {
-			continue
-		}
-		add := func(key ledger.Pubkey, write baseWrite) {
-			if w.owns(key.Prefix()) {
-				j.bases[key] = append(j.bases[key], write)
-			}
-		}
-		for i := range b.base.Accounts {
-			write := &b.base.Accounts[i]
-			add(write.Pubkey, baseWrite{baseChange: b, write: write})
-		}
-		for i := range b.base.Mints {
-			write := &b.base.Mints[i]
-			add(write.Pubkey, baseWrite{baseChange: b, mint: &write.Mint})
-		}
+// begin finds the undone versions and the base state since. It sorts only mints, of which there are few.
+func (j *rollback) begin(s *state) {
+	j.todo = s.accounts.overlay.inOrder(j.first, newest)
+	j.next, j.held = j.todo.next()
+	j.mints = s.mints.writtenSince(j.first)
+	slices.SortFunc(j.mints, func(a, b ledger.Pubkey) int { return a.Compare(&b) })
+	j.mints = slices.Compact(j.mints)
+	since := slices.IndexFunc(s.bases, func(b baseChange) bool { return b.at.Version >= j.first })
+	if since >= 0 {
+		j.bases = s.bases[since:]
 	}
+	j.merged = make(map[ledger.Pubkey][]baseWrite)
+}
+
+// collect adds the next write of bases to merged if its key is the shard's.
+func (j *rollback) collect(s *state) {
+	key, write := ledger.Pubkey{}, baseWrite{baseChange: j.bases[0]}
+	b, n := write.base, j.collected
+	j.collected++
+	switch mints := n - len(b.Accounts); {
+	case mints < 0:
+		write.write = &b.Accounts[n]
+		key = write.write.Pubkey
+	case mints < len(b.Mints):
+		write.mint = &b.Mints[mints].Mint
+		key = b.Mints[mints].Pubkey
+	default:
+		j.bases, j.collected = j.bases[1:], 0
+		return
+	}
+	if s.owns(key.Prefix()) {
+		j.merged[key] = append(j.merged[key], write)
+	}
+}
+
+// nextKey takes the lowest key out of todo and mints.
+func (j *rollback) nextKey() (key ledger.Pubkey) {
+	order := -1
+	switch {
+	case !j.held:
+		order = 1
+	case len(j.mints) > 0:
+		order = j.next.key.Compare(&j.mints[0])
+	}
+	if order >= 0 {
+		key, j.mints = j.mints[0], j.mints[1:]
+	}
+	if order <= 0 {
+		key = *j.next.key
+		j.next, j.held = j.todo.next()
+	}
+	return key
 }
 
 // restore writes the account and the mint facts that key had before version first, with later base state merged in.
@@ -77,7 +114,7 @@ func (j *rollback) restore(w writer, key ledger.Pubkey) {
 	}
 	mint := w.mints.at(&key, j.first-1)
 	held, of := account, (*ledger.BaseState)(nil) // the account before base state of, for the filter
-	for _, b := range j.bases[key] {
+	for _, b := range j.merged[key] {
 		if b.base != of {
 			account = heldAt(b.at.Horizon, w.admitted(held, account))
 			held, of = account, b.base

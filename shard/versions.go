@@ -17,7 +17,7 @@ import (
 // version are in the order of their keys.
 //
 // The overlay has no order of keys across versions. A walk in key order walks the base and merges the
-// few keys that only the overlay has ([accounts.page]); a walk of a frozen copy sorts the overlay's keys.
+// few keys that only the overlay has ([accounts.page]); a walk of a frozen copy merges its versions ([inOrder]).
 
 // written is the account of a key from one version on. Only the shard reads and changes older, newer, jump, base,
 // moved and listed. The job that adds a value sets everything else, which then never changes and may be read through
@@ -165,16 +165,6 @@ func (o *versions) drop(w *written) {
 // upTo returns how many values have a version up to v; they are the oldest.
 func (o *versions) upTo(v ledger.Version) int {
 	return sort.Search(o.Len(), func(i int) bool { return o.written.at(o.written.nth(i)).version > v })
-}
-
-// writtenSince returns the keys written by version first or later, with duplicates.
-func (o *versions) writtenSince(first ledger.Version) []ledger.Pubkey {
-	n := o.upTo(first - 1)
-	keys := make([]ledger.Pubkey, 0, o.Len()-n)
-	for ; n < o.Len(); n++ {
-		keys = append(keys, o.written.at(o.written.nth(n)).key)
-	}
-	return keys
 }
 
 // freeze returns a copy of o for another goroutine to walk. It has no hash table.
