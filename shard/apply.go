@@ -2,6 +2,7 @@ package shard
 
 import (
 	"cmp"
+	"math/bits"
 	"slices"
 
 	"ledgerd/engine/ledger"
@@ -13,7 +14,7 @@ const sliceKeys = 128
 
 // Applied is what a block, a rollback or base state changed in one shard.
 type Applied struct {
-	Updates   []ledger.Update  // in pubkey order
+	Updates   []ledger.Update  // in pubkey order; base state makes none
 	Unchanged []ledger.Account // of a rollback: written by the undone versions, but the same for readers
 	Hash      ledger.StateHash // of the shard's state afterwards
 }
@@ -26,22 +27,44 @@ type apply struct {
 	writes     []ledger.AccountWrite
 	mints      []ledger.MintWrite
 
-	base *ledger.BaseState // nil for a block
+	base *ledger.BaseState // nil for a block, and after the first slice
 
-	todo []keyedWrite // remaining writes of this shard by key, those of one key in their order; nil before the first slice
+	todo []uint64 // indexes of the writes of this shard that remain, by key, those of one key in their order
 	outcome[Applied]
 }
 
-// keyedWrite is a write, to be sorted by its key.
-type keyedWrite struct {
-	prefix uint64 // of the key
-	at     int    // index among the writes
+// ownWrites returns the indexes of the writes whose keys belong to the shard, in the order of their keys, and those of one key
+// in their order. The sender of a block calls it, so the state is not locked while many writes are sorted.
+func (s *Shard) ownWrites(writes []ledger.AccountWrite) []uint64 {
+	// An integer of a prefix's first bits and the index is sorted faster than a struct is through a function.
+	mask := uint64(1)<<bits.Len(uint(len(writes))) - 1
+	own := make([]uint64, 0, len(writes)/s.state.shards+sliceKeys)
+	for i := range writes {
+		if prefix := writes[i].Pubkey.Prefix(); s.state.owns(prefix) {
+			own = append(own, prefix&^mask|uint64(i))
+		}
+	}
+	slices.Sort(own)
+	for from, to := 0, 1; from < len(own); from, to = to, to+1 {
+		for to < len(own) && own[from]^own[to] <= mask {
+			to++
+		}
+		if to-from > 1 { // writes of one key, or of several keys that begin with the same bits
+			slices.SortFunc(own[from:to], func(a, b uint64) int {
+				return cmp.Or(writes[a&mask].Pubkey.Compare(&writes[b&mask].Pubkey), cmp.Compare(a, b))
+			})
+		}
+	}
+	for i := range own {
+		own[i] &= mask
+	}
+	return own
 }
 
 func (j *apply) step(s *state) (more bool) {
 	w := writer{state: s, Point: j.Point, direct: j.direct}
-	if j.todo == nil {
-		j.begin(w)
+	if j.base != nil {
+		j.begin(s)
 	}
 	for range sliceKeys {
 		switch {
@@ -61,27 +84,15 @@ func (j *apply) step(s *state) (more bool) {
 	return true
 }
 
-// begin selects and sorts the writes that belong to this shard.
-func (j *apply) begin(w writer) {
-	j.todo = make([]keyedWrite, 0, len(j.writes)/w.shards+sliceKeys)
-	for i := range j.writes {
-		if p := j.writes[i].Pubkey.Prefix(); w.owns(p) {
-			j.todo = append(j.todo, keyedWrite{p, i})
-		}
-	}
-	slices.SortFunc(j.todo, func(a, b keyedWrite) int {
-		if a.prefix != b.prefix {
-			return cmp.Compare(a.prefix, b.prefix)
-		}
-		return cmp.Or(j.writes[a.at].Pubkey.Compare(&j.writes[b.at].Pubkey), a.at-b.at)
-	})
-	if j.direct && w.accounts.overlay.Len() > 0 {
+// begin keeps base state for rollbacks, which merge it in again, until it is folded.
+func (j *apply) begin(s *state) {
+	switch {
+	case !j.direct:
+		s.bases = append(s.bases, baseChange{j.Point, j.base})
+	case s.accounts.overlay.Len() > 0:
 		panic("base state is applied directly while the overlay has versions")
 	}
-	j.result.Updates = make([]ledger.Update, 0, len(j.todo))
-	if j.base != nil && !j.direct {
-		w.bases = append(w.bases, baseChange{j.Point, j.base})
-	}
+	j.base = nil
 }
 
 func (j *apply) writeMint(w writer, m *ledger.MintWrite) {
@@ -98,12 +109,12 @@ func (j *apply) writeMint(w writer, m *ledger.MintWrite) {
 
 // writeAccount applies all writes of the next key; together they make at most one update.
 func (j *apply) writeAccount(w writer) {
-	key := &j.writes[j.todo[0].at].Pubkey
+	key := &j.writes[j.todo[0]].Pubkey
 	at := j.find(w)
 	before := w.held(w.accounts.newest(at, &w.scratch[0]))
 	after, dst, spare := before, &w.scratch[1], &w.scratch[2]
 	for len(j.todo) > 0 {
-		write := &j.writes[j.todo[0].at]
+		write := &j.writes[j.todo[0]]
 		if write.Pubkey != *key {
 			break
 		}
@@ -123,7 +134,7 @@ func (j *apply) writeAccount(w writer) {
 		own := *after.Token // the update outlives the token facts that before points at
 		after.Token = &own
 	}
-	if w.setAccount(at, key, before, after) {
+	if w.setAccount(at, key, before, after) && j.provenance.ByBlock() {
 		j.result.Updates = append(j.result.Updates, updateOf(before, after))
 	}
 }

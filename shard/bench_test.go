@@ -1,9 +1,11 @@
 package shard
 
 import (
+	"context"
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"sync"
 	"testing"
 
 	"ledgerd/engine/ledger"
@@ -83,6 +85,39 @@ func BenchmarkApply(b *testing.B) {
 				next()
 			}
 			b.ReportMetric(float64(cpuTime(b)-before)/float64(b.N)/writes, "cpu-ns/update")
+		})
+	}
+}
+
+// BenchmarkBlockBesideLists applies blocks of 3,000 writes while so many callers read the longest pages without a pause. Lists should
+// at most double the time.
+func BenchmarkBlockBesideLists(b *testing.B) {
+	const writes = 3000
+	for _, lists := range []int{0, queryLane} {
+		b.Run(fmt.Sprintf("lists=%d", lists), func(b *testing.B) {
+			s, accounts := million(b)
+			ctx, cancel := context.WithCancel(b.Context())
+			var readers sync.WaitGroup
+			for n := range lists {
+				readers.Go(func() {
+					for v := ledger.Version(newest); ctx.Err() == nil; {
+						_, _ = s.List(Members{Group: programs[n%4]}, ledger.Opt[ledger.Pubkey]{}, pageKeys, v, soon(), nil)
+					}
+				})
+			}
+			v := ledger.Version(1)
+			for n := 0; b.Loop(); n++ {
+				v++
+				block := make([]ledger.AccountWrite, writes)
+				for i := range block {
+					block[i] = accounts[(n*writes+i)*31%benchAccounts].Write()
+					block[i].Lamports += ledger.Lamports(v)
+				}
+				applyBlock(b, s, v, block...)
+				s.Fold(v, 0)
+			}
+			cancel()
+			readers.Wait()
 		})
 	}
 }

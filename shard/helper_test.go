@@ -56,6 +56,11 @@ func applyBlock(t testing.TB, s *Shard, v ledger.Version, writes ...ledger.Accou
 	return wait(t, s.ApplyBlock(Point{Version: v}, b))
 }
 
+// block is the work of a block of these writes as version v.
+func (s *Shard) block(v ledger.Version, writes []ledger.AccountWrite) *apply {
+	return &apply{Point: Point{Version: v}, provenance: ledger.BlockProvenance(ledger.Slot(v)), writes: writes, todo: s.ownWrites(writes)}
+}
+
 func wait[R any](t testing.TB, task *task[R]) *R {
 	t.Helper()
 	done, err := task.Wait()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"runtime"
+	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -162,16 +163,54 @@ func TestQueriesAreServedBetweenSlices(t *testing.T) {
 	look("after Run", errLocked)
 }
 
+// TestQueriesTakeNoMoreTimeThanTheWork has a thousand lists wait for a shard at work. After each slice they get as long as the slice
+// took, but one is always answered; all are answered in the end.
+func TestQueriesTakeNoMoreTimeThanTheWork(t *testing.T) {
+	const waiting, list = 1000, 10 * time.Microsecond
+	for name, tt := range map[string]struct{ slice, want time.Duration }{ // want is of one slice and its queries
+		"a usual slice": {200 * time.Microsecond, 400 * time.Microsecond},
+		"a long slice":  {5 * time.Millisecond, 6 * time.Millisecond},
+		"a short slice": {0, list},
+	} {
+		bubble.Test(t, func(t *testing.T) {
+			const slices = 5
+			s := start(t)
+			j, task := occupy(s, slices)
+			var all sync.WaitGroup
+			for range waiting {
+				all.Go(func() {
+					_, err := askAt(s, 0, time.Now().Add(time.Hour), func(*state) (none struct{}) {
+						time.Sleep(list)
+						return none
+					})
+					ledgertest.ErrorIs(t, err, nil, "a list")
+				})
+			}
+			synctest.Wait()
+			began := time.Now()
+			for n := range slices {
+				time.Sleep(tt.slice)
+				j.gate <- struct{}{}
+				if n < slices-1 {
+					<-j.stepped
+				}
+			}
+			wait(t, task)
+			ledgertest.Equal(t, time.Since(began), tt.slice+(slices-1)*tt.want, "%s: the time of %d slices", name, slices)
+			all.Wait()
+		})
+	}
+}
+
 // TestLargeBlockIsDoneInSlices checks that no slice of a large block, its undoing or its fold handles more keys than a slice may,
 // that no version changes between two slices, and that lists are whole between those of a fold. Each fold meets two versions of each
 // key, the first of which is skipped.
 func TestLargeBlockIsDoneInSlices(t *testing.T) {
 	const slice = 128 // keys: some hundred microseconds
 	const keys = 10*slice + 7
-	s := newState(0, 1)
-	write := func(v ledger.Version) job {
-		return &apply{Point: Point{Version: v}, provenance: ledger.BlockProvenance(ledger.Slot(v)), writes: lamportsOf(keys, ledger.Lamports(v))}
-	}
+	shard := New(0, 1)
+	s := shard.state
+	write := func(v ledger.Version) job { return shard.block(v, lamportsOf(keys, ledger.Lamports(v))) }
 	versions := []ledger.Version{0, 1, 2, 2, 3, 4} // the newest before each job
 	for n, j := range []job{write(1), &rollback{Point: Point{Version: 2}, first: 1}, &fold{Point{Version: 2}}, write(3), write(4), &fold{Point{Version: 4}}} {
 		steps, held := 1, map[ledger.Version]ledger.Lamports{1: 1, 3: 3, 4: 4}[versions[n]]
@@ -199,6 +238,51 @@ func TestLargeBlockIsDoneInSlices(t *testing.T) {
 		if n == 2 && (s.hash != (ledger.StateHash{}) || s.accounts.base.Len() != 0) {
 			t.Errorf("state hash %s and %d accounts after all was undone", s.hash, s.accounts.base.Len())
 		}
+	}
+}
+
+// TestRollbackCollectsBaseStateInSlices undoes a block since which large base state came.
+func TestRollbackCollectsBaseStateInSlices(t *testing.T) {
+	const slice = 128
+	const keys = 10*slice + 7
+	shard := New(0, 1)
+	base := &ledger.BaseState{Accounts: lamportsOf(keys, 5)}
+	learn := &apply{Point: Point{Version: 2}, writes: base.Accounts, base: base, todo: shard.ownWrites(base.Accounts)}
+	undo := &rollback{Point: Point{Version: 3}, first: 1}
+	for _, j := range []job{shard.block(1, lamportsOf(1, 1)), learn, undo} {
+		for before := 0; j.step(shard.state); before = len(undo.merged) {
+			if n := len(undo.merged) - before; n > slice {
+				t.Fatalf("one slice collected %d writes", n)
+			}
+		}
+	}
+	ledgertest.Equal(t, len(undo.merged), keys, "writes that were collected")
+	for n := range keys {
+		var a ledger.Account
+		if shard.state.accounts.readShallow(new(key(n)), 3, &a); a.Lamports != 5 {
+			t.Fatalf("%+v after the rollback, want the 5 lamports of base state", a)
+		}
+	}
+}
+
+// TestWritesAreSortedByTheirKeys sorts writes of many keys, of keys that begin with the same bits, and of the same keys again.
+func TestWritesAreSortedByTheirKeys(t *testing.T) {
+	r := seeded(t, 1)
+	var writes []ledger.AccountWrite
+	for n := range 3000 {
+		k := []ledger.Pubkey{key(n), near(9, r.IntN(40)), key(r.IntN(50))}[r.IntN(3)]
+		writes = append(writes, lamports(k, ledger.Lamports(n)))
+	}
+	for _, shards := range []int{1, 3} {
+		var got, want []uint64
+		for n := range shards {
+			got = append(got, New(n, shards).ownWrites(writes)...)
+		}
+		for n := range writes {
+			want = append(want, uint64(n))
+		}
+		slices.SortStableFunc(want, func(a, b uint64) int { return writes[a].Pubkey.Compare(&writes[b].Pubkey) })
+		ledgertest.Equal(t, got, want, "the order of %d shards", shards)
 	}
 }
 

@@ -75,6 +75,7 @@ func (m *model) base(v ledger.Version, b *ledger.BaseState, direct bool) *Applie
 	next := m.versions[m.newest].clone()
 	next.write(m.filter, b.Accounts, b.Mints, ledger.BaseProvenance(b.Slot))
 	applied := m.add(v, next, nil)
+	applied.Updates = nil
 	if !direct {
 		m.bases = append(m.bases, baseChange{Point{Version: v}, b})
 	} else {

@@ -56,7 +56,8 @@ func TestOverlayBytesAreWhatIsAllocated(t *testing.T) {
 			w.Mint, w.Known = &ledger.Mint{Decimals: uint8(w.Lamports)}, ledger.FieldsAll
 		},
 	} {
-		s := newState(0, 1)
+		shard := New(0, 1)
+		s := shard.state
 		grew := func(what string, before uint64) {
 			t.Helper()
 			s.tidy()
@@ -71,7 +72,7 @@ func TestOverlayBytesAreWhatIsAllocated(t *testing.T) {
 			for n := range writes {
 				change(n, &writes[n])
 			}
-			for j := (&apply{Point: Point{Version: v}, provenance: ledger.BlockProvenance(ledger.Slot(v)), writes: writes}); j.step(s); {
+			for j := shard.block(v, writes); j.step(s); {
 			}
 			grew(fmt.Sprintf("version %d", v), before)
 		}
@@ -116,9 +117,9 @@ func TestKeysAreFoundTogetherAsAlone(t *testing.T) {
 	}
 	writes := lamportsOf(keys, 1)
 	for some := range slices.Chunk(writes, sliceKeys) {
-		var todo []keyedWrite
+		var todo []uint64
 		for i := range some {
-			todo = append(todo, keyedWrite{at: i})
+			todo = append(todo, uint64(i))
 		}
 		var all prefetch
 		all.gather(some, todo)

@@ -28,10 +28,10 @@ func (a *prefetch) take() found {
 }
 
 // gather sets the keys of a to those of the next writes.
-func (a *prefetch) gather(writes []ledger.AccountWrite, todo []keyedWrite) {
+func (a *prefetch) gather(writes []ledger.AccountWrite, todo []uint64) {
 	a.next, a.n = 0, 0
 	for _, w := range todo[:min(len(todo), sliceKeys)] {
-		key := &writes[w.at].Pubkey
+		key := &writes[w].Pubkey
 		if a.n == 0 || *key != a.keys[a.n-1] {
 			a.keys[a.n] = *key
 			a.n++

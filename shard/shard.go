@@ -25,9 +25,11 @@ var (
 )
 
 const (
-	// queryLane bounds the queries that wait for a shard. A query takes some microseconds, so a
-	// full lane is answered well within the deadline of its last query. Further queries fail with errBusy.
+	// queryLane bounds the queries that wait for a shard. A query for accounts takes some microseconds and a page of a list
+	// some hundred, so a full lane is answered within the deadline of its last query. Further queries fail with errBusy.
 	queryLane = 4096
+	// queryTurn is how long queries are answered at a time while work may wait. Only one more query may follow.
+	queryTurn = time.Millisecond
 	// workLane bounds the work that waits; the sequencer blocks while it is full. The sequencer sends at most
 	// three blocks before it collects the result of the first, and a fold may precede a block, so a longer
 	// lane would not be used.
@@ -108,7 +110,9 @@ func (s *Shard) Run(ctx context.Context) (err error) {
 			began := time.Now()
 			s.mu.Lock()
 			s.answer(o)
-			s.answerWaiting()
+			if len(s.work) == 0 {
+				s.answerWaiting(began.Add(queryTurn))
+			}
 			s.mu.Unlock()
 			// Other callers can enqueue their queries before the goroutine sleeps: then one wake-up, which
 			// costs more than a look-up, serves several queries. Other threads go first only after long work,
@@ -127,30 +131,31 @@ func (s *Shard) Run(ctx context.Context) (err error) {
 	}
 }
 
-// do does a job in slices. Between two slices it answers waiting queries and yields.
+// do does a job in slices. After each slice it answers queries for as long as the slice took, so that they make
+// the work take at most twice its time, and work does the same to them.
 func (s *Shard) do(o order) {
-	for s.slice(o.job) {
-		s.way.Pass()
+	for more := true; more; {
+		began := time.Now()
+		s.mu.Lock()
+		if more = o.job.step(s.state); !more {
+			s.state.tidy()
+			o.done <- struct{}{}
+		}
+		if len(s.queries) > 0 {
+			now := time.Now()
+			s.answer(<-s.queries)
+			s.answerWaiting(now.Add(min(now.Sub(began), queryTurn)))
+		}
+		s.mu.Unlock() // not deferred: after a panic the lock stays held
+		if more {
+			s.way.Pass()
+		}
 	}
-	o.done <- struct{}{}
 }
 
-// slice does a part of a job and reports whether there is more.
-func (s *Shard) slice(j job) (more bool) {
-	s.mu.Lock()
-	if more = j.step(s.state); more {
-		s.answerWaiting()
-	} else {
-		s.state.tidy()
-	}
-	s.mu.Unlock() // not deferred: after a panic the lock stays held
-	return more
-}
-
-// answerWaiting answers the queries that wait now. Queries that arrive meanwhile wait for the
-// next call, so readers cannot stop the work.
-func (s *Shard) answerWaiting() {
-	for n := len(s.queries); n > 0; n-- {
+// answerWaiting answers queries until none waits or the time is over.
+func (s *Shard) answerWaiting(end time.Time) {
+	for len(s.queries) > 0 && time.Now().Before(end) {
 		s.answer(<-s.queries)
 	}
 }
@@ -199,7 +204,8 @@ type Point struct {
 
 // ApplyBlock sends the shard's part of b. Reads below its version do not see it.
 func (s *Shard) ApplyBlock(at Point, b *ledger.Block) *Task {
-	j := &apply{Point: at, provenance: ledger.BlockProvenance(b.Slot), writes: b.Accounts, mints: b.Mints}
+	j := &apply{Point: at, provenance: ledger.BlockProvenance(b.Slot), writes: b.Accounts, mints: b.Mints, todo: s.ownWrites(b.Accounts)}
+	j.result.Updates = make([]ledger.Update, 0, len(j.todo))
 	return send(s, j, &j.outcome)
 }
 
@@ -208,7 +214,7 @@ func (s *Shard) ApplyBlock(at Point, b *ledger.Block) *Task {
 func (s *Shard) ApplyBase(at Point, base *ledger.BaseState, direct bool) *Task {
 	j := &apply{
 		Point: at, direct: direct, provenance: ledger.BaseProvenance(base.Slot),
-		writes: base.Accounts, mints: base.Mints, base: base,
+		writes: base.Accounts, mints: base.Mints, base: base, todo: s.ownWrites(base.Accounts),
 	}
 	return send(s, j, &j.outcome)
 }
