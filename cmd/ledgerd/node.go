@@ -71,6 +71,7 @@ type node struct {
 	ingests     promtext.Histogram // from when the source showed something until it was visible
 	stopping    atomic.Bool
 	memoryLimit int64 // in bytes
+	cores       int   // that the node may use
 }
 
 // status says how the node is. One that is stopping is not healthy any more, so that

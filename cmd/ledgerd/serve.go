@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -53,6 +54,9 @@ func (c *serveCommand) Run(ctx context.Context, s *streams, args arguments, cli 
 	limit, unlimit := limitMemory(c.MemoryLimit, n.logger)
 	defer unlimit()
 	n.memoryLimit = limit
+	cores, removeProcessor := addProcessor()
+	defer removeProcessor()
+	n.cores = cores
 	n.reload = &reload{args: args, config: string(cli.Config), running: parsed, level: level, log: n.logger}
 	n.hangUps = make(chan os.Signal, 1) // further ones, while one is dealt with, ask for the same
 	signal.Notify(n.hangUps, syscall.SIGHUP)
@@ -190,7 +194,7 @@ func (c *serveCommand) openDir(from source.Source) (*datadir.Dir, error) {
 func (c *serveCommand) assemble(ctx context.Context, n *node) error {
 	set, memory := metrics.NewSet(), clientMemory(c.MaxClientBytes, n.memoryLimit)
 	config := engine.Config{
-		Dir: n.dir, Shards: c.Shards, SkipVotes: c.SkipVotes, Logger: n.logger, Fetcher: n.fetcher, FetchUpTo: c.FillUpTo, MayFetch: memory.MayFetch,
+		Dir: n.dir, Shards: cmp.Or(c.Shards, n.cores), SkipVotes: c.SkipVotes, Logger: n.logger, Fetcher: n.fetcher, FetchUpTo: c.FillUpTo, MayFetch: memory.MayFetch,
 		Retention: sequencer.Retention{Slots: ledger.Slot(c.RetainSlots), Bytes: int(c.RetainBytes)},
 		OnPublish: n.publish,
 		Sync:      c.WALSync, OnSync: n.fsyncs.Observe,
