@@ -159,8 +159,10 @@ func (c *Chain) NoteStatus(id ledger.BlockID, status ledger.Status) bool {
 		return false
 	}
 	c.notes[note{id, status}] = true
-	if n := c.Node(id); n != nil && n.Parent != nil && status == ledger.StatusConfirmed {
-		c.NoteStatus(n.Parent.ID(), status)
+	if n := c.Node(id); n != nil && status == ledger.StatusConfirmed {
+		for p := n.Parent; p != nil && !c.notes[note{p.ID(), status}]; p = p.Parent {
+			c.notes[note{p.ID(), status}] = true
+		}
 	}
 	return true
 }

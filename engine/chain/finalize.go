@@ -38,18 +38,22 @@ func (c *Chain) Finalize(n *Node) {
 
 // forget removes n and all that builds on it, and remembers them as orphans.
 func (c *Chain) forget(n *Node) {
-	for _, child := range n.children {
-		c.forget(child)
+	branch := []*Node{n}
+	for i := 0; i < len(branch); i++ {
+		branch = append(branch, branch[i].children...)
+		c.Abandon(branch[i].ID())
+		c.remove(branch[i])
 	}
-	c.Abandon(n.ID())
-	c.remove(n)
 }
 
 // Abandon remembers a block as an orphan, and drops the waiting blocks that descend from it as orphans too.
 func (c *Chain) Abandon(id ledger.BlockID) {
-	c.notes[note{id, orphaned}] = true
-	for child := c.WaitingChild(id); child != nil; child = c.WaitingChild(id) {
-		c.Abandon(child.ID())
+	branch := []ledger.BlockID{id}
+	for i := 0; i < len(branch); i++ {
+		c.notes[note{branch[i], orphaned}] = true
+		for child := c.WaitingChild(branch[i]); child != nil; child = c.WaitingChild(branch[i]) {
+			branch = append(branch, child.ID())
+		}
 	}
 }
 

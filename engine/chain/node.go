@@ -68,13 +68,16 @@ func (n *Node) IsGivenUp() bool {
 // the lower hash, so that the order of arrival does not matter.
 func (n *Node) Best() *Node {
 	best := n
-	for _, child := range n.children {
-		if child.Dead {
-			continue
-		}
-		b := child.Best()
+	branch := []*Node{n}
+	for i := 0; i < len(branch); i++ {
+		b := branch[i]
 		if b.Slot() > best.Slot() || b.Slot() == best.Slot() && bytes.Compare(b.Block.Blockhash[:], best.Block.Blockhash[:]) < 0 {
 			best = b
+		}
+		for _, child := range b.children {
+			if !child.Dead {
+				branch = append(branch, child)
+			}
 		}
 	}
 	return best
