@@ -30,8 +30,9 @@
 // written under a temporary name: its space is preallocated, its header written and synced; then it is renamed and the
 // directory synced, so a segment is never seen without a whole header. Then newest is replaced in the
 // same way. Only after that a record of the segment is written: if newest names a segment
-// that is missing, that segment was removed. While commits come, newest is replaced each second with
-// the position that is durable by then: a log that ends before it was cut.
+// that is missing, that segment was removed. While commits come, newest is replaced about each second with
+// the position that is durable by then: a log that ends before it was cut. No commit waits for that: meanwhile a
+// segment that is full grows.
 //
 // [Log.Settle] never appends to what another process wrote. It cuts what a crash left, writes again
 // and syncs what is not known durable; the first commit begins a segment. It writes again because a sync

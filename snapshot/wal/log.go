@@ -32,8 +32,8 @@ const (
 	// keptBufferBytes bounds the buffer that is kept for the next commit. Catching up
 	// commits a few MiB at a time.
 	keptBufferBytes = 32 << 20
-	// markEvery bounds how much later than the disk newest may learn what is durable.
-	markEvery = time.Second
+	// saveEvery is how long after a commit newest learns at the latest what is durable, if no other replacement is under way.
+	saveEvery = time.Second
 )
 
 // Log is the log, open for writing. Its methods may be called by any goroutine; commits
@@ -46,9 +46,10 @@ type Log struct {
 	closed  atomic.Bool           // set under mu
 
 	announcing chan struct{}          // holds one element while newest is replaced
-	marker     *time.Timer            // calls mark
-	marking    atomic.Bool            // marker is set
+	saver      *time.Timer            // calls saveDurable
+	saving     atomic.Bool            // saver is set, or saveDurable runs
 	durableAt  atomic.Pointer[newest] // what newest should tell
+	pruning    sync.Mutex             // held while the files of the oldest segment are removed; taken before mu
 
 	mu       sync.Mutex   // guards what follows, and all writes to files but newest
 	first    *header      // of the segment that the first commit begins; nil before Settle
@@ -186,7 +187,7 @@ func (l *Log) syncNowLocked() error {
 	}
 	l.durable = l.state
 	l.publishLocked()
-	l.markSoonLocked()
+	l.saveSoonLocked()
 	return nil
 }
 
@@ -232,15 +233,17 @@ func (l *Log) syncLater() {
 // newest, so that the last commit counts as known durable. After a failure it only closes
 // the file, and returns the failure. Closing a log without a commit, or closing again, changes no file.
 func (l *Log) Close() error {
+	l.pruning.Lock()
+	defer l.pruning.Unlock()
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.closed.Swap(true) {
 		return nil
 	}
-	l.announcing <- struct{}{} // a mark under way ends before; a later one sees that the log is closed
+	l.announcing <- struct{}{} // a replacement under way ends before; a later one sees that the log is closed
 	defer func() { <-l.announcing }()
 	defer l.syncer.Stop()
-	defer l.marker.Stop()
+	defer l.saver.Stop()
 	if l.file == nil {
 		return l.Err()
 	}

@@ -72,3 +72,36 @@ func announce(c *Config, n newest) error {
 	_ = f.Close() // it is synced
 	return nil
 }
+
+// saveSoonLocked has newest name what became durable, saveEvery from now unless a replacement takes longer.
+func (l *Log) saveSoonLocked() {
+	l.durableAt.Store(&newest{index: l.newestLocked().index, durable: l.durable.position})
+	l.saveLater()
+}
+
+// saveLater sets saver unless it is set.
+func (l *Log) saveLater() {
+	if !l.saving.Swap(true) {
+		l.saver.Reset(saveEvery)
+	}
+}
+
+// saveDurable has newest name the end of what is durable: a log that ends before it has lost records. The timer
+// saver calls it. It does not take mu, so no commit waits for it. Any failure but want of space ends the log.
+func (l *Log) saveDurable() {
+	l.announcing <- struct{}{}
+	defer func() { <-l.announcing }()
+	if l.closed.Load() || l.Err() != nil {
+		return
+	}
+	content := l.durableAt.Load()
+	err := announce(&l.c, *content)
+	if err != nil && !errors.Is(err, ErrNoSpace) {
+		_ = l.fail(err)
+		return
+	}
+	l.saving.Store(false)
+	if err != nil || l.durableAt.Load() != content {
+		l.saveLater()
+	}
+}

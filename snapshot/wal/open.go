@@ -20,8 +20,8 @@ func New(c Config) *Log {
 	c.Logger, c.SegmentBytes = cmp.Or(c.Logger, slog.Default()), cmp.Or(c.SegmentBytes, defaultSegmentBytes)
 	l := &Log{c: c, failed: make(chan struct{}), announcing: make(chan struct{}, 1)}
 	l.stats.Store(new(Stats))
-	l.marker, l.syncer = time.AfterFunc(markEvery, l.mark), time.AfterFunc(markEvery, l.syncLater)
-	l.marker.Stop()
+	l.saver, l.syncer = time.AfterFunc(saveEvery, l.saveDurable), time.AfterFunc(saveEvery, l.syncLater)
+	l.saver.Stop()
 	l.syncer.Stop()
 	return l
 }

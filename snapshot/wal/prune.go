@@ -13,36 +13,40 @@ import (
 // An error that does not match ErrFailed leaves the log as it was, with fewer segments. Some file
 // systems need space to remove a file: then it matches ErrNoSpace.
 func (l *Log) Prune(below ledger.Version) error {
+	l.pruning.Lock()
+	defer l.pruning.Unlock()
 	for {
-		// The lock is released between two segments, so that commits need not wait for all of them.
-		l.mu.Lock()
-		done, err := l.pruneOneLocked(below)
-		l.mu.Unlock()
-		if done || err != nil {
+		g, err := l.prunable(below)
+		if g == nil || err != nil {
 			return err
 		}
+		// Commits go on meanwhile. Each removal is made durable before the next: a crash must not bring back
+		// an older segment alone.
+		for _, name := range []string{g.name + brokenSuffix, g.name} {
+			if err := l.c.FS.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+				return fmt.Errorf("cannot remove segment %d: %w", g.index, outOfSpace(err))
+			}
+		}
+		if err := l.failUnlessFull(syncDir(l.c.FS, l.c.Dir)); err != nil {
+			return err // want of space: the next call removes again what may be gone
+		}
+		l.mu.Lock()
+		l.segments = append(l.segments[:0:0], l.segments[1:]...)
+		l.publishLocked()
+		l.mu.Unlock()
 	}
 }
 
-// pruneOneLocked removes the oldest segment; done is true if none is to be removed. Each removal is made
-// durable before the next: a crash must not bring back an older one alone.
-func (l *Log) pruneOneLocked(below ledger.Version) (done bool, err error) {
+// prunable returns the oldest segment if all of its records are below a version, else nil.
+func (l *Log) prunable(below ledger.Version) (*segment, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	if err := l.usableLocked(); err != nil {
-		return false, err
+		return nil, err
 	}
 	if l.file == nil || len(l.segments) < 2 || l.segments[1].first > below {
-		return true, nil
+		return nil, nil
 	}
-	g := &l.segments[0]
-	for _, name := range []string{g.name + brokenSuffix, g.name} {
-		if err := l.c.FS.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return false, fmt.Errorf("cannot remove segment %d: %w", g.index, outOfSpace(err))
-		}
-	}
-	if err := l.failUnlessFull(syncDir(l.c.FS, l.c.Dir)); err != nil {
-		return false, err // want of space: the next call removes again what may be gone
-	}
-	l.segments = append(l.segments[:0:0], l.segments[1:]...)
-	l.publishLocked()
-	return false, nil
+	g := l.segments[0]
+	return &g, nil
 }

@@ -10,8 +10,16 @@ import (
 // makeRoomLocked sees to it that the newest segment has room for a commit of n bytes, taken ahead.
 func (l *Log) makeRoomLocked(n int64) error {
 	end := l.newestLocked().size
-	if l.sealed || (end+n > l.c.SegmentBytes && end > headerBytes) {
+	if l.sealed {
+		l.announcing <- struct{}{}
 		return l.rotateLocked(n)
+	}
+	if end+n > l.c.SegmentBytes && end > headerBytes {
+		select {
+		case l.announcing <- struct{}{}:
+			return l.rotateLocked(n)
+		default: // newest is being replaced: the segment grows, so that the commit does not wait for that
+		}
 	}
 	if end+n <= l.room {
 		return nil
@@ -32,14 +40,14 @@ func (l *Log) makeRoomLocked(n int64) error {
 
 // rotateLocked ends the newest segment and begins the next, which gets room for a commit of n
 // bytes. Once begun, nothing is written to the old one, whatever comes of it: the next one,
-// which may be on disk already, says where the old one ends.
+// which may be on disk already, says where the old one ends. The caller put an element into announcing: else saveDurable
+// might name the old segment after the next.
 func (l *Log) rotateLocked(n int64) error {
+	defer func() { <-l.announcing }()
 	l.sealed = true
 	if err := l.finishSegmentLocked(); err != nil {
 		return err
 	}
-	l.announcing <- struct{}{} // else mark might name this segment after the next
-	defer func() { <-l.announcing }()
 	h := l.state.header(l.newestLocked().index + 1)
 	room := max(l.c.SegmentBytes, headerBytes+n)
 	f, err := createSegment(&l.c, h, room)

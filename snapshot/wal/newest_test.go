@@ -14,7 +14,7 @@ import (
 
 // F4: a log that was cut at the end of a commit, long enough after the last of them, is refused: on what a process that was
 // killed leaves, and on what a power cut leaves.
-func TestALogCutBelowTheMarkIsRefused(t *testing.T) {
+func TestALogCutBelowItsDurablePositionIsRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for _, policy := range []Policy{{}, {Mode: Interval, Interval: time.Second}} {
 			disk := vfstest.NewMemory()
@@ -48,16 +48,16 @@ func TestALogCutBelowTheMarkIsRefused(t *testing.T) {
 	})
 }
 
-// TestAMarkThatFindsNoSpaceIsWrittenLater, and what else fails ends the log.
-func TestAMarkThatFindsNoSpaceIsWrittenLater(t *testing.T) {
+// TestADurablePositionThatFindsNoSpaceIsSavedLater, and what else fails ends the log.
+func TestADurablePositionThatFindsNoSpaceIsSavedLater(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		memory := vfstest.NewMemory()
 		disk := vfstest.NewFaulty(memory, vfstest.Plan{})
 		l, _ := open(t, config(disk))
-		// pass lets the time of a mark pass under a plan, and tells whether the mark is at the end of the log.
+		// pass lets the time of a save pass under a plan, and tells whether newest names the end of the log.
 		pass := func(plan vfstest.Plan) bool {
 			disk.Arm(plan)
-			time.Sleep(markEvery)
+			time.Sleep(saveEvery)
 			synctest.Wait()
 			n, err := readNewest(memory, testDir)
 			must(t, err)
@@ -68,15 +68,15 @@ func TestAMarkThatFindsNoSpaceIsWrittenLater(t *testing.T) {
 			t.Fatalf("without space: hit %v, %v", disk.Hit(), l.Err())
 		}
 		if !pass(vfstest.Plan{}) {
-			t.Fatal("with space again there is no mark")
+			t.Fatal("with space again it was not saved")
 		}
 		if pass(vfstest.Plan{}); disk.Calls() != 0 {
-			t.Fatalf("%d calls with nothing to mark: %v", disk.Calls(), disk.Trace())
+			t.Fatalf("%d calls with nothing to save: %v", disk.Calls(), disk.Trace())
 		}
 		commitAll(t, l, [][]*ledger.Record{commitOf(3, 2, 1)})
 		pass(vfstest.Plan{Call: 1, Kinds: vfstest.KindSync})
 		if err := l.Close(); !errors.Is(err, ErrFailed) || !errors.Is(l.Err(), ErrFailed) {
-			t.Fatalf("a mark that cannot be synced: %v, want %v", err, ErrFailed)
+			t.Fatalf("a newest that cannot be synced: %v, want %v", err, ErrFailed)
 		}
 	})
 }
