@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"maps"
 	"path/filepath"
@@ -52,9 +53,9 @@ func offers(c Config, take func(offered)) Config {
 					o.Record = codec.AppendRecord(nil, r)
 				}
 			}
-			return errEnoughRead
+			return io.EOF
 		})
-		if !errors.Is(err, errEnoughRead) || o.Record == nil {
+		if !errors.Is(err, io.EOF) || o.Record == nil {
 			panic(fmt.Sprintf("cannot read record %d: %v", s.Version, err))
 		}
 		take(o)

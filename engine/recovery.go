@@ -14,7 +14,6 @@ import (
 	"ledgerd/engine/datadir"
 	"ledgerd/engine/ingest"
 	"ledgerd/engine/ledger"
-	"ledgerd/engine/published"
 	"ledgerd/shard"
 	"ledgerd/shard/txstore"
 	"ledgerd/snapshot"
@@ -190,6 +189,7 @@ const progressStep = 4096
 
 // catchUp replays the log on the shards, which run now, and prepares the engine for new events.
 func (r *recovery) catchUp(ctx context.Context, begun time.Time) error {
+	r.restoreHistory(ctx)
 	end, err := r.replay(ctx)
 	if err != nil {
 		return err
@@ -199,7 +199,6 @@ func (r *recovery) catchUp(ctx context.Context, begun time.Time) error {
 		return fmt.Errorf("%s held a ledger, and its log and snapshots are gone: restore them, or start with another --data-dir", r.config.Dir.Path())
 	}
 	r.found.End = end
-	r.readBack(ctx)
 	r.seq.ResumeSource()
 	took := time.Since(begun)
 	r.recoveryTook.Store(int64(took))
@@ -295,43 +294,19 @@ func (r *recovery) explain(err error) error {
 	return fmt.Errorf("%s: %w; %s", r.config.Dir.LogDir(), err, from)
 }
 
-// readBack adds to history the part of the log before the snapshot that replay
-// began at. If that part cannot be read, history begins at the snapshot.
-func (r *recovery) readBack(ctx context.Context) {
-	if r.found.Snapshot == nil || r.config.OnPublish == nil {
-		return // the whole log was replayed, or there are no subscribers
+// restoreHistory fills history with the points of the snapshot that lie in the log. If its beginning cannot be read, history
+// begins at the snapshot.
+func (r *recovery) restoreHistory(ctx context.Context) {
+	if r.found.Snapshot == nil {
+		return
 	}
-	older := published.NewHistory(nil, nil)
-	var trail published.Trail
-	initial := ledger.Version(0) // counts the base state records at the beginning of the log
-	err := r.seq.RememberPast(func(note func(*ledger.Record)) error {
-		_, err := wal.Replay(ctx, r.config.Dir.FS(), r.config.Dir.LogDir(), 0, func(commit []wal.Entry) error {
-			for i := range commit {
-				record := commit[i].Record
-				// The base state at the beginning of the log, from record 1 on, precedes the first block, and sources
-				// do not repeat it.
-				if initial++; initial != record.Version || record.Kind != ledger.BaseRecord {
-					initial = 0
-					note(record)
-				}
-				tips := trail.After([]*ledger.Record{record}).Tips
-				if final := tips[ledger.Finalized]; final.Version > 0 {
-					older.Add(tips[ledger.Processed].Seq, final)
-				}
-				if tips[ledger.Finalized].Version >= r.found.Snapshot.Version {
-					return errEnoughRead
-				}
-			}
-			return nil
-		}, nil)
-		return err
-	})
-	if err != nil && !errors.Is(err, errEnoughRead) && ctx.Err() == nil {
+	first, err := r.config.Dir.FirstRecord(ctx)
+	if err != nil || first == nil {
 		r.config.Logger.Warn("the log before the snapshot cannot be read: clients can resume from the snapshot on", "error", err)
 		return
 	}
-	r.history.Prepend(older)
+	for _, p := range r.found.Snapshot.Points {
+		r.history.Add(p.Seq, p.Final)
+	}
+	r.history.Prune(first.Version)
 }
-
-// errEnoughRead ends a walk of the log.
-var errEnoughRead = errors.New("enough was read")

@@ -73,6 +73,9 @@ func (r *restarts) start() {
 	if head == nil || head.Tips != want.tips || head.Floor != was.Floor || head.Root != was.Root || head.StateHash != was.StateHash {
 		r.t.Fatalf("restart %d: stands at %+v, before it did at %+v, want %+v: %s", r.times, head, was, want.tips, n.Status().Unhealthy)
 	}
+	if got, was := n.Oldest(), old.Oldest(); got > was {
+		r.t.Fatalf("restart %d: clients can resume after update %d, before they could after %d", r.times, got, was)
+	}
 	c.held[head] = want
 	c.answers(n.Engine, nil)
 	r.showAgain()

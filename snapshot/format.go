@@ -48,7 +48,7 @@ import (
 // A snapshot has chunks of accounts and mints and ends in one of meta; a history file has
 // chunks of blocks only, at least one.
 const (
-	formatVersion = 2 // since 2 an account says whether it is known to be a mint, and a mint has the provenance of each fact
+	formatVersion = 3 // since 3 the meta tells a horizon and what a start needs of the log before; since 2 an account says whether it is known to be a mint, and a mint has the provenance of each fact
 
 	snapshotMagic = "ledgerSN"
 	historyMagic  = "ledgerHI"

@@ -32,6 +32,11 @@ type Meta struct {
 	BaseSlot ledger.Slot `json:"base_slot"`         // the highest base state learned
 	Horizon  ledger.Slot `json:"horizon,omitempty"` // of the record; 0 where an older program wrote the snapshot
 
+	// What a start needs to know of the log before the record. A snapshot of an older program does not tell it.
+	Statuses []ledger.SlotStatus `json:"statuses,omitempty"` // of blocks above Slot, which the source may show again
+	Bases    []ledger.Hash       `json:"bases,omitempty"`    // digests of base states, likewise
+	Points   []Point             `json:"points,omitempty"`   // oldest first
+
 	Taken time.Time `json:"taken"` // Write fills it in if it is zero
 
 	// Write fills in what follows: how many live accounts, tombstones and mint facts
@@ -40,6 +45,12 @@ type Meta struct {
 	Tombstones uint64       `json:"tombstones"`
 	Mints      uint64       `json:"mints"`
 	History    []HistoryRef `json:"history"`
+}
+
+// Point is the block that was the newest final one when the update Seq was published.
+type Point struct {
+	Seq   ledger.Seq `json:"seq"`
+	Final ledger.Tip `json:"final"`
 }
 
 // HistoryRef names a history file and says what it must be.

@@ -1,6 +1,7 @@
 package chain
 
 import (
+	"bytes"
 	"cmp"
 	"math"
 	"slices"
@@ -165,6 +166,22 @@ func (c *Chain) NoteStatus(id ledger.BlockID, status ledger.Status) bool {
 		}
 	}
 	return true
+}
+
+// maxStatuses bounds what Statuses returns: statuses of higher blocks lie in the log after the newest finalized one.
+const maxStatuses = 1 << 16
+
+// Statuses returns the statuses that were noted, of the lowest blocks first.
+func (c *Chain) Statuses() (all []ledger.SlotStatus) {
+	for n := range c.notes {
+		if n.status != orphaned {
+			all = append(all, ledger.SlotStatus{Slot: n.block.Slot, Blockhash: ledger.Some(n.block.Hash), Status: n.status})
+		}
+	}
+	slices.SortFunc(all, func(a, b ledger.SlotStatus) int {
+		return cmp.Or(cmp.Compare(a.Slot, b.Slot), bytes.Compare(a.Blockhash.Value[:], b.Blockhash.Value[:]), cmp.Compare(a.Status, b.Status))
+	})
+	return all[:min(len(all), maxStatuses)]
 }
 
 // BlockFor returns the block that a status above the finalized slot is about: one in the tree, else one that waits, else

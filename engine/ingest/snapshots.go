@@ -107,7 +107,7 @@ func (s *snapshotter) begin(ctx context.Context, last bool) {
 	now := time.Now()
 	s.due = now.Add(s.SnapshotInterval)
 	m, blocks := s.seq.Snapshot()
-	m.Taken = now
+	m.Taken, m.Points = now, s.History.Points()
 	frozen, err := s.freeze(m.Version)
 	if err != nil {
 		s.failed(err)

@@ -10,6 +10,7 @@ import (
 
 	"ledgerd/engine/datadir"
 	"ledgerd/engine/ledger"
+	"ledgerd/snapshot"
 	"ledgerd/snapshot/wal"
 )
 
@@ -19,13 +20,7 @@ type History struct {
 	dir   *datadir.Dir // of the log; nil: there is none
 
 	mu     sync.Mutex
-	points []point // oldest first
-}
-
-// point is the block that was the newest final one when the update seq was published.
-type point struct {
-	seq   ledger.Seq
-	final ledger.Tip
+	points []snapshot.Point // oldest first
 }
 
 // NewHistory returns a history without a point, of the log in a data directory, nil if there is none.
@@ -35,42 +30,44 @@ func NewHistory(board *Board, dir *datadir.Dir) *History { return &History{board
 func (h *History) Add(seq ledger.Seq, final ledger.Tip) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if n := len(h.points); n > 0 && h.points[n-1].final.Version == final.Version {
-		h.points[n-1].seq = min(h.points[n-1].seq, seq) // the earliest serves the most clients
+	if n := len(h.points); n > 0 && h.points[n-1].Final.Version == final.Version {
+		h.points[n-1].Seq = min(h.points[n-1].Seq, seq) // the earliest serves the most clients
 		return
 	}
-	h.points = append(h.points, point{seq, final})
+	h.points = append(h.points, snapshot.Point{Seq: seq, Final: final})
 }
 
-// Prepend adds the points of an older part of the same log, which the caller does not use any more.
-func (h *History) Prepend(part *History) {
+// maxPoints bounds the points that a snapshot keeps: a client that resumes between two of them reads from the first.
+const maxPoints = 1024
+
+// Points returns points for a snapshot, the newest and the oldest among them.
+func (h *History) Points() []snapshot.Point {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	older := part.points
-	if len(h.points) > 0 {
-		n := sort.Search(len(older), func(i int) bool { return older[i].final.Version >= h.points[0].final.Version })
-		if n < len(older) { // the same block
-			h.points[0].seq = min(h.points[0].seq, older[n].seq)
+	kept := slices.Clone(h.points)
+	for len(kept) > maxPoints {
+		for i := range kept[:(len(kept)+1)/2] {
+			kept[i] = kept[2*i]
 		}
-		older = older[:n]
+		kept = append(kept[:(len(kept)+1)/2], h.points[len(h.points)-1])
 	}
-	h.points = append(older, h.points...)
+	return kept
 }
 
 // Prune drops points below a version, which are no longer in the log.
 func (h *History) Prune(below ledger.Version) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.points = slices.DeleteFunc(h.points, func(p point) bool { return p.final.Version < below })
+	h.points = slices.DeleteFunc(h.points, func(p snapshot.Point) bool { return p.Final.Version < below })
 }
 
 // before returns the last point whose seq is below seq, false if there is none.
-func (h *History) before(seq ledger.Seq) (point, bool) {
+func (h *History) before(seq ledger.Seq) (snapshot.Point, bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	n := sort.Search(len(h.points), func(i int) bool { return h.points[i].seq >= seq })
+	n := sort.Search(len(h.points), func(i int) bool { return h.points[i].Seq >= seq })
 	if n == 0 {
-		return point{}, false
+		return snapshot.Point{}, false
 	}
 	return h.points[n-1], true
 }
@@ -83,7 +80,7 @@ func (h *History) Oldest() ledger.Seq {
 	if h.dir == nil || len(h.points) == 0 {
 		return ledger.Seq(math.MaxUint64)
 	}
-	return h.points[0].seq + 1
+	return h.points[0].Seq + 1
 }
 
 // Past returns a function that reads publications back from the log, in order, until the newest that
@@ -103,8 +100,8 @@ func (h *History) Past(after ledger.Seq) func(ctx context.Context, visit func(*l
 			if !ok || h.dir == nil {
 				return wal.ErrMissing
 			}
-			trail = Trail{blocks: []ledger.Tip{at.final}, levels: [ledger.Commitments]ledger.Tip{at.final, at.final, at.final}}
-			mark = wal.MarkAt(at.final.Version)
+			trail = Trail{blocks: []ledger.Tip{at.Final}, levels: [ledger.Commitments]ledger.Tip{at.Final, at.Final, at.Final}}
+			mark = wal.MarkAt(at.Final.Version)
 		}
 		_, err := wal.ReplayFrom(ctx, h.dir.FS(), h.dir.LogDir(), &mark, func(commit []wal.Entry) error {
 			records := make([]*ledger.Record, len(commit))

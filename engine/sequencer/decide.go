@@ -27,7 +27,7 @@ type decider struct {
 	follows bool
 	// bases are the digests of the newest base states that came after the first block. A source shows base state again after
 	// a restart, and it is not learned again.
-	bases [][sha256.Size]byte
+	bases []ledger.Hash
 
 	verdict ledger.Verdict // the answer to the next question of a stream
 }
@@ -53,10 +53,10 @@ func (s *decider) apply(e ledger.Event) error {
 		if e.Slot > ledger.MaxSlot {
 			return chain.Contradicts("the source shows base state of slot %d, and the last slot is %d", e.Slot, ledger.MaxSlot)
 		}
-		if slices.Contains(s.bases, digestOf(e)) {
+		if !s.noteBase(e) {
 			return nil // it came again
 		}
-		return s.Learn(e)
+		return s.learn(e)
 	case *ledger.SlotStatus:
 		return s.status(e)
 	}
@@ -66,28 +66,34 @@ func (s *decider) apply(e ledger.Event) error {
 // Learn applies base state, which the source need not have shown, as the next record. Where nothing is unfinalized it
 // belongs to the finalized block from now on: every level sees it, and it is folded with it.
 func (s *decider) Learn(b *ledger.BaseState) error {
+	s.noteBase(b)
+	return s.learn(b)
+}
+
+func (s *decider) learn(b *ledger.BaseState) error {
 	n := s.chain.Tip
 	if n != s.chain.Finalized || n != nil && n.Provisional {
 		n = nil
 	}
 	s.applyBase(b, n, s.chain.Tip == nil)
-	if s.chain.Finalized != nil {
-		s.remember(digestOf(b))
-	}
 	return s.finish(maxWorking)
 }
 
-// remember keeps the digest of base state, in the place of one too old to come again.
-func (s *decider) remember(digest [sha256.Size]byte) {
+// noteBase remembers base state, in the place of some that is too old to come again, and reports whether it is new. A source
+// does not repeat what precedes the first block.
+func (s *decider) noteBase(b *ledger.BaseState) bool {
+	if s.chain.Finalized == nil {
+		return true
+	}
+	digest := ledger.Hash(sha256.Sum256(codec.AppendEvent(nil, b)))
+	if slices.Contains(s.bases, digest) {
+		return false
+	}
 	if len(s.bases) == maxBases {
 		s.bases = slices.Delete(s.bases, 0, maxBases/2)
 	}
 	s.bases = append(s.bases, digest)
-}
-
-// digestOf returns a digest that differs between any two base states.
-func digestOf(b *ledger.BaseState) [sha256.Size]byte {
-	return sha256.Sum256(codec.AppendEvent(nil, b))
+	return true
 }
 
 func (s *decider) block(b *ledger.Block) error {

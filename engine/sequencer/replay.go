@@ -57,25 +57,6 @@ func (s *Sequencer) MatchSnapshot(r *ledger.Record) error {
 	return nil
 }
 
-// RememberPast calls walk with a function that notes records of the log before the snapshot, oldest first: their base state
-// and statuses decide nothing when the source shows them again. It returns what walk returned.
-func (s *Sequencer) RememberPast(walk func(note func(*ledger.Record)) error) error {
-	since := s.bases
-	s.bases = nil
-	err := walk(func(r *ledger.Record) {
-		switch {
-		case r.Kind == ledger.BaseRecord:
-			s.remember(digestOf(r.Base))
-		case r.Kind == ledger.StatusRecord && r.Slot > s.chain.Finalized.Slot():
-			s.chain.NoteStatus(ledger.BlockID{Slot: r.Slot, Hash: r.Hash}, r.Status)
-		}
-	})
-	for _, d := range since {
-		s.remember(d)
-	}
-	return err
-}
-
 // compare returns an error if a record that a replay made differs from the logged one.
 func compare(made, logged *ledger.Record) error {
 	switch {

@@ -2,6 +2,7 @@ package sequencer
 
 import (
 	"log/slog"
+	"slices"
 	"time"
 
 	"ledgerd/engine/chain"
@@ -58,6 +59,10 @@ func (s *Sequencer) ResumeAt(m *snapshot.Meta, blocks []*txstore.Block, before l
 	n.Seq, n.StateHash, n.Base, n.Provisional = m.Seq, m.StateHash, m.BaseOnly, !m.BaseOnly
 	n.Horizon = m.Horizon
 	s.horizon = max(m.Horizon, s.config.Retention.horizon(m.Slot))
+	for _, o := range m.Statuses {
+		s.chain.NoteStatus(ledger.BlockID{Slot: o.Slot, Hash: o.Blockhash.Value}, o.Status)
+	}
+	s.bases = slices.Clone(m.Bases)
 	s.config.Filler.Begin(n.Slot())
 	s.version, s.shown, s.hash = m.Version, m.Version, m.StateHash
 	s.rootSlot, s.lastSeq, s.baseSlot = m.Root, m.Seq, m.BaseSlot
@@ -105,5 +110,6 @@ func (s *Sequencer) Snapshot() (snapshot.Meta, []snapshot.HeldBlock) {
 	return snapshot.Meta{
 		Version: n.Version, Slot: n.Slot(), Blockhash: n.Block.Blockhash, Seq: n.Seq, StateHash: n.StateHash,
 		Block: n.Block, Root: s.rootSlot, Floor: s.retained.floor, BaseSlot: s.baseSlot, Horizon: n.Horizon,
+		Statuses: s.chain.Statuses(), Bases: slices.Clone(s.bases),
 	}, s.retained.upTo(n.Slot())
 }
