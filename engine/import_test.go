@@ -178,7 +178,7 @@ func TestImportedNodeGoesOnWithTheNextBlock(t *testing.T) {
 		info := partial()
 		info.Identity = ""
 		config := onDisk(t, disk, Config{Shards: 2})
-		must(t, config.Dir.BindSource(info))
+		must(t, config.Dir.Bind(&info, config.Dir.Filter(), false))
 		n := startNode(t, info, config)
 		synctest.Wait()
 		if from := n.resumePoint(); from == nil || from.Slot != 100 || from.Blockhash != importPoint().Blockhash {
@@ -344,7 +344,7 @@ func TestAFreshFileSystemIsAnEmptyDirectory(t *testing.T) {
 		disk := vfstest.NewMemory()
 		disk.MkdirAll(at + "/lost+found")
 		d := onDisk(t, disk.Clone(), Config{}).Dir
-		ledgertest.ErrorIs(t, d.BindFilter(ledger.NewFilter(nil, []ledger.Pubkey{key(1)})), nil, "%s, binding what must be new", at)
+		ledgertest.ErrorIs(t, d.Bind(nil, ledger.NewFilter(nil, []ledger.Pubkey{key(1)}), false), nil, "%s, binding what must be new", at)
 		if at != "data" {
 			continue // an import wants no folders of ours there
 		}

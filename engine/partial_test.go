@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"errors"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -49,7 +48,7 @@ func TestListsSayWhetherTheyMayLackAccounts(t *testing.T) {
 			must(t, err)
 		}
 		c := onDisk(t, disk, Config{Shards: 2})
-		must(t, errors.Join(c.Dir.BindFilter(tt.filter), c.Dir.BindSource(tt.info)))
+		must(t, c.Dir.Bind(&tt.info, tt.filter, false))
 		n := startNode(t, tt.info, c)
 		b := child(at100, 101, 0, owned(key(1), 1, key(9)), owned(key(4), 1, key(9)))
 		for _, i := range []int{5, 8, 9} {

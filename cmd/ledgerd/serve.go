@@ -171,17 +171,14 @@ func (c *serveCommand) openDir(from source.Source) (*datadir.Dir, error) {
 	if err != nil {
 		return nil, err
 	}
-	if filter := c.filter(); from != nil || filter != nil {
-		err = dir.BindFilter(filter)
+	var shows *ledger.SourceInfo
+	if from != nil {
+		info := from.Info()
+		shows = &info
 	}
-	if err == nil && from != nil {
-		err = dir.BindSource(from.Info())
-	}
+	err = dir.Bind(shows, c.filter(), c.SkipVotes)
 	if id, _ := dir.Cluster(); err == nil && id != "" && c.Log == "" && from != nil {
 		err = fmt.Errorf("data directory %s belongs to a cluster: name its log with --log, or serve what it holds with --source none", c.DataDir)
-	}
-	if err == nil && (from != nil || c.SkipVotes) {
-		err = dir.BindVotes(c.SkipVotes)
 	}
 	if err != nil {
 		dir.Close()

@@ -12,46 +12,27 @@ var ErrOtherLedger = errors.New("belongs to another ledger: choose another one w
 
 func (d *Dir) otherLedger() error { return fmt.Errorf("data directory %s %w", d.path, ErrOtherLedger) }
 
-// BindSource binds the directory to the ledger that a source shows, or refuses another one.
-func (d *Dir) BindSource(info ledger.SourceInfo) error {
+// Bind binds the directory to what a node is started with, or refuses what differs from what the directory was begun with: its
+// source, the filter and the choice about votes decide from the first record on what is held. source is nil where the node has none;
+// then a filter and a choice that are not given are not asked for.
+func (d *Dir) Bind(source *ledger.SourceInfo, f *ledger.Filter, skipVotes bool) error {
 	return d.update(func(n *nodeFile) error {
-		switch {
-		case n.Source != nil && *n.Source != info.Identity:
-			return d.otherLedger()
-		case n.Source == nil && n.Import != nil && info.Identity != "": // a source with an identity has its own ledger
-			return d.otherLedger()
-		case n.Source == nil:
-			n.Source, n.Complete = &info.Identity, info.Complete || n.Complete
-		}
-		n.Gaps = n.Gaps || info.GapsAllowed
-		return nil
-	})
-}
-
-// BindFilter binds the directory to a filter, or refuses another one: the accounts that are held depend
-// on the filter from the first record on. It must be called before BindSource.
-func (d *Dir) BindFilter(f *ledger.Filter) error {
-	return d.update(func(n *nodeFile) error {
-		switch {
-		case flagsOf(f) == flagsOf(n.Filter):
-		case !d.isNew(n):
-			return fmt.Errorf("data directory %s was begun %s: give the same --index-owners and --index-accounts, or choose another --data-dir", d.path, flagsOf(n.Filter))
-		default:
+		if (source != nil || f != nil) && flagsOf(f) != flagsOf(n.Filter) {
+			if !d.isNew(n) {
+				return fmt.Errorf("data directory %s was begun %s: give the same --index-owners and --index-accounts, or choose another --data-dir", d.path, flagsOf(n.Filter))
+			}
 			n.Filter = f
 		}
-		return nil
-	})
-}
-
-// BindVotes binds the directory to whether vote transactions are held, or refuses a change: some blocks
-// would have votes and others not. It must be called after BindSource.
-func (d *Dir) BindVotes(skip bool) error {
-	return d.update(func(n *nodeFile) error {
+		if source != nil {
+			if err := d.bindSource(n, source); err != nil {
+				return err
+			}
+		}
 		switch bound := n.SkipVotes; {
+		case source == nil && !skipVotes, bound != nil && *bound == skipVotes:
 		case bound == nil:
-			n.SkipVotes = &skip
-		case *bound == skip:
-		case skip:
+			n.SkipVotes = &skipVotes
+		case skipVotes:
 			return fmt.Errorf("data directory %s was begun without --skip-votes: leave it out, or choose another --data-dir", d.path)
 		default:
 			return fmt.Errorf("data directory %s was begun with --skip-votes: give it again, or choose another --data-dir", d.path)
@@ -60,9 +41,23 @@ func (d *Dir) BindVotes(skip bool) error {
 	})
 }
 
+// bindSource binds n to the ledger that a source shows, or refuses another one.
+func (d *Dir) bindSource(n *nodeFile, info *ledger.SourceInfo) error {
+	switch {
+	case n.Source != nil && *n.Source != info.Identity:
+		return d.otherLedger()
+	case n.Source == nil && n.Import != nil && info.Identity != "": // a source with an identity has its own ledger
+		return d.otherLedger()
+	case n.Source == nil:
+		n.Source, n.Complete = &info.Identity, info.Complete || n.Complete
+	}
+	n.Gaps = n.Gaps || info.GapsAllowed
+	return nil
+}
+
 // BindCluster binds the directory to the ledger of a cluster and its facts, or refuses another ledger or other
-// facts. A directory that is not yet bound to a cluster must not hold a ledger. Where BindFilter or
-// BindSource has bound it, the facts must agree; everything else is taken from the facts.
+// facts. A directory that is not yet bound to a cluster must not hold a ledger. Where Bind has bound it, the facts must agree;
+// everything else is taken from the facts.
 func (d *Dir) BindCluster(ledgerID string, f Facts) error { return d.bindCluster(ledgerID, f, false) }
 
 // FoundCluster is BindCluster for the node that begins the ledger of a cluster: with the ledger that its directory holds.

@@ -17,7 +17,7 @@ type binding func(*Dir) error
 
 func toSource(n int) binding {
 	return func(d *Dir) error {
-		return d.BindSource(ledger.SourceInfo{Identity: fmt.Sprintf("sim:seed=%d", n), Complete: true})
+		return d.Bind(&ledger.SourceInfo{Identity: fmt.Sprintf("sim:seed=%d", n), Complete: true}, d.Filter(), d.SkipsVotes())
 	}
 }
 
@@ -32,10 +32,11 @@ func toRoot(n byte) binding {
 }
 
 func toFilter(owners []byte, accounts ...byte) binding {
-	return func(d *Dir) error { return d.BindFilter(filter(owners, accounts...)) }
+	return func(d *Dir) error { return d.Bind(nil, filter(owners, accounts...), false) }
 }
 
-func toNoFilter(d *Dir) error { return d.BindFilter(nil) }
+// toNoFilter binds to the source 1 without a filter.
+func toNoFilter(d *Dir) error { return d.Bind(&ledger.SourceInfo{Identity: "sim:seed=1", Complete: true}, nil, false) }
 
 func toCluster(id string, change ...func(*Facts)) binding {
 	f := someFacts()

@@ -40,17 +40,9 @@ type nodeFile struct {
 	Statuses bool    `json:"statuses,omitempty"`        // the source has sent a slot status
 	Gaps     bool    `json:"gaps,omitempty"`            // a source was allowed to have missing blocks
 
-	Import *ImportNote    `json:"import,omitempty"` // absent if no import made the directory
-	Filter *ledger.Filter `json:"filter,omitempty"` // absent if all accounts are held
-	// Cluster and SettingAside were written by earlier versions; see upgrade.
-	Cluster *struct {
-		LedgerID string `json:"ledger_id"`
-		Facts    Facts  `json:"facts"`
-	} `json:"cluster,omitempty"`
-	SettingAside bool `json:"setting_aside,omitempty"`
-	// SkipVotes: vote transactions are not held. Absent before the first source, and in directories of
-	// versions that did not save it.
-	SkipVotes *bool `json:"skip_votes,omitempty"`
+	Import    *ImportNote    `json:"import,omitempty"`     // absent if no import made the directory
+	Filter    *ledger.Filter `json:"filter,omitempty"`     // absent if all accounts are held
+	SkipVotes *bool          `json:"skip_votes,omitempty"` // vote transactions are not held; absent before the first source
 
 	LedgerID string `json:"ledger_id,omitempty"` // of the shared log of a cluster; absent without a cluster
 	Live     bool   `json:"live,omitempty"`      // the cluster's source follows a node
@@ -200,20 +192,7 @@ func (d *Dir) read() error {
 	strict.DisallowUnknownFields()
 	n := &d.saved
 	if err := strict.Decode(n); err != nil || strict.More() || n.Checksum == "" || n.Checksum != n.checksum() {
-		return fmt.Errorf("%s is damaged: restore it, or start with another --data-dir", d.file())
-	}
-	return d.upgrade()
-}
-
-// upgrade converts the content that an earlier version wrote. That version stored the facts of a cluster twice, and
-// set files aside one by one.
-func (d *Dir) upgrade() error {
-	n := &d.saved
-	if n.SettingAside {
-		return fmt.Errorf("an earlier version began to set aside what data directory %s holds: open it once with that version, or choose another --data-dir", d.path)
-	}
-	if c := n.Cluster; c != nil {
-		n.LedgerID, n.Live, n.Cluster = c.LedgerID, c.Facts.Live, nil
+		return fmt.Errorf("%s is damaged, or a version wrote it that this one does not follow: restore it, open it once with the version between, or start with another --data-dir", d.file())
 	}
 	return nil
 }

@@ -57,7 +57,7 @@ func TestDamagedNodeFileIsRefused(t *testing.T) {
 	const file = "data/node.json"
 	disk := vfstest.NewMemory()
 	d := openOn(t, disk)
-	ledgertest.Must(t, errors.Join(d.BindSource(ledger.SourceInfo{Identity: "test", Live: true, Complete: true}), d.SaveRoot(ledger.Some(hash(1)), true), d.Close()))
+	ledgertest.Must(t, errors.Join(d.Bind(&ledger.SourceInfo{Identity: "test", Live: true, Complete: true}, nil, false), d.SaveRoot(ledger.Some(hash(1)), true), d.Close()))
 	content, err := disk.ReadFile(file)
 	ledgertest.Must(t, err)
 	var want nodeFile
