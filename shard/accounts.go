@@ -13,10 +13,9 @@ type accounts struct {
 	base    *packed.Base
 	index   index // of the overlay
 
-	slab         packed.Slab       // for accounts that outlive the call that unpacks them
-	reusedSlab   packed.Slab       // of those that are not
-	folding      [2]ledger.Account // scratch of foldOldest
-	prefetchSink uint64            // keeps prefetch loads alive
+	slab       packed.Slab       // for accounts that outlive the call that unpacks them
+	reusedSlab packed.Slab       // of those that are not
+	folding    [2]ledger.Account // scratch of foldOldest
 
 	prefetch prefetch // the keys that a block goes on with
 }
@@ -25,28 +24,23 @@ func newAccounts() *accounts {
 	return &accounts{overlay: new(versions), base: packed.New(), index: newIndex(), reusedSlab: packed.Slab{Reused: true}}
 }
 
-// found is where a value of a key is. It is valid until the key is written or something is folded.
-type found struct {
-	bucket
-	base arena.Ref // the record, 0 if there is none; not set if the overlay has the value
-}
-
 // find returns where the newest value of a key is.
-func (t *accounts) find(key *ledger.Pubkey) (f found) {
-	if f.bucket = t.overlay.find(key); f.head == 0 {
-		f.base = t.base.Get(key)
+func (t *accounts) find(key *ledger.Pubkey) location {
+	l := location{hash: arena.HashOf(key)}
+	if l.head = t.overlay.find(l.hash, key); l.head == 0 {
+		l.base = t.base.Get(key)
 	}
-	return f
+	return l
 }
 
-// unpack unpacks the account at f into into and returns that, nil if there is none. What the account points at is
+// unpack unpacks the account at l into into and returns that, nil if there is none. What the account points at is
 // allocated from dst or never changed; if dst is nil, a record of the base is unpacked without it.
-func (t *accounts) unpack(f found, into *ledger.Account, dst *packed.Slab) *ledger.Account {
+func (t *accounts) unpack(l location, into *ledger.Account, dst *packed.Slab) *ledger.Account {
 	switch {
-	case f.head != 0:
-		return t.overlay.account(f.head, into)
-	case f.base != 0:
-		t.base.Unpack(f.base, into, dst)
+	case l.head != 0:
+		return t.overlay.account(l.head, into)
+	case l.base != 0:
+		t.base.Unpack(l.base, into, dst)
 		return into
 	}
 	return nil
@@ -54,18 +48,18 @@ func (t *accounts) unpack(f found, into *ledger.Account, dst *packed.Slab) *ledg
 
 // newest unpacks the newest version of an account into into and returns that, nil if there is none.
 // What the account points at is valid until the next call.
-func (t *accounts) newest(f found, into *ledger.Account) *ledger.Account {
-	return t.unpack(f, into, &t.reusedSlab)
+func (t *accounts) newest(l location, into *ledger.Account) *ledger.Account {
+	return t.unpack(l, into, &t.reusedSlab)
 }
 
 // read unpacks the account of key at version v into into and returns that, nil if there is none. dst is slab,
 // reusedSlab or nil; see unpack.
 func (t *accounts) read(key *ledger.Pubkey, v ledger.Version, into *ledger.Account, dst *packed.Slab) *ledger.Account {
-	var f found
-	if f.head = t.overlay.visible(key, v); f.head == 0 {
-		f.base = t.base.Get(key)
+	var l location
+	if l.head = t.overlay.visible(key, v); l.head == 0 {
+		l.base = t.base.Get(key)
 	}
-	return t.unpack(f, into, dst)
+	return t.unpack(l, into, dst)
 }
 
 // readShallow is read without Token and FieldProvenance. It reports whether there is an account and allocates nothing.
@@ -75,21 +69,21 @@ func (t *accounts) readShallow(key *ledger.Pubkey, v ledger.Version, into *ledge
 	return a != nil
 }
 
-// term returns the state hash of a, the newest account of the key at f, nil for none. It uses the hash that the overlay
+// term returns the state hash of a, the newest account of the key at l, nil for none. It uses the hash that the overlay
 // stored, if there is one.
-func (t *accounts) term(f found, a *ledger.Account) ledger.StateHash {
-	if f.head != 0 {
-		if term := t.overlay.written.at(f.head).term; term != (ledger.StateHash{}) {
+func (t *accounts) term(l location, a *ledger.Account) ledger.StateHash {
+	if l.head != 0 {
+		if term := t.overlay.written.at(l.head).term; term != (ledger.StateHash{}) {
 			return term
 		}
 	}
 	return a.StateTerm()
 }
 
-// write adds account after, nil for none, to the overlay as of version v. f is where its key was found, before is
+// write adds account after, nil for none, to the overlay as of version v. l is where its key was found, before is
 // the account until then.
-func (t *accounts) write(f found, v ledger.Version, key *ledger.Pubkey, before, after *ledger.Account) *written {
-	w := t.overlay.add(f, v, key, after)
+func (t *accounts) write(l location, v ledger.Version, key *ledger.Pubkey, before, after *ledger.Account) *written {
+	w := t.overlay.add(l, v, key, after)
 	for k := range kinds {
 		is, belongs := k.of(after)
 		if !belongs {
@@ -126,15 +120,15 @@ func (t *accounts) page(g group, after ledger.Opt[ledger.Pubkey], limit int, v l
 			order = t.base.Key(refs[0]).Compare(&keys[0])
 		}
 		var key ledger.Pubkey
-		var f found
+		var l location
 		if order <= 0 {
-			key, f.base, refs = *t.base.Key(refs[0]), refs[0], refs[1:]
+			key, l.base, refs = *t.base.Key(refs[0]), refs[0], refs[1:]
 		}
 		if order >= 0 {
 			key, keys = keys[0], keys[1:]
 		}
-		f.head = t.overlay.visible(&key, v)
-		t.addMember(&page, g, f)
+		l.head = t.overlay.visible(&key, v)
+		t.addMember(&page, g, l)
 		page.Next = ledger.Some(key)
 	}
 	page.Done = true
@@ -156,11 +150,11 @@ func (t *accounts) baseMembers(g group, after ledger.Opt[ledger.Pubkey], most in
 	return refs
 }
 
-// addMember appends the account at f to a page if it is live and in the group.
-func (t *accounts) addMember(page *Page, g group, f found) {
+// addMember appends the account at l to a page if it is live and in the group.
+func (t *accounts) addMember(page *Page, g group, l location) {
 	n := len(page.Accounts)
 	page.Accounts = append(page.Accounts, ledger.Account{})
-	a := t.unpack(f, &page.Accounts[n], &t.slab)
+	a := t.unpack(l, &page.Accounts[n], &t.slab)
 	if key, belongs := g.kind.of(a); !belongs || *key != g.key || !a.Exists() {
 		page.Accounts = page.Accounts[:n]
 	}

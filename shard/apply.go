@@ -140,9 +140,9 @@ func (j *apply) writeAccount(w writer) {
 }
 
 // find returns where the next key of todo is. It looks up sliceKeys keys at once.
-func (j *apply) find(w writer) found {
+func (j *apply) find(w writer) location {
 	a := &w.accounts.prefetch
-	if a.next == a.n {
+	if len(a.found) == 0 {
 		a.gather(j.writes, j.todo)
 		w.accounts.findAll(a)
 	}

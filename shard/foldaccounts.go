@@ -13,7 +13,7 @@ func (t *accounts) fold(v ledger.Version, budget int, onFolded func(now *ledger.
 	// makes a fold a third faster.
 	for i := range min(n, budget) {
 		if w := t.overlay.written.at(t.overlay.written.nth(i)); w.base != 0 {
-			t.prefetchSink += t.base.Prefetch(w.base)
+			t.prefetch.sink += t.base.Prefetch(w.base)
 		}
 	}
 	for end := t.overlay.written.nth(n); n > 0 && budget > 0; n, budget = n-1, budget-1 {
@@ -78,7 +78,7 @@ func (t *accounts) unlist(k kind, p position, skipped bool) {
 // forget removes a tombstone from the base.
 func (t *accounts) forget(key *ledger.Pubkey) {
 	t.base.Drop(t.base.Get(key))
-	p := t.overlay.find(key).head
+	p := t.overlay.find(arena.HashOf(key), key)
 	if p == 0 {
 		return
 	}

@@ -28,7 +28,7 @@ func TestOftenWrittenAccountIsFoundInFewSteps(t *testing.T) {
 			}
 		}
 		steps := 0
-		for p := a.overlay.find(&hot.Pubkey).head; a.overlay.written.holds(p); steps++ {
+		for p := a.find(&hot.Pubkey).head; a.overlay.written.holds(p); steps++ {
 			w := a.overlay.written.at(p)
 			if p = w.jump; !a.overlay.written.holds(p) {
 				p = w.older
@@ -107,13 +107,7 @@ func TestKeysAreFoundTogetherAsAlone(t *testing.T) {
 	for n := 0; n < keys; n += 100 { // the hash of a key leads to the oldest value too
 		k := key(n)
 		hash := arena.HashOf(&k)
-		part := a.overlay.heads.Part(hash)
-		part.Grow()
-		at, mask := part.First(hash)
-		for part.Entries[at] != 0 {
-			at = (at + 1) & mask
-		}
-		part.Add(at, hash, uint32(a.overlay.written.oldest))
+		a.overlay.heads.Part(hash).Add(hash, uint32(a.overlay.written.oldest))
 	}
 	writes := lamportsOf(keys, 1)
 	for some := range slices.Chunk(writes, sliceKeys) {
@@ -137,7 +131,7 @@ func TestKeysAreFoundTogetherAsAlone(t *testing.T) {
 func TestKeyIsWrittenWhereItWas(t *testing.T) {
 	const early, keys = 10, 50_000
 	a := newAccounts()
-	var at [early]found
+	var at [early]location
 	for n := range keys {
 		a.put(n, 1)
 		if n == early {

@@ -3,7 +3,6 @@ package shard
 import (
 	"ledgerd/engine/ledger"
 	"ledgerd/shard/arena"
-	"ledgerd/shard/packed"
 )
 
 // # Prefetching
@@ -15,73 +14,75 @@ import (
 
 // prefetch is where the next keys of a block are.
 type prefetch struct {
-	keys  [sliceKeys]ledger.Pubkey // all different
-	found [sliceKeys]found
-	next  int // index of the key that take is for
-	n     int // how many keys there are
+	keys  []ledger.Pubkey // all different
+	found []location      // of the keys that are not taken
+	sink  uint64          // the sum of what was read to prefetch it, so that the reads are not optimized away
+
+	bufferKeys  [sliceKeys]ledger.Pubkey // copies, because a pointer would keep a whole block reachable
+	bufferFound [sliceKeys]location
+	missing     [sliceKeys]*ledger.Pubkey // the keys that are not in the overlay
+	records     [sliceKeys]arena.Ref      // of these
 }
 
 // take returns where the next key is. There must be one.
-func (a *prefetch) take() found {
-	a.next++
-	return a.found[a.next-1]
+func (a *prefetch) take() (l location) {
+	l, a.found = a.found[0], a.found[1:]
+	return l
 }
 
 // gather sets the keys of a to those of the next writes.
 func (a *prefetch) gather(writes []ledger.AccountWrite, todo []uint64) {
-	a.next, a.n = 0, 0
+	a.keys = a.bufferKeys[:0]
 	for _, w := range todo[:min(len(todo), sliceKeys)] {
 		key := &writes[w].Pubkey
-		if a.n == 0 || *key != a.keys[a.n-1] {
-			a.keys[a.n] = *key
-			a.n++
+		if n := len(a.keys); n == 0 || *key != a.keys[n-1] {
+			a.keys = append(a.keys, *key)
 		}
 	}
 }
 
-// findAll is find for all keys of a. The results are valid until another key is written or something is folded.
+// findAll is find for all keys of a. They may be written in their order: writing one leaves the locations of the others valid.
 func (t *accounts) findAll(a *prefetch) {
-	t.overlay.findAll(a, &t.prefetchSink)
-	var missing [sliceKeys]packed.Lookup // the keys that are not in the overlay
-	var at [sliceKeys]int                // and their indexes in a
-	n := 0
-	for i := range a.n {
-		if f := &a.found[i]; f.head == 0 {
-			missing[n].Key, at[n] = &a.keys[i], i
-			n++
-		} else if w := t.overlay.written.at(f.head); w.token != 0 {
-			t.prefetchSink += t.overlay.tokens.at(w.token).Amount
+	a.found = a.bufferFound[:len(a.keys)]
+	t.overlay.findAll(a)
+	missing := a.missing[:0]
+	for i := range a.keys {
+		if l := &a.found[i]; l.head == 0 {
+			missing = append(missing, &a.keys[i])
+		} else if w := t.overlay.written.at(l.head); w.token != 0 {
+			a.sink += t.overlay.tokens.at(w.token).Amount
 		}
 	}
-	t.prefetchSink += t.base.FindAll(missing[:n])
-	for i := range n {
-		a.found[at[i]].base = missing[i].Ref
+	a.sink += t.base.FindAll(missing, a.records[:])
+	n := 0
+	for i := range a.found {
+		if l := &a.found[i]; l.head == 0 {
+			l.base = a.records[n]
+			n++
+		}
 	}
 }
 
-// findAll is find for all keys of a. It adds to prefetchSink what it reads, so that the reads are not optimized away.
-func (o *versions) findAll(a *prefetch, prefetchSink *uint64) {
-	sum := uint64(0)
-	for i := range a.n {
+// findAll finds the newest values of all keys of a.
+func (o *versions) findAll(a *prefetch) {
+	for i := range a.keys {
 		hash := arena.HashOf(&a.keys[i])
-		a.found[i] = found{bucket: bucket{hash: hash}}
+		a.found[i] = location{hash: hash}
 		if part := o.heads.Part(hash); part.Used > 0 {
 			at, _ := part.First(hash)
-			sum += part.Entries[at]
+			a.sink += part.Entries[at]
 		}
 	}
-	for i := range a.n {
-		b := &a.found[i].bucket
-		if *b = o.probe(b.hash, nil); b.head != 0 {
-			w := o.written.at(b.head) // of this key or another one with its hash
-			sum += uint64(w.key[0]) + w.term[0] + uint64(w.version) + uint64(w.depth)
+	for i := range a.found {
+		l := &a.found[i]
+		if l.head = o.find(l.hash, nil); l.head != 0 {
+			w := o.written.at(l.head) // of this key or another one with its hash
+			a.sink += uint64(w.key[0]) + w.term[0] + uint64(w.version) + uint64(w.depth)
 		}
 	}
-	for i := range a.n {
-		b := &a.found[i].bucket
-		if b.head != 0 && o.written.at(b.head).key != a.keys[i] {
-			*b = o.find(&a.keys[i])
+	for i := range a.keys {
+		if l := &a.found[i]; l.head != 0 && o.written.at(l.head).key != a.keys[i] {
+			l.head = o.find(l.hash, &a.keys[i])
 		}
 	}
-	*prefetchSink += sum
 }

@@ -81,25 +81,25 @@ func heldAt(horizon ledger.Slot, a *ledger.Account) *ledger.Account {
 	return a
 }
 
-// setAccount replaces account before of a key by after; either is nil for none. f is where the key was found. It
+// setAccount replaces account before of a key by after; either is nil for none. l is where the key was found. It
 // updates hash, indexes and counters, and reports whether the two differ for readers.
-func (w writer) setAccount(f found, key *ledger.Pubkey, before, after *ledger.Account) (changed bool) {
+func (w writer) setAccount(l location, key *ledger.Pubkey, before, after *ledger.Account) (changed bool) {
 	var term ledger.StateHash
 	if changed = !ledger.SameToReaders(before, after); changed {
 		term = after.StateTerm()
-		w.hash.Sub(w.accounts.term(f, before))
+		w.hash.Sub(w.accounts.term(l, before))
 		w.hash.Add(term)
 		w.counters.count(before, -1)
 		w.counters.count(after, 1)
 	}
 	switch {
 	case !w.direct:
-		w.accounts.write(f, w.Version, key, before, after).term = term
+		w.accounts.write(l, w.Version, key, before, after).term = term
 	case after != nil:
-		w.accounts.base.Put(f.base, after)
+		w.accounts.base.Put(l.base, after)
 		w.addTombstone(after)
 	default:
-		w.accounts.base.Drop(f.base)
+		w.accounts.base.Drop(l.base)
 	}
 	return changed
 }

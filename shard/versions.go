@@ -47,11 +47,11 @@ type versions struct {
 	heads            arena.HashTable // positions of the newest values
 }
 
-// bucket is the bucket of a key in the hash table. It is valid until the key is written or something is folded.
-type bucket struct {
-	hash uint32
-	at   int      // index in its part of heads; a hint, since buckets move
-	head position // the newest value, 0 if there is none
+// location is where a key's newest value is. It is valid until the key is written or something is folded.
+type location struct {
+	hash uint32    // of the key
+	head position  // the value in the overlay, 0 for none
+	base arena.Ref // the record of the base, 0 for none; not set if the overlay has a value
 }
 
 // Len returns how many values there are, of all versions.
@@ -62,19 +62,16 @@ func (o *versions) sizeBytes() int {
 	return o.written.sizeBytes() + o.tokens.sizeBytes() + o.fieldProvenances.sizeBytes() + o.heads.SizeBytes()
 }
 
-// find returns the bucket of a key.
-func (o *versions) find(key *ledger.Pubkey) bucket { return o.probe(arena.HashOf(key), key) }
-
-// probe returns the bucket of a key, or the first bucket with its hash if key is nil.
-func (o *versions) probe(hash uint32, key *ledger.Pubkey) bucket {
+// find returns the position of the newest value of a key, 0 for none; if key is nil, of any key with the hash.
+func (o *versions) find(hash uint32, key *ledger.Pubkey) position {
 	part := o.heads.Part(hash)
 	if part.Used == 0 {
-		return bucket{hash: hash}
+		return 0
 	}
 	for at, mask := part.First(hash); ; at = (at + 1) & mask {
 		e := part.Entries[at]
 		if e == 0 || uint32(e>>32) == hash && (key == nil || o.written.at(position(e)).key == *key) {
-			return bucket{hash, at, position(e)}
+			return position(e)
 		}
 	}
 }
@@ -84,7 +81,7 @@ func (o *versions) visible(key *ledger.Pubkey, v ledger.Version) position {
 	if o.Len() == 0 {
 		return 0
 	}
-	for p := o.find(key).head; o.written.holds(p); {
+	for p := o.find(arena.HashOf(key), key); o.written.holds(p); {
 		w := o.written.at(p)
 		if w.version <= v {
 			return p
@@ -97,27 +94,22 @@ func (o *versions) visible(key *ledger.Pubkey, v ledger.Version) position {
 	return 0
 }
 
-// add adds account a, nil for none, as the value of a key as of version v. f is where the key was found; it is invalid
+// add adds account a, nil for none, as the value of a key as of version v. l is where the key was found; it is invalid
 // afterwards.
-func (o *versions) add(f found, v ledger.Version, key *ledger.Pubkey, a *ledger.Account) *written {
+func (o *versions) add(l location, v ledger.Version, key *ledger.Pubkey, a *ledger.Account) *written {
 	at, w := o.written.add()
-	w.key, w.version, w.base = *key, v, f.base
+	w.key, w.version, w.base = *key, v, l.base
 	o.set(w, a)
-	part := o.heads.Part(f.hash)
-	if f.head != 0 {
-		older := o.written.at(f.head)
-		older.newer = at
-		w.older, w.base, w.depth = f.head, older.base, older.depth+1
-		w.jump = o.jump(f.head, w.depth)
-		part.Replace(f.at, f.hash, uint32(f.head), uint32(at))
+	part := o.heads.Part(l.hash)
+	if l.head == 0 {
+		part.Add(l.hash, uint32(at))
 		return w
 	}
-	part.Grow()
-	free, mask := part.First(f.hash)
-	for part.Entries[free] != 0 {
-		free = (free + 1) & mask
-	}
-	part.Add(free, f.hash, uint32(at))
+	older := o.written.at(l.head)
+	older.newer = at
+	w.older, w.base, w.depth = l.head, older.base, older.depth+1
+	w.jump = o.jump(l.head, w.depth)
+	part.Replace(l.hash, uint32(l.head), uint32(at))
 	return w
 }
 
@@ -138,17 +130,7 @@ func (o *versions) jump(older position, depth uint32) position {
 // removeHead removes a key, whose newest value is at p, from the hash table.
 func (o *versions) removeHead(p position, key *ledger.Pubkey) {
 	hash := arena.HashOf(key)
-	part := o.heads.Part(hash)
-	want := uint64(hash)<<32 | uint64(p)
-	for at, mask := part.First(hash); ; at = (at + 1) & mask {
-		switch part.Entries[at] {
-		case want:
-			part.Remove(at)
-			return
-		case 0:
-			panic("the hash table has no entry for the newest value of a key")
-		}
-	}
+	o.heads.Part(hash).Remove(hash, uint32(p))
 }
 
 // drop removes the oldest value, which is w.

@@ -53,48 +53,56 @@ func (p *Part) First(hash uint32) (at, mask int) {
 	return int(hash) & mask, mask
 }
 
-// Grow ensures that one more entry can be added. Entries may move.
-func (p *Part) Grow() {
+// Add adds an entry. Entries may move.
+func (p *Part) Add(hash, number uint32) {
 	if 4*(p.Used+1) > 3*len(p.Entries) {
 		p.resize(max(smallestPart, 2*len(p.Entries)))
 	}
+	p.put(uint64(hash)<<32 | uint64(number))
+	p.Used++
+}
+
+// put puts an entry into the empty bucket where a search for it ends.
+func (p *Part) put(entry uint64) {
+	at, mask := p.First(uint32(entry >> 32))
+	for p.Entries[at] != 0 {
+		at = (at + 1) & mask
+	}
+	p.Entries[at] = entry
 }
 
 func (p *Part) resize(buckets int) {
 	old := p.Entries
 	p.Entries = make([]uint64, buckets)
 	for _, e := range old {
-		if e == 0 {
-			continue
+		if e != 0 {
+			p.put(e)
 		}
-		at, mask := p.First(uint32(e >> 32))
-		for p.Entries[at] != 0 {
-			at = (at + 1) & mask
-		}
-		p.Entries[at] = e
 	}
 }
 
-// Add puts an entry into the empty bucket where a search for it ends.
-func (p *Part) Add(at int, hash, number uint32) {
-	p.Entries[at] = uint64(hash)<<32 | uint64(number)
-	p.Used++
-}
-
-// Replace changes the number of an entry. at is the bucket where the entry was found; if it has moved since, all
-// buckets may be searched.
-func (p *Part) Replace(at int, hash, number, by uint32) {
-	mask := len(p.Entries) - 1
-	for at &= mask; p.Entries[at] != uint64(hash)<<32|uint64(number); at = (at + 1) & mask {
+// bucket returns the bucket of an entry, which must be there.
+func (p *Part) bucket(hash, number uint32) int {
+	for at, mask := p.First(hash); ; at = (at + 1) & mask {
+		switch p.Entries[at] {
+		case uint64(hash)<<32 | uint64(number):
+			return at
+		case 0:
+			panic("the hash table lacks an entry")
+		}
 	}
-	p.Entries[at] = uint64(hash)<<32 | uint64(by)
 }
 
-// Remove removes the entry of a bucket. Entries may move.
-func (p *Part) Remove(at int) {
+// Replace changes the number of an entry, which must be there.
+func (p *Part) Replace(hash, number, by uint32) {
+	p.Entries[p.bucket(hash, number)] = uint64(hash)<<32 | uint64(by)
+}
+
+// Remove removes an entry, which must be there. Entries may move.
+func (p *Part) Remove(hash, number uint32) {
 	// Backward shift, which needs no marks of deleted entries: each later entry that a search would not reach
 	// past the empty bucket moves into it.
-	mask := len(p.Entries) - 1
+	at, mask := p.bucket(hash, number), len(p.Entries)-1
 	for next := (at + 1) & mask; p.Entries[next] != 0; next = (next + 1) & mask {
 		home := int(p.Entries[next]>>32) & mask
 		if (next-home)&mask >= (next-at)&mask {

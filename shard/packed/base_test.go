@@ -99,24 +99,26 @@ func sortedKeys(held map[ledger.Pubkey]*ledger.Account, selected func(*ledger.Ac
 // checkBase compares a base and its indexes with what they should have.
 func checkBase(t *testing.T, r *rand.Rand, b *Base, held map[ledger.Pubkey]*ledger.Account) {
 	t.Helper()
-	look, live := make([]Lookup, 2000), make(map[arena.Ref]*ledger.Account)
-	for n := range look {
-		look[n].Key = new(key(n))
+	var keys []*ledger.Pubkey
+	for n := range 2000 {
+		keys = append(keys, new(key(n)))
 	}
-	b.FindAll(look)
-	for _, l := range look {
-		a := held[*l.Key]
-		if found := b.Get(l.Key); found != l.Ref || (found != 0) != (a != nil) {
-			t.Fatalf("%s is record %d and %d, want one: %v", l.Key, found, l.Ref, a != nil)
+	together, live := make([]arena.Ref, len(keys)), make(map[arena.Ref]*ledger.Account)
+	b.FindAll(keys, together)
+	for n, k := range keys {
+		a := held[*k]
+		found := b.Get(k)
+		if found != together[n] || (found != 0) != (a != nil) {
+			t.Fatalf("%s is record %d and %d, want one: %v", k, found, together[n], a != nil)
 		}
 		slot, closed := ledger.Slot(0), a != nil && !a.Exists()
 		if closed {
 			slot = a.Since.Slot()
 		}
-		ledgertest.Equal(t, b.ClosedAt(l.Key, slot), closed, "whether %s is closed at %d", l.Key, slot)
-		ledgertest.Equal(t, b.ClosedAt(l.Key, slot+1), false, "whether %s is closed after %d", l.Key, slot)
+		ledgertest.Equal(t, b.ClosedAt(k, slot), closed, "whether %s is closed at %d", k, slot)
+		ledgertest.Equal(t, b.ClosedAt(k, slot+1), false, "whether %s is closed after %d", k, slot)
 		if a != nil {
-			live[l.Ref] = a
+			live[found] = a
 		}
 	}
 	if len(b.pins.retired) == 0 {
