@@ -73,7 +73,7 @@ func (t *accounts) readShallow(key *ledger.Pubkey, v ledger.Version, into *ledge
 // stored, if there is one.
 func (t *accounts) term(l location, a *ledger.Account) ledger.StateHash {
 	if l.head != 0 {
-		if term := t.overlay.written.at(l.head).term; term != (ledger.StateHash{}) {
+		if term := t.overlay.cells.at(l.head).term; term != (ledger.StateHash{}) {
 			return term
 		}
 	}
@@ -82,8 +82,8 @@ func (t *accounts) term(l location, a *ledger.Account) ledger.StateHash {
 
 // write adds account after, nil for none, to the overlay as of version v. l is where its key was found, before is
 // the account until then.
-func (t *accounts) write(l location, v ledger.Version, key *ledger.Pubkey, before, after *ledger.Account) *written {
-	w := t.overlay.add(l, v, key, after)
+func (t *accounts) write(l location, v ledger.Version, key *ledger.Pubkey, before, after *ledger.Account) *cell {
+	c := t.overlay.add(l, v, key, after)
 	for k := range kinds {
 		is, belongs := k.of(after)
 		if !belongs {
@@ -92,10 +92,10 @@ func (t *accounts) write(l location, v ledger.Version, key *ledger.Pubkey, befor
 		// While the group is unchanged, the base or an older value keeps the account listed.
 		if was, belonged := k.of(before); !belonged || *was != *is {
 			t.index.insert(group{k, *is}, *key)
-			w.listed[k] = true
+			c.listed[k] = true
 		}
 	}
-	return w
+	return c
 }
 
 // page appends the live accounts past a key that are in a group at version v to to, in pubkey order, at most limit of them.

@@ -33,6 +33,6 @@ func (s *state) droppedSince(value position, first ledger.Version) bool {
 	if s.filter == nil || value == 0 {
 		return false
 	}
-	w := s.accounts.overlay.written.at(value)
-	return w.absent && w.version >= first
+	c := s.accounts.overlay.cells.at(value)
+	return c.absent && c.version >= first
 }

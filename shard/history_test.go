@@ -138,7 +138,7 @@ func newHistory(t *testing.T, seed uint64, shards int) *history {
 	}
 	h.node = newNode(t, shards, h.model.filter)
 	for _, s := range h.node.shards {
-		s.state.accounts.overlay.written.next = math.MaxUint32 - position(h.r.IntN(300))
+		s.state.accounts.overlay.cells.next = math.MaxUint32 - position(h.r.IntN(300))
 		s.state.accounts.overlay.tokens.next = math.MaxUint32 - position(h.r.IntN(100))
 	}
 	h.node.run()
@@ -305,14 +305,14 @@ func (h *history) finish() {
 		o := st.accounts.overlay
 		left := [...]int{
 			o.Len(), o.heads.Len(), o.tokens.count, o.fieldProvenances.count, st.accounts.index.tree.Len(),
-			len(st.mints.written), st.tombstones.Len(), len(st.bases), int(s.Counters().OverlayCells.Load()),
+			len(st.mints.recent), st.tombstones.Len(), len(st.bases), int(s.Counters().OverlayCells.Load()),
 		}
 		if left != [len(left)]int{} {
 			h.t.Fatalf("left are (values, heads, tokens, provenances and index entries of the overlay, mints, tombstones, "+
 				"base states, cells) %d", left)
 		}
-		if len(o.written.chunks) > 1 || o.written.holds(o.written.oldest) {
-			h.t.Fatalf("the empty overlay has %d chunks", len(o.written.chunks))
+		if len(o.cells.chunks) > 1 || o.cells.holds(o.cells.oldest) {
+			h.t.Fatalf("the empty overlay has %d chunks", len(o.cells.chunks))
 		}
 		accounts += st.accounts.base.Len()
 		mints += st.mints.tree.Len()

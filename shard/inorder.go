@@ -38,9 +38,9 @@ func (o *versions) inOrder(first, last ledger.Version) *inOrder {
 		n = o.upTo(first - 1)
 	}
 	for all := o.upTo(last); n < all; {
-		begin := o.written.nth(n)
-		n = o.upTo(o.written.at(begin).version)
-		w.add(begin, o.written.nth(n))
+		begin := o.cells.nth(n)
+		n = o.upTo(o.cells.at(begin).version)
+		w.add(begin, o.cells.nth(n))
 	}
 	return w
 }
@@ -48,7 +48,7 @@ func (o *versions) inOrder(first, last ledger.Version) *inOrder {
 // add adds the run of the values from at up to but not including end.
 func (w *inOrder) add(at, end position) {
 	if at != end {
-		value := w.overlay.written.at(at)
+		value := w.overlay.cells.at(at)
 		w.runs.Set(sortedRun{value.key.Prefix(), &value.key, value.version, at, end})
 	}
 }
@@ -57,7 +57,7 @@ func (w *inOrder) add(at, end position) {
 func (w *inOrder) next() (newest sortedRun, more bool) {
 	newest, more = w.runs.PopMin()
 	for r := newest; more; r, _ = w.runs.PopMin() {
-		w.add(w.overlay.written.after(r.at), r.end)
+		w.add(w.overlay.cells.after(r.at), r.end)
 		if next, held := w.runs.Min(); !held || *next.key != *newest.key {
 			break
 		}

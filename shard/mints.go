@@ -17,9 +17,9 @@ const newest = ledger.Version(math.MaxUint64)
 // mints is the versioned map of the facts of mints. One tree has all values of a key, the newest first; the
 // oldest is the base value, which reads at the folded version return.
 type mints struct {
-	tree    *btree.BTreeG[mintEntry]
-	written []*mintFacts // of versions that are not folded, in their order
-	probe   mintFacts    // of facts; as a field it is not allocated for every look-up
+	tree   *btree.BTreeG[mintEntry]
+	recent []*mintFacts // of versions that are not folded, in their order
+	probe  mintFacts    // of facts; as a field it is not allocated for every look-up
 }
 
 // mintEntry is one value with the prefix of its key, so that most comparisons follow no pointer.
@@ -78,7 +78,7 @@ func (m *mints) put(v ledger.Version, key ledger.Pubkey, mint *ledger.Mint) {
 		f.mint = *mint
 	}
 	m.tree.Set(f.entry())
-	m.written = append(m.written, f)
+	m.recent = append(m.recent, f)
 }
 
 // putBase replaces the facts of a mint below all versions, nil for none. It must not be called while anybody reads.
@@ -93,8 +93,8 @@ func (m *mints) putBase(key ledger.Pubkey, mint *ledger.Mint) {
 
 // writtenSince returns the keys written by version first or later, with duplicates.
 func (m *mints) writtenSince(first ledger.Version) (keys []ledger.Pubkey) {
-	from, _ := slices.BinarySearchFunc(m.written, first, func(f *mintFacts, v ledger.Version) int { return cmp.Compare(f.version, v) })
-	for _, f := range m.written[from:] {
+	from, _ := slices.BinarySearchFunc(m.recent, first, func(f *mintFacts, v ledger.Version) int { return cmp.Compare(f.version, v) })
+	for _, f := range m.recent[from:] {
 		keys = append(keys, f.pubkey)
 	}
 	return keys
@@ -103,13 +103,13 @@ func (m *mints) writtenSince(first ledger.Version) (keys []ledger.Pubkey) {
 // fold removes values that no read at version v or later returns. It handles at most budget written values and
 // reports whether there are more.
 func (m *mints) fold(v ledger.Version, budget int) (more bool) {
-	for ; len(m.written) > 0 && m.written[0].version <= v; budget-- {
+	for ; len(m.recent) > 0 && m.recent[0].version <= v; budget-- {
 		if budget == 0 {
 			return true
 		}
-		f := m.written[0]
-		m.written[0] = nil
-		m.written = m.written[1:]
+		f := m.recent[0]
+		m.recent[0] = nil
+		m.recent = m.recent[1:]
 		switch now := m.facts(&f.pubkey, v); {
 		case now.version != f.version:
 			m.tree.Delete(f.entry()) // a newer value is at or below v
@@ -127,8 +127,8 @@ func (m *mints) fold(v ledger.Version, budget int) (more bool) {
 
 // overlayBytes estimates the memory of the values that are not folded.
 func (m *mints) overlayBytes() int {
-	n := len(m.written)
-	return treeBytes[mintEntry](n) + n*int(unsafe.Sizeof(mintFacts{})+unsafe.Sizeof(m.written[0]))
+	n := len(m.recent)
+	return treeBytes[mintEntry](n) + n*int(unsafe.Sizeof(mintFacts{})+unsafe.Sizeof(m.recent[0]))
 }
 
 // freeze returns a copy of m for another goroutine to walk.

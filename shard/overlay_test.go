@@ -14,7 +14,7 @@ import (
 // the oldest are folded.
 func TestOftenWrittenAccountIsFoundInFewSteps(t *testing.T) {
 	a := newAccounts()
-	a.overlay.written.next = math.MaxUint32 - 1000
+	a.overlay.cells.next = math.MaxUint32 - 1000
 	hot := ledger.Account{Pubkey: key(0)}
 	for v := ledger.Version(1); v <= 2500; v++ {
 		hot.Lamports = ledger.Lamports(v)
@@ -28,9 +28,9 @@ func TestOftenWrittenAccountIsFoundInFewSteps(t *testing.T) {
 			}
 		}
 		steps := 0
-		for p := a.find(&hot.Pubkey).head; a.overlay.written.holds(p); steps++ {
-			w := a.overlay.written.at(p)
-			if p = w.jump; !a.overlay.written.holds(p) {
+		for p := a.find(&hot.Pubkey).head; a.overlay.cells.holds(p); steps++ {
+			w := a.overlay.cells.at(p)
+			if p = w.jump; !a.overlay.cells.holds(p) {
 				p = w.older
 			}
 		}
@@ -107,7 +107,7 @@ func TestKeysAreFoundTogetherAsAlone(t *testing.T) {
 	for n := 0; n < keys; n += 100 { // the hash of a key leads to the oldest value too
 		k := key(n)
 		hash := arena.HashOf(&k)
-		a.overlay.heads.Part(hash).Add(hash, uint32(a.overlay.written.oldest))
+		a.overlay.heads.Part(hash).Add(hash, uint32(a.overlay.cells.oldest))
 	}
 	writes := lamportsOf(keys, 1)
 	for some := range slices.Chunk(writes, sliceKeys) {

@@ -49,8 +49,8 @@ func (t *accounts) findAll(a *prefetch) {
 	for i := range a.keys {
 		if l := &a.found[i]; l.head == 0 {
 			missing = append(missing, &a.keys[i])
-		} else if w := t.overlay.written.at(l.head); w.token != 0 {
-			a.sink += t.overlay.tokens.at(w.token).Amount
+		} else if c := t.overlay.cells.at(l.head); c.token != 0 {
+			a.sink += t.overlay.tokens.at(c.token).Amount
 		}
 	}
 	a.sink += t.base.FindAll(missing, a.records[:])
@@ -76,12 +76,12 @@ func (o *versions) findAll(a *prefetch) {
 	for i := range a.found {
 		l := &a.found[i]
 		if l.head = o.find(l.hash, nil); l.head != 0 {
-			w := o.written.at(l.head) // of this key or another one with its hash
-			a.sink += uint64(w.key[0]) + w.term[0] + uint64(w.version) + uint64(w.depth)
+			c := o.cells.at(l.head) // of this key or another one with its hash
+			a.sink += uint64(c.key[0]) + c.term[0] + uint64(c.version) + uint64(c.depth)
 		}
 	}
 	for i := range a.keys {
-		if l := &a.found[i]; l.head != 0 && o.written.at(l.head).key != a.keys[i] {
+		if l := &a.found[i]; l.head != 0 && o.cells.at(l.head).key != a.keys[i] {
 			l.head = o.find(l.hash, &a.keys[i])
 		}
 	}

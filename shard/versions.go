@@ -19,10 +19,10 @@ import (
 // The overlay has no order of keys across versions. A walk in key order walks the base and merges the
 // few keys that only the overlay has ([accounts.page]); a walk of a frozen copy merges its versions ([inOrder]).
 
-// written is the account of a key from one version on. Only the shard reads and changes older, newer, jump, base,
+// cell is the account of a key from one version on. Only the shard reads and changes older, newer, jump, base,
 // moved and listed. The job that adds a value sets everything else, which then never changes and may be read through
 // frozen copies.
-type written struct {
+type cell struct {
 	key, owner             ledger.Pubkey
 	term                   ledger.StateHash // of the account, 0 for not known: hashing it again would take longer
 	lamports               ledger.Lamports
@@ -41,7 +41,7 @@ type written struct {
 
 // versions is the overlay of accounts.
 type versions struct {
-	written          queue[written]
+	cells            queue[cell]
 	tokens           queue[ledger.TokenAccount]
 	fieldProvenances queue[ledger.FieldProvenance]
 	heads            arena.HashTable // positions of the newest values
@@ -55,11 +55,11 @@ type location struct {
 }
 
 // Len returns how many values there are, of all versions.
-func (o *versions) Len() int { return o.written.count }
+func (o *versions) Len() int { return o.cells.count }
 
 // sizeBytes returns how much memory the overlay takes. Each part of it is counted as it is allocated.
 func (o *versions) sizeBytes() int {
-	return o.written.sizeBytes() + o.tokens.sizeBytes() + o.fieldProvenances.sizeBytes() + o.heads.SizeBytes()
+	return o.cells.sizeBytes() + o.tokens.sizeBytes() + o.fieldProvenances.sizeBytes() + o.heads.SizeBytes()
 }
 
 // find returns the position of the newest value of a key, 0 for none; if key is nil, of any key with the hash.
@@ -70,7 +70,7 @@ func (o *versions) find(hash uint32, key *ledger.Pubkey) position {
 	}
 	for at, mask := part.First(hash); ; at = (at + 1) & mask {
 		e := part.Entries[at]
-		if e == 0 || uint32(e>>32) == hash && (key == nil || o.written.at(position(e)).key == *key) {
+		if e == 0 || uint32(e>>32) == hash && (key == nil || o.cells.at(position(e)).key == *key) {
 			return position(e)
 		}
 	}
@@ -81,14 +81,14 @@ func (o *versions) visible(key *ledger.Pubkey, v ledger.Version) position {
 	if o.Len() == 0 {
 		return 0
 	}
-	for p := o.find(arena.HashOf(key), key); o.written.holds(p); {
-		w := o.written.at(p)
-		if w.version <= v {
+	for p := o.find(arena.HashOf(key), key); o.cells.holds(p); {
+		c := o.cells.at(p)
+		if c.version <= v {
 			return p
 		}
 		// A jump may lead below v or to a folded value.
-		if p = w.older; w.jump != p && o.written.holds(w.jump) && o.written.at(w.jump).version > v {
-			p = w.jump
+		if p = c.older; c.jump != p && o.cells.holds(c.jump) && o.cells.at(c.jump).version > v {
+			p = c.jump
 		}
 	}
 	return 0
@@ -96,21 +96,21 @@ func (o *versions) visible(key *ledger.Pubkey, v ledger.Version) position {
 
 // add adds account a, nil for none, as the value of a key as of version v. l is where the key was found; it is invalid
 // afterwards.
-func (o *versions) add(l location, v ledger.Version, key *ledger.Pubkey, a *ledger.Account) *written {
-	at, w := o.written.add()
-	w.key, w.version, w.base = *key, v, l.base
-	o.set(w, a)
+func (o *versions) add(l location, v ledger.Version, key *ledger.Pubkey, a *ledger.Account) *cell {
+	at, c := o.cells.add()
+	c.key, c.version, c.base = *key, v, l.base
+	o.set(c, a)
 	part := o.heads.Part(l.hash)
 	if l.head == 0 {
 		part.Add(l.hash, uint32(at))
-		return w
+		return c
 	}
-	older := o.written.at(l.head)
+	older := o.cells.at(l.head)
 	older.newer = at
-	w.older, w.base, w.depth = l.head, older.base, older.depth+1
-	w.jump = o.jump(l.head, w.depth)
+	c.older, c.base, c.depth = l.head, older.base, older.depth+1
+	c.jump = o.jump(l.head, c.depth)
 	part.Replace(l.hash, uint32(l.head), uint32(at))
-	return w
+	return c
 }
 
 // jump returns the position that a value of the given depth jumps to, 0 if that is folded: the value whose depth is the
@@ -119,10 +119,10 @@ func (o *versions) add(l location, v ledger.Version, key *ledger.Pubkey, a *ledg
 func (o *versions) jump(older position, depth uint32) position {
 	to := older
 	for range bits.TrailingZeros32(depth) {
-		if !o.written.holds(to) {
+		if !o.cells.holds(to) {
 			return 0
 		}
-		to = o.written.at(to).jump
+		to = o.cells.at(to).jump
 	}
 	return to
 }
@@ -133,61 +133,61 @@ func (o *versions) removeHead(p position, key *ledger.Pubkey) {
 	o.heads.Part(hash).Remove(hash, uint32(p))
 }
 
-// drop removes the oldest value, which is w.
-func (o *versions) drop(w *written) {
-	if w.token != 0 {
+// drop removes the oldest value, which is c.
+func (o *versions) drop(c *cell) {
+	if c.token != 0 {
 		o.tokens.drop()
 	}
-	if w.fieldProvenance != 0 {
+	if c.fieldProvenance != 0 {
 		o.fieldProvenances.drop()
 	}
-	o.written.drop()
+	o.cells.drop()
 }
 
 // upTo returns how many values have a version up to v; they are the oldest.
 func (o *versions) upTo(v ledger.Version) int {
-	return sort.Search(o.Len(), func(i int) bool { return o.written.at(o.written.nth(i)).version > v })
+	return sort.Search(o.Len(), func(i int) bool { return o.cells.at(o.cells.nth(i)).version > v })
 }
 
 // freeze returns a copy of o for another goroutine to walk. It has no hash table.
 func (o *versions) freeze() *versions {
-	return &versions{written: o.written.freeze(), tokens: o.tokens.freeze(), fieldProvenances: o.fieldProvenances.freeze()}
+	return &versions{cells: o.cells.freeze(), tokens: o.tokens.freeze(), fieldProvenances: o.fieldProvenances.freeze()}
 }
 
-// set sets w, which is empty, to the account a, nil for none.
-func (o *versions) set(w *written, a *ledger.Account) {
+// set sets c, which is empty, to the account a, nil for none.
+func (o *versions) set(c *cell, a *ledger.Account) {
 	if a == nil {
-		w.absent = true
+		c.absent = true
 		return
 	}
-	w.owner, w.lamports, w.rentEpoch, w.executable = a.Owner, a.Lamports, a.RentEpoch, a.Executable
-	w.provenance, w.since, w.known = a.Provenance, a.Since, a.Known
+	c.owner, c.lamports, c.rentEpoch, c.executable = a.Owner, a.Lamports, a.RentEpoch, a.Executable
+	c.provenance, c.since, c.known = a.Provenance, a.Since, a.Known
 	if a.Token != nil {
 		at, t := o.tokens.add()
-		w.token, *t = at, *a.Token
+		c.token, *t = at, *a.Token
 	}
 	if a.FieldProvenance != nil {
 		at, e := o.fieldProvenances.add()
-		w.fieldProvenance, *e = at, *a.FieldProvenance
+		c.fieldProvenance, *e = at, *a.FieldProvenance
 	}
 }
 
 // account sets a to the account of the value at p and returns a, nil if there is no account. The result points into the
 // overlay and is never changed.
 func (o *versions) account(p position, a *ledger.Account) *ledger.Account {
-	w := o.written.at(p)
-	if w.absent {
+	c := o.cells.at(p)
+	if c.absent {
 		return nil
 	}
 	*a = ledger.Account{
-		Pubkey: w.key, Owner: w.owner, Lamports: w.lamports, RentEpoch: w.rentEpoch, Executable: w.executable,
-		Provenance: w.provenance, Since: w.since, Known: w.known,
+		Pubkey: c.key, Owner: c.owner, Lamports: c.lamports, RentEpoch: c.rentEpoch, Executable: c.executable,
+		Provenance: c.provenance, Since: c.since, Known: c.known,
 	}
-	if w.token != 0 {
-		a.Token = o.tokens.at(w.token)
+	if c.token != 0 {
+		a.Token = o.tokens.at(c.token)
 	}
-	if w.fieldProvenance != 0 {
-		a.FieldProvenance = o.fieldProvenances.at(w.fieldProvenance)
+	if c.fieldProvenance != 0 {
+		a.FieldProvenance = o.fieldProvenances.at(c.fieldProvenance)
 	}
 	return a
 }
