@@ -8,7 +8,7 @@ import (
 	"ledgerd/engine/ledger"
 )
 
-// sliceKeys is how many keys a slice of a job handles: some hundred microseconds of work, after which
+// sliceKeys is how many keys a slice of work handles: some hundred microseconds of work, after which
 // waiting queries are answered.
 const sliceKeys = 128
 
@@ -21,6 +21,7 @@ type Applied struct {
 
 // apply writes the shard's part of a block or of base state.
 type apply struct {
+	reply[Applied]
 	Point
 	direct     bool
 	provenance ledger.Provenance
@@ -30,7 +31,12 @@ type apply struct {
 	base *ledger.BaseState // nil for a block, and after the first slice
 
 	todo []uint64 // indexes of the writes of this shard that remain, by key, those of one key in their order
-	outcome[Applied]
+}
+
+func (s *Shard) newApply(at Point, by ledger.Provenance, writes []ledger.AccountWrite, mints []ledger.MintWrite) *apply {
+	return &apply{
+		reply: newReply[Applied](s), Point: at, provenance: by, writes: writes, mints: mints, todo: s.ownWrites(writes),
+	}
 }
 
 // ownWrites returns the indexes of the writes whose keys belong to the shard, in the order of their keys, and those of one key

@@ -3,7 +3,10 @@ package shard
 import "ledgerd/engine/ledger"
 
 // fold moves all values up to a version into the base and drops the tombstones below a horizon.
-type fold struct{ Point }
+type fold struct {
+	reply[struct{}] // nobody waits for it
+	Point
+}
 
 // tombstone is a closed account. They are in a tree, the oldest slot first. A queue would not do: folding finds tombstones
 // only nearly in the order of their slots, and one of an old slot may be folded late.
@@ -36,7 +39,7 @@ func (s *state) addTombstone(a *ledger.Account) {
 	}
 }
 
-// forgetTombstones drops tombstones below the horizon of the fold, at most sliceKeys of them. No job sees them any more, so
+// forgetTombstones drops tombstones below the horizon of the fold, at most sliceKeys of them. No record sees them any more, so
 // when a fold runs changes nothing.
 func (j *fold) forgetTombstones(s *state) (more bool) {
 	for range sliceKeys {

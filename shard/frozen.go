@@ -18,16 +18,17 @@ type Frozen struct {
 
 // Freezing is a copy that was queued and may not be made yet. Its Wait fails with ErrFolded if a newer version is
 // folded, and with another error if the shard has stopped.
-type Freezing = task[Frozen]
+type Freezing = reply[Frozen]
 
 // Freeze queues a copy of the shard's content at version v. It is done in the order of the work, so
-// shards that get it between the same two jobs all freeze at the same point of the
+// shards that get it between the same two messages all freeze at the same point of the
 // log. It takes about as long as a query, however many accounts there are.
 func (s *Shard) Freeze(v ledger.Version) *Freezing {
-	q := &question[Frozen]{version: v, answer: func(st *state) Frozen {
+	q := &question[Frozen]{newReply[Frozen](s), v, func(st *state) Frozen {
 		return Frozen{v, st.accounts.overlay.freeze(), st.accounts.base.Freeze(), st.mints.freeze()}
 	}}
-	return send(s, q, &q.outcome)
+	s.send(q)
+	return &q.reply
 }
 
 // Release lets the shard reuse the pinned records. The copy must not be walked any more. A copy that is

@@ -58,10 +58,10 @@ func applyBlock(t testing.TB, s *Shard, v ledger.Version, writes ...ledger.Accou
 
 // block is the work of a block of these writes as version v.
 func (s *Shard) block(v ledger.Version, writes []ledger.AccountWrite) *apply {
-	return &apply{Point: Point{Version: v}, provenance: ledger.BlockProvenance(ledger.Slot(v)), writes: writes, todo: s.ownWrites(writes)}
+	return s.newApply(Point{Version: v}, ledger.BlockProvenance(ledger.Slot(v)), writes, nil)
 }
 
-func wait[R any](t testing.TB, task *task[R]) *R {
+func wait[R any](t testing.TB, task *reply[R]) *R {
 	t.Helper()
 	done, err := task.Wait()
 	must(t, err)

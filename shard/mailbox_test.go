@@ -17,6 +17,7 @@ import (
 
 // gateJob is a long job that waits before each slice until a test lets it go on.
 type gateJob struct {
+	reply[Applied]
 	slices  int
 	stepped chan struct{}
 	gate    chan struct{}
@@ -31,10 +32,10 @@ func (j *gateJob) step(*state) bool {
 
 // occupy has a shard at work on a long job, and returns when it is in the first slice.
 func occupy(s *Shard, slices int) (*gateJob, *Task) {
-	j := &gateJob{slices: slices, stepped: make(chan struct{}), gate: make(chan struct{})}
-	task := send(s, j, new(outcome[Applied]))
+	j := &gateJob{reply: newReply[Applied](s), slices: slices, stepped: make(chan struct{}), gate: make(chan struct{})}
+	s.send(j)
 	<-j.stepped
-	return j, task
+	return j, &j.reply
 }
 
 // TestFullMailboxRefusesAtOnce fills the queries' lane of a shard that answers nobody: the next
@@ -128,14 +129,14 @@ func TestPanicBreaksTheShard(t *testing.T) {
 func TestQueriesAreServedBetweenSlices(t *testing.T) {
 	s := New(0, 1)
 	k := key(1)
-	look := func(when string, want error) {
+	look := func(when string, want bool) {
 		t.Helper()
 		var a ledger.Account
-		if _, err := s.look(&k, 1, &a); err != want || err == nil && a.Lamports != 5 {
-			t.Errorf("%s: %v, %v, want %v", when, a, err, want)
+		if _, answered, err := s.look(&k, 1, &a); err != nil || answered != want || answered && a.Lamports != 5 {
+			t.Errorf("%s: %v, %v, %v, want answered to be %v", when, a, answered, err, want)
 		}
 	}
-	look("before Run", errLocked)
+	look("before Run", false)
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- s.Run(ctx) }()
@@ -143,7 +144,7 @@ func TestQueriesAreServedBetweenSlices(t *testing.T) {
 	j, task := occupy(s, 3)
 	answered := make(chan error, 1)
 	for range 2 {
-		look("during a slice", errLocked)
+		look("during a slice", false)
 		go func() {
 			_, _, err := s.Account(k, 1, soon())
 			answered <- err
@@ -157,10 +158,10 @@ func TestQueriesAreServedBetweenSlices(t *testing.T) {
 	}
 	j.gate <- struct{}{}
 	wait(t, task)
-	look("between jobs", nil)
+	look("between jobs", true)
 	cancel()
 	must(t, <-ended)
-	look("after Run", errLocked)
+	look("after Run", false)
 }
 
 // TestQueriesTakeNoMoreTimeThanTheWork has a thousand lists wait for a shard at work. After each slice they get as long as the slice
@@ -210,9 +211,9 @@ func TestLargeBlockIsDoneInSlices(t *testing.T) {
 	const keys = 10*slice + 7
 	shard := New(0, 1)
 	s := shard.state
-	write := func(v ledger.Version) job { return shard.block(v, lamportsOf(keys, ledger.Lamports(v))) }
+	write := func(v ledger.Version) message { return shard.block(v, lamportsOf(keys, ledger.Lamports(v))) }
 	versions := []ledger.Version{0, 1, 2, 2, 3, 4} // the newest before each job
-	for n, j := range []job{write(1), &rollback{Point: Point{Version: 2}, first: 1}, &fold{Point{Version: 2}}, write(3), write(4), &fold{Point{Version: 4}}} {
+	for n, j := range []message{write(1), &rollback{Point: Point{Version: 2}, first: 1}, &fold{Point: Point{Version: 2}}, write(3), write(4), &fold{Point: Point{Version: 4}}} {
 		steps, held := 1, map[ledger.Version]ledger.Lamports{1: 1, 3: 3, 4: 4}[versions[n]]
 		for before := s.accounts.overlay.Len(); j.step(s); steps++ {
 			now := s.accounts.overlay.Len()
@@ -247,9 +248,10 @@ func TestRollbackCollectsBaseStateInSlices(t *testing.T) {
 	const keys = 10*slice + 7
 	shard := New(0, 1)
 	base := &ledger.BaseState{Accounts: lamportsOf(keys, 5)}
-	learn := &apply{Point: Point{Version: 2}, writes: base.Accounts, base: base, todo: shard.ownWrites(base.Accounts)}
+	learn := shard.newApply(Point{Version: 2}, 0, base.Accounts, nil)
+	learn.base = base
 	undo := &rollback{Point: Point{Version: 3}, first: 1}
-	for _, j := range []job{shard.block(1, lamportsOf(1, 1)), learn, undo} {
+	for _, j := range []message{shard.block(1, lamportsOf(1, 1)), learn, undo} {
 		for before := 0; j.step(shard.state); before = len(undo.merged) {
 			if n := len(undo.merged) - before; n > slice {
 				t.Fatalf("one slice collected %d writes", n)

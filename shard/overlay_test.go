@@ -76,7 +76,7 @@ func TestOverlayBytesAreWhatIsAllocated(t *testing.T) {
 			}
 			grew(fmt.Sprintf("version %d", v), before)
 		}
-		for j := (&fold{Point{Version: versions}}); j.step(s); {
+		for j := (&fold{Point: Point{Version: versions}}); j.step(s); {
 		}
 		s.tidy()
 		if got := s.counters.OverlayBytes.Load(); got > 1<<20 {

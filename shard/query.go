@@ -1,7 +1,6 @@
 package shard
 
 import (
-	"errors"
 	"time"
 
 	"ledgerd/engine/ledger"
@@ -10,9 +9,9 @@ import (
 // question is a query at one version. The shard's goroutine calls answer, which must do at most some hundred
 // look-ups and must not keep a reference to the state.
 type question[R any] struct {
+	reply[R]
 	version ledger.Version
 	answer  func(*state) R
-	outcome[R]
 }
 
 func (q *question[R]) step(s *state) (more bool) {
@@ -27,19 +26,18 @@ func (q *question[R]) step(s *state) (more bool) {
 // askAt enqueues a question and blocks until it is answered, the deadline passes or the shard stops.
 func askAt[R any](s *Shard, v ledger.Version, deadline time.Time, answer func(*state) R) (none R, err error) {
 	s.way.Question()
-	q := &question[R]{version: v, answer: answer}
-	done := make(chan struct{}, 1)
+	q := &question[R]{newReply[R](s), v, answer}
 	select {
-	case s.queries <- order{q, done}:
+	case s.queries <- q:
 	default:
 		return none, errBusy
 	}
 	timer := time.NewTimer(time.Until(deadline))
 	defer timer.Stop()
 	select {
-	case <-done:
+	case <-q.done:
 		return q.result, q.err
-	case <-s.done:
+	case <-q.stopped:
 		return none, errStopped
 	case <-timer.C:
 		return none, errLate
@@ -53,31 +51,27 @@ func askAt[R any](s *Shard, v ledger.Version, deadline time.Time, answer func(*s
 // to the goroutine and back costs more than the look-up: three microseconds of CPU in all.
 func (s *Shard) Account(key ledger.Pubkey, v ledger.Version, deadline time.Time) (a ledger.Account, found bool, err error) {
 	s.way.Question()
-	if found, err = s.look(&key, v, &a); err != errLocked {
+	if found, answered, err := s.look(&key, v, &a); answered {
 		return a, found, err
 	}
 	return s.askAccount(key, v, deadline)
 }
 
-// errLocked means that the lock of the state is taken.
-var errLocked = errors.New("the shard is at work")
-
-// look reads an account on the caller's goroutine; if the lock is taken it returns errLocked. It also returns errLocked
-// after a panic: the query is then enqueued, panics on the shard's goroutine and so ends the shard.
-func (s *Shard) look(key *ledger.Pubkey, v ledger.Version, into *ledger.Account) (found bool, err error) {
+// look reads an account on the caller's goroutine. answered is false if the lock of the state is taken, or if the read panicked:
+// a query for the account then panics on the shard's goroutine, too, and so ends the shard.
+func (s *Shard) look(key *ledger.Pubkey, v ledger.Version, into *ledger.Account) (found, answered bool, err error) {
 	if !s.mu.TryLock() {
-		return false, errLocked
+		return false, false, nil
 	}
 	defer func() {
 		s.mu.Unlock()
-		if recover() != nil {
-			err = errLocked
-		}
+		_ = recover()
 	}()
 	if v < s.state.folded {
-		return false, ErrFolded
+		return false, true, ErrFolded
 	}
-	return s.state.accounts.readShallow(key, v, into), nil
+	found = s.state.accounts.readShallow(key, v, into)
+	return found, true, nil
 }
 
 // askAccount is Account on the shard's goroutine.

@@ -10,6 +10,7 @@ import (
 // rollback writes, as a new version, the values that were valid before version first. Base
 // state since first does not belong to the undone branch, so it is merged in again.
 type rollback struct {
+	reply[Applied]
 	Point
 	first ledger.Version
 
@@ -21,7 +22,6 @@ type rollback struct {
 	bases     []baseChange // base state to merge in again that is not yet in merged
 	collected int          // so many writes of the first of bases are in merged
 	merged    map[ledger.Pubkey][]baseWrite
-	outcome[Applied]
 }
 
 // baseWrite is one write of base state.

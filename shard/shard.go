@@ -40,8 +40,8 @@ const (
 
 // Shard owns one range of the key space.
 type Shard struct {
-	queries chan order
-	work    chan order
+	queries chan message
+	work    chan message
 	done    chan struct{}  // closed when Run returns
 	way     giveway.Worker // Run calls Pass, every query calls Question
 
@@ -53,27 +53,44 @@ type Shard struct {
 	counters *Counters // also of the state that Restore puts in place
 }
 
-// job is work for the goroutine of a shard. step does a slice of it and reports whether there is more.
-type job interface{ step(*state) (more bool) }
-
-// order is a job in a lane.
-type order struct {
-	job  job
-	done chan<- struct{} // receives when the job is done; it has room, as the caller may have given up
+// message is a query or an item of work. Its sender waits for its reply.
+type message interface {
+	step(*state) (more bool) // does a slice of it and reports whether there is more
+	answered()               // is called after the last slice
 }
 
-// outcome is the result of a job.
-type outcome[R any] struct {
-	result R
-	err    error
+// reply is the result of a message that was sent, and how to wait for it. A message embeds its reply.
+type reply[R any] struct {
+	result  R
+	err     error
+	done    chan struct{}   // closed when the result is there
+	stopped <-chan struct{} // closed when the shard has stopped
+}
+
+// Task is a block, base state or rollback that was sent and may not be applied yet.
+type Task = reply[Applied]
+
+func (r *reply[R]) answered() { close(r.done) }
+
+// newReply returns the reply of a message to s.
+func newReply[R any](s *Shard) reply[R] { return reply[R]{done: make(chan struct{}), stopped: s.done} }
+
+// Wait blocks until the message is done and returns its result. It fails if the shard stops first.
+func (r *reply[R]) Wait() (*R, error) {
+	select {
+	case <-r.done:
+		return &r.result, r.err
+	case <-r.stopped:
+		return nil, errors.New("shard stopped with work to do")
+	}
 }
 
 // New returns the empty shard number self of the given number of shards. It starts nothing.
 func New(self, shards int) *Shard {
 	state := newState(self, shards)
 	s := &Shard{
-		queries:  make(chan order, queryLane),
-		work:     make(chan order, workLane),
+		queries:  make(chan message, queryLane),
+		work:     make(chan message, workLane),
 		done:     make(chan struct{}),
 		state:    state,
 		counters: state.counters,
@@ -106,10 +123,10 @@ func (s *Shard) Run(ctx context.Context) (err error) {
 	s.mu.Unlock()
 	for {
 		select {
-		case o := <-s.queries:
+		case q := <-s.queries:
 			began := time.Now()
 			s.mu.Lock()
-			s.answer(o)
+			s.answer(q)
 			if len(s.work) == 0 {
 				s.answerWaiting(began.Add(queryTurn))
 			}
@@ -122,8 +139,8 @@ func (s *Shard) Run(ctx context.Context) (err error) {
 			} else {
 				giveway.Turn()
 			}
-		case o := <-s.work:
-			s.do(o)
+		case m := <-s.work:
+			s.do(m)
 		case <-ctx.Done():
 			s.mu.Lock()
 			return nil
@@ -131,15 +148,15 @@ func (s *Shard) Run(ctx context.Context) (err error) {
 	}
 }
 
-// do does a job in slices. After each slice it answers queries for as long as the slice took, so that they make
+// do does work in slices. After each slice it answers queries for as long as the slice took, so that they make
 // the work take at most twice its time, and work does the same to them.
-func (s *Shard) do(o order) {
+func (s *Shard) do(m message) {
 	for more := true; more; {
 		began := time.Now()
 		s.mu.Lock()
-		if more = o.job.step(s.state); !more {
+		if more = m.step(s.state); !more {
 			s.state.tidy()
-			o.done <- struct{}{}
+			m.answered()
 		}
 		if len(s.queries) > 0 {
 			now := time.Now()
@@ -161,42 +178,20 @@ func (s *Shard) answerWaiting(end time.Time) {
 }
 
 // answer answers a query, which is one slice.
-func (s *Shard) answer(o order) {
-	o.job.step(s.state)
-	o.done <- struct{}{}
+func (s *Shard) answer(q message) {
+	q.step(s.state)
+	q.answered()
 }
 
-// task is a job that was sent and may not be done yet.
-type task[R any] struct {
-	shard *Shard
-	done  chan struct{}
-	out   *outcome[R]
-}
-
-// Task is a block, base state or rollback that was sent and may not be applied yet.
-type Task = task[Applied]
-
-// send queues a job and returns when the lane has room for it.
-func send[R any](s *Shard, j job, out *outcome[R]) *task[R] {
-	t := &task[R]{s, make(chan struct{}, 1), out}
+// send queues work and returns when the lane has room for it.
+func (s *Shard) send(m message) {
 	select {
-	case s.work <- order{j, t.done}:
+	case s.work <- m:
 	case <-s.done:
 	}
-	return t
 }
 
-// Wait blocks until the job is done and returns its result. It fails if the shard stops first.
-func (t *task[R]) Wait() (*R, error) {
-	select {
-	case <-t.done:
-		return &t.out.result, t.out.err
-	case <-t.shard.done:
-		return nil, errors.New("shard stopped with work to do")
-	}
-}
-
-// Point says of which record a job is: its version and its horizon (see [ledger.Record]).
+// Point says of which record a message is: its version and its horizon (see [ledger.Record]).
 type Point struct {
 	Version ledger.Version
 	Horizon ledger.Slot
@@ -204,30 +199,31 @@ type Point struct {
 
 // ApplyBlock sends the shard's part of b. Reads below its version do not see it.
 func (s *Shard) ApplyBlock(at Point, b *ledger.Block) *Task {
-	j := &apply{Point: at, provenance: ledger.BlockProvenance(b.Slot), writes: b.Accounts, mints: b.Mints, todo: s.ownWrites(b.Accounts)}
-	j.result.Updates = make([]ledger.Update, 0, len(j.todo))
-	return send(s, j, &j.outcome)
+	m := s.newApply(at, ledger.BlockProvenance(b.Slot), b.Accounts, b.Mints)
+	m.result.Updates = make([]ledger.Update, 0, len(m.todo))
+	s.send(m)
+	return &m.reply
 }
 
 // ApplyBase sends base state. With direct it goes into the base layer, which is allowed
 // only while the overlay is empty and nobody reads.
 func (s *Shard) ApplyBase(at Point, base *ledger.BaseState, direct bool) *Task {
-	j := &apply{
-		Point: at, direct: direct, provenance: ledger.BaseProvenance(base.Slot),
-		writes: base.Accounts, mints: base.Mints, base: base, todo: s.ownWrites(base.Accounts),
-	}
-	return send(s, j, &j.outcome)
+	m := s.newApply(at, ledger.BaseProvenance(base.Slot), base.Accounts, base.Mints)
+	m.base, m.direct = base, direct
+	s.send(m)
+	return &m.reply
 }
 
 // Rollback restores, as a version of its own, the state before version first, with later base state merged in again.
 func (s *Shard) Rollback(at Point, first ledger.Version) *Task {
-	j := &rollback{Point: at, first: first}
-	return send(s, j, &j.outcome)
+	m := &rollback{reply: newReply[Applied](s), Point: at, first: first}
+	s.send(m)
+	return &m.reply
 }
 
 // Fold moves all values up to version to into the base and drops tombstones of slots below a horizon: none of a record after that
 // version may be lower.
 // It returns when the work is queued.
 func (s *Shard) Fold(to ledger.Version, horizon ledger.Slot) {
-	send[struct{}](s, &fold{Point{to, horizon}}, nil)
+	s.send(&fold{newReply[struct{}](s), Point{to, horizon}})
 }

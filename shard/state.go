@@ -52,10 +52,10 @@ func newState(self, shards int) *state {
 	}
 }
 
-// reclaimed bounds the records that are reclaimed after a job.
+// reclaimed bounds the records that are reclaimed after a message.
 const reclaimed = 4096
 
-// tidy is called after each job.
+// tidy is called after each item of work.
 func (s *state) tidy() {
 	s.counters.OverlayCells.Store(int64(s.accounts.overlay.Len()))
 	s.counters.OverlayBytes.Store(int64(s.accounts.overlay.sizeBytes() + s.accounts.index.sizeBytes() + s.mints.overlayBytes()))

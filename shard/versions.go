@@ -20,7 +20,7 @@ import (
 // few keys that only the overlay has ([accounts.page]); a walk of a frozen copy merges its versions ([inOrder]).
 
 // cell is the account of a key from one version on. Only the shard reads and changes older, newer, jump, base,
-// moved and listed. The job that adds a value sets everything else, which then never changes and may be read through
+// moved and listed. The message that adds a value sets everything else, which then never changes and may be read through
 // frozen copies.
 type cell struct {
 	key, owner             ledger.Pubkey
