@@ -31,9 +31,14 @@ func (s *Shard) Freeze(v ledger.Version) *Freezing {
 	return &q.reply
 }
 
-// Release lets the shard reuse the pinned records. The copy must not be walked any more. A copy that is
-// dropped without Release is released when the garbage collector finds it.
-func (f *Frozen) Release() { f.base.Release() }
+// Release lets the shard reuse the pinned records, and frees what only the copy refers to. The copy must not be walked any
+// more; it may be released again. A copy that is dropped without Release is released when the garbage collector finds it.
+func (f *Frozen) Release() {
+	if f.base != nil {
+		f.base.Release()
+	}
+	f.over, f.base, f.mints = nil, nil, nil
+}
 
 // Mints calls visit for the facts of every mint in pubkey order until it returns false.
 func (f *Frozen) Mints(visit func(ledger.MintWrite) bool) {

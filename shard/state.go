@@ -40,6 +40,7 @@ type Counters struct {
 	TokenAccounts atomic.Int64
 	OverlayCells  atomic.Int64 // account values of versions not yet folded
 	OverlayBytes  atomic.Int64 // the memory of the overlay: values, token holdings, hash table, index
+	Retired       atomic.Int64 // records that only frozen copies may still read
 }
 
 func newState(self, shards int) *state {
@@ -60,6 +61,7 @@ func (s *state) tidy() {
 	s.counters.OverlayCells.Store(int64(s.accounts.overlay.Len()))
 	s.counters.OverlayBytes.Store(int64(s.accounts.overlay.sizeBytes() + s.accounts.index.sizeBytes() + s.mints.overlayBytes()))
 	s.accounts.base.Reclaim(reclaimed)
+	s.counters.Retired.Store(int64(s.accounts.base.Retired()))
 }
 
 func (s *state) owns(prefix uint64) bool { return Of(prefix, s.shards) == s.self }

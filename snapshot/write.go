@@ -19,6 +19,8 @@ type Part struct {
 	// goroutine of its own.
 	Accounts func(visit func(*ledger.Account) bool) error
 	Mints    func(visit func(ledger.MintWrite) bool) error
+	// Release is called once both were read; it may be nil.
+	Release func()
 }
 
 // Write writes a snapshot, and with it a history file of the blocks that no history file
@@ -171,6 +173,9 @@ func writePart(ctx context.Context, w *fileWriter, p *Part, hash bool, pace Pace
 		return tally{}, err
 	}
 	defer e.close()
+	if p.Release != nil {
+		defer p.Release()
+	}
 	var failed error
 	err = p.Accounts(func(a *ledger.Account) bool {
 		e.written.account(a, hash)

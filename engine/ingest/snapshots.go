@@ -123,7 +123,7 @@ func (s *snapshotter) begin(ctx context.Context, last bool) {
 			default:
 			}
 		}()
-		defer release(frozen)
+		defer release(frozen) // also if none of it was read
 		written, err := s.take(ctx, m, frozen, blocks, pace)
 		if err != nil {
 			s.failed(err)
@@ -190,6 +190,7 @@ func (s *snapshotter) take(ctx context.Context, m snapshot.Meta, frozen []*shard
 		parts[i] = snapshot.Part{
 			Accounts: func(visit func(*ledger.Account) bool) error { s.read(f, visit); return nil },
 			Mints:    func(visit func(ledger.MintWrite) bool) error { f.Mints(visit); return nil },
+			Release:  f.Release, // reading back, the offer and pruning take long, and read nothing of it
 		}
 	}
 	written, err = s.store.Write(ctx, m, parts, blocks, pace)

@@ -162,5 +162,8 @@ func (b *Base) Drop(r arena.Ref) {
 	}
 }
 
+// Retired returns how many records are retired and not yet free.
+func (b *Base) Retired() int { return len(b.pins.retired) }
+
 // Reclaim frees at most most retired records that no frozen copy can read any more.
 func (b *Base) Reclaim(most int) { b.pins.reclaim(most, b.store.free) }
