@@ -49,9 +49,9 @@ func (a *applier) applyBlock(n *chain.Node) {
 	if len(a.retained.blocks) == 0 {
 		a.rootSlot, a.retained.floor = b.Slot, b.Slot
 	}
-	a.retain(a.config.Stored.Pack(b))
 	r := &ledger.Record{Kind: ledger.BlockRecord, Slot: b.Slot, Hash: b.Blockhash, Block: b, Time: b.Time}
 	a.stage(r, n, func(s *shard.Shard, at shard.Point) *shard.Task { return s.ApplyBlock(at, b) })
+	a.retain(a.config.Stored.Pack(b)) // while the shards work
 }
 
 // retain makes the newest block of the chain, and its transactions, visible to queries of the next head.

@@ -125,7 +125,7 @@ func (s *decider) block(b *ledger.Block) error {
 		if s.chain.Stream && s.chain.IsContested(b.Slot) {
 			s.verdict.Contradictions++
 		}
-		return s.consider(n)
+		return s.join(n)
 	case chain.Waits:
 		return s.passGaps(false)
 	}
@@ -192,7 +192,7 @@ func (s *decider) belowFinalized(b *ledger.Block) error {
 
 // consider decides whether a block that joined the tree belongs on the chain: where its slot is the highest and it builds on
 // what is confirmed, or its source is sure of it. A block that was called dead, or builds on one, needs that its source is
-// sure. A child makes its parent final where that was only claimed. Then the waiting blocks that build on it join the tree.
+// sure. A child makes its parent final where that was only claimed.
 func (s *decider) consider(n *chain.Node) error {
 	s.verdict.Placed++
 	if n.IsGivenUp() {
@@ -212,25 +212,37 @@ func (s *decider) consider(n *chain.Node) error {
 		}
 	}
 	s.finalizeByDepth(FinalityDepth)
+	return nil
+}
+
+// join considers a block that joined the tree, and then the waiting blocks that build on it, which join it too.
+func (s *decider) join(n *chain.Node) error {
+	if err := s.consider(n); err != nil {
+		return err
+	}
 	return s.linkWaiting(n)
 }
 
-// linkWaiting has the waiting blocks that build on n join the tree.
+// linkWaiting has the waiting blocks that build on n, or on one that does, join the tree.
 func (s *decider) linkWaiting(n *chain.Node) error {
-	for {
-		child := s.chain.WaitingChild(n.ID())
+	for parents := []*chain.Node{n}; len(parents) > 0; {
+		parent := parents[len(parents)-1]
+		child := s.chain.WaitingChild(parent.ID())
 		switch {
 		case child == nil:
-			return nil
-		case s.chain.Node(n.ID()) != n: // finality passed n with another child
+			parents = parents[:len(parents)-1]
+		case s.chain.Node(parent.ID()) != parent: // finality passed it with another child
 			s.countOrphan()
 			s.chain.Abandon(child.ID())
 		default:
-			if err := s.consider(s.chain.Link(child, n)); err != nil {
+			child = s.chain.Link(child, parent)
+			if err := s.consider(child); err != nil {
 				return err
 			}
+			parents = append(parents, child)
 		}
 	}
+	return nil
 }
 
 // switchTo makes n the tip: by appending, or by undoing the present branch first.
@@ -292,7 +304,7 @@ func (s *decider) passGaps(all bool) error {
 		}
 		s.config.Logger.Warn("gap: slots between are not indexed", "after_slot", tip.Slot(), "next_slot", n.Slot())
 		s.tally.Update(func(c *Counters) { c.Gaps++ })
-		if err := s.consider(s.chain.Link(n, tip)); err != nil {
+		if err := s.join(s.chain.Link(n, tip)); err != nil {
 			return err
 		}
 	}

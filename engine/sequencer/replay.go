@@ -20,6 +20,7 @@ func mismatch(r *ledger.Record, format string, args ...any) error {
 // Replay applies the records of one commit of a log again, on the state before them, and compares each with the record that
 // this makes. An error that matches ledger.ErrCorrupt says that they differ.
 func (s *Sequencer) Replay(records []*ledger.Record) error {
+	before := len(s.staged)
 	for _, r := range records {
 		if r.Version != s.version+1 {
 			return mismatch(r, "record %d is next", s.version+1)
@@ -27,10 +28,12 @@ func (s *Sequencer) Replay(records []*ledger.Record) error {
 		if err := s.redo(r); err != nil {
 			return err
 		}
-		if err := s.finish(0); err != nil {
-			return err
-		}
-		if err := compare(s.staged[len(s.staged)-1], r); err != nil {
+	}
+	if err := s.finish(0); err != nil {
+		return err
+	}
+	for i, made := range s.staged[before:] {
+		if err := compare(made, records[i]); err != nil {
 			return err
 		}
 	}
