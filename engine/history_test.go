@@ -87,7 +87,7 @@ func TestLogOfVersionOneIsGoneOnWith(t *testing.T) {
 			o.Horizon = ledger.Opt[ledger.Slot]{}
 			o.Updates = slices.Clone(r.Updates)
 			for i := range o.Updates {
-				o.Updates[i].WalletBefore = ledger.Opt[ledger.Pubkey]{}
+				o.Updates[i].WalletBefore, o.Updates[i].Written = ledger.Opt[ledger.Pubkey]{}, 0
 			}
 			old = append(old, &o)
 		}

@@ -119,11 +119,13 @@ func (j *apply) writeAccount(w writer) {
 	at := j.find(w)
 	before := w.held(w.accounts.newest(at, &w.scratch[0]))
 	after, dst, spare := before, &w.scratch[1], &w.scratch[2]
+	last := 0 // of the writes of the key
 	for len(j.todo) > 0 {
 		write := &j.writes[j.todo[0]]
 		if write.Pubkey != *key {
 			break
 		}
+		last = int(j.todo[0])
 		j.todo = j.todo[1:]
 		if tellsMint(write) {
 			mint := w.mints.at(key, newest)
@@ -141,7 +143,11 @@ func (j *apply) writeAccount(w writer) {
 		after.Token = &own
 	}
 	if w.setAccount(at, key, before, after) && j.provenance.ByBlock() {
-		j.result.Updates = append(j.result.Updates, updateOf(before, after))
+		u := updateOf(before, after)
+		if after != nil && after.IsAsWritten(&j.writes[last], j.provenance) {
+			u.Written = uint32(last) + 1
+		}
+		j.result.Updates = append(j.result.Updates, u)
 	}
 }
 

@@ -1,6 +1,7 @@
 package shard
 
 import (
+	"bytes"
 	"cmp"
 	"errors"
 	"math"
@@ -8,6 +9,7 @@ import (
 	"sync"
 	"testing"
 
+	"ledgerd/engine/codec"
 	"ledgerd/engine/ledger"
 	"ledgerd/engine/ledger/ledgertest"
 )
@@ -199,8 +201,24 @@ func (h *history) block() {
 	v := h.model.newest + 1
 	h.chain = append(h.chain, chained{v, h.slot})
 	h.did(v, h.model.block(v, b), func(n *node) *Applied {
-		return n.each(func(s *Shard) *Task { return s.ApplyBlock(Point{Version: v}, b) })
+		return h.notAsWritten(b, n.each(func(s *Shard) *Task { return s.ApplyBlock(Point{Version: v}, b) }))
 	})
+}
+
+// notAsWritten returns what a block changed without saying which updates are as its writes, after checking that they are.
+func (h *history) notAsWritten(b *ledger.Block, got *Applied) *Applied {
+	for i := range got.Updates {
+		u := &got.Updates[i]
+		if u.Written == 0 {
+			continue
+		}
+		want := b.Accounts[u.Written-1].AsWritten(ledger.BlockProvenance(b.Slot), u.Account.Since)
+		if got, want := codec.AppendAccount(nil, &u.Account), codec.AppendAccount(nil, &want); !bytes.Equal(got, want) {
+			h.t.Errorf("an update that is as write %d is %x, want %x", u.Written-1, got, want)
+		}
+		u.Written = 0
+	}
+	return got
 }
 
 func (h *history) rollback() {

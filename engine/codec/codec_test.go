@@ -118,6 +118,8 @@ func goldenHorizons() []*ledger.Record {
 	for _, r := range records[:3] {
 		r.Horizon = ledger.Some(ledger.Slot(290))
 	}
+	written := records[1].Block.Accounts[0].AsWritten(ledger.BlockProvenance(300), ledger.BaseProvenance(7))
+	records[1].Updates = []ledger.Update{{Account: written, OwnerBefore: ledger.Some(ledger.SystemProgram), Written: 1}, records[1].Updates[1]}
 	return records[:3]
 }
 

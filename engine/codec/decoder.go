@@ -158,15 +158,19 @@ func optKey[K ~[32]byte](d *decoder, isKnown bool) (k ledger.Opt[K]) {
 
 // list reads a count and that many items, which take at least size bytes each. Without items it returns nil.
 func list[T any](d *decoder, size int, read func(*decoder, *T)) []T {
-	n := d.count(size)
+	return items(d, d.count(size), read)
+}
+
+// items reads so many items.
+func items[T any](d *decoder, n int, read func(*decoder, *T)) []T {
 	if n == 0 {
 		return nil
 	}
-	items := make([]T, n)
-	for i := range items {
-		if read(d, &items[i]); d.err != nil {
+	all := make([]T, n)
+	for i := range all {
+		if read(d, &all[i]); d.err != nil {
 			return nil
 		}
 	}
-	return items
+	return all
 }

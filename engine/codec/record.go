@@ -15,9 +15,10 @@ const (
 	recordHorizon      = 1 << 2 // with formatHorizon
 	updateOwnerBefore  = 1 << 0 // flags of an update
 	updateWalletBefore = 1 << 1 // with formatWalletsBefore
-	updateFlags        = updateOwnerBefore | updateWalletBefore
+	updateWritten      = 1 << 2 // with formatHorizon, of a block
 
-	minUpdateBytes = 1 + minAccountBytes
+	minUpdateBytes  = 1 + minAccountBytes
+	minWrittenBytes = 1 + 2
 )
 
 // AppendRecord appends the encoding of a record, whose Kind and the part that goes with
@@ -36,8 +37,8 @@ const (
 //	the part         block: block; base: base state; status: u8;
 //	                 rollback: from slot number, unchanged number n, account × n
 //	updates          number n, then × n:
-//	  flags          owner before, wallet before known
-//	  account        account
+//	  flags          owner before, wallet before known, account is as a write of the block (format 4)
+//	  account        account; or as write: index of the write number, since number
 //	  [owner before] key
 //	  [wallet before] key
 func AppendRecord(dst []byte, r *ledger.Record) []byte {
@@ -124,7 +125,7 @@ func DecodeRecord(b []byte) (*ledger.Record, error) {
 		d.fail("unknown kind of record")
 	}
 	r.Kind = ledger.RecordKind(kind &^ kindRecord)
-	r.Updates = list(d, minUpdateBytes, (*decoder).update)
+	r.Updates = d.updates(r.Block, version)
 	if version != recordFormat(r) || f&recordByDepth != 0 && r.Status != ledger.StatusFinalized {
 		d.fail("not the format version of such a record")
 	}
@@ -142,14 +143,41 @@ func (d *decoder) updated(a *ledger.Account) {
 }
 
 func appendUpdate(dst []byte, u *ledger.Update) []byte {
-	dst = append(dst, bit(u.OwnerBefore.Known, updateOwnerBefore)|bit(u.WalletBefore.Known, updateWalletBefore))
-	dst = AppendAccount(dst, &u.Account)
+	dst = append(dst, bit(u.OwnerBefore.Known, updateOwnerBefore)|bit(u.WalletBefore.Known, updateWalletBefore)|bit(u.Written != 0, updateWritten))
+	if u.Written != 0 {
+		dst = appendNumber(appendNumber(dst, u.Written-1), u.Account.Since)
+	} else {
+		dst = AppendAccount(dst, &u.Account)
+	}
 	return appendOptKey(appendOptKey(dst, &u.OwnerBefore), &u.WalletBefore)
 }
 
-func (d *decoder) update(u *ledger.Update) {
-	f := d.flags(updateFlags)
-	d.updated(&u.Account)
+// updates reads the updates of a record; b is its block, nil for none. Each update of a block is of another account that the block
+// writes, so they take no more memory than its writes.
+func (d *decoder) updates(b *ledger.Block, version byte) []ledger.Update {
+	if b == nil || version < formatHorizon {
+		b = new(ledger.Block)
+		return items(d, d.count(minUpdateBytes), func(d *decoder, u *ledger.Update) { d.update(u, b) })
+	}
+	n := d.count(minWrittenBytes)
+	if n > len(b.Accounts) {
+		d.fail("more updates than writes")
+		n = 0
+	}
+	return items(d, n, func(d *decoder, u *ledger.Update) { d.update(u, b) })
+}
+
+// update reads an update, which may be as a write of b.
+func (d *decoder) update(u *ledger.Update, b *ledger.Block) {
+	f := d.flags(updateOwnerBefore | updateWalletBefore | bit(len(b.Accounts) > 0, updateWritten))
+	if f&updateWritten == 0 {
+		d.updated(&u.Account)
+	} else if at := d.number(); at < uint64(len(b.Accounts)) {
+		u.Written = uint32(at) + 1
+		u.Account = b.Accounts[at].AsWritten(ledger.BlockProvenance(b.Slot), ledger.Provenance(d.number()))
+	} else {
+		d.fail("an update that is as no write")
+	}
 	u.OwnerBefore = optKey[ledger.Pubkey](d, f&updateOwnerBefore != 0)
 	u.WalletBefore = optKey[ledger.Pubkey](d, f&updateWalletBefore != 0)
 }

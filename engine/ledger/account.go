@@ -93,6 +93,20 @@ func (a *Account) Write() AccountWrite {
 	}
 }
 
+// IsAsWritten reports whether a live account is what one write of provenance p tells of it, but for Since and mint facts.
+func (a *Account) IsAsWritten(w *AccountWrite, p Provenance) bool {
+	return a.Exists() && a.Lamports == w.Lamports && a.Known == w.Known && a.Token == w.Token && a.Provenance == p && a.FieldProvenance == nil
+}
+
+// AsWritten returns the account that IsAsWritten is true for, without mint facts, which updates do not carry. Fields that w does not
+// show must be zero in it.
+func (w *AccountWrite) AsWritten(p, since Provenance) Account {
+	return Account{
+		Pubkey: w.Pubkey, Owner: w.Owner, Lamports: w.Lamports, RentEpoch: w.RentEpoch, Executable: w.Executable,
+		Known: w.Known &^ FieldMint, Token: w.Token, Provenance: p, Since: since,
+	}
+}
+
 // ForgottenBelow reports whether a is a tombstone that a record with a horizon does not see, see Record.Horizon.
 func (a *Account) ForgottenBelow(horizon Slot) bool { return !a.Exists() && a.Since.Slot() < horizon }
 

@@ -20,6 +20,9 @@ type Update struct {
 	// WalletBefore is the wallet of the token account before, where the account is no longer a token account or
 	// now belongs to another wallet. Records of format version 1 lack it.
 	WalletBefore Opt[Pubkey]
+	// Written, unless it is 0, says that Account is what the write number Written-1 of the record's block tells of it (see
+	// Account.IsAsWritten): the record is written without the account then.
+	Written uint32
 }
 
 // Record is one entry of the log: what the sequencer decided about one event. It holds all
