@@ -234,7 +234,7 @@ func TestSnapshotOfAnotherStateFencesOff(t *testing.T) {
 		must(t, err)
 		n.send(status(block, ledger.StatusFinalized)) // so that the snapshot holds it
 		pause(2 * time.Minute)
-		ledgertest.Contains(t, n.Fenced(), "state hash", "the reason")
+		ledgertest.Contains(t, n.FenceReason(), "state hash", "the reason")
 		if s := n.Stats().Snapshot; s.Count > 0 || s.Failures == 0 || len(filesOf(disk, ".state")) > 0 {
 			t.Errorf("%d snapshots were taken, %d failed, on the disk are %v", s.Count, s.Failures, filesOf(disk, ".state"))
 		}

@@ -309,8 +309,8 @@ func (e *Engine) Backup() (*datadir.Backup, error) {
 	return e.config.Dir.Backup(e.log)
 }
 
-// Fenced returns why the node answers nothing any more, "" while it answers: what it holds differs from what the log says.
-func (e *Engine) Fenced() string { return e.board.Fenced() }
+// FenceReason returns why the node answers nothing any more, "" while it answers: what it holds differs from what the log says.
+func (e *Engine) FenceReason() string { return e.board.FenceReason() }
 
-// FencedOff returns a channel that is closed when the node fences itself off.
-func (e *Engine) FencedOff() <-chan struct{} { return e.board.FencedOff() }
+// Fenced returns a channel that is closed when the node fences itself off.
+func (e *Engine) Fenced() <-chan struct{} { return e.board.Fenced() }

@@ -32,7 +32,7 @@ func (e *Engine) Status() ledger.NodeStatus {
 
 // unhealthy returns why the node is unhealthy, "" while it is healthy.
 func (e *Engine) unhealthy() string {
-	if why := e.Fenced(); why != "" {
+	if why := e.FenceReason(); why != "" {
 		return why
 	}
 	if why := e.writer.Stopped(); why != "" {

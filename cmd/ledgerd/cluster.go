@@ -90,7 +90,7 @@ func (f *clusterFlags) connect(ctx context.Context, n *node, set *metrics.Set, f
 		n.facts, c.Facts = &facts, facts.Encode()
 	}
 	figures.Gauge(set, "ledgerd_cluster_fenced", "1 when the node came to another state than the log says and answers nothing any more.",
-		func() float64 { return figures.One(n.engine.Fenced() != "") })
+		func() float64 { return figures.One(n.engine.FenceReason() != "") })
 	if n.cluster, err = cluster.Open(c); err != nil {
 		return err
 	}
@@ -214,7 +214,7 @@ func (n *node) watchLead(parts *errgroup.Group, done <-chan struct{}) {
 func (n *node) watchFence(parts *errgroup.Group, done <-chan struct{}) {
 	parts.Go(func() error {
 		select {
-		case <-n.engine.FencedOff():
+		case <-n.engine.Fenced():
 		case <-done:
 			return nil
 		}

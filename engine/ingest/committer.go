@@ -46,7 +46,7 @@ func (w *Writer) commit(ctx context.Context, b *batch) error {
 // makeDurable commits a batch to the shared and to the own log. After an error that matches wal.ErrNoSpace it may be called
 // again.
 func (w *Writer) makeDurable(ctx context.Context, b *batch) error {
-	if err := w.Board.Refusal(); err != nil {
+	if err := w.Board.FenceError(); err != nil {
 		return err
 	}
 	if w.Dir != nil && len(b.Records) > 0 {
@@ -66,7 +66,7 @@ func (w *Writer) makeDurable(ctx context.Context, b *batch) error {
 	if err := w.Log.Commit(b.Records); err != nil {
 		return diskFailed(b.slot(), err)
 	}
-	return w.Board.Refusal()
+	return w.Board.FenceError()
 }
 
 // share appends a batch to the shared log, unless it is there: makeDurable is called again if the own log has no space.

@@ -74,7 +74,7 @@ func (l *loop) run(ctx context.Context, stopFeeding func()) error {
 	defer close(l.batches)
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
-	events, calls, fence := l.feed, l.calls, l.Board.FencedOff()
+	events, calls, fence := l.feed, l.calls, l.Board.Fenced()
 	var logFailed <-chan struct{}
 	if l.WAL != nil {
 		logFailed = l.WAL.Failed()
@@ -109,7 +109,7 @@ func (l *loop) run(ctx context.Context, stopFeeding func()) error {
 		case <-logFailed: // a background sync failed
 			logFailed, err = nil, diskFailed(l.seq.Chain().TipSlot(), l.WAL.Err())
 		case <-fence: // the check of a snapshot failed
-			fence, err = nil, l.Board.Refusal()
+			fence, err = nil, l.Board.FenceError()
 		case <-ctx.Done():
 			err = ctx.Err()
 		}

@@ -198,7 +198,7 @@ func (w *Writer) SeenWithin(d time.Duration) bool {
 func (w *Writer) Snapshots() SnapshotStats { return w.figures.Load() }
 
 // halted reports whether ingest stopped for good.
-func (w *Writer) halted() bool { return w.stopped.Load() != nil || w.Board.Fenced() != "" }
+func (w *Writer) halted() bool { return w.stopped.Load() != nil || w.Board.FenceReason() != "" }
 
 // resign lets another node write the shared log.
 func (w *Writer) resign() {

@@ -78,7 +78,7 @@ func (b *Board) Head() *ledger.Head {
 
 // Answerable returns the newest head, with an error while no query can be answered from it.
 func (b *Board) Answerable() (*ledger.Head, error) {
-	if err := b.Refusal(); err != nil {
+	if err := b.FenceError(); err != nil {
 		return nil, err
 	}
 	ready, recovered := b.Ready.Load(), b.Recovered.Load() // loaded before head, so the head that they announce is visible
@@ -106,20 +106,20 @@ func (b *Board) Fence(why string) bool {
 	return true
 }
 
-// Fenced returns why the node answers nothing any more, "" while it answers.
-func (b *Board) Fenced() string {
+// FenceReason returns why the node answers nothing any more, "" while it answers.
+func (b *Board) FenceReason() string {
 	if why := b.fenced.Load(); why != nil {
 		return *why
 	}
 	return ""
 }
 
-// FencedOff returns a channel that is closed when the node fences itself off.
-func (b *Board) FencedOff() <-chan struct{} { return b.fence }
+// Fenced returns a channel that is closed when the node fences itself off.
+func (b *Board) Fenced() <-chan struct{} { return b.fence }
 
-// Refusal returns the error of all queries to a node that fenced itself off, nil if it did not.
-func (b *Board) Refusal() error {
-	if why := b.Fenced(); why != "" {
+// FenceError returns the error of all queries to a node that fenced itself off, nil if it did not.
+func (b *Board) FenceError() error {
+	if why := b.FenceReason(); why != "" {
 		return fmt.Errorf("%s: %w", why, ledger.ErrUnavailable)
 	}
 	return nil

@@ -92,7 +92,7 @@ func (h *History) Past(after ledger.Seq) func(ctx context.Context, visit func(*l
 	var trail Trail
 	var mark wal.Mark // where the next call continues; zero before the first
 	return func(ctx context.Context, visit func(*ledger.Publication) bool) error {
-		if err := h.board.Refusal(); err != nil {
+		if err := h.board.FenceError(); err != nil {
 			return err
 		}
 		if mark == (wal.Mark{}) {

@@ -49,7 +49,7 @@ func (r *Reader) Cover(c Coverage) { r.coverage.Store(&c) }
 func (r *Reader) view(q ledger.Query) (ledger.View, error) {
 	v := ledger.View{Head: q.Head, Commitment: q.Commitment}
 	if v.Head != nil {
-		return v, r.Board.Refusal()
+		return v, r.Board.FenceError()
 	}
 	var err error
 	if v.Head, err = r.Board.Answerable(); err != nil || v.Tip().Slot >= q.MinSlot {

@@ -23,7 +23,7 @@ type Counters struct {
 }
 
 // Counters returns the current counters. Any goroutine may call it.
-func (a *applier) Counters() Counters { return a.tally.Load() }
+func (s *Sequencer) Counters() Counters { return s.tally.Load() }
 
 // rolledBack counts a rollback of so many blocks.
 func (c *Counters) rolledBack(blocks int) {

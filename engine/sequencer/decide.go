@@ -14,26 +14,8 @@ import (
 // maxBases is how many base states are remembered: more than come while a block becomes final.
 const maxBases = 4096
 
-// decider decides what each event means for the chain. Its applier carries that out and makes the records.
-type decider struct {
-	applier
-	chain     *chain.Chain
-	checkRoot func(ledger.Hash) error // refuses a root that is not the data directory's
-
-	statusSeen bool                    // the source emitted a status
-	rootHash   ledger.Opt[ledger.Hash] // of the first block, if this process applied it
-	// follows is set while the records come from another node. Only these show whether its source emits statuses. For the
-	// own source the data directory says that.
-	follows bool
-	// bases are the digests of the newest base states that came after the first block. A source shows base state again after
-	// a restart, and it is not learned again.
-	bases []ledger.Hash
-
-	verdict ledger.Verdict // the answer to the next question of a stream
-}
-
 // decide applies one event. Where that contradicts what a stream showed or what is final, it is dropped.
-func (s *decider) decide(e ledger.Event) error {
+func (s *Sequencer) decide(e ledger.Event) error {
 	err := s.apply(e)
 	if wrong, ok := errors.AsType[*chain.ContradictionError](err); ok && s.chain.Stream {
 		s.drop(wrong)
@@ -42,7 +24,7 @@ func (s *decider) decide(e ledger.Event) error {
 	return err
 }
 
-func (s *decider) apply(e ledger.Event) error {
+func (s *Sequencer) apply(e ledger.Event) error {
 	switch e := e.(type) {
 	case *ledger.Block:
 		if e.Slot > ledger.MaxSlot {
@@ -65,12 +47,12 @@ func (s *decider) apply(e ledger.Event) error {
 
 // Learn applies base state, which the source need not have shown, as the next record. Where nothing is unfinalized it
 // belongs to the finalized block from now on: every level sees it, and it is folded with it.
-func (s *decider) Learn(b *ledger.BaseState) error {
+func (s *Sequencer) Learn(b *ledger.BaseState) error {
 	s.noteBase(b)
 	return s.learn(b)
 }
 
-func (s *decider) learn(b *ledger.BaseState) error {
+func (s *Sequencer) learn(b *ledger.BaseState) error {
 	n := s.chain.Tip
 	if n != s.chain.Finalized || n != nil && n.Provisional {
 		n = nil
@@ -81,7 +63,7 @@ func (s *decider) learn(b *ledger.BaseState) error {
 
 // noteBase remembers base state, in the place of some that is too old to come again, and reports whether it is new. A source
 // does not repeat what precedes the first block.
-func (s *decider) noteBase(b *ledger.BaseState) bool {
+func (s *Sequencer) noteBase(b *ledger.BaseState) bool {
 	if s.chain.Finalized == nil {
 		return true
 	}
@@ -96,7 +78,7 @@ func (s *decider) noteBase(b *ledger.BaseState) bool {
 	return true
 }
 
-func (s *decider) block(b *ledger.Block) error {
+func (s *Sequencer) block(b *ledger.Block) error {
 	s.tally.Update(func(c *Counters) { c.Blocks++ })
 	if s.config.SkipVotes {
 		b = b.WithoutVotes()
@@ -132,10 +114,10 @@ func (s *decider) block(b *ledger.Block) error {
 	return nil
 }
 
-func (s *decider) countOrphan() { s.tally.Update(func(c *Counters) { c.Orphans++ }) }
+func (s *Sequencer) countOrphan() { s.tally.Update(func(c *Counters) { c.Orphans++ }) }
 
 // first makes b the first block, which is final. Then the waiting blocks that build on it join the tree.
-func (s *decider) first(b *ledger.Block) error {
+func (s *Sequencer) first(b *ledger.Block) error {
 	if err := s.begin(b); err != nil {
 		return err
 	}
@@ -147,7 +129,7 @@ func (s *decider) first(b *ledger.Block) error {
 }
 
 // begin appends the first block ever, which is trusted.
-func (s *decider) begin(b *ledger.Block) error {
+func (s *Sequencer) begin(b *ledger.Block) error {
 	if err := s.checkRoot(b.Blockhash); err != nil {
 		return err
 	}
@@ -160,7 +142,7 @@ const otherBlock = "the source calls another block at slot %d %s, below the fina
 
 // finalFrom returns the finalized block at a slot that finality has passed or, if there is none, the next one above; nil
 // if it is not held.
-func (s *decider) finalFrom(slot ledger.Slot) *ledger.Block {
+func (s *Sequencer) finalFrom(slot ledger.Slot) *ledger.Block {
 	if f := s.chain.Finalized; f.Slot() == slot {
 		return f.Block // that of an import is not retained
 	}
@@ -172,7 +154,7 @@ func (s *decider) finalFrom(slot ledger.Slot) *ledger.Block {
 
 // belowFinalized handles a block that finality has passed: it is the one held, or an
 // orphan that comes again, or the source contradicts what is final.
-func (s *decider) belowFinalized(b *ledger.Block) error {
+func (s *Sequencer) belowFinalized(b *ledger.Block) error {
 	final := s.finalFrom(b.Slot)
 	filled := final != nil && final.Slot == b.Slot
 	skipped := final != nil && final.ParentSlot < b.Slot && b.Slot >= s.retained.floor
@@ -193,7 +175,7 @@ func (s *decider) belowFinalized(b *ledger.Block) error {
 // consider decides whether a block that joined the tree belongs on the chain: where its slot is the highest and it builds on
 // what is confirmed, or its source is sure of it. A block that was called dead, or builds on one, needs that its source is
 // sure. A child makes its parent final where that was only claimed.
-func (s *decider) consider(n *chain.Node) error {
+func (s *Sequencer) consider(n *chain.Node) error {
 	s.verdict.Placed++
 	if n.IsGivenUp() {
 		s.countOrphan()
@@ -216,7 +198,7 @@ func (s *decider) consider(n *chain.Node) error {
 }
 
 // join considers a block that joined the tree, and then the waiting blocks that build on it, which join it too.
-func (s *decider) join(n *chain.Node) error {
+func (s *Sequencer) join(n *chain.Node) error {
 	if err := s.consider(n); err != nil {
 		return err
 	}
@@ -224,7 +206,7 @@ func (s *decider) join(n *chain.Node) error {
 }
 
 // linkWaiting has the waiting blocks that build on n, or on one that does, join the tree.
-func (s *decider) linkWaiting(n *chain.Node) error {
+func (s *Sequencer) linkWaiting(n *chain.Node) error {
 	for parents := []*chain.Node{n}; len(parents) > 0; {
 		parent := parents[len(parents)-1]
 		child := s.chain.WaitingChild(parent.ID())
@@ -246,7 +228,7 @@ func (s *decider) linkWaiting(n *chain.Node) error {
 }
 
 // switchTo makes n the tip: by appending, or by undoing the present branch first.
-func (s *decider) switchTo(n *chain.Node) error {
+func (s *Sequencer) switchTo(n *chain.Node) error {
 	m, err := s.chain.MoveTo(n)
 	if err != nil {
 		return err
@@ -267,7 +249,7 @@ func (s *decider) switchTo(n *chain.Node) error {
 }
 
 // rollback undoes the newest blocks of the chain.
-func (s *decider) rollback(m chain.Move) error {
+func (s *Sequencer) rollback(m chain.Move) error {
 	s.tally.Update(func(c *Counters) { c.rolledBack(len(m.Undo)) })
 	s.applyRollback(m)
 	s.chain.Undone(m, s.version)
@@ -276,7 +258,7 @@ func (s *decider) rollback(m chain.Move) error {
 }
 
 // append makes n, a child of the tip, the tip.
-func (s *decider) append(n *chain.Node) error {
+func (s *Sequencer) append(n *chain.Node) error {
 	s.applyBlock(n)
 	s.chain.Appended(n, s.version)
 	s.config.Filler.Appended(n.Block)
@@ -285,7 +267,7 @@ func (s *decider) append(n *chain.Node) error {
 
 // passGaps applies the gap rule to waiting blocks, the lowest first: to all of them, or until none waits too long. A stream
 // has to show them again.
-func (s *decider) passGaps(all bool) error {
+func (s *Sequencer) passGaps(all bool) error {
 	if s.chain.Stream && s.chain.WaitsTooLong() {
 		s.chain.Waiting = nil
 		s.drop(ledger.ErrTooMuchWaits)

@@ -3,8 +3,8 @@
 //
 // # Nouns
 //
-// The [Sequencer] takes events in arrival order. Its decider says what each of them means for the chain (see package
-// chain): a block is appended, replaces others, waits, or is dropped; a status moves a level. Its applier carries that
+// The [Sequencer] takes events in arrival order. It decides what each of them means for the chain (see package
+// chain): a block is appended, replaces others, waits, or is dropped; a status moves a level. Then it carries that
 // out: it has the shards apply it, and makes a [ledger.Record] of each step. A [Batch] is the records since the batch
 // before, with the [ledger.Head] after them; it is the unit of a commit. The retained blocks are those of
 // the chain that queries may ask for, as far back as a [Retention] allows.

@@ -76,7 +76,7 @@ func compare(made, logged *ledger.Record) error {
 
 // redo makes a logged record again, or returns an error. Its decision was made when the log was written; redo only checks
 // that it is possible.
-func (s *decider) redo(r *ledger.Record) error {
+func (s *Sequencer) redo(r *ledger.Record) error {
 	id := ledger.BlockID{Slot: r.Slot, Hash: r.Hash}
 	n := s.chain.Node(id)
 	if r.Horizon.Known {
@@ -102,7 +102,7 @@ func (s *decider) redo(r *ledger.Record) error {
 	}
 }
 
-func (s *decider) redoBlock(n *chain.Node, r *ledger.Record) error {
+func (s *Sequencer) redoBlock(n *chain.Node, r *ledger.Record) error {
 	b := r.Block
 	if s.follows {
 		s.tally.Update(func(c *Counters) { c.Blocks++ })
@@ -121,7 +121,7 @@ func (s *decider) redoBlock(n *chain.Node, r *ledger.Record) error {
 }
 
 // redoStatus repeats the effect of a status on the chain. A status of a block below the state that is replayed on has none.
-func (s *decider) redoStatus(n *chain.Node, r *ledger.Record) error {
+func (s *Sequencer) redoStatus(n *chain.Node, r *ledger.Record) error {
 	s.statusSeen = s.statusSeen || s.follows && showsStatus(n, r)
 	s.chain.NoteStatus(ledger.BlockID{Slot: r.Slot, Hash: r.Hash}, r.Status)
 	switch {

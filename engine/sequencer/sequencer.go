@@ -27,18 +27,43 @@ type Config struct {
 
 // Sequencer makes records and batches of events, or of the records of a log.
 type Sequencer struct {
-	decider
-	backlog      []ledger.Event // kept back while too much is unfinalized
+	config Config
+	tally  ledger.Guarded[Counters]
+
+	// What is decided.
+	chain        *chain.Chain
+	checkRoot    func(ledger.Hash) error // refuses a root that is not the data directory's
+	backlog      []ledger.Event          // kept back while too much is unfinalized
 	backlogBytes int
+	statusSeen   bool                    // the source emitted a status
+	rootHash     ledger.Opt[ledger.Hash] // of the first block, if this process applied it
+	// follows is set while the records come from another node. Only these show whether its source emits statuses. For the
+	// own source the data directory says that.
+	follows bool
+	// bases are the digests of the newest base states that came after the first block. A source shows base state again after
+	// a restart, and it is not learned again.
+	bases   []ledger.Hash
+	verdict ledger.Verdict // the answer to the next question of a stream
+
+	// What is applied.
+	version  ledger.Version   // of the newest record
+	working  []work           // records whose shards may not be done; oldest first
+	lastSeq  ledger.Seq       // of the newest update of a record whose shards are done
+	hash     ledger.StateHash // after that record
+	staged   []*ledger.Record // records whose shards are done, in no batch yet
+	shown    ledger.Version   // of the newest record that is visible
+	horizon  ledger.Slot      // of the next record that writes
+	baseSlot ledger.Slot      // the highest base state learned
+	rootSlot ledger.Slot      // of the first block ever
+
+	retained retained
+	folds    []fold         // oldest first
+	folded   ledger.Version // of the newest tip that was ever in folds
 }
 
 // New returns a sequencer without a block.
 func New(c Config) *Sequencer {
-	s := &Sequencer{decider: decider{
-		applier:   applier{config: c},
-		chain:     chain.New(),
-		checkRoot: func(ledger.Hash) error { return nil },
-	}}
+	s := &Sequencer{config: c, chain: chain.New(), checkRoot: func(ledger.Hash) error { return nil }}
 	s.chain.Stream = c.Info.Stream
 	return s
 }

@@ -9,7 +9,7 @@ import (
 // emitted any.
 const FinalityDepth = 32
 
-func (s *decider) status(e *ledger.SlotStatus) error {
+func (s *Sequencer) status(e *ledger.SlotStatus) error {
 	s.statusSeen = true
 	n, f := s.chain.BlockFor(e), s.chain.Finalized
 	switch {
@@ -35,7 +35,7 @@ func levelOf(s ledger.Status) ledger.Commitment {
 }
 
 // statusBelowFinalized returns an error where the source takes back what is final.
-func (s *decider) statusBelowFinalized(e *ledger.SlotStatus) error {
+func (s *Sequencer) statusBelowFinalized(e *ledger.SlotStatus) error {
 	final := s.finalFrom(e.Slot)
 	filled := final != nil && final.Slot == e.Slot
 	same := filled && (!e.Blockhash.Known || e.Blockhash.Value == final.Blockhash)
@@ -54,7 +54,7 @@ func (s *decider) statusBelowFinalized(e *ledger.SlotStatus) error {
 // raise makes the branch of n the chain and moves the levels up to n, unless that was done before. What is claimed of a
 // block that waits is kept, and a stream's word that a block is final until another builds on it. A stream may confirm a
 // block again after it called it dead.
-func (s *decider) raise(n *chain.Node, level ledger.Commitment) error {
+func (s *Sequencer) raise(n *chain.Node, level ledger.Commitment) error {
 	switch {
 	case n.Parent == nil: // it waits for its parent
 		n.Claimed = max(n.Claimed, level)
@@ -82,19 +82,19 @@ func (s *decider) raise(n *chain.Node, level ledger.Commitment) error {
 }
 
 // finalize makes n, on the chain, the newest finalized block, for its depth or because the source said so.
-func (s *decider) finalize(n *chain.Node, byDepth bool) {
+func (s *Sequencer) finalize(n *chain.Node, byDepth bool) {
 	s.applyStatus(n.ID(), ledger.StatusFinalized, byDepth)
 	s.makeFinal(n)
 }
 
 // makeFinal makes n the newest finalized block and raises the horizon: closings are held for as many slots as blocks.
-func (s *decider) makeFinal(n *chain.Node) {
+func (s *Sequencer) makeFinal(n *chain.Node) {
 	s.chain.Finalize(n)
 	s.horizon = max(s.horizon, s.config.Retention.horizon(n.Slot()))
 }
 
 // finalizeByDepth finalizes the block so many blocks below the tip if the source may emit no statuses and emitted none.
-func (s *decider) finalizeByDepth(depth int) {
+func (s *Sequencer) finalizeByDepth(depth int) {
 	if s.statusSeen || !s.config.Info.FinalityByDepth {
 		return
 	}
@@ -109,7 +109,7 @@ func (s *decider) finalizeByDepth(depth int) {
 
 // dead gives up a block, in the tree or waiting, with all that builds on it. If it was on the chain, the tip steps back to
 // its parent, or to a higher block beside the chain.
-func (s *decider) dead(n *chain.Node) error {
+func (s *Sequencer) dead(n *chain.Node) error {
 	s.tally.Update(func(c *Counters) { c.Dead++ })
 	if s.chain.Finalized == nil { // the log has no status before the first block
 		n.Dead = true

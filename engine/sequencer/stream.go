@@ -9,7 +9,7 @@ import (
 )
 
 // answer tells a stream what became of its events. Where there is no block yet it begins the chain first, if it can.
-func (s *decider) answer(q *ledger.Question) error {
+func (s *Sequencer) answer(q *ledger.Question) error {
 	v := &s.verdict
 	if q.Restart {
 		s.chain.Waiting, v.Wrong = nil, nil
@@ -33,11 +33,11 @@ func (s *decider) answer(q *ledger.Question) error {
 }
 
 // drop has the next answer tell why an event was dropped, unless there is no error or an earlier one.
-func (s *decider) drop(err error) { s.verdict.Wrong = cmp.Or(s.verdict.Wrong, err) }
+func (s *Sequencer) drop(err error) { s.verdict.Wrong = cmp.Or(s.verdict.Wrong, err) }
 
 // beginStream makes a waiting block the first one, if there is one that may be it and whose parent the stream did not show
 // at another slot than the block says.
-func (s *decider) beginStream(shown ledger.Shown) error {
+func (s *Sequencer) beginStream(shown ledger.Shown) error {
 	n := s.chain.Candidate()
 	if n == nil {
 		return nil
@@ -52,7 +52,7 @@ func (s *decider) beginStream(shown ledger.Shown) error {
 
 // saysNothing reports whether a status of a stream, which is about n if it is about a block above the finalized one, says
 // nothing, see [ledger.SourceInfo].
-func (s *decider) saysNothing(e *ledger.SlotStatus, n *chain.Node) bool {
+func (s *Sequencer) saysNothing(e *ledger.SlotStatus, n *chain.Node) bool {
 	named := e.Blockhash.Known
 	if e.Status == ledger.StatusDead {
 		return !named
@@ -63,7 +63,7 @@ func (s *decider) saysNothing(e *ledger.SlotStatus, n *chain.Node) bool {
 
 // confirmed notes for the next answer to a stream that n, on the chain, is confirmed, with what it builds on down to the
 // newest block that was so before, if there is one.
-func (s *decider) confirmed(n, before *chain.Node) {
+func (s *Sequencer) confirmed(n, before *chain.Node) {
 	at := len(s.verdict.NewlyConfirmed)
 	for ; s.chain.Stream && n != nil && (before == nil || n.Slot() > before.Slot()); n = n.Parent {
 		s.verdict.NewlyConfirmed = slices.Insert(s.verdict.NewlyConfirmed, at, n.Block)
