@@ -47,7 +47,7 @@ func offers(c Config, take func(offered)) Config {
 			}
 			o.content[f.Name] = b
 		}
-		_, err := wal.ReplayBeside(ctx, disk, c.Dir.LogDir(), s.Version, func(commit []wal.Entry) error {
+		_, err := wal.NewReader(disk, c.Dir.LogDir(), s.Version).Read(ctx, func(commit []wal.Entry) error {
 			for i := range commit {
 				if r := commit[i].Record; r.Version == s.Version {
 					o.Record = codec.AppendRecord(nil, r)

@@ -93,8 +93,9 @@ type Engine struct {
 	board   *published.Board
 	history *published.History
 	writer  *ingest.Writer
-	fill    *fill.Filler // nil: nothing is fetched
-	log     *wal.Log     // nil without a directory
+	fill    *fill.Filler            // nil: nothing is fetched
+	dir     *datadir.Dir            // of the own log; nil: there is none
+	log     atomic.Pointer[wal.Log] // nil without dir, and until it is replayed
 	started time.Time
 
 	progress     progress
@@ -113,19 +114,10 @@ func New(c Config) *Engine {
 	for i := range c.Shards {
 		e.shards = append(e.shards, shard.New(i, c.Shards))
 	}
-	var logDir *datadir.Dir
-	switch {
-	case c.Log != nil:
-	case c.Dir != nil:
-		e.log = wal.New(wal.Config{
-			FS: c.Dir.FS(), Dir: c.Dir.LogDir(), Policy: c.Sync,
-			SegmentBytes: c.SegmentBytes, OnSync: c.OnSync, Logger: c.Logger,
-		})
-		e.config.Log, logDir = e.log, c.Dir
-	default:
-		e.config.Log = NullLog{}
+	if c.Log == nil {
+		e.config.Log, e.dir = NullLog{}, c.Dir
 	}
-	e.history = published.NewHistory(e.board, logDir)
+	e.history = published.NewHistory(e.board, e.dir)
 	e.Reader = reader.New(reader.Config{
 		Board: e.board, Shards: e.shards, Stored: e.stored, Deadline: queryDeadline,
 	})
@@ -146,7 +138,7 @@ func New(c Config) *Engine {
 		Info: info, SkipVotes: c.SkipVotes, Filler: e.fill, Logger: c.Logger,
 	})
 	e.writer = ingest.New(ingest.Config{
-		Source: c.Source, Shared: c.Shared, Log: e.config.Log, WAL: e.log, Dir: c.Dir, Shards: e.shards, Filler: e.fill,
+		Source: c.Source, Shared: c.Shared, Log: e.config.Log, Dir: c.Dir, Shards: e.shards, Filler: e.fill,
 		Board: e.board, History: e.history, Logger: c.Logger, ResumePoint: e.resumePoint, OnSnapshot: c.OnSnapshot,
 		Sync: c.Sync.Mode, SnapshotInterval: c.SnapshotInterval, MinFreeBytes: c.MinFreeBytes, MaxLag: c.MaxLag,
 	})
@@ -188,13 +180,13 @@ func (e *Engine) learnDir(info ledger.SourceInfo) {
 func (e *Engine) Run(ctx context.Context) error {
 	err := e.join(ctx)
 	if err != nil || ctx.Err() != nil {
-		return errors.Join(err, e.config.Log.Close())
+		return errors.Join(err, e.closeLog())
 	}
 	err = e.recovered(ctx, func(ctx context.Context, r *recovery) error {
 		r.found.Source = *e.info.Load()
 		return e.writer.Run(ctx, e.seq, r.found)
 	})
-	switch closeErr := e.config.Log.Close(); {
+	switch closeErr := e.closeLog(); {
 	case closeErr == nil || err != nil || e.writer.Stopped() != "": // the failure of a log was reported when ingest stopped
 	case errors.Is(closeErr, wal.ErrNoSpace):
 		e.config.Logger.Warn("the log ends without a mark that it was closed: the disk is full", "error", closeErr)
@@ -202,6 +194,14 @@ func (e *Engine) Run(ctx context.Context) error {
 		err = fmt.Errorf("cannot close the log: %w", closeErr)
 	}
 	return err
+}
+
+// closeLog closes the own log, if it was replayed, or Config.Log.
+func (e *Engine) closeLog() error {
+	if l := e.log.Load(); l != nil {
+		return l.Close()
+	}
+	return e.config.Log.Close()
 }
 
 // join calls Config.Join, which may bind and fill the data directory, and then takes over what the directory says.
@@ -223,7 +223,7 @@ func (e *Engine) join(ctx context.Context) error {
 func (e *Engine) recovered(ctx context.Context, use func(ctx context.Context, r *recovery) error) error {
 	r := &recovery{Engine: e}
 	begun := time.Now()
-	if e.log != nil {
+	if e.dir != nil {
 		if err := r.restore(ctx); err != nil {
 			return unlessEnded(ctx, fmt.Errorf("cannot recover: %w", err))
 		}
@@ -236,7 +236,7 @@ func (e *Engine) recovered(ctx context.Context, use func(ctx context.Context, r 
 		shards.Go(func() error { return s.Run(broken) })
 	}
 	var err error
-	if e.log != nil {
+	if e.dir != nil {
 		if err = r.catchUp(ctx, begun); err != nil {
 			err = fmt.Errorf("cannot recover: %w", err)
 		}
@@ -303,10 +303,11 @@ func (e *Engine) Past(after ledger.Seq) func(ctx context.Context, visit func(*le
 
 // Backup returns the data directory as it stands, while the node goes on; see datadir.Backup. The caller closes it.
 func (e *Engine) Backup() (*datadir.Backup, error) {
-	if p := e.progress.Load(); p.Phase != "" || e.log == nil {
+	l := e.log.Load()
+	if p := e.progress.Load(); p.Phase != "" || l == nil {
 		return nil, errors.New("there is nothing to back up before the node has recovered")
 	}
-	return e.config.Dir.Backup(e.log)
+	return e.config.Dir.Backup(l)
 }
 
 // FenceReason returns why the node answers nothing any more, "" while it answers: what it holds differs from what the log says.

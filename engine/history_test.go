@@ -93,7 +93,7 @@ func TestLogOfVersionOneIsGoneOnWith(t *testing.T) {
 		}
 		for _, held := range [][]*ledger.Record{old, records} {
 			c := onDisk(t, vfstest.NewMemory(), Config{Shards: 1})
-			log, err := wal.Open(wal.Config{FS: c.Dir.FS(), Dir: datadir.LogDir("data")}, wal.End{})
+			log, err := wal.Create(wal.Config{FS: c.Dir.FS(), Dir: datadir.LogDir("data")}, 1, 0)
 			must(t, err)
 			must(t, errors.Join(log.Commit(held), log.Close()))
 			own := startNode(t, live(), c)

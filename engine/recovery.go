@@ -190,15 +190,14 @@ const progressStep = 4096
 // catchUp replays the log on the shards, which run now, and prepares the engine for new events.
 func (r *recovery) catchUp(ctx context.Context, begun time.Time) error {
 	r.restoreHistory(ctx)
-	end, err := r.replay(ctx)
-	if err != nil {
+	if err := r.replay(ctx); err != nil {
 		return err
 	}
+	end := r.found.Log.End()
 	// The root is saved in the directory only after its record is durable.
 	if end.Version() == 0 && r.found.Snapshot == nil && r.config.Dir.HasRoot() {
 		return fmt.Errorf("%s held a ledger, and its log and snapshots are gone: restore them, or start with another --data-dir", r.config.Dir.Path())
 	}
-	r.found.End = end
 	r.seq.ResumeSource()
 	took := time.Since(begun)
 	r.recoveryTook.Store(int64(took))
@@ -211,15 +210,18 @@ func (r *recovery) catchUp(ctx context.Context, begun time.Time) error {
 	return nil
 }
 
-// replay applies the log after the snapshot and returns where the log
-// ends.
-func (r *recovery) replay(ctx context.Context) (wal.End, error) {
+// replay opens the log and applies what comes after the snapshot.
+func (r *recovery) replay(ctx context.Context) error {
 	from := ledger.Version(1) // without a snapshot the whole log is needed
 	if r.found.Snapshot != nil {
 		from = r.found.Snapshot.Version
 	}
 	r.progress.begin("replaying the log", 0, "")
-	end, err := wal.Replay(ctx, r.config.Dir.FS(), r.config.Dir.LogDir(), from, func(commit []wal.Entry) error {
+	log, err := wal.Open(ctx, wal.Config{
+		FS: r.config.Dir.FS(), Dir: r.config.Dir.LogDir(), Policy: r.config.Sync, SegmentBytes: r.config.SegmentBytes,
+		OnSync: r.config.OnSync, Logger: r.config.Logger,
+		OnRead: func(read, total int64) { r.progress.set(uint64(read), uint64(total)) },
+	}, from, func(commit []wal.Entry) error {
 		records := make([]*ledger.Record, 0, len(commit))
 		r.found.Point = ledger.PointAfter(commit[len(commit)-1].Record)
 		for i := range commit {
@@ -254,17 +256,19 @@ func (r *recovery) replay(ctx context.Context) (wal.End, error) {
 		r.seq.FoldAll() // nobody reads yet
 		r.noteBases(records)
 		return nil
-	}, func(read, total int64) { r.progress.set(uint64(read), uint64(total)) })
+	})
 	if errors.Is(err, wal.ErrMissing) && r.found.Snapshot == nil && r.damage != nil {
-		return end, fmt.Errorf("no snapshot is whole, and the log does not reach back to its beginning: %w", r.damage)
+		return fmt.Errorf("no snapshot is whole, and the log does not reach back to its beginning: %w", r.damage)
 	}
 	if err != nil {
-		return end, r.explain(err)
+		return r.explain(err)
 	}
-	if r.found.Snapshot != nil && end.Version() < from {
-		return end, fmt.Errorf("the log ends at record %d, before the snapshot's record %d: segments are missing", end.Version(), from)
+	r.found.Log = log
+	r.log.Store(log)
+	if end := log.End(); r.found.Snapshot != nil && end.Version() < from {
+		return fmt.Errorf("the log ends at record %d, before the snapshot's record %d: segments are missing", end.Version(), from)
 	}
-	return end, nil
+	return nil
 }
 
 // noteBases collects the base state that is not part of the finalized block, for Export.

@@ -128,7 +128,7 @@ func (r *restarts) inLog() map[[32]byte]bool {
 // logged returns the records that lie in the log on a disk, from a version on.
 func logged(t *testing.T, disk vfs.FS, from ledger.Version) (all []*ledger.Record) {
 	t.Helper()
-	_, err := wal.ReplayBeside(t.Context(), disk, datadir.LogDir("data"), from, func(commit []wal.Entry) error {
+	_, err := wal.NewReader(disk, datadir.LogDir("data"), from).Read(t.Context(), func(commit []wal.Entry) error {
 		for i := range commit {
 			all = append(all, commit[i].Record)
 		}

@@ -159,8 +159,8 @@ func (e *Engine) Stats() Stats {
 		Counters: e.seq.Counters(), Transactions: e.stored.Len(), Snapshot: e.writer.Snapshots(),
 		Recovery: time.Duration(e.recoveryTook.Load()), DiskPauses: e.writer.DiskPauses(), MinFreeBytes: e.writer.MinFreeBytes, Fill: e.fill.Stats(),
 	}
-	if e.log != nil {
-		s.Log = e.log.Stats()
+	if l := e.log.Load(); l != nil {
+		s.Log = l.Stats()
 	}
 	for _, sh := range e.shards {
 		c := sh.Counters()

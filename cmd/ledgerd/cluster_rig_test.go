@@ -227,12 +227,12 @@ func (r *clusterRig) sameRecords() (most int) {
 // records returns what a log holds.
 func records(t testing.TB, dir string) (all []*ledger.Record) {
 	t.Helper()
-	_, err := wal.Replay(context.Background(), vfs.Disk{}, dir, 0, func(commit []wal.Entry) error {
+	_, err := wal.NewReader(vfs.Disk{}, dir, 0).Read(context.Background(), func(commit []wal.Entry) error {
 		for i := range commit {
 			all = append(all, commit[i].Record)
 		}
 		return nil
-	}, nil)
+	})
 	if err != nil {
 		t.Errorf("%s: %v", dir, err)
 	}

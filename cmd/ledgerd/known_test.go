@@ -96,7 +96,7 @@ func knownCommits() [][]*ledger.Record {
 // leaves it unless it is closed.
 func writeLog(t testing.TB, dataDir string, commits [][]*ledger.Record, segmentBytes int64) *wal.Log {
 	t.Helper()
-	log, err := wal.Open(wal.Config{FS: vfs.Disk{}, Dir: datadir.LogDir(dataDir), SegmentBytes: segmentBytes, Logger: quietLog()}, wal.End{})
+	log, err := wal.Create(wal.Config{FS: vfs.Disk{}, Dir: datadir.LogDir(dataDir), SegmentBytes: segmentBytes, Logger: quietLog()}, 1, 0)
 	must(t, err)
 	t.Cleanup(func() { log.Close() })
 	for _, c := range commits {

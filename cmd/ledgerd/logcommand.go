@@ -42,7 +42,7 @@ func (c *logDumpCommand) Run(ctx context.Context, s *streams) error {
 	fmt.Fprintln(out, logHeading)
 	var line []byte
 	printed := uint64(0)
-	end, err := wal.ReplayBeside(ctx, vfs.Disk{}, datadir.LogDir(c.DataDir), ledger.Version(c.From), func(commit []wal.Entry) error {
+	end, err := wal.NewReader(vfs.Disk{}, datadir.LogDir(c.DataDir), ledger.Version(c.From)).Read(ctx, func(commit []wal.Entry) error {
 		for i := range commit {
 			if c.Limit > 0 && printed == c.Limit {
 				return errEnough
@@ -97,10 +97,10 @@ func (c *logVerifyCommand) Run(ctx context.Context, s *streams) error {
 	meter := &meter{phase: "verifying the log", total: logBytes(c.DataDir)}
 	stop := c.show(s, meter.progress)
 	var totals logTotals
-	end, err := wal.ReplayBeside(ctx, countingDisk{meter: meter}, dir, 0, totals.add)
+	end, err := wal.NewReader(countingDisk{meter: meter}, dir, 0).Read(ctx, totals.add)
 	for errors.Is(err, wal.ErrMissing) { // a running node pruned it meanwhile
 		totals = logTotals{}
-		end, err = wal.ReplayBeside(ctx, countingDisk{meter: meter}, dir, 0, totals.add)
+		end, err = wal.NewReader(countingDisk{meter: meter}, dir, 0).Read(ctx, totals.add)
 	}
 	stop()
 	totals.print(s.out)
@@ -207,7 +207,7 @@ func helpFromSnapshots(ctx context.Context, dataDir string, damage *wal.CorruptE
 			return []string{fmt.Sprintf("the newest snapshot from before the damage is %s, at slot %d", i.Name, i.Slot)}
 		}
 		// A start reads from the snapshot's own record on: it joins the two.
-		_, err := wal.Replay(ctx, vfs.Disk{}, datadir.LogDir(dataDir), i.Version, func([]wal.Entry) error { return nil }, nil)
+		_, err := wal.NewReader(vfs.Disk{}, datadir.LogDir(dataDir), i.Version).Read(ctx, func([]wal.Entry) error { return nil })
 		if err == nil {
 			return []string{fmt.Sprintf("the log is whole behind snapshot %s, at slot %d: a start needs no more", i.Name, i.Slot)}
 		}

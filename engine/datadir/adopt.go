@@ -61,7 +61,7 @@ func (d *Dir) adopt(ctx context.Context, record *ledger.Record, log *slog.Logger
 	if err := wal.Remove(d.fs, d.LogDir()); err != nil {
 		return err
 	}
-	l, err := wal.Open(wal.Config{FS: d.fs, Dir: d.LogDir(), Logger: log}, wal.Begin(m.Version, m.Slot))
+	l, err := wal.Create(wal.Config{FS: d.fs, Dir: d.LogDir(), Logger: log}, m.Version, m.Slot)
 	if err != nil {
 		return fmt.Errorf("cannot begin the log: %w", err)
 	}
@@ -110,10 +110,10 @@ func (d *Dir) onlySnapshot(record *ledger.Record, log *slog.Logger) (*snapshot.M
 
 // FirstRecord returns the oldest record of the directory's log, nil if there is none.
 func (d *Dir) FirstRecord(ctx context.Context) (first *ledger.Record, err error) {
-	_, err = wal.Replay(ctx, d.fs, d.LogDir(), 0, func(commit []wal.Entry) error {
+	_, err = wal.NewReader(d.fs, d.LogDir(), 0).Read(ctx, func(commit []wal.Entry) error {
 		first = commit[0].Record
-		return io.EOF // ends the replay
-	}, nil)
+		return io.EOF // ends the reading
+	})
 	if err != nil && first == nil {
 		return nil, fmt.Errorf("cannot read the log: %w", err)
 	}

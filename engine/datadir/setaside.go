@@ -81,7 +81,7 @@ func (d *Dir) LastVersion(ctx context.Context) (ledger.Version, error) {
 	if err != nil {
 		return 0, err
 	}
-	end, err := wal.Replay(ctx, d.fs, d.LogDir(), from, func([]wal.Entry) error { return nil }, nil)
+	end, err := wal.NewReader(d.fs, d.LogDir(), from).Read(ctx, func([]wal.Entry) error { return nil })
 	if err != nil {
 		return 0, fmt.Errorf("cannot read the log: %w", err)
 	}

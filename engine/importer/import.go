@@ -80,7 +80,7 @@ func New(c Config) (*Import, error) {
 		i.rows, err = extsort.New(d.FS(), i.sortDir(), c.MemoryBytes)
 	}
 	if err == nil {
-		i.log, err = wal.Open(wal.Config{FS: d.FS(), Dir: d.LogDir(), SegmentBytes: c.SegmentBytes, Logger: c.Logger}, wal.End{})
+		i.log, err = wal.Create(wal.Config{FS: d.FS(), Dir: d.LogDir(), SegmentBytes: c.SegmentBytes, Logger: c.Logger}, firstVersion, 0)
 	}
 	if err != nil {
 		i.Close()

@@ -106,7 +106,7 @@ func (w *Writer) note(b *batch) error {
 		return nil
 	}
 	var root ledger.Opt[ledger.Hash]
-	durable := w.Sync == wal.Always || w.WAL != nil && w.WAL.Stats().DurableSlot > 0
+	durable := w.Sync == wal.Always || w.wal != nil && w.wal.Stats().DurableSlot > 0
 	if h := w.Board.Head(); h != nil && h.HasBlock && durable {
 		root = b.Root
 	}

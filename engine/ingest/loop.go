@@ -76,8 +76,8 @@ func (l *loop) run(ctx context.Context, stopFeeding func()) error {
 	defer timer.Stop()
 	events, calls, fence := l.feed, l.calls, l.Board.Fenced()
 	var logFailed <-chan struct{}
-	if l.WAL != nil {
-		logFailed = l.WAL.Failed()
+	if l.wal != nil {
+		logFailed = l.wal.Failed()
 	}
 	for {
 		taken, called, learned := events, calls, l.Filler.Answers()
@@ -107,7 +107,7 @@ func (l *loop) run(ctx context.Context, stopFeeding func()) error {
 		case <-timer.C:
 		case <-l.snapshots.ended:
 		case <-logFailed: // a background sync failed
-			logFailed, err = nil, diskFailed(l.seq.Chain().TipSlot(), l.WAL.Err())
+			logFailed, err = nil, diskFailed(l.seq.Chain().TipSlot(), l.wal.Err())
 		case <-fence: // the check of a snapshot failed
 			fence, err = nil, l.Board.FenceError()
 		case <-ctx.Done():

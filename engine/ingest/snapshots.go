@@ -88,7 +88,7 @@ func (s *snapshotter) isDue(now time.Time) bool {
 	if s.SnapshotInterval > 0 && !now.Before(s.due) {
 		return true
 	}
-	gathered, free := uint64(s.WAL.Stats().Position-s.logged), s.free.Load()
+	gathered, free := uint64(s.wal.Stats().Position-s.logged), s.free.Load()
 	return gathered > MaxReplayBytes || gathered > free/logShare && free >= s.wanted()
 }
 
@@ -102,7 +102,7 @@ func (s *snapshotter) wanted() uint64 {
 func (s *snapshotter) begin(ctx context.Context, last bool) {
 	var pace snapshot.Pace
 	if !last {
-		pace = Pace(s.WAL)
+		pace = Pace(s.wal)
 	}
 	now := time.Now()
 	s.due = now.Add(s.SnapshotInterval)
@@ -113,7 +113,7 @@ func (s *snapshotter) begin(ctx context.Context, last bool) {
 		s.failed(err)
 		return
 	}
-	s.logged = s.WAL.Stats().Position // also if the snapshot fails: the next one is due some time later
+	s.logged = s.wal.Stats().Position // also if the snapshot fails: the next one is due some time later
 	s.figures.Update(func(now *SnapshotStats) { now.Running, now.Accounts = true, 0 })
 	s.writing.Go(func() {
 		defer func() {
@@ -179,7 +179,7 @@ func release(frozen []*shard.Frozen) {
 // take writes a snapshot, whose state hash must be the one that was updated with each write.
 func (s *snapshotter) take(ctx context.Context, m snapshot.Meta, frozen []*shard.Frozen, blocks []snapshot.HeldBlock, pace snapshot.Pace) (written snapshot.Written, err error) {
 	// No snapshot may be newer than the log, whatever its policy is.
-	if err := s.WAL.Sync(); err != nil {
+	if err := s.wal.Sync(); err != nil {
 		return written, fmt.Errorf("cannot sync the log before a snapshot: %w", err)
 	}
 	if err := s.requireFree(s.wanted()); err != nil {
@@ -231,7 +231,7 @@ func (s *snapshotter) prune(ctx context.Context, pace snapshot.Pace) error {
 		return err
 	}
 	s.History.Prune(oldest.Version)
-	if err := s.WAL.Prune(oldest.Version); err != nil {
+	if err := s.wal.Prune(oldest.Version); err != nil {
 		return fmt.Errorf("cannot prune the log: %w", err)
 	}
 	return nil

@@ -55,8 +55,7 @@ type Log interface {
 type Config struct {
 	Source  Source           // nil: no event comes
 	Shared  SharedLog        // nil: the node is alone
-	Log     Log              // each batch is committed to it
-	WAL     *wal.Log         // Log, where it lies in Dir; nil: no snapshot is taken
+	Log     Log              // each batch is committed to it, unless a recovery opened the own log
 	Dir     *datadir.Dir     // nil: nothing is kept
 	Shards  []*shard.Shard   // a snapshot is of their state
 	Filler  *fill.Filler     // nil: nothing is fetched
@@ -70,7 +69,7 @@ type Config struct {
 	// snapshot is taken or removed until it returns; it returns when ctx ends at the latest. It may be nil.
 	OnSnapshot func(ctx context.Context, s snapshot.Written)
 
-	Sync             wal.Mode      // of WAL
+	Sync             wal.Mode      // of the own log
 	SnapshotInterval time.Duration // 0: a snapshot only at the end, or when the log grew long
 	MinFreeBytes     uint64        // ingest pauses where less of the disk is free; 0: 64 MiB
 	MaxLag           time.Duration // how long the node may not know that it holds all of Shared; 0: DefaultMaxLag
@@ -79,7 +78,7 @@ type Config struct {
 // Recovered is what a recovery found.
 type Recovered struct {
 	Source ledger.SourceInfo // of the ledger, by the source or by the data directory
-	End    wal.End           // of the own log
+	Log    *wal.Log          // the own log, to be settled; nil: there is none, and no snapshot is taken
 	Point  ledger.LogPoint   // the same point in the shared log
 
 	Store    *snapshot.Store // nil: no snapshot is taken
@@ -92,6 +91,7 @@ type Recovered struct {
 // Writer writes one node's log and publishes what it wrote.
 type Writer struct {
 	Config
+	wal     *wal.Log // Recovered.Log
 	figures ledger.Guarded[SnapshotStats]
 	stopped atomic.Pointer[stopError] // why ingest stopped for good, nil while it goes on
 	paused  atomic.Bool               // ingest waits for finality
@@ -115,9 +115,12 @@ func New(c Config) *Writer {
 
 // Run publishes what was recovered, once that is durable, and ingests until ctx ends; then it takes a last snapshot and
 // returns nil. It returns an error if something fails that a person has to look at. At the end of a finite source it
-// goes on, so that the node serves what it holds. The sequencer, in the state after r.End, belongs to Run
+// goes on, so that the node serves what it holds. The sequencer, in the state at the end of r.Log, belongs to Run
 // until it returns.
 func (w *Writer) Run(ctx context.Context, seq *sequencer.Sequencer, r Recovered) error {
+	if r.Log != nil {
+		w.Log, w.wal = r.Log, r.Log
+	}
 	snapshots := newSnapshotter(w, seq, &r)
 	err := w.ingest(ctx, &loop{
 		Writer: w, seq: seq, info: r.Source, snapshots: snapshots, batches: make(chan *batch, 1), done: make(chan *batch, 1),
@@ -133,8 +136,8 @@ func (w *Writer) Run(ctx context.Context, seq *sequencer.Sequencer, r Recovered)
 
 // ingest settles the log and runs the loop and the feeder until ctx ends or one of them fails.
 func (w *Writer) ingest(ctx context.Context, l *loop, r *Recovered) error {
-	if w.WAL != nil {
-		if err := w.waitForSpace(ctx, func() error { return w.WAL.Settle(r.End) }); err != nil {
+	if w.wal != nil {
+		if err := w.waitForSpace(ctx, w.wal.Settle); err != nil {
 			return fmt.Errorf("cannot go on with the log: %w", err)
 		}
 	}

@@ -90,20 +90,20 @@ func (h *History) Oldest() ledger.Seq {
 // The function returns wal.ErrMissing if after is older than Oldest or was pruned meanwhile.
 func (h *History) Past(after ledger.Seq) func(ctx context.Context, visit func(*ledger.Publication) bool) error {
 	var trail Trail
-	var mark wal.Mark // where the next call continues; zero before the first
+	var log *wal.Reader // nil before the first call
 	return func(ctx context.Context, visit func(*ledger.Publication) bool) error {
 		if err := h.board.FenceError(); err != nil {
 			return err
 		}
-		if mark == (wal.Mark{}) {
+		if log == nil {
 			at, ok := h.before(after)
 			if !ok || h.dir == nil {
 				return wal.ErrMissing
 			}
 			trail = Trail{blocks: []ledger.Tip{at.Final}, levels: [ledger.Commitments]ledger.Tip{at.Final, at.Final, at.Final}}
-			mark = wal.MarkAt(at.Final.Version)
+			log = wal.NewReader(h.dir.FS(), h.dir.LogDir(), at.Final.Version)
 		}
-		_, err := wal.ReplayFrom(ctx, h.dir.FS(), h.dir.LogDir(), &mark, func(commit []wal.Entry) error {
+		_, err := log.Read(ctx, func(commit []wal.Entry) error {
 			records := make([]*ledger.Record, len(commit))
 			for i := range commit {
 				records[i] = commit[i].Record

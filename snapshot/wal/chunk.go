@@ -9,9 +9,9 @@ import (
 	"ledgerd/snapshot/vfs"
 )
 
-// chunkBytes is how much is read at once: large enough that the disk reads ahead in full
+// openChunkBytes is how much Open reads at once: large enough that the disk reads ahead in full
 // stride, small enough that a few of them are nothing.
-const chunkBytes = 2 << 20
+const openChunkBytes = 2 << 20
 
 // chunk is a run of whole commits on its way from the disk to the decoder and to the caller.
 type chunk struct {
@@ -26,6 +26,18 @@ type chunk struct {
 func (c *chunk) payload(e *Entry) []byte {
 	b := c.buf[e.Offset-c.base:]
 	return b[frameBytes : frameBytes+int(binary.LittleEndian.Uint32(b))]
+}
+
+// deliver calls visit for each commit of the chunk until it fails.
+func (c *chunk) deliver(visit func([]Entry) error) error {
+	at := 0
+	for _, end := range c.ends {
+		if err := visit(c.entries[at:end:end]); err != nil {
+			return err
+		}
+		at = end
+	}
+	return nil
 }
 
 // fill extends b, which begins at base, to n bytes from the file. Bytes after the file's end are zeros: a segment that

@@ -1,6 +1,7 @@
 package wal
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -38,26 +39,24 @@ func (v *life) again(do func() error) error {
 	return errors.New("no space again and again")
 }
 
-// follow replays and opens the log and commits what it does not hold yet of the first n commits.
+// follow opens the log, begins its next segment and commits what it does not hold yet of the first n commits.
 func (v *life) follow(n int) (l *Log, err error) {
 	var at int
-	var end End
-	err = v.again(func() (err error) {
+	err = v.again(func() error {
 		var got [][]*ledger.Record
-		if got, end, err = replayAll(v.c.FS, v.c.Dir, 0); err == nil {
+		l, err = Open(context.Background(), v.c, 0, collect(&got))
+		if err == nil {
 			at, err = v.check(got)
 		}
 		return err
 	})
 	if err == nil {
-		err = v.again(func() (err error) {
-			l, err = Open(v.c, end)
-			return err
-		})
+		err = v.again(l.begin)
 	}
 	if err != nil {
 		return nil, err
 	}
+	end := l.End()
 	if end.Torn() && v.memory != nil {
 		kept, err := v.memory.ReadFile(end.segments[len(end.segments)-1].name + brokenSuffix)
 		if err != nil || int64(len(kept)) != end.torn || kept[0] == 0 {

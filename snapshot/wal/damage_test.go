@@ -32,12 +32,11 @@ func put(t testing.TB, disk *vfstest.Memory, name string, b []byte) {
 // entriesOf returns all entries of a healthy log.
 func entriesOf(t testing.TB, disk vfs.FS) (entries []Entry) {
 	t.Helper()
-	if _, err := Replay(t.Context(), disk, testDir, 0, func(e []Entry) error {
+	_, err := replay(t.Context(), &Config{FS: disk, Dir: testDir}, 0, func(e []Entry) error {
 		entries = append(entries, e...)
 		return nil
-	}, nil); err != nil {
-		t.Fatal(err)
-	}
+	})
+	must(t, err)
 	return entries
 }
 
@@ -128,10 +127,7 @@ func checkCut(t *testing.T, what string, disk *vfstest.Memory, want [][]*ledger.
 	var warned strings.Builder
 	c := config(disk)
 	c.Logger = logger(&warned)
-	l, err := Open(c, end)
-	if err != nil {
-		t.Fatalf("%s: %v", what, err)
-	}
+	l, _ := open(t, c)
 	if torn {
 		kept, cut := contents(t, disk, name+brokenSuffix), before[end.offset:]
 		if !bytes.Equal(kept, bytes.TrimRight(cut, "\x00")) && !bytes.Equal(kept, cut) {
@@ -236,7 +232,7 @@ func TestSegmentsThatDoNotBelongAreRefused(t *testing.T) {
 		}
 	}
 	for i, a := range segments {
-		// Without its oldest segments a log is one that was pruned; Replay from a record that is missing tells.
+		// Without its oldest segments a log is one that was pruned; reading from a record that is missing tells.
 		deleted := map[bool]error{true: ErrMissing, false: ErrCorrupt}[i == 0]
 		refused(deleted, func(left *vfstest.Memory) { must(t, left.Remove(a.name)) }, "deleted %d", i)
 		refused(ErrCorrupt, func(left *vfstest.Memory) { put(t, left, a.name, contents(t, foreign, a.name)) }, "foreign %d", i)

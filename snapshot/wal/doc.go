@@ -39,6 +39,11 @@
 // that failed in the other process may have left pages that look clean and are not on disk.
 // [Log.Close] names the end of the log in newest, so that nothing before it can go missing.
 //
+// # Who reads
+//
+// [Open] reads the log for the process that will write it. Any number of [Reader]s, in that process or in another, read it
+// meanwhile, also commits that are not durable yet: a Reader in the process of the writer is stopped at what is published.
+//
 // # What is a crash, and what is damage
 //
 // Every frame says up to which position the log was known durable when it was written. So do
@@ -47,8 +52,8 @@
 //
 //   - Above it, at the end of the last segment, a crash may leave bytes that are not whole: a
 //     frame cut short, pages that were not written, a commit whose last record is missing.
-//     Replay ends before the commit it is in. Settle keeps the bytes aside and cuts them.
-//   - Anything else is damage. [Replay] returns a [*CorruptError], and nothing is changed.
+//     Open ends before the commit it is in. Settle keeps the bytes aside and cuts them.
+//   - Anything else is damage. [Open] returns a [*CorruptError], and nothing is changed.
 //
 // Under [Always] the frame after a commit says that the commit is durable, and newest does a second
 // later. So if the log is cut off at its end afterwards, only the commits of the last second before the

@@ -32,7 +32,7 @@ func torn(t *testing.T, n int) *vfstest.Memory {
 }
 
 // F13, F16, F17: whatever call fails, once or until there is space again, the log goes on when there is space again, or it has failed
-// and is not touched any more. Open is called again with the end that it was first called with.
+// and is not touched any more. A log that finds no space to settle is settled again.
 func TestAFaultAtEveryCallHasThePromisedOutcome(t *testing.T) {
 	none, noSpace := vfstest.NewMemory(), vfstest.Plan{Err: syscall.ENOSPC}
 	writing := vfstest.KindChange &^ (vfstest.KindSync | vfstest.KindSyncDir)

@@ -94,32 +94,43 @@ func config(disk vfs.FS) Config {
 // replayAll returns the commits that the log holds from a version on.
 func replayAll(disk vfs.FS, dir string, from ledger.Version) ([][]*ledger.Record, End, error) {
 	var got [][]*ledger.Record
-	end, err := Replay(context.Background(), disk, dir, from, func(entries []Entry) error {
+	end, err := replay(context.Background(), &Config{FS: disk, Dir: dir}, from, collect(&got))
+	return got, end, err
+}
+
+// collect returns a visit that appends the records of each commit.
+func collect(to *[][]*ledger.Record) func([]Entry) error {
+	return func(entries []Entry) error {
 		c := make([]*ledger.Record, len(entries))
 		for i := range entries {
 			c[i] = entries[i].Record
 		}
-		got = append(got, c)
+		*to = append(*to, c)
 		return nil
-	}, nil)
-	return got, end, err
+	}
 }
 
 // segmentsOf returns the segments of a log that should be healthy, oldest first.
 func segmentsOf(t testing.TB, disk vfs.FS) []segment {
 	t.Helper()
-	s, err := surveyLog(disk, testDir)
+	s, err := surveyLog(disk, testDir, nil)
 	must(t, err)
 	must(t, s.damage)
 	return s.segments
 }
 
-// open replays and opens a log that should be healthy.
+// open opens a log that should be healthy, and begins its next segment.
 func open(t testing.TB, c Config) (*Log, [][]*ledger.Record) {
 	t.Helper()
-	got, end, err := replayAll(c.FS, c.Dir, 0)
-	must(t, err)
-	l, err := Open(c, end)
+	l, got := openUnsettled(t, c)
+	must(t, l.begin())
+	return l, got
+}
+
+// openUnsettled opens a log that should be healthy, and writes nothing.
+func openUnsettled(t testing.TB, c Config) (l *Log, got [][]*ledger.Record) {
+	t.Helper()
+	l, err := Open(t.Context(), c, 0, collect(&got))
 	must(t, err)
 	return l, got
 }
@@ -137,7 +148,7 @@ func checkStats(t testing.TB, l *Log) {
 	got := l.Stats()
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	want := Stats{Segments: len(l.segments), Torn: l.torn, Position: l.state.position, DurableSlot: l.durable.slot}
+	want := Stats{Segments: len(l.segments), Torn: l.found.torn, Position: l.state.position, DurableSlot: l.durable.slot}
 	for _, g := range l.segments {
 		want.Bytes += g.size
 		if kept, err := vfs.Size(l.c.FS, g.name+brokenSuffix); err == nil {
@@ -182,7 +193,7 @@ func wantLog(t testing.TB, what string, disk vfs.FS, want [][]*ledger.Record) En
 	t.Helper()
 	got, end, err := replayAll(disk, testDir, 0)
 	if err != nil {
-		t.Fatalf("%s: Replay: %v", what, err)
+		t.Fatalf("%s: %v", what, err)
 	}
 	wantCommits(t, what, got, want)
 	return end

@@ -20,8 +20,9 @@ type Config struct {
 	// SegmentBytes is how large a segment gets; 0 means 64 MiB. The room is taken ahead. A
 	// commit that is larger gets a segment of its size.
 	SegmentBytes int64
-	OnSync       func(time.Duration) // called with the duration of each sync of a segment; may be nil
-	Logger       *slog.Logger        // nil means slog.Default
+	OnSync       func(time.Duration)     // called with the duration of each sync of a segment; may be nil
+	OnRead       func(read, total int64) // called by Open between calls of visit with the bytes read so far; may be nil
+	Logger       *slog.Logger            // nil means slog.Default
 }
 
 const (
@@ -36,10 +37,18 @@ const (
 	saveEvery = time.Second
 )
 
+// read calls OnRead.
+func (c *Config) read(read, total int64) {
+	if c.OnRead != nil {
+		c.OnRead(read, total)
+	}
+}
+
 // Log is the log, open for writing. Its methods may be called by any goroutine; commits
 // take their order from their versions, so one goroutine should make them.
 type Log struct {
 	c       Config
+	found   End           // where Open found the end of the log
 	failed  chan struct{} // closed when the log fails
 	stats   atomic.Pointer[Stats]
 	failure atomic.Pointer[error] // set once; matches ErrFailed
@@ -51,20 +60,18 @@ type Log struct {
 	durableAt  atomic.Pointer[newest] // what newest should tell
 	pruning    sync.Mutex             // held while the files of the oldest segment are removed; taken before mu
 
-	mu       sync.Mutex   // guards what follows, and all writes to files but newest
-	first    *header      // of the segment that the first commit begins; nil before Settle
-	opened   *atomic.Bool // of the End that was settled
-	torn     int64        // bytes after that end
-	file     vfs.File     // the newest segment; nil before the first commit
-	segments []segment    // oldest first; the last is the newest segment
-	room     int64        // taken ahead in the newest segment
-	sealed   bool         // the newest segment is never written again
-	tail     bool         // a failed commit lies after the end of the newest segment and could not be cut off
-	state    state        // after the newest commit
-	durable  state        // after the newest commit known durable
-	own      encoded      // what Commit encodes into
-	syncer   *time.Timer  // calls syncLater, under Interval
-	syncing  bool         // syncer is set
+	mu       sync.Mutex  // guards what follows, and all writes to files but newest
+	first    *header     // of the segment that the first commit begins; nil before Settle
+	file     vfs.File    // the newest segment; nil before the first commit
+	segments []segment   // oldest first; the last is the newest segment
+	room     int64       // taken ahead in the newest segment
+	sealed   bool        // the newest segment is never written again
+	tail     bool        // a failed commit lies after the end of the newest segment and could not be cut off
+	state    state       // after the newest commit
+	durable  state       // after the newest commit known durable
+	own      encoded     // what Commit encodes into
+	syncer   *time.Timer // calls syncLater, under Interval
+	syncing  bool        // syncer is set
 }
 
 // newestLocked returns the segment that is being written.

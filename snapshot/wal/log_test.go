@@ -51,7 +51,7 @@ func TestWhatIsCommittedIsReplayed(t *testing.T) {
 	for dir, end := range map[string]ledger.Version{c.Dir: 79, testDir: 0} { // testDir has no log
 		for from, want := range map[ledger.Version]error{end + 1: nil, end + 2: ErrMissing, end + 1000: ErrMissing} {
 			if got, _, err := replayAll(c.FS, dir, from); !errors.Is(err, want) || len(got) > 0 {
-				t.Errorf("Replay of %s from %d: %d commits, %v, want %v", dir, from, len(got), err, want)
+				t.Errorf("reading %s from %d: %d commits, %v, want %v", dir, from, len(got), err, want)
 			}
 		}
 	}
@@ -76,7 +76,7 @@ func TestPruneKeepsWhatHoldsTheVersion(t *testing.T) {
 		must(t, l.Close())
 		for from, want := range map[ledger.Version]error{min(below, newest): nil, segments[0].first - 1: ErrMissing} {
 			if _, _, err := replayAll(disk, testDir, from); from > 0 && !errors.Is(err, want) {
-				t.Errorf("Replay from %d after Prune(%d): %v, want %v", from, below, err, want)
+				t.Errorf("reading from %d after Prune(%d): %v, want %v", from, below, err, want)
 			}
 		}
 	}
@@ -126,14 +126,20 @@ func TestCommitRefusesAnotherVersion(t *testing.T) {
 	must(t, l.Close())
 }
 
-func TestReplayEndsWhenItIsTold(t *testing.T) {
+func TestOpenEndsWhenItIsTold(t *testing.T) {
 	disk := recorded(t, script(300, 40), 256<<10, true)
 	stop := errors.New("enough")
 	ctx, cancel := context.WithCancel(t.Context())
 	for visit, want := range map[int]error{5: stop, 1: context.Canceled, 300: nil} {
 		visits := 0
 		reads, total := []int64{0}, int64(0)
-		_, err := Replay(ctx, disk, testDir, 0, func([]Entry) error {
+		c := Config{FS: disk, Dir: testDir, OnRead: func(read, of int64) {
+			if read < reads[len(reads)-1] || read > of || total != 0 && of != total {
+				t.Errorf("progress %d of %d after %v", read, of, reads)
+			}
+			reads, total = append(reads, read), of
+		}}
+		_, err := Open(ctx, c, 0, func([]Entry) error {
 			switch visits++; {
 			case visits == visit && want == stop:
 				return stop
@@ -141,14 +147,9 @@ func TestReplayEndsWhenItIsTold(t *testing.T) {
 				cancel()
 			}
 			return nil
-		}, func(read, of int64) {
-			if read < reads[len(reads)-1] || read > of || total != 0 && of != total {
-				t.Errorf("progress %d of %d after %v", read, of, reads)
-			}
-			reads, total = append(reads, read), of
 		})
 		if !errors.Is(err, want) || want == stop && (err != stop || visits != visit) {
-			t.Errorf("Replay = %v after %d visits, want %v after %d", err, visits, want, visit)
+			t.Errorf("Open = %v after %d visits, want %v after %d", err, visits, want, visit)
 		}
 		if want == nil && (visits != visit || len(reads) < 4 || reads[len(reads)-1] != total) {
 			t.Errorf("%d visits, progress %v, want it to end at the total", visits, reads)

@@ -40,7 +40,7 @@ func readNewest(disk vfs.FS, dir string) (newest, error) {
 		return newest{}, err
 	}
 	defer f.Close()
-	// One byte more than there should be: a longer file is none of ours.
+	// One byte more than there should be: a longer file was not written by this package.
 	b := make([]byte, newestBytes+1)
 	n, err := f.ReadAt(b, 0)
 	if err != nil && !errors.Is(err, io.EOF) {

@@ -2,6 +2,7 @@ package wal
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -12,13 +13,46 @@ import (
 	"strings"
 	"time"
 
+	"ledgerd/engine/ledger"
 	"ledgerd/snapshot/vfs"
 )
 
-// New returns a log that is neither read nor written yet. Its directory is replayed first; Settle is next.
-func New(c Config) *Log {
+// Open reads the log in c.Dir from the commit on that holds the record from, or from the oldest if from is 0. It calls
+// visit for every whole commit, in order, and returns the log, to be settled and written. A torn tail is noted in
+// End and is no error. An empty or missing directory is an empty log. Of the segments before the one that holds from, Open
+// reads only the headers. It changes nothing, and until the log is closed nobody else may.
+//
+// Damage is a *CorruptError, a newer format a *vfs.FormatError. A record from that the log
+// does not reach, or does not reach back to, is ErrMissing. What visit returns, Open returns.
+// In every case visit may have been called for the commits before. Entries and their records belong to
+// the caller, who must not show them before Settle has returned: until then a power cut may take them away.
+func Open(ctx context.Context, c Config, from ledger.Version, visit func([]Entry) error) (*Log, error) {
+	end, err := replay(ctx, &c, from, visit)
+	if err != nil {
+		return nil, err
+	}
+	return newLog(c, end), nil
+}
+
+// Create begins an empty log whose first record will be next; the records before it are held elsewhere. tip is the chain's tip
+// before it. The log takes the space of a segment. The directory may hold no segment.
+func Create(c Config, next ledger.Version, tip ledger.Slot) (*Log, error) {
+	if indexes, _, err := list(c.FS, c.Dir); err != nil {
+		return nil, err
+	} else if len(indexes) > 0 {
+		return nil, fmt.Errorf("%s holds a log already", c.Dir)
+	}
+	l := newLog(c, End{state: state{version: next - 1, slot: tip}})
+	if err := l.begin(); err != nil {
+		return nil, err
+	}
+	return l, nil
+}
+
+// newLog returns a log that was read up to its end and is not settled.
+func newLog(c Config, end End) *Log {
 	c.Logger, c.SegmentBytes = cmp.Or(c.Logger, slog.Default()), cmp.Or(c.SegmentBytes, defaultSegmentBytes)
-	l := &Log{c: c, failed: make(chan struct{}), announcing: make(chan struct{}, 1)}
+	l := &Log{c: c, found: end, failed: make(chan struct{}), announcing: make(chan struct{}, 1)}
 	l.stats.Store(new(Stats))
 	l.saver, l.syncer = time.AfterFunc(saveEvery, l.saveDurable), time.AfterFunc(saveEvery, l.syncLater)
 	l.saver.Stop()
@@ -26,56 +60,50 @@ func New(c Config) *Log {
 	return l
 }
 
-// Settle makes durable what Replay found, and cuts what a crash left after the end. It copies the
-// cut bytes to a file named like the segment with .broken added. Nothing else may have changed
-// the directory in between. The first commit begins a segment there; until then the log takes space
-// only for the copy.
-//
-// Until Settle has returned a power cut may take away what Replay returned, so the caller must not
-// show it before.
+// End returns where Open found the end of the log.
+func (l *Log) End() End { return l.found }
+
+// Settle makes durable what Open found, and cuts what a crash left after the end. It copies the
+// cut bytes to a file named like the segment with .broken added. The first commit begins a segment there; until then
+// the log takes space only for the copy.
 //
 // A crash may interrupt Settle at any moment, any number of times. After an error that
-// matches ErrNoSpace it may be called again with the same end.
-func (l *Log) Settle(end End) error {
+// matches ErrNoSpace it may be called again; the first commit calls it if need be.
+func (l *Log) Settle() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if end.opened != nil && end.opened.Load() {
-		return fmt.Errorf("the log in %s was opened already; it has to be replayed again", l.c.Dir)
+	return l.settleLocked()
+}
+
+func (l *Log) settleLocked() error {
+	if l.first != nil {
+		return nil
 	}
-	h, kept := end.next()
-	if err := l.prepare(end, h); err != nil {
+	h, kept := l.found.next()
+	if err := l.clear(h.index); err != nil {
 		return err
 	}
-	if n := len(end.segments); n > 0 {
-		if err := l.cut(&end.segments[n-1], end); err != nil {
+	if n := len(l.found.segments); n > 0 {
+		if err := l.cut(&l.found.segments[n-1]); err != nil {
 			return err
 		}
 	}
-	l.first, l.opened, l.torn, l.segments, l.state, l.durable = &h, end.opened, end.torn, kept, end.state, end.state
+	l.first, l.segments, l.state, l.durable = &h, kept, l.found.state, l.found.state
 	l.publishLocked()
 	return nil
 }
 
-// Open settles a new log and begins a segment where Replay found its end. The zero End, or
-// one of Begin, begins a log in an empty directory. The rules of Settle hold for Open too, which takes the space
-// of a segment besides.
-func Open(c Config, end End) (*Log, error) {
-	l := New(c)
-	if err := l.Settle(end); err != nil {
-		return nil, err
-	}
+// begin begins the segment that the first commit needs.
+func (l *Log) begin() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if err := l.beginFirstLocked(); err != nil {
-		return nil, err
-	}
-	return l, nil
+	return l.beginFirstLocked()
 }
 
-// beginFirstLocked begins the first segment of a log that was settled.
+// beginFirstLocked settles the log and begins the first segment of this process.
 func (l *Log) beginFirstLocked() error {
-	if l.first == nil {
-		return fmt.Errorf("the log in %s has not been settled", l.c.Dir)
+	if err := l.settleLocked(); err != nil {
+		return err
 	}
 	room := l.c.SegmentBytes
 	f, err := createSegment(&l.c, *l.first, room)
@@ -84,9 +112,6 @@ func (l *Log) beginFirstLocked() error {
 	}
 	l.beginLocked(f, *l.first, room)
 	l.publishLocked()
-	if l.opened != nil {
-		l.opened.Store(true)
-	}
 	return nil
 }
 
@@ -110,9 +135,9 @@ func (e *End) next() (header, []segment) {
 	return e.header(g.index + 1), kept
 }
 
-// prepare makes the directory, compares it with the end, and removes temporary files and the
-// tails of pruned segments. h is the header of the segment that will be made.
-func (l *Log) prepare(end End, h header) error {
+// clear makes the directory, and removes temporary files and the tails of segments that were pruned. next is the index of the
+// segment that will be made.
+func (l *Log) clear(next uint64) error {
 	disk := l.c.FS
 	if err := disk.MkdirAll(l.c.Dir); err != nil {
 		return fmt.Errorf("cannot make the directory of the log: %w", outOfSpace(err))
@@ -121,56 +146,20 @@ func (l *Log) prepare(end End, h header) error {
 	if err != nil {
 		return err
 	}
-	replayed := make([]uint64, len(end.segments))
-	for i := range end.segments {
-		replayed[i] = end.segments[i].index
-	}
 	for _, name := range others {
 		index, tail := segmentIndex(strings.TrimSuffix(name, brokenSuffix)) // a tail whose segment was pruned
-		if isTemporary(name) || tail && index < h.index && !slices.Contains(indexes, index) {
+		if isTemporary(name) || tail && index < next && !slices.Contains(indexes, index) {
 			if err := disk.Remove(filepath.Join(l.c.Dir, name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 				return fmt.Errorf("cannot remove what a crash left: %w", outOfSpace(err))
 			}
 		}
 	}
-	// The segment that will be replaced must be void: a torn one is cut first, one that was not replayed
-	// was left by an attempt that found no space.
-	if slices.Contains(indexes, h.index) && !(end.Torn() && slices.Contains(replayed, h.index)) {
-		if err := checkVoid(&l.c, h); err != nil {
-			return err
-		}
-	}
-	isNext := func(index uint64) bool { return index == h.index }
-	if indexes, replayed = slices.DeleteFunc(indexes, isNext), slices.DeleteFunc(replayed, isNext); !slices.Equal(indexes, replayed) {
-		return fmt.Errorf("the log in %s holds segments %v, those replayed are %v", l.c.Dir, indexes, replayed)
-	}
-	return nil
-}
-
-// checkVoid checks that the segment to be replaced has the header h and holds no record.
-func checkVoid(c *Config, h header) error {
-	name := segmentName(c.Dir, h.index)
-	found, size, err := readHeader(c.FS, name)
-	if err != nil {
-		return err
-	}
-	f, err := c.FS.Open(name)
-	if err != nil {
-		return fmt.Errorf("cannot open a segment: %w", outOfSpace(err))
-	}
-	defer f.Close()
-	end, err := lastByte(f, headerBytes, size)
-	if err != nil {
-		return fmt.Errorf("cannot read %s: %w", name, err)
-	}
-	if found.durable = h.durable; found != h || end > headerBytes {
-		return fmt.Errorf("the log has changed since it was replayed: %s holds something", name)
-	}
 	return nil
 }
 
 // cut ends the last segment after its last whole commit and makes it durable.
-func (l *Log) cut(g *segment, end End) error {
+func (l *Log) cut(g *segment) error {
+	end := &l.found
 	f, err := l.c.FS.OpenWrite(g.name)
 	if err != nil {
 		return fmt.Errorf("cannot open the newest segment: %w", outOfSpace(err))
@@ -184,18 +173,15 @@ func (l *Log) cut(g *segment, end End) error {
 	if err != nil {
 		return fmt.Errorf("cannot read %s: %w", g.name, err)
 	}
-	if written > end.offset && !end.Torn() {
-		return fmt.Errorf("the log has changed since it was replayed: %s holds more", g.name)
-	}
 	if written > end.offset { // else an attempt that found no space has cut it already
-		if err := l.keepAside(f, g, end); err != nil {
+		if err := l.keepAside(f, g); err != nil {
 			return fmt.Errorf("cannot keep aside what a crash left in %s: %w", g.name, err)
 		}
 		l.c.Logger.Warn("a crash left a part of a commit at the end of the log; it was kept aside and cut off",
 			"file", g.name, "offset", end.offset, "bytes", end.torn, "reason", end.reason,
 			"aside", g.name+brokenSuffix, "version", end.version, "slot", end.slot)
 	}
-	if err := l.rewrite(f, g, end); err != nil {
+	if err := l.rewrite(f, g); err != nil {
 		return fmt.Errorf("cannot write the end of %s again: %w", g.name, err)
 	}
 	if size > end.offset {
@@ -211,9 +197,9 @@ func (l *Log) cut(g *segment, end End) error {
 
 // keepAside copies the torn tail to a file of its own. If a crash interrupted an earlier
 // attempt, the tail is still in the segment.
-func (l *Log) keepAside(f vfs.File, g *segment, end End) error {
+func (l *Log) keepAside(f vfs.File, g *segment) error {
 	aside, err := replaceFile(&l.c, g.name+brokenSuffix, func(to vfs.File) error {
-		_, err := io.Copy(io.NewOffsetWriter(to, 0), io.NewSectionReader(f, end.offset, end.torn))
+		_, err := io.Copy(io.NewOffsetWriter(to, 0), io.NewSectionReader(f, l.found.offset, l.found.torn))
 		return err
 	})
 	if err != nil {
@@ -226,8 +212,8 @@ func (l *Log) keepAside(f vfs.File, g *segment, end End) error {
 // rewrite writes what is not known durable in the last segment once more, as it is. After a
 // sync that failed, the system may hold such pages as clean though they never reached the
 // disk; a sync means something only for pages that are written again.
-func (l *Log) rewrite(f vfs.File, g *segment, end End) error {
-	from := int64(headerBytes)
+func (l *Log) rewrite(f vfs.File, g *segment) error {
+	from, end := int64(headerBytes), &l.found
 	if end.durable > g.position+headerBytes {
 		from = g.offset(end.durable)
 	}

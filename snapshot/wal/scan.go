@@ -4,8 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync/atomic"
 
+	"ledgerd/engine/codec"
 	"ledgerd/engine/ledger"
 	"ledgerd/snapshot/vfs"
 )
@@ -37,12 +37,13 @@ func (f *frame) after(tip ledger.Slot) state {
 
 // scanner reads segments from front to back, checks every frame, and sends whole commits on.
 type scanner struct {
-	disk   vfs.FS
-	survey *survey
-	from   ledger.Version // records of commits before it are checked but not sent
-	mark   Mark           // where the first segment is read from, if it is in that
-	out    chan<- *chunk
-	spare  chan []byte // buffers of chunks that were decoded
+	disk       vfs.FS
+	survey     *survey
+	start      int    // of the segments of the survey, the first to be read
+	at         cursor // records of commits before it are checked but not sent
+	chunkBytes int64  // how much is read at once
+	out        func(*chunk) error
+	spare      chan []byte // buffers of chunks that were decoded
 
 	state   state
 	pending int      // records of the commit that is being read
@@ -52,17 +53,30 @@ type scanner struct {
 	end     End // set by the scan of the last segment
 }
 
-// run scans the segments from start on.
-func (s *scanner) run(ctx context.Context, start int) error {
+// newScanner reads the headers of a log, but for those known from before. The caller sets chunkBytes and out.
+func newScanner(disk vfs.FS, dir string, at cursor, known []segment) (*scanner, error) {
+	survey, err := surveyLog(disk, dir, known)
+	if err != nil {
+		return nil, err
+	}
+	if len(survey.segments) == 0 && survey.damage != nil {
+		return nil, survey.damage
+	}
+	start, err := survey.startAt(at.next())
+	return &scanner{disk: disk, survey: survey, start: start, at: at, spare: make(chan []byte, queuedChunks)}, err
+}
+
+// run scans the segments. A record to begin with that the log does not reach is ErrMissing.
+func (s *scanner) run(ctx context.Context) error {
 	s.durable = s.survey.durable
-	for i := start; i < len(s.survey.segments); i++ {
+	for i := s.start; i < len(s.survey.segments); i++ {
 		g := &s.survey.segments[i]
-		if i == start {
+		if i == s.start {
 			s.state = state{version: g.first - 1, slot: g.slot, chain: g.chain}
 		}
 		s.state.position = g.position + headerBytes
-		if i == start && s.mark.segment == g.index {
-			s.state = s.mark.state
+		if i == s.start && s.at.segment == g.index {
+			s.state = s.at.state
 		}
 		if err := s.segment(ctx, i); err != nil {
 			return err
@@ -71,6 +85,9 @@ func (s *scanner) run(ctx context.Context, start int) error {
 	}
 	if s.survey.damage != nil {
 		return s.damaged(s.survey.damage)
+	}
+	if from := s.at.next(); from > s.end.version+1 {
+		return fmt.Errorf("%w: record %d was asked for, the newest is %d", ErrMissing, from, s.end.version)
 	}
 	return nil
 }
@@ -135,7 +152,7 @@ func (s *scanner) corrupt(g *segment, offset int64, reason string) error {
 // state.position is not whole; it is nil if the frames reach the limit.
 func (s *scanner) frames(ctx context.Context, f vfs.File, g *segment, limit int64) (reason, err error) {
 	c := &chunk{buf: s.buffer(), base: g.offset(s.state.position)}
-	want := int64(chunkBytes) // how much c.buf should hold
+	want := s.chunkBytes // how much c.buf should hold
 	for {
 		if c.buf, err = fill(f, g, c.buf, c.base, min(want, limit-c.base)); err != nil {
 			return nil, err
@@ -150,7 +167,7 @@ func (s *scanner) frames(ctx context.Context, f vfs.File, g *segment, limit int6
 		}
 		// The buffer ends inside a frame, or a commit. The next chunk begins with that commit.
 		from := g.offset(s.whole.position)
-		want = max(chunkBytes, 2*(at+int64(need)-from))
+		want = max(s.chunkBytes, 2*(at+int64(need)-from))
 		rest := c.buf[from-c.base:]
 		next := &chunk{buf: append(s.buffer(), rest...), base: from}
 		n := len(c.entries) - s.pending
@@ -210,7 +227,7 @@ func (s *scanner) parse(c *chunk, g *segment) (need int, reason error) {
 
 // commitRead ends the commit that the last entries of the chunk make up.
 func (s *scanner) commitRead(c *chunk) {
-	if s.state.version < s.from {
+	if s.state.version < s.at.next() {
 		c.entries = c.entries[:len(c.entries)-s.pending]
 	} else {
 		c.ends = append(c.ends, len(c.entries))
@@ -223,52 +240,40 @@ func (s *scanner) send(ctx context.Context, c *chunk) error {
 	if len(c.ends) == 0 {
 		return ctx.Err()
 	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
 	c.read = s.read + c.base + int64(len(c.buf))
 	c.entries = c.entries[:c.ends[len(c.ends)-1]]
-	select {
-	case s.out <- c:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
+	return s.out(c)
 }
 
-// classifyTail decides how the last segment ends: at its end or in zeros, torn, or damaged.
-func (s *scanner) classifyTail(f vfs.File, g *segment, reason error) error {
-	at := g.offset(s.state.position)        // where the first frame that is not whole begins
-	written, err := lastByte(f, at, g.size) // from there on nothing but zeros
-	if err != nil {
-		return fmt.Errorf("cannot read %s: %w", g.name, err)
-	}
-	torn := s.pending > 0 || written > at
-	if torn {
-		after, err := durableAfter(f, g, at)
+// decode decodes the records of entries of a chunk.
+func (s *scanner) decode(c *chunk, entries []Entry) error {
+	for i := range entries {
+		e := &entries[i]
+		r, err := codec.DecodeRecord(c.payload(e))
+		if err == nil && (r.Version != e.frame.version || r.Slot != e.frame.slot ||
+			r.Kind != e.frame.kind || r.Hash != e.frame.hash) {
+			err = errors.New("the record is not what its frame says")
+		}
 		if err != nil {
-			return fmt.Errorf("cannot read %s: %w", g.name, err)
+			// The frame is as it was written, so this was written wrong.
+			return &CorruptError{
+				Segment: s.survey.segments[e.Segment-s.survey.segments[0].index].name, Offset: e.Offset,
+				LastVersion: e.frame.version - 1, LastSlot: e.tip, Reason: reasonOf(err),
+			}
 		}
-		s.durable = max(s.durable, after)
-	}
-	switch {
-	case reason == nil:
-		reason = errors.New("records are missing: the log ends here")
-	case written <= at:
-		reason = errors.New("nothing but zeros follow")
-	}
-	if s.durable > s.whole.position {
-		return s.corrupt(g, at, fmt.Sprintf("%s, but the log was durable up to byte %d of it", reasonOf(reason), g.offset(s.durable)))
-	}
-	if g.index > s.survey.newest.index && s.state.position > g.position+headerBytes {
-		return s.corrupt(g, headerBytes, fmt.Sprintf("a record, but the file %s does not know the segment", newestName))
-	}
-	s.end = End{
-		state: s.whole, durable: s.durable, segments: s.survey.segments,
-		offset: g.offset(s.whole.position), opened: new(atomic.Bool),
-	}
-	if torn {
-		s.end.torn, s.end.reason = max(written, at)-s.end.offset, reasonOf(reason)
-		if s.pending > 0 {
-			s.end.reason = fmt.Sprintf("%d records of a commit that is not complete, then: %s", s.pending, s.end.reason)
-		}
+		e.Record = r
 	}
 	return nil
+}
+
+// reuse keeps the buffer of a chunk that was decoded for another: its records hold nothing of it.
+func (s *scanner) reuse(c *chunk) {
+	select {
+	case s.spare <- c.buf:
+	default:
+	}
+	c.buf = nil
 }

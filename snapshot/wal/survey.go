@@ -19,8 +19,9 @@ type survey struct {
 	durable  Position // the highest position that newest and the headers name
 }
 
-// surveyLog reads all headers and holds them against each other and against newest.
-func surveyLog(disk vfs.FS, dir string) (*survey, error) {
+// surveyLog reads all headers and holds them against each other and against newest. A header that is known does not change, but
+// the last segment may grow.
+func surveyLog(disk vfs.FS, dir string, known []segment) (*survey, error) {
 	indexes, others, err := list(disk, dir)
 	if err != nil {
 		return nil, err
@@ -36,6 +37,11 @@ func surveyLog(disk vfs.FS, dir string) (*survey, error) {
 		if i > 0 && index != indexes[i-1]+1 {
 			s.damage = &CorruptError{Segment: segmentName(dir, indexes[i-1]+1), Reason: "the segment is missing"}
 			break
+		}
+		n := slices.IndexFunc(known, func(g segment) bool { return g.index == index })
+		if n >= 0 && n < len(known)-1 {
+			s.segments, s.durable = append(s.segments, known[n]), max(s.durable, known[n].durable)
+			continue
 		}
 		if s.damage = s.add(disk, segmentName(dir, index), index); s.damage != nil {
 			break
@@ -121,4 +127,12 @@ func (s *survey) startAt(from ledger.Version) (int, error) {
 		start++
 	}
 	return start, nil
+}
+
+// bytes returns the size of the segments from start on.
+func (s *survey) bytes(start int) (total int64) {
+	for i := start; i < len(s.segments); i++ {
+		total += s.segments[i].size
+	}
+	return total
 }

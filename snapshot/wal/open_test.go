@@ -11,7 +11,7 @@ import (
 
 // beginAt begins a log with the records of a commit.
 func beginAt(c Config, commit []*ledger.Record) error {
-	l, err := Open(c, Begin(commit[0].Version, 42))
+	l, err := Create(c, commit[0].Version, 42)
 	if err != nil {
 		return err
 	}
@@ -21,7 +21,7 @@ func beginAt(c Config, commit []*ledger.Record) error {
 // TestLogBeginsWhereItIsToldTo and knows it even while it is empty.
 func TestLogBeginsWhereItIsToldTo(t *testing.T) {
 	disk := vfstest.NewMemory()
-	l, err := Open(config(disk), Begin(50, 42))
+	l, err := Create(config(disk), 50, 42)
 	must(t, err)
 	must(t, l.Close())
 	_, end, err := replayAll(disk, testDir, 0)
@@ -83,25 +83,28 @@ func TestBegunLogIsRemovedAtAnyMoment(t *testing.T) {
 // TestASettledLogTakesNoSpaceBeforeItsFirstCommit settles on a disk without a page to spare.
 func TestASettledLogTakesNoSpaceBeforeItsFirstCommit(t *testing.T) {
 	disk := recorded(t, script(14, 2), 3<<10, true)
-	_, end, err := replayAll(disk, testDir, 0)
-	must(t, err)
+	l, _ := openUnsettled(t, config(disk))
+	end := l.End()
 	disk.SetCapacity(disk.UsedBytes())
-	l := New(config(disk))
-	next := commitOf(end.Version()+1, 2, 1)
-	ledgertest.ErrorSays(t, l.Commit(next), "has not been settled", "a commit to a log that is not settled")
-	must(t, l.Settle(end))
+	_, err := l.Parts()
+	ledgertest.ErrorSays(t, err, "has not been settled", "the files of a log that is not settled")
+	must(t, l.Settle())
 	if s := l.Stats(); s.Position != end.position || s.DurableSlot != end.Slot() || s.Segments == 0 {
 		t.Errorf("settled at %+v, want %v", s, end)
 	}
 	must(t, errors.Join(l.Sync(), l.Prune(end.Version())))
+	next := commitOf(end.Version()+1, 2, 1)
 	ledgertest.ErrorIs(t, l.Commit(next), ErrNoSpace, "a commit without space")
 	disk.SetCapacity(0)
 	must(t, errors.Join(l.Commit(next), l.Close()))
-	if _, again, err := replayAll(disk, testDir, 0); err != nil || again.Version() != end.Version()+2 {
+	l, _ = openUnsettled(t, config(disk))
+	must(t, l.Commit(commitOf(end.Version()+3, 1, 1))) // which settles the log
+	must(t, l.Close())
+	if _, again, err := replayAll(disk, testDir, 0); err != nil || again.Version() != end.Version()+3 {
 		t.Errorf("the log ends with record %d, %v", again.Version(), err)
 	}
-	ledgertest.ErrorSays(t, New(config(disk)).Settle(end), "has to be replayed again", "settling where it ended before")
-	must(t, disk.Remove(segmentName(testDir, 1)))
-	ledgertest.ErrorSays(t, New(config(disk)).Settle(End{}), "those replayed are []", "settling with the end of an empty one")
-	must(t, New(config(disk)).Close()) // one that was never settled
+	_, err = Create(config(disk), 1, 0)
+	ledgertest.ErrorSays(t, err, "holds a log already", "beginning a log in place of another")
+	l, _ = openUnsettled(t, config(disk))
+	must(t, l.Close()) // one that was never settled
 }

@@ -1,0 +1,103 @@
+package wal
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+
+	"ledgerd/engine/ledger"
+	"ledgerd/snapshot/vfs"
+)
+
+// readerChunkBytes is how much a Reader reads at once. What it read after the commit at which visit ended a Read is read again.
+const readerChunkBytes = 256 << 10
+
+// Reader reads a log that another may be writing, and changes nothing. The writer may append, begin, cut and prune
+// segments meanwhile, so that parts read at different moments do not fit together: an error counts only if
+// a second attempt finds one in the same place. One goroutine uses a Reader. It holds no file open between two calls.
+type Reader struct {
+	disk  vfs.FS
+	dir   string
+	at    cursor
+	known []segment // whose headers were read
+}
+
+// NewReader returns a reader of the log in dir from the commit on that holds the record from, or from the oldest if from is 0.
+func NewReader(disk vfs.FS, dir string, from ledger.Version) *Reader {
+	return &Reader{disk: disk, dir: dir, at: cursorAt(from)}
+}
+
+// Read calls visit for every whole commit, in order, that no earlier Read visited, and returns where
+// the log ends. It visits each commit once, also if visit ends the Read by an error, which Read returns. Errors and entries are
+// those of Open. Of the segments before the one where it begins, Read reads only the headers.
+func (r *Reader) Read(ctx context.Context, visit func([]Entry) error) (End, error) {
+	var before errorPlace
+	for {
+		var stop error
+		end, err := r.read(ctx, func(commit []Entry) error {
+			last := &commit[len(commit)-1]
+			r.at = cursor{last.Segment, last.frame.after(last.tip)}
+			stop = visit(commit)
+			return stop
+		})
+		if err == nil || stop != nil || ctx.Err() != nil || before == placeOf(err) {
+			return end, err
+		}
+		before = placeOf(err)
+		r.at, r.known = cursorAt(r.at.next()), nil // what was read of the segment may have changed
+	}
+}
+
+// read is one attempt of Read.
+func (r *Reader) read(ctx context.Context, visit func([]Entry) error) (End, error) {
+	s, err := newScanner(r.disk, r.dir, r.at, r.known)
+	if err != nil {
+		return End{}, err
+	}
+	r.known, s.chunkBytes = s.survey.segments, readerChunkBytes
+	s.out = func(c *chunk) error {
+		return c.deliver(func(commit []Entry) error {
+			if err := s.decode(c, commit); err != nil {
+				return err
+			}
+			return visit(commit)
+		})
+	}
+	err = s.run(ctx)
+	return s.end, err
+}
+
+// cursor is a point between two commits of a log, where reading goes on without reading again what
+// comes before it in the segment.
+type cursor struct {
+	segment uint64 // index; 0: only the version of state is known
+	state   state
+}
+
+// cursorAt returns the cursor before the commit that holds the record from. Reading from there begins with the
+// first record of the segment.
+func cursorAt(from ledger.Version) cursor { return cursor{state: state{version: from - 1}} }
+
+// next returns the version of the record after the cursor.
+func (c *cursor) next() ledger.Version { return c.state.version + 1 }
+
+// errorPlace is where an error was found. The text of an error may change while a log is written, its place does not.
+type errorPlace struct {
+	file   string // or, of an error without a place, the text of what caused it
+	offset int64
+}
+
+func placeOf(err error) errorPlace {
+	var corrupt *CorruptError
+	var path *fs.PathError
+	switch {
+	case errors.As(err, &corrupt):
+		return errorPlace{corrupt.Segment, corrupt.Offset}
+	case errors.As(err, &path):
+		return errorPlace{file: path.Path}
+	}
+	for cause := err; cause != nil; cause = errors.Unwrap(cause) {
+		err = cause
+	}
+	return errorPlace{file: err.Error()}
+}

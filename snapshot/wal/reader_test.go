@@ -1,0 +1,135 @@
+package wal
+
+import (
+	"errors"
+	"slices"
+	"sync/atomic"
+	"testing"
+
+	"ledgerd/engine/ledger"
+	"ledgerd/snapshot/vfs"
+	"ledgerd/snapshot/vfs/vfstest"
+)
+
+// TestReadingBesideAWriter has a writer change files before each look at the log, or before each read of its first segment.
+func TestReadingBesideAWriter(t *testing.T) {
+	commits := script(12, 2)
+	whole, many := recorded(t, commits, 64<<10, true), recorded(t, commits, 3<<10, true)
+	newestFile, first := testDir+"/"+newestName, segmentName(testDir, 1)
+	short := whole.Clone()
+	put(t, short, first, contents(t, whole, first)[:entriesOf(t, whole)[5].Offset])
+	content, err := readNewest(whole, testDir)
+	must(t, err)
+	for name, tt := range map[string]struct {
+		disk    *vfstest.Memory
+		look    func(disk *vfstest.Memory, n int)
+		read    func(disk *vfstest.Memory)
+		looks   int
+		refused bool
+	}{
+		// What is said of the damage changes from look to look, the place of it does not.
+		"damage of a log that grows": {disk: short, looks: 2, refused: true, look: func(disk *vfstest.Memory, n int) {
+			content.durable += 8
+			put(t, disk, newestFile, content.encode())
+		}},
+		// The zeros that were preallocated are cut each time the size was read.
+		"a segment that ends": {disk: whole, looks: 1, look: func(disk *vfstest.Memory, n int) {
+			put(t, disk, first, append(contents(t, whole, first), make([]byte, 64<<10)...))
+		}, read: func(disk *vfstest.Memory) { put(t, disk, first, contents(t, whole, first)) }},
+		// At each look another thing is wrong that says no place, and at the third nothing.
+		"errors without a place": {disk: many, looks: 3, look: func(disk *vfstest.Memory, n int) {
+			put(t, disk, newestFile, contents(t, many, newestFile))
+			put(t, disk, first, contents(t, many, first))
+			switch n {
+			case 1: // a format of the future
+				put(t, disk, newestFile, slices.Replace(contents(t, many, newestFile), 8, 9, 9))
+			case 2: // the first record is missing
+				must(t, disk.Remove(first))
+			}
+		}},
+	} {
+		disk, looks, visited := tt.disk.Clone(), 0, 0
+		beside := vfstest.NewFaulty(disk, vfstest.Plan{Before: func(c vfstest.Call) {
+			switch {
+			case c.Kind == vfstest.KindList && looks < 10:
+				looks++
+				tt.look(disk, looks)
+			case c.Kind == vfstest.KindReadAt && c.Name == first && tt.read != nil:
+				tt.read(disk)
+			}
+		}})
+		_, err := NewReader(beside, testDir, 1).Read(t.Context(), func([]Entry) error { visited++; return nil })
+		if errors.Is(err, ErrCorrupt) != tt.refused || !tt.refused && (err != nil || visited != len(commits)) || looks != tt.looks {
+			t.Errorf("%s: after %d looks %d commits of %d, %v", name, looks, visited, len(commits), err)
+		}
+	}
+}
+
+// countingDisk counts what is opened and read. A file that was opened through it only reads.
+type countingDisk struct {
+	vfs.FS
+	opened, read atomic.Int64
+}
+
+func (d *countingDisk) Open(name string) (vfs.File, error) {
+	d.opened.Add(1)
+	f, err := d.FS.Open(name)
+	return countedFile{f, d}, err
+}
+
+type countedFile struct {
+	vfs.File
+	disk *countingDisk
+}
+
+func (f countedFile) ReadAt(b []byte, off int64) (n int, err error) {
+	n, err = f.File.ReadAt(b, off)
+	f.disk.read.Add(int64(n))
+	return n, err
+}
+
+// TestALogReadInPiecesIsReadOnce also while it grows, and while what was read is pruned.
+func TestALogReadInPiecesIsReadOnce(t *testing.T) {
+	const pieceBytes = 8 * readerChunkBytes
+	disk := &countingDisk{FS: vfstest.NewMemory()}
+	c := config(disk)
+	c.SegmentBytes = 16 * readerChunkBytes
+	l, _ := open(t, c)
+	var commits, got [][]*ledger.Record
+	write := func(n int) {
+		for range n {
+			commits = append(commits, commitOf(ledger.Version(len(commits)+1), 1, 100))
+		}
+		commitAll(t, l, commits[len(commits)-n:])
+	}
+	write(1200)
+	disk.opened.Store(0)
+	disk.read.Store(0)
+	enough := errors.New("enough of a piece")
+	r, pieces, visit := NewReader(disk, testDir, 1), int64(0), collect(&got)
+	for err := enough; errors.Is(err, enough); pieces++ {
+		piece := 0
+		_, err = r.Read(t.Context(), func(commit []Entry) error {
+			if piece += commit[0].SizeBytes; piece > pieceBytes {
+				return errors.Join(visit(commit), enough)
+			}
+			return visit(commit)
+		})
+		if err != nil && !errors.Is(err, enough) {
+			t.Fatal(err)
+		}
+		if pieces == 1 {
+			must(t, l.Prune(got[len(got)-1][0].Version))
+			write(40)
+		}
+	}
+	wantCommits(t, "in pieces", got, commits)
+	segments, bytes := int64(l.newestLocked().index), int64(l.Stats().Position)
+	if opened := disk.opened.Load(); opened > 2*segments+4*pieces {
+		t.Errorf("%d files opened for %d segments in %d pieces", opened, segments, pieces)
+	}
+	if read := disk.read.Load(); read > bytes+bytes/5+c.SegmentBytes { // the room of the newest is looked through
+		t.Errorf("%d bytes read of %d in %d pieces", read, bytes, pieces)
+	}
+	must(t, l.Close())
+}
