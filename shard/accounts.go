@@ -13,15 +13,13 @@ type accounts struct {
 	base    *packed.Base
 	index   index // of the overlay
 
-	slab       packed.Slab       // for accounts that outlive the call that unpacks them
-	reusedSlab packed.Slab       // of those that are not
-	folding    [2]ledger.Account // scratch of foldOldest
+	folding [2]ledger.Account // scratch of foldOldest
 
 	prefetch prefetch // the keys that a block goes on with
 }
 
 func newAccounts() *accounts {
-	return &accounts{overlay: new(versions), base: packed.New(), index: newIndex(), reusedSlab: packed.Slab{Reused: true}}
+	return &accounts{overlay: new(versions), base: packed.New(), index: newIndex()}
 }
 
 // find returns where the newest value of a key is.
@@ -33,40 +31,55 @@ func (t *accounts) find(key *ledger.Pubkey) location {
 	return l
 }
 
-// unpack unpacks the account at l into into and returns that, nil if there is none. What the account points at is
-// allocated from dst or never changed; if dst is nil, a record of the base is unpacked without it.
-func (t *accounts) unpack(l location, into *ledger.Account, dst *packed.Slab) *ledger.Account {
+// at returns where the value of a key at version v is.
+func (t *accounts) at(key *ledger.Pubkey, v ledger.Version) (l location) {
+	if l.head = t.overlay.visible(key, v); l.head == 0 {
+		l.base = t.base.Get(key)
+	}
+	return l
+}
+
+// unpack unpacks the account at l into into and returns that, nil if there is none.
+// What the account points at is valid until the next call.
+func (t *accounts) unpack(l location, into *ledger.Account) *ledger.Account {
 	switch {
 	case l.head != 0:
 		return t.overlay.account(l.head, into)
 	case l.base != 0:
-		t.base.Unpack(l.base, into, dst)
+		t.base.Unpack(l.base, into)
 		return into
 	}
 	return nil
 }
 
-// newest unpacks the newest version of an account into into and returns that, nil if there is none.
-// What the account points at is valid until the next call.
-func (t *accounts) newest(l location, into *ledger.Account) *ledger.Account {
-	return t.unpack(l, into, &t.reusedSlab)
-}
-
-// read unpacks the account of key at version v into into and returns that, nil if there is none. dst is slab,
-// reusedSlab or nil; see unpack.
-func (t *accounts) read(key *ledger.Pubkey, v ledger.Version, into *ledger.Account, dst *packed.Slab) *ledger.Account {
-	var l location
-	if l.head = t.overlay.visible(key, v); l.head == 0 {
-		l.base = t.base.Get(key)
+// unpackCopy is unpack for an account that is kept: what it points at is its own or never changed.
+func (t *accounts) unpackCopy(l location, into *ledger.Account) *ledger.Account {
+	a := t.unpack(l, into)
+	if a == nil || l.head != 0 {
+		return a // values of the overlay never change
 	}
-	return t.unpack(l, into, dst)
+	if a.Token != nil {
+		a.Token = new(*a.Token)
+	}
+	if a.FieldProvenance != nil {
+		a.FieldProvenance = new(*a.FieldProvenance)
+	}
+	return a
 }
 
-// readShallow is read without Token and FieldProvenance. It reports whether there is an account and allocates nothing.
+// readShallow unpacks the account of key at version v into into without Token and FieldProvenance, of which the first is one more
+// cache miss. It reports whether there is an account and allocates nothing.
 func (t *accounts) readShallow(key *ledger.Pubkey, v ledger.Version, into *ledger.Account) bool {
-	a := t.read(key, v, into, nil) // the holding of a token account is one more cache miss
-	into.Token, into.FieldProvenance = nil, nil
-	return a != nil
+	switch l := t.at(key, v); {
+	case l.head != 0:
+		a := t.overlay.account(l.head, into)
+		into.Token, into.FieldProvenance = nil, nil
+		return a != nil
+	case l.base != 0:
+		t.base.UnpackShallow(l.base, into)
+		return true
+	}
+	return false
 }
 
 // term returns the state hash of a, the newest account of the key at l, nil for none. It uses the hash that the overlay
@@ -85,12 +98,8 @@ func (t *accounts) term(l location, a *ledger.Account) ledger.StateHash {
 func (t *accounts) write(l location, v ledger.Version, key *ledger.Pubkey, before, after *ledger.Account) *cell {
 	c := t.overlay.add(l, v, key, after)
 	for k := range kinds {
-		is, belongs := k.of(after)
-		if !belongs {
-			continue
-		}
 		// While the group is unchanged, the base or an older value keeps the account listed.
-		if was, belonged := k.of(before); !belonged || *was != *is {
+		if is := k.of(after); is != nil && !sameGroup(k.of(before), is) {
 			t.index.insert(group{k, *is}, *key)
 			c.listed[k] = true
 		}
@@ -154,8 +163,8 @@ func (t *accounts) baseMembers(g group, after ledger.Opt[ledger.Pubkey], most in
 func (t *accounts) addMember(page *Page, g group, l location) {
 	n := len(page.Accounts)
 	page.Accounts = append(page.Accounts, ledger.Account{})
-	a := t.unpack(l, &page.Accounts[n], &t.slab)
-	if key, belongs := g.kind.of(a); !belongs || *key != g.key || !a.Exists() {
+	a := t.unpackCopy(l, &page.Accounts[n])
+	if !sameGroup(g.kind.of(a), &g.key) || !a.Exists() {
 		page.Accounts = page.Accounts[:n]
 	}
 }

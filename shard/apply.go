@@ -107,7 +107,7 @@ func (j *apply) writeMint(w writer, m *ledger.MintWrite) {
 	}
 	var held *ledger.Account
 	if !j.provenance.ByBlock() {
-		held = w.held(w.accounts.newest(w.accounts.find(&m.Pubkey), &w.scratch[0]))
+		held = w.held(w.accounts.unpack(w.accounts.find(&m.Pubkey), &w.scratch[0]))
 	}
 	before := w.mints.at(&m.Pubkey, newest)
 	w.setMint(m.Pubkey, before, ledger.MintAfter(held, before, &m.Mint, false, j.provenance))
@@ -117,7 +117,7 @@ func (j *apply) writeMint(w writer, m *ledger.MintWrite) {
 func (j *apply) writeAccount(w writer) {
 	key := &j.writes[j.todo[0]].Pubkey
 	at := j.find(w)
-	before := w.held(w.accounts.newest(at, &w.scratch[0]))
+	before := w.held(w.accounts.unpack(at, &w.scratch[0]))
 	after, dst, spare := before, &w.scratch[1], &w.scratch[2]
 	last := 0 // of the writes of the key
 	for len(j.todo) > 0 {
@@ -192,9 +192,7 @@ func updateOf(before, after *ledger.Account) ledger.Update {
 
 // left returns the group of an account before a change if it is not in it afterwards.
 func (k kind) left(before, after *ledger.Account) ledger.Opt[ledger.Pubkey] {
-	was, belonged := k.of(before)
-	is, belongs := k.of(after)
-	if belonged && (!belongs || *was != *is) {
+	if was := k.of(before); was != nil && !sameGroup(was, k.of(after)) {
 		return ledger.Some(*was)
 	}
 	return ledger.Opt[ledger.Pubkey]{}

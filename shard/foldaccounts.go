@@ -64,10 +64,10 @@ func (t *accounts) foldValue(p position, onFolded func(now *ledger.Account)) are
 // because the value was skipped, the next value takes the entry over, provided that it is in the same group.
 func (t *accounts) unlist(k kind, p position, skipped bool) {
 	c := t.overlay.cells.at(p)
-	was, _ := k.of(t.overlay.account(p, &t.folding[0]))
+	was := k.of(t.overlay.account(p, &t.folding[0]))
 	if skipped {
 		newer := t.overlay.account(c.newer, &t.folding[1])
-		if is, belongs := k.of(newer); belongs && *is == *was {
+		if sameGroup(was, k.of(newer)) {
 			t.overlay.cells.at(c.newer).listed[k] = true
 			return
 		}

@@ -51,7 +51,6 @@ func (f *Frozen) Mints(visit func(ledger.MintWrite) bool) {
 // returns false. The account passed to visit is valid until visit returns.
 func (f *Frozen) Accounts(visit func(*ledger.Account) bool) {
 	var a ledger.Account
-	reusedSlab := packed.Slab{Reused: true}
 	over, stopped := f.over.inOrder(0, f.version), false
 	next, held := over.next()
 	// visitNext visits the next value of the overlay.
@@ -72,7 +71,7 @@ func (f *Frozen) Accounts(visit func(*ledger.Account) bool) {
 			}
 		}
 		if !stopped {
-			f.base.Unpack(r, &a, &reusedSlab)
+			f.base.Unpack(r, &a)
 			stopped = !visit(&a)
 		}
 		return !stopped

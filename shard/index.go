@@ -33,19 +33,22 @@ const (
 	kinds
 )
 
-// of returns the key of the group of this kind that an account, nil for none, belongs to.
-func (k kind) of(a *ledger.Account) (key *ledger.Pubkey, belongs bool) {
+// of returns the key of the group of this kind that an account, nil for none, belongs to; nil if it belongs to none.
+func (k kind) of(a *ledger.Account) *ledger.Pubkey {
 	switch {
 	case a == nil:
-		return nil, false
+		return nil
 	case k == everyAccount:
-		return &noKey, true
+		return &noKey
 	case k == ofProgram:
-		return &a.Owner, a.Exists() && a.Known&ledger.FieldOwner != 0
-	case a.Token == nil:
-		return nil, false
+		return a.Program()
 	}
-	return &a.Token.Owner, a.Exists()
+	return a.Wallet()
+}
+
+// sameGroup reports whether two keys of groups, nil for none, are equal.
+func sameGroup(was, is *ledger.Pubkey) bool {
+	return was == is || was != nil && is != nil && *was == *is
 }
 
 var noKey ledger.Pubkey

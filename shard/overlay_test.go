@@ -23,7 +23,7 @@ func TestOftenWrittenAccountIsFoundInFewSteps(t *testing.T) {
 			continue
 		}
 		for at := v - 250; at <= v; at++ {
-			if got := a.read(&hot.Pubkey, at, new(ledger.Account), &a.slab); got.Lamports != ledger.Lamports(at) {
+			if got := a.unpack(a.at(&hot.Pubkey, at), new(ledger.Account)); got.Lamports != ledger.Lamports(at) {
 				t.Fatalf("version %d of %d: %+v", at, v, got)
 			}
 		}
@@ -152,7 +152,7 @@ func TestKeyIsWrittenWhereItWas(t *testing.T) {
 			a.write(at[n], 2, &x.Pubkey, nil, &x)
 		}
 		for v, want := range map[ledger.Version]ledger.Lamports{1: 1, 2: x.Lamports} {
-			if got := a.read(&x.Pubkey, v, new(ledger.Account), &a.slab); got.Lamports != want {
+			if got := a.unpack(a.at(&x.Pubkey, v), new(ledger.Account)); got.Lamports != want {
 				t.Fatalf("version %d of key %d: %+v, want %d lamports", v, n, got, want)
 			}
 		}

@@ -90,7 +90,7 @@ func (s *Shard) Accounts(keys []ledger.Pubkey, v ledger.Version, deadline time.T
 		out := make([]ledger.Account, len(keys))
 		for i := range keys {
 			out[i].Pubkey = keys[i]
-			st.accounts.read(&keys[i], v, &out[i], &st.accounts.slab)
+			st.accounts.unpackCopy(st.accounts.at(&keys[i], v), &out[i])
 		}
 		return out
 	})

@@ -106,9 +106,9 @@ func (j *rollback) nextKey() (key ledger.Pubkey) {
 
 // restore writes the account and the mint facts that key had before version first, with later base state merged in.
 func (j *rollback) restore(w writer, key ledger.Pubkey) {
-	account := w.accounts.read(&key, j.first-1, new(ledger.Account), &w.accounts.slab)
+	account := w.accounts.unpackCopy(w.accounts.at(&key, j.first-1), new(ledger.Account))
 	at := w.accounts.find(&key)
-	now := w.held(w.accounts.newest(at, new(ledger.Account)))
+	now := w.held(w.accounts.unpack(at, new(ledger.Account)))
 	if reflect.DeepEqual(now, account) {
 		now = account // not written since first, or restored by an earlier rollback
 	}

@@ -113,6 +113,22 @@ func (a *Account) ForgottenBelow(horizon Slot) bool { return !a.Exists() && a.Si
 // Exists reports whether the account is live.
 func (a *Account) Exists() bool { return a.Lamports != 0 }
 
+// Program returns the program that is known to own a, nil if there is none or a is closed.
+func (a *Account) Program() *Pubkey {
+	if !a.Exists() || a.Known&FieldOwner == 0 {
+		return nil
+	}
+	return &a.Owner
+}
+
+// Wallet returns the wallet that a belongs to if a is a live token account, else nil.
+func (a *Account) Wallet() *Pubkey {
+	if !a.Exists() || a.Token == nil {
+		return nil
+	}
+	return &a.Token.Owner
+}
+
 // Unknown returns the shown fields whose value is not known.
 func (a *Account) Unknown() Fields { return FieldsShown &^ a.Known }
 

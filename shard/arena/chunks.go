@@ -31,8 +31,8 @@ func (p *Pool[T]) Take() Ref {
 		p.free = p.free[:n-1]
 		return r
 	}
-	if p.highest == math.MaxUint32 {
-		panic("a shard holds at most 2^32-1 records of a kind: the node needs more shards")
+	if p.highest == math.MaxUint32-1 {
+		panic("a shard holds at most 2^32-2 records of a kind: the node needs more shards")
 	}
 	p.highest++
 	if int(p.highest>>chunkBits) == len(p.Chunks) {

@@ -11,6 +11,8 @@ type Base struct {
 	byKey   *tree
 	indexes [indexes]*tree
 	pins    pins
+	room    room // for Unpack
+	former  room // for groups
 }
 
 // The indexes. That of programs is exact; that of wallets groups wallets with the same hash.
@@ -31,15 +33,22 @@ func New() *Base {
 // groups are the groups under which the indexes list an account.
 type groups [indexes]ledger.Opt[uint32]
 
-// groupsOf returns the groups of the account of a record. That of its program is the number of the program's key.
-func (b *Base) groupsOf(r arena.Ref) (g groups) {
-	if p := b.store.records.At(r); p.exists() && p.meta&uint64(ledger.FieldOwner) != 0 {
-		g[byProgram] = ledger.Some(uint32(p.owner))
+// groupsOf returns the groups of account a, whose record is r. That of its program is the number of the program's key.
+func (b *Base) groupsOf(r arena.Ref, a *ledger.Account) (g groups) {
+	if a.Program() != nil {
+		g[byProgram] = ledger.Some(uint32(b.store.records.At(r).owner))
 	}
-	if wallet, ok := b.Wallet(r); ok {
+	if wallet := a.Wallet(); wallet != nil {
 		g[byWallet] = ledger.Some(walletGroup(wallet))
 	}
 	return g
+}
+
+// groups returns the groups of the account of a record.
+func (b *Base) groups(r arena.Ref) groups {
+	var a ledger.Account
+	b.store.unpack(r, &a, &b.former)
+	return b.groupsOf(r, &a)
 }
 
 // walletGroup returns the group of a wallet: 32 bits of its hash, which a few wallets share.
@@ -54,19 +63,14 @@ func grouped(group uint32, member *ledger.Pubkey) uint64 {
 // Get returns the record of an account, 0 if there is none.
 func (b *Base) Get(key *ledger.Pubkey) arena.Ref { return b.byKey.get(key.Prefix(), key) }
 
-// Wallet returns the wallet that the account of a record belongs to, if it is a live token account.
-func (b *Base) Wallet(r arena.Ref) (*ledger.Pubkey, bool) {
-	if p := b.store.records.At(r); p.meta&flagToken != 0 && p.exists() {
-		return &b.store.holdings.At(p.more).wallet, true
-	}
-	return nil, false
-}
-
 // Key returns the key of the account of a record.
 func (b *Base) Key(r arena.Ref) *ledger.Pubkey { return &b.store.records.At(r).key }
 
-// Unpack sets a to the account of a record. dst has what a points at.
-func (b *Base) Unpack(r arena.Ref, a *ledger.Account, dst *Slab) { b.store.unpack(r, a, dst) }
+// Unpack sets a to the account of a record. What a points at is valid until the next call.
+func (b *Base) Unpack(r arena.Ref, a *ledger.Account) { b.store.unpack(r, a, &b.room) }
+
+// UnpackShallow sets a to the account of a record without Token and FieldProvenance. Several goroutines may call it at once.
+func (b *Base) UnpackShallow(r arena.Ref, a *ledger.Account) { b.store.unpackShallow(r, a) }
 
 // Prefetch loads a record into the caches of the processor. The caller must use the result, which has no
 // meaning, so that the load is not optimized away.
@@ -109,9 +113,13 @@ func (b *Base) Members(refs []arena.Ref, group *ledger.Pubkey, ofWallet bool, af
 // which may be another one.
 func (b *Base) Put(r arena.Ref, a *ledger.Account) (now arena.Ref) {
 	b.Reclaim(2)
+	if r != 0 && !b.pins.shared(r) && b.store.sameGroups(r, a) {
+		b.store.write(r, a)
+		return r
+	}
 	var before groups
 	if r != 0 {
-		before = b.groupsOf(r)
+		before = b.groups(r)
 	}
 	if now = r; r == 0 || b.pins.shared(r) {
 		now = b.store.put(a)
@@ -120,7 +128,7 @@ func (b *Base) Put(r arena.Ref, a *ledger.Account) (now arena.Ref) {
 	} else {
 		b.store.write(r, a)
 	}
-	b.relist(r, before, now, b.groupsOf(now))
+	b.relist(r, before, now, b.groupsOf(now, a))
 	if r != 0 && r != now {
 		b.pins.retire(r)
 	}
@@ -153,7 +161,7 @@ func (b *Base) ClosedAt(key *ledger.Pubkey, slot ledger.Slot) bool {
 // Drop removes the account of a record.
 func (b *Base) Drop(r arena.Ref) {
 	b.Reclaim(2)
-	b.relist(r, b.groupsOf(r), 0, groups{})
+	b.relist(r, b.groups(r), 0, groups{})
 	b.byKey.remove(b.Key(r).Prefix(), r)
 	if b.pins.shared(r) {
 		b.pins.retire(r)

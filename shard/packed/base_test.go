@@ -72,10 +72,9 @@ func TestBaseEqualsPlainMap(t *testing.T) {
 func checkFrozenBase(t *testing.T, f *Frozen, want map[ledger.Pubkey]*ledger.Account) {
 	t.Helper()
 	n := 0
-	slab := Slab{Reused: true}
 	f.Ascend(func(_ *ledger.Pubkey, r arena.Ref) bool {
 		var a ledger.Account
-		f.Unpack(r, &a, &slab)
+		f.Unpack(r, &a)
 		n++
 		ledgertest.Equal(t, &a, want[a.Pubkey], "what is frozen of %s", a.Pubkey)
 		return !t.Failed()
@@ -179,7 +178,7 @@ func TestRecordsAreKeptForCopies(t *testing.T) {
 	write(10, 2*accounts)
 	frozen.Ascend(func(key *ledger.Pubkey, r arena.Ref) bool {
 		var a ledger.Account
-		frozen.Unpack(r, &a, new(Slab))
+		frozen.Unpack(r, &a)
 		ledgertest.Equal(t, a.Lamports, then, "%s is frozen with lamports", key)
 		return !t.Failed()
 	})

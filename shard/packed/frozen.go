@@ -14,6 +14,7 @@ type Frozen struct {
 	store recordStore
 	byKey *btree.BTreeG[listing]
 	pin   *pin
+	room  room // for Unpack
 }
 
 // Freeze returns a copy of b that is valid until it is released. A copy that is dropped without Release is released
@@ -36,5 +37,5 @@ func (f *Frozen) Ascend(visit func(key *ledger.Pubkey, r arena.Ref) bool) {
 	runtime.KeepAlive(f) // its cleanup would release the records during the walk
 }
 
-// Unpack sets a to the account of a record. dst has what a points at.
-func (f *Frozen) Unpack(r arena.Ref, a *ledger.Account, dst *Slab) { f.store.unpack(r, a, dst) }
+// Unpack sets a to the account of a record. What a points at is valid until the next call.
+func (f *Frozen) Unpack(r arena.Ref, a *ledger.Account) { f.store.unpack(r, a, &f.room) }

@@ -19,7 +19,7 @@ func (b *Base) Loader(size int) *loader {
 func (l *loader) Add(a *ledger.Account) {
 	r := l.base.store.put(a)
 	l.base.byKey.listings.Load(listingOf(a.Pubkey.Prefix(), r))
-	for i, group := range l.base.groupsOf(r) {
+	for i, group := range l.base.groupsOf(r, a) {
 		if group.Known {
 			l.members[i] = append(l.members[i], listingOf(grouped(group.Value, &a.Pubkey), r))
 		}

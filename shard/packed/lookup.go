@@ -10,10 +10,7 @@ import (
 // must use the result, which has no meaning, so that the loads are not optimized away.
 func (b *Base) FindAll(keys []*ledger.Pubkey, found []arena.Ref) (prefetched uint64) {
 	for i, key := range keys {
-		found[i] = 0
-		if l := b.byKey.first(key.Prefix()); l.number() == key.Prefix() {
-			found[i] = l.ref // of this key or another one with its prefix
-		}
+		found[i] = b.byKey.any(key.Prefix()) // of this key or another one with its prefix
 	}
 	for _, r := range found[:len(keys)] {
 		if r != 0 {

@@ -90,9 +90,8 @@ func needsDelegation(t *ledger.TokenAccount) bool {
 	return t.Details.Value != plain
 }
 
-// unpack sets a to the account of a record. dst has what a points at; if it is nil, a gets neither Token nor
-// FieldProvenance.
-func (s *recordStore) unpack(r arena.Ref, a *ledger.Account, dst *Slab) {
+// unpackShallow sets a to the account of a record without Token and FieldProvenance.
+func (s *recordStore) unpackShallow(r arena.Ref, a *ledger.Account) {
 	p := s.records.At(r)
 	*a = ledger.Account{
 		Pubkey: p.key, Owner: s.keys.Names.At(p.owner).Pubkey, Executable: p.meta&flagExecutable != 0,
@@ -106,42 +105,41 @@ func (s *recordStore) unpack(r arena.Ref, a *ledger.Account, dst *Slab) {
 	if p.meta&flagRentMax != 0 {
 		a.RentEpoch = math.MaxUint64
 	}
-	if p.meta&flagToken != 0 && dst != nil {
-		h := s.holdings.At(p.more)
-		a.Token = reusedOrNew(dst, &dst.token)
-		*a.Token = ledger.TokenAccount{Mint: s.keys.Names.At(h.mint).Pubkey, Owner: h.wallet, Amount: h.amount}
-		a.Token.Details.Known = p.meta&flagDetails != 0
-		a.Token.Details.Value.State = ledger.TokenState(p.meta >> stateShift & stateMask)
-	}
-	if p.meta&flagExtra == 0 {
-		return
-	}
-	_, extraRef := s.parts(p)
-	x := s.extras.At(extraRef)
-	a.Known, a.RentEpoch = x.known, x.rentEpoch
-	a.Since, a.Provenance = ledger.Provenance(x.since), ledger.Provenance(x.provenance)
-	if x.hasFieldProvenance && dst != nil {
-		a.FieldProvenance = reusedOrNew(dst, &dst.fieldProvenance)
-		*a.FieldProvenance = x.fieldProvenance
-	}
-	if x.delegation != 0 && dst != nil {
-		a.Token.Details = *s.delegations.At(x.delegation)
+	if p.meta&flagExtra != 0 {
+		_, extraRef := s.parts(p)
+		x := s.extras.At(extraRef)
+		a.Known, a.RentEpoch = x.known, x.rentEpoch
+		a.Since, a.Provenance = ledger.Provenance(x.since), ledger.Provenance(x.provenance)
 	}
 }
 
-// Slab has what unpacked accounts point at. It belongs to one goroutine.
-type Slab struct {
-	// Reused: each value is valid only until the next account is unpacked. Else each is allocated.
-	Reused bool
-
+// room is what an unpacked account points at.
+type room struct {
 	token           ledger.TokenAccount
 	fieldProvenance ledger.FieldProvenance
 }
 
-// reusedOrNew returns a value of the slab if that is reused, else a new value.
-func reusedOrNew[T any](s *Slab, reused *T) *T {
-	if s.Reused {
-		return reused
+// unpack sets a to the account of a record. What a points at is in to.
+func (s *recordStore) unpack(r arena.Ref, a *ledger.Account, to *room) {
+	s.unpackShallow(r, a)
+	p := s.records.At(r)
+	holdingRef, extraRef := s.parts(p)
+	if holdingRef != 0 {
+		h := s.holdings.At(holdingRef)
+		to.token = ledger.TokenAccount{Mint: s.keys.Names.At(h.mint).Pubkey, Owner: h.wallet, Amount: h.amount}
+		to.token.Details.Known = p.meta&flagDetails != 0
+		to.token.Details.Value.State = ledger.TokenState(p.meta >> stateShift & stateMask)
+		a.Token = &to.token
 	}
-	return new(T)
+	if extraRef == 0 {
+		return
+	}
+	x := s.extras.At(extraRef)
+	if x.hasFieldProvenance {
+		to.fieldProvenance = x.fieldProvenance
+		a.FieldProvenance = &to.fieldProvenance
+	}
+	if x.delegation != 0 {
+		a.Token.Details = *s.delegations.At(x.delegation)
+	}
 }

@@ -43,6 +43,16 @@ func (s *recordStore) write(r arena.Ref, a *ledger.Account) {
 	}
 }
 
+// sameGroups reports whether an account is in the groups that its record is in. It compares what they follow from, since
+// nearly all writes leave that alone and a wallet takes long to hash.
+func (s *recordStore) sameGroups(r arena.Ref, a *ledger.Account) bool {
+	const listed = flagTombstone | uint64(ledger.FieldOwner) | flagToken
+	p := s.records.At(r)
+	meta, _ := flagsOf(a)
+	return (p.meta^meta)&listed == 0 && s.keys.Names.At(p.owner).Pubkey == a.Owner &&
+		(a.Token == nil || s.holdings.At(p.more).wallet == a.Token.Owner)
+}
+
 // parts returns the holding and the extra of a record, 0 for none.
 func (s *recordStore) parts(p *record) (holdingRef, extraRef arena.Ref) {
 	if p.meta&flagToken != 0 {

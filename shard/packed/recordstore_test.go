@@ -66,13 +66,13 @@ func checkStore(t *testing.T, s *recordStore, held map[arena.Ref]*ledger.Account
 	names, holdings, extras, delegations := make(map[ledger.Pubkey]bool), 0, 0, 0
 	for at, want := range held {
 		var got ledger.Account
-		if s.unpack(at, &got, new(Slab)); !reflect.DeepEqual(&got, want) {
+		if s.unpack(at, &got, new(room)); !reflect.DeepEqual(&got, want) {
 			t.Fatalf("record %d is\n%+v (token %+v, earlier %+v), want\n%+v (token %+v, earlier %+v)",
 				at, got, got.Token, got.FieldProvenance, want, want.Token, want.FieldProvenance)
 		}
 		shallow := *want
 		shallow.Token, shallow.FieldProvenance = nil, nil
-		if s.unpack(at, &got, nil); got != shallow {
+		if s.unpackShallow(at, &got); got != shallow {
 			t.Fatalf("record %d is %+v without what is allocated, want %+v", at, got, shallow)
 		}
 		names[want.Owner] = true

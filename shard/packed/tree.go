@@ -1,6 +1,8 @@
 package packed
 
 import (
+	"math"
+
 	"github.com/tidwall/btree"
 
 	"ledgerd/engine/ledger"
@@ -18,14 +20,17 @@ const treeDegree = 128
 type tree struct {
 	records  *arena.Pool[record] // the records that are listed
 	listings *btree.BTreeG[listing]
-	hint     btree.PathHint // where the last call of first ended
+	hint     btree.PathHint // where the last call of any ended
 }
 
 // listing is one entry of a tree: a number and a record. It takes 12 bytes and has no pointer.
 type listing struct {
 	high, low uint32    // halves of the number; with a uint64, alignment would make it 16 bytes
-	ref       arena.Ref // 0 only in a search: sorts before all records of that number
+	ref       arena.Ref // in a search 0, which sorts before all records of that number, or anyRef
 }
+
+// anyRef is in a search the reference of any record of that number. No pool has a record of it.
+const anyRef = arena.Ref(math.MaxUint32)
 
 func listingOf(number uint64, r arena.Ref) listing {
 	return listing{uint32(number >> 32), uint32(number), r}
@@ -38,13 +43,25 @@ func newTree(records *arena.Pool[record]) *tree {
 		if a.number() != b.number() {
 			return a.number() < b.number()
 		}
+		if a.ref == anyRef || b.ref == anyRef {
+			return false
+		}
 		return b.ref != 0 && (a.ref == 0 || records.At(a.ref).key.Compare(&records.At(b.ref).key) < 0)
 	}
 	return &tree{records: records, listings: btree.NewBTreeGOptions(less, btree.Options{NoLocks: true, Degree: treeDegree})}
 }
 
 // get returns the record listed under a number and a key, 0 if there is none.
-func (t *tree) get(number uint64, key *ledger.Pubkey) (found arena.Ref) {
+func (t *tree) get(number uint64, key *ledger.Pubkey) arena.Ref {
+	l, _ := t.listings.Get(listingOf(number, anyRef))
+	if l.ref == 0 || t.records.At(l.ref).key == *key {
+		return l.ref
+	}
+	return t.among(number, key)
+}
+
+// among is get for a number that other keys have, too.
+func (t *tree) among(number uint64, key *ledger.Pubkey) (found arena.Ref) {
 	t.ascend(number, key, func(n uint64, r arena.Ref) bool {
 		if n == number && t.records.At(r).key == *key {
 			found = r
@@ -54,14 +71,10 @@ func (t *tree) get(number uint64, key *ledger.Pubkey) (found arena.Ref) {
 	return found
 }
 
-// first returns the first listing whose number is not below number, the zero listing if there is none. It reads
-// no record. Ascending numbers make it faster.
-func (t *tree) first(number uint64) (l listing) {
-	t.listings.AscendHint(listingOf(number, 0), func(next listing) bool {
-		l = next
-		return false
-	}, &t.hint)
-	return l
+// any returns a record listed under a number, 0 if there is none. It reads no record. Ascending numbers make it faster.
+func (t *tree) any(number uint64) arena.Ref {
+	l, _ := t.listings.GetHint(listingOf(number, anyRef), &t.hint)
+	return l.ref
 }
 
 // set lists a record under a number and its account's key. It replaces the record listed there.
