@@ -16,25 +16,23 @@ type Block struct {
 	records     []record
 	keys        arena.Chunks[arena.Key] // the store's keys when the block was packed
 	named       *named                  // nil without transactions
+	number      uint32                  // in the store; Store.mu guards it
 	packedBytes int                     // an estimate of the size of the unpacked transactions
 }
 
 // record is one transaction.
 type record struct {
 	signature ledger.Signature
-	block     *Block
-	next      *record // the next one with the same hash of the signature; Store.mu guards it
+	next      recordRef // the next one with the same hash of the signature; Store.mu guards it
 	fee       ledger.Lamports
 	keysFrom  uint32 // index of its first key in named.keys; its keys end where those of the next record begin
-	index     uint32 // in the block, above indexShift; flags below
+	flags     uint32
 }
 
 const (
 	flagFee     = 1 << iota // the fee is known
 	flagOutcome             // it is known whether the transaction succeeded
 	flagSuccess
-
-	indexShift = iota
 )
 
 // named are the numbers of the keys of a block's transactions. It outlives the block, to drop them.
@@ -69,17 +67,6 @@ func flagsOf(t *ledger.Transaction) (flags uint32) {
 		flags |= flagSuccess
 	}
 	return flags
-}
-
-// indexInBlock returns the transaction's index in its block.
-func (r *record) indexInBlock() int { return int(r.index >> indexShift) }
-
-// after reports whether r has a newer slot than other, or a greater index in the same block.
-func (r *record) after(other *record) bool {
-	if r.block != other.block {
-		return r.block.Block.Slot > other.block.Block.Slot
-	}
-	return r.index > other.index
 }
 
 // SizeBytes estimates the size of the block in memory as if its transactions were not packed.
@@ -131,11 +118,11 @@ func (b *Block) keysFrom(index int) int {
 func (b *Block) unpack(index int, t *ledger.Transaction, dst []ledger.Pubkey) []ledger.Pubkey {
 	r := &b.records[index]
 	*t = ledger.Transaction{Signature: r.signature, Slot: b.Block.Slot, Index: uint32(index), Time: b.Block.Time}
-	if r.index&flagFee != 0 {
+	if r.flags&flagFee != 0 {
 		t.Fee = ledger.Some(r.fee)
 	}
-	if r.index&flagOutcome != 0 {
-		t.Success = ledger.Some(r.index&flagSuccess != 0)
+	if r.flags&flagOutcome != 0 {
+		t.Success = ledger.Some(r.flags&flagSuccess != 0)
 	}
 	from := len(dst)
 	for _, key := range b.named.keys[r.keysFrom:b.keysFrom(index+1)] {

@@ -113,5 +113,5 @@ func (s *Store) named() int {
 
 // TestTransactionSize holds what one takes beside its keys.
 func TestTransactionSize(t *testing.T) {
-	ledgertest.Equal(t, reflect.TypeFor[record]().Size(), 96, "bytes of a transaction")
+	ledgertest.Equal(t, reflect.TypeFor[record]().Size(), 88, "bytes of a transaction")
 }

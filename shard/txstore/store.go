@@ -3,7 +3,6 @@ package txstore
 import (
 	"hash/maphash"
 	"runtime"
-	"slices"
 	"sync"
 
 	"ledgerd/engine/ledger"
@@ -19,8 +18,22 @@ type Store struct {
 
 	mu      sync.RWMutex
 	seed    maphash.Seed
-	records map[uint64]*record // by the hash of the signature: the one that was added last
-	count   int                // of all records
+	records map[uint64]recordRef // by the hash of the signature: the one that was added last
+	blocks  []*Block             // by number; nil where the number is free
+	free    []uint32             // numbers of blocks that were removed
+	count   int                  // of all records
+}
+
+// recordRef is the number of a block and the index of a record in it; 0 means none. It is no pointer, so the garbage collector does
+// not scan millions of records.
+type recordRef uint64
+
+func (b *Block) ref(index int) recordRef { return recordRef(b.number)<<32 | recordRef(index) }
+
+// find returns the block and the record of a reference.
+func (s *Store) find(ref recordRef) (*Block, *record) {
+	b := s.blocks[ref>>32]
+	return b, &b.records[uint32(ref)]
 }
 
 // keys are shared by all blocks. The cleanup of a block refers to them and not to the store: the store refers to
@@ -32,7 +45,7 @@ type keys struct {
 
 // New returns an empty store.
 func New() *Store {
-	return &Store{keys: new(keys), seed: maphash.MakeSeed(), records: make(map[uint64]*record)}
+	return &Store{keys: new(keys), seed: maphash.MakeSeed(), records: make(map[uint64]recordRef), blocks: make([]*Block, 1)}
 }
 
 // Pack returns b packed; the result shares nothing large with b. Transaction finds its transactions only after Add.
@@ -56,8 +69,8 @@ func (s *Store) Pack(b *ledger.Block) *Block {
 	for i := range b.Transactions {
 		t := &b.Transactions[i]
 		p.records[i] = record{
-			signature: t.Signature, block: p, fee: t.Fee.Value,
-			keysFrom: uint32(len(p.named.keys)), index: uint32(i)<<indexShift | flagsOf(t),
+			signature: t.Signature, fee: t.Fee.Value,
+			keysFrom: uint32(len(p.named.keys)), flags: flagsOf(t),
 		}
 		for j := range t.Accounts {
 			p.named.keys = append(p.named.keys, s.keys.Use(&t.Accounts[j]))
@@ -72,9 +85,18 @@ func (s *Store) hash(sig *ledger.Signature) uint64 { return maphash.Bytes(s.seed
 
 // Add makes the transactions of a block findable.
 func (s *Store) Add(b *Block) {
-	s.eachLocked(b, func(at *record, h uint64) {
-		at.next = s.records[h]
-		s.records[h] = at
+	s.mu.Lock()
+	if n := len(s.free); n > 0 {
+		b.number, s.free = s.free[n-1], s.free[:n-1]
+	} else {
+		b.number = uint32(len(s.blocks))
+		s.blocks = append(s.blocks, nil)
+	}
+	s.blocks[b.number] = b
+	s.mu.Unlock()
+	s.eachLocked(b, func(index int, h uint64) {
+		b.records[index].next = s.records[h]
+		s.records[h] = b.ref(index)
 		s.count++
 	})
 }
@@ -82,54 +104,62 @@ func (s *Store) Add(b *Block) {
 // Remove undoes Add for blocks.
 func (s *Store) Remove(blocks []*Block) {
 	for _, b := range blocks {
-		s.eachLocked(b, s.removeLocked)
+		s.eachLocked(b, func(index int, h uint64) { s.removeLocked(b, index, h) })
+		s.mu.Lock()
+		s.blocks[b.number] = nil
+		s.free = append(s.free, b.number)
+		s.mu.Unlock()
 	}
 }
 
 // eachLocked calls do for the records of a block and the hashes of their signatures.
-func (s *Store) eachLocked(b *Block, do func(r *record, h uint64)) {
-	for some := range slices.Chunk(b.records, lockedAtOnce) {
+func (s *Store) eachLocked(b *Block, do func(index int, h uint64)) {
+	for from := 0; from < b.Len(); from += lockedAtOnce {
 		s.mu.Lock()
-		for i := range some {
-			do(&some[i], s.hash(&some[i].signature))
+		for i := from; i < min(from+lockedAtOnce, b.Len()); i++ {
+			do(i, s.hash(&b.records[i].signature))
 		}
 		s.mu.Unlock()
 	}
 }
 
-func (s *Store) removeLocked(r *record, h uint64) {
+func (s *Store) removeLocked(b *Block, index int, h uint64) {
 	s.count--
-	before := s.records[h]
-	if before != r {
-		for before.next != r {
-			before = before.next
+	r, removed := &b.records[index], b.ref(index)
+	if before := s.records[h]; before != removed {
+		_, at := s.find(before)
+		for at.next != removed {
+			_, at = s.find(at.next)
 		}
-		before.next = r.next
-	} else if r.next != nil {
+		at.next = r.next
+	} else if r.next != 0 {
 		s.records[h] = r.next
 	} else {
 		delete(s.records, h)
 	}
-	r.next = nil // it would keep the block of the next one reachable
 }
 
 // Transaction returns the transaction with the signature in a block for which onChain is true, nil if there is none. Of
 // several it returns the one of the newest slot. onChain is called with the store locked.
 func (s *Store) Transaction(sig *ledger.Signature, onChain func(*Block) bool) *ledger.Transaction {
-	var found *record
+	var found *Block
+	var index int
 	h := s.hash(sig)
 	s.mu.RLock()
-	for r := s.records[h]; r != nil; r = r.next {
-		if r.signature == *sig && onChain(r.block) && (found == nil || r.after(found)) {
-			found = r
+	for ref := s.records[h]; ref != 0; {
+		b, r := s.find(ref)
+		i := int(uint32(ref))
+		newer := found == nil || b.Block.Slot > found.Block.Slot || b == found && i > index
+		if newer && r.signature == *sig && onChain(b) {
+			found, index = b, i
 		}
+		ref = r.next
 	}
 	s.mu.RUnlock()
 	if found == nil {
 		return nil
 	}
-	i := found.indexInBlock()
-	return &found.block.Transactions(i, i+1)[0]
+	return &found.Transactions(index, index+1)[0]
 }
 
 // Len returns how many transactions can be found.
