@@ -6,6 +6,7 @@ import "ledgerd/engine/ledger"
 type Keys struct {
 	Names   Pool[Key]
 	numbers map[ledger.Pubkey]Ref
+	recent  [64]Ref // a number of a key with these last bits, which saves most look-ups of programs and common mints
 }
 
 // Key is a stored key. Only the owner of the Keys may read its count.
@@ -14,16 +15,23 @@ type Key struct {
 	count uint32 // references
 }
 
-// Find returns the number of a key, false if the key is not stored.
-func (k *Keys) Find(key *ledger.Pubkey) (Ref, bool) {
-	r, found := k.numbers[*key]
-	return r, found
+// Find returns the number of a key, 0 if the key is not stored.
+func (k *Keys) Find(key *ledger.Pubkey) Ref {
+	recent := &k.recent[key[len(key)-1]%64]
+	if *recent == 0 || k.Names.At(*recent).Pubkey != *key {
+		r, found := k.numbers[*key]
+		if !found {
+			return 0
+		}
+		*recent = r
+	}
+	return *recent
 }
 
 // Use adds a reference to a key and returns its number.
 func (k *Keys) Use(key *ledger.Pubkey) Ref {
-	r, found := k.numbers[*key]
-	if !found {
+	r := k.Find(key)
+	if r == 0 {
 		if k.numbers == nil {
 			k.numbers = make(map[ledger.Pubkey]Ref)
 		}
@@ -40,6 +48,7 @@ func (k *Keys) Drop(r Ref) {
 	key := k.Names.At(r)
 	if key.count--; key.count == 0 {
 		delete(k.numbers, key.Pubkey)
+		k.recent[key.Pubkey[len(key.Pubkey)-1]%64] = 0
 		k.Names.Give(r)
 	}
 }

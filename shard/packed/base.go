@@ -89,8 +89,8 @@ func (b *Base) Ascend(from *ledger.Pubkey, visit func(key *ledger.Pubkey, r aren
 func (b *Base) Members(refs []arena.Ref, group *ledger.Pubkey, ofWallet bool, after ledger.Opt[ledger.Pubkey], most int) []arena.Ref {
 	index, number := b.indexes[byWallet], walletGroup(group)
 	if !ofWallet {
-		name, held := b.store.keys.Find(group)
-		if !held {
+		name := b.store.keys.Find(group)
+		if name == 0 {
 			return refs
 		}
 		index, number = b.indexes[byProgram], uint32(name)
