@@ -46,41 +46,34 @@ func askAt[R any](s *Shard, v ledger.Version, deadline time.Time, answer func(*s
 
 // Account returns the account at version v without Token and FieldProvenance, which Accounts and List return.
 // found is false if there is neither an account nor a tombstone. Errors match ledger.ErrUnavailable.
-//
-// The shard's goroutine is idle most of the time. Then the caller reads the account itself, because switching
-// to the goroutine and back costs more than the look-up: three microseconds of CPU in all.
-func (s *Shard) Account(key ledger.Pubkey, v ledger.Version, deadline time.Time) (a ledger.Account, found bool, err error) {
-	s.way.Question()
-	if found, answered, err := s.look(&key, v, &a); answered {
-		return a, found, err
-	}
-	return s.askAccount(key, v, deadline)
+func (s *Shard) Account(key ledger.Pubkey, v ledger.Version, deadline time.Time) (ledger.Account, bool, error) {
+	a, err := askAt(s, v, deadline, func(st *state) (a ledger.Opt[ledger.Account]) {
+		a.Known = st.accounts.readShallow(&key, v, &a.Value)
+		return a
+	})
+	return a.Value, a.Known, err
 }
 
-// look reads an account on the caller's goroutine. answered is false if the lock of the state is taken, or if the read panicked:
-// a query for the account then panics on the shard's goroutine, too, and so ends the shard.
-func (s *Shard) look(key *ledger.Pubkey, v ledger.Version, into *ledger.Account) (found, answered bool, err error) {
+// Look is Account on the caller's goroutine. answered is false where the caller must call Account instead: the lock of the state
+// is taken, the version is folded, or the look-up panicked. Account then panics on the shard's goroutine, too, and so ends the
+// shard.
+//
+// The shard's goroutine is idle most of the time. Then a caller reads the account itself, because switching
+// to the goroutine and back costs more than the look-up: three microseconds of CPU in all.
+func (s *Shard) Look(key ledger.Pubkey, v ledger.Version) (a ledger.Account, found, answered bool) {
+	s.way.Question()
 	if !s.mu.TryLock() {
-		return false, false, nil
+		return a, false, false
 	}
 	defer func() {
 		s.mu.Unlock()
 		_ = recover()
 	}()
 	if v < s.state.folded {
-		return false, true, ErrFolded
+		return a, false, false
 	}
-	found = s.state.accounts.readShallow(key, v, into)
-	return found, true, nil
-}
-
-// askAccount is Account on the shard's goroutine.
-func (s *Shard) askAccount(key ledger.Pubkey, v ledger.Version, deadline time.Time) (ledger.Account, bool, error) {
-	a, err := askAt(s, v, deadline, func(st *state) (a ledger.Opt[ledger.Account]) {
-		a.Known = st.accounts.readShallow(&key, v, &a.Value)
-		return a
-	})
-	return a.Value, a.Known, err
+	found = s.state.accounts.readShallow(&key, v, &a)
+	return a, found, true
 }
 
 // Accounts returns the accounts at version v in the order of keys. One that is not stored has only its key.

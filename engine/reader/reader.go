@@ -79,9 +79,11 @@ func answer[A any](r *Reader, q ledger.Query, ask func(ledger.View, time.Time) (
 	}
 	for deadline := time.Now().Add(r.Deadline); ; {
 		a, err = ask(v, deadline)
-		folded := errors.Is(err, shard.ErrFolded) && q.Head == nil && r.Board.Head() != v.Head
+		if !errors.Is(err, shard.ErrFolded) || q.Head != nil || r.Board.Head() == v.Head {
+			return a, v, err
+		}
 		left := time.Until(deadline)
-		if !folded || left <= 0 {
+		if left <= 0 {
 			return a, v, err
 		}
 		q.Wait = min(q.Wait, left)
@@ -99,18 +101,32 @@ func (r *Reader) ownerOf(key *ledger.Pubkey) *shard.Shard {
 // Account returns a live account without its token facts, which Accounts and Tokens return. For a
 // missing one it returns a *ledger.NotFoundError.
 func (r *Reader) Account(q ledger.Query, key ledger.Pubkey) (ledger.Account, ledger.View, error) {
+	// A look needs no deadline, so no clock is read.
+	if v, err := r.view(q); err != nil {
+		return ledger.Account{}, v, err
+	} else if a, found, answered := r.ownerOf(&key).Look(key, v.Tip().Version); answered {
+		return a, v, r.absence(v, &a, found)
+	}
 	return answer(r, q, func(v ledger.View, deadline time.Time) (ledger.Account, error) {
 		a, found, err := r.ownerOf(&key).Account(key, v.Tip().Version, deadline)
-		switch {
-		case err != nil || found && a.Exists():
-			return a, err
-		case found && !a.ForgottenBelow(v.Head.Horizon):
-			return a, &ledger.NotFoundError{Absence: ledger.AccountClosed, Slot: a.Since.Slot()}
-		case r.coverage.Load().Complete:
-			return a, &ledger.NotFoundError{Absence: ledger.AccountNotFound}
+		if err == nil {
+			err = r.absence(v, &a, found)
 		}
-		return a, &ledger.NotFoundError{Absence: ledger.AccountNotIndexed}
+		return a, err
 	})
+}
+
+// absence returns nil for a live account, else an error that says why there is none.
+func (r *Reader) absence(v ledger.View, a *ledger.Account, found bool) error {
+	switch {
+	case found && a.Exists():
+		return nil
+	case found && !a.ForgottenBelow(v.Head.Horizon):
+		return &ledger.NotFoundError{Absence: ledger.AccountClosed, Slot: a.Since.Slot()}
+	case r.coverage.Load().Complete:
+		return &ledger.NotFoundError{Absence: ledger.AccountNotFound}
+	}
+	return &ledger.NotFoundError{Absence: ledger.AccountNotIndexed}
 }
 
 // Accounts returns accounts in the order of keys, all at one version. One that does not
