@@ -22,18 +22,10 @@ func newAccounts() *accounts {
 	return &accounts{overlay: new(versions), base: packed.New(), index: newIndex()}
 }
 
-// find returns where the newest value of a key is.
-func (t *accounts) find(key *ledger.Pubkey) location {
-	l := location{hash: arena.HashOf(key)}
-	if l.head = t.overlay.find(l.hash, key); l.head == 0 {
-		l.base = t.base.Get(key)
-	}
-	return l
-}
-
 // at returns where the value of a key at version v is.
-func (t *accounts) at(key *ledger.Pubkey, v ledger.Version) (l location) {
-	if l.head = t.overlay.visible(key, v); l.head == 0 {
+func (t *accounts) at(key *ledger.Pubkey, v ledger.Version) location {
+	l := location{hash: arena.HashOf(key)}
+	if l.head = t.overlay.visible(l.hash, key, v); l.head == 0 {
 		l.base = t.base.Get(key)
 	}
 	return l
@@ -136,7 +128,7 @@ func (t *accounts) page(g group, after ledger.Opt[ledger.Pubkey], limit int, v l
 		if order >= 0 {
 			key, keys = keys[0], keys[1:]
 		}
-		l.head = t.overlay.visible(&key, v)
+		l.head = t.overlay.visible(arena.HashOf(&key), &key, v)
 		t.addMember(&page, g, l)
 		page.Next = ledger.Some(key)
 	}

@@ -28,7 +28,8 @@ type apply struct {
 	writes     []ledger.AccountWrite
 	mints      []ledger.MintWrite
 
-	base *ledger.BaseState // nil for a block, and after the first slice
+	base *ledger.BaseState             // nil for a block, and after the first slice
+	kept map[ledger.Pubkey][]baseWrite // the writes of base state that rollbacks may merge in again; nil: none
 
 	todo []uint64 // indexes of the writes of this shard that remain, by key, those of one key in their order
 }
@@ -90,24 +91,33 @@ func (j *apply) step(s *state) (more bool) {
 	return true
 }
 
-// begin keeps base state for rollbacks, which merge it in again, until it is folded.
+// begin has base state kept for rollbacks, which merge it in again, until it is folded.
 func (j *apply) begin(s *state) {
 	switch {
 	case !j.direct:
-		s.bases = append(s.bases, baseChange{j.Point, j.base})
+		j.kept = make(map[ledger.Pubkey][]baseWrite)
+		s.bases = append(s.bases, baseChange{j.Point, j.base, j.kept})
 	case s.accounts.overlay.Len() > 0:
 		panic("base state is applied directly while the overlay has versions")
 	}
 	j.base = nil
 }
 
+// keep notes a write that a rollback may have to merge in again.
+func (j *apply) keep(key ledger.Pubkey, w baseWrite) {
+	if j.kept != nil {
+		j.kept[key] = append(j.kept[key], w)
+	}
+}
+
 func (j *apply) writeMint(w writer, m *ledger.MintWrite) {
 	if !w.owns(m.Pubkey.Prefix()) {
 		return
 	}
+	j.keep(m.Pubkey, baseWrite{mint: &m.Mint})
 	var held *ledger.Account
 	if !j.provenance.ByBlock() {
-		held = w.held(w.accounts.unpack(w.accounts.find(&m.Pubkey), &w.scratch[0]))
+		held = w.held(w.accounts.unpack(w.accounts.at(&m.Pubkey, newest), &w.scratch[0]))
 	}
 	before := w.mints.at(&m.Pubkey, newest)
 	w.setMint(m.Pubkey, before, ledger.MintAfter(held, before, &m.Mint, false, j.provenance))
@@ -127,6 +137,7 @@ func (j *apply) writeAccount(w writer) {
 		}
 		last = int(j.todo[0])
 		j.todo = j.todo[1:]
+		j.keep(*key, baseWrite{account: write})
 		if tellsMint(write) {
 			mint := w.mints.at(key, newest)
 			w.setMint(*key, mint, mintAfter(after, mint, write, j.provenance))

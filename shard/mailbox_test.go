@@ -246,31 +246,6 @@ func TestLargeBlockIsDoneInSlices(t *testing.T) {
 	}
 }
 
-// TestRollbackCollectsBaseStateInSlices undoes a block since which large base state came.
-func TestRollbackCollectsBaseStateInSlices(t *testing.T) {
-	const slice = 128
-	const keys = 10*slice + 7
-	shard := New(0, 1)
-	base := &ledger.BaseState{Accounts: lamportsOf(keys, 5)}
-	learn := shard.newApply(Point{Version: 2}, 0, base.Accounts, nil)
-	learn.base = base
-	undo := &rollback{Point: Point{Version: 3}, first: 1}
-	for _, j := range []message{shard.block(1, lamportsOf(1, 1)), learn, undo} {
-		for before := 0; j.step(shard.state); before = len(undo.merged) {
-			if n := len(undo.merged) - before; n > slice {
-				t.Fatalf("one slice collected %d writes", n)
-			}
-		}
-	}
-	ledgertest.Equal(t, len(undo.merged), keys, "writes that were collected")
-	for n := range keys {
-		var a ledger.Account
-		if shard.state.accounts.readShallow(new(key(n)), 3, &a); a.Lamports != 5 {
-			t.Fatalf("%+v after the rollback, want the 5 lamports of base state", a)
-		}
-	}
-}
-
 // TestWritesAreSortedByTheirKeys sorts writes of many keys, of keys that begin with the same bits, and of the same keys again.
 func TestWritesAreSortedByTheirKeys(t *testing.T) {
 	r := seeded(t, 1)

@@ -77,7 +77,7 @@ func (m *model) base(v ledger.Version, b *ledger.BaseState, direct bool) *Applie
 	applied := m.add(v, next, nil)
 	applied.Updates = nil
 	if !direct {
-		m.bases = append(m.bases, baseChange{Point{Version: v}, b})
+		m.bases = append(m.bases, baseChange{at: Point{Version: v}, base: b})
 	} else {
 		m.fold(v, 0)
 	}

@@ -18,7 +18,7 @@ func TestOftenWrittenAccountIsFoundInFewSteps(t *testing.T) {
 	hot := ledger.Account{Pubkey: key(0)}
 	for v := ledger.Version(1); v <= 2500; v++ {
 		hot.Lamports = ledger.Lamports(v)
-		a.write(a.find(&hot.Pubkey), v, &hot.Pubkey, nil, &hot)
+		a.write(a.at(&hot.Pubkey, newest), v, &hot.Pubkey, nil, &hot)
 		if v%500 != 0 {
 			continue
 		}
@@ -28,7 +28,7 @@ func TestOftenWrittenAccountIsFoundInFewSteps(t *testing.T) {
 			}
 		}
 		steps := 0
-		for p := a.find(&hot.Pubkey).head; a.overlay.cells.holds(p); steps++ {
+		for p := a.at(&hot.Pubkey, newest).head; a.overlay.cells.holds(p); steps++ {
 			w := a.overlay.cells.at(p)
 			if p = w.jump; !a.overlay.cells.holds(p) {
 				p = w.older
@@ -88,7 +88,7 @@ func TestOverlayBytesAreWhatIsAllocated(t *testing.T) {
 // put writes an account of a key as of a version.
 func (t *accounts) put(n int, v ledger.Version) {
 	x := ledger.Account{Pubkey: key(n), Lamports: 1, Known: ledger.FieldsShown, Owner: ledger.TokenProgram}
-	t.write(t.find(&x.Pubkey), v, &x.Pubkey, nil, &x)
+	t.write(t.at(&x.Pubkey, newest), v, &x.Pubkey, nil, &x)
 }
 
 // TestKeysAreFoundTogetherAsAlone looks keys up together that only the base has, only the overlay, both, or neither, beside
@@ -119,7 +119,7 @@ func TestKeysAreFoundTogetherAsAlone(t *testing.T) {
 		all.gather(some, todo)
 		a.findAll(&all)
 		for i := range some {
-			if got, want := all.take(), a.find(&some[i].Pubkey); got != want {
+			if got, want := all.take(), a.at(&some[i].Pubkey, newest); got != want {
 				t.Errorf("%s: found with others at %+v, alone at %+v", some[i].Pubkey, got, want)
 			}
 		}
@@ -136,7 +136,7 @@ func TestKeyIsWrittenWhereItWas(t *testing.T) {
 		a.put(n, 1)
 		if n == early {
 			for n := range at {
-				at[n] = a.find(new(key(n)))
+				at[n] = a.at(new(key(n)), newest)
 			}
 		}
 	}

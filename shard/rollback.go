@@ -15,20 +15,8 @@ type rollback struct {
 	first ledger.Version
 
 	todo  *inOrder        // the accounts that the undone versions wrote; nil before the first slice
-	next  sortedRun       // of todo
-	held  bool            // there is a next one
-	mints []ledger.Pubkey // that they wrote and that are still to restore, in order
-
-	bases     []baseChange // base state to merge in again that is not yet in merged
-	collected int          // so many writes of the first of bases are in merged
-	merged    map[ledger.Pubkey][]baseWrite
-}
-
-// baseWrite is one write of base state.
-type baseWrite struct {
-	baseChange // which the write belongs to
-	write      *ledger.AccountWrite
-	mint       *ledger.Mint // if write is nil
+	mints []ledger.Pubkey // that they wrote and that are still to restore
+	bases []baseChange    // base state to merge in again
 }
 
 func (j *rollback) step(s *state) (more bool) {
@@ -37,12 +25,12 @@ func (j *rollback) step(s *state) (more bool) {
 		j.begin(s)
 	}
 	for range sliceKeys {
-		switch {
-		case len(j.bases) > 0:
-			j.collect(s)
-		case j.held || len(j.mints) > 0:
-			j.restore(w, j.nextKey())
-		default:
+		if next, more := j.todo.next(); more {
+			j.restore(w, *next.key)
+		} else if len(j.mints) > 0 {
+			j.restoreMint(w, j.mints[0])
+			j.mints = j.mints[1:]
+		} else {
 			j.result.Hash = s.hash
 			return false
 		}
@@ -50,86 +38,53 @@ func (j *rollback) step(s *state) (more bool) {
 	return true
 }
 
-// begin finds the undone versions and the base state since. It sorts only mints, of which there are few.
+// begin finds the undone versions and the base state since.
 func (j *rollback) begin(s *state) {
 	j.todo = s.accounts.overlay.inOrder(j.first, newest)
-	j.next, j.held = j.todo.next()
 	j.mints = s.mints.writtenSince(j.first)
-	slices.SortFunc(j.mints, func(a, b ledger.Pubkey) int { return a.Compare(&b) })
-	j.mints = slices.Compact(j.mints)
 	since := slices.IndexFunc(s.bases, func(b baseChange) bool { return b.at.Version >= j.first })
 	if since >= 0 {
 		j.bases = s.bases[since:]
 	}
-	j.merged = make(map[ledger.Pubkey][]baseWrite)
 }
 
-// collect adds the next write of bases to merged if its key is the shard's.
-func (j *rollback) collect(s *state) {
-	key, write := ledger.Pubkey{}, baseWrite{baseChange: j.bases[0]}
-	b, n := write.base, j.collected
-	j.collected++
-	switch mints := n - len(b.Accounts); {
-	case mints < 0:
-		write.write = &b.Accounts[n]
-		key = write.write.Pubkey
-	case mints < len(b.Mints):
-		write.mint = &b.Mints[mints].Mint
-		key = b.Mints[mints].Pubkey
-	default:
-		j.bases, j.collected = j.bases[1:], 0
-		return
+// restoreMint is restore for a mint whose account the undone versions may not have written. It makes no update, so its turn is after
+// all accounts.
+func (j *rollback) restoreMint(w writer, key ledger.Pubkey) {
+	if at := w.accounts.at(&key, newest); at.head == 0 || w.accounts.overlay.cells.at(at.head).version < j.first {
+		j.restore(w, key)
 	}
-	if s.owns(key.Prefix()) {
-		j.merged[key] = append(j.merged[key], write)
-	}
-}
-
-// nextKey takes the lowest key out of todo and mints.
-func (j *rollback) nextKey() (key ledger.Pubkey) {
-	order := -1
-	switch {
-	case !j.held:
-		order = 1
-	case len(j.mints) > 0:
-		order = j.next.key.Compare(&j.mints[0])
-	}
-	if order >= 0 {
-		key, j.mints = j.mints[0], j.mints[1:]
-	}
-	if order <= 0 {
-		key = *j.next.key
-		j.next, j.held = j.todo.next()
-	}
-	return key
 }
 
 // restore writes the account and the mint facts that key had before version first, with later base state merged in.
 func (j *rollback) restore(w writer, key ledger.Pubkey) {
 	account := w.accounts.unpackCopy(w.accounts.at(&key, j.first-1), new(ledger.Account))
-	at := w.accounts.find(&key)
+	at := w.accounts.at(&key, newest)
 	now := w.held(w.accounts.unpack(at, new(ledger.Account)))
 	if reflect.DeepEqual(now, account) {
 		now = account // not written since first, or restored by an earlier rollback
 	}
 	mint := w.mints.at(&key, j.first-1)
-	held, of := account, (*ledger.BaseState)(nil) // the account before base state of, for the filter
-	for _, b := range j.merged[key] {
-		if b.base != of {
-			account = heldAt(b.at.Horizon, w.admitted(held, account))
-			held, of = account, b.base
-		}
-		p := ledger.BaseProvenance(b.base.Slot)
-		if b.write == nil {
-			mint = ledger.MintAfter(account, mint, b.mint, false, p)
+	for _, b := range j.bases {
+		writes := b.writes[key]
+		if len(writes) == 0 {
 			continue
 		}
-		if tellsMint(b.write) {
-			mint = mintAfter(account, mint, b.write, p)
+		account = heldAt(b.at.Horizon, account)
+		held, p := account, ledger.BaseProvenance(b.base.Slot)
+		for _, write := range writes {
+			if write.account == nil {
+				mint = ledger.MintAfter(account, mint, write.mint, false, p)
+				continue
+			}
+			if tellsMint(write.account) {
+				mint = mintAfter(account, mint, write.account, p)
+			}
+			account = ledger.Merge(account, write.account, p)
 		}
-		account = ledger.Merge(account, b.write, p)
+		account = w.admitted(held, account)
 	}
-	account = w.held(w.admitted(held, account))
+	account = w.held(account)
 	w.setMint(key, w.mints.at(&key, newest), mint)
 	if now == account && !w.droppedSince(at.head, j.first) {
 		return // only the mint was written

@@ -29,9 +29,17 @@ type state struct {
 	counters *Counters
 }
 
+// baseChange is base state that is not folded.
 type baseChange struct {
-	at   Point
-	base *ledger.BaseState
+	at     Point
+	base   *ledger.BaseState
+	writes map[ledger.Pubkey][]baseWrite // those of this shard, in their order
+}
+
+// baseWrite is one write of base state: of an account or, if that is nil, of a mint.
+type baseWrite struct {
+	account *ledger.AccountWrite
+	mint    *ledger.Mint
 }
 
 // Counters are the sizes of a shard. Any goroutine may read them.

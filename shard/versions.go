@@ -47,10 +47,10 @@ type versions struct {
 	heads            arena.HashTable // positions of the newest values
 }
 
-// location is where a key's newest value is. It is valid until the key is written or something is folded.
+// location is where a value of a key is: the newest, or that of a version. It is valid until the key is written or something is folded.
 type location struct {
 	hash uint32    // of the key
-	head position  // the value in the overlay, 0 for none
+	head position  // of the value in the overlay, 0 for none
 	base arena.Ref // the record of the base, 0 for none; not set if the overlay has a value
 }
 
@@ -77,11 +77,8 @@ func (o *versions) find(hash uint32, key *ledger.Pubkey) position {
 }
 
 // visible returns the newest value of a key at or below version v, 0 if the overlay has none.
-func (o *versions) visible(key *ledger.Pubkey, v ledger.Version) position {
-	if o.Len() == 0 {
-		return 0
-	}
-	for p := o.find(arena.HashOf(key), key); o.cells.holds(p); {
+func (o *versions) visible(hash uint32, key *ledger.Pubkey, v ledger.Version) position {
+	for p := o.find(hash, key); o.cells.holds(p); {
 		c := o.cells.at(p)
 		if c.version <= v {
 			return p
