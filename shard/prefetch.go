@@ -65,19 +65,20 @@ func (t *accounts) findAll(a *prefetch) {
 
 // findAll finds the newest values of all keys of a.
 func (o *versions) findAll(a *prefetch) {
+	sum := uint64(0) // in a register, so that no load waits for the one before
 	for i := range a.keys {
 		hash := arena.HashOf(&a.keys[i])
 		a.found[i] = location{hash: hash}
 		if part := o.heads.Part(hash); part.Used > 0 {
 			at, _ := part.First(hash)
-			a.sink += part.Entries[at]
+			sum += part.Entries[at]
 		}
 	}
 	for i := range a.found {
 		l := &a.found[i]
 		if l.head = o.find(l.hash, nil); l.head != 0 {
 			c := o.cells.at(l.head) // of this key or another one with its hash
-			a.sink += uint64(c.key[0]) + c.term[0] + uint64(c.version) + uint64(c.depth)
+			sum += uint64(c.key[0]) + c.term[0] + uint64(c.version) + uint64(c.depth)
 		}
 	}
 	for i := range a.keys {
@@ -85,4 +86,5 @@ func (o *versions) findAll(a *prefetch) {
 			l.head = o.find(l.hash, &a.keys[i])
 		}
 	}
+	a.sink += sum
 }
