@@ -148,15 +148,19 @@ func (m *model) end() {
 // record appends a record with updates that led to the present world.
 func (m *model) record(r ledger.Record, updates []modelUpdate) {
 	r.Version, r.FirstSeq = m.version()+1, m.seq()+1
-	if r.Kind != ledger.StatusRecord {
-		r.Horizon = ledger.Some(m.world.horizon)
+	if r.Horizon.Known = true; r.Kind != ledger.StatusRecord {
+		r.Horizon.Value = m.world.horizon
 	}
 	m.records = append(m.records, modelRecord{Record: r, updates: updates, world: m.world})
 }
 
 // recordStatus appends the record of a status of a block.
 func (m *model) recordStatus(b *ledger.Block, s ledger.Status) {
-	m.record(ledger.Record{Kind: ledger.StatusRecord, Slot: b.Slot, Hash: b.Blockhash, Status: s, ByDepth: m.byDepth}, nil)
+	r := ledger.Record{Kind: ledger.StatusRecord, Slot: b.Slot, Hash: b.Blockhash, Status: s, ByDepth: m.byDepth}
+	if r.Horizon.Value = m.horizon(); s == ledger.StatusFinalized {
+		r.Horizon.Value = b.Slot - min(b.Slot, m.retained)
+	}
+	m.record(r, nil)
 }
 
 // seq is the number of the newest update.

@@ -59,8 +59,8 @@ type Record struct {
 	Unchanged []Account
 
 	// Horizon is the slot below which the record sees no closing: an account that was closed below it is to the record one that
-	// was never held, whether its tombstone is still stored or not. It never falls from one record to the next. Records before
-	// format version 4, and statuses, lack it.
+	// was never held, whether its tombstone is still stored or not. It never falls from one record to the next, and rises with the
+	// status that makes a block final. Records before format version 4 lack it.
 	Horizon Opt[Slot]
 
 	// StateHash is the state hash after the record.

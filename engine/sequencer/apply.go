@@ -67,10 +67,9 @@ func (s *Sequencer) applyStatus(id ledger.BlockID, status ledger.Status, byDepth
 // stage gives a record its version and sends the shards their tasks, if it has any.
 func (s *Sequencer) stage(r *ledger.Record, n *chain.Node, send func(*shard.Shard, shard.Point) *shard.Task) {
 	s.version++
-	r.Version = s.version
+	r.Version, r.Horizon = s.version, ledger.Some(s.horizon)
 	w := work{record: r, node: n}
 	if send != nil {
-		r.Horizon = ledger.Some(s.horizon)
 		for _, sh := range s.config.Shards {
 			w.tasks = append(w.tasks, send(sh, shard.Point{Version: s.version, Horizon: s.horizon}))
 		}

@@ -81,7 +81,9 @@ func (s *Sequencer) redo(r *ledger.Record) error {
 	n := s.chain.Node(id)
 	if r.Horizon.Known {
 		s.horizon = r.Horizon.Value
-	} // else an older program wrote the record: as there, closings expire by this node's own setting
+	} else if r.Status == ledger.StatusFinalized {
+		s.raiseHorizon(r.Slot) // an older program wrote the record: as there, closings expire by this node's own setting
+	}
 	switch r.Kind {
 	case ledger.BlockRecord:
 		return s.redoBlock(n, r)
@@ -136,7 +138,7 @@ func (s *Sequencer) redoStatus(n *chain.Node, r *ledger.Record) error {
 	case !n.OnChain():
 		return mismatch(r, "it raises a block that is not on the chain")
 	case r.Status == ledger.StatusFinalized:
-		s.makeFinal(n)
+		s.chain.Finalize(n)
 	case n.Slot() > s.chain.Confirmed.Slot():
 		s.chain.Confirmed = n
 	}

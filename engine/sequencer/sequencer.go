@@ -1,6 +1,7 @@
 package sequencer
 
 import (
+	"cmp"
 	"log/slog"
 	"slices"
 	"time"
@@ -83,7 +84,7 @@ func (s *Sequencer) ResumeAt(m *snapshot.Meta, blocks []*txstore.Block, before l
 	s.chain.Appended(n, m.Version)
 	n.Seq, n.StateHash, n.Base, n.Provisional = m.Seq, m.StateHash, m.BaseOnly, !m.BaseOnly
 	n.Horizon = m.Horizon
-	s.horizon = max(m.Horizon, s.config.Retention.horizon(m.Slot))
+	s.horizon = cmp.Or(m.Horizon, s.config.Retention.horizon(m.Slot))
 	for _, o := range m.Statuses {
 		s.chain.NoteStatus(ledger.BlockID{Slot: o.Slot, Hash: o.Blockhash.Value}, o.Status)
 	}

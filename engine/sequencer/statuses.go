@@ -83,14 +83,14 @@ func (s *Sequencer) raise(n *chain.Node, level ledger.Commitment) error {
 
 // finalize makes n, on the chain, the newest finalized block, for its depth or because the source said so.
 func (s *Sequencer) finalize(n *chain.Node, byDepth bool) {
+	s.raiseHorizon(n.Slot())
 	s.applyStatus(n.ID(), ledger.StatusFinalized, byDepth)
-	s.makeFinal(n)
+	s.chain.Finalize(n)
 }
 
-// makeFinal makes n the newest finalized block and raises the horizon: closings are held for as many slots as blocks.
-func (s *Sequencer) makeFinal(n *chain.Node) {
-	s.chain.Finalize(n)
-	s.horizon = max(s.horizon, s.config.Retention.horizon(n.Slot()))
+// raiseHorizon raises the horizon for a slot that becomes final: closings are known for as many slots as blocks are held.
+func (s *Sequencer) raiseHorizon(finalized ledger.Slot) {
+	s.horizon = max(s.horizon, s.config.Retention.horizon(finalized))
 }
 
 // finalizeByDepth finalizes the block so many blocks below the tip if the source may emit no statuses and emitted none.
