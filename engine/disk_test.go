@@ -202,6 +202,9 @@ func TestFailedSyncIsTheEndOfTheLog(t *testing.T) {
 				if n.mustSay("the disk failed"); strings.Contains(n.Status().Unhealthy, "data/") {
 					t.Errorf("health names files: %q", n.Status().Unhealthy)
 				}
+				if !n.source.ended {
+					t.Error("the source runs on, and nothing takes what it shows")
+				}
 				switch {
 				case between && seen > 0: // else the file itself is not durable
 					n.mustStand(fork.Slot)

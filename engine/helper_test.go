@@ -26,6 +26,7 @@ type script struct {
 	err  error // what Run returns once feed is closed
 
 	trouble func() string
+	ended   bool // Run returned
 }
 
 func newScript(info ledger.SourceInfo) *script {
@@ -37,6 +38,7 @@ func (s *script) Peers() int              { return 3 }
 func (s *script) Trouble() string         { return s.trouble() }
 
 func (s *script) Run(ctx context.Context, _ *ledger.ResumePoint, emit ledger.Emit) error {
+	defer func() { s.ended = true }()
 	for {
 		select {
 		case e, ok := <-s.feed:

@@ -8,7 +8,7 @@
 //     arrival order, takes batches, and begins snapshots.
 //   - The committer makes one batch after the other durable and then publishes it.
 //   - The feeder follows the shared log, if there is one, until the node is its writer, and then runs the source.
-//     What it needs of the sequencer it passes to the loop as a function.
+//     What it needs of the sequencer it passes to the loop as a function. The source ends when ingest stops for good.
 //   - Each snapshot is written, checked and offered by a goroutine of its own; there is one at a time.
 //
 // The other fields and methods of a [Writer] are for any goroutine.

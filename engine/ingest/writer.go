@@ -156,7 +156,7 @@ func (w *Writer) ingest(ctx context.Context, l *loop, r *Recovered) error {
 		if w.Filler != nil { // only the writer of a shared log records fetched accounts
 			group.Go(func() error { w.Filler.Run(groupCtx); return nil })
 		}
-		return f.runSource(groupCtx)
+		return f.runSource(feeding)
 	})
 	return group.Wait()
 }
