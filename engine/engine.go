@@ -45,18 +45,21 @@ type Source interface {
 // Config is what an engine needs. Source may be nil: then the engine serves what it holds, or follows.
 type Config struct {
 	Source    Source
-	Shared    ingest.SharedLog          // the log that the node follows, and writes when it is its turn; nil: the node is alone
-	Dir       *datadir.Dir              // nil: nothing is kept, as in tests
-	Log       ingest.Log                // nil: the one in Dir or, without Dir, NullLog
-	Shards    int                       // 0: one for each core
-	Retention sequencer.Retention       // 0: 9000 slots, 2 GiB
-	Fetcher   ledger.Fetcher            // where accounts are fetched that are asked for and not held; nil: nowhere
-	FetchUpTo int64                     // accounts held, from which on none is fetched any more; 0: never
-	MayFetch  func() bool               // whether there is memory for what is fetched; nil: always
-	SkipVotes bool                      // vote transactions are not held, also if Dir is bound to that
-	Filter    *ledger.Filter            // which accounts are held; nil: the one Dir is bound to, or all
-	OnPublish func(*ledger.Publication) // called in order, one at a time; must not block
-	Logger    *slog.Logger              // nil: slog.Default
+	Shared    ingest.SharedLog    // the log that the node follows, and writes when it is its turn; nil: the node is alone
+	Dir       *datadir.Dir        // nil: nothing is kept, as in tests
+	Log       ingest.Log          // nil: the one in Dir or, without Dir, NullLog
+	Shards    int                 // 0: one for each core
+	Retention sequencer.Retention // 0: 9000 slots, 2 GiB
+	Fetcher   ledger.Fetcher      // where accounts are fetched that are asked for and not held; nil: nowhere
+	FetchUpTo int64               // accounts held, from which on none is fetched any more; 0: never
+	MayFetch  func() bool         // whether there is memory for what is fetched; nil: always
+	SkipVotes bool                // vote transactions are not held, also if Dir is bound to that
+	Filter    *ledger.Filter      // which accounts are held; nil: the one Dir is bound to, or all
+	// MemoryLimit is what the process may take, in bytes; 0: as much as it wants. The unfinalized part of the ledger takes a
+	// share of it, and ingest pauses at that.
+	MemoryLimit int64
+	OnPublish   func(*ledger.Publication) // called in order, one at a time; must not block
+	Logger      *slog.Logger              // nil: slog.Default
 
 	// OnSnapshot is called with each snapshot but the last; see ingest.Config. It may be nil.
 	OnSnapshot       func(context.Context, snapshot.Written)
@@ -134,7 +137,7 @@ func New(c Config) *Engine {
 		info = c.Source.Info()
 	}
 	e.seq = sequencer.New(sequencer.Config{
-		Shards: e.shards, Stored: e.stored, Retention: c.Retention, FoldAfter: foldAfter,
+		Shards: e.shards, Stored: e.stored, Retention: c.Retention, MemoryLimit: c.MemoryLimit, FoldAfter: foldAfter,
 		Info: info, SkipVotes: c.SkipVotes, Filler: e.fill, Logger: c.Logger,
 	})
 	e.writer = ingest.New(ingest.Config{

@@ -5,8 +5,10 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 )
@@ -111,4 +113,36 @@ func TestAbuseUnfinishedRequestsFitACgroup(t *testing.T) {
 		_ = c.Close()
 	}
 	v.visit("after them")
+}
+
+// F47: within a cgroup of 256 MiB, a source that never says again that a block is final, and shows blocks as fast as they are parsed, makes ingest
+// pause, and reads go on.
+func TestUnfinalizedBlocksFitACgroup(t *testing.T) {
+	within, _ := memoryCgroup(t, 256<<20)
+	f := newFeeder(t)
+	v := launchUnder(t, within, "--data-dir", t.TempDir(), "--wal-sync", "off", "--source", "file:"+f.Name())
+	var feeding sync.WaitGroup
+	feeding.Go(func() {
+		var parent *storyBlock
+		for slot := uint64(100); ; slot++ {
+			b := &storyBlock{name: strconv.FormatUint(slot, 10), slot: slot, parent: strconv.FormatUint(slot-1, 10)}
+			for i := range 1000 {
+				b.writes = append(b.writes, tokenAccount(fmt.Sprint(slot, "/", i), b.name, i))
+			}
+			_, err := f.WriteString(b.line(parent))
+			if parent == nil && err == nil {
+				_, err = f.WriteString(statusLine(slot, "finalized", b.name))
+			}
+			if err != nil {
+				return // the test has ended
+			}
+			parent = b
+		}
+	})
+	defer feeding.Wait()
+	defer f.Close()
+	why := v.listened().unhealthy(regexp.MustCompile("unfinalized"))
+	v.visit("while too much is unfinalized")
+	v.unhealthy(regexp.MustCompile("unfinalized"))
+	t.Logf("%s; newest slot %d, resident memory: %d MiB", why, newestSlot(v), v.usage().RSSBytes>>20)
 }

@@ -192,9 +192,9 @@ func (c *serveCommand) assemble(ctx context.Context, n *node) error {
 	set, memory := metrics.NewSet(), clientMemory(c.MaxClientBytes, n.memoryLimit)
 	config := engine.Config{
 		Dir: n.dir, Shards: cmp.Or(c.Shards, n.cores), SkipVotes: c.SkipVotes, Logger: n.logger, Fetcher: n.fetcher, FetchUpTo: c.FillUpTo, MayFetch: memory.MayFetch,
-		Retention: sequencer.Retention{Slots: ledger.Slot(c.RetainSlots), Bytes: int(c.RetainBytes)},
-		OnPublish: n.publish,
-		Sync:      c.WALSync, OnSync: n.fsyncs.Observe,
+		Retention:   sequencer.Retention{Slots: ledger.Slot(c.RetainSlots), Bytes: int(c.RetainBytes)},
+		MemoryLimit: n.memoryLimit, OnPublish: n.publish,
+		Sync: c.WALSync, OnSync: n.fsyncs.Observe,
 		SnapshotInterval: c.SnapshotInterval, SegmentBytes: int64(c.LogSegmentBytes), MinFreeBytes: uint64(c.MinFreeBytes),
 	}
 	if n.source != nil {

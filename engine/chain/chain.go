@@ -207,7 +207,7 @@ func (c *Chain) Link(n, parent *Node) *Node {
 	delete(c.notes, note{n.ID(), orphaned})
 	if n.Parent = parent; parent != nil {
 		parent.children = append(parent.children, n)
-		c.UnfinalizedBytes += n.Block.SizeBytes()
+		c.UnfinalizedBytes += n.Block.UnfinalizedBytes()
 	}
 	return n
 }

@@ -19,7 +19,7 @@ func (c *Chain) Finalize(n *Node) {
 		c.remove(a)
 	}
 	if n.Parent != nil {
-		c.UnfinalizedBytes -= n.Block.SizeBytes()
+		c.UnfinalizedBytes -= n.Block.UnfinalizedBytes()
 	}
 	maps.DeleteFunc(c.notes, func(o note, _ bool) bool {
 		builtOn := o.status == orphaned && o.block.Slot == n.Slot() // a late block may build on an orphan of this slot
@@ -60,7 +60,7 @@ func (c *Chain) Abandon(id ledger.BlockID) {
 // remove takes n out of the tree's index. The caller drops the links to it.
 func (c *Chain) remove(n *Node) {
 	if n.Parent != nil {
-		c.UnfinalizedBytes -= n.Block.SizeBytes()
+		c.UnfinalizedBytes -= n.Block.UnfinalizedBytes()
 	}
 	left := slices.DeleteFunc(c.nodes[n.Slot()], func(o *Node) bool { return o == n })
 	if c.nodes[n.Slot()] = left; len(left) == 0 {

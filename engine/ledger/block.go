@@ -97,8 +97,12 @@ func (b *Block) WithoutWrites() *Block {
 	return &held
 }
 
-// Estimates of what the parts of a block take in memory.
-const blockBytes, transactionBytes, writeBytes = 256, 192, 224
+// Estimates of what the parts of a block take in memory. While a block may be undone each account write also has its update in the
+// record, and a value in an overlay; a write with token facts has them in all three.
+const (
+	blockBytes, transactionBytes, writeBytes = 256, 192, 224
+	updateBytes, valueBytes, tokenBytes      = 192, 256, 344
+)
 
 // SizeBytes estimates what the block takes in memory. Retention and the bounds on
 // waiting blocks use it.
@@ -106,6 +110,17 @@ func (b *Block) SizeBytes() int {
 	n := blockBytes + len(b.Transactions)*transactionBytes + (len(b.Accounts)+len(b.Mints))*writeBytes
 	for i := range b.Transactions {
 		n += len(b.Transactions[i].Accounts) * len(Pubkey{})
+	}
+	return n
+}
+
+// UnfinalizedBytes estimates what is held of the block while it may be undone.
+func (b *Block) UnfinalizedBytes() int {
+	n := b.SizeBytes() + len(b.Accounts)*(updateBytes+valueBytes)
+	for i := range b.Accounts {
+		if b.Accounts[i].Token != nil {
+			n += tokenBytes
+		}
 	}
 	return n
 }

@@ -5,12 +5,25 @@ import (
 	"ledgerd/engine/ledger"
 )
 
-// maxUnfinalizedBytes bounds the blocks that are kept whole because they may be undone.
-const maxUnfinalizedBytes = 1 << 30
+const (
+	// maxUnfinalizedBytes bounds what is held of blocks because they may be undone, where memory has no limit;
+	// unfinalizedShare is its part of a limit, one in so many.
+	maxUnfinalizedBytes, unfinalizedShare = 1 << 30, 4
+	// keptBackShare is the part of a limit, one in so many, that events may take which are kept back.
+	keptBackShare = 16
+)
+
+// within returns the part of the memory, one in share, that something may take: at most most.
+func (c *Config) within(most, share int64) int64 {
+	if c.MemoryLimit == 0 {
+		return most
+	}
+	return min(most, c.MemoryLimit/share)
+}
 
 // Handle applies one event, or answers a question. While more than a bound of blocks is unfinalized it keeps events back, in
-// order: only a status of a block that is held can make room. It returns a chain.RefusedError where more than
-// chain.MaxWaitingBytes of events are kept back.
+// order: only a status of a block that is held can make room. It returns a chain.RefusedError where the events kept back
+// exceed a bound too.
 func (s *Sequencer) Handle(ev ledger.Event) error {
 	if q, ok := ev.(*ledger.Question); ok {
 		return s.answer(q)
@@ -38,7 +51,9 @@ func (s *Sequencer) Handle(ev ledger.Event) error {
 func (s *Sequencer) Paused() bool { return len(s.backlog) > 0 }
 
 // overflows reports whether more blocks would exceed what may be kept unfinalized.
-func (s *Sequencer) overflows() bool { return s.chain.UnfinalizedBytes > maxUnfinalizedBytes }
+func (s *Sequencer) overflows() bool {
+	return int64(s.chain.UnfinalizedBytes) > s.config.within(maxUnfinalizedBytes, unfinalizedShare)
+}
 
 // knows reports whether a status is about a block that is not kept back.
 func (s *Sequencer) knows(e *ledger.SlotStatus) bool {
@@ -46,8 +61,8 @@ func (s *Sequencer) knows(e *ledger.SlotStatus) bool {
 }
 
 func (s *Sequencer) keepBack(ev ledger.Event) error {
-	if s.backlogBytes > chain.MaxWaitingBytes {
-		return chain.Refused("more than %d bytes of blocks are unfinalized and the source finalizes none of them", maxUnfinalizedBytes)
+	if int64(s.backlogBytes) > s.config.within(chain.MaxWaitingBytes, keptBackShare) {
+		return chain.Refused("%d bytes are held for blocks that are unfinalized, and the source finalizes none of them", s.chain.UnfinalizedBytes)
 	}
 	if !s.Paused() {
 		s.config.Logger.Warn("ingest pauses: too much is unfinalized", "bytes", s.chain.UnfinalizedBytes)

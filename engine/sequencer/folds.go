@@ -7,9 +7,10 @@ import (
 	"ledgerd/shard/txstore"
 )
 
-// maxOverlayCells bounds the cells, of some hundred bytes each, that the overlays of all shards keep only for running
-// queries. Above it finalized versions are folded at once, and a query of an older version starts over at a newer one.
-const maxOverlayCells = 4 << 20
+// maxOverlayBytes bounds the overlays of all shards, which keep finalized values only for running queries, where memory has
+// no limit; overlayShare is their part of a limit, one in so many. Above it finalized versions are folded at once, and a query
+// of an older version starts over at a newer one.
+const maxOverlayBytes, overlayShare = 1 << 30, 8
 
 // fold is a finalized tip that the shards fold to once it is due: no query reads below its version any more.
 type fold struct {
@@ -36,11 +37,12 @@ func (s *Sequencer) AllShown() bool { return s.shown == s.version }
 // FoldDue folds what no query can be reading below any more, or anything finalized where the
 // overlays hold too much.
 func (s *Sequencer) FoldDue(now time.Time) {
-	var cells int64
+	var bytes int64
 	for _, sh := range s.config.Shards {
-		cells += sh.Counters().OverlayCells.Load()
+		bytes += sh.Counters().OverlayBytes.Load()
 	}
-	s.fold(func(f fold) bool { return cells > maxOverlayCells || !now.Before(f.due) })
+	full := bytes > s.config.within(maxOverlayBytes, overlayShare)
+	s.fold(func(f fold) bool { return full || !now.Before(f.due) })
 }
 
 // FoldAll folds everything finalized at once. The caller knows that no query runs.

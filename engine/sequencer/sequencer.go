@@ -19,11 +19,13 @@ type Config struct {
 	Shards    []*shard.Shard // they run from the first event or record on
 	Stored    *txstore.Store // the transactions of the retained blocks, and those of undone ones until they are folded
 	Retention Retention
-	FoldAfter time.Duration // for how long a version stays readable after a newer one is finalized: longer than a query takes
-	Info      ledger.SourceInfo
-	SkipVotes bool         // vote transactions are left out of blocks
-	Filler    *fill.Filler // gets the changes of the chain, in order; nil where no account is fetched
-	Logger    *slog.Logger
+	// MemoryLimit is what the process may take, in bytes; 0: as much as it wants.
+	MemoryLimit int64
+	FoldAfter   time.Duration // for how long a version stays readable after a newer one is finalized: longer than a query takes
+	Info        ledger.SourceInfo
+	SkipVotes   bool         // vote transactions are left out of blocks
+	Filler      *fill.Filler // gets the changes of the chain, in order; nil where no account is fetched
+	Logger      *slog.Logger
 }
 
 // Sequencer makes records and batches of events, or of the records of a log.

@@ -234,7 +234,7 @@ func TestWhatWaitsInAStreamIsBounded(t *testing.T) {
 
 // TestQuestionsAreAnsweredWhileTooMuchIsUnfinalized has a stream go on for more than 1 GiB without a status.
 func TestQuestionsAreAnsweredWhileTooMuchIsUnfinalized(t *testing.T) {
-	s, writes := streamed(false), make([]ledger.AccountWrite, 50_000)
+	s, writes := streamed(false), make([]ledger.AccountWrite, 16_000)
 	for slot := ledger.Slot(2); !s.Paused(); slot++ {
 		b := &ledger.Block{Slot: slot, ParentSlot: slot - 1, Blockhash: ledger.Hash{byte(slot)}, Accounts: writes}
 		ledgertest.Must(t, s.Handle(b))
