@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"path"
 	"path/filepath"
+	"slices"
 
 	"ledgerd/snapshot"
 	"ledgerd/snapshot/wal"
@@ -37,6 +38,9 @@ func (b *Backup) Close() (err error) {
 
 // backupTries is how often a backup begins again because what it was about to open was pruned.
 const backupTries = 10
+
+// errPruned says that snapshots came while a backup opened its files, so the log may begin after the one it opened.
+var errPruned = fmt.Errorf("a newer snapshot was taken: %w", fs.ErrNotExist)
 
 // Backup returns a backup of the directory whose log l is. The caller closes it.
 func (d *Dir) Backup(l *wal.Log) (b *Backup, err error) {
@@ -82,6 +86,12 @@ func (d *Dir) backup(l *wal.Log) (_ *Backup, err error) {
 	}
 	for _, p := range parts {
 		w.files = append(w.files, p)
+	}
+	switch now, err := d.newestSnapshot(); {
+	case err != nil:
+		return nil, err
+	case !slices.Equal(now, names):
+		return nil, errPruned
 	}
 	for _, p := range parts {
 		if err := w.add(path.Join("log", p.Name), p, p.Bytes); err != nil {
