@@ -190,7 +190,7 @@ func TestBaseStateAloneIsWrittenAndRead(t *testing.T) {
 	m.Version, m.Seq, m.Floor, m.BaseOnly = 1, 0, 101, true
 	given := *m
 	given.StateHash = ledger.StateHash{1, 2, 3} // to be found, not believed
-	_, err := s.WriteBase(t.Context(), given, want.parts(3), Pace{})
+	_, err := s.Write(t.Context(), given, want.parts(3), nil, Pace{})
 	must(t, err)
 	snap := newest(t, s)
 	must(t, snap.Verify(t.Context(), Pace{}))

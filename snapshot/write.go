@@ -30,7 +30,8 @@ type Part struct {
 // history has already, and any below m.Floor, and they may be left out; if
 // any of the others is missing, Write refuses the snapshot, since a restart from it would lose them.
 //
-// If what the parts hold has another state hash than m, Write returns an error that matches ErrState.
+// If what the parts hold has another state hash than m, Write returns an error that matches ErrState. Base state alone has no
+// blocks: Write fills in its state hash, which it sums up from what the parts hold.
 //
 // After an error the older snapshots are as they were, nothing of the new one counts, and Write may
 // be tried again. The error of ctx is returned as soon as ctx is over.
@@ -49,13 +50,6 @@ func (s *Store) Write(ctx context.Context, m Meta, parts []Part, blocks []HeldBl
 	}
 	written.Took = time.Since(began)
 	return written, nil
-}
-
-// WriteBase is Write for base state alone, without blocks. It fills in the state hash, which it sums
-// up from what the parts hold, and compares it with that of what it reads back.
-func (s *Store) WriteBase(ctx context.Context, m Meta, parts []Part, pace Pace) (Written, error) {
-	m.BaseOnly, m.StateHash = true, ledger.StateHash{}
-	return s.Write(ctx, m, parts, nil, pace)
 }
 
 // writeLocked writes and verifies both files before it gives the first of them its name.
@@ -83,7 +77,7 @@ func (s *Store) writeLocked(ctx context.Context, m *Meta, parts []Part, blocks [
 			return written, err
 		}
 	}
-	if len(blocks) > 0 && !m.BaseOnly {
+	if len(blocks) > 0 {
 		first, last := blocks[0].Block.Slot, blocks[len(blocks)-1].Block.Slot
 		w, err := create(historyName(first, last, FileHash{}), historyMagic)
 		if err != nil {

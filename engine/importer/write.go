@@ -39,9 +39,10 @@ func (i *Import) write(ctx context.Context, at Point) (done Result, err error) {
 	}
 	w := &writer{Import: i, ctx: ctx, at: at}
 	block := &ledger.Block{Slot: at.Slot, ParentSlot: at.ParentSlot, Blockhash: at.Blockhash, Height: at.Height, Status: ledger.Finalized}
-	written, err := store.WriteBase(ctx, snapshot.Meta{
-		Version: firstVersion, Slot: at.Slot, Blockhash: at.Blockhash, Block: block, Floor: at.Slot + 1, BaseSlot: at.Slot,
-	}, w.parts(min(maxParts, runtime.GOMAXPROCS(0))), snapshot.Pace{})
+	written, err := store.Write(ctx, snapshot.Meta{
+		BaseOnly: true,
+		Version:  firstVersion, Slot: at.Slot, Blockhash: at.Blockhash, Block: block, Floor: at.Slot + 1, BaseSlot: at.Slot,
+	}, w.parts(min(maxParts, runtime.GOMAXPROCS(0))), nil, snapshot.Pace{})
 	if err != nil {
 		return done, err
 	}
