@@ -96,19 +96,16 @@ func (r *recovery) restoreFrom(ctx context.Context, i snapshot.Info, open func(s
 
 	var blocks []*txstore.Block
 	var before ledger.Opt[ledger.Slot] // the slot of the block before the first of them
-	err = snap.Blocks(func(b snapshot.HeldBlock) error {
-		if n := len(blocks); n == 0 {
-			before = ledger.Opt[ledger.Slot]{Value: b.Previous, Known: b.HasPrevious}
-		} else if last := blocks[n-1].Block.Slot; b.Block.Slot <= last {
-			return fmt.Errorf("block %d comes after block %d: %w", b.Block.Slot, last, ledger.ErrCorrupt)
-		}
-		blocks = append(blocks, r.stored.Pack(b.Block))
-		return ctx.Err()
-	})
-	if err != nil {
-		return err
-	}
 	loads, loadCtx := errgroup.WithContext(ctx)
+	loads.Go(func() error {
+		return snap.Blocks(func(b snapshot.HeldBlock) error {
+			if len(blocks) == 0 {
+				before = ledger.Opt[ledger.Slot]{Value: b.Previous, Known: b.HasPrevious}
+			}
+			blocks = append(blocks, r.stored.Pack(b.Block))
+			return loadCtx.Err()
+		})
+	})
 	hashes := make([]ledger.StateHash, len(r.shards))
 	for n, s := range r.shards {
 		loads.Go(func() (err error) {
