@@ -74,47 +74,15 @@ func (l *loop) run(ctx context.Context, stopFeeding func()) error {
 	defer close(l.batches)
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
-	events, calls, fence := l.feed, l.calls, l.Board.Fenced()
-	var logFailed <-chan struct{}
+	in := inputs{events: l.feed, calls: l.calls, fenced: l.Board.Fenced()}
 	if l.wal != nil {
-		logFailed = l.wal.Failed()
+		in.logFailed = l.wal.Failed()
 	}
 	for {
-		taken, called, learned := events, calls, l.Filler.Answers()
-		if l.events >= BatchEvents {
-			taken, called, learned = nil, nil, nil // the next batch is full, and the one before is not committed
-		}
 		timer.Reset(l.nextWork(time.Now()))
-		var err error
-		select {
-		case ev, ok := <-taken:
-			switch {
-			case ok:
-				err = l.take(ev)
-			case ctx.Err() != nil:
-				err = ctx.Err()
-			default:
-				events = nil // the input ended
-				err = l.endInput()
-			}
-		case c := <-called:
-			err = c.do()
-			c.done <- err
-		case a := <-learned:
-			err = l.learn(a)
-		case b := <-l.done:
-			err = l.batchDone(b)
-		case <-timer.C:
-		case <-l.snapshots.ended:
-		case <-logFailed: // a background sync failed
-			logFailed, err = nil, diskFailed(l.seq.Chain().TipSlot(), l.wal.Err())
-		case <-fence: // the check of a snapshot failed
-			fence, err = nil, l.Board.FenceError()
-		case <-ctx.Done():
-			err = ctx.Err()
-		}
+		err := l.next(ctx, &in, timer.C)
 		if err == nil {
-			err = l.goOn(ctx)
+			err = l.doDue(ctx)
 		}
 		if err == nil {
 			continue
@@ -126,17 +94,63 @@ func (l *loop) run(ctx context.Context, stopFeeding func()) error {
 		if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
 			return nil // uncommitted records were never visible
 		}
-		if err = l.stop(err); err != nil {
+		if !l.keepsServing(err) {
 			return err
 		}
-		events, calls = nil, nil
+		in.events, in.calls = nil, nil
 		stopFeeding()
 		l.resign()
 	}
 }
 
-// goOn does what is due between two steps: it hands a batch to the committer, folds, and begins a snapshot.
-func (l *loop) goOn(ctx context.Context) error {
+// inputs are what the loop waits for; nil for what it waits for no more.
+type inputs struct {
+	events    <-chan ledger.Event
+	calls     <-chan call
+	logFailed <-chan struct{} // a background sync failed
+	fenced    <-chan struct{} // the check of a snapshot failed
+}
+
+// next waits for one thing to happen and deals with it.
+func (l *loop) next(ctx context.Context, in *inputs, due <-chan time.Time) error {
+	events, calls, answers := in.events, in.calls, l.Filler.Answers()
+	if l.events >= BatchEvents {
+		events, calls, answers = nil, nil, nil // the next batch is full, and the one before is not committed
+	}
+	select {
+	case ev, ok := <-events:
+		switch {
+		case ok:
+			return l.take(ev)
+		case ctx.Err() != nil:
+			return ctx.Err()
+		}
+		in.events = nil
+		return l.endInput()
+	case c := <-calls:
+		err := c.do()
+		c.done <- err
+		return err
+	case a := <-answers:
+		return l.learn(a)
+	case b := <-l.done:
+		return l.batchDone(b)
+	case <-due:
+	case <-l.snapshots.ended:
+	case <-in.logFailed:
+		in.logFailed = nil
+		return diskFailed(l.seq.Chain().TipSlot(), l.wal.Err())
+	case <-in.fenced:
+		in.fenced = nil
+		return l.Board.FenceError()
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	return nil
+}
+
+// doDue does what is due between two steps: it hands a batch to the committer, folds, and begins a snapshot.
+func (l *loop) doDue(ctx context.Context) error {
 	if err := l.handOver(); err != nil {
 		return err
 	}
@@ -270,27 +284,26 @@ func (l *loop) replay(commit []*ledger.Record) error {
 	return err
 }
 
-// stop handles a failure of ingest. A disk or a shared log that failed, a refused rollback and a contradiction of a live
-// source stop ingest for good: then it returns nil, and reads go on at the slot where ingest stopped. A finite
-// source that contradicts itself, the root of another ledger, and another writer of the shared log end the node:
-// then it returns the error.
-func (l *loop) stop(err error) error {
+// keepsServing reports whether reads go on after a failure of ingest, at the slot where ingest stopped for good: after one of a
+// disk or a shared log, a refused rollback, and a contradiction of a live source. A finite source that contradicts itself, the
+// root of another ledger, and another writer of the shared log end the node.
+func (l *loop) keepsServing(err error) bool {
 	var stop *stopError
 	var refusal *chain.RefusedError
 	switch {
 	case errors.Is(err, ledger.ErrDeposed):
-		return err
+		return false
 	case l.halted():
-		return nil // the first reason is kept
+		return true // the first reason is kept
 	case errors.Is(err, datadir.ErrOtherLedger):
-		return err
+		return false
 	case errors.As(err, &stop):
 	case errors.As(err, &refusal) || l.info.Live && l.Writes():
 		stop = &stopError{why: "ingest stopped: " + err.Error(), err: err}
 	default:
-		return err
+		return false
 	}
 	l.stopped.Store(stop)
 	l.Logger.Error("ingest stopped, reads go on", "error", err)
-	return nil
+	return true
 }
