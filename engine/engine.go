@@ -178,7 +178,7 @@ func (e *Engine) learnDir(info ledger.SourceInfo) {
 }
 
 // Run recovers what the data directory holds, follows the source until ctx ends, and then
-// returns nil, or until something fails that a person has to look at. At the end of a finite
+// returns nil, or until something fails that an operator has to look at. At the end of a finite
 // source it goes on serving.
 func (e *Engine) Run(ctx context.Context) error {
 	err := e.join(ctx)

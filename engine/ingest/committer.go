@@ -90,7 +90,7 @@ func (w *Writer) share(ctx context.Context, b *batch) error {
 		return err
 	}
 	return &stopError{
-		why: "ingest stopped: the shared log failed; reads go on until a person looks",
+		why: "ingest stopped: the shared log failed; reads go on until an operator intervenes",
 		err: fmt.Errorf("cannot commit slot %d to the shared log: %w", b.slot(), err),
 	}
 }
@@ -133,7 +133,7 @@ func (e *stopError) Unwrap() error { return e.err }
 // diskFailed returns the error of a disk that could not make a slot durable.
 func diskFailed(slot ledger.Slot, err error) error {
 	return &stopError{
-		why:  fmt.Sprintf("ingest stopped: slot %d could not be made durable, the disk failed; reads go on until a person looks", slot),
+		why:  fmt.Sprintf("ingest stopped: slot %d could not be made durable, the disk failed; reads go on until an operator intervenes", slot),
 		disk: true, err: fmt.Errorf("cannot make slot %d durable: %w", slot, err),
 	}
 }

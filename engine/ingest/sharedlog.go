@@ -106,7 +106,7 @@ func (f *feeder) follow(ctx context.Context, after ledger.LogPoint) (leads bool,
 	if !f.knows() || errors.Is(err, ledger.ErrPurged) {
 		return false, err // who started the node is there to see it, or starts it again
 	}
-	stop := &stopError{why: "the shared log cannot be followed; reads go on until a person looks", err: err}
+	stop := &stopError{why: "the shared log cannot be followed; reads go on until an operator intervenes", err: err}
 	_ = f.call(ctx, func() error { return stop })
 	return false, nil
 }

@@ -114,7 +114,7 @@ func New(c Config) *Writer {
 }
 
 // Run publishes what was recovered, once that is durable, and ingests until ctx ends; then it takes a last snapshot and
-// returns nil. It returns an error if something fails that a person has to look at. At the end of a finite source it
+// returns nil. It returns an error if something fails that an operator has to look at. At the end of a finite source it
 // goes on, so that the node serves what it holds. The sequencer, in the state at the end of r.Log, belongs to Run
 // until it returns.
 func (w *Writer) Run(ctx context.Context, seq *sequencer.Sequencer, r Recovered) error {

@@ -10,15 +10,6 @@ import (
 // TemporarySuffix is added to the name of a file that Replace has not finished.
 const TemporarySuffix = ".tmp"
 
-// SyncError is a sync that failed, of a file or a directory: what is on disk is not known.
-type SyncError struct{ Err error }
-
-// Error returns what the disk said, after "cannot sync".
-func (e *SyncError) Error() string { return "cannot sync: " + e.Err.Error() }
-
-// Unwrap returns what the disk said.
-func (e *SyncError) Unwrap() error { return e.Err }
-
 // Replace makes what fill writes the content of a name, in place of what it had, and returns the file, open. The
 // bytes are written under another name and synced before that is renamed. So after a crash at any moment the name
 // has all of the old content or all of the new, and once Replace has returned the new.
@@ -77,4 +68,19 @@ func Size(disk FS, name string) (int64, error) {
 	}
 	defer f.Close()
 	return f.Size()
+}
+
+// Clear removes the files of a directory, which may be missing. The directory stays.
+func Clear(disk FS, dir string) error {
+	names, err := disk.List(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	for _, name := range names {
+		err = errors.Join(err, disk.Remove(filepath.Join(dir, name)))
+	}
+	if err != nil {
+		return fmt.Errorf("cannot clear %s: %w", dir, err)
+	}
+	return nil
 }

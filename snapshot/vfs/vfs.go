@@ -1,27 +1,6 @@
 package vfs
 
-import (
-	"errors"
-	"io"
-	"syscall"
-)
-
-// ErrLocked says that another process holds a lock.
-var ErrLocked = errors.New("locked by another process")
-
-// IsFull tells whether a call failed for want of space: the disk is full, its owner's share of
-// it is, or it took only a part of what was written. A sync that fails, a [SyncError], is another
-// matter, whatever its reason.
-func IsFull(err error) bool {
-	var failed *SyncError
-	return !errors.As(err, &failed) && (errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) || errors.Is(err, io.ErrShortWrite))
-}
-
-// IsOutOfFiles tells whether a call failed because the process, or the system, may not open another
-// file. Then the call did nothing, a SyncDir included: that opens the directory.
-func IsOutOfFiles(err error) bool {
-	return errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE)
-}
+import "io"
 
 // FS is a disk. Errors are those of package os: they match fs.ErrNotExist, fs.ErrExist and the
 // syscall.Errno they wrap, such as syscall.ENOSPC.
@@ -34,8 +13,7 @@ type FS interface {
 	Open(name string) (File, error)
 	// OpenWrite opens a file that exists for reading and writing.
 	OpenWrite(name string) (File, error)
-	// Remove takes the name of a file, or of an empty directory, away. Who has the file open goes on reading and
-	// writing it.
+	// Remove takes the name of a file, or of an empty directory, away. Open files stay usable.
 	Remove(name string) error
 	// Rename gives the file a new name, in place of the file that had it, or a directory, with all that it
 	// holds, a name that is free. A crash leaves one of the two names, never none.
