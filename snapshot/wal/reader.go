@@ -55,14 +55,7 @@ func (r *Reader) read(ctx context.Context, visit func([]Entry) error) (End, erro
 		return End{}, err
 	}
 	r.known, s.chunkBytes = s.survey.segments, readerChunkBytes
-	s.out = func(c *chunk) error {
-		return c.deliver(func(commit []Entry) error {
-			if err := s.decode(c, commit); err != nil {
-				return err
-			}
-			return visit(commit)
-		})
-	}
+	s.out = func(c *chunk) error { return c.deliver(visit) }
 	err = s.run(ctx)
 	return s.end, err
 }

@@ -43,7 +43,7 @@ type scanner struct {
 	at         cursor // records of commits before it are checked but not sent
 	chunkBytes int64  // how much is read at once
 	out        func(*chunk) error
-	spare      chan []byte // buffers of chunks that were decoded
+	spare      []byte // the buffer of a chunk that was decoded
 
 	state   state
 	pending int      // records of the commit that is being read
@@ -63,7 +63,7 @@ func newScanner(disk vfs.FS, dir string, at cursor, known []segment) (*scanner, 
 		return nil, survey.damage
 	}
 	start, err := survey.startAt(at.next())
-	return &scanner{disk: disk, survey: survey, start: start, at: at, spare: make(chan []byte, queuedChunks)}, err
+	return &scanner{disk: disk, survey: survey, start: start, at: at}, err
 }
 
 // run scans the segments. A record to begin with that the log does not reach is ErrMissing.
@@ -182,12 +182,9 @@ func (s *scanner) frames(ctx context.Context, f vfs.File, g *segment, limit int6
 
 // buffer returns an empty buffer, nil if none is spare.
 func (s *scanner) buffer() []byte {
-	select {
-	case b := <-s.spare:
-		return b[:0]
-	default:
-		return nil
-	}
+	b := s.spare
+	s.spare = nil
+	return b[:0]
 }
 
 // parse checks the frames that the chunk holds after state.position. It returns why it
@@ -235,7 +232,7 @@ func (s *scanner) commitRead(c *chunk) {
 	s.pending, s.whole = 0, s.state
 }
 
-// send hands a chunk on, without what is not a whole commit.
+// send decodes a chunk and hands it on, without what is not a whole commit.
 func (s *scanner) send(ctx context.Context, c *chunk) error {
 	if len(c.ends) == 0 {
 		return ctx.Err()
@@ -245,13 +242,17 @@ func (s *scanner) send(ctx context.Context, c *chunk) error {
 	}
 	c.read = s.read + c.base + int64(len(c.buf))
 	c.entries = c.entries[:c.ends[len(c.ends)-1]]
+	if err := s.decode(c); err != nil {
+		return err
+	}
+	s.spare, c.buf = c.buf, nil // the records hold nothing of it
 	return s.out(c)
 }
 
-// decode decodes the records of entries of a chunk.
-func (s *scanner) decode(c *chunk, entries []Entry) error {
-	for i := range entries {
-		e := &entries[i]
+// decode decodes the records of a chunk.
+func (s *scanner) decode(c *chunk) error {
+	for i := range c.entries {
+		e := &c.entries[i]
 		r, err := codec.DecodeRecord(c.payload(e))
 		if err == nil && (r.Version != e.frame.version || r.Slot != e.frame.slot ||
 			r.Kind != e.frame.kind || r.Hash != e.frame.hash) {
@@ -267,13 +268,4 @@ func (s *scanner) decode(c *chunk, entries []Entry) error {
 		e.Record = r
 	}
 	return nil
-}
-
-// reuse keeps the buffer of a chunk that was decoded for another: its records hold nothing of it.
-func (s *scanner) reuse(c *chunk) {
-	select {
-	case s.spare <- c.buf:
-	default:
-	}
-	c.buf = nil
 }
