@@ -14,6 +14,7 @@ import (
 	"ledgerd/engine/reader"
 	"ledgerd/engine/sequencer"
 	"ledgerd/shard"
+	"ledgerd/snapshot/wal"
 )
 
 // exportPiece is how many accounts or mints one exported event holds.
@@ -26,7 +27,7 @@ const exportPiece = 1000
 func Export(ctx context.Context, dir *datadir.Dir, log *slog.Logger, emit func(ledger.Event) error) error {
 	e := New(Config{Dir: dir, Logger: log, Retention: sequencer.Retention{Slots: math.MaxInt64, Bytes: math.MaxInt}})
 	err := e.recovered(ctx, func(ctx context.Context, r *recovery) error {
-		return (&exporter{recovery: r, emit: emit}).run(ctx)
+		return (&exporter{Engine: e, emit: emit}).run(ctx)
 	})
 	if err == nil {
 		err = ctx.Err() // what was emitted is not all
@@ -36,9 +37,11 @@ func Export(ctx context.Context, dir *datadir.Dir, log *slog.Logger, emit func(l
 
 // exporter emits the events of a recovered ledger.
 type exporter struct {
-	*recovery
+	*Engine
 	emit   func(ledger.Event) error
-	newest ledger.Slot // the highest slot of base state that anew emitted
+	bases  []*ledger.Record // base state that came after the finalized block
+	newest ledger.Slot      // the highest slot of base state that anew emitted
+	above  ledger.Slot      // what anew was told last
 }
 
 func (x *exporter) run(ctx context.Context) error {
@@ -56,30 +59,37 @@ func (x *exporter) run(ctx context.Context) error {
 	_, blocks := x.seq.Snapshot()
 	for _, b := range blocks {
 		final := *b.Whole()
-		// The newest block becomes final at the end. Base state that came after it would otherwise belong to it.
-		if final.Status = ledger.Finalized; b.Block.Slot == slot {
-			final.Status = ledger.Confirmed
-		}
+		final.Status = ledger.Finalized
 		if err := x.emit(&final); err != nil {
 			return err
 		}
 	}
 	// A first status tells the reader that statuses come.
-	if err := x.emit(&ledger.SlotStatus{Slot: slot, Status: ledger.StatusConfirmed}); err != nil {
+	if err := x.emit(&ledger.SlotStatus{Slot: slot, Status: ledger.StatusFinalized}); err != nil {
 		return err
 	}
-	if err := x.unfinalized(); err != nil {
+	if err := x.readBases(ctx); err != nil {
 		return err
 	}
-	if err := x.emit(&ledger.SlotStatus{Slot: slot, Status: ledger.StatusFinalized}); err != nil || c.Confirmed == c.Finalized {
-		return err
-	}
-	return x.emit(&ledger.SlotStatus{Slot: c.Confirmed.Slot(), Status: ledger.StatusConfirmed})
+	return x.unfinalized()
 }
 
-// unfinalized emits the blocks of the chain that are not final. If base state came between two of them, it emits
-// the accounts of that base state as they were then: each is closed, and written again at the slot after the first of
-// the two, so that the result does not depend on what the blocks alone lead to.
+// readBases reads the base state that came after the finalized block from the log.
+func (x *exporter) readBases(ctx context.Context) error {
+	last, dir := x.seq.Chain().Finalized.Version, x.config.Dir
+	_, err := wal.NewReader(dir.FS(), dir.LogDir(), last).Read(ctx, func(commit []wal.Entry) error {
+		for i := range commit {
+			if r := commit[i].Record; r.Kind == ledger.BaseRecord && r.Version > last {
+				x.bases = append(x.bases, r)
+			}
+		}
+		return nil
+	})
+	return err
+}
+
+// unfinalized emits the blocks of the chain that are not final, the base state that came between them, and which of the
+// blocks is confirmed.
 func (x *exporter) unfinalized() error {
 	c := x.seq.Chain()
 	tip, below := c.Tip, c.Finalized
@@ -88,7 +98,7 @@ func (x *exporter) unfinalized() error {
 		path = append(path, n)
 	}
 	for _, n := range slices.Backward(path) {
-		if err := x.between(below, n.Version-1); err != nil {
+		if err := x.after(below, n.Version-1); err != nil {
 			return err
 		}
 		below = n
@@ -97,31 +107,49 @@ func (x *exporter) unfinalized() error {
 		if err := x.leaveOut(n, &b); err != nil {
 			return err
 		}
+		if n == c.Confirmed {
+			b.Status = ledger.Confirmed
+		}
 		if err := x.emit(&b); err != nil {
 			return err
 		}
 	}
-	return x.between(tip, x.seq.Version())
+	return x.after(tip, x.seq.Version())
 }
 
-// between emits the accounts of base state whose records come after a block of the chain and not after version v.
-func (x *exporter) between(below *chain.Node, v ledger.Version) error {
+// after emits the accounts of base state whose records come after a block of the chain and not after version v, as the
+// levels show them. If the block was confirmed again, its level shows base state that came until then.
+func (x *exporter) after(n *chain.Node, v ledger.Version) error {
+	again := n.Version
+	if n == x.seq.Chain().Confirmed {
+		again = max(again, n.ConfirmedAgain)
+	}
+	if err := x.between(n, n.Version, again, ledger.Confirmed); err != nil {
+		return err
+	}
+	return x.between(n, again, v, ledger.Processed)
+}
+
+// between emits the accounts of base state whose records come after version from and not after version to, as they were
+// at version to: each is closed, and written again at a slot above that of the block below, so that the result
+// does not depend on what blocks that were undone since, and earlier base state, led to.
+func (x *exporter) between(below *chain.Node, from, to ledger.Version, level ledger.Commitment) error {
+	var keys []ledger.Pubkey
 	for _, r := range x.bases {
-		if r.Version <= below.Version || r.Version > v {
+		if r.Version <= from || r.Version > to {
 			continue
 		}
-		var keys []ledger.Pubkey
 		for i := range r.Base.Accounts {
 			keys = append(keys, r.Base.Accounts[i].Pubkey)
 		}
 		for i := range r.Base.Mints {
 			keys = append(keys, r.Base.Mints[i].Pubkey)
 		}
-		slices.SortFunc(keys, func(a, b ledger.Pubkey) int { return a.Compare(&b) })
-		for some := range slices.Chunk(slices.Compact(keys), exportPiece) {
-			if err := x.anew(below.Slot()+1, v, some); err != nil {
-				return err
-			}
+	}
+	slices.SortFunc(keys, func(a, b ledger.Pubkey) int { return a.Compare(&b) })
+	for some := range slices.Chunk(slices.Compact(keys), exportPiece) {
+		if err := x.anew(below.Slot()+1, to, some, level); err != nil {
+			return err
 		}
 	}
 	return nil
@@ -177,7 +205,7 @@ func (x *exporter) leaveOut(n *chain.Node, b *ledger.Block) error {
 // anew emits accounts and mints as they are at a version, as base state of the slot or of a later one, so that no earlier
 // base state takes precedence. An account that is closed is first closed at its own slot or, if that is final, at the
 // newest finalized slot.
-func (x *exporter) anew(slot ledger.Slot, v ledger.Version, keys []ledger.Pubkey) error {
+func (x *exporter) anew(slot ledger.Slot, v ledger.Version, keys []ledger.Pubkey, level ledger.Commitment) error {
 	late := time.Now().Add(scanDeadline)
 	accounts, err := reader.Scatter(x.shards, keys, v, late, (*shard.Shard).Accounts)
 	if err != nil {
@@ -187,8 +215,11 @@ func (x *exporter) anew(slot ledger.Slot, v ledger.Version, keys []ledger.Pubkey
 	if err != nil {
 		return err
 	}
-	closed, written := new(ledger.BaseState), new(ledger.BaseState)
-	x.newest = max(x.newest, slot)
+	closed, written := &ledger.BaseState{Level: ledger.Some(level)}, &ledger.BaseState{Level: ledger.Some(level)}
+	if x.newest = max(x.newest, slot); x.newest > slot && slot > x.above {
+		x.newest++ // base state that equals some of before the block below would be taken for that, come again
+	}
+	x.above = slot
 	for i, k := range keys {
 		closes := ledger.AccountWrite{Pubkey: k}
 		closed.Accounts = append(closed.Accounts, closes)
@@ -196,7 +227,8 @@ func (x *exporter) anew(slot ledger.Slot, v ledger.Version, keys []ledger.Pubkey
 			written.Accounts = append(written.Accounts, a.Write())
 		} else if at := max(a.Since.Slot(), x.seq.Chain().Finalized.Slot()); a.Since != 0 {
 			x.newest = max(x.newest, at)
-			if err := x.emit(&ledger.BaseState{Slot: at, Accounts: []ledger.AccountWrite{closes}}); err != nil {
+			early := &ledger.BaseState{Slot: at, Level: closed.Level, Accounts: []ledger.AccountWrite{closes}}
+			if err := x.emit(early); err != nil {
 				return err
 			}
 		}

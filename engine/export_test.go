@@ -5,18 +5,23 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math/rand/v2"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"ledgerd/engine/ledger"
+	"ledgerd/engine/ledger/bubble"
 	"ledgerd/engine/ledger/ledgertest"
+	"ledgerd/engine/sequencer"
 	"ledgerd/snapshot/vfs"
 	"ledgerd/snapshot/vfs/vfstest"
 )
 
 // mustExport exports what a node that is stopped left on a disk, and follows the export with a new node: it stands at the same
-// blocks on every level, with the same state, and answers alike. An export that ends early, from without and from within, says so.
-func mustExport(t *testing.T, s stream, disk *vfstest.Memory, old *subject) {
+// blocks on every level, with the same state, and answers as the model. An export that ends early, from without and from within,
+// says so.
+func mustExport(t *testing.T, s stream, disk *vfstest.Memory, old *subject, m *model) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	ledgertest.ErrorIs(t, exportTo(t, ctx, disk, func(ledger.Event) error { cancel(); return nil }), context.Canceled, "an export that was ended")
@@ -25,12 +30,26 @@ func mustExport(t *testing.T, s stream, disk *vfstest.Memory, old *subject) {
 	want := old.Head()
 	info := finite()
 	info.GapsAllowed = true
-	again := startNode(t, info, Config{Shards: 3, Retention: s.retention})
+	copied := vfstest.NewMemory()
+	again := startNode(t, info, onDisk(t, copied, Config{Shards: 3, Retention: s.retention}))
 	must(t, exportTo(t, t.Context(), disk, func(e ledger.Event) error {
 		again.send(e)
 		return nil
 	}))
 	again.endInput()
+	m.info = info
+	standsAsModel(t, s, again, want, m)
+	again.close()
+	if want.HasBlock {
+		restarted := startNode(t, info, onDisk(t, copied, Config{Shards: 2, Retention: s.retention}))
+		synctest.Wait()
+		standsAsModel(t, s, restarted, want, m)
+	}
+}
+
+// standsAsModel holds where a node stands against a head of another, and what it answers against a model.
+func standsAsModel(t *testing.T, s stream, again *subject, want *ledger.Head, m *model) {
+	t.Helper()
 	got := again.Head()
 	if got.StateHash != want.StateHash || got.HasBlock != want.HasBlock {
 		t.Fatalf("state hash %s, want %s", got.StateHash, want.StateHash)
@@ -38,49 +57,91 @@ func mustExport(t *testing.T, s stream, disk *vfstest.Memory, old *subject) {
 	for level := range got.Tips {
 		ledgertest.Equal(t, got.Tips[level].Slot, want.Tips[level].Slot, "the slot of level %d", level)
 		ledgertest.Equal(t, got.Tips[level].Hash, want.Tips[level].Hash, "the hash of level %d", level)
-	}
-	if !want.HasBlock {
-		return
-	}
-	// What is not final is the export's own; a recovered node answers what the old one did.
-	dir := onDisk(t, disk, Config{Shards: 2, Retention: s.retention, Filter: s.filter()})
-	old = startNode(t, s.info, dir)
-	synctest.Wait()
-	for level := range want.Tips {
-		if c := old.seq.Chain().Confirmed; level == int(ledger.Confirmed) && c.ConfirmedAgain > c.Version {
-			continue // base state came with a rollback: the export has it after the block
-		}
-		if got.Root == got.Tips[level].Slot {
-			continue // the root is final at once: base state that came next is a part of it
-		}
-		ledgertest.ErrorIs(t, sameAnswers(old.Engine, again.Engine, ledger.Commitment(level)), nil, "level %d", level)
+		ledgertest.ErrorIs(t, answersAsModel(t, s, again.Engine, m, ledger.Commitment(level)), nil, "level %d", level)
 	}
 }
 
-// sameAnswers holds what two nodes answer of accounts and mints against each other. Where an account was closed is told of
+// answersAsModel holds what a node answers at a level against a model. Where an account was closed is told of
 // those alone that are open at the finalized block: an export holds no other closed ones, and nothing that a filter forgot.
-func sameAnswers(a, b *Engine, level ledger.Commitment) error {
-	var keys []ledger.Pubkey
-	for i := range testKeys {
-		keys = append(keys, key(i))
-		x, _, errX := a.Reader.Account(at(level), key(i))
-		y, _, errY := b.Reader.Account(at(level), key(i))
-		wasClosed, _ := absence(errX)
-		isClosed, _ := absence(errY)
-		_, _, errFinal := a.Reader.Account(at(ledger.Finalized), key(i))
-		closed := errFinal == nil && a.config.Filter == nil
-		if errX == nil && errY == nil && seeAccount(&x) != seeAccount(&y) || (errX == nil) != (errY == nil) || closed && wasClosed.Absence != isClosed.Absence {
-			return fmt.Errorf("account %d: %v %v, want %v %v", i, seeAccount(&y), errY, seeAccount(&x), errX)
+func answersAsModel(t *testing.T, s stream, e *Engine, m *model, level ledger.Commitment) error {
+	c, p := newComparer(t, rand.New(rand.NewPCG(1, 2)), m, s.retention), m.points[m.version()]
+	want, final := c.shownOf(p, e.Head(), level), c.shownOf(p, e.Head(), ledger.Finalized)
+	accounts, _, err := e.Accounts(at(level), c.keys)
+	for i := range accounts {
+		k := c.keys[i]
+		if got, want := seeAccount(&accounts[i]), want.world.see(k); got != want {
+			return fmt.Errorf("account %d: got %v, want %v", i, got, want)
+		}
+		if closed := want.world.accounts[k]; s.wanted == nil && final.world.accounts[k].open && !closed.open {
+			_, _, err := e.Account(at(level), k)
+			if why, _ := absence(err); why.Absence != ledger.AccountClosed {
+				return fmt.Errorf("account %d: %v, want one that is closed", i, err)
+			}
 		}
 	}
-	was, _, errX := a.Mints(at(level), keys)
-	is, _, errY := b.Mints(at(level), keys)
-	for i := range keys {
-		if (was[i] == nil) != (is[i] == nil) || was[i] != nil && !was[i].SameFacts(is[i]) {
-			return fmt.Errorf("mint %d: %+v, want %+v", i, is[i], was[i])
+	return errors.Join(err, c.mints(e, at(level), want), c.lists(e, at(level), want), c.transactions(e, at(level), want))
+}
+
+// F23: TestExportAnswersTheSame exports random ledgers at a random point.
+func TestExportAnswersTheSame(t *testing.T) {
+	eachStream(t, sample(60, 4, 1), func(t *testing.T, s stream, seed uint64, _ int) {
+		r := &restarts{t: t, s: s, g: s.generator(seed, true), disk: vfstest.NewMemory(), config: Config{
+			SnapshotInterval: time.Second, SegmentBytes: 16 << 10, Shards: 2,
+		}}
+		r.start()
+		for range 5 + r.g.r.IntN(streamEvents) {
+			r.show()
 		}
+		r.close()
+		mustExport(t, s, r.disk, r.subject, r.g.m)
+	})
+}
+
+// TestExportShowsBaseStateAtItsLevels exports ledgers in which base state came while blocks were not final that are
+// undone since, or confirmed again.
+func TestExportShowsBaseStateAtItsLevels(t *testing.T) {
+	block := func(n int, slot, parent ledger.Slot, lamports ledger.Lamports) *ledger.Block {
+		return &ledger.Block{Slot: slot, ParentSlot: parent, Blockhash: hash(n), Accounts: []ledger.AccountWrite{{Pubkey: key(1), Lamports: lamports}}}
 	}
-	return errors.Join(errX, errY)
+	base := func(slot ledger.Slot, lamports ledger.Lamports) *ledger.BaseState {
+		return &ledger.BaseState{Slot: slot, Accounts: []ledger.AccountWrite{{Pubkey: key(1), Lamports: lamports}}}
+	}
+	status := func(slot ledger.Slot, s ledger.Status) *ledger.SlotStatus {
+		return &ledger.SlotStatus{Slot: slot, Status: s}
+	}
+	for name, events := range map[string][]ledger.Event{
+		"above the root, on a block undone since": {
+			block(1, 1, 0, 1), block(2, 2, 1, 2), block(3, 3, 2, 3), base(3, 4), status(2, ledger.StatusDead), block(8, 8, 1, 5),
+		},
+		"on a block that is final since": {
+			block(1, 1, 0, 1), block(2, 2, 1, 2), base(3, 4), base(4, 5), status(2, ledger.StatusFinalized),
+		},
+		"on a block that is confirmed again": {
+			block(1, 1, 0, 1), block(2, 2, 1, 2), block(3, 3, 2, 3), status(3, ledger.StatusConfirmed), base(4, 4),
+			status(3, ledger.StatusDead), base(5, 5), block(9, 9, 2, 6),
+		},
+		"on a block that is confirmed again and final since": {
+			block(1, 1, 0, 1), block(2, 2, 1, 2), block(3, 3, 2, 3), status(3, ledger.StatusConfirmed), base(4, 4),
+			status(3, ledger.StatusDead), status(2, ledger.StatusFinalized), base(5, 5), block(9, 9, 2, 6), base(9, 7),
+		},
+		"of a far slot, closed twice": {
+			block(1, 1, 0, 1), block(2, 2, 1, 2), base(1000, 4), base(1001, 0), block(3, 3, 2, 5), base(900, 6), base(1002, 0), base(1003, 8), block(4, 4, 3, 9), base(1004, 0),
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble.Test(t, func(t *testing.T) {
+				s := stream{info: live(), retention: sequencer.Retention{Slots: 100, Bytes: 1 << 30}}
+				disk, m := vfstest.NewMemory(), s.model()
+				n := startNode(t, s.info, onDisk(t, disk, Config{Shards: 2, Retention: s.retention}))
+				for _, e := range events {
+					m.event(e)
+					n.send(e)
+				}
+				n.close()
+				mustExport(t, s, disk, n, m)
+			})
+		})
+	}
 }
 
 // exportTo exports what a disk holds.

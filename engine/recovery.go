@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -25,7 +24,6 @@ import (
 type recovery struct {
 	*Engine
 	found  ingest.Recovered // for the writer
-	bases  []*ledger.Record // base state records that are not part of the finalized block
 	damage error            // of the snapshots that were skipped
 }
 
@@ -251,7 +249,6 @@ func (r *recovery) replay(ctx context.Context) error {
 		}
 		r.seq.Shown(b)
 		r.seq.FoldAll() // nobody reads yet
-		r.noteBases(records)
 		return nil
 	})
 	if errors.Is(err, wal.ErrMissing) && r.found.Snapshot == nil && r.damage != nil {
@@ -266,17 +263,6 @@ func (r *recovery) replay(ctx context.Context) error {
 		return fmt.Errorf("the log ends at record %d, before the snapshot's record %d: segments are missing", end.Version(), from)
 	}
 	return nil
-}
-
-// noteBases collects the base state that is not part of the finalized block, for Export.
-func (r *recovery) noteBases(records []*ledger.Record) {
-	for _, record := range records {
-		if record.Kind == ledger.BaseRecord {
-			r.bases = append(r.bases, record)
-		}
-	}
-	f := r.seq.Chain().Finalized // nil: all base state so far is initial
-	r.bases = slices.DeleteFunc(r.bases, func(b *ledger.Record) bool { return f == nil || b.Version <= f.Version })
 }
 
 // explain adds to the error of a log that cannot be replayed the log's path and the snapshots to go back to.

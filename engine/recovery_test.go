@@ -192,5 +192,5 @@ func followRestarts(t *testing.T, s stream, seed uint64, _ int) {
 	if r.times == 0 || r.g.m.stopped != "" {
 		t.Errorf("the node was restarted %d times; the model stopped: %q", r.times, r.g.m.stopped)
 	}
-	mustExport(t, s, r.disk, r.subject)
+	mustExport(t, s, r.disk, r.subject, r.g.m)
 }

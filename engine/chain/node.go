@@ -23,7 +23,8 @@ type Node struct {
 	Horizon   ledger.Slot
 
 	// ConfirmedAgain is the version of the rollback that made the block the newest confirmed one once more, together
-	// with base state that was learned since. ConfirmedAgainSeq is the newest update up to that rollback.
+	// with base state that was learned since, or of base state that says to belong to it while it is the newest
+	// confirmed one. ConfirmedAgainSeq is the newest update up to that record.
 	ConfirmedAgain    ledger.Version
 	ConfirmedAgainSeq ledger.Seq
 

@@ -13,10 +13,11 @@ const (
 	kindBlock      = 1
 	kindBaseState  = 2
 	kindSlotStatus = 3
+	kindLevelState = 4 // base state that says its level
 )
 
-// AppendEvent appends the encoding of an event: format version u8, kind u8, and then the
-// block, base state or slot status. The position and time of a transaction are not
+// AppendEvent appends the encoding of an event: format version u8, kind u8, of base state that says its level that level
+// u8, 0 or 1, and then the block, base state or slot status. The position and time of a transaction are not
 // written: a block says them, and AddTransaction stamps them.
 func AppendEvent(dst []byte, e ledger.Event) []byte {
 	dst = append(dst, formatVersion)
@@ -24,7 +25,12 @@ func AppendEvent(dst []byte, e ledger.Event) []byte {
 	case *ledger.Block:
 		return appendBlock(append(dst, kindBlock), e)
 	case *ledger.BaseState:
-		return appendBaseState(append(dst, kindBaseState), e)
+		if e.Level.Known {
+			dst = append(dst, kindLevelState, byte(e.Level.Value))
+		} else {
+			dst = append(dst, kindBaseState)
+		}
+		return appendBaseState(dst, e)
 	case *ledger.SlotStatus:
 		return appendSlotStatus(append(dst, kindSlotStatus), e)
 	}
@@ -40,7 +46,13 @@ func DecodeEvent(b []byte) (ledger.Event, error) {
 	case kindBlock:
 		e = d.block()
 	case kindBaseState:
-		e = d.baseState()
+		e = d.baseState(ledger.Opt[ledger.Commitment]{})
+	case kindLevelState:
+		level := d.byte()
+		if level > byte(ledger.Confirmed) {
+			d.fail("bad level of base state")
+		}
+		e = d.baseState(ledger.Some(ledger.Commitment(level)))
 	case kindSlotStatus:
 		e = d.slotStatus()
 	default:
@@ -233,8 +245,8 @@ func appendBaseState(dst []byte, b *ledger.BaseState) []byte {
 	return appendWrites(dst, b.Accounts, b.Mints)
 }
 
-func (d *decoder) baseState() *ledger.BaseState {
-	b := &ledger.BaseState{Slot: ledger.Slot(d.number())}
+func (d *decoder) baseState(level ledger.Opt[ledger.Commitment]) *ledger.BaseState {
+	b := &ledger.BaseState{Slot: ledger.Slot(d.number()), Level: level}
 	b.Accounts, b.Mints = d.writes()
 	return b
 }

@@ -13,6 +13,9 @@ const (
 	recordTime         = 1 << 0 // flags of a record
 	recordByDepth      = 1 << 1 // with formatByDepth
 	recordHorizon      = 1 << 2 // with formatHorizon
+	recordProcessed    = 1 << 3 // of base state, with formatHorizon: its level is known to be processed
+	recordConfirmed    = 1 << 4 // likewise, confirmed
+	recordFlags        = recordTime | recordByDepth | recordHorizon | recordProcessed | recordConfirmed
 	updateOwnerBefore  = 1 << 0 // flags of an update
 	updateWalletBefore = 1 << 1 // with formatWalletsBefore
 	updateWritten      = 1 << 2 // with formatHorizon, of a block
@@ -24,9 +27,9 @@ const (
 // AppendRecord appends the encoding of a record, whose Kind and the part that goes with
 // it must be set:
 //
-//	format version   u8: 4 where a horizon is known, 3 where a block became final by depth, 2 where an update tells the wallet before, else 1
+//	format version   u8: 4 where a horizon or a level of base state is known, 3 where a block became final by depth, 2 where an update tells the wallet before, else 1
 //	kind             u8: 0x10 and block 1, rollback 2, status 3, base 4
-//	flags            time known, final by depth, horizon known
+//	flags            time known, final by depth, horizon known, level of base state processed, confirmed
 //	version          number
 //	slot             number
 //	hash             key
@@ -43,6 +46,9 @@ const (
 //	  [wallet before] key
 func AppendRecord(dst []byte, r *ledger.Record) []byte {
 	flags := bit(r.Time.Known, recordTime) | bit(r.ByDepth, recordByDepth) | bit(r.Horizon.Known, recordHorizon)
+	if r.Base != nil && r.Base.Level.Known {
+		flags |= recordProcessed << r.Base.Level.Value
+	}
 	dst = append(dst, recordFormat(r), kindRecord|byte(r.Kind), flags)
 	dst = appendNumber(dst, r.Version)
 	dst = appendNumber(dst, r.Slot)
@@ -76,7 +82,7 @@ func AppendRecord(dst []byte, r *ledger.Record) []byte {
 // recordFormat returns the lowest format version that can express the record.
 func recordFormat(r *ledger.Record) byte {
 	switch {
-	case r.Horizon.Known:
+	case r.Horizon.Known, r.Base != nil && r.Base.Level.Known:
 		return formatHorizon
 	case r.ByDepth:
 		return formatByDepth
@@ -95,7 +101,7 @@ func DecodeRecord(b []byte) (*ledger.Record, error) {
 	r := new(ledger.Record)
 	version := d.version(formatHorizon)
 	kind := d.byte()
-	f := d.flags(recordTime | recordByDepth | recordHorizon)
+	f := d.flags(recordFlags)
 	r.Version = ledger.Version(d.number())
 	r.Slot = ledger.Slot(d.number())
 	d.bytes(r.Hash[:])
@@ -115,7 +121,7 @@ func DecodeRecord(b []byte) (*ledger.Record, error) {
 	case kindRecord | byte(ledger.BlockRecord):
 		r.Block = d.block()
 	case kindRecord | byte(ledger.BaseRecord):
-		r.Base = d.baseState()
+		r.Base = d.baseState(levelOf(f))
 	case kindRecord | byte(ledger.StatusRecord):
 		r.Status, r.ByDepth = d.status(), f&recordByDepth != 0
 	case kindRecord | byte(ledger.RollbackRecord):
@@ -126,6 +132,10 @@ func DecodeRecord(b []byte) (*ledger.Record, error) {
 	}
 	r.Kind = ledger.RecordKind(kind &^ kindRecord)
 	r.Updates = d.updates(r.Block, version)
+	level := f & (recordProcessed | recordConfirmed)
+	if level != 0 && r.Base == nil || level == recordProcessed|recordConfirmed {
+		d.fail("bad level of base state")
+	}
 	if version != recordFormat(r) || f&recordByDepth != 0 && r.Status != ledger.StatusFinalized {
 		d.fail("not the format version of such a record")
 	}
@@ -133,6 +143,17 @@ func DecodeRecord(b []byte) (*ledger.Record, error) {
 		return nil, fmt.Errorf("cannot read record: %w", err)
 	}
 	return r, nil
+}
+
+// levelOf returns the level of base state that the flags of its record say.
+func levelOf(flags byte) (level ledger.Opt[ledger.Commitment]) {
+	switch {
+	case flags&recordProcessed != 0:
+		return ledger.Some(ledger.Processed)
+	case flags&recordConfirmed != 0:
+		return ledger.Some(ledger.Confirmed)
+	}
+	return level
 }
 
 // updated reads the account of an update, which does not tell whether it is a mint.

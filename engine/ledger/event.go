@@ -12,7 +12,11 @@ func (*Question) event()   {}
 // to start from, or accounts fetched later. It never overrides a field that a block
 // wrote at or after its slot.
 type BaseState struct {
-	Slot     Slot
+	Slot Slot
+	// Level, where it is known, is Processed or Confirmed: the highest level whose newest block the base state belongs to. An
+	// export says it. Where it is not known, base state belongs to the finalized block if nothing is unfinalized, and
+	// else to no block.
+	Level    Opt[Commitment]
 	Accounts []AccountWrite
 	Mints    []MintWrite
 }

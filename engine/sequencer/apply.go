@@ -54,9 +54,6 @@ func (s *Sequencer) applyBase(b *ledger.BaseState, n *chain.Node, direct bool) {
 	s.baseSlot = max(s.baseSlot, b.Slot)
 	r := &ledger.Record{Kind: ledger.BaseRecord, Slot: b.Slot, Base: b}
 	s.stage(r, n, func(sh *shard.Shard, at shard.Point) *shard.Task { return sh.ApplyBase(at, b, direct) })
-	if n != nil {
-		n.Version = s.version
-	}
 }
 
 // applyStatus records a status of a block, which changes no account.

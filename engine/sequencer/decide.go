@@ -45,19 +45,28 @@ func (s *Sequencer) apply(e ledger.Event) error {
 	return fmt.Errorf("source emitted an event of unknown type %T", e)
 }
 
-// Learn applies base state, which the source need not have shown, as the next record. Where nothing is unfinalized it
-// belongs to the finalized block from now on: every level sees it, and it is folded with it.
+// Learn applies base state, which the source need not have shown, as the next record. Where nothing is unfinalized, and the
+// base state does not say its level, it belongs to the finalized block from now on: every level sees it, and it is folded
+// with it.
 func (s *Sequencer) Learn(b *ledger.BaseState) error {
 	s.noteBase(b)
 	return s.learn(b)
 }
 
 func (s *Sequencer) learn(b *ledger.BaseState) error {
-	n := s.chain.Tip
-	if n != s.chain.Finalized || n != nil && n.Provisional {
-		n = nil
+	tip := s.chain.Tip
+	switch {
+	case tip == nil:
+		s.applyBase(b, nil, true)
+	case b.Level == ledger.Some(ledger.Confirmed) && tip == s.chain.Confirmed:
+		s.applyBase(b, tip, false)
+		tip.ConfirmedAgain = s.version
+	case !b.Level.Known && tip == s.chain.Finalized && !tip.Provisional:
+		s.applyBase(b, tip, false)
+		tip.Version = s.version
+	default:
+		s.applyBase(b, nil, false)
 	}
-	s.applyBase(b, n, s.chain.Tip == nil)
 	return s.finish(maxWorking)
 }
 

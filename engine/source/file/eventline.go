@@ -22,6 +22,7 @@ type eventLine struct {
 	hasSlot, hasParent bool
 	hash               ledger.Opt[ledger.Hash]
 	transactionCount   ledger.Opt[uint64]
+	level              ledger.Opt[ledger.Commitment]
 	block              *ledger.Block // what the others say too, and all that is listed
 }
 
@@ -72,6 +73,7 @@ func (d *lineDecoder) readLine(l *eventLine) {
 			if b.Status, ok = ledger.ParseCommitment(d.text("commitment")); !ok {
 				d.fail(errors.New("commitment is neither processed nor confirmed nor finalized"))
 			}
+			l.level = ledger.Some(b.Status)
 		case "transaction_count":
 			l.transactionCount = ledger.Some(d.uint("transaction_count", 64))
 		case "transactions":
@@ -153,7 +155,10 @@ func (l *eventLine) event() (ledger.Event, error) {
 	case !l.hasSlot:
 		return nil, nodejson.Missing("slot")
 	case kind == "accounts":
-		return &ledger.BaseState{Slot: b.Slot, Accounts: b.Accounts, Mints: b.Mints}, nil
+		if l.level.Value == ledger.Finalized { // where it is final at once nothing needs to be said
+			l.level = ledger.Opt[ledger.Commitment]{}
+		}
+		return &ledger.BaseState{Slot: b.Slot, Level: l.level, Accounts: b.Accounts, Mints: b.Mints}, nil
 	case kind == "slot":
 		status, ok := slotStatuses[string(l.status)]
 		if !ok {

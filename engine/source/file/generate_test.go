@@ -48,6 +48,9 @@ func genEvent(t *rapid.T) ledger.Event {
 	case 1:
 		state := rapid.MakeCustom[ledger.BaseState](values).Draw(t, "base state")
 		settle(state.Accounts)
+		if state.Level.Value == ledger.Finalized {
+			state.Level = ledger.Opt[ledger.Commitment]{}
+		}
 		return &state
 	}
 	status := rapid.MakeCustom[ledger.SlotStatus](values).Draw(t, "status")

@@ -21,6 +21,9 @@ func AppendEventLine(dst []byte, e ledger.Event) []byte {
 		dst = appendBlockLine(dst, e)
 	case *ledger.BaseState:
 		dst = appendUint(dst, `{"type":"accounts","slot":`, uint64(e.Slot))
+		if e.Level.Known {
+			dst = appendText(dst, `,"commitment":"`, e.Level.Value.String())
+		}
 		dst = appendLineAccounts(dst, e.Accounts, e.Mints)
 	case *ledger.SlotStatus:
 		dst = appendUint(dst, `{"type":"slot","slot":`, uint64(e.Slot))

@@ -43,8 +43,8 @@ func (k *sink) put(ctx context.Context, e ledger.Event) error {
 	for state != nil && len(state.Accounts)+len(state.Mints) > maxBaseAccounts {
 		n := min(len(state.Accounts), maxBaseAccounts)
 		m := maxBaseAccounts - n
-		part := &ledger.BaseState{Slot: state.Slot, Accounts: state.Accounts[:n:n], Mints: state.Mints[:m:m]}
-		state = &ledger.BaseState{Slot: state.Slot, Accounts: state.Accounts[n:], Mints: state.Mints[m:]}
+		part := &ledger.BaseState{Slot: state.Slot, Level: state.Level, Accounts: state.Accounts[:n:n], Mints: state.Mints[:m:m]}
+		state = &ledger.BaseState{Slot: state.Slot, Level: state.Level, Accounts: state.Accounts[n:], Mints: state.Mints[m:]}
 		e = state
 		if err := k.putOne(ctx, part); err != nil {
 			return err
