@@ -36,7 +36,9 @@ func toFilter(owners []byte, accounts ...byte) binding {
 }
 
 // toNoFilter binds to the source 1 without a filter.
-func toNoFilter(d *Dir) error { return d.Bind(&ledger.SourceInfo{Identity: "sim:seed=1", Complete: true}, nil, false) }
+func toNoFilter(d *Dir) error {
+	return d.Bind(&ledger.SourceInfo{Identity: "sim:seed=1", Complete: true}, nil, false)
+}
 
 func toCluster(id string, change ...func(*Facts)) binding {
 	f := someFacts()
