@@ -118,6 +118,9 @@ func TestAbuseUnfinishedRequestsFitACgroup(t *testing.T) {
 // F47: within a cgroup of 256 MiB, a source that never says again that a block is final, and shows blocks as fast as they are parsed, makes ingest
 // pause, and reads go on.
 func TestUnfinalizedBlocksFitACgroup(t *testing.T) {
+	if testing.Short() {
+		t.Skip("the race detector takes many times the memory: make test")
+	}
 	within, _ := memoryCgroup(t, 256<<20)
 	f := newFeeder(t)
 	v := launchUnder(t, within, "--data-dir", t.TempDir(), "--wal-sync", "off", "--source", "file:"+f.Name())
