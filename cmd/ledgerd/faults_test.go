@@ -114,7 +114,7 @@ func brokenShard(t *testing.T, dir string) (overlay string) {
 	path, err := filepath.Abs("../../shard/shard.go")
 	must(t, err)
 	code := readFile(t, path)
-	const job = "func (s *Shard) do(o order) {\n"
+	const job = "func (s *Shard) do(m message) {\n"
 	broken := strings.Replace(string(code), job, job+fmt.Sprintf("\tif _, err := os.Stat(os.Getenv(%q)); err == nil {\n\t\tpanic(\"told to\")\n\t}\n", breaksAt), 1)
 	broken = strings.Replace(broken, "import (\n", "import (\n\t\"os\"\n", 1)
 	if !strings.Contains(broken, "told to") {
