@@ -62,7 +62,8 @@ func (v *victim) ended() {
 	v.untilWithin(2*patience, "the input ends", func() bool { return endOfInput.MatchString(v.errs.String()) })
 }
 
-// agrees waits until streams add up to what a node answers at the end of its ledger.
+// agrees waits until streams add up to what a node answers at the end of its ledger. Those that catch up with all of it share two processors
+// with whatever else is tested, and take minutes then.
 func (v *victim) agrees(state func() []foldedStream) {
 	v.Helper()
 	all := map[string]map[string]accountState{}
@@ -76,11 +77,13 @@ func (v *victim) agrees(state func() []foldedStream) {
 			v.Log(differs)
 		}
 	}()
-	v.until("the streams are what REST answers", func() bool {
+	v.untilWithin(3*patience, "the streams are what REST answers", func() bool {
 		folds, differs = state(), nil
 		for i := range folds {
 			_, level, _ := strings.Cut(folds[i].Name, ", ")
-			differs = errors.Join(differs, folds[i].differs(all[level]))
+			if err := folds[i].differs(all[level]); err != nil {
+				differs = errors.Join(differs, fmt.Errorf("%s, %d starts: %w", folds[i].Name, folds[i].Starts, err))
+			}
 		}
 		return differs == nil
 	})
