@@ -44,7 +44,9 @@ type connection struct {
 	queue  *queue
 
 	pings    chan struct{} // holds a token while a ping has to be answered
+	replays  chan []byte   // holds a request for another replay until it is sent
 	received atomic.Uint64 // messages
+	shown    atomic.Bool   // one of them was no ping
 	waits    atomic.Bool   // the reader waits for the socket
 	ended    chan struct{} // closed when read returned
 	err      error         // what ended it, after ended
@@ -58,7 +60,8 @@ func (s *Source) connect(ctx context.Context, sub subscription) (*connection, er
 		return nil, &sessionError{upstream.Dial, err}
 	}
 	c := &connection{
-		client: client, stats: &s.stats, queue: newQueue(s.config.QueueBytes), pings: make(chan struct{}, 1), ended: make(chan struct{}),
+		client: client, stats: &s.stats, queue: newQueue(s.config.QueueBytes), pings: make(chan struct{}, 1),
+		replays: make(chan []byte, 1), ended: make(chan struct{}),
 	}
 	c.ctx, c.cancel = context.WithCancel(ctx)
 	if s.config.Token != "" {
@@ -134,23 +137,34 @@ func (c *connection) read(decoder yellowstone.Decoder) error {
 				c.stats.Saw(m.update.Slot)
 			}
 		}
+		c.shown.Store(true)
 		if err := c.queue.put(c.ctx, &m.update, m.size); err != nil {
 			return c.explain(err)
 		}
 	}
 }
 
-// answer answers the node's pings, so that nothing between takes the call for idle.
+// answer answers the node's pings, so that nothing between takes the call for idle, and sends requests for a replay.
 func (c *connection) answer() {
 	for {
+		request := encodePing()
 		select {
 		case <-c.pings:
-			if c.stream.SendMsg(encodePing()) != nil {
-				return // the reader learns why
-			}
+		case request = <-c.replays:
 		case <-c.ctx.Done():
 			return
 		}
+		if c.stream.SendMsg(request) != nil {
+			return // the reader learns why
+		}
+	}
+}
+
+// replay has the node show again, on this connection, what it keeps from the begin of sub on, and then go on.
+func (c *connection) replay(sub subscription) {
+	select {
+	case c.replays <- sub.encode():
+	default: // one is under way
 	}
 }
 

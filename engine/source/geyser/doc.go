@@ -23,7 +23,9 @@
 // # Gaps
 //
 // A block whose parent was not shown is after a gap, unless it builds below the finalized block. Slots that a parent link
-// passes over were skipped: they are no gap. What is missing is first asked for again: the session ends, and the next one
+// passes over were skipped: they are no gap. A block that came in part, as one does at the begin of a connection, is asked for
+// again on the same connection, which loses nothing meanwhile: another connection would begin in the middle of another block.
+// What is missing else is asked for again, too: the session ends, and the next one
 // begins two slots below the tip, or at the confirmed block if that is older. If a session shows nothing new before the gap,
 // the Filler is asked for it, up to the parent of the first confirmed block after it. Where there is no Filler, or where it
 // fails, the chain stays where it is, and Run tries again, slower each time. A Filler that does not know the newest confirmed

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -91,13 +92,17 @@ func (c *connection) explain(err error) error {
 	return &sessionError{kind, s.Err()}
 }
 
-// refusesReplay reports whether an error may be about the slot to begin with; began says that the node had sent
-// something, which may be no more than a ping.
-func refusesReplay(err error, began bool) bool {
-	code := status.Code(errors.Unwrap(err))
+// refusesReplay reports whether an error is about the slot to begin with, or may be: the node had shown nothing, beside pings.
+// Yellowstone's plugin answers OUT_OF_RANGE since April 2026, and INTERNAL before and where it keeps nothing.
+func refusesReplay(err error, shown bool) (sure, maybe bool) {
+	s := status.Convert(errors.Unwrap(err))
+	sure = s.Code() == codes.OutOfRange || s.Code() == codes.Internal && refusedReplay.MatchString(s.Message())
 	unclear := []codes.Code{codes.Internal, codes.InvalidArgument, codes.FailedPrecondition, codes.Unknown}
-	return code == codes.OutOfRange || !began && slices.Contains(unclear, code)
+	return sure, !shown && slices.Contains(unclear, s.Code())
 }
+
+// refusedReplay matches what the plugin says: "from_slot is not supported", "broadcast from 7 is not available, last available: 9".
+var refusedReplay = regexp.MustCompile(`from_slot|broadcast from \d+ is not available`)
 
 // fillFailure returns what is counted for a fill that failed, and what the node asks to wait.
 func fillFailure(err error) (upstream.Kind, time.Duration) {

@@ -85,6 +85,28 @@ func straight(from, to ledger.Slot) (all []part) {
 	return all
 }
 
+// frozen returns what Yellowstone's plugin replays of blocks of straight from one slot to another, since version 15.1 (grpc.rs
+// there, where it answers a request with from_slot; block_reconstruction.rs for what it keeps): of each block that is
+// frozen its content, its head and then its statuses, but none of its begin.
+func frozen(from, to, tip ledger.Slot) (all []part) {
+	for slot := from; slot <= to; slot++ {
+		all = append(all, block{slot: slot, parent: slot - 1}.messages()[1:]...)
+		if slot < tip {
+			all = append(all, slotUpdate(slot, yellowstone.Confirmed))
+		}
+		if slot+4 <= tip {
+			all = append(all, slotUpdate(slot, yellowstone.Finalized))
+		}
+	}
+	return all
+}
+
+// connected returns what the plugin shows at first of a call that wants a replay: a ping, what is frozen, and what is new from
+// the middle of a block on, since it drops what comes before it knows the filter (grpc.rs, client_loop). A block has six messages.
+func connected(from, at, tip ledger.Slot, middle int) []part {
+	return slices.Concat([]part{ping}, frozen(from, at-1, at-1), straight(at, tip)[middle:])
+}
+
 // replaced returns messages with others in the place of one.
 func replaced(all []part, one part, by ...part) []part {
 	i := slices.IndexFunc(all, func(p part) bool { return bytes.Equal(p, one) })

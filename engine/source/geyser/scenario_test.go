@@ -51,8 +51,23 @@ func (c *call) send(messages ...part) error {
 }
 
 // from returns the slot that the client wants to begin with.
-func (c *call) from() ledger.Opt[ledger.Slot] {
-	for b := c.request; len(b) > 0; {
+func (c *call) from() ledger.Opt[ledger.Slot] { return fromOf(c.request) }
+
+// again waits for the client to ask for a replay on the same call, and returns from where.
+func (c *call) again() (from ledger.Slot, err error) {
+	for {
+		var request []byte
+		if err := c.stream.RecvMsg(&request); err != nil {
+			return 0, err
+		}
+		if from := fromOf(request); from.Known {
+			return from.Value, nil
+		}
+	}
+}
+
+func fromOf(request []byte) ledger.Opt[ledger.Slot] {
+	for b := request; len(b) > 0; {
 		field, kind, n := protowire.ConsumeTag(b)
 		b = b[n:]
 		if field == requestFromSlot {
@@ -256,8 +271,11 @@ func lineOf(r *ledger.Record) (line string) {
 		if r.Hash[2] != 0 {
 			line += fmt.Sprintf(".%d", r.Hash[2])
 		}
-		if len(r.Block.Accounts) == 0 {
+		switch writes := len(r.Block.Accounts); {
+		case writes == 0:
 			line += " filled"
+		case writes == 1 && keyOf(byte(r.Slot)) != keyOf(1):
+			line += " in part"
 		}
 	case ledger.StatusRecord:
 		line = fmt.Sprintf("%s %d", r.Status, r.Slot)

@@ -27,9 +27,10 @@ type follower struct {
 	verdict ledger.Verdict // the newest one
 
 	wholeData  bool                    // the node does not know of slices
-	replayOff  bool                    // the next session is not to ask for a replay: it was refused, and a Filler is there
+	replayOff  bool                    // the next session is not to ask for a replay: it was refused
 	missing    ledger.Opt[ledger.Slot] // up to here blocks are missing
 	fillAfter  time.Time               // no fill before
+	again      askedAgain              // in this session
 	incomplete uint64                  // blocks of which it was told that transactions are missing
 	late       uint64                  // writes behind their blocks that were counted
 }
@@ -116,10 +117,34 @@ func (f *follower) session(ctx context.Context) error {
 		err = f.follow(ctx, conn)
 		conn.close()
 	}
-	if sub.from.Known && f.config.Filler != nil && refusesReplay(err, conn != nil && conn.received.Load() > 0) {
-		f.replayOff = true
+	if sub.from.Known {
+		sure, maybe := refusesReplay(err, conn != nil && conn.shown.Load())
+		f.replayOff = sure || maybe && f.config.Filler != nil
 	}
 	return err
+}
+
+// askedAgain is a replay that a session asked for on its connection, because a block came in part.
+type askedAgain struct {
+	slot ledger.Slot // of that block; 0: none was asked for
+	at   time.Time
+}
+
+// replay has the node show again what came in part, the lowest of some blocks and what follows, and reports whether that
+// may still come. Each block is asked for once in a session.
+func (f *follower) replay(conn *connection, after, upTo ledger.Slot) bool {
+	slot, found := f.assembler.InPart(after, upTo)
+	switch {
+	case !found:
+		return false
+	case slot > f.again.slot:
+		sub := f.subscription()
+		sub.from = ledger.Some(slot)
+		conn.replay(sub)
+		f.stats.Replayed()
+		f.again = askedAgain{slot, time.Now()}
+	}
+	return time.Since(f.again.at) < f.config.IdleTimeout
 }
 
 // watch says when a connection shows too little.
@@ -155,6 +180,7 @@ func (f *follower) follow(ctx context.Context, conn *connection) error {
 	ticker := time.NewTicker(f.config.IdleTimeout / 5)
 	defer ticker.Stop()
 	before := f.verdict.Placed
+	f.again = askedAgain{}
 	for {
 		var err error
 		select {
@@ -169,7 +195,10 @@ func (f *follower) follow(ctx context.Context, conn *connection) error {
 			err = f.emit(ctx, state)
 		case now := <-ticker.C:
 			if err = w.check(now, conn, f.progress()); err == nil {
-				err = f.settle(ctx, before) // a fill may be due
+				err = f.settle(ctx, conn, before) // a fill may be due
+			}
+			if f.verdict.Rooted { // also what nothing builds on yet
+				f.replay(conn, f.verdict.Root.Slot, ledger.MaxSlot)
 			}
 		case <-ctx.Done():
 			err = ctx.Err()
@@ -200,12 +229,12 @@ func (f *follower) drain(ctx context.Context, conn *connection, before uint64) e
 				"source", f.source.Info().Name, "slot", uint64(updates[i].Slot), "blocks_so_far", n)
 		}
 	}
-	return f.settle(ctx, before)
+	return f.settle(ctx, conn, before)
 }
 
 // settle asks whether something is missing, and does what can be done about it. before is how many blocks had been
 // placed when the session began.
-func (f *follower) settle(ctx context.Context, before uint64) error {
+func (f *follower) settle(ctx context.Context, conn *connection, before uint64) error {
 	if !f.emitted && !f.missing.Known {
 		return nil
 	}
@@ -223,6 +252,8 @@ func (f *follower) settle(ctx context.Context, before uint64) error {
 	f.stats.GapFound(g.After.Slot, g.UpTo)
 	f.missing = ledger.Some(g.UpTo)
 	switch {
+	case f.replay(conn, g.After.Slot, g.UpTo):
+		return nil
 	case f.verdict.Placed > before:
 		return errReplay // it was shown up to here: it may be shown again
 	case f.config.Filler == nil:

@@ -2,10 +2,7 @@ package geyser
 
 import (
 	"fmt"
-	"math/rand/v2"
-	"os"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -250,70 +247,4 @@ func TestAFillerThatKnowsNotTheConfirmedBlockIsAskedFromTheRoot(t *testing.T) {
 	if n := s.source.Upstream(); n.Errors[upstream.Equivocation] == 0 {
 		t.Errorf("errors %v", n.Errors)
 	}
-}
-
-// TestNoGapIsMissedInManyDisconnects has a node lose messages and whole blocks, refuse or ignore replays, and end each
-// session after a few blocks: the chain is whole all the time, and in the end. LEDGERD_DISCONNECTS says how many sessions end.
-func TestNoGapIsMissedInManyDisconnects(t *testing.T) {
-	most := 300
-	if text, ok := os.LookupEnv("LEDGERD_DISCONNECTS"); ok {
-		var err error
-		most, err = strconv.Atoi(text)
-		must(t, err)
-	}
-	r, tip, s := rand.New(rand.NewPCG(1, uint64(most))), ledger.Slot(100), scenario{most: 1000 * time.Hour, until: "never"}
-	chance := func(of int) bool { return r.IntN(of) == 0 }
-	session := func(c *call) script {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		begin, healed := tip-ledger.Slot(r.IntN(3)), c.number >= most
-		switch {
-		case healed && c.number == most:
-			tip += 10
-			s.until = fmt.Sprint("block ", tip)
-		case !healed:
-			tip += ledger.Slot(r.IntN(4))
-		}
-		if from := c.from(); from.Known && (healed || !chance(4)) {
-			begin = from.Value
-		} else if from.Known && chance(2) {
-			return fails(codes.OutOfRange)
-		}
-		var all []part
-		for slot := begin; slot <= tip; slot++ {
-			if !healed && chance(8) {
-				continue
-			}
-			for _, m := range straight(slot, slot) {
-				if healed || !chance(60) {
-					all = append(all, m)
-				}
-			}
-		}
-		if healed {
-			return stays(all...)
-		}
-		return shows(all...)
-	}
-	s.script = func(c *call) error { return session(c)(c) }
-	s.fill = func(after, upTo ledger.Slot, emit func(block) error) error {
-		s.mu.Lock()
-		fails := chance(3)
-		s.mu.Unlock()
-		if fails {
-			return failure{upstream.Unavailable, 0}
-		}
-		return fillStraight(after, upTo, emit)
-	}
-	s.run(t)
-	next := ledger.Slot(101)
-	for slot := range strings.FieldsSeq(strings.ReplaceAll(s.of("block"), " filled", "")) {
-		ledgertest.Equal(t, slot, fmt.Sprint(next), "the block that comes after %d", next-1)
-		next++
-	}
-	n := s.source.Upstream()
-	if next != tip+1 || n.Gaps < uint64(most/10) || n.Errors[upstream.Closed] < uint64(most/4) {
-		t.Errorf("the chain ends before slot %d, want %d; %d gaps, %v", next, tip+1, n.Gaps, n.Errors)
-	}
-	t.Logf("%d sessions, %d gaps, %d replays, %d blocks", len(s.begins), n.Gaps, n.Replays, next-101)
 }

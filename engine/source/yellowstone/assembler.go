@@ -57,17 +57,16 @@ type Counts struct {
 	Duplicates uint64 // heads, transactions, statuses and writes that had come before
 	Late       uint64 // account writes that came after their block: see takeLate
 	Startup    uint64 // accounts of a validator's start
-	Partial    uint64 // blocks that are not emitted because the stream began in the middle of them
+	Partial    uint64 // blocks of streams that are over, which may have begun in the middle of them
 	Dropped    uint64 // slots far below the finalized one without a whole block
 }
 
 // ending is what became of a slot's block.
 type ending struct {
-	hash    ledger.Hash
-	bank    uint64
-	dead    bool
-	partial bool // it is not sealed, because the stream began in the middle of it
-	stream  int  // the number of the stream
+	hash   ledger.Hash
+	bank   uint64
+	dead   bool
+	stream int // the number of the stream
 }
 
 // NewAssembler returns an assembler without any slot, which emits blocks, statuses and base states.
@@ -77,6 +76,11 @@ func NewAssembler(emit ledger.Emit) *Assembler {
 
 // Reconnected begins another stream: blocks that are not whole are dropped, and a block that comes again is emitted again.
 func (a *Assembler) Reconnected() {
+	for _, s := range a.slots {
+		if s.inPart {
+			a.Counts.Partial++
+		}
+	}
 	clear(a.slots)
 	a.frozen.clear()
 	a.stream++
@@ -87,8 +91,22 @@ func (a *Assembler) Reconnected() {
 // Unfinished returns the number of slots with a block that is not whole.
 func (a *Assembler) Unfinished() int { return len(a.slots) }
 
-// Expects reports whether a part of a slot's block came, but not the whole.
-func (a *Assembler) Expects(slot ledger.Slot) bool { return a.slots[slot] != nil }
+// Expects reports whether the rest of a slot's block may come, of which a part came.
+func (a *Assembler) Expects(slot ledger.Slot) bool {
+	s := a.slots[slot]
+	return s != nil && !s.inPart
+}
+
+// InPart returns the lowest of some slots whose block came in part, false if there is none: a server that is asked to
+// replay it on the same connection tells the whole.
+func (a *Assembler) InPart(after, upTo ledger.Slot) (lowest ledger.Slot, found bool) {
+	for slot, s := range a.slots {
+		if s.inPart && slot > after && slot <= upTo && (!found || slot < lowest) {
+			lowest, found = slot, true
+		}
+	}
+	return lowest, found
+}
 
 // ShowsElsewhere reports whether this stream showed a block of a hash, or its head alone, at another slot.
 func (a *Assembler) ShowsElsewhere(hash ledger.Hash, than ledger.Slot) bool {
@@ -232,7 +250,7 @@ func (a *Assembler) takeTransaction(ctx context.Context, u *Update) error {
 
 func (a *Assembler) takeHead(ctx context.Context, u *Update) error {
 	if end, ok := a.over(u.Slot); ok {
-		if end.hash != u.Head.Hash && !end.dead && !end.partial {
+		if end.hash != u.Head.Hash && !end.dead {
 			return &TwoBlocksError{u.Slot}
 		}
 		a.Counts.Duplicates++
@@ -246,10 +264,16 @@ func (a *Assembler) takeHead(ctx context.Context, u *Update) error {
 	case s.head == nil:
 		head := u.Head
 		s.head = &head
+		if !s.begun {
+			if err := a.follow(ctx, u.Slot, s.head); err != nil {
+				return err
+			}
+		}
 	case s.head.Hash != u.Head.Hash:
 		return &TwoBlocksError{u.Slot}
 	default:
 		a.Counts.Duplicates++
+		s.replayed = s.processed
 	}
 	return a.sealIfWhole(ctx, u.Slot, s)
 }

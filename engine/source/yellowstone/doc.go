@@ -26,8 +26,16 @@
 // # Live streams
 //
 // A connection begins in the middle of some slots and may lose updates. So with [Assembler].Live a block is sealed only
-// if the stream showed its slot from the begin: a status for the slot's first shred or bank came first,
-// or its parent was processed before. And a block that is confirmed before
+// if the stream showed its slot from the begin. That is so
+//   - where a status for the slot's first shred or bank came first;
+//   - where its parent was processed before, and a block that builds on it came without such a status, too. A server replays
+//     blocks that were frozen before the connection began, without these statuses, and then sends what is new from the middle of
+//     a slot on. A validator creates the bank of a child only when it has frozen the parent and told its head. So if the head of
+//     the parent came live, the bank of the child did;
+//   - where its head came again after it was processed: then the server has replayed it on this connection, with the head
+//     behind everything that it has.
+//
+// A block that was not shown from its begin is in part, and waits for such a proof. A block that is confirmed before
 // all of its transactions came is not sealed: [ShortError] asks for another stream that begins before it.
 // A confirmed block has its parents confirmed, so a lost status does no harm. A later
 // try of a slot, where the server numbers tries, drops the updates of the earlier one.

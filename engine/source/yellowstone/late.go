@@ -28,7 +28,7 @@ type sealedBlock struct {
 // block that is not kept any more counts as a duplicate.
 func (a *Assembler) takeLate(u *Update, end ending) {
 	b := a.sealedBlock(u.Slot, ledger.Some(end.hash))
-	if end.partial || b == nil || b.wrote.covers(u.Write.Pubkey, u.WriteVersion) {
+	if b == nil || b.wrote.covers(u.Write.Pubkey, u.WriteVersion) {
 		a.Counts.Duplicates++
 		return
 	}

@@ -36,12 +36,12 @@ func (a *Assembler) sealIfWhole(ctx context.Context, slot ledger.Slot, s *assemb
 	}
 	whole := a.whole(s)
 	switch {
-	case s.claimed == 0 && !(whole && s.processed):
+	case s.claimed == 0 && !s.processed:
 		return nil
 	case !a.begun(s):
-		a.drop(slot, s)
-		a.Counts.Partial++
-		a.end(slot, ending{hash: s.head.Hash, bank: s.bank, partial: true})
+		s.inPart = true
+		return nil
+	case s.claimed == 0 && !whole:
 		return nil
 	case !whole && a.Live && a.miscounts < believedMiscounts:
 		s.short = true
@@ -60,28 +60,45 @@ func (a *Assembler) whole(s *assembly) bool {
 	return !a.HasTransactions || uint64(len(s.transactions)) >= s.head.Transactions
 }
 
-// begun reports whether the stream showed a slot from its begin: a status said that the slot began, or its parent was
-// processed before its first update.
+// begun reports whether the stream showed a slot from its begin, see the package comment.
 func (a *Assembler) begun(s *assembly) bool {
-	if !a.Live || s.begun {
+	if !a.Live || s.begun || s.replayed {
 		return true
 	}
 	at, ok := a.frozen.get(s.head.ParentSlot)
-	return ok && at <= s.since
+	return s.followed && ok && at <= s.since
 }
 
-// sealParent seals the parent of a confirmed block, which is confirmed too. A parent is below its child: a genesis block
-// names itself, and heads may name each other.
+// parent returns the assembly of the block that another builds on, nil if there is none with a head. A parent is below its
+// child: a genesis block names itself, and heads may name each other.
+func (a *Assembler) parent(child ledger.Slot, head *Head) *assembly {
+	s := a.slots[head.ParentSlot]
+	if head.ParentSlot >= child || s == nil || s.head == nil || head.ParentHash.Known && head.ParentHash.Value != s.head.Hash {
+		return nil
+	}
+	return s
+}
+
+// follow notes that a block builds on its parent of which no status said that it began.
+func (a *Assembler) follow(ctx context.Context, child ledger.Slot, head *Head) error {
+	parent := a.parent(child, head)
+	if parent == nil || !a.Live {
+		return nil
+	}
+	parent.followed = true
+	return a.sealIfWhole(ctx, head.ParentSlot, parent)
+}
+
+// sealParent seals the parent of a confirmed block, which is confirmed too.
 func (a *Assembler) sealParent(ctx context.Context, child ledger.Slot, s *assembly) error {
-	slot := s.head.ParentSlot
-	parent := a.slots[slot]
-	if slot >= child || parent == nil || parent.head == nil || s.head.ParentHash.Known && s.head.ParentHash.Value != parent.head.Hash {
+	parent := a.parent(child, s.head)
+	if parent == nil {
 		return nil
 	}
 	if parent.claimed == 0 {
 		parent.claimed = ledger.StatusConfirmed
 	}
-	return a.sealIfWhole(ctx, slot, parent)
+	return a.sealIfWhole(ctx, s.head.ParentSlot, parent)
 }
 
 // seal emits the block of a slot and then its status.

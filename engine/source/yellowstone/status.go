@@ -64,12 +64,14 @@ func (a *Assembler) claim(ctx context.Context, slot ledger.Slot, status ledger.S
 	if err := a.missed(ctx, slot); err != nil {
 		return err
 	}
+	e := &ledger.SlotStatus{Slot: slot, Status: status}
 	if s := a.slots[slot]; s != nil {
 		s.claimed = max(s.claimed, status)
-		return a.sealIfWhole(ctx, slot, s)
-	}
-	e := &ledger.SlotStatus{Slot: slot, Status: status}
-	if end, ok := a.over(slot); ok {
+		if err := a.sealIfWhole(ctx, slot, s); err != nil || !s.inPart || a.slots[slot] == nil {
+			return err
+		}
+		e.Blockhash = ledger.Some(s.head.Hash) // the block may not come before its children
+	} else if end, ok := a.over(slot); ok {
 		if end.dead {
 			return nil // status of a dead slot: ignore
 		}

@@ -1,0 +1,183 @@
+package geyser
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"ledgerd/engine/ledger"
+	"ledgerd/engine/ledger/ledgertest"
+	"ledgerd/engine/source/upstream"
+)
+
+// F21: a connection begins in the middle of a block, of which nothing but the want of its begin tells. The node is asked for it on the
+// same connection, in which nothing is lost.
+func TestABlockThatComesInPartIsReplayedOnTheSameConnection(t *testing.T) {
+	replays := func(to ledger.Slot) script {
+		return func(c *call) error {
+			if c.number == 0 {
+				return c.send(straight(101, 108)...)
+			}
+			if err := c.send(connected(c.from().Value, 109, 112, 2)...); err != nil {
+				return err
+			}
+			from, err := c.again()
+			if err != nil {
+				return err
+			}
+			return stays(frozen(from, to, 112)...)(c)
+		}
+	}
+	refuses := func(c *call) error {
+		if err := replays(108)(c); c.number == 0 || err != nil && c.stream.Context().Err() == nil {
+			return err
+		}
+		return nil
+	}
+	for name, tt := range map[string]struct {
+		script                script
+		fill                  fill
+		config                func(c *Config)
+		blocks, begins, asked string
+	}{
+		"with its transactions":    {replays(112), nil, nil, "109 110 111 112", "98 106", ""},
+		"without transactions":     {replays(112), nil, func(c *Config) { c.NoTransactions = true }, "109 110 111 112", "98 106", ""},
+		"without votes":            {replays(112), nil, func(c *Config) { c.SkipVotes = true }, "109 110 111 112", "98 106", ""},
+		"not even then, and again": {calls(refuses, refuses, stays(straight(107, 112)...)), nil, nil, "109 110 111 112", "98 106 106", ""},
+		"not even then, and it is filled": {
+			calls(refuses, func(c *call) error { return stays(connected(200, 109, 112, 2)...)(c) }), fillStraight, nil,
+			"109 filled 110 111 112", "98 106", "107.107-109",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := scenario{script: tt.script, fill: tt.fill, config: tt.config, until: "block 112"}
+			s.run(t)
+			s.check(t, "101 102 103 104 105 106 107 108 "+tt.blocks, tt.begins, tt.asked)
+		})
+	}
+}
+
+// A node that keeps nothing refuses each replay, with INTERNAL after a ping (grpc.rs, client_loop, before April 2026 also where the slot is
+// too old). Then the session begins live: what is missing is told and filled.
+func TestAReplayThatIsRefusedAfterAPing(t *testing.T) {
+	for _, says := range []string{"from_slot is not supported", "broadcast from 106 is not available, last available: 109"} {
+		refused := func(c *call) error {
+			switch from := c.from(); {
+			case c.number == 0:
+				return c.send(straight(101, 108)...)
+			case from.Known:
+				return status.Error(codes.Internal, cmp.Or(c.send(ping), errors.New(says)).Error())
+			}
+			return stays(straight(110, 114)...)(c)
+		}
+		filled := scenario{script: refused, fill: fillStraight, until: "block 112"}
+		filled.run(t)
+		filled.check(t, "101 102 103 104 105 106 107 108 109 filled 110 111 112", "98 106 live", "107.107-109")
+		told := scenario{script: refused, most: time.Minute, config: func(c *Config) { c.Random = func(n int64) int64 { return n - 1 } }}
+		told.run(t)
+		if n := told.source.Upstream(); !n.Gap.Open() || !n.Gap.Stuck || len(told.begins) > 40 {
+			t.Errorf("%s: %+v after %d sessions", says, n.Gap, len(told.begins))
+		}
+	}
+}
+
+// TestNoGapIsMissedInManyDisconnects has a node lose messages and whole blocks, refuse or ignore replays, begin in the middle of blocks, and
+// end each session after a few: the chain is whole all the time, and in the end, and each block has all of its writes.
+// LEDGERD_DISCONNECTS says how many sessions end.
+func TestNoGapIsMissedInManyDisconnects(t *testing.T) {
+	for name, config := range map[string]func(c *Config){
+		"with transactions":    nil,
+		"without transactions": func(c *Config) { c.NoTransactions = true },
+		"without votes":        func(c *Config) { c.SkipVotes = true },
+	} {
+		t.Run(name, func(t *testing.T) { manyDisconnects(t, config) })
+	}
+}
+
+func manyDisconnects(t *testing.T, config func(c *Config)) {
+	most := 300
+	if text, ok := os.LookupEnv("LEDGERD_DISCONNECTS"); ok {
+		var err error
+		most, err = strconv.Atoi(text)
+		must(t, err)
+	}
+	r, tip, s := rand.New(rand.NewPCG(1, uint64(most))), ledger.Slot(100), scenario{most: 1000 * time.Hour, until: "never", config: config}
+	chance := func(of int) bool {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		return r.IntN(of) == 0
+	}
+	session := func(c *call) script {
+		healed := c.number >= most
+		plugin, refuses, keeps, ignores := chance(2), chance(8), chance(2), chance(4)
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		begin, at, middle := tip-ledger.Slot(r.IntN(3)), tip+1, r.IntN(6)
+		switch {
+		case healed && c.number == most:
+			tip += 10
+			s.until = fmt.Sprint("block ", tip)
+		case !healed:
+			tip += ledger.Slot(r.IntN(4))
+		}
+		from := c.from()
+		switch {
+		case healed:
+			return stays(straight(from.Value, tip)...)
+		case from.Known && refuses:
+			return fails(codes.OutOfRange)
+		case plugin && from.Known && at <= tip:
+			return func(c *call) error {
+				if err := c.send(connected(from.Value, at, tip, middle)...); err != nil || !keeps {
+					return err
+				}
+				from, err := c.again()
+				if err != nil {
+					return err
+				}
+				return c.send(frozen(from, tip, tip)...)
+			}
+		case from.Known && !ignores:
+			begin = from.Value
+		}
+		var all []part
+		for slot := begin; slot <= tip; slot++ {
+			if r.IntN(8) == 0 {
+				continue
+			}
+			for _, m := range straight(slot, slot) {
+				if isWrite := m[0] == accountUpdate(0, ledger.Pubkey{}, ledger.Pubkey{}, 0, 0, nil)[0]; isWrite || r.IntN(60) > 0 { // who loses a write of a block loses the block
+					all = append(all, m)
+				}
+			}
+		}
+		return shows(all...)
+	}
+	s.script = func(c *call) error { return session(c)(c) }
+	s.fill = func(after, upTo ledger.Slot, emit func(block) error) error {
+		if chance(3) {
+			return failure{upstream.Unavailable, 0}
+		}
+		return fillStraight(after, upTo, emit)
+	}
+	s.run(t)
+	next := ledger.Slot(101)
+	for slot := range strings.FieldsSeq(strings.ReplaceAll(s.of("block"), " filled", "")) {
+		ledgertest.Equal(t, slot, fmt.Sprint(next), "the block that comes after %d, with all of its writes", next-1)
+		next++
+	}
+	n := s.source.Upstream()
+	if next != tip+1 || n.Gaps < uint64(most/10) || n.Errors[upstream.Closed] < uint64(most/4) {
+		t.Errorf("the chain ends before slot %d, want %d; %d gaps, %v", next, tip+1, n.Gaps, n.Errors)
+	}
+	t.Logf("%d sessions, %d gaps, %d replays, %d blocks", len(s.begins), n.Gaps, n.Replays, next-101)
+}
