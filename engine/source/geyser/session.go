@@ -27,7 +27,7 @@ type follower struct {
 	verdict ledger.Verdict // the newest one
 
 	wholeData  bool                    // the node does not know of slices
-	replayOff  bool                    // the next session is not to ask for a replay: it was refused
+	replayOff  bool                    // this session asks for no replay: the one before was refused it
 	missing    ledger.Opt[ledger.Slot] // up to here blocks are missing
 	fillAfter  time.Time               // no fill before
 	again      askedAgain              // in this session
@@ -94,7 +94,6 @@ func (f *follower) subscription() subscription {
 	sub := subscription{sliced: !f.wholeData, noTransactions: f.config.NoTransactions, skipVotes: f.config.SkipVotes}
 	switch {
 	case f.replayOff:
-		f.replayOff = false
 	case f.verdict.Rooted:
 		const overlap = 2
 		tip := f.verdict.Tip.Slot
@@ -117,10 +116,8 @@ func (f *follower) session(ctx context.Context) error {
 		err = f.follow(ctx, conn)
 		conn.close()
 	}
-	if sub.from.Known {
-		sure, maybe := refusesReplay(err, conn != nil && conn.shown.Load())
-		f.replayOff = sure || maybe && f.config.Filler != nil
-	}
+	sure, maybe := refusesReplay(err, conn != nil && conn.shown.Load())
+	f.replayOff = !f.replayOff && (sure || maybe && sub.from.Known && f.config.Filler != nil)
 	return err
 }
 
@@ -135,7 +132,7 @@ type askedAgain struct {
 func (f *follower) replay(conn *connection, after, upTo ledger.Slot) bool {
 	slot, found := f.assembler.InPart(after, upTo)
 	switch {
-	case !found:
+	case !found || f.replayOff:
 		return false
 	case slot > f.again.slot:
 		sub := f.subscription()

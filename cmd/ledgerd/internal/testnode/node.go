@@ -44,6 +44,7 @@ type Node struct {
 	mu      sync.Mutex
 	script  script
 	log     []*message // all that was told, in order
+	slotAt  int        // where in log the newest slot begins
 	views   []view     // what JSON-RPC knew after each slot
 	changed chan struct{}
 	tally   Tally
@@ -163,6 +164,7 @@ func (n *Node) Advance(slots int) bool {
 			return false
 		}
 		s := &n.ledger.steps[at]
+		n.slotAt = len(n.log)
 		n.log = append(n.log, n.script.messages(s)...)
 		n.views = append(n.views, n.views[at].after(s, n.ledger))
 	}
@@ -183,6 +185,14 @@ func (v view) after(s *step, l *Ledger) view {
 		}
 	}
 	return v
+}
+
+// newestLocked returns the newest slot that was played, 0 before the first.
+func (n *Node) newestLocked() ledger.Slot {
+	if played := len(n.views) - 1; played > 0 {
+		return n.ledger.steps[played-1].slot
+	}
+	return 0
 }
 
 // Tip returns the newest block of a level on the chain that stays.

@@ -61,7 +61,8 @@ func (c *script) mix(out, next []*message) []*message {
 	return append(append(out, late...), next...)
 }
 
-// postpone sometimes keeps the end of a block back: what comes after its bank froze.
+// postpone sometimes keeps transactions back that come after their block's bank froze. The meta comes before the bank of the next
+// block is made: one thread of the validator does both.
 func (c *script) postpone(block []*message) []*message {
 	if c.plain || c.random.IntN(4) != 0 {
 		return block
@@ -72,8 +73,15 @@ func (c *script) postpone(block []*message) []*message {
 			frozen = i
 		}
 	}
-	c.late = append(c.late, block[frozen:]...)
-	return block[:frozen:frozen]
+	out := block[:frozen:frozen]
+	for _, m := range block[frozen:] {
+		if m.kind == transactionMessage {
+			c.late = append(c.late, m)
+		} else {
+			out = append(out, m)
+		}
+	}
+	return out
 }
 
 func (c *script) takeLate() []*message {

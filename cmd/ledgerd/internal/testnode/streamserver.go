@@ -60,10 +60,10 @@ func (n *Node) subscribe(stream grpc.ServerStream) error {
 	if err := s.begin(); err != nil {
 		return err
 	}
-	pings := make(chan uint64)
+	requests := make(chan *subscribeRequest)
 	ended := make(chan error, 1)
-	go func() { ended <- receivePings(ctx, stream, pings) }()
-	return s.serve(ctx, pings, ended)
+	go func() { ended <- receiveMore(ctx, stream, requests) }()
+	return s.serve(ctx, requests, ended)
 }
 
 // receive reads a request.
@@ -79,19 +79,16 @@ func receive(stream grpc.ServerStream) (*subscribeRequest, error) {
 	return r, nil
 }
 
-// receivePings reads requests until the client says no more; they must be pings. Handlers end after their stream does,
+// receiveMore reads requests until the client says no more. Handlers end after their stream does,
 // so the goroutine that runs it ends with the stream.
-func receivePings(ctx context.Context, stream grpc.ServerStream, to chan<- uint64) error {
+func receiveMore(ctx context.Context, stream grpc.ServerStream, to chan<- *subscribeRequest) error {
 	for {
 		r, err := receive(stream)
 		if err != nil {
 			return err
 		}
-		if !r.ping.Known {
-			return status.Error(codes.InvalidArgument, errRequest.Error())
-		}
 		select {
-		case to <- r.ping.Value:
+		case to <- r:
 		case <-ctx.Done():
 			return ctx.Err()
 		}
@@ -109,17 +106,28 @@ type subscriber struct {
 	late   []lateMessage
 }
 
-// begin decides where the stream begins.
+// begin begins the stream, with a ping (grpc.rs, subscribe: since 2026-01). The node drops what it tells before it knows the filters,
+// so the stream begins anywhere in the newest slot.
 func (s *subscriber) begin() error {
+	if err := s.write((&message{kind: pingMessage}).encode("", nil, time.Now())); err != nil {
+		return err
+	}
 	n := s.node
 	n.mu.Lock()
-	past := n.log
-	newest := ledger.Slot(0)
-	if played := len(n.views) - 1; played > 0 {
-		newest = n.ledger.steps[played-1].slot
+	s.at = n.slotAt
+	if !n.config.Plain {
+		s.at += n.script.random.IntN(len(n.log) - s.at + 1)
 	}
 	n.mu.Unlock()
-	s.at = len(past)
+	return s.replay()
+}
+
+// replay shows again what the client asks for of what was told, as far as it is kept.
+func (s *subscriber) replay() error {
+	n := s.node
+	n.mu.Lock()
+	past, newest := n.log[:s.at], n.newestLocked()
+	n.mu.Unlock()
 	oldest := newest - min(newest, n.config.ReplaySlots)
 	refuse := func(code codes.Code, text string) error {
 		n.count(func(t *Tally) { t.Refused++ })
@@ -142,16 +150,17 @@ func (s *subscriber) begin() error {
 	}
 	switch {
 	case from.Known && n.config.NoReplay:
-		return refuse(codes.InvalidArgument, "from_slot is not supported")
+		return refuse(codes.Internal, "from_slot is not supported")
 	case from.Known && from.Value < oldest:
 		return unavailable(codes.OutOfRange, oldest)
 	}
 	n.count(func(t *Tally) { t.Subscriptions++ })
-	for _, m := range past {
-		if from.Known && m.slot >= from.Value {
-			if err := s.send(m); err != nil {
-				return err
-			}
+	if !from.Known {
+		return nil
+	}
+	for _, m := range frozen(past, from.Value) {
+		if err := s.send(m); err != nil {
+			return err
 		}
 	}
 	return nil
@@ -161,7 +170,7 @@ func (s *subscriber) begin() error {
 const pingEvery = 10 * time.Second
 
 // serve sends what is told until the stream ends.
-func (s *subscriber) serve(ctx context.Context, pings <-chan uint64, ended <-chan error) error {
+func (s *subscriber) serve(ctx context.Context, requests <-chan *subscribeRequest, ended <-chan error) error {
 	ping := time.NewTicker(pingEvery)
 	defer ping.Stop()
 	for {
@@ -181,8 +190,8 @@ func (s *subscriber) serve(ctx context.Context, pings <-chan uint64, ended <-cha
 			if err := s.write((&message{kind: pingMessage}).encode("", nil, time.Now())); err != nil {
 				return err
 			}
-		case id := <-pings:
-			if err := s.write((&message{kind: pongMessage, slot: ledger.Slot(id)}).encode("", nil, time.Now())); err != nil {
+		case r := <-requests:
+			if err := s.ask(r); err != nil {
 				return err
 			}
 		case err := <-ended:
@@ -195,6 +204,15 @@ func (s *subscriber) serve(ctx context.Context, pings <-chan uint64, ended <-cha
 			return status.FromContextError(ctx.Err()).Err()
 		}
 	}
+}
+
+// ask takes another request: a ping, or the filters from now on, with a replay.
+func (s *subscriber) ask(r *subscribeRequest) error {
+	if r.ping.Known {
+		return s.write((&message{kind: pongMessage, slot: ledger.Slot(r.ping.Value)}).encode("", nil, time.Now()))
+	}
+	s.request = r
+	return s.replay()
 }
 
 // recentMessages bounds what a duplicate can repeat.
