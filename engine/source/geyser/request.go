@@ -24,6 +24,7 @@ const (
 	requestCommitment   protowire.Number = 6
 	requestDataSlice    protowire.Number = 7
 	requestPing         protowire.Number = 9
+	requestStatuses     protowire.Number = 10 // of transactions
 	requestFromSlot     protowire.Number = 11
 
 	mapKey, mapValue         protowire.Number = 1, 2
@@ -39,12 +40,13 @@ const (
 func (s *subscription) encode() []byte {
 	b := appendFilter(nil, requestAccounts, nil)
 	b = appendFilter(b, requestSlots, appendNumber(nil, slotsInterslotUpdates, 1))
-	if !s.noTransactions {
-		var filter []byte
-		if s.skipVotes {
-			filter = appendNumber(nil, transactionsVote, 0)
-		}
-		b = appendFilter(b, requestTransactions, filter)
+	switch {
+	case s.noTransactions:
+	case s.skipVotes: // of a vote only its status comes: so a block's transactions can be counted
+		b = appendFilter(b, requestTransactions, appendNumber(nil, transactionsVote, 0))
+		b = appendFilter(b, requestStatuses, appendNumber(nil, transactionsVote, 1))
+	default:
+		b = appendFilter(b, requestTransactions, nil)
 	}
 	b = appendFilter(b, requestBlocksMeta, nil)
 	b = appendNumber(b, requestCommitment, commitmentProcessed)

@@ -50,7 +50,7 @@ func FuzzSubscription(f *testing.F) {
 		switch {
 		case noTransactions:
 		case skipVotes:
-			text += ` transactions { key: "ledgerd" value { vote: false } }`
+			text += ` transactions { key: "ledgerd" value { vote: false } } transactions_status { key: "ledgerd" value { vote: true } }`
 		default:
 			text += ` transactions { key: "ledgerd" value {} }`
 		}

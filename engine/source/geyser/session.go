@@ -44,8 +44,7 @@ func newFollower(s *Source, emit ledger.Emit) *follower {
 	}
 	f.assembler = yellowstone.NewAssembler(f.emit)
 	f.assembler.Live = true
-	f.assembler.SomeTransactions = c.SkipVotes
-	f.assembler.HasTransactions = !c.NoTransactions && !c.SkipVotes
+	f.assembler.HasTransactions = !c.NoTransactions
 	return f
 }
 

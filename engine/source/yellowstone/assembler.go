@@ -23,11 +23,8 @@ var errTooMuch = errors.New("the stream holds more blocks that are not whole tha
 
 // Assembler makes blocks of updates. One goroutine uses it.
 type Assembler struct {
-	// HasTransactions: a block waits for its transactions. The first transaction that comes sets it, unless
-	// SomeTransactions is set.
+	// HasTransactions: a block waits for its transactions. The first transaction that comes sets it.
 	HasTransactions bool
-	// SomeTransactions: the server sends a part of the transactions, so a block waits for none.
-	SomeTransactions bool
 	// Live: the updates come over a connection, which begins in the middle of some slots and may lose updates. See the
 	// package comment.
 	Live bool
@@ -137,7 +134,7 @@ func (a *Assembler) Take(ctx context.Context, u *Update) error {
 	switch u.Kind {
 	case Account:
 		return a.takeAccount(u)
-	case Transaction:
+	case Transaction, TransactionStatus:
 		return a.takeTransaction(ctx, u)
 	case Meta:
 		return a.takeHead(ctx, u)
@@ -233,7 +230,7 @@ func (a *Assembler) takeAccount(u *Update) error {
 }
 
 func (a *Assembler) takeTransaction(ctx context.Context, u *Update) error {
-	a.HasTransactions = !a.SomeTransactions
+	a.HasTransactions = true
 	if _, ok := a.over(u.Slot); ok {
 		a.Counts.Duplicates++
 		return nil
@@ -242,7 +239,7 @@ func (a *Assembler) takeTransaction(ctx context.Context, u *Update) error {
 	if err != nil {
 		return err
 	}
-	if !s.transact(u.Transaction) {
+	if !s.transact(u) {
 		a.Counts.Duplicates++
 	}
 	return a.sealIfWhole(ctx, u.Slot, s)

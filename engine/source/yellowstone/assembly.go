@@ -25,7 +25,7 @@ type assembly struct {
 
 	writes
 	transactions []ledger.Transaction // as they came
-	indexes      map[uint32]struct{}  // of those
+	indexes      map[uint32]struct{}  // of those, and of those that only a status told of
 
 	bytes int // an estimate
 }
@@ -59,13 +59,15 @@ func (w *writes) write(account ledger.AccountWrite, version uint64) bool {
 	return true
 }
 
-// transact adds a transaction, false if it is there.
-func (s *assembly) transact(t ledger.Transaction) bool {
-	if _, ok := s.indexes[t.Index]; ok {
+// transact adds a transaction, or counts one of which the status came. It returns false if it is there.
+func (s *assembly) transact(u *Update) bool {
+	if _, ok := s.indexes[u.Transaction.Index]; ok {
 		return false
 	}
-	s.indexes[t.Index] = struct{}{}
-	s.transactions = append(s.transactions, t)
+	s.indexes[u.Transaction.Index] = struct{}{}
+	if u.Kind == Transaction {
+		s.transactions = append(s.transactions, u.Transaction)
+	}
 	return true
 }
 

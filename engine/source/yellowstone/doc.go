@@ -4,7 +4,7 @@
 //
 // # Nouns
 //
-// An [Update] is one message: an account as a transaction left it, a transaction, the head of a
+// An [Update] is one message: an account as a transaction left it, a transaction, the status of one, the head of a
 // block (its block meta), or a status of a slot. Entries, pings and whole blocks are not needed.
 // An [Assembler] gathers the updates of each slot until the block is whole, and then seals it:
 // it becomes a ledger.Block.

@@ -73,7 +73,8 @@ var words = func() map[string][]Update {
 		"part":  {headOf(100, Head{Hash: hashAt(100, 0), ParentSlot: 99}), statusOf(100, Processed)},
 		"some":  next.updates[:5], "next": append(next.updates, headOf(101, next.head)),
 		"base7": {{Kind: Account, Slot: 7, Startup: true}}, "base8": {{Kind: Account, Slot: 8, Startup: true}},
-		"itself": {headOf(0, Head{Hash: zero})}, // its own parent
+		"vote":   {{Kind: TransactionStatus, Slot: 100, Transaction: ledger.Transaction{Index: 1}}}, // in the place of "two"
+		"itself": {headOf(0, Head{Hash: zero})},                                                     // its own parent
 		"each-other": {
 			headOf(0, Head{Hash: zero, ParentSlot: 9, ParentHash: ledger.Some(nine)}),
 			headOf(9, Head{Hash: nine, ParentHash: ledger.Some(zero)}),

@@ -14,12 +14,13 @@ import (
 type Kind uint8
 
 const (
-	Other       Kind = iota // nothing that we need
-	Account                 // a write of an account
-	Slot                    // a status of a slot
-	Transaction             // a transaction of a block
-	Meta                    // the head of a block
-	Ping                    // the server wants to hear of us
+	Other             Kind = iota // nothing that we need
+	Account                       // a write of an account
+	Slot                          // a status of a slot
+	Transaction                   // a transaction of a block
+	Meta                          // the head of a block
+	Ping                          // the server wants to hear of us
+	TransactionStatus             // there is a transaction of a block, of which only the index is told
 )
 
 // SlotStatus is what a validator says of a slot.
@@ -50,7 +51,7 @@ type Update struct {
 	WriteVersion uint64 // grows with each write of an account
 	Startup      bool   // the account as it stood when the validator started, and no write
 
-	// Of Transaction.
+	// Of Transaction, and its Index of TransactionStatus.
 	Transaction ledger.Transaction // without its block's slot and time
 
 	// Of Meta.
@@ -200,6 +201,8 @@ func (d Decoder) Decode(message []byte, u *Update) error {
 			u.Kind = Ping
 		case 7:
 			u.Kind, what, err = Meta, "a block's head", u.decodeMeta(part)
+		case 10:
+			u.Kind, what, err = TransactionStatus, "a transaction's status", u.decodeTransactionStatus(part)
 		}
 		if err != nil {
 			m.fail(fmt.Errorf("%s: %w", what, err))

@@ -57,7 +57,7 @@ func (a *Assembler) sealIfWhole(ctx context.Context, slot ledger.Slot, s *assemb
 
 // whole reports whether all transactions came that the block waits for.
 func (a *Assembler) whole(s *assembly) bool {
-	return !a.HasTransactions || uint64(len(s.transactions)) >= s.head.Transactions
+	return !a.HasTransactions || uint64(len(s.indexes)) >= s.head.Transactions
 }
 
 // begun reports whether the stream showed a slot from its begin, see the package comment.
@@ -113,7 +113,7 @@ func (a *Assembler) seal(ctx context.Context, slot ledger.Slot, s *assembly, who
 	switch {
 	case !whole:
 		a.Counts.Incomplete++
-	case len(s.transactions) > 0:
+	case len(s.indexes) > 0:
 		a.miscounts = 0
 	}
 	if err := a.emit(ctx, s.seal(slot)); err != nil {
@@ -143,7 +143,7 @@ func (a *Assembler) missed(ctx context.Context, later ledger.Slot) error {
 		return a.seal(ctx, slot, s, false)
 	}
 	a.asked = slot
-	return &ShortError{Slot: slot, Sent: uint64(len(s.transactions)), Counts: s.head.Transactions}
+	return &ShortError{Slot: slot, Sent: uint64(len(s.indexes)), Counts: s.head.Transactions}
 }
 
 // freeze notes that a slot was processed: updates of its children that come later are from their begin.

@@ -26,6 +26,24 @@ func (u *Update) decodeTransaction(message []byte) error {
 	return decodeTransactionInfo(info, &u.Transaction)
 }
 
+// decodeTransactionStatus reads SubscribeUpdateTransactionStatus: slot 1, signature 2, is_vote 3, index 4, err 5.
+func (u *Update) decodeTransactionStatus(message []byte) error {
+	var index uint64
+	m := reader{rest: message}
+	for m.next() {
+		switch m.number {
+		case 1:
+			number(&m, &u.Slot)
+		case 4:
+			number(&m, &index)
+		}
+	}
+	if u.Transaction.Index = uint32(index); m.err == nil && index > maxTransactions {
+		return fmt.Errorf("its index is %d", index)
+	}
+	return m.err
+}
+
 // decodeTransactionInfo reads SubscribeUpdateTransactionInfo: signature 1, is_vote 2,
 // transaction 3, meta 4, index 5.
 func decodeTransactionInfo(message []byte, t *ledger.Transaction) error {
