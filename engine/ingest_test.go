@@ -64,6 +64,36 @@ func TestIngestPausesWhileTooMuchIsUnfinalized(t *testing.T) {
 	})
 }
 
+// Accounts that a node is asked for come as they stand at its newest block. They wait for that block, which tells subscribers of each change.
+func TestFetchedAccountsWaitForTheirBlock(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
+		n := startNode(t, live(), Config{Shards: 2})
+		root := rootBlock(100, lamports(key(1), 100))
+		blocks := chainOf(root, 4)
+		other := child(blocks[1], 104, 9, lamports(key(1), 7))
+		fetched := &ledger.BaseState{Slot: 103, After: 103, Accounts: []ledger.AccountWrite{lamports(key(1), 103), lamports(key(2), 5)}}
+		n.send(root, status(root, ledger.StatusFinalized), fetched, blocks[0])
+		n.mustStand(101)
+		n.send(blocks[1], other, blocks[2])
+		if _, _, err := n.Account(ledger.Query{}, key(2)); !errors.Is(err, ledger.ErrNotFound) {
+			t.Errorf("an account is held before it is confirmed that the chain is where it was fetched: %v", err)
+		}
+		n.send(status(blocks[2], ledger.StatusConfirmed))
+		n.mustStand(103)
+		if a, _, err := n.Account(ledger.Query{}, key(2)); err != nil || a.Lamports != 5 {
+			t.Errorf("%+v, %v", a, err)
+		}
+		told := map[ledger.Slot]ledger.Lamports{}
+		for _, r := range n.records() {
+			for _, u := range r.Updates {
+				told[r.Slot] = u.Account.Lamports
+			}
+		}
+		ledgertest.Equal(t, told[103], 103, "lamports that subscribers are told of block 103")
+		n.mustStop()
+	})
+}
+
 // TestReadiness asks before there is anything to answer from, and as it comes.
 func TestReadiness(t *testing.T) {
 	base := &ledger.BaseState{Slot: 50, Accounts: []ledger.AccountWrite{lamports(key(1), 5)}}

@@ -17,6 +17,9 @@ const maxBases = 4096
 // decide applies one event. Where that contradicts what a stream showed or what is final, it is dropped.
 func (s *Sequencer) decide(e ledger.Event) error {
 	err := s.apply(e)
+	if err == nil {
+		err = s.learnReached()
+	}
 	if wrong, ok := errors.AsType[*chain.ContradictionError](err); ok && s.chain.Stream {
 		s.drop(wrong)
 		return nil
@@ -35,14 +38,19 @@ func (s *Sequencer) apply(e ledger.Event) error {
 		if e.Slot > ledger.MaxSlot {
 			return chain.Contradicts("the source shows base state of slot %d, and the last slot is %d", e.Slot, ledger.MaxSlot)
 		}
-		if !s.noteBase(e) {
-			return nil // it came again
-		}
-		return s.learn(e)
+		return s.baseState(e)
 	case *ledger.SlotStatus:
 		return s.status(e)
 	}
 	return fmt.Errorf("source emitted an event of unknown type %T", e)
+}
+
+// baseState applies base state that a source shows, once the chain has reached it, unless it came before.
+func (s *Sequencer) baseState(b *ledger.BaseState) error {
+	if s.await(b) || !s.noteBase(b) {
+		return nil
+	}
+	return s.learn(b)
 }
 
 // Learn applies base state, which the source need not have shown, as the next record. Where nothing is unfinalized, and the

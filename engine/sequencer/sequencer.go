@@ -47,6 +47,7 @@ type Sequencer struct {
 	// a restart, and it is not learned again.
 	bases   []ledger.Hash
 	verdict ledger.Verdict // the answer to the next question of a stream
+	ahead   ahead
 
 	// What is applied.
 	version  ledger.Version   // of the newest record

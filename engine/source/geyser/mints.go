@@ -159,7 +159,7 @@ func (m *mints) askFor(ctx context.Context, wanted []wantedMint) (left []wantedM
 	}
 	// It stands so until the next slot's block, if that does not say otherwise. A block's own slot is not
 	// enough: it may have opened the account.
-	news := &ledger.BaseState{Slot: state.Slot + 1}
+	news := &ledger.BaseState{Slot: state.Slot + 1, After: state.Slot}
 	for _, w := range wanted {
 		i := slices.IndexFunc(state.Accounts, func(a ledger.AccountWrite) bool { return a.Pubkey == w.key })
 		switch {

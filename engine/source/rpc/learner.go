@@ -165,13 +165,14 @@ func (l *learner) reset() {
 	l.known, l.ahead = newRecentAccounts(maxKnown), nil
 }
 
-// rest returns what stands at slots after the last block, for who has no block to add it to.
+// rest returns what stands at slots after the last block, for who has no block to add it to: it waits for the chain.
 func (l *learner) rest() (states []*ledger.BaseState) {
 	for _, f := range l.ahead {
 		f.Accounts = slices.DeleteFunc(f.Accounts, func(w ledger.AccountWrite) bool {
 			l.learned(&w)
 			return w.Lamports == 0 // as attachAnswers does
 		})
+		f.After = f.Slot
 		states = append(states, &f.BaseState)
 	}
 	l.ahead = nil

@@ -127,6 +127,11 @@ func TestFillEmitsTheGapAndWhatItTouched(t *testing.T) {
 				}
 			}
 			ledgertest.Equal(t, held[keyOf(99)].Lamports, ledger.Lamports(context), "context %d: lamports", context)
+			for _, e := range r.events {
+				if base, ok := e.(*ledger.BaseState); ok && base.Slot > 14 && base.After != base.Slot {
+					t.Errorf("base state of slot %d does not wait for its block", base.Slot)
+				}
+			}
 		})
 	}
 }

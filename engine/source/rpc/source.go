@@ -88,7 +88,7 @@ const fillTries = 10
 
 // Fill emits the confirmed blocks after the block with slot after and hash afterHash, up to and including
 // the block of slot upTo, in the order of the chain, and base state of all accounts that they
-// touch, as it stands at that block or later. It returns nil once upTo is emitted, ctx.Err(), the error
+// touch, as it stands at that block, or at a later one that the chain has to reach before. It returns nil once upTo is emitted, ctx.Err(), the error
 // of emit, or why the node cannot give the next block; what was emitted before stands then.
 func (s *Source) Fill(ctx context.Context, after ledger.Slot, afterHash ledger.Hash, upTo ledger.Slot, emit ledger.Emit) error {
 	if upTo <= after {
