@@ -1,8 +1,10 @@
 package codec
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
+	"math/bits"
 
 	"ledgerd/engine/ledger"
 )
@@ -20,10 +22,17 @@ import (
 //	lookup        table key 32 | count, writable indexes u8 | count, readonly indexes u8
 //
 // Later versions put their version byte in front and the signatures at the end. No
-// transaction without one has so many signatures that their count looks like it.
+// transaction without one has so many signatures that their count looks like it. Version 1:
+//
+//	version u8: 0x81 | required signatures u8 | readonly signed u8 | readonly unsigned u8
+//	config mask u32, little endian | recent blockhash 32 | instructions u8 | static keys u8
+//	static keys of 32 each | for each bit of the mask, config value of 4
+//	for each instruction, program index u8, accounts u8, data u16, little endian
+//	for each instruction, its account indexes and its data
+//	required signatures of 64 each
 //
 // Sources: solana-transaction and solana-message crates (versioned/mod.rs, legacy.rs,
-// v0/mod.rs), solana-short-vec; SIMD-0385 for later versions.
+// v0/mod.rs), solana-short-vec; SIMD-0385 for version 1.
 
 // LegacyTransaction is the Version of transactions from before there were versions.
 const LegacyTransaction = -1
@@ -33,32 +42,60 @@ var ErrTransactionVersion = errors.New("unsupported transaction version")
 
 // WireTransaction is what the wire format of a transaction tells without its metadata.
 type WireTransaction struct {
-	Version    int                // LegacyTransaction or 0
+	Version    int                // LegacyTransaction, 0 or 1
 	Signatures []ledger.Signature // at least one; the first names the transaction
 	StaticKeys []ledger.Pubkey    // the keys the message holds itself, signers first; others only metadata tells
 }
 
 // ParseTransaction reads the whole of wire as one transaction. Instructions and lookups are checked
 // for their bounds and skipped. Errors match ErrTransactionVersion or ErrCorrupt.
-func ParseTransaction(wire []byte) (WireTransaction, error) {
-	t := WireTransaction{Version: LegacyTransaction}
-	if len(wire) > 0 && wire[0] > 0x80 {
-		return WireTransaction{}, versionError(wire[0])
-	}
+func ParseTransaction(wire []byte) (t WireTransaction, err error) {
 	d := &decoder{b: wire}
-	if len(wire) > maxWireBytes {
+	var header messageHeader
+	switch {
+	case len(wire) > maxWireBytes:
 		d.fail("too long")
-	}
-	t.Signatures = list(d, len(ledger.Signature{}), func(d *decoder, s *ledger.Signature) { d.bytes(s[:]) })
-	required := d.byte()
-	if required&0x80 != 0 {
-		if t.Version = int(required & 0x7f); t.Version != 0 {
-			return WireTransaction{}, versionError(required)
+	case len(wire) > 0 && wire[0] == versionOne:
+		header = d.versionOne(&t)
+	case len(wire) > 0 && wire[0] > versionZero:
+		return WireTransaction{}, versionError(wire[0])
+	default:
+		if header, err = d.signedMessage(&t); err != nil {
+			return WireTransaction{}, err
 		}
-		required = d.byte()
 	}
-	readonlySigned, readonlyUnsigned := d.byte(), d.byte()
-	t.StaticKeys = list(d, len(ledger.Pubkey{}), func(d *decoder, k *ledger.Pubkey) { d.bytes(k[:]) })
+	switch {
+	case int(header.required) != len(t.Signatures):
+		d.fail("wrong count of signatures")
+	case header.readonlySigned >= header.required || int(header.required)+int(header.readonlyUnsigned) > len(t.StaticKeys):
+		d.fail("bad message header")
+	}
+	if err := d.finish(); err != nil {
+		return WireTransaction{}, fmt.Errorf("cannot read transaction: %w", err)
+	}
+	return t, nil
+}
+
+// messageHeader counts the signers among the static keys, and which keys are not written.
+type messageHeader struct{ required, readonlySigned, readonlyUnsigned byte }
+
+func (d *decoder) messageHeader() messageHeader { return messageHeader{d.byte(), d.byte(), d.byte()} }
+
+func readSignature(d *decoder, s *ledger.Signature) { d.bytes(s[:]) }
+func readKey(d *decoder, k *ledger.Pubkey)          { d.bytes(k[:]) }
+
+// signedMessage reads signatures and a message behind them, legacy or of version 0.
+func (d *decoder) signedMessage(t *WireTransaction) (messageHeader, error) {
+	t.Version = LegacyTransaction
+	t.Signatures = list(d, len(ledger.Signature{}), readSignature)
+	if d.left() > 0 && d.b[d.off] >= versionZero {
+		if version := d.byte(); version != versionZero {
+			return messageHeader{}, versionError(version)
+		}
+		t.Version = 0
+	}
+	header := d.messageHeader()
+	t.StaticKeys = list(d, len(ledger.Pubkey{}), readKey)
 	d.skip(len(ledger.Hash{}))
 	for range d.count(minInstructionBytes) {
 		d.byte()
@@ -72,19 +109,40 @@ func ParseTransaction(wire []byte) (WireTransaction, error) {
 			d.skip(d.count(1))
 		}
 	}
-	switch {
-	case int(required) != len(t.Signatures):
-		d.fail("wrong count of signatures")
-	case readonlySigned >= required || int(required)+int(readonlyUnsigned) > len(t.StaticKeys):
-		d.fail("bad message header")
+	return header, nil
+}
+
+// versionOne reads a transaction of version 1.
+func (d *decoder) versionOne(t *WireTransaction) messageHeader {
+	t.Version = int(d.byte() & 0x7f)
+	header := d.messageHeader()
+	var mask [4]byte
+	d.bytes(mask[:])
+	d.skip(len(ledger.Hash{}))
+	instructions, keys := int(d.byte()), int(d.byte())
+	if keys*len(ledger.Pubkey{}) > d.left() {
+		d.fail("count beyond the end")
+		return header
 	}
-	if err := d.finish(); err != nil {
-		return WireTransaction{}, fmt.Errorf("cannot read transaction: %w", err)
+	t.StaticKeys = items(d, keys, readKey)
+	d.skip(len(mask) * bits.OnesCount32(binary.LittleEndian.Uint32(mask[:])))
+	payload := 0
+	for range instructions {
+		d.byte()
+		payload += int(d.byte()) + int(d.byte()) + int(d.byte())<<8
 	}
-	return t, nil
+	d.skip(payload)
+	if int(header.required)*len(ledger.Signature{}) > d.left() {
+		d.fail("count beyond the end")
+		return header
+	}
+	t.Signatures = items(d, int(header.required), readSignature)
+	return header
 }
 
 const (
+	versionZero, versionOne = 0x80, 0x81
+
 	// maxWireBytes is far more than a network packet takes. In so few bytes every count is below 2^16.
 	maxWireBytes = 1<<16 - 1
 

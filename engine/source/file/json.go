@@ -32,6 +32,7 @@ type jsonReader struct {
 	limit  valueLimit
 	isList bool // the file is one list of objects, not a sequence of them
 	warned bool // of a slot that had to be guessed
+	unread bool // transactions of an unknown version were left out
 }
 
 // accountJSON is embedded under a name that does not hide the field beside it.
@@ -259,6 +260,11 @@ func (j *jsonReader) putBlock(ctx context.Context, o *object, alone func() bool)
 	b, err := o.At(slot)
 	if err != nil {
 		return err
+	}
+	if o.Unread > 0 && !j.unread {
+		j.log.Warn("transactions are of a version that is not known here: they, and what they wrote, are left out, here and further on",
+			"file", j.in.name(), "slot", uint64(slot), "transactions", o.Unread)
+		j.unread = true
 	}
 	if err := j.flush(ctx); err != nil {
 		return err

@@ -1,8 +1,10 @@
 package nodejson
 
 import (
+	"errors"
 	"fmt"
 
+	"ledgerd/engine/codec"
 	"ledgerd/engine/ledger"
 )
 
@@ -17,10 +19,15 @@ type Block struct {
 	Transactions      []transactionJSON `json:"transactions"`
 	Signatures        []string          `json:"signatures"` // instead of transactions
 	Rewards           []rewardJSON      `json:"rewards"`
+
+	// Unread is how many transactions At left out, because their wire format is of a version that is not known here: what they
+	// wrote is not known either.
+	Unread int `json:"-"`
 }
 
 // rewardJSON is one fee, staking, voting or rent entry of a block.
 type rewardJSON struct {
+	Type        string  `json:"rewardType"`
 	Pubkey      string  `json:"pubkey"`
 	Lamports    int64   `json:"lamports"`
 	PostBalance *uint64 `json:"postBalance"`
@@ -34,8 +41,8 @@ func (j *Block) Parent() (ledger.Slot, error) {
 	return ledger.Slot(*j.ParentSlot), nil
 }
 
-// At returns the block at slot, as final as a recorded one is. Its account writes are what the metadata of its
-// transactions shows, then its rewards.
+// At returns the block at slot, as final as a recorded one is. Its account writes are the rewards for voting and staking, which are
+// credited before the first transaction, then what the metadata of its transactions shows, then its other rewards.
 func (j *Block) At(slot ledger.Slot) (*ledger.Block, error) {
 	parent, err := j.Parent()
 	if err != nil {
@@ -58,20 +65,38 @@ func (j *Block) At(slot ledger.Slot) (*ledger.Block, error) {
 		Transactions:     make([]ledger.Transaction, 0, len(j.Transactions)),
 	}
 	writes := newBlockWrites()
+	if err := j.reward(writes, true); err != nil {
+		return nil, err
+	}
 	for i := range j.Transactions {
 		t, err := j.Transactions[i].read(writes)
-		if err != nil {
+		switch {
+		case errors.Is(err, codec.ErrTransactionVersion):
+			j.Unread++
+		case err != nil:
 			return nil, fmt.Errorf("transaction %d: %w", i, err)
+		default:
+			b.AddTransaction(t)
 		}
-		b.AddTransaction(t)
 	}
-	for i, r := range j.Rewards {
-		if err := r.write(writes); err != nil {
-			return nil, fmt.Errorf("reward %d: %w", i, err)
-		}
+	if err := j.reward(writes, false); err != nil {
+		return nil, err
 	}
 	b.Accounts, b.Mints = writes.accounts, writes.mints
 	return b, nil
+}
+
+// reward writes the rewards that are credited before the transactions, or those after them.
+func (j *Block) reward(writes *blockWrites, first bool) error {
+	for i, r := range j.Rewards {
+		if isFirst := r.Type == "Voting" || r.Type == "Staking"; isFirst != first {
+			continue
+		}
+		if err := r.write(writes); err != nil {
+			return fmt.Errorf("reward %d: %w", i, err)
+		}
+	}
+	return nil
 }
 
 // write teaches the balance after the reward. Blocks of the first year say 0 for "not

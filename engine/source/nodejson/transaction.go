@@ -74,8 +74,7 @@ func (t *transactionBody) UnmarshalJSON(b []byte) error {
 }
 
 func (t *transactionBody) decode(text, encoding string) (err error) {
-	// A transaction fits into one network packet.
-	const maxTextBytes = 4096
+	const maxTextBytes = 8 << 10 // a transaction of version 1 has up to 4,096 bytes, the others fit into one network packet
 	if len(text) > maxTextBytes {
 		return errors.New("a transaction is too long")
 	}

@@ -16,9 +16,9 @@ const maxSmall = 2 << 20
 // maxSlot is above every slot that a ledger comes to: a number past it is none.
 const maxSlot = 1 << 60
 
-// maxTransactionVersion is the newest version of transactions that a node may tell us. A block
-// with a newer one is refused whole.
-const maxTransactionVersion = 1
+// maxTransactionVersion is the newest version of transactions that a node may tell us, or it would refuse the whole block: the highest
+// there can be, since what is read of a transaction is the same in all.
+const maxTransactionVersion = 255
 
 // options are the last parameter of a call.
 type options map[string]any
