@@ -14,8 +14,7 @@ type accounts struct {
 	index   index // of the overlay
 
 	folding [2]ledger.Account // scratch of foldOldest
-
-	prefetch prefetch // the keys that a block goes on with
+	loaded  uint64            // the sum of what fold read only to have it in the caches
 }
 
 func newAccounts() *accounts {

@@ -32,6 +32,7 @@ type apply struct {
 	kept map[ledger.Pubkey][]baseWrite // the writes of base state that rollbacks may merge in again; nil: none
 
 	todo []uint64 // indexes of the writes of this shard that remain, by key, those of one key in their order
+	next prefetch // of the first of todo
 }
 
 func (s *Shard) newApply(at Point, by ledger.Provenance, writes []ledger.AccountWrite, mints []ledger.MintWrite) *apply {
@@ -126,7 +127,10 @@ func (j *apply) writeMint(w writer, m *ledger.MintWrite) {
 // writeAccount applies all writes of the next key; together they make at most one update.
 func (j *apply) writeAccount(w writer) {
 	key := &j.writes[j.todo[0]].Pubkey
-	at := j.find(w)
+	if len(j.next.found) == 0 {
+		j.next.find(w.accounts, j.writes, j.todo)
+	}
+	at := j.next.found[0]
 	before := w.held(w.accounts.unpack(at, &w.scratch[0]))
 	after, dst, spare := before, &w.scratch[1], &w.scratch[2]
 	last := 0 // of the writes of the key
@@ -136,7 +140,7 @@ func (j *apply) writeAccount(w writer) {
 			break
 		}
 		last = int(j.todo[0])
-		j.todo = j.todo[1:]
+		j.todo, j.next.found = j.todo[1:], j.next.found[min(1, len(j.next.found)):]
 		j.keep(*key, baseWrite{account: write})
 		if tellsMint(write) {
 			mint := w.mints.at(key, newest)
@@ -160,16 +164,6 @@ func (j *apply) writeAccount(w writer) {
 		}
 		j.result.Updates = append(j.result.Updates, u)
 	}
-}
-
-// find returns where the next key of todo is. It looks up sliceKeys keys at once.
-func (j *apply) find(w writer) location {
-	a := &w.accounts.prefetch
-	if len(a.found) == 0 {
-		a.gather(j.writes, j.todo)
-		w.accounts.findAll(a)
-	}
-	return a.take()
 }
 
 // tellsMint reports whether a write of an account tells whether it is a mint, and the facts of that.

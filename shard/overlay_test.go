@@ -116,10 +116,9 @@ func TestKeysAreFoundTogetherAsAlone(t *testing.T) {
 			todo = append(todo, uint64(i))
 		}
 		var all prefetch
-		all.gather(some, todo)
-		a.findAll(&all)
+		all.find(a, some, todo)
 		for i := range some {
-			if got, want := all.take(), a.at(&some[i].Pubkey, newest); got != want {
+			if got, want := all.found[i], a.at(&some[i].Pubkey, newest); got != want {
 				t.Errorf("%s: found with others at %+v, alone at %+v", some[i].Pubkey, got, want)
 			}
 		}

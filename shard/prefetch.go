@@ -12,79 +12,59 @@ import (
 // all keys, then the next step for all keys. The misses of different keys overlap, which makes a write
 // a tenth cheaper (BenchmarkApply).
 
-// prefetch is where the next keys of a block are.
+// prefetch is where the next writes of a block find their keys.
 type prefetch struct {
-	keys  []ledger.Pubkey // all different
-	found []location      // of the keys that are not taken
-	sink  uint64          // the sum of what was read to prefetch it, so that the reads are not optimized away
-
-	bufferKeys  [sliceKeys]ledger.Pubkey // copies, because a pointer would keep a whole block reachable
-	bufferFound [sliceKeys]location
-	missing     [sliceKeys]*ledger.Pubkey // the keys that are not in the overlay
-	records     [sliceKeys]arena.Ref      // of these
+	found []location
+	room  [sliceKeys]location // for found
+	read  uint64              // the sum of what was read only to have it in the caches, so that the reads are not optimized away
 }
 
-// take returns where the next key is. There must be one.
-func (a *prefetch) take() (l location) {
-	l, a.found = a.found[0], a.found[1:]
-	return l
+// find looks up the keys of the next writes of todo. They may be written in their order: writing one leaves the locations of the
+// other keys valid.
+func (f *prefetch) find(t *accounts, writes []ledger.AccountWrite, todo []uint64) {
+	f.found = f.room[:min(len(todo), len(f.room))]
+	key := func(i int) *ledger.Pubkey { return &writes[todo[i]].Pubkey }
+	read := uint64(0) // in a register, so that no load waits for the one before
+	for i := range f.found {
+		hash := arena.HashOf(key(i))
+		f.found[i] = location{hash: hash}
+		read += t.overlay.heads.Load(hash)
+	}
+	for i := range f.found { // of this key or of another one with its hash or prefix
+		l := &f.found[i]
+		if l.head = t.overlay.find(l.hash, nil); l.head == 0 {
+			l.base = t.base.Any(key(i))
+		}
+	}
+	for i := range f.found {
+		l := &f.found[i]
+		if is := t.keyAt(*l); is != nil && *is != *key(i) {
+			*l = t.at(key(i), newest)
+		}
+		read += t.load(*l)
+	}
+	f.read += read
 }
 
-// gather sets the keys of a to those of the next writes.
-func (a *prefetch) gather(writes []ledger.AccountWrite, todo []uint64) {
-	a.keys = a.bufferKeys[:0]
-	for _, w := range todo[:min(len(todo), sliceKeys)] {
-		key := &writes[w].Pubkey
-		if n := len(a.keys); n == 0 || *key != a.keys[n-1] {
-			a.keys = append(a.keys, *key)
-		}
+// keyAt returns the key of the value at l, nil if there is none.
+func (t *accounts) keyAt(l location) *ledger.Pubkey {
+	switch {
+	case l.head != 0:
+		return &t.overlay.cells.at(l.head).key
+	case l.base != 0:
+		return t.base.Key(l.base)
 	}
+	return nil
 }
 
-// findAll is find for all keys of a. They may be written in their order: writing one leaves the locations of the others valid.
-func (t *accounts) findAll(a *prefetch) {
-	a.found = a.bufferFound[:len(a.keys)]
-	t.overlay.findAll(a)
-	missing := a.missing[:0]
-	for i := range a.keys {
-		if l := &a.found[i]; l.head == 0 {
-			missing = append(missing, &a.keys[i])
-		} else if c := t.overlay.cells.at(l.head); c.token != 0 {
-			a.sink += t.overlay.tokens.at(c.token).Amount
-		}
+// load reads the value at l into the caches of the processor. What it returns means nothing.
+func (t *accounts) load(l location) (read uint64) {
+	if l.head == 0 {
+		return t.base.Load(l.base)
 	}
-	a.sink += t.base.FindAll(missing, a.records[:])
-	n := 0
-	for i := range a.found {
-		if l := &a.found[i]; l.head == 0 {
-			l.base = a.records[n]
-			n++
-		}
+	c := t.overlay.cells.at(l.head)
+	if c.token != 0 {
+		read = t.overlay.tokens.at(c.token).Amount
 	}
-}
-
-// findAll finds the newest values of all keys of a.
-func (o *versions) findAll(a *prefetch) {
-	sum := uint64(0) // in a register, so that no load waits for the one before
-	for i := range a.keys {
-		hash := arena.HashOf(&a.keys[i])
-		a.found[i] = location{hash: hash}
-		if part := o.heads.Part(hash); part.Used > 0 {
-			at, _ := part.First(hash)
-			sum += part.Entries[at]
-		}
-	}
-	for i := range a.found {
-		l := &a.found[i]
-		if l.head = o.find(l.hash, nil); l.head != 0 {
-			c := o.cells.at(l.head) // of this key or another one with its hash
-			sum += uint64(c.key[0]) + c.term[0] + uint64(c.version) + uint64(c.depth)
-		}
-	}
-	for i := range a.keys {
-		if l := &a.found[i]; l.head != 0 && o.cells.at(l.head).key != a.keys[i] {
-			l.head = o.find(l.hash, &a.keys[i])
-		}
-	}
-	a.sink += sum
+	return read + c.term[0] + uint64(c.version) + uint64(c.depth) // of each cache line of the cell
 }

@@ -63,6 +63,10 @@ func grouped(group uint32, member *ledger.Pubkey) uint64 {
 // Get returns the record of an account, 0 if there is none.
 func (b *Base) Get(key *ledger.Pubkey) arena.Ref { return b.byKey.get(key.Prefix(), key) }
 
+// Any returns the record of an account with the key or, if there is none, with its first 8 bytes; 0 if there is none. It reads no
+// record. Ascending keys make it faster.
+func (b *Base) Any(key *ledger.Pubkey) arena.Ref { return b.byKey.any(key.Prefix()) }
+
 // Key returns the key of the account of a record.
 func (b *Base) Key(r arena.Ref) *ledger.Pubkey { return &b.store.records.At(r).key }
 
@@ -72,9 +76,18 @@ func (b *Base) Unpack(r arena.Ref, a *ledger.Account) { b.store.unpack(r, a, &b.
 // UnpackShallow sets a to the account of a record without Token and FieldProvenance. Several goroutines may call it at once.
 func (b *Base) UnpackShallow(r arena.Ref, a *ledger.Account) { b.store.unpackShallow(r, a) }
 
-// Prefetch loads a record into the caches of the processor. The caller must use the result, which has no
-// meaning, so that the load is not optimized away.
-func (b *Base) Prefetch(r arena.Ref) uint64 { return b.store.records.At(r).meta }
+// Load reads a record, 0 for none, and its holding into the caches of the processor. The caller must use the result, which means
+// nothing: else the reads are optimized away.
+func (b *Base) Load(r arena.Ref) (read uint64) {
+	if r == 0 {
+		return 0
+	}
+	p := b.store.records.At(r)
+	if p.meta&flagToken != 0 {
+		read = b.store.holdings.At(p.more).amount
+	}
+	return read + uint64(p.key[0])
+}
 
 // Len returns how many accounts there are, tombstones included.
 func (b *Base) Len() int { return b.byKey.listings.Len() }
