@@ -13,8 +13,8 @@ type accounts struct {
 	base    *packed.Base
 	index   index // of the overlay
 
-	folding [2]ledger.Account // scratch of foldOldest
-	loaded  uint64            // the sum of what fold read only to have it in the caches
+	folding ledger.Account // scratch of foldOldest
+	loaded  uint64         // the sum of what fold read only to have it in the caches
 }
 
 func newAccounts() *accounts {

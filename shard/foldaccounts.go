@@ -14,21 +14,23 @@ func (t *accounts) fold(v ledger.Version, budget int, onFolded func(now *ledger.
 	for i := range min(n, budget) {
 		t.loaded += t.base.Load(t.overlay.cells.at(t.overlay.cells.nth(i)).base)
 	}
-	for end := t.overlay.cells.nth(n); n > 0 && budget > 0; n, budget = n-1, budget-1 {
-		t.foldOldest(end, onFolded)
+	for ; n > 0 && budget > 0; n, budget = n-1, budget-1 {
+		t.foldOldest(onFolded)
 	}
 	return n > 0
 }
 
-// foldOldest removes the oldest value from the overlay. It moves it into the base unless this fold, which ends
-// before position end, also has a newer value of the key.
-func (t *accounts) foldOldest(end position, onFolded func(now *ledger.Account)) {
+// foldOldest moves the oldest value from the overlay into the base.
+func (t *accounts) foldOldest(onFolded func(now *ledger.Account)) {
 	o := t.overlay
 	p := o.cells.oldest
 	c := o.cells.at(p)
-	now, skipped := c.base, c.newer != 0 && c.newer-p < end-p
-	if !skipped {
-		now = t.foldValue(p, onFolded)
+	a, now := o.account(p, &t.folding), arena.Ref(0)
+	if a != nil {
+		onFolded(a)
+		now = t.base.Put(c.base, a)
+	} else if c.base != 0 {
+		t.base.Drop(c.base)
 	}
 	if c.newer == 0 {
 		o.removeHead(p, &c.key)
@@ -37,40 +39,11 @@ func (t *accounts) foldOldest(end position, onFolded func(now *ledger.Account)) 
 		newer.base, newer.moved = now, true
 	}
 	for k := range kinds {
-		if c.listed[k] {
-			t.unlist(k, p, skipped)
+		if c.listed[k] { // from here on the base lists it
+			t.index.remove(group{k, *k.of(a)}, c.key)
 		}
 	}
 	o.drop(c)
-}
-
-// foldValue moves a value into the base and returns its record, 0 if it is absent.
-func (t *accounts) foldValue(p position, onFolded func(now *ledger.Account)) arena.Ref {
-	before := t.overlay.cells.at(p).base
-	a := t.overlay.account(p, &t.folding[0])
-	if a != nil {
-		onFolded(a)
-		return t.base.Put(before, a)
-	}
-	if before != 0 {
-		t.base.Drop(before)
-	}
-	return 0
-}
-
-// unlist removes the index entry of a value that leaves the overlay. If the base does not list the account instead,
-// because the value was skipped, the next value takes the entry over, provided that it is in the same group.
-func (t *accounts) unlist(k kind, p position, skipped bool) {
-	c := t.overlay.cells.at(p)
-	was := k.of(t.overlay.account(p, &t.folding[0]))
-	if skipped {
-		newer := t.overlay.account(c.newer, &t.folding[1])
-		if sameGroup(was, k.of(newer)) {
-			t.overlay.cells.at(c.newer).listed[k] = true
-			return
-		}
-	}
-	t.index.remove(group{k, *was}, c.key)
 }
 
 // forget removes a tombstone from the base.

@@ -209,7 +209,7 @@ func TestQueriesTakeNoMoreTimeThanTheWork(t *testing.T) {
 
 // TestLargeBlockIsDoneInSlices checks that no slice of a large block, its undoing or its fold handles more keys than a slice may,
 // that no version changes between two slices, and that lists are whole between those of a fold. Each fold meets two versions of each
-// key, the first of which is skipped.
+// key.
 func TestLargeBlockIsDoneInSlices(t *testing.T) {
 	const slice = 128 // keys: some hundred microseconds
 	const keys = 10*slice + 7
