@@ -88,10 +88,10 @@ func (t *accounts) term(l location, a *ledger.Account) ledger.StateHash {
 // the account until then.
 func (t *accounts) write(l location, v ledger.Version, key *ledger.Pubkey, before, after *ledger.Account) *cell {
 	c := t.overlay.add(l, v, key, after)
-	for k := range kinds {
+	for k := range packed.Kinds {
 		// While the group is unchanged, the base or an older value keeps the account listed.
-		if is := k.of(after); is != nil && !sameGroup(k.of(before), is) {
-			t.index.insert(group{k, *is}, *key)
+		if is := k.Of(after); is != nil && !sameGroup(k.Of(before), is) {
+			t.index.insert(packed.Group{Kind: k, Key: *is}, *key)
 			c.listed[k] = true
 		}
 	}
@@ -99,10 +99,10 @@ func (t *accounts) write(l location, v ledger.Version, key *ledger.Pubkey, befor
 }
 
 // page appends the live accounts past a key that are in a group at version v to to, in pubkey order, at most limit of them.
-func (t *accounts) page(g group, after ledger.Opt[ledger.Pubkey], limit int, v ledger.Version, to []ledger.Account) Page {
+func (t *accounts) page(g packed.Group, after ledger.Opt[ledger.Pubkey], limit int, v ledger.Version, to []ledger.Account) Page {
 	page := Page{Accounts: to}
 	look := min(pageKeys, limit+pageSpare)
-	refs := t.baseMembers(g, after, look+1)
+	refs := t.base.Members(g, after, look+1)
 	keys := t.index.members(g, after, look+1)
 	if page.Accounts == nil {
 		page.Accounts = make([]ledger.Account, 0, min(len(refs), look, limit))
@@ -135,27 +135,12 @@ func (t *accounts) page(g group, after ledger.Opt[ledger.Pubkey], limit int, v l
 	return page
 }
 
-// baseMembers returns the first records that the base lists under a group past a key, at most most.
-func (t *accounts) baseMembers(g group, after ledger.Opt[ledger.Pubkey], most int) []arena.Ref {
-	refs := make([]arena.Ref, 0, most)
-	if g.kind != everyAccount {
-		return t.base.Members(refs, &g.key, g.kind == ofWallet, after, most)
-	}
-	t.base.Ascend(&after.Value, func(key *ledger.Pubkey, r arena.Ref) bool {
-		if !after.Known || *key != after.Value {
-			refs = append(refs, r)
-		}
-		return len(refs) < most
-	})
-	return refs
-}
-
 // addMember appends the account at l to a page if it is live and in the group.
-func (t *accounts) addMember(page *Page, g group, l location) {
+func (t *accounts) addMember(page *Page, g packed.Group, l location) {
 	n := len(page.Accounts)
 	page.Accounts = append(page.Accounts, ledger.Account{})
 	a := t.unpackCopy(l, &page.Accounts[n])
-	if !sameGroup(g.kind.of(a), &g.key) || !a.Exists() {
+	if !sameGroup(g.Of(a), &g.Key) || !a.Exists() {
 		page.Accounts = page.Accounts[:n]
 	}
 }

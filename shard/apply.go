@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"ledgerd/engine/ledger"
+	"ledgerd/shard/packed"
 )
 
 // sliceKeys is how many keys a slice of work handles: some hundred microseconds of work, after which
@@ -189,15 +190,15 @@ func updateOf(before, after *ledger.Account) ledger.Update {
 	} else {
 		u.Account = ledger.Account{Pubkey: before.Pubkey}
 	}
-	u.OwnerBefore = ofProgram.left(before, &u.Account)
-	u.WalletBefore = ofWallet.left(before, &u.Account)
+	u.OwnerBefore = left(packed.ByProgram, before, &u.Account)
+	u.WalletBefore = left(packed.ByWallet, before, &u.Account)
 	u.Account.Known &^= ledger.FieldMint // updates carry no mint facts
 	return u
 }
 
 // left returns the group of an account before a change if it is not in it afterwards.
-func (k kind) left(before, after *ledger.Account) ledger.Opt[ledger.Pubkey] {
-	if was := k.of(before); was != nil && !sameGroup(was, k.of(after)) {
+func left(k packed.Kind, before, after *ledger.Account) ledger.Opt[ledger.Pubkey] {
+	if was := k.Of(before); was != nil && !sameGroup(was, k.Of(after)) {
 		return ledger.Some(*was)
 	}
 	return ledger.Opt[ledger.Pubkey]{}

@@ -323,7 +323,7 @@ func (h *history) finish() {
 		o := st.accounts.overlay
 		left := [...]int{
 			o.Len(), o.heads.Len(), o.tokens.count, o.fieldProvenances.count, st.accounts.index.tree.Len(),
-			len(st.mints.recent), st.tombstones.Len(), len(st.bases), int(s.Counters().OverlayCells.Load()),
+			len(st.mints.recent), st.accounts.base.Closed(), len(st.bases), int(s.Counters().OverlayCells.Load()),
 		}
 		if left != [len(left)]int{} {
 			h.t.Fatalf("left are (values, heads, tokens, provenances and index entries of the overlay, mints, tombstones, "+

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"ledgerd/engine/ledger"
+	"ledgerd/shard/packed"
 )
 
 // pageKeys bounds the keys that one query looks at. A long list is read by many queries at one
@@ -31,16 +32,16 @@ type Members struct {
 // capacity of to; after an error the shard may still write there, so the caller must not reuse to.
 // It may return fewer accounts, even none, without being done.
 func (s *Shard) List(m Members, after ledger.Opt[ledger.Pubkey], limit int, v ledger.Version, deadline time.Time, to []ledger.Account) (Page, error) {
-	g := group{ofProgram, m.Group}
+	g := packed.Group{Kind: packed.ByProgram, Key: m.Group}
 	if m.ByWallet {
-		g.kind = ofWallet
+		g.Kind = packed.ByWallet
 	}
 	return askAt(s, v, deadline, func(st *state) Page { return st.accounts.page(g, after, limit, v, to) })
 }
 
 // Scan returns the next live accounts past the key at version v, of all groups.
 func (s *Shard) Scan(after ledger.Opt[ledger.Pubkey], v ledger.Version, deadline time.Time) (Page, error) {
-	return askAt(s, v, deadline, func(st *state) Page { return st.accounts.page(group{}, after, pageKeys, v, nil) })
+	return askAt(s, v, deadline, func(st *state) Page { return st.accounts.page(packed.Group{}, after, pageKeys, v, nil) })
 }
 
 // MintPage is a part of the mint table in pubkey order.

@@ -13,6 +13,7 @@ import (
 	"ledgerd/engine/ledger"
 	"ledgerd/engine/ledger/bubble"
 	"ledgerd/engine/ledger/ledgertest"
+	"ledgerd/shard/packed"
 )
 
 // gateJob is a long job that waits before each slice until a test lets it go on.
@@ -231,7 +232,7 @@ func TestLargeBlockIsDoneInSlices(t *testing.T) {
 					t.Fatalf("%T, after slice %d: %+v at version %d, want %d lamports", j, steps, a, versions[n], held)
 				}
 			}
-			for _, g := range []group{{}, {kind: ofProgram}} {
+			for _, g := range []packed.Group{{}, {Kind: packed.ByProgram}} {
 				if page := s.accounts.page(g, ledger.Opt[ledger.Pubkey]{}, pageKeys, 4, nil); n == 5 && len(page.Accounts) != pageKeys {
 					t.Errorf("after slice %d: %d accounts of %v, want %d", steps, len(page.Accounts), g, pageKeys)
 				}

@@ -37,7 +37,7 @@ func TestOftenWrittenAccountIsFoundInFewSteps(t *testing.T) {
 		if steps > 40 {
 			t.Fatalf("the oldest of %d values is found after %d jumps", v, steps)
 		}
-		for a.fold(v-300, sliceKeys, func(*ledger.Account) {}) {
+		for a.fold(v-300, sliceKeys) {
 		}
 	}
 }

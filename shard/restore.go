@@ -56,7 +56,6 @@ func (s *state) restoreAccounts(c Content) error {
 		}
 		load.Add(a)
 		s.counters.count(a, 1)
-		s.addTombstone(a)
 		return true
 	})
 	if err := cmp.Or(wrong, err); err != nil {

@@ -3,8 +3,6 @@ package shard
 import (
 	"sync/atomic"
 
-	"github.com/tidwall/btree"
-
 	"ledgerd/engine/ledger"
 )
 
@@ -22,8 +20,7 @@ type state struct {
 
 	// bases are the base states that are not yet folded: a rollback merges them again into what
 	// it restores.
-	bases      []baseChange
-	tombstones *btree.BTreeG[tombstone] // of the base layer
+	bases []baseChange
 
 	scratch  [3]ledger.Account // for apply
 	counters *Counters
@@ -54,10 +51,9 @@ type Counters struct {
 func newState(self, shards int) *state {
 	return &state{
 		self: self, shards: shards,
-		accounts:   newAccounts(),
-		mints:      newMints(),
-		tombstones: newTree(tombstone.before),
-		counters:   new(Counters),
+		accounts: newAccounts(),
+		mints:    newMints(),
+		counters: new(Counters),
 	}
 }
 
@@ -107,7 +103,6 @@ func (w writer) setAccount(l location, key *ledger.Pubkey, before, after *ledger
 		w.accounts.write(l, w.Version, key, before, after).term = term
 	case after != nil:
 		w.accounts.base.Put(l.base, after)
-		w.addTombstone(after)
 	default:
 		w.accounts.base.Drop(l.base)
 	}

@@ -6,6 +6,7 @@ import (
 
 	"ledgerd/engine/ledger"
 	"ledgerd/shard/arena"
+	"ledgerd/shard/packed"
 )
 
 // # The overlay of accounts
@@ -31,12 +32,12 @@ type cell struct {
 	version                ledger.Version
 	token, fieldProvenance position // in the queues of their kind; 0: none
 	known                  ledger.Fields
-	executable, absent     bool        // absent: there is no such account
-	moved                  bool        // base was changed since newer values copied it
-	listed                 [kinds]bool // the overlay's index has an entry for this value
-	base                   arena.Ref   // the account's record, 0 for none; valid in the oldest value of a key
-	older, newer, jump     position    // other values of the key; see jump
-	depth                  uint32      // how many older values the key had, since the overlay has it
+	executable, absent     bool               // absent: there is no such account
+	moved                  bool               // base was changed since newer values copied it
+	listed                 [packed.Kinds]bool // the overlay's index has an entry for this value
+	base                   arena.Ref          // the account's record, 0 for none; valid in the oldest value of a key
+	older, newer, jump     position           // other values of the key; see jump
+	depth                  uint32             // how many older values the key had, since the overlay has it
 }
 
 // versions is the overlay of accounts.

@@ -33,6 +33,8 @@ func TestBaseEqualsPlainMap(t *testing.T) {
 			i := r.IntN(len(copies))
 			copies[i]()
 			copies = slices.Delete(copies, i, i+1)
+		case n == 2:
+			forgetClosed(t, b, held, a.Since.Slot()+1)
 		case n < 60:
 			if at := b.Get(&a.Pubkey); at != 0 {
 				b.Drop(at)
@@ -67,6 +69,26 @@ func TestBaseEqualsPlainMap(t *testing.T) {
 	checkBase(t, r, b, nil)
 	ledgertest.Equal(t, b.pins.retired, nil, "retired records that are left")
 	ledgertest.Equal(t, len(b.pins.active), 0, "pins that are left")
+}
+
+// forgetClosed drops the accounts that were closed below a horizon.
+func forgetClosed(t *testing.T, b *Base, held map[ledger.Pubkey]*ledger.Account, horizon ledger.Slot) {
+	t.Helper()
+	for at, noted := b.NextClosed(horizon); noted; at, noted = b.NextClosed(horizon) {
+		if at == 0 {
+			continue
+		}
+		if a := held[*b.Key(at)]; !a.ForgottenBelow(horizon) {
+			t.Errorf("%s was not closed below slot %d", a.Pubkey, horizon)
+		}
+		delete(held, *b.Key(at))
+		b.Drop(at)
+	}
+	for _, a := range held {
+		if a.ForgottenBelow(horizon) {
+			t.Errorf("%s was closed at slot %d, and is left below %d", a.Pubkey, a.Since.Slot(), horizon)
+		}
+	}
 }
 
 func checkFrozenBase(t *testing.T, f *Frozen, want map[ledger.Pubkey]*ledger.Account) {
@@ -106,12 +128,6 @@ func checkBase(t *testing.T, r *rand.Rand, b *Base, held map[ledger.Pubkey]*ledg
 		if (found != 0) != (a != nil) || found != 0 && b.Key(any).Prefix() != k.Prefix() {
 			t.Fatalf("%s is record %d, %d has its prefix, want one: %v", k, found, any, a != nil)
 		}
-		slot, closed := ledger.Slot(0), a != nil && !a.Exists()
-		if closed {
-			slot = a.Since.Slot()
-		}
-		ledgertest.Equal(t, b.ClosedAt(k, slot), closed, "whether %s is closed at %d", k, slot)
-		ledgertest.Equal(t, b.ClosedAt(k, slot+1), false, "whether %s is closed after %d", k, slot)
 		if a != nil {
 			live[found] = a
 		}
@@ -120,30 +136,34 @@ func checkBase(t *testing.T, r *rand.Rand, b *Base, held map[ledger.Pubkey]*ledg
 		checkStore(t, &b.store, live)
 	}
 
-	lens := [...]int{b.Len(), b.indexes[byProgram].listings.Len(), b.indexes[byWallet].listings.Len()}
-	wantLens := [...]int{len(held), 0, 0}
+	lens := [Kinds]int{b.lists[All].listings.Len(), b.lists[ByProgram].listings.Len(), b.lists[ByWallet].listings.Len()}
+	wantLens := [Kinds]int{}
 	for n := range 21 {
 		group := key(n)
 		if n == 20 {
 			group = ledger.Pubkey{}
 		}
-		for index, in := range [indexes]func(*ledger.Account) bool{
-			byProgram: func(a *ledger.Account) bool { return a.Exists() && a.Known&ledger.FieldOwner != 0 && a.Owner == group },
-			byWallet:  func(a *ledger.Account) bool { return a.Exists() && a.Token != nil && a.Token.Owner == group },
+		for k, in := range [Kinds]func(*ledger.Account) bool{
+			All:       func(*ledger.Account) bool { return n == 20 },
+			ByProgram: func(a *ledger.Account) bool { return a.Exists() && a.Known&ledger.FieldOwner != 0 && a.Owner == group },
+			ByWallet:  func(a *ledger.Account) bool { return a.Exists() && a.Token != nil && a.Token.Owner == group },
 		} {
+			if Kind(k) == All && n < 20 {
+				continue
+			}
 			want, got := sortedKeys(held, in), []ledger.Pubkey(nil)
-			wantLens[1+index] += len(want)
+			wantLens[k] += len(want)
 			most := 1 + r.IntN(50)
 			var after ledger.Opt[ledger.Pubkey]
 			for refs := make([]arena.Ref, most); len(refs) == most; {
-				refs = b.Members(nil, &group, index == byWallet, after, most)
+				refs = b.Members(Group{Kind(k), group}, after, most)
 				for _, at := range refs {
 					got = append(got, *b.Key(at))
 					after = ledger.Some(*b.Key(at))
 				}
 			}
 			if !slices.Equal(got, want) {
-				t.Errorf("index %d lists %d accounts of %s, want %d others", index, len(got), group, len(want))
+				t.Errorf("kind %d: %d accounts of %s are listed, want %d others", k, len(got), group, len(want))
 			}
 		}
 	}

@@ -5,32 +5,34 @@ import "ledgerd/engine/ledger"
 // loader fills an empty base with accounts in key order and builds the indexes at the end.
 type loader struct {
 	base    *Base
-	members [indexes][]listing // future entries of the indexes
+	members [Kinds][]listing // future entries of the lists but that of all accounts
 }
 
 // Loader returns a loader for about size accounts.
 func (b *Base) Loader(size int) *loader {
 	l := &loader{base: b}
-	l.members[byProgram] = make([]listing, 0, size+size/64) // nearly every account has a known program
+	l.members[ByProgram] = make([]listing, 0, size+size/64) // nearly every account has a known program
 	return l
 }
 
 // Add packs an account. Its key must be above all before.
 func (l *loader) Add(a *ledger.Account) {
 	r := l.base.store.put(a)
-	l.base.byKey.listings.Load(listingOf(a.Pubkey.Prefix(), r))
-	for i, group := range l.base.groupsOf(r, a) {
-		if group.Known {
-			l.members[i] = append(l.members[i], listingOf(grouped(group.Value, &a.Pubkey), r))
+	l.base.noteClosed(a)
+	for k, number := range l.base.numbersOf(a) {
+		if Kind(k) == All {
+			l.base.lists[All].listings.Load(listingOf(number.Value, r))
+		} else if number.Known {
+			l.members[k] = append(l.members[k], listingOf(number.Value, r))
 		}
 	}
 }
 
 // Finish builds the indexes. The base must not be used before.
 func (l *loader) Finish() {
-	Pack(l.base.byKey.listings)
-	for i, members := range l.members {
-		l.base.indexes[i].load(byGroup(members))
+	Pack(l.base.lists[All].listings)
+	for k := ByProgram; k < Kinds; k++ {
+		l.base.lists[k].load(byGroup(l.members[k]))
 	}
 }
 
