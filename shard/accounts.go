@@ -112,19 +112,12 @@ func (t *accounts) page(g packed.Group, after ledger.Opt[ledger.Pubkey], limit i
 		if looked == look || len(page.Accounts) == most {
 			return page
 		}
-		order := -1
-		switch {
-		case len(refs) == 0:
-			order = 1
-		case len(keys) > 0:
-			order = t.base.Key(refs[0]).Compare(&keys[0])
-		}
 		var key ledger.Pubkey
 		var l location
-		if order <= 0 {
+		if len(keys) == 0 || len(refs) > 0 && t.base.Key(refs[0]).Compare(&keys[0]) <= 0 {
 			key, l.base, refs = *t.base.Key(refs[0]), refs[0], refs[1:]
 		}
-		if order >= 0 {
+		if len(keys) > 0 && (l.base == 0 || key == keys[0]) {
 			key, keys = keys[0], keys[1:]
 		}
 		l.head = t.overlay.visible(arena.HashOf(&key), &key, v)

@@ -51,32 +51,28 @@ func (f *Frozen) Mints(visit func(ledger.MintWrite) bool) {
 // returns false. The account passed to visit is valid until visit returns.
 func (f *Frozen) Accounts(visit func(*ledger.Account) bool) {
 	var a ledger.Account
-	over, stopped := f.over.inOrder(0, f.version), false
+	over, goOn := f.over.inOrder(0, f.version), true
 	next, held := over.next()
-	// visitNext visits the next value of the overlay.
 	visitNext := func() {
 		if value := f.over.account(next.at, &a); value != nil {
-			stopped = !visit(value)
+			goOn = visit(value)
 		}
 		next, held = over.next()
 	}
 	f.base.Ascend(func(key *ledger.Pubkey, r arena.Ref) bool {
-		for held && !stopped {
-			order := next.key.Compare(key)
-			if order > 0 {
-				break
-			}
-			if visitNext(); order == 0 {
-				return !stopped
+		order := -1 // of the last value of the overlay to the key
+		for held && goOn && order < 0 {
+			if order = next.key.Compare(key); order <= 0 {
+				visitNext()
 			}
 		}
-		if !stopped {
+		if goOn && order != 0 {
 			f.base.Unpack(r, &a)
-			stopped = !visit(&a)
+			goOn = visit(&a)
 		}
-		return !stopped
+		return goOn
 	})
-	for held && !stopped {
+	for held && goOn {
 		visitNext()
 	}
 }

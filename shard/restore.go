@@ -30,66 +30,45 @@ type Content struct {
 func (s *Shard) Restore(c Content) error {
 	restored := newState(s.state.self, s.state.shards)
 	restored.filter = s.state.filter
-	if err := restored.restoreAccounts(c); err != nil {
+	packing, counters := restored.accounts.base.Loader(c.Size), restored.counters
+	if err := load(restored, "account", c.Accounts, func(a *ledger.Account) ledger.Pubkey {
+		packing.Add(a)
+		counters.count(a, 1)
+		return a.Pubkey
+	}); err != nil {
 		return err
 	}
-	if err := restored.restoreMints(c); err != nil {
+	packing.Finish()
+	if err := load(restored, "mint", c.Mints, func(m ledger.MintWrite) ledger.Pubkey {
+		restored.mints.tree.Load((&mintFacts{pubkey: m.Pubkey, mint: m.Mint}).entry())
+		return m.Pubkey
+	}); err != nil {
 		return err
 	}
+	packed.Pack(restored.mints.tree)
 	restored.hash, restored.folded = c.Hash, c.Version
-	s.counters.Accounts.Store(restored.counters.Accounts.Load())
-	s.counters.TokenAccounts.Store(restored.counters.TokenAccounts.Load())
+	s.counters.Accounts.Store(counters.Accounts.Load())
+	s.counters.TokenAccounts.Store(counters.TokenAccounts.Load())
 	restored.counters = s.counters
 	restored.tidy()
 	s.state = restored
 	return nil
 }
 
-// restoreAccounts packs the accounts and then builds their indexes.
-func (s *state) restoreAccounts(c Content) error {
-	load := s.accounts.base.Loader(c.Size)
-	check := s.keyChecker("account")
-	var wrong error
-	err := c.Accounts(func(a *ledger.Account) bool {
-		if wrong = check(&a.Pubkey); wrong != nil {
-			return false
-		}
-		load.Add(a)
-		s.counters.count(a, 1)
-		return true
-	})
-	if err := cmp.Or(wrong, err); err != nil {
-		return err
-	}
-	load.Finish()
-	return nil
-}
-
-func (s *state) restoreMints(c Content) error {
-	check := s.keyChecker("mint")
-	var wrong error
-	err := c.Mints(func(m ledger.MintWrite) bool {
-		if wrong = check(&m.Pubkey); wrong != nil {
-			return false
-		}
-		s.mints.tree.Load((&mintFacts{pubkey: m.Pubkey, mint: m.Mint}).entry())
-		return true
-	})
-	packed.Pack(s.mints.tree)
-	return cmp.Or(wrong, err)
-}
-
-// keyChecker returns a function that returns an error if a key is not this shard's or not above that of the call before.
-func (s *state) keyChecker(what string) func(*ledger.Pubkey) error {
+// load calls add, which returns the key, with all that each visits, up to the first that is not of the shard or not above the one before.
+func load[T any](s *state, what string, each func(visit func(T) bool) error, add func(T) ledger.Pubkey) error {
 	var last ledger.Opt[ledger.Pubkey]
-	return func(key *ledger.Pubkey) error {
+	var wrong error
+	err := each(func(value T) bool {
+		key := add(value)
 		switch {
 		case last.Known && key.Compare(&last.Value) <= 0:
-			return fmt.Errorf("%s %s comes after %s: %w", what, key, last.Value, ledger.ErrCorrupt)
+			wrong = fmt.Errorf("%s %s comes after %s: %w", what, key, last.Value, ledger.ErrCorrupt)
 		case !s.owns(key.Prefix()):
-			return fmt.Errorf("%s %s is not of shard %d of %d: %w", what, key, s.self, s.shards, ledger.ErrCorrupt)
+			wrong = fmt.Errorf("%s %s is not of shard %d of %d: %w", what, key, s.self, s.shards, ledger.ErrCorrupt)
 		}
-		last = ledger.Some(*key)
-		return nil
-	}
+		last = ledger.Some(key)
+		return wrong == nil
+	})
+	return cmp.Or(wrong, err)
 }

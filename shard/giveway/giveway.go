@@ -29,8 +29,7 @@ type Worker struct {
 
 	in, out *os.File
 	conn    syscall.RawConn       // of in; nil: no pipe could be opened, so the network is not polled
-	turn    func(fd uintptr) bool // receive, bound once
-	sent    bool                  // the byte was written
+	receive func(fd uintptr) bool // readOrSend, bound once
 }
 
 // attentionSlices is how many slices a question counts for: some 10 ms of work.
@@ -49,7 +48,7 @@ func (w *Worker) Open() {
 	if err != nil {
 		return
 	}
-	w.in, w.out, w.turn = in, out, w.receive
+	w.in, w.out, w.receive = in, out, w.readOrSend
 	w.conn, _ = in.SyscallConn() // fails only on a closed pipe
 }
 
@@ -85,20 +84,17 @@ func yieldProcessor() { _, _, _ = syscall.RawSyscall(syscall.SYS_SCHED_YIELD, 0,
 // pollNetwork returns after the scheduler has polled the network.
 func (w *Worker) pollNetwork() {
 	if w.conn != nil {
-		w.sent = false
-		_ = w.conn.Read(w.turn) // fails only on a closed pipe
+		_ = w.conn.Read(w.receive) // fails only on a closed pipe
 	}
 }
 
-// receive is called twice by RawConn.Read: first it writes the byte and returns false, so that the goroutine waits until
-// the poller finds the pipe readable; then it reads the byte.
-func (w *Worker) receive(fd uintptr) (done bool) {
+// readOrSend is called by RawConn.Read until it returns true. First the pipe is empty, so it writes the byte and returns false, and the
+// goroutine waits until the poller finds the pipe readable; then it reads the byte.
+func (w *Worker) readOrSend(fd uintptr) (done bool) {
 	var b [1]byte
-	if !w.sent {
-		w.sent = true
-		_, err := w.out.Write(b[:])
-		return err != nil
+	if _, err := syscall.Read(int(fd), b[:]); err != syscall.EAGAIN {
+		return true
 	}
-	_, err := syscall.Read(int(fd), b[:])
-	return err != syscall.EAGAIN
+	_, err := w.out.Write(b[:])
+	return err != nil
 }
