@@ -10,10 +10,14 @@ import (
 // whether there are more.
 func (t *accounts) fold(v ledger.Version, budget int) (more bool) {
 	n := t.overlay.upTo(v)
-	// Prefetch all records: the processor then loads many cache lines in parallel, which
+	// Prefetch all records and next values: the processor then loads many cache lines in parallel, which
 	// makes a fold a third faster.
 	for i := range min(n, budget) {
-		t.loaded += t.base.Load(t.overlay.cells.at(t.overlay.cells.nth(i)).base)
+		c := t.overlay.cells.at(t.overlay.cells.nth(i))
+		t.loaded += t.base.Load(c.base)
+		if c.newer != 0 {
+			t.loaded += uint64(t.overlay.cells.at(c.newer).base)
+		}
 	}
 	for ; n > 0 && budget > 0; n, budget = n-1, budget-1 {
 		t.foldOldest()
@@ -34,9 +38,8 @@ func (t *accounts) foldOldest() {
 	}
 	if c.newer == 0 {
 		o.removeHead(p, &c.key)
-	} else if now != c.base || c.moved {
-		newer := o.cells.at(c.newer)
-		newer.base, newer.moved = now, true
+	} else {
+		o.cells.at(c.newer).base = now
 	}
 	for k := range packed.Kinds {
 		if c.listed[k] { // from here on the base lists it
@@ -60,7 +63,7 @@ func (t *accounts) forget(r arena.Ref) {
 	for t.overlay.cells.holds(c.older) {
 		c = t.overlay.cells.at(c.older)
 	}
-	c.base, c.moved = 0, true
+	c.base = 0
 	if !c.absent {
 		t.index.insert(packed.Group{}, key)
 		c.listed[packed.All] = true

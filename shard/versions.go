@@ -20,8 +20,8 @@ import (
 // The overlay has no order of keys across versions. A walk in key order walks the base and merges the
 // few keys that only the overlay has ([accounts.page]); a walk of a frozen copy merges its versions ([inOrder]).
 
-// cell is the account of a key from one version on. Only the shard reads and changes older, newer, jump, base,
-// moved and listed. The message that adds a value sets everything else, which then never changes and may be read through
+// cell is the account of a key from one version on. Only the shard reads and changes older, newer, jump, base
+// and listed. The message that adds a value sets everything else, which then never changes and may be read through
 // frozen copies.
 type cell struct {
 	key, owner             ledger.Pubkey
@@ -33,9 +33,8 @@ type cell struct {
 	token, fieldProvenance position // in the queues of their kind; 0: none
 	known                  ledger.Fields
 	executable, absent     bool               // absent: there is no such account
-	moved                  bool               // base was changed since newer values copied it
 	listed                 [packed.Kinds]bool // the overlay's index has an entry for this value
-	base                   arena.Ref          // the account's record, 0 for none; valid in the oldest value of a key
+	base                   arena.Ref          // the account's record, 0 for none; set in the oldest value of a key
 	older, newer, jump     position           // other values of the key; see jump
 	depth                  uint32             // how many older values the key had, since the overlay has it
 }
@@ -105,7 +104,7 @@ func (o *versions) add(l location, v ledger.Version, key *ledger.Pubkey, a *ledg
 	}
 	older := o.cells.at(l.head)
 	older.newer = at
-	c.older, c.base, c.depth = l.head, older.base, older.depth+1
+	c.older, c.depth = l.head, older.depth+1
 	c.jump = o.jump(l.head, c.depth)
 	part.Replace(l.hash, uint32(l.head), uint32(at))
 	return c
@@ -114,6 +113,10 @@ func (o *versions) add(l location, v ledger.Version, key *ledger.Pubkey, a *ledg
 // jump returns the position that a value of the given depth jumps to, 0 if that is folded: the value whose depth is the
 // same without its lowest set bit, as in a Fenwick tree. An old version of a key is then found
 // in a logarithmic number of steps.
+//
+//	depth  8  7  6  5  4  3  2  1  0
+//	older  7  6  5  4  3  2  1  0
+//	jump   0  6  4  4  0  2  0  0       from 8 to 1: 7, 6, 4, 3, 2, 1
 func (o *versions) jump(older position, depth uint32) position {
 	to := older
 	for range bits.TrailingZeros32(depth) {
