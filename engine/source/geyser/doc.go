@@ -26,7 +26,7 @@
 // passes over were skipped: they are no gap. A block that came in part, as one does at the begin of a connection, is asked for
 // again on the same connection, which loses nothing meanwhile: another connection would begin in the middle of another block.
 // What is missing else is asked for again, too: the session ends, and the next one
-// begins two slots below the tip, or at the confirmed block if that is older. If a session shows nothing new before the gap,
+// begins at the newest confirmed block. If a session shows nothing new before the gap,
 // the Filler is asked for it, up to the parent of the first confirmed block after it. Where there is no Filler, or where it
 // fails, the chain stays where it is, and Run tries again, slower each time. A Filler that does not know the newest confirmed
 // block is asked from the finalized block on: the stream may have shown a wrong one.

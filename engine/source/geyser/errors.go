@@ -101,6 +101,13 @@ func refusesReplay(err error, shown bool) (sure, maybe bool) {
 	return sure, !shown && slices.Contains(unclear, s.Code())
 }
 
+// refusesSlices reports whether an error says that the subscription has more slices of data than the node sends (Yellowstone's filter
+// limits; two in its sample configuration).
+func refusesSlices(err error) bool {
+	s := status.Convert(errors.Unwrap(err))
+	return s.Code() == codes.InvalidArgument && strings.Contains(s.Message(), "slice")
+}
+
 // refusedReplay matches what the plugin says: "from_slot is not supported", "broadcast from 7 is not available, last available: 9".
 var refusedReplay = regexp.MustCompile(`from_slot|broadcast from \d+ is not available`)
 

@@ -49,13 +49,13 @@ func TestABlockThatComesInPartIsReplayedOnTheSameConnection(t *testing.T) {
 		config                func(c *Config)
 		blocks, begins, asked string
 	}{
-		"with its transactions":    {replays(112), nil, nil, "109 110 111 112", "98 106", ""},
-		"without transactions":     {replays(112), nil, func(c *Config) { c.NoTransactions = true }, "109 110 111 112", "98 106", ""},
-		"without votes":            {replays(112), nil, func(c *Config) { c.SkipVotes = true }, "109 110 111 112", "98 106", ""},
-		"not even then, and again": {calls(refuses, refuses, stays(straight(107, 112)...)), nil, nil, "109 110 111 112", "98 106 106", ""},
+		"with its transactions":    {replays(112), nil, nil, "109 110 111 112", "100 107", ""},
+		"without transactions":     {replays(112), nil, func(c *Config) { c.NoTransactions = true }, "109 110 111 112", "100 107", ""},
+		"without votes":            {replays(112), nil, func(c *Config) { c.SkipVotes = true }, "109 110 111 112", "100 107", ""},
+		"not even then, and again": {calls(refuses, refuses, stays(straight(107, 112)...)), nil, nil, "109 110 111 112", "100 107 108", ""},
 		"not even then, and it is filled": {
 			calls(refuses, func(c *call) error { return stays(connected(200, 109, 112, 2)...)(c) }), fillStraight, nil,
-			"109 filled 110 111 112", "98 106", "107.107-109",
+			"109 filled 110 111 112", "100 107", "107.107-109",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -81,7 +81,7 @@ func TestAReplayThatIsRefusedAfterAPing(t *testing.T) {
 		}
 		filled := scenario{script: refused, fill: fillStraight, until: "block 112"}
 		filled.run(t)
-		filled.check(t, "101 102 103 104 105 106 107 108 109 filled 110 111 112", "98 106 live", "107.107-109")
+		filled.check(t, "101 102 103 104 105 106 107 108 109 filled 110 111 112", "100 107 live", "107.107-109")
 		told := scenario{script: refused, most: time.Minute, config: func(c *Config) { c.Random = func(n int64) int64 { return n - 1 } }}
 		told.run(t)
 		if n := told.source.Upstream(); !n.Gap.Open() || !n.Gap.Stuck || len(told.begins) > 40 {

@@ -87,16 +87,13 @@ func (f *follower) ask(ctx context.Context, restart bool) error {
 	return nil
 }
 
-// subscription returns what to ask for now: what is emitted is not shown again, but for as
-// much as it takes to see that the chain goes on.
+// subscription returns what to ask for now: what is not confirmed is shown again.
 func (f *follower) subscription() subscription {
 	sub := subscription{sliced: !f.wholeData, noTransactions: f.config.NoTransactions, skipVotes: f.config.SkipVotes}
 	switch {
 	case f.replayOff:
-	case f.verdict.Rooted:
-		const overlap = 2
-		tip := f.verdict.Tip.Slot
-		sub.from = ledger.Some(min(tip-min(tip, overlap), f.verdict.Confirmed.Slot))
+	case f.verdict.Rooted: // a slot that has a block: some servers refuse others (Richat, channel.rs)
+		sub.from = ledger.Some(f.verdict.Confirmed.Slot)
 	}
 	return sub
 }
@@ -117,6 +114,10 @@ func (f *follower) session(ctx context.Context) error {
 	}
 	sure, maybe := refusesReplay(err, conn != nil && conn.shown.Load())
 	f.replayOff = !f.replayOff && (sure || maybe && sub.from.Known && f.config.Filler != nil)
+	if refusesSlices(err) && sub.sliced {
+		f.wholeData = true
+		f.config.Logger.Warn("the node does not send so many slices of data: it is asked for whole data, which is many times the bandwidth", "source", f.source.Info().Name)
+	}
 	return err
 }
 
@@ -160,9 +161,13 @@ func (w *watch) check(now time.Time, conn *connection, progress uint64) error {
 	if progress != w.progress {
 		w.progress, w.progressAt = progress, now
 	}
-	switch {
-	case now.Sub(w.receivedAt) >= w.idle:
+	switch idle := now.Sub(w.receivedAt); {
+	case idle >= w.idle:
 		return errStalled
+	case idle >= w.idle/2:
+		token(conn.pings) // a node whose cluster stands still shows nothing, and answers
+	}
+	switch {
 	case now.Sub(w.progressAt) >= w.noBlock:
 		return errNoBlock
 	}
@@ -194,7 +199,7 @@ func (f *follower) follow(ctx context.Context, conn *connection) error {
 				err = f.settle(ctx, conn, before) // a fill may be due
 			}
 			if f.verdict.Rooted { // also what nothing builds on yet
-				f.replay(conn, f.verdict.Root.Slot, ledger.MaxSlot)
+				f.replay(conn, f.verdict.Tip.Slot, ledger.MaxSlot)
 			}
 		case <-ctx.Done():
 			err = ctx.Err()

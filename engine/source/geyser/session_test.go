@@ -1,6 +1,7 @@
 package geyser
 
 import (
+	"bytes"
 	"fmt"
 	"slices"
 	"strings"
@@ -8,6 +9,7 @@ import (
 	"time"
 
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
 	"ledgerd/engine/ledger"
 	"ledgerd/engine/ledger/ledgertest"
@@ -48,35 +50,35 @@ func TestWhatIsLostIsShownAgainOrFilled(t *testing.T) {
 		return fillStraight(after, upTo, emit)
 	}
 	const shown, replayed, filled = "101 102 103 104 105 106 107 108 ", "109 110 111 112", "109 filled 110 111 112"
-	skips := append(straight(106, 108), block{slot: 111, parent: 108}.messages()...)
+	skips := append(straight(107, 108), block{slot: 111, parent: 108}.messages()...)
 	skips = append(skips, block{slot: 112, parent: 111}.messages()...)
 	for name, tt := range map[string]struct {
 		next                  script // of the calls after the first, which shows 101 to 108 and ends
 		fill                  fill
 		blocks, begins, asked string
 	}{
-		"replayed":            {stays(straight(106, 112)...), nil, replayed, "98 106", ""},
-		"replay ignored":      {stays(straight(110, 112)...), fillStraight, filled, "98 106", "107.107-109"},
-		"replay out of range": {live(stays(straight(110, 112)...)), fillStraight, filled, "98 106 live", "107.107-109"},
+		"replayed":            {stays(straight(107, 112)...), nil, replayed, "100 107", ""},
+		"replay ignored":      {stays(straight(110, 112)...), fillStraight, filled, "100 107", "107.107-109"},
+		"replay out of range": {live(stays(straight(110, 112)...)), fillStraight, filled, "100 107 live", "107.107-109"},
 		"replay out of range after a ping": {
-			live(stays(straight(110, 112)...), ping), fillStraight, filled, "98 106 live", "107.107-109",
+			live(stays(straight(110, 112)...), ping), fillStraight, filled, "100 107 live", "107.107-109",
 		},
 		"replay fails at first": {
-			calls(nil, fails(codes.Internal), stays(straight(106, 112)...)), nil, replayed, "98 106 106", "",
+			calls(nil, fails(codes.Internal), stays(straight(107, 112)...)), nil, replayed, "100 107 107", "",
 		},
 		"a block is lost on the way": { // the stream tells more than a Filler, and is asked first
-			calls(nil, stays(append(straight(106, 109), straight(111, 112)...)...), stays(straight(107, 112)...)),
-			fillStraight, replayed, "98 106 107", "",
+			calls(nil, stays(append(straight(107, 109), straight(111, 112)...)...), stays(straight(107, 112)...)),
+			fillStraight, replayed, "100 107 108", "",
 		},
 		"a transaction is lost on the way": {
-			calls(nil, stays(replaced(straight(106, 112), transactionUpdate(110, 0, keyOf(1)))...), stays(straight(106, 112)...)),
-			nil, replayed, "98 106 107", "",
+			calls(nil, stays(replaced(straight(107, 112), transactionUpdate(110, 0, keyOf(1)))...), stays(straight(107, 112)...)),
+			nil, replayed, "100 107 109", "",
 		},
 		"skipped slots are no gap": {
-			stays(skips...), nil, "111 112", "98 106", "",
+			stays(skips...), nil, "111 112", "100 107", "",
 		},
 		"the Filler fails at first": {
-			stays(straight(110, 113)...), failsTwice, filled, "98 106", "107.107-109 107.107-109 107.107-109",
+			stays(straight(110, 113)...), failsTwice, filled, "100 107", "107.107-109 107.107-109 107.107-109",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -181,6 +183,38 @@ func TestSessionsEndThatShowTooLittle(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A node of a cluster that stands still answers pings, and is not left for its silence.
+func TestANodeThatAnswersPingsIsThere(t *testing.T) {
+	s := scenario{most: 14 * time.Second, script: func(c *call) error {
+		if err := c.send(straight(101, 104)...); err != nil {
+			return err
+		}
+		for {
+			var request []byte
+			if err := c.stream.RecvMsg(&request); err != nil {
+				return err
+			}
+			if err := c.send(part(nil).bytes(9, nil)); err != nil { // a pong
+				return err
+			}
+		}
+	}}
+	s.run(t)
+	s.check(t, "101 102 103 104", "100", "")
+}
+
+// A server may take two slices of data, as in the sample configuration of Yellowstone's plugin (filter limits): it is asked for whole data then.
+func TestANodeThatTakesFewSlicesIsAskedForWholeData(t *testing.T) {
+	s := scenario{until: "block 108", script: func(c *call) error {
+		if slices := bytes.Count(c.request, part{byte(requestDataSlice<<3 | 2)}); slices > 2 {
+			return status.Error(codes.InvalidArgument, "failed to create filter: Max amount of data_slices reached, only 2 allowed")
+		}
+		return stays(straight(101, 108)...)(c)
+	}}
+	s.run(t)
+	s.check(t, "101 102 103 104 105 106 107 108", "100 100", "")
 }
 
 // F29: a node calls a block dead that its chain goes on from. When it, or a block on it, is confirmed it is on the chain again.

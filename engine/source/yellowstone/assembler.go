@@ -44,7 +44,8 @@ type Assembler struct {
 	// Of a live stream.
 	frozen    recent[uint64] // value of taken at the first status by which a slot was processed, in this stream
 	asked     ledger.Slot    // the slot of the newest ShortError; 0: none
-	miscounts int            // blocks in a row that were sealed although transactions were missing
+	miscounts int            // blocks that were sealed although transactions were missing, less one for each believedBlocks of wholes
+	wholes    uint64         // blocks with all their transactions since the first miscount
 }
 
 // Counts holds figures of an assembler.

@@ -16,6 +16,7 @@ type assembly struct {
 	bank      uint64        // of the updates; 0 if the server does not number tries
 	since     uint64        // the number of the first update
 	begun     bool          // a status said that the slot began
+	banked    bool          // one of them was that its bank was created
 	followed  bool          // a block builds on it of which no status said that
 	replayed  bool          // its head came again after it was processed
 	inPart    bool          // it would be whole, but the stream may have begun in the middle of it

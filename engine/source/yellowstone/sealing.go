@@ -11,6 +11,9 @@ import (
 // blocks with too few are sealed at once.
 const believedMiscounts = 3
 
+// believedBlocks is the number of whole blocks after which a miscount is forgotten, and the server asked again.
+const believedBlocks = 512
+
 // TwoBlocksError: a stream showed two blocks at a slot, and called neither dead.
 type TwoBlocksError struct{ Slot ledger.Slot }
 
@@ -113,8 +116,10 @@ func (a *Assembler) seal(ctx context.Context, slot ledger.Slot, s *assembly, who
 	switch {
 	case !whole:
 		a.Counts.Incomplete++
-	case len(s.indexes) > 0:
-		a.miscounts = 0
+	case a.miscounts > 0:
+		if a.wholes++; a.wholes%believedBlocks == 0 {
+			a.miscounts--
+		}
 	}
 	if err := a.emit(ctx, s.seal(slot)); err != nil {
 		return err

@@ -21,26 +21,39 @@ func (a *Assembler) takeStatus(ctx context.Context, u *Update) error {
 	case Dead:
 		return a.dead(ctx, u)
 	case CreatedBank:
-		if end, ok := a.done.get(u.Slot); ok && end.dead {
-			a.done.delete(u.Slot) // the validator tries the slot again
-		}
-		return a.begin(u.Slot)
+		return a.createdBank(u)
 	case FirstShred:
-		return a.begin(u.Slot)
+		_, err := a.begin(u.Slot)
+		return err
 	}
 	return nil
 }
 
-// begin notes that the stream shows a slot from its begin.
-func (a *Assembler) begin(slot ledger.Slot) error {
+// createdBank notes that the validator begins the block of a slot, or begins it anew: what came before belongs to another try.
+func (a *Assembler) createdBank(u *Update) error {
+	if end, ok := a.done.get(u.Slot); ok && (end.dead || end.stream == a.stream && a.Live) {
+		a.done.delete(u.Slot)
+	}
+	if s := a.slots[u.Slot]; s != nil && s.banked && a.Live {
+		a.drop(u.Slot, s)
+	}
+	s, err := a.begin(u.Slot)
+	if s != nil {
+		s.banked, s.bank = true, u.Bank
+	}
+	return err
+}
+
+// begin notes that the stream shows a slot from its begin, and returns its assembly, nil where none is needed.
+func (a *Assembler) begin(slot ledger.Slot) (*assembly, error) {
 	if _, ok := a.over(slot); ok || !a.Live {
-		return nil
+		return nil, nil
 	}
 	s, err := a.at(slot, 0)
 	if err == nil {
 		s.begun = true
 	}
-	return err
+	return s, err
 }
 
 // processed notes that a slot's bank is frozen: no transaction of it writes any more.
