@@ -68,7 +68,7 @@ func OpenWith(spec string, o Options) (Source, error) {
 		}
 		return s, nil
 	case "rpc":
-		s, err := rpc.Open(rest, rpc.Config{Logger: o.Log})
+		s, err := rpc.Open(rest, o.Log)
 		if err != nil {
 			return nil, err
 		}
@@ -92,7 +92,7 @@ func openGeyser(spec string, o Options) (Source, error) {
 	if calls == "" {
 		return geyser.New(c), nil
 	}
-	node, err := rpc.Open(calls, rpc.Config{Logger: o.Log})
+	node, err := rpc.Open(calls, o.Log)
 	if err != nil {
 		return nil, fmt.Errorf("geyser source: rpc=: %w", err)
 	}

@@ -4,14 +4,15 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"fmt"
 	"io"
 )
 
 const (
+	// defaultBlockBytes bounds the JSON of a block. One at the beginning of an epoch had more before rewards were partitioned.
+	defaultBlockBytes = 64 << 20
 	// maxElements bounds the commas and brackets in an answer, because `,{}` takes up to a hundred bytes of memory. A
-	// block of mainnet has an eighth of it: one in 28 bytes.
-	maxElements = 1 << 20
+	// block of mainnet has an eighth of it: one in 28 bytes. Where a person raised the bytes there is one more for each extraBytes.
+	maxElements, extraBytes = 1 << 20, 16
 	// elementBytes is what each of them adds to the bytes of an answer when it is told whether that is large.
 	elementBytes = 32
 	// smallBytes is the size of an answer that may be read and decoded while others are.
@@ -20,7 +21,7 @@ const (
 
 var (
 	errTooLong = errors.New("it is too long")
-	errTooMany = fmt.Errorf("it has more than %d elements", maxElements)
+	errTooMany = errors.New("it has too many elements")
 	errLarge   = errors.New("it is large")
 )
 
@@ -68,7 +69,7 @@ func (b *body) Read(p []byte) (int, error) {
 	switch {
 	case b.bytes > b.maxBytes:
 		return n, errTooLong
-	case b.elements > maxElements:
+	case b.elements > maxElements+max(b.maxBytes-defaultBlockBytes, 0)/extraBytes:
 		return n, errTooMany
 	case !b.alone && b.bytes+elementBytes*b.elements > smallBytes:
 		return n, errLarge

@@ -19,9 +19,6 @@ import (
 	"ledgerd/engine/source/upstream"
 )
 
-// callTimeout bounds a call, and the making of a connection.
-const callTimeout = 10 * time.Second
-
 // client asks one node. Any goroutine may call it. At most so many calls are under way at once;
 // while the node limits the rate, none is begun.
 type client struct {
@@ -41,7 +38,7 @@ func newClient(c *Config, stats *upstream.Stats) *client {
 	dial, proxy := c.Dial, (func(*http.Request) (*url.URL, error))(nil)
 	if dial == nil {
 		proxy = http.ProxyFromEnvironment
-		dial = (&net.Dialer{Timeout: callTimeout, KeepAlive: 15 * time.Second}).DialContext
+		dial = (&net.Dialer{Timeout: c.Timeout, KeepAlive: 15 * time.Second}).DialContext
 	}
 	return &client{
 		config: c, stats: stats,
@@ -50,7 +47,7 @@ func newClient(c *Config, stats *upstream.Stats) *client {
 		http: &http.Client{
 			Transport: &http.Transport{
 				DialContext: dial, MaxConnsPerHost: c.Parallel, MaxIdleConnsPerHost: c.Parallel,
-				IdleConnTimeout: 30 * time.Second, TLSHandshakeTimeout: callTimeout, MaxResponseHeaderBytes: 64 << 10,
+				IdleConnTimeout: 30 * time.Second, TLSHandshakeTimeout: c.Timeout, MaxResponseHeaderBytes: 64 << 10,
 				ForceAttemptHTTP2: true, Proxy: proxy,
 			},
 			// Another address could be anybody's, and the call may carry a key.
@@ -109,7 +106,7 @@ func exchange[T any](ctx context.Context, c *client, maxBytes int, method string
 	if err != nil {
 		return nil, fail(garbage, nil)
 	}
-	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	ctx, cancel := context.WithTimeout(ctx, c.config.Timeout)
 	defer cancel()
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, c.config.URL.String(), bytes.NewReader(question))
 	if err != nil {

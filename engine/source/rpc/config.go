@@ -40,6 +40,7 @@ type Config struct {
 	Poll         time.Duration // between looks for new blocks near the tip; 0: 400 ms
 	FinalityPoll time.Duration // between looks for finality; 0: 1 s
 	Parallel     int           // calls at once; 0: 6
+	Timeout      time.Duration // of a call, and of the making of a connection; 0: 10 s
 	MaxBlock     int           // bytes of a block's JSON; 0: 64 MiB
 	MaxAccounts  int           // bytes of the JSON of up to 100 accounts; 0: 32 MiB
 
@@ -55,7 +56,8 @@ func (c Config) withDefaults() Config {
 	c.Poll = cmp.Or(c.Poll, 400*time.Millisecond)
 	c.FinalityPoll = cmp.Or(c.FinalityPoll, time.Second)
 	c.Parallel = cmp.Or(c.Parallel, 6)
-	c.MaxBlock = cmp.Or(c.MaxBlock, 64<<20)
+	c.Timeout = cmp.Or(c.Timeout, 10*time.Second)
+	c.MaxBlock = cmp.Or(c.MaxBlock, defaultBlockBytes)
 	c.MaxAccounts = cmp.Or(c.MaxAccounts, 32<<20)
 	c.Logger = cmp.Or(c.Logger, slog.Default())
 	return c
@@ -103,6 +105,18 @@ func (c *Config) option(name, value string) (ours bool, err error) {
 			return true, errors.New("from is a slot")
 		}
 		c.From = ledger.Some(ledger.Slot(n))
+	case "timeout":
+		d, err := time.ParseDuration(value)
+		if err != nil || d < time.Second || d > time.Hour {
+			return true, errors.New("timeout is between 1s and 1h")
+		}
+		c.Timeout = d
+	case "max-block":
+		n, err := strconv.ParseUint(value, 10, 12)
+		if err != nil || n == 0 {
+			return true, errors.New("max-block is 1 to 4095 MiB")
+		}
+		c.MaxBlock = int(n) << 20
 	case "ws":
 		return true, errors.New("ws is not taken any more: new blocks are looked for each 400 ms")
 	case "details":

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"sync/atomic"
 	"time"
 
@@ -20,12 +21,12 @@ type Source struct {
 }
 
 // Open returns the source for what follows "rpc:" in its specification.
-func Open(spec string, c Config) (*Source, error) {
-	parsed, err := ParseSpec(spec)
+func Open(spec string, log *slog.Logger) (*Source, error) {
+	c, err := ParseSpec(spec)
 	if err != nil {
 		return nil, err
 	}
-	c.URL, c.Accounts, c.From, c.Brief = parsed.URL, parsed.Accounts, parsed.From, parsed.Brief
+	c.Logger = log
 	return New(c), nil
 }
 
