@@ -1,8 +1,11 @@
 package yellowstone
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"iter"
+	"slices"
 
 	"ledgerd/engine/ledger"
 )
@@ -33,13 +36,14 @@ type Assembler struct {
 	Counts Counts
 
 	emit    ledger.Emit
-	slots   map[ledger.Slot]*assembly
-	done    recent[ending]
-	stream  int              // the number of calls of Reconnected
-	taken   uint64           // the number of updates, over all streams
-	bytes   int              // the sum of those of slots
-	startup ledger.BaseState // not emitted yet
-	sealed  []*sealedBlock   // the newest, the oldest first
+	slots   map[ledger.Slot][]*assembly // the tries of each slot that are not over, the newest bank last
+	open    int                         // their number
+	done    recent[[]ending]            // likewise, those that are over
+	stream  int                         // the number of calls of Reconnected
+	taken   uint64                      // the number of updates, over all streams
+	bytes   int                         // the sum of those of slots
+	startup ledger.BaseState            // not emitted yet
+	sealed  []*sealedBlock              // the newest, the oldest first
 
 	// Of a live stream.
 	frozen    recent[uint64] // value of taken at the first status by which a slot was processed, in this stream
@@ -69,38 +73,51 @@ type ending struct {
 
 // NewAssembler returns an assembler without any slot, which emits blocks, statuses and base states.
 func NewAssembler(emit ledger.Emit) *Assembler {
-	return &Assembler{emit: emit, slots: make(map[ledger.Slot]*assembly)}
+	return &Assembler{emit: emit, slots: make(map[ledger.Slot][]*assembly)}
 }
 
 // Reconnected begins another stream: blocks that are not whole are dropped, and a block that comes again is emitted again.
 func (a *Assembler) Reconnected() {
-	for _, s := range a.slots {
+	for s := range a.tries() {
 		if s.inPart {
 			a.Counts.Partial++
 		}
 	}
 	clear(a.slots)
+	a.open = 0
 	a.frozen.clear()
 	a.stream++
 	a.bytes = 0
 	a.startup = ledger.BaseState{}
 }
 
-// Unfinished returns the number of slots with a block that is not whole.
-func (a *Assembler) Unfinished() int { return len(a.slots) }
+// Unfinished returns the number of blocks that are not whole.
+func (a *Assembler) Unfinished() int { return a.open }
+
+// tries visits all blocks that are not whole.
+func (a *Assembler) tries() iter.Seq[*assembly] {
+	return func(visit func(*assembly) bool) {
+		for _, tries := range a.slots {
+			for _, s := range tries {
+				if !visit(s) {
+					return
+				}
+			}
+		}
+	}
+}
 
 // Expects reports whether the rest of a slot's block may come, of which a part came.
 func (a *Assembler) Expects(slot ledger.Slot) bool {
-	s := a.slots[slot]
-	return s != nil && !s.inPart
+	return slices.ContainsFunc(a.slots[slot], func(s *assembly) bool { return !s.inPart })
 }
 
 // InPart returns the lowest of some slots whose block came in part, false if there is none: a server that is asked to
 // replay it on the same connection tells the whole.
 func (a *Assembler) InPart(after, upTo ledger.Slot) (lowest ledger.Slot, found bool) {
-	for slot, s := range a.slots {
-		if s.inPart && slot > after && slot <= upTo && (!found || slot < lowest) {
-			lowest, found = slot, true
+	for s := range a.tries() {
+		if s.inPart && s.slot > after && s.slot <= upTo && (!found || s.slot < lowest) {
+			lowest, found = s.slot, true
 		}
 	}
 	return lowest, found
@@ -108,13 +125,13 @@ func (a *Assembler) InPart(after, upTo ledger.Slot) (lowest ledger.Slot, found b
 
 // ShowsElsewhere reports whether this stream showed a block of a hash, or its head alone, at another slot.
 func (a *Assembler) ShowsElsewhere(hash ledger.Hash, than ledger.Slot) bool {
-	for slot, s := range a.slots {
-		if slot != than && s.head != nil && s.head.Hash == hash {
+	for s := range a.tries() {
+		if s.slot != than && s.head != nil && s.head.Hash == hash {
 			return true
 		}
 	}
-	return a.done.contains(func(slot ledger.Slot, e ending) bool {
-		return slot != than && e.stream == a.stream && !e.dead && e.hash == hash
+	return a.done.contains(func(slot ledger.Slot, ends []ending) bool {
+		return slot != than && slices.ContainsFunc(ends, func(e ending) bool { return e.stream == a.stream && !e.dead && e.hash == hash })
 	})
 }
 
@@ -128,10 +145,6 @@ func (a *Assembler) Take(ctx context.Context, u *Update) error {
 		return err
 	}
 	a.taken++
-	if u.Bank != 0 && a.ofEarlierTry(u) {
-		a.Counts.Duplicates++
-		return nil
-	}
 	switch u.Kind {
 	case Account:
 		return a.takeAccount(u)
@@ -167,63 +180,68 @@ func (a *Assembler) takeStartup(ctx context.Context, u *Update) error {
 	return nil
 }
 
-// over returns what became of a slot's block, if that is known from this stream.
-func (a *Assembler) over(slot ledger.Slot) (ending, bool) {
-	e, ok := a.done.get(slot)
-	return e, ok && e.stream == a.stream
+// over returns what became of the try that an update is about, if that is known from this stream: of its bank, or where it does
+// not say that, of the newest.
+func (a *Assembler) over(u *Update) (ending, bool) {
+	if a.find(u) != nil {
+		return ending{}, false
+	}
+	ends, _ := a.done.get(u.Slot)
+	for _, e := range slices.Backward(ends) {
+		if e.stream == a.stream && isTry(e.bank, u.Bank) {
+			return e, true
+		}
+	}
+	return ending{}, false
 }
 
-// at returns the assembly of a slot, which must not be over, and adds bytes to its size.
-func (a *Assembler) at(slot ledger.Slot, bytes int) (*assembly, error) {
-	s := a.slots[slot]
+// isTry reports whether an update of a bank is about the try of a bank; 0 is any.
+func isTry(try, bank uint64) bool { return try == bank || try == 0 || bank == 0 }
+
+// find returns the try that an update is about, if there is one that is not over.
+func (a *Assembler) find(u *Update) *assembly {
+	for _, s := range slices.Backward(a.slots[u.Slot]) {
+		if isTry(s.bank, u.Bank) {
+			s.bank = max(s.bank, u.Bank)
+			return s
+		}
+	}
+	return nil
+}
+
+// at returns the try that an update is about, which must not be over, and adds bytes to its size.
+func (a *Assembler) at(u *Update, bytes int) (*assembly, error) {
+	s := a.find(u)
 	if s == nil {
-		s = newAssembly(a.taken)
-		a.slots[slot] = s
+		s = newAssembly(u.Slot, u.Bank, a.taken)
+		a.slots[u.Slot] = append(a.slots[u.Slot], s)
+		slices.SortStableFunc(a.slots[u.Slot], func(x, y *assembly) int { return cmp.Compare(x.bank, y.bank) })
 		bytes += assemblyBytes
+		a.open++
 	}
 	s.bytes += bytes
-	if a.bytes += bytes; a.bytes > maxBytes || len(a.slots) > maxSlots {
+	if a.bytes += bytes; a.bytes > maxBytes || a.open > maxSlots {
 		return nil, errTooMuch
 	}
 	return s, nil
 }
 
-// ofEarlierTry reports whether an update belongs to an earlier try of its slot. The first update of a later try drops
-// the assembly of the earlier one.
-func (a *Assembler) ofEarlierTry(u *Update) bool {
-	if s := a.slots[u.Slot]; s != nil {
-		switch {
-		case u.Bank < s.bank:
-			return true
-		case u.Bank > s.bank && s.bank != 0:
-			a.drop(u.Slot, s)
-		default:
-			s.bank = u.Bank
-		}
-		return false
-	}
-	end, ok := a.over(u.Slot)
-	if !ok || end.bank == 0 || u.Bank == end.bank {
-		return false
-	}
-	if u.Bank > end.bank {
-		a.done.delete(u.Slot)
-	}
-	return u.Bank < end.bank
-}
-
-// drop removes the assembly of a slot.
-func (a *Assembler) drop(slot ledger.Slot, s *assembly) {
+// drop removes a try.
+func (a *Assembler) drop(s *assembly) {
 	a.bytes -= s.bytes
-	delete(a.slots, slot)
+	a.open--
+	left := slices.DeleteFunc(a.slots[s.slot], func(o *assembly) bool { return o == s })
+	if a.slots[s.slot] = left; len(left) == 0 {
+		delete(a.slots, s.slot)
+	}
 }
 
 func (a *Assembler) takeAccount(u *Update) error {
-	if end, ok := a.over(u.Slot); ok {
+	if end, ok := a.over(u); ok {
 		a.takeLate(u, end)
 		return nil
 	}
-	s, err := a.at(u.Slot, accountBytes)
+	s, err := a.at(u, accountBytes)
 	if err == nil && !s.write(u.Write, u.WriteVersion) {
 		a.Counts.Duplicates++
 	}
@@ -232,29 +250,29 @@ func (a *Assembler) takeAccount(u *Update) error {
 
 func (a *Assembler) takeTransaction(ctx context.Context, u *Update) error {
 	a.HasTransactions = true
-	if _, ok := a.over(u.Slot); ok {
+	if _, ok := a.over(u); ok {
 		a.Counts.Duplicates++
 		return nil
 	}
-	s, err := a.at(u.Slot, transactionBytes+len(u.Transaction.Accounts)*len(ledger.Pubkey{}))
+	s, err := a.at(u, transactionBytes+len(u.Transaction.Accounts)*len(ledger.Pubkey{}))
 	if err != nil {
 		return err
 	}
 	if !s.transact(u) {
 		a.Counts.Duplicates++
 	}
-	return a.sealIfWhole(ctx, u.Slot, s)
+	return a.sealIfWhole(ctx, s)
 }
 
 func (a *Assembler) takeHead(ctx context.Context, u *Update) error {
-	if end, ok := a.over(u.Slot); ok {
+	if end, ok := a.over(u); ok {
 		if end.hash != u.Head.Hash && !end.dead {
 			return &TwoBlocksError{u.Slot}
 		}
 		a.Counts.Duplicates++
 		return nil
 	}
-	s, err := a.at(u.Slot, 0)
+	s, err := a.at(u, 0)
 	if err != nil {
 		return err
 	}
@@ -263,7 +281,7 @@ func (a *Assembler) takeHead(ctx context.Context, u *Update) error {
 		head := u.Head
 		s.head = &head
 		if !s.begun {
-			if err := a.follow(ctx, u.Slot, s.head); err != nil {
+			if err := a.follow(ctx, s); err != nil {
 				return err
 			}
 		}
@@ -273,5 +291,5 @@ func (a *Assembler) takeHead(ctx context.Context, u *Update) error {
 		a.Counts.Duplicates++
 		s.replayed = s.processed
 	}
-	return a.sealIfWhole(ctx, u.Slot, s)
+	return a.sealIfWhole(ctx, s)
 }

@@ -10,10 +10,11 @@ import (
 // Estimates of what the parts of an assembly take in memory.
 const assemblyBytes, accountBytes, transactionBytes = 512, 320, 256
 
-// assembly is the part of a slot's block that came so far.
+// assembly is the part of a block that came so far: of a try of its slot.
 type assembly struct {
+	slot      ledger.Slot
+	bank      uint64 // of the updates; 0 if the server does not number tries
 	head      *Head
-	bank      uint64        // of the updates; 0 if the server does not number tries
 	since     uint64        // the number of the first update
 	begun     bool          // a status said that the slot began
 	banked    bool          // one of them was that its bank was created
@@ -38,8 +39,8 @@ type writes struct {
 	place    map[ledger.Pubkey]int // in accounts
 }
 
-func newAssembly(since uint64) *assembly {
-	return &assembly{since: since, writes: newWrites(), indexes: make(map[uint32]struct{})}
+func newAssembly(slot ledger.Slot, bank, since uint64) *assembly {
+	return &assembly{slot: slot, bank: bank, since: since, writes: newWrites(), indexes: make(map[uint32]struct{})}
 }
 
 func newWrites() writes { return writes{place: make(map[ledger.Pubkey]int)} }
@@ -73,9 +74,9 @@ func (s *assembly) transact(u *Update) bool {
 }
 
 // seal returns the block. The head must have come.
-func (s *assembly) seal(slot ledger.Slot) *ledger.Block {
+func (s *assembly) seal() *ledger.Block {
 	b := &ledger.Block{
-		Slot: slot, ParentSlot: s.head.ParentSlot,
+		Slot: s.slot, ParentSlot: s.head.ParentSlot,
 		Blockhash: s.head.Hash, PreviousBlockhash: s.head.ParentHash,
 		Time: s.head.Time, Height: s.head.Height,
 		TransactionCount: max(s.head.Transactions, uint64(len(s.transactions))),

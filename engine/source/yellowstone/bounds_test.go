@@ -26,7 +26,7 @@ func TestStatusesOfUnknownSlotsAreBounded(t *testing.T) {
 				if held(&a.done) > 2*keptEndings || held(&a.frozen) > 2*keptEndings || len(a.slots) > 0 {
 					t.Errorf("%s, status %d: %d endings, %d frozen, %d slots", name, status, held(&a.done), held(&a.frozen), len(a.slots))
 				}
-				_, ok := a.over(slot(many - 1))
+				_, ok := a.over(&Update{Slot: slot(many - 1)})
 				ledgertest.Equal(t, ok, status == Dead, "%s, status %d: whether the newest is remembered", name, status)
 			}
 		}

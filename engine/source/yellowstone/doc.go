@@ -37,8 +37,9 @@
 //
 // A block that was not shown from its begin is in part, and waits for such a proof. A block that is confirmed before
 // all of its transactions came is not sealed: [ShortError] asks for another stream that begins before it.
-// A confirmed block has its parents confirmed, so a lost status does no harm. A later
-// try of a slot, where the server numbers tries, drops the updates of the earlier one.
+// A confirmed block has its parents confirmed, so a lost status does no harm. Where the server numbers banks, those of a slot
+// are assembled beside each other: since Alpenglow a validator may make two, and either may be confirmed. Where it does not, a
+// bank that is created again drops the updates of the one before.
 //
 // # Source of the format
 //

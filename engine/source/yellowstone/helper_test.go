@@ -152,7 +152,11 @@ func (c *collector) outline() (lines []string) {
 			}
 			lines = append(lines, line)
 		case *ledger.SlotStatus:
-			lines = append(lines, fmt.Sprintf("%s %d known %v", e.Status, e.Slot, e.Blockhash.Known))
+			line := fmt.Sprintf("%s %d", e.Status, e.Slot)
+			if fork := e.Blockhash.Value[1]; fork > 1 {
+				line += fmt.Sprintf(".%d", fork)
+			}
+			lines = append(lines, fmt.Sprintf("%s known %v", line, e.Blockhash.Known))
 		case *ledger.BaseState:
 			lines = append(lines, fmt.Sprintf("base %d of %d", e.Slot, len(e.Accounts)))
 		}

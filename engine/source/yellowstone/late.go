@@ -63,9 +63,9 @@ func (a *Assembler) parentOf(slot ledger.Slot, head *Head) *sealedBlock {
 }
 
 // inherit adds the late writes of the blocks that an assembly builds on, before it is sealed.
-func (a *Assembler) inherit(slot ledger.Slot, s *assembly) {
+func (a *Assembler) inherit(s *assembly) {
 	newer := []*writes{&s.writes}
-	for b := a.parentOf(slot, s.head); b != nil; b = a.parentOf(b.slot, b.head) {
+	for b := a.parentOf(s.slot, s.head); b != nil; b = a.parentOf(b.slot, b.head) {
 		for i, w := range b.late.accounts {
 			if !slices.ContainsFunc(newer, func(n *writes) bool { return n.covers(w.Pubkey, 0) }) {
 				s.write(w, b.late.versions[i])
@@ -77,10 +77,10 @@ func (a *Assembler) inherit(slot ledger.Slot, s *assembly) {
 
 // remember keeps a block that is sealed. If another stream shows it again, it keeps its late writes, with the newer values
 // of those that come in time now.
-func (a *Assembler) remember(slot ledger.Slot, s *assembly) {
-	b := a.sealedBlock(slot, ledger.Some(s.head.Hash))
+func (a *Assembler) remember(s *assembly) {
+	b := a.sealedBlock(s.slot, ledger.Some(s.head.Hash))
 	if b == nil {
-		b = &sealedBlock{slot: slot, head: s.head, late: newWrites()}
+		b = &sealedBlock{slot: s.slot, head: s.head, late: newWrites()}
 		a.sealed = append(a.sealed[max(0, len(a.sealed)+1-keptBlocks):], b)
 	}
 	b.wrote = writes{place: s.place, versions: s.versions}

@@ -3,6 +3,7 @@ package yellowstone
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"ledgerd/engine/ledger"
 )
@@ -32,8 +33,8 @@ func (e *ShortError) Error() string {
 	return fmt.Sprintf("the stream sent %d of the %d transactions of slot %d", e.Sent, e.Counts, e.Slot)
 }
 
-// sealIfWhole seals the block of a slot if it is whole, or if it is confirmed.
-func (a *Assembler) sealIfWhole(ctx context.Context, slot ledger.Slot, s *assembly) error {
+// sealIfWhole seals a block if it is whole, or if it is confirmed.
+func (a *Assembler) sealIfWhole(ctx context.Context, s *assembly) error {
 	if s.head == nil {
 		return nil
 	}
@@ -51,11 +52,11 @@ func (a *Assembler) sealIfWhole(ctx context.Context, slot ledger.Slot, s *assemb
 		return nil
 	}
 	if s.claimed != 0 {
-		if err := a.sealParent(ctx, slot, s); err != nil {
+		if err := a.sealParent(ctx, s); err != nil {
 			return err
 		}
 	}
-	return a.seal(ctx, slot, s, whole)
+	return a.seal(ctx, s, whole)
 }
 
 // whole reports whether all transactions came that the block waits for.
@@ -74,44 +75,46 @@ func (a *Assembler) begun(s *assembly) bool {
 
 // parent returns the assembly of the block that another builds on, nil if there is none with a head. A parent is below its
 // child: a genesis block names itself, and heads may name each other.
-func (a *Assembler) parent(child ledger.Slot, head *Head) *assembly {
-	s := a.slots[head.ParentSlot]
-	if head.ParentSlot >= child || s == nil || s.head == nil || head.ParentHash.Known && head.ParentHash.Value != s.head.Hash {
-		return nil
+func (a *Assembler) parent(child *assembly) *assembly {
+	head := child.head
+	for _, s := range slices.Backward(a.slots[head.ParentSlot]) {
+		if head.ParentSlot < child.slot && s.head != nil && (!head.ParentHash.Known || head.ParentHash.Value == s.head.Hash) {
+			return s
+		}
 	}
-	return s
+	return nil
 }
 
 // follow notes that a block builds on its parent of which no status said that it began.
-func (a *Assembler) follow(ctx context.Context, child ledger.Slot, head *Head) error {
-	parent := a.parent(child, head)
+func (a *Assembler) follow(ctx context.Context, child *assembly) error {
+	parent := a.parent(child)
 	if parent == nil || !a.Live {
 		return nil
 	}
 	parent.followed = true
-	return a.sealIfWhole(ctx, head.ParentSlot, parent)
+	return a.sealIfWhole(ctx, parent)
 }
 
 // sealParent seals the parent of a confirmed block, which is confirmed too.
-func (a *Assembler) sealParent(ctx context.Context, child ledger.Slot, s *assembly) error {
-	parent := a.parent(child, s.head)
+func (a *Assembler) sealParent(ctx context.Context, child *assembly) error {
+	parent := a.parent(child)
 	if parent == nil {
 		return nil
 	}
 	if parent.claimed == 0 {
 		parent.claimed = ledger.StatusConfirmed
 	}
-	return a.sealIfWhole(ctx, s.head.ParentSlot, parent)
+	return a.sealIfWhole(ctx, parent)
 }
 
-// seal emits the block of a slot and then its status.
-func (a *Assembler) seal(ctx context.Context, slot ledger.Slot, s *assembly, whole bool) error {
-	a.drop(slot, s)
-	a.inherit(slot, s)
-	a.remember(slot, s)
-	a.end(slot, ending{hash: s.head.Hash, bank: s.bank})
-	if a.Counts.Sealed++; a.Counts.Sealed%keptSlots == 0 && slot > 2*keptSlots {
-		a.forget(slot - keptSlots) // the stream may have no finalized statuses
+// seal emits a block and then its status.
+func (a *Assembler) seal(ctx context.Context, s *assembly, whole bool) error {
+	a.drop(s)
+	a.inherit(s)
+	a.remember(s)
+	a.end(s.slot, ending{hash: s.head.Hash, bank: s.bank})
+	if a.Counts.Sealed++; a.Counts.Sealed%keptSlots == 0 && s.slot > 2*keptSlots {
+		a.forget(s.slot - keptSlots) // the stream may have no finalized statuses
 	}
 	switch {
 	case !whole:
@@ -121,34 +124,33 @@ func (a *Assembler) seal(ctx context.Context, slot ledger.Slot, s *assembly, who
 			a.miscounts--
 		}
 	}
-	if err := a.emit(ctx, s.seal(slot)); err != nil {
+	if err := a.emit(ctx, s.seal()); err != nil {
 		return err
 	}
 	if s.claimed == 0 {
 		return nil
 	}
-	return a.emit(ctx, &ledger.SlotStatus{Slot: slot, Status: s.claimed, Blockhash: ledger.Some(s.head.Hash)})
+	return a.emit(ctx, &ledger.SlotStatus{Slot: s.slot, Status: s.claimed, Blockhash: ledger.Some(s.head.Hash)})
 }
 
 // missed takes the lowest confirmed block below a slot that still misses transactions. It returns a ShortError for it, and
 // seals it the second time.
 func (a *Assembler) missed(ctx context.Context, later ledger.Slot) error {
-	slot := later
-	for at, s := range a.slots {
-		if s.short && at < slot {
-			slot = at
+	var s *assembly
+	for other := range a.tries() {
+		if other.short && other.slot < later && (s == nil || other.slot < s.slot) {
+			s = other
 		}
 	}
-	s := a.slots[slot]
 	switch {
-	case slot == later:
+	case s == nil:
 		return nil
-	case slot == a.asked:
+	case s.slot == a.asked:
 		a.miscounts++
-		return a.seal(ctx, slot, s, false)
+		return a.seal(ctx, s, false)
 	}
-	a.asked = slot
-	return &ShortError{Slot: slot, Sent: uint64(len(s.indexes)), Counts: s.head.Transactions}
+	a.asked = s.slot
+	return &ShortError{Slot: s.slot, Sent: uint64(len(s.indexes)), Counts: s.head.Transactions}
 }
 
 // freeze notes that a slot was processed: updates of its children that come later are from their begin.
@@ -161,8 +163,20 @@ func (a *Assembler) freeze(slot ledger.Slot) {
 	}
 }
 
-// end notes what became of a slot's block.
+// keptTries bounds the tries of a slot that are remembered.
+const keptTries = 8
+
+// end notes what became of a try of a slot, in the place of what was noted of it.
 func (a *Assembler) end(slot ledger.Slot, e ending) {
 	e.stream = a.stream
-	a.done.put(slot, e)
+	ends, _ := a.done.get(slot)
+	ends = slices.DeleteFunc(ends, func(o ending) bool { return o.stream != a.stream || isTry(o.bank, e.bank) })
+	a.done.put(slot, append(ends[max(0, len(ends)+1-keptTries):], e))
+}
+
+// forgetEnding forgets what became of the tries of a slot that a bank is about.
+func (a *Assembler) forgetEnding(u *Update, is func(ending) bool) {
+	if ends, ok := a.done.get(u.Slot); ok {
+		a.done.put(u.Slot, slices.DeleteFunc(ends, func(e ending) bool { return isTry(e.bank, u.Bank) && is(e) }))
+	}
 }

@@ -2,6 +2,7 @@ package yellowstone
 
 import (
 	"context"
+	"slices"
 
 	"ledgerd/engine/ledger"
 )
@@ -11,11 +12,11 @@ func (a *Assembler) takeStatus(ctx context.Context, u *Update) error {
 	switch u.Status {
 	case Processed:
 		a.freeze(u.Slot)
-		return a.processed(ctx, u.Slot)
+		return a.processed(ctx, u)
 	case Confirmed:
-		return a.claim(ctx, u.Slot, ledger.StatusConfirmed)
+		return a.claim(ctx, u, ledger.StatusConfirmed)
 	case Finalized:
-		err := a.claim(ctx, u.Slot, ledger.StatusFinalized)
+		err := a.claim(ctx, u, ledger.StatusFinalized)
 		a.forget(u.Slot)
 		return err
 	case Dead:
@@ -23,7 +24,7 @@ func (a *Assembler) takeStatus(ctx context.Context, u *Update) error {
 	case CreatedBank:
 		return a.createdBank(u)
 	case FirstShred:
-		_, err := a.begin(u.Slot)
+		_, err := a.begin(u)
 		return err
 	}
 	return nil
@@ -31,25 +32,23 @@ func (a *Assembler) takeStatus(ctx context.Context, u *Update) error {
 
 // createdBank notes that the validator begins the block of a slot, or begins it anew: what came before belongs to another try.
 func (a *Assembler) createdBank(u *Update) error {
-	if end, ok := a.done.get(u.Slot); ok && (end.dead || end.stream == a.stream && a.Live) {
-		a.done.delete(u.Slot)
+	a.forgetEnding(u, func(e ending) bool { return e.dead || e.stream == a.stream && a.Live && e.bank == 0 })
+	if s := a.find(u); s != nil && s.banked && a.Live && u.Bank == 0 {
+		a.drop(s)
 	}
-	if s := a.slots[u.Slot]; s != nil && s.banked && a.Live {
-		a.drop(u.Slot, s)
-	}
-	s, err := a.begin(u.Slot)
+	s, err := a.begin(u)
 	if s != nil {
-		s.banked, s.bank = true, u.Bank
+		s.banked = true
 	}
 	return err
 }
 
 // begin notes that the stream shows a slot from its begin, and returns its assembly, nil where none is needed.
-func (a *Assembler) begin(slot ledger.Slot) (*assembly, error) {
-	if _, ok := a.over(slot); ok || !a.Live {
+func (a *Assembler) begin(u *Update) (*assembly, error) {
+	if _, ok := a.over(u); ok || !a.Live {
 		return nil, nil
 	}
-	s, err := a.at(slot, 0)
+	s, err := a.at(u, 0)
 	if err == nil {
 		s.begun = true
 	}
@@ -57,34 +56,34 @@ func (a *Assembler) begin(slot ledger.Slot) (*assembly, error) {
 }
 
 // processed notes that a slot's bank is frozen: no transaction of it writes any more.
-func (a *Assembler) processed(ctx context.Context, slot ledger.Slot) error {
-	if _, ok := a.over(slot); ok {
+func (a *Assembler) processed(ctx context.Context, u *Update) error {
+	if _, ok := a.over(u); ok {
 		a.Counts.Duplicates++
 		return nil
 	}
-	s, err := a.at(slot, 0)
+	s, err := a.at(u, 0)
 	if err != nil {
 		return err
 	}
 	s.processed = true
-	return a.sealIfWhole(ctx, slot, s)
+	return a.sealIfWhole(ctx, s)
 }
 
 // claim emits a status of a slot after its block. The status has no hash if this stream did not show the block: an earlier
 // stream may have shown another one at that slot.
-func (a *Assembler) claim(ctx context.Context, slot ledger.Slot, status ledger.Status) error {
-	a.freeze(slot)
-	if err := a.missed(ctx, slot); err != nil {
+func (a *Assembler) claim(ctx context.Context, u *Update, status ledger.Status) error {
+	a.freeze(u.Slot)
+	if err := a.missed(ctx, u.Slot); err != nil {
 		return err
 	}
-	e := &ledger.SlotStatus{Slot: slot, Status: status}
-	if s := a.slots[slot]; s != nil {
+	e := &ledger.SlotStatus{Slot: u.Slot, Status: status}
+	if s := a.find(u); s != nil {
 		s.claimed = max(s.claimed, status)
-		if err := a.sealIfWhole(ctx, slot, s); err != nil || !s.inPart || a.slots[slot] == nil {
+		if err := a.sealIfWhole(ctx, s); err != nil || !s.inPart || a.find(u) != s {
 			return err
 		}
 		e.Blockhash = ledger.Some(s.head.Hash) // the block may not come before its children
-	} else if end, ok := a.over(slot); ok {
+	} else if end, ok := a.over(u); ok {
 		if end.dead {
 			return nil // status of a dead slot: ignore
 		}
@@ -95,18 +94,17 @@ func (a *Assembler) claim(ctx context.Context, slot ledger.Slot, status ledger.S
 
 // dead drops the assembly of a slot, and emits the status dead.
 func (a *Assembler) dead(ctx context.Context, u *Update) error {
-	slot := u.Slot
-	if s := a.slots[slot]; s != nil {
-		a.drop(slot, s)
+	if s := a.find(u); s != nil {
+		a.drop(s)
 	}
-	end, emitted := a.over(slot)
+	end, emitted := a.over(u)
 	if end.dead {
 		a.Counts.Duplicates++
-		a.end(slot, end)
+		a.end(u.Slot, end)
 		return nil
 	}
-	a.end(slot, ending{dead: true, bank: u.Bank})
-	e := &ledger.SlotStatus{Slot: slot, Status: ledger.StatusDead}
+	a.end(u.Slot, ending{dead: true, bank: u.Bank})
+	e := &ledger.SlotStatus{Slot: u.Slot, Status: ledger.StatusDead}
 	if emitted {
 		e.Blockhash = ledger.Some(end.hash)
 	}
@@ -115,10 +113,12 @@ func (a *Assembler) dead(ctx context.Context, u *Update) error {
 
 // forget drops the assemblies that are keptSlots and more below a slot.
 func (a *Assembler) forget(below ledger.Slot) {
-	for slot, s := range a.slots {
-		if slot+keptSlots < below {
-			a.drop(slot, s)
-			a.Counts.Dropped++
+	for slot, tries := range a.slots {
+		for _, s := range slices.Clone(tries) {
+			if slot+keptSlots < below {
+				a.drop(s)
+				a.Counts.Dropped++
+			}
 		}
 	}
 }
