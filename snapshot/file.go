@@ -3,7 +3,6 @@ package snapshot
 import (
 	"bytes"
 	"cmp"
-	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -172,8 +171,8 @@ func (r *chunkReader) close() {
 	r.file.Close() // nothing was written
 }
 
-// readStored returns the frame of a chunk, valid until the next call, after checking it.
-func (r *chunkReader) readStored(c *chunk) ([]byte, error) {
+// read returns the raw bytes of a chunk, valid until the next call.
+func (r *chunkReader) read(c *chunk) ([]byte, error) {
 	r.stored = slices.Grow(r.stored[:0], int(c.stored))[:c.stored]
 	if err := readAt(r.file, r.of.name, r.stored, c.offset); err != nil {
 		return nil, err
@@ -181,19 +180,10 @@ func (r *chunkReader) readStored(c *chunk) ([]byte, error) {
 	if crc32.Checksum(r.stored, castagnoli) != c.checksum {
 		return nil, r.of.damaged(c, "the checksum of a chunk is wrong")
 	}
-	return r.stored, nil
-}
-
-// read returns the raw bytes of a chunk, valid until the next call.
-func (r *chunkReader) read(c *chunk) ([]byte, error) {
-	stored, err := r.readStored(c)
-	if err != nil {
-		return nil, err
-	}
 	room := int(c.raw) + overBytes
 	r.raw = slices.Grow(r.raw[:0], room)
 	// The capacity is the bound: a frame that holds more than the index says gets no more room.
-	raw, err := r.zstd.DecodeAll(stored, r.raw[:0:room])
+	raw, err := r.zstd.DecodeAll(r.stored, r.raw[:0:room])
 	if err != nil {
 		return nil, r.of.damaged(c, fmt.Sprintf("a chunk cannot be decompressed: %v", err))
 	}
@@ -205,23 +195,3 @@ func (r *chunkReader) read(c *chunk) ([]byte, error) {
 
 // damaged says that a chunk fails a check.
 func (f *file) damaged(c *chunk, reason string) error { return &DamagedError{f.name, c.offset, reason} }
-
-// checkStored reads all of the file and checks the frames without decoding them.
-func (f *file) checkStored(ctx context.Context, pace Pace) error {
-	r, err := f.open()
-	if err != nil {
-		return err
-	}
-	defer r.close()
-	p := newPacer(pace)
-	inOrder := slices.SortedFunc(slices.Values(f.chunks), func(a, b chunk) int { return cmp.Compare(a.offset, b.offset) })
-	for i := range inOrder {
-		if _, err := r.readStored(&inOrder[i]); err != nil {
-			return err
-		}
-		if err := p.rest(ctx); err != nil {
-			return err
-		}
-	}
-	return nil
-}

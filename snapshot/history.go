@@ -27,7 +27,7 @@ func (s *Store) historyLocked(ctx context.Context, pace Pace) ([]HistoryRef, err
 		for n, ref := range m.History {
 			f, err := openHistory(s.fs, s.dir, ref)
 			if err == nil {
-				err = s.verifyLocked(ctx, f, pace)
+				err = s.verifyLocked(ctx, pace, f)
 			}
 			if errors.Is(err, ErrDamaged) {
 				s.log.Warn("a history file is written again", "error", err)

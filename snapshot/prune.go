@@ -68,12 +68,7 @@ func (s *Store) openVerifiedLocked(ctx context.Context, i Info, pace Pace) (*Sna
 	if err != nil {
 		return nil, err
 	}
-	for _, f := range append([]*file{snapshot.state}, snapshot.history...) {
-		if err := s.verifyLocked(ctx, f, pace); err != nil {
-			return nil, err
-		}
-	}
-	return snapshot, nil
+	return snapshot, s.verifyLocked(ctx, pace, snapshot.files()...)
 }
 
 // removeLocked removes files in the order given.

@@ -39,7 +39,7 @@ func (s *Store) open(ctx context.Context, i Info, salvage bool) (*Snapshot, erro
 	for n, ref := range slices.Backward(meta.History) {
 		f, err := openHistory(s.fs, s.dir, ref)
 		if err == nil && salvage {
-			err = f.checkStored(ctx, Pace{})
+			_, err = f.checkItems(ctx, Pace{})
 		}
 		if err == nil {
 			found.history = slices.Insert(found.history, 0, f)
@@ -128,6 +128,9 @@ func openHistory(disk vfs.FS, dir string, ref HistoryRef) (*file, error) {
 	return f, nil
 }
 
+// files returns all files of the snapshot.
+func (s *Snapshot) files() []*file { return append([]*file{s.state}, s.history...) }
+
 // Meta returns the meta of the snapshot. The caller must not change it.
 func (s *Snapshot) Meta() *Meta { return s.meta }
 
@@ -209,17 +212,16 @@ func (s *Snapshot) Blocks(visit func(HeldBlock) error) error {
 // Verify reads and decodes everything, history included, and compares it with the indexes, the counts
 // and the state hash. Errors match ErrDamaged, or are those of the disk or of ctx.
 func (s *Snapshot) Verify(ctx context.Context, pace Pace) error {
-	found, err := s.state.checkItems(ctx, pace)
-	if err != nil {
-		return err
+	var found tally
+	for _, f := range s.files() {
+		items, err := f.checkItems(ctx, pace)
+		if err != nil {
+			return err
+		}
+		found.add(&items)
 	}
 	if want := (tally{s.meta.Accounts, s.meta.Tombstones, s.meta.Mints, s.meta.StateHash}); found != want {
 		return &DamagedError{s.state.name, s.state.end, fmt.Sprintf("it holds %v, its meta says %v", found, want)}
-	}
-	for _, f := range s.history {
-		if _, err := f.checkItems(ctx, pace); err != nil {
-			return err
-		}
 	}
 	p := newPacer(pace)
 	return s.Blocks(func(HeldBlock) error { return p.rest(ctx) })

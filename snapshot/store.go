@@ -112,14 +112,16 @@ func (s *Store) List() ([]Info, error) {
 	return infos, nil
 }
 
-// verifyLocked makes sure that every byte of the file was read back since the process started.
-func (s *Store) verifyLocked(ctx context.Context, f *file, pace Pace) error {
-	if s.verified[f.name] == f.hash {
-		return nil
+// verifyLocked makes sure that every byte of the files was read back since the process started.
+func (s *Store) verifyLocked(ctx context.Context, pace Pace, files ...*file) error {
+	for _, f := range files {
+		if s.verified[f.name] == f.hash {
+			continue
+		}
+		if _, err := f.checkItems(ctx, pace); err != nil {
+			return err
+		}
+		s.verified[f.name] = f.hash
 	}
-	if err := f.checkStored(ctx, pace); err != nil {
-		return err
-	}
-	s.verified[f.name] = f.hash
 	return nil
 }
