@@ -8,36 +8,26 @@ import (
 	"ledgerd/engine/ledger"
 )
 
-// historyLocked returns the history of the newest snapshot whose state file opens, up to the
-// first file that is not whole: what comes after it is written again. What this process has
-// not read back yet it reads now.
+// historyLocked returns the history of the newest snapshot that opens and whose history is whole. What this
+// process has not read back yet it reads now.
 func (s *Store) historyLocked(ctx context.Context, pace Pace) ([]HistoryRef, error) {
 	infos, err := s.List()
 	if err != nil {
 		return nil, err
 	}
 	for _, i := range infos {
-		_, m, err := openState(s.fs, s.dir, i.Name)
+		snapshot, err := s.Open(i)
+		if err == nil {
+			err = s.verifyLocked(ctx, pace, snapshot.history...)
+		}
 		if errors.Is(err, ErrDamaged) {
+			s.log.Warn("history is written again: a snapshot that has it is damaged", "error", err)
 			continue
 		}
 		if err != nil {
 			return nil, err
 		}
-		for n, ref := range m.History {
-			f, err := openHistory(s.fs, s.dir, ref)
-			if err == nil {
-				err = s.verifyLocked(ctx, pace, f)
-			}
-			if errors.Is(err, ErrDamaged) {
-				s.log.Warn("a history file is written again", "error", err)
-				return m.History[:n], nil
-			}
-			if err != nil {
-				return nil, err
-			}
-		}
-		return m.History, nil
+		return snapshot.meta.History, nil
 	}
 	return nil, nil
 }
