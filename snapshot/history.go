@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"ledgerd/engine/ledger"
 )
@@ -39,30 +40,22 @@ func continueHistory(held []HistoryRef, floor ledger.Slot, newest *ledger.Block,
 	for len(held) > 0 && held[0].Last < floor {
 		held = held[1:]
 	}
-	for i := 1; i < len(blocks); i++ {
-		if before := blocks[i-1].Block.Slot; blocks[i].Block.Slot <= before || !blocks[i].HasPrevious || blocks[i].Previous != before {
-			return nil, nil, fmt.Errorf("the blocks at slots %d and %d do not follow each other", before, blocks[i].Block.Slot)
-		}
+	from, begun := floor, len(held) > 0 // from: the first slot that the history does not reach
+	if begun {
+		from = held[len(held)-1].Last + 1
 	}
-	var last ledger.Slot
-	if len(held) > 0 {
-		last = held[len(held)-1].Last
-	}
-	for len(blocks) > 0 && (blocks[0].Block.Slot < floor || len(held) > 0 && blocks[0].Block.Slot <= last) {
+	for len(blocks) > 0 && blocks[0].Block.Slot < from {
 		blocks = blocks[1:]
 	}
-	if len(blocks) > 0 {
-		b := &blocks[0]
-		switch {
-		case len(held) > 0 && (!b.HasPrevious || b.Previous != last):
-			return nil, nil, fmt.Errorf("the blocks after slot %d are missing, the first one given is at slot %d", last, b.Block.Slot)
-		case len(held) == 0 && b.HasPrevious && b.Previous >= floor:
-			return nil, nil, fmt.Errorf("the blocks from slot %d on are missing, the first one given is at slot %d", floor, b.Block.Slot)
+	for i := range blocks {
+		b := &blocks[i]
+		if begun && (!b.HasPrevious || b.Previous != from-1 || b.Block.Slot < from) || !begun && b.HasPrevious && b.Previous >= from {
+			return nil, nil, fmt.Errorf("the blocks from slot %d on are missing before the one at slot %d", from, b.Block.Slot)
 		}
-		last = blocks[len(blocks)-1].Block.Slot
+		from, begun = b.Block.Slot+1, true
 	}
-	if len(held)+len(blocks) == 0 || last != newest.Slot {
-		return nil, nil, fmt.Errorf("the history ends at slot %d, the snapshot is of the block at slot %d", last, newest.Slot)
+	if !begun || from != newest.Slot+1 {
+		return nil, nil, fmt.Errorf("the history ends before slot %d, the snapshot is of the block at slot %d", from, newest.Slot)
 	}
-	return append([]HistoryRef(nil), held...), blocks, nil
+	return slices.Clone(held), blocks, nil
 }

@@ -56,16 +56,17 @@ func TestWriteRefusesToLoseBlocks(t *testing.T) {
 	}{
 		"all":                         {0, testBlocks(0, 30), ""},
 		"those not held":              {0, testBlocks(22, 30), ""},
-		"one missing in front":        {0, testBlocks(24, 30), "the blocks after slot 20 are missing"},
-		"one missing at the end":      {0, testBlocks(0, 28), "the history ends at slot 28"},
-		"one too many":                {0, testBlocks(0, 32), "the history ends at slot 32"},
-		"one missing in the middle":   {0, append(testBlocks(22, 24), testBlocks(28, 30)...), "do not follow each other"},
-		"order turned round":          {0, append(testBlocks(26, 30), testBlocks(22, 24)...), "do not follow each other"},
-		"none":                        {0, nil, "the history ends at slot 20"},
+		"one missing in front":        {0, testBlocks(24, 30), "the blocks from slot 21 on are missing before the one at slot 24"},
+		"one missing at the end":      {0, testBlocks(0, 28), "the history ends before slot 29"},
+		"one too many":                {0, testBlocks(0, 32), "the history ends before slot 33"},
+		"one missing in the middle":   {0, slices.Concat(testBlocks(22, 24), testBlocks(28, 30)), "the blocks from slot 25 on are missing before the one at slot 28"},
+		"order turned round":          {0, slices.Concat(testBlocks(26, 30), testBlocks(22, 24)), "the blocks from slot 21 on are missing before the one at slot 26"},
+		"the last two turned round":   {0, slices.Concat(testBlocks(22, 26), testBlocks(30, 30), testBlocks(28, 28)), "the blocks from slot 27 on are missing before the one at slot 30"},
+		"none":                        {0, nil, "the history ends before slot 21"},
 		"none, nothing held":          {30, nil, "of the block at slot 30"},
 		"from the floor on":           {26, testBlocks(26, 30), ""},
 		"floor is a skipped slot":     {25, testBlocks(26, 30), ""},
-		"one missing above the floor": {26, testBlocks(28, 30), "the blocks from slot 26 on are missing"},
+		"one missing above the floor": {26, testBlocks(28, 30), "the blocks from slot 26 on are missing before the one at slot 28"},
 	} {
 		disk := vfstest.NewMemory()
 		s := openTestStore(t, disk)
