@@ -25,6 +25,7 @@ import (
 type Backup struct {
 	io.Reader
 	Bytes int64 // of the stream
+	parts []io.Reader
 	files []io.Closer
 }
 
@@ -56,10 +57,10 @@ func (d *Dir) Backup(l *wal.Log) (b *Backup, err error) {
 }
 
 func (d *Dir) backup(l *wal.Log) (_ *Backup, err error) {
-	w := &backupWriter{}
+	b := new(Backup)
 	defer func() {
 		if err != nil {
-			_ = w.Close()
+			_ = b.Close()
 		}
 	}()
 	names, err := d.newestSnapshot()
@@ -67,25 +68,16 @@ func (d *Dir) backup(l *wal.Log) (_ *Backup, err error) {
 		return nil, err
 	}
 	for _, name := range names {
-		f, err := d.fs.Open(filepath.Join(d.SnapshotDir(), name))
-		if err != nil {
-			return nil, err
-		}
-		w.files = append(w.files, f)
-		size, err := f.Size()
-		if err == nil {
-			err = w.add(path.Join("snapshots", name), f, size)
-		}
-		if err != nil {
+		if err := d.backupFile(b, path.Join("snapshots", name), filepath.Join(d.SnapshotDir(), name)); err != nil {
 			return nil, err
 		}
 	}
 	parts, err := l.Parts()
+	for _, p := range parts {
+		err = errors.Join(err, b.add(path.Join("log", p.Name), p, p, p.Bytes))
+	}
 	if err != nil {
 		return nil, err
-	}
-	for _, p := range parts {
-		w.files = append(w.files, p)
 	}
 	switch now, err := d.newestSnapshot(); {
 	case err != nil:
@@ -93,24 +85,22 @@ func (d *Dir) backup(l *wal.Log) (_ *Backup, err error) {
 	case !slices.Equal(now, names):
 		return nil, errPruned
 	}
-	for _, p := range parts {
-		if err := w.add(path.Join("log", p.Name), p, p.Bytes); err != nil {
-			return nil, err
-		}
-	}
-	node, err := d.fs.Open(d.file())
-	if err != nil {
+	if err := d.backupFile(b, "node.json", d.file()); err != nil {
 		return nil, err
 	}
-	w.files = append(w.files, node)
-	size, err := node.Size()
-	if err == nil {
-		err = w.add("node.json", node, size)
-	}
+	b.append(bytes.NewReader(make([]byte, 2*tarBlockBytes))) // the end of an archive
+	b.Reader = io.MultiReader(b.parts...)
+	return b, nil
+}
+
+// backupFile appends a file of the disk.
+func (d *Dir) backupFile(b *Backup, name, file string) error {
+	f, err := d.fs.Open(file)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	return w.finish(), nil
+	size, err := f.Size()
+	return errors.Join(err, b.add(name, f, f, size))
 }
 
 // newestSnapshot returns the files of the newest snapshot that is whole as far as its indexes tell, none if there is none.
@@ -136,42 +126,30 @@ func (d *Dir) newestSnapshot() (names []string, err error) {
 	return nil, nil
 }
 
-// backupWriter puts a tar stream together from headers and files, without reading the files.
-type backupWriter struct {
-	Backup
-	parts []io.Reader
-}
-
 const (
 	tarBlockBytes  = 512
 	backupFileMode = 0o640
 )
 
-// add appends a file. None of them changes before size any more; one that is shorter all the same cuts the stream short.
-func (w *backupWriter) add(name string, content io.ReaderAt, size int64) error {
+// add appends a file, which Close will close. None of them changes before size any more; one that is shorter all the same cuts
+// the stream short. The content is read later, so a tar.Writer writes the header alone.
+func (b *Backup) add(name string, content io.ReaderAt, f io.Closer, size int64) error {
+	b.files = append(b.files, f)
 	var header bytes.Buffer
 	err := tar.NewWriter(&header).WriteHeader(&tar.Header{Name: name, Mode: backupFileMode, Size: size, Format: tar.FormatPAX})
 	if err != nil {
 		return fmt.Errorf("%s: %w", name, err)
 	}
-	padded := (size + tarBlockBytes - 1) / tarBlockBytes * tarBlockBytes
-	w.Bytes += int64(header.Len()) + padded
-	w.parts = append(w.parts, &header, io.NewSectionReader(content, 0, size), io.LimitReader(zeros{}, padded-size))
+	b.append(bytes.NewReader(header.Bytes()))
+	b.append(io.NewSectionReader(content, 0, size))
+	b.append(bytes.NewReader(make([]byte, -size&(tarBlockBytes-1)))) // up to the next block
 	return nil
 }
 
-// finish appends the end of the archive.
-func (w *backupWriter) finish() *Backup {
-	const end = 2 * tarBlockBytes
-	w.Bytes += end
-	w.Reader = io.MultiReader(append(w.parts, io.LimitReader(zeros{}, end))...)
-	return &w.Backup
-}
-
-// zeros is an endless reader of zeros.
-type zeros struct{}
-
-func (zeros) Read(p []byte) (int, error) {
-	clear(p)
-	return len(p), nil
+// append appends a part of the stream.
+func (b *Backup) append(part interface {
+	io.Reader
+	Size() int64
+}) {
+	b.parts, b.Bytes = append(b.parts, part), b.Bytes+part.Size()
 }
