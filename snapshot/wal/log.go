@@ -65,8 +65,7 @@ type Log struct {
 	file     vfs.File    // the newest segment; nil before the first commit
 	segments []segment   // oldest first; the last is the newest segment
 	room     int64       // taken ahead in the newest segment
-	sealed   bool        // the newest segment is never written again
-	tail     bool        // a failed commit lies after the end of the newest segment and could not be cut off
+	sealed   bool        // the newest segment is never written again, but cut, if a failed commit lies after its end
 	state    state       // after the newest commit
 	durable  state       // after the newest commit known durable
 	own      encoded     // what Commit encodes into
@@ -151,9 +150,10 @@ func (l *Log) appendLocked(b []byte) error {
 	if !errors.Is(err, ErrNoSpace) {
 		return l.fail(err)
 	}
-	l.room = end
-	if cut := l.file.Truncate(end); cut != nil {
-		l.sealed, l.tail = true, true
+	if cut := l.file.Truncate(end); cut == nil {
+		l.room = end
+	} else {
+		l.sealed = true
 		l.c.Logger.Warn("a commit that found no space cannot be cut off; the log goes on in a new segment",
 			"segment", l.newestLocked().index, "offset", end, "error", cut)
 	}

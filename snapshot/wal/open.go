@@ -165,15 +165,7 @@ func (l *Log) cut(g *segment) error {
 		return fmt.Errorf("cannot open the newest segment: %w", outOfSpace(err))
 	}
 	defer f.Close()
-	size, err := f.Size()
-	if err != nil {
-		return fmt.Errorf("cannot read the size of %s: %w", g.name, err)
-	}
-	written, err := lastByte(f, end.offset, size)
-	if err != nil {
-		return fmt.Errorf("cannot read %s: %w", g.name, err)
-	}
-	if written > end.offset { // else an attempt that found no space has cut it already
+	if end.Torn() {
 		if err := l.keepAside(f, g); err != nil {
 			return fmt.Errorf("cannot keep aside what a crash left in %s: %w", g.name, err)
 		}
@@ -184,10 +176,8 @@ func (l *Log) cut(g *segment) error {
 	if err := l.rewrite(f, g); err != nil {
 		return fmt.Errorf("cannot write the end of %s again: %w", g.name, err)
 	}
-	if size > end.offset {
-		if err := f.Truncate(end.offset); err != nil {
-			return fmt.Errorf("cannot cut %s: %w", g.name, outOfSpace(err))
-		}
+	if err := f.Truncate(end.offset); err != nil {
+		return fmt.Errorf("cannot cut %s: %w", g.name, outOfSpace(err))
 	}
 	if err := f.Sync(); err != nil {
 		return fmt.Errorf("cannot sync %s: %w", g.name, err)

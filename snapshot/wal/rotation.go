@@ -44,10 +44,10 @@ func (l *Log) makeRoomLocked(n int64) error {
 // might name the old segment after the next.
 func (l *Log) rotateLocked(n int64) error {
 	defer func() { <-l.announcing }()
-	l.sealed = true
 	if err := l.finishSegmentLocked(); err != nil {
 		return err
 	}
+	l.sealed = true
 	h := l.state.header(l.newestLocked().index + 1)
 	room := max(l.c.SegmentBytes, headerBytes+n)
 	f, err := createSegment(&l.c, h, room)
@@ -70,8 +70,7 @@ func (s *state) header(index uint64) header {
 
 // beginLocked makes f, whose header is h, the newest segment.
 func (l *Log) beginLocked(f vfs.File, h header, room int64) {
-	l.file, l.room = f, room
-	l.sealed, l.tail = false, false
+	l.file, l.room, l.sealed = f, room, false
 	l.segments = append(l.segments, segment{header: h, name: segmentName(l.c.Dir, h.index), size: headerBytes})
 	l.state.position = h.position + headerBytes
 	l.durable = l.state
@@ -80,15 +79,15 @@ func (l *Log) beginLocked(f vfs.File, h header, room int64) {
 
 // finishSegmentLocked gives back the room that the newest segment does not need, and syncs it.
 func (l *Log) finishSegmentLocked() error {
-	if end := l.newestLocked().size; l.tail || l.room > end {
+	if end := l.newestLocked().size; l.room > end {
 		err := outOfSpace(l.file.Truncate(end))
-		// Zeros after the end do no harm, and a tail stays where it is. So neither want of
-		// space, odd as it is here, nor another refusal to cut the tail is a failure.
-		if err != nil && !l.tail && !errors.Is(err, ErrNoSpace) {
+		// Zeros after the end do no harm, and a failed commit stays where it is. So neither want of
+		// space, odd as it is here, nor another refusal to cut a sealed segment is a failure.
+		if err != nil && !l.sealed && !errors.Is(err, ErrNoSpace) {
 			return l.fail(fmt.Errorf("cannot cut segment %d to its length: %w", l.newestLocked().index, err))
 		}
 		if err == nil {
-			l.room, l.tail = end, false
+			l.room = end
 		}
 	}
 	return l.syncNowLocked()
