@@ -85,17 +85,21 @@ func FuzzFrame(f *testing.F) {
 	f.Fuzz(func(t *testing.T, b []byte) {
 		// Random bytes rarely have the right checksum, so half of the work is to give them one.
 		for range 2 {
-			h, payload, err := decodeFrame(b)
-			if err != nil {
-				if !errors.Is(err, ErrTorn) && !errors.Is(err, ErrCorrupt) {
-					t.Fatalf("decodeFrame(%x): %v", b, err)
+			h, err := decodeHeader(b)
+			if err != nil && !errors.Is(err, ErrTorn) && !errors.Is(err, ErrCorrupt) {
+				t.Fatalf("decodeHeader(%x): %v", b, err)
+			}
+			if err != nil || h.size > len(b) {
+				return
+			}
+			if err := checkFrame(b[:h.size]); err != nil {
+				if !errors.Is(err, ErrCorrupt) {
+					t.Fatalf("checkFrame(%x): %v", b, err)
 				}
-				if h, err := decodeHeader(b); err == nil && h.size <= len(b) {
-					binary.LittleEndian.PutUint32(b[crcAt:], frameCRC(b[:h.size]))
-				}
+				binary.LittleEndian.PutUint32(b[crcAt:], frameCRC(b[:h.size]))
 				continue
 			}
-			again := closeFrame(append(make([]byte, frameBytes), payload...), 0)
+			again := closeFrame(append(make([]byte, frameBytes), payload(b)...), 0)
 			h.stamp(again, chain{})
 			copy(again[chainAt:], h.link[:]) // what it links to is not in the frame
 			if !bytes.Equal(again, b[:h.size]) {

@@ -149,24 +149,19 @@ func decodeHeader(b []byte) (f frame, err error) {
 	return f, err
 }
 
-// decodeFrame reads the frame at the front of b, and returns it with its payload, which is a part of b.
-// It returns ErrTorn if b ends inside the frame, whose size it returns if its header
-// is in b, and ErrCorrupt if the frame is not as it was written. It does not know the chain value before, so it cannot
-// tell whether the frame's own is right.
-func decodeFrame(b []byte) (f frame, payload []byte, err error) {
-	if f, err = decodeHeader(b); err != nil {
-		return frame{}, nil, err
-	}
-	if f.size > len(b) {
-		return f, nil, fmt.Errorf("%w: %d of %d bytes of a frame", ErrTorn, len(b), f.size)
-	}
-	b = b[:f.size]
+// checkFrame returns ErrCorrupt if b, a frame whose header was decoded, is not as it was written. It does not know the chain
+// value before, so it cannot tell whether the frame's own is right.
+func checkFrame(b []byte) error {
 	if got, want := frameCRC(b), binary.LittleEndian.Uint32(b[crcAt:]); got != want {
-		return f, nil, fmt.Errorf("%w: checksum %08x instead of %08x", ErrCorrupt, got, want)
+		return fmt.Errorf("%w: checksum %08x instead of %08x", ErrCorrupt, got, want)
 	}
-	n := frameBytes + int(binary.LittleEndian.Uint32(b))
-	if len(bytes.Trim(b[n:], "\x00")) > 0 {
-		return f, nil, fmt.Errorf("%w: padding that is not zero", ErrCorrupt)
+	if padding := b[frameBytes+len(payload(b)):]; len(bytes.Trim(padding, "\x00")) > 0 {
+		return fmt.Errorf("%w: padding that is not zero", ErrCorrupt)
 	}
-	return f, b[frameBytes:n], nil
+	return nil
+}
+
+// payload returns the encoded record in the frame at the front of b.
+func payload(b []byte) []byte {
+	return b[frameBytes : frameBytes+int(binary.LittleEndian.Uint32(b))]
 }

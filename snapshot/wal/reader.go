@@ -9,8 +9,8 @@ import (
 	"ledgerd/snapshot/vfs"
 )
 
-// readerChunkBytes is how much a Reader reads at once. What it read after the commit at which visit ended a Read is read again.
-const readerChunkBytes = 256 << 10
+// readerBytes is how much a Reader reads at once. What it read after the commit at which visit ended a Read is read again.
+const readerBytes = 256 << 10
 
 // Reader reads a log that another may be writing, and changes nothing. The writer may append, begin, cut and prune
 // segments meanwhile, so that parts read at different moments do not fit together: an error counts only if
@@ -50,13 +50,13 @@ func (r *Reader) Read(ctx context.Context, visit func([]Entry) error) (End, erro
 
 // read is one attempt of Read.
 func (r *Reader) read(ctx context.Context, visit func([]Entry) error) (End, error) {
-	s, err := newScanner(r.disk, r.dir, r.at, r.known)
+	s, err := newScanner(r.disk, r.dir, r.at, r.known, readerBytes)
 	if err != nil {
 		return End{}, err
 	}
-	r.known, s.chunkBytes = s.survey.segments, readerChunkBytes
-	s.out = func(c *chunk) error { return c.deliver(visit) }
-	err = s.run(ctx)
+	r.known = s.survey.segments
+	s.out = func(run *commitRun) error { return run.deliver(visit) }
+	err = s.scan(ctx)
 	return s.end, err
 }
 

@@ -90,10 +90,10 @@ func (f countedFile) ReadAt(b []byte, off int64) (n int, err error) {
 
 // TestALogReadInPiecesIsReadOnce also while it grows, and while what was read is pruned.
 func TestALogReadInPiecesIsReadOnce(t *testing.T) {
-	const pieceBytes = 8 * readerChunkBytes
+	const pieceBytes = 8 * readerBytes
 	disk := &countingDisk{FS: vfstest.NewMemory()}
 	c := config(disk)
-	c.SegmentBytes = 16 * readerChunkBytes
+	c.SegmentBytes = 16 * readerBytes
 	l, _ := open(t, c)
 	var commits, got [][]*ledger.Record
 	write := func(n int) {

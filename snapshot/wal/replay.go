@@ -8,20 +8,25 @@ import (
 	"ledgerd/engine/ledger"
 )
 
-// queuedChunks bounds how far reading may be ahead of the caller, so that a short stall of one does not stop the other.
-const queuedChunks = 2
+const (
+	// openBytes is how much Open reads at once: large enough that the disk reads ahead in full
+	// stride, small enough that a few of them are nothing.
+	openBytes = 2 << 20
+	// queuedRuns bounds how far reading may be ahead of the caller, so that a short stall of one does not stop the other.
+	queuedRuns = 2
+)
 
 // replay visits the commits of a log while another goroutine reads, checks and decodes those after them.
 func replay(ctx context.Context, c *Config, from ledger.Version, visit func([]Entry) error) (End, error) {
-	s, err := newScanner(c.FS, c.Dir, cursorAt(from), nil)
+	s, err := newScanner(c.FS, c.Dir, cursorAt(from), nil, openBytes)
 	if err != nil {
 		return End{}, err
 	}
 	inner, cancel := context.WithCancel(ctx)
-	decoded := make(chan *chunk, queuedChunks)
-	s.chunkBytes, s.out = openChunkBytes, func(c *chunk) error {
+	decoded := make(chan *commitRun, queuedRuns)
+	s.out = func(run *commitRun) error {
 		select {
-		case decoded <- c:
+		case decoded <- run:
 			return nil
 		case <-inner.Done():
 			return inner.Err()
@@ -31,14 +36,14 @@ func replay(ctx context.Context, c *Config, from ledger.Version, visit func([]En
 	var wg sync.WaitGroup
 	wg.Go(func() {
 		defer close(decoded)
-		scanErr = s.run(inner)
+		scanErr = s.scan(inner)
 	})
 	total := s.survey.bytes(s.start)
-	for chunk := range decoded {
-		if err = chunk.deliver(visit); err != nil {
+	for run := range decoded {
+		if err = run.deliver(visit); err != nil {
 			break
 		}
-		c.read(chunk.read, total)
+		c.read(run.read, total)
 	}
 	cancel()
 	wg.Wait()

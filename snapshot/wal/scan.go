@@ -1,9 +1,12 @@
 package wal
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"slices"
 
 	"ledgerd/engine/codec"
 	"ledgerd/engine/ledger"
@@ -37,24 +40,26 @@ func (f *frame) after(tip ledger.Slot) state {
 
 // scanner reads segments from front to back, checks every frame, and sends whole commits on.
 type scanner struct {
-	disk       vfs.FS
-	survey     *survey
-	start      int    // of the segments of the survey, the first to be read
-	at         cursor // records of commits before it are checked but not sent
-	chunkBytes int64  // how much is read at once
-	out        func(*chunk) error
-	spare      []byte // the buffer of a chunk that was decoded
+	disk      vfs.FS
+	survey    *survey
+	start     int    // of the segments of the survey, the first to be read
+	at        cursor // records of commits before it are checked but not sent
+	readBytes int64  // how much is read at once, and sent
+	out       func(*commitRun) error
+	in        *bufio.Reader // of the segment
 
+	run     *commitRun // what was read and is not sent
 	state   state
-	pending int      // records of the commit that is being read
+	commit  []byte   // the frames of the commit that is being read
+	pending int      // how many these are
 	whole   state    // before them
 	durable Position // highest position known durable by what was seen so far
 	read    int64
 	end     End // set by the scan of the last segment
 }
 
-// newScanner reads the headers of a log, but for those known from before. The caller sets chunkBytes and out.
-func newScanner(disk vfs.FS, dir string, at cursor, known []segment) (*scanner, error) {
+// newScanner reads the headers of a log, but for those known from before. The caller sets out.
+func newScanner(disk vfs.FS, dir string, at cursor, known []segment, readBytes int) (*scanner, error) {
 	survey, err := surveyLog(disk, dir, known)
 	if err != nil {
 		return nil, err
@@ -63,11 +68,12 @@ func newScanner(disk vfs.FS, dir string, at cursor, known []segment) (*scanner, 
 		return nil, survey.damage
 	}
 	start, err := survey.startAt(at.next())
-	return &scanner{disk: disk, survey: survey, start: start, at: at}, err
+	return &scanner{disk: disk, survey: survey, start: start, at: at, readBytes: int64(readBytes),
+		in: bufio.NewReaderSize(nil, readBytes), run: new(commitRun)}, err
 }
 
-// run scans the segments. A record to begin with that the log does not reach is ErrMissing.
-func (s *scanner) run(ctx context.Context) error {
+// scan scans the segments. A record to begin with that the log does not reach is ErrMissing.
+func (s *scanner) scan(ctx context.Context) error {
 	s.durable = s.survey.durable
 	for i := s.start; i < len(s.survey.segments); i++ {
 		g := &s.survey.segments[i]
@@ -110,7 +116,7 @@ func (s *scanner) segment(ctx context.Context, i int) error {
 		return fmt.Errorf("cannot open a segment: %w", err)
 	}
 	defer f.Close()
-	s.whole, s.pending = s.state, 0
+	s.whole, s.commit, s.pending = s.state, s.commit[:0], 0
 	last := i == len(s.survey.segments)-1
 	limit := g.size
 	if !last {
@@ -124,7 +130,7 @@ func (s *scanner) segment(ctx context.Context, i int) error {
 	case !last:
 		return s.checkBoundary(g, &s.survey.segments[i+1], reason)
 	case s.survey.damage != nil:
-		return nil // run returns the damage
+		return nil // scan returns the damage
 	}
 	return s.classifyTail(f, g, reason)
 }
@@ -151,121 +157,105 @@ func (s *scanner) corrupt(g *segment, offset int64, reason string) error {
 // frames checks the frames up to limit and sends the commits. The reason says why the frame at
 // state.position is not whole; it is nil if the frames reach the limit.
 func (s *scanner) frames(ctx context.Context, f vfs.File, g *segment, limit int64) (reason, err error) {
-	c := &chunk{buf: s.buffer(), base: g.offset(s.state.position)}
-	want := s.chunkBytes // how much c.buf should hold
-	for {
-		if c.buf, err = fill(f, g, c.buf, c.base, min(want, limit-c.base)); err != nil {
+	at := g.offset(s.state.position)
+	s.in.Reset(io.NewSectionReader(f, at, limit-at))
+	for sent := at; at < limit && reason == nil; {
+		if reason, err = s.frame(g, limit); err != nil {
 			return nil, err
 		}
-		need, reason := s.parse(c, g)
-		at := g.offset(s.state.position)
-		if at >= limit && reason == nil {
-			return nil, s.send(ctx, c)
-		}
-		if reason != nil && (!errors.Is(reason, ErrTorn) || c.base+int64(len(c.buf)) >= limit) {
-			return reason, s.send(ctx, c)
-		}
-		// The buffer ends inside a frame, or a commit. The next chunk begins with that commit.
-		from := g.offset(s.whole.position)
-		want = max(s.chunkBytes, 2*(at+int64(need)-from))
-		rest := c.buf[from-c.base:]
-		next := &chunk{buf: append(s.buffer(), rest...), base: from}
-		n := len(c.entries) - s.pending
-		next.entries = append(next.entries, c.entries[n:]...)
-		c.entries = c.entries[:n]
-		if err := s.send(ctx, c); err != nil {
-			return nil, err
-		}
-		c = next
-	}
-}
-
-// buffer returns an empty buffer, nil if none is spare.
-func (s *scanner) buffer() []byte {
-	b := s.spare
-	s.spare = nil
-	return b[:0]
-}
-
-// parse checks the frames that the chunk holds after state.position. It returns why it
-// stopped, nil if at the end of the buffer, and how many bytes the next frame needs at least.
-func (s *scanner) parse(c *chunk, g *segment) (need int, reason error) {
-	for {
-		offset := g.offset(s.state.position)
-		b := c.buf[offset-c.base:]
-		if len(b) == 0 {
-			return frameBytes, nil
-		}
-		f, _, err := decodeFrame(b)
-		if err != nil {
-			return max(f.size, frameBytes), err
-		}
-		switch {
-		case f.position != s.state.position || f.segment != uint32(g.index):
-			return 0, fmt.Errorf("%w: a frame of another place", ErrCorrupt)
-		case f.version != s.state.version+1:
-			return 0, fmt.Errorf("%w: record %d follows record %d", ErrCorrupt, f.version, s.state.version)
-		case f.durable > f.position:
-			return 0, fmt.Errorf("%w: the frame contradicts itself", ErrCorrupt)
-		case f.link != chainAfter(s.state.chain, b):
-			return 0, fmt.Errorf("%w: the frame belongs to another log", ErrCorrupt)
-		}
-		s.durable = max(s.durable, f.durable)
-		c.entries = append(c.entries, Entry{
-			frame: f, tip: s.state.slot, Segment: g.index, Offset: offset, Position: f.position, Durable: f.durable, SizeBytes: f.size,
-		})
-		s.state = f.after(s.state.slot)
-		s.pending++
-		if f.last {
-			s.commitRead(c)
+		at = g.offset(s.state.position)
+		if s.pending == 0 && at-sent >= s.readBytes {
+			if err := s.send(ctx, at); err != nil {
+				return nil, err
+			}
+			sent = at
 		}
 	}
+	return reason, s.send(ctx, at)
 }
 
-// commitRead ends the commit that the last entries of the chunk make up.
-func (s *scanner) commitRead(c *chunk) {
+// frame reads the next frame and checks it. It returns why the frame is not whole.
+func (s *scanner) frame(g *segment, limit int64) (reason, err error) {
+	offset := g.offset(s.state.position)
+	header, err := s.in.Peek(int(min(frameBytes, limit-offset)))
+	if err != nil && err != io.EOF {
+		return nil, fmt.Errorf("cannot read %s at byte %d: %w", g.name, offset, err)
+	}
+	f, reason := decodeHeader(header)
+	if reason != nil {
+		return reason, nil
+	}
+	if int64(f.size) > limit-offset {
+		return fmt.Errorf("%w: %d of %d bytes of a frame", ErrTorn, limit-offset, f.size), nil
+	}
+	before := len(s.commit)
+	s.commit = slices.Grow(s.commit, f.size)[:before+f.size]
+	b := s.commit[before:]
+	if n, err := io.ReadFull(s.in, b); err == io.ErrUnexpectedEOF {
+		clear(b[n:]) // a segment that its writer ends while it is read loses the zeros that were preallocated
+	} else if err != nil {
+		return nil, fmt.Errorf("cannot read %s at byte %d: %w", g.name, offset+int64(n), err)
+	}
+	if err := checkFrame(b); err != nil {
+		return err, nil
+	}
+	switch {
+	case f.position != s.state.position || f.segment != uint32(g.index):
+		return fmt.Errorf("%w: a frame of another place", ErrCorrupt), nil
+	case f.version != s.state.version+1:
+		return fmt.Errorf("%w: record %d follows record %d", ErrCorrupt, f.version, s.state.version), nil
+	case f.durable > f.position:
+		return fmt.Errorf("%w: the frame contradicts itself", ErrCorrupt), nil
+	case f.link != chainAfter(s.state.chain, b):
+		return fmt.Errorf("%w: the frame belongs to another log", ErrCorrupt), nil
+	}
+	s.durable = max(s.durable, f.durable)
+	s.run.entries = append(s.run.entries, Entry{
+		frame: f, tip: s.state.slot, Segment: g.index, Offset: offset, Position: f.position, Durable: f.durable, SizeBytes: f.size,
+	})
+	s.state = f.after(s.state.slot)
+	s.pending++
+	if !f.last {
+		return nil, nil
+	}
+	return nil, s.commitRead(g)
+}
+
+// commitRead ends the commit that the last entries make up, and decodes it unless it lies before those asked for.
+func (s *scanner) commitRead(g *segment) error {
+	entries := s.run.entries[len(s.run.entries)-s.pending:]
 	if s.state.version < s.at.next() {
-		c.entries = c.entries[:len(c.entries)-s.pending]
+		s.run.entries = s.run.entries[:len(s.run.entries)-s.pending]
 	} else {
-		c.ends = append(c.ends, len(c.entries))
-	}
-	s.pending, s.whole = 0, s.state
-}
-
-// send decodes a chunk and hands it on, without what is not a whole commit.
-func (s *scanner) send(ctx context.Context, c *chunk) error {
-	if len(c.ends) == 0 {
-		return ctx.Err()
-	}
-	if err := ctx.Err(); err != nil {
-		return err
-	}
-	c.read = s.read + c.base + int64(len(c.buf))
-	c.entries = c.entries[:c.ends[len(c.ends)-1]]
-	if err := s.decode(c); err != nil {
-		return err
-	}
-	s.spare, c.buf = c.buf, nil // the records hold nothing of it
-	return s.out(c)
-}
-
-// decode decodes the records of a chunk.
-func (s *scanner) decode(c *chunk) error {
-	for i := range c.entries {
-		e := &c.entries[i]
-		r, err := codec.DecodeRecord(c.payload(e))
-		if err == nil && (r.Version != e.frame.version || r.Slot != e.frame.slot ||
-			r.Kind != e.frame.kind || r.Hash != e.frame.hash) {
-			err = errors.New("the record is not what its frame says")
-		}
-		if err != nil {
-			// The frame is as it was written, so this was written wrong.
-			return &CorruptError{
-				Segment: s.survey.segments[e.Segment-s.survey.segments[0].index].name, Offset: e.Offset,
-				LastVersion: e.frame.version - 1, LastSlot: e.tip, Reason: reasonOf(err),
+		for i := range entries {
+			e := &entries[i]
+			if err := e.decode(s.commit[e.Offset-entries[0].Offset:]); err != nil {
+				// The frame is as it was written, so this was written wrong.
+				return &CorruptError{Segment: g.name, Offset: e.Offset, LastVersion: e.frame.version - 1, LastSlot: e.tip, Reason: reasonOf(err)}
 			}
 		}
-		e.Record = r
+		s.run.ends = append(s.run.ends, len(s.run.entries))
 	}
+	s.commit, s.pending, s.whole = s.commit[:0], 0, s.state
 	return nil
+}
+
+// decode decodes the record of the frame at the front of b. The record holds nothing of b.
+func (e *Entry) decode(b []byte) (err error) {
+	e.Record, err = codec.DecodeRecord(payload(b))
+	if r := e.Record; err == nil && (r.Version != e.frame.version || r.Slot != e.frame.slot || r.Kind != e.frame.kind || r.Hash != e.frame.hash) {
+		err = errors.New("the record is not what its frame says")
+	}
+	return err
+}
+
+// send hands the commits on that were read up to an offset in the segment, without what is not a whole commit.
+func (s *scanner) send(ctx context.Context, offset int64) error {
+	run := s.run
+	s.run = new(commitRun)
+	if err := ctx.Err(); err != nil || len(run.ends) == 0 {
+		return err
+	}
+	run.entries, run.read = run.entries[:run.ends[len(run.ends)-1]], s.read+offset
+	return s.out(run)
 }

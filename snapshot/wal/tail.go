@@ -50,7 +50,7 @@ func (s *scanner) classifyTail(f vfs.File, g *segment, reason error) error {
 // durableAfter searches a segment for whole frames after the frame at off, which is not whole,
 // and returns the highest position known durable that one of them names.
 func durableAfter(f vfs.File, g *segment, off int64) (durable Position, err error) {
-	b, err := fill(f, g, nil, off, g.size-off)
+	b, err := io.ReadAll(io.NewSectionReader(f, off, g.size-off))
 	if err != nil {
 		return 0, err
 	}
@@ -59,10 +59,8 @@ func durableAfter(f vfs.File, g *segment, off int64) (durable Position, err erro
 			continue
 		}
 		h, err := decodeHeader(b[i:])
-		if err != nil || h.position != g.position+Position(off)+Position(i) || h.segment != uint32(g.index) || h.durable > h.position {
-			continue
-		}
-		if _, _, err := decodeFrame(b[i:]); err == nil {
+		if err == nil && h.position == g.position+Position(off)+Position(i) && h.segment == uint32(g.index) && h.durable <= h.position &&
+			h.size <= len(b)-i && checkFrame(b[i:i+h.size]) == nil {
 			durable = max(durable, h.durable)
 		}
 	}
