@@ -28,7 +28,7 @@ const (
 	// queryLane bounds the queries that wait for a shard. A query for accounts takes some microseconds and a page of a list
 	// some hundred, so a full lane is answered within the deadline of its last query. Further queries fail with errBusy.
 	queryLane = 4096
-	// queryTurn is how long queries are answered at a time while work may wait. Only one more query may follow.
+	// queryTurn is how long queries are answered at a time while work may wait, and how long work then goes on without any at most.
 	queryTurn = time.Millisecond
 	// workLane bounds the work that waits; the sequencer blocks while it is full. The sequencer sends at most
 	// three blocks before it collects the result of the first, and a fold may precede a block, so a longer
@@ -123,12 +123,18 @@ func (s *Shard) Run(ctx context.Context) (err error) {
 	s.mu.Unlock()
 	for {
 		select {
+		case m := <-s.work: // first, as queries have their time between its slices
+			s.do(m)
+			continue
+		default:
+		}
+		select {
 		case q := <-s.queries:
 			began := time.Now()
 			s.mu.Lock()
 			s.answer(q)
-			if len(s.work) == 0 {
-				s.answerWaiting(began.Add(queryTurn))
+			for len(s.work) == 0 && len(s.queries) > 0 && time.Since(began) < queryTurn {
+				s.answer(<-s.queries)
 			}
 			s.mu.Unlock()
 			// Other callers can enqueue their queries before the goroutine sleeps: then one wake-up, which
@@ -148,9 +154,10 @@ func (s *Shard) Run(ctx context.Context) (err error) {
 	}
 }
 
-// do does work in slices. After each slice it answers queries for as long as the slice took, so that they make
-// the work take at most twice its time, and work does the same to them.
+// do does work in slices. Between two slices it answers queries and yields, for no longer than the slices took so far: what that
+// takes too long, a query or a yield, is made up for after the next slices. So queries make the work take at most twice its time.
 func (s *Shard) do(m message) {
+	var spare time.Duration // by how much the slices took longer than what came between them
 	for more := true; more; {
 		began := time.Now()
 		s.mu.Lock()
@@ -158,22 +165,16 @@ func (s *Shard) do(m message) {
 			s.state.tidy()
 			m.answered()
 		}
-		if len(s.queries) > 0 {
-			now := time.Now()
+		ended := time.Now()
+		spare = min(spare+ended.Sub(began), queryTurn)
+		for len(s.queries) > 0 && time.Since(ended) < spare {
 			s.answer(<-s.queries)
-			s.answerWaiting(now.Add(min(now.Sub(began), queryTurn)))
 		}
 		s.mu.Unlock() // not deferred: after a panic the lock stays held
 		if more {
 			s.way.Pass()
 		}
-	}
-}
-
-// answerWaiting answers queries until none waits or the time is over.
-func (s *Shard) answerWaiting(end time.Time) {
-	for len(s.queries) > 0 && time.Now().Before(end) {
-		s.answer(<-s.queries)
+		spare = max(spare-time.Since(ended), -queryTurn)
 	}
 }
 
