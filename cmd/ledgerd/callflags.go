@@ -2,11 +2,11 @@ package main
 
 import (
 	"context"
-	"crypto/tls"
-	"errors"
 	"fmt"
 	"net"
 	"net/http"
+
+	"ledgerd/engine/source/upstream"
 )
 
 // callFlags say how a tool reaches a node by a Unix socket or HTTPS. They are not taken from the environment, nor is the node's address: a
@@ -28,22 +28,9 @@ func (f *callFlags) asked(url string) string {
 
 // client returns what asks the node.
 func (f *callFlags) client() (*http.Client, error) {
-	config := &tls.Config{MinVersion: tls.VersionTLS12}
-	if f.CA != "" {
-		var err error
-		if config.RootCAs, err = readAuthorities("--ca", f.CA); err != nil {
-			return nil, err
-		}
-	}
-	if (f.ClientCert == "") != (f.ClientKey == "") {
-		return nil, errors.New("--client-cert and --client-key go together")
-	}
-	if f.ClientCert != "" {
-		pair, err := tls.LoadX509KeyPair(f.ClientCert, f.ClientKey)
-		if err != nil {
-			return nil, fmt.Errorf("cannot read --client-cert: %w", err)
-		}
-		config.Certificates = []tls.Certificate{pair}
+	config, err := upstream.TLSFiles{CA: f.CA, Cert: f.ClientCert, Key: f.ClientKey}.Config()
+	if err != nil {
+		return nil, fmt.Errorf("--ca, --client-cert, --client-key: %w", err)
 	}
 	transport := &http.Transport{Proxy: http.ProxyFromEnvironment, TLSClientConfig: config}
 	if f.UnixSocket != nil {

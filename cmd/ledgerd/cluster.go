@@ -2,9 +2,11 @@ package main
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/VictoriaMetrics/metrics"
@@ -15,6 +17,7 @@ import (
 	"ledgerd/engine/datadir"
 	"ledgerd/engine/figures"
 	"ledgerd/engine/ledger"
+	"ledgerd/engine/source/upstream"
 	"ledgerd/snapshot"
 	"ledgerd/snapshot/vfs"
 )
@@ -33,6 +36,23 @@ type clusterFlags struct {
 	MaxLag         time.Duration `help:"/readyz and /health of a node of a cluster fail when for so long it has not known that it holds all of the log. A vote among nats-servers takes up to 12 seconds." default:"15s"`
 	LogReplicas    int           `help:"How many nats-servers hold the log; counts when it is made." default:"3"`
 	LogCredentials string        `help:"File with the user that the nats-servers know." placeholder:"FILE"`
+	LogTLSCA       string        `help:"Authorities, PEM, that sign the certificates of the nats-servers; those of the system by default." name:"log-tls-ca" placeholder:"FILE"`
+	LogTLSCert     string        `help:"Certificate to show to the nats-servers, PEM, where they ask for one; read again at each connection." name:"log-tls-cert" placeholder:"FILE"`
+	LogTLSKey      string        `help:"Private key of --log-tls-cert, PEM." name:"log-tls-key" placeholder:"FILE"`
+	LogTLSName     string        `help:"Name that the certificates of the nats-servers are for, where it is not the host of their address." name:"log-tls-name" placeholder:"NAME"`
+}
+
+// tls returns how the nats-servers are known, nil where no flag says it.
+func (f *clusterFlags) tls() (*tls.Config, error) {
+	files := upstream.TLSFiles{CA: f.LogTLSCA, Cert: f.LogTLSCert, Key: f.LogTLSKey, Name: f.LogTLSName}
+	if files == (upstream.TLSFiles{}) {
+		return nil, nil
+	}
+	config, err := files.Config()
+	if err != nil {
+		return nil, fmt.Errorf("--log-tls-ca, --log-tls-cert, --log-tls-key: %w", err)
+	}
+	return config, nil
 }
 
 const maxCredentialsBytes = 64 << 10
@@ -54,6 +74,13 @@ func (f *clusterFlags) validate(from string) error {
 	if _, _, err := cluster.ParseLog(f.Log); err != nil {
 		return fmt.Errorf("--log: %w", err)
 	}
+	config, err := f.tls()
+	if err != nil {
+		return err
+	}
+	if config != nil && !strings.HasPrefix(f.Log, "tls://") {
+		return errors.New("--log-tls-ca, --log-tls-cert and --log-tls-name need --log tls://")
+	}
 	if f.LogCredentials != "" { // each connection reads it, and no signal ends that
 		if info, err := os.Stat(f.LogCredentials); err != nil || !info.Mode().IsRegular() || info.Size() > maxCredentialsBytes {
 			return fmt.Errorf("--log-credentials: %s is not a file of at most 64 KiB", f.LogCredentials)
@@ -74,8 +101,12 @@ func (f *clusterFlags) connect(ctx context.Context, n *node, set *metrics.Set, f
 	if err != nil {
 		return &usageError{err}
 	}
+	secure, err := f.tls()
+	if err != nil {
+		return &usageError{err}
+	}
 	c := cluster.Config{
-		Servers: servers, Stream: stream, NodeID: n.dir.NodeID(), Replicas: f.LogReplicas, Credentials: f.LogCredentials, Logger: n.logger,
+		TLS: secure, Servers: servers, Stream: stream, NodeID: n.dir.NodeID(), Replicas: f.LogReplicas, Credentials: f.LogCredentials, Logger: n.logger,
 		MayWrite: f.Role != roleReplica, MayMakeSnapshots: f.Role != roleIngest, Metrics: set,
 	}
 	c.LedgerID, _ = n.dir.Cluster()

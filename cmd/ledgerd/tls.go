@@ -2,7 +2,6 @@ package main
 
 import (
 	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -12,6 +11,7 @@ import (
 	"time"
 
 	"ledgerd/engine/source/unpack"
+	"ledgerd/engine/source/upstream"
 )
 
 type tlsFlags struct {
@@ -54,21 +54,10 @@ func (f *tlsFlags) open(log *slog.Logger) (e encryption, err error) {
 	}
 	e.opsTLS = e.tls.Clone()
 	e.opsTLS.ClientAuth = tls.RequireAndVerifyClientCert
-	e.opsTLS.ClientCAs, err = readAuthorities("--tls-client-ca", f.TLSClientCA)
-	return e, err
-}
-
-// readAuthorities reads the certificates of a file, which a flag names.
-func readAuthorities(flag, path string) (*x509.CertPool, error) {
-	content, err := unpack.ReadSmall(path, maxConfigBytes)
-	if err != nil {
-		return nil, fmt.Errorf("cannot read %s: %w", flag, err)
+	if e.opsTLS.ClientCAs, err = upstream.ReadAuthorities(f.TLSClientCA); err != nil {
+		return e, fmt.Errorf("cannot read --tls-client-ca %s: %w", f.TLSClientCA, err)
 	}
-	pool := x509.NewCertPool()
-	if !pool.AppendCertsFromPEM(content) {
-		return nil, fmt.Errorf("%s %s holds no certificate in PEM", flag, path)
-	}
-	return pool, nil
+	return e, nil
 }
 
 // certificateLook is how often handshakes look at most whether the files have changed.

@@ -86,8 +86,10 @@ func openGeyser(spec string, o Options) (Source, error) {
 		return nil, err
 	}
 	c.Logger, c.SkipVotes = o.Log, c.SkipVotes || o.SkipVotes
-	if c.TokenIsOpen && o.Log != nil {
-		o.Log.Warn("everybody on this machine may read the file that token-file names")
+	for _, option := range c.OpenFiles() {
+		if o.Log != nil {
+			o.Log.Warn("everybody on this machine may read the file that " + option + " names")
+		}
 	}
 	if calls == "" {
 		return geyser.New(c), nil

@@ -14,10 +14,12 @@ import (
 // Config says which node to follow and how. Address is needed; the zero value of all else works.
 type Config struct {
 	Address string      // host:port
+	Others  []string    // likewise, of nodes of the same ledger that are followed in turn when a session ends
 	TLS     *tls.Config // nil: none
 	Token   string      // sent as x-token where it is not empty; never shown
-	// TokenIsOpen: everybody on this machine may read the file that the token came from.
-	TokenIsOpen bool
+	// TokenFile holds the token, and HeaderFile a header a line, as "name: value", where they are not empty. They are read again for each
+	// session. What they hold is never shown.
+	TokenFile, HeaderFile string
 
 	Compression    string // "zstd" or "gzip" where the node may compress, "" for none
 	WholeData      bool   // ask for whole data of accounts, not only for token headers

@@ -55,7 +55,12 @@ type connection struct {
 
 // connect dials the node, subscribes and begins to read. close must follow.
 func (s *Source) connect(ctx context.Context, sub subscription) (*connection, error) {
-	client, err := grpc.NewClient("passthrough:///"+s.config.Address, s.dialOptions()...)
+	headers, err := s.config.headers()
+	if err != nil {
+		return nil, &sessionError{upstream.Refused, err}
+	}
+	s.secrets = headers.secrets()
+	client, err := grpc.NewClient("passthrough:///"+s.nodes[s.node], s.dialOptions()...)
 	if err != nil {
 		return nil, &sessionError{upstream.Dial, err}
 	}
@@ -64,9 +69,7 @@ func (s *Source) connect(ctx context.Context, sub subscription) (*connection, er
 		replays: make(chan []byte, 1), ended: make(chan struct{}),
 	}
 	c.ctx, c.cancel = context.WithCancel(ctx)
-	if s.config.Token != "" {
-		c.ctx = metadata.AppendToOutgoingContext(c.ctx, "x-token", s.config.Token)
-	}
+	c.ctx = metadata.AppendToOutgoingContext(c.ctx, headers...)
 	c.stream, err = client.NewStream(c.ctx, &subscribeCall, subscribeMethod, s.callOptions()...)
 	if err == nil {
 		if err = c.stream.SendMsg(sub.encode()); errors.Is(err, io.EOF) {

@@ -6,10 +6,14 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"encoding/pem"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -18,6 +22,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 
 	"ledgerd/engine/ledger"
@@ -44,6 +49,55 @@ func TestTokensAreSentAndNeverShown(t *testing.T) {
 	if strings.Contains(text, token) || !strings.Contains(text, "token *** is not known") {
 		t.Errorf("shown: %s", text)
 	}
+}
+
+// Files of a token and of headers are read again for each session, and what they hold is shown nowhere.
+func TestHeadersComeFromFilesAtEachSession(t *testing.T) {
+	dir, log := t.TempDir(), bytes.Buffer{}
+	token, header := filepath.Join(dir, "token"), filepath.Join(dir, "headers")
+	must(t, errors.Join(os.WriteFile(token, []byte("0ld-s3cret\n"), 0o600), os.WriteFile(header, []byte("Authorization: Bearer b-s3cret\nX-Tier: 2\n"), 0o600)))
+	s := scenario{until: "block 102", config: func(c *Config) {
+		c.TokenFile, c.HeaderFile, c.Logger = token, header, slog.New(slog.NewTextHandler(&log, nil))
+	}}
+	s.script = func(c *call) error {
+		md, _ := metadata.FromIncomingContext(c.stream.Context())
+		if c.number == 0 {
+			must(t, os.WriteFile(token, []byte("n3w-s3cret"), 0o600))
+			return status.Error(codes.Unauthenticated, "not "+c.token[0]+" with "+md.Get("authorization")[0])
+		}
+		ledgertest.Equal(t, fmt.Sprint(c.token, md.Get("authorization"), md.Get("x-tier")), "[n3w-s3cret] [Bearer b-s3cret] [2]", "what the node got")
+		return c.send(straight(101, 102)...)
+	}
+	s.run(t)
+	if text := log.String(); strings.Contains(text, "s3cret") || !strings.Contains(text, "not *** with ***") {
+		t.Errorf("shown: %s", text)
+	}
+	for _, wrong := range []string{"", "no header", "grpc-timeout: 1", "a b: c", "x: ", "x: \x00", "x:" + strings.Repeat("s", tokenBytes+1), strings.Repeat("a: b\n", maxHeaders+1)} {
+		must(t, os.WriteFile(header, []byte(wrong), 0o600))
+		if _, err := (&Config{HeaderFile: header}).headers(); err == nil {
+			t.Errorf("%.20q is sent", wrong)
+		}
+	}
+}
+
+// Of several nodes another is followed when a session ends, and goes on where that one was.
+func TestAnotherNodeIsFollowedWhenOneFails(t *testing.T) {
+	var s scenario
+	s = scenario{until: "block 112", config: func(c *Config) {
+		dial := c.Dial
+		c.Others = []string{"second.test:1"}
+		c.Dial = func(ctx context.Context, network, address string) (net.Conn, error) {
+			if s.of("block") != "" && address == "node.test:10000" {
+				return nil, errors.New("it is down")
+			}
+			return dial(ctx, network, address)
+		}
+	}}
+	s.script = calls(shows(straight(101, 108)...), stays(straight(107, 112)...))
+	s.run(t)
+	s.check(t, "101 102 103 104 105 106 107 108 109 110 111 112", "100 107", "")
+	nodes := s.source.Upstream().Nodes
+	ledgertest.Equal(t, fmt.Sprint(nodes), "[{node.test:10000 1 false} {second.test:1 1 true}]", "how often each was connected to")
 }
 
 func TestPingsAreAnswered(t *testing.T) {
@@ -84,20 +138,33 @@ func TestMessagesComePacked(t *testing.T) {
 	}
 }
 
+// A node is known by its authorities and its name, and knows a client by its certificate.
 func TestTLSNamesTheNode(t *testing.T) {
 	web := httptest.NewTLSServer(nil) // for its certificate, of example.com
 	web.Close()
-	pool := x509.NewCertPool()
-	pool.AddCert(web.Certificate())
-	for _, host := range []string{"example.com", "other.test"} {
+	pair := web.TLS.Certificates[0]
+	key, err := x509.MarshalPKCS8PrivateKey(pair.PrivateKey)
+	must(t, err)
+	ca, keyFile := filepath.Join(t.TempDir(), "ca"), filepath.Join(t.TempDir(), "key")
+	must(t, errors.Join(
+		os.WriteFile(ca, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: pair.Certificate[0]}), 0o600),
+		os.WriteFile(keyFile, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: key}), 0o600)))
+	for options, known := range map[string]bool{
+		"https://example.com?tls-ca=" + ca + "&tls-cert=" + ca + "&tls-key=" + keyFile:                     true,
+		"https://other.test?tls-name=example.com&tls-ca=" + ca + "&tls-cert=" + ca + "&tls-key=" + keyFile: true,
+		"https://other.test?tls-ca=" + ca + "&tls-cert=" + ca + "&tls-key=" + keyFile:                      false,
+		"https://example.com?tls-cert=" + ca + "&tls-key=" + keyFile:                                       false,
+		"https://example.com?tls-ca=" + ca:                                                                 false,
+	} {
 		s := scenario{most: 3 * time.Second, script: stays(straight(101, 101)...), config: func(c *Config) {
-			c.Address, c.TLS = host+":443", &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: pool}
+			parsed, _, err := ParseSpec(options)
+			must(t, err)
+			c.Address, c.TLS = parsed.Address, parsed.TLS
 		}}
-		s.options = []grpc.ServerOption{grpc.Creds(credentials.NewServerTLSFromCert(&web.TLS.Certificates[0]))}
+		s.options = []grpc.ServerOption{grpc.Creds(credentials.NewTLS(&tls.Config{Certificates: []tls.Certificate{pair}, ClientAuth: tls.RequireAnyClientCert}))}
 		s.run(t)
-		n, known := s.source.Upstream(), host == "example.com"
-		if (n.Connects > 0) != known || (n.Errors[upstream.Dial] == 0) != known || (s.of("block") == "101") != known {
-			t.Errorf("%s: %+v", host, n)
+		if n := s.source.Upstream(); (n.Connects > 0) != known || (s.of("block") == "101") != known {
+			t.Errorf("%s: %+v", options, n)
 		}
 	}
 }

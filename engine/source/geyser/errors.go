@@ -122,16 +122,16 @@ func fillFailure(err error) (upstream.Kind, time.Duration) {
 	return upstream.Server, 0
 }
 
-// shown returns an error as it may be logged: one line, not long, and without the token, which a
+// shown returns an error as it may be logged: one line, not long, and without secrets, which a
 // node might repeat.
-func shown(err error, token string) string {
+func shown(err error, secrets []string) string {
 	const most = 300
 	text := err.Error()
 	if s, ok := status.FromError(err); ok && s.Code() != codes.Unknown {
 		text = fmt.Sprintf("%s: %s", s.Code(), s.Message())
 	}
-	if token != "" {
-		text = strings.ReplaceAll(text, token, "***")
+	for _, secret := range secrets {
+		text = strings.ReplaceAll(text, secret, "***")
 	}
 	text = strings.Join(strings.Fields(text), " ")
 	if len(text) > most {

@@ -298,7 +298,7 @@ func (f *follower) fill(ctx context.Context, g ledger.Gap) error {
 		f.stats.Failed(kind)
 		f.stats.GapStuck(kind)
 		f.config.Logger.Warn("a gap cannot be filled yet", "source", f.source.Info().Name, "after_slot", uint64(g.After.Slot),
-			"up_to_slot", uint64(g.UpTo), "error", shown(err, f.config.Token), "again_in", wait)
+			"up_to_slot", uint64(g.UpTo), "error", shown(err, f.source.secrets), "again_in", wait)
 		return nil
 	}
 	if err := f.ask(ctx, false); err != nil {
@@ -328,8 +328,8 @@ func (f *follower) over(err error) {
 		f.stats.GapStuck(kind)
 	}
 	n := f.assembler.Counts
-	f.config.Logger.Warn("the session with the node ended", "source", f.source.Info().Name, "cause", kind.String(),
-		"error", shown(err, f.config.Token), "last_slot", uint64(f.verdict.Tip.Slot),
+	f.config.Logger.Warn("the session with the node ended", "source", f.source.Info().Name, "node", f.source.nodes[f.source.node], "cause", kind.String(),
+		"error", shown(err, f.source.secrets), "last_slot", uint64(f.verdict.Tip.Slot),
 		"blocks", n.Sealed, "partial", n.Partial, "late", n.Late, "duplicates", n.Duplicates)
 	f.assembler.Reconnected()
 }

@@ -8,14 +8,23 @@ import (
 	"ledgerd/engine/source/upstream"
 )
 
-// Source follows one node.
+// Source follows one node, or one of several at a time.
 type Source struct {
 	config Config
 	stats  upstream.Stats
+
+	// Of Run's goroutine.
+	nodes   []string // that may be followed
+	node    int      // the one that is
+	secrets []string // that it was sent
 }
 
 // New returns a source that does nothing yet.
-func New(c Config) *Source { return &Source{config: c.withDefaults()} }
+func New(c Config) *Source {
+	s := &Source{config: c.withDefaults()}
+	s.nodes = append([]string{s.config.Address}, s.config.Others...)
+	return s
+}
 
 // Info says what the sequencer has to know of the source.
 func (s *Source) Info() ledger.SourceInfo {
@@ -41,6 +50,9 @@ func (s *Source) Run(ctx context.Context, from *ledger.ResumePoint, emit ledger.
 	if from != nil {
 		s.stats.Resumed(from.Slot)
 	}
+	if len(s.nodes) > 1 {
+		s.stats.Use(s.nodes, s.node)
+	}
 	f := newFollower(s, emit)
 	stopMints := f.mints.start(ctx)
 	defer stopMints()
@@ -55,6 +67,9 @@ func (s *Source) Run(ctx context.Context, from *ledger.ResumePoint, emit ledger.
 			return ctx.Err()
 		}
 		f.over(err)
+		if s.node = (s.node + 1) % len(s.nodes); len(s.nodes) > 1 {
+			s.stats.Use(s.nodes, s.node)
+		}
 		if f.verdict.Placed > before && time.Since(began) > s.config.BackoffMax {
 			f.backoff.Reset()
 		}

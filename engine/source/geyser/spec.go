@@ -1,7 +1,6 @@
 package geyser
 
 import (
-	"bytes"
 	"cmp"
 	"crypto/tls"
 	"errors"
@@ -12,17 +11,12 @@ import (
 	"slices"
 	"strings"
 
-	"ledgerd/engine/source/unpack"
+	"ledgerd/engine/source/upstream"
 )
 
 // TokenVariable is the environment variable that the x-token is taken from where the specification
 // does not give it.
 const TokenVariable = "LEDGERD_X_TOKEN"
-
-const (
-	tokenBytes     = 4096     // bounds a token
-	tokenFileBytes = 64 << 10 // bounds the file that holds it
-)
 
 // ParseSpec reads what follows "geyser:" in a specification: the address of a node and options. rpc is
 // the specification of the node to fill gaps from, "" for none. An error never shows the address or
@@ -36,9 +30,11 @@ func ParseSpec(spec string) (c Config, rpc string, err error) {
 }
 
 func parseSpec(spec string) (c Config, rpc string, err error) {
-	address, query, _ := strings.Cut(spec, "?")
-	if err := c.parseAddress(address); err != nil {
-		return c, "", err
+	addresses, query, _ := strings.Cut(spec, "?")
+	for n, address := range strings.Split(addresses, ",") {
+		if err := c.parseAddress(address, n == 0); err != nil {
+			return c, "", err
+		}
 	}
 	options, err := url.ParseQuery(query)
 	if err != nil {
@@ -46,33 +42,30 @@ func parseSpec(spec string) (c Config, rpc string, err error) {
 	}
 	for name, values := range options {
 		if !slices.Contains(optionNames, name) {
-			return c, "", errors.New("the options are rpc, token, token-file, compression, data, transactions and votes")
+			return c, "", fmt.Errorf("the options are %s", strings.Join(optionNames, ", "))
 		}
 		if len(values) != 1 {
 			return c, "", fmt.Errorf("%s is given twice", name)
 		}
 	}
-	if err := c.choose(options); err != nil {
+	if err := cmp.Or(c.choose(options), c.readTLS(options)); err != nil {
 		return c, "", err
 	}
+	c.TokenFile, c.HeaderFile = options.Get("token-file"), options.Get("header-file")
 	switch {
 	case options.Has("token") && options.Has("token-file"):
-		err = errors.New("token and token-file are both given")
+		return c, "", errors.New("token and token-file are both given")
 	case options.Has("token"):
 		c.Token = options.Get("token")
-	case options.Has("token-file"):
-		c.Token, c.TokenIsOpen, err = readToken(options.Get("token-file"))
-	default:
+	case !options.Has("token-file"):
 		c.Token = os.Getenv(TokenVariable)
 	}
-	if err == nil && (len(c.Token) > tokenBytes || strings.ContainsFunc(c.Token, func(r rune) bool { return r < ' ' || r > '~' })) {
-		err = errors.New("the token is too long or holds characters that cannot be sent")
-	}
+	_, err = c.headers()
 	return c, options.Get("rpc"), err
 }
 
 // optionNames are those that an error may name: what is none may be a part of a secret.
-var optionNames = []string{"rpc", "token", "token-file", "compression", "data", "transactions", "votes"}
+var optionNames = append([]string{"rpc", "token", "token-file", "header-file", "compression", "data", "transactions", "votes"}, upstream.TLSOptions...)
 
 // choose takes the options that have a few values.
 func (c *Config) choose(options url.Values) error {
@@ -98,8 +91,24 @@ func choice(options url.Values, name string, values ...string) (string, error) {
 	return options.Get(name), nil
 }
 
-// parseAddress reads http://HOST:PORT or https://HOST[:PORT].
-func (c *Config) parseAddress(address string) error {
+// readTLS reads the files of TLS, which only addresses with https may have.
+func (c *Config) readTLS(options url.Values) (err error) {
+	var files upstream.TLSFiles
+	for _, name := range upstream.TLSOptions {
+		files.Set(name, options.Get(name))
+	}
+	switch {
+	case files == upstream.TLSFiles{}:
+		return nil
+	case c.TLS == nil:
+		return errors.New("the options of TLS are for https://")
+	}
+	c.TLS, err = files.Config()
+	return err
+}
+
+// parseAddress reads http://HOST:PORT or https://HOST[:PORT], of the first node or one of the others.
+func (c *Config) parseAddress(address string, first bool) error {
 	u, err := url.Parse(address)
 	switch {
 	case err != nil || u.Hostname() == "" || u.Scheme != "http" && u.Scheme != "https":
@@ -109,25 +118,19 @@ func (c *Config) parseAddress(address string) error {
 	case u.Port() == "" && u.Scheme == "http":
 		return errors.New("the address has no port")
 	}
-	c.Address = u.Host
+	host := u.Host
 	if u.Port() == "" {
-		c.Address = net.JoinHostPort(u.Hostname(), "443")
+		host = net.JoinHostPort(u.Hostname(), "443")
 	}
-	if u.Scheme == "https" {
+	switch isTLS := u.Scheme == "https"; {
+	case !first && isTLS != (c.TLS != nil):
+		return errors.New("the addresses are all of http:// or all of https://")
+	case !first:
+		c.Others = append(c.Others, host)
+		return nil
+	case isTLS:
 		c.TLS = &tls.Config{MinVersion: tls.VersionTLS12}
 	}
+	c.Address = host
 	return nil
-}
-
-// readToken reads a token from a file. open reports whether everybody may.
-func readToken(path string) (token string, open bool, err error) {
-	content, err := unpack.ReadSmall(path, tokenFileBytes)
-	if err != nil {
-		return "", false, fmt.Errorf("the file that token-file names cannot be read: %w", err)
-	}
-	if token = string(bytes.TrimSpace(content)); token == "" {
-		return "", false, errors.New("the file that token-file names is empty")
-	}
-	info, err := os.Stat(path)
-	return token, err == nil && info.Mode().Perm()&0o004 != 0, nil
 }

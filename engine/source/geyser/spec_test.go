@@ -11,8 +11,8 @@ func TestSpecificationsAreRead(t *testing.T) {
 	file, long := filepath.Join(t.TempDir(), "token"), strings.Repeat("s3cret", 600)
 	must(t, os.WriteFile(file, []byte(" "+long+"\n"), 0o600))
 	type want struct {
-		address, token, rpc, compression string
-		tls, whole, noTx, noVotes        bool
+		address, others, token, rpc, compression string
+		tls, whole, noTx, noVotes                bool
 	}
 	for spec, w := range map[string]want{
 		"http://10.0.0.1:10000":                                              {address: "10.0.0.1:10000"},
@@ -20,13 +20,17 @@ func TestSpecificationsAreRead(t *testing.T) {
 		"https://node.test":                                                  {address: "node.test:443", tls: true},
 		"https://node.test:7443?token=s3cret":                                {address: "node.test:7443", tls: true, token: "s3cret"},
 		"http://h:1?token-file=" + file:                                      {address: "h:1", token: long},
+		"http://h:1,http://[::1]:2":                                          {address: "h:1", others: "[::1]:2"},
+		"https://h,https://g:7?token=s3cret":                                 {address: "h:443", others: "g:7", tls: true, token: "s3cret"},
 		"http://h:1?rpc=http://h:2/key?a=b":                                  {address: "h:1", rpc: "http://h:2/key?a=b"},
 		"http://h:1?rpc=http%3A%2F%2Fh%3A2%3Fa%3Db%26c%3Dd":                  {address: "h:1", rpc: "http://h:2?a=b&c=d"},
 		"http://h:1?compression=zstd&data=full&transactions=none&votes=skip": {address: "h:1", compression: "zstd", whole: true, noTx: true, noVotes: true},
 		"http://h:1?compression=none&data=header&transactions=all&votes=all": {address: "h:1"},
 	} {
 		c, rpc, err := ParseSpec(spec)
-		got := want{c.Address, c.Token, rpc, c.Compression, c.TLS != nil, c.WholeData, c.NoTransactions, c.SkipVotes}
+		sent, err2 := c.headers()
+		must(t, err2)
+		got := want{c.Address, strings.Join(c.Others, ","), strings.Join(sent.secrets(), ","), rpc, c.Compression, c.TLS != nil, c.WholeData, c.NoTransactions, c.SkipVotes}
 		if err != nil || got != w {
 			t.Errorf("%s: %v, got %+v, want %+v", spec, err, got, w)
 		}

@@ -47,7 +47,7 @@ func newClient(c *Config, stats *upstream.Stats) *client {
 		http: &http.Client{
 			Transport: &http.Transport{
 				DialContext: dial, MaxConnsPerHost: c.Parallel, MaxIdleConnsPerHost: c.Parallel,
-				IdleConnTimeout: 30 * time.Second, TLSHandshakeTimeout: c.Timeout, MaxResponseHeaderBytes: 64 << 10,
+				IdleConnTimeout: 30 * time.Second, TLSClientConfig: c.TLS, TLSHandshakeTimeout: c.Timeout, MaxResponseHeaderBytes: 64 << 10,
 				ForceAttemptHTTP2: true, Proxy: proxy,
 			},
 			// Another address could be anybody's, and the call may carry a key.

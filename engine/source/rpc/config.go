@@ -3,6 +3,7 @@ package rpc
 import (
 	"cmp"
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -14,6 +15,7 @@ import (
 	"time"
 
 	"ledgerd/engine/ledger"
+	"ledgerd/engine/source/upstream"
 )
 
 // Accounts says which accounts the node is asked for after the blocks that touched them.
@@ -31,7 +33,8 @@ var accountsNames = []string{AccountsTouched: "touched", AccountsNew: "new", Acc
 
 // Config is how a node is followed. The zero value of each field but URL is a default.
 type Config struct {
-	URL      *url.URL // of the node's JSON-RPC; it may hold keys, and is never shown whole
+	URL      *url.URL    // of the node's JSON-RPC; it may hold keys, and is never shown whole
+	TLS      *tls.Config // for https; nil: the authorities of the system
 	Accounts Accounts
 	From     ledger.Opt[ledger.Slot] // begin with the first block from there on; default: the newest confirmed
 	// Brief asks for blocks with their accounts and balances alone, which not every node offers.
@@ -69,9 +72,13 @@ func ParseSpec(spec string) (Config, error) {
 	var c Config
 	address, query, _ := strings.Cut(spec, "?")
 	var theirs []string
+	var files upstream.TLSFiles
 	for option := range strings.SplitSeq(query, "&") {
 		name, value, _ := strings.Cut(option, "=")
-		ours, err := c.option(name, value)
+		ours, err := files.Set(name, value), error(nil)
+		if !ours {
+			ours, err = c.option(name, value)
+		}
 		switch {
 		case err != nil:
 			return c, fmt.Errorf("rpc source: %w", err)
@@ -87,7 +94,16 @@ func ParseSpec(spec string) (Config, error) {
 		return c, errors.New("rpc source: the address is not http://HOST:PORT or https://HOST:PORT, with a path where the node wants one")
 	}
 	c.URL = u
-	return c, nil
+	switch {
+	case files == upstream.TLSFiles{}:
+		return c, nil
+	case u.Scheme == "http":
+		return c, errors.New("rpc source: the options of TLS are for https://")
+	}
+	if c.TLS, err = files.Config(); err != nil {
+		err = fmt.Errorf("rpc source: %w", err)
+	}
+	return c, err
 }
 
 // option takes an option of ours. It reports whether it is one.

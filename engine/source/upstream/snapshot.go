@@ -3,6 +3,7 @@ package upstream
 import (
 	"fmt"
 	"math"
+	"slices"
 	"time"
 
 	"ledgerd/engine/ledger"
@@ -12,6 +13,8 @@ import (
 type Snapshot struct {
 	Connected bool
 	Since     time.Time // when Connected last changed; zero before the first attempt ended
+
+	Nodes []Node // where there are several; not to be changed
 
 	Connects, Reconnects               uint64
 	Messages, Bytes                    uint64
@@ -30,6 +33,10 @@ func (s *Stats) Snapshot() Snapshot {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	n := s.now
+	n.Nodes = slices.Clone(n.Nodes)
+	if s.using < len(n.Nodes) {
+		n.Nodes[s.using].Connected = n.Connected
+	}
 	if n.SealedSlot != 0 && n.UpstreamSlot > n.SealedSlot {
 		n.LagSlots = n.UpstreamSlot - n.SealedSlot
 		n.Lag = time.Since(s.firstSeenLocked(n.SealedSlot+1, n.UpstreamSlot))

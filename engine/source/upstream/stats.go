@@ -1,6 +1,7 @@
 package upstream
 
 import (
+	"slices"
 	"sync"
 	"time"
 
@@ -22,6 +23,24 @@ type Stats struct {
 	limited  bool          // the newest answer turned us down for our rate
 	asked    time.Duration // to wait
 	seen     [seenSlots]sighting
+	using    int // the place in now.Nodes of the node that is followed
+}
+
+// Node is one of several nodes of which one is followed.
+type Node struct {
+	Name      string // its host and port
+	Connects  uint64
+	Connected bool
+}
+
+// Use reports which of some nodes is followed from now on.
+func (s *Stats) Use(names []string, n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for len(s.now.Nodes) < len(names) {
+		s.now.Nodes = append(s.now.Nodes, Node{Name: names[len(s.now.Nodes)]})
+	}
+	s.using = n
 }
 
 // sighting is when a slot was first seen upstream. It stands at the slot modulo seenSlots.
@@ -53,6 +72,10 @@ func (s *Stats) Connected() {
 	}
 	s.now.Reconnects = s.now.Connects
 	s.now.Connects++
+	if s.using < len(s.now.Nodes) {
+		s.now.Nodes = slices.Clone(s.now.Nodes)
+		s.now.Nodes[s.using].Connects++
+	}
 	s.now.Connected, s.now.Since = true, time.Now()
 }
 

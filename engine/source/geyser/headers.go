@@ -1,0 +1,91 @@
+package geyser
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"regexp"
+	"strings"
+
+	"ledgerd/engine/source/unpack"
+)
+
+const (
+	tokenBytes      = 4096     // bounds a token, and a header
+	headerFileBytes = 64 << 10 // bounds a file that holds them
+	maxHeaders      = 32
+)
+
+// headers are names and values in turn, as they are sent with a subscription.
+type headers []string
+
+// headers returns what is sent now: files are read again. An error shows nothing of it.
+func (c *Config) headers() (h headers, err error) {
+	token := c.Token
+	if c.TokenFile != "" {
+		if token, err = readSecret("token-file", c.TokenFile); err != nil {
+			return nil, err
+		}
+	}
+	if token != "" {
+		if !isSendable(token) {
+			return nil, errors.New("the token is too long or holds characters that cannot be sent")
+		}
+		h = append(h, "x-token", token)
+	}
+	if c.HeaderFile == "" {
+		return h, nil
+	}
+	lines, err := readSecret("header-file", c.HeaderFile)
+	if err != nil {
+		return nil, err
+	}
+	for n, line := range strings.Split(lines, "\n") {
+		name, value, isHeader := strings.Cut(line, ":")
+		name, value = strings.ToLower(strings.TrimSpace(name)), strings.TrimSpace(value)
+		if !isHeader || !headerName.MatchString(name) || strings.HasPrefix(name, "grpc-") || !isSendable(value) || n == maxHeaders {
+			return nil, fmt.Errorf("line %d of the file that header-file names is no header that can be sent", n+1)
+		}
+		h = append(h, name, value)
+	}
+	return h, nil
+}
+
+// headerName matches the names of headers that gRPC lets a client send.
+var headerName = regexp.MustCompile(`^[a-z0-9_.-]{1,64}$`)
+
+func isSendable(value string) bool {
+	return value != "" && len(value) <= tokenBytes && !strings.ContainsFunc(value, func(r rune) bool { return r < ' ' || r > '~' })
+}
+
+// secrets returns the values.
+func (h headers) secrets() (values []string) {
+	for i := 1; i < len(h); i += 2 {
+		values = append(values, h[i])
+	}
+	return values
+}
+
+// readSecret reads what a file holds that an option names.
+func readSecret(option, path string) (string, error) {
+	content, err := unpack.ReadSmall(path, headerFileBytes)
+	if err != nil {
+		return "", fmt.Errorf("the file that %s names cannot be read: %w", option, err)
+	}
+	text := string(bytes.TrimSpace(content))
+	if text == "" {
+		return "", fmt.Errorf("the file that %s names is empty", option)
+	}
+	return text, nil
+}
+
+// OpenFiles returns the options of which everybody on this machine may read the files.
+func (c *Config) OpenFiles() (options []string) {
+	for option, path := range map[string]string{"token-file": c.TokenFile, "header-file": c.HeaderFile} {
+		if info, err := os.Stat(path); path != "" && err == nil && info.Mode().Perm()&0o004 != 0 {
+			options = append(options, option)
+		}
+	}
+	return options
+}
