@@ -17,8 +17,9 @@ import (
 
 // importCommand fills a new data directory from an archive.
 type importCommand struct {
-	Archive string `help:"Snapshot archive of an Agave validator, as snapshot-SLOT-HASH.tar.zst." required:"" placeholder:"FILE"`
-	DataDir string `help:"Directory that is to belong to the node: empty, or not there yet." default:"./data"`
+	Archive     string `help:"Snapshot archive of an Agave validator, as snapshot-SLOT-HASH.tar.zst." required:"" placeholder:"FILE"`
+	Incremental string `help:"Incremental snapshot archive of the changes since that one, as incremental-snapshot-SLOT-SLOT-HASH.tar.zst." placeholder:"FILE"`
+	DataDir     string `help:"Directory that is to belong to the node: empty, or not there yet." default:"./data"`
 	filterFlags
 	quietFlag
 }
@@ -55,7 +56,7 @@ func (c *importCommand) Validate() error {
 
 // Run imports. The archive is looked at before the directory is touched.
 func (c *importCommand) Run(ctx context.Context, s *streams) error {
-	archive, err := agave.Open(c.Archive)
+	archives, err := c.open()
 	if err != nil {
 		return &usageError{err}
 	}
@@ -73,8 +74,8 @@ func (c *importCommand) Run(ctx context.Context, s *streams) error {
 		return fmt.Errorf("cannot import %s: %w", c.Archive, err)
 	}
 	begun := time.Now()
-	shown := c.show(s, func() engine.Progress { return importProgress(archive, into.Progress()) })
-	at, done, err := importArchive(ctx, archive, into)
+	shown := c.show(s, func() engine.Progress { return importProgress(archives, into.Progress()) })
+	at, done, err := importArchives(ctx, archives, into)
 	shown()
 	if err != nil {
 		if ctx.Err() != nil {
@@ -88,22 +89,43 @@ func (c *importCommand) Run(ctx context.Context, s *streams) error {
 	return nil
 }
 
-// importArchive reads an archive into an import, and finishes it.
-func importArchive(ctx context.Context, archive *agave.Archive, into *importer.Import) (importer.Point, importer.Result, error) {
-	at, err := archive.Read(ctx, into.Add)
-	if err != nil {
-		return at, importer.Result{}, err
+// open looks at the archives, the full one first.
+func (c *importCommand) open() (archives []*agave.Archive, err error) {
+	full, err := agave.Open(c.Archive)
+	if err == nil {
+		err = full.Follows(nil)
 	}
-	done, err := into.Finish(ctx, at)
+	if err != nil || c.Incremental == "" {
+		return []*agave.Archive{full}, err
+	}
+	changes, err := agave.Open(c.Incremental)
+	if err == nil {
+		err = changes.Follows(full)
+	}
+	return []*agave.Archive{full, changes}, err
+}
+
+// importArchives reads archives into an import, and finishes it at the point of the last one.
+func importArchives(ctx context.Context, archives []*agave.Archive, into *importer.Import) (at importer.Point, done importer.Result, err error) {
+	for _, archive := range archives {
+		if at, err = archive.Read(ctx, into.Add); err != nil {
+			return at, done, err
+		}
+	}
+	done, err = into.Finish(ctx, at)
 	return at, done, err
 }
 
 // importProgress says how far an import is. How many accounts there are is known when the archive was read.
-func importProgress(archive *agave.Archive, p importer.Progress) engine.Progress {
+func importProgress(archives []*agave.Archive, p importer.Progress) engine.Progress {
 	switch p.Phase {
 	case importer.Reads:
-		read, size := archive.Progress()
-		return engine.Progress{Phase: "reading the archive", Done: uint64(read), Total: uint64(size)}
+		now := engine.Progress{Phase: "reading the archive"}
+		for _, archive := range archives {
+			read, size := archive.Progress()
+			now.Done, now.Total = now.Done+uint64(read), now.Total+uint64(size)
+		}
+		return now
 	case importer.Writes:
 		return engine.Progress{Phase: "writing accounts", Done: p.Sorted, Total: p.Added, Unit: "accounts"}
 	default:

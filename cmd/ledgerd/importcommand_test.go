@@ -47,14 +47,21 @@ func TestImportedNodeEndsAsTheStraightRun(t *testing.T) {
 
 	l, err := testnode.Simulated(simulated, testnode.Plan{})
 	must(t, err)
-	path := archiveOfNode(t, l, l.Main()[len(l.Main())/2])
-	dir := filepath.Join(t.TempDir(), "new")
-	toolSays(t, exitOK, "", "import", "--archive", path, "--data-dir", dir)
-	toolSays(t, exitOK, "", "snapshot", "verify", "--data-dir", dir)
-	for range 2 { // the second time there is nothing new
-		n := start(t, "--data-dir", dir, "--source", "file:"+whole)
-		ledgertest.Equal(t, stateHashField.FindString(n.ending(t)), want, "after the import")
-		n.stop()
+	early, half := l.Main()[len(l.Main())/4], l.Main()[len(l.Main())/2]
+	full, earlier, changes := archiveOfNode(t, l, nil, half), archiveOfNode(t, l, nil, early), archiveOfNode(t, l, early, half)
+	for name, archives := range map[string][]string{"full": {"--archive", full}, "incremental": {"--archive", earlier, "--incremental", changes}} {
+		dir := filepath.Join(t.TempDir(), "new")
+		toolSays(t, exitOK, "", append([]string{"import", "--data-dir", dir}, archives...)...)
+		toolSays(t, exitOK, "", "snapshot", "verify", "--data-dir", dir)
+		for range 2 { // the second time there is nothing new
+			n := start(t, "--data-dir", dir, "--source", "file:"+whole)
+			ledgertest.Equal(t, stateHashField.FindString(n.ending(t)), want, "after the import of a %s archive", name)
+			n.stop()
+		}
+	}
+	for _, wrong := range [][]string{{"--archive", changes}, {"--archive", full, "--incremental", changes}, {"--archive", earlier, "--incremental", full}} {
+		dir := filepath.Join(t.TempDir(), "new")
+		toolSays(t, exitUsage, "", append([]string{"import", "--data-dir", dir}, wrong...)...)
 	}
 }
 

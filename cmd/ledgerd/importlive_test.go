@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -15,15 +16,24 @@ import (
 )
 
 // archiveOfNode writes an archive of a test node's ledger at a block.
-func archiveOfNode(t *testing.T, l *testnode.Ledger, at *ledger.Block) (path string) {
+func archiveOfNode(t *testing.T, l *testnode.Ledger, since, at *ledger.Block) (path string) {
 	t.Helper()
 	a := &agavetest.Archive{Slot: uint64(at.Slot), Parent: uint64(at.ParentSlot), Blockhash: at.Blockhash, VoteAccounts: 2}
 	a.Height = at.Height.Value
 	s := agavetest.Storage{Slot: a.Slot, ID: 1}
-	for _, w := range l.Accounts(at.Slot) {
-		if w != nil {
-			s.Records = append(s.Records, archived(*w))
+	before := map[ledger.Pubkey]*ledger.AccountWrite{}
+	if since != nil {
+		a.Base, before = uint64(since.Slot), l.Accounts(since.Slot)
+	}
+	for key, w := range l.Accounts(at.Slot) {
+		switch {
+		case w == nil && before[key] != nil:
+			s.Records = append(s.Records, agavetest.Record{Pubkey: key})
+		case w != nil:
 			a.Capitalization += uint64(w.Lamports)
+			if !reflect.DeepEqual(w, before[key]) {
+				s.Records = append(s.Records, archived(*w))
+			}
 		}
 	}
 	a.Storages = []agavetest.Storage{s}
@@ -69,7 +79,7 @@ func TestImportedNodeFollowsALiveOne(t *testing.T) {
 				live.Advance(tt.live)
 				dir := filepath.Join(t.TempDir(), "data")
 				at := blocks[tt.archive]
-				if _, errors, code := tool(t, "import", "--archive", archiveOfNode(t, l, at), "--data-dir", dir); code != exitOK {
+				if _, errors, code := tool(t, "import", "--archive", archiveOfNode(t, l, nil, at), "--data-dir", dir); code != exitOK {
 					t.Fatalf("import: exit %d, %s", code, errors)
 				}
 				r := begin(t, "--data-dir", dir, "--source", spec(live)).reach(t)

@@ -78,7 +78,7 @@ func FuzzManifest(f *testing.F) {
 	f.Add(whole)
 	f.Add(whole[:len(whole)/2])
 	f.Fuzz(func(t *testing.T, b []byte) {
-		m, err := readManifest(bytes.NewReader(b), int64(len(b)), 9)
+		m, err := readManifest(bytes.NewReader(b), int64(len(b)), 9, ledger.Opt[ledger.Slot]{})
 		if err == nil && (m.bank.Slot != 9 || len(m.storages) > len(b)/16) {
 			t.Fatalf("%d bytes give %+v with %d storages", len(b), m.bank, len(m.storages))
 		}
@@ -91,10 +91,10 @@ func TestManifestIsReadToItsEnd(t *testing.T) {
 	whole := twoStorages.Manifest()
 	whole = whole[:len(whole)-agavetest.ExtraBytes]
 	for n := range whole {
-		if _, err := readManifest(bytes.NewReader(whole[:n]), int64(n), 9); err == nil {
+		if _, err := readManifest(bytes.NewReader(whole[:n]), int64(n), 9, ledger.Opt[ledger.Slot]{}); err == nil {
 			t.Fatalf("cut at byte %d of %d: no error", n, len(whole))
 		}
-		if _, err := readManifest(bytes.NewReader(whole[:n]), int64(len(whole)), 9); !errors.Is(err, errCut) {
+		if _, err := readManifest(bytes.NewReader(whole[:n]), int64(len(whole)), 9, ledger.Opt[ledger.Slot]{}); !errors.Is(err, errCut) {
 			t.Fatalf("the archive ends at byte %d of %d: %v", n, len(whole), err)
 		}
 	}

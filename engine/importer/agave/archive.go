@@ -33,6 +33,7 @@ const (
 type Archive struct {
 	path   string
 	slot   ledger.Slot
+	base   ledger.Opt[ledger.Slot] // of the full archive that an incremental one holds the changes since
 	packed bool
 	size   int64
 	read   atomic.Int64
@@ -40,30 +41,44 @@ type Archive struct {
 
 // Open looks at the name of an archive and whether it can be opened. Errors are one line.
 func Open(path string) (*Archive, error) {
-	a, err := open(path)
-	if err != nil {
+	a := &Archive{path: path}
+	if err := a.open(); err != nil {
 		return nil, fmt.Errorf("cannot read archive %s: %w", path, unpack.Reason(err))
 	}
 	return a, nil
 }
 
-func open(path string) (*Archive, error) {
-	slot, packed, err := parseName(path)
-	if err != nil {
-		return nil, err
+func (a *Archive) open() error {
+	if err := a.parseName(); err != nil {
+		return err
 	}
-	info, err := os.Stat(path) // opening a pipe would wait for its writer
+	info, err := os.Stat(a.path) // opening a pipe would wait for its writer
 	if err != nil {
-		return nil, err
+		return err
 	}
 	if !info.Mode().IsRegular() {
-		return nil, errors.New("it is not a regular file")
+		return errors.New("it is not a regular file")
 	}
-	f, err := os.Open(path)
+	f, err := os.Open(a.path)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	return &Archive{path: path, slot: slot, packed: packed, size: info.Size()}, f.Close()
+	a.size = info.Size()
+	return f.Close()
+}
+
+// Follows returns an error unless the archive is an incremental one of the changes since full, which is a full one, or with a nil full
+// is a full one itself.
+func (a *Archive) Follows(full *Archive) error {
+	switch {
+	case full == nil && a.base.Known:
+		return fmt.Errorf("cannot read archive %s: it is incremental, and holds the changes since slot %d alone: it goes beside the full one of that slot", a.path, a.base.Value)
+	case full != nil && !a.base.Known:
+		return fmt.Errorf("cannot read archive %s: it is a full one, and no incremental one", a.path)
+	case full != nil && a.base.Value != full.slot:
+		return fmt.Errorf("cannot read archive %s: it holds the changes since slot %d, and the full one is of slot %d", a.path, a.base.Value, full.slot)
+	}
+	return nil
 }
 
 // Progress returns how many bytes of how many were read.
@@ -78,7 +93,7 @@ func (a *Archive) Read(ctx context.Context, add func(slot ledger.Slot, version u
 		return importer.Point{}, fmt.Errorf("it cannot be opened: %w", unpack.Reason(err))
 	}
 	defer f.Close()
-	p := &pass{named: a.slot}
+	p := &pass{named: a.slot, base: a.base}
 	var failed error
 	p.add = func(slot ledger.Slot, version uint64, w *ledger.AccountWrite) error {
 		failed = add(slot, version, w)
@@ -129,6 +144,7 @@ func (c *counted) Read(p []byte) (int, error) {
 type pass struct {
 	add   func(ledger.Slot, uint64, *ledger.AccountWrite) error
 	named ledger.Slot
+	base  ledger.Opt[ledger.Slot]
 	vec   vecReader
 
 	versioned bool
@@ -169,7 +185,7 @@ func (p *pass) file(h *tar.Header, in io.Reader) error {
 	case e == manifestEntry && !p.versioned:
 		return errors.New("the version of the archive does not come before it")
 	case e == manifestEntry:
-		p.manifest, err = readManifest(in, h.Size, p.named)
+		p.manifest, err = readManifest(in, h.Size, p.named, p.base)
 		if err == nil && id.slot != p.named {
 			err = fmt.Errorf("it is the manifest of slot %d, the archive is named after %d", id.slot, p.named)
 		}

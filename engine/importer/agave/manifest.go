@@ -31,7 +31,7 @@ type manifest struct {
 
 // readManifest reads a manifest of so many bytes: every field up to the list of storages and what
 // follows it, checked against each other.
-func readManifest(r io.Reader, size int64, named ledger.Slot) (*manifest, error) {
+func readManifest(r io.Reader, size int64, named ledger.Slot, base ledger.Opt[ledger.Slot]) (*manifest, error) {
 	if size > maxManifestBytes {
 		return nil, fmt.Errorf("it takes %d bytes, more than any bank", size)
 	}
@@ -42,7 +42,7 @@ func readManifest(r io.Reader, size int64, named ledger.Slot) (*manifest, error)
 		b.fail(checkBank(&m.bank, named))
 	}
 	m.readAccountsDB(b)
-	readExtra(b)
+	readExtra(b, base)
 	if b.err != nil {
 		return nil, b.err
 	}
@@ -181,7 +181,7 @@ func (m *manifest) readAccountsDB(b *bincode) {
 }
 
 // readExtra reads what follows as far as it matters here. Older writers leave off any of it.
-func readExtra(b *bincode) {
+func readExtra(b *bincode, base ledger.Opt[ledger.Slot]) {
 	if b.more() {
 		b.skipItems(8) // historical roots
 	}
@@ -191,7 +191,13 @@ func readExtra(b *bincode) {
 	if b.more() {
 		b.skip(8) // lamports_per_signature
 	}
-	if b.more() && b.flag() {
+	if !b.more() || !b.flag() {
+		return // newer writers leave it to the name of the archive
+	}
+	switch since := b.slot(); {
+	case !base.Known:
 		b.fail(errors.New("it is of an incremental snapshot, which holds changes alone"))
+	case since != base.Value:
+		b.fail(fmt.Errorf("it holds the changes since slot %d, and its name says %d", since, base.Value))
 	}
 }

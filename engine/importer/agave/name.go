@@ -10,28 +10,30 @@ import (
 	"ledgerd/engine/ledger"
 )
 
-// parseName returns what the name of an archive says: its slot, and whether it is packed.
-func parseName(path string) (slot ledger.Slot, packed bool, err error) {
-	name := filepath.Base(path)
-	if strings.HasPrefix(name, "incremental-snapshot-") {
-		return 0, false, errors.New("it is an incremental snapshot, which holds changes alone: import a full one, snapshot-SLOT-HASH.tar.zst")
+// parseName takes what the name of an archive says: its slots, and whether it is packed.
+func (a *Archive) parseName() (err error) {
+	rest, isFull := strings.CutPrefix(filepath.Base(a.path), "snapshot-")
+	var base string
+	if !isFull {
+		if rest, a.base.Known = strings.CutPrefix(rest, "incremental-snapshot-"); a.base.Known {
+			base, rest, _ = strings.Cut(rest, "-")
+			a.base.Value, err = parseNumber[ledger.Slot](base)
+		}
 	}
-	rest, named := strings.CutPrefix(name, "snapshot-")
 	number, rest, _ := strings.Cut(rest, "-")
 	hash, ending, _ := strings.Cut(rest, ".")
 	slot, slotErr := parseNumber[ledger.Slot](number)
-	if _, hashErr := ledger.ParseHash(hash); !named || slotErr != nil || hashErr != nil {
-		return 0, false, errors.New("its name is not snapshot-SLOT-HASH.tar.zst")
+	if _, hashErr := ledger.ParseHash(hash); !isFull && !a.base.Known || err != nil || slotErr != nil || hashErr != nil || a.base.Known && slot <= a.base.Value {
+		return errors.New("its name is not snapshot-SLOT-HASH.tar.zst, or incremental-snapshot-SLOT-SLOT-HASH.tar.zst")
 	}
+	a.slot, a.packed = slot, ending == "tar.zst"
 	switch ending {
-	case "tar.zst":
-		return slot, true, nil
-	case "tar":
-		return slot, false, nil
+	case "tar.zst", "tar":
+		return nil
 	case "tar.lz4", "tar.bz2", "tar.gz":
-		return 0, false, fmt.Errorf("archives packed as .%s are not read: pack it as .tar.zst, or unpack it to .tar", ending)
+		return fmt.Errorf("archives packed as .%s are not read: pack it as .tar.zst, or unpack it to .tar", ending)
 	}
-	return 0, false, errors.New("its name does not end in .tar.zst or .tar")
+	return errors.New("its name does not end in .tar.zst or .tar")
 }
 
 // parseNumber reads a decimal without leading zeros.

@@ -41,6 +41,7 @@ type Storage struct {
 // Archive is a snapshot archive to be written.
 type Archive struct {
 	Slot      uint64
+	Base      uint64 // of an incremental archive: the slot of the full one; else 0
 	Parent    uint64
 	Blockhash ledger.Hash
 	Height    uint64
@@ -110,7 +111,11 @@ func (a *Archive) Write(dir string) (string, error) {
 
 // Name returns what Agave would call the archive.
 func (a *Archive) Name() string {
-	return fmt.Sprintf("snapshot-%d-%s.tar.zst", a.Slot, ledger.Hash{1, 2, 3})
+	kind := "snapshot"
+	if a.Base != 0 {
+		kind = fmt.Sprintf("incremental-snapshot-%d", a.Base)
+	}
+	return fmt.Sprintf("%s-%d-%s.tar.zst", kind, a.Slot, ledger.Hash{1, 2, 3})
 }
 
 // Bytes returns the records as they lie in the file.
