@@ -67,22 +67,17 @@ func durableAfter(f vfs.File, g *segment, off int64) (durable Position, err erro
 	return durable, nil
 }
 
-// lastWritten notes where the last byte that is not zero was written to it.
-type lastWritten struct{ offset, last int64 }
-
-func (w *lastWritten) Write(b []byte) (int, error) {
-	if n := len(bytes.TrimRight(b, "\x00")); n > 0 {
-		w.last = w.offset + int64(n)
-	}
-	w.offset += int64(len(b))
-	return len(b), nil
-}
-
 // lastByte returns the offset after the last byte from off on that is not zero, or off.
 func lastByte(f io.ReaderAt, off, size int64) (int64, error) {
-	w := &lastWritten{offset: off, last: off}
-	if n, err := io.Copy(w, io.NewSectionReader(f, off, size-off)); err != nil {
-		return 0, fmt.Errorf("cannot read at byte %d: %w", off+n, err)
+	last, b := off, make([]byte, 64<<10)
+	for at := off; at < size; at += int64(len(b)) {
+		n, err := f.ReadAt(b[:min(int64(len(b)), size-at)], at)
+		if err != nil && err != io.EOF {
+			return 0, fmt.Errorf("cannot read at byte %d: %w", at, err)
+		}
+		if written := len(bytes.TrimRight(b[:n], "\x00")); written > 0 {
+			last = at + int64(written)
+		}
 	}
-	return w.last, nil
+	return last, nil
 }
