@@ -37,7 +37,8 @@ type HeldBlock struct {
 	HasPrevious bool
 }
 
-// encoder makes chunks of items and appends them to a file. It belongs to one goroutine.
+// encoder makes chunks of items and appends them to a file. It belongs to one goroutine. It is not closed: its
+// compressor starts no goroutine.
 type encoder struct {
 	ctx    context.Context
 	file   *fileWriter
@@ -47,8 +48,6 @@ type encoder struct {
 	rested int    // how long raw was at the last rest
 	stored bytes.Buffer
 	chunk  chunk
-
-	written tally
 }
 
 func newEncoder(ctx context.Context, file *fileWriter, pace Pace) (*encoder, error) {
@@ -59,9 +58,6 @@ func newEncoder(ctx context.Context, file *fileWriter, pace Pace) (*encoder, err
 	}
 	return &encoder{ctx: ctx, file: file, pacer: newPacer(pace), zstd: z}, nil
 }
-
-// close releases the compressor. Chunks not flushed are lost.
-func (e *encoder) close() { e.zstd.Close() }
 
 func (e *encoder) account(a *ledger.Account) error {
 	e.raw = codec.AppendAccount(e.raw, a)

@@ -45,5 +45,3 @@ func isTemporary(name string) bool {
 	return strings.HasSuffix(name, vfs.TemporarySuffix) &&
 		(strings.HasPrefix(name, statePrefix) || strings.HasPrefix(name, historyPrefix))
 }
-
-func trimTemporary(name string) string { return strings.TrimSuffix(name, vfs.TemporarySuffix) }

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"math"
 	"slices"
+	"strings"
 
 	"ledgerd/engine/ledger"
 	"ledgerd/snapshot/vfs"
@@ -87,7 +88,7 @@ func openState(disk vfs.FS, dir, name string) (*file, *Meta, error) {
 // check returns why the meta does not fit the file it was read from, "" if it does.
 func (m *Meta) check(f *file) string {
 	// A file that is not finished has a temporary name.
-	if slot, version, ok := parseStateName(trimTemporary(f.name)); !ok || slot != m.Slot || version != m.Version {
+	if slot, version, ok := parseStateName(strings.TrimSuffix(f.name, vfs.TemporarySuffix)); !ok || slot != m.Slot || version != m.Version {
 		return fmt.Sprintf("it is the state at slot %d after record %d and has another's name", m.Slot, m.Version)
 	}
 	if n := f.count(accountChunk); n < m.Accounts || n-m.Accounts != m.Tombstones {

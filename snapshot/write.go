@@ -156,41 +156,42 @@ func writeParts(ctx context.Context, w *fileWriter, m *Meta, parts []Part, pace 
 	if err != nil {
 		return err
 	}
-	defer e.close()
 	return e.meta(m)
 }
 
 // writePart writes one part and counts what is in it; it sums up the state hash only if asked.
-func writePart(ctx context.Context, w *fileWriter, p *Part, hash bool, pace Pace) (tally, error) {
+func writePart(ctx context.Context, w *fileWriter, p *Part, hash bool, pace Pace) (counts tally, err error) {
 	e, err := newEncoder(ctx, w, pace)
 	if err != nil {
-		return tally{}, err
+		return counts, err
 	}
-	defer e.close()
 	if p.Release != nil {
 		defer p.Release()
 	}
+	err = writeItems(e, p.Accounts, func(a *ledger.Account) error {
+		counts.account(a, hash)
+		return e.account(a)
+	})
+	if err == nil {
+		err = writeItems(e, p.Mints, func(m ledger.MintWrite) error {
+			counts.mint(&m, hash)
+			return e.mint(&m)
+		})
+	}
+	return counts, err
+}
+
+// writeItems writes all that a part has of one kind.
+func writeItems[T any](e *encoder, all func(visit func(T) bool) error, write func(T) error) error {
 	var failed error
-	err = p.Accounts(func(a *ledger.Account) bool {
-		e.written.account(a, hash)
-		failed = e.account(a)
+	err := all(func(item T) bool {
+		failed = write(item)
 		return failed == nil
 	})
-	if err = errors.Join(failed, err); err == nil {
-		err = e.flush()
+	if err := errors.Join(failed, err); err != nil {
+		return err
 	}
-	if err != nil {
-		return tally{}, err
-	}
-	err = p.Mints(func(m ledger.MintWrite) bool {
-		e.written.mint(&m, hash)
-		failed = e.mint(&m)
-		return failed == nil
-	})
-	if err = errors.Join(failed, err); err == nil {
-		err = e.flush()
-	}
-	return e.written, err
+	return e.flush()
 }
 
 // writeHistory writes and verifies a history file.
@@ -199,7 +200,6 @@ func (s *Store) writeHistory(ctx context.Context, w *fileWriter, blocks []HeldBl
 	if err != nil {
 		return err
 	}
-	defer e.close()
 	for i := range blocks {
 		if err := e.block(&blocks[i]); err != nil {
 			return err
