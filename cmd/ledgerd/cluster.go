@@ -36,6 +36,10 @@ type clusterFlags struct {
 	MaxLag         time.Duration `help:"/readyz and /health of a node of a cluster fail when for so long it has not known that it holds all of the log. A vote among nats-servers takes up to 12 seconds." default:"15s"`
 	LogReplicas    int           `help:"How many nats-servers hold the log; counts when it is made." default:"3"`
 	LogCredentials string        `help:"File with the user that the nats-servers know." placeholder:"FILE"`
+	LogMaxBytes    size          `help:"What the log may hold, and the snapshots beside it as well, where the account of the nats-servers asks for a bound; counts when it is made." placeholder:"SIZE"`
+	LogTags        []string      `help:"Tags of the nats-servers that are to hold the log; count when it is made." placeholder:"TAG,…"`
+	LogDomain      string        `help:"Domain of the JetStream that holds the log, as behind a leaf node." placeholder:"NAME"`
+	LogAPIPrefix   string        `help:"Prefix of the API of the JetStream that holds the log, as of another account's." name:"log-api-prefix" placeholder:"PREFIX"`
 	LogTLSCA       string        `help:"Authorities, PEM, that sign the certificates of the nats-servers; those of the system by default." name:"log-tls-ca" placeholder:"FILE"`
 	LogTLSCert     string        `help:"Certificate to show to the nats-servers, PEM, where they ask for one; read again at each connection." name:"log-tls-cert" placeholder:"FILE"`
 	LogTLSKey      string        `help:"Private key of --log-tls-cert, PEM." name:"log-tls-key" placeholder:"FILE"`
@@ -74,6 +78,9 @@ func (f *clusterFlags) validate(from string) error {
 	if _, _, err := cluster.ParseLog(f.Log); err != nil {
 		return fmt.Errorf("--log: %w", err)
 	}
+	if f.LogDomain != "" && f.LogAPIPrefix != "" {
+		return errors.New("--log-domain and --log-api-prefix do not go together")
+	}
 	config, err := f.tls()
 	if err != nil {
 		return err
@@ -106,7 +113,7 @@ func (f *clusterFlags) connect(ctx context.Context, n *node, set *metrics.Set, f
 		return &usageError{err}
 	}
 	c := cluster.Config{
-		TLS: secure, Servers: servers, Stream: stream, NodeID: n.dir.NodeID(), Replicas: f.LogReplicas, Credentials: f.LogCredentials, Logger: n.logger,
+		TLS: secure, MaxBytes: int64(f.LogMaxBytes), Tags: f.LogTags, Domain: f.LogDomain, APIPrefix: f.LogAPIPrefix, Servers: servers, Stream: stream, NodeID: n.dir.NodeID(), Replicas: f.LogReplicas, Credentials: f.LogCredentials, Logger: n.logger,
 		MayWrite: f.Role != roleReplica, MayMakeSnapshots: f.Role != roleIngest, Metrics: set,
 	}
 	c.LedgerID, _ = n.dir.Cluster()

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/nats-io/nats.go"
 
@@ -130,4 +131,41 @@ func TestCredentials(t *testing.T) {
 	w.mustCommit(1, 1)
 	none := r.open(Config{})
 	eventually(t, "who has none is told", func() bool { return strings.Contains(strings.ToLower(none.Trouble()), "authorization") })
+}
+
+// TestBoundsThatAccountsAskFor shares a log in an account that asks for a bound of each stream, on servers with a tag. A full log takes
+// nothing, and says so, until it may hold more.
+func TestBoundsThatAccountsAskFor(t *testing.T) {
+	t.Parallel()
+	s := natstest.Start(t, 3, `server_tags: ["region:here"]`, `system_account: SYS, accounts {
+		SYS { users: [ { user: system, password: s } ] }
+		LEDGER { jetstream { max_file: 1G, max_mem: 1M, max_bytes_required: true }, users: [ { user: node, password: p } ] }
+	}`)
+	r := newRig(t, s, "bounds")
+	w := r.follow(Config{
+		Servers: []string{"nats://node:p@" + s.Addr(0)}, NodeID: "w", MayWrite: true,
+		MaxBytes: 1 << 20, Tags: []string{"region:here"}, APIPrefix: "$JS.API",
+	}, nil)
+	w.becomesWriter()
+	w.mustCommit(2, 100)
+	full := func() bool { return strings.Contains(w.Trouble(), "maximum bytes exceeded") }
+	late := w.lateCommit(10, 1000)
+	for !full() {
+		select {
+		case err := <-late:
+			must(t, err)
+			late = w.lateCommit(10, 1000)
+		case <-time.After(10 * time.Millisecond):
+		}
+	}
+	stream, err := w.js.Stream(t.Context(), "bounds")
+	must(t, err)
+	more := stream.CachedInfo().Config
+	if more.MaxBytes != 1<<20 || more.Placement == nil || len(more.Placement.Tags) != 1 {
+		t.Errorf("%+v", more)
+	}
+	more.MaxBytes *= 100
+	_, err = w.js.UpdateStream(t.Context(), more)
+	must(t, errors.Join(err, <-late))
+	eventually(t, "what the log may hold is told", func() bool { return w.stats.maxBytes.Load() == 100<<20 && w.stats.bytes.Load() > 0 })
 }

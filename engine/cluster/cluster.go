@@ -76,7 +76,7 @@ func Open(config Config) (*Cluster, error) {
 		c.end()
 		return nil, fmt.Errorf("cannot connect to the cluster: %w", err)
 	}
-	if c.js, err = jetstream.New(c.conn, jetstream.WithDefaultTimeout(requestTimeout)); err != nil {
+	if c.js, err = c.config.jetStream(c.conn); err != nil {
 		c.end()
 		c.conn.Close()
 		return nil, fmt.Errorf("cannot use JetStream: %w", err)
@@ -95,6 +95,26 @@ func Open(config Config) (*Cluster, error) {
 		c.maker.start()
 	}
 	return c, nil
+}
+
+// jetStream returns the JetStream that holds the log.
+func (c *Config) jetStream(conn *nats.Conn) (jetstream.JetStream, error) {
+	patience := jetstream.WithDefaultTimeout(requestTimeout)
+	switch {
+	case c.Domain != "":
+		return jetstream.NewWithDomain(conn, c.Domain, patience)
+	case c.APIPrefix != "":
+		return jetstream.NewWithAPIPrefix(conn, c.APIPrefix, patience)
+	}
+	return jetstream.New(conn, patience)
+}
+
+// Placement returns which servers are to hold the stream and what lies beside it, nil for any.
+func (c *Config) Placement() *jetstream.Placement {
+	if len(c.Tags) == 0 {
+		return nil
+	}
+	return &jetstream.Placement{Tags: c.Tags}
 }
 
 func (c *Cluster) options() []nats.Option {

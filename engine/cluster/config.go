@@ -37,6 +37,13 @@ type Config struct {
 	Facts []byte
 	// Replicas is how many servers hold the stream; 0 means 3. It counts when the stream is made.
 	Replicas int
+	// MaxBytes is how much the stream may hold, as accounts of nats-servers may ask for, and each of what lies beside it as well; 0: as
+	// much as there is. A full stream takes nothing more until a snapshot lets its beginning be forgotten. Tags are of the servers that
+	// are to hold it. Both count when the stream is made.
+	MaxBytes int64
+	Tags     []string
+	// Domain and APIPrefix say where JetStream is that is not the servers' own, as behind a leaf node or in another account: one of them.
+	Domain, APIPrefix string
 
 	// Credentials is the path of a file with a user's JWT and seed; "" for none.
 	Credentials string
@@ -107,6 +114,10 @@ func (c *Config) check() error {
 		return fmt.Errorf("a node id of %d bytes; it has 1 to %d", len(c.NodeID), maxNodeIDBytes)
 	case len(c.Facts) > maxFactsBytes:
 		return fmt.Errorf("facts of %d bytes; up to %d are kept", len(c.Facts), maxFactsBytes)
+	case c.MaxBytes < 0:
+		return errors.New("the stream may hold less than nothing")
+	case c.Domain != "" && c.APIPrefix != "":
+		return errors.New("JetStream has a domain or a prefix of its API, not both")
 	case c.Replicas < 0 || c.Replicas > maxReplicas:
 		return fmt.Errorf("%d replicas of the stream; it has 1 to %d", c.Replicas, maxReplicas)
 	}

@@ -14,6 +14,7 @@ import (
 
 const (
 	renewEvery = time.Second
+	leaseBytes = 1 << 20 // far more than the bucket of leases holds
 	// leaseLength is for how long a key must not have changed, by the clock of who watches it, until it may be taken, and for how
 	// long its holder counts on it after a renewal.
 	leaseLength = 3 * time.Second
@@ -150,7 +151,7 @@ func (c *Cluster) bucket(ctx context.Context) (jetstream.KeyValue, error) {
 	}
 	return c.js.CreateKeyValue(ctx, jetstream.KeyValueConfig{
 		Bucket: c.config.leases(), Description: "who writes the log, and who makes snapshots", History: 1,
-		Storage: jetstream.FileStorage, Replicas: c.config.Replicas,
+		Storage: jetstream.FileStorage, Replicas: c.config.Replicas, MaxBytes: min(c.config.MaxBytes, leaseBytes), Placement: c.config.Placement(),
 	})
 }
 

@@ -39,6 +39,7 @@ type counters struct {
 	refused                                     [Damages]metrics.Counter
 
 	first, last, epoch atomic.Uint64 // sequences of the stream as they were told last, and its newest writer's epoch
+	bytes, maxBytes    atomic.Uint64 // that it holds and may hold, likewise; 0: as many as there is room for
 	role               atomic.Uint32
 	syncProven         atomic.Bool
 }
@@ -65,6 +66,8 @@ func (n *counters) register(set *metrics.Set) {
 	figures.Gauge(set, "ledgerd_cluster_epoch", "Number of the newest writer's term.", sequence(&n.epoch))
 	figures.Gauge(set, "ledgerd_cluster_log_first_sequence", "Oldest message of the log, as it was told last.", sequence(&n.first))
 	figures.Gauge(set, "ledgerd_cluster_log_last_sequence", "Newest message of the log, as it was told last.", sequence(&n.last))
+	figures.Gauge(set, "ledgerd_cluster_log_bytes", "Bytes that the log holds, as it was told last.", sequence(&n.bytes))
+	figures.Gauge(set, "ledgerd_cluster_log_max_bytes", "Bytes that the log may hold, after which it takes nothing more; 0 without a bound.", sequence(&n.maxBytes))
 }
 
 // countDamage counts an error that is damage, with the sequence where it is, and returns it.

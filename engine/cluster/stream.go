@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/base64"
@@ -107,7 +108,7 @@ func (c *Cluster) create(ctx context.Context) error {
 		Name: c.config.Stream, Description: "the log of a ledger, written by ledgerd", Subjects: []string{c.config.subject()},
 		Retention: jetstream.LimitsPolicy, Storage: jetstream.FileStorage, Replicas: c.config.Replicas,
 		// Whatever limit an operator sets: a full stream refuses what is new. It forgets nothing.
-		Discard: jetstream.DiscardNew, MaxMsgs: -1, MaxBytes: -1, MaxConsumers: -1, MaxMsgsPerSubject: -1,
+		Discard: jetstream.DiscardNew, MaxMsgs: -1, MaxBytes: cmp.Or(c.config.MaxBytes, -1), Placement: c.config.Placement(), MaxConsumers: -1, MaxMsgsPerSubject: -1,
 		// Header lines beside the message count.
 		MaxMsgSize: 2 * maxMessageBytes, DenyDelete: true, AllowAtomicPublish: true, Metadata: metadata,
 	})
@@ -203,5 +204,7 @@ func (c *Cluster) identify(info *jetstream.StreamInfo) error {
 	c.mu.Unlock()
 	c.stats.first.Store(info.State.FirstSeq)
 	c.stats.last.Store(info.State.LastSeq)
+	c.stats.bytes.Store(info.State.Bytes)
+	c.stats.maxBytes.Store(uint64(max(info.Config.MaxBytes, 0)))
 	return nil
 }

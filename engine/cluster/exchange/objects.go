@@ -49,6 +49,7 @@ func (x *Exchange) open(ctx context.Context, ledgerID string, create bool) (*obj
 			}
 			o.store, err = js.CreateObjectStore(ctx, jetstream.ObjectStoreConfig{
 				Bucket: o.bucket, Description: "snapshots of the log", Storage: jetstream.FileStorage, Replicas: x.config.Replicas,
+				MaxBytes: x.config.MaxBytes, Placement: x.config.Placement(),
 			})
 		}
 		if err == nil {
