@@ -110,16 +110,12 @@ func (m *mints) fold(v ledger.Version, budget int) (more bool) {
 		f := m.recent[0]
 		m.recent[0] = nil
 		m.recent = m.recent[1:]
-		switch now := m.facts(&f.pubkey, v); {
-		case now.version != f.version:
-			m.tree.Delete(f.entry()) // a newer value is at or below v
-		case now == f: // not equal if its version wrote the key again, which replaced f in the tree
-			if base := m.facts(&f.pubkey, f.version-1); base != nil {
-				m.tree.Delete(base.entry())
-			}
-			if f.absent {
-				m.tree.Delete(f.entry())
-			}
+		if base := m.facts(&f.pubkey, f.version-1); base != nil {
+			m.tree.Delete(base.entry())
+		}
+		// Its version may have written the key again, which replaced f in the tree.
+		if f.absent && m.facts(&f.pubkey, f.version) == f {
+			m.tree.Delete(f.entry())
 		}
 	}
 	return false

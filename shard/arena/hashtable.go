@@ -32,14 +32,6 @@ func (t *HashTable) Load(hash uint32) uint64 {
 	return part.Entries[at]
 }
 
-// Len returns how many entries there are.
-func (t *HashTable) Len() (n int) {
-	for i := range t.parts {
-		n += t.parts[i].Used
-	}
-	return n
-}
-
 // SizeBytes returns how much memory the entries and the empty buckets take.
 func (t *HashTable) SizeBytes() (bytes int) {
 	for i := range t.parts {
