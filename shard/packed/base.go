@@ -42,17 +42,22 @@ func (b *Base) Unpack(r arena.Ref, a *ledger.Account) { b.store.unpack(r, a, &b.
 // UnpackShallow sets a to the account of a record without Token and FieldProvenance. Several goroutines may call it at once.
 func (b *Base) UnpackShallow(r arena.Ref, a *ledger.Account) { b.store.unpackShallow(r, a) }
 
-// Load reads a record, 0 for none, and its holding into the caches of the processor. The caller must use the result, which means
-// nothing: else the reads are optimized away.
-func (b *Base) Load(r arena.Ref) (read uint64) {
+// Load reads a record, 0 for none, into the caches of the processor, and LoadHolding its holding. The caller must use the results,
+// which mean nothing: else the reads are optimized away.
+func (b *Base) Load(r arena.Ref) uint64 {
 	if r == 0 {
 		return 0
 	}
 	p := b.store.records.At(r)
-	if p.meta&flagToken != 0 {
-		read = b.store.holdings.At(p.more).amount
+	return uint64(p.key[0]) + uint64(p.more)
+}
+
+// LoadHolding is described at Load.
+func (b *Base) LoadHolding(r arena.Ref) uint64 {
+	if r == 0 || b.store.records.At(r).meta&flagToken == 0 {
+		return 0
 	}
-	return read + uint64(p.key[0])
+	return b.store.holdings.At(b.store.records.At(r).more).amount
 }
 
 // Len returns how many accounts there are, tombstones included.
