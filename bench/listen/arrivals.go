@@ -18,8 +18,16 @@ func (a slotEnd) compare(b slotEnd) int {
 // arrivals is when the subscribers of a pool received the ends of slots, and how many updates of each.
 type arrivals struct {
 	mu   sync.Mutex
-	ends map[slotEnd]*arrival
+	ends map[slotEnd]*arrival // the newest, at most about keptEnds of them
+
+	// Of the ends that are not kept any more, which nobody is expected to receive late.
+	upTo        slotEnd
+	lacking     int64 // updates
+	subscribers int   // that should have received the next end
 }
+
+// keptEnds is how many ends are kept: seven hours of a network.
+const keptEnds = 1 << 16
 
 // arrival is the end of one slot.
 type arrival struct {
@@ -34,28 +42,40 @@ type arrival struct {
 func (a *arrivals) end(e, after slotEnd, now time.Time, got, least int) (later time.Duration, others bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	if e.compare(a.upTo) <= 0 {
+		return 0, false // so late that it is not counted
+	}
 	x, others := a.ends[e]
 	if !others {
 		x = &arrival{first: now}
 		a.ends[e] = x
 	}
 	if after != (slotEnd{}) {
-		a.ends[after].more++
+		if before := a.ends[after]; before != nil {
+			before.more++
+		} else {
+			a.subscribers++
+		}
 		x.more--
 	}
 	x.most, x.got = max(x.most, least), x.got+got
 	return now.Sub(x.first), others
 }
 
-// missing returns how many updates subscribers lack that others received.
-func (a *arrivals) missing() (missing int64) {
+// missing returns how many updates subscribers lack that others received, and forgets the oldest ends where there are many.
+func (a *arrivals) missing() int64 {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	subscribers := 0 // that should have received an end
-	for _, e := range slices.SortedFunc(maps.Keys(a.ends), slotEnd.compare) {
+	missing, subscribers := a.lacking, a.subscribers
+	old := len(a.ends) - keptEnds
+	for n, e := range slices.SortedFunc(maps.Keys(a.ends), slotEnd.compare) {
 		x := a.ends[e]
 		missing += int64(x.most*subscribers - x.got)
 		subscribers += x.more
+		if n < old {
+			a.upTo, a.lacking, a.subscribers = e, missing, subscribers
+			delete(a.ends, e)
+		}
 	}
 	return missing
 }
