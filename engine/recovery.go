@@ -184,7 +184,6 @@ const progressStep = 4096
 
 // catchUp replays the log on the shards, which run now, and prepares the engine for new events.
 func (r *recovery) catchUp(ctx context.Context, begun time.Time) error {
-	r.restoreHistory(ctx)
 	if err := r.replay(ctx); err != nil {
 		return err
 	}
@@ -210,6 +209,9 @@ func (r *recovery) replay(ctx context.Context) error {
 	from := ledger.Version(1) // without a snapshot the whole log is needed
 	if r.found.Snapshot != nil {
 		from = r.found.Snapshot.Version
+		for _, p := range r.found.Snapshot.Points {
+			r.history.Add(p.Seq, p.Final)
+		}
 	}
 	r.progress.begin("replaying the log", 0, "")
 	log, err := wal.Open(ctx, wal.Config{
@@ -259,7 +261,9 @@ func (r *recovery) replay(ctx context.Context) error {
 	}
 	r.found.Log = log
 	r.log.Store(log)
-	if end := log.End(); r.found.Snapshot != nil && end.Version() < from {
+	end := log.End()
+	r.history.Prune(end.Oldest()) // the log was pruned after the snapshot
+	if r.found.Snapshot != nil && end.Version() < from {
 		return fmt.Errorf("the log ends at record %d, before the snapshot's record %d: segments are missing", end.Version(), from)
 	}
 	return nil
@@ -279,21 +283,4 @@ func (r *recovery) explain(err error) error {
 		from = "the snapshots are " + strings.Join(names, ", ")
 	}
 	return fmt.Errorf("%s: %w; %s", r.config.Dir.LogDir(), err, from)
-}
-
-// restoreHistory fills history with the points of the snapshot that lie in the log. If its beginning cannot be read, history
-// begins at the snapshot.
-func (r *recovery) restoreHistory(ctx context.Context) {
-	if r.found.Snapshot == nil {
-		return
-	}
-	first, err := r.config.Dir.FirstRecord(ctx)
-	if err != nil || first == nil {
-		r.config.Logger.Warn("the log before the snapshot cannot be read: clients can resume from the snapshot on", "error", err)
-		return
-	}
-	for _, p := range r.found.Snapshot.Points {
-		r.history.Add(p.Seq, p.Final)
-	}
-	r.history.Prune(first.Version)
 }

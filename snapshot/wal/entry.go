@@ -33,6 +33,14 @@ type End struct {
 // it may hold: 0 unless Create began it with another.
 func (e End) Version() ledger.Version { return e.version }
 
+// Oldest returns the version of the oldest record that the log holds, 0 for an empty log.
+func (e End) Oldest() ledger.Version {
+	if len(e.segments) == 0 {
+		return 0
+	}
+	return e.segments[0].first
+}
+
 // Slot returns the chain's tip after the newest record.
 func (e End) Slot() ledger.Slot { return e.slot }
 
