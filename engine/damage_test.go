@@ -1,10 +1,12 @@
 package engine
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/binary"
 	"hash/crc32"
 	"path/filepath"
+	"reflect"
 	"regexp"
 	"slices"
 	"strings"
@@ -49,8 +51,12 @@ func damage(t *testing.T, disk *vfstest.Memory, name string) {
 	must(t, disk.Overwrite(name, int64(at), []byte{content[at] ^ 0x10}))
 }
 
-// forgeStateHash changes the state hash that a snapshot says it has. All checksums of the file are right.
-func forgeStateHash(t *testing.T, disk *vfstest.Memory, name string) {
+// The kinds of chunks in a snapshot that tests forge.
+const accountChunk, metaChunk = 1, 4
+
+// forge changes the raw bytes of one chunk of a kind in a snapshot: of the last for which change returns true. Their length must stay. All
+// checksums of the file are right.
+func forge(t *testing.T, disk *vfstest.Memory, name string, kind byte, change func(raw []byte) bool) {
 	t.Helper()
 	const headerBytes, entryBytes, footerBytes = 16, 81, 44
 	le := binary.LittleEndian
@@ -58,21 +64,48 @@ func forgeStateHash(t *testing.T, disk *vfstest.Memory, name string) {
 	must(t, err)
 	footer := len(b) - footerBytes
 	index := footer - int(le.Uint32(b[footer:]))
-	entry := b[footer-entryBytes : footer] // of the meta, the last chunk
-	chunk := index - int(le.Uint32(entry[1:]))
 	encoder, _ := zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1), zstd.WithWindowSize(1<<20))
 	decoder, _ := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1))
 	defer decoder.Close()
-	meta, err := decoder.DecodeAll(b[chunk:index], nil)
-	must(t, err)
-	digit := regexp.MustCompile(`"state_hash": \[\s*\d+`).FindIndex(meta)[1] - 1
-	meta[digit] = '0' + (meta[digit]-'0'+1)%10
-	stored := encoder.EncodeAll(meta, nil)
-	le.PutUint32(entry[1:], uint32(len(stored)))
-	le.PutUint32(entry[13:], crc32.Checksum(stored, crc32.MakeTable(crc32.Castagnoli)))
-	hash := sha256.Sum256(slices.Concat(b[:headerBytes], b[index:footer+4]))
-	forged := slices.Concat(b[:chunk], stored, b[index:footer+4], hash[:], b[len(b)-8:])
-	must(t, disk.WriteFile(name, forged))
+	end := index // of the chunk of entry
+	for entry := footer - entryBytes; entry >= index; entry -= entryBytes {
+		chunk := end - int(le.Uint32(b[entry+1:]))
+		raw, err := decoder.DecodeAll(b[chunk:end], nil)
+		must(t, err)
+		if b[entry] != kind || !change(raw) {
+			end = chunk
+			continue
+		}
+		stored := encoder.EncodeAll(raw, nil)
+		le.PutUint32(b[entry+1:], uint32(len(stored)))
+		le.PutUint32(b[entry+13:], crc32.Checksum(stored, crc32.MakeTable(crc32.Castagnoli)))
+		hash := sha256.Sum256(slices.Concat(b[:headerBytes], b[index:footer+4]))
+		must(t, disk.WriteFile(name, slices.Concat(b[:chunk], stored, b[end:footer+4], hash[:], b[len(b)-8:])))
+		return
+	}
+	t.Fatalf("%s has no such chunk", name)
+}
+
+// forgeStateHash changes the state hash that a snapshot says it has.
+func forgeStateHash(t *testing.T, disk *vfstest.Memory, name string) {
+	t.Helper()
+	forge(t, disk, name, metaChunk, func(meta []byte) bool {
+		digit := regexp.MustCompile(`"state_hash": \[\s*\d+`).FindIndex(meta)[1] - 1
+		meta[digit] = '0' + (meta[digit]-'0'+1)%10
+		return true
+	})
+}
+
+// forgeAccount changes the lamports of one account, so that only the state hash tells.
+func forgeAccount(t *testing.T, disk *vfstest.Memory, name string, key ledger.Pubkey) {
+	t.Helper()
+	forge(t, disk, name, accountChunk, func(accounts []byte) bool {
+		at := bytes.Index(accounts, key[:])
+		if at >= 0 {
+			accounts[at+len(key)] ^= 1
+		}
+		return at >= 0
+	})
 }
 
 // F4, F6, F7, F8, G24: TestDamagedSnapshotIsPassedOver damages, cuts or takes away snapshots, their history and the log: the node answers the same
@@ -138,6 +171,53 @@ func TestDamagedSnapshotIsPassedOver(t *testing.T) {
 				t.Errorf("%s: at the end %+v, %v", name, got, err)
 			}
 		}
+	})
+}
+
+// F8, F54: TestSnapshotOfAnotherStateIsFoundOut changes an account in the newest of two snapshots, whose checksums and state hash are as
+// they should be. The node does not wait for the sum of all accounts before it answers, and fences itself off once it has that. If
+// the replay comes upon the account, the start is refused. An export waits for the sum, and goes on from the snapshot before.
+func TestSnapshotOfAnotherStateIsFoundOut(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
+		disk := vfstest.NewMemory()
+		n := startNode(t, live(), onDisk(t, disk, Config{Shards: 2}))
+		root := rootBlock(100, lamports(key(1), 100), lamports(key(2), 100))
+		n.send(root)
+		block := n.finalize(n.finalize(root))
+		n.close()
+		n = startNode(t, live(), onDisk(t, disk, Config{Shards: 2}))
+		block = n.finalize(block)
+		n.close()
+		states := filesOf(disk, ".state")
+		ledgertest.Equal(t, len(states), 2, "snapshots")
+		newest := states[1]
+		exportOf := func(disk *vfstest.Memory) (events []ledger.Event) {
+			must(t, exportTo(t, t.Context(), disk, func(e ledger.Event) error { events = append(events, e); return nil }))
+			return events
+		}
+		without := disk.Clone()
+		must(t, without.Remove(newest))
+		want := exportOf(without)
+
+		changed := disk.Clone()
+		forgeAccount(t, changed, newest, key(1)) // the next block writes it, too
+		_, err := opened(t, changed)
+		ledgertest.ErrorSays(t, err, filepath.Base(newest)+" is damaged", "the start, where the replay comes upon the account")
+
+		forgeAccount(t, disk, newest, key(2))
+		if got := exportOf(disk); !reflect.DeepEqual(got, want) {
+			t.Errorf("the export has %d events, want the %d of the snapshot before", len(got), len(want))
+		}
+		n = startNode(t, live(), onDisk(t, disk, Config{Shards: 2}))
+		synctest.Wait()
+		ledgertest.Equal(t, n.Stats().Snapshot.Damaged, 0, "snapshots that were passed over")
+		ledgertest.Equal(t, n.seq.Head().Tip(ledger.Processed).Slot, block.Slot, "the slot that the replay led to")
+		n.mustSay("fenced itself off", filepath.Base(newest), "another state hash")
+		_, _, err = n.Account(ledger.Query{}, key(1))
+		ledgertest.ErrorIs(t, err, ledger.ErrUnavailable, "an account of a node that fenced itself off")
+		ledgertest.Equal(t, n.source.ended, true, "the source ended")
+		n.close()
+		ledgertest.Equal(t, filesOf(disk, ".state")[1], newest, "the newest snapshot after the end")
 	})
 }
 

@@ -7,10 +7,9 @@ import (
 	"fmt"
 	"log/slog"
 	"runtime"
+	"sync"
 	"sync/atomic"
 	"time"
-
-	"golang.org/x/sync/errgroup"
 
 	"ledgerd/engine/datadir"
 	"ledgerd/engine/fill"
@@ -185,8 +184,14 @@ func (e *Engine) Run(ctx context.Context) error {
 	if err != nil || ctx.Err() != nil {
 		return errors.Join(err, e.closeLog())
 	}
-	err = e.recovered(ctx, func(ctx context.Context, r *recovery) error {
+	r := &recovery{Engine: e}
+	err = r.run(ctx, func(ctx context.Context) error {
 		r.found.Source = *e.info.Load()
+		verifying, stop := context.WithCancel(ctx)
+		var verifier sync.WaitGroup
+		verifier.Go(func() { r.verify(verifying) })
+		defer verifier.Wait()
+		defer stop()
 		return e.writer.Run(ctx, e.seq, r.found)
 	})
 	switch closeErr := e.closeLog(); {
@@ -219,43 +224,6 @@ func (e *Engine) join(ctx context.Context) error {
 		e.learnDir(*e.info.Load())
 	}
 	return nil
-}
-
-// recovered recovers what the data directory holds and runs the shards while use runs. The context of use ends with ctx
-// or when a shard breaks; then recovered returns the error of the shard.
-func (e *Engine) recovered(ctx context.Context, use func(ctx context.Context, r *recovery) error) error {
-	r := &recovery{Engine: e}
-	begun := time.Now()
-	if e.dir != nil {
-		if err := r.restore(ctx); err != nil {
-			return unlessEnded(ctx, fmt.Errorf("cannot recover: %w", err))
-		}
-	}
-	// The shards outlive the sequencer, which needs them for its last commit.
-	background, stopShards := context.WithCancel(context.Background())
-	defer stopShards()
-	shards, broken := errgroup.WithContext(background)
-	for _, s := range e.shards {
-		shards.Go(func() error { return s.Run(broken) })
-	}
-	var err error
-	if e.dir != nil {
-		if err = r.catchUp(ctx, begun); err != nil {
-			err = fmt.Errorf("cannot recover: %w", err)
-		}
-	}
-	if err == nil {
-		using, end := context.WithCancel(ctx)
-		forget := context.AfterFunc(broken, end)
-		err = use(using, r)
-		forget()
-		end()
-	}
-	stopShards()
-	if shardErr := shards.Wait(); shardErr != nil {
-		return shardErr
-	}
-	return unlessEnded(ctx, err)
 }
 
 // unlessEnded returns err, or nil if err only says that ctx ended.

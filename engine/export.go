@@ -26,7 +26,8 @@ const exportPiece = 1000
 // emit and returns it.
 func Export(ctx context.Context, dir *datadir.Dir, log *slog.Logger, emit func(ledger.Event) error) error {
 	e := New(Config{Dir: dir, Logger: log, Retention: sequencer.Retention{Slots: math.MaxInt64, Bytes: math.MaxInt}})
-	err := e.recovered(ctx, func(ctx context.Context, r *recovery) error {
+	r := &recovery{Engine: e, verifyFirst: true}
+	err := r.run(ctx, func(ctx context.Context) error {
 		return (&exporter{Engine: e, emit: emit}).run(ctx)
 	})
 	if err == nil {

@@ -23,8 +23,46 @@ import (
 // whole, then every record of the log after it.
 type recovery struct {
 	*Engine
-	found  ingest.Recovered // for the writer
-	damage error            // of the snapshots that were skipped
+	verifyFirst bool               // the state hash of a snapshot is verified before it is loaded
+	found       ingest.Recovered   // for the writer
+	loaded      *snapshot.Snapshot // nil: none
+	damage      error              // of the snapshots that were skipped
+}
+
+// run recovers what the data directory holds and runs the shards while use runs. The context of use ends with ctx
+// or when a shard breaks; then run returns the error of the shard.
+func (r *recovery) run(ctx context.Context, use func(context.Context) error) error {
+	begun := time.Now()
+	if r.dir != nil {
+		if err := r.restore(ctx); err != nil {
+			return unlessEnded(ctx, fmt.Errorf("cannot recover: %w", err))
+		}
+	}
+	// The shards outlive the sequencer, which needs them for its last commit.
+	background, stopShards := context.WithCancel(context.Background())
+	defer stopShards()
+	shards, broken := errgroup.WithContext(background)
+	for _, s := range r.shards {
+		shards.Go(func() error { return s.Run(broken) })
+	}
+	var err error
+	if r.dir != nil {
+		if err = r.catchUp(ctx, begun); err != nil {
+			err = fmt.Errorf("cannot recover: %w", err)
+		}
+	}
+	if err == nil {
+		using, end := context.WithCancel(ctx)
+		forget := context.AfterFunc(broken, end)
+		err = use(using)
+		forget()
+		end()
+	}
+	stopShards()
+	if shardErr := shards.Wait(); shardErr != nil {
+		return shardErr
+	}
+	return unlessEnded(ctx, err)
 }
 
 // restore fills the shards, which do not run yet, from the newest snapshot that is whole.
@@ -89,12 +127,18 @@ func (r *recovery) restoreFrom(ctx context.Context, i snapshot.Info, open func(s
 	if err != nil {
 		return err
 	}
+	if r.verifyFirst {
+		if err := snap.VerifyState(ctx, snapshot.Pace{}); err != nil {
+			return err
+		}
+	}
 	m := snap.Meta()
 	r.progress.begin("loading the snapshot", m.Accounts+m.Tombstones, "accounts")
 
 	var blocks []*txstore.Block
 	var before ledger.Opt[ledger.Slot] // the slot of the block before the first of them
 	loads, loadCtx := errgroup.WithContext(ctx)
+	loads.Go(func() error { return r.matchLog(loadCtx, m, i.Name) })
 	loads.Go(func() error {
 		return snap.Blocks(func(b snapshot.HeldBlock) error {
 			if len(blocks) == 0 {
@@ -104,28 +148,16 @@ func (r *recovery) restoreFrom(ctx context.Context, i snapshot.Info, open func(s
 			return loadCtx.Err()
 		})
 	})
-	hashes := make([]ledger.StateHash, len(r.shards))
 	for n, s := range r.shards {
-		loads.Go(func() (err error) {
-			hashes[n], err = r.fill(loadCtx, n, s, snap)
-			return err
-		})
+		loads.Go(func() error { return r.fill(loadCtx, n, s, snap) })
 	}
-	err = loads.Wait()
-	var sum ledger.StateHash
-	for _, h := range hashes {
-		sum.Add(h)
-	}
-	if err == nil && sum != m.StateHash {
-		err = &snapshot.DamagedError{File: i.Name, Reason: fmt.Sprintf("its accounts have the state hash %s, not %s", sum, m.StateHash)}
-	}
-	if err != nil {
+	if err := loads.Wait(); err != nil {
 		return cmp.Or(r.empty(), err)
 	}
 	if r.damage != nil {
 		r.config.Logger.Warn("the node goes on from another snapshot", "snapshot", i.Name, "blocks_from_slot", uint64(m.Floor))
 	}
-	r.found.Snapshot, r.found.Bytes = m, i.Bytes
+	r.loaded, r.found.Snapshot, r.found.Bytes = snap, m, i.Bytes
 	r.seq.ResumeAt(m, blocks, before)
 	return nil
 }
@@ -144,8 +176,8 @@ func (r *recovery) empty() error {
 	return nil
 }
 
-// fill restores one shard and returns the state hash of its accounts and mints.
-func (r *recovery) fill(ctx context.Context, n int, s *shard.Shard, snap *snapshot.Snapshot) (sum ledger.StateHash, err error) {
+// fill restores one shard.
+func (r *recovery) fill(ctx context.Context, n int, s *shard.Shard, snap *snapshot.Snapshot) error {
 	first, last := shard.Range(n, len(r.shards))
 	c := shard.Content{
 		Version: snap.Meta().Version,
@@ -159,24 +191,19 @@ func (r *recovery) fill(ctx context.Context, n int, s *shard.Shard, snap *snapsh
 						return false
 					}
 				}
-				sum.Add(a.StateTerm())
 				return visit(a)
 			})
 			r.progress.Update(func(p *Progress) { p.Done += done % progressStep })
 			return errors.Join(err, ctx.Err())
 		},
 		Mints: func(visit func(ledger.MintWrite) bool) error {
-			return snap.Mints(first, last, func(m ledger.MintWrite) bool {
-				sum.Add(m.Mint.StateTerm(m.Pubkey))
-				return visit(m)
-			})
+			return snap.Mints(first, last, visit)
 		},
 	}
 	if n == 0 {
 		c.Hash = snap.Meta().StateHash // only the sum over all shards is used
 	}
-	err = s.Restore(c)
-	return sum, err
+	return s.Restore(c)
 }
 
 // progressStep is how many accounts are loaded between two updates of progress.
@@ -257,7 +284,7 @@ func (r *recovery) replay(ctx context.Context) error {
 		return fmt.Errorf("no snapshot is whole, and the log does not reach back to its beginning: %w", r.damage)
 	}
 	if err != nil {
-		return r.explain(err)
+		return r.explain(ctx, err)
 	}
 	r.found.Log = log
 	r.log.Store(log)
@@ -269,10 +296,16 @@ func (r *recovery) replay(ctx context.Context) error {
 	return nil
 }
 
-// explain adds to the error of a log that cannot be replayed the log's path and the snapshots to go back to.
-func (r *recovery) explain(err error) error {
+// explain adds to the error of a log that cannot be replayed the log's path and the snapshots to go back to, or that the loaded
+// snapshot is to blame.
+func (r *recovery) explain(ctx context.Context, err error) error {
 	if !errors.Is(err, wal.ErrCorrupt) && !errors.Is(err, wal.ErrMissing) && !errors.Is(err, ledger.ErrCorrupt) {
 		return err
+	}
+	if r.loaded != nil && errors.Is(err, ledger.ErrCorrupt) {
+		if state := r.loaded.VerifyState(ctx, snapshot.Pace{}); errors.Is(state, snapshot.ErrState) {
+			return fmt.Errorf("%w: the log may be whole, but the snapshot holds %w; move it away, and the start goes on from the one before", err, state)
+		}
 	}
 	from := "there is no snapshot to go back to"
 	if all, listErr := r.found.Store.List(); listErr == nil && len(all) > 0 {
