@@ -97,9 +97,11 @@ func (c *connection) explain(err error) error {
 func refusesReplay(err error, shown bool) (sure, maybe bool) {
 	s := status.Convert(errors.Unwrap(err))
 	sure = s.Code() == codes.OutOfRange || s.Code() == codes.Internal && refusedReplay.MatchString(s.Message())
-	unclear := []codes.Code{codes.Internal, codes.InvalidArgument, codes.FailedPrecondition, codes.Unknown}
-	return sure, !shown && slices.Contains(unclear, s.Code())
+	return sure, !shown && slices.Contains(refusals, s.Code())
 }
+
+// refusals are codes that may say that a request is not taken.
+var refusals = []codes.Code{codes.Internal, codes.InvalidArgument, codes.FailedPrecondition, codes.Unimplemented, codes.Unknown}
 
 // refusesSlices reports whether an error says that the subscription has more slices of data than the node sends (Yellowstone's filter
 // limits; two in its sample configuration).

@@ -43,6 +43,18 @@ func TestABlockThatComesInPartIsReplayedOnTheSameConnection(t *testing.T) {
 		}
 		return nil
 	}
+	takesOneRequest := func(c *call) error {
+		if c.number == 0 {
+			return c.send(straight(101, 108)...)
+		}
+		if err := c.send(connected(c.from().Value, 108+2*ledger.Slot(c.number)-1, 114, 2)...); err != nil {
+			return err
+		}
+		if _, err := c.again(); err != nil {
+			return err
+		}
+		return status.Error(codes.InvalidArgument, "one request only")
+	}
 	for name, tt := range map[string]struct {
 		script                script
 		fill                  fill
@@ -53,6 +65,9 @@ func TestABlockThatComesInPartIsReplayedOnTheSameConnection(t *testing.T) {
 		"without transactions":     {replays(112), nil, func(c *Config) { c.NoTransactions = true }, "109 110 111 112", "100 107", ""},
 		"without votes":            {replays(112), nil, func(c *Config) { c.SkipVotes = true }, "109 110 111 112", "100 107", ""},
 		"not even then, and again": {calls(refuses, refuses, stays(straight(107, 112)...)), nil, nil, "109 110 111 112", "100 107 108", ""},
+		"the node takes one request only, and it is filled": {
+			takesOneRequest, fillStraight, nil, "109 110 111 filled 112", "100 107 108", "110.110-111",
+		},
 		"not even then, and it is filled": {
 			calls(refuses, func(c *call) error { return stays(connected(200, 109, 112, 2)...)(c) }), fillStraight, nil,
 			"109 filled 110 111 112", "100 107", "107.107-109",

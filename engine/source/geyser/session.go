@@ -4,7 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
+
+	"google.golang.org/grpc/status"
 
 	"ledgerd/engine/ledger"
 	"ledgerd/engine/source/upstream"
@@ -31,6 +34,7 @@ type follower struct {
 	missing    ledger.Opt[ledger.Slot] // up to here blocks are missing
 	fillAfter  time.Time               // no fill before
 	again      askedAgain              // in this session
+	againOff   bool                    // a session ended when it was asked again: the node takes one request for filters
 	incomplete uint64                  // blocks of which it was told that transactions are missing
 	late       uint64                  // writes behind their blocks that were counted
 }
@@ -111,6 +115,8 @@ func (f *follower) session(ctx context.Context) error {
 	if err == nil {
 		err = f.follow(ctx, conn)
 		conn.close()
+		code := status.Code(errors.Unwrap(err))
+		f.againOff = f.againOff || f.again.slot != 0 && time.Since(f.again.at) < f.config.IdleTimeout && slices.Contains(refusals, code)
 	}
 	sure, maybe := refusesReplay(err, conn != nil && conn.shown.Load())
 	f.replayOff = !f.replayOff && (sure || maybe && sub.from.Known && f.config.Filler != nil)
@@ -132,7 +138,7 @@ type askedAgain struct {
 func (f *follower) replay(conn *connection, after, upTo ledger.Slot) bool {
 	slot, found := f.assembler.InPart(after, upTo)
 	switch {
-	case !found || f.replayOff:
+	case !found || f.replayOff || f.againOff:
 		return false
 	case slot > f.again.slot:
 		sub := f.subscription()
@@ -255,7 +261,7 @@ func (f *follower) settle(ctx context.Context, conn *connection, before uint64) 
 	switch {
 	case f.replay(conn, g.After.Slot, g.UpTo):
 		return nil
-	case f.verdict.Placed > before:
+	case f.verdict.Placed > before && !(f.againOff && f.config.Filler != nil): // else each session would begin in the middle of a block
 		return errReplay // it was shown up to here: it may be shown again
 	case f.config.Filler == nil:
 		f.stats.GapStuck(upstream.OutOfRange)
