@@ -286,17 +286,18 @@ func (f *follower) fill(ctx context.Context, g ledger.Gap) error {
 	f.config.Logger.Info("filling a gap", "source", f.source.Info().Name, "after_slot", uint64(g.After.Slot), "up_to_slot", uint64(g.UpTo))
 	before := f.verdict.Placed
 	err := f.config.Filler.Fill(ctx, g.After.Slot, g.After.Hash, g.UpTo, f.emit)
+	if root := f.verdict.Root; errors.Is(err, upstream.ErrOtherChain) && g.After != root && f.failed == nil && ctx.Err() == nil {
+		f.config.Logger.Warn("the node that fills gaps has another block than the one that was confirmed here: asking from the final block on",
+			"source", f.source.Info().Name, "confirmed_slot", uint64(g.After.Slot), "final_slot", uint64(root.Slot))
+		f.stats.Failed(upstream.Equivocation)
+		g.After = root
+		err = f.config.Filler.Fill(ctx, root.Slot, root.Hash, g.UpTo, f.emit)
+	}
 	switch {
 	case f.failed != nil:
 		return f.failed
 	case ctx.Err() != nil:
 		return ctx.Err()
-	case errors.Is(err, upstream.ErrOtherChain) && g.After != f.verdict.Root:
-		f.config.Logger.Warn("the node that fills gaps has another block than the one that was confirmed here: asking from the final block on",
-			"source", f.source.Info().Name, "confirmed_slot", uint64(g.After.Slot), "final_slot", uint64(f.verdict.Root.Slot))
-		f.stats.Failed(upstream.Equivocation)
-		g.After = f.verdict.Root
-		return f.fill(ctx, g)
 	case err != nil:
 		kind, asked := fillFailure(err)
 		wait := max(f.refill.Next(), asked)

@@ -79,7 +79,7 @@ func NewAssembler(emit ledger.Emit) *Assembler {
 // Reconnected begins another stream: blocks that are not whole are dropped, and a block that comes again is emitted again.
 func (a *Assembler) Reconnected() {
 	for s := range a.tries() {
-		if s.inPart {
+		if s.wants == wantsBegin {
 			a.Counts.Partial++
 		}
 	}
@@ -109,14 +109,14 @@ func (a *Assembler) tries() iter.Seq[*assembly] {
 
 // Expects reports whether the rest of a slot's block may come, of which a part came.
 func (a *Assembler) Expects(slot ledger.Slot) bool {
-	return slices.ContainsFunc(a.slots[slot], func(s *assembly) bool { return !s.inPart })
+	return slices.ContainsFunc(a.slots[slot], func(s *assembly) bool { return s.wants != wantsBegin })
 }
 
 // InPart returns the lowest of some slots whose block came in part, false if there is none: a server that is asked to
 // replay it on the same connection tells the whole.
 func (a *Assembler) InPart(after, upTo ledger.Slot) (lowest ledger.Slot, found bool) {
 	for s := range a.tries() {
-		if s.inPart && s.slot > after && s.slot <= upTo && (!found || s.slot < lowest) {
+		if s.wants == wantsBegin && s.slot > after && s.slot <= upTo && (!found || s.slot < lowest) {
 			lowest, found = s.slot, true
 		}
 	}
@@ -280,7 +280,7 @@ func (a *Assembler) takeHead(ctx context.Context, u *Update) error {
 	case s.head == nil:
 		head := u.Head
 		s.head = &head
-		if !s.begun {
+		if s.begin == beginUnsaid {
 			if err := a.follow(ctx, s); err != nil {
 				return err
 			}
@@ -289,7 +289,9 @@ func (a *Assembler) takeHead(ctx context.Context, u *Update) error {
 		return &TwoBlocksError{u.Slot}
 	default:
 		a.Counts.Duplicates++
-		s.replayed = s.processed
+		if s.begin == beginUnsaid && s.processed {
+			s.begin = beginReplayed
+		}
 	}
 	return a.sealIfWhole(ctx, s)
 }

@@ -16,14 +16,11 @@ type assembly struct {
 	bank      uint64 // of the updates; 0 if the server does not number tries
 	head      *Head
 	since     uint64        // the number of the first update
-	begun     bool          // a status said that the slot began
-	banked    bool          // one of them was that its bank was created
-	followed  bool          // a block builds on it of which no status said that
-	replayed  bool          // its head came again after it was processed
-	inPart    bool          // it would be whole, but the stream may have begun in the middle of it
+	begin     begin         // how the stream began to show it
+	followed  bool          // a block builds on it that came without a word of its begin, too
 	processed bool          // a status said so
 	claimed   ledger.Status // confirmed or finalized; 0 if no status said so
-	short     bool          // it is claimed and misses transactions, which may still come
+	wants     want          // what it waits for, once it is processed or claimed
 
 	writes
 	transactions []ledger.Transaction // as they came
@@ -31,6 +28,25 @@ type assembly struct {
 
 	bytes int // an estimate
 }
+
+// begin says how a stream began to show a block.
+type begin uint8
+
+const (
+	beginUnsaid   begin = iota // no status said it: the stream may have begun in the middle of the block
+	beginShred                 // a status said that its first shred came
+	beginBank                  // a status said that its bank was created
+	beginReplayed              // the server replayed it: its head came again after it was processed
+)
+
+// want is what a block misses that would be sealed otherwise.
+type want uint8
+
+const (
+	wantsNothing      want = iota
+	wantsBegin             // the stream may have begun in the middle of it: it came in part
+	wantsTransactions      // they may still come
+)
 
 // writes holds the newest write of each account.
 type writes struct {

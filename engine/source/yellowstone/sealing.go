@@ -43,12 +43,12 @@ func (a *Assembler) sealIfWhole(ctx context.Context, s *assembly) error {
 	case s.claimed == 0 && !s.processed:
 		return nil
 	case !a.begun(s):
-		s.inPart = true
+		s.wants = wantsBegin
 		return nil
 	case s.claimed == 0 && !whole:
 		return nil
 	case !whole && a.Live && a.miscounts < believedMiscounts:
-		s.short = true
+		s.wants = wantsTransactions
 		return nil
 	}
 	if s.claimed != 0 {
@@ -66,7 +66,7 @@ func (a *Assembler) whole(s *assembly) bool {
 
 // begun reports whether the stream showed a slot from its begin, see the package comment.
 func (a *Assembler) begun(s *assembly) bool {
-	if !a.Live || s.begun || s.replayed {
+	if !a.Live || s.begin != beginUnsaid {
 		return true
 	}
 	at, ok := a.frozen.get(s.head.ParentSlot)
@@ -138,7 +138,7 @@ func (a *Assembler) seal(ctx context.Context, s *assembly, whole bool) error {
 func (a *Assembler) missed(ctx context.Context, later ledger.Slot) error {
 	var s *assembly
 	for other := range a.tries() {
-		if other.short && other.slot < later && (s == nil || other.slot < s.slot) {
+		if other.wants == wantsTransactions && other.slot < later && (s == nil || other.slot < s.slot) {
 			s = other
 		}
 	}

@@ -24,8 +24,7 @@ func (a *Assembler) takeStatus(ctx context.Context, u *Update) error {
 	case CreatedBank:
 		return a.createdBank(u)
 	case FirstShred:
-		_, err := a.begin(u)
-		return err
+		return a.begin(u, beginShred)
 	}
 	return nil
 }
@@ -33,26 +32,22 @@ func (a *Assembler) takeStatus(ctx context.Context, u *Update) error {
 // createdBank notes that the validator begins the block of a slot, or begins it anew: what came before belongs to another try.
 func (a *Assembler) createdBank(u *Update) error {
 	a.forgetEnding(u, func(e ending) bool { return e.dead || e.stream == a.stream && a.Live && e.bank == 0 })
-	if s := a.find(u); s != nil && s.banked && a.Live && u.Bank == 0 {
+	if s := a.find(u); s != nil && s.begin == beginBank && a.Live && u.Bank == 0 {
 		a.drop(s)
 	}
-	s, err := a.begin(u)
-	if s != nil {
-		s.banked = true
-	}
-	return err
+	return a.begin(u, beginBank)
 }
 
-// begin notes that the stream shows a slot from its begin, and returns its assembly, nil where none is needed.
-func (a *Assembler) begin(u *Update) (*assembly, error) {
+// begin notes how the stream begins to show a block.
+func (a *Assembler) begin(u *Update, how begin) error {
 	if _, ok := a.over(u); ok || !a.Live {
-		return nil, nil
+		return nil
 	}
 	s, err := a.at(u, 0)
 	if err == nil {
-		s.begun = true
+		s.begin = max(s.begin, how)
 	}
-	return s, err
+	return err
 }
 
 // processed notes that a slot's bank is frozen: no transaction of it writes any more.
@@ -79,7 +74,7 @@ func (a *Assembler) claim(ctx context.Context, u *Update, status ledger.Status) 
 	e := &ledger.SlotStatus{Slot: u.Slot, Status: status}
 	if s := a.find(u); s != nil {
 		s.claimed = max(s.claimed, status)
-		if err := a.sealIfWhole(ctx, s); err != nil || !s.inPart || a.find(u) != s {
+		if err := a.sealIfWhole(ctx, s); err != nil || s.wants != wantsBegin || a.find(u) != s {
 			return err
 		}
 		e.Blockhash = ledger.Some(s.head.Hash) // the block may not come before its children
