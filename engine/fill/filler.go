@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -130,15 +132,13 @@ func (f *Filler) finalized() ledger.Slot {
 func (f *Filler) take(finalized ledger.Slot) (keys []ledger.Pubkey) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	var left []ledger.Pubkey
-	for _, k := range f.queue {
-		if f.pending[k].atLeast > finalized || len(keys) == ledger.MaxFetchKeys {
-			left = append(left, k)
-		} else {
+	f.queue = slices.DeleteFunc(f.queue, func(k ledger.Pubkey) bool {
+		due := f.pending[k].atLeast <= finalized && len(keys) < ledger.MaxFetchKeys
+		if due {
 			keys = append(keys, k)
 		}
-	}
-	f.queue = left
+		return due
+	})
 	return keys
 }
 
@@ -183,22 +183,15 @@ func (f *Filler) await(key ledger.Pubkey, partial bool, atLeast ledger.Slot) (*p
 	return p, nil
 }
 
-// endLocked removes a pending key and wakes its queries with err.
-func (f *Filler) endLocked(key ledger.Pubkey, err error) {
-	if p := f.pending[key]; p != nil {
-		p.err = err
-		close(p.done)
-		delete(f.pending, key)
-	}
-}
-
-// end is endLocked for several keys.
-func (f *Filler) end(keys []ledger.Pubkey, err error) {
-	f.update(func() {
-		for _, k := range keys {
-			f.endLocked(k, err)
+// endLocked removes pending keys and wakes their queries with err.
+func (f *Filler) endLocked(err error, keys ...ledger.Pubkey) {
+	for _, k := range keys {
+		if p := f.pending[k]; p != nil {
+			p.err = err
+			close(p.done)
+			delete(f.pending, k)
 		}
-	})
+	}
 }
 
 // update calls change with the lock held. A nil Filler has nothing to change.
@@ -235,11 +228,9 @@ func (f *Filler) record(keys []ledger.Pubkey, err error) {
 		f.Logger.Warn("accounts cannot be fetched from the node", "error", &why)
 	}
 	f.paused, f.pausedBy = time.Now().Add(why.RetryAfter), why
-	queued := f.queue
+	f.endLocked(&why, keys...)
+	f.endLocked(&why, f.queue...)
 	f.queue = nil
-	for _, k := range append(keys, queued...) {
-		f.endLocked(k, &why)
-	}
 }
 
 // stop ends all pending keys, since the engine stops.
@@ -247,9 +238,7 @@ func (f *Filler) stop() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.stopped, f.queue = true, nil
-	for k := range f.pending {
-		f.endLocked(k, fmt.Errorf("the node is stopping: %w", ledger.ErrUnavailable))
-	}
+	f.endLocked(fmt.Errorf("the node is stopping: %w", ledger.ErrUnavailable), slices.Collect(maps.Keys(f.pending))...)
 }
 
 // Stats are the figures of fetching; all are zero for a nil Filler.

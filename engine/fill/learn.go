@@ -83,7 +83,7 @@ func (f *Filler) Learn(a *Answer) *ledger.BaseState {
 			a.inState = append(a.inState, w.Pubkey)
 		case closed != 0 || w.Lamports == 0:
 			f.addNegativeLocked(w.Pubkey, absence{since: max(closed, base.Slot)})
-			f.endLocked(w.Pubkey, nil)
+			f.endLocked(nil, w.Pubkey)
 		default:
 			base.Accounts = append(base.Accounts, *w)
 			a.inState = append(a.inState, w.Pubkey)

@@ -28,7 +28,7 @@ func (f *Filler) serve(ctx context.Context, keys []ledger.Pubkey) {
 		}
 		a := &Answer{base: base, done: make(chan struct{})}
 		if err := f.offer(bounded, a); err != nil {
-			f.end(keys, err)
+			f.update(func() { f.endLocked(err, keys...) })
 			return
 		}
 		if keys = a.tooOld; len(keys) == 0 {
@@ -39,7 +39,7 @@ func (f *Filler) serve(ctx context.Context, keys []ledger.Pubkey) {
 		case <-bounded.Done():
 		}
 		if f.fetches.Acquire(bounded, 1) != nil {
-			f.end(keys, ledger.ErrFetching)
+			f.update(func() { f.endLocked(ledger.ErrFetching, keys...) })
 			return
 		}
 	}
@@ -86,7 +86,7 @@ func (f *Filler) offer(ctx context.Context, a *Answer) error {
 		if notIndexed(err) && a.rollbacks == f.rollbacks {
 			f.addNegativeLocked(k, absence{unwanted: true})
 		}
-		f.endLocked(k, nil)
+		f.endLocked(nil, k)
 		f.mu.Unlock()
 	}
 	return nil
