@@ -39,22 +39,10 @@ func (s *Stats) Snapshot() Snapshot {
 	}
 	if n.SealedSlot != 0 && n.UpstreamSlot > n.SealedSlot {
 		n.LagSlots = n.UpstreamSlot - n.SealedSlot
-		n.Lag = time.Since(s.firstSeenLocked(n.SealedSlot+1, n.UpstreamSlot))
+		past := slices.IndexFunc(s.seen, func(at sighting) bool { return at.slot > n.SealedSlot })
+		n.Lag = time.Since(s.seen[past].at)
 	}
 	return n
-}
-
-// firstSeenLocked returns when the first of the slots was seen, as far as that is remembered.
-func (s *Stats) firstSeenLocked(from, to ledger.Slot) time.Time {
-	if to-from >= seenSlots {
-		from = to - seenSlots + 1
-	}
-	for slot := from; slot < to; slot++ {
-		if at := s.seen[slot%seenSlots]; at.slot == slot {
-			return at.at
-		}
-	}
-	return s.seen[to%seenSlots].at
 }
 
 // Trouble returns one sentence about what keeps the source from going on and how far the node is ahead meanwhile, "" if

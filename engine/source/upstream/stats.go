@@ -9,7 +9,7 @@ import (
 	"ledgerd/engine/ledger"
 )
 
-// seenSlots is for how many of the newest slots it is remembered when they were first seen.
+// seenSlots is how many of the newest slots that were seen are remembered with their time.
 // A source that is further behind has its lag told as at least the oldest of them.
 const seenSlots = 512
 
@@ -22,8 +22,8 @@ type Stats struct {
 	haltedBy Kind
 	limited  bool          // the newest answer turned us down for our rate
 	asked    time.Duration // to wait
-	seen     [seenSlots]sighting
-	using    int // the place in now.Nodes of the node that is followed
+	seen     []sighting    // the newest, in the order of their slots; the last is of now.UpstreamSlot
+	using    int           // the place in now.Nodes of the node that is followed
 }
 
 // Node is one of several nodes of which one is followed.
@@ -43,7 +43,7 @@ func (s *Stats) Use(names []string, n int) {
 	s.using = n
 }
 
-// sighting is when a slot was first seen upstream. It stands at the slot modulo seenSlots.
+// sighting is when a slot was first seen upstream.
 type sighting struct {
 	slot ledger.Slot
 	at   time.Time
@@ -128,7 +128,13 @@ func (s *Stats) SlotRegressed(slot ledger.Slot) {
 
 func (s *Stats) seeLocked(slot ledger.Slot) {
 	s.now.UpstreamSlot = slot
-	s.seen[slot%seenSlots] = sighting{slot, time.Now()}
+	for len(s.seen) > 0 && s.seen[len(s.seen)-1].slot >= slot {
+		s.seen = s.seen[:len(s.seen)-1]
+	}
+	if len(s.seen) == seenSlots {
+		s.seen = slices.Delete(s.seen, 0, 1)
+	}
+	s.seen = append(s.seen, sighting{slot, time.Now()})
 }
 
 // Halted reports that no block can be had for a while now, and why. Recovered ends that.
