@@ -29,8 +29,7 @@ type jsonReader struct {
 
 	base   *ledger.BaseState // the accounts of a slot that are not emitted yet, nil for none
 	dec    *json.Decoder
-	limit  valueLimit
-	isList bool // the file is one list of objects, not a sequence of them
+	number int  // of the object that is read, from 1
 	warned bool // of a slot that had to be guessed
 	unread bool // transactions of an unknown version were left out
 }
@@ -77,70 +76,62 @@ func (e *entry) account() *accountJSON {
 
 // run reads a list of objects or a sequence of them to the end.
 func (j *jsonReader) run(ctx context.Context, r *bufio.Reader) error {
-	j.limit = valueLimit{r, maxValueBytes}
-	j.dec = json.NewDecoder(&j.limit)
 	first, err := r.Peek(1)
 	if err != nil {
 		return err
 	}
-	j.isList = first[0] == '['
-	if j.isList {
+	isList := first[0] == '['
+	limit := &valueLimit{r, maxValueBytes}
+	j.dec = json.NewDecoder(limit)
+	if isList {
 		if _, err := j.dec.Token(); err != nil {
 			return readError(err)
 		}
 	}
-	for n, more := 1, true; more; n++ {
-		more, err = j.next(ctx, n == 1)
-		if err != nil && (j.isList || n > 1) {
-			return fmt.Errorf("entry %d: %w", n, err)
+	for j.number = 1; ; j.number++ {
+		limit.left = maxValueBytes
+		if isList && !j.dec.More() {
+			break
+		}
+		var o *object
+		err := j.dec.Decode(&o)
+		switch {
+		case err == io.EOF && !isList:
+			return j.flush(ctx)
+		case err != nil:
+			err = readError(err)
+		default:
+			err = j.put(ctx, o)
+		}
+		if err != nil && (isList || j.number > 1) {
+			return fmt.Errorf("entry %d: %w", j.number, err)
 		}
 		if err != nil {
 			return err
 		}
 	}
-	if j.isList {
-		if _, err := j.dec.Token(); err != nil {
-			return readError(err)
-		}
-		if _, err := j.dec.Token(); err != io.EOF {
-			return errors.New("something follows the list")
-		}
+	if _, err := j.dec.Token(); err != nil {
+		return readError(err)
+	}
+	if _, err := j.dec.Token(); err != io.EOF {
+		return errors.New("something follows the list")
 	}
 	return j.flush(ctx)
 }
 
-// next reads one value and emits what it holds. It returns false at the end of the file or of the list.
-func (j *jsonReader) next(ctx context.Context, first bool) (bool, error) {
-	j.limit.left = maxValueBytes
-	if j.isList && !j.dec.More() {
-		return false, nil
-	}
-	var o *object
-	err := j.dec.Decode(&o)
-	if err == io.EOF && !j.isList {
-		return false, nil
-	}
-	if err != nil {
-		return false, readError(err)
-	}
-	// The name of a file can tell the slot of its only block, not of one among others.
-	alone := func() bool { return first && !j.dec.More() }
-	return true, j.put(ctx, o, alone)
-}
-
 // put emits what one object holds.
-func (j *jsonReader) put(ctx context.Context, o *object, alone func() bool) error {
+func (j *jsonReader) put(ctx context.Context, o *object) error {
 	switch {
 	case o == nil:
 		return errors.New("null instead of a block or an account")
 	case o.Error != nil:
 		return fmt.Errorf("the node's error %d instead of a result", o.Error.Code)
 	case o.Result != nil:
-		return j.putResult(ctx, o.Result, alone)
+		return j.putResult(ctx, o.Result)
 	case o.Context != nil:
 		return j.putValue(ctx, o)
 	case o.Account == nil && (o.Blockhash != nil || o.ParentSlot != nil):
-		return j.putBlock(ctx, o, alone)
+		return j.putBlock(ctx, o)
 	case o.Account == nil && o.Transaction != nil:
 		return errors.New("a single transaction, which is neither a block nor an account")
 	case o.Account != nil || o.Lamports != nil:
@@ -150,7 +141,7 @@ func (j *jsonReader) put(ctx context.Context, o *object, alone func() bool) erro
 }
 
 // putResult emits the result of a node's response.
-func (j *jsonReader) putResult(ctx context.Context, result json.RawMessage, alone func() bool) error {
+func (j *jsonReader) putResult(ctx context.Context, result json.RawMessage) error {
 	switch result[0] {
 	case 'n':
 		return errors.New("the node's result is null: it has no such block")
@@ -167,7 +158,7 @@ func (j *jsonReader) putResult(ctx context.Context, result json.RawMessage, alon
 	if o.Result != nil || o.Error != nil {
 		return errors.New("a response inside a response")
 	}
-	return j.put(ctx, o, alone)
+	return j.put(ctx, o)
 }
 
 // putValue emits a result that says at which slot it holds: one account or a list of them.
@@ -243,11 +234,13 @@ func (j *jsonReader) flush(ctx context.Context) error {
 }
 
 // putBlock emits one block, after the base state in front of it.
-func (j *jsonReader) putBlock(ctx context.Context, o *object, alone func() bool) error {
+func (j *jsonReader) putBlock(ctx context.Context, o *object) error {
 	parent, err := o.Parent()
 	if err != nil {
 		return err
 	}
+	// The name of a file can tell the slot of its only block, not of one among others.
+	alone := func() bool { return j.number == 1 && !j.dec.More() }
 	slot, guessed, err := blockSlot(o.Slot, parent, filepath.Base(j.in.path), alone)
 	if err != nil {
 		return err
