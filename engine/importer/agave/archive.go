@@ -108,7 +108,7 @@ func (a *Archive) Read(ctx context.Context, add func(slot ledger.Slot, version u
 
 // unpack calls use with what is in the file. Once use is through the rest must be whole too.
 func (a *Archive) unpack(ctx context.Context, f io.Reader, use func(io.Reader) error) error {
-	in := io.Reader(bufio.NewReaderSize(&counted{ctx, f, &a.read}, readBytes))
+	in := io.Reader(bufio.NewReaderSize(unpack.Counted{Ctx: ctx, R: f, Bytes: &a.read}, readBytes))
 	if a.packed {
 		z, err := zstd.NewReader(in, zstd.WithDecoderMaxWindow(maxWindowBytes), zstd.WithDecoderLowmem(true))
 		if err != nil {
@@ -122,22 +122,6 @@ func (a *Archive) unpack(ctx context.Context, f io.Reader, use func(io.Reader) e
 	}
 	_, err := io.Copy(io.Discard, in)
 	return err
-}
-
-// counted counts what is read, and ends with its context.
-type counted struct {
-	ctx  context.Context
-	r    io.Reader
-	read *atomic.Int64
-}
-
-func (c *counted) Read(p []byte) (int, error) {
-	if err := c.ctx.Err(); err != nil {
-		return 0, err
-	}
-	n, err := c.r.Read(p)
-	c.read.Add(int64(n))
-	return n, err
 }
 
 // pass is one reading of an archive.

@@ -90,7 +90,7 @@ func (c *content) openRaw(ctx context.Context, in input, stdin io.Reader) (io.Re
 		return nil, unpack.Reason(err)
 	}
 	c.closers = append(c.closers, func() { f.Close() })
-	return contextReader{ctx, f, c.read}, nil
+	return unpack.Counted{Ctx: ctx, R: f, Bytes: c.read}, nil
 }
 
 // Close gives back what the content holds. What it could report, reading has reported.

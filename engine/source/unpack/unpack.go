@@ -2,10 +2,29 @@
 package unpack
 
 import (
+	"context"
 	"errors"
 	"io"
 	"io/fs"
+	"sync/atomic"
 )
+
+// Counted reads until its context ends, and counts what it reads.
+type Counted struct {
+	Ctx   context.Context
+	R     io.Reader
+	Bytes *atomic.Int64
+}
+
+// Read implements io.Reader.
+func (c Counted) Read(p []byte) (int, error) {
+	if err := c.Ctx.Err(); err != nil {
+		return 0, err
+	}
+	n, err := c.R.Read(p)
+	c.Bytes.Add(int64(n))
+	return n, err
+}
 
 // Reader reads what a decompressor unpacks. Its errors, of type Error, name the packing: else they could be taken
 // for those of what is inside.
@@ -49,8 +68,7 @@ func (e Error) Unwrap() error {
 
 // Reason returns what went wrong without the path, which the message already names.
 func Reason(err error) error {
-	var pathErr *fs.PathError
-	if errors.As(err, &pathErr) {
+	if pathErr, ok := errors.AsType[*fs.PathError](err); ok {
 		return pathErr.Err
 	}
 	return err
