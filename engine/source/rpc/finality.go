@@ -23,7 +23,8 @@ func (f *follower) goOn(ctx context.Context) (more bool, err error) {
 
 // finality asks from time to time what is final, and emits it. A block is final when the node has
 // finalized its hash; so is then all that it builds on. It reports whether blocks had to be taken back
-// because the node finalized others. Errors are those of emit and ctx.
+// because the node finalized another in the place of one. That it shows none there proves nothing: what builds on the
+// node's branch will not build on ours. Errors are those of emit and ctx.
 func (f *follower) finality(ctx context.Context) (rewound bool, err error) {
 	if f.upTo > 0 || len(f.chain) < 2 || time.Now().Before(f.nextFinality) {
 		return false, nil
@@ -33,60 +34,37 @@ func (f *follower) finality(ctx context.Context) (rewound bool, err error) {
 	if err != nil {
 		return false, ctx.Err()
 	}
-	candidate := 0
-	for candidate+1 < len(f.chain) && f.chain[candidate+1].slot <= newest {
-		candidate++
+	candidate := len(f.chain) - 1
+	for candidate > 0 && f.chain[candidate].slot > newest {
+		candidate--
 	}
-	doubtful := f.chain[candidate]
-	final, differs, err := f.finalized(ctx, candidate)
-	if err != nil {
-		return false, ctx.Err()
-	}
-	switch {
-	case final == candidate:
-		f.doubts = 0
-	case differs:
-		f.doubts = maxDisputes
-	default:
-		f.doubts++ // the node says that it finalized past a block that it does not have
-	}
-	if final > 0 {
-		at := f.chain[final]
-		if err := f.emit(ctx, &ledger.SlotStatus{Slot: at.slot, Status: ledger.StatusFinalized, Blockhash: ledger.Some(at.hash)}); err != nil {
-			return false, err
-		}
-		f.final.Store(uint64(at.slot))
-		f.chain = f.chain[:copy(f.chain, f.chain[final:])]
-	}
-	if f.doubts < maxDisputes || len(f.chain) < 2 {
-		return false, nil
-	}
-	f.doubts = 0
-	if !differs && !f.lacks(ctx, doubtful) {
-		return false, ctx.Err() // it is not final yet, whatever the node says
-	}
-	f.rewind(1)
-	return true, nil
-}
-
-// lacks reports whether the node has no block, or another, in the place of one.
-func (f *follower) lacks(ctx context.Context, l link) bool {
-	hash, err := f.client.hash(ctx, l.slot, ledger.Confirmed)
-	return err == nil && hash != l.hash || err != nil && causeOf(err) == absent && ctx.Err() == nil
-}
-
-// finalized returns the newest block of the chain, up to a candidate, whose hash the node has
-// finalized, 0 if none of those looked at. It tells whether the node has another in the place of one.
-func (f *follower) finalized(ctx context.Context, candidate int) (final int, differs bool, err error) {
 	for i := candidate; i > max(candidate-finalDepth, 0); i-- {
-		hash, err := f.client.hash(ctx, f.chain[i].slot, ledger.Finalized)
+		at := f.chain[i]
+		shown, known := f.shown(ctx, at.slot, ledger.Finalized)
 		switch {
-		case err != nil && causeOf(err) != absent:
-			return 0, false, err
-		case err == nil && hash == f.chain[i].hash:
-			return i, differs, nil
+		case !known:
+			return false, ctx.Err()
+		case shown == ledger.Some(at.hash):
+			if err := f.emit(ctx, &ledger.SlotStatus{Slot: at.slot, Status: ledger.StatusFinalized, Blockhash: shown}); err != nil {
+				return false, err
+			}
+			f.final.Store(uint64(at.slot))
+			f.chain = f.chain[:copy(f.chain, f.chain[i:])]
+			return false, nil
+		case shown.Known:
+			f.rewind(1)
+			return true, nil
 		}
-		differs = differs || err == nil
 	}
-	return 0, differs, nil
+	return false, nil
+}
+
+// shown returns the hash of the block that the node shows in a slot, none where it shows no block there. It is not known
+// where the node cannot tell.
+func (f *follower) shown(ctx context.Context, slot ledger.Slot, level ledger.Commitment) (hash ledger.Opt[ledger.Hash], known bool) {
+	h, err := f.client.hash(ctx, slot, level)
+	if err != nil {
+		return hash, causeOf(err) == absent || causeOf(err) == pruned
+	}
+	return ledger.Some(h), true
 }

@@ -44,13 +44,12 @@ type follower struct {
 	chain    []link      // what was emitted since the newest block known final, that one first
 
 	pause    upstream.Backoff
-	misses   int         // how often in a row the next block could not be had
-	disputes int         // how often in a row the node showed the same other block, or none, in the place of the last one
-	rival    ledger.Hash // of that block; zero where the node showed none
-	failures int         // how often in a row anything did not work
-	doubts   int         // how often in a row the node did not have what should be final
-	gap      ledger.Slot // blocks up to there are told to be missing; 0 for none
-	why      error       // why the next block could not be had last
+	misses   int                     // how often in a row the next block could not be had
+	disputes int                     // how often in a row the node showed the same other block, or none, in the place of the last one
+	rival    ledger.Opt[ledger.Hash] // of that block, none where the node showed none
+	failures int                     // how often in a row anything did not work
+	gap      ledger.Slot             // blocks up to there are told to be missing; 0 for none
+	why      error                   // why the next block could not be had last
 
 	span      ledger.Slot // how many slots are listed next
 	emptyUpTo ledger.Slot // no block is listed after the newest up to there; 0 where that is not known
@@ -289,25 +288,20 @@ func (f *follower) dispute(ctx context.Context, b *ledger.Block) error {
 	f.stats.Failed(upstream.WrongParent)
 	last := f.last()
 	f.why = &callError{method: "getBlock", cause: wrongParent, detail: fmt.Errorf("block %d, after block %d", b.Slot, last.slot)}
-	hash, err := f.client.hash(ctx, last.slot, ledger.Confirmed)
-	gone := err != nil && (causeOf(err) == absent || causeOf(err) == pruned)
-	differs := err == nil && hash != last.hash
-	if f.disputes++; hash != f.rival {
-		f.disputes, f.rival = 1, hash
-	}
+	shown, known := f.shown(ctx, last.slot, ledger.Confirmed)
 	switch {
 	case ctx.Err() != nil:
 		return ctx.Err()
-	case err != nil && causeOf(err).lost():
-		return f.rest(ctx)
-	case !gone && !differs:
-		// The node has what was emitted: it contradicts itself, or cannot be asked now.
+	case !known || shown == ledger.Some(last.hash): // the node contradicts itself, or cannot be asked now
 		f.disputes = 0
 		return f.miss(ctx, b.Slot, wrongParent)
 	case len(f.chain) > 1:
 		f.rewind(len(f.chain) - 1)
 		return nil
-	case f.disputes < maxDisputes: // a node that names another hash with each call proves nothing
+	case shown != f.rival:
+		f.disputes, f.rival = 0, shown
+	}
+	if f.disputes++; f.disputes < maxDisputes { // a node that names another hash with each call proves nothing
 		return f.miss(ctx, b.Slot, wrongParent)
 	}
 	return fmt.Errorf("block %s at slot %d is final here: %w", last.hash, last.slot, upstream.ErrOtherChain)
