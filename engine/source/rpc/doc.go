@@ -19,7 +19,8 @@
 // Where the list is empty and getSlot tells of more, it is looked further up: from the first block that the
 // node keeps (getFirstAvailableBlock), else by lists of up to 65536 slots. That skips nothing: what is found there has
 // to build on the block emitted before, or what is between is missing. If that is so because the node does
-// not keep it any more it is told as out of range, and nothing comes until the node has it again.
+// not keep it any more it is told as out of range, and nothing comes until the node has it again. Who fills a gap
+// knows the block at its end, and where the list is empty asks for that one: its parents tell what is before it.
 //
 // What getSlot says is never more than a hint. Who holds nothing takes it anew with each look. A slot that is
 // much lower than one before is believed when it was said four times in a row; below what is held here, the node is behind or

@@ -17,8 +17,8 @@ func (f *follower) goOn(ctx context.Context) (more bool, err error) {
 	if len(f.chain) < maxUnfinal {
 		return f.step(ctx)
 	}
-	f.why = &callError{method: "getSlot", cause: notYet, detail: fmt.Errorf("none of the last %d blocks is final", maxUnfinal)}
-	return false, f.rest(ctx)
+	detail := fmt.Errorf("none of the last %d blocks is final", maxUnfinal)
+	return false, f.rest(ctx, &callError{method: "getSlot", cause: notYet, detail: detail})
 }
 
 // finality asks from time to time what is final, and emits it. A block is final when the node has

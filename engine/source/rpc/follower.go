@@ -49,13 +49,12 @@ type follower struct {
 	rival    ledger.Opt[ledger.Hash] // of that block, none where the node showed none
 	failures int                     // how often in a row anything did not work
 	gap      ledger.Slot             // blocks up to there are told to be missing; 0 for none
-	why      error                   // why the next block could not be had last
+	why      error                   // why the last of these did not work
 
 	span      ledger.Slot // how many slots are listed next
 	emptyUpTo ledger.Slot // no block is listed after the newest up to there; 0 where that is not known
 	tip       ledger.Slot // the newest slot that the node told of
 	lower     int         // how often in a row it told of a much lower one
-	most      ledger.Slot // the highest of those
 
 	nextFinality time.Time
 	nextHead     time.Time
@@ -83,11 +82,12 @@ func (s *Source) newFollower(from *ledger.ResumePoint, emit ledger.Emit, mode Ac
 func (f *follower) last() link { return f.chain[len(f.chain)-1] }
 
 // rest waits after something did not work. If it goes on not to work health is told why, and the log, once.
-func (f *follower) rest(ctx context.Context) error {
-	if f.failures++; f.failures >= patience && f.why != nil {
-		f.stats.Halted(causes[causeOf(f.why)].kind)
+func (f *follower) rest(ctx context.Context, why error) error {
+	f.why = why
+	if f.failures++; f.failures >= patience {
+		f.stats.Halted(causes[causeOf(why)].kind)
 		if f.failures == patience {
-			f.config.Logger.Warn("the node cannot be followed now", "after_slot", uint64(f.last().slot), "error", f.why)
+			f.config.Logger.Warn("the node cannot be followed now", "after_slot", uint64(f.last().slot), "error", why)
 		}
 	}
 	return f.pause.Wait(ctx, 0)
@@ -138,7 +138,7 @@ func (f *follower) walk(ctx context.Context, slots []ledger.Slot, toNewest bool)
 			}
 		case b.ParentSlot > f.last().slot:
 			if !q.first(b.ParentSlot) {
-				return false, f.miss(ctx, b.Slot, wrongParent)
+				return false, f.miss(ctx, b.Slot, f.misplaced(b))
 			}
 		default:
 			return false, f.dispute(ctx, b)
@@ -162,8 +162,7 @@ func (f *follower) nameless(b *ledger.Block) bool {
 func (f *follower) name(ctx context.Context, b *ledger.Block) (named bool, err error) {
 	hash, err := f.client.hash(ctx, b.ParentSlot, ledger.Confirmed)
 	if err != nil {
-		f.why = err
-		return false, f.miss(ctx, b.Slot, causeOf(err))
+		return false, f.miss(ctx, b.Slot, err)
 	}
 	b.PreviousBlockhash = ledger.Some(hash)
 	return true, nil
@@ -215,8 +214,7 @@ func (f *follower) ask(ctx context.Context, at ledger.Slot) error {
 		if tries++; tries > fillTries {
 			return fmt.Errorf("cannot fill slot %d: it is not to be had what its accounts are: %w", at, err)
 		}
-		f.why = err
-		if err := f.rest(ctx); err != nil {
+		if err := f.rest(ctx, err); err != nil {
 			return err
 		}
 	}
@@ -227,10 +225,9 @@ func (f *follower) ask(ctx context.Context, at ledger.Slot) error {
 // and is asked for again.
 func (f *follower) missing(ctx context.Context, q *queue) (relist bool, err error) {
 	p := q.front()
-	cause := causeOf(p.err)
-	f.why = p.err
+	why, cause := p.err, causeOf(p.err)
 	if cause.lost() || cause == rateLimited {
-		return true, f.rest(ctx) // that says nothing of the block
+		return true, f.rest(ctx, why) // that says nothing of the block
 	}
 	switch cause {
 	case absent, notYet, pruned, behind:
@@ -252,9 +249,9 @@ func (f *follower) missing(ctx context.Context, q *queue) (relist bool, err erro
 		}
 	}
 	if cause == absent && f.misses > 0 && f.firstKept(ctx) > p.slot {
-		cause, f.why = pruned, &callError{method: "getBlock", cause: pruned}
+		why = &callError{method: "getBlock", cause: pruned}
 	}
-	if err := f.miss(ctx, p.slot, cause); err != nil {
+	if err := f.miss(ctx, p.slot, why); err != nil {
 		return false, err
 	}
 	if f.misses%3 == 0 {
@@ -266,20 +263,25 @@ func (f *follower) missing(ctx context.Context, q *queue) (relist bool, err erro
 
 // miss tells that the block of a slot could not be had, and waits before the next try. At the tip a
 // node may list what it cannot answer for a moment: that alone is no gap.
-func (f *follower) miss(ctx context.Context, slot ledger.Slot, why cause) error {
+func (f *follower) miss(ctx context.Context, slot ledger.Slot, why error) error {
 	f.misses++
-	lasts := f.misses > 1
-	if why == notYet || why == behind { // as behind a balancer
+	lasts, cause := f.misses > 1, causeOf(why)
+	if cause == notYet || cause == behind { // as behind a balancer
 		lasts = f.misses >= patience
 	}
 	if lasts && !f.rootless {
 		f.gap = max(f.gap, slot)
 		f.stats.GapFound(f.last().slot, f.gap)
 	}
-	if f.misses >= patience && f.gap != 0 {
-		f.stats.GapStuck(causes[why].kind)
+	if f.misses >= patience {
+		f.stats.GapStuck(causes[cause].kind)
 	}
-	return f.rest(ctx)
+	return f.rest(ctx, why)
+}
+
+// misplaced is the error of a block that does not build on those before it.
+func (f *follower) misplaced(b *ledger.Block) error {
+	return &callError{method: "getBlock", cause: wrongParent, detail: fmt.Errorf("block %d, after block %d", b.Slot, f.last().slot)}
 }
 
 // dispute decides what it means that a block builds on none that was emitted last. Either the block
@@ -287,24 +289,23 @@ func (f *follower) miss(ctx context.Context, slot ledger.Slot, why cause) error 
 func (f *follower) dispute(ctx context.Context, b *ledger.Block) error {
 	f.stats.Failed(upstream.WrongParent)
 	last := f.last()
-	f.why = &callError{method: "getBlock", cause: wrongParent, detail: fmt.Errorf("block %d, after block %d", b.Slot, last.slot)}
 	shown, known := f.shown(ctx, last.slot, ledger.Confirmed)
 	switch {
 	case ctx.Err() != nil:
 		return ctx.Err()
 	case !known || shown == ledger.Some(last.hash): // the node contradicts itself, or cannot be asked now
 		f.disputes = 0
-		return f.miss(ctx, b.Slot, wrongParent)
 	case len(f.chain) > 1:
 		f.rewind(len(f.chain) - 1)
 		return nil
-	case shown != f.rival:
-		f.disputes, f.rival = 0, shown
+	case shown != f.rival: // a node that names another hash with each call proves nothing
+		f.disputes, f.rival = 1, shown
+	default:
+		if f.disputes++; f.disputes >= maxDisputes {
+			return fmt.Errorf("block %s at slot %d is final here: %w", last.hash, last.slot, upstream.ErrOtherChain)
+		}
 	}
-	if f.disputes++; f.disputes < maxDisputes { // a node that names another hash with each call proves nothing
-		return f.miss(ctx, b.Slot, wrongParent)
-	}
-	return fmt.Errorf("block %s at slot %d is final here: %w", last.hash, last.slot, upstream.ErrOtherChain)
+	return f.miss(ctx, b.Slot, f.misplaced(b))
 }
 
 // rewind takes back all but the first n blocks of the chain: the node has others in their place.

@@ -22,14 +22,20 @@ func (f *follower) step(ctx context.Context) (more bool, err error) {
 	from := max(f.last().slot, f.emptyUpTo)
 	to := from + f.span
 	if f.upTo > 0 {
-		to = min(to, f.upTo)
+		to = min(from+maxListed, f.upTo)
 	}
 	slots, err := f.client.slots(ctx, from+1, to, ledger.Confirmed)
 	if err != nil {
-		f.why = err
-		return true, f.rest(ctx)
+		return true, f.rest(ctx, err)
 	}
-	if len(slots) == 0 {
+	switch {
+	case len(slots) > 0:
+	case to < f.upTo:
+		f.emptyUpTo, f.why = to, &callError{method: "getBlocks", cause: absent}
+		return true, nil
+	case f.upTo > 0:
+		slots = []ledger.Slot{f.upTo} // which there is: its parents tell what is before it
+	default:
 		return f.nothing(ctx, to)
 	}
 	newest := slots[len(slots)-1]
@@ -39,16 +45,14 @@ func (f *follower) step(ctx context.Context) (more bool, err error) {
 	f.span = usualSpan
 	if f.rootless && !f.config.From.Known {
 		slots = slots[len(slots)-1:]
-	} else if len(slots) > int(f.span) {
-		slots, behind = slots[:f.span], f.upTo == 0
+	} else if f.upTo == 0 && len(slots) > int(f.span) {
+		slots, behind = slots[:f.span], true
 	}
 	if behind || f.tip > newest {
 		f.look(ctx)
 	}
 	done, err := f.walk(ctx, slots, !behind)
-	if f.upTo == 0 { // who fills a gap gives up before it begins to look again
-		f.emptyUpTo = 0
-	}
+	f.emptyUpTo = 0
 	return behind || !done, err
 }
 
@@ -57,8 +61,7 @@ func (f *follower) step(ctx context.Context) (more bool, err error) {
 func (f *follower) root(ctx context.Context) (known bool, err error) {
 	newest, err := f.client.slot(ctx, ledger.Confirmed)
 	if err != nil {
-		f.why = err
-		return false, f.rest(ctx)
+		return false, f.rest(ctx, err)
 	}
 	f.heard(newest)
 	f.chain[0].slot = max(newest, rootSearch) - rootSearch
@@ -67,9 +70,6 @@ func (f *follower) root(ctx context.Context) (known bool, err error) {
 
 // nothing decides what it means that no block is listed up to a slot.
 func (f *follower) nothing(ctx context.Context, to ledger.Slot) (more bool, err error) {
-	if f.upTo > 0 {
-		f.nextHead = time.Time{} // its tries are counted, and it rests after each
-	}
 	head, known := f.look(ctx)
 	last := f.last().slot
 	switch {
@@ -78,9 +78,9 @@ func (f *follower) nothing(ctx context.Context, to ledger.Slot) (more bool, err 
 	case head > last:
 		return true, f.unlisted(ctx, to, head)
 	case head+rootSearch < last:
-		f.why = &callError{method: "getSlot", cause: behind, detail: fmt.Errorf("it is at slot %d, and slot %d is held here", head, last)}
 		f.stats.Failed(upstream.Unavailable)
-		return true, f.rest(ctx)
+		detail := fmt.Errorf("it is at slot %d, and slot %d is held here", head, last)
+		return true, f.rest(ctx, &callError{method: "getSlot", cause: behind, detail: detail})
 	}
 	f.works()
 	return false, nil
@@ -90,19 +90,15 @@ func (f *follower) nothing(ctx context.Context, to ledger.Slot) (more bool, err 
 // another. Mostly the block has come since. Else the node does not keep what comes next, or no block was produced for so
 // long, or the list is wrong, or the slot is: then it is looked further up, and the next block that is found tells.
 func (f *follower) unlisted(ctx context.Context, to, head ledger.Slot) error {
-	f.why = &callError{method: "getBlocks", cause: absent, detail: fmt.Errorf("none up to slot %d, and it is at slot %d", min(to, head), head)}
+	why := &callError{method: "getBlocks", cause: absent, detail: fmt.Errorf("none up to slot %d, and it is at slot %d", min(to, head), head)}
 	if f.failures > 0 { // not for the first time in a row
 		f.stats.Failed(upstream.Unavailable)
 	}
 	if head <= to {
 		f.emptyUpTo, f.span = 0, usualSpan
-		return f.rest(ctx)
+		return f.rest(ctx, why)
 	}
 	kept := f.firstKept(ctx)
-	if f.upTo > 0 && kept > f.upTo {
-		f.emptyUpTo, f.why = 0, &callError{method: "getBlocks", cause: pruned}
-		return f.miss(ctx, f.upTo, pruned)
-	}
 	if kept > to && kept <= head {
 		if f.rootless && f.failures == 0 {
 			f.config.Logger.Warn("the node does not keep what comes first: it begins later", "after_slot", uint64(f.last().slot), "slot", uint64(kept))
@@ -110,10 +106,8 @@ func (f *follower) unlisted(ctx context.Context, to, head ledger.Slot) error {
 		f.emptyUpTo = kept - 1
 		return ctx.Err()
 	}
-	if to != f.upTo {
-		f.emptyUpTo, f.span = to, min(2*f.span, maxListed)
-	}
-	return f.rest(ctx)
+	f.emptyUpTo, f.span = to, min(2*f.span, maxListed)
+	return f.rest(ctx, why)
 }
 
 // firstKept returns the first slot whose block the node keeps, 0 where it does not say.
@@ -141,20 +135,19 @@ func (f *follower) look(ctx context.Context) (ledger.Slot, bool) {
 // has begun again further down.
 func (f *follower) heard(head ledger.Slot) {
 	if head+rootSearch >= f.tip {
-		f.tip, f.lower, f.most = max(f.tip, head), 0, 0
+		f.tip, f.lower = max(f.tip, head), 0
 		f.stats.Saw(head)
 		return
 	}
-	f.lower, f.most = f.lower+1, max(f.most, head)
-	if f.lower < patience {
+	if f.lower++; f.lower < patience {
 		return
 	}
 	why := garbage
 	if f.tip <= f.last().slot+rootSearch { // its blocks came
 		why = behind
 	}
-	f.config.Logger.Warn("the node's newest slot is lower than it said", "said", uint64(f.tip), "slot", uint64(f.most))
+	f.config.Logger.Warn("the node's newest slot is lower than it said", "said", uint64(f.tip), "slot", uint64(head))
 	f.stats.Failed(causes[why].kind)
-	f.stats.SlotRegressed(f.most)
-	f.tip, f.lower, f.most = f.most, 0, 0
+	f.stats.SlotRegressed(head)
+	f.tip, f.lower = head, 0
 }

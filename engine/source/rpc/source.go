@@ -101,28 +101,20 @@ func (s *Source) Fill(ctx context.Context, after ledger.Slot, afterHash ledger.H
 	}
 	f := s.newFollower(&ledger.ResumePoint{Slot: after, Blockhash: afterHash}, emit, mode)
 	f.upTo = upTo
-	furthest := after // where blocks were looked for
 	for tries := 0; f.last().slot < upTo; {
 		before := f.last()
-		more, err := f.step(ctx)
+		_, err := f.step(ctx)
 		switch {
 		case err != nil:
 			return err
 		case ctx.Err() != nil:
 			return ctx.Err()
-		case f.last() != before || f.emptyUpTo > furthest:
-			tries, furthest = 0, max(f.last().slot, f.emptyUpTo)
+		case f.last() != before:
+			tries = 0
 			continue
-		case f.why == nil:
-			f.why = &callError{method: "getBlocks", cause: absent}
 		}
 		if tries++; tries > fillTries || causeOf(f.why) == pruned && tries > 2 {
 			return fmt.Errorf("cannot fill slots %d to %d: %w", before.slot+1, upTo, f.why)
-		}
-		if !more {
-			if err := f.rest(ctx); err != nil {
-				return err
-			}
 		}
 	}
 	for _, state := range f.learn.rest() {
