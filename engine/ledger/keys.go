@@ -25,13 +25,13 @@ func (k *Pubkey) Compare(other *Pubkey) int { return bytes.Compare(k[:], other[:
 // Programs and mints that have a meaning of their own.
 var (
 	SystemProgram    = Pubkey{}
-	TokenProgram     = mustPubkey("TokenkegQfeZyiNwAJbNbGKPFXCWuBvf9Ss623VQ5DA")
-	Token2022Program = mustPubkey("TokenzQdBNbLqP5VEhdkAS6EPFLC1PHnBqCXEpPxuEb")
-	clockSysvar      = mustPubkey("SysvarC1ock11111111111111111111111111111111")
-	slotHashesSysvar = mustPubkey("SysvarS1otHashes111111111111111111111111111")
-	VoteProgram      = mustPubkey("Vote111111111111111111111111111111111111111")
-	NativeMint       = mustPubkey("So11111111111111111111111111111111111111112")
-	NativeMint2022   = mustPubkey("9pan9bMn5HatX4EJdBwg9VgCa7Uz5HL8N1m5D3NdXej9")
+	TokenProgram     = MustPubkey("TokenkegQfeZyiNwAJbNbGKPFXCWuBvf9Ss623VQ5DA")
+	Token2022Program = MustPubkey("TokenzQdBNbLqP5VEhdkAS6EPFLC1PHnBqCXEpPxuEb")
+	clockSysvar      = MustPubkey("SysvarC1ock11111111111111111111111111111111")
+	slotHashesSysvar = MustPubkey("SysvarS1otHashes111111111111111111111111111")
+	VoteProgram      = MustPubkey("Vote111111111111111111111111111111111111111")
+	NativeMint       = MustPubkey("So11111111111111111111111111111111111111112")
+	NativeMint2022   = MustPubkey("9pan9bMn5HatX4EJdBwg9VgCa7Uz5HL8N1m5D3NdXej9")
 )
 
 // IsTokenProgram reports whether the program is one of the two SPL token programs.
@@ -39,7 +39,8 @@ func IsTokenProgram(program Pubkey) bool {
 	return program == TokenProgram || program == Token2022Program
 }
 
-func mustPubkey(s string) Pubkey {
+// MustPubkey returns the key of a text that stands in the program. It panics if the text is none.
+func MustPubkey(s string) Pubkey {
 	k, err := ParsePubkey(s)
 	if err != nil {
 		panic("bad built-in key " + s)

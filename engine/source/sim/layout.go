@@ -70,10 +70,10 @@ var (
 	programKeys = [...]ledger.Pubkey{
 		ledger.SystemProgram, ledger.TokenProgram, ledger.Token2022Program, ledger.VoteProgram,
 	}
-	nativeLoader  = mustKey("NativeLoader1111111111111111111111111111111")
+	nativeLoader  = ledger.MustPubkey("NativeLoader1111111111111111111111111111111")
 	programOwners = [...]ledger.Pubkey{
-		nativeLoader, mustKey("BPFLoader2111111111111111111111111111111111"),
-		mustKey("BPFLoaderUpgradeab1e11111111111111111111111"), nativeLoader,
+		nativeLoader, ledger.MustPubkey("BPFLoader2111111111111111111111111111111111"),
+		ledger.MustPubkey("BPFLoaderUpgradeab1e11111111111111111111111"), nativeLoader,
 	}
 )
 
@@ -83,14 +83,6 @@ const (
 	token2022Program
 	voteProgram
 )
-
-func mustKey(s string) ledger.Pubkey {
-	k, err := ledger.ParsePubkey(s)
-	if err != nil {
-		panic("bad built-in key " + s)
-	}
-	return k
-}
 
 // key returns the key of a position: the well-known one, or SHA-256 over "ledgerd sim key",
 // the seed u64, the kind u8 and the number within the kind u32, little endian.
