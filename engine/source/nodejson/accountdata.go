@@ -69,30 +69,16 @@ func (d *DataDecoder) decode(data json.RawMessage, bare string) ([]byte, error) 
 // DecodeLine returns account data from an event line, where a bare text is base64. The data
 // holds until the next call.
 func (d *DataDecoder) DecodeLine(data json.RawMessage) ([]byte, error) {
-	if raw, ok := d.decodePlain(data); ok {
-		return raw, nil
+	// A text without escapes is decoded where it stands, without a copy.
+	if size := base64.StdEncoding.DecodedLen(len(data)); data[0] == '"' && size <= maxDataBytes && bytes.IndexByte(data, '\\') < 0 {
+		if cap(d.raw) < size {
+			d.raw = make([]byte, size)
+		}
+		if n, err := base64.StdEncoding.Strict().Decode(d.raw[:size], data[1:len(data)-1]); err == nil {
+			return d.raw[:n], nil
+		}
 	}
 	return d.decode(data, "base64")
-}
-
-// decodePlain decodes base64 between quotes without a copy of the text. It is not ok where that
-// fails, for whatever reason.
-func (d *DataDecoder) decodePlain(data json.RawMessage) ([]byte, bool) {
-	// The package base64 passes over line ends, which JSON does not allow in a string, and
-	// refuses the backslash in front of those that it allows.
-	if len(data) < 2 || data[0] != '"' || bytes.IndexByte(data, '\r') >= 0 || bytes.IndexByte(data, '\n') >= 0 {
-		return nil, false
-	}
-	text := data[1 : len(data)-1]
-	size := base64.StdEncoding.DecodedLen(len(text))
-	if size > maxDataBytes {
-		return nil, false
-	}
-	if cap(d.raw) < size {
-		d.raw = make([]byte, size)
-	}
-	n, err := base64.StdEncoding.Strict().Decode(d.raw[:size], text)
-	return d.raw[:n], err == nil
 }
 
 func (d *DataDecoder) decodeText(text, encoding string) (raw []byte, err error) {
