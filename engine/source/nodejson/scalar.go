@@ -22,18 +22,6 @@ func ParseKey[T Text](field string, s T) (ledger.Pubkey, error) {
 	return k, nil
 }
 
-// ParseKeys decodes a list of public keys and appends them to dst.
-func ParseKeys[T Text](dst []ledger.Pubkey, field string, list []T) ([]ledger.Pubkey, error) {
-	for _, s := range list {
-		k, err := ParseKey(field, s)
-		if err != nil {
-			return nil, err
-		}
-		dst = append(dst, k)
-	}
-	return dst, nil
-}
-
 // ParseOptKey decodes a key that may be null or absent.
 func ParseOptKey[T Text](field string, s *T) (k ledger.Opt[ledger.Pubkey], err error) {
 	if k.Known = s != nil; k.Known {

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 
 	"ledgerd/engine/base58"
 	"ledgerd/engine/codec"
@@ -103,11 +104,12 @@ func (j *transactionJSON) read(writes *blockWrites) (ledger.Transaction, error) 
 		return t, nil
 	}
 	if l := m.LoadedAddresses; l != nil && loadsFromMeta {
-		if t.Accounts, err = ParseKeys(t.Accounts, "a loaded address", l.Writable); err != nil {
-			return t, err
-		}
-		if t.Accounts, err = ParseKeys(t.Accounts, "a loaded address", l.Readonly); err != nil {
-			return t, err
+		for _, text := range slices.Concat(l.Writable, l.Readonly) {
+			k, err := ParseKey("a loaded address", text)
+			if err != nil {
+				return t, err
+			}
+			t.Accounts = append(t.Accounts, k)
 		}
 	}
 	t.Fee = Optional((*ledger.Lamports)(m.Fee))
