@@ -73,7 +73,6 @@ func (s *Stats) Connected() {
 	s.now.Reconnects = s.now.Connects
 	s.now.Connects++
 	if s.using < len(s.now.Nodes) {
-		s.now.Nodes = slices.Clone(s.now.Nodes)
 		s.now.Nodes[s.using].Connects++
 	}
 	s.now.Connected, s.now.Since = true, time.Now()
