@@ -46,9 +46,6 @@ func (d *DataDecoder) decode(data json.RawMessage, bare string) ([]byte, error) 
 		}
 		return d.decodeText(text, bare)
 	}
-	if data[0] != '[' {
-		return nil, errDataForm
-	}
 	if !bytes.Contains(data, []byte{'"'}) {
 		raw, ok := appendNumbers([]byte{}, data, 8)
 		switch {
