@@ -46,7 +46,7 @@ type connection struct {
 	pings    chan struct{} // holds a token while a ping has to be answered
 	replays  chan []byte   // holds a request for another replay until it is sent
 	received atomic.Uint64 // messages
-	shown    atomic.Bool   // one of them was no ping
+	shown    atomic.Uint64 // of them, that were no pings
 	waits    atomic.Bool   // the reader waits for the socket
 	ended    chan struct{} // closed when read returned
 	err      error         // what ended it, after ended
@@ -140,7 +140,7 @@ func (c *connection) read(decoder yellowstone.Decoder) error {
 				c.stats.Saw(m.update.Slot)
 			}
 		}
-		c.shown.Store(true)
+		c.shown.Add(1)
 		if err := c.queue.put(c.ctx, &m.update, m.size); err != nil {
 			return c.explain(err)
 		}

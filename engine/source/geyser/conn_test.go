@@ -63,7 +63,7 @@ func TestHeadersComeFromFilesAtEachSession(t *testing.T) {
 		md, _ := metadata.FromIncomingContext(c.stream.Context())
 		if c.number == 0 {
 			must(t, os.WriteFile(token, []byte("n3w-s3cret"), 0o600))
-			return status.Error(codes.Unauthenticated, "not "+c.token[0]+" with "+md.Get("authorization")[0])
+			return status.Error(codes.Unauthenticated, "not "+c.token[0]+" with "+strings.Fields(md.Get("authorization")[0])[1])
 		}
 		ledgertest.Equal(t, fmt.Sprint(c.token, md.Get("authorization"), md.Get("x-tier")), "[n3w-s3cret] [Bearer b-s3cret] [2]", "what the node got")
 		return c.send(straight(101, 102)...)
@@ -78,6 +78,34 @@ func TestHeadersComeFromFilesAtEachSession(t *testing.T) {
 			t.Errorf("%.20q is sent", wrong)
 		}
 	}
+}
+
+// A file of a token that is empty for a moment says nothing of what the node replays.
+func TestATokenThatIsBeingWrittenIsReadAgain(t *testing.T) {
+	token, waits := filepath.Join(t.TempDir(), "token"), 0
+	must(t, os.WriteFile(token, []byte("abc"), 0o600))
+	s := scenario{until: "block 112", fill: fillStraight, config: func(c *Config) {
+		c.TokenFile = token
+		c.Random = func(int64) int64 {
+			content := []byte("def")
+			if waits++; waits == 1 {
+				content = nil
+			}
+			must(t, os.WriteFile(token, content, 0o600))
+			return 0
+		}
+	}}
+	s.script = func(c *call) error {
+		switch from := c.from(); {
+		case c.number == 0:
+			return c.send(straight(101, 108)...)
+		case from.Known:
+			return stays(straight(from.Value, 114)...)(c)
+		}
+		return stays(straight(111, 114)...)(c)
+	}
+	s.run(t)
+	s.check(t, "101 102 103 104 105 106 107 108 109 110 111 112", "100 107", "")
 }
 
 // Of several nodes another is followed when a session ends, and goes on where that one was.

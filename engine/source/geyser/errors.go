@@ -92,22 +92,36 @@ func (c *connection) explain(err error) error {
 	return &sessionError{kind, s.Err()}
 }
 
+// said returns what a node said to end a call; code is OK where it did not.
+func said(err error) (code codes.Code, message string) {
+	s, ok := status.FromError(errors.Unwrap(err))
+	if err == nil || !ok {
+		return codes.OK, ""
+	}
+	return s.Code(), s.Message()
+}
+
 // refusesReplay reports whether an error is about the slot to begin with, or may be: the node had shown nothing, beside pings.
 // Yellowstone's plugin answers OUT_OF_RANGE since April 2026, and INTERNAL before and where it keeps nothing.
 func refusesReplay(err error, shown bool) (sure, maybe bool) {
-	s := status.Convert(errors.Unwrap(err))
-	sure = s.Code() == codes.OutOfRange || s.Code() == codes.Internal && refusedReplay.MatchString(s.Message())
-	return sure, !shown && slices.Contains(refusals, s.Code())
+	code, message := said(err)
+	sure = code == codes.OutOfRange || code == codes.Internal && refusedReplay.MatchString(message)
+	unclear := []codes.Code{codes.Internal, codes.InvalidArgument, codes.FailedPrecondition, codes.Unknown}
+	return sure, !shown && slices.Contains(unclear, code)
 }
 
-// refusals are codes that may say that a request is not taken.
-var refusals = []codes.Code{codes.Internal, codes.InvalidArgument, codes.FailedPrecondition, codes.Unimplemented, codes.Unknown}
+// refusesRequests reports whether an error may be about a request for filters that was not the first of its call.
+func refusesRequests(err error) bool {
+	code, _ := said(err)
+	sure, _ := refusesReplay(err, true)
+	return sure && code != codes.OutOfRange || slices.Contains([]codes.Code{codes.InvalidArgument, codes.FailedPrecondition, codes.Unimplemented}, code)
+}
 
 // refusesSlices reports whether an error says that the subscription has more slices of data than the node sends (Yellowstone's filter
 // limits; two in its sample configuration).
 func refusesSlices(err error) bool {
-	s := status.Convert(errors.Unwrap(err))
-	return s.Code() == codes.InvalidArgument && strings.Contains(s.Message(), "slice")
+	code, message := said(err)
+	return code == codes.InvalidArgument && strings.Contains(message, "slice")
 }
 
 // refusedReplay matches what the plugin says: "from_slot is not supported", "broadcast from 7 is not available, last available: 9".

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"regexp"
+	"slices"
 	"strings"
 
 	"ledgerd/engine/source/unpack"
@@ -59,12 +60,18 @@ func isSendable(value string) bool {
 	return value != "" && len(value) <= tokenBytes && !strings.ContainsFunc(value, func(r rune) bool { return r < ' ' || r > '~' })
 }
 
-// secrets returns the values.
+// secrets returns the values and the words in them, the longest first.
 func (h headers) secrets() (values []string) {
+	const word = 4 // shorter ones are none
 	for i := 1; i < len(h); i += 2 {
-		values = append(values, h[i])
+		for _, value := range append(strings.Fields(h[i]), h[i]) {
+			if len(value) >= word || value == h[i] {
+				values = append(values, value)
+			}
+		}
 	}
-	return values
+	slices.SortFunc(values, func(a, b string) int { return len(b) - len(a) })
+	return slices.Compact(values)
 }
 
 // readSecret reads what a file holds that an option names.

@@ -81,6 +81,71 @@ func TestABlockThatComesInPartIsReplayedOnTheSameConnection(t *testing.T) {
 	}
 }
 
+// A connection that ends by chance soon after the node was asked again says nothing of that, but a node that takes one request is told so
+// where nobody fills what it does not show.
+func TestWhoIsAskedAgainAfterASessionThatEnded(t *testing.T) {
+	for name, tt := range map[string]struct {
+		ended func(c *call) error
+		live  bool // the chain is where the node is, in the end
+		why   upstream.Kind
+	}{
+		"by chance":        {func(c *call) error { return nil }, true, 0},
+		"lagged":           {func(c *call) error { return status.Error(codes.Internal, "lagged to send an update") }, true, 0},
+		"one request only": {func(c *call) error { return status.Error(codes.InvalidArgument, "one request only") }, false, upstream.Refused},
+	} {
+		s := scenario{most: time.Minute, config: func(c *Config) { c.Random = func(n int64) int64 { return n / 2 } }}
+		began, tip := time.Time{}, ledger.Slot(0)
+		now := func() ledger.Slot { return 108 + ledger.Slot(time.Since(began)/(400*time.Millisecond)) }
+		s.script = func(c *call) error {
+			if c.number == 0 {
+				began = time.Now()
+				return c.send(straight(101, 108)...)
+			}
+			at := now() + 1
+			if err := c.send(connected(c.from().Value, at, at+2, 2)...); err != nil {
+				return err
+			}
+			from, err := c.again()
+			if err == nil && (c.number == 1 || !tt.live) {
+				return tt.ended(c)
+			}
+			if err == nil {
+				err = c.send(frozen(from, at+2, at+2)...)
+			}
+			for tip = at + 3; err == nil; tip++ {
+				time.Sleep(400 * time.Millisecond)
+				err = c.send(straight(tip, tip)...)
+			}
+			return err
+		}
+		s.run(t)
+		n := s.source.Upstream()
+		if isLive := n.SealedSlot+5 > tip && len(s.begins) < 5; isLive != tt.live || n.Gap.Stuck == tt.live || n.Gap.Why != tt.why {
+			t.Errorf("%s: %d sessions, at slot %d of %d, %+v", name, len(s.begins), n.SealedSlot, tip, n.Gap)
+		}
+	}
+}
+
+// What a node refuses is asked of another.
+func TestAReplayIsAskedOfTheNodeThatHasIt(t *testing.T) {
+	s := scenario{until: "block 130", most: 10 * time.Second, config: func(c *Config) { c.Others = []string{"second.test:1"} }}
+	s.script = func(c *call) error {
+		from := c.from()
+		switch second := c.number%2 == 1; {
+		case c.number == 0:
+			return c.send(straight(101, 108)...)
+		case c.number == 1:
+			return status.Error(codes.Unavailable, "restarting")
+		case second && from.Known:
+			return stays(straight(from.Value, 130)...)(c)
+		case from.Known:
+			return status.Error(codes.Internal, "from_slot is not supported")
+		}
+		return stays(straight(120, 124)...)(c)
+	}
+	s.run(t)
+}
+
 // A node that keeps nothing refuses each replay, with INTERNAL after a ping (grpc.rs, client_loop, before April 2026 also where the slot is
 // too old). Then the session begins live: what is missing is told and filled.
 func TestAReplayThatIsRefusedAfterAPing(t *testing.T) {
@@ -191,6 +256,9 @@ func manyDisconnects(t *testing.T, config func(c *Config)) {
 		next++
 	}
 	n := s.source.Upstream()
+	if again := n.Replays - uint64(len(s.begins)-strings.Count(strings.Join(s.begins, " "), "live")); again < uint64(most/20) {
+		t.Errorf("nodes were asked again on %d of %d connections", again, most)
+	}
 	if next != tip+1 || n.Gaps < uint64(most/10) || n.Errors[upstream.Closed] < uint64(most/4) {
 		t.Errorf("the chain ends before slot %d, want %d; %d gaps, %v", next, tip+1, n.Gaps, n.Errors)
 	}

@@ -4,10 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
-
-	"google.golang.org/grpc/status"
 
 	"ledgerd/engine/ledger"
 	"ledgerd/engine/source/upstream"
@@ -29,20 +26,32 @@ type follower struct {
 	emitted bool           // something since the newest verdict
 	verdict ledger.Verdict // the newest one
 
-	wholeData  bool                    // the node does not know of slices
-	replayOff  bool                    // this session asks for no replay: the one before was refused it
+	known      []known                 // of each node
 	missing    ledger.Opt[ledger.Slot] // up to here blocks are missing
 	fillAfter  time.Time               // no fill before
 	again      askedAgain              // in this session
-	againOff   bool                    // a session ended when it was asked again: the node takes one request for filters
 	incomplete uint64                  // blocks of which it was told that transactions are missing
 	late       uint64                  // writes behind their blocks that were counted
 }
 
+// known is what sessions with a node have shown of it.
+type known struct {
+	wholeData bool // it does not know of slices, or takes few
+	replayOff bool // the next session with it asks for no replay: the one before was refused it
+	// oneRequest is until when it is not asked again on an open call: it ended one when it was.
+	oneRequest time.Time
+}
+
+// oneRequestFor is for how long a node is believed to take one request for filters.
+const oneRequestFor = 10 * time.Minute
+
+// node returns what is known of the node that is followed.
+func (f *follower) node() *known { return &f.known[f.source.node] }
+
 func newFollower(s *Source, emit ledger.Emit) *follower {
 	c := &s.config
 	f := &follower{
-		source: s, config: c, stats: &s.stats, forward: emit, wholeData: c.WholeData, mints: newMints(c),
+		source: s, config: c, stats: &s.stats, forward: emit, known: make([]known, len(s.nodes)), mints: newMints(c),
 		backoff: upstream.Backoff{Min: c.BackoffMin, Max: c.BackoffMax, Random: c.Random},
 		refill:  upstream.Backoff{Min: c.BackoffMin, Max: c.BackoffMax, Random: c.Random},
 	}
@@ -93,9 +102,9 @@ func (f *follower) ask(ctx context.Context, restart bool) error {
 
 // subscription returns what to ask for now: what is not confirmed is shown again.
 func (f *follower) subscription() subscription {
-	sub := subscription{sliced: !f.wholeData, noTransactions: f.config.NoTransactions, skipVotes: f.config.SkipVotes}
+	sub := subscription{sliced: !f.config.WholeData && !f.node().wholeData, noTransactions: f.config.NoTransactions, skipVotes: f.config.SkipVotes}
 	switch {
-	case f.replayOff:
+	case f.node().replayOff:
 	case f.verdict.Rooted: // a slot that has a block: some servers refuse others (Richat, channel.rs)
 		sub.from = ledger.Some(f.verdict.Confirmed.Slot)
 	}
@@ -115,17 +124,21 @@ func (f *follower) session(ctx context.Context) error {
 	if err == nil {
 		err = f.follow(ctx, conn)
 		conn.close()
-		code := status.Code(errors.Unwrap(err))
-		f.againOff = f.againOff || f.again.slot != 0 && time.Since(f.again.at) < f.config.IdleTimeout && slices.Contains(refusals, code)
+		if f.again.slot != 0 && time.Since(f.again.at) < f.config.IdleTimeout && refusesRequests(err) {
+			f.node().oneRequest = time.Now().Add(oneRequestFor)
+		}
 	}
-	sure, maybe := refusesReplay(err, conn != nil && conn.shown.Load())
-	f.replayOff = !f.replayOff && (sure || maybe && sub.from.Known && f.config.Filler != nil)
+	sure, maybe := refusesReplay(err, conn != nil && conn.shown.Load() > 0)
+	f.node().replayOff = !f.node().replayOff && (sure || maybe && sub.from.Known && f.config.Filler != nil)
 	if refusesSlices(err) && sub.sliced {
-		f.wholeData = true
+		f.node().wholeData = true
 		f.config.Logger.Warn("the node does not send so many slices of data: it is asked for whole data, which is many times the bandwidth", "source", f.source.Info().Name)
 	}
 	return err
 }
+
+// takesOneRequest reports whether the node is not asked again on an open call.
+func (f *follower) takesOneRequest() bool { return time.Now().Before(f.node().oneRequest) }
 
 // askedAgain is a replay that a session asked for on its connection, because a block came in part.
 type askedAgain struct {
@@ -138,7 +151,7 @@ type askedAgain struct {
 func (f *follower) replay(conn *connection, after, upTo ledger.Slot) bool {
 	slot, found := f.assembler.InPart(after, upTo)
 	switch {
-	case !found || f.replayOff || f.againOff:
+	case !found || f.node().replayOff || f.takesOneRequest():
 		return false
 	case slot > f.again.slot:
 		sub := f.subscription()
@@ -152,12 +165,15 @@ func (f *follower) replay(conn *connection, after, upTo ledger.Slot) bool {
 
 // watch says when a connection shows too little.
 type watch struct {
-	idle, noBlock time.Duration
-	received      uint64
-	receivedAt    time.Time
-	progress      uint64
-	progressAt    time.Time
+	idle, noBlock   time.Duration
+	received, shown uint64
+	receivedAt      time.Time
+	progress        uint64
+	progressAt      time.Time
 }
+
+// standstill is how many times noBlock a node may show nothing at all and answer pings: its cluster may stand still.
+const standstill = 4
 
 // check returns why the session has to end, nil if it has not.
 func (w *watch) check(now time.Time, conn *connection, progress uint64) error {
@@ -165,7 +181,11 @@ func (w *watch) check(now time.Time, conn *connection, progress uint64) error {
 		w.received, w.receivedAt = n, now
 	}
 	if progress != w.progress {
-		w.progress, w.progressAt = progress, now
+		w.progress, w.progressAt, w.shown = progress, now, conn.shown.Load()
+	}
+	patience := w.noBlock
+	if w.shown == conn.shown.Load() {
+		patience *= standstill
 	}
 	switch idle := now.Sub(w.receivedAt); {
 	case idle >= w.idle:
@@ -174,7 +194,7 @@ func (w *watch) check(now time.Time, conn *connection, progress uint64) error {
 		token(conn.pings) // a node whose cluster stands still shows nothing, and answers
 	}
 	switch {
-	case now.Sub(w.progressAt) >= w.noBlock:
+	case now.Sub(w.progressAt) >= patience:
 		return errNoBlock
 	}
 	return nil
@@ -261,7 +281,10 @@ func (f *follower) settle(ctx context.Context, conn *connection, before uint64) 
 	switch {
 	case f.replay(conn, g.After.Slot, g.UpTo):
 		return nil
-	case f.verdict.Placed > before && !(f.againOff && f.config.Filler != nil): // else each session would begin in the middle of a block
+	case f.verdict.Placed > before && f.takesOneRequest() && f.config.Filler == nil:
+		f.stats.GapStuck(upstream.Refused) // each session begins in the middle of a block
+		return errReplay
+	case f.verdict.Placed > before && !f.takesOneRequest():
 		return errReplay // it was shown up to here: it may be shown again
 	case f.config.Filler == nil:
 		f.stats.GapStuck(upstream.OutOfRange)
@@ -329,7 +352,7 @@ func (f *follower) over(err error) {
 	kind := kindOf(err)
 	f.stats.Disconnected(kind)
 	if errors.Is(err, yellowstone.ErrNotSliced) {
-		f.wholeData = true
+		f.node().wholeData = true
 	}
 	if kind == upstream.WrongParent && !errors.Is(err, errReplay) {
 		f.stats.GapStuck(kind)

@@ -187,7 +187,7 @@ func TestSessionsEndThatShowTooLittle(t *testing.T) {
 
 // A node of a cluster that stands still answers pings, and is not left for its silence.
 func TestANodeThatAnswersPingsIsThere(t *testing.T) {
-	s := scenario{most: 14 * time.Second, script: func(c *call) error {
+	s := scenario{most: 50 * time.Second, script: func(c *call) error {
 		if err := c.send(straight(101, 104)...); err != nil {
 			return err
 		}
