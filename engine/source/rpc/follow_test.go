@@ -84,6 +84,19 @@ func TestTheChainIsFollowedWhateverTheNodeSays(t *testing.T) {
 					n.add(11, 14, 15)
 				})
 			}},
+		// That a node shows no block where it finalized proves nothing: the next block tells that blocks were taken back.
+		"another branch is final": {
+			has: slots(11, 13), want: []ledger.Slot{11, 12, 13, 14, 15},
+			change: func(t *testing.T, n *fakeNode) {
+				after(t, 3*time.Second, func() {
+					n.locked(func() {
+						delete(n.blocks, 12)
+						delete(n.blocks, 13)
+						n.finalized = 13
+					})
+				})
+				after(t, 30*time.Second, func() { n.add(11, 14, 15) })
+			}},
 	} {
 		play(t, Config{Parallel: tt.parallel}, func(t *testing.T, n *fakeNode, s *Source) {
 			t.Log(name)
