@@ -36,7 +36,7 @@ type clusterFlags struct {
 	MaxLag         time.Duration `help:"/readyz and /health of a node of a cluster fail when for so long it has not known that it holds all of the log. A vote among nats-servers takes up to 12 seconds." default:"15s"`
 	LogReplicas    int           `help:"How many nats-servers hold the log; counts when it is made." default:"3"`
 	LogCredentials string        `help:"File with the user that the nats-servers know." placeholder:"FILE"`
-	LogMaxBytes    size          `help:"What the log may hold, and the snapshots beside it as well, where the account of the nats-servers asks for a bound; counts when it is made." placeholder:"SIZE"`
+	LogMaxBytes    size          `help:"What the log may hold, and the snapshots beside it four times as much, where the account of the nats-servers asks for bounds; counts when it is made." placeholder:"SIZE"`
 	LogTags        []string      `help:"Tags of the nats-servers that are to hold the log; count when it is made." placeholder:"TAG,…"`
 	LogDomain      string        `help:"Domain of the JetStream that holds the log, as behind a leaf node." placeholder:"NAME"`
 	LogAPIPrefix   string        `help:"Prefix of the API of the JetStream that holds the log, as of another account's." name:"log-api-prefix" placeholder:"PREFIX"`

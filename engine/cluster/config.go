@@ -37,8 +37,8 @@ type Config struct {
 	Facts []byte
 	// Replicas is how many servers hold the stream; 0 means 3. It counts when the stream is made.
 	Replicas int
-	// MaxBytes is how much the stream may hold, as accounts of nats-servers may ask for, and each of what lies beside it as well; 0: as
-	// much as there is. A full stream takes nothing more until a snapshot lets its beginning be forgotten. Tags are of the servers that
+	// MaxBytes is how much the stream may hold, as accounts of nats-servers may ask for, and the snapshots beside it four times as much; 0:
+	// as much as there is. A full stream takes nothing more until a snapshot lets its beginning be forgotten. Tags are of the servers that
 	// are to hold it. Both count when the stream is made.
 	MaxBytes int64
 	Tags     []string

@@ -53,12 +53,12 @@ func ParseTransaction(wire []byte) (t WireTransaction, err error) {
 	d := &decoder{b: wire}
 	var header messageHeader
 	switch {
+	case len(wire) > 0 && wire[0] > versionOne:
+		return WireTransaction{}, versionError(wire[0])
 	case len(wire) > maxWireBytes:
 		d.fail("too long")
 	case len(wire) > 0 && wire[0] == versionOne:
 		header = d.versionOne(&t)
-	case len(wire) > 0 && wire[0] > versionZero:
-		return WireTransaction{}, versionError(wire[0])
 	default:
 		if header, err = d.signedMessage(&t); err != nil {
 			return WireTransaction{}, err

@@ -26,6 +26,9 @@ const (
 	missingTimeout = 4 * time.Second
 )
 
+// keptFor is how many times as much as the log the snapshots may take: two are kept while another one is stored.
+const keptFor = 4
+
 // objects are what lies in the object store.
 type objects struct {
 	*Exchange
@@ -49,7 +52,7 @@ func (x *Exchange) open(ctx context.Context, ledgerID string, create bool) (*obj
 			}
 			o.store, err = js.CreateObjectStore(ctx, jetstream.ObjectStoreConfig{
 				Bucket: o.bucket, Description: "snapshots of the log", Storage: jetstream.FileStorage, Replicas: x.config.Replicas,
-				MaxBytes: x.config.MaxBytes, Placement: x.config.Placement(),
+				MaxBytes: keptFor * x.config.MaxBytes, Placement: x.config.Placement(),
 			})
 		}
 		if err == nil {

@@ -20,7 +20,7 @@ type Block struct {
 	Signatures        []string          `json:"signatures"` // instead of transactions
 	Rewards           []rewardJSON      `json:"rewards"`
 
-	// Unread is how many transactions At left out, because their wire format is of a version that is not known here: what they
+	// Unread is how many transactions At left out, because they are of a version that is not known here and cannot be read: what they
 	// wrote is not known either.
 	Unread int `json:"-"`
 }
@@ -71,7 +71,7 @@ func (j *Block) At(slot ledger.Slot) (*ledger.Block, error) {
 	for i := range j.Transactions {
 		t, err := j.Transactions[i].read(writes)
 		switch {
-		case errors.Is(err, codec.ErrTransactionVersion):
+		case errors.Is(err, codec.ErrTransactionVersion) || err != nil && j.Transactions[i].Version > knownVersion:
 			j.Unread++
 		case err != nil:
 			return nil, fmt.Errorf("transaction %d: %w", i, err)

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 
 	"ledgerd/engine/base58"
 	"ledgerd/engine/codec"
@@ -15,8 +16,23 @@ import (
 
 // transactionJSON is one transaction of a block, with what its execution left behind.
 type transactionJSON struct {
-	Transaction transactionBody `json:"transaction"`
-	Meta        *metaJSON       `json:"meta"` // nil: not kept
+	Transaction transactionBody    `json:"transaction"`
+	Meta        *metaJSON          `json:"meta"` // nil: not kept
+	Version     transactionVersion `json:"version"`
+}
+
+// transactionVersion is 0 where it is not said, or "legacy".
+type transactionVersion uint8
+
+// knownVersion is the newest version of transactions whose form is known here.
+const knownVersion = 1
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (v *transactionVersion) UnmarshalJSON(b []byte) error {
+	if number, err := strconv.ParseUint(string(b), 10, 8); err == nil {
+		*v = transactionVersion(number)
+	}
+	return nil
 }
 
 // transactionBody is a transaction in any of the node's encodings: in wire format, or
@@ -75,7 +91,7 @@ func (t *transactionBody) UnmarshalJSON(b []byte) error {
 }
 
 func (t *transactionBody) decode(text, encoding string) (err error) {
-	const maxTextBytes = 8 << 10 // a transaction of version 1 has up to 4,096 bytes, the others fit into one network packet
+	const maxTextBytes = 64 << 10 // a transaction of version 1 has up to 4,096 bytes, one of a later version perhaps more
 	if len(text) > maxTextBytes {
 		return errors.New("a transaction is too long")
 	}

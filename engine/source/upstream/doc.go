@@ -14,5 +14,6 @@
 // The zero Stats are ready. Any goroutine may report and read.
 // A Backoff belongs to the goroutine that waits.
 //
-// Nothing in here ever holds an address, a token, or a text that came from the node.
+// Beside the hosts of several nodes that a person named, nothing in here ever holds an address, a token, or a text that came from the
+// node.
 package upstream

@@ -195,6 +195,21 @@ func (a *Assembler) over(u *Update) (ending, bool) {
 	return ending{}, false
 }
 
+// sealedTry returns the newest sealed block of a slot whose status came without its bank, while another try of the slot is not processed
+// or is dead: the status is of that block.
+func (a *Assembler) sealedTry(u *Update) (ending, bool) {
+	if s := a.find(u); u.Bank != 0 || s != nil && s.processed {
+		return ending{}, false
+	}
+	ends, _ := a.done.get(u.Slot)
+	for _, e := range slices.Backward(ends) {
+		if e.stream == a.stream && !e.dead {
+			return e, true
+		}
+	}
+	return ending{}, false
+}
+
 // isTry reports whether an update of a bank is about the try of a bank; 0 is any.
 func isTry(try, bank uint64) bool { return try == bank || try == 0 || bank == 0 }
 

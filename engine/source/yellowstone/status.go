@@ -72,7 +72,9 @@ func (a *Assembler) claim(ctx context.Context, u *Update, status ledger.Status) 
 		return err
 	}
 	e := &ledger.SlotStatus{Slot: u.Slot, Status: status}
-	if s := a.find(u); s != nil {
+	if end, sealed := a.sealedTry(u); sealed {
+		e.Blockhash = ledger.Some(end.hash)
+	} else if s := a.find(u); s != nil {
 		s.claimed = max(s.claimed, status)
 		if err := a.sealIfWhole(ctx, s); err != nil || s.wants != wantsBegin || a.find(u) != s {
 			return err
