@@ -184,7 +184,7 @@ func (e *Engine) Run(ctx context.Context) error {
 	if err != nil || ctx.Err() != nil {
 		return errors.Join(err, e.closeLog())
 	}
-	r := &recovery{Engine: e}
+	r := &recovery{node: e}
 	err = r.run(ctx, func(ctx context.Context) error {
 		r.found.Source = *e.info.Load()
 		verifying, stop := context.WithCancel(ctx)

@@ -26,9 +26,9 @@ const exportPiece = 1000
 // emit and returns it.
 func Export(ctx context.Context, dir *datadir.Dir, log *slog.Logger, emit func(ledger.Event) error) error {
 	e := New(Config{Dir: dir, Logger: log, Retention: sequencer.Retention{Slots: math.MaxInt64, Bytes: math.MaxInt}})
-	r := &recovery{Engine: e, verifyFirst: true}
+	r := &recovery{node: e, verifyFirst: true}
 	err := r.run(ctx, func(ctx context.Context) error {
-		return (&exporter{Engine: e, emit: emit}).run(ctx)
+		return (&exporter{node: e, emit: emit}).run(ctx)
 	})
 	if err == nil {
 		err = ctx.Err() // what was emitted is not all
@@ -38,7 +38,7 @@ func Export(ctx context.Context, dir *datadir.Dir, log *slog.Logger, emit func(l
 
 // exporter emits the events of a recovered ledger.
 type exporter struct {
-	*Engine
+	node   *Engine
 	emit   func(ledger.Event) error
 	bases  []*ledger.Record // base state that came after the finalized block
 	newest ledger.Slot      // the highest slot of base state that anew emitted
@@ -46,7 +46,7 @@ type exporter struct {
 }
 
 func (x *exporter) run(ctx context.Context) error {
-	c, head := x.seq.Chain(), x.seq.Head()
+	c, head := x.node.seq.Chain(), x.node.seq.Head()
 	slot, version := head.Tip(ledger.Processed).Slot, head.Tip(ledger.Processed).Version
 	if c.Finalized != nil {
 		slot, version = c.Finalized.Slot(), c.Finalized.Version
@@ -57,7 +57,7 @@ func (x *exporter) run(ctx context.Context) error {
 	if c.Finalized == nil {
 		return nil
 	}
-	_, blocks := x.seq.Snapshot()
+	_, blocks := x.node.seq.Snapshot()
 	for _, b := range blocks {
 		final := *b.Whole()
 		final.Status = ledger.Finalized
@@ -77,7 +77,7 @@ func (x *exporter) run(ctx context.Context) error {
 
 // readBases reads the base state that came after the finalized block from the log.
 func (x *exporter) readBases(ctx context.Context) error {
-	last, dir := x.seq.Chain().Finalized.Version, x.config.Dir
+	last, dir := x.node.seq.Chain().Finalized.Version, x.node.config.Dir
 	_, err := wal.NewReader(dir.FS(), dir.LogDir(), last).Read(ctx, func(commit []wal.Entry) error {
 		for i := range commit {
 			if r := commit[i].Record; r.Kind == ledger.BaseRecord && r.Version > last {
@@ -92,7 +92,7 @@ func (x *exporter) readBases(ctx context.Context) error {
 // unfinalized emits the blocks of the chain that are not final, the base state that came between them, and which of the
 // blocks is confirmed.
 func (x *exporter) unfinalized() error {
-	c := x.seq.Chain()
+	c := x.node.seq.Chain()
 	tip, below := c.Tip, c.Finalized
 	var path []*chain.Node
 	for n := tip; n != below; n = n.Parent {
@@ -115,14 +115,14 @@ func (x *exporter) unfinalized() error {
 			return err
 		}
 	}
-	return x.after(tip, x.seq.Version())
+	return x.after(tip, x.node.seq.Version())
 }
 
 // after emits the accounts of base state whose records come after a block of the chain and not after version v, as the
 // levels show them. If the block was confirmed again, its level shows base state that came until then.
 func (x *exporter) after(n *chain.Node, v ledger.Version) error {
 	again := n.Version
-	if n == x.seq.Chain().Confirmed {
+	if n == x.node.seq.Chain().Confirmed {
 		again = max(again, n.ConfirmedAgain)
 	}
 	if err := x.between(n, n.Version, again, ledger.Confirmed); err != nil {
@@ -159,7 +159,7 @@ func (x *exporter) between(below *chain.Node, from, to ledger.Version, level led
 // leaveOut removes from a block the writes of accounts that the filter excludes, since the node that reads the export
 // has no filter.
 func (x *exporter) leaveOut(n *chain.Node, b *ledger.Block) error {
-	if x.config.Dir.Filter() == nil {
+	if x.node.config.Dir.Filter() == nil {
 		return nil
 	}
 	keys := make([]ledger.Pubkey, len(b.Accounts))
@@ -168,7 +168,7 @@ func (x *exporter) leaveOut(n *chain.Node, b *ledger.Block) error {
 	}
 	held := make(map[ledger.Pubkey]bool)
 	for _, v := range []ledger.Version{n.Version - 1, n.Version} {
-		accounts, err := reader.Scatter(x.shards, keys, v, time.Now().Add(scanDeadline), (*shard.Shard).Accounts)
+		accounts, err := reader.Scatter(x.node.shards, keys, v, time.Now().Add(scanDeadline), (*shard.Shard).Accounts)
 		if err != nil {
 			return err
 		}
@@ -190,7 +190,7 @@ func (x *exporter) leaveOut(n *chain.Node, b *ledger.Block) error {
 			mints = append(mints, w.Pubkey)
 		}
 	}
-	facts, err := reader.Scatter(x.shards, mints, n.Version, time.Now().Add(scanDeadline), (*shard.Shard).Mints)
+	facts, err := reader.Scatter(x.node.shards, mints, n.Version, time.Now().Add(scanDeadline), (*shard.Shard).Mints)
 	if err != nil {
 		return err
 	}
@@ -208,11 +208,11 @@ func (x *exporter) leaveOut(n *chain.Node, b *ledger.Block) error {
 // newest finalized slot.
 func (x *exporter) anew(slot ledger.Slot, v ledger.Version, keys []ledger.Pubkey, level ledger.Commitment) error {
 	late := time.Now().Add(scanDeadline)
-	accounts, err := reader.Scatter(x.shards, keys, v, late, (*shard.Shard).Accounts)
+	accounts, err := reader.Scatter(x.node.shards, keys, v, late, (*shard.Shard).Accounts)
 	if err != nil {
 		return err
 	}
-	mints, err := reader.Scatter(x.shards, keys, v, late, (*shard.Shard).Mints)
+	mints, err := reader.Scatter(x.node.shards, keys, v, late, (*shard.Shard).Mints)
 	if err != nil {
 		return err
 	}
@@ -226,7 +226,7 @@ func (x *exporter) anew(slot ledger.Slot, v ledger.Version, keys []ledger.Pubkey
 		closed.Accounts = append(closed.Accounts, closes)
 		if a := &accounts[i]; a.Exists() {
 			written.Accounts = append(written.Accounts, a.Write())
-		} else if at := max(a.Since.Slot(), x.seq.Chain().Finalized.Slot()); a.Since != 0 {
+		} else if at := max(a.Since.Slot(), x.node.seq.Chain().Finalized.Slot()); a.Since != 0 {
 			x.newest = max(x.newest, at)
 			early := &ledger.BaseState{Slot: at, Level: closed.Level, Accounts: []ledger.AccountWrite{closes}}
 			if err := x.emit(early); err != nil {
@@ -257,12 +257,12 @@ func (x *exporter) base(ctx context.Context, slot ledger.Slot, version ledger.Ve
 		}
 		return failed == nil
 	}
-	err := x.visitAccounts(version, func(a *ledger.Account) bool {
+	err := x.node.visitAccounts(version, func(a *ledger.Account) bool {
 		piece.Accounts = append(piece.Accounts, a.Write())
 		return flush(exportPiece)
 	})
 	if err == nil && failed == nil {
-		err = x.visitMints(version, func(m *ledger.MintWrite) bool {
+		err = x.node.visitMints(version, func(m *ledger.MintWrite) bool {
 			m.Mint = m.Mint.Facts()
 			piece.Mints = append(piece.Mints, *m)
 			return flush(exportPiece)

@@ -22,7 +22,7 @@ import (
 // recovery restores an engine from its data directory: first the newest snapshot that is
 // whole, then every record of the log after it.
 type recovery struct {
-	*Engine
+	node        *Engine
 	verifyFirst bool               // the state hash of a snapshot is verified before it is loaded
 	found       ingest.Recovered   // for the writer
 	loaded      *snapshot.Snapshot // nil: none
@@ -33,7 +33,7 @@ type recovery struct {
 // or when a shard breaks; then run returns the error of the shard.
 func (r *recovery) run(ctx context.Context, use func(context.Context) error) error {
 	begun := time.Now()
-	if r.dir != nil {
+	if r.node.dir != nil {
 		if err := r.restore(ctx); err != nil {
 			return unlessEnded(ctx, fmt.Errorf("cannot recover: %w", err))
 		}
@@ -42,11 +42,11 @@ func (r *recovery) run(ctx context.Context, use func(context.Context) error) err
 	background, stopShards := context.WithCancel(context.Background())
 	defer stopShards()
 	shards, broken := errgroup.WithContext(background)
-	for _, s := range r.shards {
+	for _, s := range r.node.shards {
 		shards.Go(func() error { return s.Run(broken) })
 	}
 	var err error
-	if r.dir != nil {
+	if r.node.dir != nil {
 		if err = r.catchUp(ctx, begun); err != nil {
 			err = fmt.Errorf("cannot recover: %w", err)
 		}
@@ -69,20 +69,20 @@ func (r *recovery) run(ctx context.Context, use func(context.Context) error) err
 // Damaged snapshots are skipped: the log begins before the older of two snapshots, and at record 1
 // as long as there are fewer than two.
 func (r *recovery) restore(ctx context.Context) error {
-	r.progress.begin("opening the snapshot", 0, "")
+	r.node.progress.begin("opening the snapshot", 0, "")
 	var err error
-	if r.found.Store, err = snapshot.OpenStore(r.config.Dir.FS(), r.config.Dir.SnapshotDir(), r.config.Logger); err != nil {
+	if r.found.Store, err = snapshot.OpenStore(r.node.config.Dir.FS(), r.node.config.Dir.SnapshotDir(), r.node.config.Logger); err != nil {
 		return err
 	}
 	all, err := r.found.Store.List()
 	if err != nil {
 		return err
 	}
-	if id, _ := r.config.Dir.Cluster(); id != "" && len(all) > 0 {
-		if held, err := r.config.Dir.HoldsRecords(ctx); err != nil {
+	if id, _ := r.node.config.Dir.Cluster(); id != "" && len(all) > 0 {
+		if held, err := r.node.config.Dir.HoldsRecords(ctx); err != nil {
 			return err
 		} else if !held {
-			return fmt.Errorf("data directory %s %w", r.config.Dir.Path(), datadir.ErrUnfinishedBootstrap)
+			return fmt.Errorf("data directory %s %w", r.node.config.Dir.Path(), datadir.ErrUnfinishedBootstrap)
 		}
 	}
 	for _, open := range []func(snapshot.Info) (*snapshot.Snapshot, error){
@@ -103,17 +103,17 @@ func (r *recovery) restore(ctx context.Context) error {
 		}
 	}
 	switch {
-	case r.config.Dir.Imported() == nil:
+	case r.node.config.Dir.Imported() == nil:
 		return nil
 	case r.damage != nil: // the log alone cannot restore an import
 		return fmt.Errorf("no snapshot is whole, and the first was an import's: import the archive again into another --data-dir: %w", r.damage)
 	}
-	return fmt.Errorf("%s was made by an import, and its snapshots are gone: restore them, or import the archive again into another --data-dir", r.config.Dir.Path())
+	return fmt.Errorf("%s was made by an import, and its snapshots are gone: restore them, or import the archive again into another --data-dir", r.node.config.Dir.Path())
 }
 
 // noteDamage logs and records that a snapshot is skipped.
 func (r *recovery) noteDamage(i snapshot.Info, err error) {
-	r.config.Logger.Warn("a snapshot is damaged and passed over", "snapshot", i.Name, "error", err)
+	r.node.config.Logger.Warn("a snapshot is damaged and passed over", "snapshot", i.Name, "error", err)
 	r.found.Damaged++
 	if r.damage != nil {
 		err = fmt.Errorf("%w; %w", r.damage, err)
@@ -133,7 +133,7 @@ func (r *recovery) restoreFrom(ctx context.Context, i snapshot.Info, open func(s
 		}
 	}
 	m := snap.Meta()
-	r.progress.begin("loading the snapshot", m.Accounts+m.Tombstones, "accounts")
+	r.node.progress.begin("loading the snapshot", m.Accounts+m.Tombstones, "accounts")
 
 	var blocks []*txstore.Block
 	var before ledger.Opt[ledger.Slot] // the slot of the block before the first of them
@@ -144,21 +144,21 @@ func (r *recovery) restoreFrom(ctx context.Context, i snapshot.Info, open func(s
 			if len(blocks) == 0 {
 				before = ledger.Opt[ledger.Slot]{Value: b.Previous, Known: b.HasPrevious}
 			}
-			blocks = append(blocks, r.stored.Pack(b.Block))
+			blocks = append(blocks, r.node.stored.Pack(b.Block))
 			return loadCtx.Err()
 		})
 	})
-	for n, s := range r.shards {
+	for n, s := range r.node.shards {
 		loads.Go(func() error { return r.fill(loadCtx, n, s, snap) })
 	}
 	if err := loads.Wait(); err != nil {
 		return cmp.Or(r.empty(), err)
 	}
 	if r.damage != nil {
-		r.config.Logger.Warn("the node goes on from another snapshot", "snapshot", i.Name, "blocks_from_slot", uint64(m.Floor))
+		r.node.config.Logger.Warn("the node goes on from another snapshot", "snapshot", i.Name, "blocks_from_slot", uint64(m.Floor))
 	}
 	r.loaded, r.found.Snapshot, r.found.Bytes = snap, m, i.Bytes
-	r.seq.ResumeAt(m, blocks, before)
+	r.node.seq.ResumeAt(m, blocks, before)
 	return nil
 }
 
@@ -168,7 +168,7 @@ func (r *recovery) empty() error {
 		Accounts: func(func(*ledger.Account) bool) error { return nil },
 		Mints:    func(func(ledger.MintWrite) bool) error { return nil },
 	}
-	for _, s := range r.shards {
+	for _, s := range r.node.shards {
 		if err := s.Restore(nothing); err != nil {
 			return err
 		}
@@ -178,22 +178,22 @@ func (r *recovery) empty() error {
 
 // fill restores one shard.
 func (r *recovery) fill(ctx context.Context, n int, s *shard.Shard, snap *snapshot.Snapshot) error {
-	first, last := shard.Range(n, len(r.shards))
+	first, last := shard.Range(n, len(r.node.shards))
 	c := shard.Content{
 		Version: snap.Meta().Version,
-		Size:    int(snap.Meta().Accounts+snap.Meta().Tombstones) / len(r.shards),
+		Size:    int(snap.Meta().Accounts+snap.Meta().Tombstones) / len(r.node.shards),
 		Accounts: func(visit func(*ledger.Account) bool) error {
 			done := uint64(0)
 			err := snap.Accounts(first, last, func(a *ledger.Account) bool {
 				if done++; done%progressStep == 0 {
-					r.progress.Update(func(p *Progress) { p.Done += progressStep })
+					r.node.progress.Update(func(p *Progress) { p.Done += progressStep })
 					if ctx.Err() != nil {
 						return false
 					}
 				}
 				return visit(a)
 			})
-			r.progress.Update(func(p *Progress) { p.Done += done % progressStep })
+			r.node.progress.Update(func(p *Progress) { p.Done += done % progressStep })
 			return errors.Join(err, ctx.Err())
 		},
 		Mints: func(visit func(ledger.MintWrite) bool) error {
@@ -216,17 +216,17 @@ func (r *recovery) catchUp(ctx context.Context, begun time.Time) error {
 	}
 	end := r.found.Log.End()
 	// The root is saved in the directory only after its record is durable.
-	if end.Version() == 0 && r.found.Snapshot == nil && r.config.Dir.HasRoot() {
-		return fmt.Errorf("%s held a ledger, and its log and snapshots are gone: restore them, or start with another --data-dir", r.config.Dir.Path())
+	if end.Version() == 0 && r.found.Snapshot == nil && r.node.config.Dir.HasRoot() {
+		return fmt.Errorf("%s held a ledger, and its log and snapshots are gone: restore them, or start with another --data-dir", r.node.config.Dir.Path())
 	}
-	r.seq.ResumeSource()
+	r.node.seq.ResumeSource()
 	took := time.Since(begun)
-	r.recoveryTook.Store(int64(took))
-	r.progress.begin("", 0, "")
+	r.node.recoveryTook.Store(int64(took))
+	r.node.progress.begin("", 0, "")
 	if end.Version() != 0 || r.found.Snapshot != nil {
-		head := r.seq.Head()
+		head := r.node.seq.Head()
 		tip := head.Tip(ledger.Processed)
-		r.config.Logger.Info("recovered", "slot", uint64(tip.Slot), "seq", uint64(tip.Seq), "state_hash", head.StateHash.String(), "record", uint64(end.Version()), "log", end.String(), "took", took.Round(time.Millisecond))
+		r.node.config.Logger.Info("recovered", "slot", uint64(tip.Slot), "seq", uint64(tip.Seq), "state_hash", head.StateHash.String(), "record", uint64(end.Version()), "log", end.String(), "took", took.Round(time.Millisecond))
 	}
 	return nil
 }
@@ -237,14 +237,14 @@ func (r *recovery) replay(ctx context.Context) error {
 	if r.found.Snapshot != nil {
 		from = r.found.Snapshot.Version
 		for _, p := range r.found.Snapshot.Points {
-			r.history.Add(p.Seq, p.Final)
+			r.node.history.Add(p.Seq, p.Final)
 		}
 	}
-	r.progress.begin("replaying the log", 0, "")
+	r.node.progress.begin("replaying the log", 0, "")
 	log, err := wal.Open(ctx, wal.Config{
-		FS: r.config.Dir.FS(), Dir: r.config.Dir.LogDir(), Policy: r.config.Sync, SegmentBytes: r.config.SegmentBytes,
-		OnSync: r.config.OnSync, Logger: r.config.Logger,
-		OnRead: func(read, total int64) { r.progress.set(uint64(read), uint64(total)) },
+		FS: r.node.config.Dir.FS(), Dir: r.node.config.Dir.LogDir(), Policy: r.node.config.Sync, SegmentBytes: r.node.config.SegmentBytes,
+		OnSync: r.node.config.OnSync, Logger: r.node.config.Logger,
+		OnRead: func(read, total int64) { r.node.progress.set(uint64(read), uint64(total)) },
 	}, from, func(commit []wal.Entry) error {
 		records := make([]*ledger.Record, 0, len(commit))
 		r.found.Point = ledger.PointAfter(commit[len(commit)-1].Record)
@@ -253,7 +253,7 @@ func (r *recovery) replay(ctx context.Context) error {
 			case r.found.Snapshot == nil || record.Version > from:
 				records = append(records, record)
 			case record.Version == from:
-				if err := r.seq.MatchSnapshot(record); err != nil {
+				if err := r.node.seq.MatchSnapshot(record); err != nil {
 					return err
 				}
 				r.found.Position = commit[i].Position
@@ -262,22 +262,22 @@ func (r *recovery) replay(ctx context.Context) error {
 		if len(records) == 0 {
 			return nil
 		}
-		if err := r.seq.Replay(records); err != nil {
+		if err := r.node.seq.Replay(records); err != nil {
 			return err
 		}
-		b, err := r.seq.Seal()
+		b, err := r.node.seq.Seal()
 		if err != nil {
 			return err
 		}
 		// OnPublish gets the replayed records too, since higher commitment levels have yet to deliver them. Nobody
 		// can subscribe before the first head, which is published after the log is synced.
 		b.Head.Published = time.Now()
-		r.board.Tell(&ledger.Publication{Head: b.Head, Records: b.Records})
+		r.node.board.Tell(&ledger.Publication{Head: b.Head, Records: b.Records})
 		if b.Final {
-			r.history.Add(b.Head.Tip(ledger.Processed).Seq, *b.Head.Tip(ledger.Finalized))
+			r.node.history.Add(b.Head.Tip(ledger.Processed).Seq, *b.Head.Tip(ledger.Finalized))
 		}
-		r.seq.Shown(b)
-		r.seq.FoldAll() // nobody reads yet
+		r.node.seq.Shown(b)
+		r.node.seq.FoldAll() // nobody reads yet
 		return nil
 	})
 	if errors.Is(err, wal.ErrMissing) && r.found.Snapshot == nil && r.damage != nil {
@@ -287,9 +287,9 @@ func (r *recovery) replay(ctx context.Context) error {
 		return r.explain(ctx, err)
 	}
 	r.found.Log = log
-	r.log.Store(log)
+	r.node.log.Store(log)
 	end := log.End()
-	r.history.Prune(end.Oldest()) // the log was pruned after the snapshot
+	r.node.history.Prune(end.Oldest()) // the log was pruned after the snapshot
 	if r.found.Snapshot != nil && end.Version() < from {
 		return fmt.Errorf("the log ends at record %d, before the snapshot's record %d: segments are missing", end.Version(), from)
 	}
@@ -315,5 +315,5 @@ func (r *recovery) explain(ctx context.Context, err error) error {
 		}
 		from = "the snapshots are " + strings.Join(names, ", ")
 	}
-	return fmt.Errorf("%s: %w; %s", r.config.Dir.LogDir(), err, from)
+	return fmt.Errorf("%s: %w; %s", r.node.config.Dir.LogDir(), err, from)
 }

@@ -15,7 +15,7 @@ import (
 // there, the snapshot may be right: the replay returns what is wrong with the log.
 func (r *recovery) matchLog(ctx context.Context, m *snapshot.Meta, file string) error {
 	logged := m.StateHash
-	_, _ = wal.NewReader(r.config.Dir.FS(), r.config.Dir.LogDir(), m.Version).Read(ctx, func(commit []wal.Entry) error {
+	_, _ = wal.NewReader(r.node.config.Dir.FS(), r.node.config.Dir.LogDir(), m.Version).Read(ctx, func(commit []wal.Entry) error {
 		for i := range commit {
 			if record := commit[i].Record; record.Version == m.Version {
 				logged = record.StateHash
@@ -39,12 +39,12 @@ func (r *recovery) verify(ctx context.Context) {
 	err := r.loaded.VerifyState(ctx, ingest.Pace(r.found.Log))
 	switch {
 	case err == nil:
-		r.config.Logger.Info("the state hash of the loaded snapshot is right", "slot", uint64(r.found.Snapshot.Slot))
+		r.node.config.Logger.Info("the state hash of the loaded snapshot is right", "slot", uint64(r.found.Snapshot.Slot))
 	case errors.Is(err, snapshot.ErrState):
-		if r.board.Fence("the node fenced itself off, the snapshot that it loaded holds another state than the log says: " + err.Error()) {
-			r.config.Logger.Error("the node fenced itself off: nothing is answered any more", "error", err)
+		if r.node.board.Fence("the node fenced itself off, the snapshot that it loaded holds another state than the log says: " + err.Error()) {
+			r.node.config.Logger.Error("the node fenced itself off: nothing is answered any more", "error", err)
 		}
 	case ctx.Err() == nil:
-		r.config.Logger.Warn("the state hash of the loaded snapshot cannot be verified", "error", err)
+		r.node.config.Logger.Warn("the state hash of the loaded snapshot cannot be verified", "error", err)
 	}
 }
