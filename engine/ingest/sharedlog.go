@@ -63,7 +63,7 @@ func (w *Writer) Lag() string {
 
 // feeder is the goroutine that follows the shared log and runs the source.
 type feeder struct {
-	*loop                       // of which it uses the channels and what does not change, and has functions called
+	loop    *loop               // of which it uses the channels and what does not change, and has functions called
 	from    *ledger.ResumePoint // where the source continues
 	refused bool                // a call failed: the loop takes nothing more, and knows why
 }
@@ -72,7 +72,7 @@ type feeder struct {
 func (f *feeder) call(ctx context.Context, do func() error) error {
 	c := call{do, make(chan error, 1)}
 	select {
-	case f.calls <- c:
+	case f.loop.calls <- c:
 	case <-ctx.Done():
 		return ctx.Err()
 	}
@@ -89,9 +89,9 @@ func (f *feeder) call(ctx context.Context, do func() error) error {
 // ingest stops and reads go on; but if the node never knew that it held the whole log, or was purged past, follow returns
 // the error.
 func (f *feeder) follow(ctx context.Context, after ledger.LogPoint) (leads bool, err error) {
-	f.began.Set(time.Now())
-	err = f.Shared.Follow(ctx, after, func(commit []*ledger.Record) error {
-		return f.call(ctx, func() error { return f.replay(commit) })
+	f.loop.began.Set(time.Now())
+	err = f.loop.Shared.Follow(ctx, after, func(commit []*ledger.Record) error {
+		return f.call(ctx, func() error { return f.loop.replay(commit) })
 	})
 	if err == nil {
 		err = f.call(ctx, f.lead)
@@ -103,7 +103,7 @@ func (f *feeder) follow(ctx context.Context, after ledger.LogPoint) (leads bool,
 		return true, nil
 	}
 	err = fmt.Errorf("cannot follow the shared log: %w", err)
-	if !f.knows() || errors.Is(err, ledger.ErrPurged) {
+	if !f.loop.knows() || errors.Is(err, ledger.ErrPurged) {
 		return false, err // who started the node is there to see it, or starts it again
 	}
 	stop := &stopError{why: "the shared log cannot be followed; reads go on until an operator intervenes", err: err}
@@ -113,29 +113,29 @@ func (f *feeder) follow(ctx context.Context, after ledger.LogPoint) (leads bool,
 
 // lead makes the node the writer of the shared log and notes where its source continues. The loop calls it.
 func (f *feeder) lead() error {
-	if err := f.flush(); err != nil {
+	if err := f.loop.flush(); err != nil {
 		return err
 	}
-	f.seq.ResumeSource()
-	f.leads.Store(true)
-	slot := f.seq.Chain().TipSlot()
-	f.Logger.Info("this node writes the shared log now", "record", uint64(f.seq.Version()), "slot", uint64(slot))
-	f.from = f.ResumePoint()
+	f.loop.seq.ResumeSource()
+	f.loop.leads.Store(true)
+	slot := f.loop.seq.Chain().TipSlot()
+	f.loop.Logger.Info("this node writes the shared log now", "record", uint64(f.loop.seq.Version()), "slot", uint64(slot))
+	f.from = f.loop.ResumePoint()
 	return nil
 }
 
 // runSource runs the source and closes the loop's feed at the end of its input; a source that fails has no end.
 func (f *feeder) runSource(ctx context.Context) error {
-	if f.Source == nil {
-		close(f.feed)
+	if f.loop.Source == nil {
+		close(f.loop.feed)
 		return nil
 	}
-	err := f.Source.Run(ctx, f.from, func(ctx context.Context, ev ledger.Event) error {
+	err := f.loop.Source.Run(ctx, f.from, func(ctx context.Context, ev ledger.Event) error {
 		if _, isBlock := ev.(*ledger.Block); isBlock {
-			f.seen.Set(time.Now())
+			f.loop.seen.Set(time.Now())
 		}
 		select {
-		case f.feed <- ev:
+		case f.loop.feed <- ev:
 			return nil
 		case <-ctx.Done():
 			return ctx.Err()
@@ -143,10 +143,10 @@ func (f *feeder) runSource(ctx context.Context) error {
 	})
 	switch {
 	case err == nil:
-		close(f.feed)
+		close(f.loop.feed)
 		return nil
 	case ctx.Err() != nil:
 		return nil
 	}
-	return fmt.Errorf("source %s: %w", f.info.Name, err)
+	return fmt.Errorf("source %s: %w", f.loop.info.Name, err)
 }
