@@ -5,8 +5,8 @@
 //
 // A [Shard] is one goroutine and the state that it owns. Its mailbox has two lanes: the sequencer
 // sends work in log order and blocks while the work lane is full; a query is refused when the query lane
-// is full. The goroutine does work in small slices. Between slices it answers waiting queries, for as long as the slices
-// took, so neither side takes more than half of the time while both have something to do.
+// is full. The goroutine does work in small slices. Between slices it answers waiting queries, for half as long as the slices
+// took: who is answered needs the processor, too.
 //
 // A query for a single account skips the mailbox while the goroutine is idle: the caller takes the lock of the
 // state and reads the account itself. Only the goroutine blocks on that lock; a caller that finds it

@@ -154,10 +154,11 @@ func (s *Shard) Run(ctx context.Context) (err error) {
 	}
 }
 
-// do does work in slices. Between two slices it answers queries and yields, for no longer than the slices took so far: what that
-// takes too long, a query or a yield, is made up for after the next slices. So queries make the work take at most twice its time.
+// do does work in slices. Between two slices it answers queries and yields, for no longer than half of what the slices took so far:
+// what that takes too long, a query or a yield, is made up for after the next slices. Whoever is answered needs the processor as well, so
+// with as many queries as there may be the work takes less than twice its time.
 func (s *Shard) do(m message) {
-	var spare time.Duration // by how much the slices took longer than what came between them
+	var spare time.Duration // by how much half of the slices took longer than what came between them
 	for more := true; more; {
 		began := time.Now()
 		s.mu.Lock()
@@ -166,7 +167,7 @@ func (s *Shard) do(m message) {
 			m.answered()
 		}
 		ended := time.Now()
-		spare = min(spare+ended.Sub(began), queryTurn)
+		spare = min(spare+ended.Sub(began)/2, queryTurn)
 		for len(s.queries) > 0 && time.Since(ended) < spare {
 			s.answer(<-s.queries)
 		}
