@@ -41,9 +41,7 @@ func (r *recovery) verify(ctx context.Context) {
 	case err == nil:
 		r.node.config.Logger.Info("the state hash of the loaded snapshot is right", "slot", uint64(r.found.Snapshot.Slot))
 	case errors.Is(err, snapshot.ErrState):
-		if r.node.board.Fence("the node fenced itself off, the snapshot that it loaded holds another state than the log says: " + err.Error()) {
-			r.node.config.Logger.Error("the node fenced itself off: nothing is answered any more", "error", err)
-		}
+		r.node.writer.Fence("the snapshot that it loaded holds another state than the log says", err)
 	case ctx.Err() == nil:
 		r.node.config.Logger.Warn("the state hash of the loaded snapshot cannot be verified", "error", err)
 	}

@@ -113,7 +113,8 @@ func (f *clusterFlags) connect(ctx context.Context, n *node, set *metrics.Set, f
 		return &usageError{err}
 	}
 	c := cluster.Config{
-		TLS: secure, MaxBytes: int64(f.LogMaxBytes), Tags: f.LogTags, Domain: f.LogDomain, APIPrefix: f.LogAPIPrefix, Servers: servers, Stream: stream, NodeID: n.dir.NodeID(), Replicas: f.LogReplicas, Credentials: f.LogCredentials, Logger: n.logger,
+		Servers: servers, Stream: stream, NodeID: n.dir.NodeID(), Credentials: f.LogCredentials, TLS: secure, Logger: n.logger,
+		Replicas: f.LogReplicas, MaxBytes: int64(f.LogMaxBytes), Tags: f.LogTags, Domain: f.LogDomain, APIPrefix: f.LogAPIPrefix,
 		MayWrite: f.Role != roleReplica, MayMakeSnapshots: f.Role != roleIngest, Metrics: set,
 	}
 	c.LedgerID, _ = n.dir.Cluster()

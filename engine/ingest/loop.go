@@ -279,7 +279,7 @@ func (l *loop) replay(commit []*ledger.Record) error {
 	}
 	l.failed = true
 	if errors.Is(err, ledger.ErrCorrupt) {
-		l.fence(err)
+		l.Fence(heldDiffers, err)
 	}
 	return err
 }

@@ -195,7 +195,7 @@ func (s *snapshotter) take(ctx context.Context, m snapshot.Meta, frozen []*shard
 	}
 	written, err = s.store.Write(ctx, m, parts, blocks, pace)
 	if errors.Is(err, snapshot.ErrState) {
-		s.fence(err) // the shards hold a wrong state
+		s.Fence(heldDiffers, err) // the shards hold a wrong state
 	}
 	if err != nil {
 		return written, err

@@ -210,9 +210,12 @@ func (w *Writer) resign() {
 	}
 }
 
-// fence stops all answers, because the state of the node is not the one that the log states.
-func (w *Writer) fence(err error) {
-	if w.Board.Fence("the node fenced itself off, what it holds differs from the log: " + err.Error()) {
+// heldDiffers is how a node finds out that what it holds is wrong while it follows or takes a snapshot.
+const heldDiffers = "what it holds differs from the log"
+
+// Fence stops all answers, because the state of the node is not the one that the log states: how it was found, and what differs.
+func (w *Writer) Fence(how string, err error) {
+	if w.Board.Fence("the node fenced itself off, " + how + ": " + err.Error()) {
 		w.Logger.Error("the node fenced itself off: nothing is answered any more", "error", err)
 	}
 }

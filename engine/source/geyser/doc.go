@@ -3,7 +3,7 @@
 //
 // # Nouns
 //
-// The [Source] is one node to follow. A session is one connection to it, from dialing until
+// The [Source] is the node to follow, or several of which one is followed at a time. A session is one connection to it, from dialing until
 // something ends it. Package yellowstone assembles blocks of what a session receives; they and their statuses are
 // emitted as they come. The sequencer knows which of them found their place: its answer to a [ledger.Question], the
 // verdict, says what is missing. The [Filler] is who can be asked for blocks that the stream does not show any more, usually

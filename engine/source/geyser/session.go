@@ -193,8 +193,7 @@ func (w *watch) check(now time.Time, conn *connection, progress uint64) error {
 	case idle >= w.idle/2:
 		token(conn.pings) // a node whose cluster stands still shows nothing, and answers
 	}
-	switch {
-	case now.Sub(w.progressAt) >= patience:
+	if now.Sub(w.progressAt) >= patience {
 		return errNoBlock
 	}
 	return nil

@@ -50,13 +50,13 @@ func (s *Source) Run(ctx context.Context, from *ledger.ResumePoint, emit ledger.
 	if from != nil {
 		s.stats.Resumed(from.Slot)
 	}
-	if len(s.nodes) > 1 {
-		s.stats.Use(s.nodes, s.node)
-	}
 	f := newFollower(s, emit)
 	stopMints := f.mints.start(ctx)
 	defer stopMints()
-	for {
+	for ; ; s.node = (s.node + 1) % len(s.nodes) {
+		if len(s.nodes) > 1 {
+			s.stats.Use(s.nodes, s.node)
+		}
 		began, before := time.Now(), f.verdict.Placed
 		err := f.session(ctx)
 		switch {
@@ -67,9 +67,6 @@ func (s *Source) Run(ctx context.Context, from *ledger.ResumePoint, emit ledger.
 			return ctx.Err()
 		}
 		f.over(err)
-		if s.node = (s.node + 1) % len(s.nodes); len(s.nodes) > 1 {
-			s.stats.Use(s.nodes, s.node)
-		}
 		if f.verdict.Placed > before && time.Since(began) > s.config.BackoffMax {
 			f.backoff.Reset()
 		}

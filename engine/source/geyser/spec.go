@@ -91,19 +91,14 @@ func choice(options url.Values, name string, values ...string) (string, error) {
 	return options.Get(name), nil
 }
 
-// readTLS reads the files of TLS, which only addresses with https may have.
-func (c *Config) readTLS(options url.Values) (err error) {
+// readTLS reads the files of TLS.
+func (c *Config) readTLS(options url.Values) error {
 	var files upstream.TLSFiles
 	for _, name := range upstream.TLSOptions {
 		files.Set(name, options.Get(name))
 	}
-	switch {
-	case files == upstream.TLSFiles{}:
-		return nil
-	case c.TLS == nil:
-		return errors.New("the options of TLS are for https://")
-	}
-	c.TLS, err = files.Config()
+	config, err := files.ForAddress(c.TLS != nil)
+	c.TLS = cmp.Or(config, c.TLS)
 	return err
 }
 

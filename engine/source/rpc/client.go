@@ -122,8 +122,9 @@ func exchange[T any](ctx context.Context, c *client, maxBytes int, method string
 		e := &callError{method: method, cause: httpCause(answer.StatusCode), code: int64(answer.StatusCode)}
 		e.after = retryAfter(answer.Header.Get("Retry-After"), time.Now())
 		text, _ := io.ReadAll(io.LimitReader(answer.Body, 4<<10)) // also so that the connection may be used again
-		said, ok := errors.AsType[*callError](parseError(text, method))
-		if ok && said.cause != failed && e.cause != rateLimited {
+		_, err := parse[json.RawMessage](text, method, id)        // which some servers send with a status that says less
+		said, ok := errors.AsType[*callError](err)
+		if ok && said.code != 0 && said.cause != failed && e.cause != rateLimited {
 			said.after = e.after
 			return nil, said
 		}
@@ -162,15 +163,6 @@ func parse[T any](text []byte, method string, id uint64) (*T, error) {
 		return answer.Result, nil
 	}
 	return nil, &callError{method: method, cause: garbage, detail: err}
-}
-
-// parseError returns the error that a text tells, which some servers send with a status of HTTP that says less; nil if it tells none.
-func parseError(text []byte, method string) error {
-	var answer response[json.RawMessage]
-	if json.Unmarshal(text, &answer) != nil || answer.Error == nil {
-		return nil
-	}
-	return &callError{method: method, cause: codeCause(answer.Error.Code), code: answer.Error.Code}
 }
 
 // enter takes the room of a call, and waits until that may begin: a call before it in that room may have

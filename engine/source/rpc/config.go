@@ -94,13 +94,7 @@ func ParseSpec(spec string) (Config, error) {
 		return c, errors.New("rpc source: the address is not http://HOST:PORT or https://HOST:PORT, with a path where the node wants one")
 	}
 	c.URL = u
-	switch {
-	case files == upstream.TLSFiles{}:
-		return c, nil
-	case u.Scheme == "http":
-		return c, errors.New("rpc source: the options of TLS are for https://")
-	}
-	if c.TLS, err = files.Config(); err != nil {
+	if c.TLS, err = files.ForAddress(u.Scheme == "https"); err != nil {
 		err = fmt.Errorf("rpc source: %w", err)
 	}
 	return c, err

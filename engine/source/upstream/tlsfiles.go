@@ -34,6 +34,17 @@ func (f *TLSFiles) Set(option, value string) bool {
 	return false
 }
 
+// ForAddress is Config for the options of an address, nil where none is given. Only one with https may have some.
+func (f TLSFiles) ForAddress(isHTTPS bool) (*tls.Config, error) {
+	switch {
+	case f == TLSFiles{}:
+		return nil, nil
+	case !isHTTPS:
+		return nil, errors.New("the options of TLS are for https://")
+	}
+	return f.Config()
+}
+
 // Config reads the files. Its errors name what a file is, and no path.
 func (f TLSFiles) Config() (*tls.Config, error) {
 	config := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: f.Name}

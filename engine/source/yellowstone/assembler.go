@@ -186,9 +186,14 @@ func (a *Assembler) over(u *Update) (ending, bool) {
 	if a.find(u) != nil {
 		return ending{}, false
 	}
-	ends, _ := a.done.get(u.Slot)
+	return a.newestEnding(u.Slot, func(e ending) bool { return isTry(e.bank, u.Bank) })
+}
+
+// newestEnding returns what became of the newest try of a slot in this stream for which is returns true.
+func (a *Assembler) newestEnding(slot ledger.Slot, is func(ending) bool) (ending, bool) {
+	ends, _ := a.done.get(slot)
 	for _, e := range slices.Backward(ends) {
-		if e.stream == a.stream && isTry(e.bank, u.Bank) {
+		if e.stream == a.stream && is(e) {
 			return e, true
 		}
 	}
@@ -201,13 +206,7 @@ func (a *Assembler) sealedTry(u *Update) (ending, bool) {
 	if s := a.find(u); u.Bank != 0 || s != nil && s.processed {
 		return ending{}, false
 	}
-	ends, _ := a.done.get(u.Slot)
-	for _, e := range slices.Backward(ends) {
-		if e.stream == a.stream && !e.dead {
-			return e, true
-		}
-	}
-	return ending{}, false
+	return a.newestEnding(u.Slot, func(e ending) bool { return !e.dead })
 }
 
 // isTry reports whether an update of a bank is about the try of a bank; 0 is any.
