@@ -192,7 +192,7 @@ func (c *comparer) answers(e *Engine, old *ledger.Head) {
 
 // questions returns all there is to ask, first what shards answer, then what is answered without them.
 func (c *comparer) questions() []func(*Engine, ledger.Query, shown) error {
-	return []func(*Engine, ledger.Query, shown) error{c.accounts, c.mints, c.lists, c.transactions, c.blocks, c.recent}
+	return []func(*Engine, ledger.Query, shown) error{c.accounts, c.mints, c.lists, c.ranges, c.transactions, c.blocks}
 }
 
 func (s shown) checkView(v ledger.View) error {

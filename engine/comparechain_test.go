@@ -110,8 +110,9 @@ func (s shown) answer(b *modelBlock) ledger.BlockAnswer {
 	return ledger.BlockAnswer{Block: b.WithoutWrites(), Commitment: s.reached(b.Slot)}
 }
 
-// recent reads the newest transactions: all of them, those between two of them, and those up to one that nobody holds.
-func (c *comparer) recent(e *Engine, q ledger.Query, s shown) error {
+// ranges reads lists of transactions page by page: all of them, those between two of them, in some slots, of an address, of an outcome, from
+// either end, and those up to one that nobody holds.
+func (c *comparer) ranges(e *Engine, q ledger.Query, s shown) error {
 	all := s.newestFirst()
 	for i, t := range all {
 		if place(all, t.Signature) != i {
@@ -120,35 +121,83 @@ func (c *comparer) recent(e *Engine, q ledger.Query, s shown) error {
 	}
 	for range 8 {
 		i, j := c.r.IntN(len(all)+1)-1, c.r.IntN(len(all)+1) // of the newer bound and of the older one; -1 and len(all): none
-		r, want := ledger.RecentRange{Limit: 1 + c.r.IntN(20)}, []*ledger.Transaction(nil)
+		r, want := ledger.TransactionRange{Limit: 1 + c.r.IntN(20), OldestFirst: c.r.IntN(2) == 0}, []*ledger.Transaction(nil)
 		if i >= 0 {
 			r.Before = ledger.Some(all[i].Signature)
 		}
 		if j < len(all) {
 			r.After = ledger.Some(all[j].Signature)
 		}
+		if c.r.IntN(3) == 0 {
+			r.Success = ledger.Some(c.r.IntN(2) == 0)
+		}
+		if tip := s.point.tips[s.level].Slot; c.r.IntN(3) == 0 {
+			r.FromSlot = ledger.Some(tip - min(tip, ledger.Slot(c.r.IntN(20))))
+		}
+		if tip := s.point.tips[s.level].Slot; c.r.IntN(3) == 0 {
+			r.ToSlot = ledger.Some(tip - min(tip, ledger.Slot(c.r.IntN(10))))
+		}
+		if c.r.IntN(2) == 0 {
+			r.Address = ledger.Some(c.keys[c.r.IntN(len(c.keys))])
+		}
 		if i < j {
-			want = all[i+1 : j]
+			want = slices.DeleteFunc(slices.Clone(all[i+1:j]), func(t *ledger.Transaction) bool { return !isIn(t, &r) })
 		}
-		got, more, v, err := e.Recent(q, r)
-		if err = errors.Join(err, s.checkView(v)); err != nil {
-			return err
+		if r.OldestFirst {
+			slices.Reverse(want)
 		}
-		page := want[:min(len(want), r.Limit)]
-		if more != (len(want) > r.Limit) || len(got)+len(page) > 0 && !reflect.DeepEqual(got, page) {
-			return fmt.Errorf("recent, between %d and %d of %d: got %d, more %v, want %d of %d",
-				i, j, len(all), len(got), more, len(page), len(want))
+		if err := s.rangeOf(e, q, r, want, all); err != nil {
+			return fmt.Errorf("between %d and %d of %d, %+v: %w", i, j, len(all), r, err)
 		}
 	}
 	sig := ledger.Some(c.signatures[c.r.IntN(len(c.signatures))])
 	if place(all, sig.Value) >= 0 {
 		return nil
 	}
-	for _, r := range []ledger.RecentRange{{Before: sig, Limit: 1}, {After: sig, Limit: 1}} {
-		_, _, _, err := e.Recent(q, r)
+	for _, r := range []ledger.TransactionRange{{Before: sig, Limit: 1}, {After: sig, Limit: 1}} {
+		_, _, err := e.Transactions(q, r)
 		if why, ok := absence(err); !ok || why.Absence != ledger.TransactionNotFound {
-			return fmt.Errorf("recent up to a transaction not held: %v", err)
+			return fmt.Errorf("transactions up to one not held: %v", err)
 		}
 	}
 	return nil
+}
+
+// isIn reports whether a transaction is one that a range asks for, but for the bounds.
+func isIn(t *ledger.Transaction, r *ledger.TransactionRange) bool {
+	return (!r.Success.Known || t.Success == r.Success) && t.Slot >= r.FromSlot.Value && (!r.ToSlot.Known || t.Slot <= r.ToSlot.Value) &&
+		(!r.Address.Known || slices.Contains(t.Accounts, r.Address.Value))
+}
+
+// rangeOf reads one list to its end: every page but the last is full, the end is told exactly, and a list of nothing is no error where the
+// address is known.
+func (s shown) rangeOf(e *Engine, q ledger.Query, r ledger.TransactionRange, want, all []*ledger.Transaction) error {
+	unknown := r.Address.Known && s.world.see(r.Address.Value).lamports == 0 &&
+		!slices.ContainsFunc(all, func(t *ledger.Transaction) bool { return slices.Contains(t.Accounts, r.Address.Value) })
+	for at := 0; ; {
+		got, v, err := e.Transactions(q, r)
+		if viewErr := s.checkView(v); viewErr != nil {
+			return viewErr
+		}
+		if unknown {
+			if _, ok := absence(err); !ok {
+				return fmt.Errorf("got %v, want an absence", err)
+			}
+			return nil
+		}
+		page := want[at:min(len(want), at+r.Limit)]
+		at += len(page)
+		if err != nil || len(got.Transactions)+len(page) > 0 && !reflect.DeepEqual(got.Transactions, page) ||
+			got.Next.Known != (at < len(want)) || s.point.hasBlock && got.HistoryFrom != s.head.Floor {
+			return fmt.Errorf("got %d, next %v, from %d, %v, want %d, %d of %d", len(got.Transactions), got.Next, got.HistoryFrom, err, len(page), at, len(want))
+		}
+		switch {
+		case !got.Next.Known:
+			return nil
+		case r.OldestFirst:
+			r.After = got.Next
+		default:
+			r.Before = got.Next
+		}
+	}
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"log/slog"
 	"math/rand/v2"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -232,8 +233,9 @@ func mustAnswerTheImport(t *testing.T, n *subject) {
 	}
 	_, _, err = n.LatestBlock(ledger.Query{})
 	ledgertest.ErrorIs(t, err, ledger.ErrNotFound, "the latest block")
-	if page, more, _, err := n.Recent(ledger.Query{}, ledger.RecentRange{Limit: 5}); err != nil || more || len(page) > 0 {
-		t.Errorf("recent transactions: %v, %v", page, err)
+	page, _, err := n.Transactions(ledger.Query{}, ledger.TransactionRange{Limit: 5})
+	if want := (ledger.TransactionPage{HistoryFrom: 101}); err != nil || !reflect.DeepEqual(page, want) {
+		t.Errorf("recent transactions: %v, %v, want %v", page, err, want)
 	}
 }
 

@@ -217,7 +217,7 @@ func atTheEnd(t *testing.T, f followed) {
 	s := f.shownOf(f.held[head], head, ledger.Processed)
 	ledgertest.Equal(t, f.Stats().Transactions, len(s.newestFirst()), "transactions in memory, which are those that are shown,")
 	f.mustStop()
-	for _, ask := range f.questions()[3:] {
+	for _, ask := range f.questions()[4:] {
 		ledgertest.ErrorIs(t, ask(f.Engine, at(ledger.Processed), s), nil, "after the shards ended")
 	}
 }

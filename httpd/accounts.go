@@ -98,7 +98,7 @@ func (r *request) tokens() error {
 		// Of the fields a token shows only its program can be unknown.
 		r.partial |= tokens[i].Account.Unknown() & ledger.FieldOwner
 	}
-	r.endList("next_cursor", more && len(tokens) > 0, func(dst []byte) []byte {
+	r.endList(more && len(tokens) > 0, func(dst []byte) []byte {
 		return encode.AppendCursor(dst, encode.Tokens, &owner, &tokens[len(tokens)-1].Account.Pubkey)
 	})
 	return nil
@@ -124,7 +124,7 @@ func (r *request) program() error {
 	r.body = encode.AppendKey(r.body, &program)
 	r.body = append(r.body, `,"accounts":[`...)
 	err = r.appendAccounts(accounts, v)
-	r.endList("next_cursor", more && len(accounts) > 0, func(dst []byte) []byte {
+	r.endList(more && len(accounts) > 0, func(dst []byte) []byte {
 		return encode.AppendCursor(dst, encode.Members, &program, &accounts[len(accounts)-1].Pubkey)
 	})
 	return err
@@ -143,9 +143,16 @@ func (r *request) pageOf(name string, malformed error, kind encode.Kind, text in
 	return key, after, r.reserve(r.params.limit * 2 * text)
 }
 
-// endList closes a list with where the next page begins, null at the end.
-func (r *request) endList(name string, more bool, appendNext func(dst []byte) []byte) {
-	r.body = append(r.body, `],"`...)
+// endList closes a list with the cursor of the next page, null at the end.
+func (r *request) endList(more bool, appendCursor func(dst []byte) []byte) {
+	r.body = append(r.body, ']', ',')
+	r.appendNext("next_cursor", more, appendCursor)
+	r.body = append(r.body, '}')
+}
+
+// appendNext appends the member that says where the next page begins, null at the end.
+func (r *request) appendNext(name string, more bool, appendNext func(dst []byte) []byte) {
+	r.body = append(r.body, '"')
 	r.body = append(r.body, name...)
 	r.body = append(r.body, `":`...)
 	if more {
@@ -153,7 +160,6 @@ func (r *request) endList(name string, more bool, appendNext func(dst []byte) []
 	} else {
 		r.body = append(r.body, `null`...)
 	}
-	r.body = append(r.body, '}')
 }
 
 // appendAccounts appends the records of accounts, null for those that do not exist, with their

@@ -104,7 +104,7 @@ func TestParametersReachTheLedgerAsValues(t *testing.T) {
 	ledgertest.Equal(t, h.get("/api/account/"+whole.String()+"?commitment=confirmed&min_slot=28&wait_ms=2000&limit=0&before=x&%63ursor=").status, 200, "the status")
 	ledgertest.Equal(t, h.ledger.query, ledger.Query{Commitment: ledger.Confirmed, MinSlot: 28, Wait: 2 * time.Second}, "the query")
 	h.get("/api/transactions/recent?limit=1000&before=" + testSignature(1).String() + "&after=" + testSignature(2).String())
-	want := ledger.RecentRange{Before: ledger.Some(testSignature(1)), After: ledger.Some(testSignature(2)), Limit: 1000}
+	want := ledger.TransactionRange{Before: ledger.Some(testSignature(1)), After: ledger.Some(testSignature(2)), Limit: 1000}
 	ledgertest.Equal(t, h.ledger.scoped, want, "the range")
 }
 

@@ -1,6 +1,8 @@
 package httpd
 
 import (
+	"strconv"
+
 	"ledgerd/engine/ledger"
 	"ledgerd/httpd/encode"
 )
@@ -72,29 +74,55 @@ func (r *request) transaction() error {
 	return nil
 }
 
-// recent answers a page of transactions, newest first, and where the next page starts.
+// recent answers a page of transactions, newest first, and where the next page begins.
 func (r *request) recent() error {
-	p := &r.params
-	if err := r.reserve(p.limit * transactionBytes); err != nil {
-		return err
-	}
-	txs, more, v, err := r.server.config.Ledger.Recent(p.query, ledger.RecentRange{Before: p.before, After: p.after, Limit: p.limit})
+	_, err := r.transactions(`{`)
+	r.body = append(r.body, '}')
+	return err
+}
+
+// history answers a page of the transactions that name an address, and the slot from which on they are held.
+func (r *request) history() error {
+	key, err := r.key("pubkey", errPubkey)
 	if err != nil {
 		return err
 	}
+	r.params.in.Address = ledger.Some(key)
+	from, err := r.transactions(`{"pubkey":"` + key.String() + `",`)
+	r.body = append(r.body, `,"history_from":`...)
+	r.body = append(strconv.AppendUint(r.body, uint64(from), 10), '}')
+	return err
+}
+
+// transactions makes the body of the page of transactions that is asked for and where the next page begins, behind what opens it. It
+// returns the slot from which on transactions are held.
+func (r *request) transactions(opening string) (heldFrom ledger.Slot, err error) {
+	p := &r.params
+	if err := r.reserve(p.limit * transactionBytes); err != nil {
+		return 0, err
+	}
+	p.in.Limit = p.limit
+	page, v, err := r.server.config.Ledger.Transactions(p.query, p.in)
+	if err != nil {
+		return 0, err
+	}
 	r.view = v
-	text := len(txs) * transactionText
-	for _, t := range txs {
+	text := len(page.Transactions) * transactionText
+	for _, t := range page.Transactions {
 		text += len(t.Accounts) * len(`"12345678901234567890123456789012345678901234",`)
 	}
 	r.grow(text)
-	r.body = append(r.body, `{"transactions":[`...)
+	r.body = append(r.body, opening...)
+	r.body = append(r.body, `"transactions":[`...)
 	list := encode.List{Turn: r.server.config.Turn}
-	for _, t := range txs {
+	for _, t := range page.Transactions {
 		r.body = encode.AppendTransaction(list.Next(r.body), t)
 	}
-	r.endList("next_before", more && len(txs) > 0, func(dst []byte) []byte {
-		return txs[len(txs)-1].Signature.AppendBase58(dst)
-	})
-	return nil
+	next := "next_before"
+	if p.in.OldestFirst {
+		next = "next_after"
+	}
+	r.body = append(r.body, ']', ',')
+	r.appendNext(next, page.Next.Known, page.Next.Value.AppendBase58)
+	return page.HistoryFrom, nil
 }

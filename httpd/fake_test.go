@@ -27,7 +27,7 @@ type fakeLedger struct {
 
 	asked  atomic.Int64 // how many questions, Status and Head apart
 	query  ledger.Query // of the last question
-	scoped ledger.RecentRange
+	scoped ledger.TransactionRange
 }
 
 var (
@@ -169,18 +169,31 @@ func (l *fakeLedger) indexOf(sig ledger.Signature) int {
 	return slices.IndexFunc(l.recent, func(t *ledger.Transaction) bool { return t.Signature == sig })
 }
 
-func (l *fakeLedger) Recent(q ledger.Query, r ledger.RecentRange) ([]*ledger.Transaction, bool, ledger.View, error) {
-	v, err := l.ask(q)
-	l.scoped = r
+func (l *fakeLedger) Transactions(q ledger.Query, in ledger.TransactionRange) (p ledger.TransactionPage, v ledger.View, err error) {
+	v, err = l.ask(q)
+	l.scoped = in
 	if err != nil {
-		return nil, false, v, err
+		return p, v, err
 	}
-	page := l.recent[l.indexOf(r.Before.Value)+1:] // all where none is known
-	if end := l.indexOf(r.After.Value) - len(l.recent) + len(page); end >= 0 {
+	page := l.recent[l.indexOf(in.Before.Value)+1:] // all where none is known
+	if end := l.indexOf(in.After.Value) - len(l.recent) + len(page); end >= 0 {
 		page = page[:end]
 	}
-	more := len(page) > r.Limit
-	return page[:min(len(page), r.Limit)], more, v, nil
+	page = slices.DeleteFunc(slices.Clone(page), func(t *ledger.Transaction) bool {
+		return in.Address.Known && !slices.Contains(t.Accounts, in.Address.Value) || in.Success.Known && t.Success != in.Success ||
+			t.Slot < in.FromSlot.Value || in.ToSlot.Known && t.Slot > in.ToSlot.Value
+	})
+	if in.OldestFirst {
+		slices.Reverse(page)
+	}
+	if _, held := l.accounts[in.Address.Value]; in.Address.Known && len(page) == 0 && !held {
+		return p, v, absent(ledger.AccountNotFound)
+	}
+	p = ledger.TransactionPage{Transactions: page[:min(len(page), in.Limit)], HistoryFrom: 20}
+	if len(page) > in.Limit {
+		p.Next = ledger.Some(page[in.Limit-1].Signature)
+	}
+	return p, v, nil
 }
 
 func (l *fakeLedger) Account(q ledger.Query, key ledger.Pubkey) (ledger.Account, ledger.View, error) {

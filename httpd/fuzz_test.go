@@ -31,6 +31,7 @@ func FuzzQuery(f *testing.F) {
 	for i := range rows {
 		f.Add(uint8(i), "commitment=final%69zed&wait_ms=2000&&=&x=%00&min_slot=18446744073709551615")
 		f.Add(uint8(i), "limit=1000&before="+testSignature(1).String()+"&after="+testSignature(2).String()+"&include=token")
+		f.Add(uint8(i), "order=oldest&status=failed&from_slot=0&to_slot=18446744073709551615")
 		f.Add(uint8(i), "keys="+whole.String()+","+part.String()+"&include=signatures&cursor=x")
 	}
 	f.Fuzz(func(t *testing.T, n uint8, query string) {
@@ -47,7 +48,7 @@ func FuzzQuery(f *testing.F) {
 			}
 			return
 		}
-		if got.query != want.query || got.limit != want.limit || got.before != want.before || got.after != want.after || got.facts != want.facts ||
+		if got.query != want.query || got.limit != want.limit || got.in != want.in || got.facts != want.facts ||
 			!bytes.Equal(got.cursor, want.cursor) || got.parts != want.parts || !slices.Equal(got.keys, want.keys) {
 			t.Errorf("%s?%s:\n got %+v\nwant %+v", row.path, query, got, want)
 		}
@@ -56,12 +57,13 @@ func FuzzQuery(f *testing.F) {
 
 // queryOracle reads a query with the standard library and another base58.
 func queryOracle(path, query string) (p params, ok bool) {
-	lists := map[string]int{"/transactions/recent": 1000, "/account/{pubkey}/tokens": 10_000, "/accounts/program/{program_id}": 10_000}
+	lists := map[string]int{"/transactions/recent": 1000, "/account/{pubkey}/transactions": 1000, "/account/{pubkey}/tokens": 10_000, "/accounts/program/{program_id}": 10_000}
 	reads := strings.HasPrefix(path, "/blocks") || strings.HasPrefix(path, "/transaction") || strings.HasPrefix(path, "/account")
-	recent, most := path == "/transactions/recent", lists[path]
+	most, history := lists[path], path == "/account/{pubkey}/transactions"
+	recent := path == "/transactions/recent" || history
 	includes := map[string][]string{"/blocks/{slot}": {"signatures", "transactions"}, "/account/{pubkey}": {"token"}, "/accounts": {"token"}, "/accounts/program/{program_id}": {"token"}}[path]
 	known := map[string]bool{"commitment": reads, "min_slot": reads, "wait_ms": reads, "include": includes != nil, "keys": path == "/accounts",
-		"limit": most > 0, "cursor": most > 0 && !recent, "before": recent, "after": recent}
+		"limit": most > 0, "cursor": most > 0 && !recent, "before": recent, "after": recent, "order": history, "status": history, "from_slot": history, "to_slot": history}
 	given := map[string]string{}
 	for pair := range strings.SplitSeq(query, "&") {
 		rawName, rawValue, _ := strings.Cut(pair, "=")
@@ -104,10 +106,22 @@ func queryOracle(path, query string) (p params, ok bool) {
 		case "before", "after":
 			raw, err := base58.Decode(value)
 			if check(err == nil && len(raw) == 64) && name == "before" {
-				p.before = ledger.Some(ledger.Signature(raw))
+				p.in.Before = ledger.Some(ledger.Signature(raw))
 			} else if err == nil && len(raw) == 64 {
-				p.after = ledger.Some(ledger.Signature(raw))
+				p.in.After = ledger.Some(ledger.Signature(raw))
 			}
+		case "order":
+			p.in.OldestFirst = value == "oldest"
+			check(value == "oldest" || value == "newest")
+		case "status":
+			p.in.Success = ledger.Some(value == "success")
+			check(value == "success" || value == "failed")
+		case "from_slot":
+			p.in.FromSlot = ledger.Some(ledger.Slot(n))
+			check(number)
+		case "to_slot":
+			p.in.ToSlot = ledger.Some(ledger.Slot(n))
+			check(number)
 		case "cursor":
 			p.cursor = []byte(value)
 		case "include":

@@ -26,6 +26,10 @@ const (
 	paramParts // include, of a block
 	paramToken // include, of accounts
 	paramKeys
+	paramOrder
+	paramStatus
+	paramFromSlot
+	paramToSlot
 
 	// paramsRead apply to every read of ledger data.
 	paramsRead = paramCommitment | paramMinSlot | paramWait
@@ -38,13 +42,13 @@ const (
 
 // params are the query parameters of one request, as values.
 type params struct {
-	query         ledger.Query
-	limit         int
-	before, after ledger.Opt[ledger.Signature]
-	cursor        []byte // not yet matched with its list; nil: none
-	parts         encode.Include
-	facts         bool // of token accounts and mints
-	keys          []ledger.Pubkey
+	query  ledger.Query
+	limit  int
+	in     ledger.TransactionRange // without its limit
+	cursor []byte                  // not yet matched with its list; nil: none
+	parts  encode.Include
+	facts  bool // of token accounts and mints
+	keys   []ledger.Pubkey
 
 	room []byte // the decoded names and values, which the cursor points at
 }
@@ -120,12 +124,12 @@ var parameters = []parameter{
 	}},
 	{"before", paramBefore, func(p *params, value []byte, _ *route) error {
 		sig, err := ledger.ParseSignature(value)
-		p.before = ledger.Some(sig)
+		p.in.Before = ledger.Some(sig)
 		return unless(err == nil, errBefore)
 	}},
 	{"after", paramAfter, func(p *params, value []byte, _ *route) error {
 		sig, err := ledger.ParseSignature(value)
-		p.after = ledger.Some(sig)
+		p.in.After = ledger.Some(sig)
 		return unless(err == nil, errAfter)
 	}},
 	{"cursor", paramCursor, func(p *params, value []byte, _ *route) error {
@@ -146,6 +150,24 @@ var parameters = []parameter{
 	{"include", paramToken, func(p *params, value []byte, _ *route) error {
 		p.facts = string(value) == "token"
 		return unless(p.facts, errToken)
+	}},
+	{"order", paramOrder, func(p *params, value []byte, _ *route) error {
+		p.in.OldestFirst = string(value) == "oldest"
+		return unless(p.in.OldestFirst || string(value) == "newest", errOrder)
+	}},
+	{"status", paramStatus, func(p *params, value []byte, _ *route) error {
+		p.in.Success = ledger.Some(string(value) == "success")
+		return unless(p.in.Success.Value || string(value) == "failed", errStatus)
+	}},
+	{"from_slot", paramFromSlot, func(p *params, value []byte, _ *route) error {
+		n, ok := parseDecimal(value)
+		p.in.FromSlot = ledger.Some(ledger.Slot(n))
+		return unless(ok, errFromSlot)
+	}},
+	{"to_slot", paramToSlot, func(p *params, value []byte, _ *route) error {
+		n, ok := parseDecimal(value)
+		p.in.ToSlot = ledger.Some(ledger.Slot(n))
+		return unless(ok, errToSlot)
 	}},
 	{"keys", paramKeys, func(p *params, value []byte, _ *route) error { return p.setKeys(value) }},
 }

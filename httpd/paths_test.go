@@ -14,7 +14,7 @@ import (
 // templates are the paths of the contract below /api. Of two that fit, the first one counts.
 var templates = []string{
 	"/health", "/status", "/metrics", "/openapi.json", "/blocks/latest", "/blocks/{slot}", "/transaction/{signature}", "/transactions/recent",
-	"/account/{pubkey}", "/account/{pubkey}/balance", "/account/{pubkey}/tokens", "/accounts/program/{program_id}", "/accounts", "/ws/accounts",
+	"/account/{pubkey}", "/account/{pubkey}/balance", "/account/{pubkey}/tokens", "/account/{pubkey}/transactions", "/accounts/program/{program_id}", "/accounts", "/ws/accounts",
 }
 
 // pathOracle says what a path means, by splitting it: the template it fits, "" for none, and the

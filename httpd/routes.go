@@ -47,6 +47,7 @@ func newRoutes() []*route {
 		{path: "/blocks/{slot}", label: "block", params: paramsRead | paramParts, ask: (*request).block},
 		{path: "/transaction/{signature}", label: "transaction", params: paramsRead, ask: (*request).transaction},
 		{path: "/transactions/recent", label: "transactions_recent", params: paramsRead | paramLimit | paramBefore | paramAfter, limit: recent, ask: (*request).recent},
+		{path: "/account/{pubkey}/transactions", label: "account_transactions", params: paramsRead | paramLimit | paramBefore | paramAfter | paramOrder | paramStatus | paramFromSlot | paramToSlot, limit: recent, ask: (*request).history},
 		{path: "/account/{pubkey}", label: "account", params: paramsRead | paramToken, ask: (*request).account},
 		{path: "/account/{pubkey}/balance", label: "account_balance", params: paramsRead, ask: (*request).balance},
 		{path: "/account/{pubkey}/tokens", label: "account_tokens", params: paramsRead | paramLimit | paramCursor, limit: lists, ask: (*request).tokens},

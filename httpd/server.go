@@ -32,7 +32,7 @@ type Ledger interface {
 	LatestBlock(q ledger.Query) (ledger.BlockAnswer, ledger.View, error)
 	Block(q ledger.Query, slot ledger.Slot) (ledger.BlockAnswer, ledger.View, error)
 	Transaction(q ledger.Query, sig ledger.Signature) (ledger.TransactionAnswer, ledger.View, error)
-	Recent(q ledger.Query, r ledger.RecentRange) (txs []*ledger.Transaction, more bool, v ledger.View, err error)
+	Transactions(q ledger.Query, in ledger.TransactionRange) (ledger.TransactionPage, ledger.View, error)
 	Account(q ledger.Query, key ledger.Pubkey) (ledger.Account, ledger.View, error) // without token facts
 	// Accounts answers in the order of keys; those that are missing do not exist.
 	Accounts(q ledger.Query, keys []ledger.Pubkey) ([]ledger.Account, ledger.View, error)

@@ -89,6 +89,19 @@ func checkTransactions(a *api, l *recording) {
 		want(a, "/transaction/"+t.Signature, "", t)
 	}
 	want(a, "/transactions/recent?limit=1000", "", clientlib.RecentTransactions{Transactions: l.newestFirst()})
+	of := make(map[string][]clientlib.Transaction) // by address
+	for _, t := range l.newestFirst() {
+		for i, key := range t.Accounts {
+			if slices.Index(t.Accounts, key) == i {
+				of[key] = append(of[key], t)
+			}
+		}
+	}
+	for i, key := range inKeyOrder(maps.Keys(of)) {
+		if i%7 == 0 || len(of[key]) > 100 {
+			want(a, "/account/"+key+"/transactions?limit=1000", "", clientlib.AccountTransactions{Pubkey: key, Transactions: of[key], HistoryFrom: l.blocks[0].Slot})
+		}
+	}
 	a.wantMissing("/transaction/"+base58.Encode(append([]byte{9}, make([]byte, 63)...)), "")
 }
 

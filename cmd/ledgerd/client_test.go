@@ -179,6 +179,9 @@ func TestClientReadsWhatTheNodeAnswers(t *testing.T) {
 		called(c.Account(ctx, q.key, tokens)).at("/account/%s?include=token", q.key),
 		called(c.Account(ctx, "nonsense", read)).at("/account/nonsense"),
 		called(c.Account(ctx, q.nobody, read)).at("/account/%s", q.nobody),
+		called(c.Transactions(ctx, q.key, clientlib.HistoryPage{RecentPage: before, Order: "oldest", Status: "success", FromSlot: new(uint64), ToSlot: &q.tip}, read)).
+			at("/account/%s/transactions?limit=3&before=%s&order=oldest&status=success&from_slot=0&to_slot=%d", q.key, q.signature, q.tip),
+		called(c.Transactions(ctx, tokenProgram, clientlib.HistoryPage{}, read)).at("/account/%s/transactions", tokenProgram),
 		called(c.Balance(ctx, q.key, read)).at("/account/%s/balance", q.key),
 		called(c.Tokens(ctx, q.wallet, clientlib.Page{}, read)).at("/account/%s/tokens", q.wallet),
 		called(c.Program(ctx, tokenProgram, page, read)).at("/accounts/program/%s?limit=1&cursor=%s", tokenProgram, q.cursor),

@@ -55,10 +55,23 @@ type TokenAnswer struct {
 	Mint    *Mint
 }
 
-// RecentRange selects transactions strictly between two others, newest first.
-type RecentRange struct {
-	Before, After Opt[Signature]
-	Limit         int
+// TransactionRange selects transactions strictly between two others, in the order of the ledger: by slot and index in the block.
+type TransactionRange struct {
+	Before, After    Opt[Signature]
+	FromSlot, ToSlot Opt[Slot]   // both are in the range
+	Address          Opt[Pubkey] // only those that name it
+	Success          Opt[bool]   // only those with this outcome
+	Limit            int         // how many at most
+	OldestFirst      bool        // from the other end
+}
+
+// TransactionPage is a part of a list of transactions.
+type TransactionPage struct {
+	Transactions []*Transaction
+	// Next is what the next page begins behind, in the order of the list; unknown at its end. A page may end before its limit, without a
+	// single transaction even, where many were looked through.
+	Next        Opt[Signature]
+	HistoryFrom Slot // no transaction of an older slot is held
 }
 
 // NodeStatus is the state of the node.

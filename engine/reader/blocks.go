@@ -1,7 +1,6 @@
 package reader
 
 import (
-	"slices"
 	"time"
 
 	"ledgerd/engine/ledger"
@@ -71,60 +70,4 @@ func partsOf(b *txstore.Block, parts ledger.BlockParts) *ledger.Block {
 	default:
 		return b.Whole()
 	}
-}
-
-// page is a part of a list, and whether the list has more.
-type page[T any] struct {
-	items []T
-	more  bool
-}
-
-// Recent returns the newest transactions strictly between two others, newest first, and
-// whether there are more. If a bound is not held it returns a *ledger.NotFoundError.
-func (r *Reader) Recent(q ledger.Query, between ledger.RecentRange) ([]*ledger.Transaction, bool, ledger.View, error) {
-	p, v, err := answer(r, q, func(v ledger.View, _ time.Time) (page[*ledger.Transaction], error) {
-		return r.recent(v, between)
-	})
-	return p.items, p.more, v, err
-}
-
-func (r *Reader) recent(v ledger.View, between ledger.RecentRange) (p page[*ledger.Transaction], err error) {
-	var before, after *ledger.Transaction // nil: an open end
-	if between.Before.Known {
-		if before, err = r.transaction(v, between.Before.Value); err != nil {
-			return p, err
-		}
-	}
-	if between.After.Known {
-		if after, err = r.transaction(v, between.After.Value); err != nil {
-			return p, err
-		}
-	}
-	if !v.Head.HasBlock {
-		return p, nil
-	}
-	blocks := blocksOf(v)
-	if before != nil {
-		blocks = blocks[:sequencer.FirstFrom(blocks, before.Slot+1)]
-	}
-	if after != nil {
-		blocks = blocks[sequencer.FirstFrom(blocks, after.Slot):]
-	}
-	for _, b := range slices.Backward(blocks) {
-		slot, first, last := b.Block.Slot, 0, b.Len()
-		if before != nil && slot == before.Slot {
-			last = int(before.Index)
-		}
-		if after != nil && slot == after.Slot {
-			first = int(after.Index) + 1
-		}
-		some := b.Transactions(max(first, last-(between.Limit-len(p.items))), last)
-		for i := len(some) - 1; i >= 0; i-- {
-			p.items = append(p.items, &some[i])
-		}
-		if p.more = len(some) < last-first; p.more {
-			return p, nil
-		}
-	}
-	return p, nil
 }

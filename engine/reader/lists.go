@@ -9,6 +9,12 @@ import (
 	"ledgerd/shard/giveway"
 )
 
+// page is a part of a list, and whether the list has more.
+type page[T any] struct {
+	items []T
+	more  bool
+}
+
 // Program returns the accounts a program is known to own, in pubkey order, past a key if
 // one is given, and whether there are more. View.Lacks says whether some may be missing, because a filter excludes
 // them or the source shows only accounts that are written. If neither an account at the program's key nor

@@ -8,7 +8,6 @@ import (
 
 	"ledgerd/engine/ledger"
 	"ledgerd/engine/published"
-	"ledgerd/engine/sequencer"
 	"ledgerd/shard"
 	"ledgerd/shard/txstore"
 )
@@ -178,30 +177,4 @@ func Scatter[R any](shards []*shard.Shard, keys []ledger.Pubkey, v ledger.Versio
 		}
 	}
 	return out, nil
-}
-
-// Transaction returns the transaction with the signature, or a *ledger.NotFoundError.
-func (r *Reader) Transaction(q ledger.Query, sig ledger.Signature) (ledger.TransactionAnswer, ledger.View, error) {
-	return answer(r, q, func(v ledger.View, _ time.Time) (a ledger.TransactionAnswer, err error) {
-		a.Transaction, err = r.transaction(v, sig)
-		if err == nil {
-			a.Commitment = v.Head.CommitmentOf(a.Transaction.Slot)
-		}
-		return a, err
-	})
-}
-
-func (r *Reader) transaction(v ledger.View, sig ledger.Signature) (*ledger.Transaction, error) {
-	blocks := blocksOf(v)
-	t := r.Stored.Transaction(&sig, func(b *txstore.Block) bool {
-		i := sequencer.FirstFrom(blocks, b.Block.Slot)
-		return i < len(blocks) && blocks[i] == b
-	})
-	switch {
-	case t != nil:
-		return t, nil
-	case r.coverage.Load().SkipVotes:
-		return nil, &ledger.NotFoundError{Absence: ledger.TransactionNotIndexed}
-	}
-	return nil, &ledger.NotFoundError{Absence: ledger.TransactionNotFound}
 }

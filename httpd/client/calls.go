@@ -64,6 +64,28 @@ type RecentPage struct {
 	Limit         int
 }
 
+// HistoryPage says which transactions of an address are read: a RecentPage of those with a status, in some slots.
+type HistoryPage struct {
+	RecentPage
+	Order            string  // newest or oldest first; empty: newest
+	Status           string  // success or failed; empty: any
+	FromSlot, ToSlot *uint64 // the oldest and the newest slot; nil: open
+}
+
+func (p RecentPage) in(q url.Values) url.Values {
+	set(q, map[string]string{"before": p.Before, "after": p.After})
+	return Page{Limit: p.Limit}.in(q)
+}
+
+// set sets what is not empty.
+func set(q url.Values, values map[string]string) {
+	for name, value := range values {
+		if value != "" {
+			q.Set(name, value)
+		}
+	}
+}
+
 // Health returns an error, mostly a *StatusError with 503, while the node is not to be asked.
 func (c *Client) Health(ctx context.Context) (Answer[Health], error) {
 	return get[Health](ctx, c, "/health", nil)
@@ -95,13 +117,21 @@ func (c *Client) Transaction(ctx context.Context, signature string, r Read) (Ans
 
 // Recent returns a page of the newest transactions.
 func (c *Client) Recent(ctx context.Context, p RecentPage, r Read) (Answer[RecentTransactions], error) {
-	q := Page{Limit: p.Limit}.in(r.query())
-	for name, signature := range map[string]string{"before": p.Before, "after": p.After} {
-		if signature != "" {
-			q.Set(name, signature)
+	return get[RecentTransactions](ctx, c, "/transactions/recent", p.in(r.query()))
+}
+
+// Transactions returns a page of the transactions that name an address, an account's key or a program's. A page may be
+// empty though the list goes on: the list ends where NextBefore, or NextAfter with
+// the oldest first, is nil.
+func (c *Client) Transactions(ctx context.Context, pubkey string, p HistoryPage, r Read) (Answer[AccountTransactions], error) {
+	q := p.in(r.query())
+	set(q, map[string]string{"order": p.Order, "status": p.Status})
+	for name, slot := range map[string]*uint64{"from_slot": p.FromSlot, "to_slot": p.ToSlot} {
+		if slot != nil {
+			q.Set(name, strconv.FormatUint(*slot, 10))
 		}
 	}
-	return get[RecentTransactions](ctx, c, "/transactions/recent", q)
+	return get[AccountTransactions](ctx, c, "/account/"+url.PathEscape(pubkey)+"/transactions", q)
 }
 
 // Account returns an account.

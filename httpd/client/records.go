@@ -53,6 +53,15 @@ type (
 		NextBefore   *string       `json:"next_before"` // nil at the end
 	}
 
+	// AccountTransactions is a page of the transactions that name an address.
+	AccountTransactions struct {
+		Pubkey       string        `json:"pubkey"`
+		Transactions []Transaction `json:"transactions"`
+		NextBefore   *string       `json:"next_before"`  // nil at the end, and with the oldest first
+		NextAfter    *string       `json:"next_after"`   // nil at the end, and with the newest first
+		HistoryFrom  uint64        `json:"history_from"` // no transaction of an older slot is held
+	}
+
 	// Account is an account. Token and Mint are nil unless they were asked for and the account is of that kind.
 	Account struct {
 		Pubkey     string      `json:"pubkey"`

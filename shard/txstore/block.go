@@ -16,6 +16,7 @@ type Block struct {
 	records     []record
 	keys        arena.Chunks[arena.Key] // the store's keys when the block was packed
 	named       *named                  // nil without transactions
+	filter      filter                  // of the keys that are named
 	number      uint32                  // in the store; Store.mu guards it
 	packedBytes int                     // an estimate of the size of the unpacked transactions
 }
@@ -69,11 +70,19 @@ func flagsOf(t *ledger.Transaction) (flags uint32) {
 	return flags
 }
 
+// outcome returns whether the transaction succeeded.
+func (r *record) outcome() ledger.Opt[bool] {
+	return ledger.Opt[bool]{Value: r.flags&flagSuccess != 0, Known: r.flags&flagOutcome != 0}
+}
+
 // SizeBytes estimates the size of the block in memory as if its transactions were not packed.
 func (b *Block) SizeBytes() int { return b.Block.SizeBytes() + b.packedBytes }
 
 // Len returns how many transactions there are.
 func (b *Block) Len() int { return len(b.records) }
+
+// Signature returns the signature of the transaction with an index.
+func (b *Block) Signature(index int) ledger.Signature { return b.records[index].signature }
 
 // Signatures returns the transactions with only their signatures set.
 func (b *Block) Signatures() []ledger.Transaction {
@@ -86,13 +95,47 @@ func (b *Block) Signatures() []ledger.Transaction {
 
 // Transactions returns the transactions with indexes from first up to but not including last.
 func (b *Block) Transactions(first, last int) []ledger.Transaction {
-	if first >= last {
+	indexes := make([]int, max(0, last-first))
+	for i := range indexes {
+		indexes[i] = first + i
+	}
+	return b.Pick(indexes)
+}
+
+// Wanted says which transactions are looked for.
+type Wanted struct {
+	// Key is a number that Store.Key returned after the block was packed: the transactions that name it; 0: those of any keys.
+	Key     arena.Ref
+	Success ledger.Opt[bool] // those with this outcome; unknown: of any, or of none that is known
+}
+
+// MayHave reports whether the block may have transactions that are wanted. Where it does not, it costs one read of memory.
+func (b *Block) MayHave(w Wanted) bool { return w.Key == 0 || b.filter.has(w.Key) }
+
+// Has reports whether the transaction with an index is wanted.
+func (b *Block) Has(w Wanted, index int) bool {
+	if w.Success.Known && b.records[index].outcome() != w.Success {
+		return false
+	}
+	return w.Key == 0 || slices.Contains(b.named.keys[b.keysFrom(index):b.keysFrom(index+1)], w.Key)
+}
+
+// Keys returns how many keys the transaction with an index names.
+func (b *Block) Keys(index int) int { return b.keysFrom(index+1) - b.keysFrom(index) }
+
+// Pick returns the transactions with some indexes.
+func (b *Block) Pick(indexes []int) []ledger.Transaction {
+	if len(indexes) == 0 {
 		return nil
 	}
-	out := make([]ledger.Transaction, last-first)
-	keys := make([]ledger.Pubkey, 0, b.keysFrom(last)-b.keysFrom(first))
-	for i := range out {
-		keys = b.unpack(first+i, &out[i], keys)
+	total := 0
+	for _, index := range indexes {
+		total += b.Keys(index)
+	}
+	out := make([]ledger.Transaction, len(indexes))
+	keys := make([]ledger.Pubkey, 0, total)
+	for i, index := range indexes {
+		keys = b.unpack(index, &out[i], keys)
 	}
 	b.named.reads.Add(1)
 	runtime.KeepAlive(b) // its cleanup would drop the keys
@@ -121,9 +164,7 @@ func (b *Block) unpack(index int, t *ledger.Transaction, dst []ledger.Pubkey) []
 	if r.flags&flagFee != 0 {
 		t.Fee = ledger.Some(r.fee)
 	}
-	if r.flags&flagOutcome != 0 {
-		t.Success = ledger.Some(r.flags&flagSuccess != 0)
-	}
+	t.Success = r.outcome()
 	from := len(dst)
 	for _, key := range b.named.keys[r.keysFrom:b.keysFrom(index+1)] {
 		dst = append(dst, b.keys.At(key).Pubkey)

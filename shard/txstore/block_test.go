@@ -4,6 +4,7 @@ import (
 	"math/rand/v2"
 	"reflect"
 	"runtime"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -68,6 +69,20 @@ func TestPackedBlocksReadAsTheyWere(t *testing.T) {
 			ledgertest.Equal(t, &h.Signatures()[i].Signature, &want.Transactions[i].Signature, "the signature of transaction %d of block %d", i, want.Slot)
 			last := i + 1 + r.IntN(h.Len()-i)
 			ledgertest.Equal(t, h.Transactions(i, last), want.Transactions[i:last], "transactions %d to %d of block %d", i, last, want.Slot)
+		}
+		wanted, looked := Wanted{}, key(n/20*300+r.IntN(300))
+		if r.IntN(4) > 0 {
+			wanted.Key = s.Key(&looked)
+		}
+		if r.IntN(2) == 0 {
+			wanted.Success = ledger.Some(r.IntN(2) == 0)
+		}
+		for i, tx := range want.Transactions {
+			has := (wanted.Key == 0 || slices.Contains(tx.Accounts, looked)) && (!wanted.Success.Known || tx.Success == wanted.Success)
+			if h.Has(wanted, i) != has || has && !h.MayHave(wanted) {
+				t.Fatalf("transaction %d of block %d: wanted %v, looking for %v in %v", i, want.Slot, has, wanted, tx)
+			}
+			ledgertest.Equal(t, h.Keys(i), len(tx.Accounts), "keys of transaction %d of block %d", i, want.Slot)
 		}
 		ledgertest.Equal(t, h.Len(), len(want.Transactions), "transactions of block %d", want.Slot)
 		ledgertest.Equal(t, h.SizeBytes(), want.SizeBytes(), "bytes of block %d", want.Slot)

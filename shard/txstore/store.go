@@ -65,7 +65,6 @@ func (s *Store) Pack(b *ledger.Block) *Block {
 	p.records = make([]record, len(b.Transactions))
 	p.named = &named{of: s.keys, keys: make([]arena.Ref, 0, total)}
 	s.keys.mu.Lock()
-	defer s.keys.mu.Unlock()
 	for i := range b.Transactions {
 		t := &b.Transactions[i]
 		p.records[i] = record{
@@ -77,8 +76,18 @@ func (s *Store) Pack(b *ledger.Block) *Block {
 		}
 	}
 	p.keys = s.keys.Names.Chunks
+	s.keys.mu.Unlock()
+	p.filter = filterOf(p.named.keys)
 	runtime.AddCleanup(p, (*named).drop, p.named)
 	return p
+}
+
+// Key returns the number of a key that a packed block names, 0 if none does. A block that is reachable keeps the numbers of its keys, so
+// the number means this key in all blocks that were packed before.
+func (s *Store) Key(key *ledger.Pubkey) arena.Ref {
+	s.keys.mu.Lock()
+	defer s.keys.mu.Unlock()
+	return s.keys.Find(key)
 }
 
 func (s *Store) hash(sig *ledger.Signature) uint64 { return maphash.Bytes(s.seed, sig[:]) }

@@ -32,6 +32,8 @@ await show(`/transactions/recent?limit=3&before=${signature}`, client.recent({ l
 await show(`/account/${key}?include=token`, client.account(key, { include: 'token' }));
 await show(`/account/${nobody}`, client.account(nobody));
 await show('/account/a%2Fb', client.account('a/b'));
+await show(`/account/${key}/transactions?limit=2&order=oldest&status=success&from_slot=0&to_slot=${slot}`,
+  client.transactions(key, { limit: 2, order: 'oldest', status: 'success', from_slot: 0n, to_slot: BigInt(slot) }));
 await show(`/account/${key}/balance`, client.balance(key));
 await show(`/account/${wallet}/tokens`, client.tokens(wallet));
 await show(`/accounts/program/${program}?limit=3&cursor=${cursor}`, client.program(program, { limit: 3, cursor }));

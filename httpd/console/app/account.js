@@ -5,6 +5,7 @@ import { facts, h, say, table } from '/console/dom.js';
 import { accountLink, amount, blockLink, number } from '/console/format.js';
 import { commands, curl, wscat } from '/console/curl.js';
 import { asked, paged, refusal } from '/console/page.js';
+import { transactionHeadings, transactionRow } from '/console/transactions.js';
 import { Updates } from '/console/updates.js';
 
 const pageSize = 25;
@@ -39,8 +40,8 @@ export function accountPage(signal, key) {
     title: 'Account',
     element: h('div', {}, h('h1', {}, 'Account'), h('p', { class: 'name' }, h('code', {}, key)), h('p', {}, lamports, asOf),
       asked(() => client.account(key, { include: 'token', signal }), show, signal, absent),
-      tokens(key, signal), changes(key, changed, signal),
-      commands(curl(`/account/${key}?include=token`), curl(`/account/${key}/tokens?limit=${pageSize}`), wscat(`?wallets=${key}&extended=true&tokens=true`))),
+      tokens(key, signal), history(key, signal), changes(key, changed, signal),
+      commands(curl(`/account/${key}?include=token`), curl(`/account/${key}/tokens?limit=${pageSize}`), curl(`/account/${key}/transactions?limit=${pageSize}`), wscat(`?wallets=${key}&extended=true&tokens=true`))),
   };
 }
 
@@ -63,6 +64,16 @@ function tokens(key, signal) {
   };
   const frame = (body) => table('Token accounts of this wallet', ['token account', 'mint', 'amount>', 'state'], body);
   return h('section', { id: 'tokens' }, h('h2', {}, 'Tokens'), paged(ask, frame, 'It has no token accounts.', signal));
+}
+
+// The transactions that name an address. They are confirmed: a page that ends in a block that is undone would have no next one.
+function history(key, signal) {
+  const ask = async (before) => {
+    const { value } = await client.transactions(key, { limit: pageSize, before, commitment: 'confirmed', signal });
+    return { rows: value.transactions.map(transactionRow), next: value.next_before };
+  };
+  const frame = (body) => table('Transactions that name this address', transactionHeadings, body);
+  return h('section', { id: 'history' }, h('h2', {}, 'Transactions'), paged(ask, frame, 'No transaction that is held names it.', signal));
 }
 
 // The accounts that a program owns.

@@ -12,6 +12,10 @@ export interface Read {
   cursor?: string;
   before?: string;
   after?: string;
+  order?: 'newest' | 'oldest';
+  status?: 'success' | 'failed';
+  from_slot?: bigint | number;
+  to_slot?: bigint | number;
   signal?: AbortSignal;
 }
 
@@ -38,6 +42,13 @@ export interface FullBlock extends Block {
 }
 export interface Transaction {
   signature: string; slot: bigint; success: boolean | null; fee: bigint | null; accounts: string[]; timestamp: string | null;
+}
+export interface AccountTransactions {
+  pubkey: string; transactions: Transaction[]; history_from: bigint;
+  /** With the newest first; null at the end. */
+  next_before?: string | null;
+  /** With the oldest first; null at the end. */
+  next_after?: string | null;
 }
 export interface TokenFacts {
   mint: string; owner: string; amount: string; decimals: number | null; ui_amount: string | null; state: 'initialized' | 'frozen' | null;
@@ -118,6 +129,7 @@ export class Client {
   transaction(signature: string, read?: Read): Promise<Answer<Transaction>>;
   recent(read?: Read): Promise<Answer<{ transactions: Transaction[]; next_before: string | null }>>;
   account(pubkey: string, read?: Read): Promise<Answer<Account>>;
+  transactions(pubkey: string, read?: Read): Promise<Answer<AccountTransactions>>;
   balance(pubkey: string, read?: Read): Promise<Answer<Balance>>;
   tokens(wallet: string, read?: Read): Promise<Answer<{ pubkey: string; tokens: Token[]; next_cursor: string | null }>>;
   program(program: string, read?: Read): Promise<Answer<{ program_id: string; accounts: Account[]; next_cursor: string | null }>>;

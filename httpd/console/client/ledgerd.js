@@ -5,7 +5,7 @@
 // tokens are decimal strings. What the ledger never recorded is null.
 
 const integers = new Set(['slot', 'parent_slot', 'block_height', 'lamports', 'rent_epoch', 'fee', 'seq', 'from_seq', 'to_seq', 'oldest_seq',
-  'newest_seq', 'from_slot', 'to_slot']);
+  'newest_seq', 'from_slot', 'to_slot', 'history_from']);
 
 /** Reads JSON of a node: integers of the ledger as BigInt. */
 export function parse(text) {
@@ -47,6 +47,7 @@ export class Client {
   transaction(signature, read) { return this.get(`/transaction/${encodeURIComponent(signature)}`, read); }
   recent(read) { return this.get('/transactions/recent', read); }
   account(pubkey, read) { return this.get(`/account/${encodeURIComponent(pubkey)}`, read); }
+  transactions(pubkey, read) { return this.get(`/account/${encodeURIComponent(pubkey)}/transactions`, read); }
   balance(pubkey, read) { return this.get(`/account/${encodeURIComponent(pubkey)}/balance`, read); }
   tokens(wallet, read) { return this.get(`/account/${encodeURIComponent(wallet)}/tokens`, read); }
   program(program, read) { return this.get(`/accounts/program/${encodeURIComponent(program)}`, read); }

@@ -115,6 +115,9 @@ const steps = {
     await rows(page, '#owned', 25);
     await page.locator('#owned').getByRole('button', { name: 'More' }).click();
     await rows(page, '#owned', 50);
+    await rows(page, '#history', 25);
+    await page.locator('#history').getByRole('button', { name: 'More' }).click();
+    await rows(page, '#history', 50);
     await page.goto(`${address}/#/transactions`);
     await rows(page, 'main', 50);
     await page.getByRole('button', { name: 'More' }).click();

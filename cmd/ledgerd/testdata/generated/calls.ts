@@ -21,6 +21,7 @@ same<Told<'latestBlock'>, Documented['Block']>(true);
 same<Told<'block'>, Documented['FullBlock']>(true);
 same<Told<'transaction'>, Documented['Transaction']>(true);
 same<Told<'recent'>, Documented['RecentTransactions']>(true);
+same<Told<'transactions'>, Documented['AccountTransactions']>(true);
 same<Told<'account'>, Documented['Account']>(true);
 same<Told<'balance'>, Documented['Balance']>(true);
 same<Told<'tokens'>, Documented['Tokens']>(true);
@@ -48,6 +49,7 @@ await show(`/transaction/${signature}`, client.GET('/transaction/{signature}', {
 await show(`/transactions/recent?limit=3&before=${signature}`, client.GET('/transactions/recent', { params: { query: { limit: 3, before: signature } } }));
 await show(`/account/${key}?include=token`, client.GET('/account/{pubkey}', { params: { path: { pubkey: key }, query: { include: 'token' } } }));
 await show(`/account/${nobody}`, client.GET('/account/{pubkey}', { params: { path: { pubkey: nobody } } }));
+await show(`/account/${key}/transactions?limit=3`, client.GET('/account/{pubkey}/transactions', { params: { path: { pubkey: key }, query: { limit: 3 } } }));
 await show(`/account/${key}/balance`, client.GET('/account/{pubkey}/balance', { params: { path: { pubkey: key } } }));
 await show(`/account/${wallet}/tokens`, client.GET('/account/{pubkey}/tokens', { params: { path: { pubkey: wallet } } }));
 const page = { path: { program_id: program }, query: { limit: 3, cursor } };

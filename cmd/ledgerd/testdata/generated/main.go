@@ -41,6 +41,8 @@ func main() {
 	show("/transaction/"+w.Signature, transaction.JSON200, transaction.HTTPResponse, err)
 	recent, err := c.RecentTransactionsWithResponse(ctx, &ledger.RecentTransactionsParams{Limit: &limit, Before: &w.Signature})
 	show("/transactions/recent?limit=3&before="+w.Signature, recent.JSON200, recent.HTTPResponse, err)
+	history, err := c.AccountTransactionsWithResponse(ctx, w.Key, &ledger.AccountTransactionsParams{Limit: &limit})
+	show("/account/"+w.Key+"/transactions?limit=3", history.JSON200, history.HTTPResponse, err)
 	account, err := c.AccountWithResponse(ctx, w.Key, &ledger.AccountParams{Include: &token})
 	show("/account/"+w.Key+"?include=token", account.JSON200, account.HTTPResponse, err)
 	missing, err := c.AccountWithResponse(ctx, w.Nobody, nil)
