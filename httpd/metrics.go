@@ -53,7 +53,7 @@ func (s *Server) writeOwnMetrics(w io.Writer) {
 	promtext.Value(w, "ledgerd_http_accept_shortages_total", "counter", "Times that accepting a connection failed for want of file descriptors or memory.", s.Counts.Shortages.Load())
 	promtext.Value(w, "ledgerd_http_connection_errors_total", "counter", "Connections that ended with an error below HTTP.", s.Counts.Errors.Load())
 	promtext.Value(w, "ledgerd_http_answer_bytes", "gauge", "Memory of long answers that are being made or written.", uint64(s.answers.Used()))
-	promtext.Value(w, "ledgerd_client_memory_bytes", "gauge", "Memory of all that waits for clients: long answers, and what waits for WebSockets.", uint64(s.config.Memory.Used()))
+	promtext.Value(w, "ledgerd_client_memory_bytes", "gauge", "Memory that clients have the node hold: long answers, and what WebSockets hold.", uint64(s.config.Memory.Used()))
 	promtext.Value(w, "ledgerd_client_memory_limit_bytes", "gauge", "The most that may wait for clients.", uint64(s.config.Memory.Limit()))
 	promtext.Value(w, "ledgerd_http_overloaded_total", "counter", "Requests refused with 503 because too much waited for clients.", s.meters.overloaded.Load())
 }

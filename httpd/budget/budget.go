@@ -1,4 +1,4 @@
-// Package budget bounds the memory that clients have a node hold, all of it together: what waits for WebSockets, and long answers of REST. The
+// Package budget bounds the memory that clients have a node hold, all of it together: what waits for WebSockets and what these name, and long answers of REST. The
 // caps of connections and sockets bound what each of them takes by itself, the mailboxes of shards have a fixed length, and each query in
 // them belongs to a connection.
 //
@@ -27,7 +27,9 @@ const DefaultBytes = 128 << 20
 type Budget struct {
 	limit   int64
 	Answers Part // long answers of REST
-	Sockets Part // what waits for sockets: packets with their overhead, buffers that are being written, snapshots while they are made, and backlogs
+	// Sockets is what waits for sockets: packets with their overhead, buffers that are being written, snapshots while they are made, and
+	// backlogs; their names, and messages that are not whole yet.
+	Sockets Part
 }
 
 // Part is what one kind of holder has taken from a Budget.

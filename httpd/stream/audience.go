@@ -39,17 +39,17 @@ func newAudience(ringBytes int) audience {
 // add enters a subscriber with what it wants now.
 func (a *audience) add(s *subscriber) {
 	a.all.put(s, true)
-	a.change(s, s.wants, s.wants.names, names{})
+	a.change(s, s.wants, s.wants.names.lists(), names{})
 }
 
-// remove takes a subscriber out, if it is there.
+// remove takes a subscriber out that no name leads to any more, if it is there.
 func (a *audience) remove(s *subscriber) {
 	if _, known := a.all[s]; !known {
 		return
 	}
 	a.all.put(s, false)
 	s.resumed = 0
-	a.change(s, wants{}, names{}, s.wants.names)
+	a.change(s, wants{}, names{}, names{})
 	for f, r := range a.rings {
 		if r.users.put(s, false); len(r.users) == 0 {
 			delete(a.rings, f)
@@ -57,8 +57,8 @@ func (a *audience) remove(s *subscriber) {
 	}
 }
 
-// change gives a subscriber other wants. added and removed are the names in which they differ:
-// only those are looked up, because the hub's lock is held and clients may change often.
+// change gives a subscriber other wants. added and removed are the names in which they differ, as many as a message holds:
+// only those are looked up, because the hub's lock is held and clients may change often. All names are removed by unlink.
 func (a *audience) change(s *subscriber, to wants, added, removed names) {
 	for kind, x := range a.indexes {
 		x.add(added[kind], s)
@@ -131,8 +131,10 @@ func (a *audience) deliverUpdates(e *emission) {
 	var room [maxNamesOf]name
 	for i := range e.updates {
 		for _, n := range namesOf(room[:0], &e.updates[i]) {
-			for _, s := range a.indexes[n.kind][*n.key] {
-				s.deliverMatch(e, i)
+			if w := a.indexes[n.kind][*n.key]; w != nil {
+				for _, s := range w.list {
+					s.deliverMatch(e, i)
+				}
 			}
 		}
 	}

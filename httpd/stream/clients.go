@@ -31,6 +31,7 @@ type peer struct {
 	conns   int // guarded by seats.mu
 	work    work
 	turns   turns
+	named   atomic.Int64 // names of its connections
 	revoked *atomic.Bool // nil: it never is
 }
 

@@ -65,10 +65,13 @@ var endReasons = []string{
 // endAfter returns how the connection ends after a read, nil if that did not fail.
 func endAfter(err error) *closing {
 	var breach *frame.Error
+	var end *closing
 	var timeout net.Error
 	switch {
 	case err == nil:
 		return nil
+	case errors.As(err, &end):
+		return end
 	case errors.As(err, &breach):
 		return &closing{breaches[breach.Code], breach.Code, breach.Text}
 	case errors.As(err, &timeout) && timeout.Timeout():

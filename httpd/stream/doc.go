@@ -73,9 +73,12 @@
 //
 // All that waits for sockets takes from one budget of memory, Config.Memory, which answers of REST share: packets with their
 // overhead, once however many connections they wait for, buffers being written, snapshots while
-// they are made, and backlogs of emissions that need not be kept for others. A connection may hold
-// as much as is left for others; one that asks for more is closed with 1013, and where hardly anything is left nobody is let in. Rings and the kept
-// emissions are bounded by themselves.
+// they are made, backlogs of emissions that need not be kept for others, names, and messages that are not whole yet. A connection may hold
+// as much as is left for others, and a client an eighth of all in names; one that asks for more is closed with 1013, and where hardly anything is
+// left nobody is let in. Rings and the kept emissions are bounded by themselves.
+//
+// A change of names costs what the changed names cost, however many a connection has or others have. All names of one are taken back some
+// at a time, because others wait for the hub's lock.
 //
 // Every frame from a client takes a token of its connection. What frames ask for costs time of a
 // processor, by a list of prices, and that is paid by all connections of the client together. A client

@@ -54,26 +54,39 @@ func (s *subscriber) subscribe(r *request, id messageID) error {
 	}
 	to := s.wants
 	to.show(r.Extended, r.Tokens)
-	added := more.minus(to.names)
-	if to.names.count()+added.count() > maxNames {
+	var added names
+	if to.names, added = to.names.plus(more); to.names.count() > maxNames {
 		return &endNames
 	}
+	if !s.takeNames(added.count()) {
+		return &endMemory
+	}
 	// Names replace everything; no names at all mean everything, and replace them.
-	var removed names
+	replaced := nameSet{}
 	if to.everything = more.count() == 0; to.everything {
-		to.names, removed = names{}, to.names
-	} else {
-		to.names = to.names.plus(added)
+		to.names, replaced = nameSet{}, to.names
 	}
+	change := func() { s.audience().change(s, to, added, names{}) }
 	if r.Snapshot {
-		return s.subscribeWithSnapshot(more, func() { s.audience().change(s, to, added, removed) }, to.form, id)
+		err = s.subscribeWithSnapshot(more, change, to.form, id)
+	} else {
+		s.subscribeNow(change, id)
 	}
+	if err != nil {
+		s.giveNames(added.count())
+		return err
+	}
+	s.unlink(replaced)
+	return nil
+}
+
+// subscribeNow subscribes to what comes from here on.
+func (s *subscriber) subscribeNow(change func(), id messageID) {
 	s.hub.mu.Lock()
 	defer s.hub.mu.Unlock()
-	s.audience().change(s, to, added, removed)
+	change()
 	slot, seq := s.hub.positionLocked(s.level)
 	s.answerSubscribed(id, slot, seq)
-	return nil
 }
 
 func (s *subscriber) unsubscribe(r *request, id messageID) error {
@@ -86,14 +99,18 @@ func (s *subscriber) unsubscribe(r *request, id messageID) error {
 	case !r.All && s.wants.everything:
 		return errEverything
 	}
-	to := s.wants
-	if to.names = to.names.minus(less); r.All {
-		to.everything, to.names = false, names{}
+	to, removed := s.wants, names{}
+	if r.All {
+		s.unlink(to.names)
+		to.everything, to.names = false, nameSet{}
+	} else {
+		to.names, removed = to.names.minus(less)
+		defer s.giveNames(removed.count())
 	}
 	s.hub.mu.Lock()
 	defer s.hub.mu.Unlock()
-	withWallets := len(s.wants.names[wallets]) > 0 || len(r.Wallets) > 0
-	s.audience().change(s, to, names{}, s.wants.names.minus(to.names))
+	withWallets := s.wants.names.len(wallets) > 0 || len(r.Wallets) > 0
+	s.audience().change(s, to, names{}, removed)
 	s.answer(`{"type":"unsubscribed","id":%s,%s}`, id, s.wants.names.counts(withWallets))
 	return nil
 }
@@ -155,6 +172,6 @@ func (s *subscriber) answerResync(id messageID, oldest, newest ledger.Seq) {
 
 // answerSubscribed says how many names are subscribed and as of where.
 func (s *subscriber) answerSubscribed(id messageID, slot ledger.Slot, seq ledger.Seq) {
-	counts := s.wants.names.counts(len(s.wants.names[wallets]) > 0)
+	counts := s.wants.names.counts(s.wants.names.len(wallets) > 0)
 	s.answer(`{"type":"subscribed","id":%s,%s,"slot":%d,"seq":%d}`, id, counts, slot, seq)
 }

@@ -18,6 +18,7 @@ func (h *Hub) join(asked query, place *seat) (s *subscriber) {
 	s.wakes.Store(1) // as if there were a writer
 	s.ended.Add(1)
 	defer s.endOnPanic()
+	s.giveNames(-s.wants.names.count())
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if s.awaited = !h.closed.Load(); s.awaited {
@@ -85,6 +86,8 @@ func (s *subscriber) live(early []byte) {
 // depart removes a subscriber whose connection has ended, or whose handshake was not answered. The seat is given
 // back before the socket is closed: a client that sees the end may come again at once.
 func (s *subscriber) depart() {
+	s.unlink(s.wants.names)
+	s.giveNames(s.named) // that were not linked yet
 	s.hub.mu.Lock()
 	s.audience().remove(s)
 	s.hub.mu.Unlock()

@@ -24,6 +24,7 @@ type Hub struct {
 	closed  atomic.Bool // no new subscribers
 
 	digesting sync.Mutex
+	unlinking sync.Mutex // one subscriber's names at a time
 	pastBytes int
 	feed      feed // used by Publish alone
 

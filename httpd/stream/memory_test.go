@@ -141,9 +141,9 @@ func TestAConnectionKeepsNothingOfItsHandshake(t *testing.T) {
 // read of that one, keeps all the others in memory.
 func TestSubscribersKeepNoBlock(t *testing.T) {
 	for name, asked := range map[string]query{
-		"has heard":             {wants: wants{names: names{pubkeys: {key(1)}}}},
-		"is slow":               {wants: wants{names: names{pubkeys: {key(1)}}}},
-		"is slow and conflates": {wants: wants{names: names{pubkeys: {key(1)}}}, conflates: true},
+		"has heard":             {wants: wants{names: setOf(pubkeys, key(1))}},
+		"is slow":               {wants: wants{names: setOf(pubkeys, key(1))}},
+		"is slow and conflates": {wants: wants{names: setOf(pubkeys, key(1))}, conflates: true},
 		"is slow, conflates and is ahead": {wants: wants{everything: true}, conflates: true,
 			resume: ledger.Some(ledger.Seq(1))},
 		"is slow and reads a snapshot": {},
@@ -189,7 +189,7 @@ func TestAnOutboxMakesRoomForABlockAtOnce(t *testing.T) {
 	l := newFakeLedger()
 	h := New(Config{Ledger: l})
 	script := newScript(h, l)
-	s := h.join(query{wants: wants{names: names{programs: {programA}}}}, &seat{peer: newPeer(ratelimit.Client{})})
+	s := h.join(query{wants: wants{names: setOf(programs, programA)}}, &seat{peer: newPeer(ratelimit.Client{})})
 	for slot := range ledger.Slot(3) {
 		var accounts []ledger.Account
 		for i := range packets {

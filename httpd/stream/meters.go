@@ -44,7 +44,7 @@ func (h *Hub) writeMetrics(w io.Writer) {
 	promtext.Value(w, "ledgerd_ws_connections", "gauge", "Open WebSocket connections.", everything+keys+nothing)
 	promtext.Value(w, "ledgerd_ws_frames_total", "counter", "Frames written to WebSockets.", m.frames.Get())
 	promtext.Value(w, "ledgerd_ws_bytes_total", "counter", "Bytes of frames written to WebSockets.", m.bytes.Get())
-	promtext.Value(w, "ledgerd_ws_queue_bytes", "gauge", "Bytes of all that waits for WebSockets, rings excluded.", uint64(h.memory.Used()))
+	promtext.Value(w, "ledgerd_ws_queue_bytes", "gauge", "Bytes of what waits for WebSockets, of their names and of messages that are not whole yet; rings excluded.", uint64(h.memory.Used()))
 	promtext.Value(w, "ledgerd_ws_gaps_total", "counter", "Gap frames written to WebSockets that asked for conflation.", m.gaps.Get())
 	promtext.Value(w, "ledgerd_ws_laps_total", "counter", "WebSockets closed because their ring lapped them.", m.laps.Get())
 	promtext.Value(w, "ledgerd_ws_panics_total", "counter", "Panics recovered in WebSocket connections.", m.panics.Get())

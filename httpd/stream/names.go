@@ -23,8 +23,7 @@ var kindNames = [nameKinds]string{"pubkeys", "programs", "wallets"}
 // maxNames is how many names of all kinds together one connection may have.
 const maxNames = 10_000
 
-// names are the keys of each kind in ascending order, each once. A list is replaced, never
-// changed in place, so copies may share it.
+// names are the keys of each kind that a message or a handshake lists, in ascending order, each once.
 type names [nameKinds][]ledger.Pubkey
 
 func (n *names) count() (count int) {
@@ -32,57 +31,6 @@ func (n *names) count() (count int) {
 		count += len(keys)
 	}
 	return count
-}
-
-// counts returns how many names of each kind there are, as fields of an answer: of wallets only with
-// withWallets.
-func (n *names) counts(withWallets bool) string {
-	counts := fmt.Sprintf(`"pubkeys":%d,"programs":%d`, len(n[pubkeys]), len(n[programs]))
-	if withWallets {
-		counts += fmt.Sprintf(`,"wallets":%d`, len(n[wallets]))
-	}
-	return counts
-}
-
-func (n *names) has(kind nameKind, k *ledger.Pubkey) bool {
-	_, found := slices.BinarySearchFunc(n[kind], k, func(a ledger.Pubkey, b *ledger.Pubkey) int { return a.Compare(b) })
-	return found
-}
-
-// plus returns the names of both, which share none.
-func (n names) plus(more names) names {
-	for kind := range n {
-		n[kind] = merge(n[kind], more[kind])
-	}
-	return n
-}
-
-// minus returns the names that are not among others.
-func (n names) minus(others names) (left names) {
-	for kind, keys := range n {
-		for i := range keys {
-			if !others.has(nameKind(kind), &keys[i]) {
-				left[kind] = append(left[kind], keys[i])
-			}
-		}
-	}
-	return left
-}
-
-// merge merges two lists. It takes time in proportion to both. What is in both is there twice.
-func merge(a, b []ledger.Pubkey) []ledger.Pubkey {
-	if len(b) == 0 {
-		return a
-	}
-	out := make([]ledger.Pubkey, 0, len(a)+len(b))
-	for len(a) > 0 && len(b) > 0 {
-		if a[0].Compare(&b[0]) < 0 {
-			out, a = append(out, a[0]), a[1:]
-		} else {
-			out, b = append(out, b[0]), b[1:]
-		}
-	}
-	return append(append(out, a...), b...)
 }
 
 // parse sets the names of one kind.
@@ -133,7 +81,7 @@ type wants struct {
 	everything bool
 	tokens     bool // asked for: they come with extended
 	form       form
-	names      names
+	names      nameSet
 }
 
 // show adds what a client asks for to the form. Once on it stays on.
@@ -152,25 +100,4 @@ func (w *wants) match(u *ledger.Update) bool {
 	var room [maxNamesOf]name
 	return w.everything ||
 		slices.ContainsFunc(namesOf(room[:0], u), func(n name) bool { return w.names.has(n.kind, n.key) })
-}
-
-// index leads from a key to the subscribers that named it.
-type index map[ledger.Pubkey][]*subscriber
-
-// add enters a subscriber that is not there yet under each of the keys.
-func (x index) add(keys []ledger.Pubkey, s *subscriber) {
-	for _, k := range keys {
-		x[k] = append(x[k], s)
-	}
-}
-
-// remove takes a subscriber out that is there under each of the keys.
-func (x index) remove(keys []ledger.Pubkey, s *subscriber) {
-	for _, k := range keys {
-		at := slices.Index(x[k], s)
-		x[k] = slices.Delete(x[k], at, at+1)
-		if len(x[k]) == 0 {
-			delete(x, k)
-		}
-	}
 }

@@ -14,6 +14,7 @@ import (
 // query is what a client asks for as it connects.
 type query struct {
 	wants     wants
+	names     names
 	level     ledger.Commitment
 	resume    ledger.Opt[ledger.Seq]
 	conflates bool
@@ -38,9 +39,10 @@ func parseQuery(args *fasthttp.Args) (q query, err error) {
 		}
 		given[name] = true
 	}
-	if q.wants.names.count() > maxNames {
+	if q.names.count() > maxNames {
 		return q, errManyNames
 	}
+	q.wants.names, _ = q.wants.names.plus(q.names)
 	return q, nil
 }
 
@@ -54,7 +56,7 @@ func (q *query) set(name, value string) (known bool, err error) {
 			return true, errManyNames
 		}
 		kind := nameKind(slices.Index(kindNames[:], name))
-		return true, q.wants.names.parse(kind, strings.Split(value, ","))
+		return true, q.names.parse(kind, strings.Split(value, ","))
 	case "mode":
 		q.wants.everything = false
 		ok = value == "none"

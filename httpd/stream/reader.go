@@ -43,6 +43,8 @@ func (s *subscriber) read(early []byte) {
 // smallest of stacks, and what needs more is done on another one, which goes when it is done.
 func (s *subscriber) listen(r *bufio.Reader) (end *closing) {
 	in := &input{subscriber: s, r: r}
+	in.message.Grow = in.grow
+	defer func() { s.hub.memory.Hold(-in.held) }()
 	for {
 		if _, err := r.Peek(1); err != nil {
 			return endAfter(err)
@@ -60,7 +62,17 @@ type input struct {
 	*subscriber
 	r       *bufio.Reader
 	message frame.Message
+	held    int      // bytes that the message takes
 	end     *closing // how the connection ends, once it does
+}
+
+// grow takes memory for a message.
+func (in *input) grow(bytes int) error {
+	in.hub.memory.Hold(bytes)
+	if in.held += bytes; !in.hub.memory.Allows(in.held) {
+		return &endMemory
+	}
+	return nil
 }
 
 // handleFrames handles the frames that are there, at least one.
@@ -87,6 +99,8 @@ func (in *input) handleFrame() *closing {
 				in.handle(text)
 			}
 		})
+		in.hub.memory.Hold(in.message.Size() - in.held)
+		in.held = in.message.Size()
 	}
 	return endAfter(err)
 }
@@ -94,7 +108,7 @@ func (in *input) handleFrame() *closing {
 // handleControl answers a control frame, and returns how the connection ends if it is a close frame:
 // with the client's own code.
 func (in *input) handleControl(h frame.Header) *closing {
-	payload, err := h.ReadPayload(in.r, nil)
+	payload, err := h.ReadControl(in.r)
 	switch {
 	case err != nil:
 	case h.Op == websocket.PingMessage:

@@ -138,7 +138,9 @@ func (s *subscriber) readSnapshot(head *ledger.Head, named names) ([]ledger.Acco
 		return nil, nil
 	}
 	q, from := ledger.Query{Commitment: s.level, Head: head}, ledger.Opt[ledger.Pubkey]{}
-	accounts, _, err := s.hub.config.Ledger.Accounts(q, slices.Compact(merge(named[pubkeys], named[wallets])))
+	keys := slices.Concat(named[pubkeys], named[wallets])
+	slices.SortFunc(keys, func(a, b ledger.Pubkey) int { return a.Compare(&b) })
+	accounts, _, err := s.hub.config.Ledger.Accounts(q, slices.Compact(keys))
 	if err != nil {
 		return nil, err
 	}

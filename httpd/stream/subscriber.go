@@ -23,6 +23,7 @@ type subscriber struct {
 	awaited bool
 	outbox  *outbox
 	budget  bucket         // the reader's
+	named   int            // the reader's: names that memory is taken for
 	wakes   atomic.Int64   // since the writer last found nothing to do; 0: there is no writer
 	at      cursor         // the writer's
 	sent    ledger.Seq     // the writer's: the newest seq the client received, or knew
@@ -112,9 +113,10 @@ func (s *subscriber) deliverOpening(e *emission) {
 	}
 }
 
-// deliverMatch is called for every update that matches a name, perhaps more than once.
+// deliverMatch is called for every update that matches a name, perhaps more than once. The names of a subscriber that now wants everything
+// lead to it until they are unlinked.
 func (s *subscriber) deliverMatch(e *emission, i int) {
-	if s.holding || !e.after(i, s.resumed) {
+	if s.holding || s.wants.everything || !e.after(i, s.resumed) {
 		return
 	}
 	p := e.packet(s.wants.form, i)

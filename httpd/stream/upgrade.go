@@ -52,7 +52,7 @@ func (h *Hub) Upgrade(ctx *fasthttp.RequestCtx, client ratelimit.Client) {
 	if !h.config.allowsOrigins(ctx.Request.Header.PeekAll("Origin")) {
 		err = errOrigin
 	}
-	if err == nil && !h.memory.Allows(batchBytes) {
+	if err == nil && !h.memory.Allows(batchBytes+nameBytes*asked.names.count()) {
 		err = errMemory
 	}
 	var place *seat

@@ -2,7 +2,6 @@ package frame
 
 import (
 	"bufio"
-	"bytes"
 	"encoding/binary"
 	"io"
 	"unicode/utf8"
@@ -68,22 +67,35 @@ func ReadHeader(r *bufio.Reader) (h Header, err error) {
 	return h, err
 }
 
-// ReadPayload appends the payload, unmasked, to dst. The caller has checked the length of a data frame.
-func (h *Header) ReadPayload(r *bufio.Reader, dst []byte) ([]byte, error) {
-	text := bytes.NewBuffer(dst) // it grows with what arrives, not with what a header promises
-	_, err := io.CopyN(text, r, int64(h.Length))
-	payload := text.Bytes()[len(dst):]
+// ReadControl returns the payload of a control frame, unmasked.
+func (h *Header) ReadControl(r *bufio.Reader) ([]byte, error) {
+	payload := make([]byte, h.Length)
+	_, err := io.ReadFull(r, payload)
+	h.unmask(payload)
+	return payload, err
+}
+
+func (h *Header) unmask(payload []byte) {
 	for i := range payload {
 		payload[i] ^= h.mask[i&3]
 	}
-	return text.Bytes(), err
 }
 
 // Message gathers the fragments of one text message after the other. The zero value is ready.
 type Message struct {
+	// Grow is called before a message takes so many bytes more of memory, as it arrives: it grows with that, not with what headers
+	// promise. After an error nothing more of it is read. nil: nobody counts.
+	Grow func(bytes int) error
+
 	text []byte
 	open bool // a message has begun and not ended
 }
+
+// minGrowth is how many bytes a message grows by at least.
+const minGrowth = 512
+
+// Size returns what the message takes of memory.
+func (m *Message) Size() int { return cap(m.text) }
 
 // Read reads the payload of a data frame. At the end of a message it calls handle with the text,
 // which is valid until handle returns.
@@ -96,7 +108,7 @@ func (m *Message) Read(h Header, r *bufio.Reader, handle func(text []byte)) (err
 	case h.Length > uint64(MaxMessageBytes-len(m.text)):
 		return &Error{websocket.CloseMessageTooBig, "a message may have at most 65536 bytes"}
 	}
-	if m.text, err = h.ReadPayload(r, m.text); err != nil {
+	if err := m.readPayload(h, r); err != nil {
 		return err
 	}
 	if m.open = !h.Fin; m.open {
@@ -107,6 +119,29 @@ func (m *Message) Read(h Header, r *bufio.Reader, handle func(text []byte)) (err
 	}
 	handle(m.text)
 	m.text = nil
+	return nil
+}
+
+// readPayload appends a payload, unmasked.
+func (m *Message) readPayload(h Header, r *bufio.Reader) error {
+	start, end := len(m.text), len(m.text)+int(h.Length)
+	for len(m.text) < end {
+		if len(m.text) == cap(m.text) {
+			grown := make([]byte, len(m.text), min(max(2*cap(m.text), minGrowth), MaxMessageBytes))
+			if m.Grow != nil {
+				if err := m.Grow(cap(grown) - cap(m.text)); err != nil {
+					return err
+				}
+			}
+			copy(grown, m.text)
+			m.text = grown
+		}
+		n, err := r.Read(m.text[len(m.text):min(cap(m.text), end)])
+		if m.text = m.text[:len(m.text)+n]; err != nil {
+			return err
+		}
+	}
+	h.unmask(m.text[start:])
 	return nil
 }
 
