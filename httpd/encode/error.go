@@ -19,6 +19,8 @@ func ErrorText(status int) string {
 		return "Invalid request parameters"
 	case fasthttp.StatusUnauthorized:
 		return "Unauthorized"
+	case fasthttp.StatusForbidden: // on the operators' listener alone
+		return "Forbidden"
 	case fasthttp.StatusNotFound:
 		return "Resource not found"
 	case fasthttp.StatusMethodNotAllowed:

@@ -1,15 +1,23 @@
 package ops
 
 import (
+	"bytes"
+	"crypto/tls"
 	"errors"
 	"io"
+	"net"
 	"net/http"
+	"os"
 	"strings"
+	"sync"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/valyala/fasthttp/fasthttputil"
 
 	"ledgerd/engine/ledger/ledgertest"
+	"ledgerd/httpd/wire"
 )
 
 // sent is a backup that says when it is closed.
@@ -65,5 +73,101 @@ func TestBackupIsSentWholeOrCutAndOneAtATime(t *testing.T) {
 		ledgertest.Must(t, errors.Join(err, feed.Close()))
 		<-backup.closed
 		<-got
+	}
+}
+
+// A receiver that takes a little now and then is cut off, one that keeps the rate gets all of it, and one that stops after a quick
+// beginning does not live on what it took before.
+func TestReceiverOfABackupMustKeepARate(t *testing.T) {
+	const piece = 32 << 10 // what is read and written at once
+	for name, tt := range map[string]struct {
+		pause  time.Duration // of the receiver before it takes a piece
+		stops  int           // after so many pieces it takes no more; 0: never
+		whole  bool
+		within time.Duration
+	}{
+		"at once":              {0, 0, true, 0},
+		"twice the least rate": {piece * time.Second / (2 * leastBackupRate), 0, true, time.Hour},
+		"half of it":           {piece * time.Second / (leastBackupRate / 2), 0, false, 3 * backupPatience},
+		"a piece in 10 s":      {10 * time.Second, 0, false, 2 * backupPatience},
+		"quick, then stopped":  {0, 500, false, 2 * backupPatience},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			const pieces = 1000
+			node, receiver := net.Pipe()
+			defer receiver.Close()
+			s := New(Config{})
+			s.backingUp.Store(true)
+			body := newBackupBody(io.NopCloser(bytes.NewReader(make([]byte, pieces*piece))), &wire.Conn{Conn: node}, s)
+			begun := time.Now()
+			var receiving sync.WaitGroup
+			receiving.Go(func() {
+				for n := 0; tt.stops == 0 || n < tt.stops; n++ {
+					time.Sleep(tt.pause)
+					if _, err := io.ReadFull(receiver, make([]byte, piece)); err != nil {
+						return
+					}
+				}
+			})
+			sent, err := io.CopyBuffer(struct{ io.Writer }{body.conn}, body, make([]byte, piece))
+			took := time.Since(begun)
+			ledgertest.Must(t, errors.Join(body.Close(), node.Close()))
+			receiving.Wait()
+			if whole := err == nil && sent == pieces*piece; whole != tt.whole || took > tt.within || s.backingUp.Load() {
+				t.Errorf("%s: %d bytes within %v, %v, under way %v; want whole %v within %v", name, sent, took, err, s.backingUp.Load(), tt.whole, tt.within)
+			}
+		})
+	}
+}
+
+// A page whose name was made to lead to this machine has its name in the Host field, and a page of elsewhere says so in Origin.
+func TestPagesOfBrowsersGetNoBackup(t *testing.T) {
+	own, err := os.Hostname()
+	ledgertest.Must(t, err)
+	for _, encrypted := range []bool{false, true} {
+		ln := fasthttputil.NewInmemoryListener()
+		config := Config{
+			WriteMetrics: func(io.Writer) {},
+			Backup:       func() (io.ReadCloser, int64, error) { return io.NopCloser(strings.NewReader("whole!")), 6, nil },
+		}
+		s := New(config)
+		if encrypted { // the certificate names the node, so no other name leads to it
+			s.config.TLS = new(tls.Config)
+		}
+		served := make(chan error, 1)
+		go func() { served <- s.Serve(ln) }()
+		client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true, Dial: func(string, string) (net.Conn, error) { return ln.Dial() }}}
+		for _, tt := range []struct {
+			host, origin, path string
+			want               int
+		}{
+			{"127.0.0.1:8081", "", "/backup", 200},
+			{"[::1]:8081", "", "/backup", 200},
+			{"10.0.0.7", "", "/backup", 200},
+			{"localhost:8081", "", "/backup", 200},
+			{own, "", "/backup", 200},
+			{"ingest:8081", "", "/backup", 200}, // of a local network: no page has such a name
+			{"rebound.example:8081", "", "/backup", map[bool]int{false: 403, true: 200}[encrypted]},
+			{"127.0.0.1.rebound.example", "", "/backup", map[bool]int{false: 403, true: 200}[encrypted]},
+			{"rebound.example", "", "/debug/pprof/heap", map[bool]int{false: 403, true: 404}[encrypted]},
+			{"node-1.prod.example:8081", "", "/metrics", 200},
+			{"127.0.0.1:8081", "http://rebound.example", "/backup", 403},
+			{"127.0.0.1:8081", "null", "/metrics", 403},
+			{"127.0.0.1:8081", "http://127.0.0.1:8081", "/backup", 403},
+		} {
+			r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+tt.host+tt.path, http.NoBody)
+			ledgertest.Must(t, err)
+			if tt.origin != "" {
+				r.Header.Set("Origin", tt.origin)
+			}
+			answer, err := client.Do(r)
+			ledgertest.Must(t, err)
+			if body, _ := io.ReadAll(answer.Body); answer.StatusCode != tt.want || tt.want == 403 && !strings.Contains(string(body), `"error":"Forbidden"`) {
+				t.Errorf("TLS %v, %s of %s, Origin %q: %d %s, want %d", encrypted, tt.path, tt.host, tt.origin, answer.StatusCode, body, tt.want)
+			}
+			_ = answer.Body.Close()
+		}
+		ledgertest.Must(t, s.Shutdown(t.Context()))
+		ledgertest.Must(t, <-served)
 	}
 }

@@ -72,6 +72,8 @@ func (s *Server) handle(ctx *fasthttp.RequestCtx, c *wire.Conn, fault *wire.Faul
 		return
 	}
 	switch path := ctx.URI().PathOriginal(); {
+	case len(ctx.Request.Header.Peek("Origin")) > 0 || s.config.TLS == nil && holdsSecrets(path) && !isOwnName(string(ctx.Host())):
+		writeError(ctx, fasthttp.StatusForbidden, "pages of browsers are not answered here: ask for the node by its address")
 	case !ctx.IsGet() && !ctx.IsHead():
 		h.Set("Allow", "GET, HEAD")
 		writeError(ctx, fasthttp.StatusMethodNotAllowed, "this listener answers GET and HEAD")
