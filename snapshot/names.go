@@ -40,6 +40,13 @@ func parseHistoryName(name string) (first, last ledger.Slot, ok bool) {
 	return first, last, err == nil && name == historyName(first, last, hash)
 }
 
+// IsFile reports whether a name is of a snapshot or of a history file.
+func IsFile(name string) bool {
+	_, _, isState := parseStateName(name)
+	_, _, isHistory := parseHistoryName(name)
+	return isState || isHistory
+}
+
 // isTemporary tells whether the name is of one of our files that is not finished.
 func isTemporary(name string) bool {
 	return strings.HasSuffix(name, vfs.TemporarySuffix) &&

@@ -18,6 +18,7 @@ import (
 
 	"github.com/klauspost/compress/zstd"
 
+	"ledgerd/engine/datadir"
 	"ledgerd/snapshot/vfs"
 )
 
@@ -39,7 +40,8 @@ func (c *backupCommand) Validate() error {
 	return nil
 }
 
-// Run makes the backup under a temporary name, verifies it as `snapshot verify` and `log verify` do, and gives it its name.
+// Run makes the backup under a temporary name, verifies node.json as a start does and the rest as `snapshot verify` and `log verify`
+// do, and gives it its name.
 func (c *backupCommand) Run(ctx context.Context, s *streams) error {
 	if err := c.isFree(); err != nil {
 		return &usageError{err}
@@ -57,6 +59,12 @@ func (c *backupCommand) Run(ctx context.Context, s *streams) error {
 	bytes, err := c.fetch(ctx, s, client, dir)
 	if err != nil {
 		return fmt.Errorf("cannot fetch the backup: %w", err)
+	}
+	if err := checkDataDir(dir); err != nil {
+		return fmt.Errorf("the backup is of no use: %w", err)
+	}
+	if err := datadir.Check(dir); err != nil {
+		return fmt.Errorf("the backup is of no use: %w", err)
 	}
 	for _, verify := range []interface {
 		Run(context.Context, *streams) error
@@ -107,10 +115,13 @@ func (c *backupCommand) fetch(ctx context.Context, s *streams, client *http.Clie
 	if response.StatusCode != http.StatusOK {
 		return 0, fmt.Errorf("%s answers %d: %s", c.asked(c.URL), response.StatusCode, details(response.Body))
 	}
-	meter := &meter{phase: "fetching the backup", total: uint64(max(0, response.ContentLength))}
+	if response.ContentLength < 0 {
+		return 0, fmt.Errorf("%s does not say how long its backup is", c.asked(c.URL))
+	}
+	meter := &meter{phase: "fetching the backup", total: uint64(response.ContentLength)}
 	defer c.show(s, meter.progress)()
 	body := io.TeeReader(response.Body, meter)
-	if err = extract(tar.NewReader(body), dir); err == nil {
+	if err = extract(tar.NewReader(body), dir, response.ContentLength); err == nil {
 		_, err = io.Copy(io.Discard, body) // what the connection lost is an error here
 	}
 	if err != nil {
@@ -124,15 +135,17 @@ func details(body io.Reader) string {
 	var record struct {
 		Details string `json:"details"`
 	}
-	text, _ := io.ReadAll(io.LimitReader(body, 64<<10))
+	text, _ := io.ReadAll(io.LimitReader(body, 4<<10))
 	if json.Unmarshal(text, &record) != nil || record.Details == "" {
 		return string(text)
 	}
 	return record.Details
 }
 
-// extract writes the files of an archive below a directory, and syncs all of it.
-func extract(archive *tar.Reader, dir string) error {
+// extract writes the files of an archive below a directory, and syncs all of it. It refuses what is no file of a backup, and files that
+// are together longer than the archive: a sparse file may be a thousand times as long as what describes it.
+func extract(archive *tar.Reader, dir string, archiveBytes int64) error {
+	left := archiveBytes
 	disk := vfs.Disk{}
 	for _, d := range []string{"snapshots", "log"} {
 		if err := disk.MkdirAll(filepath.Join(dir, d)); err != nil {
@@ -147,8 +160,11 @@ func extract(archive *tar.Reader, dir string) error {
 		if err != nil {
 			return err
 		}
-		if !filepath.IsLocal(header.Name) || header.Typeflag != tar.TypeReg {
+		if !datadir.IsInBackup(header.Name) || header.Typeflag != tar.TypeReg {
 			return fmt.Errorf("%q is no file of a data directory", header.Name)
+		}
+		if left -= header.Size; left < 0 {
+			return fmt.Errorf("its files are more than the %d bytes that were announced", archiveBytes)
 		}
 		f, err := disk.Create(filepath.Join(dir, header.Name))
 		if err != nil {

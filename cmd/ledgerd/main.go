@@ -10,7 +10,9 @@ import (
 	"os"
 	"os/signal"
 	"slices"
+	"strings"
 	"syscall"
+	"unicode"
 
 	"github.com/alecthomas/kong"
 
@@ -96,7 +98,7 @@ func run(ctx context.Context, args []string, s *streams) int {
 	if err == nil {
 		return exitOK
 	}
-	fmt.Fprintf(s.err, "ledgerd: %v\n", err)
+	fmt.Fprintf(s.err, "ledgerd: %s\n", printable(err.Error()))
 	if errors.Is(err, errStopped) && parsed.Command() == "serve" {
 		return exitOK // as at any later moment; other commands have not done what they were to do
 	}
@@ -104,6 +106,16 @@ func run(ctx context.Context, args []string, s *streams) int {
 		return exitUsage
 	}
 	return exitFailure
+}
+
+// printable returns text without what a terminal would obey: parts of it may come from a server that is not the node it says it is.
+func printable(text string) string {
+	return strings.Map(func(r rune) rune {
+		if r == '\n' || unicode.IsGraphic(r) {
+			return r
+		}
+		return unicode.ReplacementChar
+	}, text)
 }
 
 // helpFor returns what tells more of a command line that was refused: with a configuration that is what names its lines.

@@ -37,6 +37,19 @@ func (b *Backup) Close() (err error) {
 	return err
 }
 
+// IsInBackup reports whether a backup may hold a file of a name, in which directories end with a slash.
+func IsInBackup(name string) bool {
+	switch dir, file := path.Split(name); dir {
+	case "":
+		return file == nodeFileName
+	case "snapshots/":
+		return snapshot.IsFile(file)
+	case "log/":
+		return wal.IsFile(file)
+	}
+	return false
+}
+
 // backupTries is how often a backup begins again because what it was about to open was pruned.
 const backupTries = 10
 
@@ -85,7 +98,7 @@ func (d *Dir) backup(l *wal.Log) (_ *Backup, err error) {
 	case !slices.Equal(now, names):
 		return nil, errPruned
 	}
-	if err := d.backupFile(b, "node.json", d.file()); err != nil {
+	if err := d.backupFile(b, nodeFileName, d.file()); err != nil {
 		return nil, err
 	}
 	b.append(bytes.NewReader(make([]byte, 2*tarBlockBytes))) // the end of an archive

@@ -29,6 +29,8 @@ type Dir struct {
 	saved nodeFile // the content of node.json on disk
 }
 
+const nodeFileName = "node.json"
+
 // nodeFile is the content of node.json. Checksum is the CRC32C, in hexadecimal, of the content without the
 // checksum: a file that was changed by hand or by the disk is refused.
 type nodeFile struct {
@@ -81,6 +83,15 @@ func open(disk vfs.FS, path string, forImport bool) (*Dir, error) {
 		return nil, err
 	}
 	return d, nil
+}
+
+// Check returns what Open would find wrong with node.json. It takes no lock and changes nothing.
+func Check(path string) error {
+	d := &Dir{fs: vfs.Disk{}, path: path}
+	if err := d.read(); err != nil {
+		return err
+	}
+	return d.checkImport()
 }
 
 // Close unlocks the directory.
@@ -161,7 +172,7 @@ func encode(v any) []byte {
 	return b
 }
 
-func (d *Dir) file() string { return filepath.Join(d.path, "node.json") }
+func (d *Dir) file() string { return filepath.Join(d.path, nodeFileName) }
 
 // load reads node.json, or creates it in a new directory.
 func (d *Dir) load() error {

@@ -32,11 +32,10 @@ func (d *Dir) checkImport() error {
 // CheckImport returns ErrUnfinishedImport for a directory with an unfinished import, also one that is still
 // running. It takes no lock and reports nothing else that is wrong with the directory.
 func CheckImport(path string) error {
-	d := &Dir{fs: vfs.Disk{}, path: path}
-	if err := d.read(); err != nil {
-		return nil
+	if err := Check(path); errors.Is(err, ErrUnfinishedImport) {
+		return err
 	}
-	return d.checkImport()
+	return nil
 }
 
 // OpenForImport opens a directory for an import: one that is empty, does not exist yet, or has an unfinished import.
@@ -47,8 +46,8 @@ func OpenForImport(disk vfs.FS, path string) (d *Dir, anew bool, err error) {
 		return nil, false, fmt.Errorf("cannot list the data directory: %w", err)
 	}
 	// A process that died before it wrote node.json leaves the lock and a temporary file.
-	begun := []string{"LOCK", "node.json" + vfs.TemporarySuffix, lostAndFound}
-	if !slices.Contains(names, "node.json") && slices.ContainsFunc(names, func(name string) bool { return !slices.Contains(begun, name) }) {
+	begun := []string{"LOCK", nodeFileName + vfs.TemporarySuffix, lostAndFound}
+	if !slices.Contains(names, nodeFileName) && slices.ContainsFunc(names, func(name string) bool { return !slices.Contains(begun, name) }) {
 		return nil, false, fmt.Errorf("data directory %s is not empty: an import needs one of its own", path)
 	}
 	if d, err = open(disk, path, true); err != nil {

@@ -109,6 +109,12 @@ func segmentIndex(name string) (index uint64, ok bool) {
 	return index, err == nil && name == segmentName("", index)
 }
 
+// IsFile reports whether a name is of a file that a whole log consists of.
+func IsFile(name string) bool {
+	_, isSegment := segmentIndex(name)
+	return isSegment || name == newestName
+}
+
 // isTemporary tells whether the name is of a file of the log that replaceFile has not finished.
 func isTemporary(name string) bool {
 	name, ok := strings.CutSuffix(name, vfs.TemporarySuffix)
