@@ -14,7 +14,7 @@ func (s *subscriber) handle(text []byte) {
 	}
 	r, id, err := parseRequest(text)
 	if err == nil {
-		switch r.Type {
+		switch r.kind {
 		case "subscribe":
 			err = s.subscribe(&r, id)
 		case "unsubscribe":
@@ -23,8 +23,6 @@ func (s *subscriber) handle(text []byte) {
 			err = s.resume(&r, id)
 		case "ping":
 			s.pong(id)
-		default:
-			err = errNotMessage
 		}
 	}
 	var end *closing
@@ -48,12 +46,8 @@ func (s *subscriber) pay(cost time.Duration) bool {
 }
 
 func (s *subscriber) subscribe(r *request, id messageID) error {
-	more, err := r.names()
-	if err != nil {
-		return err
-	}
-	to := s.wants
-	to.show(r.Extended, r.Tokens)
+	more, to := r.names, s.wants
+	to.show(r.extended, r.tokens)
 	var added names
 	if to.names, added = to.names.plus(more); to.names.count() > maxNames {
 		return &endNames
@@ -67,7 +61,8 @@ func (s *subscriber) subscribe(r *request, id messageID) error {
 		to.names, replaced = nameSet{}, to.names
 	}
 	change := func() { s.audience().change(s, to, added, names{}) }
-	if r.Snapshot {
+	var err error
+	if r.snapshot {
 		err = s.subscribeWithSnapshot(more, change, to.form, id)
 	} else {
 		s.subscribeNow(change, id)
@@ -90,26 +85,23 @@ func (s *subscriber) subscribeNow(change func(), id messageID) {
 }
 
 func (s *subscriber) unsubscribe(r *request, id messageID) error {
-	less, err := r.names()
 	switch {
-	case err != nil:
-		return err
-	case !r.All && less.count() == 0:
+	case !r.all && r.names.count() == 0:
 		return errNothing
-	case !r.All && s.wants.everything:
+	case !r.all && s.wants.everything:
 		return errEverything
 	}
 	to, removed := s.wants, names{}
-	if r.All {
+	if r.all {
 		s.unlink(to.names)
 		to.everything, to.names = false, nameSet{}
 	} else {
-		to.names, removed = to.names.minus(less)
+		to.names, removed = to.names.minus(r.names)
 		defer s.giveNames(removed.count())
 	}
 	s.hub.mu.Lock()
 	defer s.hub.mu.Unlock()
-	withWallets := s.wants.names.len(wallets) > 0 || len(r.Wallets) > 0
+	withWallets := s.wants.names.len(wallets) > 0 || len(r.names[wallets]) > 0
 	s.audience().change(s, to, names{}, removed)
 	s.answer(`{"type":"unsubscribed","id":%s,%s}`, id, s.wants.names.counts(withWallets))
 	return nil
@@ -123,13 +115,12 @@ func (s *subscriber) pong(id messageID) {
 }
 
 func (s *subscriber) resume(r *request, id messageID) error {
-	from, ok := parseSeq(string(r.FromSeq))
-	if !ok {
+	if !r.from.Known {
 		return errFromSeq
 	}
 	s.hub.mu.Lock()
 	defer s.hub.mu.Unlock()
-	s.resumeLocked(from, s.wants, id)
+	s.resumeLocked(r.from.Value, s.wants, id)
 	return nil
 }
 

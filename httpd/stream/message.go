@@ -3,7 +3,11 @@ package stream
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
+	"maps"
+	"slices"
 	"strconv"
+	"strings"
 
 	"ledgerd/engine/ledger"
 )
@@ -35,56 +39,112 @@ func parseID(raw json.RawMessage) (messageID, bool) {
 	return noID, false
 }
 
-// request is one message of a client. Unknown fields are ignored.
+// request is one message of a client.
 type request struct {
-	Type     string          `json:"type"`
-	ID       json.RawMessage `json:"id"`
-	Pubkeys  []string        `json:"pubkeys"`
-	Programs []string        `json:"programs"`
-	Wallets  []string        `json:"wallets"`
-	Snapshot bool            `json:"snapshot"`
-	Extended bool            `json:"extended"`
-	Tokens   bool            `json:"tokens"`
-	All      bool            `json:"all"`
-	FromSeq  json.RawMessage `json:"from_seq"`
+	kind                            string // its type
+	names                           names
+	snapshot, extended, tokens, all bool
+	from                            ledger.Opt[ledger.Seq]
 }
 
-// names parses the names of a message.
-func (r *request) names() (n names, err error) {
-	for kind, texts := range [nameKinds][]string{r.Pubkeys, r.Programs, r.Wallets} {
-		if err := n.parse(nameKind(kind), texts); err != nil {
-			return n, err
-		}
+// field is a field that messages may have beside their type and id.
+type field struct {
+	name string
+	of   []string // the types of these messages
+	must string   // what it must be
+	set  func(r *request, raw json.RawMessage) bool
+}
+
+const mustBeKeys, mustBeSeq, mustBeBool = "a list of base58 public keys", "a plain decimal number below 2^64", "true or false"
+
+// fields are all there are.
+var fields = []field{
+	{"pubkeys", []string{"subscribe", "unsubscribe"}, mustBeKeys, setNames(pubkeys)},
+	{"programs", []string{"subscribe", "unsubscribe"}, mustBeKeys, setNames(programs)},
+	{"wallets", []string{"subscribe", "unsubscribe"}, mustBeKeys, setNames(wallets)},
+	{"snapshot", []string{"subscribe"}, mustBeBool, func(r *request, raw json.RawMessage) bool { return parseBool(&r.snapshot, string(raw)) }},
+	{"extended", []string{"subscribe"}, mustBeBool, func(r *request, raw json.RawMessage) bool { return parseBool(&r.extended, string(raw)) }},
+	{"tokens", []string{"subscribe"}, mustBeBool, func(r *request, raw json.RawMessage) bool { return parseBool(&r.tokens, string(raw)) }},
+	{"all", []string{"unsubscribe"}, mustBeBool, func(r *request, raw json.RawMessage) bool { return parseBool(&r.all, string(raw)) }},
+	{"from_seq", []string{"resume"}, mustBeSeq, func(r *request, raw json.RawMessage) bool { return parseSeq(&r.from, string(raw)) }},
+}
+
+// messageTypes are those that a client may send.
+var messageTypes = []string{"subscribe", "unsubscribe", "resume", "ping"}
+
+func setNames(kind nameKind) func(*request, json.RawMessage) bool {
+	return func(r *request, raw json.RawMessage) bool {
+		var texts []string
+		// A list that is null is refused: it might be meant as nothing where an empty list means everything.
+		return json.Unmarshal(raw, &texts) == nil && texts != nil && r.names.parse(kind, texts)
 	}
-	return n, nil
 }
 
 var (
-	errNotMessage = errors.New("a message is a JSON object with a type of subscribe, unsubscribe, resume or ping")
+	errNotMessage = errors.New("a message is a JSON object with a type of " + enumerate(messageTypes, "or"))
 	errID         = errors.New("id must be an integer or a string of at most 64 bytes")
 	errEverything = errors.New("everything is subscribed, and no name to take back: say all")
 	errNothing    = errors.New("name pubkeys, programs or wallets, or all")
-	errFromSeq    = errors.New("from_seq must be a plain decimal")
+	errFromSeq    = errors.New("from_seq must be " + mustBeSeq)
 )
 
-// parseRequest reads a message. Its id is good even where the type of another field is wrong.
+// parseRequest reads a message. Its id is good even where another field is wrong.
 func parseRequest(text []byte) (r request, id messageID, err error) {
-	// An absent list stays empty. One that is null becomes nil, and is refused: it might be meant as
-	// nothing where an empty list means everything.
-	r.Pubkeys, r.Programs, r.Wallets = []string{}, []string{}, []string{}
-	err = json.Unmarshal(text, &r)
-	id, ok := parseID(r.ID)
+	var sent map[string]json.RawMessage // whose names are as they were sent, where those of a struct would match in any case
+	if json.Unmarshal(text, &sent) != nil {
+		return r, noID, errNotMessage
+	}
+	id, ok := parseID(sent["id"])
+	_ = json.Unmarshal(sent["type"], &r.kind) // or it stays empty
 	switch {
-	case err != nil || r.Pubkeys == nil || r.Programs == nil || r.Wallets == nil:
+	case !slices.Contains(messageTypes, r.kind):
 		return r, id, errNotMessage
 	case !ok:
 		return r, id, errID
 	}
+	delete(sent, "id")
+	delete(sent, "type")
+	known := []string{"type", "id"}
+	for _, f := range fields {
+		if !slices.Contains(f.of, r.kind) {
+			continue
+		}
+		known = append(known, f.name)
+		raw, given := sent[f.name]
+		if given && !f.set(&r, raw) {
+			return r, id, fmt.Errorf("%s must be %s", f.name, f.must)
+		}
+		delete(sent, f.name)
+	}
+	if len(sent) > 0 {
+		return r, id, errUnknown("field", slices.Min(slices.Collect(maps.Keys(sent))), known)
+	}
 	return r, id, nil
 }
 
+// errUnknown says that there is nothing of a name, and what there is. The name is repeated where it is a word as ours are.
+func errUnknown(what, name string, known []string) error {
+	const letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_"
+	if name != "" && len(name) <= 32 && strings.Trim(name, letters) == "" {
+		what += " " + name
+	}
+	return fmt.Errorf("unknown %s: there are %s", what, enumerate(known, "and"))
+}
+
+// enumerate lists words: "a, b and c".
+func enumerate(words []string, and string) string {
+	last := len(words) - 1
+	return strings.Join(words[:last], ", ") + " " + and + " " + words[last]
+}
+
+func parseBool(to *bool, text string) bool {
+	*to = text == "true"
+	return *to || text == "false"
+}
+
 // parseSeq parses a plain decimal: no sign, no leading zeros.
-func parseSeq(digits string) (ledger.Seq, bool) {
+func parseSeq(to *ledger.Opt[ledger.Seq], digits string) bool {
 	n, err := strconv.ParseUint(digits, 10, 64)
-	return ledger.Seq(n), err == nil && strconv.FormatUint(n, 10) == digits
+	*to = ledger.Some(ledger.Seq(n))
+	return err == nil && strconv.FormatUint(n, 10) == digits
 }

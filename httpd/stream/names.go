@@ -1,7 +1,6 @@
 package stream
 
 import (
-	"fmt"
 	"slices"
 
 	"ledgerd/engine/ledger"
@@ -17,9 +16,6 @@ const (
 	nameKinds
 )
 
-// kindNames are the fields of messages and the query parameters that list names.
-var kindNames = [nameKinds]string{"pubkeys", "programs", "wallets"}
-
 // maxNames is how many names of all kinds together one connection may have.
 const maxNames = 10_000
 
@@ -33,19 +29,19 @@ func (n *names) count() (count int) {
 	return count
 }
 
-// parse sets the names of one kind.
-func (n *names) parse(kind nameKind, texts []string) error {
+// parse sets the names of one kind; false if one of them is none.
+func (n *names) parse(kind nameKind, texts []string) bool {
 	keys := make([]ledger.Pubkey, len(texts))
 	for i, text := range texts {
 		k, err := ledger.ParsePubkey(text)
 		if err != nil {
-			return fmt.Errorf("%s must be a list of base58 public keys", kindNames[kind])
+			return false
 		}
 		keys[i] = k
 	}
 	slices.SortFunc(keys, func(a, b ledger.Pubkey) int { return a.Compare(&b) })
 	n[kind] = slices.Compact(keys)
-	return nil
+	return true
 }
 
 // name is one key by which an update may have been named.

@@ -13,29 +13,73 @@ import (
 
 // query is what a client asks for as it connects.
 type query struct {
-	wants     wants
-	names     names
-	level     ledger.Commitment
-	resume    ledger.Opt[ledger.Seq]
-	conflates bool
+	wants  wants
+	names  names // those that it wants
+	level  ledger.Commitment
+	resume ledger.Opt[ledger.Seq]
+
+	extended, tokens, conflates bool
+}
+
+// parameter is one of a query.
+type parameter struct {
+	name string
+	must string // what it must be
+	set  func(q *query, value string) bool
+}
+
+// parameters are all there are.
+var parameters = []parameter{
+	{"pubkeys", mustBeKeys, listNames(pubkeys)},
+	{"programs", mustBeKeys, listNames(programs)},
+	{"wallets", mustBeKeys, listNames(wallets)},
+	{"mode", "none", func(q *query, value string) bool {
+		q.wants.everything = false
+		return value == "none"
+	}},
+	{"extended", mustBeBool, func(q *query, value string) bool { return parseBool(&q.extended, value) }},
+	{"tokens", mustBeBool, func(q *query, value string) bool { return parseBool(&q.tokens, value) }},
+	{"commitment", "processed, confirmed or finalized", func(q *query, value string) (ok bool) {
+		q.level, ok = ledger.ParseCommitment(value)
+		return ok
+	}},
+	{"resume_from", mustBeSeq, func(q *query, value string) bool { return parseSeq(&q.resume, value) }},
+	{"overflow", "disconnect or conflate", func(q *query, value string) bool {
+		q.conflates = value == "conflate"
+		return q.conflates || value == "disconnect"
+	}},
+}
+
+func listNames(kind nameKind) func(*query, string) bool {
+	return func(q *query, value string) bool {
+		q.wants.everything = false
+		return q.names.parse(kind, strings.Split(value, ","))
+	}
 }
 
 var errManyNames = errors.New("more than 10000 keys")
 
-// parseQuery reads the query of a handshake. Nothing of it is echoed.
+// parseQuery reads the query of a handshake. A parameter that there is not is an error, because a misspelt one would subscribe to everything;
+// those that begin with an underscore are for others, and ignored.
 func parseQuery(args *fasthttp.Args) (q query, err error) {
 	given := make(map[string]bool)
 	q.wants.everything = true
 	for key, value := range args.All() {
 		name := string(key)
-		known, err := q.set(name, string(value))
+		at := slices.IndexFunc(parameters, func(p parameter) bool { return p.name == name })
 		switch {
-		case !known:
+		case strings.HasPrefix(name, "_"):
 			continue
+		case at < 0:
+			var known []string
+			for _, p := range parameters {
+				known = append(known, p.name)
+			}
+			return q, errUnknown("parameter", name, known)
 		case given[name] || len(value) == 0:
 			return q, fmt.Errorf("%s must be given once and not be empty", name)
-		case err != nil:
-			return q, err
+		case !parameters[at].set(&q, string(value)):
+			return q, fmt.Errorf("%s must be %s", name, parameters[at].must)
 		}
 		given[name] = true
 	}
@@ -43,42 +87,6 @@ func parseQuery(args *fasthttp.Args) (q query, err error) {
 		return q, errManyNames
 	}
 	q.wants.names, _ = q.wants.names.plus(q.names)
+	q.wants.show(q.extended, q.tokens)
 	return q, nil
-}
-
-// set sets what a parameter means, if there is such a parameter.
-func (q *query) set(name, value string) (known bool, err error) {
-	ok := true
-	switch name {
-	case "pubkeys", "programs", "wallets":
-		q.wants.everything = false
-		if strings.Count(value, ",") >= maxNames {
-			return true, errManyNames
-		}
-		kind := nameKind(slices.Index(kindNames[:], name))
-		return true, q.names.parse(kind, strings.Split(value, ","))
-	case "mode":
-		q.wants.everything = false
-		ok = value == "none"
-	case "extended":
-		q.wants.show(value == "true", false)
-		ok = value == "true" || value == "false"
-	case "tokens":
-		q.wants.show(false, value == "true")
-		ok = value == "true" || value == "false"
-	case "commitment":
-		q.level, ok = ledger.ParseCommitment(value)
-	case "resume_from":
-		q.resume.Known = true
-		q.resume.Value, ok = parseSeq(value)
-	case "overflow":
-		q.conflates = value == "conflate"
-		ok = q.conflates || value == "disconnect"
-	default:
-		return false, nil
-	}
-	if !ok {
-		err = errors.New(name + " has a value that is not allowed")
-	}
-	return true, err
 }
