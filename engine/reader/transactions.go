@@ -1,6 +1,7 @@
 package reader
 
 import (
+	"errors"
 	"time"
 
 	"ledgerd/engine/ledger"
@@ -9,15 +10,30 @@ import (
 	"ledgerd/shard/txstore"
 )
 
-// Transaction returns the transaction with the signature, or a *ledger.NotFoundError.
-func (r *Reader) Transaction(q ledger.Query, sig ledger.Signature) (ledger.TransactionAnswer, ledger.View, error) {
-	return answer(r, q, func(v ledger.View, _ time.Time) (a ledger.TransactionAnswer, err error) {
+// Transaction returns the transaction with the signature, or a *ledger.NotFoundError. A query with a Wait and no MinSlot waits that
+// long for a transaction that is not held at its commitment.
+func (r *Reader) Transaction(q ledger.Query, sig ledger.Signature) (a ledger.TransactionAnswer, v ledger.View, err error) {
+	ask := func(v ledger.View, _ time.Time) (a ledger.TransactionAnswer, err error) {
 		a.Transaction, err = r.transaction(v, sig)
 		if err == nil {
 			a.Commitment = v.Head.CommitmentOf(a.Transaction.Slot)
 		}
 		return a, err
-	})
+	}
+	if q.Wait <= 0 || q.MinSlot > 0 || q.Head != nil {
+		return answer(r, q, ask)
+	}
+	for expired := time.After(q.Wait); ; {
+		changed := r.Board.Next() // before the head is read, so that none is missed
+		if a, v, err = answer(r, q, ask); !errors.Is(err, ledger.ErrNotFound) {
+			return a, v, err
+		}
+		select {
+		case <-changed:
+		case <-expired:
+			return a, v, err
+		}
+	}
 }
 
 func (r *Reader) transaction(v ledger.View, sig ledger.Signature) (*ledger.Transaction, error) {
