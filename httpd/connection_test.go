@@ -14,7 +14,6 @@ import (
 
 	"ledgerd/engine/ledger/ledgertest"
 	"ledgerd/httpd/ratelimit"
-	"ledgerd/httpd/wire"
 )
 
 // last is a request that ends its connection.
@@ -163,5 +162,10 @@ func TestShutdownLetsExchangesEnd(t *testing.T) {
 	}
 	must(t, <-stopped)
 	ledgertest.Equal(t, h.server.Connections(), 0, "connections that are left")
-	ledgertest.ErrorIs(t, h.server.Serve(nil), wire.ErrServedTwice, "Serve again")
+	late, err := net.Listen("tcp", "127.0.0.1:0")
+	must(t, err)
+	must(t, h.server.Serve(late))
+	if _, err := late.Accept(); !errors.Is(err, net.ErrClosed) {
+		t.Errorf("a listener that comes after Shutdown: Accept = %v, want a closed one", err)
+	}
 }

@@ -47,7 +47,8 @@ func (s *Server) writeOwnMetrics(w io.Writer) {
 	promtext.Each(w, "ledgerd_http_connections_refused_total", "counter", "Connections closed unanswered because of a cap, by the cap.",
 		"cap", map[string]uint64{"total": s.Counts.RefusedTotal.Load(), "client": s.Counts.RefusedClient.Load()})
 	promtext.Value(w, "ledgerd_http_connections_evicted_total", "counter", "Connections without a whole request closed to make room for new ones.", s.Counts.Evicted.Load())
-	promtext.Value(w, "ledgerd_http_floods_total", "counter", "Times that the attempts of a client, or of an IPv6 site, to connect were dropped for the rest of a second, because too many were refused in it.", s.Counts.Floods.Load())
+	promtext.Value(w, "ledgerd_http_floods_total", "counter", "Times that the attempts of a client to connect were dropped for the rest of a second, because too many were refused in it.", s.Counts.Floods.Load())
+	promtext.Value(w, "ledgerd_http_tls_wasteful_total", "counter", "Connections ended because they sent too many records of TLS without data, or too long a handshake.", s.Counts.Wasteful.Load())
 	promtext.Value(w, "ledgerd_http_panics_total", "counter", "Panics recovered in request handlers.", s.meters.panics.Load())
 	promtext.Value(w, "ledgerd_http_connections", "gauge", "Connections open on the public listener, WebSockets included.", uint64(s.Connections()))
 	promtext.Value(w, "ledgerd_http_accept_shortages_total", "counter", "Times that accepting a connection failed for want of file descriptors or memory.", s.Counts.Shortages.Load())

@@ -18,10 +18,12 @@ type Peer struct {
 	Trusted bool // X-Forwarded-For of this peer is believed
 }
 
+// ClientBits is the length of the IPv6 prefix that is one client: one subscriber commonly holds all of it.
+const ClientBits = 64
+
 // Client is the unit that requests and connections are counted for.
 type Client struct {
-	// Key is the IPv4 address, or the IPv6 address with its lower 64 bits zero: one
-	// subscriber commonly holds a whole /64. The zero Addr stands for peers without an
+	// Key is the IPv4 address, or the first address of the IPv6 client's ClientBits. The zero Addr stands for peers without an
 	// IP address, those of a Unix socket, all together.
 	//
 	// A caller with an API key has an address with a zone, which no connection has; a Limiter, which looks at no zones, is not asked for it.
@@ -55,8 +57,8 @@ func (i *Identity) PeerOf(a net.Addr) Peer {
 func (i *Identity) clientAt(addr netip.Addr) Client {
 	c := Client{Key: addr, Addr: addr, Exempt: within(addr, i.Exempt)}
 	if addr.Is6() {
-		// A /64 of a valid IPv6 address always exists.
-		c.Key = netip.PrefixFrom(addr, 64).Masked().Addr()
+		// A prefix of that length always exists.
+		c.Key = netip.PrefixFrom(addr, ClientBits).Masked().Addr()
 	}
 	return c
 }

@@ -55,29 +55,20 @@ var Unlimited = Allowance{Allowed: true, Remaining: unlimitedRemaining, Reset: t
 //
 //   - While a client keeps its entry in the table it is never granted more than the limit
 //     in a window. A request may be refused wrongly only while another one of the same
-//     client, or site, is being refused.
+//     client is being refused.
 //   - A client is evicted in favour of a newcomer only when both its windows are over, or
 //     when it is at or below half of both limits; the idle and the least used go first. Requests
 //     that are being counted for it at that moment are forgotten with the earlier ones.
 //   - A newcomer for whom no room can be made is counted together with the others of
 //     its bucket, against one limit for all of them, until there is room.
-//   - The clients of one IPv6 site, a /48, are granted together what ClientsPerSite of them may ask: who holds many /64s takes
-//     no more places than that from others.
-//   - Memory is bounded by the size of the tables, whatever the number of addresses.
+//   - Memory is bounded by the size of the table, whatever the number of addresses.
 //   - No caller waits: all state is in atomics, and a failed exchange means that another
 //     caller's succeeded.
 type Limiter struct {
-	limits, siteLimits limits
-	start              time.Time
-	table, sites       table
+	limits limits
+	start  time.Time
+	table  table
 }
-
-const (
-	// SiteBits is the length of the IPv6 prefix that a customer of a provider commonly has at most: 65,536 clients.
-	SiteBits = 48
-	// ClientsPerSite is how many clients of a site have their full share, together.
-	ClientsPerSite = 8
-)
 
 // New returns a limiter with requests per minute and per hour, 0 for no limit. Limits above
 // MaxLimit are MaxLimit. start is any instant before the first request.
@@ -87,9 +78,7 @@ func New(perMinute, perHour int, start time.Time) *Limiter {
 
 func newLimiter(perMinute, perHour, buckets int, start time.Time) *Limiter {
 	l := &Limiter{limits: limitsOf(perMinute, perHour), start: start}
-	l.siteLimits = limitsOf(ClientsPerSite*perMinute, ClientsPerSite*perHour)
 	l.table.init(buckets)
-	l.sites.init(buckets)
 	return l
 }
 
@@ -99,21 +88,7 @@ func (l *Limiter) Take(client netip.Addr, now time.Time) Allowance {
 		return Unlimited
 	}
 	at := instant(now.Sub(l.start).Milliseconds())
-	if !client.Is6() {
-		return l.limits.takeFrom(l.table.find(client, at, &l.limits), at)
-	}
-	site := l.sites.find(netip.PrefixFrom(client, SiteBits).Masked().Addr(), at, &l.siteLimits)
-	if a := l.siteLimits.takeFrom(site, at); !a.Allowed {
-		a.Limit = l.limits[a.Window]
-		return a
-	}
-	a := l.limits.takeFrom(l.table.find(client, at, &l.limits), at)
-	if !a.Allowed {
-		for k := range site {
-			site[k].giveBack(site[k].look(Kind(k), at))
-		}
-	}
-	return a
+	return l.limits.takeFrom(l.table.find(client, at, &l.limits), at)
 }
 
 // Look returns what is left to a client, and counts nothing.

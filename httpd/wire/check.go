@@ -66,6 +66,11 @@ func checkHead(h *fasthttp.RequestHeader) (closes bool, fault *Fault) {
 	return closes, nil
 }
 
+// headBytes returns how long a request's head was that checkHead accepts.
+func headBytes(h *fasthttp.RequestHeader) int {
+	return len(h.Method()) + len(" ") + len(h.RequestURI()) + len(" ") + len(h.Protocol()) + len("\r\n") + len(h.RawHeaders())
+}
+
 // isTarget reports whether t is a path, or the absolute form that clients of a proxy
 // send, of visible ASCII and without a fragment.
 func isTarget(t []byte) bool {

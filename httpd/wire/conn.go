@@ -1,7 +1,6 @@
 package wire
 
 import (
-	"bytes"
 	"crypto/tls"
 	"errors"
 	"fmt"
@@ -32,130 +31,110 @@ const (
 
 // Conn is one accepted connection. Until it is taken over, one goroutine reads and writes it.
 type Conn struct {
-	net.Conn
+	net.Conn // the socket, or TLS over it
 	Peer     ratelimit.Peer
-	listener *listener
 
-	// Down to refusals all belongs to the goroutine that reads and writes.
+	caps   *caps
+	client ratelimit.Client // whom it counts for; guarded by caps.mu
+	socket net.Conn
+	secure *secure // between TLS and the socket; nil: the connection is not encrypted
 
-	readBy, writeBy deadline
-	since           received // the last write
-	heard           bool     // the peer has sent anything at all
-	bareLFs         int      // line feeds without a carriage return that no body explains yet
-	last            byte     // that was read
-	lineBytes       int      // read since the last line feed
-	refusals        int      // in a row
+	deadlines
+	scanner  scanner
+	refusals int // in a row; of the goroutine that reads and writes
 
-	// readUntil is when the time for the bytes that it waits for is over, in nanoseconds since the listener began; 0 while it waits for none.
+	// readUntil is when the time for the bytes that it waits for is over, in nanoseconds since the caps were made; 0 while it waits for none.
 	// No clock that is set changes their order.
 	readUntil atomic.Int64
 	penalized atomic.Bool // it goes on counting for a while after its end
-	takenOver atomic.Bool // it is read and written by whoever took it over
-	detached  atomic.Bool // only its new owner closes it
+	takenOver atomic.Bool // its bytes are not HTTP any more
+	detached  atomic.Bool // only its new owner reads, writes and closes it
 	draining  atomic.Bool
 	closed    atomic.Bool
 	lost      atomic.Pointer[func()]
 }
 
-// received describes the bytes read since the last write, where fasthttp cannot tell after it
-// gave up a request.
-type received struct {
-	bytes    int
-	isHead   bool // they begin with the method HEAD
-	timedOut bool // no more of them came in time
+func newConn(socket net.Conn, peer ratelimit.Peer, caps *caps, writeTime time.Duration) *Conn {
+	return &Conn{Conn: socket, Peer: peer, caps: caps, client: peer.Client, socket: socket, deadlines: deadlines{writeTime: writeTime}}
+}
+
+// encrypt puts TLS over the socket: the first read shakes hands, within the time that a request has.
+func (c *Conn) encrypt(config *tls.Config) {
+	c.secure = &secure{Conn: c.socket, owner: c}
+	c.secure.tls = tls.Server(c.secure, config)
+	c.Conn = c.secure.tls
 }
 
 // Read reads from the socket, and notes what fasthttp will not tell of the bytes.
 func (c *Conn) Read(p []byte) (int, error) {
 	if c.takenOver.Load() {
-		return c.Conn.Read(p)
+		return c.receive(p)
 	}
-	if err := c.readBy.apply(c.Conn.SetReadDeadline); err != nil {
+	if err := c.read.apply(c.socket.SetReadDeadline); err != nil {
 		return 0, err
 	}
-	c.readUntil.Store(int64(c.readBy.wanted.Sub(c.listener.began)))
-	n, err := c.Conn.Read(p)
+	c.readUntil.Store(int64(c.read.wanted.Sub(c.caps.began)))
+	n, err := c.receive(p)
 	c.readUntil.Store(0)
 	if n == 0 {
-		c.since.timedOut = isTimeout(err)
-		answerPlain(err)
+		c.scanner.timedOut = isTimeout(err)
+		c.answerPlain(err)
 		return n, err
 	}
-	c.heard = true
-	if c.since.bytes == 0 {
-		c.since.isHead = bytes.HasPrefix(p[:n], []byte("HEAD "))
+	c.scanner.note(p[:n])
+	return n, err
+}
+
+// receive reads what the peer has sent.
+func (c *Conn) receive(p []byte) (int, error) {
+	n, err := c.Conn.Read(p)
+	if n > 0 && c.secure != nil {
+		c.secure.records.bring(n, n < len(p))
 	}
-	c.since.bytes += n
-	if end := bytes.LastIndexByte(p[:n], '\n'); end >= 0 {
-		c.lineBytes = n - end - 1
-	} else {
-		c.lineBytes += n
-	}
-	c.bareLFs += bareLFs(p[:n], c.last)
-	c.last = p[n-1]
 	return n, err
 }
 
 // answerPlain tells a client that speaks HTTP without TLS, which a read noticed, what is wrong.
-func answerPlain(err error) {
+func (c *Conn) answerPlain(err error) {
 	const body = `{"error":"Invalid request parameters","details":"this port speaks HTTPS; the request was sent without TLS"}`
 	methods := []string{"GET /", "HEAD ", "POST ", "PUT /", "DELET", "OPTIO"}
 	plain, ok := errors.AsType[tls.RecordHeaderError](err)
 	if ok && plain.Conn != nil && slices.Contains(methods, string(plain.RecordHeader[:])) {
 		// The connection ends whether the client reads this or not.
-		_, _ = fmt.Fprintf(plain.Conn, "HTTP/1.1 400 Bad Request\r\nConnection: close\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", len(body), body)
+		_ = c.socket.SetWriteDeadline(time.Now().Add(c.writeTime))
+		_, _ = fmt.Fprintf(c.socket, "HTTP/1.1 400 Bad Request\r\nConnection: close\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", len(body), body)
 	}
 }
 
-// bareLFs counts the line feeds that no carriage return precedes.
-func bareLFs(b []byte, before byte) (n int) {
-	for {
-		i := bytes.IndexByte(b, '\n')
-		switch {
-		case i < 0:
-			return n
-		case i > 0:
-			before = b[i-1]
-		}
-		if before != '\r' {
-			n++
-		}
-		before, b = '\n', b[i+1:]
+// Write writes all of p, as long as the peer takes it, see inPieces. Once the connection is detached, a write that its deadline has ended is to be
+// continued with the rest of p, over TLS too.
+func (c *Conn) Write(p []byte) (n int, err error) {
+	if c.detached.Load() {
+		return c.send(p)
 	}
+	err = c.inPieces(func() (int, error) {
+		taken, err := c.send(p[n:])
+		n += taken
+		return taken, err
+	})
+	return n, err
 }
 
-// explains reports whether the bare line feeds read so far are all in the body of the present
-// request. One elsewhere may be the end of a request line, which fasthttp takes for a CRLF; where
-// several requests came together it may also be a later one's, which then is refused with this one.
-func (c *Conn) explains(body []byte) bool {
-	if c.bareLFs > 0 {
-		c.bareLFs -= bareLFs(body, '\n')
+// send writes until the deadline of the socket.
+func (c *Conn) send(p []byte) (int, error) {
+	if c.secure != nil {
+		return c.secure.write(p)
 	}
-	return c.bareLFs <= 0
-}
-
-// Write writes to the socket.
-func (c *Conn) Write(p []byte) (int, error) {
-	if c.takenOver.Load() {
-		return c.Conn.Write(p)
-	}
-	c.since = received{}
-	if err := c.writeBy.apply(c.Conn.SetWriteDeadline); err != nil {
-		return 0, err
-	}
-	return c.Conn.Write(p)
-}
-
-// isTimeout reports whether err is a passed deadline.
-func isTimeout(err error) bool {
-	timeout, ok := errors.AsType[net.Error](err)
-	return ok && timeout.Timeout()
+	return c.socket.Write(p)
 }
 
 // Refused notes whether the present request is refused for its client's limit, and reports
 // whether the connection is to end with the answer. A trusted proxy's connections stay: they
 // carry the requests of other clients too.
 func (c *Conn) Refused(refused bool) (end bool) {
+	if !refused && c.secure != nil {
+		c.secure.records.renew()
+	}
 	if !refused || c.Peer.Trusted {
 		c.refusals = 0
 		return false
@@ -168,21 +147,13 @@ func (c *Conn) Refused(refused bool) (end bool) {
 }
 
 // TakeOver lets every further byte through unnoted: the connection is a WebSocket.
-func (c *Conn) TakeOver() { c.takenOver.Store(true) }
+func (c *Conn) TakeOver() {
+	c.takenOver.Store(true)
+	c.scanner = scanner{} // which holds on to fasthttp's buffer
+}
 
 // NetConn returns the socket itself, below TLS. It is closed through the Conn, which counts connections.
-func (c *Conn) NetConn() net.Conn {
-	if t, ok := c.Conn.(*tls.Conn); ok {
-		return t.NetConn()
-	}
-	return c.Conn
-}
-
-// Encrypted reports whether the connection is one of TLS: a write to it that ends early, at its deadline, is its last.
-func (c *Conn) Encrypted() bool {
-	_, ok := c.Conn.(*tls.Conn)
-	return ok
-}
+func (c *Conn) NetConn() net.Conn { return c.socket }
 
 // detached is a connection as its new owner sees it, see Detach.
 type detached struct{ *Conn }
@@ -219,7 +190,7 @@ func (c *Conn) end() error {
 	if c.draining.Load() {
 		c.drain()
 	}
-	c.listener.forget(c)
+	c.caps.forget(c)
 	if lost := c.lost.Load(); lost != nil {
 		(*lost)()
 	}
@@ -232,7 +203,11 @@ func (c *Conn) drain() {
 	if !ok || half.CloseWrite() != nil {
 		return
 	}
-	if c.Conn.SetReadDeadline(time.Now().Add(drainTime)) == nil {
+	if c.secure != nil {
+		_ = c.socket.SetWriteDeadline(time.Now().Add(drainTime))
+		_, _ = c.secure.flush() // the end, which is no more certain to come than the rest
+	}
+	if c.socket.SetReadDeadline(time.Now().Add(drainTime)) == nil {
 		// The bytes and the error are of no interest: either way the connection ends.
 		_, _ = io.Copy(io.Discard, io.LimitReader(c.Conn, drainBytes))
 	}

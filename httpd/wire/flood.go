@@ -21,8 +21,7 @@ import (
 const (
 	// floodWindow is how long refused connections are counted, from the first of them.
 	floodWindow = time.Second
-	// floodRefusals is how many connections of a client are refused in a window before it is dropped for the rest of it. Of an IPv6 site it
-	// is as many for each of ratelimit.ClientsPerSite.
+	// floodRefusals is how many connections of a client are refused in a window before it is dropped for the rest of it.
 	floodRefusals = 100
 	// maxDropped is how many networks are dropped at a time. Linux takes up to 400 bytes for each, also of the filter that is being replaced, of
 	// the 20 KiB that a socket may have for such things (net.core.optmem_max; 128 KiB since Linux 6.8).
@@ -37,7 +36,7 @@ type floodFilter struct {
 	spared []netip.Prefix  // networks of which no address is dropped
 
 	mu      sync.Mutex
-	refused map[netip.Prefix]int // in this window, by each network that the connections count for
+	refused map[netip.Prefix]int // in this window, by client
 	dropped []netip.Prefix
 }
 
@@ -49,7 +48,7 @@ func newFloodFilter(ln net.Listener, identity *ratelimit.Identity) *floodFilter 
 	return f
 }
 
-// count counts a refused connection of a client. It returns whether the client, or its site, is dropped from now on.
+// count counts a refused connection of a client. It returns whether the client is dropped from now on.
 func (f *floodFilter) count(client netip.Addr) (drops bool) {
 	if f.socket == nil {
 		return false
@@ -59,18 +58,18 @@ func (f *floodFilter) count(client netip.Addr) (drops bool) {
 	if len(f.refused) == 0 {
 		time.AfterFunc(floodWindow, f.forget)
 	}
-	for i, network := range networks(client) {
-		f.refused[network]++
-		most := floodRefusals
-		if i > 0 {
-			most *= ratelimit.ClientsPerSite
-		}
-		if f.refused[network] == most && len(f.dropped) < maxDropped && !slices.ContainsFunc(f.spared, network.Overlaps) {
-			f.dropped = append(f.dropped, network)
-			drops = f.attachLocked() == nil
-		}
+	network := networkOf(client)
+	f.refused[network]++
+	if f.refused[network] == floodRefusals && len(f.dropped) < maxDropped && !slices.ContainsFunc(f.spared, network.Overlaps) {
+		f.dropped = append(f.dropped, network)
+		drops = f.attachLocked() == nil
 	}
 	return drops
+}
+
+// networkOf returns the addresses that are one client.
+func networkOf(client netip.Addr) netip.Prefix {
+	return netip.PrefixFrom(client, min(client.BitLen(), ratelimit.ClientBits))
 }
 
 // forget ends a window.

@@ -33,7 +33,7 @@ func TestFloodsAreDropped(t *testing.T) {
 			t.Parallel()
 			inner := listenTCP(t)
 			config := Config{MaxConns: 1000, MaxConnsPerClient: 2, Identity: new(ratelimit.Identity)}.WithDefaults()
-			l := newListener(inner, &config, new(Counts))
+			l := newListener(inner, &config, newCaps(&config, new(Counts)))
 			go func() {
 				for c, err := l.Accept(); err == nil; c, err = l.Accept() {
 					go func() { _, _ = io.Copy(c, c) }()
@@ -57,8 +57,8 @@ func TestFloodsAreDropped(t *testing.T) {
 			}
 			echoes(held)
 			for ; err == nil; _, err = dial(tt.attacker, floodWindow/4) { // comes within the window sooner or later
-				for floods, refused := l.counts.Floods.Load(), l.counts.RefusedClient.Load(); l.counts.Floods.Load() == floods; {
-					if l.counts.RefusedClient.Load() > refused+100*floodRefusals {
+				for floods, refused := l.caps.counts.Floods.Load(), l.caps.counts.RefusedClient.Load(); l.caps.counts.Floods.Load() == floods; {
+					if l.caps.counts.RefusedClient.Load() > refused+100*floodRefusals {
 						t.Fatal("nobody is dropped: does this kernel take a filter?")
 					}
 					c, err := dial(tt.attacker, time.Minute)
@@ -114,7 +114,7 @@ func TestTheFilterDropsSYNsOfItsNetworks(t *testing.T) {
 	}
 }
 
-// TestWhoIsDropped counts refusals of many clients within one window: those that make a site's drop that, an exempt one's neighbours stay, and
+// TestWhoIsDropped counts refusals of many clients within one window: an exempt one's neighbours stay, and
 // there is an end to what Linux takes.
 func TestWhoIsDropped(t *testing.T) {
 	f := newFloodFilter(listenTCP(t), &ratelimit.Identity{Exempt: []netip.Prefix{netip.MustParsePrefix("2001:db8:1::/120")}})
@@ -129,12 +129,13 @@ func TestWhoIsDropped(t *testing.T) {
 	}
 	ledgertest.Equal(t, refuse(1, 0, 10*floodRefusals), 0, "drops in a network with an exempt address")
 	ledgertest.Equal(t, refuse(1, 1, 10*floodRefusals), 1, "drops of a client beside it")
-	for n := range byte(2 * ratelimit.ClientsPerSite) {
-		ledgertest.Equal(t, refuse(2, n, floodRefusals/2), int(n)/(2*ratelimit.ClientsPerSite-1), "drops by client %d of a site", n)
+	for n := range byte(20) {
+		ledgertest.Equal(t, refuse(2, n, floodRefusals-1), 0, "drops by client %d of a /48", n)
 	}
 	for site := range byte(2 * maxDropped) {
 		refuse(3+site, 0, floodRefusals)
 	}
+	ledgertest.Equal(t, f.dropped[0], netip.MustParsePrefix("2001:db8:1:1::/64"), "the first network dropped")
 	ledgertest.Equal(t, len(f.dropped), maxDropped, "networks dropped")
 	must(t, f.attachLocked())
 	f.forget()

@@ -42,19 +42,19 @@ func listen(script ...error) (*scriptedListener, *listener) {
 		TrustedProxies: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/24")},
 		Exempt:         []netip.Prefix{netip.MustParsePrefix("10.0.1.0/24")},
 	}}.WithDefaults()
-	return inner, newListener(inner, &config, new(Counts))
+	return inner, newListener(inner, &config, newCaps(&config, new(Counts)))
 }
 
 // G1, F34: TestShortagesPassAndTheListenerLives retries with a pause that grows.
 func TestShortagesPassAndTheListenerLives(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		inner, l := listen(syscall.EMFILE, syscall.ENFILE, syscall.ENOBUFS, syscall.ENOMEM, syscall.ECONNABORTED)
+		inner, l := listen(syscall.EMFILE, syscall.ENFILE, syscall.ENOBUFS, syscall.ECONNABORTED, syscall.ENOMEM)
 		go func() { _, _ = inner.Dial() }()
 		start := time.Now()
 		c, err := l.Accept()
 		must(t, err)
-		ledgertest.Equal(t, time.Since(start), (5+10+20+40+80)*time.Millisecond, "the pauses")
-		ledgertest.Equal(t, l.counts.Shortages.Load(), 5, "shortages counted")
+		ledgertest.Equal(t, time.Since(start), (5+10+20+40)*time.Millisecond, "the pauses")
+		ledgertest.Equal(t, l.caps.counts.Shortages.Load(), 4, "shortages counted, of which a peer that has gone is none")
 		_ = c.Close()
 	})
 }
@@ -97,7 +97,7 @@ func (a *addressed) Close() error {
 // G3: connections are capped by client: an IPv4 address or a /64.
 func TestConnectionsAreCappedByClient(t *testing.T) {
 	_, l := listen()
-	l.config.MaxConns = 100
+	l.caps.most = 100
 	admit := func(from string) *Conn { return l.admit(&addressed{from: from}) }
 	first, second := admit("2001:db8::1"), admit("2001:db8::2")
 	if first == nil || second == nil || admit("2001:db8::3") != nil {
@@ -120,13 +120,13 @@ func TestConnectionsAreCappedByClient(t *testing.T) {
 			}
 		}
 	}
-	ledgertest.Equal(t, []uint64{l.counts.RefusedTotal.Load(), l.counts.RefusedClient.Load()}, []uint64{0, 2}, "refusals in total and by client")
+	ledgertest.Equal(t, []uint64{l.caps.counts.RefusedTotal.Load(), l.caps.counts.RefusedClient.Load()}, []uint64{0, 2}, "refusals in total and by client")
 }
 
 // F33, F34: connections are capped in total, those of exempt clients by the file descriptors alone.
 func TestConnectionsAreCappedInTotal(t *testing.T) {
 	_, l := listen()
-	l.mostConns = 6
+	l.caps.mostExempt = 6
 	var held []*Conn
 	for i := range 5 {
 		held = append(held, l.admit(&addressed{from: fmt.Sprintf("192.0.2.%d", i)}))
@@ -142,24 +142,19 @@ func TestConnectionsAreCappedInTotal(t *testing.T) {
 	for _, c := range held {
 		_ = c.Close()
 	}
-	ledgertest.Equal(t, []int{l.count(), len(l.perClient)}, []int{0, 0}, "connections and clients that are left")
+	ledgertest.Equal(t, []int{l.caps.count(), len(l.caps.clients)}, []int{0, 0}, "connections and clients that are left")
 }
 
-// F42: a site has eight times the connections of a client, and a client makes as many a minute as it may.
-func TestConnectionsAreCappedBySiteAndPace(t *testing.T) {
+// F42: a client makes as many connections a minute as it may, and each /64 is a client.
+func TestConnectionsAreCappedByPace(t *testing.T) {
 	_, l := listen()
-	l.config.MaxConns = 100
-	admitted := func(n int, from string) (admitted int) {
-		for i := range n {
-			if l.admit(&addressed{from: fmt.Sprintf(from, i)}) != nil {
-				admitted++
-			}
+	l.caps.most = 100
+	for i := range 20 {
+		if l.admit(&addressed{from: fmt.Sprintf("2001:db8:1:%x::1", i)}) == nil {
+			t.Errorf("client %d of a /48 has no connection", i)
 		}
-		return admitted
 	}
-	ledgertest.Equal(t, admitted(20, "2001:db8:1:%x::1"), 2*ratelimit.ClientsPerSite, "connections of a site")
-	ledgertest.Equal(t, admitted(3, "2001:db8:2:%x::1"), 3, "connections of the next site")
-	l.pace = ratelimit.New(5, 0, time.Now())
+	l.caps.pace = ratelimit.New(5, 0, time.Now())
 	for i := range 7 {
 		if c := l.admit(&addressed{from: "192.0.2.1"}); (c != nil) != (i < 5) {
 			t.Errorf("connection %d of a client that may make five a minute: admitted = %v", i, c != nil)
@@ -180,9 +175,6 @@ func TestAFullServerMakesRoom(t *testing.T) {
 			defer near.Close()
 			c := l.admit(&addressed{far, map[bool]string{false: fmt.Sprint("192.0.2.", i), true: "10.0.1.1"}[i == 4]})
 			must(t, c.SetReadDeadline(time.Now().Add(time.Hour+wait*time.Second)))
-			if wait == 0 {
-				c.since.bytes = 1
-			}
 			go func() {
 				if _, err := c.Read(make([]byte, 1)); errors.Is(err, io.ErrClosedPipe) {
 					_ = c.Close()
@@ -196,10 +188,10 @@ func TestAFullServerMakesRoom(t *testing.T) {
 				t.Fatal("nobody made room")
 			}
 			ledgertest.Equal(t, <-ended, want, "the connection that made room")
-			l.config.MaxConnsPerClient++
+			l.caps.mostPerClient++
 		}
-		if l.admit(&addressed{from: "192.0.2.99"}) != nil || l.counts.Evicted.Load() != 4 || l.counts.RefusedTotal.Load() != 1 {
-			t.Errorf("the fifth: evicted %d, refused %d, want 4 and 1", l.counts.Evicted.Load(), l.counts.RefusedTotal.Load())
+		if l.admit(&addressed{from: "192.0.2.99"}) != nil || l.caps.counts.Evicted.Load() != 4 || l.caps.counts.RefusedTotal.Load() != 1 {
+			t.Errorf("the fifth: evicted %d, refused %d, want 4 and 1", l.caps.counts.Evicted.Load(), l.caps.counts.RefusedTotal.Load())
 		}
 	})
 }
@@ -245,8 +237,53 @@ func TestAConnectionPastItsLimitGoesOnCounting(t *testing.T) {
 		proxy := l.admit(&addressed{from: "10.0.0.1"})
 		refuse(proxy, 2*maxRefusals)
 		_ = proxy.Close()
-		ledgertest.Equal(t, []int{l.count(), len(l.perClient)}, []int{0, 0}, "connections and clients that are left")
+		ledgertest.Equal(t, []int{l.caps.count(), len(l.caps.clients)}, []int{0, 0}, "connections and clients that are left")
 	})
+}
+
+// Two listeners of a server share its caps: a client has its connections once.
+func TestListenersShareTheirCaps(t *testing.T) {
+	s := New(Config{MaxConnsPerClient: 3, MaxConns: 100})
+	first, second := newListener(nil, &s.config, s.caps), newListener(nil, &s.config, s.caps)
+	admitted := 0
+	for range 5 {
+		for _, l := range []*listener{first, second} {
+			if l.admit(&addressed{from: "192.0.2.1"}) != nil {
+				admitted++
+			}
+		}
+	}
+	ledgertest.Equal(t, []int{admitted, s.Connections()}, []int{3, 3}, "connections admitted and open")
+}
+
+// A connection whose API key is known counts for that, within caps of its own, and for its address no more.
+func TestAConnectionCountsForItsKey(t *testing.T) {
+	_, l := listen()
+	l.caps.most = 100
+	key := ratelimit.Client{Key: netip.IPv6Unspecified().WithZone("key:1"), Sockets: 3}
+	count := func(client ratelimit.Client) (moved int) {
+		for range 10 {
+			if c := l.admit(&addressed{from: "192.0.2.1"}); c == nil {
+				t.Fatal("a connection of a key counts for its address")
+			} else if c.CountFor(client) {
+				moved++
+				if !c.CountFor(client) {
+					t.Error("it is refused when it sends its key again")
+				}
+			} else {
+				_ = c.Close()
+			}
+		}
+		return moved
+	}
+	ledgertest.Equal(t, count(key), 2+3, "connections of a key that may have three sockets")
+	ledgertest.Equal(t, count(ratelimit.Client{Key: netip.IPv6Unspecified().WithZone("key:2"), Exempt: true}), 10, "connections of an exempt key")
+	proxied := l.admit(&addressed{from: "10.0.0.1"})
+	ledgertest.Equal(t, proxied.CountFor(key), true, "whether a trusted proxy's connection may bring a key that has all its own")
+	for _, c := range l.caps.open() {
+		_ = c.Close()
+	}
+	ledgertest.Equal(t, []int{l.caps.count(), len(l.caps.clients)}, []int{0, 0}, "connections and clients that are left")
 }
 
 // halfClosing is a socket that can close its writing side.
@@ -258,15 +295,16 @@ func (halfClosing) CloseWrite() error { return nil }
 // request: together they wait as long as one.
 func TestConnectionsDrainSideBySide(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		_, l := listen()
+		s := New(Config{MaxConns: 5})
+		l := newListener(nil, &s.config, s.caps)
 		for range 5 {
 			near, far := net.Pipe()
 			defer func() { _ = far.Close() }()
 			l.admit(halfClosing{near}).draining.Store(true)
 		}
 		began := time.Now()
-		l.closeConns()
+		s.closeConns()
 		ledgertest.Equal(t, time.Since(began), drainTime, "how long closing took")
-		ledgertest.Equal(t, l.count(), 0, "connections that are left")
+		ledgertest.Equal(t, l.caps.count(), 0, "connections that are left")
 	})
 }

@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"math"
 	"net"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -29,7 +30,7 @@ type Config struct {
 	ConnsPerMinute    int                 // that a client may make; 0: unlimited
 
 	ReadTimeout  time.Duration // for one request, from its first byte; 0: 5 s
-	WriteTimeout time.Duration // for one answer; 0: 10 s
+	WriteTimeout time.Duration // for each 64 KiB of an answer; 0: 10 s
 	IdleTimeout  time.Duration // between requests; 0: 30 s
 
 	TLS *tls.Config // of every connection; nil: none is encrypted
@@ -51,11 +52,14 @@ func (c Config) WithDefaults() Config {
 
 // Server runs fasthttp behind a listener of ours.
 type Server struct {
-	Counts   Counts
-	config   Config
-	listener atomic.Pointer[listener]
-	stopped  atomic.Bool
-	http     *fasthttp.Server
+	Counts  Counts
+	config  Config
+	caps    *caps
+	stopped atomic.Bool
+	http    *fasthttp.Server
+
+	mu        sync.Mutex
+	listeners []*listener
 }
 
 const (
@@ -72,15 +76,15 @@ const (
 // New returns a server that serves nothing yet.
 func New(config Config) *Server {
 	s := &Server{config: config.WithDefaults()}
+	s.caps = newCaps(&s.config, &s.Counts)
 	s.http = &fasthttp.Server{
 		Handler:                      s.handle,
 		ErrorHandler:                 s.handleError,
 		ExpectHandler:                s.mayContinue,
 		HeaderReceived:               prepare,
 		Logger:                       errorCounter{&s.Counts.Errors},
-		Concurrency:                  min(s.config.MaxConns, math.MaxInt32-spareWorkers) + spareWorkers,
+		Concurrency:                  min(s.caps.mostExempt, math.MaxInt32-spareWorkers) + spareWorkers,
 		ReadTimeout:                  s.config.ReadTimeout,
-		WriteTimeout:                 s.config.WriteTimeout,
 		IdleTimeout:                  s.config.IdleTimeout,
 		ReadBufferSize:               readBufferBytes,
 		WriteBufferSize:              writeBufferBytes,
@@ -98,13 +102,14 @@ func New(config Config) *Server {
 func (s *Server) handle(ctx *fasthttp.RequestCtx) {
 	c := ctx.Conn().(*Conn) // the listener makes no others
 	closes, fault := checkHead(&ctx.Request.Header)
-	if fault == nil && !c.explains(ctx.Request.Body()) {
+	if fault == nil && !c.scanner.explains(ctx.Request.Body()) {
 		fault = ErrMalformed
 	}
 	s.config.Handler(ctx, c, fault)
 	if fault != nil {
 		c.draining.Store(true)
 	}
+	c.scanner.finish(headBytes(&ctx.Request.Header) + len(ctx.Request.Body()))
 	if closes || fault != nil {
 		ctx.SetConnectionClose()
 	}
@@ -124,25 +129,23 @@ func (s *Server) mayContinue(ctx *fasthttp.RequestCtx) int {
 // that has sent nothing gets no answer.
 func (s *Server) handleError(ctx *fasthttp.RequestCtx, err error) {
 	c := ctx.Conn().(*Conn)
-	if !c.heard {
+	if !c.scanner.heard {
 		_ = c.Conn.Close() // what is still written to it is lost
 		return
 	}
 	_, tooLong := errors.AsType[*fasthttp.ErrSmallBuffer](err)
 	fault := ErrMalformed
 	switch {
-	case c.since.timedOut:
+	case c.scanner.timedOut:
 		fault = ErrTimeout
 	case errors.Is(err, fasthttp.ErrBodyTooLarge):
 		fault = ErrBodyTooLarge
-	case tooLong && c.lineBytes < readBufferBytes: // there is a line end in the buffer
+	case tooLong && c.scanner.lineBytes < readBufferBytes: // there is a line end in the buffer
 		fault = ErrFieldsTooLarge
 	case tooLong:
 		fault = ErrLineTooLong
 	}
-	if c.since.isHead {
-		ctx.Response.SkipBody = true
-	}
+	ctx.Response.SkipBody = c.scanner.isHEAD()
 	c.draining.Store(true)
 	s.config.Handler(ctx, c, fault)
 }
@@ -153,16 +156,13 @@ type errorCounter struct{ errors *atomic.Uint64 }
 // Printf implements fasthttp.Logger.
 func (c errorCounter) Printf(string, ...any) { c.errors.Add(1) }
 
-// ErrServedTwice says that Serve was called again.
-var ErrServedTwice = errors.New("the server has a listener already")
-
 // Serve answers connections from ln until Shutdown, and then returns nil, or until
-// accepting fails for good. It is called once; after Shutdown it closes ln at once.
+// accepting fails for good. It may be called for several listeners, whose connections are capped together; after Shutdown it closes ln at once.
 func (s *Server) Serve(ln net.Listener) error {
-	l := newListener(ln, &s.config, &s.Counts)
-	if !s.listener.CompareAndSwap(nil, l) {
-		return ErrServedTwice
-	}
+	l := newListener(ln, &s.config, s.caps)
+	s.mu.Lock()
+	s.listeners = append(s.listeners, l)
+	s.mu.Unlock()
 	if s.stopped.Load() { // Shutdown came first, and may not have seen the listener
 		return l.Close()
 	}
@@ -174,37 +174,49 @@ func (s *Server) Serve(ln net.Listener) error {
 
 // Shutdown stops accepting, lets the exchanges under way end and returns. When ctx ends
 // first it closes the connections that are left and returns ctx's error. WebSockets
-// belong to the upgrade handler and stay.
+// belong to those whom they were handed over to, and stay.
 //
-// It may come before Serve or while Serve begins. Then fasthttp knows of no listener yet,
-// returns at once and would serve the listener for ever; so that one is closed here, and
-// what came through it in between is waited for.
+// It may come before Serve or while Serve begins. Then fasthttp does not know of a listener yet,
+// returns at once and would serve the listener for ever; so all are closed here, and
+// what came through one in between is waited for.
 func (s *Server) Shutdown(ctx context.Context) error {
 	s.stopped.Store(true)
 	err := s.http.ShutdownWithContext(ctx)
-	l := s.listener.Load()
-	if l == nil {
-		return err
-	}
 	if err == nil {
-		if err = l.Close(); err == nil {
+		if err = s.closeListeners(); err == nil {
 			err = s.http.ShutdownWithContext(ctx)
 		}
 	}
 	if err == nil {
 		return nil
 	}
-	l.closeConns()
+	s.closeConns()
 	return fmt.Errorf("cannot end all exchanges: %w", err)
+}
+
+func (s *Server) closeListeners() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var failed error
+	for _, l := range s.listeners {
+		failed = errors.Join(failed, l.Close())
+	}
+	return failed
+}
+
+// closeConns closes every connection that was not handed over, side by side: each may drain for
+// a moment.
+func (s *Server) closeConns() {
+	var closing sync.WaitGroup
+	for _, c := range s.caps.open() {
+		// The connection may end by itself at the same time; both are fine.
+		closing.Go(func() { _ = c.Close() })
+	}
+	closing.Wait()
 }
 
 // Stopping reports whether Shutdown was called: connections end with the answer under way.
 func (s *Server) Stopping() bool { return s.stopped.Load() }
 
 // Connections returns how many connections are open.
-func (s *Server) Connections() int {
-	if l := s.listener.Load(); l != nil {
-		return l.count()
-	}
-	return 0
-}
+func (s *Server) Connections() int { return s.caps.count() }
