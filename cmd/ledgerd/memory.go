@@ -23,9 +23,9 @@ const (
 	// followShare is the part of the limit, one in so many, that each ring of frames and each history of recent emissions may take. There are
 	// twelve: of each level the frames in three forms, and a history.
 	followShare = 48
-	// connShare is the part of the limit, one in so many, that connections may take, each of them connBytes: what one that has begun a long request
-	// was measured to take, between 25 KiB and, with TLS, 45 KiB.
-	connShare, connBytes = 4, 32 << 10
+	// connShare is the part of the limit, one in so many, that connections may take, each of them connBytes, or secureConnBytes with TLS: what one that has begun
+	// a long request was measured to take is 23 and 45 KiB, and one that has begun a long handshake takes 31 KiB.
+	connShare, connBytes, secureConnBytes = 4, 32 << 10, 48 << 10
 )
 
 // limitMemory has the garbage collector work harder rather than let memory grow above a limit: the one that is asked for, or else most
@@ -57,11 +57,15 @@ func clientMemory(asked size, limit int64) *budget.Budget {
 }
 
 // mostConns returns the cap of all connections: what a flag says, or else how many a part of the limit is enough for; 0 without a limit.
-func mostConns(asked int, limit int64) int {
+func mostConns(asked int, limit int64, encrypted bool) int {
 	if asked != 0 || limit == math.MaxInt64 {
 		return asked
 	}
-	return int(min(max(limit/connShare/connBytes, 64), int64(wire.ConnsWithinFileLimit())))
+	each := int64(connBytes)
+	if encrypted {
+		each = secureConnBytes
+	}
+	return int(min(max(limit/connShare/each, 64), int64(wire.ConnsWithinFileLimit())))
 }
 
 // followBytes returns how much of a stream is kept for those who follow it, 0 for the usual.

@@ -42,9 +42,6 @@ func (h *Hub) join(asked query, place *seat) (s *subscriber) {
 // gives sockets that can be detached.
 func (s *subscriber) adopt(socket, before net.Conn) {
 	early := readEarly(before)
-	if c, ok := socket.(interface{ Encrypted() bool }); ok {
-		s.encrypted = c.Encrypted()
-	}
 	if d, ok := socket.(interface{ Detach() net.Conn }); ok {
 		socket = d.Detach()
 	}

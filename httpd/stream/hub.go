@@ -144,15 +144,28 @@ func (h *Hub) EndRevoked() {
 	})
 }
 
+// cutTime is how long a connection that was cut off may take to be gone. One whose handshake is not answered yet the server has to end.
+const cutTime = time.Second
+
 // Shutdown closes every connection with 1001 and waits until all are gone. When ctx ends
 // first it cuts off the rest and returns ctx's error.
 func (h *Hub) Shutdown(ctx context.Context) error {
 	h.closed.Store(true)
 	h.each(func(s *subscriber) { s.outbox.close(endShutdown) })
-	stop := context.AfterFunc(ctx, func() { h.each((*subscriber).cut) })
-	h.conns.Wait()
-	if !stop() {
-		return ctx.Err()
+	gone := make(chan struct{})
+	go func() {
+		h.conns.Wait()
+		close(gone)
+	}()
+	select {
+	case <-gone:
+		return nil
+	case <-ctx.Done():
 	}
-	return nil
+	h.each((*subscriber).cut)
+	select {
+	case <-gone:
+	case <-time.After(cutTime):
+	}
+	return ctx.Err()
 }

@@ -2,13 +2,10 @@ package stream
 
 import (
 	"bufio"
-	"crypto/tls"
 	"fmt"
-	"io"
 	"maps"
 	"math/rand/v2"
 	"net"
-	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
@@ -141,25 +138,6 @@ type thinLine struct{ net.Conn }
 func (l thinLine) Read(b []byte) (int, error) {
 	time.Sleep(100 * time.Millisecond)
 	return l.Conn.Read(b[:min(len(b), 4000)])
-}
-
-// A reader that takes a little now and then is given time over TLS too, whose records cannot be written again from their middle.
-func TestASlowReaderOfTLSIsGivenTime(t *testing.T) {
-	certified := httptest.NewTLSServer(nil)
-	certified.Close()
-	synctest.Test(t, func(t *testing.T) {
-		near, far := net.Pipe()
-		s := &subscriber{hub: newNode(t, nil).hub, outbox: &outbox{}, conn: tls.Server(near, certified.TLS), encrypted: true}
-		received := make(chan int64)
-		go func() {
-			n, _ := io.Copy(io.Discard, tls.Client(thinLine{far}, &tls.Config{InsecureSkipVerify: true})) // until the pipe ends
-			received <- n
-		}()
-		const sent = 200_000
-		must(t, s.writeOnce(batch{data: make([]byte, sent)}))
-		_ = near.Close()
-		ledgertest.Equal(t, <-received, sent, "bytes that came")
-	})
 }
 
 // F30: the slow are told all in order up to where they were lapped, and then so. Others hear everything meanwhile.

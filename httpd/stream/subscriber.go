@@ -17,8 +17,6 @@ type subscriber struct {
 	level ledger.Commitment // never changes
 	conn  net.Conn          // nil until its handshake is answered; read by the reader, written by the writer
 	seat  *seat
-	// encrypted: conn is one of TLS. It is known with conn.
-	encrypted bool
 	// awaited: it joined before the hub was closed, and Shutdown waits for it. It never changes.
 	awaited bool
 	outbox  *outbox

@@ -178,9 +178,6 @@ func (s *subscriber) writeRing(limit position) (wrote bool, err error) {
 // has taken anything.
 const writeLooks = 50
 
-// recordBytes is the most that one record of TLS holds (RFC 8446, section 5.1).
-const recordBytes = 16 << 10
-
 // writeOnce writes whole frames. Its error is how the connection ends if nothing more is to be written before that, or drainTime is over.
 func (s *subscriber) writeOnce(b batch) error {
 	if err := s.writeWhole(b); err != nil {
@@ -195,28 +192,20 @@ func (s *subscriber) writeOnce(b batch) error {
 // writeWhole writes whole frames. A socket that takes them slowly is given time as long as
 // it takes anything; once its reader is known to be too slow, or the server shuts down, Config.WriteTimeout for what is
 // left, so that the close frame reaches it; and none when the connection ends for another reason. One
-// that takes nothing for Config.WriteTimeout fails with os.ErrDeadlineExceeded. TLS cannot go on after a write that ended early: there
-// each recordBytes have Config.WriteTimeout.
+// that takes nothing for Config.WriteTimeout fails with os.ErrDeadlineExceeded.
 func (s *subscriber) writeWhole(b batch) error {
 	timeout := s.hub.config.WriteTimeout
 	began := time.Now()
 	until := began.Add(timeout)
 	ends := false
-	atOnce, look := len(b.data), timeout/writeLooks
-	if s.encrypted {
-		atOnce, look = recordBytes, timeout
-	}
 	for rest := b.data; len(rest) > 0; {
-		if err := s.conn.SetWriteDeadline(time.Now().Add(look)); err != nil {
+		if err := s.conn.SetWriteDeadline(time.Now().Add(timeout / writeLooks)); err != nil {
 			return err
 		}
-		n, err := s.conn.Write(rest[:min(atOnce, len(rest))])
+		n, err := s.conn.Write(rest)
 		rest = rest[n:]
 		if err == nil {
 			continue
-		}
-		if s.encrypted {
-			return err
 		}
 		now := time.Now()
 		if n > 0 && !ends {
