@@ -64,7 +64,7 @@ func onCluster(run func(c *cluster, ctx context.Context) error) func(ctx context
 // node returns the flags of a node with a role.
 func (c *cluster) node(role string, flags ...string) []string {
 	log := fmt.Sprintf("nats://%s/BENCH%d", strings.Join(c.nats.Addresses(), ","), c.logs)
-	return append([]string{"--role", role, "--log", log, "--log-level", "error"}, flags...) // servers that have just begun are warned of
+	return append([]string{"--role", role, "--log", log, "--ops-advertise", "127.0.0.1", "--log-level", "error"}, flags...) // servers that have just begun are warned of
 }
 
 // replica starts a node that follows the log.

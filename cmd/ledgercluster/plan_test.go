@@ -55,7 +55,7 @@ func TestPlanTellsNodesTheirRoles(t *testing.T) {
 		if n.Reads {
 			role, source = "--role replica", "--source none"
 		}
-		for _, want := range []string{role, source, "--log nats://" + p.nats[0].Listen + "," + p.nats[1].Listen + "," + p.nats[2].Listen + "/LEDGER", "--log-level debug"} {
+		for _, want := range []string{role, source, "--log nats://" + p.nats[0].Listen + "," + p.nats[1].Listen + "," + p.nats[2].Listen + "/LEDGER", "--ops-advertise 127.0.0.1", "--log-level debug"} {
 			ledgertest.Contains(t, argv, want, "%s", n.Name)
 		}
 	}

@@ -13,13 +13,10 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"ledgerd/engine/cluster"
-	"ledgerd/engine/cluster/exchange"
 	"ledgerd/engine/datadir"
 	"ledgerd/engine/figures"
 	"ledgerd/engine/ledger"
 	"ledgerd/engine/source/upstream"
-	"ledgerd/snapshot"
-	"ledgerd/snapshot/vfs"
 )
 
 // Roles of a node.
@@ -32,11 +29,12 @@ const (
 // clusterFlags say how a node takes part in a cluster.
 type clusterFlags struct {
 	Log            string        `help:"The log that the nodes of a cluster share: nats://HOST:PORT[,HOST:PORT…]/STREAM, or tls://. Without it the node is alone." placeholder:"URL"`
-	Role           string        `help:"What a node of a cluster does: ingest (follow the source when it is its turn), replica (follow the log; --source none), all (ingest, and make the cluster's snapshots as replicas do)." default:"all" enum:"ingest,replica,all"`
+	Role           string        `help:"What a node of a cluster does: ingest (follow the source when it is its turn), replica (follow the log; --source none), all (ingest, and offer snapshots to others as replicas do)." default:"all" enum:"ingest,replica,all"`
 	MaxLag         time.Duration `help:"/readyz and /health of a node of a cluster fail when for so long it has not known that it holds all of the log. A vote among nats-servers takes up to 12 seconds." default:"15s"`
+	OpsAdvertise   string        `help:"Where other nodes of the cluster reach --ops-listen, to fetch snapshots from it: a host, or HOST:PORT. By default its address, where that is neither a loopback address nor any; a node that others do not reach offers no snapshots." placeholder:"HOST[:PORT]"`
 	LogReplicas    int           `help:"How many nats-servers hold the log; counts when it is made." default:"3"`
 	LogCredentials string        `help:"File with the user that the nats-servers know." placeholder:"FILE"`
-	LogMaxBytes    size          `help:"What the log may hold, and the snapshots beside it four times as much, where the account of the nats-servers asks for bounds; counts when it is made." placeholder:"SIZE"`
+	LogMaxBytes    size          `help:"What the log may hold, where the account of the nats-servers asks for bounds; counts when it is made." placeholder:"SIZE"`
 	LogTags        []string      `help:"Tags of the nats-servers that are to hold the log; count when it is made." placeholder:"TAG,…"`
 	LogDomain      string        `help:"Domain of the JetStream that holds the log, as behind a leaf node." placeholder:"NAME"`
 	LogAPIPrefix   string        `help:"Prefix of the API of the JetStream that holds the log, as of another account's." name:"log-api-prefix" placeholder:"PREFIX"`
@@ -68,6 +66,8 @@ func (f *clusterFlags) validate(from string) error {
 		return errors.New("--max-lag must be above 0")
 	case f.LogReplicas < 1 || f.LogReplicas > 5:
 		return errors.New("--log-replicas must be between 1 and 5")
+	case f.OpsAdvertise != "" && !isHost(f.OpsAdvertise):
+		return errors.New("--ops-advertise must be a host, or HOST:PORT")
 	}
 	if f.Log == "" {
 		if f.Role != roleAll {
@@ -115,7 +115,7 @@ func (f *clusterFlags) connect(ctx context.Context, n *node, set *metrics.Set, f
 	c := cluster.Config{
 		Servers: servers, Stream: stream, NodeID: n.dir.NodeID(), Credentials: f.LogCredentials, TLS: secure, Logger: n.logger,
 		Replicas: f.LogReplicas, MaxBytes: int64(f.LogMaxBytes), Tags: f.LogTags, Domain: f.LogDomain, APIPrefix: f.LogAPIPrefix,
-		MayWrite: f.Role != roleReplica, MayMakeSnapshots: f.Role != roleIngest, Metrics: set,
+		MayWrite: f.Role != roleReplica, Metrics: set,
 	}
 	c.LedgerID, _ = n.dir.Cluster()
 	if n.source != nil {
@@ -133,8 +133,7 @@ func (f *clusterFlags) connect(ctx context.Context, n *node, set *metrics.Set, f
 	if n.cluster, err = cluster.Open(c); err != nil {
 		return err
 	}
-	n.exchange = exchange.New(n.cluster)
-	return nil
+	return f.exchange(n)
 }
 
 // join ties the data directory to the ledger of the cluster, and fills one that is empty with the
@@ -183,57 +182,6 @@ func (n *node) bind(ctx context.Context) error {
 		return n.dir.FoundCluster(id, facts)
 	}
 	return n.dir.BindCluster(id, facts)
-}
-
-// begin fills an empty directory with the newest snapshot that is offered and can be fetched. Where none is offered, the
-// log is followed from its first record; one that does not begin with that will have a snapshot.
-func (n *node) begin(ctx context.Context, progress func(done, total uint64)) error {
-	offered, err := n.exchange.Offered(ctx)
-	if errors.Is(err, exchange.ErrNoSnapshot) {
-		if !n.purgedPast(ctx, 0) {
-			return n.dir.AbandonBootstrap(ctx)
-		}
-		offered, err = n.awaitNewer(ctx, 0)
-	}
-	for i, m := range offered {
-		if err = n.beginWith(ctx, m, progress); err == nil || ctx.Err() != nil {
-			break
-		}
-		if i < len(offered)-1 {
-			n.logger.Warn("cannot begin with the newest snapshot, tries an older one", "slot", uint64(m.Slot), "node", m.Node, "error", err)
-		}
-	}
-	return err
-}
-
-// beginWith fills an empty directory with a snapshot.
-func (n *node) beginWith(ctx context.Context, m *exchange.Manifest, progress func(done, total uint64)) error {
-	n.logger.Info("begins with a snapshot of another node", "slot", uint64(m.Slot), "node", m.Node, "bytes", m.Bytes())
-	err := n.exchange.Fetch(ctx, m, vfs.Disk{}, datadir.SnapshotDir(n.dataDir), func(done, total int64) { progress(uint64(done), uint64(total)) })
-	if err != nil {
-		return err
-	}
-	return datadir.Adopt(ctx, n.dir, m.Record, n.logger)
-}
-
-// offer gives a snapshot to those who begin, if it is this node's turn.
-func (n *node) offer(ctx context.Context, s snapshot.Written) {
-	if !n.cluster.MakesSnapshots() {
-		return
-	}
-	var names []string // the blocks, and then the state, which refers to them
-	for _, f := range s.Meta.History {
-		names = append(names, f.Name)
-	}
-	err := n.exchange.Offer(ctx, vfs.Disk{}, datadir.SnapshotDir(n.dataDir), append(names, s.Name), exchange.Snapshot{
-		Version: s.Version, Slot: s.Slot, Blockhash: s.Meta.Blockhash.String(), Seq: s.Meta.Seq, StateHash: s.Meta.StateHash, Taken: time.Now(),
-	})
-	switch {
-	case err == nil:
-		n.logger.Info("offers a snapshot to other nodes", "slot", uint64(s.Slot))
-	case ctx.Err() == nil && !errors.Is(err, exchange.ErrNotMaker):
-		n.logger.Error("a snapshot is not offered to other nodes, the log is kept", "error", err)
-	}
 }
 
 // watchLead ends the node when another one has taken its place: what it has applied and nobody

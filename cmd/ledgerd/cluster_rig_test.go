@@ -68,7 +68,7 @@ func (r *clusterRig) addIn(dir, role, log string, args ...string) *clusterNode {
 		source = "none"
 	}
 	n := &clusterNode{rig: r, name: fmt.Sprintf("%s %d", role, len(r.nodes)), dir: dir}
-	n.args = append([]string{"--data-dir", n.dir, "--source", source, "--role", role, "--log", log,
+	n.args = append([]string{"--data-dir", n.dir, "--source", source, "--role", role, "--log", log, "--ops-advertise", "127.0.0.1",
 		"--rate-limit-exempt", "127.0.0.0/8", "--log-level", "info"}, args...)
 	n.processes = []*victim{launch(r, n.args...)}
 	r.nodes = append(r.nodes, n)

@@ -91,7 +91,7 @@ func (n *node) newer(ctx context.Context, than ledger.Version) ([]*exchange.Mani
 	return offered, err
 }
 
-// awaitNewer is newer, but it waits. Meanwhile the node leaves making snapshots to those that hold the ledger.
+// awaitNewer is newer, but it waits.
 func (n *node) awaitNewer(ctx context.Context, than ledger.Version) ([]*exchange.Manifest, error) {
 	for told := false; ; told = true {
 		offered, err := n.newer(ctx, than)
@@ -101,7 +101,6 @@ func (n *node) awaitNewer(ctx context.Context, than ledger.Version) ([]*exchange
 		if !told {
 			n.logger.Warn("the cluster's log begins after what this node holds: waits until a newer snapshot is offered", "holds_version", uint64(than))
 		}
-		n.cluster.LeaveSnapshots()
 		select {
 		case <-time.After(newerInterval):
 		case <-ctx.Done():

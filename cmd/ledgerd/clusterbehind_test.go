@@ -1,8 +1,11 @@
 package main
 
 import (
+	"net"
 	"net/http"
 	"os"
+	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -13,15 +16,16 @@ import (
 )
 
 // F8, F53: replicas begin with snapshots that another one offers. One has nothing on its disk, and the log does not go back to its
-// beginning any more. Two were away, or cut off, until the log was purged past what they held: they say so, set that aside and never go on
+// beginning any more: it waits while nobody gives it a snapshot, and says so. Two were away, or cut off, until the log was purged past what
+// they held: they say so, set that aside and never go on
 // from where they stood. One that runs goes on to answer what it holds while it is cut off, and is not ready; it ends for what it missed, and
-// is started again. The last finds that the newest snapshot holds a part of the
-// right size and other bytes, and begins with the older one.
+// is started again. The last two find that the newest snapshot has other bytes, on one node and on all: one of them begins with what another
+// node has of it, the other with the older one.
 func TestReplicasBeginWithSnapshots(t *testing.T) {
 	t.Parallel()
 	r := newClusterRig(t, "finality=4,accounts=500,tps=200,slot_time=40ms")
 	ingester := r.add(roleIngest, "--snapshot-interval", "0s")
-	maker := r.add(roleReplica, "--snapshot-interval", "300ms")
+	maker := r.add(roleReplica, "--snapshot-interval", "300ms", "--ops-listen", freeAddress(t)) // it is asked there after a restart, too
 	proxy := natstest.NewProxy(t, r.servers.Addr(2))
 	away := r.add(roleReplica, "--snapshot-interval", "0s")
 	cutOff := r.addIn("", roleReplica, "nats://"+proxy.Addr()+"/LEDGER", "--snapshot-interval", "0s", "--max-lag", "1s")
@@ -55,9 +59,14 @@ func TestReplicasBeginWithSnapshots(t *testing.T) {
 
 	// Nobody purges the log while they begin: on a slow machine they could be left behind twice.
 	maker.turn(false)
+	maker.args = append(maker.args, "--snapshot-interval", "0s")
+	fresh := r.add(roleReplica, "--snapshot-interval", "0s")
+	r.until("a replica that nobody gives a snapshot waits for one, and says so", func() bool {
+		return fresh.metric("ledgerd_cluster_snapshot_fetch_failures_total") > 0 && strings.Contains(fresh.said(), "cannot begin before another one gives it a snapshot")
+	})
+	maker.turn(true)
 	proxy.Heal()
 	away.turn(true)
-	fresh := r.add(roleReplica, "--snapshot-interval", "0s")
 	for _, n := range []*clusterNode{away, cutOff, fresh} {
 		r.until(n.name+" begins with a snapshot", func() bool { return n.metric("ledgerd_cluster_snapshot_fetches_total") == 1 })
 		r.until(n.name+" is ready", n.isReady)
@@ -66,13 +75,31 @@ func TestReplicasBeginWithSnapshots(t *testing.T) {
 		slot := fresh.metric(`ledgerd_slot{commitment="finalized"}`)
 		return slot > 0 && ingester.metric(`ledgerd_slot{commitment="finalized"}`) == slot
 	})
-	harmNewest(r)
-	late := r.add(roleReplica, "--snapshot-interval", "0s")
-	r.until("the last replica is ready", late.isReady)
-	if late.metric("ledgerd_cluster_snapshot_fetches_total") != 1 || !strings.Contains(late.said(), "tries an older one") {
-		t.Errorf("it did not begin with the older snapshot:\n%s", late.said())
+	all, err := filepath.Glob(filepath.Join(datadir.SnapshotDir(fresh.dir), "*.state"))
+	if err != nil || len(all) != 1 {
+		t.Fatalf("a replica began with %v, %v", all, err)
 	}
-	maker.turn(true)
+	state := filepath.Base(all[0])
+	begins := func(says string, harmed ...*clusterNode) {
+		t.Helper()
+		for _, n := range harmed {
+			defer harm(t, filepath.Join(datadir.SnapshotDir(n.dir), state))()
+		}
+		n := r.add(roleReplica, "--snapshot-interval", "0s")
+		r.until(n.name+" is ready", n.isReady)
+		if n.metric("ledgerd_cluster_snapshot_fetches_total") != 1 || n.metric("ledgerd_cluster_snapshot_parts_bad_total") == 0 {
+			t.Errorf("%s did not refuse a part and begin with a snapshot", n.name)
+		}
+		ledgertest.Contains(t, n.said(), says, "what %s says", n.name)
+		if _, err := os.Stat(filepath.Join(datadir.SnapshotDir(n.dir), state)); (err == nil) != (len(harmed) == 1) {
+			t.Errorf("%s has the newest snapshot: %v", n.name, err)
+		}
+		n.turn(false) // it holds what it began with, but is not harmed
+		r.nodes = slices.DeleteFunc(r.nodes, func(other *clusterNode) bool { return other == n })
+	}
+	first := slices.MinFunc(r.nodes[1:], func(a, b *clusterNode) int { return strings.Compare(a.id(), b.id()) })
+	begins("others are asked", first)
+	begins("tries an older one", r.nodes[1:]...)
 	r.until("the maker of snapshots is ready again", maker.isReady)
 	for _, n := range r.nodes {
 		r.until(n.name+" counts the others", func() bool { return n.metric("ledgerd_cluster_peers") == float64(len(r.nodes)-1) })
@@ -82,6 +109,29 @@ func TestReplicasBeginWithSnapshots(t *testing.T) {
 	verified(t, fresh.dir)
 	away.setAside("it is set aside")
 	cutOff.setAside("it is set aside", "start this node again")
+}
+
+// freeAddress returns where a process can listen, again and again.
+func freeAddress(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	must(t, err)
+	must(t, l.Close())
+	return l.Addr().String()
+}
+
+// id returns what the node calls itself.
+func (n *clusterNode) id() string {
+	return nodeID.FindStringSubmatch(n.running().get("/status").body)[1]
+}
+
+// harm puts other bytes into a file until it is restored.
+func harm(t *testing.T, path string) (restore func()) {
+	t.Helper()
+	content, err := os.ReadFile(path)
+	must(t, err)
+	must(t, os.WriteFile(path, make([]byte, len(content)), 0o600))
+	return func() { must(t, os.WriteFile(path, content, 0o600)) }
 }
 
 // setAside checks that the node said what it did, set aside what it held, and did not go on from there.

@@ -8,6 +8,7 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"net/url"
 	"os"
 	"os/signal"
 	"runtime"
@@ -205,7 +206,7 @@ func (c *serveCommand) assemble(ctx context.Context, n *node) error {
 			return err
 		}
 		config.Shared, config.MaxLag, config.Join = sharedLog{n.cluster.Log(), n}, c.MaxLag, n.join
-		if c.Role != roleIngest {
+		if n.exchange.Offers() {
 			config.OnSnapshot = n.offer
 		}
 	}
@@ -248,9 +249,13 @@ func (c *serveCommand) assemble(ctx context.Context, n *node) error {
 		},
 	})
 	if n.opsListener != nil {
-		n.ops = ops.New(ops.Config{
+		config := ops.Config{
 			Status: n.status, WriteMetrics: func(w io.Writer) { write(w); writeFiles(w) }, Pprof: c.Pprof, Backup: n.backup, Log: n.logger, TLS: n.opsTLS,
-		})
+		}
+		if n.cluster != nil {
+			config.Snapshot, config.Name = n.snapshotFile, (&url.URL{Host: c.OpsAdvertise}).Hostname()
+		}
+		n.ops = ops.New(config)
 	}
 	return nil
 }

@@ -16,7 +16,7 @@ import (
 // serveCommand is what a node is told on the command line, by the environment and in a file.
 type serveCommand struct {
 	Listen    string `group:"Listeners:" help:"Address of the public listener: REST and WebSocket. unix:PATH is a Unix socket." default:"127.0.0.1:8080"`
-	OpsListen string `group:"Listeners:" help:"Address of the operators' listener: /metrics, /livez, /readyz, /backup; unix:PATH is a Unix socket. Keep it private; empty turns it off." default:"127.0.0.1:8081"`
+	OpsListen string `group:"Listeners:" help:"Address of the operators' listener: /metrics, /livez, /readyz, /backup, in a cluster /snapshots; unix:PATH is a Unix socket. Keep it private; empty turns it off." default:"127.0.0.1:8081"`
 	Pprof     bool   `group:"Listeners:" help:"Serve /debug/pprof on the operators' listener."`
 	tlsFlags  `group:"Listeners:"`
 

@@ -35,8 +35,9 @@ func (f *tlsFlags) validate(opsListen string) error {
 
 // encryption is how the listeners encrypt.
 type encryption struct {
-	tls, opsTLS *tls.Config  // nil: the listener does not
-	certificate *certificate // of both; nil: there is none
+	tls, opsTLS *tls.Config       // nil: the listener does not
+	certificate *certificate      // of both; nil: there is none
+	peerTLS     upstream.TLSFiles // how a node is an operator of others
 }
 
 // open reads the certificate, and whose clients operators are.
@@ -52,6 +53,7 @@ func (f *tlsFlags) open(log *slog.Logger) (e encryption, err error) {
 	if f.TLSClientCA == "" {
 		return e, nil
 	}
+	e.peerTLS = upstream.TLSFiles{CA: f.TLSClientCA, Cert: f.TLSCert, Key: f.TLSKey}
 	e.opsTLS = e.tls.Clone()
 	e.opsTLS.ClientAuth = tls.RequireAndVerifyClientCert
 	if e.opsTLS.ClientCAs, err = upstream.ReadAuthorities(f.TLSClientCA); err != nil {

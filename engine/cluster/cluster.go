@@ -46,7 +46,6 @@ type Cluster struct {
 	faults   map[string]string
 
 	log     *Log
-	maker   *lease // it runs where the node may make snapshots
 	process string // of this process alone
 	peers   peers
 }
@@ -81,7 +80,7 @@ func Open(config Config) (*Cluster, error) {
 		c.conn.Close()
 		return nil, fmt.Errorf("cannot use JetStream: %w", err)
 	}
-	c.log, c.maker = newLog(c), c.newLease("snapshots")
+	c.log = newLog(c)
 	if config.MayWrite {
 		c.log.lease.start()
 	}
@@ -90,9 +89,6 @@ func Open(config Config) (*Cluster, error) {
 	if err := c.startHeartbeats(); err != nil {
 		c.Close()
 		return nil, fmt.Errorf("cannot listen to the other nodes: %w", err)
-	}
-	if config.MayMakeSnapshots {
-		c.maker.start()
 	}
 	return c, nil
 }
@@ -158,7 +154,7 @@ func (c *Cluster) options() []nats.Option {
 	return options
 }
 
-// Close gives up the leases, ends what runs, and disconnects. Whoever waits in a call gets an error.
+// Close gives up the lease, ends what runs, and disconnects. Whoever waits in a call gets an error.
 func (c *Cluster) Close() {
 	c.end()
 	c.running.Wait()

@@ -31,15 +31,13 @@ type Config struct {
 	Founds bool
 	// MayWrite lets the node become the writer, and make the stream if there is none.
 	MayWrite bool
-	// MayMakeSnapshots lets the node become the one that makes snapshots.
-	MayMakeSnapshots bool
 	// Facts are what all nodes must agree on, as whoever makes the stream knows it. At most 16 KiB.
 	Facts []byte
 	// Replicas is how many servers hold the stream; 0 means 3. It counts when the stream is made.
 	Replicas int
-	// MaxBytes is how much the stream may hold, as accounts of nats-servers may ask for, and the snapshots beside it four times as much; 0:
-	// as much as there is. A full stream takes nothing more until a snapshot lets its beginning be forgotten. Tags are of the servers that
-	// are to hold it. Both count when the stream is made.
+	// MaxBytes is how much the stream may hold, as accounts of nats-servers may ask for; 0: as much as there is. A full stream takes
+	// nothing more until a snapshot lets its beginning be forgotten. Tags are of the servers that are to hold it. Both count when
+	// the stream is made.
 	MaxBytes int64
 	Tags     []string
 	// Domain and APIPrefix say where JetStream is that is not the servers' own, as behind a leaf node or in another account: one of them.
@@ -143,4 +141,3 @@ func (c *Config) access() (addresses []string, user *url.Userinfo, err error) {
 }
 
 func (c *Config) subject() string { return c.Stream + ".log" }
-func (c *Config) leases() string  { return c.Stream + "_lease" }

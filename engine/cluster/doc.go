@@ -6,8 +6,7 @@
 // [head] that says what of which commit it is. A claim is a message of its own by which a node becomes the writer: with it
 // an epoch begins, the number that all messages of that writer bear.
 //
-// The lease is a key in a bucket beside the stream. Who holds it may claim; it only keeps nodes from claiming in turns. Another
-// key, of the same kind, says who makes snapshots: package exchange hands those from node to node.
+// The lease is a key in a bucket beside the stream. Who holds it may claim; it only keeps nodes from claiming in turns.
 //
 // # The protocol
 //
@@ -64,5 +63,5 @@
 // # Lifetime
 //
 // [Open] needs no server; everything waits for them, and goes on when they come back. [Cluster.Close] ends and awaits every
-// goroutine, and gives up the leases. Of a [Log], Follow and Commit are for one goroutine at a time; the rest is for any.
+// goroutine, and gives up the lease. Of a [Log], Follow and Commit are for one goroutine at a time; the rest is for any.
 package cluster

@@ -66,8 +66,7 @@ func damaged(kind Damage, format string, args ...any) *DamageError {
 // permanent reports whether an error stays, however often it is tried again.
 func permanent(err error) bool {
 	var damage *DamageError
-	var other Permanent
-	return errors.As(err, &damage) || errors.As(err, &other) || slices.ContainsFunc([]error{
+	return errors.As(err, &damage) || slices.ContainsFunc([]error{
 		ErrRecreated, ErrShortened, ErrPurged, ErrOtherLedger, ErrUnsafe, ErrOldServer, ErrFormat, ErrClosed, ledger.ErrDeposed,
 	}, func(e error) bool { return errors.Is(err, e) })
 }

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"math"
 	"sync"
 	"time"
 
@@ -22,8 +21,6 @@ const (
 	pollInterval = 250 * time.Millisecond
 	// releaseTimeout bounds giving a lease up on the way out. Without it the next holder waits until it ran out.
 	releaseTimeout = time.Second
-	// backOffTime is for how long a node leaves a lease to the others after it could not do what it had it for.
-	backOffTime = 30 * time.Second
 )
 
 // lease is a key that one node holds: it renews it, or waits until nobody does. It promises nothing: for a while two may
@@ -38,11 +35,11 @@ type lease struct {
 	revision uint64    // of the newest value seen
 	changed  time.Time // when that was seen first
 
-	mu           sync.Mutex
-	has          bool      // nobody else was seen to have it since it was taken
-	renewed      time.Time // when the newest renewal that succeeded began
-	lost         chan struct{}
-	backOffUntil time.Time // it is given up until then
+	mu       sync.Mutex
+	has      bool      // nobody else was seen to have it since it was taken
+	renewed  time.Time // when the newest renewal that succeeded began
+	lost     chan struct{}
+	resigned bool // it is given up for good
 }
 
 // leaseValue is what the key holds. The time is for people.
@@ -59,33 +56,26 @@ func (c *Cluster) newLease(key string) *lease {
 // start lets the lease run until the cluster is closed.
 func (l *lease) start() { l.cluster.running.Go(l.run) }
 
-// resign gives the lease up for good.
-func (l *lease) resign() { l.backOff(math.MaxInt64) }
-
-// backOff gives the lease up for a while, so that another node may do what this one failed to. It is not held any more when
-// backOff returns; that others know of it takes up to pollInterval.
-func (l *lease) backOff(d time.Duration) {
+// resign gives the lease up for good, so that another node may do what this one failed to. It is not held any more when
+// resign returns; that others know of it takes up to pollInterval.
+func (l *lease) resign() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if until := time.Now().Add(d); until.After(l.backOffUntil) { // who resigned leaves it for good
-		l.backOffUntil = until
-	}
+	l.resigned = true
 }
 
 // wanted reports whether this node would have the lease at all.
 func (l *lease) wanted() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.wantedLocked()
+	return !l.resigned
 }
-
-func (l *lease) wantedLocked() bool { return !time.Now().Before(l.backOffUntil) }
 
 // held reports whether this node holds the lease, as far as it can know.
 func (l *lease) held() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.has && l.wantedLocked() && time.Since(l.renewed) < leaseLength
+	return l.has && !l.resigned && time.Since(l.renewed) < leaseLength
 }
 
 // state returns a channel that is closed when the lease that is held now is lost to another, whether it is held at all, be it
@@ -122,7 +112,7 @@ func (l *lease) step(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	if l.kv == nil {
-		kv, err := l.cluster.bucket(ctx)
+		kv, err := l.cluster.Bucket(ctx, "lease", "who writes the log", leaseBytes)
 		if err != nil {
 			return err
 		}
@@ -141,18 +131,6 @@ func (l *lease) step(ctx context.Context) error {
 		}
 	}
 	return l.look(ctx, has)
-}
-
-// bucket returns the bucket of the leases, which it makes if need be.
-func (c *Cluster) bucket(ctx context.Context) (jetstream.KeyValue, error) {
-	kv, err := c.js.KeyValue(ctx, c.config.leases())
-	if !errors.Is(err, jetstream.ErrBucketNotFound) {
-		return kv, err
-	}
-	return c.js.CreateKeyValue(ctx, jetstream.KeyValueConfig{
-		Bucket: c.config.leases(), Description: "who writes the log, and who makes snapshots", History: 1,
-		Storage: jetstream.FileStorage, Replicas: c.config.Replicas, MaxBytes: min(c.config.MaxBytes, leaseBytes), Placement: c.config.Placement(),
-	})
 }
 
 // look takes the lease where it may be taken, and notes its loss.

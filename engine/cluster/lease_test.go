@@ -107,7 +107,7 @@ func fakeNode(t *testing.T, name string, s *fakeServer) *Cluster {
 	}
 	c.ctx, c.end = context.WithCancel(context.Background())
 	c.stats.register(metrics.NewSet())
-	c.log, c.maker = newLog(c), c.newLease("snapshots")
+	c.log = newLog(c)
 	t.Cleanup(func() {
 		c.end()
 		c.running.Wait()
@@ -197,44 +197,33 @@ func TestLeaseIsTakenByWhoHoldsTheLog(t *testing.T) {
 	})
 }
 
-// TestLeaseIsGivenUp gives it up for a while and for good: beside another node, alone, and before it is held.
+// TestLeaseIsGivenUp gives it up for good: before it is held, while another node waits for it, and while none does.
 func TestLeaseIsGivenUp(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		s := &fakeServer{}
-		node := func(name string, change func(*Cluster)) *Cluster {
-			c := fakeNode(t, name, s)
-			change(c)
-			c.maker.start()
+		start := func(name string, resigns bool) *lease {
+			l := fakeNode(t, name, s).newLease("ingester")
+			if resigns {
+				l.resign()
+			}
+			l.start()
 			time.Sleep(moment)
-			return c
+			return l
 		}
-		holds := func(what string, c *Cluster, want bool) {
+		holds := func(what string, l *lease, want bool) {
 			t.Helper()
-			ledgertest.Equal(t, c.MakesSnapshots(), want, "%s: whether node %s makes snapshots", what, c.config.NodeID)
+			ledgertest.Equal(t, l.held(), want, "%s: whether node %s holds the lease", what, l.cluster.config.NodeID)
 		}
-		resign := func(c *Cluster) { c.log.Resign() }
-		holds("it resigned before", node("early", resign), false)
-		a := node("a", func(*Cluster) {})
+		holds("it resigned before", start("early", true), false)
+		a := start("a", false)
 		holds("nobody else does", a, true)
-		b := node("b", func(*Cluster) {})
-		a.LeaveSnapshots()
-		holds("it leaves that to others", a, false)
+		b := start("b", false)
+		a.resign()
+		holds("it resigned", a, false)
 		time.Sleep(moment)
 		holds("the other leaves that to it", b, true)
-		b.log.Resign()
-		holds("it resigned", b, false)
-		time.Sleep(backOffTime / 2)
-		holds("nobody else does, and its time is not over", a, false)
-		time.Sleep(backOffTime)
-		holds("its time is over", a, true)
-		c := node("c", func(*Cluster) {})
-		a.log.Resign()
-		a.LeaveSnapshots() // which does not shorten it
-		time.Sleep(moment)
-		holds("the one before resigned", c, true)
-		time.Sleep(2 * backOffTime)
-		c.LeaveSnapshots()
-		time.Sleep(moment)
-		holds("it resigned long ago", a, false)
+		b.resign()
+		time.Sleep(leaseLength + moment)
+		holds("nobody does, and it resigned long ago", a, false)
 	})
 }

@@ -132,12 +132,11 @@ func (l *Log) knownLocked(at time.Time) {
 
 func (l *Log) setRole(r Role) { l.cluster.stats.role.Store(uint32(r)) }
 
-// Resign gives up what this node has before others, for good, so that another one need not wait until it ran out: to write the
-// log, and to make the snapshots. It returns at once. Nothing is committed or followed after it.
+// Resign gives up writing the log for good, so that another node need not wait until the lease ran out. It returns at once.
+// Nothing is committed or followed after it.
 func (l *Log) Resign() {
 	l.lease.resign()
 	l.setRole(Reader)
-	l.cluster.maker.resign()
 }
 
 // becomeWriter makes the node the writer, from a position in the stream on, and watches whether it stays it.

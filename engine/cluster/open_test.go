@@ -92,7 +92,7 @@ func TestServerComesLater(t *testing.T) {
 	s := natstest.Start(t, 1)
 	s.Kill(0)
 	r := newRig(t, s, "later")
-	config := Config{MayWrite: true, MayMakeSnapshots: true}
+	config := Config{MayWrite: true}
 	gone := r.follow(config, nil)
 	if gone.Trouble() == "" {
 		t.Error("no trouble is told without a server")

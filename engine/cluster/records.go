@@ -84,17 +84,25 @@ func (c *Cluster) Founded(ctx context.Context) (bool, error) {
 	return info.State.LastSeq == 0 && info.Config.Metadata[founderKey] == c.config.NodeID, nil
 }
 
-// MakesSnapshots reports whether this node is the one that makes snapshots.
-func (c *Cluster) MakesSnapshots() bool { return c.maker.held() }
-
-// LeaveSnapshots leaves making snapshots to the other nodes for a while.
-func (c *Cluster) LeaveSnapshots() { c.maker.backOff(backOffTime) }
-
 // Config returns what Open was given, with the defaults in place.
 func (c *Cluster) Config() Config { return c.config }
 
 // JetStream returns the connection to the servers.
 func (c *Cluster) JetStream() jetstream.JetStream { return c.js }
+
+// Bucket returns a bucket beside the stream, which it makes if need be. Each key keeps its newest value. bytes bounds it where the
+// account of the nats-servers asks for bounds.
+func (c *Cluster) Bucket(ctx context.Context, name, description string, bytes int64) (jetstream.KeyValue, error) {
+	name = c.config.Stream + "_" + name
+	kv, err := c.js.KeyValue(ctx, name)
+	if !errors.Is(err, jetstream.ErrBucketNotFound) {
+		return kv, err
+	}
+	return c.js.CreateKeyValue(ctx, jetstream.KeyValueConfig{
+		Bucket: name, Description: description, History: 1,
+		Storage: jetstream.FileStorage, Replicas: c.config.Replicas, MaxBytes: min(c.config.MaxBytes, bytes), Placement: c.config.Placement(),
+	})
+}
 
 // LeaderInfo returns what a stream is, as a server tells that leads it and hears from most of the others. Messages that are then
 // read through it come from the leader, too.
@@ -106,9 +114,3 @@ func LeaderInfo(ctx context.Context, stream jetstream.Stream, options ...jetstre
 	stream.CachedInfo().Config.AllowDirect = false // see look
 	return info, checkQuorumLeader(info)
 }
-
-// Permanent is an error that no further attempt changes.
-type Permanent struct{ Err error }
-
-func (e Permanent) Error() string { return e.Err.Error() }
-func (e Permanent) Unwrap() error { return e.Err }

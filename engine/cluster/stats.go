@@ -90,8 +90,6 @@ func (c *Cluster) showGauges(set *metrics.Set) {
 	figures.Gauge(set, "ledgerd_cluster_sync_proven",
 		"1 while each nats-server of the log says that it syncs each message; 0 where one does not, or does not tell.",
 		func() float64 { return figures.One(c.stats.syncProven.Load()) })
-	figures.Gauge(set, "ledgerd_cluster_makes_snapshots", "1 while the node makes the snapshots that others begin with.",
-		func() float64 { return figures.One(c.MakesSnapshots()) })
 }
 
 // Connected reports whether there is a connection to a server now.

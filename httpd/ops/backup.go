@@ -11,10 +11,10 @@ import (
 )
 
 const (
-	// backupPatience is how long the receiver of a backup may take for each piece of it, and how far it may fall behind the least rate.
-	backupPatience = 30 * time.Second
-	// leastBackupRate is how many bytes a second a receiver takes at least: a slower one would keep the others from theirs.
-	leastBackupRate = 256 << 10
+	// sendPatience is how long the receiver of a file may take for each piece of it, and how far it may fall behind the least rate.
+	sendPatience = 30 * time.Second
+	// leastSendRate is how many bytes a second a receiver takes at least: a slower one would keep the others from theirs.
+	leastSendRate = 256 << 10
 )
 
 // backup answers with a backup, one at a time: each holds files open, and reads the disk as fast as it can.
@@ -36,34 +36,44 @@ func (s *Server) backup(ctx *fasthttp.RequestCtx, c *wire.Conn) {
 	}
 	sends = true
 	ctx.SetContentType("application/x-tar")
+	send(ctx, c, &soleBackup{content, s}, int(bytes))
+}
+
+// soleBackup lets another backup begin when it is closed.
+type soleBackup struct {
+	io.ReadCloser
+	server *Server
+}
+
+func (b *soleBackup) Close() error {
+	b.server.backingUp.Store(false)
+	return b.ReadCloser.Close()
+}
+
+// send answers with what is as long as is said, and closes it.
+func send(ctx *fasthttp.RequestCtx, c *wire.Conn, content io.ReadCloser, bytes int) {
 	ctx.Response.ImmediateHeaderFlush = true // its length is known long before its end
-	ctx.SetBodyStream(newBackupBody(content, c, s), int(bytes))
+	ctx.SetBodyStream(newSentBody(content, c), bytes)
 }
 
-// backupBody is read, and closed, by the goroutine that writes to the connection. A read that fails ends the connection before
+// sentBody is read, and closed, by the goroutine that writes to the connection. A read that fails ends the connection before
 // the length that was announced.
-type backupBody struct {
-	content io.ReadCloser
-	conn    *wire.Conn
-	server  *Server
-	due     time.Time // when what was read so far has been sent at the least rate, and patience is over
+type sentBody struct {
+	io.ReadCloser
+	conn *wire.Conn
+	due  time.Time // when what was read so far has been sent at the least rate, and patience is over
 }
 
-func newBackupBody(content io.ReadCloser, c *wire.Conn, s *Server) *backupBody {
-	return &backupBody{content, c, s, time.Now().Add(backupPatience)}
+func newSentBody(content io.ReadCloser, c *wire.Conn) *sentBody {
+	return &sentBody{content, c, time.Now().Add(sendPatience)}
 }
 
-func (b *backupBody) Read(p []byte) (int, error) {
-	n, err := b.content.Read(p)
-	b.due = b.due.Add(time.Duration(n) * time.Second / leastBackupRate)
-	until := time.Now().Add(backupPatience)
+func (b *sentBody) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	b.due = b.due.Add(time.Duration(n) * time.Second / leastSendRate)
+	until := time.Now().Add(sendPatience)
 	if b.due.Before(until) {
 		until = b.due
 	}
 	return n, cmp.Or(err, b.conn.SetWriteDeadline(until))
-}
-
-func (b *backupBody) Close() error {
-	b.server.backingUp.Store(false)
-	return b.content.Close()
 }

@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"io"
+	"io/fs"
 	"net"
 	"net/http"
 	"os"
@@ -87,10 +88,10 @@ func TestReceiverOfABackupMustKeepARate(t *testing.T) {
 		within time.Duration
 	}{
 		"at once":              {0, 0, true, 0},
-		"twice the least rate": {piece * time.Second / (2 * leastBackupRate), 0, true, time.Hour},
-		"half of it":           {piece * time.Second / (leastBackupRate / 2), 0, false, 3 * backupPatience},
-		"a piece in 10 s":      {10 * time.Second, 0, false, 2 * backupPatience},
-		"quick, then stopped":  {0, 500, false, 2 * backupPatience},
+		"twice the least rate": {piece * time.Second / (2 * leastSendRate), 0, true, time.Hour},
+		"half of it":           {piece * time.Second / (leastSendRate / 2), 0, false, 3 * sendPatience},
+		"a piece in 10 s":      {10 * time.Second, 0, false, 2 * sendPatience},
+		"quick, then stopped":  {0, 500, false, 2 * sendPatience},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			const pieces = 1000
@@ -98,7 +99,7 @@ func TestReceiverOfABackupMustKeepARate(t *testing.T) {
 			defer receiver.Close()
 			s := New(Config{})
 			s.backingUp.Store(true)
-			body := newBackupBody(io.NopCloser(bytes.NewReader(make([]byte, pieces*piece))), &wire.Conn{Conn: node}, s)
+			body := newSentBody(&soleBackup{io.NopCloser(bytes.NewReader(make([]byte, pieces*piece))), s}, &wire.Conn{Conn: node})
 			begun := time.Now()
 			var receiving sync.WaitGroup
 			receiving.Go(func() {
@@ -129,6 +130,8 @@ func TestPagesOfBrowsersGetNoBackup(t *testing.T) {
 		config := Config{
 			WriteMetrics: func(io.Writer) {},
 			Backup:       func() (io.ReadCloser, int64, error) { return io.NopCloser(strings.NewReader("whole!")), 6, nil },
+			Snapshot:     func(string) (File, error) { return nil, fs.ErrNotExist },
+			Name:         "node-1.prod.example",
 		}
 		s := New(config)
 		if encrypted { // the certificate names the node, so no other name leads to it
@@ -150,7 +153,10 @@ func TestPagesOfBrowsersGetNoBackup(t *testing.T) {
 			{"rebound.example:8081", "", "/backup", map[bool]int{false: 403, true: 200}[encrypted]},
 			{"127.0.0.1.rebound.example", "", "/backup", map[bool]int{false: 403, true: 200}[encrypted]},
 			{"rebound.example", "", "/debug/pprof/heap", map[bool]int{false: 403, true: 404}[encrypted]},
-			{"node-1.prod.example:8081", "", "/metrics", 200},
+			{"rebound.example", "", "/snapshots/a", map[bool]int{false: 403, true: 404}[encrypted]},
+			{"node-2.prod.example:8081", "", "/metrics", 200},
+			{"node-1.prod.example:8081", "", "/backup", 200}, // as other nodes are told
+			{"node-1.prod.example", "", "/snapshots/a", 404},
 			{"127.0.0.1:8081", "http://rebound.example", "/backup", 403},
 			{"127.0.0.1:8081", "null", "/metrics", 403},
 			{"127.0.0.1:8081", "http://127.0.0.1:8081", "/backup", 403},

@@ -12,17 +12,17 @@ import (
 // a name can let it lead to this machine, and a page of that name could then read the answers (DNS rebinding). Over TLS no name but that
 // of the certificate leads here.
 func holdsSecrets(path []byte) bool {
-	return string(path) == "/backup" || bytes.HasPrefix(path, []byte("/debug/"))
+	return string(path) == "/backup" || bytes.HasPrefix(path, []byte(snapshotsPath)) || bytes.HasPrefix(path, []byte("/debug/"))
 }
 
 // isOwnName reports whether a Host field names the node in a way that nobody outside can make lead to it: by an address, by a
-// name without a dot, such as localhost and those of a local network, or as this machine calls itself.
-func isOwnName(host string) bool {
+// name without a dot, such as localhost and those of a local network, as this machine calls itself, or as other nodes of the cluster are told.
+func (s *Server) isOwnName(host string) bool {
 	name, _, err := net.SplitHostPort(host)
 	if err != nil {
 		name = strings.Trim(host, "[]")
 	}
-	if _, err := netip.ParseAddr(name); err == nil || !strings.Contains(name, ".") {
+	if _, err := netip.ParseAddr(name); err == nil || !strings.Contains(name, ".") || strings.EqualFold(name, s.config.Name) {
 		return true
 	}
 	own, err := os.Hostname()

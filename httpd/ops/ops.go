@@ -1,5 +1,5 @@
 // Package ops is the operators' side of the node: a listener of its own with /metrics, /livez,
-// /readyz, /backup and, if wanted, /debug/pprof/. It counts and limits nobody and belongs on a loopback
+// /readyz, /backup, /snapshots/ in a cluster and, if wanted, /debug/pprof/. It counts and limits nobody and belongs on a loopback
 // address or a Unix socket.
 package ops
 
@@ -31,8 +31,12 @@ type Config struct {
 	Pprof        bool // serve /debug/pprof/
 	// Backup returns what /backup sends, a tar stream, and how long it is; nil: there is no /backup.
 	Backup func() (content io.ReadCloser, bytes int64, err error)
-	TLS    *tls.Config  // nil: connections are not encrypted
-	Log    *slog.Logger // nil: silent
+	// Snapshot opens what /snapshots/NAME sends, fs.ErrNotExist: there is none; nil: there is no /snapshots/.
+	Snapshot func(name string) (File, error)
+	Name     string // of the host as other nodes are told; "" for none
+
+	TLS *tls.Config  // nil: connections are not encrypted
+	Log *slog.Logger // nil: silent
 }
 
 // Server answers operators. Serve and Shutdown are those of its wire.Server.
@@ -72,7 +76,7 @@ func (s *Server) handle(ctx *fasthttp.RequestCtx, c *wire.Conn, fault *wire.Faul
 		return
 	}
 	switch path := ctx.URI().PathOriginal(); {
-	case len(ctx.Request.Header.Peek("Origin")) > 0 || s.config.TLS == nil && holdsSecrets(path) && !isOwnName(string(ctx.Host())):
+	case len(ctx.Request.Header.Peek("Origin")) > 0 || s.config.TLS == nil && holdsSecrets(path) && !s.isOwnName(string(ctx.Host())):
 		writeError(ctx, fasthttp.StatusForbidden, "pages of browsers are not answered here: ask for the node by its address")
 	case !ctx.IsGet() && !ctx.IsHead():
 		h.Set("Allow", "GET, HEAD")
@@ -91,6 +95,8 @@ func (s *Server) handle(ctx *fasthttp.RequestCtx, c *wire.Conn, fault *wire.Faul
 		promtext.Value(ctx.Response.BodyWriter(), "ledgerd_ops_panics_total", "counter", "Panics recovered in handlers of the operators' listener.", s.panics.Load())
 	case string(path) == "/backup" && s.config.Backup != nil:
 		s.backup(ctx, c)
+	case bytes.HasPrefix(path, []byte(snapshotsPath)) && s.config.Snapshot != nil:
+		s.snapshot(ctx, c, string(path[len(snapshotsPath):]))
 	case bytes.HasPrefix(ctx.Path(), []byte("/debug/pprof/cmdline")): // as pprofhandler reads the path, however it is spelled
 		writeError(ctx, fasthttp.StatusNotFound, "the command line may hold secrets, and is not shown")
 	case s.config.Pprof && string(path) == "/debug/pprof/":

@@ -2,20 +2,23 @@
 //
 // # Nouns
 //
-// A part is up to 8 MiB of a snapshot's file, an object in the object store beside the stream, named after its hash. A
-// [Manifest] is an object that names the parts of one snapshot, and holds the record that the snapshot is the state
-// after.
+// A [Manifest] says of one snapshot which files it has, which node holds them and where that node is asked for them, and holds the
+// record that the snapshot is the state after. A part is up to 16 MiB of a file; the manifest holds the hash of each. A peer is a node
+// that is asked for parts, by HTTP on its operators' listener.
 //
 // # Ownership
 //
-// One node at a time makes snapshots: who holds the lease of the cluster for that, and only it stores and removes objects.
-// As with all leases, two nodes may think for a while that they hold it, so parts that are stored twice are the same, and a manifest
-// counts only while all of its parts are there whole. Any node fetches.
+// Each node that others reach offers the snapshots that it has: the manifests of its newest two are one value in a bucket
+// beside the stream, under its own key, which it alone writes. The files stay where they are, on its own disk.
 //
 // # Order
 //
-// [Exchange.Offer] stores the parts, then the manifest. Then it removes what the two newest whole snapshots do not
-// need, manifests before parts, and purges the stream up to the older of the two. So the records after each snapshot that is
-// offered are in the stream. [Exchange.Fetch] compares the manifest's record with that of the stream before it
-// takes a part, and each part with its hash; a file gets its name when it is whole and synced.
+// [Exchange.Offer] is called once the files are whole. It asks this node itself for a part, as another node would, before it
+// writes the manifests: what others cannot fetch is not offered. Then it purges the stream up to the older of its two snapshots,
+// and removes what nodes offered that are gone: a snapshot is of no use once the record that it is the state after was purged.
+// So the records after both snapshots of the node that purged last are in the stream.
+//
+// [Exchange.Fetch] compares the manifest's record with that of the stream before it asks for a part, and each part with its hash. A part
+// may come from any peer whose manifest has the same one: files of blocks are the same on many nodes. A peer that does not give what it
+// should within a minute is not asked again by the same fetch. A file gets its name when it is whole and synced.
 package exchange

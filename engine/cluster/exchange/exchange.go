@@ -1,7 +1,11 @@
 package exchange
 
 import (
+	"crypto/tls"
 	"errors"
+	"net/http"
+	"sync/atomic"
+	"time"
 
 	"github.com/VictoriaMetrics/metrics"
 
@@ -10,32 +14,50 @@ import (
 )
 
 var (
-	// ErrNoSnapshot says that no snapshot is offered, or that one is not any more.
+	// ErrNoSnapshot says that no snapshot is offered that can be read.
 	ErrNoSnapshot = errors.New("no snapshot is offered")
-	// ErrNotMaker says that another node makes the snapshots.
-	ErrNotMaker = errors.New("another node makes the snapshots")
-	// errBadPart says that what is stored is not what the manifest says.
+	// ErrNoPeer says that no node gives a part of a snapshot that is offered.
+	ErrNoPeer = errors.New("no node gives it")
+	// errBadPart says that what a peer gives is not what the manifest says.
 	errBadPart = errors.New("damaged")
 )
 
-// Exchange is a node's access to the snapshots that are offered beside a stream.
+// Config says where this node is asked for its snapshots, and how others are.
+type Config struct {
+	// Address is the URL of this node's operators' listener as others reach it; "": they do not, and it offers nothing.
+	Address string
+	// TLS is used with peers that speak HTTPS; nil means the roots of the system.
+	TLS *tls.Config
+}
+
+// Exchange is a node's access to the snapshots that the nodes of a cluster offer.
 type Exchange struct {
 	cluster *cluster.Cluster
 	config  cluster.Config
+	address string
+	client  *http.Client
+	timeout time.Duration // partTimeout; tests wait less
 
+	offering                                                atomic.Bool // the newest offer succeeded
 	offers, offerFailures, fetches, fetchFailures, partsBad *metrics.Counter
 }
 
 // New returns the exchange of a cluster. It registers its figures where the cluster does.
-func New(c *cluster.Cluster) *Exchange {
+func New(c *cluster.Cluster, own Config) *Exchange {
 	config := c.Config()
 	set := config.Metrics
-	return &Exchange{
-		cluster: c, config: config,
+	x := &Exchange{
+		cluster: c, config: config, address: own.Address, client: newClient(own.TLS), timeout: partTimeout,
 		offers:        figures.Counter(set, "ledgerd_cluster_snapshot_offers_total", "Snapshots this node offered to others."),
 		offerFailures: figures.Counter(set, "ledgerd_cluster_snapshot_offer_failures_total", "Snapshots that could not be offered."),
 		fetches:       figures.Counter(set, "ledgerd_cluster_snapshot_fetches_total", "Snapshots of others that this node fetched."),
 		fetchFailures: figures.Counter(set, "ledgerd_cluster_snapshot_fetch_failures_total", "Snapshots that could not be fetched."),
 		partsBad:      figures.Counter(set, "ledgerd_cluster_snapshot_parts_bad_total", "Parts of snapshots that were not what they should be."),
 	}
+	figures.Gauge(set, "ledgerd_cluster_makes_snapshots", "1 while others can begin with a snapshot that this node offers.",
+		func() float64 { return figures.One(x.offering.Load()) })
+	return x
 }
+
+// Offers reports whether this node can offer snapshots: others reach it.
+func (x *Exchange) Offers() bool { return x.address != "" }

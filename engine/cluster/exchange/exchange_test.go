@@ -4,14 +4,17 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"io"
 	"log/slog"
 	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
 	"go.uber.org/goleak"
@@ -22,7 +25,6 @@ import (
 	"ledgerd/engine/ledger"
 	"ledgerd/engine/ledger/ledgertest"
 	"ledgerd/snapshot/vfs"
-	"ledgerd/snapshot/vfs/vfstest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -31,11 +33,14 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 func TestExchange(t *testing.T) {
 	s := natstest.Start(t, 3)
 	for name, run := range map[string]func(*testing.T, *natstest.Servers){
-		"a snapshot is offered and fetched":   testSnapshotIsOfferedAndFetched,
-		"a fetch goes on where it was cut":    testFetchGoesOn,
-		"a corrupt part is refused":           testCorruptPartIsRefused,
-		"an incomplete snapshot is passed":    testIncompleteSnapshotIsPassedOver,
-		"a maker that is none offers nothing": testMakerThatIsNoneOffersNothing,
+		"a snapshot is offered and fetched":         testSnapshotIsOfferedAndFetched,
+		"a fetch goes on where it was cut":          testFetchGoesOn,
+		"other peers give what one does not":        testOtherPeersGiveIt,
+		"no peer harms who asks it":                 testNoPeerHarmsWhoAsksIt,
+		"what others cannot fetch is not offered":   testUnreachableSnapshotIsNotOffered,
+		"what a disk lost is not offered":           testLostSnapshotIsNotOffered,
+		"what cannot be read is passed over":        testUnreadableManifestIsPassedOver,
+		"snapshots beside the stream are forgotten": testObjectStoreIsForgotten,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -44,31 +49,50 @@ func TestExchange(t *testing.T) {
 	}
 }
 
-// open opens the exchange beside a stream.
-func open(t *testing.T, config cluster.Config) *Exchange {
+// node is a node's exchange, and the listener on which others ask it.
+type node struct {
+	*Exchange
+	dir   string
+	asked atomic.Int64                     // parts that others asked for
+	serve atomic.Pointer[http.HandlerFunc] // in place of its files
+}
+
+// open opens the exchange of a node beside a stream.
+func open(t *testing.T, config cluster.Config) *node {
 	t.Helper()
 	config.Logger = slog.New(slog.DiscardHandler)
 	c, err := cluster.Open(config)
 	must(t, err)
 	t.Cleanup(c.Close)
-	return New(c)
+	n := &node{dir: t.TempDir()}
+	files := http.StripPrefix(Path, http.FileServer(http.Dir(n.dir)))
+	listener := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		n.asked.Add(1)
+		if instead := n.serve.Load(); instead != nil {
+			(*instead)(w, r)
+			return
+		}
+		files.ServeHTTP(w, r)
+	}))
+	t.Cleanup(listener.Close)
+	n.Exchange = New(c, Config{Address: listener.URL})
+	t.Cleanup(n.client.CloseIdleConnections)
+	return n
 }
 
 // maker is a writer that offers snapshots, of files that are no snapshots.
 type maker struct {
-	*Exchange
+	*node
 	t       *testing.T
 	random  *rand.ChaCha8
-	dir     string
 	records []*ledger.Record
 }
 
 func newMaker(t *testing.T, s *natstest.Servers, stream string) *maker {
 	t.Helper()
-	x := open(t, cluster.Config{Servers: s.URLs(), Stream: stream, NodeID: "maker", MayWrite: true, MayMakeSnapshots: true})
-	must(t, x.cluster.Log().Follow(t.Context(), ledger.LogPoint{}, func([]*ledger.Record) error { return nil }))
-	eventually(t, "it makes the snapshots", x.cluster.MakesSnapshots)
-	return &maker{Exchange: x, t: t, random: rand.NewChaCha8([32]byte{8}), dir: t.TempDir()}
+	n := open(t, cluster.Config{Servers: s.URLs(), Stream: stream, NodeID: "maker", MayWrite: true})
+	must(t, n.cluster.Log().Follow(t.Context(), ledger.LogPoint{}, func([]*ledger.Record) error { return nil }))
+	return &maker{node: n, t: t, random: rand.NewChaCha8([32]byte{8})}
 }
 
 // commit writes so many records, of which each leads to another state.
@@ -101,29 +125,46 @@ func (w *maker) at(v ledger.Version) Snapshot {
 // newest is at of the newest version.
 func (w *maker) newest() Snapshot { return w.at(ledger.Version(len(w.records))) }
 
-// mustOffer offers a snapshot, which is the newest one then.
-func (w *maker) mustOffer(what Snapshot, names ...string) *Manifest {
+// mustOffer has a node, which has the files in its directory, offer a snapshot, which is the newest one then.
+func (w *maker) mustOffer(n *node, what Snapshot, names ...string) *Manifest {
 	w.t.Helper()
-	must(w.t, w.Offer(w.t.Context(), vfs.Disk{}, w.dir, names, what))
-	return w.offered(w.Exchange, what.Version)
+	must(w.t, n.Offer(w.t.Context(), vfs.Disk{}, n.dir, names, what))
+	return w.offered(what.Version)[0]
 }
 
-// offered returns the newest snapshot that a node is offered. It fails unless that is of a version.
-func (w *maker) offered(x *Exchange, v ledger.Version) *Manifest {
+// offered returns the snapshots that are offered. It fails unless they are of the versions.
+func (w *maker) offered(versions ...ledger.Version) []*Manifest {
 	w.t.Helper()
-	all, err := x.Offered(w.t.Context())
-	if err != nil || all[0].Version != v {
-		w.t.Fatalf("offered is %v (%v), want version %d", all, err, v)
+	all, err := w.Offered(w.t.Context())
+	for i, v := range versions {
+		if err != nil || i >= len(all) || all[i].Version != v {
+			w.t.Fatalf("%d are offered (%v), the one at %d should be of version %d", len(all), err, i, v)
+		}
 	}
-	return all[0]
+	return all
 }
 
-// mustFetch fails unless the newest snapshot that a node is offered is of a version and of the maker's files alone.
-func (w *maker) mustFetch(x *Exchange, v ledger.Version, names ...string) {
+// fetch has a node fetch the newest snapshot that is offered into its directory.
+func (w *maker) fetch(n *node) error {
 	w.t.Helper()
-	dir := w.t.TempDir()
-	must(w.t, x.Fetch(w.t.Context(), w.offered(x, v), vfs.Disk{}, dir, nil))
-	w.mustHold(dir, names...)
+	all, err := n.Offered(w.t.Context())
+	must(w.t, err)
+	return n.Fetch(w.t.Context(), all[0], all, vfs.Disk{}, n.dir, nil)
+}
+
+// mustFetch fetches into an empty directory what is the newest snapshot, of the maker's files alone.
+func (w *maker) mustFetch(n *node, names ...string) {
+	w.t.Helper()
+	n.clear(w.t)
+	must(w.t, w.fetch(n))
+	w.mustHold(n.dir, names...)
+}
+
+// clear empties the node's directory.
+func (n *node) clear(t *testing.T) {
+	t.Helper()
+	must(t, vfs.Clear(vfs.Disk{}, n.dir))
+	must(t, os.MkdirAll(n.dir, 0o700))
 }
 
 // mustHold fails unless a directory holds the maker's files, and nothing else.
@@ -141,16 +182,6 @@ func (w *maker) mustHold(dir string, names ...string) {
 	}
 }
 
-// objects returns what the object store holds.
-func (w *maker) objects() *objects {
-	w.t.Helper()
-	id, _, err := w.cluster.Facts(w.t.Context())
-	must(w.t, err)
-	o, err := w.open(w.t.Context(), id, false)
-	must(w.t, err)
-	return o
-}
-
 func mustRead(t *testing.T, path string) []byte {
 	t.Helper()
 	b, err := os.ReadFile(path)
@@ -158,183 +189,292 @@ func mustRead(t *testing.T, path string) []byte {
 	return b
 }
 
+func reader(t *testing.T, s *natstest.Servers, stream, name string) *node {
+	t.Helper()
+	return open(t, cluster.Config{Servers: s.URLs(), Stream: stream, NodeID: name})
+}
+
 func testSnapshotIsOfferedAndFetched(t *testing.T, s *natstest.Servers) {
-	w := newMaker(t, s, "shots")
-	reader := open(t, cluster.Config{Servers: s.URLs(), Stream: "shots", NodeID: "r", MayMakeSnapshots: true})
-	_, err := reader.Offered(t.Context())
+	w, r := newMaker(t, s, "shots"), reader(t, s, "shots", "r")
+	_, err := r.Offered(t.Context())
 	ledgertest.ErrorIs(t, err, ErrNoSnapshot, "before the first")
-	ledgertest.ErrorIs(t, reader.Offer(t.Context(), vfs.Disk{}, w.dir, nil, Snapshot{Version: 1}), ErrNotMaker, "who does not make them")
 	const history = "history-1.blocks"
 	w.file(history, partBytes+5)
-	part, stored := "", "" // the first part: its name, and the id of the object that holds it
 	for i, state := range []string{"a.state", "b.state", "c.state"} {
 		w.commit(3)
 		w.file(state, 1000*(i+1))
 		v := ledger.Version(len(w.records) - 1) // in the middle of its commit
-		part = w.mustOffer(w.at(v), history, state).Files[0].object(0)
-		w.mustFetch(reader, v, history, state)
-		holder := w.objects().held[part].NUID
-		if stored != "" && holder != stored {
-			t.Errorf("a part that was there is stored again")
-		}
-		stored = holder
+		w.mustOffer(w.node, w.at(v), history, state)
+		w.mustFetch(r, history, state)
 		// A node goes on from there.
-		n := open(t, cluster.Config{Servers: s.URLs(), Stream: "shots", NodeID: "n"})
+		n := reader(t, s, "shots", "n")
 		err := n.cluster.Log().Follow(t.Context(), ledger.PointAfter(w.records[v-1]), func(commit []*ledger.Record) error {
 			ledgertest.Equal(t, commit[0].Version, v+1, "the version that follows the snapshot")
 			return io.EOF
 		})
-		if !errors.Is(err, io.EOF) {
-			t.Fatal(err)
-		}
+		ledgertest.ErrorIs(t, err, io.EOF, "Follow")
 	}
-	// The two newest are there, with what they name; of the stream, what is after the older one.
-	if o := w.objects(); len(o.held) != 2+2+2 || len(o.versions()) != 2 {
-		t.Errorf("%d objects, manifests of %v", len(o.held), o.versions())
-	}
+	// The two newest are offered; of the stream there is what is after the older one.
+	ledgertest.Equal(t, len(w.offered(8, 5)), 2, "snapshots that are offered")
 	_, err = w.cluster.RecordAt(t.Context(), 3)
 	ledgertest.ErrorIs(t, err, cluster.ErrPurged, "a record before the older snapshot")
 	if r, err := w.cluster.RecordAt(t.Context(), 5); err != nil || r.StateHash != w.records[4].StateHash {
 		t.Errorf("the record of the older snapshot: %v", err)
 	}
 
-	// What was being stored when a node died goes with the next. A part that lost a message is sent again.
-	o := w.objects()
-	_, err = w.cluster.JetStream().Publish(t.Context(), o.chunkSubject("orphan"), []byte("x"))
-	must(t, err)
-	must(t, o.stream.Purge(t.Context(), jetstream.WithPurgeSubject(o.chunkSubject(stored)), jetstream.WithPurgeKeep(3)))
-	w.commit(1)
-	w.mustOffer(w.newest(), history, "c.state")
-	if o := w.objects(); o.chunks["orphan"] != 0 || !o.whole(part, partBytes) {
-		t.Errorf("the orphan has %d messages, the first part is whole: %t", o.chunks["orphan"], o.whole(part, partBytes))
+	// Who fetched one gives it to others, until nobody can begin with it any more.
+	must(t, r.Share(t.Context(), w.offered(8)[0]))
+	ledgertest.Equal(t, len(w.offered(8, 8, 5)), 3, "snapshots that are offered when another node has one, too")
+	for range 2 {
+		w.commit(1)
+		w.mustOffer(w.node, w.newest(), history, "c.state")
 	}
-	w.mustFetch(reader, 10, history, "c.state")
+	ledgertest.Equal(t, len(w.offered(11, 10)), 2, "snapshots that are offered when the stream was purged past the other node's")
 
-	// The other node makes them when this one could not: it leaves it to others.
 	lying := w.newest()
 	lying.StateHash[0]++
 	ledgertest.ErrorIs(t, w.Offer(t.Context(), vfs.Disk{}, w.dir, []string{"c.state"}, lying), cluster.ErrOtherLedger, "an offer of another state")
-	eventually(t, "the reader makes the snapshots", reader.cluster.MakesSnapshots)
-	if w.cluster.MakesSnapshots() {
-		t.Error("who failed to offer one makes them still")
-	}
 }
 
-// testFetchGoesOn cuts a fetch after its first part, damages one that it had, and lets it begin anew.
+// testFetchGoesOn ends a fetch after its first part, damages one that it had, and lets it begin anew.
 func testFetchGoesOn(t *testing.T, s *natstest.Servers) {
-	w := newMaker(t, s, "cut")
+	w, r := newMaker(t, s, "cut"), reader(t, s, "cut", "r")
 	w.commit(2)
 	w.file("big.state", 3*partBytes+1)
 	w.file("small.state", 10)
-	m, dir := w.mustOffer(w.newest(), "small.state", "big.state"), t.TempDir()
-	proxy := natstest.NewProxy(t, s.Addr(2))
-	reader := open(t, cluster.Config{Servers: []string{"nats://" + proxy.Addr()}, Stream: "cut", NodeID: "r"})
+	m := w.mustOffer(w.node, w.newest(), "small.state", "big.state")
 	ctx, cancel := context.WithCancel(t.Context())
-	err := reader.Fetch(ctx, m, vfs.Disk{}, dir, func(done, total int64) {
+	err := r.Fetch(ctx, m, nil, vfs.Disk{}, r.dir, func(done, total int64) {
 		if done > 2*partBytes {
-			proxy.Cut()
 			cancel()
 		}
 	})
 	ledgertest.ErrorIs(t, err, context.Canceled, "the fetch that was cut")
-	part := filepath.Join(dir, "big.state"+fetchSuffix)
+	part := filepath.Join(r.dir, "big.state"+fetchSuffix)
 	half := mustRead(t, part)
 	half[partBytes+7] ^= 1
 	must(t, os.WriteFile(part, half, 0o600))
-	proxy.Heal()
-	var told int64
-	received := func() uint64 { return reader.cluster.JetStream().Conn().Stats().InBytes }
-	before := received()
-	must(t, reader.Fetch(t.Context(), m, vfs.Disk{}, dir, func(done, _ int64) { told = done }))
-	w.mustHold(dir, "small.state", "big.state")
-	if got := received() - before; told != m.Bytes() || got > 5*partBytes/2 {
-		t.Errorf("%d bytes of %d were told, %d received anew; want two parts of %d and one of a byte", told, m.Bytes(), got, partBytes)
-	}
+	before, told := w.asked.Load(), int64(0)
+	must(t, r.Fetch(t.Context(), m, nil, vfs.Disk{}, r.dir, func(done, _ int64) { told = done }))
+	w.mustHold(r.dir, "small.state", "big.state")
+	ledgertest.Equal(t, w.asked.Load()-before, 3, "parts that are asked for again: one is damaged, two are missing")
+	ledgertest.Equal(t, told, m.Bytes(), "bytes that are told")
 }
 
-// testCorruptPartIsRefused stores something else in the place of a part, and another record in that of a manifest's.
-func testCorruptPartIsRefused(t *testing.T, s *natstest.Servers) {
-	w := newMaker(t, s, "corrupt")
+// testOtherPeersGiveIt has three nodes hold the same files. Two fail in the middle of what a fourth one fetches.
+func testOtherPeersGiveIt(t *testing.T, s *natstest.Servers) {
+	w := newMaker(t, s, "peers")
 	w.commit(2)
-	w.file("a.state", 5000)
-	m, dir := w.mustOffer(w.newest(), "a.state"), t.TempDir()
-	o, name := w.objects(), m.Files[0].object(0)
-	for what, content := range map[string][]byte{"another": make([]byte, 5000), "a shorter": make([]byte, 4), "a longer": make([]byte, 5001)} {
-		must(t, o.put(t.Context(), name, content))
-		ledgertest.ErrorIs(t, w.Fetch(t.Context(), m, vfs.Disk{}, dir, nil), errBadPart, "%s part", what)
+	w.file("history.blocks", partBytes+1)
+	w.file("a.state", 2*partBytes)
+	w.mustOffer(w.node, w.at(1), "history.blocks", "a.state")
+	peers := []*node{w.node}
+	for _, name := range []string{"b", "c"} {
+		p := reader(t, s, "peers", name)
+		w.mustFetch(p, "history.blocks", "a.state")
+		must(t, p.Share(t.Context(), w.offered(1)[0]))
+		peers = append(peers, p)
 	}
-	if all, _ := os.ReadDir(dir); len(all) > 1 || len(all) == 1 && !strings.HasSuffix(all[0].Name(), fetchSuffix) {
+	w.file("b.state", 1)
+	w.mustOffer(w.node, w.at(2), "history.blocks", "b.state") // the others hold the history of it
+	gone := http.HandlerFunc(http.NotFound)
+	r := reader(t, s, "peers", "r")
+	all := w.offered(2, 1, 1, 1)
+	fetch := func(m *Manifest, fails ...*node) error {
+		r.clear(t)
+		return r.Fetch(t.Context(), m, all, vfs.Disk{}, r.dir, func(done, _ int64) {
+			for i, n := range fails {
+				if done > int64(i+1)*partBytes {
+					n.serve.Store(&gone)
+				}
+			}
+		})
+	}
+	must(t, fetch(all[1], peers[0], peers[1]))
+	w.mustHold(r.dir, "history.blocks", "a.state")
+	err := fetch(all[0])
+	ledgertest.ErrorIs(t, err, ErrNoPeer, "only the node that is gone holds the newest state")
+	must(t, os.Remove(filepath.Join(r.dir, "b.state"+fetchSuffix)))
+	w.mustHold(r.dir, "history.blocks") // which another one gave
+	peers[2].serve.Store(&gone)
+	ledgertest.ErrorIs(t, fetch(all[1]), ErrNoPeer, "all are gone")
+	peers[1].serve.Store(nil)
+	must(t, fetch(all[1]))
+	ledgertest.Equal(t, r.fetchFailures.Get(), 2, "failures")
+}
+
+// testNoPeerHarmsWhoAsksIt has a peer do what none should. What it leads astray is asked of nobody else, and told no secret.
+func testNoPeerHarmsWhoAsksIt(t *testing.T, s *natstest.Servers) {
+	w, r := newMaker(t, s, "hostile"), reader(t, s, "hostile", "r")
+	w.commit(1)
+	w.file("a.state", 5000)
+	w.mustOffer(w.node, w.newest(), "a.state")
+	elsewhere := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("a peer sends it elsewhere, and it goes") }))
+	defer elsewhere.Close()
+	released := make(chan struct{})
+	defer close(released)
+	r.timeout = time.Second
+	gives := func(status int, body []byte) http.HandlerFunc {
+		return func(w http.ResponseWriter, _ *http.Request) {
+			w.WriteHeader(status)
+			_, _ = w.Write(body)
+		}
+	}
+	for what, serve := range map[string]http.HandlerFunc{
+		"other bytes":   gives(http.StatusPartialContent, make([]byte, 5000)),
+		"fewer bytes":   gives(http.StatusPartialContent, make([]byte, 4)),
+		"no bytes":      gives(http.StatusPartialContent, nil),
+		"all of a file": gives(http.StatusOK, make([]byte, 5000)),
+		"a refusal":     gives(http.StatusServiceUnavailable, nil),
+		"a redirection": func(w http.ResponseWriter, r *http.Request) {
+			http.Redirect(w, r, elsewhere.URL, http.StatusTemporaryRedirect)
+		},
+		"no answer": func(_ http.ResponseWriter, r *http.Request) {
+			select {
+			case <-released:
+			case <-r.Context().Done():
+			}
+		},
+		"an answer without end": func(w http.ResponseWriter, r *http.Request) {
+			w.WriteHeader(http.StatusPartialContent)
+			for r.Context().Err() == nil {
+				if _, err := w.Write(make([]byte, 1<<16)); err != nil {
+					return
+				}
+			}
+		},
+	} {
+		asked := w.asked.Load()
+		w.serve.Store(&serve)
+		ledgertest.ErrorIs(t, w.fetch(r), ErrNoPeer, "a peer that gives %s", what)
+		ledgertest.Equal(t, w.asked.Load()-asked, 1, "how often a peer is asked that gives %s", what)
+	}
+	ledgertest.Equal(t, r.partsBad.Get(), 2, "bad parts")
+	if all, _ := os.ReadDir(r.dir); len(all) > 1 || len(all) == 1 && !strings.HasSuffix(all[0].Name(), fetchSuffix) {
 		t.Errorf("the directory holds %v", all)
 	}
-	ledgertest.Equal(t, w.partsBad.Get(), 3, "bad parts")
-	ledgertest.Equal(t, w.fetchFailures.Get(), 3, "failures")
-	other := *m
-	other.Record = codec.AppendRecord(nil, w.records[0])
-	ledgertest.ErrorIs(t, w.Fetch(t.Context(), &other, vfs.Disk{}, dir, nil), cluster.ErrOtherLedger, "another record")
+	other := *w.offered(1)[0]
+	other.Record = codec.AppendRecord(nil, &ledger.Record{Version: 1, Kind: ledger.StatusRecord, Status: ledger.StatusConfirmed, Slot: 9, FirstSeq: 1})
+	ledgertest.ErrorIs(t, r.Fetch(t.Context(), &other, nil, vfs.Disk{}, r.dir, nil), cluster.ErrOtherLedger, "another record")
 }
 
-// testIncompleteSnapshotIsPassedOver takes a part of the newest snapshot away, and a message of another's: a node that begins is
-// offered the older one that is whole, and what only a snapshot that is not whole would let go stays in the stream.
-func testIncompleteSnapshotIsPassedOver(t *testing.T, s *natstest.Servers) {
-	w := newMaker(t, s, "incomplete")
-	offer := func(name string) (ledger.Version, string) {
+// testUnreachableSnapshotIsNotOffered has others ask in vain, or somebody else. The stream is not purged.
+func testUnreachableSnapshotIsNotOffered(t *testing.T, s *natstest.Servers) {
+	w := newMaker(t, s, "unreachable")
+	w.file("a.state", 1000)
+	offer := func() error {
 		w.commit(1)
-		w.file(name, 1000)
-		m := w.mustOffer(w.newest(), name)
-		return m.Version, m.Files[0].object(0)
+		return w.Offer(t.Context(), vfs.Disk{}, w.dir, []string{"a.state"}, w.newest())
 	}
-	a, partOfA := offer("a.state")
-	_, partOfB := offer("b.state")
-	o := w.objects()
-	must(t, o.remove(t.Context(), o.held[partOfB]))
-	w.offered(w.Exchange, a)
-	c, partOfC := offer("c.state") // b does not count: a is kept, and the stream after it
-	if got := w.objects().versions(); len(got) != 2 || got[0] != c || got[1] != a {
-		t.Errorf("there are snapshots of %v, want %d and %d", got, c, a)
-	}
-	if _, err := w.cluster.RecordAt(t.Context(), a); err != nil {
-		t.Errorf("the record of the snapshot that is kept: %v", err)
-	}
-	o = w.objects()
-	must(t, o.purge(t.Context(), o.chunkSubject(o.held[partOfC].NUID)))
-	w.offered(w.Exchange, a)
-	must(t, o.remove(t.Context(), o.held[partOfA]))
-	_, err := w.Offered(t.Context())
-	ledgertest.ErrorIs(t, err, ErrNoSnapshot, "none is whole")
-}
-
-// testMakerThatIsNoneOffersNothing loses the turn while the only part is read.
-func testMakerThatIsNoneOffersNothing(t *testing.T, s *natstest.Servers) {
-	w := newMaker(t, s, "turns")
-	w.commit(1)
-	memory := vfstest.NewMemory()
-	must(t, memory.WriteFile("a.state", make([]byte, 1000)))
-	disk := vfstest.NewFaulty(memory, vfstest.Plan{Before: func(c vfstest.Call) {
-		if c.Kind == vfstest.KindReadAt {
-			w.cluster.LeaveSnapshots()
+	must(t, offer())
+	gone := http.HandlerFunc(http.NotFound)
+	w.serve.Store(&gone)
+	ledgertest.ErrorSays(t, offer(), "other nodes could not fetch it from http://", "a listener that does not give it")
+	own := w.address
+	for _, address := range []string{"http://127.0.0.1:1", "http://who:secret@127.0.0.1:1", "ftp://127.0.0.1"} {
+		w.address = address
+		if err := offer(); err == nil {
+			t.Errorf("a snapshot at %s is offered", address)
 		}
-	}})
-	ledgertest.ErrorIs(t, w.Offer(t.Context(), disk, "", []string{"a.state"}, w.newest()), ErrNotMaker, "Offer")
-	_, err := w.Offered(t.Context())
-	ledgertest.ErrorIs(t, err, ErrNoSnapshot, "who lost the turn offers")
+	}
+	if w.offering.Load() || w.offerFailures.Get() != 4 {
+		t.Errorf("it offers: %t, %d failures", w.offering.Load(), w.offerFailures.Get())
+	}
+	ledgertest.Equal(t, len(w.offered(1)), 1, "snapshots that are offered")
+	_, err := w.cluster.RecordAt(t.Context(), 1)
+	must(t, err)
+	w.serve.Store(nil)
+	w.address = own
+	must(t, offer())
+	w.offered(6, 1)
 }
 
-// TestHostileManifestsAreRefused names what no maker names.
+// testLostSnapshotIsNotOffered takes the older snapshot from the maker's disk, which then offers the newer one alone, and lets the
+// stream be.
+func testLostSnapshotIsNotOffered(t *testing.T, s *natstest.Servers) {
+	w := newMaker(t, s, "lost")
+	for i, name := range []string{"a.state", "b.state", "c.state"} {
+		w.commit(1)
+		w.file(name, 1000+i)
+		w.mustOffer(w.node, w.newest(), name)
+		must(t, os.Truncate(filepath.Join(w.dir, name), 10))
+	}
+	ledgertest.Equal(t, len(w.offered(3)), 1, "snapshots that are offered")
+	_, err := w.cluster.RecordAt(t.Context(), 1)
+	must(t, err)
+}
+
+// testUnreadableManifestIsPassedOver puts what no program of today writes in the place of a node's offer. It is told where there is nothing
+// else, never removed, and does not keep anybody from what other nodes offer.
+func testUnreadableManifestIsPassedOver(t *testing.T, s *natstest.Servers) {
+	w := newMaker(t, s, "unreadable")
+	w.commit(1)
+	kv, _, err := w.list(t.Context())
+	must(t, err)
+	_, err = kv.Put(t.Context(), "newer", []byte(`[{"format":3}]`))
+	must(t, err)
+	_, err = w.Offered(t.Context())
+	ledgertest.ErrorIs(t, err, ErrNoSnapshot, "one that cannot be read")
+	ledgertest.ErrorSays(t, err, "that of node newer: the stream was written by a newer program", "one that cannot be read")
+	w.file("a.state", 10)
+	m := *w.mustOffer(w.node, w.newest(), "a.state")
+	for node, change := range map[string]func(*Manifest){
+		"stranger": func(m *Manifest) { m.Ledger, m.Node = "of another stream", "stranger" },
+		"liar":     func(m *Manifest) { m.Version++ },
+		"thief":    func(*Manifest) {}, // it says to be the maker
+	} {
+		other := m
+		change(&other)
+		b, err := json.Marshal([]*Manifest{&other})
+		must(t, err)
+		_, err = kv.Put(t.Context(), node, b)
+		must(t, err)
+	}
+	ledgertest.Equal(t, len(w.offered(1)), 1, "snapshots that are offered")
+	for range 2 {
+		w.commit(1)
+		w.mustOffer(w.node, w.newest(), "a.state")
+	}
+	_, all, err := w.list(t.Context())
+	must(t, err)
+	for node, want := range map[string]bool{"maker": true, "newer": true, "liar": true, "stranger": false, "thief": false} {
+		_, there := all[node]
+		ledgertest.Equal(t, there, want, "whether what %s offers is still there", node)
+	}
+}
+
+// testObjectStoreIsForgotten has the object store of older programs beside the stream. It goes once two snapshots are offered.
+func testObjectStoreIsForgotten(t *testing.T, s *natstest.Servers) {
+	w := newMaker(t, s, "old")
+	js := w.cluster.JetStream()
+	_, err := js.CreateObjectStore(t.Context(), jetstream.ObjectStoreConfig{Bucket: "old_snapshots"})
+	must(t, err)
+	w.file("a.state", 10)
+	for _, want := range []error{nil, jetstream.ErrStreamNotFound, jetstream.ErrStreamNotFound} {
+		w.commit(1)
+		w.mustOffer(w.node, w.newest(), "a.state")
+		_, err := js.Stream(t.Context(), "OBJ_old_snapshots")
+		ledgertest.ErrorIs(t, err, want, "the object store after %d offers", len(w.records))
+	}
+}
+
+// TestHostileManifestsAreRefused names what no node names.
 func TestHostileManifestsAreRefused(t *testing.T) {
 	record := &ledger.Record{Version: 1, Kind: ledger.StatusRecord, Status: ledger.StatusConfirmed, Slot: 1, FirstSeq: 1}
 	good := Manifest{
-		Format: 1, Ledger: "id", Snapshot: Snapshot{Version: 1, StateHash: record.StateHash}, Record: codec.AppendRecord(nil, record),
-		Files: []File{{"a.state", 10, make([]string, 1)}},
+		Format: 2, Ledger: "id", Address: "http://127.0.0.1:8081", Snapshot: Snapshot{Version: 1, StateHash: record.StateHash},
+		Record: codec.AppendRecord(nil, record), Files: []File{{"a.state", 10, make([]string, 1)}},
 	}
 	for name, change := range map[string]func(*Manifest){
 		"":                        func(*Manifest) {},
-		"another format":          func(m *Manifest) { m.Format = 2 },
+		"another format":          func(m *Manifest) { m.Format = 1 },
 		"no files":                func(m *Manifest) { m.Files = nil },
 		"a way out":               func(m *Manifest) { m.Files[0].Name = "../node.json" },
 		"a path":                  func(m *Manifest) { m.Files[0].Name = "a/b" },
 		"a hidden file":           func(m *Manifest) { m.Files[0].Name = ".a" },
 		"no name":                 func(m *Manifest) { m.Files[0].Name = "" },
 		"an unfinished file":      func(m *Manifest) { m.Files[0].Name = "a" + fetchSuffix },
+		"a temporary file":        func(m *Manifest) { m.Files[0].Name = "a" + vfs.TemporarySuffix },
 		"a name twice":            func(m *Manifest) { m.Files = append(m.Files, m.Files[0]) },
 		"less than nothing":       func(m *Manifest) { m.Files[0].Bytes = -1 },
 		"more than its parts":     func(m *Manifest) { m.Files[0].Bytes = partBytes + 1 },
@@ -342,21 +482,42 @@ func TestHostileManifestsAreRefused(t *testing.T) {
 		"another state":           func(m *Manifest) { m.StateHash[1]++ },
 		"another version":         func(m *Manifest) { m.Version++ },
 		"a record that cannot be": func(m *Manifest) { m.Record = m.Record[1:] },
+		"nowhere":                 func(m *Manifest) { m.Address = "" },
+		"another scheme":          func(m *Manifest) { m.Address = "file:///etc/passwd" },
+		"a user":                  func(m *Manifest) { m.Address = "http://who:secret@127.0.0.1" },
+		"a page":                  func(m *Manifest) { m.Address = "http://127.0.0.1/latest?x=" },
 	} {
 		m := good
 		m.Files = append([]File(nil), good.Files...)
 		change(&m)
-		b, err := json.Marshal(&m)
+		b, err := json.Marshal([]*Manifest{&m})
 		must(t, err)
-		_, err = decodeManifest(b)
+		_, err = decodeManifests(b)
 		ledgertest.Equal(t, err == nil, name == "", "%s: whether it is read: %v", name, err)
 	}
-	if v, ok := manifestVersion(manifestName(77)); !ok || v != 77 {
-		t.Errorf("manifestVersion(%s) = %d, %t", manifestName(77), v, ok)
+	for _, b := range []string{"", "{}", "[null]", "[1]", "[]x"} {
+		if _, err := decodeManifests([]byte(b)); err == nil {
+			t.Errorf("%q is read", b)
+		}
 	}
 }
 
-// eventually waits until something holds.
-var eventually = natstest.Eventually
+// Of a directory with snapshots only whole files of them are shown.
+func TestOnlyFilesOfSnapshotsAreShown(t *testing.T) {
+	dir := t.TempDir()
+	for _, name := range []string{"snapshot-1.state", "a.fetch", "a" + vfs.TemporarySuffix, ".hidden"} {
+		must(t, os.WriteFile(filepath.Join(dir, name), nil, 0o600))
+	}
+	for name, want := range map[string]error{
+		"snapshot-1.state": nil, "a.fetch": os.ErrNotExist, "a" + vfs.TemporarySuffix: os.ErrNotExist, ".hidden": os.ErrNotExist,
+		"../" + filepath.Base(dir) + "/snapshot-1.state": os.ErrNotExist, "": os.ErrNotExist, ".": os.ErrNotExist, "none": os.ErrNotExist,
+	} {
+		f, err := Open(vfs.Disk{}, dir, name)
+		ledgertest.ErrorIs(t, err, want, "Open(%q)", name)
+		if err == nil {
+			must(t, f.Close())
+		}
+	}
+}
 
 var must = ledgertest.Must

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"math"
 	"path/filepath"
 
 	"ledgerd/engine/cluster"
@@ -17,29 +16,12 @@ import (
 // fetchSuffix is of a file that is not whole yet. What is right of it is kept when a fetch begins anew.
 const fetchSuffix = ".fetch"
 
-// Offered returns the manifests of all snapshots that are offered, newest first, without those that cannot be read or of which
-// a part is missing. ErrNoSnapshot: there is none.
-func (x *Exchange) Offered(ctx context.Context) ([]*Manifest, error) {
-	id, _, err := x.cluster.Facts(ctx)
-	if err != nil {
-		return nil, fmt.Errorf("cannot look for snapshots: %w", err)
-	}
-	o, err := x.open(ctx, id, false)
-	if err != nil {
-		return nil, err
-	}
-	all, err := o.usable(ctx, math.MaxInt)
-	if err == nil && len(all) == 0 {
-		err = ErrNoSnapshot
-	}
-	return all, err
-}
-
 // Fetch brings the files of a snapshot into a directory, one after the other: a file has its name when it is whole and synced.
 // What an earlier fetch left there, whole or not, is kept as far as it is right. Before, the record that the snapshot is
-// the state after is compared with the stream's. progress, where it is not nil, is told how many of all bytes are there.
-func (x *Exchange) Fetch(ctx context.Context, m *Manifest, disk vfs.FS, dir string, progress func(done, total int64)) error {
-	if err := x.fetch(ctx, m, disk, dir, progress); err != nil {
+// the state after is compared with the stream's. Parts come from the node that offers the snapshot, or from those that offer
+// another one with the same part. ErrNoPeer: none gave it. progress, where it is not nil, is told how many of all bytes are there.
+func (x *Exchange) Fetch(ctx context.Context, m *Manifest, offered []*Manifest, disk vfs.FS, dir string, progress func(done, total int64)) error {
+	if err := x.fetch(ctx, m, offered, disk, dir, progress); err != nil {
 		x.fetchFailures.Inc()
 		return fmt.Errorf("cannot fetch the snapshot of version %d: %w", m.Version, err)
 	}
@@ -47,7 +29,7 @@ func (x *Exchange) Fetch(ctx context.Context, m *Manifest, disk vfs.FS, dir stri
 	return nil
 }
 
-func (x *Exchange) fetch(ctx context.Context, m *Manifest, disk vfs.FS, dir string, progress func(done, total int64)) error {
+func (x *Exchange) fetch(ctx context.Context, m *Manifest, offered []*Manifest, disk vfs.FS, dir string, progress func(done, total int64)) error {
 	record, err := x.cluster.RecordAt(ctx, m.Version)
 	if err != nil {
 		return err
@@ -55,14 +37,12 @@ func (x *Exchange) fetch(ctx context.Context, m *Manifest, disk vfs.FS, dir stri
 	if record.StateHash != m.StateHash || !bytes.Equal(codec.AppendRecord(nil, record), m.Record) {
 		return fmt.Errorf("%w: the record of version %d is another in the stream", cluster.ErrOtherLedger, m.Version)
 	}
-	o, err := x.open(ctx, m.Ledger, false)
-	if err != nil {
-		return err
-	}
 	if err := disk.MkdirAll(dir); err != nil {
 		return fmt.Errorf("cannot make the directory: %w", err)
 	}
-	f := fetcher{objects: o, disk: disk, dir: dir, total: m.Bytes(), progress: progress}
+	f := fetcher{
+		Exchange: x, offered: append([]*Manifest{m}, offered...), avoid: make(map[string]bool), disk: disk, dir: dir, total: m.Bytes(), progress: progress,
+	}
 	for i := range m.Files {
 		if err := f.file(ctx, &m.Files[i]); err != nil {
 			return fmt.Errorf("file %s: %w", m.Files[i].Name, err)
@@ -73,7 +53,9 @@ func (x *Exchange) fetch(ctx context.Context, m *Manifest, disk vfs.FS, dir stri
 
 // fetcher is one fetch.
 type fetcher struct {
-	*objects
+	*Exchange
+	offered     []*Manifest     // that may name the same parts, the one that is fetched first
+	avoid       map[string]bool // addresses of peers that did not give what they should
 	disk        vfs.FS
 	dir         string
 	done, total int64
@@ -137,23 +119,39 @@ func (t *fetcher) fill(ctx context.Context, f *File, file vfs.File) error {
 		held -= int64(f.partSize(i))
 	}
 	t.tell(held)
+	room := make([]byte, min(partBytes, f.Bytes))
 	for _, i := range missing {
-		b, err := t.get(ctx, f.object(i), f.partSize(i))
-		if err == nil && (len(b) != f.partSize(i) || hashOf(b) != f.Parts[i]) {
-			err = fmt.Errorf("%w: its bytes are not what the manifest says", errBadPart)
-		}
-		if errors.Is(err, errBadPart) {
-			t.partsBad.Inc()
-		}
-		if err != nil {
+		part := room[:f.partSize(i)]
+		if err := t.part(ctx, f, i, part); err != nil {
 			return fmt.Errorf("part %d: %w", i, err)
 		}
-		if _, err := file.WriteAt(b, int64(i)*partBytes); err != nil {
+		if _, err := file.WriteAt(part, int64(i)*partBytes); err != nil {
 			return err
 		}
-		t.tell(int64(len(b)))
+		t.tell(int64(len(part)))
 	}
 	return errors.Join(ctx.Err(), file.Truncate(f.Bytes))
+}
+
+// part fills the room with a part that any peer gives.
+func (t *fetcher) part(ctx context.Context, f *File, i int, room []byte) error {
+	failed := ErrNoPeer
+	for _, m := range t.offered {
+		if t.avoid[m.Address] {
+			continue
+		}
+		if same := m.file(f.Name); same == nil || same.Bytes != f.Bytes || same.Parts[i] != f.Parts[i] {
+			continue
+		}
+		err := t.get(ctx, m.Address, f, i, room)
+		if err == nil || ctx.Err() != nil {
+			return err
+		}
+		t.avoid[m.Address] = true
+		failed = fmt.Errorf("%w: node %s: %w", failed, m.Node, err)
+		t.config.Logger.Warn("a node does not give a part of a snapshot, others are asked", "node", m.Node, "file", f.Name, "part", i, "error", err)
+	}
+	return failed
 }
 
 func (t *fetcher) tell(n int64) {

@@ -1,29 +1,28 @@
 package exchange
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
+	"net/url"
+	"path/filepath"
 	"regexp"
-	"strconv"
 	"strings"
 	"time"
 
 	"ledgerd/engine/cluster"
 	"ledgerd/engine/codec"
 	"ledgerd/engine/ledger"
+	"ledgerd/snapshot/vfs"
 )
 
 const (
-	manifestFormat = 1
-	manifestStart  = "manifest-" // and the version in 20 digits
+	manifestFormat = 2 // 1 was of programs that kept the files beside the stream
 
-	partBytes        = 8 << 20
-	maxManifestBytes = 16 << 20
-	maxFiles         = 100_000
-	maxFileBytes     = 1 << 44
+	// A nats-server takes values of 1 MiB by default: two manifests of snapshots of 100 GB.
+	partBytes    = 16 << 20
+	maxFiles     = 100_000
+	maxFileBytes = 1 << 44
 )
 
 // Snapshot says what a snapshot is a state of. Its node knows that from its own file.
@@ -36,18 +35,18 @@ type Snapshot struct {
 	Taken     time.Time        `json:"taken"`
 }
 
-// Manifest names the parts of a snapshot that is offered.
+// Manifest says which node holds a snapshot, and what its files are.
 type Manifest struct {
-	Format int    `json:"format"`
-	Ledger string `json:"ledger"` // the id of the stream it belongs to
-	Node   string `json:"node"`   // that made it
+	Format  int    `json:"format"`
+	Ledger  string `json:"ledger"`  // the id of the stream it belongs to
+	Node    string `json:"node"`    // that holds it
+	Address string `json:"address"` // of that node's operators' listener: http://HOST:PORT, or https://
 	Snapshot
 	Record []byte `json:"record"` // the record of the version, as the stream holds it
-	Facts  []byte `json:"facts,omitempty"`
-	Files  []File `json:"files"` // in the order in which they are to appear
+	Files  []File `json:"files"`  // in the order in which they are to appear
 }
 
-// File is one file of a snapshot: parts of 8 MiB, the last one of what is left.
+// File is one file of a snapshot: parts of 16 MiB, the last one of what is left.
 type File struct {
 	Name  string   `json:"name"`
 	Bytes int64    `json:"bytes"`
@@ -63,8 +62,39 @@ func (m *Manifest) Bytes() int64 {
 	return sum
 }
 
+// file returns the file of a name, nil if the snapshot has none.
+func (m *Manifest) file(name string) *File {
+	for i := range m.Files {
+		if m.Files[i].Name == name {
+			return &m.Files[i]
+		}
+	}
+	return nil
+}
+
+// isIn reports whether a directory has all of the files, by their sizes.
+func (m *Manifest) isIn(disk vfs.FS, dir string) bool {
+	for i := range m.Files {
+		if size, err := vfs.Size(disk, filepath.Join(dir, m.Files[i].Name)); err != nil || size != m.Files[i].Bytes {
+			return false
+		}
+	}
+	return true
+}
+
 // fileName is what a file of a snapshot may be called: nothing that leads out of a directory, or is hidden in it.
 var fileName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,199}$`)
+
+// isFileName reports whether a whole file of a snapshot may have a name.
+func isFileName(name string) bool {
+	return fileName.MatchString(name) && !strings.HasSuffix(name, fetchSuffix) && !strings.HasSuffix(name, vfs.TemporarySuffix)
+}
+
+// isAddress reports whether a peer may be asked at an address: it says no more than a host and a port.
+func isAddress(address string) bool {
+	u, err := url.Parse(address)
+	return err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Host != "" && address == u.Scheme+"://"+u.Host
+}
 
 // partsOf returns how many parts a file has.
 func partsOf(bytes int64) int { return int((bytes + partBytes - 1) / partBytes) }
@@ -72,55 +102,50 @@ func partsOf(bytes int64) int { return int((bytes + partBytes - 1) / partBytes) 
 // partSize returns how many bytes a part has.
 func (f *File) partSize(i int) int { return int(min(partBytes, f.Bytes-int64(i)*partBytes)) }
 
-// object returns the name of a part in the object store. It holds the hash: what has the same name is the same.
-func (f *File) object(i int) string { return fmt.Sprintf("%s/%06d/%s", f.Name, i, f.Parts[i]) }
-
-func manifestName(v ledger.Version) string { return fmt.Sprintf("%s%020d", manifestStart, uint64(v)) }
-
-// manifestVersion is the inverse of manifestName; ok is false for any other name.
-func manifestVersion(name string) (v ledger.Version, ok bool) {
-	digits, ok := strings.CutPrefix(name, manifestStart)
-	if !ok || len(digits) != 20 {
-		return 0, false
+// decodeManifests reads what a node offers, and refuses what would harm who follows it.
+func decodeManifests(b []byte) (all []*Manifest, err error) {
+	if err := json.Unmarshal(b, &all); err != nil {
+		return nil, fmt.Errorf("cannot read manifests: %w", err)
 	}
-	n, err := strconv.ParseUint(digits, 10, 64)
-	return ledger.Version(n), err == nil
+	for _, m := range all {
+		if m == nil {
+			return nil, errors.New("a manifest is missing")
+		}
+		if err := m.check(); err != nil {
+			return nil, err
+		}
+	}
+	return all, nil
 }
 
-// decodeManifest reads a manifest and refuses what would harm who follows it.
-func decodeManifest(b []byte) (*Manifest, error) {
-	m := new(Manifest)
-	d := json.NewDecoder(bytes.NewReader(b))
-	if err := d.Decode(m); err != nil {
-		return nil, fmt.Errorf("cannot read a manifest: %w", err)
-	}
-	if _, err := d.Token(); !errors.Is(err, io.EOF) {
-		return nil, errors.New("cannot read a manifest: more follows")
-	}
+func (m *Manifest) check() error {
 	if m.Format != manifestFormat {
-		return nil, fmt.Errorf("%w: a manifest of format %d", cluster.ErrFormat, m.Format)
+		return fmt.Errorf("%w: a manifest of format %d", cluster.ErrFormat, m.Format)
 	}
 	if len(m.Files) == 0 || len(m.Files) > maxFiles || m.Version == 0 {
-		return nil, fmt.Errorf("a manifest of %d files at version %d", len(m.Files), m.Version)
+		return fmt.Errorf("a manifest of %d files at version %d", len(m.Files), m.Version)
+	}
+	if !isAddress(m.Address) {
+		return fmt.Errorf("a manifest names a node at %.200q", m.Address)
 	}
 	names := make(map[string]bool)
 	for i := range m.Files {
 		f := &m.Files[i]
 		switch {
-		case !fileName.MatchString(f.Name) || strings.HasSuffix(f.Name, fetchSuffix) || names[f.Name]:
-			return nil, fmt.Errorf("a manifest names a file %.200q", f.Name)
+		case !isFileName(f.Name) || names[f.Name]:
+			return fmt.Errorf("a manifest names a file %.200q", f.Name)
 		case f.Bytes <= 0 || f.Bytes > maxFileBytes || len(f.Parts) != partsOf(f.Bytes):
-			return nil, fmt.Errorf("a manifest says that %s has %d bytes in %d parts", f.Name, f.Bytes, len(f.Parts))
+			return fmt.Errorf("a manifest says that %s has %d bytes in %d parts", f.Name, f.Bytes, len(f.Parts))
 		}
 		names[f.Name] = true
 	}
 	record, err := codec.DecodeRecord(m.Record)
 	if err != nil {
-		return nil, fmt.Errorf("a manifest's record: %w", err)
+		return fmt.Errorf("a manifest's record: %w", err)
 	}
 	if record.Version != m.Version || record.StateHash != m.StateHash {
-		return nil, fmt.Errorf("a manifest of version %d, state hash %s, holds the record of version %d, state hash %s",
+		return fmt.Errorf("a manifest of version %d, state hash %s, holds the record of version %d, state hash %s",
 			m.Version, m.StateHash, record.Version, record.StateHash)
 	}
-	return m, nil
+	return nil
 }

@@ -2,8 +2,6 @@ package exchange
 
 import (
 	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
 	"path/filepath"
 
@@ -12,19 +10,17 @@ import (
 	"ledgerd/snapshot/vfs"
 )
 
-// keptManifests are how many snapshots are offered: a node that fetches one while the next is made finishes.
+// keptManifests are how many snapshots a node offers, which are those that its disk has: a node that fetches one while the next is made finishes.
 const keptManifests = 2
 
-// Offer stores a snapshot's files for others, in the order in which they are to appear there: what a file names comes before
-// it. The files must not change meanwhile. Parts that are there already are not sent again. Then it removes what only older
-// snapshots than the two newest need, and purges the stream below them. It returns ErrNotMaker where another node makes the
-// snapshots. After another error this node leaves it to others for a while. It is for one goroutine at a time.
+// Offer makes a snapshot known to others, its files in the order in which they are to appear there: what a file names comes before
+// it. They must not change. Then it purges the stream below the older of the snapshots that this node offers. It is for one
+// goroutine at a time.
 func (x *Exchange) Offer(ctx context.Context, disk vfs.FS, dir string, names []string, what Snapshot) error {
-	if err := x.offer(ctx, disk, dir, names, what); err != nil {
+	err := x.offer(ctx, disk, dir, names, what)
+	x.offering.Store(err == nil)
+	if err != nil {
 		x.offerFailures.Inc()
-		if ctx.Err() == nil && !errors.Is(err, ErrNotMaker) { // what failed here may not fail there
-			x.cluster.LeaveSnapshots()
-		}
 		return fmt.Errorf("cannot offer the snapshot of version %d: %w", what.Version, err)
 	}
 	x.offers.Inc()
@@ -32,10 +28,7 @@ func (x *Exchange) Offer(ctx context.Context, disk vfs.FS, dir string, names []s
 }
 
 func (x *Exchange) offer(ctx context.Context, disk vfs.FS, dir string, names []string, what Snapshot) error {
-	if !x.cluster.MakesSnapshots() {
-		return ErrNotMaker
-	}
-	id, facts, err := x.cluster.Facts(ctx)
+	id, _, err := x.cluster.Facts(ctx)
 	if err != nil {
 		return err
 	}
@@ -46,35 +39,67 @@ func (x *Exchange) offer(ctx context.Context, disk vfs.FS, dir string, names []s
 	if record.StateHash != what.StateHash {
 		return fmt.Errorf("%w: its state hash is %s, that of the record in the stream %s", cluster.ErrOtherLedger, what.StateHash, record.StateHash)
 	}
-	m := &Manifest{
-		Format: manifestFormat, Ledger: id, Node: x.config.NodeID, Snapshot: what, Record: codec.AppendRecord(nil, record), Facts: facts,
-	}
-	o, err := x.open(ctx, id, true)
+	kv, all, err := x.list(ctx)
 	if err != nil {
 		return err
 	}
+	m := &Manifest{
+		Format: manifestFormat, Ledger: id, Node: x.config.NodeID, Address: x.address, Snapshot: what, Record: codec.AppendRecord(nil, record),
+	}
+	held := []*Manifest{m}
+	for _, older := range all[x.config.NodeID].manifests {
+		if len(held) < keptManifests && older.Ledger == id && older.Version < m.Version && older.isIn(disk, dir) {
+			older.Address = x.address // of today
+			held = append(held, older)
+		}
+	}
 	for _, name := range names {
-		f, err := o.offerFile(ctx, disk, dir, name)
+		f, err := describe(ctx, disk, dir, name, held[1:])
 		if err != nil {
 			return fmt.Errorf("file %s: %w", name, err)
 		}
 		m.Files = append(m.Files, *f)
 	}
-	encoded, err := json.Marshal(m)
-	if err != nil {
-		return fmt.Errorf("cannot encode the manifest: %w", err)
-	}
-	if !x.cluster.MakesSnapshots() { // the node that does now may have swept the parts: no manifest named them yet
-		return ErrNotMaker
-	}
-	if err := o.put(ctx, manifestName(what.Version), encoded); err != nil {
+	if err := x.check(ctx, m); err != nil {
 		return err
 	}
-	return o.prune(ctx)
+	if err := x.put(ctx, kv, held); err != nil || len(held) < keptManifests {
+		return err
+	}
+	oldest := held[len(held)-1].Version
+	if err := x.cluster.PurgeBelow(ctx, oldest); err != nil {
+		return err
+	}
+	x.forget(ctx, kv, all, id, oldest)
+	return x.dropObjectStore(ctx)
 }
 
-// offerFile stores the parts of a file that are not there.
-func (o *objects) offerFile(ctx context.Context, disk vfs.FS, dir, name string) (*File, error) {
+// Share offers a snapshot that this node fetched from another until it has one of its own: who begins next finds two nodes that hold it.
+func (x *Exchange) Share(ctx context.Context, m *Manifest) error {
+	own := *m
+	own.Node, own.Address = x.config.NodeID, x.address
+	kv, _, err := x.list(ctx)
+	if err == nil {
+		err = x.put(ctx, kv, []*Manifest{&own})
+	}
+	return err
+}
+
+// check asks this node for a part of what it is about to offer, as others will.
+func (x *Exchange) check(ctx context.Context, m *Manifest) error {
+	if err := m.check(); err != nil {
+		return err
+	}
+	f := &m.Files[len(m.Files)-1]
+	last := len(f.Parts) - 1
+	if err := x.get(ctx, x.address, f, last, make([]byte, f.partSize(last))); err != nil {
+		return fmt.Errorf("other nodes could not fetch it from %s: %w", x.address, err)
+	}
+	return nil
+}
+
+// describe returns what a file is. One that an older snapshot has, too, is not read again: it never changes.
+func describe(ctx context.Context, disk vfs.FS, dir, name string, older []*Manifest) (*File, error) {
 	file, err := disk.Open(filepath.Join(dir, name))
 	if err != nil {
 		return nil, err
@@ -84,79 +109,22 @@ func (o *objects) offerFile(ctx context.Context, disk vfs.FS, dir, name string) 
 	if err != nil {
 		return nil, err
 	}
+	for _, m := range older {
+		if f := m.file(name); f != nil && f.Bytes == size {
+			return f, nil
+		}
+	}
 	f := &File{Name: name, Bytes: size, Parts: make([]string, partsOf(size))}
 	room := make([]byte, min(partBytes, size))
 	for i := range f.Parts {
-		if !o.cluster.MakesSnapshots() {
-			return nil, ErrNotMaker
-		}
 		part := room[:f.partSize(i)]
 		if _, err := file.ReadAt(part, int64(i)*partBytes); err != nil {
 			return nil, err
 		}
 		f.Parts[i] = hashOf(part)
-		if o.whole(f.object(i), len(part)) {
-			continue
-		}
-		if err := o.put(ctx, f.object(i), part); err != nil {
+		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
 	}
 	return f, nil
-}
-
-// prune keeps the newest snapshots that are whole and what they name. The record of the oldest one stays in the stream, and
-// all after it.
-func (o *objects) prune(ctx context.Context) error {
-	if err := o.list(ctx); err != nil {
-		return err
-	}
-	kept, err := o.usable(ctx, keptManifests)
-	if err != nil {
-		return err
-	}
-	named := make(map[string]bool)
-	for _, m := range kept {
-		named[manifestName(m.Version)] = true
-		for i := range m.Files {
-			for p := range m.Files[i].Parts {
-				named[m.Files[i].object(p)] = true
-			}
-		}
-	}
-	if !o.cluster.MakesSnapshots() {
-		return ErrNotMaker
-	}
-	if err := o.sweep(ctx, named); err != nil || len(kept) < keptManifests {
-		return err
-	}
-	return o.cluster.PurgeBelow(ctx, kept[len(kept)-1].Version)
-}
-
-// sweep removes objects that are not named, manifests first, and messages that are of no object: what was being stored when a
-// node died.
-func (o *objects) sweep(ctx context.Context, named map[string]bool) error {
-	for _, manifests := range []bool{true, false} {
-		for name, i := range o.held {
-			if _, is := manifestVersion(name); is != manifests || named[name] {
-				continue
-			}
-			if err := o.remove(ctx, i); err != nil {
-				return err
-			}
-		}
-	}
-	known := make(map[string]bool)
-	for _, i := range o.held {
-		known[i.NUID] = true
-	}
-	for id := range o.chunks {
-		if known[id] {
-			continue
-		}
-		if err := o.purge(ctx, o.chunkSubject(id)); err != nil {
-			return err
-		}
-	}
-	return nil
 }

@@ -1,0 +1,85 @@
+package main
+
+import (
+	"crypto/tls"
+	"encoding/pem"
+	"net"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"ledgerd/engine/cluster/natstest"
+	"ledgerd/engine/ledger/ledgertest"
+)
+
+// listensAt is a listener that is asked for its address alone.
+type listensAt struct {
+	net.Listener
+	at net.Addr
+}
+
+func (l listensAt) Addr() net.Addr { return l.at }
+
+// Others are told of an address that they can reach, or of none.
+func TestNodesAdvertiseWhereOthersReachThem(t *testing.T) {
+	inner, any6 := &net.TCPAddr{IP: net.IPv4(10, 0, 0, 4), Port: 8081}, &net.TCPAddr{IP: net.IPv6unspecified, Port: 8081}
+	for name, tt := range map[string]struct {
+		role, flag string
+		at         net.Addr // nil: nowhere
+		encrypted  bool
+		want       string
+	}{
+		"an address of its own":        {roleReplica, "", inner, false, "http://10.0.0.4:8081"},
+		"encrypted":                    {roleAll, "", inner, true, "https://10.0.0.4:8081"},
+		"version 6":                    {roleAll, "", &net.TCPAddr{IP: net.ParseIP("fd00::1"), Port: 1}, false, "http://[fd00::1]:1"},
+		"an ingester":                  {roleIngest, "10.0.0.4", inner, false, ""},
+		"no listener":                  {roleReplica, "10.0.0.4", nil, false, ""},
+		"loopback":                     {roleReplica, "", &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 8081}, false, ""},
+		"all addresses":                {roleReplica, "", any6, false, ""},
+		"all addresses, named":         {roleReplica, "replica-1.internal", any6, false, "http://replica-1.internal:8081"},
+		"another port":                 {roleReplica, "[fd00::1]:99", inner, true, "https://[fd00::1]:99"},
+		"version 6, named":             {roleReplica, "[fd00::1]", inner, false, "http://[fd00::1]:8081"},
+		"a Unix socket":                {roleReplica, "", &net.UnixAddr{Name: "/run/ops"}, false, ""},
+		"a Unix socket behind a proxy": {roleReplica, "10.0.0.4:99", &net.UnixAddr{Name: "/run/ops"}, false, "http://10.0.0.4:99"},
+	} {
+		n := new(node)
+		if tt.at != nil {
+			n.opsListener = listensAt{at: tt.at}
+		}
+		if tt.encrypted {
+			n.opsTLS = new(tls.Config)
+		}
+		f := clusterFlags{Role: tt.role, OpsAdvertise: tt.flag}
+		ledgertest.Equal(t, f.advertised(n), tt.want, "%s: the address", name)
+	}
+	for s, want := range map[string]bool{
+		"h": true, "h:1": true, "10.0.0.4:8081": true, "[fd00::1]:1": true, "": false, "http://h": false, "who@h": false, "h/x": false, "h:x": false, ":1": false, "h?x": false,
+	} {
+		ledgertest.Equal(t, isHost(s), want, "whether %q is a host", s)
+	}
+}
+
+// Where operators need a certificate nodes show each other theirs. One of another authority gets no snapshot, and waits.
+func TestNodesFetchSnapshotsWithTheirCertificates(t *testing.T) {
+	t.Parallel()
+	servers, dir := natstest.Start(t, 1), t.TempDir()
+	trusted, others := newAuthority(t), newAuthority(t)
+	ca := filepath.Join(dir, "ca.pem")
+	must(t, os.WriteFile(ca, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: trusted.cert.Raw}), 0o600))
+	start := func(name, role, source string, by *authority) *victim {
+		cert, key := filepath.Join(dir, name+".pem"), filepath.Join(dir, name+"-key.pem")
+		by.sign(name, &cert, &key)
+		return launch(t, "--data-dir", filepath.Join(dir, name), "--role", role, "--source", source, "--log", servers.URL(0)+"/LEDGER", "--log-replicas", "1",
+			"--snapshot-interval", "300ms", "--ops-advertise", "127.0.0.1", "--tls-cert", cert, "--tls-key", key, "--tls-client-ca", ca)
+	}
+	maker := start("maker", roleAll, "sim:finality=4,accounts=100,slot_time=20ms", trusted)
+	maker.errs.await(t, "purged the stream")
+	fresh := start("fresh", roleReplica, "none", trusted)
+	fresh.errs.await(t, "begins with a snapshot of another node")
+	fresh.errs.await(t, "offers a snapshot to other nodes")
+	stranger := start("stranger", roleReplica, "none", others)
+	stranger.errs.await(t, "cannot begin before another one gives it a snapshot.*certificate")
+	for _, v := range []*victim{stranger, fresh, maker} {
+		v.stop()
+	}
+}
