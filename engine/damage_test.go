@@ -4,7 +4,10 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"encoding/binary"
+	"encoding/json"
+	"fmt"
 	"hash/crc32"
+	"log/slog"
 	"path/filepath"
 	"reflect"
 	"regexp"
@@ -20,6 +23,7 @@ import (
 	"ledgerd/engine/ledger"
 	"ledgerd/engine/ledger/bubble"
 	"ledgerd/engine/ledger/ledgertest"
+	"ledgerd/engine/sequencer"
 	"ledgerd/snapshot/vfs/vfstest"
 )
 
@@ -109,7 +113,7 @@ func forgeAccount(t *testing.T, disk *vfstest.Memory, name string, key ledger.Pu
 }
 
 // F4, F6, F7, F8, G24: TestDamagedSnapshotIsPassedOver damages, cuts or takes away snapshots, their history and the log: the node answers the same
-// from the snapshot before, or without the blocks that are lost, the log is as it was, and the node goes on. Where nothing
+// from the snapshot before, or without the blocks of the history file that is lost, the log is as it was, and the node goes on. Where nothing
 // leads to the newest block it says so and starts nothing.
 func TestDamagedSnapshotIsPassedOver(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
@@ -123,22 +127,22 @@ func TestDamagedSnapshotIsPassedOver(t *testing.T) {
 		for name, tt := range map[string]struct {
 			harm   func(*vfstest.Memory)
 			passed uint64   // snapshots that are passed over
-			prunes bool     // blocks are lost
+			lost   int      // history files that are
 			refuse []string // words of the refusal; nil: it starts
 		}{
-			"untouched":              {func(d *vfstest.Memory) {}, 0, false, nil},
-			"the newest":             {func(d *vfstest.Memory) { damage(t, d, states[1]) }, 1, false, nil},
-			"the newest, to nothing": {func(d *vfstest.Memory) { d.WriteFile(states[1], nil) }, 1, false, nil},
-			"the newest is gone":     {func(d *vfstest.Memory) { d.Remove(states[1]) }, 0, false, nil},
-			"the newest, forged":     {func(d *vfstest.Memory) { forgeStateHash(t, d, states[1]) }, 1, false, nil},
-			"its history":            {func(d *vfstest.Memory) { damage(t, d, history[len(history)-1]) }, 1, false, nil},
-			"its history is gone":    {func(d *vfstest.Memory) { d.Remove(history[len(history)-1]) }, 1, false, nil},
-			"history of both":        {func(d *vfstest.Memory) { damage(t, d, history[0]) }, 2, true, nil},
-			"history of both, gone":  {func(d *vfstest.Memory) { d.Remove(history[0]) }, 2, true, nil},
-			"both":                   {func(d *vfstest.Memory) { damage(t, d, states[0]); damage(t, d, states[1]) }, 0, false, []string{"no snapshot is whole"}},
-			"both are gone":          {func(d *vfstest.Memory) { d.Remove(states[0]); d.Remove(states[1]) }, 0, false, []string{"record 1"}},
-			"the log":                {func(d *vfstest.Memory) { damage(t, d, last) }, 0, false, []string{filepath.Base(last), "slot", ".state"}},
-			"the node file is gone":  {func(d *vfstest.Memory) { d.Remove("data/node.json") }, 0, false, []string{"node.json is missing"}},
+			"untouched":              {func(d *vfstest.Memory) {}, 0, 0, nil},
+			"the newest":             {func(d *vfstest.Memory) { damage(t, d, states[1]) }, 1, 0, nil},
+			"the newest, to nothing": {func(d *vfstest.Memory) { d.WriteFile(states[1], nil) }, 1, 0, nil},
+			"the newest is gone":     {func(d *vfstest.Memory) { d.Remove(states[1]) }, 0, 0, nil},
+			"the newest, forged":     {func(d *vfstest.Memory) { forgeStateHash(t, d, states[1]) }, 1, 0, nil},
+			"its history":            {func(d *vfstest.Memory) { damage(t, d, history[len(history)-1]) }, 1, 0, nil},
+			"its history is gone":    {func(d *vfstest.Memory) { d.Remove(history[len(history)-1]) }, 1, 0, nil},
+			"history of both":        {func(d *vfstest.Memory) { damage(t, d, history[0]) }, 0, 1, nil},
+			"history of both, gone":  {func(d *vfstest.Memory) { d.Remove(history[0]) }, 0, 1, nil},
+			"both":                   {func(d *vfstest.Memory) { damage(t, d, states[0]); damage(t, d, states[1]) }, 0, 0, []string{"no snapshot is whole"}},
+			"both are gone":          {func(d *vfstest.Memory) { d.Remove(states[0]); d.Remove(states[1]) }, 0, 0, []string{"record 1"}},
+			"the log":                {func(d *vfstest.Memory) { damage(t, d, last) }, 0, 0, []string{filepath.Base(last), "slot", ".state"}},
+			"the node file is gone":  {func(d *vfstest.Memory) { d.Remove("data/node.json") }, 0, 0, []string{"node.json is missing"}},
 		} {
 			harmed := disk.Clone()
 			tt.harm(harmed)
@@ -159,16 +163,132 @@ func TestDamagedSnapshotIsPassedOver(t *testing.T) {
 				t.Fatalf("%s: %v", name, err)
 			}
 			got := n.Head()
-			if got.StateHash != want.StateHash || got.Tips != want.Tips || (got.Floor > want.Floor) != tt.prunes || got.Floor > got.Tips[ledger.Finalized].Slot {
+			if got.StateHash != want.StateHash || got.Tips != want.Tips || got.Floor != want.Floor {
 				t.Errorf("%s: stands at %+v, want %+v", name, got, want)
 			}
 			ledgertest.Equal(t, n.Stats().Snapshot.Damaged, tt.passed, "%s: snapshots that were passed over", name)
+			ledgertest.Equal(t, n.Stats().LostHistory, tt.lost, "%s: history files that are lost", name)
 			// It goes on, and takes snapshots that are whole.
 			s, m := scripted()
 			_, err = followScript(t, s, harmed)
 			must(t, err)
 			if got, err = heldBy(t, harmed); err != nil || rightHead(m, got, m.version()) != nil {
 				t.Errorf("%s: at the end %+v, %v", name, got, err)
+			}
+		}
+	})
+}
+
+// F8: TestDamagedHistoryFileCostsItsOwnBlocks damages, cuts or takes away one or two history files that all snapshots share. The blocks of all others
+// are answered as before, those of the damaged ones are said to be not indexed, nothing is deleted, health, figures and log tell, and
+// all of that is so after further snapshots and starts, until the retention has passed the files.
+func TestDamagedHistoryFileCostsItsOwnBlocks(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
+		disk := vfstest.NewMemory()
+		retention := sequencer.Retention{Slots: 100, Bytes: 1 << 40}
+		config := func(disk *vfstest.Memory, log *bytes.Buffer) Config {
+			return onDisk(t, disk, Config{Shards: 2, Retention: retention, SnapshotInterval: time.Second, Logger: slog.New(slog.NewTextHandler(log, nil))})
+		}
+		n := startNode(t, live(), config(disk, new(bytes.Buffer)))
+		root := rootBlock(100, lamports(key(1), 100))
+		n.send(root)
+		// grow shows blocks, some slots skipped, each with a signature of its slot, makes them final, and has a snapshot taken.
+		grow := func(n *subject, on *ledger.Block, snapshots int) *ledger.Block {
+			for range snapshots {
+				for i := range ledger.Slot(4) {
+					next := child(on, on.Slot+1+i%2, 0, lamports(key(1), ledger.Lamports(on.Slot)))
+					n.send(with(next, signature(int(next.Slot))), status(next, ledger.StatusFinalized))
+					on = next
+				}
+				pause(2 * time.Second)
+			}
+			return on
+		}
+		tip := grow(n, root, 6)
+		// answers returns what is said of each slot, and of its transaction.
+		answers := func(n *subject) map[ledger.Slot]string {
+			all := make(map[ledger.Slot]string)
+			for slot := n.Head().Floor; slot <= tip.Slot; slot++ {
+				block, _, err := n.Block(ledger.Query{Parts: ledger.WholeBlock}, slot)
+				said := fmt.Sprint(err)
+				if err == nil {
+					b, _ := json.Marshal(block)
+					said = string(b)
+				}
+				tx, _, err := n.Transaction(ledger.Query{}, signature(int(slot)))
+				record, _ := json.Marshal(tx)
+				all[slot] = fmt.Sprintf("%s, %s %v", said, record, err)
+			}
+			return all
+		}
+		want := answers(n)
+		n.close()
+		files := filesOf(disk, ".blocks")
+		if len(files) < 5 {
+			t.Fatalf("history files: %v", files)
+		}
+		slots := func(file string) (first, last ledger.Slot) {
+			_, err := fmt.Sscanf(filepath.Base(file), "history-%d-%d", &first, &last)
+			must(t, err)
+			return first, last
+		}
+		harms := map[string]func(*vfstest.Memory, string){
+			"a flipped bit": func(d *vfstest.Memory, file string) { damage(t, d, file) },
+			"cut":           func(d *vfstest.Memory, file string) { must(t, d.WriteFile(file, nil)) },
+			"gone":          func(d *vfstest.Memory, file string) { must(t, d.Remove(file)) },
+		}
+		for _, hurt := range [][]int{{0}, {1}, {2}, {0, 1}, {1, 3}, {0, 2, 3}} {
+			for kind, harm := range harms {
+				what := fmt.Sprintf("%s, files %v", kind, hurt)
+				harmed := disk.Clone()
+				lost := func(slot ledger.Slot) bool {
+					return slices.ContainsFunc(hurt, func(i int) bool {
+						first, last := slots(files[i])
+						return slot >= first && slot <= last
+					})
+				}
+				for _, i := range hurt {
+					harm(harmed, files[i])
+				}
+				present := filesOf(harmed, ".blocks")
+				block := tip
+				for life := range 3 {
+					var log bytes.Buffer
+					n := startNode(t, live(), config(harmed, &log))
+					synctest.Wait()
+					for slot, got := range answers(n) {
+						skipped := strings.HasPrefix(want[slot], "slot skipped") && strings.HasPrefix(got, "slot not indexed") // its proof may be lost
+						switch isLost := lost(slot); {
+						case want[slot] == "": // of a life before
+						case isLost && !strings.HasPrefix(got, "slot not indexed") && !strings.HasPrefix(want[slot], "slot skipped"),
+							!isLost && got != want[slot] && !skipped:
+							t.Errorf("%s, start %d: slot %d, lost %v: %s, it was %s", what, life, slot, isLost, got, want[slot])
+						}
+					}
+					ledgertest.Equal(t, n.Stats().LostHistory, len(hurt), "%s, start %d: lost files", what, life)
+					status := n.Status()
+					for _, i := range hurt {
+						if name := filepath.Base(files[i]); !strings.Contains(status.Degraded, name) || !strings.Contains(log.String(), name) {
+							t.Errorf("%s, start %d: %s is not in %q, or not in the log %s", what, life, name, status.Degraded, &log)
+						}
+					}
+					ledgertest.Equal(t, status.Unhealthy, map[bool]string{true: status.Unhealthy}[strings.HasPrefix(status.Unhealthy, "starting")], "%s: unhealthy", what)
+					ledgertest.Equal(t, n.Stats().Snapshot.Damaged, 0, "%s: snapshots passed over", what)
+					block = grow(n, block, 3)
+					ledgertest.Equal(t, n.Stats().Snapshot.Failures, 0, "%s: snapshots that failed", what)
+					for _, file := range present {
+						if _, last := slots(file); last >= n.Head().Floor && !slices.Contains(filesOf(harmed, ".blocks"), file) {
+							t.Errorf("%s, start %d: %s was deleted", what, life, file)
+						}
+					}
+					n.close()
+				}
+				n := startNode(t, live(), config(harmed, new(bytes.Buffer)))
+				grow(n, block, 12)
+				if left := filesOf(harmed, ".blocks"); n.Stats().LostHistory != 0 || n.Status().Degraded != "" || slices.ContainsFunc(left, func(f string) bool { return slices.Contains(files[:4], f) }) {
+					t.Errorf("%s: after the retention has passed, %d are lost, %q, and there are %v", what, n.Stats().LostHistory, n.Status().Degraded, left)
+				}
+				n.close()
 			}
 		}
 	})

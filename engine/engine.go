@@ -95,9 +95,10 @@ type Engine struct {
 	board   *published.Board
 	history *published.History
 	writer  *ingest.Writer
-	fill    *fill.Filler            // nil: nothing is fetched
-	dir     *datadir.Dir            // of the own log; nil: there is none
-	log     atomic.Pointer[wal.Log] // nil without dir, and until it is replayed
+	fill    *fill.Filler                   // nil: nothing is fetched
+	dir     *datadir.Dir                   // of the own log; nil: there is none
+	log     atomic.Pointer[wal.Log]        // nil without dir, and until it is replayed
+	store   atomic.Pointer[snapshot.Store] // nil without dir, and until recovery begins
 	started time.Time
 
 	progress     progress

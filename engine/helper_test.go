@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -91,7 +92,7 @@ func newSubject(t *testing.T, source Source, c *Config) *subject {
 // run runs an engine until the test stops it or ends, which must be without an error. It remembers of what it is told
 // what is to be kept.
 func (n *subject) run(c Config, keep func(*ledger.Publication) bool) {
-	c.Logger = slog.New(slog.NewTextHandler(io.Discard, nil))
+	c.Logger = cmp.Or(c.Logger, slog.New(slog.NewTextHandler(io.Discard, nil)))
 	c.OnPublish = func(p *ledger.Publication) {
 		if keep(p) {
 			n.published = append(n.published, p)

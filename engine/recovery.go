@@ -13,6 +13,7 @@ import (
 	"ledgerd/engine/datadir"
 	"ledgerd/engine/ingest"
 	"ledgerd/engine/ledger"
+	"ledgerd/engine/sequencer"
 	"ledgerd/shard"
 	"ledgerd/shard/txstore"
 	"ledgerd/snapshot"
@@ -67,13 +68,15 @@ func (r *recovery) run(ctx context.Context, use func(context.Context) error) err
 
 // restore fills the shards, which do not run yet, from the newest snapshot that is whole.
 // Damaged snapshots are skipped: the log begins before the older of two snapshots, and at record 1
-// as long as there are fewer than two.
+// as long as there are fewer than two. Snapshots share all of their history but its newest file, so a damaged file of it is no reason to
+// skip one: its blocks are lost, and no others.
 func (r *recovery) restore(ctx context.Context) error {
 	r.node.progress.begin("opening the snapshot", 0, "")
 	var err error
 	if r.found.Store, err = snapshot.OpenStore(r.node.config.Dir.FS(), r.node.config.Dir.SnapshotDir(), r.node.config.Logger); err != nil {
 		return err
 	}
+	r.node.store.Store(r.found.Store)
 	all, err := r.found.Store.List()
 	if err != nil {
 		return err
@@ -85,22 +88,15 @@ func (r *recovery) restore(ctx context.Context) error {
 			return fmt.Errorf("data directory %s %w", r.node.config.Dir.Path(), datadir.ErrUnfinishedBootstrap)
 		}
 	}
-	for _, open := range []func(snapshot.Info) (*snapshot.Snapshot, error){
-		r.found.Store.Open,
-		// The snapshots share most files of their history, so damage of one of these affects all snapshots. Salvage
-		// opens a snapshot without the damaged old blocks.
-		func(i snapshot.Info) (*snapshot.Snapshot, error) { return r.found.Store.Salvage(ctx, i) },
-	} {
-		for _, i := range all {
-			err := r.restoreFrom(ctx, i, open)
-			if err == nil {
-				return nil
-			}
-			if !errors.Is(err, snapshot.ErrDamaged) && !errors.Is(err, ledger.ErrCorrupt) {
-				return err
-			}
-			r.noteDamage(i, err)
+	for _, i := range all {
+		err := r.restoreFrom(ctx, i)
+		if err == nil {
+			return nil
 		}
+		if !errors.Is(err, snapshot.ErrDamaged) && !errors.Is(err, ledger.ErrCorrupt) {
+			return err
+		}
+		r.noteDamage(i, err)
 	}
 	switch {
 	case r.node.config.Dir.Imported() == nil:
@@ -122,8 +118,8 @@ func (r *recovery) noteDamage(i snapshot.Info, err error) {
 }
 
 // restoreFrom fills the shards from one snapshot.
-func (r *recovery) restoreFrom(ctx context.Context, i snapshot.Info, open func(snapshot.Info) (*snapshot.Snapshot, error)) error {
-	snap, err := open(i)
+func (r *recovery) restoreFrom(ctx context.Context, i snapshot.Info) error {
+	snap, err := r.found.Store.Salvage(i)
 	if err != nil {
 		return err
 	}
@@ -140,12 +136,14 @@ func (r *recovery) restoreFrom(ctx context.Context, i snapshot.Info, open func(s
 	loads, loadCtx := errgroup.WithContext(ctx)
 	loads.Go(func() error { return r.matchLog(loadCtx, m, i.Name) })
 	loads.Go(func() error {
-		return snap.Blocks(func(b snapshot.HeldBlock) error {
+		return snap.BlocksLeft(func(b snapshot.HeldBlock) error {
 			if len(blocks) == 0 {
 				before = ledger.Opt[ledger.Slot]{Value: b.Previous, Known: b.HasPrevious}
 			}
 			blocks = append(blocks, r.node.stored.Pack(b.Block))
 			return loadCtx.Err()
+		}, func(lost snapshot.HistoryRef) {
+			blocks = blocks[:sequencer.FirstFrom(blocks, lost.First)]
 		})
 	})
 	for n, s := range r.node.shards {

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"ledgerd/engine/fill"
@@ -20,6 +21,9 @@ const stallAfter = 10 * time.Second
 // Status returns what the node is and whether it is healthy.
 func (e *Engine) Status() ledger.NodeStatus {
 	s := ledger.NodeStatus{Uptime: time.Since(e.started), Unhealthy: e.unhealthy()}
+	if lost := e.lostHistory(); len(lost) > 0 {
+		s.Degraded = "history files are damaged, and their blocks may not be indexed: " + strings.Join(lost, ", ")
+	}
 	_, s.NotReady = e.board.Answerable()
 	if e.config.Dir != nil {
 		s.NodeID = e.config.Dir.NodeID()
@@ -123,6 +127,14 @@ func (e *Engine) DiskFailure() error { return e.writer.DiskFailure() }
 // Progress returns how far recovery is.
 func (e *Engine) Progress() Progress { return e.progress.Load() }
 
+// lostHistory returns the names of the history files that are damaged.
+func (e *Engine) lostHistory() []string {
+	if store := e.store.Load(); store != nil {
+		return store.Lost()
+	}
+	return nil
+}
+
 // Stats are the engine's figures for operators.
 type Stats struct {
 	sequencer.Counters
@@ -131,6 +143,7 @@ type Stats struct {
 	Shards       []ShardStats
 	Log          wal.Stats
 	Snapshot     ingest.SnapshotStats
+	LostHistory  int           // history files that are damaged
 	Recovery     time.Duration // how long recovery took; 0 without a data directory
 	// DiskPauses is how often ingest paused because of a full disk.
 	DiskPauses uint64
@@ -156,7 +169,7 @@ func (e *Engine) accounts() (n int64) {
 // Stats returns the current figures.
 func (e *Engine) Stats() Stats {
 	s := Stats{
-		Counters: e.seq.Counters(), Transactions: e.stored.Len(), Snapshot: e.writer.Snapshots(),
+		Counters: e.seq.Counters(), Transactions: e.stored.Len(), Snapshot: e.writer.Snapshots(), LostHistory: len(e.lostHistory()),
 		Recovery: time.Duration(e.recoveryTook.Load()), DiskPauses: e.writer.DiskPauses(), MinFreeBytes: e.writer.MinFreeBytes, Fill: e.fill.Stats(),
 	}
 	if l := e.log.Load(); l != nil {

@@ -15,15 +15,20 @@ import (
 // metricsText is room for the numbers of a whole node, which are about 73 KB.
 const metricsText = 96 << 10
 
-// health answers whether the node is to be asked at all.
+// health answers whether the node is to be asked at all, and with include=details what a healthy one cannot answer.
 func (r *request) health() error {
-	if why := r.server.config.Ledger.Status().Unhealthy; why != "" {
-		return &wire.Fault{Status: fasthttp.StatusServiceUnavailable, Text: why}
+	status := r.server.config.Ledger.Status()
+	if status.Unhealthy != "" {
+		return &wire.Fault{Status: fasthttp.StatusServiceUnavailable, Text: status.Unhealthy}
 	}
 	r.body = append(r.body, `{"status":"ok","version":`...)
 	r.body = encode.AppendString(r.body, r.server.config.Version)
 	r.body = append(r.body, `,"timestamp":`...)
 	r.body = encode.AppendTime(r.body, r.now)
+	if r.params.details {
+		r.body = append(r.body, `,"details":`...)
+		r.body = encode.AppendString(r.body, status.Degraded)
+	}
 	r.body = append(r.body, '}')
 	return nil
 }

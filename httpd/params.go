@@ -30,6 +30,7 @@ const (
 	paramStatus
 	paramFromSlot
 	paramToSlot
+	paramDetails // include, of the health
 
 	// paramsRead apply to every read of ledger data.
 	paramsRead = paramCommitment | paramMinSlot | paramWait
@@ -42,13 +43,14 @@ const (
 
 // params are the query parameters of one request, as values.
 type params struct {
-	query  ledger.Query
-	limit  int
-	in     ledger.TransactionRange // without its limit
-	cursor []byte                  // not yet matched with its list; nil: none
-	parts  encode.Include
-	facts  bool // of token accounts and mints
-	keys   []ledger.Pubkey
+	query   ledger.Query
+	limit   int
+	in      ledger.TransactionRange // without its limit
+	cursor  []byte                  // not yet matched with its list; nil: none
+	parts   encode.Include
+	facts   bool // of token accounts and mints
+	details bool // of the health
+	keys    []ledger.Pubkey
 
 	room []byte // the decoded names and values, which the cursor points at
 }
@@ -100,7 +102,7 @@ type parameter struct {
 	set  func(p *params, value []byte, to *route) error
 }
 
-// parameters are all there are. Two share a name; no route knows both.
+// parameters are all there are. Some share a name; no route knows two of these.
 var parameters = []parameter{
 	{"commitment", paramCommitment, func(p *params, value []byte, _ *route) error {
 		var ok bool
@@ -150,6 +152,10 @@ var parameters = []parameter{
 	{"include", paramToken, func(p *params, value []byte, _ *route) error {
 		p.facts = string(value) == "token"
 		return unless(p.facts, errToken)
+	}},
+	{"include", paramDetails, func(p *params, value []byte, _ *route) error {
+		p.details = string(value) == "details"
+		return nil
 	}},
 	{"order", paramOrder, func(p *params, value []byte, _ *route) error {
 		p.in.OldestFirst = string(value) == "oldest"

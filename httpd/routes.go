@@ -39,7 +39,7 @@ func newRoutes() []*route {
 	recent, lists := limits{100, 1000, errRecentLimit}, limits{1000, 10_000, errListLimit}
 	return []*route{
 		{label: "none"}, {label: "page"}, {label: "manual"}, {label: "file"},
-		{path: "/health", label: "health", ask: (*request).health},
+		{path: "/health", label: "health", params: paramDetails, ask: (*request).health},
 		{path: "/status", label: "status", ask: (*request).nodeStatus},
 		{path: "/metrics", label: "metrics", ask: (*request).metrics},
 		{path: "/openapi.json", label: "openapi", ask: (*request).openAPI},

@@ -8,9 +8,9 @@ import (
 	"slices"
 )
 
-// Prune keeps the newest snapshots of which every byte, history included, was read back
-// by this process and is as it was written: keep of them. It removes the snapshots older than
-// these, then the history files that nothing needs, oldest first.
+// Prune keeps the newest snapshots of which every byte was read back by this process and is as it was written, but for history files other
+// than the newest: keep of them. It removes the snapshots older than these, then the history files that nothing
+// needs, oldest first. A damaged file is removed when an intact one would be, no sooner.
 //
 // It returns what the oldest one kept is of: the log is not needed any more up to that
 // record. It returns nil, and removes nothing, where there are fewer than keep; damaged ones
@@ -29,7 +29,10 @@ func (s *Store) Prune(ctx context.Context, keep int, pace Pace) (oldest *Meta, e
 	var needed []string // history files of the kept ones
 	whole := true       // every snapshot down to the oldest one kept
 	for n, i := range infos {
-		snapshot, err := s.openVerifiedLocked(ctx, i, pace)
+		snapshot, err := s.salvageLocked(ctx, i, pace)
+		if err == nil {
+			err = s.verifyLocked(ctx, pace, snapshot.state)
+		}
 		if errors.Is(err, ErrDamaged) {
 			s.log.Warn("a snapshot does not count: it is damaged", "error", err)
 			whole = false
@@ -38,8 +41,8 @@ func (s *Store) Prune(ctx context.Context, keep int, pace Pace) (oldest *Meta, e
 		if err != nil {
 			return nil, fmt.Errorf("cannot prune snapshots: %w", err)
 		}
-		for _, f := range snapshot.history {
-			needed = append(needed, f.name)
+		for _, ref := range snapshot.meta.History {
+			needed = append(needed, ref.Name)
 		}
 		if keep--; keep > 0 {
 			continue
@@ -61,14 +64,24 @@ func (s *Store) Prune(ctx context.Context, keep int, pace Pace) (oldest *Meta, e
 	return nil, nil
 }
 
-// openVerifiedLocked opens a snapshot and makes sure that every byte of it is as it was
-// written.
-func (s *Store) openVerifiedLocked(ctx context.Context, i Info, pace Pace) (*Snapshot, error) {
-	snapshot, err := s.Open(i)
+// salvageLocked is Salvage where every byte of the history is read back at a pace, if this process has not done so yet.
+func (s *Store) salvageLocked(ctx context.Context, i Info, pace Pace) (*Snapshot, error) {
+	snapshot, err := s.Salvage(i)
 	if err != nil {
 		return nil, err
 	}
-	return snapshot, s.verifyLocked(ctx, pace, snapshot.files()...)
+	for n, f := range snapshot.history {
+		if f != nil && !s.isLost(f.name) {
+			if err = s.verifyLocked(ctx, pace, f); err == nil {
+				continue
+			}
+			if err := s.lose(snapshot.meta.History[n], n == len(snapshot.history)-1, err); err != nil {
+				return nil, err
+			}
+		}
+		snapshot.history[n] = nil
+	}
+	return snapshot, nil
 }
 
 // removeLocked removes files in the order given.
@@ -89,6 +102,7 @@ func (s *Store) removeHistoryLocked(needed []string) error {
 	if err != nil {
 		return err
 	}
+	s.keepLost(needed)
 	names = slices.DeleteFunc(names, func(name string) bool {
 		_, _, ok := parseHistoryName(name)
 		return !ok || slices.Contains(needed, name)

@@ -17,41 +17,35 @@ import (
 type Snapshot struct {
 	meta    *Meta
 	state   *file
-	history []*file // as Meta names them
+	history []*file // as Meta names them; Salvage leaves nil where one is damaged
+	store   *Store
 }
 
 // Open opens a snapshot and checks everything that the indexes of its files tell: that the files are
 // complete, fit together, and are those it was written with. Errors match ErrDamaged, match
 // fs.ErrNotExist if the snapshot was pruned, are a *vfs.FormatError, or the disk's.
-func (s *Store) Open(i Info) (*Snapshot, error) { return s.open(context.Background(), i, false) }
+func (s *Store) Open(i Info) (*Snapshot, error) {
+	return s.open(i, func(_ HistoryRef, _ bool, err error) error { return err })
+}
 
-// Salvage opens a snapshot with damaged or missing history without the blocks of
-// the newest such file and all before it: the Floor of its Meta lies after them. It reads every
-// byte of the history that it keeps. Errors are those of Open; if the newest history file
-// is damaged there is nothing to keep, and Salvage returns that damage.
-func (s *Store) Salvage(ctx context.Context, i Info) (*Snapshot, error) { return s.open(ctx, i, true) }
+// Salvage is Open for a start, where damage of a history file other than the newest costs the blocks of that file alone: see
+// BlocksLeft. The newest one must be whole, since it holds the block that the snapshot is of; an older snapshot and the log lead to its blocks.
+func (s *Store) Salvage(i Info) (*Snapshot, error) { return s.open(i, s.lose) }
 
-func (s *Store) open(ctx context.Context, i Info, salvage bool) (*Snapshot, error) {
+// open opens a snapshot. What is wrong with a history file is an error if refuse returns one.
+func (s *Store) open(i Info, refuse func(ref HistoryRef, newest bool, err error) error) (*Snapshot, error) {
 	state, meta, err := openState(s.fs, s.dir, i.Name)
 	if err != nil {
 		return nil, err
 	}
-	found := &Snapshot{meta: meta, state: state}
-	for n, ref := range slices.Backward(meta.History) {
+	found := &Snapshot{meta, state, make([]*file, len(meta.History)), s}
+	for n, ref := range meta.History {
 		f, err := openHistory(s.fs, s.dir, ref)
-		if err == nil && salvage {
-			_, err = f.checkItems(ctx, Pace{})
-		}
 		if err == nil {
-			found.history = slices.Insert(found.history, 0, f)
-			continue
-		}
-		if !salvage || !errors.Is(err, ErrDamaged) || len(found.history) == 0 {
+			found.history[n] = f
+		} else if err := refuse(ref, n == len(meta.History)-1, err); err != nil {
 			return nil, fmt.Errorf("cannot open the history of %s: %w", i.Name, err)
 		}
-		meta.Floor = max(meta.Floor, ref.Last+1)
-		meta.History = meta.History[n+1:]
-		break
 	}
 	return found, nil
 }
@@ -129,9 +123,6 @@ func openHistory(disk vfs.FS, dir string, ref HistoryRef) (*file, error) {
 	return f, nil
 }
 
-// files returns all files of the snapshot.
-func (s *Snapshot) files() []*file { return append([]*file{s.state}, s.history...) }
-
 // Meta returns the meta of the snapshot. The caller must not change it.
 func (s *Snapshot) Meta() *Meta { return s.meta }
 
@@ -182,23 +173,39 @@ func (f *file) within(k kind, first, last uint64, visit func(*chunkReader, *chun
 // until visit returns an error, which Blocks then returns. Other errors match ErrDamaged or are
 // the disk's.
 func (s *Snapshot) Blocks(visit func(HeldBlock) error) error {
-	var newest *ledger.Block
-	for _, f := range s.history {
-		err := f.within(blockChunk, uint64(s.meta.Floor), math.MaxUint64, func(r *chunkReader, c *chunk) error {
-			return r.blocks(c, func(b HeldBlock) error {
-				if b.Block.Slot < s.meta.Floor {
-					return nil
-				}
-				if newest != nil && (!b.HasPrevious || b.Previous != newest.Slot) {
-					return f.damaged(c, fmt.Sprintf("the block at slot %d does not follow the one at %d", b.Block.Slot, newest.Slot))
-				}
-				newest = b.Block
-				return visit(b)
-			})
-		})
-		if err != nil {
-			return err
+	return s.blocks(visit, func(_ HistoryRef, _ bool, err error) error { return err })
+}
+
+// BlocksLeft is Blocks for a snapshot that Salvage opened: it calls lost for each damaged history file other than the newest and
+// goes on with the next one. What it visited of such a file does not count.
+func (s *Snapshot) BlocksLeft(visit func(HeldBlock) error, lost func(HistoryRef)) error {
+	return s.blocks(visit, func(ref HistoryRef, newest bool, err error) error {
+		if err != nil { // Salvage did not find it
+			err = s.store.lose(ref, newest, err)
 		}
+		if err == nil {
+			lost(ref)
+		}
+		return err
+	})
+}
+
+// blocks visits the blocks. What is wrong with a history file is an error if refuse returns one; nil is what Salvage found wrong.
+func (s *Snapshot) blocks(visit func(HeldBlock) error, refuse func(ref HistoryRef, newest bool, err error) error) error {
+	var newest *ledger.Block
+	var previous ledger.Opt[ledger.Slot] // the slot of the block before, be it lost or not
+	for n, f := range s.history {
+		ref, last := s.meta.History[n], n == len(s.history)-1
+		var err error
+		if f != nil {
+			newest, err = s.blocksOf(f, previous, visit)
+		}
+		if f == nil || err != nil {
+			if err = refuse(ref, last, err); err != nil {
+				return err
+			}
+		}
+		previous = ledger.Some(ref.Last)
 	}
 	m := s.meta
 	if newest == nil && m.BaseOnly {
@@ -208,6 +215,23 @@ func (s *Snapshot) Blocks(visit func(HeldBlock) error) error {
 		return &DamagedError{s.state.name, s.state.end, "its history does not end at its newest block"}
 	}
 	return nil
+}
+
+// blocksOf visits the blocks of a history file, the first of which follows the block at a slot, and returns the newest.
+func (s *Snapshot) blocksOf(f *file, previous ledger.Opt[ledger.Slot], visit func(HeldBlock) error) (newest *ledger.Block, err error) {
+	err = f.within(blockChunk, uint64(s.meta.Floor), math.MaxUint64, func(r *chunkReader, c *chunk) error {
+		return r.blocks(c, func(b HeldBlock) error {
+			if b.Block.Slot < s.meta.Floor {
+				return nil
+			}
+			if previous.Known && (!b.HasPrevious || b.Previous != previous.Value) {
+				return f.damaged(c, fmt.Sprintf("the block at slot %d does not follow the one at %d", b.Block.Slot, previous.Value))
+			}
+			newest, previous = b.Block, ledger.Some(b.Block.Slot)
+			return visit(b)
+		})
+	})
+	return newest, err
 }
 
 // Verify reads and decodes everything, history included, and compares it with the indexes, the counts

@@ -28,6 +28,7 @@ type Store struct {
 	// verified are the files of which this process has read back every byte since it
 	// started. It is touched under mu alone.
 	verified map[string]FileHash
+	lost     lostFiles
 }
 
 // Info names a snapshot.
@@ -74,7 +75,7 @@ func OpenStore(disk vfs.FS, dir string, log *slog.Logger) (*Store, error) {
 // ViewStore returns the store in dir as it is, to list and open snapshots of a directory
 // that another process may be writing to. It touches nothing.
 func ViewStore(disk vfs.FS, dir string, log *slog.Logger) *Store {
-	return &Store{fs: disk, dir: dir, log: cmp.Or(log, slog.Default()), verified: make(map[string]FileHash)}
+	return &Store{fs: disk, dir: dir, log: cmp.Or(log, slog.Default()), verified: make(map[string]FileHash), lost: lostFiles{names: make(map[string]bool)}}
 }
 
 func (s *Store) names() ([]string, error) {

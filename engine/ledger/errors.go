@@ -74,7 +74,7 @@ var absenceTexts = [...]string{
 	SlotSkipped:           "slot skipped: no block was produced in it",
 	SlotNotYetProduced:    "slot not yet produced at this commitment",
 	SlotPruned:            "slot pruned: below the node's retention",
-	SlotNotIndexed:        "slot not indexed: this node never held it",
+	SlotNotIndexed:        "slot not indexed: this node does not hold it",
 	OwnerNotFound:         "neither an account at this key nor anything it owns is known",
 	OwnerNotIndexed:       "account not indexed: neither it nor anything it owns is held, and this node holds only part of the ledger",
 	NoBlockYet:            "no block yet",

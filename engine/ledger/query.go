@@ -84,4 +84,6 @@ type NodeStatus struct {
 	NotReady error
 	// Unhealthy is empty while the node is healthy, else one sentence with the reason.
 	Unhealthy string
+	// Degraded is empty while nothing is lost, else one sentence that says what a healthy node cannot answer.
+	Degraded string
 }

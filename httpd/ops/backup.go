@@ -1,24 +1,24 @@
 package ops
 
 import (
-	"cmp"
+	"errors"
 	"io"
 	"time"
 
 	"github.com/valyala/fasthttp"
-
-	"ledgerd/httpd/wire"
 )
 
 const (
-	// sendPatience is how long the receiver of a file may take for each piece of it, and how far it may fall behind the least rate.
+	// sendPatience is how far the receiver of a file may fall behind the least rate. One that takes nothing is cut off as any client is.
 	sendPatience = 30 * time.Second
 	// leastSendRate is how many bytes a second a receiver takes at least: a slower one would keep the others from theirs.
 	leastSendRate = 256 << 10
 )
 
+var errSlowReceiver = errors.New("the receiver is too slow")
+
 // backup answers with a backup, one at a time: each holds files open, and reads the disk as fast as it can.
-func (s *Server) backup(ctx *fasthttp.RequestCtx, c *wire.Conn) {
+func (s *Server) backup(ctx *fasthttp.RequestCtx) {
 	if s.backingUp.Swap(true) {
 		writeError(ctx, fasthttp.StatusServiceUnavailable, "another backup is under way")
 		return
@@ -36,7 +36,7 @@ func (s *Server) backup(ctx *fasthttp.RequestCtx, c *wire.Conn) {
 	}
 	sends = true
 	ctx.SetContentType("application/x-tar")
-	send(ctx, c, &soleBackup{content, s}, int(bytes))
+	send(ctx, &soleBackup{content, s}, int(bytes))
 }
 
 // soleBackup lets another backup begin when it is closed.
@@ -51,29 +51,27 @@ func (b *soleBackup) Close() error {
 }
 
 // send answers with what is as long as is said, and closes it.
-func send(ctx *fasthttp.RequestCtx, c *wire.Conn, content io.ReadCloser, bytes int) {
+func send(ctx *fasthttp.RequestCtx, content io.ReadCloser, bytes int) {
 	ctx.Response.ImmediateHeaderFlush = true // its length is known long before its end
-	ctx.SetBodyStream(newSentBody(content, c), bytes)
+	ctx.SetBodyStream(newSentBody(content), bytes)
 }
 
 // sentBody is read, and closed, by the goroutine that writes to the connection. A read that fails ends the connection before
 // the length that was announced.
 type sentBody struct {
 	io.ReadCloser
-	conn *wire.Conn
-	due  time.Time // when what was read so far has been sent at the least rate, and patience is over
+	due time.Time // when what was read so far has been sent at the least rate, and patience is over
 }
 
-func newSentBody(content io.ReadCloser, c *wire.Conn) *sentBody {
-	return &sentBody{content, c, time.Now().Add(sendPatience)}
+func newSentBody(content io.ReadCloser) *sentBody {
+	return &sentBody{content, time.Now().Add(sendPatience)}
 }
 
 func (b *sentBody) Read(p []byte) (int, error) {
+	if time.Now().After(b.due) {
+		return 0, errSlowReceiver
+	}
 	n, err := b.ReadCloser.Read(p)
 	b.due = b.due.Add(time.Duration(n) * time.Second / leastSendRate)
-	until := time.Now().Add(sendPatience)
-	if b.due.Before(until) {
-		until = b.due
-	}
-	return n, cmp.Or(err, b.conn.SetWriteDeadline(until))
+	return n, err
 }

@@ -60,7 +60,7 @@ func New(config Config) *Server {
 }
 
 // handle is one exchange. Errors have the shape of the public side.
-func (s *Server) handle(ctx *fasthttp.RequestCtx, c *wire.Conn, fault *wire.Fault) {
+func (s *Server) handle(ctx *fasthttp.RequestCtx, _ *wire.Conn, fault *wire.Fault) {
 	h := &ctx.Response.Header
 	h.Set("Cache-Control", "no-cache")
 	h.SetContentType("application/json")
@@ -84,19 +84,22 @@ func (s *Server) handle(ctx *fasthttp.RequestCtx, c *wire.Conn, fault *wire.Faul
 	case string(path) == "/livez":
 		ctx.SetBodyString(`{"status":"alive"}`)
 	case string(path) == "/readyz":
-		if why := s.config.Status().Unhealthy; why != "" {
-			writeError(ctx, fasthttp.StatusServiceUnavailable, why)
-			return
+		switch status := s.config.Status(); {
+		case status.Unhealthy != "":
+			writeError(ctx, fasthttp.StatusServiceUnavailable, status.Unhealthy)
+		case status.Degraded != "":
+			ctx.SetBody(append(encode.AppendString([]byte(`{"status":"ready","details":`), status.Degraded), '}'))
+		default:
+			ctx.SetBodyString(`{"status":"ready"}`)
 		}
-		ctx.SetBodyString(`{"status":"ready"}`)
 	case string(path) == "/metrics":
 		h.SetContentType("text/plain; version=0.0.4; charset=utf-8")
 		s.config.WriteMetrics(ctx.Response.BodyWriter())
 		promtext.Value(ctx.Response.BodyWriter(), "ledgerd_ops_panics_total", "counter", "Panics recovered in handlers of the operators' listener.", s.panics.Load())
 	case string(path) == "/backup" && s.config.Backup != nil:
-		s.backup(ctx, c)
+		s.backup(ctx)
 	case bytes.HasPrefix(path, []byte(snapshotsPath)) && s.config.Snapshot != nil:
-		s.snapshot(ctx, c, string(path[len(snapshotsPath):]))
+		s.snapshot(ctx, string(path[len(snapshotsPath):]))
 	case bytes.HasPrefix(ctx.Path(), []byte("/debug/pprof/cmdline")): // as pprofhandler reads the path, however it is spelled
 		writeError(ctx, fasthttp.StatusNotFound, "the command line may hold secrets, and is not shown")
 	case s.config.Pprof && string(path) == "/debug/pprof/":

@@ -33,14 +33,14 @@ func serve(t *testing.T, ln net.Listener, dial func() (net.Conn, error), config 
 
 func TestOpsTellsAliveReadyAndNumbers(t *testing.T) {
 	for _, pprof := range []bool{false, true} {
-		unhealthy, panics := "", false
+		unhealthy, degraded, panics := "", "", false
 		ln := fasthttputil.NewInmemoryListener()
 		client := serve(t, ln, ln.Dial, Config{
 			Status: func() ledger.NodeStatus {
 				if panics {
 					panic("a fault of the test's own")
 				}
-				return ledger.NodeStatus{Unhealthy: unhealthy}
+				return ledger.NodeStatus{Unhealthy: unhealthy, Degraded: degraded}
 			},
 			WriteMetrics: func(w io.Writer) { _, _ = io.WriteString(w, "ledgerd_up 1\n") },
 			Pprof:        pprof,
@@ -63,6 +63,8 @@ func TestOpsTellsAliveReadyAndNumbers(t *testing.T) {
 		expect("/readyz", 200, `{"status":"ready"}`)
 		expect("/nothing", 404, errorBody(404, "no such path"))
 		expect("/api/health", 404, errorBody(404, "no such path"))
+		degraded = `"a" is damaged`
+		expect("/readyz", 200, `{"status":"ready","details":"\"a\" is damaged"}`)
 		unhealthy = "the source has stalled for 12s"
 		expect("/livez", 200, `{"status":"alive"}`)
 		expect("/readyz", 503, errorBody(503, unhealthy))

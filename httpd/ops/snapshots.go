@@ -6,8 +6,6 @@ import (
 	"io/fs"
 
 	"github.com/valyala/fasthttp"
-
-	"ledgerd/httpd/wire"
 )
 
 // File is a file of a snapshot.
@@ -21,7 +19,7 @@ type File interface {
 const snapshotsPath = "/snapshots/"
 
 // snapshot answers with a file of a snapshot, or a range of it.
-func (s *Server) snapshot(ctx *fasthttp.RequestCtx, c *wire.Conn, name string) {
+func (s *Server) snapshot(ctx *fasthttp.RequestCtx, name string) {
 	file, err := s.config.Snapshot(name)
 	if errors.Is(err, fs.ErrNotExist) {
 		writeError(ctx, fasthttp.StatusNotFound, "no snapshot has a file of this name")
@@ -48,7 +46,7 @@ func (s *Server) snapshot(ctx *fasthttp.RequestCtx, c *wire.Conn, name string) {
 	}
 	ctx.SetContentType("application/octet-stream")
 	n := last - first + 1
-	send(ctx, c, struct {
+	send(ctx, struct {
 		io.Reader
 		io.Closer
 	}{io.NewSectionReader(file, int64(first), int64(n)), file}, n)
