@@ -42,19 +42,23 @@ type clusterFlags struct {
 	LogTLSCert     string        `help:"Certificate to show to the nats-servers, PEM, where they ask for one; read again at each connection." name:"log-tls-cert" placeholder:"FILE"`
 	LogTLSKey      string        `help:"Private key of --log-tls-cert, PEM." name:"log-tls-key" placeholder:"FILE"`
 	LogTLSName     string        `help:"Name that the certificates of the nats-servers are for, where it is not the host of their address." name:"log-tls-name" placeholder:"NAME"`
+
+	secure *tls.Config // what validate read of the files; nil: no flag names one
 }
 
-// tls returns how the nats-servers are known, nil where no flag says it.
-func (f *clusterFlags) tls() (*tls.Config, error) {
+// readTLS reads how the nats-servers are known, where a flag says it.
+func (f *clusterFlags) readTLS() (err error) {
 	files := upstream.TLSFiles{CA: f.LogTLSCA, Cert: f.LogTLSCert, Key: f.LogTLSKey, Name: f.LogTLSName}
 	if files == (upstream.TLSFiles{}) {
-		return nil, nil
+		return nil
 	}
-	config, err := files.Config()
-	if err != nil {
-		return nil, fmt.Errorf("--log-tls-ca, --log-tls-cert, --log-tls-key: %w", err)
+	if f.secure, err = files.Config(); err != nil {
+		return fmt.Errorf("--log-tls-ca, --log-tls-cert, --log-tls-key: %w", err)
 	}
-	return config, nil
+	if !strings.HasPrefix(f.Log, "tls://") {
+		return errors.New("--log-tls-ca, --log-tls-cert and --log-tls-name need --log tls://")
+	}
+	return nil
 }
 
 const maxCredentialsBytes = 64 << 10
@@ -81,12 +85,8 @@ func (f *clusterFlags) validate(from string) error {
 	if f.LogDomain != "" && f.LogAPIPrefix != "" {
 		return errors.New("--log-domain and --log-api-prefix do not go together")
 	}
-	config, err := f.tls()
-	if err != nil {
+	if err := f.readTLS(); err != nil {
 		return err
-	}
-	if config != nil && !strings.HasPrefix(f.Log, "tls://") {
-		return errors.New("--log-tls-ca, --log-tls-cert and --log-tls-name need --log tls://")
 	}
 	if f.LogCredentials != "" { // each connection reads it, and no signal ends that
 		if info, err := os.Stat(f.LogCredentials); err != nil || !info.Mode().IsRegular() || info.Size() > maxCredentialsBytes {
@@ -108,12 +108,8 @@ func (f *clusterFlags) connect(ctx context.Context, n *node, set *metrics.Set, f
 	if err != nil {
 		return &usageError{err}
 	}
-	secure, err := f.tls()
-	if err != nil {
-		return &usageError{err}
-	}
 	c := cluster.Config{
-		Servers: servers, Stream: stream, NodeID: n.dir.NodeID(), Credentials: f.LogCredentials, TLS: secure, Logger: n.logger,
+		Servers: servers, Stream: stream, NodeID: n.dir.NodeID(), Credentials: f.LogCredentials, TLS: f.secure, Logger: n.logger,
 		Replicas: f.LogReplicas, MaxBytes: int64(f.LogMaxBytes), Tags: f.LogTags, Domain: f.LogDomain, APIPrefix: f.LogAPIPrefix,
 		MayWrite: f.Role != roleReplica, Metrics: set,
 	}
@@ -128,8 +124,7 @@ func (f *clusterFlags) connect(ctx context.Context, n *node, set *metrics.Set, f
 		}
 		n.facts, c.Facts = &facts, facts.Encode()
 	}
-	figures.Gauge(set, "ledgerd_cluster_fenced", "1 when the node came to another state than the log says and answers nothing any more.",
-		func() float64 { return figures.One(n.engine.FenceReason() != "") })
+	figures.Gauge(set, "ledgerd_cluster_fenced", "As ledgerd_fenced, of a node of a cluster.", func() float64 { return figures.One(n.engine.FenceReason() != "") })
 	if n.cluster, err = cluster.Open(c); err != nil {
 		return err
 	}

@@ -134,7 +134,7 @@ func TestMetricsAreTheOnesThatManualDashboardsAndAlertsName(t *testing.T) {
 	connected.listens()
 
 	page := readFile(t, metricsPage)
-	rows := map[string]bool{}
+	rows, tellsFence := map[string]bool{}, false
 	for line := range strings.Lines(string(page)) {
 		if metricRow.MatchString(line) {
 			rows[strings.TrimSpace(line)] = false
@@ -149,10 +149,14 @@ func TestMetricsAreTheOnesThatManualDashboardsAndAlertsName(t *testing.T) {
 				t.Errorf("the manual lacks\n%s", f.row())
 			}
 			rows[f.row()] = true
+			tellsFence = tellsFence || address == alone.ops && f.name == "ledgerd_fenced"
 			if address != connected.ops && regexp.MustCompile(`^ledgerd_(source|fill|cluster)_`).MatchString(f.name) {
 				t.Errorf("%s is told by a node that is alone", f.name)
 			}
 		}
+	}
+	if !tellsFence {
+		t.Error("a node that is alone does not tell whether it fenced itself off")
 	}
 	for row, found := range rows {
 		if !found {

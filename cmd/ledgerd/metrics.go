@@ -35,6 +35,8 @@ func engineMetrics(e *engine.Engine, status func() ledger.NodeStatus) func(io.Wr
 		writeFill(w, stats.Fill)
 		now := status()
 		promtext.Value(w, "ledgerd_healthy", "gauge", "1 while the node is healthy.", uint64(figures.One(now.Unhealthy == "")))
+		promtext.Value(w, "ledgerd_fenced", "gauge", "1 when the node came to another state than the log says and answers nothing any more.",
+			uint64(figures.One(e.FenceReason() != "")))
 		promtext.Value(w, "ledgerd_upstream_peers", "gauge", "Connected upstream sources.", uint64(now.Peers))
 	}
 }
