@@ -3,6 +3,7 @@ package stream
 import (
 	"errors"
 	"slices"
+	"sync"
 
 	"ledgerd/engine/ledger"
 )
@@ -17,6 +18,7 @@ type backlog struct {
 	wants     wants // when it was asked for
 
 	gap   *packet  // comes first where the backlog is a digest; nil: it is whole
+	head  int64    // of a digest: how many emissions had come
 	stale [][]bool // of a digest's updates: a newer state of the same account follows
 }
 
@@ -127,7 +129,7 @@ func (s *subscriber) writeBacklog(b *backlog) error {
 	defer freeBatch(s.hub.memory, room)
 	to := batch{data: *room}
 	if b.gap != nil {
-		s.hub.findStale(b)
+		b.stale = s.hub.stale[s.level].at(b.head, b.emissions)
 		to.add(b.gap)
 	}
 	for e, part := range b.parts {
@@ -175,23 +177,38 @@ func (s *subscriber) digest() *backlog {
 	s.at = *s.at.ring.newest()
 	return &backlog{
 		emissions: kept.after(s.sent), seen: s.sent, wants: wants{everything: true, form: s.at.ring.form},
-		gap: gapPacket(s.sent, newest),
+		head: kept.total(), gap: gapPacket(s.sent, newest),
 	}
 }
 
-// findStale finds out which of a digest's updates are left out. What it needs for that is large, and so one digest
-// is made at a time.
-func (h *Hub) findStale(b *backlog) {
-	h.digesting.Lock()
-	defer h.digesting.Unlock()
+// staleness tells of the newest emissions of a level which updates a newer state of the same account follows. It is the same for all digests
+// at one head: so followers that lag together need not wait for each other. The last one is kept.
+type staleness struct {
+	mu    sync.Mutex
+	total int64 // how many emissions had come
+	of    [][]bool
+}
+
+// at returns the staleness of some emissions: the newest ones when there had been so many in total.
+func (s *staleness) at(total int64, newest []*emission) [][]bool {
+	s.mu.Lock() // what it takes to find out is large
+	defer s.mu.Unlock()
+	if s.total != total || len(s.of) < len(newest) {
+		s.total, s.of = total, findStale(newest)
+	}
+	return s.of[len(s.of)-len(newest):]
+}
+
+func findStale(emissions []*emission) [][]bool {
 	seen := make(map[ledger.Pubkey]struct{})
-	b.stale = make([][]bool, len(b.emissions))
-	for n, e := range slices.Backward(b.emissions) {
-		b.stale[n] = make([]bool, len(e.updates))
+	stale := make([][]bool, len(emissions))
+	for n, e := range slices.Backward(emissions) {
+		stale[n] = make([]bool, len(e.updates))
 		for i := range slices.Backward(e.updates) {
 			k := e.updates[i].Account.Pubkey
-			_, b.stale[n][i] = seen[k]
+			_, stale[n][i] = seen[k]
 			seen[k] = struct{}{}
 		}
 	}
+	return stale
 }

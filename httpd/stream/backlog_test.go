@@ -222,3 +222,24 @@ func (n *node) checkResync(t testing.TB, l *listener, k *keeper, from ledger.Seq
 	ledgertest.Equal(t, got, want, "%s from the oldest, %d", l.query(), a.Oldest)
 	_ = c.conn.Close()
 }
+
+// Followers that fall behind together share what their digests leave out, however far each has come.
+func TestDigestsAtOneHeadShareWhatIsStale(t *testing.T) {
+	var s staleness
+	var emissions []*emission
+	for n := range 6 {
+		e := &emission{}
+		for _, k := range []int{n % 3, 10 + n} {
+			e.updates = append(e.updates, ledger.Update{Account: account(k, 1, programA)})
+		}
+		emissions = append(emissions, e)
+	}
+	whole := s.at(6, emissions)
+	ledgertest.Equal(t, whole[:3], [][]bool{{true, false}, {true, false}, {true, false}}, "the first three, whose accounts change again")
+	ledgertest.Equal(t, whole[3:], [][]bool{{false, false}, {false, false}, {false, false}}, "the others")
+	part := s.at(6, emissions[2:])
+	if ledgertest.Equal(t, part, whole[2:], "those of one that came further"); &part[0] != &whole[2] {
+		t.Error("it was found out again")
+	}
+	ledgertest.Equal(t, s.at(5, emissions[:5])[2], []bool{false, false}, "an emission that was the newest of its account one before")
+}

@@ -49,8 +49,8 @@
 // instead of being disconnected: of what lies after F and up to T only the newest state of each
 // account follows, in log order, and of slot_end and rollback frames only the newest. A follower
 // of a ring jumps when a quarter of the ring lies ahead: it is sent a digest, which is a backlog of the
-// kept emissions without their stale states. In an outbox that is full, states make room for newer ones
-// of the same account. What comes after that is complete again. Answers that wait meanwhile follow the gap that
+// kept emissions without their stale states, which are the same for all that jump at one head. In an outbox, when a quarter of it is full or memory
+// runs short, states make room for newer ones of the same account: in a goroutine for that, which the writer waits for, and never Publish. What comes after that is complete again. Answers that wait meanwhile follow the gap that
 // they fall into. A client that missed more than what is kept is disconnected like any other.
 //
 // # Goroutines

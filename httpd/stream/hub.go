@@ -23,7 +23,7 @@ type Hub struct {
 	started time.Time
 	closed  atomic.Bool // no new subscribers
 
-	digesting sync.Mutex
+	stale     [ledger.Commitments]staleness
 	unlinking sync.Mutex // one subscriber's names at a time
 	pastBytes int
 	feed      feed // used by Publish alone

@@ -70,17 +70,24 @@ type entry struct {
 // writer takes it.
 type outbox struct {
 	limitBytes int
-	conflates  bool // when it is full, rather than that the connection ends; never changes
+	conflates  bool // where room runs short, rather than that the connection ends; never changes
 	memory     *budget.Part
 	wake       func()                  // lets the writer look again, never waits
 	end        atomic.Pointer[closing] // set once: nothing is accepted after
 	endsSince  time.Time               // set before end
 	ctx        context.Context         // ends with it
 
+	taking sync.Mutex // the writer or conflate looks at what waits; before mu
+
 	mu      sync.Mutex
 	cancel  context.CancelFunc // of ctx
 	entries []entry
 	bytes   int // what they take, shared packets too
+
+	crowded bool // conflate is at work
+	// mostBytes is what may wait while that is so where memory is short, and afterwards before it begins again: so each entry is looked at about
+	// twice, however slow the reader is.
+	mostBytes int
 }
 
 // newOutbox returns an outbox that wakes nobody yet.
@@ -109,7 +116,7 @@ func (o *outbox) put(after *position, packets ...*packet) {
 
 // add adds packets, and never waits. Where there is no room the reader is too slow: what waits is
 // dropped, and the connection is closed. Nothing is ever left out in the middle, unless the
-// client has asked for conflation. Room for as many entries as will follow is made at once, rather than in steps of which each leaves garbage.
+// client has asked for conflation, which then makes room beside. Room for as many entries as will follow is made at once, rather than in steps of which each leaves garbage.
 func (o *outbox) add(after *position, room int, packets ...*packet) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -121,32 +128,58 @@ func (o *outbox) add(after *position, room int, packets ...*packet) {
 		o.countLocked(p, 1)
 		o.entries = append(o.entries, entry{p, after})
 	}
+	isSlow, short := o.bytes > o.limitBytes/slowShare, !o.memory.Allows(o.bytes)
 	switch {
-	case o.bytes > o.limitBytes && !o.conflateLocked():
+	case o.bytes > o.limitBytes:
 		o.endLocked(endSlow)
-	case !o.memory.Allows(o.bytes) && o.bytes > o.limitBytes/slowShare:
+	case o.conflates && (isSlow || short) && !o.crowded && o.bytes > o.mostBytes:
+		o.crowded, o.mostBytes = true, o.bytes+o.bytes/8
+		go o.conflate()
+	case !short || o.conflates && o.crowded && o.bytes <= o.mostBytes:
+	case isSlow:
 		o.endLocked(endSlow)
-	case !o.memory.Allows(o.bytes):
+	default:
 		o.endLocked(endMemory)
 	}
 }
 
-// conflateLocked drops every packet for which a newer one about the same waits, and puts one
-// gap frame where the first of them was. It succeeds if that makes half of the outbox free: so
-// each entry is looked at about twice, however slow the reader is.
-func (o *outbox) conflateLocked() bool {
-	if !o.conflates {
-		return false
+// conflate makes room. Only the writer waits for it: what is added meanwhile comes after what it looks at.
+func (o *outbox) conflate() {
+	o.taking.Lock()
+	defer o.taking.Unlock()
+	o.mu.Lock()
+	entries, left := o.entries, o.bytes
+	o.entries = nil
+	o.mu.Unlock()
+	kept, dropped, gap := conflate(entries)
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	left -= o.bytes
+	if gap != nil {
+		o.countLocked(gap, 1)
 	}
+	for _, p := range dropped {
+		o.countLocked(p, -1)
+	}
+	left += o.bytes
+	if o.entries = append(kept, o.entries...); o.ending().atOnce() {
+		o.dropLocked()
+	}
+	if o.crowded, o.mostBytes = false, min(2*left, o.limitBytes*3/4); left > o.limitBytes/2 {
+		o.endLocked(endSlow) // its newest states alone are too many
+	}
+}
+
+// conflate drops every packet for which a newer one about the same waits, and puts one gap frame where the first of them was. It returns the
+// entries that are kept, the packets that are not, and the gap, nil if nothing is dropped.
+func conflate(entries []entry) (kept []entry, dropped []*packet, gap *packet) {
 	newest := make(map[subject]*packet)
 	var to ledger.Seq
-	for _, e := range o.entries {
+	for _, e := range entries {
 		newest[e.subject] = e.packet
 		to = max(to, e.seq)
 	}
-	var gap *packet
-	var kept []entry
-	for _, e := range o.entries {
+	for _, e := range entries {
 		if e.gaps == 0 && (e.kind == plainPacket || newest[e.subject] == e.packet) {
 			kept = append(kept, e)
 			continue
@@ -157,17 +190,17 @@ func (o *outbox) conflateLocked() bool {
 				from-- // the last one before it
 			}
 			gap = gapPacket(from, to)
-			o.countLocked(gap, 1)
 			kept = append(kept, entry{gap, e.after})
 		}
-		o.countLocked(e.packet, -1)
+		dropped = append(dropped, e.packet)
 	}
-	o.entries = kept
-	return o.bytes <= o.limitBytes/2
+	return kept, dropped, gap
 }
 
 // holdsOnlyAnswers reports whether nothing waits that says how to go on.
 func (o *outbox) holdsOnlyAnswers() bool {
+	o.taking.Lock()
+	defer o.taking.Unlock()
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return !slices.ContainsFunc(o.entries, func(e entry) bool { return e.run != nil || e.seq != 0 })
@@ -225,6 +258,8 @@ type taken struct {
 
 // take returns what a writer may write that has written its ring up to at.
 func (o *outbox) take(at uint64) (t taken) {
+	o.taking.Lock()
+	defer o.taking.Unlock()
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for len(o.entries) > 0 && t.run == nil {
@@ -248,7 +283,7 @@ func (o *outbox) take(at uint64) (t taken) {
 		o.entries = o.entries[1:]
 	}
 	if len(o.entries) == 0 {
-		o.entries, t.ending = nil, o.ending()
+		o.entries, o.mostBytes, t.ending = nil, 0, o.ending()
 	}
 	return t
 }

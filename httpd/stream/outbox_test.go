@@ -2,6 +2,7 @@ package stream
 
 import (
 	"testing"
+	"testing/synctest"
 
 	"ledgerd/engine/ledger"
 	"ledgerd/engine/ledger/ledgertest"
@@ -124,7 +125,9 @@ func TestMemoryIsSharedByAllOutboxes(t *testing.T) {
 
 // Of each key the newest state is kept, behind the answers and one gap. A client that names more than
 // the outbox has room for cannot be helped by conflation.
-func TestConflationNeedsRoomForTheNewestStates(t *testing.T) {
+func TestConflationNeedsRoomForTheNewestStates(t *testing.T) { synctest.Test(t, conflationNeedsRoom) }
+
+func conflationNeedsRoom(t *testing.T) {
 	const size = 200
 	o := newOutbox(50*size, unlimited())
 	o.conflates = true
@@ -136,6 +139,7 @@ func TestConflationNeedsRoomForTheNewestStates(t *testing.T) {
 	o.put(nil, single([]byte("answer")))
 	for seq := ledger.Seq(1); seq <= 1000; seq++ {
 		put(int(seq%10), seq)
+		synctest.Wait() // a reader that is as slow as may be
 	}
 	if o.isClosing() || o.bytes > o.limitBytes || len(o.entries) < 12 {
 		t.Fatalf("closing = %t with %d packets of %d bytes", o.isClosing(), len(o.entries), o.bytes)

@@ -234,6 +234,36 @@ func TestConflatedFramesFoldToTheState(t *testing.T) {
 	}
 }
 
+// F47: one that has asked for conflation is conflated where memory runs short too, instead of being closed: also if what waits for it is small.
+func TestMemoryThatRunsShortConflates(t *testing.T) {
+	const limit = 8 << 20
+	names := "programs=" + programA.String()
+	inMemory(t, func(c *Config) { c.Memory = budget.New(limit) }, func(n *node) {
+		n.client.Exempt = true
+		var clients []*client
+		for range 6 {
+			clients = append(clients, n.dial("?overflow=conflate&"+names))
+		}
+		for slot := range ledger.Slot(200) { // some 20 MB for each of them, who read nothing
+			n.script.block(slot+1, accounts(0, 300, ledger.Lamports(slot+1))...)
+			synctest.Wait()
+			if used := n.hub.memory.Used(); used > limit*7/8 {
+				n.Fatalf("block %d: %d bytes wait, want at most seven eighths of %d", slot, used, limit)
+			}
+		}
+		for _, c := range clients {
+			frames, gaps := readGaps(n, c.settle())
+			knows := heard{state: state{}}
+			if knows.fold(n, frames); gaps == 0 || len(knows.state) != 300 {
+				n.Fatalf("%d gaps, and %d accounts are known of 300", gaps, len(knows.state))
+			}
+			for k, a := range knows.state {
+				ledgertest.Equal(n, a.Lamports, 200, "lamports of %v", k)
+			}
+		}
+	})
+}
+
 func foldsToTheState(t *testing.T, query string, seed uint64) {
 	r := rand.New(rand.NewPCG(seed, 6))
 	inMemory(t, func(c *Config) { c.RingBytes, c.OutboxBytes = 512<<10, 1<<20 }, func(n *node) {
@@ -251,6 +281,7 @@ func foldsToTheState(t *testing.T, query string, seed uint64) {
 			for range 10 + r.IntN(40) {
 				n.script.busy(r)
 				n.script.publish()
+				synctest.Wait() // blocks do not come faster than room is made
 			}
 			c.send(`{"type":"ping"}`)
 			var part []string
