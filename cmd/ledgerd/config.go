@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/netip"
 	"os"
+	"reflect"
 	"strconv"
 	"strings"
 
@@ -61,6 +62,38 @@ func isSet(variables []string) bool {
 		}
 	}
 	return false
+}
+
+// decimals read whole numbers in decimal digits. What kong has by itself takes 0100 for 64.
+var decimals = []kong.Option{
+	kong.KindMapper(reflect.Int, kong.MapperFunc(decodeInt)), kong.KindMapper(reflect.Int64, kong.MapperFunc(decodeInt)),
+	kong.KindMapper(reflect.Uint32, kong.MapperFunc(decodeUint)), kong.KindMapper(reflect.Uint64, kong.MapperFunc(decodeUint)),
+}
+
+func decodeInt(ctx *kong.DecodeContext, target reflect.Value) error {
+	var text string
+	if err := ctx.Scan.PopValueInto("int", &text); err != nil {
+		return err
+	}
+	n, err := strconv.ParseInt(text, 10, target.Type().Bits())
+	if err != nil {
+		return fmt.Errorf("expected a valid %d bit int but got %q", target.Type().Bits(), text)
+	}
+	target.SetInt(n)
+	return nil
+}
+
+func decodeUint(ctx *kong.DecodeContext, target reflect.Value) error {
+	var text string
+	if err := ctx.Scan.PopValueInto("uint", &text); err != nil {
+		return err
+	}
+	n, err := strconv.ParseUint(text, 10, target.Type().Bits())
+	if err != nil {
+		return fmt.Errorf("expected a valid %d bit uint but got %q", target.Type().Bits(), text)
+	}
+	target.SetUint(n)
+	return nil
 }
 
 // size is a number of bytes, written plainly or with KiB, MiB or GiB.

@@ -6,10 +6,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"log/slog"
+	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
+	"syscall"
 
 	"github.com/alecthomas/kong"
 )
@@ -100,7 +104,7 @@ func settingNamed(settings []setting, err error) int {
 	return slices.IndexFunc(settings, func(s setting) bool { return slices.Contains(named, "--"+s.name) })
 }
 
-// refusals returns what the start would say to the source, the certificate and the keys. Each names its flag.
+// refusals returns what the start would say to the source, the certificate, the keys and the places of files. Each names its flag.
 func (c *serveCommand) refusals() (all []error) {
 	quiet := slog.New(slog.DiscardHandler)
 	note := func(flag string, err error) {
@@ -119,7 +123,29 @@ func (c *serveCommand) refusals() (all []error) {
 		_, err = readKeys(c.APIKeys)
 		note("--api-keys", err)
 	}
+	note("--data-dir", mayBecome(c.DataDir, true))
+	if c.AccessLog != "" {
+		note("--access-log", mayBecome(c.AccessLog, false))
+	}
 	return all
+}
+
+// mayBecome returns why a path neither is a directory, or a file, nor may become one. It makes nothing. A directory is made with those above it.
+func mayBecome(path string, dir bool) error {
+	info, err := os.Stat(path)
+	switch {
+	case err == nil && info.IsDir() == dir:
+		return nil
+	case err == nil && dir:
+		return &fs.PathError{Op: "open", Path: path, Err: syscall.ENOTDIR}
+	case err == nil:
+		return &fs.PathError{Op: "open", Path: path, Err: syscall.EISDIR}
+	case dir && errors.Is(err, fs.ErrNotExist):
+		return nil
+	case errors.Is(err, fs.ErrNotExist):
+		_, err = os.Stat(filepath.Dir(path))
+	}
+	return err
 }
 
 type configSampleCommand struct{}

@@ -18,18 +18,45 @@ const (
 	socketMode = 0o660
 )
 
+// checkAddress returns what is wrong with an address of --listen or --ops-listen, as far as it can be told without listening.
+func checkAddress(address string) error {
+	if path, isUnix := strings.CutPrefix(address, "unix:"); isUnix {
+		switch {
+		case path == "" || path[0] == '@': // a socket whose name begins with @ has no file, so anybody could connect
+			return errors.New("unix: must be followed by a path, such as unix:/run/ledgerd/api.sock")
+		case len(path) > maxSocketPathBytes:
+			return fmt.Errorf("the path of a Unix socket has at most %d bytes, and this one %d", maxSocketPathBytes, len(path))
+		}
+		return nil
+	}
+	_, port, err := net.SplitHostPort(address)
+	if err == nil {
+		_, err = net.LookupPort("tcp", port)
+	}
+	if err != nil {
+		return fmt.Errorf("%q is no address, such as 127.0.0.1:8080: %w", address, err)
+	}
+	return nil
+}
+
+// sameAddress reports whether two addresses cannot both be listened on.
+func sameAddress(a, b string) bool {
+	hostA, portA, errA := net.SplitHostPort(a)
+	hostB, portB, errB := net.SplitHostPort(b)
+	if errA != nil || errB != nil || strings.HasPrefix(a, "unix:") || strings.HasPrefix(b, "unix:") {
+		return a == b
+	}
+	isAny := func(host string) bool { return host == "" || host == "0.0.0.0" || host == "::" }
+	return portA == portB && portA != "0" && (hostA == hostB || isAny(hostA) || isAny(hostB))
+}
+
 // listenOn listens on an address of --listen or --ops-listen: host and port, or unix: and the path of a Unix socket. The file of the
 // socket is removed when the listener is closed. Multipath TCP is off: its sockets take no filter that drops floods.
 func listenOn(ctx context.Context, config net.ListenConfig, address string) (net.Listener, error) {
 	config.SetMultipathTCP(false)
 	path, isUnix := strings.CutPrefix(address, "unix:")
-	switch {
-	case !isUnix:
+	if !isUnix {
 		return config.Listen(ctx, "tcp", address)
-	case path == "" || path[0] == '@': // a socket whose name begins with @ has no file, so anybody could connect
-		return nil, errors.New("unix: must be followed by a path, such as unix:/run/ledgerd/api.sock")
-	case len(path) > maxSocketPathBytes:
-		return nil, fmt.Errorf("the path of a Unix socket has at most %d bytes, and this one %d", maxSocketPathBytes, len(path))
 	}
 	if err := removeStaleSocket(path); err != nil {
 		return nil, err

@@ -144,7 +144,7 @@ func newParser(cli *commands, options ...kong.Option) *kong.Kong {
 		kong.Vars{"version": build.Line("ledgerd")},
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true}),
 		kong.BindTo(context.Background(), (*context.Context)(nil)),
-	}, options...)...)
+	}, slices.Concat(decimals, options)...)...)
 	if err != nil {
 		panic(err) // the declarations above are wrong
 	}

@@ -89,6 +89,17 @@ func (c *serveCommand) Validate() error {
 	case c.WSOrigins != nil && len(c.WSOrigins) == 0:
 		return errors.New("--ws-origins must not be empty: leave it out to allow any")
 	}
+	if err := checkAddress(c.Listen); err != nil {
+		return fmt.Errorf("--listen: %w", err)
+	}
+	if c.OpsListen != "" {
+		if err := checkAddress(c.OpsListen); err != nil {
+			return fmt.Errorf("--ops-listen: %w", err)
+		}
+		if sameAddress(c.Listen, c.OpsListen) {
+			return fmt.Errorf("--ops-listen: %q is the address of --listen too", c.OpsListen)
+		}
+	}
 	if err := stream.CheckOrigins(c.WSOrigins); err != nil {
 		return fmt.Errorf("--ws-origins: %w", err)
 	}

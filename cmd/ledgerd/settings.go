@@ -37,7 +37,7 @@ func (e *settingError) Error() string {
 // app, so a name is right where any command has such a flag.
 func parseSettings(app *kong.Node, content []byte) (settings []setting, wrong []*settingError) {
 	var document, more yaml.Node
-	decoder := yaml.NewDecoder(bytes.NewReader(content))
+	decoder := yaml.NewDecoder(bytes.NewReader(endsInColon.ReplaceAll(content, []byte("$1'$2'$3"))))
 	if err := decoder.Decode(&document); err != nil && !errors.Is(err, io.EOF) {
 		return nil, []*settingError{syntaxError(err)}
 	}
@@ -62,7 +62,7 @@ func parseSettings(app *kong.Node, content []byte) (settings []setting, wrong []
 		case twice:
 			wrong = append(wrong, &settingError{key.Line, fmt.Sprintf("%q is set in line %d already", key.Value, before)})
 		case !isFlag(app.Children, key.Value):
-			wrong = append(wrong, &settingError{key.Line, fmt.Sprintf("there is no flag of the name %q", key.Value)})
+			wrong = append(wrong, &settingError{key.Line, fmt.Sprintf("there is no flag of the name %q%s", key.Value, suggestion(key.Value))})
 		case err != nil:
 			wrong = append(wrong, &settingError{key.Line, fmt.Sprintf("%q %v", key.Value, err)})
 		default:
@@ -71,6 +71,19 @@ func parseSettings(app *kong.Node, content []byte) (settings []setting, wrong []
 		lines[key.Value] = key.Line
 	}
 	return settings, wrong
+}
+
+// endsInColon finds values like sim: which YAML takes for keys without quotes.
+var endsInColon = regexp.MustCompile(`(?m)^([a-z][a-z0-9-]*:[ \t]+)([a-z][^\s'"#]*:)([ \t]*(?:#.*)?)$`)
+
+// suggestion returns what kong takes a mistyped name of a flag for, as the end of a sentence, "" where nothing is like it.
+func suggestion(name string) string {
+	_, err := newParser(&commands{}).Parse([]string{"serve", "--" + name})
+	_, guess, found := strings.Cut(fmt.Sprint(err), ", did you mean ")
+	if !found {
+		return ""
+	}
+	return ", did you mean " + strings.ReplaceAll(guess, `"--`, `"`)
 }
 
 const notSettings = "it is not YAML of the form 'flag: value'"

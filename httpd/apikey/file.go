@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strconv"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
@@ -21,15 +22,17 @@ type Tier struct {
 	Exempt    bool  `yaml:"exempt"`              // no limit of these holds
 }
 
-// Count is a whole number. An int would take 1.9 for 1, and 0.5 for no limit.
+// Count is a whole number in decimal digits. An int would take 1.9 for 1, 0.5 for no limit, and 0100 for 64.
 type Count int
 
 // UnmarshalYAML reads a whole number.
 func (c *Count) UnmarshalYAML(n *yaml.Node) error {
-	if n.ShortTag() != "!!int" {
+	i, err := strconv.Atoi(n.Value)
+	if err != nil || n.Style&(yaml.SingleQuotedStyle|yaml.DoubleQuotedStyle) != 0 {
 		return fmt.Errorf("line %d: a limit is a whole number", n.Line)
 	}
-	return n.Decode((*int)(c))
+	*c = Count(i)
+	return nil
 }
 
 // Entry is a key as a file has it.
