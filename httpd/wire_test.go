@@ -96,6 +96,50 @@ func TestABodyEndsWhereItsLengthSays(t *testing.T) {
 	ledgertest.Equal(t, w.ledger.asked.Load(), 0, "malformed requests executed")
 }
 
+// F38: a request that cannot be parsed is answered by its own method, whatever came before it in the same packet: with the body that its answer
+// announces, and to a HEAD without.
+func TestMalformedRequestsBehindOthersAreAnsweredByTheirMethod(t *testing.T) {
+	const get, head = "GET /api/health HTTP/1.1\r\nHost: x\r\n", "HEAD /api/health HTTP/1.1\r\nHost: x\r\n"
+	const bad, body, version = "Content-Length: 5\r\nContent-Length: 6\r\n\r\n", "Content-Length: 5\r\n\r\nHEAD ", " /api/health HTTP/9.9\r\nHost: x\r\n\r\n"
+	h := serveTCP(t, nil)
+	for _, tt := range []struct {
+		front   string
+		methods []string // of the answers
+		last    string
+	}{
+		{head + "\r\n", []string{"HEAD", "GET"}, get + bad},
+		{get + "\r\n", []string{"GET", "HEAD"}, head + bad},
+		{head + body + "\r\n\r\n" + head + body + "\r\n", []string{"HEAD", "HEAD", "GET"}, get + bad},
+		{get + body + get + "\r\n", []string{"GET", "GET", "HEAD"}, head + bad},
+		{head + "\r\n", []string{"HEAD", "GET"}, "GET" + version},
+		{get + "\r\n", []string{"GET", "HEAD"}, "HEAD" + version},
+		{head + "\r\n", []string{"HEAD", "GET"}, "GET /" + strings.Repeat("a", 20_000)},
+		{get + "\r\n", []string{"GET", "HEAD"}, "HEAD /" + strings.Repeat("a", 20_000)},
+		{"", []string{"HEAD"}, head + bad},
+		{"\r\n", []string{"GET"}, get + bad},
+	} {
+		for _, cut := range []int{0, len(tt.front), len(tt.front) + 3, len(tt.front) + 20} { // into two packets
+			c := h.dial("")
+			raw := tt.front + tt.last
+			send(t, c, raw[:cut])
+			if cut > 0 {
+				time.Sleep(5 * time.Millisecond) // more likely two packets; one is right too
+			}
+			send(t, c, raw[cut:])
+			from := bufio.NewReader(c)
+			for i, method := range tt.methods {
+				r, err := tryReply(from, method)
+				if want := i == len(tt.methods)-1; err != nil || r.status >= 400 != want || (r.body == "") != (method == "HEAD") {
+					t.Errorf("%.80q cut after %d: answer %d to %s: %d %q, %v", raw, cut, i, method, r.status, r.body, err)
+				}
+			}
+			if rest, _ := io.ReadAll(from); len(rest) > 0 {
+				t.Errorf("%.80q cut after %d: %.80q behind the answers", raw, cut, rest)
+			}
+		}
+	}
+}
+
 func TestLongestAllowedRequestsAreAnswered(t *testing.T) {
 	w := serveTCP(t, nil)
 	line := "GET /api/health?" + strings.Repeat("a", 8192-len("GET /api/health? HTTP/1.1")) + " HTTP/1.1\r\n"

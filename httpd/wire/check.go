@@ -35,8 +35,8 @@ var (
 
 // checkHead refuses what fasthttp's parser lets pass and RFC 9112 forbids or leaves open to several
 // readings: versions other than 1.0 and 1.1, targets other than paths, line ends other than CRLF,
-// folded fields, Transfer-Encoding of any kind, and heads that are too long. The parser itself
-// refuses a missing or second Host, names that are no tokens, control bytes, and a
+// folded fields, names with a space, Transfer-Encoding of any kind, and heads that are too long. The parser itself
+// refuses a missing or second Host, names that are no tokens for another reason, control bytes, and a
 // Content-Length that is repeated or no plain number. closes reports whether the client
 // wants the connection to end after the answer: any of its Connection lines may say so.
 func checkHead(h *fasthttp.RequestHeader) (closes bool, fault *Fault) {
@@ -57,6 +57,8 @@ func checkHead(h *fasthttp.RequestHeader) (closes bool, fault *Fault) {
 		line := rest[:end-1]
 		rest = rest[end+1:]
 		switch name, value, _ := bytes.Cut(line, []byte{':'}); {
+		case bytes.IndexByte(name, ' ') >= 0:
+			return false, ErrMalformed
 		case bytes.EqualFold(name, []byte("Transfer-Encoding")):
 			return false, ErrMalformed
 		case bytes.EqualFold(name, []byte("Connection")):
