@@ -50,6 +50,7 @@ var (
 	errNoRoute = &wire.Fault{Status: fasthttp.StatusNotFound, Text: "no such path"}
 	errMethod  = &wire.Fault{Status: fasthttp.StatusMethodNotAllowed, Text: "only GET, HEAD and OPTIONS are answered"}
 	errLimited = &wire.Fault{Status: fasthttp.StatusTooManyRequests, Text: "too many requests: wait until the window ends, cache, or use the WebSocket"}
+	errConns   = &wire.Fault{Status: fasthttp.StatusTooManyRequests, Text: "this API key has as many connections as it may: use them again, or close some"}
 	errKey     = &wire.Fault{Status: fasthttp.StatusUnauthorized, Text: "nobody has this API key; without one the usual limits hold"}
 	errPanic   = &wire.Fault{Status: fasthttp.StatusInternalServerError, Text: "an unexpected error occurred"}
 )

@@ -125,6 +125,9 @@ func (r *request) admit(fault *wire.Fault) error {
 		return fault
 	case unknown:
 		return errKey
+	case key != nil && !r.conn.CountFor(key.Client()):
+		r.ctx.SetConnectionClose()
+		return errConns
 	}
 	return r.setPath()
 }
