@@ -249,3 +249,23 @@ func TestAnswerBytesComeBack(t *testing.T) {
 	}
 	h.expectNoAnswerBytes()
 }
+
+// G6, F45: a panic behind the handler, where the reply is finished and noted, is a 500 too.
+func TestAPanicBehindTheHandlerIsAnswered(t *testing.T) {
+	panics := false
+	h := serve(t, func(c *Config) {
+		calls := 0
+		c.Now = func() time.Time {
+			if calls++; panics && calls%2 == 0 { // of each request the first call is where it begins
+				panic("a clock that goes wrong")
+			}
+			return now
+		}
+	})
+	ledgertest.Equal(t, h.get("/api/health").status, 200, "the status before")
+	panics = true
+	if r := h.get("/api/health"); r.status != 500 || r.body != errorBody(500, "an unexpected error occurred") {
+		t.Errorf("%d %s", r.status, r.body)
+	}
+	ledgertest.Equal(t, h.server.meters.panics.Load(), 1, "panics counted")
+}

@@ -79,17 +79,34 @@ func (r *request) Close() error {
 	return nil
 }
 
-// answer makes the reply, whatever happens. fault is what is wrong with the request, if its
-// connection has found anything.
-func (r *request) answer(fault *wire.Fault) {
+// survives reports whether do returned. If it panicked, the reply is that error, which is still to be finished.
+func (r *request) survives(do func()) (ok bool) {
 	defer func() {
 		if v := recover(); v != nil {
 			r.server.panicked(r.route.label, v)
 			r.ctx.Response.Reset()
+			r.ctx.SetStatusCode(fasthttp.StatusInternalServerError)
 			r.upgraded = false
 			r.fail(errPanic)
 		}
 	}()
+	do()
+	return true
+}
+
+// complete makes the exchange. fault is what is wrong with the request, if its connection has found anything.
+func (r *request) complete(fault *wire.Fault) {
+	r.survives(func() { r.answer(fault) })
+	r.finish()
+	took := r.server.config.Now().Sub(r.now)
+	r.route.observe(r.status, took)
+	if log := r.server.config.AccessLog; log != nil {
+		log.Append(r.accessEntry(fault, took))
+	}
+}
+
+// answer makes the reply.
+func (r *request) answer(fault *wire.Fault) {
 	if err := r.admit(fault); err != nil {
 		if r.fail(err); err == errLimited {
 			r.retryAfter = r.allowance.Reset

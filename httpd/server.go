@@ -142,12 +142,8 @@ func (s *Server) handle(ctx *fasthttp.RequestCtx, c *wire.Conn, fault *wire.Faul
 	r := s.requests.Get().(*request)
 	r.begin(s, ctx, c)
 	ctx.SetUserValue(requestKey, r) // whose Close comes after the response was written
-	r.answer(fault)
-	r.finish()
-	took := s.config.Now().Sub(r.now)
-	r.route.observe(r.status, took)
-	if s.config.AccessLog != nil {
-		s.config.AccessLog.Append(r.accessEntry(fault, took))
+	if !r.survives(func() { r.complete(fault) }) {
+		r.survives(r.finish)
 	}
 }
 
