@@ -161,7 +161,7 @@ func TestUnfinishedRequestsTimeOut(t *testing.T) {
 		"second head":    {whole + "GET /api/he", []int{200, 408}, 5 * time.Second},
 		"body":           {"POST /api/health HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\nabc", []int{408}, 5 * time.Second},
 		"nothing":        {"", nil, 5 * time.Second},
-		"nothing behind": {whole, []int{200}, 30 * time.Second},
+		"nothing behind": {whole, []int{200}, 75 * time.Second},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			t.Cleanup(func() { time.Sleep(time.Minute) }) // until the cleaner of the server's workers has slept out

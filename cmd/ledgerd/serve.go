@@ -245,7 +245,8 @@ func (c *serveCommand) assemble(ctx context.Context, n *node) error {
 		Memory: memory, Metrics: set, WriteMetrics: write, AccessLog: n.accessLog, Turn: giveway.Turn,
 		Config: wire.Config{
 			Identity: &ratelimit.Identity{TrustedProxies: c.TrustedProxies, Exempt: c.RateLimitExempt},
-			MaxConns: mostConns(c.MaxConns, n.memoryLimit, n.tls != nil), MaxConnsPerClient: c.MaxConnsPerClient, ConnsPerMinute: connsPerRequest * c.RateLimitMinute, Log: n.logger, TLS: n.tls,
+			MaxConns: mostConns(c.MaxConns, n.memoryLimit, n.tls != nil), MaxConnsPerClient: c.MaxConnsPerClient, ConnsPerMinute: connsPerRequest * c.RateLimitMinute,
+			IdleTimeout: c.IdleTimeout, Log: n.logger, TLS: n.tls,
 		},
 	})
 	if n.opsListener != nil {

@@ -35,18 +35,19 @@ type serveCommand struct {
 	RetainBytes      size          `group:"Storage:" help:"Blocks and transactions of so many bytes are held, if that is less." default:"2GiB"`
 	Shards           int           `group:"Storage:" help:"How many goroutines share the state; 0 is one a core." default:"0"`
 
-	RateLimitMinute     int      `group:"Limits:" help:"Requests a client may make a minute; 0 is off." default:"100"`
-	RateLimitHour       int      `group:"Limits:" help:"Requests a client may make an hour; 0 is off." default:"1000"`
-	RateLimitExempt     prefixes `group:"Limits:" help:"Networks free of rate limits and connection caps; unix is all who connect to a Unix socket." placeholder:"CIDR|unix,…"`
-	APIKeys             string   `group:"Limits:" help:"Callers with limits of their own: a file of keys and tiers, see ledgerd key. A running node reads it again at SIGHUP." placeholder:"FILE" name:"api-keys"`
-	TrustedProxies      prefixes `group:"Limits:" help:"Proxies whose X-Forwarded-For is believed; unix is all who connect to a Unix socket." placeholder:"CIDR|unix,…"`
-	MaxConns            int      `group:"Limits:" help:"Connections on the public listener; 0 is what the file descriptors and a quarter of the memory limit allow." default:"0"`
-	MaxConnsPerClient   int      `group:"Limits:" help:"Connections of one client." default:"100"`
-	MaxClientBytes      size     `group:"Limits:" help:"Memory of all that waits for clients, long REST answers and WebSockets together; more is refused with 503, or closed with 1013. By default 128MiB, or a quarter of the memory limit if that is less." placeholder:"SIZE"`
-	MemoryLimit         size     `group:"Limits:" help:"Memory of the process that the garbage collector works to keep; by default most of what the cgroup allows." placeholder:"SIZE"`
-	MaxSockets          int      `group:"Limits:" help:"WebSockets; more are refused with 503." default:"16384"`
-	MaxSocketsPerClient int      `group:"Limits:" help:"WebSockets of one client; more are refused with 429." default:"20"`
-	WSOrigins           []string `group:"Limits:" help:"Origins a browser may open a WebSocket from; any by default." placeholder:"ORIGIN" name:"ws-origins"`
+	RateLimitMinute     int           `group:"Limits:" help:"Requests a client may make a minute; 0 is off." default:"100"`
+	RateLimitHour       int           `group:"Limits:" help:"Requests a client may make an hour; 0 is off." default:"1000"`
+	RateLimitExempt     prefixes      `group:"Limits:" help:"Networks free of rate limits and connection caps; unix is all who connect to a Unix socket." placeholder:"CIDR|unix,…"`
+	APIKeys             string        `group:"Limits:" help:"Callers with limits of their own: a file of keys and tiers, see ledgerd key. A running node reads it again at SIGHUP." placeholder:"FILE" name:"api-keys"`
+	TrustedProxies      prefixes      `group:"Limits:" help:"Proxies whose X-Forwarded-For is believed; unix is all who connect to a Unix socket." placeholder:"CIDR|unix,…"`
+	MaxConns            int           `group:"Limits:" help:"Connections on the public listener; 0 is what the file descriptors and a quarter of the memory limit allow." default:"0"`
+	MaxConnsPerClient   int           `group:"Limits:" help:"Connections of one client." default:"100"`
+	IdleTimeout         time.Duration `group:"Limits:" help:"How long a connection waits for its next request. Let it be longer than the proxies in front keep a connection to use it again." default:"75s"`
+	MaxClientBytes      size          `group:"Limits:" help:"Memory of all that waits for clients, long REST answers and WebSockets together; more is refused with 503, or closed with 1013. By default 128MiB, or a quarter of the memory limit if that is less." placeholder:"SIZE"`
+	MemoryLimit         size          `group:"Limits:" help:"Memory of the process that the garbage collector works to keep; by default most of what the cgroup allows." placeholder:"SIZE"`
+	MaxSockets          int           `group:"Limits:" help:"WebSockets; more are refused with 503." default:"16384"`
+	MaxSocketsPerClient int           `group:"Limits:" help:"WebSockets of one client; more are refused with 429." default:"20"`
+	WSOrigins           []string      `group:"Limits:" help:"Origins a browser may open a WebSocket from; any by default." placeholder:"ORIGIN" name:"ws-origins"`
 
 	clusterFlags `group:"Cluster:"`
 
@@ -78,6 +79,8 @@ func (c *serveCommand) Validate() error {
 		return errors.New("--max-conns must not be negative")
 	case c.MaxConnsPerClient < 1 || c.MaxSockets < 1 || c.MaxSocketsPerClient < 1:
 		return errors.New("--max-conns-per-client, --max-sockets and --max-sockets-per-client must be at least 1")
+	case c.IdleTimeout < time.Second:
+		return errors.New("--idle-timeout must be at least 1s")
 	case c.MemoryLimit != 0 && c.MemoryLimit < leastMemoryLimit:
 		return errors.New("--memory-limit must be at least 32MiB")
 	case c.MaxClientBytes != 0 && c.MaxClientBytes < 1<<20:

@@ -31,7 +31,7 @@ type Config struct {
 
 	ReadTimeout  time.Duration // for one request, from its first byte; 0: 5 s
 	WriteTimeout time.Duration // for each 64 KiB of an answer; 0: 10 s
-	IdleTimeout  time.Duration // between requests; 0: 30 s
+	IdleTimeout  time.Duration // between requests; 0: 75 s
 
 	TLS *tls.Config // of every connection; nil: none is encrypted
 
@@ -44,7 +44,7 @@ func (c Config) WithDefaults() Config {
 	c.MaxConnsPerClient = cmp.Or(c.MaxConnsPerClient, 100)
 	c.ReadTimeout = cmp.Or(c.ReadTimeout, 5*time.Second)
 	c.WriteTimeout = cmp.Or(c.WriteTimeout, 10*time.Second)
-	c.IdleTimeout = cmp.Or(c.IdleTimeout, 30*time.Second)
+	c.IdleTimeout = cmp.Or(c.IdleTimeout, 75*time.Second)
 	c.Identity = cmp.Or(c.Identity, new(ratelimit.Identity))
 	c.Log = cmp.Or(c.Log, slog.New(slog.DiscardHandler))
 	return c

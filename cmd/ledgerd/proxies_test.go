@@ -1,0 +1,95 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"ledgerd/engine/ledger/ledgertest"
+)
+
+// proxies are programs that keep connections to the node for two seconds, with what they are told: a folder, where to listen and whom to ask.
+var proxies = map[string]struct {
+	config string
+	words  []string
+}{
+	"nginx": {`daemon off; worker_processes 1; pid %[1]s/pid; error_log %[1]s/log;
+events { worker_connections 1000; }
+http {
+  access_log off; client_body_temp_path %[1]s/a; proxy_temp_path %[1]s/b; fastcgi_temp_path %[1]s/c; uwsgi_temp_path %[1]s/d; scgi_temp_path %[1]s/e;
+  upstream node { server %[3]s; keepalive 100; keepalive_timeout 2s; keepalive_requests 1000000; }
+  server { listen %[2]s; location / { proxy_pass http://node; proxy_http_version 1.1; proxy_set_header Connection ""; proxy_next_upstream off; } }
+}
+`, []string{"nginx", "-p", "%[1]s", "-c", "%[1]s/config"}},
+	"haproxy": {`defaults
+  mode http
+  timeout connect 5s
+  timeout client 60s
+  timeout server 60s
+  retries 0
+  http-reuse always
+frontend all
+  bind %[2]s
+  default_backend node
+backend node
+  server node %[3]s pool-purge-delay 2s pool-max-conn 1000
+`, []string{"haproxy", "-db", "-f", "%[1]s/config"}},
+}
+
+// F35: proxies use a connection again until they close it themselves. Requests at all times around that, on connections that were quiet since they were
+// all in use at once, are answered: the node is not the first to close one.
+func TestConnectionsOutliveTheProxysOwn(t *testing.T) {
+	const conns, kept = 60, 2 * time.Second // as the proxies are told
+	for name, p := range proxies {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if _, err := exec.LookPath(p.words[0]); err != nil {
+				t.Skip(name + " is not installed here")
+			}
+			v := launch(t, "--data-dir", t.TempDir(), "--source", "sim:accounts=100,slots=5,slot_time=0", "--idle-timeout", "3s").ready()
+			dir, address := t.TempDir(), freeAddress(t)
+			told := func(text string) string { return fmt.Sprintf(text+"%.0[1]s%.0[2]s%.0[3]s", dir, address, hostOf(v.base)) }
+			must(t, os.WriteFile(filepath.Join(dir, "config"), []byte(told(p.config)), 0o600))
+			var words []string
+			for _, word := range p.words {
+				words = append(words, told(word))
+			}
+			ctx, cancel := context.WithCancel(context.Background())
+			proxy := exec.CommandContext(ctx, words[0], words[1:]...)
+			proxy.Stderr = os.Stderr
+			proxy.Cancel = func() error { return proxy.Process.Signal(os.Interrupt) }
+			must(t, proxy.Start())
+			defer func() { cancel(); _ = proxy.Wait() }()
+			clients := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: conns}, Timeout: patience}
+			defer clients.CloseIdleConnections()
+			v.until("the proxy answers", func() bool {
+				a, err := ask(clients, "http://"+address+"/api/status")
+				return err == nil && a.status == http.StatusOK
+			})
+			var asking sync.WaitGroup
+			for i := range conns {
+				asking.Go(func() {
+					ask := func(path string, want int) {
+						if a, err := ask(clients, "http://"+address+path); err != nil || a.status != want {
+							t.Errorf("%s by way of %s: %d %s, %v", path, name, a.status, a.body, err)
+						}
+					}
+					ask("/api/blocks/latest?min_slot=1000000&wait_ms=1000", http.StatusServiceUnavailable) // all at once, so that each has a connection
+					for range 3 {
+						time.Sleep(kept + time.Duration(i-conns/2)*4*time.Millisecond)
+						ask("/api/status", http.StatusOK)
+					}
+				})
+			}
+			v.until("each request has a connection of the node", func() bool { return v.metric("ledgerd_http_connections") >= conns })
+			asking.Wait()
+			ledgertest.Equal(t, v.metric(`ledgerd_http_connections_refused_total{cap="client"}`), 0, "connections that were refused")
+		})
+	}
+}
