@@ -53,12 +53,15 @@ func TestPromisesTakeNoMemory(t *testing.T) {
 }
 
 func TestFramesChooseTheShortestLength(t *testing.T) {
-	for _, n := range []int{0, 1, 125, 126, 127, 4096, 65535} {
+	for _, n := range []int{0, 1, 125, 126, 127, 4096, 65535, 65536, 200_000} {
 		payload := strings.Repeat("x", n)
 		got := AppendText([]byte("before"), func(b []byte) []byte { return append(b, payload...) })
 		want := []byte{0x81, byte(n)}
 		if n > 125 {
 			want = []byte{0x81, 126, byte(n >> 8), byte(n)}
+		}
+		if n > 65535 {
+			want = binary.BigEndian.AppendUint64([]byte{0x81, 127}, uint64(n))
 		}
 		want = append(append([]byte("before"), want...), payload...)
 		if !bytes.Equal(got, want) {
