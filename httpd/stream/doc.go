@@ -38,7 +38,7 @@
 // socket takes it, and goes on after that. A client is a slow consumer if its backlog is not kept any
 // more before it was sent. What is published while a snapshot is read is a backlog too, which follows
 // the snapshot. What lies before the kept emissions comes from the log, if there is one
-// (Config.History): clients take turns at reading it, part by part. Every update with a number of
+// (Config.History): clients take turns at reading it, part by part. Who waits for its turn is pinged, and told by heartbeats how far it has come. Every update with a number of
 // its own is sent once; rollback and slot_end frames, and restored accounts that share a number,
 // carry the last number before them, so those that carry the very seq are sent again rather than
 // perhaps never.

@@ -73,6 +73,13 @@ func appendSlotEnd(b []byte, slot ledger.Slot, seq ledger.Seq) []byte {
 	return fmt.Appendf(b, `{"type":"slot_end","slot":%d,"seq":%d}`, slot, seq)
 }
 
+// appendHeartbeat appends a whole frame, of now.
+func appendHeartbeat(dst []byte, slot ledger.Slot, seq ledger.Seq) []byte {
+	return frame.AppendText(dst, func(b []byte) []byte {
+		return fmt.Appendf(b, `{"type":"heartbeat","slot":%d,"seq":%d,"timestamp":"%s"}`, slot, seq, timestamp(time.Now()))
+	})
+}
+
 // appendGap appends that of what lies after one seq, up to another, only the newest state of
 // each account follows.
 func appendGap(b []byte, from, to ledger.Seq) []byte {

@@ -99,8 +99,44 @@ func (p *past) read(ctx context.Context, bytes int) (out []*emission, size int, 
 	return out, size, err
 }
 
-// readPast reads the next emissions of a backlog from the log, when it is the client's turn.
-func (s *subscriber) readPast(p *past) ([]*emission, error) {
+// readPast is readInTurn. Meanwhile pings and, if the client wants them, heartbeats tell the peer that the connection lives.
+func (s *subscriber) readPast(p *past, beats bool) (emissions []*emission, err error) {
+	read := make(chan struct{})
+	go func() {
+		defer close(read)
+		defer s.endOnPanic()
+		emissions, err = s.readInTurn(p)
+	}()
+	beat := time.NewTicker(s.hub.config.HeartbeatInterval)
+	defer beat.Stop()
+	for {
+		select {
+		case <-read:
+			return emissions, err
+		case <-beat.C:
+		}
+		if failed := s.stayAwake(beats); failed != nil {
+			s.outbox.close(endGone) // which ends the reading
+			<-read
+			return nil, failed
+		}
+	}
+}
+
+// stayAwake writes a ping when it is time for one, and a heartbeat if so wanted. That carries the number that the client has come to: it may
+// resume from there again.
+func (s *subscriber) stayAwake(beats bool) error {
+	if err := s.ping(s.hub.now()); err != nil || !beats {
+		return err
+	}
+	s.hub.mu.Lock()
+	slot, _ := s.hub.positionLocked(s.level)
+	s.hub.mu.Unlock()
+	return s.writeOnce(batch{appendHeartbeat(nil, slot, s.sent), tally{frames: 1}})
+}
+
+// readInTurn reads the next emissions of a backlog from the log, when it is the client's turn.
+func (s *subscriber) readInTurn(p *past) ([]*emission, error) {
 	h, ctx := s.hub, s.outbox.ctx
 	done, err := h.await(ctx, s.seat.turns.past, h.turns.past)
 	if err != nil {
@@ -135,7 +171,7 @@ func (s *subscriber) writePast(b *backlog) error {
 	}
 	defer func() { s.hub.memory.Hold(-p.held) }()
 	for !p.whole {
-		emissions, err := s.readPast(p)
+		emissions, err := s.readPast(p, b.wants.form.marksSlots())
 		if err != nil {
 			return err
 		}

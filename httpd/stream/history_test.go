@@ -9,6 +9,7 @@ import (
 	"sync"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/fasthttp/websocket"
 
@@ -168,6 +169,34 @@ func TestWhatIsReadFromTheLogCounts(t *testing.T) {
 		synctest.Wait()
 		ledgertest.Equal(n, n.hub.memory.Used(), 0, "bytes that are still counted")
 	})
+}
+
+// Who waits for its turn at the log is told each second that the connection lives, and how far it has come; and it is pinged.
+func TestWhoWaitsForTheLogIsKeptAwake(t *testing.T) {
+	for query, want := range map[string]int{"?resume_from=2": 0, "?extended=true&resume_from=2": 49} {
+		withSlowHistory(t, 5, func(n *node, log *slowHistory) {
+			c := n.dial(query)
+			c.expect(resumed("null", 2))
+			time.AfterFunc(49500*time.Millisecond, func() { close(log.gate) }) // before the client counts as gone, which says nothing
+			beats, pings := 0, 0
+			for {
+				op, text, err := c.read()
+				must(n, err)
+				if op == websocket.PingMessage {
+					pings++
+					continue
+				}
+				told := parse(n, text)
+				if told.Type != "heartbeat" {
+					break // it goes on, as other tests say
+				}
+				if beats++; told.Seq != 2 || told.Slot != 5 {
+					n.Fatalf("%s: told %s, want a heartbeat of seq 2", query, text)
+				}
+			}
+			ledgertest.Equal(n, []int{beats, pings}, []int{want, 2}, "%s: heartbeats and pings", query)
+		})
+	}
 }
 
 // F40: clients read the log in turns, however many connections each has, and each goes on where it was.

@@ -76,6 +76,6 @@ func (s *subscriber) tick(now time.Time) {
 		slot, seq = s.heldSlot, s.heldSeq
 	}
 	if s.wants.form.marksSlots() {
-		s.answer(`{"type":"heartbeat","slot":%d,"seq":%d,"timestamp":"%s"}`, slot, seq, timestamp(now))
+		s.put(single(appendHeartbeat(nil, slot, seq)))
 	}
 }
