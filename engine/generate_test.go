@@ -99,7 +99,11 @@ func (g *generator) content(b *ledger.Block, parent *modelBlock) *ledger.Block {
 			g.signatures++
 		}
 		if !carries(b, sig) && !above(parent, sig) {
-			b.AddTransaction(ledger.Transaction{Signature: sig, Success: ledger.Some(g.chance(90)), Accounts: []ledger.Pubkey{g.key()}})
+			t := ledger.Transaction{Signature: sig, Success: ledger.Some(g.chance(90)), Accounts: []ledger.Pubkey{g.key()}}
+			if !t.Success.Value && g.chance(70) {
+				t.Err = []string{`"AccountInUse"`, `{"InstructionError":[0,{"Custom":1}]}`}[g.r.IntN(2)]
+			}
+			b.AddTransaction(t)
 		}
 	}
 	b.TransactionCount = uint64(len(b.Transactions) + g.r.IntN(3))

@@ -73,6 +73,13 @@ func holdHistory(t *testing.T, e *Engine, all []*ledger.Publication) {
 func TestLogOfVersionOneIsGoneOnWith(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		events, m := streams()[0].randomEvents(seeded(t, 1).Uint64(), streamEvents)
+		for _, e := range events {
+			if b, ok := e.(*ledger.Block); ok {
+				for i := range b.Transactions {
+					b.Transactions[i].Err = "" // which that program did not know, and nobody can tell later
+				}
+			}
+		}
 		n := startNode(t, live(), Config{Shards: 2})
 		n.send(events...)
 		records := n.records()

@@ -137,6 +137,13 @@ func goldenLevels() []ledger.Event {
 	}
 }
 
+// goldenErrs are an event of format version 2 and a record of version 5.
+func goldenErrs() ([]ledger.Event, []*ledger.Record) {
+	events, records := goldenValues()
+	events[0].(*ledger.Block).Transactions[1].Err = `{"InstructionError":[0,{"Custom":1}]}`
+	return events[:1], records[1:2]
+}
+
 // F51: TestEncodingIsTheOneOfItsVersion compares with golden files: log, snapshots and files written by an
 // older program must stay readable.
 func TestEncodingIsTheOneOfItsVersion(t *testing.T) {
@@ -147,6 +154,8 @@ func TestEncodingIsTheOneOfItsVersion(t *testing.T) {
 		{Version: 7, Kind: ledger.StatusRecord, Slot: 301, Hash: ledger.Hash{3}, Status: ledger.StatusFinalized, ByDepth: true, FirstSeq: 8},
 	})
 	checkGolden(t, "codec4.golden", goldenLevels(), goldenHorizons())
+	errEvents, errRecords := goldenErrs()
+	checkGolden(t, "codec5.golden", errEvents, errRecords)
 }
 
 // checkGolden compares the encodings of values with a golden file, and what these are read as with the values.
@@ -183,15 +192,16 @@ func checkGolden(t *testing.T, name string, events []ledger.Event, records []*le
 func TestEachValueHasOneEncoding(t *testing.T) {
 	events, records := goldenValues()
 	apart := ledger.Mint{Supply: ledger.Some(uint64(1)), Scaled: ledger.Some(true), Provenance: 2, SupplyProvenance: 1, ScaledProvenance: 2}
-	for _, e := range append(append(events, goldenLevels()...), &ledger.BaseState{Mints: []ledger.MintWrite{{Mint: apart}}}) {
+	errEvents, errRecords := goldenErrs()
+	for _, e := range append(slices.Concat(events, goldenLevels(), errEvents), &ledger.BaseState{Mints: []ledger.MintWrite{{Mint: apart}}}) {
 		changeEveryByte(t, AppendEvent(nil, e), AppendEvent, DecodeEvent)
 	}
 	byDepth := &ledger.Record{Kind: ledger.StatusRecord, Status: ledger.StatusFinalized, ByDepth: true}
-	for _, r := range slices.Concat(records, goldenWallets(), goldenHorizons(), []*ledger.Record{byDepth}) {
+	for _, r := range slices.Concat(records, goldenWallets(), goldenHorizons(), errRecords, []*ledger.Record{byDepth}) {
 		changeEveryByte(t, AppendRecord(nil, r), AppendRecord, DecodeRecord)
 	}
-	_, err := DecodeRecord([]byte{5})
-	ledgertest.ErrorSays(t, err, "format version 5, this program reads up to 4", "a record of a newer program")
+	_, err := DecodeRecord([]byte{6})
+	ledgertest.ErrorSays(t, err, "format version 6, this program reads up to 5", "a record of a newer program")
 }
 
 // changeEveryByte puts other values, and numbers that are too long or without end, in place of each byte.

@@ -12,6 +12,8 @@ const (
 	formatWalletsBefore = 2 // records only
 	formatByDepth       = 3 // likewise
 	formatHorizon       = 4 // likewise
+	formatErr           = 5 // likewise
+	formatErrEvent      = 2 // events only
 )
 
 // appendNumber appends a number.
@@ -145,6 +147,13 @@ func (d *decoder) count(size int) int {
 		return 0
 	}
 	return int(n)
+}
+
+// text reads a text behind its length.
+func (d *decoder) text() string {
+	n := d.count(1)
+	d.off += n
+	return string(d.b[d.off-n : d.off])
 }
 
 // optKey reads a key if it is known, as the flags say.

@@ -11,9 +11,10 @@
 //	[x]       present as the flags say
 //	x × n     n items, one after the other
 //
-// An event or record starts with the format version (u8) and its kind (u8). Events are of
-// version 1. A record is written in the lowest version that can tell what it says: version 2 adds
-// the wallet before an update, version 3 that a block became final by depth. So a record keeps its
+// An event or record starts with the format version (u8) and its kind (u8). It is written in the
+// lowest version that can tell what it says. Of events version 2 adds what a transaction failed
+// with; of records version 2 adds the wallet before an update, version 3 that a block became final by
+// depth, version 4 a horizon and the level of base state, version 5 what a transaction failed with. So a record keeps its
 // bytes when a newer program reads it and writes it again, and an older program refuses only the
 // records that it cannot understand.
 //

@@ -3,6 +3,7 @@ package codec
 import (
 	"encoding/binary"
 	"fmt"
+	"slices"
 
 	"ledgerd/engine/ledger"
 )
@@ -20,7 +21,7 @@ const (
 // u8, 0 or 1, and then the block, base state or slot status. The position and time of a transaction are not
 // written: a block says them, and AddTransaction stamps them.
 func AppendEvent(dst []byte, e ledger.Event) []byte {
-	dst = append(dst, formatVersion)
+	dst = append(dst, eventFormat(e))
 	switch e := e.(type) {
 	case *ledger.Block:
 		return appendBlock(append(dst, kindBlock), e)
@@ -37,10 +38,23 @@ func AppendEvent(dst []byte, e ledger.Event) []byte {
 	panic(fmt.Sprintf("no encoding for event type %T", e))
 }
 
+// eventFormat returns the lowest format version that can express the event.
+func eventFormat(e ledger.Event) byte {
+	if b, ok := e.(*ledger.Block); ok && tellsErr(b) {
+		return formatErrEvent
+	}
+	return formatVersion
+}
+
+// tellsErr reports whether a transaction of the block says what it failed with.
+func tellsErr(b *ledger.Block) bool {
+	return slices.ContainsFunc(b.Transactions, func(t ledger.Transaction) bool { return t.Err != "" })
+}
+
 // DecodeEvent reads an event that takes the whole of b. Errors match ErrCorrupt.
 func DecodeEvent(b []byte) (ledger.Event, error) {
 	d := decoder{b: b}
-	d.version(formatVersion)
+	version := d.version(formatErrEvent)
 	var e ledger.Event
 	switch d.byte() {
 	case kindBlock:
@@ -57,6 +71,9 @@ func DecodeEvent(b []byte) (ledger.Event, error) {
 		e = d.slotStatus()
 	default:
 		d.fail("unknown kind of event")
+	}
+	if d.err == nil && version != eventFormat(e) {
+		d.fail("not the format version of such an event")
 	}
 	if err := d.finish(); err != nil {
 		return nil, fmt.Errorf("cannot read event: %w", err)
@@ -140,7 +157,8 @@ const (
 	transactionFee          = 1 << 0
 	transactionSuccess      = 1 << 1
 	transactionSuccessValue = 1 << 2
-	transactionFlags        = transactionFee | transactionSuccess | transactionSuccessValue
+	transactionErr          = 1 << 3
+	transactionFlags        = transactionFee | transactionSuccess | transactionSuccessValue | transactionErr
 
 	minTransactionBytes = 1 + len(ledger.Signature{}) + 1
 )
@@ -149,9 +167,10 @@ const (
 //
 //	keys            number, of all transactions together: decoders allocate them once
 //	transactions    number n, then × n:
-//	  flags         fee known, success known, success
+//	  flags         fee known, success known, success, error known
 //	  signature     64
 //	  [fee]         number
+//	  [error]       number n, n bytes of JSON; only of a failed transaction
 //	  accounts      number n, key × n
 func appendTransactions(dst []byte, transactions []ledger.Transaction) []byte {
 	keys := 0
@@ -163,10 +182,13 @@ func appendTransactions(dst []byte, transactions []ledger.Transaction) []byte {
 	for i := range transactions {
 		t := &transactions[i]
 		dst = append(dst, bit(t.Fee.Known, transactionFee)|bit(t.Success.Known, transactionSuccess)|
-			bit(t.Success.Known && t.Success.Value, transactionSuccessValue))
+			bit(t.Success.Known && t.Success.Value, transactionSuccessValue)|bit(t.Err != "", transactionErr))
 		dst = append(dst, t.Signature[:]...)
 		if t.Fee.Known {
 			dst = appendNumber(dst, t.Fee.Value)
+		}
+		if t.Err != "" {
+			dst = append(appendNumber(dst, len(t.Err)), t.Err...)
 		}
 		dst = appendNumber(dst, len(t.Accounts))
 		for j := range t.Accounts {
@@ -196,6 +218,12 @@ func (d *decoder) transactions(b *ledger.Block) {
 		d.bytes(t.Signature[:])
 		if f&transactionFee != 0 {
 			t.Fee = ledger.Some(ledger.Lamports(d.number()))
+		}
+		if f&transactionErr != 0 {
+			t.Err = d.text()
+			if t.Err == "" || len(t.Err) > ledger.MaxErrBytes || !t.Success.Known || t.Success.Value {
+				d.fail("bad error of a transaction")
+			}
 		}
 		n := d.count(len(ledger.Pubkey{}))
 		if n > len(keys) {

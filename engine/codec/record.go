@@ -27,7 +27,7 @@ const (
 // AppendRecord appends the encoding of a record, whose Kind and the part that goes with
 // it must be set:
 //
-//	format version   u8: 4 where a horizon or a level of base state is known, 3 where a block became final by depth, 2 where an update tells the wallet before, else 1
+//	format version   u8, see the package
 //	kind             u8: 0x10 and block 1, rollback 2, status 3, base 4
 //	flags            time known, final by depth, horizon known, level of base state processed, confirmed
 //	version          number
@@ -82,6 +82,8 @@ func AppendRecord(dst []byte, r *ledger.Record) []byte {
 // recordFormat returns the lowest format version that can express the record.
 func recordFormat(r *ledger.Record) byte {
 	switch {
+	case r.Block != nil && tellsErr(r.Block):
+		return formatErr
 	case r.Horizon.Known, r.Base != nil && r.Base.Level.Known:
 		return formatHorizon
 	case r.ByDepth:
@@ -99,7 +101,7 @@ func recordFormat(r *ledger.Record) byte {
 func DecodeRecord(b []byte) (*ledger.Record, error) {
 	d := &decoder{b: b}
 	r := new(ledger.Record)
-	version := d.version(formatHorizon)
+	version := d.version(formatErr)
 	kind := d.byte()
 	f := d.flags(recordFlags)
 	r.Version = ledger.Version(d.number())

@@ -41,9 +41,15 @@ type Transaction struct {
 	Time      Opt[int64]
 	Fee       Opt[Lamports]
 	Success   Opt[bool]
+	// Err is what a failed transaction failed with: the JSON of a TransactionError as nodes answer it, without spaces. "" where no source
+	// told it.
+	Err string
 	// Accounts are the static keys, then loaded writable, then loaded readonly.
 	Accounts []Pubkey
 }
+
+// MaxErrBytes bounds what is kept of what a transaction failed with. Programs may write texts of any length into it; a longer one is not kept.
+const MaxErrBytes = 1024
 
 // AddTransaction appends t, stamped with the block's slot and time and its own index.
 // Slot and Time of the block must be set before.
@@ -109,7 +115,7 @@ const (
 func (b *Block) SizeBytes() int {
 	n := blockBytes + len(b.Transactions)*transactionBytes + (len(b.Accounts)+len(b.Mints))*writeBytes
 	for i := range b.Transactions {
-		n += len(b.Transactions[i].Accounts) * len(Pubkey{})
+		n += len(b.Transactions[i].Accounts)*len(Pubkey{}) + len(b.Transactions[i].Err)
 	}
 	return n
 }

@@ -1,9 +1,11 @@
 package txstore
 
 import (
+	"cmp"
 	"runtime"
 	"slices"
 	"sync/atomic"
+	"unique"
 
 	"ledgerd/engine/ledger"
 	"ledgerd/shard/arena"
@@ -17,8 +19,15 @@ type Block struct {
 	keys        arena.Chunks[arena.Key] // the store's keys when the block was packed
 	named       *named                  // nil without transactions
 	filter      filter                  // of the keys that are named
+	errs        []errAt                 // what transactions failed with, in their order
 	number      uint32                  // in the store; Store.mu guards it
 	packedBytes int                     // an estimate of the size of the unpacked transactions
+}
+
+// errAt is what the transaction with an index failed with. Few texts are in many transactions: each is stored once.
+type errAt struct {
+	index uint32
+	text  unique.Handle[string]
 }
 
 // record is one transaction.
@@ -165,6 +174,9 @@ func (b *Block) unpack(index int, t *ledger.Transaction, dst []ledger.Pubkey) []
 		t.Fee = ledger.Some(r.fee)
 	}
 	t.Success = r.outcome()
+	if at, found := slices.BinarySearchFunc(b.errs, uint32(index), func(e errAt, i uint32) int { return cmp.Compare(e.index, i) }); found {
+		t.Err = b.errs[at].text.Value()
+	}
 	from := len(dst)
 	for _, key := range b.named.keys[r.keysFrom:b.keysFrom(index+1)] {
 		dst = append(dst, b.keys.At(key).Pubkey)

@@ -5,6 +5,7 @@ import (
 	"reflect"
 	"runtime"
 	"slices"
+	"strconv"
 	"sync"
 	"testing"
 	"time"
@@ -27,7 +28,9 @@ func randomBlock(r *rand.Rand, slot ledger.Slot, kind, keys int) *ledger.Block {
 			t.Fee = ledger.Some(ledger.Lamports(r.Uint64() >> r.IntN(64)))
 		}
 		if r.IntN(4) > 0 {
-			t.Success = ledger.Some(r.IntN(2) == 0)
+			if t.Success = ledger.Some(r.IntN(2) == 0); !t.Success.Value && r.IntN(3) > 0 {
+				t.Err = strconv.Itoa(r.IntN(50))
+			}
 		}
 		for range r.IntN(2) * r.IntN(30) {
 			k := key(kind*keys + r.IntN(keys))

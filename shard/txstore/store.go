@@ -4,6 +4,7 @@ import (
 	"hash/maphash"
 	"runtime"
 	"sync"
+	"unique"
 
 	"ledgerd/engine/ledger"
 	"ledgerd/shard/arena"
@@ -64,6 +65,11 @@ func (s *Store) Pack(b *ledger.Block) *Block {
 	p.packedBytes = size - header.SizeBytes()
 	p.records = make([]record, len(b.Transactions))
 	p.named = &named{of: s.keys, keys: make([]arena.Ref, 0, total)}
+	for i := range b.Transactions {
+		if text := b.Transactions[i].Err; text != "" {
+			p.errs = append(p.errs, errAt{uint32(i), unique.Make(text)})
+		}
+	}
 	s.keys.mu.Lock()
 	for i := range b.Transactions {
 		t := &b.Transactions[i]

@@ -20,7 +20,7 @@
 //
 //	{"type":"block","slot":N,"parent_slot":N,"blockhash":"...","previous_blockhash":"...",
 //	 "block_time":N,"block_height":N,"commitment":"finalized","transaction_count":N,
-//	 "transactions":[{"signature":"...","success":true,"fee":N,"accounts":["..."]}],
+//	 "transactions":[{"signature":"...","success":false,"fee":N,"err":ANY,"accounts":["..."]}],
 //	 "accounts":[account, ...]}
 //	{"type":"accounts","slot":N,"accounts":[account, ...]}
 //	{"type":"slot","slot":N,"status":"confirmed|finalized|dead","blockhash":"..."}
@@ -40,6 +40,8 @@
 // alone. Fields may come in any order. Of the values that are given to one field, the last counts
 // that is not null. Names are told apart by case. What is not JSON is refused, and so is a line of more
 // than 64 MiB; reading the longest takes less than half a GiB of memory.
+//
+// "err" is what a failed transaction failed with, any JSON of at most 1 KiB; a longer one is not kept.
 //
 // "commitment" is what the source claims of the block as it arrives, processed if
 // absent; "transaction_count" stands where not all transactions are listed.

@@ -113,6 +113,8 @@ func (d *lineDecoder) readTransaction() (t ledger.Transaction) {
 			t.Success = ledger.Some(d.bool("success"))
 		case "fee":
 			t.Fee = ledger.Some(ledger.Lamports(d.uint("fee", 64)))
+		case "err":
+			t.Err = nodejson.ErrText(d.raw())
 		case "accounts":
 			d.keys = d.keys[:0]
 			for d.enter('[', "accounts"); d.item(']'); {
@@ -121,6 +123,9 @@ func (d *lineDecoder) readTransaction() (t ledger.Transaction) {
 		default:
 			d.raw()
 		}
+	}
+	if !t.Success.Known || t.Success.Value {
+		t.Err = ""
 	}
 	t.Accounts = append(make([]ledger.Pubkey, 0, len(d.keys)), d.keys...)
 	var err error

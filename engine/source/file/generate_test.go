@@ -2,6 +2,7 @@ package file
 
 import (
 	"crypto/sha256"
+	"fmt"
 	"math"
 	"reflect"
 
@@ -43,6 +44,13 @@ func genEvent(t *rapid.T) ledger.Event {
 		b := rapid.MakeCustom[ledger.Block](values).Draw(t, "block")
 		b.ParentSlot %= max(b.Slot, 1)
 		b.TransactionCount = max(b.TransactionCount, uint64(len(b.Transactions)))
+		for i := range b.Transactions {
+			if tx := &b.Transactions[i]; !tx.Success.Known || tx.Success.Value || tx.Err == "" {
+				tx.Err = ""
+			} else {
+				tx.Err = fmt.Sprintf(`{"Custom":%d}`, len(tx.Err))
+			}
+		}
 		settle(b.Accounts)
 		return &b
 	case 1:

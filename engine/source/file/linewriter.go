@@ -73,6 +73,9 @@ func appendLineTransaction(dst []byte, t *ledger.Transaction) []byte {
 	if t.Fee.Known {
 		dst = appendUint(dst, `,"fee":`, uint64(t.Fee.Value))
 	}
+	if t.Err != "" {
+		dst = append(append(dst, `,"err":`...), t.Err...)
+	}
 	dst = append(dst, `,"accounts":[`...)
 	for i := range t.Accounts {
 		dst = appendBase58(comma(dst, i), `"`, &t.Accounts[i])

@@ -1,8 +1,13 @@
 package file
 
 import (
+	"compress/gzip"
 	"crypto/sha256"
+	"encoding/json"
 	"fmt"
+	"io"
+	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -39,10 +44,56 @@ func TestRecordingsAreReadAsRecorded(t *testing.T) {
 			for _, e := range events(t, path) {
 				checkEventLine(t, e)
 				checkStamps(t, e)
-				lines = AppendEventLine(lines, e)
+				lines = AppendEventLine(lines, withoutErrs(e))
 			}
 		}
 		ledgertest.Equal(t, fmt.Sprintf("%x", sha256.Sum256(lines))[:16], want, "%s: the hash of\n%s", pattern, lines)
+	}
+}
+
+// withoutErrs returns the event without what its transactions failed with, which other tests look at.
+func withoutErrs(e ledger.Event) ledger.Event {
+	b, ok := e.(*ledger.Block)
+	if !ok {
+		return e
+	}
+	plain := *b
+	plain.Transactions = slices.Clone(b.Transactions)
+	for i := range plain.Transactions {
+		plain.Transactions[i].Err = ""
+	}
+	return &plain
+}
+
+// What transactions failed with is kept as the node answered it.
+func TestRecordedErrsAreKept(t *testing.T) {
+	for _, name := range []string{"excerpt-mainnet-100000000.json", "mainnet-254170887.json.gz"} {
+		path, failed := datatest.Path(t, "blocks/"+name), 0
+		var answer struct {
+			Transactions []struct{ Meta struct{ Err any } }
+		}
+		f, err := os.Open(path)
+		ledgertest.ErrorIs(t, err, nil, name)
+		defer f.Close()
+		var text io.Reader = f
+		if strings.HasSuffix(name, ".gz") {
+			text, err = gzip.NewReader(f)
+			ledgertest.ErrorIs(t, err, nil, name)
+		}
+		ledgertest.ErrorIs(t, json.NewDecoder(text).Decode(&answer), nil, name)
+		block := events(t, path)[0].(*ledger.Block)
+		for i, tx := range answer.Transactions {
+			want := ""
+			if tx.Meta.Err != nil {
+				text, _ := json.Marshal(tx.Meta.Err)
+				want = string(text)
+				failed++
+			}
+			ledgertest.Equal(t, block.Transactions[i].Err, want, "%s: what transaction %d failed with", name, i)
+		}
+		if len(answer.Transactions) != len(block.Transactions) || failed == 0 {
+			t.Errorf("%s: %d of %d transactions failed", name, failed, len(answer.Transactions))
+		}
 	}
 }
 

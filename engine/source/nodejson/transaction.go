@@ -129,7 +129,7 @@ func (j *transactionJSON) read(writes *blockWrites) (ledger.Transaction, error) 
 		}
 	}
 	t.Fee = Optional((*ledger.Lamports)(m.Fee))
-	t.Success = m.success()
+	t.Success, t.Err = m.outcome()
 	return t, m.write(t.Accounts, writes)
 }
 
@@ -184,16 +184,27 @@ type metaJSON struct {
 	} `json:"loadedAddresses"`
 }
 
-// success reports whether the transaction succeeded. Nodes say it twice; the older way
+// outcome returns whether the transaction succeeded, and what it failed with. Nodes say it twice; the older way
 // counts only where the newer is missing.
-func (m *metaJSON) success() ledger.Opt[bool] {
+func (m *metaJSON) outcome() (success ledger.Opt[bool], failure string) {
 	switch {
+	case bytes.Equal(m.Err, []byte("null")), m.Err == nil && m.Status != nil && m.Status.Err == nil:
+		return ledger.Some(true), ""
 	case m.Err != nil:
-		return ledger.Some(bytes.Equal(m.Err, []byte("null")))
+		return ledger.Some(false), ErrText(m.Err)
 	case m.Status != nil:
-		return ledger.Some(m.Status.Err == nil)
+		return ledger.Some(false), ErrText(m.Status.Err)
 	}
-	return ledger.Opt[bool]{}
+	return success, ""
+}
+
+// ErrText returns what is kept of the JSON of what a transaction failed with, "" where nothing is: it is too long, or null.
+func ErrText(said json.RawMessage) string {
+	var text bytes.Buffer
+	if err := json.Compact(&text, said); err != nil || text.Len() > ledger.MaxErrBytes || text.String() == "null" {
+		return ""
+	}
+	return text.String()
 }
 
 // write records the balances after the transaction; a failed one has paid its fee. Token

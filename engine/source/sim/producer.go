@@ -74,6 +74,9 @@ func (p *producer) produce(slot ledger.Slot, parent tip) *ledger.Block {
 	return b
 }
 
+// failure is what transactions that fail do so with: an instruction that moves what is not there.
+const failure = `{"InstructionError":[0,{"Custom":1}]}`
+
 // transact charges a transaction to its first account and puts it in the block.
 func (p *producer) transact(success bool, signatures uint64, accounts ...ref) {
 	fee := signatures * lamportsPerSignature
@@ -83,7 +86,9 @@ func (p *producer) transact(success bool, signatures uint64, accounts ...ref) {
 	t := &p.block.Transactions[len(p.block.Transactions)-1]
 	t.Slot, t.Time, t.Index = p.block.Slot, p.block.Time, uint32(len(p.block.Transactions)-1)
 	t.Fee = ledger.Some(ledger.Lamports(fee))
-	t.Success = ledger.Some(success)
+	if t.Success = ledger.Some(success); !success {
+		t.Err = failure
+	}
 	for i := 0; i < len(t.Signature); i += 8 {
 		binary.LittleEndian.PutUint64(t.Signature[i:], p.random.pcg.Uint64())
 	}

@@ -44,6 +44,9 @@ func aBlock(r *rand.Rand, slot ledger.Slot, transactions int) *told {
 			Signature: ledger.Signature{byte(slot), byte(n)}, Index: uint32(n), Fee: ledger.Some(ledger.Lamports(n)),
 			Success: ledger.Some(n%3 > 0), Accounts: []ledger.Pubkey{key(1), key(2)},
 		}
+		if !t.Success.Value {
+			t.Err = `"AccountInUse"`
+		}
 		b.updates = append(b.updates, Update{Kind: Transaction, Slot: slot, Transaction: t})
 		b.want.AddTransaction(t)
 	}

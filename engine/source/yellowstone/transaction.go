@@ -108,7 +108,7 @@ func decodeTransactionMeta(meta []byte, t *ledger.Transaction) error {
 	for m.next() {
 		switch m.number {
 		case 1:
-			t.Success = ledger.Some(false)
+			t.Success, t.Err = ledger.Some(false), decodeErr(m.part())
 		case 2:
 			number(&m, &t.Fee.Value)
 		case 12:

@@ -113,7 +113,7 @@ func (bb *blockBalances) transaction(i int) object {
 		"loadedAddresses": object{"writable": append([]ledger.Pubkey{}, writable...), "readonly": append([]ledger.Pubkey{}, readonly...)},
 	}
 	if !tx.Success.Value {
-		meta["err"] = json.RawMessage(`{"InstructionError":[0,{"Custom":1}]}`)
+		meta["err"] = json.RawMessage(tx.Err)
 	}
 	body := object{"signatures": []ledger.Signature{tx.Signature}, "message": object{"accountKeys": static}}
 	out := object{"meta": meta, "transaction": body, "version": "legacy"}
