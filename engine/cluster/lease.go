@@ -135,33 +135,66 @@ func (l *lease) step(ctx context.Context) error {
 
 // look takes the lease where it may be taken, and notes its loss.
 func (l *lease) look(ctx context.Context, has bool) error {
-	entry, err := l.kv.Get(ctx, l.key)
-	var holder leaseValue
-	gone := errors.Is(err, jetstream.ErrKeyNotFound) // as where the bucket was made anew
+	state, holder, err := l.read(ctx, has)
 	switch {
-	case gone:
-		l.revision = 0
 	case err != nil:
-		return fmt.Errorf("cannot see who holds it: %w", err)
-	case has && entry.Revision() <= l.revision && l.held():
-		return errors.New("cannot see who holds it: an old copy answers")
-	default:
-		holder = l.see(entry)
-	}
-	free := holder.Node == "" && holder.Nonce == "" || time.Since(l.changed) >= leaseLength
-	switch {
-	case holder.Nonce == l.cluster.process:
+		return err
+	case state == leaseMine:
 		if !has { // only the answer was lost when it was taken; it counts once it was renewed
 			l.hold(time.Time{})
 		}
-		return nil
-	case has && !gone:
-		l.lose(holder.Node)
-		return nil
-	case !has && (!free || l.canAcquire != nil && !l.canAcquire()):
-		return nil
+	case has && state != leaseGone:
+		l.lose(holder)
+	case has, state != leaseTheirs && (l.canAcquire == nil || l.canAcquire()):
+		return l.take(ctx)
 	}
-	err = l.write(ctx, l.revision)
+	return nil
+}
+
+// leaseState is what the key says.
+type leaseState uint8
+
+const (
+	leaseGone    leaseState = iota // there is no key, as where the bucket was made anew
+	leaseMine                      // this process holds it
+	leaseTheirs                    // another one does
+	leaseExpired                   // another one did, and has not renewed it in time
+	leaseFree                      // it was given up
+)
+
+// read looks who holds the lease.
+func (l *lease) read(ctx context.Context, has bool) (state leaseState, holder string, err error) {
+	entry, err := l.kv.Get(ctx, l.key)
+	switch {
+	case errors.Is(err, jetstream.ErrKeyNotFound):
+		l.revision = 0
+		return leaseGone, "", nil
+	case err != nil:
+		return 0, "", fmt.Errorf("cannot see who holds it: %w", err)
+	case has && entry.Revision() <= l.revision && l.held():
+		return 0, "", errors.New("cannot see who holds it: an old copy answers")
+	}
+	if entry.Revision() != l.revision {
+		l.revision, l.changed = entry.Revision(), time.Now()
+	}
+	var v leaseValue
+	if json.Unmarshal(entry.Value(), &v) != nil {
+		v.Node = "unknown" // until it ran out
+	}
+	switch {
+	case v.Node == "" && v.Nonce == "":
+		return leaseFree, "", nil
+	case v.Nonce == l.cluster.process:
+		return leaseMine, "", nil
+	case time.Since(l.changed) >= leaseLength:
+		return leaseExpired, v.Node, nil
+	}
+	return leaseTheirs, v.Node, nil
+}
+
+// take writes the key where nobody else was faster.
+func (l *lease) take(ctx context.Context) error {
+	err := l.write(ctx, l.revision)
 	if err != nil {
 		// Somebody else was faster, or the bucket is led by nobody at the moment: then its holder could not renew it
 		// either, and is to have the time to.
@@ -171,17 +204,6 @@ func (l *lease) look(ctx context.Context, has bool) error {
 		return nil
 	}
 	return err
-}
-
-// see takes note of the key's value, and returns it.
-func (l *lease) see(entry jetstream.KeyValueEntry) (v leaseValue) {
-	if json.Unmarshal(entry.Value(), &v) != nil {
-		v.Node = "unknown" // until it ran out
-	}
-	if entry.Revision() != l.revision {
-		l.revision, l.changed = entry.Revision(), time.Now()
-	}
-	return v
 }
 
 func (v leaseValue) encode() []byte {
