@@ -73,7 +73,7 @@ function history(key, signal) {
     return { rows: value.transactions.map(transactionRow), next: value.next_before };
   };
   const frame = (body) => table('Transactions that name this address', transactionHeadings, body);
-  return h('section', { id: 'history' }, h('h2', {}, 'Transactions'), paged(ask, frame, 'No transaction that is held names it.', signal));
+  return h('section', { id: 'history' }, h('h2', {}, 'Transactions'), paged(ask, frame, 'No transaction that is held names it.', signal, true));
 }
 
 // The accounts that a program owns.

@@ -1,7 +1,7 @@
 // What the pages of single things have in common: they ask, say what they wait for, and show the answer or why there is none.
 
 import { StatusError } from '/client/ledgerd.js';
-import { patiently } from '/console/api.js';
+import { budget, link, patiently, pause } from '/console/api.js';
 import { h } from '/console/dom.js';
 
 /**
@@ -35,17 +35,24 @@ export const refusal = (error) => h('p', { class: 'refusal' }, h('strong', {}, `
 
 /**
  * A list that comes in pages: a button adds the next one.
- * @param {(cursor: string | undefined) => Promise<{rows: Node[], next: string | null}>} ask
+ * @param {(cursor: string | undefined) => Promise<{rows: HTMLElement[], next: string | null}>} ask
  * @param {(body: HTMLElement) => HTMLElement} frame
  * @param {string} empty
  * @param {AbortSignal} signal
+ * @param {boolean} [live] what is new comes on top by itself; rows are told apart by their data-key
  */
-export function paged(ask, frame, empty, signal) {
+export function paged(ask, frame, empty, signal, live = false) {
   const body = h('tbody');
   const more = h('button', { type: 'button', onclick: load }, 'More');
   const told = h('span', { class: 'quiet', role: 'status' });
   const element = h('div', {}, frame(body), h('div', { class: 'row' }, more, told));
   let cursor;
+
+  function tell() {
+    more.hidden = cursor === null;
+    const count = body.childElementCount;
+    told.textContent = count === 0 ? empty : cursor === null ? `all ${count}` : `the first ${count}`;
+  }
 
   async function load() {
     more.disabled = true;
@@ -53,9 +60,7 @@ export function paged(ask, frame, empty, signal) {
       const { rows, next } = await patiently(() => ask(cursor), signal, (why) => { told.textContent = why; });
       cursor = next;
       body.append(...rows);
-      more.hidden = next === null;
-      const count = body.childElementCount;
-      told.textContent = count === 0 ? empty : next === null ? `all ${count}` : `the first ${count}`;
+      tell();
     } catch (error) {
       if (signal.aborted) return;
       if (!(error instanceof StatusError)) throw error;
@@ -64,6 +69,36 @@ export function paged(ask, frame, empty, signal) {
     }
     more.disabled = false;
   }
+
+  // Puts what is new on top. Where more is new than a page shows, the list begins again, unless somebody reads on in it.
+  async function renew() {
+    const { rows, next } = await ask(undefined);
+    const first = body.firstElementChild?.dataset.key;
+    const fresh = rows.findIndex((row) => row.dataset.key === first);
+    if (fresh >= 0) {
+      body.prepend(...rows.slice(0, fresh));
+    } else if (body.childElementCount <= rows.length) {
+      body.replaceChildren(...rows);
+      cursor = next;
+    } else {
+      told.textContent = 'More is new than a page shows: open this page again to see it.';
+      return;
+    }
+    tell();
+  }
+
+  async function follow() {
+    while (!signal.aborted) {
+      try {
+        await pause(Math.max(2 * budget.interval(), link.refusedUntil - Date.now()), signal);
+        if (!document.hidden && !more.disabled) await renew();
+      } catch (error) {
+        if (!signal.aborted && !(error instanceof StatusError || error instanceof TypeError)) throw error;
+      }
+    }
+  }
+
   load();
+  if (live) follow();
   return element;
 }

@@ -12,7 +12,7 @@ const commitment = 'confirmed'; // a page that ends in a block that is undone wo
 export const transactionHeadings = ['signature', 'result', 'fee>', 'accounts>', 'slot>'];
 
 export function transactionRow(record) {
-  return h('tr', {}, h('td', {}, transactionLink(record.signature)), h('td', {}, result(record.success)),
+  return h('tr', { 'data-key': record.signature }, h('td', {}, transactionLink(record.signature)), h('td', {}, result(record.success)),
     h('td', { class: 'number' }, record.fee === null ? '–' : number(record.fee)), h('td', { class: 'number' }, record.accounts.length), h('td', { class: 'number' }, blockLink(record.slot)));
 }
 

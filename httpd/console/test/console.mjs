@@ -34,7 +34,7 @@ function rules() {
   [11n, 12n, 12n, 15n].forEach((seq) => tally.take(seq));
   tally.close(17n);
   assert.deepEqual([tally.received, tally.twice, tally.missed], [3n, 1n, 4n]);
-  const app = readdirSync(here('../app')).map((name) => here(`../app/${name}`));
+  const app = readdirSync(here('../app')).filter((name) => !name.endsWith('.txt')).map((name) => here(`../app/${name}`)); // a page loads no licence
   const size = [...app, here('../client/ledgerd.js')].reduce((sum, file) => sum + statSync(file).size, 0);
   assert(size < 150 * 1024, `the console has ${size} bytes`);
   for (const name of ['uPlot.iife.min.js', 'uPlot.min.css']) {
@@ -141,6 +141,11 @@ const steps = {
     await page.goto(`${address}/#/account/${payers.reduce((a, b) => (times(b) > times(a) ? b : a))}`);
     await page.locator('#changes tbody .slot').first().waitFor();
     await page.locator('.balance', { hasText: /\d/ }).waitFor();
+    const newest = () => page.locator('#history tbody tr').first().getAttribute('data-key');
+    await page.waitForFunction((key) => document.querySelector('#history tbody tr').dataset.key !== key, await newest());
+    const keys = await page.$$eval('#history tbody tr', (all) => all.map((row) => row.dataset.key));
+    const held = (await api(`/account/${page.url().split('/').at(-1)}/transactions?limit=1000&commitment=confirmed`)).transactions.map(({ signature }) => signature);
+    assert.deepEqual(keys, held.slice(held.indexOf(keys[0]), held.indexOf(keys[0]) + keys.length), 'the transactions of an account, none left out');
   },
 
   async 'the node goes away and comes back'(watched) {
