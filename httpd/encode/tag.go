@@ -2,26 +2,22 @@ package encode
 
 import (
 	"bytes"
-	"hash/crc32"
+	"crypto/sha256"
+	"encoding/base64"
 
 	"ledgerd/engine/ledger"
 )
 
-var castagnoli = crc32.MakeTable(crc32.Castagnoli)
-
 // AppendTag appends the weak entity tag of a record, which also stands for what is unknown in it.
 // It is weak, because all codings of a body share it. Tags are equal on every replica and after
-// every restart: two checksums of 32 bits, which processors compute. That is enough: nobody gains
-// by forging a tag, and records that differ within 64 bits only never share one, as the two
-// polynomials have no factor in common.
+// every restart: half of a SHA-256, which processors compute. Less would not do: whoever owns an
+// account chooses bytes of its record both before and after it is emptied, and so may look for two
+// records of one tag.
 func AppendTag(dst, record []byte, unknown ledger.Fields) []byte {
-	const hex = "0123456789abcdef"
-	tag := uint64(crc32.Update(uint32(unknown), castagnoli, record))<<32 |
-		uint64(crc32.Update(uint32(unknown), crc32.IEEETable, record))
+	sum := sha256.Sum256(record)
+	sum[0] ^= byte(unknown)
 	dst = append(dst, `W/"`...)
-	for shift := 60; shift >= 0; shift -= 4 {
-		dst = append(dst, hex[tag>>shift&0xf])
-	}
+	dst = base64.RawURLEncoding.AppendEncode(dst, sum[:sha256.Size/2])
 	return append(dst, '"')
 }
 
