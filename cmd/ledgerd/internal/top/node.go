@@ -23,12 +23,19 @@ const (
 	askTimeout     = 5 * time.Second
 )
 
+// door is a listener of a node: where its metrics and its health are.
+type door struct{ metrics, health string }
+
+var public, operators = door{"/api/metrics", "/api/health"}, door{"/metrics", "/readyz"}
+
 // node is a node that is asked. One goroutine uses it.
 type node struct {
-	base   string // http://HOST:PORT/api
-	client *http.Client
-	id     string // of the node; "": not known
-	budget budget
+	address string // http://HOST:PORT
+	key     string // "": none
+	client  *http.Client
+	door    door   // that answered last
+	id      string // of the node; "": not known
+	budget  budget
 }
 
 // budget is what the node said last of how much it may be asked.
@@ -49,18 +56,23 @@ type news struct {
 	next   time.Duration // until the node is asked again
 }
 
-func newNode(client *http.Client, address string) *node {
+func newNode(client *http.Client, address, key string) *node {
 	address = strings.TrimSuffix(strings.TrimSuffix(address, "/"), "/api")
-	return &node{base: address + "/api", client: &http.Client{Transport: client.Transport, Timeout: askTimeout}}
+	return &node{address: address, key: key, door: public, client: &http.Client{Transport: client.Transport, Timeout: askTimeout}}
 }
 
 // ask asks for the metrics, for the name of the node until it is known, and for the reason where it is not healthy.
 func (n *node) ask(ctx context.Context) (a news) {
-	text, _, err := n.get(ctx, "/metrics")
+	text, status, err := n.get(ctx, n.door.metrics)
+	if status == http.StatusNotFound && n.door == public { // the listener for operators has no budget, nor a name of the node
+		if text, status, err = n.get(ctx, operators.metrics); status == http.StatusOK {
+			n.door = operators
+		}
+	}
 	a.at = time.Now()
 	if err == nil {
 		a.sample = parseSample(string(text), a.at)
-		if n.id == "" {
+		if n.id == "" && n.door == public {
 			n.id = n.askID(ctx)
 		}
 		if a.sample.value("ledgerd_healthy", "") == 0 {
@@ -70,6 +82,9 @@ func (n *node) ask(ctx context.Context) (a news) {
 		n.id = "" // another one may answer next
 	}
 	a.err, a.id, a.budget, a.next = err, n.id, n.budget, n.budget.pause(a.at)
+	if a.why != "" && n.budget.limit > 0 { // it took two requests
+		a.next = min(longest, 2*a.next)
+	}
 	return a
 }
 
@@ -79,7 +94,7 @@ func (n *node) askID(ctx context.Context) string {
 			ID string `json:"node_id"`
 		} `json:"node_info"`
 	}
-	text, _, err := n.get(ctx, "/status")
+	text, _, err := n.get(ctx, "/api/status")
 	if err != nil || json.Unmarshal(text, &status) != nil {
 		return ""
 	}
@@ -90,7 +105,7 @@ func (n *node) askWhy(ctx context.Context) string {
 	var record struct {
 		Details string `json:"details"`
 	}
-	text, status, _ := n.get(ctx, "/health")
+	text, status, _ := n.get(ctx, n.door.health)
 	if status != http.StatusServiceUnavailable || json.Unmarshal(text, &record) != nil {
 		return "not healthy"
 	}
@@ -99,9 +114,12 @@ func (n *node) askWhy(ctx context.Context) string {
 
 // get asks for a path. An answer other than 200 is an error, and is returned too.
 func (n *node) get(ctx context.Context, path string) (text []byte, status int, err error) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, n.base+path, nil)
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, n.address+path, nil)
 	if err != nil {
 		return nil, 0, err
+	}
+	if n.key != "" {
+		request.Header.Set("X-API-Key", n.key)
 	}
 	response, err := n.client.Do(request)
 	if err != nil {
@@ -126,13 +144,12 @@ func (n *node) get(ctx context.Context, path string) (text []byte, status int, e
 	return text, response.StatusCode, err
 }
 
-// pause returns how long the node is left alone, so that no more than half of what is left of the budget is used.
+// pause returns how long the node is left alone, so that no more than half of what is left of the budget is used, whatever else
+// the node lets.
 func (b *budget) pause(now time.Time) time.Duration {
-	if b.retryAfter > 0 {
-		return min(b.retryAfter, longest)
+	least := oftenest
+	if b.limit > 0 {
+		least = max(seldom, b.reset.Sub(now)/time.Duration(max(1, b.remaining/2)))
 	}
-	if b.limit == 0 {
-		return oftenest
-	}
-	return min(longest, max(seldom, b.reset.Sub(now)/time.Duration(max(1, b.remaining/2))))
+	return min(longest, max(b.retryAfter, least))
 }

@@ -114,9 +114,53 @@ func TestNodeIsAskedWithinHalfOfItsBudget(t *testing.T) {
 		"half of an hour":   {budget{limit: 1000, remaining: 100, reset: now.Add(30 * time.Minute)}, 36 * time.Second},
 		"nothing is left":   {budget{limit: 1000, remaining: 0, reset: now.Add(time.Hour)}, 5 * time.Minute},
 		"it was refused":    {budget{limit: 100, retryAfter: 17 * time.Second}, 17 * time.Second},
+		"a 503 says less":   {budget{limit: 100, remaining: 10, reset: now.Add(time.Minute), retryAfter: time.Second}, 12 * time.Second},
+		"without a limit":   {budget{retryAfter: 3 * time.Second}, 3 * time.Second},
 		"the clocks differ": {budget{limit: 100, remaining: 3, reset: now.Add(-time.Hour)}, 5 * time.Second},
 	} {
 		ledgertest.Equal(t, tt.b.pause(now), tt.want, "%s", name)
+	}
+}
+
+// An unhealthy node is asked for the reason too, and both count. A key goes with each request. Where the listener is that for operators, the
+// same is asked for there.
+func TestNodeIsAskedAtTheDoorThereIs(t *testing.T) {
+	const metrics = "ledgerd_healthy 0\n"
+	for name, pages := range map[string]map[string]string{
+		"public":    {"/api/metrics": metrics, "/api/status": `{"node_info":{"node_id":"feedbeef"}}`, "/api/health": `{"details":"stalled"}`},
+		"operators": {"/metrics": metrics, "/readyz": `{"details":"stalled"}`},
+		"neither":   {},
+	} {
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			page, found := pages[r.URL.Path]
+			if found && r.Header.Get("X-API-Key") != "secret" {
+				t.Errorf("%s: %s without the key", name, r.URL.Path)
+			}
+			if name == "public" {
+				w.Header().Set("X-RateLimit-Limit", "100")
+				w.Header().Set("X-RateLimit-Remaining", "50")
+			}
+			switch {
+			case !found:
+				http.NotFound(w, r)
+			case strings.Contains(page, "details"):
+				w.Header().Set("Retry-After", "1")
+				http.Error(w, page, http.StatusServiceUnavailable)
+			default:
+				fmt.Fprint(w, page)
+			}
+		}))
+		n := newNode(server.Client(), server.URL+"/", "secret")
+		for range 2 {
+			a := n.ask(t.Context())
+			want := map[string]news{
+				"public": {why: "stalled", id: "feedbeef", next: 2 * seldom}, "operators": {why: "stalled", next: oftenest}, "neither": {next: oftenest},
+			}[name]
+			if a.why != want.why || a.id != want.id || a.next != want.next || (a.err == nil) != (want.why != "") {
+				t.Errorf("%s: %+v, want %+v", name, a, want)
+			}
+		}
+		server.Close()
 	}
 }
 
@@ -149,7 +193,7 @@ func TestTopSurvivesTheLossOfTheNodeAndQuits(t *testing.T) {
 		screen, err := tcell.NewTerminfoScreenFromTty(term)
 		ledgertest.Must(t, err)
 		ended := make(chan error, 1)
-		go func() { ended <- Run(t.Context(), server.Client(), server.URL, server.URL, screen) }()
+		go func() { ended <- Run(t.Context(), server.Client(), server.URL, "", server.URL, screen) }()
 		until := func(want string) {
 			t.Helper()
 			for !strings.Contains(shown(term), want) {

@@ -119,7 +119,10 @@ func (v *view) head(at time.Time) []line {
 	case v.now == nil:
 		return []line{{"ledgerd at " + v.name, plain}, {"○ asking", faint}, {}}
 	}
-	name := fmt.Sprintf("ledgerd %s at %s   node %.12s", v.now.version(), v.name, v.id)
+	name := fmt.Sprintf("ledgerd %s at %s", v.now.version(), v.name)
+	if v.id != "" {
+		name += fmt.Sprintf("   node %.12s", v.id)
+	}
 	if started, known := v.now.sum("process_start_time_seconds", ""); known {
 		name += "   up " + age(v.now.at.Sub(time.Unix(int64(started), 0)))
 	}
