@@ -28,6 +28,7 @@ type request struct {
 
 	client    ratelimit.Client
 	allowance ratelimit.Allowance
+	tier      string // of the API key; empty: there is none
 	route     *route
 	params    params
 
@@ -57,7 +58,7 @@ type response struct {
 // begin makes the request ready for an exchange.
 func (r *request) begin(s *Server, ctx *fasthttp.RequestCtx, c *wire.Conn) {
 	r.server, r.ctx, r.conn, r.now = s, ctx, c, s.config.Now()
-	r.allowance, r.route, r.upgraded = ratelimit.Unlimited, s.routes[0], false
+	r.allowance, r.tier, r.route, r.upgraded = ratelimit.Unlimited, "", s.routes[0], false
 	r.params.reset()
 	r.respond(fasthttp.StatusOK)
 }
@@ -101,7 +102,10 @@ func (r *request) complete(fault *wire.Fault) {
 	took := r.server.config.Now().Sub(r.now)
 	r.route.observe(r.status, took)
 	if log := r.server.config.AccessLog; log != nil {
-		log.Append(r.accessEntry(fault, took))
+		e := r.accessEntry(fault, took)
+		if log.Append(e); r.upgraded && r.ctx.Hijacked() {
+			r.conn.AtEnd(log.SocketEnds(e, r.server.config.Now))
+		}
 	}
 }
 
@@ -125,7 +129,7 @@ func (r *request) admit(fault *wire.Fault) error {
 		r.allowance = r.takeFile()
 	case key != nil:
 		from := r.client.Addr
-		r.client, r.allowance = key.Client(), key.Take(r.now)
+		r.client, r.allowance, r.tier = key.Client(), key.Take(r.now), key.Tier()
 		r.client.Addr = from
 	case r.client.Exempt:
 	default:
@@ -229,9 +233,10 @@ func (r *request) finish() {
 
 // accessEntry returns what the access log tells of the request once its response is complete.
 func (r *request) accessEntry(fault *wire.Fault, took time.Duration) accesslog.Entry {
-	e := accesslog.Entry{Time: r.now, Client: r.client.Addr, Status: r.status, Took: took}
+	e := accesslog.Entry{Time: r.now, Client: r.client.Addr, Status: r.status, Took: took, Tier: r.tier}
 	if fault == nil {
-		e.Method, e.Path = r.ctx.Method(), r.sentPath()
+		h := &r.ctx.Request.Header
+		e.Method, e.Path, e.RequestID, e.Traceparent = r.ctx.Method(), r.sentPath(), h.Peek("X-Request-Id"), h.Peek("Traceparent")
 	}
 	if !r.ctx.IsHead() && !r.ctx.Response.SkipBody {
 		e.Bytes = len(r.ctx.Response.Body())

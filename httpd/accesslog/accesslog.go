@@ -24,20 +24,27 @@ const (
 	writeInterval = 100 * time.Millisecond
 	// writeTimeout bounds how long a pipe that nobody reads holds up the end of the node. Files have no timeout.
 	writeTimeout = 500 * time.Millisecond
+	// endTimeout bounds how long a disk that does not answer holds up the end of the node.
+	endTimeout = time.Second
 
 	// What clients choose is cut to this.
 	maxMethodBytes = 32
 	maxPathBytes   = 256
+	maxTraceBytes  = 64 // a traceparent has 55
 )
 
-// Entry is what the log tells of one answered request. Method and Path are copied.
+// Entry is what the log tells of one answered request, or of a WebSocket at its end. What is bytes is copied.
 type Entry struct {
 	Time         time.Time  // when the request had come
 	Client       netip.Addr // the whole address
 	Method, Path []byte     // as they were sent, the path without its query; empty: they are not to be trusted
 	Status       int
 	Bytes        int           // of the body, as it is sent
-	Took         time.Duration // until the answer was complete in memory
+	Took         time.Duration // until the answer was complete in memory, or the socket ended
+	Tier         string        // of the API key; empty: there is none
+
+	RequestID, Traceparent []byte // of the fields of these names; empty: there are none
+	SocketEnded            bool
 }
 
 // appendLine appends the line of the entry.
@@ -49,6 +56,18 @@ func (e *Entry) appendLine(dst []byte) []byte {
 	dst = strconv.AppendInt(append(dst, `,"status":`...), int64(e.Status), 10)
 	dst = strconv.AppendInt(append(dst, `,"bytes":`...), int64(e.Bytes), 10)
 	dst = strconv.AppendInt(append(dst, `,"duration_us":`...), e.Took.Microseconds(), 10)
+	if e.Tier != "" {
+		dst = encode.AppendString(append(dst, `,"tier":`...), e.Tier)
+	}
+	if len(e.RequestID) > 0 {
+		dst = appendStart(append(dst, `,"request_id":`...), e.RequestID, maxTraceBytes)
+	}
+	if len(e.Traceparent) > 0 {
+		dst = appendStart(append(dst, `,"traceparent":`...), e.Traceparent, maxTraceBytes)
+	}
+	if e.SocketEnded {
+		dst = append(dst, `,"socket":"ended"`...)
+	}
 	return append(dst, "}\n"...)
 }
 
@@ -77,10 +96,16 @@ type Log struct {
 
 	// What follows is touched by Run alone.
 
-	file    *os.File
+	file    file
 	pending []byte // lines that are being written
 	torn    bool   // the first of them is in the file in part
 	failing bool   // the last write failed
+}
+
+// file is what lines are written to.
+type file interface {
+	io.WriteCloser
+	SetWriteDeadline(t time.Time) error // an error says that it is a file, which has none
 }
 
 // Open opens a log, whose file it creates if there is none. What fails later is said to log.
@@ -109,6 +134,17 @@ func (l *Log) Append(e Entry) {
 	l.lines = append(l.lines, line...)
 }
 
+// SocketEnds returns what is to be called when the WebSocket ends that a request began: it adds a line like that of the request, with how long
+// the socket lived. now is the clock.
+func (l *Log) SocketEnds(e Entry, now func() time.Time) func() {
+	e.Method, e.Path = bytes.Clone(e.Method), bytes.Clone(e.Path)
+	e.RequestID, e.Traceparent, e.SocketEnded = bytes.Clone(e.RequestID), bytes.Clone(e.Traceparent), true
+	return func() {
+		e.Took = now().Sub(e.Time)
+		l.Append(e)
+	}
+}
+
 // Reopen has Run open the file anew, because the one that is open may have got another name. It does not wait for that.
 func (l *Log) Reopen() {
 	select {
@@ -117,8 +153,23 @@ func (l *Log) Reopen() {
 	}
 }
 
-// Run writes lines until ctx ends, then those that are left, and closes the file.
+// Run writes lines until ctx ends, then those that are left, and closes the file. It does not wait long for a disk that does not answer: nothing
+// interrupts a write to one, so what writes then is left to end with the process.
 func (l *Log) Run(ctx context.Context) {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		l.run(ctx)
+	}()
+	<-ctx.Done()
+	select {
+	case <-done:
+	case <-time.After(endTimeout):
+		l.log.Warn("the access log's disk does not answer: its last lines are lost", "path", l.path)
+	}
+}
+
+func (l *Log) run(ctx context.Context) {
 	tick := time.NewTicker(writeInterval)
 	defer tick.Stop()
 	for {
@@ -146,7 +197,7 @@ func (l *Log) write() {
 	if len(l.pending) == 0 {
 		return
 	}
-	_ = l.file.SetWriteDeadline(time.Now().Add(writeTimeout)) // an error says that it is a file
+	_ = l.file.SetWriteDeadline(time.Now().Add(writeTimeout))
 	n, err := l.file.Write(l.pending)
 	if n > 0 {
 		l.torn = l.pending[n-1] != '\n'

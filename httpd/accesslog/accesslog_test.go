@@ -2,12 +2,16 @@ package accesslog
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"io"
 	"log/slog"
 	"os"
+	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"ledgerd/engine/ledger/ledgertest"
 )
@@ -43,4 +47,47 @@ func TestLinesThatCannotBeWrittenWaitOrAreDropped(t *testing.T) {
 	if written+dropped != most || dropped == 0 || len(inPipe) == 0 || len(content) < bufferBytes || bytes.Count(said.Bytes(), []byte("WARN")) != 1 {
 		t.Errorf("%d lines written, %d dropped, %d bytes in the pipe and %d in the file:\n%s", written, dropped, len(inPipe), len(content), &said)
 	}
+}
+
+// hung is a file on a disk that does not answer until it is released.
+type hung chan struct{}
+
+func (h hung) Write(p []byte) (int, error)    { <-h; return len(p), nil }
+func (h hung) Close() error                   { <-h; return nil }
+func (hung) SetWriteDeadline(time.Time) error { return os.ErrNoDeadline }
+
+// A disk that does not answer holds up the end for a moment, whether a write waits for it already or comes last.
+func TestAHungDiskDoesNotHoldUpTheEnd(t *testing.T) {
+	for _, lived := range []time.Duration{0, time.Minute} {
+		synctest.Test(t, func(t *testing.T) {
+			var said bytes.Buffer
+			disk := make(hung)
+			l := &Log{path: "access.log", log: slog.New(slog.NewTextHandler(&said, nil)), reopen: make(chan struct{}, 1), file: disk}
+			ctx, end := context.WithTimeout(t.Context(), lived)
+			defer end()
+			l.Append(Entry{})
+			began := time.Now()
+			l.Run(ctx)
+			if took := time.Since(began) - lived; took > endTimeout || !strings.Contains(said.String(), "does not answer") {
+				t.Errorf("after %v: it took %v to end, and said %s", lived, took, &said)
+			}
+			close(disk)
+		})
+	}
+}
+
+func TestLinesTellWhatThereIs(t *testing.T) {
+	l := &Log{}
+	at := time.Date(2026, 2, 5, 12, 34, 56, 789e6, time.UTC)
+	path := []byte("/api/ws/accounts")
+	e := Entry{Time: at, Path: path, Method: []byte("GET"), Status: 101, Tier: "gold", RequestID: []byte("a\"b"), Traceparent: bytes.Repeat([]byte("0"), 100)}
+	ended := l.SocketEnds(e, func() time.Time { return at.Add(time.Hour) })
+	l.Append(e)
+	copy(path, "overwritten by another request")
+	ended()
+	trace := strings.Repeat("0", maxTraceBytes)
+	const line = `{"time":"2026-02-05T12:34:56.789Z","client":"","method":"GET","path":"/api/ws/accounts","status":101,"bytes":0,"duration_us":`
+	want := line + `0,"tier":"gold","request_id":"a\"b","traceparent":"` + trace + "\"}\n" +
+		line + `3600000000,"tier":"gold","request_id":"a\"b","traceparent":"` + trace + `","socket":"ended"}` + "\n"
+	ledgertest.Equal(t, string(l.lines), want, "the lines")
 }

@@ -6,7 +6,8 @@
 //
 //	{"time":"2026-02-05T12:34:56.789Z","client":"192.0.2.1","method":"GET","path":"/api/health","status":200,"bytes":75,"duration_us":41}
 //
-// It has no query and nothing of a header: those may hold what the client keeps secret.
+// It has no query, and of the header only what names the request or its trace: all else may be what the client keeps secret. The end of
+// a WebSocket is a line of its own.
 //
 // # Ownership
 //

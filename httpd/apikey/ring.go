@@ -54,6 +54,9 @@ func (k *Key) Client() ratelimit.Client {
 	return ratelimit.Client{Key: k.client, Exempt: t.Exempt, Sockets: int(t.Sockets), Revoked: &k.revoked}
 }
 
+// Tier returns the name of the key's tier.
+func (k *Key) Tier() string { return k.tier.Load().name }
+
 // Take asks for one request.
 func (k *Key) Take(now time.Time) ratelimit.Allowance {
 	t := k.tier.Load()

@@ -52,6 +52,7 @@ type Conn struct {
 	draining  atomic.Bool
 	closed    atomic.Bool
 	lost      atomic.Pointer[func()]
+	ended     func() // nil: nobody is told; set before the connection gets a new owner
 }
 
 func newConn(socket net.Conn, peer ratelimit.Peer, caps *caps, writeTime time.Duration) *Conn {
@@ -171,6 +172,9 @@ func (c *Conn) Detach() net.Conn {
 // never have been written, and then no hijacker is called.
 func (c *Conn) IfLost(f func()) { c.lost.Store(&f) }
 
+// AtEnd has f called when the connection ends, whoever owns it then. The goroutine that reads and writes calls it.
+func (c *Conn) AtEnd(f func()) { c.ended = f }
+
 // Close closes the connection of the new owner.
 func (d detached) Close() error { return d.end() }
 
@@ -193,6 +197,9 @@ func (c *Conn) end() error {
 	c.caps.forget(c)
 	if lost := c.lost.Load(); lost != nil {
 		(*lost)()
+	}
+	if c.ended != nil {
+		c.ended()
 	}
 	return c.Conn.Close()
 }
