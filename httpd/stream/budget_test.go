@@ -1,6 +1,7 @@
 package stream
 
 import (
+	"fmt"
 	"net/netip"
 	"strings"
 	"testing"
@@ -139,4 +140,44 @@ func TestAResumeOnConnectIsPaidFor(t *testing.T) {
 		n.dial("?resume_from=0").endsWith(1008, "too many messages")
 		place.free()
 	})
+}
+
+// An extended socket is told once when a fifth of its client's budget of work is left, before 1008 ends it, and again only when half of it
+// had come back; others get the frames of the original interface alone.
+func TestLittleWorkIsToldBeforeTheEnd(t *testing.T) {
+	for query, want := range map[string][]int{"?mode=none&extended=true": {0, 1, 1, 2}, "?mode=none": {0, 0, 0, 0}} {
+		inMemory(t, nil, func(n *node) {
+			n.script.block(1)
+			c := n.dial(query)
+			place, err := n.hub.seats.take(n.client)
+			must(n, err)
+			defer place.free()
+			told := 0
+			step := func(spend time.Duration, want int) {
+				place.work.charge(spend)
+				for _, text := range c.settle() {
+					if strings.HasPrefix(text, `{"type":"heartbeat"`) {
+						continue
+					}
+					if told++; text != fmt.Sprintf(`{"type":"warning","reason":"work budget","remaining":%d}`, (workBurst/6).Milliseconds()-1) {
+						n.Errorf("%s: told %s", query, text)
+					}
+				}
+				ledgertest.Equal(n, told, want, "%s: warnings", query)
+			}
+			step(workBurst/2, want[0])
+			step(workBurst/3, want[1])
+			step(0, want[2])
+			place.work.mu.Lock()
+			place.work.full = time.Now() // as after a time without work
+			place.work.mu.Unlock()
+			step(0, want[2])
+			step(workBurst*5/6, want[3])
+			place.work.charge(workBurst)
+			c.send(`{"type":"ping"}`)
+			if _, end := c.untilClose(); end != endsRate {
+				n.Errorf("%s: ended with %v", query, end)
+			}
+		})
+	}
 }

@@ -132,6 +132,14 @@ func (w *work) spend(cost time.Duration) bool {
 	return w.bucket.spend(cost*time.Second/workPerSecond, workBurst*time.Second/workPerSecond)
 }
 
+// left returns how much may be spent.
+func (w *work) left() time.Duration {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	refill := min(max(time.Until(w.full), 0), workBurst*time.Second/workPerSecond)
+	return workBurst - refill*workPerSecond/time.Second
+}
+
 // charge notes what something turned out to cost.
 func (w *work) charge(cost time.Duration) {
 	w.bucket.spend(cost*time.Second/workPerSecond, math.MaxInt64)

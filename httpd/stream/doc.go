@@ -82,5 +82,5 @@
 //
 // Every frame from a client takes a token of its connection. What frames ask for costs time of a
 // processor, by a list of prices, and that is paid by all connections of the client together. A client
-// without tokens or in debt is disconnected with 1008.
+// without tokens or in debt is disconnected with 1008; of little work that is left extended sockets are warned.
 package stream

@@ -2,9 +2,11 @@ package stream
 
 import (
 	"errors"
+	"fmt"
 	"time"
 
 	"ledgerd/engine/ledger"
+	"ledgerd/httpd/stream/frame"
 )
 
 // handle answers one message of the client. After an error nothing has changed.
@@ -36,13 +38,23 @@ func (s *subscriber) handle(text []byte) {
 	}
 }
 
-// pay charges the client before something is done. A client in debt is disconnected instead.
+// pay charges the client before something is done. A client in debt is disconnected instead. When a fifth of what it may spend is left it is
+// told, if its form has such frames: once, and again only when half of it had come back in between.
 func (s *subscriber) pay(cost time.Duration) bool {
-	paid := s.seat.work.spend(cost)
-	if !paid {
+	if !s.seat.work.spend(cost) {
 		s.outbox.close(endRate)
+		return false
 	}
-	return paid
+	switch left := s.seat.work.left(); {
+	case left > workBurst/2:
+		s.warned = false
+	case left <= workBurst/5 && !s.warned && s.wants.form.marksSlots():
+		s.warned = true
+		s.outbox.put(nil, single(frame.AppendText(nil, func(b []byte) []byte {
+			return fmt.Appendf(b, `{"type":"warning","reason":"work budget","remaining":%d}`, left.Milliseconds())
+		})))
+	}
+	return true
 }
 
 func (s *subscriber) subscribe(r *request, id messageID) error {

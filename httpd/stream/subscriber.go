@@ -22,6 +22,7 @@ type subscriber struct {
 	outbox  *outbox
 	budget  bucket         // the reader's
 	named   int            // the reader's: names that memory is taken for
+	warned  bool           // the reader's: that little work is left
 	wakes   atomic.Int64   // since the writer last found nothing to do; 0: there is no writer
 	at      cursor         // the writer's
 	sent    ledger.Seq     // the writer's: the newest seq the client received, or knew
