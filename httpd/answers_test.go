@@ -116,9 +116,9 @@ func TestAnUnknownKeyIsAnsweredEverywhere(t *testing.T) {
 			t.Errorf("%s: status %d, header %v", path, r.status, r.header)
 		}
 	}
-	h = serve(t, func(c *Config) { c.Keys, c.PerMinute = apikey.NewRing(apikey.Tier{}, now), 4 })
-	for left, sent := range []string{"Authorization: Bearer", "Authorization: Bearer\tx", "Authorization: x", "X-API-Key: x"} { // a file costs a request then
-		if r := h.get("/console/uplot.min.css", sent); r.status != 401 || r.header.Get("X-RateLimit-Remaining") != strconv.Itoa(3-left) {
+	h = serve(t, func(c *Config) { c.Keys, c.PerMinute = apikey.NewRing(apikey.Tier{}, now), 5 })
+	for left, sent := range []string{"Authorization: Bearer", "Authorization: Bearer\tx", "Authorization: x", "X-API-Key: x", "Sec-WebSocket-Protocol: ledgerd, key.x"} { // a file costs a request then
+		if r := h.get("/console/uplot.min.css", sent); r.status != 401 || r.header.Get("X-RateLimit-Remaining") != strconv.Itoa(4-left) {
 			t.Errorf("%q: status %d, header %v", sent, r.status, r.header)
 		}
 	}

@@ -153,7 +153,8 @@ func (r *request) admit(fault *wire.Fault) error {
 	return r.setPath()
 }
 
-// apiKey returns the key that the request is made with: that of X-API-Key, or else the token of a bearer. A key that nobody has, an empty
+// apiKey returns the key that the request is made with: that of X-API-Key, or else the token of a bearer, or else what a browser, which cannot set
+// these for a socket, offers as the subprotocol key.KEY. A key that nobody has, an empty
 // one, several, and a token without a scheme, are unknown: such a request counts for its address.
 func (r *request) apiKey() (key *apikey.Key, unknown bool) {
 	ring, h := r.server.config.Keys, &r.ctx.Request.Header
@@ -165,6 +166,13 @@ func (r *request) apiKey() (key *apikey.Key, unknown bool) {
 		for _, line := range h.PeekAll(fasthttp.HeaderAuthorization) {
 			if words := bytes.Fields(line); len(words) == 1 || len(words) > 1 && bytes.EqualFold(words[0], []byte("Bearer")) {
 				sent = append(sent, bytes.Join(words[1:], []byte{' '}))
+			}
+		}
+	}
+	if len(sent) == 0 {
+		for protocol := range bytes.SplitSeq(r.joined("Sec-WebSocket-Protocol"), []byte{','}) {
+			if key, is := bytes.CutPrefix(bytes.TrimSpace(protocol), []byte("key.")); is {
+				sent = append(sent, key)
 			}
 		}
 	}

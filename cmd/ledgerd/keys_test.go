@@ -12,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/fasthttp/websocket"
+
 	"ledgerd/engine/ledger/ledgertest"
 	clientlib "ledgerd/httpd/client"
 )
@@ -130,6 +132,14 @@ func TestAPIKeys(t *testing.T) {
 	case err := <-endedB:
 		t.Errorf("the stream of the other key ended: %v", err)
 	default:
+	}
+	// A browser, which cannot set fields on a socket, offers the key as a subprotocol, and does not get it back.
+	browser := websocket.Dialer{Subprotocols: []string{"ledgerd", "key." + bob}}
+	socket, response, err := browser.Dial("ws"+strings.TrimPrefix(v.base, "http")+"/ws/accounts?mode=none", nil)
+	ledgertest.Must(t, err)
+	defer socket.Close()
+	if socket.Subprotocol() != "ledgerd" || response.Header.Get("X-RateLimit-Limit") != "50" {
+		t.Errorf("a socket with a key: subprotocol %q, limit %q", socket.Subprotocol(), response.Header.Get("X-RateLimit-Limit"))
 	}
 	expect(401, "X-API-Key", bob+"x", 8, 3)
 	expect(401, "Authorization", "bearer "+strings.Repeat("x", 4000), 8, 2)

@@ -165,8 +165,8 @@ class Stream {
     if (this.#wants.conflate) query.set('overflow', 'conflate');
     const { WebSocket: given, apiKey } = this.#client.options;
     const address = `${this.#client.base.replace(/^http/, 'ws')}/ws/accounts?${query}`;
-    // Browsers let nobody set fields of a handshake; npm's ws does.
-    const socket = given && apiKey ? new given(address, { headers: { Authorization: `Bearer ${apiKey}` } }) : new (given ?? WebSocket)(address);
+    // Browsers let nobody set fields of a handshake, so a key is offered as a subprotocol.
+    const socket = apiKey ? new (given ?? WebSocket)(address, ['ledgerd', `key.${apiKey}`]) : new (given ?? WebSocket)(address);
     this.#socket = socket;
     this.#listing = false;
     this.#awaits = 'open';
