@@ -58,9 +58,10 @@ func newFakeLedger() *fakeLedger {
 		blocks:   make(map[ledger.Slot]*ledger.Block),
 		pages:    make(map[ledger.Pubkey][]ledger.Account),
 	}
-	l.head = &ledger.Head{HasBlock: true, Root: 10, Floor: 10, Published: now.Add(-1500 * time.Millisecond)}
+	l.head = &ledger.Head{HasBlock: true, Root: 10, Floor: 10, Published: now}
 	for c, slot := range []ledger.Slot{ledger.Processed: 30, ledger.Confirmed: 28, ledger.Finalized: 20} {
 		l.head.Tips[c] = ledger.Tip{Version: ledger.Version(slot), Slot: slot}
+		l.head.Since[c] = now.Add(-time.Duration(30-slot)*time.Second - 1500*time.Millisecond)
 	}
 	all := ledger.FieldsAll &^ ledger.FieldMint
 	l.put(ledger.Account{Pubkey: whole, Owner: owner, Lamports: 1<<64 - 1, RentEpoch: 1<<64 - 1, Executable: true, Known: all})

@@ -58,7 +58,7 @@ func appendTip(dst []byte, v ledger.View, now time.Time) []byte {
 	dst = append(dst, "\r\nX-Ledger-Slot: "...)
 	dst = strconv.AppendUint(dst, uint64(v.Tip().Slot), 10)
 	dst = append(dst, "\r\nX-Ledger-Lag-Ms: "...)
-	return strconv.AppendInt(dst, max(now.Sub(v.Head.Published).Milliseconds(), 0), 10)
+	return strconv.AppendInt(dst, max(now.Sub(v.Head.Since[v.Commitment]).Milliseconds(), 0), 10)
 }
 
 // someAccounts, beside unknown fields, says that a list may lack accounts.

@@ -50,8 +50,8 @@ func writeHead(w io.Writer, h *ledger.Head) {
 		fmt.Fprintf(w, "ledgerd_slot{commitment=%q} %d\n", c, h.Tip(c).Slot)
 	}
 	tip := h.Tip(ledger.Processed)
-	figures.Head(w, "ledgerd_lag_seconds", "gauge", "Time since the newest slot was published here.")
-	fmt.Fprintf(w, "ledgerd_lag_seconds %.3f\n", time.Since(h.Published).Seconds())
+	figures.Head(w, "ledgerd_lag_seconds", "gauge", "Time since the newest block was published here first; a status alone makes it no younger.")
+	fmt.Fprintf(w, "ledgerd_lag_seconds %.3f\n", time.Since(h.Since[ledger.Processed]).Seconds())
 	if tip.Time.Known {
 		figures.Head(w, "ledgerd_block_age_seconds", "gauge", "Wall time minus the newest block's own time.")
 		fmt.Fprintf(w, "ledgerd_block_age_seconds %d\n", time.Now().Unix()-tip.Time.Value)

@@ -17,6 +17,9 @@ type Tip struct {
 // computed from one head, and so from one block.
 type Head struct {
 	Tips [Commitments]Tip // by Commitment
+	// Since says when the block of each tip became visible here first, at any level: a status alone makes nothing younger. The board
+	// that publishes the head fills it in.
+	Since [Commitments]time.Time
 
 	HasBlock bool // false until the first block: then the tips name base state only
 	// Imported is true while there is no block yet and the tips name the slot of an imported archive: the

@@ -17,6 +17,9 @@ type Board struct {
 
 	tell func(*ledger.Publication) // nil: nobody is told
 
+	blocks []block   // since the finalized one that is the newest; touched by Publish alone
+	first  time.Time // of the first publication, which made visible whatever blocks does not name
+
 	newest    atomic.Pointer[ledger.Head]
 	lastBlock ledger.Guarded[time.Time] // when a block became visible last, zero before the first
 	fenced    atomic.Pointer[string]    // why no query is answered any more; nil while they are
@@ -24,6 +27,13 @@ type Board struct {
 
 	mu      sync.Mutex
 	changed chan struct{} // closed and replaced at each publication
+}
+
+// block is when a block became visible.
+type block struct {
+	slot  ledger.Slot
+	hash  ledger.Hash
+	since time.Time
 }
 
 // NewBoard returns a board without a head. It calls tell, unless that is nil, with each publication in order. tell must not
@@ -34,14 +44,36 @@ func NewBoard(tell func(*ledger.Publication)) *Board {
 
 // Publish makes the head of a publication the newest, wakes waiting queries, and tells of the publication.
 func (b *Board) Publish(p *ledger.Publication) {
+	b.date(p, time.Now())
 	b.newest.Store(p.Head)
-	if slices.ContainsFunc(p.Records, func(r *ledger.Record) bool { return r.Kind == ledger.BlockRecord }) {
-		b.lastBlock.Set(time.Now())
-	}
 	b.wake()
 	b.Tell(p)
 	if p.Head.HasBlock { // last: a client that waits for readiness may subscribe at once
 		b.Ready.Store(true)
+	}
+}
+
+// date notes the blocks of a publication, and tells its head since when those of its tips are visible. It forgets blocks below the
+// finalized one.
+func (b *Board) date(p *ledger.Publication, now time.Time) {
+	if b.first.IsZero() {
+		b.first = now
+	}
+	for _, r := range p.Records {
+		if r.Kind == ledger.BlockRecord {
+			b.blocks = append(b.blocks, block{r.Slot, r.Hash, now})
+			b.lastBlock.Set(now)
+		}
+	}
+	finalized := p.Head.Tip(ledger.Finalized).Slot
+	b.blocks = slices.DeleteFunc(b.blocks, func(known block) bool { return known.slot < finalized })
+	for c := range p.Head.Tips {
+		p.Head.Since[c] = b.first
+		for _, known := range b.blocks {
+			if known.hash == p.Head.Tips[c].Hash {
+				p.Head.Since[c] = known.since
+			}
+		}
 	}
 }
 

@@ -72,7 +72,7 @@ func (c *Client) Budget() Budget {
 type Answer[T any] struct {
 	Value   T
 	Slot    uint64        // of the version it was computed from, 0 before the first block
-	Lag     time.Duration // since that version was published on the node
+	Lag     time.Duration // since the block of that slot was published on the node first
 	Partial []string      // fields that no source has told of some account in it
 }
 
