@@ -94,6 +94,10 @@ func TestReplicasBeginWithSnapshots(t *testing.T) {
 		if _, err := os.Stat(filepath.Join(datadir.SnapshotDir(n.dir), state)); (err == nil) != (len(harmed) == 1) {
 			t.Errorf("%s has the newest snapshot: %v", n.name, err)
 		}
+		held, err := filepath.Glob(filepath.Join(datadir.SnapshotDir(n.dir), "snapshot-*"))
+		if err != nil || len(held) != 1 {
+			t.Errorf("%s holds %v (%v), want the snapshot that it began with alone", n.name, held, err)
+		}
 		n.turn(false) // it holds what it began with, but is not harmed
 		r.nodes = slices.DeleteFunc(r.nodes, func(other *clusterNode) bool { return other == n })
 	}

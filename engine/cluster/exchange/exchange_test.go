@@ -250,7 +250,7 @@ func testFetchGoesOn(t *testing.T, s *natstest.Servers) {
 		}
 	})
 	ledgertest.ErrorIs(t, err, context.Canceled, "the fetch that was cut")
-	part := filepath.Join(r.dir, "big.state"+fetchSuffix)
+	part := filepath.Join(r.dir, "big.state"+vfs.TemporarySuffix)
 	half := mustRead(t, part)
 	half[partBytes+7] ^= 1
 	must(t, os.WriteFile(part, half, 0o600))
@@ -294,7 +294,7 @@ func testOtherPeersGiveIt(t *testing.T, s *natstest.Servers) {
 	w.mustHold(r.dir, "history.blocks", "a.state")
 	err := fetch(all[0])
 	ledgertest.ErrorIs(t, err, ErrNoPeer, "only the node that is gone holds the newest state")
-	must(t, os.Remove(filepath.Join(r.dir, "b.state"+fetchSuffix)))
+	must(t, os.Remove(filepath.Join(r.dir, "b.state"+vfs.TemporarySuffix)))
 	w.mustHold(r.dir, "history.blocks") // which another one gave
 	peers[2].serve.Store(&gone)
 	ledgertest.ErrorIs(t, fetch(all[1]), ErrNoPeer, "all are gone")
@@ -350,7 +350,7 @@ func testNoPeerHarmsWhoAsksIt(t *testing.T, s *natstest.Servers) {
 		ledgertest.Equal(t, w.asked.Load()-asked, 1, "how often a peer is asked that gives %s", what)
 	}
 	ledgertest.Equal(t, r.partsBad.Get(), 2, "bad parts")
-	if all, _ := os.ReadDir(r.dir); len(all) > 1 || len(all) == 1 && !strings.HasSuffix(all[0].Name(), fetchSuffix) {
+	if all, _ := os.ReadDir(r.dir); len(all) > 1 || len(all) == 1 && !strings.HasSuffix(all[0].Name(), vfs.TemporarySuffix) {
 		t.Errorf("the directory holds %v", all)
 	}
 	other := *w.offered(1)[0]
@@ -473,8 +473,7 @@ func TestHostileManifestsAreRefused(t *testing.T) {
 		"a path":                  func(m *Manifest) { m.Files[0].Name = "a/b" },
 		"a hidden file":           func(m *Manifest) { m.Files[0].Name = ".a" },
 		"no name":                 func(m *Manifest) { m.Files[0].Name = "" },
-		"an unfinished file":      func(m *Manifest) { m.Files[0].Name = "a" + fetchSuffix },
-		"a temporary file":        func(m *Manifest) { m.Files[0].Name = "a" + vfs.TemporarySuffix },
+		"an unfinished file":      func(m *Manifest) { m.Files[0].Name = "a" + vfs.TemporarySuffix },
 		"a name twice":            func(m *Manifest) { m.Files = append(m.Files, m.Files[0]) },
 		"less than nothing":       func(m *Manifest) { m.Files[0].Bytes = -1 },
 		"more than its parts":     func(m *Manifest) { m.Files[0].Bytes = partBytes + 1 },
@@ -505,11 +504,11 @@ func TestHostileManifestsAreRefused(t *testing.T) {
 // Of a directory with snapshots only whole files of them are shown.
 func TestOnlyFilesOfSnapshotsAreShown(t *testing.T) {
 	dir := t.TempDir()
-	for _, name := range []string{"snapshot-1.state", "a.fetch", "a" + vfs.TemporarySuffix, ".hidden"} {
+	for _, name := range []string{"snapshot-1.state", "a" + vfs.TemporarySuffix, ".hidden"} {
 		must(t, os.WriteFile(filepath.Join(dir, name), nil, 0o600))
 	}
 	for name, want := range map[string]error{
-		"snapshot-1.state": nil, "a.fetch": os.ErrNotExist, "a" + vfs.TemporarySuffix: os.ErrNotExist, ".hidden": os.ErrNotExist,
+		"snapshot-1.state": nil, "a" + vfs.TemporarySuffix: os.ErrNotExist, ".hidden": os.ErrNotExist,
 		"../" + filepath.Base(dir) + "/snapshot-1.state": os.ErrNotExist, "": os.ErrNotExist, ".": os.ErrNotExist, "none": os.ErrNotExist,
 	} {
 		f, err := Open(vfs.Disk{}, dir, name)

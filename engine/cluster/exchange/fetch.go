@@ -13,9 +13,6 @@ import (
 	"ledgerd/snapshot/vfs"
 )
 
-// fetchSuffix is of a file that is not whole yet. What is right of it is kept when a fetch begins anew.
-const fetchSuffix = ".fetch"
-
 // Fetch brings the files of a snapshot into a directory, one after the other: a file has its name when it is whole and synced.
 // What an earlier fetch left there, whole or not, is kept as far as it is right. Before, the record that the snapshot is
 // the state after is compared with the stream's. Parts come from the node that offers the snapshot, or from those that offer
@@ -79,7 +76,7 @@ func (t *fetcher) file(ctx context.Context, f *File) error {
 	} else if !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	part := name + fetchSuffix
+	part := name + vfs.TemporarySuffix // until it is whole. What is right of it is kept when a fetch begins anew
 	file, err := t.disk.OpenWrite(part)
 	if errors.Is(err, fs.ErrNotExist) {
 		file, err = t.disk.Create(part)

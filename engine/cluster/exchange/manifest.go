@@ -87,7 +87,7 @@ var fileName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,199}$`)
 
 // isFileName reports whether a whole file of a snapshot may have a name.
 func isFileName(name string) bool {
-	return fileName.MatchString(name) && !strings.HasSuffix(name, fetchSuffix) && !strings.HasSuffix(name, vfs.TemporarySuffix)
+	return fileName.MatchString(name) && !strings.HasSuffix(name, vfs.TemporarySuffix)
 }
 
 // isAddress reports whether a peer may be asked at an address: it says no more than a host and a port.
