@@ -111,6 +111,6 @@ func LeaderInfo(ctx context.Context, stream jetstream.Stream, options ...jetstre
 	if err != nil {
 		return nil, err
 	}
-	stream.CachedInfo().Config.AllowDirect = false // see look
+	readFromLeader(stream)
 	return info, checkQuorumLeader(info)
 }

@@ -136,11 +136,14 @@ func (c *Cluster) look(ctx context.Context) (jetstream.Stream, *jetstream.Stream
 	if err != nil {
 		return nil, nil, err
 	}
+	readFromLeader(stream)
 	info := stream.CachedInfo()
-	// Messages are read from the leader, also where the stream lets others answer, which may lag: it is this that GetMsg decides by.
-	info.Config.AllowDirect = false
 	return stream, info, c.identify(info)
 }
+
+// readFromLeader has messages that are read one by one come from the server that leads the stream, also where it lets others answer, which
+// may lag: the client decides that by what it knows of the configuration.
+func readFromLeader(stream jetstream.Stream) { stream.CachedInfo().Config.AllowDirect = false }
 
 // What a server tells of a stream is that of the servers together only while it leads the stream and hears from most of them.
 // Each that holds some of the stream answers what it holds itself while nobody leads, also one that lacks messages; and one that
