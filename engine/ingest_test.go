@@ -179,6 +179,7 @@ func TestMinSlotIsWaitedFor(t *testing.T) {
 			if took := time.Since(began); !errors.Is(err, tt.want) || err == nil && a.Lamports != 100 || took != tt.q.Wait {
 				t.Errorf("%+v: %d lamports, %v after %v, want %v as soon as that is sure", tt.q, a.Lamports, err, took, tt.want)
 			}
+			ledgertest.ErrorIs(t, n.Await(tt.q), tt.want, "to wait alone")
 		}
 		for i, then := range [][]ledger.Event{
 			events(blocks[:3]...), append(events(blocks[3:]...), status(blocks[2], ledger.StatusConfirmed)),

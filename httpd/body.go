@@ -29,10 +29,20 @@ type answers struct {
 	lists sync.Pool                    // of *[]ledger.Account, empty
 }
 
-// reserve makes sure of so many bytes for the answer before the ledger is asked. ErrUnavailable
-// says that other answers take all there is.
+// reserve makes sure of so many bytes for the answer before the ledger is asked. What the query waits for is waited for before that: a
+// request that merely waits holds nothing. ErrUnavailable says that other answers, or those of this client, take all there is.
 func (r *request) reserve(bytes int) error {
-	if r.server.answers.Take(bytes) {
+	if q := &r.params.query; q.Wait > 0 {
+		if err := r.server.config.Ledger.Await(*q); err != nil {
+			return err
+		}
+		q.Wait = 0
+	}
+	take := r.server.answers.Take
+	if !r.client.Exempt {
+		take = func(bytes int) bool { return r.server.answers.TakeFor(r.client.Key, bytes) }
+	}
+	if take(bytes) {
 		r.reserved = bytes
 		return nil
 	}
@@ -43,10 +53,14 @@ func (r *request) reserve(bytes int) error {
 // holdBytes corrects what is reserved once the length of the answer is known: that it exceeds the
 // estimate is no reason to drop it any more.
 func (r *request) holdBytes(bytes int) {
-	if bytes != r.reserved {
-		r.server.answers.Hold(bytes - r.reserved)
-		r.reserved = bytes
+	switch more := bytes - r.reserved; {
+	case more == 0:
+	case r.client.Exempt:
+		r.server.answers.Hold(more)
+	default:
+		r.server.answers.HoldFor(r.client.Key, more)
 	}
+	r.reserved = bytes
 }
 
 // longBytes returns what a buffer counts for in the budget of answers.

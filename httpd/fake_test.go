@@ -107,6 +107,12 @@ func (l *fakeLedger) addBlocks() {
 	})
 }
 
+// Await ends at once: the slot is there, or never comes.
+func (l *fakeLedger) Await(q ledger.Query) error {
+	_, err := l.ask(q)
+	return err
+}
+
 // ask counts a question and answers with the view, and the error the test wants.
 func (l *fakeLedger) ask(q ledger.Query) (ledger.View, error) {
 	l.asked.Add(1)

@@ -8,7 +8,9 @@ import (
 	"io"
 	"math/rand/v2"
 	"net"
+	"net/netip"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -19,6 +21,7 @@ import (
 	"ledgerd/engine/ledger/bubble"
 	"ledgerd/engine/ledger/ledgertest"
 	"ledgerd/httpd/budget"
+	"ledgerd/httpd/ratelimit"
 )
 
 // add makes up n accounts of a program, most of which look alike but for their lamports.
@@ -155,7 +158,10 @@ func TestAnswersThatNobodyReadsAreBounded(t *testing.T) {
 	}
 	program := programs[0]
 	list := "/api/accounts/program/" + program.String()
-	h := servePipes(t, func(c *Config) { c.Ledger, c.Memory = l, budget.New(1_600_000) })
+	h := servePipes(t, func(c *Config) {
+		c.Ledger, c.Memory = l, budget.New(1_600_000)
+		c.Identity = &ratelimit.Identity{TrustedProxies: []netip.Prefix{ratelimit.UnixPeers}}
+	})
 	for range 10 { // whose buffers are used again
 		h.get(list)
 		for h.server.answers.Used() > 0 { // they come back a moment after the answer
@@ -166,7 +172,7 @@ func TestAnswersThatNobodyReadsAreBounded(t *testing.T) {
 	var waiting []*bufio.Reader
 	for {
 		c := h.dial("")
-		h.request(c, "GET", "/api/accounts/program/"+programs[len(waiting)%2].String())
+		h.request(c, "GET", "/api/accounts/program/"+programs[len(waiting)%2].String(), fmt.Sprintf("X-Forwarded-For: 192.0.2.%d", len(waiting)))
 		from := bufio.NewReaderSize(c, 16)
 		status, err := from.Peek(len("HTTP/1.1 200"))
 		if err != nil || len(waiting) > 10 {
@@ -207,6 +213,65 @@ func TestAnswersThatNobodyReadsAreBounded(t *testing.T) {
 	gauge(0)
 	ledgertest.Equal(t, h.get(list).status, 200, "a list afterwards")
 	h.expectNoAnswerBytes()
+}
+
+// G7, F47: a client that reads nothing may hold an eighth of the budget, on however many connections, and that with an answer that waits for
+// its slot holds nothing. So others get their lists.
+func TestNoClientHoldsTheAnswersOfAll(t *testing.T) {
+	const limit = 16 << 20
+	program := testKey(60)
+	l := newFakeLedger()
+	l.add(rand.New(rand.NewPCG(1, 1)), program, 1000)
+	list := "/api/accounts/program/" + program.String()
+	h := servePipes(t, func(c *Config) {
+		c.Ledger, c.Memory = l, budget.New(limit)
+		c.Identity = &ratelimit.Identity{TrustedProxies: []netip.Prefix{ratelimit.UnixPeers}, Exempt: []netip.Prefix{netip.MustParsePrefix("192.0.2.9/32")}}
+	})
+	status := func(client, target string) string {
+		c := h.dial("")
+		h.request(c, "GET", target, "X-Forwarded-For: "+client)
+		line, err := bufio.NewReaderSize(c, 16).Peek(len("HTTP/1.1 200"))
+		must(t, err)
+		return string(line[len("HTTP/1.1 "):])
+	}
+	held := 0
+	for ; status("192.0.2.1", list) == "200"; held++ {
+		if held > 100 {
+			t.Fatal("one client holds as many answers as it likes")
+		}
+	}
+	if used := h.server.answers.Used(); held < 4 || used > limit/8 {
+		t.Errorf("one client holds %d answers, %d bytes, want several and at most %d bytes", held, used, limit/8)
+	}
+	for range 2 * held {
+		ledgertest.Equal(t, status("192.0.2.9", list), "200", "a list for an exempt client")
+	}
+	ledgertest.Equal(t, status("192.0.2.2", list+"?limit=10000"), "200", "a list for another client")
+	ledgertest.Equal(t, status("192.0.2.1", "/api/account/"+whole.String()), "200", "an account for the client that holds its share")
+	h.expectNoAnswerBytes()
+}
+
+// A long answer that waits for its slot holds nothing meanwhile.
+func TestWaitingAnswersHoldNothing(t *testing.T) {
+	l := newFakeLedger()
+	h := serve(t, func(c *Config) { c.Ledger = l })
+	for _, target := range []string{"/api/accounts/program/" + owner.String(), "/api/account/" + wallet.String() + "/tokens", "/api/transactions/recent",
+		"/api/account/" + whole.String() + "/transactions", "/api/blocks/28?include=transactions"} {
+		var held []int64
+		l.hold = func() { held = append(held, h.server.answers.Used()) }
+		separator := "?"
+		if strings.Contains(target, "?") {
+			separator = "&"
+		}
+		r := h.get(target + separator + "min_slot=30&wait_ms=2000")
+		if r.status != 200 || len(held) != 2 || held[0] != 0 || held[1] == 0 {
+			t.Errorf("%s: %d; %d bytes are reserved while it waits and while it is answered, want none and some", target, r.status, held)
+		}
+		held = nil
+		if r := h.get(target + separator + "min_slot=31&wait_ms=2000"); r.status != 503 || !slices.Equal(held, []int64{0}) {
+			t.Errorf("%s behind the newest slot: %d, %d bytes", target, r.status, held)
+		}
+	}
 }
 
 // G6, F45: TestAnswerBytesComeBack covers the ways an answer may end, beside those of TestLongListsAreWhole. A panic in a handler is a

@@ -29,6 +29,7 @@ import (
 type Ledger interface {
 	Head() *ledger.Head // the newest published, nil before the first
 	Status() ledger.NodeStatus
+	Await(q ledger.Query) error // waits for the MinSlot of the query, for at most its Wait
 	LatestBlock(q ledger.Query) (ledger.BlockAnswer, ledger.View, error)
 	Block(q ledger.Query, slot ledger.Slot) (ledger.BlockAnswer, ledger.View, error)
 	Transaction(q ledger.Query, sig ledger.Signature) (ledger.TransactionAnswer, ledger.View, error)

@@ -70,6 +70,12 @@ func (r *Reader) view(q ledger.Query) (ledger.View, error) {
 	}
 }
 
+// Await waits for the MinSlot of a query, for at most its Wait.
+func (r *Reader) Await(q ledger.Query) error {
+	_, err := r.view(q)
+	return err
+}
+
 // answer calls ask with the view of a query. If the view's version is folded meanwhile, which happens
 // only when memory is short, it retries with a newer view. All attempts share one deadline.
 func answer[A any](r *Reader, q ledger.Query, ask func(ledger.View, time.Time) (A, error)) (a A, v ledger.View, err error) {

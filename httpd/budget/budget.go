@@ -13,10 +13,14 @@
 //
 // The last eighth is for answers of REST alone: so whatever sockets hold, some are made. What costs the least to ask for again is refused
 // first, and a small holder finds room whatever the large ones hold.
+//
+// One client's answers may take an eighth: who reads slowly holds what they asked for, and not what all share.
 package budget
 
 import (
 	"cmp"
+	"net/netip"
+	"sync"
 	"sync/atomic"
 )
 
@@ -40,14 +44,18 @@ type Part struct {
 	begin, most int64
 	// own is what the part may take whatever the others hold.
 	own int64
+
+	mu      sync.Mutex
+	clients map[netip.Addr]int64 // what TakeFor and HoldFor have taken; a client that holds nothing is not in it
 }
 
 // New returns a budget of so many bytes, nothing of which is taken; 0 stands for DefaultBytes.
 func New(bytes int64) *Budget {
 	b := &Budget{limit: cmp.Or(bytes, DefaultBytes)}
 	eighth := b.limit / 8
-	b.Answers = Part{whole: b, begin: 5 * eighth, most: b.limit, own: eighth}
-	b.Sockets = Part{whole: b, begin: 6 * eighth, most: 7 * eighth}
+	b.Answers.whole, b.Answers.begin, b.Answers.most, b.Answers.own = b, 5*eighth, b.limit, eighth
+	b.Sockets.whole, b.Sockets.begin, b.Sockets.most = b, 6*eighth, 7*eighth
+	b.Answers.clients = make(map[netip.Addr]int64)
 	return b
 }
 
@@ -75,6 +83,36 @@ func (p *Part) Take(bytes int) bool {
 
 // Hold takes so many bytes for something that has begun, or gives them back when they are negative.
 func (p *Part) Hold(bytes int) { p.used.Add(int64(bytes)) }
+
+// TakeFor is Take for one of many clients. It refuses more than an eighth of the budget to each, but never what would be all that the client
+// holds: where the budget is small, one answer may be larger than that.
+func (p *Part) TakeFor(client netip.Addr, bytes int) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	held := p.clients[client]
+	if held > 0 && held+int64(bytes) > p.whole.limit/8 || !p.Take(bytes) {
+		return false
+	}
+	p.setLocked(client, held+int64(bytes))
+	return true
+}
+
+// HoldFor is Hold for one of many clients.
+func (p *Part) HoldFor(client netip.Addr, bytes int) {
+	p.Hold(bytes)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.setLocked(client, p.clients[client]+int64(bytes))
+}
+
+// setLocked notes what a client holds.
+func (p *Part) setLocked(client netip.Addr, bytes int64) {
+	if bytes <= 0 {
+		delete(p.clients, client)
+		return
+	}
+	p.clients[client] = bytes
+}
 
 // Allows reports whether a holder that has taken so many bytes itself may keep them. Where others could not begin any more, it may
 // keep as much as is left for all: so the one that asks for more than that is the one that is refused.

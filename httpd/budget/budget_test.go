@@ -1,6 +1,7 @@
 package budget
 
 import (
+	"net/netip"
 	"sync"
 	"testing"
 
@@ -71,6 +72,38 @@ func TestWhatHasBegunFindsRoomToGoOn(t *testing.T) {
 	if !b.Sockets.Allows(600) || b.Sockets.Allows(601) {
 		t.Error("where memory runs short a socket may hold as much as is left, and no more")
 	}
+}
+
+// A client has an eighth, or one thing that is larger, and what it gives back it may take again.
+func TestAClientHasAShare(t *testing.T) {
+	b := New(8000)
+	one, other := netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("192.0.2.2")
+	for _, step := range []struct {
+		client    netip.Addr
+		take      int
+		hold, all int64
+		ok        bool
+	}{
+		{one, 700, 0, 700, true},
+		{one, 301, 0, 700, false},
+		{one, 300, 0, 1000, true},
+		{other, 3000, 0, 4000, true}, // larger than its share
+		{other, 1, 0, 4000, false},
+		{one, 0, -600, 3400, true}, // it is made, and smaller
+		{one, 600, 0, 4000, true},
+		{other, 1, -3000, 1000, false},
+		{other, 4001, 0, 1000, false}, // more than all may take
+		{other, 4000, 0, 5000, true},
+		{one, 0, -1000, 4000, true},
+		{other, 0, -4000, 0, true},
+	} {
+		ok := step.take == 0 || b.Answers.TakeFor(step.client, step.take)
+		b.Answers.HoldFor(step.client, int(step.hold))
+		if ok != step.ok || b.Used() != step.all {
+			t.Errorf("%+v: %v, and all hold %d", step, ok, b.Used())
+		}
+	}
+	ledgertest.Equal(t, len(b.Answers.clients), 0, "clients that hold nothing")
 }
 
 func TestManyTakeAtOnce(t *testing.T) {
