@@ -138,7 +138,7 @@ func (c *serveCommand) open(ctx context.Context, n *node) (err error) {
 
 // openSource opens the source, and sees that it can do what else is asked for.
 func (c *serveCommand) openSource(log *slog.Logger) (o origin, err error) {
-	if o.source, err = source.OpenWith(c.Source, source.Options{Log: log, SkipVotes: c.SkipVotes}); err != nil {
+	if o.source, err = source.OpenWith(c.Source, source.Options{Log: log, SkipVotes: c.SkipVotes, Filter: c.filter()}); err != nil {
 		return o, err
 	}
 	if c.Fill == "on-demand" {

@@ -37,6 +37,8 @@ type Options struct {
 	// SkipVotes: vote transactions are not wanted. A source that can leave them out, as one that
 	// subscribes to transactions can, does not ask for them; others may show them all the same.
 	SkipVotes bool
+	// Filter selects the accounts that are held; nil: all. A source shows all the same, unless its specification says otherwise.
+	Filter *ledger.Filter
 }
 
 // Open is OpenWith for who wants everything.
@@ -81,7 +83,7 @@ func OpenWith(spec string, o Options) (Source, error) {
 
 // openGeyser opens a stream and, where the specification has rpc=URL, who fills its gaps.
 func openGeyser(spec string, o Options) (Source, error) {
-	c, calls, err := geyser.ParseSpec(spec)
+	c, calls, err := geyser.ParseSpec(spec, o.Filter)
 	if err != nil {
 		return nil, err
 	}

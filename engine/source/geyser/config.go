@@ -21,10 +21,11 @@ type Config struct {
 	// session. What they hold is never shown.
 	TokenFile, HeaderFile string
 
-	Compression    string // "zstd" or "gzip" where the node may compress, "" for none
-	WholeData      bool   // ask for whole data of accounts, not only for token headers
-	NoTransactions bool   // accounts and blocks' heads alone
-	SkipVotes      bool   // no vote transactions
+	Compression    string          // "zstd" or "gzip" where the node may compress, "" for none
+	WholeData      bool            // ask for whole data of accounts, not only for token headers
+	NoTransactions bool            // accounts and blocks' heads alone
+	Accounts       []ledger.Pubkey // whose writes are asked for; empty: of all
+	SkipVotes      bool            // no vote transactions
 
 	Filler  Filler         // fills gaps; nil: they stay, and the node is not ready
 	Fetcher ledger.Fetcher // teaches what a header does not tell of mints; nil: it stays unknown

@@ -185,7 +185,7 @@ func TestTLSNamesTheNode(t *testing.T) {
 		"https://example.com?tls-ca=" + ca:                                                                 false,
 	} {
 		s := scenario{most: 3 * time.Second, script: stays(straight(101, 101)...), config: func(c *Config) {
-			parsed, _, err := ParseSpec(options)
+			parsed, _, err := ParseSpec(options, nil)
 			must(t, err)
 			c.Address, c.TLS = parsed.Address, parsed.TLS
 		}}

@@ -9,7 +9,8 @@ import (
 
 // subscription is what a session asks for: everything at processed level, in one request.
 type subscription struct {
-	sliced         bool // the slices of data that tell what we keep, not all of it
+	accounts       []ledger.Pubkey // empty: all
+	sliced         bool            // the slices of data that tell what we keep, not all of it
 	noTransactions bool
 	skipVotes      bool
 	from           ledger.Opt[ledger.Slot]
@@ -29,6 +30,7 @@ const (
 
 	mapKey, mapValue         protowire.Number = 1, 2
 	sliceOffset, sliceLength protowire.Number = 1, 2
+	accountsKey              protowire.Number = 2
 	slotsInterslotUpdates    protowire.Number = 2
 	transactionsVote         protowire.Number = 1
 	pingID                   protowire.Number = 1
@@ -38,7 +40,11 @@ const (
 
 // encode returns the subscription as a SubscribeRequest.
 func (s *subscription) encode() []byte {
-	b := appendFilter(nil, requestAccounts, nil)
+	var accounts []byte
+	for i := range s.accounts {
+		accounts = appendPart(accounts, accountsKey, s.accounts[i].AppendBase58(nil))
+	}
+	b := appendFilter(nil, requestAccounts, accounts)
 	b = appendFilter(b, requestSlots, appendNumber(nil, slotsInterslotUpdates, 1))
 	switch {
 	case s.noTransactions:

@@ -41,11 +41,16 @@ func TestPingsAreWrittenAsDocumented(t *testing.T) {
 func FuzzSubscription(f *testing.F) {
 	kind := requestKind(f)
 	for n := range 16 {
-		f.Add(n&1 > 0, n&2 > 0, n&4 > 0, uint64(n)<<50, n&8 > 0)
+		f.Add(n&1 > 0, n&2 > 0, n&4 > 0, uint64(n)<<50+uint64(n), n&8 > 0)
 	}
 	f.Fuzz(func(t *testing.T, sliced, noTransactions, skipVotes bool, from uint64, hasFrom bool) {
 		s := subscription{sliced: sliced, noTransactions: noTransactions, skipVotes: skipVotes}
-		text := `accounts { key: "ledgerd" value {} } blocks_meta { key: "ledgerd" value {} } commitment: PROCESSED
+		keys := ""
+		for n := range byte(from % 3) {
+			s.accounts = append(s.accounts, ledger.Pubkey{n, 1})
+			keys += fmt.Sprintf(" account: %q", ledger.Pubkey{n, 1})
+		}
+		text := `accounts { key: "ledgerd" value {` + keys + `} } blocks_meta { key: "ledgerd" value {} } commitment: PROCESSED
 			slots { key: "ledgerd" value { interslot_updates: true } }`
 		switch {
 		case noTransactions:

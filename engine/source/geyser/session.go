@@ -102,7 +102,7 @@ func (f *follower) ask(ctx context.Context, restart bool) error {
 
 // subscription returns what to ask for now: what is not confirmed is shown again.
 func (f *follower) subscription() subscription {
-	sub := subscription{sliced: !f.config.WholeData && !f.node().wholeData, noTransactions: f.config.NoTransactions, skipVotes: f.config.SkipVotes}
+	sub := subscription{accounts: f.config.Accounts, sliced: !f.config.WholeData && !f.node().wholeData, noTransactions: f.config.NoTransactions, skipVotes: f.config.SkipVotes}
 	switch {
 	case f.node().replayOff:
 	case f.verdict.Rooted: // a slot that has a block: some servers refuse others (Richat, channel.rs)

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 
+	"ledgerd/engine/ledger"
 	"ledgerd/engine/source/upstream"
 )
 
@@ -18,18 +19,18 @@ import (
 // does not give it.
 const TokenVariable = "LEDGERD_X_TOKEN"
 
-// ParseSpec reads what follows "geyser:" in a specification: the address of a node and options. rpc is
-// the specification of the node to fill gaps from, "" for none. An error never shows the address or
+// ParseSpec reads what follows "geyser:" in a specification: the address of a node and options. held selects the accounts
+// that we hold. rpc is the specification of the node to fill gaps from, "" for none. An error never shows the address or
 // a token.
-func ParseSpec(spec string) (c Config, rpc string, err error) {
-	c, rpc, err = parseSpec(spec)
+func ParseSpec(spec string, held *ledger.Filter) (c Config, rpc string, err error) {
+	c, rpc, err = parseSpec(spec, held)
 	if err != nil {
 		err = fmt.Errorf("geyser source: %w", err)
 	}
 	return c, rpc, err
 }
 
-func parseSpec(spec string) (c Config, rpc string, err error) {
+func parseSpec(spec string, held *ledger.Filter) (c Config, rpc string, err error) {
 	addresses, query, _ := strings.Cut(spec, "?")
 	for n, address := range strings.Split(addresses, ",") {
 		if err := c.parseAddress(address, n == 0); err != nil {
@@ -48,7 +49,7 @@ func parseSpec(spec string) (c Config, rpc string, err error) {
 			return c, "", fmt.Errorf("%s is given twice", name)
 		}
 	}
-	if err := cmp.Or(c.choose(options), c.readTLS(options)); err != nil {
+	if err := cmp.Or(c.choose(options), c.chooseAccounts(options, held), c.readTLS(options)); err != nil {
 		return c, "", err
 	}
 	c.TokenFile, c.HeaderFile = options.Get("token-file"), options.Get("header-file")
@@ -65,7 +66,7 @@ func parseSpec(spec string) (c Config, rpc string, err error) {
 }
 
 // optionNames are those that an error may name: what is none may be a part of a secret.
-var optionNames = append([]string{"rpc", "token", "token-file", "header-file", "compression", "data", "transactions", "votes"}, upstream.TLSOptions...)
+var optionNames = append([]string{"rpc", "token", "token-file", "header-file", "compression", "data", "accounts", "transactions", "votes"}, upstream.TLSOptions...)
 
 // choose takes the options that have a few values.
 func (c *Config) choose(options url.Values) error {
@@ -78,6 +79,20 @@ func (c *Config) choose(options url.Values) error {
 		c.Compression = compression
 	}
 	return cmp.Or(dataErr, transactionsErr, votesErr, compressionErr)
+}
+
+// chooseAccounts takes the accounts to ask for. A node shows a write to who asks for its key or for the owner that it leaves. So
+// the accounts of a program cannot be followed that way: who asks for them is not shown the write by which one leaves the program.
+func (c *Config) chooseAccounts(options url.Values, held *ledger.Filter) error {
+	accounts, err := choice(options, "accounts", "all", "indexed")
+	switch {
+	case err != nil || accounts == "all":
+		return err
+	case held == nil || len(held.Owners()) > 0:
+		return errors.New("accounts=indexed needs --index-accounts without --index-owners: a node does not show how an account leaves its program")
+	}
+	c.Accounts = held.Accounts()
+	return nil
 }
 
 // choice returns the value of an option, which is one of values; the first where the option is not given.

@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"ledgerd/engine/ledger"
 )
 
 func TestSpecificationsAreRead(t *testing.T) {
@@ -27,7 +29,7 @@ func TestSpecificationsAreRead(t *testing.T) {
 		"http://h:1?compression=zstd&data=full&transactions=none&votes=skip": {address: "h:1", compression: "zstd", whole: true, noTx: true, noVotes: true},
 		"http://h:1?compression=none&data=header&transactions=all&votes=all": {address: "h:1"},
 	} {
-		c, rpc, err := ParseSpec(spec)
+		c, rpc, err := ParseSpec(spec, nil)
 		sent, err2 := c.headers()
 		must(t, err2)
 		got := want{c.Address, strings.Join(c.Others, ","), strings.Join(sent.secrets(), ","), rpc, c.Compression, c.TLS != nil, c.WholeData, c.NoTransactions, c.SkipVotes}
@@ -36,10 +38,30 @@ func TestSpecificationsAreRead(t *testing.T) {
 		}
 	}
 	t.Setenv(TokenVariable, "fr0menv")
-	if c, _, err := ParseSpec("http://h:1"); err != nil || c.Token != "fr0menv" {
+	if c, _, err := ParseSpec("http://h:1", nil); err != nil || c.Token != "fr0menv" {
 		t.Errorf("token of the environment: %q, %v", c.Token, err)
 	}
-	if c, _, err := ParseSpec("http://h:1?token=s3cret"); err != nil || c.Token != "s3cret" {
+	if c, _, err := ParseSpec("http://h:1?token=s3cret", nil); err != nil || c.Token != "s3cret" {
 		t.Errorf("the specification's token does not win: %q, %v", c.Token, err)
+	}
+}
+
+// Only accounts that are listed by their keys can be asked for alone.
+func TestIndexedAccountsAreThoseOfTheFilter(t *testing.T) {
+	accounts, program := []ledger.Pubkey{{2}, {1}}, []ledger.Pubkey{{3}}
+	for spec, tt := range map[string]struct {
+		held *ledger.Filter
+		want string // the accounts, or a part of the error
+	}{
+		"http://h:1?accounts=indexed": {ledger.NewFilter(nil, accounts), ledger.JoinKeys([]ledger.Pubkey{{1}, {2}})},
+		"http://h:1?accounts=all":     {ledger.NewFilter(nil, accounts), ""},
+		"http://h:1":                  {ledger.NewFilter(nil, accounts), ""},
+		"http://i:1?accounts=indexed": {ledger.NewFilter(program, accounts), "needs --index-accounts without --index-owners"},
+		"http://j:1?accounts=indexed": {nil, "needs --index-accounts without --index-owners"},
+	} {
+		c, _, err := ParseSpec(spec, tt.held)
+		if err == nil && ledger.JoinKeys(c.Accounts) != tt.want || err != nil && (tt.want == "" || !strings.Contains(err.Error(), tt.want)) {
+			t.Errorf("%s: %v, %v, want %q", spec, c.Accounts, err, tt.want)
+		}
 	}
 }

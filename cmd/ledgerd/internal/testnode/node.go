@@ -25,6 +25,7 @@ type Config struct {
 	Plain       bool        // messages come in the straightest order
 	ReplaySlots ledger.Slot // how far back from_slot reaches; 0: 150
 	NoReplay    bool        // from_slot is refused as unsupported
+	NoAny       bool        // who asks for all accounts or all transactions is refused
 	InMemory    bool        // Start listens in memory: only Dial reaches the node
 }
 

@@ -11,6 +11,7 @@ import (
 // subscribeRequest is a geyser.SubscribeRequest, as far as a follower of a whole ledger uses it.
 type subscribeRequest struct {
 	filters   map[messageKind]string // the names of those asked for
+	accounts  map[ledger.Pubkey]bool // whose writes are asked for; empty: of all
 	interslot bool                   // statuses before processed too
 	slices    []slice
 	ping      ledger.Opt[uint64]
@@ -51,7 +52,7 @@ func fields(b []byte) (all []field, err error) {
 // parseRequest reads accounts 1, slots 2, transactions 3, blocks_meta 5 (maps from a name to a filter), commitment 6, which
 // is processed, accounts_data_slice 7, ping 9, from_slot 11. It refuses everything else.
 func parseRequest(b []byte) (*subscribeRequest, error) {
-	r := &subscribeRequest{filters: make(map[messageKind]string)}
+	r := &subscribeRequest{filters: make(map[messageKind]string), accounts: make(map[ledger.Pubkey]bool)}
 	all, err := fields(b)
 	if err != nil {
 		return nil, err
@@ -83,7 +84,7 @@ func parseRequest(b []byte) (*subscribeRequest, error) {
 	return r, nil
 }
 
-// filter reads an entry of a map: the name 1, the filter 2. Of slots there is interslot_updates 2.
+// filter reads an entry of a map: the name 1, the filter 2. Of accounts there is account 2, of slots interslot_updates 2.
 func (r *subscribeRequest) filter(kind messageKind, entry []field) error {
 	for _, e := range entry {
 		if e.number == 1 {
@@ -91,10 +92,23 @@ func (r *subscribeRequest) filter(kind messageKind, entry []field) error {
 			continue
 		}
 		options, err := fields(e.bytes)
-		if err != nil || len(options) > 0 && (kind != slotMessage || options[0].number != 2) {
-			return errRequest
+		if err != nil {
+			return err
 		}
-		r.interslot = r.interslot || len(options) > 0 && options[0].value != 0
+		for _, o := range options {
+			switch {
+			case kind == slotMessage && o.number == 2:
+				r.interslot = o.value != 0
+			case kind == accountMessage && o.number == 2:
+				key, err := ledger.ParsePubkey(string(o.bytes))
+				if err != nil {
+					return errRequest
+				}
+				r.accounts[key] = true
+			default:
+				return errRequest
+			}
+		}
 	}
 	return nil
 }
@@ -116,8 +130,22 @@ func (r *subscribeRequest) slice(part []field) error {
 	return nil
 }
 
-// passes returns the name of the filter that a message passes, and whether it is sent at all.
+// any reports whether the request asks for all accounts or all transactions, which a server may refuse (check_any of
+// plugin/filter/limits.rs).
+func (r *subscribeRequest) any() bool {
+	_, accounts := r.filters[accountMessage]
+	_, transactions := r.filters[transactionMessage]
+	return accounts && len(r.accounts) == 0 || transactions
+}
+
+// passes returns the name of the filter that a message passes, and whether it is sent at all. A write passes by what it leaves
+// (FilterAccounts::get_updates of plugin/filter/filter.rs): its key is what the write before had, its owner need not be.
 func (r *subscribeRequest) passes(m *message) (name string, sent bool) {
-	name, sent = r.filters[m.kind]
-	return name, sent && (m.kind != slotMessage || r.interslot || m.status <= slotFinalized || m.status == slotDead)
+	switch name, sent = r.filters[m.kind]; m.kind {
+	case accountMessage:
+		sent = sent && (len(r.accounts) == 0 || r.accounts[m.write.Pubkey])
+	case slotMessage:
+		sent = sent && (r.interslot || m.status <= slotFinalized || m.status == slotDead)
+	}
+	return name, sent
 }

@@ -149,6 +149,8 @@ func (s *subscriber) replay() error {
 		}
 	}
 	switch {
+	case n.config.NoAny && s.request.any():
+		return refuse(codes.InvalidArgument, "failed to create filter: Subscribe on full stream with `any` is not allowed, at least one filter required")
 	case from.Known && n.config.NoReplay:
 		return refuse(codes.Internal, "from_slot is not supported")
 	case from.Known && from.Value < oldest:
