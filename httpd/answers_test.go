@@ -101,11 +101,43 @@ func TestErrorsOfTheLedgerAreMapped(t *testing.T) {
 // What a query means FuzzQuery checks, and the golden answers have the other parameters.
 func TestParametersReachTheLedgerAsValues(t *testing.T) {
 	h := serve(t, nil)
-	ledgertest.Equal(t, h.get("/api/account/"+whole.String()+"?commitment=confirmed&min_slot=28&wait_ms=2000&limit=0&before=x&%63ursor=").status, 200, "the status")
+	ledgertest.Equal(t, h.get("/api/account/"+whole.String()+"?commitment=confirmed&min_slot=28&wait_ms=2000&_limit=0&%5Fbefore=x&_=").status, 200, "the status")
 	ledgertest.Equal(t, h.ledger.query, ledger.Query{Commitment: ledger.Confirmed, MinSlot: 28, Wait: 2 * time.Second}, "the query")
 	h.get("/api/transactions/recent?limit=1000&before=" + testSignature(1).String() + "&after=" + testSignature(2).String())
 	want := ledger.TransactionRange{Before: ledger.Some(testSignature(1)), After: ledger.Some(testSignature(2)), Limit: 1000}
 	ledgertest.Equal(t, h.ledger.scoped, want, "the range")
+}
+
+// A parameter that there is not is refused where the ledger is read, since one that is misspelt would be answered as if it were not there.
+func TestUnknownParametersAreRefusedWhereTheLedgerIsRead(t *testing.T) {
+	h := serve(t, nil)
+	account := "/api/account/" + whole.String()
+	for target, want := range map[string]string{
+		account + "?min_slto=999999999":                                     "there is no such query parameter here, but these: commitment, min_slot, wait_ms, include",
+		account + "?commitement=finalized":                                  "there is no such query parameter here, but these: commitment, min_slot, wait_ms, include",
+		account + "/balance?include=token":                                  "there is no such query parameter here, but these: commitment, min_slot, wait_ms",
+		"/api/blocks/latest?Commitment=finalized":                           "there is no such query parameter here, but these: commitment, min_slot, wait_ms",
+		"/api/transactions/recent?commitment=finalized&=":                   "there is no such query parameter here, but these: commitment, min_slot, wait_ms, limit, before, after",
+		"/api/accounts?%6beys=" + whole.String() + "&key=" + whole.String(): "there is no such query parameter here, but these: commitment, min_slot, wait_ms, include, keys",
+		account + "?_min_slto=%zz":                                          string(errEscape),
+		"/?x=%zz":                                                           string(errEscape),
+		"/docs/?x=%zz":                                                      string(errEscape),
+		"/console/style.css?x=%":                                            string(errEscape),
+		account + "?_=1&_commitment=":                                       "",
+		"/api/health?min_slto=1":                                            "",
+		"/api/status?min_slto=1":                                            "",
+		"/api/metrics?min_slto=":                                            "",
+		"/api/openapi.json?min_slto":                                        "",
+		"/?min_slto=1":                                                      "",
+		"/docs?min_slto=1":                                                  "",
+	} {
+		switch r := h.get(target); {
+		case want == "":
+			ledgertest.Equal(t, r.status, 200, "%s: the status", target)
+		case r.status != 400 || r.body != errorBody(400, want):
+			t.Errorf("%s: %d %.200s, want 400 and %q", target, r.status, r.body, want)
+		}
+	}
 }
 
 // A key that nobody has is answered, on every path of the document, as the document says.

@@ -72,8 +72,11 @@ func queryOracle(path, query string) (p params, ok bool) {
 		if err1 != nil || err2 != nil {
 			return p, false
 		}
-		if !known[name] {
+		if strings.HasPrefix(name, "_") || !known[name] && (!reads || pair == "") {
 			continue
+		}
+		if !known[name] {
+			return p, false
 		}
 		if _, repeated := given[name]; repeated || value == "" {
 			return p, false

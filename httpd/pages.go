@@ -45,7 +45,12 @@ func (all pages) files() (n int) {
 
 // show is called by the router: the answer is a resource.
 func (r *request) show(row *route, p *page) {
-	r.route, r.page, r.contentType = row, true, []byte(p.Type)
+	r.route = row
+	if !escapesAreValid(r.ctx.URI().QueryString()) {
+		r.fail(errEscape)
+		return
+	}
+	r.page, r.contentType = true, []byte(p.Type)
 	if p.Body == nil {
 		r.body = append(r.body, r.server.site.Search(string(r.ctx.QueryArgs().Peek("q")))...)
 		r.tag = encode.AppendTag(r.tag, r.body, 0)

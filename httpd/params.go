@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/valyala/fasthttp"
@@ -59,7 +60,9 @@ type params struct {
 func (p *params) reset() { *p = params{keys: p.keys[:0], room: p.room[:0]} }
 
 // parse reads the query string of a request to a route. Escapes must be well formed everywhere; a
-// known parameter that is repeated, empty or malformed is an error; unknown ones are ignored.
+// known parameter that is repeated, empty or malformed is an error. So is an unknown one where the
+// ledger is read, because one that is misspelt must not be answered as if it were not there; those
+// that begin with an underscore are for others, and ignored.
 func (p *params) parse(to *route, query []byte) error {
 	p.limit = to.limit.usual
 	if !escapesAreValid(query) {
@@ -69,12 +72,17 @@ func (p *params) parse(to *route, query []byte) error {
 	for len(query) > 0 {
 		var pair []byte
 		pair, query, _ = bytes.Cut(query, []byte{'&'})
+		if len(pair) == 0 {
+			continue
+		}
 		name, value, _ := bytes.Cut(pair, []byte{'='})
 		name, value = p.decode(name), p.decode(value)
 		i := slices.IndexFunc(parameters, func(q parameter) bool { return q.name == string(name) && q.is&to.params != 0 })
 		switch {
-		case i < 0:
+		case i < 0 && (to.params&paramsRead == 0 || bytes.HasPrefix(name, []byte{'_'})):
 			continue
+		case i < 0:
+			return errUnknown(to.params)
 		case seen&parameters[i].is != 0:
 			return errRepeated
 		case len(value) == 0:
@@ -86,6 +94,17 @@ func (p *params) parse(to *route, query []byte) error {
 		}
 	}
 	return nil
+}
+
+// errUnknown names the parameters that there are.
+func errUnknown(known param) error {
+	var names []string
+	for _, p := range parameters {
+		if p.is&known != 0 {
+			names = append(names, p.name)
+		}
+	}
+	return paramError("there is no such query parameter here, but these: " + strings.Join(names, ", "))
 }
 
 // decode returns s with its escapes decoded and each plus sign a space.

@@ -17,7 +17,7 @@ const basePath = "/api"
 type route struct {
 	path   string               // below basePath, as fasthttp/router writes it
 	label  string               // of its metrics
-	params param                // the query parameters it knows; all others are ignored
+	params param                // the query parameters it knows
 	limit  limits               // of the parameter limit
 	ask    func(*request) error // makes the reply; an error becomes the reply of its status
 
