@@ -3,7 +3,6 @@ package geyser
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"ledgerd/engine/ledger"
@@ -41,9 +40,6 @@ type known struct {
 	// oneRequest is until when it is not asked again on an open call: it ended one when it was.
 	oneRequest time.Time
 }
-
-// oneRequestFor is for how long a node is believed to take one request for filters.
-const oneRequestFor = 10 * time.Minute
 
 // node returns what is known of the node that is followed.
 func (f *follower) node() *known { return &f.known[f.source.node] }
@@ -100,17 +96,6 @@ func (f *follower) ask(ctx context.Context, restart bool) error {
 	return nil
 }
 
-// subscription returns what to ask for now: what is not confirmed is shown again.
-func (f *follower) subscription() subscription {
-	sub := subscription{accounts: f.config.Accounts, sliced: !f.config.WholeData && !f.node().wholeData, noTransactions: f.config.NoTransactions, skipVotes: f.config.SkipVotes}
-	switch {
-	case f.node().replayOff:
-	case f.verdict.Rooted: // a slot that has a block: some servers refuse others (Richat, channel.rs)
-		sub.from = ledger.Some(f.verdict.Confirmed.Slot)
-	}
-	return sub
-}
-
 // session follows the node over one connection until something ends it.
 func (f *follower) session(ctx context.Context) error {
 	if err := f.ask(ctx, true); err != nil {
@@ -135,68 +120,6 @@ func (f *follower) session(ctx context.Context) error {
 		f.config.Logger.Warn("the node does not send so many slices of data: it is asked for whole data, which is many times the bandwidth", "source", f.source.Info().Name)
 	}
 	return err
-}
-
-// takesOneRequest reports whether the node is not asked again on an open call.
-func (f *follower) takesOneRequest() bool { return time.Now().Before(f.node().oneRequest) }
-
-// askedAgain is a replay that a session asked for on its connection, because a block came in part.
-type askedAgain struct {
-	slot ledger.Slot // of that block; 0: none was asked for
-	at   time.Time
-}
-
-// replay has the node show again what came in part, the lowest of some blocks and what follows, and reports whether that
-// may still come. Each block is asked for once in a session.
-func (f *follower) replay(conn *connection, after, upTo ledger.Slot) bool {
-	slot, found := f.assembler.InPart(after, upTo)
-	switch {
-	case !found || f.node().replayOff || f.takesOneRequest():
-		return false
-	case slot > f.again.slot:
-		sub := f.subscription()
-		sub.from = ledger.Some(slot)
-		conn.replay(sub)
-		f.stats.Replayed()
-		f.again = askedAgain{slot, time.Now()}
-	}
-	return time.Since(f.again.at) < f.config.IdleTimeout
-}
-
-// watch says when a connection shows too little.
-type watch struct {
-	idle, noBlock   time.Duration
-	received, shown uint64
-	receivedAt      time.Time
-	progress        uint64
-	progressAt      time.Time
-}
-
-// standstill is how many times noBlock a node may show nothing at all and answer pings: its cluster may stand still.
-const standstill = 4
-
-// check returns why the session has to end, nil if it has not.
-func (w *watch) check(now time.Time, conn *connection, progress uint64) error {
-	if n := conn.received.Load(); n != w.received || !conn.waits.Load() {
-		w.received, w.receivedAt = n, now
-	}
-	if progress != w.progress {
-		w.progress, w.progressAt, w.shown = progress, now, conn.shown.Load()
-	}
-	patience := w.noBlock
-	if w.shown == conn.shown.Load() {
-		patience *= standstill
-	}
-	switch idle := now.Sub(w.receivedAt); {
-	case idle >= w.idle:
-		return errStalled
-	case idle >= w.idle/2:
-		token(conn.pings) // a node whose cluster stands still shows nothing, and answers
-	}
-	if now.Sub(w.progressAt) >= patience {
-		return errNoBlock
-	}
-	return nil
 }
 
 // follow takes what a connection shows.
@@ -256,94 +179,6 @@ func (f *follower) drain(ctx context.Context, conn *connection, before uint64) e
 		}
 	}
 	return f.settle(ctx, conn, before)
-}
-
-// settle asks whether something is missing, and does what can be done about it. before is how many blocks had been
-// placed when the session began.
-func (f *follower) settle(ctx context.Context, conn *connection, before uint64) error {
-	if !f.emitted && !f.missing.Known {
-		return nil
-	}
-	if err := f.ask(ctx, false); err != nil {
-		return err
-	}
-	if err := f.verdict.Wrong; err != nil {
-		return fmt.Errorf("%w: %w", errWrong, err)
-	}
-	if !f.verdict.Gap.Known {
-		f.repaired()
-		return nil
-	}
-	g := f.verdict.Gap.Value
-	f.stats.GapFound(g.After.Slot, g.UpTo)
-	f.missing = ledger.Some(g.UpTo)
-	switch {
-	case f.replay(conn, g.After.Slot, g.UpTo):
-		return nil
-	case f.verdict.Placed > before && f.takesOneRequest() && f.config.Filler == nil:
-		f.stats.GapStuck(upstream.Refused) // each session begins in the middle of a block
-		return errReplay
-	case f.verdict.Placed > before && !f.takesOneRequest():
-		return errReplay // it was shown up to here: it may be shown again
-	case f.config.Filler == nil:
-		f.stats.GapStuck(upstream.OutOfRange)
-		return errLost
-	case !g.Confirmed || time.Now().Before(f.fillAfter):
-		return nil // a Filler shows what is confirmed
-	}
-	return f.fill(ctx, g)
-}
-
-// repaired notes that nothing is missing any more, unless the session just did not come that far yet.
-func (f *follower) repaired() {
-	if f.missing.Known && f.verdict.Tip.Slot >= f.missing.Value {
-		f.missing = ledger.Opt[ledger.Slot]{}
-		f.stats.GapRepaired()
-		f.refill.Reset()
-	}
-}
-
-// fill has what is missing filled. The connection is read meanwhile, as far as the queue goes.
-func (f *follower) fill(ctx context.Context, g ledger.Gap) error {
-	f.config.Logger.Info("filling a gap", "source", f.source.Info().Name, "after_slot", uint64(g.After.Slot), "up_to_slot", uint64(g.UpTo))
-	before := f.verdict.Placed
-	err := f.config.Filler.Fill(ctx, g.After.Slot, g.After.Hash, g.UpTo, f.emit)
-	if root := f.verdict.Root; errors.Is(err, upstream.ErrOtherChain) && g.After != root && f.failed == nil && ctx.Err() == nil {
-		f.config.Logger.Warn("the node that fills gaps has another block than the one that was confirmed here: asking from the final block on",
-			"source", f.source.Info().Name, "confirmed_slot", uint64(g.After.Slot), "final_slot", uint64(root.Slot))
-		f.stats.Failed(upstream.Equivocation)
-		g.After = root
-		err = f.config.Filler.Fill(ctx, root.Slot, root.Hash, g.UpTo, f.emit)
-	}
-	switch {
-	case f.failed != nil:
-		return f.failed
-	case ctx.Err() != nil:
-		return ctx.Err()
-	case err != nil:
-		kind, asked := fillFailure(err)
-		wait := max(f.refill.Next(), asked)
-		f.fillAfter = time.Now().Add(wait)
-		f.stats.Failed(kind)
-		f.stats.GapStuck(kind)
-		f.config.Logger.Warn("a gap cannot be filled yet", "source", f.source.Info().Name, "after_slot", uint64(g.After.Slot),
-			"up_to_slot", uint64(g.UpTo), "error", shown(err, f.source.secrets), "again_in", wait)
-		return nil
-	}
-	if err := f.ask(ctx, false); err != nil {
-		return err
-	}
-	if err := f.verdict.Wrong; err != nil {
-		return fmt.Errorf("%w: %w", errWrong, err)
-	}
-	switch rest := f.verdict.Gap; {
-	case !rest.Known:
-		f.repaired()
-	case rest.Value == g, f.verdict.Placed == before:
-		f.stats.GapStuck(upstream.WrongParent)
-		return errFillOther
-	}
-	return nil
 }
 
 // over notes what ended a session, and makes ready for the next.
