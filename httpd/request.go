@@ -36,7 +36,7 @@ type request struct {
 	upgraded bool // the upgrade handler has written the response, or taken over
 
 	reserved int    // bytes of the budget for answers
-	lines    []byte // room for the header lines that all responses carry
+	value    []byte // room for the value of a header
 	path     []byte // room to decode the path in
 	packed   []byte // room for the compressed body
 }
