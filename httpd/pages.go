@@ -63,6 +63,9 @@ func (r *request) show(row *route, p *page) {
 func (r *request) asksForFile() bool {
 	header := &r.ctx.Request.Header
 	path, _, _ := bytes.Cut(header.RequestURI(), []byte{'?'})
+	if bytes.HasPrefix(path, []byte(basePath)) { // which spares most requests the map
+		return false
+	}
 	p := r.server.pages[string(path)]
 	return p != nil && p.Kind == console.File && (header.IsGet() || header.IsHead())
 }

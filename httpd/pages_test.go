@@ -11,6 +11,7 @@ import (
 	"golang.org/x/net/html"
 
 	"ledgerd/engine/ledger/ledgertest"
+	"ledgerd/httpd/apikey"
 	"ledgerd/httpd/console"
 )
 
@@ -84,6 +85,35 @@ func TestAPageAndItsFilesCountOnce(t *testing.T) {
 	expect("GET", "/", 429, "0")
 	expect("HEAD", "/docs/docs.css", 200, "0")
 	expect("GET", "/docs/docs.css", 429, "0")
+}
+
+// A caller with a key has the windows of its key for files, too.
+func TestAFileCountsForTheKeyThatAsks(t *testing.T) {
+	text, hash := apikey.New()
+	h := serve(t, func(c *Config) {
+		c.PerMinute, c.PerHour, c.MaxConnsPerClient = 2, 100, 1000
+		c.Keys = apikey.NewRing(apikey.Tier{PerMinute: 2, PerHour: 100}, now)
+		c.Keys.Load(&apikey.File{Tiers: map[string]apikey.Tier{"gold": {PerMinute: 3, PerHour: 100}}, Keys: []apikey.Entry{{Name: "dora", Tier: "gold", Hash: hash}}})
+	})
+	const file = "/docs/docs.css"
+	expect := func(target string, status int, limit, remaining string, lines ...string) {
+		t.Helper()
+		r := h.doFrom("192.0.2.1", "GET", target, lines...)
+		if r.status != status || r.header.Get("X-RateLimit-Limit") != limit || r.header.Get("X-RateLimit-Remaining") != remaining {
+			t.Errorf("%s with %q: status %d, %s of %s remaining; want %d, %s of %s", target, lines, r.status,
+				r.header.Get("X-RateLimit-Remaining"), r.header.Get("X-RateLimit-Limit"), status, remaining, limit)
+		}
+	}
+	key := "X-API-Key: " + text
+	expect("/docs/limits", 200, "3", "2", key)
+	files := h.server.pages.files()
+	for range 3 * files {
+		expect(file, 200, "3", "2", key)
+	}
+	expect(file, 429, fmt.Sprint(3*files), "0", key)
+	expect("/docs/limits", 200, "3", "1", key)
+	expect(file, 200, "2", "2")
+	expect("/docs/limits", 200, "2", "1")
 }
 
 // TestEveryLinkOfEveryPageLeadsSomewhere walks all pages. They load nothing from elsewhere, and have no script or style inside.

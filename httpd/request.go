@@ -124,14 +124,20 @@ func (r *request) answer(fault *wire.Fault) {
 func (r *request) admit(fault *wire.Fault) error {
 	r.client = r.server.config.Identity.ClientOf(r.conn.Peer, &r.ctx.Request.Header)
 	key, unknown := r.apiKey()
-	switch {
-	case fault == nil && !unknown && !r.client.Exempt && r.asksForFile():
-		r.allowance = r.takeFile()
-	case key != nil:
+	if key != nil {
 		from := r.client.Addr
-		r.client, r.allowance, r.tier = key.Client(), key.Take(r.now), key.Tier()
+		r.client, r.tier = key.Client(), key.Tier()
 		r.client.Addr = from
+	}
+	file := fault == nil && !unknown && r.asksForFile()
+	switch {
+	case file && key != nil:
+		r.allowance = key.TakeFile(r.server.pages.files(), r.now)
+	case key != nil:
+		r.allowance = key.Take(r.now)
 	case r.client.Exempt:
+	case file:
+		r.allowance = r.takeFile()
 	default:
 		r.allowance = r.server.limiter.Take(r.client.Key, r.now)
 	}

@@ -38,6 +38,7 @@ type Key struct {
 	client  netip.Addr
 	tier    atomic.Pointer[tier]
 	meter   *ratelimit.Meter
+	files   *ratelimit.Meter // of the files of pages
 	revoked atomic.Bool
 }
 
@@ -69,6 +70,19 @@ func (k *Key) Take(now time.Time) ratelimit.Allowance {
 		t.limited.Add(1)
 	}
 	return a
+}
+
+// TakeFile asks for one of so many files that pages load. A page and its files count once: it takes nothing of what the key has left, and
+// files have a limit of their own, as if each page that the key may load loaded all of them.
+func (k *Key) TakeFile(files int, now time.Time) ratelimit.Allowance {
+	t := k.tier.Load()
+	if t.Exempt {
+		return ratelimit.Unlimited
+	}
+	if a := k.files.Take(int(t.PerMinute)*files, int(t.PerHour)*files, now); !a.Allowed {
+		return a
+	}
+	return k.meter.Look(int(t.PerMinute), int(t.PerHour), now)
 }
 
 // Ring finds keys.
@@ -123,7 +137,7 @@ func (r *Ring) Load(f *File) {
 		hash, _ := e.digest() // a File is checked
 		k := before.find(hash)
 		if k == nil {
-			k = &Key{hash: hash, client: netip.IPv6Unspecified().WithZone("key:" + strconv.FormatUint(r.made.Add(1), 10)), meter: ratelimit.NewMeter(r.start)}
+			k = &Key{hash: hash, client: netip.IPv6Unspecified().WithZone("key:" + strconv.FormatUint(r.made.Add(1), 10)), meter: ratelimit.NewMeter(r.start), files: ratelimit.NewMeter(r.start)}
 		}
 		stays[k] = true
 		k.tier.Store(now.tiers[e.Tier])

@@ -97,10 +97,7 @@ func (l *Limiter) Look(client netip.Addr, now time.Time) Allowance {
 		return Unlimited
 	}
 	at := instant(now.Sub(l.start).Milliseconds())
-	c := l.table.find(client, at, &l.limits)
-	a := l.limits.describe([Kinds]reading{c[Minute].look(Minute, at), c[Hour].look(Hour, at)}, at)
-	a.Allowed = true
-	return a
+	return l.limits.lookAt(l.table.find(client, at, &l.limits), at)
 }
 
 // limits are the requests of each window, 0: any number.
@@ -123,6 +120,13 @@ func (l *limits) takeFrom(c *counter, at instant) Allowance {
 	}
 	a := l.describe([Kinds]reading{minute, hour}, at)
 	a.Allowed = ok
+	return a
+}
+
+// lookAt returns what is left, and counts nothing.
+func (l *limits) lookAt(c *counter, at instant) Allowance {
+	a := l.describe([Kinds]reading{c[Minute].look(Minute, at), c[Hour].look(Hour, at)}, at)
+	a.Allowed = true
 	return a
 }
 
@@ -158,4 +162,13 @@ func (m *Meter) Take(perMinute, perHour int, now time.Time) Allowance {
 		return Unlimited
 	}
 	return l.takeFrom(&m.counter, instant(now.Sub(m.start).Milliseconds()))
+}
+
+// Look returns what is left, and counts nothing.
+func (m *Meter) Look(perMinute, perHour int, now time.Time) Allowance {
+	l := limitsOf(perMinute, perHour)
+	if l == (limits{}) {
+		return Unlimited
+	}
+	return l.lookAt(&m.counter, instant(now.Sub(m.start).Milliseconds()))
 }
