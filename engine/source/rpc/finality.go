@@ -8,10 +8,6 @@ import (
 	"ledgerd/engine/ledger"
 )
 
-// finalDepth is how many blocks below the newest that may be final are looked at, where the node
-// does not have that one.
-const finalDepth = 4
-
 // goOn is a step, if not too many blocks wait to be final.
 func (f *follower) goOn(ctx context.Context) (more bool, err error) {
 	if len(f.chain) < maxUnfinal {
@@ -23,7 +19,8 @@ func (f *follower) goOn(ctx context.Context) (more bool, err error) {
 
 // finality asks from time to time what is final, and emits it. A block is final when the node has
 // finalized its hash; so is then all that it builds on. It reports whether blocks had to be taken back
-// because the node finalized another in the place of one. That it shows none there proves nothing: what builds on the
+// because the node finalized another in the place of one. Where the node does not show what it calls final, further and further below is looked, so
+// that a node that shows final blocks late is believed in a few calls. That it shows none there proves nothing: what builds on the
 // node's branch will not build on ours. Errors are those of emit and ctx.
 func (f *follower) finality(ctx context.Context) (rewound bool, err error) {
 	if f.upTo > 0 || len(f.chain) < 2 || time.Now().Before(f.nextFinality) {
@@ -38,7 +35,7 @@ func (f *follower) finality(ctx context.Context) (rewound bool, err error) {
 	for candidate > 0 && f.chain[candidate].slot > newest {
 		candidate--
 	}
-	for i := candidate; i > max(candidate-finalDepth, 0); i-- {
+	for i, below := candidate, 1; i > 0; i, below = i-below, 2*below {
 		at := f.chain[i]
 		shown, known := f.shown(ctx, at.slot, ledger.Finalized)
 		switch {
@@ -59,12 +56,13 @@ func (f *follower) finality(ctx context.Context) (rewound bool, err error) {
 	return false, nil
 }
 
-// shown returns the hash of the block that the node shows in a slot, none where it shows no block there. It is not known
-// where the node cannot tell.
+// shown returns the hash of the block that the node shows in a slot, none where it shows no block there, or none that is final
+// yet. It is not known where the node cannot tell.
 func (f *follower) shown(ctx context.Context, slot ledger.Slot, level ledger.Commitment) (hash ledger.Opt[ledger.Hash], known bool) {
 	h, err := f.client.hash(ctx, slot, level)
 	if err != nil {
-		return hash, causeOf(err) == absent || causeOf(err) == pruned
+		cause := causeOf(err)
+		return hash, cause == absent || cause == pruned || cause == notYet && level == ledger.Finalized
 	}
 	return ledger.Some(h), true
 }

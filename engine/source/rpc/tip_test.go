@@ -3,6 +3,7 @@ package rpc
 import (
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -172,6 +173,10 @@ func TestBlocksThatAreFinalLaterThanItIsSaidAreNotTakenBack(t *testing.T) {
 			r := follow(t, s, at(10), untilSlot(200))
 			wantChain(t, r)
 			ledgertest.Equal(t, len(r.blocks()), 190, "%s: blocks", name)
+			final := slices.DeleteFunc(r.events, func(e ledger.Event) bool { _, ok := e.(*ledger.SlotStatus); return !ok })
+			if len(final) == 0 || final[len(final)-1].(*ledger.SlotStatus).Slot < 100 {
+				t.Errorf("%s: %d blocks were told to be final, block 168 is", name, len(final))
+			}
 			ledgertest.Equal(t, s.Upstream().Errors[upstream.Equivocation], 0, "%s: blocks that contradict others", name)
 		})
 	}
