@@ -1,6 +1,6 @@
 // Package httpd is the REST side of the node: it answers the questions of the interface
 // over a [Ledger] that the caller hands in, and does not know how the ledger is kept. Outside the
-// interface it serves what httpd/console has for people.
+// interface it serves what httpd/console has for people, and shows browsers a page where others get an error record.
 //
 // # Nouns
 //

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"sync"
 
+	"github.com/valyala/fasthttp"
+
 	"ledgerd/httpd/console"
 	"ledgerd/httpd/encode"
 	"ledgerd/httpd/ratelimit"
@@ -23,14 +25,18 @@ type pages map[string]*page
 func newPages(site *console.Site) pages {
 	all := make(pages)
 	for _, resource := range site.Resources() {
-		p := &page{Resource: resource, tag: sync.OnceValue(func() []byte { return encode.AppendTag(nil, resource.Body(), 0) })}
-		for c := range p.coded {
-			p.coded[c] = sync.OnceValue(func() []byte { return encode.AppendCompressed(nil, resource.Body(), encode.Coding(c)) })
-		}
-		p.coded[encode.Identity] = resource.Body
-		all[resource.Path] = p
+		all[resource.Path] = newPage(resource)
 	}
 	return all
+}
+
+func newPage(resource console.Resource) *page {
+	p := &page{Resource: resource, tag: sync.OnceValue(func() []byte { return encode.AppendTag(nil, resource.Body(), 0) })}
+	for c := range p.coded {
+		p.coded[c] = sync.OnceValue(func() []byte { return encode.AppendCompressed(nil, resource.Body(), encode.Coding(c)) })
+	}
+	p.coded[encode.Identity] = resource.Body
+	return p
 }
 
 // files returns how many resources are files of pages.
@@ -57,6 +63,15 @@ func (r *request) show(row *route, p *page) {
 		return
 	}
 	r.fixed, r.tag = p, append(r.tag, p.tag()...)
+}
+
+// showInstead shows a page instead of the error record that the reply is, to who asks for pages: a path outside the interface, and in a
+// browser, which says that it takes HTML.
+func (r *request) showInstead(p *page) {
+	path, accept := r.ctx.Request.Header.RequestURI(), r.ctx.Request.Header.Peek(fasthttp.HeaderAccept)
+	if !bytes.HasPrefix(path, []byte(basePath)) && bytes.Contains(accept, []byte("text/html")) {
+		r.page, r.contentType, r.fixed = true, []byte(p.Type), p
+	}
 }
 
 // asksForFile reports whether a request without fault is one for a file of a page, by its plain path.

@@ -114,6 +114,7 @@ func (r *request) answer(fault *wire.Fault) {
 	if err := r.admit(fault); err != nil {
 		if r.fail(err); err == errLimited {
 			r.retryAfter = r.allowance.Reset
+			r.showInstead(r.server.limited)
 		}
 		return
 	}

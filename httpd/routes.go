@@ -80,7 +80,11 @@ func newRouter(routes []*route, all pages) *router.Router {
 		r.GET(path, handler)
 		r.HEAD(path, handler)
 	}
-	r.NotFound = func(ctx *fasthttp.RequestCtx) { requestOf(ctx).fail(errNoRoute) }
+	r.NotFound = func(ctx *fasthttp.RequestCtx) {
+		r := requestOf(ctx)
+		r.fail(errNoRoute)
+		r.showInstead(r.server.missing)
+	}
 	r.MethodNotAllowed = func(ctx *fasthttp.RequestCtx) { requestOf(ctx).fail(errMethod) }
 	r.GlobalOPTIONS = func(ctx *fasthttp.RequestCtx) { requestOf(ctx).status = fasthttp.StatusNoContent }
 	return r

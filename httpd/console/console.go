@@ -194,3 +194,20 @@ func (s *Site) Search(query string) []byte {
 	}
 	return view{Title: title, Nav: d.nav, Query: query, Results: find(d.sections, query)}.render()
 }
+
+// Missing returns the page for people who follow a link to nowhere, and Limited that for those who have used up their requests. They have no
+// path of their own.
+func (s *Site) Missing() Resource {
+	return s.notice("There is no such page", `The <a href="/">console</a> shows the node, the <a href="/docs">manual</a> has a search above, and <a href="/docs/api">the reference</a> has all paths of the interface.`)
+}
+
+func (s *Site) Limited() Resource {
+	return s.notice("Too many requests", `This address has used up its requests for now. They come back when the window ends, within a minute or an hour: then load the page again. <a href="/docs/limits">Limits</a> says how many there are.`)
+}
+
+// notice returns a page with a title and a sentence or two.
+func (s *Site) notice(title string, text template.HTML) Resource {
+	return Resource{Kind: Page, Type: typeHTML, Body: sync.OnceValue(func() []byte {
+		return view{Title: title, Nav: s.docs().nav, Article: "<h1>" + template.HTML(title) + "</h1>\n<p>" + text + "</p>"}.render()
+	})}
+}
