@@ -52,7 +52,7 @@ crash-all: ## everything that other tests sample: a quarter of an hour
 	LEDGERD_CRASH_ALL=1 go test -count 1 -timeout 60m ./engine/... ./snapshot/...
 
 abuse: ## attack a node from a few addresses, and hold its memory, its processor time and the answers of others to their bounds
-	LEDGERD_ABUSE=1 go test -count 1 -timeout 10m -p 1 -run 'Abuse|Spray|Hostile' ./httpd/ratelimit ./engine/source/rpc ./cmd/ledgerd
+	LEDGERD_ABUSE=1 go test -count 1 -timeout 20m -p 1 -run 'Abuse|Spray|Hostile' ./httpd/ratelimit ./engine/source/rpc ./cmd/ledgerd
 
 live: ## the long test of live sources: 2,000 schedules of faults, each followed to its end, and 100,000 disconnects of a stream
 	LEDGERD_DISCONNECTS=100000 go test -count 1 -timeout 40m -v -run TestNoGapIsMissed ./engine/source/geyser

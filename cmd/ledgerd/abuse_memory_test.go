@@ -1,11 +1,13 @@
 package main
 
 import (
+	"encoding/binary"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
+	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -93,26 +95,49 @@ func TestAbuseFollowersOfEverythingFitACgroup(t *testing.T) {
 	v.visit("behind followers of everything")
 }
 
-// F35, F47: within a cgroup of 128 MiB, ten thousand connections that begin a request of 12 KB and never end it leave the node alive.
+// F35, F47: within a cgroup of 128 MiB, connections that begin a request of 12 KB, or a handshake of as much as TLS takes, and never end it leave the node alive.
 func TestAbuseUnfinishedRequestsFitACgroup(t *testing.T) {
 	alone(t)
-	within, _ := memoryCgroup(t, 128<<20)
-	v := launchUnder(t, within, "--data-dir", t.TempDir(), "--source", "sim:slot_time=100ms").ready()
-	start := "GET /api/status HTTP/1.1\r\nHost: ledgerd\r\nX: " + strings.Repeat("x", 12_000)
-	var conns []net.Conn
-	for i := range 10_000 {
-		c, err := v.dial(2+i/90, nil)
-		if err != nil {
-			continue // more than there is room for
+	dir := t.TempDir()
+	certFile, keyFile := filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")
+	newAuthority(t).sign("node", &certFile, &keyFile)
+	encrypted := []string{"--tls-cert", certFile, "--tls-key", keyFile}
+	head := "GET /api/status HTTP/1.1\r\nHost: ledgerd\r\nX: " + strings.Repeat("x", 12_000)
+	hello := func(recordBytes int) (records string) { // of 64 KB but for the last bytes
+		for piece := range slices.Chunk([]byte("\x01\x00\xff\xdc\x03\x03"+strings.Repeat("x", 65_000)), recordBytes) {
+			records += string(binary.BigEndian.AppendUint16([]byte("\x16\x03\x01"), uint16(len(piece)))) + string(piece)
 		}
-		_, _ = io.WriteString(c.Conn, start)
-		conns = append(conns, c.Conn)
+		return records
 	}
-	t.Logf("%d connections, resident memory: %d MiB", len(conns), v.usage().RSSBytes>>20)
-	for _, c := range conns {
-		_ = c.Close()
+	for name, tt := range map[string]struct {
+		args  []string
+		conns int
+		begin func(c *attacker)
+	}{
+		"heads":                         {nil, 10_000, func(c *attacker) { _, _ = io.WriteString(c, head) }},
+		"heads over TLS":                {encrypted, 2000, func(c *attacker) { _, _ = io.WriteString(c, head) }},
+		"handshakes in long records":    {encrypted, 5000, func(c *attacker) { _, _ = io.WriteString(c.socket, hello(16_000)) }},
+		"handshakes in shorter records": {encrypted, 5000, func(c *attacker) { _, _ = io.WriteString(c.socket, hello(5000)) }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			within, _ := memoryCgroup(t, 128<<20)
+			v := launchUnder(t, within, append(tt.args, "--data-dir", t.TempDir(), "--source", "sim:slot_time=100ms")...).ready()
+			var conns []*attacker
+			for i := range tt.conns {
+				c, err := v.dial(2+i/90, nil)
+				if err != nil {
+					continue // more than there is room for
+				}
+				tt.begin(c)
+				conns = append(conns, c)
+			}
+			t.Logf("%d connections, resident memory: %d MiB", len(conns), v.usage().RSSBytes>>20)
+			for _, c := range conns {
+				_ = c.socket.Close()
+			}
+			v.visit("after them")
+		})
 	}
-	v.visit("after them")
 }
 
 // F47: within a cgroup of 256 MiB, a source that never says again that a block is final, and shows blocks as fast as they are parsed, makes ingest

@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"context"
+	"crypto/tls"
 	"errors"
 	"net"
 	"net/http"
@@ -80,10 +81,11 @@ func (v *victim) checkMemory(watched time.Duration, attack func()) {
 
 // attacker is one connection to the node.
 type attacker struct {
-	net.Conn
-	in   *bufio.Reader // of answers
-	ws   *listen.Conn  // of frames
-	slow chan struct{} // nil: it reads as fast as it can; else 1 KB a second until this is closed
+	net.Conn // the socket, or TLS over it
+	socket   *net.TCPConn
+	in       *bufio.Reader // of answers
+	ws       *listen.Conn  // of frames
+	slow     chan struct{} // nil: it reads as fast as it can; else 1 KB a second until this is closed
 }
 
 // dial connects from 127.0.0.client. The kernel holds little for a slow reader, on both ends: what the
@@ -108,7 +110,10 @@ func (v *victim) dialWithin(ctx context.Context, client int, slow chan struct{})
 		return nil, err
 	}
 	v.Cleanup(func() { _ = conn.Close() })
-	c := &attacker{Conn: conn, slow: slow}
+	c := &attacker{Conn: conn, socket: conn.(*net.TCPConn), slow: slow}
+	if strings.HasPrefix(v.base, "https:") {
+		c.Conn = tls.Client(conn, &tls.Config{InsecureSkipVerify: true})
+	}
 	c.in = bufio.NewReaderSize(c, 1<<10)
 	return c, nil
 }
@@ -187,7 +192,8 @@ func (v *victim) socket(address int, slow chan struct{}, query string) *attacker
 
 // shake makes the connection a WebSocket and returns the answer to the handshake, which is there after a refusal too.
 func (c *attacker) shake(base, query string) (*http.Response, error) {
-	dialer := websocket.Dialer{NetDial: func(string, string) (net.Conn, error) { return c, nil }, ReadBufferSize: 1 << 10}
+	dial := func(context.Context, string, string) (net.Conn, error) { return c, nil }
+	dialer := websocket.Dialer{NetDialContext: dial, NetDialTLSContext: dial, ReadBufferSize: 1 << 10}
 	ws, response, err := dialer.Dial(streamURL(base)+"?"+query, nil)
 	if err == nil {
 		c.ws = listen.New(ws)
@@ -240,7 +246,7 @@ func (w *crowd) join(c *attacker, text string) {
 func (w *crowd) finish(within time.Duration, allowed ...string) map[string]int {
 	w.Helper()
 	for _, c := range w.members {
-		_ = c.Conn.(*net.TCPConn).SetReadBuffer(1 << 20)
+		_ = c.socket.SetReadBuffer(1 << 20)
 		_ = c.SetReadDeadline(time.Now().Add(within))
 	}
 	close(w.slow)
