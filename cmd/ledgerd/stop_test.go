@@ -2,9 +2,11 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -176,5 +178,33 @@ func TestStopBeforeTheStart(t *testing.T) {
 	}
 	if _, err := os.Stat(dir); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("the data directory was touched: %v", err)
+	}
+}
+
+// F31, F48: a stop takes no longer for what peers leave undone, plain or over TLS: they follow and do not read, ask for more than they read and then shake hands
+// for a socket, have not finished a request, say nothing.
+func TestStopWhateverPeersDo(t *testing.T) {
+	certFile, keyFile := filepath.Join(t.TempDir(), "cert.pem"), filepath.Join(t.TempDir(), "key.pem")
+	newAuthority(t).sign("node", &certFile, &keyFile)
+	const handshake = "GET /api/ws/accounts?extended=true HTTP/1.1\r\nHost: x\r\n" + upgradeLines + "\r\n"
+	list := "GET /api/accounts/program/" + systemProgram + "?limit=10000 HTTP/1.1\r\nHost: x\r\n\r\n"
+	for name, args := range map[string][]string{"plain": nil, "TLS": {"--tls-cert", certFile, "--tls-key", keyFile}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			v := launch(t, append(args, "--data-dir", t.TempDir(), "--source", "sim:accounts=19800,tps=3000,slot_time=20ms")...).ready()
+			slow := make(chan struct{})
+			for _, sent := range []string{handshake, strings.Repeat(list, 8) + handshake, list + handshake, list, "GET /api/status HTTP/1.1\r\nHost: x\r\nX: ", ""} {
+				for range 5 {
+					_, err := io.WriteString(v.mustDial(1, slow), sent)
+					must(t, err)
+				}
+			}
+			v.until("the sockets are open, but for those in front of which somebody waits", func() bool { return v.metric("ledgerd_ws_connections") >= 5 })
+			within, cancel := context.WithTimeout(t.Context(), longestStop)
+			defer cancel()
+			if err := v.Stop(within, syscall.SIGTERM); err != nil || v.State().ExitCode() != exitOK {
+				t.Errorf("%v, and it ended with %v:\n%s", err, v.State(), v.errs)
+			}
+		})
 	}
 }
