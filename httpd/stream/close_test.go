@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/fasthttp/websocket"
+	"github.com/valyala/fasthttp"
 
 	"ledgerd/engine/ledger"
 	"ledgerd/engine/ledger/ledgertest"
@@ -163,5 +164,22 @@ func TestPanicsWhileJoiningLeaveNothing(t *testing.T) {
 		n.awaitEmpty()
 		n.wantMetric(`ledgerd_ws_subscribers{wants="keys"} 0`)
 		n.wantMetric(`ledgerd_ws_subscribers{wants="everything"} 0`)
+	})
+}
+
+// F48: a handshake whose answer nobody reads does not hold up a stop: the server, which has the connection still, ends it afterwards.
+func TestShutdownDoesNotWaitForAnUnreadHandshake(t *testing.T) {
+	inMemory(t, nil, func(n *node) {
+		asked, err := parseQuery(new(fasthttp.Args))
+		must(t, err)
+		place, err := n.hub.seats.take(n.client)
+		must(t, err)
+		s := n.hub.join(asked, place)
+		ctx, cancel := context.WithTimeout(context.Background(), 300*time.Millisecond)
+		defer cancel()
+		since := time.Now()
+		ledgertest.ErrorIs(n, n.hub.Shutdown(ctx), context.DeadlineExceeded, "Shutdown")
+		n.elapsed("Shutdown returned", since, 300*time.Millisecond+cutTime, 0)
+		s.depart() // as the server says of a connection that ended so
 	})
 }
