@@ -1,13 +1,13 @@
 package stream
 
 import (
-	"fmt"
 	"maps"
 	"math/rand/v2"
 	"net/http"
 	"net/netip"
 	"runtime"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -142,18 +142,27 @@ func TestNamesAreInTheMemoryForClients(t *testing.T) {
 		c.settle()
 		synctest.Wait()
 		n.wantMetric("ledgerd_ws_queue_bytes %d", 4000*nameBytes)
-		synctest.Wait()
-		n.hub.memory.Hold(room - room/8 - 4500*nameBytes) // by others
-		defer n.hub.memory.Hold(-(room - room/8 - 4500*nameBytes))
+		others := 0
+		leave := func(bytes int) { // others hold the rest
+			synctest.Wait()
+			more := room - room/8 - bytes - int(n.hub.memory.Used())
+			n.hub.memory.Hold(more)
+			others += more
+		}
+		defer func() { n.hub.memory.Hold(-others) }()
+		leave(2000 * nameBytes)
 		small.subscribeTo(0, 100)
 		small.expect(subscribed("1", 100, 0, 0, 0))
 		c.subscribeTo(20_000, 1250)
 		c.endsWith(websocket.CloseTryAgainLater, endMemory.text)
-		n.dial(fmt.Sprintf("?pubkeys=%s", key(1))).quiet()
-		n.hub.memory.Hold(4399*nameBytes - 1)
-		defer n.hub.memory.Hold(-(4399*nameBytes - 1))
-		response, _ := n.handshake(fmt.Sprintf("?pubkeys=%s", key(1)))
-		ledgertest.Equal(n, response.StatusCode, http.StatusServiceUnavailable, "who comes when nothing is left")
+		leave(batchBytes + 50*nameBytes - 1)
+		var named []string
+		for _, k := range keysFrom(0, 50) {
+			named = append(named, k.String())
+		}
+		response, _ := n.handshake("?pubkeys=" + strings.Join(named, ","))
+		ledgertest.Equal(n, response.StatusCode, http.StatusServiceUnavailable, "who names one more than there is room for")
+		n.dial("?pubkeys=" + strings.Join(named[1:], ",")).quiet()
 	})
 }
 

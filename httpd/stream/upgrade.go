@@ -40,7 +40,7 @@ var rejectionReasons = []string{"full", "client", "memory", "origin", "request"}
 // there is one writer and every frame counts. Compression is never negotiated: a compressed
 // frame of a client can hold a thousand times its size. Origins are checked before.
 var upgrader = websocket.FastHTTPUpgrader{
-	Subprotocols:   []string{"ledgerd"}, // selected where it is offered: beside it a browser offers its API key, which must not come back
+	Subprotocols:   []string{"ledgerd"},                                  // selected where it is offered: beside it a browser offers its API key, which must not come back
 	ReadBufferSize: 1, WriteBufferSize: 1, WriteBufferPool: &sync.Pool{}, // not used
 	CheckOrigin: func(*fasthttp.RequestCtx) bool { return true },
 	Error:       func(*fasthttp.RequestCtx, int, error) {}, // Upgrade answers
