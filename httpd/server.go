@@ -142,6 +142,12 @@ func New(config Config) *Server {
 	return s
 }
 
+// SetLimits changes how many requests a client may make, 0: any number.
+func (s *Server) SetLimits(perMinute, perHour int) {
+	s.limiter.SetLimits(perMinute, perHour)
+	s.fileLimiter.SetLimits(perMinute*s.pages.files(), perHour*s.pages.files())
+}
+
 // handle is one exchange.
 func (s *Server) handle(ctx *fasthttp.RequestCtx, c *wire.Conn, fault *wire.Fault) {
 	r := s.requests.Get().(*request)

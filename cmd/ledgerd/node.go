@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net"
 	"os"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -70,8 +71,9 @@ type node struct {
 	deliveries  promtext.Histogram // from publication to a socket
 	ingests     promtext.Histogram // from when the source showed something until it was visible
 	stopping    atomic.Bool
-	memoryLimit int64 // in bytes
-	cores       int   // that the node may use
+	drain       time.Duration // between SIGTERM and the end of sockets
+	memoryLimit int64         // in bytes
+	cores       int           // that the node may use
 }
 
 // status says how the node is. One that is stopping is not healthy any more, so that
@@ -172,6 +174,10 @@ func (n *node) run(ctx context.Context) error {
 	}
 	parts.Go(func() error {
 		<-failed.Done()
+		n.stopping.Store(true)
+		if ctx.Err() != nil { // else a part failed
+			n.waitForBalancers(context.Cause(ctx), engineEnded)
+		}
 		n.stop(stopEngine)
 		showProgress(engineEnded, n.bars, n.lastSnapshot, n.logger)()
 		return nil
@@ -193,8 +199,20 @@ func (n *node) closeListeners() {
 	}
 }
 
+// waitForBalancers goes on for the drain time, so that those who look at /readyz send nobody any more when sockets end. A person who
+// presses Ctrl-C waits for nothing.
+func (n *node) waitForBalancers(cause error, engineEnded context.Context) {
+	if n.drain == 0 || strings.HasPrefix(cause.Error(), os.Interrupt.String()) {
+		return
+	}
+	n.logger.Info("draining: /readyz answers 503, all else goes on for a while", "drain", n.drain)
+	select {
+	case <-time.After(n.drain):
+	case <-engineEnded.Done():
+	}
+}
+
 func (n *node) stop(stopEngine context.CancelFunc) {
-	n.stopping.Store(true)
 	n.logger.Info("stopping")
 	ctx, cancel := context.WithTimeout(context.Background(), stopTimeout)
 	defer cancel()

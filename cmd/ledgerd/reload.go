@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"os"
 	"reflect"
+	"slices"
 
 	"github.com/alecthomas/kong"
 
@@ -17,21 +18,27 @@ import (
 type arguments []string
 
 // reload is what SIGHUP asks for: it reads the configuration again, as at the start, and takes over what may change while the
-// node runs. That is --log-level, and the files of --api-keys and --tls-cert. Where anything in it is wrong, all stays as it is. The access log is
+// node runs, see reloaded. Where anything in it is wrong, all stays as it is. The access log is
 // opened anew whatever the configuration says: its file may have been moved away.
 type reload struct {
 	args    arguments
-	config  string        // the file of it, "": there is none
-	running *kong.Context // what is in force; level may be newer
+	config  string         // the file of it, "": there is none
+	running *kong.Context  // what is in force, but for what was reloaded
+	taken   map[string]any // the values of the flags that were reloaded
 	level   *slog.LevelVar
 	log     *slog.Logger
 
-	keys        *apikey.Ring   // nil: there are none
-	keysFile    string         // where they are
-	revoked     func()         // ends the sockets of keys that are gone
-	certificate *certificate   // nil: there is none
-	accessLog   *accesslog.Log // nil: there is none
+	apply       func(*serveCommand) // takes over limits, exemptions and origins
+	keys        *apikey.Ring        // nil: there are none
+	keysFile    string              // where they are
+	revoked     func()              // ends the sockets of keys that are gone
+	certificate *certificate        // nil: there is none
+	operators   *operators          // nil: anybody may be one
+	accessLog   *accesslog.Log      // nil: there is none
 }
+
+// reloaded are the flags whose values are taken over. What their files hold is taken over, too, of api-keys, tls-cert and tls-client-ca.
+var reloaded = []string{"log-level", "rate-limit-minute", "rate-limit-hour", "rate-limit-exempt", "ws-origins"}
 
 // follow reloads at each signal until ctx ends.
 func (r *reload) follow(ctx context.Context, signals <-chan os.Signal) {
@@ -55,21 +62,28 @@ func (r *reload) do(ctx context.Context) {
 	if err == nil {
 		parsed, err = newParser(&fresh, fromEnvironment, kong.BindTo(ctx, (*context.Context)(nil))).Parse(r.args)
 	}
+	var files []any // what to say of them
 	if err == nil {
-		err = r.files()
+		files, err = r.files(&fresh.Serve)
 	}
 	if err != nil {
 		r.log.Error("SIGHUP: nothing is reloaded, the settings stay as they are", "error", err)
 		return
 	}
+	changed, restarts := r.changes(parsed)
+	r.apply(&fresh.Serve)
+	said := files
+	if len(changed) > 0 {
+		said = append(said, "changed", changed)
+	}
 	if before := r.level.Level(); before != fresh.Serve.LogLevel {
 		r.level.Set(fresh.Serve.LogLevel)
-		r.log.Log(ctx, max(before, fresh.Serve.LogLevel), "SIGHUP: reloaded", "log_level", fresh.Serve.LogLevel, "before", before)
+		r.log.Log(ctx, max(before, fresh.Serve.LogLevel), "SIGHUP: reloaded", append([]any{"log_level", fresh.Serve.LogLevel, "before", before}, said...)...)
 	} else {
-		r.log.Info("SIGHUP: reloaded, the log level is as it was", "log_level", before)
+		r.log.Info("SIGHUP: reloaded, the log level is as it was", append([]any{"log_level", before}, said...)...)
 	}
-	if names := r.restarts(parsed); len(names) > 0 {
-		r.log.Warn("SIGHUP: these settings changed too, and take a restart", "flags", names)
+	if len(restarts) > 0 {
+		r.log.Warn("SIGHUP: these settings changed too, and take a restart", "flags", restarts)
 	}
 }
 
@@ -84,30 +98,59 @@ func (r *reload) isReadable() error {
 	return nil
 }
 
-// restarts returns the flags whose values are not those in force and cannot be taken over.
-func (r *reload) restarts(fresh *kong.Context) (names []string) {
+// changes notes the values of the flags that are taken over, and returns those of them that changed, with their values, but for the level, and
+// the names of the flags whose values changed and cannot be taken over.
+func (r *reload) changes(fresh *kong.Context) (changed, restarts []string) {
 	now := fresh.Selected().Flags
 	for i, f := range r.running.Selected().Flags {
-		if f.Name != "log-level" && !reflect.DeepEqual(f.Target.Interface(), now[i].Target.Interface()) {
-			names = append(names, f.Name)
+		before, value := f.Target.Interface(), now[i].Target.Interface()
+		takes := slices.Contains(reloaded, f.Name)
+		if last, ok := r.taken[f.Name]; ok {
+			before = last
+		}
+		switch {
+		case reflect.DeepEqual(before, value):
+		case !takes:
+			restarts = append(restarts, f.Name)
+		default:
+			r.taken[f.Name] = value
+			if f.Name != "log-level" {
+				changed = append(changed, fmt.Sprintf("%s: %v", f.Name, value))
+			}
 		}
 	}
-	return names
+	return changed, restarts
 }
 
-// files reads the certificate and the API keys again. The keys come last: they cannot fail once they are read.
-func (r *reload) files() error {
+// files reads the certificate, the authorities of operators and the API keys again, and returns what to say of them. The keys come last: they
+// cannot fail once they are read.
+func (r *reload) files(fresh *serveCommand) (said []any, err error) {
 	var held *apikey.File
-	var err error
 	if r.keys != nil {
-		held, err = readKeys(r.keysFile)
+		if held, err = readKeys(r.keysFile); err != nil {
+			return nil, err
+		}
 	}
-	if err == nil && r.certificate != nil {
-		err = r.certificate.reload()
+	take := func() {}
+	if r.operators != nil {
+		if take, err = r.operators.reload(); err != nil {
+			return nil, err
+		}
 	}
-	if err == nil && r.keys != nil {
+	if r.certificate != nil {
+		if err := r.certificate.reload(); err != nil {
+			return nil, err
+		}
+		said = append(said, "certificate", r.certificate.certFile)
+	}
+	if take(); r.operators != nil {
+		said = append(said, "client_ca", r.operators.file)
+	}
+	if r.keys != nil {
+		r.keys.SetUsual(fresh.usualTier())
 		r.keys.Load(held)
 		r.revoked()
+		said = append(said, "keys", len(held.Keys))
 	}
-	return err
+	return said, nil
 }

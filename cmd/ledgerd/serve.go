@@ -57,8 +57,8 @@ func (c *serveCommand) Run(ctx context.Context, s *streams, args arguments, cli 
 	n.memoryLimit = limit
 	cores, removeProcessor := addProcessor()
 	defer removeProcessor()
-	n.cores = cores
-	n.reload = &reload{args: args, config: string(cli.Config), running: parsed, level: level, log: n.logger}
+	n.cores, n.drain = cores, c.Drain
+	n.reload = &reload{args: args, config: string(cli.Config), running: parsed, taken: make(map[string]any), level: level, log: n.logger}
 	n.hangUps = make(chan os.Signal, 1) // further ones, while one is dealt with, ask for the same
 	signal.Notify(n.hangUps, syscall.SIGHUP)
 	defer signal.Ignore(syscall.SIGHUP) // it does not kill the node in its last moments either
@@ -111,7 +111,7 @@ func (c *serveCommand) open(ctx context.Context, n *node) (err error) {
 	if n.secrets, err = unlessStopped(ctx, func() (secrets, error) { return c.openSecrets(n.logger) }); err != nil {
 		return &usageError{err}
 	}
-	n.reload.keys, n.reload.keysFile, n.reload.certificate = n.keys, c.APIKeys, n.certificate
+	n.reload.keys, n.reload.keysFile, n.reload.certificate, n.reload.operators = n.keys, c.APIKeys, n.certificate, n.operators
 	if c.AccessLog != "" {
 		if n.accessLog, err = accesslog.Open(c.AccessLog, n.logger); err != nil {
 			return &usageError{fmt.Errorf("cannot open --access-log: %w", err)}
@@ -159,10 +159,15 @@ func (c *serveCommand) openSecrets(log *slog.Logger) (s secrets, err error) {
 	}
 	held, err := readKeys(c.APIKeys)
 	if err == nil {
-		s.keys = apikey.NewRing(apikey.Tier{PerMinute: apikey.Count(c.RateLimitMinute), PerHour: apikey.Count(c.RateLimitHour)}, time.Now())
+		s.keys = apikey.NewRing(c.usualTier(), time.Now())
 		s.keys.Load(held)
 	}
 	return s, err
+}
+
+// usualTier returns what callers without a key may do.
+func (c *serveCommand) usualTier() apikey.Tier {
+	return apikey.Tier{PerMinute: apikey.Count(c.RateLimitMinute), PerHour: apikey.Count(c.RateLimitHour)}
 }
 
 // openDir opens the data directory and ties it to what is asked for. Without a source it may be served
@@ -239,16 +244,22 @@ func (c *serveCommand) assemble(ctx context.Context, n *node) error {
 		set.RegisterMetricsWriter(n.accessLog.WriteMetrics)
 	}
 	write := writeMetrics(set)
+	identity := &ratelimit.Identity{TrustedProxies: c.TrustedProxies, Exempt: c.RateLimitExempt}
 	n.public = httpd.New(httpd.Config{
 		Ledger: answers{n.engine, n}, Version: build.Version, Upgrade: n.hub.Upgrade, MayUpgrade: n.hub.HasHead,
 		PerMinute: c.RateLimitMinute, PerHour: c.RateLimitHour, Keys: n.keys,
 		Memory: memory, Metrics: set, WriteMetrics: write, AccessLog: n.accessLog, Turn: giveway.Turn,
 		Config: wire.Config{
-			Identity: &ratelimit.Identity{TrustedProxies: c.TrustedProxies, Exempt: c.RateLimitExempt},
+			Identity: identity,
 			MaxConns: mostConns(c.MaxConns, n.memoryLimit, n.tls != nil), MaxConnsPerClient: c.MaxConnsPerClient, ConnsPerMinute: connsPerRequest * c.RateLimitMinute,
 			IdleTimeout: c.IdleTimeout, Log: n.logger, TLS: n.tls,
 		},
 	})
+	n.reload.apply = func(fresh *serveCommand) {
+		n.public.SetLimits(fresh.RateLimitMinute, fresh.RateLimitHour)
+		identity.SetExempt(fresh.RateLimitExempt)
+		n.hub.SetOrigins(fresh.WSOrigins)
+	}
 	if n.opsListener != nil {
 		config := ops.Config{
 			Status: n.status, WriteMetrics: func(w io.Writer) { write(w); writeFiles(w) }, Pprof: c.Pprof, Backup: n.backup, Log: n.logger, TLS: n.opsTLS,

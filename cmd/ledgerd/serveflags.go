@@ -15,9 +15,10 @@ import (
 
 // serveCommand is what a node is told on the command line, by the environment and in a file.
 type serveCommand struct {
-	Listen    string `group:"Listeners:" help:"Address of the public listener: REST and WebSocket. unix:PATH is a Unix socket." default:"127.0.0.1:8080"`
-	OpsListen string `group:"Listeners:" help:"Address of the operators' listener: /metrics, /livez, /readyz, /backup, in a cluster /snapshots; unix:PATH is a Unix socket. Keep it private; empty turns it off." default:"127.0.0.1:8081"`
-	Pprof     bool   `group:"Listeners:" help:"Serve /debug/pprof on the operators' listener."`
+	Listen    string        `group:"Listeners:" help:"Address of the public listener: REST and WebSocket. unix:PATH is a Unix socket." default:"127.0.0.1:8080"`
+	OpsListen string        `group:"Listeners:" help:"Address of the operators' listener: /metrics, /livez, /readyz, /backup, in a cluster /snapshots; unix:PATH is a Unix socket. Keep it private; empty turns it off." default:"127.0.0.1:8081"`
+	Drain     time.Duration `group:"Listeners:" help:"How long the node goes on after SIGTERM, while /readyz answers 503, before it closes sockets: as long as the balancers in front take to notice. SIGINT, as Ctrl-C sends it, does not wait." default:"0s"`
+	Pprof     bool          `group:"Listeners:" help:"Serve /debug/pprof on the operators' listener."`
 	tlsFlags  `group:"Listeners:"`
 
 	Source      string `group:"Source:" help:"Where blocks come from: sim:[seed=…,…], file:PATH[,PATH…][?gaps=allow], rpc:http://HOST:PORT or geyser:http://HOST:PORT[?rpc=URL] (a live node), none." default:"sim:"`
@@ -67,6 +68,8 @@ func (c *serveCommand) Validate() error {
 		return errors.New("--shards must be between 0 and 1024")
 	case c.FillUpTo < 0:
 		return errors.New("--fill-up-to must not be negative")
+	case c.Drain < 0:
+		return errors.New("--drain must not be negative")
 	case c.SnapshotInterval < 0:
 		return errors.New("--snapshot-interval must not be negative")
 	case c.LogSegmentBytes < 64<<10:

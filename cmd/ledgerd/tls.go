@@ -37,10 +37,11 @@ func (f *tlsFlags) validate(opsListen string) error {
 type encryption struct {
 	tls, opsTLS *tls.Config       // nil: the listener does not
 	certificate *certificate      // of both; nil: there is none
+	operators   *operators        // who may be one; nil: anybody
 	peerTLS     upstream.TLSFiles // how a node is an operator of others
 }
 
-// open reads the certificate, and whose clients operators are.
+// open reads the certificate, and the authorities of operators.
 func (f *tlsFlags) open(log *slog.Logger) (e encryption, err error) {
 	if f.TLSCert == "" {
 		return e, nil
@@ -54,12 +55,34 @@ func (f *tlsFlags) open(log *slog.Logger) (e encryption, err error) {
 		return e, nil
 	}
 	e.peerTLS = upstream.TLSFiles{CA: f.TLSClientCA, Cert: f.TLSCert, Key: f.TLSKey}
-	e.opsTLS = e.tls.Clone()
-	e.opsTLS.ClientAuth = tls.RequireAndVerifyClientCert
-	if e.opsTLS.ClientCAs, err = upstream.ReadAuthorities(f.TLSClientCA); err != nil {
-		return e, fmt.Errorf("cannot read --tls-client-ca %s: %w", f.TLSClientCA, err)
+	e.operators = &operators{file: f.TLSClientCA, tls: e.tls}
+	take, err := e.operators.reload()
+	if err != nil {
+		return e, err
 	}
+	take()
+	e.opsTLS = &tls.Config{MinVersion: tls.VersionTLS12, GetConfigForClient: e.operators.current}
 	return e, nil
+}
+
+// operators are those with a certificate of the authorities in a file.
+type operators struct {
+	file string
+	tls  *tls.Config // of the node
+	held atomic.Pointer[tls.Config]
+}
+
+// current is for tls.Config.GetConfigForClient.
+func (o *operators) current(*tls.ClientHelloInfo) (*tls.Config, error) { return o.held.Load(), nil }
+
+// reload reads the file. What it holds counts for the handshakes after take is called.
+func (o *operators) reload() (take func(), err error) {
+	fresh := o.tls.Clone()
+	fresh.ClientAuth = tls.RequireAndVerifyClientCert
+	if fresh.ClientCAs, err = upstream.ReadAuthorities(o.file); err != nil {
+		return nil, fmt.Errorf("cannot read --tls-client-ca %s: %w", o.file, err)
+	}
+	return func() { o.held.Store(fresh) }, nil
 }
 
 // certificateLook is how often handshakes look at most whether the files have changed.
@@ -78,7 +101,7 @@ type certificate struct {
 	looked time.Time
 }
 
-// current is for tls.Config.GetCertificate. Nobody waits for who reads the files.
+// current is for tls.Config.GetCertificate. A handshake that finds another one reading the files takes the certificate before.
 func (c *certificate) current(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	if c.mu.TryLock() {
 		defer c.mu.Unlock()

@@ -118,6 +118,9 @@ func (r *Ring) Find(text []byte) *Key {
 	return k
 }
 
+// SetUsual changes what callers without a key may do. The next Load looks at it; the two are called by one goroutine at a time.
+func (r *Ring) SetUsual(t Tier) { r.usual = t }
+
 // Load takes over what a file holds. Keys that are gone are revoked. It is called by one goroutine at a time.
 func (r *Ring) Load(f *File) {
 	before := r.held.Load()

@@ -38,11 +38,16 @@ type Client struct {
 // UnixPeers stands in the lists of an Identity for the peers of a Unix socket, which have no address.
 var UnixPeers netip.Prefix
 
-// Identity tells clients and peers apart by their addresses. It does not change.
+// Identity tells clients and peers apart by their addresses.
 type Identity struct {
 	TrustedProxies []netip.Prefix
 	Exempt         []netip.Prefix
+
+	exempt atomic.Pointer[[]netip.Prefix] // instead of Exempt; nil: it did not change
 }
+
+// SetExempt changes who is exempt: new connections, and requests behind trusted proxies.
+func (i *Identity) SetExempt(networks []netip.Prefix) { i.exempt.Store(&networks) }
 
 // PeerOf returns the peer with a socket address.
 func (i *Identity) PeerOf(a net.Addr) Peer {
@@ -55,7 +60,11 @@ func (i *Identity) PeerOf(a net.Addr) Peer {
 
 // clientAt returns the client with an address.
 func (i *Identity) clientAt(addr netip.Addr) Client {
-	c := Client{Key: addr, Addr: addr, Exempt: within(addr, i.Exempt)}
+	exempt := i.Exempt
+	if changed := i.exempt.Load(); changed != nil {
+		exempt = *changed
+	}
+	c := Client{Key: addr, Addr: addr, Exempt: within(addr, exempt)}
 	if addr.Is6() {
 		// A prefix of that length always exists.
 		c.Key = netip.PrefixFrom(addr, ClientBits).Masked().Addr()

@@ -7,6 +7,7 @@ package ratelimit
 
 import (
 	"net/netip"
+	"sync/atomic"
 	"time"
 )
 
@@ -65,7 +66,7 @@ var Unlimited = Allowance{Allowed: true, Remaining: unlimitedRemaining, Reset: t
 //   - No caller waits: all state is in atomics, and a failed exchange means that another
 //     caller's succeeded.
 type Limiter struct {
-	limits limits
+	limits atomic.Pointer[limits]
 	start  time.Time
 	table  table
 }
@@ -77,27 +78,36 @@ func New(perMinute, perHour int, start time.Time) *Limiter {
 }
 
 func newLimiter(perMinute, perHour, buckets int, start time.Time) *Limiter {
-	l := &Limiter{limits: limitsOf(perMinute, perHour), start: start}
+	l := &Limiter{start: start}
+	l.SetLimits(perMinute, perHour)
 	l.table.init(buckets)
 	return l
 }
 
+// SetLimits changes the limits, which are as New has them, also for windows that have begun.
+func (l *Limiter) SetLimits(perMinute, perHour int) {
+	now := limitsOf(perMinute, perHour)
+	l.limits.Store(&now)
+}
+
 // Take asks for one request of a client.
 func (l *Limiter) Take(client netip.Addr, now time.Time) Allowance {
-	if l.limits == (limits{}) {
+	limit := l.limits.Load()
+	if *limit == (limits{}) {
 		return Unlimited
 	}
 	at := instant(now.Sub(l.start).Milliseconds())
-	return l.limits.takeFrom(l.table.find(client, at, &l.limits), at)
+	return limit.takeFrom(l.table.find(client, at, limit), at)
 }
 
 // Look returns what is left to a client, and counts nothing.
 func (l *Limiter) Look(client netip.Addr, now time.Time) Allowance {
-	if l.limits == (limits{}) {
+	limit := l.limits.Load()
+	if *limit == (limits{}) {
 		return Unlimited
 	}
 	at := instant(now.Sub(l.start).Milliseconds())
-	return l.limits.lookAt(l.table.find(client, at, &l.limits), at)
+	return limit.lookAt(l.table.find(client, at, limit), at)
 }
 
 // limits are the requests of each window, 0: any number.

@@ -94,11 +94,15 @@ func CheckOrigins(origins []string) error {
 	return nil
 }
 
+// SetOrigins changes which origins a browser may open sockets from. Those that are open stay.
+func (h *Hub) SetOrigins(origins []string) { h.origins.Store(&origins) }
+
 // allowsOrigins reports whether a handshake with these Origin fields is allowed: each of them has
 // to be. A client that is no browser sends none.
-func (c *Config) allowsOrigins(origins [][]byte) bool {
-	if len(c.Origins) == 0 || slices.Contains(c.Origins, anyOrigin) {
+func (h *Hub) allowsOrigins(origins [][]byte) bool {
+	allowed := *h.origins.Load()
+	if len(allowed) == 0 || slices.Contains(allowed, anyOrigin) {
 		return true
 	}
-	return !slices.ContainsFunc(origins, func(o []byte) bool { return !slices.Contains(c.Origins, string(o)) })
+	return !slices.ContainsFunc(origins, func(o []byte) bool { return !slices.Contains(allowed, string(o)) })
 }

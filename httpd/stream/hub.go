@@ -21,7 +21,8 @@ type Hub struct {
 	memory  *budget.Part
 	turns   turns
 	started time.Time
-	closed  atomic.Bool // no new subscribers
+	closed  atomic.Bool              // no new subscribers
+	origins atomic.Pointer[[]string] // see Config.Origins
 
 	stale     [ledger.Commitments]staleness
 	unlinking sync.Mutex // one subscriber's names at a time
@@ -44,6 +45,7 @@ func New(config Config) *Hub {
 		started: time.Now(), tokens: make(set),
 	}
 	h.seats = &seats{total: h.config.MaxConns, perClient: h.config.MaxConnsPerClient, clients: make(map[netip.Addr]*peer)}
+	h.SetOrigins(config.Origins)
 	h.turns = newTurns(allPastReaders, allSnapshotReaders)
 	for i := range h.levels {
 		h.levels[i] = newAudience(h.config.RingBytes)

@@ -50,7 +50,7 @@ var upgrader = websocket.FastHTTPUpgrader{
 // of the caps. The subscriber's position is fixed before the client can read the answer.
 func (h *Hub) Upgrade(ctx *fasthttp.RequestCtx, client ratelimit.Client) {
 	asked, err := parseQuery(ctx.QueryArgs())
-	if !h.config.allowsOrigins(ctx.Request.Header.PeekAll("Origin")) {
+	if !h.allowsOrigins(ctx.Request.Header.PeekAll("Origin")) {
 		err = errOrigin
 	}
 	if err == nil && !h.memory.Allows(batchBytes+nameBytes*asked.names.count()) {
