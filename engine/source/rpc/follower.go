@@ -296,8 +296,9 @@ func (f *follower) dispute(ctx context.Context, b *ledger.Block) error {
 	case !known || shown == ledger.Some(last.hash): // the node contradicts itself, or cannot be asked now
 		f.disputes = 0
 	case len(f.chain) > 1:
+		why := f.misplaced(b)
 		f.rewind(len(f.chain) - 1)
-		return nil
+		return f.rest(ctx, why) // several nodes behind a balancer may show another branch with each call
 	case shown != f.rival: // a node that names another hash with each call proves nothing
 		f.disputes, f.rival = 1, shown
 	default:

@@ -1,8 +1,10 @@
 package rpc
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -177,6 +179,28 @@ func TestFillSaysWhatItCannotFill(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A node that shows another branch with each call, as several behind a balancer may, is given up like one that does not have the next block.
+func TestAFillFromANodeThatAlternatesIsGivenUp(t *testing.T) {
+	play(t, Config{Accounts: AccountsNone}, func(t *testing.T, n *fakeNode, s *Source) {
+		n.add(10, 11, 12)
+		n.blocks[12].previous = hashOf("none")
+		asked := 0
+		n.fault = onBlock(11, func(*fakeCall) bool {
+			asked++
+			n.blocks[11].hash = hashOf(fmt.Sprint("11 as of call ", asked))
+			return false
+		})
+		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+		defer cancel()
+		r := &recorder{}
+		err := s.Fill(ctx, 10, hashOf("10"), 12, r.emit)
+		ledgertest.ErrorSays(t, err, "cannot fill slots 11 to 12: getBlock: ", "the node alternates")
+		if asked > 3*fillTries {
+			t.Errorf("block 11 was asked for %d times", asked)
+		}
+	})
 }
 
 // F26: nobody waits for a filling that cannot be: it names what is wrong.

@@ -101,20 +101,20 @@ func (s *Source) Fill(ctx context.Context, after ledger.Slot, afterHash ledger.H
 	}
 	f := s.newFollower(&ledger.ResumePoint{Slot: after, Blockhash: afterHash}, emit, mode)
 	f.upTo = upTo
+	highest := after
 	for tries := 0; f.last().slot < upTo; {
-		before := f.last()
 		_, err := f.step(ctx)
 		switch {
 		case err != nil:
 			return err
 		case ctx.Err() != nil:
 			return ctx.Err()
-		case f.last() != before:
-			tries = 0
+		case f.last().slot > highest: // blocks that are taken back and come otherwise are no progress
+			tries, highest = 0, f.last().slot
 			continue
 		}
 		if tries++; tries > fillTries || causeOf(f.why) == pruned && tries > 2 {
-			return fmt.Errorf("cannot fill slots %d to %d: %w", before.slot+1, upTo, f.why)
+			return fmt.Errorf("cannot fill slots %d to %d: %w", f.last().slot+1, upTo, f.why)
 		}
 	}
 	for _, state := range f.learn.rest() {
