@@ -2,6 +2,7 @@ package ops
 
 import (
 	"bytes"
+	"context"
 	"crypto/tls"
 	"errors"
 	"io"
@@ -136,7 +137,7 @@ func TestPagesOfBrowsersGetNoBackup(t *testing.T) {
 		}
 		served := make(chan error, 1)
 		go func() { served <- s.Serve(ln) }()
-		client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true, Dial: func(string, string) (net.Conn, error) { return ln.Dial() }}}
+		client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true, DialContext: func(context.Context, string, string) (net.Conn, error) { return ln.Dial() }}}
 		for _, tt := range []struct {
 			host, origin, path string
 			want               int
