@@ -32,7 +32,7 @@ var everywhere = []field{
 
 // preflight are the fields of the answer to OPTIONS.
 var preflight = []field{
-	{[]byte("Access-Control-Allow-Headers"), []byte("If-None-Match, Content-Type, Authorization, X-API-Key, Cache-Control, traceparent, X-Request-Id")},
+	{[]byte("Access-Control-Allow-Headers"), []byte("If-None-Match, Content-Type, Authorization, X-API-Key, Cache-Control, traceparent")},
 	{[]byte("Access-Control-Max-Age"), []byte("86400")},
 }
 
