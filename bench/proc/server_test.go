@@ -53,7 +53,7 @@ func TestUsageGrowsWithWorkAndEndsWithTheProcess(t *testing.T) {
 }
 
 func TestServerThatCannotStartSaysWhy(t *testing.T) {
-	_, err := Start(t.Context(), program(t), []string{"--listen", "nowhere"}, Options{Dir: t.TempDir()})
+	_, err := Start(t.Context(), program(t), []string{"--listen", "192.0.2.1:1"}, Options{Dir: t.TempDir()})
 	ledgertest.ErrorSays(t, err, "cannot listen on --listen", "with another flag, which comes later and wins")
 	dir := t.TempDir()
 	_, err = Start(t.Context(), filepath.Join(dir, "none"), nil, Options{Dir: dir})

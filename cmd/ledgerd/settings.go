@@ -78,7 +78,8 @@ var endsInColon = regexp.MustCompile(`(?m)^([a-z][a-z0-9-]*:[ \t]+)([a-z][^\s'"#
 
 // suggestion returns what kong takes a mistyped name of a flag for, as the end of a sentence, "" where nothing is like it.
 func suggestion(name string) string {
-	_, err := newParser(&commands{}).Parse([]string{"serve", "--" + name})
+	quiet := []kong.Option{kong.Writers(io.Discard, io.Discard), kong.Exit(func(int) {})} // for flags such as --help, which are none of a configuration
+	_, err := newParser(&commands{}, quiet...).Parse([]string{"serve", "--" + name})
 	_, guess, found := strings.Cut(fmt.Sprint(err), ", did you mean ")
 	if !found {
 		return ""
