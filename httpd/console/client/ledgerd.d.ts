@@ -28,7 +28,11 @@ export interface Answer<T> {
   partial: string[];
 }
 
-export interface Health { status: 'ok'; version: string; timestamp: string }
+export interface Health {
+  status: 'ok'; version: string; timestamp: string;
+  /** With include=details: what a healthy node cannot answer. */
+  details?: string;
+}
 export interface Status {
   status: 'running'; uptime: string; version: string;
   node_info: { node_id: string; node_type: 'indexer'; peer_count: number };

@@ -29,7 +29,7 @@ func main() {
 		log.Fatal(err)
 	}
 	ctx, limit, parts, token := context.Background(), 3, ledger.BlockParamsIncludeTransactions, ledger.AccountParamsIncludeToken
-	health, err := c.HealthWithResponse(ctx)
+	health, err := c.HealthWithResponse(ctx, nil)
 	show("/health", health.JSON200, health.HTTPResponse, err)
 	status, err := c.StatusWithResponse(ctx)
 	show("/status", status.JSON200, status.HTTPResponse, err)
