@@ -2,6 +2,7 @@ package stream
 
 import (
 	"context"
+	"runtime"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -143,8 +144,13 @@ func (o *outbox) add(after *position, room int, packets ...*packet) {
 	}
 }
 
+// conflating has room for those who conflate at once: each takes memory while it works, and more of them than processors would but take turns.
+var conflating = make(chan struct{}, runtime.GOMAXPROCS(0))
+
 // conflate makes room. Only the writer waits for it: what is added meanwhile comes after what it looks at.
 func (o *outbox) conflate() {
+	conflating <- struct{}{}
+	defer func() { <-conflating }()
 	o.taking.Lock()
 	defer o.taking.Unlock()
 	o.mu.Lock()
