@@ -48,7 +48,7 @@ func TestNothingAllocates(t *testing.T) {
 // as a key, as a signature and as they are, and the input as a text.
 func FuzzBase58(f *testing.F) {
 	f.Add([]byte(nil))
-	f.Add(bytes.Repeat([]byte{0xff}, 64)) // no sum of limbs is greater
+	f.Add(bytes.Repeat([]byte{0xff}, 64)) // the greatest number
 	f.Add(append(make([]byte, 30), 1, 2))
 	f.Add(append(make([]byte, 63), 1))
 	f.Add([]byte("TokenkegQfeZyiNwAJbNbGKPFXCWuBvf9Ss623VQ5DA"))
