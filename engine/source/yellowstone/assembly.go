@@ -20,7 +20,7 @@ type assembly struct {
 	followed  bool          // a block builds on it that came without a word of its begin, too
 	processed bool          // a status said so
 	claimed   ledger.Status // confirmed or finalized; 0 if no status said so
-	wants     want          // what it waits for, once it is processed or claimed
+	state     state
 
 	writes
 	transactions []ledger.Transaction // as they came
@@ -39,14 +39,36 @@ const (
 	beginReplayed              // the server replayed it: its head came again after it was processed
 )
 
-// want is what a block misses that would be sealed otherwise.
-type want uint8
+// state says what became of a try. The first three are open; the others are over.
+type state uint8
 
 const (
-	wantsNothing      want = iota
-	wantsBegin             // the stream may have begun in the middle of it: it came in part
-	wantsTransactions      // they may still come
+	gathering state = iota // the rest of it may come
+	inPart                 // it is processed or claimed, but the stream may have begun in the middle of it
+	short                  // it is claimed, but transactions are missing, which may still come
+	sealed                 // the block was emitted; only its head is kept
+	dead                   // the server took it back; nothing of it is kept
 )
+
+// isOver reports whether nothing changes the try any more.
+func (s *assembly) isOver() bool { return s.state >= sealed }
+
+// next returns the state that an open try comes to with what came of it.
+func (a *Assembler) next(s *assembly) state {
+	switch isWhole := a.whole(s); {
+	case s.head == nil, s.claimed == 0 && !s.processed:
+		return gathering
+	case !a.begun(s):
+		return inPart
+	case isWhole:
+		return sealed
+	case s.claimed == 0:
+		return gathering
+	case a.Live && a.miscounts < believedMiscounts:
+		return short
+	}
+	return sealed
+}
 
 // writes holds the newest write of each account.
 type writes struct {
@@ -89,8 +111,8 @@ func (s *assembly) transact(u *Update) bool {
 	return true
 }
 
-// seal returns the block. The head must have come.
-func (s *assembly) seal() *ledger.Block {
+// take returns the block, whose head must have come, and leaves nothing but that.
+func (s *assembly) take() *ledger.Block {
 	b := &ledger.Block{
 		Slot: s.slot, ParentSlot: s.head.ParentSlot,
 		Blockhash: s.head.Hash, PreviousBlockhash: s.head.ParentHash,
@@ -103,5 +125,6 @@ func (s *assembly) seal() *ledger.Block {
 	for _, t := range s.transactions {
 		b.AddTransaction(t)
 	}
+	s.writes, s.transactions, s.indexes = writes{}, nil, nil
 	return b
 }

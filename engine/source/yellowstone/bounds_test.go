@@ -23,33 +23,40 @@ func TestStatusesOfUnknownSlotsAreBounded(t *testing.T) {
 				for n := range many {
 					must(t, a.Take(t.Context(), &Update{Kind: Slot, Slot: slot(n), Status: status}))
 				}
-				if held(&a.done) > 2*keptEndings || held(&a.frozen) > 2*keptEndings || len(a.slots) > 0 {
-					t.Errorf("%s, status %d: %d endings, %d frozen, %d slots", name, status, held(&a.done), held(&a.frozen), len(a.slots))
+				if n := held(&a.slots); n > 2*keptNamed || a.Unfinished() > 0 {
+					t.Errorf("%s, status %d: %d slots, %d of them open", name, status, n, a.Unfinished())
 				}
-				_, ok := a.over(&Update{Slot: slot(many - 1)})
-				ledgertest.Equal(t, ok, status == Dead, "%s, status %d: whether the newest is remembered", name, status)
+				newest := a.try(&Update{Slot: slot(many - 1)})
+				ledgertest.Equal(t, newest != nil, status == Dead, "%s, status %d: whether the newest is remembered", name, status)
 			}
 		}
 	}
 }
 
-func held[V any](r *recent[V]) int { return len(r.newer) + len(r.older) }
+func held(r *recentSlots) int { return len(r.newer) + len(r.older) }
 
-// The oldest of what was told is forgotten, and what is told again is new.
-func TestRecentForgetsTheOldest(t *testing.T) {
-	var r recent[int]
-	for n := range 4 * keptEndings {
-		r.put(ledger.Slot(n), n)
-		r.put(0, n)
-		if all := held(&r); all < min(n, keptEndings) || all > 2*keptEndings {
+// The slots that were named longest ago are dropped, whole or not, and one that is named again is new.
+func TestTheSlotsNamedLongestAgoAreDropped(t *testing.T) {
+	a, _ := tell(t, "live")
+	for n := range ledger.Slot(4 * keptNamed) {
+		mustFeed(t, a, statusOf(n, CreatedBank))
+		if all := held(&a.slots); all < int(min(n, keptNamed)) || all > 2*keptNamed {
 			t.Fatalf("%d are held of %d", all, n)
 		}
 	}
-	for slot, want := range map[ledger.Slot]bool{0: true, 1: false, 3 * keptEndings: true, 4*keptEndings - 1: true} {
-		_, ok := r.get(slot)
-		ledgertest.Equal(t, ok, want, "whether slot %d is remembered", slot)
+	for slot, want := range map[ledger.Slot]bool{0: false, 1: false, 3 * keptNamed: true, 4*keptNamed - 1: true} {
+		ledgertest.Equal(t, a.Expects(slot), want, "whether slot %d is held", slot)
 	}
-	if v, _ := r.get(0); v != 4*keptEndings-1 || r.contains(func(slot ledger.Slot, other int) bool { return slot == 0 && other != v }) {
-		t.Errorf("slot 0 is %d, or an older value is there too", v)
+	if n := a.Unfinished(); n != held(&a.slots) || a.Counts.Dropped != uint64(4*keptNamed-n) || a.bytes != n*assemblyBytes {
+		t.Errorf("%d are open of %d, %d bytes, %+v", n, held(&a.slots), a.bytes, a.Counts)
 	}
+}
+
+// A server that begins one block again and again is left.
+func TestTheBlocksOfASlotAreBounded(t *testing.T) {
+	a, _ := tell(t, "live")
+	for bank := range uint64(keptTries) {
+		mustFeed(t, a, Update{Kind: Slot, Slot: 100, Status: CreatedBank, Bank: bank + 1})
+	}
+	ledgertest.Equal(t, feed(t, a, Update{Kind: Slot, Slot: 100, Status: CreatedBank, Bank: 99}), errTooMuch, "the error")
 }

@@ -7,7 +7,8 @@
 // An [Update] is one message: an account as a transaction left it, a transaction, the status of one, the head of a
 // block (its block meta), or a status of a slot. Entries, pings and whole blocks are not needed.
 // An [Assembler] gathers the updates of each slot until the block is whole, and then seals it:
-// it becomes a ledger.Block.
+// it becomes a ledger.Block. What it gathers is a try, of which a slot may have several. A try is gathering, in part or short, and
+// in the end sealed or dead: these states, and what leads to them, stand in assembly.go.
 //
 // # Order
 //

@@ -26,8 +26,11 @@ type sealedBlock struct {
 // slot is processed. The emitted block cannot be changed. So the write becomes one of every block sealed from then on that
 // builds on this one, unless that block or one between writes the account: it is neither lost nor outlives a fork. A write of a
 // block that is not kept any more counts as a duplicate.
-func (a *Assembler) takeLate(u *Update, end ending) {
-	b := a.sealedBlock(u.Slot, ledger.Some(end.hash))
+func (a *Assembler) takeLate(u *Update, end *assembly) {
+	var b *sealedBlock
+	if end.head != nil {
+		b = a.sealedBlock(u.Slot, ledger.Some(end.head.Hash))
+	}
 	if b == nil || b.wrote.covers(u.Write.Pubkey, u.WriteVersion) {
 		a.Counts.Duplicates++
 		return

@@ -33,22 +33,10 @@ func (e *ShortError) Error() string {
 	return fmt.Sprintf("the stream sent %d of the %d transactions of slot %d", e.Sent, e.Counts, e.Slot)
 }
 
-// sealIfWhole seals a block if it is whole, or if it is confirmed.
-func (a *Assembler) sealIfWhole(ctx context.Context, s *assembly) error {
-	if s.head == nil {
-		return nil
-	}
-	whole := a.whole(s)
-	switch {
-	case s.claimed == 0 && !s.processed:
-		return nil
-	case !a.begun(s):
-		s.wants = wantsBegin
-		return nil
-	case s.claimed == 0 && !whole:
-		return nil
-	case !whole && a.Live && a.miscounts < believedMiscounts:
-		s.wants = wantsTransactions
+// advance brings a try to the state that follows from what came of it.
+func (a *Assembler) advance(ctx context.Context, s *assembly) error {
+	if next := a.next(s); next != sealed {
+		s.state = next
 		return nil
 	}
 	if s.claimed != 0 {
@@ -56,12 +44,12 @@ func (a *Assembler) sealIfWhole(ctx context.Context, s *assembly) error {
 			return err
 		}
 	}
-	return a.seal(ctx, s, whole)
+	return a.seal(ctx, s)
 }
 
 // whole reports whether all transactions came that the block waits for.
 func (a *Assembler) whole(s *assembly) bool {
-	return !a.HasTransactions || uint64(len(s.indexes)) >= s.head.Transactions
+	return s.head != nil && (!a.HasTransactions || uint64(len(s.indexes)) >= s.head.Transactions)
 }
 
 // begun reports whether the stream showed a slot from its begin, see the package comment.
@@ -69,15 +57,15 @@ func (a *Assembler) begun(s *assembly) bool {
 	if !a.Live || s.begin != beginUnsaid {
 		return true
 	}
-	at, ok := a.frozen.get(s.head.ParentSlot)
-	return s.followed && ok && at <= s.since
+	parent := a.slots.get(s.head.ParentSlot).frozen
+	return s.followed && parent != 0 && parent <= s.since
 }
 
 // parent returns the assembly of the block that another builds on, nil if there is none with a head. A parent is below its
 // child: a genesis block names itself, and heads may name each other.
 func (a *Assembler) parent(child *assembly) *assembly {
 	head := child.head
-	for _, s := range slices.Backward(a.slots[head.ParentSlot]) {
+	for _, s := range slices.Backward(a.slots.get(head.ParentSlot).open) {
 		if head.ParentSlot < child.slot && s.head != nil && (!head.ParentHash.Known || head.ParentHash.Value == s.head.Hash) {
 			return s
 		}
@@ -92,7 +80,7 @@ func (a *Assembler) follow(ctx context.Context, child *assembly) error {
 		return nil
 	}
 	parent.followed = true
-	return a.sealIfWhole(ctx, parent)
+	return a.advance(ctx, parent)
 }
 
 // sealParent seals the parent of a confirmed block, which is confirmed too.
@@ -104,15 +92,16 @@ func (a *Assembler) sealParent(ctx context.Context, child *assembly) error {
 	if parent.claimed == 0 {
 		parent.claimed = ledger.StatusConfirmed
 	}
-	return a.sealIfWhole(ctx, parent)
+	return a.advance(ctx, parent)
 }
 
 // seal emits a block and then its status.
-func (a *Assembler) seal(ctx context.Context, s *assembly, whole bool) error {
+func (a *Assembler) seal(ctx context.Context, s *assembly) error {
+	whole := a.whole(s)
 	a.drop(s)
 	a.inherit(s)
 	a.remember(s)
-	a.end(s.slot, ending{hash: s.head.Hash, bank: s.bank})
+	a.end(s, sealed)
 	if a.Counts.Sealed++; a.Counts.Sealed%keptSlots == 0 && s.slot > 2*keptSlots {
 		a.forget(s.slot - keptSlots) // the stream may have no finalized statuses
 	}
@@ -124,7 +113,7 @@ func (a *Assembler) seal(ctx context.Context, s *assembly, whole bool) error {
 			a.miscounts--
 		}
 	}
-	if err := a.emit(ctx, s.seal()); err != nil {
+	if err := a.emit(ctx, s.take()); err != nil {
 		return err
 	}
 	if s.claimed == 0 {
@@ -137,8 +126,8 @@ func (a *Assembler) seal(ctx context.Context, s *assembly, whole bool) error {
 // seals it the second time.
 func (a *Assembler) missed(ctx context.Context, later ledger.Slot) error {
 	var s *assembly
-	for other := range a.tries() {
-		if other.wants == wantsTransactions && other.slot < later && (s == nil || other.slot < s.slot) {
+	for other := range a.slots.tries() {
+		if other.state == short && other.slot < later && (s == nil || other.slot < s.slot) {
 			s = other
 		}
 	}
@@ -147,36 +136,8 @@ func (a *Assembler) missed(ctx context.Context, later ledger.Slot) error {
 		return nil
 	case s.slot == a.asked:
 		a.miscounts++
-		return a.seal(ctx, s, false)
+		return a.seal(ctx, s)
 	}
 	a.asked = s.slot
 	return &ShortError{Slot: s.slot, Sent: uint64(len(s.indexes)), Counts: s.head.Transactions}
-}
-
-// freeze notes that a slot was processed: updates of its children that come later are from their begin.
-func (a *Assembler) freeze(slot ledger.Slot) {
-	if !a.Live {
-		return
-	}
-	if _, ok := a.frozen.get(slot); !ok {
-		a.frozen.put(slot, a.taken)
-	}
-}
-
-// keptTries bounds the tries of a slot that are remembered.
-const keptTries = 8
-
-// end notes what became of a try of a slot, in the place of what was noted of it.
-func (a *Assembler) end(slot ledger.Slot, e ending) {
-	e.stream = a.stream
-	ends, _ := a.done.get(slot)
-	ends = slices.DeleteFunc(ends, func(o ending) bool { return o.stream != a.stream || isTry(o.bank, e.bank) })
-	a.done.put(slot, append(ends[max(0, len(ends)+1-keptTries):], e))
-}
-
-// forgetEnding forgets what became of the tries of a slot that a bank is about.
-func (a *Assembler) forgetEnding(u *Update, is func(ending) bool) {
-	if ends, ok := a.done.get(u.Slot); ok {
-		a.done.put(u.Slot, slices.DeleteFunc(ends, func(e ending) bool { return isTry(e.bank, u.Bank) && is(e) }))
-	}
 }

@@ -1,6 +1,7 @@
 package yellowstone
 
 import (
+	"cmp"
 	"context"
 	"slices"
 
@@ -12,7 +13,7 @@ func (a *Assembler) takeStatus(ctx context.Context, u *Update) error {
 	switch u.Status {
 	case Processed:
 		a.freeze(u.Slot)
-		return a.processed(ctx, u)
+		return a.takeProcessed(ctx, u)
 	case Confirmed:
 		return a.claim(ctx, u, ledger.StatusConfirmed)
 	case Finalized:
@@ -20,19 +21,28 @@ func (a *Assembler) takeStatus(ctx context.Context, u *Update) error {
 		a.forget(u.Slot)
 		return err
 	case Dead:
-		return a.dead(ctx, u)
+		return a.takeDead(ctx, u)
 	case CreatedBank:
-		return a.createdBank(u)
+		return a.takeCreatedBank(u)
 	case FirstShred:
 		return a.begin(u, beginShred)
 	}
 	return nil
 }
 
-// createdBank notes that the validator begins the block of a slot, or begins it anew: what came before belongs to another try.
-func (a *Assembler) createdBank(u *Update) error {
-	a.forgetEnding(u, func(e ending) bool { return e.dead || e.stream == a.stream && a.Live && e.bank == 0 })
-	if s := a.find(u); s != nil && s.begin == beginBank && a.Live && u.Bank == 0 {
+// freeze notes that a slot was processed: updates of its children that come later are from their begin.
+func (a *Assembler) freeze(at ledger.Slot) {
+	if a.Live {
+		s := a.slot(at)
+		s.frozen = cmp.Or(s.frozen, a.taken)
+	}
+}
+
+// takeCreatedBank notes that the validator begins the block of a slot, or begins it anew: what came before belongs to another try.
+func (a *Assembler) takeCreatedBank(u *Update) error {
+	s := a.slots.get(u.Slot)
+	s.over = slices.DeleteFunc(s.over, func(s *assembly) bool { return isTry(s.bank, u.Bank) && (s.state == dead || a.Live && s.bank == 0) })
+	if s := a.try(u); s != nil && !s.isOver() && s.begin == beginBank && a.Live && u.Bank == 0 {
 		a.drop(s)
 	}
 	return a.begin(u, beginBank)
@@ -40,28 +50,28 @@ func (a *Assembler) createdBank(u *Update) error {
 
 // begin notes how the stream begins to show a block.
 func (a *Assembler) begin(u *Update, how begin) error {
-	if _, ok := a.over(u); ok || !a.Live {
+	if !a.Live {
 		return nil
 	}
 	s, err := a.at(u, 0)
-	if err == nil {
+	if err == nil && !s.isOver() {
 		s.begin = max(s.begin, how)
 	}
 	return err
 }
 
-// processed notes that a slot's bank is frozen: no transaction of it writes any more.
-func (a *Assembler) processed(ctx context.Context, u *Update) error {
-	if _, ok := a.over(u); ok {
+// takeProcessed notes that a slot's bank is frozen: no transaction of it writes any more.
+func (a *Assembler) takeProcessed(ctx context.Context, u *Update) error {
+	s, err := a.at(u, 0)
+	switch {
+	case err != nil:
+		return err
+	case s.isOver():
 		a.Counts.Duplicates++
 		return nil
 	}
-	s, err := a.at(u, 0)
-	if err != nil {
-		return err
-	}
 	s.processed = true
-	return a.sealIfWhole(ctx, s)
+	return a.advance(ctx, s)
 }
 
 // claim emits a status of a slot after its block. The status has no hash if this stream did not show the block: an earlier
@@ -71,51 +81,40 @@ func (a *Assembler) claim(ctx context.Context, u *Update, status ledger.Status) 
 	if err := a.missed(ctx, u.Slot); err != nil {
 		return err
 	}
-	e := &ledger.SlotStatus{Slot: u.Slot, Status: status}
-	if end, sealed := a.sealedTry(u); sealed {
-		e.Blockhash = ledger.Some(end.hash)
-	} else if s := a.find(u); s != nil {
+	s, e := a.claimedTry(u), &ledger.SlotStatus{Slot: u.Slot, Status: status}
+	if s != nil && !s.isOver() {
 		s.claimed = max(s.claimed, status)
-		if err := a.sealIfWhole(ctx, s); err != nil || s.wants != wantsBegin || a.find(u) != s {
+		if err := a.advance(ctx, s); err != nil || s.state != inPart { // the block may not come before its children
 			return err
 		}
-		e.Blockhash = ledger.Some(s.head.Hash) // the block may not come before its children
-	} else if end, ok := a.over(u); ok {
-		if end.dead {
-			return nil // status of a dead slot: ignore
-		}
-		e.Blockhash = ledger.Some(end.hash)
+	}
+	switch {
+	case s == nil:
+	case s.state == dead:
+		return nil // status of a dead slot: ignore
+	default:
+		e.Blockhash = ledger.Some(s.head.Hash)
 	}
 	return a.emit(ctx, e)
 }
 
-// dead drops the assembly of a slot, and emits the status dead.
-func (a *Assembler) dead(ctx context.Context, u *Update) error {
-	if s := a.find(u); s != nil {
+// takeDead drops the try that a status is about, and emits the status dead.
+func (a *Assembler) takeDead(ctx context.Context, u *Update) error {
+	s := a.try(u)
+	if s != nil && !s.isOver() {
 		a.drop(s)
+		s = a.try(u)
 	}
-	end, emitted := a.over(u)
-	if end.dead {
-		a.Counts.Duplicates++
-		a.end(u.Slot, end)
-		return nil
-	}
-	a.end(u.Slot, ending{dead: true, bank: u.Bank})
 	e := &ledger.SlotStatus{Slot: u.Slot, Status: ledger.StatusDead}
-	if emitted {
-		e.Blockhash = ledger.Some(end.hash)
+	switch {
+	case s == nil:
+	case s.state == dead:
+		a.Counts.Duplicates++
+		a.end(s, dead)
+		return nil
+	case s.state == sealed:
+		e.Blockhash = ledger.Some(s.head.Hash)
 	}
+	a.end(&assembly{slot: u.Slot, bank: u.Bank}, dead)
 	return a.emit(ctx, e)
-}
-
-// forget drops the assemblies that are keptSlots and more below a slot.
-func (a *Assembler) forget(below ledger.Slot) {
-	for slot, tries := range a.slots {
-		for _, s := range slices.Clone(tries) {
-			if slot+keptSlots < below {
-				a.drop(s)
-				a.Counts.Dropped++
-			}
-		}
-	}
 }
