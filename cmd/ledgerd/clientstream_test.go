@@ -235,6 +235,30 @@ func TestAStreamGoesOnAfterANumberThatWasKept(t *testing.T) {
 	}
 }
 
+// A client that was cut off between the last update of a block and its end is told that end, also by a node that has begun anew from its
+// snapshot meanwhile.
+func TestTheEndOfABlockIsToldAfterARestart(t *testing.T) {
+	t.Parallel()
+	args := []string{"--data-dir", t.TempDir(), "--source", "sim:accounts=300,slot_time=0,slots=60", "--snapshot-interval", "0s", "--log-level", "info"}
+	node := launch(t, args...).ready()
+	node.ended()
+	node.stop()
+	node = launch(t, args...).ready()
+	for _, level := range levels {
+		end := standsAt(t, node.base, level)
+		c, err := clientlib.New(node.base, clientlib.Options{})
+		must(t, err)
+		ctx, stop := context.WithTimeout(t.Context(), patience)
+		var told place
+		_ = c.Stream(ctx, clientlib.Subscription{After: &end.seq, Commitment: clientlib.Commitment(level)}, clientlib.Handler{SlotEnd: func(slot, seq uint64) {
+			told = place{slot, seq}
+			stop()
+		}})
+		stop()
+		ledgertest.Equal(t, told, end, "%s: the end of a block that is told", level)
+	}
+}
+
 // The names of a stream are said in parts, the snapshots of which follow each other. It resumes from the number that the last of them is as of:
 // whatever a part holds is not told again. Where it begins anew, it says all of them again.
 func TestNamesAreSaidInParts(t *testing.T) {

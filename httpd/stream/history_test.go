@@ -92,6 +92,23 @@ func TestALogThatFailsEndsTheConnection(t *testing.T) {
 	}
 }
 
+// A node that comes back keeps what follows the snapshot it began with. Of the frames that carry the very number before that the log tells:
+// whoever was cut off between an update and the end of its block is told that end.
+func TestTheEndOfABlockBeforeARestartIsTold(t *testing.T) {
+	log := &fakeHistory{}
+	inMemory(t, func(c *Config) { c.History = log }, func(n *node) {
+		n.script.history, n.script.hub = log, New(Config{Ledger: n.ledger})
+		n.script.blocks(2)
+		n.script.hub = n.hub // restarted
+		n.script.hub.Publish(&ledger.Publication{Head: log.all[1].Head})
+		want := []string{resumed("null", 2), slotEnd(2, 2)}
+		n.dial("?extended=true&resume_from=2").expect(want...)
+		n.script.block(3, account(1, 3, programA))
+		want = append(want, extendedFrame(account(1, 3, programA), 3, 3, "processed"), slotEnd(3, 3))
+		n.dial("?extended=true&resume_from=2").expect(want...)
+	})
+}
+
 // slowHistory counts how often it is read, by whom, and waits before it answers.
 type slowHistory struct {
 	*fakeHistory

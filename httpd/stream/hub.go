@@ -99,7 +99,7 @@ func (h *Hub) beginLocked(p *ledger.Publication) {
 	for _, r := range p.Records {
 		for i := range h.recent {
 			if r.Kind == ledger.BlockRecord || r.Kind == ledger.RollbackRecord {
-				h.recent[i].begin(r.FirstSeq - 1)
+				h.recent[i].begin(r.FirstSeq)
 			}
 		}
 	}

@@ -21,15 +21,20 @@ type recent struct {
 	emissions  []*emission // the newest of all, whatever its size, is always there
 	bytes      int
 	begun      bool
-	whole      ledger.Seq // everything after this seq is held
+	// whole is the oldest seq of which all frames are held, and of every later one. The frames that carry the last seq before are gone, or
+	// were never here: an update, and then the end of its block.
+	whole ledger.Seq
 
 	gone atomic.Int64 // how many emissions were dropped; read without the lock
 }
 
-// begin says that from here on everything is kept.
-func (r *recent) begin(seq ledger.Seq) {
-	if !r.begun {
-		r.begun, r.whole = true, seq
+// begin says that everything is kept from a record on, whose updates begin with a seq. Nothing came before the first of all.
+func (r *recent) begin(first ledger.Seq) {
+	if r.begun {
+		return
+	}
+	if r.begun = true; first > 1 {
+		r.whole = first
 	}
 }
 
@@ -42,7 +47,7 @@ func (r *recent) keep(e *emission) {
 		r.bytes -= oldest.size()
 		r.emissions[0] = nil
 		r.emissions = r.emissions[1:]
-		r.whole = oldest.lastSeq + 1 // frames that carry the last seq itself are gone too
+		r.whole = oldest.lastSeq + 1
 		r.gone.Add(1)
 	}
 }
@@ -55,9 +60,12 @@ func (r *recent) oldest(newest ledger.Seq) ledger.Seq {
 	return min(r.whole, newest)
 }
 
-// lacks reports whether frames after a seq are not held.
+// lacks reports whether frames that carry a seq, or a later one, are not held.
 func (r *recent) lacks(seq, newest ledger.Seq) bool {
-	return seq < r.oldest(newest) || r.begun && seq < r.whole
+	if !r.begun {
+		return seq <= newest && newest > 0
+	}
+	return seq < r.whole
 }
 
 // total returns how many emissions came so far.
