@@ -47,13 +47,10 @@ func newCrashRig(t *testing.T, dir, source string, flags ...string) *crashRig {
 }
 
 // node starts a ledgerd on the directory.
-func (r *crashRig) node(source string, more ...string) *victim { return r.under(nil, source, more...) }
-
-// under starts it under another program.
-func (r *crashRig) under(tracer []string, source string, more ...string) *victim {
+func (r *crashRig) node(source string, more ...string) *victim {
 	r.Helper()
 	args := []string{"--data-dir", r.dir, "--source", source, "--retain-slots", fmt.Sprint(keptBlocks)}
-	return launchUnder(r, tracer, slices.Concat(args, r.flags, more)...)
+	return launch(r, slices.Concat(args, r.flags, more)...)
 }
 
 // recovers checks that a node which knows no more than the directory knows everything that was seen of the last one. It returns that

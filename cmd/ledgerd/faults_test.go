@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
 	"net/http"
 	"os"
@@ -74,28 +73,6 @@ func (v *victim) limitFiles(n uint64) {
 	}
 }
 
-// F46: a panic in a shard ends the process, with the code of a failure and the reason, for what the shard holds may be half of a block.
-// A restart has all that was shown. The program is built with a shard that panics when a file is there.
-func TestPanicInAShardEndsTheProcess(t *testing.T) {
-	if os.Getenv("LEDGERD_CRASH_ALL") == "" {
-		t.Skip("building another ledgerd takes long: make crash; that the engine ends is tested there")
-	}
-	t.Parallel()
-	dir := t.TempDir()
-	program, trigger, data := filepath.Join(dir, "ledgerd"), filepath.Join(dir, "trigger"), filepath.Join(dir, "data")
-	output(t, ".", "go", "build", "-overlay", brokenShard(t, dir), "-o", program, "ledgerd/cmd/ledgerd")
-	const source = "sim:seed=3,accounts=300,slot_time=4ms,finality=8"
-	v := launchWords(t, "/usr/bin/env", breaksAt+"="+trigger, program, "serve", "--listen", "127.0.0.1:0", "--ops-listen", "127.0.0.1:0", "--rate-limit-exempt", "127.0.0.0/8",
-		"--data-dir", data, "--source", source, "--shards", "3").ready()
-	v.until("there are blocks", func() bool { return v.metric(`ledgerd_slot{commitment="finalized"}`) > 20 })
-	shown := newestSlot(v)
-	must(t, os.WriteFile(trigger, nil, 0o600))
-	if code := v.gone(patience); code != exitFailure || !strings.Contains(v.errs.String(), "broke: told to") {
-		t.Errorf("exit code %d after a panic, want %d and the reason:\n%s", code, exitFailure, v.errs)
-	}
-	restartShows(t, data, shown)
-}
-
 // restartShows checks that a restart has all that was shown.
 func restartShows(t *testing.T, dir string, shown uint64) {
 	t.Helper()
@@ -104,29 +81,6 @@ func restartShows(t *testing.T, dir string, shown uint64) {
 		t.Errorf("slot %d was shown, and after a restart slot %d", shown, slot)
 	}
 	v.stop()
-}
-
-// breaksAt is the variable that names the file at which a shard breaks.
-const breaksAt = "LEDGERD_TEST_BREAKS_AT"
-
-// brokenShard returns an overlay for the go command in which a shard panics at its next job when a file is there.
-func brokenShard(t *testing.T, dir string) (overlay string) {
-	t.Helper()
-	path, err := filepath.Abs("../../shard/shard.go")
-	must(t, err)
-	code := readFile(t, path)
-	const job = "func (s *Shard) do(m message) {\n"
-	broken := strings.Replace(string(code), job, job+fmt.Sprintf("\tif _, err := os.Stat(os.Getenv(%q)); err == nil {\n\t\tpanic(\"told to\")\n\t}\n", breaksAt), 1)
-	broken = strings.Replace(broken, "import (\n", "import (\n\t\"os\"\n", 1)
-	if !strings.Contains(broken, "told to") {
-		t.Fatalf("%s has no %q any more", path, job)
-	}
-	changed, overlay := filepath.Join(dir, "shard.go"), filepath.Join(dir, "overlay.json")
-	list, err := json.Marshal(map[string]any{"Replace": map[string]string{path: changed}})
-	must(t, err)
-	must(t, os.WriteFile(changed, []byte(broken), 0o600))
-	must(t, os.WriteFile(overlay, list, 0o600))
-	return overlay
 }
 
 // F48: a second signal ends a node at once that is stopping, here one that waits for a client which does not answer the close frame.

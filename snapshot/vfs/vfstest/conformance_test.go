@@ -200,3 +200,11 @@ func TestMemoryIsLikeTheRealDisk(t *testing.T) {
 		disk.lock.Close()
 	}
 }
+
+// A file system that cannot take space in advance, as that of /proc, is written to without.
+func TestSpaceIsTakenInAdvanceWhereThatIsPossible(t *testing.T) {
+	f, err := vfs.Disk{}.OpenWrite("/proc/self/comm")
+	must(t, err)
+	defer f.Close()
+	must(t, f.Preallocate(1))
+}
