@@ -131,74 +131,46 @@ func (v *victim) frozen() bool {
 	return true
 }
 
-// F50: a directory that cannot be written, or is another user's, is refused before anybody is let in.
+// F50: a directory that cannot be written, or is another user's, is refused in one line, before anybody is let in.
 func TestReadOnlyDirectoryIsRefused(t *testing.T) {
 	t.Parallel()
+	var ordinary []string
+	if os.Geteuid() == 0 { // for a root without these powers modes hold too
+		needs(t, "setpriv")
+		ordinary = []string{"setpriv", "--bounding-set=-dac_override,-dac_read_search"}
+	}
+	readOnly := func(t *testing.T, dir string) {
+		must(t, command("chmod", "-R", "a-w", dir))
+		t.Cleanup(func() { _ = command("chmod", "-R", "u+w", dir) }) // so that all can be removed
+	}
 	for name, tt := range map[string]struct {
-		used bool   // a node has lived there
-		path string // of the data directory below the read-only one
+		within string // of the directory made, the data directory
+		made   func(t *testing.T, dir string)
 	}{
-		"used":         {true, ""},
-		"unused":       {false, ""},
-		"not yet made": {false, "data"},
+		"used": {"", func(t *testing.T, dir string) {
+			launch(t, "--data-dir", dir, "--source", "sim:accounts=100,slots=20,slot_time=0").ready().stop()
+			readOnly(t, dir)
+		}},
+		"unused":       {"", readOnly},
+		"not yet made": {"data", readOnly},
+		"of another user": {"", func(t *testing.T, dir string) {
+			needsRoot(t)
+			must(t, os.Chown(dir, 65534, 65534))
+		}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			dir := filepath.Join(t.TempDir(), "readonly")
-			makeReadOnly(t, dir, tt.used)
-			checkRefusesDirectory(t, nil, dir, tt.path)
+			dir := filepath.Join(t.TempDir(), "dir")
+			must(t, os.Mkdir(dir, 0o700))
+			tt.made(t, dir)
+			want := regexp.MustCompile(`^ledgerd: [^\n]*` + regexp.QuoteMeta(dir) + `[^\n]*\n$`)
+			for _, source := range []string{"none", "sim:accounts=100"} {
+				v := launchUnder(t, ordinary, "--data-dir", filepath.Join(dir, tt.within), "--source", source)
+				if code := v.gone(patience); code != exitFailure || !want.MatchString(v.errs.String()) || v.out.String() != "" {
+					t.Errorf("exit code %d, printed %q and %q; want %d, no banner and one line that names %s", code, v.out, v.errs, exitFailure, dir)
+				}
+			}
 		})
 	}
-	t.Run("of another user", func(t *testing.T) {
-		needsRoot(t, "setpriv")
-		dir := filepath.Join(t.TempDir(), "foreign")
-		must(t, errors.Join(os.Mkdir(dir, 0o700), os.Chown(dir, 65534, 65534)))
-		ordinary := []string{"setpriv", "--bounding-set=-dac_override,-dac_read_search"} // modes hold for this root too
-		checkRefusesDirectory(t, ordinary, dir, "")
-	})
-}
-
-// checkRefusesDirectory starts nodes in a directory within dir, under another program.
-func checkRefusesDirectory(t *testing.T, under []string, dir, within string) {
-	t.Helper()
-	for _, source := range []string{"none", "sim:accounts=100"} {
-		v := launchUnder(t, under, "--data-dir", filepath.Join(dir, within), "--source", source)
-		v.refused(v.gone(patience), dir)
-	}
-}
-
-// refused checks that the node ended with one line that names the directory, and that
-// nobody was let in.
-func (v *victim) refused(code int, dir string) {
-	v.Helper()
-	want := regexp.MustCompile(`^ledgerd: [^\n]*` + regexp.QuoteMeta(dir) + `[^\n]*\n$`)
-	if code != exitFailure || !want.MatchString(v.errs.String()) || v.out.String() != "" {
-		v.Errorf("exit code %d, printed %q and %q; want %d, no banner and one line that names %s", code, v.out, v.errs, exitFailure, dir)
-	}
-}
-
-// makeReadOnly makes a directory that nobody can write, by a mount for root, who can write
-// everywhere else.
-func makeReadOnly(t *testing.T, dir string, used bool) {
-	t.Helper()
-	root := os.Geteuid() == 0
-	if root {
-		needs(t, "mount", "umount")
-		if _, err := mount(t, dir, "-t", "tmpfs", "-o", "size=16m", "tmpfs"); err != nil {
-			t.Skipf("this machine does not let a test mount: %v", err)
-		}
-	} else if err := os.Mkdir(dir, 0o750); err != nil {
-		t.Fatal(err)
-	}
-	if used {
-		v := launch(t, "--data-dir", dir, "--source", "sim:accounts=100,slots=20,slot_time=0", "--log-segment-bytes", "1MiB", "--min-free-bytes", "1MiB")
-		v.ready().stop()
-	}
-	if root {
-		must(t, command("mount", "-o", "remount,ro", dir))
-		return
-	}
-	must(t, command("chmod", "-R", "a-w", dir))
-	t.Cleanup(func() { _ = command("chmod", "-R", "u+w", dir) }) // so that all can be removed
 }
 
 // F16: TestExitCodeAfterADiskFailure takes the directory of the log away: reads go on until an operator stops the node,
