@@ -4,9 +4,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
-	"net/http"
 	"os"
-	"strings"
 	"testing"
 	"time"
 
@@ -143,47 +141,4 @@ func (r *clusterRig) compareFolds(folds []*clientFold, state func() []foldedStre
 		other, otherFrom := folds[i+len(folds)/2].heardAll(last, end)
 		toldTheSame(r, f.Name, "another one", max(from, otherFrom), run, other)
 	}
-}
-
-// A server of the log is cut off from the others, and with it a replica that knows no other one: it goes on to answer
-// what it holds, says of which slot that is, is not ready any more, and catches up when the cut is healed. The
-// others do not notice.
-func TestReplicaBeyondAPartition(t *testing.T) {
-	t.Parallel()
-	r := newClusterRig(t, "accounts=300,tps=500,slot_time=20ms")
-	const apart = 2
-	r.addIn("", roleIngest, r.logAt(0, 1))
-	other := r.addIn("", roleReplica, r.logAt(0, 1))
-	lonely := r.addIn("", roleReplica, r.logAt(apart), "--max-lag", "1s")
-	r.ready()
-
-	r.servers.Isolate(apart)
-	r.until("the replica beyond the cut says that it is behind", func() bool {
-		v := lonely.running()
-		a, err := v.ask(v.ops + "/readyz")
-		return err == nil && a.status == http.StatusServiceUnavailable && strings.Contains(a.body, "behind the shared log")
-	})
-	stale := lonely.running().get("/accounts/program/" + simPrograms[0])
-	slot := stale.header.Get("X-Ledger-Slot")
-	if stale.status != http.StatusOK || slot == "" {
-		t.Errorf("beyond the cut a list is answered with %d, of slot %q", stale.status, slot)
-	}
-	for range 2 { // the others go on, past what it could have heard of when it was cut off
-		here := r.newest()
-		r.until("the others go on", func() bool { return r.newest() > here+10 })
-	}
-	again := lonely.running().get("/accounts/program/" + simPrograms[0])
-	ledgertest.Equal(t, again.header.Get("X-Ledger-Slot"), slot, "the slot that is shown again beyond the cut")
-	if !other.isReady() {
-		t.Error("the replica on the side of most servers is not ready")
-	}
-
-	r.servers.Heal()
-	r.until("the replica is ready again", lonely.isReady)
-	here := r.newest()
-	r.until("after the cut the newest slot is answered", func() bool {
-		return lonely.running().get(fmt.Sprintf("/accounts/program/%s?min_slot=%d", simPrograms[0], here)).status == http.StatusOK
-	})
-	r.stop()
-	r.sameRecords()
 }
