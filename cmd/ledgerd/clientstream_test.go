@@ -199,42 +199,6 @@ func TestClientsFollowThroughCutsAndKills(t *testing.T) {
 	}
 }
 
-// settled returns a node whose ledger has ended, and a client of it.
-func settled(t *testing.T) (*victim, *clientlib.Client) {
-	t.Helper()
-	const source = "sim:accounts=300,slot_time=0,slots=60"
-	node := launch(t, "--data-dir", t.TempDir(), "--source", source, "--snapshot-interval", "0s", "--log-level", "info").ready()
-	node.ended()
-	c, err := clientlib.New(node.base, clientlib.Options{})
-	must(t, err)
-	return node, c
-}
-
-// A program that kept a number beside its state is told what came after it, and nothing else; one whose number the node does not know begins anew.
-func TestAStreamGoesOnAfterANumberThatWasKept(t *testing.T) {
-	t.Parallel()
-	node, c := settled(t)
-	end := standsAt(t, node.base, "processed").seq
-	for after, starts := range map[uint64]int{end - 100: 0, end + 100: 1} {
-		ctx, stop := context.WithTimeout(t.Context(), patience)
-		var told []uint64
-		began := 0
-		_ = c.Stream(ctx, clientlib.Subscription{After: &after}, clientlib.Handler{
-			Start: func(clientlib.Start) { began++; stop() },
-			Update: func(u clientlib.Update) {
-				if told = append(told, u.Seq); u.Seq == end {
-					stop()
-				}
-			},
-		})
-		ledgertest.Equal(t, began, starts, "after %d the stream was begun", after)
-		if starts == 0 && (len(told) != 100 || told[0] != after+1) {
-			t.Errorf("after %d it was told %d", after, told)
-		}
-		stop()
-	}
-}
-
 // A client that was cut off between the last update of a block and its end is told that end, also by a node that has begun anew from its
 // snapshot meanwhile.
 func TestTheEndOfABlockIsToldAfterARestart(t *testing.T) {
@@ -348,7 +312,10 @@ func TestAsManyNamesAsANodeTakesAreFollowed(t *testing.T) {
 		t.Skip("under the race detector each of the lists is long work, which gives way to all other tests")
 	}
 	t.Parallel()
-	_, c := settled(t)
+	node := launch(t, "--data-dir", t.TempDir(), "--source", "sim:accounts=300,slot_time=0,slots=60", "--snapshot-interval", "0s", "--log-level", "info").ready()
+	node.ended()
+	c, err := clientlib.New(node.base, clientlib.Options{})
+	must(t, err)
 	var names []string
 	for i := range 10_000 {
 		names = append(names, toolKey(fmt.Sprint(i)).String())
