@@ -13,6 +13,15 @@ import (
 	"github.com/yuin/goldmark/text"
 )
 
+// ManualText returns a page of the manual, which is in Markdown.
+func ManualText(name string) string {
+	source, err := files.ReadFile("manual/" + name)
+	if err != nil {
+		panic(err) // a page links to it, or it was embedded
+	}
+	return string(source)
+}
+
 // manualPage is one page of the manual as HTML.
 type manualPage struct {
 	Path, Title string
@@ -42,10 +51,7 @@ func navigation() []link {
 
 // readPage makes HTML of a page, which begins with its title. Its headings lead to themselves, and its links to what is served here.
 func readPage(name string) *manualPage {
-	source, err := files.ReadFile("manual/" + name)
-	if err != nil {
-		panic(err) // a page links to it, or it was embedded
-	}
+	source := []byte(ManualText(name))
 	doc := markdown.Parser().Parse(text.NewReader(source))
 	page := &manualPage{Path: pathOf(name), Title: plainText(doc.FirstChild(), source)}
 	for node := doc.FirstChild(); node != nil; node = node.NextSibling() {
