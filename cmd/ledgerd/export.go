@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -75,26 +76,11 @@ func (c *exportCommand) run(ctx context.Context, s *streams, export exporter) er
 	if err := c.isFree(); err != nil {
 		return &usageError{err}
 	}
-	out, err := createExport(c.Output, s.out)
-	if err != nil {
-		return fmt.Errorf("cannot write the export: %w", err)
-	}
-	x := &exportWriter{out: bufio.NewWriterSize(out, exportBufferBytes), binary: c.Format == "binary"}
 	log := slog.New(slog.NewTextHandler(s.err, &slog.HandlerOptions{Level: slog.LevelWarn}))
-	if err = x.begin(); err == nil {
-		err = export(ctx, c.DataDir, log, x.write)
-	}
-	if err == nil {
-		err = ctx.Err()
-	}
-	if err == nil {
-		err = errors.Join(x.out.Flush(), c.isFree())
-	} else {
-		x.writePartialEvent()
-	}
-	if finishErr := out.finish(err == nil); err == nil {
-		err = finishErr
-	}
+	x := &exportWriter{binary: c.Format == "binary"}
+	err := c.create(s.out, func(out io.Writer) error {
+		return x.writeAll(out, func() error { return cmp.Or(export(ctx, c.DataDir, log, x.write), ctx.Err()) })
+	})
 	if err != nil {
 		return fmt.Errorf("cannot export %s: %w", c.DataDir, err)
 	}
@@ -103,6 +89,28 @@ func (c *exportCommand) run(ctx context.Context, s *streams, export exporter) er
 		fmt.Fprintf(s.err, "gaps in the ledger: %d; only file:PATH?gaps=allow reads the export\n", x.gaps)
 	}
 	return nil
+}
+
+// create has fill write the output. A regular file gets its name when it is complete; it then survives a crash.
+func (c *exportCommand) create(standard io.Writer, fill func(io.Writer) error) error {
+	if c.Output == "-" {
+		return fill(standard)
+	}
+	if info, err := os.Stat(c.Output); err == nil && !info.Mode().IsRegular() { // a pipe or a device
+		f, err := os.OpenFile(c.Output, os.O_WRONLY, 0)
+		if err != nil {
+			return err
+		}
+		return errors.Join(fill(f), f.Close())
+	}
+	f, err := vfs.Replace(vfs.Disk{}, c.Output, func(f vfs.File) error {
+		return cmp.Or(fill(io.NewOffsetWriter(f, 0)), c.isFree())
+	})
+	if err != nil {
+		_ = os.Remove(c.Output + vfs.TemporarySuffix) // it may not be there
+		return err
+	}
+	return f.Close()
 }
 
 // isFree returns an error if the export would replace a file and is not told to.
@@ -125,12 +133,20 @@ type exportWriter struct {
 	slot                          ledger.Slot // the highest
 }
 
-// begin writes what stands in front of the events.
-func (x *exportWriter) begin() (err error) {
+// writeAll writes what export emits by write.
+func (x *exportWriter) writeAll(out io.Writer, export func() error) (err error) {
+	x.out = bufio.NewWriterSize(out, exportBufferBytes)
 	if x.binary {
 		x.events, err = codec.NewEventWriter(x.out)
 	}
-	return err
+	if err == nil {
+		err = export()
+	}
+	if err != nil {
+		x.writePartialEvent()
+		return err
+	}
+	return x.out.Flush()
 }
 
 func (x *exportWriter) write(e ledger.Event) error {
@@ -176,53 +192,4 @@ func (x *exportWriter) writePartialEvent() {
 	}
 	x.out.WriteString(beginning)
 	x.out.Flush()
-}
-
-// exportOutput is where an export goes.
-type exportOutput struct {
-	io.Writer
-	file *os.File // nil: standard output
-	name string   // that the file gets when it is complete, "" if it has it already
-}
-
-// createExport opens the output. A regular file is written beside its place.
-func createExport(name string, standard io.Writer) (*exportOutput, error) {
-	if name == "-" {
-		return &exportOutput{Writer: standard}, nil
-	}
-	info, err := os.Stat(name)
-	if err == nil && !info.Mode().IsRegular() { // a pipe or a device
-		f, err := os.OpenFile(name, os.O_WRONLY, 0)
-		if err != nil {
-			return nil, err
-		}
-		return &exportOutput{Writer: f, file: f}, nil
-	}
-	f, err := os.OpenFile(name+".tmp", os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o640)
-	if err != nil {
-		return nil, err
-	}
-	return &exportOutput{Writer: f, file: f, name: name}, nil
-}
-
-// finish closes the output. A complete file survives a crash from then on; an incomplete one
-// is removed.
-func (o *exportOutput) finish(complete bool) error {
-	switch {
-	case o.file == nil:
-		return nil
-	case o.name == "":
-		return o.file.Close()
-	case !complete:
-		return errors.Join(o.file.Close(), os.Remove(o.file.Name()))
-	}
-	err := errors.Join(o.file.Sync(), o.file.Close())
-	renamed := false
-	if err == nil {
-		renamed, err = vfs.Install(vfs.Disk{}, o.file.Name(), o.name)
-	}
-	if err != nil && !renamed {
-		err = errors.Join(err, os.Remove(o.file.Name()))
-	}
-	return err
 }

@@ -179,7 +179,7 @@ func (n *node) run(ctx context.Context) error {
 			n.waitForBalancers(context.Cause(ctx), engineEnded)
 		}
 		n.stop(stopEngine)
-		showProgress(engineEnded, n.bars, n.lastSnapshot, n.logger)()
+		showProgress(engineEnded, n.bars, n.lastSnapshot, inLog(n.logger))()
 		return nil
 	})
 	err := parts.Wait()

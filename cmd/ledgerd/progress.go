@@ -20,54 +20,17 @@ const (
 	barWidth  = 15
 )
 
-// showProgress tells how far recovery is, or the load of recorded files after it, until read says that it is over, or ctx ends: as
-// a bar where w is a terminal, else as lines of the log. The function it returns waits until nothing more is written.
-func showProgress(ctx context.Context, w io.Writer, read func() (p engine.Progress, over bool), log *slog.Logger) (wait func()) {
+// showProgress tells how far a work is, until read says that it is over, or ctx ends: as a bar where w is a terminal, which is wiped
+// away in the end, else by say now and then. The function it returns waits until nothing more is written.
+func showProgress(ctx context.Context, w io.Writer, read func() (p engine.Progress, over bool), say func(engine.Progress, speed)) (wait func()) {
+	asBar, every := isTerminal(w), lineEvery
+	if asBar {
+		every = barEvery
+		say = func(p engine.Progress, s speed) { drawBar(w, p, s) }
+	}
 	var speed speed
 	p, _ := read()
 	speed.note(p, time.Now())
-	return showAgain(ctx, w, func(asBar bool) (over bool) {
-		p, over := read()
-		speed.note(p, time.Now())
-		switch {
-		case over || p.Phase == "": // "": it has not begun
-		case asBar:
-			drawBar(w, p, speed)
-		default:
-			log.Info(p.Phase, speed.attributes(p)...)
-		}
-		return over
-	})
-}
-
-// showWork tells how far the work of a tool is, as a bar where w is a terminal, else as a line now and then. The function it
-// returns ends that, and waits until nothing more is written.
-func showWork(w io.Writer, read func() engine.Progress) (stop func()) {
-	ctx, cancel := context.WithCancel(context.Background())
-	var speed speed
-	speed.note(read(), time.Now())
-	wait := showAgain(ctx, w, func(asBar bool) (over bool) {
-		p := read()
-		speed.note(p, time.Now())
-		if asBar {
-			drawBar(w, p, speed)
-		} else {
-			fmt.Fprintf(w, "%s: %d %%%s\n", p.Phase, p.Percent(), speed.text(p))
-		}
-		return false
-	})
-	return func() { cancel(); wait() }
-}
-
-// showAgain calls show again and again until that says it is over, or ctx ends: often where w is a
-// terminal, for a bar that is wiped away in the end, else now and then. The function it returns waits until
-// nothing more is written.
-func showAgain(ctx context.Context, w io.Writer, show func(asBar bool) (over bool)) (wait func()) {
-	asBar := isTerminal(w)
-	every := lineEvery
-	if asBar {
-		every = barEvery
-	}
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
@@ -82,12 +45,30 @@ func showAgain(ctx context.Context, w io.Writer, show func(asBar bool) (over boo
 			case <-ctx.Done():
 				return
 			}
-			if show(asBar) {
+			p, over := read()
+			if over {
 				return
+			}
+			if speed.note(p, time.Now()); p.Phase != "" { // else it has not begun
+				say(p, speed)
 			}
 		}
 	}()
 	return func() { <-done }
+}
+
+// inLog says in the log how far a work is.
+func inLog(log *slog.Logger) func(engine.Progress, speed) {
+	return func(p engine.Progress, s speed) {
+		said := []any{"percent", p.Percent()}
+		if s.perSecond > 0 {
+			said = append(said, "rate", s.rate(p))
+		}
+		if s.left > 0 {
+			said = append(said, "left", s.left)
+		}
+		log.Info(p.Phase, said...)
+	}
 }
 
 func drawBar(w io.Writer, p engine.Progress, s speed) {
@@ -146,18 +127,6 @@ func (s *speed) text(p engine.Progress) (text string) {
 	return text
 }
 
-// attributes writes the same for the log.
-func (s *speed) attributes(p engine.Progress) []any {
-	a := []any{"percent", p.Percent()}
-	if s.perSecond > 0 {
-		a = append(a, "rate", s.rate(p))
-	}
-	if s.left > 0 {
-		a = append(a, "left", s.left)
-	}
-	return a
-}
-
 // meter counts what a tool has done of a phase of its work.
 type meter struct {
 	phase, unit string // "": bytes
@@ -186,10 +155,14 @@ type quietFlag struct {
 	Quiet bool `short:"q" help:"Say nothing of how far the work is."`
 }
 
-// show tells how far a work is, unless that is not wanted.
+// show tells how far the work of a tool is, unless that is not wanted. The function it returns ends that.
 func (q quietFlag) show(s *streams, read func() engine.Progress) (stop func()) {
 	if q.Quiet {
 		return func() {}
 	}
-	return showWork(s.err, read)
+	ctx, cancel := context.WithCancel(context.Background())
+	wait := showProgress(ctx, s.err, func() (engine.Progress, bool) { return read(), false }, func(p engine.Progress, v speed) {
+		fmt.Fprintf(s.err, "%s: %d %%%s\n", p.Phase, p.Percent(), v.text(p))
+	})
+	return func() { cancel(); wait() }
 }

@@ -27,7 +27,7 @@ func TestProgressIsToldUntilRecoveryIsOver(t *testing.T) {
 		var now atomic.Pointer[reported]
 		now.Store(&reported{}) // it has not begun yet
 		read := func() (engine.Progress, bool) { return now.Load().Progress, now.Load().over }
-		wait := showProgress(t.Context(), &bytes.Buffer{}, read, slog.New(slog.NewTextHandler(&log, nil)))
+		wait := showProgress(t.Context(), &bytes.Buffer{}, read, inLog(slog.New(slog.NewTextHandler(&log, nil))))
 		time.Sleep(lineEvery + time.Second)
 		now.Store(&reported{Progress: engine.Progress{Phase: "replaying the log", Done: 1 << 20, Total: 4 << 20}})
 		time.Sleep(lineEvery)
@@ -39,7 +39,7 @@ func TestProgressIsToldUntilRecoveryIsOver(t *testing.T) {
 
 		ctx, cancel := context.WithCancel(t.Context())
 		now.Store(&reported{Progress: engine.Progress{Phase: "x"}})
-		wait = showProgress(ctx, &bytes.Buffer{}, read, slog.New(slog.DiscardHandler))
+		wait = showProgress(ctx, &bytes.Buffer{}, read, inLog(slog.New(slog.DiscardHandler)))
 		cancel()
 		wait() // or with the node
 	})

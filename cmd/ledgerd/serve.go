@@ -96,7 +96,7 @@ func (c *serveCommand) Run(ctx context.Context, s *streams, args arguments, cli 
 	if c.LogFormat == "json" || c.LogLevel > slog.LevelInfo {
 		n.bars = io.Discard // what reads objects cannot read a bar
 	}
-	shown := showProgress(showing, n.bars, n.progress, n.logger)
+	shown := showProgress(showing, n.bars, n.progress, inLog(n.logger))
 	err := n.run(ctx)
 	stopShowing()
 	shown()
