@@ -47,8 +47,12 @@ func (f configFile) BeforeResolve(app *kong.Kong, ctx *kong.Context, trace *kong
 }
 
 // readConfig returns what a file holds that is small enough to be a configuration.
-func readConfig(ctx context.Context, path string) (content []byte, err error) {
-	content, err = unlessStopped(ctx, func() ([]byte, error) { return unpack.ReadSmall(path, maxConfigBytes) })
+func readConfig(ctx context.Context, path string) ([]byte, error) {
+	var content []byte
+	err := unlessStopped(ctx, func() (err error) {
+		content, err = unpack.ReadSmall(path, maxConfigBytes)
+		return err
+	})
 	if err != nil {
 		return nil, fmt.Errorf("cannot read the configuration %s: %w", path, err)
 	}

@@ -38,7 +38,11 @@ func (c *configCheckCommand) Run(ctx context.Context, s *streams, cli *commands)
 		return &usageError{err}
 	}
 	// A file that a setting names may be a pipe.
-	wrong, err := unlessStopped(ctx, func() ([]*settingError, error) { return checkSettings(content), nil })
+	var wrong []*settingError
+	err = unlessStopped(ctx, func() error {
+		wrong = checkSettings(content)
+		return nil
+	})
 	if err != nil {
 		return err
 	}
@@ -106,7 +110,6 @@ func settingNamed(settings []setting, err error) int {
 
 // refusals returns what the start would say to the source, the certificate, the keys and the places of files. Each names its flag.
 func (c *serveCommand) refusals() (all []error) {
-	quiet := slog.New(slog.DiscardHandler)
 	note := func(flag string, err error) {
 		if err != nil && !flagNames.MatchString(err.Error()) {
 			err = fmt.Errorf("%s: %w", flag, err)
@@ -115,13 +118,8 @@ func (c *serveCommand) refusals() (all []error) {
 			all = append(all, err)
 		}
 	}
-	_, err := c.openSource(quiet)
-	note("--source", err)
-	_, err = c.tlsFlags.open(quiet)
-	note("--tls-cert", err)
-	if c.APIKeys != "" {
-		_, err = readKeys(c.APIKeys)
-		note("--api-keys", err)
+	for _, o := range c.openings(&node{logger: slog.New(slog.DiscardHandler)}) {
+		note(o.flag, o.open())
 	}
 	note("--data-dir", mayBecome(c.DataDir, true))
 	if c.AccessLog != "" {

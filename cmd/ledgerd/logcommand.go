@@ -6,11 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 
 	"ledgerd/engine/datadir"
 	"ledgerd/engine/ledger"
-	"ledgerd/snapshot"
 	"ledgerd/snapshot/vfs"
 	"ledgerd/snapshot/wal"
 )
@@ -131,12 +129,10 @@ func reachable(dataDir string, first ledger.Version) error {
 	if first == 1 {
 		return nil
 	}
-	store := snapshot.ViewStore(vfs.Disk{}, datadir.SnapshotDir(dataDir), nil)
-	infos, err := store.List()
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
+	_, infos, err := snapshots(vfs.Disk{}, dataDir)
 	switch {
+	case err != nil:
+		return err
 	case first == 0 && len(infos) == 0:
 		return nil // nothing was ever kept
 	case first == 0:
@@ -191,11 +187,7 @@ func (t *logTotals) print(w io.Writer) {
 
 // helpFromSnapshots says what the snapshots of a data directory are worth beside a damaged log.
 func helpFromSnapshots(ctx context.Context, dataDir string, damage *wal.CorruptError) []string {
-	store := snapshot.ViewStore(vfs.Disk{}, datadir.SnapshotDir(dataDir), nil)
-	infos, err := store.List()
-	if errors.Is(err, fs.ErrNotExist) {
-		return []string{"there are no snapshots"}
-	}
+	store, infos, err := snapshots(vfs.Disk{}, dataDir)
 	if err != nil {
 		return []string{err.Error()}
 	}

@@ -155,21 +155,14 @@ func newParser(cli *commands, options ...kong.Option) *kong.Kong {
 var errStopped = errors.New("stopped before the start")
 
 // unlessStopped returns what read does, or errStopped once ctx ends: what is read may be a pipe that nobody writes to.
-// Nothing interrupts the system's open and read, so read is then left to end with the process, and must change nothing that others know.
-func unlessStopped[T any](ctx context.Context, read func() (T, error)) (value T, err error) {
-	type result struct {
-		value T
-		err   error
-	}
-	done := make(chan result, 1)
-	go func() {
-		value, err := read()
-		done <- result{value, err}
-	}()
+// Nothing interrupts the system's open and read, so read is then left to end with the process: nobody looks at what it changes any more.
+func unlessStopped(ctx context.Context, read func() error) error {
+	done := make(chan error, 1)
+	go func() { done <- read() }()
 	select {
-	case r := <-done:
-		return r.value, r.err
+	case err := <-done:
+		return err
 	case <-ctx.Done():
-		return value, errStopped
+		return errStopped
 	}
 }

@@ -34,24 +34,14 @@ const stopTimeout = 4 * time.Second
 // socketsTimeout is how much of stopTimeout sockets may take: the rest is for requests under way.
 const socketsTimeout = 3 * time.Second
 
-// origin is where a node's blocks come from.
-type origin struct {
-	source  source.Source  // nil: nowhere
-	fetcher ledger.Fetcher // nil: nothing is fetched
-}
-
-// secrets are what a node keeps to itself.
-type secrets struct {
-	encryption
-	keys *apikey.Ring // nil: no keys are looked at
-}
-
 // node is one running ledgerd.
 type node struct {
-	logger *slog.Logger
-	bars   io.Writer // for how far a long work is, if it is a terminal
-	origin
-	secrets
+	logger  *slog.Logger
+	bars    io.Writer      // for how far a long work is, if it is a terminal
+	source  source.Source  // where blocks come from; nil: nowhere
+	fetcher ledger.Fetcher // nil: nothing is fetched
+	encryption
+	keys        *apikey.Ring // nil: no keys are looked at
 	dir         *datadir.Dir
 	dataDir     string           // where it is
 	cluster     *cluster.Cluster // nil: the node is alone

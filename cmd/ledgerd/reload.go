@@ -10,7 +10,6 @@ import (
 
 	"github.com/alecthomas/kong"
 
-	"ledgerd/httpd/accesslog"
 	"ledgerd/httpd/apikey"
 )
 
@@ -26,15 +25,9 @@ type reload struct {
 	running *kong.Context  // what is in force, but for what was reloaded
 	taken   map[string]any // the values of the flags that were reloaded
 	level   *slog.LevelVar
-	log     *slog.Logger
-
-	apply       func(*serveCommand) // takes over limits, exemptions and origins
-	keys        *apikey.Ring        // nil: there are none
-	keysFile    string              // where they are
-	revoked     func()              // ends the sockets of keys that are gone
-	certificate *certificate        // nil: there is none
-	operators   *operators          // nil: anybody may be one
-	accessLog   *accesslog.Log      // nil: there is none
+	node    *node
+	keys    string              // their file
+	apply   func(*serveCommand) // takes over limits, exemptions and origins
 }
 
 // reloaded are the flags whose values are taken over. What their files hold is taken over, too, of api-keys, tls-cert and tls-client-ca.
@@ -53,8 +46,8 @@ func (r *reload) follow(ctx context.Context, signals <-chan os.Signal) {
 }
 
 func (r *reload) do(ctx context.Context) {
-	if r.accessLog != nil {
-		r.accessLog.Reopen()
+	if r.node.accessLog != nil {
+		r.node.accessLog.Reopen()
 	}
 	var fresh commands
 	var parsed *kong.Context
@@ -67,7 +60,7 @@ func (r *reload) do(ctx context.Context) {
 		files, err = r.files(&fresh.Serve)
 	}
 	if err != nil {
-		r.log.Error("SIGHUP: nothing is reloaded, the settings stay as they are", "error", err)
+		r.node.logger.Error("SIGHUP: nothing is reloaded, the settings stay as they are", "error", err)
 		return
 	}
 	changed, restarts := r.changes(parsed)
@@ -78,12 +71,12 @@ func (r *reload) do(ctx context.Context) {
 	}
 	if before := r.level.Level(); before != fresh.Serve.LogLevel {
 		r.level.Set(fresh.Serve.LogLevel)
-		r.log.Log(ctx, max(before, fresh.Serve.LogLevel), "SIGHUP: reloaded", append([]any{"log_level", fresh.Serve.LogLevel, "before", before}, said...)...)
+		r.node.logger.Log(ctx, max(before, fresh.Serve.LogLevel), "SIGHUP: reloaded", append([]any{"log_level", fresh.Serve.LogLevel, "before", before}, said...)...)
 	} else {
-		r.log.Info("SIGHUP: reloaded, the log level is as it was", append([]any{"log_level", before}, said...)...)
+		r.node.logger.Info("SIGHUP: reloaded, the log level is as it was", append([]any{"log_level", before}, said...)...)
 	}
 	if len(restarts) > 0 {
-		r.log.Warn("SIGHUP: these settings changed too, and take a restart", "flags", restarts)
+		r.node.logger.Warn("SIGHUP: these settings changed too, and take a restart", "flags", restarts)
 	}
 }
 
@@ -125,31 +118,32 @@ func (r *reload) changes(fresh *kong.Context) (changed, restarts []string) {
 // files reads the certificate, the authorities of operators and the API keys again, and returns what to say of them. The keys come last: they
 // cannot fail once they are read.
 func (r *reload) files(fresh *serveCommand) (said []any, err error) {
+	n := r.node
 	var held *apikey.File
-	if r.keys != nil {
-		if held, err = readKeys(r.keysFile); err != nil {
+	if n.keys != nil {
+		if held, err = readKeys(r.keys); err != nil {
 			return nil, err
 		}
 	}
 	take := func() {}
-	if r.operators != nil {
-		if take, err = r.operators.reload(); err != nil {
+	if n.operators != nil {
+		if take, err = n.operators.reload(); err != nil {
 			return nil, err
 		}
 	}
-	if r.certificate != nil {
-		if err := r.certificate.reload(); err != nil {
+	if n.certificate != nil {
+		if err := n.certificate.reload(); err != nil {
 			return nil, err
 		}
-		said = append(said, "certificate", r.certificate.certFile)
+		said = append(said, "certificate", n.certificate.certFile)
 	}
-	if take(); r.operators != nil {
-		said = append(said, "client_ca", r.operators.file)
+	if take(); n.operators != nil {
+		said = append(said, "client_ca", n.operators.file)
 	}
-	if r.keys != nil {
-		r.keys.SetUsual(fresh.usualTier())
-		r.keys.Load(held)
-		r.revoked()
+	if n.keys != nil {
+		n.keys.SetUsual(fresh.usualTier())
+		n.keys.Load(held)
+		n.hub.EndRevoked()
 		said = append(said, "keys", len(held.Keys))
 	}
 	return said, nil

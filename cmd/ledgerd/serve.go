@@ -58,7 +58,7 @@ func (c *serveCommand) Run(ctx context.Context, s *streams, args arguments, cli 
 	cores, removeProcessor := addProcessor()
 	defer removeProcessor()
 	n.cores, n.drain = cores, c.Drain
-	n.reload = &reload{args: args, config: string(cli.Config), running: parsed, taken: make(map[string]any), level: level, log: n.logger}
+	n.reload = &reload{args: args, config: string(cli.Config), running: parsed, taken: make(map[string]any), level: level, node: n, keys: c.APIKeys}
 	n.hangUps = make(chan os.Signal, 1) // further ones, while one is dealt with, ask for the same
 	signal.Notify(n.hangUps, syscall.SIGHUP)
 	defer signal.Ignore(syscall.SIGHUP) // it does not kill the node in its last moments either
@@ -105,18 +105,15 @@ func (c *serveCommand) Run(ctx context.Context, s *streams, args arguments, cli 
 
 // open opens what may be refused.
 func (c *serveCommand) open(ctx context.Context, n *node) (err error) {
-	if n.origin, err = unlessStopped(ctx, func() (origin, error) { return c.openSource(n.logger) }); err != nil {
-		return &usageError{err}
+	for _, o := range c.openings(n) {
+		if err := unlessStopped(ctx, o.open); err != nil {
+			return &usageError{err}
+		}
 	}
-	if n.secrets, err = unlessStopped(ctx, func() (secrets, error) { return c.openSecrets(n.logger) }); err != nil {
-		return &usageError{err}
-	}
-	n.reload.keys, n.reload.keysFile, n.reload.certificate, n.reload.operators = n.keys, c.APIKeys, n.certificate, n.operators
 	if c.AccessLog != "" {
 		if n.accessLog, err = accesslog.Open(c.AccessLog, n.logger); err != nil {
 			return &usageError{fmt.Errorf("cannot open --access-log: %w", err)}
 		}
-		n.reload.accessLog = n.accessLog
 	}
 	// Connections are found dead by their deadlines and heartbeats, sooner than by TCP, whose options would cost each one that is refused.
 	if n.listener, err = listenOn(ctx, net.ListenConfig{KeepAlive: -1}, c.Listen); err != nil {
@@ -136,33 +133,51 @@ func (c *serveCommand) open(ctx context.Context, n *node) (err error) {
 	return err
 }
 
-// openSource opens the source, and sees that it can do what else is asked for.
-func (c *serveCommand) openSource(log *slog.Logger) (o origin, err error) {
-	if o.source, err = source.OpenWith(c.Source, source.Options{Log: log, SkipVotes: c.SkipVotes, Filter: c.filter()}); err != nil {
-		return o, err
-	}
-	if c.Fill == "on-demand" {
-		if o.fetcher, _ = o.source.(ledger.Fetcher); o.fetcher == nil {
-			return o, errors.New("--fill on-demand needs a source whose node can be asked for accounts over JSON-RPC")
-		}
-	}
-	if c.filter() != nil && o.source != nil && strings.HasPrefix(o.source.Info().Identity, "sim:") {
-		return o, errors.New("sim: goes on from all accounts of its ledger: it takes neither --index-owners nor --index-accounts")
-	}
-	return o, nil
+// opening is what a flag names and a start opens before it touches anything. To check a configuration it is opened, too.
+type opening struct {
+	flag string
+	open func() error
 }
 
-// openSecrets reads the certificate and the API keys.
-func (c *serveCommand) openSecrets(log *slog.Logger) (s secrets, err error) {
-	if s.encryption, err = c.tlsFlags.open(log); err != nil || c.APIKeys == "" {
-		return s, err
+// openings returns the source, the certificate and the API keys, in the order in which they are opened for a node.
+func (c *serveCommand) openings(n *node) []opening {
+	return []opening{
+		{"--source", func() error { return c.openSource(n) }},
+		{"--tls-cert", func() (err error) {
+			n.encryption, err = c.tlsFlags.open(n.logger)
+			return err
+		}},
+		{"--api-keys", func() error { return c.openKeys(n) }},
+	}
+}
+
+// openSource opens the source, and sees that it can do what else is asked for.
+func (c *serveCommand) openSource(n *node) (err error) {
+	if n.source, err = source.OpenWith(c.Source, source.Options{Log: n.logger, SkipVotes: c.SkipVotes, Filter: c.filter()}); err != nil {
+		return err
+	}
+	if c.Fill == "on-demand" {
+		if n.fetcher, _ = n.source.(ledger.Fetcher); n.fetcher == nil {
+			return errors.New("--fill on-demand needs a source whose node can be asked for accounts over JSON-RPC")
+		}
+	}
+	if c.filter() != nil && n.source != nil && strings.HasPrefix(n.source.Info().Identity, "sim:") {
+		return errors.New("sim: goes on from all accounts of its ledger: it takes neither --index-owners nor --index-accounts")
+	}
+	return nil
+}
+
+// openKeys reads the API keys, if there are any.
+func (c *serveCommand) openKeys(n *node) error {
+	if c.APIKeys == "" {
+		return nil
 	}
 	held, err := readKeys(c.APIKeys)
 	if err == nil {
-		s.keys = apikey.NewRing(c.usualTier(), time.Now())
-		s.keys.Load(held)
+		n.keys = apikey.NewRing(c.usualTier(), time.Now())
+		n.keys.Load(held)
 	}
-	return s, err
+	return err
 }
 
 // usualTier returns what callers without a key may do.
@@ -228,7 +243,6 @@ func (c *serveCommand) assemble(ctx context.Context, n *node) error {
 		figures.Head(w, "ledgerd_ws_delivery_seconds", "histogram", "Time from a publication to the end of a write that brought it to a WebSocket.")
 		n.deliveries.Write(w, "ledgerd_ws_delivery_seconds", "")
 	})
-	n.reload.revoked = n.hub.EndRevoked
 	set.RegisterMetricsWriter(engineMetrics(n.engine, n.status))
 	set.RegisterMetricsWriter(durabilityMetrics(n.engine, n.dir, c.SnapshotInterval, &n.fsyncs, &n.ingests))
 	if s, ok := n.source.(interface{ Upstream() upstream.Snapshot }); ok {

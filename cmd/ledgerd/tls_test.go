@@ -222,7 +222,7 @@ func TestReloadReadsTheCertificate(t *testing.T) {
 		ledgertest.Must(t, err)
 		ledgertest.Equal(t, held.Leaf.Subject.CommonName, want, "the certificate %s", when)
 	}
-	changed, a, r := time.Now().Add(-time.Hour), newAuthority(t), &reload{certificate: c}
+	changed, a, r := time.Now().Add(-time.Hour), newAuthority(t), &reload{node: &node{encryption: encryption{certificate: c}}}
 	for i, name := range []string{"first", "second"} {
 		a.sign(name, &c.certFile, &c.keyFile)
 		ledgertest.Must(t, errors.Join(os.Chtimes(c.certFile, changed, changed), os.Chtimes(c.keyFile, changed, changed)))
