@@ -39,8 +39,12 @@ func (l sharedLog) Follow(ctx context.Context, from ledger.LogPoint, take func(c
 	if !errors.Is(err, cluster.ErrPurged) {
 		return err
 	}
-	if _, err := l.node.awaitNewer(ctx, from.Version); err != nil {
+	waitErr := l.node.untilOffered(ctx, "the cluster's log begins after what this node holds: waits until a newer snapshot is offered", func() error {
+		_, err := l.node.newer(ctx, from.Version)
 		return err
+	})
+	if waitErr != nil {
+		return waitErr
 	}
 	return fmt.Errorf("%w: start this node again, it then begins with the newest snapshot that is offered", err)
 }
@@ -91,20 +95,26 @@ func (n *node) newer(ctx context.Context, than ledger.Version) ([]*exchange.Mani
 	return offered, err
 }
 
-// awaitNewer is newer, but it waits.
-func (n *node) awaitNewer(ctx context.Context, than ledger.Version) ([]*exchange.Manifest, error) {
-	for told := false; ; told = true {
-		offered, err := n.newer(ctx, than)
-		if !errors.Is(err, exchange.ErrNoSnapshot) && !errors.Is(err, cluster.ErrPurged) {
-			return offered, err
+// untilOffered repeats what takes a snapshot of another node until one is offered and given. waits is what is said of that.
+func (n *node) untilOffered(ctx context.Context, waits string, try func() error) error {
+	for told := ""; ; {
+		err := try()
+		if !lacksSnapshot(err) {
+			return err
 		}
-		if !told {
-			n.logger.Warn("the cluster's log begins after what this node holds: waits until a newer snapshot is offered", "holds_version", uint64(than))
+		if err.Error() != told {
+			told = err.Error()
+			n.logger.Warn(waits, "error", err)
 		}
 		select {
 		case <-time.After(newerInterval):
 		case <-ctx.Done():
-			return nil, ctx.Err()
+			return ctx.Err()
 		}
 	}
+}
+
+// lacksSnapshot reports whether an error says that no node gives a snapshot that leads to the log.
+func lacksSnapshot(err error) bool {
+	return errors.Is(err, exchange.ErrNoSnapshot) || errors.Is(err, exchange.ErrNoPeer) || errors.Is(err, cluster.ErrPurged)
 }

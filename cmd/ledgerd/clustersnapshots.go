@@ -9,7 +9,6 @@ import (
 	"strconv"
 	"time"
 
-	"ledgerd/engine/cluster"
 	"ledgerd/engine/cluster/exchange"
 	"ledgerd/engine/datadir"
 	"ledgerd/httpd/ops"
@@ -88,24 +87,13 @@ func (n *node) offer(ctx context.Context, s snapshot.Written) {
 // begin fills an empty directory with the newest snapshot that is offered and can be fetched. Where there is none the log is followed
 // from its first record. Where that was purged it waits until a node offers one, and gives it.
 func (n *node) begin(ctx context.Context, progress func(done, total uint64)) error {
-	for told := ""; ; {
+	return n.untilOffered(ctx, "this node cannot begin before another one gives it a snapshot: tries again and again", func() error {
 		err := n.beginWithAny(ctx, progress)
-		if !errors.Is(err, exchange.ErrNoSnapshot) && !errors.Is(err, exchange.ErrNoPeer) && !errors.Is(err, cluster.ErrPurged) {
-			return err
-		}
-		if !n.purgedPast(ctx, 0) {
+		if lacksSnapshot(err) && !n.purgedPast(ctx, 0) {
 			return n.dir.AbandonBootstrap(ctx)
 		}
-		if err.Error() != told {
-			told = err.Error()
-			n.logger.Warn("this node cannot begin before another one gives it a snapshot: tries again and again", "error", err)
-		}
-		select {
-		case <-time.After(newerInterval):
-		case <-ctx.Done():
-			return ctx.Err()
-		}
-	}
+		return err
+	})
 }
 
 // beginWithAny tries all snapshots that are offered.
