@@ -4,11 +4,9 @@ import (
 	"archive/tar"
 	"cmp"
 	"context"
-	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"hash"
 	"io"
 	"io/fs"
 	"net/http"
@@ -185,7 +183,7 @@ type untilDone struct{ context.Context }
 
 func (u untilDone) Write(p []byte) (int, error) { return len(p), u.Err() }
 
-// pack writes an archive of a directory, syncs it, and reads it back: it holds the same bytes.
+// pack writes an archive of a directory, syncs it, and reads it back, by the checksum that the encoder made of what it was given.
 func pack(ctx context.Context, dir, archive string, meter *meter) (err error) {
 	f, err := os.OpenFile(archive, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o640)
 	if err != nil {
@@ -196,17 +194,16 @@ func pack(ctx context.Context, dir, archive string, meter *meter) (err error) {
 	if err != nil {
 		return err
 	}
-	written := sha256.New()
-	plain := tar.NewWriter(io.MultiWriter(untilDone{ctx}, compressed, written, meter))
+	plain := tar.NewWriter(io.MultiWriter(untilDone{ctx}, compressed, meter))
 	err = errors.Join(plain.AddFS(os.DirFS(dir)), plain.Close(), compressed.Close(), f.Sync())
 	if err == nil {
-		err = readBack(ctx, f, written, meter)
+		err = readBack(ctx, f, meter)
 	}
 	return cmp.Or(ctx.Err(), err)
 }
 
-// readBack returns an error unless a compressed file, from its beginning, holds what has the hash.
-func readBack(ctx context.Context, f io.ReadSeeker, want hash.Hash, meter *meter) error {
+// readBack returns an error unless a compressed file, from its beginning, holds what its checksum is of.
+func readBack(ctx context.Context, f io.ReadSeeker, meter *meter) error {
 	if _, err := f.Seek(0, io.SeekStart); err != nil {
 		return err
 	}
@@ -215,12 +212,6 @@ func readBack(ctx context.Context, f io.ReadSeeker, want hash.Hash, meter *meter
 		return err
 	}
 	defer compressed.Close()
-	read := sha256.New()
-	if _, err := io.Copy(io.MultiWriter(untilDone{ctx}, read, meter), compressed); err != nil {
-		return err
-	}
-	if string(read.Sum(nil)) != string(want.Sum(nil)) {
-		return errors.New("what is read back is not what was written")
-	}
-	return nil
+	_, err = io.Copy(io.MultiWriter(untilDone{ctx}, meter), compressed)
+	return err
 }

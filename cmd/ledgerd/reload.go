@@ -22,8 +22,7 @@ type arguments []string
 type reload struct {
 	args    arguments
 	config  string         // the file of it, "": there is none
-	running *kong.Context  // what is in force, but for what was reloaded
-	taken   map[string]any // the values of the flags that were reloaded
+	values  map[string]any // of flags that are in force
 	level   *slog.LevelVar
 	node    *node
 	keys    string              // their file
@@ -94,19 +93,14 @@ func (r *reload) isReadable() error {
 // changes notes the values of the flags that are taken over, and returns those of them that changed, with their values, but for the level, and
 // the names of the flags whose values changed and cannot be taken over.
 func (r *reload) changes(fresh *kong.Context) (changed, restarts []string) {
-	now := fresh.Selected().Flags
-	for i, f := range r.running.Selected().Flags {
-		before, value := f.Target.Interface(), now[i].Target.Interface()
-		takes := slices.Contains(reloaded, f.Name)
-		if last, ok := r.taken[f.Name]; ok {
-			before = last
-		}
+	for _, f := range fresh.Selected().Flags {
+		value := f.Target.Interface()
 		switch {
-		case reflect.DeepEqual(before, value):
-		case !takes:
+		case reflect.DeepEqual(r.values[f.Name], value):
+		case !slices.Contains(reloaded, f.Name):
 			restarts = append(restarts, f.Name)
 		default:
-			r.taken[f.Name] = value
+			r.values[f.Name] = value
 			if f.Name != "log-level" {
 				changed = append(changed, fmt.Sprintf("%s: %v", f.Name, value))
 			}

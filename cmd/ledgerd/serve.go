@@ -58,7 +58,10 @@ func (c *serveCommand) Run(ctx context.Context, s *streams, args arguments, cli 
 	cores, removeProcessor := addProcessor()
 	defer removeProcessor()
 	n.cores, n.drain = cores, c.Drain
-	n.reload = &reload{args: args, config: string(cli.Config), running: parsed, taken: make(map[string]any), level: level, node: n, keys: c.APIKeys}
+	n.reload = &reload{args: args, config: string(cli.Config), values: make(map[string]any), level: level, node: n, keys: c.APIKeys}
+	for _, f := range parsed.Flags() {
+		n.reload.values[f.Name] = f.Target.Interface()
+	}
 	n.hangUps = make(chan os.Signal, 1) // further ones, while one is dealt with, ask for the same
 	signal.Notify(n.hangUps, syscall.SIGHUP)
 	defer signal.Ignore(syscall.SIGHUP) // it does not kill the node in its last moments either

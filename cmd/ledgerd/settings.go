@@ -7,7 +7,6 @@ import (
 	"io"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/alecthomas/kong"
@@ -89,16 +88,9 @@ func suggestion(name string) string {
 
 const notSettings = "it is not YAML of the form 'flag: value'"
 
-var lineOfYAML = regexp.MustCompile(`^yaml: line (\d+): (.*)`)
-
 // syntaxError says where the reader of YAML gave up.
 func syntaxError(err error) *settingError {
-	m := lineOfYAML.FindStringSubmatch(err.Error())
-	if m == nil {
-		return &settingError{0, notSettings + ": " + strings.TrimPrefix(err.Error(), "yaml: ")}
-	}
-	line, _ := strconv.Atoi(m[1])
-	return &settingError{line, notSettings + ": " + m[2]}
+	return &settingError{0, fmt.Sprintf("%s: %v", notSettings, err)}
 }
 
 // isFlag reports whether any of the commands has a flag of that name.
@@ -118,23 +110,15 @@ func hasFlag(n *kong.Node, name string) bool {
 
 // text writes a YAML value as it would stand on the command line.
 func text(value *yaml.Node) (string, error) {
-	if value.Kind == yaml.AliasNode {
-		value = value.Alias
-	}
+	var one string
+	var list []string
 	switch {
 	case value.Tag == "!!null":
 		return "", errors.New(`has no value: write "" for an empty one`)
-	case value.Kind == yaml.ScalarNode:
-		return value.Value, nil
-	case value.Kind != yaml.SequenceNode:
-		return "", errors.New("takes one value, or a list of values")
+	case value.Decode(&one) == nil:
+		return one, nil
+	case value.Decode(&list) == nil:
+		return strings.Join(list, ","), nil
 	}
-	parts := make([]string, len(value.Content))
-	for i, part := range value.Content {
-		if part.Kind != yaml.ScalarNode {
-			return "", errors.New("takes a list of plain values")
-		}
-		parts[i] = part.Value
-	}
-	return strings.Join(parts, ","), nil
+	return "", errors.New("takes one value, or a list of values")
 }
