@@ -88,8 +88,7 @@ func (l *lease) state() (lost <-chan struct{}, has bool, renewed time.Time) {
 
 // run takes the lease when it can and renews it, until the cluster is closed; then it gives it up.
 func (l *lease) run() {
-	ctx, ticker := l.cluster.ctx, time.NewTicker(pollInterval)
-	defer ticker.Stop()
+	ctx := l.cluster.ctx
 	defer l.release()
 	what := "holding the lease of " + l.key
 	for {
@@ -99,9 +98,7 @@ func (l *lease) run() {
 			l.cluster.setFault(what, err)
 			l.kv = nil // it may have to be made
 		}
-		select {
-		case <-ticker.C:
-		case <-ctx.Done():
+		if l.cluster.sleep(ctx, pollInterval) != nil {
 			return
 		}
 	}

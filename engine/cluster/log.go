@@ -34,9 +34,9 @@ type Log struct {
 
 	mu     sync.Mutex
 	opened time.Time
-	known  time.Time    // when this node knew last that it held the whole log; zero: never
-	ahead  [2]streamEnd // where the node is not yet: the one to be reached first, and the newest known
-	taken  uint64       // the newest sequence taken in
+	known  time.Time // when this node knew last that it held the whole log; zero: never
+	ahead  streamEnd // that the node is to reach
+	taken  uint64    // the newest sequence taken in
 }
 
 // streamEnd is where most of the servers knew the stream to end at a time; the zero value: no end.
@@ -99,10 +99,8 @@ func (l *Log) noteEnd(at time.Time, last uint64) {
 	switch {
 	case l.taken >= last:
 		l.knownLocked(at)
-	case l.ahead[0].at.IsZero():
-		l.ahead[0] = streamEnd{at, last}
-	default: // the older one is reached first
-		l.ahead[1] = streamEnd{at, last}
+	case l.ahead.at.IsZero(): // else that one is reached first, and the next answer tells of more
+		l.ahead = streamEnd{at, last}
 	}
 }
 
@@ -111,9 +109,9 @@ func (l *Log) noteTaken(sequence uint64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.taken = sequence
-	for !l.ahead[0].at.IsZero() && sequence >= l.ahead[0].last {
-		l.knownLocked(l.ahead[0].at)
-		l.ahead = [2]streamEnd{l.ahead[1]}
+	if !l.ahead.at.IsZero() && sequence >= l.ahead.last {
+		l.knownLocked(l.ahead.at)
+		l.ahead = streamEnd{}
 	}
 }
 

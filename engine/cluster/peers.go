@@ -23,7 +23,6 @@ const (
 type heartbeat struct {
 	Node    string `json:"node"`
 	Process string `json:"process"` // a node that starts again is another one
-	Gone    bool   `json:"gone,omitempty"`
 }
 
 // peers are the other nodes that sent a heartbeat.
@@ -41,28 +40,19 @@ func (c *Cluster) startHeartbeats() error {
 	if err != nil {
 		return err
 	}
+	b, err := json.Marshal(heartbeat{c.config.NodeID, c.process})
+	if err != nil {
+		panic(err) // it is all strings
+	}
 	c.running.Go(func() {
-		ticker := time.NewTicker(heartbeatInterval)
-		defer ticker.Stop()
 		for {
-			c.sendHeartbeat(false)
-			select {
-			case <-ticker.C:
-			case <-c.ctx.Done():
-				c.sendHeartbeat(true)
+			_ = c.conn.Publish(sub.Subject, b) // without a connection no other node hears of this one
+			if c.sleep(c.ctx, heartbeatInterval) != nil {
 				return
 			}
 		}
 	})
 	return nil
-}
-
-func (c *Cluster) sendHeartbeat(gone bool) {
-	b, err := json.Marshal(heartbeat{c.config.NodeID, c.process, gone})
-	if err != nil {
-		panic(err) // it is all strings
-	}
-	_ = c.conn.Publish(c.config.Stream+".members", b) // without a connection no other node hears of this one
 }
 
 // heard notes a heartbeat.
@@ -77,8 +67,6 @@ func (c *Cluster) heard(b []byte) {
 	defer p.mu.Unlock()
 	switch _, known := p.seen[h.Process]; {
 	case h.Process == c.process:
-	case h.Gone:
-		delete(p.seen, h.Process)
 	case !known && p.countLocked() >= maxPeers:
 		c.stats.gossipRefused.Inc()
 	default:

@@ -12,8 +12,6 @@ import (
 // watch asks once each lookInterval where the stream ends, and whether it is still the same. It returns why the stream cannot be
 // followed any more, or nil when ctx ends.
 func (c *Cluster) watch(ctx context.Context, l *Log) error {
-	ticker := time.NewTicker(c.pace.look)
-	defer ticker.Stop()
 	defer c.clearFault(watching, false)
 	var odd confirmer // that the stream is gone, or does not go on from what was taken
 	for before := uint64(0); ; {
@@ -40,9 +38,7 @@ func (c *Cluster) watch(ctx context.Context, l *Log) error {
 				return err
 			}
 		}
-		select {
-		case <-ticker.C:
-		case <-ctx.Done():
+		if c.sleep(ctx, c.pace.look) != nil {
 			return nil
 		}
 	}
