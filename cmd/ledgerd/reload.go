@@ -20,13 +20,13 @@ type arguments []string
 // node runs, see reloaded. Where anything in it is wrong, all stays as it is. The access log is
 // opened anew whatever the configuration says: its file may have been moved away.
 type reload struct {
-	args    arguments
-	config  string         // the file of it, "": there is none
-	values  map[string]any // of flags that are in force
-	level   *slog.LevelVar
-	node    *node
-	keys    string              // their file
-	apply   func(*serveCommand) // takes over limits, exemptions and origins
+	args   arguments
+	config string         // the file of it, "": there is none
+	values map[string]any // of flags that are in force
+	level  *slog.LevelVar
+	node   *node
+	keys   string              // their file
+	apply  func(*serveCommand) // takes over limits, exemptions and origins
 }
 
 // reloaded are the flags whose values are taken over. What their files hold is taken over, too, of api-keys, tls-cert and tls-client-ca.
