@@ -71,11 +71,7 @@ func (f *follower) run(ctx context.Context) error {
 
 // join finds the message to begin with.
 func (f *follower) join(ctx context.Context) error {
-	stream, info, err := f.log.cluster.bind(ctx)
-	if err != nil {
-		return err
-	}
-	begin, err := f.log.cluster.findStart(ctx, stream, info, f.from)
+	stream, info, begin, err := f.log.cluster.bindAt(ctx, f.from)
 	if err != nil {
 		return err
 	}

@@ -14,11 +14,7 @@ import (
 
 // PurgeBelow purges the stream up to the commit that holds a version.
 func (c *Cluster) PurgeBelow(ctx context.Context, v ledger.Version) error {
-	stream, info, err := c.bind(ctx)
-	if err != nil {
-		return err
-	}
-	begin, err := c.findStart(ctx, stream, info, ledger.LogPoint{Version: v})
+	stream, info, begin, err := c.bindAt(ctx, ledger.LogPoint{Version: v})
 	if errors.Is(err, ErrPurged) {
 		return nil
 	}
@@ -37,11 +33,7 @@ func (c *Cluster) PurgeBelow(ctx context.Context, v ledger.Version) error {
 // RecordAt returns the record of a version from the stream. ErrPurged: the stream does not hold it any more. ErrShortened: it
 // does not hold it yet.
 func (c *Cluster) RecordAt(ctx context.Context, v ledger.Version) (*ledger.Record, error) {
-	stream, info, err := c.bind(ctx)
-	if err != nil {
-		return nil, err
-	}
-	begin, err := c.findStart(ctx, stream, info, ledger.LogPoint{Version: v})
+	stream, info, begin, err := c.bindAt(ctx, ledger.LogPoint{Version: v})
 	if err != nil {
 		return nil, err
 	}

@@ -11,8 +11,16 @@ import (
 	"ledgerd/engine/ledger"
 )
 
-// findStart returns the sequence of the message to begin with for a node that stands at a point: the first of the commit that
-// holds the point's record, so that it can be compared, or, where that was purged, of the next one.
+// bindAt waits for the stream as bind does, and returns the sequence of the message to begin with, too, for a node that stands at a
+// point: the first of the commit that holds the point's record, so that it can be compared, or, where that was purged, of the next one.
+func (c *Cluster) bindAt(ctx context.Context, from ledger.LogPoint) (stream jetstream.Stream, info *jetstream.StreamInfo, begin uint64, err error) {
+	if stream, info, err = c.bind(ctx); err == nil {
+		begin, err = c.findStart(ctx, stream, info, from)
+	}
+	return stream, info, begin, err
+}
+
+// findStart returns the sequence of which bindAt tells.
 func (c *Cluster) findStart(ctx context.Context, stream jetstream.Stream, info *jetstream.StreamInfo, from ledger.LogPoint) (uint64, error) {
 	first, last := info.State.FirstSeq, info.State.LastSeq
 	if info.State.Msgs == 0 {
@@ -52,11 +60,7 @@ func (c *Cluster) findStart(ctx context.Context, stream jetstream.Stream, info *
 // GoesOn returns nil where the stream holds what comes after a version, and ErrPurged where it was purged past that: who holds
 // no more must begin with a newer snapshot. It looks at a few messages.
 func (c *Cluster) GoesOn(ctx context.Context, v ledger.Version) error {
-	stream, info, err := c.bind(ctx)
-	if err != nil {
-		return err
-	}
-	_, err = c.findStart(ctx, stream, info, ledger.LogPoint{Version: v})
+	_, _, _, err := c.bindAt(ctx, ledger.LogPoint{Version: v})
 	return err
 }
 
