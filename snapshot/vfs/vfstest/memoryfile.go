@@ -81,7 +81,7 @@ func (f *memoryFile) Truncate(size int64) error {
 // Preallocate implements vfs.File. Without enough space it takes none.
 func (f *memoryFile) Preallocate(size int64) error {
 	return f.do(KindPreallocate, size, func(file *node) error {
-		if file.live.missing(0, size) > f.disk.freeLocked() {
+		if pagesFor(size)-file.live.taken() > f.disk.freeLocked() {
 			return syscall.ENOSPC
 		}
 		file.change(0, 0, func(c *content) { c.reserve(size) })

@@ -43,14 +43,6 @@ func (m *Memory) freeLocked() int {
 
 // fittingLocked returns how much of a write to a file there is space for.
 func (m *Memory) fittingLocked(file *node, length int, off int64) int {
-	if m.capacity == 0 {
-		return length
-	}
-	free := m.freeLocked()
-	for at := off; at < off+int64(length); at += pageBytes - at%pageBytes {
-		if free -= file.live.missing(at, 1); free < 0 {
-			return int(at - off)
-		}
-	}
-	return length
+	space := int64(file.live.taken()+m.freeLocked()) * pageBytes
+	return int(max(0, min(int64(length), space-off)))
 }
