@@ -3,66 +3,42 @@ package shard
 import (
 	"errors"
 	"runtime"
-	"slices"
 	"sync"
 	"testing"
 
 	"ledgerd/engine/ledger"
+	"ledgerd/engine/ledger/ledgertest"
 )
 
-// TestRestoreRefusesBadContent gives a shard content that is not a shard's, and content that
-// fails, and checks that nothing of it stays. Counters are read meanwhile.
-func TestRestoreRefusesBadContent(t *testing.T) {
-	type list = []ledger.Pubkey
-	var keys list // of shard 1 of 2, in order
-	for i := 0; len(keys) < 4; i++ {
-		if k := key(i); Of(k.Prefix(), 2) == 1 {
-			keys = append(keys, k)
-		}
-	}
-	slices.SortFunc(keys, compareKeys)
-	foreign, broken := ledger.Pubkey{1}, errors.New("broken")
-	for name, tt := range map[string]struct {
-		accounts, mints list
-		fails           error // of the accounts, then of the mints
-		mintsFail       error
-		want            error
-	}{
-		"good":                   {keys, keys, nil, nil, nil},
-		"empty":                  {nil, nil, nil, nil, nil},
-		"account twice":          {list{keys[0], keys[1], keys[1]}, nil, nil, nil, ledger.ErrCorrupt},
-		"accounts out of order":  {list{keys[1], keys[0]}, nil, nil, nil, ledger.ErrCorrupt},
-		"another's account":      {list{foreign, keys[0]}, nil, nil, nil, ledger.ErrCorrupt},
-		"mint twice":             {keys, list{keys[2], keys[2]}, nil, nil, ledger.ErrCorrupt},
-		"mints out of order":     {keys, list{keys[2], keys[1]}, nil, nil, ledger.ErrCorrupt},
-		"another's mint":         {keys, list{foreign}, nil, nil, ledger.ErrCorrupt},
-		"accounts fail":          {keys, keys, broken, nil, broken},
-		"mints fail":             {keys, keys, nil, broken, broken},
-		"wrong before it failed": {list{foreign}, nil, broken, nil, ledger.ErrCorrupt},
+// TestRestoreRefusesContentThatFails gives a shard content, some of which fails at the end, and checks that nothing of that
+// stays. Counters are read meanwhile.
+func TestRestoreRefusesContentThatFails(t *testing.T) {
+	const keys = 4
+	broken := errors.New("broken")
+	for name, tt := range map[string]struct{ accounts, mints error }{
+		"good":          {nil, nil},
+		"accounts fail": {broken, nil},
+		"mints fail":    {nil, broken},
 	} {
-		s := New(1, 2)
-		each := func(keys list, fails error, visit func(ledger.Pubkey) bool) error {
-			slices.Values(keys)(visit)
-			return fails
-		}
+		s := New(0, 1)
+		c := content(many(keys))
+		c.Version = 7
+		accounts := c.Accounts
+		c.Accounts = func(visit func(*ledger.Account) bool) error { return errors.Join(accounts(visit), tt.accounts) }
+		c.Mints = func(visit func(ledger.MintWrite) bool) error { visit(ledger.MintWrite{}); return tt.mints }
 		var metrics sync.WaitGroup
 		metrics.Go(func() { s.Counters().Accounts.Load() }) // the race detector is the judge
-		err := s.Restore(Content{
-			Version: 7,
-			Accounts: func(visit func(*ledger.Account) bool) error {
-				return each(tt.accounts, tt.fails, func(k ledger.Pubkey) bool { return visit(&ledger.Account{Pubkey: k, Lamports: 1}) })
-			},
-			Mints: func(visit func(ledger.MintWrite) bool) error {
-				return each(tt.mints, tt.mintsFail, func(k ledger.Pubkey) bool { return visit(ledger.MintWrite{Pubkey: k}) })
-			},
-		})
+		err := s.Restore(c)
 		metrics.Wait()
-		if !errors.Is(err, tt.want) || tt.want == broken && err != broken {
-			t.Errorf("%s: Restore: %v, want %v", name, err, tt.want)
+		want := [4]int64{keys, keys / 2, keys, 7}
+		if tt.accounts != nil || tt.mints != nil {
+			ledgertest.ErrorIs(t, err, broken, "%s: Restore", name)
+			want = [4]int64{}
+		} else {
+			must(t, err)
 		}
-		if held, want := s.Counters().Accounts.Load(), int64(len(tt.accounts)); err == nil && held != want || err != nil && (held != 0 || s.state.accounts.base.Len() != 0) {
-			t.Errorf("%s: %d accounts are held after %v", name, held, err)
-		}
+		held := [4]int64{s.Counters().Accounts.Load(), s.Counters().TokenAccounts.Load(), int64(s.state.accounts.base.Len()), int64(s.state.folded)}
+		ledgertest.Equal(t, held, want, "%s: accounts and token accounts counted, accounts held, version folded", name)
 	}
 }
 

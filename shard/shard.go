@@ -49,8 +49,6 @@ type Shard struct {
 	// locks it for its look-up. It is locked until Run starts and stays locked after Run returns.
 	mu    sync.Mutex
 	state *state
-
-	counters *Counters // also of the state that Restore puts in place
 }
 
 // message is a query or an item of work. Its sender waits for its reply.
@@ -87,13 +85,11 @@ func (r *reply[R]) Wait() (*R, error) {
 
 // New returns the empty shard number self of the given number of shards. It starts nothing.
 func New(self, shards int) *Shard {
-	state := newState(self, shards)
 	s := &Shard{
-		queries:  make(chan message, queryLane),
-		work:     make(chan message, workLane),
-		done:     make(chan struct{}),
-		state:    state,
-		counters: state.counters,
+		queries: make(chan message, queryLane),
+		work:    make(chan message, workLane),
+		done:    make(chan struct{}),
+		state:   newState(self, shards),
 	}
 	s.mu.Lock()
 	return s
@@ -104,7 +100,7 @@ func New(self, shards int) *Shard {
 func (s *Shard) SetFilter(f *ledger.Filter) { s.state.filter = f }
 
 // Counters returns the shard's counters. Any goroutine may call it, also during Restore.
-func (s *Shard) Counters() *Counters { return s.counters }
+func (s *Shard) Counters() *Counters { return &s.state.counters }
 
 // MailboxDepth returns how many queries wait.
 func (s *Shard) MailboxDepth() int { return len(s.queries) }

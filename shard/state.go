@@ -23,7 +23,7 @@ type state struct {
 	bases []baseChange
 
 	scratch  [3]ledger.Account // for apply
-	counters *Counters
+	counters Counters
 }
 
 // baseChange is base state that is not folded.
@@ -51,9 +51,7 @@ type Counters struct {
 func newState(self, shards int) *state {
 	return &state{
 		self: self, shards: shards,
-		accounts: newAccounts(),
-		mints:    newMints(),
-		counters: new(Counters),
+		accounts: newAccounts(), mints: newMints(),
 	}
 }
 

@@ -63,6 +63,9 @@ func (b *Base) LoadHolding(r arena.Ref) uint64 {
 // Len returns how many accounts there are, tombstones included.
 func (b *Base) Len() int { return b.lists[All].listings.Len() }
 
+// TokenAccounts returns how many accounts are token accounts.
+func (b *Base) TokenAccounts() int { return b.lists[ByWallet].listings.Len() }
+
 // Put stores an account whose record is r, 0 if it has none yet, and returns its record,
 // which may be another one.
 func (b *Base) Put(r arena.Ref, a *ledger.Account) (now arena.Ref) {

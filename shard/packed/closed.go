@@ -42,5 +42,5 @@ func (b *Base) NextClosed(horizon ledger.Slot) (r arena.Ref, noted bool) {
 	return r, true
 }
 
-// Closed returns how many times closed accounts are noted.
+// Closed returns how many times closed accounts are noted: in a base that was loaded, how many there are.
 func (b *Base) Closed() int { return b.closed.Len() }
