@@ -17,8 +17,11 @@ const (
 	startupBatch = 4096
 )
 
+// maxSlots bounds the slots that are remembered, and with them what each status costs; a network makes so many in half an hour.
+const maxSlots = 1 << 12
+
 // errTooMuch ends a stream that never says that anything is whole.
-var errTooMuch = errors.New("the stream holds more blocks that are not whole than 1 GiB, or too many of one slot")
+var errTooMuch = errors.New("the stream holds more blocks that are not whole than 1 GiB, or names 4096 slots and none that is finalized")
 
 // Assembler makes blocks of updates. One goroutine uses it.
 type Assembler struct {
@@ -32,11 +35,11 @@ type Assembler struct {
 	Counts Counts
 
 	emit    ledger.Emit
-	slots   recentSlots      // of this stream
-	taken   uint64           // the number of updates, over all streams
-	bytes   int              // the sum of those of open tries
-	startup ledger.BaseState // not emitted yet
-	sealed  []*sealedBlock   // the newest, the oldest first
+	slots   map[ledger.Slot]slot // of this stream
+	taken   uint64               // the number of updates, over all streams
+	bytes   int                  // the sum of those of open tries
+	startup ledger.BaseState     // not emitted yet
+	sealed  []*assembly          // the newest, the oldest first, also of other streams: they have their writes
 
 	// Of a live stream.
 	asked     ledger.Slot // the slot of the newest ShortError; 0: none
@@ -52,27 +55,29 @@ type Counts struct {
 	Late       uint64 // account writes that came after their block: see takeLate
 	Startup    uint64 // accounts of a validator's start
 	Partial    uint64 // blocks of streams that are over, which may have begun in the middle of them
-	Dropped    uint64 // blocks that are not whole, of slots far below the finalized one or named long ago
+	Dropped    uint64 // blocks that are not whole, of slots far below the finalized one or with many tries
 }
 
 // NewAssembler returns an assembler without any slot, which emits blocks, statuses and base states.
-func NewAssembler(emit ledger.Emit) *Assembler { return &Assembler{emit: emit} }
+func NewAssembler(emit ledger.Emit) *Assembler {
+	return &Assembler{emit: emit, slots: make(map[ledger.Slot]slot)}
+}
 
 // Reconnected begins another stream: blocks that are not whole are dropped, and a block that comes again is emitted again.
 func (a *Assembler) Reconnected() {
-	for s := range a.slots.tries() {
+	for s := range a.tries() {
 		if s.state == inPart {
 			a.Counts.Partial++
 		}
 	}
-	a.slots = recentSlots{}
+	clear(a.slots)
 	a.bytes = 0
 	a.startup = ledger.BaseState{}
 }
 
 // Unfinished returns the number of blocks that are not whole.
 func (a *Assembler) Unfinished() (n int) {
-	for range a.slots.tries() {
+	for range a.tries() {
 		n++
 	}
 	return n
@@ -80,13 +85,13 @@ func (a *Assembler) Unfinished() (n int) {
 
 // Expects reports whether the rest of a slot's block may come, of which a part came.
 func (a *Assembler) Expects(slot ledger.Slot) bool {
-	return slices.ContainsFunc(a.slots.get(slot).open, func(s *assembly) bool { return s.state != inPart })
+	return slices.ContainsFunc(a.slots[slot].open, func(s *assembly) bool { return s.state != inPart })
 }
 
 // InPart returns the lowest of some slots whose block came in part, false if there is none: a server that is asked to
 // replay it on the same connection tells the whole.
 func (a *Assembler) InPart(after, upTo ledger.Slot) (lowest ledger.Slot, found bool) {
-	for s := range a.slots.tries() {
+	for s := range a.tries() {
 		if s.state == inPart && s.slot > after && s.slot <= upTo && (!found || s.slot < lowest) {
 			lowest, found = s.slot, true
 		}
@@ -96,9 +101,9 @@ func (a *Assembler) InPart(after, upTo ledger.Slot) (lowest ledger.Slot, found b
 
 // ShowsElsewhere reports whether this stream showed a block of a hash, or its head alone, at another slot.
 func (a *Assembler) ShowsElsewhere(hash ledger.Hash, than ledger.Slot) bool {
-	for at, s := range a.slots.all() {
-		isIt := func(s *assembly) bool { return s.head != nil && s.head.Hash == hash }
-		if at != than && (slices.ContainsFunc(s.open, isIt) || slices.ContainsFunc(s.over, isIt)) {
+	isIt := func(s *assembly) bool { return s.head != nil && s.head.Hash == hash }
+	for at, slot := range a.slots {
+		if at != than && (slices.ContainsFunc(slot.open, isIt) || slices.ContainsFunc(slot.over, isIt)) {
 			return true
 		}
 	}
@@ -114,10 +119,13 @@ func (a *Assembler) Take(ctx context.Context, u *Update) error {
 	if err := a.Flush(ctx); err != nil {
 		return err
 	}
+	if a.bytes > maxBytes || len(a.slots) > maxSlots {
+		return errTooMuch
+	}
 	a.taken++
 	switch u.Kind {
 	case Account:
-		return a.takeAccount(u)
+		a.takeAccount(u)
 	case Transaction, TransactionStatus:
 		return a.takeTransaction(ctx, u)
 	case Meta:
@@ -150,57 +158,41 @@ func (a *Assembler) takeStartup(ctx context.Context, u *Update) error {
 	return nil
 }
 
-func (a *Assembler) takeAccount(u *Update) error {
-	s, err := a.at(u, accountBytes)
-	switch {
-	case err != nil:
-		return err
-	case s.isOver():
+func (a *Assembler) takeAccount(u *Update) {
+	s := a.at(u, accountBytes)
+	if s.isOver() {
 		a.takeLate(u, s)
-	case !s.write(u.Write, u.WriteVersion):
+	} else if !s.write(u.Write, u.WriteVersion) {
 		a.Counts.Duplicates++
 	}
-	return nil
 }
 
 func (a *Assembler) takeTransaction(ctx context.Context, u *Update) error {
 	a.HasTransactions = true
-	s, err := a.at(u, transactionBytes+len(u.Transaction.Accounts)*len(ledger.Pubkey{}))
-	if err != nil {
-		return err
-	}
-	if s.isOver() {
-		a.Counts.Duplicates++
-		return nil
-	}
-	if !s.transact(u) {
+	s := a.at(u, transactionBytes+len(u.Transaction.Accounts)*len(ledger.Pubkey{}))
+	if s.isOver() || !s.transact(u) {
 		a.Counts.Duplicates++
 	}
 	return a.advance(ctx, s)
 }
 
 func (a *Assembler) takeHead(ctx context.Context, u *Update) error {
-	s, err := a.at(u, 0)
+	s := a.at(u, 0)
 	switch {
-	case err != nil:
-		return err
 	case s.head != nil && s.head.Hash != u.Head.Hash:
 		return &TwoBlocksError{u.Slot}
-	case s.head != nil, s.isOver():
+	case s.head != nil || s.isOver():
 		a.Counts.Duplicates++
-		if s.isOver() {
-			return nil
-		}
 		if s.begin == beginUnsaid && s.processed {
 			s.begin = beginReplayed
 		}
-	default:
-		head := u.Head
-		s.head = &head
-		if s.begin == beginUnsaid {
-			if err := a.follow(ctx, s); err != nil {
-				return err
-			}
+		return a.advance(ctx, s)
+	}
+	head := u.Head
+	s.head = &head
+	if s.begin == beginUnsaid {
+		if err := a.follow(ctx, s); err != nil {
+			return err
 		}
 	}
 	return a.advance(ctx, s)

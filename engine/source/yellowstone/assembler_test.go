@@ -144,8 +144,8 @@ func TestWhatIsNotWholeIsBounded(t *testing.T) {
 			mustFeed(t, a, statusOf(slot, Finalized))
 		}
 	}
-	if held(&a.slots) > keptSlots+100 || a.Counts.Dropped == 0 {
-		t.Errorf("%d slots are held, %+v", held(&a.slots), a.Counts)
+	if len(a.slots) > keptSlots+100 || a.Counts.Dropped == 0 {
+		t.Errorf("%d slots are held, %+v", len(a.slots), a.Counts)
 	}
 	a.bytes = maxBytes
 	ledgertest.Equal(t, feed(t, a, aBlock(rand.New(rand.NewPCG(1, 1)), 1<<30, 1).updates...), errTooMuch, "the error")

@@ -23,6 +23,7 @@ type assembly struct {
 	state     state
 
 	writes
+	late         writes               // that came after the block
 	transactions []ledger.Transaction // as they came
 	indexes      map[uint32]struct{}  // of those, and of those that only a status told of
 
@@ -46,7 +47,7 @@ const (
 	gathering state = iota // the rest of it may come
 	inPart                 // it is processed or claimed, but the stream may have begun in the middle of it
 	short                  // it is claimed, but transactions are missing, which may still come
-	sealed                 // the block was emitted; only its head is kept
+	sealed                 // the block was emitted; its head is kept
 	dead                   // the server took it back; nothing of it is kept
 )
 
@@ -111,7 +112,7 @@ func (s *assembly) transact(u *Update) bool {
 	return true
 }
 
-// take returns the block, whose head must have come, and leaves nothing but that.
+// take returns the block, whose head must have come, and leaves that and which writes it has.
 func (s *assembly) take() *ledger.Block {
 	b := &ledger.Block{
 		Slot: s.slot, ParentSlot: s.head.ParentSlot,
@@ -125,6 +126,6 @@ func (s *assembly) take() *ledger.Block {
 	for _, t := range s.transactions {
 		b.AddTransaction(t)
 	}
-	s.writes, s.transactions, s.indexes = writes{}, nil, nil
+	s.accounts, s.transactions, s.indexes = nil, nil, nil
 	return b
 }

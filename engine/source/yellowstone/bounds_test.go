@@ -10,53 +10,38 @@ import (
 // F22, F27: whatever a stream says of slots that it shows nothing of, and in whatever order, what is remembered of it is
 // bounded, and so is what each word costs.
 func TestStatusesOfUnknownSlotsAreBounded(t *testing.T) {
-	const many = 30_000
 	for name, slot := range map[string]func(n int) ledger.Slot{
 		"ascending":  func(n int) ledger.Slot { return ledger.Slot(1_000_000 + n) },
 		"descending": func(n int) ledger.Slot { return ledger.Slot(1_000_000 - n) },
 		"far apart":  func(n int) ledger.Slot { return ledger.Slot(n%2)<<60 + ledger.Slot(n*1000) },
 	} {
-		for _, status := range []SlotStatus{Confirmed, Dead} {
+		for _, status := range []SlotStatus{Confirmed, Dead, CreatedBank} {
 			for _, live := range []bool{false, true} {
 				a := NewAssembler(discard)
 				a.Live = live
-				for n := range many {
-					must(t, a.Take(t.Context(), &Update{Kind: Slot, Slot: slot(n), Status: status}))
+				var err error
+				for n := 0; n < 2*maxSlots && err == nil; n++ {
+					err = a.Take(t.Context(), &Update{Kind: Slot, Slot: slot(n), Status: status})
 				}
-				if n := held(&a.slots); n > 2*keptNamed || a.Unfinished() > 0 {
-					t.Errorf("%s, status %d: %d slots, %d of them open", name, status, n, a.Unfinished())
+				if isHeld := live || status == Dead; len(a.slots) > maxSlots+1 || isHeld != (err == errTooMuch) {
+					t.Errorf("%s, status %d, live %v: %v, %d slots", name, status, live, err, len(a.slots))
 				}
-				newest := a.try(&Update{Slot: slot(many - 1)})
-				ledgertest.Equal(t, newest != nil, status == Dead, "%s, status %d: whether the newest is remembered", name, status)
 			}
 		}
 	}
 }
 
-func held(r *recentSlots) int { return len(r.newer) + len(r.older) }
-
-// The slots that were named longest ago are dropped, whole or not, and one that is named again is new.
-func TestTheSlotsNamedLongestAgoAreDropped(t *testing.T) {
+// The oldest bank of a slot that a server begins again and again is dropped, and what became of the first ones is forgotten.
+func TestTheBanksOfASlotAreBounded(t *testing.T) {
 	a, _ := tell(t, "live")
-	for n := range ledger.Slot(4 * keptNamed) {
-		mustFeed(t, a, statusOf(n, CreatedBank))
-		if all := held(&a.slots); all < int(min(n, keptNamed)) || all > 2*keptNamed {
-			t.Fatalf("%d are held of %d", all, n)
-		}
-	}
-	for slot, want := range map[ledger.Slot]bool{0: false, 1: false, 3 * keptNamed: true, 4*keptNamed - 1: true} {
-		ledgertest.Equal(t, a.Expects(slot), want, "whether slot %d is held", slot)
-	}
-	if n := a.Unfinished(); n != held(&a.slots) || a.Counts.Dropped != uint64(4*keptNamed-n) || a.bytes != n*assemblyBytes {
-		t.Errorf("%d are open of %d, %d bytes, %+v", n, held(&a.slots), a.bytes, a.Counts)
-	}
-}
-
-// A server that begins one block again and again is left.
-func TestTheBlocksOfASlotAreBounded(t *testing.T) {
-	a, _ := tell(t, "live")
-	for bank := range uint64(keptTries) {
+	for bank := range uint64(3 * keptTries) {
 		mustFeed(t, a, Update{Kind: Slot, Slot: 100, Status: CreatedBank, Bank: bank + 1})
 	}
-	ledgertest.Equal(t, feed(t, a, Update{Kind: Slot, Slot: 100, Status: CreatedBank, Bank: 99}), errTooMuch, "the error")
+	if a.Unfinished() != keptTries || a.Counts.Dropped != 2*keptTries || a.bytes != keptTries*assemblyBytes {
+		t.Errorf("%d are open with %d bytes, %+v", a.Unfinished(), a.bytes, a.Counts)
+	}
+	for bank := range uint64(3 * keptTries) {
+		mustFeed(t, a, Update{Kind: Slot, Slot: 100, Status: Dead, Bank: bank + 1})
+	}
+	ledgertest.Equal(t, len(a.slots[100].over), keptTries, "tries that are over and held")
 }

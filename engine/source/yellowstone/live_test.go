@@ -58,7 +58,7 @@ func TestLiveStreamsOfAnything(t *testing.T) {
 			}
 		}
 		held := 0
-		for s := range a.slots.tries() {
+		for s := range a.tries() {
 			held += s.bytes
 		}
 		ledgertest.Equal(t, a.bytes, held, "seed %d: bytes that are counted", seed)

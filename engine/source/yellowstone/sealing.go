@@ -33,8 +33,11 @@ func (e *ShortError) Error() string {
 	return fmt.Sprintf("the stream sent %d of the %d transactions of slot %d", e.Sent, e.Counts, e.Slot)
 }
 
-// advance brings a try to the state that follows from what came of it.
+// advance brings a try to the state that follows from what came of it, if it is open.
 func (a *Assembler) advance(ctx context.Context, s *assembly) error {
+	if s.isOver() {
+		return nil
+	}
 	if next := a.next(s); next != sealed {
 		s.state = next
 		return nil
@@ -57,7 +60,7 @@ func (a *Assembler) begun(s *assembly) bool {
 	if !a.Live || s.begin != beginUnsaid {
 		return true
 	}
-	parent := a.slots.get(s.head.ParentSlot).frozen
+	parent := a.slots[s.head.ParentSlot].frozen
 	return s.followed && parent != 0 && parent <= s.since
 }
 
@@ -65,7 +68,7 @@ func (a *Assembler) begun(s *assembly) bool {
 // child: a genesis block names itself, and heads may name each other.
 func (a *Assembler) parent(child *assembly) *assembly {
 	head := child.head
-	for _, s := range slices.Backward(a.slots.get(head.ParentSlot).open) {
+	for _, s := range slices.Backward(a.slots[head.ParentSlot].open) {
 		if head.ParentSlot < child.slot && s.head != nil && (!head.ParentHash.Known || head.ParentHash.Value == s.head.Hash) {
 			return s
 		}
@@ -126,7 +129,7 @@ func (a *Assembler) seal(ctx context.Context, s *assembly) error {
 // seals it the second time.
 func (a *Assembler) missed(ctx context.Context, later ledger.Slot) error {
 	var s *assembly
-	for other := range a.slots.tries() {
+	for other := range a.tries() {
 		if other.state == short && other.slot < later && (s == nil || other.slot < s.slot) {
 			s = other
 		}

@@ -23,9 +23,9 @@ func (a *Assembler) takeStatus(ctx context.Context, u *Update) error {
 	case Dead:
 		return a.takeDead(ctx, u)
 	case CreatedBank:
-		return a.takeCreatedBank(u)
+		a.takeCreatedBank(u)
 	case FirstShred:
-		return a.begin(u, beginShred)
+		a.begin(u, beginShred)
 	}
 	return nil
 }
@@ -33,42 +33,37 @@ func (a *Assembler) takeStatus(ctx context.Context, u *Update) error {
 // freeze notes that a slot was processed: updates of its children that come later are from their begin.
 func (a *Assembler) freeze(at ledger.Slot) {
 	if a.Live {
-		s := a.slot(at)
+		s := a.slots[at]
 		s.frozen = cmp.Or(s.frozen, a.taken)
+		a.slots[at] = s
 	}
 }
 
 // takeCreatedBank notes that the validator begins the block of a slot, or begins it anew: what came before belongs to another try.
-func (a *Assembler) takeCreatedBank(u *Update) error {
-	s := a.slots.get(u.Slot)
-	s.over = slices.DeleteFunc(s.over, func(s *assembly) bool { return isTry(s.bank, u.Bank) && (s.state == dead || a.Live && s.bank == 0) })
+func (a *Assembler) takeCreatedBank(u *Update) {
+	if slot, isKnown := a.slots[u.Slot]; isKnown {
+		slot.over = slices.DeleteFunc(slot.over, func(s *assembly) bool { return isTry(s.bank, u.Bank) && (s.state == dead || a.Live && s.bank == 0) })
+		a.slots[u.Slot] = slot
+	}
 	if s := a.try(u); s != nil && !s.isOver() && s.begin == beginBank && a.Live && u.Bank == 0 {
 		a.drop(s)
 	}
-	return a.begin(u, beginBank)
+	a.begin(u, beginBank)
 }
 
 // begin notes how the stream begins to show a block.
-func (a *Assembler) begin(u *Update, how begin) error {
-	if !a.Live {
-		return nil
-	}
-	s, err := a.at(u, 0)
-	if err == nil && !s.isOver() {
+func (a *Assembler) begin(u *Update, how begin) {
+	if a.Live {
+		s := a.at(u, 0)
 		s.begin = max(s.begin, how)
 	}
-	return err
 }
 
 // takeProcessed notes that a slot's bank is frozen: no transaction of it writes any more.
 func (a *Assembler) takeProcessed(ctx context.Context, u *Update) error {
-	s, err := a.at(u, 0)
-	switch {
-	case err != nil:
-		return err
-	case s.isOver():
+	s := a.at(u, 0)
+	if s.isOver() {
 		a.Counts.Duplicates++
-		return nil
 	}
 	s.processed = true
 	return a.advance(ctx, s)
