@@ -8,11 +8,9 @@ import (
 	"testing"
 
 	"ledgerd/cmd/ledgerd/internal/testnode"
-	"ledgerd/engine"
 	"ledgerd/engine/ledger"
 	"ledgerd/engine/ledger/bubble"
 	"ledgerd/engine/source/geyser"
-	"ledgerd/engine/source/upstream"
 )
 
 // faultSeeds returns the seeds to run: one by LEDGERD_FAULT_SEED, or the first N by LEDGERD_FAULT_SCHEDULES or of a sample, which is smaller
@@ -122,57 +120,6 @@ func TestABlockThatIsMissingIsNeverTakenForSkipped(t *testing.T) {
 				}
 			}
 			r.check()
-		})
-	}
-}
-
-// TestABlockThatIsWronglyCalledDeadIsShownAgain has a node call blocks of its chain dead and go on from them: what is
-// confirmed in spite of it is held in the end, whoever shows it again.
-func TestABlockThatIsWronglyCalledDeadIsShownAgain(t *testing.T) {
-	t.Parallel()
-	whole := geyser.Config{WholeData: true}
-	for name, source := range map[string]liveSource{"stream": streamAlone(whole), "stream and calls": streamAndCalls(whole)} {
-		for _, replays := range []bool{true, false} {
-			if !replays && name == "stream" {
-				continue // nobody has it
-			}
-			for way := 0; way < 4; way += sample(1, 3) { // the first and the last differ in both
-				t.Run(fmt.Sprintf("%s, replays %v, way %d", name, replays, way), func(t *testing.T) {
-					inBubble(t, &testnode.Schedule{
-						Parameters: "seed=5,accounts=120,tps=12,slot_time=0,slots=120", Config: testnode.Config{InMemory: true, ReplaySlots: 60, NoReplay: !replays},
-						Faults: []testnode.Timed{{Slot: 30, Fault: testnode.Fault{Kind: testnode.WrongDead, N: 1 + way/2, How: way % 2}}},
-					}, source)
-				})
-			}
-		}
-	}
-}
-
-// TestWritesAfterTheirBlocksAreHeldInTheEnd has a node tell of writes when their blocks are sealed, on a ledger with
-// forks: they come and go with their branch.
-func TestWritesAfterTheirBlocksAreHeldInTheEnd(t *testing.T) {
-	t.Parallel()
-	for way := range sample(6, 2) {
-		t.Run(fmt.Sprint("way ", way), func(t *testing.T) {
-			s := &testnode.Schedule{
-				Parameters: "seed=5,accounts=120,tps=12,slot_time=0,fork_rate=0.25,slots=120", Config: testnode.Config{InMemory: true, ReplaySlots: 60, Seed: uint64(way)},
-			}
-			for slot := 5; slot < 105; slot++ { // not the last, after which nothing comes
-				s.Faults = append(s.Faults, testnode.Timed{Slot: slot, Fault: testnode.Fault{Kind: testnode.LateWrite, N: 6, How: way % 2}})
-			}
-			bubble.Test(t, func(t *testing.T) {
-				var node *geyser.Source
-				r := startLive(t, s, func(n *testnode.Node, c testnode.Config) engine.Source {
-					node = geyser.New(streamConfig(geyser.Config{WholeData: true}, n, c))
-					return node
-				})
-				defer r.stop()
-				r.play()
-				r.check()
-				if n := node.Upstream().Errors[upstream.Garbage]; n < 10 {
-					t.Errorf("%d writes came late, want more", n)
-				}
-			})
 		})
 	}
 }

@@ -249,6 +249,20 @@ func TestABlockThatIsWronglyCalledDeadComesBack(t *testing.T) {
 	}
 }
 
+// A write that comes after its block counts as one of what the node sent wrongly, and comes with the next block.
+func TestAWriteAfterItsBlockIsCounted(t *testing.T) {
+	late, written := accountUpdate(104, keyOf(9), keyOf(9), 5, 2000, nil), ledger.Lamports(0)
+	s := scenario{until: "block 105", script: stays(slices.Concat(straight(101, 104), []part{late}, block{slot: 105, parent: 104}.messages())...)}
+	s.emitted = func(e ledger.Event) {
+		if b, ok := e.(*ledger.Block); ok && b.Slot == 105 && len(b.Accounts) == 3 {
+			written = b.Accounts[2].Lamports
+		}
+	}
+	s.run(t)
+	ledgertest.Equal(t, s.source.Upstream().Errors[upstream.Garbage], 1, "errors of that kind")
+	ledgertest.Equal(t, written, 5, "what the block after it wrote beside its own")
+}
+
 // F29: a head that names slot 100 for its parent, which is of slot 101, would have 101 skipped: also where the stream
 // began in the middle of that, so that it never comes whole.
 func TestTheRootIsNotWhatNamesAnotherSlotForItsParent(t *testing.T) {

@@ -61,18 +61,13 @@ const (
 	Missing     // N blocks that are there are said to be missing: see missing for How
 	Hide        // for For so long every third block is left out of getBlocks and said to be skipped
 	Stale       // for For so long the node knows nothing of the newest N slots
-
-	// On the stream, and in no schedule that is drawn: a correct node does nothing of the kind.
-	// They come when a later block begins, How 1 when one is processed.
-	WrongDead // N blocks are called dead that are not
-	LateWrite // N account writes come after their blocks
 	faultKinds
 )
 
 var faultNames = [faultKinds]string{
 	"cut", "stall", "trickle", "down", "kick", "refuse from_slot", "ignore from_slot", "replay everything", "duplicate", "garbage",
 	"wrong parent", "equivocate", "omit meta", "omit transactions", "omit processed", "omit confirmed", "omit finalized",
-	"rate limit", "server error", "slow", "bad answer", "node behind", "missing", "hide", "stale", "wrong dead", "late write",
+	"rate limit", "server error", "slow", "bad answer", "node behind", "missing", "hide", "stale",
 }
 
 // String names the kind.

@@ -18,48 +18,12 @@ func (s *subscriber) spoil(m *message) []*message {
 		m.kind == transactionMessage && omitted(OmitTx),
 		m.kind == slotMessage && m.status <= slotFinalized && omitted(OmitProcessed+FaultKind(m.status)):
 		return nil
-	case m.kind == accountMessage:
-		if f, hit := faults.take(LateWrite); hit {
-			s.postpone(m, f)
-			return nil
-		}
 	case m.kind == metaMessage:
 		if f, hit := faults.take(WrongParent, Equivocate); hit {
 			return wrongMeta(m, f)
 		}
-	case m.kind == slotMessage && m.status == slotProcessed:
-		if f, hit := faults.take(WrongDead); hit {
-			dead := *m
-			dead.status, dead.reason = slotDead, "block failed: it did not"
-			s.postpone(&dead, f)
-		}
 	}
-	return s.withLate(m)
-}
-
-// lateMessage comes after a status of a later slot.
-type lateMessage struct {
-	*message
-	after slotStatus
-}
-
-// postpone has a message come when a later block begins, or in the other way when one is processed.
-func (s *subscriber) postpone(m *message, f Fault) {
-	s.late = append(s.late, lateMessage{m, [...]slotStatus{slotCreatedBank, slotProcessed}[f.How%2]})
-}
-
-// withLate returns a message and the late ones that come right after it.
-func (s *subscriber) withLate(m *message) []*message {
-	out, rest := []*message{m}, s.late[:0]
-	for _, l := range s.late {
-		if m.kind == slotMessage && m.status == l.after && m.slot > l.slot {
-			out = append(out, l.message)
-		} else {
-			rest = append(rest, l)
-		}
-	}
-	s.late = rest
-	return out
+	return []*message{m}
 }
 
 // wrongMeta returns a block's meta with a wrong parent or another hash.

@@ -103,7 +103,6 @@ type subscriber struct {
 
 	at     int      // the next message of the node's log
 	recent [][]byte // the newest that were sent
-	late   []lateMessage
 }
 
 // begin begins the stream, with a ping (grpc.rs, subscribe: since 2026-01). The node drops what it tells before it knows the filters,
