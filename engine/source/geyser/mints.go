@@ -11,82 +11,64 @@ import (
 	"ledgerd/engine/source/upstream"
 )
 
-const (
-	// wantedMints bounds the mints to ask for; those beyond are asked for when they are written again.
-	wantedMints = 10_000
-	// knownMints bounds those that are remembered as asked for.
-	knownMints = 1 << 17
-	// mintTimeout bounds one question.
-	mintTimeout = 10 * time.Second
-)
+// keptMints bounds the mints that are remembered.
+const keptMints = 1 << 17
+
+// mintTimeout bounds one question.
+const mintTimeout = 10 * time.Second
+
+// isAnswered stands for the slot of a mint that was asked for.
+const isAnswered = ledger.MaxSlot
 
 // mints asks for the mints of which the stream shows the header alone, each until it is answered: whether their
 // amounts are scaled comes after the header.
 type mints struct {
 	config *Config
-	known  map[ledger.Pubkey]struct{} // asked for, or to be asked for; touched by Run's goroutine alone
-	warned bool                       // that nobody can be asked; likewise
-	wanted chan wantedMint            // has room for those of one question beside wantedMints
-	found  chan *ledger.BaseState     // for Run to emit
-}
+	warned bool                   // that nobody can be asked; touched by Run's goroutine alone
+	more   chan struct{}          // holds a token when there may be mints to ask for
+	found  chan *ledger.BaseState // for Run to emit
 
-// wantedMint is a mint to ask for, as the block of a slot left it.
-type wantedMint struct {
-	key  ledger.Pubkey
-	slot ledger.Slot
+	mu    sync.Mutex
+	slots map[ledger.Pubkey]ledger.Slot // of the blocks that showed them, or isAnswered
 }
 
 func newMints(c *Config) *mints {
 	return &mints{
-		config: c, known: make(map[ledger.Pubkey]struct{}),
-		wanted: make(chan wantedMint, wantedMints+ledger.MaxFetchKeys), found: make(chan *ledger.BaseState),
+		config: c, slots: make(map[ledger.Pubkey]ledger.Slot), more: make(chan struct{}, 1), found: make(chan *ledger.BaseState),
 	}
 }
 
-// mintNews is what a block says of mints that are shown in part.
-type mintNews struct {
-	slot   ledger.Slot
-	cut    []ledger.Pubkey
-	closed []ledger.Pubkey // all accounts: one of them may have been such a mint
-}
-
-// look returns what a block says of such mints.
-func (m *mints) look(b *ledger.Block) mintNews {
-	news := mintNews{slot: b.Slot}
+// confirmed takes what a block says of such mints that will not be undone. So it is known where the mints are asked for
+// at confirmed level, and what is answered stays.
+func (m *mints) confirmed(b *ledger.Block) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
 	for i := range b.Accounts {
 		switch w := &b.Accounts[i]; {
 		case w.Lamports == 0:
-			news.closed = append(news.closed, w.Pubkey)
+			delete(m.slots, w.Pubkey) // what is opened there later may be another mint
 		case w.Mint != nil && !w.Mint.Scaled.Known:
-			news.cut = append(news.cut, w.Pubkey)
+			m.wantLocked(w.Pubkey, b.Slot)
 		}
 	}
-	return news
 }
 
-// confirmed takes what a block says that will not be undone. So it is known where the mints are asked for
-// at confirmed level, and what is answered stays.
-func (m *mints) confirmed(news mintNews) {
+func (m *mints) wantLocked(key ledger.Pubkey, slot ledger.Slot) {
 	if m.config.Fetcher == nil {
-		if len(news.cut) > 0 && !m.warned {
+		if !m.warned {
 			m.warned = true
 			m.config.Logger.Warn("whether mints with extensions scale their amounts stays unknown: the stream is asked for headers and nobody for the rest (see rpc= and data=full)")
 		}
 		return
 	}
-	for _, key := range news.closed {
-		delete(m.known, key) // what is opened there later may be another mint
+	if _, isKnown := m.slots[key]; isKnown {
+		return
 	}
-	for _, key := range news.cut {
-		if _, ok := m.known[key]; ok || len(m.wanted) >= wantedMints {
-			continue
-		}
-		if len(m.known) >= knownMints {
-			clear(m.known)
-		}
-		m.known[key] = struct{}{}
-		m.wanted <- wantedMint{key, news.slot}
+	if len(m.slots) >= keptMints {
+		clear(m.slots) // those that are not answered are asked for when they are written again
 	}
+	m.slots[key] = slot
+	token(m.more)
 }
 
 // start begins to ask; the function returned ends that.
@@ -100,54 +82,44 @@ func (m *mints) start(ctx context.Context) (stop func()) {
 	}
 }
 
-// ask asks for mints until ctx ends. Those without an answer are asked for again after the others, slower
-// each time that nothing is answered.
+// ask asks for mints until ctx ends, slower each time that nothing is answered.
 func (m *mints) ask(ctx context.Context) {
 	backoff := upstream.Backoff{Min: m.config.BackoffMin, Max: m.config.BackoffMax, Random: m.config.Random}
 	for {
-		wanted := m.next(ctx)
-		if len(wanted) == 0 {
-			return
+		keys := m.some()
+		if len(keys) == 0 {
+			select {
+			case <-m.more:
+				continue
+			case <-ctx.Done():
+				return
+			}
 		}
-		left, wait := m.askFor(ctx, wanted)
-		for _, w := range left {
-			m.wanted <- w // there is room: they were taken from it, and no more than wantedMints are added
-		}
-		if len(left) < len(wanted) {
+		answered, wait := m.askFor(ctx, keys)
+		if answered > 0 {
 			backoff.Reset()
 		}
-		if len(left) > 0 && backoff.Wait(ctx, wait) != nil {
+		if answered < len(keys) && backoff.Wait(ctx, wait) != nil || ctx.Err() != nil {
 			return
 		}
 	}
 }
 
-// next waits for mints and returns those of one question; none when ctx ends.
-func (m *mints) next(ctx context.Context) (wanted []wantedMint) {
-	select {
-	case w := <-m.wanted:
-		wanted = append(wanted, w)
-	case <-ctx.Done():
-		return nil
-	}
-	for len(wanted) < ledger.MaxFetchKeys {
-		select {
-		case w := <-m.wanted:
-			wanted = append(wanted, w)
-		default:
-			return wanted
+// some returns the mints of one question: any, so that none waits for another that nobody answers.
+func (m *mints) some() (keys []ledger.Pubkey) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for key, slot := range m.slots {
+		if slot != isAnswered && len(keys) < ledger.MaxFetchKeys {
+			keys = append(keys, key)
 		}
 	}
-	return wanted
+	return keys
 }
 
-// askFor asks for mints and hands the answer to Run. It returns those that were not answered, and how long the node asks
+// askFor asks for mints and hands the answer to Run. It returns how many were answered, and how long the node asks
 // to wait: it may be down, or behind the blocks that showed them.
-func (m *mints) askFor(ctx context.Context, wanted []wantedMint) (left []wantedMint, wait time.Duration) {
-	keys := make([]ledger.Pubkey, len(wanted))
-	for i, w := range wanted {
-		keys[i] = w.key
-	}
+func (m *mints) askFor(ctx context.Context, keys []ledger.Pubkey) (answered int, wait time.Duration) {
 	asking, done := context.WithTimeout(ctx, mintTimeout)
 	defer done()
 	state, err := m.config.Fetcher.Fetch(asking, keys, ledger.Confirmed)
@@ -155,25 +127,29 @@ func (m *mints) askFor(ctx context.Context, wanted []wantedMint) (left []wantedM
 		if busy, ok := errors.AsType[*ledger.UpstreamError](err); ok {
 			wait = busy.RetryAfter
 		}
-		return wanted, wait
+		return 0, wait
 	}
 	// It stands so until the next slot's block, if that does not say otherwise. A block's own slot is not
 	// enough: it may have opened the account.
 	news := &ledger.BaseState{Slot: state.Slot + 1, After: state.Slot}
-	for _, w := range wanted {
-		i := slices.IndexFunc(state.Accounts, func(a ledger.AccountWrite) bool { return a.Pubkey == w.key })
-		switch {
-		case i < 0 || state.Slot < w.slot:
-			left = append(left, w)
-		case state.Accounts[i].Lamports != 0: // else it was closed since
+	m.mu.Lock()
+	for _, key := range keys {
+		i := slices.IndexFunc(state.Accounts, func(a ledger.AccountWrite) bool { return a.Pubkey == key })
+		if slot, isKnown := m.slots[key]; i < 0 || isKnown && state.Slot < slot {
+			continue
+		} else if isKnown {
+			m.slots[key] = isAnswered
+		}
+		if answered++; state.Accounts[i].Lamports != 0 { // else it was closed since
 			news.Accounts = append(news.Accounts, state.Accounts[i])
 		}
 	}
+	m.mu.Unlock()
 	if len(news.Accounts) > 0 {
 		select {
 		case m.found <- news:
 		case <-ctx.Done():
 		}
 	}
-	return left, 0
+	return answered, 0
 }

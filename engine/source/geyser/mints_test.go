@@ -57,6 +57,15 @@ func TestMintsAreAskedForOnce(t *testing.T) {
 	ledgertest.Equal(t, len(asked), 4, "questions")
 }
 
+// cut is a block that shows the headers of mints.
+func cut(slot ledger.Slot, keys ...ledger.Pubkey) *ledger.Block {
+	b := &ledger.Block{Slot: slot}
+	for _, key := range keys {
+		b.Accounts = append(b.Accounts, ledger.AccountWrite{Pubkey: key, Lamports: 5, Mint: &ledger.Mint{}})
+	}
+	return b
+}
+
 // asker asks a fetcher for mints, in a bubble, and returns what it is to be told and what it found.
 func asker(t *testing.T, fetch fetcherFunc) (*mints, func() []string) {
 	t.Helper()
@@ -103,8 +112,8 @@ func TestMintsAreAskedForUntilTheyAreAnswered(t *testing.T) {
 			}
 			return state, nil
 		})
-		m.confirmed(mintNews{slot: 150, cut: []ledger.Pubkey{keyOf(1)}})
-		m.confirmed(mintNews{slot: 90, cut: []ledger.Pubkey{keyOf(2), keyOf(3)}})
+		m.confirmed(cut(150, keyOf(1)))
+		m.confirmed(cut(90, keyOf(2), keyOf(3)))
 		if got := found(); len(got) != 1 || got[0][:1] != "2" {
 			t.Errorf("while the node is behind it finds %q", got)
 		}
@@ -112,24 +121,23 @@ func TestMintsAreAskedForUntilTheyAreAnswered(t *testing.T) {
 		ledgertest.Equal(t, fmt.Sprint(found()), "[1 at 201]", "what it finds then")
 		mu.Lock()
 		defer mu.Unlock()
-		if asked[1] < 60 || asked[1] > 200 || asked[2] != 1 || asked[3] != 1 || len(m.wanted) != 0 {
-			t.Errorf("asked %v times, %d are left", asked, len(m.wanted))
+		if asked[1] < 60 || asked[1] > 200 || asked[2] != 1 || asked[3] != 1 || len(m.some()) != 0 {
+			t.Errorf("asked %v times, %d are left", asked, len(m.some()))
 		}
 	})
 }
 
-// Those that nobody answers for are bounded.
+// Those that are remembered are bounded, and one that is closed is asked for again.
 func TestMintsToAskForAreBounded(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		m, found := asker(t, func([]ledger.Pubkey) (*ledger.BaseState, error) { return nil, &ledger.UpstreamError{} })
-		for n := range 3 * wantedMints {
-			m.confirmed(mintNews{slot: 150, cut: []ledger.Pubkey{{byte(n), byte(n >> 8), byte(n >> 16)}}})
+		for n := range 2*keptMints + 10 {
+			m.confirmed(cut(150, ledger.Pubkey{byte(n), byte(n >> 8), byte(n >> 16)}))
 		}
-		if got := found(); len(got) > 0 {
-			t.Errorf("it finds %q", got)
+		if got := found(); len(got) > 0 || len(m.slots) != 10 {
+			t.Errorf("it finds %q, %d are remembered", got, len(m.slots))
 		}
-		if n := len(m.wanted); n < wantedMints-ledger.MaxFetchKeys || n > wantedMints+ledger.MaxFetchKeys {
-			t.Errorf("%d mints are to be asked for", n)
-		}
+		m.confirmed(&ledger.Block{Accounts: []ledger.AccountWrite{{Pubkey: m.some()[0]}}})
+		ledgertest.Equal(t, len(m.some()), 9, "mints to ask for after one was closed")
 	})
 }

@@ -90,7 +90,7 @@ func (f *follower) ask(ctx context.Context, restart bool) error {
 		f.stats.Failed(upstream.Equivocation)
 	}
 	for _, b := range f.verdict.NewlyConfirmed {
-		f.mints.confirmed(f.mints.look(b))
+		f.mints.confirmed(b)
 	}
 	f.verdict.NewlyConfirmed = nil // they are large
 	return nil
