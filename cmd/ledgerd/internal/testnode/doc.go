@@ -20,6 +20,21 @@
 // many after it as the plan says; a block of a fork never is. JSON-RPC knows confirmed and finalized
 // blocks only, and the accounts as they stand at those.
 //
+// # What shows that
+//
+// The stream is that of Yellowstone's plugin, since version 15.1 (rpcpool/yellowstone-grpc, yellowstone-grpc-geyser/src):
+//   - It begins with a ping (grpc.rs, subscribe), and pings each ten seconds.
+//   - What is told before the filters are known is dropped (grpc.rs, client_loop: the filter of a new session passes nothing).
+//   - A request with from_slot, also a later one on the same call, is answered by what is kept before anything new (client_loop). Kept
+//     are frozen blocks with their newest writes, without the statuses of their begin (block_reconstruction.rs).
+//   - A server that keeps nothing ends the call with INTERNAL, and one that does not reach so far back with OUT_OF_RANGE (client_loop).
+//   - A client that does not keep up is left with INTERNAL (client_loop).
+//   - Who asks for all accounts or transactions may be refused (plugin/filter/limits.rs, check_any).
+//   - A write passes by its key (plugin/filter/filter.rs, FilterAccounts).
+//
+// JSON-RPC is that of Agave (anza-xyz/agave): the codes of errors (rpc-client-api/src/custom_error.rs), how many slots and accounts a call
+// may ask for (rpc-client-api/src/request.rs), that blocks are confirmed at least, and what minContextSlot refuses (rpc/src/rpc.rs).
+//
 // # Order and ownership
 //
 // The node's goroutines belong to the node: Start begins them and Close waits for them.

@@ -183,7 +183,7 @@ func (s *subscriber) serve(ctx context.Context, requests <-chan *subscribeReques
 			s.at++
 		}
 		if f, ok := s.node.faults.take(Kick); ok {
-			return status.Error(f.Code, "lagged to receive messages") // nil for OK
+			return status.Error(f.Code, "lagged to receive geyser messages") // nil for OK
 		}
 		select {
 		case <-more:
