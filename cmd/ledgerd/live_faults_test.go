@@ -89,37 +89,3 @@ func TestAGapThatNobodyFillsIsNeverPassed(t *testing.T) {
 		}
 	})
 }
-
-// F21: TestABlockThatIsMissingIsNeverTakenForSkipped has a node deny a block of its chain for ever: a source that asks stops
-// before it and says so, though later blocks could be had.
-func TestABlockThatIsMissingIsNeverTakenForSkipped(t *testing.T) {
-	t.Parallel()
-	for how := range testnode.MissingWays {
-		s := &testnode.Schedule{Parameters: "seed=5,accounts=120,tps=12,slot_time=0,slots=80", Config: testnode.Config{InMemory: true}}
-		bubble.Test(t, func(t *testing.T) {
-			r := startLive(t, s, callsAlone)
-			defer r.stop()
-			for slot := 0; r.node.Advance(1); slot++ {
-				if slot == 30 {
-					r.node.Inject(testnode.Fault{Kind: testnode.Missing, N: 1_000_000, How: how})
-				}
-				if !r.sleep(testnode.SlotTime) {
-					return
-				}
-			}
-			if tip := r.tip(ledger.Processed); tip < 20 || tip > 33 {
-				t.Errorf("way %d: slot %d is shown, no block is to be had after slot 31", how, tip)
-			}
-			if why := r.engine.Status().Unhealthy; why == "" {
-				t.Errorf("way %d: health says nothing of it", how)
-			}
-			r.node.Heal()
-			for range 60 {
-				if r.isDone() || !r.sleep(testnode.SlotTime) {
-					break
-				}
-			}
-			r.check()
-		})
-	}
-}

@@ -168,15 +168,14 @@ func TestWhereAFreshNodeBegins(t *testing.T) {
 
 // F21, F26: a slot that cannot be had is skipped only where the next block's parent link says so.
 func TestMissingBlocksAreNotTakenForSkipped(t *testing.T) {
-	codes := map[string]int{
-		"skipped": -32007, "skipped long-term": -32009, "not yet": -32004,
-		"cleaned up": -32001, "unhealthy": -32005, "failed": -32000,
-	}
-	for name, code := range codes {
+	for name, answer := range map[string]answer{
+		"skipped": fails(-32007), "skipped long-term": fails(-32009), "not yet": fails(-32004), "no word of its status": fails(-32014),
+		"cleaned up": fails(-32001), "unhealthy": fails(-32005), "failed": fails(-32000), "null": gives("null"),
+	} {
 		play(t, Config{Random: longest}, func(t *testing.T, n *fakeNode, s *Source) {
 			n.add(10, 11, 12, 13, 14)
 			begun := time.Now()
-			n.fault = onBlock(12, lasting(30*time.Second, fails(code)))
+			n.fault = onBlock(12, lasting(30*time.Second, answer))
 			after(t, 20*time.Second, func() {
 				g := s.Upstream()
 				if g.SealedSlot != 11 || g.Gap.After != 11 || g.Gap.UpTo != 12 || !g.Gap.Open() || !g.Gap.Stuck || s.Trouble() == "" {

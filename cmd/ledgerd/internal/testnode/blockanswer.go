@@ -30,13 +30,13 @@ func (n *Node) getBlocks(c *call) (any, *callError) {
 	return slots, nil
 }
 
-// MissingWays is how many ways there are to say that a block is missing.
-const MissingWays = 5
+// missingWays is how many ways there are to say that a block is missing.
+const missingWays = 5
 
 // missing says that a block that is there is not.
 func missing(slot ledger.Slot, how int) *callError {
 	s := number(slot)
-	switch how % MissingWays {
+	switch how % missingWays {
 	case 1:
 		return &callError{codeSkippedLongTerm, "Slot " + s + " was skipped, or missing in long-term storage"}
 	case 2:
@@ -66,7 +66,7 @@ func (n *Node) getBlock(c *call) (any, *callError) {
 		return nil, skipped(slot)
 	}
 	if f, ok := n.faults.take(Missing); ok {
-		if f.How%MissingWays == MissingWays-1 {
+		if f.How%missingWays == missingWays-1 {
 			return nil, nil
 		}
 		return nil, missing(slot, f.How)

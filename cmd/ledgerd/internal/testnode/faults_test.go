@@ -75,7 +75,7 @@ func TestEveryFaultIsHeard(t *testing.T) {
 	ledgertest.Must(t, err)
 	ways := map[FaultKind]int{
 		Garbage: garbageWays, WrongParent: 2, Equivocate: 2, RateLimit: 3, ServerError: 3, BadAnswer: badAnswerWays,
-		Missing: MissingWays,
+		Missing: missingWays,
 	}
 	known := map[string]string{toldWith(t, l): "no fault"}
 	for kind := Kick; kind < faultKinds; kind++ {
