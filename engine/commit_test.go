@@ -13,28 +13,17 @@ import (
 	"ledgerd/snapshot/vfs/vfstest"
 )
 
-// gateLog commits when the test says so.
-type gateLog struct {
-	turns   chan struct{}
-	commits [][]*ledger.Record
-	closed  bool
-}
-
-func (l *gateLog) Commit(records []*ledger.Record) error {
-	l.commits = append(l.commits, records)
-	<-l.turns
-	return nil
-}
-
-func (l *gateLog) Close() error {
-	l.closed = true
-	return nil
-}
-
-// turn lets one commit end, and waits until nothing moves.
-func (l *gateLog) turn() {
-	l.turns <- struct{}{}
-	synctest.Wait()
+// gated starts a node whose commits are durable when turn is called, one at a time, and then waits until nothing moves.
+func gated(t *testing.T) (n *subject, turn func()) {
+	t.Helper()
+	turns := make(chan struct{})
+	c := onDisk(t, vfstest.NewMemory(), Config{Shards: 2, OnSync: func(time.Duration) { <-turns }})
+	n = startNode(t, live(), c)
+	t.Cleanup(func() { close(turns) }) // before the node stops
+	return n, func() {
+		turns <- struct{}{}
+		synctest.Wait()
+	}
 }
 
 // TestNextBatchIsAppliedDuringACommit holds a commit back, shows a fork and more events than a batch
@@ -42,27 +31,24 @@ func (l *gateLog) turn() {
 // publication, and appears batch by batch.
 func TestNextBatchIsAppliedDuringACommit(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
-		log := &gateLog{turns: make(chan struct{})}
-		n := startNode(t, live(), Config{Shards: 2, Log: log})
+		n, turn := gated(t)
 		root := rootBlock(100, lamports(key(1), 100))
 		n.send(root)
 		main := chainOf(root, ingest.BatchEvents)
 		lost := child(main[0], 103, 1, lamports(key(1), 7), lamports(key(9), 7))
 		n.send(append(events(main[0], lost), events(main[1:]...)...)...) // the fork is undone by main[3]
 		ledgertest.Equal(t, n.Stats().Blocks, uint64(1+ingest.BatchEvents), "blocks taken during the first commit, which are a batch more,")
-		if n.Head() != nil || len(n.published) != 0 || len(log.commits) != 1 || n.Status().Unhealthy == "" {
-			t.Errorf("%d commits, %d publications, health %q before the first ended", len(log.commits), len(n.published), n.Status().Unhealthy)
+		if n.Head() != nil || len(n.published) != 0 || n.Status().Unhealthy == "" {
+			t.Errorf("%d publications, health %q before the first commit ended", len(n.published), n.Status().Unhealthy)
 		}
 		if _, v, err := n.Account(ledger.Query{}, key(1)); !errors.Is(err, ledger.ErrUnavailable) || v.Head != nil {
 			t.Errorf("an account before the commit returned: %v, want unavailable", err)
 		}
 		for _, stands := range []*ledger.Block{root, main[ingest.BatchEvents-2], main[ingest.BatchEvents-1]} { // the second batch was full
-			log.turn()
+			turn()
 			n.mustStand(stands.Slot)
 		}
-		n.mustStop()
-		ledgertest.Equal(t, len(n.published), len(log.commits), "publications, of as many commits")
-		ledgertest.Equal(t, log.closed, true, "whether the log is closed")
+		ledgertest.Equal(t, len(n.published), 3, "publications, of as many commits")
 	})
 }
 
@@ -138,16 +124,15 @@ func TestSnapshotWaitsForWhatIsApplied(t *testing.T) {
 // commit, and one that came meanwhile for both.
 func TestPublicationTellsWhenItsBlockCame(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
-		log := &gateLog{turns: make(chan struct{})}
-		n := startNode(t, live(), Config{Log: log})
+		n, turn := gated(t)
 		root := rootBlock(100, lamports(key(1), 100))
 		n.send(root)
 		time.Sleep(30 * time.Millisecond)
 		n.send(child(root, 101, 1, lamports(key(1), 101)))
 		time.Sleep(20 * time.Millisecond)
-		log.turn()
+		turn()
 		time.Sleep(10 * time.Millisecond)
-		log.turn()
+		turn()
 		for i, want := range []time.Duration{50 * time.Millisecond, 30 * time.Millisecond} {
 			p := n.published[i]
 			ledgertest.Equal(t, p.Head.Published.Sub(p.ReceivedAt), want, "publication %d was visible after its block by", i)

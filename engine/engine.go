@@ -46,7 +46,6 @@ type Config struct {
 	Source    Source
 	Shared    ingest.SharedLog    // the log that the node follows, and writes when it is its turn; nil: the node is alone
 	Dir       *datadir.Dir        // nil: nothing is kept, as in tests
-	Log       ingest.Log          // nil: the one in Dir or, without Dir, NullLog
 	Shards    int                 // 0: one for each core
 	Retention sequencer.Retention // 0: 9000 slots, 2 GiB
 	Fetcher   ledger.Fetcher      // where accounts are fetched that are asked for and not held; nil: nowhere
@@ -73,15 +72,6 @@ type Config struct {
 	Join func(ctx context.Context, progress func(done, total uint64)) error
 }
 
-// NullLog keeps nothing: after a restart the ledger is followed from its beginning again.
-type NullLog struct{}
-
-// Commit implements ingest.Log.
-func (NullLog) Commit([]*ledger.Record) error { return nil }
-
-// Close implements ingest.Log.
-func (NullLog) Close() error { return nil }
-
 // Engine follows one ledger and answers questions about it. Its methods may be called
 // from any goroutine, also before and after Run.
 type Engine struct {
@@ -96,9 +86,8 @@ type Engine struct {
 	history *published.History
 	writer  *ingest.Writer
 	fill    *fill.Filler                   // nil: nothing is fetched
-	dir     *datadir.Dir                   // of the own log; nil: there is none
-	log     atomic.Pointer[wal.Log]        // nil without dir, and until it is replayed
-	store   atomic.Pointer[snapshot.Store] // nil without dir, and until recovery begins
+	log     atomic.Pointer[wal.Log]        // nil without a directory, and until it is replayed
+	store   atomic.Pointer[snapshot.Store] // nil without a directory, and until recovery begins
 	started time.Time
 
 	progress     progress
@@ -117,10 +106,7 @@ func New(c Config) *Engine {
 	for i := range c.Shards {
 		e.shards = append(e.shards, shard.New(i, c.Shards))
 	}
-	if c.Log == nil {
-		e.config.Log, e.dir = NullLog{}, c.Dir
-	}
-	e.history = published.NewHistory(e.board, e.dir)
+	e.history = published.NewHistory(e.board, c.Dir)
 	e.Reader = reader.New(reader.Config{
 		Board: e.board, Shards: e.shards, Stored: e.stored, Deadline: queryDeadline,
 	})
@@ -141,7 +127,7 @@ func New(c Config) *Engine {
 		Info: info, SkipVotes: c.SkipVotes, Filler: e.fill, Logger: c.Logger,
 	})
 	e.writer = ingest.New(ingest.Config{
-		Source: c.Source, Shared: c.Shared, Log: e.config.Log, Dir: c.Dir, Shards: e.shards, Filler: e.fill,
+		Source: c.Source, Shared: c.Shared, Dir: c.Dir, Shards: e.shards, Filler: e.fill,
 		Board: e.board, History: e.history, Logger: c.Logger, ResumePoint: e.resumePoint, OnSnapshot: c.OnSnapshot,
 		Sync: c.Sync.Mode, SnapshotInterval: c.SnapshotInterval, MinFreeBytes: c.MinFreeBytes, MaxLag: c.MaxLag,
 	})
@@ -205,12 +191,12 @@ func (e *Engine) Run(ctx context.Context) error {
 	return err
 }
 
-// closeLog closes the own log, if it was replayed, or Config.Log.
+// closeLog closes the log, if it was replayed.
 func (e *Engine) closeLog() error {
 	if l := e.log.Load(); l != nil {
 		return l.Close()
 	}
-	return e.config.Log.Close()
+	return nil
 }
 
 // join calls Config.Join, which may bind and fill the data directory, and then takes over what the directory says.

@@ -34,7 +34,7 @@ type recovery struct {
 // or when a shard breaks; then run returns the error of the shard.
 func (r *recovery) run(ctx context.Context, use func(context.Context) error) error {
 	begun := time.Now()
-	if r.node.dir != nil {
+	if r.node.config.Dir != nil {
 		if err := r.restore(ctx); err != nil {
 			return unlessEnded(ctx, fmt.Errorf("cannot recover: %w", err))
 		}
@@ -47,7 +47,7 @@ func (r *recovery) run(ctx context.Context, use func(context.Context) error) err
 		shards.Go(func() error { return s.Run(broken) })
 	}
 	var err error
-	if r.node.dir != nil {
+	if r.node.config.Dir != nil {
 		if err = r.catchUp(ctx, begun); err != nil {
 			err = fmt.Errorf("cannot recover: %w", err)
 		}

@@ -110,14 +110,13 @@ func TestContradictionsStopIngest(t *testing.T) {
 // TestRefusalAppliesNothing checks that what came in one burst before a contradiction is good.
 func TestRefusalAppliesNothing(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
-		gate := &gateLog{turns: make(chan struct{})}
-		n := startNode(t, live(), Config{Shards: 2, Log: gate})
+		n, turn := gated(t)
 		root := rootBlock(100)
 		blocks := chainOf(root, 3)
 		n.send(root)
 		n.send(append(events(blocks...), status(root, ledger.StatusDead), chainOf(blocks[2], 1)[0])...)
-		gate.turn()
-		gate.turn()
+		turn()
+		turn()
 		if tip := n.Head().Tip(ledger.Processed); tip.Slot != 103 || n.Status().Unhealthy == "" {
 			t.Errorf("stands at slot %d, health %q, want slot 103 and why ingest stopped", tip.Slot, n.Status().Unhealthy)
 		}

@@ -63,8 +63,10 @@ func (w *Writer) makeDurable(ctx context.Context, b *batch) error {
 	if err := w.share(ctx, b); err != nil {
 		return err
 	}
-	if err := w.Log.Commit(b.Records); err != nil {
-		return diskFailed(b.slot(), err)
+	if w.wal != nil {
+		if err := w.wal.Commit(b.Records); err != nil {
+			return diskFailed(b.slot(), err)
+		}
 	}
 	return w.Board.FenceError()
 }

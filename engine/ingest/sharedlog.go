@@ -20,7 +20,7 @@ type SharedLog interface {
 	Follow(ctx context.Context, from ledger.LogPoint, take func(commit []*ledger.Record) error) error
 	// Commit appends a commit after all that was followed or committed before; it returns when the log acknowledged all
 	// of it. ledger.ErrDeposed: another node is the writer now, and no node will ever see this commit.
-	// It waits while the log cannot be reached; other errors are those of [Log], and final.
+	// It waits while the log cannot be reached; other errors are final.
 	Commit(ctx context.Context, commit []*ledger.Record) error
 	// Behind returns for how long the node has not known that it holds the whole log; 0 while it writes itself, and the
 	// longest duration there is before it knew for the first time.

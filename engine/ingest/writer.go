@@ -39,24 +39,11 @@ type Source interface {
 	Run(ctx context.Context, from *ledger.ResumePoint, emit ledger.Emit) error
 }
 
-// Log makes records durable, in order.
-type Log interface {
-	// Commit appends the records of one commit after those before and returns once they are
-	// durable, as far as the log's policy promises. Their versions increase by one.
-	// After an error that matches wal.ErrNoSpace nothing was appended and the same commit may
-	// be tried again; after any other nothing more may be appended: what was not
-	// committed is never published.
-	Commit(records []*ledger.Record) error
-	// Close syncs and closes. Nothing is called after it.
-	Close() error
-}
-
 // Config is what a writer needs.
 type Config struct {
 	Source  Source           // nil: no event comes
 	Shared  SharedLog        // nil: the node is alone
-	Log     Log              // each batch is committed to it, unless a recovery opened the own log
-	Dir     *datadir.Dir     // nil: nothing is kept
+	Dir     *datadir.Dir     // of the own log; nil: nothing is kept
 	Shards  []*shard.Shard   // a snapshot is of their state
 	Filler  *fill.Filler     // nil: nothing is fetched
 	Board   *published.Board // shows what is durable
@@ -91,7 +78,7 @@ type Recovered struct {
 // Writer writes one node's log and publishes what it wrote.
 type Writer struct {
 	Config
-	wal     *wal.Log // Recovered.Log
+	wal     *wal.Log // Recovered.Log: each batch is committed to it
 	figures ledger.Guarded[SnapshotStats]
 	stopped atomic.Pointer[stopError] // why ingest stopped for good, nil while it goes on
 	paused  atomic.Bool               // ingest waits for finality
@@ -118,9 +105,7 @@ func New(c Config) *Writer {
 // goes on, so that the node serves what it holds. The sequencer, in the state at the end of r.Log, belongs to Run
 // until it returns.
 func (w *Writer) Run(ctx context.Context, seq *sequencer.Sequencer, r Recovered) error {
-	if r.Log != nil {
-		w.Log, w.wal = r.Log, r.Log
-	}
+	w.wal = r.Log
 	snapshots := newSnapshotter(w, seq, &r)
 	err := w.ingest(ctx, &loop{
 		Writer: w, seq: seq, info: r.Source, snapshots: snapshots, batches: make(chan *batch, 1), done: make(chan *batch, 1),
