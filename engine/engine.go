@@ -112,7 +112,7 @@ func New(c Config) *Engine {
 	})
 	if c.Fetcher != nil {
 		e.fill = fill.New(fill.Config{
-			Fetcher: c.Fetcher, Logger: c.Logger, Held: e.Reader.Account, Head: e.Head, NextPublication: e.board.Next,
+			Fetcher: c.Fetcher, Logger: c.Logger, Held: e.Reader.Account, Board: e.board,
 			Frozen: func() bool { return e.writer.Stopped() != "" }, Deadline: queryDeadline,
 			Full:     func() bool { return c.FetchUpTo > 0 && e.accounts() >= c.FetchUpTo },
 			MayFetch: func() bool { return c.MayFetch == nil || c.MayFetch() },

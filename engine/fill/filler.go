@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sync/semaphore"
 
 	"ledgerd/engine/ledger"
+	"ledgerd/engine/published"
 )
 
 const (
@@ -39,10 +40,8 @@ type Config struct {
 	Logger  *slog.Logger
 	// Held answers a query for an account without fetching.
 	Held func(ledger.Query, ledger.Pubkey) (ledger.Account, ledger.View, error)
-	// Head returns the newest visible head, nil before the first.
-	Head func() *ledger.Head
-	// NextPublication returns a channel that is closed when the next head is visible.
-	NextPublication func() <-chan struct{}
+	// Board has the newest visible head.
+	Board *published.Board
 	// Frozen reports whether ingest stopped for good: then no answer can be applied.
 	Frozen func() bool
 	// Full reports whether the node holds as many accounts as it may: then only those that are held in part are completed.
@@ -107,7 +106,7 @@ func (f *Filler) Run(ctx context.Context) {
 // nextKeys waits for keys to fetch. It returns none when ctx ends.
 func (f *Filler) nextKeys(ctx context.Context) []ledger.Pubkey {
 	for {
-		changed := f.NextPublication() // before the head is read, so that none is missed
+		changed := f.Board.Next() // before the head is read, so that none is missed
 		if keys := f.take(f.finalized()); len(keys) > 0 {
 			return keys
 		}
@@ -122,7 +121,7 @@ func (f *Filler) nextKeys(ctx context.Context) []ledger.Pubkey {
 
 // finalized returns the newest visible finalized slot.
 func (f *Filler) finalized() ledger.Slot {
-	if h := f.Head(); h != nil {
+	if h := f.Board.Head(); h != nil {
 		return h.Tip(ledger.Finalized).Slot
 	}
 	return 0

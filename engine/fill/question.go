@@ -43,7 +43,7 @@ func (f *Filler) fetched(q ledger.Query, key ledger.Pubkey) (ledger.Account, led
 	deadline := time.After(f.Deadline)
 	var p *pending // kept until it is done, since its error is the answer
 	for {
-		changed := f.NextPublication() // before the state is read, so that none is missed
+		changed := f.Board.Next() // before the state is read, so that none is missed
 		a, v, err := f.Held(q, key)
 		if !notIndexed(err) {
 			return a, v, err

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"ledgerd/engine/ledger"
+	"ledgerd/engine/published"
 )
 
 // errIncomplete refuses an answer without all requested accounts.
@@ -94,15 +95,8 @@ func (f *Filler) offer(ctx context.Context, a *Answer) error {
 
 // visible waits until wanted is true for a visible head, which has a block. It returns false if ctx ends first.
 func (f *Filler) visible(ctx context.Context, wanted func(*ledger.Head) bool) bool {
-	for {
-		changed := f.NextPublication() // before the head is read, so that none is missed
-		if h := f.Head(); h != nil && h.HasBlock && wanted(h) {
-			return true
-		}
-		select {
-		case <-changed:
-		case <-ctx.Done():
-			return false
-		}
-	}
+	return published.Await(f.Board, ctx.Done(), func() bool {
+		h := f.Board.Head()
+		return h != nil && h.HasBlock && wanted(h)
+	})
 }

@@ -100,6 +100,22 @@ func (b *Board) Next() <-chan struct{} {
 	return b.changed
 }
 
+// Await calls done at once and after each publication until it returns true, and reports whether it did before something came from
+// expired, which may be closed instead.
+func Await[T any](b *Board, expired <-chan T, done func() bool) bool {
+	for {
+		changed := b.Next() // before done looks, so that no publication is missed
+		if done() {
+			return true
+		}
+		select {
+		case <-changed:
+		case <-expired:
+			return false
+		}
+	}
+}
+
 // Head returns the newest published head, nil before the first and after the node fenced itself off.
 func (b *Board) Head() *ledger.Head {
 	if b.fenced.Load() != nil {

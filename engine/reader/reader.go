@@ -54,20 +54,14 @@ func (r *Reader) view(q ledger.Query) (ledger.View, error) {
 	if v.Head, err = r.Board.Answerable(); err != nil || v.Tip().Slot >= q.MinSlot {
 		return v, err
 	}
-	if q.Wait <= 0 {
+	reached := q.Wait > 0 && published.Await(r.Board, time.After(q.Wait), func() bool {
+		v.Head, err = r.Board.Answerable()
+		return err != nil || v.Tip().Slot >= q.MinSlot
+	})
+	if !reached {
 		return v, ledger.ErrMinSlot
 	}
-	for expired := time.After(q.Wait); ; {
-		changed := r.Board.Next() // before the head is read, so that none is missed
-		if v.Head, err = r.Board.Answerable(); err != nil || v.Tip().Slot >= q.MinSlot {
-			return v, err
-		}
-		select {
-		case <-changed:
-		case <-expired:
-			return v, ledger.ErrMinSlot
-		}
-	}
+	return v, err
 }
 
 // Await waits for the MinSlot of a query, for at most its Wait.

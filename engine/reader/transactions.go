@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"ledgerd/engine/ledger"
+	"ledgerd/engine/published"
 	"ledgerd/engine/sequencer"
 	"ledgerd/shard/giveway"
 	"ledgerd/shard/txstore"
@@ -23,17 +24,11 @@ func (r *Reader) Transaction(q ledger.Query, sig ledger.Signature) (a ledger.Tra
 	if q.Wait <= 0 || q.MinSlot > 0 || q.Head != nil {
 		return answer(r, q, ask)
 	}
-	for expired := time.After(q.Wait); ; {
-		changed := r.Board.Next() // before the head is read, so that none is missed
-		if a, v, err = answer(r, q, ask); !errors.Is(err, ledger.ErrNotFound) {
-			return a, v, err
-		}
-		select {
-		case <-changed:
-		case <-expired:
-			return a, v, err
-		}
-	}
+	published.Await(r.Board, time.After(q.Wait), func() bool {
+		a, v, err = answer(r, q, ask)
+		return !errors.Is(err, ledger.ErrNotFound)
+	})
+	return a, v, err
 }
 
 func (r *Reader) transaction(v ledger.View, sig ledger.Signature) (*ledger.Transaction, error) {
