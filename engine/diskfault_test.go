@@ -254,14 +254,14 @@ func TestEveryDiskCallMayFail(t *testing.T) {
 	failEveryCall(t, followScript)
 }
 
-// writesScript starts a member that follows the script to its end and writes it into a shared log.
-func writesScript(t *testing.T, l *sharedLedger) clusterNode {
+// writesScript starts a member that follows the script to its end and writes it into a shared log, and returns the model too.
+func writesScript(t *testing.T, l *sharedLedger) (clusterNode, *model) {
 	t.Helper()
-	s, _ := scripted()
+	s, m := scripted()
 	w := startMember(t, l, s, Config{Shards: 2, Retention: scriptRetention})
 	w.mustLead()
 	pause(scriptTakes)
-	return w
+	return w, m
 }
 
 // F1, F9, F10, F13, F16, F17: TestEveryDiskCallOfAFollowerMayFail is of a replica: whatever a failure leaves, a start goes on with the shared log.
@@ -269,7 +269,8 @@ func TestEveryDiskCallOfAFollowerMayFail(t *testing.T) {
 	var commits [][]string
 	bubble.Test(t, func(t *testing.T) {
 		l := newSharedLedger()
-		writesScript(t, l).mustStop()
+		w, _ := writesScript(t, l)
+		w.mustStop()
 		commits = l.commits
 	})
 	failEveryCall(t, func(t *testing.T, _ *rerun, disk vfs.FS) (*subject, error) {

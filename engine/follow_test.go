@@ -16,7 +16,6 @@ import (
 	"ledgerd/engine/ledger"
 	"ledgerd/engine/ledger/bubble"
 	"ledgerd/engine/ledger/ledgertest"
-	"ledgerd/engine/published"
 	"ledgerd/snapshot/vfs/vfstest"
 )
 
@@ -90,29 +89,6 @@ func sameEnd(got, want *ledger.Head) error {
 	for level := range got.Tips {
 		if x, y := standing(got.Tips[level], got.StateHash), standing(want.Tips[level], want.StateHash); x != y {
 			return fmt.Errorf("stands at %s at level %d, want %s", x, level, y)
-		}
-	}
-	return nil
-}
-
-// leadsTo holds every head that a node published against what the records of the shared log lead to.
-func (l *sharedLedger) leadsTo(shown []*ledger.Publication) error {
-	points := map[ledger.Version]*ledger.Head{}
-	var trail published.Trail
-	for _, r := range l.records() {
-		points[r.Version] = trail.After([]*ledger.Record{r})
-		points[r.Version].StateHash = r.StateHash
-	}
-	for _, p := range shown {
-		if !p.Head.HasBlock {
-			continue
-		}
-		want := points[p.Head.Tips[0].Version]
-		if want == nil {
-			return fmt.Errorf("published %+v, which the log does not lead to", p.Head)
-		}
-		if err := sameEnd(p.Head, want); err != nil {
-			return fmt.Errorf("record %d: %w", p.Head.Tips[0].Version, err)
 		}
 	}
 	return nil
