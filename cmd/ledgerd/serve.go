@@ -38,8 +38,10 @@ import (
 	"ledgerd/shard/giveway"
 )
 
-// connsPerRequest is how many connections a client may make for each request that it may make.
-const connsPerRequest = 10
+// connsPerMinute returns how many connections a client may make: ten for each request that it may make.
+func (c *serveCommand) connsPerMinute() int {
+	return 10 * max(c.RateLimitMinute, (c.RateLimitHour+59)/60)
+}
 
 // Run starts the node and serves until ctx ends or something fails.
 //
@@ -268,12 +270,13 @@ func (c *serveCommand) assemble(ctx context.Context, n *node) error {
 		Memory: memory, Metrics: set, WriteMetrics: write, AccessLog: n.accessLog, Turn: giveway.Turn,
 		Config: wire.Config{
 			Identity: identity,
-			MaxConns: mostConns(c.MaxConns, n.memoryLimit, n.tls != nil), MaxConnsPerClient: c.MaxConnsPerClient, ConnsPerMinute: connsPerRequest * c.RateLimitMinute,
+			MaxConns: mostConns(c.MaxConns, n.memoryLimit, n.tls != nil), MaxConnsPerClient: c.MaxConnsPerClient, ConnsPerMinute: c.connsPerMinute(),
 			IdleTimeout: c.IdleTimeout, Log: n.logger, TLS: n.tls,
 		},
 	})
 	n.reload.apply = func(fresh *serveCommand) {
 		n.public.SetLimits(fresh.RateLimitMinute, fresh.RateLimitHour)
+		n.public.SetConnsPerMinute(fresh.connsPerMinute())
 		identity.SetExempt(fresh.RateLimitExempt)
 		n.hub.SetOrigins(fresh.WSOrigins)
 	}

@@ -168,21 +168,13 @@ func (cs *caps) forget(c *Conn) {
 	cs.dropLocked(c)
 }
 
-// dropLocked stops counting a connection, once: for its client later, if that is past its limit.
+// dropLocked stops counting a connection, once.
 func (cs *caps) dropLocked(c *Conn) {
 	if _, counts := cs.conns[c]; !counts {
 		return
 	}
 	delete(cs.conns, c)
-	if !c.penalized.Load() {
-		cs.countLocked(c, -1)
-		return
-	}
-	time.AfterFunc(refusalPenalty, func() {
-		cs.mu.Lock()
-		defer cs.mu.Unlock()
-		cs.countLocked(c, -1)
-	})
+	cs.countLocked(c, -1)
 }
 
 // open returns the connections that are open.

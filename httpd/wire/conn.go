@@ -22,12 +22,8 @@ const (
 )
 
 // maxRefusals is how many requests in a row a connection may have refused for its client's
-// limit. The connection is then closed, and goes on counting against the client's cap for
-// refusalPenalty: so a client past its limit makes at most cap × maxRefusals requests in that time.
-const (
-	maxRefusals    = 10
-	refusalPenalty = time.Second
-)
+// limit. The connection is then closed: so a client past its limit makes at most Config.ConnsPerMinute × maxRefusals requests a minute.
+const maxRefusals = 10
 
 // Conn is one accepted connection. Until it is taken over, one goroutine reads and writes it.
 type Conn struct {
@@ -46,7 +42,6 @@ type Conn struct {
 	// readUntil is when the time for the bytes that it waits for is over, in nanoseconds since the caps were made; 0 while it waits for none.
 	// No clock that is set changes their order.
 	readUntil atomic.Int64
-	penalized atomic.Bool // it goes on counting for a while after its end
 	takenOver atomic.Bool // its bytes are not HTTP any more
 	detached  atomic.Bool // only its new owner reads, writes and closes it
 	draining  atomic.Bool
@@ -140,11 +135,8 @@ func (c *Conn) Refused(refused bool) (end bool) {
 		c.refusals = 0
 		return false
 	}
-	if c.refusals++; c.refusals < maxRefusals {
-		return false
-	}
-	c.penalized.Store(true)
-	return true
+	c.refusals++
+	return c.refusals >= maxRefusals
 }
 
 // TakeOver lets every further byte through unnoted: the connection is a WebSocket.

@@ -45,9 +45,7 @@ func (l *listener) Accept() (net.Conn, error) {
 			}
 			_ = nc.Close() // what becomes of a connection that never was ours is of no interest
 			continue
-		case isSyscallError(err, syscall.ECONNABORTED): // the peer has gone before it was accepted
-			continue
-		case !isSyscallError(err, shortages...):
+		case !slices.ContainsFunc(shortages, func(shortage syscall.Errno) bool { return errors.Is(err, shortage) }):
 			return nil, err
 		}
 		l.caps.counts.Shortages.Add(1)
@@ -65,11 +63,6 @@ func (l *listener) Accept() (net.Conn, error) {
 
 // shortages pass: Accept may succeed later.
 var shortages = []syscall.Errno{syscall.EMFILE, syscall.ENFILE, syscall.ENOBUFS, syscall.ENOMEM}
-
-func isSyscallError(err error, among ...syscall.Errno) bool {
-	errno, ok := errors.AsType[syscall.Errno](err)
-	return ok && slices.Contains(among, errno)
-}
 
 // admit returns the connection of a socket, or nil if a cap is reached.
 func (l *listener) admit(socket net.Conn) *Conn {

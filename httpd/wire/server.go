@@ -215,6 +215,9 @@ func (s *Server) closeConns() {
 	closing.Wait()
 }
 
+// SetConnsPerMinute changes how many connections a client may make, 0: any number.
+func (s *Server) SetConnsPerMinute(n int) { s.caps.pace.SetLimits(n, 0) }
+
 // Stopping reports whether Shutdown was called: connections end with the answer under way.
 func (s *Server) Stopping() bool { return s.stopped.Load() }
 
