@@ -35,12 +35,7 @@ func (r *request) block() error {
 		return errSlot
 	}
 	q := r.params.query
-	switch r.params.parts {
-	case encode.Nothing:
-		q.Parts = ledger.NoTransactions
-	case encode.Signatures:
-		q.Parts = ledger.SignaturesOnly
-	}
+	q.Parts = r.params.parts
 	if q.Parts != ledger.NoTransactions {
 		if err := r.reserve(wholeBlockBytes); err != nil {
 			return err

@@ -12,7 +12,6 @@ import (
 	"github.com/mr-tron/base58"
 
 	"ledgerd/engine/ledger"
-	"ledgerd/httpd/encode"
 )
 
 // F37: FuzzQuery compares the parameters with an oracle: an error exactly where it has one, the same
@@ -83,7 +82,7 @@ func queryOracle(path, query string) (p params, ok bool) {
 		}
 		given[name] = value
 	}
-	p.limit = min(most, 1000)
+	p.limit, p.parts = min(most, 1000), ledger.NoTransactions
 	if recent {
 		p.limit = 100
 	}
@@ -130,7 +129,7 @@ func queryOracle(path, query string) (p params, ok bool) {
 		case "include":
 			check(slices.Contains(includes, value))
 			p.facts = value == "token"
-			p.parts = map[string]encode.Include{"signatures": encode.Signatures, "transactions": encode.Transactions}[value]
+			p.parts = map[string]ledger.BlockParts{"token": ledger.NoTransactions, "signatures": ledger.SignaturesOnly, "transactions": ledger.WholeBlock}[value]
 		case "keys":
 			for key := range strings.SplitSeq(value, ",") {
 				if raw, err := base58.Decode(key); check(err == nil && len(raw) == 32) {

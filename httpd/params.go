@@ -10,7 +10,6 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"ledgerd/engine/ledger"
-	"ledgerd/httpd/encode"
 )
 
 // param is a query parameter the interface knows.
@@ -48,9 +47,9 @@ type params struct {
 	limit   int
 	in      ledger.TransactionRange // without its limit
 	cursor  []byte                  // not yet matched with its list; nil: none
-	parts   encode.Include
-	facts   bool // of token accounts and mints
-	details bool // of the health
+	parts   ledger.BlockParts       // that a block shows beside its record
+	facts   bool                    // of token accounts and mints
+	details bool                    // of the health
 	keys    []ledger.Pubkey
 
 	room []byte // the decoded names and values, which the cursor points at
@@ -64,7 +63,7 @@ func (p *params) reset() { *p = params{keys: p.keys[:0], room: p.room[:0]} }
 // ledger is read, because one that is misspelt must not be answered as if it were not there; those
 // that begin with an underscore are for others, and ignored.
 func (p *params) parse(to *route, query []byte) error {
-	p.limit = to.limit.usual
+	p.limit, p.parts = to.limit.usual, ledger.NoTransactions
 	if !escapesAreValid(query) {
 		return errEscape
 	}
@@ -160,9 +159,9 @@ var parameters = []parameter{
 	{"include", paramParts, func(p *params, value []byte, _ *route) error {
 		switch string(value) {
 		case "signatures":
-			p.parts = encode.Signatures
+			p.parts = ledger.SignaturesOnly
 		case "transactions":
-			p.parts = encode.Transactions
+			p.parts = ledger.WholeBlock
 		default:
 			return errParts
 		}

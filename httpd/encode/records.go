@@ -8,15 +8,6 @@ import (
 	"ledgerd/engine/ledger"
 )
 
-// Include says what a block shows beside its record.
-type Include uint8
-
-const (
-	Nothing Include = iota
-	Signatures
-	Transactions
-)
-
 const timeLayout = `"2006-01-02T15:04:05Z"`
 
 // AppendBlock appends the block record.
@@ -31,7 +22,7 @@ func AppendBlock(dst []byte, b *ledger.Block) []byte {
 }
 
 // AppendFullBlock appends the block record with the fields that only /blocks/{slot} shows.
-func AppendFullBlock(dst []byte, a ledger.BlockAnswer, shows Include, list List) []byte {
+func AppendFullBlock(dst []byte, a ledger.BlockAnswer, shows ledger.BlockParts, list List) []byte {
 	b := a.Block
 	dst = AppendBlock(dst, b)
 	dst = appendOpt(dst[:len(dst)-1], `,"previous_blockhash":`, b.PreviousBlockhash, hash)
@@ -40,7 +31,7 @@ func AppendFullBlock(dst []byte, a ledger.BlockAnswer, shows Include, list List)
 	dst = append(dst, a.Commitment.String()...)
 	dst = append(dst, '"')
 	switch shows {
-	case Signatures:
+	case ledger.SignaturesOnly:
 		dst = append(dst, `,"signatures":[`...)
 		for i := range b.Transactions {
 			dst = append(list.Next(dst), '"')
@@ -48,7 +39,7 @@ func AppendFullBlock(dst []byte, a ledger.BlockAnswer, shows Include, list List)
 			dst = append(dst, '"')
 		}
 		dst = append(dst, ']')
-	case Transactions:
+	case ledger.WholeBlock:
 		dst = append(dst, `,"transaction_records":[`...)
 		for i := range b.Transactions {
 			dst = AppendTransaction(list.Next(dst), &b.Transactions[i])
