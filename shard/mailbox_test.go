@@ -147,6 +147,10 @@ func TestQueriesAreServedBetweenSlices(t *testing.T) {
 		ended := make(chan error, 1)
 		go func() { ended <- s.Run(ctx) }()
 		applyBlock(t, s, 1, lamports(k, 5))
+		synctest.Wait()
+		s.mu.RLock()
+		look("beside another look", true)
+		s.mu.RUnlock()
 		j, task := occupy(s, 3)
 		answered := make(chan error, 1)
 		for range 2 {

@@ -45,9 +45,9 @@ type Shard struct {
 	done    chan struct{}  // closed when Run returns
 	way     giveway.Worker // Run calls Pass, every query calls Question
 
-	// mu guards state. Run locks it for a slice of work and for answering queries; a caller of Account
-	// locks it for its look-up. It is locked until Run starts and stays locked after Run returns.
-	mu    sync.Mutex
+	// mu guards state. Run locks it for a slice of work and for answering queries; callers of Look
+	// share it for their look-ups. It is locked until Run starts and stays locked after Run returns.
+	mu    sync.RWMutex
 	state *state
 }
 
