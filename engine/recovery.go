@@ -136,7 +136,7 @@ func (r *recovery) restoreFrom(ctx context.Context, i snapshot.Info) error {
 	loads, loadCtx := errgroup.WithContext(ctx)
 	loads.Go(func() error { return r.matchLog(loadCtx, m, i.Name) })
 	loads.Go(func() error {
-		return snap.BlocksLeft(func(b snapshot.HeldBlock) error {
+		return snap.Blocks(func(b snapshot.HeldBlock) error {
 			if len(blocks) == 0 {
 				before = ledger.Opt[ledger.Slot]{Value: b.Previous, Known: b.HasPrevious}
 			}

@@ -214,7 +214,7 @@ func load(snap *Snapshot, n int) (*state, error) {
 			return nil, err
 		}
 	}
-	err := snap.Blocks(func(b HeldBlock) error { st.blocks = append(st.blocks, b); return nil })
+	err := snap.Blocks(func(b HeldBlock) error { st.blocks = append(st.blocks, b); return nil }, nil)
 	return st, err
 }
 

@@ -24,26 +24,24 @@ type Snapshot struct {
 // Open opens a snapshot and checks everything that the indexes of its files tell: that the files are
 // complete, fit together, and are those it was written with. Errors match ErrDamaged, match
 // fs.ErrNotExist if the snapshot was pruned, are a *vfs.FormatError, or the disk's.
-func (s *Store) Open(i Info) (*Snapshot, error) {
-	return s.open(i, func(_ HistoryRef, _ bool, err error) error { return err })
-}
+func (s *Store) Open(i Info) (*Snapshot, error) { return s.open(i, false) }
 
 // Salvage is Open for a start, where damage of a history file other than the newest costs the blocks of that file alone: see
-// BlocksLeft. The newest one must be whole, since it holds the block that the snapshot is of; an older snapshot and the log lead to its blocks.
-func (s *Store) Salvage(i Info) (*Snapshot, error) { return s.open(i, s.lose) }
+// Blocks. The newest one must be whole, since it holds the block that the snapshot is of; an older snapshot and the log lead to its blocks.
+func (s *Store) Salvage(i Info) (*Snapshot, error) { return s.open(i, true) }
 
-// open opens a snapshot. What is wrong with a history file is an error if refuse returns one.
-func (s *Store) open(i Info, refuse func(ref HistoryRef, newest bool, err error) error) (*Snapshot, error) {
+func (s *Store) open(i Info, salvage bool) (*Snapshot, error) {
 	state, meta, err := openState(s.fs, s.dir, i.Name)
 	if err != nil {
 		return nil, err
 	}
 	found := &Snapshot{meta, state, make([]*file, len(meta.History)), s}
 	for n, ref := range meta.History {
-		f, err := openHistory(s.fs, s.dir, ref)
-		if err == nil {
-			found.history[n] = f
-		} else if err := refuse(ref, n == len(meta.History)-1, err); err != nil {
+		found.history[n], err = openHistory(s.fs, s.dir, ref)
+		if err != nil && salvage {
+			err = s.lose(ref, n == len(meta.History)-1, err)
+		}
+		if err != nil {
 			return nil, fmt.Errorf("cannot open the history of %s: %w", i.Name, err)
 		}
 	}
@@ -172,38 +170,25 @@ func (f *file) within(k kind, first, last uint64, visit func(*chunkReader, *chun
 // Blocks calls visit for the finalized blocks held, from the retention floor on, oldest first,
 // until visit returns an error, which Blocks then returns. Other errors match ErrDamaged or are
 // the disk's.
-func (s *Snapshot) Blocks(visit func(HeldBlock) error) error {
-	return s.blocks(visit, func(_ HistoryRef, _ bool, err error) error { return err })
-}
-
-// BlocksLeft is Blocks for a snapshot that Salvage opened: it calls lost for each damaged history file other than the newest and
+//
+// If lost is not nil, as it must be after Salvage, a damaged history file other than the newest is no error: Blocks calls lost for it and
 // goes on with the next one. What it visited of such a file does not count.
-func (s *Snapshot) BlocksLeft(visit func(HeldBlock) error, lost func(HistoryRef)) error {
-	return s.blocks(visit, func(ref HistoryRef, newest bool, err error) error {
-		if err != nil { // Salvage did not find it
-			err = s.store.lose(ref, newest, err)
-		}
-		if err == nil {
-			lost(ref)
-		}
-		return err
-	})
-}
-
-// blocks visits the blocks. What is wrong with a history file is an error if refuse returns one; nil is what Salvage found wrong.
-func (s *Snapshot) blocks(visit func(HeldBlock) error, refuse func(ref HistoryRef, newest bool, err error) error) error {
+func (s *Snapshot) Blocks(visit func(HeldBlock) error, lost func(HistoryRef)) error {
 	var newest *ledger.Block
 	var previous ledger.Opt[ledger.Slot] // the slot of the block before, be it lost or not
 	for n, f := range s.history {
-		ref, last := s.meta.History[n], n == len(s.history)-1
-		var err error
+		ref := s.meta.History[n]
 		if f != nil {
-			newest, err = s.blocksOf(f, previous, visit)
-		}
-		if f == nil || err != nil {
-			if err = refuse(ref, last, err); err != nil {
+			var err error
+			if newest, err = s.blocksOf(f, previous, visit); err != nil && lost != nil { // Salvage did not find it
+				f, err = nil, s.store.lose(ref, n == len(s.history)-1, err)
+			}
+			if err != nil {
 				return err
 			}
+		}
+		if f == nil {
+			lost(ref)
 		}
 		previous = ledger.Some(ref.Last)
 	}
@@ -246,7 +231,7 @@ func (s *Snapshot) Verify(ctx context.Context, pace Pace) error {
 		}
 	}
 	p := newPacer(pace)
-	return s.Blocks(func(HeldBlock) error { return p.rest(ctx) })
+	return s.Blocks(func(HeldBlock) error { return p.rest(ctx) }, nil)
 }
 
 // VerifyState is Verify without the history. If all bytes are what was written and only the counts or the state hash are others,

@@ -100,7 +100,7 @@ func TestVisitorsEndAReading(t *testing.T) {
 			return nil
 		}
 		return enough
-	})
+	}, nil)
 	if err != enough || visited != 9 {
 		t.Errorf("Blocks: %d visited, err = %v, want 3 and %v", visited-6, err, enough)
 	}
