@@ -55,30 +55,25 @@ func OpenWith(spec string, o Options) (Source, error) {
 	if !hasKind {
 		return nil, errors.New("a source is sim:PARAMETERS, file:PATHS, rpc:URL, geyser:URL or none")
 	}
-	// A nil pointer must not become an interface that is not nil: hence no bare return of calls.
 	switch kind {
 	case "sim":
-		s, err := sim.Open(rest)
-		if err != nil {
-			return nil, err
-		}
-		return s, nil
+		return opened(sim.Open(rest))
 	case "file":
-		s, err := file.Open(rest, o.Log)
-		if err != nil {
-			return nil, err
-		}
-		return s, nil
+		return opened(file.Open(rest, o.Log))
 	case "rpc":
-		s, err := rpc.Open(rest, o.Log)
-		if err != nil {
-			return nil, err
-		}
-		return s, nil
+		return opened(rpc.Open(rest, o.Log))
 	case "geyser":
 		return openGeyser(rest, o)
 	}
 	return nil, fmt.Errorf("no source %q: there are sim:PARAMETERS, file:PATHS, rpc:URL, geyser:URL and none", kind)
+}
+
+// opened returns a source, or an error and no source: a nil pointer must not become an interface that is not nil.
+func opened[S Source](s S, err error) (Source, error) {
+	if err != nil {
+		return nil, err
+	}
+	return s, nil
 }
 
 // openGeyser opens a stream and, where the specification has rpc=URL, who fills its gaps.

@@ -123,7 +123,7 @@ func drawFault(r *rand.Rand, callsAlone bool) Fault {
 	case Duplicate:
 		f.N = 1 + r.IntN(60)
 	case Garbage:
-		f.N, f.How, f.After = 1, r.IntN(garbageWays), r.IntN(200)
+		f.N, f.How, f.After = 1, r.IntN(8), r.IntN(200) // one in eight is huge
 	case WrongParent, Equivocate:
 		f.N, f.How = 1, r.IntN(2)
 	case OmitTx:
