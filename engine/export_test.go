@@ -8,7 +8,6 @@ import (
 	"math/rand/v2"
 	"testing"
 	"testing/synctest"
-	"time"
 
 	"ledgerd/engine/ledger"
 	"ledgerd/engine/ledger/bubble"
@@ -80,21 +79,6 @@ func answersAsModel(t *testing.T, s stream, e *Engine, m *model, level ledger.Co
 		}
 	}
 	return errors.Join(err, c.mints(e, at(level), want), c.lists(e, at(level), want), c.transactions(e, at(level), want))
-}
-
-// F23: TestExportAnswersTheSame exports random ledgers at a random point.
-func TestExportAnswersTheSame(t *testing.T) {
-	eachStream(t, sample(60, 4, 1), func(t *testing.T, s stream, seed uint64, _ int) {
-		r := &restarts{t: t, s: s, g: s.generator(seed, true), disk: vfstest.NewMemory(), config: Config{
-			SnapshotInterval: time.Second, SegmentBytes: 16 << 10, Shards: 2,
-		}}
-		r.start()
-		for range 5 + r.g.r.IntN(streamEvents) {
-			r.show()
-		}
-		r.close()
-		mustExport(t, s, r.disk, r.subject, r.g.m)
-	})
 }
 
 // TestExportShowsBaseStateAtItsLevels exports ledgers in which base state came while blocks were not final that are
