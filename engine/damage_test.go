@@ -4,7 +4,7 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"encoding/binary"
-	"encoding/json"
+	"errors"
 	"fmt"
 	"hash/crc32"
 	"log/slog"
@@ -184,44 +184,34 @@ func TestDamagedSnapshotIsPassedOver(t *testing.T) {
 // all of that is so after further snapshots and starts, until the retention has passed the files.
 func TestDamagedHistoryFileCostsItsOwnBlocks(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
-		disk := vfstest.NewMemory()
-		retention := sequencer.Retention{Slots: 100, Bytes: 1 << 40}
-		config := func(disk *vfstest.Memory, log *bytes.Buffer) Config {
-			return onDisk(t, disk, Config{Shards: 2, Retention: retention, SnapshotInterval: time.Second, Logger: slog.New(slog.NewTextHandler(log, nil))})
+		var log bytes.Buffer // of the newest start
+		start := func(disk *vfstest.Memory) *subject {
+			log.Reset()
+			n := startNode(t, live(), onDisk(t, disk, Config{
+				Shards: 2, Retention: sequencer.Retention{Slots: 100, Bytes: 1 << 40}, SnapshotInterval: time.Second,
+				Logger: slog.New(slog.NewTextHandler(&log, nil)),
+			}))
+			synctest.Wait()
+			return n
 		}
-		n := startNode(t, live(), config(disk, new(bytes.Buffer)))
-		root := rootBlock(100, lamports(key(1), 100))
-		n.send(root)
+		shown := map[ledger.Slot]bool{}
 		// grow shows blocks, some slots skipped, each with a signature of its slot, makes them final, and has a snapshot taken.
 		grow := func(n *subject, on *ledger.Block, snapshots int) *ledger.Block {
 			for range snapshots {
 				for i := range ledger.Slot(4) {
-					next := child(on, on.Slot+1+i%2, 0, lamports(key(1), ledger.Lamports(on.Slot)))
-					n.send(with(next, signature(int(next.Slot))), status(next, ledger.StatusFinalized))
-					on = next
+					on = with(child(on, on.Slot+1+i%2, 0, lamports(key(1), ledger.Lamports(on.Slot))), signature(int(on.Slot+1+i%2)))
+					n.send(on, status(on, ledger.StatusFinalized))
+					shown[on.Slot] = true
 				}
 				pause(2 * time.Second)
 			}
 			return on
 		}
+		disk := vfstest.NewMemory()
+		n, root := start(disk), with(rootBlock(100, lamports(key(1), 100)), signature(100))
+		n.send(root)
+		shown[root.Slot] = true
 		tip := grow(n, root, 6)
-		// answers returns what is said of each slot, and of its transaction.
-		answers := func(n *subject) map[ledger.Slot]string {
-			all := make(map[ledger.Slot]string)
-			for slot := n.Head().Floor; slot <= tip.Slot; slot++ {
-				block, _, err := n.Block(ledger.Query{Parts: ledger.WholeBlock}, slot)
-				said := fmt.Sprint(err)
-				if err == nil {
-					b, _ := json.Marshal(block)
-					said = string(b)
-				}
-				tx, _, err := n.Transaction(ledger.Query{}, signature(int(slot)))
-				record, _ := json.Marshal(tx)
-				all[slot] = fmt.Sprintf("%s, %s %v", said, record, err)
-			}
-			return all
-		}
-		want := answers(n)
 		n.close()
 		files := filesOf(disk, ".blocks")
 		if len(files) < 5 {
@@ -232,6 +222,21 @@ func TestDamagedHistoryFileCostsItsOwnBlocks(t *testing.T) {
 			must(t, err)
 			return first, last
 		}
+		// wrong returns what a node answers of a slot, unless it is right.
+		wrong := func(n *subject, slot ledger.Slot, isLost bool) error {
+			sig := signature(int(slot))
+			b, _, err := n.Block(ledger.Query{}, slot)
+			_, _, errTx := n.Transaction(ledger.Query{}, sig)
+			why, _ := absence(err)
+			notIndexed, skipped := why.Absence == ledger.SlotNotIndexed, why.Absence == ledger.SlotSkipped
+			switch isHeld := shown[slot] && !isLost; {
+			case isHeld && err == nil && errTx == nil && b.Block.Slot == slot && b.Block.Transactions[0].Signature == sig:
+			case !isHeld && errors.Is(errTx, ledger.ErrNotFound) && (notIndexed || skipped && !shown[slot]): // the proof that it was skipped may be lost
+			default:
+				return fmt.Errorf("slot %d, shown %v, lost %v: %w, %w", slot, shown[slot], isLost, err, errTx)
+			}
+			return nil
+		}
 		harms := map[string]func(*vfstest.Memory, string){
 			"a flipped bit": func(d *vfstest.Memory, file string) { damage(t, d, file) },
 			"cut":           func(d *vfstest.Memory, file string) { must(t, d.WriteFile(file, nil)) },
@@ -241,38 +246,27 @@ func TestDamagedHistoryFileCostsItsOwnBlocks(t *testing.T) {
 			for kind, harm := range harms {
 				what := fmt.Sprintf("%s, files %v", kind, hurt)
 				harmed := disk.Clone()
-				lost := func(slot ledger.Slot) bool {
-					return slices.ContainsFunc(hurt, func(i int) bool {
-						first, last := slots(files[i])
-						return slot >= first && slot <= last
-					})
-				}
+				lost := map[ledger.Slot]bool{}
 				for _, i := range hurt {
+					first, last := slots(files[i])
+					for slot := first; slot <= last; slot++ {
+						lost[slot] = true
+					}
 					harm(harmed, files[i])
 				}
-				present := filesOf(harmed, ".blocks")
-				block := tip
+				present, block := filesOf(harmed, ".blocks"), tip
 				for life := range 3 {
-					var log bytes.Buffer
-					n := startNode(t, live(), config(harmed, &log))
-					synctest.Wait()
-					for slot, got := range answers(n) {
-						skipped := strings.HasPrefix(want[slot], "slot skipped") && strings.HasPrefix(got, "slot not indexed") // its proof may be lost
-						switch isLost := lost(slot); {
-						case want[slot] == "": // of a life before
-						case isLost && !strings.HasPrefix(got, "slot not indexed") && !strings.HasPrefix(want[slot], "slot skipped"),
-							!isLost && got != want[slot] && !skipped:
-							t.Errorf("%s, start %d: slot %d, lost %v: %s, it was %s", what, life, slot, isLost, got, want[slot])
-						}
+					n := start(harmed)
+					for slot := n.Head().Floor; slot <= tip.Slot; slot++ {
+						ledgertest.ErrorIs(t, wrong(n, slot, lost[slot]), nil, "%s, start %d", what, life)
 					}
 					ledgertest.Equal(t, n.Stats().LostHistory, len(hurt), "%s, start %d: lost files", what, life)
-					status := n.Status()
 					for _, i := range hurt {
-						if name := filepath.Base(files[i]); !strings.Contains(status.Degraded, name) || !strings.Contains(log.String(), name) {
-							t.Errorf("%s, start %d: %s is not in %q, or not in the log %s", what, life, name, status.Degraded, &log)
-						}
+						name := filepath.Base(files[i])
+						ledgertest.Contains(t, n.Status().Degraded, name, "%s, start %d: what health says", what, life)
+						ledgertest.Contains(t, log.String(), name, "%s, start %d: the log", what, life)
 					}
-					ledgertest.Equal(t, status.Unhealthy, map[bool]string{true: status.Unhealthy}[strings.HasPrefix(status.Unhealthy, "starting")], "%s: unhealthy", what)
+					n.mustSay("starting") // and nothing else
 					ledgertest.Equal(t, n.Stats().Snapshot.Damaged, 0, "%s: snapshots passed over", what)
 					block = grow(n, block, 3)
 					ledgertest.Equal(t, n.Stats().Snapshot.Failures, 0, "%s: snapshots that failed", what)
@@ -283,7 +277,7 @@ func TestDamagedHistoryFileCostsItsOwnBlocks(t *testing.T) {
 					}
 					n.close()
 				}
-				n := startNode(t, live(), config(harmed, new(bytes.Buffer)))
+				n := start(harmed)
 				grow(n, block, 12)
 				if left := filesOf(harmed, ".blocks"); n.Stats().LostHistory != 0 || n.Status().Degraded != "" || slices.ContainsFunc(left, func(f string) bool { return slices.Contains(files[:4], f) }) {
 					t.Errorf("%s: after the retention has passed, %d are lost, %q, and there are %v", what, n.Stats().LostHistory, n.Status().Degraded, left)

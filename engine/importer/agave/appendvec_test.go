@@ -6,7 +6,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"reflect"
-	"slices"
 	"strings"
 	"testing"
 
@@ -125,21 +124,4 @@ func TestLargeTokenDataIsReadWhole(t *testing.T) {
 	if got, err := readAll(s.Bytes(), uint64(len(s.Bytes()))); err != nil || len(got) != 2 || got[0].Mint == nil || !got[0].Mint.Scaled.Value {
 		t.Errorf("%v, %+v", err, got)
 	}
-}
-
-func BenchmarkStorage(b *testing.B) {
-	token := agavetest.TokenData(&ledger.TokenAccount{Details: ledger.Some(ledger.TokenDetails{State: ledger.TokenInitialized})})
-	s := agavetest.Storage{Records: slices.Repeat([]agavetest.Record{
-		{Pubkey: ledger.Pubkey{1}, Lamports: 1 << 30, Owner: ledger.TokenProgram, Data: token},
-		{Pubkey: ledger.Pubkey{2}, Lamports: 1 << 40},
-	}, 10_000)}
-	whole := s.Bytes()
-	v := new(vecReader)
-	b.SetBytes(int64(len(whole)))
-	for b.Loop() {
-		if err := v.read(bytes.NewReader(whole), uint64(len(whole)), func(*ledger.AccountWrite, uint64) error { return nil }); err != nil {
-			b.Fatal(err)
-		}
-	}
-	b.ReportMetric(float64(b.N)*float64(len(s.Records))/b.Elapsed().Seconds(), "accounts/s")
 }
