@@ -19,7 +19,7 @@ const BatchEvents = 32
 
 // loop is the goroutine of the sequencer: no other touches its fields, but for the channels.
 type loop struct {
-	*Writer
+	writer    *Writer
 	seq       *sequencer.Sequencer
 	info      ledger.SourceInfo
 	snapshots *snapshotter
@@ -45,18 +45,18 @@ type call struct {
 // block or an import for that. A node of a cluster needs a block whose levels were published together before.
 func (l *loop) publishRecovered() {
 	c := l.seq.Chain()
-	shows := l.Source == nil || c.Tip != nil
-	if l.Shared != nil {
+	shows := l.writer.Source == nil || c.Tip != nil
+	if l.writer.Shared != nil {
 		shows = c.Tip != nil && !c.Tip.Base && !c.Finalized.Provisional
 	}
 	if shows {
-		l.Board.Publish(&ledger.Publication{Head: l.seq.Head()})
+		l.writer.Board.Publish(&ledger.Publication{Head: l.seq.Head()})
 	}
-	if l.Source == nil && l.Shared == nil {
-		l.Board.Ready.Store(true)
+	if l.writer.Source == nil && l.writer.Shared == nil {
+		l.writer.Board.Ready.Store(true)
 	}
 	if shows || c.Tip == nil {
-		l.Board.Recovered.Store(true)
+		l.writer.Board.Recovered.Store(true)
 	}
 }
 
@@ -66,7 +66,7 @@ func (l *loop) run(ctx context.Context, stopFeeding func()) error {
 	var committing sync.WaitGroup
 	committing.Go(func() {
 		for b := range l.batches {
-			b.err = l.commit(ctx, b)
+			b.err = l.writer.commit(ctx, b)
 			l.done <- b
 		}
 	})
@@ -74,9 +74,9 @@ func (l *loop) run(ctx context.Context, stopFeeding func()) error {
 	defer close(l.batches)
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
-	in := inputs{events: l.feed, calls: l.calls, fenced: l.Board.Fenced()}
-	if l.wal != nil {
-		in.logFailed = l.wal.Failed()
+	in := inputs{events: l.feed, calls: l.calls, fenced: l.writer.Board.Fenced()}
+	if l.writer.wal != nil {
+		in.logFailed = l.writer.wal.Failed()
 	}
 	for {
 		timer.Reset(l.nextWork(time.Now()))
@@ -99,7 +99,7 @@ func (l *loop) run(ctx context.Context, stopFeeding func()) error {
 		}
 		in.events, in.calls = nil, nil
 		stopFeeding()
-		l.resign()
+		l.writer.resign()
 	}
 }
 
@@ -113,7 +113,7 @@ type inputs struct {
 
 // next waits for one thing to happen and deals with it.
 func (l *loop) next(ctx context.Context, in *inputs, due <-chan time.Time) error {
-	events, calls, answers := in.events, in.calls, l.Filler.Answers()
+	events, calls, answers := in.events, in.calls, l.writer.Filler.Answers()
 	if l.events >= BatchEvents {
 		events, calls, answers = nil, nil, nil // the next batch is full, and the one before is not committed
 	}
@@ -139,10 +139,10 @@ func (l *loop) next(ctx context.Context, in *inputs, due <-chan time.Time) error
 	case <-l.snapshots.ended:
 	case <-in.logFailed:
 		in.logFailed = nil
-		return diskFailed(l.seq.Chain().TipSlot(), l.wal.Err())
+		return diskFailed(l.seq.Chain().TipSlot(), l.writer.wal.Err())
 	case <-in.fenced:
 		in.fenced = nil
-		return l.Board.FenceError()
+		return l.writer.Board.FenceError()
 	case <-ctx.Done():
 		return ctx.Err()
 	}
@@ -172,7 +172,7 @@ func (l *loop) nextWork(now time.Time) time.Duration {
 	if at, ok := l.seq.NextFold(); ok {
 		wait = min(wait, at.Sub(now))
 	}
-	if l.SnapshotInterval > 0 && l.snapshots.possible() {
+	if l.writer.SnapshotInterval > 0 && l.snapshots.possible() {
 		wait = min(wait, max(l.snapshots.due.Sub(now), 0))
 	}
 	return wait
@@ -192,12 +192,12 @@ func (l *loop) take(ev ledger.Event) error {
 
 // learn applies fetched accounts as base state. It refuses them while ingest is stopped or paused.
 func (l *loop) learn(a *fill.Answer) error {
-	if l.halted() || l.failed || !l.seq.MayLearn() {
+	if l.writer.halted() || l.failed || !l.seq.MayLearn() {
 		a.Refuse()
 		return nil
 	}
 	var err error
-	if base := l.Filler.Learn(a); base != nil {
+	if base := l.writer.Filler.Learn(a); base != nil {
 		err = l.seq.Learn(base)
 		l.events++
 	}
@@ -207,7 +207,7 @@ func (l *loop) learn(a *fill.Answer) error {
 
 // endInput finishes a finite input: it commits everything and publishes a head even if there was no event.
 func (l *loop) endInput() error {
-	if l.Source == nil {
+	if l.writer.Source == nil {
 		return nil
 	}
 	err := l.seq.EndOfInput()
@@ -219,12 +219,12 @@ func (l *loop) endInput() error {
 		return err
 	}
 	h := l.seq.Head()
-	if l.Board.Head() == nil { // there was no event
-		l.Board.Publish(&ledger.Publication{Head: h})
+	if l.writer.Board.Head() == nil { // there was no event
+		l.writer.Board.Publish(&ledger.Publication{Head: h})
 	}
-	l.Board.Ready.Store(true)
+	l.writer.Board.Ready.Store(true)
 	tip := h.Tip(ledger.Processed)
-	l.Logger.Info("end of input", "source", l.info.Name, "slot", tip.Slot, "seq", tip.Seq, "state_hash", h.StateHash)
+	l.writer.Logger.Info("end of input", "source", l.info.Name, "slot", tip.Slot, "seq", tip.Seq, "state_hash", h.StateHash)
 	return nil
 }
 
@@ -238,8 +238,8 @@ func (l *loop) handOver() error {
 		l.failed = true
 		return err
 	}
-	l.paused.Store(l.seq.Paused())
-	b := &batch{Batch: sealed, receivedAt: l.receivedAt, shared: l.Shared == nil || !l.Writes()}
+	l.writer.paused.Store(l.seq.Paused())
+	b := &batch{Batch: sealed, receivedAt: l.receivedAt, shared: l.writer.Shared == nil || !l.writer.Writes()}
 	l.busy, l.events, l.receivedAt = true, 0, time.Time{}
 	l.batches <- b
 	return nil
@@ -279,7 +279,7 @@ func (l *loop) replay(commit []*ledger.Record) error {
 	}
 	l.failed = true
 	if errors.Is(err, ledger.ErrCorrupt) {
-		l.Fence(heldDiffers, err)
+		l.writer.Fence(heldDiffers, err)
 	}
 	return err
 }
@@ -293,17 +293,17 @@ func (l *loop) keepsServing(err error) bool {
 	switch {
 	case errors.Is(err, ledger.ErrDeposed):
 		return false
-	case l.halted():
+	case l.writer.halted():
 		return true // the first reason is kept
 	case errors.Is(err, datadir.ErrOtherLedger):
 		return false
 	case errors.As(err, &stop):
-	case errors.As(err, &refusal) || l.info.Live && l.Writes():
+	case errors.As(err, &refusal) || l.info.Live && l.writer.Writes():
 		stop = &stopError{why: "ingest stopped: " + err.Error(), err: err}
 	default:
 		return false
 	}
-	l.stopped.Store(stop)
-	l.Logger.Error("ingest stopped, reads go on", "error", err)
+	l.writer.stopped.Store(stop)
+	l.writer.Logger.Error("ingest stopped, reads go on", "error", err)
 	return true
 }

@@ -89,8 +89,8 @@ func (f *feeder) call(ctx context.Context, do func() error) error {
 // ingest stops and reads go on; but if the node never knew that it held the whole log, or was purged past, follow returns
 // the error.
 func (f *feeder) follow(ctx context.Context, after ledger.LogPoint) (leads bool, err error) {
-	f.loop.began.Set(time.Now())
-	err = f.loop.Shared.Follow(ctx, after, func(commit []*ledger.Record) error {
+	f.loop.writer.began.Set(time.Now())
+	err = f.loop.writer.Shared.Follow(ctx, after, func(commit []*ledger.Record) error {
 		return f.call(ctx, func() error { return f.loop.replay(commit) })
 	})
 	if err == nil {
@@ -103,7 +103,7 @@ func (f *feeder) follow(ctx context.Context, after ledger.LogPoint) (leads bool,
 		return true, nil
 	}
 	err = fmt.Errorf("cannot follow the shared log: %w", err)
-	if !f.loop.knows() || errors.Is(err, ledger.ErrPurged) {
+	if !f.loop.writer.knows() || errors.Is(err, ledger.ErrPurged) {
 		return false, err // who started the node is there to see it, or starts it again
 	}
 	stop := &stopError{why: "the shared log cannot be followed; reads go on until an operator intervenes", err: err}
@@ -117,22 +117,22 @@ func (f *feeder) lead() error {
 		return err
 	}
 	f.loop.seq.ResumeSource()
-	f.loop.leads.Store(true)
+	f.loop.writer.leads.Store(true)
 	slot := f.loop.seq.Chain().TipSlot()
-	f.loop.Logger.Info("this node writes the shared log now", "record", uint64(f.loop.seq.Version()), "slot", uint64(slot))
-	f.from = f.loop.ResumePoint()
+	f.loop.writer.Logger.Info("this node writes the shared log now", "record", uint64(f.loop.seq.Version()), "slot", uint64(slot))
+	f.from = f.loop.writer.ResumePoint()
 	return nil
 }
 
 // runSource runs the source and closes the loop's feed at the end of its input; a source that fails has no end.
 func (f *feeder) runSource(ctx context.Context) error {
-	if f.loop.Source == nil {
+	if f.loop.writer.Source == nil {
 		close(f.loop.feed)
 		return nil
 	}
-	err := f.loop.Source.Run(ctx, f.from, func(ctx context.Context, ev ledger.Event) error {
+	err := f.loop.writer.Source.Run(ctx, f.from, func(ctx context.Context, ev ledger.Event) error {
 		if _, isBlock := ev.(*ledger.Block); isBlock {
-			f.loop.seen.Set(time.Now())
+			f.loop.writer.seen.Set(time.Now())
 		}
 		select {
 		case f.loop.feed <- ev:

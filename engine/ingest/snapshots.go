@@ -50,9 +50,9 @@ type SnapshotStats struct {
 // snapshotter takes snapshots of the newest finalized block, one at a time. The owner of the sequencer calls its methods;
 // take and what it calls run on a goroutine of their own.
 type snapshotter struct {
-	*Writer
-	seq   *sequencer.Sequencer
-	store *snapshot.Store // nil: none are taken
+	writer *Writer
+	seq    *sequencer.Sequencer
+	store  *snapshot.Store // nil: none are taken
 
 	due     time.Time
 	logged  wal.Position   // where the log ended when the newest was begun
@@ -62,7 +62,7 @@ type snapshotter struct {
 }
 
 func newSnapshotter(w *Writer, seq *sequencer.Sequencer, r *Recovered) *snapshotter {
-	s := &snapshotter{Writer: w, seq: seq, store: r.Store, due: time.Now().Add(w.SnapshotInterval), ended: make(chan struct{}, 1)}
+	s := &snapshotter{writer: w, seq: seq, store: r.Store, due: time.Now().Add(w.SnapshotInterval), ended: make(chan struct{}, 1)}
 	w.figures.Update(func(now *SnapshotStats) {
 		now.Damaged = r.Damaged
 		if r.Snapshot != nil {
@@ -76,8 +76,8 @@ func newSnapshotter(w *Writer, seq *sequencer.Sequencer, r *Recovered) *snapshot
 // possible reports whether there is a finalized block that no snapshot is of, and no snapshot is being taken.
 func (s *snapshotter) possible() bool {
 	n := s.seq.Chain().Finalized
-	return s.store != nil && (s.Source != nil || s.Shared != nil) && !s.halted() &&
-		n != nil && !n.Base && !s.figures.Load().Running && n.Version != s.version
+	return s.store != nil && (s.writer.Source != nil || s.writer.Shared != nil) && !s.writer.halted() &&
+		n != nil && !n.Base && !s.writer.figures.Load().Running && n.Version != s.version
 }
 
 // isDue reports whether a snapshot is possible and due.
@@ -85,16 +85,16 @@ func (s *snapshotter) isDue(now time.Time) bool {
 	if !s.possible() {
 		return false
 	}
-	if s.SnapshotInterval > 0 && !now.Before(s.due) {
+	if s.writer.SnapshotInterval > 0 && !now.Before(s.due) {
 		return true
 	}
-	gathered, free := uint64(s.wal.Stats().Position-s.logged), s.free.Load()
+	gathered, free := uint64(s.writer.wal.Stats().Position-s.logged), s.writer.free.Load()
 	return gathered > MaxReplayBytes || gathered > free/logShare && free >= s.wanted()
 }
 
 // wanted returns how many bytes must be free so that a snapshot does not take the space that the log needs.
 func (s *snapshotter) wanted() uint64 {
-	return snapshotReserve*s.MinFreeBytes + uint64(s.figures.Load().Bytes)
+	return snapshotReserve*s.writer.MinFreeBytes + uint64(s.writer.figures.Load().Bytes)
 }
 
 // begin copies the state of the newest finalized block and starts the goroutine that takes the snapshot. A snapshot must be
@@ -102,22 +102,22 @@ func (s *snapshotter) wanted() uint64 {
 func (s *snapshotter) begin(ctx context.Context, last bool) {
 	var pace snapshot.Pace
 	if !last {
-		pace = Pace(s.wal)
+		pace = Pace(s.writer.wal)
 	}
 	now := time.Now()
-	s.due = now.Add(s.SnapshotInterval)
+	s.due = now.Add(s.writer.SnapshotInterval)
 	m, blocks := s.seq.Snapshot()
-	m.Taken, m.Points = now, s.History.Points()
+	m.Taken, m.Points = now, s.writer.History.Points()
 	frozen, err := s.freeze(m.Version)
 	if err != nil {
 		s.failed(err)
 		return
 	}
-	s.logged = s.wal.Stats().Position // also if the snapshot fails: the next one is due some time later
-	s.figures.Update(func(now *SnapshotStats) { now.Running, now.Accounts = true, 0 })
+	s.logged = s.writer.wal.Stats().Position // also if the snapshot fails: the next one is due some time later
+	s.writer.figures.Update(func(now *SnapshotStats) { now.Running, now.Accounts = true, 0 })
 	s.writing.Go(func() {
 		defer func() {
-			s.figures.Update(func(now *SnapshotStats) { now.Running = false })
+			s.writer.figures.Update(func(now *SnapshotStats) { now.Running = false })
 			select {
 			case s.ended <- struct{}{}:
 			default:
@@ -130,11 +130,11 @@ func (s *snapshotter) begin(ctx context.Context, last bool) {
 			return
 		}
 		s.version = m.Version
-		if s.OnSnapshot != nil && !last && !s.halted() {
-			s.OnSnapshot(ctx, written)
+		if s.writer.OnSnapshot != nil && !last && !s.writer.halted() {
+			s.writer.OnSnapshot(ctx, written)
 		}
 		if err := s.prune(ctx, pace); err != nil && ctx.Err() == nil {
-			s.Logger.Error("a snapshot was taken, but what it makes redundant is still there", "error", err)
+			s.writer.Logger.Error("a snapshot was taken, but what it makes redundant is still there", "error", err)
 		}
 	})
 }
@@ -151,8 +151,8 @@ func Pace(log *wal.Log) snapshot.Pace {
 
 // freeze takes copies of all shards at one version.
 func (s *snapshotter) freeze(v ledger.Version) (frozen []*shard.Frozen, err error) {
-	sent := make([]*shard.Freezing, len(s.Shards))
-	for i, sh := range s.Shards {
+	sent := make([]*shard.Freezing, len(s.writer.Shards))
+	for i, sh := range s.writer.Shards {
 		sent[i] = sh.Freeze(v)
 	}
 	for _, f := range sent {
@@ -179,10 +179,10 @@ func release(frozen []*shard.Frozen) {
 // take writes a snapshot, whose state hash must be the one that was updated with each write.
 func (s *snapshotter) take(ctx context.Context, m snapshot.Meta, frozen []*shard.Frozen, blocks []snapshot.HeldBlock, pace snapshot.Pace) (written snapshot.Written, err error) {
 	// No snapshot may be newer than the log, whatever its policy is.
-	if err := s.wal.Sync(); err != nil {
+	if err := s.writer.wal.Sync(); err != nil {
 		return written, fmt.Errorf("cannot sync the log before a snapshot: %w", err)
 	}
-	if err := s.requireFree(s.wanted()); err != nil {
+	if err := s.writer.requireFree(s.wanted()); err != nil {
 		return written, err
 	}
 	parts := make([]snapshot.Part, len(frozen))
@@ -195,16 +195,16 @@ func (s *snapshotter) take(ctx context.Context, m snapshot.Meta, frozen []*shard
 	}
 	written, err = s.store.Write(ctx, m, parts, blocks, pace)
 	if errors.Is(err, snapshot.ErrState) {
-		s.Fence(heldDiffers, err) // the shards hold a wrong state
+		s.writer.Fence(heldDiffers, err) // the shards hold a wrong state
 	}
 	if err != nil {
 		return written, err
 	}
-	s.figures.Update(func(now *SnapshotStats) {
+	s.writer.figures.Update(func(now *SnapshotStats) {
 		now.Slot, now.Bytes, now.Taken, now.Duration = written.Slot, written.Bytes, m.Taken, written.Took
 		now.Count++
 	})
-	s.Logger.Info("snapshot", "slot", uint64(written.Slot), "accounts", written.Meta.Accounts,
+	s.writer.Logger.Info("snapshot", "slot", uint64(written.Slot), "accounts", written.Meta.Accounts,
 		"bytes", written.Bytes, "history_bytes", written.HistoryBytes, "took", written.Took.Round(time.Millisecond))
 	return written, nil
 }
@@ -216,12 +216,12 @@ func (s *snapshotter) read(f *shard.Frozen, visit func(*ledger.Account) bool) {
 	count := func(now *SnapshotStats) { now.Accounts += uncounted }
 	f.Accounts(func(a *ledger.Account) bool {
 		if uncounted++; uncounted == step {
-			s.figures.Update(count)
+			s.writer.figures.Update(count)
 			uncounted = 0
 		}
 		return visit(a)
 	})
-	s.figures.Update(count)
+	s.writer.figures.Update(count)
 }
 
 // prune removes all but the newest KeptSnapshots, and the log before the oldest of these.
@@ -230,8 +230,8 @@ func (s *snapshotter) prune(ctx context.Context, pace snapshot.Pace) error {
 	if err != nil || oldest == nil {
 		return err
 	}
-	s.History.Prune(oldest.Version)
-	if err := s.wal.Prune(oldest.Version); err != nil {
+	s.writer.History.Prune(oldest.Version)
+	if err := s.writer.wal.Prune(oldest.Version); err != nil {
 		return fmt.Errorf("cannot prune the log: %w", err)
 	}
 	return nil
@@ -243,11 +243,11 @@ func (s *snapshotter) failed(err error) {
 		return // the node stops: the last one follows
 	}
 	if errors.Is(err, context.DeadlineExceeded) {
-		s.Logger.Info("the last snapshot took too long: the next start reads more of the log")
+		s.writer.Logger.Info("the last snapshot took too long: the next start reads more of the log")
 		return
 	}
-	s.figures.Update(func(now *SnapshotStats) { now.Failures++ })
-	s.Logger.Error("no snapshot was taken, the log is kept", "error", err)
+	s.writer.figures.Update(func(now *SnapshotStats) { now.Failures++ })
+	s.writer.Logger.Error("no snapshot was taken, the log is kept", "error", err)
 }
 
 // takeLast takes a snapshot before Run returns, so that the next start replays little.
@@ -256,7 +256,7 @@ func (s *snapshotter) takeLast() {
 	if !s.possible() || !s.seq.AllShown() {
 		return
 	}
-	s.Logger.Info("takes the last snapshot", "at_most", lastSnapshotTimeout)
+	s.writer.Logger.Info("takes the last snapshot", "at_most", lastSnapshotTimeout)
 	ctx, cancel := context.WithTimeout(context.Background(), lastSnapshotTimeout)
 	defer cancel()
 	s.begin(ctx, true)

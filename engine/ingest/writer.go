@@ -108,7 +108,7 @@ func (w *Writer) Run(ctx context.Context, seq *sequencer.Sequencer, r Recovered)
 	w.wal = r.Log
 	snapshots := newSnapshotter(w, seq, &r)
 	err := w.ingest(ctx, &loop{
-		Writer: w, seq: seq, info: r.Source, snapshots: snapshots, batches: make(chan *batch, 1), done: make(chan *batch, 1),
+		writer: w, seq: seq, info: r.Source, snapshots: snapshots, batches: make(chan *batch, 1), done: make(chan *batch, 1),
 		feed: make(chan ledger.Event, EventLane), calls: make(chan call),
 	}, &r)
 	w.resign() // nothing is committed any more, and another node need not wait for what follows
