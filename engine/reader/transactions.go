@@ -51,18 +51,21 @@ func (r *Reader) transaction(v ledger.View, sig ledger.Signature) (*ledger.Trans
 func (r *Reader) Transactions(q ledger.Query, in ledger.TransactionRange) (ledger.TransactionPage, ledger.View, error) {
 	return answer(r, q, func(v ledger.View, deadline time.Time) (ledger.TransactionPage, error) {
 		p, err := r.transactions(v, in)
-		if err == nil && len(p.Transactions) == 0 && in.Address.Known {
-			err = r.knowsAddress(v, in.Address.Value, deadline)
+		if err == nil && len(p.Transactions) == 0 && in.Address.Known && !p.Next.Known { // else older ones may name it
+			err = r.knowsAddress(v, in, deadline)
 		}
 		return p, err
 	})
 }
 
-// knowsAddress returns nil if a transaction that names a key is held, or an account at the key; otherwise a *ledger.NotFoundError.
-func (r *Reader) knowsAddress(v ledger.View, key ledger.Pubkey, deadline time.Time) error {
-	one, err := r.transactions(v, ledger.TransactionRange{Address: ledger.Some(key), Limit: 1})
-	if err != nil || len(one.Transactions) > 0 {
-		return err
+// knowsAddress returns nil if a transaction that names the address of a range in which none does is held, or may be, or an account
+// at the address; otherwise a *ledger.NotFoundError.
+func (r *Reader) knowsAddress(v ledger.View, in ledger.TransactionRange, deadline time.Time) error {
+	key, all := in.Address.Value, ledger.TransactionRange{Address: in.Address, Limit: 1}
+	if in.Limit, in.OldestFirst = 1, false; in != all { // transactions outside of the range are not looked through yet
+		if found, err := r.transactions(v, all); err != nil || len(found.Transactions) > 0 || found.Next.Known {
+			return err
+		}
 	}
 	a, found, err := r.ownerOf(&key).Account(key, v.Tip().Version, deadline)
 	if err != nil {

@@ -68,3 +68,31 @@ func TestATransactionIsWaitedFor(t *testing.T) {
 		}, "answers")
 	})
 }
+
+// A page that ends before it found anything has an answer to go on from: older transactions may name the address.
+func TestAPageOfNothingYetGoesOn(t *testing.T) {
+	board, stored := published.NewBoard(nil), txstore.New()
+	address := ledger.Pubkey{1}
+	block := &ledger.Block{Slot: 2}
+	block.AddTransaction(ledger.Transaction{Signature: ledger.Signature{1}, Accounts: []ledger.Pubkey{address}})
+	many := make([]ledger.Pubkey, 1<<16)
+	for n := range mostKeys/len(many) + 1 {
+		block.AddTransaction(ledger.Transaction{Signature: ledger.Signature{2, byte(n)}, Accounts: many})
+	}
+	packed := stored.Pack(block)
+	stored.Add(packed)
+	head := &ledger.Head{HasBlock: true, Chain: []*txstore.Block{packed}}
+	head.Tips[ledger.Processed].Slot = 2
+	board.Publish(&ledger.Publication{Head: head})
+	r := New(Config{Board: board, Stored: stored, Deadline: time.Second})
+	in := ledger.TransactionRange{Address: ledger.Some(address), Limit: 5}
+	first, _, err := r.Transactions(ledger.Query{}, in)
+	if err != nil || len(first.Transactions) > 0 || !first.Next.Known {
+		t.Fatalf("the first page: %+v, %v", first, err)
+	}
+	in.Before = first.Next
+	second, _, err := r.Transactions(ledger.Query{}, in)
+	if err != nil || len(second.Transactions) != 1 || second.Next.Known {
+		t.Errorf("the second page: %+v, %v", second, err)
+	}
+}
