@@ -55,7 +55,7 @@ func (r *Reader) read(ctx context.Context, visit func([]Entry) error) (End, erro
 		return End{}, err
 	}
 	r.known = s.survey.segments
-	s.out = func(run *commitRun) error { return run.deliver(visit) }
+	s.out = func(run commitRun) error { return run.deliver(visit) }
 	err = s.scan(ctx)
 	return s.end, err
 }

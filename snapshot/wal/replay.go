@@ -23,8 +23,8 @@ func replay(ctx context.Context, c *Config, from ledger.Version, visit func([]En
 		return End{}, err
 	}
 	inner, cancel := context.WithCancel(ctx)
-	decoded := make(chan *commitRun, queuedRuns)
-	s.out = func(run *commitRun) error {
+	decoded := make(chan commitRun, queuedRuns)
+	s.out = func(run commitRun) error {
 		select {
 		case decoded <- run:
 			return nil

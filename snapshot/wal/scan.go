@@ -45,13 +45,13 @@ type scanner struct {
 	start     int    // of the segments of the survey, the first to be read
 	at        cursor // records of commits before it are checked but not sent
 	readBytes int64  // how much is read at once, and sent
-	out       func(*commitRun) error
+	out       func(commitRun) error
 	in        *bufio.Reader // of the segment
 
-	run     *commitRun // what was read and is not sent
+	commits [][]Entry // what was read and is not sent
 	state   state
 	commit  []byte   // the frames of the commit that is being read
-	pending int      // how many these are
+	entries []Entry  // of these
 	whole   state    // before them
 	durable Position // highest position known durable by what was seen so far
 	read    int64
@@ -69,7 +69,7 @@ func newScanner(disk vfs.FS, dir string, at cursor, known []segment, readBytes i
 	}
 	start, err := survey.startAt(at.next())
 	return &scanner{disk: disk, survey: survey, start: start, at: at, readBytes: int64(readBytes),
-		in: bufio.NewReaderSize(nil, readBytes), run: new(commitRun)}, err
+		in: bufio.NewReaderSize(nil, readBytes)}, err
 }
 
 // scan scans the segments. A record to begin with that the log does not reach is ErrMissing.
@@ -116,7 +116,7 @@ func (s *scanner) segment(ctx context.Context, i int) error {
 		return fmt.Errorf("cannot open a segment: %w", err)
 	}
 	defer f.Close()
-	s.whole, s.commit, s.pending = s.state, s.commit[:0], 0
+	s.whole, s.commit, s.entries = s.state, s.commit[:0], s.entries[:0]
 	last := i == len(s.survey.segments)-1
 	limit := g.size
 	if !last {
@@ -138,7 +138,7 @@ func (s *scanner) segment(ctx context.Context, i int) error {
 // checkBoundary checks that a segment ends as the header of the next one says.
 func (s *scanner) checkBoundary(g, next *segment, reason error) error {
 	switch {
-	case reason == nil && s.pending > 0:
+	case reason == nil && len(s.entries) > 0:
 		reason = errors.New("the last commit is not complete")
 	case reason == nil && (s.state.chain != next.chain || s.state.version+1 != next.first || s.state.slot != next.slot):
 		return s.corrupt(next, 0, fmt.Sprintf("it does not follow segment %d", g.index))
@@ -164,7 +164,7 @@ func (s *scanner) frames(ctx context.Context, f vfs.File, g *segment, limit int6
 			return nil, err
 		}
 		at = g.offset(s.state.position)
-		if s.pending == 0 && at-sent >= s.readBytes {
+		if len(s.entries) == 0 && at-sent >= s.readBytes {
 			if err := s.send(ctx, at); err != nil {
 				return nil, err
 			}
@@ -210,33 +210,30 @@ func (s *scanner) frame(g *segment, limit int64) (reason, err error) {
 		return fmt.Errorf("%w: the frame belongs to another log", ErrCorrupt), nil
 	}
 	s.durable = max(s.durable, f.durable)
-	s.run.entries = append(s.run.entries, Entry{
+	s.entries = append(s.entries, Entry{
 		frame: f, tip: s.state.slot, Segment: g.index, Offset: offset, Position: f.position, Durable: f.durable, SizeBytes: f.size,
 	})
 	s.state = f.after(s.state.slot)
-	s.pending++
 	if !f.last {
 		return nil, nil
 	}
 	return nil, s.commitRead(g)
 }
 
-// commitRead ends the commit that the last entries make up, and decodes it unless it lies before those asked for.
+// commitRead ends the commit that the entries make up, and decodes it unless it lies before those asked for.
 func (s *scanner) commitRead(g *segment) error {
-	entries := s.run.entries[len(s.run.entries)-s.pending:]
-	if s.state.version < s.at.next() {
-		s.run.entries = s.run.entries[:len(s.run.entries)-s.pending]
-	} else {
-		for i := range entries {
-			e := &entries[i]
-			if err := e.decode(s.commit[e.Offset-entries[0].Offset:]); err != nil {
+	if s.state.version >= s.at.next() {
+		for i := range s.entries {
+			e := &s.entries[i]
+			if err := e.decode(s.commit[e.Offset-s.entries[0].Offset:]); err != nil {
 				// The frame is as it was written, so this was written wrong.
 				return &CorruptError{Segment: g.name, Offset: e.Offset, LastVersion: e.frame.version - 1, LastSlot: e.tip, Reason: reasonOf(err)}
 			}
 		}
-		s.run.ends = append(s.run.ends, len(s.run.entries))
+		s.commits = append(s.commits, s.entries)
+		s.entries = nil
 	}
-	s.commit, s.pending, s.whole = s.commit[:0], 0, s.state
+	s.commit, s.entries, s.whole = s.commit[:0], s.entries[:0], s.state
 	return nil
 }
 
@@ -249,13 +246,28 @@ func (e *Entry) decode(b []byte) (err error) {
 	return err
 }
 
-// send hands the commits on that were read up to an offset in the segment, without what is not a whole commit.
+// commitRun is whole commits on their way from the disk to the caller.
+type commitRun struct {
+	commits [][]Entry
+	read    int64 // bytes of the log read so far
+}
+
+// deliver calls visit for each commit until it fails.
+func (r commitRun) deliver(visit func([]Entry) error) error {
+	for _, commit := range r.commits {
+		if err := visit(commit); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// send hands the commits on that were read up to an offset in the segment.
 func (s *scanner) send(ctx context.Context, offset int64) error {
-	run := s.run
-	s.run = new(commitRun)
-	if err := ctx.Err(); err != nil || len(run.ends) == 0 {
+	run := commitRun{s.commits, s.read + offset}
+	s.commits = nil
+	if err := ctx.Err(); err != nil || len(run.commits) == 0 {
 		return err
 	}
-	run.entries, run.read = run.entries[:run.ends[len(run.ends)-1]], s.read+offset
 	return s.out(run)
 }

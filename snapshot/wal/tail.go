@@ -17,7 +17,7 @@ func (s *scanner) classifyTail(f vfs.File, g *segment, reason error) error {
 	if err != nil {
 		return fmt.Errorf("cannot read %s: %w", g.name, err)
 	}
-	torn := s.pending > 0 || written > at
+	torn := len(s.entries) > 0 || written > at
 	if torn {
 		after, err := durableAfter(f, g, at)
 		if err != nil {
@@ -40,8 +40,8 @@ func (s *scanner) classifyTail(f vfs.File, g *segment, reason error) error {
 	s.end = End{state: s.whole, durable: s.durable, segments: s.survey.segments, offset: g.offset(s.whole.position)}
 	if torn {
 		s.end.torn, s.end.reason = max(written, at)-s.end.offset, reasonOf(reason)
-		if s.pending > 0 {
-			s.end.reason = fmt.Sprintf("%d records of a commit that is not complete, then: %s", s.pending, s.end.reason)
+		if len(s.entries) > 0 {
+			s.end.reason = fmt.Sprintf("%d records of a commit that is not complete, then: %s", len(s.entries), s.end.reason)
 		}
 	}
 	return nil
