@@ -3,10 +3,13 @@ package bench
 import (
 	"context"
 	"fmt"
+	"net/url"
 	"strings"
 	"time"
 
 	"ledgerd/bench/feed"
+	"ledgerd/bench/latency"
+	"ledgerd/bench/listen"
 	"ledgerd/bench/peer"
 	"ledgerd/bench/proc"
 	"ledgerd/bench/report"
@@ -14,28 +17,20 @@ import (
 )
 
 var clusterScenarios = []Scenario{
-	{"cluster-rate", "How many account updates a second pass a log on three nats-servers, each of which syncs every message, and are visible at a replica.", onCluster((*cluster).rates)},
-	{"cluster-lag", "How long after a block of a busy network was due a replica shows it, and what one replica and three cost the ingester.", onCluster((*cluster).lags)},
-	{"cluster-fresh", "How long a replica with an empty disk takes to its first right answer, with 1,000,000 accounts.", onCluster((*cluster).fresh)},
-	{"cluster-failover", "How long after the active ingester was killed a replica shows the next block.", onCluster((*cluster).failovers)},
+	{"cluster", "What it costs that updates pass a log on three nats-servers, each of which syncs every message: updates a second, and how late a block is shown.", runCluster},
 }
 
 var clusterGoals = []report.Goal{
-	{Scenario: "cluster-rate", Subject: "replica", Unit: "updates/s", AtLeast: 150_000},
-	{Scenario: "cluster-lag", Subject: "replicas=1", Unit: "p99-ms", AtMost: 100},
-	{Scenario: "cluster-lag", Subject: "replicas=3", Unit: "p99-ms", AtMost: 100},
-	{Scenario: "cluster-lag", Subject: "replicas=3", Unit: "ingester-cores", Of: "replicas=1", AtMost: 1.05},
-	{Scenario: "cluster-fresh", Subject: "replica", Unit: "start-s", AtMost: 10},
-	{Scenario: "cluster-failover", Subject: "replica", Unit: "longest-s", AtMost: 5},
+	{Scenario: "cluster", Subject: "replica", Unit: "updates/s", Of: "alone", AtLeast: 0.5,
+		Why:   "an update is encoded, synced by servers and decoded once more than by a node alone",
+		Needs: "a processor for each of the five processes, which here share two"},
+	{Scenario: "cluster", Subject: "replicas=1", Unit: "p99-ms", Of: "alone", AtMost: 4,
+		Why: "a node alone syncs a block once; through the log the ingester, the servers and the replica do, one after the other"},
+	{Scenario: "cluster", Subject: "replicas=3", Unit: "ingester-cores", Of: "replicas=1", AtMost: 1.05,
+		Why: "replicas ask the log, and not the ingester"},
 }
 
-const (
-	clusterFresh      = 1_000_000 // accounts
-	clusterRateBlocks = 500
-	// failoverSource shows a block often, so that what is timed is the cluster and not the ledger.
-	failoverSource = "sim:accounts=1000,tps=200,slot_time=100ms,fork_rate=0,skip_rate=0"
-	failoverTries  = 3 // a round
-)
+const clusterRateBlocks = 500
 
 // cluster is nats-servers that nodes share logs on: one for each measurement.
 type cluster struct {
@@ -44,21 +39,34 @@ type cluster struct {
 	logs int // so far: nodes that are started share the newest
 }
 
-// onCluster returns what runs a scenario with three nats-servers of its own.
-func onCluster(run func(c *cluster, ctx context.Context) error) func(ctx context.Context, r *Run) error {
-	return func(ctx context.Context, r *Run) error {
-		program, err := peer.Find("nats-server", r.Ledgerd)
-		if err != nil {
-			return err
-		}
-		nats, err := proc.StartNATS(ctx, program, proc.NATSOptions{Dir: r.Dir, Servers: 3})
-		if err != nil {
-			return err
-		}
-		r.atEnd(func(bool) error { return nats.Stop() })
-		r.Note("nats-servers with sync_interval: always, all nodes and the load share the processors and one disk; nodes sync logs of their own too")
-		return run(&cluster{Run: r, nats: nats}, ctx)
+// runCluster measures with three nats-servers.
+func runCluster(ctx context.Context, r *Run) error {
+	program, err := peer.Find("nats-server", r.Ledgerd)
+	if err != nil {
+		return err
 	}
+	nats, err := proc.StartNATS(ctx, program, proc.NATSOptions{Dir: r.Dir, Servers: 3})
+	if err != nil {
+		return err
+	}
+	r.atEnd(func(bool) error { return nats.Stop() })
+	r.Note("nats-servers with sync_interval: always, all nodes and the load share the processors and one disk; nodes sync logs of their own too")
+	r.Note("from due to shown is all of it: the ingester, the log, the replica; of several replicas the slowest counts")
+	c := &cluster{Run: r, nats: nats}
+	ledger, err := writeIngest(r, networkAccounts, clusterRateBlocks)
+	if err != nil {
+		return err
+	}
+	return turns(r, []func() error{
+		func() error { return c.rateAlone(ctx, ledger) },
+		func() error { return c.rate(ctx, ledger) },
+		func() error { return c.lag(ctx, "alone", 0) },
+		func() error { return c.lag(ctx, "replicas=1", 1) },
+		func() error { return c.lag(ctx, "replicas=3", 3) },
+	}, func(measure func() error) error {
+		c.logs++
+		return measure()
+	})
 }
 
 // node returns the flags of a node with a role.
@@ -68,143 +76,113 @@ func (c *cluster) node(role string, flags ...string) []string {
 }
 
 // replica starts a node that follows the log.
-func (c *cluster) replica(ctx context.Context, flags ...string) (*proc.Server, error) {
-	return c.start(ctx, "", append(c.node("replica", "--source", "none"), flags...)...)
+func (c *cluster) replica(ctx context.Context) (*proc.Server, error) {
+	return c.start(ctx, "", c.node("replica", "--source", "none")...)
 }
 
-// rates has an ingester read a file as fast as it goes.
-func (c *cluster) rates(ctx context.Context) error {
-	s, err := writeIngest(c.Run, networkAccounts, clusterRateBlocks)
+// rateAlone has a node without a log read a file as fast as it goes.
+func (c *cluster) rateAlone(ctx context.Context, s *ingest) error {
+	server, err := c.start(ctx, "", "--source", "file:"+s.events)
 	if err != nil {
 		return err
 	}
-	return turns(c.Run, []string{"replica"}, func(subject string) error {
-		c.logs++
-		replica, err := c.replica(ctx)
-		if err != nil {
-			return err
-		}
-		ingester, err := c.start(ctx, "", c.node("ingest", "--source", "file:"+s.events)...)
-		if err != nil {
-			return err
-		}
-		p, err := s.watch(ctx, replica, []int{ingester.Pid()}, []int{replica.Pid()}, c.nats.Pids())
-		if err == nil {
-			c.Record(subject, int(p.updates), append([]report.Figure{{Unit: "updates/s", Value: p.updates / p.seconds()}},
-				p.cores("ingester", "replica", "nats")...)...)
-		}
-		return err
-	})
+	return c.recordRate(ctx, s, "alone", server)
 }
 
-// fresh starts replicas with nothing on their disk, when another one has offered a snapshot.
-func (c *cluster) fresh(ctx context.Context) error {
-	c.logs++
-	accounts := c.Scaled(clusterFresh)
-	config := feed.Config{Accounts: accounts, Updates: min(networkUpdates, accounts/50), Tokens: ingestTokens, Finality: dataFinality}
-	maker, err := c.replica(ctx, "--snapshot-interval", snapshotSoon)
-	if err != nil {
-		return err
-	}
-	g, err := startRig(ctx, c.Run, config, c.node("ingest")...)
-	if err == nil {
-		err = g.pace(ctx, networkInterval, dataBlocks+networkWarmup)
-	}
-	if err == nil {
-		_, err = awaitMetrics(ctx, maker, 20*time.Millisecond, func(m map[string]float64) bool { return m["ledgerd_cluster_snapshot_offers_total"] > 0 })
-	}
-	if err != nil {
-		return err
-	}
-	want := config.Account(untouched(config, g), feed.FirstSlot-1)
-	return turns(c.Run, []string{"replica"}, func(subject string) error {
-		began := time.Now()
-		s, err := c.replica(ctx)
-		if err == nil {
-			err = answers(ctx, s, want)
-		}
-		if err == nil {
-			c.Record(subject, accounts, report.Figure{Unit: "start-s", Value: time.Since(began).Seconds()})
-		}
-		return err
-	})
-}
-
-// untouched returns an account that no block wrote.
-func untouched(config feed.Config, g *rig) int {
-	index := config.Accounts / 3
-	for config.Of(index, feed.FirstSlot, g.feed.Newest()) > 0 {
-		index++
-	}
-	return index
-}
-
-// failovers kills the active ingester again and again.
-func (c *cluster) failovers(ctx context.Context) error {
-	c.Note("from kill -9 of the active ingester, with a standby that keeps up, to when the replica shows a block that it had not; the longest of %d a round", failoverTries)
-	c.logs++
+// rate has an ingester read the file, and a replica follow.
+func (c *cluster) rate(ctx context.Context, s *ingest) error {
 	replica, err := c.replica(ctx)
-	var ingesters [2]*proc.Server
-	for i := range ingesters {
-		if err == nil {
-			ingesters[i], err = c.ingester(ctx)
-		}
-	}
 	if err == nil {
-		err = replica.Ready(ctx)
+		_, err = c.start(ctx, "", c.node("ingest", "--source", "file:"+s.events)...)
 	}
 	if err != nil {
 		return err
 	}
-	for range c.Rounds {
-		longest := time.Duration(0)
-		for range c.Scaled(failoverTries) {
-			took, err := c.failover(ctx, replica, &ingesters)
-			if err != nil {
-				return err
-			}
-			longest = max(longest, took)
-		}
-		c.Record("replica", c.Scaled(failoverTries), report.Figure{Unit: "longest-s", Value: longest.Seconds()})
+	return c.recordRate(ctx, s, "replica", replica)
+}
+
+// recordRate records how fast a server comes to show the ledger.
+func (c *cluster) recordRate(ctx context.Context, s *ingest, subject string, server *proc.Server) error {
+	p, err := s.watch(ctx, server, []int{server.Pid()}, c.nats.Pids())
+	if err == nil {
+		c.Record(subject, int(p.updates), append([]report.Figure{{Unit: "updates/s", Value: p.updates / p.seconds()}}, p.cores("server", "nats")...)...)
 	}
+	return err
+}
+
+// lag has a busy network's blocks pass the log at the network's pace, and records when so many replicas show them; of none, when the node
+// itself does, which then has no log.
+func (c *cluster) lag(ctx context.Context, subject string, replicas int) error {
+	var flags []string
+	if replicas > 0 {
+		flags = c.node("ingest")
+	}
+	g, err := startNetwork(ctx, c.Run, flags...)
+	if err == nil {
+		err = g.pace(ctx, networkInterval, networkWarmup)
+	}
+	if err != nil {
+		return err
+	}
+	watched := []*proc.Server{g.Server}
+	if replicas > 0 {
+		watched = nil
+	}
+	for range replicas {
+		replica, err := c.replica(ctx)
+		if err == nil {
+			err = replica.Ready(ctx)
+		}
+		if err != nil {
+			return err
+		}
+		watched = append(watched, replica)
+	}
+	var watchers []*listen.Pool
+	for _, server := range watched {
+		// Who subscribes to no account is told where each slot ends, and so when it is published.
+		watcher, err := c.open(ctx, listen.Config{
+			Sockets: 1, URL: server.StreamURL(), CheckNumbers: true, Query: func(int) url.Values { return url.Values{"mode": {"none"}} },
+		})
+		if err != nil {
+			return err
+		}
+		watchers = append(watchers, watcher)
+	}
+	first, blocks := g.feed.Newest()+1, c.networkBlocks()
+	used, err := metered(func() error { return g.feed.Pace(ctx, networkInterval, blocks) }, []int{g.Pid()})
+	if err != nil {
+		return err
+	}
+	slowest := latency.New()
+	for _, w := range watchers {
+		seen, err := shown(ctx, w, g.feed, first)
+		if err != nil {
+			return err
+		}
+		if seen.Quantile(0.99) > slowest.Quantile(0.99) {
+			slowest = seen
+		}
+	}
+	c.Record(subject, blocks, append(times(slowest), used.cores("ingester")...)...)
 	return nil
 }
 
-// ingester starts a node that writes the log or stands by.
-func (c *cluster) ingester(ctx context.Context) (*proc.Server, error) {
-	return c.start(ctx, "", c.node("ingest", "--source", failoverSource)...)
-}
-
-// failover kills the ingester that writes, once the other waits, and returns how long the replica takes to show another block. It starts
-// another ingester in place of the killed one.
-func (c *cluster) failover(ctx context.Context, replica *proc.Server, ingesters *[2]*proc.Server) (took time.Duration, err error) {
-	is := func(role string) func(m map[string]float64) bool {
-		return func(m map[string]float64) bool { return m[`ledgerd_cluster_role{role="`+role+`"}`] == 1 }
-	}
-	writer := -1
-	for writer < 0 {
-		for i, s := range ingesters {
-			if m, err := s.Metrics(); err == nil && is("writer")(m) {
-				writer = i
+// shown waits until a subscriber was told of every block from one on, and returns how long that took from when they were due.
+func shown(ctx context.Context, watcher *listen.Pool, due *feed.Feed, slot ledger.Slot) (*latency.Histogram, error) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	seen := latency.New()
+	for ; slot <= due.Newest(); slot++ {
+		for watcher.Arrived(uint64(slot)).IsZero() {
+			if n := watcher.Counts(); n.Connected == 0 {
+				return nil, fmt.Errorf("a replica's stream ended before block %d: %w", slot, n.Why)
+			}
+			if err := rest(ctx, time.Millisecond); err != nil {
+				return nil, fmt.Errorf("a replica does not show block %d: %w", slot, err)
 			}
 		}
-		if err := rest(ctx, 5*time.Millisecond); err != nil {
-			return 0, err
-		}
+		seen.Record(watcher.Arrived(uint64(slot)).Sub(due.Due(slot)))
 	}
-	if _, err := awaitMetrics(ctx, ingesters[1-writer], 5*time.Millisecond, is("standby")); err != nil {
-		return 0, err
-	}
-	m, err := replica.Metrics()
-	if err != nil {
-		return 0, err
-	}
-	ingesters[writer].Kill()
-	killed := time.Now()
-	next, err := awaitSlot(ctx, replica, 5*time.Millisecond, ledger.Slot(m[processedSlot])+1)
-	if err != nil {
-		return 0, err
-	}
-	ingesters[writer], err = c.ingester(ctx)
-	return next.told.Sub(killed), err
+	return seen, nil
 }

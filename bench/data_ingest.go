@@ -26,12 +26,12 @@ const (
 	pipeLongest = 3
 )
 
-// ingest is one run of the scenario: a ledger in two files.
+// ingest is one run of the scenario: a ledger in a file.
 type ingest struct {
 	*Run
-	config        feed.Config
-	events, lines string // paths
-	newest        ledger.Slot
+	config feed.Config
+	events string // the path
+	newest ledger.Slot
 }
 
 // writeIngest writes the event file.
@@ -40,7 +40,7 @@ func writeIngest(r *Run, accounts, blocks int) (*ingest, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &ingest{Run: r, events: filepath.Join(dir, "ledger.events"), lines: filepath.Join(dir, "ledger.ndjson")}
+	s := &ingest{Run: r, events: filepath.Join(dir, "ledger.events")}
 	s.config = feed.Config{Accounts: max(r.Scaled(accounts), ingestUpdates), Updates: ingestUpdates, Tokens: ingestTokens}
 	s.newest, err = writeLedger(s.events, s.config, max(r.Scaled(blocks), ingestLeast))
 	return s, err
@@ -48,17 +48,13 @@ func writeIngest(r *Run, accounts, blocks int) (*ingest, error) {
 
 func runIngest(ctx context.Context, r *Run) error {
 	s, err := writeIngest(r, ingestAccounts, ingestBlocks)
-	if err == nil {
-		err = writeLines(s.lines, s.events)
-	}
 	if err != nil {
 		return err
 	}
 	r.Note("%d accounts, %d of 100 hold tokens; blocks of %d updates, each synced before it is seen, many with one sync (--wal-sync always)", s.config.Accounts, ingestTokens, ingestUpdates)
 	r.Note("timed from the first block seen published to the last, by asking for the metrics")
 	subjects := []func() error{
-		func() error { return s.read(ctx, "ledgerd-event-file", s.events) },
-		func() error { return s.read(ctx, "ledgerd-ndjson", s.lines) },
+		func() error { return s.read(ctx) },
 	}
 	if r.hasRedis() {
 		r.Note("Redis takes pipelined SETs of the same bytes without a network, and has the indexes of base state, which these updates do not change")
@@ -109,9 +105,9 @@ func (p *passage) perSecond(metric string) float64 {
 	return (p.last.metrics[metric] - p.first.metrics[metric]) / p.seconds()
 }
 
-// read has a server read a file.
-func (s *ingest) read(ctx context.Context, subject, path string) error {
-	server, err := s.start(ctx, "", "--source", "file:"+path)
+// read has a server read the file.
+func (s *ingest) read(ctx context.Context) error {
+	server, err := s.start(ctx, "", "--source", "file:"+s.events)
 	if err != nil {
 		return err
 	}
@@ -125,7 +121,7 @@ func (s *ingest) read(ctx context.Context, subject, path string) error {
 	if got := p.last.metrics["ledgerd_log_durable_slot"]; got < float64(s.newest) {
 		return fmt.Errorf("ledgerd shows block %d when block %.0f is durable", s.newest, got)
 	}
-	s.record(subject, p.updates, p.seconds(), p.cpu[0],
+	s.record("ledgerd", p.updates, p.seconds(), p.cpu[0],
 		report.Figure{Unit: "log-MB/s", Value: p.perSecond("ledgerd_log_written_bytes_total") / 1e6},
 		report.Figure{Unit: "fsyncs/s", Value: p.perSecond("ledgerd_log_fsync_duration_seconds_count")})
 	return nil

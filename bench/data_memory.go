@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
-	"strconv"
+	"time"
 
 	"ledgerd/bench/feed"
 	"ledgerd/bench/peer"
@@ -15,149 +15,126 @@ import (
 )
 
 const (
-	memoryAccounts = 10_000_000
+	memoryAccounts = 3_000_000
 	memoryTokens   = 30 // of a hundred accounts
-	memoryRounds   = 2  // at most: the memory hardly differs from round to round
-
-	transactionAccounts = 200_000 // that transactions name
-	transactionBlocks   = 1000
-	transactionsOfBlock = 1000
 )
 
+// runMemory has ledgerd and Redis hold the same accounts, and then start again on what they keep of them.
 func runMemory(ctx context.Context, r *Run) error {
 	c := feed.Config{Accounts: r.Scaled(memoryAccounts), Tokens: memoryTokens, Finality: dataFinality}
-	tokens := c.Accounts/100*c.Tokens + min(c.Accounts%100, c.Tokens)
-	record := func(subject string, s standing) {
-		n := float64(c.Accounts)
-		r.Record(subject, c.Accounts, report.Figure{Unit: "B/account", Value: float64(s.RSSBytes) / n},
-			report.Figure{Unit: "heap-B/account", Value: s.metrics[heapBytes] / n}, report.Figure{Unit: "MiB", Value: s.rssMiB()})
-	}
-	subjects := []func() error{func() error {
-		read, restarted, err := r.held(ctx, c, dataBlocks, map[string]int{"ledgerd_accounts": c.Accounts, "ledgerd_token_accounts": tokens})
-		if err == nil {
-			record("ledgerd-read", read)
-			record("ledgerd-restarted", restarted)
-		}
-		return err
-	}}
-	r.Note("an account is %.0f bytes, key and value, without any index; %d of 100 hold tokens; ledgerd has taken a snapshot before its memory is read", payloadBytes(c), c.Tokens)
+	r.Note("an account is %.0f bytes, key and value, without any index; %d of 100 hold tokens; ledgerd has taken a snapshot before its memory is read; "+
+		"what a start reads was written just before and comes from the kernel's memory, not from the disk", payloadBytes(c), c.Tokens)
+	subjects := []func(context.Context, feed.Config) error{r.heldByLedgerd}
 	if r.hasRedis() {
-		r.Note("Redis keeps accounts under keys of their own or, in buckets, as fields of packed hashes of %d; the accounts of a program in a set, the token accounts of a wallet in a packed sorted set", bucketAccounts)
-		for _, name := range []string{"redis-keys", "redis-buckets"} {
-			subjects = append(subjects, func() error {
-				filled, restarted, err := r.heldByRedis(ctx, &store{config: c, bucketed: name == "redis-buckets"})
-				if err == nil {
-					record(name+"-filled", filled)
-					record(name+"-restarted", restarted)
-				}
-				return err
-			})
-		}
+		r.Note("Redis keeps accounts under keys of their own, the accounts of a program in a set, and the token accounts of a wallet in a packed sorted set; " +
+			"it starts from its RDB file")
+		subjects = append(subjects, r.heldByRedis)
 	}
-	return turnsOf(r, memoryRounds, subjects, func(measure func() error) error { return measure() })
+	return turns(r, subjects, func(measure func(context.Context, feed.Config) error) error { return measure(ctx, c) })
 }
 
-// runTransactions has a server hold transactions, and the same blocks without them: what counts is the difference.
-func runTransactions(ctx context.Context, r *Run) error {
-	c := feed.Config{Accounts: r.Scaled(transactionAccounts), Transactions: transactionsOfBlock, Finality: dataFinality}
-	empty := c
-	empty.Transactions = 0
-	blocks := r.Scaled(transactionBlocks)
-	held := (blocks + 1) * c.Transactions
-	retain := []string{"--retain-slots", strconv.Itoa(blocks + 2), "--retain-bytes", "64GiB"}
-	record := func(subject string, with, without standing) {
-		n := float64(held)
-		r.Record(subject, held, report.Figure{Unit: "B/transaction", Value: float64(with.RSSBytes-without.RSSBytes) / n},
-			report.Figure{Unit: "heap-B/transaction", Value: (with.metrics[heapBytes] - without.metrics[heapBytes]) / n})
-	}
-	r.Note("%d transactions, which name %d accounts in turns; counted is what is resident more than with the same accounts and blocks", held, c.Accounts)
-	return turnsOf(r, memoryRounds, []string{"ledgerd"}, func(subject string) error {
-		read0, restarted0, err := r.held(ctx, empty, blocks, map[string]int{"ledgerd_transactions": 0}, retain...)
+// recordHeld records what a process holds that was left alone for a while; took is how long its start took, 0 if it began with nothing.
+func (r *Run) recordHeld(ctx context.Context, subject string, pid int, c feed.Config, took time.Duration) error {
+	n := float64(c.Accounts)
+	var figures []report.Figure
+	if took > 0 {
+		cpu, err := proc.CPU(pid)
 		if err != nil {
 			return err
 		}
-		read, restarted, err := r.held(ctx, c, blocks, map[string]int{"ledgerd_transactions": held}, retain...)
-		if err == nil {
-			record(subject+"-read", read, read0)
-			record(subject+"-restarted", restarted, restarted0)
-		}
+		figures = []report.Figure{{Unit: "start-s", Value: took.Seconds()}, {Unit: "accounts/s", Value: n / took.Seconds()},
+			{Unit: "cpu-us/account", Value: cpu.Seconds() * 1e6 / n}}
+	}
+	err := rest(ctx, settleRounds*r.Duration)
+	usage, err2 := proc.UsageOf(pid)
+	if err := errors.Join(err, err2); err != nil {
 		return err
-	})
+	}
+	r.Record(subject, c.Accounts, append(figures, report.Figure{Unit: "B/account", Value: float64(usage.RSSBytes) / n})...)
+	return nil
 }
 
-// held has a ledgerd hold a ledger, and returns what that takes after it was read and after a restart. The metrics must be as wanted.
-func (r *Run) held(ctx context.Context, c feed.Config, blocks int, want map[string]int, flags ...string) (read, restarted standing, err error) {
+// heldByLedgerd has a ledgerd read the accounts and take a snapshot, and then start from that.
+func (r *Run) heldByLedgerd(ctx context.Context, c feed.Config) error {
 	dir, err := r.tempDir()
 	if err != nil {
-		return read, restarted, err
+		return err
 	}
 	path, kept := filepath.Join(dir, "ledger.events"), filepath.Join(dir, "ledgerd")
-	newest, err := writeLedger(path, c, blocks)
+	newest, err := writeLedger(path, c, dataBlocks)
 	if err != nil {
-		return read, restarted, err
+		return err
 	}
-	server, err := keep(ctx, r, kept, path, newest, flags...)
+	server, err := r.start(ctx, kept, "--source", "file:"+path, "--snapshot-interval", snapshotSoon)
+	if err != nil {
+		return err
+	}
+	_, err = awaitMetrics(ctx, server, 20*time.Millisecond, func(m map[string]float64) bool {
+		return m[processedSlot] == float64(newest) && m[finalizedSlot] >= float64(newest-dataFinality) && m["ledgerd_snapshot_slot"] == m[finalizedSlot]
+	})
 	if err == nil {
-		read, err = r.settled(ctx, server, newest, want)
+		err = r.recordHeld(ctx, "ledgerd-read", server.Pid(), c, 0)
 	}
-	if err != nil {
-		return read, restarted, err
+	if err = errors.Join(err, server.Stop()); err != nil {
+		return err
 	}
-	if server, _, err = restart(ctx, r, kept, c.Account(0, feed.FirstSlot-1), flags...); err == nil {
-		restarted, err = r.settled(ctx, server, newest, want)
+	began := time.Now()
+	server, err = r.start(ctx, kept, "--source", "none")
+	if err == nil {
+		err = answers(ctx, server, c.Account(c.Accounts/3, feed.FirstSlot-1))
 	}
-	return read, restarted, err
+	if err == nil {
+		err = r.recordHeld(ctx, "ledgerd-restarted", server.Pid(), c, time.Since(began))
+	}
+	if err == nil {
+		err = holdsAll(server, c, newest)
+	}
+	return err
 }
 
-// settled reads the memory of a server that was left alone for a while, checks that all is in it, and stops it.
-func (r *Run) settled(ctx context.Context, server *proc.Server, newest ledger.Slot, want map[string]int) (standing, error) {
-	s, err := r.atRest(ctx, server)
+// holdsAll checks that a server has all accounts at the newest slot.
+func holdsAll(server *proc.Server, c feed.Config, newest ledger.Slot) error {
+	tokens := c.Accounts/100*c.Tokens + min(c.Accounts%100, c.Tokens)
+	m, err := server.Metrics()
 	if err != nil {
-		return s, err
+		return err
 	}
-	for name, n := range want {
-		if got := proc.Sum(s.metrics, name); got != float64(n) {
-			return s, fmt.Errorf("ledgerd tells of %.0f %s, not %d", got, name, n)
+	for name, want := range map[string]int{"ledgerd_accounts": c.Accounts, "ledgerd_token_accounts": tokens, processedSlot: int(newest)} {
+		if got := proc.Sum(m, name); got != float64(want) {
+			return fmt.Errorf("ledgerd tells of %.0f %s, not %d", got, name, want)
 		}
 	}
-	if got := s.metrics[processedSlot]; got != float64(newest) {
-		return s, fmt.Errorf("ledgerd is at slot %.0f, not %d", got, newest)
-	}
-	return s, server.Stop()
+	return nil
 }
 
-// heldByRedis has a redis-server hold the accounts and their indexes.
-func (r *Run) heldByRedis(ctx context.Context, s *store) (filled, restarted standing, err error) {
+// heldByRedis has a redis-server take the accounts and their indexes, and then load them again.
+func (r *Run) heldByRedis(ctx context.Context, c feed.Config) error {
 	dir, err := r.tempDir()
 	if err != nil {
-		return filled, restarted, err
+		return err
 	}
-	for _, m := range []*standing{&filled, &restarted} {
-		if s.Redis, err = peer.StartRedis(ctx, dir, bucketOptions...); err != nil {
-			return filled, restarted, err
-		}
-		if m == &filled {
-			err = s.fill()
-		}
-		if err == nil {
-			*m, err = r.redisSettled(ctx, s)
-		}
-		if err == nil && m == &filled {
-			_, err = s.Do("SAVE") // a process of its own would not do for the restart
-		}
-		if err = errors.Join(err, s.Stop()); err != nil {
-			return filled, restarted, err
-		}
+	filled := &store{config: c}
+	if filled.Redis, err = peer.StartRedis(ctx, dir); err != nil {
+		return err
 	}
-	return filled, restarted, nil
-}
-
-func (r *Run) redisSettled(ctx context.Context, s *store) (m standing, err error) {
-	if err := rest(ctx, settleRounds*r.Duration); err != nil {
-		return m, err
+	if err = filled.fill(); err == nil {
+		err = r.recordHeld(ctx, "redis-filled", filled.Pid(), c, 0)
 	}
-	m.Usage, err = proc.UsageOf(s.Pid())
-	return m, errors.Join(err, s.holds(s.config.Accounts/3, feed.FirstSlot-1))
+	if err == nil {
+		_, err = filled.Do("SAVE") // a process of its own would not do for the restart
+	}
+	if err = errors.Join(err, filled.Stop()); err != nil {
+		return err
+	}
+	began := time.Now()
+	loaded := &store{config: c}
+	if loaded.Redis, err = peer.StartRedis(ctx, dir); err != nil {
+		return err
+	}
+	if err = loaded.holds(c.Accounts/3, feed.FirstSlot-1); err == nil {
+		err = r.recordHeld(ctx, "redis-restarted", loaded.Pid(), c, time.Since(began))
+	}
+	return errors.Join(err, loaded.Stop())
 }
 
 // payloadBytes returns what an account takes on average, key and value without any index.

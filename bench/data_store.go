@@ -17,17 +17,8 @@ import (
 type store struct {
 	*peer.Redis
 	config feed.Config
-	// bucketed keeps accounts as fields of hashes so small that they are packed, instead of each under a key of its own.
-	bucketed bool
-	value    []byte
+	value  []byte
 }
-
-// bucketAccounts is how many accounts a hash has on average. A packed hash is searched from its beginning: more save little memory
-// and cost more time.
-const bucketAccounts = 64
-
-// bucketOptions let hashes of that size and values of accounts be packed.
-var bucketOptions = []string{"--hash-max-listpack-entries", "512", "--hash-max-listpack-value", "256"}
 
 // hasRedis reports whether Redis is measured too. Where that is wanted and it is absent, it is left out with a note.
 func (r *Run) hasRedis() bool {
@@ -67,12 +58,6 @@ func appendValue(dst []byte, w *ledger.AccountWrite, s ledger.Slot) []byte {
 	return slices.Delete(dst, begin+1, begin+1+len(a.Pubkey)) // one byte of flags stands in front of the key
 }
 
-// bucket returns the hash of an account. Its keys are random, so their beginning spreads them evenly.
-func (s *store) bucket(key ledger.Pubkey) string {
-	buckets := uint32(max(1, s.config.Accounts/bucketAccounts))
-	return fmt.Sprintf("b%x", (uint32(key[0])<<16|uint32(key[1])<<8|uint32(key[2]))%buckets)
-}
-
 // send sends a command to Redis within a pipe.
 type send = func(command string, words ...any) error
 
@@ -80,9 +65,6 @@ type send = func(command string, words ...any) error
 func (s *store) set(send send, index int, slot ledger.Slot) error {
 	a := s.config.Account(index, slot)
 	s.value = appendValue(s.value[:0], &a, slot)
-	if s.bucketed {
-		return send("HSET", s.bucket(a.Pubkey), a.Pubkey[:], s.value)
-	}
 	return send("SET", a.Pubkey[:], s.value)
 }
 
@@ -116,11 +98,7 @@ func (s *store) fill() error {
 // holds checks that Redis has an account as a slot left it.
 func (s *store) holds(index int, slot ledger.Slot) error {
 	a := s.config.Account(index, slot)
-	command, words := "GET", []any{a.Pubkey[:]}
-	if s.bucketed {
-		command, words = "HGET", []any{s.bucket(a.Pubkey), a.Pubkey[:]}
-	}
-	got, err := redis.String(s.Do(command, words...))
+	got, err := redis.String(s.Do("GET", a.Pubkey[:]))
 	if err != nil {
 		return fmt.Errorf("cannot read account %d: %w", index, err)
 	}

@@ -11,10 +11,11 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/valyala/fasthttp"
+
 	"ledgerd/bench/feed"
 	"ledgerd/bench/load"
 	"ledgerd/bench/peer"
-	"ledgerd/bench/proc"
 	"ledgerd/engine/ledger"
 )
 
@@ -25,57 +26,24 @@ func (g *rig) writeAccount(dst []byte, index int) []byte {
 	return load.AppendGet(dst, g.address().String(), "/api/account/"+keyOf(index), load.AnyCoding)
 }
 
-// writeList appends the request for a page of a program's accounts. Its answer is not to be compressed: the records
-// are measured, and verified.
-func (g *rig) writeList(dst []byte, index int) []byte {
-	return load.AppendGet(dst, g.address().String(), "/api"+listPath(index), load.Identity)
-}
-
-func listPath(index int) string {
-	return fmt.Sprintf("/accounts/program/%s?limit=%d", feed.Program(index), restListPage)
-}
-
 // verifyAccount says what is wrong with a response: it is not what was true at the slot that it says it is of.
-func (g *rig) verifyAccount(index int, head, body []byte) error {
-	slot, err := strconv.ParseUint(string(load.Field(head, "X-Ledger-Slot")), 10, 64)
+func (g *rig) verifyAccount(index int, response *fasthttp.Response) error {
+	slot, err := strconv.ParseUint(string(response.Header.Peek("X-Ledger-Slot")), 10, 64)
 	if err != nil {
-		return fmt.Errorf("account %d: the response names no slot: %.500q", index, head)
+		return fmt.Errorf("account %d: the response names no slot: %.500q", index, &response.Header)
 	}
-	return same(body, recordText(recordOf(g.feed.Config().Account(index, g.updated(index, ledger.Slot(slot))))))
-}
-
-// verifyList says what is wrong with a page that is verified at all: longer ones than a read are not, but see lists.
-func verifyList(index int, _, body []byte) error {
-	owner := fmt.Appendf(nil, `"owner":"%s"`, feed.Program(index))
-	if got := bytes.Count(body, owner); got != restListPage {
-		return fmt.Errorf("%d accounts of the program instead of %d: %.200q", got, restListPage, body)
-	}
-	return nil
-}
-
-// verifyLists asks for every list once, and verifies it.
-func (g *rig) verifyLists(ctx context.Context) error {
-	for i := range feed.Programs {
-		status, body, err := proc.Get(ctx, http.DefaultClient, g.URL()+listPath(i))
-		if err == nil {
-			err = verifyList(i, nil, body)
-		}
-		if err != nil {
-			return fmt.Errorf("list %d, status %d: %w", i, status, err)
-		}
-	}
-	return nil
+	return same(response.Body(), recordText(recordOf(g.feed.Config().Account(index, g.updated(index, ledger.Slot(slot))))))
 }
 
 // verifyPeer returns what says what is wrong with a peer's response: it is not the account that was asked for, where the peer
 // looks it up, else not the one answer.
-func verifyPeer(answer string, looksUp bool) func(index int, head, body []byte) error {
-	return func(index int, _, body []byte) error {
+func verifyPeer(answer string, looksUp bool) func(index int, response *fasthttp.Response) error {
+	return func(index int, response *fasthttp.Response) error {
 		want := answer
 		if looksUp {
 			want = recordText(baseRecord(index))
 		}
-		return same(bytes.TrimSuffix(body, []byte("\r\n")), want)
+		return same(bytes.TrimSuffix(response.Body(), []byte("\r\n")), want)
 	}
 }
 

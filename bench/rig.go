@@ -28,7 +28,6 @@ const (
 	processedSlot = `ledgerd_slot{commitment="processed"}`
 	finalizedSlot = `ledgerd_slot{commitment="finalized"}`
 	connections   = "ledgerd_ws_connections"
-	heapBytes     = "go_memstats_heap_inuse_bytes"
 )
 
 // rig is a ledgerd that follows a made-up ledger.

@@ -110,13 +110,8 @@ func (r *Run) start(ctx context.Context, dataDir string, flags ...string) (*proc
 // turns has each of some subjects measured in every round. They change places from round to round, so that none always
 // follows the same other.
 func turns[S any](r *Run, subjects []S, measure func(S) error) error {
-	return turnsOf(r, r.Rounds, subjects, measure)
-}
-
-// turnsOf is turns of at most so many rounds.
-func turnsOf[S any](r *Run, most int, subjects []S, measure func(S) error) error {
 	before := len(r.ends)
-	for round := range min(most, r.Rounds) {
+	for round := range r.Rounds {
 		for i := range subjects {
 			if err := r.end(before, measure(subjects[(i+round)%len(subjects)])); err != nil {
 				return err

@@ -29,11 +29,9 @@ const (
 // runFirehose has subscribers that want everything, as fast as it goes: a closed loop, in which blocks are published as long as the
 // slowest subscriber is not too far behind. A peer that fails is left out of the round.
 func runFirehose(ctx context.Context, r *Run) error {
-	r.noteSample()
+	r.Note("every 100th subscriber of ledgerd, and four at least, reads frames; the others count bytes, which must be as many")
 	r.Note("raw writes blocks of 64 KiB to plain sockets, which is the ceiling here; nats is nats-server and its text protocol; of both " +
 		"the subscribers count bytes")
-	r.Note("hub is the chat example of the library, which drains what waits for a client into one frame, with a larger write buffer than " +
-		"the example's; its subscribers read every frame")
 	subjects := []peer.Peer{{Name: "ledgerd"}}
 	if r.Peers {
 		subjects = append(subjects, peer.Peers...)
@@ -108,8 +106,7 @@ func measureFirehose(ctx context.Context, r *Run, p *peer.Peer) error {
 	per := func(n int64) float64 { return float64(n) / u.took.Seconds() }
 	figures := []report.Figure{{Unit: "B/s", Value: per(delivered.Bytes)}}
 	if p.Name != "raw" {
-		figures = append(figures, report.Figure{Unit: "frames/s", Value: per(delivered.Frames)},
-			report.Figure{Unit: "updates/s", Value: per(delivered.Frames) / float64(count)})
+		figures = append(figures, report.Figure{Unit: "frames/s", Value: per(delivered.Frames)})
 	}
 	r.Record(p.Name, int(delivered.Frames), append(figures, u.cores("server", "load")...)...)
 	return nil

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net/url"
 
-	"ledgerd/bench/latency"
 	"ledgerd/bench/listen"
 	"ledgerd/bench/report"
 )
@@ -18,7 +17,7 @@ const (
 
 // runIdle has connections that name accounts which do not exist, so that they are sent nothing.
 func runIdle(ctx context.Context, r *Run) error {
-	r.Note("CPU is that of the server while no block comes (quiet), and while blocks come that no connection is told of (busy)")
+	r.Note("CPU is that of the server while blocks come that no connection is told of")
 	return turns(r, []int{r.Scaled(idleSubscribers)}, func(count int) error { return measureIdle(ctx, r, count) })
 }
 
@@ -63,14 +62,9 @@ func (g *rig) idle(ctx context.Context, r *Run) (s standing, figures []report.Fi
 	if s, err = r.atRest(ctx, g.Server); err != nil {
 		return s, nil, err
 	}
-	quiet, err := metered(func() error { return rest(ctx, r.Duration) }, []int{g.Pid()})
-	if err != nil {
-		return s, nil, err
-	}
-	busy, err := metered(func() error { return g.pace(ctx, networkInterval, r.networkBlocks()) }, []int{g.Pid()})
-	perSecond := func(u used) float64 { return latency.Milliseconds(u.cpu[0]) / u.took.Seconds() }
+	used, err := metered(func() error { return g.pace(ctx, networkInterval, r.networkBlocks()) }, []int{g.Pid()})
 	if err == nil {
-		figures = []report.Figure{{Unit: "rss-MiB", Value: s.rssMiB()}, {Unit: "quiet-ms/s", Value: perSecond(quiet)}, {Unit: "busy-ms/s", Value: perSecond(busy)}}
+		figures = append(used.cores("server"), report.Figure{Unit: "rss-MiB", Value: s.rssMiB()})
 	}
 	return s, figures, err
 }

@@ -150,7 +150,6 @@ func (f *Feed) emit(s ledger.Slot) error {
 	for index := range f.config.Indexes(s) {
 		b.Accounts = append(b.Accounts, f.config.Account(index, s))
 	}
-	f.config.addTransactions(b)
 	err := f.out.Write(b)
 	if s > FirstSlot {
 		err = errors.Join(err, f.status(s-1, ledger.StatusConfirmed))

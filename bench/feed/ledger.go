@@ -55,8 +55,6 @@ type Config struct {
 	Updates  int // of a block; at most Accounts
 	Finality int // how many blocks deep a block is finalized; 0: 32, as clusters do
 	Tokens   int // how many of every hundred accounts hold tokens
-
-	Transactions int // of a block
 }
 
 const defaultFinality = 32

@@ -1,229 +1,207 @@
 package load
 
 import (
+	"bufio"
 	"cmp"
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
-	"net/netip"
-	"slices"
+	"os"
+	"syscall"
 	"time"
 
+	"github.com/valyala/fasthttp"
 	"golang.org/x/sys/unix"
 )
 
-// conn is one connection of a thread.
+// conn is one connection. One goroutine uses it at a time.
 type conn struct {
-	fd     int       // -1: none
-	sent   []request // in flight, the oldest first
-	unsent []byte    // what waits for the connection to be made
-	ready  bool      // it is in the list of the loop
-	proven bool      // there was a response since it was opened
+	load     *Load
+	index    int
+	socket   net.Conn // nil: none
+	in       *bufio.Reader
+	response fasthttp.Response
+	proven   bool // there was a response since it was opened
 
-	rest  []byte // the beginning of a head that is not there whole
-	frame Frame  // of the last response that began
-	skip  int    // bytes of that which are still to come
-}
+	peek [1]byte // room for what nobody asked for
 
-// request is a request in flight.
-type request struct {
-	due, at int64 // when it was due, and when it was sent
-	index   int   // in the script
+	phase *phase    // that waits for a response
+	sent  time.Time // when the request was
+	ends  time.Time // when the response is waited for no more, because the phase is over; zero: it is not
+	bytes int64     // of the response, so far
+	why   error     // why no more of it can be read; nil: it can
 }
 
 var (
 	errTimeout = fmt.Errorf("no response within %v", patience)
 	errAtEnd   = errors.New("no response before the end")
 	errClosed  = errors.New("connection closed before the response")
-	errUnasked = errors.New("a response that was not asked for")
+	errNotHTTP = errors.New("the response is not HTTP/1.1")
 )
 
-// shut closes the connection and forgets what was in flight.
-func (c *conn) shut() {
-	if c.fd >= 0 {
-		_ = unix.Close(c.fd)
+const (
+	// headBytes is the most that may come before a body.
+	headBytes = 8 << 10
+	// look is how often a connection looks whether it has waited long enough for a response.
+	look = 100 * time.Millisecond
+	// pause is how long a connection rests after a failure without any response.
+	pause = 100 * time.Millisecond
+)
+
+// ask sends requests and counts what comes of each until the phase sends no more.
+func (c *conn) ask(p *phase) {
+	c.phase = p
+	for idle := true; ; idle = p.config.Rate > 0 {
+		due, more := p.take()
+		if !more {
+			return
+		}
+		// A server closes connections that are idle. In a closed loop they are so between phases alone, and looking takes a call of the kernel.
+		if idle && c.socket != nil && c.isClosed() {
+			c.shut()
+		}
+		script := p.config.Script
+		index := int((p.next.Add(1) - 1) % uint64(len(script)))
+		err := c.exchange(script[index])
+		c.count(due, index, err)
+		if err == nil && !c.response.ConnectionClose() && c.in.Buffered() == 0 { // there may be bytes that nobody asked for
+			continue
+		}
+		c.shut()
+		if err != nil && !c.proven {
+			select {
+			case <-time.After(pause):
+			case <-p.ctx.Done():
+			}
+		}
 	}
-	*c = conn{fd: -1, ready: c.ready, sent: c.sent[:0], unsent: c.unsent[:0], rest: c.rest[:0]}
 }
 
-// open begins to connect.
-func (l *loop) open(i int) (err error) {
-	c := &l.conns[i]
-	to, family := sockaddr(l.config.Address)
-	if c.fd, err = unix.Socket(family, unix.SOCK_STREAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0); err != nil {
-		return fmt.Errorf("cannot open a socket: %w", err)
+// exchange sends a request and reads the response to it.
+func (c *conn) exchange(request []byte) error {
+	if c.socket == nil {
+		if err := c.open(); err != nil {
+			return fmt.Errorf("cannot connect: %w", plain(err))
+		}
 	}
-	_ = unix.SetsockoptInt(c.fd, unix.IPPROTO_TCP, unix.TCP_NODELAY, 1)
-	if l.config.Clients > 0 {
-		err = unix.Bind(c.fd, &unix.SockaddrInet4{Addr: [4]byte{127, 0, 0, byte(1 + i%l.config.Clients)}})
+	c.sent, c.ends, c.bytes, c.why = time.Now(), time.Time{}, 0, nil
+	if _, err := c.socket.Write(request); err != nil {
+		return fmt.Errorf("cannot send: %w", plain(err))
 	}
-	if err == nil {
-		err = unix.Connect(c.fd, to)
-	}
-	if err == nil || err == unix.EINPROGRESS {
-		err = l.watch(i, unix.EPOLL_CTL_ADD, unix.EPOLLIN|unix.EPOLLOUT)
-	}
-	if err != nil {
-		return fmt.Errorf("cannot connect: %w", err)
-	}
-	return nil
-}
-
-// watch says which events of a connection epoll tells of.
-func (l *loop) watch(i, change int, events uint32) error {
-	return unix.EpollCtl(l.epoll, change, l.conns[i].fd, &unix.EpollEvent{Events: events, Fd: int32(i)})
-}
-
-// sockaddr is an address as the kernel takes it.
-func sockaddr(a netip.AddrPort) (address unix.Sockaddr, family int) {
-	if a.Addr().Unmap().Is4() {
-		return &unix.SockaddrInet4{Port: int(a.Port()), Addr: a.Addr().As4()}, unix.AF_INET
-	}
-	return &unix.SockaddrInet6{Port: int(a.Port()), Addr: a.Addr().As16()}, unix.AF_INET6
-}
-
-// ask sends as many requests on a connection as are due and it has room for. One that is not open yet
-// sends them when it is.
-func (l *loop) ask(i int) error {
-	c := &l.conns[i]
-	opening := len(c.unsent) > 0
-	for len(c.sent) < l.config.Depth && l.due() <= l.now && l.pending() {
-		c.sent = append(c.sent, request{l.due(), l.now, l.next})
-		c.unsent = append(c.unsent, l.config.Script[l.next]...)
-		l.next = (l.next + 1) % len(l.config.Script)
-		l.asked++
-		l.waiting++
-	}
-	if c.fd < 0 {
-		return l.open(i)
-	}
-	if opening {
+	err := c.response.Read(c.in)
+	switch {
+	case err == nil:
+		c.proven = true
 		return nil
+	case c.why == nil:
+		return errNotHTTP // what fasthttp says quotes the response
+	case errors.Is(c.why, io.EOF):
+		return errClosed
 	}
-	if err := c.write(); err != nil {
-		return fmt.Errorf("cannot send: %w", err)
-	}
-	return nil
+	return c.why
 }
 
-// write writes what is unsent. The kernel has room for it: what is in flight on a connection is a few kilobytes.
-func (c *conn) write() error {
-	n, err := unix.Write(c.fd, c.unsent)
-	if err == nil && n < len(c.unsent) {
-		err = io.ErrShortWrite
+// open connects.
+func (c *conn) open() (err error) {
+	c.proven = false
+	d := net.Dialer{Timeout: patience}
+	if clients := c.load.config.Clients; clients > 0 {
+		d.LocalAddr = &net.TCPAddr{IP: net.IPv4(127, 0, 0, byte(1+c.index%clients))}
 	}
-	c.unsent = c.unsent[:0]
+	if c.socket, err = d.Dial("tcp", c.load.config.Address.String()); err != nil {
+		c.socket = nil // not a typed one
+		return err
+	}
+	if c.in == nil {
+		c.in = bufio.NewReaderSize(c, headBytes)
+	}
+	c.in.Reset(c)
+	return c.socket.SetReadDeadline(time.Now().Add(look))
+}
+
+// shut closes the connection. The next request opens it again.
+func (c *conn) shut() {
+	if c.socket != nil {
+		_ = c.socket.Close()
+		c.socket = nil
+	}
+}
+
+// isClosed reports whether the server has closed the connection, on which nothing is in flight.
+func (c *conn) isClosed() (closed bool) {
+	raw, err := c.socket.(*net.TCPConn).SyscallConn()
+	if err == nil {
+		err = raw.Control(func(fd uintptr) {
+			_, _, err := unix.Recvfrom(int(fd), c.peek[:], unix.MSG_PEEK|unix.MSG_DONTWAIT)
+			closed = err != unix.EAGAIN
+		})
+	}
+	return closed || err != nil
+}
+
+// Read reads from the socket until the response has taken too long. It keeps the error, of which fasthttp tells not all. The deadline of
+// the socket is set anew only when it is over, and not for each request.
+func (c *conn) Read(b []byte) (n int, err error) {
+	defer func() { c.why = err }()
+	for {
+		n, err := c.socket.Read(b)
+		c.bytes += int64(n)
+		if err == nil || errors.Is(err, io.EOF) {
+			return n, err
+		}
+		if !errors.Is(err, os.ErrDeadlineExceeded) {
+			return n, fmt.Errorf("cannot receive: %w", plain(err))
+		}
+		now := time.Now()
+		if c.ends.IsZero() && c.phase.ctx.Err() != nil {
+			c.ends = now.Add(grace)
+		}
+		switch {
+		case now.Sub(c.sent) > patience:
+			return n, errTimeout
+		case !c.ends.IsZero() && now.After(c.ends):
+			return n, errAtEnd
+		}
+		if err := c.socket.SetReadDeadline(now.Add(look)); err != nil {
+			return n, err
+		}
+	}
+}
+
+// plain returns what the kernel said, without the addresses in which each connection differs.
+func plain(err error) error {
+	if kernel := syscall.Errno(0); errors.As(err, &kernel) {
+		return kernel
+	}
 	return err
 }
 
-// handle takes what epoll tells of a connection: that it is made or cannot be, or that there is something to read.
-func (l *loop) handle(i int, events uint32) {
-	c := &l.conns[i]
-	var err error
-	if events&unix.EPOLLOUT != 0 {
-		if err = errors.Join(c.write(), l.watch(i, unix.EPOLL_CTL_MOD, unix.EPOLLIN)); err != nil {
-			err = fmt.Errorf("cannot connect: %w", err)
-		}
-	}
-	if err == nil && events&^unix.EPOLLOUT != 0 {
-		err = l.read(c)
-	}
+// count counts what came of a request.
+func (c *conn) count(due time.Duration, index int, err error) {
+	l, took := c.load, time.Since(c.phase.from)-due
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	n := l.counts
+	n.Bytes += c.bytes
 	if err != nil {
-		l.broken(i, err)
-	} else {
-		l.again(i)
-	}
-}
-
-// broken closes a connection and counts its requests in flight as failed. The next request opens
-// it again; after a failure without any response that waits until the connections are looked after.
-func (l *loop) broken(i int, why error) {
-	c := &l.conns[i]
-	lost, rests := len(c.sent), len(c.sent) > 0 && !c.proven
-	c.shut()
-	if lost > 0 {
-		l.waiting -= lost
-		l.counts.Errors[why.Error()] += lost
-	}
-	if !rests {
-		l.again(i)
-	}
-}
-
-// read takes what responses there are.
-func (l *loop) read(c *conn) error {
-	held := copy(l.buffer, c.rest)
-	n, err := unix.Read(c.fd, l.buffer[held:])
-	switch {
-	case err == unix.EAGAIN:
-		return nil // the event was of a connection before this one
-	case err != nil:
-		return fmt.Errorf("cannot receive: %w", err)
-	case n == 0:
-		return errClosed
-	}
-	l.now = l.clock()
-	l.counts.Bytes += int64(n)
-	return l.parse(c, l.buffer[:held+n])
-}
-
-// parse counts the responses in b, and keeps what begins another.
-func (l *loop) parse(c *conn, b []byte) (err error) {
-	c.rest = c.rest[:0]
-	for len(b) > 0 {
-		if c.skip == 0 {
-			c.frame, err = l.config.Frame(b)
-			switch {
-			case err != nil:
-				return err
-			case c.frame.Head == 0:
-				c.rest = append(c.rest, b...)
-				return nil
-			case len(c.sent) == 0:
-				return errUnasked
-			}
-			if c.skip = c.frame.Head + c.frame.Body; len(b) >= c.skip {
-				l.verify(c, b)
-			}
-			if c.frame.Status == http.StatusTooManyRequests {
-				l.counts.RetryAfter = cmp.Or(l.counts.RetryAfter, string(Field(b[:c.frame.Head], "Retry-After")))
-				if l.config.StopAt429 {
-					l.stop()
-				}
-			}
-		}
-		n := min(c.skip, len(b))
-		b = b[n:]
-		if c.skip -= n; c.skip > 0 {
-			return nil
-		}
-		l.answered(c)
-		if c.frame.Last {
-			return errClosed
-		}
-	}
-	return nil
-}
-
-// answered counts the response to the oldest request in flight.
-func (l *loop) answered(c *conn) {
-	l.counts.Statuses[c.frame.Status]++
-	l.counts.Latency.Record(time.Duration(l.now - c.sent[0].due))
-	c.sent = slices.Delete(c.sent, 0, 1)
-	c.proven = true
-	l.waiting--
-}
-
-// verify verifies some responses.
-func (l *loop) verify(c *conn, b []byte) {
-	index := c.sent[0].index
-	if l.config.Verify == nil || index%verifyEvery != 0 {
+		n.Errors[err.Error()]++
 		return
 	}
-	l.counts.Verified++
-	head, body := b[:c.frame.Head], b[c.frame.Head:c.frame.Head+c.frame.Body]
-	if err := l.config.Verify(index, c.frame.Status, head, body); err != nil && l.counts.Wrong == nil {
-		l.counts.Wrong = fmt.Errorf("a response is wrong: %w", err)
+	status := c.response.StatusCode()
+	n.Statuses[status]++
+	n.Latency.Record(took)
+	if status == http.StatusTooManyRequests {
+		n.RetryAfter = cmp.Or(n.RetryAfter, string(c.response.Header.Peek("Retry-After")))
+		if l.config.StopAt429 {
+			c.phase.stop()
+		}
+	}
+	if l.config.Verify != nil && index%verifyEvery == 0 {
+		n.Verified++
+		if err := l.config.Verify(index, &c.response); err != nil && n.Wrong == nil {
+			n.Wrong = fmt.Errorf("a response is wrong: %w", err)
+		}
 	}
 }

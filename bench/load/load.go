@@ -16,21 +16,32 @@
 //
 // # Rules
 //
-// A load has one or more threads, each with connections of its own, which it waits for with epoll: a
-// goroutine for each connection takes half as much time again, which the server beside it lacks.
-// Connections are opened when they are first needed and stay open between phases. One phase runs
+// Each connection has a goroutine while a phase runs, which reads responses with fasthttp. A request
+// takes a load two thirds of the time that it takes a ledgerd, so a load on one processor has a
+// ledgerd on another at its limit. Connections are opened when they are first needed and stay open between phases. One phase runs
 // at a time; Take may be called by any goroutine meanwhile.
 package load
 
 import (
 	"context"
-	"fmt"
 	"net/netip"
-	"runtime"
+	"sync"
+	"sync/atomic"
 	"time"
 
-	"golang.org/x/sync/errgroup"
-	"golang.org/x/sys/unix"
+	"github.com/valyala/fasthttp"
+)
+
+const (
+	// patience is how long a response may take.
+	patience = 10 * time.Second
+	// grace is how long after a phase its last responses are waited for.
+	grace = 2 * time.Second
+	// catchUp is how long after a phase requests are sent that were due in it: a backlog that takes
+	// longer is overload, and stays unsent.
+	catchUp = 100 * time.Millisecond
+	// verifyEvery is of how many responses one is verified.
+	verifyEvery = 256
 )
 
 // Config says what a load asks of whom. Address, Connections and Script are required.
@@ -38,72 +49,70 @@ type Config struct {
 	Address     netip.AddrPort
 	Clients     int // loopback addresses to come from, in turns; 0: any
 	Connections int
-	Depth       int     // requests in flight on each connection; 0: 1
 	Rate        float64 // requests a second, all connections together; 0: closed loop
 	Script      Script
-	Frame       Framing // nil: HTTP
-	StopAt429   bool    // a phase sends nothing more after the first 429
+	StopAt429   bool // a phase sends nothing more after the first 429
 	// Verify says what is wrong with the response to a request of the script. One response of 256
-	// is verified, if it fits into one read. nil: none is.
-	Verify func(request, status int, head, body []byte) error
+	// is verified. nil: none is.
+	Verify func(request int, response *fasthttp.Response) error
 }
 
 // Load is a set of connections to a server. Close ends them.
 type Load struct {
-	loops []*loop
+	config Config
+	conns  []conn
+	next   atomic.Uint64 // request of the script
+
+	mu     sync.Mutex
+	counts *Counts
 }
 
 // New returns a load that has not sent anything yet.
-func New(c Config) (*Load, error) {
-	c.Depth = max(1, c.Depth)
-	if c.Frame == nil {
-		c.Frame = FrameHTTP
+func New(c Config) *Load {
+	l := &Load{config: c, conns: make([]conn, c.Connections), counts: NewCounts()}
+	for i := range l.conns {
+		l.conns[i].load, l.conns[i].index = l, i
 	}
-	// One thread is more than a server on as many processors again can answer.
-	threads := min(max(1, runtime.NumCPU()/4), c.Connections)
-	l := new(Load)
-	for i := range threads {
-		share := c
-		share.Connections = (c.Connections + i) / threads
-		share.Rate = c.Rate / float64(threads)
-		epoll, err := unix.EpollCreate1(unix.EPOLL_CLOEXEC)
-		if err != nil {
-			l.Close()
-			return nil, fmt.Errorf("cannot wait for connections: %w", err)
-		}
-		l.loops = append(l.loops, newLoop(share, epoll, i*len(c.Script)/threads))
-	}
-	return l, nil
+	return l
 }
 
 // Phase sends requests for so long, waits up to two seconds for the last responses, and returns what
-// was counted since the last Take. It ends early, without an error, when ctx ends. An error means
-// that the load itself cannot work.
-func (l *Load) Phase(ctx context.Context, length time.Duration) (*Counts, error) {
-	var busy errgroup.Group
-	for _, loop := range l.loops {
-		busy.Go(func() error { return loop.phase(ctx, length) })
+// was counted since the last Take. It ends early when ctx ends.
+func (l *Load) Phase(ctx context.Context, length time.Duration) *Counts {
+	p := &phase{Load: l, from: time.Now(), length: length, tickets: make(chan time.Duration)}
+	if l.config.Rate > 0 {
+		length += catchUp
 	}
-	err := busy.Wait()
-	return l.Take(), err
+	p.ctx, p.stop = context.WithTimeout(ctx, length)
+	defer p.stop()
+	var busy sync.WaitGroup
+	for i := range l.conns {
+		busy.Go(func() { l.conns[i].ask(p) })
+	}
+	if l.config.Rate > 0 {
+		p.hand()
+	}
+	busy.Wait()
+	l.mu.Lock()
+	l.counts.Unsent += p.unsent
+	l.counts.Took = time.Since(p.from)
+	l.mu.Unlock()
+	return l.Take()
 }
 
 // Take returns what was counted since the last time. Unsent and Took are known only when the phase is
 // over.
 func (l *Load) Take() *Counts {
-	all := NewCounts()
-	for _, loop := range l.loops {
-		loop.mu.Lock()
-		all.Merge(loop.counts)
-		loop.counts = NewCounts()
-		loop.mu.Unlock()
-	}
-	return all
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	taken := l.counts
+	l.counts = NewCounts()
+	return taken
 }
 
 // Close closes all connections.
 func (l *Load) Close() {
-	for _, loop := range l.loops {
-		loop.close()
+	for i := range l.conns {
+		l.conns[i].shut()
 	}
 }

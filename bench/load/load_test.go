@@ -15,12 +15,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/valyala/fasthttp"
 	"go.uber.org/goleak"
 
 	"ledgerd/engine/ledger/ledgertest"
 )
-
-var must = ledgertest.Must
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
@@ -43,7 +42,7 @@ func number(r *http.Request) int {
 func echo(w http.ResponseWriter, r *http.Request) {
 	n, body := number(r), r.URL.Path
 	if n%50 == 0 {
-		body += strings.Repeat("x", 2*readBytes)
+		body += strings.Repeat("x", 100_000)
 	}
 	w.Header().Set("Content-Length", strconv.Itoa(len(body)))
 	if n%7 == 0 {
@@ -53,10 +52,10 @@ func echo(w http.ResponseWriter, r *http.Request) {
 }
 
 // verifyEcho sees that a response is that of its request.
-func verifyEcho(i, status int, _, body []byte) error {
+func verifyEcho(i int, r *fasthttp.Response) error {
 	want := fmt.Sprintf("/%d", i)
-	if strings.TrimRight(string(body), "x") != want || (status == 404) != (i%7 == 0) {
-		return fmt.Errorf("%s was answered %d %.20q", want, status, body)
+	if strings.TrimRight(string(r.Body()), "x") != want || (r.StatusCode() == 404) != (i%7 == 0) {
+		return fmt.Errorf("%s was answered %d %.20q", want, r.StatusCode(), r.Body())
 	}
 	return nil
 }
@@ -70,17 +69,9 @@ func start(t *testing.T, c Config, handler http.HandlerFunc) *Load {
 	if c.Script == nil {
 		c.Script = numbered(1000)
 	}
-	l, err := New(c)
-	must(t, err)
+	l := New(c)
 	t.Cleanup(l.Close)
 	return l
-}
-
-func phase(t *testing.T, l *Load, length time.Duration) *Counts {
-	t.Helper()
-	counts, err := l.Phase(t.Context(), length)
-	must(t, err)
-	return counts
 }
 
 // Whatever way a load asks, every request is counted once: by its status, and with its latency.
@@ -89,9 +80,7 @@ func TestLoadCountsEveryRequestOnce(t *testing.T) {
 	for name, c := range map[string]Config{
 		"one connection": {Connections: 1},
 		"connections":    {Connections: 9, Clients: 3},
-		"pipelined":      {Connections: 3, Depth: 8},
 		"rate":           {Connections: 9, Rate: 2000},
-		"pipelined rate": {Connections: 2, Depth: 8, Rate: 2000},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -110,7 +99,7 @@ func TestLoadCountsEveryRequestOnce(t *testing.T) {
 			})
 			counts := NewCounts()
 			for counts.Verified == 0 || counts.Statuses[404] == 0 {
-				counts.Merge(phase(t, l, 50*time.Millisecond))
+				counts.Merge(l.Phase(t.Context(), 50*time.Millisecond))
 			}
 			if int64(counts.Answered()) != asked.Load() || int64(counts.Statuses[404]) != missing.Load() || len(counts.Errors) > 0 || counts.Wrong != nil {
 				t.Errorf("%d responses, %d of them 404, %v, %v; the server sent %d and %d", counts.Answered(), counts.Statuses[404], counts.Errors, counts.Wrong, asked.Load(), missing.Load())
@@ -141,15 +130,24 @@ func TestLoadAccountsForWhatWasDue(t *testing.T) {
 		"closes":           {2000, closeSome, "200"},
 		"stalls":           {2000, func(_ int64, _ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }, errAtEnd.Error()},
 		"does not keep up": {1e7, func(_ int64, w http.ResponseWriter, r *http.Request) { echo(w, r) }, "unsent"},
-		"no length": {2000, func(_ int64, w http.ResponseWriter, _ *http.Request) {
+		"in chunks": {2000, func(_ int64, w http.ResponseWriter, r *http.Request) {
 			_ = http.NewResponseController(w).Flush()
-		}, errNoLength.Error()},
+			_, _ = io.WriteString(w, r.URL.Path)
+		}, "200"},
+		"speaks another protocol": {2000, func(_ int64, w http.ResponseWriter, _ *http.Request) {
+			conn, _, err := http.NewResponseController(w).Hijack()
+			if err == nil {
+				_, err = io.WriteString(conn, "220 mail.example\r\n\r\n")
+				err = errors.Join(err, conn.Close())
+			}
+			ledgertest.ErrorIs(t, err, nil, "the response")
+		}, errNotHTTP.Error()},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var asked atomic.Int64
 			l := start(t, Config{Connections: 4, Rate: test.rate}, func(w http.ResponseWriter, r *http.Request) { test.handler(asked.Add(1), w, r) })
-			c := phase(t, l, length)
+			c := l.Phase(t.Context(), length)
 			if want := int(test.rate * length.Seconds()); c.Due() != want || c.OK()+c.Failed()+c.Unsent != want {
 				t.Errorf("%d due, %d ok, %d failed, %d unsent, want %d", c.Due(), c.OK(), c.Failed(), c.Unsent, want)
 			}
@@ -196,7 +194,7 @@ func TestClosedConnectionsAreOpenedAgain(t *testing.T) {
 		closed <- struct{}{}
 	})
 	for range 50 {
-		c := phase(t, l, time.Millisecond) // one request
+		c := l.Phase(t.Context(), time.Millisecond) // one request
 		if c.OK() != 1 || c.Sent() != 1 {
 			t.Fatalf("%d of %d answered, %v", c.OK(), c.Sent(), c.Errors)
 		}
@@ -214,7 +212,7 @@ func TestLatencyCountsFromWhenARequestWasDue(t *testing.T) {
 			time.Sleep(stall)
 		}
 	})
-	c := phase(t, l, 2*stall)
+	c := l.Phase(t.Context(), 2*stall)
 	if got := c.Latency.Quantile(0.75); got < stall/4 {
 		t.Errorf("three quarters took %v or less, want at least %v", got, stall/4)
 	}
@@ -233,7 +231,7 @@ func TestLoadStopsAtTheFirst429(t *testing.T) {
 		}
 	}
 	l := start(t, Config{Connections: 1, Rate: 1000, StopAt429: true}, handler)
-	c := phase(t, l, time.Minute)
+	c := l.Phase(t.Context(), time.Minute)
 	if c.Statuses[200] != 20 || c.Statuses[429] != 1 || c.RetryAfter != "37" || c.Took > 30*time.Second {
 		t.Errorf("%d ok, %d refused until %q after %v", c.Statuses[200], c.Statuses[429], c.RetryAfter, c.Took)
 	}
@@ -244,7 +242,7 @@ func TestWrongResponsesAreNoticed(t *testing.T) {
 	l := start(t, Config{Connections: 1, Verify: verifyEcho, Script: numbered(1)}, func(w http.ResponseWriter, _ *http.Request) {
 		_, _ = io.WriteString(w, "/17")
 	})
-	if c := phase(t, l, 20*time.Millisecond); c.Wrong == nil || c.Verified != c.Answered() {
+	if c := l.Phase(t.Context(), 20*time.Millisecond); c.Wrong == nil || c.Verified != c.Answered() {
 		t.Errorf("%d of %d verified: %v", c.Verified, c.Answered(), c.Wrong)
 	}
 }
@@ -261,9 +259,7 @@ func TestTakenCountsAndTheRestAreEverything(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	rest := make(chan *Counts)
 	go func() {
-		c, err := l.Phase(ctx, time.Hour)
-		ledgertest.ErrorIs(t, err, nil, "the phase")
-		rest <- c
+		rest <- l.Phase(ctx, time.Hour)
 	}()
 	all := NewCounts()
 	for parts := 0; parts < 5; {
@@ -285,42 +281,11 @@ func TestNobodyListens(t *testing.T) {
 	address := netip.MustParseAddrPort(strings.TrimPrefix(server.URL, "http://"))
 	server.Close()
 	for _, rate := range []float64{0, 1000} {
-		l, err := New(Config{Address: address, Connections: 3, Script: numbered(10), Rate: rate})
-		must(t, err)
+		l := New(Config{Address: address, Connections: 3, Script: numbered(10), Rate: rate})
 		defer l.Close()
-		c := phase(t, l, 250*time.Millisecond)
+		c := l.Phase(t.Context(), 250*time.Millisecond)
 		if n := c.Errors["cannot connect: connection refused"]; n == 0 || n != c.Sent() || n > 100 {
 			t.Errorf("rate %v: %v", rate, c.Errors)
-		}
-	}
-}
-
-func TestFramesEndWhereResponsesEnd(t *testing.T) {
-	t.Parallel()
-	for text, test := range map[string]struct {
-		framing Framing
-		want    Frame
-		err     error
-	}{
-		"HTTP/1.1 200 OK\r\nContent-Length: 5\r\nA: b\r\n\r\nhello":         {FrameHTTP, Frame{44, 5, 200, false}, nil},
-		"HTTP/1.1 404 X\r\ncontent-length:12\r\n\r\n":                       {FrameHTTP, Frame{37, 12, 404, false}, nil},
-		"HTTP/1.1 304 Not Modified\r\nETag: 1\r\n\r\nHTTP":                  {FrameHTTP, Frame{38, 0, 304, false}, nil},
-		"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 5\r\n\r\n": {FrameHTTP, Frame{57, 5, 200, true}, nil},
-		"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n":                          {FrameHTTP, Frame{}, nil},
-		"HTTP/1.1 200 OK\r\nA: b\r\n\r\n":                                   {FrameHTTP, Frame{}, errNoLength},
-		"HTTP/1.1 2x0 OK\r\n\r\n":                                           {FrameHTTP, Frame{}, errNotHTTP},
-		"no\r\n\r\n":                                                        {FrameHTTP, Frame{}, errNotHTTP},
-		"HTTP/1.1 200 OK\r\nContent-Length: -1\r\n\r\n":                     {FrameHTTP, Frame{}, errNotHTTP},
-		strings.Repeat("x", maxHeadBytes+1):                                 {FrameHTTP, Frame{}, errNotHTTP},
-		"$5\r\nhello\r\n":                                                   {FrameRedis, Frame{4, 7, 200, false}, nil},
-		"$-1\r\n":                                                           {FrameRedis, Frame{5, 0, 404, false}, nil},
-		"$5":                                                                {FrameRedis, Frame{}, nil},
-		"-ERR\r\n":                                                          {FrameRedis, Frame{}, errNotRedis},
-		"\r\n":                                                              {FrameRedis, Frame{}, errNotRedis},
-	} {
-		got, err := test.framing([]byte(text))
-		if !errors.Is(err, test.err) || err == nil && got != test.want {
-			t.Errorf("%.60q: %+v, %v, want %+v, %v", text, got, err, test.want, test.err)
 		}
 	}
 }

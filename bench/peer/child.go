@@ -13,7 +13,6 @@ import (
 	"runtime"
 	"slices"
 
-	"ledgerd/bench/listen"
 	"ledgerd/bench/proc"
 )
 
@@ -43,23 +42,6 @@ func startSelf(ctx context.Context, c *Config, name string) (*Server, error) {
 	}
 	if err != nil {
 		return nil, errors.Join(err, s.Stop())
-	}
-	return s, nil
-}
-
-// startFed starts one that is fed batches, each so many frames to those who dial.
-func startFed(
-	ctx context.Context, c *Config, name string, batch []byte, frames int, dial func(ctx context.Context, address string) (listen.Stream, error),
-) (*Server, error) {
-	s, err := startSelf(ctx, c, name)
-	if err != nil {
-		return nil, err
-	}
-	s.BatchFrames = frames
-	s.Dial = func(ctx context.Context) (listen.Stream, error) { return dial(ctx, s.Address.String()) }
-	s.Publish = func() error {
-		_, err := s.feed.Write(batch)
-		return err
 	}
 	return s, nil
 }

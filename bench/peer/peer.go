@@ -54,17 +54,14 @@ type Peer struct {
 }
 
 // Peers are all that tell everybody everything, the simplest first.
-var Peers = []Peer{{Name: "raw", start: startRaw}, {Name: "nats", start: startNATS}, {Name: "hub", start: startHub}}
+var Peers = []Peer{{Name: "raw", start: startRaw}, {Name: "nats", start: startNATS}}
 
 // RESTPeers are all that answer one question at a time, the fastest kind first.
 var RESTPeers = []Peer{
 	{"bare", startTold, false, "fasthttp with the settings, fields and body of ledgerd's answer; it looks nothing up and counts no limits"},
 	{"nginx", startNginx, false, "return 200 with the fields and body of ledgerd's answer, proxying to nothing; it looks nothing up and counts no limits"},
 	{"nethttp", startTold, true, "net/http, a map behind a lock, encoding/json for each answer; it counts no limits"},
-	{"nethttp-tuned", startTold, true, "net/http and a map of bodies encoded beforehand, with a stated length; it counts no limits"},
 	{"webdis", startWebdis, true, "Redis GET over webdis; its answers have fewer fields than ledgerd's, and it counts no limits"},
-	{"redis", startRedisGet, true, "Redis GET in its own protocol: no HTTP, no fields, no limits"},
-	{"valkey", startRedisGet, true, "the same on Valkey"},
 }
 
 // Start starts one, which ends with ctx at the latest. It returns an *AbsentError if the program it needs is not there.
@@ -100,11 +97,10 @@ type Server struct {
 
 	// Of one that answers.
 
-	Frame   load.Framing                        // of its responses; nil: HTTP
 	request func(dst []byte, key string) []byte // nil: as ledgerd is asked
 }
 
-// Request appends what asks for a record. All that speak HTTP are asked with the same fields.
+// Request appends what asks for a record. All are asked with the same fields.
 func (s *Server) Request(dst []byte, key string) []byte {
 	if s.request != nil {
 		return s.request(dst, key)

@@ -5,12 +5,17 @@ import (
 	"errors"
 	"io"
 	"net"
+	"sync"
 
 	"ledgerd/bench/listen"
 )
 
-// rawBlockBytes is what ledgerd writes at once when much waits.
-const rawBlockBytes = 64 << 10
+const (
+	// rawBlockBytes is what ledgerd writes at once when much waits.
+	rawBlockBytes = 64 << 10
+	// rawQueue is how many blocks wait for a client. Whoever publishes waits for one whose queue is full.
+	rawQueue = 256
+)
 
 // startRaw starts one that is fed blocks. A batch is as many as hold the messages. To a subscriber a block is a frame.
 func startRaw(ctx context.Context, c *Config, p *Peer) (*Server, error) {
@@ -18,8 +23,18 @@ func startRaw(ctx context.Context, c *Config, p *Peer) (*Server, error) {
 	for _, m := range c.Messages {
 		size += len(m)
 	}
-	blocks := (size + rawBlockBytes - 1) / rawBlockBytes
-	return startFed(ctx, c, p.Name, make([]byte, blocks*rawBlockBytes), blocks, dialRaw)
+	s, err := startSelf(ctx, c, p.Name)
+	if err != nil {
+		return nil, err
+	}
+	s.BatchFrames = (size + rawBlockBytes - 1) / rawBlockBytes
+	batch := make([]byte, s.BatchFrames*rawBlockBytes)
+	s.Dial = func(ctx context.Context) (listen.Stream, error) { return dialRaw(ctx, s.Address.String()) }
+	s.Publish = func() error {
+		_, err := s.feed.Write(batch)
+		return err
+	}
+	return s, nil
 }
 
 func dialRaw(ctx context.Context, address string) (listen.Stream, error) {
@@ -36,14 +51,19 @@ func dialRaw(ctx context.Context, address string) (listen.Stream, error) {
 
 // serveRaw writes blocks to all who connect, a goroutine each. These end with the process.
 func serveRaw(ln net.Listener, in io.Reader) error {
-	h := new(hub)
+	var mu sync.Mutex
+	var clients []chan []byte
 	go func() {
 		for {
 			conn, err := ln.Accept()
 			if err != nil {
 				return
 			}
-			go h.writeRaw(conn)
+			blocks := make(chan []byte, rawQueue)
+			mu.Lock()
+			clients = append(clients, blocks)
+			mu.Unlock()
+			go writeRaw(conn, blocks)
 		}
 	}()
 	for {
@@ -53,17 +73,21 @@ func serveRaw(ln net.Listener, in io.Reader) error {
 		} else if err != nil {
 			return err
 		}
-		h.broadcast(block)
+		mu.Lock()
+		all := clients
+		mu.Unlock()
+		for _, blocks := range all {
+			blocks <- block
+		}
 	}
 }
 
-// writeRaw greets a client, and writes blocks to it until it is gone.
-func (h *hub) writeRaw(conn net.Conn) {
-	c := h.register()
-	defer h.unregister(c)
-	defer func() { _ = conn.Close() }()
+// writeRaw greets a client and writes blocks to it. Those for a client that is gone are dropped.
+func writeRaw(conn net.Conn, blocks <-chan []byte) {
 	_, err := conn.Write([]byte{0})
-	for err == nil {
-		_, err = conn.Write(<-c.send)
+	for block := range blocks {
+		if err == nil {
+			_, err = conn.Write(block)
+		}
 	}
 }

@@ -3,7 +3,6 @@ package peer
 import (
 	"context"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/gomodule/redigo/redis"
@@ -18,7 +17,7 @@ const (
 	redisBatch = 1000
 )
 
-// Redis is a connection to a redis-server, which one goroutine at a time may use. One that StartRedis has started keeps data
+// Redis is a connection to a redis-server, which one goroutine at a time may use. It keeps data
 // instead of telling it: it is the peer of ledgerd's memory and of its durability, and is spoken to over a socket of the file
 // system, which is the fastest that it has.
 type Redis struct {
@@ -37,7 +36,7 @@ func StartRedis(ctx context.Context, dir string, options ...string) (*Redis, err
 		return nil, err
 	}
 	s := &Redis{Version: versionOf(ctx, program, "--version")}
-	words := slices.Concat([]string{path}, redisFlags(dir), []string{"--port", "0", "--unixsocket", "s"}, options)
+	words := append([]string{path, "--dir", dir, "--save", "", "--loglevel", "warning", "--port", "0", "--unixsocket", "s"}, options...)
 	s.Process, err = launch(ctx, words, redisPatience, func(ctx context.Context, pid int) (err error) {
 		if s.Conn == nil { // the path of a socket must be short, which that of the directory need not be
 			s.Conn, err = redis.DialContext(ctx, "unix", fmt.Sprintf("/proc/%d/cwd/s", pid))
@@ -51,11 +50,6 @@ func StartRedis(ctx context.Context, dir string, options ...string) (*Redis, err
 		_ = s.Close()
 	}
 	return s, err
-}
-
-// redisFlags are those of a server on a directory that takes no snapshots.
-func redisFlags(dir string) []string {
-	return []string{"--dir", dir, "--save", "", "--loglevel", "warning"}
 }
 
 // Pipe has all commands carried out that write sends, and reads their replies meanwhile. It returns when the last is there, or with

@@ -30,9 +30,6 @@ func TestRequestsAreThoseOfCommonClients(t *testing.T) {
 // ledgerd's answer but for webdis; several questions at once are answered in order.
 func TestRESTPeersAnswer(t *testing.T) {
 	for _, p := range RESTPeers {
-		if p.Name == "redis" || p.Name == "valkey" { // they speak no HTTP; the scenarios verify what they answer
-			continue
-		}
 		t.Run(p.Name, func(t *testing.T) {
 			t.Parallel()
 			c := config(t)

@@ -15,7 +15,7 @@ import (
 func Serve(ctx context.Context, name string, in io.Reader, out io.Writer) error {
 	signal.Reset(syscall.SIGTERM, os.Interrupt)
 	serve := map[string]func(net.Listener, io.Reader) error{
-		"raw": serveRaw, "hub": serveHub, "bare": serveBare, "nethttp": serveNetHTTP, "nethttp-tuned": serveTunedNetHTTP,
+		"raw": serveRaw, "bare": serveBare, "nethttp": serveNetHTTP,
 	}[name]
 	if serve == nil {
 		return fmt.Errorf("there is no peer %q", name)

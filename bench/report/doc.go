@@ -12,7 +12,7 @@
 //
 // # Judgement
 //
-// A goal compares a figure, or its ratio to that of another subject in the same round, with a limit. Its interval is that of
+// A goal compares the ratio of a figure to that of another subject in the same round with a limit. Its interval is that of
 // the median with a confidence of 95 % (benchmath.AssumeNothing), or the whole range where there are too few rounds for that.
 // A goal is met if the whole interval keeps to the limit and missed if none of it does; else it is open.
 //

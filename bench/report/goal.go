@@ -7,21 +7,18 @@ import (
 	"golang.org/x/perf/benchmath"
 )
 
-// Goal is what a figure is held against.
+// Goal is what the ratio of two subjects' figures is held against.
 type Goal struct {
 	Scenario, Subject, Unit string
-	Of                      string  // the subject that the figure is divided by, round by round; "": none
-	AtLeast, AtMost         float64 // one of them is the limit; both 0: at most 0
-	Why                     string  // what is known of a miss; ""
+	Of                      string  // the subject that the figure is divided by, round by round
+	AtLeast, AtMost         float64 // one of them is the limit
+	Why                     string  // it is that
+	Needs                   string  // what it would take to meet the goal where two processors do not; ""
 }
 
 // What says what is compared.
 func (g *Goal) What() string {
-	what := fmt.Sprintf("%s: %s", g.Subject, g.Unit)
-	if g.Of != "" {
-		what += " / " + g.Of
-	}
-	return what
+	return fmt.Sprintf("%s, %s: %s / %s", g.Scenario, g.Subject, g.Unit, g.Of)
 }
 
 // Limit says which.
@@ -46,46 +43,38 @@ const (
 // Judged is a goal with what was measured.
 type Judged struct {
 	*Goal
-	Verdict        Verdict
-	Median, Lo, Hi float64
+	Verdict  Verdict
+	Measured string // the median and its interval
 }
 
 // String says what was measured of which goal.
 func (j *Judged) String() string {
-	return fmt.Sprintf("%s, %s %s: %s", j.Scenario, j.What(), j.Limit(), spread(j.Median, j.Lo, j.Hi))
+	return fmt.Sprintf("%s %s: %s", j.What(), j.Limit(), j.Measured)
 }
 
 // Judge judges a goal.
 func (f *File) Judge(g *Goal) Judged {
-	values := f.values(g.Scenario, g.Subject, g.Unit)
-	if g.Of != "" {
-		values = ratios(values, f.values(g.Scenario, g.Of, g.Unit))
+	s := f.scenario(goName(g.Scenario))
+	values, by := s.of(g.Subject, g.Unit).values, s.of(g.Of, g.Unit).values
+	var ratios []float64
+	for i := range min(len(values), len(by)) {
+		if by[i] != 0 {
+			ratios = append(ratios, values[i]/by[i])
+		}
 	}
-	if len(values) == 0 {
+	if len(ratios) == 0 {
 		return Judged{Goal: g, Verdict: Absent}
 	}
-	j := Judged{Goal: g}
-	j.Median, j.Lo, j.Hi = interval(values)
+	median, lo, hi := interval(ratios)
+	j := Judged{g, Open, spread(median, lo, hi)}
 	keeps := func(v float64) bool { return g.AtLeast > 0 && v >= g.AtLeast || g.AtLeast == 0 && v <= g.AtMost }
-	switch low, high := keeps(j.Lo), keeps(j.Hi); {
+	switch low, high := keeps(lo), keeps(hi); {
 	case low && high:
 		j.Verdict = Met
 	case !low && !high:
 		j.Verdict = Missed
-	default:
-		j.Verdict = Open
 	}
 	return j
-}
-
-// ratios divides round by round. A quotient by nothing is left out.
-func ratios(values, by []float64) (quotients []float64) {
-	for i := range min(len(values), len(by)) {
-		if by[i] != 0 {
-			quotients = append(quotients, values[i]/by[i])
-		}
-	}
-	return quotients
 }
 
 // leastRounds is how many values the median's interval needs for a confidence of 95 %: the chance that all of them lie on one

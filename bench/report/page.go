@@ -9,10 +9,7 @@ import (
 )
 
 // Section is what the page tells of a scenario.
-type Section struct {
-	Scenario, Help string
-	Plot           string // the file of its plot; "": none
-}
+type Section struct{ Scenario, Help string }
 
 // CheckClean returns an error unless all was measured of one revision without changes.
 func (f *File) CheckClean() error {
@@ -25,70 +22,42 @@ func (f *File) CheckClean() error {
 	return nil
 }
 
-// WritePage writes a page in Markdown: a line for each scenario with its goals, what is known of those that are not met, and a table
-// for each scenario.
+// WritePage writes a page in Markdown: the goals, each with the reason for its limit, and what each scenario measured.
 func (f *File) WritePage(w io.Writer, goals []Goal, sections []Section) error {
 	var b strings.Builder
-	fmt.Fprintf(&b, "# What was measured\n\nWritten by `ledgerbench report` from one run, never by hand; `make load` measures anew. A figure is the median of %s rounds\n", f.Config["rounds"])
-	b.WriteString("with its interval (confidence 95 %; the range where rounds are fewer than six). Only ratios within a round mean anything on a shared\nmachine. A goal is *open* if its interval lies on both sides of the limit.\n\n")
+	b.WriteString("# What was measured\n\nWritten by `ledgerbench report` from one run; `make load` measures anew. ")
+	fmt.Fprintf(&b, "A figure is the median of %s rounds\n", f.Config["rounds"])
+	b.WriteString("with its interval (confidence 95 %; the range where rounds are fewer than six). Only ratios within a round mean anything on a shared\n" +
+		"machine. A goal is *open* if its interval lies on both sides of the limit.\n\n")
 	var about []string
 	for _, key := range slices.Sorted(maps.Keys(f.Config)) {
 		about = append(about, key+": "+f.Config[key])
 	}
 	fmt.Fprintf(&b, "%s\n", strings.Join(about, "; "))
-	f.writeGoals(&b, goals, sections)
+	f.writeGoals(&b, goals)
 	for _, s := range sections {
-		if found := f.scenarios[goName(s.Scenario)]; found != nil {
-			found.write(&b, s)
-		}
+		f.scenario(goName(s.Scenario)).write(&b, s)
 	}
 	_, err := io.WriteString(w, b.String())
 	return err
 }
 
-// writeGoals writes what each scenario measures and which of its goals are met, and what is known of those that are not.
-func (f *File) writeGoals(b *strings.Builder, goals []Goal, sections []Section) {
+// writeGoals writes which goals are met, and what those would need that are not.
+func (f *File) writeGoals(b *strings.Builder, goals []Goal) {
 	count := make(map[Verdict]int)
-	told := make(map[string]string)
-	var whys []string
-	missed := make(map[string][]string) // by why
+	var table strings.Builder
 	for i := range goals {
 		j := f.Judge(&goals[i])
 		count[j.Verdict]++
-		told[j.Scenario] += fmt.Sprintf("<br>%s %s: ", j.What(), j.Limit())
-		if j.Verdict != Absent {
-			told[j.Scenario] += spread(j.Median, j.Lo, j.Hi)
+		why := j.Why
+		if j.Verdict != Met && j.Needs != "" {
+			why += ". To meet it takes " + j.Needs
 		}
-		if j.Verdict != Met {
-			told[j.Scenario] += fmt.Sprintf(" **%s**", j.Verdict)
-		}
-		if j.Verdict != Met && j.Why != "" {
-			if missed[j.Why] == nil {
-				whys = append(whys, j.Why)
-			}
-			missed[j.Why] = append(missed[j.Why], j.Scenario+", "+j.What())
-		}
+		fmt.Fprintf(&table, "| %s | %s | %s | %s | %s |\n", j.What(), j.Limit(), j.Measured, j.Verdict, strings.ReplaceAll(why, "|", `\|`))
 	}
 	fmt.Fprintf(b, "\n## Goals\n\n%d of %d are met; open: %d, missed: %d, not measured: %d.\n\n", count[Met], len(goals), count[Open], count[Missed], count[Absent])
-	b.WriteString("| scenario | what it measures | goals, and what was measured |\n|---|---|---|\n")
-	for _, s := range sections {
-		var notes []string
-		if found := f.scenarios[goName(s.Scenario)]; found != nil {
-			notes = found.notes
-		}
-		help := strings.Join(append([]string{s.Help}, notes...), "<br>")
-		fmt.Fprintf(b, "| [%s](#%s) | %s | %s |\n", s.Scenario, s.Scenario, cell(help), cell(strings.TrimPrefix(told[s.Scenario], "<br>")))
-	}
-	if len(whys) > 0 {
-		b.WriteString("\nOf those that are not met:\n\n")
-	}
-	for _, why := range whys {
-		fmt.Fprintf(b, "- %s: %s\n", strings.Join(missed[why], "; "), why)
-	}
+	fmt.Fprintf(b, "| what is compared | limit | measured | | why this limit |\n|---|---|---|---|---|\n%s", &table)
 }
-
-// cell returns a text as it is written in a table.
-func cell(text string) string { return strings.ReplaceAll(text, "|", `\|`) }
 
 // spread writes a median and its interval, unless that is the median alone.
 func spread(median, lo, hi float64) string {
@@ -98,31 +67,33 @@ func spread(median, lo, hi float64) string {
 	return fmt.Sprintf("%s (%s–%s)", number(median), number(lo), number(hi))
 }
 
-// write writes the table of a scenario: a line for each subject, a column for each unit.
+// write writes what a scenario measured: a line for each subject, a column for each unit.
 func (s *scenario) write(b *strings.Builder, about Section) {
-	fmt.Fprintf(b, "\n## %s\n", about.Scenario)
-	if about.Plot != "" {
-		fmt.Fprintf(b, "![%s](%s)\n\n", about.Scenario, about.Plot)
+	fmt.Fprintf(b, "\n## %s\n\n%s\n\n", about.Scenario, about.Help)
+	for _, note := range s.notes {
+		fmt.Fprintf(b, "- %s\n", note)
 	}
-	var units []string
-	for _, o := range s.subjects {
-		for _, unit := range o.units {
-			if !slices.Contains(units, unit) {
-				units = append(units, unit)
-			}
+	figures := make(map[[2]string]string)
+	var subjects, units []string
+	for _, o := range s.series {
+		if len(o.values) == 0 {
+			continue
+		}
+		figures[[2]string{o.subject, o.unit}] = spread(interval(o.values))
+		if !slices.Contains(subjects, o.subject) {
+			subjects = append(subjects, o.subject)
+		}
+		if !slices.Contains(units, o.unit) {
+			units = append(units, o.unit)
 		}
 	}
 	if len(units) > 0 {
-		fmt.Fprintf(b, "| | %s |\n|---%s|\n", strings.Join(units, " | "), strings.Repeat("|--:", len(units)))
+		fmt.Fprintf(b, "\n| | %s |\n|---%s|\n", strings.Join(units, " | "), strings.Repeat("|--:", len(units)))
 	}
-	for _, o := range s.subjects {
-		fmt.Fprintf(b, "| %s |", o.name)
+	for _, subject := range subjects {
+		fmt.Fprintf(b, "| %s |", subject)
 		for _, unit := range units {
-			figure := ""
-			if values := o.values[unit]; len(values) > 0 {
-				figure = spread(interval(values))
-			}
-			fmt.Fprintf(b, " %s |", figure)
+			fmt.Fprintf(b, " %s |", figures[[2]string{subject, unit}])
 		}
 		b.WriteByte('\n')
 	}

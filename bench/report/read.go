@@ -3,7 +3,6 @@ package report
 import (
 	"bytes"
 	"fmt"
-	"slices"
 	"strings"
 
 	"golang.org/x/perf/benchfmt"
@@ -17,15 +16,14 @@ type File struct {
 
 // scenario is what is known of one.
 type scenario struct {
-	notes    []string
-	subjects []*subject // as they came
+	notes  []string
+	series []*series // as they came
 }
 
-// subject is the figures of one, a value for each round.
-type subject struct {
-	name   string
-	units  []string // as they came
-	values map[string][]float64
+// series is one figure of a subject, a value for each round.
+type series struct {
+	subject, unit string
+	values        []float64
 }
 
 // Read reads a file. All of its records must have been measured in the same way: of the same revision, on the same machine.
@@ -71,16 +69,13 @@ func (f *File) add(r *benchfmt.Result) error {
 	if len(parts) != 1 || !bytes.HasPrefix(parts[0], []byte("/subject=")) {
 		return fmt.Errorf("record %s names no subject", r.Name)
 	}
-	s := f.scenario(string(base)).subject(string(parts[0][len("/subject="):]))
 	for _, v := range r.Values {
 		unit, value := v.Unit, v.Value
 		if v.OrigUnit != "" {
 			unit, value = v.OrigUnit, v.OrigValue
 		}
-		if _, known := s.values[unit]; !known {
-			s.units = append(s.units, unit)
-		}
-		s.values[unit] = append(s.values[unit], value)
+		s := f.scenario(string(base)).of(string(parts[0][len("/subject="):]), unit)
+		s.values = append(s.values, value)
 	}
 	return nil
 }
@@ -92,26 +87,14 @@ func (f *File) scenario(name string) *scenario {
 	return f.scenarios[name]
 }
 
-// subject returns the one of a name, which is added if there is none.
-func (s *scenario) subject(name string) *subject {
-	if i := slices.IndexFunc(s.subjects, func(o *subject) bool { return o.name == name }); i >= 0 {
-		return s.subjects[i]
-	}
-	added := &subject{name: name, values: make(map[string][]float64)}
-	s.subjects = append(s.subjects, added)
-	return added
-}
-
-// values returns a figure of a subject, a value for each round; nil if it was not measured.
-func (f *File) values(scenarioName, subjectName, unit string) []float64 {
-	s := f.scenarios[goName(scenarioName)]
-	if s == nil {
-		return nil
-	}
-	for _, o := range s.subjects {
-		if o.name == subjectName {
-			return o.values[unit]
+// of returns a figure of a subject, which is added without values if there is none.
+func (s *scenario) of(subject, unit string) *series {
+	for _, o := range s.series {
+		if o.subject == subject && o.unit == unit {
+			return o
 		}
 	}
-	return nil
+	added := &series{subject: subject, unit: unit}
+	s.series = append(s.series, added)
+	return added
 }

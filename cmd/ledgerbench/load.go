@@ -62,10 +62,7 @@ func (c *loadCommand) Run(ctx context.Context, streams *streams) error {
 	if config.Rate, err = c.obey(); err != nil {
 		return err
 	}
-	l, err := load.New(config)
-	if err != nil {
-		return err
-	}
+	l := load.New(config)
 	defer l.Close()
 	if err := c.measure(ctx, streams.err, l); err != nil {
 		return err

@@ -35,10 +35,9 @@ func (c *loadCommand) measure(ctx context.Context, progress io.Writer, l *load.L
 	show := statusLine(progress)
 	defer show("")
 	show("warming up")
-	warmup, err := l.Phase(ctx, c.Warmup)
-	if err != nil || warmup.RetryAfter != "" && !c.IgnoreLimits {
+	if warmup := l.Phase(ctx, c.Warmup); warmup.RetryAfter != "" && !c.IgnoreLimits {
 		c.counts = warmup
-		return err
+		return nil
 	}
 	begun := time.Now()
 	from := begun
@@ -51,10 +50,10 @@ func (c *loadCommand) measure(ctx context.Context, progress io.Writer, l *load.L
 			latency.Milliseconds(part.Latency.Quantile(0.99)), c.counts.Failed()))
 	}
 	stop := everySecond(func() { take(l.Take()) })
-	last, broken := l.Phase(ctx, c.Duration)
+	last := l.Phase(ctx, c.Duration)
 	stop()
 	take(last)
-	return errors.Join(broken, err)
+	return err
 }
 
 // report writes what came of it for people, and for programs if asked.

@@ -144,7 +144,7 @@ func (c *runCommand) judge(streams *streams, records []byte) error {
 // reportCommand writes the page of results.
 type reportCommand struct {
 	Records string `arg:"" help:"What run has written." type:"existingfile"`
-	Page    string `arg:"" help:"The page to write, in Markdown. Its plots are written beside it." type:"path"`
+	Page    string `arg:"" help:"The page to write, in Markdown." type:"path"`
 }
 
 // Run refuses records of more than one revision, or of one with changes.
@@ -162,14 +162,7 @@ func (c *reportCommand) Run() error {
 	}
 	var sections []report.Section
 	for _, s := range bench.Scenarios {
-		sections = append(sections, report.Section{Scenario: s.Name, Help: s.Help, Plot: plots[s.Name]})
+		sections = append(sections, report.Section{Scenario: s.Name, Help: s.Help})
 	}
-	err = writeFile(c.Page, func(w io.Writer) error { return found.WritePage(w, bench.Goals, sections) })
-	beside := func(name string) string { return filepath.Join(filepath.Dir(c.Page), name) }
-	return errors.Join(err,
-		writeFile(beside(plots["account"]), func(w io.Writer) error { return found.PlotBars(w, "account", "req/s") }),
-		writeFile(beside(plots["paced"]), func(w io.Writer) error { return found.PlotPercentiles(w, "paced") }))
+	return writeFile(c.Page, func(w io.Writer) error { return found.WritePage(w, bench.Goals, sections) })
 }
-
-// plots are the files of what is drawn of scenarios.
-var plots = map[string]string{"account": "throughput.svg", "paced": "percentiles.svg"}

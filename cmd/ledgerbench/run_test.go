@@ -92,15 +92,12 @@ func TestWrongUseIsRefusedInOneLine(t *testing.T) {
 func TestReportIsWrittenFromRecords(t *testing.T) {
 	dir := t.TempDir()
 	records, page := filepath.Join(dir, "records.txt"), filepath.Join(dir, "RESULTS.md")
-	const text = "commit: 0123456789ab\nchanges: no\nrounds: 1\n\n" +
-		"BenchmarkAccount/subject=ledgerd 1 5 req/s\nBenchmarkPaced/subject=ledgerd 1 5 p50-ms 9 p99-ms\n"
+	const text = "commit: 0123456789ab\nchanges: no\nrounds: 1\n\nBenchmarkAccount/subject=ledgerd 1 5 req/s\n"
 	must(t, os.WriteFile(records, []byte(text), 0o600))
 	if code, s := does(t, "report", records, page); code != exitOK {
 		t.Fatalf("exit code %d, said %q", code, &s.err)
 	}
-	for name, want := range map[string]string{"RESULTS.md": "## Goals", "throughput.svg": "ledgerd</text>", "percentiles.svg": "<polyline"} {
-		if got, err := os.ReadFile(filepath.Join(dir, name)); err != nil || !strings.Contains(string(got), want) {
-			t.Errorf("%s: %v\n%s", name, err, got)
-		}
+	if got, err := os.ReadFile(page); err != nil || !strings.Contains(string(got), "## Goals") || !strings.Contains(string(got), "| ledgerd | 5 |") {
+		t.Errorf("%v\n%s", err, got)
 	}
 }
