@@ -26,8 +26,8 @@ type arrivals struct {
 	subscribers int   // that should have received the next end
 }
 
-// keptEnds is how many ends are kept: seven hours of a network.
-const keptEnds = 1 << 16
+// keptEnds is how many ends are kept: half an hour of a network. They are sorted each second, while subscribers wait.
+const keptEnds = 1 << 12
 
 // arrival is the end of one slot.
 type arrival struct {
