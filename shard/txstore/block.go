@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"unique"
 
+	"ledgerd/engine/bloom"
 	"ledgerd/engine/ledger"
 	"ledgerd/shard/arena"
 )
@@ -18,7 +19,7 @@ type Block struct {
 	records     []record
 	keys        arena.Chunks[arena.Key] // the store's keys when the block was packed
 	named       *named                  // nil without transactions
-	filter      filter                  // of the keys that are named
+	filter      bloom.Filter            // of the keys that are named
 	errs        []errAt                 // what transactions failed with, in their order
 	number      uint32                  // in the store; Store.mu guards it
 	packedBytes int                     // an estimate of the size of the unpacked transactions
@@ -119,7 +120,7 @@ type Wanted struct {
 }
 
 // MayHave reports whether the block may have transactions that are wanted. Where it does not, it costs one read of memory.
-func (b *Block) MayHave(w Wanted) bool { return w.Key == 0 || b.filter.has(w.Key) }
+func (b *Block) MayHave(w Wanted) bool { return w.Key == 0 || b.filter.Has(uint64(w.Key)) }
 
 // Has reports whether the transaction with an index is wanted.
 func (b *Block) Has(w Wanted, index int) bool {

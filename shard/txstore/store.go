@@ -6,6 +6,7 @@ import (
 	"sync"
 	"unique"
 
+	"ledgerd/engine/bloom"
 	"ledgerd/engine/ledger"
 	"ledgerd/shard/arena"
 )
@@ -83,7 +84,7 @@ func (s *Store) Pack(b *ledger.Block) *Block {
 	}
 	p.keys = s.keys.Names.Chunks
 	s.keys.mu.Unlock()
-	p.filter = filterOf(p.named.keys)
+	p.filter = bloom.Of(p.named.keys)
 	runtime.AddCleanup(p, (*named).drop, p.named)
 	return p
 }
