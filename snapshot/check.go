@@ -93,7 +93,11 @@ func (r *chunkReader) check(c *chunk, found *tally) (err error) {
 	case blockChunk:
 		err = r.blocks(c, func(HeldBlock) error { return nil })
 	case metaChunk:
-		_, err = r.read(c) // openState decodes it
+		_, err = r.read(c) // openState and openRun decode it
+	case signatureChunk:
+		err = decodeChunk(r, c, decodeSignature, signatureEntry.key, func(signatureEntry) error { return nil })
+	case filterChunk:
+		err = decodeChunk(r, c, decodeFilter, filterEntry.key, func(filterEntry) error { return nil })
 	}
 	return err
 }

@@ -14,18 +14,18 @@ import (
 // Snapshots and history files have one format. Numbers are little endian.
 //
 //	header                                             16 bytes, the same in all versions
-//	  magic             8   "ledgerSN" snapshot, "ledgerHI" history
+//	  magic             8   "ledgerSN" snapshot, "ledgerHI" history, "ledgerRN" run of an archive
 //	  format version    u32
 //	  checksum          u32 CRC32C of the 12 bytes before
 //	chunk × n                one zstd frame each, back to back
 //	index: entry × n         in the order of the chunks   81 bytes each
-//	  kind              u8  accounts 1, mints 2, blocks 3, meta 4
+//	  kind              u8  accounts 1, mints 2, blocks 3, meta 4, signatures 5, filters 6
 //	  stored            u32 bytes of the frame
 //	  raw               u32 bytes it decodes to
 //	  count             u32 items in it
 //	  checksum          u32 CRC32C of the frame
-//	  first key         32  of the first item; of a block its slot, u64 big endian, then zeros;
-//	  last key          32  of the last one;          of meta zeros
+//	  first key         32  of the first item; of a block and a filter its slot, u64 big endian, then zeros;
+//	  last key          32  of the last one;     of a signature its bytes and slot, then zeros; of meta zeros
 //	footer                                             44 bytes
 //	  index length      u32 bytes
 //	  hash              32  SHA-256 of header, index and index length
@@ -43,15 +43,18 @@ import (
 //	mint      pubkey 32 | as codec.AppendMint
 //	block     flags u8: previous known 1 | previous slot u64 | length n u32 |
 //	          as codec.AppendEvent n, without writes
-//	meta      JSON, see storedMeta
+//	signature its first 8 bytes | slot u64 big endian, of each transaction; those of one block that begin alike are one
+//	filter    slot u64 | length n u32 | n bytes of a bloom.Filter of the first 8 bytes of the keys that the block names
+//	meta      JSON, see storedMeta and runMeta
 //
 // A snapshot has chunks of accounts and mints and ends in one of meta; a history file has
-// chunks of blocks only, at least one.
+// chunks of blocks only, at least one. A run has a filter for each block, and all signatures.
 const (
 	formatVersion = 3 // since 3 the meta tells a horizon and what a start needs of the log before; since 2 an account says whether it is known to be a mint, and a mint has the provenance of each fact
 
 	snapshotMagic = "ledgerSN"
 	historyMagic  = "ledgerHI"
+	runMagic      = "ledgerRN"
 	endMagic      = "ledgerND"
 
 	headerBytes = 8 + 4 + 4
@@ -67,7 +70,12 @@ const (
 	mintChunk
 	blockChunk
 	metaChunk
+	signatureChunk
+	filterChunk
 )
+
+// signatureBytes is how many raw bytes a chunk of signatures gets: one question decodes one chunk of each run.
+const signatureBytes = 16 << 10
 
 // rawBytes returns how long the raw bytes of a chunk may be: readers allocate that much
 // because the index says so, before any other check.
@@ -79,6 +87,10 @@ func (k kind) rawBytes() uint32 {
 		return codec.MaxEventBytes + 2*chunkBytes
 	case metaChunk:
 		return 16 << 20
+	case signatureChunk:
+		return 2 * signatureBytes
+	case filterChunk:
+		return codec.MaxEventBytes/16 + 2*chunkBytes // a key takes 32 bytes of its block, and 11 bits of the filter
 	}
 	return 0
 }

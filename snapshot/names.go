@@ -13,6 +13,7 @@ import (
 const (
 	statePrefix, stateSuffix     = "snapshot-", ".state"
 	historyPrefix, historySuffix = "history-", ".blocks"
+	runPrefix                    = "run-" // the rest of the name of a run is as that of a history file
 )
 
 func stateName(s ledger.Slot, v ledger.Version) string {
@@ -28,16 +29,28 @@ func parseStateName(name string) (s ledger.Slot, v ledger.Version, ok bool) {
 // historyName holds the first 8 bytes of the file's hash. So a file replaces only one of the same bytes, and no
 // snapshot loses its history to another's.
 func historyName(first, last ledger.Slot, hash FileHash) string {
-	return fmt.Sprintf("%s%020d-%020d-%x%s", historyPrefix, first, last, hash[:8], historySuffix)
+	return blocksName(historyPrefix, first, last, hash)
+}
+
+func runName(first, last ledger.Slot, hash FileHash) string {
+	return blocksName(runPrefix, first, last, hash)
+}
+
+func blocksName(prefix string, first, last ledger.Slot, hash FileHash) string {
+	return fmt.Sprintf("%s%020d-%020d-%x%s", prefix, first, last, hash[:8], historySuffix)
 }
 
 // parseHistoryName is the inverse of historyName; ok is false for any other name.
 func parseHistoryName(name string) (first, last ledger.Slot, ok bool) {
+	return parseBlocksName(historyPrefix, name)
+}
+
+func parseBlocksName(prefix, name string) (first, last ledger.Slot, ok bool) {
 	var start uint64
 	var hash FileHash
-	_, err := fmt.Sscanf(name, historyPrefix+"%d-%d-%x"+historySuffix, &first, &last, &start)
+	_, err := fmt.Sscanf(name, prefix+"%d-%d-%x"+historySuffix, &first, &last, &start)
 	binary.BigEndian.PutUint64(hash[:], start)
-	return first, last, err == nil && name == historyName(first, last, hash)
+	return first, last, err == nil && name == blocksName(prefix, first, last, hash)
 }
 
 // IsFile reports whether a name is of a snapshot or of a history file.
@@ -50,5 +63,5 @@ func IsFile(name string) bool {
 // isTemporary tells whether the name is of one of our files that is not finished.
 func isTemporary(name string) bool {
 	return strings.HasSuffix(name, vfs.TemporarySuffix) &&
-		(strings.HasPrefix(name, statePrefix) || strings.HasPrefix(name, historyPrefix))
+		(strings.HasPrefix(name, statePrefix) || strings.HasPrefix(name, historyPrefix) || strings.HasPrefix(name, runPrefix))
 }

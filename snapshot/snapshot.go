@@ -55,7 +55,7 @@ func openState(disk vfs.FS, dir, name string) (*file, *Meta, error) {
 		return nil, nil, err
 	}
 	metas := f.of(metaChunk)
-	if len(metas) != 1 || metas[0].count != 1 || len(f.of(blockChunk)) > 0 {
+	if len(metas) != 1 || metas[0].count != 1 || len(f.of(accountChunk))+len(f.of(mintChunk))+1 != len(f.chunks) {
 		return nil, nil, &DamagedError{name, f.end, "the index is not one of a snapshot"}
 	}
 	r, err := f.open()

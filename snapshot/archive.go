@@ -1,0 +1,293 @@
+package snapshot
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"path/filepath"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"ledgerd/engine/ledger"
+	"ledgerd/snapshot/vfs"
+)
+
+// Archive is a directory with finalized blocks that memory need not hold any more, in files that are called runs:
+// run-<first slot>-<last slot>-<hash>.blocks. They stay answerable by slot, by signature and by the keys that they name.
+//
+// A run never changes. It is written under a temporary name, synced and read back before it counts. Eight runs of like size become
+// one, so that there are some tens of them however long the history is. Where more bytes are held than the bound, or the disk runs
+// short, the oldest run goes first.
+//
+// A damaged run costs its own blocks: it is told by [Archive.Stats] and logged, and stays until it is the oldest. No damage is an
+// error of [OpenArchive].
+//
+// One goroutine calls Add and Shrink; any may call the other methods. Few read at a time; the others wait until their deadline.
+type Archive struct {
+	fs    vfs.FS
+	dir   string
+	limit int64 // bytes of all runs
+	log   *slog.Logger
+	runs  atomic.Pointer[[]*run] // by slot; no two overlap
+	turns chan struct{}          // has one for each that reads
+}
+
+const (
+	mergedRuns   = 8 // so many runs become one
+	archiveShare = 8 // a run is at most one part in so many of the bound, since runs are dropped whole
+	archiveReads = 2 // so many read at a time
+	archivePace  = 0.1
+)
+
+// ArchiveStats are the figures of an archive.
+type ArchiveStats struct {
+	Bytes   int64
+	Runs    int
+	Damaged []string // names of the runs that are damaged
+}
+
+// OpenArchive opens the archive in a directory, which it makes if need be. It removes what a crash left unfinished, so no other process may
+// be writing there.
+func OpenArchive(disk vfs.FS, dir string, limit int64, log *slog.Logger) (*Archive, error) {
+	a := &Archive{fs: disk, dir: dir, limit: limit, log: cmp.Or(log, slog.Default()), turns: make(chan struct{}, archiveReads)}
+	if err := disk.MkdirAll(dir); err != nil {
+		return nil, fmt.Errorf("cannot make the directory of history: %w", err)
+	}
+	names, err := disk.List(dir)
+	if err != nil {
+		return nil, fmt.Errorf("cannot list the directory of history: %w", err)
+	}
+	var runs []*run
+	for _, name := range names {
+		first, last, ok := parseBlocksName(runPrefix, name)
+		switch {
+		case isTemporary(name):
+			a.remove(name)
+			continue
+		case !ok:
+			continue
+		}
+		r, err := openRun(disk, dir, name)
+		if err != nil {
+			bytes, _ := vfs.Size(disk, filepath.Join(dir, name))
+			r = &run{file: &file{name: name, bytes: bytes}, runMeta: runMeta{First: first, Last: last}}
+			a.lose(r, err)
+		}
+		runs = append(runs, r)
+	}
+	slices.SortFunc(runs, func(r, s *run) int { return cmp.Or(cmp.Compare(r.First, s.First), cmp.Compare(s.Last, r.Last)) })
+	var held []*run
+	for _, r := range runs {
+		if n := len(held); n == 0 || r.First > held[n-1].Last {
+			held = append(held, r)
+		} else if r.Last <= held[n-1].Last && !held[n-1].lost.Load() {
+			a.remove(r.name) // a merge was cut short
+		} else {
+			a.log.Warn("a file of history is not used: another one has its blocks", "file", r.name)
+		}
+	}
+	a.runs.Store(&held)
+	return a, nil
+}
+
+// remove removes a file that nothing needs. What it cannot remove it leaves for the next start.
+func (a *Archive) remove(name string) {
+	if err := a.fs.Remove(filepath.Join(a.dir, name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		a.log.Warn("cannot remove a file of history", "file", name, "error", err)
+	}
+}
+
+// lose notes that a run is damaged, and logs that once.
+func (a *Archive) lose(r *run, err error) {
+	if !r.lost.Swap(true) {
+		a.log.Error("a file of history is damaged: its blocks are not indexed; the file is kept", "error", err,
+			"from_slot", uint64(r.First), "to_slot", uint64(r.Last))
+	}
+}
+
+// Next returns the slot after the newest block held, 0 where none is.
+func (a *Archive) Next() ledger.Slot {
+	runs := *a.runs.Load()
+	if len(runs) == 0 {
+		return 0
+	}
+	return runs[len(runs)-1].Last + 1
+}
+
+// From returns the slot from which on all blocks below another slot are held; that slot where there is no such block.
+func (a *Archive) From(below ledger.Slot) ledger.Slot {
+	if a == nil || a.Next() < below {
+		return below
+	}
+	from := below
+	for n, r := range slices.Backward(*a.runs.Load()) {
+		if r.lost.Load() {
+			break
+		}
+		from = min(from, r.First)
+		if n > 0 && (r.Previous == nil || *r.Previous != (*a.runs.Load())[n-1].Last) {
+			break
+		}
+	}
+	return from
+}
+
+// Stats returns the figures.
+func (a *Archive) Stats() (s ArchiveStats) {
+	if a == nil {
+		return s
+	}
+	for _, r := range *a.runs.Load() {
+		s.Runs++
+		s.Bytes += r.bytes
+		if r.lost.Load() {
+			s.Damaged = append(s.Damaged, r.name)
+		}
+	}
+	return s
+}
+
+// Add writes blocks, which are above all that are held and oldest first, and returns once they would survive a crash. Then it joins runs and
+// drops those that are too many. After an error nothing that was held is lost.
+func (a *Archive) Add(ctx context.Context, blocks []HeldBlock, pace Pace) error {
+	made, err := a.write(ctx, pace, runOf(blocks), func(e *encoder) error { return e.runBlocks(blocks) })
+	if err != nil {
+		return fmt.Errorf("cannot write history up to slot %d: %w", blocks[len(blocks)-1].Block.Slot, err)
+	}
+	runs := append(slices.Clone(*a.runs.Load()), made)
+	a.runs.Store(&runs)
+	for {
+		runs := *a.runs.Load()
+		if !a.alike(runs) {
+			break
+		}
+		if err := a.merge(ctx, pace, runs[len(runs)-mergedRuns:]); err != nil {
+			return fmt.Errorf("cannot join files of history: %w", err)
+		}
+	}
+	for a.Stats().Bytes > a.limit {
+		a.Shrink()
+	}
+	return nil
+}
+
+// Shrink drops the oldest run and reports whether there was one.
+func (a *Archive) Shrink() bool {
+	runs := *a.runs.Load()
+	if len(runs) == 0 {
+		return false
+	}
+	left := runs[1:]
+	a.runs.Store(&left)
+	a.remove(runs[0].name)
+	a.log.Debug("removed the oldest file of history", "file", runs[0].name)
+	return true
+}
+
+// alike reports whether the newest runs are to become one: none of them is larger than all others of them, so each block is written a
+// number of times that grows with the logarithm of the history.
+func (a *Archive) alike(runs []*run) bool {
+	if len(runs) < mergedRuns {
+		return false
+	}
+	newest := runs[len(runs)-mergedRuns:]
+	var sum, largest int64
+	for i, r := range newest {
+		if r.lost.Load() || i > 0 && (r.Previous == nil || *r.Previous != newest[i-1].Last) {
+			return false
+		}
+		sum, largest = sum+r.bytes, max(largest, r.bytes)
+	}
+	return largest <= sum-largest && sum <= a.limit/archiveShare
+}
+
+// runOf returns the meta of the run of blocks.
+func runOf(blocks []HeldBlock) *runMeta {
+	m := &runMeta{First: blocks[0].Block.Slot, Last: blocks[len(blocks)-1].Block.Slot, Blocks: uint64(len(blocks))}
+	if blocks[0].HasPrevious {
+		m.Previous = &blocks[0].Previous
+	}
+	return m
+}
+
+// write writes a run that fill fills, reads it back, and installs it.
+func (a *Archive) write(ctx context.Context, pace Pace, m *runMeta, fill func(*encoder) error) (*run, error) {
+	w, err := createFile(a.fs, a.dir, runName(m.First, m.Last, FileHash{}), runMagic)
+	if err != nil {
+		return nil, err
+	}
+	defer w.discard()
+	e, err := newEncoder(ctx, w, pace)
+	if err != nil {
+		return nil, err
+	}
+	if err := fill(e); err != nil {
+		return nil, err
+	}
+	if err := e.runMeta(m); err != nil {
+		return nil, err
+	}
+	if err := w.finish(); err != nil {
+		return nil, err
+	}
+	written, err := openRun(a.fs, a.dir, w.temporary)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := written.checkItems(ctx, pace); err != nil {
+		return nil, err
+	}
+	w.name = runName(m.First, m.Last, w.hash)
+	if err := w.install(); err != nil {
+		return nil, err
+	}
+	written.name = w.name
+	return written, nil
+}
+
+// merge makes one run of several that follow each other.
+func (a *Archive) merge(ctx context.Context, pace Pace, runs []*run) error {
+	m := &runMeta{First: runs[0].First, Last: runs[len(runs)-1].Last, Previous: runs[0].Previous}
+	for _, r := range runs {
+		m.Blocks += r.Blocks
+	}
+	made, err := a.write(ctx, pace, m, func(e *encoder) error { return e.joined(a, runs) })
+	if err != nil {
+		return err
+	}
+	all := *a.runs.Load()
+	all = append(slices.Clone(all[:len(all)-len(runs)]), made)
+	a.runs.Store(&all)
+	for _, r := range runs {
+		a.remove(r.name)
+	}
+	return nil
+}
+
+// errLate says that a reader got no turn, or was not done, before its deadline.
+var errLate = fmt.Errorf("history on disk is not read before the deadline: %w", ledger.ErrUnavailable)
+
+// read gives do a turn. It calls do again where a run was joined or dropped meanwhile.
+func (a *Archive) read(deadline time.Time, do func(runs []*run) error) error {
+	timer := time.NewTimer(time.Until(deadline))
+	defer timer.Stop()
+	select {
+	case a.turns <- struct{}{}:
+	case <-timer.C:
+		return errLate
+	}
+	defer func() { <-a.turns }()
+	for {
+		runs := a.runs.Load()
+		if err := do(*runs); !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		if runs == a.runs.Load() { // somebody else removed it
+			return ErrLost
+		}
+	}
+}

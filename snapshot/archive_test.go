@@ -1,0 +1,252 @@
+package snapshot
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"path"
+	"reflect"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"ledgerd/engine/ledger"
+	"ledgerd/engine/ledger/ledgertest"
+	"ledgerd/snapshot/vfs"
+	"ledgerd/snapshot/vfs/vfstest"
+)
+
+const archiveDir = "data/history"
+
+func openTestArchive(t testing.TB, disk vfs.FS, limit int64) *Archive {
+	t.Helper()
+	a, err := OpenArchive(disk, archiveDir, limit, quiet)
+	must(t, err)
+	return a
+}
+
+func later() time.Time { return time.Now().Add(time.Minute) }
+
+// archived checks that an archive answers each question as a list of blocks says, of which it must hold those from a slot on, and
+// returns the first difference. Damaged: what it lacks is not wrong.
+func archived(a *Archive, blocks []HeldBlock, damaged bool) error {
+	held := map[ledger.Slot]*ledger.Block{}
+	for _, h := range blocks {
+		b, err := a.Block(h.Block.Slot-min(h.Block.Slot, 1), later())
+		switch {
+		case damaged && (errors.Is(err, ErrLost) || err == nil && (b.Block == nil || b.Block.Slot > h.Block.Slot)):
+			continue
+		case err != nil || !reflect.DeepEqual(b, h):
+			return fmt.Errorf("block at slot %d: %+v, %v, not %+v", h.Block.Slot, b, err, h)
+		}
+		held[h.Block.Slot] = h.Block
+		for i := range h.Block.Transactions {
+			want := &h.Block.Transactions[i]
+			got, err := a.Transaction(&want.Signature, h.Block.Slot+1, later())
+			if damaged && err == nil && got == nil {
+				continue
+			}
+			if err != nil || !reflect.DeepEqual(got, want) {
+				return fmt.Errorf("transaction %d at slot %d: %+v, %v, not %+v", i, h.Block.Slot, got, err, want)
+			}
+			if got, err := a.Transaction(&want.Signature, h.Block.Slot, later()); got != nil || err != nil {
+				return fmt.Errorf("a transaction at slot %d is held below it: %+v, %v", h.Block.Slot, got, err)
+			}
+		}
+	}
+	for _, oldestFirst := range []bool{false, true} {
+		for _, key := range []ledger.Opt[ledger.Pubkey]{{}, ledger.Some(testKey(1)), ledger.Some(testKey(int(blocks[len(blocks)-1].Block.Slot))), ledger.Some(testKey(1 << 20))} {
+			first, last := blocks[len(blocks)/4].Block.Slot, blocks[len(blocks)-1].Block.Slot-1
+			var got []ledger.Slot
+			err := a.Walk(key, first, last, oldestFirst, later(), func(c Candidate) (bool, error) {
+				b, err := c.Load()
+				if err == nil && !reflect.DeepEqual(b, held[c.Slot]) && !damaged {
+					err = fmt.Errorf("a walk comes to %+v at slot %d", b, c.Slot)
+				}
+				if c.Named {
+					got = append(got, c.Slot)
+				}
+				return true, err
+			})
+			if err != nil && !(damaged && errors.Is(err, ErrDamaged)) {
+				return err
+			}
+			if !oldestFirst {
+				slices.Reverse(got)
+			}
+			if !slices.IsSorted(got) {
+				return fmt.Errorf("a walk visits %v", got)
+			}
+			for slot, b := range held {
+				naming := !key.Known || slices.ContainsFunc(b.Transactions, func(t ledger.Transaction) bool { return slices.Contains(t.Accounts, key.Value) })
+				if slot >= first && slot <= last && naming && !slices.Contains(got, slot) && !damaged {
+					return fmt.Errorf("a walk from %d to %d passes over slot %d, of %v", first, last, slot, got)
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// TestArchiveAnswersWhatWasAdded adds blocks in groups of random sizes, with restarts between, until runs were joined twice over.
+func TestArchiveAnswersWhatWasAdded(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 2))
+	disk := vfstest.NewMemory()
+	a := openTestArchive(t, disk, 1<<30)
+	blocks := testBlocks(0, 600)
+	if b, err := a.Block(3, later()); b.Block != nil || err != nil || a.Next() != 0 || a.From(9) != 9 {
+		t.Errorf("an empty archive: %v, %v, next %d, from %d", b, err, a.Next(), a.From(9))
+	}
+	most := 0
+	for at := 0; at < len(blocks); {
+		n := min(1+random.IntN(3), len(blocks)-at)
+		must(t, a.Add(t.Context(), blocks[at:at+n], Pace{}))
+		at += n
+		if random.IntN(40) == 0 {
+			a = openTestArchive(t, disk, 1<<30)
+			must(t, archived(a, blocks[:at], false))
+		}
+		most = max(most, a.Stats().Runs)
+	}
+	must(t, archived(a, blocks, false))
+	ledgertest.Equal(t, []ledger.Slot{a.Next(), a.From(601), a.From(700)}, []ledger.Slot{601, 0, 700}, "the slot after the newest, and from which on all are held below 601 and 700")
+	if most > 5*mergedRuns {
+		t.Errorf("%d runs were held at once", most)
+	}
+	names, err := disk.List(archiveDir)
+	must(t, err)
+	ledgertest.Equal(t, len(names), a.Stats().Runs, "files")
+}
+
+// TestArchiveDropsTheOldest holds an archive to its bound, and shrinks it.
+func TestArchiveDropsTheOldest(t *testing.T) {
+	disk := vfstest.NewMemory()
+	const limit = 40_000
+	a := openTestArchive(t, disk, limit)
+	blocks := testBlocks(0, 1200)
+	for n := range len(blocks) / 2 {
+		must(t, a.Add(t.Context(), blocks[2*n:2*n+2], Pace{}))
+		if s := a.Stats(); s.Bytes > limit {
+			t.Fatalf("%d bytes are held", s.Bytes)
+		}
+	}
+	from := a.From(a.Next())
+	if from == 0 || from > 1100 {
+		t.Fatalf("history is held from slot %d on", from)
+	}
+	must(t, archived(openTestArchive(t, disk, limit), blocks[from/2:600], false))
+	for a.Shrink() {
+		if next := a.From(a.Next()); next <= from && a.Stats().Runs > 0 {
+			t.Fatalf("history is held from slot %d on, after slot %d", next, from)
+		} else {
+			from = next
+		}
+	}
+	names, err := disk.List(archiveDir)
+	must(t, err)
+	ledgertest.Equal(t, len(names), 0, "files")
+}
+
+// TestHistoryBehindAHole does not count what lies below missing blocks.
+func TestHistoryBehindAHole(t *testing.T) {
+	a := openTestArchive(t, vfstest.NewMemory(), 1<<30)
+	for _, part := range [][]HeldBlock{testBlocks(0, 10), testBlocks(20, 30), testBlocks(32, 40)} {
+		must(t, a.Add(t.Context(), part, Pace{}))
+	}
+	ledgertest.Equal(t, a.From(41), 20, "history without a hole")
+}
+
+// addAll adds blocks in small groups, as a node does: what fails is tried again with the next group.
+func addAll(t *testing.T, disk vfs.FS, blocks []HeldBlock) {
+	a, err := OpenArchive(disk, archiveDir, 1<<30, quiet)
+	if err != nil {
+		return
+	}
+	for n := 2; n <= len(blocks); n += 2 {
+		from := slices.IndexFunc(blocks, func(b HeldBlock) bool { return b.Block.Slot >= a.Next() })
+		if from >= 0 && from < n {
+			_ = a.Add(t.Context(), blocks[from:n], Pace{})
+		}
+	}
+}
+
+// Whatever call fails, or is the last one before a crash, all that was added is held after a restart, and no unfinished file.
+func TestAnyFailedCallLeavesAWholeArchive(t *testing.T) {
+	blocks := testBlocks(0, 38)
+	for what, plan := range map[string]vfstest.Plan{
+		"EIO":          {Err: syscall.EIO, LoseOnSyncFailure: true},
+		"short write":  {Fault: vfstest.Short, Kinds: vfstest.KindWriteAt},
+		"nothing goes": {Err: syscall.EIO, Lasting: true, Kinds: vfstest.KindRemove},
+		"a crash":      {Fault: vfstest.Crash},
+	} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			for plan.Call = range vfstest.Calls(17) {
+				disk := vfstest.NewMemory()
+				faulty := vfstest.NewFaulty(disk, plan)
+				addAll(t, faulty, blocks)
+				a := openTestArchive(t, disk, 1<<30)
+				n := int(a.Next()+1) / 2
+				if n > 0 {
+					if err := archived(a, blocks[:n], false); err != nil {
+						t.Fatalf("at call %d: %v", plan.Call, err)
+					}
+				}
+				if plan.Fault != vfstest.Crash && n != len(blocks) && plan.Call > 0 && !faulty.Hit() {
+					t.Fatalf("without a fault %d blocks are held", n)
+				}
+				addAll(t, disk, blocks)
+				if err := archived(openTestArchive(t, disk, 1<<30), blocks, false); err != nil {
+					t.Fatalf("after call %d and a restart: %v", plan.Call, err)
+				}
+				names, err := disk.List(archiveDir)
+				must(t, err)
+				if i := slices.IndexFunc(names, func(name string) bool { return strings.HasSuffix(name, vfs.TemporarySuffix) }); i >= 0 {
+					t.Fatalf("%s is left", names[i])
+				}
+				if !faulty.Hit() {
+					return
+				}
+			}
+		})
+	}
+}
+
+// TestDamagedRunCostsItsOwnBlocks flips bytes and cuts files: an archive opens, answers nothing wrong, and has all of the other runs.
+func TestDamagedRunCostsItsOwnBlocks(t *testing.T) {
+	disk := vfstest.NewMemory()
+	a := openTestArchive(t, disk, 1<<30)
+	blocks := testBlocks(0, 28)
+	for n := range 3 {
+		must(t, a.Add(t.Context(), blocks[n*5:n*5+5], Pace{}))
+	}
+	names, err := disk.List(archiveDir)
+	must(t, err)
+	name := path.Join(archiveDir, names[1])
+	whole, err := disk.ReadFile(name)
+	must(t, err)
+	for i := 0; i < len(whole); i += vfstest.Stride(7) {
+		for _, hurt := range [][]byte{whole[:i], slices.Concat(whole[:i], []byte{whole[i] ^ 0x80}, whole[i+1:])} {
+			disk := disk.Clone()
+			must(t, disk.WriteFile(name, hurt))
+			a := openTestArchive(t, disk, 1<<30)
+			for _, all := range [][]HeldBlock{blocks[:5], blocks[10:]} {
+				for _, b := range all {
+					if got, err := a.Block(b.Block.Slot, later()); err != nil || !reflect.DeepEqual(got, b) {
+						t.Fatalf("byte %d: the block at slot %d is %+v, %v", i, b.Block.Slot, got, err)
+					}
+				}
+			}
+			if err := archived(a, blocks, true); err != nil {
+				t.Fatalf("byte %d: %v", i, err)
+			}
+			if s := a.Stats(); len(s.Damaged) != 1 || s.Runs != 3 {
+				t.Fatalf("byte %d: %+v", i, s)
+			}
+			ledgertest.Equal(t, a.From(29), 20, "history without a hole")
+			must(t, a.Add(t.Context(), testBlocks(30, 34), Pace{}))
+		}
+	}
+}

@@ -1,0 +1,208 @@
+package snapshot
+
+import (
+	"errors"
+	"slices"
+	"sort"
+	"time"
+
+	"ledgerd/engine/ledger"
+)
+
+// ErrLost says that what was asked for lies in a damaged file.
+var ErrLost = errors.New("a file of history is damaged")
+
+// runReader reads the blocks of a run. It keeps those of the chunk that it read last.
+type runReader struct {
+	*chunkReader
+	run    *run
+	chunk  *chunk
+	blocks []HeldBlock
+}
+
+// opened calls use with a reader of a run, and notes damage that it finds.
+func (a *Archive) opened(r *run, use func(*runReader) error) error {
+	if r.lost.Load() {
+		return ErrLost
+	}
+	reader, err := r.open()
+	if err != nil {
+		return err
+	}
+	defer reader.close()
+	return a.failed(r, use(&runReader{chunkReader: reader, run: r}))
+}
+
+// failed returns ErrLost in place of the damage of a run, which it notes.
+func (a *Archive) failed(r *run, err error) error {
+	if errors.Is(err, ErrDamaged) {
+		a.lose(r, err)
+		return ErrLost
+	}
+	return err
+}
+
+// block returns the first block at or above a slot, which must not be above the last one of the run.
+func (r *runReader) block(slot ledger.Slot) (HeldBlock, error) {
+	chunks := r.run.of(blockChunk)
+	c := &chunks[chunkFrom(chunks, blockKey(slot))]
+	if c != r.chunk {
+		r.chunk, r.blocks = nil, nil
+		err := r.chunkReader.blocks(c, func(b HeldBlock) error {
+			r.blocks = append(r.blocks, b)
+			return nil
+		})
+		if err != nil {
+			return HeldBlock{}, err
+		}
+		r.chunk = c
+	}
+	return r.blocks[sort.Search(len(r.blocks), func(i int) bool { return r.blocks[i].Block.Slot >= slot })], nil
+}
+
+// Block returns the first block held at or above a slot, one without a Block where there is none. Its error is ErrLost where that block may be
+// in a damaged run, or matches ledger.ErrUnavailable, or is the disk's.
+func (a *Archive) Block(slot ledger.Slot, deadline time.Time) (found HeldBlock, err error) {
+	err = a.read(deadline, func(runs []*run) error {
+		i := sort.Search(len(runs), func(i int) bool { return runs[i].Last >= slot })
+		if i == len(runs) {
+			return nil
+		}
+		return a.opened(runs[i], func(r *runReader) (err error) {
+			found, err = r.block(slot)
+			return err
+		})
+	})
+	return found, err
+}
+
+// Transaction returns the newest transaction below a slot with a signature, nil where none is held. Damaged runs are passed over.
+func (a *Archive) Transaction(sig *ledger.Signature, below ledger.Slot, deadline time.Time) (found *ledger.Transaction, err error) {
+	err = a.read(deadline, func(runs []*run) error {
+		for _, r := range slices.Backward(runs) {
+			if time.Now().After(deadline) {
+				return errLate
+			}
+			err := a.opened(r, func(r *runReader) (err error) {
+				found, err = r.transaction(sig, below)
+				return err
+			})
+			if found != nil || err != nil && !errors.Is(err, ErrLost) {
+				return err
+			}
+		}
+		return nil
+	})
+	return found, err
+}
+
+// transaction is Archive.Transaction for one run.
+func (r *runReader) transaction(sig *ledger.Signature, below ledger.Slot) (*ledger.Transaction, error) {
+	slots, err := r.run.slots(r.chunkReader, sig)
+	if err != nil {
+		return nil, err
+	}
+	for _, slot := range slices.Backward(slots) {
+		if slot >= below {
+			continue
+		}
+		b, err := r.block(slot)
+		if err != nil {
+			return nil, err
+		}
+		for i := range slices.Backward(b.Block.Transactions) {
+			if t := &b.Block.Transactions[i]; t.Signature == *sig && t.Slot == slot {
+				return t, nil
+			}
+		}
+	}
+	return nil, nil
+}
+
+// Candidate is a block that a walk comes to.
+type Candidate struct {
+	Slot  ledger.Slot
+	Named bool // it may name the key that is looked for
+	Lines int  // cache lines of its filter, of which each has some 46 keys
+	// Load returns the block. It is valid until the visit ends.
+	Load func() (*ledger.Block, error)
+}
+
+// Walk visits the blocks held from one slot to another, oldest first or newest first, until visit returns false or an error. Where a key is
+// given, the filters tell which of them may name it. Damaged runs are passed over. Errors match ledger.ErrUnavailable, or are visit's
+// or the disk's.
+func (a *Archive) Walk(key ledger.Opt[ledger.Pubkey], first, last ledger.Slot, oldestFirst bool, deadline time.Time, visit func(Candidate) (more bool, err error)) error {
+	var done ledger.Opt[ledger.Slot] // visited last: where runs were joined meanwhile, the walk goes on behind it
+	err := a.read(deadline, func(runs []*run) error {
+		for n := range runs {
+			r, from, to := runs[n], first, last
+			if !oldestFirst {
+				r = runs[len(runs)-1-n]
+			}
+			switch {
+			case done.Known && oldestFirst:
+				from = max(from, done.Value+1)
+			case done.Known:
+				to = min(to, done.Value-1)
+			}
+			if r.Last < from || r.First > to {
+				continue
+			}
+			err := a.opened(r, func(reader *runReader) error {
+				return reader.walk(key, from, to, oldestFirst, func(c Candidate) error {
+					if time.Now().After(deadline) {
+						return errLate
+					}
+					done = ledger.Some(c.Slot)
+					if more, err := visit(c); err != nil || more {
+						return err
+					}
+					return errStop
+				})
+			})
+			if err != nil && !errors.Is(err, ErrLost) {
+				return err
+			}
+		}
+		return nil
+	})
+	if err == errStop {
+		return nil
+	}
+	return err
+}
+
+// walk visits the blocks of a run, until visit returns an error.
+func (r *runReader) walk(key ledger.Opt[ledger.Pubkey], first, last ledger.Slot, oldestFirst bool, visit func(Candidate) error) error {
+	chunks := r.run.of(filterChunk)
+	chunks = chunks[chunkFrom(chunks, blockKey(first)):]
+	chunks = chunks[:sort.Search(len(chunks), func(i int) bool { return slotOf(&chunks[i].first) > last })]
+	for n := range chunks {
+		c := &chunks[n]
+		if !oldestFirst {
+			c = &chunks[len(chunks)-1-n]
+		}
+		var blocks []Candidate
+		err := decodeChunk(r.chunkReader, c, decodeFilter, filterEntry.key, func(f filterEntry) error {
+			if f.slot >= first && f.slot <= last {
+				blocks = append(blocks, Candidate{f.slot, !key.Known || f.filter.Has(key.Value.Prefix()), len(f.filter), func() (*ledger.Block, error) {
+					b, err := r.block(f.slot)
+					return b.Block, err
+				}})
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+		if !oldestFirst {
+			slices.Reverse(blocks)
+		}
+		for _, b := range blocks {
+			if err := visit(b); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,183 @@
+package snapshot
+
+import (
+	"cmp"
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
+	"math"
+	"sort"
+	"sync/atomic"
+
+	"ledgerd/engine/bloom"
+	"ledgerd/engine/ledger"
+	"ledgerd/snapshot/vfs"
+)
+
+// run is a file of an [Archive]. It never changes; it is damaged from the moment on that a read finds it so.
+type run struct {
+	*file
+	runMeta
+	lost atomic.Bool
+}
+
+// runMeta is the content of the last chunk of a run, as JSON.
+type runMeta struct {
+	First    ledger.Slot  `json:"first_slot"` // of the first block
+	Last     ledger.Slot  `json:"last_slot"`
+	Previous *ledger.Slot `json:"previous_slot"` // of the block before the first; null where it is not known
+	Blocks   uint64       `json:"blocks"`
+}
+
+// signatureEntry says that a block has a transaction with a signature that begins in eight given bytes.
+type signatureEntry struct {
+	prefix uint64 // big endian
+	slot   ledger.Slot
+}
+
+func (s signatureEntry) compare(t signatureEntry) int {
+	return cmp.Or(cmp.Compare(s.prefix, t.prefix), cmp.Compare(s.slot, t.slot))
+}
+
+// key is what a signature has in the index of a file: its prefix and slot, big endian, then zeros.
+func (s signatureEntry) key() (k ledger.Pubkey) {
+	binary.BigEndian.PutUint64(k[:], s.prefix)
+	binary.BigEndian.PutUint64(k[8:], uint64(s.slot))
+	return k
+}
+
+func prefixOf(sig *ledger.Signature) uint64 { return binary.BigEndian.Uint64(sig[:]) }
+
+// filterEntry tells which keys a block may name.
+type filterEntry struct {
+	slot   ledger.Slot
+	filter bloom.Filter // of their prefixes
+}
+
+func (f filterEntry) key() ledger.Pubkey { return blockKey(f.slot) }
+
+// prefixesOf returns the prefixes of the keys that a block's transactions name.
+func prefixesOf(b *ledger.Block) (prefixes []uint64) {
+	for i := range b.Transactions {
+		for j := range b.Transactions[i].Accounts {
+			prefixes = append(prefixes, b.Transactions[i].Accounts[j].Prefix())
+		}
+	}
+	return prefixes
+}
+
+func (e *encoder) signature(s signatureEntry) error {
+	e.raw = binary.BigEndian.AppendUint64(e.raw, s.prefix)
+	e.raw = binary.BigEndian.AppendUint64(e.raw, uint64(s.slot))
+	key := s.key()
+	if err := e.added(signatureChunk, &key); err != nil || len(e.raw) < signatureBytes {
+		return err
+	}
+	return e.flush()
+}
+
+func decodeSignature(b []byte) (s signatureEntry, rest []byte, err error) {
+	if len(b) < 16 {
+		return s, nil, errCutShort
+	}
+	return signatureEntry{binary.BigEndian.Uint64(b), ledger.Slot(binary.BigEndian.Uint64(b[8:]))}, b[16:], nil
+}
+
+func (e *encoder) filter(n filterEntry) error {
+	e.raw = binary.LittleEndian.AppendUint64(e.raw, uint64(n.slot))
+	at := len(e.raw)
+	e.raw = n.filter.Append(binary.LittleEndian.AppendUint32(e.raw, 0))
+	binary.LittleEndian.PutUint32(e.raw[at:], uint32(len(e.raw)-at-4))
+	key := n.key()
+	return e.added(filterChunk, &key)
+}
+
+func decodeFilter(b []byte) (n filterEntry, rest []byte, err error) {
+	if len(b) < 12 {
+		return n, nil, errCutShort
+	}
+	n.slot = ledger.Slot(binary.LittleEndian.Uint64(b))
+	size := uint64(binary.LittleEndian.Uint32(b[8:]))
+	if size > uint64(len(b)-12) {
+		return n, nil, errCutShort
+	}
+	var ok bool
+	if n.filter, ok = bloom.Decode(b[12 : 12+size]); !ok {
+		return n, nil, fmt.Errorf("%w: not a filter", ledger.ErrCorrupt)
+	}
+	return n, b[12+size:], nil
+}
+
+// openRun opens a run and checks all that its index and its meta tell.
+func openRun(disk vfs.FS, dir, name string) (*run, error) {
+	f, err := openFile(disk, dir, name, runMagic)
+	if err != nil {
+		return nil, err
+	}
+	blocks, filters, metas := f.of(blockChunk), f.of(filterChunk), f.of(metaChunk)
+	if len(blocks) == 0 || len(metas) != 1 || metas[0].count != 1 || len(blocks)+len(filters)+len(f.of(signatureChunk))+1 != len(f.chunks) {
+		return nil, &DamagedError{name, f.end, "the index is not one of a run"}
+	}
+	r, err := f.open()
+	if err != nil {
+		return nil, err
+	}
+	defer r.close()
+	raw, err := r.read(&metas[0])
+	if err != nil {
+		return nil, err
+	}
+	opened := &run{file: f}
+	if err := json.Unmarshal(raw, &opened.runMeta); err != nil {
+		return nil, f.damaged(&metas[0], fmt.Sprintf("its meta cannot be read: %v", err))
+	}
+	last := len(blocks) - 1
+	if slotOf(&blocks[0].first) != opened.First || slotOf(&blocks[last].last) != opened.Last || f.count(blockChunk) != opened.Blocks || f.count(filterChunk) != opened.Blocks {
+		return nil, f.damaged(&metas[0], "its meta does not fit its index")
+	}
+	return opened, nil
+}
+
+// chunkFrom returns the index of the first of chunks, which are in key order, that may hold a key at or above another.
+func chunkFrom(chunks []chunk, key ledger.Pubkey) int {
+	return sort.Search(len(chunks), func(i int) bool { return chunks[i].last.Compare(&key) >= 0 })
+}
+
+// slots returns in which slots there may be a transaction with a signature, oldest first.
+func (r *run) slots(reader *chunkReader, sig *ledger.Signature) (slots []ledger.Slot, err error) {
+	chunks, prefix := r.of(signatureChunk), prefixOf(sig)
+	for i := chunkFrom(chunks, signatureEntry{prefix: prefix}.key()); i < len(chunks) && chunks[i].first.Prefix() <= prefix; i++ {
+		err = decodeChunk(reader, &chunks[i], decodeSignature, signatureEntry.key, func(s signatureEntry) error {
+			if s.prefix == prefix {
+				slots = append(slots, s.slot)
+			}
+			return nil
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	return slots, nil
+}
+
+// signatures calls visit for all signatures of a run, in order.
+func (r *run) signatures(visit func(signatureEntry) bool) error {
+	return r.within(signatureChunk, 0, math.MaxUint64, func(reader *chunkReader, c *chunk) error {
+		return decodeChunk(reader, c, decodeSignature, signatureEntry.key, func(s signatureEntry) error {
+			if visit(s) {
+				return nil
+			}
+			return errStop
+		})
+	})
+}
+
+// meta writes the last chunk of a run.
+func (e *encoder) runMeta(m *runMeta) error {
+	raw, err := json.Marshal(m)
+	if err != nil {
+		return fmt.Errorf("cannot encode the meta of a run: %w", err)
+	}
+	e.raw, e.chunk = append(e.raw[:0], raw...), chunk{kind: metaChunk, count: 1}
+	return e.flush()
+}
