@@ -12,7 +12,7 @@ import (
 // newestFirst returns all transactions that s holds, newest first.
 func (s shown) newestFirst() (all []*ledger.Transaction) {
 	for _, b := range slices.Backward(s.chain) {
-		for i := len(b.Transactions) - 1; i >= 0 && b.Slot >= s.head.Floor; i-- {
+		for i := len(b.Transactions) - 1; i >= 0 && b.Slot >= s.from; i-- {
 			all = append(all, &b.Transactions[i])
 		}
 	}
@@ -63,7 +63,7 @@ func (s shown) absent(slot ledger.Slot) ledger.Absence {
 		return ledger.SlotNotYetProduced
 	case slot < s.point.root:
 		return ledger.SlotNotIndexed
-	case slot < s.head.Floor:
+	case slot < s.from:
 		return ledger.SlotPruned
 	}
 	for _, b := range s.chain {
@@ -85,7 +85,7 @@ func (c *comparer) blocks(e *Engine, q ledger.Query, s shown) error {
 			return viewErr
 		}
 		i := slices.IndexFunc(s.chain, func(b *modelBlock) bool { return b.Slot == slot })
-		if i < 0 || slot < s.head.Floor {
+		if i < 0 || slot < s.from {
 			if why, _ := absence(err); err == nil || why.Absence != s.absent(slot) {
 				return fmt.Errorf("block %d: got %v, want %v", slot, err, &ledger.NotFoundError{Absence: s.absent(slot)})
 			}
@@ -188,7 +188,7 @@ func (s shown) rangeOf(e *Engine, q ledger.Query, r ledger.TransactionRange, wan
 		page := want[at:min(len(want), at+r.Limit)]
 		at += len(page)
 		if err != nil || len(got.Transactions)+len(page) > 0 && !reflect.DeepEqual(got.Transactions, page) ||
-			got.Next.Known != (at < len(want)) || s.point.hasBlock && got.HistoryFrom != s.head.Floor {
+			got.Next.Known != (at < len(want)) || s.point.hasBlock && got.HistoryFrom != s.from {
 			return fmt.Errorf("got %d, next %v, from %d, %v, want %d, %d of %d", len(got.Transactions), got.Next, got.HistoryFrom, err, len(page), at, len(want))
 		}
 		switch {

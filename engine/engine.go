@@ -65,6 +65,8 @@ type Config struct {
 	OnSync           func(time.Duration) // gets how long each sync of the log took; may be nil
 	SnapshotInterval time.Duration       // 0: a snapshot only at the end, or when the log grew long
 	SegmentBytes     int64               // of the log; 0: 64 MiB
+	HistoryBytes     int64               // of finalized blocks that stay on disk once memory drops them; 0: none do
+	HistoryBlocks    int                 // how many of them are written at once; 0: 256
 	MinFreeBytes     uint64              // ingest pauses where less of the disk is free; 0: 64 MiB
 	MaxLag           time.Duration       // health fails if it is longer unknown that all of Shared is held; 0: 15 s
 	// Join is called before the recovery, unless it is nil. It may bind Dir to a cluster and put
@@ -92,6 +94,7 @@ type Engine struct {
 
 	progress     progress
 	recoveryTook atomic.Int64 // nanoseconds
+	archiveFails atomic.Bool  // the disk takes no history at the moment
 }
 
 // New returns an engine that does nothing yet.
@@ -99,12 +102,16 @@ func New(c Config) *Engine {
 	c.Shards = cmp.Or(max(c.Shards, 0), runtime.GOMAXPROCS(0))
 	c.Retention.Slots = cmp.Or(c.Retention.Slots, 9000)
 	c.Retention.Bytes = cmp.Or(c.Retention.Bytes, 2<<30)
+	c.HistoryBlocks = cmp.Or(c.HistoryBlocks, archivedBlocks)
 	c.Logger = cmp.Or(c.Logger, slog.Default())
 	e := &Engine{
 		config: c, board: published.NewBoard(c.OnPublish), stored: txstore.New(), started: time.Now(),
 	}
 	for i := range c.Shards {
 		e.shards = append(e.shards, shard.New(i, c.Shards))
+	}
+	if c.Dir != nil && c.HistoryBytes > 0 {
+		c.Retention.Kept = e.archivedBelow
 	}
 	e.history = published.NewHistory(e.board, c.Dir)
 	e.Reader = reader.New(reader.Config{
@@ -177,6 +184,7 @@ func (e *Engine) Run(ctx context.Context) error {
 		verifying, stop := context.WithCancel(ctx)
 		var verifier sync.WaitGroup
 		verifier.Go(func() { r.verify(verifying) })
+		verifier.Go(func() { e.archive(verifying) })
 		defer verifier.Wait()
 		defer stop()
 		return e.writer.Run(ctx, e.seq, r.found)

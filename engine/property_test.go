@@ -116,7 +116,9 @@ type followed struct {
 // follow returns an engine for the stream, to be compared with a model.
 func (s *stream) follow(t *testing.T, r *rand.Rand, m *model, c Config) followed {
 	c.Retention, c.Filter = s.retention, s.filter()
-	return followed{startNode(t, s.info, c), newComparer(t, r, m, s.retention)}
+	f := followed{startNode(t, s.info, c), newComparer(t, r, m, s.retention)}
+	f.archived = c.HistoryBytes > 0
+	return f
 }
 
 // show shows an event, and compares what it leads to.

@@ -77,6 +77,9 @@ func (r *recovery) restore(ctx context.Context) error {
 		return err
 	}
 	r.node.store.Store(r.found.Store)
+	if err := r.node.openArchive(); err != nil {
+		return err
+	}
 	all, err := r.found.Store.List()
 	if err != nil {
 		return err

@@ -129,10 +129,11 @@ func (e *Engine) Progress() Progress { return e.progress.Load() }
 
 // lostHistory returns the names of the history files that are damaged.
 func (e *Engine) lostHistory() []string {
+	lost := e.Archive().Stats().Damaged
 	if store := e.store.Load(); store != nil {
-		return store.Lost()
+		lost = append(lost, store.Lost()...)
 	}
-	return nil
+	return lost
 }
 
 // Stats are the engine's figures for operators.
@@ -144,6 +145,8 @@ type Stats struct {
 	Log          wal.Stats
 	Snapshot     ingest.SnapshotStats
 	LostHistory  int           // history files that are damaged
+	HistoryBytes int64         // of the files of the archive
+	HistoryFrom  ledger.Slot   // the oldest slot from which on all blocks are held, in memory or in the archive
 	Recovery     time.Duration // how long recovery took; 0 without a data directory
 	// DiskPauses is how often ingest paused because of a full disk.
 	DiskPauses uint64
@@ -169,8 +172,11 @@ func (e *Engine) accounts() (n int64) {
 // Stats returns the current figures.
 func (e *Engine) Stats() Stats {
 	s := Stats{
-		Counters: e.seq.Counters(), Transactions: e.stored.Len(), Snapshot: e.writer.Snapshots(), LostHistory: len(e.lostHistory()),
+		Counters: e.seq.Counters(), Transactions: e.stored.Len(), Snapshot: e.writer.Snapshots(), LostHistory: len(e.lostHistory()), HistoryBytes: e.Archive().Stats().Bytes,
 		Recovery: time.Duration(e.recoveryTook.Load()), DiskPauses: e.writer.DiskPauses(), MinFreeBytes: e.writer.MinFreeBytes, Fill: e.fill.Stats(),
+	}
+	if h := e.Head(); h != nil {
+		s.HistoryFrom = e.Archive().From(h.Floor)
 	}
 	if l := e.log.Load(); l != nil {
 		s.Log = l.Stats()

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"math"
 	"path/filepath"
 	"slices"
 	"sync/atomic"
@@ -118,6 +119,15 @@ func (a *Archive) Next() ledger.Slot {
 	return runs[len(runs)-1].Last + 1
 }
 
+// First returns the slot of the oldest block held, the greatest slot where none is.
+func (a *Archive) First() ledger.Slot {
+	runs := *a.runs.Load()
+	if len(runs) == 0 {
+		return math.MaxUint64
+	}
+	return runs[0].First
+}
+
 // From returns the slot from which on all blocks below another slot are held; that slot where there is no such block.
 func (a *Archive) From(below ledger.Slot) ledger.Slot {
 	if a == nil || a.Next() < below {
@@ -225,6 +235,7 @@ func (a *Archive) write(ctx context.Context, pace Pace, m *runMeta, fill func(*e
 	if err != nil {
 		return nil, err
 	}
+	e.full = runChunkBytes
 	if err := fill(e); err != nil {
 		return nil, err
 	}

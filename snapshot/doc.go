@@ -19,6 +19,9 @@
 //
 // A [Store] is the directory with all of them.
 //
+// A run is a file of an [Archive], which holds finalized blocks apart from all snapshots, with an index of their signatures and of the keys that they
+// name.
+//
 // # Rules
 //
 // A compressed stream cannot vouch for itself: one that was cut between two

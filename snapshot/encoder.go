@@ -44,6 +44,7 @@ type encoder struct {
 	file   *fileWriter
 	pacer  *pacer
 	zstd   *zstd.Encoder
+	full   int    // how many raw bytes a chunk gets
 	raw    []byte // the items of the chunk in the making
 	rested int    // how long raw was at the last rest
 	stored bytes.Buffer
@@ -56,7 +57,7 @@ func newEncoder(ctx context.Context, file *fileWriter, pace Pace) (*encoder, err
 	if err != nil {
 		return nil, fmt.Errorf("cannot make a compressor: %w", err)
 	}
-	return &encoder{ctx: ctx, file: file, pacer: newPacer(pace), zstd: z}, nil
+	return &encoder{ctx: ctx, file: file, pacer: newPacer(pace), zstd: z, full: chunkBytes}, nil
 }
 
 func (e *encoder) account(a *ledger.Account) error {
@@ -106,7 +107,7 @@ func (e *encoder) added(k kind, key *ledger.Pubkey) error {
 	}
 	c.last = *key
 	c.count++
-	if len(e.raw) >= chunkBytes {
+	if len(e.raw) >= e.full {
 		return e.flush()
 	}
 	if len(e.raw) < e.rested+pieceBytes {

@@ -74,8 +74,11 @@ const (
 	filterChunk
 )
 
-// signatureBytes is how many raw bytes a chunk of signatures gets: one question decodes one chunk of each run.
-const signatureBytes = 16 << 10
+// Chunks of a run get fewer raw bytes, since a question decodes whole ones: one of signatures of each run, and one of blocks for an answer.
+const (
+	signatureBytes = 16 << 10
+	runChunkBytes  = 64 << 10
+)
 
 // rawBytes returns how long the raw bytes of a chunk may be: readers allocate that much
 // because the index says so, before any other check.

@@ -70,10 +70,7 @@ func (e *encoder) signature(s signatureEntry) error {
 	e.raw = binary.BigEndian.AppendUint64(e.raw, s.prefix)
 	e.raw = binary.BigEndian.AppendUint64(e.raw, uint64(s.slot))
 	key := s.key()
-	if err := e.added(signatureChunk, &key); err != nil || len(e.raw) < signatureBytes {
-		return err
-	}
-	return e.flush()
+	return e.added(signatureChunk, &key)
 }
 
 func decodeSignature(b []byte) (s signatureEntry, rest []byte, err error) {

@@ -36,6 +36,7 @@ func (e *encoder) runBlocks(blocks []HeldBlock) error {
 		return err
 	}
 	slices.SortFunc(signatures, signatureEntry.compare)
+	e.full = signatureBytes
 	for _, s := range slices.Compact(signatures) {
 		if err := e.signature(s); err != nil {
 			return err
@@ -44,8 +45,8 @@ func (e *encoder) runBlocks(blocks []HeldBlock) error {
 	return e.flush()
 }
 
-// joined writes what a run has of several others: their blocks and filters as they are stored, and their signatures in one order. A run that is found
-// damaged is noted.
+// joined writes what a run has of several others: their blocks and filters as they are stored, and their signatures in one order. A run that
+// is found damaged is noted.
 func (e *encoder) joined(a *Archive, runs []*run) error {
 	for _, k := range []kind{blockChunk, filterChunk} {
 		for _, r := range runs {
@@ -54,6 +55,7 @@ func (e *encoder) joined(a *Archive, runs []*run) error {
 			}
 		}
 	}
+	e.full = signatureBytes
 	var failed error
 	sources := make([]func() (signatureEntry, bool), len(runs))
 	heads := make([]signatureEntry, len(runs))

@@ -37,6 +37,8 @@ func durabilityMetrics(e *engine.Engine, dir *datadir.Dir, interval time.Duratio
 		promtext.Value(w, "ledgerd_snapshot_running", "gauge", "1 while a snapshot is being taken.", uint64(figures.One(shot.Running)))
 		promtext.Value(w, "ledgerd_snapshot_failures_total", "counter", "Snapshots that were due and not taken: something failed, or the disk was too full.", shot.Failures)
 		promtext.Value(w, "ledgerd_snapshots_damaged_total", "counter", "Snapshots found damaged at the start and passed over.", shot.Damaged)
+		promtext.Value(w, "ledgerd_history_bytes", "gauge", "Size of the files of finalized blocks that stay once memory drops them.", uint64(stats.HistoryBytes))
+		promtext.Value(w, "ledgerd_history_from_slot", "gauge", "From this slot on all blocks are held, in memory or on disk.", uint64(stats.HistoryFrom))
 		promtext.Value(w, "ledgerd_history_damaged_files", "gauge", "History files that were found damaged and are still needed: their blocks are not indexed, unless memory has them.", uint64(stats.LostHistory))
 		promtext.Value(w, "ledgerd_snapshot_slot", "gauge", "Slot of the newest snapshot.", uint64(shot.Slot))
 		promtext.Value(w, "ledgerd_snapshot_bytes", "gauge", "Size of the newest snapshot, without the blocks it refers to.", uint64(shot.Bytes))

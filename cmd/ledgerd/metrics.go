@@ -57,7 +57,7 @@ func writeHead(w io.Writer, h *ledger.Head) {
 		fmt.Fprintf(w, "ledgerd_block_age_seconds %d\n", time.Now().Unix()-tip.Time.Value)
 	}
 	promtext.Value(w, "ledgerd_seq", "gauge", "Number of the newest visible account update.", uint64(tip.Seq))
-	promtext.Value(w, "ledgerd_retention_floor_slot", "gauge", "Blocks below this slot are pruned.", uint64(h.Floor))
+	promtext.Value(w, "ledgerd_retention_floor_slot", "gauge", "Blocks below this slot are pruned from memory.", uint64(h.Floor))
 }
 
 func writeShards(w io.Writer, shards []engine.ShardStats) {

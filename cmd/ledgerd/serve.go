@@ -221,7 +221,7 @@ func (c *serveCommand) assemble(ctx context.Context, n *node) error {
 		Retention:   sequencer.Retention{Slots: ledger.Slot(c.RetainSlots), Bytes: int(c.RetainBytes)},
 		MemoryLimit: n.memoryLimit, OnPublish: n.publish,
 		Sync: c.WALSync, OnSync: n.fsyncs.Observe,
-		SnapshotInterval: c.SnapshotInterval, SegmentBytes: int64(c.LogSegmentBytes), MinFreeBytes: uint64(c.MinFreeBytes),
+		SnapshotInterval: c.SnapshotInterval, SegmentBytes: int64(c.LogSegmentBytes), MinFreeBytes: uint64(c.MinFreeBytes), HistoryBytes: int64(c.HistoryBytes),
 	}
 	if n.source != nil {
 		config.Source = n.source

@@ -115,6 +115,9 @@ func (d *Dir) LogDir() string { return LogDir(d.path) }
 // SnapshotDir returns the path of the directory's snapshots.
 func (d *Dir) SnapshotDir() string { return SnapshotDir(d.path) }
 
+// HistoryDir returns the path of the directory's archive.
+func (d *Dir) HistoryDir() string { return filepath.Join(d.path, "history") }
+
 // NodeID returns the node's identifier, which never changes.
 func (d *Dir) NodeID() string { return d.content().NodeID }
 

@@ -4,7 +4,7 @@
 // # Nouns
 //
 // A [Dir] is an open directory. The file node.json names the node and what the directory is bound to. The
-// folders log and snapshots belong to packages wal and snapshot. The folders log.behind and
+// folders log, snapshots and history belong to packages wal and snapshot; a backup has no history. The folders log.behind and
 // snapshots.behind have the content that was set aside. [Facts] are properties on which all nodes of one ledger
 // must agree.
 //

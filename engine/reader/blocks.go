@@ -1,42 +1,45 @@
 package reader
 
 import (
+	"errors"
 	"time"
 
 	"ledgerd/engine/ledger"
 	"ledgerd/engine/sequencer"
 	"ledgerd/shard/txstore"
+	"ledgerd/snapshot"
 )
 
 // LatestBlock returns the newest block of the query's commitment.
 func (r *Reader) LatestBlock(q ledger.Query) (ledger.BlockAnswer, ledger.View, error) {
-	return answer(r, q, func(v ledger.View, _ time.Time) (ledger.BlockAnswer, error) {
+	return answer(r, q, func(v ledger.View, deadline time.Time) (ledger.BlockAnswer, error) {
 		if !v.Head.HasBlock {
 			return ledger.BlockAnswer{}, &ledger.NotFoundError{Absence: ledger.NoBlockYet}
 		}
-		return blockAt(v, v.Tip().Slot, q.Parts)
+		return r.blockAt(v, v.Tip().Slot, q.Parts, deadline)
 	})
 }
 
 // Block returns the block at slot. For a missing one it returns a *ledger.NotFoundError that distinguishes
 // skipped, not yet produced, pruned and not indexed.
 func (r *Reader) Block(q ledger.Query, slot ledger.Slot) (ledger.BlockAnswer, ledger.View, error) {
-	return answer(r, q, func(v ledger.View, _ time.Time) (ledger.BlockAnswer, error) {
-		return blockAt(v, slot, q.Parts)
+	return answer(r, q, func(v ledger.View, deadline time.Time) (ledger.BlockAnswer, error) {
+		return r.blockAt(v, slot, q.Parts, deadline)
 	})
 }
 
-func blockAt(v ledger.View, slot ledger.Slot, parts ledger.BlockParts) (ledger.BlockAnswer, error) {
-	absent := func(why ledger.Absence) (ledger.BlockAnswer, error) {
-		return ledger.BlockAnswer{}, &ledger.NotFoundError{Absence: why}
-	}
+func absent(why ledger.Absence) (ledger.BlockAnswer, error) {
+	return ledger.BlockAnswer{}, &ledger.NotFoundError{Absence: why}
+}
+
+func (r *Reader) blockAt(v ledger.View, slot ledger.Slot, parts ledger.BlockParts, deadline time.Time) (ledger.BlockAnswer, error) {
 	switch {
 	case !v.Head.HasSlot() || slot > v.Tip().Slot:
 		return absent(ledger.SlotNotYetProduced)
 	case slot < v.Head.Root || !v.Head.HasBlock:
 		return absent(ledger.SlotNotIndexed)
 	case slot < v.Head.Floor:
-		return absent(ledger.SlotPruned)
+		return r.archived(v, slot, deadline)
 	}
 	blocks := blocksOf(v)
 	i := sequencer.FirstFrom(blocks, slot)
@@ -45,10 +48,38 @@ func blockAt(v ledger.View, slot ledger.Slot, parts ledger.BlockParts) (ledger.B
 		return absent(ledger.SlotNotIndexed)
 	case blocks[i].Block.Slot == slot:
 		return ledger.BlockAnswer{Block: partsOf(blocks[i], parts), Commitment: v.Head.CommitmentOf(slot)}, nil
-	case blocks[i].Block.ParentSlot < slot: // only the parent link of the next block proves that the slot has no block
+	}
+	return unlessHeld(slot, blocks[i].Block)
+}
+
+// unlessHeld returns why there is no block at a slot, of which the next one that is held is above it.
+func unlessHeld(slot ledger.Slot, next *ledger.Block) (ledger.BlockAnswer, error) {
+	if next.ParentSlot < slot { // only the parent link of the next block proves that the slot has no block
 		return absent(ledger.SlotSkipped)
 	}
 	return absent(ledger.SlotNotIndexed)
+}
+
+// archived returns a block that memory does not hold any more.
+func (r *Reader) archived(v ledger.View, slot ledger.Slot, deadline time.Time) (ledger.BlockAnswer, error) {
+	a := r.archive.Load()
+	if a == nil || slot < a.First() {
+		return absent(ledger.SlotPruned)
+	}
+	found, err := a.Block(slot, deadline)
+	next := found.Block
+	switch {
+	case errors.Is(err, snapshot.ErrLost):
+		return absent(ledger.SlotNotIndexed)
+	case err != nil:
+		return ledger.BlockAnswer{}, err
+	case next == nil: // the archive ends below the slot
+		next = blocksOf(v)[0].Block
+	}
+	if next.Slot == slot {
+		return ledger.BlockAnswer{Block: next, Commitment: v.Head.CommitmentOf(slot)}, nil
+	}
+	return unlessHeld(slot, next)
 }
 
 // blocksOf returns the held blocks up to the tip of a view, oldest first.

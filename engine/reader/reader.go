@@ -10,6 +10,7 @@ import (
 	"ledgerd/engine/published"
 	"ledgerd/shard"
 	"ledgerd/shard/txstore"
+	"ledgerd/snapshot"
 )
 
 // Config is what a reader needs.
@@ -32,6 +33,7 @@ type Coverage struct {
 type Reader struct {
 	Config
 	coverage atomic.Pointer[Coverage]
+	archive  atomic.Pointer[snapshot.Archive] // nil: there is none
 }
 
 // New returns a reader for a node that covers nothing until Cover says more.
@@ -43,6 +45,12 @@ func New(c Config) *Reader {
 
 // Cover says what the node holds. Queries that run go on with what was said before.
 func (r *Reader) Cover(c Coverage) { r.coverage.Store(&c) }
+
+// ReadArchive has blocks that memory does not hold read from an archive.
+func (r *Reader) ReadArchive(a *snapshot.Archive) { r.archive.Store(a) }
+
+// Archive returns what ReadArchive was told, nil before.
+func (r *Reader) Archive() *snapshot.Archive { return r.archive.Load() }
 
 // view returns the view that a query is answered from. It waits for the query's MinSlot for at most its Wait.
 func (r *Reader) view(q ledger.Query) (ledger.View, error) {

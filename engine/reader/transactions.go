@@ -2,6 +2,8 @@ package reader
 
 import (
 	"errors"
+	"math"
+	"runtime"
 	"time"
 
 	"ledgerd/engine/ledger"
@@ -9,13 +11,15 @@ import (
 	"ledgerd/engine/sequencer"
 	"ledgerd/shard/giveway"
 	"ledgerd/shard/txstore"
+	"ledgerd/snapshot"
 )
 
 // Transaction returns the transaction with the signature, or a *ledger.NotFoundError. A query with a Wait and no MinSlot waits that
 // long for a transaction that is not held at its commitment.
 func (r *Reader) Transaction(q ledger.Query, sig ledger.Signature) (a ledger.TransactionAnswer, v ledger.View, err error) {
-	ask := func(v ledger.View, _ time.Time) (a ledger.TransactionAnswer, err error) {
-		a.Transaction, err = r.transaction(v, sig)
+	disk := true // no block that is new in the archive was not in memory before
+	ask := func(v ledger.View, deadline time.Time) (a ledger.TransactionAnswer, err error) {
+		a.Transaction, err = r.transaction(v, sig, disk, deadline)
 		if err == nil {
 			a.Commitment = v.Head.CommitmentOf(a.Transaction.Slot)
 		}
@@ -26,17 +30,25 @@ func (r *Reader) Transaction(q ledger.Query, sig ledger.Signature) (a ledger.Tra
 	}
 	published.Await(r.Board, time.After(q.Wait), func() bool {
 		a, v, err = answer(r, q, ask)
+		disk = false
 		return !errors.Is(err, ledger.ErrNotFound)
 	})
 	return a, v, err
 }
 
-func (r *Reader) transaction(v ledger.View, sig ledger.Signature) (*ledger.Transaction, error) {
+// transaction returns the transaction with a signature, from disk only where that is said.
+func (r *Reader) transaction(v ledger.View, sig ledger.Signature, disk bool, deadline time.Time) (*ledger.Transaction, error) {
 	blocks := blocksOf(v)
 	t := r.Stored.Transaction(&sig, func(b *txstore.Block) bool {
 		i := sequencer.FirstFrom(blocks, b.Block.Slot)
 		return i < len(blocks) && blocks[i] == b
 	})
+	if a := r.archive.Load(); t == nil && disk && a != nil {
+		var err error
+		if t, err = a.Transaction(&sig, v.Head.Floor, deadline); err != nil {
+			return nil, err
+		}
+	}
 	switch {
 	case t != nil:
 		return t, nil
@@ -50,7 +62,7 @@ func (r *Reader) transaction(v ledger.View, sig ledger.Signature) (*ledger.Trans
 // transaction nor an account is held, it returns a *ledger.NotFoundError.
 func (r *Reader) Transactions(q ledger.Query, in ledger.TransactionRange) (ledger.TransactionPage, ledger.View, error) {
 	return answer(r, q, func(v ledger.View, deadline time.Time) (ledger.TransactionPage, error) {
-		p, err := r.transactions(v, in)
+		p, err := r.transactions(v, in, deadline)
 		if err == nil && len(p.Transactions) == 0 && in.Address.Known && !p.Next.Known { // else older ones may name it
 			err = r.knowsAddress(v, in, deadline)
 		}
@@ -58,60 +70,108 @@ func (r *Reader) Transactions(q ledger.Query, in ledger.TransactionRange) (ledge
 	})
 }
 
-// knowsAddress returns nil if a transaction that names the address of a range in which none does is held, or may be, or an account
-// at the address; otherwise a *ledger.NotFoundError.
+// knowsAddress returns nil if an account is held at the address of a range in which there is no transaction, or a transaction that names it;
+// otherwise a *ledger.NotFoundError.
 func (r *Reader) knowsAddress(v ledger.View, in ledger.TransactionRange, deadline time.Time) error {
-	key, all := in.Address.Value, ledger.TransactionRange{Address: in.Address, Limit: 1}
-	if in.Limit, in.OldestFirst = 1, false; in != all { // transactions outside of the range are not looked through yet
-		if found, err := r.transactions(v, all); err != nil || len(found.Transactions) > 0 || found.Next.Known {
-			return err
-		}
+	a, found, err := r.ownerOf(&in.Address.Value).Account(in.Address.Value, v.Tip().Version, deadline)
+	if err == nil {
+		err = r.absence(v, &a, found)
 	}
-	a, found, err := r.ownerOf(&key).Account(key, v.Tip().Version, deadline)
-	if err != nil {
+	if everything := (ledger.TransactionRange{Address: in.Address, Limit: in.Limit, OldestFirst: in.OldestFirst}); in == everything || !errors.Is(err, ledger.ErrNotFound) {
 		return err
 	}
-	return r.absence(v, &a, found)
+	one, walkErr := r.transactions(v, ledger.TransactionRange{Address: in.Address, Limit: 1}, deadline)
+	if walkErr != nil || len(one.Transactions) > 0 || one.Next.Known { // it may be named in what was not looked through
+		return walkErr
+	}
+	return err
 }
 
 // transactions walks over the blocks of a range and takes the transactions that are wanted.
-func (r *Reader) transactions(v ledger.View, in ledger.TransactionRange) (ledger.TransactionPage, error) {
+func (r *Reader) transactions(v ledger.View, in ledger.TransactionRange, deadline time.Time) (ledger.TransactionPage, error) {
 	w := walk{TransactionRange: in, wanted: txstore.Wanted{Success: in.Success}}
-	w.page.HistoryFrom = v.Head.Floor
+	w.page.HistoryFrom = r.archive.Load().From(v.Head.Floor)
 	if !v.Head.HasBlock {
 		w.page.HistoryFrom = v.Tip().Slot + 1
 	}
 	var err error
-	if w.before, err = r.bound(v, in.Before); err != nil {
+	if w.before, err = r.bound(v, in.Before, deadline); err != nil {
 		return w.page, err
 	}
-	if w.after, err = r.bound(v, in.After); err != nil || !v.Head.HasBlock {
+	if w.after, err = r.bound(v, in.After, deadline); err != nil || !v.Head.HasBlock {
 		return w.page, err
 	}
-	if in.Address.Known {
-		if w.wanted.Key = r.Stored.Key(&in.Address.Value); w.wanted.Key == 0 {
-			return w.page, nil
+	if in.OldestFirst {
+		if ends, err := r.onDisk(v, &w, deadline); ends || err != nil {
+			return w.page, err
+		}
+		r.inMemory(v, &w)
+		return w.page, nil
+	}
+	if !r.inMemory(v, &w) {
+		_, err = r.onDisk(v, &w, deadline)
+	}
+	return w.page, err
+}
+
+// inMemory takes transactions of the blocks that memory holds, and reports whether the page ends there.
+func (r *Reader) inMemory(v ledger.View, w *walk) (ends bool) {
+	if w.Address.Known {
+		if w.wanted.Key = r.Stored.Key(&w.Address.Value); w.wanted.Key == 0 {
+			return false
 		}
 	}
 	blocks := w.within(blocksOf(v))
 	for i := range blocks {
 		b := blocks[len(blocks)-1-i]
-		if in.OldestFirst {
+		if w.OldestFirst {
 			b = blocks[i]
 		}
 		if b.MayHave(w.wanted) && w.look(b) {
-			break
+			return true
 		}
 	}
-	return w.page, nil
+	return false
+}
+
+// onDisk takes transactions of the blocks that only the archive holds, and reports whether the page ends there.
+func (r *Reader) onDisk(v ledger.View, w *walk, deadline time.Time) (ends bool, err error) {
+	a := r.archive.Load()
+	if a == nil || v.Head.Floor == 0 {
+		return false, nil
+	}
+	from, to := w.slots(v.Head.Floor - 1)
+	err = a.Walk(w.Address, from, to, w.OldestFirst, deadline, func(c snapshot.Candidate) (more bool, err error) {
+		w.keys += c.Lines // a line of a filter is looked into faster than a key is
+		if !c.Named && w.keys <= mostKeys {
+			return true, nil
+		}
+		b, err := c.Load()
+		if err != nil {
+			return false, err
+		}
+		packed := r.Stored.Pack(b)
+		if w.Address.Known { // the block that was packed keeps the number of the key, if it names it
+			w.wanted.Key = r.Stored.Key(&w.Address.Value)
+		}
+		if w.wanted.Key != 0 || !w.Address.Known {
+			ends = w.look(packed)
+		}
+		if n := packed.Len(); !ends && w.keys > mostKeys && n > 0 {
+			ends, w.page.Next = true, ledger.Some(packed.Signature(w.last(n)))
+		}
+		runtime.KeepAlive(packed)
+		return !ends, nil
+	})
+	return ends, err
 }
 
 // bound returns the transaction at an end of a range, nil for an open end.
-func (r *Reader) bound(v ledger.View, sig ledger.Opt[ledger.Signature]) (*ledger.Transaction, error) {
+func (r *Reader) bound(v ledger.View, sig ledger.Opt[ledger.Signature], deadline time.Time) (*ledger.Transaction, error) {
 	if !sig.Known {
 		return nil, nil
 	}
-	return r.transaction(v, sig.Value)
+	return r.transaction(v, sig.Value, true, deadline)
 }
 
 const (
@@ -130,18 +190,32 @@ type walk struct {
 
 // within returns those of blocks, which are oldest first, that the range reaches into.
 func (w *walk) within(blocks []*txstore.Block) []*txstore.Block {
-	from := w.FromSlot.Value
+	from, to := w.slots(math.MaxUint64 - 1)
+	blocks = blocks[sequencer.FirstFrom(blocks, from):]
+	return blocks[:sequencer.FirstFrom(blocks, to+1)]
+}
+
+// slots returns from which to which slot the range reaches, at most up to a newest one.
+func (w *walk) slots(newest ledger.Slot) (from, to ledger.Slot) {
+	from, to = w.FromSlot.Value, newest
 	if w.after != nil {
 		from = max(from, w.after.Slot)
 	}
-	blocks = blocks[sequencer.FirstFrom(blocks, from):]
 	if w.before != nil {
-		blocks = blocks[:sequencer.FirstFrom(blocks, w.before.Slot+1)]
+		to = min(to, w.before.Slot)
 	}
-	if w.ToSlot.Known && w.ToSlot.Value+1 > 0 {
-		blocks = blocks[:sequencer.FirstFrom(blocks, w.ToSlot.Value+1)]
+	if w.ToSlot.Known {
+		to = min(to, w.ToSlot.Value)
 	}
-	return blocks
+	return from, to
+}
+
+// last returns the index of the transaction that the walk comes to last, of so many in a block.
+func (w *walk) last(n int) int {
+	if w.OldestFirst {
+		return n - 1
+	}
+	return 0
 }
 
 // look takes the transactions of a block that are wanted into the page, and reports whether the page ends in this block.

@@ -13,6 +13,8 @@ import (
 type Retention struct {
 	Slots ledger.Slot // blocks and transactions of so many slots; also how long tombstones stay
 	Bytes int         // estimated bytes of blocks and transactions
+	// Kept returns the slot below which finalized blocks are on disk: others stay longer than Slots say, but not than Bytes. Nil: none needs to.
+	Kept func() ledger.Slot
 }
 
 // spentShare is the part of the retained blocks, 1 in so many, that pruned ones may keep in memory besides.
@@ -60,7 +62,11 @@ func (r *retained) pop(n int) {
 // newest finalized block and everything above it stay.
 func (r *retained) prune(limit Retention, head *ledger.Head) (pruned []*txstore.Block) {
 	finalized, next := head.Tip(ledger.Finalized).Slot, head.Tip(ledger.Processed).Slot+1
-	r.floor = max(r.floor, min(next-min(next, limit.Slots), finalized))
+	floor := min(next-min(next, limit.Slots), finalized)
+	if limit.Kept != nil {
+		floor = min(floor, limit.Kept())
+	}
+	r.floor = max(r.floor, floor)
 	n := 0
 	for ; n < len(r.blocks) && r.blocks[n].Block.Slot < finalized; n++ {
 		b := r.blocks[n]
@@ -81,11 +87,13 @@ func (r *retained) prune(limit Retention, head *ledger.Head) (pruned []*txstore.
 
 // upTo returns the blocks held up to a slot, oldest first, as snapshots keep them.
 func (r *retained) upTo(last ledger.Slot) []snapshot.HeldBlock {
-	var out []snapshot.HeldBlock
-	previous := r.before
-	for _, b := range r.blocks[:FirstFrom(r.blocks, last+1)] {
-		h := snapshot.HeldBlock{Block: b.Block, Whole: b.Whole, Previous: previous.Value, HasPrevious: previous.Known}
-		out = append(out, h)
+	return Held(r.blocks[:FirstFrom(r.blocks, last+1)], r.before)
+}
+
+// Held returns blocks of a chain, oldest first, as they are written to disk; previous is the slot of the block before the first of them.
+func Held(blocks []*txstore.Block, previous ledger.Opt[ledger.Slot]) (out []snapshot.HeldBlock) {
+	for _, b := range blocks {
+		out = append(out, snapshot.HeldBlock{Block: b.Block, Whole: b.Whole, Previous: previous.Value, HasPrevious: previous.Known})
 		previous = ledger.Some(b.Block.Slot)
 	}
 	return out

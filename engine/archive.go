@@ -1,0 +1,121 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"math"
+	"time"
+
+	"ledgerd/engine/ledger"
+	"ledgerd/engine/sequencer"
+	"ledgerd/snapshot"
+)
+
+const (
+	// archivedBlocks and archivedBytes are how many finalized blocks are written at once: few files, and little that memory must hold
+	// longer than it was told to. The lower of both bounds counts.
+	archivedBlocks, archivedBytes = 256, 32 << 20
+	// archiveShare is the part of a core that writing takes.
+	archiveShare = 0.1
+	// archiveReserve is how many times as much as ingest the archive leaves free: it goes before snapshots stop.
+	archiveReserve = 3
+	// archiveRetry is how long after a failure, or with no new block, the disk is looked at again.
+	archiveRetry = time.Second
+)
+
+var errNoRoom = errors.New("the disk is too full for history")
+
+// openArchive opens the archive of the data directory, if there is to be one.
+func (e *Engine) openArchive() error {
+	if e.config.HistoryBytes <= 0 {
+		return nil
+	}
+	a, err := snapshot.OpenArchive(e.config.Dir.FS(), e.config.Dir.HistoryDir(), e.config.HistoryBytes, e.config.Logger)
+	if err != nil {
+		return err
+	}
+	e.ReadArchive(a)
+	return nil
+}
+
+// archivedBelow returns the slot below which memory may drop finalized blocks: those above are not on disk yet. While the disk takes none,
+// memory waits for nothing.
+func (e *Engine) archivedBelow() ledger.Slot {
+	if a := e.Archive(); a != nil && !e.archiveFails.Load() {
+		return a.Next()
+	}
+	return math.MaxUint64
+}
+
+// archive writes finalized blocks into the archive until ctx ends.
+func (e *Engine) archive(ctx context.Context) {
+	a := e.Archive()
+	if a == nil {
+		return
+	}
+	for {
+		changed := e.board.Next() // before the head is read, so that none is missed
+		more, err := e.archiveMore(ctx, a)
+		for more && err == nil {
+			more, err = e.archiveMore(ctx, a)
+		}
+		if err != nil && ctx.Err() == nil && !e.archiveFails.Swap(true) {
+			e.config.Logger.Error("history is not written: blocks that memory drops will not be indexed until that has passed", "error", err)
+		}
+		if err == nil {
+			e.archiveFails.Store(false)
+		} else {
+			changed = nil
+		}
+		select {
+		case <-changed:
+		case <-time.After(archiveRetry):
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// archiveMore makes room where the disk runs short, and writes the finalized blocks that are not in the archive once they are many. It
+// reports whether it wrote some: there may be more.
+func (e *Engine) archiveMore(ctx context.Context, a *snapshot.Archive) (wrote bool, err error) {
+	wanted := archiveReserve*e.writer.MinFreeBytes + uint64(e.writer.Snapshots().Bytes)
+	short := func() bool {
+		free, err := e.config.Dir.FS().FreeBytes(e.config.Dir.Path())
+		return err == nil && free < wanted
+	}
+	for short() && a.Shrink() {
+	}
+	h := e.Head()
+	if h == nil || !h.HasBlock {
+		return false, nil
+	}
+	blocks := sequencer.Blocks(h)
+	blocks = blocks[:sequencer.FirstFrom(blocks, h.Tip(ledger.Finalized).Slot+1)]
+	from := sequencer.FirstFrom(blocks, a.Next())
+	many := blocks[from:min(len(blocks), from+e.config.HistoryBlocks)]
+	bytes := 0
+	for i, b := range many {
+		if bytes += b.SizeBytes(); bytes >= archivedBytes {
+			many = many[:i+1]
+		}
+	}
+	if len(many) < e.config.HistoryBlocks && bytes < archivedBytes {
+		return false, nil
+	}
+	if short() {
+		return false, errNoRoom
+	}
+	if err := e.log.Load().Sync(); err != nil { // nothing is in the archive that a crash could take from the ledger
+		return false, err
+	}
+	var previous ledger.Opt[ledger.Slot]
+	switch {
+	case from > 0:
+		previous = ledger.Some(blocks[from-1].Block.Slot)
+	case a.Next() > 0 && a.Next() >= h.Floor:
+		previous = ledger.Some(a.Next() - 1)
+	}
+	share := archiveShare + float64(len(blocks)-from)/float64(16*e.config.HistoryBlocks) // up to full speed, as memory waits for it
+	return true, a.Add(ctx, sequencer.Held(many, previous), snapshot.Pace{Share: func() float64 { return share }})
+}
