@@ -36,8 +36,9 @@ func New(w io.Writer, c Config) (*Feed, error) {
 		return nil, fmt.Errorf("cannot make up a ledger of %d accounts with %d updates a block", c.Accounts, c.Updates)
 	}
 	f := &Feed{config: c, writes: make([]ledger.AccountWrite, 0, max(c.Updates, min(c.Accounts, baseAccounts)))}
-	if err := f.begin(w); err != nil {
-		return nil, err
+	var err error
+	if f.out, err = codec.NewEventWriter(w); err != nil {
+		return nil, fmt.Errorf("cannot begin a feed: %w", err)
 	}
 	for i := 0; i < c.Accounts; i += baseAccounts {
 		base := &ledger.BaseState{Slot: FirstSlot - 1, Accounts: f.writes[:0]}
@@ -48,34 +49,8 @@ func New(w io.Writer, c Config) (*Feed, error) {
 			return nil, fmt.Errorf("cannot write base state: %w", err)
 		}
 	}
-	_, err := f.write(time.Now())
+	_, err = f.write(time.Now())
 	return f, err
-}
-
-func (f *Feed) begin(w io.Writer) (err error) {
-	if f.out, err = codec.NewEventWriter(w); err != nil {
-		return fmt.Errorf("cannot begin a feed: %w", err)
-	}
-	return nil
-}
-
-// Continue goes on with another reader: a server that was started again on the same data
-// directory. It is shown the blocks from the newest finalized one on, as any source does.
-func (f *Feed) Continue(w io.Writer) error {
-	if err := f.begin(w); err != nil {
-		return err
-	}
-	newest := f.Newest()
-	from := FirstSlot
-	if newest > FirstSlot+ledger.Slot(f.config.Finality) {
-		from = newest - ledger.Slot(f.config.Finality)
-	}
-	for s := from; s <= newest; s++ {
-		if err := f.emit(s); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // Config returns what ledger it is.

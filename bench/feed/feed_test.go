@@ -5,7 +5,6 @@ import (
 	"context"
 	"io"
 	"reflect"
-	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -107,28 +106,6 @@ func checkBlock(t *testing.T, c Config, b *ledger.Block, want ledger.Slot, known
 	return updated
 }
 
-func TestContinueShowsWhatIsNotFinalizedAgain(t *testing.T) {
-	for _, blocks := range []int{0, 2, 9} {
-		f, err := New(io.Discard, Config{Accounts: 10, Updates: 4, Finality: 3})
-		must(t, err)
-		var before, after bytes.Buffer
-		must(t, f.Continue(&before))
-		for range blocks {
-			_, err := f.Block()
-			must(t, err)
-		}
-		must(t, f.Continue(&after))
-		_, err = f.Block()
-		must(t, err)
-		isNoBlock := func(e ledger.Event) bool { _, ok := e.(*ledger.Block); return !ok }
-		all, again := slices.DeleteFunc(read(t, &before), isNoBlock), slices.DeleteFunc(read(t, &after), isNoBlock)
-		want := min(blocks, 3) + 2 // the finalized one, what is above it, and the new one
-		if len(again) != want || !reflect.DeepEqual(again[:want-1], all[len(all)-want+1:]) {
-			t.Errorf("after %d blocks %d come again", blocks, len(again))
-		}
-	}
-}
-
 func TestBlocksAreDueByTheClockAloneUntilTheContextEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		slow := &slowWriter{}
@@ -177,9 +154,6 @@ func TestReaderThatIsGoneIsAnError(t *testing.T) {
 	r.Close()
 	_, err := New(w, Config{Accounts: 1})
 	ledgertest.ErrorIs(t, err, io.ErrClosedPipe, "New")
-	f, err := New(io.Discard, Config{Accounts: 1, Updates: 1})
-	must(t, err)
-	ledgertest.ErrorIs(t, f.Continue(w), io.ErrClosedPipe, "Continue")
 	for _, c := range []Config{{}, {Accounts: 1, Updates: 2}, {Accounts: 1, Updates: -1}} {
 		if _, err := New(io.Discard, c); err == nil {
 			t.Errorf("%+v is taken", c)

@@ -11,7 +11,6 @@ import (
 	"net/http"
 	"net/netip"
 	"sync"
-	"syscall"
 	"time"
 
 	"github.com/fasthttp/websocket"
@@ -19,10 +18,9 @@ import (
 
 // Options say how to connect. The zero value works.
 type Options struct {
-	Local         netip.Addr    // the address to come from; zero: any
-	Timeout       time.Duration // of connecting and of the handshake; 0: 10 s
-	ReceiveBuffer int           // what the kernel holds for the reader (SO_RCVBUF), in bytes; 0: as it likes
-	ReadBuffer    int           // the most bytes that one call of the kernel reads; 0: 4 KiB
+	Local      netip.Addr    // the address to come from; zero: any
+	Timeout    time.Duration // of connecting and of the handshake; 0: 10 s
+	ReadBuffer int           // the most bytes that one call of the kernel reads; 0: 4 KiB
 }
 
 const defaultTimeout = 10 * time.Second
@@ -51,7 +49,7 @@ func Dial(ctx context.Context, address string, o Options) (*Conn, error) {
 	stop := func() bool { return true }
 	dialer := websocket.Dialer{ReadBufferSize: o.ReadBuffer, WriteBufferPool: &writeBuffers}
 	dialer.NetDialContext = func(_ context.Context, network, host string) (net.Conn, error) {
-		d := net.Dialer{Control: o.control}
+		var d net.Dialer
 		if o.Local.IsValid() {
 			d.LocalAddr = net.TCPAddrFromAddrPort(netip.AddrPortFrom(o.Local, 0))
 		}
@@ -75,17 +73,4 @@ func Dial(ctx context.Context, address string, o Options) (*Conn, error) {
 		return nil, fmt.Errorf("cannot connect to %s: %w", address, err)
 	}
 	return New(ws), nil
-}
-
-// control sets what must be set before the connection is made: the window that the peer is told follows from it. A buffer that
-// shrinks afterwards takes less than a segment, and the peer sends by timers.
-func (o *Options) control(_, _ string, raw syscall.RawConn) error {
-	if o.ReceiveBuffer == 0 {
-		return nil
-	}
-	var failed error
-	err := raw.Control(func(fd uintptr) {
-		failed = syscall.SetsockoptInt(int(fd), syscall.SOL_SOCKET, syscall.SO_RCVBUF, o.ReceiveBuffer)
-	})
-	return errors.Join(err, failed)
 }

@@ -25,11 +25,10 @@ type Config struct {
 	AtOnce  int                    // how many connect at the same time; 0: 64
 	Dial    func() (Stream, error) // connects instead of all that
 
-	CheckNumbers bool                        // asks for extended frames and keeps books
-	FrameBytes   int                         // of every frame, with its header: all but a sample only count bytes; 0: all read frames
-	Due          func(slot uint64) time.Time // when a slot's updates were due, zero: unknown; nil: at their block time
-	Reconnect    bool                        // a subscriber whose connection ends comes back, and resumes where it was
-	ResumeEvery  time.Duration               // how often each drops its connection to do so; 0: never
+	CheckNumbers bool          // asks for extended frames and keeps books
+	FrameBytes   int           // of every frame, with its header: all but a sample only count bytes; 0: all read frames
+	Reconnect    bool          // a subscriber whose connection ends comes back, and resumes where it was
+	ResumeEvery  time.Duration // how often each drops its connection to do so; 0: never
 }
 
 // Counts is what all subscribers of a pool have received so far, and how their connections fared.
@@ -156,7 +155,7 @@ func (p *Pool) countEnd(connected bool, err error) {
 // isSample reports whether a subscriber reads frames where most only count bytes: every 100th, and at least four.
 func (p *Pool) isSample(i int) bool { return i%max(1, min(100, p.config.Sockets/4)) == 0 }
 
-// Times returns how late updates were received since the last call: after they were due, or after their block time.
+// Times returns how late updates were received since the last call, after their block time.
 func (p *Pool) Times() *latency.Histogram { return p.take(&p.late) }
 
 // Skew returns how much later than the first subscriber the others received the ends of slots, since the last call.

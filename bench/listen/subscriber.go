@@ -25,10 +25,10 @@ type subscriber struct {
 	frames, bytes int64
 	book          book
 
-	// The reader's: when the updates were due of the slot that comes now.
+	// The reader's: the slot that comes now, and its block time.
 
 	slot uint64
-	due  time.Time
+	time time.Time
 }
 
 func newSubscriber(p *Pool, i int) *subscriber {
@@ -165,9 +165,7 @@ func (s *subscriber) take(p Piece) {
 	s.frames += int64(p.Frames)
 	s.bytes += int64(p.Bytes)
 	switch c := &s.pool.config; {
-	case !c.CheckNumbers && (c.Due == nil || !isUpdate(p.Payload)):
 	case !c.CheckNumbers:
-		s.late(now, numberAfter(p.Payload, `,"lamports":`), p.Payload)
 	case isUpdate(p.Payload):
 		slot := numberAfter(p.Payload, `,"slot":`)
 		s.late(now, slot, p.Payload)
@@ -190,19 +188,14 @@ func (s *subscriber) take(p Piece) {
 
 // late counts how late an update came. A block time that is far from this machine's clock says nothing.
 func (s *subscriber) late(now time.Time, slot uint64, payload []byte) {
-	due := s.pool.config.Due
 	if slot != s.slot {
 		s.slot = slot
-		if due != nil {
-			s.due = due(slot)
-		} else {
-			_, rest, _ := bytes.Cut(payload, []byte(`"timestamp":"`))
-			text, _, _ := bytes.Cut(rest, []byte(`"`))
-			s.due, _ = time.Parse(time.RFC3339, string(text)) // zero: it is not known
-		}
+		_, rest, _ := bytes.Cut(payload, []byte(`"timestamp":"`))
+		text, _, _ := bytes.Cut(rest, []byte(`"`))
+		s.time, _ = time.Parse(time.RFC3339, string(text)) // zero: it is not known
 	}
-	took := now.Sub(s.due)
-	if s.due.IsZero() || due == nil && (took < -time.Second || took > time.Minute) {
+	took := now.Sub(s.time)
+	if s.time.IsZero() || took < -time.Second || took > time.Minute {
 		return
 	}
 	s.pool.record(&s.pool.late, took)

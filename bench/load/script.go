@@ -13,17 +13,11 @@ func NewScript(requests int, write func(dst []byte, request int) []byte) Script 
 	return s
 }
 
-// The values of Accept-Encoding.
-const (
-	AnyCoding = "gzip, deflate" // what common clients send
-	Identity  = "identity"      // where the body is verified and ledgerd would compress it
-)
-
 // AppendGet appends a request for a path. It has the five fields that common clients send, as
 // python-requests writes them.
-func AppendGet(dst []byte, host, path, coding string) []byte {
+func AppendGet(dst []byte, host, path string) []byte {
 	for _, s := range [...]string{
-		"GET ", path, " HTTP/1.1\r\nHost: ", host, "\r\nUser-Agent: python-requests/2.32.3\r\nAccept-Encoding: ", coding,
+		"GET ", path, " HTTP/1.1\r\nHost: ", host, "\r\nUser-Agent: python-requests/2.32.3\r\nAccept-Encoding: gzip, deflate",
 		"\r\nAccept: */*\r\nConnection: keep-alive\r\n\r\n",
 	} {
 		dst = append(dst, s...)

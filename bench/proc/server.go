@@ -1,7 +1,6 @@
 package proc
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -21,7 +20,6 @@ import (
 type Options struct {
 	Dir     string // where data directories are made; "": the system's place for such
 	DataDir string // the data directory itself, which is kept at the end; "": one is made in Dir
-	Listen  string // "": a free port of 127.0.0.1
 }
 
 const (
@@ -76,7 +74,7 @@ func Start(ctx context.Context, program string, args []string, o Options) (s *Se
 	}
 	const anyPort = "127.0.0.1:0"
 	words := slices.Concat([]string{
-		program, "serve", "--source", "file:-", "--data-dir", s.dataDir, "--listen", cmp.Or(o.Listen, anyPort), "--ops-listen", anyPort,
+		program, "serve", "--source", "file:-", "--data-dir", s.dataDir, "--listen", anyPort, "--ops-listen", anyPort,
 		"--rate-limit-minute", "0", "--rate-limit-hour", "0", "--rate-limit-exempt", "127.0.0.0/8", "--log-level", "warn",
 	}, args)
 	if s.Process, err = Launch(ctx, Command{Words: words, Env: Environment(), Stdin: stdin}); err != nil {

@@ -133,7 +133,7 @@ func (c *loadCommand) script(ctx context.Context) (load.Script, error) {
 			}
 			path += fmt.Sprintf("%smin_slot=%d", separator, c.MinSlot)
 		}
-		return load.AppendGet(dst, c.node.URL.Host, path, load.AnyCoding)
+		return load.AppendGet(dst, c.node.URL.Host, path)
 	}), nil
 }
 
