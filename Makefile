@@ -1,6 +1,9 @@
 # Targets a person types. Each is one line; flags belong to the commands.
 
 HUNDREDS = 13
+STRIDE = 6
+CYCLES = 16
+SCHEDULES = 200
 SOAK = 2h
 
 run: build ## build and start with the built-in simulator
@@ -45,8 +48,8 @@ race: ## all tests under the race detector, which else has each process sleep fo
 fuzz: ## every fuzz target, a minute each
 	@grep -rl '^func Fuzz' --include=*_test.go . | while read -r f; do for t in $$(sed -n 's/^func \(Fuzz[A-Za-z0-9_]*\).*/\1/p' $$f); do go test -run '^$$' -fuzz "^$$t$$" -fuzztime 60s -fuzzminimizetime 0x $$(dirname $$f) || exit 1; done; done
 
-crash: ## the long durability test: fail every disk call of a run, kill nodes, stop them while they recover, cut the power, fill the disk, kick slow clients, cut the streams of the client libraries, 200 schedules of faults
-	LEDGERD_CRASH_ALL=6 LEDGERD_CRASH_CYCLES=20 LEDGERD_POWER_CUTS=16 LEDGERD_DISK_CYCLES=12 LEDGERD_FAULT_SCHEDULES=200 LEDGERD_CLIENT_CUTS=1000 go test -count 1 -timeout 30m -run 'EveryDiskCall|KilledNode|PowerCut|FullDisk|StopDuringReplay|AfterKicks|FaultSchedules|ClientsFollow|FaultAtEveryCall' ./engine ./snapshot/wal ./cmd/ledgerd
+crash: ## the long durability test: fail every disk call of a run, kill nodes, stop them while they recover, cut the power, fill the disk, kick slow clients, cut the streams of the client libraries, schedules of faults; with CYCLES=5 SCHEDULES=60 STRIDE= it is a quarter as long
+	LEDGERD_CRASH_ALL=$(STRIDE) LEDGERD_CRASH_CYCLES=$(CYCLES) LEDGERD_POWER_CUTS=$(CYCLES) LEDGERD_DISK_CYCLES=$(CYCLES) LEDGERD_FAULT_SCHEDULES=$(SCHEDULES) LEDGERD_CLIENT_CUTS=1000 go test -count 1 -timeout 30m -run 'EveryDiskCall|KilledNode|PowerCut|FullDisk|StopDuringReplay|AfterKicks|FaultSchedules|ClientsFollow|FaultAtEveryCall' ./engine ./snapshot/wal ./cmd/ledgerd
 
 crash-all: ## everything that other tests sample: a quarter of an hour
 	LEDGERD_CRASH_ALL=1 go test -count 1 -timeout 60m ./engine/... ./snapshot/...
