@@ -20,7 +20,7 @@ const page = "httpd/console/manual/faults.md"
 const attacked = "./cmd/ledgerd"
 
 // asked makes the tests of attacked run that are skipped unless they are asked for, at their smallest.
-var asked = []string{"LEDGERD_ABUSE=1", "LEDGERD_CRASH_ALL=1", "LEDGERD_CLUSTER_HUNDREDS=1"}
+var asked = []string{"LEDGERD_ABUSE=1", "LEDGERD_CRASH_ALL=1", "LEDGERD_CLIENT_CUTS=100", "LEDGERD_CLUSTER_HUNDREDS=1"}
 
 var (
 	tests  = regexp.MustCompile(`([a-z0-9/]+)\.((?:Test|Fuzz)\w+)`)
