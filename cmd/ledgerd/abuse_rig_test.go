@@ -91,7 +91,11 @@ type attacker struct {
 // dial connects from 127.0.0.client. The kernel holds little for a slow reader, on both ends: what the
 // node's end may hold grows with the segments, which are 64 KiB on loopback.
 func (v *victim) dial(client int, slow chan struct{}) (*attacker, error) {
-	return v.dialWithin(v.Context(), client, slow)
+	c, err := v.dialWithin(v.Context(), client, slow)
+	if err == nil {
+		v.Cleanup(func() { _ = c.socket.Close() })
+	}
+	return c, err
 }
 
 func (v *victim) dialWithin(ctx context.Context, client int, slow chan struct{}) (*attacker, error) {
@@ -109,7 +113,6 @@ func (v *victim) dialWithin(ctx context.Context, client int, slow chan struct{})
 	if err != nil {
 		return nil, err
 	}
-	v.Cleanup(func() { _ = conn.Close() })
 	c := &attacker{Conn: conn, socket: conn.(*net.TCPConn), slow: slow}
 	if strings.HasPrefix(v.base, "https:") {
 		c.Conn = tls.Client(conn, &tls.Config{InsecureSkipVerify: true})
@@ -146,14 +149,14 @@ func (c *attacker) get(path string) (*http.Response, error) {
 	return answered(c.Conn, c.in, path, "")
 }
 
-// visit has a client within its limit ask one question after the other for 3 s. All must be answered.
+// visit has a client within its limit ask one question after the other for 2 s. All must be answered.
 func (v *victim) visit(during string) {
 	v.Helper()
 	c := v.mustDial(1, nil)
 	defer c.Close()
 	var latencies []time.Duration
 	late := 0
-	for end := time.Now().Add(3 * time.Second); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
+	for end := time.Now().Add(2 * time.Second); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
 		asked := time.Now()
 		response, err := c.get("/status")
 		if err != nil || response.StatusCode != http.StatusOK {
