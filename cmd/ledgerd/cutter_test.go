@@ -15,6 +15,7 @@ type cutter struct {
 	listener net.Listener
 	to       func() string // the address of a node, empty: there is none
 	cuts     atomic.Int64  // that were made
+	ends     atomic.Int64  // connections that the node ended first
 	left     atomic.Int64  // connections that are still to be cut
 	least    int           // in bits, of the most bytes that a connection lives
 	running  sync.WaitGroup
@@ -69,16 +70,18 @@ func (c *cutter) pass(from net.Conn) {
 	}
 	defer to.Close()
 	var asking sync.WaitGroup
+	var asked atomic.Bool
 	asking.Go(func() {
 		_, _ = io.Copy(to, from)
+		asked.Store(true)
 		_ = to.Close()
 	})
 	if c.left.Add(-1) >= 0 {
 		if _, err = io.CopyN(from, to, c.length()); err == nil {
 			c.cuts.Add(1)
 		}
-	} else {
-		_, err = io.Copy(from, to)
+	} else if _, err = io.Copy(from, to); err == nil && !asked.Load() {
+		c.ends.Add(1)
 	}
 	if err == nil {
 		_ = from.(*net.TCPConn).SetLinger(0) // as a host does that lost the connection
