@@ -8,8 +8,6 @@ import (
 	"testing"
 
 	"ledgerd/cmd/ledgerd/internal/testnode"
-	"ledgerd/engine/ledger"
-	"ledgerd/engine/ledger/bubble"
 	"ledgerd/engine/source/geyser"
 )
 
@@ -56,36 +54,4 @@ func TestFaultSchedules(t *testing.T) {
 			inBubble(t, testnode.NewSchedule(seed, seed%4 == 3), sources[seed%4])
 		})
 	}
-}
-
-// F21, F26: TestAGapThatNobodyFillsIsNeverPassed cuts the stream for longer than the node replays, with nobody to ask: nothing
-// after the gap is shown, the node says why, and it does not storm the other side.
-func TestAGapThatNobodyFillsIsNeverPassed(t *testing.T) {
-	t.Parallel()
-	s := &testnode.Schedule{
-		Parameters: "seed=5,accounts=120,tps=12,slot_time=0,slots=120", Config: testnode.Config{InMemory: true, ReplaySlots: 5},
-		Faults: []testnode.Timed{{Slot: 30, Fault: testnode.Fault{Kind: testnode.Down, For: 20 * testnode.SlotTime}}},
-	}
-	bubble.Test(t, func(t *testing.T) {
-		r := startLive(t, s, streamAlone(geyser.Config{}))
-		defer r.stop()
-		for slot := 0; r.node.Advance(1); slot++ {
-			if slot == s.Faults[0].Slot {
-				r.node.Inject(s.Faults[0].Fault)
-			}
-			if !r.sleep(testnode.SlotTime) {
-				return
-			}
-		}
-		if tip := r.tip(ledger.Processed); tip < 20 || tip > 32 {
-			t.Errorf("slot %d is shown, the stream ended after slot 31", tip)
-		}
-		must(t, r.chain.is(r.ledger.Main()[:len(r.chain.blocks)]))
-		if why := r.engine.Status().Unhealthy; why == "" {
-			t.Error("health says nothing of the gap")
-		}
-		if asked := r.node.Tally(); asked.Subscriptions+asked.Refused > 30 {
-			t.Errorf("the node was asked %+v in %v", asked, 120*testnode.SlotTime)
-		}
-	})
 }

@@ -36,11 +36,6 @@ func callsConfig(n *testnode.Node, c testnode.Config) rpc.Config {
 	return rpc.Config{URL: u, Dial: n.Dial, MaxBlock: 4 << 20, MaxAccounts: 4 << 20, Logger: quietLog(), Random: halves}
 }
 
-// streamAlone follows a node over its stream as g says; a gap beyond the replay stays.
-func streamAlone(g geyser.Config) liveSource {
-	return func(n *testnode.Node, c testnode.Config) engine.Source { return geyser.New(streamConfig(g, n, c)) }
-}
-
 // streamAndCalls follows a node over its stream as g says, and fills gaps over JSON-RPC.
 func streamAndCalls(g geyser.Config) liveSource {
 	return func(n *testnode.Node, c testnode.Config) engine.Source {
