@@ -91,14 +91,6 @@ func repetitions(t *testing.T, variable string, standard int) int {
 	return n
 }
 
-// sample returns how much of something a test tries, which is less in a short run.
-func sample(standard, short int) int {
-	if testing.Short() {
-		return short
-	}
-	return standard
-}
-
 // seededRand returns random numbers and what repeats them.
 func seededRand(t *testing.T) (*rand.Rand, uint64) {
 	t.Helper()
