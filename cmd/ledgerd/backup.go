@@ -110,6 +110,9 @@ func (c *backupCommand) fetch(ctx context.Context, s *streams, client *http.Clie
 		return 0, err
 	}
 	defer response.Body.Close()
+	if response.StatusCode == http.StatusNotFound {
+		return 0, fmt.Errorf("%s answers 404: %s; the backup is where --ops-listen is", c.asked(c.URL), details(response.Body))
+	}
 	if response.StatusCode != http.StatusOK {
 		return 0, fmt.Errorf("%s answers %d: %s", c.asked(c.URL), response.StatusCode, details(response.Body))
 	}

@@ -98,6 +98,7 @@ func TestBackupThatFailsLeavesNothing(t *testing.T) {
 		want   string
 	}{
 		"refused":          {503, []byte(`{"details":"not now"}`), "answers 503: not now"},
+		"the public port":  {404, []byte(`{"details":"no such path"}`), "answers 404: no such path; the backup is where --ops-listen is"},
 		"paints":           {503, []byte(`{"details":"\u001b]52;c;YQ==\u0007not now"}`), "answers 503: \ufffd]52;c;YQ==\ufffdnot now"},
 		"paints plainly":   {500, []byte("\x1b[2J\u009b3Jgone"), "answers 500: \ufffd[2J\ufffd3Jgone"},
 		"another node":     {200, otherID, "the backup is of no use: "},

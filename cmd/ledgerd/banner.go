@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"strconv"
 	"strings"
 
 	"ledgerd/cmd/internal/build"
@@ -23,6 +24,9 @@ func (s site) url(scheme string) string {
 	}
 	if s.addr.Network() == "unix" {
 		return scheme + "://unix:" + s.addr.String() + ":"
+	}
+	if at, ok := s.addr.(*net.TCPAddr); ok && at.IP.IsUnspecified() { // no browser goes there
+		return scheme + "://" + net.JoinHostPort("localhost", strconv.Itoa(at.Port))
 	}
 	return scheme + "://" + s.addr.String()
 }

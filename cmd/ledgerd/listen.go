@@ -56,7 +56,11 @@ func listenOn(ctx context.Context, config net.ListenConfig, address string) (net
 	config.SetMultipathTCP(false)
 	path, isUnix := strings.CutPrefix(address, "unix:")
 	if !isUnix {
-		return config.Listen(ctx, "tcp", address)
+		network := "tcp"
+		if host, _, err := net.SplitHostPort(address); err == nil && net.ParseIP(host).To4() != nil {
+			network = "tcp4" // else 0.0.0.0 is all addresses of IPv6, too
+		}
+		return config.Listen(ctx, network, address)
 	}
 	if err := removeStaleSocket(path); err != nil {
 		return nil, err
