@@ -91,23 +91,18 @@ func (l *Limiter) SetLimits(perMinute, perHour int) {
 }
 
 // Take asks for one request of a client.
-func (l *Limiter) Take(client netip.Addr, now time.Time) Allowance {
-	limit := l.limits.Load()
-	if *limit == (limits{}) {
-		return Unlimited
-	}
-	at := instant(now.Sub(l.start).Milliseconds())
-	return limit.takeFrom(l.table.find(client, at, limit), at)
-}
+func (l *Limiter) Take(client netip.Addr, now time.Time) Allowance { return l.ask(client, now, true) }
 
 // Look returns what is left to a client, and counts nothing.
-func (l *Limiter) Look(client netip.Addr, now time.Time) Allowance {
+func (l *Limiter) Look(client netip.Addr, now time.Time) Allowance { return l.ask(client, now, false) }
+
+func (l *Limiter) ask(client netip.Addr, now time.Time, takes bool) Allowance {
 	limit := l.limits.Load()
 	if *limit == (limits{}) {
 		return Unlimited
 	}
 	at := instant(now.Sub(l.start).Milliseconds())
-	return limit.lookAt(l.table.find(client, at, limit), at)
+	return limit.ask(l.table.find(client, at, limit), at, takes)
 }
 
 // limits are the requests of each window, 0: any number.
@@ -117,8 +112,13 @@ func limitsOf(perMinute, perHour int) limits {
 	return limits{min(perMinute, maxCount), min(perHour, maxCount)}
 }
 
-// takeFrom counts one request in both windows, or in none.
-func (l *limits) takeFrom(c *counter, at instant) Allowance {
+// ask counts one request in both windows, or in none; where nothing is to be taken, it counts nothing, and returns what is left.
+func (l *limits) ask(c *counter, at instant, takes bool) Allowance {
+	if !takes {
+		a := l.describe([Kinds]reading{c[Minute].look(Minute, at), c[Hour].look(Hour, at)}, at)
+		a.Allowed = true
+		return a
+	}
 	minute, ok := c[Minute].take(Minute, at, l[Minute])
 	if !ok {
 		return l.describe([Kinds]reading{minute, c[Hour].look(Hour, at)}, at)
@@ -130,13 +130,6 @@ func (l *limits) takeFrom(c *counter, at instant) Allowance {
 	}
 	a := l.describe([Kinds]reading{minute, hour}, at)
 	a.Allowed = ok
-	return a
-}
-
-// lookAt returns what is left, and counts nothing.
-func (l *limits) lookAt(c *counter, at instant) Allowance {
-	a := l.describe([Kinds]reading{c[Minute].look(Minute, at), c[Hour].look(Hour, at)}, at)
-	a.Allowed = true
 	return a
 }
 
@@ -167,18 +160,17 @@ func NewMeter(start time.Time) *Meter { return &Meter{start: start} }
 
 // Take asks for one request, with limits as New has them.
 func (m *Meter) Take(perMinute, perHour int, now time.Time) Allowance {
-	l := limitsOf(perMinute, perHour)
-	if l == (limits{}) {
-		return Unlimited
-	}
-	return l.takeFrom(&m.counter, instant(now.Sub(m.start).Milliseconds()))
+	return m.ask(limitsOf(perMinute, perHour), now, true)
 }
 
 // Look returns what is left, and counts nothing.
 func (m *Meter) Look(perMinute, perHour int, now time.Time) Allowance {
-	l := limitsOf(perMinute, perHour)
+	return m.ask(limitsOf(perMinute, perHour), now, false)
+}
+
+func (m *Meter) ask(l limits, now time.Time, takes bool) Allowance {
 	if l == (limits{}) {
 		return Unlimited
 	}
-	return l.lookAt(&m.counter, instant(now.Sub(m.start).Milliseconds()))
+	return l.ask(&m.counter, instant(now.Sub(m.start).Milliseconds()), takes)
 }

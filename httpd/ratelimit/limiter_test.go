@@ -191,18 +191,6 @@ func TestActiveClientsKeepTheirPlaces(t *testing.T) {
 	}
 }
 
-// F42: each /64 has its own requests, whatever its neighbours ask for.
-func TestNeighboursInIPv6ShareNothing(t *testing.T) {
-	start := time.Now()
-	l := newLimiter(5, 0, 64, start)
-	for i := range 100 {
-		for n := range 6 {
-			a := l.Take(netip.AddrFrom16([16]byte{0x20, 1, 0xd, 0xb8, 0, 1, 0, byte(i)}), start)
-			ledgertest.Equal(t, a.Allowed, n < 5, "client %d of a /48: whether request %d was granted", i, n)
-		}
-	}
-}
-
 func TestExpiredClientsGoBeforeLiveOnes(t *testing.T) {
 	start := time.Now()
 	l := newLimiter(10, 10, 1, start)

@@ -59,9 +59,9 @@ func checkHead(h *fasthttp.RequestHeader) (closes bool, fault *Fault) {
 		switch name, value, _ := bytes.Cut(line, []byte{':'}); {
 		case bytes.IndexByte(name, ' ') >= 0:
 			return false, ErrMalformed
-		case bytes.EqualFold(name, []byte("Transfer-Encoding")):
+		case len(name) == len("Transfer-Encoding") && bytes.EqualFold(name, []byte("Transfer-Encoding")): // lengths alone tell most names apart
 			return false, ErrMalformed
-		case bytes.EqualFold(name, []byte("Connection")):
+		case len(name) == len("Connection") && bytes.EqualFold(name, []byte("Connection")):
 			closes = closes || HasWord(value, "close")
 		}
 	}
