@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/http/httptest"
+	"strconv"
 	"syscall"
 	"testing"
 	"time"
@@ -15,6 +17,7 @@ import (
 	"ledgerd/engine/ledger/ledgertest"
 	"ledgerd/httpd/apikey"
 	"ledgerd/httpd/ratelimit"
+	"ledgerd/httpd/wire"
 )
 
 // last is a request that ends its connection.
@@ -162,6 +165,22 @@ func TestKeysHaveConnectionsOfTheirOwn(t *testing.T) {
 	ledgertest.Equal(t, ask(7, "X-API-Key: "+texts["gold"]+"\r\n"), []int{200, 200, 200, 200, 200, 429, 429}, "connections of a key that may have three sockets")
 	ledgertest.Equal(t, ask(7, "X-API-Key: "+texts["inside"]+"\r\n"), []int{200, 200, 200, 200, 200, 200, 200}, "connections of an exempt key")
 	ledgertest.Equal(t, ask(3, ""), []int{200, 200, 0}, "connections of their address without a key")
+}
+
+// A request that is sent without TLS where TLS is spoken is told so as any request is answered, and counts.
+func TestPlainRequestsToTLSAreToldSo(t *testing.T) {
+	certified := httptest.NewTLSServer(nil)
+	certified.Close()
+	h := serveTCP(t, func(c *Config) { c.TLS, c.PerMinute = certified.TLS, 3 })
+	for left, method := range []string{"HEAD", "GET"} {
+		c := h.dial("")
+		h.request(c, method, "/api/health")
+		r := readReply(t, bufio.NewReader(c), method)
+		checkEvery(t, "without TLS", r)
+		if want := map[string]string{"GET": errorBody(400, wire.ErrPlain.Text)}[method]; r.status != 400 || !r.closes || r.body != want || r.header.Get("X-RateLimit-Remaining") != strconv.Itoa(2-left) {
+			t.Errorf("%s: %v, want 400 and %q", method, r, want)
+		}
+	}
 }
 
 // What is under way when the server stops is answered, and then its connection ends. A handshake is refused, not answered with

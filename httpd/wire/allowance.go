@@ -61,6 +61,9 @@ func (a *allowance) pay(p []byte) bool {
 			if a.headLen < recordHeadBytes {
 				break
 			}
+			if a.head[0] < 20 || a.head[0] > 24 { // no type of a record: TLS ends the connection here, perhaps because the peer speaks HTTP
+				return true
+			}
 			inDebt := a.inDebt(now)
 			a.bodyLen = int(a.head[3])<<8 | int(a.head[4])
 			a.spend(a.bodyLen/bytesPerUnit, now)

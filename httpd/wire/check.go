@@ -30,6 +30,7 @@ var (
 	ErrLineTooLong    = &Fault{fasthttp.StatusRequestURITooLong, "the request line is longer than 8 KiB"}
 	ErrFieldsTooLarge = &Fault{fasthttp.StatusRequestHeaderFieldsTooLarge, "the header fields are longer than 8 KiB"}
 	ErrBodyTooLarge   = &Fault{fasthttp.StatusRequestEntityTooLarge, "the body is longer than 64 KiB; no request here needs one"}
+	ErrPlain          = &Fault{fasthttp.StatusBadRequest, "this port speaks HTTPS; the request was sent without TLS"}
 	ErrTimeout        = &Fault{fasthttp.StatusRequestTimeout, "the request did not arrive completely in time"}
 )
 

@@ -3,7 +3,6 @@ package wire
 import (
 	"crypto/tls"
 	"errors"
-	"fmt"
 	"io"
 	"net"
 	"slices"
@@ -34,6 +33,7 @@ type Conn struct {
 	client ratelimit.Client // whom it counts for; guarded by caps.mu
 	socket net.Conn
 	secure *secure // between TLS and the socket; nil: the connection is not encrypted
+	plain  bool    // the peer speaks HTTP where it should speak TLS; of the goroutine that reads and writes
 
 	deadlines
 	scanner  scanner
@@ -74,7 +74,7 @@ func (c *Conn) Read(p []byte) (int, error) {
 	c.readUntil.Store(0)
 	if n == 0 {
 		c.scanner.timedOut = isTimeout(err)
-		c.answerPlain(err)
+		c.notePlain(err)
 		return n, err
 	}
 	c.scanner.note(p[:n])
@@ -90,15 +90,12 @@ func (c *Conn) receive(p []byte) (int, error) {
 	return n, err
 }
 
-// answerPlain tells a client that speaks HTTP without TLS, which a read noticed, what is wrong.
-func (c *Conn) answerPlain(err error) {
-	const body = `{"error":"Invalid request parameters","details":"this port speaks HTTPS; the request was sent without TLS"}`
+// notePlain notes whether a read of TLS failed because the peer sent a request of HTTP as it is. It is answered so, too.
+func (c *Conn) notePlain(err error) {
 	methods := []string{"GET /", "HEAD ", "POST ", "PUT /", "DELET", "OPTIO"}
-	plain, ok := errors.AsType[tls.RecordHeaderError](err)
-	if ok && plain.Conn != nil && slices.Contains(methods, string(plain.RecordHeader[:])) {
-		// The connection ends whether the client reads this or not.
-		_ = c.socket.SetWriteDeadline(time.Now().Add(c.writeTime))
-		_, _ = fmt.Fprintf(c.socket, "HTTP/1.1 400 Bad Request\r\nConnection: close\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", len(body), body)
+	if head, ok := errors.AsType[tls.RecordHeaderError](err); ok && slices.Contains(methods, string(head.RecordHeader[:])) {
+		c.plain = true
+		c.scanner.note(head.RecordHeader[:])
 	}
 }
 
@@ -118,7 +115,7 @@ func (c *Conn) Write(p []byte) (n int, err error) {
 
 // send writes until the deadline of the socket.
 func (c *Conn) send(p []byte) (int, error) {
-	if c.secure != nil {
+	if c.secure != nil && !c.plain {
 		return c.secure.write(p)
 	}
 	return c.socket.Write(p)
@@ -198,7 +195,11 @@ func (c *Conn) end() error {
 
 // drain reads on for a moment, so that the client gets the answer.
 func (c *Conn) drain() {
-	half, ok := c.Conn.(interface{ CloseWrite() error })
+	conn := c.Conn
+	if c.plain {
+		conn = c.socket
+	}
+	half, ok := conn.(interface{ CloseWrite() error })
 	if !ok || half.CloseWrite() != nil {
 		return
 	}
@@ -208,6 +209,6 @@ func (c *Conn) drain() {
 	}
 	if c.socket.SetReadDeadline(time.Now().Add(drainTime)) == nil {
 		// The bytes and the error are of no interest: either way the connection ends.
-		_, _ = io.Copy(io.Discard, io.LimitReader(c.Conn, drainBytes))
+		_, _ = io.Copy(io.Discard, io.LimitReader(conn, drainBytes))
 	}
 }

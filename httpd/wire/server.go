@@ -136,6 +136,8 @@ func (s *Server) handleError(ctx *fasthttp.RequestCtx, err error) {
 	_, tooLong := errors.AsType[*fasthttp.ErrSmallBuffer](err)
 	fault := ErrMalformed
 	switch {
+	case c.plain:
+		fault = ErrPlain
 	case c.scanner.timedOut:
 		fault = ErrTimeout
 	case errors.Is(err, fasthttp.ErrBodyTooLarge):
