@@ -120,3 +120,44 @@ func TestAReaderOfHistoryHasADeadline(t *testing.T) {
 		n.mustStop()
 	})
 }
+
+// TestPagesOfHistoryEndWhereTheDiskIsSlow reads all transactions of an address, and those of one that nothing names, page by page from a disk that
+// takes its time: pages are short, none is lost, and each goes on behind the one before.
+func TestPagesOfHistoryEndWhereTheDiskIsSlow(t *testing.T) {
+	diskTest(t, archiving(), func(t *testing.T, _ *vfstest.Memory, n *subject, block *ledger.Block) {
+		for i := range 60 {
+			next := chainOf(block, 1)[0]
+			next.AddTransaction(ledger.Transaction{Signature: signature(1000 + i), Accounts: []ledger.Pubkey{key(1 + i%3)}})
+			n.send(next, status(block, ledger.StatusFinalized))
+			block = next
+		}
+		pause(2 * archiveRetry)
+		n.disk.Arm(vfstest.Plan{Before: func(c vfstest.Call) {
+			if c.Kind == vfstest.KindReadAt {
+				time.Sleep(60 * time.Millisecond)
+			}
+		}})
+		for _, oldestFirst := range []bool{false, true} {
+			r, pages, found := ledger.TransactionRange{Address: ledger.Some(key(2)), Limit: 100, OldestFirst: oldestFirst}, 0, map[ledger.Signature]bool{}
+			for more := true; more; pages++ {
+				p, _, err := n.Transactions(ledger.Query{}, r)
+				must(t, err)
+				for _, tx := range p.Transactions {
+					if found[tx.Signature] {
+						t.Fatalf("%s is in two pages", tx.Signature)
+					}
+					found[tx.Signature] = true
+				}
+				if more = p.Next.Known; oldestFirst {
+					r.After = p.Next
+				} else {
+					r.Before = p.Next
+				}
+			}
+			if len(found) != 20 || pages < 3 {
+				t.Errorf("oldest first %v: %d transactions on %d pages", oldestFirst, len(found), pages)
+			}
+		}
+		n.mustStop()
+	})
+}

@@ -141,9 +141,15 @@ func (r *Reader) onDisk(v ledger.View, w *walk, deadline time.Time) (ends bool, 
 		return false, nil
 	}
 	from, to := w.slots(v.Head.Floor - 1)
+	var began time.Time // with the first block: waiting for a turn does not count
+	blocks := 0
 	err = a.Walk(w.Address, from, to, w.OldestFirst, deadline, func(c snapshot.Candidate) (more bool, err error) {
-		w.keys += c.Lines // a line of a filter is looked into faster than a key is
-		if !c.Named && w.keys <= mostKeys {
+		if blocks++; blocks == 1 {
+			began = time.Now()
+		}
+		w.keys += c.Lines                                                         // a line of a filter is looked into faster than a key is
+		over := blocks > 1 && (w.keys > mostKeys || time.Since(began) > diskTime) // the first may be the one that the page begins in
+		if !c.Named && !over {
 			return true, nil
 		}
 		b, err := c.Load()
@@ -157,7 +163,7 @@ func (r *Reader) onDisk(v ledger.View, w *walk, deadline time.Time) (ends bool, 
 		if w.wanted.Key != 0 || !w.Address.Known {
 			ends = w.look(packed)
 		}
-		if n := packed.Len(); !ends && w.keys > mostKeys && n > 0 {
+		if n := packed.Len(); !ends && over && n > 0 {
 			ends, w.page.Next = true, ledger.Some(packed.Signature(w.last(n)))
 		}
 		runtime.KeepAlive(packed)
@@ -177,6 +183,8 @@ func (r *Reader) bound(v ledger.View, sig ledger.Opt[ledger.Signature], deadline
 const (
 	turnKeys = 1 << 14 // keys that are looked through between two turns of others: some ten microseconds of work
 	mostKeys = 1 << 22 // keys that are looked through for one page: some milliseconds
+	// diskTime is how long blocks on disk are looked through for one page, at least two of them: others wait for a turn meanwhile.
+	diskTime = 100 * time.Millisecond
 )
 
 // walk collects the transactions of one page, block by block.
