@@ -42,8 +42,9 @@ httpd/console/node_modules: httpd/console/package-lock.json
 	npm ci --prefix httpd/console --no-audit --no-fund
 	@touch $@
 
-race: ## all tests under the race detector, which else has each process sleep for a second at its end; exhaustive tests are sampled
-	GORACE=atexit_sleep_ms=100 go test -race -short -p 2 -parallel 3 -timeout 15m ./...
+race: ## all tests under the race detector, which else has each process sleep for a second at its end; exhaustive tests are sampled, and of those of whole nodes there are those where clients, faults and stops meet
+	GORACE=atexit_sleep_ms=100 go test -race -short -p 2 -parallel 3 -timeout 15m $$(go list ./... | grep -v 'cmd/ledgerd$$')
+	GORACE=atexit_sleep_ms=100 go test -race -short -parallel 3 -timeout 15m -run 'FaultSchedules|StopDuring|CleanStop|SecondSignal|Drain|Reload|ExitCode|APIKeys|Client|TheEndOfABlock|WithoutServers|TLS' ./cmd/ledgerd
 
 fuzz: ## every fuzz target, a minute each
 	@grep -rl '^func Fuzz' --include=*_test.go . | while read -r f; do for t in $$(sed -n 's/^func \(Fuzz[A-Za-z0-9_]*\).*/\1/p' $$f); do go test -run '^$$' -fuzz "^$$t$$" -fuzztime 60s -fuzzminimizetime 0x $$(dirname $$f) || exit 1; done; done
@@ -54,8 +55,13 @@ crash: ## the long durability test: fail every disk call of a run, kill nodes, s
 crash-all: ## everything that other tests sample: a quarter of an hour
 	LEDGERD_CRASH_ALL=1 go test -count 1 -timeout 60m ./engine/... ./snapshot/...
 
-abuse: ## attack a node from a few addresses, and hold its memory, its processor time and the answers of others to their bounds
-	LEDGERD_ABUSE=1 go test -count 1 -timeout 20m -p 1 -run 'Abuse|Spray|Hostile' ./httpd/ratelimit ./engine/source/rpc ./cmd/ledgerd
+abuse: abuse-slow abuse-load ## attack a node from a few addresses, and hold its memory, its processor time and the answers of others to their bounds
+
+abuse-slow: ## the attacks that take their time, and nothing else
+	LEDGERD_ABUSE=1 go test -count 1 -timeout 20m -run 'AbuseSlow' ./cmd/ledgerd
+
+abuse-load: ## all other attacks, which want the machine to themselves
+	LEDGERD_ABUSE=1 go test -count 1 -timeout 20m -p 1 -run 'Abuse|Spray|Hostile' -skip 'AbuseSlow' ./httpd/ratelimit ./engine/source/rpc ./cmd/ledgerd
 
 live: ## the long test of live sources: 2,000 schedules of faults, each followed to its end, and 100,000 disconnects of a stream
 	LEDGERD_DISCONNECTS=100000 go test -count 1 -timeout 40m -v -run TestNoGapIsMissed ./engine/source/geyser

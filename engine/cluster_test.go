@@ -307,7 +307,7 @@ func TestClusterShowsOneLedger(t *testing.T) {
 			g := newGroup(t, seed)
 			want := straight(t, g.ledger)
 			g.elect()
-			for range sample(60, 40, 12) {
+			for range sample(60, 40, 6) {
 				g.step()
 			}
 			g.settle(want.end)

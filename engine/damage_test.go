@@ -242,7 +242,7 @@ func TestDamagedHistoryFileCostsItsOwnBlocks(t *testing.T) {
 			"cut":           func(d *vfstest.Memory, file string) { must(t, d.WriteFile(file, nil)) },
 			"gone":          func(d *vfstest.Memory, file string) { must(t, d.Remove(file)) },
 		}
-		for _, hurt := range [][]int{{0}, {1}, {2}, {0, 1}, {1, 3}, {0, 2, 3}} {
+		for _, hurt := range [][]int{{0, 2, 3}, {1}, {0}, {2}, {0, 1}, {1, 3}}[:sample(6, 6, 2)] {
 			for kind, harm := range harms {
 				what := fmt.Sprintf("%s, files %v", kind, hurt)
 				harmed := disk.Clone()
