@@ -106,4 +106,4 @@ release-test: ## a release for this machine, made twice, read back, installed, u
 release-all: ## the same for all machines, on a fresh Debian: some minutes
 	LEDGERD_RELEASE_ALL=1 CGO_ENABLED=0 go test -C cmd/ledgerd/deploy/tools -trimpath -count 1 -timeout 30m .
 
-.PHONY: run cluster build test check faults-check fmt vet staticcheck openapi race fuzz crash crash-all abuse live soak chaos faults bench-once bench bench-compare load screenshots release release-test release-all
+.PHONY: run cluster build test check faults-check fmt vet staticcheck openapi race fuzz crash crash-all abuse abuse-slow abuse-load live soak chaos faults bench-once bench bench-compare load screenshots release release-test release-all
