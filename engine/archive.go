@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"math"
@@ -79,12 +80,12 @@ func (e *Engine) archive(ctx context.Context) {
 // archiveMore makes room where the disk runs short, and writes the finalized blocks that are not in the archive once they are many. It
 // reports whether it wrote some: there may be more.
 func (e *Engine) archiveMore(ctx context.Context, a *snapshot.Archive) (wrote bool, err error) {
-	wanted := archiveReserve*e.writer.MinFreeBytes + uint64(e.writer.Snapshots().Bytes)
-	short := func() bool {
-		free, err := e.config.Dir.FS().FreeBytes(e.config.Dir.Path())
-		return err == nil && free < wanted
-	}
-	for short() && a.Shrink() {
+	room := e.archiveRoom()
+	if room < 0 && a.Stats().Runs > 0 {
+		for room < 0 && a.Stats().Runs > 0 {
+			room += a.Shrink() // some disks tell that later
+		}
+		return false, errNoRoom
 	}
 	h := e.Head()
 	if h == nil || !h.HasBlock {
@@ -94,16 +95,16 @@ func (e *Engine) archiveMore(ctx context.Context, a *snapshot.Archive) (wrote bo
 	blocks = blocks[:sequencer.FirstFrom(blocks, h.Tip(ledger.Finalized).Slot+1)]
 	from := sequencer.FirstFrom(blocks, a.Next())
 	many := blocks[from:min(len(blocks), from+e.config.HistoryBlocks)]
-	bytes := 0
+	bytes, atOnce := 0, min(archivedBytes, e.config.Retention.Bytes/4)
 	for i, b := range many {
-		if bytes += b.SizeBytes(); bytes >= archivedBytes {
+		if bytes += b.SizeBytes(); bytes >= atOnce {
 			many = many[:i+1]
 		}
 	}
-	if len(many) < e.config.HistoryBlocks && bytes < archivedBytes {
+	if len(many) < e.config.HistoryBlocks && bytes < atOnce {
 		return false, nil
 	}
-	if short() {
+	if room < 0 {
 		return false, errNoRoom
 	}
 	if err := e.log.Load().Sync(); err != nil { // nothing is in the archive that a crash could take from the ledger
@@ -115,7 +116,21 @@ func (e *Engine) archiveMore(ctx context.Context, a *snapshot.Archive) (wrote bo
 		previous = ledger.Some(blocks[from-1].Block.Slot)
 	case a.Next() > 0 && a.Next() >= h.Floor:
 		previous = ledger.Some(a.Next() - 1)
+	case a.Next() > 0:
+		e.config.Logger.Warn("history lacks blocks that memory had to drop before they were written", "from_slot", uint64(a.Next()), "below_slot", uint64(h.Floor))
 	}
-	share := archiveShare + float64(len(blocks)-from)/float64(16*e.config.HistoryBlocks) // up to full speed, as memory waits for it
-	return true, a.Add(ctx, sequencer.Held(many, previous), snapshot.Pace{Share: func() float64 { return share }})
+	return true, a.Add(ctx, sequencer.Held(many, previous), room, snapshot.Pace{Share: func() float64 {
+		// Up to full speed, as memory waits for it.
+		unwritten := sequencer.Blocks(cmp.Or(e.Head(), h))
+		return archiveShare + float64(len(unwritten)-sequencer.FirstFrom(unwritten, a.Next()))/float64(16*e.config.HistoryBlocks)
+	}})
+}
+
+// archiveRoom returns how many bytes history may take besides what it has; below 0 where the disk runs short.
+func (e *Engine) archiveRoom() int64 {
+	free, err := e.config.Dir.FS().FreeBytes(e.config.Dir.Path())
+	if err != nil {
+		return 0 // the write itself will fail if there is no space
+	}
+	return int64(free) - int64(archiveReserve*e.writer.MinFreeBytes) - e.writer.Snapshots().Bytes
 }

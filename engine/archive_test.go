@@ -42,7 +42,7 @@ func TestHistoryGoesBeforeIngestPauses(t *testing.T) {
 			t.Fatalf("memory holds blocks from slot %d on; slot 101 is absent for %d, history is from %d on", n.Head().Floor, whyAbsent(n, 101), n.Stats().HistoryFrom)
 		}
 		disk.SetCapacity(disk.UsedBytes() - n.Stats().HistoryBytes + 2<<10) // without history, twice what ingest leaves free, and not three times
-		pause(2 * archiveRetry)
+		pause(4 * archiveRetry)
 		if why := whyAbsent(n, 101); why != int(ledger.SlotPruned) || n.Stats().HistoryBytes > 0 {
 			t.Errorf("slot 101 is absent for %d, %d bytes of history are held", why, n.Stats().HistoryBytes)
 		}
@@ -134,7 +134,7 @@ func TestPagesOfHistoryEndWhereTheDiskIsSlow(t *testing.T) {
 		pause(2 * archiveRetry)
 		n.disk.Arm(vfstest.Plan{Before: func(c vfstest.Call) {
 			if c.Kind == vfstest.KindReadAt {
-				time.Sleep(60 * time.Millisecond)
+				time.Sleep(10 * time.Millisecond)
 			}
 		}})
 		for _, oldestFirst := range []bool{false, true} {

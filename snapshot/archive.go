@@ -13,6 +13,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/klauspost/compress/zstd"
+
 	"ledgerd/engine/ledger"
 	"ledgerd/snapshot/vfs"
 )
@@ -34,14 +36,15 @@ type Archive struct {
 	limit int64 // bytes of all runs
 	log   *slog.Logger
 	runs  atomic.Pointer[[]*run] // by slot; no two overlap
-	turns chan struct{}          // has one for each that reads
+	turns chan *zstd.Decoder     // has one for each that may read
+	waits atomic.Int32           // how many wait for a turn, or read
 }
 
 const (
-	mergedRuns   = 8 // so many runs become one
-	archiveShare = 8 // a run is at most one part in so many of the bound, since runs are dropped whole
-	archiveReads = 2 // so many read at a time
-	archivePace  = 0.1
+	mergedRuns   = 8  // so many runs become one
+	mostWaiting  = 32 // so many questions read, or wait for that
+	archiveShare = 8  // a run is at most one part in so many of the bound, since runs are dropped whole
+	archiveReads = 2  // so many read at a time
 )
 
 // ArchiveStats are the figures of an archive.
@@ -54,7 +57,14 @@ type ArchiveStats struct {
 // OpenArchive opens the archive in a directory, which it makes if need be. It removes what a crash left unfinished, so no other process may
 // be writing there.
 func OpenArchive(disk vfs.FS, dir string, limit int64, log *slog.Logger) (*Archive, error) {
-	a := &Archive{fs: disk, dir: dir, limit: limit, log: cmp.Or(log, slog.Default()), turns: make(chan struct{}, archiveReads)}
+	a := &Archive{fs: disk, dir: dir, limit: limit, log: cmp.Or(log, slog.Default()), turns: make(chan *zstd.Decoder, archiveReads)}
+	for range archiveReads {
+		z, err := newDecoder()
+		if err != nil {
+			return nil, err
+		}
+		a.turns <- z
+	}
 	if err := disk.MkdirAll(dir); err != nil {
 		return nil, fmt.Errorf("cannot make the directory of history: %w", err)
 	}
@@ -83,7 +93,13 @@ func OpenArchive(disk vfs.FS, dir string, limit int64, log *slog.Logger) (*Archi
 	slices.SortFunc(runs, func(r, s *run) int { return cmp.Or(cmp.Compare(r.First, s.First), cmp.Compare(s.Last, r.Last)) })
 	var held []*run
 	for _, r := range runs {
-		if n := len(held); n == 0 || r.First > held[n-1].Last {
+		n := len(held)
+		if n > 0 && r.Last <= held[n-1].Last && held[n-1].lost.Load() && !r.lost.Load() { // parts that were joined, and are whole
+			a.remove(held[n-1].name)
+			n--
+			held = held[:n]
+		}
+		if n == 0 || r.First > held[n-1].Last {
 			held = append(held, r)
 		} else if r.Last <= held[n-1].Last && !held[n-1].lost.Load() {
 			a.remove(r.name) // a merge was cut short
@@ -92,6 +108,7 @@ func OpenArchive(disk vfs.FS, dir string, limit int64, log *slog.Logger) (*Archi
 		}
 	}
 	a.runs.Store(&held)
+	a.keepWithin()
 	return a, nil
 }
 
@@ -111,8 +128,9 @@ func (a *Archive) lose(r *run, err error) {
 }
 
 // Next returns the slot after the newest block held, 0 where none is.
-func (a *Archive) Next() ledger.Slot {
-	runs := *a.runs.Load()
+func (a *Archive) Next() ledger.Slot { return nextOf(*a.runs.Load()) }
+
+func nextOf(runs []*run) ledger.Slot {
 	if len(runs) == 0 {
 		return 0
 	}
@@ -130,16 +148,23 @@ func (a *Archive) First() ledger.Slot {
 
 // From returns the slot from which on all blocks below another slot are held; that slot where there is no such block.
 func (a *Archive) From(below ledger.Slot) ledger.Slot {
-	if a == nil || a.Next() < below {
+	if a == nil {
+		return below
+	}
+	runs := *a.runs.Load()
+	if nextOf(runs) < below {
 		return below
 	}
 	from := below
-	for n, r := range slices.Backward(*a.runs.Load()) {
+	for n, r := range slices.Backward(runs) {
+		if r.First >= below {
+			continue // memory has it all
+		}
 		if r.lost.Load() {
 			break
 		}
 		from = min(from, r.First)
-		if n > 0 && (r.Previous == nil || *r.Previous != (*a.runs.Load())[n-1].Last) {
+		if n > 0 && (r.Previous == nil || *r.Previous != runs[n-1].Last) {
 			break
 		}
 	}
@@ -161,9 +186,9 @@ func (a *Archive) Stats() (s ArchiveStats) {
 	return s
 }
 
-// Add writes blocks, which are above all that are held and oldest first, and returns once they would survive a crash. Then it joins runs and
-// drops those that are too many. After an error nothing that was held is lost.
-func (a *Archive) Add(ctx context.Context, blocks []HeldBlock, pace Pace) error {
+// Add writes blocks, which are above all that are held and oldest first, and returns once they would survive a crash. Then it joins runs, as far
+// as that takes no more bytes meanwhile than room, and drops those that are too many. After an error nothing that was held is lost.
+func (a *Archive) Add(ctx context.Context, blocks []HeldBlock, room int64, pace Pace) error {
 	made, err := a.write(ctx, pace, runOf(blocks), func(e *encoder) error { return e.runBlocks(blocks) })
 	if err != nil {
 		return fmt.Errorf("cannot write history up to slot %d: %w", blocks[len(blocks)-1].Block.Slot, err)
@@ -171,48 +196,54 @@ func (a *Archive) Add(ctx context.Context, blocks []HeldBlock, pace Pace) error 
 	runs := append(slices.Clone(*a.runs.Load()), made)
 	a.runs.Store(&runs)
 	for {
-		runs := *a.runs.Load()
-		if !a.alike(runs) {
+		at := a.alike(room)
+		if at < 0 {
 			break
 		}
-		if err := a.merge(ctx, pace, runs[len(runs)-mergedRuns:]); err != nil {
+		if err := a.merge(ctx, pace, at); err != nil {
 			return fmt.Errorf("cannot join files of history: %w", err)
 		}
 	}
-	for a.Stats().Bytes > a.limit {
-		a.Shrink()
-	}
+	a.keepWithin()
 	return nil
 }
 
-// Shrink drops the oldest run and reports whether there was one.
-func (a *Archive) Shrink() bool {
+// keepWithin drops the oldest runs that are too many, but never the newest.
+func (a *Archive) keepWithin() {
+	for s := a.Stats(); s.Bytes > a.limit && s.Runs > 1; s = a.Stats() {
+		a.Shrink()
+	}
+}
+
+// Shrink drops the oldest run and returns how many bytes it had, 0 where there is none.
+func (a *Archive) Shrink() int64 {
 	runs := *a.runs.Load()
 	if len(runs) == 0 {
-		return false
+		return 0
 	}
 	left := runs[1:]
 	a.runs.Store(&left)
 	a.remove(runs[0].name)
 	a.log.Debug("removed the oldest file of history", "file", runs[0].name)
-	return true
+	return runs[0].bytes
 }
 
-// alike reports whether the newest runs are to become one: none of them is larger than all others of them, so each block is written a
-// number of times that grows with the logarithm of the history.
-func (a *Archive) alike(runs []*run) bool {
-	if len(runs) < mergedRuns {
-		return false
-	}
-	newest := runs[len(runs)-mergedRuns:]
-	var sum, largest int64
-	for i, r := range newest {
-		if r.lost.Load() || i > 0 && (r.Previous == nil || *r.Previous != newest[i-1].Last) {
-			return false
+// alike returns the index of the first of the newest runs that are to become one, -1 where none are: they follow each other, and none of
+// them is larger than all others of them, so each block is written a number of times that grows with the logarithm of the history.
+func (a *Archive) alike(room int64) int {
+	runs := *a.runs.Load()
+	for at := len(runs) - mergedRuns; at >= 0; at-- {
+		var sum, largest int64
+		whole := true
+		for i, r := range runs[at : at+mergedRuns] {
+			whole = whole && !r.lost.Load() && (i == 0 || r.Previous != nil && *r.Previous == runs[at+i-1].Last)
+			sum, largest = sum+r.bytes, max(largest, r.bytes)
 		}
-		sum, largest = sum+r.bytes, max(largest, r.bytes)
+		if whole && largest <= sum-largest && sum <= min(room, a.limit/archiveShare) {
+			return at
+		}
 	}
-	return largest <= sum-largest && sum <= a.limit/archiveShare
+	return -1
 }
 
 // runOf returns the meta of the run of blocks.
@@ -260,8 +291,10 @@ func (a *Archive) write(ctx context.Context, pace Pace, m *runMeta, fill func(*e
 	return written, nil
 }
 
-// merge makes one run of several that follow each other.
-func (a *Archive) merge(ctx context.Context, pace Pace, runs []*run) error {
+// merge makes one run of those that follow each other from an index on.
+func (a *Archive) merge(ctx context.Context, pace Pace, at int) error {
+	all := *a.runs.Load()
+	runs := all[at : at+mergedRuns]
 	m := &runMeta{First: runs[0].First, Last: runs[len(runs)-1].Last, Previous: runs[0].Previous}
 	for _, r := range runs {
 		m.Blocks += r.Blocks
@@ -270,9 +303,8 @@ func (a *Archive) merge(ctx context.Context, pace Pace, runs []*run) error {
 	if err != nil {
 		return err
 	}
-	all := *a.runs.Load()
-	all = append(slices.Clone(all[:len(all)-len(runs)]), made)
-	a.runs.Store(&all)
+	joined := slices.Concat(all[:at], []*run{made}, all[at+mergedRuns:])
+	a.runs.Store(&joined)
 	for _, r := range runs {
 		a.remove(r.name)
 	}
@@ -282,23 +314,26 @@ func (a *Archive) merge(ctx context.Context, pace Pace, runs []*run) error {
 // errLate says that a reader got no turn, or was not done, before its deadline.
 var errLate = fmt.Errorf("history on disk is not read before the deadline: %w", ledger.ErrUnavailable)
 
-// read gives do a turn. It calls do again where a run was joined or dropped meanwhile.
-func (a *Archive) read(deadline time.Time, do func(runs []*run) error) error {
+// errCrowded says that too many wait for a turn already.
+var errCrowded = fmt.Errorf("too many questions wait for history on disk: %w", ledger.ErrUnavailable)
+
+// read gives do a turn, and the decompressor that goes with it. It calls do again where a run was joined or dropped meanwhile.
+func (a *Archive) read(deadline time.Time, do func(runs []*run, z *zstd.Decoder) error) error {
+	defer a.waits.Add(-1)
+	if a.waits.Add(1) > mostWaiting {
+		return errCrowded
+	}
 	timer := time.NewTimer(time.Until(deadline))
 	defer timer.Stop()
 	select {
-	case a.turns <- struct{}{}:
+	case z := <-a.turns:
+		defer func() { a.turns <- z }()
+		for {
+			if err := do(*a.runs.Load(), z); !errors.Is(err, fs.ErrNotExist) {
+				return err
+			}
+		}
 	case <-timer.C:
 		return errLate
-	}
-	defer func() { <-a.turns }()
-	for {
-		runs := a.runs.Load()
-		if err := do(*runs); !errors.Is(err, fs.ErrNotExist) {
-			return err
-		}
-		if runs == a.runs.Load() { // somebody else removed it
-			return ErrLost
-		}
 	}
 }

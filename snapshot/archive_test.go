@@ -3,11 +3,13 @@ package snapshot
 import (
 	"errors"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"path"
 	"reflect"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -102,7 +104,7 @@ func TestArchiveAnswersWhatWasAdded(t *testing.T) {
 	most := 0
 	for at := 0; at < len(blocks); {
 		n := min(1+random.IntN(3), len(blocks)-at)
-		must(t, a.Add(t.Context(), blocks[at:at+n], Pace{}))
+		must(t, a.Add(t.Context(), blocks[at:at+n], 1<<40, Pace{}))
 		at += n
 		if random.IntN(40) == 0 {
 			a = openTestArchive(t, disk, 1<<30)
@@ -127,7 +129,7 @@ func TestArchiveDropsTheOldest(t *testing.T) {
 	a := openTestArchive(t, disk, limit)
 	blocks := testBlocks(0, 1200)
 	for n := range len(blocks) / 2 {
-		must(t, a.Add(t.Context(), blocks[2*n:2*n+2], Pace{}))
+		must(t, a.Add(t.Context(), blocks[2*n:2*n+2], 1<<40, Pace{}))
 		if s := a.Stats(); s.Bytes > limit {
 			t.Fatalf("%d bytes are held", s.Bytes)
 		}
@@ -137,7 +139,7 @@ func TestArchiveDropsTheOldest(t *testing.T) {
 		t.Fatalf("history is held from slot %d on", from)
 	}
 	must(t, archived(openTestArchive(t, disk, limit), blocks[from/2:600], false))
-	for a.Shrink() {
+	for a.Shrink() > 0 {
 		if next := a.From(a.Next()); next <= from && a.Stats().Runs > 0 {
 			t.Fatalf("history is held from slot %d on, after slot %d", next, from)
 		} else {
@@ -153,7 +155,7 @@ func TestArchiveDropsTheOldest(t *testing.T) {
 func TestHistoryBehindAHole(t *testing.T) {
 	a := openTestArchive(t, vfstest.NewMemory(), 1<<30)
 	for _, part := range [][]HeldBlock{testBlocks(0, 10), testBlocks(20, 30), testBlocks(32, 40)} {
-		must(t, a.Add(t.Context(), part, Pace{}))
+		must(t, a.Add(t.Context(), part, 1<<40, Pace{}))
 	}
 	ledgertest.Equal(t, a.From(41), 20, "history without a hole")
 }
@@ -167,7 +169,7 @@ func addAll(t *testing.T, disk vfs.FS, blocks []HeldBlock) {
 	for n := 2; n <= len(blocks); n += 2 {
 		from := slices.IndexFunc(blocks, func(b HeldBlock) bool { return b.Block.Slot >= a.Next() })
 		if from >= 0 && from < n {
-			_ = a.Add(t.Context(), blocks[from:n], Pace{})
+			_ = a.Add(t.Context(), blocks[from:n], 1<<40, Pace{})
 		}
 	}
 }
@@ -220,7 +222,7 @@ func TestDamagedRunCostsItsOwnBlocks(t *testing.T) {
 	a := openTestArchive(t, disk, 1<<30)
 	blocks := testBlocks(0, 28)
 	for n := range 3 {
-		must(t, a.Add(t.Context(), blocks[n*5:n*5+5], Pace{}))
+		must(t, a.Add(t.Context(), blocks[n*5:n*5+5], 1<<40, Pace{}))
 	}
 	names, err := disk.List(archiveDir)
 	must(t, err)
@@ -246,7 +248,111 @@ func TestDamagedRunCostsItsOwnBlocks(t *testing.T) {
 				t.Fatalf("byte %d: %+v", i, s)
 			}
 			ledgertest.Equal(t, a.From(29), 20, "history without a hole")
-			must(t, a.Add(t.Context(), testBlocks(30, 34), Pace{}))
+			must(t, a.Add(t.Context(), testBlocks(30, 34), 1<<40, Pace{}))
 		}
 	}
+}
+
+// TestArchiveIsReadWhileItChanges asks everything of an archive while runs are added, joined and dropped: what is answered is right.
+func TestArchiveIsReadWhileItChanges(t *testing.T) {
+	a := openTestArchive(t, vfstest.NewMemory(), 1<<30)
+	blocks := testBlocks(0, 200)
+	done := make(chan struct{})
+	var readers sync.WaitGroup
+	for range 3 {
+		readers.Go(func() {
+			for n := 0; ; n++ {
+				select {
+				case <-done:
+					return
+				default:
+				}
+				b := blocks[n%len(blocks)].Block
+				if from := a.From(math.MaxUint64); from != math.MaxUint64 {
+					t.Errorf("history from slot %d on reaches the last slot there is", from)
+				}
+				found, err := a.Block(b.Slot, later())
+				if err != nil || found.Block != nil && found.Block.Slot < b.Slot {
+					t.Errorf("block at slot %d: %+v, %v", b.Slot, found, err)
+				}
+				tx, err := a.Transaction(&b.Transactions[0].Signature, b.Slot+1, later())
+				if err != nil || tx != nil && tx.Slot != b.Slot {
+					t.Errorf("transaction at slot %d: %+v, %v", b.Slot, tx, err)
+				}
+				var last ledger.Slot
+				must(t, a.Walk(ledger.Opt[ledger.Pubkey]{}, 2, 200, true, later(), func(c Candidate) (bool, error) {
+					if c.Slot != last+2 && last > 0 {
+						t.Errorf("a walk comes from slot %d to %d", last, c.Slot)
+					}
+					last = c.Slot
+					return true, nil
+				}))
+			}
+		})
+	}
+	for n := 2; n <= len(blocks); n += 2 {
+		must(t, a.Add(t.Context(), blocks[n-2:n], 1<<40, Pace{}))
+	}
+	close(done)
+	readers.Wait()
+}
+
+// TestArchiveThatIsTooSmallKeepsItsNewestRun has a bound below one run.
+func TestArchiveThatIsTooSmallKeepsItsNewestRun(t *testing.T) {
+	a := openTestArchive(t, vfstest.NewMemory(), 1)
+	for _, part := range [][]HeldBlock{testBlocks(0, 10), testBlocks(12, 20)} {
+		must(t, a.Add(t.Context(), part, 1<<40, Pace{}))
+		ledgertest.Equal(t, []ledger.Slot{a.First(), a.Next()}, []ledger.Slot{part[0].Block.Slot, part[len(part)-1].Block.Slot + 1}, "the oldest block, and the slot after the newest")
+	}
+}
+
+// TestRunsAreJoinedWhereThereIsRoom leaves too little for a joined run beside its parts, and then enough.
+func TestRunsAreJoinedWhereThereIsRoom(t *testing.T) {
+	a := openTestArchive(t, vfstest.NewMemory(), 1<<30)
+	for n := range ledger.Slot(10) {
+		must(t, a.Add(t.Context(), testBlocks(10*n, 10*n+8), 100, Pace{}))
+	}
+	ledgertest.Equal(t, a.Stats().Runs, 10, "runs")
+	must(t, a.Add(t.Context(), testBlocks(100, 108), 1<<40, Pace{}))
+	ledgertest.Equal(t, a.Stats().Runs, 4, "runs, once eight of eleven are joined")
+}
+
+// TestRunThatIsGoneIsDamaged removes the file of a run under an archive.
+func TestRunThatIsGoneIsDamaged(t *testing.T) {
+	disk := vfstest.NewMemory()
+	a := openTestArchive(t, disk, 1<<30)
+	blocks := testBlocks(0, 28)
+	for n := range 3 {
+		must(t, a.Add(t.Context(), blocks[n*5:n*5+5], 1<<40, Pace{}))
+	}
+	names, err := disk.List(archiveDir)
+	must(t, err)
+	must(t, disk.Remove(path.Join(archiveDir, names[1])))
+	must(t, archived(a, blocks, true))
+	_, err = a.Block(12, later())
+	ledgertest.ErrorIs(t, err, ErrLost, "a block of it")
+	ledgertest.Equal(t, a.Stats().Damaged, names[1:2], "damaged")
+}
+
+// TestPartsOfADamagedRunAreUsed has a crash leave the parts of a joined run, which is damaged.
+func TestPartsOfADamagedRunAreUsed(t *testing.T) {
+	disk := vfstest.NewMemory()
+	a := openTestArchive(t, disk, 1<<30)
+	blocks := testBlocks(0, 46)
+	for n := range 7 {
+		must(t, a.Add(t.Context(), blocks[n*3:n*3+3], 1<<40, Pace{}))
+	}
+	parts, err := disk.List(archiveDir)
+	must(t, err)
+	before := disk.Clone()
+	must(t, a.Add(t.Context(), blocks[21:24], 1<<40, Pace{}))
+	joined, err := disk.List(archiveDir)
+	must(t, err)
+	ledgertest.Equal(t, len(joined), 1, "files once they are joined")
+	whole, err := disk.ReadFile(path.Join(archiveDir, joined[0]))
+	must(t, err)
+	must(t, before.WriteFile(path.Join(archiveDir, joined[0]), whole[:len(whole)/2]))
+	a = openTestArchive(t, before, 1<<30)
+	ledgertest.Equal(t, []int{a.Stats().Runs, len(a.Stats().Damaged)}, []int{len(parts), 0}, "runs, and damaged ones")
+	must(t, archived(a, blocks[:21], false))
 }

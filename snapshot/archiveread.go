@@ -2,11 +2,16 @@ package snapshot
 
 import (
 	"errors"
+	"fmt"
+	"io/fs"
 	"slices"
 	"sort"
 	"time"
 
+	"github.com/klauspost/compress/zstd"
+
 	"ledgerd/engine/ledger"
+	"ledgerd/snapshot/vfs"
 )
 
 // ErrLost says that what was asked for lies in a damaged file.
@@ -20,13 +25,20 @@ type runReader struct {
 	blocks []HeldBlock
 }
 
-// opened calls use with a reader of a run, and notes damage that it finds.
-func (a *Archive) opened(r *run, use func(*runReader) error) error {
+// opened calls use with a reader of a run, and notes damage that it finds. Its error matches fs.ErrNotExist if the run was joined or dropped
+// meanwhile.
+func (a *Archive) opened(r *run, z *zstd.Decoder, use func(*runReader) error) error {
 	if r.lost.Load() {
 		return ErrLost
 	}
-	reader, err := r.open()
-	if err != nil {
+	reader, err := r.openWith(z)
+	switch {
+	case errors.Is(err, fs.ErrNotExist) && slices.Contains(*a.runs.Load(), r): // somebody else removed it
+		a.lose(r, err)
+		return ErrLost
+	case err != nil && vfs.IsOutOfFiles(err):
+		return fmt.Errorf("history cannot be read: %w: %w", ledger.ErrUnavailable, err)
+	case err != nil:
 		return err
 	}
 	defer reader.close()
@@ -45,7 +57,7 @@ func (a *Archive) failed(r *run, err error) error {
 // block returns the first block at or above a slot, which must not be above the last one of the run.
 func (r *runReader) block(slot ledger.Slot) (HeldBlock, error) {
 	chunks := r.run.of(blockChunk)
-	c := &chunks[chunkFrom(chunks, blockKey(slot))]
+	c := &chunks[min(chunkFrom(chunks, blockKey(slot)), len(chunks)-1)]
 	if c != r.chunk {
 		r.chunk, r.blocks = nil, nil
 		err := r.chunkReader.blocks(c, func(b HeldBlock) error {
@@ -57,18 +69,22 @@ func (r *runReader) block(slot ledger.Slot) (HeldBlock, error) {
 		}
 		r.chunk = c
 	}
-	return r.blocks[sort.Search(len(r.blocks), func(i int) bool { return r.blocks[i].Block.Slot >= slot })], nil
+	i := sort.Search(len(r.blocks), func(i int) bool { return r.blocks[i].Block.Slot >= slot })
+	if i == len(r.blocks) {
+		return HeldBlock{}, r.run.damaged(c, "a signature or a filter is of a block that is not there")
+	}
+	return r.blocks[i], nil
 }
 
 // Block returns the first block held at or above a slot, one without a Block where there is none. Its error is ErrLost where that block may be
 // in a damaged run, or matches ledger.ErrUnavailable, or is the disk's.
 func (a *Archive) Block(slot ledger.Slot, deadline time.Time) (found HeldBlock, err error) {
-	err = a.read(deadline, func(runs []*run) error {
+	err = a.read(deadline, func(runs []*run, z *zstd.Decoder) error {
 		i := sort.Search(len(runs), func(i int) bool { return runs[i].Last >= slot })
 		if i == len(runs) {
 			return nil
 		}
-		return a.opened(runs[i], func(r *runReader) (err error) {
+		return a.opened(runs[i], z, func(r *runReader) (err error) {
 			found, err = r.block(slot)
 			return err
 		})
@@ -78,12 +94,12 @@ func (a *Archive) Block(slot ledger.Slot, deadline time.Time) (found HeldBlock, 
 
 // Transaction returns the newest transaction below a slot with a signature, nil where none is held. Damaged runs are passed over.
 func (a *Archive) Transaction(sig *ledger.Signature, below ledger.Slot, deadline time.Time) (found *ledger.Transaction, err error) {
-	err = a.read(deadline, func(runs []*run) error {
+	err = a.read(deadline, func(runs []*run, z *zstd.Decoder) error {
 		for _, r := range slices.Backward(runs) {
 			if time.Now().After(deadline) {
 				return errLate
 			}
-			err := a.opened(r, func(r *runReader) (err error) {
+			err := a.opened(r, z, func(r *runReader) (err error) {
 				found, err = r.transaction(sig, below)
 				return err
 			})
@@ -133,7 +149,7 @@ type Candidate struct {
 // or the disk's.
 func (a *Archive) Walk(key ledger.Opt[ledger.Pubkey], first, last ledger.Slot, oldestFirst bool, deadline time.Time, visit func(Candidate) (more bool, err error)) error {
 	var done ledger.Opt[ledger.Slot] // visited last: where runs were joined meanwhile, the walk goes on behind it
-	err := a.read(deadline, func(runs []*run) error {
+	err := a.read(deadline, func(runs []*run, z *zstd.Decoder) error {
 		for n := range runs {
 			r, from, to := runs[n], first, last
 			if !oldestFirst {
@@ -148,7 +164,7 @@ func (a *Archive) Walk(key ledger.Opt[ledger.Pubkey], first, last ledger.Slot, o
 			if r.Last < from || r.First > to {
 				continue
 			}
-			err := a.opened(r, func(reader *runReader) error {
+			err := a.opened(r, z, func(reader *runReader) error {
 				return reader.walk(key, from, to, oldestFirst, func(c Candidate) error {
 					if time.Now().After(deadline) {
 						return errLate

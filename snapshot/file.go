@@ -151,25 +151,34 @@ type chunkReader struct {
 	account codec.AccountDecoder
 }
 
+// newDecoder returns a decompressor of chunks. It starts no goroutine, so it is not closed.
+func newDecoder() (*zstd.Decoder, error) {
+	z, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(windowBytes), zstd.WithDecodeAllCapLimit(true))
+	if err != nil {
+		return nil, fmt.Errorf("cannot make a decompressor: %w", err)
+	}
+	return z, nil
+}
+
 // open returns a reader of the file's chunks, to be closed.
 func (f *file) open() (*chunkReader, error) {
+	z, err := newDecoder()
+	if err != nil {
+		return nil, err
+	}
+	return f.openWith(z)
+}
+
+// openWith is open with a decompressor that nobody else uses meanwhile.
+func (f *file) openWith(z *zstd.Decoder) (*chunkReader, error) {
 	opened, err := f.fs.Open(filepath.Join(f.dir, f.name))
 	if err != nil {
 		return nil, fmt.Errorf("cannot open %s: %w", f.name, err)
 	}
-	z, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(windowBytes),
-		zstd.WithDecodeAllCapLimit(true))
-	if err != nil {
-		opened.Close()
-		return nil, fmt.Errorf("cannot make a decompressor: %w", err)
-	}
 	return &chunkReader{of: f, file: opened, zstd: z}, nil
 }
 
-func (r *chunkReader) close() {
-	r.zstd.Close()
-	r.file.Close() // nothing was written
-}
+func (r *chunkReader) close() { r.file.Close() } // nothing was written
 
 // read returns the raw bytes of a chunk, valid until the next call.
 func (r *chunkReader) read(c *chunk) ([]byte, error) {

@@ -58,6 +58,9 @@ type serveCommand struct {
 	LogFormat string     `group:"Messages:" help:"How messages are written to standard error: text, or json (one object a line)." default:"text" enum:"text,json"`
 }
 
+// minHistoryBytes is eight of the largest files that are written at once: the oldest is dropped whole.
+const minHistoryBytes = 256 << 20
+
 // Validate checks what the flags' types cannot.
 func (c *serveCommand) Validate() error {
 	switch {
@@ -75,6 +78,8 @@ func (c *serveCommand) Validate() error {
 		return errors.New("--snapshot-interval must not be negative")
 	case c.LogSegmentBytes < 64<<10:
 		return errors.New("--log-segment-bytes must be at least 64KiB")
+	case c.HistoryBytes != 0 && c.HistoryBytes < minHistoryBytes:
+		return errors.New("--history-bytes must be 0 or at least 256MiB")
 	case c.RetainSlots == 0:
 		return errors.New("--retain-slots must be at least 1")
 	case min(c.RateLimitMinute, c.RateLimitHour) < 0 || max(c.RateLimitMinute, c.RateLimitHour) > ratelimit.MaxLimit:

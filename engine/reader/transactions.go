@@ -52,7 +52,7 @@ func (r *Reader) transaction(v ledger.View, sig ledger.Signature, disk bool, dea
 	switch {
 	case t != nil:
 		return t, nil
-	case r.coverage.Load().SkipVotes:
+	case r.coverage.Load().SkipVotes || len(r.archive.Load().Stats().Damaged) > 0:
 		return nil, &ledger.NotFoundError{Absence: ledger.TransactionNotIndexed}
 	}
 	return nil, &ledger.NotFoundError{Absence: ledger.TransactionNotFound}
@@ -90,28 +90,34 @@ func (r *Reader) knowsAddress(v ledger.View, in ledger.TransactionRange, deadlin
 // transactions walks over the blocks of a range and takes the transactions that are wanted.
 func (r *Reader) transactions(v ledger.View, in ledger.TransactionRange, deadline time.Time) (ledger.TransactionPage, error) {
 	w := walk{TransactionRange: in, wanted: txstore.Wanted{Success: in.Success}}
+	err := r.fill(v, &w, deadline)
+	// After the walk, which may have come upon damage.
 	w.page.HistoryFrom = r.archive.Load().From(v.Head.Floor)
 	if !v.Head.HasBlock {
 		w.page.HistoryFrom = v.Tip().Slot + 1
 	}
-	var err error
-	if w.before, err = r.bound(v, in.Before, deadline); err != nil {
-		return w.page, err
-	}
-	if w.after, err = r.bound(v, in.After, deadline); err != nil || !v.Head.HasBlock {
-		return w.page, err
-	}
-	if in.OldestFirst {
-		if ends, err := r.onDisk(v, &w, deadline); ends || err != nil {
-			return w.page, err
-		}
-		r.inMemory(v, &w)
-		return w.page, nil
-	}
-	if !r.inMemory(v, &w) {
-		_, err = r.onDisk(v, &w, deadline)
-	}
 	return w.page, err
+}
+
+// fill takes the transactions of a page, from memory and disk.
+func (r *Reader) fill(v ledger.View, w *walk, deadline time.Time) (err error) {
+	if w.before, err = r.bound(v, w.Before, deadline); err != nil {
+		return err
+	}
+	if w.after, err = r.bound(v, w.After, deadline); err != nil || !v.Head.HasBlock {
+		return err
+	}
+	if !w.OldestFirst {
+		if !r.inMemory(v, w) {
+			_, err = r.onDisk(v, w, deadline)
+		}
+		return err
+	}
+	ends, err := r.onDisk(v, w, deadline)
+	if !ends && err == nil {
+		r.inMemory(v, w)
+	}
+	return err
 }
 
 // inMemory takes transactions of the blocks that memory holds, and reports whether the page ends there.
@@ -147,8 +153,9 @@ func (r *Reader) onDisk(v ledger.View, w *walk, deadline time.Time) (ends bool, 
 		if blocks++; blocks == 1 {
 			began = time.Now()
 		}
-		w.keys += c.Lines                                                         // a line of a filter is looked into faster than a key is
-		over := blocks > 1 && (w.keys > mostKeys || time.Since(began) > diskTime) // the first may be the one that the page begins in
+		w.keys += c.Lines // a line of a filter is looked into faster than a key is
+		// The first may be the block that the page begins in.
+		over := blocks > 1 && (w.keys > mostKeys || time.Since(began) > diskTime || time.Until(deadline) < diskTime)
 		if !c.Named && !over {
 			return true, nil
 		}
@@ -184,7 +191,7 @@ const (
 	turnKeys = 1 << 14 // keys that are looked through between two turns of others: some ten microseconds of work
 	mostKeys = 1 << 22 // keys that are looked through for one page: some milliseconds
 	// diskTime is how long blocks on disk are looked through for one page, at least two of them: others wait for a turn meanwhile.
-	diskTime = 100 * time.Millisecond
+	diskTime = 25 * time.Millisecond
 )
 
 // walk collects the transactions of one page, block by block.
