@@ -142,7 +142,7 @@ func (r *request) admit(fault *wire.Fault) error {
 	default:
 		r.allowance = r.server.limiter.Take(r.client.Key, r.now)
 	}
-	if r.conn.Refused(!r.allowance.Allowed) {
+	if r.conn.Refused(!r.allowance.Allowed, len(r.ctx.Request.Header.RawHeaders())) {
 		r.ctx.SetConnectionClose()
 	}
 	switch {

@@ -21,8 +21,9 @@ const (
 )
 
 // maxRefusals is how many requests in a row a connection may have refused for its client's
-// limit. The connection is then closed: so a client past its limit makes at most Config.ConnsPerMinute × maxRefusals requests a minute.
-const maxRefusals = 10
+// limit, where each KiB of its fields counts as one more. The connection is then closed: so a client past its limit makes at most
+// Config.ConnsPerMinute × maxRefusals requests a minute, and fewer where reading them takes longer.
+const maxRefusals, refusalBytes = 10, 1 << 10
 
 // Conn is one accepted connection. Until it is taken over, one goroutine reads and writes it.
 type Conn struct {
@@ -121,10 +122,10 @@ func (c *Conn) send(p []byte) (int, error) {
 	return c.socket.Write(p)
 }
 
-// Refused notes whether the present request is refused for its client's limit, and reports
+// Refused notes whether the present request, whose fields have so many bytes, is refused for its client's limit, and reports
 // whether the connection is to end with the answer. A trusted proxy's connections stay: they
 // carry the requests of other clients too.
-func (c *Conn) Refused(refused bool) (end bool) {
+func (c *Conn) Refused(refused bool, fieldBytes int) (end bool) {
 	if !refused && c.secure != nil {
 		c.secure.records.renew()
 	}
@@ -132,7 +133,7 @@ func (c *Conn) Refused(refused bool) (end bool) {
 		c.refusals = 0
 		return false
 	}
-	c.refusals++
+	c.refusals += 1 + fieldBytes/refusalBytes
 	return c.refusals >= maxRefusals
 }
 

@@ -203,7 +203,11 @@ func TestAConnectionEndsWithTheTenthRefusalInARow(t *testing.T) {
 		c := l.admit(&addressed{from: from})
 		for i := range 3 * maxRefusals { // of which one request in between is answered
 			refused := i != maxRefusals-1
-			ledgertest.Equal(t, c.Refused(refused), ends && i >= 2*maxRefusals-1, "%s: whether request %d ends the connection", from, i)
+			ledgertest.Equal(t, c.Refused(refused, refusalBytes-1), ends && i >= 2*maxRefusals-1, "%s: whether request %d ends the connection", from, i)
+		}
+		c = l.admit(&addressed{from: from})
+		for i := range 3 { // four of ten each
+			ledgertest.Equal(t, c.Refused(true, 3*refusalBytes), ends && i == 2, "%s: whether long request %d ends the connection", from, i)
 		}
 	}
 }

@@ -162,7 +162,7 @@ func TestRecordsWithoutDataAreBounded(t *testing.T) {
 	} {
 		for _, upgraded := range []bool{false, true} {
 			s, dial := serveTLS(t, Config{Handler: func(ctx *fasthttp.RequestCtx, c *Conn, fault *Fault) {
-				if c.Refused(false); upgraded {
+				if c.Refused(false, 0); upgraded {
 					c.TakeOver()
 					ctx.Hijack(func(c net.Conn) { _, _ = io.Copy(io.Discard, c) })
 				}
@@ -193,7 +193,7 @@ func TestRecordsWithoutDataAreBounded(t *testing.T) {
 
 // F35: a request of a byte a record is answered, and so are many small ones.
 func TestSmallRecordsOfRequestsArePaidFor(t *testing.T) {
-	_, dial := serveTLS(t, Config{Handler: func(_ *fasthttp.RequestCtx, c *Conn, _ *Fault) { c.Refused(false) }})
+	_, dial := serveTLS(t, Config{Handler: func(_ *fasthttp.RequestCtx, c *Conn, _ *Fault) { c.Refused(false, 0) }})
 	r := dial()
 	r.shake(t, "")
 	request := "GET /" + strings.Repeat("x", 100) + " HTTP/1.1\r\nHost: x\r\n\r\n"
