@@ -181,11 +181,11 @@ func (e *Engine) Run(ctx context.Context) error {
 	r := &recovery{node: e}
 	err = r.run(ctx, func(ctx context.Context) error {
 		r.found.Source = *e.info.Load()
-		verifying, stop := context.WithCancel(ctx)
-		var verifier sync.WaitGroup
-		verifier.Go(func() { r.verify(verifying) })
-		verifier.Go(func() { e.archive(verifying) })
-		defer verifier.Wait()
+		running, stop := context.WithCancel(ctx)
+		var beside sync.WaitGroup
+		beside.Go(func() { r.verify(running) })
+		beside.Go(func() { e.archive(running) })
+		defer beside.Wait()
 		defer stop()
 		return e.writer.Run(ctx, e.seq, r.found)
 	})

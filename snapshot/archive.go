@@ -43,7 +43,7 @@ type Archive struct {
 const (
 	mergedRuns   = 8  // so many runs become one
 	mostWaiting  = 32 // so many questions read, or wait for that
-	archiveShare = 8  // a run is at most one part in so many of the bound, since runs are dropped whole
+	largestShare = 8  // a run is at most one part in so many of the bound, since runs are dropped whole
 	archiveReads = 2  // so many read at a time
 )
 
@@ -239,7 +239,7 @@ func (a *Archive) alike(room int64) int {
 			whole = whole && !r.lost.Load() && (i == 0 || r.Previous != nil && *r.Previous == runs[at+i-1].Last)
 			sum, largest = sum+r.bytes, max(largest, r.bytes)
 		}
-		if whole && largest <= sum-largest && sum <= min(room, a.limit/archiveShare) {
+		if whole && largest <= sum-largest && sum <= min(room, a.limit/largestShare) {
 			return at
 		}
 	}
@@ -273,14 +273,11 @@ func (a *Archive) write(ctx context.Context, pace Pace, m *runMeta, fill func(*e
 	if err := e.runMeta(m); err != nil {
 		return nil, err
 	}
-	if err := w.finish(); err != nil {
+	if _, err := w.readBack(ctx, runMagic, pace); err != nil {
 		return nil, err
 	}
 	written, err := openRun(a.fs, a.dir, w.temporary)
 	if err != nil {
-		return nil, err
-	}
-	if _, err := written.checkItems(ctx, pace); err != nil {
 		return nil, err
 	}
 	w.name = runName(m.First, m.Last, w.hash)

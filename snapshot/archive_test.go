@@ -216,16 +216,22 @@ func TestAnyFailedCallLeavesAWholeArchive(t *testing.T) {
 	}
 }
 
-// TestDamagedRunCostsItsOwnBlocks flips bytes and cuts files: an archive opens, answers nothing wrong, and has all of the other runs.
-func TestDamagedRunCostsItsOwnBlocks(t *testing.T) {
-	disk := vfstest.NewMemory()
-	a := openTestArchive(t, disk, 1<<30)
-	blocks := testBlocks(0, 28)
-	for n := range 3 {
-		must(t, a.Add(t.Context(), blocks[n*5:n*5+5], 1<<40, Pace{}))
+// threeRuns returns an archive of three runs of five blocks each, and the names of its files.
+func threeRuns(t *testing.T) (disk *vfstest.Memory, a *Archive, blocks []HeldBlock, names []string) {
+	t.Helper()
+	disk = vfstest.NewMemory()
+	a, blocks = openTestArchive(t, disk, 1<<30), testBlocks(0, 28)
+	for some := range slices.Chunk(blocks, 5) {
+		must(t, a.Add(t.Context(), some, 1<<40, Pace{}))
 	}
 	names, err := disk.List(archiveDir)
 	must(t, err)
+	return disk, a, blocks, names
+}
+
+// TestDamagedRunCostsItsOwnBlocks flips bytes and cuts files: an archive opens, answers nothing wrong, and has all of the other runs.
+func TestDamagedRunCostsItsOwnBlocks(t *testing.T) {
+	disk, _, blocks, names := threeRuns(t)
 	name := path.Join(archiveDir, names[1])
 	whole, err := disk.ReadFile(name)
 	must(t, err)
@@ -319,17 +325,10 @@ func TestRunsAreJoinedWhereThereIsRoom(t *testing.T) {
 
 // TestRunThatIsGoneIsDamaged removes the file of a run under an archive.
 func TestRunThatIsGoneIsDamaged(t *testing.T) {
-	disk := vfstest.NewMemory()
-	a := openTestArchive(t, disk, 1<<30)
-	blocks := testBlocks(0, 28)
-	for n := range 3 {
-		must(t, a.Add(t.Context(), blocks[n*5:n*5+5], 1<<40, Pace{}))
-	}
-	names, err := disk.List(archiveDir)
-	must(t, err)
+	disk, a, blocks, names := threeRuns(t)
 	must(t, disk.Remove(path.Join(archiveDir, names[1])))
 	must(t, archived(a, blocks, true))
-	_, err = a.Block(12, later())
+	_, err := a.Block(12, later())
 	ledgertest.ErrorIs(t, err, ErrLost, "a block of it")
 	ledgertest.Equal(t, a.Stats().Damaged, names[1:2], "damaged")
 }

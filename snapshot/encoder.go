@@ -157,6 +157,11 @@ func (e *encoder) meta(m *Meta) error {
 	if err != nil {
 		return err
 	}
-	e.raw, e.chunk = append(e.raw[:0], raw...), chunk{kind: metaChunk, count: 1}
+	return e.last(raw)
+}
+
+// last writes the last chunk of a file that has a meta.
+func (e *encoder) last(meta []byte) error {
+	e.raw, e.chunk = append(e.raw[:0], meta...), chunk{kind: metaChunk, count: 1}
 	return e.flush()
 }

@@ -202,5 +202,29 @@ func (r *chunkReader) read(c *chunk) ([]byte, error) {
 	return raw, nil
 }
 
+// hasMeta reports whether there is one meta.
+func (f *file) hasMeta() bool {
+	metas := f.of(metaChunk)
+	return len(metas) == 1 && metas[0].count == 1
+}
+
+// readMeta has decode take in the meta of a file that has one, and returns its chunk.
+func (f *file) readMeta(decode func(raw []byte) error) (*chunk, error) {
+	meta := &f.of(metaChunk)[0]
+	r, err := f.open()
+	if err != nil {
+		return nil, err
+	}
+	defer r.close()
+	raw, err := r.read(meta)
+	if err != nil {
+		return nil, err
+	}
+	if err := decode(raw); err != nil {
+		return nil, f.damaged(meta, fmt.Sprintf("its meta cannot be read: %v", err))
+	}
+	return meta, nil
+}
+
 // damaged says that a chunk fails a check.
 func (f *file) damaged(c *chunk, reason string) error { return &DamagedError{f.name, c.offset, reason} }

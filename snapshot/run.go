@@ -111,26 +111,18 @@ func openRun(disk vfs.FS, dir, name string) (*run, error) {
 	if err != nil {
 		return nil, err
 	}
-	blocks, filters, metas := f.of(blockChunk), f.of(filterChunk), f.of(metaChunk)
-	if len(blocks) == 0 || len(metas) != 1 || metas[0].count != 1 || len(blocks)+len(filters)+len(f.of(signatureChunk))+1 != len(f.chunks) {
+	blocks := f.of(blockChunk)
+	if len(blocks) == 0 || !f.hasMeta() || len(blocks)+len(f.of(filterChunk))+len(f.of(signatureChunk))+1 != len(f.chunks) {
 		return nil, &DamagedError{name, f.end, "the index is not one of a run"}
 	}
-	r, err := f.open()
-	if err != nil {
-		return nil, err
-	}
-	defer r.close()
-	raw, err := r.read(&metas[0])
-	if err != nil {
-		return nil, err
-	}
 	opened := &run{file: f}
-	if err := json.Unmarshal(raw, &opened.runMeta); err != nil {
-		return nil, f.damaged(&metas[0], fmt.Sprintf("its meta cannot be read: %v", err))
+	meta, err := f.readMeta(func(raw []byte) error { return json.Unmarshal(raw, &opened.runMeta) })
+	if err != nil {
+		return nil, err
 	}
 	last := len(blocks) - 1
 	if slotOf(&blocks[0].first) != opened.First || slotOf(&blocks[last].last) != opened.Last || f.count(blockChunk) != opened.Blocks || f.count(filterChunk) != opened.Blocks {
-		return nil, f.damaged(&metas[0], "its meta does not fit its index")
+		return nil, f.damaged(meta, "its meta does not fit its index")
 	}
 	return opened, nil
 }
@@ -169,12 +161,11 @@ func (r *run) signatures(visit func(signatureEntry) bool) error {
 	})
 }
 
-// meta writes the last chunk of a run.
+// runMeta writes the last chunk of a run.
 func (e *encoder) runMeta(m *runMeta) error {
 	raw, err := json.Marshal(m)
 	if err != nil {
 		return fmt.Errorf("cannot encode the meta of a run: %w", err)
 	}
-	e.raw, e.chunk = append(e.raw[:0], raw...), chunk{kind: metaChunk, count: 1}
-	return e.flush()
+	return e.last(raw)
 }

@@ -54,25 +54,19 @@ func openState(disk vfs.FS, dir, name string) (*file, *Meta, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	metas := f.of(metaChunk)
-	if len(metas) != 1 || metas[0].count != 1 || len(f.of(accountChunk))+len(f.of(mintChunk))+1 != len(f.chunks) {
+	if !f.hasMeta() || len(f.of(accountChunk))+len(f.of(mintChunk))+1 != len(f.chunks) {
 		return nil, nil, &DamagedError{name, f.end, "the index is not one of a snapshot"}
 	}
-	r, err := f.open()
+	var m *Meta
+	meta, err := f.readMeta(func(raw []byte) (err error) {
+		m, err = decodeMeta(raw)
+		return err
+	})
 	if err != nil {
 		return nil, nil, err
-	}
-	defer r.close()
-	raw, err := r.read(&metas[0])
-	if err != nil {
-		return nil, nil, err
-	}
-	m, err := decodeMeta(raw)
-	if err != nil {
-		return nil, nil, f.damaged(&metas[0], fmt.Sprintf("its meta cannot be read: %v", err))
 	}
 	if reason := m.check(f); reason != "" {
-		return nil, nil, f.damaged(&metas[0], reason)
+		return nil, nil, f.damaged(meta, reason)
 	}
 	return f, m, nil
 }

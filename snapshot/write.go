@@ -83,7 +83,7 @@ func (s *Store) writeLocked(ctx context.Context, m *Meta, parts []Part, blocks [
 		if err != nil {
 			return written, err
 		}
-		if err := s.writeHistory(ctx, w, blocks, pace); err != nil {
+		if err := w.writeHistory(ctx, blocks, pace); err != nil {
 			return written, err
 		}
 		written.HistoryBytes, w.name = w.end, historyName(first, last, w.hash)
@@ -96,7 +96,7 @@ func (s *Store) writeLocked(ctx context.Context, m *Meta, parts []Part, blocks [
 	if err := writeParts(ctx, w, m, parts, pace); err != nil {
 		return written, err
 	}
-	found, err := s.readBack(ctx, w, snapshotMagic, pace)
+	found, err := w.readBack(ctx, snapshotMagic, pace)
 	if err != nil {
 		return written, err
 	}
@@ -117,11 +117,11 @@ func (s *Store) writeLocked(ctx context.Context, m *Meta, parts []Part, blocks [
 }
 
 // readBack finishes a file, reads all of it back, and returns what is in it.
-func (s *Store) readBack(ctx context.Context, w *fileWriter, magic string, pace Pace) (tally, error) {
+func (w *fileWriter) readBack(ctx context.Context, magic string, pace Pace) (tally, error) {
 	if err := w.finish(); err != nil {
 		return tally{}, err
 	}
-	f, err := openFile(s.fs, s.dir, w.temporary, magic)
+	f, err := openFile(w.fs, w.dir, w.temporary, magic)
 	if err != nil {
 		return tally{}, err
 	}
@@ -195,7 +195,7 @@ func writeItems[T any](e *encoder, all func(visit func(T) bool) error, write fun
 }
 
 // writeHistory writes and verifies a history file.
-func (s *Store) writeHistory(ctx context.Context, w *fileWriter, blocks []HeldBlock, pace Pace) error {
+func (w *fileWriter) writeHistory(ctx context.Context, blocks []HeldBlock, pace Pace) error {
 	e, err := newEncoder(ctx, w, pace)
 	if err != nil {
 		return err
@@ -208,6 +208,6 @@ func (s *Store) writeHistory(ctx context.Context, w *fileWriter, blocks []HeldBl
 	if err := e.flush(); err != nil {
 		return err
 	}
-	_, err = s.readBack(ctx, w, historyMagic, pace)
+	_, err = w.readBack(ctx, historyMagic, pace)
 	return err
 }
