@@ -27,13 +27,12 @@ const crashLedger = "sim:seed=%d,accounts=300,tps=1000,slot_time=4ms,finality=8,
 // ends.
 type crashRig struct {
 	*testing.T
-	random   *rand.Rand
-	dir      string
-	source   string
-	flags    []string // of all nodes
-	seen     *seen
-	straight *running
-	history  *history // of straight
+	random  *rand.Rand
+	dir     string
+	source  string
+	flags   []string // of all nodes
+	seen    *seen
+	history *history // of the node that nobody ends
 }
 
 // newCrashRig makes a rig on a directory. The source lacks its seed.
@@ -41,8 +40,7 @@ func newCrashRig(t *testing.T, dir, source string, flags ...string) *crashRig {
 	t.Helper()
 	random, seed := seededRand(t)
 	r := &crashRig{T: t, random: random, dir: dir, source: fmt.Sprintf(source, seed), flags: flags, seen: newSeen(t)}
-	r.straight = start(t, "--data-dir", t.TempDir(), "--source", r.source)
-	r.history = remember(t, r.straight.base, keptBlocks)
+	r.history = remember(t, start(t, "--data-dir", t.TempDir(), "--source", r.source).base, keptBlocks)
 	return r
 }
 
