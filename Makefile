@@ -1,4 +1,4 @@
-# Targets a person types. Each is one line; flags belong to the commands.
+# Targets a person types, by topic: make alone prints them. Flags belong to the commands.
 
 HUNDREDS = 13
 STRIDE = 6
@@ -6,21 +6,26 @@ CYCLES = 16
 SCHEDULES = 200
 SOAK = 2h
 
-run: build ## build and start with the built-in simulator
+help: ## print this
+	@awk -F ':.*## ' '/^##@ / { print "\n" substr($$0, 5) } /^[a-z-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' Makefile
+
+##@ Start
+run: build ## build, and start a node with the built-in simulated ledger
 	bin/ledgerd serve
 
-cluster: build ## build and start a cluster on this machine: nats-servers, ingesters, replicas, a balancer
+cluster: build ## build, and start a cluster on this machine: nats-servers, ingesters, replicas, a balancer
 	go build -C bench/peer/nats -trimpath -o $(CURDIR)/bin/ github.com/nats-io/nats-server/v2
 	bin/ledgercluster
 
 build: ## build the programs into bin/
 	CGO_ENABLED=0 go build -buildvcs=auto -trimpath -o bin/ ./cmd/...
 
+##@ Trust a change
 test: ## everything a contributor needs to trust a change
 	go test -p 4 -skip 'InABrowser' ./...
 	go test -run 'InABrowser' ./cmd/ledgerd # a browser that draws without a graphics card wants the machine to itself
 
-check: fmt vet staticcheck faults-check race ## what CI asks besides the tests and the long ones: openapi, bench-once, crash, chaos, release-test, abuse
+check: fmt vet staticcheck faults-check race ## gofmt, vet, staticcheck, whether the page of faults is up to date, and race
 
 faults-check:
 	@.ci/faults --check
@@ -34,7 +39,7 @@ vet:
 staticcheck:
 	go tool staticcheck ./...
 
-openapi: httpd/console/node_modules ## lint the documents of the interface, generate clients from them, have these ask a node, and run the commands of the manual in both shells
+openapi: httpd/console/node_modules ## lint the documents of the interface, have generated clients ask a node, run the manual in both shells
 	npm run --silent --prefix httpd/console lint
 	LEDGERD_GENERATORS=1 go test -count 1 -timeout 10m -run 'GeneratedClients|CommandsOfTheManual' ./cmd/ledgerd
 
@@ -42,42 +47,48 @@ httpd/console/node_modules: httpd/console/package-lock.json
 	npm ci --prefix httpd/console --no-audit --no-fund
 	@touch $@
 
-race: ## all tests under the race detector, which else has each process sleep for a second at its end; exhaustive tests are sampled, and of those of whole nodes there are those where clients, faults and stops meet
+# The race detector else has each process sleep for a second at its end. Exhaustive tests are sampled, and of those of whole nodes there are
+# those where clients, faults and stops meet.
+race: ## the tests under the race detector
 	GORACE=atexit_sleep_ms=100 go test -race -short -p 2 -parallel 3 -timeout 15m $$(go list ./... | grep -v 'cmd/ledgerd$$')
 	GORACE=atexit_sleep_ms=100 go test -race -short -parallel 3 -timeout 15m -run 'FaultSchedules|StopDuring|CleanStop|SecondSignal|Drain|Reload|ExitCode|APIKeys|Client|TheEndOfABlock|WithoutServers|TLS' ./cmd/ledgerd
 
-fuzz: ## every fuzz target, a minute each
-	@grep -rl '^func Fuzz' --include=*_test.go . | while read -r f; do for t in $$(sed -n 's/^func \(Fuzz[A-Za-z0-9_]*\).*/\1/p' $$f); do go test -run '^$$' -fuzz "^$$t$$" -fuzztime 60s -fuzzminimizetime 0x $$(dirname $$f) || exit 1; done; done
-
-crash: ## the long durability test: fail every disk call of a run, kill nodes, stop them while they recover, cut the power, fill the disk, kick slow clients, cut the streams of the client libraries, schedules of faults; with CYCLES=5 SCHEDULES=60 STRIDE= it is a quarter as long
+##@ Try it for longer
+# It fails every disk call of a run, kills nodes, stops them while they recover, cuts the power, fills the disk, gives slow clients up, cuts the
+# streams of the client libraries and follows schedules of faults.
+crash: ## the long durability test; CYCLES=5 SCHEDULES=60 STRIDE= is a quarter as long
 	LEDGERD_CRASH_ALL=$(STRIDE) LEDGERD_CRASH_CYCLES=$(CYCLES) LEDGERD_POWER_CUTS=$(CYCLES) LEDGERD_DISK_CYCLES=$(CYCLES) LEDGERD_FAULT_SCHEDULES=$(SCHEDULES) LEDGERD_CLIENT_CUTS=1000 go test -count 1 -timeout 30m -run 'EveryDiskCall|KilledNode|PowerCut|FullDisk|StopDuringReplay|AfterKicks|FaultSchedules|ClientsFollow|FaultAtEveryCall' ./engine ./snapshot/wal ./cmd/ledgerd
 
 crash-all: ## everything that other tests sample: a quarter of an hour
 	LEDGERD_CRASH_ALL=1 go test -count 1 -timeout 60m ./engine/... ./snapshot/...
 
-abuse: abuse-slow abuse-load ## attack a node from a few addresses, and hold its memory, its processor time and the answers of others to their bounds
+abuse: abuse-slow abuse-load ## attack a node from a few addresses, and bound its memory, its processor time and the answers of others
 
-abuse-slow: ## the attacks that take their time, and nothing else
+abuse-slow: ## of these, the attacks that take their time, and nothing else
 	LEDGERD_ABUSE=1 go test -count 1 -timeout 20m -run 'AbuseSlow' ./cmd/ledgerd
 
-abuse-load: ## all other attacks, which want the machine to themselves
+abuse-load: ## of these, all others, which want the machine to themselves
 	LEDGERD_ABUSE=1 go test -count 1 -timeout 20m -p 1 -run 'Abuse|Spray|Hostile' -skip 'AbuseSlow' ./httpd/ratelimit ./engine/source/rpc ./cmd/ledgerd
 
-live: ## the long test of live sources: 2,000 schedules of faults, each followed to its end, and 100,000 disconnects of a stream
+live: ## the long test of live sources: 2,000 schedules of faults, and 100,000 disconnects of a stream
 	LEDGERD_DISCONNECTS=100000 go test -count 1 -timeout 40m -v -run TestNoGapIsMissed ./engine/source/geyser
 	LEDGERD_FAULT_SCHEDULES=2000 go test -count 1 -timeout 60m -run TestFaultSchedules ./cmd/ledgerd
 
 soak: ## two hours under everything that the internet and a machine do to a node at once; SOAK=10m is shorter
 	LEDGERD_SOAK=$(SOAK) go test -count 1 -timeout 8h -v -run TestSoak ./cmd/ledgerd
 
-chaos: ## the long test of clusters: servers and nodes are killed at random, for more than 1,000 slots, and many writers race; HUNDREDS=3 is about a minute
+chaos: ## the long test of clusters: servers and nodes are killed at random; HUNDREDS=3 is about a minute
 	LEDGERD_NATS_TOOL=nats-server LEDGERD_CLUSTER_HUNDREDS=$(HUNDREDS) go test -count 1 -timeout 30m -v -run TestClusterSurvives ./cmd/ledgerd
 	LEDGERD_RACES=12 go test -count 1 -timeout 20m -run 'TestServers/side_by_side/writers_race' ./engine/cluster
 
-faults: ## write into the manual which tests prove which faults, run these tests, and print the result of each: ten minutes
+faults: ## write into the manual which tests prove which faults, and run these tests: ten minutes
 	.ci/faults
 	go run .ci/results.go
 
+fuzz: ## every fuzz target, a minute each
+	@grep -rl '^func Fuzz' --include=*_test.go . | while read -r f; do for t in $$(sed -n 's/^func \(Fuzz[A-Za-z0-9_]*\).*/\1/p' $$f); do go test -run '^$$' -fuzz "^$$t$$" -fuzztime 60s -fuzzminimizetime 0x $$(dirname $$f) || exit 1; done; done
+
+##@ Measure
 bench-once: ## every benchmark once and small, and every scenario of ledgerbench, so that none stops running unseen
 	go test -short -run '^$$' -bench . -benchtime 1x -timeout 5m ./engine/base58 ./engine/source/file ./snapshot
 	LEDGERD_BENCH_ALL=1 go test -count 1 -timeout 5m -run Scenarios ./bench
@@ -85,7 +96,7 @@ bench-once: ## every benchmark once and small, and every scenario of ledgerbench
 bench: ## ten runs of every benchmark, into bench.txt
 	go test -run '^$$' -bench . -count 10 ./... | tee bench.txt
 
-bench-compare: ## the benchmarks of REF and of this tree in turns, compared: make bench-compare REF=HEAD~1 [PACKAGES=./shard]
+bench-compare: ## the benchmarks of REF and of this tree in turns, compared: REF=HEAD~1 [PACKAGES=./shard]
 	bench/compare.sh "$(REF)" $(PACKAGES)
 
 load: ## measure everything, in turns with other services, into bench/RESULTS.md: less than an hour
@@ -94,10 +105,11 @@ load: ## measure everything, in turns with other services, into bench/RESULTS.md
 	bin/ledgerbench run --peers --output bin/load.txt
 	bin/ledgerbench report bin/load.txt bench/RESULTS.md
 
+##@ Release
 screenshots: httpd/console/node_modules ## the pictures of the console in README and manual, by Chromium
 	LEDGERD_SCREENSHOTS=$(CURDIR)/httpd/console/manual go test -count 1 -run TestConsoleScreenshots ./cmd/ledgerd
 
-release: ## what users install, into bin/release: static programs, Debian packages, container images, SBOMs, checksums; VERSION=N.N.N names another version
+release: ## what users install, into bin/release: programs, packages, images, SBOMs, checksums; VERSION=N.N.N
 	cmd/ledgerd/deploy/release.sh bin/release
 
 release-test: ## a release for this machine, made twice, read back, installed, upgraded and removed
@@ -106,4 +118,4 @@ release-test: ## a release for this machine, made twice, read back, installed, u
 release-all: ## the same for all machines, on a fresh Debian: some minutes
 	LEDGERD_RELEASE_ALL=1 CGO_ENABLED=0 go test -C cmd/ledgerd/deploy/tools -trimpath -count 1 -timeout 30m .
 
-.PHONY: run cluster build test check faults-check fmt vet staticcheck openapi race fuzz crash crash-all abuse abuse-slow abuse-load live soak chaos faults bench-once bench bench-compare load screenshots release release-test release-all
+.PHONY: help run cluster build test check faults-check fmt vet staticcheck openapi race fuzz crash crash-all abuse abuse-slow abuse-load live soak chaos faults bench-once bench bench-compare load screenshots release release-test release-all

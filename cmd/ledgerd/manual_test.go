@@ -6,6 +6,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"ledgerd/engine/ledger/ledgertest"
 )
 
 // manualPages returns the README and all pages of the manual.
@@ -56,6 +58,16 @@ func TestLinksOfTheManualLeadSomewhere(t *testing.T) {
 		}
 		if filepath.Base(page) == "README.md" && len(content) > 8<<10 {
 			t.Errorf("README.md has %d bytes", len(content))
+		}
+	}
+}
+
+// make alone prints each target that the README and the manual name.
+func TestMakePrintsTheTargetsOfTheManual(t *testing.T) {
+	printed := string(output(t, "../..", "make"))
+	for _, page := range manualPages(t) {
+		for _, target := range regexp.MustCompile("`make ([a-z-]+)").FindAllStringSubmatch(string(readFile(t, page)), -1) {
+			ledgertest.Contains(t, printed, "\n  "+target[1]+" ", "what make prints, which %s names", page)
 		}
 	}
 }
