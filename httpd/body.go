@@ -30,7 +30,7 @@ type answers struct {
 }
 
 // reserve makes sure of so many bytes for the answer before the ledger is asked. What the query waits for is waited for before that: a
-// request that merely waits holds nothing. ErrUnavailable says that other answers, or those of this client, take all there is.
+// request that merely waits holds nothing.
 func (r *request) reserve(bytes int) error {
 	if q := &r.params.query; q.Wait > 0 {
 		if err := r.server.config.Ledger.Await(*q); err != nil {
@@ -38,29 +38,34 @@ func (r *request) reserve(bytes int) error {
 		}
 		q.Wait = 0
 	}
-	take := r.server.answers.Take
-	if !r.client.Exempt {
-		take = func(bytes int) bool { return r.server.answers.TakeFor(r.client.Key, bytes) }
+	return r.Reserve(bytes)
+}
+
+// Reserve takes so many bytes from the budget for answers. ErrUnavailable says that other answers, or those of this client, take all there is.
+func (x *Exchange) Reserve(bytes int) error {
+	take := x.server.answers.Take
+	if !x.client.Exempt {
+		take = func(bytes int) bool { return x.server.answers.TakeFor(x.client.Key, bytes) }
 	}
 	if take(bytes) {
-		r.reserved = bytes
+		x.reserved = bytes
 		return nil
 	}
-	r.server.meters.overloaded.Add(1)
+	x.server.meters.overloaded.Add(1)
 	return ledger.ErrUnavailable
 }
 
 // holdBytes corrects what is reserved once the length of the answer is known: that it exceeds the
 // estimate is no reason to drop it any more.
-func (r *request) holdBytes(bytes int) {
-	switch more := bytes - r.reserved; {
+func (x *Exchange) holdBytes(bytes int) {
+	switch more := bytes - x.reserved; {
 	case more == 0:
-	case r.client.Exempt:
-		r.server.answers.Hold(more)
+	case x.client.Exempt:
+		x.server.answers.Hold(more)
 	default:
-		r.server.answers.HoldFor(r.client.Key, more)
+		x.server.answers.HoldFor(x.client.Key, more)
 	}
-	r.reserved = bytes
+	x.reserved = bytes
 }
 
 // longBytes returns what a buffer counts for in the budget of answers.
@@ -72,8 +77,8 @@ func longBytes(buffer []byte) int {
 }
 
 // grow makes room in the empty body for a list whose records take about so many bytes.
-func (r *request) grow(n int) {
-	r.body = r.server.answers.grow(r.body, n+512) // more than a list takes besides its records
+func (x *Exchange) grow(n int) {
+	x.body = x.server.answers.grow(x.body, n+512) // more than a list takes besides its records
 }
 
 // grow returns an empty buffer with room for so many bytes: the empty one it is given if that is all it takes.

@@ -5,8 +5,8 @@
 // # Nouns
 //
 // A route is one row of the interface: a path of fasthttp/router, its parameters, and the question
-// it asks. A request is one exchange: a client, a route, a question, a reply. A page is a resource
-// outside the interface, with one body for everybody.
+// it asks. An exchange is a request and its response as far as they are alike in every language: a client, its limits, the fields of the
+// response. A request is an exchange of REST: a route, a question, a reply. A page is a resource outside the interface, with one body for everybody.
 //
 // # Order
 //

@@ -92,28 +92,28 @@ func appendPartial(dst []byte, unknown ledger.Fields, lacks bool) []byte {
 
 // setHeaders sets what is on every response, and what goes with its status. Names are set as they are: fasthttp would look at each
 // letter of them otherwise.
-func (r *request) setHeaders(h *fasthttp.ResponseHeader) {
+func (x *Exchange) setHeaders(h *fasthttp.ResponseHeader) {
 	setFields(h, everywhere)
 	policy, caching := recordPolicy, noCache
-	if r.page {
+	if x.page {
 		policy = wholePagePolicy
 	}
-	if r.immutable {
+	if x.immutable {
 		caching = immutable
 	}
 	h.SetCanonical(namePolicy, policy)
 	h.SetCanonical(nameCaching, caching)
-	r.setNumber(nameLimit, uint64(r.allowance.Limit))
-	r.setNumber(nameRemaining, uint64(r.allowance.Remaining))
-	r.setNumber(nameReset, uint64(r.now.Add(r.allowance.Reset+roundUp).Unix()))
-	r.setVersion(h)
-	if len(r.tag) > 0 {
-		h.SetCanonical(nameTag, r.tag)
+	x.setNumber(nameLimit, uint64(x.allowance.Limit))
+	x.setNumber(nameRemaining, uint64(x.allowance.Remaining))
+	x.setNumber(nameReset, uint64(x.now.Add(x.allowance.Reset+roundUp).Unix()))
+	x.setVersion(h)
+	if len(x.tag) > 0 {
+		h.SetCanonical(nameTag, x.tag)
 	}
-	switch r.status {
+	switch x.status {
 	case fasthttp.StatusTooManyRequests, fasthttp.StatusServiceUnavailable:
 		if len(h.Peek(fasthttp.HeaderRetryAfter)) == 0 { // the upgrade handler may have set one
-			r.setNumber(nameRetryAfter, uint64((max(r.retryAfter, usualRetryAfter)+roundUp)/time.Second))
+			x.setNumber(nameRetryAfter, uint64((max(x.retryAfter, usualRetryAfter)+roundUp)/time.Second))
 		}
 	case fasthttp.StatusUnauthorized:
 		h.Set(fasthttp.HeaderWWWAuthenticate, "Bearer")
@@ -124,23 +124,23 @@ func (r *request) setHeaders(h *fasthttp.ResponseHeader) {
 
 // setVersion sets which version of the ledger was answered from, which is absent before the first block unless an import names a slot,
 // and what of it is not known.
-func (r *request) setVersion(h *fasthttp.ResponseHeader) {
-	if r.view.Head == nil {
-		r.view = ledger.View{Head: r.server.config.Ledger.Head()}
+func (x *Exchange) setVersion(h *fasthttp.ResponseHeader) {
+	if x.view.Head == nil {
+		x.view = ledger.View{Head: x.server.config.Ledger.Head()}
 	}
-	if v := r.view; v.Head != nil && v.Head.HasSlot() {
-		r.setNumber(nameSlot, uint64(v.Tip().Slot))
-		r.setNumber(nameLag, uint64(max(r.now.Sub(v.Head.Since[v.Commitment]).Milliseconds(), 0)))
+	if v := x.view; v.Head != nil && v.Head.HasSlot() {
+		x.setNumber(nameSlot, uint64(v.Tip().Slot))
+		x.setNumber(nameLag, uint64(max(x.now.Sub(v.Head.Since[v.Commitment]).Milliseconds(), 0)))
 	}
-	if r.value = appendPartial(r.value[:0], r.partial, r.view.Lacks); len(r.value) > 0 {
-		h.SetCanonical(namePartial, r.value)
+	if x.value = appendPartial(x.value[:0], x.partial, x.view.Lacks); len(x.value) > 0 {
+		h.SetCanonical(namePartial, x.value)
 	}
 }
 
 // setNumber sets a response header to a number.
-func (r *request) setNumber(name []byte, n uint64) {
-	r.value = strconv.AppendUint(r.value[:0], n, 10)
-	r.ctx.Response.Header.SetCanonical(name, r.value)
+func (x *Exchange) setNumber(name []byte, n uint64) {
+	x.value = strconv.AppendUint(x.value[:0], n, 10)
+	x.ctx.Response.Header.SetCanonical(name, x.value)
 }
 
 func setFields(h *fasthttp.ResponseHeader, fields []field) {

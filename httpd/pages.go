@@ -88,9 +88,9 @@ func (r *request) asksForFile() bool {
 // takeFile counts a request for a file. A page and its files count once, so that files take nothing
 // of what the client has left, and are answered when nothing is. They have a limit of their own, all
 // together: as if each page that the client may load loaded all of them.
-func (r *request) takeFile() ratelimit.Allowance {
-	if a := r.server.fileLimiter.Take(r.client.Key, r.now); !a.Allowed {
+func (x *Exchange) takeFile() ratelimit.Allowance {
+	if a := x.server.fileLimiter.Take(x.client.Key, x.now); !a.Allowed {
 		return a
 	}
-	return r.server.limiter.Look(r.client.Key, r.now)
+	return x.server.limiter.Look(x.client.Key, x.now)
 }

@@ -67,7 +67,7 @@ func FuzzPath(f *testing.F) {
 		ctx := new(fasthttp.RequestCtx)
 		ctx.Request.Header.SetHost("ledger")
 		ctx.Request.SetRequestURI(path)
-		r := &request{server: s, ctx: ctx, route: rows[0]}
+		r := &request{Exchange: Exchange{server: s, ctx: ctx, route: rows[0]}}
 		ctx.SetUserValue(requestKey, r)
 		err := r.setPath()
 		if err == nil {

@@ -122,13 +122,13 @@ func (r *request) setPath() error {
 }
 
 // sentPath returns the path of a request as it was sent. Where the target is a whole URL, setPath changes it.
-func (r *request) sentPath() []byte {
-	if target := r.ctx.RequestURI(); target[0] == '/' {
+func (x *Exchange) sentPath() []byte {
+	if target := x.ctx.RequestURI(); target[0] == '/' {
 		// fasthttp takes what follows two slashes for a host if there is "://" anywhere.
 		path, _, _ := bytes.Cut(target, []byte{'?'})
 		return path
 	}
-	return r.ctx.URI().PathOriginal()
+	return x.ctx.URI().PathOriginal()
 }
 
 // escapesAreValid reports whether two hexadecimal digits follow every percent sign.

@@ -148,16 +148,6 @@ func (s *Server) SetLimits(perMinute, perHour int) {
 	s.fileLimiter.SetLimits(perMinute*s.pages.files(), perHour*s.pages.files())
 }
 
-// handle is one exchange.
-func (s *Server) handle(ctx *fasthttp.RequestCtx, c *wire.Conn, fault *wire.Fault) {
-	r := s.requests.Get().(*request)
-	r.begin(s, ctx, c)
-	ctx.SetUserValue(requestKey, r) // whose Close comes after the response was written
-	if !r.survives(func() { r.complete(fault) }) {
-		r.survives(r.finish)
-	}
-}
-
 // panicked reports a panic in a handler; the process goes on.
 func (s *Server) panicked(label string, value any) {
 	s.meters.panics.Add(1)

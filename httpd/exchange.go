@@ -1,0 +1,253 @@
+package httpd
+
+import (
+	"bytes"
+	"slices"
+	"time"
+
+	"github.com/valyala/fasthttp"
+
+	"ledgerd/engine/ledger"
+	"ledgerd/httpd/accesslog"
+	"ledgerd/httpd/apikey"
+	"ledgerd/httpd/encode"
+	"ledgerd/httpd/ratelimit"
+	"ledgerd/httpd/wire"
+)
+
+// minCompressBytes is the longest body that is always sent as it is.
+const minCompressBytes = 1024
+
+// Exchange is a request and its response, until the client has been written all of it: the part that is the same whatever language
+// the two are in. Its buffers are reused by later ones.
+type Exchange struct {
+	server *Server
+	ctx    *fasthttp.RequestCtx
+	conn   *wire.Conn
+	now    time.Time
+
+	client    ratelimit.Client
+	allowance ratelimit.Allowance
+	tier      string // of the API key; empty: there is none
+	route     *route
+
+	response
+	upgraded bool // the upgrade handler has written the response, or taken over
+
+	reserved int    // bytes of the budget for answers
+	value    []byte // room for the value of a header
+	packed   []byte // room for the compressed body
+}
+
+// speaker makes the response of its exchange in the language of the request.
+type speaker interface {
+	answer(fault *wire.Fault) // fault is what is wrong with the request, nil: nothing yet
+	fail(err error)           // makes the response that of an error; what was prepared of an answer is dropped
+}
+
+// response is what a request is answered with.
+type response struct {
+	status      int
+	contentType []byte
+	body        []byte
+	page        bool          // it is for people, and not of the interface
+	fixed       *page         // its body, instead of the one above; nil: none
+	view        ledger.View   // what the answer was computed from; without a head: the newest
+	partial     ledger.Fields // shown but unknown
+	tag         []byte        // the entity tag of the record in the body; empty: none
+	immutable   bool          // the body will never change
+	retryAfter  time.Duration // what an error asks clients to wait, 0 for the usual
+}
+
+// begin makes ready for an exchange.
+func (x *Exchange) begin(s *Server, to *route, ctx *fasthttp.RequestCtx, c *wire.Conn) {
+	x.server, x.ctx, x.conn, x.now, x.route = s, ctx, c, s.config.Now(), to
+	x.allowance, x.tier, x.upgraded = ratelimit.Unlimited, "", false
+	x.respond(fasthttp.StatusOK)
+}
+
+// respond begins the response; what was prepared of another one is dropped.
+func (x *Exchange) respond(status int) {
+	x.response = response{status: status, contentType: typeJSON, body: x.body[:0], tag: x.tag[:0]}
+}
+
+// end lets go of what belongs to the exchange, once the response was written: until then the body, which is not copied, and what is
+// reserved for it are held.
+func (x *Exchange) end() {
+	x.holdBytes(0)
+	x.body, x.packed = x.server.answers.reuse(x.body), x.server.answers.reuse(x.packed)
+	x.ctx, x.conn, x.view = nil, nil, ledger.View{}
+}
+
+// run makes the exchange. fault is what is wrong with the request, if its connection has found anything.
+func (x *Exchange) run(by speaker, fault *wire.Fault) {
+	if !x.survives(by, func() { x.complete(by, fault) }) {
+		x.survives(by, x.finish)
+	}
+}
+
+// survives reports whether do returned. If it panicked, the response is that error, which is still to be finished.
+func (x *Exchange) survives(by speaker, do func()) (ok bool) {
+	defer func() {
+		if v := recover(); v != nil {
+			x.server.panicked(x.route.label, v)
+			x.ctx.Response.Reset()
+			x.ctx.SetStatusCode(fasthttp.StatusInternalServerError)
+			x.upgraded = false
+			by.fail(errPanic)
+		}
+	}()
+	do()
+	return true
+}
+
+// complete makes the response, and notes it.
+func (x *Exchange) complete(by speaker, fault *wire.Fault) {
+	x.survives(by, func() { by.answer(fault) })
+	x.finish()
+	took := x.server.config.Now().Sub(x.now)
+	x.route.observe(x.status, took)
+	if log := x.server.config.AccessLog; log != nil {
+		e := x.accessEntry(fault, took)
+		if log.Append(e); x.upgraded && x.ctx.Hijacked() {
+			x.conn.AtEnd(log.SocketEnds(e, x.server.config.Now))
+		}
+	}
+}
+
+// admit counts the request for its client, and checks what comes before its question. file: it is one for a file of a page.
+func (x *Exchange) admit(fault *wire.Fault, file bool) error {
+	x.client = x.server.config.Identity.ClientOf(x.conn.Peer, &x.ctx.Request.Header)
+	key, unknown := x.apiKey()
+	if key != nil {
+		from := x.client.Addr
+		x.client, x.tier = key.Client(), key.Tier()
+		x.client.Addr = from
+	}
+	file = file && fault == nil && !unknown
+	switch {
+	case file && key != nil:
+		x.allowance = key.TakeFile(x.server.pages.files(), x.now)
+	case key != nil:
+		x.allowance = key.Take(x.now)
+	case x.client.Exempt:
+	case file:
+		x.allowance = x.takeFile()
+	default:
+		x.allowance = x.server.limiter.Take(x.client.Key, x.now)
+	}
+	if x.conn.Refused(!x.allowance.Allowed, len(x.ctx.Request.Header.RawHeaders())) {
+		x.ctx.SetConnectionClose()
+	}
+	switch {
+	case !x.allowance.Allowed:
+		x.server.meters.limited[x.allowance.Window].Add(1)
+		return errLimited
+	case fault != nil:
+		return fault
+	case unknown:
+		return errKey
+	case key != nil && !x.conn.CountFor(key.Client()):
+		x.ctx.SetConnectionClose()
+		return errConns
+	}
+	return nil
+}
+
+// apiKey returns the key that the request is made with: that of X-API-Key, or else the token of a bearer, or else what a browser, which cannot set
+// these for a socket, offers as the subprotocol key.KEY. A key that nobody has, an empty
+// one, several, and a token without a scheme, are unknown: such a request counts for its address.
+func (x *Exchange) apiKey() (key *apikey.Key, unknown bool) {
+	ring, h := x.server.config.Keys, &x.ctx.Request.Header
+	if ring == nil {
+		return nil, false
+	}
+	sent := slices.Clone(h.PeekAll("X-API-Key")) // the header uses the slice again
+	if len(sent) == 0 {
+		for _, line := range h.PeekAll(fasthttp.HeaderAuthorization) {
+			if words := bytes.Fields(line); len(words) == 1 || len(words) > 1 && bytes.EqualFold(words[0], []byte("Bearer")) {
+				sent = append(sent, bytes.Join(words[1:], []byte{' '}))
+			}
+		}
+	}
+	if len(sent) == 0 {
+		for protocol := range bytes.SplitSeq(x.joined("Sec-WebSocket-Protocol"), []byte{','}) {
+			if key, is := bytes.CutPrefix(bytes.TrimSpace(protocol), []byte("key.")); is {
+				sent = append(sent, key)
+			}
+		}
+	}
+	if len(sent) == 0 {
+		return nil, false
+	}
+	if len(sent) == 1 {
+		key = ring.Find(sent[0])
+	}
+	return key, key == nil
+}
+
+// finish writes the reply into the response, with the headers all responses carry.
+func (x *Exchange) finish() {
+	h := &x.ctx.Response.Header
+	switch {
+	case x.upgraded:
+		x.status = x.ctx.Response.StatusCode()
+	case len(x.tag) > 0 && encode.MatchesTag(x.joined("If-None-Match"), x.tag):
+		x.status = fasthttp.StatusNotModified
+	}
+	x.setHeaders(h)
+	if x.upgraded {
+		return
+	}
+	x.ctx.SetStatusCode(x.status)
+	if x.status != fasthttp.StatusNoContent && x.status != fasthttp.StatusNotModified {
+		h.SetContentTypeBytes(x.contentType)
+		x.ctx.Response.SetBodyRaw(x.coded())
+	}
+	x.holdBytes(longBytes(x.body) + longBytes(x.packed))
+}
+
+// accessEntry returns what the access log tells of the request once its response is complete.
+func (x *Exchange) accessEntry(fault *wire.Fault, took time.Duration) accesslog.Entry {
+	e := accesslog.Entry{Time: x.now, Client: x.client.Addr, Status: x.status, Took: took, Tier: x.tier}
+	if fault == nil {
+		h := &x.ctx.Request.Header
+		e.Method, e.Path, e.RequestID, e.Traceparent = x.ctx.Method(), x.sentPath(), h.Peek("X-Request-Id"), h.Peek("Traceparent")
+	}
+	if !x.ctx.IsHead() && !x.ctx.Response.SkipBody {
+		e.Bytes = len(x.ctx.Response.Body())
+	}
+	return e
+}
+
+// coded returns the body, compressed if it is long and the client accepts that.
+func (x *Exchange) coded() []byte {
+	body := x.body
+	if x.fixed != nil {
+		body = x.fixed.Body()
+	}
+	if len(body) <= minCompressBytes {
+		return body
+	}
+	c := encode.ChooseCoding(x.joined("Accept-Encoding"))
+	if c == encode.Identity {
+		return body
+	}
+	x.ctx.Response.Header.SetContentEncoding(c.String())
+	if x.fixed != nil {
+		return x.fixed.coded[c]()
+	}
+	x.packed = x.server.answers.grow(x.packed, len(x.body)/3) // lists of accounts shrink to a quarter
+	x.packed = encode.AppendCompressed(x.packed, x.body, c)
+	x.body = x.server.answers.reuse(x.body)
+	return x.packed
+}
+
+// joined returns a header field, its lines joined with commas.
+func (x *Exchange) joined(name string) []byte {
+	lines := x.ctx.Request.Header.PeekAll(name)
+	if len(lines) == 1 {
+		return lines[0]
+	}
+	return bytes.Join(lines, []byte{','})
+}
