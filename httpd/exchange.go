@@ -28,7 +28,8 @@ type Exchange struct {
 
 	client    ratelimit.Client
 	allowance ratelimit.Allowance
-	tier      string // of the API key; empty: there is none
+	key       *apikey.Key // nil: it has none
+	tier      string      // of the API key; empty: there is none
 	route     *route
 
 	response
@@ -62,7 +63,7 @@ type response struct {
 // begin makes ready for an exchange.
 func (x *Exchange) begin(s *Server, to *route, ctx *fasthttp.RequestCtx, c *wire.Conn) {
 	x.server, x.ctx, x.conn, x.now, x.route = s, ctx, c, s.config.Now(), to
-	x.allowance, x.tier, x.upgraded = ratelimit.Unlimited, "", false
+	x.allowance, x.key, x.tier, x.upgraded = ratelimit.Unlimited, nil, "", false
 	x.respond(fasthttp.StatusOK)
 }
 
@@ -125,24 +126,18 @@ func (x *Exchange) admit(fault *wire.Fault, file bool) error {
 		x.client.Addr = from
 	}
 	file = file && fault == nil && !unknown
+	x.key = key
 	switch {
 	case file && key != nil:
 		x.allowance = key.TakeFile(x.server.pages.files(), x.now)
-	case key != nil:
-		x.allowance = key.Take(x.now)
-	case x.client.Exempt:
-	case file:
+	case file && !x.client.Exempt:
 		x.allowance = x.takeFile()
 	default:
-		x.allowance = x.server.limiter.Take(x.client.Key, x.now)
+		x.take(1)
 	}
-	if x.conn.Refused(!x.allowance.Allowed, len(x.ctx.Request.Header.RawHeaders())) {
-		x.ctx.SetConnectionClose()
-	}
-	switch {
-	case !x.allowance.Allowed:
-		x.server.meters.limited[x.allowance.Window].Add(1)
-		return errLimited
+	switch err := x.limitError(); {
+	case err != nil:
+		return err
 	case fault != nil:
 		return fault
 	case unknown:
@@ -152,6 +147,28 @@ func (x *Exchange) admit(fault *wire.Fault, file bool) error {
 		return errConns
 	}
 	return nil
+}
+
+// take counts n requests for the client, or none of them.
+func (x *Exchange) take(n int) {
+	switch {
+	case x.key != nil:
+		x.allowance = x.key.TakeAll(n, x.now)
+	case !x.client.Exempt:
+		x.allowance = x.server.limiter.TakeAll(x.client.Key, n, x.now)
+	}
+}
+
+// limitError returns errLimited if what was asked for last was not granted. A connection that is refused again and again ends.
+func (x *Exchange) limitError() error {
+	if x.conn.Refused(!x.allowance.Allowed, len(x.ctx.Request.Header.RawHeaders())) {
+		x.ctx.SetConnectionClose()
+	}
+	if x.allowance.Allowed {
+		return nil
+	}
+	x.server.meters.limited[x.allowance.Window].Add(1)
+	return errLimited
 }
 
 // apiKey returns the key that the request is made with: that of X-API-Key, or else the token of a bearer, or else what a browser, which cannot set

@@ -118,7 +118,9 @@ func (x *Exchange) setHeaders(h *fasthttp.ResponseHeader) {
 	case fasthttp.StatusUnauthorized:
 		h.Set(fasthttp.HeaderWWWAuthenticate, "Bearer")
 	case fasthttp.StatusNoContent:
-		setFields(h, preflight)
+		if len(h.Peek(fasthttp.HeaderAccessControlAllowHeaders)) == 0 { // a door has its own
+			setFields(h, preflight)
+		}
 	}
 }
 

@@ -59,15 +59,18 @@ func (k *Key) Client() ratelimit.Client {
 func (k *Key) Tier() string { return k.tier.Load().name }
 
 // Take asks for one request.
-func (k *Key) Take(now time.Time) ratelimit.Allowance {
+func (k *Key) Take(now time.Time) ratelimit.Allowance { return k.TakeAll(1, now) }
+
+// TakeAll asks for n requests at once: all are granted, or none is.
+func (k *Key) TakeAll(n int, now time.Time) ratelimit.Allowance {
 	t := k.tier.Load()
-	t.requests.Add(1)
+	t.requests.Add(uint64(n))
 	if t.Exempt {
 		return ratelimit.Unlimited
 	}
-	a := k.meter.Take(int(t.PerMinute), int(t.PerHour), now)
+	a := k.meter.TakeAll(int(t.PerMinute), int(t.PerHour), n, now)
 	if !a.Allowed {
-		t.limited.Add(1)
+		t.limited.Add(uint64(n))
 	}
 	return a
 }
@@ -79,7 +82,7 @@ func (k *Key) TakeFile(files int, now time.Time) ratelimit.Allowance {
 	if t.Exempt {
 		return ratelimit.Unlimited
 	}
-	if a := k.files.Take(int(t.PerMinute)*files, int(t.PerHour)*files, now); !a.Allowed {
+	if a := k.files.TakeAll(int(t.PerMinute)*files, int(t.PerHour)*files, 1, now); !a.Allowed {
 		return a
 	}
 	return k.meter.Look(int(t.PerMinute), int(t.PerHour), now)

@@ -91,18 +91,23 @@ func (l *Limiter) SetLimits(perMinute, perHour int) {
 }
 
 // Take asks for one request of a client.
-func (l *Limiter) Take(client netip.Addr, now time.Time) Allowance { return l.ask(client, now, true) }
+func (l *Limiter) Take(client netip.Addr, now time.Time) Allowance { return l.TakeAll(client, 1, now) }
+
+// TakeAll asks for n requests of a client at once: all are granted, or none is.
+func (l *Limiter) TakeAll(client netip.Addr, n int, now time.Time) Allowance {
+	return l.ask(client, now, n)
+}
 
 // Look returns what is left to a client, and counts nothing.
-func (l *Limiter) Look(client netip.Addr, now time.Time) Allowance { return l.ask(client, now, false) }
+func (l *Limiter) Look(client netip.Addr, now time.Time) Allowance { return l.ask(client, now, 0) }
 
-func (l *Limiter) ask(client netip.Addr, now time.Time, takes bool) Allowance {
+func (l *Limiter) ask(client netip.Addr, now time.Time, n int) Allowance {
 	limit := l.limits.Load()
 	if *limit == (limits{}) {
 		return Unlimited
 	}
 	at := instant(now.Sub(l.start).Milliseconds())
-	return limit.ask(l.table.find(client, at, limit), at, takes)
+	return limit.ask(l.table.find(client, at, limit), at, n)
 }
 
 // limits are the requests of each window, 0: any number.
@@ -112,21 +117,21 @@ func limitsOf(perMinute, perHour int) limits {
 	return limits{min(perMinute, maxCount), min(perHour, maxCount)}
 }
 
-// ask counts one request in both windows, or in none; where nothing is to be taken, it counts nothing, and returns what is left.
-func (l *limits) ask(c *counter, at instant, takes bool) Allowance {
-	if !takes {
+// ask counts n requests in both windows, or in none; where n is 0, it returns what is left.
+func (l *limits) ask(c *counter, at instant, n int) Allowance {
+	if n == 0 {
 		a := l.describe([Kinds]reading{c[Minute].look(Minute, at), c[Hour].look(Hour, at)}, at)
 		a.Allowed = true
 		return a
 	}
-	minute, ok := c[Minute].take(Minute, at, l[Minute])
+	minute, ok := c[Minute].take(Minute, at, n, l[Minute])
 	if !ok {
 		return l.describe([Kinds]reading{minute, c[Hour].look(Hour, at)}, at)
 	}
-	hour, ok := c[Hour].take(Hour, at, l[Hour])
+	hour, ok := c[Hour].take(Hour, at, n, l[Hour])
 	if !ok {
-		c[Minute].giveBack(minute)
-		minute.used--
+		c[Minute].giveBack(minute, n)
+		minute.used -= n
 	}
 	a := l.describe([Kinds]reading{minute, hour}, at)
 	a.Allowed = ok
@@ -158,19 +163,19 @@ type Meter struct {
 // NewMeter returns a meter. start is any instant before the first request.
 func NewMeter(start time.Time) *Meter { return &Meter{start: start} }
 
-// Take asks for one request, with limits as New has them.
-func (m *Meter) Take(perMinute, perHour int, now time.Time) Allowance {
-	return m.ask(limitsOf(perMinute, perHour), now, true)
+// TakeAll asks for n requests at once, with limits as New has them.
+func (m *Meter) TakeAll(perMinute, perHour, n int, now time.Time) Allowance {
+	return m.ask(limitsOf(perMinute, perHour), now, n)
 }
 
 // Look returns what is left, and counts nothing.
 func (m *Meter) Look(perMinute, perHour int, now time.Time) Allowance {
-	return m.ask(limitsOf(perMinute, perHour), now, false)
+	return m.ask(limitsOf(perMinute, perHour), now, 0)
 }
 
-func (m *Meter) ask(l limits, now time.Time, takes bool) Allowance {
+func (m *Meter) ask(l limits, now time.Time, n int) Allowance {
 	if l == (limits{}) {
 		return Unlimited
 	}
-	return l.ask(&m.counter, instant(now.Sub(m.start).Milliseconds()), takes)
+	return l.ask(&m.counter, instant(now.Sub(m.start).Milliseconds()), n)
 }

@@ -29,7 +29,7 @@ type naiveLimiter struct {
 	clients map[netip.Addr]*[Kinds]naiveWindow
 }
 
-func (n *naiveLimiter) take(key netip.Addr, at time.Duration) Allowance {
+func (n *naiveLimiter) take(key netip.Addr, requests int, at time.Duration) Allowance {
 	if n.limits == [Kinds]int{} {
 		return Unlimited
 	}
@@ -44,25 +44,23 @@ func (n *naiveLimiter) take(key netip.Addr, at time.Duration) Allowance {
 			live[k] = naiveWindow{start: at}
 		}
 	}
-	refusal := Allowance{}
+	allowed := true
 	for k, w := range live {
-		reset := w.start + windowLength[k] - at
-		if n.limits[k] > 0 && w.used >= n.limits[k] && reset > refusal.Reset {
-			refusal = Allowance{Window: Kind(k), Limit: n.limits[k], Reset: reset}
-		}
-	}
-	if refusal.Reset > 0 {
-		return refusal
+		allowed = allowed && (n.limits[k] == 0 || w.used+requests <= n.limits[k])
 	}
 	told := Allowance{Remaining: math.MaxInt}
 	for k := range live {
-		live[k].used++
-		a := Allowance{Allowed: true, Window: Kind(k), Limit: n.limits[k], Remaining: n.limits[k] - live[k].used, Reset: live[k].start + windowLength[k] - at}
+		if allowed {
+			live[k].used += requests
+		}
+		a := Allowance{Allowed: allowed, Window: Kind(k), Limit: n.limits[k], Remaining: n.limits[k] - live[k].used, Reset: live[k].start + windowLength[k] - at}
 		if a.Limit > 0 && (a.Remaining < told.Remaining || a.Remaining == told.Remaining && a.Reset > told.Reset) {
 			told = a
 		}
 	}
-	*c = live
+	if allowed {
+		*c = live
+	}
 	return told
 }
 
@@ -88,9 +86,10 @@ func TestLimiterAgreesWithTheNaiveOne(t *testing.T) {
 			if now.Unix() != start.Add(at).Add(by).Unix() || now.Sub(start) != at {
 				t.Fatalf("%v set by %v is %v", start.Add(at), by, now)
 			}
-			got, want := l.Take(client, now), naive.take(client, at)
+			requests := rapid.SampledFrom([]int{1, 1, 1, 2, 5}).Draw(t, "at once")
+			got, want := l.TakeAll(client, requests, now), naive.take(client, requests, at)
 			if got != want {
-				t.Fatalf("limits %d, %d: client %s at %s: got %+v, want %+v", perMinute, perHour, client, at, got, want)
+				t.Fatalf("limits %d, %d: client %s, %d at %s: got %+v, want %+v", perMinute, perHour, client, requests, at, got, want)
 			}
 		}
 	})
@@ -140,15 +139,15 @@ func TestNewcomersRaceForOnePlace(t *testing.T) {
 // after it has taken one of the minute.
 func TestWhatTheHourRefusesTheMinuteForgets(t *testing.T) {
 	var w window
-	first, _ := w.take(Minute, 5, 10)
-	second, _ := w.take(Minute, 6, 10)
-	w.giveBack(second)
+	first, _ := w.take(Minute, 5, 1, 10)
+	second, _ := w.take(Minute, 6, 1, 10)
+	w.giveBack(second, 1)
 	ledgertest.Equal(t, w.look(Minute, 7), reading{start: 5, ends: 60_005, used: 1}, "after one of two was given back")
-	w.giveBack(first)
-	w.giveBack(first)
+	w.giveBack(first, 1)
+	w.giveBack(first, 1)
 	ledgertest.Equal(t, w.look(Minute, 8), reading{start: 8, ends: 60_008}, "after both, which is a window that has not started")
-	w.take(Minute, 70_000, 10)
-	w.giveBack(first)
+	w.take(Minute, 70_000, 1, 10)
+	w.giveBack(first, 1)
 	ledgertest.Equal(t, w.look(Minute, 70_001).used, 1, "requests in a new window, after giving back to the one before")
 }
 

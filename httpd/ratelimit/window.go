@@ -41,28 +41,28 @@ func read(word uint64, k Kind, at instant) reading {
 // look returns the window as it stands.
 func (w *window) look(k Kind, at instant) reading { return read(w.word.Load(), k, at) }
 
-// take counts one request; it is not ok if the limit is reached, 0 is none. The reading includes
-// the request.
-func (w *window) take(k Kind, at instant, limit int) (r reading, ok bool) {
+// take counts n requests; it is not ok, and counts none, if they pass the limit, 0 is none. The reading includes
+// those that are counted.
+func (w *window) take(k Kind, at instant, n, limit int) (r reading, ok bool) {
 	for {
 		word := w.word.Load()
 		r = read(word, k, at)
-		if limit > 0 && r.used >= limit {
+		if limit > 0 && r.used+n > limit {
 			return r, false
 		}
-		r.used = min(r.used+1, maxCount) // a window without a limit stops counting there
+		r.used = min(r.used+n, maxCount) // a window without a limit stops counting there
 		if w.word.CompareAndSwap(word, uint64(r.start)<<countBits|uint64(r.used)) {
 			return r, true
 		}
 	}
 }
 
-// giveBack takes one request of the window that was read out again, unless that window
+// giveBack takes n requests of the window that was read out again, unless that window
 // is no more.
-func (w *window) giveBack(r reading) {
+func (w *window) giveBack(r reading, n int) {
 	for {
 		word := w.word.Load()
-		if instant(word>>countBits) != r.start || word&maxCount == 0 || w.word.CompareAndSwap(word, word-1) {
+		if instant(word>>countBits) != r.start || int(word&maxCount) < n || w.word.CompareAndSwap(word, word-uint64(n)) {
 			return
 		}
 	}

@@ -29,7 +29,7 @@ var (
 	ErrMalformed      = &Fault{fasthttp.StatusBadRequest, "the request is not well-formed HTTP/1.1 or HTTP/1.0, or its length is stated in an unsupported way"}
 	ErrLineTooLong    = &Fault{fasthttp.StatusRequestURITooLong, "the request line is longer than 8 KiB"}
 	ErrFieldsTooLarge = &Fault{fasthttp.StatusRequestHeaderFieldsTooLarge, "the header fields are longer than 8 KiB"}
-	ErrBodyTooLarge   = &Fault{fasthttp.StatusRequestEntityTooLarge, "the body is longer than 64 KiB; no request here needs one"}
+	ErrBodyTooLarge   = &Fault{fasthttp.StatusRequestEntityTooLarge, "the body is longer than 64 KiB"}
 	ErrPlain          = &Fault{fasthttp.StatusBadRequest, "this port speaks HTTPS; the request was sent without TLS"}
 	ErrTimeout        = &Fault{fasthttp.StatusRequestTimeout, "the request did not arrive completely in time"}
 )

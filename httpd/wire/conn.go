@@ -30,11 +30,12 @@ type Conn struct {
 	net.Conn // the socket, or TLS over it
 	Peer     ratelimit.Peer
 
-	caps   *caps
-	client ratelimit.Client // whom it counts for; guarded by caps.mu
-	socket net.Conn
-	secure *secure // between TLS and the socket; nil: the connection is not encrypted
-	plain  bool    // the peer speaks HTTP where it should speak TLS; of the goroutine that reads and writes
+	handler Handler
+	caps    *caps
+	client  ratelimit.Client // whom it counts for; guarded by caps.mu
+	socket  net.Conn
+	secure  *secure // between TLS and the socket; nil: the connection is not encrypted
+	plain   bool    // the peer speaks HTTP where it should speak TLS; of the goroutine that reads and writes
 
 	deadlines
 	scanner  scanner

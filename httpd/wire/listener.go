@@ -23,13 +23,14 @@ type listener struct {
 	net.Listener
 	config    *Config
 	caps      *caps
+	handler   Handler // of its connections
 	floods    *floodFilter
 	closeOnce sync.Once
 	done      chan struct{} // closed by Close
 }
 
 func newListener(ln net.Listener, config *Config, caps *caps) *listener {
-	return &listener{Listener: ln, config: config, caps: caps, floods: newFloodFilter(ln, config.Identity), done: make(chan struct{})}
+	return &listener{Listener: ln, config: config, caps: caps, handler: config.Handler, floods: newFloodFilter(ln, config.Identity), done: make(chan struct{})}
 }
 
 // Accept returns the next connection within the caps. Its errors are final.
@@ -67,6 +68,7 @@ var shortages = []syscall.Errno{syscall.EMFILE, syscall.ENFILE, syscall.ENOBUFS,
 // admit returns the connection of a socket, or nil if a cap is reached.
 func (l *listener) admit(socket net.Conn) *Conn {
 	c := newConn(socket, l.config.Identity.PeerOf(socket.RemoteAddr()), l.caps, l.config.WriteTimeout)
+	c.handler = l.handler
 	admitted, ofClient := l.caps.admit(c, l.config.TLS)
 	if admitted {
 		return c

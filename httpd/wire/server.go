@@ -18,11 +18,13 @@ import (
 	"ledgerd/httpd/ratelimit"
 )
 
+// Handler answers one request. fault, if not nil, says what is wrong with it: then nothing of it is to be trusted, and the connection
+// ends with the answer.
+type Handler func(ctx *fasthttp.RequestCtx, c *Conn, fault *Fault)
+
 // Config says what a server does. Handler is required; the zero value of everything else works.
 type Config struct {
-	// Handler answers one request. fault, if not nil, says what is wrong with it: then nothing of
-	// it is to be trusted, and the connection ends with the answer.
-	Handler func(ctx *fasthttp.RequestCtx, c *Conn, fault *Fault)
+	Handler Handler // of Serve
 
 	Identity          *ratelimit.Identity // nil: no peer is trusted or exempt
 	MaxConns          int                 // 0: what the process' file descriptors allow
@@ -105,7 +107,7 @@ func (s *Server) handle(ctx *fasthttp.RequestCtx) {
 	if fault == nil && !c.scanner.explains(ctx.Request.Body()) {
 		fault = ErrMalformed
 	}
-	s.config.Handler(ctx, c, fault)
+	c.handler(ctx, c, fault)
 	if fault != nil {
 		c.draining.Store(true)
 	}
@@ -149,7 +151,7 @@ func (s *Server) handleError(ctx *fasthttp.RequestCtx, err error) {
 	}
 	ctx.Response.SkipBody = c.scanner.isHEAD()
 	c.draining.Store(true)
-	s.config.Handler(ctx, c, fault)
+	c.handler(ctx, c, fault)
 }
 
 // errorCounter counts what fasthttp would log: its texts quote request bytes.
@@ -160,8 +162,12 @@ func (c errorCounter) Printf(string, ...any) { c.errors.Add(1) }
 
 // Serve answers connections from ln until Shutdown, and then returns nil, or until
 // accepting fails for good. It may be called for several listeners, whose connections are capped together; after Shutdown it closes ln at once.
-func (s *Server) Serve(ln net.Listener) error {
+func (s *Server) Serve(ln net.Listener) error { return s.ServeWith(ln, s.config.Handler) }
+
+// ServeWith is Serve with another handler.
+func (s *Server) ServeWith(ln net.Listener, handler Handler) error {
 	l := newListener(ln, &s.config, s.caps)
+	l.handler = handler
 	s.mu.Lock()
 	s.listeners = append(s.listeners, l)
 	s.mu.Unlock()

@@ -1,0 +1,93 @@
+package httpd
+
+import (
+	"net"
+	"time"
+
+	"github.com/valyala/fasthttp"
+
+	"ledgerd/engine/ledger"
+	"ledgerd/httpd/wire"
+)
+
+// Door answers the requests of a listener of its own in another language than REST. Clients, limits, keys, connection caps, budgets, the
+// fields of responses and the access log are those of REST.
+type Door interface {
+	// Answer makes the response to a request that was counted and has no fault. An error becomes the response of its status.
+	Answer(x *Exchange) error
+	// AppendError appends the body of an error with a status of HTTP and a text for people.
+	AppendError(dst []byte, status int, text string) []byte
+}
+
+// doorExchange is an exchange at a door.
+type doorExchange struct {
+	Exchange
+	door Door
+}
+
+// ServeDoor is Serve for a door's listener.
+func (s *Server) ServeDoor(ln net.Listener, d Door) error {
+	return s.ServeWith(ln, func(ctx *fasthttp.RequestCtx, c *wire.Conn, fault *wire.Fault) { s.handleAt(d, ctx, c, fault) })
+}
+
+// handleAt is one request at a door.
+func (s *Server) handleAt(d Door, ctx *fasthttp.RequestCtx, c *wire.Conn, fault *wire.Fault) {
+	x := s.doorExchanges.Get().(*doorExchange)
+	x.door = d
+	x.begin(s, s.doorRoute, ctx, c)
+	ctx.SetUserValue(requestKey, x) // whose Close comes after the response was written
+	x.run(x, fault)
+}
+
+// Close ends the exchange. fasthttp calls it on the values of a context after it has written the response.
+func (x *doorExchange) Close() error {
+	s := x.server
+	x.end()
+	s.doorExchanges.Put(x)
+	return nil
+}
+
+func (x *doorExchange) answer(fault *wire.Fault) {
+	err := x.admit(fault, false)
+	if err == nil {
+		err = x.door.Answer(&x.Exchange)
+	}
+	if err != nil {
+		x.fail(err)
+	}
+}
+
+func (x *doorExchange) fail(err error) {
+	status, text := statusOf(err)
+	x.respond(status)
+	if x.retryAfter = retryAfterOf(err); err == errLimited {
+		x.retryAfter = x.allowance.Reset
+	}
+	x.body = x.door.AppendError(x.body, status, text)
+}
+
+// Context returns the request as fasthttp has it. Nothing taken from it outlives Answer.
+func (x *Exchange) Context() *fasthttp.RequestCtx { return x.ctx }
+
+// Now returns when the request had come.
+func (x *Exchange) Now() time.Time { return x.now }
+
+// TakeMore counts n more requests for the client: all of them, or none and an error.
+func (x *Exchange) TakeMore(n int) error {
+	if n <= 0 {
+		return nil
+	}
+	x.take(n)
+	return x.limitError()
+}
+
+// Room returns the empty body with room for about so many bytes.
+func (x *Exchange) Room(bytes int) []byte {
+	x.grow(bytes)
+	return x.body
+}
+
+// Reply makes the response a body, with a status, that was computed from a view. Without a head that is the newest.
+func (x *Exchange) Reply(status int, body []byte, v ledger.View) {
+	x.status, x.body, x.view = status, body, v
+}
