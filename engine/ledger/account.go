@@ -10,10 +10,11 @@ const (
 	FieldRentEpoch
 	FieldToken // the token facts are known: Token, or that it is no token account
 	FieldMint  // the mint facts are known: Mint, or that it is no mint
+	FieldData  // the data is known: Data
 
 	// FieldsShown are the fields an account record shows and may have to name as unknown.
 	FieldsShown = FieldOwner | FieldExecutable | FieldRentEpoch
-	// FieldsAll are the fields that a source knows which shows whole accounts with their data.
+	// FieldsAll are the fields that a source knows which shows whole accounts. Data is none of them, since it is held for few programs.
 	FieldsAll = FieldsShown | FieldToken | FieldMint
 )
 
@@ -36,6 +37,9 @@ type AccountWrite struct {
 	TokenOwnerUnknown bool
 	// Mint, with FieldMint: the mint facts, nil for "no mint".
 	Mint *Mint
+	// Data, with FieldData, which needs FieldOwner: the whole data, nil for none. A write that tells the lamports and not the data makes the data
+	// unknown, as it may have changed.
+	Data *Data
 }
 
 // MintWrite tells facts of a mint apart from a write of its account.
@@ -72,6 +76,9 @@ type Account struct {
 	// apart, and FieldMint without any says that the account is no mint.
 	Known Fields
 	Token *TokenAccount
+	// Data is nil where FieldData is not known. It is of the write that told the lamports, and has their provenance; only where the data was not
+	// known after a block, base state of the same slot tells it.
+	Data *Data
 
 	// Since is where the account was closed or, while it lives, where it was opened on a tombstone; 0 if
 	// no closing is known. Base state from before Since changes nothing.
@@ -82,20 +89,21 @@ type Account struct {
 }
 
 // FieldProvenance is the provenance of each field, in the order of their bits in Fields: owner, executable, rent epoch,
-// token, mint. It is 0 for unknown fields.
+// token, mint. It is 0 for unknown fields. Data has none of its own.
 type FieldProvenance [5]Provenance
 
 // Write returns the write that makes an account what a is. It tells nothing of a mint.
 func (a *Account) Write() AccountWrite {
 	return AccountWrite{
 		Pubkey: a.Pubkey, Lamports: a.Lamports, Owner: a.Owner, RentEpoch: a.RentEpoch,
-		Executable: a.Executable, Known: a.Known &^ FieldMint, Token: a.Token,
+		Executable: a.Executable, Known: a.Known &^ FieldMint, Token: a.Token, Data: a.Data,
 	}
 }
 
 // IsAsWritten reports whether a live account is what one write of provenance p tells of it, but for Since and mint facts.
 func (a *Account) IsAsWritten(w *AccountWrite, p Provenance) bool {
-	return a.Exists() && a.Lamports == w.Lamports && a.Known == w.Known && a.Token == w.Token && a.Provenance == p && a.FieldProvenance == nil
+	return a.Exists() && a.Lamports == w.Lamports && a.Known == w.Known && a.Token == w.Token && a.Data == w.Data &&
+		a.Provenance == p && a.FieldProvenance == nil
 }
 
 // AsWritten returns the account that IsAsWritten is true for, without mint facts, which updates do not carry. Fields that w does not
@@ -103,7 +111,7 @@ func (a *Account) IsAsWritten(w *AccountWrite, p Provenance) bool {
 func (w *AccountWrite) AsWritten(p, since Provenance) Account {
 	return Account{
 		Pubkey: w.Pubkey, Owner: w.Owner, Lamports: w.Lamports, RentEpoch: w.RentEpoch, Executable: w.Executable,
-		Known: w.Known &^ FieldMint, Token: w.Token, Provenance: p, Since: since,
+		Known: w.Known &^ FieldMint, Token: w.Token, Data: w.Data, Provenance: p, Since: since,
 	}
 }
 
@@ -132,11 +140,11 @@ func (a *Account) Wallet() *Pubkey {
 // Unknown returns the shown fields whose value is not known.
 func (a *Account) Unknown() Fields { return FieldsShown &^ a.Known }
 
-// SameState reports whether two accounts have the same stored fields and token facts,
+// SameState reports whether two accounts have the same stored fields, token facts and data,
 // whatever their provenance. Both may be tombstones.
 func (a *Account) SameState(b *Account) bool {
 	if a.Lamports != b.Lamports || a.Owner != b.Owner || a.RentEpoch != b.RentEpoch ||
-		a.Executable != b.Executable || a.Unknown() != b.Unknown() {
+		a.Executable != b.Executable || (a.Known^b.Known)&(FieldsShown|FieldData) != 0 || !a.Data.Same(b.Data) {
 		return false
 	}
 	if a.Token == nil || b.Token == nil {

@@ -117,6 +117,14 @@ func (b *Block) SizeBytes() int {
 	for i := range b.Transactions {
 		n += len(b.Transactions[i].Accounts)*len(Pubkey{}) + len(b.Transactions[i].Err)
 	}
+	return n + dataSize(b.Accounts)
+}
+
+// dataSize estimates what the data of writes takes in memory. Their updates and values share it.
+func dataSize(writes []AccountWrite) (n int) {
+	for i := range writes {
+		n += writes[i].Data.SizeBytes()
+	}
 	return n
 }
 

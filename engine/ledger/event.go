@@ -26,7 +26,7 @@ type BaseState struct {
 
 // SizeBytes estimates what the base state takes in memory.
 func (b *BaseState) SizeBytes() int {
-	return blockBytes + (len(b.Accounts)+len(b.Mints))*writeBytes
+	return blockBytes + (len(b.Accounts)+len(b.Mints))*writeBytes + dataSize(b.Accounts)
 }
 
 // Status is what a source reports of a slot after its block.

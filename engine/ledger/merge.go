@@ -49,7 +49,7 @@ func (p Provenance) yieldsTo(newer Provenance) bool { return newer.ByBlock() || 
 
 // mergeFields sets dst to before with the fields of w that override those of before.
 func mergeFields(dst, before *Account, w *AccountWrite, p Provenance) {
-	taken := w.Known
+	taken := w.Known &^ FieldData
 	if w.TokenOwnerUnknown && before.Token == nil {
 		taken &^= FieldToken // it would change a holding, and none is known
 	}
@@ -64,6 +64,9 @@ func mergeFields(dst, before *Account, w *AccountWrite, p Provenance) {
 	dst.Known |= taken
 	if !before.Exists() || before.Provenance.yieldsTo(p) {
 		dst.Lamports, dst.Provenance = w.Lamports, p
+		dst.setData(w)
+	} else if before.Known&FieldData == 0 && before.Provenance.Slot() == p.Slot() && before.Lamports == w.Lamports {
+		dst.setData(w)
 	}
 	if taken&FieldOwner != 0 {
 		dst.Owner = w.Owner
@@ -81,7 +84,7 @@ func mergeFields(dst, before *Account, w *AccountWrite, p Provenance) {
 		dst.Token = nil // only the token programs own token accounts
 	}
 	dst.FieldProvenance = nil
-	if dst.Known == taken && dst.Provenance == p {
+	if dst.Known&^FieldData == taken && dst.Provenance == p {
 		return
 	}
 	all := before.fieldProvenance()
@@ -93,6 +96,12 @@ func mergeFields(dst, before *Account, w *AccountWrite, p Provenance) {
 	if all != allOf(dst.Known, dst.Provenance) {
 		dst.FieldProvenance = &all
 	}
+}
+
+// setData sets the data to what w tells, unknown where it tells none.
+func (a *Account) setData(w *AccountWrite) {
+	a.Known = a.Known&^FieldData | w.Known&FieldData
+	a.Data = w.Data
 }
 
 // mergeToken returns the token facts after w, which knows FieldToken.

@@ -44,12 +44,12 @@ const (
 // The hashed bytes, little endian: tag 1, pubkey 32, lamports u64, known shown fields u8,
 // owner 32, executable u8, rent epoch u64; with token facts then: mint 32, owner 32,
 // amount u64, details known u8, and with details: state u8, delegate u8+32,
-// delegated amount u64, close authority u8+32.
+// delegated amount u64, close authority u8+32. Where the data is known, its SHA-256 follows; each of these parts has another length.
 func (a *Account) StateTerm() StateHash {
 	if a == nil || !a.Exists() {
 		return StateHash{}
 	}
-	var buf [256]byte
+	var buf [288]byte
 	b := append(buf[:0], accountTerm)
 	b = append(b, a.Pubkey[:]...)
 	b = binary.LittleEndian.AppendUint64(b, uint64(a.Lamports))
@@ -69,6 +69,10 @@ func (a *Account) StateTerm() StateHash {
 			b = binary.LittleEndian.AppendUint64(b, d.DelegatedAmount)
 			b = appendOptKey(b, d.CloseAuthority)
 		}
+	}
+	if a.Known&FieldData != 0 {
+		hash := a.Data.Hash()
+		b = append(b, hash[:]...)
 	}
 	return term(b)
 }

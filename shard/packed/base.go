@@ -39,7 +39,7 @@ func (b *Base) Key(r arena.Ref) *ledger.Pubkey { return &b.store.records.At(r).k
 // Unpack sets a to the account of a record. What a points at is valid until the next call.
 func (b *Base) Unpack(r arena.Ref, a *ledger.Account) { b.store.unpack(r, a, &b.room) }
 
-// UnpackShallow sets a to the account of a record without Token and FieldProvenance. Several goroutines may call it at once.
+// UnpackShallow sets a to the account of a record without Token, Data and FieldProvenance. Several goroutines may call it at once.
 func (b *Base) UnpackShallow(r arena.Ref, a *ledger.Account) { b.store.unpackShallow(r, a) }
 
 // Load reads a record, 0 for none, into the caches of the processor, and LoadHolding its holding. The caller must use the results,

@@ -1,4 +1,4 @@
-// Package packed holds the accounts of a ledger at one version, packed into records without pointers.
+// Package packed holds the accounts of a ledger at one version, packed into records without pointers, but for those to account data.
 //
 // Nearly all accounts of a ledger are here, and most are rarely written. So a [Base] stores
 // each as records of fixed size, which take little memory and which the garbage collector does not
@@ -6,6 +6,7 @@
 //
 //   - a record for every account, 56 bytes: key, lamports, provenance, flags
 //   - a holding for every token account, 48 bytes more: wallet, amount, mint
+//   - a datum for every account with known data, 16 bytes more: the data, which is shared with whoever else has it
 //   - an extra for the fields that few accounts set, and a delegation for those that few holdings set
 //   - the keys of programs and mints, each stored once ([arena.Keys])
 //

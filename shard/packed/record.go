@@ -13,7 +13,7 @@ type record struct {
 	lamports uint64    // of a tombstone: the provenance of its closing
 	meta     uint64    // provenance in the upper bits, flags in the lower
 	owner    arena.Ref // the number of the program's key
-	more     arena.Ref // the holding if there is one, else the extra if there is one
+	more     arena.Ref // the first that there is of the holding, the data and the extra
 }
 
 // holding is the token facts of one account.
@@ -21,7 +21,13 @@ type holding struct {
 	wallet ledger.Pubkey
 	amount uint64
 	mint   arena.Ref // the number of its key
-	more   arena.Ref // the account's extra, if there is one
+	more   arena.Ref // the first that there is of the account's data and extra
+}
+
+// datum is the data of one account. Of the packed parts it alone has a pointer, which is shared with the write that told the data.
+type datum struct {
+	data *ledger.Data
+	more arena.Ref // the account's extra, if there is one
 }
 
 // extra has the fields of an account that its record cannot express.
@@ -44,6 +50,8 @@ const (
 	stateMask      = 3
 	flagExtra      = 1 << 11
 	flagTombstone  = 1 << 12
+	flagDataKnown  = 1 << 13
+	flagData       = 1 << 14 // there is data
 
 	provenanceShift = 16
 )
@@ -54,7 +62,7 @@ func (p *record) exists() bool { return p.meta&flagTombstone == 0 }
 // flagsOf returns the meta of an account's record, and whether the account also needs an extra.
 func flagsOf(a *ledger.Account) (meta uint64, needsExtra bool) {
 	meta = uint64(a.Known)&flagKnown | uint64(a.Provenance)<<provenanceShift
-	needsExtra = uint64(a.Known)&^flagKnown != 0 || uint64(a.Provenance)>>(64-provenanceShift) != 0 || a.FieldProvenance != nil
+	needsExtra = a.Known&^(ledger.FieldsAll|ledger.FieldData) != 0 || uint64(a.Provenance)>>(64-provenanceShift) != 0 || a.FieldProvenance != nil
 	if a.Executable {
 		meta |= flagExecutable
 	}
@@ -78,6 +86,12 @@ func flagsOf(a *ledger.Account) (meta uint64, needsExtra bool) {
 		meta |= uint64(t.Details.Value.State) & stateMask << stateShift
 		needsExtra = needsExtra || needsDelegation(t)
 	}
+	if a.Known&ledger.FieldData != 0 {
+		meta |= flagDataKnown
+	}
+	if a.Data != nil {
+		meta |= flagData
+	}
 	if needsExtra {
 		meta |= flagExtra
 	}
@@ -90,7 +104,7 @@ func needsDelegation(t *ledger.TokenAccount) bool {
 	return t.Details.Value != plain
 }
 
-// unpackShallow sets a to the account of a record without Token and FieldProvenance.
+// unpackShallow sets a to the account of a record without Token, Data and FieldProvenance.
 func (s *recordStore) unpackShallow(r arena.Ref, a *ledger.Account) {
 	p := s.records.At(r)
 	*a = ledger.Account{
@@ -105,9 +119,11 @@ func (s *recordStore) unpackShallow(r arena.Ref, a *ledger.Account) {
 	if p.meta&flagRentMax != 0 {
 		a.RentEpoch = math.MaxUint64
 	}
+	if p.meta&flagDataKnown != 0 {
+		a.Known |= ledger.FieldData
+	}
 	if p.meta&flagExtra != 0 {
-		_, extraRef := s.parts(p)
-		x := s.extras.At(extraRef)
+		x := s.extras.At(s.parts(p).extra)
 		a.Known, a.RentEpoch = x.known, x.rentEpoch
 		a.Since, a.Provenance = ledger.Provenance(x.since), ledger.Provenance(x.provenance)
 	}
@@ -123,18 +139,21 @@ type room struct {
 func (s *recordStore) unpack(r arena.Ref, a *ledger.Account, to *room) {
 	s.unpackShallow(r, a)
 	p := s.records.At(r)
-	holdingRef, extraRef := s.parts(p)
-	if holdingRef != 0 {
-		h := s.holdings.At(holdingRef)
+	parts := s.parts(p)
+	if parts.holding != 0 {
+		h := s.holdings.At(parts.holding)
 		to.token = ledger.TokenAccount{Mint: s.keys.Names.At(h.mint).Pubkey, Owner: h.wallet, Amount: h.amount}
 		to.token.Details.Known = p.meta&flagDetails != 0
 		to.token.Details.Value.State = ledger.TokenState(p.meta >> stateShift & stateMask)
 		a.Token = &to.token
 	}
-	if extraRef == 0 {
+	if parts.data != 0 {
+		a.Data = s.data.At(parts.data).data
+	}
+	if parts.extra == 0 {
 		return
 	}
-	x := s.extras.At(extraRef)
+	x := s.extras.At(parts.extra)
 	if x.hasFieldProvenance {
 		to.fieldProvenance = x.fieldProvenance
 		a.FieldProvenance = &to.fieldProvenance

@@ -9,6 +9,7 @@ import (
 type recordStore struct {
 	records     arena.Pool[record]
 	holdings    arena.Pool[holding]
+	data        arena.Pool[datum]
 	extras      arena.Pool[extra]
 	delegations arena.Pool[ledger.Opt[ledger.TokenDetails]] // the details of holdings where they are more than a state
 	keys        arena.Keys                                  // of programs and mints
@@ -24,17 +25,22 @@ func (s *recordStore) put(a *ledger.Account) arena.Ref {
 // write sets an empty record, or an older record of the same account, to a.
 func (s *recordStore) write(r arena.Ref, a *ledger.Account) {
 	p := s.records.At(r)
-	holdingRef, extraRef := s.parts(p)
-	s.freeExtra(extraRef)
+	was := s.parts(p)
+	s.freeExtra(was.extra)
 	meta, needsExtra := flagsOf(a)
 	p.more = 0
 	if needsExtra {
 		p.more = s.putExtra(a)
 	}
+	if a.Data != nil {
+		p.more = s.writeData(was.data, a.Data, p.more)
+	} else if was.data != 0 {
+		s.data.Give(was.data)
+	}
 	if a.Token != nil {
-		p.more = s.writeHolding(holdingRef, a.Token, p.more)
+		p.more = s.writeHolding(was.holding, a.Token, p.more)
 	} else {
-		s.freeHolding(holdingRef)
+		s.freeHolding(was.holding)
 	}
 	p.key, p.meta = a.Pubkey, meta
 	p.owner = s.rename(p.owner, &a.Owner)
@@ -53,12 +59,18 @@ func (s *recordStore) sameGroups(r arena.Ref, a *ledger.Account) bool {
 		(a.Token == nil || s.holdings.At(p.more).wallet == a.Token.Owner)
 }
 
-// parts returns the holding and the extra of a record, 0 for none.
-func (s *recordStore) parts(p *record) (holdingRef, extraRef arena.Ref) {
+// parts are what a record refers to, 0 for none.
+type parts struct{ holding, data, extra arena.Ref }
+
+func (s *recordStore) parts(p *record) (all parts) {
+	all.extra = p.more
 	if p.meta&flagToken != 0 {
-		return p.more, s.holdings.At(p.more).more
+		all.holding, all.extra = all.extra, s.holdings.At(all.extra).more
 	}
-	return 0, p.more
+	if p.meta&flagData != 0 {
+		all.data, all.extra = all.extra, s.data.At(all.extra).more
+	}
+	return all
 }
 
 // rename returns the number of a key for a record that had the number was, 0 if it is new.
@@ -74,12 +86,20 @@ func (s *recordStore) rename(was arena.Ref, k *ledger.Pubkey) arena.Ref {
 	return now
 }
 
-func (s *recordStore) writeHolding(r arena.Ref, t *ledger.TokenAccount, extraRef arena.Ref) arena.Ref {
+func (s *recordStore) writeData(r arena.Ref, d *ledger.Data, more arena.Ref) arena.Ref {
+	if r == 0 {
+		r = s.data.Take()
+	}
+	*s.data.At(r) = datum{d, more}
+	return r
+}
+
+func (s *recordStore) writeHolding(r arena.Ref, t *ledger.TokenAccount, more arena.Ref) arena.Ref {
 	if r == 0 {
 		r = s.holdings.Take()
 	}
 	h := s.holdings.At(r)
-	h.wallet, h.amount, h.mint, h.more = t.Owner, t.Amount, s.rename(h.mint, &t.Mint), extraRef
+	h.wallet, h.amount, h.mint, h.more = t.Owner, t.Amount, s.rename(h.mint, &t.Mint), more
 	return r
 }
 
@@ -101,9 +121,12 @@ func (s *recordStore) putExtra(a *ledger.Account) arena.Ref {
 // free frees a record and what it refers to. Nobody may read it any more.
 func (s *recordStore) free(r arena.Ref) {
 	p := s.records.At(r)
-	holdingRef, extraRef := s.parts(p)
-	s.freeHolding(holdingRef)
-	s.freeExtra(extraRef)
+	parts := s.parts(p)
+	s.freeHolding(parts.holding)
+	if parts.data != 0 {
+		s.data.Give(parts.data)
+	}
+	s.freeExtra(parts.extra)
 	s.keys.Drop(p.owner)
 	s.records.Give(r)
 }

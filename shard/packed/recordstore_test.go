@@ -34,7 +34,8 @@ var accounts = rapid.MakeCustom[ledger.Account](rapid.MakeConfig{
 	Types: map[reflect.Type]*rapid.Generator[any]{
 		reflect.TypeFor[ledger.Pubkey]():     oneOf(rapid.Map(rapid.IntRange(0, 19), key), ledger.Pubkey{}, key(1), key(2), key(3)),
 		reflect.TypeFor[ledger.Provenance](): oneOf(rapid.Make[ledger.Provenance](), 0, 0, 0, 1, 1<<48-1, 1<<48, math.MaxUint64),
-		reflect.TypeFor[ledger.Fields]():     oneOf(rapid.Make[ledger.Fields](), 0, ledger.FieldOwner, ledger.FieldToken, ledger.FieldsAll),
+		reflect.TypeFor[ledger.Fields]():     oneOf(rapid.Make[ledger.Fields](), 0, ledger.FieldOwner, ledger.FieldToken, ledger.FieldsAll, ledger.FieldsAll|ledger.FieldData),
+		reflect.TypeFor[*ledger.Data]():      rapid.SampledFrom([]*ledger.Data{nil, ledger.NewData([]byte{1}), ledger.NewData(make([]byte, 300))}).AsAny(),
 		reflect.TypeFor[ledger.TokenState](): oneOf(rapid.Make[ledger.TokenState](), ledger.TokenInitialized, ledger.TokenFrozen),
 	},
 	Kinds: map[reflect.Kind]*rapid.Generator[any]{
@@ -63,7 +64,7 @@ func anyAccount(r *rand.Rand) *ledger.Account {
 // checkStore compares a store with the accounts that its records should have.
 func checkStore(t *testing.T, s *recordStore, held map[arena.Ref]*ledger.Account) {
 	t.Helper()
-	names, holdings, extras, delegations := make(map[ledger.Pubkey]bool), 0, 0, 0
+	names, holdings, data, extras, delegations := make(map[ledger.Pubkey]bool), 0, 0, 0, 0
 	for at, want := range held {
 		var got ledger.Account
 		if s.unpack(at, &got, new(room)); !reflect.DeepEqual(&got, want) {
@@ -71,7 +72,7 @@ func checkStore(t *testing.T, s *recordStore, held map[arena.Ref]*ledger.Account
 				at, got, got.Token, got.FieldProvenance, want, want.Token, want.FieldProvenance)
 		}
 		shallow := *want
-		shallow.Token, shallow.FieldProvenance = nil, nil
+		shallow.Token, shallow.Data, shallow.FieldProvenance = nil, nil, nil
 		if s.unpackShallow(at, &got); got != shallow {
 			t.Fatalf("record %d is %+v without what is allocated, want %+v", at, got, shallow)
 		}
@@ -83,19 +84,23 @@ func checkStore(t *testing.T, s *recordStore, held map[arena.Ref]*ledger.Account
 				delegations++
 			}
 		}
+		if want.Data != nil {
+			data++
+		}
 		if _, needs := flagsOf(want); needs {
 			extras++
 		}
 	}
-	got := [...]int{s.records.Taken(), s.holdings.Taken(), s.extras.Taken(), s.delegations.Taken(), s.keys.Names.Taken()}
-	want := [...]int{len(held), holdings, extras, delegations, len(names)}
-	ledgertest.Equal(t, got, want, "records, holdings, extras, delegations and names taken")
+	got := [...]int{s.records.Taken(), s.holdings.Taken(), s.data.Taken(), s.extras.Taken(), s.delegations.Taken(), s.keys.Names.Taken()}
+	want := [...]int{len(held), holdings, data, extras, delegations, len(names)}
+	ledgertest.Equal(t, got, want, "records, holdings, data, extras, delegations and names taken")
 }
 
 // TestSizesOfRecords holds the sizes that the memory for each account depends on.
 func TestSizesOfRecords(t *testing.T) {
 	sizes := [...]uintptr{
 		reflect.TypeFor[record]().Size(), reflect.TypeFor[holding]().Size(), reflect.TypeFor[extra]().Size(), reflect.TypeFor[listing]().Size(),
+		reflect.TypeFor[datum]().Size(),
 	}
-	ledgertest.Equal(t, sizes, [...]uintptr{56, 48, 72, 12}, "bytes of a record, a holding, an extra and a listing")
+	ledgertest.Equal(t, sizes, [...]uintptr{56, 48, 72, 12, 16}, "bytes of a record, a holding, an extra, a listing and a datum")
 }

@@ -1,0 +1,116 @@
+package ledger
+
+import (
+	"bytes"
+	"cmp"
+	"crypto/sha256"
+	"fmt"
+	"slices"
+)
+
+// Data is the data of an account and its SHA-256. It never changes, so a write, the stored account, updates and answers share one. An
+// account without a byte of data has a nil *Data, whose methods may be called. FieldData alone says
+// whether data is known.
+type Data struct {
+	bytes []byte
+	hash  [sha256.Size]byte
+}
+
+var hashOfNothing = sha256.Sum256(nil)
+
+// dataBytes is what data takes in memory besides its bytes, all in all.
+const dataBytes = 88
+
+// NewData returns data with a copy of b, nil if b is empty.
+func NewData(b []byte) *Data {
+	if len(b) == 0 {
+		return nil
+	}
+	return &Data{bytes.Clone(b), sha256.Sum256(b)}
+}
+
+// Bytes returns the bytes, which must not be changed.
+func (d *Data) Bytes() []byte {
+	if d == nil {
+		return nil
+	}
+	return d.bytes
+}
+
+// Len returns how many bytes there are.
+func (d *Data) Len() int { return len(d.Bytes()) }
+
+// Hash returns the SHA-256 of the bytes.
+func (d *Data) Hash() [sha256.Size]byte {
+	if d == nil {
+		return hashOfNothing
+	}
+	return d.hash
+}
+
+// Same reports whether the bytes of both are equal.
+func (d *Data) Same(o *Data) bool { return d == o || d != nil && o != nil && d.hash == o.hash }
+
+// SizeBytes estimates what the data takes in memory.
+func (d *Data) SizeBytes() int {
+	if d == nil {
+		return 0
+	}
+	return len(d.bytes) + dataBytes
+}
+
+// DataPrograms are the programs whose accounts are held with their data. Nil lists none. It is immutable.
+type DataPrograms struct {
+	all      bool
+	programs []Pubkey // in the order of their bytes
+}
+
+const noData, allData = "none", "all"
+
+// ParseDataPrograms reads what String writes: none, all, or public keys with commas between them.
+func ParseDataPrograms(text string) (*DataPrograms, error) {
+	switch text {
+	case noData:
+		return nil, nil
+	case allData:
+		return &DataPrograms{all: true}, nil
+	}
+	keys, err := SplitKeys(text)
+	if err != nil || len(keys) == 0 {
+		return nil, cmp.Or(err, fmt.Errorf("it is %s, %s or a list of programs", noData, allData))
+	}
+	return &DataPrograms{programs: sortedKeys(keys)}, nil
+}
+
+// String returns the same text for lists of the same programs.
+func (p *DataPrograms) String() string {
+	switch {
+	case p == nil:
+		return noData
+	case p.all:
+		return allData
+	}
+	return JoinKeys(p.programs)
+}
+
+// Keep reports whether the data of a program's accounts is held.
+func (p *DataPrograms) Keep(program *Pubkey) bool {
+	return p != nil && (p.all || contains(p.programs, program))
+}
+
+// Programs returns the listed programs in the order of their bytes, which must not be changed; nil where all are meant, or none.
+func (p *DataPrograms) Programs() []Pubkey {
+	if p == nil {
+		return nil
+	}
+	return slices.Clip(p.programs)
+}
+
+// SetData has the write tell its data, the whole of it, of which it keeps a copy, if the data of its owner's accounts is held. The owner
+// must be known.
+func (w *AccountWrite) SetData(data []byte, held *DataPrograms) {
+	if held.Keep(&w.Owner) {
+		w.Known |= FieldData
+		w.Data = NewData(data)
+	}
+}
