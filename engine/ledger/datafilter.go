@@ -1,0 +1,52 @@
+package ledger
+
+import (
+	"bytes"
+
+	"ledgerd/engine/base58"
+)
+
+const (
+	// MaxDataParts is how many parts a DataFilter may compare: they are compared with every account that a list looks at.
+	MaxDataParts = 4
+	// maxPartBytes is how long each of them may be.
+	maxPartBytes = 128
+	// maxPartChars is the longest base58 of so many bytes.
+	maxPartChars = 175
+)
+
+// DataFilter selects accounts by their data. It takes only accounts whose data is known. It never changes.
+type DataFilter struct {
+	Size  Opt[uint64] // the length of all data
+	Parts []DataPart  // all must hold
+}
+
+// DataPart is a part of an account's data: the bytes from an offset on.
+type DataPart struct {
+	Offset uint64
+	Bytes  []byte
+}
+
+// ParseDataPart returns the part at an offset that has the bytes of a text in base58. It is not ok if the text is none, or stands for
+// no bytes or for more than 128.
+func ParseDataPart[T string | []byte](offset uint64, text T) (p DataPart, ok bool) {
+	if len(text) > maxPartChars {
+		return p, false
+	}
+	b, err := base58.Decode(string(text))
+	return DataPart{offset, b}, err == nil && len(b) > 0 && len(b) <= maxPartBytes
+}
+
+// MatchData reports whether the filter takes an account with this data.
+func (f *DataFilter) MatchData(data []byte) bool {
+	size := uint64(len(data))
+	if f.Size.Known && f.Size.Value != size {
+		return false
+	}
+	for _, p := range f.Parts {
+		if p.Offset > size || !bytes.HasPrefix(data[p.Offset:], p.Bytes) {
+			return false
+		}
+	}
+	return true
+}
