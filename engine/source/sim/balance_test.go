@@ -14,6 +14,7 @@ var specs = []string{
 	"accounts=100,tps=300,slot_time=0,slots=100,votes=3,seed=3",
 	"accounts=301,tps=100,slot_time=0,slots=150,zipf=1.5,fork_rate=0.25,seed=18446744073709551615",
 	"accounts=150,tps=50,slot_time=0,slots=60,fail_rate=1",
+	"accounts=300,tps=200,slot_time=0,slots=100,pools=3,fork_rate=0.25",
 }
 
 func TestBalancesAddUpAfterEveryBlockOfEveryBranch(t *testing.T) {

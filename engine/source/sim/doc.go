@@ -35,6 +35,9 @@
 // wrapped lamports, whose mint counts no supply, as on the real ledger: there each holding
 // holds its amount in lamports, above its rent.
 //
+// With pools=N there are markets of two mints, and a quarter of the payments are swaps: the lamports of a pool never move, its
+// data tells its reserves. Where the node holds data, holdings and mints tell it too, in the layout of the token programs.
+//
 // A branch is one to three blocks deep, without skipped slots, and the block after it
 // builds on the block before it. The branch's blocks are never confirmed and never declared
 // dead. A block is confirmed two slots after its own, and finalized as many

@@ -16,16 +16,17 @@ const sol = 1_000_000_000 // lamports
 
 // fill gives every account its state at genesis.
 func (w *world) fill() {
-	for r := range w.holdings.at(w.openHoldings) {
+	for r := range w.size() {
 		c := &w.cells[r]
 		switch {
-		case w.programs.has(r):
+		case r >= w.holdings.at(w.openHoldings) && r < w.poolProgram.first: // opens later
+		case w.programs.has(r), w.poolProgram.has(r):
 			c.lamports = 1
 		case w.wallets.has(r):
 			c.lamports = sol + w.share(r, 100*sol)
 		case w.identities.has(r):
 			c.lamports = 1000 * sol
-		case w.holdings.has(r):
+		case w.isHolding(r):
 			w.fillHolding(r)
 		default:
 			c.lamports = w.rentOf(r)
@@ -33,7 +34,7 @@ func (w *world) fill() {
 	}
 }
 
-// fillHolding opens a holding. One in eight begins empty; an issuer's is a
+// fillHolding opens a holding. One in eight begins empty; an issuer's and a pool's are a
 // hundred times as large.
 func (w *world) fillHolding(r ref) {
 	c, mint := &w.cells[r], w.mintOf(r)
@@ -43,7 +44,7 @@ func (w *world) fillHolding(r ref) {
 		c.lamports += c.amount
 		return
 	}
-	if most := uint64(math.Pow10(int(w.decimalsOf(mint)) + 4)); w.isIssued(r) {
+	if most := uint64(math.Pow10(int(w.decimalsOf(mint)) + 4)); w.isIssued(r) || w.isVault(r) {
 		c.amount = most + w.share(r, 100*most)
 	} else if r%8 != 5 {
 		c.amount = w.share(r, most)
@@ -75,11 +76,14 @@ func (w *world) baseState(ctx context.Context, emit ledger.Emit) error {
 }
 
 // genesisHash is what the first block names as its parent's hash: SHA-256 over "ledgerd sim
-// genesis", the seed and the number of accounts, u64 little endian. These two decide every
+// genesis", the seed, the number of accounts and, if there are any, of pools, u64 little endian. These decide every
 // account at genesis, so all later hashes need not say more than what changed.
 func genesisHash(p *params) ledger.Hash {
 	b := []byte("ledgerd sim genesis")
 	b = binary.LittleEndian.AppendUint64(b, p.seed)
 	b = binary.LittleEndian.AppendUint64(b, p.accounts)
+	if p.pools != 0 {
+		b = binary.LittleEndian.AppendUint64(b, p.pools)
+	}
 	return sha256.Sum256(b)
 }

@@ -36,12 +36,16 @@ type layout struct {
 
 	collectibleMints    span // none exists at genesis
 	collectibleHoldings span // two for each collectible: one that has it, one that gets it
+
+	poolProgram span // one if there are pools
+	pools       span
+	vaults      span // two for each pool
 }
 
-// newLayout divides the accounts that exist at genesis.
-func newLayout(seed, accounts uint64) layout {
-	l := layout{seed: seed}
-	n := ref(accounts)
+// newLayout divides the accounts that exist at genesis. Pools come on top.
+func newLayout(p *params) layout {
+	l := layout{seed: p.seed}
+	n := ref(p.accounts)
 	next := ref(0)
 	take := func(count ref) span {
 		s := span{next, count}
@@ -53,27 +57,34 @@ func newLayout(seed, accounts uint64) layout {
 	l.wallets = take((n + 1) / 2)
 	l.identities = take(validators)
 	l.voteAccounts = take(validators)
-	l.mints = take(max(n/100, 4))
+	l.mints = take(mintsAmong(n))
 	l.openHoldings = n - next
 	// One holding in sixteen is closed: it opens when it is its turn.
 	l.holdings = take(l.openHoldings + l.openHoldings/15 + 1)
-	l.collectibleMints = take(max(n/100, 4))
+	l.collectibleMints = take(mintsAmong(n))
 	l.collectibleHoldings = take(2 * l.collectibleMints.count)
+	l.poolProgram = take(ref(min(p.pools, 1)))
+	l.pools = take(ref(p.pools))
+	l.vaults = take(2 * l.pools.count)
 	return l
 }
 
+// mintsAmong returns how many mints there are among so many accounts.
+func mintsAmong(accounts ref) ref { return max(accounts/100, 4) }
+
 // size returns how many positions there are.
-func (l *layout) size() ref { return l.collectibleHoldings.end() }
+func (l *layout) size() ref { return l.vaults.end() }
 
 // The programs, by position, and who owns them.
 var (
 	programKeys = [...]ledger.Pubkey{
 		ledger.SystemProgram, ledger.TokenProgram, ledger.Token2022Program, ledger.VoteProgram,
 	}
-	nativeLoader  = ledger.MustPubkey("NativeLoader1111111111111111111111111111111")
-	programOwners = [...]ledger.Pubkey{
+	nativeLoader      = ledger.MustPubkey("NativeLoader1111111111111111111111111111111")
+	upgradeableLoader = ledger.MustPubkey("BPFLoaderUpgradeab1e11111111111111111111111")
+	programOwners     = [...]ledger.Pubkey{
 		nativeLoader, ledger.MustPubkey("BPFLoader2111111111111111111111111111111111"),
-		ledger.MustPubkey("BPFLoaderUpgradeab1e11111111111111111111111"), nativeLoader,
+		upgradeableLoader, nativeLoader,
 	}
 )
 
@@ -92,11 +103,13 @@ func (l *layout) key(r ref) ledger.Pubkey {
 		return programKeys[r]
 	case r == l.mints.first:
 		return ledger.NativeMint
+	case l.poolProgram.has(r):
+		return poolProgramKey
 	}
 	kind, number := byte(0), r
-	for i, s := range [...]span{l.wallets, l.identities, l.voteAccounts, l.mints, l.holdings, l.collectibleMints, l.collectibleHoldings} {
+	for i, s := range [...]span{l.wallets, l.identities, l.voteAccounts, l.mints, l.holdings, l.collectibleMints, l.collectibleHoldings, l.pools, l.vaults} {
 		if s.has(r) {
-			kind, number = "wivmhco"[i], r-s.first
+			kind, number = "wivmhcopa"[i], r-s.first
 		}
 	}
 	var buf [32]byte
@@ -114,7 +127,9 @@ func (l *layout) isWallet(r ref) bool { return l.wallets.has(r) || l.identities.
 func (l *layout) isMint(r ref) bool { return l.mints.has(r) || l.collectibleMints.has(r) }
 
 // isHolding reports whether the position is one of a token account, open or not.
-func (l *layout) isHolding(r ref) bool { return l.holdings.has(r) || l.collectibleHoldings.has(r) }
+func (l *layout) isHolding(r ref) bool {
+	return l.holdings.has(r) || l.collectibleHoldings.has(r) || l.isVault(r)
+}
 
 // isIssued reports whether the holding is the one that belongs to its mint's issuer.
 func (l *layout) isIssued(holding ref) bool { return holding-l.holdings.first < l.mints.count }
@@ -124,14 +139,20 @@ func (l *layout) mintOf(holding ref) ref {
 	if l.holdings.has(holding) {
 		return l.mints.at((holding - l.holdings.first) % l.mints.count)
 	}
+	if l.isVault(holding) {
+		return l.vaultMint(holding)
+	}
 	return l.collectibleMints.at((holding - l.collectibleHoldings.first) / 2)
 }
 
 // issuedOf returns the holding of a mint's issuer.
 func (l *layout) issuedOf(mint ref) ref { return l.holdings.at(mint - l.mints.first) }
 
-// ownerOf returns the wallet a holding belongs to.
+// ownerOf returns the wallet a holding belongs to, or the pool.
 func (l *layout) ownerOf(holding ref) ref {
+	if l.isVault(holding) {
+		return l.poolOf(holding)
+	}
 	if l.holdings.has(holding) && l.isIssued(holding) {
 		return l.issuerOf(l.mintOf(holding))
 	}
@@ -176,18 +197,22 @@ func (l *layout) decimalsOf(mint ref) uint8 {
 	return 0
 }
 
-// rentOf returns the lamports a mint, a holding or a vote account is opened with: rent
+// The sizes of accounts.
+const (
+	mintBytes, closableMintBytes, scaledMintBytes = 82, 202, 226
+	holdingBytes, holding2022Bytes                = 165, 170
+	voteBytes                                     = 3762
+	poolBytes                                     = 160
+)
+
+// rentOf returns the lamports a mint, a holding, a pool or a vote account is opened with: rent
 // exemption for its size, (128 + bytes) × 6960.
 func (l *layout) rentOf(r ref) uint64 {
-	const (
-		lamportsPerByte, overheadBytes = 6960, 128
-
-		mintBytes, closableMintBytes, scaledMintBytes = 82, 202, 226
-		holdingBytes, holding2022Bytes                = 165, 170
-		voteBytes                                     = 3762
-	)
+	const lamportsPerByte, overheadBytes = 6960, 128
 	size := uint64(voteBytes)
 	switch {
+	case l.pools.has(r):
+		size = poolBytes
 	case l.isHolding(r) && l.programOf(l.mintOf(r)) == tokenProgram:
 		size = holdingBytes
 	case l.isHolding(r):

@@ -22,6 +22,7 @@ type params struct {
 	slotTime time.Duration // 0: no pacing
 	finality uint64        // slots from a block to its finalized status
 	zipf     uint64        // exponent in ten-thousandths; 0: off
+	pools    uint64        // markets of two mints
 	slots    uint64        // stop after this slot; 0: never
 }
 
@@ -71,6 +72,9 @@ func parseParams(text string) (params, error) {
 	if payments := p.duePerSlot(p.tps); payments+mulDivMillion(payments, p.votes) > maxPerSlot*million {
 		return params{}, fmt.Errorf("sim: tps, votes and slot_time make more than %d transactions a slot", maxPerSlot)
 	}
+	if most := mintsAmong(ref(p.accounts)) - 1; p.pools > uint64(most) {
+		return params{}, fmt.Errorf("sim: pools=%d must be at most %d for %d accounts", p.pools, most, p.accounts)
+	}
 	return p, nil
 }
 
@@ -95,12 +99,13 @@ func (p *params) set(name, value string) error {
 		"fork_rate": {&p.forkRate, rateDigits, 0, maxForkRate},
 		"skip_rate": {&p.skipRate, rateDigits, 0, million / 2},
 		"finality":  {&p.finality, 0, 0, 1000},
+		"pools":     {&p.pools, 0, 0, million},
 		"slots":     {&p.slots, 0, 1, math.MaxInt64},
 	}
 	f, known := numbers[name]
 	if !known {
 		return fmt.Errorf("no parameter %q; there are seed, accounts, tps, votes, fail_rate, slot_time, "+
-			"fork_rate, skip_rate, finality, zipf and slots", name)
+			"fork_rate, skip_rate, finality, zipf, pools and slots", name)
 	}
 	n, ok := parseDecimal(value, f.digits)
 	switch {
@@ -135,9 +140,13 @@ func (p *params) String() string {
 	if p.slotTime != 0 {
 		slotTime = p.slotTime.String()
 	}
-	return fmt.Sprintf("seed=%d,accounts=%d,tps=%d,votes=%s,fail_rate=%s,slot_time=%s,fork_rate=%s,skip_rate=%s,finality=%d,zipf=%s",
+	text := fmt.Sprintf("seed=%d,accounts=%d,tps=%d,votes=%s,fail_rate=%s,slot_time=%s,fork_rate=%s,skip_rate=%s,finality=%d,zipf=%s",
 		p.seed, p.accounts, p.tps, formatDecimal(p.votes, rateDigits), formatDecimal(p.failRate, rateDigits), slotTime,
 		formatDecimal(p.forkRate, rateDigits), formatDecimal(p.skipRate, rateDigits), p.finality, zipf)
+	if p.pools != 0 { // a ledger without them is the one that it was before there were any
+		text += fmt.Sprintf(",pools=%d", p.pools)
+	}
+	return text
 }
 
 // setSlotTime reads a duration. Slots longer than a few seconds would look like a

@@ -8,10 +8,13 @@ const poorBelow = sol / 50
 // is left undone.
 const tries = 8
 
-// pay puts one payment in the block: half of them are system transfers.
+// pay puts one payment in the block: half of them are system transfers, but for the quarter that are swaps where there are pools.
 func (p *producer) pay() {
 	if p.random.coin(p.schedule.failRate) {
 		p.fail()
+		return
+	}
+	if p.pools.count > 0 && p.random.below(4) == 0 && p.swap() {
 		return
 	}
 	switch dice := p.random.below(100); {

@@ -138,7 +138,7 @@ func TestSeedChangesEverything(t *testing.T) {
 }
 
 func TestResumeGoesOnAsIfNothingHadHappened(t *testing.T) {
-	for _, spec := range []string{lively, "accounts=150,slot_time=0,fork_rate=0.25,skip_rate=0.3,finality=0,zipf=1.3,votes=1,slots=90"} {
+	for _, spec := range []string{lively, "accounts=150,slot_time=0,fork_rate=0.25,skip_rate=0.3,finality=0,zipf=1.3,votes=1,slots=90,pools=3"} {
 		straight := run(t, spec, nil)
 		final := make(map[ledger.Hash]bool)
 		for _, e := range straight {

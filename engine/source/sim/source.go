@@ -24,7 +24,7 @@ func Open(parameters string) (*Source, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Source{name: "sim:" + parameters, params: p, layout: newLayout(p.seed, p.accounts)}, nil
+	return &Source{name: "sim:" + parameters, params: p, layout: newLayout(&p)}, nil
 }
 
 // Info says that the source shows a whole ledger.
@@ -40,11 +40,15 @@ func (s *Source) Info() ledger.SourceInfo {
 func (s *Source) Peers() int { return 0 }
 
 // Samples returns keys worth asking for, which exist from genesis on and never close: a
-// wallet that changes all the time, a wallet with tokens, and a mint.
+// wallet that changes all the time, a wallet with tokens, a mint, and a pool if there is one.
 func (s *Source) Samples() []ledger.Pubkey {
 	mint := s.layout.mints.at(1)
 	busy, holder := s.layout.identities.first, s.layout.issuerOf(mint)
-	return []ledger.Pubkey{s.layout.key(busy), s.layout.key(holder), s.layout.key(mint)}
+	samples := []ledger.Pubkey{s.layout.key(busy), s.layout.key(holder), s.layout.key(mint)}
+	if s.params.pools > 0 {
+		samples = append(samples, s.layout.key(s.layout.pools.first))
+	}
+	return samples
 }
 
 // Run emits base state and then slot after slot; after a restart, the slots after the

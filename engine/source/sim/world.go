@@ -105,6 +105,10 @@ func (w *world) write(out *ledger.AccountWrite, r ref) {
 		}
 	case w.voteAccounts.has(r):
 		out.Owner = ledger.VoteProgram
+	case w.pools.has(r):
+		out.Owner = poolProgramKey
+	case w.poolProgram.has(r):
+		out.Owner, out.Executable = upgradeableLoader, true
 	default:
 		out.Owner, out.Executable = programOwners[r], true
 	}
