@@ -19,17 +19,16 @@ func (t set) put(s *subscriber, in bool) {
 // an index, subscribers of everything follow a ring, and only the few that receive every
 // block in their own way are looked at one by one.
 type audience struct {
-	all         set
-	perEmission set // see subscriber.perEmission
-	indexes     [nameKinds]index
-	matched     []*subscriber // received a match, and are to be woken
+	walked  set // see walking
+	indexes [nameKinds]index
+	matched []*subscriber // received a match, and are to be woken
 
 	ringBytes int
 	rings     map[form]*ring // that have users
 }
 
 func newAudience(ringBytes int) audience {
-	a := audience{ringBytes: ringBytes, all: make(set), perEmission: make(set), rings: make(map[form]*ring)}
+	a := audience{ringBytes: ringBytes, walked: make(set), rings: make(map[form]*ring)}
 	for kind := range a.indexes {
 		a.indexes[kind] = make(index)
 	}
@@ -38,17 +37,12 @@ func newAudience(ringBytes int) audience {
 
 // add enters a subscriber with what it wants now.
 func (a *audience) add(s *subscriber) {
-	a.all.put(s, true)
 	a.change(s, s.wants, s.wants.names.lists(), names{})
 }
 
-// remove takes a subscriber out that no name leads to any more, if it is there.
+// remove takes a subscriber out that no name leads to any more.
 func (a *audience) remove(s *subscriber) {
-	if _, known := a.all[s]; !known {
-		return
-	}
-	a.all.put(s, false)
-	s.resumed = 0
+	s.held, s.awaits = nil, nil
 	a.change(s, wants{}, names{}, names{})
 	for f, r := range a.rings {
 		if r.users.put(s, false); len(r.users) == 0 {
@@ -71,15 +65,15 @@ func (a *audience) change(s *subscriber, to wants, added, removed names) {
 // classify enters a subscriber where it now belongs: among those that are looked at for each
 // emission, among the followers of a ring, or neither.
 func (a *audience) classify(s *subscriber) {
-	alone := s.perEmission()
-	a.perEmission.put(s, alone)
+	phase := s.phase()
+	a.walked.put(s, phase == walking)
 	s.hub.tokens.put(s, s.wants.form == withTokens)
-	if s.wants.everything && !alone && !s.holding {
+	if phase == following {
 		s.follow(a.ring(s))
 	} else {
 		s.follow(nil)
 	}
-	s.scheduleTicks()
+	s.scheduleTicks(s.wants.form.marksSlots() || s.awaits != nil)
 }
 
 // ring returns the ring of what a subscriber wants. It stays as long as the connection does,
@@ -113,11 +107,11 @@ func (a *audience) deliver(e *emission) {
 	for _, r := range a.rings {
 		r.append(e)
 	}
-	for s := range a.perEmission {
+	for s := range a.walked {
 		s.deliverOpening(e)
 	}
 	a.deliverUpdates(e)
-	for s := range a.perEmission {
+	for s := range a.walked {
 		s.deliverEnding(e)
 	}
 	e.delivered()

@@ -12,6 +12,7 @@ import (
 // without a lock.
 type backlog struct {
 	past      *past // what comes first; nil if all is in memory
+	kept      *recent
 	emissions []*emission
 	total     int64 // how many emissions had come after the last of these; 0: they need not be kept for resumes
 	seen      ledger.Seq
@@ -45,7 +46,7 @@ func (s *subscriber) putBacklog(b *backlog) {
 // total. What waits for that holds no emission, and so a slow reader keeps none in memory.
 func (s *subscriber) putSince(total int64, seen ledger.Seq) {
 	kept := &s.hub.recent[s.level]
-	b := &backlog{total: kept.total(), seen: seen, wants: s.wants}
+	b := &backlog{kept: kept, total: kept.total(), seen: seen, wants: s.wants}
 	if b.total == total {
 		return
 	}
@@ -87,21 +88,21 @@ func (b *backlog) parts(visit func(*emission, int) bool) {
 // outgrown reports whether none of a backlog's emissions is kept for resumes any more. A client
 // whose backlog is outgrown before it was sent is a slow consumer: so what all backlogs hold
 // together is bounded, however slow their readers are.
-func (b *backlog) outgrown(kept *recent) bool {
-	return b != nil && b.total != 0 && b.total <= kept.gone.Load()
-}
+func (b *backlog) outgrown() bool { return b != nil && b.total != 0 && b.total <= b.kept.gone.Load() }
 
 // writeMissed writes a backlog, unless the connection is about to end without it. The ring
 // goes on meanwhile: a client that takes the backlog too slowly is lapped like any other. The position in
 // the ring is then after what was not sent, so only a digest can be sent from there.
 func (s *subscriber) writeMissed(b *backlog) error {
 	s.sent = b.seen
-	defer func() { s.missed = nil }()
 	for ; b != nil; b = s.digest() {
-		s.missed, s.late = b, false
+		s.missed = b
 		err := s.writePast(b)
 		if err == nil {
 			err = s.writeBacklog(b)
+		}
+		if err == nil {
+			s.missed = nil
 		}
 		if err != errLapped {
 			return err
@@ -109,6 +110,18 @@ func (s *subscriber) writeMissed(b *backlog) error {
 	}
 	s.hub.meters.laps.Inc()
 	return &endSlow
+}
+
+// errNoDigest says that not all of what is to be told is kept, or something waits that says how to go on.
+var errNoDigest = errors.New("no digest")
+
+// jump goes on with a digest.
+func (s *subscriber) jump() error {
+	b := s.digest()
+	if b == nil {
+		return errNoDigest
+	}
+	return s.writeMissed(b)
 }
 
 // errLapped says that a subscriber is too slow for its backlog.
@@ -154,7 +167,7 @@ func (s *subscriber) writePart(b batch) error {
 	if err := s.writeOnce(b); err != nil {
 		return err
 	}
-	if s.late || s.at.lapped() {
+	if s.missed.outgrown() || s.at.lapped() {
 		return errLapped
 	}
 	return s.ping(s.hub.now())
@@ -164,12 +177,12 @@ func (s *subscriber) writePart(b batch) error {
 // ring's head: the newest state of every account that changed, and the rollback and slot_end frames of the newest
 // emission. It returns nil if not all of that is kept, or something waits that says how to go on.
 func (s *subscriber) digest() *backlog {
-	if !s.outbox.conflates || s.at.ring == nil {
+	if s.outbox.jump == nil || s.at.ring == nil {
 		return nil
 	}
 	s.hub.mu.Lock()
 	defer s.hub.mu.Unlock()
-	_, newest := s.hub.positionLocked(s.level)
+	newest := s.hub.positionLocked(s.level).seq
 	kept := &s.hub.recent[s.level]
 	if s.sent < kept.oldest(newest) || !s.outbox.holdsOnlyAnswers() {
 		return nil

@@ -208,7 +208,7 @@ func (n *node) checkResync(t testing.TB, l *listener, k *keeper, from ledger.Seq
 	t.Helper()
 	a := parse(t, answer)
 	n.hub.mu.Lock()
-	_, newest := n.hub.positionLocked(l.level)
+	newest := n.hub.positionLocked(l.level).seq
 	n.hub.mu.Unlock()
 	if a.text != fmt.Sprintf(`{"type":"resync_required","id":%s,"oldest_seq":%d,"newest_seq":%d}`, id, a.Oldest, newest) || from >= a.Oldest || a.Oldest > newest {
 		t.Fatalf("from %d: answered %s, the newest is %d", from, answer, newest)

@@ -69,7 +69,7 @@ func TestALostHandshakeHoldsNoSeat(t *testing.T) {
 			t.Fatal("the handshake was answered")
 		}
 		broken.lost()
-		ledgertest.Equal(t, []int{h.seats.taken, len(h.levels[0].all)}, []int{0, 0}, "seats that are taken and subscribers that are left")
+		ledgertest.Equal(t, []int{h.seats.taken, len(h.connections)}, []int{0, 0}, "seats that are taken and connections that are left")
 	}
 }
 

@@ -10,9 +10,11 @@
 // once, for all that want everything. Such a subscriber is a position in the ring and nothing
 // more: one write carries all frames up to the head, or 64 KiB of them.
 //
-// A subscriber is one connection: what it wants, a position in a ring if it wants everything,
-// and an outbox of what else it is sent: answers, and the updates of accounts it named. Those
-// subscribers are found through an index, and an update is encoded once for all of them. A name is
+// A connection is a socket with a reader, a writer, a position in a ring if it follows one, and an outbox of what else it is sent: answers, and
+// what was published of what its client named. What is said on it is the business of its speaker.
+//
+// A subscriber is the speaker of a connection to /api/ws/accounts: what it wants of the updates of a level.
+// Those that name accounts are found through an index, and an update is encoded once for all of them. A name is
 // an account's key, a program or a wallet: that of a token account, now or before the block, or
 // the wallet itself.
 //
@@ -20,7 +22,7 @@
 // The decimals among them are the mint's: they are read from the ledger once for each block, before
 // the hub's lock is taken and only when a subscriber wants them, and then kept with the block.
 //
-// The [Hub] is the registry of subscribers. It turns publications into emissions: one for the
+// The [Hub] is the registry of connections and subscribers. It turns publications into emissions: one for the
 // processed level at once, and the same updates again when their block is confirmed and
 // finalized. The frames themselves are the business of package frame.
 //

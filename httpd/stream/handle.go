@@ -2,11 +2,9 @@ package stream
 
 import (
 	"errors"
-	"fmt"
 	"time"
 
 	"ledgerd/engine/ledger"
-	"ledgerd/httpd/stream/frame"
 )
 
 // handle answers one message of the client. After an error nothing has changed.
@@ -36,25 +34,6 @@ func (s *subscriber) handle(text []byte) {
 		defer s.hub.mu.Unlock()
 		s.answer(`{"type":"error","id":%s,"error":"Invalid request parameters","details":"%s"}`, id, err)
 	}
-}
-
-// pay charges the client before something is done. A client in debt is disconnected instead. When a fifth of what it may spend is left it is
-// told, if its form has such frames: once, and again only when half of it had come back in between.
-func (s *subscriber) pay(cost time.Duration) bool {
-	if !s.seat.work.spend(cost) {
-		s.outbox.close(endRate)
-		return false
-	}
-	switch left := s.seat.work.left(); {
-	case left > workBurst/2:
-		s.warned = false
-	case left <= workBurst/5 && !s.warned && s.wants.form.marksSlots():
-		s.warned = true
-		s.outbox.put(nil, single(frame.AppendText(nil, func(b []byte) []byte {
-			return fmt.Appendf(b, `{"type":"warning","reason":"work budget","remaining":%d}`, left.Milliseconds())
-		})))
-	}
-	return true
 }
 
 func (s *subscriber) subscribe(r *request, id messageID) error {
@@ -92,8 +71,7 @@ func (s *subscriber) subscribeNow(change func(), id messageID) {
 	s.hub.mu.Lock()
 	defer s.hub.mu.Unlock()
 	change()
-	slot, seq := s.hub.positionLocked(s.level)
-	s.answerSubscribed(id, slot, seq)
+	s.answerSubscribed(id, s.hub.positionLocked(s.level))
 }
 
 func (s *subscriber) unsubscribe(r *request, id messageID) error {
@@ -122,8 +100,8 @@ func (s *subscriber) unsubscribe(r *request, id messageID) error {
 func (s *subscriber) pong(id messageID) {
 	s.hub.mu.Lock()
 	defer s.hub.mu.Unlock()
-	slot, seq := s.hub.positionLocked(s.level)
-	s.answer(`{"type":"pong","id":%s,"slot":%d,"seq":%d,"timestamp":"%s"}`, id, slot, seq, timestamp(time.Now()))
+	at := s.hub.positionLocked(s.level)
+	s.answer(`{"type":"pong","id":%s,"slot":%d,"seq":%d,"timestamp":"%s"}`, id, at.slot, at.seq, timestamp(time.Now()))
 }
 
 func (s *subscriber) resume(r *request, id messageID) error {
@@ -139,8 +117,8 @@ func (s *subscriber) resume(r *request, id messageID) error {
 // resumeLocked goes on after the last seq a client has seen: what is held after it is delivered
 // as wanted, and a seq that is still to come here is waited for.
 func (s *subscriber) resumeLocked(from ledger.Seq, wanted wants, id messageID) {
-	_, newest := s.hub.positionLocked(s.level)
-	s.waitFor(0)
+	newest := s.hub.positionLocked(s.level).seq
+	s.await(nil)
 	if oldest := s.hub.oldestLocked(s.level, newest); from < oldest {
 		s.answerResync(id, oldest, newest)
 		return
@@ -162,8 +140,7 @@ func (s *subscriber) resumeLocked(from ledger.Seq, wanted wants, id messageID) {
 		s.putBacklog(missed)
 	}
 	if from > newest {
-		s.resumedBy, s.resumeID = time.Now().Add(s.hub.config.ResumeTimeout), id
-		s.waitFor(from)
+		s.await(&awaits{from, time.Now().Add(s.hub.config.ResumeTimeout), id})
 	}
 }
 
@@ -174,7 +151,7 @@ func (s *subscriber) answerResync(id messageID, oldest, newest ledger.Seq) {
 }
 
 // answerSubscribed says how many names are subscribed and as of where.
-func (s *subscriber) answerSubscribed(id messageID, slot ledger.Slot, seq ledger.Seq) {
+func (s *subscriber) answerSubscribed(id messageID, at standing) {
 	counts := s.wants.names.counts(s.wants.names.len(wallets) > 0)
-	s.answer(`{"type":"subscribed","id":%s,%s,"slot":%d,"seq":%d}`, id, counts, slot, seq)
+	s.answer(`{"type":"subscribed","id":%s,%s,"slot":%d,"seq":%d}`, id, counts, at.slot, at.seq)
 }

@@ -41,7 +41,7 @@ type past struct {
 // missedLocked returns what lies after a seq.
 func (h *Hub) missedLocked(level ledger.Commitment, after, newest ledger.Seq, wants wants) *backlog {
 	kept := &h.recent[level]
-	b := &backlog{emissions: kept.after(after), seen: after, wants: wants}
+	b := &backlog{kept: kept, emissions: kept.after(after), seen: after, wants: wants}
 	if len(b.emissions) > 0 {
 		b.total = kept.total()
 	}
@@ -130,9 +130,9 @@ func (s *subscriber) stayAwake(beats bool) error {
 		return err
 	}
 	s.hub.mu.Lock()
-	slot, _ := s.hub.positionLocked(s.level)
+	at := s.hub.positionLocked(s.level)
 	s.hub.mu.Unlock()
-	return s.writeOnce(batch{appendHeartbeat(nil, slot, s.sent), tally{frames: 1}})
+	return s.writeOnce(batch{appendHeartbeat(nil, at.slot, s.sent), tally{frames: 1}})
 }
 
 // readInTurn reads the next emissions of a backlog from the log, when it is the client's turn.

@@ -17,7 +17,7 @@ type Hub struct {
 	config  Config
 	meters  meters
 	seats   *seats
-	conns   sync.WaitGroup // one for every subscriber that Shutdown waits for
+	awaited sync.WaitGroup // one for every connection that Shutdown waits for
 	memory  *budget.Part
 	turns   turns
 	started time.Time
@@ -29,12 +29,13 @@ type Hub struct {
 	pastBytes int
 	feed      feed // used by Publish alone
 
-	mu        sync.Mutex
-	head      *ledger.Head
-	levels    [ledger.Commitments]audience
-	recent    [ledger.Commitments]recent
-	tokens    set                            // want the facts of token accounts
-	delivered [ledger.Commitments]ledger.Seq // the newest seq of each level; it never falls
+	mu          sync.Mutex
+	head        *ledger.Head
+	levels      [ledger.Commitments]audience
+	connections map[*connection]struct{}
+	recent      [ledger.Commitments]recent
+	tokens      set                            // want the facts of token accounts
+	delivered   [ledger.Commitments]ledger.Seq // the newest seq of each level; it never falls
 }
 
 // New returns a hub without subscribers. It starts nothing.
@@ -42,7 +43,7 @@ func New(config Config) *Hub {
 	config = config.withDefaults()
 	h := &Hub{
 		config: config, memory: &config.Memory.Sockets, feed: feed{levels: ledger.Commitments}, pastBytes: pastBytes,
-		started: time.Now(), tokens: make(set),
+		started: time.Now(), tokens: make(set), connections: make(map[*connection]struct{}),
 	}
 	h.seats = &seats{total: h.config.MaxConns, perClient: h.config.MaxConnsPerClient, clients: make(map[netip.Addr]*peer)}
 	h.SetOrigins(config.Origins)
@@ -105,15 +106,14 @@ func (h *Hub) beginLocked(p *ledger.Publication) {
 	}
 }
 
-// positionLocked returns where a level stands: the newest slot and the newest seq delivered there.
-// Before anything was published both are 0.
-func (h *Hub) positionLocked(level ledger.Commitment) (slot ledger.Slot, seq ledger.Seq) {
+// positionLocked returns where a level stands.
+func (h *Hub) positionLocked(level ledger.Commitment) (at standing) {
 	if h.head == nil {
-		return 0, 0
+		return at
 	}
 	// After a rollback the tip names an older block, but what was delivered of it is newer.
 	tip := h.head.Tip(level)
-	return tip.Slot, max(tip.Seq, h.delivered[level])
+	return standing{h.head, tip.Slot, max(tip.Seq, h.delivered[level])}
 }
 
 // reachedLocked returns the seq that all frames up to now belong to, also in the middle of a
@@ -122,26 +122,23 @@ func (h *Hub) reachedLocked(level ledger.Commitment) ledger.Seq {
 	if h.recent[level].begun {
 		return h.delivered[level]
 	}
-	_, seq := h.positionLocked(level)
-	return seq
+	return h.positionLocked(level).seq
 }
 
-// each calls do for every subscriber, with the lock held.
-func (h *Hub) each(do func(*subscriber)) {
+// each calls do for every connection, with the lock held.
+func (h *Hub) each(do func(*connection)) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	for i := range h.levels {
-		for s := range h.levels[i].all {
-			do(s)
-		}
+	for c := range h.connections {
+		do(c)
 	}
 }
 
 // EndRevoked ends the connections of clients that may have none any more.
 func (h *Hub) EndRevoked() {
-	h.each(func(s *subscriber) {
-		if s.seat.isRevoked() {
-			s.outbox.close(endRevoked)
+	h.each(func(c *connection) {
+		if c.seat.isRevoked() {
+			c.outbox.close(endRevoked)
 		}
 	})
 }
@@ -153,10 +150,10 @@ const cutTime = time.Second
 // first it cuts off the rest and returns ctx's error.
 func (h *Hub) Shutdown(ctx context.Context) error {
 	h.closed.Store(true)
-	h.each(func(s *subscriber) { s.outbox.close(endShutdown) })
+	h.each(func(c *connection) { c.outbox.close(endShutdown) })
 	gone := make(chan struct{})
 	go func() {
-		h.conns.Wait()
+		h.awaited.Wait()
 		close(gone)
 	}()
 	select {
@@ -164,7 +161,7 @@ func (h *Hub) Shutdown(ctx context.Context) error {
 		return nil
 	case <-ctx.Done():
 	}
-	h.each((*subscriber).cut)
+	h.each((*connection).cut)
 	select {
 	case <-gone:
 	case <-time.After(cutTime):

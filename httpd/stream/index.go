@@ -92,7 +92,7 @@ const (
 )
 
 // takeNames takes memory for more names of a connection; false if there is none left for it, or for its client.
-func (s *subscriber) takeNames(count int) bool {
+func (s *connection) takeNames(count int) bool {
 	s.giveNames(-count)
 	if count == 0 || s.hub.memory.Allows(s.named*nameBytes) && s.seat.named.Load()*nameBytes <= s.hub.config.Memory.Limit()/clientShare {
 		return true
@@ -102,7 +102,7 @@ func (s *subscriber) takeNames(count int) bool {
 }
 
 // giveNames gives the memory of names back.
-func (s *subscriber) giveNames(count int) {
+func (s *connection) giveNames(count int) {
 	s.named -= count
 	s.seat.named.Add(-int64(count))
 	s.hub.memory.Hold(-count * nameBytes)

@@ -24,10 +24,10 @@ func (n *node) leftovers() string {
 	}
 	n.hub.mu.Lock()
 	defer n.hub.mu.Unlock()
+	count("connections", len(n.hub.connections))
 	for i := range n.hub.levels {
 		a := &n.hub.levels[i]
-		count("subscribers", len(a.all))
-		count("that are walked", len(a.perEmission))
+		count("that are walked", len(a.walked))
 		count("pubkeys in the index", len(a.indexes[pubkeys]))
 		count("programs in the index", len(a.indexes[programs]))
 		count("wallets in the index", len(a.indexes[wallets]))

@@ -71,12 +71,14 @@ type entry struct {
 // writer takes it.
 type outbox struct {
 	limitBytes int
-	conflates  bool // where room runs short, rather than that the connection ends; never changes
 	memory     *budget.Part
-	wake       func()                  // lets the writer look again, never waits
-	end        atomic.Pointer[closing] // set once: nothing is accepted after
-	endsSince  time.Time               // set before end
-	ctx        context.Context         // ends with it
+	wake       func() // lets the writer look again, never waits
+	// jump has the writer write the newest states instead of what follows; errNoDigest if they cannot be told. nil: where room runs short the
+	// connection ends. It never changes.
+	jump      func() error
+	end       atomic.Pointer[closing] // set once: nothing is accepted after
+	endsSince time.Time               // set before end
+	ctx       context.Context         // ends with it
 
 	taking sync.Mutex // the writer or conflate looks at what waits; before mu
 
@@ -133,10 +135,10 @@ func (o *outbox) add(after *position, room int, packets ...*packet) {
 	switch {
 	case o.bytes > o.limitBytes:
 		o.endLocked(endSlow)
-	case o.conflates && (isSlow || short) && !o.crowded && o.bytes > o.mostBytes:
+	case (o.jump != nil) && (isSlow || short) && !o.crowded && o.bytes > o.mostBytes:
 		o.crowded, o.mostBytes = true, o.bytes+o.bytes/8
 		go o.conflate()
-	case !short || o.conflates && o.crowded && o.bytes <= o.mostBytes:
+	case !short || (o.jump != nil) && o.crowded && o.bytes <= o.mostBytes:
 	case isSlow:
 		o.endLocked(endSlow)
 	default:

@@ -11,6 +11,9 @@ import (
 
 func unlimited() *budget.Part { return limited(1 << 60) }
 
+// noDigest is what an outbox that conflates has, while nobody writes.
+func noDigest() error { return errNoDigest }
+
 func limited(bytes int64) *budget.Part { return &budget.New(bytes).Sockets }
 
 // packetOf returns a packet that counts for so many bytes in an outbox.
@@ -105,7 +108,9 @@ func TestMemoryIsSharedByAllOutboxes(t *testing.T) {
 	} {
 		m := limited(10_000)
 		large, small := newOutbox(tt.outbox, m), newOutbox(tt.outbox, m)
-		large.conflates, small.conflates = tt.conflates, tt.conflates
+		if tt.conflates {
+			large.jump, small.jump = noDigest, noDigest
+		}
 		for seq := ledger.Seq(1); !large.isClosing(); seq++ {
 			if small.put(nil, packetOf(200, seq)); small.isClosing() {
 				t.Fatalf("the small one was closed when all held %d bytes", m.Used())
@@ -130,7 +135,7 @@ func TestConflationNeedsRoomForTheNewestStates(t *testing.T) { synctest.Test(t, 
 func conflationNeedsRoom(t *testing.T) {
 	const size = 200
 	o := newOutbox(50*size, unlimited())
-	o.conflates = true
+	o.jump = noDigest
 	put := func(k int, seq ledger.Seq) {
 		p := packetOf(size, seq)
 		p.kind, p.key = statePacket, key(k)

@@ -21,30 +21,30 @@ const (
 )
 
 // read handles what the client sends until the connection ends, from either side.
-func (s *subscriber) read(early []byte) {
-	var from io.Reader = s.conn
+func (c *connection) read(early []byte) {
+	var from io.Reader = c.conn
 	if len(early) > 0 {
 		from = io.MultiReader(bytes.NewReader(early), from)
 	}
 	r := bufio.NewReaderSize(from, readerBytes)
-	end := s.listen(r)
-	s.outbox.close(*end)
+	end := c.listen(r)
+	c.outbox.close(*end)
 	if end.reason == reasonClient || end.reason == endGone.reason || end.reason == endSilent.reason {
 		return // nothing more comes: the socket is closed as soon as the writer is done
 	}
 	// What the peer still sends is read for a moment: the kernel would answer it with a
 	// reset, which can overtake the close frame.
-	_ = s.conn.SetReadDeadline(time.Now().Add(closeWait))
+	_ = c.conn.SetReadDeadline(time.Now().Add(closeWait))
 	_, _ = io.Copy(io.Discard, io.LimitReader(r, drainBytes))
 }
 
 // listen waits for what the client sends, has it handled, and returns how the connection ends.
 // This is where an idle connection is: the little that the goroutine does here fits in the
 // smallest of stacks, and what needs more is done on another one, which goes when it is done.
-func (s *subscriber) listen(r *bufio.Reader) (end *closing) {
-	in := &input{subscriber: s, r: r}
+func (c *connection) listen(r *bufio.Reader) (end *closing) {
+	in := &input{connection: c, r: r}
 	in.message.Grow = in.grow
-	defer func() { s.hub.memory.Hold(-in.held) }()
+	defer func() { c.hub.memory.Hold(-in.held) }()
 	for {
 		if _, err := r.Peek(1); err != nil {
 			return endAfter(err)
@@ -59,7 +59,7 @@ func (s *subscriber) listen(r *bufio.Reader) (end *closing) {
 
 // input is what a client sends.
 type input struct {
-	*subscriber
+	*connection
 	r       *bufio.Reader
 	message frame.Message
 	held    int      // bytes that the message takes
@@ -89,14 +89,14 @@ func (in *input) handleFrame() *closing {
 	h, err := frame.ReadHeader(in.r)
 	switch {
 	case err != nil:
-	case !in.budget.takeToken():
+	case !in.frames.takeToken():
 		return &endRate
 	case h.Op.IsControl():
 		return in.handleControl(h)
 	default:
 		err = in.message.Read(h, in.r, func(text []byte) {
 			if !in.outbox.isClosing() { // no connection that ends is to become part of the hub again
-				in.handle(text)
+				in.speaker.handle(text)
 			}
 		})
 		in.hub.memory.Hold(in.message.Size() - in.held)
@@ -125,13 +125,13 @@ func (in *input) handleControl(h frame.Header) *closing {
 // extendDeadline gives the peer time until it counts as gone. On a connection that is
 // ending the writer sets the last deadline, and nothing extends it; whichever of the two
 // comes later keeps it short.
-func (s *subscriber) extendDeadline() {
-	if s.outbox.isClosing() {
+func (c *connection) extendDeadline() {
+	if c.outbox.isClosing() {
 		return
 	}
 	// A socket that takes no deadline is closed; the next read says so.
-	_ = s.conn.SetReadDeadline(time.Now().Add(s.hub.config.SilenceTimeout))
-	if s.outbox.isClosing() {
-		_ = s.conn.SetReadDeadline(time.Now().Add(closeWait))
+	_ = c.conn.SetReadDeadline(time.Now().Add(c.hub.config.SilenceTimeout))
+	if c.outbox.isClosing() {
+		_ = c.conn.SetReadDeadline(time.Now().Add(closeWait))
 	}
 }

@@ -37,8 +37,8 @@ const socketBlocks = 16
 func (n *node) overflown() bool {
 	n.hub.mu.Lock()
 	defer n.hub.mu.Unlock()
-	for s := range n.hub.levels[ledger.Processed].all {
-		if s.outbox.isClosing() || s.ring != nil && s.ring.end().number() > socketBlocks+uint64(len(s.ring.slots)) {
+	for c := range n.hub.connections {
+		if s := c.speaker.(*subscriber); s.outbox.isClosing() || s.ring != nil && s.ring.end().number() > socketBlocks+uint64(len(s.ring.slots)) {
 			return true
 		}
 	}

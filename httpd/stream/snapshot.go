@@ -55,16 +55,15 @@ func (s *subscriber) subscribeWithSnapshot(named names, change func(), shape for
 	kept := &s.hub.recent[s.level]
 	err = ledger.ErrUnavailable
 	for try := 0; try < snapshotTries && errors.Is(err, ledger.ErrUnavailable); try++ {
-		at, total := snapshotAt{head: s.hub.head}, kept.total()
-		at.slot, at.seq = s.hub.positionLocked(s.level)
+		at, total := s.hub.positionLocked(s.level), kept.total()
 		var packets []*packet
 		if packets, err = s.snapshotUnlocked(at, shape, named, id); err == nil {
 			change()
-			s.resumed = 0 // a snapshot starts over: what follows it is delivered whole
-			s.answerSubscribed(id, at.slot, at.seq)
+			s.awaits = nil // a snapshot starts over: what follows it is delivered whole
+			s.answerSubscribed(id, at)
 			s.put(packets...)
 		}
-		s.putSince(total, max(at.seq, s.resumed))
+		s.putSince(total, max(at.seq, s.seen()))
 	}
 	var end *closing
 	switch {
@@ -77,23 +76,18 @@ func (s *subscriber) subscribeWithSnapshot(named names, change func(), shape for
 	return &endInternal
 }
 
-// snapshotAt is where a snapshot stands.
-type snapshotAt struct {
-	head *ledger.Head // nil before anything was published
-	slot ledger.Slot
-	seq  ledger.Seq
-}
-
 // holdLocked begins or ends the holding of emissions.
 func (s *subscriber) holdLocked(on bool) {
-	s.holding = on
-	s.heldSlot, s.heldSeq = s.hub.positionLocked(s.level)
+	if s.held = nil; on {
+		at := s.hub.positionLocked(s.level)
+		s.held = &at
+	}
 	s.audience().classify(s)
 }
 
 // snapshotUnlocked reads and encodes a snapshot without the hub's lock, which is held again
 // afterwards even if a fault of ours ends it.
-func (s *subscriber) snapshotUnlocked(at snapshotAt, shape form, named names, id messageID) ([]*packet, error) {
+func (s *subscriber) snapshotUnlocked(at standing, shape form, named names, id messageID) ([]*packet, error) {
 	s.hub.mu.Unlock()
 	defer s.hub.mu.Lock()
 	accounts, err := s.readSnapshot(at.head, named)

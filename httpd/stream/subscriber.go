@@ -2,36 +2,16 @@ package stream
 
 import (
 	"fmt"
-	"net"
-	"sync"
-	"sync/atomic"
 	"time"
 
 	"ledgerd/engine/ledger"
 	"ledgerd/httpd/stream/frame"
 )
 
-// subscriber is one connection.
+// subscriber is the speaker of a connection to /api/ws/accounts: one subscription of the updates of a level.
 type subscriber struct {
-	hub   *Hub
+	connection
 	level ledger.Commitment // never changes
-	conn  net.Conn          // nil until its handshake is answered; read by the reader, written by the writer
-	seat  *seat
-	// awaited: it joined before the hub was closed, and Shutdown waits for it. It never changes.
-	awaited bool
-	outbox  *outbox
-	budget  bucket         // the reader's
-	named   int            // the reader's: names that memory is taken for
-	warned  bool           // the reader's: that little work is left
-	wakes   atomic.Int64   // since the writer last found nothing to do; 0: there is no writer
-	at      cursor         // the writer's
-	sent    ledger.Seq     // the writer's: the newest seq the client received, or knew
-	missed  *backlog       // the writer's: what it is writing; nil: none
-	late    bool           // the writer's: it was seen to be too slow for that
-	timers  timers         // the writer's
-	ticks   atomic.Bool    // the writer is to call tick every heartbeat; see scheduleTicks
-	told    atomic.Bool    // the close frame is written
-	ended   sync.WaitGroup // done when the writer has written its last
 
 	// The hub's lock guards the rest.
 
@@ -40,25 +20,126 @@ type subscriber struct {
 	last  *packet // the match delivered last, so that it is delivered once; nil once it was woken
 	// matches are the packets since it was last woken or, if there are none, those before: about so many come with the next block.
 	matches int
-	// holding, while a snapshot is read: what is published meanwhile is delivered after it.
-	holding  bool
-	heldSlot ledger.Slot // the position when it began
-	heldSeq  ledger.Seq
-	// resumed, while set, is the seq a client has seen that is not here yet: what leads up to
-	// it is left out. If it has not come by then, the client has to start over.
-	resumed   ledger.Seq
-	resumedBy time.Time
-	resumeID  messageID
+	held    *standing // where it stands while a snapshot is read, what is published meanwhile is delivered after it; nil: none is read
+	awaits  *awaits   // nil: nothing
+}
+
+// awaits is that a client has seen a seq that is not here yet: what leads up to it is left out.
+type awaits struct {
+	seq ledger.Seq
+	by  time.Time // if it has not come by then, the client has to start over
+	id  messageID // of the message that said so
+}
+
+// standing is where a level stands: its newest slot, and the newest seq delivered there.
+type standing struct {
+	head *ledger.Head // nil before anything was published, when the others are 0
+	slot ledger.Slot
+	seq  ledger.Seq
+}
+
+// phase is how a subscriber is given emissions.
+type phase uint8
+
+const (
+	following phase = iota // by its ring
+	matching               // by its matches alone
+	walking                // each by itself: its parts that match, or that it has not seen
+	holding                // not now
+)
+
+func (s *subscriber) phase() phase {
+	switch {
+	case s.held != nil:
+		return holding
+	case s.wants.everything && s.awaits == nil:
+		return following
+	case s.wants.everything || s.wants.form.marksSlots():
+		return walking
+	}
+	return matching
+}
+
+// seen returns the seq up to which the client is told nothing, 0 if it is told all.
+func (s *subscriber) seen() ledger.Seq {
+	if s.awaits == nil {
+		return 0
+	}
+	return s.awaits.seq
+}
+
+// join makes a subscriber without a socket, which resumes after the seq it has seen if it says so.
+func (h *Hub) join(asked query, place *seat) (s *subscriber) {
+	s = &subscriber{level: asked.level, wants: asked.wants}
+	s.open(h, s, place)
+	if asked.conflates {
+		s.outbox.jump = s.jump
+	}
+	defer s.endOnPanic()
+	s.giveNames(-s.wants.names.count())
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	s.enterLocked()
+	s.sent = h.reachedLocked(s.level)
+	s.audience().add(s)
+	if asked.resume.Known {
+		s.resumeLocked(asked.resume.Value, asked.wants, noID)
+	}
+	return s
+}
+
+// leave takes the subscriber out of its audience.
+func (s *subscriber) leave() {
+	s.unlink(s.wants.names)
+	s.giveNames(s.named) // that were not linked yet
+	s.hub.mu.Lock()
+	defer s.hub.mu.Unlock()
+	s.audience().remove(s)
+}
+
+// wanted says what kind of names the client wants.
+func (s *subscriber) wanted() string {
+	switch {
+	case s.wants.everything:
+		return "everything"
+	case s.wants.names.count() > 0:
+		return "keys"
+	}
+	return "nothing"
+}
+
+func (s *subscriber) warning(left time.Duration) []byte {
+	if !s.wants.form.marksSlots() {
+		return nil
+	}
+	return frame.AppendText(nil, func(b []byte) []byte {
+		return fmt.Appendf(b, `{"type":"warning","reason":"work budget","remaining":%d}`, left.Milliseconds())
+	})
+}
+
+// tick sends a heartbeat, and ends the waiting for a seq that has come, or comes too late.
+func (s *subscriber) tick(now time.Time) {
+	s.hub.mu.Lock()
+	defer s.hub.mu.Unlock()
+	at := s.hub.positionLocked(s.level)
+	switch {
+	case s.held != nil: // what led to the position is delivered first
+		at = *s.held
+	case s.awaits == nil:
+	case at.seq >= s.awaits.seq:
+		s.await(nil)
+	case now.After(s.awaits.by):
+		id := s.awaits.id
+		s.await(nil)
+		s.answerResync(id, s.hub.oldestLocked(s.level, at.seq), at.seq)
+	}
+	if s.wants.form.marksSlots() {
+		s.put(single(appendHeartbeat(nil, at.slot, at.seq)))
+	}
 }
 
 // audience are the subscribers that this one is among.
 func (s *subscriber) audience() *audience { return &s.hub.levels[s.level] }
-
-// perEmission reports whether the subscriber is given every emission by itself: not just its
-// matches, and not by way of a ring.
-func (s *subscriber) perEmission() bool {
-	return !s.holding && (s.wants.everything && s.resumed != 0 || !s.wants.everything && s.wants.form.marksSlots())
-}
 
 // follow goes on with another ring, or none, from its head.
 func (s *subscriber) follow(r *ring) {
@@ -115,7 +196,7 @@ func (s *subscriber) deliverOpening(e *emission) {
 // deliverMatch is called for every update that matches a name, perhaps more than once. The names of a subscriber that now wants everything
 // lead to it until they are unlinked.
 func (s *subscriber) deliverMatch(e *emission, i int) {
-	if s.holding || s.wants.everything || !e.after(i, s.resumed) {
+	if s.held != nil || s.wants.everything || !e.after(i, s.seen()) {
 		return
 	}
 	p := e.packet(s.wants.form, i)
@@ -136,20 +217,20 @@ func (s *subscriber) deliverMatch(e *emission, i int) {
 // deliverEnding is called for the subscribers that are given every emission, after the updates.
 func (s *subscriber) deliverEnding(e *emission) {
 	s.deliverPart(e, e.ending())
-	if s.resumed != 0 && e.lastSeq >= s.resumed { // what the client has seen has come
-		s.waitFor(0)
+	if s.awaits != nil && e.lastSeq >= s.awaits.seq { // what the client has seen has come
+		s.await(nil)
 	}
 }
 
-// waitFor begins or, with 0, ends the leaving out of what leads up to a seq.
-func (s *subscriber) waitFor(seq ledger.Seq) {
-	s.resumed = seq
+// await begins or, with nil, ends the leaving out of what leads up to a seq.
+func (s *subscriber) await(what *awaits) {
+	s.awaits = what
 	s.audience().classify(s)
 }
 
 // deliverPart delivers a part of an emission, if it has a frame and was not seen.
 func (s *subscriber) deliverPart(e *emission, part int) {
-	if e.after(part, s.resumed) && e.hasFrame(s.wants.form, part) {
+	if e.after(part, s.seen()) && e.hasFrame(s.wants.form, part) {
 		s.put(e.packet(s.wants.form, part))
 	}
 }

@@ -20,21 +20,21 @@ type timers struct {
 }
 
 // runDue does what is due, and finds out when something is next.
-func (s *subscriber) runDue(now time.Duration) error {
-	t, interval := &s.timers, s.hub.config.HeartbeatInterval
-	switch on := s.ticks.Load(); {
+func (c *connection) runDue(now time.Duration) error {
+	t, interval := &c.timers, c.hub.config.HeartbeatInterval
+	switch on := c.ticks.Load(); {
 	case !on:
 		t.tickAt = 0
 	case t.tickAt == 0:
 		t.tickAt = now + interval
 	case now >= t.tickAt:
 		t.tickAt += (now-t.tickAt)/interval*interval + interval // those that were missed are left out
-		s.tick(time.Now())
+		c.speaker.tick(time.Now())
 	}
-	if err := s.ping(now); err != nil {
+	if err := c.ping(now); err != nil {
 		return err
 	}
-	t.due = t.pinged + s.hub.config.PingInterval
+	t.due = t.pinged + c.hub.config.PingInterval
 	if t.tickAt != 0 {
 		t.due = min(t.due, t.tickAt)
 	}
@@ -42,40 +42,18 @@ func (s *subscriber) runDue(now time.Duration) error {
 }
 
 // ping writes a ping when it is time for one.
-func (s *subscriber) ping(now time.Duration) error {
-	if now-s.timers.pinged < s.hub.config.PingInterval {
+func (c *connection) ping(now time.Duration) error {
+	if now-c.timers.pinged < c.hub.config.PingInterval {
 		return nil
 	}
-	s.timers.pinged = now
-	return s.writeOnce(batch{frame.AppendControl(nil, websocket.PingMessage, nil), tally{frames: 1}})
+	c.timers.pinged = now
+	return c.writeOnce(batch{frame.AppendControl(nil, websocket.PingMessage, nil), tally{frames: 1}})
 }
 
 // scheduleTicks says whether there is something to do every heartbeat: to send one, or to look
 // whether what a client waits for has come. The hub's lock is held.
-func (s *subscriber) scheduleTicks() {
-	on := s.wants.form.marksSlots() || s.resumed != 0
-	if s.ticks.Swap(on) != on && on {
-		s.outbox.wake()
-	}
-}
-
-// tick is called once a heartbeat.
-func (s *subscriber) tick(now time.Time) {
-	s.hub.mu.Lock()
-	defer s.hub.mu.Unlock()
-	slot, seq := s.hub.positionLocked(s.level)
-	switch {
-	case s.holding, s.resumed == 0: // what led to the position is delivered first
-	case seq >= s.resumed:
-		s.waitFor(0)
-	case now.After(s.resumedBy):
-		s.waitFor(0)
-		s.answerResync(s.resumeID, s.hub.oldestLocked(s.level, seq), seq)
-	}
-	if s.holding {
-		slot, seq = s.heldSlot, s.heldSeq
-	}
-	if s.wants.form.marksSlots() {
-		s.put(single(appendHeartbeat(nil, slot, seq)))
+func (c *connection) scheduleTicks(on bool) {
+	if c.ticks.Swap(on) != on && on {
+		c.outbox.wake()
 	}
 }

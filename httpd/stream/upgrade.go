@@ -91,14 +91,6 @@ func (h *Hub) refuse(ctx *fasthttp.RequestCtx, err error) {
 	fmt.Fprintf(ctx, `{"error":%q,"details":%q}`, why.text, why.Error())
 }
 
-// endOnPanic is deferred: after a fault of ours the connection ends, and the process goes on.
-func (s *subscriber) endOnPanic() {
-	if p := recover(); p != nil {
-		s.hub.panicked(p)
-		s.outbox.close(endInternal)
-	}
-}
-
 // panicked notes a fault of ours; the process goes on.
 func (h *Hub) panicked(value any) {
 	h.meters.panics.Inc()

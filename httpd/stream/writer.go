@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"sync/atomic"
 	"time"
 
 	"ledgerd/engine/ledger"
@@ -55,10 +56,51 @@ func (b *batch) addPart(e *emission, f form, part int) {
 	}
 }
 
-// wake starts the writer, or lets the one that runs look once more before it stops.
-func (s *subscriber) wake() {
-	if s.wakes.Add(1) == 1 {
-		go s.write()
+// writer is what the writing half of a connection has of its own.
+type writer struct {
+	state  atomic.Int32  // a writerState
+	over   chan struct{} // closed when the last was written
+	at     cursor
+	sent   ledger.Seq // the newest seq the client received, or knew
+	missed *backlog   // what is being written; nil: none
+	timers timers
+	ticks  atomic.Bool // tick is to be called every heartbeat; see scheduleTicks
+}
+
+// writerState is whether there is a writer.
+type writerState = int32
+
+const (
+	asleep   writerState = iota // nothing is to be written, and there is no goroutine
+	awake                       // it looks for what is to be written
+	woken                       // it is to look again before it sleeps
+	farewell                    // the close frame is written, and nothing follows it
+)
+
+// startWriter has the writer, which is awake as far as anybody could tell, look whether something waits.
+func (c *connection) startWriter() {
+	c.timers.pinged, c.timers.alarm = c.hub.now(), time.AfterFunc(c.hub.config.PingInterval, c.wake)
+	if !c.state.CompareAndSwap(awake, asleep) { // something waits
+		go c.write()
+	}
+}
+
+// wake starts the writer, or lets the one that runs look once more before it sleeps.
+func (c *connection) wake() {
+	for {
+		switch state := c.state.Load(); state {
+		case asleep:
+			if c.state.CompareAndSwap(asleep, awake) {
+				go c.write()
+				return
+			}
+		case awake:
+			if c.state.CompareAndSwap(awake, woken) {
+				return
+			}
+		default:
+			return
+		}
 	}
 }
 
@@ -70,45 +112,42 @@ func (s *subscriber) wake() {
 // It alone writes to the socket after the handshake, and always whole frames: pings, pongs
 // and the close frame pass through it like everything else. There is one at a time. So control
 // frames never land inside a data frame, many frames share one write, and nothing follows the close frame.
-func (s *subscriber) write() {
-	over := true
+func (c *connection) write() {
+	sleeps := false
 	defer func() {
 		if p := recover(); p != nil { // the connection ends, the process goes on
-			s.hub.panicked(p)
-			_ = s.conn.Close()
+			c.hub.panicked(p)
+			_ = c.conn.Close()
 		}
-		if over { // and wakes stays above 0: no other writer starts
-			s.timers.alarm.Stop()
-			s.ended.Done()
+		if !sleeps { // and no other starts
+			c.timers.alarm.Stop()
+			close(c.over)
 		}
 	}()
-	for {
-		wakes := s.wakes.Load()
-		if err := s.writeUntilIdle(); err != nil {
-			s.finish(err)
+	for !sleeps {
+		c.state.CompareAndSwap(woken, awake)
+		if err := c.writeUntilIdle(); err != nil {
+			c.finish(err)
 			return
 		}
-		s.timers.alarm.Reset(s.timers.due - s.hub.now())
-		if s.wakes.CompareAndSwap(wakes, 0) {
-			over = false
-			return
-		}
+		c.timers.alarm.Reset(c.timers.due - c.hub.now())
+		sleeps = c.state.CompareAndSwap(awake, asleep)
 	}
 }
 
 // writeUntilIdle writes until nothing waits. As an error it returns how the connection ends.
-func (s *subscriber) writeUntilIdle() error {
+func (c *connection) writeUntilIdle() error {
 	var last ledger.Opt[position] // the head when the connection was seen to end
 	for {
-		if err := s.runDue(s.hub.now()); err != nil {
+		if err := c.runDue(c.hub.now()); err != nil {
 			return err
 		}
 		// The head comes first: what was put before it moved there is then seen in the outbox,
 		// and so nothing is written that belongs after an answer.
-		limit := s.at.head()
-		t := s.outbox.take(s.at.at)
+		limit := c.at.head()
+		t := c.outbox.take(c.at.at)
 		if t.run != nil || t.frames > 0 {
-			if err := s.writeTaken(&t); err != nil {
+			if err := c.writeTaken(&t); err != nil {
 				return err
 			}
 			continue
@@ -125,7 +164,7 @@ func (s *subscriber) writeUntilIdle() error {
 		if t.until != nil && t.until.at < limit.at {
 			limit = *t.until
 		}
-		wrote, err := s.writeRing(limit)
+		wrote, err := c.writeRing(limit)
 		switch {
 		case err != nil:
 			return err
@@ -139,38 +178,38 @@ func (s *subscriber) writeUntilIdle() error {
 }
 
 // writeTaken does what the outbox says.
-func (s *subscriber) writeTaken(t *taken) error {
+func (c *connection) writeTaken(t *taken) error {
 	if t.run != nil {
 		return t.run()
 	}
-	defer freeBatch(s.hub.memory, t.room)
-	return s.writeOnce(t.batch)
+	defer freeBatch(c.hub.memory, t.room)
+	return c.writeOnce(t.batch)
 }
 
 // jumpShare is the part of its ring by which a conflating subscriber lags that goes on with a digest.
 const jumpShare = 4
 
 // writeRing writes the next frames of the ring up to a limit, if there are any.
-func (s *subscriber) writeRing(limit position) (wrote bool, err error) {
-	frames, to, ok := s.at.next(limit)
-	if s.at.at < limit.at && (!ok || s.at.lagsBy(jumpShare)) {
-		if b := s.digest(); b != nil {
-			return true, s.writeMissed(b)
+func (c *connection) writeRing(limit position) (wrote bool, err error) {
+	frames, to, ok := c.at.next(limit)
+	if c.outbox.jump != nil && c.at.at < limit.at && (!ok || c.at.lagsBy(jumpShare)) {
+		if err := c.outbox.jump(); err != errNoDigest {
+			return true, err
 		}
 	}
 	if !ok {
-		s.hub.meters.laps.Inc()
+		c.hub.meters.laps.Inc()
 		return false, &endSlow
 	}
 	if len(frames) == 0 {
 		return false, nil
 	}
 	b := batch{frames, to.tally}
-	b.frames -= s.at.frames
-	if err := s.writeOnce(b); err != nil {
+	b.frames -= c.at.frames
+	if err := c.writeOnce(b); err != nil {
 		return false, err
 	}
-	s.at.position = to
+	c.at.position = to
 	return true, nil
 }
 
@@ -179,11 +218,11 @@ func (s *subscriber) writeRing(limit position) (wrote bool, err error) {
 const writeLooks = 50
 
 // writeOnce writes whole frames. Its error is how the connection ends if nothing more is to be written before that, or drainTime is over.
-func (s *subscriber) writeOnce(b batch) error {
-	if err := s.writeWhole(b); err != nil {
+func (c *connection) writeOnce(b batch) error {
+	if err := c.writeWhole(b); err != nil {
 		return err
 	}
-	if ending := s.outbox.ending(); ending != nil && (ending.atOnce() || time.Since(s.outbox.endsSince) >= drainTime) {
+	if ending := c.outbox.ending(); ending != nil && (ending.atOnce() || time.Since(c.outbox.endsSince) >= drainTime) {
 		return ending
 	}
 	return nil
@@ -193,23 +232,23 @@ func (s *subscriber) writeOnce(b batch) error {
 // it takes anything; once its reader is known to be too slow, or the server shuts down, Config.WriteTimeout for what is
 // left, so that the close frame reaches it; and none when the connection ends for another reason. One
 // that takes nothing for Config.WriteTimeout fails with os.ErrDeadlineExceeded.
-func (s *subscriber) writeWhole(b batch) error {
-	timeout := s.hub.config.WriteTimeout
+func (c *connection) writeWhole(b batch) error {
+	timeout := c.hub.config.WriteTimeout
 	began := time.Now()
 	until := began.Add(timeout)
 	ends := false
 	for rest := b.data; len(rest) > 0; {
-		if err := s.conn.SetWriteDeadline(time.Now().Add(timeout / writeLooks)); err != nil {
+		if err := c.conn.SetWriteDeadline(time.Now().Add(timeout / writeLooks)); err != nil {
 			return err
 		}
-		n, err := s.conn.Write(rest)
+		n, err := c.conn.Write(rest)
 		rest = rest[n:]
 		if err == nil {
 			continue
 		}
 		now := time.Now()
 		if n > 0 && !ends {
-			ending := s.ending()
+			ending := c.ending()
 			if ending != nil && !ending.hasTime() {
 				return err
 			}
@@ -219,39 +258,38 @@ func (s *subscriber) writeWhole(b batch) error {
 			return err
 		}
 	}
-	if report := s.hub.config.OnWrite; report != nil {
+	if report := c.hub.config.OnWrite; report != nil {
 		report(time.Since(began))
 	}
-	if report := s.hub.config.OnDelivered; report != nil && b.published > 0 {
-		report(s.hub.now() - b.published)
+	if report := c.hub.config.OnDelivered; report != nil && b.published > 0 {
+		report(c.hub.now() - b.published)
 	}
-	s.sent = max(s.sent, b.seq)
-	s.hub.meters.bytes.Add(len(b.data))
-	s.hub.meters.frames.Add(b.frames)
-	s.hub.meters.gaps.Add(b.gaps)
+	c.sent = max(c.sent, b.seq)
+	c.hub.meters.bytes.Add(len(b.data))
+	c.hub.meters.frames.Add(b.frames)
+	c.hub.meters.gaps.Add(b.gaps)
 	return nil
 }
 
 // ending returns how the connection is about to end, also if its reader is too slow for what it follows;
 // nil if it is not.
-func (s *subscriber) ending() *closing {
-	if ending := s.outbox.ending(); ending != nil {
+func (c *connection) ending() *closing {
+	if ending := c.outbox.ending(); ending != nil {
 		return ending
 	}
-	s.late = s.late || s.missed.outgrown(&s.hub.recent[s.level])
-	if s.late || s.at.lapped() && !s.outbox.conflates {
+	if c.missed.outgrown() || c.at.lapped() && c.outbox.jump == nil {
 		return &endSlow
 	}
 	return nil
 }
 
 // finish ends the connection: with a close frame if err is a closing, or else because a write failed.
-func (s *subscriber) finish(err error) {
+func (c *connection) finish(err error) {
 	end, why := (*closing)(nil), endGone.reason
-	switch ending := s.ending(); {
+	switch ending := c.ending(); {
 	case errors.As(err, &end):
-		s.outbox.close(*end) // already so, unless it was lapped
-		s.end(*end)
+		c.outbox.close(*end) // already so, unless it was lapped
+		c.end(*end)
 		return
 	case !errors.Is(err, os.ErrDeadlineExceeded):
 	case ending.isSlow():
@@ -259,44 +297,44 @@ func (s *subscriber) finish(err error) {
 	default:
 		why = endStalled.reason
 	}
-	s.hub.meters.ends[why].Add(1)
-	s.outbox.close(endGone)
-	s.cut()
+	c.hub.meters.ends[why].Add(1)
+	c.outbox.close(endGone)
+	c.cut()
 }
 
 // end writes the close frame, if anybody may still read it, and gives the peer a moment to
 // answer it.
-func (s *subscriber) end(c closing) {
-	s.hub.meters.ends[c.reason].Add(1)
-	if c.code == 0 {
-		_ = s.conn.Close()
+func (c *connection) end(how closing) {
+	c.hub.meters.ends[how.reason].Add(1)
+	if how.code == 0 {
+		_ = c.conn.Close()
 		return
 	}
-	if c.reason == endSlow.reason {
-		c.text = fmt.Sprintf("%s, last_seq=%d", c.text, s.sent)
+	if how.reason == endSlow.reason {
+		how.text = fmt.Sprintf("%s, last_seq=%d", how.text, c.sent)
 	}
-	if s.writeWhole(batch{frame.AppendClose(nil, c.code, c.text), tally{frames: 1}}) != nil {
-		s.cut()
+	if c.writeWhole(batch{frame.AppendClose(nil, how.code, how.text), tally{frames: 1}}) != nil {
+		c.cut()
 		return
 	}
-	s.told.Store(true)
+	c.state.Store(farewell)
 	// The reader ends with the peer's close frame, or with this deadline.
-	if s.conn.SetReadDeadline(time.Now().Add(closeWait)) != nil {
-		_ = s.conn.Close()
+	if c.conn.SetReadDeadline(time.Now().Add(closeWait)) != nil {
+		_ = c.conn.Close()
 	}
 }
 
 // cut resets the connection, unless what the kernel still holds ends with the close frame: else it is not worth waiting for.
-func (s *subscriber) cut() {
-	if s.conn == nil {
+func (c *connection) cut() {
+	if c.conn == nil {
 		return // the server has it still
 	}
-	socket := s.conn
+	socket := c.conn
 	if c, ok := socket.(interface{ NetConn() net.Conn }); ok {
 		socket = c.NetConn()
 	}
-	if tcp, ok := socket.(interface{ SetLinger(int) error }); ok && !s.told.Load() {
+	if tcp, ok := socket.(interface{ SetLinger(int) error }); ok && c.state.Load() != farewell {
 		_ = tcp.SetLinger(0) // at worst the close is a polite one
 	}
-	_ = s.conn.Close()
+	_ = c.conn.Close()
 }
