@@ -270,7 +270,7 @@ func (c *comparer) lists(e *Engine, q ledger.Query, s shown) error {
 	limit := []int{1, 2, 3, 5, 100}[c.r.IntN(5)]
 	for _, program := range c.programs {
 		want := s.world.members(func(a seen) bool { return a.ownedBy(program) })
-		err := c.pages(s, program, want, limit, func(after ledger.Opt[ledger.Pubkey]) ([]ledger.Account, bool, ledger.View, error) {
+		err := c.pages(s, program, want, limit, func(after ledger.Opt[ledger.Pubkey]) ([]ledger.Account, ledger.Opt[ledger.Pubkey], ledger.View, error) {
 			return e.Program(q, program, after, limit, make([]ledger.Account, 0, c.r.IntN(8)))
 		})
 		if err != nil {
@@ -279,13 +279,13 @@ func (c *comparer) lists(e *Engine, q ledger.Query, s shown) error {
 	}
 	for _, wallet := range c.wallets {
 		want := s.world.members(func(a seen) bool { return a.heldBy(wallet) })
-		err := c.pages(s, wallet, want, limit, func(after ledger.Opt[ledger.Pubkey]) (got []ledger.Account, more bool, v ledger.View, err error) {
-			page, more, v, err := e.Tokens(q, wallet, after, limit)
+		err := c.pages(s, wallet, want, limit, func(after ledger.Opt[ledger.Pubkey]) (got []ledger.Account, next ledger.Opt[ledger.Pubkey], v ledger.View, err error) {
+			page, next, v, err := e.Tokens(q, wallet, after, limit)
 			for i := range page {
 				got = append(got, page[i].Account)
 				err = errors.Join(err, s.rightMint(page[i].Account.Token.Mint, page[i].Mint))
 			}
-			return got, more, v, err
+			return got, next, v, err
 		})
 		if err != nil {
 			return fmt.Errorf("tokens of %s by %d: %w", wallet, limit, err)
@@ -304,14 +304,14 @@ func (s shown) rightMint(k ledger.Pubkey, got *ledger.Mint) error {
 }
 
 // pageReader reads the page of a list after a key.
-type pageReader = func(after ledger.Opt[ledger.Pubkey]) (page []ledger.Account, more bool, v ledger.View, err error)
+type pageReader = func(after ledger.Opt[ledger.Pubkey]) (page []ledger.Account, next ledger.Opt[ledger.Pubkey], v ledger.View, err error)
 
 // pages reads one list to its end: every page but the last is full, the end is told exactly.
 func (c *comparer) pages(s shown, group ledger.Pubkey, want []seen, limit int, read pageReader) error {
 	var after ledger.Opt[ledger.Pubkey]
 	var all []seen
 	for {
-		page, more, v, err := read(after)
+		page, next, v, err := read(after)
 		if why, missing := absence(err); missing {
 			unknown := ledger.OwnerNotIndexed
 			if c.m.info.Complete {
@@ -325,16 +325,16 @@ func (c *comparer) pages(s shown, group ledger.Pubkey, want []seen, limit int, r
 		if err = errors.Join(err, s.checkView(v)); err != nil {
 			return err
 		}
-		if more && len(page) != limit || len(page) > limit {
-			return fmt.Errorf("a page of %d members, more %v", len(page), more)
+		if next.Known && len(page) != limit || len(page) > limit {
+			return fmt.Errorf("a page of %d members, next %v", len(page), next)
 		}
 		for i := range page {
 			all = append(all, seeAccount(&page[i]))
 		}
-		if !more {
+		if !next.Known {
 			break
 		}
-		after = ledger.Some(all[len(all)-1].pubkey)
+		after = next
 	}
 	if !slices.Equal(all, want) {
 		return fmt.Errorf("got %v\nwant %v", all, want)

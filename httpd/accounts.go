@@ -83,7 +83,7 @@ func (r *request) tokens() error {
 	if err != nil {
 		return err
 	}
-	tokens, more, v, err := r.server.config.Ledger.Tokens(r.params.query, owner, after, r.params.limit)
+	tokens, next, v, err := r.server.config.Ledger.Tokens(r.params.query, owner, after, r.params.limit)
 	if err != nil {
 		return err
 	}
@@ -98,9 +98,7 @@ func (r *request) tokens() error {
 		// Of the fields a token shows only its program can be unknown.
 		r.partial |= tokens[i].Account.Unknown() & ledger.FieldOwner
 	}
-	r.endList(more && len(tokens) > 0, func(dst []byte) []byte {
-		return encode.AppendCursor(dst, encode.Tokens, &owner, &tokens[len(tokens)-1].Account.Pubkey)
-	})
+	r.endList(encode.Tokens, &owner, next)
 	return nil
 }
 
@@ -114,7 +112,7 @@ func (r *request) program() error {
 	if err != nil {
 		return err
 	}
-	accounts, more, v, err := r.server.config.Ledger.Program(r.params.query, program, after, r.params.limit, r.server.answers.list())
+	accounts, next, v, err := r.server.config.Ledger.Program(r.params.query, program, after, r.params.limit, r.server.answers.list())
 	if err != nil {
 		return err
 	}
@@ -124,9 +122,7 @@ func (r *request) program() error {
 	r.body = encode.AppendKey(r.body, &program)
 	r.body = append(r.body, `,"accounts":[`...)
 	err = r.appendAccounts(accounts, v)
-	r.endList(more && len(accounts) > 0, func(dst []byte) []byte {
-		return encode.AppendCursor(dst, encode.Members, &program, &accounts[len(accounts)-1].Pubkey)
-	})
+	r.endList(encode.Members, &program, next)
 	return err
 }
 
@@ -144,9 +140,9 @@ func (r *request) pageOf(name string, malformed error, kind encode.Kind, text in
 }
 
 // endList closes a list with the cursor of the next page, null at the end.
-func (r *request) endList(more bool, appendCursor func(dst []byte) []byte) {
+func (r *request) endList(kind encode.Kind, of *ledger.Pubkey, next ledger.Opt[ledger.Pubkey]) {
 	r.body = append(r.body, ']', ',')
-	r.appendNext("next_cursor", more, appendCursor)
+	r.appendNext("next_cursor", next.Known, func(dst []byte) []byte { return encode.AppendCursor(dst, kind, of, &next.Value) })
 	r.body = append(r.body, '}')
 }
 

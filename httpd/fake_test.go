@@ -237,43 +237,46 @@ func (l *fakeLedger) Mints(q ledger.Query, keys []ledger.Pubkey) ([]*ledger.Mint
 }
 
 // page returns the accounts that belong, in key order, after a key.
-func (l *fakeLedger) page(belongs func(*ledger.Account) bool, after ledger.Opt[ledger.Pubkey], limit int) (page []ledger.Account, more bool) {
+func (l *fakeLedger) page(belongs func(*ledger.Account) bool, after ledger.Opt[ledger.Pubkey], limit int) (page []ledger.Account, next ledger.Opt[ledger.Pubkey]) {
 	for _, a := range l.accounts {
 		if a.Exists() && belongs(&a) && (!after.Known || a.Pubkey.Compare(&after.Value) > 0) {
 			page = append(page, a)
 		}
 	}
 	slices.SortFunc(page, func(a, b ledger.Account) int { return a.Pubkey.Compare(&b.Pubkey) })
-	return page[:min(limit, len(page))], len(page) > limit
+	if len(page) > limit {
+		page, next = page[:limit], ledger.Some(page[limit-1].Pubkey)
+	}
+	return page, next
 }
 
-func (l *fakeLedger) Tokens(q ledger.Query, owner ledger.Pubkey, after ledger.Opt[ledger.Pubkey], limit int) ([]ledger.TokenAnswer, bool, ledger.View, error) {
+func (l *fakeLedger) Tokens(q ledger.Query, owner ledger.Pubkey, after ledger.Opt[ledger.Pubkey], limit int) ([]ledger.TokenAnswer, ledger.Opt[ledger.Pubkey], ledger.View, error) {
 	v, err := l.ask(q)
 	if _, ok := l.accounts[owner]; err == nil && !ok {
 		err = absent(ledger.OwnerNotFound)
 	}
 	if err != nil {
-		return nil, false, v, err
+		return nil, ledger.Opt[ledger.Pubkey]{}, v, err
 	}
-	accounts, more := l.page(func(a *ledger.Account) bool { return a.Token != nil && a.Token.Owner == owner }, after, limit)
+	accounts, next := l.page(func(a *ledger.Account) bool { return a.Token != nil && a.Token.Owner == owner }, after, limit)
 	var tokens []ledger.TokenAnswer
 	for _, a := range accounts {
 		tokens = append(tokens, ledger.TokenAnswer{Account: a, Mint: l.mints[a.Token.Mint]})
 	}
-	return tokens, more, v, nil
+	return tokens, next, v, nil
 }
 
-func (l *fakeLedger) Program(q ledger.Query, program ledger.Pubkey, after ledger.Opt[ledger.Pubkey], limit int, room []ledger.Account) ([]ledger.Account, bool, ledger.View, error) {
+func (l *fakeLedger) Program(q ledger.Query, program ledger.Pubkey, after ledger.Opt[ledger.Pubkey], limit int, room []ledger.Account) ([]ledger.Account, ledger.Opt[ledger.Pubkey], ledger.View, error) {
 	if all, ok := l.pages[program]; ok && l.err == nil && !l.panics { // which many may ask for at once
-		return append(room, all...), false, ledger.View{Head: l.head, Commitment: q.Commitment}, nil
+		return append(room, all...), ledger.Opt[ledger.Pubkey]{}, ledger.View{Head: l.head, Commitment: q.Commitment}, nil
 	}
 	v, err := l.ask(q)
 	if err != nil {
-		return nil, false, v, err
+		return nil, ledger.Opt[ledger.Pubkey]{}, v, err
 	}
-	accounts, more := l.page(func(a *ledger.Account) bool { return a.Known&ledger.FieldOwner != 0 && a.Owner == program }, after, limit)
+	accounts, next := l.page(func(a *ledger.Account) bool { return a.Known&ledger.FieldOwner != 0 && a.Owner == program }, after, limit)
 	if len(accounts) == 0 && program != owner {
-		return nil, false, v, absent(ledger.OwnerNotFound)
+		return nil, ledger.Opt[ledger.Pubkey]{}, v, absent(ledger.OwnerNotFound)
 	}
-	return accounts, more, v, nil
+	return accounts, next, v, nil
 }

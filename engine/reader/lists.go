@@ -9,39 +9,39 @@ import (
 	"ledgerd/shard/giveway"
 )
 
-// page is a part of a list, and whether the list has more.
+// page is a part of a list, and the key that the next one begins behind, unknown at the end.
 type page[T any] struct {
 	items []T
-	more  bool
+	next  ledger.Opt[ledger.Pubkey]
 }
 
 // Program returns the accounts a program is known to own, in pubkey order, past a key if
-// one is given, and whether there are more. View.Lacks says whether some may be missing, because a filter excludes
+// one is given, and the key that the next page begins behind, unknown at the end. View.Lacks says whether some may be missing, because a filter excludes
 // them or the source shows only accounts that are written. If neither an account at the program's key nor
 // an account it owns is held, it returns a *ledger.NotFoundError. The accounts are the caller's, in the capacity of room if
 // that is large enough; after an error a shard may still write there, so the caller must not reuse room.
-func (r *Reader) Program(q ledger.Query, program ledger.Pubkey, after ledger.Opt[ledger.Pubkey], limit int, room []ledger.Account) ([]ledger.Account, bool, ledger.View, error) {
+func (r *Reader) Program(q ledger.Query, program ledger.Pubkey, after ledger.Opt[ledger.Pubkey], limit int, room []ledger.Account) ([]ledger.Account, ledger.Opt[ledger.Pubkey], ledger.View, error) {
 	p, v, err := answer(r, q, func(v ledger.View, deadline time.Time) (page[ledger.Account], error) {
 		to := room[:0]
 		room = nil // for the next attempt
 		return r.members(v, shard.Members{Group: program}, after, limit, deadline, to)
 	})
 	v.Lacks = !r.holdsAllOf(program)
-	return p.items, p.more, v, err
+	return p.items, p.next, v, err
 }
 
 // Tokens is Program for the token accounts of a wallet.
-func (r *Reader) Tokens(q ledger.Query, owner ledger.Pubkey, after ledger.Opt[ledger.Pubkey], limit int) ([]ledger.TokenAnswer, bool, ledger.View, error) {
+func (r *Reader) Tokens(q ledger.Query, owner ledger.Pubkey, after ledger.Opt[ledger.Pubkey], limit int) ([]ledger.TokenAnswer, ledger.Opt[ledger.Pubkey], ledger.View, error) {
 	p, v, err := answer(r, q, func(v ledger.View, deadline time.Time) (p page[ledger.TokenAnswer], err error) {
 		l, err := r.members(v, shard.Members{Group: owner, ByWallet: true}, after, limit, deadline, nil)
 		if err == nil {
-			p.more = l.more
+			p.next = l.next
 			p.items, err = r.withMints(v, l.items, deadline)
 		}
 		return p, err
 	})
 	v.Lacks = !r.holdsAllOf(ledger.TokenProgram) || !r.holdsAllOf(ledger.Token2022Program)
-	return p.items, p.more, v, err
+	return p.items, p.next, v, err
 }
 
 // holdsAllOf reports whether every account that a program owns is held.
@@ -72,7 +72,7 @@ func (r *Reader) members(v ledger.View, m shard.Members, after ledger.Opt[ledger
 			}
 			l.items = part.Accounts
 			if len(l.items) > limit {
-				return page[ledger.Account]{l.items[:limit], true}, nil
+				return page[ledger.Account]{l.items[:limit], ledger.Some(l.items[limit-1].Pubkey)}, nil
 			}
 			if len(l.items)-had >= turnAfter {
 				giveway.Turn()

@@ -20,11 +20,11 @@ import (
 type Ledger interface {
 	// Accounts answers in the order of keys; those that are missing do not exist.
 	Accounts(q ledger.Query, keys []ledger.Pubkey) ([]ledger.Account, ledger.View, error)
-	// Program lists accounts in pubkey order past a key, and whether there are more. They are the caller's, in room if that is large
+	// Program lists accounts in pubkey order past a key, and the key that the next page begins behind, unknown at the end. They are the caller's, in room if that is large
 	// enough. After an error room must not be used again.
-	Program(q ledger.Query, program ledger.Pubkey, after ledger.Opt[ledger.Pubkey], limit int, room []ledger.Account) ([]ledger.Account, bool, ledger.View, error)
+	Program(q ledger.Query, program ledger.Pubkey, after ledger.Opt[ledger.Pubkey], limit int, room []ledger.Account) ([]ledger.Account, ledger.Opt[ledger.Pubkey], ledger.View, error)
 	// Tokens lists a wallet's token accounts, as Program does.
-	Tokens(q ledger.Query, wallet ledger.Pubkey, after ledger.Opt[ledger.Pubkey], limit int) ([]ledger.TokenAnswer, bool, ledger.View, error)
+	Tokens(q ledger.Query, wallet ledger.Pubkey, after ledger.Opt[ledger.Pubkey], limit int) ([]ledger.TokenAnswer, ledger.Opt[ledger.Pubkey], ledger.View, error)
 	// Mints answers in the order of keys, nil where a mint is not known. Publish asks it.
 	Mints(q ledger.Query, keys []ledger.Pubkey) ([]*ledger.Mint, ledger.View, error)
 }

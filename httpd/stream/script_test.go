@@ -247,34 +247,36 @@ func (f *fakeLedger) Accounts(q ledger.Query, keys []ledger.Pubkey) ([]ledger.Ac
 }
 
 // page returns the accounts that belong, in key order, after a key.
-func (f *fakeLedger) page(q ledger.Query, belongs func(ledger.Account) bool, after ledger.Opt[ledger.Pubkey], limit int) ([]ledger.Account, bool, ledger.View, error) {
+func (f *fakeLedger) page(q ledger.Query, belongs func(ledger.Account) bool, after ledger.Opt[ledger.Pubkey], limit int) (page []ledger.Account, next ledger.Opt[ledger.Pubkey], view ledger.View, err error) {
 	held, view, err := f.stateOf(q)
 	if err != nil {
-		return nil, false, view, err
+		return nil, next, view, err
 	}
-	var page []ledger.Account
 	for _, a := range held {
 		if belongs(a) && (!after.Known || a.Pubkey.Compare(&after.Value) > 0) {
 			page = append(page, a)
 		}
 	}
 	if len(page) == 0 {
-		return nil, false, view, &ledger.NotFoundError{Absence: ledger.OwnerNotFound}
+		return nil, next, view, &ledger.NotFoundError{Absence: ledger.OwnerNotFound}
 	}
 	slices.SortFunc(page, func(a, b ledger.Account) int { return a.Pubkey.Compare(&b.Pubkey) })
-	return page[:min(len(page), limit)], len(page) > limit, view, nil
+	if len(page) > limit {
+		page, next = page[:limit], ledger.Some(page[limit-1].Pubkey)
+	}
+	return page, next, view, nil
 }
 
-func (f *fakeLedger) Program(q ledger.Query, program ledger.Pubkey, after ledger.Opt[ledger.Pubkey], limit int, _ []ledger.Account) ([]ledger.Account, bool, ledger.View, error) {
+func (f *fakeLedger) Program(q ledger.Query, program ledger.Pubkey, after ledger.Opt[ledger.Pubkey], limit int, _ []ledger.Account) ([]ledger.Account, ledger.Opt[ledger.Pubkey], ledger.View, error) {
 	return f.page(q, func(a ledger.Account) bool { return a.Known&ledger.FieldOwner != 0 && a.Owner == program }, after, limit)
 }
 
-func (f *fakeLedger) Tokens(q ledger.Query, wallet ledger.Pubkey, after ledger.Opt[ledger.Pubkey], limit int) (tokens []ledger.TokenAnswer, more bool, view ledger.View, err error) {
-	accounts, more, view, err := f.page(q, func(a ledger.Account) bool { return a.Token != nil && a.Token.Owner == wallet }, after, limit)
+func (f *fakeLedger) Tokens(q ledger.Query, wallet ledger.Pubkey, after ledger.Opt[ledger.Pubkey], limit int) (tokens []ledger.TokenAnswer, next ledger.Opt[ledger.Pubkey], view ledger.View, err error) {
+	accounts, next, view, err := f.page(q, func(a ledger.Account) bool { return a.Token != nil && a.Token.Owner == wallet }, after, limit)
 	for _, a := range accounts {
 		tokens = append(tokens, ledger.TokenAnswer{Account: a, Mint: f.mints[a.Token.Mint]})
 	}
-	return tokens, more, view, err
+	return tokens, next, view, err
 }
 
 func (f *fakeLedger) Mints(q ledger.Query, keys []ledger.Pubkey) ([]*ledger.Mint, ledger.View, error) {

@@ -138,30 +138,30 @@ func (s *subscriber) readSnapshot(head *ledger.Head, named names) ([]ledger.Acco
 	if err != nil {
 		return nil, err
 	}
-	add := func(found []ledger.Account, more bool, err error, list string) error {
+	add := func(found []ledger.Account, next ledger.Opt[ledger.Pubkey], err error, list string) error {
 		s.seat.work.charge(foundCost(len(found)))
 		accounts = append(accounts, found...)
 		switch {
 		case err != nil && !errors.Is(err, ledger.ErrNotFound):
 			return err
-		case more || len(accounts) > maxSnapshot:
+		case next.Known || len(accounts) > maxSnapshot:
 			return fmt.Errorf("%w: read them from GET /api/%s instead", errTooMany, list)
 		}
 		return nil
 	}
 	for _, program := range named[programs] {
-		members, more, _, err := s.hub.config.Ledger.Program(q, program, from, maxSnapshot, nil)
-		if err := add(members, more, err, "accounts/program/{program_id}"); err != nil {
+		members, next, _, err := s.hub.config.Ledger.Program(q, program, from, maxSnapshot, nil)
+		if err := add(members, next, err, "accounts/program/{program_id}"); err != nil {
 			return nil, err
 		}
 	}
 	for _, wallet := range named[wallets] {
-		answers, more, _, err := s.hub.config.Ledger.Tokens(q, wallet, from, maxSnapshot)
+		answers, next, _, err := s.hub.config.Ledger.Tokens(q, wallet, from, maxSnapshot)
 		tokens := make([]ledger.Account, len(answers))
 		for i := range answers {
 			tokens[i] = answers[i].Account
 		}
-		if err := add(tokens, more, err, "account/{pubkey}/tokens"); err != nil {
+		if err := add(tokens, next, err, "account/{pubkey}/tokens"); err != nil {
 			return nil, err
 		}
 	}
