@@ -132,9 +132,6 @@ func fillFailure(err error) (upstream.Kind, time.Duration) {
 	if failure, ok := errors.AsType[upstream.Failure](err); ok {
 		return failure.Kind(), failure.RetryAfter()
 	}
-	if errors.Is(err, upstream.ErrOtherChain) {
-		return upstream.WrongParent, 0
-	}
 	return upstream.Server, 0
 }
 

@@ -285,7 +285,7 @@ func TestAFillerThatKnowsNotTheConfirmedBlockIsAskedFromTheRoot(t *testing.T) {
 	s.script = calls(stays(slices.Concat(straight(101, 103), wrong, straight(110, 112))...), stays(straight(110, 114)...))
 	s.fill = func(after, upTo ledger.Slot, emit func(block) error) error {
 		if after == 104 {
-			return fmt.Errorf("slot 104: %w", upstream.ErrOtherChain)
+			return failure{kind: upstream.WrongParent}
 		}
 		return fillStraight(after, upTo, emit)
 	}

@@ -24,12 +24,6 @@ const (
 	wholeBytes = 2 << 20
 )
 
-// fetched is what the node answered: accounts as they stood at a slot.
-type fetched struct {
-	ledger.BaseState
-	asked ledger.Slot // it was asked for a slot not below
-}
-
 // part is an account as one call tells it.
 type part struct {
 	write ledger.AccountWrite
@@ -40,44 +34,44 @@ type part struct {
 
 // accounts asks for accounts as they stand at a level, at a slot not below another. Keys that do not exist are writes
 // of 0 lamports. Of up to 100 keys all are told as of one slot. What was answered before an error stands.
-func (c *client) accounts(ctx context.Context, keys []ledger.Pubkey, level ledger.Commitment, atLeast ledger.Slot) ([]fetched, error) {
+func (c *client) accounts(ctx context.Context, keys []ledger.Pubkey, level ledger.Commitment, atLeast ledger.Slot) ([]ledger.BaseState, error) {
 	chunks := slices.Collect(slices.Chunk(keys, ledger.MaxFetchKeys))
-	results, failures := make([]fetched, len(chunks)), make([]error, len(chunks))
+	results, failures := make([]ledger.BaseState, len(chunks)), make([]error, len(chunks))
 	var calls sync.WaitGroup
 	for i, keys := range chunks {
 		calls.Go(func() { results[i], failures[i] = c.accountsAt(ctx, keys, level, atLeast) })
 	}
 	calls.Wait()
-	return slices.DeleteFunc(results, func(f fetched) bool { return len(f.Accounts) == 0 }), cmp.Or(failures...)
+	return slices.DeleteFunc(results, func(b ledger.BaseState) bool { return len(b.Accounts) == 0 }), cmp.Or(failures...)
 }
 
 // accountsAt asks for up to 100 accounts as they stand at one slot. Mints with extensions take a second
 // call, as their data does not end where it is cut. What was answered before an error stands.
-func (c *client) accountsAt(ctx context.Context, keys []ledger.Pubkey, level ledger.Commitment, atLeast ledger.Slot) (fetched, error) {
+func (c *client) accountsAt(ctx context.Context, keys []ledger.Pubkey, level ledger.Commitment, atLeast ledger.Slot) (b ledger.BaseState, err error) {
 	slot, parts, err := c.accountsOnce(ctx, keys, level, atLeast, false)
 	if err != nil {
-		return fetched{}, err
+		return b, err
 	}
-	f := fetched{ledger.BaseState{Slot: slot}, atLeast}
+	b.Slot = slot
 	var cuts []part
 	for _, p := range parts {
 		if p.cut {
 			cuts = append(cuts, p)
 		} else {
-			f.Accounts = append(f.Accounts, p.write)
+			b.Accounts = append(b.Accounts, p.write)
 		}
 	}
 	for len(cuts) > 0 {
 		var some []part
 		some, cuts = nextWhole(cuts)
 		if err := c.complete(ctx, some, level, max(atLeast, slot)); err != nil {
-			return f, err
+			return b, err
 		}
 		for i := range some {
-			f.Accounts = append(f.Accounts, some[i].write)
+			b.Accounts = append(b.Accounts, some[i].write)
 		}
 	}
-	return f, nil
+	return b, nil
 }
 
 // complete teaches accounts that were cut. The node may have got on since it told their heads: those

@@ -9,27 +9,24 @@
 //
 // # Order, skips and gaps
 //
-// The list of slots (getBlocks) is a hint. A block is emitted when it builds, by slot and hash, on
+// The list of slots (getBlocksWithLimit) is a hint. A block is emitted when it builds, by slot and hash, on
 // the one emitted before, and on nothing else; where it does not name its parent's hash the node is asked
 // for that. A slot is skipped if a later block proves it by its parent link. A block that a child names as
 // its parent but that cannot be had is missing: it is asked for again and again, at growing intervals; the
 // figures tell the gap, and nothing is emitted past it. The errors -32007, -32009, -32004 and a null prove
 // neither. That no answer came, or that a list failed, is no gap: if it lasts, health is told why nothing comes.
 //
-// Where the list is empty and getSlot tells of more, it is looked further up: from the first block that the
-// node keeps (getFirstAvailableBlock), else by lists of up to 65536 slots. That skips nothing: what is found there has
-// to build on the block emitted before, or what is between is missing. If that is so because the node does
-// not keep it any more it is told as out of range, and nothing comes until the node has it again. Who fills a gap
-// knows the block at its end, and where the list is empty asks for that one: its parents tell what is before it.
+// A node that does not keep what comes next lists what it keeps. What is between is missing, and told as out of range; nothing
+// comes until the node has it again. Who fills a gap knows the block at its end, and where the list is empty asks for that one: its
+// parents tell what is before it.
 //
-// What getSlot says is never more than a hint. Who holds nothing takes it anew with each look. A slot that is
-// much lower than one before is believed when it was said four times in a row; below what is held here, the node is behind or
-// its ledger began again, which it shows when it has come so far.
+// What getSlot says is never more than a hint. Who holds nothing takes it anew with each look. Where it is below what is held
+// here, the node is behind or its ledger began again, which it shows when it has come so far.
 //
 // Blocks come confirmed. One is final once getSlot is past it at level finalized and getBlock tells its
 // hash there. A node never takes a confirmed block back; if it does all the same (a
-// balancer in front of nodes that disagree), the follower goes back to where they agree and emits
-// the other branch. If that were below what is final it says so and stops.
+// balancer in front of nodes that disagree), the follower goes back to the newest final block and emits what the node shows after
+// that. Where the node has another block in the place of that one, the figures tell it, and the follower waits: nothing is emitted.
 //
 // # What is exact
 //
@@ -37,10 +34,9 @@
 // are exact at each slot. Owner, executable, rent epoch, delegates, supplies and other token facts are
 // asked for (getMultipleAccounts) when the newest block has come, before it is emitted: of
 // accounts that are not known, and of token accounts and mints whenever a block touches them. An answer
-// stands at the slot it names. At the block's own slot it becomes part of the block; at a later one it
-// waits for that one's block, at most 512 slots, and comes with it, or as base state right after it where that block
-// did not touch the account. So no answer is ever shown at a slot before its own. That an account does
-// not exist is believed to blocks alone.
+// stands at the slot it names. At the block's own slot it becomes part of a block that touched the account; else it is
+// base state, which the sequencer keeps until the chain has reached its slot. So no answer is ever shown at a slot before its own. That
+// an account does not exist is believed to blocks alone.
 //
 // Until the answer is there an account is partial, or shows what it had before: during catching up, when
 // only the newest block asks; when the node limits the rate; when the answer takes more than 2 seconds.

@@ -49,7 +49,7 @@ func (f *follower) finality(ctx context.Context) (rewound bool, err error) {
 			f.chain = f.chain[:copy(f.chain, f.chain[i:])]
 			return false, nil
 		case shown.Known:
-			f.rewind(1)
+			f.rewind()
 			return true, nil
 		}
 	}

@@ -11,15 +11,10 @@ import (
 )
 
 const (
-	// usualSpan is how many slots are listed at once, where their blocks are not far apart.
-	usualSpan = 256
 	// rootSearch is how far below the newest slot the first block is looked for.
 	rootSearch = 64
 	// maxUnfinal bounds the blocks that are followed while the node finalizes none.
 	maxUnfinal = 8192
-	// maxDisputes is how often in a row the node may contradict what is final here before it is
-	// taken for one of another ledger.
-	maxDisputes = 4
 	// patience is how many times a block is asked for before health is told that it is stuck.
 	patience = 4
 )
@@ -44,17 +39,10 @@ type follower struct {
 	chain    []link      // what was emitted since the newest block known final, that one first
 
 	pause    upstream.Backoff
-	misses   int                     // how often in a row the next block could not be had
-	disputes int                     // how often in a row the node showed the same other block, or none, in the place of the last one
-	rival    ledger.Opt[ledger.Hash] // of that block, none where the node showed none
-	failures int                     // how often in a row anything did not work
-	gap      ledger.Slot             // blocks up to there are told to be missing; 0 for none
-	why      error                   // why the last of these did not work
-
-	span      ledger.Slot // how many slots are listed next
-	emptyUpTo ledger.Slot // no block is listed after the newest up to there; 0 where that is not known
-	tip       ledger.Slot // the newest slot that the node told of
-	lower     int         // how often in a row it told of a much lower one
+	failures int         // how often in a row anything did not work
+	gap      ledger.Slot // blocks up to there are told to be missing; 0 for none
+	why      error       // why the last of these did not work
+	tip      ledger.Slot // the newest slot that the node told of
 
 	nextFinality time.Time
 	nextHead     time.Time
@@ -65,7 +53,7 @@ type follower struct {
 func (s *Source) newFollower(from *ledger.ResumePoint, emit ledger.Emit, mode Accounts) *follower {
 	f := &follower{
 		config: &s.config, client: s.client, stats: &s.stats, emit: emit, final: &s.final,
-		rootless: from == nil, chain: []link{{}}, learn: newLearner(s.client, &s.config, mode), span: usualSpan,
+		rootless: from == nil, chain: []link{{}}, learn: newLearner(s.client, &s.config, mode),
 		pause: upstream.Backoff{Min: s.config.Poll / 2, Max: 10 * time.Second, Random: s.config.Random},
 	}
 	switch {
@@ -99,7 +87,7 @@ func (f *follower) works() {
 		f.stats.Recovered()
 		f.config.Logger.Info("the node is followed again", "slot", uint64(f.last().slot))
 	}
-	f.misses, f.disputes, f.failures, f.emptyUpTo, f.why = 0, 0, 0, 0, nil
+	f.failures, f.why = 0, nil
 	f.pause.Reset()
 }
 
@@ -169,14 +157,14 @@ func (f *follower) name(ctx context.Context, b *ledger.Block) (named bool, err e
 }
 
 // put emits the next block, after it was looked what it does not show, and what else was found out.
-func (f *follower) put(ctx context.Context, b *ledger.Block, asks bool) error {
+func (f *follower) put(ctx context.Context, b *ledger.Block, asks bool) (err error) {
 	f.learn.note(b)
+	var later []*ledger.BaseState
 	if asks {
-		if err := f.ask(ctx, b.Slot); err != nil {
+		if later, err = f.ask(ctx, b); err != nil {
 			return err
 		}
 	}
-	base := f.learn.attachAnswers(b)
 	f.stats.Sealed(b.Slot)
 	if err := f.emit(ctx, b); err != nil {
 		return err
@@ -185,37 +173,39 @@ func (f *follower) put(ctx context.Context, b *ledger.Block, asks bool) error {
 		f.gap = 0
 		f.stats.GapRepaired()
 	}
-	at := link{b.Slot, b.Blockhash}
 	if f.rootless {
 		f.rootless, f.chain = false, f.chain[:0]
 	}
-	f.chain = append(f.chain, at)
+	f.chain = append(f.chain, link{b.Slot, b.Blockhash})
 	f.works()
-	if base != nil {
-		return f.emit(ctx, base)
+	for _, state := range later {
+		if err := f.emit(ctx, state); err != nil {
+			return err
+		}
 	}
 	return nil
 }
 
 // ask has the learner ask. Who fills a gap has no later block to ask again at: then everything
 // has to be answered, or the filling is given up.
-func (f *follower) ask(ctx context.Context, at ledger.Slot) error {
+func (f *follower) ask(ctx context.Context, b *ledger.Block) (later []*ledger.BaseState, err error) {
 	for tries := 0; ; {
-		err := f.learn.ask(ctx, at)
+		some, err := f.learn.ask(ctx, b)
+		later = append(later, some...)
 		switch {
 		case ctx.Err() != nil:
-			return ctx.Err()
-		case f.upTo == 0 || err == nil && !f.learn.wantsMore():
-			return nil
+			return nil, ctx.Err()
+		case f.upTo == 0 || err == nil && len(f.learn.wanted) == 0:
+			return later, nil
 		case err == nil:
 			tries = 0
 			continue
 		}
 		if tries++; tries > fillTries {
-			return fmt.Errorf("cannot fill slot %d: it is not to be had what its accounts are: %w", at, err)
+			return nil, fmt.Errorf("cannot fill slot %d: it is not to be had what its accounts are: %w", b.Slot, err)
 		}
 		if err := f.rest(ctx, err); err != nil {
-			return err
+			return nil, err
 		}
 	}
 }
@@ -248,13 +238,13 @@ func (f *follower) missing(ctx context.Context, q *queue) (relist bool, err erro
 			}
 		}
 	}
-	if cause == absent && f.misses > 0 && f.firstKept(ctx) > p.slot {
+	if cause == absent && f.failures > 0 && f.firstKept(ctx) > p.slot {
 		why = &callError{method: "getBlock", cause: pruned}
 	}
 	if err := f.miss(ctx, p.slot, why); err != nil {
 		return false, err
 	}
-	if f.misses%3 == 0 {
+	if f.failures%3 == 0 {
 		return true, nil // the list may have been wrong
 	}
 	q.again()
@@ -264,16 +254,15 @@ func (f *follower) missing(ctx context.Context, q *queue) (relist bool, err erro
 // miss tells that the block of a slot could not be had, and waits before the next try. At the tip a
 // node may list what it cannot answer for a moment: that alone is no gap.
 func (f *follower) miss(ctx context.Context, slot ledger.Slot, why error) error {
-	f.misses++
-	lasts, cause := f.misses > 1, causeOf(why)
+	lasts, cause := f.failures > 0, causeOf(why)
 	if cause == notYet || cause == behind { // as behind a balancer
-		lasts = f.misses >= patience
+		lasts = f.failures+1 >= patience
 	}
 	if lasts && !f.rootless {
 		f.gap = max(f.gap, slot)
 		f.stats.GapFound(f.last().slot, f.gap)
 	}
-	if f.misses >= patience {
+	if f.failures+1 >= patience {
 		f.stats.GapStuck(causes[cause].kind)
 	}
 	return f.rest(ctx, why)
@@ -284,35 +273,24 @@ func (f *follower) misplaced(b *ledger.Block) error {
 	return &callError{method: "getBlock", cause: wrongParent, detail: fmt.Errorf("block %d, after block %d", b.Slot, f.last().slot)}
 }
 
-// dispute decides what it means that a block builds on none that was emitted last. Either the block
-// is wrong, or what was emitted is: then the follower goes back to where it agrees with the node.
+// dispute decides what it means that a block builds on none that was emitted last. Where the node still shows that one the block is
+// wrong. Else what was emitted is: then the follower goes back to what is final. Where that is in dispute nothing comes until the
+// node shows it again: it has another ledger, or several nodes behind a balancer contradict each other.
 func (f *follower) dispute(ctx context.Context, b *ledger.Block) error {
 	f.stats.Failed(upstream.WrongParent)
-	last := f.last()
+	why, last := f.misplaced(b), f.last()
 	shown, known := f.shown(ctx, last.slot, ledger.Confirmed)
-	switch {
-	case ctx.Err() != nil:
-		return ctx.Err()
-	case !known || shown == ledger.Some(last.hash): // the node contradicts itself, or cannot be asked now
-		f.disputes = 0
-	case len(f.chain) > 1:
-		why := f.misplaced(b)
-		f.rewind(len(f.chain) - 1)
-		return f.rest(ctx, why) // several nodes behind a balancer may show another branch with each call
-	case shown != f.rival: // a node that names another hash with each call proves nothing
-		f.disputes, f.rival = 1, shown
-	default:
-		if f.disputes++; f.disputes >= maxDisputes {
-			return fmt.Errorf("block %s at slot %d is final here: %w", last.hash, last.slot, upstream.ErrOtherChain)
-		}
+	if known && shown != ledger.Some(last.hash) && len(f.chain) > 1 {
+		f.rewind()
+		return f.rest(ctx, why)
 	}
-	return f.miss(ctx, b.Slot, f.misplaced(b))
+	return f.miss(ctx, b.Slot, why)
 }
 
-// rewind takes back all but the first n blocks of the chain: the node has others in their place.
-func (f *follower) rewind(n int) {
+// rewind goes back to the newest final block: the node has others in the place of those after it.
+func (f *follower) rewind() {
 	f.stats.Failed(upstream.Equivocation)
-	f.config.Logger.Warn("the node took confirmed blocks back", "from_slot", uint64(f.last().slot), "to_slot", uint64(f.chain[n-1].slot))
-	f.chain = f.chain[:n]
-	f.learn.reset()
+	f.config.Logger.Warn("the node took confirmed blocks back", "from_slot", uint64(f.last().slot), "to_slot", uint64(f.chain[0].slot))
+	f.chain = f.chain[:1]
+	f.learn.forget()
 }

@@ -271,19 +271,15 @@ func (n *fakeNode) answerLocked(c *fakeCall) string {
 		return fmt.Sprintf(`"result":%d`, top)
 	case "getFirstAvailableBlock":
 		return fmt.Sprintf(`"result":%d`, n.first)
-	case "getBlocks":
-		from, to := c.slot(0), c.slot(1)
-		if to < from || to-from > 500_000 {
-			return `"error":{"code":-32602,"message":"Slot range too large; max 500000"}`
-		}
+	case "getBlocksWithLimit":
 		list := []ledger.Slot{}
 		for s := range n.blocks {
-			if s >= max(from, n.first) && s <= min(to, top) {
+			if s >= max(c.slot(0), n.first) && s <= top {
 				list = append(list, s)
 			}
 		}
 		slices.Sort(list)
-		text, _ := json.Marshal(list)
+		text, _ := json.Marshal(list[:min(len(list), int(c.slot(1)))])
 		return fmt.Sprintf(`"result":%s`, text)
 	case "getBlock":
 		b := n.blocks[c.slot(0)]

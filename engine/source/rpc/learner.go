@@ -2,7 +2,7 @@ package rpc
 
 import (
 	"context"
-	"slices"
+	"errors"
 	"time"
 
 	"ledgerd/engine/ledger"
@@ -19,8 +19,7 @@ const (
 // maxAsked bounds the accounts that one block waits for: 32 calls.
 const maxAsked = 32 * ledger.MaxFetchKeys
 
-// maxAhead is for how many slots an answer waits for the block of its own: a node is asked at its newest
-// block, so that one comes soon or, as behind a balancer that lost it, never.
+// maxAhead is how many slots past a block an answer may stand. A node is asked at its newest block: what is far from that is wrong.
 const maxAhead = 512
 
 // learner finds out what blocks do not show of the accounts that they touch. It belongs to the
@@ -32,7 +31,6 @@ type learner struct {
 
 	known  *recentAccounts
 	wanted map[ledger.Pubkey]struct{}
-	ahead  []fetched // of blocks that are not emitted yet
 
 	pause     upstream.Backoff // after a failure
 	until     time.Time        // nothing is asked before
@@ -83,101 +81,68 @@ func (l *learner) want(key ledger.Pubkey) {
 	l.wanted[key] = struct{}{}
 }
 
-// ask asks for accounts as they stand at a slot not below at, for a bounded time. What could not be
-// had stays wanted; the error says why, or why nothing was asked.
-func (l *learner) ask(ctx context.Context, at ledger.Slot) error {
+// ask asks for accounts as they stand at the slot of a block, which is about to be emitted, or later, for a bounded time. What stands
+// at that slot becomes a part of the block where it touched the account. The rest is returned, to be emitted after it: each
+// waits until the chain has reached its slot. What could not be had stays wanted; the error says why, or why nothing was asked.
+func (l *learner) ask(ctx context.Context, b *ledger.Block) (later []*ledger.BaseState, err error) {
 	switch {
 	case len(l.wanted) == 0:
-		return nil
+		return nil, nil
 	case l.client.limited() > 0:
-		return &callError{method: "getMultipleAccounts", cause: rateLimited, after: l.client.limited()}
+		return nil, &callError{method: "getMultipleAccounts", cause: rateLimited, after: l.client.limited()}
 	case time.Now().Before(l.until):
-		return l.failed
+		return nil, l.failed
 	}
-	answered := l.answered()
 	keys := make([]ledger.Pubkey, 0, min(len(l.wanted), maxAsked))
 	for key := range l.wanted {
 		if len(keys) == maxAsked {
 			break
 		}
-		if !answered[key] {
-			keys = append(keys, key)
-		}
-	}
-	if len(keys) == 0 {
-		return nil
+		keys = append(keys, key)
 	}
 	limited, cancel := context.WithTimeout(ctx, learnTimeout)
 	defer cancel()
-	results, err := l.client.accounts(limited, keys, ledger.Confirmed, at)
-	l.ahead = append(l.ahead, results...)
+	results, err := l.client.accounts(limited, keys, ledger.Confirmed, b.Slot)
+	for i := range results {
+		if results[i].Slot > b.Slot+maxAhead {
+			err = l.client.counted(&callError{method: "getMultipleAccounts", cause: garbage, detail: errFarAhead})
+		} else if base := l.take(b, &results[i]); len(base.Accounts) > 0 {
+			later = append(later, base)
+		}
+	}
 	if err != nil {
 		l.until, l.failed = time.Now().Add(l.pause.Next()), err
-		return err
+		return later, err
 	}
 	l.pause.Reset()
-	return nil
+	return later, nil
 }
 
-// attachAnswers adds to a block, which is about to be emitted, what was asked for and stands at its slot: to
-// the block itself where it touched the account, else as base state to be emitted after it.
-// What stands at a later slot waits for that one's block.
-func (l *learner) attachAnswers(b *ledger.Block) *ledger.BaseState {
-	if len(l.ahead) == 0 {
-		return nil
-	}
-	touched := make(map[ledger.Pubkey]bool, len(b.Accounts))
+var errFarAhead = errors.New("it stands far past the node's newest block")
+
+// take adds what was answered to a block, and returns what does not belong there. That an account does not exist never closes it: a
+// block does.
+func (l *learner) take(b *ledger.Block, answer *ledger.BaseState) *ledger.BaseState {
+	touched := make(map[ledger.Pubkey]bool)
 	for i := range b.Accounts {
-		touched[b.Accounts[i].Pubkey] = true
+		touched[b.Accounts[i].Pubkey] = answer.Slot == b.Slot
 	}
-	base := &ledger.BaseState{Slot: b.Slot}
-	later := l.ahead[:0]
-	for _, f := range l.ahead {
+	rest := &ledger.BaseState{Slot: answer.Slot, After: answer.Slot}
+	for _, w := range answer.Accounts {
+		l.learned(&w)
 		switch {
-		case f.Slot > b.Slot && b.Slot <= f.asked+maxAhead:
-			later = append(later, f)
-			continue
-		case f.Slot != b.Slot:
-			continue // its block never came, or will not: the accounts are still wanted
-		}
-		for _, w := range f.Accounts {
-			l.learned(&w)
-			switch {
-			case w.Lamports == 0:
-				// Absence never closes an account: a block does.
-			case touched[w.Pubkey]:
-				b.Accounts = append(b.Accounts, w)
-			default:
-				base.Accounts = append(base.Accounts, w)
-			}
+		case w.Lamports == 0:
+		case touched[w.Pubkey]:
+			b.Accounts = append(b.Accounts, w)
+		default:
+			rest.Accounts = append(rest.Accounts, w)
 		}
 	}
-	clear(l.ahead[len(later):])
-	l.ahead = later
-	if len(base.Accounts) == 0 {
-		return nil
-	}
-	return base
+	return rest
 }
 
-// reset forgets what was found out: blocks were taken back, and what they taught with them.
-func (l *learner) reset() {
-	l.known, l.ahead = newRecentAccounts(maxKnown), nil
-}
-
-// rest returns what stands at slots after the last block, for who has no block to add it to: it waits for the chain.
-func (l *learner) rest() (states []*ledger.BaseState) {
-	for _, f := range l.ahead {
-		f.Accounts = slices.DeleteFunc(f.Accounts, func(w ledger.AccountWrite) bool {
-			l.learned(&w)
-			return w.Lamports == 0 // as attachAnswers does
-		})
-		f.After = f.Slot
-		states = append(states, &f.BaseState)
-	}
-	l.ahead = nil
-	return states
-}
+// forget forgets what is known: blocks were taken back, and what they taught with them.
+func (l *learner) forget() { l.known = newRecentAccounts(maxKnown) }
 
 // learned notes that an account is known now.
 func (l *learner) learned(w *ledger.AccountWrite) {
@@ -190,26 +155,4 @@ func (l *learner) learned(w *ledger.AccountWrite) {
 	default:
 		l.known.put(w.Pubkey, plain)
 	}
-}
-
-// wantsMore reports whether accounts are wanted of which no answer waits.
-func (l *learner) wantsMore() bool {
-	answered := l.answered()
-	for key := range l.wanted {
-		if !answered[key] {
-			return true
-		}
-	}
-	return false
-}
-
-// answered returns the accounts of which an answer waits for its block.
-func (l *learner) answered() map[ledger.Pubkey]bool {
-	keys := make(map[ledger.Pubkey]bool)
-	for _, f := range l.ahead {
-		for i := range f.Accounts {
-			keys[f.Accounts[i].Pubkey] = true
-		}
-	}
-	return keys
 }

@@ -9,8 +9,7 @@ import (
 	"ledgerd/engine/source/nodejson"
 )
 
-// maxSmall bounds answers that are a number or a list of slots: one of maxListed slots takes 20 bytes and a
-// comma each at most, and blanks.
+// maxSmall bounds answers that are a number, a list of slots, or what a block is without its transactions.
 const maxSmall = 2 << 20
 
 // maxSlot is above every slot that a ledger comes to: a number past it is none.
@@ -40,22 +39,27 @@ func (c *client) oneSlot(ctx context.Context, method string, params ...any) (led
 	return ledger.Slot(*n), nil
 }
 
-// slots returns the slots from first to last, both included, that hold blocks of a commitment as
-// far as the node knows.
-func (c *client) slots(ctx context.Context, first, last ledger.Slot, level ledger.Commitment) ([]ledger.Slot, error) {
+// listMethod is how blocks are listed. From a slot below the first block that the node keeps, it lists from that one on (Agave,
+// rpc/src/rpc.rs, get_blocks_with_limit).
+const listMethod = "getBlocksWithLimit"
+
+// slots returns the first slots from one on that hold blocks of a commitment as far as the node knows, at most so many.
+func (c *client) slots(ctx context.Context, first ledger.Slot, most int, level ledger.Commitment) ([]ledger.Slot, error) {
 	wrong := func(what string) error {
-		return c.counted(&callError{method: "getBlocks", cause: garbage, detail: errors.New(what)})
+		return c.counted(&callError{method: listMethod, cause: garbage, detail: errors.New(what)})
 	}
-	list, err := call[[]ledger.Slot](ctx, c, maxSmall, "getBlocks", uint64(first), uint64(last), options{"commitment": level.String()})
+	list, err := call[[]ledger.Slot](ctx, c, maxSmall, listMethod, uint64(first), most, options{"commitment": level.String()})
 	switch {
 	case err != nil:
 		return nil, err
 	case list == nil:
 		return nil, wrong("there is no list")
+	case len(*list) > most:
+		return nil, wrong("it is longer than was asked for")
 	}
 	next := first
 	for _, slot := range *list {
-		if slot < next || slot > last {
+		if slot < next || slot > maxSlot {
 			return nil, wrong("a slot is out of order or out of the range")
 		}
 		next = slot + 1

@@ -2,10 +2,8 @@ package rpc
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -18,9 +16,6 @@ import (
 // unkept are the codes by which nodes answer about slots that they do not keep any more: cleaned up, skipped, skipped in
 // long-term storage.
 var unkept = []int{-32001, -32007, -32009}
-
-// saysNotWhatItKeeps is the fault of a node that does not know getFirstAvailableBlock.
-var saysNotWhatItKeeps = on("getFirstAvailableBlock", fails(-32601))
 
 // F21, F26: what the node does not keep any more is missing, however far below it is: nothing past it is emitted, and health names
 // it. When the node has its blocks again, it goes on.
@@ -53,54 +48,23 @@ func TestBlocksBelowWhatTheNodeKeepsAreMissing(t *testing.T) {
 	}
 }
 
-// A node that cannot say what it keeps is looked through, in lists that stay within their bound, and a gap is filled so.
-func TestALongTimeWithoutBlocksIsGoneThrough(t *testing.T) {
+// A time without blocks, however long, is no gap, and a gap is filled over one.
+func TestALongTimeWithoutBlocksIsPassedOver(t *testing.T) {
 	play(t, Config{}, func(t *testing.T, n *fakeNode, s *Source) {
 		n.add(10, 11, 400_000, 400_001)
-		widest := ledger.Slot(0)
-		n.fault = func(c *fakeCall) bool {
-			if c.Method == "getBlocks" {
-				widest = max(widest, c.slot(1)-c.slot(0)+1)
-			}
-			return saysNotWhatItKeeps(c)
-		}
 		wantSlots(t, follow(t, s, at(10), untilSlot(400_001)), 11, 400_000, 400_001)
-		if g := s.Upstream(); g.Gaps != 0 || widest != maxListed {
-			t.Errorf("%d slots are listed at once; figures: %+v", widest, g)
-		}
+		ledgertest.Equal(t, s.Upstream().Gaps, 0, "gaps")
 		filled := &recorder{}
 		must(t, s.Fill(t.Context(), 10, hashOf("10"), 400_000, filled.emit))
 		wantSlots(t, filled, 11, 400_000)
 	})
-	// Where what comes next is not kept, it is found out all the same.
-	play(t, Config{}, func(t *testing.T, n *fakeNode, s *Source) {
-		n.add(10, 11, 99_999, 100_000, 100_001)
-		n.first, n.fault = 100_000, saysNotWhatItKeeps
-		after(t, 20*time.Minute, func() {
-			if g := s.Upstream(); g.Gap.UpTo != 99_999 || g.Gap.Why != upstream.OutOfRange || !g.Gap.Stuck {
-				t.Errorf("gap: %+v", g.Gap)
-			}
-			n.locked(func() { n.first = 0 })
-		})
-		wantSlots(t, follow(t, s, at(10), untilSlot(100_001)), 11, 99_999, 100_000, 100_001)
-	})
 }
 
-// A list as long as it may be is within its bound, and is gone through in parts.
-func TestTheLongestListIsRead(t *testing.T) {
+func TestListsThatCannotBeAreRefused(t *testing.T) {
 	play(t, Config{}, func(t *testing.T, n *fakeNode, s *Source) {
-		const from = 1 << 59
-		list := slots(from, from+maxListed-1)
-		text, err := json.MarshalIndent(list, "", " ")
-		must(t, err)
-		n.fault = gives(string(text))
-		got, err := s.client.slots(t.Context(), from, from+maxListed-1, ledger.Confirmed)
-		if err != nil || !slices.Equal(got, list) {
-			t.Errorf("%d slots of %d bytes, err = %v", len(got), len(text), err)
-		}
-		for _, wrong := range []string{"[12,11]", "[11,11]", "[9]", "[21]", "null"} {
+		for _, wrong := range []string{"[12,11]", "[11,11]", "[9]", "[10,11,12]", "[1152921504606846977]", "null"} {
 			n.fault = gives(wrong)
-			if got, err := s.client.slots(t.Context(), 10, 20, ledger.Confirmed); err == nil || causeOf(err) != garbage {
+			if got, err := s.client.slots(t.Context(), 10, 2, ledger.Confirmed); err == nil || causeOf(err) != garbage {
 				t.Errorf("%s: %v, err = %v", wrong, got, err)
 			}
 		}
@@ -157,8 +121,8 @@ func TestFillSaysWhatItCannotFill(t *testing.T) {
 			"cannot fill slots 14 to 17: getBlock: the node has no such block: skipped or missing (-32007)"},
 		"no accounts": {12, "10", on("getMultipleAccounts", says(403, "")), []ledger.Slot{11}, upstream.Refused,
 			"cannot fill slot 12: it is not to be had what its accounts are: getMultipleAccounts: the node refuses the call (403)"},
-		"another ledger": {13, "x", nil, nil, none,
-			"block " + hashOf("x").String() + " at slot 10 is final here: " + upstream.ErrOtherChain.Error()},
+		"another ledger": {13, "x", nil, nil, upstream.WrongParent,
+			"cannot fill slots 11 to 13: getBlock: the block does not build on those before it: block 11, after block 10"},
 		"out of order": {10, "10", nil, nil, none, "there is nothing to fill: the slots are not in order"},
 	} {
 		play(t, Config{}, func(t *testing.T, n *fakeNode, s *Source) {

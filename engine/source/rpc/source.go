@@ -113,13 +113,9 @@ func (s *Source) Fill(ctx context.Context, after ledger.Slot, afterHash ledger.H
 			tries, highest = 0, f.last().slot
 			continue
 		}
-		if tries++; tries > fillTries || causeOf(f.why) == pruned && tries > 2 {
+		lasts := causeOf(f.why) == pruned || causeOf(f.why) == wrongParent
+		if tries++; tries > fillTries || lasts && tries > 2 {
 			return fmt.Errorf("cannot fill slots %d to %d: %w", f.last().slot+1, upTo, f.why)
-		}
-	}
-	for _, state := range f.learn.rest() {
-		if err := emit(ctx, state); err != nil {
-			return err
 		}
 	}
 	return nil
@@ -146,5 +142,5 @@ func (s *Source) Fetch(ctx context.Context, keys []ledger.Pubkey, level ledger.C
 	if len(results) == 0 {
 		return &ledger.BaseState{}, nil // of no keys
 	}
-	return &results[0].BaseState, nil // so many keys are told as of one slot
+	return &results[0], nil // so many keys are told as of one slot
 }

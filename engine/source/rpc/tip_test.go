@@ -67,7 +67,7 @@ func TestANodeThatSaysItHasWhatItDoesNotListIsTold(t *testing.T) {
 			if log := lines.String(); !strings.Contains(log, "cannot be followed now") || !strings.Contains(log, "followed again") {
 				t.Errorf("%s: the log says\n%s", number, log)
 			}
-			if calls := n.calls["getBlocks"]; calls > 2000 {
+			if calls := n.calls["getBlocksWithLimit"]; calls > 2000 {
 				t.Errorf("%s: %d lists", number, calls)
 			}
 		})
@@ -193,7 +193,7 @@ func TestANodeThatFinalizesNothingIsTold(t *testing.T) {
 			}
 		}
 		s.stats.Connected()
-		if got := s.Trouble(); !strings.Contains(got, "no block can be had since") || n.calls["getBlocks"] != 0 {
+		if got := s.Trouble(); !strings.Contains(got, "no block can be had since") || n.calls["getBlocksWithLimit"] != 0 {
 			t.Errorf("trouble %q, calls %v", got, n.calls)
 		}
 	})

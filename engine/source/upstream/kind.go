@@ -1,12 +1,6 @@
 package upstream
 
-import (
-	"errors"
-	"time"
-)
-
-// ErrOtherChain says that the node's chain does not hold the block that it is to go on from.
-var ErrOtherChain = errors.New("the node's chain does not hold it: it shows another ledger, or a fork below finality")
+import "time"
 
 // Failure is an error that knows what went wrong upstream.
 type Failure interface {

@@ -2,28 +2,22 @@ package testnode
 
 import (
 	"encoding/json"
-	"strconv"
 
 	"ledgerd/engine/ledger"
 )
 
-// maxBlockRange is how many slots getBlocks looks at.
-const maxBlockRange = 500_000
-
-// getBlocks lists the blocks of a range: start, end and options.
-func (n *Node) getBlocks(c *call) (any, *callError) {
-	var start, end ledger.Slot
-	newest, _, failed := n.newest(c, &start, &end)
+// getBlocksWithLimit lists the first blocks from a slot on: start, limit and options.
+func (n *Node) getBlocksWithLimit(c *call) (any, *callError) {
+	var start ledger.Slot
+	var limit int
+	newest, _, failed := n.newest(c, &start, &limit)
 	if failed != nil {
 		return nil, failed
-	}
-	if end > start+maxBlockRange {
-		return nil, invalid("Slot range too large; max " + strconv.Itoa(maxBlockRange))
 	}
 	slots := []ledger.Slot{}
 	_, hides := n.faults.lasting(Hide)
 	for _, b := range n.ledger.main {
-		if b.Slot >= start && b.Slot <= min(newest, end) && !(hides && b.Slot%3 == 0) {
+		if b.Slot >= start && b.Slot <= newest && len(slots) < limit && !(hides && b.Slot%3 == 0) {
 			slots = append(slots, b.Slot)
 		}
 	}

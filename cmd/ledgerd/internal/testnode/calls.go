@@ -179,8 +179,8 @@ func (n *Node) call(c *call) (any, *callError) {
 		return slot, failed
 	case "getFirstAvailableBlock":
 		return 0, nil
-	case "getBlocks":
-		return n.getBlocks(c)
+	case "getBlocksWithLimit":
+		return n.getBlocksWithLimit(c)
 	case "getBlock":
 		return n.getBlock(c)
 	case "getMultipleAccounts":

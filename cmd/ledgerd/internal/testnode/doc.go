@@ -32,7 +32,7 @@
 //   - Who asks for all accounts or transactions may be refused (plugin/filter/limits.rs, check_any).
 //   - A write passes by its key (plugin/filter/filter.rs, FilterAccounts).
 //
-// JSON-RPC is that of Agave (anza-xyz/agave): the codes of errors (rpc-client-api/src/custom_error.rs), how many slots and accounts a call
+// JSON-RPC is that of Agave (anza-xyz/agave): the codes of errors (rpc-client-api/src/custom_error.rs), how many accounts a call
 // may ask for (rpc-client-api/src/request.rs), that blocks are confirmed at least, and what minContextSlot refuses (rpc/src/rpc.rs).
 //
 // # Order and ownership

@@ -59,7 +59,7 @@ const (
 	BadAnswer   // N answers are nonsense: see badAnswer for How
 	NodeBehind  // N requests are answered -32005
 	Missing     // N blocks that are there are said to be missing: see missing for How
-	Hide        // for For so long every third block is left out of getBlocks and said to be skipped
+	Hide        // for For so long every third block is left out of lists and said to be skipped
 	Stale       // for For so long the node knows nothing of the newest N slots
 	faultKinds
 )

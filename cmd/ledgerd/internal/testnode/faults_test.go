@@ -39,7 +39,7 @@ func toldWith(t *testing.T, l *Ledger, faults ...Fault) (told string) {
 	names := map[messageKind]string{accountMessage: "a", slotMessage: "s", transactionMessage: "t", metaMessage: "m"}
 	request := &subscribeRequest{filters: names, interslot: true, fromSlot: ledger.Some(l.main[3].Slot)}
 	calls := []string{
-		`"method":"getBlocks","params":[0,1000,{"commitment":"finalized"}]}`,
+		`"method":"getBlocksWithLimit","params":[0,1000,{"commitment":"finalized"}]}`,
 		fmt.Sprintf(`"method":"getBlock","params":[%d,{"commitment":"confirmed","encoding":"json","transactionDetails":"full",
 			"maxSupportedTransactionVersion":0}]}`, l.main[4].Slot),
 	}
