@@ -36,14 +36,14 @@ func TestAbuseUnreadAnswersShareOneBudget(t *testing.T) {
 				c := w.socket(client, w.slow, "mode=none")
 				w.join(c, "snapshot_end")
 				must(w, c.ws.WriteText(fmt.Appendf(nil, `{"type":"subscribe","id":1,"programs":[%q],"snapshot":true,"extended":true}`, systemProgram)))
-			}, 4 * time.Second, attackTimeout, []string{"served", "1013"},
+			}, 4 * time.Second, patience, []string{"served", "1013"},
 		},
 		"lists of 10,000 accounts": {
 			8, 100, []string{"--source", "sim:accounts=40000,slots=5,slot_time=0"}, func(w *crowd, client int) {
 				c := w.mustDial(client, w.slow)
 				must(w, c.ask(list))
 				w.hold(c, c.listed)
-			}, 4 * time.Second, attackTimeout, []string{"200", "503, and when to come again"},
+			}, 4 * time.Second, patience, []string{"200", "503, and when to come again"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

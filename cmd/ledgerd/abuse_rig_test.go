@@ -24,10 +24,8 @@ import (
 // The tests in abuse_*_test.go attack a node from a few addresses within the default limits. They
 // assert sizes and counts.
 
-const (
-	maxGrowthBytes = 256 << 20 // of a node's resident memory under an attack
-	attackTimeout  = 20 * time.Second
-)
+// maxGrowthBytes is by how much a node's resident memory may grow under an attack.
+const maxGrowthBytes = 256 << 20
 
 // alone skips an attack that is not asked for: it takes all of the machine, and beside other tests it
 // would measure them.
@@ -99,7 +97,7 @@ func (v *victim) dial(client int, slow chan struct{}) (*attacker, error) {
 }
 
 func (v *victim) dialWithin(ctx context.Context, client int, slow chan struct{}) (*attacker, error) {
-	d := net.Dialer{Timeout: attackTimeout, LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, byte(client))}}
+	d := net.Dialer{Timeout: patience, LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, byte(client))}}
 	if slow != nil {
 		d.Control = func(_, _ string, raw syscall.RawConn) (err error) {
 			controlErr := raw.Control(func(fd uintptr) {
@@ -145,7 +143,7 @@ func (c *attacker) ask(path string) error { return request(c.Conn, path, "") }
 
 // get asks and reads the whole answer.
 func (c *attacker) get(path string) (*http.Response, error) {
-	_ = c.SetDeadline(time.Now().Add(attackTimeout))
+	_ = c.SetDeadline(time.Now().Add(patience))
 	return answered(c.Conn, c.in, path, "")
 }
 

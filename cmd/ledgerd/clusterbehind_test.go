@@ -1,7 +1,6 @@
 package main
 
 import (
-	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -10,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"ledgerd/bench/proc"
 	"ledgerd/engine/cluster/natstest"
 	"ledgerd/engine/datadir"
 	"ledgerd/engine/ledger/ledgertest"
@@ -115,13 +115,13 @@ func TestReplicasBeginWithSnapshots(t *testing.T) {
 	cutOff.setAside("it is set aside", "start this node again")
 }
 
-// freeAddress returns where a process can listen, again and again.
+// freeAddress returns where processes of the test can listen, again and again, and nobody else is given.
 func freeAddress(t *testing.T) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	free, held, err := proc.FreeAddress()
 	must(t, err)
-	must(t, l.Close())
-	return l.Addr().String()
+	t.Cleanup(func() { held.Close() })
+	return free.String()
 }
 
 // id returns what the node calls itself.

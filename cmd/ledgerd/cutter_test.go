@@ -16,7 +16,7 @@ type cutter struct {
 	to       func() string // the address of a node, empty: there is none
 	cuts     atomic.Int64  // that were made
 	ends     atomic.Int64  // connections that the node ended first
-	left     atomic.Int64  // connections that are still to be cut
+	most     atomic.Int64  // as long as fewer cuts were made, connections are cut
 	least    int           // in bits, of the most bytes that a connection lives
 	running  sync.WaitGroup
 
@@ -30,7 +30,7 @@ func newCutter(t *testing.T, random *rand.Rand, cuts, least int, to func() strin
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	must(t, err)
 	c := &cutter{listener: l, random: rand.New(rand.NewPCG(random.Uint64(), 0)), least: least, to: to}
-	c.left.Store(int64(cuts))
+	c.most.Store(int64(cuts))
 	c.running.Go(func() {
 		for {
 			from, err := l.Accept()
@@ -58,9 +58,9 @@ func (c *cutter) length() int64 {
 func (c *cutter) address() string { return "http://" + c.listener.Addr().String() }
 
 // enough makes no more cuts.
-func (c *cutter) enough() { c.left.Store(0) }
+func (c *cutter) enough() { c.most.Store(0) }
 
-func (c *cutter) isThrough() bool { return c.left.Load() <= 0 }
+func (c *cutter) isThrough() bool { return c.cuts.Load() >= c.most.Load() }
 
 func (c *cutter) pass(from net.Conn) {
 	defer from.Close()
@@ -76,7 +76,7 @@ func (c *cutter) pass(from net.Conn) {
 		asked.Store(true)
 		_ = to.Close()
 	})
-	if c.left.Add(-1) >= 0 {
+	if !c.isThrough() {
 		if _, err = io.CopyN(from, to, c.length()); err == nil {
 			c.cuts.Add(1)
 		}

@@ -15,7 +15,6 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"ledgerd/bench/proc"
 	"ledgerd/engine/ledger/ledgertest"
 )
 
@@ -190,13 +189,11 @@ func scrapeInto(t *testing.T, nodes ...string) (ask func(query string) int) {
 		rules, strings.Join(nodes, `", "`))
 	file := filepath.Join(dir, "prometheus.yml")
 	must(t, os.WriteFile(file, []byte(config), 0o600))
-	address, held, err := proc.FreeAddress()
-	must(t, err)
-	t.Cleanup(func() { held.Close() })
-	p := launchWords(t, "prometheus", "--config.file", file, "--storage.tsdb.path", dir, "--web.listen-address", address.String(), "--log.level", "warn")
+	address := freeAddress(t)
+	p := launchWords(t, "prometheus", "--config.file", file, "--storage.tsdb.path", dir, "--web.listen-address", address, "--log.level", "warn")
 	at := ""
 	ask = func(query string) int {
-		a, err := p.ask("http://" + address.String() + "/api/v1/query?time=" + at + "&query=" + url.QueryEscape(query))
+		a, err := p.ask("http://" + address + "/api/v1/query?time=" + at + "&query=" + url.QueryEscape(query))
 		var found struct {
 			Status, Error string
 			Data          struct{ Result []json.RawMessage }

@@ -111,7 +111,7 @@ func (s *socket) sync() (frames []string) {
 // next reads one frame.
 func (s *socket) next() string {
 	s.Helper()
-	must(s, s.conn.SetReadDeadline(time.Now().Add(20*time.Second)))
+	must(s, s.conn.SetReadDeadline(time.Now().Add(patience)))
 	_, text, err := s.conn.ReadMessage()
 	if err != nil {
 		s.Fatalf("%s: %v", s.name, err)

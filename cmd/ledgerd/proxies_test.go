@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -53,7 +54,7 @@ func TestConnectionsOutliveTheProxysOwn(t *testing.T) {
 			if _, err := exec.LookPath(p.words[0]); err != nil {
 				t.Skip(name + " is not installed here")
 			}
-			v := launch(t, "--data-dir", t.TempDir(), "--source", "sim:accounts=100,slots=5,slot_time=0", "--idle-timeout", "15s").ready()
+			v := launch(t, "--data-dir", t.TempDir(), "--source", "sim:accounts=100,slots=5,slot_time=0", "--idle-timeout", "1m").ready()
 			random, _ := seededRand(t)
 			dir, address, node := t.TempDir(), freeAddress(t), newCutter(t, random, 0, 0, func() string { return hostOf(v.base) })
 			told := func(text string) string {
@@ -77,6 +78,7 @@ func TestConnectionsOutliveTheProxysOwn(t *testing.T) {
 				return err == nil && a.status == http.StatusOK
 			})
 			var asking sync.WaitGroup
+			var inUse atomic.Bool // all connections, at once
 			for i := range conns {
 				asking.Go(func() {
 					ask := func(path string, want int) {
@@ -84,7 +86,9 @@ func TestConnectionsOutliveTheProxysOwn(t *testing.T) {
 							t.Errorf("%s by way of %s: %d %s, %v", path, name, a.status, a.body, err)
 						}
 					}
-					ask("/api/blocks/latest?min_slot=1000000&wait_ms=1000", http.StatusServiceUnavailable) // all at once, so that each has a connection
+					for !inUse.Load() {
+						ask("/api/blocks/latest?min_slot=1000000&wait_ms=1000", http.StatusServiceUnavailable)
+					}
 					for range 3 {
 						time.Sleep(kept + time.Duration(i-conns/2)*4*time.Millisecond)
 						ask("/api/status", http.StatusOK)
@@ -92,6 +96,7 @@ func TestConnectionsOutliveTheProxysOwn(t *testing.T) {
 				})
 			}
 			v.until("each request has a connection of the node", func() bool { return v.metric("ledgerd_http_connections") >= conns })
+			inUse.Store(true)
 			asking.Wait()
 			v.until("the proxy has ended its connections", func() bool { return v.metric("ledgerd_http_connections") == 0 })
 			ledgertest.Equal(t, node.ends.Load(), 0, "connections that the node was the first to end")

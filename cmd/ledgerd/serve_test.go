@@ -73,16 +73,13 @@ func (r *running) ready(t testing.TB) *running {
 	}
 }
 
-// stop ends the program as SIGTERM does and returns the exit code.
-func (r *running) stop() int { return r.stopWithin(patience) }
-
-// stopWithin returns -1 if that takes longer.
-func (r *running) stopWithin(longest time.Duration) int {
+// stop ends the program as SIGTERM does and returns the exit code, -1 where it does not end.
+func (r *running) stop() int {
 	r.cancel()
 	select {
 	case code := <-r.code:
 		return code
-	case <-time.After(longest):
+	case <-time.After(patience):
 		return -1
 	}
 }
