@@ -46,8 +46,16 @@ func (t *accounts) unpack(l location, into *ledger.Account) *ledger.Account {
 // unpackCopy is unpack for an account that is kept: what it points at is its own or never changed.
 func (t *accounts) unpackCopy(l location, into *ledger.Account) *ledger.Account {
 	a := t.unpack(l, into)
-	if a == nil || l.head != 0 {
-		return a // values of the overlay never change
+	if a != nil {
+		own(l, a)
+	}
+	return a
+}
+
+// own gives an account that was unpacked from l copies of what it points at, unless that never changes.
+func own(l location, a *ledger.Account) {
+	if l.head != 0 {
+		return // values of the overlay never change
 	}
 	if a.Token != nil {
 		a.Token = new(*a.Token)
@@ -55,7 +63,6 @@ func (t *accounts) unpackCopy(l location, into *ledger.Account) *ledger.Account 
 	if a.FieldProvenance != nil {
 		a.FieldProvenance = new(*a.FieldProvenance)
 	}
-	return a
 }
 
 // readShallow unpacks the account of key at version v into into without Token and FieldProvenance, of which the first is one more
@@ -98,10 +105,14 @@ func (t *accounts) write(l location, v ledger.Version, key *ledger.Pubkey, befor
 	return c
 }
 
-// page appends the live accounts past a key that are in a group at version v to to, in pubkey order, at most limit of them.
-func (t *accounts) page(g packed.Group, after ledger.Opt[ledger.Pubkey], limit int, v ledger.Version, to []ledger.Account) Page {
+// page appends the live accounts past a key that are in a group at version v and that where takes, nil for all, to to, in pubkey order, at most
+// limit of them.
+func (t *accounts) page(g packed.Group, where *ledger.DataFilter, after ledger.Opt[ledger.Pubkey], limit int, v ledger.Version, to []ledger.Account) Page {
 	page := Page{Accounts: to}
-	look := min(pageKeys, limit+pageSpare)
+	look := pageKeys
+	if where == nil {
+		look = min(look, limit+pageSpare)
+	}
 	refs := t.base.Members(g, after, look+1)
 	keys := t.index.members(g, after, look+1)
 	if page.Accounts == nil {
@@ -121,19 +132,26 @@ func (t *accounts) page(g packed.Group, after ledger.Opt[ledger.Pubkey], limit i
 			key, keys = keys[0], keys[1:]
 		}
 		l.head = t.overlay.visible(arena.HashOf(&key), &key, v)
-		t.addMember(&page, g, l)
+		t.addMember(&page, g, where, l)
 		page.Next = ledger.Some(key)
 	}
 	page.Done = true
 	return page
 }
 
-// addMember appends the account at l to a page if it is live and in the group.
-func (t *accounts) addMember(page *Page, g packed.Group, l location) {
+// addMember appends the account at l to a page if it is live, in the group and taken.
+func (t *accounts) addMember(page *Page, g packed.Group, where *ledger.DataFilter, l location) {
 	n := len(page.Accounts)
 	page.Accounts = append(page.Accounts, ledger.Account{})
-	a := t.unpackCopy(l, &page.Accounts[n])
-	if !sameGroup(g.Of(a), &g.Key) || !a.Exists() {
-		page.Accounts = page.Accounts[:n]
+	a := t.unpack(l, &page.Accounts[n])
+	taken := sameGroup(g.Of(a), &g.Key) && a.Exists()
+	if taken && where != nil {
+		page.DataUnknown = page.DataUnknown || a.Known&ledger.FieldData == 0
+		taken = where.Match(a)
 	}
+	if !taken {
+		page.Accounts = page.Accounts[:n]
+		return
+	}
+	own(l, a)
 }

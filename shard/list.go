@@ -20,12 +20,16 @@ type Page struct {
 	// Next is the last key that was looked at. Unless Done, the next page starts after it.
 	Next ledger.Opt[ledger.Pubkey]
 	Done bool
+	// DataUnknown says that accounts were left out because their data is not known.
+	DataUnknown bool
 }
 
 // Members names one list of accounts.
 type Members struct {
 	Group    ledger.Pubkey
 	ByWallet bool // token accounts of a wallet, else accounts of a program
+	// Where selects those that are listed; nil: all.
+	Where *ledger.DataFilter
 }
 
 // List appends the next members past the key at version v, at most limit of them, to accounts. It uses the
@@ -36,12 +40,12 @@ func (s *Shard) List(m Members, after ledger.Opt[ledger.Pubkey], limit int, v le
 	if m.ByWallet {
 		g.Kind = packed.ByWallet
 	}
-	return askAt(s, v, deadline, func(st *state) Page { return st.accounts.page(g, after, limit, v, to) })
+	return askAt(s, v, deadline, func(st *state) Page { return st.accounts.page(g, m.Where, after, limit, v, to) })
 }
 
 // Scan returns the next live accounts past the key at version v, of all groups.
 func (s *Shard) Scan(after ledger.Opt[ledger.Pubkey], v ledger.Version, deadline time.Time) (Page, error) {
-	return askAt(s, v, deadline, func(st *state) Page { return st.accounts.page(packed.Group{}, after, pageKeys, v, nil) })
+	return askAt(s, v, deadline, func(st *state) Page { return st.accounts.page(packed.Group{}, nil, after, pageKeys, v, nil) })
 }
 
 // MintPage is a part of the mint table in pubkey order.

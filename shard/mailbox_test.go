@@ -237,7 +237,7 @@ func TestLargeBlockIsDoneInSlices(t *testing.T) {
 				}
 			}
 			for _, g := range []packed.Group{{}, {Kind: packed.ByProgram}} {
-				if page := s.accounts.page(g, ledger.Opt[ledger.Pubkey]{}, pageKeys, 4, nil); n == 5 && len(page.Accounts) != pageKeys {
+				if page := s.accounts.page(g, nil, ledger.Opt[ledger.Pubkey]{}, pageKeys, 4, nil); n == 5 && len(page.Accounts) != pageKeys {
 					t.Errorf("after slice %d: %d accounts of %v, want %d", steps, len(page.Accounts), g, pageKeys)
 				}
 			}

@@ -127,9 +127,19 @@ func (n *node) compare(keys []int, v ledger.Version, page int, want *plain) {
 		for m, member := range map[Members]func(*ledger.Account) bool{
 			{Group: program(i)}:                func(a *ledger.Account) bool { return ownerOf(a) == ledger.Some(program(i)) },
 			{Group: wallet(i), ByWallet: true}: func(a *ledger.Account) bool { return walletOf(a) == ledger.Some(wallet(i)) },
+			{Group: program(i), Where: &ledger.DataFilter{Size: ledger.Some(uint64(1))}}: func(a *ledger.Account) bool {
+				return ownerOf(a) == ledger.Some(program(i)) && a.Known&ledger.FieldData != 0 && a.Data.Len() == 1
+			},
 		} {
-			got := n.pages(page, func(s *Shard, p Page) (Page, error) { return s.List(m, p.Next, page, v, soon(), p.Accounts) })
-			equal(fmt.Sprintf("by wallet %v, list", m.ByWallet), i, got, want.where(member), nil)
+			unknown := false
+			got := n.pages(page, func(s *Shard, p Page) (Page, error) {
+				next, err := s.List(m, p.Next, page, v, soon(), p.Accounts)
+				unknown = unknown || next.DataUnknown
+				return next, err
+			})
+			equal(fmt.Sprintf("%+v, list", m), i, got, want.where(member), nil)
+			isUnknown := func(a *ledger.Account) bool { return ownerOf(a) == ledger.Some(program(i)) && a.Known&ledger.FieldData == 0 }
+			equal(fmt.Sprintf("%+v, members of unknown data", m), i, unknown, m.Where != nil && len(want.where(isUnknown)) > 0, nil)
 		}
 	}
 	got := n.pages(pageKeys, func(s *Shard, p Page) (Page, error) {

@@ -37,8 +37,12 @@ func ParseDataPart[T string | []byte](offset uint64, text T) (p DataPart, ok boo
 	return DataPart{offset, b}, err == nil && len(b) > 0 && len(b) <= maxPartBytes
 }
 
-// MatchData reports whether the filter takes an account with this data.
-func (f *DataFilter) MatchData(data []byte) bool {
+// Match reports whether the filter takes an account.
+func (f *DataFilter) Match(a *Account) bool {
+	return a.Known&FieldData != 0 && f.matchData(a.Data.Bytes())
+}
+
+func (f *DataFilter) matchData(data []byte) bool {
 	size := uint64(len(data))
 	if f.Size.Known && f.Size.Value != size {
 		return false

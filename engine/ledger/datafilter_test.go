@@ -79,7 +79,12 @@ func TestFiltersMatchAsTheirBytesOneByOne(t *testing.T) {
 				want = want && at >= p.Offset && at < uint64(len(data)) && data[at] == b
 			}
 		}
-		if got := f.MatchData(data); got != want {
+		a := Account{Data: NewData(data)}
+		if f.Match(&a) {
+			t.Fatalf("seed %d: %+v takes unknown data", seed, f)
+		}
+		a.Known = FieldData
+		if got := f.Match(&a); got != want {
 			t.Fatalf("seed %d: %+v takes %v: %t, want %t", seed, f, data, got, want)
 		}
 		if want {

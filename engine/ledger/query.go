@@ -13,6 +13,8 @@ type Query struct {
 	Head *Head
 	// Parts is how much of a block the caller needs.
 	Parts BlockParts
+	// Where, of the accounts of a program, selects those that are listed; nil: all.
+	Where *DataFilter
 }
 
 // BlockParts is how much of a block an answer must hold. It may hold more.
@@ -31,6 +33,8 @@ type View struct {
 	// Lacks is true where a list, or several accounts by key, may lack some that exist, because the node does
 	// not hold all accounts.
 	Lacks bool
+	// DataUnknown is true where a filter passed over accounts whose data is not known.
+	DataUnknown bool
 }
 
 // Tip returns the tip of the answer's level. Head must not be nil.
