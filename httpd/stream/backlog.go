@@ -1,11 +1,13 @@
 package stream
 
 import (
-	"errors"
+	"context"
 	"slices"
-	"sync"
+
+	"golang.org/x/sync/semaphore"
 
 	"ledgerd/engine/ledger"
+	"ledgerd/httpd/stream/frame"
 )
 
 // backlog is what a client has missed. Its writer makes the frames as the socket takes them,
@@ -19,7 +21,6 @@ type backlog struct {
 	wants     wants // when it was asked for
 
 	gap   *packet  // comes first where the backlog is a digest; nil: it is whole
-	head  int64    // of a digest: how many emissions had come
 	stale [][]bool // of a digest's updates: a newer state of the same account follows
 }
 
@@ -91,41 +92,18 @@ func (b *backlog) parts(visit func(*emission, int) bool) {
 func (b *backlog) outgrown() bool { return b != nil && b.total != 0 && b.total <= b.kept.gone.Load() }
 
 // writeMissed writes a backlog, unless the connection is about to end without it. The ring
-// goes on meanwhile: a client that takes the backlog too slowly is lapped like any other. The position in
-// the ring is then after what was not sent, so only a digest can be sent from there.
+// goes on meanwhile: a client that takes the backlog too slowly is lapped like any other.
 func (s *subscriber) writeMissed(b *backlog) error {
-	s.sent = b.seen
-	for ; b != nil; b = s.digest() {
-		s.missed = b
-		err := s.writePast(b)
-		if err == nil {
-			err = s.writeBacklog(b)
-		}
-		if err == nil {
-			s.missed = nil
-		}
-		if err != errLapped {
-			return err
-		}
+	s.sent, s.missed = b.seen, b
+	if err := s.writePast(b); err != nil {
+		return err
 	}
-	s.hub.meters.laps.Inc()
-	return &endSlow
-}
-
-// errNoDigest says that not all of what is to be told is kept, or something waits that says how to go on.
-var errNoDigest = errors.New("no digest")
-
-// jump goes on with a digest.
-func (s *subscriber) jump() error {
-	b := s.digest()
-	if b == nil {
-		return errNoDigest
+	if err := s.writeBacklog(b); err != nil {
+		return err
 	}
-	return s.writeMissed(b)
+	s.missed = nil
+	return nil
 }
-
-// errLapped says that a subscriber is too slow for its backlog.
-var errLapped = errors.New("lapped")
 
 // writeBacklog writes the part of a backlog that is in memory, as the socket takes it.
 func (s *subscriber) writeBacklog(b *backlog) error {
@@ -142,7 +120,10 @@ func (s *subscriber) writeBacklog(b *backlog) error {
 	defer freeBatch(s.hub.memory, room)
 	to := batch{data: *room}
 	if b.gap != nil {
-		b.stale = s.hub.stale[s.level].at(b.head, b.emissions)
+		var err error
+		if b.stale, err = s.hub.stale[s.level].at(s.outbox.ctx, b.total, b.emissions); err != nil {
+			return s.outbox.ending()
+		}
 		to.add(b.gap)
 	}
 	for e, part := range b.parts {
@@ -167,49 +148,67 @@ func (s *subscriber) writePart(b batch) error {
 	if err := s.writeOnce(b); err != nil {
 		return err
 	}
-	if s.missed.outgrown() || s.at.lapped() {
-		return errLapped
+	if s.isLate() {
+		s.hub.meters.laps.Inc()
+		return &endSlow
 	}
 	return s.ping(s.hub.now())
 }
 
-// digest returns what a conflating subscriber receives of what it has not seen, which then goes on from its
-// ring's head: the newest state of every account that changed, and the rollback and slot_end frames of the newest
-// emission. It returns nil if not all of that is kept, or something waits that says how to go on.
-func (s *subscriber) digest() *backlog {
-	if s.outbox.jump == nil || s.at.ring == nil {
-		return nil
+// jump goes on with a digest of what a conflating subscriber has not seen: the newest state of every account that changed, and the rollback and
+// slot_end frames of the newest emission. It does not if not all of that is kept, something waits that says how to go on, or the client cannot
+// pay for it.
+func (s *subscriber) jump() (jumped bool, err error) {
+	b := s.digest()
+	if b == nil {
+		return false, nil
 	}
+	return true, s.writeMissed(b)
+}
+
+func (s *subscriber) digest() *backlog {
 	s.hub.mu.Lock()
 	defer s.hub.mu.Unlock()
-	newest := s.hub.positionLocked(s.level).seq
-	kept := &s.hub.recent[s.level]
-	if s.sent < kept.oldest(newest) || !s.outbox.holdsOnlyAnswers() {
+	leftOut, ok := s.outbox.startJump()
+	seen := s.sent
+	if leftOut.Known {
+		seen = leftOut.Value
+	}
+	kept, at := &s.hub.recent[s.level], s.standsLocked()
+	if !ok || seen < kept.oldest(at.seq) {
 		return nil
 	}
-	s.at = *s.at.ring.newest()
-	return &backlog{
-		emissions: kept.after(s.sent), seen: s.sent, wants: wants{everything: true, form: s.at.ring.form},
-		head: kept.total(), gap: gapPacket(s.sent, newest),
+	b := &backlog{kept: kept, emissions: kept.after(seen), total: at.total, seen: seen, wants: s.wants}
+	b.emissions = b.emissions[:len(b.emissions)-int(kept.total()-at.total)]
+	b.gap = single(frame.AppendText(nil, func(b []byte) []byte { return appendGap(b, seen, at.seq) }))
+	b.gap.gaps, b.gap.seq = 1, seen
+	if !s.seat.work.spend(b.cost()) {
+		return nil
 	}
+	if s.at.ring != nil {
+		s.at = *s.at.ring.newest()
+	}
+	return b
 }
 
 // staleness tells of the newest emissions of a level which updates a newer state of the same account follows. It is the same for all digests
 // at one head: so followers that lag together need not wait for each other. The last one is kept.
 type staleness struct {
-	mu    sync.Mutex
+	turn  *semaphore.Weighted
 	total int64 // how many emissions had come
 	of    [][]bool
 }
 
-// at returns the staleness of some emissions: the newest ones when there had been so many in total.
-func (s *staleness) at(total int64, newest []*emission) [][]bool {
-	s.mu.Lock() // what it takes to find out is large
-	defer s.mu.Unlock()
+// at returns the staleness of some emissions: the newest ones when there had been so many in total. ctx ends the waiting for others.
+func (s *staleness) at(ctx context.Context, total int64, newest []*emission) ([][]bool, error) {
+	if err := s.turn.Acquire(ctx, 1); err != nil { // what it takes to find out is large
+		return nil, err
+	}
+	defer s.turn.Release(1)
 	if s.total != total || len(s.of) < len(newest) {
 		s.total, s.of = total, findStale(newest)
 	}
-	return s.of[len(s.of)-len(newest):]
+	return s.of[len(s.of)-len(newest):], nil
 }
 
 func findStale(emissions []*emission) [][]bool {

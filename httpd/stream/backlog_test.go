@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"golang.org/x/sync/semaphore"
+
 	"ledgerd/engine/ledger"
 	"ledgerd/engine/ledger/ledgertest"
 )
@@ -225,7 +227,13 @@ func (n *node) checkResync(t testing.TB, l *listener, k *keeper, from ledger.Seq
 
 // Followers that fall behind together share what their digests leave out, however far each has come.
 func TestDigestsAtOneHeadShareWhatIsStale(t *testing.T) {
-	var s staleness
+	s := staleness{turn: semaphore.NewWeighted(1)}
+	at := func(total int64, newest []*emission) [][]bool {
+		t.Helper()
+		stale, err := s.at(t.Context(), total, newest)
+		must(t, err)
+		return stale
+	}
 	var emissions []*emission
 	for n := range 6 {
 		e := &emission{}
@@ -234,12 +242,12 @@ func TestDigestsAtOneHeadShareWhatIsStale(t *testing.T) {
 		}
 		emissions = append(emissions, e)
 	}
-	whole := s.at(6, emissions)
+	whole := at(6, emissions)
 	ledgertest.Equal(t, whole[:3], [][]bool{{true, false}, {true, false}, {true, false}}, "the first three, whose accounts change again")
 	ledgertest.Equal(t, whole[3:], [][]bool{{false, false}, {false, false}, {false, false}}, "the others")
-	part := s.at(6, emissions[2:])
+	part := at(6, emissions[2:])
 	if ledgertest.Equal(t, part, whole[2:], "those of one that came further"); &part[0] != &whole[2] {
 		t.Error("it was found out again")
 	}
-	ledgertest.Equal(t, s.at(5, emissions[:5])[2], []bool{false, false}, "an emission that was the newest of its account one before")
+	ledgertest.Equal(t, at(5, emissions[:5])[2], []bool{false, false}, "an emission that was the newest of its account one before")
 }

@@ -142,6 +142,27 @@ func TestAResumeOnConnectIsPaidFor(t *testing.T) {
 	})
 }
 
+// What a client is told instead of what it was too slow for is paid for too: one in debt is a slow consumer like any other.
+func TestADigestIsPaidFor(t *testing.T) {
+	for query, config := range map[string]func(*Config){
+		"?extended=true&overflow=conflate": func(c *Config) { c.RingBytes = 256 << 10 },
+		"?extended=true&overflow=conflate&programs=" + programA.String(): func(c *Config) { c.OutboxBytes = 256 << 10 },
+	} {
+		inMemory(t, config, func(n *node) {
+			c := n.dial(query)
+			place, err := n.hub.seats.take(n.client)
+			must(n, err)
+			defer place.free()
+			place.work.charge(time.Hour)
+			n.flood(n.overflown)
+			if _, end := c.untilClose(); end.code != codeSlow {
+				n.Errorf("%s: ended with %v", query, end)
+			}
+			ledgertest.Equal(n, place.work.spend(0), false, "%s: whether the debt is gone", query)
+		})
+	}
+}
+
 // An extended socket is told once when a fifth of its client's budget of work is left, before 1008 ends it, and again only when half of it
 // had come back; others get the frames of the original interface alone.
 func TestLittleWorkIsToldBeforeTheEnd(t *testing.T) {

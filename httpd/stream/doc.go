@@ -49,11 +49,11 @@
 //
 // With overflow=conflate a client that falls behind is sent {"type":"gap","from_seq":F,"to_seq":T}
 // instead of being disconnected: of what lies after F and up to T only the newest state of each
-// account follows, in log order, and of slot_end and rollback frames only the newest. A follower
-// of a ring jumps when a quarter of the ring lies ahead: it is sent a digest, which is a backlog of the
-// kept emissions without their stale states, which are the same for all that jump at one head. In an outbox, when a quarter of it is full or memory
-// runs short, states make room for newer ones of the same account: in a goroutine for that, which the writer waits for, and never Publish. What comes after that is complete again. Answers that wait meanwhile follow the gap that
-// they fall into. A client that missed more than what is kept is disconnected like any other.
+// account follows, in log order, and of slot_end and rollback frames only the newest. That is a digest, a backlog of the kept emissions without
+// their stale states, which are the same for all that jump at one head. Its writer makes it, and the client pays for it. A follower
+// of a ring jumps when a quarter of the ring lies ahead. Where a quarter of an outbox is full or memory runs short, the updates in it are dropped,
+// and none comes in until the writer jumps over them. What comes after a digest is complete again. Answers that wait meanwhile follow the gap that
+// they fall into. A client that missed more than what is kept, or can pay for no digest, is disconnected like any other.
 //
 // # Goroutines
 //

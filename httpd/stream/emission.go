@@ -45,8 +45,14 @@ type emission struct {
 
 	undoneFrom ledger.Opt[ledger.Slot] // an undoing: the tip before
 
-	last    [forms]*packet // the one delivered last, while it is delivered
-	scratch []byte         // buffer to encode in, of the same
+	last    [forms]partPacket // the one delivered last, while it is delivered
+	scratch []byte            // buffer to encode in, of the same
+}
+
+// partPacket is the packet of a part.
+type partPacket struct {
+	part int
+	*packet
 }
 
 // opening is the part before the updates, which are the parts from 0 on.
@@ -114,16 +120,13 @@ func (e *emission) appendPart(dst []byte, f form, part int) []byte {
 // as many subscribers as named an update receive it, one after another. It may wait for long, and so it
 // holds nothing of the emission.
 func (e *emission) packet(f form, part int) *packet {
-	subject := subject{kind: markerPacket}
-	if !e.isMarker(part) {
-		subject.kind, subject.key = statePacket, e.updates[part].Account.Pubkey
-	}
-	if l := e.last[f]; l == nil || l.subject != subject || l.seq != e.seq(part) {
+	l := &e.last[f]
+	if l.packet == nil || l.part != part {
 		e.scratch = e.appendPart(e.scratch[:0], f, part)
-		e.last[f] = &packet{data: bytes.Clone(e.scratch), tally: e.tally(part), subject: subject}
+		l.part, l.packet = part, &packet{data: bytes.Clone(e.scratch), tally: e.tally(part), update: true}
 	}
-	return e.last[f]
+	return l.packet
 }
 
 // delivered forgets what was needed only to deliver the emission.
-func (e *emission) delivered() { e.last, e.scratch = [forms]*packet{}, nil }
+func (e *emission) delivered() { e.last, e.scratch = [forms]partPacket{}, nil }

@@ -7,6 +7,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"golang.org/x/sync/semaphore"
+
 	"ledgerd/engine/ledger"
 	"ledgerd/httpd/budget"
 	"ledgerd/httpd/promtext"
@@ -49,6 +51,7 @@ func New(config Config) *Hub {
 	h.SetOrigins(config.Origins)
 	h.turns = newTurns(allPastReaders, allSnapshotReaders)
 	for i := range h.levels {
+		h.stale[i].turn = semaphore.NewWeighted(1)
 		h.levels[i] = newAudience(h.config.RingBytes)
 		h.recent[i].limitBytes = h.config.RecentBytes
 	}
@@ -113,7 +116,7 @@ func (h *Hub) positionLocked(level ledger.Commitment) (at standing) {
 	}
 	// After a rollback the tip names an older block, but what was delivered of it is newer.
 	tip := h.head.Tip(level)
-	return standing{h.head, tip.Slot, max(tip.Seq, h.delivered[level])}
+	return standing{h.head, tip.Slot, max(tip.Seq, h.delivered[level]), h.recent[level].total()}
 }
 
 // reachedLocked returns the seq that all frames up to now belong to, also in the middle of a

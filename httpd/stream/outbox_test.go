@@ -1,8 +1,8 @@
 package stream
 
 import (
+	"fmt"
 	"testing"
-	"testing/synctest"
 
 	"ledgerd/engine/ledger"
 	"ledgerd/engine/ledger/ledgertest"
@@ -11,8 +11,8 @@ import (
 
 func unlimited() *budget.Part { return limited(1 << 60) }
 
-// noDigest is what an outbox that conflates has, while nobody writes.
-func noDigest() error { return errNoDigest }
+// cannotJump is how an outbox jumps that has nothing to tell.
+func cannotJump() (bool, error) { return false, nil }
 
 func limited(bytes int64) *budget.Part { return &budget.New(bytes).Sockets }
 
@@ -109,7 +109,7 @@ func TestMemoryIsSharedByAllOutboxes(t *testing.T) {
 		m := limited(10_000)
 		large, small := newOutbox(tt.outbox, m), newOutbox(tt.outbox, m)
 		if tt.conflates {
-			large.jump, small.jump = noDigest, noDigest
+			large.jump, small.jump = cannotJump, cannotJump
 		}
 		for seq := ledger.Seq(1); !large.isClosing(); seq++ {
 			if small.put(nil, packetOf(200, seq)); small.isClosing() {
@@ -128,39 +128,45 @@ func TestMemoryIsSharedByAllOutboxes(t *testing.T) {
 	}
 }
 
-// Of each key the newest state is kept, behind the answers and one gap. A client that names more than
-// the outbox has room for cannot be helped by conflation.
-func TestConflationNeedsRoomForTheNewestStates(t *testing.T) { synctest.Test(t, conflationNeedsRoom) }
-
-func conflationNeedsRoom(t *testing.T) {
+// Where room runs short a conflating client does without the updates that wait, and those that follow: the writer jumps over them, after all that
+// says how to go on, and before the answers behind that.
+func TestConflationLeavesOutUpdatesAlone(t *testing.T) {
 	const size = 200
-	o := newOutbox(50*size, unlimited())
-	o.jump = noDigest
-	put := func(k int, seq ledger.Seq) {
-		p := packetOf(size, seq)
-		p.kind, p.key = statePacket, key(k)
-		o.put(nil, p)
+	var did []string
+	o := newOutbox(50*size*slowShare, unlimited())
+	o.jump = func() (bool, error) {
+		leftOut, ok := o.startJump()
+		did = append(did, fmt.Sprintf("jump from %d %t", leftOut.Value, ok))
+		return len(did) < 5, nil
 	}
-	o.put(nil, single([]byte("answer")))
-	for seq := ledger.Seq(1); seq <= 1000; seq++ {
-		put(int(seq%10), seq)
-		synctest.Wait() // a reader that is as slow as may be
-	}
-	if o.isClosing() || o.bytes > o.limitBytes || len(o.entries) < 12 {
-		t.Fatalf("closing = %t with %d packets of %d bytes", o.isClosing(), len(o.entries), o.bytes)
-	}
-	ledgertest.Equal(t, o.entries[0].kind, plainPacket, "the kind of the first, the answer")
-	ledgertest.Equal(t, o.entries[1].gaps, 1, "gaps of the second")
-	states := o.entries[2:] // without a hole, up to the last
-	for i, e := range states {
-		if want := ledger.Seq(1000 - len(states) + 1 + i); e.kind != statePacket || e.seq != want || e.key != key(int(want%10)) {
-			t.Errorf("packet %d behind the gap is of kind %d with seq %d, want a state with %d", i, e.kind, e.seq, want)
+	takeAll := func() {
+		for t := o.take(0); t.frames > 0 || t.run != nil; t = o.take(0) {
+			if t.run == nil {
+				did = append(did, string(t.data))
+				freeBatch(o.memory, t.room)
+			} else if err := t.run(); err != nil {
+				did = append(did, err.Error())
+			}
 		}
 	}
-	for k := range 60 {
-		put(k, 2000)
+	update := func(seq ledger.Seq) {
+		p := packetOf(size, seq)
+		p.update = true
+		o.put(nil, p)
 	}
-	if _, _, ending := o.drain(); ending == nil || ending.code != codeSlow {
-		t.Errorf("60 keys in room for 50: ends with %v, want 4008", ending)
+	o.put(nil, single([]byte("before")))
+	for seq := ledger.Seq(1); seq <= 1000; seq++ {
+		if update(seq); seq == 500 {
+			o.put(nil, single([]byte("after")), &packet{run: func() error { did = append(did, "run"); return nil }}, single([]byte("last")))
+		}
 	}
+	takeAll()
+	ledgertest.Equal(t, did, []string{"beforeafter", "run", "jump from 0 true", "last"}, "what was taken")
+	for seq := ledger.Seq(1001); seq <= 1100; seq++ {
+		update(seq)
+	}
+	takeAll()
+	ledgertest.Equal(t, did[4:], []string{"jump from 1000 true", "slow consumer"}, "where it cannot be told")
+	o.discard()
+	ledgertest.Equal(t, o.memory.Used(), 0, "bytes used by nobody")
 }

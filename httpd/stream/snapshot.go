@@ -52,10 +52,9 @@ func (s *subscriber) subscribeWithSnapshot(named names, change func(), shape for
 	defer s.hub.mu.Unlock()
 	s.holdLocked(true)
 	defer s.holdLocked(false)
-	kept := &s.hub.recent[s.level]
 	err = ledger.ErrUnavailable
 	for try := 0; try < snapshotTries && errors.Is(err, ledger.ErrUnavailable); try++ {
-		at, total := s.hub.positionLocked(s.level), kept.total()
+		at := s.hub.positionLocked(s.level)
 		var packets []*packet
 		if packets, err = s.snapshotUnlocked(at, shape, named, id); err == nil {
 			change()
@@ -63,7 +62,7 @@ func (s *subscriber) subscribeWithSnapshot(named names, change func(), shape for
 			s.answerSubscribed(id, at)
 			s.put(packets...)
 		}
-		s.putSince(total, max(at.seq, s.seen()))
+		s.putSince(at.total, max(at.seq, s.seen()))
 	}
 	var end *closing
 	switch {

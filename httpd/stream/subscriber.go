@@ -36,6 +36,8 @@ type standing struct {
 	head *ledger.Head // nil before anything was published, when the others are 0
 	slot ledger.Slot
 	seq  ledger.Seq
+
+	total int64 // how many emissions had come
 }
 
 // phase is how a subscriber is given emissions.
@@ -58,6 +60,14 @@ func (s *subscriber) phase() phase {
 		return walking
 	}
 	return matching
+}
+
+// standsLocked returns where the subscriber stands: what comes while a snapshot is read is delivered after it.
+func (s *subscriber) standsLocked() standing {
+	if s.held != nil {
+		return *s.held
+	}
+	return s.hub.positionLocked(s.level)
 }
 
 // seen returns the seq up to which the client is told nothing, 0 if it is told all.
@@ -121,11 +131,9 @@ func (s *subscriber) warning(left time.Duration) []byte {
 func (s *subscriber) tick(now time.Time) {
 	s.hub.mu.Lock()
 	defer s.hub.mu.Unlock()
-	at := s.hub.positionLocked(s.level)
+	at := s.standsLocked()
 	switch {
-	case s.held != nil: // what led to the position is delivered first
-		at = *s.held
-	case s.awaits == nil:
+	case s.held != nil, s.awaits == nil:
 	case at.seq >= s.awaits.seq:
 		s.await(nil)
 	case now.After(s.awaits.by):

@@ -193,7 +193,7 @@ const jumpShare = 4
 func (c *connection) writeRing(limit position) (wrote bool, err error) {
 	frames, to, ok := c.at.next(limit)
 	if c.outbox.jump != nil && c.at.at < limit.at && (!ok || c.at.lagsBy(jumpShare)) {
-		if err := c.outbox.jump(); err != errNoDigest {
+		if jumped, err := c.outbox.jump(); jumped {
 			return true, err
 		}
 	}
@@ -277,10 +277,15 @@ func (c *connection) ending() *closing {
 	if ending := c.outbox.ending(); ending != nil {
 		return ending
 	}
-	if c.missed.outgrown() || c.at.lapped() && c.outbox.jump == nil {
+	if c.isLate() {
 		return &endSlow
 	}
 	return nil
+}
+
+// isLate reports whether the rest of what is to be written is not kept any more. What a ring has dropped a conflating reader can do without.
+func (c *connection) isLate() bool {
+	return c.missed.outgrown() || c.at.lapped() && c.outbox.jump == nil
 }
 
 // finish ends the connection: with a close frame if err is a closing, or else because a write failed.
