@@ -4,12 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"net/http"
 	"slices"
 
 	"github.com/valyala/fasthttp"
 
+	"ledgerd/bench/dial"
 	"ledgerd/bench/feed"
 	"ledgerd/bench/load"
 	"ledgerd/bench/peer"
@@ -57,6 +59,8 @@ const (
 	restWarmup = 5
 	// restClients is from how many addresses connections come: each has a limit of its own, which no run shall reach.
 	restClients = 16
+	// restVerify is of how many requests of a script one response is verified.
+	restVerify = 256
 )
 
 // clientNote discloses in which shape requests are, and from where.
@@ -73,7 +77,8 @@ type restSubject struct {
 	write  func(dst []byte, index int) []byte
 	verify func(index int, response *fasthttp.Response) error // of a response with status 200
 	pids   func() []int
-	load   load.Config // how it is asked
+	load   load.Config // where it is asked
+	rate   float64     // at which it is asked; 0: closed loop
 }
 
 // index returns what a request of the script asks for: each thing equally often and in no order, the same in every run.
@@ -87,8 +92,8 @@ func (s *restSubject) start(r *Run) *load.Load {
 		s.load.Script = load.NewScript(max(1000, r.Scaled(restRequests)), func(dst []byte, i int) []byte { return s.write(dst, s.index(i)) })
 	}
 	c := s.load
-	c.Clients, c.Connections = restClients, restConnections
-	c.Verify = func(request int, response *fasthttp.Response) error {
+	c.Dial.From, c.Connections, c.VerifyEvery = dial.Loopback(restClients), restConnections, restVerify
+	c.Verify = func(_, request int, response *fasthttp.Response) error {
 		if status := response.StatusCode(); status != http.StatusOK {
 			return fmt.Errorf("status %d: %.200q", status, response.Body())
 		}
@@ -101,17 +106,17 @@ func (s *restSubject) start(r *Run) *load.Load {
 func (s *restSubject) round(ctx context.Context, r *Run, more func() ([]report.Figure, error)) error {
 	l := s.start(r)
 	defer l.Close()
-	l.Phase(ctx, r.Duration/restWarmup)
+	l.Phase(ctx, load.Pace{Length: r.Duration / restWarmup, Rate: s.rate})
 	var n *load.Counts
 	used, err := metered(func() error {
-		n = l.Phase(ctx, r.Duration)
+		n = l.Phase(ctx, load.Pace{Length: r.Duration, Rate: s.rate})
 		return ctx.Err()
 	}, s.pids(), loader)
 	switch {
 	case err != nil:
 		return err
-	case n.Wrong != nil:
-		return fmt.Errorf("%s: %w", s.name, n.Wrong)
+	case len(n.Wrong) > 0:
+		return fmt.Errorf("%s: a response is wrong: %s", s.name, slices.Sorted(maps.Keys(n.Wrong))[0])
 	case n.Answered() == 0:
 		return fmt.Errorf("%s answers nothing: %v", s.name, n.Errors)
 	}
@@ -197,7 +202,7 @@ func besidePeers(ctx context.Context, r *Run, rate float64) error {
 		}
 	}
 	for _, s := range subjects {
-		s.load.Rate = rate
+		s.rate = rate
 	}
 	return turns(r, subjects, func(s *restSubject) error { return s.round(ctx, r, nil) })
 }

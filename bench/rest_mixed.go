@@ -24,7 +24,7 @@ func runMixed(ctx context.Context, r *Run) error {
 	if err != nil {
 		return err
 	}
-	subject.load.Rate = float64(r.Scaled(restPace))
+	subject.rate = float64(r.Scaled(restPace))
 	alone, beside := *subject, *subject
 	alone.name, beside.name = "alone", "beside-ingest"
 	return turns(r, []func() error{

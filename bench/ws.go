@@ -3,11 +3,11 @@ package bench
 import (
 	"context"
 	"fmt"
-	"net/netip"
 	"net/url"
 	"strings"
 	"time"
 
+	"ledgerd/bench/dial"
 	"ledgerd/bench/feed"
 	"ledgerd/bench/latency"
 	"ledgerd/bench/listen"
@@ -51,7 +51,7 @@ var literalBytes = 4 + len(literal(0))
 // with the measurement.
 func (g *rig) subscribe(ctx context.Context, r *Run, c listen.Config) (*listen.Pool, error) {
 	c.URL = g.StreamURL()
-	c.Local = func(i int) netip.Addr { return netip.AddrFrom4([4]byte{127, 0, 0, byte(1 + i%8)}) }
+	c.Dial.From = dial.Loopback(8)
 	if c.Query == nil {
 		c.FrameBytes = literalBytes
 	}

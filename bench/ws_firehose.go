@@ -81,7 +81,7 @@ func startHose(ctx context.Context, r *Run, p *peer.Peer, subscribers int) (*hos
 		return nil, err
 	}
 	pool, err := r.open(ctx, listen.Config{
-		Sockets: subscribers, Dial: func() (listen.Stream, error) { return server.Dial(ctx) },
+		Sockets: subscribers, Connect: func() (listen.Stream, error) { return server.Dial(ctx) },
 	})
 	return &hose{server: server, publish: server.Publish, batch: int64(server.BatchFrames), pool: pool}, err
 }

@@ -3,12 +3,11 @@ package bench
 import (
 	"context"
 	"errors"
-	"net"
-	"net/netip"
 	"net/url"
 	"sync"
 	"time"
 
+	"ledgerd/bench/dial"
 	"ledgerd/bench/listen"
 	"ledgerd/bench/load"
 	"ledgerd/bench/report"
@@ -17,6 +16,7 @@ import (
 const (
 	stormClients  = 15_000
 	stormEach     = 20      // WebSockets of one client, which is all that the server allows it
+	stormOthers   = 250     // the first addresses are of others than those that connect
 	stormRate     = 500     // requests a second
 	stormSlow     = 2000    // clients that send a byte a second
 	stormPollers  = 128     // connections that ask: so many that none waits for another
@@ -38,14 +38,14 @@ func runStorm(ctx context.Context, r *Run) error {
 	if err != nil {
 		return err
 	}
-	config := load.Config{Address: g.address(), Connections: stormPollers, Rate: stormRate, Clients: 4} // one may have a hundred connections
+	config := load.Config{Address: g.address(), Connections: stormPollers, Dial: dial.Dialer{From: dial.Loopback(4)}} // one may have a hundred connections
 	config.Script = load.NewScript(stormRequests, func(dst []byte, i int) []byte {
 		return g.writeAccount(dst, i*7919%g.feed.Config().Accounts)
 	})
 	s := &storm{r, g, load.New(config)}
 	defer s.poll.Close()
 	endless := func(ctx context.Context) error {
-		s.poll.Phase(ctx, 24*time.Hour)
+		s.poll.Phase(ctx, load.Pace{Length: 24 * time.Hour, Rate: stormRate})
 		return nil
 	}
 	return while(ctx, endless, func() error {
@@ -93,11 +93,11 @@ func (s *storm) round(ctx context.Context, subject string) error {
 // slow has clients send requests a byte a second. The server closes each of them, which then connects again.
 func (s *storm) slow(ctx context.Context) error {
 	var clients sync.WaitGroup
+	from := dial.Dialer{From: dial.Loopback(100)}
 	for i := range s.Scaled(stormSlow) {
-		from := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, byte(1+i%100))}}
 		clients.Go(func() {
 			for ctx.Err() == nil {
-				conn, err := from.DialContext(ctx, "tcp", s.address().String())
+				conn, err := from.Dial(ctx, i, s.address().String())
 				for err == nil && rest(ctx, time.Second) == nil {
 					_, err = conn.Write([]byte("x"))
 				}
@@ -117,12 +117,8 @@ func (s *storm) slow(ctx context.Context) error {
 // again by the kernel after one, three, seven and fifteen seconds.
 func (s *storm) connect(ctx context.Context, clients int) *listen.Pool {
 	pool := listen.Open(ctx, listen.Config{
-		Sockets: clients, AtOnce: clients, URL: s.StreamURL(), Timeout: time.Minute,
-		Query: func(int) url.Values { return url.Values{"mode": {"none"}} },
-		Local: func(i int) netip.Addr {
-			n := i / stormEach
-			return netip.AddrFrom4([4]byte{127, 1, byte(n / 250), byte(1 + n%250)})
-		},
+		Sockets: clients, AtOnce: clients, URL: s.StreamURL(), Query: func(int) url.Values { return url.Values{"mode": {"none"}} },
+		Dial: dial.Dialer{Timeout: time.Minute, From: dial.Loopback(stormOthers + 1 + clients/stormEach)[stormOthers:]},
 	})
 	s.atEnd(func(bool) error { pool.Close(); return nil })
 	return pool

@@ -32,7 +32,7 @@ func New() *Histogram {
 
 // Record counts a latency.
 func (h *Histogram) Record(d time.Duration) {
-	d = min(max(d, 0), longest)
+	d = min(max(d, shortest), longest)
 	if err := h.counts.RecordValue(d.Nanoseconds()); err != nil {
 		panic(err) // the range above holds every value there is
 	}

@@ -41,27 +41,6 @@ func TestQuantilesAreThoseOfTheSortedLatencies(t *testing.T) {
 	ledgertest.Equal(t, New().Summary(), Summary{}, "the summary of nothing")
 }
 
-func TestBarsCountEveryLatencyOnce(t *testing.T) {
-	t.Parallel()
-	h := New()
-	for _, d := range []time.Duration{0, 30 * time.Microsecond, 40 * time.Microsecond, 900 * time.Microsecond, 3 * time.Millisecond, time.Hour} {
-		h.Record(d)
-	}
-	all, counts := h.steps()
-	sum, bounds := int64(0), []time.Duration(nil)
-	for i, n := range counts {
-		sum += n
-		if n > 0 {
-			bounds = append(bounds, all[i])
-		}
-	}
-	want := []time.Duration{time.Microsecond, 50 * time.Microsecond, time.Millisecond, 5 * time.Millisecond, 100 * time.Second}
-	if sum != 6 || !slices.Equal(bounds, want) {
-		t.Errorf("%d in all, within %v, want 6, %v", sum, bounds, want)
-	}
-	ledgertest.Contains(t, h.Bars(), "     0.05            2 ########", "the chart")
-}
-
 func TestLogIsReadByHdrHistogram(t *testing.T) {
 	t.Parallel()
 	var file bytes.Buffer

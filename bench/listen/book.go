@@ -11,12 +11,15 @@ type book struct {
 	restoring bool   // since a rollback or a resume, until the next number
 	behind    bool   // a resume is not answered yet: all that comes will come again
 
+	gap uint64 // numbers up to this one are conflated
+
 	slot  uint64  // of the updates that come now, 0: its end was received
 	first uint64  // the first number of it
 	got   int     // updates of it
 	ended slotEnd // the newest; zero: updates of the slots since are not known to have come whole
 
 	updates, missing, twice  int64
+	conflated                int64
 	resumed, resyncs, passed int64 // answers to a resume of either kind, and the numbers that the second passed over
 }
 
@@ -47,7 +50,9 @@ func (b *book) reach(seq uint64) {
 		return
 	}
 	if b.whole && b.seq != 0 {
-		b.missing += int64(seq - b.seq)
+		conflated := int64(min(seq, max(b.gap, b.seq)) - b.seq)
+		b.conflated += conflated
+		b.missing += int64(seq-b.seq) - conflated
 	}
 	b.seq = seq
 }
@@ -62,6 +67,8 @@ func (b *book) take(m *message) {
 	case "rollback":
 		b.reach(m.Seq)
 		b.restoring = true
+	case "gap":
+		b.gap, b.ended = m.ToSeq, slotEnd{}
 	case "resumed":
 		b.reach(m.FromSeq)
 		b.resumed++
@@ -85,7 +92,7 @@ func (b *book) end(e slotEnd) (after slotEnd, got, least int, again bool) {
 	if e.compare(b.ended) <= 0 {
 		return after, 0, 0, true
 	}
-	if !b.whole && b.ended != (slotEnd{}) && b.slot == e.slot {
+	if !b.whole && b.ended != (slotEnd{}) && b.slot == e.slot && b.first > b.gap {
 		if got, least = b.got, b.got; b.all {
 			least = int(e.seq - b.first + 1)
 		}

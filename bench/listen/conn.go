@@ -2,8 +2,6 @@ package listen
 
 import (
 	"bytes"
-	"errors"
-	"fmt"
 	"io"
 	"net"
 	"sync"
@@ -14,17 +12,6 @@ import (
 
 // maxFrameBytes is far above the longest frame that ledgerd sends.
 const maxFrameBytes = 16 << 20
-
-// CloseError is the server's close frame.
-type CloseError struct {
-	Code   uint16 // 1005 if it carried none
-	Reason string
-}
-
-// Error returns the code and the reason.
-func (e *CloseError) Error() string {
-	return fmt.Sprintf("closed by the server with %d %s", e.Code, e.Reason)
-}
 
 // Piece is what one read of a stream returns: a frame, or bytes of many.
 type Piece struct {
@@ -69,20 +56,15 @@ func (c *Conn) WriteText(payload []byte) error {
 	return c.ws.WriteMessage(websocket.TextMessage, payload)
 }
 
-// Next returns the next frame of data. It answers pings by itself, and returns a *CloseError for the server's close frame.
+// Next returns the next frame of data. It answers pings by itself, and returns a *websocket.CloseError for the server's close frame, or
+// where the connection ends without one (1006).
 func (c *Conn) Next() (Piece, error) {
 	_, in, err := c.ws.NextReader()
 	if err == nil {
 		c.payload.Reset()
 		_, err = c.payload.ReadFrom(in)
 	}
-	var closed *websocket.CloseError
-	switch errors.As(err, &closed); {
-	case closed != nil && closed.Code == websocket.CloseAbnormalClosure: // there was none
-		return Piece{}, io.ErrUnexpectedEOF
-	case closed != nil:
-		return Piece{}, &CloseError{uint16(closed.Code), closed.Text}
-	case err != nil:
+	if err != nil {
 		return Piece{}, err
 	}
 	size := 2 + c.payload.Len() // RFC 6455, section 5.2

@@ -9,10 +9,12 @@ import (
 	"net"
 	"net/http"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/fasthttp/websocket"
 
+	"ledgerd/bench/dial"
 	"ledgerd/engine/ledger/ledgertest"
 )
 
@@ -33,7 +35,7 @@ func serve(t *testing.T, serving func(*websocket.Conn)) (address string) {
 	}))
 }
 
-func dial(t *testing.T, address string, o Options) *Conn {
+func dialed(t *testing.T, address string, o Options) *Conn {
 	t.Helper()
 	c, err := Dial(t.Context(), address, o)
 	must(t, err)
@@ -76,7 +78,7 @@ func serveSizes(t *testing.T) (address string) {
 
 func TestNextReturnsEveryFrameAndAnswersPings(t *testing.T) {
 	t.Parallel()
-	c := dial(t, serveSizes(t), Options{})
+	c := dialed(t, serveSizes(t), Options{})
 	for _, n := range sizes {
 		p, err := c.Next()
 		if err != nil || p.Frames != 1 || !bytes.Equal(p.Payload, payload(n)) {
@@ -91,7 +93,7 @@ func TestNextReturnsEveryFrameAndAnswersPings(t *testing.T) {
 		ledgertest.Equal(t, p.Bytes, header+n, "a text of %d bytes is counted as", n)
 	}
 	_, err := c.Next()
-	if closed := new(CloseError); !errors.As(err, &closed) || closed.Code != 4008 || closed.Reason != "slow consumer" {
+	if closed := new(websocket.CloseError); !errors.As(err, &closed) || closed.Code != 4008 || closed.Text != "slow consumer" {
 		t.Errorf("at the end: err = %v, want the close frame", err)
 	}
 }
@@ -139,13 +141,29 @@ func TestDialGivesUpOnSilentServer(t *testing.T) {
 			_, _ = io.Copy(io.Discard, conn)
 		}
 	}()
-	_, err = Dial(ctx, address, Options{Timeout: time.Hour})
+	_, err = Dial(ctx, address, Options{Dial: dial.Dialer{Timeout: time.Hour}})
 	ledgertest.ErrorIs(t, err, context.Canceled, "with a context that ends meanwhile")
 	var late net.Error // of the context, or of a socket that is slower
-	if _, err := Dial(t.Context(), address, Options{Timeout: time.Millisecond}); !errors.As(err, &late) || !late.Timeout() {
+	if _, err := Dial(t.Context(), address, Options{Dial: dial.Dialer{Timeout: time.Millisecond}}); !errors.As(err, &late) || !late.Timeout() {
 		t.Errorf("after the timeout: err = %v", err)
 	}
 	if _, err := Dial(t.Context(), "http://127.0.0.1/", Options{}); err == nil {
 		t.Error("http:// is dialled")
 	}
+}
+
+// A throttled socket gives no more than its bytes a second, however much waits.
+func TestThrottledSocketsReadSlowly(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server, client := net.Pipe()
+		go func() {
+			_, _ = server.Write(make([]byte, 1000)) // else the count tells
+			_ = server.Close()
+		}()
+		begun := time.Now()
+		n, err := io.Copy(io.Discard, &throttled{client, 100})
+		if took := time.Since(begun); n != 1000 || err != nil || took != 10*time.Second {
+			t.Errorf("%d bytes took %v, %v", n, took, err)
+		}
+	})
 }

@@ -9,21 +9,24 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"net/netip"
 	"sync"
 	"time"
 
 	"github.com/fasthttp/websocket"
+
+	"ledgerd/bench/dial"
 )
 
 // Options say how to connect. The zero value works.
 type Options struct {
-	Local      netip.Addr    // the address to come from; zero: any
-	Timeout    time.Duration // of connecting and of the handshake; 0: 10 s
-	ReadBuffer int           // the most bytes that one call of the kernel reads; 0: 4 KiB
+	Dial       dial.Dialer
+	Index      int         // of the connection among those of the dialer
+	Header     http.Header // sent with the handshake
+	ReadBuffer int         // the most bytes that one call of the kernel reads; 0: 4 KiB
+	Throttle   int         // the most bytes that are read in a second; 0: as many as come
 }
 
-const defaultTimeout = 10 * time.Second
+const defaultTimeout = 10 * time.Second // as a dialer's
 
 // writeBuffers are those of all conns, each of which writes seldom.
 var writeBuffers sync.Pool
@@ -44,23 +47,23 @@ func (e *RefusedError) Error() string {
 // Dial connects to an address such as ws://127.0.0.1:8080/api/ws/accounts?mode=none. It returns a *RefusedError if the
 // server answers anything but the upgrade.
 func Dial(ctx context.Context, address string, o Options) (*Conn, error) {
-	ctx, cancel := context.WithTimeout(ctx, cmp.Or(o.Timeout, defaultTimeout))
+	ctx, cancel := context.WithTimeout(ctx, cmp.Or(o.Dial.Timeout, defaultTimeout))
 	defer cancel()
 	stop := func() bool { return true }
 	dialer := websocket.Dialer{ReadBufferSize: o.ReadBuffer, WriteBufferPool: &writeBuffers}
-	dialer.NetDialContext = func(_ context.Context, network, host string) (net.Conn, error) {
-		var d net.Dialer
-		if o.Local.IsValid() {
-			d.LocalAddr = net.TCPAddrFromAddrPort(netip.AddrPortFrom(o.Local, 0))
-		}
-		socket, err := d.DialContext(ctx, network, host)
+	dialer.NetDialContext = func(_ context.Context, _, host string) (net.Conn, error) {
+		socket, err := o.Dial.Dial(ctx, o.Index, host)
 		if err != nil {
 			return nil, err
 		}
 		stop = context.AfterFunc(ctx, func() { _ = socket.Close() }) // the handshake does not know that a context ends
+		if o.Throttle > 0 {
+			socket = &throttled{socket, o.Throttle}
+		}
 		return socket, err
 	}
-	ws, response, err := dialer.Dial(address, nil)
+	dialer.NetDialTLSContext = dialer.NetDialContext
+	ws, response, err := dialer.Dial(address, o.Header)
 	switch {
 	case !stop() || err != nil && ctx.Err() != nil:
 		err = ctx.Err()
@@ -73,4 +76,18 @@ func Dial(ctx context.Context, address string, o Options) (*Conn, error) {
 		return nil, fmt.Errorf("cannot connect to %s: %w", address, err)
 	}
 	return New(ws), nil
+}
+
+// throttled is a socket that is read slowly, as over a slow line or by a busy client. What waits at the server is all that the client has
+// not read, but for what the kernels hold.
+type throttled struct {
+	net.Conn
+	perSecond int
+}
+
+// Read reads a tenth of a second's bytes, and waits for as long as they may take.
+func (t *throttled) Read(b []byte) (int, error) {
+	n, err := t.Conn.Read(b[:min(len(b), max(1, t.perSecond/10))])
+	time.Sleep(time.Duration(n) * time.Second / time.Duration(t.perSecond))
+	return n, err
 }

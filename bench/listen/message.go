@@ -24,5 +24,6 @@ type message struct {
 	Type      string
 	Slot, Seq uint64
 	FromSeq   uint64 `json:"from_seq"`
+	ToSeq     uint64 `json:"to_seq"`
 	NewestSeq uint64 `json:"newest_seq"`
 }

@@ -6,11 +6,14 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"net/netip"
+	"net/http"
 	"net/url"
 	"sync"
 	"time"
 
+	"github.com/fasthttp/websocket"
+
+	"ledgerd/bench/dial"
 	"ledgerd/bench/latency"
 )
 
@@ -20,21 +23,28 @@ type Config struct {
 	URL     string                 // ws://HOST:PORT/api/ws/accounts
 	Query   func(i int) url.Values // what subscriber i asks for; nil: everything
 	Opening []byte                 // what each says first, such as the subscribe message for many accounts
-	Local   func(i int) netip.Addr // the address it comes from; nil: any
-	Timeout time.Duration          // of connecting; 0: 10 s
+	Dial    dial.Dialer
+	Headers []http.Header          // sent with the handshake, of subscribers in turns
 	AtOnce  int                    // how many connect at the same time; 0: 64
-	Dial    func() (Stream, error) // connects instead of all that
+	Ramp    time.Duration          // over which they connect for the first time; 0: at once
+	Connect func() (Stream, error) // connects instead of all that
+
+	Throttled int // so many of the subscribers read slowly
+	Throttle  int // bytes a second of each
 
 	CheckNumbers bool          // asks for extended frames and keeps books
 	FrameBytes   int           // of every frame, with its header: all but a sample only count bytes; 0: all read frames
 	Reconnect    bool          // a subscriber whose connection ends comes back, and resumes where it was
 	ResumeEvery  time.Duration // how often each drops its connection to do so; 0: never
+
+	Ended func(slot uint64, first time.Time) // is told when the first subscriber receives the end of a slot; nil: nobody is
 }
 
 // Counts is what all subscribers of a pool have received so far, and how their connections fared.
 type Counts struct {
 	Frames, Bytes, Updates int64
 	Missing, Twice         int64
+	Conflated              int64         // numbers of which only the newest states came, because the subscriber had asked for that
 	Resumed                int64         // connections that went on where the one before had ended
 	Resyncs, Passed        int64         // those that could not, and the numbers that they passed over
 	Connected              int           // now
@@ -77,7 +87,7 @@ func (p *Pool) take(from **latency.Histogram) *latency.Histogram {
 
 // Open has subscribers connect and waits until each has tried once. How that went is in Counts.
 func Open(ctx context.Context, c Config) *Pool {
-	p := &Pool{config: c, arrivals: arrivals{ends: make(map[slotEnd]*arrival)}, late: latency.New(), skew: latency.New()}
+	p := &Pool{config: c, arrivals: arrivals{told: c.Ended}, late: latency.New(), skew: latency.New()}
 	p.counts = Counts{Closes: make(map[int]int64), Refused: make(map[int]int64)}
 	p.ctx, p.end = context.WithCancel(ctx)
 	p.turns = make(chan struct{}, cmp.Or(c.AtOnce, 64))
@@ -123,6 +133,7 @@ func (p *Pool) Counts() Counts {
 		b := &s.book
 		c.Frames, c.Bytes = c.Frames+s.frames, c.Bytes+s.bytes
 		c.Updates, c.Missing, c.Twice = c.Updates+b.updates, c.Missing+b.missing, c.Twice+b.twice
+		c.Conflated += b.conflated
 		c.Resumed, c.Resyncs, c.Passed = c.Resumed+b.resumed, c.Resyncs+b.resyncs, c.Passed+b.passed
 		s.mu.Unlock()
 	}
@@ -135,14 +146,14 @@ func (p *Pool) countEnd(connected bool, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	var refused *RefusedError
-	var closed *CloseError
+	var closed *websocket.CloseError
 	switch {
 	case errors.As(err, &refused):
 		p.counts.Refused[refused.Status]++
 	case !connected:
 		p.counts.Failed++
-	case errors.As(err, &closed):
-		p.counts.Closes[int(closed.Code)]++
+	case errors.As(err, &closed) && closed.Code != websocket.CloseAbnormalClosure:
+		p.counts.Closes[closed.Code]++
 	default:
 		p.counts.Closes[0]++
 		err = fmt.Errorf("a connection broke: %w", err)
@@ -162,16 +173,7 @@ func (p *Pool) Times() *latency.Histogram { return p.take(&p.late) }
 func (p *Pool) Skew() *latency.Histogram { return p.take(&p.skew) }
 
 // Arrived returns when the first subscriber received the end of a slot; zero: not yet.
-func (p *Pool) Arrived(slot uint64) (first time.Time) {
-	p.arrivals.mu.Lock()
-	defer p.arrivals.mu.Unlock()
-	for e, x := range p.arrivals.ends {
-		if e.slot == slot {
-			first = x.first
-		}
-	}
-	return first
-}
+func (p *Pool) Arrived(slot uint64) (first time.Time) { return p.arrivals.arrived(slot) }
 
 // patience is how long subscribers may receive nothing of what they wait for.
 const patience = 30 * time.Second

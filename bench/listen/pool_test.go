@@ -8,7 +8,6 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
-	"net/netip"
 	"net/url"
 	"strconv"
 	"strings"
@@ -19,6 +18,7 @@ import (
 
 	"github.com/fasthttp/websocket"
 
+	"ledgerd/bench/dial"
 	"ledgerd/engine/ledger/ledgertest"
 )
 
@@ -131,7 +131,7 @@ func TestCountsAreWhatTheServerDid(t *testing.T) {
 			const sockets = 4
 			pool := Open(t.Context(), Config{
 				Sockets: sockets, URL: address, CheckNumbers: true, Reconnect: true,
-				Local: func(i int) netip.Addr { return netip.AddrFrom4([4]byte{127, 0, 0, byte(1 + i)}) },
+				Dial: dial.Dialer{From: dial.Loopback(sockets)},
 				Query: func(int) url.Values {
 					if f.part > 1 {
 						return url.Values{"pubkeys": {"some"}}
@@ -200,6 +200,9 @@ func TestBookFollowsTheContract(t *testing.T) {
 		"a node that begins again":     {frames: []string{textOf(50, 8), `{"type":"resync_required","oldest_seq":0,"newest_seq":3}`, textOf(4, 9)}},
 		"holes between confirmed":      {commitment: "confirmed", frames: []string{endOf(7, 1), textOf(3, 8), endOf(8, 3), textOf(9, 10), endOf(10, 9)}},
 		"a hole in a confirmed slot":   {commitment: "confirmed", frames: []string{endOf(7, 1), textOf(3, 8), textOf(6, 8), endOf(8, 7)}, missing: 3},
+		"conflated":                    {frames: []string{textOf(1, 8), `{"type":"gap","from_seq":1,"to_seq":9}`, textOf(4, 8), textOf(9, 9), textOf(10, 9)}},
+		"missing after a gap":          {frames: []string{textOf(1, 8), `{"type":"gap","from_seq":1,"to_seq":9}`, textOf(4, 8), textOf(12, 9)}, missing: 2},
+		"a slot begun in a gap":        {commitment: "confirmed", frames: []string{endOf(7, 1), `{"type":"gap","from_seq":1,"to_seq":4}`, endOf(8, 2), textOf(4, 9), endOf(9, 6), textOf(7, 10), endOf(10, 8)}, missing: 1},
 		"confirmed restores share one": {commitment: "confirmed", frames: []string{textOf(3, 9), rollback, textOf(3, 7), textOf(3, 7), textOf(4, 10)}},
 	} {
 		script := make(scripted, len(tt.frames))
@@ -208,7 +211,7 @@ func TestBookFollowsTheContract(t *testing.T) {
 		}
 		close(script)
 		pool := Open(t.Context(), Config{
-			Sockets: 1, CheckNumbers: true, Dial: func() (Stream, error) { return script, nil },
+			Sockets: 1, CheckNumbers: true, Connect: func() (Stream, error) { return script, nil },
 			Query: func(int) url.Values { return url.Values{"commitment": {tt.commitment}} },
 		})
 		ledgertest.ErrorIs(t, pool.Await(t.Context(), func(int) int64 { return int64(len(tt.frames)) }), nil, "%s", name)

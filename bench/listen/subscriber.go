@@ -56,6 +56,10 @@ const (
 // run connects and reads until the pool ends, or until the connection does if the pool does not reconnect. It calls tried
 // after the first try to connect.
 func (s *subscriber) run(tried func()) {
+	select {
+	case <-time.After(s.pool.config.Ramp * time.Duration(s.index) / time.Duration(s.pool.config.Sockets)):
+	case <-s.pool.ctx.Done():
+	}
 	for pause := reconnectPause; ; {
 		stream, err := s.dial()
 		s.set(stream, err)
@@ -99,16 +103,19 @@ func (s *subscriber) dial() (Stream, error) {
 	case <-p.ctx.Done():
 		return nil, p.ctx.Err()
 	}
-	if p.config.Dial != nil {
-		return p.config.Dial()
+	if p.config.Connect != nil {
+		return p.config.Connect()
 	}
 	from, opening := s.book.seq, p.config.Opening
 	if from > 0 && opening == nil {
 		s.query.Set("resume_from", fmt.Sprint(from))
 	}
-	o := Options{Timeout: p.config.Timeout, ReadBuffer: readBufferBytes(len(p.subscribers))}
-	if p.config.Local != nil {
-		o.Local = p.config.Local(s.index)
+	o := Options{Dial: p.config.Dial, Index: s.index, ReadBuffer: readBufferBytes(len(p.subscribers))}
+	if n := len(p.config.Headers); n > 0 {
+		o.Header = p.config.Headers[s.index%n]
+	}
+	if s.index < p.config.Throttled {
+		o.Throttle = p.config.Throttle
 	}
 	conn, err := Dial(p.ctx, p.config.URL+"?"+s.query.Encode(), o)
 	if err != nil {

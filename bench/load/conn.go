@@ -3,6 +3,7 @@ package load
 import (
 	"bufio"
 	"cmp"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -27,15 +28,13 @@ type conn struct {
 
 	peek [1]byte // room for what nobody asked for
 
-	phase *phase    // that waits for a response
-	sent  time.Time // when the request was
-	ends  time.Time // when the response is waited for no more, because the phase is over; zero: it is not
-	bytes int64     // of the response, so far
-	why   error     // why no more of it can be read; nil: it can
+	phase *phase // that waits for a response
+	bytes int64  // of the response, so far
+	why   error  // why no more of it can be read; nil: it can
 }
 
 var (
-	errTimeout = fmt.Errorf("no response within %v", patience)
+	errTimeout = errors.New("no response within the timeout")
 	errAtEnd   = errors.New("no response before the end")
 	errClosed  = errors.New("connection closed before the response")
 	errNotHTTP = errors.New("the response is not HTTP/1.1")
@@ -44,8 +43,6 @@ var (
 const (
 	// headBytes is the most that may come before a body.
 	headBytes = 8 << 10
-	// look is how often a connection looks whether it has waited long enough for a response.
-	look = 100 * time.Millisecond
 	// pause is how long a connection rests after a failure without any response.
 	pause = 100 * time.Millisecond
 )
@@ -53,7 +50,10 @@ const (
 // ask sends requests and counts what comes of each until the phase sends no more.
 func (c *conn) ask(p *phase) {
 	c.phase = p
-	for idle := true; ; idle = p.config.Rate > 0 {
+	if p.Rate == 0 {
+		c.rest(p.Ramp * time.Duration(c.index) / time.Duration(len(p.conns)))
+	}
+	for idle := true; ; idle = p.Rate > 0 {
 		due, more := p.take()
 		if !more {
 			return
@@ -71,46 +71,57 @@ func (c *conn) ask(p *phase) {
 		}
 		c.shut()
 		if err != nil && !c.proven {
-			select {
-			case <-time.After(pause):
-			case <-p.ctx.Done():
-			}
+			c.rest(pause)
 		}
+	}
+}
+
+// rest waits, or until the phase sends no more.
+func (c *conn) rest(d time.Duration) {
+	select {
+	case <-time.After(d):
+	case <-c.phase.ctx.Done():
 	}
 }
 
 // exchange sends a request and reads the response to it.
 func (c *conn) exchange(request []byte) error {
+	c.bytes, c.why = 0, nil
 	if c.socket == nil {
 		if err := c.open(); err != nil {
 			return fmt.Errorf("cannot connect: %w", plain(err))
 		}
 	}
-	c.sent, c.ends, c.bytes, c.why = time.Now(), time.Time{}, 0, nil
-	if _, err := c.socket.Write(request); err != nil {
+	late, timeout := time.Now().Add(c.load.config.Timeout), errTimeout
+	if c.phase.until.Before(late) {
+		late, timeout = c.phase.until, errAtEnd
+	}
+	err := c.socket.SetDeadline(late)
+	if err == nil {
+		_, err = c.socket.Write(request)
+	}
+	if err != nil {
 		return fmt.Errorf("cannot send: %w", plain(err))
 	}
-	err := c.response.Read(c.in)
+	err = c.response.Read(c.in)
 	switch {
 	case err == nil:
 		c.proven = true
 		return nil
 	case c.why == nil:
 		return errNotHTTP // what fasthttp says quotes the response
+	case errors.Is(c.why, os.ErrDeadlineExceeded):
+		return timeout
 	case errors.Is(c.why, io.EOF):
 		return errClosed
 	}
-	return c.why
+	return fmt.Errorf("cannot receive: %w", plain(c.why))
 }
 
 // open connects.
 func (c *conn) open() (err error) {
 	c.proven = false
-	d := net.Dialer{Timeout: patience}
-	if clients := c.load.config.Clients; clients > 0 {
-		d.LocalAddr = &net.TCPAddr{IP: net.IPv4(127, 0, 0, byte(1+c.index%clients))}
-	}
-	if c.socket, err = d.Dial("tcp", c.load.config.Address.String()); err != nil {
+	if c.socket, err = c.load.config.Dial.Dial(c.phase.ctx, c.index, c.load.config.Address.String()); err != nil {
 		c.socket = nil // not a typed one
 		return err
 	}
@@ -118,7 +129,7 @@ func (c *conn) open() (err error) {
 		c.in = bufio.NewReaderSize(c, headBytes)
 	}
 	c.in.Reset(c)
-	return c.socket.SetReadDeadline(time.Now().Add(look))
+	return nil
 }
 
 // shut closes the connection. The next request opens it again.
@@ -131,7 +142,11 @@ func (c *conn) shut() {
 
 // isClosed reports whether the server has closed the connection, on which nothing is in flight.
 func (c *conn) isClosed() (closed bool) {
-	raw, err := c.socket.(*net.TCPConn).SyscallConn()
+	socket := c.socket
+	if secured, ok := socket.(*tls.Conn); ok {
+		socket = secured.NetConn()
+	}
+	raw, err := socket.(syscall.Conn).SyscallConn()
 	if err == nil {
 		err = raw.Control(func(fd uintptr) {
 			_, _, err := unix.Recvfrom(int(fd), c.peek[:], unix.MSG_PEEK|unix.MSG_DONTWAIT)
@@ -141,33 +156,14 @@ func (c *conn) isClosed() (closed bool) {
 	return closed || err != nil
 }
 
-// Read reads from the socket until the response has taken too long. It keeps the error, of which fasthttp tells not all. The deadline of
-// the socket is set anew only when it is over, and not for each request.
+// Read reads from the socket. It keeps the error, of which fasthttp tells not all.
 func (c *conn) Read(b []byte) (n int, err error) {
-	defer func() { c.why = err }()
-	for {
-		n, err := c.socket.Read(b)
-		c.bytes += int64(n)
-		if err == nil || errors.Is(err, io.EOF) {
-			return n, err
-		}
-		if !errors.Is(err, os.ErrDeadlineExceeded) {
-			return n, fmt.Errorf("cannot receive: %w", plain(err))
-		}
-		now := time.Now()
-		if c.ends.IsZero() && c.phase.ctx.Err() != nil {
-			c.ends = now.Add(grace)
-		}
-		switch {
-		case now.Sub(c.sent) > patience:
-			return n, errTimeout
-		case !c.ends.IsZero() && now.After(c.ends):
-			return n, errAtEnd
-		}
-		if err := c.socket.SetReadDeadline(now.Add(look)); err != nil {
-			return n, err
-		}
+	n, err = c.socket.Read(b)
+	c.bytes += int64(n)
+	if err != nil {
+		c.why = err
 	}
+	return n, err
 }
 
 // plain returns what the kernel said, without the addresses in which each connection differs.
@@ -192,16 +188,19 @@ func (c *conn) count(due time.Duration, index int, err error) {
 	status := c.response.StatusCode()
 	n.Statuses[status]++
 	n.Latency.Record(took)
+	if status == http.StatusNotFound && l.config.Learned {
+		n.Gone++
+	}
 	if status == http.StatusTooManyRequests {
 		n.RetryAfter = cmp.Or(n.RetryAfter, string(c.response.Header.Peek("Retry-After")))
 		if l.config.StopAt429 {
 			c.phase.stop()
 		}
 	}
-	if l.config.Verify != nil && index%verifyEvery == 0 {
+	if l.config.Verify != nil && index%l.config.VerifyEvery == 0 {
 		n.Verified++
-		if err := l.config.Verify(index, &c.response); err != nil && n.Wrong == nil {
-			n.Wrong = fmt.Errorf("a response is wrong: %w", err)
+		if err := l.config.Verify(c.index, index, &c.response); err != nil {
+			n.Wrong[err.Error()]++
 		}
 	}
 }

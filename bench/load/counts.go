@@ -15,40 +15,42 @@ type Counts struct {
 	Errors     map[string]int     // requests without a response, by what went wrong
 	Bytes      int64              // of all responses
 	Unsent     int                // requests that were due when every connection was busy, until the end
+	Gone       int                // responses that say that what was learned of the server is there no more: 404
 	Verified   int                // responses that were verified
-	Wrong      error              // what was wrong with the first wrong one
+	Wrong      map[string]int     // of them, those that are wrong, by what is
 	RetryAfter string             // of the first 429
 	Took       time.Duration      // from the first request to the last response
 }
 
 // NewCounts returns empty counts.
 func NewCounts() *Counts {
-	return &Counts{Latency: latency.New(), Statuses: map[int]int{}, Errors: map[string]int{}}
+	return &Counts{Latency: latency.New(), Statuses: map[int]int{}, Errors: map[string]int{}, Wrong: map[string]int{}}
 }
 
 // Answered returns how many responses came.
 func (c *Counts) Answered() int { return int(c.Latency.Count()) }
 
-// OK returns how many responses had a status below 400.
+// OK returns how many responses had a status below 400, and were not found wrong.
 func (c *Counts) OK() (ok int) {
 	for status, n := range c.Statuses {
 		if status < http.StatusBadRequest {
 			ok += n
 		}
 	}
-	return ok
+	return ok - sum(c.Wrong)
 }
 
-// Failed returns how many requests had another response, or none.
-func (c *Counts) Failed() int { return c.Sent() - c.OK() }
+// Failed returns how many requests had another response, or none, without those for what is gone.
+func (c *Counts) Failed() int { return c.Sent() - c.OK() - c.Gone }
 
 // Sent returns how many requests were sent.
-func (c *Counts) Sent() int {
-	sent := c.Answered()
-	for _, n := range c.Errors {
-		sent += n
+func (c *Counts) Sent() int { return c.Answered() + sum(c.Errors) }
+
+func sum(counts map[string]int) (all int) {
+	for _, n := range counts {
+		all += n
 	}
-	return sent
+	return all
 }
 
 // Due returns how many requests were due; in a closed loop those that were sent.
@@ -64,10 +66,9 @@ func (c *Counts) Merge(other *Counts) {
 	add(c.Errors, other.Errors)
 	c.Bytes += other.Bytes
 	c.Unsent += other.Unsent
+	c.Gone += other.Gone
 	c.Verified += other.Verified
-	if c.Wrong == nil {
-		c.Wrong = other.Wrong
-	}
+	add(c.Wrong, other.Wrong)
 	c.RetryAfter = cmp.Or(c.RetryAfter, other.RetryAfter)
 	c.Took = max(c.Took, other.Took)
 }

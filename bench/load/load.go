@@ -23,6 +23,7 @@
 package load
 
 import (
+	"cmp"
 	"context"
 	"net/netip"
 	"sync"
@@ -30,31 +31,32 @@ import (
 	"time"
 
 	"github.com/valyala/fasthttp"
+
+	"ledgerd/bench/dial"
 )
 
 const (
-	// patience is how long a response may take.
-	patience = 10 * time.Second
+	// defaultTimeout is how long a response may take.
+	defaultTimeout = 10 * time.Second
 	// grace is how long after a phase its last responses are waited for.
 	grace = 2 * time.Second
 	// catchUp is how long after a phase requests are sent that were due in it: a backlog that takes
 	// longer is overload, and stays unsent.
 	catchUp = 100 * time.Millisecond
-	// verifyEvery is of how many responses one is verified.
-	verifyEvery = 256
 )
 
 // Config says what a load asks of whom. Address, Connections and Script are required.
 type Config struct {
 	Address     netip.AddrPort
-	Clients     int // loopback addresses to come from, in turns; 0: any
+	Dial        dial.Dialer
 	Connections int
-	Rate        float64 // requests a second, all connections together; 0: closed loop
+	Timeout     time.Duration // of a response; 0: 10 s
 	Script      Script
+	Learned     bool // what the script asks for was learned of the server: 404 says that it is gone meanwhile, and is no failure
 	StopAt429   bool // a phase sends nothing more after the first 429
-	// Verify says what is wrong with the response to a request of the script. One response of 256
-	// is verified. nil: none is.
-	Verify func(request int, response *fasthttp.Response) error
+	// Verify says what is wrong with the response to a request of the script over a connection. nil: nothing is verified.
+	Verify      func(conn, request int, response *fasthttp.Response) error
+	VerifyEvery int // of so many requests of the script one is verified; 0: each
 }
 
 // Load is a set of connections to a server. Close ends them.
@@ -69,6 +71,7 @@ type Load struct {
 
 // New returns a load that has not sent anything yet.
 func New(c Config) *Load {
+	c.Timeout, c.VerifyEvery = cmp.Or(c.Timeout, defaultTimeout), max(1, c.VerifyEvery)
 	l := &Load{config: c, conns: make([]conn, c.Connections), counts: NewCounts()}
 	for i := range l.conns {
 		l.conns[i].load, l.conns[i].index = l, i
@@ -76,20 +79,22 @@ func New(c Config) *Load {
 	return l
 }
 
-// Phase sends requests for so long, waits up to two seconds for the last responses, and returns what
-// was counted since the last Take. It ends early when ctx ends.
-func (l *Load) Phase(ctx context.Context, length time.Duration) *Counts {
-	p := &phase{Load: l, from: time.Now(), length: length, tickets: make(chan time.Duration)}
-	if l.config.Rate > 0 {
+// Phase sends requests at a pace, waits up to two seconds for the last responses, and returns what was counted since the last Take. It
+// ends early when ctx ends.
+func (l *Load) Phase(ctx context.Context, pace Pace) *Counts {
+	p := &phase{Load: l, Pace: pace, from: time.Now(), tickets: make(chan time.Duration)}
+	length := pace.Length
+	if pace.Rate > 0 {
 		length += catchUp
 	}
+	p.until = p.from.Add(length + grace)
 	p.ctx, p.stop = context.WithTimeout(ctx, length)
 	defer p.stop()
 	var busy sync.WaitGroup
 	for i := range l.conns {
 		busy.Go(func() { l.conns[i].ask(p) })
 	}
-	if l.config.Rate > 0 {
+	if pace.Rate > 0 {
 		p.hand()
 	}
 	busy.Wait()

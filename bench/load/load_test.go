@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
@@ -18,6 +19,7 @@ import (
 	"github.com/valyala/fasthttp"
 	"go.uber.org/goleak"
 
+	"ledgerd/bench/dial"
 	"ledgerd/engine/ledger/ledgertest"
 )
 
@@ -26,7 +28,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // numbered is a script that asks for /0, /1 and so on.
 func numbered(count int) Script {
 	return NewScript(count, func(dst []byte, i int) []byte {
-		return AppendGet(dst, "127.0.0.1:1", fmt.Sprintf("/%d", i))
+		return AppendGet(dst, "127.0.0.1:1", fmt.Sprintf("/%d", i), nil)
 	})
 }
 
@@ -52,7 +54,7 @@ func echo(w http.ResponseWriter, r *http.Request) {
 }
 
 // verifyEcho sees that a response is that of its request.
-func verifyEcho(i int, r *fasthttp.Response) error {
+func verifyEcho(_, i int, r *fasthttp.Response) error {
 	want := fmt.Sprintf("/%d", i)
 	if strings.TrimRight(string(r.Body()), "x") != want || (r.StatusCode() == 404) != (i%7 == 0) {
 		return fmt.Errorf("%s was answered %d %.20q", want, r.StatusCode(), r.Body())
@@ -79,15 +81,19 @@ func TestLoadCountsEveryRequestOnce(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]Config{
 		"one connection": {Connections: 1},
-		"connections":    {Connections: 9, Clients: 3},
-		"rate":           {Connections: 9, Rate: 2000},
+		"connections":    {Connections: 9, Dial: dial.Dialer{From: dial.Loopback(3)}},
+		"rate":           {Connections: 9},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var asked, missing atomic.Int64
 			var mu sync.Mutex
 			from := map[string]bool{}
-			c.Verify = verifyEcho
+			c.Verify, c.VerifyEvery = verifyEcho, 256
+			pace := Pace{Length: 50 * time.Millisecond}
+			if name == "rate" {
+				pace.Rate = 2000
+			}
 			l := start(t, c, func(w http.ResponseWriter, r *http.Request) {
 				mu.Lock()
 				from[strings.Split(r.RemoteAddr, ":")[0]] = true
@@ -99,15 +105,15 @@ func TestLoadCountsEveryRequestOnce(t *testing.T) {
 			})
 			counts := NewCounts()
 			for counts.Verified == 0 || counts.Statuses[404] == 0 {
-				counts.Merge(l.Phase(t.Context(), 50*time.Millisecond))
+				counts.Merge(l.Phase(t.Context(), pace))
 			}
-			if int64(counts.Answered()) != asked.Load() || int64(counts.Statuses[404]) != missing.Load() || len(counts.Errors) > 0 || counts.Wrong != nil {
+			if int64(counts.Answered()) != asked.Load() || int64(counts.Statuses[404]) != missing.Load() || len(counts.Errors)+len(counts.Wrong) > 0 {
 				t.Errorf("%d responses, %d of them 404, %v, %v; the server sent %d and %d", counts.Answered(), counts.Statuses[404], counts.Errors, counts.Wrong, asked.Load(), missing.Load())
 			}
 			if counts.Latency.Count() != asked.Load() || counts.OK()+counts.Failed() != counts.Sent() || counts.Failed() != counts.Statuses[404] {
 				t.Errorf("%d latencies, %d ok, %d failed, %d sent of %d", counts.Latency.Count(), counts.OK(), counts.Failed(), counts.Sent(), asked.Load())
 			}
-			if len(from) != max(1, c.Clients) || c.Clients > 0 && !from["127.0.0.3"] {
+			if len(from) != max(1, len(c.Dial.From)) || len(c.Dial.From) > 0 && !from["127.0.0.3"] {
 				t.Errorf("requests came from %v", from)
 			}
 		})
@@ -146,8 +152,8 @@ func TestLoadAccountsForWhatWasDue(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var asked atomic.Int64
-			l := start(t, Config{Connections: 4, Rate: test.rate}, func(w http.ResponseWriter, r *http.Request) { test.handler(asked.Add(1), w, r) })
-			c := l.Phase(t.Context(), length)
+			l := start(t, Config{Connections: 4}, func(w http.ResponseWriter, r *http.Request) { test.handler(asked.Add(1), w, r) })
+			c := l.Phase(t.Context(), Pace{Length: length, Rate: test.rate})
 			if want := int(test.rate * length.Seconds()); c.Due() != want || c.OK()+c.Failed()+c.Unsent != want {
 				t.Errorf("%d due, %d ok, %d failed, %d unsent, want %d", c.Due(), c.OK(), c.Failed(), c.Unsent, want)
 			}
@@ -184,7 +190,7 @@ func closeSome(n int64, w http.ResponseWriter, r *http.Request) {
 func TestClosedConnectionsAreOpenedAgain(t *testing.T) {
 	t.Parallel()
 	closed := make(chan struct{}, 1)
-	l := start(t, Config{Connections: 1, Rate: 1}, func(w http.ResponseWriter, _ *http.Request) {
+	l := start(t, Config{Connections: 1}, func(w http.ResponseWriter, _ *http.Request) {
 		conn, out, err := http.NewResponseController(w).Hijack()
 		if err == nil {
 			_, _ = out.WriteString("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
@@ -194,7 +200,7 @@ func TestClosedConnectionsAreOpenedAgain(t *testing.T) {
 		closed <- struct{}{}
 	})
 	for range 50 {
-		c := l.Phase(t.Context(), time.Millisecond) // one request
+		c := l.Phase(t.Context(), Pace{Length: time.Millisecond, Rate: 1}) // one request
 		if c.OK() != 1 || c.Sent() != 1 {
 			t.Fatalf("%d of %d answered, %v", c.OK(), c.Sent(), c.Errors)
 		}
@@ -207,12 +213,12 @@ func TestLatencyCountsFromWhenARequestWasDue(t *testing.T) {
 	t.Parallel()
 	const stall = 200 * time.Millisecond
 	var asked atomic.Int64
-	l := start(t, Config{Connections: 1, Rate: 1000}, func(http.ResponseWriter, *http.Request) {
+	l := start(t, Config{Connections: 1}, func(http.ResponseWriter, *http.Request) {
 		if asked.Add(1) == 1 {
 			time.Sleep(stall)
 		}
 	})
-	c := l.Phase(t.Context(), 2*stall)
+	c := l.Phase(t.Context(), Pace{Length: 2 * stall, Rate: 1000})
 	if got := c.Latency.Quantile(0.75); got < stall/4 {
 		t.Errorf("three quarters took %v or less, want at least %v", got, stall/4)
 	}
@@ -230,8 +236,8 @@ func TestLoadStopsAtTheFirst429(t *testing.T) {
 			w.WriteHeader(429)
 		}
 	}
-	l := start(t, Config{Connections: 1, Rate: 1000, StopAt429: true}, handler)
-	c := l.Phase(t.Context(), time.Minute)
+	l := start(t, Config{Connections: 1, StopAt429: true}, handler)
+	c := l.Phase(t.Context(), Pace{Length: time.Minute, Rate: 1000})
 	if c.Statuses[200] != 20 || c.Statuses[429] != 1 || c.RetryAfter != "37" || c.Took > 30*time.Second {
 		t.Errorf("%d ok, %d refused until %q after %v", c.Statuses[200], c.Statuses[429], c.RetryAfter, c.Took)
 	}
@@ -242,8 +248,8 @@ func TestWrongResponsesAreNoticed(t *testing.T) {
 	l := start(t, Config{Connections: 1, Verify: verifyEcho, Script: numbered(1)}, func(w http.ResponseWriter, _ *http.Request) {
 		_, _ = io.WriteString(w, "/17")
 	})
-	if c := l.Phase(t.Context(), 20*time.Millisecond); c.Wrong == nil || c.Verified != c.Answered() {
-		t.Errorf("%d of %d verified: %v", c.Verified, c.Answered(), c.Wrong)
+	if c := l.Phase(t.Context(), Pace{Requests: 20, Length: time.Minute}); sum(c.Wrong) != 20 || c.Failed() != 20 || c.OK() != 0 {
+		t.Errorf("of %d responses %d are ok: %v", c.Answered(), c.OK(), c.Wrong)
 	}
 }
 
@@ -252,14 +258,14 @@ func TestWrongResponsesAreNoticed(t *testing.T) {
 func TestTakenCountsAndTheRestAreEverything(t *testing.T) {
 	t.Parallel()
 	var asked atomic.Int64
-	l := start(t, Config{Connections: 3, Rate: 2000}, func(w http.ResponseWriter, r *http.Request) {
+	l := start(t, Config{Connections: 3}, func(w http.ResponseWriter, r *http.Request) {
 		asked.Add(1)
 		echo(w, r)
 	})
 	ctx, stop := context.WithCancel(t.Context())
 	rest := make(chan *Counts)
 	go func() {
-		rest <- l.Phase(ctx, time.Hour)
+		rest <- l.Phase(ctx, Pace{Length: time.Hour, Rate: 2000})
 	}()
 	all := NewCounts()
 	for parts := 0; parts < 5; {
@@ -281,11 +287,98 @@ func TestNobodyListens(t *testing.T) {
 	address := netip.MustParseAddrPort(strings.TrimPrefix(server.URL, "http://"))
 	server.Close()
 	for _, rate := range []float64{0, 1000} {
-		l := New(Config{Address: address, Connections: 3, Script: numbered(10), Rate: rate})
+		l := New(Config{Address: address, Connections: 3, Script: numbered(10)})
 		defer l.Close()
-		c := l.Phase(t.Context(), 250*time.Millisecond)
+		c := l.Phase(t.Context(), Pace{Length: 250 * time.Millisecond, Rate: rate})
 		if n := c.Errors["cannot connect: connection refused"]; n == 0 || n != c.Sent() || n > 100 {
 			t.Errorf("rate %v: %v", rate, c.Errors)
+		}
+	}
+}
+
+// Whatever the arrivals, the rate is what was asked for; while it rises, requests are as many as the area below it.
+func TestScheduleKeepsTheRate(t *testing.T) {
+	for name, tt := range map[string]struct {
+		pace        Pace
+		first, half int // requests of the first second, and of half of it
+		off         int // at most
+	}{
+		"even":              {Pace{Rate: 1000}, 1000, 500, 0},
+		"below one":         {Pace{Rate: 0.5}, 1, 1, 0},
+		"poisson":           {Pace{Rate: 10_000, Poisson: true}, 10_000, 5000, 300},
+		"ramp":              {Pace{Rate: 1000, Ramp: time.Second}, 500, 125, 1},
+		"ramp, then even":   {Pace{Rate: 1000, Ramp: 500 * time.Millisecond}, 750, 250, 1},
+		"poisson on a ramp": {Pace{Rate: 10_000, Poisson: true, Ramp: time.Second}, 5000, 1250, 300},
+		"so many":           {Pace{Rate: 1000, Requests: 600}, 600, 500, 0},
+	} {
+		for length, want := range map[time.Duration]int{time.Second: tt.first, time.Second / 2: tt.half} {
+			s := schedule{Pace: tt.pace, random: rand.New(rand.NewPCG(1, 2))}
+			gaps, last := map[time.Duration]bool{}, time.Duration(0)
+			for ; !s.ends(length); s.step() {
+				gaps[s.due()-last], last = true, s.due()
+			}
+			if off := s.n - want; max(off, -off) > tt.off || tt.pace.Poisson && len(gaps) < s.n/2 {
+				t.Errorf("%s: %d requests with %d gaps in %v, want %d", name, s.n, len(gaps), length, want)
+			}
+		}
+	}
+}
+
+// A search ends at the highest rate that meets, however the server does.
+func TestSearchEndsAtTheHighestRateThatMeets(t *testing.T) {
+	for _, limit := range []float64{0, 0.5, 1, 37, 999, 1000, 54_321, 1e9} {
+		tried := 0
+		best, err := Search(1000, func(rate float64) (bool, error) {
+			tried++
+			return rate <= limit, nil
+		})
+		wrong := best > limit || best*1.06 < limit && limit >= 2 && best < MostRate/2
+		if err != nil || wrong || tried > 40 {
+			t.Errorf("limit %v: %v after %d tries, %v", limit, best, tried, err)
+		}
+	}
+	failure := errors.New("a failure")
+	_, err := Search(1000, func(float64) (bool, error) { return true, failure })
+	ledgertest.ErrorIs(t, err, failure, "where a try fails")
+}
+
+// What fails and what is not sent is never answered in time; limits are of what was due.
+func TestObjectives(t *testing.T) {
+	counts := func(ok, failed, gone, unsent int) *Counts {
+		c := NewCounts()
+		c.Statuses = map[int]int{200: ok, 404: gone}
+		c.Errors["broken"], c.Gone, c.Unsent = failed, gone, unsent
+		for i := range ok + gone {
+			c.Latency.Record(time.Duration(i+1) * time.Millisecond)
+		}
+		return c
+	}
+	for _, tt := range []struct {
+		slo    string
+		counts *Counts
+		missed int
+	}{
+		{"p99=99.5ms", counts(100, 0, 0, 0), 0},
+		{"p99=98ms", counts(100, 0, 0, 0), 1},
+		{"p99=1s", counts(99, 1, 0, 0), 0},
+		{"p99=1s", counts(98, 2, 0, 0), 1},
+		{"p99=1s", counts(98, 1, 0, 1), 1},
+		{"p99=1s", counts(50, 0, 50, 0), 0},
+		{"p50=51ms,p90=80ms,max=99ms", counts(100, 0, 0, 0), 2},
+		{"max=1s", counts(100, 1, 0, 0), 1},
+		{"p99.9=1s,failed=1%", counts(999, 1, 0, 0), 0},
+		{"failed=0.1%", counts(998, 2, 0, 0), 1},
+		{"failed=0", counts(10, 0, 3, 0), 0},
+		{"failed=100%", counts(0, 0, 0, 0), 1},
+	} {
+		s, err := ParseSLO(tt.slo)
+		if missed := s.Missed(tt.counts); err != nil || len(missed) != tt.missed {
+			t.Errorf("%s: %q, %v, want %d", tt.slo, missed, err, tt.missed)
+		}
+	}
+	for _, text := range []string{"", "p99", "p99=5", "p101=5ms", "p0=5ms", "p=5ms", "p99=0s", "p99=-1s", "mean=5ms", "failed=x", "failed=101%", "p99=5ms,"} {
+		if s, err := ParseSLO(text); err == nil {
+			t.Errorf("%q is read as %v", text, s)
 		}
 	}
 }

@@ -10,13 +10,9 @@ import (
 	"net/netip"
 	"net/url"
 	"strings"
-	"time"
 
 	"ledgerd/httpd/client"
 )
-
-// nodePatience is how long a node may take for a response while it is learned what it holds.
-const nodePatience = 10 * time.Second
 
 // Node is a ledgerd that somebody else has started.
 type Node struct {
@@ -25,12 +21,12 @@ type Node struct {
 	Address netip.AddrPort // where that is
 }
 
-// NewNode returns the node at http://HOST:PORT, with /api or without. It asks nothing yet.
-func NewNode(address string) (*Node, error) {
+// NewNode returns the node at http://HOST:PORT, with /api or without, which is asked by that client. It asks nothing yet.
+func NewNode(address string, by *http.Client) (*Node, error) {
 	if strings.Contains(address, "?") {
 		return nil, fmt.Errorf("%s is not http://HOST:PORT", address)
 	}
-	c, err := client.New(address, client.Options{HTTP: &http.Client{Timeout: nodePatience}})
+	c, err := client.New(address, client.Options{HTTP: by})
 	if err != nil {
 		return nil, err
 	}
@@ -40,7 +36,8 @@ func NewNode(address string) (*Node, error) {
 
 // Find finds the address of the node, and asks it once for its limits.
 func (n *Node) Find(ctx context.Context) error {
-	address, err := net.ResolveTCPAddr("tcp", net.JoinHostPort(n.URL.Hostname(), cmp.Or(n.URL.Port(), "80")))
+	usual := map[string]string{"http": "80", "https": "443"}[n.URL.Scheme]
+	address, err := net.ResolveTCPAddr("tcp", net.JoinHostPort(n.URL.Hostname(), cmp.Or(n.URL.Port(), usual)))
 	if err != nil {
 		return fmt.Errorf("cannot find the server: %w", err)
 	}

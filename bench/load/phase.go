@@ -2,30 +2,77 @@ package load
 
 import (
 	"context"
+	"math"
+	"math/rand/v2"
 	"runtime"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sys/unix"
 )
 
+// Pace says when the requests of a phase are sent.
+type Pace struct {
+	Length   time.Duration
+	Rate     float64       // requests a second, all connections together; 0: closed loop
+	Poisson  bool          // they are due at random, as those of many clients who know nothing of each other
+	Ramp     time.Duration // for so long the rate, or the number of connections in a closed loop, rises from nothing
+	Requests int           // the phase ends after so many; 0: with its length
+}
+
 // phase is one time of asking. Times in it count from its beginning.
 type phase struct {
 	*Load
+	Pace
 	ctx     context.Context // nothing is sent any more when it is done
 	stop    context.CancelFunc
 	from    time.Time
-	length  time.Duration
+	until   time.Time // when no response is waited for any more
+	issued  atomic.Int64
 	tickets chan time.Duration // in an open loop: when requests are due, handed to connections that are free
 	unsent  int                // those that were due and are not sent
 }
 
 // take returns when the next request of a connection is due, once it is. There is none when the phase sends nothing more.
 func (p *phase) take() (due time.Duration, more bool) {
-	if p.config.Rate > 0 {
+	if p.Rate > 0 {
 		due, more = <-p.tickets
 		return due, more
 	}
-	return time.Since(p.from), p.ctx.Err() == nil
+	more = p.ctx.Err() == nil && (p.Requests == 0 || p.issued.Add(1) <= int64(p.Requests))
+	return time.Since(p.from), more
+}
+
+// schedule is when the requests of an open loop are due.
+type schedule struct {
+	Pace
+	random   *rand.Rand
+	n        int     // of the next request
+	position float64 // of it, in requests at the full rate
+}
+
+// due returns when the next request is due. While the rate rises evenly, the number of requests grows with the square of the time.
+func (s *schedule) due() time.Duration {
+	ramp := s.Ramp.Seconds()
+	seconds := s.position/s.Rate + ramp/2
+	if seconds < ramp {
+		seconds = math.Sqrt(2 * s.position * ramp / s.Rate)
+	}
+	return time.Duration(seconds * float64(time.Second))
+}
+
+// ends reports whether there is no request before a time.
+func (s *schedule) ends(length time.Duration) bool {
+	return s.due() >= length || s.Requests > 0 && s.n >= s.Requests
+}
+
+// step goes on to the request after the next.
+func (s *schedule) step() {
+	gap := 1.0
+	if s.Poisson {
+		gap = s.random.ExpFloat64()
+	}
+	s.n, s.position = s.n+1, s.position+gap
 }
 
 // hand hands out the requests of an open loop at their times, by the clock alone. One that finds every connection busy waits for one.
@@ -39,20 +86,23 @@ func (p *phase) hand() {
 	const slack, usual = 1, 0
 	_ = unix.Prctl(unix.PR_SET_TIMERSLACK, slack, 0, 0, 0)
 	defer func() { _ = unix.Prctl(unix.PR_SET_TIMERSLACK, usual, 0, 0, 0) }()
-	n, until := 0, p.length
-	due := func() time.Duration { return time.Duration(float64(n) / p.config.Rate * float64(time.Second)) }
-	for ; due() < p.length && p.wait(due()); n++ {
+	s := &schedule{Pace: p.Pace, random: rand.New(rand.NewPCG(1, 2))}
+	until := p.Length
+	for ; !s.ends(p.Length) && p.wait(s.due()); s.step() {
 		select {
-		case p.tickets <- due():
+		case p.tickets <- s.due():
 			continue
 		case <-p.ctx.Done():
 		}
 		break
 	}
-	if !p.wait(p.length) {
-		until = min(p.length, time.Since(p.from))
+	if p.Requests > 0 && s.n >= p.Requests {
+		return
 	}
-	for ; due() < until; n++ {
+	if !p.wait(p.Length) {
+		until = min(p.Length, time.Since(p.from))
+	}
+	for ; !s.ends(until); s.step() {
 		p.unsent++
 	}
 }

@@ -1,5 +1,11 @@
 package load
 
+import (
+	"maps"
+	"net/http"
+	"slices"
+)
+
 // Script is requests in the order in which they are sent, so that sending costs neither choice nor
 // encoding. It begins again at its end.
 type Script [][]byte
@@ -13,14 +19,34 @@ func NewScript(requests int, write func(dst []byte, request int) []byte) Script 
 	return s
 }
 
-// AppendGet appends a request for a path. It has the five fields that common clients send, as
-// python-requests writes them.
-func AppendGet(dst []byte, host, path string) []byte {
-	for _, s := range [...]string{
-		"GET ", path, " HTTP/1.1\r\nHost: ", host, "\r\nUser-Agent: python-requests/2.32.3\r\nAccept-Encoding: gzip, deflate",
-		"\r\nAccept: */*\r\nConnection: keep-alive\r\n\r\n",
-	} {
-		dst = append(dst, s...)
+// common are the fields that common clients send besides Host, as python-requests writes them.
+var common = [...][2]string{{"User-Agent", "python-requests/2.32.3"}, {"Accept-Encoding", "gzip, deflate"}, {"Accept", "*/*"}, {"Connection", "keep-alive"}}
+
+// AppendGet appends a request for a path, with the five fields that common clients send, and others, which take their places.
+func AppendGet(dst []byte, host, path string, others http.Header) []byte {
+	if named := others.Get("Host"); named != "" {
+		host = named
 	}
+	line := func(words ...string) {
+		for _, word := range words {
+			dst = append(dst, word...)
+		}
+		dst = append(dst, "\r\n"...)
+	}
+	line("GET ", path, " HTTP/1.1")
+	line("Host: ", host)
+	for _, field := range common {
+		if len(others[field[0]]) == 0 {
+			line(field[0], ": ", field[1])
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(others)) {
+		for _, value := range others[name] {
+			if name != "Host" {
+				line(name, ": ", value)
+			}
+		}
+	}
+	line()
 	return dst
 }

@@ -105,7 +105,7 @@ func (s *Server) Request(dst []byte, key string) []byte {
 	if s.request != nil {
 		return s.request(dst, key)
 	}
-	return load.AppendGet(dst, s.Address.String(), "/api/account/"+key)
+	return load.AppendGet(dst, s.Address.String(), "/api/account/"+key, nil)
 }
 
 // Pid is the process that was started first.

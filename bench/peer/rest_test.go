@@ -18,7 +18,7 @@ import (
 
 // Every server that speaks HTTP is sent the fields of a common client, and no others.
 func TestRequestsAreThoseOfCommonClients(t *testing.T) {
-	r, err := http.ReadRequest(bufio.NewReader(bytes.NewReader(load.AppendGet(nil, "127.0.0.1:8080", "/api/status"))))
+	r, err := http.ReadRequest(bufio.NewReader(bytes.NewReader(load.AppendGet(nil, "127.0.0.1:8080", "/api/status", nil))))
 	must(t, err)
 	want := http.Header{"User-Agent": {"python-requests/2.32.3"}, "Accept-Encoding": {"gzip, deflate"}, "Accept": {"*/*"}, "Connection": {"keep-alive"}}
 	if r.Host != "127.0.0.1:8080" || r.RequestURI != "/api/status" || !maps.EqualFunc(r.Header, want, slices.Equal) {

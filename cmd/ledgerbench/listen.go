@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"os"
 	"strings"
+	"sync"
 	"time"
 
 	"ledgerd/bench/latency"
@@ -23,26 +24,46 @@ const mostNames = 1000
 
 // listenCommand subscribes to a running server.
 type listenCommand struct {
-	URL         string        `arg:"" help:"The server: http://HOST:PORT."`
-	Sockets     int           `short:"s" help:"How many sockets, all from one address, which all ask for the same." default:"10"`
+	reach
+	Sockets     int           `short:"s" help:"How many sockets, which all ask for the same." default:"10"`
+	Ramp        time.Duration `help:"Over which the sockets connect." placeholder:"DURATION"`
+	Throttled   int           `help:"So many of the sockets read slowly." placeholder:"N"`
+	Throttle    int           `help:"How many bytes a second each of them reads." default:"10000" placeholder:"BYTES"`
 	Pubkeys     string        `help:"These accounts: base58 keys with commas between them, or a file of them. Default: everything." placeholder:"FILE|LIST"`
 	Programs    string        `help:"The accounts of these programs." placeholder:"FILE|LIST"`
 	Wallets     string        `help:"These wallets and their token accounts." placeholder:"FILE|LIST"`
+	Tokens      bool          `help:"With the facts of token accounts."`
+	Overflow    string        `help:"What the node does where a socket reads too slowly: ${enum}." enum:"disconnect,conflate" default:"disconnect"`
 	Commitment  string        `help:"Updates of blocks of this commitment: ${enum}." enum:"processed,confirmed,finalized" default:"processed"`
+	Reference   string        `help:"Tell how much later than a socket at this node the ends of slots come." placeholder:"URL"`
 	ResumeEvery time.Duration `help:"How often each socket drops its connection and resumes by seq. Default: never." placeholder:"DURATION"`
 	Duration    time.Duration `short:"d" help:"How long to listen." default:"10s"`
-	JSON        string        `group:"Output:" name:"json" help:"Write the figures here." placeholder:"FILE" type:"path"`
+	JSON        string        `group:"Output:" name:"json" help:"Write the figures here; - is the standard output." placeholder:"FILE" type:"path"`
 }
 
 // Run listens and reports. Whatever the server does to sockets that it has let in is a figure and no error.
-func (c *listenCommand) Run(ctx context.Context, streams *streams) error {
-	config, node, err := c.parse()
+func (c *listenCommand) Run(ctx context.Context, streams *streams) (err error) {
+	config, err := c.parse()
 	if err != nil {
 		return &usageError{err}
 	}
+	out, err := openOutput(streams, c.JSON)
+	if err != nil {
+		return &usageError{err}
+	}
+	defer func() { err = errors.Join(err, out.close()) }()
 	open, end := context.WithCancel(context.WithoutCancel(ctx))
 	defer end()
 	giveUp := context.AfterFunc(ctx, end)
+	race := newRace()
+	if c.Reference != "" {
+		reference, err := listen.OpenAll(open, c.referenced(config, race))
+		if err != nil {
+			return fmt.Errorf("--reference: %w", err)
+		}
+		defer reference.Close()
+		config.Ended = race.own
+	}
 	pool := listen.Open(open, config)
 	giveUp() // from here on an interrupt ends the listening, and not the sockets before they are counted
 	defer pool.Close()
@@ -50,45 +71,55 @@ func (c *listenCommand) Run(ctx context.Context, streams *streams) error {
 	if ctx.Err() == nil && n.Connected == 0 && n.Refused[http.StatusTooManyRequests]+n.Refused[http.StatusServiceUnavailable] == 0 {
 		return n.Why
 	}
+	l := c.await(ctx, out, pool, n)
+	l.add("behind the reference", "behind_reference", race.later)
+	l.add("before the reference", "before_reference", race.sooner)
+	return out.deliver(l.text(), l.json())
+}
+
+// await listens for as long as that is to take, and returns what came.
+func (c *listenCommand) await(ctx context.Context, out *output, pool *listen.Pool, before listen.Counts) *listened {
 	ctx, cancel := context.WithTimeout(ctx, c.Duration)
 	defer cancel()
 	published := latency.New()
 	stopSampling := func() {}
 	if c.Commitment == "processed" {
-		stopSampling = everySecond(func() { samplePublication(ctx, node, pool, published) })
+		stopSampling = everySecond(func() { samplePublication(ctx, c.node, pool, published) })
 	}
-	began, last, show := time.Now(), n, statusLine(streams.err)
+	began, last := time.Now(), before
 	stopShowing := everySecond(func() {
 		n := pool.Counts()
-		show(fmt.Sprintf("%.0f of %.0f s: %d sockets, %d updates/s, %.2f MB/s, %d missing, %d twice", time.Since(began).Seconds(),
+		out.show(fmt.Sprintf("%.0f of %.0f s: %d sockets, %d updates/s, %.2f MB/s, %d missing, %d twice", time.Since(began).Seconds(),
 			c.Duration.Seconds(), n.Connected, n.Updates-last.Updates, float64(n.Bytes-last.Bytes)/1e6, n.Missing, n.Twice))
 		last = n
 	})
 	<-ctx.Done()
 	took := time.Since(began)
 	stopShowing()
-	show("")
+	out.show("")
 	stopSampling()
-	l := c.listened(pool, n, took, published)
-	return deliver(streams.out, l.text(), c.JSON, l.json())
+	return c.listened(pool, before, took, published)
 }
 
 // parse checks the flags.
-func (c *listenCommand) parse() (config listen.Config, node *load.Node, err error) {
-	if c.Sockets < 1 || c.Sockets > 100_000 {
-		return config, nil, errors.New("--sockets must be 1 to 100,000")
+func (c *listenCommand) parse() (config listen.Config, err error) {
+	if c.Sockets < 1 || c.Sockets > 100_000 || c.Throttled < 0 || c.Throttled > c.Sockets {
+		return config, errors.New("--sockets must be 1 to 100,000, and --throttled not above")
 	}
-	if c.Duration <= 0 || c.ResumeEvery < 0 {
-		return config, nil, errors.New("--duration must be above 0, and --resume-every not below")
+	if c.Duration <= 0 || c.ResumeEvery < 0 || c.Ramp < 0 || c.Throttle < 1 {
+		return config, errors.New("--duration and --throttle must be above 0, --resume-every and --ramp not below")
 	}
-	address := strings.TrimSuffix(strings.Replace(c.URL, "ws://", "http://", 1), "/ws/accounts")
-	if node, err = load.NewNode(address); err != nil {
-		return config, nil, err
+	c.URL = asHTTP(c.URL)
+	if err := c.reach.parse(); err != nil {
+		return config, err
 	}
-	query := url.Values{"commitment": {c.Commitment}}
+	query := url.Values{"commitment": {c.Commitment}, "overflow": {c.Overflow}}
+	if c.Tokens {
+		query.Set("tokens", "true")
+	}
 	config = listen.Config{
-		Sockets: c.Sockets, URL: "ws" + strings.TrimPrefix(node.URL.String(), "http") + "/ws/accounts", CheckNumbers: true,
-		Reconnect: true, ResumeEvery: c.ResumeEvery,
+		Sockets: c.Sockets, URL: streamURL(c.node), Dial: c.dialer, Headers: c.headers, Ramp: c.Ramp, Throttled: c.Throttled, Throttle: c.Throttle,
+		CheckNumbers: true, Reconnect: true, ResumeEvery: c.ResumeEvery,
 	}
 	names, count := make(map[string]any), 0
 	for kind, given := range map[string]string{"pubkeys": c.Pubkeys, "programs": c.Programs, "wallets": c.Wallets} {
@@ -97,12 +128,12 @@ func (c *listenCommand) parse() (config listen.Config, node *load.Node, err erro
 		}
 		keys, err := readNames(given)
 		if err != nil {
-			return config, nil, fmt.Errorf("--%s: %w", kind, err)
+			return config, fmt.Errorf("--%s: %w", kind, err)
 		}
 		names[kind], count = keys, count+len(keys)
 	}
 	if count > mostNames {
-		return config, nil, fmt.Errorf("%d accounts, programs and wallets are more than %d", count, mostNames)
+		return config, fmt.Errorf("%d accounts, programs and wallets are more than %d", count, mostNames)
 	}
 	if count > 0 {
 		names["type"] = "subscribe"
@@ -110,7 +141,74 @@ func (c *listenCommand) parse() (config listen.Config, node *load.Node, err erro
 		query.Set("mode", "none")
 	}
 	config.Query = func(int) url.Values { return query }
-	return config, node, nil
+	if c.Reference != "" {
+		_, err = load.NewNode(asHTTP(c.Reference), c.client)
+	}
+	return config, err
+}
+
+// asHTTP returns the address of a node for that of its stream.
+func asHTTP(address string) string {
+	if rest, isStream := strings.CutPrefix(address, "ws"); isStream {
+		address = "http" + rest
+	}
+	return strings.TrimSuffix(address, "/ws/accounts")
+}
+
+func streamURL(n *load.Node) string {
+	return "ws" + strings.TrimPrefix(n.URL.String(), "http") + "/ws/accounts"
+}
+
+// referenced returns what one subscriber is that asks the node of reference for the ends of slots alone.
+func (c *listenCommand) referenced(config listen.Config, r *race) listen.Config {
+	node, _ := load.NewNode(asHTTP(c.Reference), c.client) // parse has seen that it is one
+	config.Sockets, config.URL, config.Opening, config.Throttled, config.ResumeEvery, config.Ended = 1, streamURL(node), nil, 0, 0, r.reference
+	if config.Dial.TLS != nil {
+		config.Dial.TLS = config.Dial.TLS.Clone()
+		config.Dial.TLS.ServerName = node.URL.Hostname()
+	}
+	config.Query = func(int) url.Values { return url.Values{"commitment": {c.Commitment}, "mode": {"none"}} }
+	return config
+}
+
+// race is how much later than a node of reference the ends of slots come, and how much sooner.
+type race struct {
+	mu            sync.Mutex
+	first         map[uint64]arrival // by slot, until the other one comes
+	later, sooner *latency.Histogram
+}
+
+// arrival is when the end of a slot came, and from whom.
+type arrival struct {
+	at          time.Time
+	atReference bool
+}
+
+func newRace() *race {
+	return &race{first: make(map[uint64]arrival), later: latency.New(), sooner: latency.New()}
+}
+
+func (r *race) own(slot uint64, at time.Time)       { r.take(slot, arrival{at, false}) }
+func (r *race) reference(slot uint64, at time.Time) { r.take(slot, arrival{at, true}) }
+
+// raceSlots is how many slots may wait for the other node: a slot that one of them skips waits for ever.
+const raceSlots = 10_000
+
+func (r *race) take(slot uint64, a arrival) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	before, both := r.first[slot]
+	switch {
+	case !both && len(r.first) < raceSlots:
+		r.first[slot] = a
+	case !both || before.atReference == a.atReference: // a slot that came again after a fork
+	case before.atReference:
+		r.later.Record(a.at.Sub(before.at))
+		delete(r.first, slot)
+	default:
+		r.sooner.Record(a.at.Sub(before.at))
+		delete(r.first, slot)
+	}
 }
 
 // readNames returns the keys of a list or of a file.

@@ -37,14 +37,18 @@ func (c *listenCommand) listened(pool *listen.Pool, before listen.Counts, took t
 	l.perSecond = map[string]float64{
 		"updates": per(l.Updates, before.Updates), "frames": per(l.Frames, before.Frames), "bytes": per(l.Bytes, before.Bytes),
 	}
-	rows := []latencyRow{
-		{"block time to socket", "block_time", pool.Times()},        // of updates; the time of a block has whole seconds
-		{"publication to first socket", "publication", published},   // of ends of slots
-		{"first socket to the others", "first_socket", pool.Skew()}, // of ends of slots
-	}
-	l.dated = rows[0].Count() > 0
-	l.rows = slices.DeleteFunc(rows, func(row latencyRow) bool { return row.Count() == 0 })
+	l.add("block time to socket", "block_time", pool.Times()) // of updates; the time of a block has whole seconds
+	l.dated = len(l.rows) > 0
+	l.add("publication to first socket", "publication", published)   // of ends of slots
+	l.add("first socket to the others", "first_socket", pool.Skew()) // of ends of slots
 	return l
+}
+
+// add adds a line to the table, unless nothing was counted.
+func (l *listened) add(what, name string, h *latency.Histogram) {
+	if h.Count() > 0 {
+		l.rows = append(l.rows, latencyRow{what, name, h})
+	}
 }
 
 // json returns what --json writes.
@@ -58,7 +62,7 @@ func (l *listened) json() any {
 		why = l.Why.Error()
 	}
 	return map[string]any{
-		"updates":    map[string]int64{"received": l.Updates, "missing": l.Missing, "twice": l.Twice},
+		"updates":    map[string]int64{"received": l.Updates, "missing": l.Missing, "twice": l.Twice, "conflated": l.Conflated},
 		"frames":     l.Frames,
 		"bytes":      l.Bytes,
 		"per_second": l.perSecond,
@@ -72,10 +76,11 @@ func (l *listened) json() any {
 		"failed":               l.Failed,  // connections that were not answered
 		"why":                  why,       // the first of what was closed, refused or failed
 		"took_s":               l.took.Seconds(),
-		"settings": map[string]any{
-			"url": l.URL, "sockets": l.Sockets, "pubkeys": l.Pubkeys, "programs": l.Programs, "wallets": l.Wallets,
+		"settings": l.settings(map[string]any{
+			"sockets": l.Sockets, "throttled": l.Throttled, "throttle": l.Throttle, "overflow": l.Overflow, "tokens": l.Tokens,
+			"reference": l.Reference, "ramp_s": l.Ramp.Seconds(), "pubkeys": l.Pubkeys, "programs": l.Programs, "wallets": l.Wallets,
 			"commitment": l.Commitment, "resume_every_s": l.ResumeEvery.Seconds(), "duration_s": l.Duration.Seconds(),
-		},
+		}),
 	}
 }
 
@@ -84,6 +89,9 @@ func (l *listened) text() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s: %d sockets, %s, %.3g s\n\n", l.URL, l.Sockets, l.Commitment, l.took.Seconds())
 	fmt.Fprintf(&b, "updates   %d received, %d missing, %d twice; %.1f/s\n", l.Updates, l.Missing, l.Twice, l.perSecond["updates"])
+	if l.Conflated > 0 {
+		fmt.Fprintf(&b, "conflated %d: of these numbers only the newest states came, as --overflow=conflate asks\n", l.Conflated)
+	}
 	fmt.Fprintf(&b, "frames    %d, %.1f/s\n", l.Frames, l.perSecond["frames"])
 	fmt.Fprintf(&b, "bytes     %d, %.2f MB/s\n", l.Bytes, l.perSecond["bytes"]/1e6)
 	fmt.Fprintf(&b, "sockets   %d of %d connected at the end, %d closed as slow consumers\n", l.Connected, l.Sockets, l.Closes[slowConsumer])

@@ -1,51 +1,139 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
+	"encoding/pem"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
+	"time"
 
 	"github.com/fasthttp/websocket"
 
 	"ledgerd/engine/ledger/ledgertest"
 )
 
-// A stream with a hole and a duplicate is counted as that, in words and in the file.
+// broadcaster sends every socket the same frames. Who answers the ping behind them has counted them.
+type broadcaster struct {
+	frames  []string
+	sockets int
+	all     func() // is called when so many sockets have counted all
+
+	mu      sync.Mutex
+	counted int
+	asked   []string // query and fields, of each socket
+}
+
+func (b *broadcaster) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if r.URL.Path != "/api/ws/accounts" {
+		http.NotFound(w, r)
+		return
+	}
+	var upgrader websocket.Upgrader
+	conn, err := upgrader.Upgrade(w, r, nil)
+	if err != nil {
+		return
+	}
+	defer conn.Close()
+	host, _, _ := strings.Cut(r.RemoteAddr, ":")
+	b.mu.Lock()
+	b.asked = append(b.asked, fmt.Sprintf("%s %s %s %s", r.URL.Query().Encode(), r.Header.Get("X-Test"), r.Header.Get("X-API-Key"), host))
+	b.mu.Unlock()
+	conn.SetPongHandler(func(string) error {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		if b.counted++; b.counted == b.sockets {
+			b.all()
+		}
+		return nil
+	})
+	for _, frame := range b.frames {
+		_ = conn.WriteMessage(websocket.TextMessage, []byte(frame)) // or the counts tell
+	}
+	_ = conn.WriteControl(websocket.PingMessage, nil, time.Now().Add(time.Minute))
+	_, _, _ = conn.ReadMessage() // until the client goes
+}
+
+// heard is what --json must hold of what was listened to.
+type heard struct {
+	Updates   map[string]int
+	Latencies map[string]struct{ Count int } `json:"latency_ms"`
+	Settings  struct{ Keys int }
+}
+
+// listens runs the command until every socket has counted all frames.
+func listens(t *testing.T, b *broadcaster, more ...string) (text string, h heard) {
+	t.Helper()
+	server := httptest.NewTLSServer(b)
+	defer server.Close()
+	ca := filepath.Join(t.TempDir(), "ca.pem")
+	must(t, os.WriteFile(ca, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}), 0o600))
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	b.all = stop
+	s := new(said)
+	args := []string{"listen", "wss" + strings.TrimPrefix(server.URL, "https"), "--ca", ca, "--duration", "1h", "--json", "-"}
+	for _, word := range more {
+		args = append(args, strings.ReplaceAll(word, "URL", server.URL))
+	}
+	if code := run(ctx, args, s.streams()); code != exitOK {
+		t.Fatalf("exit code %d, said %q", code, &s.err)
+	}
+	must(t, json.Unmarshal(s.out.Bytes(), &h))
+	return s.err.String(), h
+}
+
+func update(seq int) string {
+	return fmt.Sprintf(`{"type":"account_update","pubkey":"11111111111111111111111111111111","lamports":1,"timestamp":null,"slot":9,"seq":%d,"owner":"","executable":false,"commitment":"processed"}`, seq)
+}
+
+// A stream with a hole and a duplicate is counted as that, in words and in the record; what is conflated is not missing.
 func TestListenCountsWhatIsMissingAndTwice(t *testing.T) {
 	t.Parallel()
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.Path != "/api/ws/accounts" || r.FormValue("extended") != "true" || r.FormValue("commitment") != "processed" {
-			http.NotFound(w, r)
-			return
-		}
-		var upgrader websocket.Upgrader
-		conn, err := upgrader.Upgrade(w, r, nil)
-		if err != nil {
-			return
-		}
-		defer conn.Close()
-		for _, seq := range []int{1, 2, 4, 4, 5} {
-			text := fmt.Appendf(nil, `{"type":"account_update","pubkey":"11111111111111111111111111111111","lamports":1,"timestamp":null,"slot":9,"seq":%d,"owner":"","executable":false,"commitment":"processed"}`, seq)
-			_ = conn.WriteMessage(websocket.TextMessage, text) // or the counts tell
-		}
-		_, _, _ = conn.ReadMessage() // until the client goes
-	}))
-	defer server.Close()
-	file := filepath.Join(t.TempDir(), "figures.json")
-	code, s := does(t, "listen", server.URL, "--sockets", "2", "--duration", "300ms", "--json", file)
-	if code != exitOK || !strings.Contains(s.out.String(), "updates   10 received, 2 missing, 2 twice") || s.err.Len() > 0 {
-		t.Errorf("exit code %d, said %q and\n%s", code, &s.err, &s.out)
+	gap := `{"type":"gap","from_seq":5,"to_seq":9}`
+	b := &broadcaster{sockets: 2, frames: []string{update(1), update(2), update(4), update(4), update(5), gap, update(9)}}
+	text, h := listens(t, b, "--sockets", "2")
+	ledgertest.Contains(t, text, "updates   12 received, 2 missing, 2 twice", "the text")
+	ledgertest.Equal(t, h.Updates, map[string]int{"received": 12, "missing": 2, "twice": 2, "conflated": 6}, "the updates of the record")
+}
+
+// Every socket asks as it is told to, with keys and addresses in turns; ends of slots are timed by those of another node.
+func TestListenAsksAsItIsTold(t *testing.T) {
+	t.Parallel()
+	keys := filepath.Join(t.TempDir(), "keys")
+	must(t, os.WriteFile(keys, []byte("one\ntwo\n"), 0o600))
+	b := &broadcaster{sockets: 5, frames: []string{update(1), `{"type":"slot_end","slot":9,"seq":1}`}}
+	_, h := listens(t, b, "--sockets", "4", "--ramp", "10ms", "--throttled", "1", "--throttle", "100000", "--tokens", "--overflow", "conflate",
+		"--commitment", "confirmed", "--from", "127.0.0.2,127.0.0.3", "-H", "X-Test: 1", "--api-key-file", keys, "--reference", "URL")
+	const query = "commitment=confirmed&extended=true&overflow=conflate&tokens=true 1 "
+	want := []string{
+		"commitment=confirmed&extended=true&mode=none 1 one 127.0.0.2", query + "one 127.0.0.2", query + "one 127.0.0.2", query + "two 127.0.0.3", query + "two 127.0.0.3",
 	}
-	var got struct {
-		Updates struct{ Received, Missing, Twice int }
+	slices.Sort(b.asked)
+	ledgertest.Equal(t, b.asked, want, "what the sockets asked")
+	races := h.Latencies["behind_reference"].Count + h.Latencies["before_reference"].Count
+	if h.Settings.Keys != 2 || h.Updates["received"] != 4 || h.Latencies["first_socket"].Count != 3 || races != 1 {
+		t.Errorf("got %+v, with %d comparisons", h, races)
 	}
-	content, err := os.ReadFile(file)
-	must(t, err)
-	must(t, json.Unmarshal(content, &got))
-	ledgertest.Equal(t, got.Updates, struct{ Received, Missing, Twice int }{10, 2, 2}, "the updates of the file")
+}
+
+// Of a slot at both nodes the difference counts once, on the side that it is on.
+func TestRaceComparesEachSlotOnce(t *testing.T) {
+	r, zero := newRace(), time.Unix(1, 0)
+	r.reference(1, zero)
+	r.own(1, zero.Add(time.Second))
+	r.own(2, zero)
+	r.own(2, zero.Add(time.Minute)) // again, after a fork
+	r.reference(2, zero.Add(3*time.Second))
+	r.own(3, zero)
+	if r.later.Count() != 1 || r.sooner.Count() != 1 || r.later.Quantile(1).Round(time.Millisecond*10) != time.Second || r.sooner.Quantile(1).Round(time.Millisecond*10) != 3*time.Second {
+		t.Errorf("later %v, sooner %v", r.later.Summary(), r.sooner.Summary())
+	}
 }

@@ -5,94 +5,172 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
+	"net/url"
 	"strconv"
 	"strings"
 	"time"
 
 	"ledgerd/bench/load"
+	"ledgerd/httpd/client"
 )
 
 const (
-	// defaultRate is how many requests a second are sent to a node that has no limits.
+	// defaultRate is how many requests a second are sent to a node that has no limits. A search begins with it.
 	defaultRate = 1000
-	// closedLoop is the value of --rate that has none.
+	// closedLoop is the value of --rate that has none, and search the one that is looked for.
 	closedLoop = "max"
+	search     = "search"
 	// scriptRequests is how many different requests are made up.
 	scriptRequests = 1 << 16
 	// fewestRequests is how many a node must still allow to be loaded.
 	fewestRequests = 10
+	// defaultDuration, longestDuration: of a measurement, and of one that ends with its requests.
+	defaultDuration, longestDuration = 10 * time.Second, 24 * time.Hour
 )
 
 // loadCommand asks a running server.
 type loadCommand struct {
-	URL          string        `arg:"" help:"The server: http://HOST:PORT."`
-	Rate         string        `help:"Requests a second, each due at a time of its own whatever the responses take, or max: each connection asks again when it is answered. Default: what the node's limits allow, at most 1000." placeholder:"N|max"`
-	Connections  int           `short:"c" help:"How many connections ask, all from one address." default:"16"`
-	Duration     time.Duration `short:"d" help:"Of the measurement." default:"10s"`
-	Warmup       time.Duration `help:"How long the same is asked before, without being counted." default:"1s"`
-	Path         []string      `help:"Ask for this path of the interface, such as /blocks/latest; several take turns." sep:"none" placeholder:"PATH" xor:"what"`
-	Mix          string        `help:"Ask for these by weight: account, balance, tokens, batch, program, transaction, recent, block, latest." placeholder:"account=1" xor:"what"`
-	Keys         string        `help:"Ask for these accounts: a file with a base58 key a line, or keys with commas between them. Default: accounts that the server lists." placeholder:"FILE|LIST"`
-	MinSlot      uint64        `help:"Ask for the state at this slot or a later one." placeholder:"SLOT"`
-	IgnoreLimits bool          `help:"Ask more than the node allows this client. Without it the load stays below, and ends at the first 429."`
-	JSON         string        `group:"Output:" name:"json" help:"Write the figures here." placeholder:"FILE" type:"path"`
-	HDR          string        `group:"Output:" name:"hdr" help:"Write the latencies of each second here, as a log of HdrHistogram." placeholder:"FILE" type:"path"`
+	reach
+	Rate         string         `help:"Requests a second, each due at a time of its own whatever the responses take; max: each connection asks again when it is answered; search: the highest rate that meets --slo. Default: what the node's limits allow, at most 1000." placeholder:"N|max|search"`
+	Connections  int            `short:"c" help:"How many connections ask." default:"16"`
+	Requests     int            `short:"n" help:"End after so many requests." placeholder:"N"`
+	Duration     *time.Duration `short:"d" help:"Of the measurement, or of each step of a search. Default: 10s, or until --requests were sent." placeholder:"DURATION"`
+	Warmup       *time.Duration `help:"How long the same is asked before, without being counted. Default: 1s, 0s with --requests." placeholder:"DURATION"`
+	Ramp         time.Duration  `help:"For so long the rate, or with --rate=max the number of connections that ask, rises from nothing." placeholder:"DURATION"`
+	Arrivals     string         `help:"When requests are due: ${enum}. Poisson is at random, as those of many clients are." enum:"even,poisson" default:"even"`
+	Path         []string       `help:"Ask for this path of the interface, such as /blocks/latest, or a whole URL of the server; several take turns." sep:"none" placeholder:"PATH|URL" xor:"what"`
+	Mix          string         `help:"Ask for these by weight: account, balance, tokens, batch, program, transaction, recent, block, latest." placeholder:"account=1" xor:"what"`
+	Keys         string         `help:"Ask for these accounts: a file with a base58 key a line, or keys with commas between them. Default: accounts that the server lists." placeholder:"FILE|LIST"`
+	MinSlot      uint64         `help:"Ask for the state at this slot or a later one." placeholder:"SLOT"`
+	IgnoreLimits bool           `help:"Ask more than the node allows this client. Without it the load stays below, and ends at the first 429."`
+	Verify       bool           `group:"Judgement:" help:"Read every response: one that is not JSON, or of an older slot than the one before on its connection, is wrong, and the command fails."`
+	SLO          string         `group:"Judgement:" name:"slo" help:"Fail unless this holds. What failed or was not sent counts as never answered." placeholder:"p99=5ms,max=1s,failed=0.1%"`
+	JSON         string         `group:"Output:" name:"json" help:"Write the figures here; - is the standard output." placeholder:"FILE" type:"path"`
+	CSV          string         `group:"Output:" name:"csv" help:"Write the figures of each second here." placeholder:"FILE" type:"path"`
+	HDR          string         `group:"Output:" name:"hdr" help:"Write the latencies of each second here, as a log of HdrHistogram." placeholder:"FILE" type:"path"`
 
-	node   *load.Node
+	slo    load.SLO
+	pace   load.Pace
+	warmup time.Duration
+	paths  []string // that were named, as they are asked for
 	mix    load.Mix
 	known  load.Known
-	rate   float64 // 0: closed loop
-	why    string  // the rate is what it is
+	why    string // the rate is what it is
 	counts *load.Counts
+	steps  []step // of a search
 }
 
-// Run finds out what to ask, asks, and reports. Whatever comes of the requests is a figure and no error.
-func (c *loadCommand) Run(ctx context.Context, streams *streams) error {
+// Run finds out what to ask, asks, and reports. Whatever comes of the requests is a figure, and an error only where it is wrong or misses
+// the objectives.
+func (c *loadCommand) Run(ctx context.Context, streams *streams) (err error) {
 	if err := c.parse(); err != nil {
 		return &usageError{err}
 	}
-	if err := c.node.Find(ctx); err != nil && !(c.IgnoreLimits && c.node.Budget().Limit > 0) {
+	out, err := c.open(streams)
+	if err != nil {
+		return &usageError{err}
+	}
+	defer func() { err = errors.Join(err, out.close()) }()
+	if err := c.find(ctx); err != nil {
 		return err
 	}
-	config := load.Config{Connections: c.Connections, StopAt429: !c.IgnoreLimits, Address: c.node.Address}
-	var err error
-	if config.Script, err = c.script(ctx); err != nil {
+	config, err := c.config(ctx)
+	if err != nil {
 		return err
 	}
-	if config.Rate, err = c.obey(); err != nil {
+	if err := c.obey(); err != nil {
 		return err
 	}
 	l := load.New(config)
 	defer l.Close()
-	if err := c.measure(ctx, streams.err, l); err != nil {
+	if err := c.measure(ctx, out, l); err != nil {
 		return err
 	}
-	return c.report(streams.out)
+	if err := c.report(out); err != nil {
+		return err
+	}
+	return c.judge()
 }
 
-// parse checks the flags. The rate is below 0 if none was named.
+// parse checks the flags.
 func (c *loadCommand) parse() (err error) {
-	c.rate, c.why = defaultRate, "the default"
-	if c.Rate == closedLoop {
-		c.rate, c.why = 0, "--rate"
-	} else if c.Rate != "" {
-		if c.rate, err = strconv.ParseFloat(c.Rate, 64); err != nil || !(c.rate >= 0) || c.rate > 1e7 {
-			return fmt.Errorf("--rate=%s is not %s or a number up to 10,000,000", c.Rate, closedLoop)
-		}
-		c.why = "--rate"
+	if err := c.reach.parse(); err != nil {
+		return err
+	}
+	c.pace = load.Pace{Ramp: c.Ramp, Poisson: c.Arrivals == "poisson", Requests: c.Requests, Length: defaultDuration}
+	c.warmup = time.Second
+	if c.Requests > 0 {
+		c.warmup, c.pace.Length = 0, longestDuration
+	}
+	if c.Warmup != nil {
+		c.warmup = *c.Warmup
+	}
+	if c.Duration != nil {
+		c.pace.Length = *c.Duration
 	}
 	if c.Connections < 1 || c.Connections > 10_000 {
 		return errors.New("--connections must be 1 to 10,000")
 	}
-	if c.Duration <= 0 || c.Warmup < 0 {
-		return errors.New("--duration must be above 0, and --warmup not below")
+	if c.pace.Length <= 0 || c.warmup < 0 || c.Ramp < 0 || c.Requests < 0 {
+		return errors.New("--duration must be above 0, and --warmup, --ramp and --requests not below")
 	}
-	for _, path := range c.Path {
-		if !strings.HasPrefix(path, "/") || strings.ContainsAny(path, " \r\n") {
-			return fmt.Errorf("--path=%q must begin with / and hold no spaces", path)
+	if c.SLO != "" {
+		if c.slo, err = load.ParseSLO(c.SLO); err != nil {
+			return fmt.Errorf("--slo: %w", err)
 		}
 	}
-	if len(c.Path) == 0 {
+	if err := c.parseRate(); err != nil {
+		return err
+	}
+	return c.parseWhat()
+}
+
+// parseRate reads how fast is asked.
+func (c *loadCommand) parseRate() (err error) {
+	c.pace.Rate, c.why = defaultRate, "--rate"
+	switch c.Rate {
+	case "":
+		c.why = "the default"
+	case closedLoop:
+		c.pace.Rate = 0
+	case search:
+		if c.slo == nil || c.Requests > 0 || c.Ramp > 0 {
+			return errors.New("--rate=search needs --slo, and takes neither --requests nor --ramp")
+		}
+	default:
+		if c.pace.Rate, err = strconv.ParseFloat(c.Rate, 64); err != nil || !(c.pace.Rate > 0) || c.pace.Rate > load.MostRate {
+			return fmt.Errorf("--rate=%s is not %s, %s or a number up to 10,000,000", c.Rate, closedLoop, search)
+		}
+	}
+	return nil
+}
+
+// parseWhat reads what is asked for.
+func (c *loadCommand) parseWhat() (err error) {
+	paths := c.Path
+	if c.path != "" {
+		paths = append([]string{c.path}, paths...)
+	}
+	for _, path := range paths {
+		u, err := url.Parse(path)
+		switch {
+		case err != nil || strings.ContainsAny(path, " \r\n") || u.Host == "" && !strings.HasPrefix(path, "/"):
+			return fmt.Errorf("--path=%q must begin with / and hold no spaces, or be a whole URL", path)
+		case u.Host != "" && (u.Host != c.node.URL.Host || u.Scheme != c.node.URL.Scheme):
+			return fmt.Errorf("--path=%s is not on %s", path, c.node.URL.Host)
+		case u.Host == "" && !strings.HasPrefix(u.Path, c.node.URL.Path+"/"):
+			u.Path = c.node.URL.Path + u.Path
+		}
+		if c.MinSlot > 0 {
+			u.RawQuery = strings.TrimPrefix(fmt.Sprintf("%s&min_slot=%d", u.RawQuery, c.MinSlot), "&")
+		}
+		c.paths = append(c.paths, u.RequestURI())
+	}
+	if len(paths) > 0 && c.Mix != "" {
+		return errors.New("a path and --mix can't be used together")
+	}
+	if len(paths) == 0 {
 		c.Mix = cmp.Or(c.Mix, "account=1")
 		if c.mix, err = load.ParseMix(c.Mix); err != nil {
 			return fmt.Errorf("--mix: %w", err)
@@ -104,53 +182,76 @@ func (c *loadCommand) parse() (err error) {
 			return fmt.Errorf("--keys: %w", err)
 		}
 	}
-	if c.node, err = load.NewNode(c.URL); err == nil && c.node.URL.Scheme == "https" {
-		err = fmt.Errorf("%s speaks TLS, which a load does not: load a node without, at http://HOST:PORT", c.node.URL.Host)
+	return nil
+}
+
+// find finds the server, which must have the paths that were named. Another server than ledgerd may be asked for paths: it has no limits.
+func (c *loadCommand) find(ctx context.Context) error {
+	for _, path := range c.paths {
+		if err := c.try(path); err != nil {
+			return err
+		}
+	}
+	err := c.node.Find(ctx)
+	var refused *client.StatusError
+	switch limited := errors.As(err, &refused) && refused.Status == http.StatusTooManyRequests; {
+	case limited && c.IgnoreLimits && c.node.Budget().Limit > 0, !limited && len(c.paths) > 0 && c.node.Address.IsValid():
+		return nil
 	}
 	return err
 }
 
-// script makes up the requests.
-func (c *loadCommand) script(ctx context.Context) (load.Script, error) {
-	paths := c.Path
+// config makes up the requests.
+func (c *loadCommand) config(ctx context.Context) (load.Config, error) {
+	config := load.Config{
+		Address: c.node.Address, Dial: c.dialer, Connections: c.Connections, Timeout: c.Timeout, StopAt429: !c.IgnoreLimits,
+	}
+	paths, count := c.paths, min(scriptRequests, len(c.paths)*len(c.headers))
 	if c.mix != nil {
-		if c.mix.Unknown(c.known) != "" {
+		if config.Learned = c.mix.Unknown(c.known) != ""; config.Learned {
 			if err := c.node.Learn(ctx, c.known); err != nil {
-				return nil, err
+				return config, err
 			}
 		}
 		if name := c.mix.Unknown(c.known); name != "" {
-			return nil, fmt.Errorf("the server tells of nothing that %s can be asked for; --keys names accounts", name)
+			return config, fmt.Errorf("the server tells of nothing that %s can be asked for; --keys names accounts", name)
 		}
-		paths = c.mix.Paths(c.known, scriptRequests)
-	}
-	return load.NewScript(len(paths), func(dst []byte, i int) []byte {
-		path := c.node.URL.Path + paths[i]
-		if c.MinSlot > 0 {
-			separator := "?"
-			if strings.Contains(path, separator) {
-				separator = "&"
+		paths, count = c.mix.Paths(c.known, scriptRequests), scriptRequests
+		for i := range paths {
+			paths[i] = c.node.URL.Path + paths[i]
+			if c.MinSlot > 0 {
+				paths[i] += fmt.Sprintf("%cmin_slot=%d", map[bool]byte{false: '?', true: '&'}[strings.Contains(paths[i], "?")], c.MinSlot)
 			}
-			path += fmt.Sprintf("%smin_slot=%d", separator, c.MinSlot)
 		}
-		return load.AppendGet(dst, c.node.URL.Host, path)
-	}), nil
+	}
+	config.Script = load.NewScript(count, func(dst []byte, i int) []byte {
+		header := c.headers[(i%len(paths)+i/len(paths))%len(c.headers)] // so that each path is asked for with each key
+		return load.AppendGet(dst, c.node.URL.Host, paths[i%len(paths)], header)
+	})
+	if c.Verify {
+		config.Verify = newVerifier(paths).verify
+	}
+	return config, nil
 }
 
-// obey returns the rate that was asked for, or the one that the node allows, and keeps why it is that.
-func (c *loadCommand) obey() (float64, error) {
+// obey takes the rate that was asked for, or the one that the node allows, and keeps why it is that.
+func (c *loadCommand) obey() error {
 	node := c.node.Budget()
-	// The headers tell of the window with the fewest requests remaining; in the others more remain.
-	allowed := float64(node.Remaining-2) / (c.Warmup + c.Duration).Seconds()
+	allowed := node.Remaining*c.shares() - 2 // in the window with the fewest requests remaining, of which the headers tell
+	until := node.Reset.Format(time.TimeOnly)
+	rate := float64(allowed) / (c.warmup + c.pace.Length).Seconds()
 	switch {
 	case node.Limit == 0:
 	case c.IgnoreLimits:
 		c.why += fmt.Sprintf(", ignoring the node's limit of %d requests", node.Limit)
 	case node.Remaining < fewestRequests:
-		return 0, fmt.Errorf("the node allows this client only %d more requests until %s: wait, or use --ignore-limits", node.Remaining, node.Reset.Format(time.TimeOnly))
-	case c.rate == 0 || c.rate > allowed:
-		c.rate = allowed
-		c.why = fmt.Sprintf("the node allows this client %d of %d requests until %s; see --ignore-limits", node.Remaining, node.Limit, node.Reset.Format(time.TimeOnly))
+		return fmt.Errorf("the node allows this client only %d more requests until %s: wait, or use --ignore-limits", node.Remaining, until)
+	case c.Rate == search:
+		return fmt.Errorf("the node allows this client %d requests until %s, which is no room for a search; see --ignore-limits", node.Remaining, until)
+	case c.Requests > 0 && c.warmup == 0 && c.Requests <= allowed:
+	case c.pace.Rate == 0 || c.pace.Rate > rate:
+		c.pace.Rate = rate
+		c.why = fmt.Sprintf("the node allows this client %d of %d requests until %s; see --ignore-limits", node.Remaining, node.Limit, until)
 	}
-	return c.rate, nil
+	return nil
 }

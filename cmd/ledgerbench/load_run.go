@@ -1,17 +1,9 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"maps"
-	"math"
-	"net/http"
-	"os"
-	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -19,87 +11,105 @@ import (
 	"ledgerd/bench/load"
 )
 
-// measure warms up and measures. Once a second it takes what was counted, for the line of progress and
-// for the log of latencies.
-func (c *loadCommand) measure(ctx context.Context, progress io.Writer, l *load.Load) (err error) {
-	c.counts = load.NewCounts()
-	file, err := os.Create(cmp.Or(c.HDR, os.DevNull))
-	if err != nil {
-		return &usageError{err}
+// step is one rate that a search has tried.
+type step struct {
+	Rate   float64  `json:"rate"`
+	P99    float64  `json:"p99_ms"`
+	Missed []string `json:"missed"` // of the objectives; none: the rate meets them
+}
+
+// outputs are where figures go.
+type outputs struct {
+	*output
+	csv, hdr *file
+	log      *latency.Log
+	began    time.Time
+}
+
+// open opens what is written, so that a name that cannot be written to costs no measurement.
+func (c *loadCommand) open(streams *streams) (o *outputs, err error) {
+	o = &outputs{began: time.Now()}
+	var errs [3]error
+	o.output, errs[0] = openOutput(streams, c.JSON)
+	o.csv, errs[1] = create(streams, c.CSV)
+	o.hdr, errs[2] = create(streams, c.HDR)
+	if err := errors.Join(errs[:]...); err != nil {
+		return nil, err
 	}
-	defer func() { err = errors.Join(err, file.Close()) }()
-	log, err := latency.NewLog(file, time.Now())
-	if err != nil {
-		return err
-	}
-	show := statusLine(progress)
-	defer show("")
-	show("warming up")
-	if warmup := l.Phase(ctx, c.Warmup); warmup.RetryAfter != "" && !c.IgnoreLimits {
-		c.counts = warmup
+	fmt.Fprintln(o.csv, "second,rate,responses,ok,failed,gone,p50_ms,p99_ms,max_ms,bytes")
+	o.log, err = latency.NewLog(o.hdr, o.began)
+	return o, err
+}
+
+func (o *outputs) close() error { return errors.Join(o.output.close(), o.csv.close(), o.hdr.close()) }
+
+// second writes what came of the requests since the last time.
+func (o *outputs) second(n *load.Counts, rate float64, from, to time.Time) error {
+	s := n.Latency.Summary()
+	_, err := fmt.Fprintf(o.csv, "%.3f,%g,%d,%d,%d,%d,%.3f,%.3f,%.3f,%d\n", to.Sub(o.began).Seconds(), rate, n.Answered(), n.OK(), n.Failed(), n.Gone,
+		s.P50, s.P99, s.Max, n.Bytes)
+	return errors.Join(err, o.log.Add(n.Latency, from, to))
+}
+
+// measure warms up, and measures at the rate that was asked for, or searches for it.
+func (c *loadCommand) measure(ctx context.Context, out *outputs, l *load.Load) (err error) {
+	defer out.show("")
+	out.show("warming up")
+	warmup := c.pace
+	warmup.Length, warmup.Ramp, warmup.Requests = c.warmup, 0, 0
+	if before := l.Phase(ctx, warmup); before.RetryAfter != "" && !c.IgnoreLimits {
+		c.counts = before
 		return nil
 	}
-	begun := time.Now()
-	from := begun
-	take := func(part *load.Counts) {
-		now := time.Now()
-		c.counts.Merge(part)
-		err = cmp.Or(err, log.Add(part.Latency, from, now))
-		from = now
-		show(fmt.Sprintf("%.0f of %.0f s: %d responses/s, p99 %.3f ms, %d failed", now.Sub(begun).Seconds(), c.Duration.Seconds(), part.Answered(),
-			latency.Milliseconds(part.Latency.Quantile(0.99)), c.counts.Failed()))
+	if c.Rate != search {
+		c.counts, err = c.phase(ctx, out, l)
+		return err
 	}
-	stop := everySecond(func() { take(l.Take()) })
-	last := l.Phase(ctx, c.Duration)
-	stop()
-	take(last)
+	best, err := load.Search(c.pace.Rate, func(rate float64) (bool, error) {
+		c.pace.Rate = rate
+		n, err := c.phase(ctx, out, l)
+		s := step{rate, n.Latency.Summary().P99, c.slo.Missed(n)}
+		c.steps = append(c.steps, s)
+		if c.counts == nil || s.Missed == nil {
+			c.counts = n
+		}
+		return s.Missed == nil, errors.Join(err, ctx.Err())
+	})
+	c.pace.Rate, c.why = best, fmt.Sprintf("the highest of %d rates that meets %s", len(c.steps), c.SLO)
+	if best == 0 && err == nil {
+		c.pace.Rate, c.why = c.steps[0].Rate, "no rate meets "+c.SLO
+	}
 	return err
 }
 
-// report writes what came of it for people, and for programs if asked.
-func (c *loadCommand) report(out io.Writer) error {
-	n := c.counts
-	return deliver(out, c.text(), c.JSON, map[string]any{
-		"requests":   map[string]int{"due": n.Due(), "sent": n.Sent(), "ok": n.OK(), "failed": n.Failed(), "unsent": n.Unsent},
-		"latency_ms": n.Latency.Summary(),
-		"statuses":   n.Statuses,
-		"errors":     n.Errors,
-		"bytes":      n.Bytes,
-		"took_s":     n.Took.Seconds(),
-		"settings": map[string]any{
-			"url": c.node.URL.String(), "rate": c.rate, "rate_from": c.why, "connections": c.Connections, "duration_s": c.Duration.Seconds(),
-			"warmup_s": c.Warmup.Seconds(), "mix": c.Mix, "paths": c.Path, "min_slot": c.MinSlot, "ignore_limits": c.IgnoreLimits, "limit": c.node.Budget().Limit,
-		},
-	})
+// phase measures once. Each second it takes what was counted, for the line of progress and the files.
+func (c *loadCommand) phase(ctx context.Context, out *outputs, l *load.Load) (*load.Counts, error) {
+	all, begun := load.NewCounts(), time.Now()
+	from := begun
+	var err error
+	take := func(part *load.Counts) {
+		now := time.Now()
+		all.Merge(part)
+		err = errors.Join(err, out.second(part, c.pace.Rate, from, now))
+		from = now
+		out.show(fmt.Sprintf("%.0f of %.0f s: %d responses/s, p99 %.3f ms, %d failed", now.Sub(begun).Seconds(), c.pace.Length.Seconds(), part.Answered(),
+			latency.Milliseconds(part.Latency.Quantile(0.99)), all.Failed()))
+	}
+	stop := everySecond(func() { take(l.Take()) })
+	last := l.Phase(ctx, c.pace)
+	stop()
+	take(last)
+	return all, err
 }
 
-// text returns the figures for people.
-func (c *loadCommand) text() string {
-	n, took := c.counts, max(c.counts.Took.Seconds(), 1e-9)
-	rate := "as many requests as are answered"
-	if c.rate > 0 {
-		rate = strconv.FormatFloat(math.Round(10*c.rate)/10, 'f', -1, 64) + " requests/s"
+// judge returns an error if a response is wrong, or an objective is missed.
+func (c *loadCommand) judge() error {
+	missed := c.slo.Missed(c.counts)
+	for what, n := range c.counts.Wrong {
+		missed = append(missed, fmt.Sprintf("%d responses are wrong: %s", n, what))
 	}
-	var b strings.Builder
-	fmt.Fprintf(&b, "%s: %s (%s) over %d connections, %.3g s\n\n", c.node.URL.String(), rate, c.why, c.Connections, took)
-	fmt.Fprintf(&b, "requests  %d due, %d sent, %d ok, %d failed, %d unsent; %.1f responses/s\n", n.Due(), n.Sent(), n.OK(), n.Failed(), n.Unsent, n.PerSecond())
-	fmt.Fprintf(&b, "statuses ")
-	for _, status := range slices.Sorted(maps.Keys(n.Statuses)) {
-		fmt.Fprintf(&b, " %d: %d", status, n.Statuses[status])
+	if len(missed) > 0 {
+		return errors.New(strings.Join(missed, "; "))
 	}
-	fmt.Fprintf(&b, "\nbytes     %d, %.2f MB/s\n", n.Bytes, float64(n.Bytes)/1e6/took)
-	for _, kind := range slices.Sorted(maps.Keys(n.Errors)) {
-		fmt.Fprintf(&b, "failed    %d: %s\n", n.Errors[kind], kind)
-	}
-	if n.Answered() > 0 {
-		fmt.Fprintf(&b, "\nlatency of responses in ms, from when a request was due\n%s\n%s\n%s",
-			latency.Columns, n.Latency.Summary(), n.Latency.Bars())
-	}
-	if n.Unsent > 0 {
-		fmt.Fprintf(&b, "\n%d requests were due when every connection was busy, and were never sent: the server, or %d connections, cannot keep up with this rate.\n", n.Unsent, c.Connections)
-	}
-	if refused := n.Statuses[http.StatusTooManyRequests]; refused > 0 {
-		fmt.Fprintf(&b, "\nThe node refused %d requests with 429, and asks to retry after %s s.\n", refused, n.RetryAfter)
-	}
-	return b.String()
+	return nil
 }

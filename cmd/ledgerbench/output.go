@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -10,27 +11,51 @@ import (
 	"time"
 )
 
-// deliver writes figures: a text for people and, if a file is named for it, a record for programs.
-func deliver(out io.Writer, text, path string, record any) error {
-	_, err := io.WriteString(out, text)
-	if path == "" {
-		return err
-	}
-	return errors.Join(err, writeFile(path, func(w io.Writer) error {
-		encoder := json.NewEncoder(w)
-		encoder.SetIndent("", "  ")
-		return encoder.Encode(record)
-	}))
+// stdout is the name of a file that is the standard output.
+const stdout = "-"
+
+// file is what a user has named to be written.
+type file struct {
+	io.Writer
+	close func() error
 }
 
-// writeFile writes a file.
-func writeFile(path string, write func(w io.Writer) error) (err error) {
-	file, err := os.Create(path)
-	if err != nil {
-		return err
+// create opens a file to be written. What is written to one without a name is dropped.
+func create(s *streams, path string) (*file, error) {
+	if path == stdout {
+		return &file{s.out, func() error { return nil }}, nil
 	}
-	defer func() { err = errors.Join(err, file.Close()) }()
-	return write(file)
+	f, err := os.Create(cmp.Or(path, os.DevNull))
+	if err != nil {
+		return nil, err
+	}
+	return &file{f, f.Close}, nil
+}
+
+// output is where the figures of a command go in the end: a text for people and, if a file is named for it, a record for programs. show
+// shows meanwhile how far it is.
+type output struct {
+	*file
+	people io.Writer
+	show   func(text string)
+}
+
+// openOutput opens it. The text gives way to a record on the standard output.
+func openOutput(s *streams, path string) (*output, error) {
+	f, err := create(s, path)
+	o := &output{f, s.out, statusLine(s.err)}
+	if path == stdout {
+		o.people = s.err
+	}
+	return o, err
+}
+
+// deliver writes both.
+func (o *output) deliver(text string, record any) error {
+	_, err := io.WriteString(o.people, text)
+	encoder := json.NewEncoder(o.file)
+	encoder.SetIndent("", "  ")
+	return errors.Join(err, encoder.Encode(record))
 }
 
 // everySecond does something once a second in a goroutine of its own. stop ends that, and returns when it has ended.

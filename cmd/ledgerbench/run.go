@@ -164,5 +164,9 @@ func (c *reportCommand) Run() error {
 	for _, s := range bench.Scenarios {
 		sections = append(sections, report.Section{Scenario: s.Name, Help: s.Help})
 	}
-	return writeFile(c.Page, func(w io.Writer) error { return found.WritePage(w, bench.Goals, sections) })
+	var page bytes.Buffer
+	if err := found.WritePage(&page, bench.Goals, sections); err != nil {
+		return err
+	}
+	return os.WriteFile(c.Page, page.Bytes(), 0o644)
 }

@@ -266,12 +266,12 @@ func (w *crowd) finish(within time.Duration, allowed ...string) map[string]int {
 
 // end names what ended a socket: the frame waited for, a close code, the deadline, or the network.
 func end(err error) string {
-	var closed *listen.CloseError
+	var closed *websocket.CloseError
 	switch {
 	case err == nil:
 		return "served"
-	case errors.As(err, &closed):
-		return strconv.Itoa(int(closed.Code))
+	case errors.As(err, &closed) && closed.Code != websocket.CloseAbnormalClosure:
+		return strconv.Itoa(closed.Code)
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		return "open"
 	}

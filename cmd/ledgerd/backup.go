@@ -16,6 +16,7 @@ import (
 
 	"github.com/klauspost/compress/zstd"
 
+	"ledgerd/cmd/internal/call"
 	"ledgerd/engine/datadir"
 	"ledgerd/snapshot/vfs"
 )
@@ -23,7 +24,7 @@ import (
 type backupCommand struct {
 	URL    string `help:"The operators' listener of the node: http://HOST:PORT." default:"http://127.0.0.1:8081" name:"url" env:"-"`
 	Output string `help:"What to make: a data directory, or an archive of one if the name ends in .tar.zst. It must not exist, and appears when it is complete and verified." required:"" placeholder:"DIR|FILE.tar.zst"`
-	callFlags
+	call.Flags
 	quietFlag
 }
 
@@ -44,7 +45,7 @@ func (c *backupCommand) Run(ctx context.Context, s *streams) error {
 	if err := c.isFree(); err != nil {
 		return &usageError{err}
 	}
-	client, err := c.client()
+	client, err := c.Client()
 	if err != nil {
 		return &usageError{err}
 	}
@@ -111,13 +112,13 @@ func (c *backupCommand) fetch(ctx context.Context, s *streams, client *http.Clie
 	}
 	defer response.Body.Close()
 	if response.StatusCode == http.StatusNotFound {
-		return 0, fmt.Errorf("%s answers 404: %s; the backup is where --ops-listen is", c.asked(c.URL), details(response.Body))
+		return 0, fmt.Errorf("%s answers 404: %s; the backup is where --ops-listen is", c.Asked(c.URL), details(response.Body))
 	}
 	if response.StatusCode != http.StatusOK {
-		return 0, fmt.Errorf("%s answers %d: %s", c.asked(c.URL), response.StatusCode, details(response.Body))
+		return 0, fmt.Errorf("%s answers %d: %s", c.Asked(c.URL), response.StatusCode, details(response.Body))
 	}
 	if response.ContentLength < 0 {
-		return 0, fmt.Errorf("%s does not say how long its backup is", c.asked(c.URL))
+		return 0, fmt.Errorf("%s does not say how long its backup is", c.Asked(c.URL))
 	}
 	meter := &meter{phase: "fetching the backup", total: uint64(response.ContentLength)}
 	defer c.show(s, meter.progress)()

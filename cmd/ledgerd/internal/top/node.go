@@ -31,7 +31,6 @@ var public, operators = door{"/api/metrics", "/api/health"}, door{"/metrics", "/
 // node is a node that is asked. One goroutine uses it.
 type node struct {
 	address string // http://HOST:PORT
-	key     string // "": none
 	client  *http.Client
 	door    door   // that answered last
 	id      string // of the node; "": not known
@@ -56,9 +55,9 @@ type news struct {
 	next   time.Duration // until the node is asked again
 }
 
-func newNode(client *http.Client, address, key string) *node {
+func newNode(client *http.Client, address string) *node {
 	address = strings.TrimSuffix(strings.TrimSuffix(address, "/"), "/api")
-	return &node{address: address, key: key, door: public, client: &http.Client{Transport: client.Transport, Timeout: askTimeout}}
+	return &node{address: address, door: public, client: &http.Client{Transport: client.Transport, Timeout: askTimeout}}
 }
 
 // ask asks for the metrics, for the name of the node until it is known, and for the reason where it is not healthy.
@@ -117,9 +116,6 @@ func (n *node) get(ctx context.Context, path string) (text []byte, status int, e
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, n.address+path, nil)
 	if err != nil {
 		return nil, 0, err
-	}
-	if n.key != "" {
-		request.Header.Set("X-API-Key", n.key)
 	}
 	response, err := n.client.Do(request)
 	if err != nil {

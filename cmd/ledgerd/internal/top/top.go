@@ -14,9 +14,9 @@ import (
 // redrawEvery keeps what is said of ages true.
 const redrawEvery = time.Second
 
-// Run shows the node at an address, http://HOST:PORT, which client asks with an API key, if it is not empty, under a name on a screen until
+// Run shows the node at an address, http://HOST:PORT, which client asks, under a name on a screen until
 // ctx ends or a person quits by q, Esc or Ctrl-C. A node that does not answer is asked on.
-func Run(ctx context.Context, client *http.Client, address, key, name string, screen tcell.Screen) error {
+func Run(ctx context.Context, client *http.Client, address, name string, screen tcell.Screen) error {
 	if err := screen.Init(); err != nil {
 		return fmt.Errorf("cannot use the terminal: %w", err)
 	}
@@ -27,7 +27,7 @@ func Run(ctx context.Context, client *http.Client, address, key, name string, sc
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	answers := make(chan news)
-	asking.Go(func() { askOn(ctx, newNode(client, address, key), answers) })
+	asking.Go(func() { askOn(ctx, newNode(client, address), answers) })
 	redraw := time.NewTicker(redrawEvery)
 	defer redraw.Stop()
 	v := &view{name: name}

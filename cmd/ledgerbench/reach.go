@@ -1,0 +1,88 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"net/netip"
+	"strings"
+	"time"
+
+	"ledgerd/bench/dial"
+	"ledgerd/bench/load"
+	"ledgerd/cmd/internal/call"
+)
+
+// reach is how load and listen reach a server over many connections.
+type reach struct {
+	URL string `arg:"" help:"The server: http://HOST:PORT."`
+	call.Flags
+	From    []netip.Addr  `group:"Connection:" help:"The addresses of this machine to come from, in turns." placeholder:"ADDRESS,…"`
+	Timeout time.Duration `group:"Connection:" help:"How long connecting may take, and a response." default:"10s"`
+
+	headers []http.Header // of connections or requests in turns
+	dialer  dial.Dialer
+	client  *http.Client // to ask the server what there is
+	node    *load.Node
+	path    string // what followed /api/ in the URL, "": nothing
+}
+
+// parse checks the flags. Nothing is asked yet.
+func (r *reach) parse() (err error) {
+	if r.Timeout <= 0 {
+		return errors.New("--timeout must be above 0")
+	}
+	base, path, _ := strings.Cut(r.URL, "/api/")
+	if r.path = path; path != "" {
+		r.path = "/" + path
+	}
+	if r.headers, err = r.Headers(); err != nil {
+		return err
+	}
+	if r.client, err = r.Client(); err != nil {
+		return err
+	}
+	r.client.Timeout = r.Timeout
+	if r.node, err = load.NewNode(base, r.client); err != nil {
+		return err
+	}
+	r.dialer = dial.Dialer{From: r.From, Unix: r.Socket(), Timeout: r.Timeout}
+	if r.node.URL.Scheme == "https" {
+		if r.dialer.TLS, err = r.TLS(); err != nil {
+			return err
+		}
+		r.dialer.TLS.ServerName = r.node.URL.Hostname()
+	}
+	return nil
+}
+
+// settings are what JSON says of how the server was reached.
+func (r *reach) settings(more map[string]any) map[string]any {
+	more["url"], more["from"], more["keys"], more["timeout_s"] = r.URL, r.From, len(r.headers), r.Timeout.Seconds()
+	if r.APIKeyFile == "" {
+		more["keys"] = 0
+	}
+	return more
+}
+
+// shares is how many times the limits of one client hold for this one: a client is known by its key, or else by its address.
+func (r *reach) shares() int {
+	if r.APIKeyFile != "" {
+		return len(r.headers)
+	}
+	return max(1, len(r.From))
+}
+
+// try asks for a path as the load will, so that one that does not exist is found before.
+func (r *reach) try(path string) error {
+	address := fmt.Sprintf("%s://%s%s", r.node.URL.Scheme, r.node.URL.Host, path)
+	response, err := r.client.Get(address)
+	if err != nil {
+		return err
+	}
+	defer response.Body.Close()
+	if response.StatusCode >= http.StatusBadRequest && response.StatusCode != http.StatusTooManyRequests {
+		return fmt.Errorf("%s is answered %s: nothing is loaded", address, response.Status)
+	}
+	return nil
+}

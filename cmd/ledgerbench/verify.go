@@ -1,0 +1,56 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"net/http"
+	"strconv"
+	"strings"
+
+	"github.com/valyala/fasthttp"
+)
+
+// What a verified response may be.
+var (
+	errNotJSON = errors.New("the body is not JSON")
+	errFalls   = errors.New("the slot is below that of the response before on this connection")
+)
+
+// verifier says what is wrong with the responses of a load. One goroutine uses it at a time.
+type verifier struct {
+	commitments []string // that the paths ask for
+	newest      map[seen]uint64
+}
+
+// seen is what a slot must not fall behind: what came over the connection before, at the same commitment.
+type seen struct {
+	conn       int
+	commitment string
+}
+
+func newVerifier(paths []string) *verifier {
+	v := &verifier{newest: make(map[seen]uint64)}
+	for _, path := range paths {
+		_, commitment, _ := strings.Cut(path, "commitment=")
+		commitment, _, _ = strings.Cut(commitment, "&")
+		v.commitments = append(v.commitments, commitment)
+	}
+	return v
+}
+
+// verify says what is wrong with a response. A status of failure is counted as that, and says nothing else.
+func (v *verifier) verify(conn, request int, r *fasthttp.Response) error {
+	if r.StatusCode() >= http.StatusBadRequest {
+		return nil
+	}
+	if body, err := r.BodyUncompressed(); err != nil || !json.Valid(body) {
+		return errNotJSON
+	}
+	slot, _ := strconv.ParseUint(string(r.Header.Peek("X-Ledger-Slot")), 10, 64) // 0 of what has none
+	of := seen{conn, v.commitments[request%len(v.commitments)]}
+	if slot != 0 && slot < v.newest[of] {
+		return errFalls
+	}
+	v.newest[of] = max(v.newest[of], slot)
+	return nil
+}
