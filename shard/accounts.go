@@ -65,13 +65,13 @@ func own(l location, a *ledger.Account) {
 	}
 }
 
-// readShallow unpacks the account of key at version v into into without Token and FieldProvenance, of which the first is one more
-// cache miss. It reports whether there is an account and allocates nothing.
+// readShallow unpacks the account of key at version v into into without Token, Data and FieldProvenance, of which the first two are one
+// more cache miss each. It reports whether there is an account and allocates nothing.
 func (t *accounts) readShallow(key *ledger.Pubkey, v ledger.Version, into *ledger.Account) bool {
 	switch l := t.at(key, v); {
 	case l.head != 0:
 		a := t.overlay.account(l.head, into)
-		into.Token, into.FieldProvenance = nil, nil
+		into.Token, into.Data, into.FieldProvenance = nil, nil, nil
 		return a != nil
 	case l.base != 0:
 		t.base.UnpackShallow(l.base, into)

@@ -46,7 +46,7 @@ func (t *accounts) foldOldest() {
 			t.index.remove(packed.Group{Kind: k, Key: *k.Of(a)}, c.key)
 		}
 	}
-	o.drop(c)
+	o.drop(c, t.base.Pinned())
 }
 
 // forget removes a tombstone from the base.

@@ -142,6 +142,7 @@ func newHistory(t *testing.T, seed uint64, shards int) *history {
 	for _, s := range h.node.shards {
 		s.state.accounts.overlay.cells.next = math.MaxUint32 - position(h.r.IntN(300))
 		s.state.accounts.overlay.tokens.next = math.MaxUint32 - position(h.r.IntN(100))
+		s.state.accounts.overlay.data.next = math.MaxUint32 - position(h.r.IntN(100))
 	}
 	h.node.run()
 	for range h.r.IntN(3) {
@@ -326,11 +327,11 @@ func (h *history) finish() {
 			heads += o.heads.Part(n << 24).Used
 		}
 		left := [...]int{
-			o.Len(), heads, o.tokens.count, o.fieldProvenances.count, st.accounts.index.tree.Len(),
+			o.Len(), heads, o.tokens.count, o.fieldProvenances.count, o.data.count, o.dataBytes, st.accounts.index.tree.Len(),
 			len(st.mints.recent), st.accounts.base.Closed(), len(st.bases), int(s.Counters().OverlayCells.Load()),
 		}
 		if left != [len(left)]int{} {
-			h.t.Fatalf("left are (values, heads, tokens, provenances and index entries of the overlay, mints, tombstones, "+
+			h.t.Fatalf("left are (values, heads, tokens, provenances, data, its bytes and index entries of the overlay, mints, tombstones, "+
 				"base states, cells) %d", left)
 		}
 		if len(o.cells.chunks) > 1 || o.cells.holds(o.cells.oldest) {
@@ -358,6 +359,10 @@ func (h *history) writes(most int) (all []ledger.AccountWrite) {
 			w.Token = &ledger.TokenAccount{Mint: mint, Owner: owner, Amount: uint64(h.r.IntN(3))}
 		case 2:
 			w.Mint = &ledger.Mint{Decimals: 2, Supply: ledger.Some(uint64(h.r.IntN(9)))}
+		}
+		if h.r.IntN(2) == 0 {
+			w.Known |= ledger.FieldOwner | ledger.FieldData
+			w.Data = ledger.NewData(make([]byte, h.r.IntN(3)))
 		}
 		all = append(all, w)
 	}

@@ -3,8 +3,10 @@ package shard
 import (
 	"fmt"
 	"math"
+	"runtime"
 	"slices"
 	"testing"
+	"weak"
 
 	"ledgerd/engine/ledger"
 	"ledgerd/shard/arena"
@@ -52,6 +54,9 @@ func TestOverlayBytesAreWhatIsAllocated(t *testing.T) {
 			w.Owner, w.Token = ledger.TokenProgram, &ledger.TokenAccount{Owner: key(-n)}
 		},
 		"partial accounts": func(_ int, w *ledger.AccountWrite) { w.Known = ledger.FieldOwner * ledger.Fields(w.Lamports%2) },
+		"accounts with data": func(n int, w *ledger.AccountWrite) {
+			w.Known, w.Data = w.Known|ledger.FieldData, ledger.NewData(make([]byte, 300))
+		},
 		"mints": func(n int, w *ledger.AccountWrite) {
 			w.Mint, w.Known = &ledger.Mint{Decimals: uint8(w.Lamports)}, ledger.FieldsAll
 		},
@@ -83,6 +88,30 @@ func TestOverlayBytesAreWhatIsAllocated(t *testing.T) {
 			t.Errorf("%s: %d bytes are counted of an empty overlay", name, got)
 		}
 	}
+}
+
+// TestReplacedDataLeavesMemory writes one account again and again. When that is folded, only the newest data is held.
+func TestReplacedDataLeavesMemory(t *testing.T) {
+	const versions = 20
+	shard := New(0, 1)
+	var told []weak.Pointer[ledger.Data]
+	for v := ledger.Version(1); v <= versions; v++ {
+		w := lamports(key(1), 1)
+		w.Known, w.Data = w.Known|ledger.FieldData, ledger.NewData([]byte{byte(v)})
+		told = append(told, weak.Make(w.Data))
+		for j := shard.block(v, []ledger.AccountWrite{w}); j.step(shard.state); {
+		}
+	}
+	for j := (&fold{Point: Point{Version: versions}}); j.step(shard.state); {
+	}
+	shard.state.scratch = [3]ledger.Account{}
+	runtime.GC()
+	for i := range told {
+		if held := told[i].Value() != nil; held != (i == versions-1) {
+			t.Errorf("the data of version %d of %d is held: %v", i+1, versions, held)
+		}
+	}
+	runtime.KeepAlive(shard)
 }
 
 // put writes an account of a key as of a version.

@@ -44,7 +44,7 @@ func askAt[R any](s *Shard, v ledger.Version, deadline time.Time, answer func(*s
 	}
 }
 
-// Account returns the account at version v without Token and FieldProvenance, which Accounts and List return.
+// Account returns the account at version v without Token, Data and FieldProvenance, which Accounts and List return.
 // found is false if there is neither an account nor a tombstone. Errors match ledger.ErrUnavailable.
 func (s *Shard) Account(key ledger.Pubkey, v ledger.Version, deadline time.Time) (ledger.Account, bool, error) {
 	a, err := askAt(s, v, deadline, func(st *state) (a ledger.Opt[ledger.Account]) {

@@ -16,7 +16,7 @@ const (
 	queueChunk = 1 << queueBits
 )
 
-// queue is a first-in-first-out queue of values without pointers. Values never move and their memory
+// queue is a first-in-first-out queue of values. Values never move and their memory
 // is never reused, so a reader of a frozen copy, or of a pointer to a value, may go on reading while the owner
 // adds and drops values. The garbage collector frees a chunk when nothing refers to it.
 type queue[T any] struct {

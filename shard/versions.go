@@ -11,7 +11,7 @@ import (
 
 // # The overlay of accounts
 //
-// The overlay is a queue of written values in the order of their versions, without pointers: at a
+// The overlay is a queue of written values in the order of their versions, without pointers but to account data: at a
 // million writes a second some millions are not folded, and the garbage collector has nothing to scan.
 // A hash table has the position of the newest value of each key, and each value has the position of
 // the one before it, so a look-up reads a few cache lines. Folding takes values from the front. Values of one
@@ -31,6 +31,7 @@ type cell struct {
 	provenance, since      ledger.Provenance
 	version                ledger.Version
 	token, fieldProvenance position // in the queues of their kind; 0: none
+	data                   position // likewise
 	known                  ledger.Fields
 	executable, absent     bool               // absent: there is no such account
 	listed                 [packed.Kinds]bool // the overlay's index has an entry for this value
@@ -44,7 +45,9 @@ type versions struct {
 	cells            queue[cell]
 	tokens           queue[ledger.TokenAccount]
 	fieldProvenances queue[ledger.FieldProvenance]
-	heads            arena.HashTable // positions of the newest values
+	data             queue[*ledger.Data] // the only pointers
+	dataBytes        int                 // what they point at
+	heads            arena.HashTable     // positions of the newest values
 }
 
 // location is where a value of a key is: the newest, or that of a version. It is valid until the key is written or something is folded.
@@ -59,7 +62,7 @@ func (o *versions) Len() int { return o.cells.count }
 
 // sizeBytes returns how much memory the overlay takes. Each part of it is counted as it is allocated.
 func (o *versions) sizeBytes() int {
-	return o.cells.sizeBytes() + o.tokens.sizeBytes() + o.fieldProvenances.sizeBytes() + o.heads.SizeBytes()
+	return o.cells.sizeBytes() + o.tokens.sizeBytes() + o.fieldProvenances.sizeBytes() + o.data.sizeBytes() + o.dataBytes + o.heads.SizeBytes()
 }
 
 // find returns the position of the newest value of a key, 0 for none; if key is nil, of any key with the hash.
@@ -134,8 +137,16 @@ func (o *versions) removeHead(p position, key *ledger.Pubkey) {
 	o.heads.Part(hash).Remove(hash, uint32(p))
 }
 
-// drop removes the oldest value, which is c.
-func (o *versions) drop(c *cell) {
+// drop removes the oldest value, which is c. pinned says that a frozen copy may read it.
+func (o *versions) drop(c *cell, pinned bool) {
+	if c.data != 0 {
+		data := o.data.at(c.data)
+		o.dataBytes -= (*data).SizeBytes()
+		if !pinned {
+			*data = nil // else up to a chunk of data that nobody reads would stay in memory
+		}
+		o.data.drop()
+	}
 	if c.token != 0 {
 		o.tokens.drop()
 	}
@@ -152,7 +163,7 @@ func (o *versions) upTo(v ledger.Version) int {
 
 // freeze returns a copy of o for another goroutine to walk. It has no hash table.
 func (o *versions) freeze() *versions {
-	return &versions{cells: o.cells.freeze(), tokens: o.tokens.freeze(), fieldProvenances: o.fieldProvenances.freeze()}
+	return &versions{cells: o.cells.freeze(), tokens: o.tokens.freeze(), fieldProvenances: o.fieldProvenances.freeze(), data: o.data.freeze()}
 }
 
 // set sets c, which is empty, to the account a, nil for none.
@@ -170,6 +181,11 @@ func (o *versions) set(c *cell, a *ledger.Account) {
 	if a.FieldProvenance != nil {
 		at, e := o.fieldProvenances.add()
 		c.fieldProvenance, *e = at, *a.FieldProvenance
+	}
+	if a.Data != nil {
+		at, d := o.data.add()
+		c.data, *d = at, a.Data
+		o.dataBytes += a.Data.SizeBytes()
 	}
 }
 
@@ -189,6 +205,9 @@ func (o *versions) account(p position, a *ledger.Account) *ledger.Account {
 	}
 	if c.fieldProvenance != 0 {
 		a.FieldProvenance = o.fieldProvenances.at(c.fieldProvenance)
+	}
+	if c.data != 0 {
+		a.Data = *o.data.at(c.data)
 	}
 	return a
 }

@@ -103,7 +103,7 @@ func TestNewerFormatIsRefused(t *testing.T) {
 		want := FormatError{File: name, Version: 7, Newest: formatVersion}
 		var version *FormatError
 		if !errors.As(err, &version) || *version != want || errors.Is(err, ErrDamaged) ||
-			!strings.Contains(err.Error(), name+" has format version 7, this program reads up to 3") {
+			!strings.Contains(err.Error(), name+" has format version 7, this program reads up to 4") {
 			t.Errorf("%s of version 7: err = %v, want %v", name, err, &want)
 		}
 	}

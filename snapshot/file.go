@@ -22,6 +22,7 @@ import (
 type file struct {
 	fs        vfs.FS
 	dir, name string
+	version   uint32 // of the format
 	bytes     int64
 	hash      FileHash
 	end       int64   // of the chunks, where the index begins
@@ -47,14 +48,15 @@ func openFile(fs vfs.FS, dir, name, magic string) (*file, error) {
 	if err := readAt(f, name, header, 0); err != nil {
 		return nil, err
 	}
-	if err := checkHeader(name, magic, header); err != nil {
+	version, err := checkHeader(name, magic, header)
+	if err != nil {
 		return nil, err
 	}
 	index, hash, err := readIndex(f, name, size, header)
 	if err != nil {
 		return nil, err
 	}
-	opened := &file{fs: fs, dir: dir, name: name, bytes: size, hash: hash, end: size - footerBytes - int64(len(index))}
+	opened := &file{fs: fs, dir: dir, name: name, version: version, bytes: size, hash: hash, end: size - footerBytes - int64(len(index))}
 	return opened, opened.decodeIndex(index)
 }
 
@@ -175,7 +177,9 @@ func (f *file) openWith(z *zstd.Decoder) (*chunkReader, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cannot open %s: %w", f.name, err)
 	}
-	return &chunkReader{of: f, file: opened, zstd: z}, nil
+	r := &chunkReader{of: f, file: opened, zstd: z}
+	r.account.WithoutData = f.version < 4
+	return r, nil
 }
 
 func (r *chunkReader) close() { r.file.Close() } // nothing was written

@@ -39,7 +39,7 @@ import (
 // their keys; the key ranges of the chunks of one kind do not overlap, but the chunks may stand
 // in any order, as several goroutines write them:
 //
-//	account   as codec.AppendAccount
+//	account   as codec.AppendAccount, before version 4 without data
 //	mint      pubkey 32 | as codec.AppendMint
 //	block     flags u8: previous known 1 | previous slot u64 | length n u32 |
 //	          as codec.AppendEvent n, without writes
@@ -50,7 +50,7 @@ import (
 // A snapshot has chunks of accounts and mints and ends in one of meta; a history file has
 // chunks of blocks only, at least one. A run has a filter for each block, and all signatures.
 const (
-	formatVersion = 3 // since 3 the meta tells a horizon and what a start needs of the log before; since 2 an account says whether it is known to be a mint, and a mint has the provenance of each fact
+	formatVersion = 4 // since 4 an account tells its data; since 3 the meta tells a horizon and what a start needs of the log before; since 2 an account says whether it is known to be a mint, and a mint has the provenance of each fact
 
 	snapshotMagic = "ledgerSN"
 	historyMagic  = "ledgerHI"
@@ -84,7 +84,9 @@ const (
 // because the index says so, before any other check.
 func (k kind) rawBytes() uint32 {
 	switch k {
-	case accountChunk, mintChunk:
+	case accountChunk:
+		return 2*chunkBytes + ledger.MaxDataBytes
+	case mintChunk:
 		return 1 << 20
 	case blockChunk:
 		return codec.MaxEventBytes + 2*chunkBytes
@@ -120,21 +122,21 @@ func appendHeader(dst []byte, magic string) []byte {
 	return binary.LittleEndian.AppendUint32(dst, crc32.Checksum(dst[start:], castagnoli))
 }
 
-// checkHeader returns a *FormatError for a file of a newer program.
-func checkHeader(file, magic string, header []byte) error {
+// checkHeader returns the format version of a file, and a *FormatError for one of a newer program.
+func checkHeader(file, magic string, header []byte) (version uint32, err error) {
 	body, sum := header[:headerBytes-4], binary.LittleEndian.Uint32(header[headerBytes-4:])
-	version := binary.LittleEndian.Uint32(body[8:])
+	version = binary.LittleEndian.Uint32(body[8:])
 	switch {
 	case crc32.Checksum(body, castagnoli) != sum:
-		return &DamagedError{file, 0, "the checksum of the header is wrong"}
+		err = &DamagedError{file, 0, "the checksum of the header is wrong"}
 	case string(body[:8]) != magic:
-		return &DamagedError{file, 0, fmt.Sprintf("the header says %q, not %q", body[:8], magic)}
+		err = &DamagedError{file, 0, fmt.Sprintf("the header says %q, not %q", body[:8], magic)}
 	case version > formatVersion:
-		return &FormatError{File: file, Version: version, Newest: formatVersion}
+		err = &FormatError{File: file, Version: version, Newest: formatVersion}
 	case version == 0:
-		return &DamagedError{file, 0, "format version 0 never was"}
+		err = &DamagedError{file, 0, "format version 0 never was"}
 	}
-	return nil
+	return version, err
 }
 
 func appendEntry(dst []byte, c *chunk) []byte {

@@ -52,6 +52,10 @@ func testAccount(n int) *ledger.Account {
 		a.Token = &ledger.TokenAccount{Mint: testKey(n % 7), Owner: testKey(n + 1), Amount: uint64(n) << 20,
 			Details: ledger.Some(ledger.TokenDetails{State: ledger.TokenInitialized})}
 	}
+	if n%3 == 0 {
+		a.Known |= ledger.FieldData
+		a.Data = ledger.NewData(make([]byte, n%2*300))
+	}
 	return a
 }
 
@@ -118,6 +122,14 @@ func (s *state) settle() {
 	for _, mint := range s.mints {
 		m.StateHash.Add(mint.Mint.StateTerm(mint.Pubkey))
 	}
+}
+
+// forgetData makes a state what a program held that knew no data.
+func (s *state) forgetData() {
+	for _, a := range s.accounts {
+		a.Known, a.Data = a.Known&^ledger.FieldData, nil
+	}
+	s.settle()
 }
 
 // between returns the accounts and mints of a state whose keys have a prefix from first to last.

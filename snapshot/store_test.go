@@ -6,6 +6,7 @@ import (
 	"flag"
 	"fmt"
 	"math"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"slices"
@@ -172,7 +173,11 @@ func TestOldFormatsStayReadable(t *testing.T) {
 	if err != nil || len(dirs) != formatVersion {
 		t.Fatalf("golden directories: %v, %v, want one for each version up to %d", dirs, err, formatVersion)
 	}
-	for _, dir := range dirs {
+	for version, dir := range dirs {
+		want := testState(20, 6, 20, 6)
+		if version+1 < 4 {
+			want.forgetData()
+		}
 		snap := newest(t, ViewStore(vfs.Disk{}, dir, quiet))
 		must(t, snap.Verify(t.Context(), Pace{}))
 		wantLoaded(t, dir, snap, 2, want)
@@ -188,6 +193,11 @@ func TestBaseStateAloneIsWrittenAndRead(t *testing.T) {
 	want.blocks = nil
 	m := &want.meta
 	m.Version, m.Seq, m.Floor, m.BaseOnly = 1, 0, 101, true
+	largest := make([]byte, ledger.MaxDataBytes)
+	rand.NewChaCha8([32]byte{}).Read(largest)
+	i := slices.IndexFunc(want.accounts, func(a *ledger.Account) bool { return a.Data != nil })
+	want.accounts[i].Data = ledger.NewData(largest)
+	want.settle()
 	given := *m
 	given.StateHash = ledger.StateHash{1, 2, 3} // to be found, not believed
 	_, err := s.Write(t.Context(), given, want.parts(3), nil, Pace{})

@@ -57,7 +57,7 @@ func (d *decoder) state(w *ledger.AccountWrite, named byte) (flags byte) {
 	return flags
 }
 
-// appendWrite appends an account write:
+// appendWrite appends an account write, without its data:
 //
 //	state           see appendState; flag: mint present
 //	[mint]          mint
@@ -74,15 +74,50 @@ func (d *decoder) write(w *ledger.AccountWrite) {
 		w.Mint = new(ledger.Mint)
 		d.mint(w.Mint)
 	}
+	d.data(&w.Known, &w.Data)
 }
 
-// AppendAccount appends an account:
+// appendWriteWithData appends an account write and its data.
+func appendWriteWithData(dst []byte, w *ledger.AccountWrite) []byte {
+	return appendData(appendWrite(dst, w), w.Known, w.Data)
+}
+
+// appendData appends the data of a write or an account, where the format tells data:
+//
+//	length          number, plus one; 0: not known
+//	data            bytes
+func appendData(dst []byte, known ledger.Fields, data *ledger.Data) []byte {
+	if known&ledger.FieldData == 0 {
+		return append(dst, 0)
+	}
+	return append(appendNumber(dst, data.Len()+1), data.Bytes()...)
+}
+
+// data is the inverse of appendData. It reads nothing where the format tells no data.
+func (d *decoder) data(known *ledger.Fields, data **ledger.Data) {
+	if !d.tellsData {
+		return
+	}
+	n := d.number()
+	switch {
+	case n == 0:
+		return
+	case n-1 > uint64(min(d.left(), ledger.MaxDataBytes)):
+		d.fail("data beyond the end")
+		return
+	}
+	*known |= ledger.FieldData
+	*data = ledger.NewData(d.b[d.off : d.off+int(n-1)])
+	d.off += int(n - 1)
+}
+
+// appendAccount appends an account without its data:
 //
 //	state           see appendState; flag: field provenance present
 //	since           number
 //	provenance      number
 //	[fields]        number × 4, the provenance of owner, executable, rent epoch, token; and mint, where that is known
-func AppendAccount(dst []byte, a *ledger.Account) []byte {
+func appendAccount(dst []byte, a *ledger.Account) []byte {
 	w := a.Write()
 	w.Known = a.Known
 	dst = appendState(dst, &w, bit(a.FieldProvenance != nil, flagProvenance))
@@ -94,6 +129,11 @@ func AppendAccount(dst []byte, a *ledger.Account) []byte {
 		}
 	}
 	return dst
+}
+
+// AppendAccount appends an account and its data.
+func AppendAccount(dst []byte, a *ledger.Account) []byte {
+	return appendData(appendAccount(dst, a), a.Known, a.Data)
 }
 
 func (d *decoder) account(a *ledger.Account) {
@@ -109,6 +149,7 @@ func (d *decoder) account(a *ledger.Account) {
 			a.FieldProvenance[i] = ledger.Provenance(d.number())
 		}
 	}
+	d.data(&a.Known, &a.Data)
 }
 
 // storedProvenance returns how many fields have their provenance in an encoding: the last one, the mint, only where it is known.
@@ -253,18 +294,19 @@ func (d *decoder) mint(m *ledger.Mint) {
 	}
 }
 
-// AccountDecoder decodes many accounts without an allocation for each, but for their FieldProvenance. The zero value is
+// AccountDecoder decodes many accounts without an allocation for each, but for their FieldProvenance and their data. The zero value is
 // ready. It is not safe for concurrent use.
 type AccountDecoder struct {
-	account ledger.Account
-	token   ledger.TokenAccount
+	WithoutData bool // the accounts are as AppendAccount wrote them before they had data
+	account     ledger.Account
+	token       ledger.TokenAccount
 }
 
 // Decode reads one account from the front of b and returns it and what follows. The account is valid until
-// the next one is decoded. Errors match ErrCorrupt.
+// the next one is decoded, its data for ever. Errors match ErrCorrupt.
 func (m *AccountDecoder) Decode(b []byte) (a *ledger.Account, rest []byte, err error) {
 	m.token = ledger.TokenAccount{}
-	d := decoder{b: b, tokenFacts: &m.token}
+	d := decoder{b: b, tellsData: !m.WithoutData, tokenFacts: &m.token}
 	d.account(&m.account)
 	return &m.account, b[d.off:], d.err
 }

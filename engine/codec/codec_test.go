@@ -144,6 +144,29 @@ func goldenErrs() ([]ledger.Event, []*ledger.Record) {
 	return events[:1], records[1:2]
 }
 
+// goldenData are events of format version 3 and records of version 6.
+func goldenData() ([]ledger.Event, []*ledger.Record) {
+	events, _ := goldenValues()
+	records := goldenHorizons()
+	tell := func(known *ledger.Fields, data **ledger.Data, bytes ...byte) {
+		*known |= ledger.FieldData
+		*data = ledger.NewData(bytes)
+	}
+	base := events[2].(*ledger.BaseState)
+	base.Accounts = slices.Clone(base.Accounts) // else the block's are the same
+	tell(&base.Accounts[0].Known, &base.Accounts[0].Data)
+	for _, b := range []*ledger.Block{events[0].(*ledger.Block), records[1].Block} {
+		tell(&b.Accounts[0].Known, &b.Accounts[0].Data, 1, 2, 3)
+		tell(&b.Accounts[1].Known, &b.Accounts[1].Data)
+	}
+	block, rollback := records[1], records[2]
+	block.Updates[0].Account = block.Block.Accounts[0].AsWritten(ledger.BlockProvenance(300), ledger.BaseProvenance(7))
+	for _, a := range []*ledger.Account{&rollback.Updates[0].Account, &rollback.Unchanged[0]} {
+		tell(&a.Known, &a.Data, bytes.Repeat([]byte{9}, 130)...)
+	}
+	return []ledger.Event{events[0], base}, []*ledger.Record{block, rollback}
+}
+
 // F51: TestEncodingIsTheOneOfItsVersion compares with golden files: log, snapshots and files written by an
 // older program must stay readable.
 func TestEncodingIsTheOneOfItsVersion(t *testing.T) {
@@ -156,6 +179,8 @@ func TestEncodingIsTheOneOfItsVersion(t *testing.T) {
 	checkGolden(t, "codec4.golden", goldenLevels(), goldenHorizons())
 	errEvents, errRecords := goldenErrs()
 	checkGolden(t, "codec5.golden", errEvents, errRecords)
+	dataEvents, dataRecords := goldenData()
+	checkGolden(t, "codec6.golden", dataEvents, dataRecords)
 }
 
 // checkGolden compares the encodings of values with a golden file, and what these are read as with the values.
@@ -193,15 +218,16 @@ func TestEachValueHasOneEncoding(t *testing.T) {
 	events, records := goldenValues()
 	apart := ledger.Mint{Supply: ledger.Some(uint64(1)), Scaled: ledger.Some(true), Provenance: 2, SupplyProvenance: 1, ScaledProvenance: 2}
 	errEvents, errRecords := goldenErrs()
-	for _, e := range append(slices.Concat(events, goldenLevels(), errEvents), &ledger.BaseState{Mints: []ledger.MintWrite{{Mint: apart}}}) {
+	dataEvents, dataRecords := goldenData()
+	for _, e := range append(slices.Concat(events, goldenLevels(), errEvents, dataEvents), &ledger.BaseState{Mints: []ledger.MintWrite{{Mint: apart}}}) {
 		changeEveryByte(t, AppendEvent(nil, e), AppendEvent, DecodeEvent)
 	}
 	byDepth := &ledger.Record{Kind: ledger.StatusRecord, Status: ledger.StatusFinalized, ByDepth: true}
-	for _, r := range slices.Concat(records, goldenWallets(), goldenHorizons(), errRecords, []*ledger.Record{byDepth}) {
+	for _, r := range slices.Concat(records, goldenWallets(), goldenHorizons(), errRecords, dataRecords, []*ledger.Record{byDepth}) {
 		changeEveryByte(t, AppendRecord(nil, r), AppendRecord, DecodeRecord)
 	}
-	_, err := DecodeRecord([]byte{6})
-	ledgertest.ErrorSays(t, err, "format version 6, this program reads up to 5", "a record of a newer program")
+	_, err := DecodeRecord([]byte{7})
+	ledgertest.ErrorSays(t, err, "format version 7, this program reads up to 6", "a record of a newer program")
 }
 
 // changeEveryByte puts other values, and numbers that are too long or without end, in place of each byte.
@@ -246,6 +272,7 @@ func mustHaveOneEncoding[T any](t *testing.T, in []byte, encode func([]byte, T) 
 func TestDecodersTakeMemoryInProportionToTheirInput(t *testing.T) {
 	const size = 1 << 20
 	block, base, zeros := AppendEvent(nil, &ledger.Block{})[:38], AppendEvent(nil, &ledger.BaseState{}), make([]byte, size)
+	dataBase := AppendEvent(nil, &ledger.BaseState{Accounts: []ledger.AccountWrite{{Known: ledger.FieldData}}})
 	file, _ := writeEvents(t, nil)
 	for name, tt := range map[string]struct {
 		in   []byte
@@ -257,6 +284,7 @@ func TestDecodersTakeMemoryInProportionToTheirInput(t *testing.T) {
 		"transactions": {slices.Concat(block, []byte{0, 0xff, 0x7c}, zeros), 8 * size, ledger.ErrCorrupt},
 		"writes":       {slices.Concat(base[:3], []byte{0xff, 0xf0, 0x01}, zeros), 8 * size, ledger.ErrCorrupt},
 		"mint writes":  {slices.Concat(base[:4], []byte{0xff, 0xe0, 0x01}, zeros), 8 * size, ledger.ErrCorrupt},
+		"data":         {slices.Concat(dataBase[:len(dataBase)-1], []byte{0xff, 0xff, 0xff, 0x04}, zeros), 8 * size, ledger.ErrCorrupt},
 		"a frame":      {append(binary.AppendUvarint(file, MaxEventBytes), 0, 0, 0, 0, 1, 2), size, io.ErrUnexpectedEOF},
 	} {
 		var before, after runtime.MemStats
@@ -274,7 +302,7 @@ func TestDecodersTakeMemoryInProportionToTheirInput(t *testing.T) {
 
 func TestValuesOfUnknownFieldsAreNotWritten(t *testing.T) {
 	got, err := DecodeEvent(AppendEvent(nil, &ledger.BaseState{Accounts: []ledger.AccountWrite{{
-		Lamports: 1, Owner: ledger.TokenProgram, RentEpoch: 7, Known: 0xe0,
+		Lamports: 1, Owner: ledger.TokenProgram, RentEpoch: 7, Known: 0xc0,
 	}}}))
 	ledgertest.Must(t, err)
 	ledgertest.Equal(t, got.(*ledger.BaseState).Accounts[0], ledger.AccountWrite{Lamports: 1}, "what is read")

@@ -13,7 +13,9 @@ const (
 	formatByDepth       = 3 // likewise
 	formatHorizon       = 4 // likewise
 	formatErr           = 5 // likewise
+	formatData          = 6 // likewise
 	formatErrEvent      = 2 // events only
+	formatDataEvent     = 3 // likewise
 )
 
 // appendNumber appends a number.
@@ -53,6 +55,7 @@ type decoder struct {
 	off int
 	err error
 
+	tellsData  bool                 // writes and accounts tell their data
 	tokenFacts *ledger.TokenAccount // empty, for the token facts of the one account; nil: they are allocated
 }
 

@@ -13,8 +13,9 @@
 //
 // An event or record starts with the format version (u8) and its kind (u8). It is written in the
 // lowest version that can tell what it says. Of events version 2 adds what a transaction failed
-// with; of records version 2 adds the wallet before an update, version 3 that a block became final by
-// depth, version 4 a horizon and the level of base state, version 5 what a transaction failed with. So a record keeps its
+// with, version 3 account data; of records version 2 adds the wallet before an update, version 3 that a block became final by
+// depth, version 4 a horizon and the level of base state, version 5 what a transaction failed with,
+// version 6 account data. So a record keeps its
 // bytes when a newer program reads it and writes it again, and an older program refuses only the
 // records that it cannot understand.
 //
@@ -24,5 +25,5 @@
 // Decoders copy: nothing they return refers to their input. They never allocate more
 // than a few times the size of the input, whatever its counts say. What lives as long as
 // the block (transactions, their keys, writes) is allocated in one piece each; token,
-// mint and provenance facts, which outlive it one by one, are allocated one by one.
+// mint and provenance facts and data, which outlive it one by one, are allocated one by one.
 package codec

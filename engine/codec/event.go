@@ -21,17 +21,19 @@ const (
 // u8, 0 or 1, and then the block, base state or slot status. The position and time of a transaction are not
 // written: a block says them, and AddTransaction stamps them.
 func AppendEvent(dst []byte, e ledger.Event) []byte {
-	dst = append(dst, eventFormat(e))
+	format := eventFormat(e)
+	withData := format >= formatDataEvent
+	dst = append(dst, format)
 	switch e := e.(type) {
 	case *ledger.Block:
-		return appendBlock(append(dst, kindBlock), e)
+		return appendBlock(append(dst, kindBlock), e, withData)
 	case *ledger.BaseState:
 		if e.Level.Known {
 			dst = append(dst, kindLevelState, byte(e.Level.Value))
 		} else {
 			dst = append(dst, kindBaseState)
 		}
-		return appendBaseState(dst, e)
+		return appendBaseState(dst, e, withData)
 	case *ledger.SlotStatus:
 		return appendSlotStatus(append(dst, kindSlotStatus), e)
 	}
@@ -40,10 +42,29 @@ func AppendEvent(dst []byte, e ledger.Event) []byte {
 
 // eventFormat returns the lowest format version that can express the event.
 func eventFormat(e ledger.Event) byte {
-	if b, ok := e.(*ledger.Block); ok && tellsErr(b) {
-		return formatErrEvent
+	switch e := e.(type) {
+	case *ledger.Block:
+		if tellsData(e.Accounts) {
+			return formatDataEvent
+		} else if tellsErr(e) {
+			return formatErrEvent
+		}
+	case *ledger.BaseState:
+		if tellsData(e.Accounts) {
+			return formatDataEvent
+		}
 	}
 	return formatVersion
+}
+
+// tellsData reports whether a write tells its data.
+func tellsData(writes []ledger.AccountWrite) bool {
+	for i := range writes {
+		if writes[i].Known&ledger.FieldData != 0 {
+			return true
+		}
+	}
+	return false
 }
 
 // tellsErr reports whether a transaction of the block says what it failed with.
@@ -54,7 +75,8 @@ func tellsErr(b *ledger.Block) bool {
 // DecodeEvent reads an event that takes the whole of b. Errors match ErrCorrupt.
 func DecodeEvent(b []byte) (ledger.Event, error) {
 	d := decoder{b: b}
-	version := d.version(formatErrEvent)
+	version := d.version(formatDataEvent)
+	d.tellsData = version >= formatDataEvent
 	var e ledger.Event
 	switch d.byte() {
 	case kindBlock:
@@ -112,7 +134,7 @@ const (
 //	transactions          see appendTransactions
 //	account writes        number n, write × n
 //	mint writes           number n, (pubkey key, mint) × n
-func appendBlock(dst []byte, b *ledger.Block) []byte {
+func appendBlock(dst []byte, b *ledger.Block, withData bool) []byte {
 	dst = append(dst, bit(b.PreviousBlockhash.Known, blockPreviousHash)|bit(b.Time.Known, blockTime)|
 		bit(b.Height.Known, blockHeight)|byte(b.Status)<<blockStatusShift)
 	dst = appendNumber(dst, b.Slot)
@@ -127,7 +149,7 @@ func appendBlock(dst []byte, b *ledger.Block) []byte {
 	}
 	dst = appendNumber(dst, b.TransactionCount)
 	dst = appendTransactions(dst, b.Transactions)
-	return appendWrites(dst, b.Accounts, b.Mints)
+	return appendWrites(dst, b.Accounts, b.Mints, withData)
 }
 
 func (d *decoder) block() *ledger.Block {
@@ -253,9 +275,13 @@ func (d *decoder) mintWrite(m *ledger.MintWrite) {
 	d.mint(&m.Mint)
 }
 
-// appendWrites appends lists of account writes and of mint writes.
-func appendWrites(dst []byte, accounts []ledger.AccountWrite, mints []ledger.MintWrite) []byte {
-	return appendList(appendList(dst, accounts, appendWrite), mints, appendMintWrite)
+// appendWrites appends lists of account writes, with their data where the format tells data, and of mint writes.
+func appendWrites(dst []byte, accounts []ledger.AccountWrite, mints []ledger.MintWrite, withData bool) []byte {
+	appendItem := appendWrite
+	if withData {
+		appendItem = appendWriteWithData
+	}
+	return appendList(appendList(dst, accounts, appendItem), mints, appendMintWrite)
 }
 
 func (d *decoder) writes() ([]ledger.AccountWrite, []ledger.MintWrite) {
@@ -268,9 +294,9 @@ func (d *decoder) writes() ([]ledger.AccountWrite, []ledger.MintWrite) {
 //	slot              number
 //	account writes    number n, write × n
 //	mint writes       number n, (pubkey key, mint) × n
-func appendBaseState(dst []byte, b *ledger.BaseState) []byte {
+func appendBaseState(dst []byte, b *ledger.BaseState, withData bool) []byte {
 	dst = appendNumber(dst, b.Slot)
-	return appendWrites(dst, b.Accounts, b.Mints)
+	return appendWrites(dst, b.Accounts, b.Mints, withData)
 }
 
 func (d *decoder) baseState(level ledger.Opt[ledger.Commitment]) *ledger.BaseState {

@@ -49,7 +49,12 @@ func AppendRecord(dst []byte, r *ledger.Record) []byte {
 	if r.Base != nil && r.Base.Level.Known {
 		flags |= recordProcessed << r.Base.Level.Value
 	}
-	dst = append(dst, recordFormat(r), kindRecord|byte(r.Kind), flags)
+	format := recordFormat(r)
+	withData, appendAccount, appendUpdate := format >= formatData, appendAccount, appendUpdate
+	if withData {
+		appendAccount, appendUpdate = AppendAccount, appendUpdateWithData
+	}
+	dst = append(dst, format, kindRecord|byte(r.Kind), flags)
 	dst = appendNumber(dst, r.Version)
 	dst = appendNumber(dst, r.Slot)
 	dst = append(dst, r.Hash[:]...)
@@ -65,14 +70,14 @@ func AppendRecord(dst []byte, r *ledger.Record) []byte {
 	}
 	switch r.Kind {
 	case ledger.BlockRecord:
-		dst = appendBlock(dst, r.Block)
+		dst = appendBlock(dst, r.Block, withData)
 	case ledger.BaseRecord:
-		dst = appendBaseState(dst, r.Base)
+		dst = appendBaseState(dst, r.Base, withData)
 	case ledger.StatusRecord:
 		dst = append(dst, byte(r.Status))
 	case ledger.RollbackRecord:
 		dst = appendNumber(dst, r.FromSlot)
-		dst = appendList(dst, r.Unchanged, AppendAccount)
+		dst = appendList(dst, r.Unchanged, appendAccount)
 	default:
 		panic(fmt.Sprintf("no encoding for record kind %d", r.Kind))
 	}
@@ -82,6 +87,8 @@ func AppendRecord(dst []byte, r *ledger.Record) []byte {
 // recordFormat returns the lowest format version that can express the record.
 func recordFormat(r *ledger.Record) byte {
 	switch {
+	case recordTellsData(r):
+		return formatData
 	case r.Block != nil && tellsErr(r.Block):
 		return formatErr
 	case r.Horizon.Known, r.Base != nil && r.Base.Level.Known:
@@ -97,11 +104,30 @@ func recordFormat(r *ledger.Record) byte {
 	return formatVersion
 }
 
+// recordTellsData reports whether a write or an account of the record tells its data.
+func recordTellsData(r *ledger.Record) bool {
+	if r.Block != nil && tellsData(r.Block.Accounts) || r.Base != nil && tellsData(r.Base.Accounts) {
+		return true
+	}
+	for i := range r.Updates {
+		if r.Updates[i].Account.Known&ledger.FieldData != 0 {
+			return true
+		}
+	}
+	for i := range r.Unchanged {
+		if r.Unchanged[i].Known&ledger.FieldData != 0 {
+			return true
+		}
+	}
+	return false
+}
+
 // DecodeRecord reads a record that takes the whole of b. Errors match ErrCorrupt.
 func DecodeRecord(b []byte) (*ledger.Record, error) {
 	d := &decoder{b: b}
 	r := new(ledger.Record)
-	version := d.version(formatErr)
+	version := d.version(formatData)
+	d.tellsData = version >= formatData
 	kind := d.byte()
 	f := d.flags(recordFlags)
 	r.Version = ledger.Version(d.number())
@@ -165,12 +191,18 @@ func (d *decoder) updated(a *ledger.Account) {
 	}
 }
 
-func appendUpdate(dst []byte, u *ledger.Update) []byte {
+func appendUpdate(dst []byte, u *ledger.Update) []byte { return appendUpdateAs(dst, u, appendAccount) }
+
+func appendUpdateWithData(dst []byte, u *ledger.Update) []byte {
+	return appendUpdateAs(dst, u, AppendAccount)
+}
+
+func appendUpdateAs(dst []byte, u *ledger.Update, appendAccount func([]byte, *ledger.Account) []byte) []byte {
 	dst = append(dst, bit(u.OwnerBefore.Known, updateOwnerBefore)|bit(u.WalletBefore.Known, updateWalletBefore)|bit(u.Written != 0, updateWritten))
 	if u.Written != 0 {
 		dst = appendNumber(appendNumber(dst, u.Written-1), u.Account.Since)
 	} else {
-		dst = AppendAccount(dst, &u.Account)
+		dst = appendAccount(dst, &u.Account)
 	}
 	return appendOptKey(appendOptKey(dst, &u.OwnerBefore), &u.WalletBefore)
 }

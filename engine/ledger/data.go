@@ -21,6 +21,9 @@ var hashOfNothing = sha256.Sum256(nil)
 // dataBytes is what data takes in memory besides its bytes, all in all.
 const dataBytes = 88
 
+// MaxDataBytes is the size of the largest account that a ledger allows.
+const MaxDataBytes = 10 << 20
+
 // NewData returns data with a copy of b, nil if b is empty.
 func NewData(b []byte) *Data {
 	if len(b) == 0 {
@@ -109,7 +112,7 @@ func (p *DataPrograms) Programs() []Pubkey {
 // SetData has the write tell its data, the whole of it, of which it keeps a copy, if the data of its owner's accounts is held. The owner
 // must be known.
 func (w *AccountWrite) SetData(data []byte, held *DataPrograms) {
-	if held.Keep(&w.Owner) {
+	if len(data) <= MaxDataBytes && held.Keep(&w.Owner) {
 		w.Known |= FieldData
 		w.Data = NewData(data)
 	}

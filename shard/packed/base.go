@@ -123,6 +123,9 @@ func (b *Base) Drop(r arena.Ref) {
 	}
 }
 
+// Pinned reports whether a frozen copy may still be read.
+func (b *Base) Pinned() bool { return b.pins.pinned() }
+
 // Retired returns how many records are retired and not yet free.
 func (b *Base) Retired() int { return len(b.pins.retired) }
 
