@@ -168,13 +168,18 @@ func (f *file) within(k kind, first, last uint64, visit func(*chunkReader, *chun
 // If lost is not nil, as it must be after Salvage, a damaged history file other than the newest is no error: Blocks calls lost for it and
 // goes on with the next one. What it visited of such a file does not count.
 func (s *Snapshot) Blocks(visit func(HeldBlock) error, lost func(HistoryRef)) error {
+	return s.blocks(s.meta.Floor, visit, lost)
+}
+
+// blocks is Blocks from a slot on.
+func (s *Snapshot) blocks(from ledger.Slot, visit func(HeldBlock) error, lost func(HistoryRef)) error {
 	var newest *ledger.Block
 	var previous ledger.Opt[ledger.Slot] // the slot of the block before, be it lost or not
 	for n, f := range s.history {
 		ref := s.meta.History[n]
 		if f != nil {
 			var err error
-			if newest, err = s.blocksOf(f, previous, visit); err != nil && lost != nil { // Salvage did not find it
+			if newest, err = f.blocksFrom(from, previous, visit); err != nil && lost != nil { // Salvage did not find it
 				f, err = nil, s.store.lose(ref, n == len(s.history)-1, err)
 			}
 			if err != nil {
@@ -196,11 +201,11 @@ func (s *Snapshot) Blocks(visit func(HeldBlock) error, lost func(HistoryRef)) er
 	return nil
 }
 
-// blocksOf visits the blocks of a history file, the first of which follows the block at a slot, and returns the newest.
-func (s *Snapshot) blocksOf(f *file, previous ledger.Opt[ledger.Slot], visit func(HeldBlock) error) (newest *ledger.Block, err error) {
-	err = f.within(blockChunk, uint64(s.meta.Floor), math.MaxUint64, func(r *chunkReader, c *chunk) error {
+// blocksFrom visits the blocks of a history file from a slot on, the first of which follows the block at another, and returns the newest.
+func (f *file) blocksFrom(from ledger.Slot, previous ledger.Opt[ledger.Slot], visit func(HeldBlock) error) (newest *ledger.Block, err error) {
+	err = f.within(blockChunk, uint64(from), math.MaxUint64, func(r *chunkReader, c *chunk) error {
 		return r.blocks(c, func(b HeldBlock) error {
-			if b.Block.Slot < s.meta.Floor {
+			if b.Block.Slot < from {
 				return nil
 			}
 			if previous.Known && (!b.HasPrevious || b.Previous != previous.Value) {
@@ -219,13 +224,8 @@ func (s *Snapshot) Verify(ctx context.Context, pace Pace) error {
 	if err := s.VerifyState(ctx, pace); err != nil {
 		return err
 	}
-	for _, f := range s.history {
-		if _, err := f.checkItems(ctx, pace); err != nil {
-			return err
-		}
-	}
 	p := newPacer(pace)
-	return s.Blocks(func(HeldBlock) error { return p.rest(ctx) }, nil)
+	return s.blocks(0, func(HeldBlock) error { return p.rest(ctx) }, nil) // those below the floor, too
 }
 
 // VerifyState is Verify without the history. If all bytes are what was written and only the counts or the state hash are others,
