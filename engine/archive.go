@@ -81,7 +81,7 @@ func (e *Engine) archive(ctx context.Context) {
 // reports whether it wrote some: there may be more.
 func (e *Engine) archiveMore(ctx context.Context, a *snapshot.Archive) (wrote bool, err error) {
 	room := e.archiveRoom()
-	if room < 0 && a.Stats().Runs > 0 {
+	if room < 0 {
 		for room < 0 && a.Stats().Runs > 0 {
 			room += a.Shrink() // some disks tell that later
 		}
@@ -92,8 +92,8 @@ func (e *Engine) archiveMore(ctx context.Context, a *snapshot.Archive) (wrote bo
 		return false, nil
 	}
 	blocks := sequencer.Blocks(h)
-	blocks = blocks[:sequencer.FirstFrom(blocks, h.Tip(ledger.Finalized).Slot+1)]
-	from := sequencer.FirstFrom(blocks, a.Next())
+	blocks = blocks[:blocks.FirstFrom(h.Tip(ledger.Finalized).Slot+1)]
+	from := blocks.FirstFrom(a.Next())
 	many := blocks[from:min(len(blocks), from+e.config.HistoryBlocks)]
 	bytes, atOnce := 0, min(archivedBytes, e.config.Retention.Bytes/4)
 	for i, b := range many {
@@ -103,9 +103,6 @@ func (e *Engine) archiveMore(ctx context.Context, a *snapshot.Archive) (wrote bo
 	}
 	if len(many) < e.config.HistoryBlocks && bytes < atOnce {
 		return false, nil
-	}
-	if room < 0 {
-		return false, errNoRoom
 	}
 	if err := e.log.Load().Sync(); err != nil { // nothing is in the archive that a crash could take from the ledger
 		return false, err
@@ -122,7 +119,7 @@ func (e *Engine) archiveMore(ctx context.Context, a *snapshot.Archive) (wrote bo
 	return true, a.Add(ctx, sequencer.Held(many, previous), room, snapshot.Pace{Share: func() float64 {
 		// Up to full speed, as memory waits for it.
 		unwritten := sequencer.Blocks(cmp.Or(e.Head(), h))
-		return archiveShare + float64(len(unwritten)-sequencer.FirstFrom(unwritten, a.Next()))/float64(16*e.config.HistoryBlocks)
+		return archiveShare + float64(len(unwritten)-unwritten.FirstFrom(a.Next()))/float64(16*e.config.HistoryBlocks)
 	}})
 }
 

@@ -13,7 +13,6 @@ import (
 	"ledgerd/engine/datadir"
 	"ledgerd/engine/ingest"
 	"ledgerd/engine/ledger"
-	"ledgerd/engine/sequencer"
 	"ledgerd/shard"
 	"ledgerd/shard/txstore"
 	"ledgerd/snapshot"
@@ -96,7 +95,7 @@ func (r *recovery) restore(ctx context.Context) error {
 		if err == nil {
 			return nil
 		}
-		if !errors.Is(err, snapshot.ErrDamaged) && !errors.Is(err, ledger.ErrCorrupt) {
+		if !errors.Is(err, snapshot.ErrDamaged) {
 			return err
 		}
 		r.noteDamage(i, err)
@@ -134,10 +133,14 @@ func (r *recovery) restoreFrom(ctx context.Context, i snapshot.Info) error {
 	m := snap.Meta()
 	r.node.progress.begin("loading the snapshot", m.Accounts+m.Tombstones, "accounts")
 
-	var blocks []*txstore.Block
+	var blocks txstore.Chain
 	var before ledger.Opt[ledger.Slot] // the slot of the block before the first of them
+	var kind ledger.RecordKind         // of the snapshot's record
 	loads, loadCtx := errgroup.WithContext(ctx)
-	loads.Go(func() error { return r.matchLog(loadCtx, m, i.Name) })
+	loads.Go(func() (err error) {
+		kind, err = r.matchLog(loadCtx, m, i.Name)
+		return err
+	})
 	loads.Go(func() error {
 		return snap.Blocks(func(b snapshot.HeldBlock) error {
 			if len(blocks) == 0 {
@@ -146,7 +149,7 @@ func (r *recovery) restoreFrom(ctx context.Context, i snapshot.Info) error {
 			blocks = append(blocks, r.node.stored.Pack(b.Block))
 			return loadCtx.Err()
 		}, func(lost snapshot.HistoryRef) {
-			blocks = blocks[:sequencer.FirstFrom(blocks, lost.First)]
+			blocks = blocks[:blocks.FirstFrom(lost.First)]
 		})
 	})
 	for n, s := range r.node.shards {
@@ -159,7 +162,7 @@ func (r *recovery) restoreFrom(ctx context.Context, i snapshot.Info) error {
 		r.node.config.Logger.Warn("the node goes on from another snapshot", "snapshot", i.Name, "blocks_from_slot", uint64(m.Floor))
 	}
 	r.loaded, r.found.Snapshot, r.found.Bytes = snap, m, i.Bytes
-	r.node.seq.ResumeAt(m, blocks, before)
+	r.node.seq.ResumeAt(m, kind, blocks, before)
 	return nil
 }
 
@@ -253,10 +256,7 @@ func (r *recovery) replay(ctx context.Context) error {
 			switch record := commit[i].Record; {
 			case r.found.Snapshot == nil || record.Version > from:
 				records = append(records, record)
-			case record.Version == from:
-				if err := r.node.seq.MatchSnapshot(record); err != nil {
-					return err
-				}
+			case record.Version == from: // matchLog compared it
 				r.found.Position = commit[i].Position
 			}
 		}

@@ -31,10 +31,16 @@ type Head struct {
 
 	// Chain holds the blocks for queries. Only the engine that published the head reads it. A head of
 	// a replay has none and answers no query for a block.
-	Chain any
+	Chain Chain
 
 	StateHash StateHash // at Tips[Processed]
 	Published time.Time // carries a monotonic reading
+}
+
+// Chain is the blocks of a head. The engine knows more of them.
+type Chain interface {
+	// FirstFrom returns how many blocks are below a slot.
+	FirstFrom(Slot) int
 }
 
 // Tip returns the tip of a level.

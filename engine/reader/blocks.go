@@ -42,7 +42,7 @@ func (r *Reader) blockAt(v ledger.View, slot ledger.Slot, parts ledger.BlockPart
 		return r.archived(v, slot, deadline)
 	}
 	blocks := blocksOf(v)
-	i := sequencer.FirstFrom(blocks, slot)
+	i := blocks.FirstFrom(slot)
 	switch {
 	case i == len(blocks):
 		return absent(ledger.SlotNotIndexed)
@@ -83,10 +83,10 @@ func (r *Reader) archived(v ledger.View, slot ledger.Slot, deadline time.Time) (
 }
 
 // blocksOf returns the held blocks up to the tip of a view, oldest first.
-func blocksOf(v ledger.View) []*txstore.Block {
+func blocksOf(v ledger.View) txstore.Chain {
 	blocks := sequencer.Blocks(v.Head)
-	blocks = blocks[:sequencer.FirstFrom(blocks, v.Tip().Slot+1)]
-	return blocks[sequencer.FirstFrom(blocks, v.Head.Floor):]
+	blocks = blocks[:blocks.FirstFrom(v.Tip().Slot+1)]
+	return blocks[blocks.FirstFrom(v.Head.Floor):]
 }
 
 // partsOf returns a block with the requested parts of its transactions.

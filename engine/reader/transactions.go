@@ -8,7 +8,6 @@ import (
 
 	"ledgerd/engine/ledger"
 	"ledgerd/engine/published"
-	"ledgerd/engine/sequencer"
 	"ledgerd/shard/giveway"
 	"ledgerd/shard/txstore"
 	"ledgerd/snapshot"
@@ -40,7 +39,7 @@ func (r *Reader) Transaction(q ledger.Query, sig ledger.Signature) (a ledger.Tra
 func (r *Reader) transaction(v ledger.View, sig ledger.Signature, disk bool, deadline time.Time) (*ledger.Transaction, error) {
 	blocks := blocksOf(v)
 	t := r.Stored.Transaction(&sig, func(b *txstore.Block) bool {
-		i := sequencer.FirstFrom(blocks, b.Block.Slot)
+		i := blocks.FirstFrom(b.Block.Slot)
 		return i < len(blocks) && blocks[i] == b
 	})
 	if a := r.archive.Load(); t == nil && disk && a != nil {
@@ -147,7 +146,8 @@ func (r *Reader) onDisk(v ledger.View, w *walk, deadline time.Time) (ends bool, 
 		return false, nil
 	}
 	from, to := w.slots(v.Head.Floor - 1)
-	var began time.Time // with the first block: waiting for a turn does not count
+	stored := txstore.New() // what is packed for one page takes no lock that ingest takes
+	var began time.Time     // with the first block: waiting for a turn does not count
 	blocks := 0
 	err = a.Walk(w.Address, from, to, w.OldestFirst, deadline, func(c snapshot.Candidate) (more bool, err error) {
 		if blocks++; blocks == 1 {
@@ -163,9 +163,9 @@ func (r *Reader) onDisk(v ledger.View, w *walk, deadline time.Time) (ends bool, 
 		if err != nil {
 			return false, err
 		}
-		packed := r.Stored.Pack(b)
+		packed := stored.Pack(b)
 		if w.Address.Known { // the block that was packed keeps the number of the key, if it names it
-			w.wanted.Key = r.Stored.Key(&w.Address.Value)
+			w.wanted.Key = stored.Key(&w.Address.Value)
 		}
 		if w.wanted.Key != 0 || !w.Address.Known {
 			ends = w.look(packed)
@@ -204,10 +204,10 @@ type walk struct {
 }
 
 // within returns those of blocks, which are oldest first, that the range reaches into.
-func (w *walk) within(blocks []*txstore.Block) []*txstore.Block {
+func (w *walk) within(blocks txstore.Chain) txstore.Chain {
 	from, to := w.slots(math.MaxUint64 - 1)
-	blocks = blocks[sequencer.FirstFrom(blocks, from):]
-	return blocks[:sequencer.FirstFrom(blocks, to+1)]
+	blocks = blocks[blocks.FirstFrom(from):]
+	return blocks[:blocks.FirstFrom(to+1)]
 }
 
 // slots returns from which to which slot the range reaches, at most up to a newest one.

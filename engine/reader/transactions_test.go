@@ -19,7 +19,7 @@ func TestATransactionIsWaitedFor(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		board, stored := published.NewBoard(nil), txstore.New()
 		publish := func(processed, confirmed ledger.Slot, blocks ...*txstore.Block) {
-			head := &ledger.Head{HasBlock: true, Chain: blocks}
+			head := &ledger.Head{HasBlock: true, Chain: txstore.Chain(blocks)}
 			head.Tips[ledger.Processed].Slot, head.Tips[ledger.Confirmed].Slot = processed, confirmed
 			board.Publish(&ledger.Publication{Head: head})
 		}
@@ -81,7 +81,7 @@ func TestAPageOfNothingYetGoesOn(t *testing.T) {
 	}
 	packed := stored.Pack(block)
 	stored.Add(packed)
-	head := &ledger.Head{HasBlock: true, Chain: []*txstore.Block{packed}}
+	head := &ledger.Head{HasBlock: true, Chain: txstore.Chain{packed}}
 	head.Tips[ledger.Processed].Slot = 2
 	board.Publish(&ledger.Publication{Head: head})
 	r := New(Config{Board: board, Stored: stored, Deadline: time.Second})

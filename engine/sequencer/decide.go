@@ -163,7 +163,7 @@ func (s *Sequencer) finalFrom(slot ledger.Slot) *ledger.Block {
 	if f := s.chain.Finalized; f.Slot() == slot {
 		return f.Block // that of an import is not retained
 	}
-	if i := FirstFrom(s.retained.blocks, slot); i < len(s.retained.blocks) {
+	if i := s.retained.blocks.FirstFrom(slot); i < len(s.retained.blocks) {
 		return s.retained.blocks[i].Block
 	}
 	return nil

@@ -46,20 +46,6 @@ func (s *Sequencer) Follow(records []*ledger.Record) error {
 	return s.Replay(records)
 }
 
-// MatchSnapshot compares the snapshot that the sequencer resumed at with its record in the log. It is called before the
-// records after that one are replayed.
-func (s *Sequencer) MatchSnapshot(r *ledger.Record) error {
-	if r.StateHash != s.hash {
-		return mismatch(r, "the log is not the one the snapshot was taken of")
-	}
-	if r.Kind == ledger.BaseRecord {
-		// Base state belongs to a block only where that is final already. A snapshot at the
-		// block's own record lies before the status that makes it final.
-		s.chain.Finalized.Provisional = false
-	}
-	return nil
-}
-
 // compare returns an error if a record that a replay made differs from the logged one.
 func compare(made, logged *ledger.Record) error {
 	switch {

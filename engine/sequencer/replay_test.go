@@ -8,7 +8,6 @@ import (
 
 	"ledgerd/engine/ledger"
 	"ledgerd/shard/txstore"
-	"ledgerd/snapshot"
 )
 
 // bare returns a sequencer without shards, so no record has updates or a state hash.
@@ -71,27 +70,6 @@ func TestRecordsThatDoNotFitAreRefused(t *testing.T) {
 			if i == len(tt.before) && (!errors.Is(err, ledger.ErrCorrupt) || !strings.Contains(err.Error(), tt.want)) {
 				t.Errorf("%s: %v, want %q", name, err, tt.want)
 			}
-		}
-	}
-}
-
-// TestLogOfAnotherLedgerDoesNotMatchASnapshot compares a snapshot with records that the log holds in its place.
-func TestLogOfAnotherLedgerDoesNotMatchASnapshot(t *testing.T) {
-	m := &snapshot.Meta{Version: 7, StateHash: ledger.StateHash{1}, Block: &ledger.Block{Slot: 100}}
-	for name, tt := range map[string]struct {
-		record ledger.Record
-		want   error
-		known  bool // that the block of the snapshot is final
-	}{
-		"the block's record":                   {ledger.Record{Kind: ledger.BlockRecord, StateHash: m.StateHash}, nil, false},
-		"base state after the block was final": {ledger.Record{Kind: ledger.BaseRecord, StateHash: m.StateHash}, nil, true},
-		"another state":                        {ledger.Record{Kind: ledger.BlockRecord, StateHash: ledger.StateHash{2}}, ledger.ErrCorrupt, false},
-	} {
-		s := bare(ledger.SourceInfo{})
-		s.ResumeAt(m, nil, ledger.Opt[ledger.Slot]{})
-		err := s.MatchSnapshot(&tt.record)
-		if known := !s.Chain().Finalized.Provisional; !errors.Is(err, tt.want) || known != tt.known {
-			t.Errorf("%s: %v, known to be final %v; want %v, %v", name, err, known, tt.want, tt.known)
 		}
 	}
 }

@@ -2,7 +2,6 @@ package sequencer
 
 import (
 	"slices"
-	"sort"
 
 	"ledgerd/engine/ledger"
 	"ledgerd/shard/txstore"
@@ -28,24 +27,18 @@ func (r Retention) horizon(finalized ledger.Slot) ledger.Slot {
 // retained are the blocks of the chain that are not pruned. Published heads share the array: what lies
 // in it is never written again.
 type retained struct {
-	blocks []*txstore.Block // oldest first
-	spent  int              // blocks before them that are pruned and still in the array
+	blocks txstore.Chain
+	spent  int // blocks before them that are pruned and still in the array
 	bytes  int
 	floor  ledger.Slot             // blocks below it are pruned
 	before ledger.Opt[ledger.Slot] // the newest block that was pruned
 	undone []*txstore.Block        // blocks that left the chain since the last prune
 }
 
-// Blocks returns the blocks that a head of a sequencer holds, oldest first; nil where it holds none. The caller must not
-// change the result.
-func Blocks(h *ledger.Head) []*txstore.Block {
-	blocks, _ := h.Chain.([]*txstore.Block)
+// Blocks returns the blocks that a head of a sequencer holds; nil where it holds none.
+func Blocks(h *ledger.Head) txstore.Chain {
+	blocks, _ := h.Chain.(txstore.Chain)
 	return blocks
-}
-
-// FirstFrom returns the index of the first of blocks, which are in slot order, at or above a slot.
-func FirstFrom(blocks []*txstore.Block, slot ledger.Slot) int {
-	return sort.Search(len(blocks), func(i int) bool { return blocks[i].Block.Slot >= slot })
 }
 
 // pop drops the newest n blocks: they left the chain.
@@ -87,11 +80,11 @@ func (r *retained) prune(limit Retention, head *ledger.Head) (pruned []*txstore.
 
 // upTo returns the blocks held up to a slot, oldest first, as snapshots keep them.
 func (r *retained) upTo(last ledger.Slot) []snapshot.HeldBlock {
-	return Held(r.blocks[:FirstFrom(r.blocks, last+1)], r.before)
+	return Held(r.blocks[:r.blocks.FirstFrom(last+1)], r.before)
 }
 
 // Held returns blocks of a chain, oldest first, as they are written to disk; previous is the slot of the block before the first of them.
-func Held(blocks []*txstore.Block, previous ledger.Opt[ledger.Slot]) (out []snapshot.HeldBlock) {
+func Held(blocks txstore.Chain, previous ledger.Opt[ledger.Slot]) (out []snapshot.HeldBlock) {
 	for _, b := range blocks {
 		out = append(out, snapshot.HeldBlock{Block: b.Block, Whole: b.Whole, Previous: previous.Value, HasPrevious: previous.Known})
 		previous = ledger.Some(b.Block.Slot)

@@ -80,12 +80,15 @@ func (s *Sequencer) Bind(checkRoot func(ledger.Hash) error, statuses, skipVotes 
 	s.config.SkipVotes = s.config.SkipVotes || skipVotes
 }
 
-// ResumeAt sets a new sequencer to the state of a snapshot, which its shards hold, and the blocks of the snapshot, oldest
-// first. Before is the slot of the block below them.
-func (s *Sequencer) ResumeAt(m *snapshot.Meta, blocks []*txstore.Block, before ledger.Opt[ledger.Slot]) {
+// ResumeAt sets a new sequencer to the state of a snapshot, which its shards hold, and the blocks of the snapshot. Before is the slot
+// of the block below them, kind that of the snapshot's record.
+func (s *Sequencer) ResumeAt(m *snapshot.Meta, kind ledger.RecordKind, blocks txstore.Chain, before ledger.Opt[ledger.Slot]) {
 	n := s.chain.Begin(m.Block)
 	s.chain.Appended(n, m.Version)
-	n.Seq, n.StateHash, n.Base, n.Provisional = m.Seq, m.StateHash, m.BaseOnly, !m.BaseOnly
+	n.Seq, n.StateHash, n.Base = m.Seq, m.StateHash, m.BaseOnly
+	// Base state belongs to a block only where that is final already. A snapshot at the
+	// block's own record lies before the status that makes it final.
+	n.Provisional = !m.BaseOnly && kind != ledger.BaseRecord
 	n.Horizon = m.Horizon
 	s.horizon = cmp.Or(m.Horizon, s.config.Retention.horizon(m.Slot))
 	for _, o := range m.Statuses {
