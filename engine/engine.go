@@ -49,6 +49,7 @@ type Config struct {
 	Shards    int                 // 0: one for each core
 	Retention sequencer.Retention // 0: 9000 slots, 2 GiB
 	Fetcher   ledger.Fetcher      // where accounts are fetched that are asked for and not held; nil: nowhere
+	MintsOnly bool                // of those only the mints that a stream shows in part, for which nobody asks
 	FetchUpTo int64               // accounts held, from which on none is fetched any more; 0: never
 	MayFetch  func() bool         // whether there is memory for what is fetched; nil: always
 	SkipVotes bool                // vote transactions are not held, also if Dir is bound to that
@@ -122,7 +123,7 @@ func New(c Config) *Engine {
 			Fetcher: c.Fetcher, Logger: c.Logger, Held: e.Reader.Account, Board: e.board,
 			Frozen: func() bool { return e.writer.Stopped() != "" }, Deadline: queryDeadline,
 			Full:     func() bool { return c.FetchUpTo > 0 && e.accounts() >= c.FetchUpTo },
-			MayFetch: func() bool { return c.MayFetch == nil || c.MayFetch() },
+			MayFetch: func() bool { return c.MayFetch == nil || c.MayFetch() }, MintsOnly: c.MintsOnly,
 		})
 	}
 	var info ledger.SourceInfo
@@ -250,7 +251,7 @@ func (e *Engine) resumePoint() *ledger.ResumePoint {
 // held, within the deadline of the query.
 func (e *Engine) Account(q ledger.Query, key ledger.Pubkey) (ledger.Account, ledger.View, error) {
 	a, v, err := e.Reader.Account(q, key)
-	if e.fill == nil || q.Head != nil || !e.writer.Writes() { // only the writer of a shared log records fetched accounts
+	if e.fill == nil || e.config.MintsOnly || q.Head != nil || !e.writer.Writes() { // only the writer of a shared log records fetched accounts
 		return a, v, err
 	}
 	return e.fill.Account(q, key, a, v, err)

@@ -255,6 +255,52 @@ func TestAccountKnownInPartIsCompleted(t *testing.T) {
 	})
 }
 
+// TestMintsShownInPartAreFetchedUntilTheyAreAnswered has blocks show mints without what their extensions say, and a node that is
+// down, then behind, and then tells it.
+func TestMintsShownInPartAreFetchedUntilTheyAreAnswered(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
+		u := newFakeNode(101)
+		n := filling(t, u, Config{MintsOnly: true})
+		k, closed, tip := key(1), key(2), rootBlock(100)
+		mint := func(k ledger.Pubkey, scaled ledger.Opt[bool]) ledger.AccountWrite {
+			w := owned(k, 5, ledger.Token2022Program)
+			w.Mint = &ledger.Mint{Decimals: 6, Scaled: scaled}
+			return w
+		}
+		// next sends a final block, waits, and expects so many questions more at least and at most, and what is known then.
+		next := func(least, most int, want ledger.Opt[bool], writes ...ledger.AccountWrite) {
+			t.Helper()
+			before := u.questions()
+			tip = child(tip, tip.Slot+1, 0, writes...)
+			n.send(tip, status(tip, ledger.StatusConfirmed), status(tip, ledger.StatusFinalized))
+			time.Sleep(20 * time.Second)
+			mints, _, err := n.Mints(ledger.Query{}, []ledger.Pubkey{k})
+			if asked := u.questions() - before; err != nil || mints[0] == nil || mints[0].Scaled != want || asked < least || asked > most {
+				t.Fatalf("slot %d: asked %d times, err = %v, known is %+v, want %+v", tip.Slot, asked, err, mints[0], want)
+			}
+		}
+		var unknown ledger.Opt[bool]
+		next(0, 0, unknown, mint(k, unknown), mint(closed, unknown)) // which the block may have opened
+		u.fails(&ledger.UpstreamError{})
+		next(10, 21, unknown, mint(k, unknown), lamports(closed, 0))
+		u.fails(nil)
+		u.at(101, mint(k, ledger.Some(true)))
+		next(10, 50, unknown)
+		u.at(102)
+		next(1, 50, ledger.Some(true))
+		next(0, 0, ledger.Some(true), mint(k, unknown))
+		u.at(108, mint(k, ledger.Some(false)))
+		next(0, 0, ledger.Some(true), mint(closed, ledger.Some(true)))
+		next(0, 0, unknown, lamports(k, 0), mint(k, unknown)) // another one
+		next(1, 2, ledger.Some(false))
+
+		asked := u.questions()
+		n.mustRefuse(ledger.Query{}, key(9), ledger.ErrNotFound)
+		u.mustHaveBeenAsked(t, asked) // no query fetches
+		ledgertest.Equal(t, n.Stats().Fill.Waiting, 0, "what still waits")
+	})
+}
+
 // TestAnswerWaitsUntilTheChainGetsThere has the node be ahead, a little and for good.
 func TestAnswerWaitsUntilTheChainGetsThere(t *testing.T) {
 	fillTest(t, func(t *testing.T, u *fakeNode, n *subject) {

@@ -40,7 +40,7 @@ func callsConfig(n *testnode.Node, c testnode.Config) rpc.Config {
 func streamAndCalls(g geyser.Config) liveSource {
 	return func(n *testnode.Node, c testnode.Config) engine.Source {
 		g, calls := streamConfig(g, n, c), rpc.New(callsConfig(n, c))
-		g.Filler, g.Fetcher = calls, calls
+		g.Filler = calls
 		return closesIdle{geyser.New(g), calls}
 	}
 }
@@ -49,6 +49,10 @@ func streamAndCalls(g geyser.Config) liveSource {
 type closesIdle struct {
 	engine.Source
 	calls *rpc.Source
+}
+
+func (s closesIdle) Fetch(ctx context.Context, keys []ledger.Pubkey, level ledger.Commitment) (*ledger.BaseState, error) {
+	return s.calls.Fetch(ctx, keys, level)
 }
 
 func (s closesIdle) Run(ctx context.Context, from *ledger.ResumePoint, emit ledger.Emit) error {
@@ -114,8 +118,10 @@ func startLive(t *testing.T, s *testnode.Schedule, source liveSource) *liveRun {
 	r := &liveRun{t: t, schedule: s, ledger: l, ended: make(chan struct{})}
 	r.node = startNode(t, r.ledger, s.Config)
 	dir := imported(t, r.ledger)
+	follows := source(r.node, s.Config)
+	fetcher, _ := follows.(ledger.Fetcher)
 	r.engine = engine.New(engine.Config{
-		Source: source(r.node, s.Config), Dir: dir, Shards: 2, Logger: quietLog(), OnPublish: r.chain.take,
+		Source: follows, Fetcher: fetcher, MintsOnly: true, Dir: dir, Shards: 2, Logger: quietLog(), OnPublish: r.chain.take,
 	})
 	var ctx context.Context
 	ctx, r.cancel = context.WithCancel(context.Background())

@@ -161,10 +161,8 @@ func (c *serveCommand) openSource(n *node) (err error) {
 	if n.source, err = source.OpenWith(c.Source, source.Options{Log: n.logger, SkipVotes: c.SkipVotes, Filter: c.filter()}); err != nil {
 		return err
 	}
-	if c.Fill == "on-demand" {
-		if n.fetcher, _ = n.source.(ledger.Fetcher); n.fetcher == nil {
-			return errors.New("--fill on-demand needs a source whose node can be asked for accounts over JSON-RPC")
-		}
+	if n.fetcher, _ = n.source.(ledger.Fetcher); n.fetcher == nil && c.Fill == "on-demand" {
+		return errors.New("--fill on-demand needs a source whose node can be asked for accounts over JSON-RPC")
 	}
 	if c.filter() != nil && n.source != nil && strings.HasPrefix(n.source.Info().Identity, "sim:") {
 		return errors.New("sim: goes on from all accounts of its ledger: it takes neither --index-owners nor --index-accounts")
@@ -217,7 +215,8 @@ func (c *serveCommand) openDir(from source.Source) (*datadir.Dir, error) {
 func (c *serveCommand) assemble(ctx context.Context, n *node) error {
 	set, memory := metrics.NewSet(), clientMemory(c.MaxClientBytes, n.memoryLimit)
 	config := engine.Config{
-		Dir: n.dir, Shards: cmp.Or(c.Shards, n.cores), SkipVotes: c.SkipVotes, Logger: n.logger, Fetcher: n.fetcher, FetchUpTo: c.FillUpTo, MayFetch: memory.MayFetch,
+		Dir: n.dir, Shards: cmp.Or(c.Shards, n.cores), SkipVotes: c.SkipVotes, Logger: n.logger,
+		Fetcher: n.fetcher, MintsOnly: c.Fill != "on-demand", FetchUpTo: c.FillUpTo, MayFetch: memory.MayFetch,
 		Retention:   sequencer.Retention{Slots: ledger.Slot(c.RetainSlots), Bytes: int(c.RetainBytes)},
 		MemoryLimit: n.memoryLimit, OnPublish: n.publish,
 		Sync: c.WALSync, OnSync: n.fsyncs.Observe,

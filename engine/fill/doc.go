@@ -1,6 +1,7 @@
 // Package fill fetches accounts on demand. A source may show only accounts that change. When a query asks for an
 // account that no block has written yet, the Filler fetches it once from the source's node, the sequencer applies it as
-// base state, and from then on it is followed like any other.
+// base state, and from then on it is followed like any other. A stream that is asked for the headers of data alone does not tell
+// whether the amounts of a mint are scaled: such mints are fetched without a query, each until it is answered.
 //
 // # Nouns
 //

@@ -50,6 +50,8 @@ type Config struct {
 	MayFetch func() bool
 	// Deadline bounds one query.
 	Deadline time.Duration
+	// MintsOnly: no query fetches.
+	MintsOnly bool
 }
 
 // Filler fetches accounts that queries ask for and that are not held. A nil *Filler fetches nothing: the methods for the
@@ -66,6 +68,7 @@ type Filler struct {
 	queue     []ledger.Pubkey // pending keys that no goroutine serves yet
 	recent    recentWrites
 	negative  map[ledger.Pubkey]absence
+	mints     map[ledger.Pubkey]bool // that were fetched
 	rollbacks uint64
 	paused    time.Time            // no requests until then
 	pausedBy  ledger.UpstreamError // why
@@ -73,18 +76,20 @@ type Filler struct {
 	stopped   bool
 }
 
-// pending is an account that queries wait for. Only err ever changes.
+// pending is an account that queries wait for, or a mint that the source shows in part.
 type pending struct {
-	partial bool          // it is held, but some fields are unknown
-	atLeast ledger.Slot   // the least slot of a useful answer
-	done    chan struct{} // closed when err is set
-	err     error         // nil: the state or the negative cache has the result
+	partial   bool          // it is held, but some fields are unknown
+	isMint    bool          // it is fetched until that succeeds
+	atLeast   ledger.Slot   // the least slot of a useful answer
+	notBefore time.Time     // it is not fetched before
+	done      chan struct{} // closed when err is set
+	err       error         // nil: the state or the negative cache has the result
 }
 
 // New returns a filler that does nothing until Run.
 func New(c Config) *Filler {
 	return &Filler{
-		Config: c, pending: make(map[ledger.Pubkey]*pending), negative: make(map[ledger.Pubkey]absence),
+		Config: c, pending: make(map[ledger.Pubkey]*pending), negative: make(map[ledger.Pubkey]absence), mints: make(map[ledger.Pubkey]bool),
 		answers: make(chan *Answer), fetches: semaphore.NewWeighted(MaxFetches), wake: make(chan struct{}, 1),
 	}
 }
@@ -131,8 +136,12 @@ func (f *Filler) finalized() ledger.Slot {
 func (f *Filler) take(finalized ledger.Slot) (keys []ledger.Pubkey) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	if f.Frozen() {
+		return nil
+	}
 	f.queue = slices.DeleteFunc(f.queue, func(k ledger.Pubkey) bool {
-		due := f.pending[k].atLeast <= finalized && len(keys) < ledger.MaxFetchKeys
+		p := f.pending[k]
+		due := p.atLeast <= finalized && !time.Now().Before(p.notBefore) && len(keys) < ledger.MaxFetchKeys
 		if due {
 			keys = append(keys, k)
 		}
@@ -172,20 +181,34 @@ func (f *Filler) await(key ledger.Pubkey, partial bool, atLeast ledger.Slot) (*p
 	case len(f.pending) >= limit:
 		return nil, ledger.ErrFetchBusy
 	}
-	p := &pending{partial: partial, atLeast: atLeast, done: make(chan struct{})}
+	p := &pending{partial: partial, atLeast: atLeast}
+	f.addLocked(key, p)
+	return p, nil
+}
+
+// addLocked makes a key pending.
+func (f *Filler) addLocked(key ledger.Pubkey, p *pending) {
+	p.done = make(chan struct{})
 	f.pending[key] = p
 	f.queue = append(f.queue, key)
+	f.wakeUp()
+}
+
+// wakeUp has Run look at the queue.
+func (f *Filler) wakeUp() {
 	select {
 	case f.wake <- struct{}{}:
 	default:
 	}
-	return p, nil
 }
 
-// endLocked removes pending keys and wakes their queries with err.
+// endLocked removes pending keys and wakes their queries with err. A mint that could not be fetched waits instead.
 func (f *Filler) endLocked(err error, keys ...ledger.Pubkey) {
 	for _, k := range keys {
-		if p := f.pending[k]; p != nil {
+		p := f.pending[k]
+		if p != nil && p.isMint && err != nil && !f.stopped {
+			f.retryLocked(k, time.Until(f.paused))
+		} else if p != nil {
 			p.err = err
 			close(p.done)
 			delete(f.pending, k)
@@ -227,9 +250,8 @@ func (f *Filler) record(keys []ledger.Pubkey, err error) {
 		f.Logger.Warn("accounts cannot be fetched from the node", "error", &why)
 	}
 	f.paused, f.pausedBy = time.Now().Add(why.RetryAfter), why
+	keys, f.queue = append(keys, f.queue...), nil
 	f.endLocked(&why, keys...)
-	f.endLocked(&why, f.queue...)
-	f.queue = nil
 }
 
 // stop ends all pending keys, since the engine stops.
@@ -256,7 +278,7 @@ type Stats struct {
 func (f *Filler) Stats() (s Stats) {
 	f.update(func() {
 		s = f.stats
-		s.On, s.Waiting = true, len(f.pending)
+		s.On, s.Waiting = !f.MintsOnly, len(f.pending)
 	})
 	return s
 }

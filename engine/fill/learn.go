@@ -50,6 +50,7 @@ func (f *Filler) Appended(b *ledger.Block) {
 				delete(f.negative, w.Pubkey)
 			}
 		}
+		f.wantMintsLocked(b)
 	})
 }
 
@@ -87,6 +88,9 @@ func (f *Filler) Learn(a *Answer) *ledger.BaseState {
 		default:
 			base.Accounts = append(base.Accounts, *w)
 			a.inState = append(a.inState, w.Pubkey)
+			if p.isMint {
+				f.knownLocked(w.Pubkey)
+			}
 		}
 	}
 	f.stats.Stale += uint64(len(a.tooOld))

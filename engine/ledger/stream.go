@@ -32,8 +32,7 @@ type Verdict struct {
 	Repeated       uint64 // how many came again
 	Contradictions uint64 // how often the stream showed two blocks at a slot, or called one dead that is not
 
-	NewlyConfirmed []*Block // since the answer before, oldest first
-	Gap            Opt[Gap]
+	Gap Opt[Gap]
 
 	// Wrong says that the stream contradicts itself or what is final, or that it matches ErrTooMuchWaits. What it showed was
 	// dropped; another connection may show better.

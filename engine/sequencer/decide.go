@@ -140,7 +140,6 @@ func (s *Sequencer) first(b *ledger.Block) error {
 	}
 	n := s.chain.Tip
 	s.verdict.Placed++
-	s.confirmed(n, nil)
 	s.finalize(n, false)
 	return s.linkWaiting(n)
 }

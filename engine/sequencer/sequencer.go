@@ -109,7 +109,6 @@ func (s *Sequencer) ResumeAt(m *snapshot.Meta, kind ledger.RecordKind, blocks tx
 func (s *Sequencer) ResumeSource() {
 	if tip := s.chain.Tip; tip != nil && !tip.Base {
 		s.chain.Resume()
-		s.confirmed(s.chain.Confirmed, s.chain.Finalized)
 	}
 }
 

@@ -71,7 +71,6 @@ func (s *Sequencer) raise(n *chain.Node, level ledger.Commitment) error {
 			return err
 		}
 	}
-	s.confirmed(n, s.chain.Confirmed)
 	if level == ledger.Finalized && n.Slot() > s.chain.Finalized.Slot() {
 		s.finalize(n, false)
 	} else if n.Slot() > s.chain.Confirmed.Slot() {

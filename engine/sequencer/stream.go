@@ -2,7 +2,6 @@ package sequencer
 
 import (
 	"cmp"
-	"slices"
 
 	"ledgerd/engine/chain"
 	"ledgerd/engine/ledger"
@@ -28,7 +27,7 @@ func (s *Sequencer) answer(q *ledger.Question) error {
 	}
 	v.Repeated = s.Counters().Duplicates
 	q.Answer <- *v
-	v.NewlyConfirmed, v.Wrong = nil, nil
+	v.Wrong = nil
 	return nil
 }
 
@@ -59,13 +58,4 @@ func (s *Sequencer) saysNothing(e *ledger.SlotStatus, n *chain.Node) bool {
 	}
 	isConfirmed := n != nil && n.OnChain() && n.Slot() <= s.chain.Confirmed.Slot()
 	return !named && !isConfirmed || s.chain.IsContested(e.Slot)
-}
-
-// confirmed notes for the next answer to a stream that n, on the chain, is confirmed, with what it builds on down to the
-// newest block that was so before, if there is one.
-func (s *Sequencer) confirmed(n, before *chain.Node) {
-	at := len(s.verdict.NewlyConfirmed)
-	for ; s.chain.Stream && n != nil && (before == nil || n.Slot() > before.Slot()); n = n.Parent {
-		s.verdict.NewlyConfirmed = slices.Insert(s.verdict.NewlyConfirmed, at, n.Block)
-	}
 }

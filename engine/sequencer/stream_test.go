@@ -181,41 +181,6 @@ func TestBlocksBesideTheFinalizedOne(t *testing.T) {
 	}
 }
 
-// TestAnswersTellWhatIsNewlyConfirmed asks a sequencer several times, also after it began with blocks of a log.
-func TestAnswersTellWhatIsNewlyConfirmed(t *testing.T) {
-	var chain []*ledger.Block
-	for slot := ledger.Slot(1); slot < 9; slot++ {
-		chain = append(chain, &ledger.Block{Slot: slot, ParentSlot: slot - 1, Blockhash: ledger.Hash{byte(slot)}})
-	}
-	confirmed := func(slot ledger.Slot) ledger.Event {
-		hash := ledger.Some(chain[slot-1].Blockhash)
-		return &ledger.SlotStatus{Slot: slot, Status: ledger.StatusConfirmed, Blockhash: hash}
-	}
-	s, log := streamed(true), []*ledger.Record(nil)
-	check := func(want string, events ...ledger.Event) {
-		t.Helper()
-		for _, e := range events {
-			ledgertest.Must(t, s.Handle(e))
-		}
-		var got []ledger.Slot
-		for _, b := range ask(t, s, shownParts{}, false).NewlyConfirmed {
-			got = append(got, b.Slot)
-		}
-		ledgertest.Equal(t, fmt.Sprint(got), want, "blocks that are newly confirmed")
-		b, err := s.Seal()
-		ledgertest.Must(t, err)
-		log = append(log, b.Records...)
-	}
-	check("[1]", chain[0], chain[1], confirmed(1))
-	check("[2 3 4]", chain[2], chain[3], chain[4], confirmed(4), confirmed(3))
-	check("[]", confirmed(4))
-	check("[5]", chain[5], confirmed(5))
-	s = streamed(true)
-	ledgertest.Must(t, s.Replay(log))
-	s.ResumeSource()
-	check("[2 3 4 5 6]", chain[6], confirmed(6))
-}
-
 // TestWhatWaitsInAStreamIsBounded has blocks of more than 256 MiB wait, which share their writes.
 func TestWhatWaitsInAStreamIsBounded(t *testing.T) {
 	s, writes := streamed(false), make([]ledger.AccountWrite, 50_000)

@@ -89,13 +89,16 @@ func openGeyser(spec string, o Options) (Source, error) {
 		}
 	}
 	if calls == "" {
+		if !c.WholeData && o.Log != nil {
+			o.Log.Info("whether mints with extensions scale their amounts stays unknown: the stream is asked for headers and nobody for the rest (see rpc= and data=full)")
+		}
 		return geyser.New(c), nil
 	}
 	node, err := rpc.Open(calls, o.Log)
 	if err != nil {
 		return nil, fmt.Errorf("geyser source: rpc=: %w", err)
 	}
-	c.Filler, c.Fetcher = node, node
+	c.Filler = node
 	return &filled{geyser.New(c), node}, nil
 }
 

@@ -27,9 +27,8 @@ type Config struct {
 	Accounts       []ledger.Pubkey // whose writes are asked for; empty: of all
 	SkipVotes      bool            // no vote transactions
 
-	Filler  Filler         // fills gaps; nil: they stay, and the node is not ready
-	Fetcher ledger.Fetcher // teaches what a header does not tell of mints; nil: it stays unknown
-	Logger  *slog.Logger   // nil: slog.Default
+	Filler Filler       // fills gaps; nil: they stay, and the node is not ready
+	Logger *slog.Logger // nil: slog.Default
 
 	// Dial opens the connection; nil is a plain dialer.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)

@@ -14,8 +14,7 @@
 // Run is the one goroutine that assembles and emits. Each session has two more: one
 // takes from the socket and decodes, as fast as the node sends, because a node throws out who reads
 // slowly; what it took waits in a queue bounded in bytes, and when that is full the socket is left
-// alone. The other answers the node's pings. A fourth goroutine, while Run runs, asks for the mints
-// of which the stream shows the header alone. Whoever starts a goroutine waits for its end.
+// alone. The other answers the node's pings. Whoever starts a goroutine waits for its end.
 //
 // Run asks for a verdict when a session begins and after each part of the queue. The sequencer asks the assembler
 // meanwhile which blocks are under way, and Run waits.

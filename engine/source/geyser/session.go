@@ -16,7 +16,6 @@ type follower struct {
 	config    *Config
 	stats     *upstream.Stats
 	assembler *yellowstone.Assembler
-	mints     *mints
 	backoff   upstream.Backoff // between sessions
 	refill    upstream.Backoff // between fills that fail
 
@@ -47,7 +46,7 @@ func (f *follower) node() *known { return &f.known[f.source.node] }
 func newFollower(s *Source, emit ledger.Emit) *follower {
 	c := &s.config
 	f := &follower{
-		source: s, config: c, stats: &s.stats, forward: emit, known: make([]known, len(s.nodes)), mints: newMints(c),
+		source: s, config: c, stats: &s.stats, forward: emit, known: make([]known, len(s.nodes)),
 		backoff: upstream.Backoff{Min: c.BackoffMin, Max: c.BackoffMax, Random: c.Random},
 		refill:  upstream.Backoff{Min: c.BackoffMin, Max: c.BackoffMax, Random: c.Random},
 	}
@@ -89,10 +88,6 @@ func (f *follower) ask(ctx context.Context, restart bool) error {
 	for n := before.Contradictions; n < f.verdict.Contradictions; n++ {
 		f.stats.Failed(upstream.Equivocation)
 	}
-	for _, b := range f.verdict.NewlyConfirmed {
-		f.mints.confirmed(b)
-	}
-	f.verdict.NewlyConfirmed = nil // they are large
 	return nil
 }
 
@@ -140,8 +135,6 @@ func (f *follower) follow(ctx context.Context, conn *connection) error {
 			if err = f.drain(ctx, conn, before); err == nil {
 				err = conn.err
 			}
-		case state := <-f.mints.found:
-			err = f.emit(ctx, state)
 		case now := <-ticker.C:
 			if err = w.check(now, conn, f.progress()); err == nil {
 				err = f.settle(ctx, conn, before) // a fill may be due

@@ -51,8 +51,6 @@ func (s *Source) Run(ctx context.Context, from *ledger.ResumePoint, emit ledger.
 		s.stats.Resumed(from.Slot)
 	}
 	f := newFollower(s, emit)
-	stopMints := f.mints.start(ctx)
-	defer stopMints()
 	for ; ; s.node = (s.node + 1) % len(s.nodes) {
 		if len(s.nodes) > 1 {
 			s.stats.Use(s.nodes, s.node)
