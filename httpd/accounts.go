@@ -11,6 +11,10 @@ import (
 const (
 	accountText = 240 // at most
 	tokenText   = 420 // where nobody else may spend from it
+	dataText    = 280 // of a usual token account: what more there is, is known when it was read
+
+	// pageData is how much text of data a page of a list has at most, but for its first account, which may be longer.
+	pageData = 4 << 20
 )
 
 // findAccount returns the account at the key in the path.
@@ -28,7 +32,7 @@ func (r *request) account() error {
 	if err != nil {
 		return err
 	}
-	if r.params.facts { // which come with several accounts only
+	if r.params.facts || r.params.data { // which come with several accounts only
 		q := ledger.Query{Commitment: r.params.query.Commitment, Head: v.Head}
 		found, _, err := r.server.config.Ledger.Accounts(q, []ledger.Pubkey{a.Pubkey})
 		if err != nil {
@@ -108,6 +112,9 @@ func (r *request) program() error {
 	if r.params.facts {
 		text += tokenText
 	}
+	if r.params.data {
+		text += dataText
+	}
 	program, after, err := r.pageOf("program_id", errProgram, encode.Members, text)
 	if err != nil {
 		return err
@@ -117,6 +124,12 @@ func (r *request) program() error {
 		return err
 	}
 	defer r.server.answers.reuseList(accounts)
+	if v.DataUnknown {
+		r.partial |= ledger.FieldData
+	}
+	if n := r.fittingData(accounts); n < len(accounts) {
+		accounts, next = accounts[:n], ledger.Some(accounts[n-1].Pubkey)
+	}
 	r.grow(len(accounts) * text)
 	r.body = append(r.body, `{"program_id":`...)
 	r.body = encode.AppendKey(r.body, &program)
@@ -167,6 +180,9 @@ func (r *request) appendAccounts(accounts []ledger.Account, v ledger.View) (err 
 			return err
 		}
 	}
+	if err := r.reserveData(accounts); err != nil {
+		return err
+	}
 	list := encode.List{Turn: r.server.config.Turn}
 	for i := range accounts {
 		a := &accounts[i]
@@ -185,9 +201,35 @@ func (r *request) appendAccounts(accounts []ledger.Account, v ledger.View) (err 
 			r.body = encode.AppendAccount(r.body, a)
 		}
 		r.partial |= a.Unknown()
+		if r.params.data {
+			r.body = encode.AppendData(r.body, a, r.params.slice)
+			r.partial |= ledger.FieldData &^ a.Known
+		}
 	}
 	r.view = v
 	return nil
+}
+
+// fittingData returns how many accounts of a page are answered with their data.
+func (r *request) fittingData(accounts []ledger.Account) int {
+	for i, bytes := 0, 0; r.params.data && i < len(accounts); i++ {
+		if bytes += r.params.slice.TextBytes(&accounts[i]); bytes > pageData && i > 0 {
+			return i
+		}
+	}
+	return len(accounts)
+}
+
+// reserveData makes sure of memory for the data of accounts, which is known only when it was read.
+func (r *request) reserveData(accounts []ledger.Account) error {
+	bytes := 0
+	for i := 0; r.params.data && i < len(accounts); i++ {
+		bytes += r.params.slice.TextBytes(&accounts[i])
+	}
+	if bytes <= max(r.reserved, maxKeptBytes) {
+		return nil
+	}
+	return r.Reserve(bytes - r.reserved)
 }
 
 // tagRecord gives the reply the entity tag of the body so far.

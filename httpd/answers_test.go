@@ -1,6 +1,7 @@
 package httpd
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strconv"
@@ -19,6 +20,16 @@ func (h *harness) putMints() {
 		h.ledger.put(ledger.Account{Pubkey: key, Owner: []ledger.Pubkey{ledger.TokenProgram, ledger.Token2022Program, ledger.TokenProgram}[i], Lamports: 1, Known: ledger.FieldsShown})
 	}
 	h.ledger.mints[mintA] = &ledger.Mint{Decimals: 6, Supply: ledger.Some(uint64(1<<64 - 1))}
+}
+
+// putData adds accounts of a program with data, without any, and of which it is not known.
+func (h *harness) putData() {
+	for i, data := range [][]byte{[]byte("one market of two mints"), []byte("another market"), nil} {
+		h.ledger.put(ledger.Account{Pubkey: testKey(byte(60 + i)), Owner: owner, Lamports: 1, Known: ledger.FieldsAll | ledger.FieldData, Data: ledger.NewData(data)})
+	}
+	token := h.ledger.accounts[testKey(30)]
+	token.Known, token.Data = token.Known|ledger.FieldData, ledger.NewData(make([]byte, 165))
+	h.ledger.put(token)
 }
 
 // TestRoutesAndDocumentNameTheSamePaths walks the table of routes against the document, and back.
@@ -113,12 +124,12 @@ func TestUnknownParametersAreRefusedWhereTheLedgerIsRead(t *testing.T) {
 	h := serve(t, nil)
 	account := "/api/account/" + whole.String()
 	for target, want := range map[string]string{
-		account + "?min_slto=999999999":                                     "there is no such query parameter here, but these: commitment, min_slot, wait_ms, include",
-		account + "?commitement=finalized":                                  "there is no such query parameter here, but these: commitment, min_slot, wait_ms, include",
+		account + "?min_slto=999999999":                                     "there is no such query parameter here, but these: commitment, min_slot, wait_ms, include, data_slice",
+		account + "?commitement=finalized":                                  "there is no such query parameter here, but these: commitment, min_slot, wait_ms, include, data_slice",
 		account + "/balance?include=token":                                  "there is no such query parameter here, but these: commitment, min_slot, wait_ms",
 		"/api/blocks/latest?Commitment=finalized":                           "there is no such query parameter here, but these: commitment, min_slot, wait_ms",
 		"/api/transactions/recent?commitment=finalized&=":                   "there is no such query parameter here, but these: commitment, min_slot, wait_ms, limit, before, after",
-		"/api/accounts?%6beys=" + whole.String() + "&key=" + whole.String(): "there is no such query parameter here, but these: commitment, min_slot, wait_ms, include, keys",
+		"/api/accounts?%6beys=" + whole.String() + "&key=" + whole.String(): "there is no such query parameter here, but these: commitment, min_slot, wait_ms, include, data_slice, keys",
 		account + "?_min_slto=%zz":                                          string(errEscape),
 		"/?x=%zz":                                                           string(errEscape),
 		"/docs/?x=%zz":                                                      string(errEscape),
@@ -153,5 +164,29 @@ func TestAnUnknownKeyIsAnsweredEverywhere(t *testing.T) {
 		if r := h.get("/console/uplot.min.css", sent); r.status != 401 || r.header.Get("X-RateLimit-Remaining") != strconv.Itoa(4-left) {
 			t.Errorf("%q: status %d, header %v", sent, r.status, r.header)
 		}
+	}
+}
+
+// A page of a list ends where its data is long, but for its first account, and says where the next one begins.
+func TestPagesEndWhereTheirDataIsLong(t *testing.T) {
+	h := serve(t, nil)
+	for i, size := range []int{3 * pageData / 4, 3 * pageData / 8, 3 * pageData / 8, 1} {
+		h.ledger.put(ledger.Account{Pubkey: testKey(byte(60 + i)), Owner: testKey(60), Lamports: 1, Known: ledger.FieldsAll | ledger.FieldData, Data: ledger.NewData(make([]byte, size))})
+	}
+	for include, want := range map[string][]int{"token": {4}, "data": {1, 2, 1}, "data&data_slice=3,5": {4}} {
+		var got []int
+		for cursor := ""; len(got) < 9; {
+			r := h.get("/api/accounts/program/" + testKey(60).String() + "?include=" + include + cursor)
+			var page struct {
+				Accounts []struct{}
+				Next     *string `json:"next_cursor"`
+			}
+			ledgertest.Must(t, json.Unmarshal([]byte(r.body), &page))
+			if got = append(got, len(page.Accounts)); page.Next == nil {
+				break
+			}
+			cursor = "&cursor=" + *page.Next
+		}
+		ledgertest.Equal(t, got, want, "the accounts of each page with include=%s", include)
 	}
 }

@@ -48,7 +48,7 @@ func (x *Exchange) Reserve(bytes int) error {
 		take = func(bytes int) bool { return x.server.answers.TakeFor(x.client.Key, bytes) }
 	}
 	if take(bytes) {
-		x.reserved = bytes
+		x.reserved += bytes
 		return nil
 	}
 	x.server.meters.overloaded.Add(1)

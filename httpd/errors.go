@@ -33,7 +33,9 @@ const (
 	errAfter      = paramError("after must be a signature: the base58 of exactly 64 bytes")
 	errCursor     = paramError("cursor must be the next_cursor of an earlier page of this list")
 	errParts      = paramError("include must be signatures or transactions")
-	errToken      = paramError("include must be token")
+	errDataSlice  = paramError("data_slice must be OFFSET,LENGTH: two plain decimal numbers below 2^64")
+	errDataSize   = paramError("data_size must be a plain decimal number below 2^64")
+	errMemcmp     = paramError("memcmp must be OFFSET:BASE58, a plain decimal number and 1 to 128 bytes, and be given at most 4 times")
 	errKeys       = paramError("keys must be a comma-separated list of pubkeys: each the base58 of exactly 32 bytes")
 	errKeyCount   = paramError("keys may name at most 100 pubkeys")
 	errNoKeys     = paramError("keys is missing: a comma-separated list of at most 100 pubkeys")
@@ -43,7 +45,9 @@ const (
 	errSlot       = paramError("the slot in the path must be a plain decimal number below 2^64")
 	errUpgrade    = paramError("this path is a WebSocket: it needs GET, HTTP/1.1, Upgrade: websocket, version 13 and a key of 16 bytes")
 
-	errRecentLimit = paramError("limit must be a plain decimal number from 1 to 1000")
+	errAccountParts = paramError("include must be token, data or both with a comma between them")
+	errSliceAlone   = paramError("data_slice needs include=data")
+	errRecentLimit  = paramError("limit must be a plain decimal number from 1 to 1000")
 )
 
 var (

@@ -274,7 +274,11 @@ func (l *fakeLedger) Program(q ledger.Query, program ledger.Pubkey, after ledger
 	if err != nil {
 		return nil, ledger.Opt[ledger.Pubkey]{}, v, err
 	}
-	accounts, next := l.page(func(a *ledger.Account) bool { return a.Known&ledger.FieldOwner != 0 && a.Owner == program }, after, limit)
+	accounts, next := l.page(func(a *ledger.Account) bool {
+		isOf := a.Known&ledger.FieldOwner != 0 && a.Owner == program
+		v.DataUnknown = v.DataUnknown || isOf && q.Where != nil && a.Known&ledger.FieldData == 0
+		return isOf && (q.Where == nil || q.Where.Match(a))
+	}, after, limit)
 	if len(accounts) == 0 && program != owner {
 		return nil, ledger.Opt[ledger.Pubkey]{}, v, absent(ledger.OwnerNotFound)
 	}

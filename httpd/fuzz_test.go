@@ -3,6 +3,7 @@ package httpd
 import (
 	"bytes"
 	"net/url"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -12,6 +13,7 @@ import (
 	"github.com/mr-tron/base58"
 
 	"ledgerd/engine/ledger"
+	"ledgerd/httpd/encode"
 )
 
 // F37: FuzzQuery compares the parameters with an oracle: an error exactly where it has one, the same
@@ -31,6 +33,7 @@ func FuzzQuery(f *testing.F) {
 		f.Add(uint8(i), "commitment=final%69zed&wait_ms=2000&&=&x=%00&min_slot=18446744073709551615")
 		f.Add(uint8(i), "limit=1000&before="+testSignature(1).String()+"&after="+testSignature(2).String()+"&include=token")
 		f.Add(uint8(i), "order=oldest&status=failed&from_slot=0&to_slot=18446744073709551615")
+		f.Add(uint8(i), "include=data,token&data_slice=0,18446744073709551615&data_size=165&memcmp=8:2&memcmp=0:111&memcmp=7:z&memcmp=1:"+whole.String())
 		f.Add(uint8(i), "keys="+whole.String()+","+part.String()+"&include=signatures&cursor=x")
 	}
 	f.Fuzz(func(t *testing.T, n uint8, query string) {
@@ -47,7 +50,7 @@ func FuzzQuery(f *testing.F) {
 			}
 			return
 		}
-		if got.query != want.query || got.limit != want.limit || got.in != want.in || got.facts != want.facts ||
+		if !reflect.DeepEqual(got.query, want.query) || got.data != want.data || got.slice != want.slice || got.limit != want.limit || got.in != want.in || got.facts != want.facts ||
 			!bytes.Equal(got.cursor, want.cursor) || got.parts != want.parts || !slices.Equal(got.keys, want.keys) {
 			t.Errorf("%s?%s:\n got %+v\nwant %+v", row.path, query, got, want)
 		}
@@ -60,9 +63,13 @@ func queryOracle(path, query string) (p params, ok bool) {
 	reads := strings.HasPrefix(path, "/blocks") || strings.HasPrefix(path, "/transaction") || strings.HasPrefix(path, "/account")
 	most, history := lists[path], path == "/account/{pubkey}/transactions"
 	recent := path == "/transactions/recent" || history
-	includes := map[string][]string{"/blocks/{slot}": {"signatures", "transactions"}, "/account/{pubkey}": {"token"}, "/accounts": {"token"}, "/accounts/program/{program_id}": {"token"}}[path]
+	accountParts := []string{"token", "data", "token,data", "data,token"}
+	includes := map[string][]string{"/blocks/{slot}": {"signatures", "transactions"}, "/account/{pubkey}": accountParts, "/accounts": accountParts, "/accounts/program/{program_id}": accountParts}[path]
+	accounts, filtered := slices.Equal(includes, accountParts), path == "/accounts/program/{program_id}"
 	known := map[string]bool{"commitment": reads, "min_slot": reads, "wait_ms": reads, "include": includes != nil, "keys": path == "/accounts",
-		"limit": most > 0, "cursor": most > 0 && !recent, "before": recent, "after": recent, "order": history, "status": history, "from_slot": history, "to_slot": history}
+		"limit": most > 0, "cursor": most > 0 && !recent, "before": recent, "after": recent, "order": history, "status": history, "from_slot": history, "to_slot": history,
+		"data_slice": accounts, "data_size": filtered, "memcmp": filtered}
+	var parts []string
 	given := map[string]string{}
 	for pair := range strings.SplitSeq(query, "&") {
 		rawName, rawValue, _ := strings.Cut(pair, "=")
@@ -77,17 +84,35 @@ func queryOracle(path, query string) (p params, ok bool) {
 		if !known[name] {
 			return p, false
 		}
-		if _, repeated := given[name]; repeated || value == "" {
+		if _, repeated := given[name]; repeated && name != "memcmp" || value == "" {
 			return p, false
+		}
+		if name == "memcmp" {
+			parts = append(parts, value)
 		}
 		given[name] = value
 	}
-	p.limit, p.parts = min(most, 1000), ledger.NoTransactions
+	p.limit, p.parts, p.slice = min(most, 1000), ledger.NoTransactions, encode.WholeData
 	if recent {
 		p.limit = 100
 	}
 	ok = true
 	check := func(good bool) bool { ok = ok && good; return good }
+	decimal := func(text string) uint64 {
+		n, err := strconv.ParseUint(text, 10, 64)
+		check(err == nil && strconv.FormatUint(n, 10) == text)
+		return n
+	}
+	if _, sized := given["data_size"]; sized || parts != nil {
+		p.query.Where = new(ledger.DataFilter)
+	}
+	for _, part := range parts {
+		offset, text, _ := strings.Cut(part, ":")
+		raw, err := base58.Decode(text)
+		check(err == nil && len(raw) > 0 && len(raw) <= 128)
+		p.query.Where.Parts = append(p.query.Where.Parts, ledger.DataPart{Offset: decimal(offset), Bytes: raw})
+	}
+	check(len(parts) <= 4)
 	for name, value := range given {
 		n, err := strconv.ParseUint(value, 10, 64)
 		number := err == nil && strconv.FormatUint(n, 10) == value
@@ -128,8 +153,18 @@ func queryOracle(path, query string) (p params, ok bool) {
 			p.cursor = []byte(value)
 		case "include":
 			check(slices.Contains(includes, value))
-			p.facts = value == "token"
-			p.parts = map[string]ledger.BlockParts{"token": ledger.NoTransactions, "signatures": ledger.SignaturesOnly, "transactions": ledger.WholeBlock}[value]
+			p.facts, p.data = strings.Contains(value, "token"), strings.Contains(value, "data")
+			p.parts = map[string]ledger.BlockParts{"signatures": ledger.SignaturesOnly, "transactions": ledger.WholeBlock}[value]
+			if accounts {
+				p.parts = ledger.NoTransactions
+			}
+		case "data_slice":
+			offset, length, _ := strings.Cut(value, ",")
+			p.slice = encode.Slice{Offset: decimal(offset), Length: decimal(length)}
+			check(strings.Contains(given["include"], "data"))
+		case "data_size":
+			p.query.Where.Size = ledger.Some(n)
+			check(number)
 		case "keys":
 			for key := range strings.SplitSeq(value, ",") {
 				if raw, err := base58.Decode(key); check(err == nil && len(raw) == 32) {

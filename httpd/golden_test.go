@@ -76,6 +76,7 @@ func TestAnswersAreGolden(t *testing.T) {
 // scenes are ledgers that differ from the usual one.
 var scenes = map[string]func(*harness){
 	"mints":                    (*harness).putMints,
+	"data":                     (*harness).putData,
 	"a base without blocks":    func(h *harness) { h.ledger.head.HasBlock = false },
 	"an import without blocks": func(h *harness) { h.ledger.head.HasBlock, h.ledger.head.Imported = false, true },
 	"before the first head": func(h *harness) {
@@ -90,6 +91,7 @@ var goldenNames = map[string]string{
 	"whole": whole.String(), "part": part.String(), "closed": closed.String(), "wallet": wallet.String(), "missing": missing.String(),
 	"owner": owner.String(), "mintA": mintA.String(), "mintB": mintB.String(), "unminted": unminted.String(),
 	"token": testKey(30).String(), "token2022": testKey(31).String(), "bare": testKey(32).String(), "native": testKey(33).String(),
+	"market": testKey(60).String(), "other": testKey(61).String(), "empty": testKey(62).String(),
 	"sig1": testSignature(1).String(), "sig2": testSignature(2).String(),
 	"sig9": testSignature(9).String(), "sig100": testSignature(100).String(),
 	"TokenProgram": ledger.TokenProgram.String(), "Token2022Program": ledger.Token2022Program.String(),

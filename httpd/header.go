@@ -71,11 +71,11 @@ const someAccounts = ledger.FieldsShown + 1
 var partialNames = []struct {
 	field ledger.Fields
 	name  string
-}{{ledger.FieldOwner, "owner"}, {ledger.FieldExecutable, "executable"}, {ledger.FieldRentEpoch, "rent_epoch"}, {someAccounts, "accounts"}}
+}{{ledger.FieldOwner, "owner"}, {ledger.FieldExecutable, "executable"}, {ledger.FieldRentEpoch, "rent_epoch"}, {ledger.FieldData, "data"}, {someAccounts, "accounts"}}
 
 // appendPartial appends the shown fields that no source has told, and whether a list may lack accounts.
 func appendPartial(dst []byte, unknown ledger.Fields, lacks bool) []byte {
-	unknown &= ledger.FieldsShown
+	unknown &= ledger.FieldsShown | ledger.FieldData
 	if lacks {
 		unknown |= someAccounts
 	}

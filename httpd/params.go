@@ -10,10 +10,11 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"ledgerd/engine/ledger"
+	"ledgerd/httpd/encode"
 )
 
 // param is a query parameter the interface knows.
-type param uint16
+type param uint32
 
 const (
 	paramCommitment param = 1 << iota
@@ -23,17 +24,22 @@ const (
 	paramBefore
 	paramAfter
 	paramCursor
-	paramParts // include, of a block
-	paramToken // include, of accounts
+	paramParts        // include, of a block
+	paramAccountParts // include, of accounts
 	paramKeys
 	paramOrder
 	paramStatus
 	paramFromSlot
 	paramToSlot
 	paramDetails // include, of the health
+	paramDataSlice
+	paramDataSize
+	paramMemcmp // the only one that may be repeated
 
 	// paramsRead apply to every read of ledger data.
 	paramsRead = paramCommitment | paramMinSlot | paramWait
+	// paramsData select accounts by their data.
+	paramsData = paramDataSize | paramMemcmp
 )
 
 const (
@@ -49,6 +55,8 @@ type params struct {
 	cursor  []byte                  // not yet matched with its list; nil: none
 	parts   ledger.BlockParts       // that a block shows beside its record
 	facts   bool                    // of token accounts and mints
+	data    bool                    // of accounts
+	slice   encode.Slice            // of their data
 	details bool                    // of the health
 	keys    []ledger.Pubkey
 
@@ -63,7 +71,7 @@ func (p *params) reset() { *p = params{keys: p.keys[:0], room: p.room[:0]} }
 // ledger is read, because one that is misspelt must not be answered as if it were not there; those
 // that begin with an underscore are for others, and ignored.
 func (p *params) parse(to *route, query []byte) error {
-	p.limit, p.parts = to.limit.usual, ledger.NoTransactions
+	p.limit, p.parts, p.slice = to.limit.usual, ledger.NoTransactions, encode.WholeData
 	if !escapesAreValid(query) {
 		return errEscape
 	}
@@ -82,7 +90,7 @@ func (p *params) parse(to *route, query []byte) error {
 			continue
 		case i < 0:
 			return errUnknown(to.params)
-		case seen&parameters[i].is != 0:
+		case seen&parameters[i].is&^paramMemcmp != 0:
 			return errRepeated
 		case len(value) == 0:
 			return errEmpty
@@ -92,7 +100,7 @@ func (p *params) parse(to *route, query []byte) error {
 			return err
 		}
 	}
-	return nil
+	return unless(p.data || seen&paramDataSlice == 0, errSliceAlone)
 }
 
 // errUnknown names the parameters that there are.
@@ -167,9 +175,38 @@ var parameters = []parameter{
 		}
 		return nil
 	}},
-	{"include", paramToken, func(p *params, value []byte, _ *route) error {
-		p.facts = string(value) == "token"
-		return unless(p.facts, errToken)
+	{"include", paramAccountParts, func(p *params, value []byte, _ *route) error {
+		for part := range bytes.SplitSeq(value, []byte{','}) {
+			switch {
+			case string(part) == "token" && !p.facts:
+				p.facts = true
+			case string(part) == "data" && !p.data:
+				p.data = true
+			default:
+				return errAccountParts
+			}
+		}
+		return nil
+	}},
+	{"data_slice", paramDataSlice, func(p *params, value []byte, _ *route) error {
+		offset, length, _ := bytes.Cut(value, []byte{','})
+		var ok, lengthOK bool
+		p.slice.Offset, ok = parseDecimal(offset)
+		p.slice.Length, lengthOK = parseDecimal(length)
+		return unless(ok && lengthOK, errDataSlice)
+	}},
+	{"data_size", paramDataSize, func(p *params, value []byte, _ *route) error {
+		n, ok := parseDecimal(value)
+		p.where().Size = ledger.Some(n)
+		return unless(ok, errDataSize)
+	}},
+	{"memcmp", paramMemcmp, func(p *params, value []byte, _ *route) error {
+		offset, text, _ := bytes.Cut(value, []byte{':'})
+		n, isNumber := parseDecimal(offset)
+		part, isPart := ledger.ParseDataPart(n, text)
+		f := p.where()
+		f.Parts = append(f.Parts, part)
+		return unless(isNumber && isPart && len(f.Parts) <= ledger.MaxDataParts, errMemcmp)
 	}},
 	{"include", paramDetails, func(p *params, value []byte, _ *route) error {
 		p.details = string(value) == "details"
@@ -194,6 +231,14 @@ var parameters = []parameter{
 		return unless(ok, errToSlot)
 	}},
 	{"keys", paramKeys, func(p *params, value []byte, _ *route) error { return p.setKeys(value) }},
+}
+
+// where returns the filter of the query, which a shard may read after the request has ended.
+func (p *params) where() *ledger.DataFilter {
+	if p.query.Where == nil {
+		p.query.Where = new(ledger.DataFilter)
+	}
+	return p.query.Where
 }
 
 func (p *params) setKeys(value []byte) error {

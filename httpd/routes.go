@@ -48,11 +48,11 @@ func newRoutes() []*route {
 		{path: "/transaction/{signature}", label: "transaction", params: paramsRead, ask: (*request).transaction},
 		{path: "/transactions/recent", label: "transactions_recent", params: paramsRead | paramLimit | paramBefore | paramAfter, limit: recent, ask: (*request).recent},
 		{path: "/account/{pubkey}/transactions", label: "account_transactions", params: paramsRead | paramLimit | paramBefore | paramAfter | paramOrder | paramStatus | paramFromSlot | paramToSlot, limit: recent, ask: (*request).history},
-		{path: "/account/{pubkey}", label: "account", params: paramsRead | paramToken, ask: (*request).account},
+		{path: "/account/{pubkey}", label: "account", params: paramsRead | paramAccountParts | paramDataSlice, ask: (*request).account},
 		{path: "/account/{pubkey}/balance", label: "account_balance", params: paramsRead, ask: (*request).balance},
 		{path: "/account/{pubkey}/tokens", label: "account_tokens", params: paramsRead | paramLimit | paramCursor, limit: lists, ask: (*request).tokens},
-		{path: "/accounts/program/{program_id}", label: "program_accounts", params: paramsRead | paramLimit | paramCursor | paramToken, limit: lists, ask: (*request).program},
-		{path: "/accounts", label: "accounts", params: paramsRead | paramKeys | paramToken, ask: (*request).accounts},
+		{path: "/accounts/program/{program_id}", label: "program_accounts", params: paramsRead | paramLimit | paramCursor | paramAccountParts | paramDataSlice | paramsData, limit: lists, ask: (*request).program},
+		{path: "/accounts", label: "accounts", params: paramsRead | paramKeys | paramAccountParts | paramDataSlice, ask: (*request).accounts},
 		{path: "/ws/accounts", label: "ws_accounts", ask: (*request).upgrade},
 	}
 }

@@ -1,7 +1,9 @@
 package encode
 
 import (
+	"encoding/base64"
 	"encoding/json"
+	"math"
 	"strconv"
 	"time"
 
@@ -106,6 +108,35 @@ func AppendAccountWithFacts(dst []byte, a *ledger.Account, mint, own *ledger.Min
 	dst = appendNumber(dst, `{"decimals":`, uint64(own.Decimals))
 	dst = appendOpt(dst, `,"supply":`, own.Supply, amount)
 	return append(dst, `}}`...)
+}
+
+// Slice is a part of an account's data.
+type Slice struct{ Offset, Length uint64 }
+
+// WholeData is all of it.
+var WholeData = Slice{0, math.MaxUint64}
+
+// Of returns the part of some data, which is empty beyond its end.
+func (s Slice) Of(data []byte) []byte {
+	data = data[min(s.Offset, uint64(len(data))):]
+	return data[:min(s.Length, uint64(len(data)))]
+}
+
+// TextBytes returns how long the text of the part of an account's data is.
+func (s Slice) TextBytes(a *ledger.Account) int {
+	return base64.StdEncoding.EncodedLen(len(s.Of(a.Data.Bytes())))
+}
+
+// AppendData adds to the end of an account's record how much data it has and a part of that, null where it is not known.
+func AppendData(record []byte, a *ledger.Account, s Slice) []byte {
+	record = record[:len(record)-1]
+	if a.Known&ledger.FieldData == 0 {
+		return append(record, `,"space":null,"data":null}`...)
+	}
+	record = appendNumber(record, `,"space":`, uint64(a.Data.Len()))
+	record = append(record, `,"data":"`...)
+	record = base64.StdEncoding.AppendEncode(record, s.Of(a.Data.Bytes()))
+	return append(record, `"}`...)
 }
 
 func appendOwner(dst []byte, a *ledger.Account) []byte {
