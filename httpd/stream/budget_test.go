@@ -145,7 +145,7 @@ func TestAResumeOnConnectIsPaidFor(t *testing.T) {
 // What a client is told instead of what it was too slow for is paid for too: one in debt is a slow consumer like any other.
 func TestADigestIsPaidFor(t *testing.T) {
 	for query, config := range map[string]func(*Config){
-		"?extended=true&overflow=conflate": func(c *Config) { c.RingBytes = 256 << 10 },
+		"?extended=true&overflow=conflate":                               func(c *Config) { c.RingBytes = 256 << 10 },
 		"?extended=true&overflow=conflate&programs=" + programA.String(): func(c *Config) { c.OutboxBytes = 256 << 10 },
 	} {
 		inMemory(t, config, func(n *node) {

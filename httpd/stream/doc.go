@@ -19,8 +19,8 @@
 // the wallet itself.
 //
 // A form is how updates are written: basic, extended, or extended with the facts of token accounts.
-// The decimals among them are the mint's: they are read from the ledger once for each block, before
-// the hub's lock is taken and only when a subscriber wants them, and then kept with the block.
+// The decimals among them are the mint's: they are read from the ledger once for each block, without
+// the hub's lock and only when a subscriber wants them, and then kept with the block.
 //
 // The [Hub] is the registry of connections and subscribers. It turns publications into emissions: one for the
 // processed level at once, and the same updates again when their block is confirmed and
@@ -66,8 +66,8 @@
 // one small stack and one timer, about 7 KiB in all with ten keys named (scenario idle of ledgerbench).
 //
 // [Hub.Publish] only appends to rings and outboxes, schedules writers, and never waits for a
-// socket. While a subscriber wants tokens it first asks the ledger for the mints of the publication,
-// all at once, and waits for the answer. A subscriber that the ring laps or whose outbox is full is a slow consumer, which is
+// socket. While a subscriber wants tokens another goroutine does so, which first asks the ledger for the mints of what was published meanwhile,
+// all at once. A subscriber that the ring laps or whose outbox is full is a slow consumer, which is
 // disconnected with close code 4008 unless it asked for conflation. A socket that takes no byte
 // for Config.WriteTimeout is reset: there is no boundary of frames to put a close frame at.
 //

@@ -32,6 +32,8 @@ type Hub struct {
 	feed      feed // used by Publish alone
 
 	mu          sync.Mutex
+	pending     []published // to be delivered by the goroutine that asks the ledger for mints
+	delivering  bool        // there is one
 	head        *ledger.Head
 	levels      [ledger.Commitments]audience
 	connections map[*connection]struct{}
@@ -65,48 +67,11 @@ func New(config Config) *Hub {
 // now returns the time since the hub was made.
 func (h *Hub) now() time.Duration { return time.Since(h.started) }
 
-// Publish delivers a publication to all subscribers. It is called in log order, from one
-// goroutine, and never waits for a socket. While a subscriber wants tokens it waits for one answer of the ledger.
-func (h *Hub) Publish(p *ledger.Publication) {
-	emissions := h.feed.take(p)
-	h.mu.Lock()
-	if len(h.tokens) > 0 {
-		h.mu.Unlock()
-		h.readDecimals(p.Head, emissions)
-		h.mu.Lock()
-	}
-	defer h.mu.Unlock()
-	h.head = p.Head
-	h.beginLocked(p)
-	published := h.now()
-	for _, e := range emissions {
-		e.published = published
-		h.recent[e.level].keep(e)
-		h.levels[e.level].deliver(e)
-		h.delivered[e.level] = max(h.delivered[e.level], e.lastSeq)
-	}
-	for i := range h.levels {
-		h.levels[i].wake()
-	}
-}
-
 // HasHead reports whether anything was published: what a client is answered before that names no slot.
 func (h *Hub) HasHead() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.head != nil
-}
-
-// beginLocked notes where the first block or rollback begins: from there on everything is
-// kept, also at levels that reach it later.
-func (h *Hub) beginLocked(p *ledger.Publication) {
-	for _, r := range p.Records {
-		for i := range h.recent {
-			if r.Kind == ledger.BlockRecord || r.Kind == ledger.RollbackRecord {
-				h.recent[i].begin(r.FirstSeq)
-			}
-		}
-	}
 }
 
 // positionLocked returns where a level stands.

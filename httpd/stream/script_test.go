@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"maps"
+	"runtime"
 	"slices"
 	"sync"
 	"time"
@@ -166,8 +167,21 @@ func (s *script) reach(level ledger.Commitment, slot ledger.Slot) {
 	}
 }
 
-// publish tells what was staged, as one publication.
+// publish tells what was staged, as one publication, and waits until it is delivered.
 func (s *script) publish() {
+	s.publishNow()
+	for s.hub.isDelivering() {
+		runtime.Gosched()
+	}
+}
+
+func (h *Hub) isDelivering() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.delivering
+}
+
+func (s *script) publishNow() {
 	head := &ledger.Head{HasBlock: true, Published: time.Now()}
 	states := [ledger.Commitments]state{}
 	for i, at := range s.levels {
@@ -203,6 +217,7 @@ type fakeLedger struct {
 	asked func() error
 
 	mints    map[ledger.Pubkey]*ledger.Mint
+	mintsGo  chan struct{} // if set, Mints waits until it is closed
 	mintsErr error
 	askedFor [][]ledger.Pubkey // by each call of Mints
 }
@@ -280,6 +295,9 @@ func (f *fakeLedger) Tokens(q ledger.Query, wallet ledger.Pubkey, after ledger.O
 }
 
 func (f *fakeLedger) Mints(q ledger.Query, keys []ledger.Pubkey) ([]*ledger.Mint, ledger.View, error) {
+	if f.mintsGo != nil {
+		<-f.mintsGo
+	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	view := ledger.View{Head: q.Head, Commitment: q.Commitment}
