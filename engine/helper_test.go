@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"go.uber.org/goleak"
 
@@ -146,11 +147,19 @@ func (n *subject) stop() error {
 	return n.end()
 }
 
-// end waits until the engine has ended by itself and returns what Run returned.
+// end waits until the engine has ended by itself and returns what Run returned. In a bubble an engine that goes on does so for ever.
 func (n *subject) end() error {
-	<-n.ended
+	n.t.Helper()
 	n.awaited = true
-	return n.err
+	select {
+	case <-n.ended:
+		return n.err
+	case <-time.After(time.Hour):
+		n.t.Error("the engine goes on")
+		n.cancel()
+		<-n.ended
+		return errors.New("the engine went on")
+	}
 }
 
 // mustStop fails the test unless the engine ends cleanly.
