@@ -31,7 +31,7 @@ func (e *Engine) openArchive() error {
 	if e.config.HistoryBytes <= 0 {
 		return nil
 	}
-	a, err := snapshot.OpenArchive(e.config.Dir.FS(), e.config.Dir.HistoryDir(), e.config.HistoryBytes, e.config.Logger)
+	a, err := snapshot.OpenArchive(e.config.Dir.FS(), e.config.Dir.HistoryDir(), e.config.HistoryBytes, e.config.Dir.Ledgers, e.config.Logger)
 	if err != nil {
 		return err
 	}

@@ -19,6 +19,17 @@ func (s shown) newestFirst() (all []*ledger.Transaction) {
 	return all
 }
 
+// wholeFrom returns the slot from which on no block of the chain is missing among those that s holds.
+func (s shown) wholeFrom() ledger.Slot {
+	from := s.from
+	for i, b := range s.chain[1:] {
+		if b.Slot >= from && b.ParentSlot > s.chain[i].Slot {
+			from = b.Slot
+		}
+	}
+	return from
+}
+
 // place returns where in a list the newest transaction with the signature is; -1: nowhere.
 func place(all []*ledger.Transaction, sig ledger.Signature) int {
 	return slices.IndexFunc(all, func(t *ledger.Transaction) bool { return t.Signature == sig })
@@ -188,7 +199,7 @@ func (s shown) rangeOf(e *Engine, q ledger.Query, r ledger.TransactionRange, wan
 		page := want[at:min(len(want), at+r.Limit)]
 		at += len(page)
 		if err != nil || len(got.Transactions)+len(page) > 0 && !reflect.DeepEqual(got.Transactions, page) ||
-			got.Next.Known != (at < len(want)) || s.point.hasBlock && got.HistoryFrom != s.from {
+			got.Next.Known != (at < len(want)) || s.point.hasBlock && got.HistoryFrom != s.wholeFrom() {
 			return fmt.Errorf("got %d, next %v, from %d, %v, want %d, %d of %d", len(got.Transactions), got.Next, got.HistoryFrom, err, len(page), at, len(want))
 		}
 		switch {

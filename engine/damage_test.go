@@ -261,6 +261,10 @@ func TestDamagedHistoryFileCostsItsOwnBlocks(t *testing.T) {
 						ledgertest.ErrorIs(t, wrong(n, slot, lost[slot]), nil, "%s, start %d", what, life)
 					}
 					ledgertest.Equal(t, n.Stats().LostHistory, len(hurt), "%s, start %d: lost files", what, life)
+					_, whole := slots(files[slices.Max(hurt)])
+					for whole++; !shown[whole]; whole++ {
+					}
+					ledgertest.Equal(t, n.Stats().HistoryFrom, whole, "%s, start %d: the slot from which on no block is lost", what, life)
 					for _, i := range hurt {
 						name := filepath.Base(files[i])
 						ledgertest.Contains(t, n.Status().Degraded, name, "%s, start %d: what health says", what, life)

@@ -176,7 +176,7 @@ func (e *Engine) Stats() Stats {
 		Recovery: time.Duration(e.recoveryTook.Load()), DiskPauses: e.writer.DiskPauses(), MinFreeBytes: e.writer.MinFreeBytes, Fill: e.fill.Stats(),
 	}
 	if h := e.Head(); h != nil {
-		s.HistoryFrom = e.Archive().From(h.Floor)
+		s.HistoryFrom = e.WholeFrom(ledger.View{Head: h})
 	}
 	if l := e.log.Load(); l != nil {
 		s.Log = l.Stats()

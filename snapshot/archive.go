@@ -26,6 +26,8 @@ import (
 // one, so that there are some tens of them however long the history is. Where more bytes are held than the bound, or the disk runs
 // short, the oldest run goes first.
 //
+// A run says of which ledger it is. One of another ledger is not used, and stays.
+//
 // A damaged run costs its own blocks: it is told by [Archive.Stats] and logged, and stays until it is the oldest. No damage is an
 // error of [OpenArchive].
 //
@@ -35,6 +37,9 @@ type Archive struct {
 	dir   string
 	limit int64 // bytes of all runs
 	log   *slog.Logger
+
+	ledgers func() []string // what the ledger is known by, "" by nothing yet
+
 	runs  atomic.Pointer[[]*run] // by slot; no two overlap
 	turns chan *zstd.Decoder     // has one for each that may read
 	waits atomic.Int32           // how many wait for a turn, or read
@@ -55,9 +60,9 @@ type ArchiveStats struct {
 }
 
 // OpenArchive opens the archive in a directory, which it makes if need be. It removes what a crash left unfinished, so no other process may
-// be writing there.
-func OpenArchive(disk vfs.FS, dir string, limit int64, log *slog.Logger) (*Archive, error) {
-	a := &Archive{fs: disk, dir: dir, limit: limit, log: cmp.Or(log, slog.Default()), turns: make(chan *zstd.Decoder, archiveReads)}
+// be writing there. Ledgers returns the names of the ledger, none while it has no block: then no run can be of it.
+func OpenArchive(disk vfs.FS, dir string, limit int64, ledgers func() []string, log *slog.Logger) (*Archive, error) {
+	a := &Archive{fs: disk, dir: dir, limit: limit, log: cmp.Or(log, slog.Default()), ledgers: ledgers, turns: make(chan *zstd.Decoder, archiveReads)}
 	for range archiveReads {
 		z, err := newDecoder()
 		if err != nil {
@@ -87,6 +92,10 @@ func OpenArchive(disk vfs.FS, dir string, limit int64, log *slog.Logger) (*Archi
 			bytes, _ := vfs.Size(disk, filepath.Join(dir, name))
 			r = &run{file: &file{name: name, bytes: bytes}, runMeta: runMeta{First: first, Last: last}}
 			a.lose(r, err)
+		}
+		if own := ledgers(); len(own) == 0 || r.Ledger != "" && !slices.Contains(own, r.Ledger) {
+			a.log.Warn("a file of history is not used: it is of another ledger than this data directory; move it away", "file", name)
+			continue
 		}
 		runs = append(runs, r)
 	}
@@ -163,6 +172,9 @@ func (a *Archive) From(below ledger.Slot) ledger.Slot {
 		if r.lost.Load() {
 			break
 		}
+		if r.Gap != nil {
+			return min(from, *r.Gap)
+		}
 		from = min(from, r.First)
 		if n > 0 && (r.Previous == nil || *r.Previous != runs[n-1].Last) {
 			break
@@ -189,7 +201,11 @@ func (a *Archive) Stats() (s ArchiveStats) {
 // Add writes blocks, which are above all that are held and oldest first, and returns once they would survive a crash. Then it joins runs, as far
 // as that takes no more bytes meanwhile than room, and drops those that are too many. After an error nothing that was held is lost.
 func (a *Archive) Add(ctx context.Context, blocks []HeldBlock, room int64, pace Pace) error {
-	made, err := a.write(ctx, pace, runOf(blocks), func(e *encoder) error { return e.runBlocks(blocks) })
+	m := runOf(blocks)
+	if own := a.ledgers(); len(own) > 0 {
+		m.Ledger = own[0]
+	}
+	made, err := a.write(ctx, pace, m, func(e *encoder) error { return e.runBlocks(blocks) })
 	if err != nil {
 		return fmt.Errorf("cannot write history up to slot %d: %w", blocks[len(blocks)-1].Block.Slot, err)
 	}
@@ -252,6 +268,11 @@ func runOf(blocks []HeldBlock) *runMeta {
 	if blocks[0].HasPrevious {
 		m.Previous = &blocks[0].Previous
 	}
+	for i := range blocks {
+		if b := &blocks[i]; b.HasPrevious && b.Block.ParentSlot > b.Previous {
+			m.Gap = &b.Block.Slot
+		}
+	}
 	return m
 }
 
@@ -294,7 +315,7 @@ func (a *Archive) merge(ctx context.Context, pace Pace, at int) error {
 	runs := all[at : at+mergedRuns]
 	m := &runMeta{First: runs[0].First, Last: runs[len(runs)-1].Last, Previous: runs[0].Previous}
 	for _, r := range runs {
-		m.Blocks += r.Blocks
+		m.Blocks, m.Gap, m.Ledger = m.Blocks+r.Blocks, cmp.Or(r.Gap, m.Gap), r.Ledger
 	}
 	made, err := a.write(ctx, pace, m, func(e *encoder) error { return e.joined(a, runs) })
 	if err != nil {

@@ -24,10 +24,13 @@ const archiveDir = "data/history"
 
 func openTestArchive(t testing.TB, disk vfs.FS, limit int64) *Archive {
 	t.Helper()
-	a, err := OpenArchive(disk, archiveDir, limit, quiet)
+	a, err := OpenArchive(disk, archiveDir, limit, ours, quiet)
 	must(t, err)
 	return a
 }
+
+// ours is what the ledger of the test is known by.
+func ours() []string { return []string{"ours", "its root"} }
 
 func later() time.Time { return time.Now().Add(time.Minute) }
 
@@ -151,18 +154,42 @@ func TestArchiveDropsTheOldest(t *testing.T) {
 	ledgertest.Equal(t, len(names), 0, "files")
 }
 
-// TestHistoryBehindAHole does not count what lies below missing blocks.
+// TestHistoryBehindAHole does not count what lies below missing blocks, be they between runs or in one, which is joined then.
 func TestHistoryBehindAHole(t *testing.T) {
 	a := openTestArchive(t, vfstest.NewMemory(), 1<<30)
 	for _, part := range [][]HeldBlock{testBlocks(0, 10), testBlocks(20, 30), testBlocks(32, 40)} {
 		must(t, a.Add(t.Context(), part, 1<<40, Pace{}))
 	}
 	ledgertest.Equal(t, a.From(41), 20, "history without a hole")
+	gap := testBlocks(42, 50)
+	gap[2].Block.ParentSlot++ // which the source did not show
+	must(t, a.Add(t.Context(), gap, 1<<40, Pace{}))
+	for slot := ledger.Slot(52); a.Stats().Runs > 3; slot += 2 {
+		ledgertest.Equal(t, a.From(a.Next()), 46, "history without a hole")
+		must(t, a.Add(t.Context(), testBlocks(slot, slot), 1<<40, Pace{}))
+	}
+	ledgertest.Equal(t, a.From(a.Next()), 46, "history without a hole, once the run with it is joined")
+}
+
+// TestRunsOfAnotherLedgerAreNotUsed opens the files of a ledger as another, and as one that has no block yet. They are there still when it is
+// opened as its own, by either name.
+func TestRunsOfAnotherLedgerAreNotUsed(t *testing.T) {
+	disk, _, blocks, _ := threeRuns(t)
+	for what, names := range map[string][]string{"another": {"theirs"}, "a new one": nil} {
+		a, err := OpenArchive(disk.Clone(), archiveDir, 1<<30, func() []string { return names }, quiet)
+		must(t, err)
+		ledgertest.Equal(t, []ledger.Slot{a.Next(), ledger.Slot(a.Stats().Runs)}, []ledger.Slot{0, 0}, "%s: the slot after the newest block, and runs", what)
+		must(t, a.Add(t.Context(), blocks[7:9], 1<<40, Pace{}))
+		must(t, archived(a, blocks[7:9], false))
+	}
+	a, err := OpenArchive(disk, archiveDir, 1<<30, func() []string { return []string{"of a cluster", ours()[0]} }, quiet)
+	must(t, err)
+	must(t, archived(a, blocks, false))
 }
 
 // addAll adds blocks in small groups, as a node does: what fails is tried again with the next group.
 func addAll(t *testing.T, disk vfs.FS, blocks []HeldBlock) {
-	a, err := OpenArchive(disk, archiveDir, 1<<30, quiet)
+	a, err := OpenArchive(disk, archiveDir, 1<<30, ours, quiet)
 	if err != nil {
 		return
 	}

@@ -27,6 +27,8 @@ type runMeta struct {
 	Last     ledger.Slot  `json:"last_slot"`
 	Previous *ledger.Slot `json:"previous_slot"` // of the block before the first; null where it is not known
 	Blocks   uint64       `json:"blocks"`
+	Gap      *ledger.Slot `json:"gap_slot,omitempty"` // of the newest block in front of which blocks of the chain are missing
+	Ledger   string       `json:"ledger,omitempty"`   // of the blocks; an older program did not tell
 }
 
 // signatureEntry says that a block has a transaction with a signature that begins in eight given bytes.

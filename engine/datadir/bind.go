@@ -3,6 +3,7 @@ package datadir
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"ledgerd/engine/ledger"
 )
@@ -113,6 +114,12 @@ func (d *Dir) SaveRoot(root ledger.Opt[ledger.Hash], statuses bool) error {
 
 // HasRoot reports whether SaveRoot has saved a first block.
 func (d *Dir) HasRoot() bool { return d.content().Root != "" }
+
+// Ledgers returns what the directory's ledger is known by: its id in a cluster, and its first block. A new directory has neither.
+func (d *Dir) Ledgers() []string {
+	n := d.content()
+	return slices.DeleteFunc([]string{n.LedgerID, n.Root}, func(id string) bool { return id == "" })
+}
 
 // Statuses reports whether the source has sent a slot status.
 func (d *Dir) Statuses() bool { return d.content().Statuses }

@@ -1,6 +1,9 @@
 package ledger
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // Tip is the newest point of one commitment level.
 type Tip struct {
@@ -29,6 +32,10 @@ type Head struct {
 	Floor    Slot // blocks below it are pruned; never below Root
 	Horizon  Slot // an account closed below it is answered like one that was never held
 
+	// Gaps are the slots of the blocks from Floor on in front of which blocks of the chain are missing, oldest first: the source did not show
+	// them, or the files that had them were damaged.
+	Gaps []Slot
+
 	// Chain holds the blocks for queries. Only the engine that published the head reads it. A head of
 	// a replay has none and answers no query for a block.
 	Chain Chain
@@ -45,6 +52,17 @@ type Chain interface {
 
 // Tip returns the tip of a level.
 func (h *Head) Tip(c Commitment) *Tip { return &h.Tips[c] }
+
+// WholeFrom returns the slot from which on memory lacks no block of the chain up to another slot, and whether that is because of a gap
+// and not the retention floor.
+func (h *Head) WholeFrom(upTo Slot) (from Slot, gap bool) {
+	for _, slot := range slices.Backward(h.Gaps) {
+		if slot <= upTo {
+			return slot, true
+		}
+	}
+	return h.Floor, false
+}
 
 // HasSlot reports whether the tips name slots of the ledger: of blocks or of an import.
 func (h *Head) HasSlot() bool { return h.HasBlock || h.Imported }

@@ -75,7 +75,7 @@ type TransactionPage struct {
 	// Next is what the next page begins behind, in the order of the list; unknown at its end. A page may end before its limit, without a
 	// single transaction even, where many were looked through.
 	Next        Opt[Signature]
-	HistoryFrom Slot // no transaction of an older slot is held
+	HistoryFrom Slot // from it on all blocks of the chain are held
 }
 
 // NodeStatus is the state of the node.

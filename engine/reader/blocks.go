@@ -82,6 +82,15 @@ func (r *Reader) archived(v ledger.View, slot ledger.Slot, deadline time.Time) (
 	return unlessHeld(slot, next)
 }
 
+// WholeFrom returns the slot from which on no block of the chain is missing, in memory or the archive, up to the tip of a view.
+func (r *Reader) WholeFrom(v ledger.View) ledger.Slot {
+	from, gap := v.Head.WholeFrom(v.Tip().Slot)
+	if gap {
+		return from
+	}
+	return r.archive.Load().From(from)
+}
+
 // blocksOf returns the held blocks up to the tip of a view, oldest first.
 func blocksOf(v ledger.View) txstore.Chain {
 	blocks := sequencer.Blocks(v.Head)

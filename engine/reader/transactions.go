@@ -91,7 +91,7 @@ func (r *Reader) transactions(v ledger.View, in ledger.TransactionRange, deadlin
 	w := walk{TransactionRange: in, wanted: txstore.Wanted{Success: in.Success}}
 	err := r.fill(v, &w, deadline)
 	// After the walk, which may have come upon damage.
-	w.page.HistoryFrom = r.archive.Load().From(v.Head.Floor)
+	w.page.HistoryFrom = r.WholeFrom(v)
 	if !v.Head.HasBlock {
 		w.page.HistoryFrom = v.Tip().Slot + 1
 	}

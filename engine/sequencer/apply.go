@@ -35,8 +35,7 @@ func (s *Sequencer) applyBlock(n *chain.Node) {
 // retain makes the newest block of the chain, and its transactions, visible to queries of the next head.
 func (s *Sequencer) retain(b *txstore.Block) {
 	s.config.Stored.Add(b)
-	s.retained.blocks = append(s.retained.blocks, b)
-	s.retained.bytes += b.SizeBytes()
+	s.retained.add(b)
 }
 
 // applyRollback has the shards restore the state before the undone blocks of a move.

@@ -37,14 +37,14 @@ func (s *Sequencer) Seal() (*Batch, error) {
 	// Only a head that is published, and whose finalized tip is known to be final, prunes.
 	if b.Final = b.Head.HasBlock && len(b.Records) > 0 && !s.chain.Finalized.Provisional; b.Final {
 		b.pruned = s.retained.prune(s.config.Retention, b.Head)
-		b.Head.Floor = s.retained.floor
+		b.Head.Floor, b.Head.Gaps = s.retained.floor, s.retained.gaps
 	}
 	return b, nil
 }
 
 // Head describes what is visible once everything applied is durable. The shards must be done with it.
 func (s *Sequencer) Head() *ledger.Head {
-	h := &ledger.Head{StateHash: s.hash, Root: s.rootSlot, Floor: s.retained.floor, Horizon: s.horizon, Chain: s.retained.blocks, Published: time.Now()}
+	h := &ledger.Head{StateHash: s.hash, Root: s.rootSlot, Floor: s.retained.floor, Horizon: s.horizon, Chain: s.retained.blocks, Gaps: s.retained.gaps, Published: time.Now()}
 	tip := s.chain.Tip
 	if tip == nil || tip.Base {
 		at := ledger.Tip{Version: s.version, Slot: s.baseSlot}

@@ -33,6 +33,20 @@ type retained struct {
 	floor  ledger.Slot             // blocks below it are pruned
 	before ledger.Opt[ledger.Slot] // the newest block that was pruned
 	undone []*txstore.Block        // blocks that left the chain since the last prune
+	gaps   []ledger.Slot           // of the blocks in front of which some are missing, shared with heads as blocks are
+}
+
+// add adds a block to the chain.
+func (r *retained) add(b *txstore.Block) {
+	before, lost := r.before, r.before.Known && r.before.Value >= r.floor // what a start found lost is missing as well
+	if n := len(r.blocks); n > 0 {
+		before, lost = ledger.Some(r.blocks[n-1].Block.Slot), false
+	}
+	if lost || before.Known && b.Block.ParentSlot > before.Value {
+		r.gaps = append(slices.Clip(r.gaps), b.Block.Slot)
+	}
+	r.blocks = append(r.blocks, b)
+	r.bytes += b.SizeBytes()
 }
 
 // Blocks returns the blocks that a head of a sequencer holds; nil where it holds none.
@@ -48,6 +62,9 @@ func (r *retained) pop(n int) {
 		r.bytes -= b.SizeBytes()
 	}
 	r.undone = append(r.undone, r.blocks[left:]...)
+	for g := len(r.gaps) - 1; g >= 0 && r.gaps[g] >= r.blocks[left].Block.Slot; g-- {
+		r.gaps = r.gaps[:g]
+	}
 	r.blocks, r.spent = slices.Clone(r.blocks[:left]), 0 // later blocks must not overwrite those that left
 }
 
@@ -69,6 +86,9 @@ func (r *retained) prune(limit Retention, head *ledger.Head) (pruned []*txstore.
 		r.floor = max(r.floor, b.Block.Slot+1)
 		r.bytes -= b.SizeBytes()
 		r.before = ledger.Some(b.Block.Slot)
+	}
+	for len(r.gaps) > 0 && r.gaps[0] < r.floor {
+		r.gaps = r.gaps[1:]
 	}
 	pruned, r.undone = append(r.undone, r.blocks[:n]...), nil
 	r.blocks, r.spent = r.blocks[n:], r.spent+n
