@@ -6,6 +6,7 @@ package figures
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 
 	"github.com/VictoriaMetrics/metrics"
@@ -16,6 +17,16 @@ func Counter(set *metrics.Set, name, help string) *metrics.Counter {
 	c := new(metrics.Counter)
 	family(set, name, "counter", help, func(w io.Writer) { fmt.Fprintln(w, name, c.Get()) })
 	return c
+}
+
+// Counters returns a counter for each value of a label, which the set writes under one name.
+func Counters(set *metrics.Set, name, help, label string, values ...string) map[string]*metrics.Counter {
+	counters, values := make(map[string]*metrics.Counter), slices.Sorted(slices.Values(values))
+	for _, v := range values {
+		counters[v] = new(metrics.Counter)
+	}
+	Each(set, name, "counter", help, label, values, func(i int) uint64 { return counters[values[i]].Get() })
+	return counters
 }
 
 // Gauge has the set write the value under a name. value is called by each scrape, from any goroutine.

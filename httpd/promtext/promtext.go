@@ -19,27 +19,6 @@ type Counter struct {
 	_ [64 - 8]byte
 }
 
-// Labelled are counters that differ in the value of one label.
-type Labelled map[string]*Counter
-
-// NewLabelled returns a counter for each value. There are no others.
-func NewLabelled(values ...string) Labelled {
-	l := make(Labelled)
-	for _, value := range values {
-		l[value] = new(Counter)
-	}
-	return l
-}
-
-// Samples returns what was counted, as Each takes it.
-func (l Labelled) Samples() map[string]uint64 {
-	samples := make(map[string]uint64)
-	for value, counter := range l {
-		samples[value] = counter.Load()
-	}
-	return samples
-}
-
 // Sample writes one sample, of an integer or a float64. labels is empty or a list like `route="account"`.
 func Sample(w io.Writer, name, labels string, value any) {
 	if labels != "" {

@@ -135,7 +135,7 @@ func (s *subscriber) resumeLocked(from ledger.Seq, wanted wants, id messageID) {
 	case from > newest:
 		source = "ahead"
 	}
-	s.hub.meters.resumes[source].Add(1)
+	s.hub.meters.resumes[source].Inc()
 	if missed.past != nil || len(missed.emissions) > 0 {
 		s.putBacklog(missed)
 	}
@@ -146,7 +146,7 @@ func (s *subscriber) resumeLocked(from ledger.Seq, wanted wants, id messageID) {
 
 // answerResync says that the client has to start over.
 func (s *subscriber) answerResync(id messageID, oldest, newest ledger.Seq) {
-	s.hub.meters.resumes["refused"].Add(1)
+	s.hub.meters.resumes["refused"].Inc()
 	s.answer(`{"type":"resync_required","id":%s,"oldest_seq":%d,"newest_seq":%d}`, id, oldest, newest)
 }
 

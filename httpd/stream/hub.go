@@ -11,7 +11,6 @@ import (
 
 	"ledgerd/engine/ledger"
 	"ledgerd/httpd/budget"
-	"ledgerd/httpd/promtext"
 )
 
 // Hub delivers account updates to subscribers.
@@ -57,10 +56,7 @@ func New(config Config) *Hub {
 		h.levels[i] = newAudience(h.config.RingBytes)
 		h.recent[i].limitBytes = h.config.RecentBytes
 	}
-	h.meters.ends = promtext.NewLabelled(endReasons...)
-	h.meters.refused = promtext.NewLabelled(rejectionReasons...)
-	h.meters.resumes = promtext.NewLabelled("memory", "log", "ahead", "refused")
-	h.config.Metrics.RegisterMetricsWriter(h.writeMetrics)
+	h.meters = h.newMeters()
 	return h
 }
 

@@ -123,7 +123,7 @@ func TestEndedConnectionsLeaveNothing(t *testing.T) {
 // metrics returns all lines of the metrics.
 func (n *node) metrics() string {
 	var text strings.Builder
-	n.hub.writeMetrics(&text)
+	n.hub.config.Metrics.WritePrometheus(&text)
 	return text.String()
 }
 

@@ -28,7 +28,7 @@ func (n *node) flood(until func() bool) {
 }
 
 // ended returns how many connections ended for a reason.
-func (n *node) ended(why string) uint64 { return n.hub.meters.ends[why].Load() }
+func (n *node) ended(why string) uint64 { return n.hub.meters.ends[why].Get() }
 
 // socketBlocks is more than the sockets of a slow client hold, in blocks of a ring.
 const socketBlocks = 16

@@ -82,7 +82,7 @@ func (h *Hub) Upgrade(ctx *fasthttp.RequestCtx, client ratelimit.Client) {
 func (h *Hub) refuse(ctx *fasthttp.RequestCtx, err error) {
 	why := &rejection{"request", fasthttp.StatusBadRequest, invalidRequest, err}
 	errors.As(err, &why)
-	h.meters.refused[why.reason].Add(1)
+	h.meters.refused[why.reason].Inc()
 	if why.status != fasthttp.StatusBadRequest {
 		ctx.Response.Header.Set("Retry-After", "1")
 	}

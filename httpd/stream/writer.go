@@ -302,7 +302,7 @@ func (c *connection) finish(err error) {
 	default:
 		why = endStalled.reason
 	}
-	c.hub.meters.ends[why].Add(1)
+	c.hub.meters.ends[why].Inc()
 	c.outbox.close(endGone)
 	c.cut()
 }
@@ -310,7 +310,7 @@ func (c *connection) finish(err error) {
 // end writes the close frame, if anybody may still read it, and gives the peer a moment to
 // answer it.
 func (c *connection) end(how closing) {
-	c.hub.meters.ends[how.reason].Add(1)
+	c.hub.meters.ends[how.reason].Inc()
 	if how.code == 0 {
 		_ = c.conn.Close()
 		return
