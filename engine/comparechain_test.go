@@ -90,6 +90,21 @@ func (c *comparer) blocks(e *Engine, q ledger.Query, s shown) error {
 		return nil
 	}
 	first := s.point.root - min(s.point.root, 2)
+	var slots []ledger.Slot // of blocks that are held
+	for _, b := range s.chain {
+		if b.Slot >= s.from {
+			slots = append(slots, b.Slot)
+		}
+	}
+	for n := range min(len(slots), 3) + 1 {
+		from, to := first+ledger.Slot(n), s.point.tips[ledger.Processed].Slot+2-ledger.Slot(n)
+		want := slices.DeleteFunc(slices.Clone(slots), func(slot ledger.Slot) bool { return slot < from || slot > to })
+		want = want[:min(len(want), 10*n+5)]
+		got, v, err := e.Slots(q, from, to, 10*n+5)
+		if viewErr := s.checkView(v); viewErr != nil || err != nil || !slices.Equal(got.Slots, want) {
+			return fmt.Errorf("%d slots from %d to %d: got %v, %v, %v, want %v", 10*n+5, from, to, got, viewErr, err, want)
+		}
+	}
 	for slot := first; slot <= s.point.tips[ledger.Processed].Slot+2; slot++ {
 		got, v, err := e.Block(q, slot)
 		if viewErr := s.checkView(v); viewErr != nil {

@@ -4,9 +4,11 @@
 package base58
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"math/big"
+	"slices"
 )
 
 // The numbers of characters that 32 and 64 bytes take at least and at most.
@@ -28,6 +30,21 @@ var (
 	errCharacter = fmt.Errorf("%w: invalid character", Err)
 	errRange     = fmt.Errorf("%w: wrong number of bytes", Err)
 )
+
+// Append appends the base58 of b, in a time that is quadratic in its length.
+func Append(dst, b []byte) []byte {
+	begin := len(dst)
+	base, digit, number := big.NewInt(int64(len(alphabet))), new(big.Int), new(big.Int).SetBytes(b)
+	for number.Sign() > 0 {
+		number.DivMod(number, base, digit)
+		dst = append(dst, alphabet[digit.Int64()])
+	}
+	for range len(b) - len(bytes.TrimLeft(b, "\x00")) {
+		dst = append(dst, alphabet[0])
+	}
+	slices.Reverse(dst[begin:])
+	return dst
+}
 
 // Decode returns the bytes that s of at most 2,048 characters stands for. Errors match Err.
 func Decode(s string) ([]byte, error) {

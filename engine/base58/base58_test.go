@@ -89,6 +89,9 @@ func FuzzBase58(f *testing.F) {
 		if got, err := Decode(other.Encode(in)); err != nil || !bytes.Equal(got, in) {
 			t.Fatalf("%x came back as %x, %v", in, got, err)
 		}
+		if got, want := Append([]byte("before"), in), "before"+other.Encode(in); string(got) != want {
+			t.Fatalf("%x is encoded as %s, want %s", in, got, want)
+		}
 		want, wantErr := other.Decode(string(in))
 		got, err := Decode(string(in))
 		if ok := wantErr == nil || len(in) == 0; ok != (err == nil) || !bytes.Equal(want, got) {

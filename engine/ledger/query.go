@@ -15,6 +15,8 @@ type Query struct {
 	Parts BlockParts
 	// Where, of the accounts of a program, selects those that are listed; nil: all.
 	Where *DataFilter
+	// Recent looks for a transaction in memory alone, not on disk.
+	Recent bool
 }
 
 // BlockParts is how much of a block an answer must hold. It may hold more.
@@ -76,6 +78,12 @@ type TransactionPage struct {
 	// single transaction even, where many were looked through.
 	Next        Opt[Signature]
 	HistoryFrom Slot // from it on all blocks of the chain are held
+}
+
+// SlotPage is a part of the slots that have blocks.
+type SlotPage struct {
+	Slots       []Slot // oldest first
+	HistoryFrom Slot   // no block of an older slot is held
 }
 
 // NodeStatus is the state of the node.

@@ -52,6 +52,29 @@ func (r *Reader) blockAt(v ledger.View, slot ledger.Slot, parts ledger.BlockPart
 	return unlessHeld(slot, blocks[i].Block)
 }
 
+// Slots returns the slots from one to another, both included, that have blocks: the oldest of them, at most limit.
+func (r *Reader) Slots(q ledger.Query, from, to ledger.Slot, limit int) (ledger.SlotPage, ledger.View, error) {
+	return answer(r, q, func(v ledger.View, deadline time.Time) (p ledger.SlotPage, err error) {
+		if a := r.archive.Load(); a != nil && v.Head.HasBlock && from < v.Head.Floor {
+			err = a.Walk(ledger.Opt[ledger.Pubkey]{}, from, min(to, v.Head.Floor-1), true, deadline, func(c snapshot.Candidate) (bool, error) {
+				p.Slots = append(p.Slots, c.Slot)
+				return len(p.Slots) < limit, nil
+			})
+		}
+		if v.Head.HasBlock && err == nil {
+			blocks := blocksOf(v)
+			for _, b := range blocks[sequencer.FirstFrom(blocks, from):] {
+				if len(p.Slots) >= limit || b.Block.Slot > to {
+					break
+				}
+				p.Slots = append(p.Slots, b.Block.Slot)
+			}
+		}
+		p.HistoryFrom = r.historyFrom(v)
+		return p, err
+	})
+}
+
 // unlessHeld returns why there is no block at a slot, of which the next one that is held is above it.
 func unlessHeld(slot ledger.Slot, next *ledger.Block) (ledger.BlockAnswer, error) {
 	if next.ParentSlot < slot { // only the parent link of the next block proves that the slot has no block

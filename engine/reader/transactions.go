@@ -16,7 +16,7 @@ import (
 // Transaction returns the transaction with the signature, or a *ledger.NotFoundError. A query with a Wait and no MinSlot waits that
 // long for a transaction that is not held at its commitment.
 func (r *Reader) Transaction(q ledger.Query, sig ledger.Signature) (a ledger.TransactionAnswer, v ledger.View, err error) {
-	disk := true // no block that is new in the archive was not in memory before
+	disk := !q.Recent // no block that is new in the archive was not in memory before
 	ask := func(v ledger.View, deadline time.Time) (a ledger.TransactionAnswer, err error) {
 		a.Transaction, err = r.transaction(v, sig, disk, deadline)
 		if err == nil {
@@ -90,12 +90,16 @@ func (r *Reader) knowsAddress(v ledger.View, in ledger.TransactionRange, deadlin
 func (r *Reader) transactions(v ledger.View, in ledger.TransactionRange, deadline time.Time) (ledger.TransactionPage, error) {
 	w := walk{TransactionRange: in, wanted: txstore.Wanted{Success: in.Success}}
 	err := r.fill(v, &w, deadline)
-	// After the walk, which may have come upon damage.
-	w.page.HistoryFrom = r.WholeFrom(v)
-	if !v.Head.HasBlock {
-		w.page.HistoryFrom = v.Tip().Slot + 1
-	}
+	w.page.HistoryFrom = r.historyFrom(v) // after the walk, which may have come upon damage
 	return w.page, err
+}
+
+// historyFrom returns the slot from which on blocks are held.
+func (r *Reader) historyFrom(v ledger.View) ledger.Slot {
+	if !v.Head.HasBlock {
+		return v.Tip().Slot + 1
+	}
+	return r.WholeFrom(v)
 }
 
 // fill takes the transactions of a page, from memory and disk.
