@@ -41,7 +41,7 @@ func (r *request) reserve(bytes int) error {
 	return r.Reserve(bytes)
 }
 
-// Reserve takes so many bytes from the budget for answers. ErrUnavailable says that other answers, or those of this client, take all there is.
+// Reserve takes so many bytes, besides those that it has taken, from the budget for answers. ErrUnavailable says that other answers, or those of this client, take all there is.
 func (x *Exchange) Reserve(bytes int) error {
 	take := x.server.answers.Take
 	if !x.client.Exempt {

@@ -91,3 +91,6 @@ func (x *Exchange) Room(bytes int) []byte {
 func (x *Exchange) Reply(status int, body []byte, v ledger.View) {
 	x.status, x.body, x.view = status, body, v
 }
+
+// ReplyType makes the type of the response another one than JSON.
+func (x *Exchange) ReplyType(t string) { x.contentType = []byte(t) }

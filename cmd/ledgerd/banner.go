@@ -32,7 +32,7 @@ func (s site) url(scheme string) string {
 }
 
 // banner tells a person where to look first.
-func banner(w io.Writer, public, ops site, source string, samples []ledger.Pubkey) {
+func banner(w io.Writer, public, ops, rpc site, source string, samples []ledger.Pubkey) {
 	base := public.url("http") + "/api"
 	var b strings.Builder
 	fmt.Fprintf(&b, "\nledgerd %s follows %s\n\n", build.Version, source)
@@ -42,6 +42,9 @@ func banner(w io.Writer, public, ops site, source string, samples []ledger.Pubke
 	fmt.Fprintf(&b, "  OpenAPI    %s/openapi.json\n", base)
 	fmt.Fprintf(&b, "  console    %s/\n", public.url("http"))
 	fmt.Fprintf(&b, "  manual     %s/docs\n", public.url("http"))
+	if rpc.addr != nil {
+		fmt.Fprintf(&b, "  JSON-RPC   %s/\n", rpc.url("http"))
+	}
 	if ops.addr != nil {
 		fmt.Fprintf(&b, "  operators  %s/metrics  /livez  /readyz\n", ops.url("http"))
 	}

@@ -126,7 +126,8 @@ func TestMetricsAreTheOnesThatManualDashboardsAndAlertsName(t *testing.T) {
 	t.Parallel()
 	keys := filepath.Join(t.TempDir(), "keys.yaml")
 	ledgertest.Must(t, os.WriteFile(keys, []byte("tiers: {gold: {}}"), 0o600))
-	alone := launch(t, "--data-dir", t.TempDir(), "--source", "sim:accounts=100", "--api-keys", keys, "--access-log", keys+".log")
+	alone := launch(t, "--data-dir", t.TempDir(), "--source", "sim:accounts=100", "--api-keys", keys, "--access-log", keys+".log",
+		"--rpc-listen", "127.0.0.1:0", "--rpc-forward", "http://127.0.0.1:1")
 	connected := launch(t, "--data-dir", t.TempDir(), "--source", "geyser:http://127.0.0.1:1?rpc=http://127.0.0.1:1", "--fill", "on-demand",
 		"--log", "nats://127.0.0.1:1/LEDGER")
 	alone.ready()

@@ -24,6 +24,7 @@ import (
 	"ledgerd/httpd/apikey"
 	"ledgerd/httpd/ops"
 	"ledgerd/httpd/promtext"
+	"ledgerd/httpd/rpc"
 	"ledgerd/httpd/stream"
 )
 
@@ -56,6 +57,8 @@ type node struct {
 	ops         *ops.Server    // nil without an operators' listener
 	listener    net.Listener
 	opsListener net.Listener
+	rpc         *rpc.Door    // nil: the node does not speak JSON-RPC
+	rpcListener net.Listener // where it does
 	fsyncs      promtext.Histogram
 	writes      promtext.Histogram // to sockets
 	deliveries  promtext.Histogram // from publication to a socket
@@ -159,6 +162,9 @@ func (n *node) run(ctx context.Context) error {
 		n.watchLead(parts, failed.Done())
 	}
 	parts.Go(func() error { return n.public.Serve(n.listener) })
+	if n.rpc != nil {
+		parts.Go(func() error { return n.public.ServeDoor(n.rpcListener, n.rpc) })
+	}
 	if n.ops != nil {
 		parts.Go(func() error { return n.ops.Serve(n.opsListener) })
 	}
@@ -182,7 +188,7 @@ func (n *node) run(ctx context.Context) error {
 
 // closeListeners closes those that open has opened. It does nothing after a run, which has closed them.
 func (n *node) closeListeners() {
-	for _, l := range []net.Listener{n.listener, n.opsListener} {
+	for _, l := range []net.Listener{n.listener, n.opsListener, n.rpcListener} {
 		if l != nil {
 			l.Close()
 		}

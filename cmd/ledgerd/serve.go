@@ -80,7 +80,10 @@ func (c *serveCommand) Run(ctx context.Context, s *streams, args arguments, cli 
 		defer n.cluster.Close()
 	}
 
-	var opsAddr net.Addr
+	var opsAddr, rpcAddr net.Addr
+	if n.rpcListener != nil {
+		rpcAddr = n.rpcListener.Addr()
+	}
 	if n.opsListener != nil {
 		opsAddr = n.opsListener.Addr()
 	}
@@ -95,7 +98,7 @@ func (c *serveCommand) Run(ctx context.Context, s *streams, args arguments, cli 
 	if c.Log != "" {
 		name = strings.TrimPrefix(name+" by way of ", "none by way of ") + cluster.Redact(c.Log)
 	}
-	banner(s.out, site{n.listener.Addr(), n.tls != nil}, site{opsAddr, n.opsTLS != nil}, name, samples)
+	banner(s.out, site{n.listener.Addr(), n.tls != nil}, site{opsAddr, n.opsTLS != nil}, site{rpcAddr, n.tls != nil}, name, samples)
 	showing, stopShowing := context.WithCancel(ctx)
 	n.bars = s.err
 	if c.LogFormat == "json" || c.LogLevel > slog.LevelInfo {
@@ -123,6 +126,9 @@ func (c *serveCommand) open(ctx context.Context, n *node) (err error) {
 	// Connections are found dead by their deadlines and heartbeats, sooner than by TCP, whose options would cost each one that is refused.
 	if n.listener, err = listenOn(ctx, net.ListenConfig{KeepAlive: -1}, c.Listen); err != nil {
 		return &usageError{fmt.Errorf("cannot listen on --listen: %w", err)}
+	}
+	if err = c.rpcFlags.listen(ctx, n); err != nil {
+		return err
 	}
 	if c.OpsListen != "" {
 		if n.opsListener, err = listenOn(ctx, net.ListenConfig{}, c.OpsListen); err != nil {
@@ -273,6 +279,9 @@ func (c *serveCommand) assemble(ctx context.Context, n *node) error {
 			IdleTimeout: c.IdleTimeout, Log: n.logger, TLS: n.tls,
 		},
 	})
+	if err := c.rpcFlags.assemble(n, set); err != nil {
+		return err
+	}
 	n.reload.apply = func(fresh *serveCommand) {
 		n.public.SetLimits(fresh.RateLimitMinute, fresh.RateLimitHour)
 		n.public.SetConnsPerMinute(fresh.connsPerMinute())

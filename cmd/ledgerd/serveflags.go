@@ -20,6 +20,7 @@ type serveCommand struct {
 	Drain     time.Duration `group:"Listeners:" help:"How long the node goes on after SIGTERM, while /readyz answers 503, before it closes sockets: as long as the balancers in front take to notice. SIGINT, as Ctrl-C sends it, does not wait." default:"0s"`
 	Pprof     bool          `group:"Listeners:" help:"Serve /debug/pprof on the operators' listener."`
 	tlsFlags  `group:"Listeners:"`
+	rpcFlags  `group:"JSON-RPC:"`
 
 	Source      string `group:"Source:" help:"Where blocks come from: sim:[seed=…,…], file:PATH[,PATH…][?gaps=allow], rpc:http://HOST:PORT or geyser:http://HOST:PORT[?rpc=URL] (a live node), none." default:"sim:"`
 	Fill        string `group:"Source:" help:"Accounts that are asked for and not held: off, or on-demand (fetch each once from the node; with a source that can ask it for accounts)." default:"off" enum:"off,on-demand"`
@@ -116,6 +117,9 @@ func (c *serveCommand) Validate() error {
 		return fmt.Errorf("--ws-origins: %w", err)
 	}
 	if err := c.tlsFlags.validate(c.OpsListen); err != nil {
+		return err
+	}
+	if err := c.rpcFlags.validate(c.Listen, c.OpsListen); err != nil {
 		return err
 	}
 	return c.clusterFlags.validate(c.Source)

@@ -63,7 +63,7 @@ func (r *Reader) Slots(q ledger.Query, from, to ledger.Slot, limit int) (ledger.
 		}
 		if v.Head.HasBlock && err == nil {
 			blocks := blocksOf(v)
-			for _, b := range blocks[sequencer.FirstFrom(blocks, from):] {
+			for _, b := range blocks[blocks.FirstFrom(from):] {
 				if len(p.Slots) >= limit || b.Block.Slot > to {
 					break
 				}

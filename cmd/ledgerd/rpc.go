@@ -1,0 +1,74 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+
+	"github.com/VictoriaMetrics/metrics"
+
+	"ledgerd/cmd/internal/build"
+	"ledgerd/engine/ledger"
+	"ledgerd/httpd/rpc"
+	"ledgerd/shard/giveway"
+)
+
+// rpcFlags are how a node speaks Solana's JSON-RPC.
+type rpcFlags struct {
+	RPCListen     string   `name:"rpc-listen" help:"Address of the listener for Solana's JSON-RPC, such as 127.0.0.1:8899; unix:PATH is a Unix socket. Limits, API keys and certificates are those of --listen. By default there is none." placeholder:"HOST:PORT"`
+	RPCForward    []string `name:"rpc-forward" help:"Nodes that are asked, in this order, what this one cannot answer. Whoever may call this node may so call them." placeholder:"URL,…"`
+	GenesisHash   string   `help:"What getGenesisHash answers; no block tells it." placeholder:"HASH"`
+	SlotsPerEpoch uint64   `help:"How long an epoch is; by default as on the public clusters." default:"432000" placeholder:"N"`
+}
+
+// validate checks what the flags' types cannot. others are the addresses of other listeners.
+func (f *rpcFlags) validate(others ...string) error {
+	if f.SlotsPerEpoch == 0 {
+		return errors.New("--slots-per-epoch must be at least 1")
+	}
+	if _, err := ledger.ParseHash(f.GenesisHash); f.GenesisHash != "" && err != nil {
+		return errors.New("--genesis-hash must be the base58 of exactly 32 bytes")
+	}
+	if _, err := rpc.New(rpc.Config{Forward: f.RPCForward}); err != nil {
+		return fmt.Errorf("--rpc-forward: %w", err)
+	}
+	if f.RPCListen == "" {
+		if len(f.RPCForward) > 0 {
+			return errors.New("--rpc-forward needs --rpc-listen")
+		}
+		return nil
+	}
+	if err := checkAddress(f.RPCListen); err != nil {
+		return fmt.Errorf("--rpc-listen: %w", err)
+	}
+	for _, other := range others {
+		if other != "" && sameAddress(f.RPCListen, other) {
+			return fmt.Errorf("--rpc-listen: %q is the address of another listener too", f.RPCListen)
+		}
+	}
+	return nil
+}
+
+// listen opens the listener, if there is one.
+func (f *rpcFlags) listen(ctx context.Context, n *node) (err error) {
+	if f.RPCListen == "" {
+		return nil
+	}
+	if n.rpcListener, err = listenOn(ctx, net.ListenConfig{KeepAlive: -1}, f.RPCListen); err != nil {
+		return &usageError{fmt.Errorf("cannot listen on --rpc-listen: %w", err)}
+	}
+	return nil
+}
+
+// assemble makes the door that answers there.
+func (f *rpcFlags) assemble(n *node, set *metrics.Set) (err error) {
+	if n.rpcListener == nil {
+		return nil
+	}
+	n.rpc, err = rpc.New(rpc.Config{
+		Ledger: answers{n.engine, n}, Version: build.Version, GenesisHash: f.GenesisHash, SlotsPerEpoch: f.SlotsPerEpoch,
+		Forward: f.RPCForward, Turn: giveway.Turn, Metrics: set, Log: n.logger,
+	})
+	return err
+}

@@ -1,0 +1,223 @@
+package rpc
+
+import (
+	"errors"
+	"math"
+	"strconv"
+
+	"ledgerd/engine/ledger"
+	"ledgerd/httpd/encode"
+)
+
+const (
+	maxSlots        = 500_000 // that a list of slots may reach over, as in Agave
+	slotBytes       = 8 + 21  // of a slot while it is listed, and of its text
+	signatureBytes  = 192     // of a signature while it is listed
+	blockSignatures = 4096    // of a large block
+)
+
+// absentBlock returns the error of a block that is not held.
+func (c *call) absentBlock(slot ledger.Slot, err error) error {
+	absent, ok := errors.AsType[*ledger.NotFoundError](err)
+	if !ok {
+		return err
+	}
+	switch absent.Absence {
+	case ledger.SlotNotYetProduced, ledger.NoBlockYet:
+		return &callError{code: codeNotAvailable, message: "Block not available for slot " + strconv.FormatUint(uint64(slot), 10)}
+	case ledger.SlotSkipped:
+		return &callError{code: codeSkipped, message: "Slot " + strconv.FormatUint(uint64(slot), 10) + " was skipped: no block was produced in it"}
+	case ledger.SlotPruned:
+		first, err := c.firstBlock()
+		if err != nil {
+			return err
+		}
+		return elsewhere(codeCleanedUp, "Block %d is not held any more; the first available block is %d", slot, first)
+	}
+	return elsewhere(codeSkipped, "Slot %d is not held: it was skipped, or is before what this node has followed", slot)
+}
+
+// block answers a block as far as the ledger has it: its transactions by their signatures at most. It never has rewards.
+func (c *call) block(dst []byte) ([]byte, error) {
+	slot, err := c.slot(0, "slot")
+	if err != nil {
+		return dst, err
+	}
+	if v := c.param(1); v != nil && v.Type().String() == "string" {
+		return dst, c.wholeBlock() // the configuration of old: an encoding, and so of whole transactions
+	}
+	config, err := c.config(1)
+	if err == nil {
+		err = c.confirmedAtLeast()
+	}
+	if err != nil {
+		return dst, err
+	}
+	details, err := word(config, "transactionDetails", "full", "full", "accounts", "signatures", "none")
+	if err != nil {
+		return dst, err
+	}
+	q := c.query
+	switch details {
+	case "signatures":
+		q.Parts = ledger.SignaturesOnly
+		if err := c.x.Reserve(blockSignatures * signatureBytes); err != nil {
+			return dst, err
+		}
+	case "none":
+		q.Parts = ledger.NoTransactions
+	default:
+		return dst, c.wholeBlock()
+	}
+	a, v, err := c.door.config.Ledger.Block(q, slot)
+	if err = c.from(v, err); err != nil {
+		return dst, c.absentBlock(slot, err)
+	}
+	return c.appendBlock(dst, a.Block, q.Parts), nil
+}
+
+// wholeBlock is the error of what only nodes with whole transactions can answer.
+func (c *call) wholeBlock() error {
+	return elsewhere(codeMethod, "Method not found: this node holds no instructions and answers transactionDetails none and signatures")
+}
+
+func (c *call) appendBlock(dst []byte, b *ledger.Block, parts ledger.BlockParts) []byte {
+	dst = append(dst, `{"blockhash":"`...)
+	dst = b.Blockhash.AppendBase58(dst)
+	dst = append(dst, `","previousBlockhash":"`...)
+	dst = b.PreviousBlockhash.Value.AppendBase58(dst) // all ones where it is not known, as in Agave
+	dst = append(dst, `","parentSlot":`...)
+	dst = strconv.AppendUint(dst, uint64(b.ParentSlot), 10)
+	dst = append(dst, `,"blockTime":`...)
+	dst = appendTime(dst, b.Time)
+	dst = append(dst, `,"blockHeight":`...)
+	if b.Height.Known {
+		dst = strconv.AppendUint(dst, b.Height.Value, 10)
+	} else {
+		dst = append(dst, `null`...)
+	}
+	if parts == ledger.SignaturesOnly {
+		dst = append(dst, `,"signatures":[`...)
+		list := encode.List{Turn: c.door.config.Turn}
+		for i := range b.Transactions {
+			dst = append(list.Next(dst), '"')
+			dst = append(b.Transactions[i].Signature.AppendBase58(dst), '"')
+		}
+		dst = append(dst, ']')
+	}
+	return append(dst, '}')
+}
+
+// appendTime appends the time of a block in Unix seconds, or null.
+func appendTime(dst []byte, t ledger.Opt[int64]) []byte {
+	if !t.Known {
+		return append(dst, `null`...)
+	}
+	return strconv.AppendInt(dst, t.Value, 10)
+}
+
+func (c *call) blockTime(dst []byte) ([]byte, error) {
+	slot, err := c.slot(0, "slot")
+	if err != nil {
+		return dst, err
+	}
+	c.query.Commitment, c.query.Parts = ledger.Processed, ledger.NoTransactions
+	a, v, err := c.door.config.Ledger.Block(c.query, slot)
+	if err = c.from(v, err); err != nil {
+		return dst, c.absentBlock(slot, err)
+	}
+	return appendTime(dst, a.Block.Time), nil
+}
+
+// blocks answers the slots from one to another that have blocks. As in Agave the second may be left out, and then the configuration may be
+// in its place.
+func (c *call) blocks(dst []byte) ([]byte, error) {
+	from, err := c.slot(0, "startSlot")
+	if err != nil {
+		return dst, err
+	}
+	to, config := ledger.Slot(math.MaxUint64), 2
+	if v := c.param(1); v != nil && v.Type().String() == "object" {
+		config = 1
+	} else if v != nil {
+		if to, err = c.slot(1, "endSlot"); err != nil {
+			return dst, err
+		}
+	}
+	if _, err := c.head(config); err != nil {
+		return dst, err
+	}
+	if err := c.confirmedAtLeast(); err != nil {
+		return dst, err
+	}
+	if to = min(to, c.view.Tip().Slot); to > from && to-from > maxSlots {
+		return dst, badParams("the slots may reach over %d at most", maxSlots)
+	}
+	return c.appendSlots(dst, from, to, maxSlots+1)
+}
+
+func (c *call) blocksWithLimit(dst []byte) ([]byte, error) {
+	from, err := c.slot(0, "startSlot")
+	if err != nil {
+		return dst, err
+	}
+	limit, err := numberOf(c.param(1), "limit")
+	if err != nil {
+		return dst, err
+	}
+	if limit > maxSlots {
+		return dst, badParams("limit may be %d at most", maxSlots)
+	}
+	if _, err := c.head(2); err != nil {
+		return dst, err
+	}
+	if err := c.confirmedAtLeast(); err != nil {
+		return dst, err
+	}
+	return c.appendSlots(dst, from, c.view.Tip().Slot, int(limit))
+}
+
+// appendSlots appends the slots that have blocks.
+func (c *call) appendSlots(dst []byte, from, to ledger.Slot, limit int) ([]byte, error) {
+	if from > to || limit == 0 {
+		return append(dst, `[]`...), nil
+	}
+	if err := c.x.Reserve(min(int(to-from)+1, limit) * slotBytes); err != nil {
+		return dst, err
+	}
+	p, v, err := c.door.config.Ledger.Slots(c.query, from, to, limit)
+	if err = c.from(v, err); err != nil {
+		return dst, err
+	}
+	if from < p.HistoryFrom && len(c.door.upstreams) > 0 {
+		return dst, elsewhere(codeCleanedUp, "Blocks before slot %d are not held", p.HistoryFrom)
+	}
+	dst = append(dst, '[')
+	for i, slot := range p.Slots {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = strconv.AppendUint(dst, uint64(slot), 10)
+	}
+	return append(dst, ']'), nil
+}
+
+// firstBlock returns the slot of the oldest block that is held.
+func (c *call) firstBlock() (ledger.Slot, error) {
+	c.query.Commitment = ledger.Finalized
+	p, v, err := c.door.config.Ledger.Slots(c.query, 0, math.MaxUint64, 1)
+	if err = c.from(v, err); err == nil && len(p.Slots) == 0 {
+		err = &callError{code: codeNotAvailable, message: "Block not available: this node holds none yet"}
+	}
+	if err != nil {
+		return 0, err
+	}
+	return p.Slots[0], nil
+}
+
+func (c *call) firstAvailableBlock(dst []byte) ([]byte, error) {
+	slot, err := c.firstBlock()
+	return strconv.AppendUint(dst, uint64(slot), 10), err
+}
+
+func (c *call) minimumLedgerSlot(dst []byte) ([]byte, error) { return c.firstAvailableBlock(dst) }

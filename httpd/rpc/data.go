@@ -1,0 +1,143 @@
+package rpc
+
+import (
+	"encoding/base64"
+
+	"github.com/valyala/fastjson"
+
+	"ledgerd/engine/base58"
+	"ledgerd/engine/ledger"
+	"ledgerd/httpd/encode"
+)
+
+// maxBase58Bytes is how much data is shown in base58, whose time is quadratic.
+const maxBase58Bytes = 128
+
+// Encodings of account data.
+const (
+	asBinary = "binary" // base58 without its name, of old
+	asBase58 = "base58"
+	asBase64 = "base64"
+	asZstd   = "base64+zstd"
+	asParsed = "jsonParsed"
+)
+
+// form is how a call wants account data.
+type form struct {
+	encoding       string
+	sliced         bool
+	offset, length uint64
+}
+
+// formOf reads encoding and dataSlice of a configuration.
+func formOf(config *fastjson.Value, usual string) (f form, err error) {
+	if f.encoding, err = word(config, "encoding", usual, asBinary, asBase58, asBase64, asZstd, asParsed); err != nil {
+		return f, err
+	}
+	slice := member(config, "dataSlice")
+	if slice == nil {
+		return f, nil
+	}
+	if slice.Type() != fastjson.TypeObject {
+		return f, badParams("dataSlice must be an object")
+	}
+	f.sliced = true
+	if f.offset, err = numberOf(slice.Get("offset"), "offset of dataSlice"); err == nil {
+		f.length, err = numberOf(slice.Get("length"), "length of dataSlice")
+	}
+	return f, err
+}
+
+// facts are what a form may need besides an account.
+type facts struct {
+	own  *ledger.Mint // of the account itself, nil: it is no mint, or nothing is known of it
+	held *ledger.Mint // of the mint of a token account, nil: nothing is known of it
+}
+
+// appendAccount appends an account. Its owner must be known.
+func (f *form) appendAccount(dst []byte, a *ledger.Account, known facts) (_ []byte, err error) {
+	if a.Unknown() != 0 {
+		return dst, elsewhere(codeExcluded, "the source has not shown the owner, the executable flag or the rent epoch of account %s", a.Pubkey)
+	}
+	dst = append(dst, `{"lamports":`...)
+	dst = appendUint(dst, uint64(a.Lamports))
+	dst = append(dst, `,"owner":`...)
+	dst = encode.AppendKey(dst, &a.Owner)
+	if a.Executable {
+		dst = append(dst, `,"executable":true,"rentEpoch":`...)
+	} else {
+		dst = append(dst, `,"executable":false,"rentEpoch":`...)
+	}
+	dst = appendUint(dst, a.RentEpoch)
+	if space, known := spaceOf(a, known.own); known {
+		dst = append(dst, `,"space":`...)
+		dst = appendUint(dst, space)
+	}
+	dst = append(dst, `,"data":`...)
+	if f.encoding == asParsed && ledger.IsTokenProgram(a.Owner) && (a.Token != nil || known.own != nil) {
+		dst, err = appendParsed(dst, a, known)
+	} else {
+		dst, err = f.appendData(dst, a)
+	}
+	return append(dst, '}'), err
+}
+
+// spaceOf returns how long the data of an account is. Without the data, that follows from the layouts of the first token program.
+func spaceOf(a *ledger.Account, own *ledger.Mint) (space uint64, known bool) {
+	switch {
+	case a.Known&ledger.FieldData != 0:
+		return uint64(a.Data.Len()), true
+	case a.Owner != ledger.TokenProgram:
+		return 0, false
+	case a.Token != nil:
+		return tokenAccountBytes, true
+	case own != nil:
+		return mintBytes, true
+	}
+	return 0, false
+}
+
+// appendData appends the data of an account, or the part of it that is wanted.
+func (f *form) appendData(dst []byte, a *ledger.Account) ([]byte, error) {
+	data := a.Data.Bytes()
+	switch {
+	case f.sliced && f.length == 0:
+		data = nil
+	case a.Known&ledger.FieldData == 0:
+		return dst, elsewhere(codeExcluded, "the data of account %s is not kept here: it takes --data of its program, or a dataSlice of length 0", a.Pubkey)
+	case f.sliced:
+		data = data[min(f.offset, uint64(len(data))):]
+		data = data[:min(f.length, uint64(len(data)))]
+	}
+	name := f.encoding
+	switch name {
+	case asParsed:
+		name = asBase64
+	case asBinary, asBase58:
+		if len(data) > maxBase58Bytes {
+			return dst, &callError{code: codeRequest, message: "data of more than 128 bytes is not encoded in base58: ask for base64"}
+		}
+	case asZstd:
+		data = encode.AppendCompressed(nil, data, encode.Zstd)
+	}
+	if name == asBinary {
+		return append(base58.Append(append(dst, '"'), data), '"'), nil
+	}
+	dst = append(dst, `["`...)
+	if name == asBase58 {
+		dst = base58.Append(dst, data)
+	} else {
+		dst = base64.StdEncoding.AppendEncode(dst, data)
+	}
+	dst = append(dst, `","`...)
+	dst = append(dst, name...)
+	return append(dst, `"]`...), nil
+}
+
+// programName returns what parsed data calls a token program.
+func programName(program ledger.Pubkey) string {
+	if program == ledger.Token2022Program {
+		return "spl-token-2022"
+	}
+	return "spl-token"
+}

@@ -1,0 +1,24 @@
+// Package rpc is the second door of the node: it answers Solana's JSON-RPC over HTTP POST from the same ledger as REST, and passes
+// to other nodes what the ledger cannot answer. Its reference is the public specification solana-rpc/specs and, where that is silent, Agave.
+//
+// # Nouns
+//
+// A [Door] answers exchanges, which httpd has counted and checked. A call is one request of JSON-RPC: a method, its parameters, an id. A
+// batch is several calls in one exchange. A method is one row of the table: how many parameters it takes, and what answers it. An upstream is
+// another node that answers calls whole.
+//
+// # Order
+//
+// The body is parsed once. Each call of a batch counts against the windows of the client, all of them or none before the first is answered. Calls
+// are answered one after the other into one buffer, in their order; those that an upstream has to answer are asked for meanwhile, and take their
+// places when all are there. A call without an id is a notification: it gets no answer, and since nothing here changes the ledger,
+// it is not looked at.
+//
+// A call is answered from one version: the first question fixes the head, and further ones are asked at it. minContextSlot is checked with
+// that head, for every method that takes a configuration. A call is answered by one node whole: either from that version or by an upstream.
+//
+// # Ownership
+//
+// Parsed values belong to the parser of the exchange and are used until it ends. The buffer of the answer is that of the exchange.
+// An upstream is given a copy of the call.
+package rpc

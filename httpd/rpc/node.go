@@ -1,0 +1,36 @@
+package rpc
+
+import (
+	"crypto/sha256"
+
+	"ledgerd/engine/ledger"
+	"ledgerd/httpd/encode"
+)
+
+// nodeHealth answers whether the node is to be asked at all.
+func (c *call) nodeHealth(dst []byte) ([]byte, error) {
+	if s := c.door.config.Ledger.Status(); s.Unhealthy != "" {
+		return dst, unhealthy(s.Unhealthy)
+	}
+	return append(dst, `"ok"`...), nil
+}
+
+// version answers the version of the service. It runs no programs, so it has no set of features.
+func (c *call) version(dst []byte) ([]byte, error) {
+	dst = append(dst, `{"solana-core":`...)
+	return append(encode.AppendString(dst, c.door.config.Version), '}'), nil
+}
+
+// genesisHash answers the hash that the operator gave, which no block tells.
+func (c *call) genesisHash(dst []byte) ([]byte, error) {
+	if hash := c.door.config.GenesisHash; hash != "" {
+		return encode.AppendString(dst, hash), nil
+	}
+	return dst, elsewhere(codeMethod, "Method not found: this node was not told --genesis-hash")
+}
+
+// identity answers a key made of the node's id: the node has no key pair.
+func (c *call) identity(dst []byte) ([]byte, error) {
+	key := ledger.Pubkey(sha256.Sum256([]byte(c.door.config.Ledger.Status().NodeID)))
+	return append(encode.AppendKey(append(dst, `{"identity":`...), &key), '}'), nil
+}

@@ -1,0 +1,107 @@
+package rpc
+
+import (
+	"encoding/base64"
+
+	"github.com/valyala/fastjson"
+
+	"ledgerd/engine/ledger"
+)
+
+// maxFilters is how many filters a call may have, as in Agave.
+const maxFilters = 4
+
+// selection are the filters of a call. All must take an account.
+type selection struct {
+	data   ledger.DataFilter
+	looks  bool // at the data
+	tokens bool // takes initialized token accounts alone
+	never  bool // takes nothing: it wants two lengths
+}
+
+// selectionOf reads filters.
+func selectionOf(filters *fastjson.Value) (*selection, error) {
+	s := new(selection)
+	if filters == nil {
+		return s, nil
+	}
+	if filters.Type() != fastjson.TypeArray {
+		return nil, badParams("filters must be an array")
+	}
+	all, _ := filters.Array()
+	if len(all) > maxFilters {
+		return nil, badParams("there may be %d filters at most", maxFilters)
+	}
+	for _, f := range all {
+		if err := s.add(f); err != nil {
+			return nil, err
+		}
+	}
+	return s, nil
+}
+
+// add reads one filter.
+func (s *selection) add(f *fastjson.Value) error {
+	switch {
+	case f.Type() == fastjson.TypeString && string(f.GetStringBytes()) == "tokenAccountState":
+		s.tokens = true
+		return nil
+	case f.Type() != fastjson.TypeObject:
+		return badParams("a filter is dataSize, memcmp or tokenAccountState")
+	}
+	if size := f.Get("dataSize"); size != nil {
+		n, err := numberOf(size, "dataSize")
+		s.never = s.never || s.data.Size.Known && s.data.Size.Value != n
+		s.data.Size, s.looks = ledger.Some(n), true
+		return err
+	}
+	if f.Exists("tokenAccountState") {
+		s.tokens = true
+		return nil
+	}
+	part, err := partOf(f.Get("memcmp"))
+	s.data.Parts, s.looks = append(s.data.Parts, part), true
+	return err
+}
+
+// partOf reads the memcmp of a filter.
+func partOf(v *fastjson.Value) (p ledger.DataPart, err error) {
+	if v == nil || v.Type() != fastjson.TypeObject {
+		return p, badParams("a filter is dataSize, memcmp or tokenAccountState")
+	}
+	if p.Offset, err = numberOf(v.Get("offset"), "offset of memcmp"); err != nil {
+		return p, err
+	}
+	encoding, err := word(v, "encoding", asBase58, asBase58, asBase64, "bytes")
+	if err != nil {
+		return p, err
+	}
+	bad := badParams("bytes of memcmp must be at most 128 bytes, in base58, in base64 where encoding says so, or as an array of numbers")
+	switch text := given(v.Get("bytes")); {
+	case text == nil:
+		return p, bad
+	case text.Type() == fastjson.TypeArray:
+		for _, b := range text.GetArray() {
+			n, err := numberOf(b, "bytes of memcmp")
+			if err != nil || n > 255 {
+				return p, bad
+			}
+			p.Bytes = append(p.Bytes, byte(n))
+		}
+	case text.Type() != fastjson.TypeString:
+		return p, bad
+	case encoding == asBase64:
+		if p.Bytes, err = base64.StdEncoding.DecodeString(string(text.GetStringBytes())); err != nil {
+			return p, bad
+		}
+	case len(text.GetStringBytes()) > 0:
+		var ok bool
+		if p, ok = ledger.ParseDataPart(p.Offset, text.GetStringBytes()); !ok {
+			return p, bad
+		}
+	}
+	if len(p.Bytes) > 128 {
+		return p, bad
+	}
+	return p, nil
+}

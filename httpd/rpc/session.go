@@ -1,0 +1,214 @@
+package rpc
+
+import (
+	"bytes"
+	"encoding/json"
+	"sync"
+	"time"
+	"unicode/utf8"
+
+	"github.com/valyala/fastjson"
+
+	"ledgerd/engine/ledger"
+	"ledgerd/httpd"
+	"ledgerd/httpd/encode"
+)
+
+// maxBatch is how many calls a batch may have.
+const maxBatch = 100
+
+// session is the parsed body of one exchange and the calls in it.
+type session struct {
+	door   *Door
+	x      *httpd.Exchange
+	parser fastjson.Parser
+	body   []byte
+	one    [1]*fastjson.Value
+	call   call // the present one
+}
+
+// release lets go of what belongs to the exchange.
+func (s *session) release() {
+	d := s.door
+	s.door, s.x, s.body, s.call = nil, nil, nil, call{}
+	d.sessions.Put(s)
+}
+
+// parse returns the calls in a body, which are JSON of any kind, and whether they are a batch.
+func (s *session) parse(body []byte) (calls []*fastjson.Value, isBatch bool, err error) {
+	s.body = body
+	v, err := s.parser.ParseBytes(body) // which bounds the depth, and takes some for JSON that is none
+	if err != nil || !utf8.Valid(body) || fastjson.ValidateBytes(body) != nil {
+		return nil, false, &callError{code: codeParse, message: "Parse error: the body is no JSON, or nested deeper than 300 times"}
+	}
+	if v.Type() != fastjson.TypeArray {
+		s.one[0] = v
+		return s.one[:], false, nil
+	}
+	calls, _ = v.Array()
+	if len(calls) == 0 || len(calls) > maxBatch {
+		return nil, true, &callError{code: codeRequest, message: "Invalid request: a batch has from 1 to 100 calls"}
+	}
+	return calls, true, nil
+}
+
+// answer appends the answers of calls to dst. view is what a single call was answered from.
+func (s *session) answer(dst []byte, calls []*fastjson.Value, isBatch bool) (body []byte, view ledger.View) {
+	var asked []*forwarded
+	var asking sync.WaitGroup
+	if isBatch {
+		dst = append(dst, '[')
+	}
+	answers := 0
+	for i, value := range calls {
+		before := len(dst)
+		if answers > 0 {
+			dst = append(dst, ',')
+		}
+		begin := len(dst)
+		s.call = call{session: s, at: i, isBatch: isBatch}
+		var f *forwarded
+		dst, f = s.call.run(dst, value)
+		switch {
+		case f != nil:
+			f.at = len(dst)
+			asked = append(asked, f)
+			asking.Go(f.ask)
+		case len(dst) == begin: // a notification
+			dst = dst[:before]
+			continue
+		}
+		answers++
+	}
+	switch {
+	case !isBatch:
+		view = s.call.view
+	case answers == 0:
+		dst = dst[:0]
+	default:
+		dst = append(dst, ']')
+	}
+	if len(asked) == 0 {
+		return dst, view
+	}
+	asking.Wait()
+	s.x.Context().Response.Header.Set("X-Ledger-Forwarded", "1")
+	return merge(dst, asked), ledger.View{}
+}
+
+// merge puts the answers of upstreams in their places.
+func merge(local []byte, asked []*forwarded) []byte {
+	size := len(local)
+	for _, f := range asked {
+		size += len(f.answer)
+	}
+	whole := make([]byte, 0, size)
+	at := 0
+	for _, f := range asked {
+		whole = append(whole, local[at:f.at]...)
+		whole = append(whole, f.answer...)
+		at = f.at
+	}
+	return append(whole, local[at:]...)
+}
+
+// raw returns a copy of the bytes of a call as they were sent.
+func (c *call) raw() []byte {
+	if !c.isBatch {
+		return bytes.Clone(c.body)
+	}
+	var all []json.RawMessage
+	if json.Unmarshal(c.body, &all) != nil || c.at >= len(all) {
+		return nil // which does not happen: both parsers read the same JSON
+	}
+	return all[c.at]
+}
+
+// call is one request of JSON-RPC.
+type call struct {
+	*session
+	at      int // in the batch
+	isBatch bool
+	id      *fastjson.Value
+	method  *method
+	params  []*fastjson.Value
+	query   ledger.Query // commitment, minContextSlot, and the head once one is fixed
+	view    ledger.View  // what was answered from last
+}
+
+// run appends the answer of a call, nothing for a notification. Where an upstream has to answer, it returns what to ask instead.
+func (c *call) run(dst []byte, value *fastjson.Value) ([]byte, *forwarded) {
+	began := time.Now()
+	begin := len(dst)
+	err := c.read(value)
+	if c.method != nil && c.id == nil {
+		return dst, nil // a notification
+	}
+	if err == nil {
+		dst = append(dst, `{"jsonrpc":"2.0","result":`...)
+		dst, err = c.method.answer(c, dst)
+	}
+	if err != nil {
+		failure := errorOf(err, c.view)
+		if failure.elsewhere && len(c.door.upstreams) > 0 {
+			return dst[:begin], c.forward(failure)
+		}
+		dst = appendError(dst[:begin], failure)
+	}
+	if c.method != nil {
+		c.method.observe(err, began)
+	}
+	return c.appendID(dst), nil
+}
+
+// read takes a call apart.
+func (c *call) read(value *fastjson.Value) error {
+	invalid := func(what string) error { return &callError{code: codeRequest, message: "Invalid request: " + what} }
+	if value.Type() != fastjson.TypeObject {
+		return invalid("a call is an object")
+	}
+	if id := value.Get("id"); id != nil {
+		switch id.Type() {
+		case fastjson.TypeString, fastjson.TypeNumber, fastjson.TypeNull:
+			c.id = id
+		default:
+			return invalid("an id is a string, a number or null")
+		}
+	}
+	if version := value.Get("jsonrpc"); version == nil || version.Type() != fastjson.TypeString || string(version.GetStringBytes()) != "2.0" {
+		return invalid(`jsonrpc must be "2.0"`)
+	}
+	name := value.Get("method")
+	if name == nil || name.Type() != fastjson.TypeString {
+		return invalid("method must be a string")
+	}
+	params := given(value.Get("params"))
+	if params != nil && params.Type() == fastjson.TypeArray {
+		c.params, _ = params.Array()
+	}
+	if c.method = c.door.byName[string(name.GetStringBytes())]; c.method == nil {
+		c.method = c.door.methods[len(c.door.methods)-1]
+		return elsewhere(codeMethod, "Method not found")
+	}
+	if params != nil && params.Type() != fastjson.TypeArray {
+		return badParams("params must be an array")
+	}
+	if len(c.params) > c.method.most {
+		return badParams("there are at most %d parameters", c.method.most)
+	}
+	return nil
+}
+
+// appendID ends an answer with the id of its call.
+func (c *call) appendID(dst []byte) []byte {
+	dst = append(dst, `,"id":`...)
+	switch {
+	case c.id == nil:
+		dst = append(dst, `null`...)
+	case c.id.Type() == fastjson.TypeString:
+		dst = encode.AppendString(dst, string(c.id.GetStringBytes()))
+	default:
+		dst = c.id.MarshalTo(dst) // a number as it was sent
+	}
+	return append(dst, '}')
+}

@@ -1,0 +1,155 @@
+package rpc
+
+import (
+	"errors"
+	"strconv"
+
+	"github.com/valyala/fastjson"
+
+	"ledgerd/engine/ledger"
+	"ledgerd/httpd/encode"
+)
+
+const (
+	// validBlocks is how many blocks after its own a block hash may be used: MAX_PROCESSING_AGE of Agave.
+	validBlocks = 150
+	// noWarmup says that all epochs are of the same length.
+	noWarmup = `,"warmup":false,"firstNormalEpoch":0,"firstNormalSlot":0}`
+)
+
+// appendContext begins a result that tells what it was answered from: the view of the call.
+func (c *call) appendContext(dst []byte) []byte {
+	dst = append(dst, `{"context":{"apiVersion":`...)
+	dst = encode.AppendString(dst, c.door.config.Version)
+	dst = append(dst, `,"slot":`...)
+	dst = strconv.AppendUint(dst, uint64(c.view.Tip().Slot), 10)
+	return append(dst, `},"value":`...)
+}
+
+// from notes the view that a question was answered from, which further ones of the call are asked at.
+func (c *call) from(v ledger.View, err error) error {
+	c.view, c.query.Head = v, v.Head
+	return err
+}
+
+// newest returns the newest block of the commitment of the call, without transactions: nil on a node that holds the state of a slot and no block.
+func (c *call) newest() (*ledger.Block, error) {
+	q := c.query
+	q.Parts = ledger.NoTransactions
+	a, v, err := c.door.config.Ledger.LatestBlock(q)
+	if err = c.from(v, err); errors.Is(err, ledger.ErrNotFound) && v.Head != nil && v.Head.HasSlot() {
+		return nil, nil
+	}
+	return a.Block, err
+}
+
+// heightOf returns the height of a block. Some sources tell none.
+func heightOf(b *ledger.Block) (uint64, error) {
+	if b == nil || !b.Height.Known {
+		return 0, elsewhere(codeNotAvailable, "Block not available: the source does not tell the height of its blocks")
+	}
+	return b.Height.Value, nil
+}
+
+// head reads a configuration at i and returns the newest block, see newest.
+func (c *call) head(i int) (*ledger.Block, error) {
+	if _, err := c.config(i); err != nil {
+		return nil, err
+	}
+	return c.newest()
+}
+
+func (c *call) slotNow(dst []byte) ([]byte, error) {
+	if _, err := c.head(0); err != nil {
+		return dst, err
+	}
+	return strconv.AppendUint(dst, uint64(c.view.Tip().Slot), 10), nil
+}
+
+func (c *call) blockHeight(dst []byte) ([]byte, error) {
+	b, err := c.head(0)
+	if err != nil {
+		return dst, err
+	}
+	height, err := heightOf(b)
+	return strconv.AppendUint(dst, height, 10), err
+}
+
+// epochInfo answers without the height where the source tells none, and without the count of all transactions ever, which the node does not know.
+func (c *call) epochInfo(dst []byte) ([]byte, error) {
+	b, err := c.head(0)
+	if err != nil {
+		return dst, err
+	}
+	slot, slots := uint64(c.view.Tip().Slot), c.door.config.SlotsPerEpoch
+	dst = append(dst, `{"absoluteSlot":`...)
+	dst = strconv.AppendUint(dst, slot, 10)
+	if b != nil && b.Height.Known {
+		dst = append(dst, `,"blockHeight":`...)
+		dst = strconv.AppendUint(dst, b.Height.Value, 10)
+	}
+	dst = append(dst, `,"epoch":`...)
+	dst = strconv.AppendUint(dst, slot/slots, 10)
+	dst = append(dst, `,"slotIndex":`...)
+	dst = strconv.AppendUint(dst, slot%slots, 10)
+	dst = append(dst, `,"slotsInEpoch":`...)
+	return append(strconv.AppendUint(dst, slots, 10), '}'), nil
+}
+
+// epochSchedule answers a schedule without epochs of growing length at its begin, as public clusters have it.
+func (c *call) epochSchedule(dst []byte) ([]byte, error) {
+	slots := c.door.config.SlotsPerEpoch
+	dst = append(dst, `{"slotsPerEpoch":`...)
+	dst = strconv.AppendUint(dst, slots, 10)
+	dst = append(dst, `,"leaderScheduleSlotOffset":`...)
+	dst = strconv.AppendUint(dst, slots, 10)
+	return append(dst, noWarmup...), nil
+}
+
+func (c *call) latestBlockhash(dst []byte) ([]byte, error) {
+	b, err := c.head(0)
+	if err != nil {
+		return dst, err
+	}
+	height, err := heightOf(b)
+	if err != nil {
+		return dst, err
+	}
+	dst = append(c.appendContext(dst), `{"blockhash":"`...)
+	dst = b.Blockhash.AppendBase58(dst)
+	dst = append(dst, `","lastValidBlockHeight":`...)
+	return append(strconv.AppendUint(dst, height+validBlocks, 10), `}}`...), nil
+}
+
+// blockhashValid looks for the hash among the newest block and the 150 before it.
+func (c *call) blockhashValid(dst []byte) ([]byte, error) {
+	v := c.param(0)
+	if v == nil || v.Type() != fastjson.TypeString {
+		return dst, badParams("blockhash must be a string")
+	}
+	hash, err := ledger.ParseHash(v.GetStringBytes())
+	if err != nil {
+		return dst, badParams("blockhash must be the base58 of exactly 32 bytes")
+	}
+	b, err := c.head(1)
+	if err != nil {
+		return dst, err
+	}
+	valid := false
+	for left := validBlocks; b != nil; left-- {
+		if valid = b.Blockhash == hash; valid || left == 0 || b.ParentSlot >= b.Slot {
+			break
+		}
+		q := c.query
+		q.Parts = ledger.NoTransactions
+		a, _, err := c.door.config.Ledger.Block(q, b.ParentSlot)
+		if errors.Is(err, ledger.ErrNotFound) {
+			return dst, elsewhere(codeNotAvailable, "Block not available: this node does not hold the last 150 blocks yet")
+		}
+		if err != nil {
+			return dst, err
+		}
+		b = a.Block
+	}
+	return append(strconv.AppendBool(c.appendContext(dst), valid), '}'), nil
+}

@@ -1,0 +1,195 @@
+package rpc
+
+import (
+	"errors"
+	"math"
+	"strconv"
+	"time"
+
+	"github.com/valyala/fastjson"
+
+	"ledgerd/engine/ledger"
+	"ledgerd/httpd/encode"
+)
+
+const (
+	maxStatuses      = 256
+	maxSignatures    = 1000
+	transactionBytes = 2048 // of a transaction while it is listed
+	transactionText  = 260
+	// historyTime is how long the history of an address is looked through for one call. Each page of it has its own deadline, too.
+	historyTime = 2 * time.Second
+)
+
+// signatureStatuses answers what became of transactions, null for those that are not held. Without searchTransactionHistory those that only the
+// disk holds are not looked for.
+func (c *call) signatureStatuses(dst []byte) ([]byte, error) {
+	list := c.param(0)
+	if list == nil || list.Type() != fastjson.TypeArray {
+		return dst, badParams("signatures must be an array")
+	}
+	texts, _ := list.Array()
+	if len(texts) > maxStatuses {
+		return dst, badParams("there may be %d signatures at most", maxStatuses)
+	}
+	config, err := c.config(1)
+	if err != nil {
+		return dst, err
+	}
+	history, err := isSet(config, "searchTransactionHistory")
+	if err != nil {
+		return dst, err
+	}
+	c.query.Commitment, c.query.Recent = ledger.Processed, !history // the answer tells the level of each
+	if _, err := c.newest(); err != nil {
+		return dst, err
+	}
+	dst = append(c.appendContext(dst), '[')
+	for i, text := range texts {
+		sig, err := signatureOf(text, "each signature")
+		if err != nil {
+			return dst, err
+		}
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		a, _, err := c.door.config.Ledger.Transaction(c.query, sig)
+		switch {
+		case errors.Is(err, ledger.ErrNotFound):
+			dst = append(dst, `null`...)
+		case err != nil:
+			return dst, err
+		default:
+			if dst, err = c.appendStatus(dst, a); err != nil {
+				return dst, err
+			}
+		}
+	}
+	return append(dst, `]}`...), nil
+}
+
+// appendStatus appends what became of a transaction. While it is not final, the blocks since then are its confirmations.
+func (c *call) appendStatus(dst []byte, a ledger.TransactionAnswer) ([]byte, error) {
+	t := a.Transaction
+	dst = append(dst, `{"slot":`...)
+	dst = strconv.AppendUint(dst, uint64(t.Slot), 10)
+	dst = append(dst, `,"confirmations":`...)
+	if a.Commitment == ledger.Finalized {
+		dst = append(dst, `null`...)
+	} else {
+		p, _, err := c.door.config.Ledger.Slots(c.query, t.Slot+1, math.MaxUint64, maxStatuses)
+		if err != nil {
+			return dst, err
+		}
+		dst = strconv.AppendInt(dst, int64(len(p.Slots)), 10)
+	}
+	dst = append(dst, `,"status":{`...)
+	if failed(t) {
+		dst = append(appendFailure(append(dst, `"Err":`...), t), `},"err":`...)
+	} else {
+		dst = append(dst, `"Ok":null},"err":`...)
+	}
+	dst = appendFailure(dst, t)
+	dst = append(dst, `,"confirmationStatus":"`...)
+	dst = append(dst, a.Commitment.String()...)
+	return append(dst, `"}`...), nil
+}
+
+func failed(t *ledger.Transaction) bool { return t.Success.Known && !t.Success.Value }
+
+// appendFailure appends what a transaction failed with, null for one that did not. Where the source tells only that it failed, that is
+// an error of no instruction: no error of the ledger has this name.
+func appendFailure(dst []byte, t *ledger.Transaction) []byte {
+	switch {
+	case !failed(t):
+		return append(dst, `null`...)
+	case t.Err == "":
+		return append(dst, `"Unknown"`...)
+	}
+	return append(dst, t.Err...)
+}
+
+// signaturesForAddress answers the transactions that name an address, newest first.
+func (c *call) signaturesForAddress(dst []byte) ([]byte, error) {
+	key, err := c.key(0, "address")
+	if err != nil {
+		return dst, err
+	}
+	config, err := c.config(1)
+	if err == nil {
+		err = c.confirmedAtLeast()
+	}
+	if err != nil {
+		return dst, err
+	}
+	in := ledger.TransactionRange{Address: ledger.Some(key), Limit: maxSignatures}
+	if v := member(config, "limit"); v != nil {
+		n, err := numberOf(v, "limit")
+		if err != nil || n == 0 || n > maxSignatures {
+			return dst, badParams("limit must be from 1 to %d", maxSignatures)
+		}
+		in.Limit = int(n)
+	}
+	for name, bound := range map[string]*ledger.Opt[ledger.Signature]{"before": &in.Before, "until": &in.After} {
+		if v := member(config, name); v != nil {
+			sig, err := signatureOf(v, name)
+			if err != nil {
+				return dst, err
+			}
+			*bound = ledger.Some(sig)
+		}
+	}
+	return c.appendHistory(dst, in)
+}
+
+// appendHistory appends the transactions of a range. The ledger may end a page early where it looks through many others.
+func (c *call) appendHistory(dst []byte, in ledger.TransactionRange) ([]byte, error) {
+	if err := c.x.Reserve(in.Limit * (transactionBytes + transactionText)); err != nil {
+		return dst, err
+	}
+	dst = append(dst, '[')
+	list := encode.List{Turn: c.door.config.Turn}
+	for most := time.Now().Add(historyTime); ; {
+		p, v, err := c.door.config.Ledger.Transactions(c.query, in)
+		if err = c.from(v, err); err != nil {
+			if absent, ok := errors.AsType[*ledger.NotFoundError](err); ok {
+				if absent.Absence == ledger.TransactionNotFound || absent.Absence == ledger.TransactionNotIndexed {
+					return dst, elsewhere(codeFilterNotFound, "The transaction of before or until is not held")
+				}
+				return append(dst, ']'), nil // nothing is known of the address
+			}
+			return dst, err
+		}
+		for _, t := range p.Transactions {
+			dst = c.appendSummary(list.Next(dst), t)
+		}
+		in.Limit -= len(p.Transactions)
+		switch {
+		case in.Limit > 0 && !p.Next.Known && len(c.door.upstreams) > 0 && p.HistoryFrom > 0 && !in.After.Known:
+			// An upstream may hold older ones.
+			return dst, elsewhere(codeCleanedUp, "Transactions before slot %d are not held", p.HistoryFrom)
+		case in.Limit == 0 || !p.Next.Known:
+			return append(dst, ']'), nil
+		case time.Now().After(most):
+			return dst, &callError{code: codeLongTerm, message: "The history could not be searched in time; ask with a limit or another before"}
+		}
+		in.Before = p.Next
+	}
+}
+
+// appendSummary appends what a list shows of a transaction. Memos are not held.
+func (c *call) appendSummary(dst []byte, t *ledger.Transaction) []byte {
+	dst = append(dst, `{"signature":"`...)
+	dst = t.Signature.AppendBase58(dst)
+	dst = append(dst, `","slot":`...)
+	dst = strconv.AppendUint(dst, uint64(t.Slot), 10)
+	dst = append(dst, `,"transactionIndex":`...)
+	dst = strconv.AppendUint(dst, uint64(t.Index), 10)
+	dst = append(dst, `,"err":`...)
+	dst = appendFailure(dst, t)
+	dst = append(dst, `,"memo":null,"blockTime":`...)
+	dst = appendTime(dst, t.Time)
+	dst = append(dst, `,"confirmationStatus":"`...)
+	dst = append(dst, c.view.Head.CommitmentOf(t.Slot).String()...)
+	return append(dst, `"}`...)
+}
