@@ -192,6 +192,7 @@ func updateOf(before, after *ledger.Account) ledger.Update {
 	}
 	u.OwnerBefore = left(packed.ByProgram, before, &u.Account)
 	u.WalletBefore = left(packed.ByWallet, before, &u.Account)
+	u.DataBefore = ledger.DataBefore(before, &u.Account)
 	u.Account.Known &^= ledger.FieldMint // updates carry no mint facts
 	return u
 }

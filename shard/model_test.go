@@ -132,6 +132,7 @@ func (m *model) add(v ledger.Version, next, restored *plain) *Applied {
 			if wallet := walletOf(before); wallet != walletOf(after) {
 				u.WalletBefore = wallet
 			}
+			u.DataBefore = ledger.DataBefore(before, &now)
 			applied.Updates = append(applied.Updates, u)
 		} else if restored != nil && (!reflect.DeepEqual(before, restored.accounts[k]) || after != restored.accounts[k]) {
 			applied.Unchanged = append(applied.Unchanged, now)

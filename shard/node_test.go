@@ -138,7 +138,9 @@ func (n *node) compare(keys []int, v ledger.Version, page int, want *plain) {
 				return next, err
 			})
 			equal(fmt.Sprintf("%+v, list", m), i, got, want.where(member), nil)
-			isUnknown := func(a *ledger.Account) bool { return ownerOf(a) == ledger.Some(program(i)) && a.Known&ledger.FieldData == 0 }
+			isUnknown := func(a *ledger.Account) bool {
+				return ownerOf(a) == ledger.Some(program(i)) && a.Known&ledger.FieldData == 0
+			}
 			equal(fmt.Sprintf("%+v, members of unknown data", m), i, unknown, m.Where != nil && len(want.where(isUnknown)) > 0, nil)
 		}
 	}

@@ -167,6 +167,24 @@ func goldenData() ([]ledger.Event, []*ledger.Record) {
 	return []ledger.Event{events[0], base}, []*ledger.Record{block, rollback}
 }
 
+// goldenDataBefore are records of version 6 whose updates tell what the data was: of each length, and of an account whose data is not known any more.
+func goldenDataBefore() []*ledger.Record {
+	_, records := goldenData()
+	block := records[0]
+	after := block.Block.Accounts[0].AsWritten(ledger.BlockProvenance(300), ledger.BaseProvenance(7))
+	block.Updates = []ledger.Update{{Account: after, Written: 1, DataBefore: ledger.Some(ledger.NewData([]byte{1, 9, 9, 3}))}}
+	rollback := records[1]
+	unknown := rollback.Updates[0]
+	unknown.Account.Known, unknown.Account.Data, unknown.DataBefore = unknown.Account.Known&^ledger.FieldData, nil, ledger.Some(ledger.NewData([]byte{5, 6}))
+	empty := unknown
+	empty.DataBefore = ledger.Some[*ledger.Data](nil)
+	rollback.Updates = []ledger.Update{unknown, empty}
+	for _, before := range [][]byte{nil, {1}, {3}, {1, 3}, {1, 2, 2, 3}, {9, 2, 9}, {1, 2, 3, 1, 2, 3}, {7, 7}} {
+		rollback.Updates = append(rollback.Updates, ledger.Update{Account: after, DataBefore: ledger.Some(ledger.NewData(before))})
+	}
+	return []*ledger.Record{block, rollback}
+}
+
 // F51: TestEncodingIsTheOneOfItsVersion compares with golden files: log, snapshots and files written by an
 // older program must stay readable.
 func TestEncodingIsTheOneOfItsVersion(t *testing.T) {
@@ -181,6 +199,7 @@ func TestEncodingIsTheOneOfItsVersion(t *testing.T) {
 	checkGolden(t, "codec5.golden", errEvents, errRecords)
 	dataEvents, dataRecords := goldenData()
 	checkGolden(t, "codec6.golden", dataEvents, dataRecords)
+	checkGolden(t, "codec6before.golden", nil, goldenDataBefore())
 }
 
 // checkGolden compares the encodings of values with a golden file, and what these are read as with the values.
@@ -223,7 +242,7 @@ func TestEachValueHasOneEncoding(t *testing.T) {
 		changeEveryByte(t, AppendEvent(nil, e), AppendEvent, DecodeEvent)
 	}
 	byDepth := &ledger.Record{Kind: ledger.StatusRecord, Status: ledger.StatusFinalized, ByDepth: true}
-	for _, r := range slices.Concat(records, goldenWallets(), goldenHorizons(), errRecords, dataRecords, []*ledger.Record{byDepth}) {
+	for _, r := range slices.Concat(records, goldenWallets(), goldenHorizons(), errRecords, dataRecords, goldenDataBefore(), []*ledger.Record{byDepth}) {
 		changeEveryByte(t, AppendRecord(nil, r), AppendRecord, DecodeRecord)
 	}
 	_, err := DecodeRecord([]byte{7})
@@ -324,4 +343,17 @@ func fuzzDecoder[T any](f *testing.F, seeds []T, encode func([]byte, T) []byte, 
 		f.Add(encode(nil, v))
 	}
 	f.Fuzz(func(t *testing.T, in []byte) { mustHaveOneEncoding(t, in, encode, decode) })
+}
+
+func TestDataBeforeUpdatesSharesNoMoreThanTheRecordIsLong(t *testing.T) {
+	data := bytes.Repeat([]byte{1}, 1000)
+	r := &ledger.Record{Kind: ledger.BlockRecord, Block: &ledger.Block{Accounts: make([]ledger.AccountWrite, 100)}}
+	w := &r.Block.Accounts[0]
+	w.Lamports, w.Known, w.Data = 1, ledger.FieldOwner|ledger.FieldData, ledger.NewData(data)
+	for range r.Block.Accounts {
+		r.Updates = append(r.Updates, ledger.Update{Account: w.AsWritten(1, 0), Written: 1, DataBefore: ledger.Some(ledger.NewData(data[1:]))})
+	}
+	if _, err := DecodeRecord(AppendRecord(nil, r)); !errors.Is(err, ledger.ErrCorrupt) {
+		t.Errorf("100 updates of one write with data of 1,000 bytes: %v", err)
+	}
 }

@@ -56,6 +56,7 @@ type decoder struct {
 	err error
 
 	tellsData  bool                 // writes and accounts tell their data
+	sharedData int                  // bytes of data before updates that are as after them
 	tokenFacts *ledger.TokenAccount // empty, for the token facts of the one account; nil: they are allocated
 }
 

@@ -19,6 +19,7 @@ const (
 	updateOwnerBefore  = 1 << 0 // flags of an update
 	updateWalletBefore = 1 << 1 // with formatWalletsBefore
 	updateWritten      = 1 << 2 // with formatHorizon, of a block
+	updateDataBefore   = 1 << 3 // with formatData
 
 	minUpdateBytes  = 1 + minAccountBytes
 	minWrittenBytes = 1 + 2
@@ -40,10 +41,11 @@ const (
 //	the part         block: block; base: base state; status: u8;
 //	                 rollback: from slot number, unchanged number n, account × n
 //	updates          number n, then × n:
-//	  flags          owner before, wallet before known, account is as a write of the block (format 4)
+//	  flags          owner before, wallet before known, account is as a write of the block (format 4), data before known
 //	  account        account; or as write: index of the write number, since number
 //	  [owner before] key
 //	  [wallet before] key
+//	  [data before]  see appendDataBefore
 func AppendRecord(dst []byte, r *ledger.Record) []byte {
 	flags := bit(r.Time.Known, recordTime) | bit(r.ByDepth, recordByDepth) | bit(r.Horizon.Known, recordHorizon)
 	if r.Base != nil && r.Base.Level.Known {
@@ -110,7 +112,7 @@ func recordTellsData(r *ledger.Record) bool {
 		return true
 	}
 	for i := range r.Updates {
-		if r.Updates[i].Account.Known&ledger.FieldData != 0 {
+		if r.Updates[i].Account.Known&ledger.FieldData != 0 || r.Updates[i].DataBefore.Known {
 			return true
 		}
 	}
@@ -198,13 +200,18 @@ func appendUpdateWithData(dst []byte, u *ledger.Update) []byte {
 }
 
 func appendUpdateAs(dst []byte, u *ledger.Update, appendAccount func([]byte, *ledger.Account) []byte) []byte {
-	dst = append(dst, bit(u.OwnerBefore.Known, updateOwnerBefore)|bit(u.WalletBefore.Known, updateWalletBefore)|bit(u.Written != 0, updateWritten))
+	dst = append(dst, bit(u.OwnerBefore.Known, updateOwnerBefore)|bit(u.WalletBefore.Known, updateWalletBefore)|
+		bit(u.Written != 0, updateWritten)|bit(u.DataBefore.Known, updateDataBefore))
 	if u.Written != 0 {
 		dst = appendNumber(appendNumber(dst, u.Written-1), u.Account.Since)
 	} else {
 		dst = appendAccount(dst, &u.Account)
 	}
-	return appendOptKey(appendOptKey(dst, &u.OwnerBefore), &u.WalletBefore)
+	dst = appendOptKey(appendOptKey(dst, &u.OwnerBefore), &u.WalletBefore)
+	if u.DataBefore.Known {
+		return appendDataBefore(dst, u.DataBefore.Value.Bytes(), u.Account.Data.Bytes())
+	}
+	return dst
 }
 
 // updates reads the updates of a record; b is its block, nil for none. Each update of a block is of another account that the block
@@ -224,7 +231,7 @@ func (d *decoder) updates(b *ledger.Block, version byte) []ledger.Update {
 
 // update reads an update, which may be as a write of b.
 func (d *decoder) update(u *ledger.Update, b *ledger.Block) {
-	f := d.flags(updateOwnerBefore | updateWalletBefore | bit(len(b.Accounts) > 0, updateWritten))
+	f := d.flags(updateOwnerBefore | updateWalletBefore | bit(len(b.Accounts) > 0, updateWritten) | bit(d.tellsData, updateDataBefore))
 	if f&updateWritten == 0 {
 		d.updated(&u.Account)
 	} else if at := d.number(); at < uint64(len(b.Accounts)) {
@@ -235,4 +242,7 @@ func (d *decoder) update(u *ledger.Update, b *ledger.Block) {
 	}
 	u.OwnerBefore = optKey[ledger.Pubkey](d, f&updateOwnerBefore != 0)
 	u.WalletBefore = optKey[ledger.Pubkey](d, f&updateWalletBefore != 0)
+	if f&updateDataBefore != 0 {
+		u.DataBefore = ledger.Some(d.dataBefore(&u.Account))
+	}
 }

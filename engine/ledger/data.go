@@ -54,6 +54,14 @@ func (d *Data) Hash() [sha256.Size]byte {
 // Same reports whether the bytes of both are equal.
 func (d *Data) Same(o *Data) bool { return d == o || d != nil && o != nil && d.hash == o.hash }
 
+// DataBefore returns Update.DataBefore of a change; before is nil if nothing was known of the account.
+func DataBefore(before, after *Account) Opt[*Data] {
+	if before == nil || before.Known&FieldData == 0 || after.Known&FieldData != 0 && before.Data.Same(after.Data) {
+		return Opt[*Data]{}
+	}
+	return Some(before.Data)
+}
+
 // SizeBytes estimates what the data takes in memory.
 func (d *Data) SizeBytes() int {
 	if d == nil {

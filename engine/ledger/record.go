@@ -20,6 +20,8 @@ type Update struct {
 	// WalletBefore is the wallet of the token account before, where the account is no longer a token account or
 	// now belongs to another wallet. Records of format version 1 lack it.
 	WalletBefore Opt[Pubkey]
+	// DataBefore is the known data before, where the data after is another or not known.
+	DataBefore Opt[*Data]
 	// Written, unless it is 0, says that Account is what the write number Written-1 of the record's block tells of it (see
 	// Account.IsAsWritten): the record is written without the account then.
 	Written uint32
