@@ -5,7 +5,7 @@
 // A file is in Go's benchmark format (golang.org/design/14313-benchmark-format), which benchstat reads: lines of
 // configuration, then a line for each subject of a scenario in each round, such as
 //
-//	BenchmarkClusterRate/subject=replica 1996000 371000 updates/s 0.61 ingester-cores
+//	BenchmarkCluster/subject=replica 1996000 371000 updates/s 0.61 ingester-cores
 //
 // The number behind the name is how many requests or updates the figures are of. Units end in what they are counted in:
 // /s, -ms, -us/req, B, cores. Lines that begin with "# SCENARIO: " are notes for readers of the scenario's table.

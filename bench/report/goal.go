@@ -54,8 +54,7 @@ func (j *Judged) String() string {
 
 // Judge judges a goal.
 func (f *File) Judge(g *Goal) Judged {
-	s := f.scenario(goName(g.Scenario))
-	values, by := s.of(g.Subject, g.Unit).values, s.of(g.Of, g.Unit).values
+	values, by := f.values[series{g.Scenario, g.Subject, g.Unit}], f.values[series{g.Scenario, g.Of, g.Unit}]
 	var ratios []float64
 	for i := range min(len(values), len(by)) {
 		if by[i] != 0 {

@@ -1,34 +1,24 @@
 package report
 
 import (
-	"fmt"
 	"math"
 	"strconv"
-	"strings"
 )
 
-// number writes a value with three digits or more, and commas between thousands.
+// number writes a value with three digits: 0.97, 28.3, 40.5k, 3.13G.
 func number(v float64) string {
-	switch size := math.Abs(v); {
-	case size >= 100 || v == math.Trunc(v):
-		return thousands(strconv.FormatFloat(v, 'f', 0, 64))
-	case size >= 10:
-		return strconv.FormatFloat(v, 'f', 1, 64)
-	case size >= 0.1:
-		return strconv.FormatFloat(v, 'f', 2, 64)
-	default:
-		return fmt.Sprintf("%.2g", v)
+	const prefixes = "kMG"
+	prefix := ""
+	for i := 0; math.Abs(v) >= 999.5 && i < len(prefixes); i++ {
+		v, prefix = v/1000, prefixes[i:i+1]
 	}
+	return strconv.FormatFloat(v, 'g', 3, 64) + prefix
 }
 
-// thousands sets commas into a whole number.
-func thousands(digits string) string {
-	digits, minus := strings.TrimPrefix(digits, "-"), strings.HasPrefix(digits, "-")
-	for at := len(digits) - 3; at > 0; at -= 3 {
-		digits = digits[:at] + "," + digits[at:]
+// spread writes a median and its interval, unless that is the median alone.
+func spread(median, lo, hi float64) string {
+	if number(lo) == number(hi) {
+		return number(median)
 	}
-	if minus {
-		return "-" + digits
-	}
-	return digits
+	return number(median) + " (" + number(lo) + "–" + number(hi) + ")"
 }

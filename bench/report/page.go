@@ -36,7 +36,8 @@ func (f *File) WritePage(w io.Writer, goals []Goal, sections []Section) error {
 	fmt.Fprintf(&b, "%s\n", strings.Join(about, "; "))
 	f.writeGoals(&b, goals)
 	for _, s := range sections {
-		f.scenario(goName(s.Scenario)).write(&b, s)
+		fmt.Fprintf(&b, "\n## %s\n\n%s\n", s.Scenario, strings.Join(append([]string{s.Help}, f.notes[s.Scenario]...), " — "))
+		f.writeFigures(&b, s.Scenario)
 	}
 	_, err := io.WriteString(w, b.String())
 	return err
@@ -59,42 +60,19 @@ func (f *File) writeGoals(b *strings.Builder, goals []Goal) {
 	fmt.Fprintf(b, "| what is compared | limit | measured | | why this limit |\n|---|---|---|---|---|\n%s", &table)
 }
 
-// spread writes a median and its interval, unless that is the median alone.
-func spread(median, lo, hi float64) string {
-	if number(lo) == number(hi) {
-		return number(median)
-	}
-	return fmt.Sprintf("%s (%s–%s)", number(median), number(lo), number(hi))
-}
-
-// write writes what a scenario measured: a line for each subject, a column for each unit.
-func (s *scenario) write(b *strings.Builder, about Section) {
-	fmt.Fprintf(b, "\n## %s\n\n%s\n\n", about.Scenario, about.Help)
-	for _, note := range s.notes {
-		fmt.Fprintf(b, "- %s\n", note)
-	}
-	figures := make(map[[2]string]string)
-	var subjects, units []string
-	for _, o := range s.series {
-		if len(o.values) == 0 {
+// writeFigures writes what a scenario measured: a line for each subject.
+func (f *File) writeFigures(b *strings.Builder, scenario string) {
+	figures, subjects := make(map[string][]string), []string(nil)
+	for _, s := range f.series {
+		if s.scenario != scenario {
 			continue
 		}
-		figures[[2]string{o.subject, o.unit}] = spread(interval(o.values))
-		if !slices.Contains(subjects, o.subject) {
-			subjects = append(subjects, o.subject)
+		if figures[s.subject] == nil {
+			subjects = append(subjects, s.subject)
 		}
-		if !slices.Contains(units, o.unit) {
-			units = append(units, o.unit)
-		}
-	}
-	if len(units) > 0 {
-		fmt.Fprintf(b, "\n| | %s |\n|---%s|\n", strings.Join(units, " | "), strings.Repeat("|--:", len(units)))
+		figures[s.subject] = append(figures[s.subject], spread(interval(f.values[s]))+" "+s.unit)
 	}
 	for _, subject := range subjects {
-		fmt.Fprintf(b, "| %s |", subject)
-		for _, unit := range units {
-			fmt.Fprintf(b, " %s |", figures[[2]string{subject, unit}])
-		}
-		b.WriteByte('\n')
+		fmt.Fprintf(b, "- **%s**: %s\n", subject, strings.Join(figures[subject], ", "))
 	}
 }

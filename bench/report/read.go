@@ -10,29 +10,21 @@ import (
 
 // File is what was read of a file of measurements.
 type File struct {
-	Config    map[string]string
-	scenarios map[string]*scenario // by the name of the Go benchmark
+	Config map[string]string
+	notes  map[string][]string // by scenario
+	series []series            // as they came
+	values map[series][]float64
 }
 
-// scenario is what is known of one.
-type scenario struct {
-	notes  []string
-	series []*series // as they came
-}
-
-// series is one figure of a subject, a value for each round.
-type series struct {
-	subject, unit string
-	values        []float64
-}
+// series is one figure of a subject, which has a value for each round.
+type series struct{ scenario, subject, unit string }
 
 // Read reads a file. All of its records must have been measured in the same way: of the same revision, on the same machine.
 func Read(content []byte, name string) (*File, error) {
-	f := &File{scenarios: make(map[string]*scenario)}
+	f := &File{notes: make(map[string][]string), values: make(map[series][]float64)}
 	for line := range strings.Lines(string(content)) {
 		if head, note, ok := strings.Cut(strings.TrimPrefix(line, "# "), ": "); ok && strings.HasPrefix(line, "# ") {
-			s := f.scenario(goName(head))
-			s.notes = append(s.notes, strings.TrimSpace(note))
+			f.notes[head] = append(f.notes[head], strings.TrimSpace(note))
 		}
 	}
 	records := benchfmt.NewReader(bytes.NewReader(content), name)
@@ -74,27 +66,11 @@ func (f *File) add(r *benchfmt.Result) error {
 		if v.OrigUnit != "" {
 			unit, value = v.OrigUnit, v.OrigValue
 		}
-		s := f.scenario(string(base)).of(string(parts[0][len("/subject="):]), unit)
-		s.values = append(s.values, value)
+		s := series{strings.ToLower(string(base)), string(parts[0][len("/subject="):]), unit}
+		if f.values[s] == nil {
+			f.series = append(f.series, s)
+		}
+		f.values[s] = append(f.values[s], value)
 	}
 	return nil
-}
-
-func (f *File) scenario(name string) *scenario {
-	if f.scenarios[name] == nil {
-		f.scenarios[name] = new(scenario)
-	}
-	return f.scenarios[name]
-}
-
-// of returns a figure of a subject, which is added without values if there is none.
-func (s *scenario) of(subject, unit string) *series {
-	for _, o := range s.series {
-		if o.subject == subject && o.unit == unit {
-			return o
-		}
-	}
-	added := &series{subject: subject, unit: unit}
-	s.series = append(s.series, added)
-	return added
 }

@@ -34,12 +34,12 @@ func measured(t *testing.T) *File {
 		more := float64(round)
 		w.Record("account", "ledgerd", 1000, []Figure{{"req/s", 110_000 + 100*more}, {"p99-ms", 2 + more}})
 		w.Record("account", "other", 1000, []Figure{{"req/s", 100_000}, {"p99-ms", 4}})
-		w.Record("cluster-lag", "replicas=1", 1000, []Figure{{"p50-ms", 0.5}, {"p99-ms", 12 + more}, {"errors", 0}})
-		w.Record("cluster-lag", "replicas=3", 1000, []Figure{{"p50-ms", 0.25}})
-		w.Record("cluster-lag", "no-errors", 1000, []Figure{{"p50-ms", 0}})
+		w.Record("lag", "replicas=1", 1000, []Figure{{"p50-ms", 0.5}, {"p99-ms", 12 + more}, {"errors", 0}})
+		w.Record("lag", "replicas=3", 1000, []Figure{{"p50-ms", 0.25}})
+		w.Record("lag", "no-errors", 1000, []Figure{{"p50-ms", 0}})
 	}
 	for range 2 { // a note is written once
-		w.Note("cluster-lag", "all nodes share\none disk")
+		w.Note("lag", "all nodes share\none disk")
 	}
 	must(t, w.Err())
 	f, err := Read(text.Bytes(), "run.txt")
@@ -51,9 +51,9 @@ var goals = []Goal{
 	{Scenario: "account", Subject: "ledgerd", Unit: "req/s", Of: "other", AtLeast: 1, Why: "nobody is slower"},
 	{Scenario: "account", Subject: "ledgerd", Unit: "p99-ms", Of: "other", AtMost: 1, Why: "a reason | with a bar", Needs: "a third processor"},
 	{Scenario: "account", Subject: "other", Unit: "req/s", Of: "ledgerd", AtLeast: 1, Why: "for a change"},
-	{Scenario: "cluster-lag", Subject: "replicas=3", Unit: "p50-ms", Of: "replicas=1", AtMost: 0.5, Why: "half of it", Needs: "nothing"},
-	{Scenario: "cluster-lag", Subject: "replicas=1", Unit: "p99-ms", Of: "replicas=3", AtMost: 1, Why: "it is late"},
-	{Scenario: "cluster-lag", Subject: "replicas=3", Unit: "p50-ms", Of: "no-errors", AtMost: 1, Why: "there is no quotient by nothing"},
+	{Scenario: "lag", Subject: "replicas=3", Unit: "p50-ms", Of: "replicas=1", AtMost: 0.5, Why: "half of it", Needs: "nothing"},
+	{Scenario: "lag", Subject: "replicas=1", Unit: "p99-ms", Of: "replicas=3", AtMost: 1, Why: "it is late"},
+	{Scenario: "lag", Subject: "replicas=3", Unit: "p50-ms", Of: "no-errors", AtMost: 1, Why: "there is no quotient by nothing"},
 }
 
 func TestGoalsAreJudgedOnIntervals(t *testing.T) {
@@ -83,7 +83,7 @@ func TestIntervals(t *testing.T) {
 
 func TestPage(t *testing.T) {
 	var got bytes.Buffer
-	must(t, measured(t).WritePage(&got, goals, []Section{{"account", "How many."}, {"cluster-lag", "How late."}, {"absent", "Nothing."}}))
+	must(t, measured(t).WritePage(&got, goals, []Section{{"account", "How many."}, {"lag", "How late."}, {"absent", "Nothing."}}))
 	const path = "testdata/page.md"
 	if *update {
 		must(t, os.WriteFile(path, got.Bytes(), 0o644))

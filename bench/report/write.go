@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"unicode"
 
 	"golang.org/x/perf/benchfmt"
 )
@@ -52,19 +51,8 @@ func (w *Writer) Note(scenario, text string) {
 // Err returns the first error of writing.
 func (w *Writer) Err() error { return w.err }
 
-// goName returns the name of a scenario as names of Go benchmarks are: ClusterRate for cluster-rate.
-func goName(scenario string) string {
-	var b strings.Builder
-	for word := range strings.SplitSeq(scenario, "-") {
-		for i, c := range word {
-			if i == 0 {
-				c = unicode.ToUpper(c)
-			}
-			b.WriteRune(c)
-		}
-	}
-	return b.String()
-}
+// goName returns the name of a scenario as names of Go benchmarks are: Account for account.
+func goName(scenario string) string { return strings.ToUpper(scenario[:1]) + scenario[1:] }
 
 // Text returns figures as a line for people.
 func Text(figures []Figure) string {

@@ -108,7 +108,7 @@ func TestReportIsWrittenFromRecords(t *testing.T) {
 	if code, s := does(t, "report", records, page); code != exitOK {
 		t.Fatalf("exit code %d, said %q", code, &s.err)
 	}
-	if got, err := os.ReadFile(page); err != nil || !strings.Contains(string(got), "## Goals") || !strings.Contains(string(got), "| ledgerd | 5 |") {
+	if got, err := os.ReadFile(page); err != nil || !strings.Contains(string(got), "## Goals") || !strings.Contains(string(got), "- **ledgerd**: 5 req/s") {
 		t.Errorf("%v\n%s", err, got)
 	}
 }
