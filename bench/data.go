@@ -23,8 +23,9 @@ var dataScenarios = []Scenario{
 var dataGoals = []report.Goal{
 	{Scenario: "ingest", Subject: "ledgerd", Unit: "updates/s", Of: "redis-always", AtLeast: 3,
 		Why: "both have an update on the disk before anybody sees it, and ledgerd shares a sync among blocks"},
-	{Scenario: "ingest", Subject: "ledgerd", Unit: "updates/s", Of: "redis-everysec", AtLeast: 1,
-		Why: "who keeps Redis as it comes, which may lose a second, is to lose nothing with ledgerd and wait no longer"},
+	{Scenario: "ingest", Subject: "ledgerd", Unit: "updates/s", Of: "redis-everysec", AtLeast: 1.25,
+		Why: "who keeps Redis as it comes may lose a second, and has neither versions nor a stream; an update takes ledgerd 2.95 us of processors and " +
+			"Redis, which uses one, 2.35: of two processors that is 1.6 times as many, of which reading the file takes a fifth (three times take four)"},
 	{Scenario: "memory", Subject: "ledgerd-read", Unit: "B/account", Of: "redis-filled", AtMost: 0.6, Why: whyMemory},
 	{Scenario: "memory", Subject: "ledgerd-restarted", Unit: "B/account", Of: "redis-restarted", AtMost: 0.6, Why: whyMemory},
 	{Scenario: "memory", Subject: "ledgerd-restarted", Unit: "accounts/s", Of: "redis-restarted", AtLeast: 2,

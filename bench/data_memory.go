@@ -45,12 +45,11 @@ func (r *Run) recordHeld(ctx context.Context, subject string, pid int, c feed.Co
 		figures = []report.Figure{{Unit: "start-s", Value: took.Seconds()}, {Unit: "accounts/s", Value: n / took.Seconds()},
 			{Unit: "cpu-us/account", Value: cpu.Seconds() * 1e6 / n}}
 	}
-	err := rest(ctx, settleRounds*r.Duration)
-	usage, err2 := proc.UsageOf(pid)
-	if err := errors.Join(err, err2); err != nil {
+	held, err := r.settled(ctx, pid)
+	if err != nil {
 		return err
 	}
-	r.Record(subject, c.Accounts, append(figures, report.Figure{Unit: "B/account", Value: float64(usage.RSSBytes) / n})...)
+	r.Record(subject, c.Accounts, append(figures, report.Figure{Unit: "B/account", Value: float64(held) / n})...)
 	return nil
 }
 

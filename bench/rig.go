@@ -168,28 +168,13 @@ func (u *used) cores(names ...string) (figures []report.Figure) {
 // settleRounds is how long a server is left alone before its memory is read, in durations of a measurement.
 const settleRounds = 3
 
-// standing is what a server holds at a moment, and says of itself.
-type standing struct {
-	proc.Usage
-	metrics map[string]float64
-}
-
-func standingOf(server *proc.Server) (s standing, err error) {
-	if s.Usage, err = proc.UsageOf(server.Pid()); err == nil { // before the server is asked, which takes memory
-		s.metrics, err = server.Metrics()
-	}
-	return s, err
-}
-
-// rssMiB is what is in memory.
-func (s *standing) rssMiB() float64 { return float64(s.RSSBytes) / (1 << 20) }
-
-// atRest returns what a server holds that was left alone for a while.
-func (r *Run) atRest(ctx context.Context, server *proc.Server) (standing, error) {
+// settled returns what a process holds that was left alone for a while.
+func (r *Run) settled(ctx context.Context, pid int) (bytes int64, err error) {
 	if err := rest(ctx, settleRounds*r.Duration); err != nil {
-		return standing{}, err
+		return 0, err
 	}
-	return standingOf(server)
+	usage, err := proc.UsageOf(pid)
+	return usage.RSSBytes, err
 }
 
 // rest waits.

@@ -16,16 +16,16 @@ import (
 
 // Scenario is one kind of load.
 type Scenario struct {
-	Name string // as it is typed: lower case, words joined by hyphens
+	Name string // as it is typed: one word in lower case
 	Help string // one line
 	Run  func(ctx context.Context, r *Run) error
 }
 
 // Scenarios are all there are, in the order in which they are run and reported.
-var Scenarios = slices.Concat(restScenarios, streamScenarios, dataScenarios, clusterScenarios)
+var Scenarios = slices.Concat(restScenarios, streamScenarios, dataScenarios, historyScenarios, clusterScenarios)
 
 // Goals are what is asked of ledgerd, in the order in which they are reported. They stand in the file of their kind of scenario.
-var Goals = slices.Concat(restGoals, streamGoals, dataGoals, clusterGoals)
+var Goals = slices.Concat(restGoals, streamGoals, dataGoals, historyGoals, clusterGoals)
 
 // Run is what scenarios run in, and where they record what they measure. It ends what they start.
 type Run struct {

@@ -16,8 +16,7 @@ import (
 
 var streamScenarios = []Scenario{
 	{"firehose", "How many bytes and frames 500 subscribers of everything are handed in a second.", runFirehose},
-	{"filtered", "How much 10,000 subscribers of 10 accounts each slow ingest down, at 75,000 updates a second and flat out.", runFiltered},
-	{"idle", "What 15,000 connections with 10 accounts each cost that never change: memory, and CPU.", runIdle},
+	{"filtered", "How much 10,000 subscribers of 10 accounts each slow ingest down, at 75,000 updates a second and flat out, and what memory each takes.", runFiltered},
 	{"storm", "What REST notices of 2,000 clients that send a byte a second, and of 15,000 that connect at once.", runStorm},
 }
 

@@ -51,9 +51,21 @@ func runFiltered(ctx context.Context, r *Run) error {
 // counted exactly.
 func measureFiltered(ctx context.Context, r *Run, g *rig, subject string, wanted [][]int) error {
 	first := g.feed.Newest()
+	without, err := r.settled(ctx, g.Pid())
+	if err != nil {
+		return err
+	}
 	pool, err := g.subscribe(ctx, r, listen.Config{Sockets: len(wanted), Query: func(i int) url.Values { return named(wanted[i]) }})
 	if err != nil {
 		return err
+	}
+	var connected []report.Figure
+	if len(wanted) > 0 {
+		with, err := r.settled(ctx, g.Pid())
+		if err != nil {
+			return err
+		}
+		connected = []report.Figure{{Unit: "rss-KiB/conn", Value: float64(with-without) / (1 << 10) / float64(len(wanted))}}
 	}
 	ingested, err := g.Metrics()
 	if err == nil {
@@ -87,7 +99,7 @@ func measureFiltered(ctx context.Context, r *Run, g *rig, subject string, wanted
 	if err != nil {
 		return err
 	}
-	r.Record(subject, updates, report.Figure{Unit: "updates/s", Value: float64(updates) / took.Seconds()},
-		report.Figure{Unit: "ingest-mean-ms", Value: 1e3 * mean})
+	r.Record(subject, updates, append(connected, report.Figure{Unit: "updates/s", Value: float64(updates) / took.Seconds()},
+		report.Figure{Unit: "ingest-mean-ms", Value: 1e3 * mean})...)
 	return nil
 }

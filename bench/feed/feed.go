@@ -125,6 +125,13 @@ func (f *Feed) emit(s ledger.Slot) error {
 	for index := range f.config.Indexes(s) {
 		b.Accounts = append(b.Accounts, f.config.Account(index, s))
 	}
+	if f.config.Transactions {
+		b.TransactionCount = 1
+		b.AddTransaction(ledger.Transaction{
+			Signature: Signature(s), Fee: ledger.Some(ledger.Lamports(5000)), Success: ledger.Some(true),
+			Accounts: []ledger.Pubkey{Key(int(s) % f.config.Accounts), Program(int(s))},
+		})
+	}
 	err := f.out.Write(b)
 	if s > FirstSlot {
 		err = errors.Join(err, f.status(s-1, ledger.StatusConfirmed))

@@ -36,6 +36,12 @@ func Blockhash(s ledger.Slot) (h ledger.Hash) {
 	return h
 }
 
+// Signature returns that of the transaction of a slot.
+func Signature(s ledger.Slot) (sig ledger.Signature) {
+	fill(sig[:], uint64(s)<<8|'s')
+	return sig
+}
+
 // fill fills 32 bytes with numbers of the SplitMix64 generator, of which different seeds have
 // different first ones.
 func fill(b []byte, seed uint64) {
@@ -55,6 +61,8 @@ type Config struct {
 	Updates  int // of a block; at most Accounts
 	Finality int // how many blocks deep a block is finalized; 0: 32, as clusters do
 	Tokens   int // how many of every hundred accounts hold tokens
+
+	Transactions bool // each block has one
 }
 
 const defaultFinality = 32

@@ -63,7 +63,7 @@
 // done. The writer alone writes to the socket after the handshake, control frames included. It
 // runs only while there is something to write: whatever adds something schedules it, and it
 // stops when nothing is left, having set an alarm for what is due next. So an idle connection costs
-// one small stack and one timer, about 7 KiB in all with ten keys named (scenario idle of ledgerbench).
+// one small stack and one timer, about 7 KiB in all with ten keys named (scenario filtered of ledgerbench).
 //
 // [Hub.Publish] only appends to rings and outboxes, schedules writers, and never waits for a
 // socket. While a subscriber wants tokens another goroutine does so, which first asks the ledger for the mints of what was published meanwhile,
