@@ -266,7 +266,7 @@ func TestALedgerOfItsOwnBeginsASharedLog(t *testing.T) {
 		l := newSharedLedger()
 		l.founds = true
 		c := onDisk(t, disk, Config{Shards: 2, SnapshotInterval: time.Second})
-		must(t, c.Dir.FoundCluster("the ledger", datadir.FactsOf(l.info, nil, false)))
+		must(t, c.Dir.FoundCluster("the ledger", datadir.FactsOf(l.info, nil, nil, false)))
 		var shots []offered
 		w := startMember(t, l, newScript(l.info), offers(c, func(o offered) { shots = append(shots, o) }))
 		w.mustLead()

@@ -54,6 +54,8 @@ type Config struct {
 	MayFetch  func() bool         // whether there is memory for what is fetched; nil: always
 	SkipVotes bool                // vote transactions are not held, also if Dir is bound to that
 	Filter    *ledger.Filter      // which accounts are held; nil: the one Dir is bound to, or all
+	// Data are the programs whose accounts are held with their data; nil: those that Dir is bound to, or none.
+	Data *ledger.DataPrograms
 	// MemoryLimit is what the process may take, in bytes; 0: as much as it wants. The unfinalized part of the ledger takes a
 	// share of it, and ingest pauses at that.
 	MemoryLimit int64
@@ -81,7 +83,8 @@ type Engine struct {
 	*reader.Reader // the queries, but for Account
 
 	config  Config
-	info    atomic.Pointer[ledger.SourceInfo] // of the source or, in a cluster, of the ledger
+	info    atomic.Pointer[ledger.SourceInfo]   // of the source or, in a cluster, of the ledger
+	data    atomic.Pointer[ledger.DataPrograms] // whose accounts are held with their data; nil: nobody's
 	shards  []*shard.Shard
 	stored  *txstore.Store       // the transactions of blocks
 	seq     *sequencer.Sequencer // belongs to the recovery, and then to the writer; any goroutine reads its counters
@@ -120,7 +123,7 @@ func New(c Config) *Engine {
 	})
 	if c.Fetcher != nil {
 		e.fill = fill.New(fill.Config{
-			Fetcher: c.Fetcher, Logger: c.Logger, Held: e.Reader.Account, Board: e.board,
+			Fetcher: c.Fetcher, Logger: c.Logger, Held: e.Reader.Account, Lacks: e.lacks, Board: e.board,
 			Frozen: func() bool { return e.writer.Stopped() != "" }, Deadline: queryDeadline,
 			Full:     func() bool { return c.FetchUpTo > 0 && e.accounts() >= c.FetchUpTo },
 			MayFetch: func() bool { return c.MayFetch == nil || c.MayFetch() }, MintsOnly: c.MintsOnly,
@@ -132,7 +135,7 @@ func New(c Config) *Engine {
 	}
 	e.seq = sequencer.New(sequencer.Config{
 		Shards: e.shards, Stored: e.stored, Retention: c.Retention, MemoryLimit: c.MemoryLimit, FoldAfter: foldAfter,
-		Info: info, SkipVotes: c.SkipVotes, Filler: e.fill, Logger: c.Logger,
+		Info: info, SkipVotes: c.SkipVotes, Data: c.Data, Filler: e.fill, Logger: c.Logger,
 	})
 	e.writer = ingest.New(ingest.Config{
 		Source: c.Source, Shared: c.Shared, Dir: c.Dir, Shards: e.shards, Filler: e.fill,
@@ -150,8 +153,10 @@ func New(c Config) *Engine {
 func (e *Engine) learnDir(info ledger.SourceInfo) {
 	c := &e.config
 	covers := reader.Coverage{Filter: c.Filter, SkipVotes: c.SkipVotes}
+	e.data.Store(c.Data)
 	if c.Dir != nil {
-		e.seq.Bind(c.Dir.CheckRoot, c.Dir.Statuses(), c.Dir.SkipsVotes())
+		e.data.Store(cmp.Or(c.Data, c.Dir.Data()))
+		e.seq.Bind(c.Dir.CheckRoot, c.Dir.Statuses(), c.Dir.SkipsVotes(), c.Dir.Data())
 		covers.Filter = cmp.Or(c.Filter, c.Dir.Filter())
 		covers.SkipVotes = c.SkipVotes || c.Dir.SkipsVotes()
 		if c.Source == nil || c.Dir.Imported() != nil && !info.GapsAllowed {
@@ -255,6 +260,11 @@ func (e *Engine) Account(q ledger.Query, key ledger.Pubkey) (ledger.Account, led
 		return a, v, err
 	}
 	return e.fill.Account(q, key, a, v, err)
+}
+
+// lacks reports whether fields of an account are unknown, or its data, where that is held.
+func (e *Engine) lacks(a *ledger.Account) bool {
+	return a.Unknown() != 0 || a.Known&ledger.FieldData == 0 && e.data.Load().Keep(&a.Owner)
 }
 
 // Head returns the newest published head, nil before the first and after the node fenced itself off.

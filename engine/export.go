@@ -17,8 +17,12 @@ import (
 	"ledgerd/snapshot/wal"
 )
 
-// exportPiece is how many accounts or mints one exported event holds.
-const exportPiece = 1000
+const (
+	// exportPiece is how many accounts or mints one exported event holds.
+	exportPiece = 1000
+	// exportBytes bounds what the data of an event takes, but for its last account, so that it can be read back.
+	exportBytes = 16 << 20
+)
 
 // Export recovers what a data directory holds and emits the events that rebuild the same ledger: base state at the
 // newest finalized block, the finalized blocks that are held, without their writes, and then the blocks and the base
@@ -241,12 +245,24 @@ func (x *exporter) anew(slot ledger.Slot, v ledger.Version, keys []ledger.Pubkey
 	if err := x.emit(closed); err != nil {
 		return err
 	}
+	all, data := written.Accounts, 0
+	for i, from := 0, 0; i < len(all); i++ {
+		if data += all[i].Data.SizeBytes(); data > exportBytes {
+			piece := *written
+			piece.Accounts, piece.Mints = all[from:i+1], nil
+			if err := x.emit(&piece); err != nil {
+				return err
+			}
+			from, data, written.Accounts = i+1, 0, all[i+1:]
+		}
+	}
 	return x.emit(written)
 }
 
 // base emits all live accounts and mint facts at a version, as base state of a slot.
 func (x *exporter) base(ctx context.Context, slot ledger.Slot, version ledger.Version) error {
 	var failed error
+	data := 0 // since the last piece that was ended for its sake
 	piece := &ledger.BaseState{Slot: slot}
 	flush := func(atLeast int) bool {
 		if n := len(piece.Accounts) + len(piece.Mints); n >= atLeast && n > 0 {
@@ -259,6 +275,10 @@ func (x *exporter) base(ctx context.Context, slot ledger.Slot, version ledger.Ve
 	}
 	err := x.node.visitAccounts(version, func(a *ledger.Account) bool {
 		piece.Accounts = append(piece.Accounts, a.Write())
+		if data += a.Data.SizeBytes(); data > exportBytes {
+			data = 0
+			return flush(1)
+		}
 		return flush(exportPiece)
 	})
 	if err == nil && failed == nil {

@@ -39,7 +39,7 @@ func startMember(t *testing.T, l *sharedLedger, source Source, c Config) cluster
 
 // tryMember is startMember on a disk that may fail.
 func tryMember(t *testing.T, l *sharedLedger, source Source, c Config) (clusterNode, error) {
-	if err := c.Dir.BindCluster("the ledger", datadir.FactsOf(l.info, nil, false)); err != nil {
+	if err := c.Dir.BindCluster("the ledger", datadir.FactsOf(l.info, nil, nil, false)); err != nil {
 		return clusterNode{}, err
 	}
 	n := clusterNode{newSubject(t, source, &c), &member{log: l, cut: l.unreachable}}
@@ -351,7 +351,7 @@ func TestQuestionsWhileJoining(t *testing.T) {
 		release := make(chan struct{})
 		c.Join = func(context.Context, func(done, total uint64)) error {
 			<-release
-			return c.Dir.BindCluster("the ledger", datadir.FactsOf(live(), ledger.NewFilter([]ledger.Pubkey{ledger.SystemProgram}, nil), true))
+			return c.Dir.BindCluster("the ledger", datadir.FactsOf(live(), ledger.NewFilter([]ledger.Pubkey{ledger.SystemProgram}, nil), nil, true))
 		}
 		n := startNode(t, live(), c)
 		var asking sync.WaitGroup

@@ -179,7 +179,7 @@ func TestImportedNodeGoesOnWithTheNextBlock(t *testing.T) {
 		info := partial()
 		info.Identity = ""
 		config := onDisk(t, disk, Config{Shards: 2})
-		must(t, config.Dir.Bind(&info, config.Dir.Filter(), false))
+		must(t, config.Dir.Bind(&info, config.Dir.Filter(), nil, false))
 		n := startNode(t, info, config)
 		synctest.Wait()
 		if from := n.resumePoint(); from == nil || from.Slot != 100 || from.Blockhash != importPoint().Blockhash {
@@ -346,7 +346,7 @@ func TestAFreshFileSystemIsAnEmptyDirectory(t *testing.T) {
 		disk := vfstest.NewMemory()
 		disk.MkdirAll(at + "/lost+found")
 		d := onDisk(t, disk.Clone(), Config{}).Dir
-		ledgertest.ErrorIs(t, d.Bind(nil, ledger.NewFilter(nil, []ledger.Pubkey{key(1)}), false), nil, "%s, binding what must be new", at)
+		ledgertest.ErrorIs(t, d.Bind(nil, ledger.NewFilter(nil, []ledger.Pubkey{key(1)}), nil, false), nil, "%s, binding what must be new", at)
 		if at != "data" {
 			continue // an import wants no folders of ours there
 		}

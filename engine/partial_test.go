@@ -48,7 +48,7 @@ func TestListsSayWhetherTheyMayLackAccounts(t *testing.T) {
 			must(t, err)
 		}
 		c := onDisk(t, disk, Config{Shards: 2})
-		must(t, c.Dir.Bind(&tt.info, tt.filter, false))
+		must(t, c.Dir.Bind(&tt.info, tt.filter, nil, false))
 		n := startNode(t, tt.info, c)
 		b := child(at100, 101, 0, owned(key(1), 1, key(9)), owned(key(4), 1, key(9)))
 		for _, i := range []int{5, 8, 9} {

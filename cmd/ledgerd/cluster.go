@@ -103,7 +103,7 @@ func (f *clusterFlags) validate(from string) error {
 }
 
 // connect begins to connect a node to its cluster.
-func (f *clusterFlags) connect(ctx context.Context, n *node, set *metrics.Set, filter *ledger.Filter, skipVotes bool) (err error) {
+func (f *clusterFlags) connect(ctx context.Context, n *node, set *metrics.Set, filter *filterFlags, skipVotes bool) (err error) {
 	servers, stream, err := cluster.ParseLog(f.Log)
 	if err != nil {
 		return &usageError{err}
@@ -115,7 +115,7 @@ func (f *clusterFlags) connect(ctx context.Context, n *node, set *metrics.Set, f
 	}
 	c.LedgerID, _ = n.dir.Cluster()
 	if n.source != nil {
-		facts := datadir.FactsOf(n.source.Info(), filter, skipVotes)
+		facts := datadir.FactsOf(n.source.Info(), filter.filter(), filter.Data.DataPrograms, skipVotes)
 		if c.LedgerID == "" && f.Role == roleAll { // else nobody might offer the snapshot that others begin with
 			if c.Founds, err = n.dir.HoldsRecords(ctx); err != nil {
 				return err

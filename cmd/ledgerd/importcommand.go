@@ -24,14 +24,25 @@ type importCommand struct {
 	quietFlag
 }
 
-// filterFlags say which accounts a node holds.
+// filterFlags say which accounts a node holds, and of which it holds the data.
 type filterFlags struct {
 	IndexOwners   keys `help:"Hold the accounts of these programs alone, and those of --index-accounts. An account once held is followed on." placeholder:"PROGRAM,…"`
 	IndexAccounts keys `help:"Hold these accounts alone, and those of --index-owners." placeholder:"KEY,…"`
+
+	Data dataPrograms `help:"Hold the data of accounts that these programs own: none, all or PROGRAM,…; other data needs another data directory." default:"none"`
 }
 
 func (f *filterFlags) filter() *ledger.Filter {
 	return ledger.NewFilter(f.IndexOwners, f.IndexAccounts)
+}
+
+// dataPrograms are none, all, or a list of programs.
+type dataPrograms struct{ *ledger.DataPrograms }
+
+// UnmarshalText parses "none", "all" and "PROGRAM,PROGRAM".
+func (p *dataPrograms) UnmarshalText(b []byte) (err error) {
+	p.DataPrograms, err = ledger.ParseDataPrograms(string(b))
+	return err
 }
 
 // keys is a list of public keys, comma-separated, that is not empty.
@@ -69,12 +80,15 @@ func (c *importCommand) Run(ctx context.Context, s *streams) error {
 		fmt.Fprintf(s.err, "an import into %s did not finish: what it left is removed, and it starts anew\n", c.DataDir)
 	}
 	log := slog.New(slog.NewTextHandler(s.err, &slog.HandlerOptions{Level: slog.LevelWarn}))
-	into, err := importer.New(importer.Config{Dir: dir, Filter: c.filter(), Logger: log})
+	into, err := importer.New(importer.Config{Dir: dir, Filter: c.filter(), Data: c.Data.DataPrograms, Logger: log})
 	if err != nil {
 		return fmt.Errorf("cannot import %s: %w", c.Archive, err)
 	}
 	begun := time.Now()
 	shown := c.show(s, func() engine.Progress { return importProgress(archives, into.Progress()) })
+	for _, a := range archives {
+		a.Data = c.Data.DataPrograms
+	}
 	at, done, err := importArchives(ctx, archives, into)
 	shown()
 	if err != nil {

@@ -164,7 +164,7 @@ func (c *serveCommand) openings(n *node) []opening {
 
 // openSource opens the source, and sees that it can do what else is asked for.
 func (c *serveCommand) openSource(n *node) (err error) {
-	if n.source, err = source.OpenWith(c.Source, source.Options{Log: n.logger, SkipVotes: c.SkipVotes, Filter: c.filter()}); err != nil {
+	if n.source, err = source.OpenWith(c.Source, source.Options{Log: n.logger, SkipVotes: c.SkipVotes, Filter: c.filter(), Data: c.Data.DataPrograms}); err != nil {
 		return err
 	}
 	if n.fetcher, _ = n.source.(ledger.Fetcher); n.fetcher == nil && c.Fill == "on-demand" {
@@ -206,7 +206,7 @@ func (c *serveCommand) openDir(from source.Source) (*datadir.Dir, error) {
 		info := from.Info()
 		shows = &info
 	}
-	err = dir.Bind(shows, c.filter(), c.SkipVotes)
+	err = dir.Bind(shows, c.filter(), c.Data.DataPrograms, c.SkipVotes)
 	if id, _ := dir.Cluster(); err == nil && id != "" && c.Log == "" && from != nil {
 		err = fmt.Errorf("data directory %s belongs to a cluster: name its log with --log, or serve what it holds with --source none", c.DataDir)
 	}
@@ -232,7 +232,7 @@ func (c *serveCommand) assemble(ctx context.Context, n *node) error {
 		config.Source = n.source
 	}
 	if c.Log != "" {
-		if err := c.connect(ctx, n, set, c.filter(), c.SkipVotes); err != nil {
+		if err := c.connect(ctx, n, set, &c.filterFlags, c.SkipVotes); err != nil {
 			return err
 		}
 		config.Shared, config.MaxLag, config.Join = sharedLog{n.cluster.Log(), n}, c.MaxLag, n.join

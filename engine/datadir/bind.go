@@ -14,15 +14,22 @@ var ErrOtherLedger = errors.New("belongs to another ledger: choose another one w
 func (d *Dir) otherLedger() error { return fmt.Errorf("data directory %s %w", d.path, ErrOtherLedger) }
 
 // Bind binds the directory to what a node is started with, or refuses what differs from what the directory was begun with: its
-// source, the filter and the choice about votes decide from the first record on what is held. source is nil where the node has none;
-// then a filter and a choice that are not given are not asked for.
-func (d *Dir) Bind(source *ledger.SourceInfo, f *ledger.Filter, skipVotes bool) error {
+// source, the filter, the programs whose data is held and the choice about votes decide from the first record on what is held. source is
+// nil where the node has none; then a filter, programs and a choice that are not given are not asked for.
+func (d *Dir) Bind(source *ledger.SourceInfo, f *ledger.Filter, data *ledger.DataPrograms, skipVotes bool) error {
 	return d.update(func(n *nodeFile) error {
+		isNew := d.isNew(n)
 		if (source != nil || f != nil) && flagsOf(f) != flagsOf(n.Filter) {
-			if !d.isNew(n) {
+			if !isNew {
 				return fmt.Errorf("data directory %s was begun %s: give the same --index-owners and --index-accounts, or choose another --data-dir", d.path, flagsOf(n.Filter))
 			}
 			n.Filter = f
+		}
+		if (source != nil || data != nil) && data.String() != n.Data.String() {
+			if !isNew {
+				return fmt.Errorf("data directory %s was begun with --data %s: give it again, or choose another --data-dir, as other data comes with new base state alone", d.path, n.Data)
+			}
+			n.Data = data
 		}
 		if source != nil {
 			if err := d.bindSource(n, source); err != nil {
@@ -80,16 +87,18 @@ func (d *Dir) bindCluster(ledgerID string, f Facts, founds bool) error {
 			return fmt.Errorf("data directory %s is of the source %q, the cluster's is %q: choose another --data-dir", d.path, *n.Source, f.Source)
 		case n.Source != nil && flagsOf(n.Filter) != flagsOf(f.Filter):
 			return fmt.Errorf("data directory %s was begun %s, the cluster holds its ledger %s: choose another --data-dir", d.path, flagsOf(n.Filter), flagsOf(f.Filter))
+		case n.Source != nil && n.Data.String() != f.Data.String():
+			return fmt.Errorf("data directory %s was begun with --data %s, the cluster holds its ledger with --data %s: choose another --data-dir", d.path, n.Data, f.Data)
 		}
 		n.LedgerID = ledgerID
-		n.Source, n.Complete, n.Live, n.SkipVotes, n.Filter = &f.Source, f.Complete, f.Live, &f.SkipVotes, f.Filter
+		n.Source, n.Complete, n.Live, n.SkipVotes, n.Filter, n.Data = &f.Source, f.Complete, f.Live, &f.SkipVotes, f.Filter, f.Data
 		return nil
 	})
 }
 
 // isNew reports whether the directory is bound to nothing and holds nothing.
 func (d *Dir) isNew(n *nodeFile) bool {
-	return n.Source == nil && n.Root == "" && n.Import == nil && n.Filter == nil && d.mustBeNew() == nil
+	return n.Source == nil && n.Root == "" && n.Import == nil && n.Filter == nil && n.Data == nil && d.mustBeNew() == nil
 }
 
 // CheckRoot returns ErrOtherLedger if root is not the first block of the directory's ledger.
@@ -136,6 +145,9 @@ func (d *Dir) SkipsVotes() bool { return d.content().facts().SkipVotes }
 
 // Filter returns the filter that the directory is bound to, nil if it holds all accounts.
 func (d *Dir) Filter() *ledger.Filter { return d.content().Filter }
+
+// Data returns the programs whose accounts are held with their data, nil for none.
+func (d *Dir) Data() *ledger.DataPrograms { return d.content().Data }
 
 // Cluster returns the id and the facts of the cluster's ledger that the directory is bound to; "" if there is
 // none.

@@ -17,7 +17,7 @@ type binding func(*Dir) error
 
 func toSource(n int) binding {
 	return func(d *Dir) error {
-		return d.Bind(&ledger.SourceInfo{Identity: fmt.Sprintf("sim:seed=%d", n), Complete: true}, d.Filter(), d.SkipsVotes())
+		return d.Bind(&ledger.SourceInfo{Identity: fmt.Sprintf("sim:seed=%d", n), Complete: true}, d.Filter(), nil, d.SkipsVotes())
 	}
 }
 
@@ -32,12 +32,26 @@ func toRoot(n byte) binding {
 }
 
 func toFilter(owners []byte, accounts ...byte) binding {
-	return func(d *Dir) error { return d.Bind(nil, filter(owners, accounts...), false) }
+	return func(d *Dir) error { return d.Bind(nil, filter(owners, accounts...), nil, false) }
 }
 
 // toNoFilter binds to the source 1 without a filter.
 func toNoFilter(d *Dir) error {
-	return d.Bind(&ledger.SourceInfo{Identity: "sim:seed=1", Complete: true}, nil, false)
+	return d.Bind(&ledger.SourceInfo{Identity: "sim:seed=1", Complete: true}, nil, nil, false)
+}
+
+// toData binds to the source 1, or to none, with the data of programs.
+func toData(text string, withSource bool) binding {
+	data, err := ledger.ParseDataPrograms(text)
+	if err != nil {
+		panic(err)
+	}
+	return func(d *Dir) error {
+		if withSource {
+			return d.Bind(&ledger.SourceInfo{Identity: "sim:seed=1", Complete: true}, d.Filter(), data, d.SkipsVotes())
+		}
+		return d.Bind(nil, nil, data, false)
+	}
 }
 
 func toCluster(id string, change ...func(*Facts)) binding {
@@ -48,7 +62,9 @@ func toCluster(id string, change ...func(*Facts)) binding {
 	return func(d *Dir) error { return d.BindCluster(id, f) }
 }
 
-func imported(d *Dir) error { return d.SaveImport(ImportNote{Finished: true}, nil) }
+func withData(f *Facts) { f.Data, _ = ledger.ParseDataPrograms("all") }
+
+func imported(d *Dir) error { return d.SaveImport(ImportNote{Finished: true}, nil, nil) }
 
 // filter returns one by the numbers of keys.
 func filter(owners []byte, accounts ...byte) *ledger.Filter {
@@ -80,6 +96,17 @@ func TestDirIsBoundToWhatItBeganWith(t *testing.T) {
 		"a filter by owners alone":  {[]binding{toFilter([]byte{1}, 3, 2)}, toFilter([]byte{1}), otherFilter + key(1).String()},
 		"a filter by another owner": {[]binding{toFilter([]byte{1}, 3, 2)}, toFilter([]byte{2}, 2, 3), otherFilter + key(1).String()},
 		"a filter later":            {[]binding{toNoFilter, toSource(1)}, toFilter([]byte{1}), "begun without filters"},
+
+		"the same data":              {[]binding{toData("all", true)}, toData("all", true), ""},
+		"data that is not asked for": {[]binding{toData("all", true)}, toData("none", false), ""},
+		"no data any more":           {[]binding{toData("all", true)}, toData("none", true), "begun with --data all: give it again"},
+		"data later":                 {[]binding{toData("none", true), toRoot(1)}, toData("all", true), "begun with --data none: give it again"},
+		"data later, of no source":   {[]binding{toData("none", true)}, toData("all", false), "other data comes with new base state alone"},
+		"data of another program": {[]binding{toData(key(1).String(), true)}, toData(key(2).String(), true),
+			"begun with --data " + key(1).String()},
+		"no cluster's data":         {[]binding{toCluster("one", withData)}, toCluster("one"), "--data: all here, none there"},
+		"a cluster with other data": {[]binding{toFilter([]byte{1}, 2, 3, 4, 5, 6), toSource(1)}, toCluster("one", withData), "begun with --data none"},
+		"data of the same cluster":  {[]binding{toCluster("one", withData)}, toCluster("one", withData), ""},
 
 		"another ledger of a cluster": {[]binding{toCluster("one")}, toCluster("two"), "created anew"},
 		"another cluster's source":    {[]binding{toCluster("one")}, toCluster("one", func(f *Facts) { f.Source = "sim:seed=2" }), "source"},

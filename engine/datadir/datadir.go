@@ -42,9 +42,11 @@ type nodeFile struct {
 	Statuses bool    `json:"statuses,omitempty"`        // the source has sent a slot status
 	Gaps     bool    `json:"gaps,omitempty"`            // a source was allowed to have missing blocks
 
-	Import    *ImportNote    `json:"import,omitempty"`     // absent if no import made the directory
-	Filter    *ledger.Filter `json:"filter,omitempty"`     // absent if all accounts are held
-	SkipVotes *bool          `json:"skip_votes,omitempty"` // vote transactions are not held; absent before the first source
+	Import *ImportNote    `json:"import,omitempty"` // absent if no import made the directory
+	Filter *ledger.Filter `json:"filter,omitempty"` // absent if all accounts are held
+	// Data are the programs whose accounts are held with their data; absent if there are none.
+	Data      *ledger.DataPrograms `json:"data,omitempty"`
+	SkipVotes *bool                `json:"skip_votes,omitempty"` // vote transactions are not held; absent before the first source
 
 	LedgerID string `json:"ledger_id,omitempty"` // of the shared log of a cluster; absent without a cluster
 	Live     bool   `json:"live,omitempty"`      // the cluster's source follows a node

@@ -57,7 +57,7 @@ func TestDamagedNodeFileIsRefused(t *testing.T) {
 	const file = "data/node.json"
 	disk := vfstest.NewMemory()
 	d := openOn(t, disk)
-	ledgertest.Must(t, errors.Join(d.Bind(&ledger.SourceInfo{Identity: "test", Live: true, Complete: true}, nil, false), d.SaveRoot(ledger.Some(hash(1)), true), d.Close()))
+	ledgertest.Must(t, errors.Join(d.Bind(&ledger.SourceInfo{Identity: "test", Live: true, Complete: true}, nil, nil, false), d.SaveRoot(ledger.Some(hash(1)), true), d.Close()))
 	content, err := disk.ReadFile(file)
 	ledgertest.Must(t, err)
 	var want nodeFile
@@ -101,7 +101,7 @@ func TestImportBeginsWithoutWhatAnotherLeft(t *testing.T) {
 			t.Fatalf("opened anew %v, %v, want %v", anew, err, again)
 		}
 		ledgertest.Equal(t, len(disk.Paths()), 2, "opened anew %v, it holds %v, the lock and the node file alone", again, disk.Paths())
-		err = errors.Join(d.SaveImport(ImportNote{}, nil), d.Close(),
+		err = errors.Join(d.SaveImport(ImportNote{}, nil, nil), d.Close(),
 			disk.WriteFile(LogDir("data")+"/1", []byte("x")), disk.WriteFile(SnapshotDir("data")+"/1", []byte("x")))
 		ledgertest.Must(t, err)
 	}

@@ -17,16 +17,18 @@ type Facts struct {
 	Live      bool           `json:"live"`             // the source follows a node, so a long time without a block is a failure
 	SkipVotes bool           `json:"skip_votes"`       // vote transactions are not held
 	Filter    *ledger.Filter `json:"filter,omitempty"` // which accounts are held; nil: all
+	// Data are the programs whose accounts are held with their data; nil: none.
+	Data *ledger.DataPrograms `json:"data,omitempty"`
 }
 
-// FactsOf returns the facts of a source, a filter and a choice about vote transactions.
-func FactsOf(info ledger.SourceInfo, f *ledger.Filter, skipVotes bool) Facts {
-	return Facts{Source: info.Identity, Complete: info.Complete, Live: info.Live, SkipVotes: skipVotes, Filter: f}
+// FactsOf returns the facts of a source, a filter, the programs whose data is held, and a choice about vote transactions.
+func FactsOf(info ledger.SourceInfo, f *ledger.Filter, data *ledger.DataPrograms, skipVotes bool) Facts {
+	return Facts{Source: info.Identity, Complete: info.Complete, Live: info.Live, SkipVotes: skipVotes, Filter: f, Data: data}
 }
 
 // facts returns the facts that a directory is bound to.
 func (n nodeFile) facts() Facts {
-	f := Facts{Complete: n.Complete, Live: n.Live, Filter: n.Filter}
+	f := Facts{Complete: n.Complete, Live: n.Live, Filter: n.Filter, Data: n.Data}
 	if n.Source != nil {
 		f.Source = *n.Source
 	}
@@ -61,6 +63,7 @@ func (f *Facts) Difference(others *Facts) string {
 		{"liveness of the source", fmt.Sprint(f.Live), fmt.Sprint(others.Live)},
 		{"--skip-votes", fmt.Sprint(f.SkipVotes), fmt.Sprint(others.SkipVotes)},
 		{"filter", flagsOf(f.Filter), flagsOf(others.Filter)},
+		{"--data", f.Data.String(), others.Data.String()},
 	} {
 		if c.a != c.b {
 			return fmt.Sprintf("%s: %s here, %s there", c.name, c.a, c.b)

@@ -13,7 +13,9 @@ import (
 // FuzzDecodeFacts: facts come back as they were, and what is read is written as it was.
 func FuzzDecodeFacts(f *testing.F) {
 	some := someFacts()
-	for _, facts := range []Facts{{}, {Source: "a \"b\""}, some} {
+	tellsData := some
+	withData(&tellsData)
+	for _, facts := range []Facts{{}, {Source: "a \"b\""}, some, tellsData} {
 		b := facts.Encode()
 		if got, err := DecodeFacts(b); err != nil || facts.Difference(&got) != "" {
 			f.Errorf("%s came back as %+v, %v", b, got, err)
@@ -64,7 +66,7 @@ func TestNodeFilesOfTheVersionBeforeAreRead(t *testing.T) {
 
 	d, _, err = open("alone-1.json")
 	ledgertest.Must(t, err)
-	ledgertest.ErrorIs(t, d.Bind(&ledger.SourceInfo{Identity: "test"}, filter, false), nil, "the same")
+	ledgertest.ErrorIs(t, d.Bind(&ledger.SourceInfo{Identity: "test"}, filter, nil, false), nil, "the same")
 	ledgertest.ErrorIs(t, d.CheckRoot(hash(9)), nil, "the same root")
 	if id, _ := d.Cluster(); id != "" || !d.ShowsAll() {
 		t.Errorf("it is bound to %q and shows all: %v", id, d.ShowsAll())

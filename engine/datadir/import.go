@@ -67,10 +67,10 @@ func OpenForImport(disk vfs.FS, path string) (d *Dir, anew bool, err error) {
 	return d, anew, nil
 }
 
-// SaveImport saves the state of an import and its filter.
-func (d *Dir) SaveImport(i ImportNote, f *ledger.Filter) error {
+// SaveImport saves the state of an import, its filter and the programs whose data it holds.
+func (d *Dir) SaveImport(i ImportNote, f *ledger.Filter, data *ledger.DataPrograms) error {
 	return d.update(func(n *nodeFile) error {
-		n.Import, n.Filter, n.Complete = &i, f, i.Complete
+		n.Import, n.Filter, n.Data, n.Complete = &i, f, data, i.Complete
 		return nil
 	})
 }

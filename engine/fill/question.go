@@ -15,11 +15,11 @@ var errFrozen = fmt.Errorf("ingest stands still, nothing can be learned: %w", le
 var errShort = fmt.Errorf("memory runs short, nothing is fetched: %w", ledger.ErrUnavailable)
 
 // Account continues a query for which Config.Held returned a, v and err. If the account is not held or has unknown
-// fields, it fetches the account and returns the answer after that, within Config.Deadline.
+// fields, or data that is to be held and is unknown, it fetches the account and returns the answer after that, within Config.Deadline.
 func (f *Filler) Account(q ledger.Query, key ledger.Pubkey, a ledger.Account, v ledger.View, err error) (ledger.Account, ledger.View, error) {
 	q.Wait = 0 // Held has waited already
 	switch {
-	case err == nil && a.Unknown() != 0:
+	case err == nil && f.Lacks(&a):
 		return f.complete(q, key, a, v)
 	case !notIndexed(err):
 		return a, v, err
@@ -94,7 +94,7 @@ func (f *Filler) awaitAt(v ledger.View, key ledger.Pubkey) (*pending, error) {
 // as it is, without an error.
 func (f *Filler) complete(q ledger.Query, key ledger.Pubkey, a ledger.Account, v ledger.View) (ledger.Account, ledger.View, error) {
 	newest, _, err := f.Held(ledger.Query{}, key)
-	if err != nil || newest.Unknown() == 0 {
+	if err != nil || !f.Lacks(&newest) {
 		return a, v, nil // the fields are known at a newer view
 	}
 	if _, known := f.remembered(key); known {

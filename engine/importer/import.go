@@ -19,7 +19,9 @@ import (
 type Config struct {
 	Dir    *datadir.Dir   // from datadir.OpenForImport
 	Filter *ledger.Filter // which accounts are held; nil: all
-	Logger *slog.Logger   // nil: slog.Default
+	// Data are the programs whose accounts are held with their data, which Add must tell then; nil: none.
+	Data   *ledger.DataPrograms
+	Logger *slog.Logger // nil: slog.Default
 	// MemoryBytes bounds the rows in memory of each of up to four goroutines; 0: 64 MiB. In addition there
 	// are up to five write buffers of 16 MiB, and the buffers that compress the snapshot.
 	MemoryBytes int64
@@ -75,7 +77,7 @@ type Result struct {
 // import fail at its end, after hours.
 func New(c Config) (*Import, error) {
 	i, d := &Import{c: c}, c.Dir
-	err := d.SaveImport(datadir.ImportNote{}, c.Filter)
+	err := d.SaveImport(datadir.ImportNote{}, c.Filter, c.Data)
 	if err == nil {
 		i.rows, err = extsort.New(d.FS(), i.sortDir(), c.MemoryBytes)
 	}
@@ -144,7 +146,7 @@ func (i *Import) Finish(ctx context.Context, at Point) (Result, error) {
 	}
 	if err == nil {
 		note := datadir.ImportNote{Slot: at.Slot, Blockhash: at.Blockhash.String(), Complete: i.c.Filter == nil, Finished: true}
-		err = i.c.Dir.SaveImport(note, i.c.Filter)
+		err = i.c.Dir.SaveImport(note, i.c.Filter, i.c.Data)
 	}
 	return done, i.explain(err)
 }

@@ -15,7 +15,7 @@ func appendValue(dst []byte, w *ledger.AccountWrite, f *ledger.Filter) []byte {
 	}
 	a := ledger.Account{
 		Pubkey: w.Pubkey, Owner: w.Owner, Lamports: w.Lamports, RentEpoch: w.RentEpoch,
-		Executable: w.Executable, Known: w.Known &^ ledger.FieldMint, Token: w.Token,
+		Executable: w.Executable, Known: w.Known &^ ledger.FieldMint, Token: w.Token, Data: w.Data,
 	}
 	if !f.Admits(&a) {
 		a = ledger.Account{Lamports: w.Lamports}

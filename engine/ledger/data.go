@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"crypto/sha256"
+	"errors"
 	"fmt"
 	"slices"
 )
@@ -102,6 +103,19 @@ func (p *DataPrograms) String() string {
 		return allData
 	}
 	return JoinKeys(p.programs)
+}
+
+// MarshalText is String, for JSON.
+func (p *DataPrograms) MarshalText() ([]byte, error) { return []byte(p.String()), nil }
+
+// UnmarshalText is the inverse of MarshalText, but for none.
+func (p *DataPrograms) UnmarshalText(text []byte) error {
+	read, err := ParseDataPrograms(string(text))
+	if err != nil || read == nil {
+		return cmp.Or(err, errors.New("it lists no program"))
+	}
+	*p = *read
+	return nil
 }
 
 // Keep reports whether the data of a program's accounts is held.

@@ -33,7 +33,7 @@ func (s *Sequencer) apply(e ledger.Event) error {
 		if e.Slot > ledger.MaxSlot {
 			return chain.Contradicts("the source shows a block at slot %d, and the last slot is %d", e.Slot, ledger.MaxSlot)
 		}
-		return s.block(e)
+		return s.block(s.withHeldData(e))
 	case *ledger.BaseState:
 		if e.Slot > ledger.MaxSlot {
 			return chain.Contradicts("the source shows base state of slot %d, and the last slot is %d", e.Slot, ledger.MaxSlot)
@@ -47,6 +47,7 @@ func (s *Sequencer) apply(e ledger.Event) error {
 
 // baseState applies base state that a source shows, once the chain has reached it, unless it came before.
 func (s *Sequencer) baseState(b *ledger.BaseState) error {
+	b = s.baseWithHeldData(b)
 	if s.await(b) || !s.noteBase(b) {
 		return nil
 	}
@@ -57,6 +58,7 @@ func (s *Sequencer) baseState(b *ledger.BaseState) error {
 // base state does not say its level, it belongs to the finalized block from now on: every level sees it, and it is folded
 // with it.
 func (s *Sequencer) Learn(b *ledger.BaseState) error {
+	b = s.baseWithHeldData(b)
 	s.noteBase(b)
 	return s.learn(b)
 }

@@ -23,8 +23,9 @@ type Config struct {
 	MemoryLimit int64
 	FoldAfter   time.Duration // for how long a version stays readable after a newer one is finalized: longer than a query takes
 	Info        ledger.SourceInfo
-	SkipVotes   bool         // vote transactions are left out of blocks
-	Filler      *fill.Filler // gets the changes of the chain, in order; nil where no account is fetched
+	SkipVotes   bool                 // vote transactions are left out of blocks
+	Data        *ledger.DataPrograms // of what other programs own, no data is held; nil: of nothing
+	Filler      *fill.Filler         // gets the changes of the chain, in order; nil where no account is fetched
 	Logger      *slog.Logger
 }
 
@@ -74,10 +75,11 @@ func New(c Config) *Sequencer {
 
 // Bind ties the sequencer to what a data directory says. checkRoot returns an error for a root that is not the one of its
 // ledger; statuses says that the source emitted a status before, and skipVotes that blocks are held without their vote
-// transactions. Bind is called before the first event or record.
-func (s *Sequencer) Bind(checkRoot func(ledger.Hash) error, statuses, skipVotes bool) {
+// transactions; data are the programs whose data is held. Bind is called before the first event or record.
+func (s *Sequencer) Bind(checkRoot func(ledger.Hash) error, statuses, skipVotes bool, data *ledger.DataPrograms) {
 	s.checkRoot, s.statusSeen = checkRoot, statuses
 	s.config.SkipVotes = s.config.SkipVotes || skipVotes
+	s.config.Data = cmp.Or(s.config.Data, data)
 }
 
 // ResumeAt sets a new sequencer to the state of a snapshot, which its shards hold, and the blocks of the snapshot. Before is the slot

@@ -39,6 +39,8 @@ type Options struct {
 	SkipVotes bool
 	// Filter selects the accounts that are held; nil: all. A source shows all the same, unless its specification says otherwise.
 	Filter *ledger.Filter
+	// Data are the programs whose accounts are held with their data; nil: none. A source tells the data of no others.
+	Data *ledger.DataPrograms
 }
 
 // Open is OpenWith for who wants everything.
@@ -59,9 +61,13 @@ func OpenWith(spec string, o Options) (Source, error) {
 	case "sim":
 		return opened(sim.Open(rest))
 	case "file":
-		return opened(file.Open(rest, o.Log))
+		s, err := file.Open(rest, o.Log)
+		if err == nil {
+			s.HoldData(o.Data)
+		}
+		return opened(s, err)
 	case "rpc":
-		return opened(rpc.Open(rest, o.Log))
+		return opened(openRPC(rest, o))
 	case "geyser":
 		return openGeyser(rest, o)
 	}
@@ -76,13 +82,23 @@ func opened[S Source](s S, err error) (Source, error) {
 	return s, nil
 }
 
+// openRPC opens a node that is asked.
+func openRPC(spec string, o Options) (*rpc.Source, error) {
+	c, err := rpc.ParseSpec(spec)
+	if err != nil {
+		return nil, err
+	}
+	c.Logger, c.Data = o.Log, o.Data
+	return rpc.New(c), nil
+}
+
 // openGeyser opens a stream and, where the specification has rpc=URL, who fills its gaps.
 func openGeyser(spec string, o Options) (Source, error) {
 	c, calls, err := geyser.ParseSpec(spec, o.Filter)
 	if err != nil {
 		return nil, err
 	}
-	c.Logger, c.SkipVotes = o.Log, c.SkipVotes || o.SkipVotes
+	c.Logger, c.SkipVotes, c.Data = o.Log, c.SkipVotes || o.SkipVotes, o.Data
 	for _, option := range c.OpenFiles() {
 		if o.Log != nil {
 			o.Log.Warn("everybody on this machine may read the file that " + option + " names")
@@ -94,7 +110,7 @@ func openGeyser(spec string, o Options) (Source, error) {
 		}
 		return geyser.New(c), nil
 	}
-	node, err := rpc.Open(calls, o.Log)
+	node, err := openRPC(calls, o)
 	if err != nil {
 		return nil, fmt.Errorf("geyser source: rpc=: %w", err)
 	}

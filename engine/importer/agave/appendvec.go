@@ -26,12 +26,14 @@ import (
 const (
 	recordHeadBytes = 136
 	recordAlign     = 8
-	// maxDataBytes is the size of the largest account the ledger allows.
-	maxDataBytes = 10 << 20
+	maxDataBytes    = ledger.MaxDataBytes
 )
 
 // vecReader reads the records of storages. It keeps its buffer from one to the next.
-type vecReader struct{ r bufio.Reader }
+type vecReader struct {
+	r    bufio.Reader
+	held *ledger.DataPrograms // whose accounts are told with their data
+}
 
 // read calls visit for each record in the first used bytes of a storage. A write is good until
 // visit returns.
@@ -68,12 +70,13 @@ func (v *vecReader) read(in io.Reader, used uint64, visit func(w *ledger.Account
 			w.RentEpoch = binary.LittleEndian.Uint64(head[56:])
 			w.Owner, w.Executable = ledger.Pubkey(head[64:96]), head[96] == 1
 			w.Known = ledger.FieldsAll
-			if ledger.IsTokenProgram(w.Owner) {
+			if ledger.IsTokenProgram(w.Owner) || v.held.Keep(&w.Owner) {
 				whole, err := v.r.Peek(int(recordHeadBytes + size))
 				if err != nil {
 					return cut(err)
 				}
 				w.SetTokenFacts(whole[recordHeadBytes:])
+				w.SetData(whole[recordHeadBytes:], v.held)
 			}
 		}
 		if err := visit(&w, version); err != nil {

@@ -32,6 +32,9 @@ func naive(b []byte, used uint64) (out []ledger.AccountWrite, ok bool) {
 			w.Owner, w.Executable, w.RentEpoch = ledger.Pubkey(b[64:96]), b[96] == 1, binary.LittleEndian.Uint64(b[56:64])
 			w.Known = ledger.FieldsAll
 			w.Token, w.Mint = ledger.ParseTokenData(w.Owner, b[136:136+size])
+			if w.Known |= ledger.FieldData; size > 0 {
+				w.Data = ledger.NewData(b[136 : 136+size])
+			}
 		}
 		out = append(out, w)
 		b = b[min(uint64(len(b)), (136+size+7)/8*8):]
@@ -41,7 +44,8 @@ func naive(b []byte, used uint64) (out []ledger.AccountWrite, ok bool) {
 
 // readAll reads the records of a storage.
 func readAll(b []byte, used uint64) (all []ledger.AccountWrite, err error) {
-	err = new(vecReader).read(bytes.NewReader(b), used, func(w *ledger.AccountWrite, _ uint64) error {
+	held, _ := ledger.ParseDataPrograms("all")
+	err = (&vecReader{held: held}).read(bytes.NewReader(b), used, func(w *ledger.AccountWrite, _ uint64) error {
 		all = append(all, *w)
 		return nil
 	})

@@ -37,6 +37,8 @@ type Archive struct {
 	packed bool
 	size   int64
 	read   atomic.Int64
+	// Data are the programs whose accounts are told with their data; nil: none.
+	Data *ledger.DataPrograms
 }
 
 // Open looks at the name of an archive and whether it can be opened. Errors are one line.
@@ -93,7 +95,7 @@ func (a *Archive) Read(ctx context.Context, add func(slot ledger.Slot, version u
 		return importer.Point{}, fmt.Errorf("it cannot be opened: %w", unpack.Reason(err))
 	}
 	defer f.Close()
-	p := &pass{named: a.slot, base: a.base}
+	p := &pass{named: a.slot, base: a.base, vec: vecReader{held: a.Data}}
 	var failed error
 	p.add = func(slot ledger.Slot, version uint64, w *ledger.AccountWrite) error {
 		failed = add(slot, version, w)

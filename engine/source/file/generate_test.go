@@ -29,7 +29,8 @@ var values = rapid.MakeConfig{
 		reflect.TypeFor[ledger.Hash](): hashes.AsAny(),
 		reflect.TypeFor[ledger.Pubkey](): rapid.OneOf(hashes, hashes, hashes,
 			rapid.SampledFrom([][32]byte{ledger.SystemProgram, ledger.NativeMint, ledger.NativeMint2022})).AsAny(),
-		reflect.TypeFor[ledger.Fields]():     rapid.ByteRange(0, byte(ledger.FieldsAll)).AsAny(),
+		reflect.TypeFor[ledger.Fields]():     rapid.ByteRange(0, byte(ledger.FieldsAll|ledger.FieldData)).AsAny(),
+		reflect.TypeFor[*ledger.Data]():      oneOf(nil, ledger.NewData([]byte{1}), ledger.NewData([]byte("some text"))),
 		reflect.TypeFor[ledger.Provenance](): oneOf[ledger.Provenance](0),
 		reflect.TypeFor[ledger.Commitment](): oneOf(ledger.Processed, ledger.Confirmed, ledger.Finalized),
 		reflect.TypeFor[ledger.TokenState](): oneOf(ledger.TokenUninitialized, ledger.TokenInitialized, ledger.TokenFrozen),
@@ -75,6 +76,12 @@ func settle(writes []ledger.AccountWrite) {
 		}
 		if w.Known&ledger.FieldMint == 0 {
 			w.Mint = nil
+		}
+		if w.Known&ledger.FieldOwner == 0 {
+			w.Known &^= ledger.FieldData
+		}
+		if w.Known&ledger.FieldData == 0 {
+			w.Data = nil
 		}
 		if w.Token != nil && w.TokenOwnerUnknown {
 			*w.Token = ledger.TokenAccount{Mint: w.Token.Mint, Amount: w.Token.Amount}

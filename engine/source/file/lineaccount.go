@@ -28,7 +28,7 @@ func (d *lineDecoder) readAccounts(b *ledger.Block) {
 
 // readAccount reads an account, which carries its data or its facts. Without lamports it has mint facts.
 func (d *lineDecoder) readAccount() (w ledger.AccountWrite, hasLamports bool) {
-	var data []byte
+	var data, bytes []byte
 	hasKey, hasFacts := false, false
 	d.enter('{', "accounts")
 	for d.field() {
@@ -48,6 +48,8 @@ func (d *lineDecoder) readAccount() (w ledger.AccountWrite, hasLamports bool) {
 			w.Known |= ledger.FieldRentEpoch
 		case "data":
 			data = d.raw()
+		case "bytes":
+			bytes = d.raw()
 		case "token":
 			d.readToken(&w)
 			hasFacts = true
@@ -75,8 +77,25 @@ func (d *lineDecoder) readAccount() (w ledger.AccountWrite, hasLamports bool) {
 			d.fail(err)
 		}
 		w.SetTokenFacts(raw)
+		w.SetData(raw, d.data.Held)
+	}
+	if bytes != nil && d.err == nil {
+		d.readBytes(&w, bytes)
 	}
 	return w, hasLamports
+}
+
+// readBytes takes the data of an account that stands beside its facts, and tells none itself.
+func (d *lineDecoder) readBytes(w *ledger.AccountWrite, text []byte) {
+	raw, err := d.data.DecodeLine(text)
+	switch {
+	case err != nil:
+		d.fail(err)
+	case w.Known&ledger.FieldOwner == 0:
+		d.fail(errors.New("bytes without owner"))
+	default:
+		w.SetData(raw, d.data.Held)
+	}
 }
 
 // readToken reads what the account is as a token account: an object, or false for none.

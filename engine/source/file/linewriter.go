@@ -1,6 +1,7 @@
 package file
 
 import (
+	"encoding/base64"
 	"fmt"
 	"strconv"
 
@@ -10,7 +11,7 @@ import (
 
 // AppendEventLine appends the event as one line of our own NDJSON, newline included. Reading
 // the line gives the event again: numbers are exact, and what the event marks as unknown is
-// left out, so that it stays unknown. Accounts carry their facts, never data.
+// left out, so that it stays unknown. Accounts carry their facts, and known data as "bytes", which teaches no facts.
 //
 // Three things are not said, as they mean nothing in an event: who taught a mint's facts,
 // the wallet of a token balance that marks it as unknown, and a previous hash of zeros,
@@ -125,6 +126,9 @@ func AppendAccount(dst []byte, w *ledger.AccountWrite) []byte {
 		} else {
 			dst = appendMintFacts(dst, w.Mint)
 		}
+	}
+	if w.Known&ledger.FieldData != 0 {
+		dst = append(base64.StdEncoding.AppendEncode(append(dst, `,"bytes":"`...), w.Data.Bytes()), '"')
 	}
 	return append(dst, '}')
 }

@@ -14,9 +14,12 @@ import (
 	"ledgerd/engine/source/nodejson"
 )
 
-// parse returns the event of a line.
+// allData are all programs.
+var allData, _ = ledger.ParseDataPrograms("all")
+
+// parse returns the event of a line, with all data that it tells.
 func parse(line []byte) (ledger.Event, error) {
-	data := new(nodejson.DataDecoder)
+	data := &nodejson.DataDecoder{Held: allData}
 	defer data.Close()
 	return (&lineDecoder{data: data}).decodeLine(line)
 }

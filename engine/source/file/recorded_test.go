@@ -3,9 +3,11 @@ package file
 import (
 	"compress/gzip"
 	"crypto/sha256"
+	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -48,6 +50,50 @@ func TestRecordingsAreReadAsRecorded(t *testing.T) {
 			}
 		}
 		ledgertest.Equal(t, fmt.Sprintf("%x", sha256.Sum256(lines))[:16], want, "%s: the hash of\n%s", pattern, lines)
+	}
+}
+
+// TestRecordedAccountsTellTheirData compares the data of accounts with what another reader of the files finds, and of the event lines as well.
+func TestRecordedAccountsTellTheirData(t *testing.T) {
+	type at struct {
+		slot ledger.Slot
+		key  string
+	}
+	for _, path := range []string{"accounts/account-updates.json", "accounts/mainnet-genesis.accounts.json"} {
+		path = datatest.Path(t, path)
+		var oracle []struct {
+			Pubkey  string
+			Slot    ledger.Slot
+			Account struct{ Data [2]string }
+		}
+		datatest.JSON(t, path, &oracle)
+		want := make(map[at]string)
+		for _, a := range oracle {
+			want[at{a.Slot, a.Pubkey}] = a.Account.Data[0]
+		}
+		s, _ := open(t, path)
+		s.HoldData(allData)
+		read, err := run(s, nil)
+		ledgertest.Must(t, err)
+		got := make(map[at]string)
+		for _, e := range read {
+			line := AppendEventLine(nil, e)
+			again, err := parse(line)
+			ledgertest.Must(t, err)
+			for _, e := range []ledger.Event{e, again} {
+				base := e.(*ledger.BaseState)
+				for i := range base.Accounts {
+					w := &base.Accounts[i]
+					if w.Known&ledger.FieldData == 0 {
+						t.Errorf("%s: the data of %s is not known", path, w.Pubkey)
+					}
+					got[at{base.Slot, w.Pubkey.String()}] = base64.StdEncoding.EncodeToString(w.Data.Bytes())
+				}
+			}
+		}
+		if !maps.Equal(got, want) {
+			t.Errorf("%s: the data is not that of the oracle: %d accounts, want %d", path, len(got), len(want))
+		}
 	}
 }
 

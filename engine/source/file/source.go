@@ -17,7 +17,8 @@ import (
 type Source struct {
 	info   ledger.SourceInfo
 	inputs []input
-	stdin  io.Reader // what "-" reads
+	stdin  io.Reader            // what "-" reads
+	data   *ledger.DataPrograms // whose accounts are told with their data
 	log    *slog.Logger
 	bytes  int64        // of all inputs; 0: one of them has no size
 	read   atomic.Int64 // bytes of them
@@ -58,6 +59,9 @@ func Open(spec string, log *slog.Logger) (*Source, error) {
 	}
 	return s, nil
 }
+
+// HoldData has the source tell the data of accounts that these programs own. It is called before Run.
+func (s *Source) HoldData(of *ledger.DataPrograms) { s.data = of }
 
 // Progress returns how many bytes of how many were read, packed as they are; size is 0 where nobody knows.
 func (s *Source) Progress() (read, size int64) { return s.read.Load(), s.bytes }
@@ -117,7 +121,7 @@ func (s *Source) readOne(ctx context.Context, in input, out *sink) error {
 	if err != nil {
 		return err
 	}
-	data := new(nodejson.DataDecoder)
+	data := &nodejson.DataDecoder{Held: s.data}
 	defer data.Close()
 	switch form {
 	case jsonValues:
@@ -127,7 +131,7 @@ func (s *Source) readOne(ctx context.Context, in input, out *sink) error {
 	case eventFile:
 		return readEventFile(ctx, c.r, out)
 	case validatorStream:
-		return readValidatorStream(ctx, c.r, in.name(), out, s.log)
+		return readValidatorStream(ctx, c.r, in.name(), s.data, out, s.log)
 	}
 	if in.inFolder {
 		s.log.Warn("file skipped: its content is none of the recorded forms", "file", in.path)

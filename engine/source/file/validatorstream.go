@@ -9,6 +9,7 @@ import (
 	"io"
 	"log/slog"
 
+	"ledgerd/engine/ledger"
 	"ledgerd/engine/source/yellowstone"
 )
 
@@ -20,7 +21,7 @@ var errMessageCut = errors.New("the input ends in it")
 // readValidatorStream plays a recorded validator stream in the order of arrival: messages of
 // Yellowstone gRPC, each behind its length in 4 bytes, big endian. An error names the message,
 // counted from 1.
-func readValidatorStream(ctx context.Context, r io.Reader, name string, out *sink, log *slog.Logger) error {
+func readValidatorStream(ctx context.Context, r io.Reader, name string, data *ledger.DataPrograms, out *sink, log *slog.Logger) error {
 	assembler := yellowstone.NewAssembler(out.put)
 	var message bytes.Buffer
 	var update yellowstone.Update
@@ -30,7 +31,7 @@ func readValidatorStream(ctx context.Context, r io.Reader, name string, out *sin
 			break
 		}
 		if err == nil {
-			err = yellowstone.Decode(message.Bytes(), &update)
+			err = yellowstone.Decoder{Data: data}.Decode(message.Bytes(), &update)
 		}
 		if err == nil {
 			err = assembler.Take(ctx, &update)

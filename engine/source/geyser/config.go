@@ -21,11 +21,12 @@ type Config struct {
 	// session. What they hold is never shown.
 	TokenFile, HeaderFile string
 
-	Compression    string          // "zstd" or "gzip" where the node may compress, "" for none
-	WholeData      bool            // ask for whole data of accounts, not only for token headers
-	NoTransactions bool            // accounts and blocks' heads alone
-	Accounts       []ledger.Pubkey // whose writes are asked for; empty: of all
-	SkipVotes      bool            // no vote transactions
+	Compression    string               // "zstd" or "gzip" where the node may compress, "" for none
+	WholeData      bool                 // ask for whole data of accounts, not only for token headers
+	Data           *ledger.DataPrograms // whose accounts are told with their data, for which whole data is asked; nil: nobody's
+	NoTransactions bool                 // accounts and blocks' heads alone
+	Accounts       []ledger.Pubkey      // whose writes are asked for; empty: of all
+	SkipVotes      bool                 // no vote transactions
 
 	Filler Filler       // fills gaps; nil: they stay, and the node is not ready
 	Logger *slog.Logger // nil: slog.Default
@@ -52,6 +53,7 @@ type Filler interface {
 
 // withDefaults returns the configuration with zero values replaced.
 func (c Config) withDefaults() Config {
+	c.WholeData = c.WholeData || c.Data != nil
 	c.IdleTimeout = cmp.Or(c.IdleTimeout, 5*time.Second)
 	c.BlockTimeout = cmp.Or(c.BlockTimeout, 15*time.Second)
 	c.BackoffMin = cmp.Or(c.BackoffMin, 250*time.Millisecond)

@@ -83,7 +83,7 @@ func (s *Source) connect(ctx context.Context, sub subscription) (*connection, er
 	}
 	c.running.Go(func() {
 		defer close(c.ended)
-		c.err = c.read(yellowstone.Decoder{Sliced: sub.sliced})
+		c.err = c.read(yellowstone.Decoder{Sliced: sub.sliced, Data: s.config.Data})
 	})
 	c.running.Go(c.answer)
 	return c, nil

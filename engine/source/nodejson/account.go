@@ -52,6 +52,7 @@ func (a *Account) Write(decoder *DataDecoder) (ledger.AccountWrite, error) {
 	}
 	if a.Owner.Known && (a.Space == nil || *a.Space == uint64(len(data))) {
 		w.SetTokenFacts(data)
+		w.SetData(data, decoder.Held)
 	}
 	return w, nil
 }

@@ -9,10 +9,10 @@ import (
 	"github.com/klauspost/compress/zstd"
 
 	"ledgerd/engine/base58"
+	"ledgerd/engine/ledger"
 )
 
-// maxDataBytes is the size of the largest account the ledger allows.
-const maxDataBytes = 10 << 20
+const maxDataBytes = ledger.MaxDataBytes
 
 var (
 	errDataForm     = errors.New("data is neither text with its encoding, nor a list of bytes, nor parsed")
@@ -22,6 +22,9 @@ var (
 
 // DataDecoder decodes account data. Its zero value is ready; it must be closed.
 type DataDecoder struct {
+	// Held are the programs whose accounts are told with their data; nil: none.
+	Held *ledger.DataPrograms
+
 	zstd *zstd.Decoder // made when first needed
 	raw  []byte        // the last data of an event line, at most maxDataBytes
 }

@@ -48,7 +48,11 @@ func (c *client) accounts(ctx context.Context, keys []ledger.Pubkey, level ledge
 // accountsAt asks for up to 100 accounts as they stand at one slot. Mints with extensions take a second
 // call, as their data does not end where it is cut. What was answered before an error stands.
 func (c *client) accountsAt(ctx context.Context, keys []ledger.Pubkey, level ledger.Commitment, atLeast ledger.Slot) (b ledger.BaseState, err error) {
-	slot, parts, err := c.accountsOnce(ctx, keys, level, atLeast, false)
+	whole := c.config.Data != nil // who owns an account, the answer tells
+	slot, parts, err := c.accountsOnce(ctx, keys, level, atLeast, whole)
+	if whole && causeOf(err) == tooLarge {
+		slot, parts, err = c.accountsOnce(ctx, keys, level, atLeast, false) // their data stays unknown
+	}
 	if err != nil {
 		return b, err
 	}
@@ -135,7 +139,7 @@ func (c *client) accountsOnce(ctx context.Context, keys []ledger.Pubkey, level l
 	if err != nil {
 		return 0, nil, err
 	}
-	slot, parts, err := readAccounts(list, keys, whole)
+	slot, parts, err := c.readAccounts(list, keys, whole)
 	switch {
 	case err != nil:
 		return 0, nil, c.counted(&callError{method: "getMultipleAccounts", cause: garbage, detail: err})
@@ -146,14 +150,14 @@ func (c *client) accountsOnce(ctx context.Context, keys []ledger.Pubkey, level l
 }
 
 // readAccounts reads an answer about keys: as of which slot it is, and each account.
-func readAccounts(list *accountList, keys []ledger.Pubkey, whole bool) (ledger.Slot, []part, error) {
+func (c *client) readAccounts(list *accountList, keys []ledger.Pubkey, whole bool) (ledger.Slot, []part, error) {
 	switch {
 	case list == nil || list.Context == nil || list.Context.Slot == nil || *list.Context.Slot > maxSlot:
 		return 0, nil, nodejson.Missing("context")
 	case len(list.Value) != len(keys):
 		return 0, nil, errors.New("it has not as many accounts as were asked for")
 	}
-	data := new(nodejson.DataDecoder)
+	data := &nodejson.DataDecoder{Held: c.config.Data}
 	defer data.Close()
 	parts := make([]part, len(keys))
 	for i, text := range list.Value {
@@ -207,6 +211,9 @@ func (p *part) read(key ledger.Pubkey, text json.RawMessage, whole bool, decoder
 		data = nil // whatever byte 165 says
 	}
 	p.write.SetTokenFacts(data)
+	if whole {
+		p.write.SetData(p.data, decoder.Held)
+	}
 	return nil
 }
 

@@ -148,7 +148,7 @@ func FuzzAccountsAnswer(f *testing.F) {
 		if list == nil {
 			return
 		}
-		_, parts, err := readAccounts(list, keys, whole)
+		_, parts, err := (&client{config: new(Config)}).readAccounts(list, keys, whole)
 		checkText(t, err)
 		if err == nil && len(parts) != len(keys) {
 			t.Errorf("%d accounts for %d keys", len(parts), len(keys))

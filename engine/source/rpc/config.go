@@ -40,6 +40,9 @@ type Config struct {
 	// Brief asks for blocks with their accounts and balances alone, which not every node offers.
 	Brief bool
 
+	// Data are the programs whose accounts are fetched with their data; nil: none.
+	Data *ledger.DataPrograms
+
 	Poll         time.Duration // between looks for new blocks near the tip; 0: 400 ms
 	FinalityPoll time.Duration // between looks for finality; 0: 1 s
 	Parallel     int           // calls at once; 0: 6

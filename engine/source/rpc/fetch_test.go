@@ -3,6 +3,7 @@ package rpc
 import (
 	"context"
 	"errors"
+	"reflect"
 	"testing"
 	"time"
 
@@ -42,7 +43,7 @@ func TestTokenFactsComeFromThePartOfTheData(t *testing.T) {
 		"too long for a token":   {ledger.TokenProgram, extended, 0, nil, 1},
 		"another program":        {ledger.VoteProgram, make([]byte, 3762), 0, nil, 1},
 	} {
-		play(t, Config{}, func(t *testing.T, n *fakeNode, s *Source) {
+		script := func(t *testing.T, n *fakeNode, s *Source) {
 			n.add(10, 11, 12)
 			n.finalized = 11 // what is confirmed alone is not told
 			n.hold(keyOf(1), 500, tt.owner, tt.data)
@@ -57,10 +58,22 @@ func TestTokenFactsComeFromThePartOfTheData(t *testing.T) {
 			if tt.amount != 0 {
 				want.SetTokenFacts(tt.data)
 			}
-			ledgertest.Equal(t, w, want, "%s: the account", name)
+			calls := tt.calls
+			if held := s.config.Data; held != nil {
+				want.SetData(tt.data, held)
+				calls = 1
+			}
+			if !reflect.DeepEqual(w, want) {
+				t.Errorf("%s: the account is %+v, want %+v", name, w, want)
+			}
 			ledgertest.Equal(t, w.Token != nil, tt.amount != 0, "%s: whether it holds tokens", name)
-			ledgertest.Equal(t, len(n.asked), tt.calls, "%s: calls", name)
-		})
+			ledgertest.Equal(t, len(n.asked), calls, "%s: calls", name)
+		}
+		for _, held := range []string{"none", "all", ledger.VoteProgram.String()} {
+			data, err := ledger.ParseDataPrograms(held)
+			ledgertest.Must(t, err)
+			play(t, Config{Data: data}, script)
+		}
 	}
 }
 

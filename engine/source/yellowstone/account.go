@@ -7,7 +7,7 @@ import (
 )
 
 // decodeAccount reads SubscribeUpdateAccount: account 1, slot 2, is_startup 3, bank_id 4.
-func (u *Update) decodeAccount(message []byte, sliced bool) error {
+func (u *Update) decodeAccount(message []byte, d Decoder) error {
 	var info []byte
 	m := reader{rest: message}
 	for m.next() {
@@ -25,13 +25,13 @@ func (u *Update) decodeAccount(message []byte, sliced bool) error {
 	if m.err != nil {
 		return m.err
 	}
-	return u.decodeAccountInfo(info, sliced)
+	return u.decodeAccountInfo(info, d)
 }
 
 // decodeAccountInfo reads SubscribeUpdateAccountInfo: pubkey 1, lamports 2, owner 3,
 // executable 4, rent_epoch 5, data 6, write_version 7, txn_signature 8. What is left out is zero,
 // but for the keys.
-func (u *Update) decodeAccountInfo(message []byte, sliced bool) error {
+func (u *Update) decodeAccountInfo(message []byte, d Decoder) error {
 	w := &u.Write
 	var key, owner, data []byte
 	m := reader{rest: message}
@@ -65,9 +65,10 @@ func (u *Update) decodeAccountInfo(message []byte, sliced bool) error {
 		return nil
 	}
 	w.Known = ledger.FieldsShown
-	if sliced {
+	if d.Sliced {
 		return teachSlices(w, data)
 	}
 	w.SetTokenFacts(data)
+	w.SetData(data, d.Data)
 	return nil
 }

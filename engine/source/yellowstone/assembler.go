@@ -15,6 +15,8 @@ const (
 	keptSlots = 512
 	// startupBatch is how many accounts of a validator's start are emitted at once.
 	startupBatch = 4096
+	// startupBytes bounds what they take in memory, but for the last one.
+	startupBytes = 16 << 20
 )
 
 // maxSlots bounds the slots that are remembered, and with them what each status costs; a network makes so many in half an hour.
@@ -34,12 +36,13 @@ type Assembler struct {
 	// Counts are for the caller to read.
 	Counts Counts
 
-	emit    ledger.Emit
-	slots   map[ledger.Slot]slot // of this stream
-	taken   uint64               // the number of updates, over all streams
-	bytes   int                  // the sum of those of open tries
-	startup ledger.BaseState     // not emitted yet
-	sealed  []*assembly          // the newest, the oldest first, also of other streams: they have their writes
+	emit        ledger.Emit
+	slots       map[ledger.Slot]slot // of this stream
+	taken       uint64               // the number of updates, over all streams
+	bytes       int                  // the sum of those of open tries
+	startup     ledger.BaseState     // not emitted yet
+	startupData int                  // what its data takes in memory
+	sealed      []*assembly          // the newest, the oldest first, also of other streams: they have their writes
 
 	// Of a live stream.
 	asked     ledger.Slot // the slot of the newest ShortError; 0: none
@@ -142,12 +145,12 @@ func (a *Assembler) Flush(ctx context.Context) error {
 		return nil
 	}
 	state := a.startup
-	a.startup = ledger.BaseState{}
+	a.startup, a.startupData = ledger.BaseState{}, 0
 	return a.emit(ctx, &state)
 }
 
 func (a *Assembler) takeStartup(ctx context.Context, u *Update) error {
-	if u.Slot != a.startup.Slot || len(a.startup.Accounts) == startupBatch {
+	if u.Slot != a.startup.Slot || len(a.startup.Accounts) == startupBatch || a.startupData > startupBytes {
 		if err := a.Flush(ctx); err != nil {
 			return err
 		}
@@ -155,11 +158,12 @@ func (a *Assembler) takeStartup(ctx context.Context, u *Update) error {
 	a.Counts.Startup++
 	a.startup.Slot = u.Slot
 	a.startup.Accounts = append(a.startup.Accounts, u.Write)
+	a.startupData += u.Write.Data.SizeBytes()
 	return nil
 }
 
 func (a *Assembler) takeAccount(u *Update) {
-	s := a.at(u, accountBytes)
+	s := a.at(u, accountBytes+u.Write.Data.SizeBytes())
 	if s.isOver() {
 		a.takeLate(u, s)
 	} else if !s.write(u.Write, u.WriteVersion) {

@@ -172,6 +172,8 @@ func optional[T ~uint64 | ~int64](r *reader) ledger.Opt[T] {
 type Decoder struct {
 	// Sliced says that the subscription asked for the slices of data that [DataSlices] names.
 	Sliced bool
+	// Data are the programs whose accounts are told with their data, where it comes whole; nil: none.
+	Data *ledger.DataPrograms
 }
 
 // Decode reads one message of a subscription that asked for whole data.
@@ -192,7 +194,7 @@ func (d Decoder) Decode(message []byte, u *Update) error {
 		part, what, err := m.part(), "", error(nil)
 		switch m.number {
 		case 2:
-			u.Kind, what, err = Account, "an account", u.decodeAccount(part, d.Sliced)
+			u.Kind, what, err = Account, "an account", u.decodeAccount(part, d)
 		case 3:
 			u.Kind, what, err = Slot, "a slot's status", u.decodeSlot(part)
 		case 4:

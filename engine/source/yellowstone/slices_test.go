@@ -26,6 +26,7 @@ func TestSlicesTellWhatAnAccountIs(t *testing.T) {
 	holding := append(make([]byte, 165), 2, 0, 0, 0, 0)
 	holding[0], holding[32], holding[64], holding[108] = 3, 4, 6, 1
 	multisig := append(slices.Clone(holding), make([]byte, multisigBytes-len(holding))...)
+	held, _ := ledger.ParseDataPrograms(ledger.JoinKeys([]ledger.Pubkey{ledger.TokenProgram, key(9)}))
 	for name, data := range map[string][]byte{
 		"nothing": nil, "little": make([]byte, 40), "a mint": mint[:82], "more than a mint": mint[:83], "less than a token account": holding[:164],
 		"a token account": holding[:165], "an extended one": holding, "an extended one of 356 bytes": append(slices.Clone(multisig), 0),
@@ -44,6 +45,11 @@ func TestSlicesTellWhatAnAccountIs(t *testing.T) {
 			if err := Decode(accountMessage(t, owner, data), &u); err != nil || !reflect.DeepEqual(u.Write, want) {
 				t.Errorf("%s of %s, whole: %v, got %+v, want %+v", name, owner, err, u.Write, want)
 			}
+			want.SetData(data, held)
+			if err := (Decoder{Data: held}).Decode(accountMessage(t, owner, data), &u); err != nil || !reflect.DeepEqual(u.Write, want) {
+				t.Errorf("%s of %s, with data: %v, got %+v, want %+v", name, owner, err, u.Write, want)
+			}
+			want.Known, want.Data = want.Known&^ledger.FieldData, nil
 			if want.Mint != nil && len(data) > holdingBytes {
 				want.Mint.Scaled = ledger.Opt[bool]{} // the slices do not reach that far
 			}

@@ -1,0 +1,50 @@
+package sequencer
+
+import "ledgerd/engine/ledger"
+
+// maxEventData bounds the data of a block or of base state: its record, and its line of an export, have to be read back in one piece.
+const maxEventData = 40 << 20
+
+// heldData returns writes without the data that is not held, nil where that is true of them already. No data is held of accounts of programs
+// that were not chosen, nor beyond what an event may tell; it is not known then. Records have what is held, so another choice needs another
+// ledger.
+func (s *Sequencer) heldData(writes []ledger.AccountWrite) (held []ledger.AccountWrite) {
+	size := 0
+	for i := range writes {
+		w := &writes[i]
+		if w.Known&ledger.FieldData == 0 {
+			continue
+		}
+		if w.Known&ledger.FieldOwner != 0 && s.config.Data.Keep(&w.Owner) && size+w.Data.Len() <= maxEventData {
+			size += w.Data.Len()
+			continue
+		}
+		if held == nil {
+			held = append(held, writes...) // the source's own never change
+		}
+		held[i].Known, held[i].Data = w.Known&^ledger.FieldData, nil
+	}
+	return held
+}
+
+// withHeldData returns a block without the data that is not held, which may be the block itself.
+func (s *Sequencer) withHeldData(b *ledger.Block) *ledger.Block {
+	held := s.heldData(b.Accounts)
+	if held == nil {
+		return b
+	}
+	less := *b
+	less.Accounts = held
+	return &less
+}
+
+// baseWithHeldData does the same for base state.
+func (s *Sequencer) baseWithHeldData(b *ledger.BaseState) *ledger.BaseState {
+	held := s.heldData(b.Accounts)
+	if held == nil {
+		return b
+	}
+	less := *b
+	less.Accounts = held
+	return &less
+}
