@@ -1,11 +1,9 @@
 package shard
 
 import (
-	"context"
 	"fmt"
 	"math/rand/v2"
 	"slices"
-	"sync"
 	"testing"
 
 	"ledgerd/engine/ledger"
@@ -87,65 +85,4 @@ func BenchmarkApply(b *testing.B) {
 			b.ReportMetric(float64(cpuTime(b)-before)/float64(b.N)/writes, "cpu-ns/update")
 		})
 	}
-}
-
-// BenchmarkBlockBesideLists applies blocks of 3,000 writes while so many callers read the longest pages without a pause. Lists should
-// at most double the time.
-func BenchmarkBlockBesideLists(b *testing.B) {
-	const writes = 3000
-	for _, lists := range []int{0, queryLane} {
-		b.Run(fmt.Sprintf("lists=%d", lists), func(b *testing.B) {
-			s, accounts := million(b)
-			ctx, cancel := context.WithCancel(b.Context())
-			var readers sync.WaitGroup
-			for n := range lists {
-				readers.Go(func() {
-					for v := ledger.Version(newest); ctx.Err() == nil; {
-						_, _ = s.List(Members{Group: programs[n%4]}, ledger.Opt[ledger.Pubkey]{}, pageKeys, v, soon(), nil)
-					}
-				})
-			}
-			v := ledger.Version(1)
-			for n := 0; b.Loop(); n++ {
-				v++
-				block := make([]ledger.AccountWrite, writes)
-				for i := range block {
-					block[i] = accounts[(n*writes+i)*31%benchAccounts].Write()
-					block[i].Lamports += ledger.Lamports(v)
-				}
-				applyBlock(b, s, v, block...)
-				s.Fold(v, 0)
-			}
-			cancel()
-			readers.Wait()
-		})
-	}
-}
-
-// BenchmarkList reads 1,000 accounts of one of 4 programs at a time, from a shard of a million
-// accounts of which 32 blocks of a thousand writes are not folded. CPU-ns/record is of the shard
-// and its caller.
-func BenchmarkList(b *testing.B) {
-	const limit, blocks = 1000, 32
-	s, accounts := million(b)
-	for n := range blocks {
-		var writes []ledger.AccountWrite
-		for i := range limit {
-			writes = append(writes, accounts[(n*limit+i)*31%benchAccounts].Write())
-			writes[i].Lamports++
-		}
-		applyBlock(b, s, ledger.Version(2+n), writes...)
-	}
-	deadline := soon()
-	records, begun := 0, cpuTime(b)
-	for n := 0; b.Loop(); n++ {
-		var page Page
-		var err error
-		for got := 0; !page.Done && got < limit; got += len(page.Accounts) {
-			page, err = s.List(Members{Group: programs[n%4]}, page.Next, limit-got, 1+blocks, deadline, nil)
-			must(b, err)
-			records += len(page.Accounts)
-		}
-	}
-	b.ReportMetric(float64(cpuTime(b)-begun)/float64(records), "CPU-ns/record")
 }

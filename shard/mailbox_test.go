@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"runtime"
-	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -248,27 +247,6 @@ func TestLargeBlockIsDoneInSlices(t *testing.T) {
 		if n == 2 && (s.hash != (ledger.StateHash{}) || s.accounts.base.Len() != 0) {
 			t.Errorf("state hash %s and %d accounts after all was undone", s.hash, s.accounts.base.Len())
 		}
-	}
-}
-
-// TestWritesAreSortedByTheirKeys sorts writes of many keys, of keys that begin with the same bits, and of the same keys again.
-func TestWritesAreSortedByTheirKeys(t *testing.T) {
-	r := seeded(t, 1)
-	var writes []ledger.AccountWrite
-	for n := range 3000 {
-		k := []ledger.Pubkey{key(n), near(9, r.IntN(40)), key(r.IntN(50))}[r.IntN(3)]
-		writes = append(writes, lamports(k, ledger.Lamports(n)))
-	}
-	for _, shards := range []int{1, 3} {
-		var got, want []uint64
-		for n := range shards {
-			got = append(got, New(n, shards).ownWrites(writes)...)
-		}
-		for n := range writes {
-			want = append(want, uint64(n))
-		}
-		slices.SortStableFunc(want, func(a, b uint64) int { return writes[a].Pubkey.Compare(&writes[b].Pubkey) })
-		ledgertest.Equal(t, got, want, "the order of %d shards", shards)
 	}
 }
 
