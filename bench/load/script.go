@@ -4,6 +4,7 @@ import (
 	"maps"
 	"net/http"
 	"slices"
+	"strconv"
 )
 
 // Script is requests in the order in which they are sent, so that sending costs neither choice nor
@@ -24,6 +25,17 @@ var common = [...][2]string{{"User-Agent", "python-requests/2.32.3"}, {"Accept-E
 
 // AppendGet appends a request for a path, with the five fields that common clients send, and others, which take their places.
 func AppendGet(dst []byte, host, path string, others http.Header) []byte {
+	return appendHead(dst, "GET", host, path, others)
+}
+
+// AppendPost appends a request with a body in JSON.
+func AppendPost(dst []byte, host, path string, others http.Header, body string) []byte {
+	described := http.Header{"Content-Type": {"application/json"}, "Content-Length": {strconv.Itoa(len(body))}}
+	maps.Copy(described, others)
+	return append(appendHead(dst, "POST", host, path, described), body...)
+}
+
+func appendHead(dst []byte, method, host, path string, others http.Header) []byte {
 	if named := others.Get("Host"); named != "" {
 		host = named
 	}
@@ -33,7 +45,7 @@ func AppendGet(dst []byte, host, path string, others http.Header) []byte {
 		}
 		dst = append(dst, "\r\n"...)
 	}
-	line("GET ", path, " HTTP/1.1")
+	line(method, " ", path, " HTTP/1.1")
 	line("Host: ", host)
 	for _, field := range common {
 		if len(others[field[0]]) == 0 {

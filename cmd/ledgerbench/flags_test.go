@@ -59,7 +59,7 @@ func (s *secured) handle(ctx *fasthttp.RequestCtx) {
 	s.mu.Lock()
 	s.slot++
 	slot := s.slot
-	s.asked = append(s.asked, string(ctx.RequestURI()))
+	s.asked = append(s.asked, string(ctx.RequestURI())+string(ctx.PostBody()))
 	host, _, _ := net.SplitHostPort(ctx.RemoteAddr().String())
 	for _, field := range []string{"from " + host, "key " + string(ctx.Request.Header.Peek("X-API-Key")), "test " + string(ctx.Request.Header.Peek("X-Test"))} {
 		s.fields[field] = true
@@ -81,6 +81,12 @@ func (s *secured) handle(ctx *fasthttp.RequestCtx) {
 	case "/api/falls":
 		ctx.Response.Header.Set("X-Ledger-Slot", fmt.Sprint(100-slot))
 		ctx.SetBodyString("{}")
+	case "/door":
+		if answer := `{"jsonrpc":"2.0","id":1,"result":1}`; !strings.Contains(string(ctx.PostBody()), "getNothing") {
+			ctx.SetBodyString(answer)
+			break
+		}
+		ctx.SetBodyString(`{"jsonrpc":"2.0","id":1,"error":{"code":-32601,"message":"Method not found"}}`)
 	case "/api/text":
 		ctx.SetBodyString("{")
 	case "/api/accounts/program/11111111111111111111111111111111":
@@ -107,6 +113,8 @@ func TestLoadAsksAsItIsTold(t *testing.T) {
 	t.Parallel()
 	keys := filepath.Join(t.TempDir(), "keys")
 	must(t, os.WriteFile(keys, []byte("one\ntwo\n"), 0o600))
+	const one, two = "11111111111111111111111111111111", "TokenkegQfeZyiNwAJbNbGKPFXCWuBvf9Ss623VQ5DA"
+	wallets := one + "," + two
 	never := func(*loadFigures) bool { return false }
 	for name, tt := range map[string]struct {
 		args   string
@@ -136,22 +144,34 @@ func TestLoadAsksAsItIsTold(t *testing.T) {
 			}},
 		"falling slots": {"-n 20 -c 1 --rate max --path /falls --verify", exitFailure, "the slot is below that of the response before", nil, []string{"/api/falls"},
 			func(f *loadFigures) bool { return f.Requests.Failed == 19 && len(f.Wrong) == 1 }},
-		"no JSON":       {"-n 20 --path /text --verify", exitFailure, "20 responses are wrong: the body is not JSON", nil, []string{"/api/text"}, nil},
-		"unverified":    {"-n 20 --path /text", exitOK, "20 ok", nil, []string{"/api/text"}, nil},
-		"missed":        {"-n 20 --path /ok --slo p50=1ns,failed=1%", exitFailure, "p50=1ns: it is", nil, []string{"/api/ok"}, func(f *loadFigures) bool { return len(f.Missed) == 1 }},
-		"search":        {"-d 20ms --warmup 0 --path /ok --slo max=1ns --rate search", exitFailure, "no rate meets max=1ns", nil, []string{"/api/ok"}, func(f *loadFigures) bool { return len(f.Search) == 10 }},
-		"no such path":  {"-n 5 --path /nope", exitFailure, "/api/nope is answered 404", nil, []string{"/api/nope"}, never},
-		"not trusted":   {"-n 5 --path /ok --ca /dev/null", exitUsage, "the file of authorities", nil, []string{}, never},
-		"without check": {"-n 5 --path /ok --insecure", exitOK, "5 ok", nil, []string{"/api/ok"}, nil},
+		"no JSON":      {"-n 20 --path /text --verify", exitFailure, "20 responses are wrong: the body is not JSON", nil, []string{"/api/text"}, nil},
+		"unverified":   {"-n 20 --path /text", exitOK, "20 ok", nil, []string{"/api/text"}, nil},
+		"missed":       {"-n 20 --path /ok --slo p50=1ns,failed=1%", exitFailure, "p50=1ns: it is", nil, []string{"/api/ok"}, func(f *loadFigures) bool { return len(f.Missed) == 1 }},
+		"search":       {"-d 20ms --warmup 0 --path /ok --slo max=1ns --rate search", exitFailure, "no rate meets max=1ns", nil, []string{"/api/ok"}, func(f *loadFigures) bool { return len(f.Search) == 10 }},
+		"no such path": {"-n 5 --path /nope", exitFailure, "/api/nope is answered 404", nil, []string{"/api/nope"}, never},
+		"not trusted":  {"-n 5 --path /ok --ca /dev/null", exitUsage, "the file of authorities", nil, []string{}, never},
+		"JSON-RPC": {"-n 20 DOOR --verify --rpc getSlot --rpc getBalance%20[\"*\"] --keys " + wallets, exitOK, "20 ok", nil, []string{
+			`/door{"jsonrpc":"2.0","id":1,"method":"getBalance","params":["` + one + `"]}`, `/door{"jsonrpc":"2.0","id":1,"method":"getBalance","params":["` + two + `"]}`,
+			`/door{"jsonrpc":"2.0","id":1,"method":"getSlot","params":[]}`,
+		}, nil},
+		"no parameters":  {"DOOR --rpc getBalance%20[", exitUsage, "is not METHOD [PARAMS] in JSON", nil, []string{}, never},
+		"no keys":        {"DOOR --rpc getBalance%20[\"*\"]", exitUsage, "--keys names them", nil, []string{}, never},
+		"no such method": {"-n 20 DOOR --rpc getNothing", exitFailure, "Method not found", nil, nil, never},
+		"without check":  {"-n 5 --path /ok --insecure", exitOK, "5 ok", nil, []string{"/api/ok"}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := startSecured(t)
 			figures := filepath.Join(t.TempDir(), "figures.json")
-			words := strings.Fields(strings.ReplaceAll(strings.ReplaceAll(tt.args, "PASTED", ""), "URL", s.url))
 			address := s.url
 			if strings.Contains(tt.args, "PASTED") {
 				address += "/api/blocks/latest"
+			} else if strings.Contains(tt.args, "DOOR") {
+				address += "/door"
+			}
+			words := strings.Fields(strings.NewReplacer("PASTED", "", "DOOR", "", "URL", s.url).Replace(tt.args))
+			for i := range words {
+				words[i] = strings.ReplaceAll(words[i], "%20", " ")
 			}
 			args := append([]string{"load", address, "--json", figures}, words...)
 			if !strings.Contains(tt.args, "--ca") && !strings.Contains(tt.args, "--insecure") {
@@ -172,7 +192,7 @@ func TestLoadAsksAsItIsTold(t *testing.T) {
 				}
 			}
 			slices.Sort(s.asked)
-			if asked := slices.DeleteFunc(slices.Compact(s.asked), func(path string) bool { return path == "/api/status" }); tt.paths != nil && !slices.Equal(asked, tt.paths) {
+			if asked := slices.DeleteFunc(slices.Compact(s.asked), func(path string) bool { return strings.HasSuffix(path, "/api/status") }); tt.paths != nil && !slices.Equal(asked, tt.paths) {
 				t.Errorf("the server was asked for %q, want %q", asked, tt.paths)
 			}
 		})

@@ -1,14 +1,11 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"net/http"
-	"net/url"
 	"strconv"
-	"strings"
 	"time"
 
 	"ledgerd/bench/load"
@@ -41,6 +38,7 @@ type loadCommand struct {
 	Arrivals     string         `help:"When requests are due: ${enum}. Poisson is at random, as those of many clients are." enum:"even,poisson" default:"even"`
 	Path         []string       `help:"Ask for this path of the interface, such as /blocks/latest, or a whole URL of the server; several take turns." sep:"none" placeholder:"PATH|URL" xor:"what"`
 	Mix          string         `help:"Ask for these by weight: account, balance, tokens, batch, program, transaction, recent, block, latest." placeholder:"account=1" xor:"what"`
+	RPC          []string       `help:"Call this method of JSON-RPC at the URL, with its parameters if it takes some, in which * is one of --keys; several take turns." name:"rpc" sep:"none" placeholder:"METHOD [PARAMS]" xor:"what"`
 	Keys         string         `help:"Ask for these accounts: a file with a base58 key a line, or keys with commas between them. Default: accounts that the server lists." placeholder:"FILE|LIST"`
 	MinSlot      uint64         `help:"Ask for the state at this slot or a later one." placeholder:"SLOT"`
 	IgnoreLimits bool           `help:"Ask more than the node allows this client. Without it the load stays below, and ends at the first 429."`
@@ -54,6 +52,7 @@ type loadCommand struct {
 	pace   load.Pace
 	warmup time.Duration
 	paths  []string // that were named, as they are asked for
+	calls  []string // of JSON-RPC, as they are sent
 	mix    load.Mix
 	known  load.Known
 	why    string // the rate is what it is
@@ -146,92 +145,25 @@ func (c *loadCommand) parseRate() (err error) {
 	return nil
 }
 
-// parseWhat reads what is asked for.
-func (c *loadCommand) parseWhat() (err error) {
-	paths := c.Path
-	if c.path != "" {
-		paths = append([]string{c.path}, paths...)
-	}
-	for _, path := range paths {
-		u, err := url.Parse(path)
-		switch {
-		case err != nil || strings.ContainsAny(path, " \r\n") || u.Host == "" && !strings.HasPrefix(path, "/"):
-			return fmt.Errorf("--path=%q must begin with / and hold no spaces, or be a whole URL", path)
-		case u.Host != "" && (u.Host != c.node.URL.Host || u.Scheme != c.node.URL.Scheme):
-			return fmt.Errorf("--path=%s is not on %s", path, c.node.URL.Host)
-		case u.Host == "" && !strings.HasPrefix(u.Path, c.node.URL.Path+"/"):
-			u.Path = c.node.URL.Path + u.Path
-		}
-		if c.MinSlot > 0 {
-			u.RawQuery = strings.TrimPrefix(fmt.Sprintf("%s&min_slot=%d", u.RawQuery, c.MinSlot), "&")
-		}
-		c.paths = append(c.paths, u.RequestURI())
-	}
-	if len(paths) > 0 && c.Mix != "" {
-		return errors.New("a path and --mix can't be used together")
-	}
-	if len(paths) == 0 {
-		c.Mix = cmp.Or(c.Mix, "account=1")
-		if c.mix, err = load.ParseMix(c.Mix); err != nil {
-			return fmt.Errorf("--mix: %w", err)
-		}
-	}
-	c.known = load.Known{}
-	if c.Keys != "" {
-		if c.known["keys"], err = readNames(c.Keys); err != nil {
-			return fmt.Errorf("--keys: %w", err)
-		}
-	}
-	return nil
-}
-
 // find finds the server, which must have the paths that were named. Another server than ledgerd may be asked for paths: it has no limits.
 func (c *loadCommand) find(ctx context.Context) error {
 	for _, path := range c.paths {
-		if err := c.try(path); err != nil {
+		if err := c.try(path, ""); err != nil {
+			return err
+		}
+	}
+	for i := range c.RPC {
+		if err := c.try(c.rpcPath(), c.calls[i]); err != nil {
 			return err
 		}
 	}
 	err := c.node.Find(ctx)
 	var refused *client.StatusError
 	switch limited := errors.As(err, &refused) && refused.Status == http.StatusTooManyRequests; {
-	case limited && c.IgnoreLimits && c.node.Budget().Limit > 0, !limited && len(c.paths) > 0 && c.node.Address.IsValid():
+	case limited && c.IgnoreLimits && c.node.Budget().Limit > 0, !limited && len(c.paths)+len(c.calls) > 0 && c.node.Address.IsValid():
 		return nil
 	}
 	return err
-}
-
-// config makes up the requests.
-func (c *loadCommand) config(ctx context.Context) (load.Config, error) {
-	config := load.Config{
-		Address: c.node.Address, Dial: c.dialer, Connections: c.Connections, Timeout: c.Timeout, StopAt429: !c.IgnoreLimits,
-	}
-	paths, count := c.paths, min(scriptRequests, len(c.paths)*len(c.headers))
-	if c.mix != nil {
-		if config.Learned = c.mix.Unknown(c.known) != ""; config.Learned {
-			if err := c.node.Learn(ctx, c.known); err != nil {
-				return config, err
-			}
-		}
-		if name := c.mix.Unknown(c.known); name != "" {
-			return config, fmt.Errorf("the server tells of nothing that %s can be asked for; --keys names accounts", name)
-		}
-		paths, count = c.mix.Paths(c.known, scriptRequests), scriptRequests
-		for i := range paths {
-			paths[i] = c.node.URL.Path + paths[i]
-			if c.MinSlot > 0 {
-				paths[i] += fmt.Sprintf("%cmin_slot=%d", map[bool]byte{false: '?', true: '&'}[strings.Contains(paths[i], "?")], c.MinSlot)
-			}
-		}
-	}
-	config.Script = load.NewScript(count, func(dst []byte, i int) []byte {
-		header := c.headers[(i%len(paths)+i/len(paths))%len(c.headers)] // so that each path is asked for with each key
-		return load.AppendGet(dst, c.node.URL.Host, paths[i%len(paths)], header)
-	})
-	if c.Verify {
-		config.Verify = newVerifier(paths).verify
-	}
-	return config, nil
 }
 
 // obey takes the rate that was asked for, or the one that the node allows, and keeps why it is that.

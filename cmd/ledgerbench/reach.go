@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/netip"
 	"strings"
@@ -73,10 +74,20 @@ func (r *reach) shares() int {
 	return max(1, len(r.From))
 }
 
-// try asks for a path as the load will, so that one that does not exist is found before.
-func (r *reach) try(path string) error {
+// try asks for a path, or sends a body there, as the load will, so that what does not exist is found before.
+func (r *reach) try(path, body string) error {
 	address := fmt.Sprintf("%s://%s%s", r.node.URL.Scheme, r.node.URL.Host, path)
-	response, err := r.client.Get(address)
+	request, err := http.NewRequest(http.MethodGet, address, nil)
+	if body != "" {
+		request, err = http.NewRequest(http.MethodPost, address, strings.NewReader(body))
+	}
+	if err != nil {
+		return err
+	}
+	if body != "" {
+		request.Header.Set("Content-Type", "application/json")
+	}
+	response, err := r.client.Do(request)
 	if err != nil {
 		return err
 	}
@@ -84,5 +95,9 @@ func (r *reach) try(path string) error {
 	if response.StatusCode >= http.StatusBadRequest && response.StatusCode != http.StatusTooManyRequests {
 		return fmt.Errorf("%s is answered %s: nothing is loaded", address, response.Status)
 	}
-	return nil
+	answer, err := io.ReadAll(response.Body)
+	if err == nil && body != "" && isRPCError(answer) {
+		err = fmt.Errorf("%s is answered %.300s: nothing is loaded", body, answer)
+	}
+	return err
 }

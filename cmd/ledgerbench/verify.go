@@ -13,6 +13,7 @@ import (
 // What a verified response may be.
 var (
 	errNotJSON = errors.New("the body is not JSON")
+	errRPC     = errors.New("the call failed")
 	errFalls   = errors.New("the slot is below that of the response before on this connection")
 )
 
@@ -45,6 +46,8 @@ func (v *verifier) verify(conn, request int, r *fasthttp.Response) error {
 	}
 	if body, err := r.BodyUncompressed(); err != nil || !json.Valid(body) {
 		return errNotJSON
+	} else if isRPCError(body) {
+		return errRPC
 	}
 	slot, _ := strconv.ParseUint(string(r.Header.Peek("X-Ledger-Slot")), 10, 64) // 0 of what has none
 	of := seen{conn, v.commitments[request%len(v.commitments)]}
@@ -53,4 +56,13 @@ func (v *verifier) verify(conn, request int, r *fasthttp.Response) error {
 	}
 	v.newest[of] = max(v.newest[of], slot)
 	return nil
+}
+
+// isRPCError reports whether an answer of JSON-RPC is that of a call that failed.
+func isRPCError(answer []byte) bool {
+	var call struct {
+		JSONRPC string
+		Error   json.RawMessage
+	}
+	return json.Unmarshal(answer, &call) == nil && call.JSONRPC != "" && len(call.Error) > 0 && string(call.Error) != "null"
 }
