@@ -13,6 +13,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/valyala/fasthttp"
 	"github.com/valyala/fasthttp/fasthttputil"
 	"go.uber.org/goleak"
 
@@ -26,9 +27,11 @@ var update = flag.Bool("update", false, "rewrite the answers in testdata")
 var must, readFile = ledgertest.Must, ledgertest.ReadFile
 
 func TestMain(m *testing.M) {
+	new(fasthttp.ResponseHeader).Header() // starts fasthttp's clock, which outlives any bubble
 	goleak.VerifyTestMain(m,
 		goleak.IgnoreAnyFunction("github.com/valyala/fasthttp.updateServerDate.func1"),
 		goleak.IgnoreAnyFunction("github.com/valyala/fasthttp.(*workerPool).Start.func2"),
+		goleak.IgnoreAnyFunction("github.com/valyala/fasthttp.(*HostClient).connsCleaner"), // looks for idle connections once more
 	)
 }
 

@@ -54,6 +54,10 @@ func newUpstreams(urls []string, log *slog.Logger) (all []*upstream, err error) 
 			client: &fasthttp.HostClient{
 				Addr: net.JoinHostPort(u.Hostname(), port), IsTLS: u.Scheme == "https", TLSConfig: &tls.Config{ServerName: u.Hostname()},
 				MaxConns: maxInFlight, MaxIdemponentCallAttempts: 1, MaxResponseBodySize: maxAnswerBytes,
+				// Names are looked up anew with each connection, in both families: fasthttp's own dialer knows one and keeps a goroutine.
+				DialTimeout: func(addr string, timeout time.Duration) (net.Conn, error) {
+					return net.DialTimeout("tcp", addr, timeout)
+				},
 				NoDefaultUserAgentHeader: true, MaxIdleConnDuration: 10 * time.Second,
 			},
 		})
