@@ -10,13 +10,13 @@ import (
 	"strings"
 	"testing"
 
-	"ledgerd/cmd/ledgerd/internal/testnode"
 	"ledgerd/engine/importer/agave/agavetest"
 	"ledgerd/engine/ledger"
 	"ledgerd/engine/ledger/datatest"
 	"ledgerd/engine/ledger/ledgertest"
 	"ledgerd/engine/source"
 	"ledgerd/engine/source/file"
+	"ledgerd/engine/source/nodetest"
 )
 
 var stateHashField = regexp.MustCompile(`state_hash=\S+`)
@@ -71,7 +71,7 @@ func TestImportedNodeEndsAsTheStraightRun(t *testing.T) {
 	want := stateHashField.FindString(straight.ending(t))
 	straight.stop()
 
-	l, err := testnode.Simulated(simulated, testnode.Plan{})
+	l, err := nodetest.Simulated(simulated, nodetest.Plan{})
 	must(t, err)
 	early, half := l.Main()[len(l.Main())/4], l.Main()[len(l.Main())/2]
 	full, earlier, changes := archiveOfNode(t, l, nil, half), archiveOfNode(t, l, nil, early), archiveOfNode(t, l, early, half)

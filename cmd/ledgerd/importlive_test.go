@@ -9,14 +9,14 @@ import (
 	"testing"
 	"time"
 
-	"ledgerd/cmd/ledgerd/internal/testnode"
 	"ledgerd/engine/importer/agave/agavetest"
 	"ledgerd/engine/ledger"
 	"ledgerd/engine/ledger/ledgertest"
+	"ledgerd/engine/source/nodetest"
 )
 
 // archiveOfNode writes an archive of a test node's ledger at a block.
-func archiveOfNode(t *testing.T, l *testnode.Ledger, since, at *ledger.Block) (path string) {
+func archiveOfNode(t *testing.T, l *nodetest.Ledger, since, at *ledger.Block) (path string) {
 	t.Helper()
 	a := &agavetest.Archive{Slot: uint64(at.Slot), Parent: uint64(at.ParentSlot), Blockhash: at.Blockhash, VoteAccounts: 2}
 	a.Height = at.Height.Value
@@ -61,12 +61,12 @@ func until(t testing.TB, url string, between func(), words ...string) {
 // two is ahead, and holds in the end what the live node does.
 func TestImportedNodeFollowsALiveOne(t *testing.T) {
 	t.Parallel()
-	l, err := testnode.Simulated("seed=3,accounts=150,tps=20,slot_time=0,slots=40", testnode.Plan{})
+	l, err := nodetest.Simulated("seed=3,accounts=150,tps=20,slot_time=0,slots=40", nodetest.Plan{})
 	must(t, err)
 	blocks := l.Main()
-	for name, spec := range map[string]func(n *testnode.Node) string{
-		"stream":   func(n *testnode.Node) string { return "geyser:" + n.StreamURL() + "?data=full" },
-		"JSON-RPC": func(n *testnode.Node) string { return "rpc:" + n.CallsURL() },
+	for name, spec := range map[string]func(n *nodetest.Node) string{
+		"stream":   func(n *nodetest.Node) string { return "geyser:" + n.StreamURL() + "?data=full" },
+		"JSON-RPC": func(n *nodetest.Node) string { return "rpc:" + n.CallsURL() },
 	} {
 		for order, tt := range map[string]struct{ archive, live int }{
 			"ahead":  {len(blocks) / 4, 20},
@@ -74,7 +74,7 @@ func TestImportedNodeFollowsALiveOne(t *testing.T) {
 		} {
 			t.Run(name+" "+order, func(t *testing.T) {
 				t.Parallel()
-				live := startNode(t, l, testnode.Config{})
+				live := startNode(t, l, nodetest.Config{})
 				defer live.Close()
 				live.Advance(tt.live)
 				dir := filepath.Join(t.TempDir(), "data")
@@ -101,7 +101,7 @@ func TestImportedNodeFollowsALiveOne(t *testing.T) {
 }
 
 // answersFromImport looks at a node that holds an archive newer than the live node: it answers from the archive and says that it waits.
-func answersFromImport(t *testing.T, a *api, r *running, live *testnode.Node, at *ledger.Block) {
+func answersFromImport(t *testing.T, a *api, r *running, live *nodetest.Node, at *ledger.Block) {
 	t.Helper()
 	held := at.Accounts[slices.IndexFunc(at.Accounts, func(w ledger.AccountWrite) bool { return w.Lamports > 0 })]
 	heard := 0

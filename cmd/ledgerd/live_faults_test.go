@@ -7,8 +7,8 @@ import (
 	"strconv"
 	"testing"
 
-	"ledgerd/cmd/ledgerd/internal/testnode"
 	"ledgerd/engine/source/geyser"
+	"ledgerd/engine/source/nodetest"
 )
 
 // faultSeeds returns the seeds to run: one by LEDGERD_FAULT_SEED, or the first N by LEDGERD_FAULT_SCHEDULES or of a sample, which is smaller
@@ -51,7 +51,7 @@ func TestFaultSchedules(t *testing.T) {
 				streamAndCalls(geyser.Config{NoTransactions: true}),
 				callsAlone,
 			}
-			inBubble(t, testnode.NewSchedule(seed, seed%4 == 3), sources[seed%4])
+			inBubble(t, nodetest.NewSchedule(seed, seed%4 == 3), sources[seed%4])
 		})
 	}
 }

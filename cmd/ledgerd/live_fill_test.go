@@ -12,9 +12,9 @@ import (
 	"testing"
 	"time"
 
-	"ledgerd/cmd/ledgerd/internal/testnode"
 	"ledgerd/engine/ledger"
 	"ledgerd/engine/ledger/ledgertest"
+	"ledgerd/engine/source/nodetest"
 )
 
 // asked is the answer to a question about one account.
@@ -38,9 +38,9 @@ func askAccount(t *testing.T, url string) (a asked) {
 // answer. Then the node goes away.
 func TestAccountsAreFetchedFromALiveNode(t *testing.T) {
 	t.Parallel()
-	for name, spec := range map[string]func(*testnode.Node) string{
-		"rpc":    func(n *testnode.Node) string { return "rpc:" + n.CallsURL() + "?accounts=none" },
-		"geyser": func(n *testnode.Node) string { return "geyser:" + n.StreamURL() + "?rpc=" + n.CallsURL() },
+	for name, spec := range map[string]func(*nodetest.Node) string{
+		"rpc":    func(n *nodetest.Node) string { return "rpc:" + n.CallsURL() + "?accounts=none" },
+		"geyser": func(n *nodetest.Node) string { return "geyser:" + n.StreamURL() + "?rpc=" + n.CallsURL() },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -58,10 +58,10 @@ func askPatiently(t *testing.T, url string) (a asked) {
 	}
 }
 
-func fetchFromALiveNode(t *testing.T, spec func(*testnode.Node) string) {
-	l, err := testnode.Simulated("seed=5,accounts=150,tps=40,slot_time=0,slots=400", testnode.Plan{Finality: 8})
+func fetchFromALiveNode(t *testing.T, spec func(*nodetest.Node) string) {
+	l, err := nodetest.Simulated("seed=5,accounts=150,tps=40,slot_time=0,slots=400", nodetest.Plan{Finality: 8})
 	must(t, err)
-	n := startNode(t, l, testnode.Config{})
+	n := startNode(t, l, nodetest.Config{})
 	defer n.Close()
 	n.Advance(10)
 	playing, pause := context.WithCancel(t.Context())

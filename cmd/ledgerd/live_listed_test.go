@@ -8,16 +8,16 @@ import (
 
 	"google.golang.org/grpc/codes"
 
-	"ledgerd/cmd/ledgerd/internal/testnode"
 	"ledgerd/engine/ledger"
 	"ledgerd/engine/ledger/ledgertest"
+	"ledgerd/engine/source/nodetest"
 )
 
 // TestListedAccountsAreFollowedFromANodeThatRefusesAny follows a node that shows nobody all accounts. The listed ones are what they
 // are there, those that were closed, too; of the others it is said that they are not indexed.
 func TestListedAccountsAreFollowedFromANodeThatRefusesAny(t *testing.T) {
 	t.Parallel()
-	l, err := testnode.Simulated("seed=3,accounts=150,tps=20,slot_time=0,fork_rate=0.1,slots=80", testnode.Plan{})
+	l, err := nodetest.Simulated("seed=3,accounts=150,tps=20,slot_time=0,fork_rate=0.1,slots=80", nodetest.Plan{})
 	must(t, err)
 	blocks := l.Main()
 	first, last := blocks[10], blocks[len(blocks)-1]
@@ -40,7 +40,7 @@ func TestListedAccountsAreFollowedFromANodeThatRefusesAny(t *testing.T) {
 		t.Fatalf("%d of the listed accounts are closed and %d change: it proves little", closed, changed)
 	}
 
-	live := startNode(t, l, testnode.Config{NoAny: true})
+	live := startNode(t, l, nodetest.Config{NoAny: true})
 	defer live.Close()
 	live.Advance(20)
 	dir, index := filepath.Join(t.TempDir(), "data"), "--index-accounts="+ledger.JoinKeys(listed)
@@ -54,7 +54,7 @@ func TestListedAccountsAreFollowedFromANodeThatRefusesAny(t *testing.T) {
 		live.Advance(1)
 		if !kicked && live.Tip(ledger.Processed) > 50 {
 			kicked = true
-			live.Inject(testnode.Fault{Kind: testnode.Kick, Code: codes.Unavailable})
+			live.Inject(nodetest.Fault{Kind: nodetest.Kick, Code: codes.Unavailable})
 		}
 	}, fmt.Sprintf(`"slot":%d,`, last.Slot))
 	for key, w := range after {

@@ -9,26 +9,26 @@ import (
 	"testing"
 	"time"
 
-	"ledgerd/cmd/ledgerd/internal/testnode"
 	"ledgerd/engine"
 	"ledgerd/engine/datadir"
 	"ledgerd/engine/importer"
 	"ledgerd/engine/ledger"
 	"ledgerd/engine/ledger/bubble"
 	"ledgerd/engine/source/geyser"
+	"ledgerd/engine/source/nodetest"
 	"ledgerd/engine/source/rpc"
 	"ledgerd/snapshot/vfs/vfstest"
 )
 
 // liveSource makes the source under test, which follows a node.
-type liveSource func(n *testnode.Node, config testnode.Config) engine.Source
+type liveSource func(n *nodetest.Node, config nodetest.Config) engine.Source
 
 // callsAlone follows a node over JSON-RPC.
-func callsAlone(n *testnode.Node, c testnode.Config) engine.Source {
+func callsAlone(n *nodetest.Node, c nodetest.Config) engine.Source {
 	return rpc.New(callsConfig(n, c))
 }
 
-func callsConfig(n *testnode.Node, c testnode.Config) rpc.Config {
+func callsConfig(n *nodetest.Node, c nodetest.Config) rpc.Config {
 	u, err := url.Parse(n.CallsURL() + "/" + c.Token)
 	if err != nil {
 		panic(err)
@@ -38,7 +38,7 @@ func callsConfig(n *testnode.Node, c testnode.Config) rpc.Config {
 
 // streamAndCalls follows a node over its stream as g says, and fills gaps over JSON-RPC.
 func streamAndCalls(g geyser.Config) liveSource {
-	return func(n *testnode.Node, c testnode.Config) engine.Source {
+	return func(n *nodetest.Node, c nodetest.Config) engine.Source {
 		g, calls := streamConfig(g, n, c), rpc.New(callsConfig(n, c))
 		g.Filler = calls
 		return closesIdle{geyser.New(g), calls}
@@ -60,7 +60,7 @@ func (s closesIdle) Run(ctx context.Context, from *ledger.ResumePoint, emit ledg
 	return s.Source.Run(ctx, from, emit)
 }
 
-func streamConfig(g geyser.Config, n *testnode.Node, c testnode.Config) geyser.Config {
+func streamConfig(g geyser.Config, n *nodetest.Node, c nodetest.Config) geyser.Config {
 	g.Address, g.Token, g.Dial = strings.TrimPrefix(n.StreamURL(), "http://"), c.Token, n.Dial
 	g.MessageBytes, g.Logger, g.Random = 1<<20, quietLog(), halves
 	return g
@@ -70,7 +70,7 @@ func streamConfig(g geyser.Config, n *testnode.Node, c testnode.Config) geyser.C
 func halves(n int64) int64 { return n / 2 }
 
 // imported returns a data directory into which the state before a ledger's first block was imported.
-func imported(t *testing.T, l *testnode.Ledger) *datadir.Dir {
+func imported(t *testing.T, l *nodetest.Ledger) *datadir.Dir {
 	t.Helper()
 	disk := vfstest.NewMemory()
 	d, _, err := datadir.OpenForImport(disk, "data")
@@ -92,9 +92,9 @@ func imported(t *testing.T, l *testnode.Ledger) *datadir.Dir {
 // liveRun is an engine that follows a test node through a schedule, in a bubble.
 type liveRun struct {
 	t        *testing.T
-	schedule *testnode.Schedule
-	ledger   *testnode.Ledger
-	node     *testnode.Node
+	schedule *nodetest.Schedule
+	ledger   *nodetest.Ledger
+	node     *nodetest.Node
 	engine   *engine.Engine
 	chain    published
 	ended    chan struct{}
@@ -103,17 +103,17 @@ type liveRun struct {
 }
 
 // startNode starts a test node. Who starts it closes it.
-func startNode(t testing.TB, l *testnode.Ledger, c testnode.Config) *testnode.Node {
+func startNode(t testing.TB, l *nodetest.Ledger, c nodetest.Config) *nodetest.Node {
 	t.Helper()
-	n := testnode.New(l, c)
+	n := nodetest.New(l, c)
 	must(t, n.Start())
 	return n
 }
 
 // startLive starts a node and an engine that follows it.
-func startLive(t *testing.T, s *testnode.Schedule, source liveSource) *liveRun {
+func startLive(t *testing.T, s *nodetest.Schedule, source liveSource) *liveRun {
 	t.Helper()
-	l, err := testnode.Simulated(s.Parameters, s.Plan)
+	l, err := nodetest.Simulated(s.Parameters, s.Plan)
 	must(t, err)
 	r := &liveRun{t: t, schedule: s, ledger: l, ended: make(chan struct{})}
 	r.node = startNode(t, r.ledger, s.Config)
@@ -144,22 +144,22 @@ func (r *liveRun) play() time.Duration {
 		for ; len(faults) > 0 && faults[0].Slot <= slot; faults = faults[1:] {
 			r.node.Inject(faults[0].Fault)
 		}
-		if slot == testnode.HealAt {
+		if slot == nodetest.HealAt {
 			r.node.Heal()
 			healed = time.Now()
 		}
-		if !r.sleep(testnode.SlotTime) {
+		if !r.sleep(nodetest.SlotTime) {
 			return 0
 		}
 		// A source that asks may be a few slots behind.
 		keepsUp := r.tip(ledger.Confirmed)+3 >= r.node.Tip(ledger.Confirmed) && r.tip(ledger.Confirmed) > 0
-		if slot >= testnode.HealAt && ready < 0 && keepsUp {
+		if slot >= nodetest.HealAt && ready < 0 && keepsUp {
 			ready = time.Since(healed)
 		}
 	}
 	// The last words; and what a block does not tell is asked for after it.
 	for range 25 {
-		if r.isDone() && r.engine.Head().StateHash == r.stateHash() || !r.sleep(testnode.SlotTime) {
+		if r.isDone() && r.engine.Head().StateHash == r.stateHash() || !r.sleep(nodetest.SlotTime) {
 			break
 		}
 	}
@@ -315,7 +315,7 @@ func (f *published) is(want []*ledger.Block) error {
 }
 
 // inBubble runs a schedule with a source.
-func inBubble(t *testing.T, s *testnode.Schedule, source liveSource) {
+func inBubble(t *testing.T, s *nodetest.Schedule, source liveSource) {
 	t.Helper()
 	bubble.Test(t, func(t *testing.T) {
 		r := startLive(t, s, source)

@@ -4,53 +4,25 @@ import (
 	"bytes"
 	"slices"
 
-	"google.golang.org/protobuf/encoding/protowire"
-
 	"ledgerd/engine/ledger"
+	"ledgerd/engine/source/nodetest"
 	"ledgerd/engine/source/yellowstone"
 )
 
-// part is a message under construction.
-type part []byte
-
-func (p part) number(field protowire.Number, v uint64) part { return appendNumber(p, field, v) }
-func (p part) bytes(field protowire.Number, b []byte) part  { return appendPart(p, field, b) }
+// part is a message.
+type part = nodetest.Wire
 
 func hashOf(slot ledger.Slot, fork byte) ledger.Hash {
 	return ledger.Hash{byte(slot >> 8), byte(slot), fork}
 }
 func keyOf(n byte) ledger.Pubkey { return ledger.Pubkey{n, 0xaa} }
 
-var ping = part(nil).bytes(6, nil)
-
 func slotUpdate(slot ledger.Slot, status yellowstone.SlotStatus) part {
-	return part(nil).bytes(3, part(nil).number(1, uint64(slot)).number(3, uint64(status)))
+	return nodetest.StatusUpdate(slot, status)
 }
 
-func accountUpdate(slot ledger.Slot, key, owner ledger.Pubkey, lamports, version uint64, data []byte) part {
-	info := part(nil).bytes(1, key[:]).number(2, lamports).bytes(3, owner[:]).number(7, version)
-	if data != nil {
-		info = info.bytes(6, data)
-	}
-	return part(nil).bytes(2, part(nil).bytes(1, info).number(2, uint64(slot)))
-}
-
-func transactionUpdate(slot ledger.Slot, index uint64, keys ...ledger.Pubkey) part {
-	signature := make([]byte, 64)
-	signature[0], signature[1], signature[2] = byte(slot), byte(index), byte(index>>8)
-	message := part(nil)
-	for _, key := range keys {
-		message = message.bytes(2, key[:])
-	}
-	body := part(nil).bytes(1, signature).bytes(2, message)
-	info := part(nil).bytes(1, signature).bytes(3, body).bytes(4, part(nil).number(2, 5000)).number(5, index)
-	return part(nil).bytes(4, part(nil).bytes(1, info).number(2, uint64(slot)))
-}
-
-func headUpdate(slot, parent ledger.Slot, hash, parentHash ledger.Hash, transactions uint64) part {
-	meta := part(nil).number(1, uint64(slot)).bytes(2, hash.AppendBase58(nil)).number(6, uint64(parent)).
-		bytes(7, parentHash.AppendBase58(nil)).number(8, transactions)
-	return part(nil).bytes(7, meta)
+func accountUpdate(slot ledger.Slot, key, owner ledger.Pubkey, lamports ledger.Lamports, version uint64) part {
+	return nodetest.AccountUpdate(slot, ledger.AccountWrite{Pubkey: key, Owner: owner, Lamports: lamports}, version)
 }
 
 // block is a block as the fake node tells of it: two writes and a transaction.
@@ -59,17 +31,24 @@ type block struct {
 	fork, parentFork byte
 }
 
-func (b block) head() part {
-	return headUpdate(b.slot, b.parent, hashOf(b.slot, b.fork), hashOf(b.parent, b.parentFork), 1)
+func (b block) block() *ledger.Block {
+	told := &ledger.Block{
+		Slot: b.slot, ParentSlot: b.parent, Blockhash: hashOf(b.slot, b.fork), PreviousBlockhash: ledger.Some(hashOf(b.parent, b.parentFork)),
+	}
+	told.AddTransaction(ledger.Transaction{Signature: ledger.Signature{byte(b.slot)}, Accounts: []ledger.Pubkey{keyOf(1)}, Success: ledger.Some(true)})
+	return told
 }
+
+func (b block) head() part        { return nodetest.HeadUpdate(b.block()) }
+func (b block) transaction() part { return nodetest.TransactionUpdate(&b.block().Transactions[0]) }
 
 // messages tell all of the block up to its being processed.
 func (b block) messages() []part {
 	return []part{
 		slotUpdate(b.slot, yellowstone.CreatedBank),
-		accountUpdate(b.slot, keyOf(1), keyOf(9), uint64(b.slot), uint64(b.slot)*10, nil),
-		accountUpdate(b.slot, keyOf(byte(b.slot)), keyOf(9), uint64(b.slot), uint64(b.slot)*10+1, nil),
-		transactionUpdate(b.slot, 0, keyOf(1)),
+		accountUpdate(b.slot, keyOf(1), keyOf(9), ledger.Lamports(b.slot), uint64(b.slot)*10),
+		accountUpdate(b.slot, keyOf(byte(b.slot)), keyOf(9), ledger.Lamports(b.slot), uint64(b.slot)*10+1),
+		b.transaction(),
 		b.head(),
 		slotUpdate(b.slot, yellowstone.Processed),
 	}
@@ -104,7 +83,7 @@ func frozen(from, to, tip ledger.Slot) (all []part) {
 // connected returns what the plugin shows at first of a call that wants a replay: a ping, what is frozen, and what is new from
 // the middle of a block on, since it drops what comes before it knows the filter (grpc.rs, client_loop). A block has six messages.
 func connected(from, at, tip ledger.Slot, middle int) []part {
-	return slices.Concat([]part{ping}, frozen(from, at-1, at-1), straight(at, tip)[middle:])
+	return slices.Concat([]part{nodetest.Ping()}, frozen(from, at-1, at-1), straight(at, tip)[middle:])
 }
 
 // replaced returns messages with others in the place of one.

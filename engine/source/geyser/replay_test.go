@@ -16,6 +16,7 @@ import (
 
 	"ledgerd/engine/ledger"
 	"ledgerd/engine/ledger/ledgertest"
+	"ledgerd/engine/source/nodetest"
 	"ledgerd/engine/source/upstream"
 )
 
@@ -155,7 +156,7 @@ func TestAReplayThatIsRefusedAfterAPing(t *testing.T) {
 			case c.number == 0:
 				return c.send(straight(101, 108)...)
 			case from.Known:
-				return status.Error(codes.Internal, cmp.Or(c.send(ping), errors.New(says)).Error())
+				return status.Error(codes.Internal, cmp.Or(c.send(nodetest.Ping()), errors.New(says)).Error())
 			}
 			return stays(straight(110, 114)...)(c)
 		}
@@ -235,7 +236,7 @@ func manyDisconnects(t *testing.T, config func(c *Config)) {
 				continue
 			}
 			for _, m := range straight(slot, slot) {
-				if isWrite := m[0] == accountUpdate(0, ledger.Pubkey{}, ledger.Pubkey{}, 0, 0, nil)[0]; isWrite || r.IntN(60) > 0 { // who loses a write of a block loses the block
+				if isWrite := m[0] == accountUpdate(0, ledger.Pubkey{}, ledger.Pubkey{}, 0, 0)[0]; isWrite || r.IntN(60) > 0 { // who loses a write of a block loses the block
 					all = append(all, m)
 				}
 			}

@@ -15,16 +15,15 @@ import (
 	"go.uber.org/goleak"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/mem"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 	"google.golang.org/grpc/test/bufconn"
-	"google.golang.org/protobuf/encoding/protowire"
 
 	"ledgerd/engine/ledger"
 	"ledgerd/engine/ledger/bubble"
 	"ledgerd/engine/ledger/ledgertest"
 	"ledgerd/engine/sequencer"
+	"ledgerd/engine/source/nodetest"
 	"ledgerd/shard/txstore"
 	"ledgerd/snapshot"
 )
@@ -35,15 +34,15 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // call is one Subscribe call at a fake node.
 type call struct {
-	number  int    // from 0
-	request []byte // the first
+	number  int               // from 0
+	request *nodetest.Request // the first
 	token   []string
 	stream  grpc.ServerStream
 }
 
 func (c *call) send(messages ...part) error {
 	for _, m := range messages {
-		if err := c.stream.SendMsg([]byte(m)); err != nil {
+		if err := c.stream.SendMsg((*[]byte)(&m)); err != nil {
 			return err
 		}
 	}
@@ -51,32 +50,15 @@ func (c *call) send(messages ...part) error {
 }
 
 // from returns the slot that the client wants to begin with.
-func (c *call) from() ledger.Opt[ledger.Slot] { return fromOf(c.request) }
+func (c *call) from() ledger.Opt[ledger.Slot] { return c.request.FromSlot }
 
 // again waits for the client to ask for a replay on the same call, and returns from where.
 func (c *call) again() (from ledger.Slot, err error) {
 	for {
-		var request []byte
-		if err := c.stream.RecvMsg(&request); err != nil {
-			return 0, err
-		}
-		if from := fromOf(request); from.Known {
-			return from.Value, nil
+		if r, err := nodetest.Receive(c.stream); err != nil || r.FromSlot.Known {
+			return r.FromSlot.Value, err
 		}
 	}
-}
-
-func fromOf(request []byte) ledger.Opt[ledger.Slot] {
-	for b := request; len(b) > 0; {
-		field, kind, n := protowire.ConsumeTag(b)
-		b = b[n:]
-		if field == requestFromSlot {
-			v, _ := protowire.ConsumeVarint(b)
-			return ledger.Some(ledger.Slot(v))
-		}
-		b = b[protowire.ConsumeFieldValue(field, kind, b):]
-	}
-	return ledger.Opt[ledger.Slot]{}
 }
 
 // script is what a node does in a call.
@@ -114,14 +96,6 @@ func live(s script, before ...part) script {
 // calls follows a script for each call, and the last one for all after it.
 func calls(each ...script) script {
 	return func(c *call) error { return each[min(c.number, len(each)-1)](c) }
-}
-
-// serverCodec takes requests and sends updates as they are.
-type serverCodec struct{ codec }
-
-func (serverCodec) Unmarshal(data mem.BufferSlice, v any) error {
-	*v.(*[]byte) = data.Materialize()
-	return nil
 }
 
 // errEnough ends a run that emitted what the test waits for.
@@ -195,15 +169,12 @@ func (s *scenario) run(t *testing.T) {
 
 // serve has the node answer calls until the test ends.
 func (s *scenario) serve(t *testing.T, listener net.Listener) {
-	handler := func(_ any, stream grpc.ServerStream) error {
-		if method, _ := grpc.MethodFromServerStream(stream); method != subscribeMethod {
-			return fmt.Errorf("no method %s", method)
-		}
+	server := nodetest.NewStreamServer(func(stream grpc.ServerStream) (err error) {
 		c := &call{stream: stream}
 		if md, ok := metadata.FromIncomingContext(stream.Context()); ok {
 			c.token = md.Get("x-token")
 		}
-		if err := stream.RecvMsg(&c.request); err != nil {
+		if c.request, err = nodetest.Receive(stream); err != nil {
 			return err
 		}
 		s.mu.Lock()
@@ -215,9 +186,7 @@ func (s *scenario) serve(t *testing.T, listener net.Listener) {
 		s.begins = append(s.begins, begin)
 		s.mu.Unlock()
 		return s.script(c)
-	}
-	server := grpc.NewServer(append(s.options, grpc.WaitForHandlers(true), grpc.ForceServerCodecV2(serverCodec{}),
-		grpc.UnknownServiceHandler(handler))...)
+	}, s.options...)
 	var serving sync.WaitGroup
 	serving.Go(func() { _ = server.Serve(listener) })
 	t.Cleanup(func() {

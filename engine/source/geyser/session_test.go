@@ -1,7 +1,6 @@
 package geyser
 
 import (
-	"bytes"
 	"fmt"
 	"slices"
 	"strings"
@@ -13,6 +12,7 @@ import (
 
 	"ledgerd/engine/ledger"
 	"ledgerd/engine/ledger/ledgertest"
+	"ledgerd/engine/source/nodetest"
 	"ledgerd/engine/source/upstream"
 	"ledgerd/engine/source/yellowstone"
 )
@@ -61,7 +61,7 @@ func TestWhatIsLostIsShownAgainOrFilled(t *testing.T) {
 		"replay ignored":      {stays(straight(110, 112)...), fillStraight, filled, "100 107", "107.107-109"},
 		"replay out of range": {live(stays(straight(110, 112)...)), fillStraight, filled, "100 107 live", "107.107-109"},
 		"replay out of range after a ping": {
-			live(stays(straight(110, 112)...), ping), fillStraight, filled, "100 107 live", "107.107-109",
+			live(stays(straight(110, 112)...), nodetest.Ping()), fillStraight, filled, "100 107 live", "107.107-109",
 		},
 		"replay fails at first": {
 			calls(nil, fails(codes.Internal), stays(straight(107, 112)...)), nil, replayed, "100 107 107", "",
@@ -71,7 +71,7 @@ func TestWhatIsLostIsShownAgainOrFilled(t *testing.T) {
 			fillStraight, replayed, "100 107 108", "",
 		},
 		"a transaction is lost on the way": {
-			calls(nil, stays(replaced(straight(107, 112), transactionUpdate(110, 0, keyOf(1)))...), stays(straight(107, 112)...)),
+			calls(nil, stays(replaced(straight(107, 112), block{slot: 110, parent: 109}.transaction())...), stays(straight(107, 112)...)),
 			nil, replayed, "100 107 109", "",
 		},
 		"skipped slots are no gap": {
@@ -196,7 +196,7 @@ func TestANodeThatAnswersPingsIsThere(t *testing.T) {
 			if err := c.stream.RecvMsg(&request); err != nil {
 				return err
 			}
-			if err := c.send(part(nil).bytes(9, nil)); err != nil { // a pong
+			if err := c.send(part(nil).Bytes(9, nil)); err != nil { // a pong
 				return err
 			}
 		}
@@ -208,7 +208,7 @@ func TestANodeThatAnswersPingsIsThere(t *testing.T) {
 // A server may take two slices of data, as in the sample configuration of Yellowstone's plugin (filter limits): it is asked for whole data then.
 func TestANodeThatTakesFewSlicesIsAskedForWholeData(t *testing.T) {
 	s := scenario{until: "block 108", script: func(c *call) error {
-		if slices := bytes.Count(c.request, part{byte(requestDataSlice<<3 | 2)}); slices > 2 {
+		if len(c.request.Slices) > 2 {
 			return status.Error(codes.InvalidArgument, "failed to create filter: Max amount of data_slices reached, only 2 allowed")
 		}
 		return stays(straight(101, 108)...)(c)
@@ -251,7 +251,7 @@ func TestABlockThatIsWronglyCalledDeadComesBack(t *testing.T) {
 
 // A write that comes after its block counts as one of what the node sent wrongly, and comes with the next block.
 func TestAWriteAfterItsBlockIsCounted(t *testing.T) {
-	late, written := accountUpdate(104, keyOf(9), keyOf(9), 5, 2000, nil), ledger.Lamports(0)
+	late, written := accountUpdate(104, keyOf(9), keyOf(9), 5, 2000), ledger.Lamports(0)
 	s := scenario{until: "block 105", script: stays(slices.Concat(straight(101, 104), []part{late}, block{slot: 105, parent: 104}.messages())...)}
 	s.emitted = func(e ledger.Event) {
 		if b, ok := e.(*ledger.Block); ok && b.Slot == 105 && len(b.Accounts) == 3 {
@@ -268,8 +268,10 @@ func TestAWriteAfterItsBlockIsCounted(t *testing.T) {
 func TestTheRootIsNotWhatNamesAnotherSlotForItsParent(t *testing.T) {
 	for name, from := range map[string]int{"whole": 0, "from its middle on": 2, "its end": 4} {
 		t.Run(name, func(t *testing.T) {
-			right, wrong := block{slot: 102, parent: 101}.head(), headUpdate(102, 100, hashOf(102, 0), hashOf(101, 0), 1)
-			mute := replaced(replaced(straight(101, 106), right, wrong), slotUpdate(101, yellowstone.Confirmed))
+			wrong := block{slot: 102, parent: 101}.block()
+			wrong.ParentSlot = 100
+			mute := replaced(straight(101, 106), block{slot: 102, parent: 101}.head(), nodetest.HeadUpdate(wrong))
+			mute = replaced(mute, slotUpdate(101, yellowstone.Confirmed))
 			first, next := shows(mute[from:]...), shows(straight(101, 106)...)
 			s := scenario{fresh: true, until: "block 106", script: calls(first, fails(codes.Internal), next)}
 			s.run(t)

@@ -15,6 +15,7 @@ import (
 	"ledgerd/engine/ledger/datatest"
 	"ledgerd/engine/ledger/ledgertest"
 	"ledgerd/engine/source/nodejson"
+	"ledgerd/engine/source/nodetest"
 )
 
 var must = ledgertest.Must
@@ -22,14 +23,7 @@ var must = ledgertest.Must
 // fakeCall is a call and where its answer goes.
 type fakeCall struct {
 	http.ResponseWriter
-	ID      json.RawMessage
-	Method  string
-	Params  []json.RawMessage
-	options struct { // the last parameter, where it is an object
-		Commitment     string
-		MinContextSlot ledger.Slot
-		DataSlice      *struct{ Length int }
-	}
+	*nodetest.Call
 }
 
 // slot returns a parameter that is a slot.

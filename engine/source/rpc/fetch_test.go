@@ -145,7 +145,7 @@ func TestAFetchTellsOneMoment(t *testing.T) {
 			n.fault = func(c *fakeCall) bool {
 				if n.calls[c.Method] == 2 {
 					n.context = 13
-					n.accounts[mint.String()] = tt.next
+					n.accounts[mint] = tt.next
 				}
 				return false
 			}

@@ -3,10 +3,10 @@ package rpc
 import (
 	"cmp"
 	"context"
-	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net"
 	"net/http"
 	"net/url"
@@ -21,6 +21,7 @@ import (
 	"ledgerd/engine/ledger"
 	"ledgerd/engine/ledger/bubble"
 	"ledgerd/engine/ledger/ledgertest"
+	"ledgerd/engine/source/nodetest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -34,10 +35,11 @@ type fakeNode struct {
 	first     ledger.Slot // blocks below are not kept
 	unkept    int         // code of the error that says so; 0: cleaned up
 	context   ledger.Slot // of getMultipleAccounts; 0: confirmed
-	accounts  map[string]fakeAccount
+	accounts  map[ledger.Pubkey]fakeAccount
 	calls     map[string]int
-	asked     [][]string // keys of each getMultipleAccounts
-	fault     answer     // comes before the node's own, unless nil; it is called under the lock
+	asked     [][]ledger.Pubkey // keys of each getMultipleAccounts
+	keys      []ledger.Pubkey   // of the one that is answered
+	fault     answer            // comes before the node's own, unless nil; it is called under the lock
 
 	ended <-chan struct{} // closed when the test ends
 }
@@ -60,7 +62,7 @@ func play(t *testing.T, c Config, script func(t *testing.T, n *fakeNode, s *Sour
 	t.Helper()
 	bubble.Test(t, func(t *testing.T) {
 		n := &fakeNode{
-			blocks: map[ledger.Slot]*fakeBlock{}, accounts: map[string]fakeAccount{}, calls: map[string]int{},
+			blocks: map[ledger.Slot]*fakeBlock{}, accounts: map[ledger.Pubkey]fakeAccount{}, calls: map[string]int{},
 			ended: t.Context().Done(),
 		}
 		listener := &pipes{make(chan net.Conn), make(chan struct{})}
@@ -227,7 +229,7 @@ func (n *fakeNode) pay(slot ledger.Slot, lamports uint64, keys ...ledger.Pubkey)
 
 // hold has the node know an account.
 func (n *fakeNode) hold(key ledger.Pubkey, lamports uint64, owner ledger.Pubkey, data []byte) {
-	n.locked(func() { n.accounts[key.String()] = fakeAccount{lamports, owner, data} })
+	n.locked(func() { n.accounts[key] = fakeAccount{lamports, owner, data} })
 }
 
 func (b *fakeBlock) json() string {
@@ -245,82 +247,56 @@ func (n *fakeNode) totalLocked() (total int) {
 
 // ServeHTTP answers a call.
 func (n *fakeNode) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	c := &fakeCall{ResponseWriter: w}
-	if err := json.NewDecoder(r.Body).Decode(c); err != nil {
+	call, err := nodetest.ReadCall(w, r)
+	if err != nil {
 		http.Error(w, "bad", http.StatusBadRequest)
 		return
 	}
-	if len(c.Params) > 0 {
-		_ = json.Unmarshal(c.Params[len(c.Params)-1], &c.options)
-	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.calls[c.Method]++
-	if n.fault == nil || !n.fault(c) {
-		c.write(n.answerLocked(c))
+	n.calls[call.Method]++
+	if n.fault != nil && n.fault(&fakeCall{w, call}) {
+		return
+	}
+	n.keys = nil
+	_, _ = w.Write(call.Answer(n))
+	if len(n.keys) > 0 {
+		n.asked = append(n.asked, n.keys)
 	}
 }
 
-func (n *fakeNode) answerLocked(c *fakeCall) string {
-	top := n.confirmed
-	if c.options.Commitment == "finalized" {
-		top = n.finalized
+// Newest and the others implement nodetest.Chain. They are called under the lock.
+func (n *fakeNode) Newest(level ledger.Commitment) ledger.Slot {
+	if level == ledger.Finalized {
+		return n.finalized
 	}
-	switch c.Method {
-	case "getSlot":
-		return fmt.Sprintf(`"result":%d`, top)
-	case "getFirstAvailableBlock":
-		return fmt.Sprintf(`"result":%d`, n.first)
-	case "getBlocksWithLimit":
-		list := []ledger.Slot{}
-		for s := range n.blocks {
-			if s >= max(c.slot(0), n.first) && s <= top {
-				list = append(list, s)
-			}
-		}
-		slices.Sort(list)
-		text, _ := json.Marshal(list[:min(len(list), int(c.slot(1)))])
-		return fmt.Sprintf(`"result":%s`, text)
-	case "getBlock":
-		b := n.blocks[c.slot(0)]
-		switch {
-		case c.slot(0) < n.first:
-			return fmt.Sprintf(`"error":{"code":%d,"message":"Block cleaned up, does not exist on node"}`, cmp.Or(n.unkept, -32001))
-		case b == nil:
-			return `"error":{"code":-32007,"message":"Slot was skipped, or missing due to ledger jump to recent snapshot"}`
-		case c.slot(0) > top:
-			return `"error":{"code":-32004,"message":"Block not available for slot"}`
-		}
-		return `"result":` + b.json()
-	case "getMultipleAccounts":
-		at := cmp.Or(n.context, top)
-		if at < c.options.MinContextSlot {
-			return `"error":{"code":-32016,"message":"Minimum context slot has not been reached"}`
-		}
-		var keys []string
-		_ = json.Unmarshal(c.Params[0], &keys)
-		n.asked = append(n.asked, keys)
-		values := make([]string, len(keys))
-		for i, k := range keys {
-			values[i] = n.valueLocked(k, c)
-		}
-		return fmt.Sprintf(`"result":{"context":{"slot":%d},"value":[%s]}`, at, strings.Join(values, ","))
-	}
-	return `"error":{"code":-32601,"message":"Method not found"}`
+	return n.confirmed
 }
 
-// valueLocked returns an account, its data cut where a part was asked for.
-func (n *fakeNode) valueLocked(key string, c *fakeCall) string {
+func (n *fakeNode) Context(level ledger.Commitment) ledger.Slot {
+	return cmp.Or(n.context, n.Newest(level))
+}
+func (n *fakeNode) First() ledger.Slot   { return n.first }
+func (n *fakeNode) Slots() []ledger.Slot { return slices.Sorted(maps.Keys(n.blocks)) }
+
+func (n *fakeNode) Block(slot ledger.Slot, _ *nodetest.Options) (any, *nodetest.CallError) {
+	switch b := n.blocks[slot]; {
+	case slot < n.first:
+		return nil, &nodetest.CallError{Code: cmp.Or(n.unkept, -32001), Message: "Block cleaned up, does not exist on node"}
+	case b == nil:
+		return nil, nil
+	default:
+		return json.RawMessage(b.json()), nil
+	}
+}
+
+func (n *fakeNode) Account(key ledger.Pubkey, _ ledger.Slot) (*ledger.AccountWrite, []byte) {
+	n.keys = append(n.keys, key)
 	a := n.accounts[key]
 	if a.lamports == 0 {
-		return "null"
+		return nil, nil
 	}
-	data := a.data
-	if part := c.options.DataSlice; part != nil {
-		data = data[:min(len(data), part.Length)]
-	}
-	return fmt.Sprintf(`{"lamports":%d,"owner":%q,"executable":false,"rentEpoch":18446744073709551615,"space":%d,`+
-		`"data":[%q,"base64"]}`, a.lamports, a.owner.String(), len(a.data), base64.StdEncoding.EncodeToString(data))
+	return &ledger.AccountWrite{Lamports: ledger.Lamports(a.lamports), Owner: a.owner, RentEpoch: 1<<64 - 1}, a.data
 }
 
 // recorder keeps what a source emits, and ends it when it has enough.

@@ -93,13 +93,13 @@ func TestWhichAccountsAreAskedFor(t *testing.T) {
 			if a := stateAfter(r.events)[wallet]; (a.Unknown() == 0) != (mode != AccountsNone) || a.Lamports != 500 {
 				t.Errorf("%s: with the blocks the wallet comes as %+v", accountsNames[mode], a)
 			}
-			asked := map[string]int{}
+			asked := map[ledger.Pubkey]int{}
 			for _, keys := range n.asked {
 				for _, k := range keys {
 					asked[k]++
 				}
 			}
-			ledgertest.Equal(t, [3]int{asked[wallet.String()], asked[holder.String()], asked[gone.String()]}, want, "%s: asked", accountsNames[mode])
+			ledgertest.Equal(t, [3]int{asked[wallet], asked[holder], asked[gone]}, want, "%s: asked", accountsNames[mode])
 		})
 	}
 }

@@ -118,7 +118,7 @@ func TestFillSaysWhatItCannotFill(t *testing.T) {
 		"missing": {13, "10", onBlock(12, fails(-32007)), []ledger.Slot{11}, upstream.Unavailable,
 			"cannot fill slots 12 to 13: getBlock: the node has no such block: skipped or missing (-32007)"},
 		"no such end": {17, "10", nil, []ledger.Slot{11, 12, 13}, upstream.Unavailable,
-			"cannot fill slots 14 to 17: getBlock: the node has no such block: skipped or missing (-32007)"},
+			"cannot fill slots 14 to 17: getBlock: the node does not have it yet (-32004)"},
 		"no accounts": {12, "10", on("getMultipleAccounts", says(403, "")), []ledger.Slot{11}, upstream.Refused,
 			"cannot fill slot 12: it is not to be had what its accounts are: getMultipleAccounts: the node refuses the call (403)"},
 		"another ledger": {13, "x", nil, nil, upstream.WrongParent,

@@ -16,7 +16,7 @@ import (
 // tells answers getSlot at level confirmed by a number for the first so many times.
 func tells(number string, calls int) answer {
 	told := times(calls, gives(number))
-	return on("getSlot", func(c *fakeCall) bool { return c.options.Commitment == "confirmed" && told(c) })
+	return on("getSlot", func(c *fakeCall) bool { return c.Options.Commitment == "confirmed" && told(c) })
 }
 
 // F27: a slot that cannot be is no reason to stop.
@@ -137,7 +137,7 @@ func TestFinalityIsToldByHash(t *testing.T) {
 		n.add(10, 11, 12, 13, 14, 15)
 		n.finalized = 11
 		n.fault = on("getSlot", func(c *fakeCall) bool {
-			if c.options.Commitment == "finalized" {
+			if c.Options.Commitment == "finalized" {
 				n.finalized++
 			}
 			return false
@@ -166,7 +166,7 @@ func TestBlocksThatAreFinalLaterThanItIsSaidAreNotTakenBack(t *testing.T) {
 			n.add(9, 10)
 			n.fault = func(c *fakeCall) bool {
 				n.finalized = n.confirmed
-				early := c.Method == "getBlock" && c.options.Commitment == "finalized" && c.slot(0)+32 > n.confirmed
+				early := c.Method == "getBlock" && c.Options.Commitment == "finalized" && c.slot(0)+32 > n.confirmed
 				return early && answer(c)
 			}
 			go n.goOn(10, 200)

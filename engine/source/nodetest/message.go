@@ -1,4 +1,4 @@
-package testnode
+package nodetest
 
 import (
 	"time"
@@ -30,6 +30,7 @@ const (
 	transactionMessage messageKind = 4
 	pingMessage        messageKind = 6
 	metaMessage        messageKind = 7
+	statusMessage      messageKind = 10 // of a transaction
 	pongMessage        messageKind = 9
 )
 
@@ -50,23 +51,23 @@ type message struct {
 	reason string // why a slot is dead
 }
 
-// wire is a protobuf message that grows field by field.
-type wire []byte
+// Wire is a protobuf message that grows field by field.
+type Wire []byte
 
-func (w wire) number(field protowire.Number, v uint64) wire {
+func (w Wire) Number(field protowire.Number, v uint64) Wire {
 	return protowire.AppendVarint(protowire.AppendTag(w, field, protowire.VarintType), v)
 }
 
-func (w wire) bytes(field protowire.Number, b []byte) wire {
+func (w Wire) Bytes(field protowire.Number, b []byte) Wire {
 	return protowire.AppendBytes(protowire.AppendTag(w, field, protowire.BytesType), b)
 }
 
 // nonzero appends a number as proto3 does: zero is left out.
-func (w wire) nonzero(field protowire.Number, v uint64) wire {
+func (w Wire) nonzero(field protowire.Number, v uint64) Wire {
 	if v == 0 {
 		return w
 	}
-	return w.number(field, v)
+	return w.Number(field, v)
 }
 
 // slice is a part of an account's data that a subscriber asked for.
@@ -75,47 +76,71 @@ type slice struct{ Offset, Length uint64 }
 // encode returns the update as a server writes it: the name of the filter it passed, "" for none, the part, and
 // when it was made.
 func (m *message) encode(filter string, slices []slice, at time.Time) []byte {
-	w := wire{}
+	w := Wire{}
 	if filter != "" {
-		w = w.bytes(1, []byte(filter))
+		w = w.Bytes(1, []byte(filter))
 	}
-	w = w.bytes(protowire.Number(m.kind), m.part(slices))
-	return w.bytes(11, wire(nil).nonzero(1, uint64(at.Unix())).nonzero(2, uint64(at.Nanosecond())))
+	w = w.Bytes(protowire.Number(m.kind), m.part(slices))
+	return w.Bytes(11, Wire(nil).nonzero(1, uint64(at.Unix())).nonzero(2, uint64(at.Nanosecond())))
 }
 
+// Updates as a script tells them, without the name of a filter and a time.
+
+// Ping returns what the server sends each ten seconds.
+func Ping() Wire { return (&message{kind: pingMessage}).update() }
+
+// StatusUpdate tells what became of a slot, by the number of the status.
+func StatusUpdate[S ~uint64](slot ledger.Slot, status S) Wire {
+	return (&message{kind: slotMessage, slot: slot, status: slotStatus(status)}).update()
+}
+
+// AccountUpdate tells how a block left an account.
+func AccountUpdate(slot ledger.Slot, w ledger.AccountWrite, version uint64) Wire {
+	return (&message{kind: accountMessage, slot: slot, write: &w, writeVersion: version}).update()
+}
+
+// TransactionUpdate tells a transaction, and HeadUpdate the head of a block.
+func TransactionUpdate(tx *ledger.Transaction) Wire {
+	return (&message{kind: transactionMessage, slot: tx.Slot, tx: tx}).update()
+}
+
+func HeadUpdate(b *ledger.Block) Wire { return (&message{kind: metaMessage, block: b}).update() }
+
+func (m *message) update() Wire { return Wire(nil).Bytes(protowire.Number(m.kind), m.part(nil)) }
+
 // part spells what the message tells.
-func (m *message) part(slices []slice) wire {
+func (m *message) part(slices []slice) Wire {
 	switch m.kind {
 	case accountMessage:
 		return m.account(slices)
 	case slotMessage:
-		w := wire(nil).nonzero(1, uint64(m.slot)).number(2, uint64(m.parent)).nonzero(3, uint64(m.status))
+		w := Wire(nil).nonzero(1, uint64(m.slot)).Number(2, uint64(m.parent)).nonzero(3, uint64(m.status))
 		if m.reason != "" {
-			w = w.bytes(4, []byte(m.reason))
+			w = w.Bytes(4, []byte(m.reason))
 		}
 		return w
 	case transactionMessage:
-		return wire(nil).bytes(1, m.transaction()).nonzero(2, uint64(m.slot))
+		return Wire(nil).Bytes(1, m.transaction()).nonzero(2, uint64(m.slot))
 	case metaMessage:
 		return m.meta()
 	case pongMessage:
-		return wire(nil).nonzero(1, uint64(m.slot))
+		return Wire(nil).nonzero(1, uint64(m.slot))
 	}
 	return nil
 }
 
 // account spells SubscribeUpdateAccount.
-func (m *message) account(slices []slice) wire {
+func (m *message) account(slices []slice) Wire {
 	a := m.write
-	info := wire(nil).bytes(1, a.Pubkey[:]).nonzero(2, uint64(a.Lamports)).bytes(3, a.Owner[:])
+	info := Wire(nil).Bytes(1, a.Pubkey[:]).nonzero(2, uint64(a.Lamports)).Bytes(3, a.Owner[:])
 	if a.Executable {
-		info = info.number(4, 1)
+		info = info.Number(4, 1)
 	}
-	info = info.nonzero(5, a.RentEpoch).bytes(6, cut(accountData(a), slices)).nonzero(7, m.writeVersion)
+	info = info.nonzero(5, a.RentEpoch).Bytes(6, cut(accountData(a), slices)).nonzero(7, m.writeVersion)
 	if m.signature != nil {
-		info = info.bytes(8, m.signature[:])
+		info = info.Bytes(8, m.signature[:])
 	}
-	return wire(nil).bytes(1, info).nonzero(2, uint64(m.slot))
+	return Wire(nil).Bytes(1, info).nonzero(2, uint64(m.slot))
 }
 
 // cut returns the slices of data, one after the other; all of it where none are asked for. A slice that
@@ -134,38 +159,38 @@ func cut(data []byte, slices []slice) []byte {
 }
 
 // meta spells SubscribeUpdateBlockMeta.
-func (m *message) meta() wire {
+func (m *message) meta() Wire {
 	b := m.block
-	w := wire(nil).nonzero(1, uint64(b.Slot)).bytes(2, b.Blockhash.AppendBase58(nil)).bytes(3, nil)
-	w = w.bytes(4, wire(nil).nonzero(1, uint64(b.Time.Value))).bytes(5, wire(nil).nonzero(1, b.Height.Value))
-	w = w.nonzero(6, uint64(b.ParentSlot)).bytes(7, b.PreviousBlockhash.Value.AppendBase58(nil))
-	return w.nonzero(8, uint64(len(b.Transactions))).number(9, 64)
+	w := Wire(nil).nonzero(1, uint64(b.Slot)).Bytes(2, b.Blockhash.AppendBase58(nil)).Bytes(3, nil)
+	w = w.Bytes(4, Wire(nil).nonzero(1, uint64(b.Time.Value))).Bytes(5, Wire(nil).nonzero(1, b.Height.Value))
+	w = w.nonzero(6, uint64(b.ParentSlot)).Bytes(7, b.PreviousBlockhash.Value.AppendBase58(nil))
+	return w.nonzero(8, uint64(len(b.Transactions))).Number(9, 64)
 }
 
 // transaction spells SubscribeUpdateTransactionInfo as far as sources read it: signature 1, is_vote 2, transaction 3
 // {signatures 1, message 2 {header 1, account_keys 2}}, meta 4 {err 1, fee 2, loaded_writable_addresses 12,
 // loaded_readonly_addresses 13}, index 5. Package geyser reads a recorded stream, in which there is more.
-func (m *message) transaction() wire {
+func (m *message) transaction() Wire {
 	tx := m.tx
 	static, writable, readonly, _ := split(tx)
-	body := wire(nil).bytes(1, wire(nil).number(1, 1))
+	body := Wire(nil).Bytes(1, Wire(nil).Number(1, 1))
 	for _, k := range static {
-		body = body.bytes(2, k[:])
+		body = body.Bytes(2, k[:])
 	}
-	meta := wire(nil)
+	meta := Wire(nil)
 	if !tx.Success.Value {
-		meta = meta.bytes(1, wire(nil).bytes(1, []byte{8, 0, 0, 0, 0, 25, 1, 0, 0, 0}))
+		meta = meta.Bytes(1, Wire(nil).Bytes(1, []byte{8, 0, 0, 0, 0, 25, 1, 0, 0, 0}))
 	}
 	meta = meta.nonzero(2, uint64(tx.Fee.Value))
 	for _, k := range writable {
-		meta = meta.bytes(12, k[:])
+		meta = meta.Bytes(12, k[:])
 	}
 	for _, k := range readonly {
-		meta = meta.bytes(13, k[:])
+		meta = meta.Bytes(13, k[:])
 	}
-	info := wire(nil).bytes(1, tx.Signature[:])
+	info := Wire(nil).Bytes(1, tx.Signature[:])
 	if isVote(tx) {
-		info = info.number(2, 1)
+		info = info.Number(2, 1)
 	}
-	return info.bytes(3, wire(nil).bytes(1, tx.Signature[:]).bytes(2, body)).bytes(4, meta).nonzero(5, uint64(tx.Index))
+	return info.Bytes(3, Wire(nil).Bytes(1, tx.Signature[:]).Bytes(2, body)).Bytes(4, meta).nonzero(5, uint64(tx.Index))
 }

@@ -1,4 +1,4 @@
-package testnode
+package nodetest
 
 import (
 	"bytes"
@@ -51,7 +51,7 @@ const garbageWays = 2
 // garbage returns a message that no server would send: bytes of no meaning, or more than any update may be.
 func garbage(how int) []byte {
 	if how == 1 {
-		return wire(nil).bytes(protowire.Number(accountMessage), make([]byte, hugeBytes))
+		return Wire(nil).Bytes(protowire.Number(accountMessage), make([]byte, hugeBytes))
 	}
 	return bytes.Repeat([]byte{0xff, 0x07, 0x9c}, 40)
 }

@@ -1,4 +1,4 @@
-package testnode
+package nodetest
 
 import (
 	"errors"
@@ -8,14 +8,14 @@ import (
 	"ledgerd/engine/ledger"
 )
 
-// subscribeRequest is a geyser.SubscribeRequest, as far as a follower of a whole ledger uses it.
-type subscribeRequest struct {
+// Request is a geyser.SubscribeRequest, as far as a follower of a whole ledger uses it.
+type Request struct {
 	filters   map[messageKind]string // the names of those asked for
 	accounts  map[ledger.Pubkey]bool // whose writes are asked for; empty: of all
 	interslot bool                   // statuses before processed too
-	slices    []slice
+	Slices    []slice
 	ping      ledger.Opt[uint64]
-	fromSlot  ledger.Opt[ledger.Slot]
+	FromSlot  ledger.Opt[ledger.Slot]
 }
 
 var errRequest = errors.New("the request is malformed, or asks for what this node does not know")
@@ -49,15 +49,15 @@ func fields(b []byte) (all []field, err error) {
 	return all, nil
 }
 
-// parseRequest reads accounts 1, slots 2, transactions 3, blocks_meta 5 (maps from a name to a filter), commitment 6, which
+// ParseRequest reads accounts 1, slots 2, transactions 3, blocks_meta 5, transactions_status 10 (maps from a name to a filter), commitment 6, which
 // is processed, accounts_data_slice 7, ping 9, from_slot 11. It refuses everything else.
-func parseRequest(b []byte) (*subscribeRequest, error) {
-	r := &subscribeRequest{filters: make(map[messageKind]string), accounts: make(map[ledger.Pubkey]bool)}
+func ParseRequest(b []byte) (*Request, error) {
+	r := &Request{filters: make(map[messageKind]string), accounts: make(map[ledger.Pubkey]bool)}
 	all, err := fields(b)
 	if err != nil {
 		return nil, err
 	}
-	filters := map[protowire.Number]messageKind{1: accountMessage, 2: slotMessage, 3: transactionMessage, 5: metaMessage}
+	filters := map[protowire.Number]messageKind{1: accountMessage, 2: slotMessage, 3: transactionMessage, 5: metaMessage, 10: statusMessage}
 	for _, f := range all {
 		inner, err := fields(f.bytes)
 		switch kind := filters[f.number]; {
@@ -73,7 +73,7 @@ func parseRequest(b []byte) (*subscribeRequest, error) {
 				r.ping.Value = id.value
 			}
 		case f.number == 11:
-			r.fromSlot = ledger.Some(ledger.Slot(f.value))
+			r.FromSlot = ledger.Some(ledger.Slot(f.value))
 		default:
 			err = errRequest
 		}
@@ -85,7 +85,7 @@ func parseRequest(b []byte) (*subscribeRequest, error) {
 }
 
 // filter reads an entry of a map: the name 1, the filter 2. Of accounts there is account 2, of slots interslot_updates 2.
-func (r *subscribeRequest) filter(kind messageKind, entry []field) error {
+func (r *Request) filter(kind messageKind, entry []field) error {
 	for _, e := range entry {
 		if e.number == 1 {
 			r.filters[kind] = string(e.bytes)
@@ -97,6 +97,7 @@ func (r *subscribeRequest) filter(kind messageKind, entry []field) error {
 		}
 		for _, o := range options {
 			switch {
+			case (kind == transactionMessage || kind == statusMessage) && o.number == 1: // votes, or none
 			case kind == slotMessage && o.number == 2:
 				r.interslot = o.value != 0
 			case kind == accountMessage && o.number == 2:
@@ -114,7 +115,7 @@ func (r *subscribeRequest) filter(kind messageKind, entry []field) error {
 }
 
 // slice reads a data slice: offset 1, length 2. Slices neither overlap nor go back.
-func (r *subscribeRequest) slice(part []field) error {
+func (r *Request) slice(part []field) error {
 	var s slice
 	for _, f := range part {
 		if f.number == 1 {
@@ -123,16 +124,16 @@ func (r *subscribeRequest) slice(part []field) error {
 			s.Length = f.value
 		}
 	}
-	if n := len(r.slices); n > 0 && r.slices[n-1].Offset+r.slices[n-1].Length > s.Offset || s.Offset+s.Length < s.Offset {
+	if n := len(r.Slices); n > 0 && r.Slices[n-1].Offset+r.Slices[n-1].Length > s.Offset || s.Offset+s.Length < s.Offset {
 		return errRequest
 	}
-	r.slices = append(r.slices, s)
+	r.Slices = append(r.Slices, s)
 	return nil
 }
 
 // any reports whether the request asks for all accounts or all transactions, which a server may refuse (check_any of
 // plugin/filter/limits.rs).
-func (r *subscribeRequest) any() bool {
+func (r *Request) any() bool {
 	_, accounts := r.filters[accountMessage]
 	_, transactions := r.filters[transactionMessage]
 	return accounts && len(r.accounts) == 0 || transactions
@@ -140,7 +141,7 @@ func (r *subscribeRequest) any() bool {
 
 // passes returns the name of the filter that a message passes, and whether it is sent at all. A write passes by what it leaves
 // (FilterAccounts::get_updates of plugin/filter/filter.rs): its key is what the write before had, its owner need not be.
-func (r *subscribeRequest) passes(m *message) (name string, sent bool) {
+func (r *Request) passes(m *message) (name string, sent bool) {
 	switch name, sent = r.filters[m.kind]; m.kind {
 	case accountMessage:
 		sent = sent && (len(r.accounts) == 0 || r.accounts[m.write.Pubkey])

@@ -1,6 +1,6 @@
-// Package testnode is a node to test against: it speaks Yellowstone gRPC and JSON-RPC as a
+// Package nodetest is a node to test against: it speaks Yellowstone gRPC and JSON-RPC as a
 // validator's node does, over real sockets or in memory, and injects the faults that a test commands.
-// Only tests of cmd/ledgerd import it. It encodes what it says by itself, so that no decoder is tested
+// It encodes what it says by itself, so that no decoder is tested
 // against its own twin. It knows the requests that ledgerd's sources make, and refuses all others.
 //
 // # Nouns
@@ -9,7 +9,8 @@
 // slots and blocks made twice. A [Node] tells it, one slot
 // with each [Node.Advance]: at any moment it has played some slots and knows of nothing later. A
 // [Fault] is one thing that goes wrong, injected now; a [Schedule] is a list of them by slot, drawn
-// from a seed.
+// from a seed. Tests of one source tell of a few blocks without a Ledger: by updates that a script sends ([NewStreamServer]), and by
+// a [Chain] of which [Call.Answer] tells.
 //
 // # What the node says
 //
@@ -41,4 +42,4 @@
 // Advance and Inject may be called from any goroutine; what was played is never changed,
 // so every subscriber reads the same log at a pace of its own.
 // Everything that looks random is drawn from the seeds given.
-package testnode
+package nodetest

@@ -1,4 +1,4 @@
-package testnode
+package nodetest
 
 import (
 	"context"
@@ -30,15 +30,16 @@ func (rawCodec) Unmarshal(data mem.BufferSlice, v any) error {
 	return nil
 }
 
-// newStreamServer returns the server of geyser.Geyser. Unary calls are not offered: UNIMPLEMENTED.
-func (n *Node) newStreamServer() *grpc.Server {
-	return grpc.NewServer(grpc.ForceServerCodecV2(rawCodec{}), grpc.MaxRecvMsgSize(64<<20), grpc.WaitForHandlers(true),
+// NewStreamServer returns a server of geyser.Geyser, whose calls of Subscribe are served by a function. Messages are as they are on the
+// wire: *[]byte. Unary calls are not offered: UNIMPLEMENTED.
+func NewStreamServer(subscribe func(grpc.ServerStream) error, options ...grpc.ServerOption) *grpc.Server {
+	return grpc.NewServer(append(options, grpc.ForceServerCodecV2(rawCodec{}), grpc.MaxRecvMsgSize(64<<20), grpc.WaitForHandlers(true),
 		grpc.UnknownServiceHandler(func(_ any, stream grpc.ServerStream) error {
 			if method, _ := grpc.MethodFromServerStream(stream); method != "/geyser.Geyser/Subscribe" {
 				return status.Error(codes.Unimplemented, method)
 			}
-			return n.subscribe(stream)
-		}))
+			return subscribe(stream)
+		}))...)
 }
 
 // subscribe serves one subscriber.
@@ -52,7 +53,7 @@ func (n *Node) subscribe(stream grpc.ServerStream) error {
 		n.count(func(t *Tally) { t.Refused++ })
 		return status.Error(codes.Unauthenticated, "No valid auth token")
 	}
-	first, err := receive(stream)
+	first, err := Receive(stream)
 	if err != nil {
 		return err
 	}
@@ -60,30 +61,30 @@ func (n *Node) subscribe(stream grpc.ServerStream) error {
 	if err := s.begin(); err != nil {
 		return err
 	}
-	requests := make(chan *subscribeRequest)
+	requests := make(chan *Request)
 	ended := make(chan error, 1)
 	go func() { ended <- receiveMore(ctx, stream, requests) }()
 	return s.serve(ctx, requests, ended)
 }
 
-// receive reads a request.
-func receive(stream grpc.ServerStream) (*subscribeRequest, error) {
+// Receive reads a request. Where there is an error it returns one that asks for nothing.
+func Receive(stream grpc.ServerStream) (*Request, error) {
 	var raw []byte
 	if err := stream.RecvMsg(&raw); err != nil {
-		return nil, err
+		return new(Request), err
 	}
-	r, err := parseRequest(raw)
+	r, err := ParseRequest(raw)
 	if err != nil {
-		return nil, status.Error(codes.InvalidArgument, err.Error())
+		return new(Request), status.Error(codes.InvalidArgument, err.Error())
 	}
 	return r, nil
 }
 
 // receiveMore reads requests until the client says no more. Handlers end after their stream does,
 // so the goroutine that runs it ends with the stream.
-func receiveMore(ctx context.Context, stream grpc.ServerStream, to chan<- *subscribeRequest) error {
+func receiveMore(ctx context.Context, stream grpc.ServerStream, to chan<- *Request) error {
 	for {
-		r, err := receive(stream)
+		r, err := Receive(stream)
 		if err != nil {
 			return err
 		}
@@ -99,7 +100,7 @@ func receiveMore(ctx context.Context, stream grpc.ServerStream, to chan<- *subsc
 type subscriber struct {
 	node    *Node
 	stream  grpc.ServerStream
-	request *subscribeRequest
+	request *Request
 
 	at     int      // the next message of the node's log
 	recent [][]byte // the newest that were sent
@@ -133,9 +134,9 @@ func (s *subscriber) replay() error {
 		return status.Error(code, text)
 	}
 	unavailable := func(code codes.Code, last ledger.Slot) error {
-		return refuse(code, "broadcast from "+number(s.request.fromSlot.Value)+" is not available, last available: "+number(last))
+		return refuse(code, "broadcast from "+number(s.request.FromSlot.Value)+" is not available, last available: "+number(last))
 	}
-	from := s.request.fromSlot
+	from := s.request.FromSlot
 	if from.Known {
 		f, _ := n.faults.take(Refuse, IgnoreFrom, ReplayAll)
 		switch f.Kind {
@@ -148,6 +149,8 @@ func (s *subscriber) replay() error {
 		}
 	}
 	switch {
+	case s.request.filters[statusMessage] != "": // a node tells of votes as of all transactions
+		return refuse(codes.InvalidArgument, errRequest.Error())
 	case n.config.NoAny && s.request.any():
 		return refuse(codes.InvalidArgument, "failed to create filter: Subscribe on full stream with `any` is not allowed, at least one filter required")
 	case from.Known && n.config.NoReplay:
@@ -171,7 +174,7 @@ func (s *subscriber) replay() error {
 const pingEvery = 10 * time.Second
 
 // serve sends what is told until the stream ends.
-func (s *subscriber) serve(ctx context.Context, requests <-chan *subscribeRequest, ended <-chan error) error {
+func (s *subscriber) serve(ctx context.Context, requests <-chan *Request, ended <-chan error) error {
 	ping := time.NewTicker(pingEvery)
 	defer ping.Stop()
 	for {
@@ -208,7 +211,7 @@ func (s *subscriber) serve(ctx context.Context, requests <-chan *subscribeReques
 }
 
 // ask takes another request: a ping, or the filters from now on, with a replay.
-func (s *subscriber) ask(r *subscribeRequest) error {
+func (s *subscriber) ask(r *Request) error {
 	if r.ping.Known {
 		return s.write((&message{kind: pongMessage, slot: ledger.Slot(r.ping.Value)}).encode("", nil, time.Now()))
 	}
@@ -226,7 +229,7 @@ func (s *subscriber) send(m *message) error {
 		return nil
 	}
 	for _, m := range s.spoil(m) {
-		if err := s.write(m.encode(filter, s.request.slices, time.Now())); err != nil {
+		if err := s.write(m.encode(filter, s.request.Slices, time.Now())); err != nil {
 			return err
 		}
 	}

@@ -1,4 +1,4 @@
-package testnode
+package nodetest
 
 import (
 	"encoding/json"
@@ -11,18 +11,41 @@ import (
 	"ledgerd/engine/ledger"
 )
 
-// call is a JSON-RPC request.
-type call struct {
+// Call is a JSON-RPC request.
+type Call struct {
 	Version string            `json:"jsonrpc"`
 	ID      json.RawMessage   `json:"id"`
 	Method  string            `json:"method"`
 	Params  []json.RawMessage `json:"params"`
+	Options Options           `json:"-"` // the last of Params, where it is an object
 }
 
-// callError is how a call fails.
-type callError struct {
+// Options are the last parameter of most calls.
+type Options struct {
+	Commitment string  `json:"commitment"`
+	Encoding   string  `json:"encoding"`
+	DataSlice  *slice  `json:"dataSlice"`
+	Details    string  `json:"transactionDetails"`
+	MaxVersion *int    `json:"maxSupportedTransactionVersion"`
+	MinContext *uint64 `json:"minContextSlot"`
+}
+
+// CallError is how a call fails.
+type CallError struct {
 	Code    int    `json:"code"`
 	Message string `json:"message"`
+}
+
+// Chain is what a node knows of a chain.
+type Chain interface {
+	Newest(ledger.Commitment) ledger.Slot
+	Context(ledger.Commitment) ledger.Slot // as of which accounts are told
+	First() ledger.Slot                    // whose block is kept
+	Slots() []ledger.Slot                  // that have blocks, in order
+	// Block spells the block of a slot; nil: there is none.
+	Block(ledger.Slot, *Options) (any, *CallError)
+	// Account returns an account, and its data, as it stands at the end of a slot; nil: it does not exist then.
+	Account(ledger.Pubkey, ledger.Slot) (*ledger.AccountWrite, []byte)
 }
 
 // Codes that nodes answer with.
@@ -41,21 +64,31 @@ const (
 // maxCallBytes bounds a request, as nodes do.
 const maxCallBytes = 50 << 10
 
+// ReadCall reads a request.
+func ReadCall(w http.ResponseWriter, r *http.Request) (*Call, error) {
+	var c Call
+	err := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxCallBytes)).Decode(&c)
+	if n := len(c.Params); n > 0 {
+		_ = json.Unmarshal(c.Params[n-1], &c.Options)
+	}
+	return &c, err
+}
+
 // serveCall answers a request.
 func (n *Node) serveCall(w http.ResponseWriter, r *http.Request) {
 	if !n.allowed(r) {
 		http.Error(w, "Unauthorized", http.StatusUnauthorized)
 		return
 	}
-	var c call
-	if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxCallBytes)).Decode(&c); err != nil {
+	c, err := ReadCall(w, r)
+	if err != nil {
 		http.Error(w, "this node answers one JSON-RPC call at a time", http.StatusBadRequest)
 		return
 	}
 	if n.refuseCall(w, r) {
 		return
 	}
-	answer := n.answer(&c)
+	answer := n.answer(c)
 	if f, ok := n.faults.take(BadAnswer); ok {
 		badAnswer(w, answer, f.How)
 		return
@@ -114,30 +147,26 @@ func badAnswer(w http.ResponseWriter, answer []byte, how int) {
 }
 
 // answer answers a call.
-func (n *Node) answer(c *call) []byte {
-	out := object{"jsonrpc": "2.0", "id": c.ID}
+func (n *Node) answer(c *Call) []byte {
 	if f, ok := n.faults.take(NodeBehind); ok {
-		out["error"] = &callError{codeUnhealthy, "Node is behind by " + strconv.Itoa(40+f.How) + " slots"}
-	} else if result, failed := n.call(c); failed != nil {
-		out["error"] = failed
-	} else {
-		out["result"] = result
+		return c.encode(nil, &CallError{codeUnhealthy, "Node is behind by " + strconv.Itoa(40+f.How) + " slots"})
+	}
+	return c.Answer(n)
+}
+
+// Answer returns what a node that knows a chain answers.
+func (c *Call) Answer(chain Chain) []byte { return c.encode(c.call(chain)) }
+
+func (c *Call) encode(result any, failed *CallError) []byte {
+	out := object{"jsonrpc": "2.0", "id": c.ID, "result": result}
+	if failed != nil {
+		out = object{"jsonrpc": "2.0", "id": c.ID, "error": failed}
 	}
 	b, _ := json.Marshal(out)
 	return b
 }
 
-// options are the last parameter of most calls.
-type options struct {
-	Commitment string  `json:"commitment"`
-	Encoding   string  `json:"encoding"`
-	DataSlice  *slice  `json:"dataSlice"`
-	Details    string  `json:"transactionDetails"`
-	MaxVersion *int    `json:"maxSupportedTransactionVersion"`
-	MinContext *uint64 `json:"minContextSlot"`
-}
-
-func invalid(text string) *callError { return &callError{codeParams, text} }
+func invalid(text string) *CallError { return &CallError{codeParams, text} }
 
 // knows returns what JSON-RPC knows now.
 func (n *Node) knows() view {
@@ -151,40 +180,35 @@ func (n *Node) knows() view {
 	return n.views[at]
 }
 
-// newest reads the parameters of a call, of which the last one is options. It returns the newest slot of the commitment
-// asked for, and the options.
-func (n *Node) newest(c *call, parameters ...any) (slot ledger.Slot, o options, failed *callError) {
-	parameters = append(parameters, &o)
+// read reads the parameters of a call before its options, and returns the level asked for.
+func (c *Call) read(parameters ...any) (level ledger.Commitment, failed *CallError) {
+	parameters = append(parameters, new(Options))
 	for i, to := range parameters {
 		if len(c.Params) != len(parameters) || json.Unmarshal(c.Params[i], to) != nil {
-			return 0, o, invalid("Invalid params: invalid type")
+			return 0, invalid("Invalid params: invalid type")
 		}
 	}
-	level, ok := ledger.ParseCommitment(o.Commitment)
+	level, ok := ledger.ParseCommitment(c.Options.Commitment)
 	if !ok || level == ledger.Processed && c.Method != "getSlot" && c.Method != "getMultipleAccounts" {
-		return 0, o, invalid("Invalid params: unknown commitment, or one that the method does not support")
+		return 0, invalid("Invalid params: unknown commitment, or one that the method does not support")
 	}
-	slot = n.knows()[level]
-	if o.MinContext != nil && slot < ledger.Slot(*o.MinContext) {
-		return 0, o, &callError{codeContextSlot, "Minimum context slot has not been reached"}
-	}
-	return slot, o, nil
+	return level, nil
 }
 
 // call answers a call with a result or an error.
-func (n *Node) call(c *call) (any, *callError) {
+func (c *Call) call(chain Chain) (any, *CallError) {
 	switch c.Method {
 	case "getSlot":
-		slot, _, failed := n.newest(c)
-		return slot, failed
+		level, failed := c.read()
+		return chain.Newest(level), failed
 	case "getFirstAvailableBlock":
-		return 0, nil
+		return chain.First(), nil
 	case "getBlocksWithLimit":
-		return n.getBlocksWithLimit(c)
+		return c.getBlocksWithLimit(chain)
 	case "getBlock":
-		return n.getBlock(c)
+		return c.getBlock(chain)
 	case "getMultipleAccounts":
-		return n.getMultipleAccounts(c)
+		return c.getMultipleAccounts(chain)
 	}
-	return nil, &callError{codeMethod, "Method not found"}
+	return nil, &CallError{codeMethod, "Method not found"}
 }

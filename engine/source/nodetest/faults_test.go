@@ -1,4 +1,4 @@
-package testnode
+package nodetest
 
 import (
 	"context"
@@ -37,7 +37,7 @@ func (h *heard) SendMsg(m any) error {
 func toldWith(t *testing.T, l *Ledger, faults ...Fault) (told string) {
 	t.Helper()
 	names := map[messageKind]string{accountMessage: "a", slotMessage: "s", transactionMessage: "t", metaMessage: "m"}
-	request := &subscribeRequest{filters: names, interslot: true, fromSlot: ledger.Some(l.main[3].Slot)}
+	request := &Request{filters: names, interslot: true, FromSlot: ledger.Some(l.main[3].Slot)}
 	calls := []string{
 		`"method":"getBlocksWithLimit","params":[0,1000,{"commitment":"finalized"}]}`,
 		fmt.Sprintf(`"method":"getBlock","params":[%d,{"commitment":"confirmed","encoding":"json","transactionDetails":"full",

@@ -1,4 +1,4 @@
-package testnode
+package nodetest
 
 import (
 	"cmp"
@@ -72,7 +72,7 @@ func New(l *Ledger, c Config) *Node {
 }
 
 // inMemory is the addresses of a node that listens in memory.
-var inMemory = [2]string{"stream.testnode:1", "calls.testnode:2"}
+var inMemory = [2]string{"stream.nodetest:1", "calls.nodetest:2"}
 
 // Start listens on 127.0.0.1, or in memory, and serves until Close.
 func (n *Node) Start() error {
@@ -87,7 +87,7 @@ func (n *Node) Start() error {
 		}
 		n.listeners[side] = newFaultListener(l)
 	}
-	n.stream = n.newStreamServer()
+	n.stream = NewStreamServer(n.subscribe)
 	n.calls = &http.Server{
 		Handler: http.HandlerFunc(n.serveCall), ReadHeaderTimeout: time.Minute,
 		ErrorLog: log.New(io.Discard, "", 0), BaseContext: func(net.Listener) context.Context { return n.ctx },

@@ -1,4 +1,4 @@
-package testnode
+package nodetest
 
 import (
 	"encoding/base64"
@@ -11,29 +11,31 @@ const maxKeys = 100
 
 // getMultipleAccounts answers accounts in the order asked for, as they stand at the newest block of the commitment asked
 // for; null for those that do not exist.
-func (n *Node) getMultipleAccounts(c *call) (any, *callError) {
+func (c *Call) getMultipleAccounts(chain Chain) (any, *CallError) {
 	var keys []ledger.Pubkey
-	slot, o, failed := n.newest(c, &keys)
+	level, failed := c.read(&keys)
+	slot := chain.Context(level)
 	switch {
 	case failed != nil:
 		return nil, failed
+	case c.Options.MinContext != nil && slot < ledger.Slot(*c.Options.MinContext):
+		return nil, &CallError{codeContextSlot, "Minimum context slot has not been reached"}
 	case len(keys) > maxKeys:
 		return nil, invalid("Too many inputs provided; max 100")
-	case o.Encoding != "base64":
+	case c.Options.Encoding != "base64":
 		return nil, invalid("this node knows no encoding of accounts but base64")
 	}
 	values := make([]any, len(keys))
 	for i, key := range keys {
-		if w := n.ledger.at(key, slot); w != nil {
-			values[i] = accountAnswer(w, o.DataSlice)
+		if w, data := chain.Account(key, slot); w != nil {
+			values[i] = accountAnswer(w, data, c.Options.DataSlice)
 		}
 	}
 	return object{"context": object{"apiVersion": "3.0.6", "slot": slot}, "value": values}, nil
 }
 
 // accountAnswer spells an account.
-func accountAnswer(w *ledger.AccountWrite, part *slice) object {
-	data := accountData(w)
+func accountAnswer(w *ledger.AccountWrite, data []byte, part *slice) object {
 	space := len(data)
 	if part != nil {
 		from := min(part.Offset, uint64(space))

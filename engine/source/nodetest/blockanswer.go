@@ -1,0 +1,156 @@
+package nodetest
+
+import (
+	"encoding/json"
+
+	"ledgerd/engine/ledger"
+)
+
+// getBlocksWithLimit lists the first blocks from a slot on, or from the first that is kept (rpc/src/rpc.rs): start, limit and options.
+func (c *Call) getBlocksWithLimit(chain Chain) (any, *CallError) {
+	var start ledger.Slot
+	var limit int
+	level, failed := c.read(&start, &limit)
+	if failed != nil {
+		return nil, failed
+	}
+	newest, slots := chain.Newest(level), []ledger.Slot{}
+	for _, slot := range chain.Slots() {
+		if slot >= max(start, chain.First()) && slot <= newest && len(slots) < limit {
+			slots = append(slots, slot)
+		}
+	}
+	return slots, nil
+}
+
+// getBlock answers a block: its slot, and options.
+func (c *Call) getBlock(chain Chain) (any, *CallError) {
+	var slot ledger.Slot
+	level, failed := c.read(&slot)
+	switch {
+	case failed != nil:
+		return nil, failed
+	case slot > chain.Newest(level):
+		return nil, &CallError{codeNotAvailable, "Block not available for slot " + number(slot)}
+	}
+	b, failed := chain.Block(slot, &c.Options)
+	if b == nil && failed == nil {
+		failed = skipped(slot)
+	}
+	return b, failed
+}
+
+// missingWays is how many ways there are to say that a block is missing.
+const missingWays = 5
+
+// missing says that a block that is there is not.
+func missing(slot ledger.Slot, how int) *CallError {
+	s := number(slot)
+	switch how % missingWays {
+	case 1:
+		return &CallError{codeSkippedLongTerm, "Slot " + s + " was skipped, or missing in long-term storage"}
+	case 2:
+		return &CallError{codeNotAvailable, "Block not available for slot " + s}
+	case 3:
+		return &CallError{codeStatusUnknown, "Block status not yet available for slot " + s}
+	}
+	return skipped(slot)
+}
+
+func skipped(slot ledger.Slot) *CallError {
+	return &CallError{codeSkipped, "Slot " + number(slot) + " was skipped, or missing due to ledger jump to recent snapshot"}
+}
+
+// What a node knows of its ledger.
+
+// Newest, Context, First, Slots, Block and Account implement Chain.
+func (n *Node) Newest(level ledger.Commitment) ledger.Slot { return n.knows()[level] }
+
+func (n *Node) Context(level ledger.Commitment) ledger.Slot { return n.Newest(level) }
+
+func (n *Node) First() ledger.Slot { return 0 }
+
+func (n *Node) Slots() (slots []ledger.Slot) {
+	for _, b := range n.ledger.main {
+		if !n.hides(b.Slot) {
+			slots = append(slots, b.Slot)
+		}
+	}
+	return slots
+}
+
+func (n *Node) hides(slot ledger.Slot) bool {
+	_, hides := n.faults.lasting(Hide)
+	return hides && slot%3 == 0
+}
+
+func (n *Node) Block(slot ledger.Slot, o *Options) (any, *CallError) {
+	b := n.ledger.mainAt[slot]
+	if b == nil || n.hides(slot) {
+		return nil, nil
+	}
+	if f, ok := n.faults.take(Missing); ok {
+		if f.How%missingWays == missingWays-1 {
+			return json.RawMessage("null"), nil
+		}
+		return nil, missing(slot, f.How)
+	}
+	return n.ledger.blockAnswer(b, o)
+}
+
+func (n *Node) Account(key ledger.Pubkey, at ledger.Slot) (*ledger.AccountWrite, []byte) {
+	w := n.ledger.at(key, at)
+	if w == nil {
+		return nil, nil
+	}
+	return w, accountData(w)
+}
+
+// object is a JSON object.
+type object = map[string]any
+
+// blockAnswer spells a block that was made.
+func (l *Ledger) blockAnswer(b *ledger.Block, o *Options) (any, *CallError) {
+	out := object{
+		"blockhash": b.Blockhash, "parentSlot": b.ParentSlot, "previousBlockhash": b.PreviousBlockhash.Value,
+		"blockTime": b.Time.Value, "blockHeight": b.Height.Value,
+	}
+	switch {
+	case o.Details == "none":
+		return out, nil
+	case o.Details != "full" || o.Encoding != "json":
+		return nil, invalid("this node knows full blocks in JSON")
+	}
+	balances := l.balances(b)
+	transactions := make([]object, len(b.Transactions))
+	for i := range b.Transactions {
+		if _, _, _, versioned := split(&b.Transactions[i]); versioned && o.MaxVersion == nil {
+			return nil, &CallError{codeVersion, "Transaction version (0) is not supported by the requesting client. Please try the request again with the following configuration parameter: \"maxSupportedTransactionVersion\": 0"}
+		}
+		transactions[i] = balances.transaction(i)
+	}
+	out["transactions"], out["rewards"] = transactions, balances.rewards
+	return out, nil
+}
+
+// transaction spells the i-th transaction with its metadata, as far as sources read it. All that nodes answer is in the
+// recorded blocks, which package rpc has answered.
+func (bb *blockBalances) transaction(i int) object {
+	tx := &bb.block.Transactions[i]
+	static, writable, readonly, versioned := split(tx)
+	meta := object{
+		"err": nil, "fee": tx.Fee.Value,
+		"preBalances": bb.lamports(i, bb.pre), "postBalances": bb.lamports(i, bb.post),
+		"preTokenBalances": bb.tokens(i, bb.pre), "postTokenBalances": bb.tokens(i, bb.post),
+		"loadedAddresses": object{"writable": append([]ledger.Pubkey{}, writable...), "readonly": append([]ledger.Pubkey{}, readonly...)},
+	}
+	if !tx.Success.Value {
+		meta["err"] = json.RawMessage(tx.Err)
+	}
+	body := object{"signatures": []ledger.Signature{tx.Signature}, "message": object{"accountKeys": static}}
+	out := object{"meta": meta, "transaction": body, "version": "legacy"}
+	if versioned {
+		out["version"] = 0
+	}
+	return out
+}
