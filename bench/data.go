@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"ledgerd/bench/feed"
+	"ledgerd/bench/peer"
 	"ledgerd/bench/proc"
 	"ledgerd/bench/report"
 	"ledgerd/engine/ledger"
@@ -74,7 +75,7 @@ func answers(ctx context.Context, s *proc.Server, want ledger.AccountWrite) erro
 			return errors.New("ledgerd is not ready")
 		}
 		if err == nil {
-			wrong = same(body, recordText(recordOf(want)))
+			wrong = same(body, recordText(peer.RecordOf(want)))
 		}
 		return err
 	})

@@ -68,8 +68,8 @@ func runHistory(ctx context.Context, r *Run) error {
 			return load.AppendGet(dst, g.address().String(), path, nil)
 		}}
 	return turns(r, []func() error{
-		func() error { return alone.round(ctx, r, nil) },
-		func() error { return ago.round(ctx, r, nil) },
+		func() error { return alone.round(ctx, r) },
+		func() error { return ago.round(ctx, r) },
 		func() error { return besideReaders(ctx, r, &beside, ago) },
 	}, func(measure func() error) error { return measure() })
 }
@@ -83,5 +83,5 @@ func besideReaders(ctx context.Context, r *Run, s, readers *restSubject) error {
 			return fmt.Errorf("readers of history were answered with %v, %v", n.Statuses, n.Wrong)
 		}
 		return nil
-	}, func() error { return s.round(ctx, r, nil) })
+	}, func() error { return s.round(ctx, r) })
 }

@@ -102,8 +102,8 @@ func (s *restSubject) start(r *Run) *load.Load {
 	return load.New(c)
 }
 
-// round warms up, asks, and records the figures beside others. A wrong response is an error; what is refused or unanswered is a figure.
-func (s *restSubject) round(ctx context.Context, r *Run, more func() ([]report.Figure, error)) error {
+// round warms up, asks, and records the figures. A wrong response is an error; what is refused or unanswered is a figure.
+func (s *restSubject) round(ctx context.Context, r *Run) error {
 	l := s.start(r)
 	defer l.Close()
 	l.Phase(ctx, load.Pace{Length: r.Duration / restWarmup, Rate: s.rate})
@@ -120,21 +120,14 @@ func (s *restSubject) round(ctx context.Context, r *Run, more func() ([]report.F
 	case n.Answered() == 0:
 		return fmt.Errorf("%s answers nothing: %v", s.name, n.Errors)
 	}
-	var others []report.Figure
-	if more != nil {
-		if others, err = more(); err != nil {
-			return err
-		}
-	}
 	each, p := float64(n.Answered()), n.Latency.Summary()
-	r.Record(s.name, n.Answered(), slices.Concat([]report.Figure{
-		{Unit: "req/s", Value: n.PerSecond()},
-		{Unit: "cpu-us/req", Value: used.cpu[0].Seconds() * 1e6 / each},
-		{Unit: "load-cpu-us/req", Value: used.cpu[1].Seconds() * 1e6 / each},
-		{Unit: "p50-ms", Value: p.P50}, {Unit: "p90-ms", Value: p.P90}, {Unit: "p99-ms", Value: p.P99},
-		{Unit: "p99.9-ms", Value: p.P999}, {Unit: "max-ms", Value: p.Max},
-		{Unit: "failed", Value: float64(n.Failed())}, {Unit: "unsent", Value: float64(n.Unsent)}, {Unit: "verified", Value: float64(n.Verified)},
-	}, others)...)
+	r.Record(s.name, n.Answered(),
+		report.Figure{Unit: "req/s", Value: n.PerSecond()},
+		report.Figure{Unit: "cpu-us/req", Value: used.cpu[0].Seconds() * 1e6 / each},
+		report.Figure{Unit: "load-cpu-us/req", Value: used.cpu[1].Seconds() * 1e6 / each},
+		report.Figure{Unit: "p50-ms", Value: p.P50}, report.Figure{Unit: "p99-ms", Value: p.P99}, report.Figure{Unit: "p99.9-ms", Value: p.P999},
+		report.Figure{Unit: "failed", Value: float64(n.Failed())}, report.Figure{Unit: "unsent", Value: float64(n.Unsent)},
+	)
 	return nil
 }
 
@@ -161,7 +154,7 @@ func withPeers(ctx context.Context, r *Run, g *rig, subjects []*restSubject) ([]
 		return nil, err
 	}
 	accounts := subjects[0].of
-	config := peer.Config{Self: r.Self, Dir: r.Dir, Answer: answer, Records: peer.Records{Count: accounts, Record: baseRecord}}
+	config := peer.Config{Self: r.Self, Dir: r.Dir, Answer: answer, Accounts: accounts}
 	for _, kind := range peer.RESTPeers {
 		s, err := kind.Start(ctx, config)
 		if absent := (*peer.AbsentError)(nil); errors.As(err, &absent) {
@@ -204,5 +197,5 @@ func besidePeers(ctx context.Context, r *Run, rate float64) error {
 	for _, s := range subjects {
 		s.rate = rate
 	}
-	return turns(r, subjects, func(s *restSubject) error { return s.round(ctx, r, nil) })
+	return turns(r, subjects, func(s *restSubject) error { return s.round(ctx, r) })
 }

@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"ledgerd/bench/proc"
-	"ledgerd/bench/report"
 )
 
 const (
@@ -18,7 +17,7 @@ const (
 
 // runMixed asks a server, in turns, while nothing is written to it, and while a busy network's blocks are, of which it takes snapshots.
 func runMixed(ctx context.Context, r *Run) error {
-	r.Note("blocks of %d updates come every %v, and snapshots are taken one after the other; one counts that is not ready when a measurement ends",
+	r.Note("blocks of %d updates come every %v, and snapshots are taken one after the other",
 		networkUpdates, networkInterval)
 	g, subject, err := startREST(ctx, r, r.Scaled(networkUpdates), "--snapshot-interval", mixedSnapshots)
 	if err != nil {
@@ -32,20 +31,10 @@ func runMixed(ctx context.Context, r *Run) error {
 			if err := g.awaitNoSnapshot(ctx); err != nil {
 				return err
 			}
-			return alone.round(ctx, r, nil)
+			return alone.round(ctx, r)
 		},
 		func() error {
-			before, err := g.Metrics()
-			if err != nil {
-				return err
-			}
-			return g.whileWriting(ctx, networkInterval, func() error {
-				return beside.round(ctx, r, func() ([]report.Figure, error) {
-					after, err := g.Metrics()
-					return []report.Figure{{Unit: "snapshots", Value: proc.Sum(after, snapshotsTaken) - proc.Sum(before, snapshotsTaken) +
-						proc.Sum(after, snapshotRunning)}}, err
-				})
-			})
+			return g.whileWriting(ctx, networkInterval, func() error { return beside.round(ctx, r) })
 		},
 	}, func(measure func() error) error { return measure() })
 }

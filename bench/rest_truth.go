@@ -32,7 +32,7 @@ func (g *rig) verifyAccount(index int, response *fasthttp.Response) error {
 	if err != nil {
 		return fmt.Errorf("account %d: the response names no slot: %.500q", index, &response.Header)
 	}
-	return same(response.Body(), recordText(recordOf(g.feed.Config().Account(index, g.updated(index, ledger.Slot(slot))))))
+	return same(response.Body(), recordText(peer.RecordOf(g.feed.Config().Account(index, g.updated(index, ledger.Slot(slot))))))
 }
 
 // verifyPeer returns what says what is wrong with a peer's response: it is not the account that was asked for, where the peer
@@ -41,7 +41,7 @@ func verifyPeer(answer string, looksUp bool) func(index int, response *fasthttp.
 	return func(index int, response *fasthttp.Response) error {
 		want := answer
 		if looksUp {
-			want = recordText(baseRecord(index))
+			want = recordText(peer.Record(index))
 		}
 		return same(bytes.TrimSuffix(response.Body(), []byte("\r\n")), want)
 	}
@@ -62,15 +62,6 @@ func (g *rig) updated(index int, at ledger.Slot) ledger.Slot {
 		}
 	}
 	return feed.FirstSlot - 1
-}
-
-// baseRecord returns the account of an index as the base state has it, in a ledger without tokens.
-func baseRecord(index int) peer.AccountRecord {
-	return recordOf(feed.Config{}.Account(index, feed.FirstSlot-1))
-}
-
-func recordOf(a ledger.AccountWrite) peer.AccountRecord {
-	return peer.AccountRecord{Pubkey: a.Pubkey.String(), Lamports: uint64(a.Lamports), Owner: a.Owner.String(), RentEpoch: a.RentEpoch}
 }
 
 func recordText(r peer.AccountRecord) string {

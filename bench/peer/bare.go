@@ -11,14 +11,14 @@ import (
 // serveBare answers everybody the same, set field by field, and with the settings of
 // ledgerd's server.
 func serveBare(ln net.Listener, in io.Reader) error {
-	a, _, err := hear(in)
+	t, err := hear(in)
 	if err != nil {
 		return err
 	}
-	body := []byte(a.Body)
+	body := []byte(t.Answer.Body)
 	var names, values [][]byte
-	for name := range a.Head {
-		names, values = append(names, []byte(name)), append(values, []byte(a.Head.Get(name)))
+	for name := range t.Answer.Head {
+		names, values = append(names, []byte(name)), append(values, []byte(t.Answer.Head.Get(name)))
 	}
 	server := &fasthttp.Server{
 		Handler: func(ctx *fasthttp.RequestCtx) {

@@ -1,7 +1,6 @@
 package peer
 
 import (
-	"bufio"
 	"context"
 	"encoding/gob"
 	"errors"
@@ -46,36 +45,28 @@ func startSelf(ctx context.Context, c *Config, name string) (*Server, error) {
 	return s, nil
 }
 
-// startTold starts one that is told the answer, and the records if it looks them up.
+// told is what a peer is told that answers.
+type told struct {
+	Answer   Answer
+	Accounts int
+}
+
+// startTold starts one that is told the answer, and how many records there are.
 func startTold(ctx context.Context, c *Config, p *Peer) (*Server, error) {
 	s, err := startSelf(ctx, c, p.Name)
 	if err != nil {
 		return nil, err
 	}
-	out := bufio.NewWriterSize(s.feed, 64<<10)
-	e := gob.NewEncoder(out)
-	err = e.Encode(c.Answer)
-	for i := 0; p.LooksUp && i < c.Records.Count && err == nil; i++ {
-		err = e.Encode(c.Records.Record(i))
-	}
-	if err = errors.Join(err, e.Encode(AccountRecord{}), out.Flush()); err != nil { // a record of nothing ends them
+	if err = gob.NewEncoder(s.feed).Encode(told{c.Answer, c.Accounts}); err != nil {
 		return nil, errors.Join(err, s.Stop())
 	}
 	return s, nil
 }
 
 // hear reads what startTold tells.
-func hear(in io.Reader) (answer Answer, records []AccountRecord, err error) {
-	d := gob.NewDecoder(bufio.NewReaderSize(in, 64<<10))
-	err = d.Decode(&answer)
-	for err == nil {
-		var r AccountRecord
-		if err = d.Decode(&r); r == (AccountRecord{}) {
-			break
-		}
-		records = append(records, r)
-	}
-	return answer, records, err
+func hear(in io.Reader) (t told, err error) {
+	err = gob.NewDecoder(in).Decode(&t)
+	return t, err
 }
 
 // serveUntil serves until in ends: then nobody wants it any more.

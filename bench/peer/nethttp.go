@@ -12,14 +12,15 @@ import (
 
 // serveNetHTTP is a service as one writes it by hand: records in a map behind a lock, encoded for each answer, with ledgerd's fields.
 func serveNetHTTP(ln net.Listener, in io.Reader) error {
-	answer, records, err := hear(in)
+	t, err := hear(in)
 	if err != nil {
 		return err
 	}
 	var mu sync.RWMutex
 	byKey := map[string]*AccountRecord{}
-	for i := range records {
-		byKey[records[i].Pubkey] = &records[i]
+	for i := range t.Accounts {
+		record := Record(i)
+		byKey[record.Pubkey] = &record
 	}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /api/account/{pubkey}", func(w http.ResponseWriter, r *http.Request) {
@@ -31,7 +32,7 @@ func serveNetHTTP(ln net.Listener, in io.Reader) error {
 			return
 		}
 		body, _ := json.Marshal(record) // it has text and numbers only
-		maps.Copy(w.Header(), answer.Head)
+		maps.Copy(w.Header(), t.Answer.Head)
 		_, _ = w.Write(body) // the client may be gone
 	})
 	server := &http.Server{Handler: mux, ReadTimeout: 5 * time.Second, WriteTimeout: 10 * time.Second, IdleTimeout: 30 * time.Second}

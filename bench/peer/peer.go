@@ -10,8 +10,10 @@ import (
 	"strconv"
 	"strings"
 
+	"ledgerd/bench/feed"
 	"ledgerd/bench/listen"
 	"ledgerd/bench/load"
+	"ledgerd/engine/ledger"
 )
 
 // Config is what peers are started with.
@@ -20,7 +22,7 @@ type Config struct {
 	Dir      string   // for files; nothing is left there
 	Messages [][]byte // the batch, for those that tell everybody everything
 	Answer   Answer   // for those that answer the same to everybody
-	Records  Records  // for those that look it up
+	Accounts int      // how many records those hold that look them up
 }
 
 // Answer is what ledgerd answered once, without what every server says in its own way: the
@@ -28,12 +30,6 @@ type Config struct {
 type Answer struct {
 	Head http.Header
 	Body string
-}
-
-// Records are what can be asked for.
-type Records struct {
-	Count  int // how many there are
-	Record func(i int) AccountRecord
 }
 
 // AccountRecord is an account as the interface shows it.
@@ -44,6 +40,14 @@ type AccountRecord struct {
 	Executable bool   `json:"executable"`
 	RentEpoch  uint64 `json:"rent_epoch"`
 }
+
+// RecordOf returns the record of an account.
+func RecordOf(a ledger.AccountWrite) AccountRecord {
+	return AccountRecord{Pubkey: a.Pubkey.String(), Lamports: uint64(a.Lamports), Owner: a.Owner.String(), RentEpoch: a.RentEpoch}
+}
+
+// Record returns the account of an index as the base state has it, in a ledger without tokens: what peers hold.
+func Record(index int) AccountRecord { return RecordOf(feed.Config{}.Account(index, feed.FirstSlot-1)) }
 
 // Peer is a kind of service.
 type Peer struct {

@@ -39,17 +39,14 @@ func config(t *testing.T) Config {
 	for i := range messages {
 		messages[i] = fmt.Appendf(nil, `{"type":"account_update","pubkey":"%044d","lamports":%d,"timestamp":"2026-01-01T00:00:00Z"}`, i, i)
 	}
-	record := func(i int) AccountRecord {
-		return AccountRecord{fmt.Sprintf("%044d", i), uint64(i), fmt.Sprintf("%044d", i%3), false, ^uint64(0)}
-	}
-	body, err := json.Marshal(record(7))
+	body, err := json.Marshal(Record(7))
 	must(t, err)
 	return Config{
 		Self: []string{self, "peer"}, Dir: t.TempDir(), Messages: messages,
 		Answer: Answer{http.Header{
 			"Content-Type": {"application/json"}, "X-Slot": {"8"}, "Content-Security-Policy": {"default-src 'none'"}, "Etag": {`W/"66"`},
 		}, string(body)},
-		Records: Records{2500, record},
+		Accounts: 2500,
 	}
 }
 

@@ -40,7 +40,7 @@ func TestRESTPeersAnswer(t *testing.T) {
 			_ = conn.SetDeadline(time.Now().Add(patience))
 			in := bufio.NewReader(conn)
 			for range 3 {
-				text := s.Request(s.Request(nil, c.Records.Record(7).Pubkey), c.Records.Record(7).Pubkey)
+				text := s.Request(s.Request(nil, Record(7).Pubkey), Record(7).Pubkey)
 				_, err := conn.Write(text)
 				must(t, err)
 				for range 2 {

@@ -33,7 +33,7 @@ func startWebdis(ctx context.Context, c *Config, p *Peer) (*Server, error) {
 		return nil, errors.Join(err, os.RemoveAll(dir))
 	}
 	stop := func() error { return errors.Join(redis.Stop(), os.RemoveAll(dir)) }
-	if err := fillJSON(redis, &c.Records); err != nil {
+	if err := fillJSON(redis, c.Accounts); err != nil {
 		return nil, errors.Join(err, stop())
 	}
 	s, err := startProgram(ctx, c, p.Name, func(dir string, address netip.AddrPort) ([]string, error) {
@@ -57,10 +57,10 @@ func startWebdis(ctx context.Context, c *Config, p *Peer) (*Server, error) {
 }
 
 // fillJSON puts all records in.
-func fillJSON(redis *Redis, records *Records) error {
+func fillJSON(redis *Redis, records int) error {
 	return redis.Pipe(func(send func(command string, words ...any) error) error {
-		for i := range records.Count {
-			r := records.Record(i)
+		for i := range records {
+			r := Record(i)
 			value, err := json.Marshal(r)
 			if err == nil {
 				err = send("SET", r.Pubkey, value)
