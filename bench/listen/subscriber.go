@@ -63,15 +63,18 @@ func (s *subscriber) run(tried func()) {
 	for pause := reconnectPause; ; {
 		stream, err := s.dial()
 		s.set(stream, err)
-		tried()
-		connected, dropped := err == nil, false
-		if connected {
+		if err != nil && s.pool.ctx.Err() == nil {
+			s.pool.countEnd(false, err)
+		}
+		tried() // after what came of it is counted
+		dropped := false
+		if err == nil {
 			pause = reconnectPause
 			dropped, err = s.read(stream)
 			s.set(nil, err)
-		}
-		if s.pool.ctx.Err() == nil && !dropped {
-			s.pool.countEnd(connected, err)
+			if s.pool.ctx.Err() == nil && !dropped {
+				s.pool.countEnd(true, err)
+			}
 		}
 		if !s.pool.config.Reconnect || s.pool.ctx.Err() != nil {
 			return

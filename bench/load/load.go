@@ -18,7 +18,8 @@
 //
 // Each connection has a goroutine while a phase runs, which reads responses with fasthttp. A request
 // takes a load two thirds of the time that it takes a ledgerd, so a load on one processor has a
-// ledgerd on another at its limit. Connections are opened when they are first needed and stay open between phases. One phase runs
+// ledgerd on another at its limit. It speaks HTTP/1.1 alone, as ledgerd does: with HTTP/2 the requests of a connection share its windows,
+// and a latency would tell of the load's own queue. Connections are opened when they are first needed and stay open between phases. One phase runs
 // at a time; Take may be called by any goroutine meanwhile.
 package load
 

@@ -44,7 +44,7 @@ func (c *loadCommand) text() string {
 	for _, s := range c.steps {
 		fmt.Fprintf(&b, "%8.0f requests/s: p99 %.3f ms; %s\n", s.Rate, s.P99, strings.Join(append(s.Missed, "all is met")[:max(1, len(s.Missed))], "; "))
 	}
-	fmt.Fprintf(&b, "%s: %s (%s) over %d connections, %.3g s\n\n", c.node.URL.String(), rate, c.why, c.Connections, took)
+	fmt.Fprintf(&b, "%s: %s (%s) over %d connections, %.3g s\n\n", c.Asked(c.URL), rate, c.why, c.Connections, took)
 	fmt.Fprintf(&b, "requests  %d due, %d sent, %d ok, %d failed, %d unsent; %.1f responses/s\n", n.Due(), n.Sent(), n.OK(), n.Failed(), n.Unsent, n.PerSecond())
 	fmt.Fprintf(&b, "statuses ")
 	for _, status := range slices.Sorted(maps.Keys(n.Statuses)) {
