@@ -70,8 +70,8 @@ func (c *comparer) publications(all []*ledger.Publication) {
 func (c *comparer) record(r *ledger.Record, want *modelRecord) error {
 	got := *r
 	got.Updates, got.Unchanged, got.StateHash = nil, nil, ledger.StateHash{}
-	if !reflect.DeepEqual(got, want.Record) {
-		return fmt.Errorf("got %+v\nwant %+v", got, want.Record)
+	if wanted := c.m.world.heldRecord(want.Record); !reflect.DeepEqual(got, wanted) {
+		return fmt.Errorf("got %+v\nwant %+v", got, wanted)
 	}
 	var updates []modelUpdate
 	for i := range r.Updates {
@@ -230,7 +230,7 @@ func (c *comparer) accounts(e *Engine, q ledger.Query, s shown) error {
 
 func (c *comparer) account(s shown, k ledger.Pubkey, a ledger.Account, err error) error {
 	want := s.world.see(k)
-	want.token = ledger.Opt[ledger.TokenAccount]{} // which is compared in accounts
+	want.token, want.data.Value = ledger.Opt[ledger.TokenAccount]{}, "" // which are compared in accounts
 	if want.lamports != 0 {
 		if got := seeAccount(&a); err != nil || got != want {
 			return fmt.Errorf("got %v, %v, want %v", got, err, want)

@@ -175,6 +175,10 @@ func (g *generator) write() ledger.AccountWrite {
 		m := g.mintFacts()
 		w.Mint = &m
 	}
+	if w.Known&ledger.FieldOwner != 0 && g.chance(60) {
+		w.Known |= ledger.FieldData
+		w.Data = ledger.NewData([]byte("data"[:g.r.IntN(4)]))
+	}
 	return w
 }
 

@@ -8,6 +8,7 @@ import (
 	"maps"
 	"math/big"
 	"slices"
+	"strings"
 
 	"ledgerd/engine/ledger"
 )
@@ -59,7 +60,8 @@ type modelAccount struct {
 	executable fact[bool]
 	rentEpoch  fact[uint64]
 	token      fact[*ledger.TokenAccount]
-	mint       fact[struct{}] // who showed that it is a mint, or that it is none
+	data       ledger.Opt[string] // of the write that told the lamports, or of base state as of right after it
+	mint       fact[struct{}]     // who showed that it is a mint, or that it is none
 }
 
 // modelMint is a mint: each fact obeys the rules of base state by itself. The decimals come with every lesson.
@@ -77,15 +79,16 @@ type world struct {
 	accounts map[ledger.Pubkey]modelAccount
 	mints    map[ledger.Pubkey]modelMint
 	wanted   *wanted     // nil: everything
+	data     string      // whose data is held: "", "all", or keys of programs
 	horizon  ledger.Slot // what writes sees no closing of a slot below it
 }
 
 func newWorld(of *wanted) *world {
-	return &world{make(map[ledger.Pubkey]modelAccount), make(map[ledger.Pubkey]modelMint), of, 0}
+	return &world{accounts: make(map[ledger.Pubkey]modelAccount), mints: make(map[ledger.Pubkey]modelMint), wanted: of}
 }
 
 func (w *world) clone() *world {
-	return &world{maps.Clone(w.accounts), maps.Clone(w.mints), w.wanted, w.horizon}
+	return &world{maps.Clone(w.accounts), maps.Clone(w.mints), w.wanted, w.data, w.horizon}
 }
 
 // writeAll makes the writes of one record. Where not everything is wanted, an account that was not
@@ -189,6 +192,15 @@ func (w *world) write(wr *ledger.AccountWrite, by teacher) {
 			a.since = fact[struct{}]{known: true, by: by}
 		}
 	}
+	var told ledger.Opt[string]
+	if w.tellsData(wr) {
+		told = ledger.Some(string(wr.Data.Bytes()))
+	}
+	if !a.lamports.known || by.mayReplace(a.lamports.by) {
+		a.data = told // what told none may have changed it
+	} else if !a.data.Known && by.slot == a.lamports.by.slot && wr.Lamports == a.lamports.value {
+		a.data = told
+	}
 	a.lamports.learn(wr.Lamports, by)
 	if wr.Known&ledger.FieldOwner != 0 {
 		a.owner.learn(wr.Owner, by)
@@ -209,6 +221,35 @@ func (w *world) write(wr *ledger.AccountWrite, by teacher) {
 		a.token.value = nil
 	}
 	w.accounts[wr.Pubkey] = a
+}
+
+// tellsData reports whether a write tells data that is held.
+func (w *world) tellsData(wr *ledger.AccountWrite) bool {
+	return wr.Known&ledger.FieldData != 0 && (w.data == "all" || strings.Contains(w.data, wr.Owner.String()))
+}
+
+// heldRecord returns a record with the data alone that is held.
+func (w *world) heldRecord(r ledger.Record) ledger.Record {
+	held := func(writes []ledger.AccountWrite) []ledger.AccountWrite {
+		writes = slices.Clone(writes)
+		for i := range writes {
+			if !w.tellsData(&writes[i]) {
+				writes[i].Known, writes[i].Data = writes[i].Known&^ledger.FieldData, nil
+			}
+		}
+		return writes
+	}
+	if r.Block != nil {
+		b := *r.Block
+		b.Accounts = held(b.Accounts)
+		r.Block = &b
+	}
+	if r.Base != nil {
+		b := *r.Base
+		b.Accounts = held(b.Accounts)
+		r.Base = &b
+	}
+	return r
 }
 
 // learnToken teaches token facts: whole ones replace, a balance keeps what only the data
@@ -256,6 +297,7 @@ type seen struct {
 	executable ledger.Opt[bool]
 	rentEpoch  ledger.Opt[uint64]
 	token      ledger.Opt[ledger.TokenAccount]
+	data       ledger.Opt[string]
 }
 
 // see returns what the world shows at key: nothing but the key where nothing is open.
@@ -264,7 +306,7 @@ func (w *world) see(key ledger.Pubkey) seen {
 	if !a.open {
 		return seen{pubkey: key}
 	}
-	s := seen{key, a.lamports.value, a.owner.opt(), a.executable.opt(), a.rentEpoch.opt(), ledger.Opt[ledger.TokenAccount]{}}
+	s := seen{key, a.lamports.value, a.owner.opt(), a.executable.opt(), a.rentEpoch.opt(), ledger.Opt[ledger.TokenAccount]{}, a.data}
 	if a.token.value != nil {
 		s.token = ledger.Some(*a.token.value)
 	}
@@ -283,6 +325,7 @@ func seeAccount(a *ledger.Account) seen {
 	if a.Token != nil {
 		s.token = ledger.Some(*a.Token)
 	}
+	s.data = ledger.Opt[string]{Value: string(a.Data.Bytes()), Known: a.Known&ledger.FieldData != 0}
 	return s
 }
 
@@ -295,8 +338,8 @@ func (s seen) heldBy(wallet ledger.Pubkey) bool {
 }
 
 func (s seen) String() string {
-	return fmt.Sprintf("{%s lamports %d owner %v exec %v rent %v token %v}",
-		s.pubkey, s.lamports, s.owner, s.executable, s.rentEpoch, s.token)
+	return fmt.Sprintf("{%s lamports %d owner %v exec %v rent %v token %v data %v}",
+		s.pubkey, s.lamports, s.owner, s.executable, s.rentEpoch, s.token, s.data)
 }
 
 func comparePubkeys(a, b ledger.Pubkey) int { return bytes.Compare(a[:], b[:]) }
@@ -346,14 +389,16 @@ func accountBytes(s seen) []byte {
 		}
 	}
 	b := bytesOf(byte(1), s.pubkey, s.lamports, byte(known), s.owner.Value, s.executable.Value, s.rentEpoch.Value)
-	if !s.token.Known {
-		return b
-	}
 	t := s.token.Value
-	b = append(b, bytesOf(t.Mint, t.Owner, t.Amount, t.Details.Known)...)
+	if s.token.Known {
+		b = append(b, bytesOf(t.Mint, t.Owner, t.Amount, t.Details.Known)...)
+	}
 	if d := t.Details.Value; t.Details.Known {
 		state := bytesOf(byte(d.State), d.Delegate.Known, d.Delegate.Value, d.DelegatedAmount, d.CloseAuthority.Known, d.CloseAuthority.Value)
 		b = append(b, state...)
+	}
+	if s.data.Known {
+		b = append(b, bytesOf(sha256.Sum256([]byte(s.data.Value)))...)
 	}
 	return b
 }

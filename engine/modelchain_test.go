@@ -395,7 +395,9 @@ func (m *model) cutTo(place int) {
 	m.log = slices.DeleteFunc(m.log, func(l lesson) bool {
 		return slices.ContainsFunc(undone, func(n *modelBlock) bool { return l.event == any(n.Block) })
 	})
+	data := m.world.data
 	m.world = newWorld(m.world.wanted)
+	m.world.data = data
 	written := make(map[ledger.Pubkey]bool)
 	for _, l := range m.log {
 		m.world.horizon = l.horizon

@@ -23,6 +23,19 @@ type stream struct {
 	retention sequencer.Retention
 	lossy     bool // some blocks are never shown
 	wanted    *wanted
+	data      string // whose data is held: "", "all", or keys of programs
+}
+
+// dataPrograms returns what the engine is told of whose data is held.
+func (s *stream) dataPrograms() *ledger.DataPrograms {
+	if s.data == "" {
+		return nil
+	}
+	programs, err := ledger.ParseDataPrograms(s.data)
+	if err != nil {
+		panic(err)
+	}
+	return programs
 }
 
 // filter returns what the engine is told of what is wanted.
@@ -37,6 +50,7 @@ func (s *stream) filter() *ledger.Filter {
 func (s *stream) model() *model {
 	m := newModel(s.info)
 	m.retained = s.retention.Slots
+	m.world.data = s.data
 	if s.wanted != nil {
 		m.world.wanted, m.info.Complete = s.wanted, false
 	}
@@ -68,17 +82,18 @@ func streams() []stream {
 	gaps.GapsAllowed = true
 	tokens := &wanted{[]ledger.Pubkey{ledger.TokenProgram, key(9)}, []ledger.Pubkey{key(0), key(6), key(11)}}
 	programs := &wanted{owners: []ledger.Pubkey{ledger.Token2022Program}}
+	some := ledger.JoinKeys([]ledger.Pubkey{ledger.TokenProgram, ledger.SystemProgram})
 	return []stream{
-		{"live", live(), all, false, nil},
-		{"few slots", live(), sequencer.Retention{Slots: 5, Bytes: 1 << 30}, false, nil},
-		{"few bytes", live(), sequencer.Retention{Slots: 100_000, Bytes: 24 << 10}, false, nil},
-		{"final by depth", finite(), all, false, nil},
-		{"partial, lossy", gaps, all, true, nil},
-		{"live, lossy", ledger.SourceInfo{Name: "test", Live: true, GapsAllowed: true}, all, true, nil},
-		{"lossy, few slots", gaps, sequencer.Retention{Slots: 8, Bytes: 1 << 30}, true, nil},
-		{"some accounts", live(), all, false, tokens},
-		{"some accounts, lossy", gaps, all, true, &wanted{keys: []ledger.Pubkey{key(1), key(2), key(7)}}},
-		{"some programs, few slots", live(), sequencer.Retention{Slots: 12, Bytes: 1 << 30}, false, programs},
+		{"live", live(), all, false, nil, "all"},
+		{"few slots", live(), sequencer.Retention{Slots: 5, Bytes: 1 << 30}, false, nil, some},
+		{"few bytes", live(), sequencer.Retention{Slots: 100_000, Bytes: 24 << 10}, false, nil, ""},
+		{"final by depth", finite(), all, false, nil, "all"},
+		{"partial, lossy", gaps, all, true, nil, some},
+		{"live, lossy", ledger.SourceInfo{Name: "test", Live: true, GapsAllowed: true}, all, true, nil, "all"},
+		{"lossy, few slots", gaps, sequencer.Retention{Slots: 8, Bytes: 1 << 30}, true, nil, ""},
+		{"some accounts", live(), all, false, tokens, some},
+		{"some accounts, lossy", gaps, all, true, &wanted{keys: []ledger.Pubkey{key(1), key(2), key(7)}}, "all"},
+		{"some programs, few slots", live(), sequencer.Retention{Slots: 12, Bytes: 1 << 30}, false, programs, "all"},
 	}
 }
 
@@ -115,7 +130,7 @@ type followed struct {
 
 // follow returns an engine for the stream, to be compared with a model.
 func (s *stream) follow(t *testing.T, r *rand.Rand, m *model, c Config) followed {
-	c.Retention, c.Filter = s.retention, s.filter()
+	c.Retention, c.Filter, c.Data = s.retention, s.filter(), s.dataPrograms()
 	f := followed{startNode(t, s.info, c), newComparer(t, r, m, s.retention)}
 	f.archived = c.HistoryBytes > 0
 	return f

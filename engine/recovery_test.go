@@ -54,7 +54,7 @@ func (r *restarts) start() {
 	r.t.Helper()
 	old := r.followed
 	config := onDisk(r.t, r.disk, r.config)
-	must(r.t, config.Dir.Bind(nil, r.s.filter(), nil, false))
+	must(r.t, config.Dir.Bind(nil, r.s.filter(), r.s.dataPrograms(), false))
 	f := r.s.follow(r.t, r.g.r, r.g.m, config)
 	n, c := f.subject, f.comparer
 	r.followed = &f

@@ -85,9 +85,10 @@ func TestNoAnswerMixesTwoBlocks(t *testing.T) {
 	for round := range sample(40, 2, 2) {
 		pause := time.Duration(round%2) * 20 * time.Millisecond
 		bubble.Test(t, func(t *testing.T) { // so that no pause of the machine makes an answer late
-			events, m := streams()[0].randomEvents(seeded(t, uint64(round+1)).Uint64(), sample(500, 500, 200))
+			s := streams()[0]
+			events, m := s.randomEvents(seeded(t, uint64(round+1)).Uint64(), sample(500, 500, 200))
 			retention := sequencer.Retention{Slots: 100_000, Bytes: 1 << 30}
-			n := startNode(t, live(), Config{Shards: 4, Retention: retention})
+			n := startNode(t, live(), Config{Shards: 4, Retention: retention, Data: s.dataPrograms()})
 			const first = 50 // among them is the root
 			n.send(events[:first]...)
 			var stopped atomic.Bool

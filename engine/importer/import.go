@@ -19,7 +19,7 @@ import (
 type Config struct {
 	Dir    *datadir.Dir   // from datadir.OpenForImport
 	Filter *ledger.Filter // which accounts are held; nil: all
-	// Data are the programs whose accounts are held with their data, which Add must tell then; nil: none.
+	// Data are the programs whose accounts are held with their data; nil: none.
 	Data   *ledger.DataPrograms
 	Logger *slog.Logger // nil: slog.Default
 	// MemoryBytes bounds the rows in memory of each of up to four goroutines; 0: 64 MiB. In addition there
@@ -104,7 +104,7 @@ func (i *Import) Progress() Progress {
 func (i *Import) Add(slot ledger.Slot, version uint64, w *ledger.AccountWrite) error {
 	r := &i.row
 	r.Key, r.Slot, r.Version = w.Pubkey, slot, version
-	r.Value = appendValue(r.Value[:0], w, i.c.Filter)
+	r.Value = appendValue(r.Value[:0], w, i.c.Filter, i.c.Data)
 	if err := i.rows.Add(r); err != nil {
 		return i.explain(err)
 	}

@@ -9,7 +9,7 @@ import (
 // empty for a closed account. Else it is the account without its provenance, as codec.AppendAccount encodes it, and
 // after that the facts of a mint, as codec.AppendMint encodes them. An account that the filter does not admit has no
 // key and no fields but its lamports; its row still replaces older records of the account.
-func appendValue(dst []byte, w *ledger.AccountWrite, f *ledger.Filter) []byte {
+func appendValue(dst []byte, w *ledger.AccountWrite, f *ledger.Filter, held *ledger.DataPrograms) []byte {
 	if w.Lamports == 0 {
 		return dst
 	}
@@ -19,6 +19,9 @@ func appendValue(dst []byte, w *ledger.AccountWrite, f *ledger.Filter) []byte {
 	}
 	if !f.Admits(&a) {
 		a = ledger.Account{Lamports: w.Lamports}
+	}
+	if !held.Keep(&a.Owner) {
+		a.Known, a.Data = a.Known&^ledger.FieldData, nil
 	}
 	dst = codec.AppendAccount(dst, &a)
 	if w.Mint != nil {
