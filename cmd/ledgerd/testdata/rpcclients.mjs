@@ -1,0 +1,110 @@
+// Calls a node with the libraries of Solana as they are, and compares what they read with what REST says at the same slot.
+// Arguments: the address of JSON-RPC, that of REST, a wallet with tokens, and a mint. The node stands still.
+import assert from 'node:assert/strict';
+import { Connection, PublicKey } from '@solana/web3.js';
+import { address, createSolanaRpc, signature } from '@solana/kit';
+
+const [url, rest, wallet, mint] = process.argv.slice(2);
+const genesis = '5eykt4UsFv8P8NJdTREpY1vzqKqZKvdpKuc147dw2N9d'; // --genesis-hash of the node
+const levels = ['processed', 'confirmed', 'finalized'];
+const tokenProgram = 'TokenkegQfeZyiNwAJbNbGKPFXCWuBvf9Ss623VQ5DA';
+
+async function ask(path) {
+  return (await fetch(rest + path)).json();
+}
+const account = await ask(`/account/${wallet}?commitment=finalized`);
+const tokens = (await ask(`/account/${wallet}/tokens?commitment=finalized`)).tokens.filter((t) => t.program_id === tokenProgram);
+const supply = (await ask(`/account/${mint}?include=token&commitment=finalized`)).mint;
+const tip = {};
+for (const level of levels) tip[level] = await ask(`/blocks/latest?commitment=${level}`);
+const block = await ask(`/blocks/${tip.finalized.slot}?include=signatures`);
+const history = (await ask(`/account/${wallet}/transactions?commitment=finalized&limit=5`)).transactions;
+assert(tokens.length > 0 && history.length > 0 && tip.processed.slot > tip.finalized.slot);
+
+// refused runs a call that must be answered with an error of a code.
+async function refused(code, call) {
+  await assert.rejects(call, (e) => (e.code ?? e.context?.__code) === code || assert.fail(e));
+}
+
+async function web3() {
+  const c = new Connection(url, 'finalized');
+  const key = new PublicKey(wallet);
+  for (const level of levels) {
+    assert.equal(await c.getSlot(level), tip[level].slot);
+    const { value, context } = await c.getLatestBlockhashAndContext(level);
+    assert.deepEqual([value.blockhash, context.slot], [tip[level].blockhash, tip[level].slot]);
+    assert.equal((await c.isBlockhashValid(value.blockhash, { commitment: level })).value, true);
+    assert.equal(value.lastValidBlockHeight, (await c.getBlockHeight(level)) + 150);
+  }
+  await refused(-32016, c.getSlot({ minContextSlot: tip.finalized.slot + 1 }));
+  const epoch = await c.getEpochInfo();
+  assert.deepEqual([epoch.absoluteSlot, epoch.slotsInEpoch, (await c.getEpochSchedule()).slotsPerEpoch], [tip.finalized.slot, 432000, 432000]);
+  assert.equal(await c.getGenesisHash(), genesis);
+  assert.match((await c.getVersion())['solana-core'], /^\d+\.\d+\.\d+$/);
+
+  assert.equal(await c.getBalance(key), account.lamports);
+  const nothing = { dataSlice: { offset: 0, length: 0 } };
+  const info = await c.getAccountInfo(key, nothing);
+  assert.deepEqual([info.lamports, info.owner.toBase58(), info.executable], [account.lamports, account.owner, account.executable]);
+  const several = await c.getMultipleAccountsInfo([key, new PublicKey(genesis)], nothing);
+  assert.deepEqual([several[0].lamports, several[1]], [account.lamports, null]);
+  await assert.rejects(c.getAccountInfo(key), /is not kept here/); // web3.js drops the code
+
+  const held = (await c.getParsedTokenAccountsByOwner(key, { programId: new PublicKey(tokenProgram) })).value;
+  assert.deepEqual(held.map((h) => [h.pubkey.toBase58(), h.account.data.parsed.info.tokenAmount.amount]), tokens.map((t) => [t.token_account, t.amount]));
+  assert.deepEqual(held.map((h) => h.account.data.parsed.info.tokenAmount.uiAmountString), tokens.map((t) => t.ui_amount));
+  const one = await c.getParsedTokenAccountsByOwner(key, { mint: new PublicKey(tokens[0].mint) });
+  assert.deepEqual(one.value.map((h) => h.account.data.parsed.info.mint), tokens.filter((t) => t.mint === tokens[0].mint).map((t) => t.mint));
+  assert.equal((await c.getTokenAccountBalance(new PublicKey(tokens[0].token_account))).value.amount, tokens[0].amount);
+  assert.equal((await c.getTokenSupply(new PublicKey(mint))).value.amount, supply.supply);
+  assert.equal((await c.getParsedAccountInfo(new PublicKey(mint))).value.data.parsed.info.decimals, supply.decimals);
+  await refused(-32602, c.getTokenSupply(key));
+  await refused(-32010, c.getTokenLargestAccounts(new PublicKey(mint)));
+  const program = await c.getProgramAccounts(new PublicKey(tokenProgram), nothing);
+  assert(program.some((p) => p.pubkey.toBase58() === tokens[0].token_account));
+
+  assert.equal(await c.getBlockTime(block.slot), Date.parse(block.timestamp) / 1000);
+  const { signatures, blockhash, previousBlockhash, parentSlot } = await c.getBlockSignatures(block.slot);
+  assert.deepEqual([signatures, blockhash, previousBlockhash, parentSlot], [block.signatures, block.blockhash, block.previous_blockhash, block.parent_slot]);
+  const first = await c.getFirstAvailableBlock();
+  const slots = await c.getBlocks(first, block.slot);
+  assert.deepEqual([slots[0], slots.at(-1), slots.includes(block.parent_slot), await c.getMinimumLedgerSlot()], [first, block.slot, true, first]);
+  const statuses = (await c.getSignatureStatuses(history.map((t) => t.signature))).value;
+  assert.deepEqual(statuses.map((s) => [s.slot, s.err === null, s.confirmationStatus]), history.map((t) => [t.slot, t.success, 'finalized']));
+  const listed = await c.getSignaturesForAddress(key, { limit: 5 });
+  assert.deepEqual(listed.map((t) => [t.signature, t.slot, t.err === null]), history.map((t) => [t.signature, t.slot, t.success]));
+  await refused(-32601, c.getTransaction(history[0].signature, { maxSupportedTransactionVersion: 0 }));
+}
+
+async function kit() {
+  const rpc = createSolanaRpc(url); // asks for confirmed where nothing else is said
+  const finalized = { commitment: 'finalized' };
+  const key = address(wallet);
+  for (const level of levels) {
+    assert.equal(await rpc.getSlot({ commitment: level }).send(), BigInt(tip[level].slot));
+    assert.equal((await rpc.getLatestBlockhash({ commitment: level }).send()).value.blockhash, tip[level].blockhash);
+  }
+  assert.equal(await rpc.getHealth().send(), 'ok');
+  assert.equal(await rpc.getGenesisHash().send(), genesis);
+  assert.equal((await rpc.getIdentity().send()).identity.length > 31, true);
+  assert.equal((await rpc.getBalance(key, finalized).send()).value, BigInt(account.lamports));
+  const slice = { encoding: 'base64', dataSlice: { offset: 0, length: 0 }, ...finalized };
+  const { value } = await rpc.getAccountInfo(key, slice).send();
+  assert.deepEqual([value.lamports, value.owner, value.executable], [BigInt(account.lamports), account.owner, account.executable]);
+  assert.equal((await rpc.getMultipleAccounts([key], slice).send()).value[0].lamports, BigInt(account.lamports));
+  const held = await rpc.getTokenAccountsByOwner(key, { programId: address(tokenProgram) }, { encoding: 'jsonParsed', ...finalized }).send();
+  assert.deepEqual(held.value.map((h) => h.account.data.parsed.info.tokenAmount.amount), tokens.map((t) => t.amount));
+  assert.equal((await rpc.getTokenSupply(address(mint), finalized).send()).value.amount, supply.supply);
+  const found = await rpc.getBlock(BigInt(block.slot), { transactionDetails: 'signatures', rewards: false, maxSupportedTransactionVersion: 0, ...finalized }).send();
+  assert.deepEqual([found.blockhash, found.signatures], [block.blockhash, block.signatures]);
+  assert.deepEqual(await rpc.getBlocksWithLimit(BigInt(block.parent_slot), 2, finalized).send(), [BigInt(block.parent_slot), BigInt(block.slot)]);
+  const statuses = await rpc.getSignatureStatuses([signature(history[0].signature)], { searchTransactionHistory: true }).send();
+  assert.equal(statuses.value[0].slot, BigInt(history[0].slot));
+  const listed = await rpc.getSignaturesForAddress(key, { limit: 5, ...finalized }).send();
+  assert.deepEqual(listed.map((t) => t.signature), history.map((t) => t.signature));
+  const [slot, height] = await Promise.all([rpc.getSlot(finalized).send(), rpc.getBlockHeight(finalized).send()]);
+  assert(slot === BigInt(tip.finalized.slot) && height > 0n);
+}
+
+await web3();
+await kit();
