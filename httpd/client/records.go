@@ -59,7 +59,7 @@ type (
 		Transactions []Transaction `json:"transactions"`
 		NextBefore   *string       `json:"next_before"`  // nil at the end, and with the oldest first
 		NextAfter    *string       `json:"next_after"`   // nil at the end, and with the newest first
-		HistoryFrom  uint64        `json:"history_from"` // no transaction of an older slot is held
+		HistoryFrom  uint64        `json:"history_from"` // from this slot on all blocks are held
 	}
 
 	// Account is an account. Token and Mint are nil unless they were asked for and the account is of that kind.
