@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"ledgerd/engine/ledger"
+	"ledgerd/engine/source/upstream"
 )
 
 // oneRequestFor is for how long a node is believed to take one request for filters.
@@ -40,7 +41,7 @@ func (f *follower) replay(conn *connection, after, upTo ledger.Slot) bool {
 		sub := f.subscription()
 		sub.from = ledger.Some(slot)
 		conn.replay(sub)
-		f.stats.Replayed()
+		f.stats.Count(func(n *upstream.Snapshot) { n.Replays++ })
 		f.again = askedAgain{slot, time.Now()}
 	}
 	return time.Since(f.again.at) < f.config.IdleTimeout

@@ -60,7 +60,7 @@ func newFollower(s *Source, emit ledger.Emit) *follower {
 func (f *follower) emit(ctx context.Context, e ledger.Event) error {
 	f.emitted = true
 	if status, ok := e.(*ledger.SlotStatus); ok && status.Status == ledger.StatusDead && status.Blockhash.Known {
-		f.stats.Dead()
+		f.stats.Count(func(n *upstream.Snapshot) { n.Dead++ })
 	}
 	f.failed = f.forward(ctx, e)
 	return f.failed
@@ -79,15 +79,13 @@ func (f *follower) ask(ctx context.Context, restart bool) error {
 		return ctx.Err()
 	}
 	f.emitted = false
-	for n := before.Placed; n < f.verdict.Placed; n++ {
-		f.stats.Sealed(f.verdict.Tip.Slot)
+	if placed := f.verdict.Placed - before.Placed; placed > 0 {
+		f.stats.Sealed(f.verdict.Tip.Slot, placed)
 	}
-	for n := before.Repeated; n < f.verdict.Repeated; n++ {
-		f.stats.Duplicate()
-	}
-	for n := before.Contradictions; n < f.verdict.Contradictions; n++ {
-		f.stats.Failed(upstream.Equivocation)
-	}
+	f.stats.Count(func(n *upstream.Snapshot) {
+		n.Duplicates += f.verdict.Repeated - before.Repeated
+		n.Errors[upstream.Equivocation] += f.verdict.Contradictions - before.Contradictions
+	})
 	return nil
 }
 
@@ -98,7 +96,7 @@ func (f *follower) session(ctx context.Context) error {
 	}
 	sub := f.subscription()
 	if sub.from.Known {
-		f.stats.Replayed()
+		f.stats.Count(func(n *upstream.Snapshot) { n.Replays++ })
 	}
 	conn, err := f.source.connect(ctx, sub)
 	if err == nil {

@@ -165,7 +165,7 @@ func (f *follower) put(ctx context.Context, b *ledger.Block, asks bool) (err err
 			return err
 		}
 	}
-	f.stats.Sealed(b.Slot)
+	f.stats.Sealed(b.Slot, 1)
 	if err := f.emit(ctx, b); err != nil {
 		return err
 	}

@@ -90,7 +90,7 @@ func (s *Stats) Disconnected(why Kind) {
 }
 
 // Failed reports an error that ends no connection, such as one call that was turned down.
-func (s *Stats) Failed(why Kind) { s.count(&s.now.Errors[why]) }
+func (s *Stats) Failed(why Kind) { s.Count(func(n *Snapshot) { n.Errors[why]++ }) }
 
 // Limited reports that the node turned us down for our rate, and for how long it asked to wait, 0 if it did not say.
 // Connected ends that.
@@ -103,10 +103,7 @@ func (s *Stats) Limited(wait time.Duration) {
 
 // Received reports a message, or an answer, of so many bytes.
 func (s *Stats) Received(bytes int) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.now.Messages++
-	s.now.Bytes += uint64(max(bytes, 0))
+	s.Count(func(n *Snapshot) { n.Messages, n.Bytes = n.Messages+1, n.Bytes+uint64(max(bytes, 0)) })
 }
 
 // Saw reports that the node works on a slot, or is past it.
@@ -160,21 +157,12 @@ func (s *Stats) Resumed(slot ledger.Slot) {
 	s.now.SealedSlot = max(s.now.SealedSlot, slot)
 }
 
-// Sealed reports a whole block, about to be emitted.
-func (s *Stats) Sealed(slot ledger.Slot) {
-	s.count(&s.now.Blocks)
+// Sealed reports whole blocks, the newest of them of a slot.
+func (s *Stats) Sealed(slot ledger.Slot, blocks uint64) {
+	s.Count(func(n *Snapshot) { n.Blocks += blocks })
 	s.Saw(slot)
 	s.Resumed(slot)
 }
-
-// Duplicate reports something that had come already and was dropped.
-func (s *Stats) Duplicate() { s.count(&s.now.Duplicates) }
-
-// Dead reports a slot that the node gave up.
-func (s *Stats) Dead() { s.count(&s.now.Dead) }
-
-// Replayed reports that a connection was asked to begin with an earlier slot.
-func (s *Stats) Replayed() { s.count(&s.now.Replays) }
 
 // GapFound reports that the slots after a held one, up to upTo, may be missing, and that the source tries to get them.
 // While a gap is open it only grows.
@@ -215,8 +203,9 @@ func (s *Stats) GapRepaired() {
 // Peers returns how many upstreams are connected: 0 or 1.
 func (s *Stats) Peers() int { return int(figures.One(s.Snapshot().Connected)) }
 
-func (s *Stats) count(n *uint64) {
+// Count adds to counters.
+func (s *Stats) Count(add func(*Snapshot)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	*n++
+	add(&s.now)
 }

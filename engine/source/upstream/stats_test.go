@@ -59,7 +59,7 @@ func TestLagIsHowLongTheNodeIsAhead(t *testing.T) {
 		s.Saw(99) // late: it does not count
 		time.Sleep(time.Second)
 		check("behind", 103, 3, 2*time.Second)
-		s.Sealed(102)
+		s.Sealed(102, 1)
 		check("one behind", 103, 1, time.Second)
 		last := ledger.Slot(103 + 2*seenSlots)
 		for slot := ledger.Slot(104); slot <= last; slot++ {
@@ -160,10 +160,8 @@ func TestStatsAreSafeForEverybody(t *testing.T) {
 		all.Go(func() {
 			for i := range each {
 				s.Received(10)
-				s.Sealed(ledger.Slot(i))
-				s.Duplicate()
-				s.Dead()
-				s.Replayed()
+				s.Sealed(ledger.Slot(i), 1)
+				s.Count(func(n *Snapshot) { n.Duplicates, n.Dead, n.Replays = n.Duplicates+1, n.Dead+1, n.Replays+1 })
 				s.Failed(Garbage)
 				_, _ = s.Snapshot(), s.Trouble()
 			}
