@@ -186,6 +186,8 @@ func TestLoadAsksAsItIsTold(t *testing.T) {
 			if err == nil && json.Unmarshal(content, &f) == nil && tt.as != nil && !tt.as(&f) {
 				t.Errorf("figures: %s", content)
 			}
+			s.mu.Lock()
+			defer s.mu.Unlock()
 			for _, field := range tt.fields {
 				if !s.fields[field] {
 					t.Errorf("the server was sent %v, not %q", s.fields, field)

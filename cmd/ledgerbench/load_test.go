@@ -183,6 +183,8 @@ func TestInterruptedLoadGivesFigures(t *testing.T) {
 	node := new(fakeNode)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		node.ServeHTTP(w, r)
+		node.mu.Lock()
+		defer node.mu.Unlock()
 		if node.asked["/api/blocks/latest"] > 1 { // the first only looks whether it is there
 			stop()
 		}
