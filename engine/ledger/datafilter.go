@@ -39,11 +39,12 @@ func ParseDataPart[T string | []byte](offset uint64, text T) (p DataPart, ok boo
 
 // Match reports whether the filter takes an account.
 func (f *DataFilter) Match(a *Account) bool {
-	return a.Known&FieldData != 0 && f.matchData(a.Data.Bytes())
+	return a.Known&FieldData != 0 && f.MatchData(a.Data)
 }
 
-func (f *DataFilter) matchData(data []byte) bool {
-	size := uint64(len(data))
+// MatchData reports whether the filter takes an account of this data.
+func (f *DataFilter) MatchData(d *Data) bool {
+	data, size := d.Bytes(), uint64(d.Len())
 	if f.Size.Known && f.Size.Value != size {
 		return false
 	}

@@ -179,7 +179,7 @@ func TestAsyncAPIAgreesWithOpenAPI(t *testing.T) {
 			}
 		}
 	}
-	if got := document.Channels.Accounts.Bindings.WS.Query.Properties; !reflect.DeepEqual(got, want) || len(got) != 9 {
+	if got := document.Channels.Accounts.Bindings.WS.Query.Properties; !reflect.DeepEqual(got, want) || len(got) != 10 {
 		t.Errorf("the query is\n%v, in openapi.json\n%v", got, want)
 	}
 	ledgertest.Equal(t, document.Components.Schemas["Commitment"], open.Components.Schemas["Commitment"], "a commitment, beside openapi.json")
@@ -187,7 +187,7 @@ func TestAsyncAPIAgreesWithOpenAPI(t *testing.T) {
 	update := document.Components.Messages["account_update"].Payload.Properties
 	for name, field := range account {
 		told, ok := update[name]
-		if !ok || name == "token" {
+		if !ok || name == "token" || name == "space" || name == "data" { // whose null the two languages write differently
 			continue
 		}
 		if references, is := told["allOf"].([]any); is {

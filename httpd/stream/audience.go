@@ -67,7 +67,7 @@ func (a *audience) change(s *subscriber, to wants, added, removed names) {
 func (a *audience) classify(s *subscriber) {
 	phase := s.phase()
 	a.walked.put(s, phase == walking)
-	s.hub.tokens.put(s, s.wants.form == withTokens)
+	s.hub.tokens.put(s, s.wants.form.shows(withTokens))
 	if phase == following {
 		s.follow(a.ring(s))
 	} else {
@@ -127,7 +127,9 @@ func (a *audience) deliverUpdates(e *emission) {
 		for _, n := range namesOf(room[:0], &e.updates[i]) {
 			if w := a.indexes[n.kind][*n.key]; w != nil {
 				for _, s := range w.list {
-					s.deliverMatch(e, i)
+					if s.wants.takes(&e.updates[i], n) {
+						s.deliverMatch(e, i)
+					}
 				}
 			}
 		}

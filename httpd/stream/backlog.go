@@ -107,7 +107,7 @@ func (s *subscriber) writeMissed(b *backlog) error {
 
 // writeBacklog writes the part of a backlog that is in memory, as the socket takes it.
 func (s *subscriber) writeBacklog(b *backlog) error {
-	if b.wants.form == withTokens {
+	if b.wants.form.shows(withTokens) {
 		s.seat.work.charge(foundCost(s.hub.newestDecimals(b.emissions)))
 	}
 	size := b.size()
@@ -127,14 +127,13 @@ func (s *subscriber) writeBacklog(b *backlog) error {
 		to.add(b.gap)
 	}
 	for e, part := range b.parts {
-		to.addPart(e, b.wants.form, part)
-		if to.hasRoom() {
-			continue
+		if to.frames > 0 && !to.hasRoom(e.frameBytes(b.wants.form, part)) {
+			if err := s.writePart(to); err != nil {
+				return err
+			}
+			to = batch{data: *room}
 		}
-		if err := s.writePart(to); err != nil {
-			return err
-		}
-		to = batch{data: *room}
+		to.addPart(e, b.wants.form, part) // one frame alone may be larger than the room
 	}
 	if to.frames == 0 {
 		return nil
@@ -144,6 +143,13 @@ func (s *subscriber) writeBacklog(b *backlog) error {
 
 // writePart writes a part of a backlog. An error says why the next one is not to be written.
 func (s *subscriber) writePart(b batch) error {
+	if more := cap(b.data) - batchBytes; more > 0 {
+		s.hub.memory.Hold(more)
+		defer s.hub.memory.Hold(-more)
+		if !s.hub.memory.Allows(more) {
+			return &endMemory
+		}
+	}
 	b.published = 0 // how late it comes says nothing of us
 	if err := s.writeOnce(b); err != nil {
 		return err

@@ -149,7 +149,12 @@ func (c *client) read() (frame.Opcode, string, error) {
 			c.Fatalf("length %d is not in its shortest form", length)
 		}
 	case 127:
-		c.Fatal("a frame of 64 KiB or more")
+		if _, err := io.ReadFull(c.r, head[:8]); err != nil {
+			return 0, "", err
+		}
+		if length = binary.BigEndian.Uint64(head[:]); length < 1<<16 || length > 16<<20 {
+			c.Fatalf("a frame of %d bytes, which no data takes", length)
+		}
 	}
 	if op.IsControl() && length > 125 {
 		c.Fatalf("control frame of %d bytes", length)
@@ -157,6 +162,9 @@ func (c *client) read() (frame.Opcode, string, error) {
 	payload := make([]byte, length)
 	if _, err := io.ReadFull(c.r, payload); err != nil {
 		return 0, "", fmt.Errorf("inside a frame: %w", err)
+	}
+	if length >= 1<<16 && !bytes.Contains(payload, []byte(`,"data":"`)) {
+		c.Fatal("a frame of 64 KiB or more without data")
 	}
 	if op == websocket.TextMessage && (!utf8.Valid(payload) || !json.Valid(payload)) {
 		c.Fatalf("message is no JSON: %q", payload)

@@ -6,13 +6,14 @@ import "time"
 // one socket did it 19 times a second at a node with a simulated ledger of 18,000 accounts, and the
 // node's processor time was counted, less what it takes without the socket.
 const (
-	messagePrice = 25 * time.Microsecond // a message, and its answer
-	bytePrice    = 100 * time.Nanosecond // of a message: 45 KB that name 1,000 accounts took 5 ms on a slower core
-	pubkeyPrice  = 3 * time.Microsecond  // looked up for a snapshot, found and encoded or not
-	programPrice = 40 * time.Microsecond // looked up for a snapshot: 1,350 took 47 ms; a wallet's tokens are as much
-	memberPrice  = 2 * time.Microsecond  // of a program, found and perhaps encoded: 10,000 took 11 ms to find; or a mint
-	updatePrice  = 250 * time.Nanosecond // looked at for a resume; it is sent as a live one, which costs nothing
-	pastPrice    = 5 * time.Millisecond  // to begin reading the log where it was left
+	messagePrice  = 25 * time.Microsecond // a message, and its answer
+	bytePrice     = 100 * time.Nanosecond // of a message: 45 KB that name 1,000 accounts took 5 ms on a slower core
+	pubkeyPrice   = 3 * time.Microsecond  // looked up for a snapshot, found and encoded or not
+	programPrice  = 40 * time.Microsecond // looked up for a snapshot: 1,350 took 47 ms; a wallet's tokens are as much
+	memberPrice   = 2 * time.Microsecond  // of a program, found and perhaps encoded: 10,000 took 11 ms to find; or a mint
+	filteredPrice = 10 * time.Millisecond // a page of a program's accounts of which few are taken: 65,536 are looked at
+	updatePrice   = 250 * time.Nanosecond // looked at for a resume; it is sent as a live one, which costs nothing
+	pastPrice     = 5 * time.Millisecond  // to begin reading the log where it was left
 )
 
 func messageCost(bytes int) time.Duration { return messagePrice + time.Duration(bytes)*bytePrice }

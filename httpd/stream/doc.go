@@ -18,7 +18,8 @@
 // an account's key, a program or a wallet: that of a token account, now or before the block, or
 // the wallet itself.
 //
-// A form is how updates are written: basic, extended, or extended with the facts of token accounts.
+// A form is how updates are written: basic, extended, or extended with the facts of token accounts, the data of accounts, or both.
+// A frame with data may be as long as the data: it has a block of its ring to itself then, and is written from where it is.
 // The decimals among them are the mint's: they are read from the ledger once for each block, without
 // the hub's lock and only when a subscriber wants them, and then kept with the block.
 //

@@ -2,6 +2,7 @@ package stream
 
 import (
 	"bytes"
+	"encoding/base64"
 	"sync/atomic"
 	"time"
 
@@ -13,17 +14,29 @@ import (
 type form uint8
 
 const (
-	basic      form = iota // exactly the fields of the original interface
-	extended               // with slot, seq, owner, executable and commitment
-	withTokens             // extended, with the facts of token accounts
-	forms
+	basic      form = 0            // exactly the fields of the original interface
+	extended   form = 1            // with slot, seq, owner, executable and commitment
+	withTokens form = extended | 2 // with the facts of token accounts
+	withData   form = extended | 4 // with the data of accounts
+	forms           = (withTokens | withData) + 1
 )
 
-// marksSlots reports whether slot_end, rollback and heartbeat frames belong to a form.
-func (f form) marksSlots() bool { return f >= extended }
+// shows reports whether a form has all that another has.
+func (f form) shows(what form) bool { return f&what == what }
 
-// maxFrameBytes is more than any update, slot_end or rollback frame takes.
+// marksSlots reports whether slot_end, rollback and heartbeat frames belong to a form.
+func (f form) marksSlots() bool { return f.shows(extended) }
+
+// maxFrameBytes is more than any update, slot_end or rollback frame takes without data.
 const maxFrameBytes = 512
+
+// updateFrameBytes is more than the frame of an account's state takes.
+func (f form) updateFrameBytes(a *ledger.Account) int {
+	if !f.shows(withData) {
+		return maxFrameBytes
+	}
+	return maxFrameBytes + base64.StdEncoding.EncodedLen(a.Data.Len())
+}
 
 // emission is one block, or the undoing of some, at one commitment level. It has parts: an
 // opening, the updates, and an ending. Of a block the ending is a slot_end frame, of an undoing
@@ -37,6 +50,7 @@ type emission struct {
 	seqs      []ledger.Seq
 	lastSeq   ledger.Seq // the newest seq once all of it was delivered
 	updates   []ledger.Update
+	dataBytes int           // of the data of updates, now and before
 	published time.Duration // when, see Hub.now
 
 	// decimals are the updates' mints, nil until they are read for the first subscriber that wants them. All
@@ -90,6 +104,14 @@ func (e *emission) after(part int, seen ledger.Seq) bool {
 // isMarker reports whether a part is no update.
 func (e *emission) isMarker(part int) bool { return part == opening || part == e.ending() }
 
+// frameBytes is more than the frame of a part takes.
+func (e *emission) frameBytes(f form, part int) int {
+	if e.isMarker(part) {
+		return maxFrameBytes
+	}
+	return f.updateFrameBytes(&e.updates[part].Account)
+}
+
 // hasFrame reports whether there is a frame of a part in a form.
 func (e *emission) hasFrame(f form, part int) bool {
 	return !e.isMarker(part) || f.marksSlots() && e.undoneFrom.Known == (part == opening)
@@ -101,7 +123,7 @@ func (e *emission) appendPart(dst []byte, f form, part int) []byte {
 	case !e.isMarker(part):
 		var d ledger.Opt[uint8]
 		a := &e.updates[part].Account
-		if f == withTokens {
+		if f.shows(withTokens) {
 			d = e.decimals.Load().of(a)
 		}
 		return appendUpdate(dst, f, a, d, e.time, e.slot, e.seq(part), e.level)

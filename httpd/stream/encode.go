@@ -1,6 +1,7 @@
 package stream
 
 import (
+	"encoding/base64"
 	"fmt"
 	"strconv"
 	"time"
@@ -18,11 +19,14 @@ func appendUpdate(dst []byte, f form, a *ledger.Account, decimals ledger.Opt[uin
 		b = strconv.AppendUint(b, uint64(a.Lamports), 10)
 		b = append(b, `,"timestamp":`...)
 		b = appendTime(b, at)
-		if f >= extended {
+		if f.shows(extended) {
 			b = appendExtended(b, a, slot, seq, level)
 		}
-		if f == withTokens {
+		if f.shows(withTokens) {
 			b = appendToken(append(b, `,"token":`...), tokenOf(a), decimals)
+		}
+		if f.shows(withData) {
+			b = appendData(b, a)
 		}
 		return append(b, '}')
 	})
@@ -63,6 +67,18 @@ func appendToken(b []byte, t *ledger.TokenAccount, decimals ledger.Opt[uint8]) [
 		b = append(b, "null"...)
 	}
 	return append(b, '}')
+}
+
+// appendData appends how much data an account has, and the data, null where it is not known.
+func appendData(b []byte, a *ledger.Account) []byte {
+	if a.Known&ledger.FieldData == 0 {
+		return append(b, `,"space":null,"data":null`...)
+	}
+	b = append(b, `,"space":`...)
+	b = strconv.AppendInt(b, int64(a.Data.Len()), 10)
+	b = append(b, `,"data":"`...)
+	b = base64.StdEncoding.AppendEncode(b, a.Data.Bytes())
+	return append(b, '"')
 }
 
 func appendRollback(b []byte, from, to ledger.Slot, seq ledger.Seq) []byte {

@@ -23,8 +23,9 @@ func (f *feed) take(p *ledger.Publication) (out []*emission) {
 		case ledger.BlockRecord:
 			f.chain = append(f.chain, emission{
 				version: r.Version, slot: r.Slot, time: r.Time, firstSeq: r.FirstSeq, lastSeq: r.LastSeq(),
-				updates: r.Updates, decimals: new(atomic.Pointer[mints]),
+				decimals: new(atomic.Pointer[mints]),
 			})
+			f.chain[len(f.chain)-1].setUpdates(r.Updates)
 			out = f.advance(out, ledger.Processed, r.Version)
 		case ledger.RollbackRecord:
 			out = f.rollBack(out, r)
@@ -58,7 +59,7 @@ func (f *feed) rollBack(out []*emission, r *ledger.Record) []*emission {
 		switch {
 		case level == ledger.Processed:
 			out = append(out, undoing(level, r, r.FromSlot))
-			out[len(out)-1].updates = r.Updates
+			out[len(out)-1].setUpdates(r.Updates)
 		case f.emitted[level] > keep:
 			out = append(out, restore(level, f.chain[keep:f.emitted[level]], r))
 		}
@@ -88,19 +89,20 @@ func restore(level ledger.Commitment, undone []emission, r *ledger.Record) *emis
 		}
 	}
 	e := undoing(level, r, undone[len(undone)-1].slot)
+	var updates []ledger.Update
 	restored := func(now *ledger.Account, seq ledger.Seq) {
 		before := shown[now.Pubkey]
 		if before == nil || ledger.SameToReaders(before, now) {
 			return
 		}
-		u := ledger.Update{Account: *now}
+		u := ledger.Update{Account: *now, DataBefore: ledger.DataBefore(before, now)}
 		if before.Known&ledger.FieldOwner != 0 && (now.Known&ledger.FieldOwner == 0 || before.Owner != now.Owner) {
 			u.OwnerBefore = ledger.Some(before.Owner)
 		}
 		if was, is := tokenOf(before), tokenOf(now); was != nil && (is == nil || was.Owner != is.Owner) {
 			u.WalletBefore = ledger.Some(was.Owner)
 		}
-		e.updates = append(e.updates, u)
+		updates = append(updates, u)
 		e.seqs = append(e.seqs, seq)
 	}
 	// Both lists are in pubkey order; so is what comes of them. What has no number of its
@@ -117,6 +119,7 @@ func restore(level ledger.Commitment, undone []emission, r *ledger.Record) *emis
 	for i := range unchanged {
 		restored(&unchanged[i], r.LastSeq())
 	}
+	e.setUpdates(updates)
 	return e
 }
 

@@ -38,7 +38,13 @@ func (s *subscriber) handle(text []byte) {
 
 func (s *subscriber) subscribe(r *request, id messageID) error {
 	more, to := r.names, s.wants
-	to.show(r.extended, r.tokens)
+	if r.where != nil {
+		if len(more[programs]) == 0 {
+			return errNoPrograms
+		}
+		to.where = r.where
+	}
+	to.show(r.extended, r.tokens, r.data)
 	var added names
 	if to.names, added = to.names.plus(more); to.names.count() > maxNames {
 		return &endNames
@@ -49,12 +55,12 @@ func (s *subscriber) subscribe(r *request, id messageID) error {
 	// Names replace everything; no names at all mean everything, and replace them.
 	replaced := nameSet{}
 	if to.everything = more.count() == 0; to.everything {
-		to.names, replaced = nameSet{}, to.names
+		to.names, to.where, replaced = nameSet{}, nil, to.names
 	}
 	change := func() { s.audience().change(s, to, added, names{}) }
 	var err error
 	if r.snapshot {
-		err = s.subscribeWithSnapshot(more, change, to.form, id)
+		err = s.subscribeWithSnapshot(more, change, to, id)
 	} else {
 		s.subscribeNow(change, id)
 	}
@@ -88,6 +94,9 @@ func (s *subscriber) unsubscribe(r *request, id messageID) error {
 	} else {
 		to.names, removed = to.names.minus(r.names)
 		defer s.giveNames(removed.count())
+	}
+	if to.names.len(programs) == 0 {
+		to.where = nil
 	}
 	s.hub.mu.Lock()
 	defer s.hub.mu.Unlock()

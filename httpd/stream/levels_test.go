@@ -1,6 +1,7 @@
 package stream
 
 import (
+	"bytes"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -225,4 +226,60 @@ func TestTurnsBetweenRingAndNamesAreExact(t *testing.T) {
 			n.Errorf("only %d updates came", next-1)
 		}
 	})
+}
+
+// Frames of any length lie in one block each, a ring of long ones holds no more than its bytes and one frame, and a reader reads them whole or knows
+// that it was lapped.
+func TestARingOfLongFramesIsBounded(t *testing.T) {
+	seed := rand.Uint64()
+	random := rand.New(rand.NewPCG(seed, 0))
+	const limit, longest = 8 * blockBytes, 4 * blockBytes
+	r := newRing(withData, limit, 0)
+	reader, laps, longFrames := r.newest(), 0, 0
+	var want, got []byte
+	for slot := range ledger.Slot(300) {
+		e := &emission{slot: slot, undoneFrom: ledger.Some(slot)}
+		for range random.IntN(4) {
+			data := make([]byte, random.IntN(200))
+			if random.IntN(3) == 0 {
+				data = make([]byte, random.IntN(longest/2))
+				longFrames++
+			}
+			e.updates = append(e.updates, ledger.Update{Account: ledger.Account{Pubkey: key(int(slot)), Known: ledger.FieldData, Data: ledger.NewData(data)}})
+		}
+		r.append(e)
+		for part := opening; part <= e.ending(); part++ {
+			want = e.appendPart(want, withData, part)
+		}
+		held := 0
+		for i := range r.slots {
+			if b := r.slots[i].Load(); b != nil {
+				held += len(b.data)
+			}
+		}
+		if held != r.bytes || held > len(r.slots)*blockBytes+longest {
+			t.Fatalf("seed %d: the blocks have %d bytes, counted as %d, of a ring of %d", seed, held, r.bytes, limit)
+		}
+		if random.IntN(5) > 0 {
+			continue
+		}
+		for head := reader.head(); reader.at < head.at; {
+			frames, to, ok := reader.next(head)
+			if ok == reader.lapped() && !ok {
+				t.Fatalf("seed %d: a reader that was lapped: %v", seed, reader.lapped())
+			}
+			if got, reader.position = append(got, frames...), to; !ok {
+				reader, want, got = r.newest(), nil, nil
+				laps++
+				break
+			}
+		}
+		if !bytes.Equal(got, want) {
+			t.Fatalf("seed %d: %d bytes were read at slot %d, want %d, and the same", seed, len(got), slot, len(want))
+		}
+		want, got = nil, nil
+	}
+	if laps == 0 || longFrames < 50 {
+		t.Errorf("seed %d: %d laps and %d long frames show nothing", seed, laps, longFrames)
+	}
 }

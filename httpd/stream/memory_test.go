@@ -2,6 +2,7 @@ package stream
 
 import (
 	"bytes"
+	"encoding/binary"
 	"fmt"
 	"net"
 	"runtime"
@@ -103,8 +104,11 @@ func (e *nearEnd) Write(b []byte) (int, error) {
 func areWhole(b []byte) bool {
 	for len(b) >= 2 {
 		n := 2 + int(b[1])
-		if b[1] == 126 {
+		switch {
+		case b[1] == 126:
 			n = 4 + int(b[2])<<8 + int(b[3])
+		case b[1] == 127 && len(b) >= 10:
+			n = 10 + int(binary.BigEndian.Uint64(b[2:]))
 		}
 		if n > len(b) {
 			return false

@@ -44,6 +44,8 @@ type request struct {
 	kind                            string // its type
 	names                           names
 	snapshot, extended, tokens, all bool
+	data                            bool
+	where                           *ledger.DataFilter
 	from                            ledger.Opt[ledger.Seq]
 }
 
@@ -65,8 +67,42 @@ var fields = []field{
 	{"snapshot", []string{"subscribe"}, mustBeBool, func(r *request, raw json.RawMessage) bool { return parseBool(&r.snapshot, string(raw)) }},
 	{"extended", []string{"subscribe"}, mustBeBool, func(r *request, raw json.RawMessage) bool { return parseBool(&r.extended, string(raw)) }},
 	{"tokens", []string{"subscribe"}, mustBeBool, func(r *request, raw json.RawMessage) bool { return parseBool(&r.tokens, string(raw)) }},
+	{"data", []string{"subscribe"}, mustBeBool, func(r *request, raw json.RawMessage) bool { return parseBool(&r.data, string(raw)) }},
+	{"data_size", []string{"subscribe"}, mustBeSeq, func(r *request, raw json.RawMessage) bool { return parseNumber(&r.filter().Size, string(raw)) }},
+	{"memcmp", []string{"subscribe"}, mustBeParts, func(r *request, raw json.RawMessage) bool { return r.parseParts(raw) }},
 	{"all", []string{"unsubscribe"}, mustBeBool, func(r *request, raw json.RawMessage) bool { return parseBool(&r.all, string(raw)) }},
-	{"from_seq", []string{"resume"}, mustBeSeq, func(r *request, raw json.RawMessage) bool { return parseSeq(&r.from, string(raw)) }},
+	{"from_seq", []string{"resume"}, mustBeSeq, func(r *request, raw json.RawMessage) bool { return parseNumber(&r.from, string(raw)) }},
+}
+
+const mustBeParts = "a list of 1 to 4 objects of offset, a plain decimal number, and bytes, the base58 of 1 to 128 bytes"
+
+// filter returns the filter of the message's programs.
+func (r *request) filter() *ledger.DataFilter {
+	if r.where == nil {
+		r.where = new(ledger.DataFilter)
+	}
+	return r.where
+}
+
+// parseParts reads what memcmp says.
+func (r *request) parseParts(raw json.RawMessage) bool {
+	var parts []map[string]json.RawMessage
+	if json.Unmarshal(raw, &parts) != nil || len(parts) == 0 || len(parts) > ledger.MaxDataParts {
+		return false
+	}
+	for _, sent := range parts {
+		var offset ledger.Opt[uint64]
+		var text string
+		if len(sent) != 2 || !parseNumber(&offset, string(sent["offset"])) || json.Unmarshal(sent["bytes"], &text) != nil {
+			return false
+		}
+		part, ok := ledger.ParseDataPart(offset.Value, text)
+		if !ok {
+			return false
+		}
+		r.filter().Parts = append(r.filter().Parts, part)
+	}
+	return true
 }
 
 // messageTypes are those that a client may send.
@@ -85,6 +121,7 @@ var (
 	errID         = errors.New("id must be an integer or a string of at most 64 bytes")
 	errEverything = errors.New("everything is subscribed, and no name to take back: say all")
 	errNothing    = errors.New("name pubkeys, programs or wallets, or all")
+	errNoPrograms = errors.New("data_size and memcmp are for programs: name some")
 	errFromSeq    = errors.New("from_seq must be " + mustBeSeq)
 )
 
@@ -142,9 +179,9 @@ func parseBool(to *bool, text string) bool {
 	return *to || text == "false"
 }
 
-// parseSeq parses a plain decimal: no sign, no leading zeros.
-func parseSeq(to *ledger.Opt[ledger.Seq], digits string) bool {
+// parseNumber parses a plain decimal: no sign, no leading zeros.
+func parseNumber[T ~uint64](to *ledger.Opt[T], digits string) bool {
 	n, err := strconv.ParseUint(digits, 10, 64)
-	*to = ledger.Some(ledger.Seq(n))
+	*to = ledger.Some(T(n))
 	return err == nil && strconv.FormatUint(n, 10) == digits
 }

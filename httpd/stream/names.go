@@ -76,24 +76,44 @@ const maxNamesOf = 6
 type wants struct {
 	everything bool
 	tokens     bool // asked for: they come with extended
+	data       bool // likewise
 	form       form
 	names      nameSet
+	where      *ledger.DataFilter // of the accounts of programs; nil: all
 }
 
 // show adds what a client asks for to the form. Once on it stays on.
-func (w *wants) show(extend, tokens bool) {
-	w.tokens = w.tokens || tokens
+func (w *wants) show(extend, tokens, data bool) {
+	w.tokens, w.data = w.tokens || tokens, w.data || data
 	if extend {
-		w.form = max(w.form, extended)
+		w.form |= extended
 	}
-	if w.tokens && w.form == extended {
-		w.form = withTokens
+	if w.form.shows(extended) && w.tokens {
+		w.form |= withTokens
 	}
+	if w.form.shows(extended) && w.data {
+		w.form |= withData
+	}
+}
+
+// takes reports whether an update that has a name is one that the filter of programs takes, before the update or after it.
+func (w *wants) takes(u *ledger.Update, n name) bool {
+	if w.where == nil || n.kind != programs {
+		return true
+	}
+	before := u.DataBefore.Known && w.where.MatchData(u.DataBefore.Value)
+	switch p := u.Account.Program(); {
+	case p != nil && *p == *n.key:
+		return w.where.Match(&u.Account) || before && !u.OwnerBefore.Known
+	case u.DataBefore.Known:
+		return before
+	}
+	return w.where.Match(&u.Account) // whose data is what it was
 }
 
 // match reports whether a subscriber wants an update.
 func (w *wants) match(u *ledger.Update) bool {
 	var room [maxNamesOf]name
 	return w.everything ||
-		slices.ContainsFunc(namesOf(room[:0], u), func(n name) bool { return w.names.has(n.kind, n.key) })
+		slices.ContainsFunc(namesOf(room[:0], u), func(n name) bool { return w.names.has(n.kind, n.key) && w.takes(u, n) })
 }

@@ -192,6 +192,7 @@ func (o *outbox) ending() *closing { return o.end.Load() }
 type taken struct {
 	batch               // frames to be written
 	room   *[]byte      // that they are in, to be freed when they were written; nil if there are none
+	large  *packet      // that they are instead, to be counted until they were written
 	run    func() error // instead of frames
 	until  *position    // where the frames of the ring end that come before what still waits; nil: nothing waits
 	ending *closing     // with nothing left: how the connection ends
@@ -214,6 +215,11 @@ func (o *outbox) take(at uint64) (t taken) {
 		if t.frames > 0 && (e.run != nil || len(t.data)+len(e.data) > cap(t.data)) {
 			return t
 		}
+		if len(e.data) > batchBytes { // many may write it at once, without a copy for each
+			t.batch, t.large = batch{e.data, e.tally}, e.packet
+			o.dropFirstLocked()
+			return t
+		}
 		if t.run = e.run; t.run == nil {
 			if t.room == nil {
 				t.room = newBatch(o.memory)
@@ -222,13 +228,24 @@ func (o *outbox) take(at uint64) (t taken) {
 			t.batch.add(e.packet)
 		}
 		o.countLocked(e.packet, -1)
-		o.entries[0] = entry{}
-		o.entries = o.entries[1:]
+		o.dropFirstLocked()
 	}
 	if len(o.entries) == 0 {
 		o.entries, t.ending = nil, o.ending()
 	}
 	return t
+}
+
+func (o *outbox) dropFirstLocked() {
+	o.entries[0] = entry{}
+	o.entries = o.entries[1:]
+}
+
+// written ends the counting of a large packet.
+func (o *outbox) written(p *packet) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.countLocked(p, -1)
 }
 
 // mustJump jumps, or ends the connection.

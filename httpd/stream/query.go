@@ -18,7 +18,7 @@ type query struct {
 	level  ledger.Commitment
 	resume ledger.Opt[ledger.Seq]
 
-	extended, tokens, conflates bool
+	extended, tokens, data, conflates bool
 }
 
 // parameter is one of a query.
@@ -39,11 +39,12 @@ var parameters = []parameter{
 	}},
 	{"extended", mustBeBool, func(q *query, value string) bool { return parseBool(&q.extended, value) }},
 	{"tokens", mustBeBool, func(q *query, value string) bool { return parseBool(&q.tokens, value) }},
+	{"data", mustBeBool, func(q *query, value string) bool { return parseBool(&q.data, value) }},
 	{"commitment", "processed, confirmed or finalized", func(q *query, value string) (ok bool) {
 		q.level, ok = ledger.ParseCommitment(value)
 		return ok
 	}},
-	{"resume_from", mustBeSeq, func(q *query, value string) bool { return parseSeq(&q.resume, value) }},
+	{"resume_from", mustBeSeq, func(q *query, value string) bool { return parseNumber(&q.resume, value) }},
 	{"overflow", "disconnect or conflate", func(q *query, value string) bool {
 		q.conflates = value == "conflate"
 		return q.conflates || value == "disconnect"
@@ -87,6 +88,6 @@ func parseQuery(args *fasthttp.Args) (q query, err error) {
 		return q, errManyNames
 	}
 	q.wants.names, _ = q.wants.names.plus(q.names)
-	q.wants.show(q.extended, q.tokens)
+	q.wants.show(q.extended, q.tokens, q.data)
 	return q, nil
 }

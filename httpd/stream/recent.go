@@ -8,11 +8,19 @@ import (
 	"ledgerd/engine/ledger"
 )
 
-// updateBytes is about what an update holds with all it points to, and an emission besides.
+// updateBytes is about what an update holds with all it points to but data, and an emission besides.
 const updateBytes = 256
 
 // size returns about what an emission takes.
-func (e *emission) size() int { return (1 + len(e.updates)) * updateBytes }
+func (e *emission) size() int { return (1+len(e.updates))*updateBytes + e.dataBytes }
+
+// setUpdates gives an emission its updates.
+func (e *emission) setUpdates(updates []ledger.Update) {
+	e.updates = updates
+	for i := range updates {
+		e.dataBytes += updates[i].Account.Data.SizeBytes() + updates[i].DataBefore.Value.SizeBytes()
+	}
+}
 
 // recent keeps the newest emissions of a level, whether or not there are subscribers, for clients
 // that resume. The hub's lock guards it.

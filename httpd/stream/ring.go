@@ -7,8 +7,8 @@ import (
 )
 
 const (
-	blockBits  = 16
-	blockBytes = 1 << blockBits
+	blockBytes = 64 << 10
+	blockBits  = 32 // of an offset in a block
 )
 
 // ring holds the newest frames of one level in one form, encoded once for all that follow it.
@@ -27,8 +27,10 @@ type ring struct {
 	// The hub's lock guards the rest.
 
 	open      *block
-	tail      batch // what the open block holds, with what is not published yet; its tally is of all blocks
-	moved     bool  // the head, since the followers were woken
+	tail      batch  // what the open block holds, with what is not published yet; its tally is of all blocks
+	bytes     int    // of the blocks in slots
+	oldest    uint64 // the number of the first of them
+	moved     bool   // the head, since the followers were woken
 	followers set
 	users     set // connections that ever followed it and are still there
 }
@@ -36,7 +38,7 @@ type ring struct {
 // block is a part of a ring. Frames never lie across two.
 type block struct {
 	number uint64
-	data   [blockBytes]byte
+	data   []byte   // of blockBytes, unless one frame takes more
 	end    position // set before the head goes on to the next block
 }
 
@@ -46,11 +48,11 @@ type position struct {
 	tally
 }
 
-// number returns the block that the position is in. Blocks never are full to the last byte.
+// number returns the block that the position is in.
 func (p position) number() uint64 { return p.at >> blockBits }
 
 // offset returns how far into its block a position is.
-func (p position) offset() uint64 { return p.at & (blockBytes - 1) }
+func (p position) offset() uint64 { return p.at & (1<<blockBits - 1) }
 
 // newRing returns an empty ring for at least so many bytes of frames, which come after a seq.
 func newRing(f form, bytes int, seq ledger.Seq) *ring {
@@ -60,16 +62,29 @@ func newRing(f form, bytes int, seq ledger.Seq) *ring {
 		slots: make([]atomic.Pointer[block], bytes/(blockBytes-maxFrameBytes)+2),
 	}
 	r.tail.seq = seq
-	r.begin(new(block))
+	r.begin(0, blockBytes)
 	head := r.end()
 	r.head.Store(&head)
 	return r
 }
 
-// begin goes on in an empty block.
-func (r *ring) begin(b *block) {
+// begin goes on in an empty block. Where some are large, the oldest are dropped before their turn.
+func (r *ring) begin(number uint64, bytes int) {
+	b := &block{number: number, data: make([]byte, bytes)}
 	r.open, r.tail.data = b, b.data[:0]
-	r.slots[b.number%uint64(len(r.slots))].Store(b)
+	r.bytes += bytes
+	r.put(number, b)
+	for r.bytes > len(r.slots)*blockBytes && r.oldest < number {
+		r.put(r.oldest, nil)
+	}
+}
+
+// put puts a block, nil for none, where the block of a number belongs.
+func (r *ring) put(number uint64, b *block) {
+	if was := r.slots[number%uint64(len(r.slots))].Swap(b); was != nil {
+		r.bytes -= len(was.data)
+		r.oldest = was.number + 1
+	}
 }
 
 // end returns where tail ends.
@@ -81,9 +96,9 @@ func (r *ring) end() position {
 func (r *ring) append(e *emission) {
 	before := r.tail.frames
 	for part := opening; part <= e.ending(); part++ {
-		if !r.tail.hasRoom() {
+		if n := e.frameBytes(r.form, part); !r.tail.hasRoom(n) {
 			r.open.end = r.end()
-			r.begin(&block{number: r.open.number + 1})
+			r.begin(r.open.number+1, max(blockBytes, n))
 		}
 		r.tail.addPart(e, r.form, part)
 	}
@@ -135,18 +150,28 @@ func (c *cursor) next(limit position) (frames []byte, to position, ok bool) {
 		if c.at < to.at {
 			return c.block.data[c.offset():to.offset()], to, true
 		}
-		number := c.block.number + 1
-		next := c.ring.slots[number%uint64(len(c.ring.slots))].Load()
-		if next.number != number {
+		next := c.nextBlock()
+		if next == nil {
 			return nil, c.position, false
 		}
-		c.block, c.at = next, number<<blockBits
+		c.block, c.at = next, next.number<<blockBits
 	}
 	return nil, c.position, true
 }
 
+// nextBlock returns the block after the cursor's, which has begun; nil if it is gone.
+func (c *cursor) nextBlock() *block {
+	number := c.block.number + 1
+	if b := c.ring.slots[number%uint64(len(c.ring.slots))].Load(); b != nil && b.number == number {
+		return b
+	}
+	return nil
+}
+
 // lapped reports whether the frames after the cursor's block are gone.
-func (c *cursor) lapped() bool { return c.lagsBy(1) }
+func (c *cursor) lapped() bool {
+	return c.ring != nil && c.head().number() > c.block.number && c.nextBlock() == nil
+}
 
 // lagsBy reports whether the cursor is further from its ring's head than one part of share of the ring.
 func (c *cursor) lagsBy(share int) bool {

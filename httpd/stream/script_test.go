@@ -103,6 +103,9 @@ func (s *script) move(accounts []ledger.Account) []ledger.Update {
 		if t := next[a.Pubkey].Token; t != nil && (a.Token == nil || a.Token.Owner != t.Owner) {
 			u.WalletBefore = ledger.Some(t.Owner)
 		}
+		if was, ok := next[a.Pubkey]; ok {
+			u.DataBefore = ledger.DataBefore(&was, &a)
+		}
 		updates = append(updates, u)
 		if a.Exists() {
 			next[a.Pubkey] = a
@@ -283,7 +286,9 @@ func (f *fakeLedger) page(q ledger.Query, belongs func(ledger.Account) bool, aft
 }
 
 func (f *fakeLedger) Program(q ledger.Query, program ledger.Pubkey, after ledger.Opt[ledger.Pubkey], limit int, _ []ledger.Account) ([]ledger.Account, ledger.Opt[ledger.Pubkey], ledger.View, error) {
-	return f.page(q, func(a ledger.Account) bool { return a.Known&ledger.FieldOwner != 0 && a.Owner == program }, after, limit)
+	return f.page(q, func(a ledger.Account) bool {
+		return a.Known&ledger.FieldOwner != 0 && a.Owner == program && (q.Where == nil || q.Where.Match(&a))
+	}, after, limit)
 }
 
 func (f *fakeLedger) Tokens(q ledger.Query, wallet ledger.Pubkey, after ledger.Opt[ledger.Pubkey], limit int) (tokens []ledger.TokenAnswer, next ledger.Opt[ledger.Pubkey], view ledger.View, err error) {

@@ -15,8 +15,6 @@ const (
 	maxSnapshot = 10_000
 	// snapshotBytes is about what an account of a snapshot takes while it is read and encoded.
 	snapshotBytes = 640
-	// snapshotPacket is how many accounts one packet holds: their frames fit in one write.
-	snapshotPacket = batchBytes / maxFrameBytes
 	// minFrameBytes is less than the frame of any account takes.
 	minFrameBytes = 100
 	// snapshotTries is how often a snapshot is begun anew because its version was folded away.
@@ -31,7 +29,7 @@ var errTooMany = errors.New("more than 10000 accounts")
 // What is published while the accounts are read is delivered afterwards, as the subscriber then wants. So
 // whatever the reading ends with, nothing is lost, doubled, or changed by an error. Reading and encoding go
 // without the lock: only the reader's goroutine changes what the subscriber wants.
-func (s *subscriber) subscribeWithSnapshot(named names, change func(), shape form, id messageID) error {
+func (s *subscriber) subscribeWithSnapshot(named names, change func(), to wants, id messageID) error {
 	if !s.pay(snapshotCost(&named)) {
 		return nil
 	}
@@ -56,7 +54,7 @@ func (s *subscriber) subscribeWithSnapshot(named names, change func(), shape for
 	for try := 0; try < snapshotTries && errors.Is(err, ledger.ErrUnavailable); try++ {
 		at := s.hub.positionLocked(s.level)
 		var packets []*packet
-		if packets, err = s.snapshotUnlocked(at, shape, named, id); err == nil {
+		if packets, err = s.snapshotUnlocked(at, to, named, id); err == nil {
 			change()
 			s.awaits = nil // a snapshot starts over: what follows it is delivered whole
 			s.answerSubscribed(id, at)
@@ -86,22 +84,30 @@ func (s *subscriber) holdLocked(on bool) {
 
 // snapshotUnlocked reads and encodes a snapshot without the hub's lock, which is held again
 // afterwards even if a fault of ours ends it.
-func (s *subscriber) snapshotUnlocked(at standing, shape form, named names, id messageID) ([]*packet, error) {
+func (s *subscriber) snapshotUnlocked(at standing, to wants, named names, id messageID) ([]*packet, error) {
 	s.hub.mu.Unlock()
 	defer s.hub.mu.Lock()
-	accounts, err := s.readSnapshot(at.head, named)
+	accounts, err := s.readSnapshot(at.head, named, to.where)
 	if err != nil {
 		return nil, err
 	}
 	if !s.hub.memory.Allows(len(accounts) * minFrameBytes) {
 		return nil, &endMemory
 	}
+	data := 0 // bytes of text, beside what is usual
+	for i := range accounts {
+		data += to.form.updateFrameBytes(&accounts[i]) - maxFrameBytes
+	}
+	if !s.hub.memory.Take(data) {
+		return nil, &endMemory
+	}
+	defer s.hub.memory.Hold(-data)
 	var time ledger.Opt[int64]
 	if at.head != nil {
 		time = at.head.Tip(s.level).Time
 	}
 	mints := make(mints)
-	if shape == withTokens {
+	if to.form.shows(withTokens) {
 		for i := range accounts {
 			mints.add(&accounts[i])
 		}
@@ -109,14 +115,22 @@ func (s *subscriber) snapshotUnlocked(at standing, shape form, named names, id m
 		_ = s.hub.readMints(at.head, mints) // without an answer they are null
 	}
 	var packets []*packet
-	var room []byte
-	for some := range slices.Chunk(accounts, snapshotPacket) {
-		room = room[:0]
-		for i := range some {
-			room = appendUpdate(room, shape, &some[i], mints.of(&some[i]), time, at.slot, at.seq, s.level)
+	room := batch{data: make([]byte, 0, batchBytes)}
+	endPacket := func() {
+		if room.frames > 0 {
+			packets = append(packets, &packet{data: bytes.Clone(room.data), tally: room.tally})
 		}
-		packets = append(packets, &packet{data: bytes.Clone(room), tally: tally{frames: len(some)}})
+		room = batch{data: room.data[:0]}
 	}
+	for i := range accounts {
+		a := &accounts[i]
+		if !room.hasRoom(to.form.updateFrameBytes(a)) {
+			endPacket()
+		}
+		room.data = appendUpdate(room.data, to.form, a, mints.of(a), time, at.slot, at.seq, s.level)
+		room.frames++
+	}
+	endPacket()
 	end := single(frame.AppendText(nil, func(b []byte) []byte {
 		return fmt.Appendf(b, `{"type":"snapshot_end","id":%s,"slot":%d,"seq":%d}`, id, at.slot, at.seq)
 	}))
@@ -126,7 +140,7 @@ func (s *subscriber) snapshotUnlocked(at standing, shape form, named names, id m
 
 // readSnapshot returns the live accounts among those named, among the programs' members and
 // among the wallets' token accounts, in pubkey order, each once. What it reads is charged, also if it is then refused.
-func (s *subscriber) readSnapshot(head *ledger.Head, named names) ([]ledger.Account, error) {
+func (s *subscriber) readSnapshot(head *ledger.Head, named names, where *ledger.DataFilter) ([]ledger.Account, error) {
 	if head == nil || named.count() == 0 {
 		return nil, nil
 	}
@@ -149,9 +163,19 @@ func (s *subscriber) readSnapshot(head *ledger.Head, named names) ([]ledger.Acco
 		return nil
 	}
 	for _, program := range named[programs] {
-		members, next, _, err := s.hub.config.Ledger.Program(q, program, from, maxSnapshot, nil)
-		if err := add(members, next, err, "accounts/program/{program_id}"); err != nil {
-			return nil, err
+		of := q
+		of.Where = where
+		for after, ends := from, false; !ends; {
+			members, next, _, err := s.hub.config.Ledger.Program(of, program, after, maxSnapshot, nil)
+			if ends = where == nil || !next.Known; !ends { // a page looks through many accounts, and ends with whatever it found
+				if !s.pay(filteredPrice) {
+					return nil, &endRate
+				}
+				after, next = next, from
+			}
+			if err := add(members, next, err, "accounts/program/{program_id}"); err != nil {
+				return nil, err
+			}
 		}
 	}
 	for _, wallet := range named[wallets] {

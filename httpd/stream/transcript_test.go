@@ -49,9 +49,9 @@ var update = flag.Bool("update", false, "rewrite the transcripts")
 //	mints [unavailable or fault]     writes which mints the ledger was asked for since, and how it fails from here on
 //	metrics PREFIX                   writes the metrics that begin so
 //
-// An account is N=LAMPORTS and the letter of its owner, if that is known, or N=AMOUNT, the letter of a mint, / and the
+// An account is N=LAMPORTS and the letter of its owner, if that is known, and then perhaps :DATA or :DATA*TIMES, or N=AMOUNT, the letter of a mint, / and the
 // number of a wallet; N..M are many. $N is key N, $ and a letter one of those in letters, $[TEXT*N] the text N times, and
-// $<N..M TEXT> many keys with the text between them.
+// $<N..M TEXT> many keys with the text between them. Of a long text only its length is written.
 func TestTranscripts(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.txt")
 	if err != nil || len(files) == 0 {
@@ -135,9 +135,10 @@ var (
 	heardLine = regexp.MustCompile(`^\w+< |^$`)
 	keyName   = regexp.MustCompile(`\$(\d+|[A-Z])`)
 	keyText   = regexp.MustCompile(`"[1-9A-Za-z]{32,44}"`)
+	longText  = regexp.MustCompile(`"[0-9A-Za-z+/=]{200,}"`)
 	keyRange  = regexp.MustCompile(`\$<(\d+)\.\.(\d+) (.*?)>`)
 	repeated  = regexp.MustCompile(`\$\[(.+?)\*(\d+)\]`)
-	anAccount = regexp.MustCompile(`^(\d+)(?:\.\.(\d+))?=(\d+)([A-Z]?)(?:/(\d+))?$`)
+	anAccount = regexp.MustCompile(`^(\d+)(?:\.\.(\d+))?=(\d+)([A-Z]?)(?:/(\d+))?(:(\w*)(?:\*(\d+))?)?$`)
 )
 
 // letters are the keys that have a letter: programs, and mints.
@@ -205,6 +206,7 @@ func (c *listening) write(tr *transcript) {
 			}
 			return text
 		})
+		said = longText.ReplaceAllStringFunc(said, func(text string) string { return fmt.Sprintf(`"%d characters"`, len(text)-2) })
 		switch said = strings.TrimSpace(said); {
 		case count <= most || i < 2 || i >= count-2:
 			fmt.Fprintf(&tr.text, "%s< %s\n", c.name, said)
@@ -299,6 +301,13 @@ func (tr *transcript) accounts(word string) (all []ledger.Account) {
 			all = append(all, ledger.Account{Pubkey: key(n), Lamports: ledger.Lamports(amount)})
 		default:
 			all = append(all, account(n, ledger.Lamports(amount), letters[m[4]]))
+		}
+		if m[6] != "" {
+			a, times := &all[len(all)-1], 1
+			if m[8] != "" {
+				times, _ = strconv.Atoi(m[8])
+			}
+			a.Known, a.Data = a.Known|ledger.FieldData, ledger.NewData([]byte(strings.Repeat(m[7], times)))
 		}
 	}
 	return all

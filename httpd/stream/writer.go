@@ -39,8 +39,8 @@ type batch struct {
 	tally
 }
 
-// hasRoom reports whether any frame still fits.
-func (b *batch) hasRoom() bool { return cap(b.data)-len(b.data) > maxFrameBytes }
+// hasRoom reports whether a frame still fits that takes less than so many bytes.
+func (b *batch) hasRoom(frameBytes int) bool { return cap(b.data)-len(b.data) >= frameBytes }
 
 // add appends a packet.
 func (b *batch) add(p *packet) {
@@ -182,7 +182,11 @@ func (c *connection) writeTaken(t *taken) error {
 	if t.run != nil {
 		return t.run()
 	}
-	defer freeBatch(c.hub.memory, t.room)
+	if t.large != nil {
+		defer c.outbox.written(t.large)
+	} else {
+		defer freeBatch(c.hub.memory, t.room)
+	}
 	return c.writeOnce(t.batch)
 }
 
