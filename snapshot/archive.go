@@ -31,7 +31,8 @@ import (
 // A damaged run costs its own blocks: it is told by [Archive.Stats] and logged, and stays until it is the oldest. No damage is an
 // error of [OpenArchive].
 //
-// One goroutine calls Add and Shrink; any may call the other methods. Few read at a time; the others wait until their deadline.
+// One goroutine calls Add and Shrink; any may call the other methods. Few read at a time; the others wait until their deadline. Who asks for
+// one block or transaction waits for no list.
 type Archive struct {
 	fs    vfs.FS
 	dir   string
@@ -40,16 +41,23 @@ type Archive struct {
 
 	ledgers func() []string // what the ledger is known by, "" by nothing yet
 
-	runs  atomic.Pointer[[]*run] // by slot; no two overlap
-	turns chan *zstd.Decoder     // has one for each that may read
-	waits atomic.Int32           // how many wait for a turn, or read
+	runs atomic.Pointer[[]*run] // by slot; no two overlap
+
+	one, lists lane // of questions for one block or transaction, and of those that walk over many
+}
+
+// lane is where questions of a kind wait for a turn to read.
+type lane struct {
+	turns chan *zstd.Decoder // has one for each that may read
+	waits atomic.Int32       // how many wait for a turn, or read
 }
 
 const (
 	mergedRuns   = 8  // so many runs become one
-	mostWaiting  = 32 // so many questions read, or wait for that
+	mostWaiting  = 16 // so many questions of a kind read, or wait for that
 	largestShare = 8  // a run is at most one part in so many of the bound, since runs are dropped whole
-	archiveReads = 2  // so many read at a time
+	archiveReads = 2  // so many look one thing up at a time
+	archiveLists = 1  // so many lists are read at a time, which take longer
 )
 
 // ArchiveStats are the figures of an archive.
@@ -62,13 +70,9 @@ type ArchiveStats struct {
 // OpenArchive opens the archive in a directory, which it makes if need be. It removes what a crash left unfinished, so no other process may
 // be writing there. Ledgers returns the names of the ledger, none while it has no block: then no run can be of it.
 func OpenArchive(disk vfs.FS, dir string, limit int64, ledgers func() []string, log *slog.Logger) (*Archive, error) {
-	a := &Archive{fs: disk, dir: dir, limit: limit, log: cmp.Or(log, slog.Default()), ledgers: ledgers, turns: make(chan *zstd.Decoder, archiveReads)}
-	for range archiveReads {
-		z, err := newDecoder()
-		if err != nil {
-			return nil, err
-		}
-		a.turns <- z
+	a := &Archive{fs: disk, dir: dir, limit: limit, log: cmp.Or(log, slog.Default()), ledgers: ledgers}
+	if err := errors.Join(a.one.open(archiveReads), a.lists.open(archiveLists)); err != nil {
+		return nil, err
 	}
 	if err := disk.MkdirAll(dir); err != nil {
 		return nil, fmt.Errorf("cannot make the directory of history: %w", err)
@@ -335,17 +339,30 @@ var errLate = fmt.Errorf("history on disk is not read before the deadline: %w", 
 // errCrowded says that too many wait for a turn already.
 var errCrowded = fmt.Errorf("too many questions wait for history on disk: %w", ledger.ErrUnavailable)
 
-// read gives do a turn, and the decompressor that goes with it. It calls do again where a run was joined or dropped meanwhile.
-func (a *Archive) read(deadline time.Time, do func(runs []*run, z *zstd.Decoder) error) error {
-	defer a.waits.Add(-1)
-	if a.waits.Add(1) > mostWaiting {
+// open gives so many a turn at a time.
+func (l *lane) open(turns int) error {
+	l.turns = make(chan *zstd.Decoder, turns)
+	for range turns {
+		z, err := newDecoder()
+		if err != nil {
+			return err
+		}
+		l.turns <- z
+	}
+	return nil
+}
+
+// read gives do a turn in a lane, and the decompressor that goes with it. It calls do again where a run was joined or dropped meanwhile.
+func (a *Archive) read(l *lane, deadline time.Time, do func(runs []*run, z *zstd.Decoder) error) error {
+	defer l.waits.Add(-1)
+	if l.waits.Add(1) > mostWaiting {
 		return errCrowded
 	}
 	timer := time.NewTimer(time.Until(deadline))
 	defer timer.Stop()
 	select {
-	case z := <-a.turns:
-		defer func() { a.turns <- z }()
+	case z := <-l.turns:
+		defer func() { l.turns <- z }()
 		for {
 			if err := do(*a.runs.Load(), z); !errors.Is(err, fs.ErrNotExist) {
 				return err

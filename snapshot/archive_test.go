@@ -12,9 +12,11 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"ledgerd/engine/ledger"
+	"ledgerd/engine/ledger/bubble"
 	"ledgerd/engine/ledger/ledgertest"
 	"ledgerd/snapshot/vfs"
 	"ledgerd/snapshot/vfs/vfstest"
@@ -328,6 +330,32 @@ func TestArchiveIsReadWhileItChanges(t *testing.T) {
 	}
 	close(done)
 	readers.Wait()
+}
+
+// TestNobodyWaitsForAList who asks for one block or transaction: lists that read, and wait for that, have a lane of their own.
+func TestNobodyWaitsForAList(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
+		_, a, blocks, _ := threeRuns(t)
+		release := make(chan struct{})
+		var lists sync.WaitGroup
+		for range mostWaiting {
+			lists.Go(func() {
+				must(t, a.Walk(ledger.Opt[ledger.Pubkey]{}, 0, 28, false, time.Now().Add(time.Hour), func(Candidate) (bool, error) {
+					<-release
+					return true, nil
+				}))
+			})
+		}
+		synctest.Wait()
+		for _, b := range blocks {
+			_, err := a.Block(b.Block.Slot, time.Now().Add(time.Second))
+			must(t, err)
+			_, err = a.Transaction(&b.Block.Transactions[0].Signature, 30, time.Now().Add(time.Second))
+			must(t, err)
+		}
+		close(release)
+		lists.Wait()
+	})
 }
 
 // TestArchiveThatIsTooSmallKeepsItsNewestRun has a bound below one run.

@@ -79,7 +79,7 @@ func (r *runReader) block(slot ledger.Slot) (HeldBlock, error) {
 // Block returns the first block held at or above a slot, one without a Block where there is none. Its error is ErrLost where that block may be
 // in a damaged run, or matches ledger.ErrUnavailable, or is the disk's.
 func (a *Archive) Block(slot ledger.Slot, deadline time.Time) (found HeldBlock, err error) {
-	err = a.read(deadline, func(runs []*run, z *zstd.Decoder) error {
+	err = a.read(&a.one, deadline, func(runs []*run, z *zstd.Decoder) error {
 		i := sort.Search(len(runs), func(i int) bool { return runs[i].Last >= slot })
 		if i == len(runs) {
 			return nil
@@ -94,7 +94,7 @@ func (a *Archive) Block(slot ledger.Slot, deadline time.Time) (found HeldBlock, 
 
 // Transaction returns the newest transaction below a slot with a signature, nil where none is held. Damaged runs are passed over.
 func (a *Archive) Transaction(sig *ledger.Signature, below ledger.Slot, deadline time.Time) (found *ledger.Transaction, err error) {
-	err = a.read(deadline, func(runs []*run, z *zstd.Decoder) error {
+	err = a.read(&a.one, deadline, func(runs []*run, z *zstd.Decoder) error {
 		for _, r := range slices.Backward(runs) {
 			if time.Now().After(deadline) {
 				return errLate
@@ -149,7 +149,7 @@ type Candidate struct {
 // or the disk's.
 func (a *Archive) Walk(key ledger.Opt[ledger.Pubkey], first, last ledger.Slot, oldestFirst bool, deadline time.Time, visit func(Candidate) (more bool, err error)) error {
 	var done ledger.Opt[ledger.Slot] // visited last: where runs were joined meanwhile, the walk goes on behind it
-	err := a.read(deadline, func(runs []*run, z *zstd.Decoder) error {
+	err := a.read(&a.lists, deadline, func(runs []*run, z *zstd.Decoder) error {
 		for n := range runs {
 			r, from, to := runs[n], first, last
 			if !oldestFirst {
