@@ -59,7 +59,11 @@ func OpenWith(spec string, o Options) (Source, error) {
 	}
 	switch kind {
 	case "sim":
-		return opened(sim.Open(rest))
+		s, err := sim.Open(rest)
+		if err == nil {
+			s.HoldData(o.Data)
+		}
+		return opened(s, err)
 	case "file":
 		s, err := file.Open(rest, o.Log)
 		if err == nil {

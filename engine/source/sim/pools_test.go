@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"bytes"
 	"encoding/binary"
 	"math/bits"
 	"math/rand/v2"
@@ -8,6 +9,7 @@ import (
 	"testing"
 
 	"ledgerd/engine/ledger"
+	"ledgerd/engine/ledger/ledgertest"
 )
 
 const withPools = "accounts=1300,tps=300,slot_time=0,fork_rate=0.1,pools=12"
@@ -17,12 +19,18 @@ func TestDataTellsTheFactsOfItsWrite(t *testing.T) {
 	source := open(t, withPools)
 	w := newWorld(source.layout)
 	w.fill()
+	var err error
+	w.held, err = ledger.ParseDataPrograms("all")
+	ledgertest.Must(t, err)
 	check := func(slot ledger.Slot, r ref) {
 		var write ledger.AccountWrite
 		w.write(&write, r)
 		data, known := w.data(r)
 		if !w.cells[r].open() || !known {
 			return
+		}
+		if write.Known&ledger.FieldData == 0 || !bytes.Equal(write.Data.Bytes(), data) {
+			t.Fatalf("slot %d: account %d tells the data %x, want %x", slot, r, write.Data.Bytes(), data)
 		}
 		token, mint := ledger.ParseTokenData(write.Owner, data)
 		if !reflect.DeepEqual(token, write.Token) || !reflect.DeepEqual(mint, write.Mint) {

@@ -15,6 +15,7 @@ type Source struct {
 	name   string // as the operator wrote it
 	params params
 	layout layout
+	held   *ledger.DataPrograms // whose accounts are told with their data
 }
 
 // Open returns the simulated ledger of the parameters after "sim:", such as
@@ -26,6 +27,9 @@ func Open(parameters string) (*Source, error) {
 	}
 	return &Source{name: "sim:" + parameters, params: p, layout: newLayout(&p)}, nil
 }
+
+// HoldData has the source tell the data of accounts that these programs own. It is called before Run.
+func (s *Source) HoldData(of *ledger.DataPrograms) { s.held = of }
 
 // Info says that the source shows a whole ledger.
 func (s *Source) Info() ledger.SourceInfo {
@@ -89,6 +93,7 @@ func (s *Source) Run(ctx context.Context, from *ledger.ResumePoint, emit ledger.
 // emits base state.
 func (s *Source) begin(ctx context.Context, from *ledger.ResumePoint, emit ledger.Emit) (*chain, error) {
 	w := newWorld(s.layout)
+	w.held = s.held
 	p := newProducer(&s.params, w)
 	if from == nil {
 		w.fill()

@@ -23,6 +23,7 @@ type world struct {
 	layout
 	keys  []ledger.Pubkey // by position
 	cells []cell          // by position
+	held  *ledger.DataPrograms
 
 	touched []ref    // the accounts of the present block, as they were first touched
 	undo    []undone // on a branch: the way back to where it began
@@ -111,6 +112,11 @@ func (w *world) write(out *ledger.AccountWrite, r ref) {
 		out.Owner, out.Executable = upgradeableLoader, true
 	default:
 		out.Owner, out.Executable = programOwners[r], true
+	}
+	if w.held.Keep(&out.Owner) {
+		if data, known := w.data(r); known {
+			out.SetData(data, w.held)
+		}
 	}
 }
 
