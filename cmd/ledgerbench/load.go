@@ -169,7 +169,10 @@ func (c *loadCommand) find(ctx context.Context) error {
 // obey takes the rate that was asked for, or the one that the node allows, and keeps why it is that.
 func (c *loadCommand) obey() error {
 	node := c.node.Budget()
-	allowed := node.Remaining*c.shares() - 2 // in the window with the fewest requests remaining, of which the headers tell
+	allowed := node.Remaining - 2 // in the window with the fewest requests remaining, of which the headers tell
+	if shares := c.shares(); shares > 1 {
+		allowed = allowed * shares * 3 / 4 // connections do not share requests evenly
+	}
 	until := node.Reset.Format(time.TimeOnly)
 	rate := float64(allowed) / (c.warmup + c.pace.Length).Seconds()
 	switch {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -28,6 +29,7 @@ type fakeNode struct {
 
 	mu    sync.Mutex
 	asked map[string]int // by path, and refused
+	spent map[string]int // by client: its key, or else its address
 	other string         // the last query
 }
 
@@ -36,12 +38,11 @@ func (n *fakeNode) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.asked == nil {
-		n.asked = map[string]int{}
+		n.asked, n.spent = map[string]int{}, map[string]int{}
 	}
-	all := 0
-	for _, count := range n.asked {
-		all += count
-	}
+	client, _, _ := strings.Cut(r.RemoteAddr, ":")
+	client = cmp.Or(r.Header.Get("X-API-Key"), client)
+	all := n.spent[client]
 	h := w.Header()
 	h.Set("X-RateLimit-Limit", strconv.Itoa(n.limit))
 	h.Set("X-RateLimit-Remaining", strconv.Itoa(max(0, n.limit-all-1)))
@@ -52,6 +53,7 @@ func (n *fakeNode) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	n.asked[r.URL.Path]++
+	n.spent[client]++
 	n.other = r.URL.RawQuery
 	body := "{}"
 	switch r.URL.Path {
@@ -127,7 +129,8 @@ func TestLoadGivesFigures(t *testing.T) {
 // What a node allows is not exceeded, unless that is asked for; then a refusal is one sentence.
 func TestLoadObeysLimits(t *testing.T) {
 	t.Parallel()
-	short := []string{"--duration", "200ms", "--warmup", "100ms"}
+	short, keys := []string{"--duration", "200ms", "--warmup", "100ms"}, filepath.Join(t.TempDir(), "keys")
+	must(t, os.WriteFile(keys, []byte("one\ntwo\n"), 0o600))
 	for name, tt := range map[string]struct {
 		limit   int
 		args    []string
@@ -137,6 +140,8 @@ func TestLoadObeysLimits(t *testing.T) {
 		"default":       {100, nil, false, exitOK},
 		"higher rate":   {100, []string{"--rate", "5000"}, false, exitOK},
 		"closed loop":   {100, []string{"--rate", "max", "--path", "/status"}, false, exitOK},
+		"two addresses": {200, []string{"--rate", "5000", "--from", "127.0.0.1,127.0.0.2"}, false, exitOK},
+		"two keys":      {200, []string{"--rate", "5000", "--api-key-file", keys}, false, exitOK},
 		"ignored":       {150, []string{"--rate", "1000", "--ignore-limits"}, true, exitOK},
 		"almost used":   {12, nil, false, exitFailure},
 		"used at once":  {8, nil, false, exitFailure},
@@ -147,6 +152,9 @@ func TestLoadObeysLimits(t *testing.T) {
 			t.Parallel()
 			node := &fakeNode{limit: tt.limit}
 			code, s, f := loads(t, node, append(tt.args, short...)...)
+			if len(node.spent) > 1 && f.Requests.Due <= tt.limit*3/4 { // a third of all is for warming up
+				t.Errorf("%d requests were due of %d clients, each of which is allowed %d", f.Requests.Due, len(node.spent), tt.limit)
+			}
 			if code != tt.code || (f.Statuses["429"] > 0) != tt.refused {
 				t.Errorf("exit code %d, statuses %v, said %q; want %d, and refusals: %v", code, f.Statuses, &s.err, tt.code, tt.refused)
 			}
