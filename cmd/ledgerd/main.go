@@ -36,7 +36,7 @@ func (e *usageError) Unwrap() error { return e.err }
 type commands struct {
 	Config configFile `help:"Read flags from a YAML file: one 'flag: value' a line, without the dashes." placeholder:"FILE"`
 
-	ShowVersion kong.VersionFlag `help:"Print the version, as the command does." name:"version" env:"-"`
+	ShowVersion kong.VersionFlag `help:"Print the version, as the command does." name:"version" short:"v" env:"-"`
 
 	Serve      serveCommand       `cmd:"" help:"Follow a source of blocks and answer questions about it."`
 	Import     importCommand      `cmd:"" help:"Fill a new data directory from a validator's snapshot archive."`
@@ -75,6 +75,9 @@ func main() {
 
 // run parses the arguments, runs the command they name, and returns the exit code.
 func run(ctx context.Context, args []string, s *streams) int {
+	if len(args) > 0 && args[0] == "help" {
+		args = append(slices.Clone(args[1:]), "--help")
+	}
 	var cli commands
 	exited := -1 // set when help was printed
 	parser := newParser(&cli,

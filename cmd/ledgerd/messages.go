@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"io"
 	"log/slog"
 )
@@ -12,4 +13,15 @@ func newLogger(w io.Writer, format string, level slog.Leveler) *slog.Logger {
 		return slog.New(slog.NewJSONHandler(w, options))
 	}
 	return slog.New(slog.NewTextHandler(w, options))
+}
+
+// logLevel is the value of --log-level.
+type logLevel struct{ slog.Level }
+
+// UnmarshalText reads a level by its name.
+func (l *logLevel) UnmarshalText(text []byte) error {
+	if l.Level.UnmarshalText(text) != nil {
+		return fmt.Errorf("%q must be debug, info, warn or error", text)
+	}
+	return nil
 }

@@ -68,9 +68,9 @@ func (r *reload) do(ctx context.Context) {
 	if len(changed) > 0 {
 		said = append(said, "changed", changed)
 	}
-	if before := r.level.Level(); before != fresh.Serve.LogLevel {
-		r.level.Set(fresh.Serve.LogLevel)
-		r.node.logger.Log(ctx, max(before, fresh.Serve.LogLevel), "SIGHUP: reloaded", append([]any{"log_level", fresh.Serve.LogLevel, "before", before}, said...)...)
+	if before := r.level.Level(); before != fresh.Serve.LogLevel.Level {
+		r.level.Set(fresh.Serve.LogLevel.Level)
+		r.node.logger.Log(ctx, max(before, fresh.Serve.LogLevel.Level), "SIGHUP: reloaded", append([]any{"log_level", fresh.Serve.LogLevel, "before", before}, said...)...)
 	} else {
 		r.node.logger.Info("SIGHUP: reloaded, the log level is as it was", append([]any{"log_level", before}, said...)...)
 	}

@@ -49,7 +49,7 @@ func (c *serveCommand) connsPerMinute() int {
 // so that a mistake in what was asked for touches nothing.
 func (c *serveCommand) Run(ctx context.Context, s *streams, args arguments, cli *commands, parsed *kong.Context) error {
 	level := new(slog.LevelVar)
-	level.Set(c.LogLevel)
+	level.Set(c.LogLevel.Level)
 	n := &node{logger: newLogger(s.err, c.LogFormat, level)}
 	if !c.Pprof {
 		runtime.MemProfileRate = 0 // nobody could read the profile of the heap, which grows for hours with each new path of calls
@@ -101,7 +101,7 @@ func (c *serveCommand) Run(ctx context.Context, s *streams, args arguments, cli 
 	banner(s.out, site{n.listener.Addr(), n.tls != nil}, site{opsAddr, n.opsTLS != nil}, site{rpcAddr, n.tls != nil}, name, samples)
 	showing, stopShowing := context.WithCancel(ctx)
 	n.bars = s.err
-	if c.LogFormat == "json" || c.LogLevel > slog.LevelInfo {
+	if c.LogFormat == "json" || c.LogLevel.Level > slog.LevelInfo {
 		n.bars = io.Discard // what reads objects cannot read a bar
 	}
 	shown := showProgress(showing, n.bars, n.progress, inLog(n.logger))
