@@ -7,38 +7,44 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"ledgerd/engine/ledger"
+	"ledgerd/httpd/ratelimit"
 	"ledgerd/httpd/wire"
 )
 
-// upgrade hands a valid WebSocket upgrade to the handler of the configuration. Every further byte
-// of a connection that was taken over goes to its new owner unchecked.
+// upgrade hands a valid WebSocket upgrade to the handler of the configuration.
 func (r *request) upgrade() error {
-	if !r.isUpgrade() {
+	return r.Upgrade(r.server.config.Upgrade)
+}
+
+// Upgrade has a valid WebSocket upgrade answered by its new owner. Every further byte
+// of a connection that was taken over goes to that unchecked.
+func (x *Exchange) Upgrade(owner func(*fasthttp.RequestCtx, ratelimit.Client)) error {
+	if !x.isUpgrade() {
 		return errUpgrade
 	}
-	if c := &r.server.config; c.Upgrade == nil || c.Ledger.Head() == nil || !c.MayUpgrade() || r.server.Stopping() {
+	if c := &x.server.config; owner == nil || c.Ledger.Head() == nil || !c.MayUpgrade() || x.server.Stopping() {
 		// Before the first head, what the hub was told may not be durable yet, or was published before a restart. While the server stops fasthttp
 		// puts "Connection: close" into every answer, which makes a 101 none.
 		return cmp.Or(c.Ledger.Status().NotReady, ledger.ErrUnavailable)
 	}
 	// fasthttp/websocket reads the first line of each alone.
-	r.ctx.Request.Header.Set(fasthttp.HeaderConnection, "Upgrade")
-	r.ctx.Request.Header.Set(fasthttp.HeaderUpgrade, "websocket")
-	r.upgraded = true
-	r.server.config.Upgrade(r.ctx, r.client)
-	if r.ctx.Hijacked() {
-		r.conn.TakeOver()
+	x.ctx.Request.Header.Set(fasthttp.HeaderConnection, "Upgrade")
+	x.ctx.Request.Header.Set(fasthttp.HeaderUpgrade, "websocket")
+	x.upgraded = true
+	owner(x.ctx, x.client)
+	if x.ctx.Hijacked() {
+		x.conn.TakeOver()
 	}
 	return nil
 }
 
 // isUpgrade reports whether the request is the opening handshake of RFC 6455, section
 // 4.2.1.
-func (r *request) isUpgrade() bool {
-	h := &r.ctx.Request.Header
+func (x *Exchange) isUpgrade() bool {
+	h := &x.ctx.Request.Header
 	return h.IsGet() && h.IsHTTP11() &&
-		wire.HasWord(r.joined("Connection"), "upgrade") &&
-		wire.HasWord(r.joined("Upgrade"), "websocket") &&
+		wire.HasWord(x.joined("Connection"), "upgrade") &&
+		wire.HasWord(x.joined("Upgrade"), "websocket") &&
 		string(h.Peek("Sec-WebSocket-Version")) == "13" &&
 		isNonce(h.Peek("Sec-WebSocket-Key"))
 }

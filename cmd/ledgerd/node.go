@@ -57,8 +57,8 @@ type node struct {
 	ops         *ops.Server    // nil without an operators' listener
 	listener    net.Listener
 	opsListener net.Listener
-	rpc         *rpc.Door    // nil: the node does not speak JSON-RPC
-	rpcListener net.Listener // where it does
+	rpc         *rpc.Door      // nil: the node does not speak JSON-RPC
+	rpcPorts    []net.Listener // where it does
 	fsyncs      promtext.Histogram
 	writes      promtext.Histogram // to sockets
 	deliveries  promtext.Histogram // from publication to a socket
@@ -162,8 +162,8 @@ func (n *node) run(ctx context.Context) error {
 		n.watchLead(parts, failed.Done())
 	}
 	parts.Go(func() error { return n.public.Serve(n.listener) })
-	if n.rpc != nil {
-		parts.Go(func() error { return n.public.ServeDoor(n.rpcListener, n.rpc) })
+	for _, l := range n.rpcPorts {
+		parts.Go(func() error { return n.public.ServeDoor(l, n.rpc) })
 	}
 	if n.ops != nil {
 		parts.Go(func() error { return n.ops.Serve(n.opsListener) })
@@ -188,7 +188,7 @@ func (n *node) run(ctx context.Context) error {
 
 // closeListeners closes those that open has opened. It does nothing after a run, which has closed them.
 func (n *node) closeListeners() {
-	for _, l := range []net.Listener{n.listener, n.opsListener, n.rpcListener} {
+	for _, l := range append([]net.Listener{n.listener, n.opsListener}, n.rpcPorts...) {
 		if l != nil {
 			l.Close()
 		}

@@ -4,7 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"net"
+	"strconv"
+	"strings"
 
 	"github.com/VictoriaMetrics/metrics"
 
@@ -16,7 +19,7 @@ import (
 
 // rpcFlags are how a node speaks Solana's JSON-RPC.
 type rpcFlags struct {
-	RPCListen     string   `name:"rpc-listen" help:"Address of the listener for Solana's JSON-RPC, such as 127.0.0.1:8899; unix:PATH is a Unix socket. Limits, API keys and certificates are those of --listen. By default there is none." placeholder:"HOST:PORT"`
+	RPCListen     string   `name:"rpc-listen" help:"Address of the listener for Solana's JSON-RPC, such as 127.0.0.1:8899; WebSockets are on the port above, too. unix:PATH is a Unix socket. Limits, API keys and certificates are those of --listen. By default there is none." placeholder:"HOST:PORT"`
 	RPCForward    []string `name:"rpc-forward" help:"Nodes that are asked, in this order, what this one cannot answer. Whoever may call this node may so call them." placeholder:"URL,…"`
 	GenesisHash   string   `help:"What getGenesisHash answers; no block tells it." placeholder:"HASH"`
 	SlotsPerEpoch uint64   `help:"How long an epoch is; by default as on the public clusters." default:"432000" placeholder:"N"`
@@ -50,25 +53,35 @@ func (f *rpcFlags) validate(others ...string) error {
 	return nil
 }
 
-// listen opens the listener, if there is one.
-func (f *rpcFlags) listen(ctx context.Context, n *node) (err error) {
-	if f.RPCListen == "" {
-		return nil
+// listen opens the listeners, if there are any: libraries look for WebSockets on the port above.
+func (f *rpcFlags) listen(ctx context.Context, n *node) error {
+	addresses := []string{f.RPCListen}
+	if host, text, err := net.SplitHostPort(f.RPCListen); err == nil && !strings.HasPrefix(f.RPCListen, "unix:") {
+		if port, err := strconv.ParseUint(text, 10, 16); err == nil && port > 0 && port < math.MaxUint16 {
+			addresses = append(addresses, net.JoinHostPort(host, strconv.FormatUint(port+1, 10)))
+		}
 	}
-	if n.rpcListener, err = listenOn(ctx, net.ListenConfig{KeepAlive: -1}, f.RPCListen); err != nil {
-		return &usageError{fmt.Errorf("cannot listen on --rpc-listen: %w", err)}
+	for _, address := range addresses {
+		if address == "" {
+			continue
+		}
+		l, err := listenOn(ctx, net.ListenConfig{KeepAlive: -1}, address)
+		if err != nil {
+			return &usageError{fmt.Errorf("cannot listen on --rpc-listen, and the port above: %w", err)}
+		}
+		n.rpcPorts = append(n.rpcPorts, l)
 	}
 	return nil
 }
 
 // assemble makes the door that answers there.
 func (f *rpcFlags) assemble(n *node, set *metrics.Set) (err error) {
-	if n.rpcListener == nil {
+	if len(n.rpcPorts) == 0 {
 		return nil
 	}
 	n.rpc, err = rpc.New(rpc.Config{
 		Ledger: answers{n.engine, n}, Version: build.Version, GenesisHash: f.GenesisHash, SlotsPerEpoch: f.SlotsPerEpoch,
-		Forward: f.RPCForward, Turn: giveway.Turn, Metrics: set, Log: n.logger,
+		Hub: n.hub, Forward: f.RPCForward, Turn: giveway.Turn, Metrics: set, Log: n.logger,
 	})
 	return err
 }

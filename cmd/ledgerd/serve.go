@@ -81,8 +81,8 @@ func (c *serveCommand) Run(ctx context.Context, s *streams, args arguments, cli 
 	}
 
 	var opsAddr, rpcAddr net.Addr
-	if n.rpcListener != nil {
-		rpcAddr = n.rpcListener.Addr()
+	if len(n.rpcPorts) > 0 {
+		rpcAddr = n.rpcPorts[0].Addr()
 	}
 	if n.opsListener != nil {
 		opsAddr = n.opsListener.Addr()

@@ -1,4 +1,4 @@
-// Package rpc is the second door of the node: it answers Solana's JSON-RPC over HTTP POST from the same ledger as REST, and passes
+// Package rpc is the second door of the node: it answers Solana's JSON-RPC over HTTP POST and WebSockets from the same ledger as REST, and passes
 // to other nodes what the ledger cannot answer. Its reference is the public specification solana-rpc/specs and, where that is silent, Agave.
 //
 // # Nouns
@@ -6,6 +6,9 @@
 // A [Door] answers exchanges, which httpd has counted and checked. A call is one request of JSON-RPC: a method, its parameters, an id. A
 // batch is several calls in one exchange. A method is one row of the table: how many parameters it takes, and what answers it. An upstream is
 // another node that answers calls whole.
+//
+// A subscription is a topic of the hub in package stream, which all share who ask for the same: it is encoded once for all of them. The hub has the
+// sockets, their budgets and what waits for them; a door answers the messages.
 //
 // # Order
 //

@@ -13,6 +13,7 @@ import (
 	"ledgerd/engine/ledger"
 	"ledgerd/httpd"
 	"ledgerd/httpd/promtext"
+	"ledgerd/httpd/stream"
 	"ledgerd/httpd/wire"
 )
 
@@ -26,11 +27,12 @@ type Ledger interface {
 // Config says what a door does. Ledger is required; the zero value of everything else works.
 type Config struct {
 	Ledger        Ledger
-	Version       string   // of the service, which is the apiVersion of answers
-	GenesisHash   string   // of the cluster; empty: only an upstream knows it
-	SlotsPerEpoch uint64   // 0: those of the public clusters
-	Forward       []string // URLs of nodes that are asked what the ledger cannot answer, in this order
-	Turn          func()   // lets other goroutines and threads go first, now and then while a long list is encoded; nil: nothing does
+	Version       string      // of the service, which is the apiVersion of answers
+	GenesisHash   string      // of the cluster; empty: only an upstream knows it
+	Hub           *stream.Hub // of WebSockets; nil: there are none
+	SlotsPerEpoch uint64      // 0: those of the public clusters
+	Forward       []string    // URLs of nodes that are asked what the ledger cannot answer, in this order
+	Turn          func()      // lets other goroutines and threads go first, now and then while a long list is encoded; nil: nothing does
 
 	Metrics *metrics.Set // where the door registers its numbers; nil: a set of its own
 	Log     *slog.Logger // nil: silent
@@ -89,6 +91,8 @@ func (d *Door) Answer(x *httpd.Exchange) error {
 	case string(path) == "/health" && (ctx.IsGet() || ctx.IsHead()):
 		x.ReplyType("text/plain; charset=utf-8")
 		x.Reply(fasthttp.StatusOK, append(x.Room(0), d.health()...), ledger.View{})
+	case string(path) == "/" && ctx.IsGet() && len(ctx.Request.Header.Peek(fasthttp.HeaderUpgrade)) > 0:
+		return d.upgrade(x)
 	case !ctx.IsPost():
 		h.Set(fasthttp.HeaderAllow, "POST, OPTIONS")
 		return errMethod

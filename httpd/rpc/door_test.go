@@ -38,9 +38,10 @@ func TestMain(m *testing.M) {
 // rig is a door on a real server, behind a listener in memory.
 type rig struct {
 	testing.TB
-	ledger *fakeLedger
-	door   *Door
-	client http.Client
+	ledger  *fakeLedger
+	door    *Door
+	client  http.Client
+	connect func() (net.Conn, error)
 }
 
 func serve(t testing.TB, l *fakeLedger, change func(*Config, *httpd.Config)) *rig {
@@ -55,10 +56,11 @@ func serve(t testing.TB, l *fakeLedger, change func(*Config, *httpd.Config)) *ri
 	ln := fasthttputil.NewInmemoryListener()
 	served := make(chan error, 1)
 	go func() { served <- server.ServeDoor(ln, door) }()
-	r := &rig{TB: t, ledger: l, door: door}
-	transport := &http.Transport{DialContext: func(context.Context, string, string) (net.Conn, error) {
+	connect := func() (net.Conn, error) {
 		return ln.DialWithLocalAddr(&net.TCPAddr{IP: net.IPv4(192, 0, 2, 1), Port: 1234})
-	}}
+	}
+	r := &rig{TB: t, ledger: l, door: door, connect: connect}
+	transport := &http.Transport{DialContext: func(context.Context, string, string) (net.Conn, error) { return connect() }}
 	r.client.Transport = transport
 	t.Cleanup(func() {
 		transport.CloseIdleConnections()

@@ -25,6 +25,7 @@ const (
 	codeMinContextSlot = -32016
 	codeLongTerm       = -32019
 	codeFilterNotFound = -32020
+	codeResync         = -32050 // one of our own
 )
 
 // callError is the error of a call.

@@ -161,42 +161,51 @@ func (c *call) run(dst []byte, value *fastjson.Value) ([]byte, *forwarded) {
 	return c.appendID(dst), nil
 }
 
-// read takes a call apart.
+// read takes a call apart, and finds its method.
 func (c *call) read(value *fastjson.Value) error {
+	name, err := c.takeApart(value)
+	switch {
+	case name == "":
+		return err
+	case c.door.byName[name] == nil:
+		c.method = c.door.methods[len(c.door.methods)-1]
+		return elsewhere(codeMethod, "Method not found")
+	}
+	if c.method = c.door.byName[name]; err == nil && len(c.params) > c.method.most {
+		return badParams("there are at most %d parameters", c.method.most)
+	}
+	return err
+}
+
+// takeApart finds id, name and parameters of a call. With an error about the parameters it returns the name too.
+func (c *call) takeApart(value *fastjson.Value) (name string, err error) {
 	invalid := func(what string) error { return &callError{code: codeRequest, message: "Invalid request: " + what} }
 	if value.Type() != fastjson.TypeObject {
-		return invalid("a call is an object")
+		return "", invalid("a call is an object")
 	}
 	if id := value.Get("id"); id != nil {
 		switch id.Type() {
 		case fastjson.TypeString, fastjson.TypeNumber, fastjson.TypeNull:
 			c.id = id
 		default:
-			return invalid("an id is a string, a number or null")
+			return "", invalid("an id is a string, a number or null")
 		}
 	}
 	if version := value.Get("jsonrpc"); version == nil || version.Type() != fastjson.TypeString || string(version.GetStringBytes()) != "2.0" {
-		return invalid(`jsonrpc must be "2.0"`)
+		return "", invalid(`jsonrpc must be "2.0"`)
 	}
-	name := value.Get("method")
-	if name == nil || name.Type() != fastjson.TypeString {
-		return invalid("method must be a string")
+	text := value.Get("method")
+	if text == nil || text.Type() != fastjson.TypeString {
+		return "", invalid("method must be a string")
 	}
 	params := given(value.Get("params"))
-	if params != nil && params.Type() == fastjson.TypeArray {
+	if params != nil && params.Type() != fastjson.TypeArray {
+		return string(text.GetStringBytes()), badParams("params must be an array")
+	}
+	if params != nil {
 		c.params, _ = params.Array()
 	}
-	if c.method = c.door.byName[string(name.GetStringBytes())]; c.method == nil {
-		c.method = c.door.methods[len(c.door.methods)-1]
-		return elsewhere(codeMethod, "Method not found")
-	}
-	if params != nil && params.Type() != fastjson.TypeArray {
-		return badParams("params must be an array")
-	}
-	if len(c.params) > c.method.most {
-		return badParams("there are at most %d parameters", c.method.most)
-	}
-	return nil
+	return string(text.GetStringBytes()), nil
 }
 
 // appendID ends an answer with the id of its call.

@@ -21,6 +21,7 @@ func (t set) put(s *subscriber, in bool) {
 type audience struct {
 	walked  set // see walking
 	indexes [nameKinds]index
+	topics  topics
 	matched []*subscriber // received a match, and are to be woken
 
 	ringBytes int

@@ -37,6 +37,9 @@ type Hub struct {
 	levels      [ledger.Commitments]audience
 	connections map[*connection]struct{}
 	recent      [ledger.Commitments]recent
+	topics      map[string]*topic // by their keys
+	lastTopic   uint64
+	tokenTopics int                            // that want the facts of token accounts
 	tokens      set                            // want the facts of token accounts
 	delivered   [ledger.Commitments]ledger.Seq // the newest seq of each level; it never falls
 }
@@ -46,7 +49,7 @@ func New(config Config) *Hub {
 	config = config.withDefaults()
 	h := &Hub{
 		config: config, memory: &config.Memory.Sockets, feed: feed{levels: ledger.Commitments}, pastBytes: pastBytes,
-		started: time.Now(), tokens: make(set), connections: make(map[*connection]struct{}),
+		started: time.Now(), tokens: make(set), connections: make(map[*connection]struct{}), topics: make(map[string]*topic),
 	}
 	h.seats = &seats{total: h.config.MaxConns, perClient: h.config.MaxConnsPerClient, clients: make(map[netip.Addr]*peer)}
 	h.SetOrigins(config.Origins)

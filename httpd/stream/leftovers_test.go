@@ -25,9 +25,11 @@ func (n *node) leftovers() string {
 	n.hub.mu.Lock()
 	defer n.hub.mu.Unlock()
 	count("connections", len(n.hub.connections))
+	count("topics", len(n.hub.topics))
 	for i := range n.hub.levels {
 		a := &n.hub.levels[i]
 		count("that are walked", len(a.walked))
+		count("topics of the level", len(a.topics.blocks)+len(a.topics.named[pubkeys])+len(a.topics.named[programs]))
 		count("pubkeys in the index", len(a.indexes[pubkeys]))
 		count("programs in the index", len(a.indexes[programs]))
 		count("wallets in the index", len(a.indexes[wallets]))

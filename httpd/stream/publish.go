@@ -21,7 +21,7 @@ func (h *Hub) Publish(p *ledger.Publication) {
 	switch {
 	case h.delivering:
 		h.pending = append(h.pending, one)
-	case len(h.tokens) > 0 && !h.closed.Load():
+	case len(h.tokens)+h.tokenTopics > 0 && !h.closed.Load():
 		h.pending, h.delivering = append(h.pending, one), true
 		h.awaited.Go(h.deliverPending)
 	default:
@@ -53,11 +53,17 @@ func (h *Hub) deliverPending() {
 }
 
 func (h *Hub) deliverLocked(p published) {
+	if h.head == nil {
+		for i := range h.levels {
+			h.levels[i].topics.tip = p.Head.Tip(ledger.Commitment(i)).Slot
+		}
+	}
 	h.head = p.Head
 	h.beginLocked(p.Publication)
 	for _, e := range p.emissions {
 		h.recent[e.level].keep(e)
 		h.levels[e.level].deliver(e)
+		h.levels[e.level].topics.deliver(e, p.Head.Tip(ledger.Finalized).Slot)
 		h.delivered[e.level] = max(h.delivered[e.level], e.lastSeq)
 	}
 	for i := range h.levels {

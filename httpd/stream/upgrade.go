@@ -50,10 +50,15 @@ var upgrader = websocket.FastHTTPUpgrader{
 // of the caps. The subscriber's position is fixed before the client can read the answer.
 func (h *Hub) Upgrade(ctx *fasthttp.RequestCtx, client ratelimit.Client) {
 	asked, err := parseQuery(ctx.QueryArgs())
+	h.upgrade(ctx, client, err, asked.names.count(), func(place *seat) *connection { return &h.join(asked, place).connection })
+}
+
+// upgrade makes the request a connection, or answers with an error: with the one given if that is not nil.
+func (h *Hub) upgrade(ctx *fasthttp.RequestCtx, client ratelimit.Client, err error, names int, join func(*seat) *connection) {
 	if !h.allowsOrigins(ctx.Request.Header.PeekAll("Origin")) {
 		err = errOrigin
 	}
-	if err == nil && !h.memory.Allows(batchBytes+nameBytes*asked.names.count()) {
+	if err == nil && !h.memory.Allows(batchBytes+nameBytes*names) {
 		err = errMemory
 	}
 	var place *seat
@@ -64,15 +69,15 @@ func (h *Hub) Upgrade(ctx *fasthttp.RequestCtx, client ratelimit.Client) {
 		h.refuse(ctx, err)
 		return
 	}
-	s, socket := h.join(asked, place), ctx.Conn()
+	c, socket := join(place), ctx.Conn()
 	if place.isRevoked() { // since it was let in, and before EndRevoked could find it
-		s.outbox.close(endRevoked)
+		c.outbox.close(endRevoked)
 	}
-	abandon := sync.OnceFunc(s.depart)
-	if c, ok := socket.(interface{ IfLost(func()) }); ok {
-		c.IfLost(abandon) // the answer was not written, and nobody adopts the socket
+	abandon := sync.OnceFunc(c.depart)
+	if conn, ok := socket.(interface{ IfLost(func()) }); ok {
+		conn.IfLost(abandon) // the answer was not written, and nobody adopts the socket
 	}
-	if upgrader.Upgrade(ctx, func(conn *websocket.Conn) { s.adopt(socket, conn.NetConn()) }) != nil {
+	if upgrader.Upgrade(ctx, func(conn *websocket.Conn) { c.adopt(socket, conn.NetConn()) }) != nil {
 		abandon()
 		h.refuse(ctx, errHandshake)
 	}

@@ -1,0 +1,249 @@
+package stream
+
+import (
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/valyala/fasthttp"
+
+	"ledgerd/engine/figures"
+	"ledgerd/engine/ledger"
+	"ledgerd/httpd/ratelimit"
+	"ledgerd/httpd/stream/frame"
+)
+
+// Topic is what several clients are told in the same words: the updates of an account, those of the accounts of a program, or the blocks of a level.
+type Topic struct {
+	Level   ledger.Commitment
+	Account ledger.Opt[ledger.Pubkey]
+	Program ledger.Opt[ledger.Pubkey]
+	Tokens  bool // notes of token accounts have decimals
+	// Append appends what is told of a note under the topic's number, nothing if it is of no interest. After an error, which is for the
+	// clients, their connections end: nothing is left out in silence. It is called with the hub's lock held.
+	Append func(dst []byte, number uint64, note *Note) ([]byte, error)
+}
+
+// Note is something that a topic is told of.
+type Note struct {
+	Slot     ledger.Slot
+	Seq      ledger.Seq
+	Account  *ledger.Account   // of an update; nil: it is of a block
+	Decimals ledger.Opt[uint8] // of a token account's mint, if a topic wants tokens and the ledger knows them
+	Before   ledger.Slot       // of a block: the one that it follows, as far as the hub has seen it
+	Root     ledger.Slot       // the newest finalized block
+}
+
+// topic is a Topic that has watchers.
+type topic struct {
+	Topic
+	key      string
+	number   uint64
+	watchers map[*Socket]struct{}
+	last     toldPart // one that several names lead to is told once
+}
+
+// toldPart is the part of an emission that a topic was told of last.
+type toldPart struct {
+	version ledger.Version
+	part    int
+}
+
+// Socket is a connection whose client asks for topics.
+type Socket struct {
+	connection
+	talk   func(*Socket, []byte)
+	topics map[uint64]*topic // the hub's lock guards it
+}
+
+// ErrManyTopics says that a connection has as many topics as it may.
+var ErrManyTopics = errors.New("more than 10000 subscriptions")
+
+// Accept makes the request a socket, or answers with an error. talk answers its messages, one at a time.
+func (h *Hub) Accept(ctx *fasthttp.RequestCtx, client ratelimit.Client, talk func(s *Socket, text []byte)) {
+	h.upgrade(ctx, client, nil, 0, func(place *seat) *connection {
+		s := &Socket{talk: talk, topics: make(map[uint64]*topic)}
+		s.open(h, s, place)
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		s.enterLocked()
+		return &s.connection
+	})
+}
+
+// Answer tells the client something that is not of a topic. It is called within talk.
+func (s *Socket) Answer(payload []byte) {
+	s.outbox.put(nil, single(frame.AppendText(nil, func(b []byte) []byte { return append(b, payload...) })))
+}
+
+// Pay charges the client for what it asks for. If it returns false the connection ends.
+func (s *Socket) Pay(cost time.Duration) bool { return s.pay(cost) }
+
+// Watch has the client told of a topic from now on, and before that what answer returns for the topic's number. Those of one key are one topic.
+func (s *Socket) Watch(key string, t Topic, answer func(number uint64) []byte) error {
+	h := s.hub
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	shared := h.topics[key]
+	if shared == nil || s.topics[shared.number] == nil {
+		switch {
+		case len(s.topics) >= maxNames:
+			return ErrManyTopics
+		case !s.takeNames(1):
+			return &endMemory
+		}
+	}
+	if shared == nil {
+		h.lastTopic++
+		shared = &topic{Topic: t, key: key, number: h.lastTopic, watchers: make(map[*Socket]struct{})}
+		h.topics[key] = shared
+		h.levels[t.Level].topics.change(shared, true)
+		h.tokenTopics += int(figures.One(t.Tokens))
+	}
+	shared.watchers[s], s.topics[shared.number] = struct{}{}, shared
+	s.Answer(answer(shared.number))
+	return nil
+}
+
+// Unwatch ends that the client is told of a topic, and reports whether it was.
+func (s *Socket) Unwatch(number uint64) bool {
+	s.hub.mu.Lock()
+	defer s.hub.mu.Unlock()
+	return s.unwatchLocked(s.topics[number])
+}
+
+func (s *Socket) unwatchLocked(t *topic) bool {
+	if t == nil {
+		return false
+	}
+	delete(s.topics, t.number)
+	delete(t.watchers, s)
+	s.giveNames(1)
+	if len(t.watchers) == 0 {
+		delete(s.hub.topics, t.key)
+		s.hub.levels[t.Level].topics.change(t, false)
+		s.hub.tokenTopics -= int(figures.One(t.Tokens))
+	}
+	return true
+}
+
+func (s *Socket) handle(text []byte) {
+	if s.pay(messageCost(len(text))) {
+		s.talk(s, text)
+	}
+}
+
+func (s *Socket) tick(time.Time)               {}
+func (s *Socket) warning(time.Duration) []byte { return nil }
+
+func (s *Socket) wanted() string {
+	if len(s.topics) > 0 {
+		return "keys"
+	}
+	return "nothing"
+}
+
+// leave ends all topics, some at a time, because others want the hub's lock too.
+func (s *Socket) leave() {
+	s.hub.unlinking.Lock()
+	defer s.hub.unlinking.Unlock()
+	for more := true; more; {
+		more = s.leaveSome()
+	}
+}
+
+func (s *Socket) leaveSome() (more bool) {
+	s.hub.mu.Lock()
+	defer s.hub.mu.Unlock()
+	left := namesAtOnce
+	for _, t := range s.topics {
+		if left--; left < 0 {
+			return true
+		}
+		s.unwatchLocked(t)
+	}
+	return false
+}
+
+// topics are those of one level. The hub's lock guards them.
+type topics struct {
+	named  [nameKinds]map[ledger.Pubkey][]*topic
+	blocks []*topic
+	tip    ledger.Slot // the newest of the level
+}
+
+// change enters a topic or takes it out.
+func (ts *topics) change(t *topic, in bool) {
+	move := func(list []*topic) []*topic {
+		if in {
+			return append(list, t)
+		}
+		return slices.DeleteFunc(list, func(o *topic) bool { return o == t })
+	}
+	named := func(kind nameKind, key ledger.Pubkey) {
+		if ts.named[kind] == nil {
+			ts.named[kind] = make(map[ledger.Pubkey][]*topic)
+		}
+		if ts.named[kind][key] = move(ts.named[kind][key]); len(ts.named[kind][key]) == 0 {
+			delete(ts.named[kind], key)
+		}
+	}
+	switch {
+	case t.Account.Known:
+		named(pubkeys, t.Account.Value)
+	case t.Program.Known:
+		named(programs, t.Program.Value)
+	default:
+		ts.blocks = move(ts.blocks)
+	}
+}
+
+// deliver tells the topics of an emission: of its updates, and of its block if it is one.
+func (ts *topics) deliver(e *emission, root ledger.Slot) {
+	note := Note{Slot: e.slot, Before: ts.tip, Root: root}
+	ts.tip = e.slot
+	if len(ts.named[pubkeys])+len(ts.named[programs]) > 0 {
+		var room [maxNamesOf]name
+		for i := range e.updates {
+			u := &e.updates[i]
+			note.Seq, note.Account, note.Decimals = e.seq(i), &u.Account, e.decimals.Load().of(&u.Account)
+			for _, n := range namesOf(room[:0], u) {
+				for _, t := range ts.named[n.kind][*n.key] {
+					t.tell(e, i, &note)
+				}
+			}
+		}
+	}
+	note.Seq, note.Account, note.Decimals = e.lastSeq, nil, ledger.Opt[uint8]{}
+	if !e.undoneFrom.Known {
+		for _, t := range ts.blocks {
+			t.tell(e, e.ending(), &note)
+		}
+	}
+}
+
+// tell has a note waiting for all watchers, as one packet.
+func (t *topic) tell(e *emission, part int, note *Note) {
+	here := toldPart{e.version, part}
+	if t.last == here {
+		return
+	}
+	t.last = here
+	var said int
+	var err error
+	data := frame.AppendText(nil, func(b []byte) []byte {
+		before := len(b)
+		b, err = t.Append(b, t.number, note)
+		said = len(b) - before
+		return b
+	})
+	p := &packet{data: data, tally: e.tally(part), update: true}
+	for s := range t.watchers {
+		switch {
+		case err != nil:
+			s.outbox.close(closing{endInternal.reason, endInternal.code, err.Error()})
+		case said > 0:
+			s.outbox.put(nil, p)
+		}
+	}
+}
