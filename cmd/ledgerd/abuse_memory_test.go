@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
@@ -98,10 +97,7 @@ func TestAbuseFollowersOfEverythingFitACgroup(t *testing.T) {
 // F35, F47: within a cgroup of 128 MiB, connections that begin a request of 12 KB, or a handshake of as much as TLS takes, and never end it leave the node alive.
 func TestAbuseUnfinishedRequestsFitACgroup(t *testing.T) {
 	alone(t)
-	dir := t.TempDir()
-	certFile, keyFile := filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")
-	newAuthority(t).sign("node", &certFile, &keyFile)
-	encrypted := []string{"--tls-cert", certFile, "--tls-key", keyFile}
+	encrypted := encrypted(t)
 	head := "GET /api/status HTTP/1.1\r\nHost: ledgerd\r\nX: " + strings.Repeat("x", 12_000)
 	hello := func(recordBytes int) (records string) { // of 64 KB but for the last bytes
 		for piece := range slices.Chunk([]byte("\x01\x00\xff\xdc\x03\x03"+strings.Repeat("x", 65_000)), recordBytes) {

@@ -182,11 +182,9 @@ func TestStopBeforeTheStart(t *testing.T) {
 // F31, F48: a stop takes ten seconds at most whatever peers leave undone, plain or over TLS: they follow and do not read, ask for more than they read and then
 // shake hands for a socket, have not finished a request, say nothing. Where it took longer another node is stopped, at most twice: the machine may be busy.
 func TestStopWhateverPeersDo(t *testing.T) {
-	certFile, keyFile := filepath.Join(t.TempDir(), "cert.pem"), filepath.Join(t.TempDir(), "key.pem")
-	newAuthority(t).sign("node", &certFile, &keyFile)
 	const handshake = "GET /api/ws/accounts?extended=true HTTP/1.1\r\nHost: x\r\n" + upgradeLines + "\r\n"
 	list := "GET /api/accounts/program/" + systemProgram + "?limit=10000 HTTP/1.1\r\nHost: x\r\n\r\n"
-	for name, args := range map[string][]string{"plain": nil, "TLS": {"--tls-cert", certFile, "--tls-key", keyFile}} {
+	for name, args := range map[string][]string{"plain": nil, "TLS": encrypted(t)} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			took := longestStop

@@ -66,6 +66,13 @@ func (a *authority) sign(name string, certFile, keyFile *string) tls.Certificate
 	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key, Leaf: leaf}
 }
 
+// encrypted returns the flags of a node that speaks TLS, with a certificate that nobody trusts.
+func encrypted(t *testing.T) []string {
+	certFile, keyFile := filepath.Join(t.TempDir(), "cert.pem"), filepath.Join(t.TempDir(), "key.pem")
+	newAuthority(t).sign("node", &certFile, &keyFile)
+	return []string{"--tls-cert", certFile, "--tls-key", keyFile}
+}
+
 // G2, F35: TestTLS reads, follows, and is refused, by HTTPS and WSS, while the certificate changes.
 func TestTLS(t *testing.T) {
 	t.Parallel()

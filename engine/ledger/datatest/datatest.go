@@ -12,7 +12,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"testing"
 )
@@ -23,8 +22,7 @@ func Path(t testing.TB, name string) string {
 	t.Helper()
 	dir, required := os.LookupEnv("LEDGERD_TESTDATA")
 	if !required {
-		_, self, _, _ := runtime.Caller(0)
-		dir = filepath.Join(filepath.Dir(self), "../../../../shared/data")
+		dir = filepath.Join(root(), "../shared/data")
 	}
 	if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) && !required {
 		t.Skip("no recorded ledger data: set LEDGERD_TESTDATA to its folder")
@@ -36,6 +34,18 @@ func Path(t testing.TB, name string) string {
 		t.Fatalf("recorded ledger data is incomplete: %v", err)
 	}
 	return path
+}
+
+// root returns the folder of the project, in one of whose folders a test runs.
+func root() string {
+	dir, _ := os.Getwd()
+	for dir != "/" {
+		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
+			break
+		}
+		dir = filepath.Dir(dir)
+	}
+	return dir
 }
 
 // Read returns the content of a file, decompressed if its name ends in .gz.
