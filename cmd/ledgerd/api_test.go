@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"reflect"
 	"strings"
 	"testing"
 
@@ -61,19 +60,6 @@ func (a *api) ok(path string) answer {
 	r := a.get(path)
 	ledgertest.Equal(a, r.status, http.StatusOK, "GET %s: status of %s", path, r.body)
 	return r
-}
-
-// want asks for a path that must answer exactly a record, without a field that it does not have, and name exactly these fields as unknown.
-func want[T any](a *api, path, partial string, record T) {
-	a.Helper()
-	var got T
-	r := a.ok(path)
-	d := json.NewDecoder(strings.NewReader(r.body))
-	d.DisallowUnknownFields()
-	if err := d.Decode(&got); err != nil || !reflect.DeepEqual(got, record) {
-		a.Errorf("GET %s: %v:\n got %s\nwant %+v", path, err, shorten(r.body), record)
-	}
-	ledgertest.Equal(a, r.header.Get("X-Ledger-Partial"), partial, "GET %s: X-Ledger-Partial", path)
 }
 
 // wantMissing asks for a path that must be a 404 whose details start as given.
