@@ -168,6 +168,8 @@ func TestClientReadsWhatTheNodeAnswers(t *testing.T) {
 	q, ctx := askable(t), t.Context()
 	c, read, tokens, later := q.client, clientlib.Read{MinSlot: q.tip}, clientlib.Read{Tokens: true}, q.tip+1
 	before, page := clientlib.RecentPage{Before: q.signature, Limit: 3}, clientlib.Page{Limit: 1, Cursor: q.cursor}
+	data := clientlib.Read{Tokens: true, Data: true, Slice: &clientlib.Slice{Offset: 2, Length: 3}}
+	filtered := clientlib.Page{Where: &clientlib.DataFilter{Size: new(uint64(165)), Parts: []clientlib.DataPart{{Offset: 0, Bytes: "2g"}, {Offset: 64, Bytes: "11"}}}}
 	calls := []clientCall{
 		called(c.Health(ctx)).at("/health"),
 		called(c.Status(ctx)).at("/status"),
@@ -177,6 +179,7 @@ func TestClientReadsWhatTheNodeAnswers(t *testing.T) {
 		called(c.Transaction(ctx, q.signature, read)).at("/transaction/%s", q.signature),
 		called(c.Recent(ctx, before, read)).at("/transactions/recent?limit=3&before=%s", q.signature),
 		called(c.Account(ctx, q.key, tokens)).at("/account/%s?include=token", q.key),
+		called(c.Account(ctx, q.key, data)).at("/account/%s?include=token,data&data_slice=2,3", q.key),
 		called(c.Account(ctx, "nonsense", read)).at("/account/nonsense"),
 		called(c.Account(ctx, q.nobody, read)).at("/account/%s", q.nobody),
 		called(c.Transactions(ctx, q.key, clientlib.HistoryPage{RecentPage: before, Order: "oldest", Status: "success", FromSlot: new(uint64), ToSlot: &q.tip}, read)).
@@ -185,6 +188,7 @@ func TestClientReadsWhatTheNodeAnswers(t *testing.T) {
 		called(c.Balance(ctx, q.key, read)).at("/account/%s/balance", q.key),
 		called(c.Tokens(ctx, q.wallet, clientlib.Page{}, read)).at("/account/%s/tokens", q.wallet),
 		called(c.Program(ctx, tokenProgram, page, read)).at("/accounts/program/%s?limit=1&cursor=%s", tokenProgram, q.cursor),
+		called(c.Program(ctx, tokenProgram, filtered, clientlib.Read{Data: true})).at("/accounts/program/%s?include=data&data_size=165&memcmp=0:2g&memcmp=64:11", tokenProgram),
 		called(c.Accounts(ctx, []string{q.key, q.nobody}, read)).at("/accounts?keys=%s,%s", q.key, q.nobody),
 	}
 	for _, id := range simPrograms {

@@ -2,6 +2,7 @@ package client
 
 import (
 	"context"
+	"fmt"
 	"net/url"
 	"strconv"
 	"strings"
@@ -23,6 +24,23 @@ type Read struct {
 	MinSlot    uint64        // the version is of this slot or a later one
 	Wait       time.Duration // how long the node waits for MinSlot, at most 2 s
 	Tokens     bool          // accounts come with what they say as token accounts and mints
+	Data       bool          // accounts come with their data
+	Slice      *Slice        // of the data; nil: all of it
+}
+
+// Slice is a part of an account's data.
+type Slice struct{ Offset, Length uint64 }
+
+// DataFilter selects the accounts of programs by their data, which must be known. At most four parts are compared.
+type DataFilter struct {
+	Size  *uint64    `json:"data_size,omitempty"` // the length of all data; nil: any
+	Parts []DataPart `json:"memcmp,omitempty"`    // all must hold
+}
+
+// DataPart is that data has some bytes at an offset: 1 to 128 of them.
+type DataPart struct {
+	Offset uint64 `json:"offset"`
+	Bytes  string `json:"bytes"` // in base58
 }
 
 func (r Read) query() url.Values {
@@ -36,8 +54,16 @@ func (r Read) query() url.Values {
 	if r.Wait > 0 {
 		q.Set("wait_ms", strconv.FormatInt(r.Wait.Milliseconds(), 10))
 	}
-	if r.Tokens {
+	switch {
+	case r.Tokens && r.Data:
+		q.Set("include", "token,data")
+	case r.Tokens:
 		q.Set("include", "token")
+	case r.Data:
+		q.Set("include", "data")
+	}
+	if r.Slice != nil {
+		q.Set("data_slice", fmt.Sprintf("%d,%d", r.Slice.Offset, r.Slice.Length))
 	}
 	return q
 }
@@ -46,6 +72,7 @@ func (r Read) query() url.Values {
 type Page struct {
 	Cursor string // NextCursor of the page before
 	Limit  int
+	Where  *DataFilter // of a program's accounts; nil: all
 }
 
 func (p Page) in(q url.Values) url.Values {
@@ -54,6 +81,14 @@ func (p Page) in(q url.Values) url.Values {
 	}
 	if p.Limit > 0 {
 		q.Set("limit", strconv.Itoa(p.Limit))
+	}
+	if p.Where != nil {
+		if p.Where.Size != nil {
+			q.Set("data_size", strconv.FormatUint(*p.Where.Size, 10))
+		}
+		for _, part := range p.Where.Parts {
+			q.Add("memcmp", fmt.Sprintf("%d:%s", part.Offset, part.Bytes))
+		}
 	}
 	return q
 }
@@ -149,7 +184,8 @@ func (c *Client) Tokens(ctx context.Context, wallet string, p Page, r Read) (Ans
 	return get[Tokens](ctx, c, "/account/"+url.PathEscape(wallet)+"/tokens", p.in(r.query()))
 }
 
-// Program returns a page of the accounts that a program owns.
+// Program returns a page of the accounts that a program owns. With a filter a page may be shorter than its limit, and empty, though the list goes on:
+// it ends where NextCursor is nil.
 func (c *Client) Program(ctx context.Context, program string, p Page, r Read) (Answer[ProgramAccounts], error) {
 	return get[ProgramAccounts](ctx, c, "/accounts/program/"+url.PathEscape(program), p.in(r.query()))
 }

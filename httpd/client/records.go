@@ -62,7 +62,8 @@ type (
 		HistoryFrom  uint64        `json:"history_from"` // from this slot on all blocks are held
 	}
 
-	// Account is an account. Token and Mint are nil unless they were asked for and the account is of that kind.
+	// Account is an account. Token and Mint are nil unless they were asked for and the account is of that kind; Space, how much data there is, and
+	// Data, the data or a slice of it, unless they were asked for and are known.
 	Account struct {
 		Pubkey     string      `json:"pubkey"`
 		Lamports   uint64      `json:"lamports"`
@@ -71,6 +72,8 @@ type (
 		RentEpoch  uint64      `json:"rent_epoch"`
 		Token      *TokenFacts `json:"token"`
 		Mint       *MintFacts  `json:"mint"`
+		Space      *uint64     `json:"space"`
+		Data       []byte      `json:"data"`
 	}
 
 	// Balance is what an account holds at a slot.

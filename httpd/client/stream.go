@@ -25,6 +25,9 @@ type Subscription struct {
 
 	Commitment Commitment // blocks of this level; empty: processed
 	Tokens     bool       // updates of token accounts tell what they hold
+	Data       bool       // updates tell the data of the account
+	// Where selects the accounts of Programs: an update is told where the state before or after it is taken. nil: all.
+	Where *DataFilter
 	// After goes on after this number of an update, as a program does that kept it beside its state, which was Ready: no Start is told then,
 	// unless the node does not know any more what followed. nil: the stream begins with a Start.
 	After *uint64
@@ -51,6 +54,8 @@ type Update struct {
 		Amount   string `json:"amount"`
 		Decimals *uint8 `json:"decimals"`
 	} `json:"token"` // nil where the subscription wants no tokens too
+	Space *uint64 `json:"space"` // how much data there is; nil where it is not known, or not wanted
+	Data  []byte  `json:"data"`  // nil likewise
 }
 
 // Start is the point from which on everything is told.
@@ -101,8 +106,8 @@ const (
 	// to 64 KiB, which some 1,390 fill.
 	maxNames  = 10_000
 	partNames = 1250
-	// maxFrameBytes is far above the longest frame of a node.
-	maxFrameBytes = 1 << 20
+	// maxFrameBytes is above the longest frame of a node: an account has up to 10 MiB of data, which come in base64.
+	maxFrameBytes = 16 << 20
 )
 
 // Stream tells a handler everything that a subscription asks for, over as many connections as it takes, until ctx ends, whose error it
@@ -167,6 +172,9 @@ func (s *stream) dial(ctx context.Context) (*websocket.Conn, error) {
 	}
 	if s.sub.Tokens {
 		q.Set("tokens", "true")
+	}
+	if s.sub.Data {
+		q.Set("data", "true")
 	}
 	if s.sub.Conflate {
 		q.Set("overflow", "conflate")
@@ -259,12 +267,18 @@ func (s *Subscription) parts() (parts []part) {
 // subscribe names the next part of what the stream is told of, and asks for a snapshot of it unless the stream knows its state. A part is only
 // named when the one before was answered in full: so a node has one message of a stream in hand, and frames come in the order of the ledger.
 func (s *stream) subscribe(conn *websocket.Conn) error {
+	next := s.parts[s.answered]
+	where := s.sub.Where
+	if len(next.Programs) == 0 {
+		where = nil
+	}
 	text, err := json.Marshal(struct {
 		Type string `json:"type"`
 		ID   int    `json:"id"`
 		part
+		*DataFilter
 		Snapshot bool `json:"snapshot"`
-	}{"subscribe", 1, s.parts[s.answered], !s.known})
+	}{"subscribe", 1, next, where, !s.known})
 	if err != nil {
 		return err
 	}

@@ -7,7 +7,12 @@ export interface Read {
   commitment?: Commitment;
   min_slot?: bigint | number;
   wait_ms?: number;
-  include?: 'token' | 'signatures' | 'transactions';
+  include?: 'token' | 'data' | 'token,data' | 'signatures' | 'transactions';
+  /** With include=data: offset and length of the part that is shown, as in '136,16'. */
+  data_slice?: string;
+  /** Of a program's accounts only those whose data has this length, and these bytes: offset and base58, as in '8:So11…'. */
+  data_size?: number;
+  memcmp?: string[];
   limit?: number;
   cursor?: string;
   before?: string;
@@ -63,6 +68,8 @@ export interface Account {
   pubkey: string; lamports: bigint; owner: string; executable: boolean; rent_epoch: bigint;
   /** With include=token. */
   token?: TokenFacts | null; mint?: MintFacts | null;
+  /** With include=data: how much data there is, and the data in base64; null where it is not known. */
+  space?: number | null; data?: string | null;
 }
 export interface Balance { pubkey: string; lamports: bigint; slot: bigint }
 export interface Token extends Omit<TokenFacts, 'owner'> { token_account: string; program_id: string }
@@ -83,7 +90,9 @@ export interface Options {
 /** At most 10,000 names in all, as many as a node takes on one connection: more of them throw a RangeError. */
 export interface Subscription {
   pubkeys?: string[]; programs?: string[]; wallets?: string[];
-  commitment?: Commitment; tokens?: boolean; conflate?: boolean;
+  commitment?: Commitment; tokens?: boolean; data?: boolean; conflate?: boolean;
+  /** Of the programs' accounts only those whose data, before or after a block, has this length and these bytes in base58. */
+  data_size?: number; memcmp?: { offset: number; bytes: string }[];
   /** Goes on after this number of an update, as a program does that kept it beside its state: no start is told then. */
   after?: bigint;
 }
@@ -92,6 +101,7 @@ export interface Update {
   type: 'account_update'; pubkey: string; lamports: bigint; timestamp: string | null;
   slot: bigint; seq: bigint; owner: string; executable: boolean; commitment: Commitment;
   token?: { mint: string; owner: string; amount: string; decimals: number | null } | null;
+  space?: number | null; data?: string | null;
 }
 
 /** What a stream tells. All that was told before a start is void. */

@@ -55,7 +55,7 @@ export class Client {
 
   /** Asks for a path below /api, and again while the node asks to come later and the patience lasts. */
   async get(path, { signal, ...query } = {}) {
-    const words = new URLSearchParams(Object.entries(query).filter(([, value]) => value !== undefined && value !== null));
+    const words = new URLSearchParams(Object.entries(query).flatMap(([name, value]) => [value ?? []].flat().map((one) => [name, one])));
     const address = `${this.base}${path}${words.size > 0 ? `?${words}` : ''}`;
     for (const late = Date.now() + this.options.patience; ;) {
       const response = await (this.options.fetch ?? fetch)(address, { headers: this.headers(), signal });
@@ -161,7 +161,7 @@ class Stream {
   #connect() {
     const query = new URLSearchParams({ extended: 'true' });
     if (this.#parts.length > 0) query.set('mode', 'none'); // the names follow in messages, which have room for more of them
-    for (const name of ['commitment', 'tokens']) if (this.#wants[name]) query.set(name, String(this.#wants[name]));
+    for (const name of ['commitment', 'tokens', 'data']) if (this.#wants[name]) query.set(name, String(this.#wants[name]));
     if (this.#wants.conflate) query.set('overflow', 'conflate');
     const { WebSocket: given, apiKey } = this.#client.options;
     const address = `${this.#client.base.replace(/^http/, 'ws')}/ws/accounts?${query}`;
@@ -224,7 +224,11 @@ class Stream {
   }
 
   // Names the next part, once the one before was answered in full: so frames come in the order of the ledger.
-  #subscribe() { this.#say({ type: 'subscribe', id: 1, ...this.#parts[this.#answered], snapshot: !this.#known }); }
+  #subscribe() {
+    const part = this.#parts[this.#answered];
+    const { data_size, memcmp } = part.programs ? this.#wants : {};
+    this.#say({ type: 'subscribe', id: 1, ...part, data_size, memcmp, snapshot: !this.#known });
+  }
 
   #resume() {
     this.#awaits = 'resumed'; // what comes before comes again
