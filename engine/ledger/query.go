@@ -83,7 +83,7 @@ type TransactionPage struct {
 // SlotPage is a part of the slots that have blocks.
 type SlotPage struct {
 	Slots       []Slot // oldest first
-	HistoryFrom Slot   // no block of an older slot is held
+	HistoryFrom Slot   // from it on no block is missing
 }
 
 // NodeStatus is the state of the node.

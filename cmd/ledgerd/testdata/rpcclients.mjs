@@ -1,10 +1,11 @@
 // Calls a node with the libraries of Solana as they are, and compares what they read with what REST says at the same slot.
-// Arguments: the address of JSON-RPC, that of REST, a wallet with tokens, and a mint. The node stands still.
+// Arguments: the address of JSON-RPC, that of REST, a wallet with tokens, a mint, and whether the node keeps the data of accounts. It stands still.
 import assert from 'node:assert/strict';
 import { Connection, PublicKey } from '@solana/web3.js';
 import { address, createSolanaRpc, signature } from '@solana/kit';
 
-const [url, rest, wallet, mint] = process.argv.slice(2);
+const [url, rest, wallet, mint, data] = process.argv.slice(2);
+const keepsData = data === 'all';
 const genesis = '5eykt4UsFv8P8NJdTREpY1vzqKqZKvdpKuc147dw2N9d'; // --genesis-hash of the node
 const levels = ['processed', 'confirmed', 'finalized'];
 const tokenProgram = 'TokenkegQfeZyiNwAJbNbGKPFXCWuBvf9Ss623VQ5DA';
@@ -48,7 +49,8 @@ async function web3() {
   assert.deepEqual([info.lamports, info.owner.toBase58(), info.executable], [account.lamports, account.owner, account.executable]);
   const several = await c.getMultipleAccountsInfo([key, new PublicKey(genesis)], nothing);
   assert.deepEqual([several[0].lamports, several[1]], [account.lamports, null]);
-  await assert.rejects(c.getAccountInfo(key), /is not kept here/); // web3.js drops the code
+  if (keepsData) await web3Data(c, key);
+  else await assert.rejects(c.getAccountInfo(key), /is not kept here/); // web3.js drops the code
 
   const held = (await c.getParsedTokenAccountsByOwner(key, { programId: new PublicKey(tokenProgram) })).value;
   assert.deepEqual(held.map((h) => [h.pubkey.toBase58(), h.account.data.parsed.info.tokenAmount.amount]), tokens.map((t) => [t.token_account, t.amount]));
@@ -74,6 +76,25 @@ async function web3() {
   const listed = await c.getSignaturesForAddress(key, { limit: 5 });
   assert.deepEqual(listed.map((t) => [t.signature, t.slot, t.err === null]), history.map((t) => [t.signature, t.slot, t.success]));
   await refused(-32601, c.getTransaction(history[0].signature, { maxSupportedTransactionVersion: 0 }));
+}
+
+// web3Data compares data, as a whole, in parts and by filters.
+async function web3Data(c, key) {
+  const token = tokens[0].token_account;
+  const want = await ask(`/accounts?keys=${token},${mint},${wallet}&include=data&commitment=finalized`);
+  const keys = [token, mint, wallet].map((k) => new PublicKey(k));
+  const found = await c.getMultipleAccountsInfo(keys);
+  assert.deepEqual(found.map((a) => a.data.toString('base64')), want.accounts.map((a) => a.data));
+  const whole = found[0].data;
+  assert.equal(whole.length, 165);
+  assert.deepEqual((await c.getAccountInfo(keys[0])).data, whole);
+  assert.deepEqual((await c.getAccountInfo(keys[0], { dataSlice: { offset: 32, length: 32 } })).data, key.toBuffer());
+  const filters = [{ dataSize: 165 }, { memcmp: { offset: 32, bytes: wallet } }, { memcmp: { offset: 0, bytes: whole.subarray(0, 32).toString('base64'), encoding: 'base64' } }];
+  const mine = await c.getProgramAccounts(new PublicKey(tokenProgram), { filters });
+  assert.deepEqual(mine.map((p) => [p.pubkey.toBase58(), p.account.data.toString('base64')]), [[token, whole.toString('base64')]]);
+  const parsed = (await c.getParsedAccountInfo(keys[1])).value.data;
+  const authority = parsed.parsed.info.mintAuthority;
+  assert.deepEqual([parsed.space, authority === null || new PublicKey(authority).toBase58() === authority], [82, true]);
 }
 
 async function kit() {
