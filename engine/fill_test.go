@@ -255,6 +255,50 @@ func TestAccountKnownInPartIsCompleted(t *testing.T) {
 	})
 }
 
+// TestDataThatABlockMadeUnknownIsFetched has blocks write an account of which they tell no data, as it changes with its lamports as they were: the data
+// is unknown, and fetched by the first question after the block is final.
+func TestDataThatABlockMadeUnknownIsFetched(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
+		k, block := key(1), rootBlock(100)
+		held, err := ledger.ParseDataPrograms(key(9).String())
+		must(t, err)
+		u := newFakeNode(100)
+		n := filling(t, u, Config{Data: held})
+		data := func() string {
+			t.Helper()
+			accounts, _, err := n.Accounts(ledger.Query{}, []ledger.Pubkey{k})
+			must(t, err)
+			if accounts[0].Known&ledger.FieldData == 0 {
+				return "unknown"
+			}
+			return string(accounts[0].Data.Bytes())
+		}
+		for _, told := range []string{"one", "", "three"} {
+			w := owned(k, 8, key(9))
+			block = child(block, block.Slot+1, 0, w)
+			n.send(block)
+			asked := u.questions()
+			n.mustAnswer(ledger.Query{}, k, 8)
+			ledgertest.Equal(t, data(), "unknown", "the data after the block")
+			u.mustHaveBeenAsked(t, asked)
+			w.SetData([]byte(told), held)
+			u.at(block.Slot, w)
+			n.send(status(block, ledger.StatusFinalized))
+			for range 2 {
+				n.mustAnswer(ledger.Query{}, k, 8)
+				ledgertest.Equal(t, data(), told, "the data once it is asked for")
+			}
+			u.mustHaveBeenAsked(t, asked+1)
+		}
+		other := owned(key(2), 5, key(10))
+		block = child(block, block.Slot+1, 0, other)
+		n.send(block, status(block, ledger.StatusFinalized))
+		asked := u.questions()
+		n.mustAnswer(ledger.Query{}, key(2), 5)
+		u.mustHaveBeenAsked(t, asked) // whose data is not held
+	})
+}
+
 // TestMintsShownInPartAreFetchedUntilTheyAreAnswered has blocks show mints without what their extensions say, and a node that is
 // down, then behind, and then tells it.
 func TestMintsShownInPartAreFetchedUntilTheyAreAnswered(t *testing.T) {
