@@ -9,6 +9,7 @@ import { transactionHeadings, transactionRow } from '/console/transactions.js';
 import { Updates } from '/console/updates.js';
 
 const pageSize = 25;
+const shownBytes = 512; // of data
 
 /** @param {AbortSignal} signal @param {string} key */
 export function accountPage(signal, key) {
@@ -32,16 +33,16 @@ export function accountPage(signal, key) {
     return [
       facts(['owner', unknown('owner', accountLink(value.owner))], ['executable', unknown('executable', value.executable ? 'yes' : 'no')],
         ['rent epoch', unknown('rent_epoch', number(value.rent_epoch))]),
-      value.token && tokenFacts(value.token), value.mint && mintFacts(value.mint), value.executable && owned(key, signal),
+      value.token && tokenFacts(value.token), value.mint && mintFacts(value.mint), value.data && dataBytes(value), value.executable && owned(key, signal),
     ].filter(Boolean);
   };
   const absent = (error) => (error.status === 404 ? h('p', { class: 'refusal' }, h('strong', {}, `${error.details}. `), 'Its tokens and changes are shown all the same.') : refusal(error));
   return {
     title: 'Account',
     element: h('div', {}, h('h1', {}, 'Account'), h('p', { class: 'name' }, h('code', {}, key)), h('p', {}, lamports, asOf),
-      asked(() => client.account(key, { include: 'token', signal }), show, signal, absent),
+      asked(() => client.account(key, { include: 'token,data', data_slice: `0,${shownBytes}`, signal }), show, signal, absent),
       tokens(key, signal), history(key, signal), changes(key, changed, signal),
-      commands(curl(`/account/${key}?include=token`), curl(`/account/${key}/tokens?limit=${pageSize}`), curl(`/account/${key}/transactions?limit=${pageSize}`), wscat(`?wallets=${key}&extended=true&tokens=true`))),
+      commands(curl(`/account/${key}?include=token,data`), curl(`/account/${key}/tokens?limit=${pageSize}`), curl(`/account/${key}/transactions?limit=${pageSize}`), wscat(`?wallets=${key}&extended=true&tokens=true`))),
   };
 }
 
@@ -53,6 +54,13 @@ const tokenFacts = (token) => h('section', {}, h('h2', {}, 'Token account'), fac
   ['delegated', token.delegate && amount(token.delegated_amount, token.decimals)], ['close authority', token.close_authority && accountLink(token.close_authority)]));
 
 const mintFacts = (mint) => h('section', {}, h('h2', {}, 'Mint'), facts(['supply', mint.supply === null ? 'not known' : amount(mint.supply, mint.decimals)], ['decimals', mint.decimals]));
+
+// The first bytes of the data of an account, in hexadecimal.
+function dataBytes({ space, data }) {
+  const bytes = [...atob(data)].map((c) => c.charCodeAt(0).toString(16).padStart(2, '0'));
+  const more = space > shownBytes ? `, the first ${shownBytes}` : '';
+  return h('section', { id: 'data' }, h('h2', {}, 'Data'), h('p', { class: 'quiet' }, `${number(space)} bytes${more}`), h('p', { class: 'name' }, h('code', {}, bytes.join(' '))));
+}
 
 // The token accounts of a wallet.
 function tokens(key, signal) {
