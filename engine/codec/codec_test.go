@@ -164,7 +164,8 @@ func goldenData() ([]ledger.Event, []*ledger.Record) {
 	for _, a := range []*ledger.Account{&rollback.Updates[0].Account, &rollback.Unchanged[0]} {
 		tell(&a.Known, &a.Data, bytes.Repeat([]byte{9}, 130)...)
 	}
-	return []ledger.Event{events[0], base}, []*ledger.Record{block, rollback}
+	unchanged := &ledger.Record{Version: 9, Kind: ledger.RollbackRecord, Slot: 298, FromSlot: 300, FirstSeq: 3, Unchanged: rollback.Unchanged}
+	return []ledger.Event{events[0], base}, []*ledger.Record{block, rollback, unchanged}
 }
 
 // goldenDataBefore are records of version 6 whose updates tell what the data was: of each length, and of an account whose data is not known any more.
