@@ -30,18 +30,21 @@ type Hub struct {
 	pastBytes int
 	feed      feed // used by Publish alone
 
-	mu          sync.Mutex
-	pending     []published // to be delivered by the goroutine that asks the ledger for mints
-	delivering  bool        // there is one
-	head        *ledger.Head
-	levels      [ledger.Commitments]audience
-	connections map[*connection]struct{}
-	recent      [ledger.Commitments]recent
-	topics      map[string]*topic // by their keys
-	lastTopic   uint64
-	tokenTopics int                            // that want the facts of token accounts
-	tokens      set                            // want the facts of token accounts
-	delivered   [ledger.Commitments]ledger.Seq // the newest seq of each level; it never falls
+	mu      sync.Mutex
+	pending []published // to be delivered by the goroutine that asks the ledger for mints
+	// pendingBytes are about what those take, until they are delivered; hasRoom is told of each that is.
+	pendingBytes int
+	hasRoom      *sync.Cond
+	delivering   bool // there is one
+	head         *ledger.Head
+	levels       [ledger.Commitments]audience
+	connections  map[*connection]struct{}
+	recent       [ledger.Commitments]recent
+	topics       map[string]*topic // by their keys
+	lastTopic    uint64
+	tokenTopics  int                            // that want the facts of token accounts
+	tokens       set                            // want the facts of token accounts
+	delivered    [ledger.Commitments]ledger.Seq // the newest seq of each level; it never falls
 }
 
 // New returns a hub without subscribers. It starts nothing.
@@ -53,6 +56,7 @@ func New(config Config) *Hub {
 	}
 	h.seats = &seats{total: h.config.MaxConns, perClient: h.config.MaxConnsPerClient, clients: make(map[netip.Addr]*peer)}
 	h.SetOrigins(config.Origins)
+	h.hasRoom = sync.NewCond(&h.mu)
 	h.turns = newTurns(allPastReaders, allSnapshotReaders)
 	for i := range h.levels {
 		h.stale[i].turn = semaphore.NewWeighted(1)

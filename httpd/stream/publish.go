@@ -6,23 +6,33 @@ import "ledgerd/engine/ledger"
 type published struct {
 	*ledger.Publication
 	emissions []*emission
+	bytes     int // about what they take
 }
+
+// mostPending is about how much may wait for the goroutine that delivers while a subscriber wants tokens: many seconds of a public ledger, while its shards
+// have much to do. A source that is faster than that goroutine waits.
+const mostPending = 8 << 20
 
 // Publish delivers a publication to all connections. It is called in log order, from one
 // goroutine, and waits for no socket, nor for the ledger: while a subscriber wants tokens, whose decimals the ledger is asked for,
 // another goroutine delivers.
 func (h *Hub) Publish(p *ledger.Publication) {
-	one := published{p, h.feed.take(p)}
+	one := published{Publication: p, emissions: h.feed.take(p)}
 	for _, e := range one.emissions {
 		e.published = h.now()
+		one.bytes += e.size()
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	for h.pendingBytes > mostPending {
+		h.hasRoom.Wait()
+	}
 	switch {
 	case h.delivering:
 		h.pending = append(h.pending, one)
+		h.pendingBytes += one.bytes
 	case len(h.tokens)+h.tokenTopics > 0 && !h.closed.Load():
-		h.pending, h.delivering = append(h.pending, one), true
+		h.pending, h.pendingBytes, h.delivering = append(h.pending, one), one.bytes, true
 		h.awaited.Go(h.deliverPending)
 	default:
 		h.deliverLocked(one)
@@ -47,7 +57,9 @@ func (h *Hub) deliverPending() {
 		h.mu.Lock()
 		for _, one := range some {
 			h.deliverLocked(one)
+			h.pendingBytes -= one.bytes
 		}
+		h.hasRoom.Signal()
 		h.mu.Unlock()
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 
@@ -154,6 +155,33 @@ func TestPublishDoesNotWaitForDecimals(t *testing.T) {
 		synctest.Wait()
 		n.script.publishNow() // nobody wants tokens any more
 		ledgertest.Equal(n, n.hub.isDelivering(), false, "whether another goroutine delivers")
+	})
+}
+
+// A source that is faster than what is delivered meanwhile waits: what is pending is bounded.
+func TestWhatWaitsForDecimalsIsBounded(t *testing.T) {
+	inMemory(t, nil, func(n *node) {
+		c := n.dial("?mode=none&extended=true&tokens=true")
+		n.ledger.mintsGo = make(chan struct{})
+		const blocks, updates = 40, 1000
+		var published atomic.Int64
+		go func() {
+			for slot := range ledger.Slot(blocks) {
+				writes := accounts(0, updates, ledger.Lamports(slot+1))
+				writes[0] = tokenAccount(0, mintA, key(9), uint64(slot))
+				n.script.append(slot+1, writes...)
+				n.script.publishNow()
+				published.Add(1)
+			}
+		}()
+		synctest.Wait()
+		if most := int64(mostPending/(updates*updateBytes)) + 2; published.Load() == blocks || published.Load() > most {
+			n.Errorf("%d blocks of %d were published while the ledger did not answer, want at most %d", published.Load(), blocks, most)
+		}
+		close(n.ledger.mintsGo)
+		synctest.Wait()
+		ledgertest.Equal(n, published.Load(), blocks, "blocks that were published in the end")
+		_ = c.conn.Close()
 	})
 }
 
