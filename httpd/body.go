@@ -55,6 +55,24 @@ func (x *Exchange) Reserve(bytes int) error {
 	return ledger.ErrUnavailable
 }
 
+// Extend returns an answer with room for so many more bytes, once there is memory for them. It grows a long one by a quarter at least, so that one
+// that is extended often is not copied as often.
+func (x *Exchange) Extend(answer []byte, bytes int) ([]byte, error) {
+	if cap(answer)-len(answer) >= bytes {
+		return answer, nil
+	}
+	room := max(len(answer)+bytes, cap(answer)+cap(answer)/4)
+	if room > maxKeptBytes {
+		if err := x.Reserve(room - longBytes(answer)); err != nil {
+			return answer, err
+		}
+	}
+	return slices.Grow(answer, room-len(answer)), nil
+}
+
+// Settle gives back what is reserved besides the room of an answer, of which a part has been made.
+func (x *Exchange) Settle(answer []byte) { x.holdBytes(longBytes(answer)) }
+
 // holdBytes corrects what is reserved once the length of the answer is known: that it exceeds the
 // estimate is no reason to drop it any more.
 func (x *Exchange) holdBytes(bytes int) {

@@ -2,7 +2,9 @@ package rpc
 
 import (
 	"errors"
+	"fmt"
 	"slices"
+	"time"
 
 	"github.com/valyala/fastjson"
 
@@ -14,7 +16,12 @@ const (
 	maxAccounts  = 100  // of one call of getMultipleAccounts
 	accountBytes = 1024 // of an account while it is answered, without its data
 	programPage  = 2000 // accounts of a program that are read at once
+	// scanTime is how long the accounts of a program are looked through for one call. Each page of them has its own deadline, too.
+	scanTime = 5 * time.Second
 )
+
+// errNoRoom says that there is no memory for the accounts of an answer. It matches ledger.ErrUnavailable.
+var errNoRoom = fmt.Errorf("no room for the accounts: %w", ledger.ErrUnavailable)
 
 // errOutside is the error of an account that exists, perhaps, and that this node does not hold.
 func errOutside(key ledger.Pubkey) error {
@@ -105,7 +112,7 @@ func (c *call) multipleAccounts(dst []byte) ([]byte, error) {
 	return append(dst, `]}`...), err
 }
 
-// accountsAt returns accounts by their keys, which exist or exist nowhere, and reserves what their answer takes.
+// accountsAt returns accounts by their keys, which exist or exist nowhere.
 func (c *call) accountsAt(keys []ledger.Pubkey) ([]ledger.Account, error) {
 	accounts, v, err := c.door.config.Ledger.Accounts(c.query, keys)
 	if err == nil && v.Lacks && len(keys) == 1 { // it may be fetched
@@ -117,20 +124,16 @@ func (c *call) accountsAt(keys []ledger.Pubkey) ([]ledger.Account, error) {
 	if err = c.from(v, err); err != nil {
 		return nil, err
 	}
-	size := 0
 	for i := range accounts {
 		if v.Lacks && !accounts[i].Exists() {
 			return nil, errOutside(keys[i])
 		}
-		size += accountBytes + 2*accounts[i].Data.Len()
 	}
-	if len(keys) > 1 || size > 16<<10 {
-		err = c.x.Reserve(size)
-	}
-	return accounts, err
+	return accounts, nil
 }
 
-// appendAccounts appends accounts with commas between them, null for those that do not exist, with their keys or without.
+// appendAccounts appends accounts with commas between them, null for those that do not exist, with their keys or without: each once there is
+// memory for it.
 func (c *call) appendAccounts(dst []byte, f *form, accounts []ledger.Account, keyed bool) ([]byte, error) {
 	mints, err := c.mintsFor(f, accounts)
 	if err != nil {
@@ -139,6 +142,9 @@ func (c *call) appendAccounts(dst []byte, f *form, accounts []ledger.Account, ke
 	list := encode.List{Turn: c.door.config.Turn}
 	for i := range accounts {
 		a := &accounts[i]
+		if dst, err = c.x.Extend(dst, f.textBytes(a)); err != nil {
+			return dst, errNoRoom
+		}
 		dst = list.Next(dst)
 		if !a.Exists() {
 			dst = append(dst, `null`...)
@@ -248,12 +254,11 @@ func (c *call) appendMembers(dst []byte, program ledger.Pubkey, f *form, takes *
 	}
 	var after ledger.Opt[ledger.Pubkey]
 	var room []ledger.Account
-	reserved, begin := 0, len(dst)
+	begin, most := len(dst), time.Now().Add(scanTime)
 	for more := true; more; more = after.Known {
-		if err := c.x.Reserve(cap(dst) - reserved); err != nil {
-			return dst, &callError{code: codeScan, message: "the accounts take more memory than this node gives an answer now: ask with filters or a dataSlice"}
+		if time.Now().After(most) {
+			return dst, &callError{code: codeScan, message: "the accounts could not be looked through in time: ask with other filters"}
 		}
-		reserved = cap(dst)
 		var v ledger.View
 		var err error
 		room, after, v, err = c.door.config.Ledger.Program(c.query, program, after, programPage, room)
@@ -274,7 +279,10 @@ func (c *call) appendMembers(dst []byte, program ledger.Pubkey, f *form, takes *
 		if len(taken) > 0 && len(dst) > begin {
 			dst = append(dst, ',')
 		}
-		if dst, err = c.appendAccounts(dst, f, taken, true); err != nil {
+		switch dst, err = c.appendAccounts(dst, f, taken, true); {
+		case errors.Is(err, errNoRoom):
+			return dst, &callError{code: codeScan, message: "the accounts take more memory than this node gives an answer now: ask with filters or a dataSlice"}
+		case err != nil:
 			return dst, err
 		}
 	}

@@ -97,18 +97,28 @@ func spaceOf(a *ledger.Account, own *ledger.Mint) (space uint64, known bool) {
 	return 0, false
 }
 
+// part returns the part of an account's data that is wanted.
+func (f *form) part(a *ledger.Account) []byte {
+	if f.sliced {
+		return encode.Slice{Offset: f.offset, Length: f.length}.Of(a.Data.Bytes())
+	}
+	return a.Data.Bytes()
+}
+
+// textBytes returns what the text of an account takes at most. Of base58 more than a little is refused.
+func (f *form) textBytes(a *ledger.Account) int {
+	if f.encoding == asBinary || f.encoding == asBase58 {
+		return accountBytes
+	}
+	return accountBytes + base64.StdEncoding.EncodedLen(len(f.part(a)))
+}
+
 // appendData appends the data of an account, or the part of it that is wanted.
 func (f *form) appendData(dst []byte, a *ledger.Account) ([]byte, error) {
-	data := a.Data.Bytes()
-	switch {
-	case f.sliced && f.length == 0:
-		data = nil
-	case a.Known&ledger.FieldData == 0:
+	if a.Known&ledger.FieldData == 0 && !(f.sliced && f.length == 0) {
 		return dst, elsewhere(codeExcluded, "the data of account %s is not kept here: it takes --data of its program, or a dataSlice of length 0", a.Pubkey)
-	case f.sliced:
-		data = data[min(f.offset, uint64(len(data))):]
-		data = data[:min(f.length, uint64(len(data)))]
 	}
+	data := f.part(a)
 	name := f.encoding
 	switch name {
 	case asParsed:

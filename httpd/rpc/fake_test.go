@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"slices"
+	"time"
 
 	"ledgerd/engine/ledger"
 )
@@ -12,9 +13,11 @@ import (
 type fakeLedger struct {
 	head     *ledger.Head
 	status   ledger.NodeStatus
-	err      error // answered to every question about the ledger
-	lacks    bool  // the node holds only part of the ledger
-	fetches  bool  // what is not held is fetched, once somebody asks for that account alone
+	err      error         // answered to every question about the ledger
+	lacks    bool          // the node holds only part of the ledger
+	fetches  bool          // what is not held is fetched, once somebody asks for that account alone
+	page     int           // how many accounts a page of a list has at most
+	takes    time.Duration // how long a page of the accounts of a program takes
 	accounts map[ledger.Pubkey]ledger.Account
 	mints    map[ledger.Pubkey]*ledger.Mint
 	blocks   []*ledger.Block // oldest first
@@ -47,6 +50,7 @@ func tokenData(t *ledger.TokenAccount) *ledger.Data {
 func newFakeLedger() *fakeLedger {
 	l := &fakeLedger{
 		status:   ledger.NodeStatus{NodeID: "node-1"},
+		page:     2,
 		accounts: make(map[ledger.Pubkey]ledger.Account),
 		mints: map[ledger.Pubkey]*ledger.Mint{
 			mint: {Decimals: 6, Supply: ledger.Some(uint64(1<<64 - 1))}, scaled: {Decimals: 2, Supply: ledger.Some(uint64(500)), Scaled: ledger.Some(true)},
@@ -261,7 +265,7 @@ func (l *fakeLedger) Mints(q ledger.Query, keys []ledger.Pubkey) (all []*ledger.
 	return all, v, err
 }
 
-// list returns the accounts behind a key that are wanted, two at most.
+// list returns the accounts behind a key that are wanted, a page at most.
 func (l *fakeLedger) list(v ledger.View, after ledger.Opt[ledger.Pubkey], wanted func(*ledger.Account) bool) (all []ledger.Account, next ledger.Opt[ledger.Pubkey]) {
 	for key := range l.accounts {
 		a := l.at(v, key)
@@ -270,8 +274,8 @@ func (l *fakeLedger) list(v ledger.View, after ledger.Opt[ledger.Pubkey], wanted
 		}
 	}
 	slices.SortFunc(all, func(a, b ledger.Account) int { return a.Pubkey.Compare(&b.Pubkey) })
-	if most := 2; len(all) > most {
-		all, next = all[:most], ledger.Some(all[most-1].Pubkey)
+	if len(all) > l.page {
+		all, next = all[:l.page], ledger.Some(all[l.page-1].Pubkey)
 	}
 	return all, next
 }
@@ -294,6 +298,7 @@ func (l *fakeLedger) Program(q ledger.Query, program ledger.Pubkey, after ledger
 	if v, err = l.view(q); err != nil {
 		return nil, next, v, err
 	}
+	time.Sleep(l.takes)
 	all, next = l.list(v, after, func(a *ledger.Account) bool {
 		p := a.Program()
 		if p == nil || *p != program || q.Where == nil {

@@ -69,6 +69,7 @@ func (s *session) answer(dst []byte, calls []*fastjson.Value, isBatch bool) (bod
 		s.call = call{session: s, at: i, isBatch: isBatch}
 		var f *forwarded
 		dst, f = s.call.run(dst, value)
+		s.x.Settle(dst) // a call reserves the most that it may take, and so will the next one
 		switch {
 		case f != nil:
 			f.at = len(dst)

@@ -155,10 +155,10 @@ func (c *call) tokensByOwner(dst []byte) ([]byte, error) {
 	dst = append(c.appendContext(dst), '[')
 	var after ledger.Opt[ledger.Pubkey]
 	begin := len(dst)
+	if err := c.x.Reserve(tokenPage * accountBytes); err != nil { // for the page that is read
+		return dst, err
+	}
 	for more := true; more; more = after.Known {
-		if err := c.x.Reserve(tokenPage * accountBytes); err != nil {
-			return dst, err
-		}
 		var found []ledger.TokenAnswer
 		var v ledger.View
 		found, after, v, err = c.door.config.Ledger.Tokens(c.query, owner, after, tokenPage)
