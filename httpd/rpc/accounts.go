@@ -53,7 +53,7 @@ func unlessAbsent(err error, key ledger.Pubkey) error {
 	switch {
 	case !ok:
 		return err
-	case absent.Absence == ledger.AccountNotIndexed:
+	case absent.Absence == ledger.AccountNotIndexed, absent.Absence == ledger.OwnerNotIndexed:
 		return errOutside(key)
 	}
 	return nil
@@ -229,10 +229,12 @@ func (c *call) programAccounts(dst []byte) ([]byte, error) {
 	if err != nil {
 		return dst, err
 	}
-	if withContext {
+	if withContext || takes.never {
 		if _, err := c.newest(); err != nil {
 			return dst, err
 		}
+	}
+	if withContext {
 		dst = c.appendContext(dst)
 	}
 	if dst, err = c.appendMembers(append(dst, '['), program, &f, takes); err != nil {

@@ -32,9 +32,14 @@ func (c *call) absentBlock(slot ledger.Slot, err error) error {
 		if err != nil {
 			return err
 		}
-		return elsewhere(codeCleanedUp, "Block %d is not held any more; the first available block is %d", slot, first)
+		return cleanedUp(slot, first)
 	}
 	return elsewhere(codeSkipped, "Slot %d is not held: it was skipped, or is before what this node has followed", slot)
+}
+
+// cleanedUp says in the words of Agave, which clients match on, that a block was held once, or others from it on.
+func cleanedUp(slot, first ledger.Slot) error {
+	return elsewhere(codeCleanedUp, "Block %d cleaned up, does not exist on node. First available block: %d", slot, first)
 }
 
 // block answers a block as far as the ledger has it: its transactions by their signatures at most. It never has rewards.
@@ -189,8 +194,8 @@ func (c *call) appendSlots(dst []byte, from, to ledger.Slot, limit int) ([]byte,
 	if err = c.from(v, err); err != nil {
 		return dst, err
 	}
-	if from < p.HistoryFrom && len(c.door.upstreams) > 0 {
-		return dst, elsewhere(codeCleanedUp, "Blocks before slot %d are not held", p.HistoryFrom)
+	if from < p.HistoryFrom {
+		return dst, cleanedUp(from, p.HistoryFrom)
 	}
 	dst = append(dst, '[')
 	for i, slot := range p.Slots {

@@ -125,7 +125,7 @@ func (f *form) appendData(dst []byte, a *ledger.Account) ([]byte, error) {
 		name = asBase64
 	case asBinary, asBase58:
 		if len(data) > maxBase58Bytes {
-			return dst, &callError{code: codeRequest, message: "data of more than 128 bytes is not encoded in base58: ask for base64"}
+			return dst, &callError{code: codeRequest, message: "Encoded binary (base 58) data should be less than 128 bytes, please use Base64 encoding."}
 		}
 	case asZstd:
 		data = encode.AppendCompressed(nil, data, encode.Zstd)

@@ -127,10 +127,11 @@ func names() *strings.Replacer {
 func TestCalls(t *testing.T) {
 	const file = "testdata/calls.txt"
 	ledgers := map[string]func(*fakeLedger, *Config){
-		"a node that holds all":    func(*fakeLedger, *Config) {},
-		"a node that holds a part": func(l *fakeLedger, _ *Config) { l.lacks = true },
-		"a node that fetches":      func(l *fakeLedger, _ *Config) { l.lacks, l.fetches = true, true },
-		"a node with a hash":       func(_ *fakeLedger, c *Config) { c.GenesisHash, c.SlotsPerEpoch = testKey(5).String(), 8 },
+		"a node that holds all":                     func(*fakeLedger, *Config) {},
+		"a node that holds a part":                  func(l *fakeLedger, _ *Config) { l.lacks = true },
+		"a node that fetches":                       func(l *fakeLedger, _ *Config) { l.lacks, l.fetches = true, true },
+		"a node with others to ask, which are away": func(_ *fakeLedger, c *Config) { c.Forward = []string{"http://127.0.0.1:1"} },
+		"a node with a hash":                        func(_ *fakeLedger, c *Config) { c.GenesisHash, c.SlotsPerEpoch = testKey(5).String(), 8 },
 		"a node that recovers": func(l *fakeLedger, _ *Config) {
 			l.err, l.status.NotReady = ledger.ErrRecovering, ledger.ErrRecovering
 			l.status.Unhealthy = "recovering"

@@ -200,7 +200,8 @@ func (l *fakeLedger) Transactions(q ledger.Query, in ledger.TransactionRange) (p
 		}
 	}
 	if in.Address.Value != wallet {
-		return p, v, absent(ledger.AccountNotFound)
+		_, _, err := l.Account(q, in.Address.Value)
+		return p, v, err
 	}
 	seen := 0
 	for _, b := range slices.Backward(l.blocks) {

@@ -49,6 +49,15 @@ func (s *selection) add(f *fastjson.Value) error {
 	case f.Type() != fastjson.TypeObject:
 		return badParams("a filter is dataSize, memcmp or tokenAccountState")
 	}
+	kinds := 0
+	for _, kind := range []string{"dataSize", "memcmp", "tokenAccountState"} {
+		if f.Exists(kind) {
+			kinds++
+		}
+	}
+	if kinds > 1 {
+		return badParams("a filter is one of dataSize, memcmp and tokenAccountState")
+	}
 	if size := f.Get("dataSize"); size != nil {
 		n, err := numberOf(size, "dataSize")
 		s.never = s.never || s.data.Size.Known && s.data.Size.Value != n

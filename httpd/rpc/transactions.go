@@ -151,13 +151,7 @@ func (c *call) appendHistory(dst []byte, in ledger.TransactionRange) ([]byte, er
 	list := encode.List{Turn: c.door.config.Turn}
 	for most := time.Now().Add(historyTime); ; {
 		p, v, err := c.door.config.Ledger.Transactions(c.query, in)
-		if err = c.from(v, err); err != nil {
-			if absent, ok := errors.AsType[*ledger.NotFoundError](err); ok {
-				if absent.Absence == ledger.TransactionNotFound || absent.Absence == ledger.TransactionNotIndexed {
-					return dst, elsewhere(codeFilterNotFound, "The transaction of before or until is not held")
-				}
-				return append(dst, ']'), nil // nothing is known of the address
-			}
+		if err = historyError(c.from(v, err), in.Address.Value); err != nil {
 			return dst, err
 		}
 		for _, t := range p.Transactions {
@@ -175,6 +169,18 @@ func (c *call) appendHistory(dst []byte, in ledger.TransactionRange) ([]byte, er
 		}
 		in.Before = p.Next
 	}
+}
+
+// historyError returns nil where the error is that nothing is known of the address: then the page is empty.
+func historyError(err error, address ledger.Pubkey) error {
+	absent, ok := errors.AsType[*ledger.NotFoundError](err)
+	switch {
+	case !ok:
+		return err
+	case absent.Absence == ledger.TransactionNotFound, absent.Absence == ledger.TransactionNotIndexed:
+		return elsewhere(codeFilterNotFound, "The transaction of before or until is not held")
+	}
+	return unlessAbsent(err, address)
 }
 
 // appendSummary appends what a list shows of a transaction. Memos are not held.
