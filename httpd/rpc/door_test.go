@@ -212,10 +212,15 @@ func TestBatches(t *testing.T) {
 	}
 	const noBatch = "a batch has from 1 to 100 calls"
 	parseError := `{"jsonrpc":"2.0","error":{"code":-32700,"message":"Parse error: the body is no JSON, or nested deeper than 300 times"},"id":null}`
+	noText := `{"jsonrpc":"2.0","error":{"code":-32700,"message":"Parse error: half a surrogate pair stands in the id"},"id":null}`
 	for body, want := range map[string]string{
 		`{` + slot + `,"id":"a\u0062\n"}`:                                ok + `"ab\n"}`,
 		`{` + slot + `,"id":18446744073709551616.50}`:                    ok + `18446744073709551616.50}`,
 		`{` + slot + `,"id":-1e400}`:                                     ok + `-1e400}`,
+		`{` + slot + `,"id":"\ud83d\ude00\\ud800"}`:                      ok + "\"\U0001f600" + `\\ud800"}`,
+		`{` + slot + `,"id":"\ud800"}`:                                   noText,
+		`{` + slot + `,"id":"\ud800\u0041"}`:                             noText,
+		`[{` + slot + `,"id":"\ude00"},{` + slot + `,"id":1}]`:           `[` + noText + `,` + ok + `1}]`,
 		`{` + slot + `,"id":null}`:                                       ok + `null}`,
 		`{` + slot + `,"id":1,"id":2}`:                                   ok + `1}`,
 		`{` + slot + `,"id":true}`:                                       invalid("an id is a string, a number or null", "null"),

@@ -23,6 +23,7 @@ type session struct {
 	x      *httpd.Exchange
 	parser fastjson.Parser
 	body   []byte
+	sent   []byte // the id of the present call, as it was sent
 	one    [1]*fastjson.Value
 	call   call // the present one
 }
@@ -185,8 +186,12 @@ func (c *call) takeApart(value *fastjson.Value) (name string, err error) {
 		return "", invalid("a call is an object")
 	}
 	if id := value.Get("id"); id != nil {
+		c.sent = id.MarshalTo(c.sent[:0]) // asked for its type, the parser changes a string
 		switch id.Type() {
 		case fastjson.TypeString, fastjson.TypeNumber, fastjson.TypeNull:
+			if text := id.GetStringBytes(); bytes.IndexByte(c.sent, '\\') >= 0 && !isText(c.sent, text) {
+				return "", &callError{code: codeParse, message: "Parse error: half a surrogate pair stands in the id"}
+			}
 			c.id = id
 		default:
 			return "", invalid("an id is a string, a number or null")
@@ -207,6 +212,12 @@ func (c *call) takeApart(value *fastjson.Value) (name string, err error) {
 		c.params, _ = params.Array()
 	}
 	return string(text.GetStringBytes()), nil
+}
+
+// isText reports whether a string of JSON is that text. Half a surrogate pair has no text: parsers differ about it.
+func isText(sent, text []byte) bool {
+	var read string
+	return json.Unmarshal(sent, &read) == nil && read == string(text)
 }
 
 // appendID ends an answer with the id of its call.
