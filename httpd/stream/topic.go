@@ -2,7 +2,6 @@ package stream
 
 import (
 	"errors"
-	"slices"
 	"time"
 
 	"github.com/valyala/fasthttp"
@@ -39,6 +38,7 @@ type topic struct {
 	Topic
 	key      string
 	number   uint64
+	place    int // in the list that leads to it
 	watchers map[*Socket]struct{}
 	last     toldPart // one that several names lead to is told once
 }
@@ -172,13 +172,18 @@ type topics struct {
 	tip    ledger.Slot // the newest of the level
 }
 
-// change enters a topic or takes it out.
+// change enters a topic or takes it out, in the same time however many there are.
 func (ts *topics) change(t *topic, in bool) {
 	move := func(list []*topic) []*topic {
 		if in {
+			t.place = len(list)
 			return append(list, t)
 		}
-		return slices.DeleteFunc(list, func(o *topic) bool { return o == t })
+		last := len(list) - 1
+		list[t.place] = list[last]
+		list[t.place].place = t.place
+		list[last] = nil
+		return list[:last]
 	}
 	named := func(kind nameKind, key ledger.Pubkey) {
 		if ts.named[kind] == nil {
