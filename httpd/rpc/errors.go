@@ -85,7 +85,12 @@ func minContextSlot(at ledger.Slot) *callError {
 
 // appendError appends the answer that is an error, without the id that ends it.
 func appendError(dst []byte, e *callError) []byte {
-	dst = append(dst, `{"jsonrpc":"2.0","error":{"code":`...)
+	return appendFault(append(dst, `{"jsonrpc":"2.0","error":`...), e)
+}
+
+// appendFault appends the object that says what is wrong.
+func appendFault(dst []byte, e *callError) []byte {
+	dst = append(dst, `{"code":`...)
 	dst = strconv.AppendInt(dst, int64(e.code), 10)
 	dst = append(dst, `,"message":`...)
 	dst = encode.AppendString(dst, e.message)

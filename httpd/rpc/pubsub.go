@@ -9,21 +9,28 @@ import (
 
 	"ledgerd/engine/ledger"
 	"ledgerd/httpd"
+	"ledgerd/httpd/encode"
 	"ledgerd/httpd/ratelimit"
 	"ledgerd/httpd/stream"
 )
 
-// subscriptions are what a client may ask for over a WebSocket, by name. All who ask for the same share one topic of the hub, and its number.
-var subscriptions = map[string]func(*call, *stream.Socket) error{
-	"accountSubscribe": (*call).accountSubscribe,
-	"programSubscribe": (*call).programSubscribe,
-	"slotSubscribe":    (*call).slotSubscribe,
-	"rootSubscribe":    (*call).rootSubscribe,
+// subscription is what a client may ask for over a WebSocket.
+type subscription struct {
+	most int // parameters that it takes
+	ask  func(*call, *stream.Socket) error
+}
 
-	"accountUnsubscribe": (*call).unsubscribe,
-	"programUnsubscribe": (*call).unsubscribe,
-	"slotUnsubscribe":    (*call).unsubscribe,
-	"rootUnsubscribe":    (*call).unsubscribe,
+// subscriptions are all there are, by name. All who ask for the same share one topic of the hub, and its number.
+var subscriptions = map[string]subscription{
+	"accountSubscribe": {2, (*call).accountSubscribe},
+	"programSubscribe": {2, (*call).programSubscribe},
+	"slotSubscribe":    {0, (*call).slotSubscribe},
+	"rootSubscribe":    {0, (*call).rootSubscribe},
+
+	"accountUnsubscribe": {1, unsubscribe("account")},
+	"programUnsubscribe": {1, unsubscribe("program")},
+	"slotUnsubscribe":    {1, unsubscribe("slot")},
+	"rootUnsubscribe":    {1, unsubscribe("root")},
 }
 
 // upgrade makes an exchange a WebSocket.
@@ -52,9 +59,13 @@ func (d *Door) talk(socket *stream.Socket, text []byte) {
 		return // a notification
 	}
 	if err == nil {
-		ask := subscriptions[name]
-		if err = error(&callError{code: codeMethod, message: "Method not found"}); ask != nil {
-			err = ask(&c, socket)
+		switch one, known := subscriptions[name]; {
+		case !known:
+			err = &callError{code: codeMethod, message: "Method not found"}
+		case len(c.params) > one.most:
+			err = badParams("there are at most %d parameters", one.most)
+		default:
+			err = one.ask(&c, socket)
 		}
 	}
 	if err != nil {
@@ -73,30 +84,32 @@ func (c *call) watch(socket *stream.Socket, key string, t stream.Topic) error {
 	return err
 }
 
-// unsubscribe ends a subscription of any kind.
-func (c *call) unsubscribe(socket *stream.Socket) error {
-	number, err := numberOf(c.param(0), "the number of the subscription")
-	if err != nil {
-		return err
+// unsubscribe returns what ends a subscription of a kind.
+func unsubscribe(kind string) func(*call, *stream.Socket) error {
+	return func(c *call, socket *stream.Socket) error {
+		number, err := numberOf(c.param(0), "the number of the subscription")
+		if err != nil {
+			return err
+		}
+		if !socket.Unwatch(kind, number) {
+			return &callError{code: codeParams, message: "Invalid subscription id."}
+		}
+		socket.Answer(c.appendID([]byte(`{"jsonrpc":"2.0","result":true`)))
+		return nil
 	}
-	if !socket.Unwatch(number) {
-		return &callError{code: codeParams, message: "Invalid subscription id."}
-	}
-	socket.Answer(c.appendID([]byte(`{"jsonrpc":"2.0","result":true`)))
-	return nil
 }
 
 func (c *call) slotSubscribe(socket *stream.Socket) error {
-	return c.watch(socket, "slot", stream.Topic{Append: func(dst []byte, number uint64, n *stream.Note) ([]byte, error) {
+	return c.watch(socket, "slot", stream.Topic{Kind: "slot", Append: func(dst []byte, number uint64, n *stream.Note) []byte {
 		dst = fmt.Appendf(dst, `{"jsonrpc":"2.0","method":"slotNotification","params":{"result":{"parent":%d,"root":%d,"slot":%d}`, n.Before, n.Root, n.Slot)
-		return appendNumberOf(dst, number), nil
+		return appendNumberOf(dst, number)
 	}})
 }
 
 func (c *call) rootSubscribe(socket *stream.Socket) error {
-	return c.watch(socket, "root", stream.Topic{Level: ledger.Finalized, Append: func(dst []byte, number uint64, n *stream.Note) ([]byte, error) {
+	return c.watch(socket, "root", stream.Topic{Kind: "root", Level: ledger.Finalized, Append: func(dst []byte, number uint64, n *stream.Note) []byte {
 		dst = appendUint(append(dst, `{"jsonrpc":"2.0","method":"rootNotification","params":{"result":`...), uint64(n.Slot))
-		return appendNumberOf(dst, number), nil
+		return appendNumberOf(dst, number)
 	}})
 }
 
@@ -124,11 +137,7 @@ func (c *call) accountSubscribe(socket *stream.Socket) error {
 		return err
 	}
 	return c.watch(socket, fmt.Sprint("account ", c.query.Commitment, f.encoding, key), stream.Topic{
-		Level: c.query.Commitment, Account: ledger.Some(key), Tokens: f.encoding == asParsed,
-		Append: func(dst []byte, number uint64, n *stream.Note) ([]byte, error) {
-			dst, err := f.appendNote(appendNoteHead(dst, "account", n), n)
-			return appendNumberOf(append(dst, '}'), number), err
-		},
+		Kind: "account", Level: c.query.Commitment, Account: ledger.Some(key), Tokens: f.encoding == asParsed, Append: f.teller("account"),
 	})
 }
 
@@ -141,37 +150,39 @@ func (c *call) programSubscribe(socket *stream.Socket) error {
 	if err != nil {
 		return err
 	}
-	some, _, v, err := c.door.config.Ledger.Program(c.query, program, ledger.Opt[ledger.Pubkey]{}, 1, nil)
+	if err := socket.PayLookup(judged); err != nil {
+		return err
+	}
+	some, _, v, err := c.door.config.Ledger.Program(c.query, program, ledger.Opt[ledger.Pubkey]{}, judged, nil)
 	switch err = c.from(v, err); {
 	case v.Lacks:
 		return elsewhere(codeExcluded, "the accounts of program %s are not all held here", program)
-	case errors.Is(err, ledger.ErrNotFound):
-	case err != nil:
+	case err != nil && !errors.Is(err, ledger.ErrNotFound):
 		return err
-	case len(some) > 0 && takes.looks && some[0].Known&ledger.FieldData == 0:
-		return elsewhere(codeExcluded, "the data of the accounts of program %s is not kept here: filters take --data", program)
-	case len(some) > 0:
-		if err := f.canShow(&some[0]); err != nil {
-			return err
+	}
+	for i := range some {
+		a := &some[i]
+		if takes.looks && a.Known&ledger.FieldData == 0 {
+			return elsewhere(codeExcluded, "the data of the accounts of program %s is not kept here: filters take --data", program)
+		}
+		if takes.takes(&ledger.Update{Account: *a}) {
+			if err := f.canShow(a); err != nil {
+				return err
+			}
+			break
 		}
 	}
-	key := fmt.Appendf(nil, "program %d %s %s ", c.query.Commitment, f.encoding, program)
-	if filters := member(config, "filters"); filters != nil {
-		key = filters.MarshalTo(key)
+	t := stream.Topic{
+		Kind: "program", Level: c.query.Commitment, Program: ledger.Some(program), Tokens: f.encoding == asParsed, Append: f.teller("program"),
 	}
-	return c.watch(socket, string(key), stream.Topic{
-		Level: c.query.Commitment, Program: ledger.Some(program), Tokens: f.encoding == asParsed,
-		Append: func(dst []byte, number uint64, n *stream.Note) ([]byte, error) {
-			if n.Account.Exists() && !takes.takes(n.Account, program) {
-				return dst, nil
-			}
-			dst = append(appendNoteHead(dst, "program", n), `{"pubkey":"`...)
-			dst = append(n.Account.Pubkey.AppendBase58(dst), `","account":`...)
-			dst, err := f.appendNote(dst, n)
-			return appendNumberOf(append(dst, `}}`...), number), err
-		},
-	})
+	if takes.looks || takes.tokens {
+		t.Takes = takes.takes
+	}
+	return c.watch(socket, string(takes.appendKey(fmt.Appendf(nil, "program %d %s %s ", c.query.Commitment, f.encoding, program))), t)
 }
+
+// judged is how many accounts of a program are looked at for one that is taken and tells whether such accounts can be shown.
+const judged = 100
 
 // subject reads the parameters of a subscription of accounts. dataSlice does not apply to what is told.
 func (c *call) subject(usual string) (key ledger.Pubkey, f form, config *fastjson.Value, err error) {
@@ -181,15 +192,14 @@ func (c *call) subject(usual string) (key ledger.Pubkey, f form, config *fastjso
 	if err == nil {
 		f, err = formOf(config, usual)
 	}
-	if f.sliced = false; err == nil && member(config, "resumeFrom") != nil {
-		err = &callError{code: codeResync, message: "resync required"} // what was missed is told on /api/ws/accounts alone
+	f.sliced = false
+	if from := member(config, "resumeFrom"); err == nil && from != nil {
+		if _, err = numberOf(from, "resumeFrom"); err == nil { // what was missed is told on /api/ws/accounts alone
+			oldest, newest := c.door.config.Hub.Resumable(c.query.Commitment)
+			err = &callError{code: codeResync, message: "resync required", data: fmt.Sprintf(`{"oldestSeq":%d,"newestSeq":%d}`, oldest, newest)}
+		}
 	}
 	return key, f, config, err
-}
-
-// takes reports whether the filters take an account that belongs to the program.
-func (s *selection) takes(a *ledger.Account, program ledger.Pubkey) bool {
-	return !s.never && a.Owner == program && (!s.tokens || a.Token != nil) && (!s.looks || s.data.Match(a))
 }
 
 // canShow returns an error if what is known of an account, as it is now, is not enough to tell of it.
@@ -198,12 +208,30 @@ func (f *form) canShow(a *ledger.Account) error {
 	return err
 }
 
-// appendNoteHead appends what stands before the account that a note is about.
-func appendNoteHead(dst []byte, kind string, n *stream.Note) []byte {
-	return fmt.Appendf(dst, `{"jsonrpc":"2.0","method":"%sNotification","params":{"result":{"context":{"slot":%d,"seq":%d},"value":`, kind, n.Slot, n.Seq)
+// teller returns what appends the notifications of a subscription of a kind. They name the account if it is one of a program. Of an account
+// that cannot be shown they say why.
+func (f *form) teller(kind string) func([]byte, uint64, *stream.Note) []byte {
+	return func(dst []byte, number uint64, n *stream.Note) []byte {
+		begin := len(dst)
+		dst = fmt.Appendf(dst, `{"jsonrpc":"2.0","method":"%sNotification","params":{"result":{"context":{"slot":%d,"seq":%d},"value":`, kind, n.Slot, n.Seq)
+		end := `}`
+		if kind == "program" {
+			dst = append(encode.AppendKey(append(dst, `{"pubkey":`...), &n.Account.Pubkey), `,"account":`...)
+			end = `}}`
+		}
+		dst, err := f.appendNote(dst, n)
+		if err != nil {
+			why := *errorOf(err, ledger.View{})
+			why.data = fmt.Sprintf(`{"pubkey":%q,"slot":%d,"seq":%d}`, n.Account.Pubkey, n.Slot, n.Seq)
+			dst = fmt.Appendf(dst[:begin], `{"jsonrpc":"2.0","method":"%sNotification","params":{"error":`, kind)
+			dst, end = appendFault(dst, &why), ""
+		}
+		return appendNumberOf(append(dst, end...), number)
+	}
 }
 
-// appendNote appends the account that a note is about: zeroed if it is closed, and in base64 where its data is kept and cannot be shown parsed.
+// appendNote appends the account that a note is about: zeroed if it is closed, and in base64 where its data is kept and cannot be shown in
+// the encoding that was asked for.
 func (f *form) appendNote(dst []byte, n *stream.Note) ([]byte, error) {
 	a, known := n.Account, facts{}
 	if !a.Exists() {
@@ -214,7 +242,7 @@ func (f *form) appendNote(dst []byte, n *stream.Note) ([]byte, error) {
 	}
 	begin := len(dst)
 	dst, err := f.appendAccount(dst, a, known)
-	if err != nil && f.encoding == asParsed && a.Known&ledger.FieldData != 0 {
+	if err != nil && a.Known&ledger.FieldData != 0 {
 		plain := form{encoding: asBase64}
 		return plain.appendAccount(dst[:begin], a, known)
 	}

@@ -1,7 +1,11 @@
 package rpc
 
 import (
+	"bytes"
+	"cmp"
 	"encoding/base64"
+	"fmt"
+	"slices"
 
 	"github.com/valyala/fastjson"
 
@@ -38,6 +42,35 @@ func selectionOf(filters *fastjson.Value) (*selection, error) {
 		}
 	}
 	return s, nil
+}
+
+// takes reports whether the filters take an account of the program as an update leaves it, or took it before the update that closes it.
+func (s *selection) takes(u *ledger.Update) bool {
+	a := &u.Account
+	switch {
+	case s.never:
+		return false
+	case !a.Exists():
+		return (!s.tokens || u.WalletBefore.Known) && (!s.looks || u.DataBefore.Known && s.data.MatchData(u.DataBefore.Value))
+	}
+	return (!s.tokens || a.Token != nil) && (!s.looks || s.data.Match(a))
+}
+
+// appendKey appends what is the same for all spellings of the same filters.
+func (s *selection) appendKey(dst []byte) []byte {
+	if s.never {
+		return append(dst, "never"...)
+	}
+	parts := slices.SortedFunc(slices.Values(s.data.Parts), func(a, b ledger.DataPart) int {
+		return cmp.Or(cmp.Compare(a.Offset, b.Offset), bytes.Compare(a.Bytes, b.Bytes))
+	})
+	dst = fmt.Append(dst, s.tokens, s.data.Size)
+	for i, p := range parts {
+		if i == 0 || p.Offset != parts[i-1].Offset || !bytes.Equal(p.Bytes, parts[i-1].Bytes) {
+			dst = fmt.Appendf(dst, " %d %d %s", p.Offset, len(p.Bytes), p.Bytes)
+		}
+	}
+	return dst
 }
 
 // add reads one filter.

@@ -33,6 +33,8 @@ type peer struct {
 	turns   turns
 	named   atomic.Int64 // names of its connections
 	revoked *atomic.Bool // nil: it never is
+	// filtered are its topics that are asked what they take. The hub's lock guards it.
+	filtered int
 }
 
 // seat is one connection's. That of an exempt client is not counted, and is a client by itself.

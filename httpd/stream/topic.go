@@ -14,13 +14,16 @@ import (
 
 // Topic is what several clients are told in the same words: the updates of an account, those of the accounts of a program, or the blocks of a level.
 type Topic struct {
+	Kind    string // what it is called by those who take it back
 	Level   ledger.Commitment
 	Account ledger.Opt[ledger.Pubkey]
 	Program ledger.Opt[ledger.Pubkey]
 	Tokens  bool // notes of token accounts have decimals
-	// Append appends what is told of a note under the topic's number, nothing if it is of no interest. After an error, which is for the
-	// clients, their connections end: nothing is left out in silence. It is called with the hub's lock held.
-	Append func(dst []byte, number uint64, note *Note) ([]byte, error)
+	// Takes reports whether an update is told; nil: all are. A client may have only some topics that have it, since each is asked about each
+	// update of its program. It is called with the hub's lock held, as Append is.
+	Takes func(u *ledger.Update) bool
+	// Append appends what is told of a note under the topic's number.
+	Append func(dst []byte, number uint64, note *Note) []byte
 }
 
 // Note is something that a topic is told of.
@@ -56,8 +59,12 @@ type Socket struct {
 	topics map[uint64]*topic // the hub's lock guards it
 }
 
-// ErrManyTopics says that a connection has as many topics as it may.
-var ErrManyTopics = errors.New("more than 10000 subscriptions")
+// ErrManyTopics says that a connection has as many topics as it may, or its client as many that are asked what they take.
+var ErrManyTopics = errors.New("more than 10000 subscriptions, or 256 with filters")
+
+// maxFiltered is how many topics that are asked what they take one client may have. A program that is written a thousand times a second
+// costs a few hundredths of a core then.
+const maxFiltered = 256
 
 // Accept makes the request a socket, or answers with an error. talk answers its messages, one at a time.
 func (h *Hub) Accept(ctx *fasthttp.RequestCtx, client ratelimit.Client, talk func(s *Socket, text []byte)) {
@@ -76,8 +83,13 @@ func (s *Socket) Answer(payload []byte) {
 	s.outbox.put(nil, single(frame.AppendText(nil, func(b []byte) []byte { return append(b, payload...) })))
 }
 
-// Pay charges the client for what it asks for. If it returns false the connection ends.
-func (s *Socket) Pay(cost time.Duration) bool { return s.pay(cost) }
+// PayLookup charges the client for a look at some accounts of a program. After an error the connection ends.
+func (s *Socket) PayLookup(accounts int) error {
+	if !s.pay(programPrice + foundCost(accounts)) {
+		return &endRate
+	}
+	return nil
+}
 
 // Watch has the client told of a topic from now on, and before that what answer returns for the topic's number. Those of one key are one topic.
 func (s *Socket) Watch(key string, t Topic, answer func(number uint64) []byte) error {
@@ -87,11 +99,12 @@ func (s *Socket) Watch(key string, t Topic, answer func(number uint64) []byte) e
 	shared := h.topics[key]
 	if shared == nil || s.topics[shared.number] == nil {
 		switch {
-		case len(s.topics) >= maxNames:
+		case len(s.topics) >= maxNames || t.Takes != nil && s.seat.filtered >= maxFiltered:
 			return ErrManyTopics
-		case !s.takeNames(1):
+		case !s.takeNames(namesIn(key)):
 			return &endMemory
 		}
+		s.seat.filtered += int(figures.One(t.Takes != nil))
 	}
 	if shared == nil {
 		h.lastTopic++
@@ -105,26 +118,31 @@ func (s *Socket) Watch(key string, t Topic, answer func(number uint64) []byte) e
 	return nil
 }
 
-// Unwatch ends that the client is told of a topic, and reports whether it was.
-func (s *Socket) Unwatch(number uint64) bool {
+// namesIn returns as how many names the memory of a topic counts: its key is there twice, as a text and as what the topic takes.
+func namesIn(key string) int { return 1 + 2*len(key)/nameBytes }
+
+// Unwatch ends that the client is told of a topic of a kind, and reports whether it was.
+func (s *Socket) Unwatch(kind string, number uint64) bool {
 	s.hub.mu.Lock()
 	defer s.hub.mu.Unlock()
-	return s.unwatchLocked(s.topics[number])
-}
-
-func (s *Socket) unwatchLocked(t *topic) bool {
-	if t == nil {
+	t := s.topics[number]
+	if t == nil || t.Kind != kind {
 		return false
 	}
+	s.unwatchLocked(t)
+	return true
+}
+
+func (s *Socket) unwatchLocked(t *topic) {
 	delete(s.topics, t.number)
 	delete(t.watchers, s)
-	s.giveNames(1)
+	s.giveNames(namesIn(t.key))
+	s.seat.filtered -= int(figures.One(t.Takes != nil))
 	if len(t.watchers) == 0 {
 		delete(s.hub.topics, t.key)
 		s.hub.levels[t.Level].topics.change(t, false)
 		s.hub.tokenTopics -= int(figures.One(t.Tokens))
 	}
-	return true
 }
 
 func (s *Socket) handle(text []byte) {
@@ -213,6 +231,9 @@ func (ts *topics) deliver(e *emission, root ledger.Slot) {
 			u := &e.updates[i]
 			note.Seq, note.Account, note.Decimals = e.seq(i), &u.Account, e.decimals.Load().of(&u.Account)
 			for _, n := range namesOf(room[:0], u) {
+				if n.kind == programs && u.Account.Exists() && n.key != &u.Account.Owner {
+					continue // it has left the program
+				}
 				for _, t := range ts.named[n.kind][*n.key] {
 					t.tell(e, i, &note)
 				}
@@ -234,21 +255,12 @@ func (t *topic) tell(e *emission, part int, note *Note) {
 		return
 	}
 	t.last = here
-	var said int
-	var err error
-	data := frame.AppendText(nil, func(b []byte) []byte {
-		before := len(b)
-		b, err = t.Append(b, t.number, note)
-		said = len(b) - before
-		return b
-	})
+	if t.Takes != nil && !t.Takes(&e.updates[part]) {
+		return
+	}
+	data := frame.AppendText(nil, func(b []byte) []byte { return t.Append(b, t.number, note) })
 	p := &packet{data: data, tally: e.tally(part), update: true}
 	for s := range t.watchers {
-		switch {
-		case err != nil:
-			s.outbox.close(closing{endInternal.reason, endInternal.code, err.Error()})
-		case said > 0:
-			s.outbox.put(nil, p)
-		}
+		s.outbox.put(nil, p)
 	}
 }

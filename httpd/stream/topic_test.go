@@ -24,9 +24,9 @@ func TestTopicsAreSharedBoundedAndForgotten(t *testing.T) {
 	}
 	told := 0
 	topicOf := func(i int) Topic {
-		return Topic{Account: ledger.Some(key(i)), Append: func(dst []byte, number uint64, note *Note) ([]byte, error) {
+		return Topic{Account: ledger.Some(key(i)), Append: func(dst []byte, number uint64, note *Note) []byte {
 			told++
-			return fmt.Appendf(dst, "%d %d %d", number, note.Slot, note.Seq), nil
+			return fmt.Appendf(dst, "%d %d %d", number, note.Slot, note.Seq)
 		}}
 	}
 	for _, s := range sockets {
@@ -45,7 +45,7 @@ func TestTopicsAreSharedBoundedAndForgotten(t *testing.T) {
 	if told != 1 || len(first) != 1 || len(second) != 1 || first[0].packet != second[0].packet {
 		t.Errorf("%d notes were made; %d and %d packets wait, want one that is shared", told, len(first), len(second))
 	}
-	ledgertest.Equal(t, []bool{sockets[0].Unwatch(8), sockets[0].Unwatch(8)}, []bool{true, false}, "whether what was taken back was there")
+	ledgertest.Equal(t, []bool{sockets[0].Unwatch("other", 8), sockets[0].Unwatch("", 8), sockets[0].Unwatch("", 8)}, []bool{false, true, false}, "whether what was taken back was there")
 	for _, s := range sockets {
 		s.depart()
 	}
