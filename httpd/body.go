@@ -70,8 +70,8 @@ func (x *Exchange) Extend(answer []byte, bytes int) ([]byte, error) {
 	return slices.Grow(answer, room-len(answer)), nil
 }
 
-// Settle gives back what is reserved besides the room of an answer, of which a part has been made.
-func (x *Exchange) Settle(answer []byte) { x.holdBytes(longBytes(answer)) }
+// Settle gives back what is reserved besides the room of an answer, of which a part has been made, and so many bytes more.
+func (x *Exchange) Settle(answer []byte, more int) { x.holdBytes(longBytes(answer) + more) }
 
 // holdBytes corrects what is reserved once the length of the answer is known: that it exceeds the
 // estimate is no reason to drop it any more.

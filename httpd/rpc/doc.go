@@ -23,5 +23,6 @@
 // # Ownership
 //
 // Parsed values belong to the parser of the exchange and are used until it ends. The buffer of the answer is that of the exchange.
-// An upstream is given a copy of the call.
+// An upstream is given a request made anew from what was read of the call, with an id of our own. Its answer is made that of the client in the same
+// bytes, which are taken from the memory of the exchange: nobody takes of that but under the lock of what is outside.
 package rpc

@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/VictoriaMetrics/metrics"
@@ -49,6 +50,7 @@ type Door struct {
 	upstreams []*upstream
 	inFlight  chan struct{} // holds one for each call that an upstream is asked
 	sessions  sync.Pool     // of *session
+	asked     atomic.Uint64 // numbers the requests to upstreams
 	lost      promtext.Counter
 }
 

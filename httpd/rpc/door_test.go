@@ -9,6 +9,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"strings"
 	"testing"
@@ -126,11 +127,13 @@ func names() *strings.Replacer {
 // answer, and headings that say what the ledger is like.
 func TestCalls(t *testing.T) {
 	const file = "testdata/calls.txt"
+	refusing := httptest.NewServer(http.NotFoundHandler())
+	defer refusing.Close()
 	ledgers := map[string]func(*fakeLedger, *Config){
 		"a node that holds all":                     func(*fakeLedger, *Config) {},
 		"a node that holds a part":                  func(l *fakeLedger, _ *Config) { l.lacks = true },
 		"a node that fetches":                       func(l *fakeLedger, _ *Config) { l.lacks, l.fetches = true, true },
-		"a node with others to ask, which are away": func(_ *fakeLedger, c *Config) { c.Forward = []string{"http://127.0.0.1:1"} },
+		"a node with another to ask, which refuses": func(_ *fakeLedger, c *Config) { c.Forward = []string{refusing.URL} },
 		"a node with a hash":                        func(_ *fakeLedger, c *Config) { c.GenesisHash, c.SlotsPerEpoch = testKey(5).String(), 8 },
 		"a node that recovers": func(l *fakeLedger, _ *Config) {
 			l.err, l.status.NotReady = ledger.ErrRecovering, ledger.ErrRecovering

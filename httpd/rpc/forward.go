@@ -1,13 +1,16 @@
 package rpc
 
 import (
-	"bytes"
 	"errors"
+	"slices"
+	"strconv"
+	"sync"
 	"time"
 
 	"github.com/valyala/fastjson"
 
 	"ledgerd/engine/ledger"
+	"ledgerd/httpd/encode"
 )
 
 const (
@@ -15,23 +18,82 @@ const (
 	forwardTime = 5 * time.Second
 	// maxInFlight bounds the calls that upstreams are asked at a time: an answer may be long, and is held whole. Others wait, within their time.
 	maxInFlight = 16
+	// maxInFlightEach is how many of them may be of one exchange, so that others find a turn.
+	maxInFlightEach = 4
+	// freeAnswerBytes is the longest answer that takes nothing from the budget, like those that this node makes itself.
+	freeAnswerBytes = 16 << 10
 )
+
+// outside is what the calls of an exchange that are forwarded share. Its lock is held by whoever takes memory of the exchange.
+type outside struct {
+	sync.Mutex
+	door   *Door
+	memory interface{ Reserve(bytes int) error }
+	kept   int           // bytes of it that answers of upstreams have taken
+	turns  chan struct{} // holds one for each call that an upstream is asked
+	calls  []*forwarded
+	ends   sync.WaitGroup
+}
+
+func newOutside(d *Door, memory interface{ Reserve(bytes int) error }) *outside {
+	return &outside{door: d, memory: memory, turns: make(chan struct{}, maxInFlightEach)}
+}
+
+// start begins to ask for a call.
+func (o *outside) start(f *forwarded) {
+	o.calls = append(o.calls, f)
+	o.ends.Go(f.ask)
+}
+
+// merge waits for the answers of upstreams and puts them in their places among the local ones. The answer of a single call is not copied.
+func (o *outside) merge(local []byte) (whole []byte, passed bool) {
+	o.ends.Wait()
+	if len(local) == 0 {
+		return o.calls[0].answer, o.calls[0].passed
+	}
+	size := len(local)
+	for _, f := range o.calls {
+		size += len(f.answer)
+	}
+	whole = make([]byte, 0, size)
+	at := 0
+	for _, f := range o.calls {
+		whole = append(whole, local[at:f.at]...)
+		whole = append(whole, f.answer...)
+		at, passed = f.at, passed || f.passed
+	}
+	return append(whole, local[at:]...), passed
+}
 
 // forwarded is a call that upstreams are asked.
 type forwarded struct {
-	door    *Door
+	*outside
 	request []byte
-	id      []byte      // how its answer ends
+	id      string      // of the request, as JSON
+	end     []byte      // how the answer ends: with the id of the client
 	least   ledger.Slot // its minContextSlot
 	failure *callError  // what the call is answered with if no upstream can be asked
-	at      int         // where in the answers of its batch its own belongs
+	isBatch bool
+	at      int // where in the answers of its batch its own belongs
 	answer  []byte
+	passed  bool // the answer is that of an upstream
 }
 
-// forward returns what to ask an upstream instead of answering the call.
+// forward returns what to ask an upstream instead of answering the call. The request is made anew from what was read, so that what an upstream
+// does not understand is never the shape of the call.
 func (c *call) forward(failure *callError) *forwarded {
 	c.method.asked.Add(1)
-	f := &forwarded{door: c.door, request: c.raw(), id: c.appendID(nil), failure: failure, least: c.query.MinSlot}
+	if c.outside == nil {
+		c.outside = newOutside(c.door, c.x)
+	}
+	f := &forwarded{outside: c.outside, end: c.appendID(nil), failure: failure, least: c.query.MinSlot, isBatch: c.isBatch}
+	f.id = strconv.FormatUint(c.door.asked.Add(1), 10)
+	f.request = append(append(f.request, `{"jsonrpc":"2.0","id":`...), f.id...)
+	f.request = encode.AppendString(append(f.request, `,"method":`...), c.name)
+	if c.all != nil {
+		f.request = appendValue(append(f.request, `,"params":`...), c.all)
+	}
+	f.request = append(f.request, '}')
 	for _, p := range c.params { // a method that is not ours has its configuration anywhere
 		if least := given(p.Get("minContextSlot")); least != nil && least.Type() == fastjson.TypeNumber {
 			f.least = max(f.least, ledger.Slot(least.GetUint64()))
@@ -40,19 +102,49 @@ func (c *call) forward(failure *callError) *forwarded {
 	return f
 }
 
+// appendValue appends a value as JSON. The parser's own way writes strings as Go does, which is not always JSON.
+func appendValue(dst []byte, v *fastjson.Value) []byte {
+	switch v.Type() {
+	case fastjson.TypeString:
+		return encode.AppendString(dst, string(v.GetStringBytes()))
+	case fastjson.TypeArray:
+		dst = append(dst, '[')
+		for i, one := range v.GetArray() {
+			if i > 0 {
+				dst = append(dst, ',')
+			}
+			dst = appendValue(dst, one)
+		}
+		return append(dst, ']')
+	case fastjson.TypeObject:
+		dst = append(dst, '{')
+		begin := len(dst)
+		v.GetObject().Visit(func(name []byte, one *fastjson.Value) {
+			if len(dst) > begin {
+				dst = append(dst, ',')
+			}
+			dst = appendValue(append(encode.AppendString(dst, string(name)), ':'), one)
+		})
+		return append(dst, '}')
+	}
+	return v.MarshalTo(dst) // a number as it was sent
+}
+
 // ask asks one upstream after the other until one answers, within the time of the call.
 func (f *forwarded) ask() {
 	deadline := time.Now().Add(forwardTime)
 	patience := time.NewTimer(forwardTime)
 	defer patience.Stop()
-	select {
-	case f.door.inFlight <- struct{}{}:
-		defer func() { <-f.door.inFlight }()
-	case <-patience.C:
-		f.fail(&callError{code: codeInternal, message: "Internal error: too many calls wait for other nodes"})
-		return
+	for _, turns := range []chan struct{}{f.turns, f.door.inFlight} { // that of the exchange first: who waits for it takes none of the door's
+		select {
+		case turns <- struct{}{}:
+			defer func() { <-turns }()
+		case <-patience.C:
+			f.fail(&callError{code: codeInternal, message: "Internal error: too many calls wait for other nodes"})
+			return
+		}
 	}
-	var behind *callError
+	failure := f.failure
 	for i, u := range f.door.upstreams {
 		now := time.Now()
 		left := deadline.Sub(now)
@@ -63,48 +155,85 @@ func (f *forwarded) ask() {
 			continue
 		}
 		answer, err := u.ask(f, now.Add(left/time.Duration(len(f.door.upstreams)-i)))
-		if err == nil {
-			f.answer = answer
+		if err == nil && time.Now().Before(deadline) {
+			f.keep(answer)
 			return
 		}
-		if late, ok := errors.AsType[*callError](err); ok {
-			behind = late
+		if reason, ok := errors.AsType[*callError](err); ok {
+			failure = reason
+		} else if failure == f.failure {
+			failure = &callError{code: codeInternal, message: "Internal error: no other node answered; of this one: " + f.failure.message}
 		}
 	}
-	if behind != nil {
-		f.fail(behind)
-		return
-	}
 	f.door.lost.Add(1)
-	f.fail(&callError{code: codeInternal, message: "Internal error: no other node answered; of this one: " + f.failure.message})
+	f.fail(failure)
 }
 
 // fail makes the answer an error.
-func (f *forwarded) fail(e *callError) { f.answer = append(appendError(nil, e), f.id...) }
+func (f *forwarded) fail(e *callError) { f.answer = append(appendError(nil, e), f.end...) }
+
+// keep makes the answer that of an upstream, if there is memory for it: in a batch for it and its place among the others.
+func (f *forwarded) keep(answer []byte) {
+	bytes := cap(answer)
+	if f.isBatch {
+		bytes += len(answer)
+	}
+	if bytes > freeAnswerBytes {
+		f.Lock()
+		err := f.memory.Reserve(bytes)
+		if err == nil {
+			f.kept += bytes
+		}
+		f.Unlock()
+		if err != nil {
+			f.fail(errorOf(err, ledger.View{}))
+			return
+		}
+	}
+	f.answer, f.passed = answer, true
+}
 
 // errNoAnswer says that what an upstream sent is no answer to the call.
 var errNoAnswer = errors.New("the upstream node sent something else than an answer to the call")
 
-// check returns the answer of an upstream without spaces around it, if it may be passed on: it has the id of the call, and is not older than
-// minContextSlot.
+// check makes the answer to the client of that of an upstream, in the same bytes, if it may be passed on: it is that to the request, and not older
+// than minContextSlot. An error may have no id: a node that finds a call malformed does not tell one.
 func (f *forwarded) check(body []byte) ([]byte, error) {
-	var parser fastjson.Parser
-	v, err := parser.ParseBytes(body)
-	if err != nil || fastjson.ValidateBytes(body) != nil || v.Type() != fastjson.TypeObject {
-		return nil, errNoAnswer
+	var id, result, failure []byte
+	for name, value := range members(body) {
+		switch name {
+		case "id":
+			id = value
+		case "result":
+			result = value
+		case "error":
+			failure = value
+		}
 	}
-	id := v.Get("id")
-	if id == nil || !bytes.Equal((&call{id: id}).appendID(nil), f.id) || v.Exists("result") == v.Exists("error") {
-		return nil, errNoAnswer
+	named := string(id) == f.id
+	switch {
+	case result != nil && failure == nil && named:
+		slot, known := number(find(result, "context", "slot"))
+		if known && slot < uint64(f.least) {
+			return nil, minContextSlot(ledger.Slot(slot))
+		}
+		return f.rebuild(body, `{"jsonrpc":"2.0","result":`, result), nil
+	case failure != nil && result == nil && (named || id == nil || string(id) == "null"):
+		code, err := strconv.Atoi(string(find(failure, "code")))
+		switch {
+		case err != nil || code == codeUnhealthy:
+			return nil, errNoAnswer
+		case code == codeMinContextSlot:
+			slot, _ := number(find(failure, "data", "contextSlot"))
+			return nil, minContextSlot(ledger.Slot(slot))
+		}
+		return f.rebuild(body, `{"jsonrpc":"2.0","error":`, failure), nil
 	}
-	switch v.GetInt("error", "code") {
-	case codeUnhealthy:
-		return nil, errNoAnswer
-	case codeMinContextSlot:
-		return nil, minContextSlot(ledger.Slot(v.GetUint64("error", "data", "contextSlot")))
-	}
-	if slot := v.Get("result", "context", "slot"); f.least > 0 && slot != nil && ledger.Slot(slot.GetUint64()) < f.least {
-		return nil, minContextSlot(ledger.Slot(slot.GetUint64()))
-	}
-	return bytes.TrimSpace(body), nil
+	return nil, errNoAnswer
+}
+
+// rebuild returns the answer to the client whose value is a part of body, in whose bytes it is made.
+func (f *forwarded) rebuild(body []byte, begin string, value []byte) []byte {
+	answer := slices.Grow(append(body[:0], value...), len(begin)+len(f.end))
+	return slices.Insert(append(answer, f.end...), 0, []byte(begin)...)
 }

@@ -11,6 +11,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -23,6 +24,7 @@ import (
 	"ledgerd/engine/ledger"
 	"ledgerd/engine/ledger/bubble"
 	"ledgerd/httpd"
+	"ledgerd/httpd/budget"
 )
 
 // A fakeUpstream does to each call what its manner says: the manners of nodes that clients meet, and worse.
@@ -56,7 +58,18 @@ var manners = map[string]func(id json.RawMessage) string{
 	},
 	"fails":      func(json.RawMessage) string { return "HTTP/1.1 502 Bad\r\nContent-Length: 0\r\n\r\n" },
 	"is endless": func(json.RawMessage) string { return "HTTP/1.1 200 OK\r\nContent-Length: 99999999999\r\n\r\n{" },
-	"closes":     nil, "stalls": nil, "is late": nil, "is slow": nil, "is away": nil,
+	"puts it first": func(id json.RawMessage) string {
+		body := `{"result":{"id":"},{\"","a\\":[1,{}]},"id":` + string(id) + `}`
+		return fmt.Sprintf("HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s", len(body), body)
+	},
+	"finds it malformed":  func(json.RawMessage) string { return ok(`"error":{"code":-32600,"message":"m"},"id":null`) },
+	"errs without a code": func(id json.RawMessage) string { return ok(`"error":"m","id":` + string(id)) },
+	"refuses":             func(json.RawMessage) string { return "HTTP/1.1 413 Long\r\nContent-Length: 2\r\n\r\nno" },
+	"refuses in JSON": func(json.RawMessage) string {
+		return strings.Replace(ok(`"error":{"code":-32602}`), "200 OK", "400 Bad", 1)
+	},
+	"closes after each": func(id json.RawMessage) string { return ok(`"result":1,"id":` + string(id)) },
+	"closes":            nil, "stalls": nil, "is late": nil, "is slow": nil, "is away": nil,
 }
 
 func ok(members string) string {
@@ -90,8 +103,9 @@ func (u *fakeUpstream) serve(c net.Conn) {
 		}
 		u.asked.Add(1)
 		u.top.Store(max(u.top.Load(), u.at.Add(1)))
-		say := manners[u.manner]
-		switch u.manner {
+		manner := u.manner
+		say := manners[manner]
+		switch manner {
 		case "closes":
 			return
 		case "stalls":
@@ -105,7 +119,7 @@ func (u *fakeUpstream) serve(c net.Conn) {
 			say = manners["answers"]
 		}
 		u.at.Add(-1)
-		if _, err := io.WriteString(c, say(call.ID)); err != nil {
+		if _, err := io.WriteString(c, say(call.ID)); err != nil || manner == "closes after each" {
 			return
 		}
 	}
@@ -140,9 +154,24 @@ func forwarding(t *testing.T, manners ...string) (d *Door, upstreams []*fakeUpst
 	}
 }
 
-// asks returns a call for upstreams.
+// share is the memory that a client may take.
+type share struct{ left int }
+
+func (s *share) Reserve(bytes int) error {
+	if bytes > s.left {
+		return ledger.ErrUnavailable
+	}
+	s.left -= bytes
+	return nil
+}
+
+// asks returns a call for upstreams, in an exchange of its own.
 func (d *Door) asks(id string, least ledger.Slot) *forwarded {
-	return &forwarded{door: d, request: []byte(`{"jsonrpc":"2.0","id":` + id + `,"method":"m"}`), id: []byte(`,"id":` + id + `}`), least: least,
+	return newOutside(d, &share{}).asks(id, least)
+}
+
+func (o *outside) asks(id string, least ledger.Slot) *forwarded {
+	return &forwarded{outside: o, request: []byte(`{"jsonrpc":"2.0","id":123,"method":"m"}`), id: "123", end: []byte(`,"id":` + id + `}`), least: least,
 		failure: &callError{code: codeMethod, message: "why"}}
 }
 
@@ -156,14 +185,20 @@ func TestUpstreamsOfEveryManner(t *testing.T) {
 		fails   []bool
 	}{
 		{[]string{"answers"}, good, []bool{false}},
-		{[]string{"spaces"}, `"result" : 7 , "id":7 ` + "\n" + `}`, []bool{false}},
+		{[]string{"spaces"}, `{"jsonrpc":"2.0","result":7,"id":7}`, []bool{false}},
+		{[]string{"puts it first"}, `{"jsonrpc":"2.0","result":{"id":"},{\"","a\\":[1,{}]},"id":7}`, []bool{false}},
+		{[]string{"finds it malformed", "answers"}, `{"jsonrpc":"2.0","error":{"code":-32600,"message":"m"},"id":7}`, []bool{false, false}},
+		{[]string{"refuses", "answers"}, good, []bool{false, false}},
+		{[]string{"refuses", "is away"}, `"code":-32603,"message":"Internal error: another node refuses the call with status 413; of this one: why"},"id":7}`, []bool{false, true}},
+		{[]string{"refuses in JSON"}, `{"jsonrpc":"2.0","error":{"code":-32602},"id":7}`, []bool{false}},
+		{[]string{"errs without a code", "answers"}, good, []bool{true, false}},
 		{[]string{"errs", "answers"}, `"code":-32002`, []bool{false, false}},
 		{[]string{"is old"}, `"code":-32016,"message":"Minimum context slot has not been reached","data":{"contextSlot":5}},"id":7}`, []bool{false}},
 		{[]string{"says old", "is away"}, `"data":{"contextSlot":4}},"id":7}`, []bool{false, true}},
 		{[]string{"is old", "says old", "answers"}, good, []bool{false, false, false}},
 		{[]string{"is unhealthy", "answers"}, good, []bool{true, false}},
 		{[]string{"lies", "says both", "says neither", "babbles", "answers"}, good, []bool{true, true, true, true, false}},
-		{[]string{"is busy", "fails", "is endless", "closes", "is away", "answers"}, good, []bool{true, true, true, true, true, false}},
+		{[]string{"is busy", "fails", "is endless", "closes", "is away", "answers"}, good, []bool{true, true, false, true, true, false}},
 		{[]string{"stalls", "answers"}, good, []bool{true, false}},
 		{[]string{"is late", "stalls", "answers"}, good, []bool{true, true, false}},
 		{[]string{"stalls", "is late"}, `"code":-32603`, []bool{true, true}},
@@ -231,7 +266,7 @@ func TestCallsInFlightAreBounded(t *testing.T) {
 		}
 		asking.Wait()
 		for i, f := range all {
-			if !bytes.Contains(f.answer, []byte(`"value":1`)) || !bytes.HasSuffix(f.answer, f.id) {
+			if !bytes.Contains(f.answer, []byte(`"value":1`)) || !bytes.HasSuffix(f.answer, f.end) {
 				t.Errorf("call %d: %s", i, f.answer)
 			}
 		}
@@ -240,6 +275,147 @@ func TestCallsInFlightAreBounded(t *testing.T) {
 		}
 		stop()
 	})
+}
+
+// TestAnExchangeHasAFewCallsInFlight: a batch of slow calls leaves turns for others.
+func TestAnExchangeHasAFewCallsInFlight(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
+		d, upstreams, stop := forwarding(t, "is slow")
+		o := newOutside(d, &share{})
+		for range 20 {
+			o.start(o.asks("7", 0))
+		}
+		o.ends.Wait()
+		if top := upstreams[0].top.Load(); top != maxInFlightEach {
+			t.Errorf("%d calls were under way at a time, want %d", top, maxInFlightEach)
+		}
+		stop()
+	})
+}
+
+// TestFailuresOfOneTimeCountOnce: calls that fail together are one failure, and a call that is too slow is none while others are answered.
+func TestFailuresOfOneTimeCountOnce(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
+		d, upstreams, stop := forwarding(t, "stalls")
+		u := d.upstreams[0]
+		together := func() {
+			var asking sync.WaitGroup
+			for range maxInFlight {
+				asking.Go(d.asks("7", 0).ask)
+			}
+			asking.Wait()
+		}
+		together()
+		if u.inARow != 1 || !u.until.Equal(time.Now().Add(firstPause)) {
+			t.Errorf("%d failures in a row, left alone until %v", u.inARow, u.until)
+		}
+		time.Sleep(firstPause)
+		together()
+		if u.inARow != 2 {
+			t.Errorf("%d failures in a row after another pause", u.inARow)
+		}
+		f := d.asks("7", 0)
+		if f.ask(); !bytes.Contains(f.answer, []byte(`"code":-32601,"message":"why"`)) || upstreams[0].asked.Load() != 2*maxInFlight {
+			t.Errorf("while nobody can be asked: %s", f.answer)
+		}
+		time.Sleep(time.Minute)
+		began := time.Now()
+		time.Sleep(time.Second)
+		u.succeeded()
+		time.Sleep(time.Second)
+		if u.failed(began, 0, true); u.inARow != 0 {
+			t.Error("a slow call is held against a node that answered another")
+		}
+		if u.failed(began, 0, false); u.inARow != 1 {
+			t.Error("a failure is not counted")
+		}
+		stop()
+	})
+}
+
+// TestConnectionsThatEndIdleLoseNoCall: the call is sent again on a new one, and the node has not failed.
+func TestConnectionsThatEndIdleLoseNoCall(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
+		d, _, stop := forwarding(t, "closes after each")
+		for range 3 {
+			f := d.asks("7", 0)
+			if f.ask(); string(f.answer) != `{"jsonrpc":"2.0","result":1,"id":7}` {
+				t.Errorf("got %s", f.answer)
+			}
+		}
+		if n := d.upstreams[0].failures.Load(); n != 0 {
+			t.Errorf("%d failures", n)
+		}
+		stop()
+	})
+}
+
+// TestLongAnswersTakeTheirMemoryAlone: checking an answer makes no tree of it, and all answers of an exchange are taken from the memory of its client.
+func TestLongAnswersTakeTheirMemoryAlone(t *testing.T) {
+	const size = 1 << 20
+	long := []byte(`{"jsonrpc":"2.0","result":[` + strings.Repeat(`{"a":1},`, size/8) + `1],"id":123}` + strings.Repeat(" ", 100))
+	d, err := New(Config{Ledger: newFakeLedger()})
+	must(t, err)
+	var before, after runtime.MemStats
+	f := d.asks("7", 0)
+	body := bytes.Clone(long)
+	runtime.ReadMemStats(&before)
+	answer, err := f.check(body)
+	runtime.ReadMemStats(&after)
+	must(t, err)
+	if took := after.TotalAlloc - before.TotalAlloc; took > size/2 {
+		t.Errorf("checking %d bytes took %d", len(long), took)
+	}
+	if !bytes.HasSuffix(answer, []byte(`1],"id":7}`)) || !json.Valid(answer) {
+		t.Errorf("the answer is %.60s…", answer)
+	}
+	for _, tt := range []struct {
+		isBatch bool
+		kept    int
+	}{{false, 7}, {true, 3}} {
+		o := newOutside(d, &share{left: 7*len(long) + 7*1024})
+		kept := 0
+		for range 10 {
+			f := o.asks("7", 0)
+			f.isBatch = tt.isBatch
+			if f.keep(slices.Clip(bytes.Clone(long))); f.passed {
+				kept++
+			} else if !bytes.Contains(f.answer, []byte(`"code":-32603`)) {
+				t.Errorf("beyond the share: %s", f.answer)
+			}
+		}
+		if kept != tt.kept {
+			t.Errorf("in a batch: %v: %d answers are kept, want %d", tt.isBatch, kept, tt.kept)
+		}
+	}
+}
+
+// TestWhatIsForwardedIsWhatWasRead: what parsers read differently, as members that are there twice and half a character, is written anew.
+func TestWhatIsForwardedIsWhatWasRead(t *testing.T) {
+	for _, tt := range []struct{ body, want string }{
+		{`{"jsonrpc":"2.0","id":5,"i\u0064":6,"method":"m","params":[],"method":"n","params":[1]}`, `{"jsonrpc":"2.0","id":1,"method":"m","params":[]}`},
+		{`{"jsonrpc":"2.0","id":5,"method":"m","params":["\ud83d"]}`, `{"jsonrpc":"2.0","id":1,"method":"m","params":["\\ud83d"]}`},
+		{`{"jsonrpc":"2.0","id":"\ud83d","method":"m"}`, "-32700"},
+		{`{"jsonrpc":"2.0","id":5,"x":1,"method":"\u006d","params":["\\ud83d\ud83d\ude00\u0007\u007f",-1.50e3,{"a\"":[null,true,{}]}]}`,
+			`{"jsonrpc":"2.0","id":1,"method":"m","params":["\\ud83d😀\u0007` + "\x7f" + `",-1.50e3,{"a\"":[null,true,{}]}]}`},
+		{`{"id":null,"method":"m","jsonrpc":"2.0"}`, `{"jsonrpc":"2.0","id":1,"method":"m"}`},
+		{`{"id":null,"method":"m","params":{"a":1},"jsonrpc":"2.0"}`, `{"jsonrpc":"2.0","id":1,"method":"m","params":{"a":1}}`},
+	} {
+		d, err := New(Config{Ledger: newFakeLedger(), Forward: []string{"http://upstream"}})
+		must(t, err)
+		s := &session{door: d}
+		calls, isBatch, err := s.parse([]byte(tt.body))
+		must(t, err)
+		s.call = call{session: s, isBatch: isBatch}
+		answer, f := s.call.run(nil, calls[0])
+		got := string(answer)
+		if f != nil {
+			got = string(f.request)
+		}
+		if got != tt.want && !strings.Contains(got, `"code":`+tt.want) {
+			t.Errorf("%s: got\n%s, want\n%s", tt.body, got, tt.want)
+		}
+	}
 }
 
 // TestForwardedCallsTakeTheirPlaces asks for a batch of which an upstream answers some, with the secrets of its URL, which nobody else sees.
@@ -264,7 +440,7 @@ func TestForwardedCallsTakeTheirPlaces(t *testing.T) {
 	})
 	const answered = `{"jsonrpc":"2.0","result":"/v2/secret?api-key=secret who secret","id":`
 	for _, tt := range []struct{ body, want string }{
-		{`{"jsonrpc":"2.0","id":"a\u0062","method":"getTransaction","params":["x"]}`, answered + `"a\u0062"}`},
+		{`{"jsonrpc":"2.0","id":"a\u0062","method":"getTransaction","params":["x"]}`, answered + `"ab"}`},
 		{`[{"jsonrpc":"2.0","id":1,"method":"m"}, {"jsonrpc":"2.0","id":2,"method":"getSlot"},{"jsonrpc":"2.0","method":"m"},{"jsonrpc":"2.0","id":3,"method":"m"} ]`,
 			`[` + answered + `1},{"jsonrpc":"2.0","result":20,"id":2},` + answered + `3}]`},
 		{`[{"jsonrpc":"2.0","id":2,"method":"getSlot"},{"jsonrpc":"2.0","id":4,"method":"getBlock","params":[12]},{"id":5}]`,
@@ -279,7 +455,7 @@ func TestForwardedCallsTakeTheirPlaces(t *testing.T) {
 		t.Errorf("%s is said to be of another node", body)
 	}
 	slices.Sort(bodies)
-	if want := `{"jsonrpc":"2.0","id":"a\u0062","method":"getTransaction","params":["x"]}`; len(bodies) != 4 || bodies[0] != want {
+	if want := `{"jsonrpc":"2.0","id":1,"method":"getTransaction","params":["x"]}`; len(bodies) != 4 || bodies[0] != want {
 		t.Errorf("the upstream was sent %q", bodies)
 	}
 	upstream.Close()
@@ -300,5 +476,29 @@ func TestForwardedCallsTakeTheirPlaces(t *testing.T) {
 		if _, err := New(Config{Forward: []string{"http://good", bad}}); err == nil || strings.Contains(err.Error(), "secret") {
 			t.Errorf("%s: %v", bad, err)
 		}
+	}
+}
+
+// TestABatchStaysWithinTheShareOfItsClient: of long answers those are passed on that there is memory for, while local calls take of it too.
+func TestABatchStaysWithinTheShareOfItsClient(t *testing.T) {
+	const share, answerBytes, calls = 1 << 20, 200 << 10, 20
+	upstream := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		var call struct{ ID json.RawMessage }
+		_ = json.NewDecoder(r.Body).Decode(&call)
+		fmt.Fprintf(w, `{"jsonrpc":"2.0","result":"%s","id":%s}`, strings.Repeat("x", answerBytes), call.ID)
+	}))
+	defer upstream.Close()
+	whole := budget.New(8 * share)
+	r := serve(t, newFakeLedger(), func(c *Config, public *httpd.Config) {
+		c.Forward, public.Memory = []string{upstream.URL}, whole
+	})
+	batch := `{"jsonrpc":"2.0","id":"l","method":"getBlocks","params":[10,12]}`
+	for i := range calls {
+		batch += fmt.Sprintf(`,{"jsonrpc":"2.0","id":%d,"method":"m"},{"jsonrpc":"2.0","id":"l","method":"getBlocks","params":[10,12]}`, i)
+	}
+	body := r.post("[" + batch + "]")
+	passed, refused := strings.Count(body, `"result":"xxx`), strings.Count(body, `"code":-32603`)
+	if passed < 1 || passed > share/(2*answerBytes) || passed+refused != calls || strings.Count(body, `"result":[10,12]`) != calls+1 || !json.Valid([]byte(body)) {
+		t.Errorf("%d answers are passed on, %d refused", passed, refused)
 	}
 }

@@ -3,7 +3,6 @@ package rpc
 import (
 	"bytes"
 	"encoding/json"
-	"sync"
 	"time"
 	"unicode/utf8"
 
@@ -19,25 +18,24 @@ const maxBatch = 100
 
 // session is the parsed body of one exchange and the calls in it.
 type session struct {
-	door   *Door
-	x      *httpd.Exchange
-	parser fastjson.Parser
-	body   []byte
-	sent   []byte // the id of the present call, as it was sent
-	one    [1]*fastjson.Value
-	call   call // the present one
+	door    *Door
+	x       *httpd.Exchange
+	parser  fastjson.Parser
+	sent    []byte // the id of the present call, as it was sent
+	one     [1]*fastjson.Value
+	call    call     // the present one
+	outside *outside // nil: no call is forwarded
 }
 
 // release lets go of what belongs to the exchange.
 func (s *session) release() {
 	d := s.door
-	s.door, s.x, s.body, s.call = nil, nil, nil, call{}
+	s.door, s.x, s.outside, s.call = nil, nil, nil, call{}
 	d.sessions.Put(s)
 }
 
 // parse returns the calls in a body, which are JSON of any kind, and whether they are a batch.
 func (s *session) parse(body []byte) (calls []*fastjson.Value, isBatch bool, err error) {
-	s.body = body
 	v, err := s.parser.ParseBytes(body) // which bounds the depth, and takes some for JSON that is none
 	if err != nil || !utf8.Valid(body) || fastjson.ValidateBytes(body) != nil {
 		return nil, false, &callError{code: codeParse, message: "Parse error: the body is no JSON, or nested deeper than 300 times"}
@@ -55,27 +53,28 @@ func (s *session) parse(body []byte) (calls []*fastjson.Value, isBatch bool, err
 
 // answer appends the answers of calls to dst. view is what a single call was answered from.
 func (s *session) answer(dst []byte, calls []*fastjson.Value, isBatch bool) (body []byte, view ledger.View) {
-	var asked []*forwarded
-	var asking sync.WaitGroup
+	defer func() { // the exchange, which they use, does not end before them, even by a panic
+		if s.outside != nil {
+			s.outside.ends.Wait()
+		}
+	}()
 	if isBatch {
 		dst = append(dst, '[')
 	}
 	answers := 0
-	for i, value := range calls {
+	for _, value := range calls {
 		before := len(dst)
 		if answers > 0 {
 			dst = append(dst, ',')
 		}
 		begin := len(dst)
-		s.call = call{session: s, at: i, isBatch: isBatch}
+		s.call = call{session: s, isBatch: isBatch}
 		var f *forwarded
-		dst, f = s.call.run(dst, value)
-		s.x.Settle(dst) // a call reserves the most that it may take, and so will the next one
+		dst, f = s.run(dst, value)
 		switch {
 		case f != nil:
 			f.at = len(dst)
-			asked = append(asked, f)
-			asking.Go(f.ask)
+			s.outside.start(f)
 		case len(dst) == begin: // a notification
 			dst = dst[:before]
 			continue
@@ -90,48 +89,36 @@ func (s *session) answer(dst []byte, calls []*fastjson.Value, isBatch bool) (bod
 	default:
 		dst = append(dst, ']')
 	}
-	if len(asked) == 0 {
+	if s.outside == nil {
 		return dst, view
 	}
-	asking.Wait()
-	s.x.Context().Response.Header.Set("X-Ledger-Forwarded", "1")
-	return merge(dst, asked), ledger.View{}
+	whole, passed := s.outside.merge(dst)
+	if passed {
+		s.x.Context().Response.Header.Set("X-Ledger-Forwarded", "1")
+	}
+	return whole, ledger.View{}
 }
 
-// merge puts the answers of upstreams in their places.
-func merge(local []byte, asked []*forwarded) []byte {
-	size := len(local)
-	for _, f := range asked {
-		size += len(f.answer)
+// run answers a call while no answer of an upstream takes memory of the exchange.
+func (s *session) run(dst []byte, value *fastjson.Value) ([]byte, *forwarded) {
+	kept := 0
+	if s.outside != nil {
+		s.outside.Lock()
+		defer s.outside.Unlock()
+		kept = s.outside.kept
 	}
-	whole := make([]byte, 0, size)
-	at := 0
-	for _, f := range asked {
-		whole = append(whole, local[at:f.at]...)
-		whole = append(whole, f.answer...)
-		at = f.at
-	}
-	return append(whole, local[at:]...)
-}
-
-// raw returns a copy of the bytes of a call as they were sent.
-func (c *call) raw() []byte {
-	if !c.isBatch {
-		return bytes.Clone(c.body)
-	}
-	var all []json.RawMessage
-	if json.Unmarshal(c.body, &all) != nil || c.at >= len(all) {
-		return nil // which does not happen: both parsers read the same JSON
-	}
-	return all[c.at]
+	dst, f := s.call.run(dst, value)
+	s.x.Settle(dst, kept) // a call reserves the most that it may take, and so will the next one
+	return dst, f
 }
 
 // call is one request of JSON-RPC.
 type call struct {
 	*session
-	at      int // in the batch
 	isBatch bool
 	id      *fastjson.Value
+	name    string
+	all     *fastjson.Value // the parameters, of any kind; nil: there are none
 	method  *method
 	params  []*fastjson.Value
 	query   ledger.Query // commitment, minContextSlot, and the head once one is fixed
@@ -204,14 +191,15 @@ func (c *call) takeApart(value *fastjson.Value) (name string, err error) {
 	if text == nil || text.Type() != fastjson.TypeString {
 		return "", invalid("method must be a string")
 	}
-	params := given(value.Get("params"))
+	c.name, c.all = string(text.GetStringBytes()), value.Get("params")
+	params := given(c.all)
 	if params != nil && params.Type() != fastjson.TypeArray {
-		return string(text.GetStringBytes()), badParams("params must be an array")
+		return c.name, badParams("params must be an array")
 	}
 	if params != nil {
 		c.params, _ = params.Array()
 	}
-	return string(text.GetStringBytes()), nil
+	return c.name, nil
 }
 
 // isText reports whether a string of JSON is that text. Half a surrogate pair has no text: parsers differ about it.

@@ -2,12 +2,13 @@ package rpc
 
 import (
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net"
 	"net/url"
 	"strconv"
-	"sync/atomic"
+	"sync"
 	"time"
 
 	"github.com/valyala/fasthttp"
@@ -20,6 +21,9 @@ const (
 	maxAnswerBytes = 32 << 20
 	// A node that failed is left alone, for longer with each failure in a row.
 	firstPause, lastPause = time.Second, 30 * time.Second
+	// maxIdle is how long a connection is kept for the next call. A node may end it just when that is sent, unseen: then the call is sent once more, on
+	// a new connection. That is harmless: calls read, but for sendTransaction, and a transaction that arrives twice is one, by its signature.
+	maxIdle = 3 * time.Second
 )
 
 // upstream is another node that answers calls. Its URL may hold secrets, so only its place in the list and its host are ever shown.
@@ -30,8 +34,11 @@ type upstream struct {
 	log    *slog.Logger
 
 	failures promtext.Counter
-	inARow   atomic.Int64
-	until    atomic.Int64 // it is left alone, in Unix nanoseconds
+
+	mu            sync.Mutex
+	inARow        int
+	paused, until time.Time // when it was left alone last, and until when
+	answered      time.Time // when it answered last
 }
 
 // newUpstreams returns the nodes at some URLs.
@@ -53,23 +60,33 @@ func newUpstreams(urls []string, log *slog.Logger) (all []*upstream, err error) 
 			target: target, log: log, name: strconv.Itoa(i+1) + " at " + u.Hostname(),
 			client: &fasthttp.HostClient{
 				Addr: net.JoinHostPort(u.Hostname(), port), IsTLS: u.Scheme == "https", TLSConfig: &tls.Config{ServerName: u.Hostname()},
-				MaxConns: maxInFlight, MaxIdemponentCallAttempts: 1, MaxResponseBodySize: maxAnswerBytes,
+				MaxConns: maxInFlight, MaxResponseBodySize: maxAnswerBytes,
 				// Names are looked up anew with each connection, in both families: fasthttp's own dialer knows one and keeps a goroutine.
 				DialTimeout: func(addr string, timeout time.Duration) (net.Conn, error) {
 					return net.DialTimeout("tcp", addr, timeout)
 				},
-				NoDefaultUserAgentHeader: true, MaxIdleConnDuration: 10 * time.Second,
+				NoDefaultUserAgentHeader: true, MaxIdleConnDuration: maxIdle, MaxIdemponentCallAttempts: 2,
 			},
 		})
+		client := all[len(all)-1].client
+		client.RetryIfErr = func(*fasthttp.Request, int, error) (resetTimeout, retry bool) {
+			client.CloseIdleConnections() // so that the next attempt has a new one
+			return false, true
+		}
 	}
 	return all, nil
 }
 
 // isAlone reports whether the node failed and is not asked for a while.
-func (u *upstream) isAlone(now time.Time) bool { return now.UnixNano() < u.until.Load() }
+func (u *upstream) isAlone(now time.Time) bool {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return now.Before(u.until)
+}
 
 // ask returns the answer to a call. An error that is a *callError says why the call has no answer here, any other that the node failed.
 func (u *upstream) ask(f *forwarded, deadline time.Time) ([]byte, error) {
+	began := time.Now()
 	request, response := fasthttp.AcquireRequest(), fasthttp.AcquireResponse()
 	defer fasthttp.ReleaseRequest(request)
 	defer fasthttp.ReleaseResponse(response)
@@ -78,33 +95,55 @@ func (u *upstream) ask(f *forwarded, deadline time.Time) ([]byte, error) {
 	request.Header.SetContentType("application/json")
 	request.SetBodyRaw(f.request)
 	err := u.client.DoDeadline(request, response, deadline)
+	if errors.Is(err, fasthttp.ErrBodyTooLarge) {
+		return nil, &callError{code: codeInternal, message: "Internal error: the answer of another node is too long to be passed on"}
+	}
 	if err != nil {
-		u.failed(0)
+		u.failed(began, 0, !time.Now().Before(deadline))
 		return nil, errNoAnswer // the error of the client may quote the URL
 	}
-	if status := response.StatusCode(); status == fasthttp.StatusTooManyRequests || status >= 500 {
+	status := response.StatusCode()
+	if status == fasthttp.StatusTooManyRequests || status >= 500 {
 		seconds, _ := strconv.Atoi(string(response.Header.Peek(fasthttp.HeaderRetryAfter)))
-		u.failed(time.Duration(min(seconds, int(lastPause/time.Second))) * time.Second)
+		u.failed(began, time.Duration(min(seconds, int(lastPause/time.Second)))*time.Second, false)
 		return nil, errNoAnswer
 	}
-	answer, err := f.check(response.Body())
+	answer, err := f.check(response.SwapBody(nil)) // which is not pooled: it becomes the answer
+	if err == errNoAnswer && status >= 400 {
+		return nil, &callError{code: codeInternal,
+			message: fmt.Sprintf("Internal error: another node refuses the call with status %d; of this one: %s", status, f.failure.message)}
+	}
 	if err == errNoAnswer {
-		u.failed(0)
+		u.failed(began, 0, false)
 		return nil, err
 	}
-	if u.inARow.Swap(0) > 0 {
-		u.log.Info("an upstream node of --rpc-forward answers again", "upstream", u.name)
-	}
-	return append([]byte(nil), answer...), err
+	u.succeeded()
+	return answer, err
 }
 
-// failed leaves the node alone, at least as long as it has asked for.
-func (u *upstream) failed(atLeast time.Duration) {
+// succeeded notes an answer.
+func (u *upstream) succeeded() {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.inARow > 0 {
+		u.log.Info("an upstream node of --rpc-forward answers again", "upstream", u.name)
+	}
+	u.inARow, u.answered = 0, time.Now()
+}
+
+// failed leaves the node alone, at least as long as it has asked for. Calls that began before it was left alone fail for the same reason and change
+// nothing, nor does a call that took too long while the node answered others: that is the call's fault.
+func (u *upstream) failed(began time.Time, atLeast time.Duration, late bool) {
 	u.failures.Add(1)
-	n := u.inARow.Add(1)
-	if n == 1 {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if began.Before(u.paused) || late && began.Before(u.answered) {
+		return
+	}
+	u.inARow++
+	if u.inARow == 1 {
 		u.log.Warn("an upstream node of --rpc-forward gives no answer", "upstream", u.name)
 	}
-	pause := min(firstPause<<min(n-1, 10), lastPause)
-	u.until.Store(time.Now().Add(max(pause, atLeast)).UnixNano())
+	u.paused = time.Now()
+	u.until = u.paused.Add(max(min(firstPause<<min(u.inARow-1, 10), lastPause), atLeast))
 }
