@@ -502,3 +502,49 @@ func TestABatchStaysWithinTheShareOfItsClient(t *testing.T) {
 		t.Errorf("%d answers are passed on, %d refused", passed, refused)
 	}
 }
+
+// probe is a door that does something with each exchange instead of answering it.
+type probe struct {
+	*Door
+	do func(x *httpd.Exchange)
+}
+
+func (p probe) Answer(x *httpd.Exchange) error {
+	p.do(x)
+	x.Reply(204, nil, ledger.View{})
+	return nil
+}
+
+// TestLocalCallsLeaveTheMemoryOfForwardedOnes: what a local call gives back is its own.
+func TestLocalCallsLeaveTheMemoryOfForwardedOnes(t *testing.T) {
+	const kept = 100 << 10
+	l, whole := newFakeLedger(), budget.New(1<<20)
+	d, err := New(Config{Ledger: l})
+	must(t, err)
+	server, ln := httpd.New(httpd.Config{Ledger: l, Memory: whole}), fasthttputil.NewInmemoryListener()
+	used := int64(-1)
+	served := make(chan error, 1)
+	go func() {
+		served <- server.ServeDoor(ln, probe{d, func(x *httpd.Exchange) {
+			s := &session{door: d, x: x, outside: newOutside(d, x)}
+			calls, _, err := s.parse([]byte(`{"jsonrpc":"2.0","id":1,"method":"getBlocks","params":[10,12]}`))
+			f := s.outside.asks("7", 0)
+			f.keep(make([]byte, kept))
+			s.call = call{session: s}
+			if answer, _ := s.run(nil, calls[0]); err == nil && f.passed && bytes.Contains(answer, []byte("[10,12]")) {
+				used = whole.Used()
+			}
+		}})
+	}()
+	c, err := ln.Dial()
+	must(t, err)
+	_, err = io.WriteString(c, "GET /health HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n")
+	must(t, err)
+	_, err = io.ReadAll(c)
+	must(t, err)
+	must(t, server.Shutdown(t.Context()))
+	must(t, <-served)
+	if used != kept {
+		t.Errorf("after a local call %d bytes are taken, want %d", used, kept)
+	}
+}
