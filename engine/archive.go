@@ -117,9 +117,14 @@ func (e *Engine) archiveMore(ctx context.Context, a *snapshot.Archive) (wrote bo
 		e.config.Logger.Warn("history lacks blocks that memory had to drop before they were written", "from_slot", uint64(a.Next()), "below_slot", uint64(h.Floor))
 	}
 	return true, a.Add(ctx, sequencer.Held(many, previous), room, snapshot.Pace{Share: func() float64 {
-		// Up to full speed, as memory waits for it.
+		// Up to full speed, as memory waits for it, and before it has to drop blocks that are not written.
 		unwritten := sequencer.Blocks(cmp.Or(e.Head(), h))
-		return archiveShare + float64(len(unwritten)-unwritten.FirstFrom(a.Next()))/float64(16*e.config.HistoryBlocks)
+		unwritten = unwritten[unwritten.FirstFrom(a.Next()):]
+		bytes := 0
+		for _, b := range unwritten {
+			bytes += b.SizeBytes()
+		}
+		return archiveShare + max(float64(len(unwritten))/float64(16*e.config.HistoryBlocks), 2*float64(bytes)/float64(e.config.Retention.Bytes))
 	}})
 }
 

@@ -47,7 +47,7 @@ type Config struct {
 	Shared    ingest.SharedLog    // the log that the node follows, and writes when it is its turn; nil: the node is alone
 	Dir       *datadir.Dir        // nil: nothing is kept, as in tests
 	Shards    int                 // 0: one for each core
-	Retention sequencer.Retention // 0: 9000 slots, 2 GiB
+	Retention sequencer.Retention // 0: 9000 slots, 2 GiB; an eighth of MemoryLimit, if that is less
 	Fetcher   ledger.Fetcher      // where accounts are fetched that are asked for and not held; nil: nowhere
 	MintsOnly bool                // of those only the mints that a stream shows in part, for which nobody asks
 	FetchUpTo int64               // accounts held, from which on none is fetched any more; 0: never
@@ -101,11 +101,17 @@ type Engine struct {
 	archiveFails atomic.Bool  // the disk takes no history at the moment
 }
 
+// retentionShare is the part of the memory limit, one in so many, that the blocks of the past may take, however many of them are asked for.
+const retentionShare = 8
+
 // New returns an engine that does nothing yet.
 func New(c Config) *Engine {
 	c.Shards = cmp.Or(max(c.Shards, 0), runtime.GOMAXPROCS(0))
 	c.Retention.Slots = cmp.Or(c.Retention.Slots, 9000)
 	c.Retention.Bytes = cmp.Or(c.Retention.Bytes, 2<<30)
+	if c.MemoryLimit > 0 {
+		c.Retention.Bytes = int(min(int64(c.Retention.Bytes), c.MemoryLimit/retentionShare))
+	}
 	c.HistoryBlocks = cmp.Or(c.HistoryBlocks, archivedBlocks)
 	c.Logger = cmp.Or(c.Logger, slog.Default())
 	e := &Engine{
