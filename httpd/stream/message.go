@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/valyala/fastjson"
+
 	"ledgerd/engine/ledger"
 )
 
@@ -86,14 +88,18 @@ func (r *request) filter() *ledger.DataFilter {
 
 // parseParts reads what memcmp says.
 func (r *request) parseParts(raw json.RawMessage) bool {
-	var parts []map[string]json.RawMessage
+	var parts []json.RawMessage
 	if json.Unmarshal(raw, &parts) != nil || len(parts) == 0 || len(parts) > ledger.MaxDataParts {
 		return false
 	}
-	for _, sent := range parts {
+	for _, part := range parts {
+		var sent map[string]json.RawMessage
 		var offset ledger.Opt[uint64]
 		var text string
-		if len(sent) != 2 || !parseNumber(&offset, string(sent["offset"])) || json.Unmarshal(sent["bytes"], &text) != nil {
+		if json.Unmarshal(part, &sent) != nil || len(sent) != 2 || !isOnce(part, len(sent)) {
+			return false
+		}
+		if !parseNumber(&offset, string(sent["offset"])) || json.Unmarshal(sent["bytes"], &text) != nil {
 			return false
 		}
 		part, ok := ledger.ParseDataPart(offset.Value, text)
@@ -103,6 +109,12 @@ func (r *request) parseParts(raw json.RawMessage) bool {
 		r.filter().Parts = append(r.filter().Parts, part)
 	}
 	return true
+}
+
+// isOnce reports whether an object in JSON names each of its so many members once: of those of one name a map holds the last.
+func isOnce(raw []byte, members int) bool {
+	v, err := fastjson.ParseBytes(raw)
+	return err == nil && v.GetObject().Len() == members
 }
 
 // messageTypes are those that a client may send.
@@ -122,6 +134,7 @@ var (
 	errEverything = errors.New("everything is subscribed, and no name to take back: say all")
 	errNothing    = errors.New("name pubkeys, programs or wallets, or all")
 	errNoPrograms = errors.New("data_size and memcmp are for programs: name some")
+	errTwice      = errors.New("a message with data_size or memcmp has each field once")
 	errFromSeq    = errors.New("from_seq must be " + mustBeSeq)
 )
 
@@ -131,6 +144,7 @@ func parseRequest(text []byte) (r request, id messageID, err error) {
 	if json.Unmarshal(text, &sent) != nil {
 		return r, noID, errNotMessage
 	}
+	members := len(sent)
 	id, ok := parseID(sent["id"])
 	_ = json.Unmarshal(sent["type"], &r.kind) // or it stays empty
 	switch {
@@ -155,6 +169,9 @@ func parseRequest(text []byte) (r request, id messageID, err error) {
 	}
 	if len(sent) > 0 {
 		return r, id, errUnknown("field", slices.Min(slices.Collect(maps.Keys(sent))), known)
+	}
+	if r.where != nil && !isOnce(text, members) {
+		return r, id, errTwice
 	}
 	return r, id, nil
 }
