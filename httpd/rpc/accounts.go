@@ -30,10 +30,7 @@ func errOutside(key ledger.Pubkey) error {
 
 // balance answers the lamports at a key, 0 where there is no account.
 func (c *call) balance(dst []byte) ([]byte, error) {
-	key, err := c.key(0, "pubkey")
-	if err == nil {
-		_, err = c.config(1)
-	}
+	key, _, err := c.about("pubkey")
 	if err != nil {
 		return dst, err
 	}
@@ -60,15 +57,7 @@ func unlessAbsent(err error, key ledger.Pubkey) error {
 }
 
 func (c *call) accountInfo(dst []byte) ([]byte, error) {
-	key, err := c.key(0, "pubkey")
-	if err != nil {
-		return dst, err
-	}
-	config, err := c.config(1)
-	if err != nil {
-		return dst, err
-	}
-	f, err := formOf(config, asBinary)
+	key, f, _, err := c.shown("pubkey", asBinary)
 	if err != nil {
 		return dst, err
 	}
@@ -206,15 +195,7 @@ func (c *call) learnMints(facts map[ledger.Pubkey]*ledger.Mint, keys []ledger.Pu
 
 // programAccounts answers the accounts of a program that its filters take, in the order of their keys.
 func (c *call) programAccounts(dst []byte) ([]byte, error) {
-	program, err := c.key(0, "programId")
-	if err != nil {
-		return dst, err
-	}
-	config, err := c.config(1)
-	if err != nil {
-		return dst, err
-	}
-	f, err := formOf(config, asBinary)
+	program, f, config, err := c.shown("programId", asBinary)
 	if err != nil {
 		return dst, err
 	}

@@ -92,12 +92,12 @@ func (c *call) appendBlock(dst []byte, b *ledger.Block, parts ledger.BlockParts)
 	dst = append(dst, `","previousBlockhash":"`...)
 	dst = b.PreviousBlockhash.Value.AppendBase58(dst) // all ones where it is not known, as in Agave
 	dst = append(dst, `","parentSlot":`...)
-	dst = strconv.AppendUint(dst, uint64(b.ParentSlot), 10)
+	dst = appendUint(dst, uint64(b.ParentSlot))
 	dst = append(dst, `,"blockTime":`...)
 	dst = appendTime(dst, b.Time)
 	dst = append(dst, `,"blockHeight":`...)
 	if b.Height.Known {
-		dst = strconv.AppendUint(dst, b.Height.Value, 10)
+		dst = appendUint(dst, b.Height.Value)
 	} else {
 		dst = append(dst, `null`...)
 	}
@@ -202,7 +202,7 @@ func (c *call) appendSlots(dst []byte, from, to ledger.Slot, limit int) ([]byte,
 		if i > 0 {
 			dst = append(dst, ',')
 		}
-		dst = strconv.AppendUint(dst, uint64(slot), 10)
+		dst = appendUint(dst, uint64(slot))
 	}
 	return append(dst, ']'), nil
 }
@@ -222,7 +222,7 @@ func (c *call) firstBlock() (ledger.Slot, error) {
 
 func (c *call) firstAvailableBlock(dst []byte) ([]byte, error) {
 	slot, err := c.firstBlock()
-	return strconv.AppendUint(dst, uint64(slot), 10), err
+	return appendUint(dst, uint64(slot)), err
 }
 
 func (c *call) minimumLedgerSlot(dst []byte) ([]byte, error) { return c.firstAvailableBlock(dst) }

@@ -98,6 +98,22 @@ func (c *call) config(i int) (*fastjson.Value, error) {
 	return v, nil
 }
 
+// about reads the parameters of a method that is about one key, which it calls by a name: the key, and a configuration.
+func (c *call) about(name string) (key ledger.Pubkey, config *fastjson.Value, err error) {
+	if key, err = c.key(0, name); err == nil {
+		config, err = c.config(1)
+	}
+	return key, config, err
+}
+
+// shown is about for a method that shows account data, usually in an encoding.
+func (c *call) shown(name, usual string) (key ledger.Pubkey, f form, config *fastjson.Value, err error) {
+	if key, config, err = c.about(name); err == nil {
+		f, err = formOf(config, usual)
+	}
+	return key, f, config, err
+}
+
 // confirmedAtLeast returns an error if the commitment of the call is processed, which some methods do not take.
 func (c *call) confirmedAtLeast() error {
 	if c.query.Commitment == ledger.Processed {

@@ -186,12 +186,7 @@ const judged = 100
 
 // subject reads the parameters of a subscription of accounts. dataSlice does not apply to what is told.
 func (c *call) subject(usual string) (key ledger.Pubkey, f form, config *fastjson.Value, err error) {
-	if key, err = c.key(0, "pubkey"); err == nil {
-		config, err = c.config(1)
-	}
-	if err == nil {
-		f, err = formOf(config, usual)
-	}
+	key, f, config, err = c.shown("pubkey", usual)
 	f.sliced = false
 	if from := member(config, "resumeFrom"); err == nil && from != nil {
 		if _, err = numberOf(from, "resumeFrom"); err == nil { // what was missed is told on /api/ws/accounts alone

@@ -22,7 +22,7 @@ func (c *call) appendContext(dst []byte) []byte {
 	dst = append(dst, `{"context":{"apiVersion":`...)
 	dst = encode.AppendString(dst, c.door.config.Version)
 	dst = append(dst, `,"slot":`...)
-	dst = strconv.AppendUint(dst, uint64(c.view.Tip().Slot), 10)
+	dst = appendUint(dst, uint64(c.view.Tip().Slot))
 	return append(dst, `},"value":`...)
 }
 
@@ -63,7 +63,7 @@ func (c *call) slotNow(dst []byte) ([]byte, error) {
 	if _, err := c.head(0); err != nil {
 		return dst, err
 	}
-	return strconv.AppendUint(dst, uint64(c.view.Tip().Slot), 10), nil
+	return appendUint(dst, uint64(c.view.Tip().Slot)), nil
 }
 
 func (c *call) blockHeight(dst []byte) ([]byte, error) {
@@ -72,7 +72,7 @@ func (c *call) blockHeight(dst []byte) ([]byte, error) {
 		return dst, err
 	}
 	height, err := heightOf(b)
-	return strconv.AppendUint(dst, height, 10), err
+	return appendUint(dst, height), err
 }
 
 // epochInfo answers without the height where the source tells none, and without the count of all transactions ever, which the node does not know.
@@ -83,26 +83,26 @@ func (c *call) epochInfo(dst []byte) ([]byte, error) {
 	}
 	slot, slots := uint64(c.view.Tip().Slot), c.door.config.SlotsPerEpoch
 	dst = append(dst, `{"absoluteSlot":`...)
-	dst = strconv.AppendUint(dst, slot, 10)
+	dst = appendUint(dst, slot)
 	if b != nil && b.Height.Known {
 		dst = append(dst, `,"blockHeight":`...)
-		dst = strconv.AppendUint(dst, b.Height.Value, 10)
+		dst = appendUint(dst, b.Height.Value)
 	}
 	dst = append(dst, `,"epoch":`...)
-	dst = strconv.AppendUint(dst, slot/slots, 10)
+	dst = appendUint(dst, slot/slots)
 	dst = append(dst, `,"slotIndex":`...)
-	dst = strconv.AppendUint(dst, slot%slots, 10)
+	dst = appendUint(dst, slot%slots)
 	dst = append(dst, `,"slotsInEpoch":`...)
-	return append(strconv.AppendUint(dst, slots, 10), '}'), nil
+	return append(appendUint(dst, slots), '}'), nil
 }
 
 // epochSchedule answers a schedule without epochs of growing length at its begin, as public clusters have it.
 func (c *call) epochSchedule(dst []byte) ([]byte, error) {
 	slots := c.door.config.SlotsPerEpoch
 	dst = append(dst, `{"slotsPerEpoch":`...)
-	dst = strconv.AppendUint(dst, slots, 10)
+	dst = appendUint(dst, slots)
 	dst = append(dst, `,"leaderScheduleSlotOffset":`...)
-	dst = strconv.AppendUint(dst, slots, 10)
+	dst = appendUint(dst, slots)
 	return append(dst, noWarmup...), nil
 }
 
@@ -118,7 +118,7 @@ func (c *call) latestBlockhash(dst []byte) ([]byte, error) {
 	dst = append(c.appendContext(dst), `{"blockhash":"`...)
 	dst = b.Blockhash.AppendBase58(dst)
 	dst = append(dst, `","lastValidBlockHeight":`...)
-	return append(strconv.AppendUint(dst, height+validBlocks, 10), `}}`...), nil
+	return append(appendUint(dst, height+validBlocks), `}}`...), nil
 }
 
 // blockhashValid looks for the hash among the newest block and the 150 before it.

@@ -22,10 +22,7 @@ var (
 
 // tokenBalance answers the amount that a token account holds.
 func (c *call) tokenBalance(dst []byte) ([]byte, error) {
-	key, err := c.key(0, "pubkey")
-	if err == nil {
-		_, err = c.config(1)
-	}
+	key, _, err := c.about("pubkey")
 	if err != nil {
 		return dst, err
 	}
@@ -73,10 +70,7 @@ func (c *call) mint(key ledger.Pubkey, missing error) (*ledger.Mint, error) {
 
 // tokenSupply answers how many tokens of a mint there are.
 func (c *call) tokenSupply(dst []byte) ([]byte, error) {
-	key, err := c.key(0, "mint")
-	if err == nil {
-		_, err = c.config(1)
-	}
+	key, _, err := c.about("mint")
 	if err != nil {
 		return dst, err
 	}
@@ -196,10 +190,7 @@ func (c *call) tokensByDelegate(dst []byte) ([]byte, error) {
 }
 
 func (c *call) largestTokens(dst []byte) ([]byte, error) {
-	key, err := c.key(0, "mint")
-	if err == nil {
-		_, err = c.config(1)
-	}
+	key, _, err := c.about("mint")
 	if err == nil {
 		err = elsewhere(codeExcluded, "%s: this node has no index of token accounts by their mints", key)
 	}

@@ -72,7 +72,7 @@ func (c *call) signatureStatuses(dst []byte) ([]byte, error) {
 func (c *call) appendStatus(dst []byte, a ledger.TransactionAnswer) ([]byte, error) {
 	t := a.Transaction
 	dst = append(dst, `{"slot":`...)
-	dst = strconv.AppendUint(dst, uint64(t.Slot), 10)
+	dst = appendUint(dst, uint64(t.Slot))
 	dst = append(dst, `,"confirmations":`...)
 	if a.Commitment == ledger.Finalized {
 		dst = append(dst, `null`...)
@@ -111,11 +111,7 @@ func appendFailure(dst []byte, t *ledger.Transaction) []byte {
 
 // signaturesForAddress answers the transactions that name an address, newest first.
 func (c *call) signaturesForAddress(dst []byte) ([]byte, error) {
-	key, err := c.key(0, "address")
-	if err != nil {
-		return dst, err
-	}
-	config, err := c.config(1)
+	key, config, err := c.about("address")
 	if err == nil {
 		err = c.confirmedAtLeast()
 	}
@@ -188,9 +184,9 @@ func (c *call) appendSummary(dst []byte, t *ledger.Transaction) []byte {
 	dst = append(dst, `{"signature":"`...)
 	dst = t.Signature.AppendBase58(dst)
 	dst = append(dst, `","slot":`...)
-	dst = strconv.AppendUint(dst, uint64(t.Slot), 10)
+	dst = appendUint(dst, uint64(t.Slot))
 	dst = append(dst, `,"transactionIndex":`...)
-	dst = strconv.AppendUint(dst, uint64(t.Index), 10)
+	dst = appendUint(dst, uint64(t.Index))
 	dst = append(dst, `,"err":`...)
 	dst = appendFailure(dst, t)
 	dst = append(dst, `,"memo":null,"blockTime":`...)
