@@ -9,8 +9,8 @@ import (
 const (
 	// MaxDataParts is how many parts a DataFilter may compare: they are compared with every account that a list looks at.
 	MaxDataParts = 4
-	// maxPartBytes is how long each of them may be.
-	maxPartBytes = 128
+	// MaxPartBytes is how long each of them may be.
+	MaxPartBytes = 128
 	// maxPartChars is the longest base58 of so many bytes.
 	maxPartChars = 175
 )
@@ -34,7 +34,7 @@ func ParseDataPart[T string | []byte](offset uint64, text T) (p DataPart, ok boo
 		return p, false
 	}
 	b, err := base58.Decode(string(text))
-	return DataPart{offset, b}, err == nil && len(b) > 0 && len(b) <= maxPartBytes
+	return DataPart{offset, b}, err == nil && len(b) > 0 && len(b) <= MaxPartBytes
 }
 
 // Match reports whether the filter takes an account.

@@ -11,7 +11,7 @@ import (
 )
 
 func TestPartsOfDataAreBase58OfBoundedLength(t *testing.T) {
-	long := slices.Repeat([]byte{255}, maxPartBytes+1)
+	long := slices.Repeat([]byte{255}, MaxPartBytes+1)
 	for text, want := range map[string][]byte{
 		"":                                  nil,
 		"0":                                 nil,
@@ -21,8 +21,8 @@ func TestPartsOfDataAreBase58OfBoundedLength(t *testing.T) {
 		"111":                               {0, 0, 0},
 		encodePlainly(long[1:]):             long[1:],
 		encodePlainly(long):                 nil,
-		strings.Repeat("1", maxPartBytes):   make([]byte, maxPartBytes),
-		strings.Repeat("1", maxPartBytes+1): nil,
+		strings.Repeat("1", MaxPartBytes):   make([]byte, MaxPartBytes),
+		strings.Repeat("1", MaxPartBytes+1): nil,
 		strings.Repeat("1", 1<<20):          nil,
 	} {
 		p, ok := ParseDataPart(7, text)

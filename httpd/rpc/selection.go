@@ -142,7 +142,7 @@ func partOf(v *fastjson.Value) (p ledger.DataPart, err error) {
 			return p, bad
 		}
 	}
-	if len(p.Bytes) > 128 {
+	if len(p.Bytes) > ledger.MaxPartBytes {
 		return p, bad
 	}
 	return p, nil
