@@ -88,7 +88,9 @@ func (c *conn) rest(d time.Duration) {
 func (c *conn) exchange(request []byte) error {
 	c.bytes, c.why = 0, nil
 	if c.socket == nil {
-		if err := c.open(); err != nil {
+		if err := c.open(); err != nil && c.phase.ctx.Err() != nil {
+			return errAtEnd
+		} else if err != nil {
 			return fmt.Errorf("cannot connect: %w", plain(err))
 		}
 	}
