@@ -58,7 +58,7 @@ type scanner struct {
 	end     End // set by the scan of the last segment
 }
 
-// newScanner reads the headers of a log, but for those known from before. The caller sets out.
+// newScanner reads the headers of a log, but for those known from before. It takes no larger buffer than there is to read. The caller sets out.
 func newScanner(disk vfs.FS, dir string, at cursor, known []segment, readBytes int) (*scanner, error) {
 	survey, err := surveyLog(disk, dir, known)
 	if err != nil {
@@ -69,7 +69,7 @@ func newScanner(disk vfs.FS, dir string, at cursor, known []segment, readBytes i
 	}
 	start, err := survey.startAt(at.next())
 	return &scanner{disk: disk, survey: survey, start: start, at: at, readBytes: int64(readBytes),
-		in: bufio.NewReaderSize(nil, readBytes)}, err
+		in: bufio.NewReaderSize(nil, int(min(int64(readBytes), survey.bytes(start))))}, err
 }
 
 // scan scans the segments. A record to begin with that the log does not reach is ErrMissing.
