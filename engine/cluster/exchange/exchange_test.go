@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"io"
 	"log/slog"
 	"math/rand/v2"
@@ -29,18 +30,18 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// TestExchange runs what needs servers of a stream on the same three.
+// TestExchange runs what needs a stream on the same server.
 func TestExchange(t *testing.T) {
-	s := natstest.Start(t, 3)
+	s := natstest.Start(t, 1)
 	for name, run := range map[string]func(*testing.T, *natstest.Servers){
-		"a snapshot is offered and fetched":         testSnapshotIsOfferedAndFetched,
-		"a fetch goes on where it was cut":          testFetchGoesOn,
-		"other peers give what one does not":        testOtherPeersGiveIt,
-		"no peer harms who asks it":                 testNoPeerHarmsWhoAsksIt,
-		"what others cannot fetch is not offered":   testUnreachableSnapshotIsNotOffered,
-		"what a disk lost is not offered":           testLostSnapshotIsNotOffered,
-		"what cannot be read is passed over":        testUnreadableManifestIsPassedOver,
-		"snapshots beside the stream are forgotten": testObjectStoreIsForgotten,
+		"a snapshot is offered and fetched":       testSnapshotIsOfferedAndFetched,
+		"a fetch goes on where it was cut":        testFetchGoesOn,
+		"other peers give what one does not":      testOtherPeersGiveIt,
+		"no peer harms who asks it":               testNoPeerHarmsWhoAsksIt,
+		"what others cannot fetch is not offered": testUnreachableSnapshotIsNotOffered,
+		"what a disk lost is not offered":         testLostSnapshotIsNotOffered,
+		"what cannot be read is passed over":      testUnreadableManifestIsPassedOver,
+		"a fetch is overtaken":                    testFetchIsOvertaken,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -60,7 +61,7 @@ type node struct {
 // open opens the exchange of a node beside a stream.
 func open(t *testing.T, config cluster.Config) *node {
 	t.Helper()
-	config.Logger = slog.New(slog.DiscardHandler)
+	config.Logger, config.Replicas = slog.New(slog.DiscardHandler), 1
 	c, err := cluster.Open(config)
 	must(t, err)
 	t.Cleanup(c.Close)
@@ -200,15 +201,19 @@ func testSnapshotIsOfferedAndFetched(t *testing.T, s *natstest.Servers) {
 	ledgertest.ErrorIs(t, err, ErrNoSnapshot, "before the first")
 	const history = "history-1.blocks"
 	w.file(history, partBytes+5)
+	_, err = w.cluster.JetStream().CreateObjectStore(t.Context(), jetstream.ObjectStoreConfig{Bucket: "shots_snapshots"}) // as older programs did
+	must(t, err)
 	for i, state := range []string{"a.state", "b.state", "c.state"} {
 		w.commit(3)
 		w.file(state, 1000*(i+1))
 		v := ledger.Version(len(w.records) - 1) // in the middle of its commit
 		w.mustOffer(w.node, w.at(v), history, state)
+		_, err := w.cluster.JetStream().Stream(t.Context(), "OBJ_shots_snapshots")
+		ledgertest.Equal(t, errors.Is(err, jetstream.ErrStreamNotFound), i > 0, "whether the object store is gone after offer %d: %v", i, err)
 		w.mustFetch(r, history, state)
 		// A node goes on from there.
 		n := reader(t, s, "shots", "n")
-		err := n.cluster.Log().Follow(t.Context(), ledger.PointAfter(w.records[v-1]), func(commit []*ledger.Record) error {
+		err = n.cluster.Log().Follow(t.Context(), ledger.PointAfter(w.records[v-1]), func(commit []*ledger.Record) error {
 			ledgertest.Equal(t, commit[0].Version, v+1, "the version that follows the snapshot")
 			return io.EOF
 		})
@@ -259,6 +264,29 @@ func testFetchGoesOn(t *testing.T, s *natstest.Servers) {
 	w.mustHold(r.dir, "small.state", "big.state")
 	ledgertest.Equal(t, w.asked.Load()-before, 3, "parts that are asked for again: one is damaged, two are missing")
 	ledgertest.Equal(t, told, m.Bytes(), "bytes that are told")
+}
+
+// testFetchIsOvertaken has the stream purged past a snapshot while that is fetched: nobody could go on from there.
+func testFetchIsOvertaken(t *testing.T, s *natstest.Servers) {
+	w, r := newMaker(t, s, "overtaken"), reader(t, s, "overtaken", "r")
+	w.file("a.state", 10)
+	offer := func() *Manifest {
+		w.commit(1)
+		return w.mustOffer(w.node, w.newest(), "a.state")
+	}
+	m := offer()
+	w.commit(1)
+	overtaken := false
+	err := r.Fetch(t.Context(), m, nil, vfs.Disk{}, r.dir, func(done, total int64) {
+		if done == total && !overtaken {
+			overtaken = true
+			for range 2 {
+				offer()
+			}
+		}
+	})
+	ledgertest.ErrorIs(t, err, cluster.ErrPurged, "the fetch of a snapshot that nobody can begin with any more")
+	must(t, w.fetch(r))
 }
 
 // testOtherPeersGiveIt has three nodes hold the same files. Two fail in the middle of what a fourth one fetches.
@@ -440,21 +468,6 @@ func testUnreadableManifestIsPassedOver(t *testing.T, s *natstest.Servers) {
 	for node, want := range map[string]bool{"maker": true, "newer": true, "liar": true, "stranger": false, "thief": false} {
 		_, there := all[node]
 		ledgertest.Equal(t, there, want, "whether what %s offers is still there", node)
-	}
-}
-
-// testObjectStoreIsForgotten has the object store of older programs beside the stream. It goes once two snapshots are offered.
-func testObjectStoreIsForgotten(t *testing.T, s *natstest.Servers) {
-	w := newMaker(t, s, "old")
-	js := w.cluster.JetStream()
-	_, err := js.CreateObjectStore(t.Context(), jetstream.ObjectStoreConfig{Bucket: "old_snapshots"})
-	must(t, err)
-	w.file("a.state", 10)
-	for _, want := range []error{nil, jetstream.ErrStreamNotFound, jetstream.ErrStreamNotFound} {
-		w.commit(1)
-		w.mustOffer(w.node, w.newest(), "a.state")
-		_, err := js.Stream(t.Context(), "OBJ_old_snapshots")
-		ledgertest.ErrorIs(t, err, want, "the object store after %d offers", len(w.records))
 	}
 }
 

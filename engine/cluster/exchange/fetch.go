@@ -16,7 +16,7 @@ import (
 // Fetch brings the files of a snapshot into a directory, one after the other: a file has its name when it is whole and synced.
 // What an earlier fetch left there, whole or not, is kept as far as it is right. Before, the record that the snapshot is
 // the state after is compared with the stream's. Parts come from the node that offers the snapshot, or from those that offer
-// another one with the same part. ErrNoPeer: none gave it. progress, where it is not nil, is told how many of all bytes are there.
+// another one with the same part. ErrNoPeer: none gave it. cluster.ErrPurged: the log does not go on from the snapshot any more. progress, where it is not nil, is told how many of all bytes are there.
 func (x *Exchange) Fetch(ctx context.Context, m *Manifest, offered []*Manifest, disk vfs.FS, dir string, progress func(done, total int64)) error {
 	if err := x.fetch(ctx, m, offered, disk, dir, progress); err != nil {
 		x.fetchFailures.Inc()
@@ -45,7 +45,7 @@ func (x *Exchange) fetch(ctx context.Context, m *Manifest, offered []*Manifest, 
 			return fmt.Errorf("file %s: %w", m.Files[i].Name, err)
 		}
 	}
-	return nil
+	return x.cluster.GoesOn(ctx, m.Version) // else it took so long that a newer one is needed
 }
 
 // fetcher is one fetch.
