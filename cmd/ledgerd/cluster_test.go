@@ -5,6 +5,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"os"
+	"slices"
 	"testing"
 	"time"
 
@@ -105,9 +106,9 @@ func (r *clusterRig) address() string {
 func (r *clusterRig) sameAnswers() {
 	r.Helper()
 	r.ready() // one that was killed last may have ended once more
-	for _, program := range simPrograms {
+	for _, program := range append(slices.Clone(simPrograms), poolProgram) {
 		for _, level := range levels {
-			path := "/accounts/program/" + program + "?limit=10000&commitment=" + level
+			path := "/accounts/program/" + program + "?limit=10000&include=data&commitment=" + level
 			want := ""
 			for _, n := range r.nodes {
 				v := n.running()
