@@ -30,7 +30,7 @@ const (
 	GiveUpAfter = 10 * time.Second
 	// PauseAfter is the least time without requests after one failed. The node may ask for more.
 	PauseAfter = time.Second
-	// AgainAfter is the time before a retry when the node answered as of a slot that is too old.
+	// AgainAfter is the time before the first retry when the node answered as of a slot that is too old. It doubles with each retry.
 	AgainAfter = 400 * time.Millisecond
 )
 

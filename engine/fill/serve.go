@@ -18,7 +18,7 @@ var errIncomplete = &ledger.UpstreamError{Err: errors.New("its answer does not t
 func (f *Filler) serve(ctx context.Context, keys []ledger.Pubkey) {
 	bounded, cancel := context.WithTimeout(ctx, GiveUpAfter)
 	defer cancel()
-	for {
+	for again := AgainAfter; ; again *= 2 { // a node that is far behind catches up late
 		base, err := f.fetch(ctx, keys)
 		f.fetches.Release(1)
 		if ctx.Err() != nil {
@@ -36,7 +36,7 @@ func (f *Filler) serve(ctx context.Context, keys []ledger.Pubkey) {
 			return
 		}
 		select {
-		case <-time.After(AgainAfter):
+		case <-time.After(again):
 		case <-bounded.Done():
 		}
 		if f.fetches.Acquire(bounded, 1) != nil {
