@@ -1,7 +1,6 @@
 package sim
 
 import (
-	"slices"
 	"testing"
 
 	"ledgerd/engine/ledger"
@@ -80,91 +79,5 @@ func TestWalletsAreNeverEmptied(t *testing.T) {
 	}
 	if low == 0 {
 		t.Error("no wallet ever ran low: the test shows nothing")
-	}
-}
-
-// One transaction a block shows what each of them changes.
-func TestATransactionChangesWhatItNames(t *testing.T) {
-	all := books(run(t, "accounts=100,tps=1,slot_time=0,votes=0.2,fail_rate=0.2,skip_rate=0,slots=3000,fork_rate=0.1", nil))
-	failed := 0
-	for i, next := range all[1:] {
-		// Without skipped slots a block builds on the one before it, unless that is of a branch.
-		parent, b := all[i], next.block
-		if parent.block.Slot != b.ParentSlot || len(b.Transactions) != 1 {
-			continue
-		}
-		tx := &b.Transactions[0]
-		changed, outside := 0, 0
-		for _, w := range b.Accounts {
-			if was, is := parent.accounts[w.Pubkey], next.accounts[w.Pubkey]; was == nil || is == nil || !was.SameState(is) {
-				changed++
-				if !slices.Contains(tx.Accounts, w.Pubkey) {
-					outside++
-				}
-			}
-		}
-		payer, fee := tx.Accounts[0], tx.Fee.Value
-		if changed < 2 || outside > 1 || fee != lamportsPerSignature && fee != 2*lamportsPerSignature { // outside: the leader
-			t.Fatalf("slot %d: %+v changes %d accounts, %d of them it does not name", b.Slot, tx, changed, outside)
-		}
-		if tx.Success.Value {
-			continue
-		}
-		if failed++; changed != 2 || parent.accounts[payer].Lamports-next.accounts[payer].Lamports != fee {
-			t.Fatalf("slot %d: %+v failed and changes %d accounts", b.Slot, tx, changed)
-		}
-	}
-	if failed == 0 {
-		t.Error("no transaction failed")
-	}
-}
-
-// Over a long run everything the ledger can do has to happen.
-func TestEverythingHappens(t *testing.T) {
-	source := open(t, "accounts=400,tps=500,slot_time=0,fork_rate=0,skip_rate=0")
-	w := newWorld(source.layout)
-	w.fill()
-	seen := make(map[string]int)
-	c := &chain{producer: newProducer(&source.params, w)}
-	before := slices.Clone(w.cells)
-	for slot := firstSlot; slot <= 300; slot++ {
-		c.next(slot)
-		for i, is := range w.cells {
-			was, r := before[i], ref(i)
-			if was == is {
-				continue
-			}
-			opened, closed, grew, shrank := !was.open() && is.open(), was.open() && !is.open(), is.amount > was.amount, is.amount < was.amount
-			holding, mint := w.isHolding(r), w.isMint(r)
-			for what, happened := range map[string]bool{
-				"holding opened":   holding && opened,
-				"holding closed":   holding && closed,
-				"mint opened":      mint && opened,
-				"mint closed":      mint && closed,
-				"frozen":           !was.frozen && is.frozen,
-				"thawed":           was.frozen && !is.frozen,
-				"approved":         was.delegate == 0 && is.delegate != 0,
-				"revoked":          was.delegate != 0 && is.delegate == 0 && is.open(),
-				"used by delegate": is.delegate != 0 && is.delegate == was.delegate && is.delegated < was.delegated,
-				"minted":           mint && was.open() && grew,
-				"burned":           mint && is.open() && shrank,
-				"wrapped":          holding && w.mintOf(r) == w.mints.first && grew,
-				"Token-2022 moved": holding && w.programOf(w.mintOf(r)) == token2022Program && shrank,
-			} {
-				if seen[what] += 0; happened {
-					seen[what]++
-				}
-			}
-		}
-		copy(before, w.cells)
-	}
-	for what, times := range seen {
-		if times < 10 {
-			t.Errorf("%s: %d times in 300 slots", what, times)
-		}
-	}
-	open := len(slices.DeleteFunc(w.cells, func(c cell) bool { return !c.open() }))
-	if open < 380 || open > 430 {
-		t.Errorf("%d accounts are open in the end, want about the 400 of the beginning", open)
 	}
 }

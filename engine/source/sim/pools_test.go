@@ -32,6 +32,11 @@ func TestDataTellsTheFactsOfItsWrite(t *testing.T) {
 		if write.Known&ledger.FieldData == 0 || !bytes.Equal(write.Data.Bytes(), data) {
 			t.Fatalf("slot %d: account %d tells the data %x, want %x", slot, r, write.Data.Bytes(), data)
 		}
+		if w.pools.has(r) {
+			a, b := w.vaultsOf(r)
+			reserves := binary.LittleEndian.AppendUint64(binary.LittleEndian.AppendUint64(nil, w.cells[a].amount), w.cells[b].amount)
+			ledgertest.Equal(t, data[136:152], reserves, "slot %d: what the vaults of pool %d hold", slot, r)
+		}
 		token, mint := ledger.ParseTokenData(write.Owner, data)
 		if !reflect.DeepEqual(token, write.Token) || !reflect.DeepEqual(mint, write.Mint) {
 			t.Fatalf("slot %d: account %d of %s: the data %x says %+v, %+v, want %+v, %+v", slot, r, write.Owner, data, token, mint, write.Token, write.Mint)
@@ -49,62 +54,22 @@ func TestDataTellsTheFactsOfItsWrite(t *testing.T) {
 			continue
 		}
 		for r := range w.cells {
-			check(slot, ref(r))
+			if slot%20 == 0 {
+				check(slot, ref(r))
+			}
 		}
 	}
 }
 
-// The data of a pool changes with every swap, its reserves are what its vaults hold, their product does not fall, and its lamports stay.
-func TestSwapsChangeTheDataOfPoolsAndNotTheirLamports(t *testing.T) {
-	all := books(run(t, withPools+",slots=200", nil))
-	layout := open(t, withPools).layout
-	reserves := func(b *book, pool ref) (a, of uint64) {
-		first, second := layout.vaultsOf(pool)
-		return b.accounts[layout.key(first)].Token.Amount, b.accounts[layout.key(second)].Token.Amount
-	}
-	byHash := make(map[ledger.Hash]*book)
-	swaps := make(map[ref]int)
-	for _, b := range all {
-		byHash[b.block.Blockhash] = b
-		parent := byHash[b.block.PreviousBlockhash.Value]
-		if parent == nil {
-			continue
-		}
-		for pool := layout.pools.first; pool < layout.pools.end(); pool++ {
-			a, of := reserves(b, pool)
-			was, ofWas := reserves(parent, pool)
-			high, low := bits.Mul64(a, of)
-			highWas, lowWas := bits.Mul64(was, ofWas)
-			if high < highWas || high == highWas && low < lowWas {
-				t.Fatalf("slot %d: pool %d had %d and %d, and has %d and %d", b.block.Slot, pool, was, ofWas, a, of)
-			}
-			if account := b.accounts[layout.key(pool)]; uint64(account.Lamports) != layout.rentOf(pool) || account.Owner != poolProgramKey {
-				t.Fatalf("slot %d: a pool is %+v", b.block.Slot, account)
-			}
-			if a != was {
-				swaps[pool]++
-			}
-		}
-	}
-	for pool := layout.pools.first; pool < layout.pools.end(); pool++ {
-		if swaps[pool] < 10 {
-			t.Errorf("pool %d changed in %d blocks of %d", pool, swaps[pool], len(all))
-		}
-	}
-	w := newWorld(layout)
-	w.fill()
-	data, _ := w.data(layout.pools.first)
-	a, of := reserves(all[0], layout.pools.first)
-	if gotA, gotB := binary.LittleEndian.Uint64(data[136:]), binary.LittleEndian.Uint64(data[144:]); gotA != a || gotB != of {
-		t.Errorf("a pool tells reserves of %d and %d, its vaults hold %d and %d", gotA, gotB, a, of)
-	}
-}
-
+// The product of the reserves of a pool does not fall, and none of them is emptied.
 func TestASwapNeverEmptiesAPool(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	for range 10_000 {
 		paid, in, out := r.Uint64()>>(2+r.IntN(60)), 1+r.Uint64()>>(2+r.IntN(60)), 1+r.Uint64()>>(2+r.IntN(60))
-		if got := swapped(paid, in, out); got >= out {
+		got := swapped(paid, in, out)
+		was, wasLow := bits.Mul64(in, out)
+		is, isLow := bits.Mul64(in+paid, out-got)
+		if got >= out || is < was || is == was && isLow < wasLow {
 			t.Fatalf("%d paid to reserves of %d and %d give %d", paid, in, out, got)
 		}
 	}

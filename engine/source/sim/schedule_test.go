@@ -7,47 +7,6 @@ import (
 	"ledgerd/engine/ledger"
 )
 
-func TestRatesAreHonoured(t *testing.T) {
-	const slots = 20_000
-	s := newSchedule(&open(t, "fork_rate=0.05,skip_rate=0.1,tps=333,votes=0.37,slot_time=7ms").params, 5)
-	var skipped, branches, payments, votes int
-	parent, branch := firstSlot-1, false
-	leaders := make(map[uint32]int)
-	for slot := firstSlot; slot <= slots; slot++ {
-		leaders[s.leader(slot)]++
-		if got, want := s.time(slot), genesisTime+int64(slot)*7/1000; got != want {
-			t.Fatalf("slot %d: time %d, want %d", slot, got, want)
-		}
-		switch s.kind(slot) {
-		case skippedSlot:
-			skipped++
-		case branchBlock:
-			if !branch {
-				branches++
-			}
-			branch = true
-		case mainBlock:
-			payments += int(dueBetween(s.paymentsDue, slot, parent))
-			votes += int(dueBetween(s.votesDue, slot, parent))
-			parent, branch = slot, false
-		}
-	}
-	// Within five standard deviations of the binomial; slots of a branch are never skipped.
-	near := func(what string, got, want float64) {
-		if math.Abs(got-want) > 5*math.Sqrt(want) {
-			t.Errorf("%s: %v in %d slots, want about %v", what, got, slots, want)
-		}
-	}
-	near("branches", float64(branches), 0.05*slots)
-	near("skipped slots", float64(skipped), 0.1*(slots-3*0.05*slots))
-	for v := range uint32(5) {
-		near("groups led", float64(leaders[v])/groupSlots, slots/5/groupSlots)
-	}
-	if due := int(parent) * 333 * 7; payments != due/1000 || votes != due*37/100_000 {
-		t.Errorf("%d payments and %d votes due up to slot %d, want exactly %d and %d", payments, votes, parent, due/1000, due*37/100_000)
-	}
-}
-
 func TestDueNeverOverflows(t *testing.T) {
 	for _, slot := range []ledger.Slot{1, 2, 1 << 40, math.MaxInt64} {
 		if got := dueBetween(maxPerSlot*million-1, slot, slot-1); got != maxPerSlot && got != maxPerSlot-1 {
