@@ -274,7 +274,11 @@ func (x *exporter) base(ctx context.Context, slot ledger.Slot, version ledger.Ve
 		return failed == nil
 	}
 	err := x.node.visitAccounts(version, func(a *ledger.Account) bool {
-		piece.Accounts = append(piece.Accounts, a.Write())
+		w := a.Write()
+		if w.Token != nil {
+			w.Token = new(*w.Token) // the event outlives the account
+		}
+		piece.Accounts = append(piece.Accounts, w)
 		if data += a.Data.SizeBytes(); data > exportBytes {
 			data = 0
 			return flush(1)
@@ -297,44 +301,46 @@ func (x *exporter) base(ctx context.Context, slot ledger.Slot, version ledger.Ve
 	return failed
 }
 
-// visitAccounts calls visit for every live account at a version, in pubkey order, until it
-// returns false. No newer version may be folded meanwhile.
+// visitAccounts calls visit for every live account at a version, in pubkey order, until it returns false. An account is valid until
+// visit returns. No newer version may be folded meanwhile.
 func (e *Engine) visitAccounts(v ledger.Version, visit func(*ledger.Account) bool) error {
-	for _, s := range e.shards {
-		for page := (shard.Page{}); !page.Done; {
-			var err error
-			if page, err = s.Scan(page.Next, v, time.Now().Add(scanDeadline)); err != nil {
-				return err
-			}
-			for i := range page.Accounts {
-				if !visit(&page.Accounts[i]) {
-					return nil
-				}
-			}
-		}
-	}
-	return nil
+	return e.visitShards(v, func(f *shard.Frozen) (more bool) {
+		more = true
+		f.Accounts(func(a *ledger.Account) bool {
+			more = !a.Exists() || visit(a)
+			return more
+		})
+		return more
+	})
 }
 
 // visitMints does the same for mint facts.
 func (e *Engine) visitMints(v ledger.Version, visit func(*ledger.MintWrite) bool) error {
+	return e.visitShards(v, func(f *shard.Frozen) (more bool) {
+		more = true
+		f.Mints(func(m ledger.MintWrite) bool {
+			more = visit(&m)
+			return more
+		})
+		return more
+	})
+}
+
+// visitShards calls visit with a copy of each shard at a version, in the order of their keys, until it returns false.
+func (e *Engine) visitShards(v ledger.Version, visit func(*shard.Frozen) (more bool)) error {
 	for _, s := range e.shards {
-		var after ledger.Opt[ledger.Pubkey]
-		for page := (shard.MintPage{}); !page.Done; {
-			var err error
-			if page, err = s.ScanMints(after, v, time.Now().Add(scanDeadline)); err != nil {
-				return err
-			}
-			for i := range page.Mints {
-				after = ledger.Some(page.Mints[i].Pubkey)
-				if !visit(&page.Mints[i]) {
-					return nil
-				}
-			}
+		f, err := s.Freeze(v).Wait()
+		if err != nil {
+			return err
+		}
+		more := visit(f)
+		f.Release()
+		if !more {
+			break
 		}
 	}
 	return nil
 }
 
-// scanDeadline bounds one page of a walk over all accounts or mints. It is long, since no client waits for it.
+// scanDeadline bounds one question of an export. It is long, since no client waits for it.
 const scanDeadline = time.Minute

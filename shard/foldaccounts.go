@@ -57,15 +57,10 @@ func (t *accounts) forget(r arena.Ref) {
 	if p == 0 {
 		return
 	}
-	// The account was opened again: its oldest value in the overlay must not refer to the freed record, and only the
-	// overlay has the account now.
+	// The account was opened again: its oldest value in the overlay must not refer to the freed record.
 	c := t.overlay.cells.at(p)
 	for t.overlay.cells.holds(c.older) {
 		c = t.overlay.cells.at(c.older)
 	}
 	c.base = 0
-	if !c.absent {
-		t.index.insert(packed.Group{}, key)
-		c.listed[packed.All] = true
-	}
 }

@@ -42,33 +42,3 @@ func (s *Shard) List(m Members, after ledger.Opt[ledger.Pubkey], limit int, v le
 	}
 	return askAt(s, v, deadline, func(st *state) Page { return st.accounts.page(g, m.Where, after, limit, v, to) })
 }
-
-// Scan returns the next live accounts past the key at version v, of all groups.
-func (s *Shard) Scan(after ledger.Opt[ledger.Pubkey], v ledger.Version, deadline time.Time) (Page, error) {
-	return askAt(s, v, deadline, func(st *state) Page { return st.accounts.page(packed.Group{}, nil, after, pageKeys, v, nil) })
-}
-
-// MintPage is a part of the mint table in pubkey order.
-type MintPage struct {
-	Mints []ledger.MintWrite
-	Done  bool
-}
-
-// ScanMints returns the next mint facts past the key at version v.
-func (s *Shard) ScanMints(after ledger.Opt[ledger.Pubkey], v ledger.Version, deadline time.Time) (MintPage, error) {
-	return askAt(s, v, deadline, func(st *state) MintPage {
-		page := MintPage{Done: true}
-		st.mints.ascend(&after.Value, v, func(m *mintFacts) bool {
-			if after.Known && m.pubkey == after.Value {
-				return true
-			}
-			if len(page.Mints) == pageKeys {
-				page.Done = false
-				return false
-			}
-			page.Mints = append(page.Mints, ledger.MintWrite{Pubkey: m.pubkey, Mint: m.mint})
-			return true
-		})
-		return page
-	})
-}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"ledgerd/engine/ledger"
+	"ledgerd/engine/ledger/ledgertest"
 )
 
 // node is some shards that together hold a ledger.
@@ -144,13 +145,32 @@ func (n *node) compare(keys []int, v ledger.Version, page int, want *plain) {
 			equal(fmt.Sprintf("%+v, members of unknown data", m), i, unknown, m.Where != nil && len(want.where(isUnknown)) > 0, nil)
 		}
 	}
-	got := n.pages(pageKeys, func(s *Shard, p Page) (Page, error) {
-		next, err := s.Scan(p.Next, v, soon())
-		next.Accounts = append(p.Accounts, next.Accounts...)
-		return next, err
-	})
-	equal("scan", 0, got, want.where((*ledger.Account).Exists), nil)
-	equal("mints", 0, n.scanMints(v), want.allMints(), nil)
+	frozen := n.freeze(v)
+	n.checkFrozen(frozen, want)
+	release(frozen)
+}
+
+// checkFrozen compares all that copies hold.
+func (n *node) checkFrozen(frozen []*Frozen, want *plain) {
+	var accounts []ledger.Account
+	var mints []ledger.MintWrite
+	for _, f := range frozen {
+		f.Accounts(func(a *ledger.Account) bool {
+			accounts = append(accounts, *ledgertest.CloneAccount(a))
+			return true
+		})
+		f.Mints(func(m ledger.MintWrite) bool { mints = append(mints, m); return true })
+	}
+	all := want.where(func(*ledger.Account) bool { return true })
+	if diff := cmp.Or(differentLists("frozen account", accounts, all), differentLists("frozen mint", mints, want.allMints())); diff != "" {
+		n.t.Error(diff)
+	}
+}
+
+func release(frozen []*Frozen) {
+	for _, f := range frozen {
+		f.Release()
+	}
 }
 
 // pages reads a list of all shards.
@@ -168,21 +188,6 @@ func (n *node) pages(most int, read func(*Shard, Page) (Page, error)) (all []led
 	}
 	if len(all) == 0 {
 		return nil // as the model has it
-	}
-	return all
-}
-
-func (n *node) scanMints(v ledger.Version) (all []ledger.MintWrite) {
-	n.t.Helper()
-	for _, s := range n.shards {
-		var after ledger.Opt[ledger.Pubkey]
-		for done := false; !done; {
-			page, err := s.ScanMints(after, v, soon())
-			must(n.t, err)
-			if all, done = append(all, page.Mints...), page.Done; len(all) > 0 {
-				after = ledger.Some(all[len(all)-1].Pubkey)
-			}
-		}
 	}
 	return all
 }

@@ -43,7 +43,7 @@ type ResumePoint struct {
 	Blockhash Hash // of the block at Slot
 	Height    Opt[uint64]
 	// Accounts calls visit for every live account at that block, in pubkey order, until
-	// it returns false. Mints does the same for mint facts.
+	// it returns false. An account is valid until visit returns. Mints does the same for mint facts.
 	Accounts func(visit func(*Account) bool) error
 	Mints    func(visit func(*MintWrite) bool) error
 }

@@ -10,7 +10,8 @@ import (
 // Base is the accounts at one version, and the lists of their groups.
 type Base struct {
 	store  recordStore
-	lists  [Kinds]*tree // that of wallets has those with the same hash in one group, the others are exact
+	byKey  *tree        // all accounts, tombstones included
+	lists  [Kinds]*tree // that of wallets has those with the same hash in one group, the other is exact
 	closed *btree.BTreeG[closed]
 	pins   pins
 	room   room // for Unpack
@@ -20,6 +21,7 @@ type Base struct {
 // New returns an empty base.
 func New() *Base {
 	b := &Base{closed: btree.NewBTreeGOptions(closed.before, btree.Options{NoLocks: true})}
+	b.byKey = newTree(&b.store.records)
 	for k := range b.lists {
 		b.lists[k] = newTree(&b.store.records)
 	}
@@ -27,11 +29,11 @@ func New() *Base {
 }
 
 // Get returns the record of an account, 0 if there is none.
-func (b *Base) Get(key *ledger.Pubkey) arena.Ref { return b.lists[All].get(key.Prefix(), key) }
+func (b *Base) Get(key *ledger.Pubkey) arena.Ref { return b.byKey.get(key.Prefix(), key) }
 
 // Any returns the record of an account with the key or, if there is none, with its first 8 bytes; 0 if there is none. It reads no
 // record. Ascending keys make it faster.
-func (b *Base) Any(key *ledger.Pubkey) arena.Ref { return b.lists[All].any(key.Prefix()) }
+func (b *Base) Any(key *ledger.Pubkey) arena.Ref { return b.byKey.any(key.Prefix()) }
 
 // Key returns the key of the account of a record.
 func (b *Base) Key(r arena.Ref) *ledger.Pubkey { return &b.store.records.At(r).key }
@@ -61,7 +63,7 @@ func (b *Base) LoadHolding(r arena.Ref) uint64 {
 }
 
 // Len returns how many accounts there are, tombstones included.
-func (b *Base) Len() int { return b.lists[All].listings.Len() }
+func (b *Base) Len() int { return b.byKey.listings.Len() }
 
 // TokenAccounts returns how many accounts are token accounts.
 func (b *Base) TokenAccounts() int { return b.lists[ByWallet].listings.Len() }
@@ -100,8 +102,14 @@ func (b *Base) listed(r arena.Ref) numbers {
 }
 
 // relist replaces the entries of an account in the lists, which were those of record r with the numbers before, by those
-// of record now with the numbers after.
+// of record now, 0 for none, with the numbers after.
 func (b *Base) relist(r arena.Ref, before numbers, now arena.Ref, after numbers) {
+	switch {
+	case now == 0:
+		b.byKey.remove(b.Key(r).Prefix(), r)
+	case now != r:
+		b.byKey.set(b.Key(now).Prefix(), now)
+	}
 	for k, list := range b.lists {
 		if before[k].Known && before[k] != after[k] {
 			list.remove(before[k].Value, r)

@@ -20,7 +20,7 @@ type Frozen struct {
 // Freeze returns a copy of b that is valid until it is released. A copy that is dropped without Release is released
 // when the garbage collector finds it.
 func (b *Base) Freeze() *Frozen {
-	f := &Frozen{store: b.store, byKey: b.lists[All].listings.Copy(), pin: b.pins.add()}
+	f := &Frozen{store: b.store, byKey: b.byKey.listings.Copy(), pin: b.pins.add()}
 	runtime.AddCleanup(f, func(p *pin) { p.released.Store(true) }, f.pin)
 	return f
 }

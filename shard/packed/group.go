@@ -9,8 +9,7 @@ import (
 type Kind uint8
 
 const (
-	All       Kind = iota // one group of all accounts, tombstones included; its key is zero
-	ByProgram             // the accounts that a program is known to own
+	ByProgram Kind = iota // the accounts that a program is known to own
 	ByWallet              // the token accounts of a wallet
 	Kinds
 )
@@ -20,15 +19,11 @@ func (k Kind) Of(a *ledger.Account) *ledger.Pubkey {
 	switch {
 	case a == nil:
 		return nil
-	case k == All:
-		return &noKey
 	case k == ByProgram:
 		return a.Program()
 	}
 	return a.Wallet()
 }
-
-var noKey ledger.Pubkey
 
 // Group is a set of accounts that can be listed.
 type Group struct {
@@ -49,16 +44,11 @@ func (b *Base) numbersOf(a *ledger.Account) (n numbers) {
 	return n
 }
 
-// number returns the number under which a member of a group is listed, so that the members are in the order of their keys: the prefix of
-// the key or, if not all accounts are in the group, 32 bits for the group and then the first 4 bytes of the key.
+// number returns the number under which a member of a group is listed, so that the members are in the order of their keys: 32 bits for
+// the group and then the first 4 bytes of the key.
 func (b *Base) number(g Group, member *ledger.Pubkey) uint64 {
-	var group arena.Ref
-	switch g.Kind {
-	case All:
-		return member.Prefix()
-	case ByProgram:
-		group = b.store.keys.Find(&g.Key) // 0, under which nothing is listed, if no account has the program
-	case ByWallet:
+	group := b.store.keys.Find(&g.Key) // 0, under which nothing is listed, if no account has the program
+	if g.Kind == ByWallet {
 		group = arena.Ref(arena.HashOf(&g.Key)) // which a few wallets share
 	}
 	return uint64(group)<<32 | member.Prefix()>>32
@@ -70,7 +60,7 @@ func (b *Base) Members(g Group, after ledger.Opt[ledger.Pubkey], most int) []are
 	refs := make([]arena.Ref, 0, most)
 	from := b.number(g, &after.Value)
 	b.lists[g.Kind].ascend(from, &after.Value, func(number uint64, r arena.Ref) bool {
-		if g.Kind != All && number>>32 != from>>32 {
+		if number>>32 != from>>32 {
 			return false
 		}
 		if !after.Known || *b.Key(r) != after.Value {

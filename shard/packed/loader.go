@@ -5,7 +5,7 @@ import "ledgerd/engine/ledger"
 // loader fills an empty base with accounts in key order and builds the indexes at the end.
 type loader struct {
 	base    *Base
-	members [Kinds][]listing // future entries of the lists but that of all accounts
+	members [Kinds][]listing // future entries of the lists of groups
 }
 
 // Loader returns a loader for about size accounts.
@@ -19,10 +19,9 @@ func (b *Base) Loader(size int) *loader {
 func (l *loader) Add(a *ledger.Account) {
 	r := l.base.store.put(a)
 	l.base.noteClosed(a)
+	l.base.byKey.listings.Load(listingOf(a.Pubkey.Prefix(), r))
 	for k, number := range l.base.numbersOf(a) {
-		if Kind(k) == All {
-			l.base.lists[All].listings.Load(listingOf(number.Value, r))
-		} else if number.Known {
+		if number.Known {
 			l.members[k] = append(l.members[k], listingOf(number.Value, r))
 		}
 	}
@@ -30,9 +29,9 @@ func (l *loader) Add(a *ledger.Account) {
 
 // Finish builds the indexes. The base must not be used before.
 func (l *loader) Finish() {
-	Pack(l.base.lists[All].listings)
-	for k := ByProgram; k < Kinds; k++ {
-		l.base.lists[k].load(byGroup(l.members[k]))
+	Pack(l.base.byKey.listings)
+	for k, members := range l.members {
+		l.base.lists[k].load(byGroup(members))
 	}
 }
 
