@@ -57,16 +57,17 @@ func (d *decoder) state(w *ledger.AccountWrite, named byte) (flags byte) {
 	return flags
 }
 
-// appendWrite appends an account write, without its data:
+// appendWrite appends an account write:
 //
 //	state           see appendState; flag: mint present
 //	[mint]          mint
-func appendWrite(dst []byte, w *ledger.AccountWrite) []byte {
+//	data            see appendData
+func appendWrite(dst []byte, w *ledger.AccountWrite, withData bool) []byte {
 	dst = appendState(dst, w, bit(w.Mint != nil, flagHasMint))
 	if w.Mint != nil {
 		dst = AppendMint(dst, w.Mint)
 	}
-	return dst
+	return appendData(dst, w.Known, w.Data, withData)
 }
 
 func (d *decoder) write(w *ledger.AccountWrite) {
@@ -77,17 +78,15 @@ func (d *decoder) write(w *ledger.AccountWrite) {
 	d.data(&w.Known, &w.Data)
 }
 
-// appendWriteWithData appends an account write and its data.
-func appendWriteWithData(dst []byte, w *ledger.AccountWrite) []byte {
-	return appendData(appendWrite(dst, w), w.Known, w.Data)
-}
-
 // appendData appends the data of a write or an account, where the format tells data:
 //
 //	length          number, plus one; 0: not known
 //	data            bytes
-func appendData(dst []byte, known ledger.Fields, data *ledger.Data) []byte {
-	if known&ledger.FieldData == 0 {
+func appendData(dst []byte, known ledger.Fields, data *ledger.Data, withData bool) []byte {
+	switch {
+	case !withData:
+		return dst
+	case known&ledger.FieldData == 0:
 		return append(dst, 0)
 	}
 	return append(appendNumber(dst, data.Len()+1), data.Bytes()...)
@@ -111,13 +110,14 @@ func (d *decoder) data(known *ledger.Fields, data **ledger.Data) {
 	d.off += int(n - 1)
 }
 
-// appendAccount appends an account without its data:
+// appendAccount appends an account:
 //
 //	state           see appendState; flag: field provenance present
 //	since           number
 //	provenance      number
 //	[fields]        number × 4, the provenance of owner, executable, rent epoch, token; and mint, where that is known
-func appendAccount(dst []byte, a *ledger.Account) []byte {
+//	data            see appendData
+func appendAccount(dst []byte, a *ledger.Account, withData bool) []byte {
 	w := a.Write()
 	w.Known = a.Known
 	dst = appendState(dst, &w, bit(a.FieldProvenance != nil, flagProvenance))
@@ -128,13 +128,11 @@ func appendAccount(dst []byte, a *ledger.Account) []byte {
 			dst = appendNumber(dst, p)
 		}
 	}
-	return dst
+	return appendData(dst, a.Known, a.Data, withData)
 }
 
 // AppendAccount appends an account and its data.
-func AppendAccount(dst []byte, a *ledger.Account) []byte {
-	return appendData(appendAccount(dst, a), a.Known, a.Data)
-}
+func AppendAccount(dst []byte, a *ledger.Account) []byte { return appendAccount(dst, a, true) }
 
 func (d *decoder) account(a *ledger.Account) {
 	var w ledger.AccountWrite

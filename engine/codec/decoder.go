@@ -31,11 +31,11 @@ func appendOptKey[K ~[32]byte](dst []byte, k *ledger.Opt[K]) []byte {
 	return append(dst, k.Value[:]...)
 }
 
-// appendList appends the count of items and the items.
-func appendList[T any](dst []byte, items []T, appendItem func([]byte, *T) []byte) []byte {
+// appendList appends the count of items and the items, with their data where the format tells data.
+func appendList[T any](dst []byte, items []T, withData bool, appendItem func([]byte, *T, bool) []byte) []byte {
 	dst = appendNumber(dst, len(items))
 	for i := range items {
-		dst = appendItem(dst, &items[i])
+		dst = appendItem(dst, &items[i], withData)
 	}
 	return dst
 }

@@ -266,7 +266,7 @@ func (d *decoder) transactions(b *ledger.Block) {
 	}
 }
 
-func appendMintWrite(dst []byte, m *ledger.MintWrite) []byte {
+func appendMintWrite(dst []byte, m *ledger.MintWrite, _ bool) []byte {
 	return AppendMint(append(dst, m.Pubkey[:]...), &m.Mint)
 }
 
@@ -277,11 +277,7 @@ func (d *decoder) mintWrite(m *ledger.MintWrite) {
 
 // appendWrites appends lists of account writes, with their data where the format tells data, and of mint writes.
 func appendWrites(dst []byte, accounts []ledger.AccountWrite, mints []ledger.MintWrite, withData bool) []byte {
-	appendItem := appendWrite
-	if withData {
-		appendItem = appendWriteWithData
-	}
-	return appendList(appendList(dst, accounts, appendItem), mints, appendMintWrite)
+	return appendList(appendList(dst, accounts, withData, appendWrite), mints, withData, appendMintWrite)
 }
 
 func (d *decoder) writes() ([]ledger.AccountWrite, []ledger.MintWrite) {

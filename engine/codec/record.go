@@ -52,10 +52,7 @@ func AppendRecord(dst []byte, r *ledger.Record) []byte {
 		flags |= recordProcessed << r.Base.Level.Value
 	}
 	format := recordFormat(r)
-	withData, appendAccount, appendUpdate := format >= formatData, appendAccount, appendUpdate
-	if withData {
-		appendAccount, appendUpdate = AppendAccount, appendUpdateWithData
-	}
+	withData := format >= formatData
 	dst = append(dst, format, kindRecord|byte(r.Kind), flags)
 	dst = appendNumber(dst, r.Version)
 	dst = appendNumber(dst, r.Slot)
@@ -79,11 +76,11 @@ func AppendRecord(dst []byte, r *ledger.Record) []byte {
 		dst = append(dst, byte(r.Status))
 	case ledger.RollbackRecord:
 		dst = appendNumber(dst, r.FromSlot)
-		dst = appendList(dst, r.Unchanged, appendAccount)
+		dst = appendList(dst, r.Unchanged, withData, appendAccount)
 	default:
 		panic(fmt.Sprintf("no encoding for record kind %d", r.Kind))
 	}
-	return appendList(dst, r.Updates, appendUpdate)
+	return appendList(dst, r.Updates, withData, appendUpdate)
 }
 
 // recordFormat returns the lowest format version that can express the record.
@@ -193,19 +190,13 @@ func (d *decoder) updated(a *ledger.Account) {
 	}
 }
 
-func appendUpdate(dst []byte, u *ledger.Update) []byte { return appendUpdateAs(dst, u, appendAccount) }
-
-func appendUpdateWithData(dst []byte, u *ledger.Update) []byte {
-	return appendUpdateAs(dst, u, AppendAccount)
-}
-
-func appendUpdateAs(dst []byte, u *ledger.Update, appendAccount func([]byte, *ledger.Account) []byte) []byte {
+func appendUpdate(dst []byte, u *ledger.Update, withData bool) []byte {
 	dst = append(dst, bit(u.OwnerBefore.Known, updateOwnerBefore)|bit(u.WalletBefore.Known, updateWalletBefore)|
 		bit(u.Written != 0, updateWritten)|bit(u.DataBefore.Known, updateDataBefore))
 	if u.Written != 0 {
 		dst = appendNumber(appendNumber(dst, u.Written-1), u.Account.Since)
 	} else {
-		dst = appendAccount(dst, &u.Account)
+		dst = appendAccount(dst, &u.Account, withData)
 	}
 	dst = appendOptKey(appendOptKey(dst, &u.OwnerBefore), &u.WalletBefore)
 	if u.DataBefore.Known {
