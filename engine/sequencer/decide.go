@@ -33,7 +33,7 @@ func (s *Sequencer) apply(e ledger.Event) error {
 		if e.Slot > ledger.MaxSlot {
 			return chain.Contradicts("the source shows a block at slot %d, and the last slot is %d", e.Slot, ledger.MaxSlot)
 		}
-		return s.block(s.withHeldData(e))
+		return s.block(withHeldData(s, e, func(b *ledger.Block) *[]ledger.AccountWrite { return &b.Accounts }))
 	case *ledger.BaseState:
 		if e.Slot > ledger.MaxSlot {
 			return chain.Contradicts("the source shows base state of slot %d, and the last slot is %d", e.Slot, ledger.MaxSlot)
@@ -47,18 +47,20 @@ func (s *Sequencer) apply(e ledger.Event) error {
 
 // baseState applies base state that a source shows, once the chain has reached it, unless it came before.
 func (s *Sequencer) baseState(b *ledger.BaseState) error {
-	b = s.baseWithHeldData(b)
+	b = withHeldData(s, b, baseWrites)
 	if s.await(b) || !s.noteBase(b) {
 		return nil
 	}
 	return s.learn(b)
 }
 
+func baseWrites(b *ledger.BaseState) *[]ledger.AccountWrite { return &b.Accounts }
+
 // Learn applies base state, which the source need not have shown, as the next record. Where nothing is unfinalized, and the
 // base state does not say its level, it belongs to the finalized block from now on: every level sees it, and it is folded
 // with it.
 func (s *Sequencer) Learn(b *ledger.BaseState) error {
-	b = s.baseWithHeldData(b)
+	b = withHeldData(s, b, baseWrites)
 	s.noteBase(b)
 	return s.learn(b)
 }

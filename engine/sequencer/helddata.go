@@ -27,24 +27,13 @@ func (s *Sequencer) heldData(writes []ledger.AccountWrite) (held []ledger.Accoun
 	return held
 }
 
-// withHeldData returns a block without the data that is not held, which may be the block itself.
-func (s *Sequencer) withHeldData(b *ledger.Block) *ledger.Block {
-	held := s.heldData(b.Accounts)
+// withHeldData returns an event without the data that is not held, which may be the event itself. writes returns where its writes are.
+func withHeldData[E any](s *Sequencer, e *E, writes func(*E) *[]ledger.AccountWrite) *E {
+	held := s.heldData(*writes(e))
 	if held == nil {
-		return b
+		return e
 	}
-	less := *b
-	less.Accounts = held
-	return &less
-}
-
-// baseWithHeldData does the same for base state.
-func (s *Sequencer) baseWithHeldData(b *ledger.BaseState) *ledger.BaseState {
-	held := s.heldData(b.Accounts)
-	if held == nil {
-		return b
-	}
-	less := *b
-	less.Accounts = held
+	less := *e
+	*writes(&less) = held
 	return &less
 }
