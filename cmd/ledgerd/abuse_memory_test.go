@@ -12,6 +12,9 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"ledgerd/engine/ledger"
+	"ledgerd/engine/source/file"
 )
 
 // F30, F31: many connections of few addresses are sent much and read hardly any of it. The node's memory stays within its budget: some are served, and
@@ -157,20 +160,17 @@ func TestUnfinalizedBlocksFitACgroup(t *testing.T) {
 	v := launchUnder(t, within, "--data-dir", t.TempDir(), "--wal-sync", "off", "--source", "file:"+f.Name())
 	var feeding sync.WaitGroup
 	feeding.Go(func() {
-		var parent *storyBlock
-		for slot := uint64(100); ; slot++ {
-			b := &storyBlock{name: strconv.FormatUint(slot, 10), slot: slot, parent: strconv.FormatUint(slot-1, 10)}
+		var line []byte
+		for slot, err := ledger.Slot(100), error(nil); err == nil; slot++ { // until the test has ended
+			b := &ledger.Block{Slot: slot, ParentSlot: slot - 1, Blockhash: toolHash(slot), PreviousBlockhash: ledger.Some(toolHash(slot - 1))}
 			for i := range 1000 {
-				b.writes = append(b.writes, tokenAccount(fmt.Sprint(slot, "/", i), b.name, i))
+				b.Accounts = append(b.Accounts, ledger.AccountWrite{Pubkey: toolKey(fmt.Sprint(slot, "/", i)), Lamports: 1, Owner: ledger.TokenProgram, Known: ledger.FieldOwner})
 			}
-			_, err := f.WriteString(b.line(parent))
-			if parent == nil && err == nil {
-				_, err = f.WriteString(statusLine(slot, "finalized", b.name))
+			line = file.AppendEventLine(line[:0], b)
+			if slot == 100 {
+				line = file.AppendEventLine(line, &ledger.SlotStatus{Slot: slot, Status: ledger.StatusFinalized})
 			}
-			if err != nil {
-				return // the test has ended
-			}
-			parent = b
+			_, err = f.Write(line)
 		}
 	})
 	defer feeding.Wait()

@@ -15,19 +15,14 @@ import (
 func TestDrainGoesOnUntilBalancersKnow(t *testing.T) {
 	t.Parallel()
 	v := launch(t, "--data-dir", t.TempDir(), "--source", "sim:accounts=100,slot_time=20ms", "--drain", "1h").listened().ready()
-	socket, _, err := websocket.DefaultDialer.Dial("ws"+v.base[len("http"):]+"/ws/accounts", nil)
-	ledgertest.Must(t, err)
-	defer socket.Close()
+	socket := openSocket(t, v.base, "")
 	v.Signal(syscall.SIGTERM)
 	v.errs.await(t, `msg="draining.* drain=1h`)
 	for url, want := range map[string]int{v.ops + "/readyz": 503, v.ops + "/livez": 200, v.base + "/blocks/latest": 200, v.base + "/health": 503} {
 		status, body := get(t, url)
 		ledgertest.Equal(t, status, want, "%s while the node drains: status of %s", url, body)
 	}
-	later, _, err := websocket.DefaultDialer.Dial("ws"+v.base[len("http"):]+"/ws/accounts", nil)
-	ledgertest.Must(t, err)
-	defer later.Close()
-	for _, s := range []*websocket.Conn{socket, later} {
+	for _, s := range []*websocket.Conn{socket, openSocket(t, v.base, "")} {
 		for range 100 { // more than was on its way
 			_, _, err := s.ReadMessage()
 			ledgertest.Must(t, err)
@@ -76,7 +71,7 @@ func TestReloadTakesLimitsExemptionsAndOrigins(t *testing.T) {
 		return answer.Header.Get("X-RateLimit-Limit")
 	}
 	opens := func(origin string) bool {
-		s, _, err := websocket.DefaultDialer.Dial("ws"+v.base[len("http"):]+"/ws/accounts", http.Header{"Origin": {origin}})
+		s, _, err := websocket.DefaultDialer.Dial(streamURL(v.base), http.Header{"Origin": {origin}})
 		if err == nil {
 			s.Close()
 		}

@@ -46,6 +46,13 @@ func everything(a *api) string {
 	return b.String()
 }
 
+const (
+	systemProgram = "11111111111111111111111111111111"
+	tokenProgram  = "TokenkegQfeZyiNwAJbNbGKPFXCWuBvf9Ss623VQ5DA"
+)
+
+var levels = []string{"processed", "confirmed", "finalized"}
+
 // simPrograms own all accounts of the simulator.
 var simPrograms = []string{
 	systemProgram, tokenProgram, "TokenzQdBNbLqP5VEhdkAS6EPFLC1PHnBqCXEpPxuEb", "Vote111111111111111111111111111111111111111",

@@ -16,7 +16,9 @@ import (
 
 	"github.com/fasthttp/websocket"
 
+	"ledgerd/engine/ledger"
 	"ledgerd/engine/ledger/ledgertest"
+	"ledgerd/engine/source/file"
 )
 
 // longestStop is what a clean stop may take on a machine that has time for it.
@@ -44,11 +46,10 @@ func endsGoingAway(t *testing.T, conn *websocket.Conn, what string) {
 func TestCleanStopWithClientsConnected(t *testing.T) {
 	t.Parallel()
 	r := start(t, "--data-dir", t.TempDir(), "--source", "sim:accounts=500,slot_time=5ms,fork_rate=0.2")
-	a := dial(t, r)
 	var clients sync.WaitGroup
 	for _, query := range []string{"", "?extended=true", "?mode=none", "?commitment=finalized", "?programs=" + systemProgram} {
-		s := a.listen(query)
-		clients.Go(func() { endsGoingAway(t, s.conn, "socket "+query) })
+		socket := openSocket(t, r.base, query)
+		clients.Go(func() { endsGoingAway(t, socket, "socket "+query) })
 	}
 	for range 4 {
 		clients.Go(func() { pollUntilStop(t, r.base+"/accounts?keys="+systemProgram) })
@@ -63,10 +64,10 @@ func TestCleanStopWithClientsConnected(t *testing.T) {
 		}
 	})
 	<-asked
-	silent := a.listen("?mode=none") // never answers the close frame, so that stopping takes its time
-	silent.conn.SetCloseHandler(func(int, string) error { return nil })
+	silent := openSocket(t, r.base, "?mode=none") // never answers the close frame, so that stopping takes its time
+	silent.SetCloseHandler(func(int, string) error { return nil })
 	r.cancel()
-	endsGoingAway(t, silent.conn, "the silent socket")
+	endsGoingAway(t, silent, "the silent socket")
 	if status, body := get(t, r.ops+"/readyz"); status != http.StatusServiceUnavailable || !strings.Contains(string(body), "stopping") {
 		t.Errorf("/readyz while stopping: %d %s, want 503 and the reason", status, body)
 	}
@@ -139,7 +140,7 @@ func TestStopDuringReplay(t *testing.T) {
 func TestStopWhileThePipeIsSilent(t *testing.T) {
 	t.Parallel()
 	pipe := newFeeder(t)
-	_, err := pipe.WriteString(abandoned.blocks["10"].line(nil))
+	_, err := pipe.Write(file.AppendEventLine(nil, &ledger.Block{Slot: 10, ParentSlot: 9, Blockhash: toolHash(10)}))
 	must(t, err)
 	start(t, "--data-dir", t.TempDir(), "--source", "file:"+pipe.Name()).stops(t)
 
