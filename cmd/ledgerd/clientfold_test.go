@@ -28,6 +28,7 @@ import (
 type foldedStream struct {
 	Name     string // what it asks for, and the level
 	Starts   int
+	Gaps     int
 	Wrong    string            // the first thing that must not be
 	Accounts map[string]string // by pubkey: lamports, a space, and the owner
 	pubkeys  []string          // that it names
@@ -55,18 +56,15 @@ func (f *foldedStream) differs(all map[string]accountState) error {
 
 // clientFold folds a stream of the Go client.
 type clientFold struct {
-	sub  clientlib.Subscription
-	slow func(n int) // called before each update, with how many there were
+	sub clientlib.Subscription
 
 	mu sync.Mutex
 	foldedStream
-	seq     uint64    // of the newest update
-	from    uint64    // where it began anew
-	run     []heard   // all since then
-	older   [][]heard // those before
-	behind  uint64    // the number that the present connection goes on behind: its frames may come again
-	updates int
-	gaps    int
+	seq     uint64      // of the newest update
+	from    uint64      // where it began anew
+	run     []heard     // all since then
+	older   [][]heard   // those before
+	behind  uint64      // the number that the present connection goes on behind: its frames may come again
 	lost    map[int]int // connections, by the close code that ended them, or 0
 	listing bool
 	news    chan struct{} // gets a token whenever something is heard, if it is there
@@ -102,14 +100,11 @@ func (f *clientFold) handler() clientlib.Handler {
 		},
 		Ready: func() { f.locked(func() { f.listing, f.from, f.run = false, f.seq, nil }) },
 		Update: func(u clientlib.Update) {
-			if f.slow != nil {
-				f.slow(f.updates)
-			}
 			f.locked(func() { f.update(u) })
 		},
 		Rollback:     func(r clientlib.Rollback) { f.locked(func() { f.hear("rollback", r.ToSlot, r.Seq, accountState{}) }) },
 		SlotEnd:      func(slot, seq uint64) { f.locked(func() { f.hear("slot_end", slot, seq, accountState{}) }) },
-		Gap:          func(clientlib.Gap) { f.locked(func() { f.gaps++ }) },
+		Gap:          func(clientlib.Gap) { f.locked(func() { f.Gaps++ }) },
 		Disconnected: func(why error, _ time.Duration) { f.lose(why) },
 	}
 }
@@ -138,11 +133,11 @@ func (f *clientFold) hear(kind string, slot, seq uint64, a accountState) {
 // update folds an update. At the processed level numbers rise, and those of everything have no holes.
 func (f *clientFold) update(u clientlib.Update) {
 	whole := f.sub.Programs == nil && f.sub.Pubkeys == nil
-	if !f.listing && !f.sub.Conflate && f.sub.Commitment == clientlib.Processed && (u.Seq <= f.seq || whole && u.Seq != f.seq+1) {
+	if !f.listing && f.sub.Commitment == clientlib.Processed && (u.Seq <= f.seq || whole && u.Seq != f.seq+1) {
 		f.Wrong = cmp.Or(f.Wrong, fmt.Sprintf("number %d comes after %d", u.Seq, f.seq))
 	}
 	f.Accounts[u.Pubkey], f.seq = fmt.Sprint(u.Lamports, " ", u.Owner), u.Seq
-	if f.updates++; f.sub.Programs == nil && !f.listing {
+	if f.sub.Programs == nil && !f.listing {
 		f.hear("account_update", u.Slot, u.Seq, accountState{
 			u.Pubkey, u.Owner, u.Lamports, u.Executable, string(u.Commitment), u.Timestamp.Format(time.RFC3339),
 		})

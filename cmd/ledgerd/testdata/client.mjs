@@ -14,7 +14,7 @@ const client = new Client(address, { WebSocket });
 assert.throws(() => client.stream({ pubkeys: Array(10_001).fill('') }), RangeError);
 
 function follow({ name, ...wanted }) {
-  const fold = { name, starts: 0, wrong: '', seq: 0n, listing: false, accounts: new Map() };
+  const fold = { name, starts: 0, wrong: '', gaps: 0, seq: 0n, listing: false, accounts: new Map() };
   const processed = wanted.commitment === 'processed';
   const whole = !wanted.pubkeys && !wanted.programs;
   client.stream(wanted, {
@@ -32,6 +32,7 @@ function follow({ name, ...wanted }) {
       fold.seq = u.seq;
       fold.accounts.set(u.pubkey, `${u.lamports} ${u.owner}`);
     },
+    gap() { fold.gaps++; },
     failed(error) { fold.wrong ||= `the stream ended: ${error.message}`; },
   });
   return fold;
@@ -40,6 +41,6 @@ function follow({ name, ...wanted }) {
 const folds = JSON.parse(readFileSync(wishes)).map(follow);
 console.log('following');
 for await (const _ of createInterface({ input: process.stdin })) {
-  console.log(JSON.stringify(folds.map(({ name, starts, wrong, accounts }) => ({ name, starts, wrong, accounts: Object.fromEntries(accounts) }))));
+  console.log(JSON.stringify(folds.map(({ name, starts, wrong, gaps, accounts }) => ({ name, starts, wrong, gaps, accounts: Object.fromEntries(accounts) }))));
 }
 process.exit(0);
