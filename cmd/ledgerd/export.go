@@ -29,57 +29,17 @@ type exportCommand struct {
 	quietFlag
 }
 
-// exportLedger is the exporter of the engine. It tells how far it is: in what is on disk, and then in accounts.
-func (c *exportCommand) exportLedger(s *streams) exporter {
-	return func(ctx context.Context, dataDir string, log *slog.Logger, emit func(ledger.Event) error) error {
-		read := &meter{phase: "reading the ledger", total: logBytes(dataDir)}
-		written := &meter{phase: "writing accounts", unit: "accounts"}
-		if store, infos, err := snapshots(vfs.Disk{}, dataDir); err == nil && len(infos) > 0 {
-			if newest, err := store.Open(infos[0]); err == nil { // what is wrong with it the engine says
-				read.total += snapshotBytes(infos[0], newest)
-				written.total = newest.Meta().Accounts
-			}
-		}
-		dir, err := datadir.OpenOn(countingDisk{meter: read}, dataDir)
-		if err != nil {
-			return err
-		}
-		defer dir.Close() // nothing was written to it
-		defer c.show(s, func() engine.Progress {
-			if p := written.progress(); p.Done > 0 {
-				return p
-			}
-			return read.progress()
-		})()
-		return engine.Export(ctx, dir, log, func(e ledger.Event) error {
-			if base, ok := e.(*ledger.BaseState); ok {
-				written.done.Add(uint64(len(base.Accounts)))
-			}
-			return emit(e)
-		})
-	}
-}
-
-// exporter emits the events that rebuild the ledger held in a data directory, and stops at the
-// first error of emit, which it returns.
-type exporter func(ctx context.Context, dataDir string, log *slog.Logger, emit func(ledger.Event) error) error
-
 // Run writes what the data directory holds.
 func (c *exportCommand) Run(ctx context.Context, s *streams) error {
-	return c.run(ctx, s, c.exportLedger(s))
-}
-
-func (c *exportCommand) run(ctx context.Context, s *streams, export exporter) error {
 	if err := checkDataDir(c.DataDir); err != nil {
 		return err
 	}
 	if err := c.isFree(); err != nil {
 		return &usageError{err}
 	}
-	log := slog.New(slog.NewTextHandler(s.err, &slog.HandlerOptions{Level: slog.LevelWarn}))
 	x := &exportWriter{binary: c.Format == "binary"}
 	err := c.create(s.out, func(out io.Writer) error {
-		return x.writeAll(out, func() error { return cmp.Or(export(ctx, c.DataDir, log, x.write), ctx.Err()) })
+		return x.writeAll(out, func() error { return cmp.Or(c.export(ctx, s, x), ctx.Err()) })
 	})
 	if err != nil {
 		return fmt.Errorf("cannot export %s: %w", c.DataDir, err)
@@ -89,6 +49,36 @@ func (c *exportCommand) run(ctx context.Context, s *streams, export exporter) er
 		fmt.Fprintf(s.err, "gaps in the ledger: %d; only file:PATH?gaps=allow reads the export\n", x.gaps)
 	}
 	return nil
+}
+
+// export writes the events that rebuild the ledger. It tells how far it is: in what is on disk, and then in accounts.
+func (c *exportCommand) export(ctx context.Context, s *streams, x *exportWriter) error {
+	read := &meter{phase: "reading the ledger", total: logBytes(c.DataDir)}
+	written := &meter{phase: "writing accounts", unit: "accounts"}
+	if store, infos, err := snapshots(vfs.Disk{}, c.DataDir); err == nil && len(infos) > 0 {
+		if newest, err := store.Open(infos[0]); err == nil { // what is wrong with it the engine says
+			read.total += snapshotBytes(infos[0], newest)
+			written.total = newest.Meta().Accounts
+		}
+	}
+	dir, err := datadir.OpenOn(countingDisk{meter: read}, c.DataDir)
+	if err != nil {
+		return err
+	}
+	defer dir.Close() // nothing was written to it
+	defer c.show(s, func() engine.Progress {
+		if p := written.progress(); p.Done > 0 {
+			return p
+		}
+		return read.progress()
+	})()
+	log := slog.New(slog.NewTextHandler(s.err, &slog.HandlerOptions{Level: slog.LevelWarn}))
+	return engine.Export(ctx, dir, log, func(e ledger.Event) error {
+		if base, ok := e.(*ledger.BaseState); ok {
+			written.done.Add(uint64(len(base.Accounts)))
+		}
+		return x.write(e)
+	})
 }
 
 // create has fill write the output. A regular file gets its name when it is complete; it then survives a crash.
