@@ -2,6 +2,7 @@ package httpd
 
 import (
 	"bytes"
+	"cmp"
 	"slices"
 	"strconv"
 	"strings"
@@ -96,9 +97,12 @@ func (p *params) parse(to *route, query []byte) error {
 			return errEmpty
 		}
 		seen |= parameters[i].is
-		if err := parameters[i].set(p, value, to); err != nil {
-			return err
+		if !parameters[i].set(p, value, to) {
+			return cmp.Or(parameters[i].err, to.limit.err)
 		}
+	}
+	if len(p.keys) > maxKeys { // which a query has room for anyway
+		return errKeyCount
 	}
 	return unless(p.data || seen&paramDataSlice == 0, errSliceAlone)
 }
@@ -121,61 +125,42 @@ func (p *params) decode(s []byte) []byte {
 	return p.room[at:]
 }
 
-// parameter is a query parameter: set parses its value.
+// parameter is a query parameter.
 type parameter struct {
 	name string
 	is   param
-	set  func(p *params, value []byte, to *route) error
+	err  error // says what it must be; nil: the route does
+	set  func(p *params, value []byte, to *route) bool
 }
 
 // parameters are all there are. Some share a name; no route knows two of these.
 var parameters = []parameter{
-	{"commitment", paramCommitment, func(p *params, value []byte, _ *route) error {
-		var ok bool
+	{"commitment", paramCommitment, errCommitment, func(p *params, value []byte, _ *route) (ok bool) {
 		p.query.Commitment, ok = ledger.ParseCommitment(value)
-		return unless(ok, errCommitment)
+		return ok
 	}},
-	{"min_slot", paramMinSlot, func(p *params, value []byte, _ *route) error {
-		n, ok := parseDecimal(value)
-		p.query.MinSlot = ledger.Slot(n)
-		return unless(ok, errMinSlot)
-	}},
-	{"wait_ms", paramWait, func(p *params, value []byte, _ *route) error {
+	{"min_slot", paramMinSlot, errMinSlot, func(p *params, value []byte, _ *route) bool { return setNumber(&p.query.MinSlot, value) }},
+	{"wait_ms", paramWait, errWait, func(p *params, value []byte, _ *route) bool {
 		n, ok := parseDecimal(value)
 		p.query.Wait = time.Duration(min(n, maxWait)) * time.Millisecond
-		return unless(ok && n <= maxWait, errWait)
+		return ok && n <= maxWait
 	}},
-	{"limit", paramLimit, func(p *params, value []byte, to *route) error {
+	{"limit", paramLimit, nil, func(p *params, value []byte, to *route) bool {
 		n, ok := parseDecimal(value)
 		p.limit = int(min(n, uint64(to.limit.most)))
-		return unless(ok && n >= 1 && n <= uint64(to.limit.most), to.limit.err)
+		return ok && n >= 1 && n <= uint64(to.limit.most)
 	}},
-	{"before", paramBefore, func(p *params, value []byte, _ *route) error {
-		sig, err := ledger.ParseSignature(value)
-		p.in.Before = ledger.Some(sig)
-		return unless(err == nil, errBefore)
-	}},
-	{"after", paramAfter, func(p *params, value []byte, _ *route) error {
-		sig, err := ledger.ParseSignature(value)
-		p.in.After = ledger.Some(sig)
-		return unless(err == nil, errAfter)
-	}},
-	{"cursor", paramCursor, func(p *params, value []byte, _ *route) error {
+	{"before", paramBefore, errBefore, func(p *params, value []byte, _ *route) bool { return setSignature(&p.in.Before, value) }},
+	{"after", paramAfter, errAfter, func(p *params, value []byte, _ *route) bool { return setSignature(&p.in.After, value) }},
+	{"cursor", paramCursor, nil, func(p *params, value []byte, _ *route) bool {
 		p.cursor = value
-		return nil
+		return true
 	}},
-	{"include", paramParts, func(p *params, value []byte, _ *route) error {
-		switch string(value) {
-		case "signatures":
-			p.parts = ledger.SignaturesOnly
-		case "transactions":
-			p.parts = ledger.WholeBlock
-		default:
-			return errParts
-		}
-		return nil
+	{"include", paramParts, errParts, func(p *params, value []byte, _ *route) (ok bool) {
+		p.parts, ok = blockParts[string(value)]
+		return ok
 	}},
-	{"include", paramAccountParts, func(p *params, value []byte, _ *route) error {
+	{"include", paramAccountParts, errAccountParts, func(p *params, value []byte, _ *route) bool {
 		for part := range bytes.SplitSeq(value, []byte{','}) {
 			switch {
 			case string(part) == "token" && !p.facts:
@@ -183,54 +168,68 @@ var parameters = []parameter{
 			case string(part) == "data" && !p.data:
 				p.data = true
 			default:
-				return errAccountParts
+				return false
 			}
 		}
-		return nil
+		return true
 	}},
-	{"data_slice", paramDataSlice, func(p *params, value []byte, _ *route) error {
+	{"data_slice", paramDataSlice, errDataSlice, func(p *params, value []byte, _ *route) bool {
 		offset, length, _ := bytes.Cut(value, []byte{','})
-		var ok, lengthOK bool
-		p.slice.Offset, ok = parseDecimal(offset)
-		p.slice.Length, lengthOK = parseDecimal(length)
-		return unless(ok && lengthOK, errDataSlice)
+		return setNumber(&p.slice.Offset, offset) && setNumber(&p.slice.Length, length)
 	}},
-	{"data_size", paramDataSize, func(p *params, value []byte, _ *route) error {
-		n, ok := parseDecimal(value)
-		p.where().Size = ledger.Some(n)
-		return unless(ok, errDataSize)
-	}},
-	{"memcmp", paramMemcmp, func(p *params, value []byte, _ *route) error {
+	{"data_size", paramDataSize, errDataSize, func(p *params, value []byte, _ *route) bool { return setOptional(&p.where().Size, value) }},
+	{"memcmp", paramMemcmp, errMemcmp, func(p *params, value []byte, _ *route) bool {
 		offset, text, _ := bytes.Cut(value, []byte{':'})
 		n, isNumber := parseDecimal(offset)
 		part, isPart := ledger.ParseDataPart(n, text)
 		f := p.where()
 		f.Parts = append(f.Parts, part)
-		return unless(isNumber && isPart && len(f.Parts) <= ledger.MaxDataParts, errMemcmp)
+		return isNumber && isPart && len(f.Parts) <= ledger.MaxDataParts
 	}},
-	{"include", paramDetails, func(p *params, value []byte, _ *route) error {
+	{"include", paramDetails, nil, func(p *params, value []byte, _ *route) bool {
 		p.details = string(value) == "details"
-		return nil
+		return true
 	}},
-	{"order", paramOrder, func(p *params, value []byte, _ *route) error {
+	{"order", paramOrder, errOrder, func(p *params, value []byte, _ *route) bool {
 		p.in.OldestFirst = string(value) == "oldest"
-		return unless(p.in.OldestFirst || string(value) == "newest", errOrder)
+		return p.in.OldestFirst || string(value) == "newest"
 	}},
-	{"status", paramStatus, func(p *params, value []byte, _ *route) error {
+	{"status", paramStatus, errStatus, func(p *params, value []byte, _ *route) bool {
 		p.in.Success = ledger.Some(string(value) == "success")
-		return unless(p.in.Success.Value || string(value) == "failed", errStatus)
+		return p.in.Success.Value || string(value) == "failed"
 	}},
-	{"from_slot", paramFromSlot, func(p *params, value []byte, _ *route) error {
-		n, ok := parseDecimal(value)
-		p.in.FromSlot = ledger.Some(ledger.Slot(n))
-		return unless(ok, errFromSlot)
+	{"from_slot", paramFromSlot, errFromSlot, func(p *params, value []byte, _ *route) bool { return setOptional(&p.in.FromSlot, value) }},
+	{"to_slot", paramToSlot, errToSlot, func(p *params, value []byte, _ *route) bool { return setOptional(&p.in.ToSlot, value) }},
+	{"keys", paramKeys, errKeys, func(p *params, value []byte, _ *route) bool {
+		for key := range bytes.SplitSeq(value, []byte{','}) {
+			k, err := ledger.ParsePubkey(key)
+			if err != nil {
+				return false
+			}
+			p.keys = append(p.keys, k)
+		}
+		return true
 	}},
-	{"to_slot", paramToSlot, func(p *params, value []byte, _ *route) error {
-		n, ok := parseDecimal(value)
-		p.in.ToSlot = ledger.Some(ledger.Slot(n))
-		return unless(ok, errToSlot)
-	}},
-	{"keys", paramKeys, func(p *params, value []byte, _ *route) error { return p.setKeys(value) }},
+}
+
+// blockParts are what include may say of a block.
+var blockParts = map[string]ledger.BlockParts{"signatures": ledger.SignaturesOnly, "transactions": ledger.WholeBlock}
+
+func setNumber[T ~uint64](to *T, value []byte) bool {
+	n, ok := parseDecimal(value)
+	*to = T(n)
+	return ok
+}
+
+func setOptional[T ~uint64](to *ledger.Opt[T], value []byte) bool {
+	to.Known = true
+	return setNumber(&to.Value, value)
+}
+
+func setSignature(to *ledger.Opt[ledger.Signature], value []byte) bool {
+	sig, err := ledger.ParseSignature(value)
+	*to = ledger.Some(sig)
+	return err == nil
 }
 
 // where returns the filter of the query, which a shard may read after the request has ended.
@@ -239,22 +238,6 @@ func (p *params) where() *ledger.DataFilter {
 		p.query.Where = new(ledger.DataFilter)
 	}
 	return p.query.Where
-}
-
-func (p *params) setKeys(value []byte) error {
-	for more := true; more; {
-		var key []byte
-		key, value, more = bytes.Cut(value, []byte{','})
-		if len(p.keys) == maxKeys {
-			return errKeyCount
-		}
-		k, err := ledger.ParsePubkey(key)
-		if err != nil {
-			return errKeys
-		}
-		p.keys = append(p.keys, k)
-	}
-	return nil
 }
 
 func unless(ok bool, err error) error {
