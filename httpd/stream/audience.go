@@ -20,7 +20,7 @@ func (t set) put(s *subscriber, in bool) {
 // block in their own way are looked at one by one.
 type audience struct {
 	walked  set // see walking
-	indexes [nameKinds]index
+	indexes [nameKinds]index[*subscriber]
 	topics  topics
 	matched []*subscriber // received a match, and are to be woken
 
@@ -31,7 +31,7 @@ type audience struct {
 func newAudience(ringBytes int) audience {
 	a := audience{ringBytes: ringBytes, walked: make(set), rings: make(map[form]*ring)}
 	for kind := range a.indexes {
-		a.indexes[kind] = make(index)
+		a.indexes[kind], a.topics.named[kind] = make(index[*subscriber]), make(index[*topic])
 	}
 	return a
 }
@@ -120,17 +120,15 @@ func (a *audience) deliver(e *emission) {
 
 // deliverUpdates gives updates to those that named their keys, each once.
 func (a *audience) deliverUpdates(e *emission) {
-	if !slices.ContainsFunc(a.indexes[:], func(x index) bool { return len(x) > 0 }) {
+	if !slices.ContainsFunc(a.indexes[:], func(x index[*subscriber]) bool { return len(x) > 0 }) {
 		return
 	}
 	var room [maxNamesOf]name
 	for i := range e.updates {
 		for _, n := range namesOf(room[:0], &e.updates[i]) {
-			if w := a.indexes[n.kind][*n.key]; w != nil {
-				for _, s := range w.list {
-					if s.wants.takes(&e.updates[i], n) {
-						s.deliverMatch(e, i)
-					}
+			for _, s := range a.indexes[n.kind].at(n.key) {
+				if s.wants.takes(&e.updates[i], n) {
+					s.deliverMatch(e, i)
 				}
 			}
 		}

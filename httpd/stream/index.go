@@ -7,36 +7,44 @@ import (
 	"ledgerd/engine/ledger"
 )
 
-// index leads from a key to the subscribers that named it.
-type index map[ledger.Pubkey]*watchers
+// index leads from a key to those that named it: subscribers or topics.
+type index[W comparable] map[ledger.Pubkey]*watchers[W]
 
-// watchers are the subscribers that named one key, in no order. Of few the list is searched; of many it is known where each stands,
-// so that a popular name is taken back as fast as any other.
-type watchers struct {
-	list   []*subscriber
-	places map[*subscriber]int // in the list; nil while there are few
+// watchers are those that are to be told of one thing, in no order. Of few the list is searched; of many it is known where each stands,
+// so that one of many leaves as fast as any other.
+type watchers[W comparable] struct {
+	list   []W
+	places map[W]int // in the list; nil while there are few
 }
 
 // fewWatchers is how many are found by a search about as fast as by a map.
 const fewWatchers = 16
 
-// add enters a subscriber that is not there yet under each of the keys.
-func (x index) add(keys []ledger.Pubkey, s *subscriber) {
+// at returns those that named a key.
+func (x index[W]) at(k *ledger.Pubkey) []W {
+	if w := x[*k]; w != nil {
+		return w.list
+	}
+	return nil
+}
+
+// add enters one that is not there yet under each of the keys.
+func (x index[W]) add(keys []ledger.Pubkey, one W) {
 	for _, k := range keys {
 		w := x[k]
 		if w == nil {
-			w = new(watchers)
+			w = new(watchers[W])
 			x[k] = w
 		}
-		w.add(s)
+		w.add(one)
 	}
 }
 
-// remove takes a subscriber out where it is there under one of the keys, and returns under how many it was.
-func (x index) remove(keys []ledger.Pubkey, s *subscriber) (removed int) {
+// remove takes one out where it is there under one of the keys, and returns under how many it was.
+func (x index[W]) remove(keys []ledger.Pubkey, one W) (removed int) {
 	for _, k := range keys {
 		w := x[k]
-		if w == nil || !w.remove(s) {
+		if w == nil || !w.remove(one) {
 			continue
 		}
 		if removed++; len(w.list) == 0 {
@@ -46,24 +54,24 @@ func (x index) remove(keys []ledger.Pubkey, s *subscriber) (removed int) {
 	return removed
 }
 
-func (w *watchers) add(s *subscriber) {
-	w.list = append(w.list, s)
+func (w *watchers[W]) add(one W) {
+	w.list = append(w.list, one)
 	switch {
 	case w.places != nil:
-		w.places[s] = len(w.list) - 1
+		w.places[one] = len(w.list) - 1
 	case len(w.list) > fewWatchers:
-		w.places = make(map[*subscriber]int, len(w.list))
+		w.places = make(map[W]int, len(w.list))
 		for place, one := range w.list {
 			w.places[one] = place
 		}
 	}
 }
 
-// remove takes a subscriber out, if it is there.
-func (w *watchers) remove(s *subscriber) (found bool) {
-	place, found := w.places[s]
+// remove takes one out, if it is there.
+func (w *watchers[W]) remove(one W) (found bool) {
+	place, found := w.places[one]
 	if w.places == nil {
-		place = slices.Index(w.list, s)
+		place = slices.Index(w.list, one)
 		found = place >= 0
 	}
 	if !found {
@@ -71,10 +79,10 @@ func (w *watchers) remove(s *subscriber) (found bool) {
 	}
 	last := len(w.list) - 1
 	w.list[place] = w.list[last]
-	w.list[last] = nil
+	clear(w.list[last:])
 	w.list = w.list[:last]
 	if w.places != nil {
-		delete(w.places, s)
+		delete(w.places, one)
 		if place < last {
 			w.places[w.list[place]] = place
 		}

@@ -42,7 +42,7 @@ func TestNamesLeadToWhoHasThem(t *testing.T) {
 	const kind = programs
 	for seed := range uint64(ledgertest.Sample(40, 20, 5)) {
 		r := rand.New(rand.NewPCG(seed, 8))
-		x := make(index)
+		x := make(index[*subscriber])
 		subscribers := make([]*subscriber, 1+r.IntN(3*fewWatchers))
 		has := map[*subscriber]map[ledger.Pubkey]bool{}
 		sets := map[*subscriber]nameSet{}
@@ -80,10 +80,7 @@ func TestNamesLeadToWhoHasThem(t *testing.T) {
 			}
 		}
 		for _, k := range keysFrom(0, 90) {
-			var got []*subscriber
-			if x[k] != nil {
-				got = x[k].list
-			}
+			got := x.at(&k)
 			want := slices.DeleteFunc(slices.Clone(subscribers), func(s *subscriber) bool { return !has[s][k] })
 			for _, s := range want {
 				if !slices.Contains(got, s) {

@@ -41,7 +41,6 @@ type topic struct {
 	Topic
 	key      string
 	number   uint64
-	place    int // in the list that leads to it
 	watchers map[*Socket]struct{}
 	last     toldPart // one that several names lead to is told once
 }
@@ -185,39 +184,26 @@ func (s *Socket) leaveSome() (more bool) {
 
 // topics are those of one level. The hub's lock guards them.
 type topics struct {
-	named  [nameKinds]map[ledger.Pubkey][]*topic
-	blocks []*topic
+	named  [nameKinds]index[*topic]
+	blocks watchers[*topic]
 	tip    ledger.Slot // the newest of the level
 }
 
 // change enters a topic or takes it out, in the same time however many there are.
 func (ts *topics) change(t *topic, in bool) {
-	move := func(list []*topic) []*topic {
-		if in {
-			t.place = len(list)
-			return append(list, t)
-		}
-		last := len(list) - 1
-		list[t.place] = list[last]
-		list[t.place].place = t.place
-		list[last] = nil
-		return list[:last]
-	}
-	named := func(kind nameKind, key ledger.Pubkey) {
-		if ts.named[kind] == nil {
-			ts.named[kind] = make(map[ledger.Pubkey][]*topic)
-		}
-		if ts.named[kind][key] = move(ts.named[kind][key]); len(ts.named[kind][key]) == 0 {
-			delete(ts.named[kind], key)
-		}
+	kind, key := programs, t.Program
+	if t.Account.Known {
+		kind, key = pubkeys, t.Account
 	}
 	switch {
-	case t.Account.Known:
-		named(pubkeys, t.Account.Value)
-	case t.Program.Known:
-		named(programs, t.Program.Value)
+	case !key.Known && in:
+		ts.blocks.add(t)
+	case !key.Known:
+		ts.blocks.remove(t)
+	case in:
+		ts.named[kind].add([]ledger.Pubkey{key.Value}, t)
 	default:
-		ts.blocks = move(ts.blocks)
+		ts.named[kind].remove([]ledger.Pubkey{key.Value}, t)
 	}
 }
 
@@ -234,7 +220,7 @@ func (ts *topics) deliver(e *emission, root ledger.Slot) {
 				if n.kind == programs && u.Account.Exists() && n.key != &u.Account.Owner {
 					continue // it has left the program
 				}
-				for _, t := range ts.named[n.kind][*n.key] {
+				for _, t := range ts.named[n.kind].at(n.key) {
 					t.tell(e, i, &note)
 				}
 			}
@@ -242,7 +228,7 @@ func (ts *topics) deliver(e *emission, root ledger.Slot) {
 	}
 	note.Seq, note.Account, note.Decimals = e.lastSeq, nil, ledger.Opt[uint8]{}
 	if !e.undoneFrom.Known {
-		for _, t := range ts.blocks {
+		for _, t := range ts.blocks.list {
 			t.tell(e, e.ending(), &note)
 		}
 	}

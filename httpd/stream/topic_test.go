@@ -2,9 +2,6 @@ package stream
 
 import (
 	"fmt"
-	"maps"
-	"math/rand/v2"
-	"slices"
 	"testing"
 
 	"ledgerd/engine/ledger"
@@ -50,41 +47,4 @@ func TestTopicsAreSharedBoundedAndForgotten(t *testing.T) {
 		s.depart()
 	}
 	ledgertest.Equal(t, n.leftovers(), "", "what is left")
-}
-
-// However topics come and go, each list leads to those that are there.
-func TestTopicsAreFoundWhereTheyAre(t *testing.T) {
-	var ts topics
-	random := rand.New(rand.NewPCG(1, 2))
-	there := make(map[*topic]bool)
-	for range 2000 {
-		if len(there) < 20 || random.IntN(2) == 0 {
-			one := &topic{Topic: Topic{Account: ledger.Some(key(random.IntN(3)))}}
-			switch random.IntN(3) {
-			case 0:
-				one.Topic = Topic{Program: one.Account}
-			case 1:
-				one.Topic = Topic{}
-			}
-			ts.change(one, true)
-			there[one] = true
-		} else {
-			for one := range there {
-				ts.change(one, false)
-				delete(there, one)
-				break
-			}
-		}
-		found := make(map[*topic]bool)
-		lists := [][]*topic{ts.blocks}
-		for _, named := range ts.named {
-			lists = slices.AppendSeq(lists, maps.Values(named))
-		}
-		for _, list := range lists {
-			for place, one := range list {
-				found[one] = one.place == place
-			}
-		}
-		ledgertest.Equal(t, found, there, "the topics, and whether each is in its place")
-	}
 }
