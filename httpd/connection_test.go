@@ -3,14 +3,12 @@ package httpd
 import (
 	"bufio"
 	"errors"
-	"fmt"
 	"io"
 	"net"
 	"net/http/httptest"
 	"strconv"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/valyala/fasthttp"
 
@@ -101,22 +99,6 @@ func TestBareLineFeedsAreRefusedHoweverTheyCome(t *testing.T) {
 			}
 		}()
 		ledgertest.Equal(t, statuses(h.replies(name, c)), tt.want, "%s: statuses", name)
-	}
-}
-
-// F33, F35: TestSilentConnectionsDelayNobody has every client take all of its connections and send nothing,
-// or half a head, and another one come.
-func TestSilentConnectionsDelayNobody(t *testing.T) {
-	h := serve(t, func(c *Config) { c.MaxConns, c.ReadTimeout, c.IdleTimeout = 4000, time.Hour, time.Hour })
-	for i := range 3000 {
-		c := h.dial(fmt.Sprintf("192.0.2.%d", i%30))
-		if i%3 == 0 {
-			send(t, c, "GET /api/he")
-		}
-	}
-	ledgertest.Equal(t, h.doFrom("198.51.100.1", "GET", "/api/health").status, 200, "the newcomer")
-	if got := h.server.Connections(); got < 3000 {
-		t.Errorf("only %d connections are open", got)
 	}
 }
 

@@ -151,12 +151,18 @@ func (h *harness) get(target string, headers ...string) reply {
 
 func (h *harness) doFrom(from, method, target string, headers ...string) reply {
 	h.Helper()
-	c := h.dial(from)
-	h.request(c, method, target, headers...)
-	r := readReply(h.T, bufio.NewReader(c), method)
+	r := h.ask(from, method, target, headers...)
 	checkEvery(h.T, method+" "+target, r)
 	checkDocument(h.T, method, target, r)
 	return r
+}
+
+// ask makes one exchange on a connection of its own, and checks nothing.
+func (h *harness) ask(from, method, target string, headers ...string) reply {
+	h.Helper()
+	c := h.dial(from)
+	h.request(c, method, target, headers...)
+	return readReply(h.T, bufio.NewReader(c), method)
 }
 
 // request asks on a connection, which need not be read.
@@ -231,6 +237,11 @@ func checkEvery(t *testing.T, what string, r reply) {
 		"Access-Control-Expose-Headers": "*",
 	} {
 		ledgertest.Equal(t, strings.TrimSuffix(r.header.Get(name), pagePolicy), want, "%s: %s", what, name)
+	}
+	for name, values := range r.header {
+		if len(values) > 1 {
+			t.Errorf("%s: %s is there more than once: %q", what, name, values)
+		}
 	}
 	for _, name := range []string{"X-RateLimit-Limit", "X-RateLimit-Remaining", "X-RateLimit-Reset"} {
 		if _, err := strconv.ParseUint(r.header.Get(name), 10, 64); err != nil {

@@ -137,25 +137,6 @@ func decompress(t *testing.T, r reply) string {
 	return string(out)
 }
 
-// Each header is one to fasthttp too: what it would do to a name or a value with line ends is nothing that an answer depends on.
-func TestHeadersAreSetOneByOne(t *testing.T) {
-	name := regexp.MustCompile(`^[A-Za-z-]+$`)
-	for _, target := range []string{"/api/account/" + part.String(), "/api/account/" + missing.String(), "/api/account/x", "/", "/nothing"} {
-		ctx, ask := handled(t, newFakeLedger(), target, "gzip")
-		ask()
-		set := make(map[string]int)
-		for key, value := range ctx.Response.Header.All() {
-			if set[string(key)]++; !name.Match(key) || bytes.ContainsAny(value, "\r\n") {
-				t.Errorf("%s: the header %q: %q", target, key, value)
-			}
-		}
-		for _, key := range []string{"Access-Control-Allow-Origin", "Access-Control-Expose-Headers", "Vary", "X-Content-Type-Options", "Content-Security-Policy", "Cache-Control",
-			"X-RateLimit-Limit", "X-RateLimit-Remaining", "X-RateLimit-Reset", "X-Ledger-Slot", "X-Ledger-Lag-Ms"} {
-			ledgertest.Equal(t, set[key], 1, "%s: how often %s is set", target, key)
-		}
-	}
-}
-
 // TestEveryRequestOfABatchIsCounted uses the rate limit up in the middle of one: ten refusals in a row end the connection.
 func TestEveryRequestOfABatchIsCounted(t *testing.T) {
 	h := serve(t, func(c *Config) { c.PerMinute = 3 })
