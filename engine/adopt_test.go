@@ -135,28 +135,69 @@ func (o *offered) mustFollow(t *testing.T, l *sharedLedger, w clusterNode, disk 
 	replica.close()
 }
 
-// F9, F10, F53: TestAdoptionAtAnyMoment crashes while a replica begins with a snapshot, at every call, and has it go on with the
-// same snapshot or another. Before it is done nobody takes what is there for a ledger.
-func TestAdoptionAtAnyMoment(t *testing.T) {
+// setAside sets aside what a directory on a disk holds.
+func setAside(disk vfs.FS) error {
+	d, err := datadir.OpenOn(disk, "data")
+	if err != nil {
+		return err
+	}
+	defer d.Close()
+	return d.SetAside()
+}
+
+// F9, F10, F53: TestBeginningAnewAtAnyMoment crashes at every call while what a replica holds is set aside, for the second time, and while it begins with a
+// newer snapshot. The next who opens the directory finds all of what it held where it was, or all of it aside. Before the replica has begun
+// anew nobody takes what is there for a ledger, and it goes on with the same snapshot or another.
+func TestBeginningAnewAtAnyMoment(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		l, w, all := offering(t)
-		pair := []offered{all[1], all[3]}
-		tries := 0
-		first := func(call int) *offered { return &pair[call/2%2] }
-		crashAtEveryCall(t, vfstest.NewMemory(), sample(1, 11, 25), []float64{0, 0.5, 1},
-			func(call int, disk vfs.FS) error { return first(call).begin(t.Context(), disk) },
+		begun := vfstest.NewMemory()
+		must(t, all[0].begin(t.Context(), begun))
+		must(t, setAside(begun))
+		must(t, all[1].begin(t.Context(), begun))
+		dir := onDisk(t, begun, Config{}).Dir
+		last, err := dir.LastVersion(t.Context())
+		must(t, err)
+		if least, err := dir.LeastVersion(); err != nil || last != all[1].Version || least != last {
+			t.Fatalf("it holds versions up to %d, %d at least, %v, want %d", last, least, err, all[1].Version)
+		}
+		dir.Close()
+		logs, snapshots := datadir.LogDir("data"), datadir.SnapshotDir("data")
+		old := filesIn(begun, logs, snapshots)
+		newer := func(call int) *offered { return &all[2+call/2%2] }
+		kept, tries := 0, 0
+		crashAtEveryCall(t, begun, sample(1, 7, 15), []float64{0, 0.5, 1},
+			func(call int, disk vfs.FS) error {
+				if err := setAside(disk); err != nil {
+					return err
+				}
+				return newer(call).begin(t.Context(), disk)
+			},
 			func(call int, left *vfstest.Memory) {
+				onDisk(t, left, Config{}).Dir.Close()
+				left = left.Crash(0, uint64(call)) // what is done is done
+				if maps.Equal(filesIn(left, logs, snapshots), old) {
+					kept++
+					must(t, setAside(left))
+				}
+				if !maps.Equal(filesIn(left, logs+".behind", snapshots+".behind"), old) {
+					t.Error("a part is held, or not all of it is aside")
+				}
 				held := refusesUnfinished(t, left.Clone())
-				o := &pair[(call+tries)%2]
+				o := newer(call + 2*tries)
 				tries++
 				if err := o.begin(t.Context(), left); err != nil {
 					t.Fatalf("crash at call %d: %v", call, err)
 				}
 				if held {
-					o = first(call)
+					o = newer(call)
 				}
-				o.mustFollow(t, l, w, left.Crash(0, uint64(call))) // what is done is done
+				o.mustFollow(t, l, w, left.Crash(0, uint64(call)))
 			})
+		t.Logf("%d times of %d all was kept", kept, tries)
+		if kept == 0 || kept == tries {
+			t.Error("no crash came before, or none behind, the note")
+		}
 	})
 }
 
@@ -248,56 +289,6 @@ func TestSnapshotOfAnotherStateFencesOff(t *testing.T) {
 		ledgertest.ErrorIs(t, err, ledger.ErrUnavailable, "an account that is wrong")
 		n.close()
 		mustHold(t, disk, block.Slot) // the log is right
-	})
-}
-
-// TestSettingAsideAtAnyMoment crashes at every call while what a replica holds is set aside for the second time. The next who
-// opens the directory finds all of it where it was or all of it aside, and in the latter case the replica begins with a newer
-// snapshot.
-func TestSettingAsideAtAnyMoment(t *testing.T) {
-	bubble.Test(t, func(t *testing.T) {
-		l, w, all := offering(t)
-		begun := vfstest.NewMemory()
-		setAside := func(_ int, disk vfs.FS) error {
-			d, err := datadir.OpenOn(disk, "data")
-			if err != nil {
-				return err
-			}
-			defer d.Close()
-			return d.SetAside()
-		}
-		must(t, all[0].begin(t.Context(), begun))
-		must(t, setAside(0, begun))
-		must(t, all[1].begin(t.Context(), begun))
-		dir := onDisk(t, begun, Config{}).Dir
-		last, err := dir.LastVersion(t.Context())
-		must(t, err)
-		if least, err := dir.LeastVersion(); err != nil || last != all[1].Version || least != last {
-			t.Fatalf("it holds versions up to %d, %d at least, %v, want %d", last, least, err, all[1].Version)
-		}
-		dir.Close()
-		logs, snapshots := datadir.LogDir("data"), datadir.SnapshotDir("data")
-		old := filesIn(begun, logs, snapshots)
-		kept, moved := 0, 0
-		crashAtEveryCall(t, begun, sample(1, 7, 15), []float64{0, 0.3, 0.5, 0.5, 0.5, 0.7, 1}, setAside, func(call int, left *vfstest.Memory) {
-			onDisk(t, left, Config{}).Dir.Close()
-			left = left.Crash(0, uint64(call)) // what is done is done
-			if got := filesIn(left, logs, snapshots); len(got) > 0 {
-				if kept++; !maps.Equal(got, old) {
-					t.Error("a part is held")
-				}
-				return
-			}
-			if moved++; !maps.Equal(filesIn(left, logs+".behind", snapshots+".behind"), old) {
-				t.Error("not all of it is aside")
-			}
-			must(t, all[3].begin(t.Context(), left))
-			all[3].mustFollow(t, l, w, left)
-		})
-		t.Logf("%d times all was kept, %d times it was aside", kept, moved)
-		if kept == 0 || moved == 0 {
-			t.Error("no crash came before, or none behind, the note")
-		}
 	})
 }
 

@@ -26,9 +26,9 @@ func gated(t *testing.T) (n *subject, turn func()) {
 	}
 }
 
-// TestNextBatchIsAppliedDuringACommit holds a commit back, shows a fork and more events than a batch
+// TestNextBatchIsAppliedDuringACommit holds commits back for a known time, shows a fork and more events than a batch
 // holds, and lets one commit after the other end. What they hold is applied before, unseen by any query, health check or
-// publication, and appears batch by batch.
+// publication, and appears batch by batch. Each publication tells when the first event of its batch came.
 func TestNextBatchIsAppliedDuringACommit(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		n, turn := gated(t)
@@ -36,7 +36,10 @@ func TestNextBatchIsAppliedDuringACommit(t *testing.T) {
 		n.send(root)
 		main := chainOf(root, ingest.BatchEvents)
 		lost := child(main[0], 103, 1, lamports(key(1), 7), lamports(key(9), 7))
-		n.send(append(events(main[0], lost), events(main[1:]...)...)...) // the fork is undone by main[3]
+		time.Sleep(30 * time.Millisecond)
+		n.send(main[0], lost)
+		time.Sleep(5 * time.Millisecond)
+		n.send(events(main[1:]...)...) // main[3] undoes the fork
 		ledgertest.Equal(t, n.Stats().Blocks, uint64(1+ingest.BatchEvents), "blocks taken during the first commit, which are a batch more,")
 		if n.Head() != nil || len(n.published) != 0 || n.Status().Unhealthy == "" {
 			t.Errorf("%d publications, health %q before the first commit ended", len(n.published), n.Status().Unhealthy)
@@ -44,9 +47,15 @@ func TestNextBatchIsAppliedDuringACommit(t *testing.T) {
 		if _, v, err := n.Account(ledger.Query{}, key(1)); !errors.Is(err, ledger.ErrUnavailable) || v.Head != nil {
 			t.Errorf("an account before the commit returned: %v, want unavailable", err)
 		}
-		for _, stands := range []*ledger.Block{root, main[ingest.BatchEvents-2], main[ingest.BatchEvents-1]} { // the second batch was full
+		for i, want := range []struct {
+			slot  ledger.Slot
+			after time.Duration
+		}{{100, 45 * time.Millisecond}, {main[ingest.BatchEvents-2].Slot, 25 * time.Millisecond}, {main[ingest.BatchEvents-1].Slot, 20 * time.Millisecond}} { // the second batch was full
+			time.Sleep(10 * time.Millisecond)
 			turn()
-			n.mustStand(stands.Slot)
+			n.mustStand(want.slot)
+			p := n.published[i]
+			ledgertest.Equal(t, p.Head.Published.Sub(p.ReceivedAt), want.after, "publication %d was visible after its first block came by", i)
 		}
 		ledgertest.Equal(t, len(n.published), 3, "publications, of as many commits")
 	})
@@ -116,26 +125,6 @@ func TestSnapshotWaitsForWhatIsApplied(t *testing.T) {
 		final := n.Head().Tips[ledger.Finalized].Slot
 		if s := n.Stats().Snapshot; s.Slot == 0 || s.Slot > final || final != block.ParentSlot {
 			t.Errorf("the snapshot is of slot %d, final is %d, want %d", s.Slot, final, block.ParentSlot)
-		}
-	})
-}
-
-// TestPublicationTellsWhenItsBlockCame holds commits back for a known time: a block waits for its own
-// commit, and one that came meanwhile for both.
-func TestPublicationTellsWhenItsBlockCame(t *testing.T) {
-	bubble.Test(t, func(t *testing.T) {
-		n, turn := gated(t)
-		root := rootBlock(100, lamports(key(1), 100))
-		n.send(root)
-		time.Sleep(30 * time.Millisecond)
-		n.send(child(root, 101, 1, lamports(key(1), 101)))
-		time.Sleep(20 * time.Millisecond)
-		turn()
-		time.Sleep(10 * time.Millisecond)
-		turn()
-		for i, want := range []time.Duration{50 * time.Millisecond, 30 * time.Millisecond} {
-			p := n.published[i]
-			ledgertest.Equal(t, p.Head.Published.Sub(p.ReceivedAt), want, "publication %d was visible after its block by", i)
 		}
 	})
 }

@@ -99,19 +99,6 @@ func TestTooManyWantsAreRefused(t *testing.T) {
 	})
 }
 
-func TestQuestionsHaveTheirDeadline(t *testing.T) {
-	fillTest(t, func(t *testing.T, u *fakeNode, n *subject) {
-		u.gate = make(chan struct{})
-		begun := time.Now()
-		n.mustRefuse(ledger.Query{Wait: time.Second}, key(1), ledger.ErrFetching)
-		ledgertest.Equal(t, time.Since(begun), queryDeadline, "refused after")
-		close(u.gate)
-		synctest.Wait()
-		n.mustAnswer(ledger.Query{}, key(1), 5)
-		u.mustHaveBeenAsked(t, 1) // what came late was not lost
-	})
-}
-
 func TestNodeThatIsDownIsLeftAlone(t *testing.T) {
 	fillTest(t, func(t *testing.T, u *fakeNode, n *subject) {
 		for i, tt := range []struct {
@@ -345,7 +332,7 @@ func TestMintsShownInPartAreFetchedUntilTheyAreAnswered(t *testing.T) {
 	})
 }
 
-// TestAnswerWaitsUntilTheChainGetsThere has the node be ahead, a little and for good.
+// TestAnswerWaitsUntilTheChainGetsThere has the node be ahead, a little, for longer than a question may take, and for good.
 func TestAnswerWaitsUntilTheChainGetsThere(t *testing.T) {
 	fillTest(t, func(t *testing.T, u *fakeNode, n *subject) {
 		u.at(102)
@@ -357,12 +344,21 @@ func TestAnswerWaitsUntilTheChainGetsThere(t *testing.T) {
 		ledgertest.Equal(t, n.mustGet(c, 5).view.Tip().Slot, 102, "the slot of the answer")
 		u.mustHaveBeenAsked(t, 1)
 
+		u.at(103, lamports(key(3), 7))
+		begun := time.Now()
+		n.mustRefuse(ledger.Query{Wait: time.Second}, key(3), ledger.ErrFetching)
+		ledgertest.Equal(t, time.Since(begun), queryDeadline, "refused after")
+		b103 := child(b102, 103, 0)
+		n.send(b103, status(b103, ledger.StatusFinalized))
+		n.mustAnswer(ledger.Query{}, key(3), 7)
+		u.mustHaveBeenAsked(t, 2) // what came late was not lost
+
 		u.at(1 << 63)
 		n.mustRefuse(ledger.Query{}, key(2), ledger.ErrFetching)
 		time.Sleep(fill.GiveUpAfter)
 		synctest.Wait()
 		ledgertest.Equal(t, n.Stats().Fill.Waiting, 0, "keys that are still waited for")
-		u.at(102)
+		u.at(103)
 		n.mustAnswer(ledger.Query{}, key(2), 0)
 	})
 }

@@ -267,18 +267,20 @@ func TestOnlyTheWriterFetches(t *testing.T) {
 }
 
 // F53: TestLogThatIsLostStopsIngest has the log become one that cannot be followed, at the start and later, and one that cannot be
-// written.
+// written. A node that the log was purged past ends.
 func TestLogThatIsLostStopsIngest(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		l := newSharedLedger()
 		w := writer(t, l, Config{Shards: 2})
 		disk := vfstest.NewMemory()
 		replica := startMember(t, l, nil, onDisk(t, disk, Config{Shards: 1}))
+		overtaken := startMember(t, l, nil, Config{Shards: 1})
 		root := rootBlock(100, lamports(key(1), 100))
 		next := chainOf(root, 2)
 		w.send(root)
-		replica.fails = errLost
+		replica.fails, overtaken.fails = errLost, ledger.ErrPurged
 		w.send(next[0])
+		ledgertest.ErrorIs(t, overtaken.end(), ledger.ErrPurged, "a log that was purged")
 		l.before = func(*member, []*ledger.Record) error { return errLost }
 		w.send(next[1])
 		for words, n := range map[string]clusterNode{"cannot be followed": replica, "shared log failed": w} {

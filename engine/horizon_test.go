@@ -34,35 +34,6 @@ func closedLongAgo(root *ledger.Block) (shown []ledger.Event) {
 	return append(append(shown, child(tip, tip.Slot+2, 1)), more...)
 }
 
-// F10: TestReplicasForgetWhatTheWriterForgets has nodes with other settings follow a writer, and one of them take over.
-func TestReplicasForgetWhatTheWriterForgets(t *testing.T) {
-	bubble.Test(t, func(t *testing.T) {
-		l := newSharedLedger()
-		retain := func(slots ledger.Slot) Config {
-			return Config{Shards: 2, Retention: sequencer.Retention{Slots: slots, Bytes: 1 << 30}}
-		}
-		first, second, third := writer(t, l, retain(5)), standby(t, l, retain(9000)), standby(t, l, retain(2))
-		root := rootBlock(100, lamports(key(1), 100))
-		shown := append([]ledger.Event{root}, closedLongAgo(root)...)
-		first.send(shown...)
-		for name, n := range map[string]clusterNode{"one that holds more": second, "one that holds less": third} {
-			same(t, name, first.Engine, n.Engine)
-			if got, want := n.Head().Horizon, first.Head().Horizon; got != want || n.FenceReason() != "" {
-				t.Errorf("%s: forgets below %d, want %d; fenced off: %q", name, got, want, n.FenceReason())
-			}
-		}
-		l.before = func(*member, []*ledger.Record) error {
-			l.before = nil
-			l.grantLocked(second.member)
-			return ledger.ErrDeposed
-		}
-		first.try(&ledger.BaseState{Slot: 240, Accounts: []ledger.AccountWrite{lamports(key(3), 9)}})
-		_ = first.end()
-		second.send(&ledger.BaseState{Slot: 101, Accounts: []ledger.AccountWrite{lamports(key(3), 8)}})
-		same(t, "after another took over", second.Engine, third.Engine)
-	})
-}
-
 // F10: TestClosingIsForgottenAtTheSameRecord closes an account, lets its closing expire, and learns older base state of it: before anything
 // is folded, after everything is, and in a replay it leads to the same state, whatever the setting of the node that replays.
 func TestClosingIsForgottenAtTheSameRecord(t *testing.T) {

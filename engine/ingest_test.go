@@ -9,30 +9,27 @@ import (
 	"ledgerd/engine/ledger"
 	"ledgerd/engine/ledger/bubble"
 	"ledgerd/engine/ledger/ledgertest"
-	"ledgerd/engine/sequencer"
 	"ledgerd/shard"
 	"ledgerd/snapshot/vfs/vfstest"
 )
 
-// showHuge shows huge blocks on a block, and returns the last.
-func (n *subject) showHuge(parent *ledger.Block, blocks int) *ledger.Block {
-	for _, b := range chainOf(parent, blocks) {
-		parent = huge(b)
-		n.try(parent)
-	}
-	return parent
-}
-
-// TestIngestPausesWhileTooMuchIsUnfinalized shows more than 1 GiB of blocks without finality: the newest are held back until
-// a status makes room, and then nothing of them is lost. Ingest stops when even those held back are too many, or when the
-// input ends while some are.
+// TestIngestPausesWhileTooMuchIsUnfinalized shows more than a quarter of the memory of blocks without finality: the newest are held back
+// until a status makes room, and then nothing of them is lost. Ingest stops when even those held back are more than a sixteenth, or when
+// the input ends while some are.
 func TestIngestPausesWhileTooMuchIsUnfinalized(t *testing.T) {
-	const most = 32 // huge blocks that are taken
+	const limit, most, heldBack = 64 << 20, 32, 8 // blocks that are taken, and that are held back
 	root := rootBlock(100)
+	show := func(n *subject, parent *ledger.Block, blocks int) *ledger.Block {
+		for _, b := range chainOf(parent, blocks) {
+			parent = sized(b, limit/4/most+8<<10)
+			n.try(parent)
+		}
+		return parent
+	}
 	begin := func(t *testing.T, info ledger.SourceInfo) (n *subject, last *ledger.Block) {
-		n = startNode(t, info, Config{Shards: 2, Retention: sequencer.Retention{Slots: 9000, Bytes: 1 << 40}})
+		n = startNode(t, info, Config{Shards: 2, MemoryLimit: limit})
 		n.send(root, status(root, ledger.StatusFinalized)) // it speaks of finality, and stops to
-		return n, n.showHuge(root, most)
+		return n, show(n, root, most)
 	}
 	bubble.Test(t, func(t *testing.T) {
 		n, last := begin(t, live())
@@ -47,19 +44,16 @@ func TestIngestPausesWhileTooMuchIsUnfinalized(t *testing.T) {
 		n.mustStand(held[1].Slot)
 		next := child(held[1], held[2].Slot+1, 0)
 		n.send(next)
-		last = n.showHuge(next, 3+2) // three are taken, two are held back
+		last = show(n, next, 3+heldBack) // three are taken
 		n.mustSay("unfinalized")
 		n.mustStand(next.Slot + 3)
-		n.showHuge(last, 1)
+		show(n, last, 1)
 		n.mustSay("ingest stopped")
 		n.mustStand(next.Slot + 3)
 	})
-	if testing.Short() {
-		return // the same with an end: the race detector takes long for a gigabyte
-	}
 	bubble.Test(t, func(t *testing.T) {
 		n, last := begin(t, finite())
-		n.showHuge(last, 1)
+		show(n, last, 1)
 		n.endInput()
 		n.mustSay("input ended with 1 events held back")
 	})

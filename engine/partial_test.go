@@ -38,6 +38,7 @@ func TestListsSayWhetherTheyMayLackAccounts(t *testing.T) {
 		"an import with gaps":          {gaps, true, nil, lacking{true, true, true, unknown}},
 		"a program of all":             {live(), false, key9, lacking{false, true, true, unknown}},
 		"both token programs":          {live(), false, bothTokens, lacking{true, true, false, unknown}},
+		"one token program":            {live(), false, ledger.NewFilter([]ledger.Pubkey{ledger.TokenProgram}, nil), lacking{true, true, true, unknown}},
 		"an account of all":            {live(), false, ledger.NewFilter(nil, []ledger.Pubkey{key(1)}), lacking{true, true, true, unknown}},
 		"a program of the import":      {partial(), true, key9, lacking{false, true, true, unknown}},
 		"a program of what is touched": {partial(), false, key9, lacking{true, true, true, unknown}},

@@ -30,9 +30,9 @@ func events(blocks ...*ledger.Block) []ledger.Event {
 	return all
 }
 
-// huge makes a block count as more than 33 MiB and take less: all share what they say of one mint.
-func huge(b *ledger.Block) *ledger.Block {
-	b.Mints = manyMints
+// sized makes a block count as more than so many bytes, and take less: all share what they say of one mint.
+func sized(b *ledger.Block, bytes int) *ledger.Block {
+	b.Mints = manyMints[:bytes/224]
 	return b
 }
 
@@ -166,7 +166,7 @@ func TestRareForksEqualNaiveModel(t *testing.T) {
 // then the gap rule applies.
 func TestWaitingIsBounded(t *testing.T) {
 	lost := child(rootBlock(100), 101, 0)
-	big, other := huge(child(lost, 102, 0)), huge(child(lost, 103, 1))
+	big, other := sized(child(lost, 102, 0), 33<<20), sized(child(lost, 103, 1), 33<<20)
 	type row struct {
 		waiting []ledger.Event
 		stops   bool

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -52,30 +53,22 @@ func TestWhatCannotBeRemovedIsNoFailedSnapshot(t *testing.T) {
 	})
 }
 
-// TestIdleNodeTakesTheSnapshotThatIsDue shows nothing after the interval began.
-func TestIdleNodeTakesTheSnapshotThatIsDue(t *testing.T) {
-	diskTest(t, Config{SnapshotInterval: time.Minute}, func(t *testing.T, disk *vfstest.Memory, n *subject, block *ledger.Block) {
-		n.finalize(block)
-		for _, later := range []time.Duration{61 * time.Second, time.Hour} {
-			pause(later)
-			ledgertest.Equal(t, n.Stats().Snapshot.Count, 1, "snapshots of one block %v later", later)
-		}
-	})
-}
-
-// A snapshot is due again when the one before has ended, though nothing happens any more that would make the node look.
-func TestIdleNodeTakesTheSnapshotAfterALongOne(t *testing.T) {
+// TestIdleNodeTakesTheSnapshotsThatAreDue: a snapshot is due after the interval, and again when one that took long has ended, though
+// nothing happens that would make the node look. There is one of each block.
+func TestIdleNodeTakesTheSnapshotsThatAreDue(t *testing.T) {
 	diskTest(t, Config{SnapshotInterval: time.Second}, func(t *testing.T, _ *vfstest.Memory, n *subject, block *ledger.Block) {
 		block = n.finalize(block)
 		release := stall(n.disk, vfstest.KindCreate, "")
-		time.Sleep(2 * time.Second)
+		pause(2 * time.Second)
+		ledgertest.Equal(t, n.Stats().Snapshot.Running, true, "whether a snapshot is being written, a second after it was due,")
 		n.finalize(block) // the last block comes while the snapshot of the one before is taken
 		time.Sleep(time.Minute)
 		release()
-		time.Sleep(5 * time.Second)
-		synctest.Wait()
-		ledgertest.Equal(t, n.Stats().Snapshot.Slot, n.Head().Tips[ledger.Finalized].Slot, "the newest snapshot, 65 s after the last block")
-		ledgertest.Equal(t, n.Stats().Snapshot.Running, false, "whether another is being written")
+		for _, later := range []time.Duration{5 * time.Second, time.Hour} {
+			pause(later)
+			ledgertest.Equal(t, n.Stats().Snapshot.Slot, n.Head().Tips[ledger.Finalized].Slot, "the newest snapshot %v later", later)
+			ledgertest.Equal(t, n.Stats().Snapshot.Count, 2, "snapshots of two blocks %v later", later)
+		}
 	})
 }
 
@@ -95,11 +88,10 @@ func TestEventsThatLeadToNothingPruneNothing(t *testing.T) {
 		n.send(blocks[29]) // shown again: it leads to nothing
 		time.Sleep(2 * foldAfter)
 		synctest.Wait()
-		for slot := n.Head().Floor; slot <= 130; slot++ {
-			if _, _, err := n.Block(ledger.Query{}, slot); err != nil {
-				why, _ := absence(err)
-				t.Errorf("slot %d, floor %d: %v (pruned is %v)", slot, n.Head().Floor, why.Absence, ledger.SlotPruned)
-			}
+		for slot := root.Slot + 1; slot <= 130; slot++ {
+			_, _, err := n.Block(ledger.Query{}, slot)
+			_, _, errTx := n.Transaction(ledger.Query{}, signature(int(slot)))
+			ledgertest.ErrorIs(t, errors.Join(err, errTx), nil, "slot %d, the floor is %d: its block and its transaction", slot, n.Head().Floor)
 		}
 	})
 }
