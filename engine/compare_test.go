@@ -297,7 +297,7 @@ func (c *comparer) lists(e *Engine, q ledger.Query, s shown) error {
 func (s shown) rightMint(k ledger.Pubkey, got *ledger.Mint) error {
 	want, known := s.world.mints[k]
 	facts := ledger.Mint{Decimals: want.decimals.value, Supply: want.supply.opt(), Scaled: want.scaled.opt()}
-	if known != (got != nil) || known && !got.SameFacts(&facts) {
+	if known != (got != nil) || known && got.Facts() != facts {
 		return fmt.Errorf("mint %s: got %v, want %v, known %v", k, got, want, known)
 	}
 	return nil

@@ -49,6 +49,3 @@ type Mint struct {
 
 // Facts returns the facts without their provenance, as a write tells them.
 func (m *Mint) Facts() Mint { return Mint{Decimals: m.Decimals, Supply: m.Supply, Scaled: m.Scaled} }
-
-// SameFacts reports whether the facts of two mints are equal, whatever their provenance.
-func (m *Mint) SameFacts(o *Mint) bool { return m.Facts() == o.Facts() }

@@ -158,30 +158,39 @@ func (p *pass) run(in io.Reader) error {
 	}
 }
 
-// file reads one file of the tar.
+var errNoPart = errors.New("it holds a file that is no part of a snapshot")
+
+// file reads one file of the tar. Its path says what it is.
 func (p *pass) file(h *tar.Header, in io.Reader) error {
-	e, id, err := parseEntry(h.Name)
+	switch parts := strings.Split(strings.TrimPrefix(h.Name, "./"), "/"); {
+	case len(parts) == 1 && parts[0] == "version":
+		return p.version(in)
+	case len(parts) == 2 && parts[0] == "snapshots" && parts[1] == "status_cache":
+		return nil
+	case len(parts) == 3 && parts[0] == "snapshots" && parts[1] == parts[2]:
+		return p.bank(parts[1], h.Size, in)
+	case len(parts) == 2 && parts[0] == "accounts":
+		return p.storage(parts[1], uint64(h.Size), in)
+	}
+	return errNoPart
+}
+
+// bank reads the manifest of a slot.
+func (p *pass) bank(name string, size int64, in io.Reader) error {
+	slot, err := parseNumber[ledger.Slot](name)
 	switch {
 	case err != nil:
-		return err
-	case e == versionEntry:
-		return p.version(in)
-	case e == manifestEntry && p.manifest != nil:
+		return errNoPart
+	case p.manifest != nil:
 		return errors.New("it is a second manifest")
-	case e == manifestEntry && !p.versioned:
+	case !p.versioned:
 		return errors.New("the version of the archive does not come before it")
-	case e == manifestEntry:
-		p.manifest, err = readManifest(in, h.Size, p.named, p.base)
-		if err == nil && id.slot != p.named {
-			err = fmt.Errorf("it is the manifest of slot %d, the archive is named after %d", id.slot, p.named)
-		}
-		return err
-	case e == storageEntry && p.manifest == nil:
-		return errors.New("the manifest does not come before it, so nobody knows how much of it is in use")
-	case e == storageEntry:
-		return p.storage(id, uint64(h.Size), in)
 	}
-	return nil
+	p.manifest, err = readManifest(in, size, p.named, p.base)
+	if err == nil && slot != p.named {
+		err = fmt.Errorf("it is the manifest of slot %d, the archive is named after %d", slot, p.named)
+	}
+	return err
 }
 
 func (p *pass) version(in io.Reader) error {
@@ -196,8 +205,18 @@ func (p *pass) version(in io.Reader) error {
 	return nil
 }
 
-// storage adds the records of one account file.
-func (p *pass) storage(id storageID, size uint64, in io.Reader) error {
+// storage adds the records of one account file, SLOT.NUMBER.
+func (p *pass) storage(name string, size uint64, in io.Reader) error {
+	slotText, numberText, _ := strings.Cut(name, ".")
+	slot, slotErr := parseNumber[ledger.Slot](slotText)
+	number, err := parseNumber[uint64](numberText)
+	switch {
+	case slotErr != nil || err != nil:
+		return errNoPart
+	case p.manifest == nil:
+		return errors.New("the manifest does not come before it, so nobody knows how much of it is in use")
+	}
+	id := storageID{slot, number}
 	used, listed := p.manifest.storages[id]
 	switch {
 	case !listed:

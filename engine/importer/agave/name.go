@@ -44,37 +44,3 @@ func parseNumber[T ~uint64](s string) (T, error) {
 	n, err := strconv.ParseUint(s, 10, 64)
 	return T(n), err
 }
-
-// entry is what the path of a file in the archive says it is.
-type entry uint8
-
-const (
-	otherEntry entry = iota // of no use here
-	versionEntry
-	manifestEntry
-	storageEntry
-)
-
-// parseEntry returns what a file is. The manifest has its slot in id, a storage also its number.
-func parseEntry(path string) (e entry, id storageID, err error) {
-	parts := strings.Split(strings.TrimPrefix(path, "./"), "/")
-	switch {
-	case len(parts) == 1 && parts[0] == "version":
-		return versionEntry, id, nil
-	case len(parts) == 2 && parts[0] == "snapshots" && parts[1] == "status_cache":
-		return otherEntry, id, nil
-	case len(parts) == 3 && parts[0] == "snapshots" && parts[1] == parts[2]:
-		if id.slot, err = parseNumber[ledger.Slot](parts[1]); err == nil {
-			return manifestEntry, id, nil
-		}
-	case len(parts) == 2 && parts[0] == "accounts":
-		slot, number, _ := strings.Cut(parts[1], ".")
-		var slotErr error
-		id.slot, slotErr = parseNumber[ledger.Slot](slot)
-		id.number, err = parseNumber[uint64](number)
-		if slotErr == nil && err == nil {
-			return storageEntry, id, nil
-		}
-	}
-	return otherEntry, id, errors.New("it holds a file that is no part of a snapshot")
-}
