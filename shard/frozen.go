@@ -42,7 +42,7 @@ func (f *Frozen) Release() {
 
 // Mints calls visit for the facts of every mint in pubkey order until it returns false.
 func (f *Frozen) Mints(visit func(ledger.MintWrite) bool) {
-	f.mints.ascend(&ledger.Pubkey{}, f.version, func(m *mintFacts) bool {
+	f.mints.scan(f.version, func(m *mintFacts) bool {
 		return visit(ledger.MintWrite{Pubkey: m.pubkey, Mint: m.mint})
 	})
 }

@@ -130,12 +130,10 @@ func (m *mints) overlayBytes() int {
 // freeze returns a copy of m for another goroutine to walk.
 func (m *mints) freeze() *mints { return &mints{tree: m.tree.Copy()} }
 
-// ascend calls visit, in key order, for the facts at version v of every mint from a key on, until it
-// returns false.
-func (m *mints) ascend(from *ledger.Pubkey, v ledger.Version, visit func(*mintFacts) bool) {
+// scan calls visit, in key order, for the facts of every mint at version v, until it returns false.
+func (m *mints) scan(v ledger.Version, visit func(*mintFacts) bool) {
 	var last *mintFacts // the newest visible value of the last key
-	probe := mintFacts{pubkey: *from, version: newest}
-	m.tree.Ascend(probe.entry(), func(e mintEntry) bool {
+	m.tree.Scan(func(e mintEntry) bool {
 		if e.version > v || last != nil && last.pubkey == e.pubkey {
 			return true
 		}

@@ -53,7 +53,7 @@ func TestRestoredMintsTakeNoMoreMemory(t *testing.T) {
 	put := heapBytes() - before
 	c := content(nil)
 	c.Mints = func(visit func(ledger.MintWrite) bool) error {
-		grown.ascend(&ledger.Pubkey{}, newest, func(m *mintFacts) bool { return visit(ledger.MintWrite{Pubkey: m.pubkey}) })
+		grown.scan(newest, func(m *mintFacts) bool { return visit(ledger.MintWrite{Pubkey: m.pubkey}) })
 		return nil
 	}
 	must(t, restored.Restore(c))
