@@ -8,7 +8,6 @@ import (
 	"strconv"
 	"sync"
 	"testing"
-	"time"
 	"weak"
 
 	"ledgerd/engine/ledger"
@@ -101,10 +100,8 @@ func TestPackedBlocksReadAsTheyWere(t *testing.T) {
 	}
 	s.Remove(held)
 	held = nil
-	for late := time.Now().Add(10 * time.Second); s.named() > 0; {
-		if runtime.GC(); time.Now().After(late) {
-			t.Fatalf("%d keys are held after all blocks are gone", s.named())
-		}
+	for s.named() > 0 { // the cleanups of the blocks run some time after
+		runtime.GC()
 	}
 }
 
@@ -115,10 +112,8 @@ func TestADroppedStoreIsCollected(t *testing.T) {
 	s.Add(b)
 	gone := weak.Make(b)
 	s, b = nil, nil
-	for late := time.Now().Add(10 * time.Second); gone.Value() != nil; {
-		if runtime.GC(); time.Now().After(late) {
-			t.Fatal("its block is still reachable")
-		}
+	for gone.Value() != nil {
+		runtime.GC()
 	}
 }
 
