@@ -1,4 +1,6 @@
-// Package bloom has filters that tell which keys a block's transactions may name, in memory and in the files of an archive.
+// Package bloom has filters that tell which keys a block's transactions may name: in memory for package txstore, and in the files of
+// an archive for package snapshot, which do not know each other. Like engine/ledger it is for everybody, and imports the standard
+// library alone.
 package bloom
 
 import "encoding/binary"
