@@ -7,6 +7,7 @@ import (
 
 	"ledgerd/engine/ledger"
 	"ledgerd/httpd/encode"
+	"ledgerd/httpd/stream"
 )
 
 // Codes of errors, as errors/codes.yaml of the specification has them.
@@ -71,6 +72,8 @@ func errorOf(err error, v ledger.View) *callError {
 		return errorOf(unhealthy("it recovers"), v)
 	case errors.Is(err, ledger.ErrNoBlock):
 		return errorOf(unhealthy("no block has come from its source yet"), v)
+	case errors.Is(err, stream.ErrManyTopics):
+		return &callError{code: codeInternal, message: "Internal error: Too many subscriptions. Subscription rejected."}
 	case errors.Is(err, ledger.ErrUnavailable):
 		return &callError{code: codeInternal, message: "Internal error: the node is overloaded, try again"}
 	}

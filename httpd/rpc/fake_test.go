@@ -21,6 +21,7 @@ type fakeLedger struct {
 	accounts map[ledger.Pubkey]ledger.Account
 	mints    map[ledger.Pubkey]*ledger.Mint
 	blocks   []*ledger.Block // oldest first
+	asked    func() func()   // called when a transaction is asked for; what it returns is called with the answer; nil: nothing is
 }
 
 const genesis = 1767225600 // the time of slot 0
@@ -174,6 +175,9 @@ func (l *fakeLedger) Slots(q ledger.Query, from, to ledger.Slot, limit int) (p l
 }
 
 func (l *fakeLedger) Transaction(q ledger.Query, sig ledger.Signature) (ledger.TransactionAnswer, ledger.View, error) {
+	if l.asked != nil {
+		defer l.asked()()
+	}
 	v, err := l.view(q)
 	for _, b := range l.blocks {
 		if t := &b.Transactions[0]; t.Signature == sig && err == nil && b.Slot <= v.Tip().Slot && (!q.Recent || b.Slot > 10) { // that of 10 is on disk

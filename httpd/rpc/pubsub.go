@@ -22,15 +22,17 @@ type subscription struct {
 
 // subscriptions are all there are, by name. All who ask for the same share one topic of the hub, and its number.
 var subscriptions = map[string]subscription{
-	"accountSubscribe": {2, (*call).accountSubscribe},
-	"programSubscribe": {2, (*call).programSubscribe},
-	"slotSubscribe":    {0, (*call).slotSubscribe},
-	"rootSubscribe":    {0, (*call).rootSubscribe},
+	"accountSubscribe":   {2, (*call).accountSubscribe},
+	"programSubscribe":   {2, (*call).programSubscribe},
+	"slotSubscribe":      {0, (*call).slotSubscribe},
+	"rootSubscribe":      {0, (*call).rootSubscribe},
+	"signatureSubscribe": {2, (*call).signatureSubscribe},
 
-	"accountUnsubscribe": {1, unsubscribe("account")},
-	"programUnsubscribe": {1, unsubscribe("program")},
-	"slotUnsubscribe":    {1, unsubscribe("slot")},
-	"rootUnsubscribe":    {1, unsubscribe("root")},
+	"accountUnsubscribe":   {1, unsubscribe("account")},
+	"programUnsubscribe":   {1, unsubscribe("program")},
+	"slotUnsubscribe":      {1, unsubscribe("slot")},
+	"rootUnsubscribe":      {1, unsubscribe("root")},
+	"signatureUnsubscribe": {1, unsubscribe("signature")},
 }
 
 // upgrade makes an exchange a WebSocket.
@@ -73,15 +75,9 @@ func (d *Door) talk(socket *stream.Socket, text []byte) {
 	}
 }
 
-// watch has the client told of a topic, whose key says all that it is about.
-func (c *call) watch(socket *stream.Socket, key string, t stream.Topic) error {
-	err := socket.Watch(key, t, func(number uint64) []byte {
-		return c.appendID(appendUint([]byte(`{"jsonrpc":"2.0","result":`), number))
-	})
-	if errors.Is(err, stream.ErrManyTopics) {
-		return &callError{code: codeInternal, message: "Internal error: Too many subscriptions. Subscription rejected."}
-	}
-	return err
+// subscribed returns the answer that a subscription has a number.
+func (c *call) subscribed(number uint64) []byte {
+	return c.appendID(appendUint([]byte(`{"jsonrpc":"2.0","result":`), number))
 }
 
 // unsubscribe returns what ends a subscription of a kind.
@@ -100,17 +96,17 @@ func unsubscribe(kind string) func(*call, *stream.Socket) error {
 }
 
 func (c *call) slotSubscribe(socket *stream.Socket) error {
-	return c.watch(socket, "slot", stream.Topic{Kind: "slot", Append: func(dst []byte, number uint64, n *stream.Note) []byte {
+	return socket.Watch("slot", stream.Topic{Kind: "slot", Append: func(dst []byte, number uint64, n *stream.Note) []byte {
 		dst = fmt.Appendf(dst, `{"jsonrpc":"2.0","method":"slotNotification","params":{"result":{"parent":%d,"root":%d,"slot":%d}`, n.Before, n.Root, n.Slot)
 		return appendNumberOf(dst, number)
-	}})
+	}}, c.subscribed)
 }
 
 func (c *call) rootSubscribe(socket *stream.Socket) error {
-	return c.watch(socket, "root", stream.Topic{Kind: "root", Level: ledger.Finalized, Append: func(dst []byte, number uint64, n *stream.Note) []byte {
+	return socket.Watch("root", stream.Topic{Kind: "root", Level: ledger.Finalized, Append: func(dst []byte, number uint64, n *stream.Note) []byte {
 		dst = appendUint(append(dst, `{"jsonrpc":"2.0","method":"rootNotification","params":{"result":`...), uint64(n.Slot))
 		return appendNumberOf(dst, number)
-	}})
+	}}, c.subscribed)
 }
 
 // appendNumberOf ends a notification with the number of its subscription.
@@ -136,9 +132,9 @@ func (c *call) accountSubscribe(socket *stream.Socket) error {
 	if err != nil {
 		return err
 	}
-	return c.watch(socket, fmt.Sprint("account ", c.query.Commitment, f.encoding, key), stream.Topic{
+	return socket.Watch(fmt.Sprint("account ", c.query.Commitment, f.encoding, key), stream.Topic{
 		Kind: "account", Level: c.query.Commitment, Account: ledger.Some(key), Tokens: f.encoding == asParsed, Append: f.teller("account"),
-	})
+	}, c.subscribed)
 }
 
 func (c *call) programSubscribe(socket *stream.Socket) error {
@@ -178,7 +174,7 @@ func (c *call) programSubscribe(socket *stream.Socket) error {
 	if takes.looks || takes.tokens {
 		t.Takes = takes.takes
 	}
-	return c.watch(socket, string(takes.appendKey(fmt.Appendf(nil, "program %d %s %s ", c.query.Commitment, f.encoding, program))), t)
+	return socket.Watch(string(takes.appendKey(fmt.Appendf(nil, "program %d %s %s ", c.query.Commitment, f.encoding, program))), t, c.subscribed)
 }
 
 // judged is how many accounts of a program are looked at for one that is taken and tells whether such accounts can be shown.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -22,17 +23,30 @@ const patience = time.Minute
 
 // feed publishes blocks to a hub.
 type feed struct {
-	ledger *fakeLedger
-	hub    *stream.Hub
-	seq    ledger.Seq
+	ledger  *fakeLedger
+	hub     *stream.Hub
+	seq     ledger.Seq
+	version ledger.Version
 }
 
 // publish tells of a block, or with a tip before of the way back to one, that changed accounts.
 func (f *feed) publish(kind ledger.RecordKind, slot, from ledger.Slot, accounts ...ledger.Account) {
+	f.publishWith(testSignature(byte(slot)), kind, slot, from, accounts...)
+}
+
+// publishWith is publish for a block that has a transaction. Those at odd slots failed.
+func (f *feed) publishWith(sig ledger.Signature, kind ledger.RecordKind, slot, from ledger.Slot, accounts ...ledger.Account) {
 	head := *f.ledger.head
 	tip := &head.Tips[ledger.Processed]
-	tip.Version, tip.Slot = tip.Version+1, slot
+	f.version++
+	tip.Version, tip.Slot = f.version, slot
 	r := &ledger.Record{Version: tip.Version, Kind: kind, Slot: slot, FromSlot: from, FirstSeq: f.seq + 1}
+	f.ledger.blocks = slices.DeleteFunc(f.ledger.blocks, func(b *ledger.Block) bool { return b.Slot > slot })
+	if kind == ledger.BlockRecord {
+		r.Block = &ledger.Block{Slot: slot}
+		r.Block.AddTransaction(ledger.Transaction{Signature: sig, Success: ledger.Some(slot%2 == 0)})
+		f.ledger.blocks = append(f.ledger.blocks, r.Block)
+	}
 	for _, a := range accounts {
 		before := f.ledger.accounts[a.Pubkey]
 		u := ledger.Update{Account: a, DataBefore: ledger.DataBefore(&before, &a)}
@@ -52,9 +66,16 @@ func (f *feed) publish(kind ledger.RecordKind, slot, from ledger.Slot, accounts 
 }
 
 // finalize tells that all is final.
-func (f *feed) finalize() {
+func (f *feed) finalize() { f.reach(ledger.Finalized, f.ledger.head.Tips[ledger.Processed]) }
+
+// reach tells that a block has reached a level.
+func (f *feed) reach(level ledger.Commitment, tip ledger.Tip) {
 	head := *f.ledger.head
-	head.Tips[ledger.Finalized], head.Tips[ledger.Confirmed] = head.Tips[ledger.Processed], head.Tips[ledger.Processed]
+	for at := ledger.Confirmed; at <= level; at++ {
+		if head.Tips[at].Slot < tip.Slot {
+			head.Tips[at] = tip
+		}
+	}
 	f.ledger.head = &head
 	f.hub.Publish(&ledger.Publication{Head: &head})
 }
@@ -62,7 +83,7 @@ func (f *feed) finalize() {
 // serveHub serves a door that has a hub, which ends with the test.
 func serveHub(t *testing.T) (*feed, *rig) {
 	l := newFakeLedger()
-	f := &feed{ledger: l, hub: stream.New(stream.Config{Ledger: l})}
+	f := &feed{ledger: l, hub: stream.New(stream.Config{Ledger: l}), version: l.head.Tips[ledger.Processed].Version}
 	f.hub.Publish(&ledger.Publication{Head: l.head})
 	r := serve(t, l, func(c *Config, h *httpd.Config) { c.Hub = f.hub })
 	t.Cleanup(func() {
@@ -136,6 +157,9 @@ func TestPubsub(t *testing.T) {
 		ask("getSlot", `[]`)
 		ask("logsSubscribe", `["all"]`)
 		ask("slotUnsubscribe", `[99]`)
+		ask("signatureSubscribe", `["<4>"]`)
+		ask("signatureSubscribe", `["<sig1>",{"enableReceivedNotification":1}]`)
+		ask("signatureSubscribe", `["<sig1>",{"minContextSlot":21}]`)
 	})
 	account := func(n byte, lamports ledger.Lamports, owner ledger.Pubkey, data string) ledger.Account {
 		return ledger.Account{Pubkey: testKey(n), Lamports: lamports, Owner: owner, Known: ledger.FieldsAll&^ledger.FieldMint | ledger.FieldData, Data: ledger.NewData([]byte(data))}

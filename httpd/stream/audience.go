@@ -1,6 +1,10 @@
 package stream
 
-import "slices"
+import (
+	"slices"
+
+	"ledgerd/engine/ledger"
+)
 
 // set holds subscribers.
 type set map[*subscriber]struct{}
@@ -20,7 +24,7 @@ func (t set) put(s *subscriber, in bool) {
 // block in their own way are looked at one by one.
 type audience struct {
 	walked  set // see walking
-	indexes [nameKinds]index[*subscriber]
+	indexes [nameKinds]index[ledger.Pubkey, *subscriber]
 	topics  topics
 	matched []*subscriber // received a match, and are to be woken
 
@@ -30,8 +34,9 @@ type audience struct {
 
 func newAudience(ringBytes int) audience {
 	a := audience{ringBytes: ringBytes, walked: make(set), rings: make(map[form]*ring)}
+	a.topics.signatures = make(index[ledger.Signature, *topic])
 	for kind := range a.indexes {
-		a.indexes[kind], a.topics.named[kind] = make(index[*subscriber]), make(index[*topic])
+		a.indexes[kind], a.topics.named[kind] = make(index[ledger.Pubkey, *subscriber]), make(index[ledger.Pubkey, *topic])
 	}
 	return a
 }
@@ -120,7 +125,7 @@ func (a *audience) deliver(e *emission) {
 
 // deliverUpdates gives updates to those that named their keys, each once.
 func (a *audience) deliverUpdates(e *emission) {
-	if !slices.ContainsFunc(a.indexes[:], func(x index[*subscriber]) bool { return len(x) > 0 }) {
+	if !slices.ContainsFunc(a.indexes[:], func(x index[ledger.Pubkey, *subscriber]) bool { return len(x) > 0 }) {
 		return
 	}
 	var room [maxNamesOf]name

@@ -18,8 +18,8 @@
 // an account's key, a program or a wallet: that of a token account, now or before the block, or
 // the wallet itself.
 //
-// A topic is what all sockets of the other door are told that asked for the same: the updates of an account or of a program's accounts, or the blocks of
-// a level. It is encoded once, by the words of whoever asked first, and waits in the outboxes of its watchers.
+// A topic is what all sockets of the other door are told that asked for the same: the updates of an account or of a program's accounts, the block of a
+// transaction, or the blocks of a level. It is encoded once, by the words of whoever asked first, and waits in the outboxes of its watchers.
 //
 // A form is how updates are written: basic, extended, or extended with the facts of token accounts, the data of accounts, or both.
 // A frame with data may be as long as the data: it has a block of its ring to itself then, and is written from where it is.

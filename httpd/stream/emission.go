@@ -51,6 +51,7 @@ type emission struct {
 	lastSeq   ledger.Seq // the newest seq once all of it was delivered
 	updates   []ledger.Update
 	dataBytes int           // of the data of updates, now and before
+	block     *ledger.Block // while it is delivered by a feed that keeps blocks; nil: an undoing
 	published time.Duration // when, see Hub.now
 
 	// decimals are the updates' mints, nil until they are read for the first subscriber that wants them. All

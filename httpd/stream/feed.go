@@ -11,6 +11,7 @@ import (
 // that one of these has not reached, for when it does.
 type feed struct {
 	levels ledger.Commitment // how many, from the processed one on
+	blocks bool              // emissions have their blocks
 	chain  []emission        // of those blocks, at the processed level
 	// emitted is how many blocks of chain were emitted at each level.
 	emitted [ledger.Commitments]int
@@ -26,6 +27,9 @@ func (f *feed) take(p *ledger.Publication) (out []*emission) {
 				decimals: new(atomic.Pointer[mints]),
 			})
 			f.chain[len(f.chain)-1].setUpdates(r.Updates)
+			if f.blocks {
+				f.chain[len(f.chain)-1].block = r.Block
+			}
 			out = f.advance(out, ledger.Processed, r.Version)
 		case ledger.RollbackRecord:
 			out = f.rollBack(out, r)

@@ -51,7 +51,7 @@ type Hub struct {
 func New(config Config) *Hub {
 	config = config.withDefaults()
 	h := &Hub{
-		config: config, memory: &config.Memory.Sockets, feed: feed{levels: ledger.Commitments}, pastBytes: pastBytes,
+		config: config, memory: &config.Memory.Sockets, feed: feed{levels: ledger.Commitments, blocks: true}, pastBytes: pastBytes,
 		started: time.Now(), tokens: make(set), connections: make(map[*connection]struct{}), topics: make(map[string]*topic),
 	}
 	h.seats = &seats{total: h.config.MaxConns, perClient: h.config.MaxConnsPerClient, clients: make(map[netip.Addr]*peer)}

@@ -8,7 +8,7 @@ import (
 )
 
 // index leads from a key to those that named it: subscribers or topics.
-type index[W comparable] map[ledger.Pubkey]*watchers[W]
+type index[K, W comparable] map[K]*watchers[W]
 
 // watchers are those that are to be told of one thing, in no order. Of few the list is searched; of many it is known where each stands,
 // so that one of many leaves as fast as any other.
@@ -21,7 +21,7 @@ type watchers[W comparable] struct {
 const fewWatchers = 16
 
 // at returns those that named a key.
-func (x index[W]) at(k *ledger.Pubkey) []W {
+func (x index[K, W]) at(k *K) []W {
 	if w := x[*k]; w != nil {
 		return w.list
 	}
@@ -29,7 +29,7 @@ func (x index[W]) at(k *ledger.Pubkey) []W {
 }
 
 // add enters one that is not there yet under each of the keys.
-func (x index[W]) add(keys []ledger.Pubkey, one W) {
+func (x index[K, W]) add(keys []K, one W) {
 	for _, k := range keys {
 		w := x[k]
 		if w == nil {
@@ -41,7 +41,7 @@ func (x index[W]) add(keys []ledger.Pubkey, one W) {
 }
 
 // remove takes one out where it is there under one of the keys, and returns under how many it was.
-func (x index[W]) remove(keys []ledger.Pubkey, one W) (removed int) {
+func (x index[K, W]) remove(keys []K, one W) (removed int) {
 	for _, k := range keys {
 		w := x[k]
 		if w == nil || !w.remove(one) {

@@ -42,7 +42,7 @@ func TestNamesLeadToWhoHasThem(t *testing.T) {
 	const kind = programs
 	for seed := range uint64(ledgertest.Sample(40, 20, 5)) {
 		r := rand.New(rand.NewPCG(seed, 8))
-		x := make(index[*subscriber])
+		x := make(index[ledger.Pubkey, *subscriber])
 		subscribers := make([]*subscriber, 1+r.IntN(3*fewWatchers))
 		has := map[*subscriber]map[ledger.Pubkey]bool{}
 		sets := map[*subscriber]nameSet{}

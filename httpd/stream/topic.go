@@ -2,6 +2,7 @@ package stream
 
 import (
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/valyala/fasthttp"
@@ -12,13 +13,17 @@ import (
 	"ledgerd/httpd/stream/frame"
 )
 
-// Topic is what several clients are told in the same words: the updates of an account, those of the accounts of a program, or the blocks of a level.
+// Topic is what several clients are told in the same words: the updates of an account, those of the accounts of a program, the block of a transaction, or
+// the blocks of a level.
 type Topic struct {
 	Kind    string // what it is called by those who take it back
 	Level   ledger.Commitment
 	Account ledger.Opt[ledger.Pubkey]
 	Program ledger.Opt[ledger.Pubkey]
-	Tokens  bool // notes of token accounts have decimals
+	// Signature is that of a transaction. The topic is told once that a block of the level has it, and ends.
+	Signature ledger.Opt[ledger.Signature]
+	Received  bool // it is told before, each time that a block has the transaction
+	Tokens    bool // notes of token accounts have decimals
 	// Takes reports whether an update is told; nil: all are. A client may have only some topics that have it, since each is asked about each
 	// update of its program. It is called with the hub's lock held, as Append is.
 	Takes func(u *ledger.Update) bool
@@ -28,12 +33,14 @@ type Topic struct {
 
 // Note is something that a topic is told of.
 type Note struct {
-	Slot     ledger.Slot
-	Seq      ledger.Seq
-	Account  *ledger.Account   // of an update; nil: it is of a block
-	Decimals ledger.Opt[uint8] // of a token account's mint, if a topic wants tokens and the ledger knows them
-	Before   ledger.Slot       // of a block: the one that it follows, as far as the hub has seen it
-	Root     ledger.Slot       // the newest finalized block
+	Slot        ledger.Slot
+	Seq         ledger.Seq
+	Account     *ledger.Account     // of an update; nil: it is of a block
+	Transaction *ledger.Transaction // that the block has, if it is of one
+	Received    bool                // of a transaction: the topic is told again at its level
+	Decimals    ledger.Opt[uint8]   // of a token account's mint, if a topic wants tokens and the ledger knows them
+	Before      ledger.Slot         // of a block: the one that it follows, as far as the hub has seen it
+	Root        ledger.Slot         // the newest finalized block
 }
 
 // topic is a Topic that has watchers.
@@ -109,16 +116,43 @@ func (s *Socket) Watch(key string, t Topic, answer func(number uint64) []byte) e
 		h.lastTopic++
 		shared = &topic{Topic: t, key: key, number: h.lastTopic, watchers: make(map[*Socket]struct{})}
 		h.topics[key] = shared
-		h.levels[t.Level].topics.change(shared, true)
-		h.tokenTopics += int(figures.One(t.Tokens))
+		h.changeLocked(shared, true)
 	}
 	shared.watchers[s], s.topics[shared.number] = struct{}{}, shared
 	s.Answer(answer(shared.number))
 	return nil
 }
 
+// changeLocked enters a topic at its levels, or takes it out.
+func (h *Hub) changeLocked(t *topic, in bool) {
+	h.levels[t.Level].topics.change(t, in)
+	if t.Received && t.Level != ledger.Processed {
+		h.levels[ledger.Processed].topics.change(t, in)
+	}
+	switch {
+	case t.Tokens && in:
+		h.tokenTopics++
+	case t.Tokens:
+		h.tokenTopics--
+	}
+}
+
 // namesIn returns as how many names the memory of a topic counts: its key is there twice, as a text and as what the topic takes.
 func namesIn(key string) int { return 1 + 2*len(key)/nameBytes }
+
+// Tell sends what is told of a topic to this client alone, unless the topic has ended for it meanwhile, and ends it then if ends.
+func (s *Socket) Tell(number uint64, payload []byte, ends bool) {
+	s.hub.mu.Lock()
+	defer s.hub.mu.Unlock()
+	t := s.topics[number]
+	if t == nil {
+		return
+	}
+	s.Answer(payload)
+	if ends {
+		s.unwatchLocked(t)
+	}
+}
 
 // Unwatch ends that the client is told of a topic of a kind, and reports whether it was.
 func (s *Socket) Unwatch(kind string, number uint64) bool {
@@ -139,8 +173,7 @@ func (s *Socket) unwatchLocked(t *topic) {
 	s.seat.filtered -= int(figures.One(t.Takes != nil))
 	if len(t.watchers) == 0 {
 		delete(s.hub.topics, t.key)
-		s.hub.levels[t.Level].topics.change(t, false)
-		s.hub.tokenTopics -= int(figures.One(t.Tokens))
+		s.hub.changeLocked(t, false)
 	}
 }
 
@@ -184,9 +217,10 @@ func (s *Socket) leaveSome() (more bool) {
 
 // topics are those of one level. The hub's lock guards them.
 type topics struct {
-	named  [nameKinds]index[*topic]
-	blocks watchers[*topic]
-	tip    ledger.Slot // the newest of the level
+	named      [nameKinds]index[ledger.Pubkey, *topic]
+	signatures index[ledger.Signature, *topic]
+	blocks     watchers[*topic]
+	tip        ledger.Slot // the newest of the level
 }
 
 // change enters a topic or takes it out, in the same time however many there are.
@@ -196,6 +230,10 @@ func (ts *topics) change(t *topic, in bool) {
 		kind, key = pubkeys, t.Account
 	}
 	switch {
+	case t.Signature.Known && in:
+		ts.signatures.add([]ledger.Signature{t.Signature.Value}, t)
+	case t.Signature.Known:
+		ts.signatures.remove([]ledger.Signature{t.Signature.Value}, t)
 	case !key.Known && in:
 		ts.blocks.add(t)
 	case !key.Known:
@@ -207,7 +245,7 @@ func (ts *topics) change(t *topic, in bool) {
 	}
 }
 
-// deliver tells the topics of an emission: of its updates, and of its block if it is one.
+// deliver tells the topics of an emission: of its updates, and of its block and the transactions in that if it is one.
 func (ts *topics) deliver(e *emission, root ledger.Slot) {
 	note := Note{Slot: e.slot, Before: ts.tip, Root: root}
 	ts.tip = e.slot
@@ -232,9 +270,30 @@ func (ts *topics) deliver(e *emission, root ledger.Slot) {
 			t.tell(e, e.ending(), &note)
 		}
 	}
+	if e.block != nil && len(ts.signatures) > 0 {
+		ts.deliverTransactions(e, note)
+	}
 }
 
-// tell has a note waiting for all watchers, as one packet.
+// deliverTransactions tells the topics of the transactions in a block. Those of its level end.
+func (ts *topics) deliverTransactions(e *emission, note Note) {
+	for i := range e.block.Transactions {
+		note.Transaction = &e.block.Transactions[i]
+		for _, t := range slices.Clone(ts.signatures.at(&note.Transaction.Signature)) { // which those leave that end
+			if note.Received = true; t.Received && e.level == ledger.Processed {
+				t.send(e, e.ending(), &note)
+			}
+			if note.Received = false; t.Level == e.level {
+				t.send(e, e.ending(), &note)
+				for s := range t.watchers {
+					s.unwatchLocked(t)
+				}
+			}
+		}
+	}
+}
+
+// tell sends a note that the topic takes, once.
 func (t *topic) tell(e *emission, part int, note *Note) {
 	here := toldPart{e.version, part}
 	if t.last == here {
@@ -244,6 +303,11 @@ func (t *topic) tell(e *emission, part int, note *Note) {
 	if t.Takes != nil && !t.Takes(&e.updates[part]) {
 		return
 	}
+	t.send(e, part, note)
+}
+
+// send has a note waiting for all watchers, as one packet.
+func (t *topic) send(e *emission, part int, note *Note) {
 	data := frame.AppendText(nil, func(b []byte) []byte { return t.Append(b, t.number, note) })
 	p := &packet{data: data, tally: e.tally(part), update: true}
 	for s := range t.watchers {

@@ -21,10 +21,14 @@ func TestTopicsAreSharedBoundedAndForgotten(t *testing.T) {
 	}
 	told := 0
 	topicOf := func(i int) Topic {
-		return Topic{Account: ledger.Some(key(i)), Append: func(dst []byte, number uint64, note *Note) []byte {
+		text := func(dst []byte, number uint64, note *Note) []byte {
 			told++
 			return fmt.Appendf(dst, "%d %d %d", number, note.Slot, note.Seq)
-		}}
+		}
+		if i%2 == 0 {
+			return Topic{Signature: ledger.Some(ledger.Signature{byte(i), byte(i >> 8)}), Level: ledger.Finalized, Received: true, Append: text}
+		}
+		return Topic{Account: ledger.Some(key(i)), Append: text}
 	}
 	for _, s := range sockets {
 		for i := range maxNames {

@@ -1,7 +1,7 @@
 // Follows a node with the libraries of Solana as they are. Arguments: the address of JSON-RPC, and a program whose accounts change.
 import assert from 'node:assert/strict';
 import { Connection, PublicKey } from '@solana/web3.js';
-import { address, createSolanaRpcSubscriptions } from '@solana/kit';
+import { address, createSolanaRpc, createSolanaRpcSubscriptions, signature } from '@solana/kit';
 
 const [url, program] = process.argv.slice(2);
 const sockets = url.replace('http', 'ws');
@@ -30,6 +30,12 @@ async function web3() {
   for (const [m, at] of members) assert(at.slot > 0 && (m.accountInfo.owner.toBase58() === program || m.accountInfo.lamports === 0));
   const id = c.onAccountChange(key, () => {}, { commitment: 'processed' });
   await c.removeAccountChangeListener(id);
+  const [sent] = (await c.getBlockSignatures(await c.getSlot('confirmed'), 'confirmed')).signatures; // which is not final yet
+  const [[note]] = await come(1, (note) => c.onSignatureWithOptions(sent, note, { commitment: 'finalized', enableReceivedNotification: true }));
+  assert.equal(note.type, 'received'); // and web3.js listens no more
+  const [[, at]] = await come(1, (note) => c.onSignature(sent, note, 'finalized'));
+  assert.equal(at.slot, (await c.getSignatureStatus(sent)).value.slot);
+  await c.confirmTransaction(sent, 'finalized'); // which is known by now
 }
 
 async function kit() {
@@ -40,6 +46,11 @@ async function kit() {
   const notes = await rpc.programNotifications(address(program), { encoding: 'jsonParsed', commitment: 'processed' }).subscribe({ abortSignal: stop.signal });
   for await (const n of notes) {
     assert(n.value.account.lamports >= 0n && n.context.slot >= slots[0]);
+    break;
+  }
+  const [sent] = (await createSolanaRpc(url).getBlock(slots[0], { transactionDetails: 'signatures', rewards: false, commitment: 'confirmed' }).send()).signatures;
+  for await (const n of await rpc.signatureNotifications(signature(sent), { commitment: 'finalized' }).subscribe({ abortSignal: stop.signal })) {
+    assert(n.context.slot === slots[0] && 'err' in n.value);
     break;
   }
   stop.abort();

@@ -1,0 +1,72 @@
+package rpc
+
+import (
+	"errors"
+	"fmt"
+
+	"ledgerd/engine/ledger"
+	"ledgerd/httpd/stream"
+)
+
+// signatureSubscribe has the client told once that a transaction has reached a level, at once where it has already. The ledger, which shows a
+// block before the hub tells of it, is asked after the hub watches: so no block falls between the two.
+func (c *call) signatureSubscribe(socket *stream.Socket) error {
+	sig, received, err := c.transaction()
+	if err == nil {
+		err = socket.PayLookup(1)
+	}
+	if err != nil {
+		return err
+	}
+	level := c.query.Commitment
+	var number uint64
+	err = socket.Watch(fmt.Sprint("signature ", level, received, sig), stream.Topic{
+		Kind: "signature", Level: level, Signature: ledger.Some(sig), Received: received, Append: appendOutcome,
+	}, func(n uint64) []byte {
+		number = n
+		return c.subscribed(n)
+	})
+	if err != nil {
+		return err
+	}
+	a, v, err := c.door.config.Ledger.Transaction(ledger.Query{Commitment: ledger.Processed}, sig)
+	switch {
+	case errors.Is(err, ledger.ErrNotFound):
+		return nil
+	case err != nil:
+		why := appendFault([]byte(`{"jsonrpc":"2.0","method":"signatureNotification","params":{"error":`), errorOf(err, v))
+		socket.Tell(number, appendNumberOf(why, number), true)
+		return nil
+	}
+	if below := a.Commitment < level; received || !below {
+		note := stream.Note{Slot: a.Transaction.Slot, Transaction: a.Transaction, Received: below}
+		socket.Tell(number, appendOutcome(nil, number, &note), !below)
+	}
+	return nil
+}
+
+// transaction reads the parameters of signatureSubscribe: the transaction, and whether the client is told, too, that a block has it.
+func (c *call) transaction() (sig ledger.Signature, received bool, err error) {
+	if sig, err = signatureOf(c.param(0), "signature"); err != nil {
+		return sig, false, err
+	}
+	config, err := c.config(1)
+	if err == nil {
+		received, err = isSet(config, "enableReceivedNotification")
+	}
+	if err == nil {
+		_, err = c.newest()
+	}
+	return sig, received, err
+}
+
+// appendOutcome appends what is told of a transaction: that a block has it, or what became of it.
+func appendOutcome(dst []byte, number uint64, n *stream.Note) []byte {
+	dst = fmt.Appendf(dst, `{"jsonrpc":"2.0","method":"signatureNotification","params":{"result":{"context":{"slot":%d},"value":`, n.Slot)
+	if n.Received {
+		dst = append(dst, `"receivedSignature"}`...)
+	} else {
+		dst = append(appendFailure(append(dst, `{"err":`...), n.Transaction), `}}`...)
+	}
+	return appendNumberOf(dst, number)
+}

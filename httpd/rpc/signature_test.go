@@ -1,0 +1,188 @@
+package rpc
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"ledgerd/engine/ledger"
+	"ledgerd/engine/ledger/ledgertest"
+)
+
+// waiting is a subscription as the model of it sees it.
+type waiting struct {
+	number   int
+	sig      ledger.Signature
+	level    ledger.Commitment
+	received bool
+}
+
+// notes returns what a subscription is told of the transaction of a block: at the processed level that it was received, and at its own what became of it.
+func (w waiting) notes(b *ledger.Block, at ledger.Commitment, receivedOnly bool) (all []string, ends bool) {
+	note := func(value string) {
+		all = append(all, fmt.Sprintf(`{"jsonrpc":"2.0","method":"signatureNotification","params":{"result":{"context":{"slot":%d},"value":%s},"subscription":%d}}`, b.Slot, value, w.number))
+	}
+	if b.Transactions[0].Signature != w.sig {
+		return nil, false
+	}
+	if w.received && receivedOnly {
+		note(`"receivedSignature"`)
+	}
+	if ends = at >= w.level; ends {
+		note(map[bool]string{true: `{"err":null}`, false: `{"err":"Unknown"}`}[b.Slot%2 == 0])
+	}
+	return all, ends
+}
+
+// However blocks come, are undone, come again with another outcome and reach their levels, each subscription is told once what became of its
+// transaction at its level, and has then ended.
+func TestSignaturesAreToldOnceThroughForks(t *testing.T) {
+	for seed := range uint64(8) {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) { followSignatures(t, rand.New(rand.NewPCG(3, seed))) })
+	}
+}
+
+func followSignatures(t *testing.T, random *rand.Rand) {
+	f, r := serveHub(t)
+	l := f.ledger
+	c := client{t, r.dial()}
+	var alive []waiting
+	var chain []ledger.Tip // of blocks that are not final
+	numbers, slot := 0, ledger.Slot(40)
+	// follow compares what comes next with what the model says, in any order.
+	follow := func(step int, what string, want []string) {
+		t.Helper()
+		var got []string
+		for range want {
+			got = append(got, c.next())
+		}
+		slices.Sort(got)
+		slices.Sort(want)
+		ledgertest.Equal(t, got, want, "what is told at step %d, %s", step, what)
+	}
+	// deliver has the model tell of a block that has reached a level.
+	deliver := func(b *ledger.Block, level ledger.Commitment) (want []string) {
+		alive = slices.DeleteFunc(alive, func(w waiting) bool {
+			if w.level != level && level != ledger.Processed {
+				return false
+			}
+			notes, ends := w.notes(b, level, level == ledger.Processed)
+			want = append(want, notes...)
+			return ends
+		})
+		return want
+	}
+	blockAt := func(slot ledger.Slot) *ledger.Block {
+		return l.blocks[slices.IndexFunc(l.blocks, func(b *ledger.Block) bool { return b.Slot == slot })]
+	}
+	sigOf := func() ledger.Signature { return testSignature(byte(100 + random.IntN(30))) }
+	for step, asked := 0, 0; asked < 90; step++ { // a client may say no more in a second
+		switch n := random.IntN(10); {
+		case n < 3:
+			slot += 1 + ledger.Slot(random.IntN(2))
+			sig := sigOf()
+			if slices.ContainsFunc(l.blocks, func(b *ledger.Block) bool { return b.Transactions[0].Signature == sig }) {
+				sig = testSignature(1)
+			}
+			f.publishWith(sig, ledger.BlockRecord, slot, 0)
+			chain = append(chain, l.head.Tips[ledger.Processed])
+			follow(step, "a block", deliver(blockAt(slot), ledger.Processed))
+		case n < 4 && len(chain) > 1 && chain[len(chain)-2].Slot >= l.head.Tips[ledger.Confirmed].Slot:
+			from := chain[len(chain)-1].Slot
+			chain = chain[:len(chain)-1]
+			f.publish(ledger.RollbackRecord, chain[len(chain)-1].Slot, from)
+			follow(step, "a block is undone", nil)
+		case n < 6 && len(chain) > 0:
+			level, upTo := ledger.Confirmed+ledger.Commitment(random.IntN(2)), random.IntN(len(chain))
+			before := *l.head
+			f.reach(level, chain[upTo])
+			var want []string
+			for at := ledger.Confirmed; at <= level; at++ {
+				for _, tip := range chain[:upTo+1] {
+					if tip.Slot > before.Tips[at].Slot {
+						want = append(want, deliver(blockAt(tip.Slot), at)...)
+					}
+				}
+			}
+			if level == ledger.Finalized {
+				chain = chain[upTo+1:]
+			}
+			follow(step, level.String(), want)
+		case n < 7 && len(alive) > 0:
+			asked++
+			i := random.IntN(len(alive))
+			ledgertest.Equal(t, c.ask("signatureUnsubscribe", fmt.Sprintf("[%d]", alive[i].number)), `{"jsonrpc":"2.0","result":true,"id":1}`, "taken back")
+			alive = slices.Delete(alive, i, i+1)
+		default:
+			asked++
+			w := waiting{sig: sigOf(), level: ledger.Commitment(random.IntN(3)), received: random.IntN(2) == 0}
+			answer := c.ask("signatureSubscribe", fmt.Sprintf(`["%s",{"commitment":"%s","enableReceivedNotification":%t}]`, w.sig, w.level, w.received))
+			same := slices.IndexFunc(alive, func(o waiting) bool { o.number = 0; return o == w })
+			if same >= 0 {
+				w = alive[same]
+				alive = slices.Delete(alive, same, same+1)
+			} else {
+				numbers++
+				w.number = numbers
+			}
+			ledgertest.Equal(t, answer, subscribed(w.number), "the answer at step %d", step)
+			var want []string
+			ends := false
+			for _, b := range l.blocks {
+				if b.Transactions[0].Signature == w.sig {
+					at := l.head.CommitmentOf(b.Slot)
+					want, ends = w.notes(b, at, at < w.level)
+				}
+			}
+			if !ends {
+				alive = append(alive, w)
+			}
+			follow(step, "a subscription", want)
+		}
+	}
+	ledgertest.Equal(t, c.ask("signatureUnsubscribe", "[0]"), badID, "what comes last")
+	_ = c.Close()
+}
+
+// A transaction that a block brings while the ledger is asked for it is told once, and what the ledger cannot say is told and ends the subscription.
+func TestSignaturesAreToldOnceWhileTheyAreAskedFor(t *testing.T) {
+	f, r := serveHub(t)
+	c := client{t, r.dial()}
+	const told = `{"jsonrpc":"2.0","method":"signatureNotification","params":{"result":{"context":{"slot":%d},"value":{"err":null}},"subscription":%d}}`
+	bring := func() {
+		f.ledger.asked = nil
+		f.publish(ledger.BlockRecord, f.ledger.head.Tips[ledger.Processed].Slot+2, 0)
+	}
+	nothing := func() {}
+	for i, asked := range []func() func(){
+		func() func() { bring(); return nothing }, // the answer has it
+		func() func() { return bring },
+	} {
+		slot := 32 + 2*i
+		f.ledger.asked = asked
+		ledgertest.Equal(t, c.ask("signatureSubscribe", fmt.Sprintf(`["<sig%d>",{"commitment":"processed"}]`, slot)), subscribed(i+1), "the answer")
+		ledgertest.Equal(t, c.next(), fmt.Sprintf(told, slot, i+1), "what is told")
+		ledgertest.Equal(t, c.ask("signatureUnsubscribe", fmt.Sprintf("[%d]", i+1)), badID, "what comes next")
+	}
+	for i, one := range []struct{ params, slot, value string }{
+		{`["<sig14>"]`, "14", `{"err":{"InstructionError":[0,{"Custom":1}]}}`},
+		{`["<sig28>",{"enableReceivedNotification":true,"commitment":"confirmed"}]`, "28", `{"err":"Unknown"}`},
+		{`["<sig30>",{"enableReceivedNotification":true}]`, "30", `"receivedSignature"`},
+	} {
+		ledgertest.Equal(t, c.ask("signatureSubscribe", one.params), subscribed(i+3), "the answer")
+		want := strings.Replace(fmt.Sprintf(told, 0, i+3), `0},"value":{"err":null}`, one.slot+`},"value":`+one.value, 1)
+		ledgertest.Equal(t, c.next(), want, "what is told")
+	}
+	f.ledger.asked = func() func() {
+		f.ledger.err = ledger.ErrUnavailable
+		return nothing
+	}
+	ledgertest.Equal(t, c.ask("signatureSubscribe", `["<sig99>"]`), subscribed(6), "the answer")
+	if text := c.next(); !strings.Contains(text, `"params":{"error":{"code":-32603,`) || !strings.HasSuffix(text, `,"subscription":6}}`) {
+		t.Errorf("%s is told, want an error", text)
+	}
+	ledgertest.Equal(t, c.ask("signatureUnsubscribe", "[6]"), badID, "what comes next")
+	_ = c.Close()
+}
