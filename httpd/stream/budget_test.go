@@ -55,7 +55,7 @@ func TestTooManyKeysEndTheConnection(t *testing.T) {
 	inMemory(t, nil, func(n *node) {
 		n.script.block(1)
 		batch := make([]ledger.Pubkey, maxNames/8)
-		for range 5 {
+		for range 2 {
 			c := n.dial("?mode=none")
 			for i := range 8 {
 				for k := range batch {
@@ -76,70 +76,45 @@ func TestTooManyKeysEndTheConnection(t *testing.T) {
 }
 
 // F40: what clients ask for costs all their connections together, whatever comes of it: names that nobody
-// has, programs that are too large, and resumes. A client in debt is disconnected, and gets no new
-// budget by coming back.
+// has, programs that are too large, and resumes, also on connect. A client in debt is disconnected, and gets no new
+// budget by coming back. Others are served meanwhile.
 func TestWorkIsCharged(t *testing.T) {
-	unknown := make([]ledger.Pubkey, 1300)
-	for i := range unknown {
-		unknown[i] = key(i + 1<<21)
-	}
-	tests := map[string]struct {
+	unknown := list(keysFrom(1<<21, 1300)...)
+	for _, tt := range []struct {
 		message string
+		held    int           // accounts of programA
 		price   time.Duration // of one message, at least
 	}{
-		"unknown programs":        {`{"type":"subscribe","snapshot":true,"programs":` + list(unknown...) + `}`, 50 * time.Millisecond},
-		"unknown pubkeys":         {`{"type":"subscribe","snapshot":true,"pubkeys":` + list(unknown...) + `}`, 5 * time.Millisecond},
-		"a program too large":     {`{"type":"subscribe","snapshot":true,"programs":` + list(programA) + `}`, 20 * time.Millisecond},
-		"names without snapshots": {`{"type":"unsubscribe","pubkeys":` + list(unknown...) + `}`, 3 * time.Millisecond},
-		"resumes":                 {`{"type":"resume","from_seq":0}`, 2 * time.Millisecond},
-	}
-	for name, tt := range tests {
+		{`{"type":"subscribe","snapshot":true,"programs":` + unknown + `}`, 1, 50 * time.Millisecond},
+		{`{"type":"subscribe","snapshot":true,"pubkeys":` + unknown + `}`, 1, 5 * time.Millisecond},
+		{`{"type":"subscribe","snapshot":true,"programs":` + list(programA) + `}`, maxSnapshot + 1, 20 * time.Millisecond}, // too many
+		{`{"type":"unsubscribe","pubkeys":` + unknown + `}`, 1, 3 * time.Millisecond},
+		{`{"type":"resume","from_seq":0}`, 8000, 2 * time.Millisecond},
+	} {
 		inMemory(t, nil, func(n *node) {
-			n.script.block(1)
-			if name == "a program too large" || name == "resumes" {
-				n.script.block(2, accounts(0, maxSnapshot+1, 1)...)
-			}
-			most := int(workBurst/tt.price) + 1
-			served := 0
-			for range 2 { // it comes back at once
-				_, c := n.handshake("?mode=none")
-				go func() { // at most as fast as a connection may send
-					for err := error(nil); err == nil; time.Sleep(time.Second / budgetPerSecond) {
-						_, err = c.conn.Write(text(tt.message))
-					}
-				}()
-				gets, end := c.untilClose()
-				_ = c.conn.Close()
-				ledgertest.Equal(n, end, endsRate, "%s: the end", name)
-				for _, told := range messages(gets) {
-					if !strings.HasPrefix(told, `{"type":"account_update"`) && !strings.HasPrefix(told, `{"type":"snapshot_end"`) {
-						served++
-					}
-				}
-			}
-			if most += int(time.Since(n.hub.started).Seconds()*float64(workPerSecond)/float64(tt.price)) + 3; served > most {
-				n.Errorf("%s: %d messages were served, want at most %d", name, served, most)
-			}
-			n.client.Key = netip.MustParseAddr("192.0.2.2")
+			n.script.block(1, accounts(0, tt.held, 1)...)
+			place, err := n.hub.seats.take(n.client)
+			must(n, err)
+			defer place.free()
 			c := n.dial("?mode=none")
-			c.send("%s", tests["unknown pubkeys"].message)
-			tip := n.script.nextSlot() - 1
-			c.expect(subscribed("null", len(unknown), 0, tip, n.script.seq), snapshotEnd("null", tip, n.script.seq))
+			c.send("%s", tt.message)
+			c.settle()
+			if spent := workBurst - place.work.left(); spent < tt.price || spent > 4*tt.price {
+				n.Errorf("%.60s: it cost %v, want at least %v", tt.message, spent, tt.price)
+			}
+			place.work.charge(workBurst + workPerSecond)
+			c.send("%s", tt.message)
+			if gets, end := c.untilClose(); end != endsRate || len(gets) > 0 {
+				n.Errorf("%.60s: in debt it ended with %v after %q", tt.message, end, gets)
+			}
+			n.dial("?resume_from=0").endsWith(1008, "too many messages") // it comes back at once
+			n.client.Key = netip.MustParseAddr("192.0.2.2")
+			n.dial("?mode=none").quiet()
+			if left := place.work.left(); left > 0 {
+				n.Errorf("%.60s: a client in debt may spend %v", tt.message, left)
+			}
 		})
 	}
-}
-
-// Resuming on connect is paid for like resuming later.
-func TestAResumeOnConnectIsPaidFor(t *testing.T) {
-	inMemory(t, nil, func(n *node) {
-		n.script.block(1, account(1, 1, programA))
-		place, err := n.hub.seats.take(n.client)
-		if err != nil || !place.work.spend(2*workBurst) {
-			n.Fatalf("a new client cannot spend: %v", err)
-		}
-		n.dial("?resume_from=0").endsWith(1008, "too many messages")
-		place.free()
-	})
 }
 
 // What a client is told instead of what it was too slow for is paid for too: one in debt is a slow consumer like any other.

@@ -97,7 +97,7 @@ func framesOf(r *ledger.Record) (frames []string) {
 // letter, and at every level the frames fold to the ledger. To name all there is is to want everything, and
 // one that names nothing is told all but the accounts.
 func TestFoldedFramesAreTheLedgerAtEveryLevel(t *testing.T) {
-	for seed := range uint64(8) {
+	for seed := range uint64(ledgertest.Sample(8, 8, 3)) {
 		r := rand.New(rand.NewPCG(seed, 1))
 		inMemory(t, nil, func(n *node) {
 			n.script.slots = 1

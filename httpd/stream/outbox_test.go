@@ -35,25 +35,6 @@ func (o *outbox) drain() (frames int, data []byte, ending *closing) {
 	}
 }
 
-// F30: what waits for one socket is bounded: past that the connection ends with 4008.
-func TestTheOutboxIsBounded(t *testing.T) {
-	for puts, ends := range map[int]bool{10: false, 11: true} {
-		m := unlimited()
-		o := newOutbox(3000, m)
-		for range puts {
-			o.put(nil, packetOf(300, 1))
-		}
-		frames, _, ending := o.drain()
-		if ends && (frames > 0 || ending == nil || ending.code != codeSlow) {
-			t.Errorf("%d packets: %d wait and it ends with %v, want none and 4008", puts, frames, ending)
-		}
-		if !ends && (frames != puts || ending != nil) {
-			t.Errorf("%d packets: %d were taken and it ends with %v, want all and nothing", puts, frames, ending)
-		}
-		ledgertest.Equal(t, []int{o.bytes, int(m.Used())}, []int{0, 0}, "%d packets: bytes that remain, and of all", puts)
-	}
-}
-
 func TestTheFirstEndingCounts(t *testing.T) {
 	o := newOutbox(1000, unlimited())
 	o.put(nil, packetOf(200, 1))

@@ -142,14 +142,14 @@ func (l thinLine) Read(b []byte) (int, error) {
 
 // F30: the slow are told all in order up to where they were lapped, and then so. Others hear everything meanwhile.
 func TestOthersAreNotAffectedByTheSlow(t *testing.T) {
-	inMemory(t, func(c *Config) { c.RingBytes = 1 << 20 }, func(n *node) {
+	inMemory(t, func(c *Config) { c.RingBytes = 256 << 10 }, func(n *node) {
 		var slow []*client
-		for range 5 {
+		for range 3 {
 			slow = append(slow, n.dial("?extended=true"))
 		}
 		reader := n.dial("?extended=true")
 		seq := ledger.Seq(0)
-		for range 60 {
+		for range 25 {
 			n.flood(func() bool { return n.script.seq > seq })
 			for _, u := range readUpdates(n, reader.settle()) {
 				if seq++; u.Seq != seq {
@@ -236,7 +236,7 @@ func TestConflatedFramesFoldToTheState(t *testing.T) {
 
 // F47: one that has asked for conflation is conflated where memory runs short too, instead of being closed: also if what waits for it is small.
 func TestMemoryThatRunsShortConflates(t *testing.T) {
-	const limit = 8 << 20
+	const limit = 4 << 20
 	names := "programs=" + programA.String()
 	inMemory(t, func(c *Config) { c.Memory = budget.New(limit) }, func(n *node) {
 		n.client.Exempt = true
@@ -244,7 +244,7 @@ func TestMemoryThatRunsShortConflates(t *testing.T) {
 		for range 6 {
 			clients = append(clients, n.dial("?overflow=conflate&"+names))
 		}
-		for slot := range ledger.Slot(200) { // some 20 MB for each of them, who read nothing
+		for slot := range ledger.Slot(100) { // some 10 MB for each of them, who read nothing
 			n.script.block(slot+1, accounts(0, 300, ledger.Lamports(slot+1))...)
 			synctest.Wait()
 			if used := n.hub.memory.Used(); used > limit*7/8 {
@@ -258,7 +258,7 @@ func TestMemoryThatRunsShortConflates(t *testing.T) {
 				n.Fatalf("%d gaps, and %d accounts are known of 300", gaps, len(knows.state))
 			}
 			for k, a := range knows.state {
-				ledgertest.Equal(n, a.Lamports, 200, "lamports of %v", k)
+				ledgertest.Equal(n, a.Lamports, 100, "lamports of %v", k)
 			}
 		}
 	})

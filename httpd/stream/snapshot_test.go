@@ -59,7 +59,7 @@ func readUpdates(t testing.TB, frames []string) (updates []told) {
 // While blocks, forks and statuses come as fast as they can, subscribers take snapshots at
 // every level: each gets the state at one slot and then exactly what follows it.
 func TestSnapshotsAreExactWhileBlocksCome(t *testing.T) {
-	for round := range 12 {
+	for round := range ledgertest.Sample(12, 12, 6) {
 		level := ledger.Commitment(round % ledger.Commitments)
 		r := rand.New(rand.NewPCG(uint64(round), 2))
 		inMemory(t, nil, func(n *node) {

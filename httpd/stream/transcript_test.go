@@ -134,8 +134,7 @@ type listening struct {
 var (
 	heardLine = regexp.MustCompile(`^\w+< |^$`)
 	keyName   = regexp.MustCompile(`\$(\d+|[A-Z])`)
-	keyText   = regexp.MustCompile(`"[1-9A-Za-z]{32,44}"`)
-	longText  = regexp.MustCompile(`"[0-9A-Za-z+/=]{200,}"`)
+	plainText = regexp.MustCompile(`"[0-9A-Za-z+/=]*"`)
 	keyRange  = regexp.MustCompile(`\$<(\d+)\.\.(\d+) (.*?)>`)
 	repeated  = regexp.MustCompile(`\$\[(.+?)\*(\d+)\]`)
 	anAccount = regexp.MustCompile(`^(\d+)(?:\.\.(\d+))?=(\d+)([A-Z]?)(?:/(\d+))?(:(\w*)(?:\*(\d+))?)?$`)
@@ -200,13 +199,15 @@ func (c *listening) write(tr *transcript) {
 	const most = 30
 	sum, count := crc32.NewIEEE(), len(c.heard)
 	for i := range count {
-		said := keyText.ReplaceAllStringFunc(<-c.heard, func(text string) string {
-			if name := tr.names[strings.Trim(text, `"`)]; name != "" {
+		said := plainText.ReplaceAllStringFunc(<-c.heard, func(text string) string {
+			switch name := tr.names[strings.Trim(text, `"`)]; {
+			case name != "":
 				return `"` + name + `"`
+			case len(text) >= 202:
+				return fmt.Sprintf(`"%d characters"`, len(text)-2)
 			}
 			return text
 		})
-		said = longText.ReplaceAllStringFunc(said, func(text string) string { return fmt.Sprintf(`"%d characters"`, len(text)-2) })
 		switch said = strings.TrimSpace(said); {
 		case count <= most || i < 2 || i >= count-2:
 			fmt.Fprintf(&tr.text, "%s< %s\n", c.name, said)
