@@ -170,18 +170,22 @@ func (c *Cluster) Retry(ctx context.Context, what string, attempt func(context.C
 }
 
 // RetryWithin repeats an attempt, which may take d, with pauses, until it succeeds, its error is permanent, ctx ends, or the
-// cluster is closed. Trouble says meanwhile what does not succeed.
+// cluster is closed. Trouble says meanwhile what does not succeed. An unlikely error is permanent once it has lasted.
 func (c *Cluster) RetryWithin(ctx context.Context, d time.Duration, what string, attempt func(context.Context) error) error {
 	ctx, end := context.WithCancel(ctx)
 	defer end()
 	defer context.AfterFunc(c.ctx, end)()
 	defer c.clearFault(what, false)
+	var lasts confirmer
 	for pause := firstPause; ; pause = min(2*pause, c.pace.pause) {
 		bounded, cancel := context.WithTimeout(ctx, d)
 		err := attempt(bounded)
 		cancel()
 		if err == nil {
 			c.clearFault(what, true)
+		}
+		if u, ok := err.(unlikely); ok && lasts.persisted(c.pace.gone) {
+			err = u.error
 		}
 		if err == nil || permanent(err) {
 			return err

@@ -63,6 +63,10 @@ func damaged(kind Damage, format string, args ...any) *DamageError {
 	return &DamageError{Kind: kind, Reason: fmt.Sprintf(format, args...)}
 }
 
+// unlikely is an error that stays if it is true, which it need not be: a server that just came to lead may not know of all yet, and one
+// that comes back takes seconds to learn it.
+type unlikely struct{ error }
+
 // permanent reports whether an error stays, however often it is tried again.
 func permanent(err error) bool {
 	var damage *DamageError

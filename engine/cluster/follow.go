@@ -150,10 +150,8 @@ func (f *follower) take(ctx context.Context, sequence uint64, message []byte) (d
 	return !f.claimed.IsZero() && isClaim(message, f.log.nonce[:]), nil
 }
 
-// findEnd looks where a stream ends that ended, when this node joined it, with a message before what the node holds. It returns
-// ErrShortened once that has lasted: a server that just came to lead may not know of all yet.
+// findEnd looks where a stream ends that ended, when this node joined it, with a message before what the node holds.
 func (f *follower) findEnd(ctx context.Context, sequence uint64) error {
-	var short confirmer
 	return f.log.cluster.Retry(ctx, "looking for what this node holds", func(ctx context.Context) error {
 		_, info, err := f.log.cluster.look(ctx)
 		if err != nil {
@@ -162,11 +160,7 @@ func (f *follower) findEnd(ctx context.Context, sequence uint64) error {
 		if f.end = info.State.LastSeq; f.end > sequence {
 			return nil
 		}
-		err = fmt.Errorf("it ended with version %d, this node holds %d", f.decoder.at.point.Version, f.from.Version)
-		if short.persisted(f.log.cluster.pace.gone) {
-			return fmt.Errorf("%w: %w", ErrShortened, err)
-		}
-		return err
+		return unlikely{fmt.Errorf("%w: it ended with version %d, this node holds %d", ErrShortened, f.decoder.at.point.Version, f.from.Version)}
 	})
 }
 

@@ -86,7 +86,7 @@ type fakeBuckets struct {
 
 // Stream finds the fake one, and CreateStream makes none.
 func (b fakeBuckets) Stream(context.Context, string) (jetstream.Stream, error) {
-	if b.stream == nil {
+	if b.stream == nil || b.stream.state() == nil {
 		return nil, jetstream.ErrStreamNotFound
 	}
 	return b.stream, nil

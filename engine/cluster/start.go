@@ -97,7 +97,6 @@ func (c *Cluster) headAt(ctx context.Context, stream jetstream.Stream, sequence 
 
 // dataAt returns a message that was in the stream; ErrPurged: it was purged meanwhile.
 func (c *Cluster) dataAt(ctx context.Context, stream jetstream.Stream, sequence uint64) (data []byte, err error) {
-	var missing confirmer
 	err = c.Retry(ctx, "reading the stream", func(ctx context.Context) error {
 		m, err := stream.GetMsg(ctx, sequence)
 		if err == nil {
@@ -112,10 +111,8 @@ func (c *Cluster) dataAt(ctx context.Context, stream jetstream.Stream, sequence 
 			return lookErr
 		case now.State.FirstSeq > sequence:
 			return fmt.Errorf("%w: message %d", ErrPurged, sequence)
-		case missing.persisted(c.pace.gone):
-			return &DamageError{sequence, BadOrder, "it is missing"}
 		}
-		return err // a server that just came to lead may not know of all yet
+		return unlikely{&DamageError{sequence, BadOrder, "it is missing"}}
 	})
 	return data, err
 }

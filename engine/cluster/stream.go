@@ -23,8 +23,7 @@ const (
 
 	streamFormat = "1"
 	// goneLooks is how many looks in a row must find what cannot be before it is believed, and goneFor how long they must go on
-	// where a node stops for good then: a server that just came to lead may not know of all yet, and one that comes back
-	// takes seconds to learn it.
+	// where a node stops for good then.
 	goneLooks = 5
 	goneFor   = 8 * time.Second
 	// missingFor is how long looks must find no stream until a node that may makes one.
@@ -69,22 +68,14 @@ func (c *Cluster) bind(ctx context.Context) (stream jetstream.Stream, info *jets
 	var missing confirmer
 	err = c.Retry(ctx, "looking for stream "+c.config.Stream, func(ctx context.Context) error {
 		stream, info, err = c.look(ctx)
-		if errors.Is(err, jetstream.ErrStreamNotFound) {
-			switch known := c.knownID() != ""; {
-			case known && missing.persisted(c.pace.gone):
-				return fmt.Errorf("%w: there is none of this name", ErrRecreated)
-			case !known && c.config.MayWrite && missing.persisted(c.pace.missing):
-				if err = c.create(ctx); err == nil {
-					stream, info, err = c.look(ctx)
-				}
+		if errors.Is(err, jetstream.ErrStreamNotFound) && c.config.MayWrite && missing.persisted(c.pace.missing) {
+			if err = c.create(ctx); err == nil {
+				stream, info, err = c.look(ctx)
 			}
 		}
 		return err
 	})
-	if err != nil {
-		return nil, nil, err
-	}
-	return stream, info, nil
+	return stream, info, err
 }
 
 func (c *Cluster) knownID() string {
@@ -133,6 +124,9 @@ func (c *Cluster) look(ctx context.Context) (jetstream.Stream, *jetstream.Stream
 		}
 	}
 	stream, err := c.js.Stream(ctx, c.config.Stream)
+	if errors.Is(err, jetstream.ErrStreamNotFound) && c.knownID() != "" {
+		err = unlikely{fmt.Errorf("%w: there is none of this name", ErrRecreated)}
+	}
 	if err != nil {
 		return nil, nil, err
 	}

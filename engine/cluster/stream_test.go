@@ -45,35 +45,42 @@ func TestBehindIsSinceTheWholeLogWasHeld(t *testing.T) {
 	})
 }
 
-// F53: TestOddAnswersAreBelievedWhenTheyLast answers that the stream ends before what was taken, or begins after what comes next: for
-// a while, and often, but not for longer than a server needs to learn of all.
+// F53: TestOddAnswersAreBelievedWhenTheyLast answers that the stream is gone, ends before what was taken, or begins after what comes next:
+// for almost as long as is believed, then otherwise for a moment, and then again.
 func TestOddAnswersAreBelievedWhenTheyLast(t *testing.T) {
 	good := jetstream.StreamState{FirstSeq: 11, LastSeq: 10} // everything that was taken was purged
-	for want, odd := range map[error]jetstream.StreamState{
-		ErrShortened: {FirstSeq: 1, LastSeq: 9},
-		ErrPurged:    {FirstSeq: 12, LastSeq: 20},
-	} {
-		bubble.Test(t, func(t *testing.T) {
-			l := newLog(&Cluster{pace: pace{gone: goneFor}})
-			var confirmer confirmer
-			look := func(taken uint64, state jetstream.StreamState, want error) {
-				t.Helper()
-				ledgertest.ErrorIs(t, l.compare(&confirmer, time.Now(), taken, state), want, "compare")
-			}
-			for range 10 * goneLooks {
-				look(10, odd, nil)
-			}
-			time.Sleep(goneFor - 1)
-			look(10, odd, nil)
-			look(10, good, nil) // an answer that fits
-			look(10, odd, nil)
-			time.Sleep(goneFor)
-			for range goneLooks - 2 {
-				look(10, odd, nil) // it lasts, but was not seen often
-			}
-			look(10, odd, want)
-		})
+	type row struct {
+		odd  *jetstream.StreamState // nil: there is none
+		want error
 	}
+	bubble.Each(t, map[string]row{
+		"gone":      {nil, ErrRecreated},
+		"shortened": {&jetstream.StreamState{FirstSeq: 1, LastSeq: 9}, ErrShortened},
+		"purged":    {&jetstream.StreamState{FirstSeq: 12, LastSeq: 20}, ErrPurged},
+	}, func(t *testing.T, tt row) {
+		c, begun := fakeNode(t, "n", nil), time.Now()
+		c.ledgerID = "id"
+		c.log.noteTaken(10)
+		c.js = fakeBuckets{stream: &fakeStream{state: func() *jetstream.StreamState {
+			if since := time.Since(begun) - goneFor; since >= -time.Second && since < time.Second {
+				return &good
+			}
+			return tt.odd
+		}}}
+		err := c.watch(t.Context(), c.log)
+		took := time.Since(begun)
+		ledgertest.ErrorIs(t, err, tt.want, "what is believed")
+		if took < 2*goneFor || took > 3*goneFor {
+			t.Errorf("it is believed after %v", took)
+		}
+	})
+	bubble.Test(t, func(t *testing.T) { // what was seen seldom is not believed
+		var c confirmer
+		for i := range goneLooks {
+			ledgertest.Equal(t, c.persisted(goneFor), i == goneLooks-1, "what look %d is to believe", i)
+			time.Sleep(goneFor)
+		}
+	})
 }
 
 // TestMissingStreamIsMadeWhenItLasts looks for a stream that a server does not know of at first.
@@ -98,25 +105,13 @@ func TestMissingStreamIsMadeWhenItLasts(t *testing.T) {
 // fakeStream is a stream of claims that another server tells of than the one that is asked for them.
 type fakeStream struct {
 	jetstream.Stream
-	info  jetstream.StreamInfo
-	known time.Time // when the server that is asked for messages learns of them
-	early uint64    // where the stream ends until then; 0: where it does
-}
-
-// newFakeStream returns a stream of nine messages.
-func newFakeStream(first uint64, known time.Duration) *fakeStream {
-	s := &fakeStream{known: time.Now().Add(known)}
-	s.info.Config = jetstream.StreamConfig{Metadata: map[string]string{idKey: "id", formatKey: streamFormat}, Storage: jetstream.FileStorage}
-	s.info.State = jetstream.StreamState{FirstSeq: first, LastSeq: 9}
-	return s
+	state func() *jetstream.StreamState // nil: there is none
+	known time.Time                     // when the server that is asked for messages learns of them
 }
 
 func (s *fakeStream) CachedInfo() *jetstream.StreamInfo {
-	info := s.info
-	if s.early != 0 && time.Now().Before(s.known) {
-		info.State.LastSeq = s.early
-	}
-	return &info
+	k := jetstream.StreamConfig{Metadata: map[string]string{idKey: "id", formatKey: streamFormat}, Storage: jetstream.FileStorage}
+	return &jetstream.StreamInfo{Config: k, State: *s.state()}
 }
 
 // fakeMessage is the ninth of its stream.
@@ -147,7 +142,10 @@ func TestMissingMessageIsBelievedWhenItLasts(t *testing.T) {
 		"it was purged":                {time.Hour, 6, func(err error) bool { return errors.Is(err, ErrPurged) }},
 		"it stays missing":             {time.Hour, 1, func(err error) bool { return errors.As(err, &damage) && damage.Sequence == 5 }},
 	}, func(t *testing.T, tt row) {
-		s := newFakeStream(tt.first, tt.known)
+		s := &fakeStream{
+			state: func() *jetstream.StreamState { return &jetstream.StreamState{FirstSeq: tt.first, LastSeq: 9} },
+			known: time.Now().Add(tt.known),
+		}
 		c := fakeNode(t, "n", nil)
 		c.js = fakeBuckets{stream: s}
 		f := &follower{log: c.log, stream: s, decoder: &decoder{at: cursor{sequence: 4}}}
@@ -164,10 +162,13 @@ func TestMissingMessageIsBelievedWhenItLasts(t *testing.T) {
 func TestShortStreamIsBelievedWhenItLasts(t *testing.T) {
 	for known, want := range map[time.Duration]error{goneFor - 2*time.Second: nil, time.Hour: ErrShortened} {
 		bubble.Test(t, func(t *testing.T) {
-			s := newFakeStream(1, known)
-			s.early = 1
-			c := fakeNode(t, "n", nil)
-			c.js = fakeBuckets{stream: s}
+			c, learns := fakeNode(t, "n", nil), time.Now().Add(known)
+			c.js = fakeBuckets{stream: &fakeStream{state: func() *jetstream.StreamState {
+				if time.Now().Before(learns) {
+					return &jetstream.StreamState{FirstSeq: 1, LastSeq: 1}
+				}
+				return &jetstream.StreamState{FirstSeq: 1, LastSeq: 9}
+			}}}
 			f := &follower{log: c.log, from: ledger.LogPoint{Version: 4}, end: 1}
 			f.decoder = decoderAt(t, f.from)
 			_, err := f.take(t.Context(), 1, encodeClaim(cursor{}, "w", [nonceBytes]byte{}))

@@ -2,7 +2,6 @@ package cluster
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -12,39 +11,30 @@ import (
 // watch asks once each lookInterval where the stream ends, and whether it is still the same. It returns why the stream cannot be
 // followed any more, or nil when ctx ends.
 func (c *Cluster) watch(ctx context.Context, l *Log) error {
-	defer c.clearFault(watching, false)
-	var odd confirmer // that the stream is gone, or does not go on from what was taken
 	for before := uint64(0); ; {
-		asked, taken := time.Now(), l.lastTaken()
-		if taken != before {
-			before, odd = taken, confirmer{} // messages still come
-		}
-		_, info, err := c.look(ctx)
-		switch {
-		case ctx.Err() != nil:
-			return nil
-		case errors.Is(err, jetstream.ErrStreamNotFound):
-			if odd.persisted(c.pace.gone) {
-				return fmt.Errorf("%w: there is none of this name", ErrRecreated)
+		err := c.Retry(ctx, "asking where the stream ends", func(ctx context.Context) error {
+			asked, taken := time.Now(), l.lastTaken()
+			_, info, err := c.look(ctx)
+			if err == nil {
+				err = l.compare(asked, taken, info.State)
 			}
-			c.setFault(watching, err)
-		case permanent(err):
+			if _, odd := err.(unlikely); odd && taken != before {
+				before = taken
+				return nil // messages still come
+			}
 			return err
-		case err != nil:
-			c.setFault(watching, err)
-		default:
-			c.clearFault(watching, true)
-			if err := l.compare(&odd, asked, taken, info.State); err != nil {
-				return err
-			}
+		})
+		if ctx.Err() != nil {
+			return nil
+		}
+		if err != nil {
+			return err
 		}
 		if c.sleep(ctx, c.pace.look) != nil {
 			return nil
 		}
 	}
 }
-
-const watching = "asking where the stream ends"
 
 // lastTaken returns the newest sequence that was taken in.
 func (l *Log) lastTaken() uint64 {
@@ -54,23 +44,14 @@ func (l *Log) lastTaken() uint64 {
 }
 
 // compare notes where the stream ended when that was asked. taken is what was taken in before the question. It returns why the
-// stream does not go on from there, once that has lasted.
-func (l *Log) compare(odd *confirmer, asked time.Time, taken uint64, state jetstream.StreamState) error {
-	if state.LastSeq >= taken {
-		l.noteEnd(asked, state.LastSeq)
+// stream does not go on from there, which is unlikely.
+func (l *Log) compare(asked time.Time, taken uint64, state jetstream.StreamState) error {
+	if state.LastSeq < taken {
+		return unlikely{fmt.Errorf("%w: it ends with message %d, message %d was taken", ErrShortened, state.LastSeq, taken)}
 	}
-	var err error
-	switch {
-	case state.LastSeq < taken:
-		err = fmt.Errorf("%w: it ends with message %d, message %d was taken", ErrShortened, state.LastSeq, taken)
-	case state.FirstSeq > taken+1:
-		err = fmt.Errorf("%w: it begins with message %d, message %d comes next", ErrPurged, state.FirstSeq, taken+1)
-	default:
-		*odd = confirmer{}
-		return nil
+	l.noteEnd(asked, state.LastSeq)
+	if state.FirstSeq > taken+1 {
+		return unlikely{fmt.Errorf("%w: it begins with message %d, message %d comes next", ErrPurged, state.FirstSeq, taken+1)}
 	}
-	if !odd.persisted(l.cluster.pace.gone) {
-		return nil
-	}
-	return err
+	return nil
 }
