@@ -62,21 +62,10 @@ type fetcher struct {
 // file brings one file in.
 func (t *fetcher) file(ctx context.Context, f *File) error {
 	name := filepath.Join(t.dir, f.Name)
-	whole, err := t.disk.Open(name)
-	if err == nil {
-		size, err := whole.Size()
-		missing := f.missing(ctx, whole)
-		if err := errors.Join(err, whole.Close(), ctx.Err()); err != nil {
-			return err
-		}
-		if size == f.Bytes && len(missing) == 0 {
-			t.tell(f.Bytes)
-			return nil
-		}
-	} else if !errors.Is(err, fs.ErrNotExist) {
+	part := name + vfs.TemporarySuffix // until it is whole. What is right of it is kept when a fetch begins anew
+	if err := t.disk.Rename(name, part); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	part := name + vfs.TemporarySuffix // until it is whole. What is right of it is kept when a fetch begins anew
 	file, err := t.disk.OpenWrite(part)
 	if errors.Is(err, fs.ErrNotExist) {
 		file, err = t.disk.Create(part)
