@@ -32,24 +32,25 @@ func TestOldServersAreRefused(t *testing.T) {
 	}
 }
 
-// TestSyncIsProven asks servers that answer as they do where their operator lets a node's user ask.
-func TestSyncIsProven(t *testing.T) {
-	t.Parallel()
-	s := natstest.Start(t, 1)
-	c := newRig(t, s, "sync").open(Config{MayWrite: true})
-	_, info, err := c.bind(t.Context())
-	must(t, err)
-	server, err := nats.Connect(s.URL(0))
-	must(t, err)
+// testSyncIsProven asks servers that answer as they do where their operator lets a node's user ask.
+func testSyncIsProven(r *rig) {
+	c := r.open(Config{Servers: []string{r.servers.URL(0)}, MayWrite: true})
+	_, info, err := c.bind(r.Context())
+	must(r, err)
+	server, err := nats.Connect(r.servers.URL(0))
+	must(r, err)
 	defer server.Close()
+	syncs := func(name string) string {
+		return `{"server":{"name":"` + name + `"},"data":{"config":{"sync_always":true}}}`
+	}
 	var answers atomic.Pointer[[]string]
 	for i, tt := range []struct {
 		answers []string
 		want    string // "": it is proven
 	}{
 		{nil, "do not tell"}, // before anybody answers
-		{[]string{`{"server":{"name":"s1"},"data":{"config":{"sync_always":true}}}`}, "do not tell"},
-		{[]string{`{"server":{"name":"s1"},"data":{}}`, `{"server":{"name":"s0"},"data":{"config":{"sync_always":true}}}`}, ""},
+		{[]string{syncs("s1"), syncs("s2")}, "1 servers do not tell"},
+		{[]string{syncs("s1"), `{"server":{"name":"stranger"},"data":{}}`, syncs("s0"), syncs("s2")}, ""},
 		{[]string{`{"server":{"name":"s0"},"data":{"config":{}}}`}, "server s0 does not"},
 		{[]string{"{"}, "cannot read"},
 	} {
@@ -60,18 +61,19 @@ func TestSyncIsProven(t *testing.T) {
 					_ = m.Respond([]byte(answer)) // who asks waits in vain where this fails
 				}
 			})
-			must(t, errors.Join(err, server.Flush()))
+			must(r, errors.Join(err, server.Flush()))
 		}
 		if err := c.proveSync(info); (err == nil) != (tt.want == "") || err != nil && !strings.Contains(err.Error(), tt.want) {
-			t.Errorf("%q: err = %v, want %q", tt.answers, err, tt.want)
+			r.Errorf("%q: err = %v, want %q", tt.answers, err, tt.want)
 		}
 	}
-	answers.Store(&[]string{`{"server":{"name":"s0"},"data":{"config":{"sync_always":true}}}`})
-	eventually(t, "a node that was not answered at first asks again", c.stats.syncProven.Load)
+	answers.Store(&[]string{syncs("s0"), syncs("s1"), syncs("s2")})
+	eventually(r, "a node that was not answered at first asks again", c.stats.syncProven.Load)
 }
 
-// TestUsersAndTLS writes to servers that have a certificate and know a user, whom they let ask how they sync.
-func TestUsersAndTLS(t *testing.T) {
+// TestAccountsOfOthers shares a log on servers that have a certificate and a tag, in an account that knows a user, lets it ask how they sync,
+// and asks for a bound of each stream. A full log takes nothing, and says so, until it may hold more.
+func TestAccountsOfOthers(t *testing.T) {
 	t.Parallel()
 	certified := httptest.NewTLSServer(nil)
 	certified.Close()
@@ -82,21 +84,24 @@ func TestUsersAndTLS(t *testing.T) {
 	certificateFile := write(t, "server.pem", pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: certified.Certificate().Raw}))
 	keyFile := write(t, "key.pem", pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: key}))
 	certificate := fmt.Sprintf("tls { cert_file: %q, key_file: %q }", certificateFile, keyFile)
-	s := natstest.Start(t, 3, certificate, `system_account: SYS, accounts {
+	s := natstest.Start(t, 3, certificate, `server_tags: ["region:here"]`, `system_account: SYS, accounts {
 		SYS { exports: [ { service: "$SYS.REQ.SERVER.PING.JSZ", response: stream } ] }
 		LEDGER {
-			jetstream: enabled, users: [ { user: node, password: "p@ss/word" } ]
+			jetstream { max_file: 1G, max_mem: 1M, max_bytes_required: true }, users: [ { user: node, password: "p@ss/word" } ]
 			imports: [ { service: { account: SYS, subject: "$SYS.REQ.SERVER.PING.JSZ" } } ]
 		}
 	}`)
-	r := newRig(t, s, "users")
+	r := newRig(t, s, "bounds")
 	connect := func(user string, trusted *x509.CertPool) *Cluster {
-		return r.open(Config{Servers: []string{"tls://" + user + s.Addr(0)}, MayWrite: true, TLS: &tls.Config{RootCAs: trusted}})
+		return r.open(Config{
+			Servers: []string{"tls://" + user + s.Addr(0)}, MayWrite: true, TLS: &tls.Config{RootCAs: trusted},
+			MaxBytes: 1 << 20, Tags: []string{"region:here"}, APIPrefix: "$JS.API",
+		})
 	}
 	const user = "node:p%40ss%2Fword@"
 	w := r.start(connect(user, roots), nil)
 	w.becomesWriter()
-	w.mustCommit(2, 3000)
+	w.mustCommit(2, 100)
 	eventually(t, "the servers say that they sync", w.stats.syncProven.Load)
 	for name, tt := range map[string]struct {
 		c    *Cluster
@@ -111,6 +116,27 @@ func TestUsersAndTLS(t *testing.T) {
 			t.Errorf("%s: the password is shown: %s", name, trouble)
 		}
 	}
+	full := func() bool { return strings.Contains(w.Trouble(), "maximum bytes exceeded") }
+	late := w.lateCommit(10, 1000)
+	for !full() {
+		select {
+		case err := <-late:
+			must(t, err)
+			late = w.lateCommit(10, 1000)
+		case <-time.After(10 * time.Millisecond):
+		}
+	}
+	stream, err := w.js.Stream(t.Context(), "bounds")
+	must(t, err)
+	more := stream.CachedInfo().Config
+	if more.MaxBytes != 1<<20 || more.Placement == nil || len(more.Placement.Tags) != 1 {
+		t.Errorf("%+v", more)
+	}
+	more.MaxBytes *= 100
+	_, err = w.js.UpdateStream(t.Context(), more)
+	must(t, errors.Join(err, <-late))
+	standby := r.start(connect(user, roots), nil)
+	eventually(t, "what the log may hold is told", func() bool { return standby.stats.maxBytes.Load() == 100<<20 && standby.stats.bytes.Load() > 0 })
 }
 
 func write(t *testing.T, name string, b []byte) (path string) {
@@ -131,41 +157,4 @@ func TestCredentials(t *testing.T) {
 	w.mustCommit(1, 1)
 	none := r.open(Config{})
 	eventually(t, "who has none is told", func() bool { return strings.Contains(strings.ToLower(none.Trouble()), "authorization") })
-}
-
-// TestBoundsThatAccountsAskFor shares a log in an account that asks for a bound of each stream, on servers with a tag. A full log takes
-// nothing, and says so, until it may hold more.
-func TestBoundsThatAccountsAskFor(t *testing.T) {
-	t.Parallel()
-	s := natstest.Start(t, 3, `server_tags: ["region:here"]`, `system_account: SYS, accounts {
-		SYS { users: [ { user: system, password: s } ] }
-		LEDGER { jetstream { max_file: 1G, max_mem: 1M, max_bytes_required: true }, users: [ { user: node, password: p } ] }
-	}`)
-	r := newRig(t, s, "bounds")
-	w := r.follow(Config{
-		Servers: []string{"nats://node:p@" + s.Addr(0)}, NodeID: "w", MayWrite: true,
-		MaxBytes: 1 << 20, Tags: []string{"region:here"}, APIPrefix: "$JS.API",
-	}, nil)
-	w.becomesWriter()
-	w.mustCommit(2, 100)
-	full := func() bool { return strings.Contains(w.Trouble(), "maximum bytes exceeded") }
-	late := w.lateCommit(10, 1000)
-	for !full() {
-		select {
-		case err := <-late:
-			must(t, err)
-			late = w.lateCommit(10, 1000)
-		case <-time.After(10 * time.Millisecond):
-		}
-	}
-	stream, err := w.js.Stream(t.Context(), "bounds")
-	must(t, err)
-	more := stream.CachedInfo().Config
-	if more.MaxBytes != 1<<20 || more.Placement == nil || len(more.Placement.Tags) != 1 {
-		t.Errorf("%+v", more)
-	}
-	more.MaxBytes *= 100
-	_, err = w.js.UpdateStream(t.Context(), more)
-	must(t, errors.Join(err, <-late))
-	eventually(t, "what the log may hold is told", func() bool { return w.stats.maxBytes.Load() == 100<<20 && w.stats.bytes.Load() > 0 })
 }

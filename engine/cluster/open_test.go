@@ -86,42 +86,48 @@ func TestErrorsTellNoPassword(t *testing.T) {
 	}
 }
 
-// TestServerComesLater opens a connection where nobody listens, and one more that is closed before anybody does.
-func TestServerComesLater(t *testing.T) {
+// F53: TestOnlyServerIsGone kills the only server, which has nothing yet, or gets an older disk back.
+func TestOnlyServerIsGone(t *testing.T) {
 	t.Parallel()
 	s := natstest.Start(t, 1)
+	testServerComesLater(newRig(t, s, "later"))
+	testShortenedStreamIsNamed(newRig(t, s, "short"))
+}
+
+// testServerComesLater opens a connection where nobody listens, and one more that is closed before anybody does.
+func testServerComesLater(r *rig) {
+	s := r.servers
 	s.Kill(0)
-	r := newRig(t, s, "later")
 	config := Config{MayWrite: true}
 	gone := r.follow(config, nil)
 	if gone.Trouble() == "" {
-		t.Error("no trouble is told without a server")
+		r.Error("no trouble is told without a server")
 	}
-	ctx, cancel := context.WithCancel(t.Context())
+	ctx, cancel := context.WithCancel(r.Context())
 	cancel()
 	_, _, err := gone.Facts(ctx)
-	ledgertest.ErrorIs(t, err, context.Canceled, "Facts with a context that ended")
+	ledgertest.ErrorIs(r, err, context.Canceled, "Facts with a context that ended")
 	gone.Close()
-	ledgertest.ErrorIs(t, gone.end(), ErrClosed, "who followed when it was closed")
+	ledgertest.ErrorIs(r, gone.end(), ErrClosed, "who followed when it was closed")
 	n := r.follow(config, nil)
 	s.Restart(0)
 	n.becomesWriter()
 	for range 5 {
 		n.mustCommit(2, 1000)
 	}
-	ledgertest.Equal(t, n.Log().Behind(), 0, "behind by")
-	ledgertest.Equal(t, n.Trouble(), "", "trouble")
+	ledgertest.Equal(r, n.Log().Behind(), 0, "behind by")
+	ledgertest.Equal(r, n.Trouble(), "", "trouble")
 
 	// A commit that is given up is the last one.
-	ctx, cancel = context.WithCancel(t.Context())
+	ctx, cancel = context.WithCancel(r.Context())
 	late := make(chan error, 1)
 	s.Kill(0)
 	go func() { late <- n.Log().Commit(ctx, commitOf(r.random, pointAfter(n.has()), 1, 1)) }()
-	eventually(t, "the writer says so", func() bool { return n.Trouble() != "" })
+	eventually(r, "the writer says so", func() bool { return n.Trouble() != "" })
 	cancel()
-	ledgertest.ErrorIs(t, <-late, context.Canceled, "a commit that is given up")
+	ledgertest.ErrorIs(r, <-late, context.Canceled, "a commit that is given up")
 	s.Restart(0)
-	ledgertest.ErrorSays(t, n.commit(1, 1), "the log has failed", "a commit after one that was given up")
+	ledgertest.ErrorSays(r, n.commit(1, 1), "the log has failed", "a commit after one that was given up")
 }
 
 // testStreamBeginsWhereItsWriterStands lets a node that holds something found the stream. One that holds less needs a snapshot.
@@ -197,31 +203,29 @@ func testReadsAreTheLeaders(r *rig) {
 	}
 }
 
-// F53: the only server gets an older disk back and lost what it had acknowledged. Nobody goes on from there, neither who
+// testShortenedStreamIsNamed gives the only server an older disk, which lost what it had acknowledged. Nobody goes on from there, neither who
 // followed all the time nor who comes back.
-func TestShortenedStreamIsNamed(t *testing.T) {
-	t.Parallel()
-	s := natstest.Start(t, 1)
-	r := newRig(t, s, "short")
+func testShortenedStreamIsNamed(r *rig) {
+	s := r.servers
 	w, live := r.writer("w"), r.reader("live")
 	for range 3 {
 		w.mustCommit(2, 1)
 	}
 	id := w.knownID()
 	s.Kill(0)
-	dir, kept := s.Store(0), filepath.Join(t.TempDir(), "kept")
-	must(t, os.CopyFS(kept, os.DirFS(dir)))
+	dir, kept := s.Store(0), filepath.Join(r.TempDir(), "kept")
+	must(r, os.CopyFS(kept, os.DirFS(dir)))
 	s.Restart(0)
 	for range 3 {
 		w.mustCommit(2, 1)
 	}
 	live.waitFor(12)
 	s.Kill(0)
-	must(t, errors.Join(os.RemoveAll(dir), os.CopyFS(dir, os.DirFS(kept))))
+	must(r, errors.Join(os.RemoveAll(dir), os.CopyFS(dir, os.DirFS(kept))))
 	s.Restart(0)
 	late := w.lateCommit(1, 1)
-	ledgertest.ErrorIs(t, live.end(), ErrShortened, "who followed")
-	ledgertest.ErrorIs(t, <-late, ErrShortened, "the writer")
+	ledgertest.ErrorIs(r, live.end(), ErrShortened, "who followed")
+	ledgertest.ErrorIs(r, <-late, ErrShortened, "the writer")
 	r.mustRefuse(Config{NodeID: "back", LedgerID: id}, w.has(), ErrShortened)
 	// Who held less cannot know.
 	r.follow(Config{NodeID: "behind", LedgerID: id}, w.has()[:5]).waitFor(6)

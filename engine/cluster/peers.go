@@ -3,7 +3,6 @@ package cluster
 import (
 	"encoding/json"
 	"maps"
-	"sync"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -16,19 +15,12 @@ const (
 	// maxPeers bounds how many are remembered. A further one is counted when another one is gone.
 	maxPeers          = 256
 	maxHeartbeatBytes = 1 << 10
-	maxProcessBytes   = 64
 )
 
 // heartbeat is what a node sends to all others each second. Programs before this one ask for a node, and send more.
 type heartbeat struct {
 	Node    string `json:"node"`
 	Process string `json:"process"` // a node that starts again is another one
-}
-
-// peers are the other nodes that sent a heartbeat.
-type peers struct {
-	mu   sync.Mutex
-	seen map[string]time.Time // by process: its newest heartbeat
 }
 
 // startHeartbeats tells the others of this node, and listens for them, until Close.
@@ -58,31 +50,22 @@ func (c *Cluster) startHeartbeats() error {
 // heard notes a heartbeat.
 func (c *Cluster) heard(b []byte) {
 	var h heartbeat
-	if len(b) > maxHeartbeatBytes || json.Unmarshal(b, &h) != nil || h.Process == "" || len(h.Process) > maxProcessBytes {
-		c.stats.gossipRefused.Inc()
-		return
-	}
-	p := &c.peers
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	switch _, known := p.seen[h.Process]; {
-	case h.Process == c.process:
-	case !known && p.countLocked() >= maxPeers:
+	there, err := c.Peers(), json.Unmarshal(b, &h)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch _, known := c.peers[h.Process]; {
+	case err == nil && h.Process == c.process:
+	case err != nil || h.Process == "" || len(b) > maxHeartbeatBytes, !known && there >= maxPeers:
 		c.stats.gossipRefused.Inc()
 	default:
-		p.seen[h.Process] = time.Now()
+		c.peers[h.Process] = time.Now()
 	}
 }
 
-// countLocked forgets the peers whose heartbeats ceased, and returns how many there are.
-func (p *peers) countLocked() int {
-	maps.DeleteFunc(p.seen, func(_ string, at time.Time) bool { return time.Since(at) >= peerTimeout })
-	return len(p.seen)
-}
-
-// Peers returns how many other nodes were heard of within three seconds.
+// Peers returns how many other nodes were heard of within three seconds. The others are forgotten.
 func (c *Cluster) Peers() int {
-	c.peers.mu.Lock()
-	defer c.peers.mu.Unlock()
-	return c.peers.countLocked()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	maps.DeleteFunc(c.peers, func(_ string, at time.Time) bool { return time.Since(at) >= peerTimeout })
+	return len(c.peers)
 }
