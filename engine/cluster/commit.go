@@ -47,7 +47,6 @@ func (l *Log) commit(ctx context.Context, commit []*ledger.Record) (after cursor
 		return cursor{}, err
 	}
 	base := l.at.sequence
-	var shorter confirmer // that the stream ends before what is there
 	for next := 0; next < len(messages); {
 		to := min(next+l.unit, len(messages))
 		err := l.sendUnit(ctx, messages[next:to], base+uint64(next))
@@ -57,7 +56,7 @@ func (l *Log) commit(ctx context.Context, commit []*ledger.Record) (after cursor
 		}
 		l.cluster.stats.retries.Add(1)
 		l.cluster.setFault(publishing, err)
-		if next, err = l.reconcile(ctx, messages, base, next, &shorter); err != nil {
+		if next, err = l.reconcile(ctx, messages, base, next); err != nil {
 			return cursor{}, err
 		}
 	}
@@ -73,16 +72,16 @@ func (l *Log) commit(ctx context.Context, commit []*ledger.Record) (after cursor
 	return after, nil
 }
 
-// reconcile looks up which messages from one on are in the stream, and returns the first that is not. shorter is that
-// the stream ended before the commit.
-func (l *Log) reconcile(ctx context.Context, messages [][]byte, base uint64, next int, shorter *confirmer) (int, error) {
-	ended := false
+// reconcile looks up which messages from one on are in the stream, and returns the first that is not.
+func (l *Log) reconcile(ctx context.Context, messages [][]byte, base uint64, next int) (int, error) {
 	err := l.cluster.Retry(ctx, "reading the stream", func(ctx context.Context) error {
 		_, info, err := l.cluster.look(ctx)
 		if err != nil {
 			return err
 		}
-		ended = info.State.LastSeq < base+uint64(next)
+		if info.State.LastSeq < base+uint64(next) {
+			return unlikely{fmt.Errorf("%w: it ends before message %d", ErrShortened, base+uint64(next))}
+		}
 		for ; next < len(messages) && base+uint64(next) < info.State.LastSeq; next++ {
 			if err := l.compareAt(ctx, base+uint64(next)+1, messages[next]); err != nil {
 				if errors.Is(err, jetstream.ErrMsgNotFound) {
@@ -93,20 +92,8 @@ func (l *Log) reconcile(ctx context.Context, messages [][]byte, base uint64, nex
 		}
 		return nil
 	})
-	if err != nil {
-		return next, err
-	}
-	if !ended {
-		*shorter = confirmer{}
-	} else if shorter.persisted(l.cluster.pace.gone) {
-		return next, fmt.Errorf("%w: it ends before message %d", ErrShortened, base+uint64(next))
-	}
-	if next < len(messages) {
-		pause := firstPause
-		if ended {
-			pause = l.cluster.pace.pause // a server that just came to lead may not know of all yet
-		}
-		err = l.cluster.sleep(ctx, pause)
+	if err == nil && next < len(messages) {
+		err = l.cluster.sleep(ctx, firstPause)
 	}
 	return next, err
 }

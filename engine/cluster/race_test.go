@@ -1,7 +1,6 @@
 package cluster
 
 import (
-	"context"
 	"errors"
 	"math/rand/v2"
 	"os"
@@ -29,72 +28,55 @@ func races(t *testing.T) (pairs, rounds int) {
 // many messages. What one was told is committed is in the stream, once, in order; what one was told is not never is.
 func testWritersRace(r *rig, seed, rounds int) {
 	var both sync.WaitGroup
-	racers := make([]*racer, 2)
+	racers, refused := make([]*node, 2), make([]map[ledger.StateHash]bool, 2)
 	for i := range racers {
-		racers[i] = &racer{
-			rig: r, c: r.open(Config{MayWrite: true}), random: rand.New(rand.NewPCG(uint64(seed), uint64(i))),
-			refused: make(map[ledger.StateHash]bool),
-		}
-		both.Go(func() { racers[i].run(rounds) })
+		racers[i] = &node{Cluster: r.open(Config{MayWrite: true}), rig: r}
+		both.Go(func() { refused[i] = racers[i].race(rand.New(rand.NewPCG(uint64(seed), uint64(i))), rounds) })
 	}
 	both.Wait()
 	if r.Failed() {
 		r.Fatalf("seed %d", seed)
 	}
 	reader := r.reader("reader")
-	reader.waitFor(max(pointAfter(racers[0].held).Version, pointAfter(racers[1].held).Version))
+	reader.waitFor(max(racers[0].version(), racers[1].version()))
 	all := reader.has()
-	for _, racer := range racers {
-		mustEqual(r, all[:len(racer.held)], racer.held)
+	for i, n := range racers {
+		mustEqual(r, all[:len(n.held)], n.held)
 		for _, record := range all {
-			if racer.refused[record.StateHash] {
+			if refused[i][record.StateHash] {
 				r.Fatalf("seed %d: version %d was refused, and is in the stream", seed, record.Version)
 			}
 		}
 	}
 }
 
-// racer becomes the writer again and again.
-type racer struct {
-	rig     *rig
-	c       *Cluster
-	random  *rand.Rand
-	held    []*ledger.Record
-	refused map[ledger.StateHash]bool // of records that Commit said nobody ever sees
-}
-
-func (r *racer) take(commit []*ledger.Record) error {
-	r.held = append(r.held, commit...)
-	return nil
-}
-
-func (r *racer) run(rounds int) {
-	ctx, cancel := context.WithTimeout(r.rig.Context(), patience)
-	defer cancel()
+// race lets a node become the writer again and again. It returns the records that Commit said nobody ever sees.
+func (n *node) race(random *rand.Rand, rounds int) (refused map[ledger.StateHash]bool) {
+	refused = make(map[ledger.StateHash]bool)
 	for range rounds {
-		r.c.log = newLog(r.c)
-		withoutLease(r.c)
-		if err := r.c.log.Follow(ctx, pointAfter(r.held), r.take); err != nil {
-			r.rig.Error(err)
-			return
+		n.log = newLog(n.Cluster)
+		withoutLease(n.Cluster)
+		if err := n.log.Follow(n.rig.Context(), pointAfter(n.held), n.take); err != nil {
+			n.rig.Error(err)
+			return refused
 		}
-		r.c.log.unit = []int{1, 2, unitMessages}[r.random.IntN(3)] // commits of one unit, and of many
-		for range r.random.IntN(6) {
-			commit := commitOf(r.random, pointAfter(r.held), 1+r.random.IntN(3), r.random.IntN(2)*r.random.IntN(6000))
-			err := r.c.log.Commit(ctx, commit)
+		n.log.unit = []int{1, 2, unitMessages}[random.IntN(3)] // commits of one unit, and of many
+		for range random.IntN(6) {
+			commit := commitOf(random, pointAfter(n.held), 1+random.IntN(3), random.IntN(2)*random.IntN(6000))
+			err := n.write(commit)
 			if errors.Is(err, ledger.ErrDeposed) {
 				for _, record := range commit {
-					r.refused[record.StateHash] = true
+					refused[record.StateHash] = true
 				}
 				break
 			}
 			if err != nil {
-				r.rig.Error(err)
-				return
+				n.rig.Error(err)
+				return refused
 			}
-			r.held = append(r.held, commit...)
 		}
 	}
+	return refused
 }
 
 // testLostAcknowledgement loses what the servers answer to a writer, at any point of a commit: it looks up what became of

@@ -126,11 +126,18 @@ func (w *maker) at(v ledger.Version) Snapshot {
 // newest is at of the newest version.
 func (w *maker) newest() Snapshot { return w.at(ledger.Version(len(w.records))) }
 
-// mustOffer has a node, which has the files in its directory, offer a snapshot, which is the newest one then.
-func (w *maker) mustOffer(n *node, what Snapshot, names ...string) *Manifest {
+// mustOffer offers a snapshot of files in the maker's directory, which is the newest one then.
+func (w *maker) mustOffer(what Snapshot, names ...string) *Manifest {
 	w.t.Helper()
-	must(w.t, n.Offer(w.t.Context(), vfs.Disk{}, n.dir, names, what))
+	must(w.t, w.Offer(w.t.Context(), vfs.Disk{}, w.dir, names, what))
 	return w.offered(what.Version)[0]
+}
+
+// next commits one record and offers a snapshot that is the state after it.
+func (w *maker) next(names ...string) *Manifest {
+	w.t.Helper()
+	w.commit(1)
+	return w.mustOffer(w.newest(), names...)
 }
 
 // offered returns the snapshots that are offered. It fails unless they are of the versions.
@@ -207,7 +214,7 @@ func testSnapshotIsOfferedAndFetched(t *testing.T, s *natstest.Servers) {
 		w.commit(3)
 		w.file(state, 1000*(i+1))
 		v := ledger.Version(len(w.records) - 1) // in the middle of its commit
-		w.mustOffer(w.node, w.at(v), history, state)
+		w.mustOffer(w.at(v), history, state)
 		_, err := w.cluster.JetStream().Stream(t.Context(), "OBJ_shots_snapshots")
 		ledgertest.Equal(t, errors.Is(err, jetstream.ErrStreamNotFound), i > 0, "whether the object store is gone after offer %d: %v", i, err)
 		w.mustFetch(r, history, state)
@@ -231,8 +238,7 @@ func testSnapshotIsOfferedAndFetched(t *testing.T, s *natstest.Servers) {
 	must(t, r.Share(t.Context(), w.offered(8)[0]))
 	ledgertest.Equal(t, len(w.offered(8, 8, 5)), 3, "snapshots that are offered when another node has one, too")
 	for range 2 {
-		w.commit(1)
-		w.mustOffer(w.node, w.newest(), history, "c.state")
+		w.next(history, "c.state")
 	}
 	ledgertest.Equal(t, len(w.offered(11, 10)), 2, "snapshots that are offered when the stream was purged past the other node's")
 
@@ -244,10 +250,9 @@ func testSnapshotIsOfferedAndFetched(t *testing.T, s *natstest.Servers) {
 // testFetchGoesOn ends a fetch after its first part, damages one that it had, and lets it begin anew.
 func testFetchGoesOn(t *testing.T, s *natstest.Servers) {
 	w, r := newMaker(t, s, "cut"), reader(t, s, "cut", "r")
-	w.commit(2)
 	w.file("big.state", 3*partBytes+1)
 	w.file("small.state", 10)
-	m := w.mustOffer(w.node, w.newest(), "small.state", "big.state")
+	m := w.next("small.state", "big.state")
 	ctx, cancel := context.WithCancel(t.Context())
 	err := r.Fetch(ctx, m, nil, vfs.Disk{}, r.dir, func(done, total int64) {
 		if done > 2*partBytes {
@@ -270,19 +275,14 @@ func testFetchGoesOn(t *testing.T, s *natstest.Servers) {
 func testFetchIsOvertaken(t *testing.T, s *natstest.Servers) {
 	w, r := newMaker(t, s, "overtaken"), reader(t, s, "overtaken", "r")
 	w.file("a.state", 10)
-	offer := func() *Manifest {
-		w.commit(1)
-		return w.mustOffer(w.node, w.newest(), "a.state")
-	}
-	m := offer()
+	m := w.next("a.state")
 	w.commit(1)
 	overtaken := false
 	err := r.Fetch(t.Context(), m, nil, vfs.Disk{}, r.dir, func(done, total int64) {
 		if done == total && !overtaken {
 			overtaken = true
-			for range 2 {
-				offer()
-			}
+			w.next("a.state")
+			w.next("a.state")
 		}
 	})
 	ledgertest.ErrorIs(t, err, cluster.ErrPurged, "the fetch of a snapshot that nobody can begin with any more")
@@ -295,7 +295,7 @@ func testOtherPeersGiveIt(t *testing.T, s *natstest.Servers) {
 	w.commit(2)
 	w.file("history.blocks", partBytes+1)
 	w.file("a.state", 2*partBytes)
-	w.mustOffer(w.node, w.at(1), "history.blocks", "a.state")
+	w.mustOffer(w.at(1), "history.blocks", "a.state")
 	peers := []*node{w.node}
 	for _, name := range []string{"b", "c"} {
 		p := reader(t, s, "peers", name)
@@ -304,7 +304,7 @@ func testOtherPeersGiveIt(t *testing.T, s *natstest.Servers) {
 		peers = append(peers, p)
 	}
 	w.file("b.state", 1)
-	w.mustOffer(w.node, w.at(2), "history.blocks", "b.state") // the others hold the history of it
+	w.mustOffer(w.at(2), "history.blocks", "b.state") // the others hold the history of it
 	gone := http.HandlerFunc(http.NotFound)
 	r := reader(t, s, "peers", "r")
 	all := w.offered(2, 1, 1, 1)
@@ -334,9 +334,8 @@ func testOtherPeersGiveIt(t *testing.T, s *natstest.Servers) {
 // testNoPeerHarmsWhoAsksIt has a peer do what none should. What it leads astray is asked of nobody else, and told no secret.
 func testNoPeerHarmsWhoAsksIt(t *testing.T, s *natstest.Servers) {
 	w, r := newMaker(t, s, "hostile"), reader(t, s, "hostile", "r")
-	w.commit(1)
 	w.file("a.state", 5000)
-	w.mustOffer(w.node, w.newest(), "a.state")
+	w.next("a.state")
 	elsewhere := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("a peer sends it elsewhere, and it goes") }))
 	defer elsewhere.Close()
 	released := make(chan struct{})
@@ -422,9 +421,8 @@ func testUnreachableSnapshotIsNotOffered(t *testing.T, s *natstest.Servers) {
 func testLostSnapshotIsNotOffered(t *testing.T, s *natstest.Servers) {
 	w := newMaker(t, s, "lost")
 	for i, name := range []string{"a.state", "b.state", "c.state"} {
-		w.commit(1)
 		w.file(name, 1000+i)
-		w.mustOffer(w.node, w.newest(), name)
+		w.next(name)
 		must(t, os.Truncate(filepath.Join(w.dir, name), 10))
 	}
 	ledgertest.Equal(t, len(w.offered(3)), 1, "snapshots that are offered")
@@ -445,7 +443,7 @@ func testUnreadableManifestIsPassedOver(t *testing.T, s *natstest.Servers) {
 	ledgertest.ErrorIs(t, err, ErrNoSnapshot, "one that cannot be read")
 	ledgertest.ErrorSays(t, err, "that of node newer: the stream was written by a newer program", "one that cannot be read")
 	w.file("a.state", 10)
-	m := *w.mustOffer(w.node, w.newest(), "a.state")
+	m := *w.mustOffer(w.newest(), "a.state")
 	for node, change := range map[string]func(*Manifest){
 		"stranger": func(m *Manifest) { m.Ledger, m.Node = "of another stream", "stranger" },
 		"liar":     func(m *Manifest) { m.Version++ },
@@ -460,8 +458,7 @@ func testUnreadableManifestIsPassedOver(t *testing.T, s *natstest.Servers) {
 	}
 	ledgertest.Equal(t, len(w.offered(1)), 1, "snapshots that are offered")
 	for range 2 {
-		w.commit(1)
-		w.mustOffer(w.node, w.newest(), "a.state")
+		w.next("a.state")
 	}
 	_, all, err := w.list(t.Context())
 	must(t, err)
