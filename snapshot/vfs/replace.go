@@ -50,14 +50,10 @@ func Install(disk FS, temporary, name string) (renamed bool, err error) {
 	if err := disk.Rename(temporary, name); err != nil {
 		return false, err
 	}
-	err = disk.SyncDir(filepath.Dir(name))
-	if err != nil && !IsOutOfFiles(err) {
-		err = &SyncError{err}
+	if err := disk.SyncDir(filepath.Dir(name)); err != nil {
+		return true, fmt.Errorf("the directory of %s: %w", name, &SyncError{err})
 	}
-	if err != nil {
-		err = fmt.Errorf("the directory of %s: %w", name, err)
-	}
-	return true, err
+	return true, nil
 }
 
 // Size returns the size of a file in bytes.
