@@ -18,29 +18,6 @@ func beginAt(c Config, commit []*ledger.Record) error {
 	return errors.Join(l.Commit(commit), l.Close())
 }
 
-// TestLogBeginsWhereItIsToldTo and knows it even while it is empty.
-func TestLogBeginsWhereItIsToldTo(t *testing.T) {
-	disk := vfstest.NewMemory()
-	l, err := Create(config(disk), 50, 42)
-	must(t, err)
-	must(t, l.Close())
-	_, end, err := replayAll(disk, testDir, 0)
-	if err != nil || end.Version() != 49 || end.Slot() != 42 {
-		t.Fatalf("ends at record %d, slot %d, %v", end.Version(), end.Slot(), err)
-	}
-	commits := [][]*ledger.Record{commitOf(50, 1, 2), commitOf(51, 3, 2)}
-	for i := range commits {
-		l, got := open(t, config(disk))
-		wantCommits(t, "after a restart", got, commits[:i])
-		ledgertest.ErrorSays(t, l.Commit(commitOf(1, 1, 1)), "is next", "record 1")
-		commitAll(t, l, commits[i:i+1])
-		must(t, l.Close())
-	}
-	wantLog(t, "at the end", disk, commits)
-	_, _, err = replayAll(disk, testDir, 49)
-	ledgertest.ErrorIs(t, err, ErrMissing, "the record before the first")
-}
-
 // TestBegunLogIsRemovedAtAnyMoment crashes while a log is begun, and while what that left is removed, at
 // every call. Either the log holds its commit, or another can begin in its place.
 func TestBegunLogIsRemovedAtAnyMoment(t *testing.T) {

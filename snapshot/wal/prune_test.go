@@ -2,49 +2,10 @@ package wal
 
 import (
 	"slices"
-	"strings"
 	"testing"
 
-	"ledgerd/engine/ledger"
 	"ledgerd/engine/ledger/ledgertest"
-	"ledgerd/snapshot/vfs/vfstest"
 )
-
-// TestWhatCrashesLeaveIsCountedAndPruned has a node die in the middle of a commit again and again.
-func TestWhatCrashesLeaveIsCountedAndPruned(t *testing.T) {
-	disk := vfstest.NewMemory()
-	const crashes, part = 5, "a part of a commit"
-	next := ledger.Version(1)
-	for range crashes {
-		l, _ := open(t, config(disk))
-		commitAll(t, l, [][]*ledger.Record{commitOf(next, 2, 1)})
-		next += 2
-		g := *l.newestLocked()
-		disk = disk.Crash(1, 0)
-		must(t, disk.Overwrite(g.name, g.size, []byte(part)))
-	}
-	tails := func(want int) {
-		t.Helper()
-		kept := ""
-		for _, name := range disk.Paths() {
-			if strings.HasSuffix(name, brokenSuffix) {
-				kept += string(contents(t, disk, name))
-			}
-		}
-		ledgertest.Equal(t, kept, strings.Repeat(part, want), "the tails that are kept aside")
-	}
-	l, _ := open(t, config(disk))
-	tails(crashes)
-	checkStats(t, l)
-	settled, _ := openUnsettled(t, config(disk.Crash(1, 0)))
-	must(t, settled.Settle())
-	// The newest segment, which is empty, will be replaced.
-	ledgertest.Equal(t, settled.Stats().Bytes, l.Stats().Bytes-headerBytes, "Stats().Bytes of the settled log")
-	must(t, l.Prune(next-2))
-	tails(1)
-	checkStats(t, l)
-	must(t, l.Close())
-}
 
 // TestOpenRemovesOnlyWhatACrashLeft: temporary files, and the tail of a segment that was pruned, which earlier programs left.
 func TestOpenRemovesOnlyWhatACrashLeft(t *testing.T) {
