@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"ledgerd/engine/ledger"
+	"ledgerd/engine/ledger/ledgertest"
 	"ledgerd/snapshot/vfs"
 	"ledgerd/snapshot/vfs/vfstest"
 )
@@ -68,9 +69,7 @@ func TestPoliciesAreReadAsTheyAreWritten(t *testing.T) {
 		}
 	}
 	for _, in := range []string{"interval:0s", "interval:-1s", "interval:", "interval", "interval:1", "Always", "", "off "} {
-		if got, err := ParsePolicy(in); err == nil || got != (Policy{}) {
-			t.Errorf("ParsePolicy(%q) = %v, %v", in, got, err)
-		}
+		ledgertest.ErrorSays(t, new(Policy).UnmarshalText([]byte(in)), in, "the policy %q", in)
 	}
 }
 

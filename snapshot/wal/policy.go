@@ -21,7 +21,7 @@ type Policy struct {
 	Interval time.Duration // positive with Interval
 }
 
-// String returns the text that ParsePolicy reads.
+// String returns the text that UnmarshalText reads.
 func (p Policy) String() string {
 	switch p.Mode {
 	case Always:
@@ -32,29 +32,23 @@ func (p Policy) String() string {
 	return "off"
 }
 
-// ParsePolicy reads always, interval:D with a positive duration D such as 1s, or off.
-func ParsePolicy(s string) (Policy, error) {
-	switch s {
-	case "always":
-		return Policy{Mode: Always}, nil
-	case "off":
-		return Policy{Mode: Off}, nil
-	}
-	if text, ok := strings.CutPrefix(s, "interval:"); ok {
-		d, err := time.ParseDuration(text)
-		if err != nil {
-			return Policy{}, fmt.Errorf("cannot read the interval of %q: %w", s, err)
-		}
-		if d <= 0 {
-			return Policy{}, fmt.Errorf("the interval of %q is not positive", s)
-		}
-		return Policy{Mode: Interval, Interval: d}, nil
-	}
-	return Policy{}, fmt.Errorf("%q is none of always, interval:DURATION and off", s)
-}
-
-// UnmarshalText reads what ParsePolicy reads.
+// UnmarshalText reads always, interval:D with a positive duration D such as 1s, or off.
 func (p *Policy) UnmarshalText(text []byte) (err error) {
-	*p, err = ParsePolicy(string(text))
-	return err
+	*p = Policy{}
+	interval, ok := strings.CutPrefix(string(text), "interval:")
+	switch {
+	case ok:
+		p.Mode = Interval
+		if p.Interval, err = time.ParseDuration(interval); err != nil {
+			return fmt.Errorf("cannot read the interval of %q: %w", text, err)
+		}
+		if p.Interval <= 0 {
+			return fmt.Errorf("the interval of %q is not positive", text)
+		}
+	case string(text) == "off":
+		p.Mode = Off
+	case string(text) != "always":
+		return fmt.Errorf("%q is none of always, interval:DURATION and off", text)
+	}
+	return nil
 }
