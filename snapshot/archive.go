@@ -3,6 +3,7 @@ package snapshot
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -295,7 +296,7 @@ func (a *Archive) write(ctx context.Context, pace Pace, m *runMeta, fill func(*e
 	if err := fill(e); err != nil {
 		return nil, err
 	}
-	if err := e.runMeta(m); err != nil {
+	if err := e.meta(json.Marshal(m)); err != nil {
 		return nil, err
 	}
 	if _, err := w.readBack(ctx, runMagic, pace); err != nil {

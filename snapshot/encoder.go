@@ -151,17 +151,11 @@ func (e *encoder) compress() error {
 	return nil
 }
 
-// meta writes the last chunk of a snapshot.
-func (e *encoder) meta(m *Meta) error {
-	raw, err := m.encode()
+// meta writes the last chunk of a file that has one, from what encoding it returned.
+func (e *encoder) meta(raw []byte, err error) error {
 	if err != nil {
-		return err
+		return fmt.Errorf("cannot encode the meta of a file: %w", err)
 	}
-	return e.last(raw)
-}
-
-// last writes the last chunk of a file that has a meta.
-func (e *encoder) last(meta []byte) error {
-	e.raw, e.chunk = append(e.raw[:0], meta...), chunk{kind: metaChunk, count: 1}
+	e.raw, e.chunk = append(e.raw[:0], raw...), chunk{kind: metaChunk, count: 1}
 	return e.flush()
 }

@@ -86,11 +86,7 @@ type storedMeta struct {
 
 // encode returns the raw bytes of a meta chunk.
 func (m *Meta) encode() ([]byte, error) {
-	raw, err := json.MarshalIndent(storedMeta{m, codec.AppendEvent(nil, bare(m.Block))}, "", "  ")
-	if err != nil {
-		return nil, fmt.Errorf("cannot encode the meta of a snapshot: %w", err)
-	}
-	return raw, nil
+	return json.MarshalIndent(storedMeta{m, codec.AppendEvent(nil, bare(m.Block))}, "", "  ")
 }
 
 // decodeMeta is the inverse of encode.

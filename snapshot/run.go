@@ -162,12 +162,3 @@ func (r *run) signatures(visit func(signatureEntry) bool) error {
 		})
 	})
 }
-
-// runMeta writes the last chunk of a run.
-func (e *encoder) runMeta(m *runMeta) error {
-	raw, err := json.Marshal(m)
-	if err != nil {
-		return fmt.Errorf("cannot encode the meta of a run: %w", err)
-	}
-	return e.last(raw)
-}

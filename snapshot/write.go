@@ -156,7 +156,7 @@ func writeParts(ctx context.Context, w *fileWriter, m *Meta, parts []Part, pace 
 	if err != nil {
 		return err
 	}
-	return e.meta(m)
+	return e.meta(m.encode())
 }
 
 // writePart writes one part and counts what is in it; it sums up the state hash only if asked.
