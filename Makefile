@@ -104,7 +104,7 @@ fuzz: ## every fuzz target, a minute each
 
 ##@ Measure
 bench-once: ## every benchmark once and small, and every scenario of ledgerbench, so that none stops running unseen
-	go test -short -run '^$$' -bench . -benchtime 1x -timeout 5m ./engine/base58 ./engine/source/file ./snapshot
+	go test -short -run '^$$' -bench . -benchtime 1x -timeout 5m ./engine/base58 ./engine/source/file
 	LEDGERD_BENCH_ALL=1 go test -count 1 -timeout 5m -run Scenarios ./bench
 
 bench: ## ten runs of every benchmark, into bench.txt
