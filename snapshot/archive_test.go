@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"testing/synctest"
@@ -97,63 +98,43 @@ func archived(a *Archive, blocks []HeldBlock, damaged bool) error {
 	return nil
 }
 
-// TestArchiveAnswersWhatWasAdded adds blocks in groups of random sizes, with restarts between, until runs were joined twice over.
-func TestArchiveAnswersWhatWasAdded(t *testing.T) {
+// TestArchiveHoldsWhatItsBoundAllows adds blocks in groups of random sizes, with restarts between, until runs were joined twice over, and drops all
+// of them again. Of a bound below one run the newest run stays.
+func TestArchiveHoldsWhatItsBoundAllows(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
-	disk := vfstest.NewMemory()
-	a := openTestArchive(t, disk, 1<<30)
-	blocks := testBlocks(0, 600)
-	if b, err := a.Block(3, later()); b.Block != nil || err != nil || a.Next() != 0 || a.From(9) != 9 {
-		t.Errorf("an empty archive: %v, %v, next %d, from %d", b, err, a.Next(), a.From(9))
-	}
-	most := 0
-	for at := 0; at < len(blocks); {
-		n := min(1+random.IntN(3), len(blocks)-at)
-		must(t, a.Add(t.Context(), blocks[at:at+n], 1<<40, Pace{}))
-		at += n
-		if random.IntN(40) == 0 {
-			a = openTestArchive(t, disk, 1<<30)
-			must(t, archived(a, blocks[:at], false))
+	for limit, last := range map[int64]ledger.Slot{1 << 30: 600, 40_000: 1200, 1: 20} {
+		disk, blocks := vfstest.NewMemory(), testBlocks(0, last)
+		a := openTestArchive(t, disk, limit)
+		b, err := a.Block(3, later())
+		must(t, err)
+		ledgertest.Equal(t, []ledger.Slot{a.Next(), a.From(9)}, []ledger.Slot{0, 9}, "the slot after the newest of nothing, and from which on it is held; block %v", b)
+		for at := 0; at < len(blocks); {
+			n := min(1+random.IntN(3), len(blocks)-at)
+			must(t, a.Add(t.Context(), blocks[at:at+n], 1<<40, Pace{}))
+			at += n
+			if random.IntN(40) == 0 || at == len(blocks) {
+				a = openTestArchive(t, disk, limit)
+				must(t, archived(a, blocks[a.From(a.Next())/2:at], false))
+			}
+			names, err := disk.List(archiveDir)
+			must(t, err)
+			s := a.Stats()
+			if s.Runs > 5*mergedRuns || s.Runs > 1 && s.Bytes > limit || s.Runs != len(names) || a.Next() != blocks[at-1].Block.Slot+1 {
+				t.Fatalf("up to slot %d of a bound of %d: %+v, %d files, the slot after the newest is %d", blocks[at-1].Block.Slot, limit, s, len(names), a.Next())
+			}
 		}
-		most = max(most, a.Stats().Runs)
-	}
-	must(t, archived(a, blocks, false))
-	ledgertest.Equal(t, []ledger.Slot{a.Next(), a.From(601), a.From(700)}, []ledger.Slot{601, 0, 700}, "the slot after the newest, and from which on all are held below 601 and 700")
-	if most > 5*mergedRuns {
-		t.Errorf("%d runs were held at once", most)
-	}
-	names, err := disk.List(archiveDir)
-	must(t, err)
-	ledgertest.Equal(t, len(names), a.Stats().Runs, "files")
-}
-
-// TestArchiveDropsTheOldest holds an archive to its bound, and shrinks it.
-func TestArchiveDropsTheOldest(t *testing.T) {
-	disk := vfstest.NewMemory()
-	const limit = 40_000
-	a := openTestArchive(t, disk, limit)
-	blocks := testBlocks(0, 1200)
-	for n := range len(blocks) / 2 {
-		must(t, a.Add(t.Context(), blocks[2*n:2*n+2], 1<<40, Pace{}))
-		if s := a.Stats(); s.Bytes > limit {
-			t.Fatalf("%d bytes are held", s.Bytes)
+		ledgertest.Equal(t, a.From(math.MaxUint64), math.MaxUint64, "from which slot on history reaches the last slot there is")
+		from := a.From(a.Next())
+		ledgertest.Equal(t, []bool{from > 0, from > last*11/12}, []bool{limit < 1<<30, limit == 1}, "what is dropped of a bound of %d: below slot %d of %d", limit, from, last)
+		for a.Shrink() > 0 {
+			if first := a.First(); first <= from {
+				t.Fatalf("the oldest block is at slot %d, after slot %d", first, from)
+			} else {
+				from = first
+			}
 		}
+		ledgertest.Equal(t, disk.Paths(), []string{}, "files")
 	}
-	from := a.From(a.Next())
-	if from == 0 || from > 1100 {
-		t.Fatalf("history is held from slot %d on", from)
-	}
-	must(t, archived(openTestArchive(t, disk, limit), blocks[from/2:600], false))
-	for a.Shrink() > 0 {
-		if next := a.From(a.Next()); next <= from && a.Stats().Runs > 0 {
-			t.Fatalf("history is held from slot %d on, after slot %d", next, from)
-		} else {
-			from = next
-		}
-	}
-	names, err := disk.List(archiveDir)
-	must(t, err)
-	ledgertest.Equal(t, len(names), 0, "files")
 }
 
 // TestHistoryBehindAHole does not count what lies below missing blocks, be they between runs or in one, which is joined then.
@@ -206,43 +187,33 @@ func addAll(t *testing.T, disk vfs.FS, blocks []HeldBlock) {
 // Whatever call fails, or is the last one before a crash, all that was added is held after a restart, and no unfinished file.
 func TestAnyFailedCallLeavesAWholeArchive(t *testing.T) {
 	blocks := testBlocks(0, 38)
-	for what, plan := range map[string]vfstest.Plan{
+	vfstest.EveryCall(t, 17, vfstest.NewMemory(), map[string]vfstest.Plan{
 		"EIO":          {Err: syscall.EIO, LoseOnSyncFailure: true},
 		"short write":  {Fault: vfstest.Short, Kinds: vfstest.KindWriteAt},
 		"nothing goes": {Err: syscall.EIO, Lasting: true, Kinds: vfstest.KindRemove},
 		"a crash":      {Fault: vfstest.Crash},
-	} {
-		t.Run(what, func(t *testing.T) {
-			t.Parallel()
-			for plan.Call = range vfstest.Calls(17) {
-				disk := vfstest.NewMemory()
-				faulty := vfstest.NewFaulty(disk, plan)
-				addAll(t, faulty, blocks)
-				a := openTestArchive(t, disk, 1<<30)
-				n := int(a.Next()+1) / 2
-				if n > 0 {
-					if err := archived(a, blocks[:n], false); err != nil {
-						t.Fatalf("at call %d: %v", plan.Call, err)
-					}
-				}
-				if plan.Fault != vfstest.Crash && n != len(blocks) && plan.Call > 0 && !faulty.Hit() {
-					t.Fatalf("without a fault %d blocks are held", n)
-				}
-				addAll(t, disk, blocks)
-				if err := archived(openTestArchive(t, disk, 1<<30), blocks, false); err != nil {
-					t.Fatalf("after call %d and a restart: %v", plan.Call, err)
-				}
-				names, err := disk.List(archiveDir)
-				must(t, err)
-				if i := slices.IndexFunc(names, func(name string) bool { return strings.HasSuffix(name, vfs.TemporarySuffix) }); i >= 0 {
-					t.Fatalf("%s is left", names[i])
-				}
-				if !faulty.Hit() {
-					return
-				}
+	}, func(t *testing.T, disk *vfstest.Memory, faulty *vfstest.Faulty, plan vfstest.Plan) {
+		addAll(t, faulty, blocks)
+		a := openTestArchive(t, disk, 1<<30)
+		n := int(a.Next()+1) / 2
+		if n < len(blocks) && !faulty.Hit() {
+			t.Fatalf("without a fault %d blocks are held", n)
+		}
+		if n > 0 {
+			if err := archived(a, blocks[:n], false); err != nil {
+				t.Fatalf("at call %d: %v", plan.Call, err)
 			}
-		})
-	}
+		}
+		addAll(t, disk, blocks)
+		if err := archived(openTestArchive(t, disk, 1<<30), blocks, false); err != nil {
+			t.Fatalf("after call %d and a restart: %v", plan.Call, err)
+		}
+		for _, name := range disk.Paths() {
+			if strings.HasSuffix(name, vfs.TemporarySuffix) {
+				t.Fatalf("%s is left", name)
+			}
+		}
+	})
 }
 
 // threeRuns returns an archive of three runs of five blocks each, and the names of its files.
@@ -288,47 +259,27 @@ func TestDamagedRunCostsItsOwnBlocks(t *testing.T) {
 	}
 }
 
-// TestArchiveIsReadWhileItChanges asks everything of an archive while runs are added, joined and dropped: what is answered is right.
+// TestArchiveIsReadWhileItChanges asks everything of an archive while runs are added and joined: what is answered is right.
 func TestArchiveIsReadWhileItChanges(t *testing.T) {
-	a := openTestArchive(t, vfstest.NewMemory(), 1<<30)
-	blocks := testBlocks(0, 200)
-	done := make(chan struct{})
+	a, blocks := openTestArchive(t, vfstest.NewMemory(), 1<<30), testBlocks(0, 120)
+	must(t, a.Add(t.Context(), blocks[:2], 1<<40, Pace{}))
+	var held atomic.Int64
+	held.Store(2)
 	var readers sync.WaitGroup
 	for range 3 {
 		readers.Go(func() {
-			for n := 0; ; n++ {
-				select {
-				case <-done:
+			for n := held.Load(); n < int64(len(blocks)); n = held.Load() {
+				if err := archived(a, blocks[:n], false); err != nil {
+					t.Errorf("of %d blocks: %v", n, err)
 					return
-				default:
 				}
-				b := blocks[n%len(blocks)].Block
-				if from := a.From(math.MaxUint64); from != math.MaxUint64 {
-					t.Errorf("history from slot %d on reaches the last slot there is", from)
-				}
-				found, err := a.Block(b.Slot, later())
-				if err != nil || found.Block != nil && found.Block.Slot < b.Slot {
-					t.Errorf("block at slot %d: %+v, %v", b.Slot, found, err)
-				}
-				tx, err := a.Transaction(&b.Transactions[0].Signature, b.Slot+1, later())
-				if err != nil || tx != nil && tx.Slot != b.Slot {
-					t.Errorf("transaction at slot %d: %+v, %v", b.Slot, tx, err)
-				}
-				var last ledger.Slot
-				must(t, a.Walk(ledger.Opt[ledger.Pubkey]{}, 2, 200, true, later(), func(c Candidate) (bool, error) {
-					if c.Slot != last+2 && last > 0 {
-						t.Errorf("a walk comes from slot %d to %d", last, c.Slot)
-					}
-					last = c.Slot
-					return true, nil
-				}))
 			}
 		})
 	}
-	for n := 2; n <= len(blocks); n += 2 {
-		must(t, a.Add(t.Context(), blocks[n-2:n], 1<<40, Pace{}))
+	for block := range slices.Chunk(blocks[2:], 1) {
+		must(t, a.Add(t.Context(), block, 1<<40, Pace{}))
+		held.Add(1)
 	}
-	close(done)
 	readers.Wait()
 }
 
@@ -356,15 +307,6 @@ func TestNobodyWaitsForAList(t *testing.T) {
 		close(release)
 		lists.Wait()
 	})
-}
-
-// TestArchiveThatIsTooSmallKeepsItsNewestRun has a bound below one run.
-func TestArchiveThatIsTooSmallKeepsItsNewestRun(t *testing.T) {
-	a := openTestArchive(t, vfstest.NewMemory(), 1)
-	for _, part := range [][]HeldBlock{testBlocks(0, 10), testBlocks(12, 20)} {
-		must(t, a.Add(t.Context(), part, 1<<40, Pace{}))
-		ledgertest.Equal(t, []ledger.Slot{a.First(), a.Next()}, []ledger.Slot{part[0].Block.Slot, part[len(part)-1].Block.Slot + 1}, "the oldest block, and the slot after the newest")
-	}
 }
 
 // TestRunsAreJoinedWhereThereIsRoom leaves too little for a joined run beside its parts, and then enough.

@@ -97,7 +97,7 @@ func TestAnyFailedCallLeavesWholeSnapshots(t *testing.T) {
 	states := []*state{testState(20, 0, 6, 2), testState(30, 12, 5, 2), testState(40, 22, 5, 1), testState(50, 32, 4, 1)} // the last pruning removes history too
 	first := vfstest.NewMemory()
 	write(t, openTestStore(t, first), states[0])
-	for what, plan := range map[string]vfstest.Plan{
+	vfstest.EveryCall(t, 17, first, map[string]vfstest.Plan{
 		"EIO":           {Err: syscall.EIO, LoseOnSyncFailure: true},
 		"ENOSPC":        {Err: syscall.ENOSPC},
 		"short write":   {Fault: vfstest.Short, Kinds: vfstest.KindWriteAt},
@@ -105,34 +105,24 @@ func TestAnyFailedCallLeavesWholeSnapshots(t *testing.T) {
 		"full for good": {Fault: vfstest.Short, Lasting: true, Kinds: vfstest.KindCreate | vfstest.KindWriteAt},
 		"nothing goes":  {Err: syscall.EIO, Lasting: true, Kinds: vfstest.KindRemove},
 		"a crash":       {Fault: vfstest.Crash},
-	} {
-		t.Run(what, func(t *testing.T) {
-			t.Parallel()
-			for plan.Call = range vfstest.Calls(17) {
-				disk := first.Clone()
-				faulty := vfstest.NewFaulty(disk, plan)
-				written := append(states[:1:1], script(faulty, states[1:])...)
-				if !faulty.Hit() && len(written) != len(states) {
-					t.Fatalf("without a fault %d snapshots were written", len(written))
-				}
-				if d := atSyncs(faulty); d != "" {
-					t.Fatalf("at call %d: %s", plan.Call, d)
-				}
-				left := []*vfstest.Memory{disk, disk.Crash(0, 1)}
-				for seed := uint64(1); seed <= 3 && plan.Fault == vfstest.Crash; seed++ {
-					left = append(left, disk.Crash(0.5, seed))
-				}
-				for n, after := range left {
-					if err := checkRecovered(after, states, written); err != nil {
-						t.Fatalf("at call %d, disk %d left of it: %v", plan.Call, n, err)
-					}
-				}
-				if !faulty.Hit() {
-					return
-				}
+	}, func(t *testing.T, disk *vfstest.Memory, faulty *vfstest.Faulty, plan vfstest.Plan) {
+		written := append(states[:1:1], script(faulty, states[1:])...)
+		if !faulty.Hit() && len(written) != len(states) {
+			t.Fatalf("without a fault %d snapshots were written", len(written))
+		}
+		if d := atSyncs(faulty); d != "" {
+			t.Fatalf("at call %d: %s", plan.Call, d)
+		}
+		left := []*vfstest.Memory{disk, disk.Crash(0, 1)}
+		for seed := uint64(1); seed <= 3 && plan.Fault == vfstest.Crash; seed++ {
+			left = append(left, disk.Crash(0.5, seed))
+		}
+		for n, after := range left {
+			if err := checkRecovered(after, states, written); err != nil {
+				t.Fatalf("at call %d, disk %d left of it: %v", plan.Call, n, err)
 			}
-		})
-	}
+		}
+	})
 }
 
 // atSyncs returns which file was written or synced again after a sync of it failed.

@@ -34,36 +34,30 @@ func torn(t *testing.T, n int) *vfstest.Memory {
 // F13, F16, F17: whatever call fails, once or until there is space again, the log goes on when there is space again, or it has failed
 // and is not touched any more. A log that finds no space to settle is settled again.
 func TestAFaultAtEveryCallHasThePromisedOutcome(t *testing.T) {
-	none, noSpace := vfstest.NewMemory(), vfstest.Plan{Err: syscall.ENOSPC}
-	writing := vfstest.KindChange &^ (vfstest.KindSync | vfstest.KindSyncDir)
-	for name, tt := range map[string]struct {
-		start *vfstest.Memory
-		plan  vfstest.Plan
-	}{
-		"EIO":                             {none, vfstest.Plan{}},
-		"EIO, lost":                       {none, vfstest.Plan{LoseOnSyncFailure: true}},
-		"ENOSPC":                          {none, noSpace},
-		"ENOSPC, torn":                    {torn(t, 7), noSpace},
-		"ENOSPC, torn, nothing before it": {torn(t, 1), noSpace},
-		"full":                            {none, vfstest.Plan{Fault: vfstest.Short, Lasting: true, Kinds: writing}},
-		"short write":                     {none, vfstest.Plan{Fault: vfstest.Short}},
-		"EMFILE":                          {none, vfstest.Plan{Err: syscall.EMFILE, Kinds: opening}},
-	} {
-		for _, policy := range []Policy{{}, {Mode: Off}} {
-			t.Run(name+", "+policy.String(), func(t *testing.T) {
-				plan := tt.plan
-				for plan.Call = range vfstest.Calls(3) {
-					memory := tt.start.Clone()
-					disk := vfstest.NewFaulty(memory, plan)
+	noSpace, writing := vfstest.Plan{Err: syscall.ENOSPC}, vfstest.KindChange&^(vfstest.KindSync|vfstest.KindSyncDir)
+	for _, policy := range []Policy{{}, {Mode: Off}} {
+		for begun, plans := range map[*vfstest.Memory]map[string]vfstest.Plan{
+			vfstest.NewMemory(): {
+				"EIO":         {},
+				"EIO, lost":   {LoseOnSyncFailure: true},
+				"ENOSPC":      noSpace,
+				"full":        {Fault: vfstest.Short, Lasting: true, Kinds: writing},
+				"short write": {Fault: vfstest.Short},
+				"EMFILE":      {Err: syscall.EMFILE, Kinds: opening},
+			},
+			torn(t, 7): {"ENOSPC, torn": noSpace},
+			torn(t, 1): {"ENOSPC, torn, nothing before it": noSpace},
+		} {
+			vfstest.EveryCall(t, 3, begun, plans, func(t *testing.T, memory *vfstest.Memory, disk *vfstest.Faulty, plan vfstest.Plan) {
+				synctest.Test(t, func(t *testing.T) { // no timer runs out meanwhile
 					v := newLife(policy)
 					v.c.FS, v.memory, v.heal = disk, memory, disk.Heal
-					err := v.live()
-					if !disk.Hit() {
+					if err := v.live(); disk.Hit() {
+						checkOutcome(t, fmt.Sprintf("%v, fault at call %d", policy, plan.Call), v, err, memory, disk.Trace(), plan.LoseOnSyncFailure)
+					} else {
 						must(t, err)
-						return
 					}
-					checkOutcome(t, fmt.Sprintf("fault at call %d", plan.Call), v, err, memory, disk.Trace(), plan.LoseOnSyncFailure)
-				}
+				})
 			})
 		}
 	}

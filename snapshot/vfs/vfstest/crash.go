@@ -4,6 +4,7 @@ import (
 	"iter"
 	"math/rand/v2"
 	"slices"
+	"testing"
 
 	"ledgerd/engine/ledger/ledgertest"
 )
@@ -58,6 +59,22 @@ func (m *Memory) Clone() *Memory {
 		copied.unsynced = append(copied.unsynced, c)
 	}
 	return copied
+}
+
+// EveryCall runs a test for each plan, with the fault at every n-th call as Calls says, on a copy of a disk, until there is no such call.
+func EveryCall(t *testing.T, n int, begun *Memory, plans map[string]Plan, test func(*testing.T, *Memory, *Faulty, Plan)) {
+	for name, plan := range plans {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			for plan.Call = range Calls(n) {
+				memory := begun.Clone()
+				disk := NewFaulty(memory, plan)
+				if test(t, memory, disk, plan); !disk.Hit() || t.Failed() {
+					return
+				}
+			}
+		})
+	}
 }
 
 // Calls are the numbers of the calls at which a test tries a fault, without end: every n-th from a random one on, and fewer or all as
