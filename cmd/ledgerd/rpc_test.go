@@ -23,7 +23,7 @@ func libraries(t *testing.T, script string, args ...string) {
 // needsLibraries skips the test where they are not installed.
 func needsLibraries(t *testing.T) {
 	t.Helper()
-	if _, err := os.Stat(consoleFolder + "/node_modules/@solana"); err != nil {
+	if _, err := os.Stat(consoleFolder + "/node_modules/@solana/spl-token"); err != nil {
 		t.Skip("npm ci has not installed the libraries of Solana: ", err)
 	}
 	needs(t, "node")

@@ -2,6 +2,7 @@
 // Arguments: the address of JSON-RPC, that of REST, a wallet with tokens, a mint, and whether the node keeps the data of accounts. It stands still.
 import assert from 'node:assert/strict';
 import { Connection, PublicKey } from '@solana/web3.js';
+import { getAccount, getMint, getMultipleAccounts } from '@solana/spl-token';
 import { address, createSolanaRpc, signature } from '@solana/kit';
 
 const [url, rest, wallet, mint, data] = process.argv.slice(2);
@@ -95,6 +96,11 @@ async function web3Data(c, key) {
   const parsed = (await c.getParsedAccountInfo(keys[1])).value.data;
   const authority = parsed.parsed.info.mintAuthority;
   assert.deepEqual([parsed.space, authority === null || new PublicKey(authority).toBase58() === authority], [82, true]);
+  for (const held of [await getAccount(c, keys[0]), ...(await getMultipleAccounts(c, [keys[0]]))]) {
+    assert.deepEqual([held.owner.toBase58(), held.mint.toBase58(), String(held.amount)], [wallet, tokens[0].mint, tokens[0].amount]);
+  }
+  const of = await getMint(c, keys[1]);
+  assert.deepEqual([String(of.supply), of.decimals, of.mintAuthority?.toBase58() ?? null], [supply.supply, supply.decimals, authority]);
 }
 
 async function kit() {

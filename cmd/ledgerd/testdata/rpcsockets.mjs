@@ -1,6 +1,7 @@
 // Follows a node with the libraries of Solana as they are. Arguments: the address of JSON-RPC, and a program whose accounts change.
 import assert from 'node:assert/strict';
 import { Connection, PublicKey } from '@solana/web3.js';
+import { AccountLayout, unpackAccount } from '@solana/spl-token';
 import { address, createSolanaRpc, createSolanaRpcSubscriptions, signature } from '@solana/kit';
 
 const [url, program] = process.argv.slice(2);
@@ -28,6 +29,7 @@ async function web3() {
   assert(roots[1][0] > roots[0][0]);
   const key = members[0][0].accountId;
   for (const [m, at] of members) assert(at.slot > 0 && (m.accountInfo.owner.toBase58() === program || m.accountInfo.lamports === 0));
+  for (const [m] of members) if (m.accountInfo.data.length === AccountLayout.span) unpackAccount(m.accountId, m.accountInfo);
   const id = c.onAccountChange(key, () => {}, { commitment: 'processed' });
   await c.removeAccountChangeListener(id);
   const [sent] = (await c.getBlockSignatures(await c.getSlot('confirmed'), 'confirmed')).signatures; // which is not final yet
