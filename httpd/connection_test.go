@@ -155,9 +155,7 @@ func TestPlainRequestsToTLSAreToldSo(t *testing.T) {
 	certified.Close()
 	h := serveTCP(t, func(c *Config) { c.TLS, c.PerMinute = certified.TLS, 3 })
 	for left, method := range []string{"HEAD", "GET"} {
-		c := h.dial("")
-		h.request(c, method, "/api/health")
-		r := readReply(t, bufio.NewReader(c), method)
+		r := h.ask("", method, "/api/health")
 		checkEvery(t, "without TLS", r)
 		if want := map[string]string{"GET": errorBody(400, wire.ErrPlain.Text)}[method]; r.status != 400 || !r.closes || r.body != want || r.header.Get("X-RateLimit-Remaining") != strconv.Itoa(2-left) {
 			t.Errorf("%s: %v, want 400 and %q", method, r, want)

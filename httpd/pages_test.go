@@ -1,7 +1,6 @@
 package httpd
 
 import (
-	"bufio"
 	"fmt"
 	"net/url"
 	"path"
@@ -94,9 +93,7 @@ func TestFailuresOutsideTheInterfaceArePagesForPeople(t *testing.T) {
 	h := serve(t, func(c *Config) { c.PerMinute = 7 })
 	check := func(method, target, accept string, status int, title string) {
 		t.Helper()
-		c := h.dial("")
-		h.request(c, method, target, accept)
-		r := readReply(t, bufio.NewReader(c), method)
+		r := h.ask("", method, target, accept)
 		isPage := r.header.Get("Content-Type") == "text/html; charset=utf-8" && strings.HasSuffix(r.header.Get("Content-Security-Policy"), pagePolicy)
 		if r.status != status || isPage != (title != "") || title == "" && !strings.HasPrefix(r.body, `{"error":`) ||
 			method == "GET" && title != "" && !strings.Contains(r.body, "<h1>"+title+"</h1>") || status == 429 && r.header.Get("Retry-After") != "60" {

@@ -58,9 +58,6 @@ func (k *Key) Client() ratelimit.Client {
 // Tier returns the name of the key's tier.
 func (k *Key) Tier() string { return k.tier.Load().name }
 
-// Take asks for one request.
-func (k *Key) Take(now time.Time) ratelimit.Allowance { return k.TakeAll(1, now) }
-
 // TakeAll asks for n requests at once: all are granted, or none is.
 func (k *Key) TakeAll(n int, now time.Time) ratelimit.Allowance {
 	t := k.tier.Load()

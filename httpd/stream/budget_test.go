@@ -93,9 +93,7 @@ func TestWorkIsCharged(t *testing.T) {
 	} {
 		inMemory(t, nil, func(n *node) {
 			n.script.block(1, accounts(0, tt.held, 1)...)
-			place, err := n.hub.seats.take(n.client)
-			must(n, err)
-			defer place.free()
+			place := n.budget()
 			c := n.dial("?mode=none")
 			c.send("%s", tt.message)
 			c.settle()
@@ -125,9 +123,7 @@ func TestADigestIsPaidFor(t *testing.T) {
 	} {
 		inMemory(t, config, func(n *node) {
 			c := n.dial(query)
-			place, err := n.hub.seats.take(n.client)
-			must(n, err)
-			defer place.free()
+			place := n.budget()
 			place.work.charge(time.Hour)
 			n.flood(n.overflown)
 			if _, end := c.untilClose(); end.code != codeSlow {
@@ -145,9 +141,7 @@ func TestLittleWorkIsToldBeforeTheEnd(t *testing.T) {
 		inMemory(t, nil, func(n *node) {
 			n.script.block(1)
 			c := n.dial(query)
-			place, err := n.hub.seats.take(n.client)
-			must(n, err)
-			defer place.free()
+			place := n.budget()
 			told := 0
 			step := func(spend time.Duration, want int) {
 				place.work.charge(spend)

@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/fasthttp/websocket"
-	"github.com/valyala/fasthttp"
 
 	"ledgerd/engine/ledger"
 	"ledgerd/engine/ledger/ledgertest"
@@ -170,11 +169,7 @@ func TestPanicsWhileJoiningLeaveNothing(t *testing.T) {
 // F48: a handshake whose answer nobody reads does not hold up a stop: the server, which has the connection still, ends it afterwards.
 func TestShutdownDoesNotWaitForAnUnreadHandshake(t *testing.T) {
 	inMemory(t, nil, func(n *node) {
-		asked, err := parseQuery(new(fasthttp.Args))
-		must(t, err)
-		place, err := n.hub.seats.take(n.client)
-		must(t, err)
-		s := n.hub.join(asked, place)
+		s := joined(n.hub, query{})
 		ctx, cancel := context.WithTimeout(context.Background(), 300*time.Millisecond)
 		defer cancel()
 		since := time.Now()

@@ -48,6 +48,20 @@ func newNode(t testing.TB, change func(*Config)) *node {
 	return n
 }
 
+// budget returns a seat of the client's, by which its budget of work is seen and spent.
+func (n *node) budget() *seat {
+	n.Helper()
+	place, err := n.hub.seats.take(n.client)
+	must(n, err)
+	n.Cleanup(place.free)
+	return place
+}
+
+// joined makes a subscriber without a socket, of a client of its own.
+func joined(h *Hub, asked query) *subscriber {
+	return h.join(asked, &seat{newPeer(ratelimit.Client{}), func() {}})
+}
+
 // start serves what the listener accepts until the test is over.
 func (n *node) start(ln net.Listener) {
 	server := &fasthttp.Server{

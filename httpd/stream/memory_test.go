@@ -17,7 +17,6 @@ import (
 
 	"ledgerd/engine/ledger"
 	"ledgerd/engine/ledger/ledgertest"
-	"ledgerd/httpd/ratelimit"
 )
 
 // inMemory runs a test with a node whose connections are pipes, in a bubble of
@@ -155,7 +154,7 @@ func TestSubscribersKeepNoBlock(t *testing.T) {
 		l := newFakeLedger()
 		h := New(Config{RecentBytes: 1, OutboxBytes: 1 << 40, Ledger: l})
 		script := newScript(h, l)
-		s := h.join(asked, &seat{peer: newPeer(ratelimit.Client{})})
+		s := joined(h, asked)
 		var block weak.Pointer[ledger.Update]
 		publish := func() error {
 			r := script.append(1, account(1, 1, programA), account(2, 1, programA))
@@ -193,7 +192,7 @@ func TestAnOutboxMakesRoomForABlockAtOnce(t *testing.T) {
 	l := newFakeLedger()
 	h := New(Config{Ledger: l})
 	script := newScript(h, l)
-	s := h.join(query{wants: wants{names: setOf(programs, programA)}}, &seat{peer: newPeer(ratelimit.Client{})})
+	s := joined(h, query{wants: wants{names: setOf(programs, programA)}})
 	for slot := range ledger.Slot(3) {
 		var accounts []ledger.Account
 		for i := range packets {

@@ -17,7 +17,6 @@ import (
 	"ledgerd/engine/ledger"
 	"ledgerd/engine/ledger/ledgertest"
 	"ledgerd/httpd/budget"
-	"ledgerd/httpd/ratelimit"
 )
 
 // setOf returns the names of one kind.
@@ -105,7 +104,7 @@ func (c *client) subscribeTo(first, count int) {
 // F40: a name that is not held is taken back without a look at those that are, however many these are.
 func TestTakingBackCostsWhatIsTakenBack(t *testing.T) {
 	h := New(Config{Ledger: newFakeLedger()})
-	s := h.join(query{wants: wants{names: setOf(pubkeys, keysFrom(0, maxNames)...)}}, &seat{peer: newPeer(ratelimit.Client{})})
+	s := joined(h, query{wants: wants{names: setOf(pubkeys, keysFrom(0, maxNames)...)}})
 	for _, message := range []string{
 		`{"type":"unsubscribe","id":2,"pubkeys":` + list(key(1<<20)) + `}`,
 		`{"type":"unsubscribe","id":2,"pubkeys":` + list(key(77)) + `}`,
@@ -206,7 +205,7 @@ func TestEndingSocketsLetOthersIn(t *testing.T) {
 	eventually(t, "names were taken out while another looked", func() (between bool) {
 		var ending sync.WaitGroup
 		for i := range 10 {
-			s := h.join(query{wants: wants{names: setOf(pubkeys, keysFrom(i*maxNames, maxNames)...)}}, &seat{newPeer(ratelimit.Client{}), func() {}})
+			s := joined(h, query{wants: wants{names: setOf(pubkeys, keysFrom(i*maxNames, maxNames)...)}})
 			ending.Go(s.depart)
 		}
 		for left := 1; left > 0; {
