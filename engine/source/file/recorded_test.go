@@ -1,14 +1,11 @@
 package file
 
 import (
-	"compress/gzip"
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
-	"io"
 	"maps"
-	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -118,15 +115,7 @@ func TestRecordedErrsAreKept(t *testing.T) {
 		var answer struct {
 			Transactions []struct{ Meta struct{ Err any } }
 		}
-		f, err := os.Open(path)
-		ledgertest.ErrorIs(t, err, nil, name)
-		defer f.Close()
-		var text io.Reader = f
-		if strings.HasSuffix(name, ".gz") {
-			text, err = gzip.NewReader(f)
-			ledgertest.ErrorIs(t, err, nil, name)
-		}
-		ledgertest.ErrorIs(t, json.NewDecoder(text).Decode(&answer), nil, name)
+		datatest.JSON(t, path, &answer)
 		block := events(t, path)[0].(*ledger.Block)
 		for i, tx := range answer.Transactions {
 			want := ""

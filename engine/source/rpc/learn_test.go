@@ -119,16 +119,16 @@ func TestWhichAccountsAreAskedFor(t *testing.T) {
 
 func TestCatchingUpAsksOnce(t *testing.T) {
 	play(t, Config{}, func(t *testing.T, n *fakeNode, s *Source) {
-		list := slots(11, 799)
+		list := slots(11, 699)
 		n.add(10, list...)
 		for i, slot := range list {
 			n.pay(slot, uint64(slot), keyOf(i), keyOf(1000))
 			n.hold(keyOf(i), uint64(slot), ledger.SystemProgram, nil)
 		}
-		n.hold(keyOf(1000), 799, ledger.VoteProgram, nil)
-		r := follow(t, s, at(10), func(r *recorder) bool { return len(r.events) == len(list)+8 })
+		n.hold(keyOf(1000), 699, ledger.VoteProgram, nil)
+		r := follow(t, s, at(10), func(r *recorder) bool { return len(r.events) == len(list)+7 })
 		wantChain(t, r)
-		ledgertest.Equal(t, len(n.asked), 8, "calls for 790 accounts, 100 at once")
+		ledgertest.Equal(t, len(n.asked), 7, "calls for 690 accounts, 100 at once")
 		for k, a := range stateAfter(r.events) {
 			ledgertest.Equal(t, a.Unknown(), 0, "what is unknown of %v: %+v", k, a)
 		}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"sync/atomic"
 	"time"
 
@@ -18,16 +17,6 @@ type Source struct {
 	client *client
 	stats  upstream.Stats
 	final  atomic.Uint64 // the newest slot that is known final
-}
-
-// Open returns the source for what follows "rpc:" in its specification.
-func Open(spec string, log *slog.Logger) (*Source, error) {
-	c, err := ParseSpec(spec)
-	if err != nil {
-		return nil, err
-	}
-	c.Logger = log
-	return New(c), nil
 }
 
 // New returns the source of a configuration. It does nothing yet.

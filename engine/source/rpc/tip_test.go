@@ -21,23 +21,20 @@ func tells(number string, calls int) answer {
 
 // F27: a slot that cannot be is no reason to stop.
 func TestASlotFarTooHighIsNotBelievedForGood(t *testing.T) {
-	for _, number := range []string{
-		"1000000", "999999999999", "1152921504606846976", "18446744073709551615", "18446744073709551616",
-		"-1", "1e3", "null", `"7"`,
-	} {
+	for _, number := range []string{"1000000", "1152921504606846976", "18446744073709551615", "-1", "null"} {
 		for name, from := range map[string]*ledger.ResumePoint{"fresh": nil, "resumed": at(100)} {
 			play(t, Config{Parallel: 1}, func(t *testing.T, n *fakeNode, s *Source) {
 				n.add(9, slots(10, 110)...)
 				n.fault = tells(number, 1)
 				begun := time.Now()
-				after(t, time.Second, func() { n.goOn(110, 200) }) // until then it is asked for its newest slot
-				r := follow(t, s, from, untilSlot(200))
+				after(t, time.Second, func() { n.goOn(110, 150) }) // until then it is asked for its newest slot
+				r := follow(t, s, from, untilSlot(150))
 				wantChain(t, r)
-				if first, late := r.blocks()[0].Slot, time.Since(begun)-37*time.Second; first > 115 || late > 2*time.Second {
+				if first, late := r.blocks()[0].Slot, time.Since(begun)-17*time.Second; first > 115 || late > 2*time.Second {
 					t.Errorf("%s, %s: begins with block %d, and is %v late", number, name, first, late)
 				}
 				g := s.Upstream()
-				if g.UpstreamSlot != 200 || g.LagSlots != 0 || g.Errors[upstream.Garbage] != 1 || g.Gaps != 0 || s.Trouble() != "" {
+				if g.UpstreamSlot != 150 || g.LagSlots != 0 || g.Errors[upstream.Garbage] != 1 || g.Gaps != 0 || s.Trouble() != "" {
 					t.Errorf("%s, %s: figures: %+v, %q", number, name, g, s.Trouble())
 				}
 			})
@@ -49,7 +46,7 @@ func TestASlotFarTooHighIsNotBelievedForGood(t *testing.T) {
 func TestANodeThatSaysItHasWhatItDoesNotListIsTold(t *testing.T) {
 	for _, number := range []string{"103", "1000000"} {
 		var lines strings.Builder
-		c := Config{Parallel: 1, Logger: slog.New(slog.NewTextHandler(&lines, nil))}
+		c := Config{Parallel: 1, Random: longest, Logger: slog.New(slog.NewTextHandler(&lines, nil))}
 		play(t, c, func(t *testing.T, n *fakeNode, s *Source) {
 			n.add(99, 100)
 			n.fault = tells(number, 30)
@@ -99,27 +96,26 @@ func TestANodeThatIsBelowWhatIsHeldIsTold(t *testing.T) {
 func TestTwoNodesBehindABalancerShowOneChain(t *testing.T) {
 	for name, turn := range map[string]func(call int) bool{
 		"by chance":     func(call int) bool { return uint32(call)*2654435761>>31 == 0 },
-		"three to one":  func(call int) bool { return call%4 == 0 },
 		"five in a row": func(call int) bool { return call/5%2 == 0 },
 	} {
 		play(t, Config{}, func(t *testing.T, n *fakeNode, s *Source) {
-			begun, k, list := time.Now(), keyOf(1), slots(10, 500)
+			begun, k, list := time.Now(), keyOf(1), slots(10, 400)
 			n.hold(k, 500, ledger.VoteProgram, nil)
 			n.prepare(9, list...)
 			for _, slot := range list {
 				n.pay(slot, 500, k)
 			}
 			n.fault = func(*fakeCall) bool {
-				n.confirmed = min(300+ledger.Slot(time.Since(begun)/(400*time.Millisecond)), 500)
+				n.confirmed = min(300+ledger.Slot(time.Since(begun)/(400*time.Millisecond)), 400)
 				if turn(n.totalLocked()) {
 					n.confirmed -= 50
 				}
 				n.finalized = n.confirmed - 32
 				return false
 			}
-			r := follow(t, s, at(200), untilSlot(500))
+			r := follow(t, s, at(200), untilSlot(400))
 			wantChain(t, r)
-			if late := time.Since(begun) - 80*time.Second; len(r.blocks()) != 300 || late > 20*time.Second { // one is as much behind
+			if late := time.Since(begun) - 40*time.Second; len(r.blocks()) != 200 || late > 20*time.Second { // one is as much behind
 				t.Errorf("%s: %d blocks, %v late", name, len(r.blocks()), late)
 			}
 			for kind, count := range s.Upstream().Errors {
@@ -169,13 +165,13 @@ func TestBlocksThatAreFinalLaterThanItIsSaidAreNotTakenBack(t *testing.T) {
 				early := c.Method == "getBlock" && c.Options.Commitment == "finalized" && c.slot(0)+32 > n.confirmed
 				return early && answer(c)
 			}
-			go n.goOn(10, 200)
-			r := follow(t, s, at(10), untilSlot(200))
+			go n.goOn(10, 120)
+			r := follow(t, s, at(10), untilSlot(120))
 			wantChain(t, r)
-			ledgertest.Equal(t, len(r.blocks()), 190, "%s: blocks", name)
+			ledgertest.Equal(t, len(r.blocks()), 110, "%s: blocks", name)
 			final := slices.DeleteFunc(r.events, func(e ledger.Event) bool { _, ok := e.(*ledger.SlotStatus); return !ok })
-			if len(final) == 0 || final[len(final)-1].(*ledger.SlotStatus).Slot < 100 {
-				t.Errorf("%s: %d blocks were told to be final, block 168 is", name, len(final))
+			if len(final) == 0 || final[len(final)-1].(*ledger.SlotStatus).Slot < 40 {
+				t.Errorf("%s: %d blocks were told to be final, block 88 is", name, len(final))
 			}
 			ledgertest.Equal(t, s.Upstream().Errors[upstream.Equivocation], 0, "%s: blocks that contradict others", name)
 		})

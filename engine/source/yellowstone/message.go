@@ -176,9 +176,6 @@ type Decoder struct {
 	Data *ledger.DataPrograms
 }
 
-// Decode reads one message of a subscription that asked for whole data.
-func Decode(message []byte, u *Update) error { return Decoder{}.Decode(message, u) }
-
 // Decode reads one SubscribeUpdate: account 2, slot 3, transaction 4, block 5, ping 6,
 // block_meta 7, entry 8, pong 9, transaction_status 10, of which the last one counts. What the
 // update holds of it is copied. An error says what is wrong with the message; u is worth

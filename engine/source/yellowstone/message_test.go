@@ -60,7 +60,7 @@ func written(t testing.TB, text string) []byte {
 func TestMessagesAreReadAsDocumented(t *testing.T) {
 	for _, lines := range datatest.Entries(t, "messages.txt") {
 		var got, want Update
-		err, says := Decode(written(t, lines[1]), &got), strings.TrimPrefix(lines[2], "> ")
+		err, says := Decoder{}.Decode(written(t, lines[1]), &got), strings.TrimPrefix(lines[2], "> ")
 		if json.Unmarshal([]byte(says), &want) != nil {
 			if err == nil || err.Error() != says {
 				t.Errorf("%s: %v, want %s", lines[0], err, says)

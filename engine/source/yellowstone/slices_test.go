@@ -42,7 +42,7 @@ func TestSlicesTellWhatAnAccountIs(t *testing.T) {
 			want := ledger.AccountWrite{Pubkey: key(1), Lamports: 1, Owner: owner, Known: ledger.FieldsShown}
 			want.SetTokenFacts(data)
 			var u Update
-			if err := Decode(accountMessage(t, owner, data), &u); err != nil || !reflect.DeepEqual(u.Write, want) {
+			if err := (Decoder{}).Decode(accountMessage(t, owner, data), &u); err != nil || !reflect.DeepEqual(u.Write, want) {
 				t.Errorf("%s of %s, whole: %v, got %+v, want %+v", name, owner, err, u.Write, want)
 			}
 			want.SetData(data, held)
