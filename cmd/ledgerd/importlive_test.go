@@ -106,7 +106,7 @@ func answersFromImport(t *testing.T, a *api, r *running, live *nodetest.Node, at
 	held := at.Accounts[slices.IndexFunc(at.Accounts, func(w ledger.AccountWrite) bool { return w.Lamports > 0 })]
 	heard := 0
 	until(t, r.ops+"/readyz", func() { // a stream tells of slots as they come, to those who listen
-		if n := live.Tally().Subscriptions; n > heard && live.Tip(ledger.Processed)+4 < at.Slot {
+		if n := live.Subscriptions(); n > heard && live.Tip(ledger.Processed)+4 < at.Slot {
 			heard = n
 			live.Advance(3)
 		}

@@ -322,6 +322,6 @@ func inBubble(t *testing.T, s *nodetest.Schedule, source liveSource) {
 		defer r.stop()
 		took := r.play()
 		r.check()
-		t.Logf("keeps up after %v, %d blocks undone, the node was asked %+v\n%v", took, r.chain.undone, r.node.Tally(), s)
+		t.Logf("keeps up after %v, %d blocks undone, %d subscriptions\n%v", took, r.chain.undone, r.node.Subscriptions(), s)
 	})
 }

@@ -65,12 +65,12 @@ func (bb *blockBalances) post(i int, key ledger.Pubkey) *ledger.AccountWrite {
 // pre returns an account before a transaction.
 func (bb *blockBalances) pre(i int, key ledger.Pubkey) *ledger.AccountWrite { return bb.post(i-1, key) }
 
-// lamports returns the balances of a transaction's accounts.
-func (bb *blockBalances) lamports(i int, at state) []ledger.Lamports {
+// lamports returns the balances of a transaction's accounts after it.
+func (bb *blockBalances) lamports(i int) []ledger.Lamports {
 	keys := bb.block.Transactions[i].Accounts
 	out := make([]ledger.Lamports, len(keys))
 	for n, k := range keys {
-		if w := at(i, k); w != nil {
+		if w := bb.post(i, k); w != nil {
 			out[n] = w.Lamports
 		}
 	}

@@ -140,7 +140,7 @@ func (bb *blockBalances) transaction(i int) object {
 	static, writable, readonly, versioned := split(tx)
 	meta := object{
 		"err": nil, "fee": tx.Fee.Value,
-		"preBalances": bb.lamports(i, bb.pre), "postBalances": bb.lamports(i, bb.post),
+		"postBalances":     bb.lamports(i),
 		"preTokenBalances": bb.tokens(i, bb.pre), "postTokenBalances": bb.tokens(i, bb.post),
 		"loadedAddresses": object{"writable": append([]ledger.Pubkey{}, writable...), "readonly": append([]ledger.Pubkey{}, readonly...)},
 	}

@@ -41,7 +41,6 @@ type message struct {
 
 	write        *ledger.AccountWrite // of an account
 	writeVersion uint64
-	signature    *ledger.Signature // of the transaction that wrote it, nil for none
 
 	tx    *ledger.Transaction
 	block *ledger.Block // of block meta, and of the transaction
@@ -137,9 +136,6 @@ func (m *message) account(slices []slice) Wire {
 		info = info.Number(4, 1)
 	}
 	info = info.nonzero(5, a.RentEpoch).Bytes(6, cut(accountData(a), slices)).nonzero(7, m.writeVersion)
-	if m.signature != nil {
-		info = info.Bytes(8, m.signature[:])
-	}
 	return Wire(nil).Bytes(1, info).nonzero(2, uint64(m.slot))
 }
 
@@ -167,7 +163,7 @@ func (m *message) meta() Wire {
 	return w.nonzero(8, uint64(len(b.Transactions))).Number(9, 64)
 }
 
-// transaction spells SubscribeUpdateTransactionInfo as far as sources read it: signature 1, is_vote 2, transaction 3
+// transaction spells SubscribeUpdateTransactionInfo as far as sources read it: signature 1, transaction 3
 // {signatures 1, message 2 {header 1, account_keys 2}}, meta 4 {err 1, fee 2, loaded_writable_addresses 12,
 // loaded_readonly_addresses 13}, index 5. Package geyser reads a recorded stream, in which there is more.
 func (m *message) transaction() Wire {
@@ -189,8 +185,5 @@ func (m *message) transaction() Wire {
 		meta = meta.Bytes(13, k[:])
 	}
 	info := Wire(nil).Bytes(1, tx.Signature[:])
-	if isVote(tx) {
-		info = info.Number(2, 1)
-	}
 	return info.Bytes(3, Wire(nil).Bytes(1, tx.Signature[:]).Bytes(2, body)).Bytes(4, meta).nonzero(5, uint64(tx.Index))
 }

@@ -48,17 +48,11 @@ type Node struct {
 	slotAt  int        // where in log the newest slot begins
 	views   []view     // what JSON-RPC knew after each slot
 	changed chan struct{}
-	tally   Tally
+	granted int // subscriptions
 }
 
 // view is what JSON-RPC knows at some moment: the newest block of each level.
 type view [ledger.Commitments]ledger.Slot
-
-// Tally counts what was asked of a node.
-type Tally struct {
-	Subscriptions int // granted
-	Refused       int // subscriptions
-}
 
 // New returns a node that has told nothing yet.
 func New(l *Ledger, c Config) *Node {
@@ -214,17 +208,11 @@ func (n *Node) Run(ctx context.Context, slotTime time.Duration) {
 	}
 }
 
-// Tally returns what was asked so far.
-func (n *Node) Tally() Tally {
+// Subscriptions returns how many were granted so far.
+func (n *Node) Subscriptions() int {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	return n.tally
-}
-
-func (n *Node) count(count func(t *Tally)) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	count(&n.tally)
+	return n.granted
 }
 
 // told returns the messages from a position on, and a channel that is closed when there are more.

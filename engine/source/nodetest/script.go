@@ -128,20 +128,16 @@ func (c *script) block(b *ledger.Block) []*message {
 // earlier one too, that the last one replaces. Their order is not that of the versions.
 func (c *script) writes(b *ledger.Block) []*message {
 	out := make([]*message, 0, 2*len(b.Accounts))
-	var signature *ledger.Signature
 	for i := range b.Accounts {
 		w := &b.Accounts[i]
-		if len(b.Transactions) > 0 {
-			signature = &b.Transactions[i%len(b.Transactions)].Signature
-		}
 		if !c.plain && c.random.IntN(4) == 0 {
 			earlier := *w
 			earlier.Lamports += 3
 			c.version++
-			out = append(out, &message{kind: accountMessage, slot: b.Slot, write: &earlier, writeVersion: c.version, signature: signature})
+			out = append(out, &message{kind: accountMessage, slot: b.Slot, write: &earlier, writeVersion: c.version})
 		}
 		c.version++
-		out = append(out, &message{kind: accountMessage, slot: b.Slot, write: w, writeVersion: c.version, signature: signature})
+		out = append(out, &message{kind: accountMessage, slot: b.Slot, write: w, writeVersion: c.version})
 	}
 	if !c.plain {
 		c.shuffle(out)

@@ -50,7 +50,6 @@ func (n *Node) subscribe(stream grpc.ServerStream) error {
 	defer stopped()
 	md, _ := metadata.FromIncomingContext(ctx)
 	if n.config.Token != "" && !slices.Contains(md.Get("x-token"), n.config.Token) {
-		n.count(func(t *Tally) { t.Refused++ })
 		return status.Error(codes.Unauthenticated, "No valid auth token")
 	}
 	first, err := Receive(stream)
@@ -129,12 +128,8 @@ func (s *subscriber) replay() error {
 	past, newest := n.log[:s.at], n.newestLocked()
 	n.mu.Unlock()
 	oldest := newest - min(newest, n.config.ReplaySlots)
-	refuse := func(code codes.Code, text string) error {
-		n.count(func(t *Tally) { t.Refused++ })
-		return status.Error(code, text)
-	}
 	unavailable := func(code codes.Code, last ledger.Slot) error {
-		return refuse(code, "broadcast from "+number(s.request.FromSlot.Value)+" is not available, last available: "+number(last))
+		return status.Error(code, "broadcast from "+number(s.request.FromSlot.Value)+" is not available, last available: "+number(last))
 	}
 	from := s.request.FromSlot
 	if from.Known {
@@ -150,15 +145,17 @@ func (s *subscriber) replay() error {
 	}
 	switch {
 	case s.request.filters[statusMessage] != "": // a node tells of votes as of all transactions
-		return refuse(codes.InvalidArgument, errRequest.Error())
+		return status.Error(codes.InvalidArgument, errRequest.Error())
 	case n.config.NoAny && s.request.any():
-		return refuse(codes.InvalidArgument, "failed to create filter: Subscribe on full stream with `any` is not allowed, at least one filter required")
+		return status.Error(codes.InvalidArgument, "failed to create filter: Subscribe on full stream with `any` is not allowed, at least one filter required")
 	case from.Known && n.config.NoReplay:
-		return refuse(codes.Internal, "from_slot is not supported")
+		return status.Error(codes.Internal, "from_slot is not supported")
 	case from.Known && from.Value < oldest:
 		return unavailable(codes.OutOfRange, oldest)
 	}
-	n.count(func(t *Tally) { t.Subscriptions++ })
+	n.mu.Lock()
+	n.granted++
+	n.mu.Unlock()
 	if !from.Known {
 		return nil
 	}

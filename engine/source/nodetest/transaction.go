@@ -14,9 +14,3 @@ func split(tx *ledger.Transaction) (static, writable, readonly []ledger.Pubkey, 
 	}
 	return tx.Accounts[:n-2], tx.Accounts[n-2 : n-1], tx.Accounts[n-1:], true
 }
-
-// isVote reports whether a made transaction is a vote.
-func isVote(tx *ledger.Transaction) bool {
-	n := len(tx.Accounts)
-	return n == 3 && tx.Accounts[n-1] == ledger.VoteProgram
-}
