@@ -129,15 +129,14 @@ func TestAnotherNodeIsFollowedWhenOneFails(t *testing.T) {
 	ledgertest.Equal(t, fmt.Sprint(nodes), "[{node.test:10000 1 false} {second.test:1 1 true}]", "how often each was connected to")
 }
 
-func TestPingsAreAnswered(t *testing.T) {
+func TestPingsAreAnsweredAtOnce(t *testing.T) {
 	s := scenario{until: "block 101", script: func(c *call) error {
 		for range 3 {
-			if err := c.send(nodetest.Ping()); err != nil {
-				return err
-			}
 			var answer []byte
-			if err := c.stream.RecvMsg(&answer); err != nil || !bytes.Equal(answer, encodePing()) {
-				t.Errorf("answered %x, %v", answer, err)
+			asked := time.Now()
+			err := cmp.Or(c.send(nodetest.Ping()), c.stream.RecvMsg(&answer))
+			if took := time.Since(asked); err != nil || !bytes.Equal(answer, encodePing()) || took > 0 {
+				t.Errorf("answered %x after %v, %v", answer, took, err)
 			}
 		}
 		return c.send(straight(101, 101)...)
@@ -219,16 +218,26 @@ func TestQueueIsBounded(t *testing.T) {
 	}
 }
 
-// A server that does not know of slices is asked for all.
-func TestServerWithoutSlicesIsAskedForAll(t *testing.T) {
-	var sliced []bool
+// A server may not know of slices, or take two, as in the sample configuration of Yellowstone's plugin (filter limits): it is asked for whole
+// data then.
+func TestANodeThatTakesNoSlicesIsAskedForWholeData(t *testing.T) {
 	whole := accountUpdate(101, keyOf(7), ledger.VoteProgram, 1, 7)
-	s := scenario{until: "block 102", script: func(c *call) error {
-		sliced = append(sliced, len(c.request.Slices) > 0)
-		return c.send(slices.Insert(straight(101, 102), 2, whole)...)
-	}}
-	s.run(t)
-	ledgertest.Equal(t, sliced, []bool{true, false}, "whether the sessions asked for slices")
+	for name, answer := range map[string]script{
+		"it knows none": shows(slices.Insert(straight(101, 102), 2, whole)...),
+		"it takes two": func(*call) error {
+			return status.Error(codes.InvalidArgument, "failed to create filter: Max amount of data_slices reached, only 2 allowed")
+		},
+	} {
+		var sliced []bool
+		s := scenario{until: "block 102", script: func(c *call) error {
+			if sliced = append(sliced, len(c.request.Slices) > 0); !sliced[c.number] {
+				return c.send(straight(101, 102)...)
+			}
+			return answer(c)
+		}}
+		s.run(t)
+		ledgertest.Equal(t, sliced, []bool{true, false}, "%s: whether the sessions asked for slices", name)
+	}
 }
 
 // F25: a connection that is never made counts as such.

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
 
 	"ledgerd/engine/ledger"
 	"ledgerd/engine/ledger/ledgertest"
@@ -49,6 +48,14 @@ func TestWhatIsLostIsShownAgainOrFilled(t *testing.T) {
 		}
 		return fillStraight(after, upTo, emit)
 	}
+	empty := true
+	givesNothingOnce := func(after, upTo ledger.Slot, emit func(block) error) error {
+		if empty {
+			empty = false
+			return nil
+		}
+		return fillStraight(after, upTo, emit)
+	}
 	const shown, replayed, filled = "101 102 103 104 105 106 107 108 ", "109 110 111 112", "109 filled 110 111 112"
 	skips := append(straight(107, 108), block{slot: 111, parent: 108}.messages()...)
 	skips = append(skips, block{slot: 112, parent: 111}.messages()...)
@@ -76,6 +83,9 @@ func TestWhatIsLostIsShownAgainOrFilled(t *testing.T) {
 		},
 		"skipped slots are no gap": {
 			stays(skips...), nil, "111 112", "100 107", "",
+		},
+		"the Filler gives nothing at first": {
+			stays(straight(110, 113)...), givesNothingOnce, filled, "100 107 107", "107.107-109 107.107-109",
 		},
 		"the Filler fails at first": {
 			stays(straight(110, 113)...), failsTwice, filled, "100 107", "107.107-109 107.107-109 107.107-109",
@@ -203,18 +213,6 @@ func TestANodeThatAnswersPingsIsThere(t *testing.T) {
 	}}
 	s.run(t)
 	s.check(t, "101 102 103 104", "100", "")
-}
-
-// A server may take two slices of data, as in the sample configuration of Yellowstone's plugin (filter limits): it is asked for whole data then.
-func TestANodeThatTakesFewSlicesIsAskedForWholeData(t *testing.T) {
-	s := scenario{until: "block 108", script: func(c *call) error {
-		if len(c.request.Slices) > 2 {
-			return status.Error(codes.InvalidArgument, "failed to create filter: Max amount of data_slices reached, only 2 allowed")
-		}
-		return stays(straight(101, 108)...)(c)
-	}}
-	s.run(t)
-	s.check(t, "101 102 103 104 105 106 107 108", "100 100", "")
 }
 
 // F29: a node calls a block dead that its chain goes on from. When it, or a block on it, is confirmed it is on the chain again.
