@@ -45,7 +45,7 @@ func TestDamagedValidatorStreamMakesUpNothing(t *testing.T) {
 		}
 	}
 	whole := datatest.Read(t, datatest.Path(t, recordedStream))[:200_000]
-	for at := 0; at < len(whole); at += 997 {
+	for at := 0; at < len(whole); at += 1999 {
 		s, _ := open(t, write(t, "stream", string(whole[:at])+"\xff\xff\xff\xff"+string(whole[at:])))
 		events, err := run(s, nil)
 		if err == nil {
