@@ -20,7 +20,7 @@ import (
 
 // simSlots is the ledger that clusters of the test follow: base state in several records, then some 240 slots of 400 ms, with
 // forks and skips.
-const simSlots = "seed=%d,accounts=5000,slot_time=400ms,tps=40,fork_rate=0.2,skip_rate=0.1,finality=8,slots=240"
+const simSlots = "seed=%d,accounts=4500,slot_time=400ms,tps=40,fork_rate=0.2,skip_rate=0.1,finality=8,slots=240"
 
 // simulator opens a ledger of the simulator.
 func simulator(t *testing.T, parameters string) Source {
@@ -123,9 +123,10 @@ func (n *groupNode) start() {
 	}
 	c := onDisk(g.t, n.disk, Config{
 		Shards: 1 + g.r.IntN(4), Retention: sequencer.Retention{Slots: 60, Bytes: 1 << 30}, SegmentBytes: 64 << 10,
-		SnapshotInterval: 5 * time.Second,
+		SnapshotInterval: 15 * time.Second,
 	})
 	if n.offers {
+		c.SnapshotInterval = 5 * time.Second
 		c = offers(c, func(o offered) { g.newest.Store(&o) })
 	}
 	var source Source
