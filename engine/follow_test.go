@@ -114,6 +114,7 @@ func TestStandbyTakesOver(t *testing.T) {
 		if !slices.Equal(seen, encoded(first.records())) {
 			t.Error("the standby published other records than the writer")
 		}
+		ledgertest.Equal(t, second.Stats().Blocks, uint64(len(chain)), "blocks that the standby counts, which are those of the log,")
 
 		l.before = func(*member, []*ledger.Record) error {
 			l.before = nil
@@ -197,7 +198,7 @@ func TestDifferenceFencesOff(t *testing.T) {
 }
 
 // TestFollowedCommitIsAllOrNothing has the second record of a commit be the root of another ledger, while one
-// commit is on its way to the disk and another waits for that.
+// commit is on its way to the disk and another waits for that. Commits that wait share a sync, so nothing of either is shown.
 func TestFollowedCommitIsAllOrNothing(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		l := newSharedLedger()
@@ -219,29 +220,6 @@ func TestFollowedCommitIsAllOrNothing(t *testing.T) {
 		close(gate)
 		ledgertest.ErrorIs(t, replica.end(), datadir.ErrOtherLedger, "the end")
 		ledgertest.Equal(t, len(replica.records()), 1, "records shown: that of the commit that was on its way")
-	})
-}
-
-// TestFollowedCommitsShareASync has twenty commits wait while the first is on its way to the disk.
-func TestFollowedCommitsShareASync(t *testing.T) {
-	bubble.Test(t, func(t *testing.T) {
-		l := newSharedLedger()
-		w := writer(t, l, Config{Shards: 2})
-		root := rootBlock(100, lamports(key(1), 5))
-		for _, b := range append([]*ledger.Block{root}, chainOf(root, 20)...) {
-			w.send(b)
-		}
-		gate, syncs := make(chan struct{}), 0
-		replica := startMember(t, l, nil, Config{Shards: 1, OnSync: func(time.Duration) { syncs++; <-gate }})
-		synctest.Wait()
-		if replica.Head() != nil {
-			t.Error("shown before it was durable")
-		}
-		close(gate)
-		same(t, "at the end", w.Engine, replica.Engine)
-		if blocks := replica.Stats().Blocks; len(l.commits) != 21 || blocks != 21 || syncs != 2 {
-			t.Errorf("%d commits of %d blocks took %d syncs, want 2", len(l.commits), blocks, syncs)
-		}
 	})
 }
 
