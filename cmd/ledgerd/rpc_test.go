@@ -29,6 +29,17 @@ func needsLibraries(t *testing.T) {
 	needs(t, "node")
 }
 
+// goLibrary runs testdata/solanago, in CI: it is compiled for half a minute, and takes the network.
+func goLibrary(t *testing.T, args ...string) {
+	t.Helper()
+	if os.Getenv("LEDGERD_GENERATORS") == "" {
+		return
+	}
+	program := t.TempDir() + "/solanago"
+	output(t, "testdata/solanago", "go", "build", "-o", program, ".")
+	output(t, ".", append([]string{program}, args...)...)
+}
+
 // Wallets' libraries as they are read every answer of JSON-RPC, and it is that of REST at the same slot.
 func TestLibrariesOfSolanaReadWhatRESTSays(t *testing.T) {
 	needsLibraries(t)
@@ -42,6 +53,9 @@ func TestLibrariesOfSolanaReadWhatRESTSays(t *testing.T) {
 			// These keys exist in the ledger from the start: a wallet with tokens, and a mint.
 			const wallet, mint = "3EBThKhENiGqNNQoTQdWWPheb6w3swfZiHwfgs1FAqD2", "HrnUbUaxx7WD9aRdHJRk5joPUKG1dZxmr1nEqqrgfE9R"
 			libraries(t, "rpcclients.mjs", door, n.base, wallet, mint, data)
+			if data == "all" {
+				goLibrary(t, door, n.base, wallet, mint)
+			}
 		})
 	}
 }
@@ -51,5 +65,7 @@ func TestLibrariesOfSolanaFollow(t *testing.T) {
 	needsLibraries(t)
 	t.Parallel()
 	n := start(t, "--data-dir", t.TempDir(), "--source", "sim:slot_time=100ms", "--data", "all", "--rpc-listen", "127.0.0.1:0")
-	libraries(t, "rpcsockets.mjs", n.out.await(t, `JSON-RPC +(http://\S+/)`)[1], ledger.TokenProgram.String())
+	door := n.out.await(t, `JSON-RPC +(http://\S+/)`)[1]
+	libraries(t, "rpcsockets.mjs", door, ledger.TokenProgram.String())
+	goLibrary(t, door, ledger.TokenProgram.String())
 }
