@@ -3,7 +3,7 @@ package httpd
 import (
 	"bytes"
 	_ "embed"
-	"strconv"
+	"fmt"
 	"time"
 
 	"github.com/valyala/fasthttp"
@@ -21,9 +21,7 @@ func (r *request) health() error {
 	if status.Unhealthy != "" {
 		return &wire.Fault{Status: fasthttp.StatusServiceUnavailable, Text: status.Unhealthy}
 	}
-	r.body = append(r.body, `{"status":"ok","version":`...)
-	r.body = encode.AppendString(r.body, r.server.config.Version)
-	r.body = append(r.body, `,"timestamp":`...)
+	r.body = fmt.Appendf(r.body, `{"status":"ok","version":%q,"timestamp":`, r.server.config.Version)
 	r.body = encode.AppendTime(r.body, r.now)
 	if r.params.details {
 		r.body = append(r.body, `,"details":`...)
@@ -36,15 +34,8 @@ func (r *request) health() error {
 // nodeStatus answers what the node is, healthy or not.
 func (r *request) nodeStatus() error {
 	status := r.server.config.Ledger.Status()
-	r.body = append(r.body, `{"status":"running","uptime":`...)
-	r.body = encode.AppendString(r.body, status.Uptime.Truncate(time.Second).String())
-	r.body = append(r.body, `,"version":`...)
-	r.body = encode.AppendString(r.body, r.server.config.Version)
-	r.body = append(r.body, `,"node_info":{"node_id":`...)
-	r.body = encode.AppendString(r.body, status.NodeID)
-	r.body = append(r.body, `,"node_type":"indexer","peer_count":`...)
-	r.body = strconv.AppendInt(r.body, int64(status.Peers), 10)
-	r.body = append(r.body, `}}`...)
+	r.body = fmt.Appendf(r.body, `{"status":"running","uptime":%q,"version":%q,"node_info":{"node_id":%s,"node_type":"indexer","peer_count":%d}}`,
+		status.Uptime.Truncate(time.Second).String(), r.server.config.Version, encode.AppendString(nil, status.NodeID), status.Peers)
 	return nil
 }
 

@@ -44,24 +44,17 @@ type DataPart struct {
 }
 
 func (r Read) query() url.Values {
+	var parts []string
+	if r.Tokens {
+		parts = append(parts, "token")
+	}
+	if r.Data {
+		parts = append(parts, "data")
+	}
 	q := url.Values{}
-	if r.Commitment != "" {
-		q.Set("commitment", string(r.Commitment))
-	}
-	if r.MinSlot > 0 {
-		q.Set("min_slot", strconv.FormatUint(r.MinSlot, 10))
-	}
-	if r.Wait > 0 {
-		q.Set("wait_ms", strconv.FormatInt(r.Wait.Milliseconds(), 10))
-	}
-	switch {
-	case r.Tokens && r.Data:
-		q.Set("include", "token,data")
-	case r.Tokens:
-		q.Set("include", "token")
-	case r.Data:
-		q.Set("include", "data")
-	}
+	set(q, map[string]string{
+		"commitment": string(r.Commitment), "min_slot": positive(r.MinSlot), "wait_ms": positive(r.Wait.Milliseconds()), "include": strings.Join(parts, ","),
+	})
 	if r.Slice != nil {
 		q.Set("data_slice", fmt.Sprintf("%d,%d", r.Slice.Offset, r.Slice.Length))
 	}
@@ -76,16 +69,9 @@ type Page struct {
 }
 
 func (p Page) in(q url.Values) url.Values {
-	if p.Cursor != "" {
-		q.Set("cursor", p.Cursor)
-	}
-	if p.Limit > 0 {
-		q.Set("limit", strconv.Itoa(p.Limit))
-	}
+	set(q, map[string]string{"cursor": p.Cursor, "limit": positive(p.Limit)})
 	if p.Where != nil {
-		if p.Where.Size != nil {
-			q.Set("data_size", strconv.FormatUint(*p.Where.Size, 10))
-		}
+		set(q, map[string]string{"data_size": optional(p.Where.Size)})
 		for _, part := range p.Where.Parts {
 			q.Add("memcmp", fmt.Sprintf("%d:%s", part.Offset, part.Bytes))
 		}
@@ -119,6 +105,22 @@ func set(q url.Values, values map[string]string) {
 			q.Set(name, value)
 		}
 	}
+}
+
+// positive returns a number that says something; empty: none.
+func positive[T int | int64 | uint64](n T) string {
+	if n <= 0 {
+		return ""
+	}
+	return fmt.Sprint(n)
+}
+
+// optional returns a number; empty: none.
+func optional(n *uint64) string {
+	if n == nil {
+		return ""
+	}
+	return fmt.Sprint(*n)
 }
 
 // Health returns an error, mostly a *StatusError with 503, while the node is not to be asked.
@@ -160,12 +162,7 @@ func (c *Client) Recent(ctx context.Context, p RecentPage, r Read) (Answer[Recen
 // the oldest first, is nil.
 func (c *Client) Transactions(ctx context.Context, pubkey string, p HistoryPage, r Read) (Answer[AccountTransactions], error) {
 	q := p.in(r.query())
-	set(q, map[string]string{"order": p.Order, "status": p.Status})
-	for name, slot := range map[string]*uint64{"from_slot": p.FromSlot, "to_slot": p.ToSlot} {
-		if slot != nil {
-			q.Set(name, strconv.FormatUint(*slot, 10))
-		}
-	}
+	set(q, map[string]string{"order": p.Order, "status": p.Status, "from_slot": optional(p.FromSlot), "to_slot": optional(p.ToSlot)})
 	return get[AccountTransactions](ctx, c, "/account/"+url.PathEscape(pubkey)+"/transactions", q)
 }
 

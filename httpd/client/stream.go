@@ -167,14 +167,11 @@ func (s *stream) dial(ctx context.Context) (*websocket.Conn, error) {
 	if s.sub.names() > 0 {
 		q.Set("mode", "none") // the names follow in a message, which has room for more of them than an address
 	}
-	if s.sub.Commitment != "" {
-		q.Set("commitment", string(s.sub.Commitment))
-	}
-	if s.sub.Tokens {
-		q.Set("tokens", "true")
-	}
-	if s.sub.Data {
-		q.Set("data", "true")
+	set(q, map[string]string{"commitment": string(s.sub.Commitment)})
+	for name, wanted := range map[string]bool{"tokens": s.sub.Tokens, "data": s.sub.Data} {
+		if wanted {
+			q.Set(name, "true")
+		}
 	}
 	if s.sub.Conflate {
 		q.Set("overflow", "conflate")
