@@ -77,6 +77,20 @@ func TestTokenFactsComeFromThePartOfTheData(t *testing.T) {
 	}
 }
 
+// Accounts whose data is more than an answer may have are told without it.
+func TestDataThatIsTooLargeStaysUnknown(t *testing.T) {
+	data, err := ledger.ParseDataPrograms("all")
+	ledgertest.Must(t, err)
+	play(t, Config{Data: data, MaxAccounts: 4 << 10}, func(t *testing.T, n *fakeNode, s *Source) {
+		n.add(10, 11)
+		n.hold(keyOf(1), 500, ledger.VoteProgram, make([]byte, 8<<10))
+		state, err := s.Fetch(t.Context(), []ledger.Pubkey{keyOf(1)}, ledger.Confirmed)
+		ledgertest.Must(t, err)
+		want := ledger.AccountWrite{Pubkey: keyOf(1), Lamports: 500, Owner: ledger.VoteProgram, RentEpoch: 1<<64 - 1, Known: ledger.FieldsAll}
+		ledgertest.Equal(t, state.Accounts, []ledger.AccountWrite{want}, "what is told")
+	})
+}
+
 func TestFetchTellsWhatIsNotThereAndWhy(t *testing.T) {
 	play(t, Config{}, func(t *testing.T, n *fakeNode, s *Source) {
 		n.add(10, 11)

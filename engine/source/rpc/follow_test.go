@@ -2,7 +2,6 @@ package rpc
 
 import (
 	"context"
-	"fmt"
 	"log/slog"
 	"strings"
 	"testing"
@@ -261,31 +260,6 @@ func TestNothingIsTakenOfAnotherLedger(t *testing.T) {
 				t.Errorf("%s: err = %v after %d events", name, err, len(r.events))
 			}
 			ledgertest.Contains(t, s.Trouble(), upstream.WrongParent.Reason(), "%s: the trouble", name)
-		})
-	}
-}
-
-// F29: a node that names another hash with each call proves nothing: it is asked on, and health is told.
-func TestANodeThatContradictsItselfIsNoOtherLedger(t *testing.T) {
-	for name, from := range map[string]*ledger.ResumePoint{"fresh": nil, "resumed": at(10)} {
-		play(t, Config{Random: longest}, func(t *testing.T, n *fakeNode, s *Source) {
-			n.add(9, 10, 11)
-			n.fault = on("getBlock", func(*fakeCall) bool {
-				hash, previous := hashOf(fmt.Sprint(n.calls)), hashOf(fmt.Sprint("before", n.calls))
-				for _, b := range n.blocks {
-					b.hash, b.previous = hash, previous
-				}
-				return false
-			})
-			go n.goOn(11, 200)
-			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-			defer cancel()
-			if err := s.Run(ctx, from, (&recorder{}).emit); err != context.DeadlineExceeded {
-				t.Errorf("%s: Run: err = %v", name, err)
-			}
-			if got := s.Trouble(); !strings.Contains(got, upstream.WrongParent.Reason()) || !strings.Contains(got, "slots ahead") {
-				t.Errorf("%s: trouble is %q", name, got)
-			}
 		})
 	}
 }

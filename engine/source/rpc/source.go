@@ -45,8 +45,7 @@ func (s *Source) Upstream() upstream.Snapshot { return s.stats.Snapshot() }
 func (s *Source) CloseIdle() { s.client.http.CloseIdleConnections() }
 
 // Run emits the node's confirmed blocks, in the order of the chain and without a gap, and what becomes
-// final, until ctx ends (it returns ctx.Err()), emit fails (its error), or the node turns out to
-// show another ledger. It tries for ever whatever else goes wrong.
+// final, until ctx ends (it returns ctx.Err()) or emit fails (its error). It tries for ever whatever else goes wrong.
 func (s *Source) Run(ctx context.Context, from *ledger.ResumePoint, emit ledger.Emit) error {
 	defer s.CloseIdle()
 	f := s.newFollower(from, emit, s.config.Accounts)
