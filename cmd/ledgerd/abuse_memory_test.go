@@ -14,48 +14,51 @@ import (
 	"time"
 
 	"ledgerd/engine/ledger"
+	"ledgerd/engine/ledger/ledgertest"
 	"ledgerd/engine/source/file"
 )
 
-// F30, F31: many connections of few addresses are sent much and read hardly any of it. The node's memory stays within its budget: some are served, and
-// the others are refused or given up.
+// F30, F31, F47: within a cgroup of 256 MiB, many connections of few addresses are sent much and read hardly any of it. Some are served, and the others are
+// refused or given up; the node does not die of it.
 func TestAbuseUnreadAnswersShareOneBudget(t *testing.T) {
 	const list, upTo10000 = "/accounts/program/" + systemProgram + "?limit=10000", "sim:accounts=19800,slots=5,slot_time=0"
 	for name, tt := range map[string]struct {
 		addresses, each int
 		args            []string
 		begin           func(w *crowd, client int)
-		watched, within time.Duration
+		within          time.Duration
 		ends            []string // in which a connection may end, the best first
 	}{
 		"conflated updates of most accounts": {
 			10, 20, []string{"--retain-slots", "100", "--source", "sim:accounts=18000,tps=5000,slot_time=100ms"}, func(w *crowd, client int) {
 				w.join(w.socket(client, w.slow, "programs="+tokenProgram+","+systemProgram+"&extended=true&overflow=conflate"), "")
-			}, 8 * time.Second, 2 * time.Second, []string{"open", "1013", "4008", "cut"},
+			}, 2 * time.Second, []string{"open", "1013", "4008", "cut"},
 		},
 		"snapshots of nearly 10,000 accounts": {
 			25, 20, []string{"--source", upTo10000}, func(w *crowd, client int) {
 				c := w.socket(client, w.slow, "mode=none")
 				w.join(c, "snapshot_end")
 				must(w, c.ws.WriteText(fmt.Appendf(nil, `{"type":"subscribe","id":1,"programs":[%q],"snapshot":true,"extended":true}`, systemProgram)))
-			}, 4 * time.Second, patience, []string{"served", "1013"},
+			}, patience, []string{"served", "1013"},
 		},
 		"lists of 10,000 accounts": {
 			8, 100, []string{"--source", "sim:accounts=40000,slots=5,slot_time=0"}, func(w *crowd, client int) {
 				c := w.mustDial(client, w.slow)
 				must(w, c.ask(list))
 				w.hold(c, c.listed)
-			}, 4 * time.Second, patience, []string{"200", "503, and when to come again"},
+			}, patience, []string{"200", "503, and when to come again"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			alone(t)
-			w := attack(t, tt.addresses*tt.each, tt.args...).crowd()
-			w.checkMemory(tt.watched, func() {
-				for i := range tt.addresses * tt.each {
-					tt.begin(w, 2+i/tt.each)
-				}
-			})
+			w := attackWithin(t, memoryCgroup(t, 256<<20), tt.addresses*tt.each, append(tt.args, "--rate-limit-exempt", "127.0.0.1")...).crowd()
+			ledgertest.Equal(t, w.metric("go_memlimit_bytes"), 256<<20/100*cgroupPercent, "the limit of the collector, a part of the cgroup's,")
+			ledgertest.Equal(t, w.metric("ledgerd_client_memory_limit_bytes"), 256<<20/100*cgroupPercent/clientShare, "what may wait for clients")
+			for i := range tt.addresses * tt.each {
+				tt.begin(w, 2+i/tt.each)
+			}
+			w.visit("short of memory")
+			t.Logf("resident memory: %d MiB", w.usage().RSSBytes>>20)
 			ends := w.finish(tt.within, tt.ends...)
 			if best := tt.ends[0]; ends[best] == 0 && best != "open" { // whoever reads so slowly may be given up, each of them
 				t.Error("nobody was served at all")
@@ -83,8 +86,7 @@ func (c *attacker) listed() string {
 // any network.
 func TestAbuseFollowersOfEverythingFitACgroup(t *testing.T) {
 	alone(t)
-	within, _ := memoryCgroup(t, 256<<20)
-	v := launchUnder(t, within, "--data-dir", t.TempDir(), "--wal-sync", "off", "--retain-slots", "50", "--snapshot-interval", "0",
+	v := launchUnder(t, memoryCgroup(t, 256<<20), "--data-dir", t.TempDir(), "--wal-sync", "off", "--retain-slots", "50", "--snapshot-interval", "0",
 		"--source", "sim:accounts=5000,tps=20000,finality=8,slot_time=40ms").ready() // what a faster simulator itself holds is more than what is tried here
 	for _, level := range levels {
 		for _, form := range []string{"", "&extended=true", "&extended=true&tokens=true"} {
@@ -129,8 +131,7 @@ func TestAbuseUnfinishedRequestsFitACgroup(t *testing.T) {
 		"handshakes in shorter records": {encrypted, 5000, func(c *attacker) { _, _ = io.WriteString(c.socket, hello(5000)) }},
 	} {
 		t.Run(name, func(t *testing.T) {
-			within, _ := memoryCgroup(t, 128<<20)
-			v := launchUnder(t, within, append(tt.args, "--data-dir", t.TempDir(), "--source", "sim:slot_time=100ms")...).ready()
+			v := launchUnder(t, memoryCgroup(t, 128<<20), append(tt.args, "--data-dir", t.TempDir(), "--source", "sim:slot_time=100ms")...).ready()
 			var conns []*attacker
 			for i := range tt.conns {
 				c, err := v.dial(2+i/90, nil)
@@ -155,9 +156,8 @@ func TestUnfinalizedBlocksFitACgroup(t *testing.T) {
 	if testing.Short() {
 		t.Skip("the race detector takes many times the memory: make test")
 	}
-	within, _ := memoryCgroup(t, 256<<20)
 	f := newFeeder(t)
-	v := launchUnder(t, within, "--data-dir", t.TempDir(), "--wal-sync", "off", "--source", "file:"+f.Name())
+	v := launchUnder(t, memoryCgroup(t, 256<<20), "--data-dir", t.TempDir(), "--wal-sync", "off", "--source", "file:"+f.Name())
 	var feeding sync.WaitGroup
 	feeding.Go(func() {
 		var line []byte

@@ -5,9 +5,11 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
+	"fmt"
 	"net"
 	"net/http"
 	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -24,9 +26,6 @@ import (
 // The tests in abuse_*_test.go attack a node from a few addresses within the default limits. They
 // assert sizes and counts.
 
-// maxGrowthBytes is by how much a node's resident memory may grow under an attack.
-const maxGrowthBytes = 256 << 20
-
 // alone skips an attack that is not asked for: it takes all of the machine, and beside other tests it
 // would measure them.
 func alone(t *testing.T) {
@@ -36,45 +35,36 @@ func alone(t *testing.T) {
 	}
 }
 
+// memoryCgroup makes a cgroup and returns the words that start a program within it.
+func memoryCgroup(t *testing.T, bytes int) (within []string) {
+	t.Helper()
+	group := filepath.Join("/sys/fs/cgroup/memory", fmt.Sprint("ledgerd-test-", os.Getpid()))
+	if err := os.Mkdir(group, 0o750); err != nil {
+		t.Skipf("this machine does not let a test make a cgroup: %v", err)
+	}
+	t.Cleanup(func() { _ = os.Remove(group) })
+	if err := os.WriteFile(filepath.Join(group, "memory.limit_in_bytes"), []byte(strconv.Itoa(bytes)), 0o600); err != nil {
+		t.Skipf("this machine does not let a test limit a cgroup: %v", err)
+	}
+	return []string{"/bin/sh", "-c", `echo $$ > ` + group + `/cgroup.procs; exec "$@"`, "sh"}
+}
+
 // attack starts a node for so many connections. 127.0.0.1 is the address of a client that does no harm, the attackers
 // have those after it.
 func attack(t *testing.T, connections int, args ...string) *victim {
+	t.Helper()
+	return attackWithin(t, nil, connections, args...)
+}
+
+// attackWithin starts it within a cgroup.
+func attackWithin(t *testing.T, within []string, connections int, args ...string) *victim {
 	t.Helper()
 	var files syscall.Rlimit // Go has raised the soft limit to the hard one
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &files); err != nil || files.Cur < uint64(connections+1024) {
 		t.Fatalf("%d connections need %d file descriptors, the hard limit is %d, %v", connections, connections+1024, files.Max, err)
 	}
 	defaults := []string{"--data-dir", t.TempDir(), "--wal-sync", "off", "--rate-limit-minute", "100", "--rate-limit-hour", "1000"}
-	return launch(t, append(defaults, args...)...).ready()
-}
-
-// checkMemory watches the resident memory during an attack and for a time after it, and fails where it grew too much.
-func (v *victim) checkMemory(watched time.Duration, attack func()) {
-	v.Helper()
-	before, began := v.usage().RSSBytes, time.Now()
-	attacked, most := make(chan struct{}), int64(0)
-	var watching sync.WaitGroup
-	watching.Go(func() {
-		for end := (<-chan time.Time)(nil); most < maxGrowthBytes; most = max(most, v.usage().RSSBytes-before) {
-			select {
-			case <-attacked:
-				attacked, end = nil, time.After(watched)
-			case <-end:
-				return
-			case <-time.After(20 * time.Millisecond):
-			}
-		}
-	})
-	defer watching.Wait()
-	func() {
-		defer close(attacked)
-		attack()
-	}()
-	watching.Wait()
-	v.Logf("resident memory: %d MiB, and %d MiB more within %v", before>>20, most>>20, time.Since(began).Round(time.Millisecond))
-	if most >= maxGrowthBytes {
-		v.Errorf("resident memory grew by %d MiB, want less than %d", most>>20, maxGrowthBytes>>20)
-	}
+	return launchUnder(t, within, append(defaults, args...)...).ready()
 }
 
 // attacker is one connection to the node.

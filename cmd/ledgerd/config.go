@@ -70,34 +70,25 @@ func isSet(variables []string) bool {
 
 // decimals read whole numbers in decimal digits. What kong has by itself takes 0100 for 64.
 var decimals = []kong.Option{
-	kong.KindMapper(reflect.Int, kong.MapperFunc(decodeInt)), kong.KindMapper(reflect.Int64, kong.MapperFunc(decodeInt)),
-	kong.KindMapper(reflect.Uint32, kong.MapperFunc(decodeUint)), kong.KindMapper(reflect.Uint64, kong.MapperFunc(decodeUint)),
+	kong.KindMapper(reflect.Int, decimal("int", strconv.ParseInt, reflect.Value.SetInt)),
+	kong.KindMapper(reflect.Int64, decimal("int", strconv.ParseInt, reflect.Value.SetInt)),
+	kong.KindMapper(reflect.Uint32, decimal("uint", strconv.ParseUint, reflect.Value.SetUint)),
+	kong.KindMapper(reflect.Uint64, decimal("uint", strconv.ParseUint, reflect.Value.SetUint)),
 }
 
-func decodeInt(ctx *kong.DecodeContext, target reflect.Value) error {
-	var text string
-	if err := ctx.Scan.PopValueInto("int", &text); err != nil {
-		return err
+func decimal[T int64 | uint64](kind string, parse func(text string, base, bits int) (T, error), set func(reflect.Value, T)) kong.MapperFunc {
+	return func(ctx *kong.DecodeContext, target reflect.Value) error {
+		var text string
+		if err := ctx.Scan.PopValueInto(kind, &text); err != nil {
+			return err
+		}
+		n, err := parse(text, 10, target.Type().Bits())
+		if err != nil {
+			return fmt.Errorf("expected a valid %d bit %s but got %q", target.Type().Bits(), kind, text)
+		}
+		set(target, n)
+		return nil
 	}
-	n, err := strconv.ParseInt(text, 10, target.Type().Bits())
-	if err != nil {
-		return fmt.Errorf("expected a valid %d bit int but got %q", target.Type().Bits(), text)
-	}
-	target.SetInt(n)
-	return nil
-}
-
-func decodeUint(ctx *kong.DecodeContext, target reflect.Value) error {
-	var text string
-	if err := ctx.Scan.PopValueInto("uint", &text); err != nil {
-		return err
-	}
-	n, err := strconv.ParseUint(text, 10, target.Type().Bits())
-	if err != nil {
-		return fmt.Errorf("expected a valid %d bit uint but got %q", target.Type().Bits(), text)
-	}
-	target.SetUint(n)
-	return nil
 }
 
 // size is a number of bytes, written plainly or with KiB, MiB or GiB.

@@ -1,19 +1,13 @@
 package main
 
 import (
-	"fmt"
 	"net/http"
-	"os"
-	"path/filepath"
-	"strconv"
 	"strings"
 	"syscall"
 	"testing"
 
 	"github.com/fasthttp/websocket"
 	"golang.org/x/sys/unix"
-
-	"ledgerd/engine/ledger/ledgertest"
 )
 
 // G1, F34: a process with few file descriptors refuses connections and goes on to write its log and snapshots. When it has none
@@ -119,49 +113,4 @@ func endsAtOnce(t *testing.T, signal syscall.Signal) bool {
 	}
 	restartShows(t, data, shown)
 	return status.Signaled()
-}
-
-// memoryCgroup makes a cgroup that a program is started within by the words, and returns the file that says its limit.
-func memoryCgroup(t *testing.T, bytes int) (within []string, limit string) {
-	t.Helper()
-	group := filepath.Join("/sys/fs/cgroup/memory", fmt.Sprint("ledgerd-test-", os.Getpid()))
-	limit = filepath.Join(group, "memory.limit_in_bytes")
-	if err := os.Mkdir(group, 0o750); err != nil {
-		t.Skipf("this machine does not let a test make a cgroup: %v", err)
-	}
-	t.Cleanup(func() { _ = os.Remove(group) })
-	if err := os.WriteFile(limit, []byte(strconv.Itoa(bytes)), 0o600); err != nil {
-		t.Skipf("this machine does not let a test limit a cgroup: %v", err)
-	}
-	return []string{"/bin/sh", "-c", `echo $$ > ` + group + `/cgroup.procs; exec "$@"`, "sh"}, limit
-}
-
-// F47: within a cgroup of 256 MiB, clients that read nothing of all they ask for make the node refuse, not die. One
-// that the kernel kills all the same has what it showed when it is started again.
-func TestAbuseMemoryOfACgroupIsEnough(t *testing.T) {
-	alone(t)
-	data := t.TempDir()
-	within, limit := memoryCgroup(t, 256<<20)
-	v := launchUnder(t, within, "--data-dir", data, "--retain-slots", "500", "--source", "sim:accounts=40000,tps=2000,slot_time=100ms").ready()
-	v.until("there are blocks", func() bool { return v.metric(`ledgerd_slot{commitment="processed"}`) > 20 })
-	ledgertest.Equal(t, v.metric("go_memlimit_bytes"), 256<<20/100*cgroupPercent, "the limit of the collector, a part of the cgroup's,")
-	ledgertest.Equal(t, v.metric("ledgerd_client_memory_limit_bytes"), 256<<20/100*cgroupPercent/clientShare, "what may wait for clients")
-	const list = "/accounts/program/" + systemProgram + "?limit=10000"
-	unread := make(chan struct{})
-	defer close(unread)
-	for i := range 400 {
-		if i%2 == 0 {
-			must(t, v.mustDial(2+i/50, unread).ask(list))
-		} else if i < 200 {
-			v.socket(2+i/20, unread, "extended=true&overflow=conflate")
-		}
-	}
-	v.visit("short of memory")
-	shown := newestSlot(v)
-	t.Logf("resident memory: %d MiB", v.usage().RSSBytes>>20)
-	if err := os.WriteFile(limit, []byte("16777216"), 0o600); err == nil { // the kernel may refuse it while it cannot take so much back
-		v.gone(patience)
-	}
-	v.Kill()
-	restartShows(t, data, shown)
 }

@@ -15,7 +15,7 @@ import (
 // ending returns what a node logged about the end of its input, without the time.
 func (r *running) ending(t testing.TB) string {
 	t.Helper()
-	return r.errs.await(t, `msg="end of input" source=\S+ (slot=\d+ seq=\d+ state_hash=\S+)`)[1]
+	return r.errs.await(t, endOfInput.String())[1]
 }
 
 // everything returns the answers of a node to many questions, headers that tell no time

@@ -205,7 +205,7 @@ func TestSoak(t *testing.T) {
 	data := filepath.Join(s.disk, "data")
 	s.args = []string{"--data-dir", data, "--source", source, "--retain-slots", "1000", "--snapshot-interval", "1m", "--min-free-bytes", "8MiB",
 		"--rate-limit-minute", "600", "--rate-limit-exempt", "127.0.0.1", "--trusted-proxies", fmt.Sprint("127.0.0.", sprayer), "--max-conns", "900", "--log-level", "info"}
-	s.within, _ = memoryCgroup(t, 512<<20)
+	s.within = memoryCgroup(t, 512<<20)
 	s.start()
 
 	c := newCutter(t, s.random, 0, 0, func() string { return *s.host.Load() })
