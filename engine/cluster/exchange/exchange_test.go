@@ -340,7 +340,6 @@ func testNoPeerHarmsWhoAsksIt(t *testing.T, s *natstest.Servers) {
 	defer elsewhere.Close()
 	released := make(chan struct{})
 	defer close(released)
-	r.timeout = time.Second
 	gives := func(status int, body []byte) http.HandlerFunc {
 		return func(w http.ResponseWriter, _ *http.Request) {
 			w.WriteHeader(status)
@@ -373,6 +372,9 @@ func testNoPeerHarmsWhoAsksIt(t *testing.T, s *natstest.Servers) {
 	} {
 		asked := w.asked.Load()
 		w.serve.Store(&serve)
+		if r.timeout = partTimeout; what == "no answer" {
+			r.timeout = time.Second
+		}
 		ledgertest.ErrorIs(t, w.fetch(r), ErrNoPeer, "a peer that gives %s", what)
 		ledgertest.Equal(t, w.asked.Load()-asked, 1, "how often a peer is asked that gives %s", what)
 	}
