@@ -3,7 +3,6 @@ package engine
 import (
 	"strings"
 	"testing"
-	"testing/synctest"
 
 	"ledgerd/engine/importer"
 	"ledgerd/engine/ledger"
@@ -55,8 +54,7 @@ func TestListsSayWhetherTheyMayLackAccounts(t *testing.T) {
 		for _, i := range []int{5, 8, 9} {
 			b.Accounts = append(b.Accounts, owned(key(i), 1, key(8)))
 		}
-		n.send(b)
-		synctest.Wait()
+		n.send(b, child(b, 102, 0, ledger.AccountWrite{Pubkey: key(4)}))
 		mustSayWhatIsLacking(t, n, tt.want)
 		n.mustStop()
 		c.Dir.Close()
@@ -88,16 +86,9 @@ func mustSayWhatIsLacking(t *testing.T, n *subject, want lacking) {
 	if _, v, err := n.Accounts(ledger.Query{}, []ledger.Pubkey{key(1), key(77)}); err != nil || v.Lacks == whole {
 		t.Errorf("two accounts of which one is not held: %v, may lack accounts: %v", err, v.Lacks)
 	}
-}
-
-// TestAnAccountThatIsKnownToBeClosedIsNotLacking among several.
-func TestAnAccountThatIsKnownToBeClosedIsNotLacking(t *testing.T) {
-	bubble.Test(t, func(t *testing.T) {
-		n := startNode(t, partial(), Config{Shards: 2})
-		root := rootBlock(100, owned(key(1), 1, key(9)), owned(key(2), 1, key(9)))
-		n.send(root, child(root, 101, 0, ledger.AccountWrite{Pubkey: key(2)}))
-		if all, v, err := n.Accounts(ledger.Query{}, []ledger.Pubkey{key(1), key(2)}); err != nil || v.Lacks || all[1].Exists() {
-			t.Errorf("%+v, may lack accounts: %v, %v", all, v.Lacks, err)
-		}
-	})
+	_, _, why := n.Account(ledger.Query{}, key(4))
+	closed, _ := absence(why)
+	if all, v, err := n.Accounts(ledger.Query{}, []ledger.Pubkey{key(1), key(4)}); err != nil || all[1].Exists() || closed.Absence == ledger.AccountClosed && v.Lacks {
+		t.Errorf("two accounts of which one is known to be closed: %v, may lack accounts: %v", err, v.Lacks)
+	}
 }

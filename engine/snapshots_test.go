@@ -14,6 +14,7 @@ import (
 	"ledgerd/engine/ledger/ledgertest"
 	"ledgerd/snapshot"
 	"ledgerd/snapshot/vfs/vfstest"
+	"ledgerd/snapshot/wal"
 )
 
 // F48: TestStopDuringASnapshotTakesOneAllTheSame stops a node while it writes a snapshot, which is given
@@ -39,9 +40,11 @@ func TestStopDuringASnapshotTakesOneAllTheSame(t *testing.T) {
 	})
 }
 
-// F11: TestWhatCannotBeRemovedIsNoFailedSnapshot lets removing what snapshots make redundant fail.
+// F11: TestWhatCannotBeRemovedIsNoFailedSnapshot lets removing what snapshots make redundant fail. The log, which is seldom synced, is
+// synced before each snapshot, so none is newer.
 func TestWhatCannotBeRemovedIsNoFailedSnapshot(t *testing.T) {
-	diskTest(t, Config{SnapshotInterval: time.Second}, func(t *testing.T, memory *vfstest.Memory, n *subject, block *ledger.Block) {
+	c := Config{SnapshotInterval: time.Second, Sync: wal.Policy{Mode: wal.Interval, Interval: time.Hour}}
+	diskTest(t, c, func(t *testing.T, memory *vfstest.Memory, n *subject, block *ledger.Block) {
 		n.disk.Arm(vfstest.Plan{Call: 1, Lasting: true, Kinds: vfstest.KindRemove, Name: ".state"})
 		for range 5 {
 			time.Sleep(2 * time.Second)
@@ -50,6 +53,8 @@ func TestWhatCannotBeRemovedIsNoFailedSnapshot(t *testing.T) {
 		if s := n.Stats().Snapshot; s.Count < 4 || s.Failures != 0 || len(filesOf(memory, ".state")) <= ingest.KeptSnapshots {
 			t.Errorf("%d snapshots, %d failures, %d on the disk", s.Count, s.Failures, len(filesOf(memory, ".state")))
 		}
+		pause(2 * time.Second)
+		mustHold(t, memory.Crash(0, 1), block.Slot)
 	})
 }
 
