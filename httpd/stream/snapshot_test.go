@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"ledgerd/engine/ledger"
 	"ledgerd/engine/ledger/ledgertest"
@@ -96,31 +95,6 @@ func TestSnapshotsAreExactWhileBlocksCome(t *testing.T) {
 				func(k string) bool { return k == before.String() || k == named.String() })
 		})
 	}
-}
-
-// A snapshot that takes long does not stop the heartbeat, which says where the subscriber stands: what is published meanwhile comes later.
-func TestTheHeartbeatGoesOnDuringASnapshot(t *testing.T) {
-	inMemory(t, nil, func(n *node) {
-		n.script.block(1, account(0, 1, programA))
-		c := n.dial("?mode=none&extended=true")
-		c.settle()
-		n.ledger.asked = func() error {
-			time.Sleep(1500 * time.Millisecond)
-			n.script.block(2, account(1, 1, programA))
-			time.Sleep(2 * time.Second)
-			return nil
-		}
-		c.send(`{"type":"subscribe","id":1,"snapshot":true,"programs":%s}`, list(programA))
-		beats := 0
-		for f := parse(n, c.next()); f.Type != "subscribed"; f = parse(n, c.next()) {
-			if beats++; f.Type != "heartbeat" || f.Slot != 1 || f.Seq != 1 {
-				t.Errorf("during the snapshot came %s", f.text)
-			}
-		}
-		if beats < 3 {
-			t.Errorf("%d heartbeats came in 3.5 s", beats)
-		}
-	})
 }
 
 // checkSnapshot compares what a subscriber heard around a snapshot with all updates: old and

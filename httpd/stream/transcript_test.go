@@ -9,11 +9,13 @@ import (
 	"hash/crc32"
 	"io"
 	"net/http"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -23,6 +25,7 @@ import (
 
 	"ledgerd/engine/ledger"
 	"ledgerd/httpd/budget"
+	"ledgerd/httpd/ratelimit"
 	"ledgerd/httpd/stream/frame"
 )
 
@@ -35,6 +38,7 @@ var update = flag.Bool("update", false, "rewrite the transcripts")
 //	== NAME [SETTING]...             begins a scene: oldest=SEQ gives the hub a log to resume from, others change its Config
 //	dial NAME QUERY [| HEADER]...    connects a client
 //	exempt, counted                  what the clients are that are connected after it
+//	key SOCKETS, revoke              has them have a key with so many sockets; revokes it
 //	NAME> MESSAGE                    sends a text
 //	frame NAME BYTE [PAYLOAD]        sends a frame with this first byte; raw sends bytes
 //	cut NAME OPCODE SIZE PAYLOAD     sends a message in fragments of this size
@@ -240,6 +244,11 @@ func (tr *transcript) do(line string) {
 		tr.join(words[1], strings.Split(strings.TrimSpace(strings.SplitN(line, " ", 3)[2]), " | "))
 	case "exempt", "counted":
 		tr.client.Exempt = words[0] == "exempt"
+	case "key":
+		tr.client = ratelimit.Client{Key: netip.IPv6Unspecified().WithZone("key:1"), Sockets: int(slot(1)), Revoked: new(atomic.Bool)}
+	case "revoke":
+		tr.client.Revoked.Store(true)
+		tr.hub.EndRevoked()
 	case "close":
 		tr.find(words[1]).close(codeOf(1000, ""))
 	case "drop":
