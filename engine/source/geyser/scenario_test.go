@@ -42,6 +42,9 @@ type call struct {
 
 func (c *call) send(messages ...part) error {
 	for _, m := range messages {
+		if c.request.Excludes(m) {
+			continue
+		}
 		if err := c.stream.SendMsg((*[]byte)(&m)); err != nil {
 			return err
 		}

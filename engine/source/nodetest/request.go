@@ -139,6 +139,12 @@ func (r *Request) any() bool {
 	return accounts && len(r.accounts) == 0 || transactions
 }
 
+// Excludes reports whether an update is of a transaction, and the request asks for none.
+func (r *Request) Excludes(update Wire) bool {
+	number, _, _ := protowire.ConsumeTag(update)
+	return messageKind(number) == transactionMessage && r.filters[transactionMessage] == ""
+}
+
 // passes returns the name of the filter that a message passes, and whether it is sent at all. A write passes by what it leaves
 // (FilterAccounts::get_updates of plugin/filter/filter.rs): its key is what the write before had, its owner need not be.
 func (r *Request) passes(m *message) (name string, sent bool) {

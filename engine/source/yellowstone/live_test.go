@@ -1,12 +1,14 @@
 package yellowstone
 
 import (
+	"encoding/binary"
 	"math/rand/v2"
 	"reflect"
 	"slices"
 	"testing"
 
 	"ledgerd/engine/ledger"
+	"ledgerd/engine/ledger/datatest"
 	"ledgerd/engine/ledger/ledgertest"
 )
 
@@ -63,4 +65,28 @@ func TestLiveStreamsOfAnything(t *testing.T) {
 		}
 		ledgertest.Equal(t, a.bytes, held, "seed %d: bytes that are counted", seed)
 	}
+}
+
+// F21: a validator's recorded stream, told live, has the blocks of the recording but for the first, which it began to show in the middle.
+func TestRecordedStreamIsTheSameLive(t *testing.T) {
+	var told [2][]ledger.Hash
+	for i, live := range []bool{false, true} {
+		c := new(collector)
+		a := NewAssembler(c.emit)
+		a.Live = live
+		for raw := datatest.Read(t, datatest.Path(t, "streams/mainnet-398202772-398202821.geyser.bin.gz")); len(raw) > 0; {
+			end := 4 + binary.BigEndian.Uint32(raw)
+			var u Update
+			must(t, Decoder{}.Decode(raw[4:end], &u))
+			mustFeed(t, a, u)
+			raw = raw[end:]
+		}
+		for _, e := range c.events {
+			if b, ok := e.(*ledger.Block); ok {
+				told[i] = append(told[i], b.Blockhash)
+			}
+		}
+	}
+	ledgertest.Equal(t, len(told[1]), 48, "blocks")
+	ledgertest.Equal(t, told[1], told[0][1:], "the blocks")
 }
