@@ -10,7 +10,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"syscall"
 	"testing"
 	"testing/synctest"
@@ -259,28 +258,31 @@ func TestDamagedRunCostsItsOwnBlocks(t *testing.T) {
 	}
 }
 
-// TestArchiveIsReadWhileItChanges asks everything of an archive while runs are added and joined: what is answered is right.
-func TestArchiveIsReadWhileItChanges(t *testing.T) {
-	a, blocks := openTestArchive(t, vfstest.NewMemory(), 1<<30), testBlocks(0, 120)
-	must(t, a.Add(t.Context(), blocks[:2], 1<<40, Pace{}))
-	var held atomic.Int64
-	held.Store(2)
-	var readers sync.WaitGroup
-	for range 3 {
-		readers.Go(func() {
-			for n := held.Load(); n < int64(len(blocks)); n = held.Load() {
-				if err := archived(a, blocks[:n], false); err != nil {
-					t.Errorf("of %d blocks: %v", n, err)
-					return
-				}
+// TestRunsAreJoinedWhileTheyAreRead joins seven runs with an eighth when a question opens a file: the answers are right all the same.
+func TestRunsAreJoinedWhileTheyAreRead(t *testing.T) {
+	blocks := testBlocks(0, 2*mergedRuns-2)
+	for call := range vfstest.Calls(3) {
+		disk, opened := vfstest.NewFaulty(vfstest.NewMemory(), vfstest.Plan{}), 0
+		a := openTestArchive(t, disk, 1<<30)
+		for n := range mergedRuns - 1 {
+			must(t, a.Add(t.Context(), blocks[n:n+1], 1<<40, Pace{}))
+		}
+		disk.Arm(vfstest.Plan{Before: func(c vfstest.Call) {
+			if c.Kind != vfstest.KindOpen {
+				return
 			}
-		})
+			if opened++; opened == call {
+				must(t, a.Add(t.Context(), blocks[mergedRuns-1:], 1<<40, Pace{}))
+				ledgertest.Equal(t, a.Stats().Runs, 1, "runs, once they are joined")
+			}
+		}})
+		if err := archived(a, blocks[:mergedRuns-1], false); err != nil {
+			t.Fatalf("joined at the %d. opening: %v", call, err)
+		}
+		if opened < call {
+			return
+		}
 	}
-	for block := range slices.Chunk(blocks[2:], 1) {
-		must(t, a.Add(t.Context(), block, 1<<40, Pace{}))
-		held.Add(1)
-	}
-	readers.Wait()
 }
 
 // TestNobodyWaitsForAList who asks for one block or transaction: lists that read, and wait for that, have a lane of their own.
