@@ -154,30 +154,22 @@ func TestEveryAcknowledgedCommitSurvivesACrashAtEveryCall(t *testing.T) {
 		{}: 0, {Mode: Off}: 0, {Mode: Interval, Interval: time.Hour}: 0,
 		{Interval: 1}: time.Second, {Mode: Off, Interval: 1}: time.Second, {Mode: Interval, Interval: 3 * time.Second}: time.Second,
 	} {
-		t.Run(fmt.Sprintf("%v, pause %v", policy, pause), func(t *testing.T) {
-			t.Parallel()
-			for n := range vfstest.Calls(9) {
-				hit := false
-				synctest.Test(t, func(t *testing.T) { hit = crashAt(t, n, policy, pause) })
-				if !hit {
-					return
-				}
-			}
+		plans := map[string]vfstest.Plan{fmt.Sprintf("%v, pause %v", policy, pause): {Fault: vfstest.Crash}}
+		vfstest.EveryCall(t, 9, vfstest.NewMemory(), plans, func(t *testing.T, memory *vfstest.Memory, disk *vfstest.Faulty, plan vfstest.Plan) {
+			synctest.Test(t, func(t *testing.T) { crashAt(t, memory, disk, plan.Call, policy, pause) })
 		})
 	}
 }
 
-// crashAt tells whether the life of a log has an n-th call, and checks what a crash at that call leaves.
-func crashAt(t *testing.T, n int, policy Policy, pause time.Duration) (hit bool) {
-	memory := vfstest.NewMemory()
-	disk := vfstest.NewFaulty(memory, vfstest.Plan{Call: n, Fault: vfstest.Crash})
+// crashAt lives the life of a log on a disk that crashes at a call, and checks what that leaves.
+func crashAt(t *testing.T, memory *vfstest.Memory, disk *vfstest.Faulty, n int, policy Policy, pause time.Duration) {
 	v := newLife(policy)
 	v.c.FS, v.pause = disk, pause
 	err := v.live()
 	synctest.Wait()
 	if !disk.Hit() {
 		must(t, err)
-		return false
+		return
 	}
 	for _, crash := range crashes {
 		what := fmt.Sprintf("crash at call %d (%v), share %v, seed %d", n, last(disk.Trace()), crash.share, crash.seed)
@@ -189,7 +181,6 @@ func crashAt(t *testing.T, n int, policy Policy, pause time.Duration) (hit bool)
 		again := pause == 0 && (crash.seed == 1 || policy.Mode == Always && crash.seed == 0)
 		recoverAfter(t, what, v, memory.Crash(crash.share, crash.seed), least, again)
 	}
-	return true
 }
 
 func last(calls []vfstest.Call) vfstest.Call { return calls[len(calls)-1] }
