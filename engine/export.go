@@ -305,24 +305,24 @@ func (x *exporter) base(ctx context.Context, slot ledger.Slot, version ledger.Ve
 // visit returns. No newer version may be folded meanwhile.
 func (e *Engine) visitAccounts(v ledger.Version, visit func(*ledger.Account) bool) error {
 	return e.visitShards(v, func(f *shard.Frozen) (more bool) {
-		more = true
-		f.Accounts(func(a *ledger.Account) bool {
-			more = !a.Exists() || visit(a)
-			return more
-		})
-		return more
+		for a := range f.Accounts {
+			if a.Exists() && !visit(a) {
+				return false
+			}
+		}
+		return true
 	})
 }
 
 // visitMints does the same for mint facts.
 func (e *Engine) visitMints(v ledger.Version, visit func(*ledger.MintWrite) bool) error {
 	return e.visitShards(v, func(f *shard.Frozen) (more bool) {
-		more = true
-		f.Mints(func(m ledger.MintWrite) bool {
-			more = visit(&m)
-			return more
-		})
-		return more
+		for m := range f.Mints {
+			if !visit(&m) {
+				return false
+			}
+		}
+		return true
 	})
 }
 

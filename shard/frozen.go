@@ -2,7 +2,6 @@ package shard
 
 import (
 	"ledgerd/engine/ledger"
-	"ledgerd/shard/arena"
 	"ledgerd/shard/packed"
 )
 
@@ -51,28 +50,27 @@ func (f *Frozen) Mints(visit func(ledger.MintWrite) bool) {
 // returns false. The account passed to visit is valid until visit returns.
 func (f *Frozen) Accounts(visit func(*ledger.Account) bool) {
 	var a ledger.Account
-	over, goOn := f.over.inOrder(0, f.version), true
+	over := f.over.inOrder(0, f.version)
 	next, held := over.next()
-	visitNext := func() {
-		if value := f.over.account(next.at, &a); value != nil {
-			goOn = visit(value)
-		}
+	visitNext := func() (goOn bool) {
+		value := f.over.account(next.at, &a)
 		next, held = over.next()
+		return value == nil || visit(value)
 	}
-	f.base.Ascend(func(key *ledger.Pubkey, r arena.Ref) bool {
+	for key, r := range f.base.Ascend {
 		order := -1 // of the last value of the overlay to the key
-		for held && goOn && order < 0 {
-			if order = next.key.Compare(key); order <= 0 {
-				visitNext()
+		for held && order < 0 {
+			if order = next.key.Compare(key); order <= 0 && !visitNext() {
+				return
 			}
 		}
-		if goOn && order != 0 {
-			f.base.Unpack(r, &a)
-			goOn = visit(&a)
+		if order == 0 {
+			continue
 		}
-		return goOn
-	})
-	for held && goOn {
-		visitNext()
+		if f.base.Unpack(r, &a); !visit(&a) {
+			return
+		}
+	}
+	for held && visitNext() {
 	}
 }
