@@ -140,12 +140,12 @@ func (p *plan) logFile(name string) string { return filepath.Join(p.dir, "logs",
 func (p *plan) announce(out io.Writer) {
 	fmt.Fprintln(out)
 	if p.Balancer != 0 {
-		fmt.Fprintf(out, "  haproxy      http://%s/api/status   ws://%[1]s/api/ws/accounts\n", local(p.Balancer))
+		fmt.Fprintf(out, "  haproxy      http://%s/   http://%[1]s/api/status   ws://%[1]s/api/ws/accounts\n", local(p.Balancer))
 	} else {
 		fmt.Fprintln(out, "  no balancer: haproxy is not installed, or not wanted")
 	}
 	for _, n := range p.Nodes {
-		fmt.Fprintf(out, "  %-12s http://%s/api/status   http://%s/metrics  /readyz\n", n.Name, local(n.Port), local(n.Ops))
+		fmt.Fprintf(out, "  %-12s http://%s/   http://%[2]s/api/status   http://%[3]s/metrics  /readyz\n", n.Name, local(n.Port), local(n.Ops))
 	}
 	for _, s := range p.nats {
 		fmt.Fprintf(out, "  %-12s nats://%s\n", s.Name, s.Listen)

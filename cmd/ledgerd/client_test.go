@@ -2,9 +2,11 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"iter"
 	"net/http"
 	"reflect"
 	"regexp"
@@ -14,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"ledgerd/engine/ledger/ledgertest"
 	clientlib "ledgerd/httpd/client"
 )
 
@@ -199,4 +202,47 @@ func TestClientReadsWhatTheNodeAnswers(t *testing.T) {
 	if b := c.Budget(); b.Limit != 0 || b.Remaining == 0 || b.Reset.IsZero() {
 		t.Errorf("without limits the budget is %+v", b)
 	}
+}
+
+// whole returns what a list of the client yields.
+func whole[T any](t *testing.T, list iter.Seq2[T, error]) (records []T) {
+	t.Helper()
+	for record, err := range list {
+		must(t, err)
+		records = append(records, record)
+	}
+	return records
+}
+
+// A list that the Go client walks over in pages of one is the list in one page, either way round; it ends where the caller does, or with an
+// error. A transaction is there as soon as it has the level, and waited for no longer than the caller does.
+func TestClientWalksOverLists(t *testing.T) {
+	t.Parallel()
+	q, ctx := askable(t), t.Context()
+	tokens, err := q.client.Tokens(ctx, q.wallet, clientlib.Page{}, clientlib.Read{})
+	must(t, err)
+	ledgertest.Equal(t, whole(t, q.client.AllTokens(ctx, q.wallet, clientlib.Page{Limit: 1}, clientlib.Read{})), tokens.Value.Tokens, "tokens")
+	owned, err := q.client.Program(ctx, simPrograms[0], clientlib.Page{Limit: 1000}, clientlib.Read{})
+	must(t, err)
+	ledgertest.Equal(t, whole(t, q.client.AllProgramAccounts(ctx, simPrograms[0], clientlib.Page{Limit: 100}, clientlib.Read{})), owned.Value.Accounts, "accounts")
+	history, err := q.client.Transactions(ctx, q.wallet, clientlib.HistoryPage{RecentPage: clientlib.RecentPage{Limit: 1000}}, clientlib.Read{})
+	must(t, err)
+	one := clientlib.HistoryPage{RecentPage: clientlib.RecentPage{Limit: 1}}
+	ledgertest.Equal(t, whole(t, q.client.AllTransactions(ctx, q.wallet, one, clientlib.Read{})), history.Value.Transactions, "newest first")
+	one.Order = "oldest"
+	slices.Reverse(history.Value.Transactions)
+	ledgertest.Equal(t, whole(t, q.client.AllTransactions(ctx, q.wallet, one, clientlib.Read{})), history.Value.Transactions, "oldest first")
+	for range q.client.AllTokens(ctx, q.wallet, clientlib.Page{Limit: 1}, clientlib.Read{}) {
+		break
+	}
+	for _, err := range q.client.AllTokens(ctx, "nonsense", clientlib.Page{}, clientlib.Read{}) {
+		ledgertest.ErrorSays(t, err, "status 400", "a wallet that is none")
+	}
+	held, err := q.client.WaitFor(ctx, q.signature, clientlib.Processed)
+	must(t, err)
+	ledgertest.Equal(t, held.Value.Signature, q.signature, "the transaction")
+	short, stop := context.WithTimeout(ctx, 10*time.Millisecond)
+	defer stop()
+	_, err = q.client.WaitFor(short, strings.Repeat("1", 64), clientlib.Processed)
+	ledgertest.ErrorIs(t, err, context.DeadlineExceeded, "a transaction that never comes")
 }

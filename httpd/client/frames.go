@@ -179,6 +179,10 @@ func (s *stream) tell(f *frame, text []byte) error {
 		if s.handler.SlotEnd != nil {
 			s.handler.SlotEnd(f.Slot, f.Seq)
 		}
+	case "heartbeat":
+		if s.handler.Heartbeat != nil {
+			s.handler.Heartbeat(f.Slot, f.Seq)
+		}
 	}
 	return nil // frames of later versions are none of ours
 }

@@ -88,6 +88,8 @@ type Handler struct {
 	Rollback func(Rollback)         // blocks were undone
 	SlotEnd  func(slot, seq uint64) // all updates of a block were told
 	Gap      func(Gap)              // older states were passed over, with Conflate alone
+	// Heartbeat comes each second: the node is at that slot, and the number of its newest update is seq.
+	Heartbeat func(slot, seq uint64)
 	// Disconnected is called when a connection has ended or could not be made; the next try comes after the wait.
 	Disconnected func(why error, wait time.Duration)
 }

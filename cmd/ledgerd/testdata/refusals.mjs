@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { createServer } from 'node:http';
 import { pathToFileURL } from 'node:url';
 
-const { Client, StatusError, parse } = await import(pathToFileURL(process.argv[2]));
+const { Client, StatusError, decimal, pages, parse } = await import(pathToFileURL(process.argv[2]));
 const limits = (remaining) => ({ 'X-RateLimit-Limit': 100, 'X-RateLimit-Remaining': remaining, 'X-RateLimit-Reset': 1800000000 });
 const refusal = [429, { ...limits(0), 'Retry-After': 1 }, '{"error":"Rate limit exceeded","details":"wait"}'];
 const record = '{"pubkey":"k","lamports":18446744073709551615,"owner":"","executable":false,"rent_epoch":9007199254740993}';
@@ -43,14 +43,38 @@ assert.equal(client.budget.reset, null);
 
 // A call that is given up ends, also while it waits.
 answers.push(refusal);
-const signal = AbortSignal.timeout(50);
-await assert.rejects(patient.latestBlock({ signal }), (e) => e === signal.reason);
+const givenUp = new AbortController();
+const call = assert.rejects(patient.latestBlock({ signal: givenUp.signal }), (e) => e === givenUp.signal.reason);
+while (answers.length > 0) await new Promise(setImmediate); // the node has answered
+givenUp.abort();
+await call;
 
 // Numbers are exact wherever they stand; words in strings stay what they are.
 const text = '{"slot":1,"fee":null,"seq":-1,"lamports":9007199254740993,"details":"\\"lamports\\":5 \\\\\\"seq\\":6","list":[{"from_seq":0}],"decimals":9}';
 assert.deepEqual(parse(text), {
   slot: 1n, fee: null, seq: -1, lamports: 9007199254740993n, details: '"lamports":5 \\"seq":6', list: [{ from_seq: 0n }], decimals: 9,
 });
+assert.equal(JSON.stringify(parse('{"slot":9007199254740993,"fee":null,"decimals":9}'), decimal), '{"slot":"9007199254740993","fee":null,"decimals":9}');
+
+// A list is read to its end, whatever names its next page; a page without a record is not the end.
+for (const [next, name] of [['next_cursor', 'cursor'], ['next_before', 'before'], ['next_after', 'after']]) {
+  answers.push([200, {}, `{"rows":[1],"${next}":"a"}`], [200, {}, `{"rows":[],"${next}":"b"}`], [200, {}, `{"rows":[2],"${next}":null}`]);
+  asked.length = 0;
+  const rows = [];
+  for await (const { value } of pages((page) => client.recent(page), { limit: 1 })) rows.push(...value.rows);
+  assert.deepEqual([rows, asked.map(([url]) => url.split('?')[1])], [[1, 2], ['limit=1', `limit=1&${name}=a`, `limit=1&${name}=b`]]);
+}
+
+// A transaction is waited for as long as the caller says, and no refusal but that it is not there is passed over.
+const unknown = [404, {}, '{"error":"Not found","details":"transaction not found"}'];
+answers.push(unknown, unknown, [200, {}, '{"slot":7}']);
+assert.equal((await client.waitFor('sig', 'finalized')).value.slot, 7n);
+assert.equal(asked.at(-1)[0], '/api/transaction/sig?commitment=finalized&wait_ms=2000');
+answers.push(unknown);
+await assert.rejects(client.waitFor('sig', 'finalized', { within: 0 }), (e) => e.status === 404);
+answers.push(unknown, refusal);
+await assert.rejects(client.waitFor('sig'), (e) => e.status === 429);
+
 // A new subscription that was refused as too much work waits until the node does the most again. One that goes on where it was, or lost
 // its connection for another reason, comes back soon. One whose message would be refused again does not.
 function after(subscription, code) {

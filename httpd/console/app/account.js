@@ -2,24 +2,30 @@
 
 import { client } from '/console/api.js';
 import { facts, h, say, table } from '/console/dom.js';
-import { accountLink, amount, blockLink, number } from '/console/format.js';
+import { accountLink, amount, blockLink, brief, number } from '/console/format.js';
 import { commands, curl, wscat } from '/console/curl.js';
+import { nameOf } from '/console/names.js';
 import { asked, paged, refusal } from '/console/page.js';
+import { figures } from '/console/pulse.js';
 import { transactionHeadings, transactionRow } from '/console/transactions.js';
 import { Updates } from '/console/updates.js';
 
 const pageSize = 25;
 const shownBytes = 512; // of data
+const lineBytes = 16;
+const exempt = 2n ** 64n - 1n; // the rent epoch of an account that never pays rent
+const tokenSize = 165; // bytes of a token account without extensions, which begins with its mint
+const mostHolders = 1000;
 
 /** @param {AbortSignal} signal @param {string} key */
 export function accountPage(signal, key) {
-  const lamports = h('b', { class: 'balance' }, '–');
+  const sol = h('b', { class: 'balance' }, '–');
   const asOf = h('span', { class: 'quiet' });
   let live = -1n; // the slot of the newest balance that the stream told: it comes in order, rollbacks included, and wins over an older answer
 
   function balance(amountNow, slot) {
-    say(lamports, number(amountNow));
-    asOf.replaceChildren(` lamports · ${amount(String(amountNow), 9)} SOL · as of slot `, blockLink(slot));
+    say(sol, `${amount(String(amountNow), 9)} SOL`);
+    asOf.replaceChildren(` ${number(amountNow)} lamports · as of slot `, blockLink(slot));
   }
 
   function changed({ lamports: amountNow, slot }) {
@@ -32,14 +38,15 @@ export function accountPage(signal, key) {
     const unknown = (name, text) => (partial.includes(name) ? 'not told by the source' : text);
     return [
       facts(['owner', unknown('owner', accountLink(value.owner))], ['executable', unknown('executable', value.executable ? 'yes' : 'no')],
-        ['rent epoch', unknown('rent_epoch', number(value.rent_epoch))]),
-      value.token && tokenFacts(value.token), value.mint && mintFacts(value.mint), value.data && dataBytes(value), value.executable && owned(key, signal),
+        ['rent epoch', unknown('rent_epoch', value.rent_epoch === exempt ? 'exempt' : number(value.rent_epoch))]),
+      value.token && tokenFacts(value.token), value.mint && mintFacts(value.mint), value.mint && holders(key, value, signal), value.data && dataBytes(value),
+      value.executable && owned(key, signal),
     ].filter(Boolean);
   };
   const absent = (error) => (error.status === 404 ? h('p', { class: 'refusal' }, h('strong', {}, `${error.details}. `), 'Its tokens and changes are shown all the same.') : refusal(error));
   return {
     title: 'Account',
-    element: h('div', {}, h('h1', {}, 'Account'), h('p', { class: 'name' }, h('code', {}, key)), h('p', {}, lamports, asOf),
+    element: h('div', {}, h('h1', {}, nameOf(key) ?? 'Account'), h('p', { class: 'name' }, h('code', {}, key)), h('p', {}, sol, asOf),
       asked(() => client.account(key, { include: 'token,data', data_slice: `0,${shownBytes}`, signal }), show, signal, absent),
       tokens(key, signal), history(key, signal), changes(key, changed, signal),
       commands(curl(`/account/${key}?include=token,data`), curl(`/account/${key}/tokens?limit=${pageSize}`), curl(`/account/${key}/transactions?limit=${pageSize}`), wscat(`?wallets=${key}&extended=true&tokens=true`))),
@@ -55,11 +62,32 @@ const tokenFacts = (token) => h('section', {}, h('h2', {}, 'Token account'), fac
 
 const mintFacts = (mint) => h('section', {}, h('h2', {}, 'Mint'), facts(['supply', mint.supply === null ? 'not known' : amount(mint.supply, mint.decimals)], ['decimals', mint.decimals]));
 
-// The first bytes of the data of an account, in hexadecimal.
+// Who holds most of a mint. The accounts of a mint are found by their data, which begins with it.
+function holders(key, { mint: { decimals }, owner }, signal) {
+  const show = ({ value: { accounts, next_cursor: more }, partial }) => {
+    const all = accounts.filter(({ token }) => token).sort((a, b) => (BigInt(b.token.amount) > BigInt(a.token.amount) ? 1 : -1));
+    if (all.length === 0) return h('p', { class: 'quiet' }, partial.includes('data') ? 'This node does not keep the data of token accounts, by which they are found.' : 'Nobody holds it.');
+    const rows = all.slice(0, pageSize).map(({ pubkey, token }) => h('tr', {}, h('td', {}, accountLink(pubkey, true)), h('td', {}, accountLink(token.owner, true)),
+      h('td', { class: 'number' }, amount(token.amount, decimals))));
+    return [table('Holders of this mint, largest first', ['token account', 'wallet', 'amount>'], h('tbody', {}, rows)),
+      h('p', { class: 'quiet' }, `the largest ${rows.length} of ${more ? 'the first ' : ''}${number(all.length)}`)];
+  };
+  const ask = () => client.program(owner, { data_size: tokenSize, memcmp: [`0:${key}`], include: 'token', limit: mostHolders, signal });
+  return h('section', { id: 'holders' }, h('h2', {}, 'Holders'), asked(ask, show, signal));
+}
+
+// The first bytes of the data of an account, in hexadecimal and as text.
 function dataBytes({ space, data }) {
-  const bytes = [...atob(data)].map((c) => c.charCodeAt(0).toString(16).padStart(2, '0'));
+  const bytes = [...atob(data)].map((c) => c.charCodeAt(0));
+  const lines = [];
+  for (let at = 0; at < bytes.length; at += lineBytes) {
+    const line = bytes.slice(at, at + lineBytes);
+    const text = line.map((byte) => (byte > 32 && byte < 127 ? String.fromCharCode(byte) : '·')).join('');
+    lines.push(`${String(at).padStart(6)}  ${line.map((byte) => byte.toString(16).padStart(2, '0')).join(' ').padEnd(3 * lineBytes)} ${text}`);
+  }
   const more = space > shownBytes ? `, the first ${shownBytes}` : '';
-  return h('section', { id: 'data' }, h('h2', {}, 'Data'), h('p', { class: 'quiet' }, `${number(space)} bytes${more}`), h('p', { class: 'name' }, h('code', {}, bytes.join(' '))));
+  return h('section', { id: 'data' }, h('h2', {}, 'Data'), h('p', { class: 'quiet' }, `${number(space)} bytes${more}`),
+    h('pre', { class: 'hex', tabindex: 0, role: 'region', 'aria-label': 'Data, in hexadecimal' }, lines.join('\n')));
 }
 
 // The token accounts of a wallet.
@@ -71,7 +99,7 @@ function tokens(key, signal) {
     return { rows: value.tokens.map(row), next: value.next_cursor };
   };
   const frame = (body) => table('Token accounts of this wallet', ['token account', 'mint', 'amount>', 'state'], body);
-  return h('section', { id: 'tokens' }, h('h2', {}, 'Tokens'), paged(ask, frame, 'It has no token accounts.', signal));
+  return h('section', { id: 'tokens' }, h('h2', {}, 'Tokens'), paged(ask, frame, 'No token account that is held names it as its wallet.', signal));
 }
 
 // The transactions that name an address. They are confirmed: a page that ends in a block that is undone would have no next one.
@@ -93,15 +121,31 @@ function owned(key, signal) {
   };
   const frame = (body) => table('Accounts of this program', ['account', 'lamports>'], body);
   return h('section', { id: 'owned' }, h('h2', {}, 'Accounts of this program'), paged(ask, frame, 'It owns no accounts.', signal),
-    curl(`/accounts/program/${key}?limit=${pageSize}`));
+    curl(`/accounts/program/${key}?limit=${pageSize}`), ownedChanges(key, signal));
 }
 
-// The live changes of an account and of the token accounts of a wallet.
-function changes(key, changed, signal) {
-  const updates = new Updates('Live changes of this account', 'The next change appears here.', signal);
+// The live changes of the accounts of a program. It begins where the node stands, without the states of all of them.
+function ownedChanges(key, signal) {
+  const updates = new Updates('Live changes of the accounts of this program', 'The next change of one of its accounts appears here.', signal);
   const state = h('span', { class: 'quiet' }, 'connecting');
+  const { counts } = updates;
+  let beat = { ...counts };
+  const stream = client.stream({ programs: [key], tokens: true, conflate: true, after: BigInt(figures.now.get('ledgerd_seq') ?? 0) }, {
+    ...shown(updates, state),
+    heartbeat() {
+      const [passed, rows] = [counts.passed - beat.passed, counts.shown - beat.shown];
+      beat = { ...counts };
+      say(state, rows < passed ? `live · ${brief(rows)} of ${brief(passed)} updates a second` : 'live');
+    },
+  });
+  signal.addEventListener('abort', () => stream.close());
+  return h('section', { 'aria-labelledby': 'owned-changes' }, h('div', { class: 'row' }, h('h2', { id: 'owned-changes' }, 'Live changes of its accounts'), state), updates.element);
+}
+
+// What a stream tells goes into a list, and how it fares into a line. The states of a snapshot are remembered, and are no rows.
+function shown(updates, state, taken = () => {}) {
   let listing = false;
-  const stream = client.stream({ pubkeys: [key], wallets: [key], tokens: true }, {
+  return {
     start({ snapshot }) {
       listing = snapshot;
       updates.clear();
@@ -109,15 +153,23 @@ function changes(key, changed, signal) {
     },
     ready() { listing = false; },
     update(update) {
-      if (update.pubkey === key) changed(update);
+      taken(update);
       if (listing) updates.know(update);
       else updates.add(update);
     },
+    slotEnd() { updates.end(); },
     rollback({ from_slot: from, to_slot: to }) { updates.mark(`rollback: slot ${number(from)} is undone back to ${number(to)}`); },
     resumed() { say(state, 'live, resumed'); },
     disconnected(why) { say(state, `away: ${why}`); },
     failed(error) { say(state, error.message); },
-  });
+  };
+}
+
+// The live changes of an account and of the token accounts of a wallet.
+function changes(key, changed, signal) {
+  const updates = new Updates('Live changes of this account', 'The next change appears here.', signal);
+  const state = h('span', { class: 'quiet' }, 'connecting');
+  const stream = client.stream({ pubkeys: [key], wallets: [key], tokens: true }, shown(updates, state, (update) => { if (update.pubkey === key) changed(update); }));
   signal.addEventListener('abort', () => stream.close());
   return h('section', { id: 'changes', 'aria-labelledby': 'changes-title' }, h('div', { class: 'row' }, h('h2', { id: 'changes-title' }, 'Live changes'), state), updates.element);
 }

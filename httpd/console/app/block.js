@@ -2,7 +2,7 @@
 
 import { client } from '/console/api.js';
 import { facts, h, table } from '/console/dom.js';
-import { blockLink, number } from '/console/format.js';
+import { blockLink, moment, number } from '/console/format.js';
 import { commands, curl } from '/console/curl.js';
 import { asked, refusal } from '/console/page.js';
 import { tree } from '/console/pulse.js';
@@ -25,7 +25,7 @@ export function blockPage(signal, text) {
     return [
       facts(['blockhash', h('code', {}, block.blockhash)], ['parent', blockLink(block.parent_slot)],
         ['previous blockhash', h('code', {}, block.previous_blockhash ?? 'not known')], ['height', block.block_height === null ? 'not known' : number(block.block_height)],
-        ['time', block.timestamp ?? 'not recorded'], ['commitment', h('span', { class: `badge ${block.commitment}` }, block.commitment)]),
+        ['time', moment(block.timestamp)], ['commitment', h('span', { class: `badge ${block.commitment}` }, block.commitment)]),
       transactions(block),
     ];
   }

@@ -1,33 +1,54 @@
 // Small charts, drawn by uPlot, with a sentence for those who do not see them.
 
 import { h } from '/console/dom.js';
+import { clock } from '/console/format.js';
+
+/** How far back charts go, in ms: one choice for all of them. */
+export const range = Object.assign(new EventTarget(), { ms: 5 * 60_000 });
+
+/** The buttons that choose it. */
+export function ranges() {
+  const choices = [['5 min', 5 * 60_000], ['1 h', 60 * 60_000]].map(([text, ms]) => h('button', { type: 'button', class: 'small', 'aria-pressed': String(ms === range.ms), onclick() {
+    range.ms = ms;
+    for (const one of choices) one.setAttribute('aria-pressed', String(one === this));
+    range.dispatchEvent(new Event('change'));
+  } }, text));
+  return h('div', { class: 'row', role: 'group', 'aria-label': 'Range of the charts' }, choices);
+}
 
 /**
- * A line over the newest points of a series. Its colour is that of its element's text.
+ * A line over the points of a series that are in the range. Its colour is that of its element's text.
  * @param {string} what is drawn
  * @param {(n: number) => string} write writes a value
+ * @param {(text: string) => void} aimed is told the point that the pointer is at, '' for none
  * @param {AbortSignal} signal
- * @returns {{element: HTMLElement, draw: (series: number[]) => void}}
+ * @returns {{element: HTMLElement, draw: (series: [number, number][]) => void}} points are times in ms since 1970, and values
  */
-export function chart(what, write, signal) {
+export function chart(what, write, aimed, signal) {
   const element = h('div', { class: 'chart', role: 'img', 'aria-label': `${what}: nothing yet` });
   let plot = null;
   let last = [];
-  const line = () => getComputedStyle(element).color;
+  const style = (name) => getComputedStyle(element)[name]; // the element has the colours of all parts, as a canvas knows no variables
+  const line = () => style('color');
+  const axis = (more) => ({ stroke: () => style('outlineColor'), font: '10px system-ui, sans-serif', ticks: { show: false }, ...more });
   const options = (width, height) => ({
-    width, height, pxAlign: 0, padding: [3, 0, 3, 0],
-    legend: { show: false }, cursor: { show: false }, axes: [{ show: false }, { show: false }],
-    scales: { x: { time: false, range: (_, least) => [Math.min(least, -20), -1] }, y: { range: (_, least, most) => [0, Math.max(most * 1.1, 1)] } },
+    width, height, padding: [6, 10, 0, 0], legend: { show: false },
+    cursor: { y: false, drag: { x: false, y: false }, points: { size: 6 } },
+    axes: [axis({ size: 18, gap: 2, space: 64, grid: { show: false }, values: (_, at) => at.map((ms) => clock(ms).slice(0, 5)), incrs: [60_000, 300_000, 600_000, 1_200_000] }),
+      axis({ size: 54, gap: 4, space: 24, grid: { stroke: () => style('borderTopColor'), width: 1 }, values: (_, at) => at.map(write) })],
+    scales: { x: { time: false, range: (_, first, newest) => [first, Math.max(newest, first + 1000)] }, y: { range: (_, least, most) => [0, Math.max(most * 1.1, 1)] } },
     series: [{}, { stroke: line, fill: () => line().replace(/^rgb\((.*)\)$/, 'rgba($1, 0.13)'), width: 1.5, points: { show: false } }],
+    hooks: { setCursor: [({ cursor: { idx }, data }) => aimed(idx === null || idx === undefined ? '' : `${write(data[1][idx])} at ${clock(data[0][idx])}`)] },
   });
 
   function draw(series) {
     last = series;
-    if (series.length === 0 || element.clientWidth === 0) return;
-    const data = [series.map((_, i) => i - series.length), series];
+    const shown = series.filter(([at]) => at >= Date.now() - range.ms);
+    if (shown.length === 0 || element.clientWidth === 0) return;
+    const data = [shown.map(([at]) => at), shown.map(([, value]) => value)];
     if (plot) plot.setData(data);
     else plot = new uPlot(options(element.clientWidth, element.clientHeight), data, element);
-    element.setAttribute('aria-label', `${what}: now ${write(series.at(-1))}, between ${write(Math.min(...series))} and ${write(Math.max(...series))} of late`);
+    element.setAttribute('aria-label', `${what}: now ${write(data[1].at(-1))}, between ${write(Math.min(...data[1]))} and ${write(Math.max(...data[1]))} of late`);
   }
 
   const sized = new ResizeObserver(() => {
@@ -35,6 +56,7 @@ export function chart(what, write, signal) {
     else draw(last);
   });
   sized.observe(element);
+  range.addEventListener('change', () => draw(last), { signal });
   document.addEventListener('theme', () => plot?.redraw(), { signal });
   signal.addEventListener('abort', () => {
     sized.disconnect();

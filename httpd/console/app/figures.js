@@ -2,7 +2,8 @@
 
 import { budget, link, metricsText, pause } from '/console/api.js';
 
-const points = 90; // of a chart
+const kept = 60 * 60_000; // ms of points
+const patience = 4; // polls that another node answers before the page takes it for its own
 const window = 4000; // ms over which the rate of updates is taken: blocks come in steps
 
 /** Reads Prometheus's text. Names have their labels; figures of shards and the like are added up under the bare name. */
@@ -20,10 +21,14 @@ export class Figures extends EventTarget {
   /** @type {Map<string, number>} the newest answer */
   now = new Map();
   at = 0; // when that came, ms since 1970
-  updates = []; // a rate each second
+  /** Whether several nodes answer at this address: all figures are of one of them. */
+  several = false;
+  updates = []; // a rate each second: [ms since 1970, value], and so the others
   transactions = []; // a rate each poll, and so the others
   sockets = [];
   memory = [];
+  #node; // when the node that is shown began, which tells it from others
+  #others = 0; // polls since it answered last
   #numbers = []; // [ms, seq] of the last seconds
   #live = false; // the stream has caught up with the node: it sends heartbeats
 
@@ -45,14 +50,21 @@ export class Figures extends EventTarget {
     this.dispatchEvent(new Event('change'));
   }
 
-  /** The node answered. @param {Map<string, number>} figures */
+  /** The node did not answer: the next that does may have begun anew. */
+  failed() { this.#node = undefined; }
+
+  /** A node answered. @param {Map<string, number>} figures */
   polled(figures) {
+    const node = figures.get('process_start_time_seconds');
+    if (this.#node !== undefined && node !== this.#node && ++this.#others < patience) return;
+    this.several ||= node === this.#node && this.#others > 0;
+    [this.#node, this.#others] = [node, 0];
     const [before, at] = [this.now, Date.now()];
     const name = 'ledgerd_transactions_total';
     const more = figures.get(name) - before.get(name);
     if (more >= 0) push(this.transactions, more / ((at - this.at) / 1000));
     push(this.sockets, figures.get('ledgerd_ws_connections') ?? 0);
-    push(this.memory, figures.get('process_resident_memory_bytes') ?? 0);
+    push(this.memory, (figures.get('process_resident_memory_bytes') ?? 0) / 2 ** 20); // in MiB
     [this.now, this.at] = [figures, at];
     this.dispatchEvent(new Event('polled'));
     this.dispatchEvent(new Event('change'));
@@ -67,6 +79,7 @@ export class Figures extends EventTarget {
         this.polled(parseFigures(await metricsText()));
         failures = 0;
       } catch {
+        this.failed();
         failures = link.refusedUntil > Date.now() ? 0 : failures + 1;
       }
     }
@@ -74,6 +87,7 @@ export class Figures extends EventTarget {
 }
 
 function push(series, value) {
-  series.push(value);
-  if (series.length > points) series.shift();
+  const now = Date.now();
+  series.push([now, value]);
+  while (series[0][0] < now - kept) series.shift();
 }

@@ -6,8 +6,9 @@ export const span = 40;
 const kept = 2 * span; // slots below the tip after which a block is forgotten
 
 /**
- * A block as the stream told it. Its parent is null where the stream began.
- * @typedef {{id: string, slot: bigint, parent: Block | null, undone: boolean}} Block
+ * A block as the stream told it. Its parent is null where the stream began; at is when it was told, in ms since 1970; updates is how many
+ * there are in it, null where that is not known.
+ * @typedef {{id: string, slot: bigint, parent: Block | null, undone: boolean, at: number, updates: bigint | null}} Block
  */
 
 /** The newest blocks, on the chain and off it. It fires "change". */
@@ -20,19 +21,22 @@ export class ForkTree extends EventTarget {
   levels = { processed: null, confirmed: null, finalized: null };
   /** The newest undoing: {from, to, blocks, at}. */
   rollback = null;
+  #seq = null; // of the newest frame
 
   /** Begins anew: what came before is not known. */
   start() {
     this.blocks.clear();
     this.tip = null;
+    this.#seq = null;
     this.dispatchEvent(new Event('change'));
   }
 
-  /** A block was added to the chain. One that comes back after it was undone is itself again. @param {bigint} slot */
-  extend(slot) {
+  /** A block was added to the chain. One that comes back after it was undone is itself again. @param {bigint} slot @param {bigint} seq of its last update */
+  extend(slot, seq) {
     if (this.tip !== null && slot <= this.tip.slot) return; // a frame that came again
     const id = `${slot} on ${this.tip?.slot ?? '?'}`;
-    const block = this.blocks.get(id) ?? { id, slot, parent: this.tip, undone: false };
+    const block = this.blocks.get(id) ?? { id, slot, parent: this.tip, undone: false, at: Date.now(), updates: this.#seq === null ? null : seq - this.#seq };
+    this.#seq = seq;
     block.undone = false;
     this.blocks.set(id, block);
     this.tip = block;
@@ -40,8 +44,8 @@ export class ForkTree extends EventTarget {
     this.reached('processed', slot);
   }
 
-  /** The chain was cut back. @param {bigint} from @param {bigint} to */
-  undo(from, to) {
+  /** The chain was cut back. What is restored by that is numbered, too. @param {bigint} from @param {bigint} to @param {bigint} seq */
+  undo(from, to, seq) {
     let blocks = 0;
     while (this.tip !== null && this.tip.slot > to) {
       this.tip.undone = true;
@@ -49,6 +53,7 @@ export class ForkTree extends EventTarget {
       blocks++;
     }
     if (blocks === 0) return; // a frame that came again, or of blocks that were never told
+    this.#seq = seq;
     this.rollback = { from, to, blocks, at: Date.now() };
     this.reached('processed', to);
   }

@@ -1,6 +1,7 @@
 // How figures and names are written.
 
 import { h } from '/console/dom.js';
+import { nameOf } from '/console/names.js';
 
 const exact = new Intl.NumberFormat('en-US', { maximumFractionDigits: 0 });
 
@@ -37,14 +38,21 @@ export function duration(ms) {
 }
 
 /** @param {number} n */
-export const bytes = (n) => (n < 1 << 30 ? `${(n / (1 << 20)).toFixed(1)} MiB` : `${(n / (1 << 30)).toFixed(2)} GiB`);
+export const mebibytes = (n) => (n < 1024 ? `${brief(n)} MiB` : `${(n / 1024).toFixed(2)} GiB`);
+
+/** A time of the ledger, and how long ago that was. @param {string | null} timestamp */
+export const moment = (timestamp) => (timestamp === null ? 'not recorded' : `${timestamp} · ${duration(Math.max(0, Date.now() - Date.parse(timestamp)))} ago`);
 
 /** The time of day of a moment. @param {number} ms since 1970 */
 export const clock = (ms) => new Date(ms).toLocaleTimeString('en-GB');
 
 const linked = (href, text, short) => h('a', { href, class: 'key', title: short ? text : null }, short ? `${text.slice(0, 6)}…${text.slice(-4)}` : text);
 
-/** Links to the pages of this console. A short one shows the ends of the name. */
-export const accountLink = (key, short = false) => (key ? linked(`#/account/${key}`, key, short) : 'not known');
+/** Links to the pages of this console. A short one shows the ends of the name; an account that has one is shown by what people call it. */
+export const accountLink = (key, short = false) => {
+  if (!key) return 'not known';
+  const name = nameOf(key);
+  return name ? h('a', { href: `#/account/${key}`, class: 'key', title: key }, name) : linked(`#/account/${key}`, key, short);
+};
 export const transactionLink = (signature, short = false) => linked(`#/tx/${signature}`, signature, short);
 export const blockLink = (slot) => h('a', { href: `#/block/${slot}`, class: 'slot' }, number(slot));

@@ -5,6 +5,7 @@ import { announce, h, say } from '/console/dom.js';
 import { clock, duration } from '/console/format.js';
 import { accountPage } from '/console/account.js';
 import { blockPage } from '/console/block.js';
+import { blocksPage } from '/console/blocks.js';
 import { overview } from '/console/overview.js';
 import { begin, figures } from '/console/pulse.js';
 import { classify, enableSearch } from '/console/search.js';
@@ -13,7 +14,7 @@ import { recentPage, transactionPage } from '/console/transactions.js';
 
 const byId = (id) => document.getElementById(id);
 
-const pages = { '': overview, transactions: recentPage, socket: socketPage, block: blockPage, tx: transactionPage, account: accountPage };
+const pages = { '': overview, blocks: blocksPage, transactions: recentPage, socket: socketPage, block: blockPage, tx: transactionPage, account: accountPage };
 const named = new Set(['block', 'tx', 'account']); // pages of one thing, whose name is in the hash
 
 let leave = new AbortController(); // aborted when the page is left
@@ -23,7 +24,7 @@ function route() {
   leave = new AbortController();
   const [, page, name] = location.hash.match(/^#?\/?([a-z]*)\/?(.*)$/) ?? [];
   const known = Object.hasOwn(pages, page) && (!named.has(page) || classify(name).href === `#/${page}/${name}`);
-  const { title, element } = known ? pages[page](leave.signal, name) : { title: 'Not found', element: h('h1', {}, 'There is no such page') };
+  const { title, element } = known ? pages[page](leave.signal, name) : { title: 'Not found', element: nowhere() };
   document.title = `${title} · ledgerd`;
   byId('main').replaceChildren(element);
   for (const a of document.querySelectorAll('header nav a')) {
@@ -32,6 +33,9 @@ function route() {
     else a.removeAttribute('aria-current');
   }
 }
+
+const nowhere = () => h('div', {}, h('h1', {}, 'There is no such page'), h('p', {}, 'A slot, a signature or a public key is found by the search above. There are also the ',
+  h('a', { href: '#/' }, 'overview'), ', the ', h('a', { href: '#/transactions' }, 'newest transactions'), ' and the ', h('a', { href: '/docs/' }, 'manual'), '.'));
 
 function moved() {
   route();
@@ -93,6 +97,7 @@ function switchTheme() {
 
 link.addEventListener('change', () => { drawHealth(); drawNotice(); });
 figures.addEventListener('polled', examine);
+figures.addEventListener('change', () => { byId('several').hidden = !figures.several; });
 budget.addEventListener('change', drawBudget);
 byId('theme').addEventListener('click', switchTheme);
 matchMedia('(prefers-color-scheme: dark)').addEventListener('change', () => document.dispatchEvent(new Event('theme')));
@@ -104,4 +109,7 @@ addEventListener('hashchange', moved);
 enableSearch(byId('search'));
 route();
 begin().then(() => figures.run());
-client.status().then(({ value }) => say(byId('version'), value.version), () => {});
+client.status().then(({ value }) => {
+  say(byId('version'), value.version);
+  byId('version').title = `node ${value.node_info.node_id}`;
+}, () => {});

@@ -1,8 +1,8 @@
 // The first page: the tree, the figures and the tape.
 
 import { h, say } from '/console/dom.js';
-import { brief, bytes, duration, number } from '/console/format.js';
-import { chart } from '/console/charts.js';
+import { brief, duration, mebibytes, number } from '/console/format.js';
+import { chart, ranges } from '/console/charts.js';
 import { commands, curl, wscat } from '/console/curl.js';
 import { figures, tree } from '/console/pulse.js';
 import { tape } from '/console/tape.js';
@@ -53,20 +53,21 @@ function tiles(signal) {
     drawn.push(() => { say(value, write()); say(small, detail()); });
     return h('div', { class: 'tile' }, h('h3', {}, name), value, small);
   };
-  const withChart = (name, series, write) => {
-    const line = chart(name, write, signal);
+  const withChart = (name, series, write, detail = () => '') => {
+    let aimed = ''; // the point that the pointer is at
+    const made = tile(name, () => (series().length > 0 ? write(series().at(-1)[1]) : '–'), () => aimed || detail());
+    const line = chart(name, write, (text) => { aimed = text; say(made.querySelector('small'), aimed || detail()); }, signal);
     drawn.push(() => line.draw(series()));
-    const made = tile(name, () => (series().length > 0 ? write(series().at(-1)) : '–'));
     made.append(line.element);
     return made;
   };
   const figure = (name) => figures.now.get(name);
   const shown = (name, write) => (figure(name) === undefined ? '–' : write(figure(name)));
-  const element = h('section', { class: 'tiles', 'aria-label': 'Figures' },
+  const element = h('section', { class: 'tiles', 'aria-label': 'Figures' }, ranges(),
     withChart('updates / s', () => figures.updates, brief),
     withChart('transactions / s', () => figures.transactions, brief),
-    withChart('sockets', () => figures.sockets, brief),
-    withChart('memory', () => figures.memory, bytes),
+    withChart('sockets', () => figures.sockets, brief, () => 'those of this page too'),
+    withChart('memory', () => figures.memory, mebibytes, () => shown('ledgerd_transactions', (n) => `${brief(n)} transactions`)),
     tile('slow consumers', () => shown('ledgerd_ws_closed_total{reason="slow_consumer"}', brief), () => 'closed since the start'),
     tile('accounts', () => shown('ledgerd_accounts', number), () => shown('ledgerd_token_accounts', (n) => `${number(n)} of tokens`)),
     tile('snapshot', () => snapshotAge(figure), () => (figure('ledgerd_snapshots_total') > 0 ? 'ago' : 'none since the start')),

@@ -4,9 +4,12 @@
 import { client, link, metricsText } from '/console/api.js';
 import { ForkTree, span } from '/console/forktree.js';
 import { parseFigures, Figures } from '/console/figures.js';
+import { Lag } from '/console/lag.js';
 
 export const tree = new ForkTree();
 export const figures = new Figures();
+/** Of all streams: these here are told so little that they are hardly ever late. */
+export const lag = new Lag();
 
 const firstWait = 200; // ms: a stream waits for less only before its first try to come back
 const longWait = 1000; // ms: several tries have failed
@@ -17,11 +20,12 @@ export async function begin() {
   client.stream({ ...quiet, after: await someBlocksAgo() }, {
     start() { tree.start(); },
     slotEnd({ slot, seq }) {
-      tree.extend(slot);
+      tree.extend(slot, seq);
       figures.numbered(seq);
     },
-    rollback({ from_slot: from, to_slot: to }) { tree.undo(from, to); },
-    heartbeat({ slot, seq }) {
+    rollback({ from_slot: from, to_slot: to, seq }) { tree.undo(from, to, seq); },
+    heartbeat({ slot, seq, timestamp }) {
+      lag.of(timestamp);
       link.up();
       link.hears(true);
       if (tree.levels.processed === null) tree.reached('processed', slot);

@@ -2,12 +2,14 @@
 
 import { Client } from '/client/ledgerd.js';
 import { announce, h, say } from '/console/dom.js';
-import { duration, number } from '/console/format.js';
+import { brief, duration, number } from '/console/format.js';
 import { Plug } from '/console/plug.js';
+import { lag } from '/console/pulse.js';
 import { Tally } from '/console/tally.js';
 import { Updates } from '/console/updates.js';
 
 const outage = 2000; // ms for which the button keeps the socket away
+const mostLag = 3000; // ms that the page may be late, and be later with each heartbeat, before it passes over what is under way
 
 /** @param {AbortSignal} signal */
 export function tape(signal) {
@@ -20,36 +22,69 @@ export function tape(signal) {
   const filter = h('input', { type: 'search', id: 'tape-filter', placeholder: 'account, owner, mint, wallet', spellcheck: 'false', autocapitalize: 'off', oninput: narrow });
   let tally = new Tally(0n); // since the last start, or since the wire was cut
   let cut = null; // an experiment that runs: {after, at, resumed}
+  let fell = null; // the number up to which it had come when it gave up the rest
+  let beat = null; // what was counted at the heartbeat before
+  let stream = follow();
 
-  const stream = new Client(location.origin, { WebSocket: plug.WebSocket }).stream({ tokens: true }, {
-    start({ seq }) {
-      tally = new Tally(seq);
-      updates.clear();
-      if (cut) end('the node did not hold that number any more, so the tape began anew');
-      ready();
-    },
-    update(update) {
-      tally.take(update.seq);
-      updates.add(update);
-    },
-    rollback({ from_slot: from, to_slot: to }) { updates.mark(`rollback: slot ${number(from)} is undone back to ${number(to)}, and its accounts are restored`); },
-    heartbeat({ seq }) {
-      tally.close(seq);
-      if (cut?.resumed) report();
-      say(state, `seq ${number(tally.newest)}`);
-    },
-    resumed(after) {
-      updates.mark(`resumed after number ${number(after)}`);
-      if (cut) cut.resumed = true;
-      else ready();
-    },
-    disconnected(why) {
-      if (!cut) killing.disabled = true;
-      say(state, cut ? 'the wire is cut' : `away: ${why}`);
-    },
-    failed(error) { say(state, error.message); },
-  });
+  function follow() {
+    return new Client(location.origin, { WebSocket: plug.WebSocket }).stream({ tokens: true }, handler());
+  }
+
+  function handler() {
+    return {
+      start({ seq }) {
+        tally = new Tally(seq);
+        updates.clear();
+        if (cut) end('the node did not hold that number any more, so the tape began anew');
+        if (fell !== null) updates.mark(`this page fell behind, and passed over ${number(seq - fell)} updates`);
+        fell = null;
+        ready();
+      },
+      update(update) {
+        tally.take(update.seq);
+        updates.add(update);
+      },
+      slotEnd() { updates.end(); },
+      rollback({ from_slot: from, to_slot: to }) { updates.mark(`rollback: slot ${number(from)} is undone back to ${number(to)}, and its accounts are restored`); },
+      heartbeat({ seq, timestamp }) {
+        tally.close(seq);
+        if (cut?.resumed) report();
+        const late = lag.of(timestamp);
+        const later = beat && late > beat.late; // not so while it catches up
+        tell(seq, late);
+        if (late > mostLag && later && !cut) catchUp();
+      },
+      resumed(after) {
+        updates.mark(`resumed after number ${number(after)}`);
+        if (cut) cut.resumed = true;
+        else ready();
+      },
+      disconnected(why) {
+        if (!cut) killing.disabled = true;
+        say(state, cut ? 'the wire is cut' : `away: ${why}`);
+      },
+      failed(error) { say(state, error.message); },
+    };
+  }
   signal.addEventListener('abort', () => stream.close());
+
+  // Says how far the tape is, how late, and how much of what happens it shows.
+  function tell(seq, late) {
+    const { passed, shown } = updates.counts;
+    const told = beat && seq > beat.seq ? Number(seq - beat.seq) : 0;
+    const rows = beat ? shown - beat.shown : 0;
+    const all = updates.filtered ? passed - (beat?.passed ?? 0) : told;
+    beat = { seq, passed, shown, late };
+    say(state, `seq ${number(seq)}${late > 500 ? ` · ${duration(late)} late` : ''}${rows < all ? ` · ${brief(rows)} of ${brief(all)} updates a second` : ''}`);
+  }
+
+  // The page falls behind: it passes over what is under way to it, and begins again where the node is.
+  function catchUp() {
+    killing.disabled = true;
+    [fell, beat] = [tally.newest, null];
+    stream.close();
+    stream = follow();
+  }
 
   function ready() {
     killing.disabled = false;
@@ -64,6 +99,7 @@ export function tape(signal) {
 
   function narrow() {
     const word = filter.value.trim();
+    updates.filtered = word !== '';
     updates.filter = ({ pubkey, owner, token }) => [pubkey, owner, token?.mint, token?.owner].some((name) => name?.includes(word));
     updates.changed();
   }

@@ -2,21 +2,21 @@
 
 import { client } from '/console/api.js';
 import { facts, h, table } from '/console/dom.js';
-import { accountLink, blockLink, number, transactionLink } from '/console/format.js';
+import { accountLink, blockLink, moment, number, transactionLink } from '/console/format.js';
 import { commands, curl } from '/console/curl.js';
 import { asked, paged } from '/console/page.js';
 
 const pageSize = 50;
 const commitment = 'confirmed'; // a page that ends in a block that is undone would have no next one
 
-export const transactionHeadings = ['signature', 'result', 'fee>', 'accounts>', 'slot>'];
+export const transactionHeadings = ['signature', 'result', 'fee, lamports>', 'accounts>', 'slot>'];
 
 export function transactionRow(record) {
-  return h('tr', { 'data-key': record.signature }, h('td', {}, transactionLink(record.signature)), h('td', {}, result(record.success)),
+  return h('tr', { 'data-key': record.signature, class: record.success === false && 'failed' }, h('td', {}, transactionLink(record.signature)), h('td', {}, result(record.success)),
     h('td', { class: 'number' }, record.fee === null ? '–' : number(record.fee)), h('td', { class: 'number' }, record.accounts.length), h('td', { class: 'number' }, blockLink(record.slot)));
 }
 
-const result = (success) => (success === null ? 'not known' : h('span', { class: success ? 'badge good' : 'badge bad' }, success ? 'success' : 'failed'));
+const result = (success) => (success === null ? 'not known' : success ? h('span', { class: 'quiet' }, 'success') : h('span', { class: 'badge bad' }, 'failed'));
 
 /** @param {AbortSignal} signal */
 export function recentPage(signal) {
@@ -31,11 +31,23 @@ export function recentPage(signal) {
   };
 }
 
+// The transactions before and after one in its block, once the node has told them.
+function beside({ slot, signature }, signal) {
+  const place = h('nav', { class: 'row', 'aria-label': 'Neighbours' });
+  client.block(slot, { include: 'signatures', signal }).then(({ value: { signatures } }) => {
+    const at = signatures.indexOf(signature);
+    const link = (to, text) => to !== undefined && h('a', { href: `#/tx/${to}`, class: 'button' }, text);
+    if (at >= 0) place.append(...[link(signatures[at - 1], '← before'), h('span', { class: 'quiet' }, `${number(at + 1)} of ${number(signatures.length)} in its block`), link(signatures[at + 1], 'after →')].filter(Boolean));
+  }, () => {}); // the transaction is all there is to show then
+  return place;
+}
+
 /** @param {AbortSignal} signal @param {string} signature */
 export function transactionPage(signal, signature) {
   const show = ({ value }) => [
     facts(['slot', blockLink(value.slot)], ['result', result(value.success)], ['fee', value.fee === null ? 'not recorded' : `${number(value.fee)} lamports`],
-      ['time', value.timestamp ?? 'not recorded']),
+      ['time', moment(value.timestamp)]),
+    beside(value, signal),
     h('section', {}, h('h2', {}, `${value.accounts.length} accounts`), h('ol', { class: 'keys' }, value.accounts.map((key) => h('li', {}, accountLink(key))))),
   ];
   return {

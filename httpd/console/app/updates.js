@@ -5,13 +5,23 @@ import { accountLink, amount, blockLink, change, number } from '/console/format.
 
 const keptRows = 400;
 const shownRows = 60;
+const mostOfBlock = 60; // rows of one block: more of them nobody reads
 const knownAccounts = 20_000; // whose last state is remembered to tell a change
 const drawEvery = 250; // ms
 
-/** The rows and their table. It holds still while the pointer or the focus is on it, so that what is aimed at stays. */
+/**
+ * The rows and their table. The newest block is on top, its updates in no order, as those that come last are not the more important ones; of a
+ * block with many it is a fair sample. It holds still while the pointer or the focus is on it, so that what is aimed at stays.
+ */
 export class Updates {
   /** Whether an update is shown. */
   filter = () => true;
+  /** Whether there is a filter. */
+  filtered = false;
+  /** How many updates of ended blocks passed the filter, and how many of these have rows. */
+  counts = { passed: 0, shown: 0 };
+  #block = []; // the sample of the block that has not ended
+  #passed = 0; // updates of it
   #frozen = null; // the rows as they were when it was paused
   #rows = [];
   #known = new Map();
@@ -36,6 +46,7 @@ export class Updates {
   /** Forgets everything: what is told next has nothing before it. */
   clear() {
     this.#rows = [];
+    [this.#block, this.#passed] = [[], 0];
     this.#known.clear();
     this.changed();
   }
@@ -48,8 +59,26 @@ export class Updates {
   }
 
   add(update) {
-    this.#put({ update, before: this.#known.get(update.pubkey) });
+    if (this.#block.length > 0 && this.#block[0].update.slot !== update.slot) this.end();
+    const row = { update, before: this.#known.get(update.pubkey) };
     this.know(update);
+    if (!this.filter(update)) return;
+    // Each has its chance to be in the sample, wherever in the block it stands.
+    const at = Math.floor(Math.random() * ++this.#passed);
+    if (this.#block.length < mostOfBlock) {
+      this.#block.push(this.#block[at] ?? row);
+      this.#block[at] = row;
+    } else if (at < mostOfBlock) {
+      this.#block[at] = row;
+    }
+  }
+
+  /** The block of the newest updates has ended. */
+  end() {
+    this.counts.passed += this.#passed;
+    this.counts.shown += this.#block.length;
+    for (const row of this.#block) this.#put(row);
+    [this.#block, this.#passed] = [[], 0];
   }
 
   get paused() { return this.#frozen !== null; }
@@ -62,7 +91,10 @@ export class Updates {
   }
 
   /** Puts a line between the updates. */
-  mark(text) { this.#put({ text }); }
+  mark(text) {
+    this.end();
+    this.#put({ text });
+  }
 
   #put(row) {
     this.#rows.unshift(row);
@@ -97,7 +129,7 @@ function drawn(row) {
   const delta = before && update.lamports - before.lamports;
   return h('tr', {},
     h('td', {}, accountLink(update.pubkey)),
-    h('td', { class: `number ${sign(delta)}` }, delta === undefined ? 'first seen' : change(delta)),
+    h('td', { class: `number ${sign(delta)}` }, delta === undefined ? 'new to this page' : change(delta)),
     h('td', { class: 'number' }, update.lamports === 0n ? 'closed' : number(update.lamports)),
     h('td', { class: 'number' }, token(update.token, before?.token)),
     h('td', { class: 'number' }, blockLink(update.slot)),

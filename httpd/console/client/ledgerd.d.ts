@@ -79,12 +79,20 @@ export interface Budget {
   limit: number; remaining: number; reset: Date | null;
 }
 
+/** A browser's WebSocket, or that of npm's ws. */
+export type SocketClass = new (address: string, protocols?: string[]) => {
+  onopen: ((event: any) => void) | null; onmessage: ((event: any) => void) | null;
+  onerror: ((event: any) => void) | null; onclose: ((event: any) => void) | null;
+  send(text: string): void;
+  close(code?: number): void;
+};
+
 export interface Options {
   /** How long a call waits in all, in ms, for a node that asks it to come later. 0: such a call fails at once. */
   patience?: number;
   apiKey?: string;
   fetch?: typeof fetch;
-  WebSocket?: typeof WebSocket;
+  WebSocket?: SocketClass;
 }
 
 /** At most 10,000 names in all, as many as a node takes on one connection: more of them throw a RangeError. */
@@ -132,6 +140,12 @@ export class StatusError extends Error {
 
 export function parse(text: string): unknown;
 
+/** For JSON.stringify, which takes no BigInt: integers of the ledger as strings of digits. */
+export function decimal(name: string, value: unknown): unknown;
+
+/** Asks for a list page by page, from the one that is read first to the last. */
+export function pages<T>(ask: (page: Read) => Promise<Answer<T>>, read?: Read): AsyncGenerator<Answer<T>>;
+
 export class Client {
   readonly base: string;
   readonly budget: Budget;
@@ -141,6 +155,8 @@ export class Client {
   latestBlock(read?: Read): Promise<Answer<Block>>;
   block(slot: bigint | number, read?: Read): Promise<Answer<FullBlock>>;
   transaction(signature: string, read?: Read): Promise<Answer<Transaction>>;
+  /** Returns a transaction once it has reached a level, which is confirmed unless another is named; after some ms it throws the node's 404. */
+  waitFor(signature: string, commitment?: Commitment, options?: { within?: number; signal?: AbortSignal }): Promise<Answer<Transaction>>;
   recent(read?: Read): Promise<Answer<{ transactions: Transaction[]; next_before: string | null }>>;
   account(pubkey: string, read?: Read): Promise<Answer<Account>>;
   transactions(pubkey: string, read?: Read): Promise<Answer<AccountTransactions>>;

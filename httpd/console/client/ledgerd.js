@@ -14,6 +14,20 @@ export function parse(text) {
   return JSON.parse(exact, (name, value) => (typeof value === 'string' && integers.has(name) ? BigInt(value) : value));
 }
 
+/** For JSON.stringify(value, decimal), which takes no BigInt: integers of the ledger as strings of digits. */
+export const decimal = (name, value) => (typeof value === 'bigint' ? String(value) : value);
+
+/** Asks for a list page by page: for await (const { value } of pages((page) => client.tokens(wallet, page), { limit: 100 })). */
+export async function* pages(ask, read = {}) {
+  for (let page = read; page;) {
+    const answer = await ask(page);
+    yield answer;
+    const { next_cursor: cursor, next_before: before, next_after: after } = answer.value;
+    const next = Object.entries({ cursor, before, after }).find(([, name]) => name);
+    page = next && { ...read, [next[0]]: next[1] };
+  }
+}
+
 /** A node's refusal or failure. retryAfter is in seconds, 0 where the node does not say. */
 export class StatusError extends Error {
   constructor(status, text, details, retryAfter) {
@@ -45,6 +59,18 @@ export class Client {
   latestBlock(read) { return this.get('/blocks/latest', read); }
   block(slot, read) { return this.get(`/blocks/${slot}`, read); }
   transaction(signature, read) { return this.get(`/transaction/${encodeURIComponent(signature)}`, read); }
+  /** Returns a transaction once it has reached a level; after some ms it throws the node's 404. */
+  async waitFor(signature, commitment = 'confirmed', { within = 60_000, signal } = {}) {
+    for (const late = Date.now() + within; ;) {
+      const left = Math.max(0, Math.min(longestWait, late - Date.now()));
+      try {
+        return await this.transaction(signature, { commitment, wait_ms: left, signal });
+      } catch (error) {
+        if (error.status !== 404 || left === 0) throw error;
+      }
+    }
+  }
+
   recent(read) { return this.get('/transactions/recent', read); }
   account(pubkey, read) { return this.get(`/account/${encodeURIComponent(pubkey)}`, read); }
   transactions(pubkey, read) { return this.get(`/account/${encodeURIComponent(pubkey)}/transactions`, read); }
@@ -99,6 +125,7 @@ function statusError(response, text) {
   return new StatusError(response.status, told.error ?? response.statusText, told.details ?? '', Number(response.headers.get('Retry-After') ?? 0));
 }
 
+const longestWait = 2000; // ms that a node lets a question wait
 const silence = 5000; // ms without a frame after which a connection counts as lost: a heartbeat comes each second
 const leastPause = 100; // ms between tries to connect; doubled with each that fails, and varied by half
 const mostPause = 10_000;

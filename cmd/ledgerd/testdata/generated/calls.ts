@@ -5,6 +5,7 @@ import type { components } from './api.js';
 import { connect } from './exact.js';
 import type * as told from './ledgerd.js';
 import type * as held from './client/ledgerd.js';
+import type { WebSocket as OfNode } from 'ws';
 
 declare const process: { argv: string[] };
 
@@ -15,6 +16,7 @@ type Documented = components['schemas'];
 type Told<Call extends keyof told.Client> = told.Client[Call] extends (...a: never[]) => Promise<told.Answer<infer T>> ? T : never;
 
 const same = <A, B>(_: Alike<A, B>) => {};
+const socket: [told.SocketClass, typeof OfNode] extends [infer Wanted, infer Given] ? Given extends Wanted ? true : never : never = true; // npm's ws is one
 same<Told<'health'>, Documented['Health']>(true);
 same<Told<'status'>, Documented['Status']>(true);
 same<Told<'latestBlock'>, Documented['Block']>(true);
