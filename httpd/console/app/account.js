@@ -120,7 +120,7 @@ function owned(key, signal) {
     return { rows: value.accounts.map(row), next: value.next_cursor };
   };
   const frame = (body) => table('Accounts of this program', ['account', 'lamports>'], body);
-  return h('section', { id: 'owned' }, h('h2', {}, 'Accounts of this program'), paged(ask, frame, 'It owns no accounts.', signal),
+  return h('section', { id: 'owned' }, h('h2', {}, 'Accounts of this program'), h('div', { id: 'owned-list' }, paged(ask, frame, 'It owns no accounts.', signal)),
     curl(`/accounts/program/${key}?limit=${pageSize}`), ownedChanges(key, signal));
 }
 

@@ -107,7 +107,7 @@ const steps = {
     await page.locator('.facts', { hasText: block.blockhash }).waitFor();
     await search(page, signature, 'Transaction');
     await page.locator('.keys a', { hasText: accounts[0] }).waitFor();
-    await search(page, tokenProgram, 'Account');
+    await search(page, tokenProgram, 'Token Program');
     await page.locator('.facts', { hasText: 'executable' }).waitFor();
     await page.keyboard.press('/');
     await page.keyboard.type('nobody\n');
@@ -116,12 +116,15 @@ const steps = {
   },
 
   async 'lists go on page by page'({ page }) {
-    await rows(page, '#owned', 25);
-    await page.locator('#owned').getByRole('button', { name: 'More' }).click();
-    await rows(page, '#owned', 50);
+    await rows(page, '#owned-list', 25);
+    await page.locator('#owned-list').getByRole('button', { name: 'More' }).click();
+    await rows(page, '#owned-list', 50);
+    await page.locator('#owned .tape .slot').first().waitFor(); // its accounts change
     await rows(page, '#history', 25);
     await page.locator('#history').getByRole('button', { name: 'More' }).click();
     await rows(page, '#history', 50);
+    await page.goto(`${address}/#/blocks`);
+    await page.waitForFunction(() => document.querySelectorAll('main tbody tr').length > 20);
     await page.goto(`${address}/#/transactions`);
     await rows(page, 'main', 50);
     await page.getByRole('button', { name: 'More' }).click();
@@ -230,7 +233,7 @@ async function accessible({ page }) {
   const { transactions: [{ signature, accounts: [wallet] }] } = await api('/transactions/recent?limit=1');
   await page.goto(`${address}/`);
   await page.evaluate(axe);
-  for (const at of ['#/', '#/transactions', '#/socket', `#/block/${slot}`, `#/block/${slot + 1000}`, `#/tx/${signature}`, `#/account/${wallet}`, `#/account/${tokenProgram}`, '#/nowhere']) {
+  for (const at of ['#/', '#/blocks', '#/transactions', '#/socket', `#/block/${slot}`, `#/block/${slot + 1000}`, `#/tx/${signature}`, `#/account/${wallet}`, `#/account/${tokenProgram}`, '#/nowhere']) {
     await page.goto(`${address}/${at}`);
     await page.locator('main:not(:has([aria-busy])) h1').waitFor({ state: 'attached' });
     for (const [colorScheme, rules] of [['dark', ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'best-practice']], ['light', ['color-contrast', 'link-in-text-block']]]) {
