@@ -88,7 +88,7 @@ func (c *conn) rest(d time.Duration) {
 func (c *conn) exchange(request []byte) error {
 	c.bytes, c.why = 0, nil
 	if c.socket == nil {
-		if err := c.open(); err != nil && c.phase.ctx.Err() != nil {
+		if err := c.open(); err != nil && (c.phase.last.Err() != nil || !time.Now().Before(c.phase.until)) { // a dialer's deadline may be told before its context's
 			return errAtEnd
 		} else if err != nil {
 			return fmt.Errorf("cannot connect: %w", plain(err))
@@ -123,7 +123,7 @@ func (c *conn) exchange(request []byte) error {
 // open connects.
 func (c *conn) open() (err error) {
 	c.proven = false
-	if c.socket, err = c.load.config.Dial.Dial(c.phase.ctx, c.index, c.load.config.Address.String()); err != nil {
+	if c.socket, err = c.load.config.Dial.Dial(c.phase.last, c.index, c.load.config.Address.String()); err != nil {
 		c.socket = nil // not a typed one
 		return err
 	}

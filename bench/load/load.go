@@ -91,6 +91,9 @@ func (l *Load) Phase(ctx context.Context, pace Pace) *Counts {
 	p.until = p.from.Add(length + grace)
 	p.ctx, p.stop = context.WithTimeout(ctx, length)
 	defer p.stop()
+	var stop context.CancelFunc
+	p.last, stop = context.WithDeadline(ctx, p.until)
+	defer stop()
 	var busy sync.WaitGroup
 	for i := range l.conns {
 		busy.Go(func() { l.conns[i].ask(p) })

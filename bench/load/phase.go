@@ -27,7 +27,8 @@ type phase struct {
 	ctx     context.Context // nothing is sent any more when it is done
 	stop    context.CancelFunc
 	from    time.Time
-	until   time.Time // when no response is waited for any more
+	until   time.Time       // when no response is waited for any more
+	last    context.Context // is done then
 	issued  atomic.Int64
 	tickets chan time.Duration // in an open loop: when requests are due, handed to connections that are free
 	unsent  int                // those that were due and are not sent
