@@ -54,6 +54,12 @@ async function search(page, text, heading) {
   await page.locator('h1', { hasText: heading }).waitFor();
 }
 
+// Cuts the wire of the tape. A page that has fallen behind begins its tape anew, and takes no click meanwhile.
+async function kill(page) {
+  const told = page.locator('#resume-result');
+  while (await told.textContent() === '') await page.getByRole('button', { name: 'Kill & resume' }).click();
+}
+
 const rows = (page, section, count) => page.waitForFunction(([where, n]) => document.querySelectorAll(`${where} tbody tr`).length === n, [section, count]);
 const slotOf = async (page, level) => Number((await page.locator(`#level-${level} b`).textContent()).replaceAll(',', ''));
 
@@ -93,7 +99,7 @@ const steps = {
   },
 
   async 'kill and resume'({ page }) {
-    await page.getByRole('button', { name: 'Kill & resume' }).click();
+    await kill(page);
     const verdict = page.locator('#resume-result strong');
     await verdict.waitFor();
     assert.equal(await verdict.textContent(), '0 missed');
@@ -203,25 +209,23 @@ const steps = {
   async 'a frame that is lost is counted'({ page }) {
     await page.addInitScript(() => {
       const Real = WebSocket;
-      let sockets = 0;
+      let lost = false;
       window.WebSocket = function Lossy(url) {
         const socket = new Real(url);
-        if (!url.includes('tokens=true') || ++sockets !== 2) return socket;
         let resumed = false;
-        const lose = (event) => {
-          if (resumed && event.data.includes('account_update')) {
+        socket.addEventListener('message', (event) => {
+          if (resumed && !lost && event.data.includes('account_update')) {
             event.stopImmediatePropagation();
-            socket.removeEventListener('message', lose);
+            lost = true;
           }
-          resumed ||= event.data.includes('"resumed"');
-        };
-        socket.addEventListener('message', lose);
+          resumed ||= url.includes('tokens=true') && event.data.includes('"resumed"');
+        });
         return socket;
       };
     });
     await page.goto(`${address}/#/`);
     await page.locator('#tape-state', { hasText: 'seq' }).waitFor();
-    await page.getByRole('button', { name: 'Kill & resume' }).click();
+    await kill(page);
     await page.locator('#resume-result strong', { hasText: /^1 missed$/ }).waitFor();
   },
 };
