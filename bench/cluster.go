@@ -53,7 +53,7 @@ func runCluster(ctx context.Context, r *Run) error {
 	r.Note("nats-servers with sync_interval: always, all nodes and the load share the processors and one disk; nodes sync logs of their own too")
 	r.Note("from due to shown is all of it: the ingester, the log, the replica; of several replicas the slowest counts")
 	c := &cluster{Run: r, nats: nats}
-	ledger, err := writeIngest(r, networkAccounts, clusterRateBlocks)
+	ledger, err := writeIngest(r, networkAccounts, clusterRateBlocks, 0)
 	if err != nil {
 		return err
 	}

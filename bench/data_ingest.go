@@ -19,6 +19,7 @@ const (
 	ingestTokens   = 30   // of a hundred accounts
 	ingestUpdates  = 4000 // of a block
 	ingestBlocks   = 1000
+	ingestData     = 304 // bytes of an account, where there are any
 	ingestLeast    = 100 // blocks: fewer are read at once, and cannot be timed
 	// ingestLook is how often a server is asked how far it is. The answer costs it a part of a millisecond.
 	ingestLook = 20 * time.Millisecond
@@ -34,27 +35,33 @@ type ingest struct {
 	newest ledger.Slot
 }
 
-// writeIngest writes the event file.
-func writeIngest(r *Run, accounts, blocks int) (*ingest, error) {
+// writeIngest writes the event file, of accounts with so many bytes of data.
+func writeIngest(r *Run, accounts, blocks, data int) (*ingest, error) {
 	dir, err := r.tempDir()
 	if err != nil {
 		return nil, err
 	}
 	s := &ingest{Run: r, events: filepath.Join(dir, "ledger.events")}
-	s.config = feed.Config{Accounts: max(r.Scaled(accounts), ingestUpdates), Updates: ingestUpdates, Tokens: ingestTokens}
+	s.config = feed.Config{Accounts: max(r.Scaled(accounts), ingestUpdates), Updates: ingestUpdates, Tokens: ingestTokens, Data: data}
 	s.newest, err = writeLedger(s.events, s.config, max(r.Scaled(blocks), ingestLeast))
 	return s, err
 }
 
 func runIngest(ctx context.Context, r *Run) error {
-	s, err := writeIngest(r, ingestAccounts, ingestBlocks)
+	s, err := writeIngest(r, ingestAccounts, ingestBlocks, 0)
+	if err != nil {
+		return err
+	}
+	withData, err := writeIngest(r, ingestAccounts, ingestBlocks/4, ingestData)
 	if err != nil {
 		return err
 	}
 	r.Note("%d accounts, %d of 100 hold tokens; blocks of %d updates, each synced before it is seen, many with one sync (--wal-sync always)", s.config.Accounts, ingestTokens, ingestUpdates)
 	r.Note("timed from the first block seen published to the last, by asking for the metrics")
+	r.Note("with-data: the same accounts with %d bytes of data each, which every update changes, and a quarter of the blocks", ingestData)
 	subjects := []func() error{
-		func() error { return s.read(ctx) },
+		func() error { return s.read(ctx, "ledgerd", "--data", "none") },
+		func() error { return withData.read(ctx, "with-data", "--data", "all") },
 	}
 	if r.hasRedis() {
 		r.Note("Redis takes pipelined SETs of the same bytes without a network, and has the indexes of base state, which these updates do not change")
@@ -106,8 +113,8 @@ func (p *passage) perSecond(metric string) float64 {
 }
 
 // read has a server read the file.
-func (s *ingest) read(ctx context.Context) error {
-	server, err := s.start(ctx, "", "--source", "file:"+s.events)
+func (s *ingest) read(ctx context.Context, subject string, flags ...string) error {
+	server, err := s.start(ctx, "", append(flags, "--source", "file:"+s.events)...)
 	if err != nil {
 		return err
 	}
@@ -121,7 +128,7 @@ func (s *ingest) read(ctx context.Context) error {
 	if got := p.last.metrics["ledgerd_log_durable_slot"]; got < float64(s.newest) {
 		return fmt.Errorf("ledgerd shows block %d when block %.0f is durable", s.newest, got)
 	}
-	s.record("ledgerd", p.updates, p.seconds(), p.cpu[0],
+	s.record(subject, p.updates, p.seconds(), p.cpu[0],
 		report.Figure{Unit: "log-MB/s", Value: p.perSecond("ledgerd_log_written_bytes_total") / 1e6},
 		report.Figure{Unit: "fsyncs/s", Value: p.perSecond("ledgerd_log_fsync_duration_seconds_count")})
 	return nil

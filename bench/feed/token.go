@@ -36,5 +36,10 @@ func (c Config) Account(index int, s ledger.Slot) ledger.AccountWrite {
 			Details: ledger.Some(ledger.TokenDetails{State: ledger.TokenInitialized}),
 		}
 	}
+	if c.Data > 0 {
+		data := make([]byte, c.Data)
+		fill(data, uint64(index)<<32|uint64(s))
+		a.Known, a.Data = a.Known|ledger.FieldData, ledger.NewData(data)
+	}
 	return a
 }
