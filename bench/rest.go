@@ -72,13 +72,14 @@ var restLimits = []string{"--rate-limit-minute", "16777215", "--rate-limit-hour"
 
 // restSubject is a server and what it is asked for.
 type restSubject struct {
-	name   string
-	of     int // how many things there are to ask for
-	write  func(dst []byte, index int) []byte
-	verify func(index int, response *fasthttp.Response) error // of a response with status 200
-	pids   func() []int
-	load   load.Config // where it is asked
-	rate   float64     // at which it is asked; 0: closed loop
+	name     string
+	of       int // how many things there are to ask for
+	write    func(dst []byte, index int) []byte
+	verify   func(index int, response *fasthttp.Response) error // of a response with status 200
+	pids     func() []int
+	load     load.Config // where it is asked
+	rate     float64     // at which it is asked; 0: closed loop
+	accounts int         // of a request; 0: one, which is not told
 }
 
 // index returns what a request of the script asks for: each thing equally often and in no order, the same in every run.
@@ -121,13 +122,17 @@ func (s *restSubject) round(ctx context.Context, r *Run) error {
 		return fmt.Errorf("%s answers nothing: %v", s.name, n.Errors)
 	}
 	each, p := float64(n.Answered()), n.Latency.Summary()
-	r.Record(s.name, n.Answered(),
+	var more []report.Figure
+	if s.accounts > 0 {
+		more = append(more, report.Figure{Unit: "accounts/s", Value: n.PerSecond() * float64(s.accounts)})
+	}
+	r.Record(s.name, n.Answered(), append(more,
 		report.Figure{Unit: "req/s", Value: n.PerSecond()},
 		report.Figure{Unit: "cpu-us/req", Value: used.cpu[0].Seconds() * 1e6 / each},
 		report.Figure{Unit: "load-cpu-us/req", Value: used.cpu[1].Seconds() * 1e6 / each},
 		report.Figure{Unit: "p50-ms", Value: p.P50}, report.Figure{Unit: "p99-ms", Value: p.P99}, report.Figure{Unit: "p99.9-ms", Value: p.P999},
 		report.Figure{Unit: "failed", Value: float64(n.Failed())}, report.Figure{Unit: "unsent", Value: float64(n.Unsent)},
-	)
+	)...)
 	return nil
 }
 

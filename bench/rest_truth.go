@@ -82,6 +82,10 @@ func answerOf(ctx context.Context, g *rig) (answer peer.Answer, err error) {
 	if err != nil {
 		return answer, err
 	}
+	return askFor(request)
+}
+
+func askFor(request *http.Request) (answer peer.Answer, err error) {
 	response, err := http.DefaultClient.Do(request)
 	if err != nil {
 		return answer, err
@@ -89,7 +93,7 @@ func answerOf(ctx context.Context, g *rig) (answer peer.Answer, err error) {
 	defer response.Body.Close()
 	body, err := io.ReadAll(response.Body)
 	if err == nil && response.StatusCode != http.StatusOK {
-		err = fmt.Errorf("GET %s is answered %s", request.URL, response.Status)
+		err = fmt.Errorf("%s %s is answered %s", request.Method, request.URL, response.Status)
 	}
 	for _, name := range []string{"Date", "Content-Length", "Connection"} {
 		response.Header.Del(name)

@@ -22,10 +22,10 @@ type Scenario struct {
 }
 
 // Scenarios are all there are, in the order in which they are run and reported.
-var Scenarios = slices.Concat(restScenarios, streamScenarios, dataScenarios, historyScenarios, clusterScenarios)
+var Scenarios = slices.Concat(restScenarios, rpcScenarios, streamScenarios, dataScenarios, historyScenarios, clusterScenarios)
 
 // Goals are what is asked of ledgerd, in the order in which they are reported. They stand in the file of their kind of scenario.
-var Goals = slices.Concat(restGoals, streamGoals, dataGoals, historyGoals, clusterGoals)
+var Goals = slices.Concat(restGoals, rpcGoals, streamGoals, dataGoals, historyGoals, clusterGoals)
 
 // Run is what scenarios run in, and where they record what they measure. It ends what they start.
 type Run struct {

@@ -1,0 +1,119 @@
+package bench
+
+import (
+	"context"
+	"encoding/base64"
+	"fmt"
+	"net/http"
+	"net/netip"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/valyala/fasthttp"
+
+	"ledgerd/bench/feed"
+	"ledgerd/bench/load"
+	"ledgerd/bench/peer"
+	"ledgerd/bench/report"
+)
+
+var rpcScenarios = []Scenario{
+	{"rpc", "How many accounts with data JSON-RPC answers in a second, one by one and a hundred at a time, and what a call costs.", runRPC},
+}
+
+var rpcGoals = []report.Goal{
+	{Scenario: "rpc", Subject: "one", Unit: "cpu-us/req", Of: "bare", AtMost: 1.35,
+		Why: "a third is what the call to parse, the look-up, the data to encode and the counting of limits may take, of which bare does none",
+		Needs: "a look-up of accounts with their data on the goroutine of the caller, as one without is"},
+}
+
+const (
+	rpcData    = 168 // bytes of each account: those of a token account, as whole words
+	rpcHundred = 100
+)
+
+// rpcAddress finds where JSON-RPC is spoken in what ledgerd prints once it listens.
+var rpcAddress = regexp.MustCompile(`JSON-RPC +http://(\S+)/`)
+
+// runRPC asks ledgerd for one account a call and for a hundred, and beside it one that answers each call for one with the same bytes. The answer about a hundred
+// is not to be compressed, which takes longer than all else.
+func runRPC(ctx context.Context, r *Run) error {
+	r.Note(clientNote)
+	accounts := max(rpcHundred, r.Scaled(restAccounts))
+	g, err := startRig(ctx, r, feed.Config{Accounts: accounts, Data: rpcData}, slices.Concat(restLimits, []string{"--data", "all", "--rpc-listen", "127.0.0.1:0"})...)
+	if err != nil {
+		return err
+	}
+	said, err := g.Await(ctx, rpcAddress)
+	if err != nil {
+		return err
+	}
+	own := load.Config{Address: netip.MustParseAddrPort(said[1])}
+	pids := func() []int { return []int{g.Pid()} }
+	write := func(host string) func([]byte, int) []byte {
+		return func(dst []byte, index int) []byte {
+			return load.AppendPost(dst, host, "/", nil, rpcCall("getAccountInfo", `"`+keyOf(index)+`"`))
+		}
+	}
+	subjects := []*restSubject{
+		{name: "one", of: accounts, load: own, pids: pids, write: write(said[1]), verify: g.verifyData(1)},
+		{name: "hundred", of: accounts, load: own, pids: pids, verify: g.verifyData(rpcHundred), accounts: rpcHundred, write: func(dst []byte, index int) []byte {
+			keys := make([]string, rpcHundred)
+			for i := range keys {
+				keys[i] = `"` + keyOf((index+i)%accounts) + `"`
+			}
+			return load.AppendPost(dst, said[1], "/", http.Header{"Accept-Encoding": {"identity"}}, rpcCall("getMultipleAccounts", "["+strings.Join(keys, ",")+"]"))
+		}},
+	}
+	if r.Peers {
+		bare, err := startBareRPC(ctx, r, "http://"+said[1]+"/")
+		if err != nil {
+			return err
+		}
+		subjects = append(subjects, &restSubject{
+			name: "bare", of: accounts, load: load.Config{Address: bare.Address}, pids: bare.Pids, write: write(bare.Address.String()),
+			verify: func(_ int, response *fasthttp.Response) error { return g.verifyData(1)(0, response) },
+		})
+	}
+	return turns(r, subjects, func(s *restSubject) error { return s.round(ctx, r) })
+}
+
+// rpcCall returns the body of a call for accounts.
+func rpcCall(method, keys string) string {
+	return fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":%q,"params":[%s,{"commitment":"processed","encoding":"base64"}]}`, method, keys)
+}
+
+// startBareRPC starts a peer that answers every call as ledgerd answers one for the first account.
+func startBareRPC(ctx context.Context, r *Run, url string) (*peer.Server, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, url, strings.NewReader(rpcCall("getAccountInfo", `"`+keyOf(0)+`"`)))
+	if err != nil {
+		return nil, err
+	}
+	answer, err := askFor(request)
+	if err != nil {
+		return nil, err
+	}
+	bare, err := peer.RESTPeers[0].Start(ctx, peer.Config{Self: r.Self, Dir: r.Dir, Answer: answer})
+	if err == nil {
+		r.atEnd(func(bool) error { return bare.Stop() })
+		r.Note("bare (%s): %s", bare.Version, peer.RESTPeers[0].About)
+	}
+	return bare, err
+}
+
+// verifyData returns what says what is wrong with an answer: it has not the data of so many accounts from an index on.
+func (g *rig) verifyData(count int) func(int, *fasthttp.Response) error {
+	return func(index int, response *fasthttp.Response) error {
+		rest := string(response.Body())
+		for i := range count {
+			c := g.feed.Config()
+			data := c.Account((index+i)%c.Accounts, feed.FirstSlot-1).Data.Bytes()
+			var found bool
+			if _, rest, found = strings.Cut(rest, `"data":["`+base64.StdEncoding.EncodeToString(data)+`","base64"]`); !found {
+				return fmt.Errorf("account %d is not where it should be in %.500q", index+i, response.Body())
+			}
+		}
+		return nil
+	}
+}
