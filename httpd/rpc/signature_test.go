@@ -48,6 +48,8 @@ func followSignatures(t *testing.T, random *rand.Rand) {
 	f, r := serveHub(t)
 	l := f.ledger
 	c := client{t, r.dial()}
+	asked := make(chan struct{}, 1) // the ledger is, after the answer: the next block must not come before
+	l.asked = func() func() { return func() { asked <- struct{}{} } }
 	var alive []waiting
 	var chain []ledger.Tip // of blocks that are not final
 	numbers, slot := 0, ledger.Slot(40)
@@ -78,7 +80,7 @@ func followSignatures(t *testing.T, random *rand.Rand) {
 		return l.blocks[slices.IndexFunc(l.blocks, func(b *ledger.Block) bool { return b.Slot == slot })]
 	}
 	sigOf := func() ledger.Signature { return testSignature(byte(100 + random.IntN(30))) }
-	for step, asked := 0, 0; asked < 90; step++ { // a client may say no more in a second
+	for step, said := 0, 0; said < 90; step++ { // a client may say no more in a second
 		switch n := random.IntN(10); {
 		case n < 3:
 			slot += 1 + ledger.Slot(random.IntN(2))
@@ -111,14 +113,15 @@ func followSignatures(t *testing.T, random *rand.Rand) {
 			}
 			follow(step, level.String(), want)
 		case n < 7 && len(alive) > 0:
-			asked++
+			said++
 			i := random.IntN(len(alive))
 			ledgertest.Equal(t, c.ask("signatureUnsubscribe", fmt.Sprintf("[%d]", alive[i].number)), `{"jsonrpc":"2.0","result":true,"id":1}`, "taken back")
 			alive = slices.Delete(alive, i, i+1)
 		default:
-			asked++
+			said++
 			w := waiting{sig: sigOf(), level: ledger.Commitment(random.IntN(3)), received: random.IntN(2) == 0}
 			answer := c.ask("signatureSubscribe", fmt.Sprintf(`["%s",{"commitment":"%s","enableReceivedNotification":%t}]`, w.sig, w.level, w.received))
+			<-asked
 			same := slices.IndexFunc(alive, func(o waiting) bool { o.number = 0; return o == w })
 			if same >= 0 {
 				w = alive[same]
