@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -38,6 +39,9 @@ func needsLibraries(t *testing.T) {
 	needs(t, "node")
 }
 
+// compiling is held while testdata/solanago is compiled: who comes later finds it in the cache.
+var compiling sync.Mutex
+
 // goLibrary runs testdata/solanago, in CI: it is compiled for half a minute, and takes the network.
 func goLibrary(t *testing.T, args ...string) {
 	t.Helper()
@@ -45,7 +49,11 @@ func goLibrary(t *testing.T, args ...string) {
 		return
 	}
 	program := t.TempDir() + "/solanago"
-	output(t, "testdata/solanago", "go", "build", "-o", program, ".")
+	func() {
+		compiling.Lock()
+		defer compiling.Unlock()
+		output(t, "testdata/solanago", "go", "build", "-o", program, ".")
+	}()
 	output(t, ".", append([]string{program}, args...)...)
 }
 
