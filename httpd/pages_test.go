@@ -57,8 +57,8 @@ func TestPagesAreServed(t *testing.T) {
 			appBytes += len(first.body)
 		}
 	}
-	if appBytes > 150<<10 {
-		t.Errorf("the console has %d bytes, want at most 150 KiB", appBytes)
+	if appBytes > 170<<10 {
+		t.Errorf("the console has %d bytes, want at most 170 KiB", appBytes)
 	}
 }
 

@@ -347,7 +347,7 @@ func TestAsManyNamesAsANodeTakesAreFollowed(t *testing.T) {
 	if why != nil || began != 1 || members == 0 || ctx.Err() != nil {
 		t.Errorf("it was begun %d times, told %d members, and ready: %v; %v", began, members, ctx.Err() == nil, why)
 	}
-	waits := make(chan time.Duration, 40) // of so many at once, that no machine is slow enough for their budget
+	waits := make(chan time.Duration, 18) // of so many at once, that no machine is slow enough for their budget
 	var crowd sync.WaitGroup
 	for range cap(waits) {
 		crowd.Go(func() {

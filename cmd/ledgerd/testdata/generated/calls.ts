@@ -5,7 +5,7 @@ import type { components } from './api.js';
 import { connect } from './exact.js';
 import type * as told from './ledgerd.js';
 import type * as held from './client/ledgerd.js';
-import type { WebSocket as OfNode } from 'ws';
+import type OfNode from 'ws';
 
 declare const process: { argv: string[] };
 
