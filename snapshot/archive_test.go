@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"testing/synctest"
@@ -262,7 +263,8 @@ func TestDamagedRunCostsItsOwnBlocks(t *testing.T) {
 func TestRunsAreJoinedWhileTheyAreRead(t *testing.T) {
 	blocks := testBlocks(0, 2*mergedRuns-2)
 	for call := range vfstest.Calls(3) {
-		disk, opened := vfstest.NewFaulty(vfstest.NewMemory(), vfstest.Plan{}), 0
+		disk := vfstest.NewFaulty(vfstest.NewMemory(), vfstest.Plan{})
+		var opened atomic.Int64 // runs that are joined are read back by several at once
 		a := openTestArchive(t, disk, 1<<30)
 		for n := range mergedRuns - 1 {
 			must(t, a.Add(t.Context(), blocks[n:n+1], 1<<40, Pace{}))
@@ -271,7 +273,7 @@ func TestRunsAreJoinedWhileTheyAreRead(t *testing.T) {
 			if c.Kind != vfstest.KindOpen {
 				return
 			}
-			if opened++; opened == call {
+			if opened.Add(1) == int64(call) {
 				must(t, a.Add(t.Context(), blocks[mergedRuns-1:], 1<<40, Pace{}))
 				ledgertest.Equal(t, a.Stats().Runs, 1, "runs, once they are joined")
 			}
@@ -279,7 +281,7 @@ func TestRunsAreJoinedWhileTheyAreRead(t *testing.T) {
 		if err := archived(a, blocks[:mergedRuns-1], false); err != nil {
 			t.Fatalf("joined at the %d. opening: %v", call, err)
 		}
-		if opened < call {
+		if opened.Load() < int64(call) {
 			return
 		}
 	}

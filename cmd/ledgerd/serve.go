@@ -13,6 +13,7 @@ import (
 	"os/signal"
 	"runtime"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -43,6 +44,9 @@ func (c *serveCommand) connsPerMinute() int {
 	return 10 * max(c.RateLimitMinute, (c.RateLimitHour+59)/60)
 }
 
+// profileNoHeap has the runtime keep no profile of the heap: nobody could read it, and it grows for hours with each new path of calls.
+var profileNoHeap = sync.OnceFunc(func() { runtime.MemProfileRate = 0 })
+
 // Run starts the node and serves until ctx ends or something fails.
 //
 // The order is: source and flags, listeners, data directory, and only then connections,
@@ -52,7 +56,7 @@ func (c *serveCommand) Run(ctx context.Context, s *streams, args arguments, cli 
 	level.Set(c.LogLevel.Level)
 	n := &node{logger: newLogger(s.err, c.LogFormat, level)}
 	if !c.Pprof {
-		runtime.MemProfileRate = 0 // nobody could read the profile of the heap, which grows for hours with each new path of calls
+		profileNoHeap()
 	}
 	limit, unlimit := limitMemory(c.MemoryLimit, n.logger)
 	defer unlimit()
