@@ -2,7 +2,7 @@
 
 import { client } from '/console/api.js';
 import { facts, h, say, table } from '/console/dom.js';
-import { accountLink, amount, blockLink, brief, number } from '/console/format.js';
+import { accountLink, amount, blockLink, number } from '/console/format.js';
 import { commands, curl, wscat } from '/console/curl.js';
 import { nameOf } from '/console/names.js';
 import { asked, paged, refusal } from '/console/page.js';
@@ -128,17 +128,17 @@ function owned(key, signal) {
 function ownedChanges(key, signal) {
   const updates = new Updates('Live changes of the accounts of this program', 'The next change of one of its accounts appears here.', signal);
   const state = h('span', { class: 'quiet' }, 'connecting');
-  const { counts } = updates;
-  let beat = { ...counts };
-  const stream = client.stream({ programs: [key], tokens: true, conflate: true, after: BigInt(figures.now.get('ledgerd_seq') ?? 0) }, {
-    ...shown(updates, state),
-    heartbeat() {
-      const [passed, rows] = [counts.passed - beat.passed, counts.shown - beat.shown];
-      beat = { ...counts };
-      say(state, rows < passed ? `live · ${brief(rows)} of ${brief(passed)} updates a second` : 'live');
-    },
-  });
-  signal.addEventListener('abort', () => stream.close());
+  const follow = () => {
+    if (!figures.now.has('ledgerd_seq')) return; // it is not known yet where the node stands
+    figures.removeEventListener('polled', follow);
+    const stream = client.stream({ programs: [key], tokens: true, conflate: true, after: BigInt(figures.now.get('ledgerd_seq')) }, {
+      ...shown(updates, state),
+      heartbeat() { say(state, `live${updates.beat()}`); },
+    });
+    signal.addEventListener('abort', () => stream.close());
+  };
+  figures.addEventListener('polled', follow, { signal });
+  follow();
   return h('section', { 'aria-labelledby': 'owned-changes' }, h('div', { class: 'row' }, h('h2', { id: 'owned-changes' }, 'Live changes of its accounts'), state), updates.element);
 }
 

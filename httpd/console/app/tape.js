@@ -2,7 +2,7 @@
 
 import { Client } from '/client/ledgerd.js';
 import { announce, h, say } from '/console/dom.js';
-import { brief, duration, number } from '/console/format.js';
+import { duration, number } from '/console/format.js';
 import { Plug } from '/console/plug.js';
 import { lag } from '/console/pulse.js';
 import { Tally } from '/console/tally.js';
@@ -23,7 +23,7 @@ export function tape(signal) {
   let tally = new Tally(0n); // since the last start, or since the wire was cut
   let cut = null; // an experiment that runs: {after, at, resumed}
   let fell = null; // the number up to which it had come when it gave up the rest
-  let beat = null; // what was counted at the heartbeat before
+  let before = Infinity; // how late the heartbeat before was
   let stream = follow();
 
   function follow() {
@@ -50,8 +50,9 @@ export function tape(signal) {
         tally.close(seq);
         if (cut?.resumed) report();
         const late = lag.of(timestamp);
-        const later = beat && late > beat.late; // not so while it catches up
-        tell(seq, late);
+        say(state, `seq ${number(seq)}${late > 500 ? ` · ${duration(late)} late` : ''}${updates.beat()}`);
+        const later = late > before; // not so while it catches up
+        before = late;
         if (late > mostLag && later && !cut) catchUp();
       },
       resumed(after) {
@@ -68,20 +69,10 @@ export function tape(signal) {
   }
   signal.addEventListener('abort', () => stream.close());
 
-  // Says how far the tape is, how late, and how much of what happens it shows.
-  function tell(seq, late) {
-    const { passed, shown } = updates.counts;
-    const told = beat && seq > beat.seq ? Number(seq - beat.seq) : 0;
-    const rows = beat ? shown - beat.shown : 0;
-    const all = updates.filtered ? passed - (beat?.passed ?? 0) : told;
-    beat = { seq, passed, shown, late };
-    say(state, `seq ${number(seq)}${late > 500 ? ` · ${duration(late)} late` : ''}${rows < all ? ` · ${brief(rows)} of ${brief(all)} updates a second` : ''}`);
-  }
-
   // The page falls behind: it passes over what is under way to it, and begins again where the node is.
   function catchUp() {
     killing.disabled = true;
-    [fell, beat] = [tally.newest, null];
+    [fell, before] = [tally.newest, Infinity];
     stream.close();
     stream = follow();
   }
@@ -99,7 +90,6 @@ export function tape(signal) {
 
   function narrow() {
     const word = filter.value.trim();
-    updates.filtered = word !== '';
     updates.filter = ({ pubkey, owner, token }) => [pubkey, owner, token?.mint, token?.owner].some((name) => name?.includes(word));
     updates.changed();
   }

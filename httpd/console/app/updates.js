@@ -1,7 +1,7 @@
 // A list of account updates, newest first, each with what it changed.
 
 import { h, table } from '/console/dom.js';
-import { accountLink, amount, blockLink, change, number } from '/console/format.js';
+import { accountLink, amount, blockLink, brief, change, number } from '/console/format.js';
 
 const keptRows = 400;
 const shownRows = 60;
@@ -16,10 +16,7 @@ const drawEvery = 250; // ms
 export class Updates {
   /** Whether an update is shown. */
   filter = () => true;
-  /** Whether there is a filter. */
-  filtered = false;
-  /** How many updates of ended blocks passed the filter, and how many of these have rows. */
-  counts = { passed: 0, shown: 0 };
+  #since = { passed: 0, shown: 0 }; // the last beat: updates of ended blocks that passed the filter, and those of them that have rows
   #block = []; // the sample of the block that has not ended
   #passed = 0; // updates of it
   #frozen = null; // the rows as they were when it was paused
@@ -75,10 +72,17 @@ export class Updates {
 
   /** The block of the newest updates has ended. */
   end() {
-    this.counts.passed += this.#passed;
-    this.counts.shown += this.#block.length;
+    this.#since.passed += this.#passed;
+    this.#since.shown += this.#block.length;
     for (const row of this.#block) this.#put(row);
     [this.#block, this.#passed] = [[], 0];
+  }
+
+  /** A second has passed: says how much of it is shown, '' for all. */
+  beat() {
+    const { passed, shown } = this.#since;
+    this.#since = { passed: 0, shown: 0 };
+    return shown < passed ? ` · ${brief(shown)} of ${brief(passed)} updates a second` : '';
   }
 
   get paused() { return this.#frozen !== null; }
