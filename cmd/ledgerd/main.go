@@ -25,6 +25,7 @@ const (
 	exitOK      = 0
 	exitFailure = 1 // something failed while running, or the data directory is refused
 	exitUsage   = 2 // bad flags or configuration, or a port in use; the data directory is untouched
+	exitGap     = 3 // updates were missed, by a tail that is to end then
 )
 
 // usageError is an error in what the operator asked for.
@@ -42,6 +43,7 @@ type commands struct {
 	Import     importCommand      `cmd:"" help:"Fill a new data directory from a validator's snapshot archive."`
 	Export     exportCommand      `cmd:"" help:"Write the ledger of a data directory so that file: reads it."`
 	Top        topCommand         `cmd:"" help:"Watch a running node in the terminal."`
+	Sub        subCommand         `cmd:"" help:"Print what happens to accounts, without a gap, from where it was left."`
 	Backup     backupCommand      `cmd:"" help:"Copy the data directory of a running node, over its operators' listener."`
 	Snapshot   snapshotCommand    `cmd:"" help:"Look at the snapshots of a data directory; a running node may go on."`
 	Log        logCommand         `cmd:"" help:"Look at the log of a data directory; a running node may go on."`
@@ -107,6 +109,9 @@ func run(ctx context.Context, args []string, s *streams) int {
 	}
 	if _, ok := errors.AsType[*usageError](err); ok {
 		return exitUsage
+	}
+	if errors.Is(err, errGap) {
+		return exitGap
 	}
 	return exitFailure
 }

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -29,6 +30,8 @@ type Options struct {
 	Patience time.Duration
 	// APIKey is sent with every request, streams included; empty: none.
 	APIKey string
+	// Header is sent with every request likewise. A Host in it stands for that of the address.
+	Header http.Header
 }
 
 // Client asks one node. It is safe for concurrent use.
@@ -118,6 +121,7 @@ func once[T any](ctx context.Context, c *Client, path string) (a Answer[T], err 
 		return a, fmt.Errorf("cannot ask for %s: %w", path, err)
 	}
 	r.Header = c.header()
+	r.Host = r.Header.Get("Host") // empty: that of the address
 	response, err := c.options.HTTP.Do(r)
 	if err != nil {
 		return a, fmt.Errorf("cannot ask the node: %w", err)
@@ -141,6 +145,7 @@ func once[T any](ctx context.Context, c *Client, path string) (a Answer[T], err 
 // header returns the fields of every request.
 func (c *Client) header() http.Header {
 	h := http.Header{}
+	maps.Copy(h, c.options.Header)
 	if c.options.APIKey != "" {
 		h.Set("Authorization", "Bearer "+c.options.APIKey)
 	}

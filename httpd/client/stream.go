@@ -53,18 +53,19 @@ type Update struct {
 		Owner    string `json:"owner"` // the wallet
 		Amount   string `json:"amount"`
 		Decimals *uint8 `json:"decimals"`
-	} `json:"token"` // nil where the subscription wants no tokens too
-	Space *uint64 `json:"space"` // how much data there is; nil where it is not known, or not wanted
-	Data  []byte  `json:"data"`  // nil likewise
+	} `json:"token,omitempty"` // nil where the subscription wants no tokens too
+	Space *uint64 `json:"space,omitempty"` // how much data there is; nil where it is not known, or not wanted
+	Data  []byte  `json:"data,omitempty"`  // nil likewise
 }
 
 // Start is the point from which on everything is told.
 type Start struct {
-	Slot, Seq uint64
+	Slot uint64 `json:"slot"`
+	Seq  uint64 `json:"seq"`
 	// Snapshot says that the state of all accounts follows, up to the handler's Ready. That of more than 1,250 names comes in parts, the
 	// first as of this point and each as of the one at which it is asked for: what happens meanwhile is told between the parts. A subscription
 	// to everything has none: the state at this point is what REST answers at its slot or a later one.
-	Snapshot bool
+	Snapshot bool `json:"snapshot"`
 }
 
 // Rollback says that blocks were undone. Updates of what they had changed follow.

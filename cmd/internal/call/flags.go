@@ -16,6 +16,7 @@ import (
 
 	"ledgerd/engine/source/unpack"
 	"ledgerd/engine/source/upstream"
+	"ledgerd/httpd/client"
 )
 
 // Flags are embedded by a command. They are not taken from the environment, nor is the node's address: a node's two listeners have one
@@ -86,13 +87,31 @@ func (f *Flags) Headers() ([]http.Header, error) {
 
 // Client returns what asks the node.
 func (f *Flags) Client() (*http.Client, error) {
-	config, err := f.TLS()
+	transport, fields, err := f.reach()
 	if err != nil {
 		return nil, err
 	}
-	headers, err := f.Headers()
+	return &http.Client{Transport: &withFields{transport, fields}}, nil
+}
+
+// Node returns a client of the node at an address that also follows its stream.
+func (f *Flags) Node(url string) (*client.Client, error) {
+	transport, fields, err := f.reach()
 	if err != nil {
 		return nil, err
+	}
+	return client.New(url, client.Options{HTTP: &http.Client{Transport: transport}, Header: fields})
+}
+
+// reach returns what connects to the node, and the fields that every request has.
+func (f *Flags) reach() (*http.Transport, http.Header, error) {
+	config, err := f.TLS()
+	if err != nil {
+		return nil, nil, err
+	}
+	headers, err := f.Headers()
+	if err != nil {
+		return nil, nil, err
 	}
 	transport := &http.Transport{Proxy: http.ProxyFromEnvironment, TLSClientConfig: config}
 	if f.UnixSocket != nil {
@@ -101,7 +120,7 @@ func (f *Flags) Client() (*http.Client, error) {
 			return new(net.Dialer).DialContext(ctx, "unix", *f.UnixSocket)
 		}
 	}
-	return &http.Client{Transport: &withFields{transport, headers[0]}}, nil
+	return transport, headers[0], nil
 }
 
 // withFields sends fields with every request.
