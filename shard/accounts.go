@@ -43,13 +43,23 @@ func (t *accounts) unpack(l location, into *ledger.Account) *ledger.Account {
 	return nil
 }
 
-// unpackCopy is unpack for an account that is kept: what it points at is its own or never changed.
+// unpackCopy is unpack for an account that is kept: what it points at is its own or never changed. Several goroutines may call it at once.
 func (t *accounts) unpackCopy(l location, into *ledger.Account) *ledger.Account {
-	a := t.unpack(l, into)
-	if a != nil {
-		own(l, a)
+	if l.head == 0 && l.base != 0 {
+		t.base.UnpackCopy(l.base, into)
+		return into
 	}
-	return a
+	return t.unpack(l, into)
+}
+
+// read returns the accounts at version v in the order of keys. One that is not stored has only its key.
+func (t *accounts) read(keys []ledger.Pubkey, v ledger.Version) []ledger.Account {
+	out := make([]ledger.Account, len(keys))
+	for i := range keys {
+		out[i].Pubkey = keys[i]
+		t.unpackCopy(t.at(&keys[i], v), &out[i])
+	}
+	return out
 }
 
 // own gives an account that was unpacked from l copies of what it points at, unless that never changes.

@@ -8,9 +8,9 @@
 // is full. The goroutine does work in small slices. Between slices it answers waiting queries, for half as long as the slices
 // took: who is answered needs the processor, too.
 //
-// A query for a single account skips the mailbox while the goroutine is idle: the caller takes the lock of the
-// state and reads the account itself. Only the goroutine blocks on that lock; a caller that finds it
-// locked enqueues a query.
+// A query for accounts by their keys skips the mailbox while the goroutine is idle: the caller shares the lock of the
+// state with other callers and reads the accounts itself. Their data is not copied: it never changes, and the garbage collector
+// frees it. Only the goroutine blocks on that lock; a caller that finds it locked enqueues a query.
 //
 // The accounts are a versioned map in two layers. The base, package packed, has the value of every key at
 // the newest folded version. The overlay has every newer value. A read at version V returns the newest value at or

@@ -140,6 +140,10 @@ func TestQueriesAreServedBetweenSlices(t *testing.T) {
 			if a, _, answered := s.Look(k, 1); answered != want || answered && a.Lamports != 5 {
 				t.Errorf("%s: %v, %v, want answered to be %v", when, a, answered, want)
 			}
+			// Who would have to wait is too late.
+			if all, err := s.Accounts([]ledger.Pubkey{k}, 1, time.Now()); err == nil != want || want && all[0].Lamports != 5 {
+				t.Errorf("%s: %v, %v for a list, want it answered to be %v", when, all, err, want)
+			}
 		}
 		look("before Run", false)
 		ctx, cancel := context.WithCancel(t.Context())

@@ -86,8 +86,8 @@ func (n *node) counted() (c [2]int64) {
 	return c
 }
 
-// look is Account that looks until it is answered.
-func (s *Shard) look(key ledger.Pubkey, v ledger.Version, _ time.Time) (a ledger.Account, found bool, err error) {
+// lookUntil is Account that looks until it is answered.
+func (s *Shard) lookUntil(key ledger.Pubkey, v ledger.Version, _ time.Time) (a ledger.Account, found bool, err error) {
 	for answered := false; !answered; {
 		a, found, answered = s.Look(key, v)
 	}
@@ -114,13 +114,17 @@ func (n *node) compare(keys []int, v ledger.Version, page int, want *plain) {
 			shallow.Token, shallow.Data, shallow.FieldProvenance = nil, nil, nil
 		}
 		for name, read := range map[string]func(ledger.Pubkey, ledger.Version, time.Time) (ledger.Account, bool, error){
-			"account": s.Account, "look": s.look,
+			"account": s.Account, "look": s.lookUntil,
 		} {
 			a, found, err := read(k, v, soon())
 			equal(name, i, []any{a, found}, []any{shallow, held != nil}, err)
 		}
-		few, err := s.Accounts([]ledger.Pubkey{k, k}, v, soon())
+		read := func(st *state) []ledger.Account { return st.accounts.read([]ledger.Pubkey{k, k}, v) }
+		few, err := askAt(s, v, soon(), read)
 		equal("accounts", i, few, []ledger.Account{whole, whole}, err)
+		for few = nil; !s.look(v, func(st *state) { few = read(st) }); {
+		}
+		equal("accounts in place", i, few, []ledger.Account{whole, whole}, nil)
 		mints, err := s.Mints([]ledger.Pubkey{k}, v, soon())
 		equal("mint", i, mints, []*ledger.Mint{want.mints[k]}, err)
 	}

@@ -41,6 +41,15 @@ func (b *Base) Key(r arena.Ref) *ledger.Pubkey { return &b.store.records.At(r).k
 // Unpack sets a to the account of a record. What a points at is valid until the next call.
 func (b *Base) Unpack(r arena.Ref, a *ledger.Account) { b.store.unpack(r, a, &b.room) }
 
+// UnpackCopy is Unpack of which the caller owns what a points at. Several goroutines may call it at once.
+func (b *Base) UnpackCopy(r arena.Ref, a *ledger.Account) {
+	var to *room
+	if b.store.records.At(r).meta&(flagToken|flagExtra) != 0 {
+		to = new(room)
+	}
+	b.store.unpack(r, a, to)
+}
+
 // UnpackShallow sets a to the account of a record without Token, Data and FieldProvenance. Several goroutines may call it at once.
 func (b *Base) UnpackShallow(r arena.Ref, a *ledger.Account) { b.store.unpackShallow(r, a) }
 

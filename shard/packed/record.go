@@ -135,7 +135,7 @@ type room struct {
 	fieldProvenance ledger.FieldProvenance
 }
 
-// unpack sets a to the account of a record. What a points at is in to.
+// unpack sets a to the account of a record. What a points at is in to, but for its data; a record without a holding and an extra needs none.
 func (s *recordStore) unpack(r arena.Ref, a *ledger.Account, to *room) {
 	s.unpackShallow(r, a)
 	p := s.records.At(r)
