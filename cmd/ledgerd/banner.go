@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"strconv"
 	"strings"
@@ -31,25 +32,45 @@ func (s site) url(scheme string) string {
 	return scheme + "://" + s.addr.String()
 }
 
-// banner tells a person where to look first.
-func banner(w io.Writer, public, ops, rpc site, source string, samples []ledger.Pubkey) {
+// door is where something of a node is reached.
+type door struct{ name, url, beside string }
+
+// doors returns what a person or a program may ask a node for.
+func doors(public, ops, rpc site) []door {
 	base := public.url("http") + "/api"
-	var b strings.Builder
-	fmt.Fprintf(&b, "\nledgerd %s follows %s\n\n", build.Version, source)
-	fmt.Fprintf(&b, "  REST       %s/status\n", base)
-	fmt.Fprintf(&b, "  latest     %s/blocks/latest\n", base)
-	fmt.Fprintf(&b, "  WebSocket  %s/api/ws/accounts\n", public.url("ws"))
-	fmt.Fprintf(&b, "  OpenAPI    %s/openapi.json\n", base)
-	fmt.Fprintf(&b, "  console    %s/\n", public.url("http"))
-	fmt.Fprintf(&b, "  manual     %s/docs\n", public.url("http"))
+	all := []door{
+		{name: "REST", url: base + "/status"}, {name: "latest", url: base + "/blocks/latest"},
+		{name: "WebSocket", url: public.url("ws") + "/api/ws/accounts"}, {name: "OpenAPI", url: base + "/openapi.json"},
+		{name: "console", url: public.url("http") + "/"}, {name: "manual", url: public.url("http") + "/docs"},
+	}
 	if rpc.addr != nil {
-		fmt.Fprintf(&b, "  JSON-RPC   %s/\n", rpc.url("http"))
+		all = append(all, door{name: "JSON-RPC", url: rpc.url("http") + "/"})
 	}
 	if ops.addr != nil {
-		fmt.Fprintf(&b, "  operators  %s/metrics  /livez  /readyz\n", ops.url("http"))
+		all = append(all, door{"operators", ops.url("http") + "/metrics", "  /livez  /readyz"})
+	}
+	return all
+}
+
+// logDoors tells the doors as a message, for programs that read the log.
+func logDoors(logger *slog.Logger, source string, all []door) {
+	args := []any{"source", source}
+	for _, d := range all {
+		args = append(args, strings.ToLower(d.name), d.url)
+	}
+	logger.Info("listening", args...)
+}
+
+// banner tells a person where to look first.
+func banner(w io.Writer, public site, source string, all []door, samples []ledger.Pubkey) {
+	var b strings.Builder
+	fmt.Fprintf(&b, "\nledgerd %s follows %s\n\n", build.Version, source)
+	for _, d := range all {
+		fmt.Fprintf(&b, "  %-10s %s%s\n", d.name, d.url, d.beside)
 	}
 	if len(samples) > 0 {
 		fmt.Fprintf(&b, "\n  keys to try:\n")
+		base := public.url("http") + "/api"
 		if scheme, _, _ := strings.Cut(base, ":"); public.addr.Network() == "unix" {
 			base = "--unix-socket " + public.addr.String() + " " + scheme + "://localhost/api"
 		}

@@ -91,10 +91,6 @@ func (c *serveCommand) Run(ctx context.Context, s *streams, args arguments, cli 
 	if n.opsListener != nil {
 		opsAddr = n.opsListener.Addr()
 	}
-	var samples []ledger.Pubkey
-	if sampler, ok := n.source.(interface{ Samples() []ledger.Pubkey }); ok {
-		samples = sampler.Samples()
-	}
 	name := c.Source
 	if n.source != nil {
 		name = n.source.Info().Name // without secrets
@@ -102,7 +98,16 @@ func (c *serveCommand) Run(ctx context.Context, s *streams, args arguments, cli 
 	if c.Log != "" {
 		name = strings.TrimPrefix(name+" by way of ", "none by way of ") + cluster.Redact(c.Log)
 	}
-	banner(s.out, site{n.listener.Addr(), n.tls != nil}, site{opsAddr, n.opsTLS != nil}, site{rpcAddr, n.tls != nil}, name, samples)
+	public := site{n.listener.Addr(), n.tls != nil}
+	if all := doors(public, site{opsAddr, n.opsTLS != nil}, site{rpcAddr, n.tls != nil}); c.LogFormat == "json" {
+		logDoors(n.logger, name, all)
+	} else {
+		var samples []ledger.Pubkey
+		if sampler, ok := n.source.(interface{ Samples() []ledger.Pubkey }); ok {
+			samples = sampler.Samples()
+		}
+		banner(s.out, public, name, all, samples)
+	}
 	showing, stopShowing := context.WithCancel(ctx)
 	n.bars = s.err
 	if c.LogFormat == "json" || c.LogLevel.Level > slog.LevelInfo {
