@@ -134,6 +134,9 @@ func (f *clusterFlags) connect(ctx context.Context, n *node, set *metrics.Set, f
 // join ties the data directory to the ledger of the cluster, and fills one that is empty with the
 // newest snapshot that another node offers. Only a directory that was tied before needs no server for that.
 func (n *node) join(ctx context.Context, progress func(done, total uint64)) error {
+	if err := n.anew.wait(ctx); err != nil {
+		return err
+	}
 	if id, _ := n.dir.Cluster(); id == "" {
 		if err := n.bind(ctx); err != nil {
 			return err
@@ -179,13 +182,12 @@ func (n *node) bind(ctx context.Context) error {
 	return n.dir.BindCluster(id, facts)
 }
 
-// watchLead ends the node when another one has taken its place: what it has applied and nobody
-// acknowledged cannot be taken back, so it begins again from what it holds.
+// watchLead ends the run when another node has taken this one's place: it then begins anew.
 func (n *node) watchLead(parts *errgroup.Group, done <-chan struct{}) {
 	parts.Go(func() error {
 		select {
 		case <-n.cluster.Log().Deposed():
-			return errDeposed
+			return ledger.ErrDeposed
 		case <-done:
 			return nil
 		}
@@ -208,6 +210,3 @@ func (n *node) watchFence(parts *errgroup.Group, done <-chan struct{}) {
 		return nil
 	})
 }
-
-// errDeposed is a reason to be started again.
-var errDeposed = fmt.Errorf("%w: start this one again, it then waits for its turn", ledger.ErrDeposed)

@@ -27,7 +27,7 @@ type sharedLog struct {
 }
 
 // Follow is that of the log. Where the log was purged past the node it waits until a newer snapshot is offered before it returns
-// that: the engine goes on to answer meanwhile and ends then, and the next process begins with the snapshot.
+// that: the engine goes on to answer meanwhile and ends then, and the node begins anew, with the snapshot.
 func (l sharedLog) Follow(ctx context.Context, from ledger.LogPoint, take func(commit []*ledger.Record) error) error {
 	err := l.Log.Follow(ctx, from, func(commit []*ledger.Record) error {
 		err := take(commit)
@@ -39,14 +39,13 @@ func (l sharedLog) Follow(ctx context.Context, from ledger.LogPoint, take func(c
 	if !errors.Is(err, cluster.ErrPurged) {
 		return err
 	}
-	waitErr := l.node.untilOffered(ctx, "the cluster's log begins after what this node holds: waits until a newer snapshot is offered", func() error {
+	if waitErr := l.node.untilOffered(ctx, "the cluster's log begins after what this node holds: waits until a newer snapshot is offered", func() error {
 		_, err := l.node.newer(ctx, from.Version)
 		return err
-	})
-	if waitErr != nil {
+	}); waitErr != nil {
 		return waitErr
 	}
-	return fmt.Errorf("%w: start this node again, it then begins with the newest snapshot that is offered", err)
+	return err
 }
 
 // setAside sets aside what the data directory holds where the cluster's log was purged past it and a newer snapshot

@@ -17,8 +17,8 @@ import (
 // F8, F53: replicas begin with snapshots that another one offers. One has nothing on its disk, and the log does not go back to its
 // beginning any more: it waits while nobody gives it a snapshot, and says so. Two were away, or cut off, until the log was purged past what
 // they held: they say so, set that aside and never go on
-// from where they stood. One that runs goes on to answer what it holds while it is cut off, and is not ready; it ends for what it missed, and
-// is started again. The last one finds that the newest snapshot has other bytes on all nodes, and begins with the older one.
+// from where they stood. One that runs goes on to answer what it holds while it is cut off, and is not ready; it begins anew for what it missed,
+// in its process. The last one finds that the newest snapshot has other bytes on all nodes, and begins with the older one.
 func TestReplicasBeginWithSnapshots(t *testing.T) {
 	t.Parallel()
 	r := newClusterRig(t, "finality=4,accounts=500,tps=200,slot_time=40ms")
@@ -101,7 +101,7 @@ func TestReplicasBeginWithSnapshots(t *testing.T) {
 	r.sameRecords()
 	verified(t, fresh.dir)
 	away.setAside("it is set aside")
-	cutOff.setAside("it is set aside", "start this node again")
+	cutOff.setAside("it is set aside", "begins anew")
 }
 
 // freeAddress returns where processes of the test can listen, again and again, and nobody else is given.

@@ -4,14 +4,15 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 
 	"ledgerd/engine/ledger/ledgertest"
 )
 
 // A node that was alone founds a cluster with its ledger, of accounts with data. Another node begins with its snapshot, also where it came before
-// there was one; another ingester takes its place. At the end of the ledger all answer the same, data included. A node with another ledger of its
-// own is refused.
+// there was one; another ingester takes its place while it stands still, and it begins anew. At the end of the ledger all answer the same,
+// data included. A node with another ledger of its own is refused.
 func TestANodeFoundsAClusterWithItsOwnLedger(t *testing.T) {
 	t.Parallel()
 	r := newClusterRig(t, "finality=4,accounts=500,pools=4,tps=100,slot_time=40ms,slots=600")
@@ -31,9 +32,11 @@ func TestANodeFoundsAClusterWithItsOwnLedger(t *testing.T) {
 	r.until("another ledger is refused", func() bool { return strings.Contains(other.said(), "holds a ledger of its own") })
 	other.turn(false)
 	r.nodes = slices.DeleteFunc(r.nodes, func(n *clusterNode) bool { return n == other })
-	founder.turn(false)
-	r.until("the standby writes", func() bool { return r.writer() == standby })
-	founder.turn(true)
+	frozen := founder.running()
+	frozen.Signal(syscall.SIGSTOP)
+	r.until("the standby writes", func() bool { return standby.metric(`ledgerd_cluster_role{role="writer"}`) == 1 })
+	frozen.Signal(syscall.SIGCONT)
+	r.until("the founder follows", func() bool { return strings.Contains(founder.said(), "begins anew") && founder.isReady() })
 	r.sameEnd()
 	r.sameAnswers()
 	pools := early.running().get("/accounts/program/" + poolProgram + "?include=data").body

@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/signal"
 	"runtime"
+	"runtime/debug"
 	"strings"
 	"sync"
 	"syscall"
@@ -47,33 +48,51 @@ func (c *serveCommand) connsPerMinute() int {
 // profileNoHeap has the runtime keep no profile of the heap: nobody could read it, and it grows for hours with each new path of calls.
 var profileNoHeap = sync.OnceFunc(func() { runtime.MemProfileRate = 0 })
 
-// Run starts the node and serves until ctx ends or something fails.
-//
-// The order is: source and flags, listeners, data directory, and only then connections,
-// so that a mistake in what was asked for touches nothing.
+// Run serves until ctx ends or something fails. A node of a cluster that lost its place in the log begins anew, see anew.
 func (c *serveCommand) Run(ctx context.Context, s *streams, args arguments, cli *commands, parsed *kong.Context) error {
 	level := new(slog.LevelVar)
 	level.Set(c.LogLevel.Level)
-	n := &node{logger: newLogger(s.err, c.LogFormat, level)}
+	logger := newLogger(s.err, c.LogFormat, level)
 	if !c.Pprof {
 		profileNoHeap()
 	}
-	limit, unlimit := limitMemory(c.MemoryLimit, n.logger)
+	limit, unlimit := limitMemory(c.MemoryLimit, logger)
 	defer unlimit()
-	n.memoryLimit = limit
 	cores, removeProcessor := addProcessor()
 	defer removeProcessor()
-	n.cores, n.drain = cores, c.Drain
-	n.reload = &reload{args: args, config: string(cli.Config), values: make(map[string]any), level: level, node: n, keys: c.APIKeys}
+	r := &reload{args: args, config: string(cli.Config), values: make(map[string]any), level: level, keys: c.APIKeys}
 	for _, f := range parsed.Flags() {
-		n.reload.values[f.Name] = f.Target.Interface()
+		r.values[f.Name] = f.Target.Interface()
 	}
+	begins := newAnew()
+	for {
+		n := &node{logger: logger, memoryLimit: limit, cores: cores, drain: c.Drain, reload: r, anew: begins}
+		if r.node, r.apply = n, nil; begins.begun {
+			debug.FreeOSMemory() // what the node held before is not to count while it reads in
+		}
+		err := c.serve(ctx, n, s, parsed)
+		if err = begins.after(err, !strings.HasPrefix(c.Source, "file:"), n.heldWholeLog()); ctx.Err() != nil || !errors.Is(err, errAgain) {
+			return err
+		}
+		logger.Warn(errAgain.Error()+", from its disk or the newest snapshot that is offered", "error", err)
+	}
+}
+
+// serve starts a node and serves until ctx ends or something fails.
+//
+// The order is: source and flags, listeners, data directory, and only then connections,
+// so that a mistake in what was asked for touches nothing.
+func (c *serveCommand) serve(ctx context.Context, n *node, s *streams, parsed *kong.Context) error {
 	n.hangUps = make(chan os.Signal, 1) // further ones, while one is dealt with, ask for the same
 	signal.Notify(n.hangUps, syscall.SIGHUP)
 	defer signal.Ignore(syscall.SIGHUP) // it does not kill the node in its last moments either
 	defer n.closeListeners()
 	if err := c.open(ctx, n); err != nil {
 		return err
+	}
+	keepPort(&c.Listen, n.listener)
+	if n.opsListener != nil {
+		keepPort(&c.OpsListen, n.opsListener)
 	}
 	defer n.dir.Close() // nothing is written to it any more
 	c.warn(parsed.Flags(), n.logger)
@@ -292,6 +311,7 @@ func (c *serveCommand) assemble(ctx context.Context, n *node) error {
 		return err
 	}
 	n.reload.apply = func(fresh *serveCommand) {
+		c.RateLimitMinute, c.RateLimitHour, c.RateLimitExempt, c.WSOrigins = fresh.RateLimitMinute, fresh.RateLimitHour, fresh.RateLimitExempt, fresh.WSOrigins
 		n.public.SetLimits(fresh.RateLimitMinute, fresh.RateLimitHour)
 		n.public.SetConnsPerMinute(fresh.connsPerMinute())
 		identity.SetExempt(fresh.RateLimitExempt)

@@ -53,7 +53,7 @@ func newLog(c *Cluster) *Log {
 }
 
 // Deposed returns a channel that is closed when this node, having become the writer, learns that another one is: also when
-// it has nothing to commit. The process is then to end, and to start again as a standby.
+// it has nothing to commit. It is then to begin anew, as a standby, from what its own log holds.
 func (l *Log) Deposed() <-chan struct{} { return l.deposed }
 
 // Follow hands every commit after a point to take, in order, whole; of a commit that the point lies in, what is after it.
@@ -169,7 +169,7 @@ func (l *Log) becomeWriter(at cursor, stream jetstream.Stream) error {
 func (l *Log) markDeposed() {
 	l.deposing.Do(func() {
 		l.setRole(Deposed)
-		l.cluster.logger.Error("another node became the writer of the log: this one must start again")
+		l.cluster.logger.Error("another node became the writer of the log: this one must begin anew")
 		close(l.deposed)
 	})
 }
