@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -34,7 +35,7 @@ func (e *usageError) Unwrap() error { return e.err }
 
 // commands are for users who load a server of theirs, and for those who measure this project.
 type commands struct {
-	ShowVersion kong.VersionFlag `help:"Print the version, as the command does." name:"version"`
+	ShowVersion kong.VersionFlag `help:"Print the version, as the command does." name:"version" short:"v"`
 
 	Load       loadCommand        `cmd:"" help:"Ask a running server over HTTP, at a rate, and tell how long answers take."`
 	Listen     listenCommand      `cmd:"" help:"Subscribe to a running server with many WebSockets, and tell what arrives, and how late."`
@@ -79,6 +80,9 @@ func main() {
 
 // run parses the arguments, runs the command they name, and returns the exit code.
 func run(ctx context.Context, args []string, s *streams) int {
+	if len(args) > 0 && args[0] == "help" {
+		args = append(slices.Clone(args[1:]), "--help")
+	}
 	var cli commands
 	exited := -1 // set when help was printed
 	parser, err := kong.New(&cli,

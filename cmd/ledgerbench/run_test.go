@@ -27,10 +27,12 @@ func does(t *testing.T, args ...string) (code int, s *said) {
 }
 
 func TestHelpNamesEveryScenario(t *testing.T) {
-	code, s := does(t, "run", "--help")
-	for _, scenario := range bench.Scenarios {
-		if code != exitOK || !strings.Contains(s.out.String(), scenario.Name+": ") {
-			t.Errorf("exit code %d; %s is not in\n%s", code, scenario.Name, &s.out)
+	for _, words := range [][]string{{"run", "--help"}, {"help", "run"}} {
+		code, s := does(t, words...)
+		for _, scenario := range bench.Scenarios {
+			if code != exitOK || !strings.Contains(s.out.String(), scenario.Name+": ") {
+				t.Errorf("%q: exit code %d; %s is not in\n%s", words, code, scenario.Name, &s.out)
+			}
 		}
 	}
 }

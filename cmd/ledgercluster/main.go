@@ -34,7 +34,7 @@ type command struct {
 	Port       int    `help:"The balancer's port; those after it are the nodes', 100 higher their operators', 200 and 210 higher the nats-servers'." default:"8080"`
 	Balancer   string `help:"haproxy, none, or auto: haproxy where it is installed." default:"auto" enum:"auto,haproxy,none"`
 
-	ShowVersion kong.VersionFlag `help:"Print the version, the revision of the sources, and the version of Go." name:"version"`
+	ShowVersion kong.VersionFlag `help:"Print the version, the revision of the sources, and the version of Go." name:"version" short:"v"`
 
 	Args []string `arg:"" optional:"" help:"More flags for every node, behind --. The word version alone prints the version."`
 }

@@ -134,6 +134,9 @@ func helpFor(failed *kong.ParseError) string {
 				return "ledgerd config check " + string(path)
 			}
 		}
+		if command := failed.Context.Selected(); command != nil {
+			return "ledgerd " + command.Path() + " --help"
+		}
 	}
 	return "ledgerd --help"
 }

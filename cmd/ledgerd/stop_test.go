@@ -164,7 +164,7 @@ func TestStopBeforeTheStart(t *testing.T) {
 		"a token":                      {[]string{"serve", "--data-dir", dir, "--source=geyser:http://127.0.0.1:1?token-file="}, exitOK, "stopped before the start\n"},
 		"an archive, which is no pipe": {[]string{"import", "--data-dir", dir, "--archive="}, exitUsage, "it is not a regular file\n"},
 		"credentials, which are no pipe": {
-			[]string{"serve", "--data-dir", dir, "--log=nats://127.0.0.1:1/L", "--log-credentials="}, exitUsage, "is not a file of at most 64 KiB (see ledgerd --help)\n",
+			[]string{"serve", "--data-dir", dir, "--log=nats://127.0.0.1:1/L", "--log-credentials="}, exitUsage, "is not a file of at most 64 KiB (see ledgerd serve --help)\n",
 		},
 	} {
 		path := newPipe(t, "snapshot-5-"+toolHash(5).String()+".tar.zst")
