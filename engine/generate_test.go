@@ -178,6 +178,8 @@ func (g *generator) write() ledger.AccountWrite {
 	if w.Known&ledger.FieldOwner != 0 && g.chance(60) {
 		w.Known |= ledger.FieldData
 		w.Data = ledger.NewData([]byte("data"[:g.r.IntN(4)]))
+	} else {
+		w.ReadOnly = g.chance(30)
 	}
 	return w
 }

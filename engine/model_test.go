@@ -176,6 +176,7 @@ func (w *world) write(wr *ledger.AccountWrite, by teacher) {
 	case wr.Known&ledger.FieldMint != 0 && w.mayTeachMint(wr.Pubkey, by):
 		w.learnMint(wr.Pubkey, *wr.Mint, by)
 	}
+	was, read := a, w.onlyReads(wr) && by.block && a.open && wr.Lamports == a.lamports.value
 	if closes {
 		if held {
 			closed := fact[struct{}]{known: true, by: by}
@@ -220,7 +221,17 @@ func (w *world) write(wr *ledger.AccountWrite, by teacher) {
 	if a.owner.known && a.owner.value != ledger.TokenProgram && a.owner.value != ledger.Token2022Program {
 		a.token.value = nil
 	}
+	if read {
+		if a.data = was.data; a.see(wr.Pubkey) == was.see(wr.Pubkey) && a.token.known == was.token.known && a.mint.known == was.mint.known {
+			return // it is as it was when it was written
+		}
+	}
 	w.accounts[wr.Pubkey] = a
+}
+
+// onlyReads reports whether a write leaves data that is held.
+func (w *world) onlyReads(wr *ledger.AccountWrite) bool {
+	return wr.ReadOnly && wr.Known&ledger.FieldData == 0 && w.data != "" && w.data != "none"
 }
 
 // tellsData reports whether a write tells data that is held.
@@ -233,6 +244,7 @@ func (w *world) heldRecord(r ledger.Record) ledger.Record {
 	held := func(writes []ledger.AccountWrite) []ledger.AccountWrite {
 		writes = slices.Clone(writes)
 		for i := range writes {
+			writes[i].ReadOnly = w.onlyReads(&writes[i])
 			if !w.tellsData(&writes[i]) {
 				writes[i].Known, writes[i].Data = writes[i].Known&^ledger.FieldData, nil
 			}
@@ -301,8 +313,9 @@ type seen struct {
 }
 
 // see returns what the world shows at key: nothing but the key where nothing is open.
-func (w *world) see(key ledger.Pubkey) seen {
-	a := w.accounts[key]
+func (w *world) see(key ledger.Pubkey) seen { return w.accounts[key].see(key) }
+
+func (a modelAccount) see(key ledger.Pubkey) seen {
 	if !a.open {
 		return seen{pubkey: key}
 	}

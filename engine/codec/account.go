@@ -61,21 +61,32 @@ func (d *decoder) state(w *ledger.AccountWrite, named byte) (flags byte) {
 //
 //	state           see appendState; flag: mint present
 //	[mint]          mint
-//	data            see appendData
+//	data            see appendData; or dataRead number, the account is only read (format 7 of records, 4 of events)
 func appendWrite(dst []byte, w *ledger.AccountWrite, withData bool) []byte {
 	dst = appendState(dst, w, bit(w.Mint != nil, flagHasMint))
 	if w.Mint != nil {
 		dst = AppendMint(dst, w.Mint)
 	}
+	if w.OnlyRead() {
+		return appendNumber(dst, dataRead)
+	}
 	return appendData(dst, w.Known, w.Data, withData)
 }
+
+// dataRead stands in place of the length of data, where no length is: the data is not told, and the account is only read.
+const dataRead = ledger.MaxDataBytes + 2
 
 func (d *decoder) write(w *ledger.AccountWrite) {
 	if d.state(w, tokenFlags|tokenOwnerUnknown)&flagHasMint != 0 {
 		w.Mint = new(ledger.Mint)
 		d.mint(w.Mint)
 	}
-	d.data(&w.Known, &w.Data)
+	if d.tellsData {
+		n := d.number()
+		if w.ReadOnly = n == dataRead; !w.ReadOnly {
+			d.data(n, &w.Known, &w.Data)
+		}
+	}
 }
 
 // appendData appends the data of a write or an account, where the format tells data:
@@ -92,12 +103,8 @@ func appendData(dst []byte, known ledger.Fields, data *ledger.Data, withData boo
 	return append(appendNumber(dst, data.Len()+1), data.Bytes()...)
 }
 
-// data is the inverse of appendData. It reads nothing where the format tells no data.
-func (d *decoder) data(known *ledger.Fields, data **ledger.Data) {
-	if !d.tellsData {
-		return
-	}
-	n := d.number()
+// data is the inverse of appendData, after the length n.
+func (d *decoder) data(n uint64, known *ledger.Fields, data **ledger.Data) {
 	switch {
 	case n == 0:
 		return
@@ -147,7 +154,9 @@ func (d *decoder) account(a *ledger.Account) {
 			a.FieldProvenance[i] = ledger.Provenance(d.number())
 		}
 	}
-	d.data(&a.Known, &a.Data)
+	if d.tellsData {
+		d.data(d.number(), &a.Known, &a.Data)
+	}
 }
 
 // storedProvenance returns how many fields have their provenance in an encoding: the last one, the mint, only where it is known.

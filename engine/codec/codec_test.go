@@ -186,6 +186,17 @@ func goldenDataBefore() []*ledger.Record {
 	return []*ledger.Record{block, rollback}
 }
 
+// goldenReads are events of format version 4 and records of version 7: with data beside what is only read, and without.
+func goldenReads() ([]ledger.Event, []*ledger.Record) {
+	events, records := goldenData()
+	for _, w := range []*ledger.AccountWrite{&events[0].(*ledger.Block).Accounts[3], &records[0].Block.Accounts[3]} {
+		w.ReadOnly = true
+	}
+	base := []ledger.AccountWrite{{Pubkey: ledger.Pubkey{1}, Lamports: 1, ReadOnly: true}}
+	return []ledger.Event{events[0], &ledger.BaseState{Accounts: base}},
+		[]*ledger.Record{records[0], {Kind: ledger.BlockRecord, Block: &ledger.Block{Accounts: base}}}
+}
+
 // F51: TestEncodingIsTheOneOfItsVersion compares with golden files: log, snapshots and files written by an
 // older program must stay readable.
 func TestEncodingIsTheOneOfItsVersion(t *testing.T) {
@@ -201,6 +212,8 @@ func TestEncodingIsTheOneOfItsVersion(t *testing.T) {
 	dataEvents, dataRecords := goldenData()
 	checkGolden(t, "codec6.golden", dataEvents, dataRecords)
 	checkGolden(t, "codec6before.golden", nil, goldenDataBefore())
+	readEvents, readRecords := goldenReads()
+	checkGolden(t, "codec7.golden", readEvents, readRecords)
 }
 
 // checkGolden compares the encodings of values with a golden file, and what these are read as with the values.
@@ -239,15 +252,16 @@ func TestEachValueHasOneEncoding(t *testing.T) {
 	apart := ledger.Mint{Supply: ledger.Some(uint64(1)), Scaled: ledger.Some(true), Provenance: 2, SupplyProvenance: 1, ScaledProvenance: 2}
 	errEvents, errRecords := goldenErrs()
 	dataEvents, dataRecords := goldenData()
-	for _, e := range append(slices.Concat(events, goldenLevels(), errEvents, dataEvents), &ledger.BaseState{Mints: []ledger.MintWrite{{Mint: apart}}}) {
+	readEvents, readRecords := goldenReads()
+	for _, e := range append(slices.Concat(events, goldenLevels(), errEvents, dataEvents, readEvents), &ledger.BaseState{Mints: []ledger.MintWrite{{Mint: apart}}}) {
 		changeEveryByte(t, AppendEvent(nil, e), AppendEvent, DecodeEvent)
 	}
 	byDepth := &ledger.Record{Kind: ledger.StatusRecord, Status: ledger.StatusFinalized, ByDepth: true}
-	for _, r := range slices.Concat(records, goldenWallets(), goldenHorizons(), errRecords, dataRecords, goldenDataBefore(), []*ledger.Record{byDepth}) {
+	for _, r := range slices.Concat(records, goldenWallets(), goldenHorizons(), errRecords, dataRecords, goldenDataBefore(), readRecords, []*ledger.Record{byDepth}) {
 		changeEveryByte(t, AppendRecord(nil, r), AppendRecord, DecodeRecord)
 	}
-	_, err := DecodeRecord([]byte{7})
-	ledgertest.ErrorSays(t, err, "format version 7, this program reads up to 6", "a record of a newer program")
+	_, err := DecodeRecord([]byte{8})
+	ledgertest.ErrorSays(t, err, "format version 8, this program reads up to 7", "a record of a newer program")
 }
 
 // changeEveryByte puts other values, and numbers that are too long or without end, in place of each byte.

@@ -14,8 +14,10 @@ const (
 	formatHorizon       = 4 // likewise
 	formatErr           = 5 // likewise
 	formatData          = 6 // likewise
+	formatReadOnly      = 7 // likewise
 	formatErrEvent      = 2 // events only
 	formatDataEvent     = 3 // likewise
+	formatReadOnlyEvent = 4 // likewise
 )
 
 // appendNumber appends a number.

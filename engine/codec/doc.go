@@ -13,9 +13,9 @@
 //
 // An event or record starts with the format version (u8) and its kind (u8). It is written in the
 // lowest version that can tell what it says. Of events version 2 adds what a transaction failed
-// with, version 3 account data; of records version 2 adds the wallet before an update, version 3 that a block became final by
+// with, version 3 account data, version 4 accounts that are only read; of records version 2 adds the wallet before an update, version 3 that a block became final by
 // depth, version 4 a horizon and the level of base state, version 5 what a transaction failed with,
-// version 6 account data. So a record keeps its
+// version 6 account data, version 7 accounts that are only read. So a record keeps its
 // bytes when a newer program reads it and writes it again, and an older program refuses only the
 // records that it cannot understand.
 //

@@ -44,27 +44,27 @@ func AppendEvent(dst []byte, e ledger.Event) []byte {
 func eventFormat(e ledger.Event) byte {
 	switch e := e.(type) {
 	case *ledger.Block:
-		if tellsData(e.Accounts) {
-			return formatDataEvent
+		if needs := writesNeed(e.Accounts, formatDataEvent, formatReadOnlyEvent); needs > 0 {
+			return needs
 		} else if tellsErr(e) {
 			return formatErrEvent
 		}
 	case *ledger.BaseState:
-		if tellsData(e.Accounts) {
-			return formatDataEvent
-		}
+		return max(formatVersion, writesNeed(e.Accounts, formatDataEvent, formatReadOnlyEvent))
 	}
 	return formatVersion
 }
 
-// tellsData reports whether a write tells its data.
-func tellsData(writes []ledger.AccountWrite) bool {
+// writesNeed returns the format version that writes need, of one that tells data and one that tells which accounts are only read; 0 for neither.
+func writesNeed(writes []ledger.AccountWrite, data, readOnly byte) (format byte) {
 	for i := range writes {
-		if writes[i].Known&ledger.FieldData != 0 {
-			return true
+		if writes[i].OnlyRead() {
+			return readOnly
+		} else if writes[i].Known&ledger.FieldData != 0 {
+			format = data
 		}
 	}
-	return false
+	return format
 }
 
 // tellsErr reports whether a transaction of the block says what it failed with.
@@ -75,7 +75,7 @@ func tellsErr(b *ledger.Block) bool {
 // DecodeEvent reads an event that takes the whole of b. Errors match ErrCorrupt.
 func DecodeEvent(b []byte) (ledger.Event, error) {
 	d := decoder{b: b}
-	version := d.version(formatDataEvent)
+	version := d.version(formatReadOnlyEvent)
 	d.tellsData = version >= formatDataEvent
 	var e ledger.Event
 	switch d.byte() {

@@ -85,8 +85,17 @@ func AppendRecord(dst []byte, r *ledger.Record) []byte {
 
 // recordFormat returns the lowest format version that can express the record.
 func recordFormat(r *ledger.Record) byte {
+	var writes []ledger.AccountWrite
 	switch {
-	case recordTellsData(r):
+	case r.Block != nil:
+		writes = r.Block.Accounts
+	case r.Base != nil:
+		writes = r.Base.Accounts
+	}
+	switch needs := writesNeed(writes, formatData, formatReadOnly); {
+	case needs > 0:
+		return needs
+	case accountsTellData(r):
 		return formatData
 	case r.Block != nil && tellsErr(r.Block):
 		return formatErr
@@ -103,11 +112,8 @@ func recordFormat(r *ledger.Record) byte {
 	return formatVersion
 }
 
-// recordTellsData reports whether a write or an account of the record tells its data.
-func recordTellsData(r *ledger.Record) bool {
-	if r.Block != nil && tellsData(r.Block.Accounts) || r.Base != nil && tellsData(r.Base.Accounts) {
-		return true
-	}
+// accountsTellData reports whether an update or an account of the record tells its data.
+func accountsTellData(r *ledger.Record) bool {
 	for i := range r.Updates {
 		if r.Updates[i].Account.Known&ledger.FieldData != 0 || r.Updates[i].DataBefore.Known {
 			return true
@@ -125,7 +131,7 @@ func recordTellsData(r *ledger.Record) bool {
 func DecodeRecord(b []byte) (*ledger.Record, error) {
 	d := &decoder{b: b}
 	r := new(ledger.Record)
-	version := d.version(formatData)
+	version := d.version(formatReadOnly)
 	d.tellsData = version >= formatData
 	kind := d.byte()
 	f := d.flags(recordFlags)

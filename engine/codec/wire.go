@@ -44,30 +44,41 @@ var ErrTransactionVersion = errors.New("unsupported transaction version")
 type WireTransaction struct {
 	Version    int                // LegacyTransaction, 0 or 1
 	Signatures []ledger.Signature // at least one; the first names the transaction
-	StaticKeys []ledger.Pubkey    // the keys the message holds itself, signers first; others only metadata tells
+	Header     MessageHeader
+	StaticKeys []ledger.Pubkey // the keys the message holds itself, signers first; others only metadata tells
+}
+
+// MessageHeader counts the signers among the static keys, and the last of these and of the others that are not written.
+type MessageHeader struct{ Required, ReadonlySigned, ReadonlyUnsigned byte }
+
+// IsReadOnly reports whether the transaction does not ask to write the static key of an index.
+func (t *WireTransaction) IsReadOnly(i int) bool {
+	if required := int(t.Header.Required); i < required {
+		return i >= required-int(t.Header.ReadonlySigned)
+	}
+	return i >= len(t.StaticKeys)-int(t.Header.ReadonlyUnsigned)
 }
 
 // ParseTransaction reads the whole of wire as one transaction. Instructions and lookups are checked
 // for their bounds and skipped. Errors match ErrTransactionVersion or ErrCorrupt.
 func ParseTransaction(wire []byte) (t WireTransaction, err error) {
 	d := &decoder{b: wire}
-	var header messageHeader
 	switch {
 	case len(wire) > 0 && wire[0] > versionOne:
 		return WireTransaction{}, versionError(wire[0])
 	case len(wire) > maxWireBytes:
 		d.fail("too long")
 	case len(wire) > 0 && wire[0] == versionOne:
-		header = d.versionOne(&t)
+		d.versionOne(&t)
 	default:
-		if header, err = d.signedMessage(&t); err != nil {
+		if err := d.signedMessage(&t); err != nil {
 			return WireTransaction{}, err
 		}
 	}
-	switch {
-	case int(header.required) != len(t.Signatures):
+	switch h := t.Header; {
+	case int(h.Required) != len(t.Signatures):
 		d.fail("wrong count of signatures")
-	case header.readonlySigned >= header.required || int(header.required)+int(header.readonlyUnsigned) > len(t.StaticKeys):
+	case h.ReadonlySigned >= h.Required || int(h.Required)+int(h.ReadonlyUnsigned) > len(t.StaticKeys):
 		d.fail("bad message header")
 	}
 	if err := d.finish(); err != nil {
@@ -76,25 +87,22 @@ func ParseTransaction(wire []byte) (t WireTransaction, err error) {
 	return t, nil
 }
 
-// messageHeader counts the signers among the static keys, and which keys are not written.
-type messageHeader struct{ required, readonlySigned, readonlyUnsigned byte }
-
-func (d *decoder) messageHeader() messageHeader { return messageHeader{d.byte(), d.byte(), d.byte()} }
+func (d *decoder) messageHeader() MessageHeader { return MessageHeader{d.byte(), d.byte(), d.byte()} }
 
 func readSignature(d *decoder, s *ledger.Signature) { d.bytes(s[:]) }
 func readKey(d *decoder, k *ledger.Pubkey)          { d.bytes(k[:]) }
 
 // signedMessage reads signatures and a message behind them, legacy or of version 0.
-func (d *decoder) signedMessage(t *WireTransaction) (messageHeader, error) {
+func (d *decoder) signedMessage(t *WireTransaction) error {
 	t.Version = LegacyTransaction
 	t.Signatures = list(d, len(ledger.Signature{}), readSignature)
 	if d.left() > 0 && d.b[d.off] >= versionZero {
 		if version := d.byte(); version != versionZero {
-			return messageHeader{}, versionError(version)
+			return versionError(version)
 		}
 		t.Version = 0
 	}
-	header := d.messageHeader()
+	t.Header = d.messageHeader()
 	t.StaticKeys = list(d, len(ledger.Pubkey{}), readKey)
 	d.skip(len(ledger.Hash{}))
 	for range d.count(minInstructionBytes) {
@@ -109,20 +117,20 @@ func (d *decoder) signedMessage(t *WireTransaction) (messageHeader, error) {
 			d.skip(d.count(1))
 		}
 	}
-	return header, nil
+	return nil
 }
 
 // versionOne reads a transaction of version 1.
-func (d *decoder) versionOne(t *WireTransaction) messageHeader {
+func (d *decoder) versionOne(t *WireTransaction) {
 	t.Version = int(d.byte() & 0x7f)
-	header := d.messageHeader()
+	t.Header = d.messageHeader()
 	var mask [4]byte
 	d.bytes(mask[:])
 	d.skip(len(ledger.Hash{}))
 	instructions, keys := int(d.byte()), int(d.byte())
 	if keys*len(ledger.Pubkey{}) > d.left() {
 		d.fail("count beyond the end")
-		return header
+		return
 	}
 	t.StaticKeys = items(d, keys, readKey)
 	d.skip(len(mask) * bits.OnesCount32(binary.LittleEndian.Uint32(mask[:])))
@@ -132,12 +140,11 @@ func (d *decoder) versionOne(t *WireTransaction) messageHeader {
 		payload += int(d.byte()) + int(d.byte()) + int(d.byte())<<8
 	}
 	d.skip(payload)
-	if int(header.required)*len(ledger.Signature{}) > d.left() {
+	if int(t.Header.Required)*len(ledger.Signature{}) > d.left() {
 		d.fail("count beyond the end")
-		return header
+		return
 	}
-	t.Signatures = items(d, int(header.required), readSignature)
-	return header
+	t.Signatures = items(d, int(t.Header.Required), readSignature)
 }
 
 const (

@@ -27,6 +27,9 @@ type AccountWrite struct {
 	RentEpoch  uint64
 	Executable bool
 	Known      Fields // which of the other fields the write shows
+	// ReadOnly, of a block and without FieldData: the block only read the account, as far as its source shows. Where it is held with these
+	// lamports, nothing of it has changed.
+	ReadOnly bool
 
 	// Token, with FieldToken: the token facts, nil for "no token account".
 	// Without Details it is a token balance: state, delegate and close authority that
@@ -38,9 +41,12 @@ type AccountWrite struct {
 	// Mint, with FieldMint: the mint facts, nil for "no mint".
 	Mint *Mint
 	// Data, with FieldData, which needs FieldOwner: the whole data, nil for none. A write that tells the lamports and not the data makes the data
-	// unknown, as it may have changed.
+	// unknown, as it may have changed, unless it is ReadOnly.
 	Data *Data
 }
+
+// OnlyRead reports whether the write is ReadOnly and does not tell the data itself.
+func (w *AccountWrite) OnlyRead() bool { return w.ReadOnly && w.Known&FieldData == 0 }
 
 // MintWrite tells facts of a mint apart from a write of its account.
 type MintWrite struct {

@@ -18,6 +18,11 @@ func TestDataGoesWithTheLamports(t *testing.T) {
 		}
 		return w
 	}
+	read := func(amount Lamports, data string) *AccountWrite {
+		w := write(amount, data)
+		w.ReadOnly = true
+		return w
+	}
 	tests := map[string]struct {
 		before *AccountWrite
 		by     Provenance
@@ -26,17 +31,20 @@ func TestDataGoesWithTheLamports(t *testing.T) {
 		known  bool
 		data   []byte
 	}{
-		"first sight":                              {nil, 0, write(3, told), BlockProvenance(5), true, []byte{3}},
-		"first sight of an account without data":   {nil, 0, write(3, empty), BlockProvenance(5), true, nil},
-		"a block tells other data":                 {write(3, told), BlockProvenance(5), write(4, told), BlockProvenance(6), true, []byte{4}},
-		"a block tells no data":                    {write(3, told), BlockProvenance(5), write(3, silent), BlockProvenance(6), false, nil},
-		"the account is closed":                    {write(3, told), BlockProvenance(5), write(0, told), BlockProvenance(6), false, nil},
-		"base state of before":                     {write(3, silent), BlockProvenance(5), write(3, told), BaseProvenance(4), false, nil},
-		"base state of the block's slot":           {write(3, silent), BlockProvenance(5), write(3, told), BaseProvenance(5), true, []byte{3}},
-		"the same, not of after the block":         {write(3, silent), BlockProvenance(5), write(4, told), BaseProvenance(5), false, nil},
-		"base state does not override the block's": {write(3, told), BlockProvenance(5), write(4, told), BaseProvenance(5), true, []byte{3}},
-		"newer base state":                         {write(3, silent), BlockProvenance(5), write(4, told), BaseProvenance(6), true, []byte{4}},
-		"newer base state without data":            {write(3, told), BaseProvenance(5), write(3, silent), BaseProvenance(6), false, nil},
+		"first sight":                                {nil, 0, write(3, told), BlockProvenance(5), true, []byte{3}},
+		"first sight of an account without data":     {nil, 0, write(3, empty), BlockProvenance(5), true, nil},
+		"a block tells other data":                   {write(3, told), BlockProvenance(5), write(4, told), BlockProvenance(6), true, []byte{4}},
+		"a block tells no data":                      {write(3, told), BlockProvenance(5), write(3, silent), BlockProvenance(6), false, nil},
+		"a block only reads it":                      {write(3, told), BlockProvenance(5), read(3, silent), BlockProvenance(6), true, []byte{3}},
+		"a block only reads it, with other lamports": {write(3, told), BlockProvenance(5), read(4, silent), BlockProvenance(6), false, nil},
+		"a block only reads it, and tells its data":  {write(3, told), BlockProvenance(5), read(3, empty), BlockProvenance(6), true, nil},
+		"the account is closed":                      {write(3, told), BlockProvenance(5), write(0, told), BlockProvenance(6), false, nil},
+		"base state of before":                       {write(3, silent), BlockProvenance(5), write(3, told), BaseProvenance(4), false, nil},
+		"base state of the block's slot":             {write(3, silent), BlockProvenance(5), write(3, told), BaseProvenance(5), true, []byte{3}},
+		"the same, not of after the block":           {write(3, silent), BlockProvenance(5), write(4, told), BaseProvenance(5), false, nil},
+		"base state does not override the block's":   {write(3, told), BlockProvenance(5), write(4, told), BaseProvenance(5), true, []byte{3}},
+		"newer base state":                           {write(3, silent), BlockProvenance(5), write(4, told), BaseProvenance(6), true, []byte{4}},
+		"newer base state without data":              {write(3, told), BaseProvenance(5), write(3, silent), BaseProvenance(6), false, nil},
 	}
 	for name, tt := range tests {
 		var before *Account
@@ -50,6 +58,31 @@ func TestDataGoesWithTheLamports(t *testing.T) {
 		if got.FieldProvenance != nil && !tt.p.ByBlock() && tt.p.Slot() > tt.by.Slot() {
 			t.Errorf("%s: the fields have provenances of their own: %v", name, *got.FieldProvenance)
 		}
+	}
+}
+
+// TestBlocksThatReadAnAccountMakeItNoNewer wants base state of between the last write and a block that read the account to count, also where the block
+// told a field that was not known.
+func TestBlocksThatReadAnAccountMakeItNoNewer(t *testing.T) {
+	read := AccountWrite{Pubkey: Pubkey{1}, Lamports: 3, ReadOnly: true}
+	token := read
+	token.Known, token.Token = FieldToken, &TokenAccount{Mint: Pubkey{5}, Amount: 6}
+	a := Merge(nil, &read, BlockProvenance(5))
+	if got := Merge(a, &read, BlockProvenance(9)); got != a {
+		t.Errorf("a block that tells nothing new made %+v of %+v", got, a)
+	}
+	first := Merge(a, &token, BlockProvenance(9))
+	if first.Token == nil || Merge(first, &token, BlockProvenance(12)) != first {
+		t.Errorf("a block told token facts: %+v, and a second one others", first)
+	}
+	base := AccountWrite{Pubkey: Pubkey{1}, Lamports: 3, Owner: Pubkey{2}, Known: FieldsShown}
+	base.SetData([]byte{7}, &DataPrograms{all: true})
+	got := Merge(a, &base, BaseProvenance(7))
+	if got.Known&FieldData == 0 || got.Provenance != BaseProvenance(7) {
+		t.Errorf("base state of after the last write tells %+v", got)
+	}
+	if got = Merge(got, &token, BlockProvenance(9)); got.Known&FieldData == 0 || got.Known&FieldToken == 0 {
+		t.Errorf("a block that told token facts left %+v", got)
 	}
 }
 

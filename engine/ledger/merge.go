@@ -35,9 +35,24 @@ func MergeInto(dst, before *Account, w *AccountWrite, p Provenance) *Account {
 	}
 	if !exists {
 		before = &unknown
+	} else if w.OnlyRead() && p.ByBlock() && w.Lamports == before.Lamports {
+		return mergeRead(dst, before, w, p)
 	}
 	mergeFields(dst, before, w, p)
 	dst.Pubkey, dst.Since = w.Pubkey, since
+	return dst
+}
+
+// mergeRead is MergeInto for a block that only read a live account. Where it tells nothing new the result is before, as of when it was: an account
+// that every block reads is no newer than what a node answers of it.
+func mergeRead(dst, before *Account, w *AccountWrite, p Provenance) *Account {
+	var after Account
+	mergeFields(&after, before, w, p)
+	after.Known, after.Data = after.Known|before.Known&FieldData, before.Data
+	if after.Known == before.Known && after.SameState(before) {
+		return before
+	}
+	*dst = after
 	return dst
 }
 

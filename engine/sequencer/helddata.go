@@ -7,22 +7,22 @@ const maxEventData = 40 << 20
 
 // heldData returns writes without the data that is not held, nil where that is true of them already. No data is held of accounts of programs
 // that were not chosen, nor beyond what an event may tell; it is not known then. Records have what is held, so another choice needs another
-// ledger.
+// ledger. That an account was only read matters to data alone.
 func (s *Sequencer) heldData(writes []ledger.AccountWrite) (held []ledger.AccountWrite) {
 	size := 0
 	for i := range writes {
 		w := &writes[i]
-		if w.Known&ledger.FieldData == 0 {
+		switch {
+		case w.Known&ledger.FieldData == 0 && (!w.ReadOnly || s.config.Data != nil):
 			continue
-		}
-		if w.Known&ledger.FieldOwner != 0 && s.config.Data.Keep(&w.Owner) && size+w.Data.Len() <= maxEventData {
+		case w.Known&ledger.FieldData != 0 && w.Known&ledger.FieldOwner != 0 && s.config.Data.Keep(&w.Owner) && size+w.Data.Len() <= maxEventData:
 			size += w.Data.Len()
 			continue
 		}
 		if held == nil {
 			held = append(held, writes...) // the source's own never change
 		}
-		held[i].Known, held[i].Data = w.Known&^ledger.FieldData, nil
+		held[i].Known, held[i].Data, held[i].ReadOnly = w.Known&^ledger.FieldData, nil, false
 	}
 	return held
 }

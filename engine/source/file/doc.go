@@ -26,7 +26,7 @@
 //	{"type":"slot","slot":N,"status":"confirmed|finalized|dead","blockhash":"..."}
 //
 //	account  {"pubkey":"...","lamports":N,"owner":"...","executable":false,"rent_epoch":N,
-//	          and "data":"<base64>", or "token":token and "mint":mint}
+//	          and "data":"<base64>", or "token":token and "mint":mint; of a block "read_only":true}
 //	token    {"mint":"...","owner":"...","amount":"N","state":"initialized|frozen|uninitialized",
 //	          "delegate":"...","delegated_amount":"N","close_authority":"...","is_native":false}
 //	mint     {"decimals":N,"supply":"N","scaled":false}
@@ -40,6 +40,9 @@
 // alone. Fields may come in any order. Of the values that are given to one field, the last counts
 // that is not null. Names are told apart by case. What is not JSON is refused, and so is a line of more
 // than 64 MiB; reading the longest takes less than half a GiB of memory.
+//
+// "read_only":true says that the block only read the account: where it is held with these lamports nothing has changed, also its data, which every other
+// account without "data" or "bytes" makes unknown.
 //
 // "err" is what a failed transaction failed with, any JSON of at most 1 KiB; a longer one is not kept.
 //

@@ -82,6 +82,8 @@ func settle(writes []ledger.AccountWrite) {
 		}
 		if w.Known&ledger.FieldData == 0 {
 			w.Data = nil
+		} else {
+			w.ReadOnly = false
 		}
 		if w.Token != nil && w.TokenOwnerUnknown {
 			*w.Token = ledger.TokenAccount{Mint: w.Token.Mint, Amount: w.Token.Amount}

@@ -250,7 +250,7 @@ func (j *jsonReader) putBlock(ctx context.Context, o *object) error {
 			"file", j.in.name(), "slot", uint64(slot))
 		j.warned = true
 	}
-	b, err := o.At(slot)
+	b, err := o.At(slot, j.data.Held)
 	if err != nil {
 		return err
 	}

@@ -46,6 +46,8 @@ func (d *lineDecoder) readAccount() (w ledger.AccountWrite, hasLamports bool) {
 		case "rent_epoch":
 			w.RentEpoch = d.uint("rent_epoch", 64)
 			w.Known |= ledger.FieldRentEpoch
+		case "read_only":
+			w.ReadOnly = d.bool("read_only")
 		case "data":
 			data = d.raw()
 		case "bytes":

@@ -127,6 +127,9 @@ func AppendAccount(dst []byte, w *ledger.AccountWrite) []byte {
 			dst = appendMintFacts(dst, w.Mint)
 		}
 	}
+	if w.ReadOnly {
+		dst = append(dst, `,"read_only":true`...)
+	}
 	if w.Known&ledger.FieldData != 0 {
 		dst = append(base64.StdEncoding.AppendEncode(append(dst, `,"bytes":"`...), w.Data.Bytes()), '"')
 	}

@@ -42,8 +42,9 @@ func (j *Block) Parent() (ledger.Slot, error) {
 }
 
 // At returns the block at slot, as final as a recorded one is. Its account writes are the rewards for voting and staking, which are
-// credited before the first transaction, then what the metadata of its transactions shows, then its other rewards.
-func (j *Block) At(slot ledger.Slot) (*ledger.Block, error) {
+// credited before the first transaction, then what the metadata of its transactions shows, then its other rewards. Where data of some accounts is
+// held, the writes say which accounts the block only read.
+func (j *Block) At(slot ledger.Slot, held *ledger.DataPrograms) (*ledger.Block, error) {
 	parent, err := j.Parent()
 	if err != nil {
 		return nil, err
@@ -65,6 +66,7 @@ func (j *Block) At(slot ledger.Slot) (*ledger.Block, error) {
 		Transactions:     make([]ledger.Transaction, 0, len(j.Transactions)),
 	}
 	writes := newBlockWrites()
+	writes.saysReads = held != nil
 	if err := j.reward(writes, true); err != nil {
 		return nil, err
 	}

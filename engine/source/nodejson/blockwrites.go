@@ -9,6 +9,8 @@ type blockWrites struct {
 	mints    []ledger.MintWrite
 	last     map[ledger.Pubkey]int // the newest write of a key, in accounts
 	mintAt   map[ledger.Pubkey]int // in mints
+
+	saysReads bool // writes say which accounts are only read
 }
 
 func newBlockWrites() *blockWrites {
@@ -43,6 +45,7 @@ func fold(old, w *ledger.AccountWrite) bool {
 		return false
 	}
 	old.Lamports = w.Lamports
+	old.ReadOnly = old.ReadOnly && w.ReadOnly
 	if w.Known&ledger.FieldOwner != 0 {
 		old.Owner = w.Owner
 	}

@@ -42,17 +42,26 @@ type transactionBody struct {
 
 	Signatures []string `json:"signatures"`
 	Message    *struct {
-		AccountKeys []messageKey `json:"accountKeys"`
+		Header      *messageHeader `json:"header"`
+		AccountKeys []messageKey   `json:"accountKeys"`
 	} `json:"message"`
 	// AccountKeys stand here where only the accounts were asked for.
 	AccountKeys []messageKey `json:"accountKeys"`
 }
 
+// messageHeader is a codec.MessageHeader.
+type messageHeader struct {
+	Required         uint8 `json:"numRequiredSignatures"`
+	ReadonlySigned   uint8 `json:"numReadonlySignedAccounts"`
+	ReadonlyUnsigned uint8 `json:"numReadonlyUnsignedAccounts"`
+}
+
 // messageKey is one account of a spelled-out transaction. Encoding jsonParsed lists the
 // loaded addresses too, in order; encoding json, with plain keys, leaves them to the metadata.
 type messageKey struct {
-	pubkey string
-	parsed bool
+	pubkey   string
+	parsed   bool
+	readOnly bool
 }
 
 // UnmarshalJSON implements json.Unmarshaler.
@@ -61,10 +70,11 @@ func (k *messageKey) UnmarshalJSON(b []byte) error {
 		return json.Unmarshal(b, &k.pubkey)
 	}
 	var parsed struct {
-		Pubkey string `json:"pubkey"`
+		Pubkey   string `json:"pubkey"`
+		Writable *bool  `json:"writable"`
 	}
 	err := json.Unmarshal(b, &parsed)
-	k.pubkey, k.parsed = parsed.Pubkey, true
+	*k = messageKey{parsed.Pubkey, true, parsed.Writable != nil && !*parsed.Writable}
 	return err
 }
 
@@ -111,7 +121,7 @@ func (t *transactionBody) decode(text, encoding string) (err error) {
 
 // read returns the transaction and records what it wrote.
 func (j *transactionJSON) read(writes *blockWrites) (ledger.Transaction, error) {
-	t, loadsFromMeta, err := j.Transaction.keys()
+	t, loadsFromMeta, readOnly, err := j.Transaction.keys()
 	if err != nil {
 		return t, err
 	}
@@ -120,6 +130,7 @@ func (j *transactionJSON) read(writes *blockWrites) (ledger.Transaction, error) 
 		return t, nil
 	}
 	if l := m.LoadedAddresses; l != nil && loadsFromMeta {
+		firstRead := len(t.Accounts) + len(l.Writable)
 		for _, text := range slices.Concat(l.Writable, l.Readonly) {
 			k, err := ParseKey("a loaded address", text)
 			if err != nil {
@@ -127,45 +138,52 @@ func (j *transactionJSON) read(writes *blockWrites) (ledger.Transaction, error) 
 			}
 			t.Accounts = append(t.Accounts, k)
 		}
+		static := readOnly
+		readOnly = func(i int) bool { return i >= firstRead || i < firstRead-len(l.Writable) && static(i) }
 	}
 	t.Fee = Optional((*ledger.Lamports)(m.Fee))
 	t.Success, t.Err = m.outcome()
-	return t, m.write(t.Accounts, writes)
+	return t, m.write(t.Accounts, readOnly, writes)
 }
 
-// keys returns the transaction's signature and its accounts. Those that it loads from lookup
+// keys returns the transaction's signature and its accounts, and which of them it only reads. Those that it loads from lookup
 // tables may have to come from the metadata.
-func (t *transactionBody) keys() (out ledger.Transaction, loadsFromMeta bool, err error) {
+func (t *transactionBody) keys() (out ledger.Transaction, loadsFromMeta bool, readOnly func(int) bool, err error) {
 	if t.wire != nil {
 		w, err := codec.ParseTransaction(t.wire)
 		switch {
 		case errors.Is(err, codec.ErrTransactionVersion):
-			return out, false, codec.ErrTransactionVersion
+			return out, false, nil, codec.ErrTransactionVersion
 		case err != nil || len(w.Signatures) == 0:
-			return out, false, errors.New("malformed wire format")
+			return out, false, nil, errors.New("malformed wire format")
 		}
-		return ledger.Transaction{Signature: w.Signatures[0], Accounts: w.StaticKeys}, true, nil
+		return ledger.Transaction{Signature: w.Signatures[0], Accounts: w.StaticKeys}, true, w.IsReadOnly, nil
 	}
 	if len(t.Signatures) == 0 {
-		return out, false, errors.New("it has no signature")
+		return out, false, nil, errors.New("it has no signature")
 	}
 	if out.Signature, err = ParseSignature("signature", t.Signatures[0]); err != nil {
-		return out, false, err
+		return out, false, nil, err
 	}
 	keys := t.AccountKeys
 	if t.Message != nil {
 		keys = t.Message.AccountKeys
 	}
 	if len(keys) == 0 {
-		return out, false, Missing("accountKeys")
+		return out, false, nil, Missing("accountKeys")
 	}
 	out.Accounts = make([]ledger.Pubkey, len(keys))
 	for i, k := range keys {
 		if out.Accounts[i], err = ParseKey("an account key", k.pubkey); err != nil {
-			return out, false, err
+			return out, false, nil, err
 		}
 	}
-	return out, !keys[0].parsed, nil
+	readOnly = func(i int) bool { return keys[i].readOnly }
+	if t.Message != nil && t.Message.Header != nil && !keys[0].parsed {
+		message := codec.WireTransaction{Header: codec.MessageHeader(*t.Message.Header), StaticKeys: out.Accounts}
+		readOnly = message.IsReadOnly
+	}
+	return out, !keys[0].parsed, readOnly, nil
 }
 
 // metaJSON is what the execution of a transaction left behind.
@@ -209,7 +227,11 @@ func ErrText(said json.RawMessage) string {
 
 // write records the balances after the transaction; a failed one has paid its fee. Token
 // balances tell the token facts.
-func (m *metaJSON) write(accounts []ledger.Pubkey, writes *blockWrites) error {
+//
+// An account that no transaction of the block may write has not changed, but for sysvars, which the runtime changes by itself. Those that the
+// runtime does not let a transaction write although it asked for it, reserved keys and programs that it calls, are taken for written: a node
+// tells which they are only in some encodings.
+func (m *metaJSON) write(accounts []ledger.Pubkey, readOnly func(int) bool, writes *blockWrites) error {
 	if m.PostBalances == nil {
 		return nil
 	}
@@ -218,7 +240,7 @@ func (m *metaJSON) write(accounts []ledger.Pubkey, writes *blockWrites) error {
 	}
 	after := make([]ledger.AccountWrite, len(accounts))
 	for i, k := range accounts {
-		after[i] = ledger.AccountWrite{Pubkey: k, Lamports: ledger.Lamports(m.PostBalances[i])}
+		after[i] = ledger.AccountWrite{Pubkey: k, Lamports: ledger.Lamports(m.PostBalances[i]), ReadOnly: writes.saysReads && readOnly(i) && !isSysvar(&k)}
 	}
 	if err := m.writeTokens(after, writes); err != nil {
 		return err
@@ -228,6 +250,9 @@ func (m *metaJSON) write(accounts []ledger.Pubkey, writes *blockWrites) error {
 	}
 	return nil
 }
+
+// isSysvar reports whether a key begins as those of all sysvars do.
+func isSysvar(k *ledger.Pubkey) bool { return [4]byte(k[:]) == [4]byte{0x06, 0xa7, 0xd5, 0x17} }
 
 // writeTokens adds token facts to the writes of one transaction. An account that had a token
 // balance before the transaction and has none after it is no token account any more.

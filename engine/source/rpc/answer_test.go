@@ -94,7 +94,7 @@ func TestRecordedAnswersGiveTheRecordedBlocks(t *testing.T) {
 		text := datatest.Read(t, datatest.Path(t, "blocks/"+name))
 		var recorded nodejson.Block
 		must(t, json.Unmarshal(text, &recorded))
-		want, err := recorded.At(slot)
+		want, err := recorded.At(slot, nil)
 		if err != nil || len(want.Accounts) == 0 || len(want.Transactions) == 0 {
 			t.Fatalf("%s: %+v, err = %v", name, want, err)
 		}
@@ -122,7 +122,7 @@ func FuzzBlockAnswer(f *testing.F) {
 		if j == nil {
 			return
 		}
-		b, err := j.At(7)
+		b, err := j.At(7, nil)
 		checkText(t, err)
 		if err == nil && (b.Slot != 7 || len(b.Transactions) > len(text)) {
 			t.Errorf("got %+v", b)

@@ -59,7 +59,7 @@ func (l *learner) note(b *ledger.Block) {
 			continue
 		}
 		s := l.known.get(w.Pubkey)
-		if s == unknown || l.mode == AccountsTouched && (s == token || w.Known&ledger.FieldToken != 0) {
+		if s == unknown || l.mode == AccountsTouched && !w.ReadOnly && (s == token || w.Known&ledger.FieldToken != 0) {
 			l.want(w.Pubkey)
 		}
 	}

@@ -77,7 +77,7 @@ func (c *client) block(ctx context.Context, slot ledger.Slot) (*ledger.Block, er
 	if err != nil {
 		return nil, err
 	}
-	b, err := j.At(slot)
+	b, err := j.At(slot, c.config.Data)
 	if err == nil && b.ParentSlot >= b.Slot && b.Slot != 0 {
 		err = errors.New("the slot is not above its parent's")
 	}
