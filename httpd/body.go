@@ -55,19 +55,21 @@ func (x *Exchange) Reserve(bytes int) error {
 	return ledger.ErrUnavailable
 }
 
-// Extend returns an answer with room for so many more bytes, once there is memory for them. It grows a long one by a quarter at least, so that one
-// that is extended often is not copied as often.
+// Extend returns the answer of the exchange, which Room returned or it itself, with room for so many more bytes, once there is memory for them. It
+// grows a long one by a quarter at least, so that one that is extended often is not copied as often.
 func (x *Exchange) Extend(answer []byte, bytes int) ([]byte, error) {
 	if cap(answer)-len(answer) >= bytes {
 		return answer, nil
 	}
-	room := max(len(answer)+bytes, cap(answer)+cap(answer)/4)
-	if room > maxKeptBytes {
-		if err := x.Reserve(room - longBytes(answer)); err != nil {
-			return answer, err
-		}
+	longer := x.server.answers.grow(nil, max(len(answer)+bytes, cap(answer)+cap(answer)/4))
+	if err := x.Reserve(longBytes(longer) - longBytes(answer)); err != nil {
+		x.server.answers.reuse(longer)
+		return answer, err
 	}
-	return slices.Grow(answer, room-len(answer)), nil
+	longer = append(longer, answer...)
+	x.body = longer[:0] // which is where the response to a panic is made
+	x.server.answers.reuse(answer)
+	return longer, nil
 }
 
 // Settle gives back what is reserved besides the room of an answer, of which a part has been made, and so many bytes more.

@@ -163,6 +163,9 @@ const scatterKeys = 256
 // Scatter calls ask for the keys of each shard and returns the answers in the order of keys, all at one version.
 func Scatter[R any](shards []*shard.Shard, keys []ledger.Pubkey, v ledger.Version, deadline time.Time,
 	ask func(*shard.Shard, []ledger.Pubkey, ledger.Version, time.Time) ([]R, error)) ([]R, error) {
+	if len(keys) == 1 { // nothing is to be put in order
+		return ask(shards[shard.Of(keys[0].Prefix(), len(shards))], keys, v, deadline)
+	}
 	out := make([]R, len(keys))
 	indexes := make([][]int, len(shards)) // into keys, by shard
 	for i := range keys {

@@ -13,6 +13,7 @@ import (
 
 	"ledgerd/engine/ledger"
 	"ledgerd/httpd"
+	"ledgerd/httpd/encode"
 	"ledgerd/httpd/promtext"
 	"ledgerd/httpd/stream"
 	"ledgerd/httpd/wire"
@@ -45,6 +46,7 @@ const usualSlotsPerEpoch = 432_000
 // Door answers JSON-RPC. It is an httpd.Door.
 type Door struct {
 	config    Config
+	version   []byte // Config.Version as JSON
 	methods   []*method
 	byName    map[string]*method // without the last one
 	upstreams []*upstream
@@ -59,7 +61,7 @@ func New(config Config) (*Door, error) {
 	config.SlotsPerEpoch = cmp.Or(config.SlotsPerEpoch, usualSlotsPerEpoch)
 	config.Metrics = cmp.Or(config.Metrics, metrics.NewSet())
 	config.Log = cmp.Or(config.Log, slog.New(slog.DiscardHandler))
-	d := &Door{config: config, methods: newMethods(), byName: make(map[string]*method), inFlight: make(chan struct{}, maxInFlight)}
+	d := &Door{config: config, version: encode.AppendString(nil, config.Version), methods: newMethods(), byName: make(map[string]*method), inFlight: make(chan struct{}, maxInFlight)}
 	for _, m := range d.methods[:len(d.methods)-1] {
 		d.byName[m.name] = m
 	}

@@ -18,7 +18,7 @@ func (c *call) nodeHealth(dst []byte) ([]byte, error) {
 // version answers the version of the service. It runs no programs, so it has no set of features.
 func (c *call) version(dst []byte) ([]byte, error) {
 	dst = append(dst, `{"solana-core":`...)
-	return append(encode.AppendString(dst, c.door.config.Version), '}'), nil
+	return append(append(dst, c.door.version...), '}'), nil
 }
 
 // genesisHash answers the hash that the operator gave, which no block tells.

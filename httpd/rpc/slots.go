@@ -7,7 +7,6 @@ import (
 	"github.com/valyala/fastjson"
 
 	"ledgerd/engine/ledger"
-	"ledgerd/httpd/encode"
 )
 
 const (
@@ -20,7 +19,7 @@ const (
 // appendContext begins a result that tells what it was answered from: the view of the call.
 func (c *call) appendContext(dst []byte) []byte {
 	dst = append(dst, `{"context":{"apiVersion":`...)
-	dst = encode.AppendString(dst, c.door.config.Version)
+	dst = append(dst, c.door.version...)
 	dst = append(dst, `,"slot":`...)
 	dst = appendUint(dst, uint64(c.view.Tip().Slot))
 	return append(dst, `},"value":`...)
