@@ -13,8 +13,8 @@ import (
 )
 
 const (
-	// archivedBlocks and archivedBytes are how many finalized blocks are written at once: few files, and little that memory must hold
-	// longer than it was told to. The lower of both bounds counts.
+	// archivedBlocks are how many finalized blocks wait before they are written, which makes few files; archivedBytes are how many bytes of
+	// them are written at once, or wait at most: what waits stays in memory longer than it was told to.
 	archivedBlocks, archivedBytes = 256, 32 << 20
 	// archiveShare is the part of a core that writing takes.
 	archiveShare = 0.1
@@ -94,7 +94,7 @@ func (e *Engine) archiveMore(ctx context.Context, a *snapshot.Archive) (wrote bo
 	blocks := sequencer.Blocks(h)
 	blocks = blocks[:blocks.FirstFrom(h.Tip(ledger.Finalized).Slot+1)]
 	from := blocks.FirstFrom(a.Next())
-	many := blocks[from:min(len(blocks), from+e.config.HistoryBlocks)]
+	many := blocks[from:]
 	bytes, atOnce := 0, min(archivedBytes, e.config.Retention.Bytes/4)
 	for i, b := range many {
 		if bytes += b.SizeBytes(); bytes >= atOnce {
@@ -116,15 +116,12 @@ func (e *Engine) archiveMore(ctx context.Context, a *snapshot.Archive) (wrote bo
 	case a.Next() > 0:
 		e.config.Logger.Warn("history lacks blocks that memory had to drop before they were written", "from_slot", uint64(a.Next()), "below_slot", uint64(h.Floor))
 	}
+	size := float64(bytes) / float64(len(many))
 	return true, a.Add(ctx, sequencer.Held(many, previous), room, snapshot.Pace{Share: func() float64 {
 		// Up to full speed, as memory waits for it, and before it has to drop blocks that are not written.
-		unwritten := sequencer.Blocks(cmp.Or(e.Head(), h))
-		unwritten = unwritten[unwritten.FirstFrom(a.Next()):]
-		bytes := 0
-		for _, b := range unwritten {
-			bytes += b.SizeBytes()
-		}
-		return archiveShare + max(float64(len(unwritten))/float64(16*e.config.HistoryBlocks), 2*float64(bytes)/float64(e.config.Retention.Bytes))
+		blocks := sequencer.Blocks(cmp.Or(e.Head(), h))
+		unwritten := float64(len(blocks) - blocks.FirstFrom(a.Next()))
+		return archiveShare + max(unwritten/float64(16*e.config.HistoryBlocks), 2*unwritten*size/float64(e.config.Retention.Bytes))
 	}})
 }
 

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"errors"
+	"strings"
 	"syscall"
 	"testing"
 	"testing/synctest"
@@ -79,6 +80,29 @@ func TestHistoryThatCannotBeWrittenHoldsNothingUp(t *testing.T) {
 		}
 		if from := n.Stats().HistoryFrom; from < floor-4 || from > n.Head().Floor {
 			t.Errorf("history is told from slot %d on, behind a hole up to %d", from, floor)
+		}
+		n.mustStop()
+	})
+}
+
+// TestHistoryKeepsUpWithBlocksThatComeFast shows a block a millisecond to a node whose disk takes its time for each file, and whose memory holds
+// few of them: what waits is written at once, and no block is lost.
+func TestHistoryKeepsUpWithBlocksThatComeFast(t *testing.T) {
+	c := archiving()
+	c.Retention.Bytes = 300 << 10
+	diskTest(t, c, func(t *testing.T, _ *vfstest.Memory, n *subject, block *ledger.Block) {
+		n.disk.Arm(vfstest.Plan{Before: func(c vfstest.Call) {
+			if c.Kind == vfstest.KindCreate && strings.Contains(c.Name, "run-") {
+				time.Sleep(50 * time.Millisecond)
+			}
+		}})
+		for range 3000 {
+			block = n.finalize(block)
+			time.Sleep(time.Millisecond)
+		}
+		pause(2 * archiveRetry)
+		if from := n.Stats().HistoryFrom; from != 100 || n.Head().Floor < block.Slot-200 {
+			t.Errorf("history is held from slot %d on, memory from %d, and the newest is %d", from, n.Head().Floor, block.Slot)
 		}
 		n.mustStop()
 	})

@@ -69,7 +69,7 @@ type Config struct {
 	SnapshotInterval time.Duration       // 0: a snapshot only at the end, or when the log grew long
 	SegmentBytes     int64               // of the log; 0: 64 MiB
 	HistoryBytes     int64               // of finalized blocks that stay on disk once memory drops them; 0: none do
-	HistoryBlocks    int                 // how many of them are written at once; 0: 256
+	HistoryBlocks    int                 // how many of them wait before they are written; 0: 256
 	MinFreeBytes     uint64              // ingest pauses where less of the disk is free; 0: 64 MiB
 	MaxLag           time.Duration       // health fails if it is longer unknown that all of Shared is held; 0: 15 s
 	// Join is called before the recovery, unless it is nil. It may bind Dir to a cluster and put
