@@ -3,14 +3,18 @@ package proc
 import (
 	"errors"
 	"fmt"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 )
 
-// Build returns the ledgerd of the module that the working directory is in. The go command builds it once for all who ask, and keeps it.
+// Build returns the ledgerd of the module that the working directory is in. The go command builds it once for all who ask, and keeps it: in the
+// way that programs are built in, whatever those who ask are built for, such as the race detector.
 func Build() (program string, err error) {
-	said, err := exec.Command("go", "tool", "-n", "ledgerd").Output()
+	build := exec.Command("go", "tool", "-n", "ledgerd")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=-trimpath "+os.Getenv("GOFLAGS"))
+	said, err := build.Output()
 	if failed := (*exec.ExitError)(nil); errors.As(err, &failed) {
 		err = fmt.Errorf("cannot build ledgerd: %w: %s", err, failed.Stderr)
 	}
