@@ -7,9 +7,9 @@ SCHEDULES = 200
 CUTS = 1000
 SOAK = 2h
 
-# Packages are compiled in one way for tests, programs and releases, and once.
+# Packages are compiled in one way for tests, programs and releases, and once. make vet does all that go test would do of it, too.
 export CGO_ENABLED ?= 0
-export GOFLAGS := -trimpath $(GOFLAGS)
+export GOFLAGS := -trimpath -vet=off $(GOFLAGS)
 
 help: ## print this
 	@awk -F ':.*## ' '/^##@ / { print "\n" substr($$0, 5) } /^[a-z-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' Makefile
@@ -56,8 +56,8 @@ httpd/console/node_modules: httpd/console/package-lock.json
 
 race: race-parts race-nodes ## the tests under the race detector, the exhaustive ones sampled
 
-# The race detector else has each process sleep for a second at its end, and vet has seen all of it.
-RACE = CGO_ENABLED=1 GORACE=atexit_sleep_ms=100 go test -race -short -vet off -parallel 3 -timeout 15m
+# The race detector else has each process sleep for a second at its end.
+RACE = CGO_ENABLED=1 GORACE=atexit_sleep_ms=100 go test -race -short -parallel 3 -timeout 15m
 
 # Where nobody starts a goroutine or shares anything, nothing races. Scenarios of bench measure: what they do it with is tested by itself.
 race-parts:
@@ -128,6 +128,7 @@ release: ## what users install, into bin/release: programs, packages, images, SB
 
 release-test: ## a release for this machine, made twice, read back, installed, upgraded and removed
 	go test -C cmd/ledgerd/deploy/tools -count 1 -timeout 15m .
+	go vet -C cmd/ledgerd/deploy/tools ./...
 
 release-all: ## the same for all machines, on a fresh Debian: some minutes
 	LEDGERD_RELEASE_ALL=1 go test -C cmd/ledgerd/deploy/tools -count 1 -timeout 30m .

@@ -38,7 +38,7 @@ func begin(m *testing.M) int {
 	}
 	dir, err := os.MkdirTemp("", "ledgerd-bench-")
 	defer os.RemoveAll(dir)
-	built, err2 := proc.Build()
+	built, err2 := proc.Tool("", "ledgerd")
 	program = filepath.Join(dir, "ledgerd")
 	if err := errors.Join(err, err2, os.Symlink(built, program)); err != nil {
 		panic(err)

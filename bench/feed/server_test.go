@@ -19,7 +19,7 @@ var must = ledgertest.Must
 // A server that reads the feed holds the ledger and sends every update once.
 func TestServerReadsTheFeed(t *testing.T) {
 	t.Parallel()
-	program, err := proc.Build()
+	program, err := proc.Tool("", "ledgerd")
 	must(t, err)
 	s, err := proc.Start(t.Context(), program, nil, proc.Options{Dir: t.TempDir()})
 	must(t, err)

@@ -15,7 +15,7 @@ import (
 var must = ledgertest.Must
 
 // built returns the ledgerd that all tests start.
-var built = sync.OnceValues(Build)
+var built = sync.OnceValues(func() (string, error) { return Tool("", "ledgerd") })
 
 // program returns the ledgerd, or fails the test.
 func program(t *testing.T) string {

@@ -1,15 +1,15 @@
 package natstest
 
 import (
-	"bytes"
 	"cmp"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strings"
 	"sync"
 	"testing"
+
+	"ledgerd/bench/proc"
 )
 
 // program returns the path of the nats-server that the module in bench/peer/nats pins, in its variant with short elections.
@@ -19,11 +19,11 @@ var program = sync.OnceValues(func() (string, error) {
 	if filepath.IsAbs(tool) {
 		return tool, nil
 	}
-	module, err := output("go", "env", "GOMOD")
+	module, err := exec.Command("go", "env", "GOMOD").Output()
 	if err != nil {
-		return "", err
+		return "", fmt.Errorf("cannot find the module: %w", err)
 	}
-	return output("go", "tool", "-C", filepath.Join(filepath.Dir(module), "bench", "peer", "nats"), "-n", tool)
+	return proc.Tool(filepath.Join(filepath.Dir(string(module)), "bench", "peer", "nats"), tool)
 })
 
 // Program returns the path of the pinned nats-server.
@@ -32,15 +32,4 @@ func Program(t testing.TB) string {
 	path, err := program()
 	must(t, err)
 	return path
-}
-
-func output(name string, args ...string) (string, error) {
-	command := exec.Command(name, args...)
-	var failed bytes.Buffer
-	command.Stderr = &failed
-	out, err := command.Output()
-	if err != nil {
-		return "", fmt.Errorf("cannot run %s: %w: %s", command, err, &failed)
-	}
-	return strings.TrimSpace(string(out)), nil
 }
