@@ -128,6 +128,7 @@ func checkCut(t *testing.T, what string, disk *vfstest.Memory, want [][]*ledger.
 	c := config(disk)
 	c.Logger = logger(&warned)
 	l, _ := open(t, c)
+	checkStats(t, l)
 	if torn {
 		kept, cut := contents(t, disk, name+brokenSuffix), before[end.offset:]
 		if !bytes.Equal(kept, bytes.TrimRight(cut, "\x00")) && !bytes.Equal(kept, cut) {

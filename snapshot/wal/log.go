@@ -61,7 +61,7 @@ type Log struct {
 	pruning    sync.Mutex             // held while the files of the oldest segment are removed; taken before mu
 
 	mu       sync.Mutex  // guards what follows, and all writes to files but newest
-	first    *header     // of the segment that the first commit begins; nil before Settle
+	first    *segment    // that the first commit begins; nil before Settle
 	file     vfs.File    // the newest segment; nil before the first commit
 	segments []segment   // oldest first; the last is the newest segment
 	room     int64       // taken ahead in the newest segment

@@ -79,8 +79,8 @@ func (l *Log) settleLocked() error {
 	if l.first != nil {
 		return nil
 	}
-	h, kept := l.found.next()
-	if err := l.clear(h.index); err != nil {
+	first, kept := l.found.next()
+	if err := l.clear(first.index); err != nil {
 		return err
 	}
 	if n := len(l.found.segments); n > 0 {
@@ -88,7 +88,7 @@ func (l *Log) settleLocked() error {
 			return err
 		}
 	}
-	l.first, l.segments, l.state, l.durable = &h, kept, l.found.state, l.found.state
+	l.first, l.segments, l.state, l.durable = &first, kept, l.found.state, l.found.state
 	l.publishLocked()
 	return nil
 }
@@ -106,7 +106,7 @@ func (l *Log) beginFirstLocked() error {
 		return err
 	}
 	room := l.c.SegmentBytes
-	f, err := createSegment(&l.c, *l.first, room)
+	f, err := createSegment(&l.c, l.first.header, room)
 	if err != nil {
 		return l.failUnlessFull(err)
 	}
@@ -115,24 +115,24 @@ func (l *Log) beginFirstLocked() error {
 	return nil
 }
 
-// next returns the header of the segment that the log goes on with, and the segments before it.
-func (e *End) next() (header, []segment) {
+// next returns the segment that the log goes on with, and the segments before it.
+func (e *End) next() (segment, []segment) {
 	n := len(e.segments)
 	if n == 0 {
-		return e.header(1), nil
+		return segment{header: e.header(1)}, nil
 	}
 	kept := slices.Clone(e.segments)
 	g := &kept[n-1]
-	if e.offset == headerBytes {
-		// The last segment holds no record, and is replaced: empty segments do not pile up.
-		g.durable = g.position
-		return g.header, kept[:n-1]
-	}
-	g.size = e.offset
 	if e.Torn() {
 		g.aside = e.torn // in place of what an earlier crash left there
 	}
-	return e.header(g.index + 1), kept
+	if e.offset == headerBytes {
+		// The last segment holds no record, and is replaced: empty segments do not pile up.
+		g.durable = g.position
+		return *g, kept[:n-1]
+	}
+	g.size = e.offset
+	return segment{header: e.header(g.index + 1)}, kept
 }
 
 // clear makes the directory, and removes temporary files and the tails of segments that were pruned. next is the index of the

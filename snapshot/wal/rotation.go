@@ -55,7 +55,7 @@ func (l *Log) rotateLocked(n int64) error {
 		return l.failUnlessFull(err)
 	}
 	_ = l.file.Close() // everything in it is synced
-	l.beginLocked(f, h, room)
+	l.beginLocked(f, segment{header: h}, room)
 	l.publishLocked()
 	return nil
 }
@@ -68,13 +68,14 @@ func (s *state) header(index uint64) header {
 	}
 }
 
-// beginLocked makes f, whose header is h, the newest segment.
-func (l *Log) beginLocked(f vfs.File, h header, room int64) {
+// beginLocked makes g, which f is, the newest segment.
+func (l *Log) beginLocked(f vfs.File, g segment, room int64) {
 	l.file, l.room, l.sealed = f, room, false
-	l.segments = append(l.segments, segment{header: h, name: segmentName(l.c.Dir, h.index), size: headerBytes})
-	l.state.position = h.position + headerBytes
+	g.name, g.size = segmentName(l.c.Dir, g.index), headerBytes
+	l.segments = append(l.segments, g)
+	l.state.position = g.position + headerBytes
 	l.durable = l.state
-	l.durableAt.Store(&newest{index: h.index, durable: h.position})
+	l.durableAt.Store(&newest{index: g.index, durable: g.position})
 }
 
 // finishSegmentLocked gives back the room that the newest segment does not need, and syncs it.

@@ -65,6 +65,9 @@ func (l *Log) publishLocked() {
 	for i := range l.segments {
 		s.Bytes += l.segments[i].size + l.segments[i].aside
 	}
+	if l.first != nil && l.file == nil {
+		s.Bytes += l.first.aside
+	}
 	l.stats.Store(s)
 }
 
