@@ -111,6 +111,7 @@ func TestStreams(t *testing.T) {
 		"a slot alone is dead":                     {"a2<a1 d:2", shownParts{}, "a2 a1 a1"},
 		"final, nothing builds on it":              {"a2<a1 f:a2", shownParts{}, "a2 a2 a1"},
 		"final, another builds on it":              {"a2<a1 f:a2 a3<a2", shownParts{}, "a3 a2 a2"},
+		"final, on a branch that goes on":          {"a2<a1 a5<a2 b3<a1 b4<b3 f:b3", shownParts{}, "b4 b3 b3"},
 		"final while it waits":                     {"a4<a3 a3<a2 f:a3 a2<a1", shownParts{}, "a4 a3 a3"},
 		"beside the final block":                   {"a3<a2 f:a3 a4<a3 b4<a2 a2<a1", shownParts{}, "a4 a3 a3"},
 		"the root is dead":                         {"d:a1", shownParts{}, "a1 a1 a1, twice 1"},
