@@ -90,12 +90,14 @@ func (s *storm) round(ctx context.Context, subject string) error {
 	return err
 }
 
-// slow has clients send requests a byte a second. The server closes each of them, which then connects again.
+// slow has clients send requests a byte a second, each at moments of its own. The server closes each of them, which then connects again.
 func (s *storm) slow(ctx context.Context) error {
 	var clients sync.WaitGroup
 	from := dial.Dialer{From: dial.Loopback(100)}
-	for i := range s.Scaled(stormSlow) {
+	all := s.Scaled(stormSlow)
+	for i := range all {
 		clients.Go(func() {
+			_ = rest(ctx, time.Second*time.Duration(i)/time.Duration(all))
 			for ctx.Err() == nil {
 				conn, err := from.Dial(ctx, i, s.address().String())
 				for err == nil && rest(ctx, time.Second) == nil {
