@@ -206,6 +206,7 @@ func TestSearchFindsSections(t *testing.T) {
 		"kickers":                    "No section has all of these words",
 		"++":                         "No section has all of these words",
 		"":                           "Words of a section",
+		"how":                        "<mark>how</mark>", // nothing else is asked for
 		"%25zz%ff\"":                 `value="%zz&#34;"`,
 		"<script>x</script>":         `value="&lt;script&gt;x&lt;/script&gt;"`,
 		strings.Repeat("long", 1000): `value="` + strings.Repeat("long", 25) + `"`,
@@ -216,11 +217,45 @@ func TestSearchFindsSections(t *testing.T) {
 		}
 	}
 	ledgertest.Contains(t, h.get("/docs/search?q=seq+gaps").body, "<mark>seq</mark>", "the list of what was found")
+	for query, want := range map[string]string{ // what comes first; words in any form, and not those in the middle of others or that only ask
+		"how do I resume":           "/docs/streaming#a-stream-without-gaps",
+		"how can it be resumed?":    "/docs/streaming#a-stream-without-gaps",
+		"where are the access logs": "/docs/limits#access-log",
+		"--rate-limit-minute":       "/docs/limits",
+		"backups":                   "/docs/disk#backup",
+		"ledgerd_ws_frames_total":   "/docs/metrics#websockets",
+	} {
+		_, found, _ := strings.Cut(h.get("/docs/search?q="+url.QueryEscape(query)).body, `<ol class="results">`)
+		if !strings.HasPrefix(found, "\n<li><a href=\""+want+"\"") {
+			t.Errorf("%s finds first %.100s, want %s", query, found, want)
+		}
+	}
+}
+
+// A page of the manual names its chapter's other pages, its own sections, and the pages before and after it; long names in it may be broken after
+// a sign that parts their words.
+func TestPagesOfTheManualLeadOn(t *testing.T) {
+	h := serve(t, nil)
+	for target, wants := range map[string][]string{
+		"/docs":           {"<h2>Use</h2>\n<ul>\n<li><a href=\"/docs/examples\">", `<a rel="next" href="/docs/start">First steps</a>`, `aria-current="page">The manual of ledgerd<`},
+		"/docs/api":       {`<a rel="prev" href="/docs/examples">`, `<a rel="next" href="/docs/streaming">`},
+		"/docs/streaming": {"<nav class=\"contents\" aria-label=\"On this page\">\n<ul>\n<li><a href=\"/docs/streaming#the-simplest-client\">The simplest client</a></li>"},
+		"/docs/metrics":   {`<li class="deep"><a href="/docs/metrics#ledgerdnowriter">`, "<code>ledgerd_<wbr>blocks_<wbr>total</code>"},
+	} {
+		for _, want := range wants {
+			ledgertest.Contains(t, h.get(target).body, want, "%s", target)
+		}
+	}
+	for _, target := range []string{"/docs/search?q=seq", "/docs/nowhere"} {
+		if body := h.ask("", "GET", target, "Accept: text/html").body; strings.Contains(body, "rel=") && strings.Contains(body, `class="turn"`) || strings.Contains(body, `class="contents"`) {
+			t.Errorf("%s has neighbours or contents", target)
+		}
+	}
 }
 
 // TestReferenceShowsTheDocument finds each operation, parameter, status and record of the document on its page.
 func TestReferenceShowsTheDocument(t *testing.T) {
-	page := serve(t, nil).get("/docs/api").body
+	page := strings.ReplaceAll(serve(t, nil).get("/docs/api").body, "<wbr>", "") // a long name may be broken
 	for at, item := range document.Paths.Map() {
 		_, section, _ := strings.Cut(page, fmt.Sprintf(`<section aria-labelledby="%s">`, item.Get.OperationID))
 		section, _, _ = strings.Cut(section, "</section>")

@@ -15,6 +15,8 @@ import (
 	"html/template"
 	"io/fs"
 	"path"
+	"regexp"
+	"slices"
 	"strings"
 	"sync"
 )
@@ -58,7 +60,7 @@ type Site struct {
 
 // docs are the pages of the manual by their paths, and what a search finds.
 type docs struct {
-	nav      []link
+	nav      []chapter
 	pages    map[string][]byte
 	sections []section
 }
@@ -75,7 +77,7 @@ func (s *Site) Resources() []Resource {
 	all := []Resource{
 		file("/", "app/index.html", Page), file("/favicon.svg", "app/favicon.svg", File),
 		file("/favicon.ico", "app/favicon.svg", File), // browsers ask for it beside answers of the interface
-		file("/docs/docs.css", "docs/docs.css", File), file("/docs/try.js", "docs/try.js", File),
+		file("/docs/docs.css", "docs/docs.css", File), file("/docs/try.js", "docs/try.js", File), file("/docs/copy.js", "docs/copy.js", File),
 		file(asyncAPIPath, "asyncapi.json", Manual), s.doc(referencePath), {Path: searchPath, Kind: Manual, Type: typeHTML},
 	}
 	for _, name := range filesIn("manual") {
@@ -147,11 +149,28 @@ func (s *Site) doc(at string) Resource {
 // view is what the layout of a page shows: a reference, an article, or else the results of a search.
 type view struct {
 	Title, Path string
-	Nav         []link
+	Nav         []chapter
 	Reference   *reference
 	Article     template.HTML
+	Contents    []section // of the article
 	Query       string
 	Results     []result
+}
+
+// Turn returns the pages before and after this one; of a page that is no part of the manual, none.
+func (v view) Turn() (turn struct{ Previous, Next *link }) {
+	var pages []link
+	for _, c := range v.Nav {
+		pages = append(pages, c.Pages...)
+	}
+	at := slices.IndexFunc(pages, func(page link) bool { return page.Path == v.Path })
+	if at > 0 {
+		turn.Previous = &pages[at-1]
+	}
+	if at >= 0 && at+1 < len(pages) {
+		turn.Next = &pages[at+1]
+	}
+	return turn
 }
 
 var layout = sync.OnceValue(func() *template.Template {
@@ -175,13 +194,26 @@ func (s *Site) makeDocs() *docs {
 			continue
 		}
 		page := readPage(name)
-		d.pages[page.Path] = view{Title: page.Title, Path: page.Path, Nav: d.nav, Article: page.HTML}.render()
+		d.pages[page.Path] = withBreaks(view{Title: page.Title, Path: page.Path, Nav: d.nav, Article: page.HTML, Contents: page.sections[1:]}.render())
 		if name != indexPage {
 			d.sections = append(d.sections, page.sections...)
 		}
 	}
-	d.pages[referencePath] = view{Title: "API reference", Path: referencePath, Nav: d.nav, Reference: api}.render()
+	d.pages[referencePath] = withBreaks(view{Title: "API reference", Path: referencePath, Nav: d.nav, Reference: api}.render())
 	return d
+}
+
+var (
+	lineOfText = regexp.MustCompile(`>[^<\n]+<`) // a cell, or code in a line; a block of code ends with its line
+	longName   = regexp.MustCompile(`[^\s<>]{18,}`)
+	wordEnd    = regexp.MustCompile(`([\w;\]}][_./:=,]+)([^_./:=,])|([a-z0-9])([A-Z])`)
+)
+
+// withBreaks lets a line of a page end inside a long name, where one of its words does, so that no cell of a table needs to break a word.
+func withBreaks(page []byte) []byte {
+	return lineOfText.ReplaceAllFunc(page, func(line []byte) []byte {
+		return longName.ReplaceAllFunc(line, func(name []byte) []byte { return wordEnd.ReplaceAll(name, []byte("$1$3<wbr>$2$4")) })
+	})
 }
 
 // Search returns the page of the sections that have all words of a query.
@@ -208,6 +240,6 @@ func (s *Site) Limited() Resource {
 // notice returns a page with a title and a sentence or two.
 func (s *Site) notice(title string, text template.HTML) Resource {
 	return Resource{Kind: Page, Type: typeHTML, Body: sync.OnceValue(func() []byte {
-		return view{Title: title, Nav: s.docs().nav, Article: "<h1>" + template.HTML(title) + "</h1>\n<p>" + text + "</p>"}.render()
+		return view{Title: title, Nav: s.docs().nav, Article: "<p>" + text + "</p>"}.render()
 	})}
 }

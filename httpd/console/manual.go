@@ -25,13 +25,18 @@ func ManualText(name string) string {
 // manualPage is one page of the manual as HTML.
 type manualPage struct {
 	Path, Title string
-	HTML        template.HTML // what goldmark makes of our own text; raw HTML in it is left out
-	sections    []section
-	links       []link // to what is served here
+	HTML        template.HTML // what goldmark makes of our own text below the title; raw HTML in it is left out
+	sections    []section     // the first is what comes before any heading
 }
 
-// indexPage is the one that names all others, in the order of the navigation.
+// indexPage is the one that names all others: a chapter is a heading of it and the links below.
 const indexPage = "index.md"
+
+// chapter is a part of the manual, with its pages in the order in which they are read.
+type chapter struct {
+	Title string
+	Pages []link
+}
 
 // pathOf returns where a page of the manual is served.
 func pathOf(name string) string {
@@ -43,10 +48,14 @@ func pathOf(name string) string {
 
 var markdown = goldmark.New(goldmark.WithExtensions(extension.Table), goldmark.WithParserOptions(parser.WithAutoHeadingID()))
 
-// navigation returns the links of the page that names all others, and one to itself before them.
-func navigation() []link {
+// navigation returns the chapters of the page that names all others, and before them one without a name that is that page alone.
+func navigation() []chapter {
 	index := readPage(indexPage)
-	return append([]link{{index.Path, index.Title}}, index.links...)
+	chapters := []chapter{{Pages: []link{{index.Path, index.Title}}}}
+	for _, s := range index.sections[1:] {
+		chapters = append(chapters, chapter{s.Title, s.links})
+	}
+	return chapters
 }
 
 // readPage makes HTML of a page, which begins with its title. Its headings lead to themselves, and its links to what is served here.
@@ -57,10 +66,10 @@ func readPage(name string) *manualPage {
 	for node := doc.FirstChild(); node != nil; node = node.NextSibling() {
 		heading, ok := node.(*ast.Heading)
 		if ok {
-			page.sections = append(page.sections, section{Page: page.Title, Title: plainText(heading, source), Href: page.Path})
+			page.sections = append(page.sections, section{Page: page.Title, Title: plainText(heading, source), Href: page.Path, Level: heading.Level})
 		}
 		in := &page.sections[len(page.sections)-1]
-		page.links = append(page.links, serveLinks(node, source)...)
+		in.links = append(in.links, serveLinks(node, source)...)
 		switch id, _ := node.AttributeString("id"); {
 		case !ok:
 			in.Text += plainText(node, source) + " "
@@ -69,6 +78,7 @@ func readPage(name string) *manualPage {
 			linkToItself(heading, id.([]byte))
 		}
 	}
+	doc.RemoveChild(doc, doc.FirstChild()) // the layout has the title
 	var out bytes.Buffer
 	if err := markdown.Renderer().Render(&out, source, doc); err != nil {
 		panic(err) // a bytes.Buffer takes everything
