@@ -69,6 +69,9 @@ func testSyncIsProven(r *rig) {
 	}
 	answers.Store(&[]string{syncs("s0"), syncs("s1"), syncs("s2")})
 	eventually(r, "a node that was not answered at first asks again", c.stats.syncProven.Load)
+	_, err = c.js.Publish(r.Context(), c.config.subject(), []byte("a message"))
+	must(r, err)
+	eventually(r, "one that does not follow knows what the stream holds", func() bool { return c.stats.bytes.Load() > 0 })
 }
 
 // TestAccountsOfOthers shares a log on servers that have a certificate and a tag, in an account that knows a user, lets it ask how they sync,

@@ -85,7 +85,7 @@ func Open(config Config) (*Cluster, error) {
 	if config.MayWrite {
 		c.log.lease.start()
 	}
-	c.running.Go(c.watchSync)
+	c.running.Go(c.watchServers)
 	c.showGauges(config.Metrics)
 	if err := c.startHeartbeats(); err != nil {
 		c.Close()
