@@ -3,6 +3,7 @@ package engine
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"ledgerd/engine/chain"
 	"ledgerd/engine/ledger"
@@ -186,20 +187,25 @@ func TestWaitingIsBounded(t *testing.T) {
 	})
 }
 
-// TestStatusesSeenAreDurable cuts the power after a status that changed nothing: what comes
-// after it is not final for its depth.
+// TestStatusesSeenAreDurable cuts the power after a status that changed nothing, and when the record of one is durable and nothing after it: what
+// comes after it is not final for its depth.
 func TestStatusesSeenAreDurable(t *testing.T) {
 	root := rootBlock(1)
 	two := child(root, 2, 0)
 	unknown := &ledger.SlotStatus{Slot: 1000, Status: ledger.StatusConfirmed}
-	for _, said := range []*ledger.SlotStatus{status(root, ledger.StatusFinalized), unknown} {
+	recorded := status(two, ledger.StatusConfirmed)
+	for _, said := range []*ledger.SlotStatus{status(root, ledger.StatusFinalized), unknown, recorded} {
 		bubble.Test(t, func(t *testing.T) {
 			disk := vfstest.NewMemory()
-			n := startNode(t, finite(), onDisk(t, disk, Config{Shards: 1}))
+			var synced *vfstest.Memory // as of the newest sync of the log
+			n := startNode(t, finite(), onDisk(t, disk, Config{Shards: 1, OnSync: func(time.Duration) { synced = disk.Crash(0, 1) }}))
 			n.send(root, two, said)
-			disk = disk.Crash(0, 1)
+			left := disk.Crash(0, 1)
+			if said == recorded {
+				left = synced
+			}
 			n.mustStop()
-			n = startNode(t, finite(), onDisk(t, disk, Config{Shards: 1}))
+			n = startNode(t, finite(), onDisk(t, left, Config{Shards: 1}))
 			n.send(two, child(two, 3, 0)) // a source leaves out what is said of final slots
 			n.endInput()
 			ledgertest.Equal(t, n.Head().Tip(ledger.Finalized).Slot, 1, "the final slot after %+v", said)
