@@ -73,3 +73,38 @@ func TestRecordsThatDoNotFitAreRefused(t *testing.T) {
 		}
 	}
 }
+
+// TestOlderProgramsToldNoHorizon goes on from records and from a snapshot that tell no horizon: closings expire by this node's own setting. What
+// newer programs told is kept.
+func TestOlderProgramsToldNoHorizon(t *testing.T) {
+	root := &ledger.Block{Slot: 10_000, Blockhash: ledger.Hash{1}}
+	a := &ledger.Block{Slot: 10_001, ParentSlot: 10_000, Blockhash: ledger.Hash{2}}
+	records := []*ledger.Record{
+		{Kind: ledger.BlockRecord, Version: 1, FirstSeq: 1, Slot: root.Slot, Hash: root.Blockhash, Block: root},
+		{Kind: ledger.BlockRecord, Version: 2, FirstSeq: 1, Slot: a.Slot, Hash: a.Blockhash, Block: a},
+		{Kind: ledger.StatusRecord, Version: 3, FirstSeq: 1, Slot: a.Slot, Hash: a.Blockhash, Status: ledger.StatusFinalized},
+	}
+	s := bare(ledger.SourceInfo{})
+	for _, r := range records {
+		if err := s.Replay([]*ledger.Record{r}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := s.Head().Horizon; got != 1001 {
+		t.Errorf("after records without one the horizon is %d, want 1001", got)
+	}
+	b, err := s.Seal()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Shown(b)
+	m, _ := s.Snapshot()
+	for told, want := range map[ledger.Slot]ledger.Slot{0: 1001, 500: 500} {
+		again := bare(ledger.SourceInfo{})
+		m.Horizon = told
+		again.ResumeAt(&m, ledger.StatusRecord, nil, ledger.Opt[ledger.Slot]{})
+		if got := again.Head().Horizon; got != want {
+			t.Errorf("after a snapshot whose horizon is %d it is %d, want %d", told, got, want)
+		}
+	}
+}
