@@ -39,6 +39,12 @@ type View struct {
 	DataUnknown bool
 }
 
+// Misses reports whether an account of an answer, which may have only its key, is neither live nor known to be closed: a node that does not hold all
+// accounts cannot say that there is none.
+func (v View) Misses(a *Account) bool {
+	return !a.Exists() && (a.Since == 0 || a.ForgottenBelow(v.Head.Horizon))
+}
+
 // Tip returns the tip of the answer's level. Head must not be nil.
 func (v View) Tip() *Tip { return &v.Head.Tips[v.Commitment] }
 

@@ -142,10 +142,7 @@ func (r *Reader) Accounts(q ledger.Query, keys []ledger.Pubkey) ([]ledger.Accoun
 	all, v, err := answer(r, q, func(v ledger.View, deadline time.Time) ([]ledger.Account, error) {
 		return Scatter(r.Shards, keys, v.Tip().Version, deadline, (*shard.Shard).Accounts)
 	})
-	v.Lacks = !r.coverage.Load().Complete && slices.ContainsFunc(all, func(a ledger.Account) bool {
-		// An account that is known to be closed is not missing.
-		return !a.Exists() && (a.Since == 0 || a.ForgottenBelow(v.Head.Horizon))
-	})
+	v.Lacks = !r.coverage.Load().Complete && slices.ContainsFunc(all, func(a ledger.Account) bool { return v.Misses(&a) })
 	return all, v, err
 }
 

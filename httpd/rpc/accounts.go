@@ -114,7 +114,7 @@ func (c *call) accountsAt(keys []ledger.Pubkey) ([]ledger.Account, error) {
 		return nil, err
 	}
 	for i := range accounts {
-		if v.Lacks && !accounts[i].Exists() {
+		if v.Lacks && v.Misses(&accounts[i]) {
 			return nil, errOutside(keys[i])
 		}
 	}

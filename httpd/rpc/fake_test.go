@@ -65,6 +65,7 @@ func newFakeLedger() *fakeLedger {
 	const shown, facts = ledger.FieldsShown, ledger.FieldsAll &^ ledger.FieldMint
 	l.put(ledger.Account{Pubkey: wallet, Lamports: 1 << 63, RentEpoch: 1<<64 - 1, Known: facts | ledger.FieldData, Since: 1})
 	l.put(ledger.Account{Pubkey: partial, Lamports: 5})
+	l.put(ledger.Account{Pubkey: testKey(15), Known: facts | ledger.FieldData, Since: 1})                  // closed
 	l.put(ledger.Account{Pubkey: testKey(1), Owner: program, Lamports: 7, Executable: true, Known: facts}) // its data is not kept
 	l.put(ledger.Account{Pubkey: testKey(11), Owner: program, Lamports: 8, Known: facts | ledger.FieldData, Data: ledger.NewData([]byte("hello world"))})
 	l.put(ledger.Account{Pubkey: testKey(12), Owner: testKey(13), Lamports: 9, Known: facts | ledger.FieldData, Data: ledger.NewData(bytes.Repeat([]byte{0, 255}, 65))})
@@ -225,7 +226,7 @@ func (l *fakeLedger) Transactions(q ledger.Query, in ledger.TransactionRange) (p
 func (l *fakeLedger) at(v ledger.View, key ledger.Pubkey) ledger.Account {
 	a := l.accounts[key]
 	a.Pubkey = key
-	if a.Since != 0 {
+	if a.Since != 0 && a.Exists() {
 		a.Lamports += ledger.Lamports(v.Tip().Slot)
 	}
 	return a
@@ -242,6 +243,8 @@ func (l *fakeLedger) Account(q ledger.Query, key ledger.Pubkey) (ledger.Account,
 	a := l.at(v, key)
 	switch {
 	case a.Exists():
+	case a.Since != 0:
+		err = absent(ledger.AccountClosed)
 	case l.lacks:
 		err = absent(ledger.AccountNotIndexed)
 	default:
@@ -257,7 +260,7 @@ func (l *fakeLedger) Accounts(q ledger.Query, keys []ledger.Pubkey) (all []ledge
 	v.Lacks = false
 	for _, key := range keys {
 		all = append(all, l.at(v, key))
-		v.Lacks = v.Lacks || l.lacks && !all[len(all)-1].Exists()
+		v.Lacks = v.Lacks || l.lacks && v.Misses(&all[len(all)-1])
 	}
 	return all, v, nil
 }

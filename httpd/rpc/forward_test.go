@@ -438,6 +438,7 @@ func TestForwardedCallsTakeTheirPlaces(t *testing.T) {
 	r := serve(t, newFakeLedger(), func(c *Config, _ *httpd.Config) {
 		c.Forward, c.Log = []string{url}, slog.New(slog.NewTextHandler(&log, nil))
 	})
+	several := names().Replace(`"method":"getMultipleAccounts","params":[["<11>","<1>"]]}`) // of one the data is not kept
 	const answered = `{"jsonrpc":"2.0","result":"/v2/secret?api-key=secret who secret","id":`
 	for _, tt := range []struct{ body, want string }{
 		{`{"jsonrpc":"2.0","id":"a\u0062","method":"getTransaction","params":["x"]}`, answered + `"ab"}`},
@@ -445,6 +446,7 @@ func TestForwardedCallsTakeTheirPlaces(t *testing.T) {
 			`[` + answered + `1},{"jsonrpc":"2.0","result":20,"id":2},` + answered + `3}]`},
 		{`[{"jsonrpc":"2.0","id":2,"method":"getSlot"},{"jsonrpc":"2.0","id":4,"method":"getBlock","params":[12]},{"id":5}]`,
 			`[{"jsonrpc":"2.0","result":20,"id":2},` + answered + `4},{"jsonrpc":"2.0","error":{"code":-32600,"message":"Invalid request: jsonrpc must be \"2.0\""},"id":5}]`},
+		{`{"jsonrpc":"2.0","id":6,` + several, answered + `6}`},
 	} {
 		response, body := r.do("POST", "/", "application/json", tt.body)
 		if body != tt.want || response.Header.Get("X-Ledger-Forwarded") != "1" {
@@ -455,7 +457,7 @@ func TestForwardedCallsTakeTheirPlaces(t *testing.T) {
 		t.Errorf("%s is said to be of another node", body)
 	}
 	slices.Sort(bodies)
-	if want := `{"jsonrpc":"2.0","id":1,"method":"getTransaction","params":["x"]}`; len(bodies) != 4 || bodies[0] != want {
+	if want := `{"jsonrpc":"2.0","id":1,"method":"getTransaction","params":["x"]}`; len(bodies) != 5 || bodies[0] != want || bodies[4] != `{"jsonrpc":"2.0","id":5,`+several {
 		t.Errorf("the upstream was sent %q", bodies)
 	}
 	upstream.Close()
