@@ -92,7 +92,7 @@ func openRPC(spec string, o Options) (*rpc.Source, error) {
 	if err != nil {
 		return nil, err
 	}
-	c.Logger, c.Data = o.Log, o.Data
+	c.Logger, c.Data, c.Filter = o.Log, o.Data, o.Filter
 	return rpc.New(c), nil
 }
 

@@ -40,6 +40,9 @@ type Config struct {
 	// Brief asks for blocks with their accounts and balances alone, which not every node offers.
 	Brief bool
 
+	// Filter selects the accounts that are held; nil: all. Others are not asked for, where it lists accounts alone: of those of a program
+	// it is only known from the answer.
+	Filter *ledger.Filter
 	// Data are the programs whose accounts are fetched with their data; nil: none.
 	Data *ledger.DataPrograms
 

@@ -2,6 +2,7 @@ package rpc
 
 import (
 	"log/slog"
+	"maps"
 	"slices"
 	"testing"
 	"time"
@@ -205,6 +206,33 @@ func TestAnAnswerOfASlotThatNeverComesIsForgotten(t *testing.T) {
 			r := follow(t, s, at(10), func(r *recorder) bool { return untilOwned(k)(r) || untilSlot(1000)(r) })
 			ledgertest.Equal(t, stateAfter(r.events)[k].Owner, ledger.VoteProgram, "slot %d, after %d events: the owner", slot, len(r.events))
 		})
+	}
+}
+
+// Of accounts that are listed for themselves only those are asked for, and the mints of token accounts among them.
+func TestOnlyWhatMayBeHeldIsAskedFor(t *testing.T) {
+	held, other, mint, otherMint, program := keyOf(1), keyOf(2), keyOf(3), keyOf(4), keyOf(5)
+	b := &ledger.Block{Slot: 1, Mints: []ledger.MintWrite{{Pubkey: mint}, {Pubkey: otherMint}}, Accounts: []ledger.AccountWrite{
+		{Pubkey: held, Lamports: 1, Known: ledger.FieldToken, Token: &ledger.TokenAccount{Mint: mint}},
+		{Pubkey: other, Lamports: 1, Known: ledger.FieldToken, Token: &ledger.TokenAccount{Mint: otherMint}},
+	}}
+	all := []ledger.Pubkey{held, other, mint, otherMint}
+	for name, tt := range map[string]struct {
+		filter *ledger.Filter
+		want   []ledger.Pubkey
+	}{
+		"no filter":                 {nil, all},
+		"of a program":              {ledger.NewFilter([]ledger.Pubkey{program}, nil), all},
+		"of a program and listed":   {ledger.NewFilter([]ledger.Pubkey{program}, []ledger.Pubkey{held}), all},
+		"listed":                    {ledger.NewFilter(nil, []ledger.Pubkey{held}), []ledger.Pubkey{held, mint}},
+		"listed, and not touched":   {ledger.NewFilter(nil, []ledger.Pubkey{program}), nil},
+		"listed, and only its mint": {ledger.NewFilter(nil, []ledger.Pubkey{otherMint}), nil},
+	} {
+		c := Config{Filter: tt.filter}.withDefaults()
+		l := newLearner(nil, &c, AccountsTouched)
+		l.note(b)
+		got := slices.SortedFunc(maps.Keys(l.wanted), func(a, b ledger.Pubkey) int { return a.Compare(&b) })
+		ledgertest.Equal(t, ledger.JoinKeys(got), ledger.JoinKeys(tt.want), "%s: the accounts that are asked for", name)
 	}
 }
 

@@ -46,13 +46,21 @@ func newLearner(client *client, config *Config, mode Accounts) *learner {
 	}
 }
 
-// note looks which accounts of a block have to be asked for.
+// note looks which accounts of a block have to be asked for: those that may be held, and the mints of token accounts.
 func (l *learner) note(b *ledger.Block) {
 	if l.mode == AccountsNone {
 		return
 	}
+	filter := l.config.Filter
+	listed := filter != nil && len(filter.Owners()) == 0
 	for i := range b.Accounts {
 		w := &b.Accounts[i]
+		if listed && !filter.Lists(&w.Pubkey) {
+			continue
+		}
+		if listed && w.Token != nil {
+			l.wantUnknown(w.Token.Mint)
+		}
 		if w.Lamports == 0 {
 			l.known.forget(w.Pubkey)
 			delete(l.wanted, w.Pubkey)
@@ -64,9 +72,15 @@ func (l *learner) note(b *ledger.Block) {
 		}
 	}
 	for i := range b.Mints {
-		if key := b.Mints[i].Pubkey; l.known.get(key) == unknown {
-			l.want(key)
+		if !listed {
+			l.wantUnknown(b.Mints[i].Pubkey)
 		}
+	}
+}
+
+func (l *learner) wantUnknown(key ledger.Pubkey) {
+	if l.known.get(key) == unknown {
+		l.want(key)
 	}
 }
 
