@@ -268,6 +268,13 @@ func (e *Engine) Account(q ledger.Query, key ledger.Pubkey) (ledger.Account, led
 	return e.fill.Account(q, key, a, v, err)
 }
 
+// Want has held accounts completed as a question for them would do it, without waiting for that, where data is held.
+func (e *Engine) Want(keys ...ledger.Pubkey) {
+	if e.fill != nil && e.data.Load() != nil && !e.config.MintsOnly && e.writer.Writes() {
+		e.fill.Want(keys...)
+	}
+}
+
 // lacks reports whether fields of an account are unknown, or its data, where that is held.
 func (e *Engine) lacks(a *ledger.Account) bool {
 	return a.Unknown() != 0 || a.Known&ledger.FieldData == 0 && e.data.Load().Keep(&a.Owner)

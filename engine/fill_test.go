@@ -286,6 +286,48 @@ func TestDataThatABlockMadeUnknownIsFetched(t *testing.T) {
 	})
 }
 
+// TestUnknownDataThatIsWantedIsFetchedWithoutAQuestion wants accounts as a subscription does: they are completed if they are held in part and data of theirs
+// is held, and once more where a newer block has written them meanwhile. What is over the bound is left out.
+func TestUnknownDataThatIsWantedIsFetchedWithoutAQuestion(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
+		k, other := key(1), key(2)
+		held, err := ledger.ParseDataPrograms(key(9).String())
+		must(t, err)
+		told := owned(k, 8, key(9))
+		told.SetData([]byte("told"), held)
+		u := newFakeNode(101, told, owned(other, 5, key(10)))
+		n := filling(t, u, Config{Data: held})
+		b101 := child(rootBlock(100), 101, 0, owned(k, 8, key(9)), owned(other, 5, key(10)))
+		b102 := child(b101, 102, 0, owned(k, 8, key(9)))
+		known := func() bool {
+			accounts, _, err := n.Accounts(ledger.Query{}, []ledger.Pubkey{k})
+			must(t, err)
+			return accounts[0].Known&ledger.FieldData != 0
+		}
+		n.send(b101)
+		n.Want(other, key(3), k)
+		synctest.Wait()
+		u.mustHaveBeenAsked(t, 0) // before the block is final
+		n.send(b102)
+		n.Want(k)
+		synctest.Wait()
+		n.send(status(b101, ledger.StatusFinalized))
+		synctest.Wait()
+		u.mustHaveBeenAsked(t, 1)
+		if known() {
+			t.Error("an answer of before the newest block tells the data")
+		}
+		u.at(102)
+		n.send(status(b102, ledger.StatusFinalized))
+		synctest.Wait()
+		u.mustHaveBeenAsked(t, 2)
+		if !known() {
+			t.Error("the data is not known once the newest block is final")
+		}
+		ledgertest.Equal(t, u.asked, [][]ledger.Pubkey{{k}, {k}}, "what the node was asked for")
+	})
+}
+
 // TestMintsShownInPartAreFetchedUntilTheyAreAnswered has blocks show mints without what their extensions say, and a node that is
 // down, then behind, and then tells it.
 func TestMintsShownInPartAreFetchedUntilTheyAreAnswered(t *testing.T) {

@@ -269,8 +269,12 @@ func (c *serveCommand) assemble(ctx context.Context, n *node) error {
 		}
 	}
 	n.engine = engine.New(config)
+	var want func(...ledger.Pubkey)
+	if !config.MintsOnly {
+		want = n.engine.Want
+	}
 	n.hub = stream.New(stream.Config{
-		Ledger: n.engine, History: n.engine, Origins: c.WSOrigins, Metrics: set, Logger: n.logger,
+		Ledger: n.engine, Want: want, History: n.engine, Origins: c.WSOrigins, Metrics: set, Logger: n.logger,
 		MaxConns: c.MaxSockets, MaxConnsPerClient: c.MaxSocketsPerClient, Memory: memory,
 		RingBytes: followBytes(n.memoryLimit), RecentBytes: followBytes(n.memoryLimit),
 		OnWrite: n.writes.Observe, OnDelivered: n.deliveries.Observe,

@@ -27,7 +27,8 @@
 //
 // An account with unknown fields is completed the same way. A block that shows only lamports may have changed the other
 // fields, so the answer must not be older than the block that had written the account when the query
-// came. Until that block is final, queries get the account with its known fields.
+// came. Until that block is final, queries get the account with its known fields. Accounts that are wanted ([Filler.Want]) are completed without a query: those
+// of which a subscriber is to be told the data.
 //
 // # Ownership and order
 //

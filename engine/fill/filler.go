@@ -63,11 +63,13 @@ type Filler struct {
 	answers chan *Answer
 	fetches *semaphore.Weighted // bounds the running requests
 	wake    chan struct{}       // holds a token when a key was queued
+	look    chan struct{}       // likewise, when one was wanted
 
 	mu        sync.Mutex
 	stats     Stats // without On and Waiting
 	pending   map[ledger.Pubkey]*pending
 	queue     []ledger.Pubkey // pending keys that no goroutine serves yet
+	wanted    map[ledger.Pubkey]struct{}
 	recent    recentWrites
 	negative  map[ledger.Pubkey]absence
 	mints     map[ledger.Pubkey]bool // that were fetched
@@ -82,6 +84,7 @@ type Filler struct {
 type pending struct {
 	partial   bool          // it is held, but some fields are unknown
 	isMint    bool          // it is fetched until that succeeds
+	again     bool          // it is wanted once more after this
 	atLeast   ledger.Slot   // the least slot of a useful answer
 	notBefore time.Time     // it is not fetched before
 	done      chan struct{} // closed when err is set
@@ -93,6 +96,7 @@ func New(c Config) *Filler {
 	return &Filler{
 		Config: c, pending: make(map[ledger.Pubkey]*pending), negative: make(map[ledger.Pubkey]absence), mints: make(map[ledger.Pubkey]bool),
 		answers: make(chan *Answer), fetches: semaphore.NewWeighted(MaxFetches), wake: make(chan struct{}, 1),
+		look: make(chan struct{}, 1), wanted: make(map[ledger.Pubkey]struct{}),
 	}
 }
 
@@ -101,6 +105,7 @@ func (f *Filler) Run(ctx context.Context) {
 	var serving sync.WaitGroup
 	defer serving.Wait()
 	defer f.stop()
+	serving.Go(func() { f.lookAtWanted(ctx) })
 	for f.fetches.Acquire(ctx, 1) == nil { // before nextKeys, so that keys collect in the queue while all requests are in flight
 		keys := f.nextKeys(ctx)
 		if len(keys) == 0 {
@@ -214,6 +219,9 @@ func (f *Filler) endLocked(err error, keys ...ledger.Pubkey) {
 			p.err = err
 			close(p.done)
 			delete(f.pending, k)
+			if p.again {
+				f.wantLocked(k)
+			}
 		}
 	}
 }

@@ -29,6 +29,14 @@ func TestNegativeCacheIsBounded(t *testing.T) {
 	}
 }
 
+func TestWantedKeysAreBounded(t *testing.T) {
+	f := New(Config{})
+	for n := range 2 * maxWanted {
+		f.Want(key(n), key(n/2))
+	}
+	ledgertest.Equal(t, len(f.wanted), maxWanted, "wanted keys")
+}
+
 // TestRecentWritesAreThoseOfTheNewestBlocks holds what is known of recent blocks, of which some are undone, against a list of
 // all blocks.
 func TestRecentWritesAreThoseOfTheNewestBlocks(t *testing.T) {

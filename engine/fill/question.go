@@ -93,16 +93,9 @@ func (f *Filler) awaitAt(v ledger.View, key ledger.Pubkey) (*pending, error) {
 // complete answers a query for an account with unknown fields. If these cannot be fetched it returns the account
 // as it is, without an error.
 func (f *Filler) complete(q ledger.Query, key ledger.Pubkey, a ledger.Account, v ledger.View) (ledger.Account, ledger.View, error) {
-	newest, _, err := f.Held(ledger.Query{}, key)
-	if err != nil || !f.Lacks(&newest) {
-		return a, v, nil // the fields are known at a newer view
-	}
-	if _, known := f.remembered(key); known {
-		return a, v, nil
-	}
-	p, err := f.await(key, true, newest.Provenance.Slot())
-	if err != nil || p.atLeast > f.finalized() {
-		return a, v, nil // the account is completed later, or not at all
+	p, _ := f.incomplete(key)
+	if p == nil || p.atLeast > f.finalized() {
+		return a, v, nil // the account is completed later, or not at all, or known at a newer view
 	}
 	select {
 	case <-p.done:
@@ -113,6 +106,23 @@ func (f *Filler) complete(q ledger.Query, key ledger.Pubkey, a ledger.Account, v
 		return after, view, err
 	}
 	return a, v, nil
+}
+
+// incomplete makes a held account with unknown fields pending, and returns the slot of its newest write. It returns nil where there is nothing to
+// fetch, or nothing may be fetched.
+func (f *Filler) incomplete(key ledger.Pubkey) (p *pending, since ledger.Slot) {
+	a, _, err := f.Held(ledger.Query{}, key)
+	if err != nil || !f.Lacks(&a) {
+		return nil, 0
+	}
+	if _, known := f.remembered(key); known {
+		return nil, 0
+	}
+	since = a.Provenance.Slot()
+	if p, err = f.await(key, true, since); err != nil {
+		return nil, 0
+	}
+	return p, since
 }
 
 // notIndexed reports whether err says that an account is not held.

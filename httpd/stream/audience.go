@@ -139,3 +139,18 @@ func (a *audience) deliverUpdates(e *emission) {
 		}
 	}
 }
+
+// wantData wants the accounts that an emission leaves with unknown data and that somebody named who is told data.
+func (a *audience) wantData(e *emission, want func(keys ...ledger.Pubkey)) {
+	if len(a.topics.named[pubkeys])+len(a.indexes[pubkeys]) == 0 {
+		return
+	}
+	shown := func(s *subscriber) bool { return s.wants.form.shows(withData) }
+	for i := range e.updates {
+		u := &e.updates[i].Account
+		if u.Exists() && u.Known&ledger.FieldData == 0 &&
+			(len(a.topics.named[pubkeys].at(&u.Pubkey)) > 0 || slices.ContainsFunc(a.indexes[pubkeys].at(&u.Pubkey), shown)) {
+			want(u.Pubkey)
+		}
+	}
+}

@@ -32,7 +32,9 @@ type Ledger interface {
 // Config says what a hub does. Ledger is required; the zero value of the rest works.
 type Config struct {
 	Ledger  Ledger
-	History History  // nil: resume goes back as far as RecentBytes
+	History History // nil: resume goes back as far as RecentBytes
+	// Want is called with named accounts whose data is unknown and is to be told, under the hub's lock; and with those that a client names then. Nil: nobody is.
+	Want    func(keys ...ledger.Pubkey)
 	Origins []string // Origin headers that a browser may send, see CheckOrigins; none: any
 
 	MaxConns          int // 0: 16384

@@ -57,7 +57,14 @@ func (s *subscriber) subscribe(r *request, id messageID) error {
 	if to.everything = more.count() == 0; to.everything {
 		to.names, to.where, replaced = nameSet{}, nil, to.names
 	}
-	change := func() { s.audience().change(s, to, added, names{}) }
+	told := added[pubkeys]
+	if !s.wants.form.shows(withData) {
+		told = to.names.lists()[pubkeys]
+	}
+	change := func() {
+		s.audience().change(s, to, added, names{})
+		s.wantLocked(told)
+	}
 	var err error
 	if r.snapshot {
 		err = s.subscribeWithSnapshot(more, change, to, id)
@@ -70,6 +77,13 @@ func (s *subscriber) subscribe(r *request, id messageID) error {
 	}
 	s.unlink(replaced)
 	return nil
+}
+
+// wantLocked wants accounts that the subscriber has named, if it is told data.
+func (s *subscriber) wantLocked(keys []ledger.Pubkey) {
+	if want := s.hub.config.Want; want != nil && s.wants.form.shows(withData) {
+		want(keys...)
+	}
 }
 
 // subscribeNow subscribes to what comes from here on.

@@ -2,6 +2,7 @@ package stream
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 
 	"ledgerd/engine/ledger"
@@ -51,4 +52,54 @@ func TestTopicsAreSharedBoundedAndForgotten(t *testing.T) {
 		s.depart()
 	}
 	ledgertest.Equal(t, n.leftovers(), "", "what is left")
+}
+
+// TestUnknownDataOfNamedAccountsIsWanted names accounts in every way, and has blocks write them with their data and without.
+func TestUnknownDataOfNamedAccountsIsWanted(t *testing.T) {
+	var wanted []ledger.Pubkey
+	n := newNode(t, func(c *Config) { c.Want = func(keys ...ledger.Pubkey) { wanted = append(wanted, keys...) } })
+	expect := func(when string, keys ...ledger.Pubkey) {
+		t.Helper()
+		slices.SortFunc(wanted, func(a, b ledger.Pubkey) int { return a.Compare(&b) })
+		if !slices.Equal(slices.Compact(wanted), keys) {
+			t.Errorf("%s: wanted %v, want %v", when, wanted, keys)
+		}
+		wanted = nil
+	}
+	asks := func(extra string, kind nameKind, keys ...ledger.Pubkey) *subscriber {
+		q := query{wants: wants{names: setOf(kind, keys...)}}
+		q.names[kind] = keys
+		q.wants.show(true, false, extra == "data")
+		return joined(n.hub, q)
+	}
+	asks("", pubkeys, key(1))
+	asks("data", programs, programA)
+	expect("nobody is told data of an account")
+	s := asks("data", pubkeys, key(2), key(3))
+	expect("two are named on connect", key(2), key(3))
+	s.handle([]byte(`{"type":"subscribe","pubkeys":["` + key(3).String() + `","` + key(4).String() + `"]}`))
+	expect("two are named, of which one was", key(4))
+	late := asks("", pubkeys, key(5))
+	late.handle([]byte(`{"type":"subscribe","pubkeys":["` + key(6).String() + `"],"data":true}`))
+	expect("data is asked for when one is named", key(5), key(6))
+	socket := &Socket{topics: make(map[uint64]*topic)}
+	socket.open(n.hub, socket, &seat{newPeer(ratelimit.Client{}), func() {}})
+	socket.enterLocked()
+	text := func(dst []byte, _ uint64, _ *Note) []byte { return dst }
+	must(t, socket.Watch("", Topic{Account: ledger.Some(key(7)), Append: text}, func(uint64) []byte { return nil }))
+
+	some := accounts(1, 8, 1)
+	known := account(4, 1, programA)
+	known.Known |= ledger.FieldData
+	some[3] = known
+	n.script.block(1, some...)
+	expect("a block writes all, and one with its data", key(2), key(3), key(5), key(6), key(7))
+	n.script.block(2, account(2, 0, programA), account(8, 2, programA))
+	expect("a block closes one")
+	socket.Unwatch("", 1)
+	for _, left := range []*subscriber{s, late} {
+		left.depart()
+	}
+	n.script.block(3, accounts(1, 8, 3)...)
+	expect("all have left")
 }

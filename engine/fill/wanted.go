@@ -1,0 +1,54 @@
+package fill
+
+import (
+	"context"
+
+	"ledgerd/engine/ledger"
+)
+
+// maxWanted bounds the keys that wait to be looked at: more than may be pending in part would be refused.
+const maxWanted = MaxPending / 2
+
+// Want completes held accounts that somebody is told about, without a query that waits. What is over the bound or cannot be fetched now is not: the
+// caller names an account again when a block has changed it. An account that is not held is not fetched, as nobody asked for it.
+func (f *Filler) Want(keys ...ledger.Pubkey) {
+	f.update(func() {
+		for _, k := range keys {
+			f.wantLocked(k)
+		}
+	})
+}
+
+func (f *Filler) wantLocked(key ledger.Pubkey) {
+	if len(f.wanted) < maxWanted {
+		f.wanted[key] = struct{}{}
+	}
+	select {
+	case f.look <- struct{}{}:
+	default:
+	}
+}
+
+// lookAtWanted makes wanted accounts pending whose fields are unknown, until ctx ends.
+func (f *Filler) lookAtWanted(ctx context.Context) {
+	for {
+		select {
+		case <-f.look:
+		case <-ctx.Done():
+			return
+		}
+		var keys map[ledger.Pubkey]struct{}
+		f.update(func() { keys, f.wanted = f.wanted, make(map[ledger.Pubkey]struct{}) })
+		for k := range keys {
+			if ctx.Err() != nil {
+				return
+			}
+			p, since := f.incomplete(k)
+			f.update(func() {
+				if p != nil && p.atLeast < since { // a newer block has changed the account: it is looked at once more after this answer
+					p.again = true
+				}
+			})
+		}
+	}
+}
