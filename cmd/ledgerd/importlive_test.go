@@ -84,7 +84,7 @@ func TestImportedNodeFollowsALiveOne(t *testing.T) {
 		"JSON-RPC": {spec: func(n *nodetest.Node) string { return "rpc:" + n.CallsURL() }},
 		"listed accounts": {
 			func(n *nodetest.Node) string {
-				return "geyser:" + n.StreamURL() + "?accounts=indexed&transactions=none"
+				return "geyser:" + n.StreamURL() + "?accounts=indexed&votes=skip"
 			},
 			nodetest.Config{NoAny: true}, []string{"--index-accounts=" + ledger.JoinKeys(listed)},
 		},

@@ -30,8 +30,10 @@
 //     are frozen blocks with their newest writes, without the statuses of their begin (block_reconstruction.rs).
 //   - A server that keeps nothing ends the call with INTERNAL, and one that does not reach so far back with OUT_OF_RANGE (client_loop).
 //   - A client that does not keep up is left with INTERNAL (client_loop).
-//   - Who asks for all accounts or transactions may be refused (plugin/filter/limits.rs, check_any).
-//   - A write passes by its key (plugin/filter/filter.rs, FilterAccounts).
+//   - Who asks for all accounts or transactions may be refused (plugin/filter/limits.rs, check_any). Transactions but for votes are not all
+//     (plugin/filter/filter.rs, FilterTransactions).
+//   - A write passes by its key (plugin/filter/filter.rs, FilterAccounts). It would by the owner after it, never by the one before: so who asks
+//     for the accounts of a program does not learn that one left it, and no source of ours asks so.
 //
 // JSON-RPC is that of Agave (anza-xyz/agave): the codes of errors (rpc-client-api/src/custom_error.rs), how many accounts a call
 // may ask for (rpc-client-api/src/request.rs), that blocks are confirmed at least, and what minContextSlot refuses (rpc/src/rpc.rs).

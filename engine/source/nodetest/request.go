@@ -12,6 +12,7 @@ import (
 type Request struct {
 	filters   map[messageKind]string // the names of those asked for
 	accounts  map[ledger.Pubkey]bool // whose writes are asked for; empty: of all
+	noVotes   bool                   // transactions are asked for but for votes, which no ledger here has; of those, the statuses may be
 	interslot bool                   // statuses before processed too
 	Slices    []slice
 	ping      ledger.Opt[uint64]
@@ -97,7 +98,9 @@ func (r *Request) filter(kind messageKind, entry []field) error {
 		}
 		for _, o := range options {
 			switch {
-			case (kind == transactionMessage || kind == statusMessage) && o.number == 1: // votes, or none
+			case kind == transactionMessage && o.number == 1 && o.value == 0:
+				r.noVotes = true
+			case kind == statusMessage && o.number == 1 && o.value == 1:
 			case kind == slotMessage && o.number == 2:
 				r.interslot = o.value != 0
 			case kind == accountMessage && o.number == 2:
@@ -136,7 +139,7 @@ func (r *Request) slice(part []field) error {
 func (r *Request) any() bool {
 	_, accounts := r.filters[accountMessage]
 	_, transactions := r.filters[transactionMessage]
-	return accounts && len(r.accounts) == 0 || transactions
+	return accounts && len(r.accounts) == 0 || transactions && !r.noVotes
 }
 
 // Excludes reports whether an update is of a transaction, and the request asks for none.

@@ -144,8 +144,6 @@ func (s *subscriber) replay() error {
 		}
 	}
 	switch {
-	case s.request.filters[statusMessage] != "": // a node tells of votes as of all transactions
-		return status.Error(codes.InvalidArgument, errRequest.Error())
 	case n.config.NoAny && s.request.any():
 		return status.Error(codes.InvalidArgument, "failed to create filter: Subscribe on full stream with `any` is not allowed, at least one filter required")
 	case from.Known && n.config.NoReplay:
