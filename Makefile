@@ -59,12 +59,15 @@ race: race-parts race-nodes ## the tests under the race detector, the exhaustive
 # The race detector else has each process sleep for a second at its end.
 RACE = CGO_ENABLED=1 GORACE=atexit_sleep_ms=100 go test -race -short -parallel 3 -timeout 15m
 
+race-built: # what both share, which they may begin to compile at the same time, each for itself
+	CGO_ENABLED=1 go build -race ./bench/... ./engine/... ./httpd/... ./shard/... ./snapshot/...
+
 # Where nobody starts a goroutine or shares anything, nothing races. Scenarios of bench measure: what they do it with is tested by itself.
-race-parts:
+race-parts: race-built
 	$(RACE) -p 2 $$(for d in $$(go list -f '{{.Dir}}' ./... | grep -vE 'cmd/ledgerd$$|/bench$$'); do grep -qsE '^\s*go |\.Go\(|"sync|synctest' $$d/*.go && echo $$d; done)
 
 # Of the tests of whole nodes, those where clients, faults and stops meet.
-race-nodes:
+race-nodes: race-built
 	$(RACE) -run 'FaultSchedules|StopDuring|CleanStop|SecondSignal|Drain|Reload|ExitCode|APIKeys|Client|TheEndOfABlock|WithoutServers|TLS' ./cmd/ledgerd
 
 ##@ Try it for longer
@@ -133,4 +136,4 @@ release-test: ## a release for this machine, made twice, read back, installed, u
 release-all: ## the same for all machines, on a fresh Debian: some minutes
 	LEDGERD_RELEASE_ALL=1 go test -C cmd/ledgerd/deploy/tools -count 1 -timeout 30m .
 
-.PHONY: help run cluster build test check faults-check fmt vet staticcheck documents openapi race race-parts race-nodes fuzz crash crash-all abuse abuse-slow abuse-load live soak chaos faults bench-once bench bench-compare load screenshots release release-test release-all
+.PHONY: help run cluster build test check faults-check fmt vet staticcheck documents openapi race race-built race-parts race-nodes fuzz crash crash-all abuse abuse-slow abuse-load live soak chaos faults bench-once bench bench-compare load screenshots release release-test release-all
