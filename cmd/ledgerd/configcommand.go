@@ -180,8 +180,9 @@ const sampleHead = `# The configuration of ledgerd, as ledgerd serve --config FI
 #
 # The command line wins over LEDGERD_… in the environment, the environment over this file, and this file over the defaults, which are
 # what the lines below say. Take the # away in front of a setting and change its value. ledgerd config check FILE says what is wrong
-# with a file, by line. A running node reads log-level, rate-limit-minute, rate-limit-hour, rate-limit-exempt, ws-origins, and the
-# files of api-keys, tls-cert and tls-client-ca again at SIGHUP, and opens access-log anew; all else is read at the start.
+# with a file, by line. A running node reads log-level, rate-limit-minute, rate-limit-hour, rate-limit-exempt, max-conns,
+# max-conns-per-client, max-sockets, max-sockets-per-client, ws-origins, and the files of api-keys, tls-cert and tls-client-ca again at
+# SIGHUP, and opens access-log anew; all else is read at the start.
 `
 
 // quoted returns a value as YAML takes it for a text.

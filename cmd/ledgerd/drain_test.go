@@ -39,7 +39,7 @@ func TestDrainGoesOnUntilBalancersKnow(t *testing.T) {
 	toolSays(t, exitUsage, "--drain must not be negative", "serve", "--drain=-1s")
 }
 
-// SIGHUP takes over limits, exemptions, origins and keys, and says so; what takes a restart it says each time.
+// SIGHUP takes over limits, caps, exemptions, origins and keys, and says so; what takes a restart it says each time.
 func TestReloadTakesLimitsExemptionsAndOrigins(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -70,22 +70,26 @@ func TestReloadTakesLimitsExemptionsAndOrigins(t *testing.T) {
 		defer answer.Body.Close()
 		return answer.Header.Get("X-RateLimit-Limit")
 	}
-	opens := func(origin string) bool {
-		s, _, err := websocket.DefaultDialer.Dial(streamURL(v.base), http.Header{"Origin": {origin}})
+	open := func(origin string) int {
+		s, answer, err := websocket.DefaultDialer.Dial(streamURL(v.base), http.Header{"Origin": {origin}})
 		if err == nil {
-			s.Close()
+			t.Cleanup(func() { s.Close() })
 		}
-		return err == nil
+		return answer.StatusCode
 	}
 	ledgertest.Equal(t, limit(), "0", "the limit at the start")
-	reload(`keys=1 changed="?\[rate-limit-minute: 50 rate-limit-hour: 900 ws-origins: \[https://a.example\]\]`, "rate-limit-minute: 50\nrate-limit-hour: 900\nws-origins: https://a.example\nmax-sockets: 7\n")
-	v.errs.await(t, "take a restart\" flags=\\[max-sockets\\]")
+	reload(`keys=1 changed="?\[rate-limit-minute: 50 rate-limit-hour: 900 ws-origins: \[https://a.example\]\]`, "rate-limit-minute: 50\nrate-limit-hour: 900\nws-origins: https://a.example\nretain-slots: 7\n")
+	v.errs.await(t, "take a restart\" flags=\\[retain-slots\\]")
 	ledgertest.Equal(t, limit(), "50", "the limit")
 	ledgertest.Equal(t, limit("X-API-Key", key[:len(key)-1]), "50", "the limit of a key whose tier has none of its own")
-	ledgertest.Equal(t, [2]bool{opens("https://a.example"), opens("https://b.example")}, [2]bool{true, false}, "which origins open a socket")
-	reload(`changed="?\[rate-limit-exempt: \[127.0.0.0/8\] ws-origins: \[\]\](?s:.*)flags=\[max-sockets\]`, "rate-limit-minute: 50\nrate-limit-hour: 900\nrate-limit-exempt: 127.0.0.0/8\nmax-sockets: 7\n")
+	ledgertest.Equal(t, [2]int{open("https://a.example"), open("https://b.example")}, [2]int{101, 400}, "the answers to two origins")
+	for setting, status := range map[string]int{"max-sockets": 503, "max-sockets-per-client": 429} {
+		reload(`changed="?\[.*`+setting+": 1[] ]", "rate-limit-minute: 50\nrate-limit-hour: 900\nretain-slots: 7\n"+setting+": 1\n")
+		ledgertest.Equal(t, open("https://a.example"), status, "the answer to a second socket with %s of 1", setting)
+	}
+	reload(`changed="?\[rate-limit-exempt: \[127.0.0.0/8\] .*\](?s:.*)flags=\[retain-slots\]`, "rate-limit-minute: 50\nrate-limit-hour: 900\nrate-limit-exempt: 127.0.0.0/8\nretain-slots: 7\n")
 	ledgertest.Equal(t, limit(), "0", "the limit of who is exempt")
-	ledgertest.Equal(t, opens("https://b.example"), true, "whether any origin opens a socket")
+	ledgertest.Equal(t, open("https://b.example"), 101, "the answer to any origin")
 	write(keys, "tiers: [")
 	reload("nothing is reloaded", "rate-limit-minute: 1\nrate-limit-hour: 900\n")
 	ledgertest.Equal(t, limit(), "0", "the limit after a reload that failed")

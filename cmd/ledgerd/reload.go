@@ -25,12 +25,14 @@ type reload struct {
 	values map[string]any // of flags that are in force
 	level  *slog.LevelVar
 	node   *node
-	keys   string              // their file
-	apply  func(*serveCommand) // takes over limits, exemptions and origins
+	keys   string            // their file
+	apply  func(*limitFlags) // takes them over
 }
 
 // reloaded are the flags whose values are taken over. What their files hold is taken over, too, of api-keys, tls-cert and tls-client-ca.
-var reloaded = []string{"log-level", "rate-limit-minute", "rate-limit-hour", "rate-limit-exempt", "ws-origins"}
+var reloaded = []string{
+	"log-level", "rate-limit-minute", "rate-limit-hour", "rate-limit-exempt", "max-conns", "max-conns-per-client", "max-sockets", "max-sockets-per-client", "ws-origins",
+}
 
 // follow reloads at each signal until ctx ends.
 func (r *reload) follow(ctx context.Context, signals <-chan os.Signal) {
@@ -63,7 +65,7 @@ func (r *reload) do(ctx context.Context) {
 		return
 	}
 	changed, restarts := r.changes(parsed)
-	r.apply(&fresh.Serve)
+	r.apply(&fresh.Serve.limitFlags)
 	said := files
 	if len(changed) > 0 {
 		said = append(said, "changed", changed)

@@ -40,11 +40,6 @@ import (
 	"ledgerd/shard/giveway"
 )
 
-// connsPerMinute returns how many connections a client may make: ten for each request that it may make.
-func (c *serveCommand) connsPerMinute() int {
-	return 10 * max(c.RateLimitMinute, (c.RateLimitHour+59)/60)
-}
-
 // profileNoHeap has the runtime keep no profile of the heap: nobody could read it, and it grows for hours with each new path of calls.
 var profileNoHeap = sync.OnceFunc(func() { runtime.MemProfileRate = 0 })
 
@@ -274,8 +269,7 @@ func (c *serveCommand) assemble(ctx context.Context, n *node) error {
 		want = n.engine.Want
 	}
 	n.hub = stream.New(stream.Config{
-		Ledger: n.engine, Want: want, History: n.engine, Origins: c.WSOrigins, Metrics: set, Logger: n.logger,
-		MaxConns: c.MaxSockets, MaxConnsPerClient: c.MaxSocketsPerClient, Memory: memory,
+		Ledger: n.engine, Want: want, History: n.engine, Metrics: set, Logger: n.logger, Memory: memory,
 		RingBytes: followBytes(n.memoryLimit), RecentBytes: followBytes(n.memoryLimit),
 		OnWrite: n.writes.Observe, OnDelivered: n.deliveries.Observe,
 	})
@@ -300,27 +294,25 @@ func (c *serveCommand) assemble(ctx context.Context, n *node) error {
 		set.RegisterMetricsWriter(n.accessLog.WriteMetrics)
 	}
 	write := writeMetrics(set)
-	identity := &ratelimit.Identity{TrustedProxies: c.TrustedProxies, Exempt: c.RateLimitExempt}
+	identity := &ratelimit.Identity{TrustedProxies: c.TrustedProxies}
 	n.public = httpd.New(httpd.Config{
 		Ledger: answers{n.engine, n}, Version: build.Version, Upgrade: n.hub.Upgrade, MayUpgrade: n.hub.HasHead,
-		PerMinute: c.RateLimitMinute, PerHour: c.RateLimitHour, Keys: n.keys,
-		Memory: memory, Metrics: set, WriteMetrics: write, AccessLog: n.accessLog, Turn: giveway.Turn,
-		Config: wire.Config{
-			Identity: identity,
-			MaxConns: mostConns(c.MaxConns, n.memoryLimit, n.tls != nil), MaxConnsPerClient: c.MaxConnsPerClient, ConnsPerMinute: c.connsPerMinute(),
-			IdleTimeout: c.IdleTimeout, Log: n.logger, TLS: n.tls,
-		},
+		Keys: n.keys, Memory: memory, Metrics: set, WriteMetrics: write, AccessLog: n.accessLog, Turn: giveway.Turn,
+		Config: wire.Config{Identity: identity, IdleTimeout: c.IdleTimeout, Log: n.logger, TLS: n.tls},
 	})
 	if err := c.rpcFlags.assemble(n, set); err != nil {
 		return err
 	}
-	n.reload.apply = func(fresh *serveCommand) {
-		c.RateLimitMinute, c.RateLimitHour, c.RateLimitExempt, c.WSOrigins = fresh.RateLimitMinute, fresh.RateLimitHour, fresh.RateLimitExempt, fresh.WSOrigins
+	n.reload.apply = func(fresh *limitFlags) {
+		c.limitFlags = *fresh
 		n.public.SetLimits(fresh.RateLimitMinute, fresh.RateLimitHour)
-		n.public.SetConnsPerMinute(fresh.connsPerMinute())
+		pace := 10 * max(fresh.RateLimitMinute, (fresh.RateLimitHour+59)/60) // ten connections for each request
+		n.public.SetCaps(mostConns(fresh.MaxConns, n.memoryLimit, n.tls != nil), fresh.MaxConnsPerClient, pace)
+		n.hub.SetCaps(fresh.MaxSockets, fresh.MaxSocketsPerClient)
 		identity.SetExempt(fresh.RateLimitExempt)
 		n.hub.SetOrigins(fresh.WSOrigins)
 	}
+	n.reload.apply(&c.limitFlags)
 	if n.opsListener != nil {
 		config := ops.Config{
 			Status: n.status, WriteMetrics: func(w io.Writer) { write(w); writeFiles(w) }, Pprof: c.Pprof, Backup: n.backup, Log: n.logger, TLS: n.opsTLS,

@@ -37,25 +37,30 @@ type serveCommand struct {
 	HistoryBytes     size          `group:"Storage:" help:"Finalized blocks that memory does not hold any more stay on disk, in files of so many bytes; 0 is none." default:"10GiB"`
 	Shards           int           `group:"Storage:" help:"How many goroutines share the state; 0 is one a core." default:"0"`
 
-	RateLimitMinute     int           `group:"Limits:" help:"Requests a client may make a minute; 0 is off." default:"100"`
-	RateLimitHour       int           `group:"Limits:" help:"Requests a client may make an hour; 0 is off." default:"1000"`
-	RateLimitExempt     prefixes      `group:"Limits:" help:"Networks free of rate limits and connection caps; unix is all who connect to a Unix socket." placeholder:"CIDR|unix,…"`
-	APIKeys             string        `group:"Limits:" help:"Callers with limits of their own: a file of keys and tiers, see ledgerd key. A running node reads it again at SIGHUP." placeholder:"FILE" name:"api-keys"`
-	TrustedProxies      prefixes      `group:"Limits:" help:"Proxies whose X-Forwarded-For is believed; unix is all who connect to a Unix socket." placeholder:"CIDR|unix,…"`
-	MaxConns            int           `group:"Limits:" help:"Connections on the public listener; 0 is what the file descriptors and a quarter of the memory limit allow." default:"0"`
-	MaxConnsPerClient   int           `group:"Limits:" help:"Connections of one client." default:"100"`
-	IdleTimeout         time.Duration `group:"Limits:" help:"How long a connection waits for its next request. Let it be longer than the proxies in front keep a connection to use it again." default:"75s"`
-	MaxClientBytes      size          `group:"Limits:" help:"Memory of all that waits for clients, long REST answers and WebSockets together; more is refused with 503, or closed with 1013. By default 128MiB, or a quarter of the memory limit if that is less." placeholder:"SIZE"`
-	MemoryLimit         size          `group:"Limits:" help:"Memory of the process that the garbage collector works to keep; by default most of what the cgroup allows." placeholder:"SIZE"`
-	MaxSockets          int           `group:"Limits:" help:"WebSockets; more are refused with 503." default:"16384"`
-	MaxSocketsPerClient int           `group:"Limits:" help:"WebSockets of one client; more are refused with 429." default:"20"`
-	WSOrigins           []string      `group:"Limits:" help:"Origins a browser may open a WebSocket from; any by default." placeholder:"ORIGIN" name:"ws-origins"`
+	limitFlags     `group:"Limits:"`
+	APIKeys        string        `group:"Limits:" help:"Callers with limits of their own: a file of keys and tiers, see ledgerd key. A running node reads it again at SIGHUP." placeholder:"FILE" name:"api-keys"`
+	TrustedProxies prefixes      `group:"Limits:" help:"Proxies whose X-Forwarded-For is believed; unix is all who connect to a Unix socket." placeholder:"CIDR|unix,…"`
+	IdleTimeout    time.Duration `group:"Limits:" help:"How long a connection waits for its next request. Let it be longer than the proxies in front keep a connection to use it again." default:"75s"`
+	MaxClientBytes size          `group:"Limits:" help:"Memory of all that waits for clients, long REST answers and WebSockets together; more is refused with 503, or closed with 1013. By default 128MiB, or a quarter of the memory limit if that is less." placeholder:"SIZE"`
+	MemoryLimit    size          `group:"Limits:" help:"Memory of the process that the garbage collector works to keep; by default most of what the cgroup allows." placeholder:"SIZE"`
 
 	clusterFlags `group:"Cluster:"`
 
 	LogLevel  logLevel `group:"Messages:" help:"The least that is said: debug, info, warn or error. A running node reads it again at SIGHUP." default:"info"`
 	AccessLog string   `group:"Messages:" help:"Access log of the public listener: a file that gets a line of JSON for each answer. A running node opens it anew at SIGHUP." placeholder:"FILE"`
 	LogFormat string   `group:"Messages:" help:"How messages are written to standard error: text, or json (one object a line, and no banner on standard output)." default:"text" enum:"text,json"`
+}
+
+// limitFlags are what a running node takes over at SIGHUP.
+type limitFlags struct {
+	RateLimitMinute     int      `help:"Requests a client may make a minute; 0 is off." default:"100"`
+	RateLimitHour       int      `help:"Requests a client may make an hour; 0 is off." default:"1000"`
+	RateLimitExempt     prefixes `help:"Networks free of rate limits and connection caps; unix is all who connect to a Unix socket." placeholder:"CIDR|unix,…"`
+	MaxConns            int      `help:"Connections on the public listener; 0 is what the file descriptors and a quarter of the memory limit allow." default:"0"`
+	MaxConnsPerClient   int      `help:"Connections of one client." default:"100"`
+	MaxSockets          int      `help:"WebSockets; more are refused with 503." default:"16384"`
+	MaxSocketsPerClient int      `help:"WebSockets of one client; more are refused with 429." default:"20"`
+	WSOrigins           []string `help:"Origins a browser may open a WebSocket from; any by default." placeholder:"ORIGIN" name:"ws-origins"`
 }
 
 // minHistoryBytes is eight of the largest files that are written at once: the oldest is dropped whole.

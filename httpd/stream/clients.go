@@ -18,12 +18,11 @@ import (
 // seats count connections against the caps, and know the client of each. A seat is taken before
 // the upgrade, so that a rejection is still an HTTP answer, and given back when the connection ends.
 type seats struct {
+	mu               sync.Mutex
 	total, perClient int
-
-	mu      sync.Mutex
-	taken   int
-	clients map[netip.Addr]*peer
-	swept   time.Time
+	taken            int
+	clients          map[netip.Addr]*peer
+	swept            time.Time
 }
 
 // peer is one client, by its address. Work is paid for by all its connections together.

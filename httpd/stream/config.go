@@ -96,6 +96,13 @@ func CheckOrigins(origins []string) error {
 	return nil
 }
 
+// SetCaps changes how many sockets there may be, and how many of a client. Those that are open stay.
+func (h *Hub) SetCaps(most, perClient int) {
+	h.seats.mu.Lock()
+	defer h.seats.mu.Unlock()
+	h.seats.total, h.seats.perClient = most, perClient
+}
+
 // SetOrigins changes which origins a browser may open sockets from. Those that are open stay.
 func (h *Hub) SetOrigins(origins []string) { h.origins.Store(&origins) }
 

@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"cmp"
 	"crypto/tls"
 	"maps"
 	"math"
@@ -53,12 +54,22 @@ type caps struct {
 
 func newCaps(config *Config, counts *Counts) *caps {
 	now := time.Now()
-	return &caps{
-		counts: counts,
-		most:   config.MaxConns, mostExempt: max(config.MaxConns, ConnsWithinFileLimit()), mostPerClient: config.MaxConnsPerClient,
-		pace: ratelimit.New(config.ConnsPerMinute, 0, now), began: now,
+	cs := &caps{
+		counts: counts, pace: ratelimit.New(0, 0, now), began: now,
 		conns: make(map[*Conn]struct{}), clients: make(map[netip.Addr]int),
 	}
+	cs.set(config.MaxConns, config.MaxConnsPerClient, config.ConnsPerMinute)
+	return cs
+}
+
+// set is Server.SetCaps.
+func (cs *caps) set(most, perClient, perMinute int) {
+	cs.mu.Lock()
+	defer cs.mu.Unlock()
+	files := ConnsWithinFileLimit()
+	cs.most, cs.mostPerClient = cmp.Or(most, files), perClient
+	cs.mostExempt = max(cs.most, files)
+	cs.pace.SetLimits(perMinute, 0)
 }
 
 // ConnsWithinFileLimit returns how many connections the process' file descriptors allow.

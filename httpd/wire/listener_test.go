@@ -212,19 +212,28 @@ func TestAConnectionEndsWithTheTenthRefusalInARow(t *testing.T) {
 	}
 }
 
-// Two listeners of a server share its caps: a client has its connections once.
+// Two listeners of a server share its caps, which may change: a client has its connections once.
 func TestListenersShareTheirCaps(t *testing.T) {
 	s := New(Config{MaxConnsPerClient: 3, MaxConns: 100})
 	first, second := newListener(nil, &s.config, s.caps), newListener(nil, &s.config, s.caps)
 	admitted := 0
-	for range 5 {
-		for _, l := range []*listener{first, second} {
-			if l.admit(&addressed{from: "192.0.2.1"}) != nil {
-				admitted++
+	connect := func() {
+		for range 5 {
+			for _, l := range []*listener{first, second} {
+				if l.admit(&addressed{from: "192.0.2.1"}) != nil {
+					admitted++
+				}
 			}
 		}
 	}
+	connect()
 	ledgertest.Equal(t, []int{admitted, s.Connections()}, []int{3, 3}, "connections admitted and open")
+	s.SetCaps(100, 5, 0)
+	connect()
+	ledgertest.Equal(t, []int{admitted, s.Connections()}, []int{5, 5}, "connections once a client may have two more")
+	s.SetCaps(6, 100, 0)
+	connect()
+	ledgertest.Equal(t, []int{admitted, s.Connections()}, []int{6, 6}, "connections once there may be six in all")
 }
 
 // A connection whose API key is known counts for that, within caps of its own, and for its address no more.

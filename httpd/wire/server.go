@@ -42,7 +42,6 @@ type Config struct {
 
 // WithDefaults returns the configuration with every default in its place.
 func (c Config) WithDefaults() Config {
-	c.MaxConns = cmp.Or(c.MaxConns, ConnsWithinFileLimit())
 	c.MaxConnsPerClient = cmp.Or(c.MaxConnsPerClient, 100)
 	c.ReadTimeout = cmp.Or(c.ReadTimeout, 5*time.Second)
 	c.WriteTimeout = cmp.Or(c.WriteTimeout, 10*time.Second)
@@ -223,8 +222,9 @@ func (s *Server) closeConns() {
 	closing.Wait()
 }
 
-// SetConnsPerMinute changes how many connections a client may make, 0: any number.
-func (s *Server) SetConnsPerMinute(n int) { s.caps.pace.SetLimits(n, 0) }
+// SetCaps changes how many connections there may be, how many of a client, and how many a client may make a minute: each as in a Config with its
+// defaults. Connections that are open stay.
+func (s *Server) SetCaps(most, perClient, perMinute int) { s.caps.set(most, perClient, perMinute) }
 
 // Stopping reports whether Shutdown was called: connections end with the answer under way.
 func (s *Server) Stopping() bool { return s.stopped.Load() }
