@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
+	"math/rand/v2"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -96,11 +97,13 @@ type rpcSocket struct {
 // note is a message from it: an answer, or what it tells of a subscription.
 type note struct {
 	ID     int
+	Error  json.RawMessage
 	Method string
 	Params struct {
 		Result struct {
-			Slot  uint64
-			Value json.RawMessage
+			Context struct{ Seq uint64 }
+			Slot    uint64
+			Value   json.RawMessage
 		}
 	}
 }
@@ -128,33 +131,41 @@ type poolList struct {
 	Value   []pool
 }
 
-// Who subscribes to a program and then asks for its accounts has what REST answers at each slot, through forks and a restart. A transaction that was
-// confirmed before the restart is told of once it is final, after it.
+// Who subscribes to a program and then asks for its accounts has what REST answers at each slot, through forks and a restart, though its socket ends at any
+// time, after which it resumes. A transaction that was confirmed before the restart is told of once it is final, after it.
 func TestSubscribersHaveWhatRESTSays(t *testing.T) {
 	t.Parallel()
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	random := rand.New(rand.NewPCG(seed, 0))
 	args := []string{
 		"--data-dir", t.TempDir(), "--data", "all", "--rpc-listen", "127.0.0.1:0",
 		"--source", "sim:accounts=500,pools=4,slot_time=50ms,fork_rate=0.2",
 	}
 	processed := map[string]any{"commitment": "processed", "encoding": "base64", "withContext": true}
-	var signature string
+	held, from, signature := map[string]string{}, uint64(math.MaxUint64), ""
 	for run := range uint64(2) {
 		r := start(t, args...)
 		door := r.out.await(t, `JSON-RPC +(http://\S+/)`)[1]
-		c, _, err := websocket.DefaultDialer.Dial(strings.Replace(door, "http", "ws", 1), nil)
-		must(t, err)
-		s := rpcSocket{t, c}
-		s.ask(1, "slotSubscribe")
-		s.ask(2, "programSubscribe", poolProgram, processed)
-		final := run == 0
-		if !final {
-			s.ask(3, "signatureSubscribe", signature, map[string]string{"commitment": "finalized"})
+		final, changed := run == 0, 0
+		dial := func() rpcSocket {
+			c, _, err := websocket.DefaultDialer.Dial(strings.Replace(door, "http", "ws", 1), nil)
+			must(t, err)
+			s := rpcSocket{t, c}
+			s.ask(1, "programSubscribe", poolProgram, processed)
+			s.ask(2, "slotSubscribe") // which is told after the accounts, and so of slots of which all was told
+			if !final {
+				s.ask(3, "signatureSubscribe", signature, map[string]string{"commitment": "finalized"})
+			}
+			return s
 		}
-		held, changed, from := map[string]string{}, 0, uint64(math.MaxUint64)
+		s := dial()
 		take := func(p pool) { held[p.Pubkey], changed = p.Account.Data[0], changed+1 }
 		for done := false; !done || !final; {
 			switch n := s.next(); {
-			case n.ID == 2:
+			case n.Error != nil:
+				t.Fatalf("call %d: %s", n.ID, n.Error)
+			case n.ID == 1 && processed["resumeFrom"] == nil:
 				list := rpcAnswer[poolList](t, door, "getProgramAccounts", poolProgram, processed)
 				for _, p := range list.Value {
 					take(p) // what was told since it subscribed comes after this, so that the newest is the last
@@ -164,6 +175,11 @@ func TestSubscribersHaveWhatRESTSays(t *testing.T) {
 				var p pool
 				must(t, json.Unmarshal(n.Params.Result.Value, &p))
 				take(p)
+				processed["resumeFrom"] = n.Params.Result.Context.Seq
+				if random.IntN(5) == 0 {
+					must(t, s.Close())
+					s = dial()
+				}
 			case n.Method == "signatureNotification":
 				ledgertest.Equal(t, string(n.Params.Result.Value), `{"err":null}`, "what became of the transaction")
 				final = true
@@ -173,7 +189,7 @@ func TestSubscribersHaveWhatRESTSays(t *testing.T) {
 		}
 		signature = rpcAnswer[struct{ Signatures []string }](t, door, "getBlock", rpcAnswer[uint64](t, door, "getSlot", map[string]string{"commitment": "confirmed"}),
 			map[string]any{"commitment": "confirmed", "transactionDetails": "signatures", "rewards": false}).Signatures[0]
-		must(t, c.Close())
+		must(t, s.Close())
 		r.stops(t)
 	}
 }

@@ -8,7 +8,8 @@
 // another node that answers calls whole.
 //
 // A subscription is a topic of the hub in package stream, which all share who ask for the same: it is encoded once for all of them. The hub has the
-// sockets, their budgets and what waits for them; a door answers the messages.
+// sockets, their budgets and what waits for them; a door answers the messages. Who says resumeFrom is told first what it has missed of the topic, by
+// the hub, in the words of the topic and for itself alone.
 //
 // # Order
 //

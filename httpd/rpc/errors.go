@@ -61,6 +61,9 @@ func errorOf(err error, v ledger.View) *callError {
 	if own, ok := errors.AsType[*callError](err); ok {
 		return own
 	}
+	if held, ok := errors.AsType[*stream.Resync](err); ok {
+		return &callError{code: codeResync, message: held.Error(), data: fmt.Sprintf(`{"oldestSeq":%d,"newestSeq":%d}`, held.Oldest, held.Newest)}
+	}
 	switch {
 	case errors.Is(err, ledger.ErrMinSlot):
 		slot := ledger.Slot(0)

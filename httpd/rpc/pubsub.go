@@ -99,15 +99,18 @@ func (c *call) slotSubscribe(socket *stream.Socket) error {
 	return socket.Watch("slot", stream.Topic{Kind: "slot", Append: func(dst []byte, number uint64, n *stream.Note) []byte {
 		dst = fmt.Appendf(dst, `{"jsonrpc":"2.0","method":"slotNotification","params":{"result":{"parent":%d,"root":%d,"slot":%d}`, n.Before, n.Root, n.Slot)
 		return appendNumberOf(dst, number)
-	}}, c.subscribed)
+	}}, fromNow, c.subscribed)
 }
 
 func (c *call) rootSubscribe(socket *stream.Socket) error {
 	return socket.Watch("root", stream.Topic{Kind: "root", Level: ledger.Finalized, Append: func(dst []byte, number uint64, n *stream.Note) []byte {
 		dst = appendUint(append(dst, `{"jsonrpc":"2.0","method":"rootNotification","params":{"result":`...), uint64(n.Slot))
 		return appendNumberOf(dst, number)
-	}}, c.subscribed)
+	}}, fromNow, c.subscribed)
 }
+
+// fromNow is where subscriptions begin that cannot be resumed.
+var fromNow ledger.Opt[ledger.Seq]
 
 // appendNumberOf ends a notification with the number of its subscription.
 func appendNumberOf(dst []byte, number uint64) []byte {
@@ -122,6 +125,10 @@ func (c *call) accountSubscribe(socket *stream.Socket) error {
 	if _, err := isSet(config, "enableReceivedNotification"); err != nil {
 		return err
 	}
+	seen, err := resumeFrom(config)
+	if err != nil {
+		return err
+	}
 	a, v, err := c.door.config.Ledger.Account(c.query, key)
 	switch err = c.from(v, err); {
 	case err == nil:
@@ -134,7 +141,7 @@ func (c *call) accountSubscribe(socket *stream.Socket) error {
 	}
 	return socket.Watch(fmt.Sprint("account ", c.query.Commitment, f.encoding, key), stream.Topic{
 		Kind: "account", Level: c.query.Commitment, Account: ledger.Some(key), Tokens: f.encoding == asParsed, Append: f.teller("account"),
-	}, c.subscribed)
+	}, seen, c.subscribed)
 }
 
 func (c *call) programSubscribe(socket *stream.Socket) error {
@@ -143,6 +150,10 @@ func (c *call) programSubscribe(socket *stream.Socket) error {
 		return err
 	}
 	takes, err := selectionOf(member(config, "filters"))
+	if err != nil {
+		return err
+	}
+	seen, err := resumeFrom(config)
 	if err != nil {
 		return err
 	}
@@ -174,7 +185,7 @@ func (c *call) programSubscribe(socket *stream.Socket) error {
 	if takes.looks || takes.tokens {
 		t.Takes = takes.takes
 	}
-	return socket.Watch(string(takes.appendKey(fmt.Appendf(nil, "program %d %s %s ", c.query.Commitment, f.encoding, program))), t, c.subscribed)
+	return socket.Watch(string(takes.appendKey(fmt.Appendf(nil, "program %d %s %s ", c.query.Commitment, f.encoding, program))), t, seen, c.subscribed)
 }
 
 // judged is how many accounts of a program are looked at for one that is taken and tells whether such accounts can be shown.
@@ -184,13 +195,17 @@ const judged = 100
 func (c *call) subject(usual string) (key ledger.Pubkey, f form, config *fastjson.Value, err error) {
 	key, f, config, err = c.shown("pubkey", usual)
 	f.sliced = false
-	if from := member(config, "resumeFrom"); err == nil && from != nil {
-		if _, err = numberOf(from, "resumeFrom"); err == nil { // what was missed is told on /api/ws/accounts alone
-			oldest, newest := c.door.config.Hub.Resumable(c.query.Commitment)
-			err = &callError{code: codeResync, message: "resync required", data: fmt.Sprintf(`{"oldestSeq":%d,"newestSeq":%d}`, oldest, newest)}
-		}
-	}
 	return key, f, config, err
+}
+
+// resumeFrom reads after which update the client was told nothing, if it was told something before: what it has missed comes first.
+func resumeFrom(config *fastjson.Value) (seen ledger.Opt[ledger.Seq], err error) {
+	from := member(config, "resumeFrom")
+	if from == nil {
+		return seen, nil
+	}
+	n, err := numberOf(from, "resumeFrom")
+	return ledger.Some(ledger.Seq(n)), err
 }
 
 // canShow returns an error if what is known of an account, as it is now, is not enough to tell of it.

@@ -81,9 +81,12 @@ func (f *feed) reach(level ledger.Commitment, tip ledger.Tip) {
 }
 
 // serveHub serves a door that has a hub, which ends with the test.
-func serveHub(t *testing.T) (*feed, *rig) {
+func serveHub(t *testing.T) (*feed, *rig) { return serveHubWith(t, stream.Config{}) }
+
+func serveHubWith(t *testing.T, config stream.Config) (*feed, *rig) {
 	l := newFakeLedger()
-	f := &feed{ledger: l, hub: stream.New(stream.Config{Ledger: l}), version: l.head.Tips[ledger.Processed].Version}
+	config.Ledger = l
+	f := &feed{ledger: l, hub: stream.New(config), version: l.head.Tips[ledger.Processed].Version}
 	f.hub.Publish(&ledger.Publication{Head: l.head})
 	r := serve(t, l, func(c *Config, h *httpd.Config) { c.Hub = f.hub })
 	t.Cleanup(func() {

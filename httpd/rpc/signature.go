@@ -22,7 +22,7 @@ func (c *call) signatureSubscribe(socket *stream.Socket) error {
 	var number uint64
 	err = socket.Watch(fmt.Sprint("signature ", level, received, sig), stream.Topic{
 		Kind: "signature", Level: level, Signature: ledger.Some(sig), Received: received, Append: appendOutcome,
-	}, func(n uint64) []byte {
+	}, fromNow, func(n uint64) []byte {
 		number = n
 		return c.subscribed(n)
 	})

@@ -14,14 +14,27 @@ import (
 // without a lock.
 type backlog struct {
 	past      *past // what comes first; nil if all is in memory
-	kept      *recent
+	level     ledger.Commitment
 	emissions []*emission
 	total     int64 // how many emissions had come after the last of these; 0: they need not be kept for resumes
 	seen      ledger.Seq
-	wants     wants // when it was asked for
+	told      telling // when it was asked for
 
 	gap   *packet  // comes first where the backlog is a digest; nil: it is whole
 	stale [][]bool // of a digest's updates: a newer state of the same account follows
+}
+
+// telling is what a client is told of emissions, and how: what a subscriber wants, or a topic.
+type telling interface {
+	// span returns the first of the parts that may be told, and the one after the last. looks returns how many that are, at most.
+	span(e *emission) (first, end int)
+	looks(e *emission) int
+	match(u *ledger.Update) bool
+	// frameBytes is about what the frame of a part takes, which appendPart appends, if there is one.
+	frameBytes(e *emission, part int) int
+	appendPart(dst []byte, e *emission, part int) []byte
+	hasDecimals() bool // of the mints of token accounts
+	hasHeartbeats() bool
 }
 
 // size returns about what the backlog takes. Emissions are in memory anyway as long as they are kept.
@@ -38,16 +51,27 @@ func (b *backlog) size() int {
 	return bytes
 }
 
-// putBacklog puts a backlog in the outbox.
-func (s *subscriber) putBacklog(b *backlog) {
-	s.put(&packet{run: func() error { return s.writeMissed(b) }, extra: b.size()})
+// replayLocked counts that a client resumes, and has its writer send what it has missed, after a position in the ring
+// that it follows. newest is the newest seq of the level.
+func (c *connection) replayLocked(after *position, b *backlog, newest ledger.Seq) {
+	source := "memory"
+	switch {
+	case b.past != nil:
+		source = "log"
+	case b.seen > newest:
+		source = "ahead"
+	}
+	c.hub.meters.resumes[source].Inc()
+	if b.past != nil || len(b.emissions) > 0 {
+		c.outbox.put(after, &packet{run: func() error { return c.writeMissed(b) }, extra: b.size()})
+	}
 }
 
 // putSince has the writer send, as a backlog, the emissions that came since there had been so many in
 // total. What waits for that holds no emission, and so a slow reader keeps none in memory.
 func (s *subscriber) putSince(total int64, seen ledger.Seq) {
 	kept := &s.hub.recent[s.level]
-	b := &backlog{kept: kept, total: kept.total(), seen: seen, wants: s.wants}
+	b := &backlog{level: s.level, total: kept.total(), seen: seen, told: new(s.wants)}
 	if b.total == total {
 		return
 	}
@@ -72,13 +96,13 @@ func (b *backlog) holds(n, part int) bool {
 	case e.isMarker(part):
 		return b.gap == nil || n == len(b.emissions)-1
 	}
-	return (b.gap == nil || !b.stale[n][part]) && b.wants.match(&e.updates[part])
+	return (b.gap == nil || !b.stale[n][part]) && b.told.match(&e.updates[part])
 }
 
 // parts visits the parts that are sent, in log order.
 func (b *backlog) parts(visit func(*emission, int) bool) {
 	for n, e := range b.emissions {
-		for part := opening; part <= e.ending(); part++ {
+		for part, end := b.told.span(e); part < end; part++ {
 			if b.holds(n, part) && !visit(e, part) {
 				return
 			}
@@ -86,79 +110,82 @@ func (b *backlog) parts(visit func(*emission, int) bool) {
 	}
 }
 
-// outgrown reports whether none of a backlog's emissions is kept for resumes any more. A client
+// isOutgrown reports whether none of the emissions of the backlog that is written is kept for resumes any more. A client
 // whose backlog is outgrown before it was sent is a slow consumer: so what all backlogs hold
 // together is bounded, however slow their readers are.
-func (b *backlog) outgrown() bool { return b != nil && b.total != 0 && b.total <= b.kept.gone.Load() }
+func (c *connection) isOutgrown() bool {
+	b := c.missed
+	return b != nil && b.total != 0 && b.total <= c.hub.recent[b.level].gone.Load()
+}
 
 // writeMissed writes a backlog, unless the connection is about to end without it. The ring
 // goes on meanwhile: a client that takes the backlog too slowly is lapped like any other.
-func (s *subscriber) writeMissed(b *backlog) error {
-	s.sent, s.missed = b.seen, b
-	if err := s.writePast(b); err != nil {
+func (c *connection) writeMissed(b *backlog) error {
+	c.sent, c.missed = b.seen, b
+	if err := c.writePast(b); err != nil {
 		return err
 	}
-	if err := s.writeBacklog(b); err != nil {
+	if err := c.writeBacklog(b); err != nil {
 		return err
 	}
-	s.missed = nil
+	c.missed = nil
 	return nil
 }
 
 // writeBacklog writes the part of a backlog that is in memory, as the socket takes it.
-func (s *subscriber) writeBacklog(b *backlog) error {
-	if b.wants.form.shows(withTokens) {
-		s.seat.work.charge(foundCost(s.hub.newestDecimals(b.emissions)))
+func (c *connection) writeBacklog(b *backlog) error {
+	if b.told.hasDecimals() {
+		c.seat.work.charge(foundCost(c.hub.newestDecimals(b.emissions)))
 	}
 	size := b.size()
-	if b.gap != nil && !s.hub.memory.Allows(size) {
+	if b.gap != nil && !c.hub.memory.Allows(size) {
 		return &endMemory
 	}
-	s.hub.memory.Hold(size)
-	defer s.hub.memory.Hold(-size)
-	room := newBatch(s.hub.memory)
-	defer freeBatch(s.hub.memory, room)
+	c.hub.memory.Hold(size)
+	defer c.hub.memory.Hold(-size)
+	room := newBatch(c.hub.memory)
+	defer freeBatch(c.hub.memory, room)
 	to := batch{data: *room}
 	if b.gap != nil {
 		var err error
-		if b.stale, err = s.hub.stale[s.level].at(s.outbox.ctx, b.total, b.emissions); err != nil {
-			return s.outbox.ending()
+		if b.stale, err = c.hub.stale[b.level].at(c.outbox.ctx, b.total, b.emissions); err != nil {
+			return c.outbox.ending()
 		}
 		to.add(b.gap)
 	}
 	for e, part := range b.parts {
-		if to.frames > 0 && !to.hasRoom(e.frameBytes(b.wants.form, part)) {
-			if err := s.writePart(to); err != nil {
+		if to.frames > 0 && !to.hasRoom(b.told.frameBytes(e, part)) {
+			if err := c.writePart(to); err != nil {
 				return err
 			}
 			to = batch{data: *room}
 		}
-		to.addPart(e, b.wants.form, part) // one frame alone may be larger than the room
+		to.take(b.told.appendPart(to.data, e, part), e, part) // one frame alone may be larger than the room
 	}
 	if to.frames == 0 {
 		return nil
 	}
-	return s.writePart(to)
+	return c.writePart(to)
 }
 
 // writePart writes a part of a backlog. An error says why the next one is not to be written.
-func (s *subscriber) writePart(b batch) error {
+func (c *connection) writePart(b batch) error {
 	if more := cap(b.data) - batchBytes; more > 0 {
-		s.hub.memory.Hold(more)
-		defer s.hub.memory.Hold(-more)
-		if !s.hub.memory.Allows(more) {
+		c.hub.memory.Hold(more)
+		defer c.hub.memory.Hold(-more)
+		if !c.hub.memory.Allows(more) {
 			return &endMemory
 		}
 	}
 	b.published = 0 // how late it comes says nothing of us
-	if err := s.writeOnce(b); err != nil {
+	if err := c.writeOnce(b); err != nil {
 		return err
 	}
-	if s.isLate() {
-		s.hub.meters.laps.Inc()
+	if c.isLate() {
+		c.hub.meters.laps.Inc()
 		return &endSlow
 	}
-	return s.ping(s.hub.now())
+	return c.ping(c.hub.now())
 }
 
 // jump goes on with a digest of what a conflating subscriber has not seen: the newest state of every account that changed, and the rollback and
@@ -184,7 +211,7 @@ func (s *subscriber) digest() *backlog {
 	if !ok || seen < kept.oldest(at.seq) {
 		return nil
 	}
-	b := &backlog{kept: kept, emissions: kept.after(seen), total: at.total, seen: seen, wants: s.wants}
+	b := &backlog{level: s.level, emissions: kept.after(seen), total: at.total, seen: seen, told: new(s.wants)}
 	b.emissions = b.emissions[:len(b.emissions)-int(kept.total()-at.total)]
 	b.gap = single(frame.AppendText(nil, func(b []byte) []byte { return appendGap(b, seen, at.seq) }))
 	b.gap.gaps, b.gap.seq = 1, seen

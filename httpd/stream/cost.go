@@ -13,6 +13,7 @@ const (
 	memberPrice   = 2 * time.Microsecond  // of a program, found and perhaps encoded: 10,000 took 11 ms to find; or a mint
 	filteredPrice = 10 * time.Millisecond // a page of a program's accounts of which few are taken: 65,536 are looked at
 	updatePrice   = 250 * time.Nanosecond // looked at for a resume; it is sent as a live one, which costs nothing
+	dataPrice     = 5 * time.Nanosecond   // a byte of the data of an account that a topic tells to one client alone: as much as zstd takes
 	pastPrice     = 5 * time.Millisecond  // to begin reading the log where it was left
 )
 
@@ -31,7 +32,7 @@ func (b *backlog) cost() (cost time.Duration) {
 		cost += pastPrice
 	}
 	for _, e := range b.emissions {
-		cost += time.Duration(len(e.updates)+1) * updatePrice
+		cost += time.Duration(b.told.looks(e)) * updatePrice
 	}
 	return cost
 }

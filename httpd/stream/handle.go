@@ -146,22 +146,12 @@ func (s *subscriber) resumeLocked(from ledger.Seq, wanted wants, id messageID) {
 		s.answerResync(id, oldest, newest)
 		return
 	}
-	missed := s.hub.missedLocked(s.level, from, newest, wanted)
+	missed := s.hub.missedLocked(s.level, from, newest, &wanted)
 	if !s.pay(missed.cost()) {
 		return
 	}
 	s.answer(`{"type":"resumed","id":%s,"from_seq":%d}`, id, from)
-	source := "memory"
-	switch {
-	case missed.past != nil:
-		source = "log"
-	case from > newest:
-		source = "ahead"
-	}
-	s.hub.meters.resumes[source].Inc()
-	if missed.past != nil || len(missed.emissions) > 0 {
-		s.putBacklog(missed)
-	}
+	s.replayLocked(s.after(), missed, newest)
 	if from > newest {
 		s.await(&awaits{from, time.Now().Add(s.hub.config.ResumeTimeout), id})
 	}

@@ -32,7 +32,8 @@ type node struct {
 	script *script
 
 	connect func() (net.Conn, error)
-	client  ratelimit.Client // of every connection
+	client  ratelimit.Client      // of every connection
+	talk    func(*Socket, []byte) // answers what sockets say; nil: they are subscribers
 }
 
 // newNode returns a node that is not served yet.
@@ -67,6 +68,10 @@ func (n *node) start(ln net.Listener) {
 	server := &fasthttp.Server{
 		KeepHijackedConns: true, Logger: log.New(io.Discard, "", 0),
 		Handler: func(ctx *fasthttp.RequestCtx) {
+			if n.talk != nil {
+				n.hub.Accept(ctx, n.client, n.talk)
+				return
+			}
 			n.hub.Upgrade(ctx, n.client)
 		},
 	}

@@ -39,9 +39,9 @@ type past struct {
 }
 
 // missedLocked returns what lies after a seq.
-func (h *Hub) missedLocked(level ledger.Commitment, after, newest ledger.Seq, wants wants) *backlog {
+func (h *Hub) missedLocked(level ledger.Commitment, after, newest ledger.Seq, told telling) *backlog {
 	kept := &h.recent[level]
-	b := &backlog{kept: kept, emissions: kept.after(after), seen: after, wants: wants}
+	b := &backlog{level: level, emissions: kept.after(after), seen: after, told: told}
 	if len(b.emissions) > 0 {
 		b.total = kept.total()
 	}
@@ -100,14 +100,14 @@ func (p *past) read(ctx context.Context, bytes int) (out []*emission, size int, 
 }
 
 // readPast is readInTurn. Meanwhile pings and, if the client wants them, heartbeats tell the peer that the connection lives.
-func (s *subscriber) readPast(p *past, beats bool) (emissions []*emission, err error) {
+func (c *connection) readPast(p *past, beats bool) (emissions []*emission, err error) {
 	read := make(chan struct{})
 	go func() {
 		defer close(read)
-		defer s.endOnPanic()
-		emissions, err = s.readInTurn(p)
+		defer c.endOnPanic()
+		emissions, err = c.readInTurn(p)
 	}()
-	beat := time.NewTicker(s.hub.config.HeartbeatInterval)
+	beat := time.NewTicker(c.hub.config.HeartbeatInterval)
 	defer beat.Stop()
 	for {
 		select {
@@ -115,8 +115,8 @@ func (s *subscriber) readPast(p *past, beats bool) (emissions []*emission, err e
 			return emissions, err
 		case <-beat.C:
 		}
-		if failed := s.stayAwake(beats); failed != nil {
-			s.outbox.close(endGone) // which ends the reading
+		if failed := c.stayAwake(p.level, beats); failed != nil {
+			c.outbox.close(endGone) // which ends the reading
 			<-read
 			return nil, failed
 		}
@@ -125,22 +125,22 @@ func (s *subscriber) readPast(p *past, beats bool) (emissions []*emission, err e
 
 // stayAwake writes a ping when it is time for one, and a heartbeat if so wanted. That carries the number that the client has come to: it may
 // resume from there again.
-func (s *subscriber) stayAwake(beats bool) error {
-	if err := s.ping(s.hub.now()); err != nil || !beats {
+func (c *connection) stayAwake(level ledger.Commitment, beats bool) error {
+	if err := c.ping(c.hub.now()); err != nil || !beats {
 		return err
 	}
-	s.hub.mu.Lock()
-	at := s.hub.positionLocked(s.level)
-	s.hub.mu.Unlock()
-	return s.writeOnce(batch{appendHeartbeat(nil, at.slot, s.sent), tally{frames: 1}})
+	c.hub.mu.Lock()
+	at := c.hub.positionLocked(level)
+	c.hub.mu.Unlock()
+	return c.writeOnce(batch{appendHeartbeat(nil, at.slot, c.sent), tally{frames: 1}})
 }
 
 // readInTurn reads the next emissions of a backlog from the log, when it is the client's turn.
-func (s *subscriber) readInTurn(p *past) ([]*emission, error) {
-	h, ctx := s.hub, s.outbox.ctx
-	done, err := h.await(ctx, s.seat.turns.past, h.turns.past)
+func (c *connection) readInTurn(p *past) ([]*emission, error) {
+	h, ctx := c.hub, c.outbox.ctx
+	done, err := h.await(ctx, c.seat.turns.past, h.turns.past)
 	if err != nil {
-		return nil, cmp.Or(s.outbox.ending(), &endShutdown)
+		return nil, cmp.Or(c.outbox.ending(), &endShutdown)
 	}
 	defer done()
 	if !h.memory.Take(h.pastBytes) {
@@ -151,9 +151,9 @@ func (s *subscriber) readInTurn(p *past) ([]*emission, error) {
 	h.memory.Hold(-p.held)
 	p.held = p.feed.size()
 	h.memory.Hold(p.held)
-	s.seat.work.charge(pastPrice + time.Duration((size+p.held)/updateBytes)*updatePrice)
+	c.seat.work.charge(pastPrice + time.Duration((size+p.held)/updateBytes)*updatePrice)
 	if ctx.Err() != nil {
-		return nil, s.outbox.ending()
+		return nil, c.outbox.ending()
 	}
 	if err != nil {
 		h.config.Logger.Error("cannot read the log for a subscriber", "after", uint64(p.seen), "error", err)
@@ -164,21 +164,21 @@ func (s *subscriber) readInTurn(p *past) ([]*emission, error) {
 
 // writePast writes what a subscriber missed before the emissions kept. A connection that is to end does
 // so without the rest.
-func (s *subscriber) writePast(b *backlog) error {
+func (c *connection) writePast(b *backlog) error {
 	p := b.past
 	if p == nil {
 		return nil
 	}
-	defer func() { s.hub.memory.Hold(-p.held) }()
+	defer func() { c.hub.memory.Hold(-p.held) }()
 	for !p.whole {
-		emissions, err := s.readPast(p, b.wants.form.marksSlots())
+		emissions, err := c.readPast(p, b.told.hasHeartbeats())
 		if err != nil {
 			return err
 		}
-		if err := s.writeBacklog(&backlog{emissions: emissions, seen: b.seen, wants: b.wants}); err != nil {
+		if err := c.writeBacklog(&backlog{level: b.level, emissions: emissions, seen: b.seen, told: b.told}); err != nil {
 			return err
 		}
-		if ending := s.outbox.ending(); ending != nil {
+		if ending := c.outbox.ending(); ending != nil {
 			return ending
 		}
 	}

@@ -87,14 +87,6 @@ func (h *Hub) positionLocked(level ledger.Commitment) (at standing) {
 	return standing{h.head, tip.Slot, max(tip.Seq, h.delivered[level]), h.recent[level].total()}
 }
 
-// Resumable returns the seqs that a client can resume from at a level: the oldest and the newest.
-func (h *Hub) Resumable(level ledger.Commitment) (oldest, newest ledger.Seq) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	newest = h.positionLocked(level).seq
-	return h.oldestLocked(level, newest), newest
-}
-
 // reachedLocked returns the seq that all frames up to now belong to, also in the middle of a
 // publication.
 func (h *Hub) reachedLocked(level ledger.Commitment) ledger.Seq {

@@ -68,6 +68,11 @@ func namesOf(dst []name, u *ledger.Update) []name {
 	return dst
 }
 
+// hasLost reports whether an account was a program's by this name before an update, and is another's after it.
+func (n name) hasLost(a *ledger.Account) bool {
+	return n.kind == programs && a.Exists() && n.key != &a.Owner
+}
+
 // maxNamesOf is the most that namesOf appends.
 const maxNamesOf = 6
 
@@ -109,6 +114,16 @@ func (w *wants) takes(u *ledger.Update, n name) bool {
 		return before
 	}
 	return w.where.Match(&u.Account) // whose data is what it was
+}
+
+func (w *wants) span(e *emission) (first, end int)    { return opening, e.ending() + 1 }
+func (w *wants) looks(e *emission) int                { return len(e.updates) + 1 }
+func (w *wants) frameBytes(e *emission, part int) int { return e.frameBytes(w.form, part) }
+func (w *wants) hasDecimals() bool                    { return w.form.shows(withTokens) }
+func (w *wants) hasHeartbeats() bool                  { return w.form.marksSlots() }
+
+func (w *wants) appendPart(dst []byte, e *emission, part int) []byte {
+	return e.appendPart(dst, w.form, part)
 }
 
 // match reports whether a subscriber wants an update.

@@ -100,7 +100,7 @@ func (r *ring) append(e *emission) {
 			r.open.end = r.end()
 			r.begin(r.open.number+1, max(blockBytes, n))
 		}
-		r.tail.addPart(e, r.form, part)
+		r.tail.take(e.appendPart(r.tail.data, r.form, part), e, part)
 	}
 	if r.tail.frames != before {
 		head := r.end()

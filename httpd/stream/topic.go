@@ -25,7 +25,7 @@ type Topic struct {
 	Received  bool // it is told before, each time that a block has the transaction
 	Tokens    bool // notes of token accounts have decimals
 	// Takes reports whether an update is told; nil: all are. A client may have only some topics that have it, since each is asked about each
-	// update of its program. It is called with the hub's lock held, as Append is.
+	// update of its program. It is called with the hub's lock held, as Append is, and by writers of those that resume at the same time.
 	Takes func(u *ledger.Update) bool
 	// Append appends what is told of a note under the topic's number.
 	Append func(dst []byte, number uint64, note *Note) []byte
@@ -41,6 +41,23 @@ type Note struct {
 	Decimals    ledger.Opt[uint8]   // of a token account's mint, if a topic wants tokens and the ledger knows them
 	Before      ledger.Slot         // of a block: the one that it follows, as far as the hub has seen it
 	Root        ledger.Slot         // the newest finalized block
+}
+
+// of makes it the note of an update.
+func (n *Note) of(e *emission, part int) {
+	n.Slot, n.Seq, n.Account = e.slot, e.seq(part), &e.updates[part].Account
+	n.Decimals = e.decimals.Load().of(n.Account)
+}
+
+// name returns the name of the updates that a topic is about. The key is nil if it is about none.
+func (t *Topic) name() name {
+	switch {
+	case t.Account.Known:
+		return name{pubkeys, &t.Account.Value}
+	case t.Program.Known:
+		return name{programs, &t.Program.Value}
+	}
+	return name{}
 }
 
 // topic is a Topic that has watchers.
@@ -67,6 +84,11 @@ type Socket struct {
 
 // ErrManyTopics says that a connection has as many topics as it may, or its client as many that are asked what they take.
 var ErrManyTopics = errors.New("more than 10000 subscriptions, or 256 with filters")
+
+// Resync says that what a client has missed is not held, or has not come yet: it can resume from the oldest seq up to the newest.
+type Resync struct{ Oldest, Newest ledger.Seq }
+
+func (e *Resync) Error() string { return "resync required" }
 
 // maxFiltered is how many topics that are asked what they take one client may have. A program that is written a thousand times a second
 // costs a few hundredths of a core then.
@@ -98,10 +120,16 @@ func (s *Socket) PayLookup(accounts int) error {
 }
 
 // Watch has the client told of a topic from now on, and before that what answer returns for the topic's number. Those of one key are one topic.
-func (s *Socket) Watch(key string, t Topic, answer func(number uint64) []byte) error {
+// With seen, it is told between the two what the topic would have told it since the update of that seq. A Resync says that it has to start over.
+func (s *Socket) Watch(key string, t Topic, seen ledger.Opt[ledger.Seq], answer func(number uint64) []byte) error {
 	h := s.hub
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	newest := h.positionLocked(t.Level).seq
+	if oldest := h.oldestLocked(t.Level, newest); seen.Known && (seen.Value < oldest || seen.Value > newest) {
+		h.meters.resumes["refused"].Inc()
+		return &Resync{oldest, newest}
+	}
 	shared := h.topics[key]
 	if shared == nil || s.topics[shared.number] == nil {
 		switch {
@@ -120,6 +148,13 @@ func (s *Socket) Watch(key string, t Topic, answer func(number uint64) []byte) e
 	}
 	shared.watchers[s], s.topics[shared.number] = struct{}{}, shared
 	s.Answer(answer(shared.number))
+	if !seen.Known {
+		return nil
+	}
+	missed := h.missedLocked(t.Level, seen.Value, newest, &retold{&shared.Topic, shared.number, &s.seat.work})
+	if s.pay(missed.cost()) {
+		s.replayLocked(nil, missed, newest)
+	}
 	return nil
 }
 
@@ -225,38 +260,34 @@ type topics struct {
 
 // change enters a topic or takes it out, in the same time however many there are.
 func (ts *topics) change(t *topic, in bool) {
-	kind, key := programs, t.Program
-	if t.Account.Known {
-		kind, key = pubkeys, t.Account
-	}
+	n := t.name()
 	switch {
 	case t.Signature.Known && in:
 		ts.signatures.add([]ledger.Signature{t.Signature.Value}, t)
 	case t.Signature.Known:
 		ts.signatures.remove([]ledger.Signature{t.Signature.Value}, t)
-	case !key.Known && in:
+	case n.key == nil && in:
 		ts.blocks.add(t)
-	case !key.Known:
+	case n.key == nil:
 		ts.blocks.remove(t)
 	case in:
-		ts.named[kind].add([]ledger.Pubkey{key.Value}, t)
+		ts.named[n.kind].add([]ledger.Pubkey{*n.key}, t)
 	default:
-		ts.named[kind].remove([]ledger.Pubkey{key.Value}, t)
+		ts.named[n.kind].remove([]ledger.Pubkey{*n.key}, t)
 	}
 }
 
 // deliver tells the topics of an emission: of its updates, and of its block and the transactions in that if it is one.
 func (ts *topics) deliver(e *emission, root ledger.Slot) {
-	note := Note{Slot: e.slot, Before: ts.tip, Root: root}
+	note := Note{Before: ts.tip, Root: root}
 	ts.tip = e.slot
 	if len(ts.named[pubkeys])+len(ts.named[programs]) > 0 {
 		var room [maxNamesOf]name
 		for i := range e.updates {
-			u := &e.updates[i]
-			note.Seq, note.Account, note.Decimals = e.seq(i), &u.Account, e.decimals.Load().of(&u.Account)
-			for _, n := range namesOf(room[:0], u) {
-				if n.kind == programs && u.Account.Exists() && n.key != &u.Account.Owner {
-					continue // it has left the program
+			note.of(e, i)
+			for _, n := range namesOf(room[:0], &e.updates[i]) {
+				if n.hasLost(&e.updates[i].Account) {
+					continue
 				}
 				for _, t := range ts.named[n.kind].at(n.key) {
 					t.tell(e, i, &note)
@@ -264,7 +295,7 @@ func (ts *topics) deliver(e *emission, root ledger.Slot) {
 			}
 		}
 	}
-	note.Seq, note.Account, note.Decimals = e.lastSeq, nil, ledger.Opt[uint8]{}
+	note.Slot, note.Seq, note.Account, note.Decimals = e.slot, e.lastSeq, nil, ledger.Opt[uint8]{}
 	if !e.undoneFrom.Known {
 		for _, t := range ts.blocks.list {
 			t.tell(e, e.ending(), &note)

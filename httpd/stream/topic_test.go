@@ -33,10 +33,10 @@ func TestTopicsAreSharedBoundedAndForgotten(t *testing.T) {
 	}
 	for _, s := range sockets {
 		for i := range maxNames {
-			must(t, s.Watch(fmt.Sprint(i), topicOf(i), func(number uint64) []byte { return fmt.Append(nil, number) }))
+			must(t, s.Watch(fmt.Sprint(i), topicOf(i), ledger.Opt[ledger.Seq]{}, func(number uint64) []byte { return fmt.Append(nil, number) }))
 		}
-		ledgertest.ErrorIs(t, s.Watch("one more", topicOf(maxNames), nil), ErrManyTopics, "one more than it may have")
-		must(t, s.Watch("7", topicOf(7), func(number uint64) []byte { // which it has
+		ledgertest.ErrorIs(t, s.Watch("one more", topicOf(maxNames), ledger.Opt[ledger.Seq]{}, nil), ErrManyTopics, "one more than it may have")
+		must(t, s.Watch("7", topicOf(7), ledger.Opt[ledger.Seq]{}, func(number uint64) []byte { // which it has
 			ledgertest.Equal(t, number, 8, "the number of a topic that is there")
 			return nil
 		}))

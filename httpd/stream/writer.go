@@ -48,12 +48,12 @@ func (b *batch) add(p *packet) {
 	b.tally.add(p.tally)
 }
 
-// addPart appends a part of an emission, if it has a frame.
-func (b *batch) addPart(e *emission, f form, part int) {
-	before := len(b.data)
-	if b.data = e.appendPart(b.data, f, part); len(b.data) > before {
+// take takes over its data to which a part of an emission was appended, if that has a frame.
+func (b *batch) take(data []byte, e *emission, part int) {
+	if len(data) > len(b.data) {
 		b.tally.add(e.tally(part))
 	}
+	b.data = data
 }
 
 // writer is what the writing half of a connection has of its own.
@@ -289,7 +289,7 @@ func (c *connection) ending() *closing {
 
 // isLate reports whether the rest of what is to be written is not kept any more. What a ring has dropped a conflating reader can do without.
 func (c *connection) isLate() bool {
-	return c.missed.outgrown() || c.at.lapped() && c.outbox.jump == nil
+	return c.isOutgrown() || c.at.lapped() && c.outbox.jump == nil
 }
 
 // finish ends the connection: with a close frame if err is a closing, or else because a write failed.

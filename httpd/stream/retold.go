@@ -1,0 +1,60 @@
+package stream
+
+import (
+	"slices"
+	"sort"
+	"time"
+
+	"ledgerd/engine/ledger"
+	"ledgerd/httpd/stream/frame"
+)
+
+// retold is a topic as one client is told what it has missed of it.
+type retold struct {
+	*Topic
+	number uint64
+	work   *work // of the client
+}
+
+// span finds an account by its key, in whose order updates are.
+func (r *retold) span(e *emission) (first, end int) {
+	if !r.Account.Known {
+		return 0, len(e.updates)
+	}
+	at, found := sort.Find(len(e.updates), func(i int) int { return r.Account.Value.Compare(&e.updates[i].Account.Pubkey) })
+	if !found {
+		return at, at
+	}
+	return at, at + 1
+}
+
+func (r *retold) looks(e *emission) int {
+	if r.Account.Known {
+		return 1
+	}
+	return len(e.updates) + 1
+}
+
+func (r *retold) match(u *ledger.Update) bool {
+	var room [maxNamesOf]name
+	of := r.name()
+	return slices.ContainsFunc(namesOf(room[:0], u), func(n name) bool {
+		return n.kind == of.kind && *n.key == *of.key && !n.hasLost(&u.Account)
+	}) && (r.Takes == nil || r.Takes(u))
+}
+
+// frameBytes may be less where an account is told in an encoding that takes more than base64, which costs a copy.
+func (r *retold) frameBytes(e *emission, part int) int {
+	return maxFrameBytes + withData.updateFrameBytes(&e.updates[part].Account)
+}
+
+// appendPart charges for the data: it is encoded for this client alone.
+func (r *retold) appendPart(dst []byte, e *emission, part int) []byte {
+	var note Note
+	note.of(e, part)
+	r.work.charge(time.Duration(note.Account.Data.Len()) * dataPrice)
+	return frame.AppendText(dst, func(b []byte) []byte { return r.Append(b, r.number, &note) })
+}
+
+func (r *retold) hasDecimals() bool   { return r.Tokens }
+func (r *retold) hasHeartbeats() bool { return false }

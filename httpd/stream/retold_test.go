@@ -1,0 +1,226 @@
+package stream
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"net"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/fasthttp/websocket"
+
+	"ledgerd/engine/ledger"
+	"ledgerd/engine/ledger/ledgertest"
+)
+
+// topicsTold are the topics of a watcher: an account, a program and some accounts of another, each at each level.
+const topicsTold = 3 * int(ledger.Commitments)
+
+// topicTold returns one of them, whose notes say which it is.
+func topicTold(i int) Topic {
+	t := Topic{Level: ledger.Commitment(i / 3), Append: func(dst []byte, number uint64, note *Note) []byte {
+		return fmt.Appendf(dst, "%d %d %d %d %d %s", i, note.Seq, number, note.Slot, note.Account.Lamports, note.Account.Pubkey)
+	}}
+	switch i % 3 {
+	case 0:
+		t.Account = ledger.Some(key(3))
+	case 1:
+		t.Program = ledger.Some(programA)
+	case 2:
+		t.Program = ledger.Some(programB)
+		t.Takes = func(u *ledger.Update) bool { return u.Account.Lamports%2 == 0 }
+	}
+	return t
+}
+
+// watcher is a client of topicsTold.
+type watcher struct {
+	*node
+	socket *websocket.Conn
+	told   [topicsTold][]string
+}
+
+const lastTold = "all was told"
+
+// talkOfTopics answers "I SEQ", which watches a topic, with a SEQ below 0 from now on, and lastTold with the same.
+func talkOfTopics(s *Socket, text []byte) {
+	if string(text) == lastTold {
+		s.Answer(text)
+		return
+	}
+	var i, from int
+	_, err := fmt.Sscanf(string(text), "%d %d", &i, &from)
+	seen := ledger.Some(ledger.Seq(from))
+	seen.Known = from >= 0
+	if err == nil {
+		err = s.Watch(fmt.Sprint(i), topicTold(i), seen, func(uint64) []byte { return nil })
+	}
+	if err != nil {
+		s.Answer(fmt.Append(nil, err))
+	}
+}
+
+func (w *watcher) say(format string, args ...any) {
+	w.Helper()
+	must(w, w.socket.WriteMessage(websocket.TextMessage, fmt.Appendf(nil, format, args...)))
+}
+
+// connect opens a socket.
+func (w *watcher) connect() {
+	w.Helper()
+	dialer := websocket.Dialer{NetDial: func(string, string) (net.Conn, error) { return w.node.connect() }}
+	var err error
+	w.socket, _, err = dialer.Dial("ws://ledger/", nil)
+	must(w, err)
+}
+
+// watch asks for all topics, as of now or after what it was told, and all if it was told nothing.
+func (w *watcher) watch(isNew bool) {
+	w.Helper()
+	for i := range w.told {
+		switch last := len(w.told[i]) - 1; {
+		case isNew:
+			w.say("%d -1", i)
+		case last < 0:
+			w.say("%d 0", i)
+		default:
+			w.say("%d %d", i, seqTold(w, w.told[i][last]))
+		}
+	}
+}
+
+func seqTold(t testing.TB, text string) (seq ledger.Seq) {
+	t.Helper()
+	var i int
+	_, err := fmt.Sscanf(text, "%d %d", &i, &seq)
+	must(t, err)
+	return seq
+}
+
+// read returns what comes, by topic, until so much has come, or all.
+func (w *watcher) read(most int) (told [topicsTold][]string, all bool) {
+	w.Helper()
+	w.say(lastTold)
+	for range most {
+		_, text, err := w.socket.ReadMessage()
+		must(w, err)
+		switch i := 0; {
+		case string(text) == lastTold:
+			return told, true
+		case len(text) > 0: // no answer that it watches
+			_, err := fmt.Sscanf(string(text), "%d", &i)
+			must(w, err)
+			told[i] = append(told[i], string(text))
+		}
+	}
+	return told, false
+}
+
+// goOn holds what came on a socket against what another watcher was told, and takes it in. It begins with what was not told, or, at a level where
+// numbers are shared, with what carries the number that was told last.
+func (w *watcher) goOn(got, whole [topicsTold][]string, all bool) {
+	w.Helper()
+	for i := range got {
+		before := w.told[i]
+		begins := func(at int) bool {
+			return len(got[i]) <= len(whole[i])-at && slices.Equal(got[i], whole[i][at:at+len(got[i])]) && (!all || at+len(got[i]) == len(whole[i]))
+		}
+		at := len(before)
+		for at > 0 && !begins(at) && ledger.Commitment(i/3) != ledger.Processed && seqTold(w, before[at-1]) == seqTold(w, before[len(before)-1]) {
+			at--
+		}
+		if !begins(at) {
+			w.Fatalf("of topic %d %q came after\n%q of\n%q", i, got[i], before, whole[i])
+		}
+		w.told[i] = whole[i][:max(len(before), at+len(got[i]))]
+	}
+}
+
+// Who is told of topics, through blocks, forks and statuses in any order, and comes back after its socket ended at any frame, several at once, has in the
+// end been told what another was that stayed: in order, nothing twice and nothing left out, from memory and from the log.
+func TestWhoResumesATopicIsToldWhatItMissed(t *testing.T) {
+	for seed := range uint64(ledgertest.Sample(12, 12, 6)) {
+		r := rand.New(rand.NewPCG(seed, 3))
+		log := &fakeHistory{}
+		resumes := 0
+		inMemory(t, func(c *Config) { c.History, c.RecentBytes = log, []int{1, 16 << 10, 0}[seed%3] }, func(n *node) {
+			n.hub.pastBytes, n.client.Exempt = 1<<r.IntN(16), true
+			n.talk = func(s *Socket, text []byte) {
+				s.seat.work.mu.Lock()
+				s.seat.work.full = time.Time{} // it costs nothing here
+				s.seat.work.mu.Unlock()
+				talkOfTopics(s, text)
+			}
+			n.script.history, n.script.slots, n.script.bare = log, 1, true
+			n.script.block(1)
+			stays, goes := &watcher{node: n}, &watcher{node: n}
+			for _, w := range []*watcher{stays, goes} {
+				w.connect()
+				w.watch(true)
+				w.read(math.MaxInt) // nothing, but it watches then
+			}
+			here := true
+			for step := range 100 {
+				for range 1 + r.IntN(4) {
+					n.script.step(r)
+				}
+				n.script.publish()
+				time.Sleep(time.Second) // of the bubble, in which a client may say some things
+				new, _ := stays.read(math.MaxInt)
+				for i := range new {
+					stays.told[i] = append(stays.told[i], new[i]...)
+				}
+				if !here && (step == 99 || r.IntN(3) == 0) {
+					goes.connect()
+					goes.watch(false)
+					here = true
+					resumes++
+				}
+				if !here {
+					continue
+				}
+				most := math.MaxInt
+				if here = step == 99 || r.IntN(3) > 0; !here {
+					most = r.IntN(40)
+				}
+				got, all := goes.read(most)
+				goes.goOn(got, stays.told, all)
+				if !here {
+					must(n, goes.socket.Close())
+				}
+			}
+			ledgertest.Equal(n, goes.told, stays.told, "seed %d: what was told in the end", seed)
+			must(n, stays.socket.Close())
+			must(n, goes.socket.Close())
+		})
+		if resumes < 5 {
+			t.Errorf("seed %d: %d resumes show little", seed, resumes)
+		}
+	}
+}
+
+// What is told of a topic to one client alone is paid for by it: each update that is looked at, which is one a block of an account, and the data.
+func TestAReplayOfATopicIsPaidFor(t *testing.T) {
+	const data = 1 << 20
+	for i, looks := range []int{0: 2, 1: 8001 + 2} {
+		inMemory(t, nil, func(n *node) {
+			n.talk = talkOfTopics
+			n.script.block(1, accounts(0, 8000, 1)...)
+			long := account(3, 2, programA)
+			long.Known, long.Data = long.Known|ledger.FieldData, ledger.NewData(make([]byte, data))
+			n.script.block(2, long)
+			place := n.budget()
+			w := &watcher{node: n}
+			w.connect()
+			w.say("%d 0", i)
+			w.read(math.MaxInt)
+			want := time.Duration(looks)*updatePrice + data*dataPrice + messageCost(len("0 0")) + messageCost(len(lastTold))
+			if spent := workBurst - place.work.left(); (spent - want).Abs() > time.Microsecond {
+				n.Errorf("topic %d: %v were paid, want %v", i, spent, want)
+			}
+			must(n, w.socket.Close())
+		})
+	}
+}
