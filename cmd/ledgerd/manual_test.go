@@ -1,9 +1,13 @@
 package main
 
 import (
+	"go/parser"
+	"go/token"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -71,3 +75,27 @@ func TestMakePrintsTheTargetsOfTheManual(t *testing.T) {
 		}
 	}
 }
+
+// The page of the architecture names each package but those of tests; the parts that it says do not know each other import nothing of each other.
+func TestTheArchitectureIsAsItsPageSays(t *testing.T) {
+	page := string(readFile(t, "../../httpd/console/manual/architecture.md"))
+	strangers := []string{"shard", "snapshot", "httpd"}
+	must(t, filepath.WalkDir("../..", func(file string, _ fs.DirEntry, err error) error {
+		name := strings.TrimPrefix(filepath.Dir(file), "../../")
+		part, _, _ := strings.Cut(name, "/")
+		if err != nil || filepath.Ext(file) != ".go" || notOfTheProduct.MatchString(file) {
+			return err
+		}
+		ledgertest.Contains(t, page, "`"+name+"`", "the page of the architecture")
+		source, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.ImportsOnly)
+		for _, imported := range source.Imports {
+			to, _, _ := strings.Cut(strings.Trim(strings.TrimPrefix(imported.Path.Value, `"ledgerd/`), `"`), "/")
+			if to != part && slices.Contains(strangers, part) && slices.Contains(strangers, to) {
+				t.Errorf("%s imports %s", file, imported.Path.Value)
+			}
+		}
+		return err
+	}))
+}
+
+var notOfTheProduct = regexp.MustCompile(`_test\.go$|test/[^/]+$|testdata/|node_modules/|/\.[a-z]`)

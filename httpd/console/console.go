@@ -110,7 +110,7 @@ func filesIn(dir string) (names []string) {
 }
 
 // isPicture reports whether a file of the manual is a picture; all others are pages.
-func isPicture(name string) bool { return path.Ext(name) == ".png" }
+func isPicture(name string) bool { return path.Ext(name) != ".md" }
 
 // file returns the resource that an embedded file is.
 func file(at, name string, kind Kind) Resource {
@@ -194,7 +194,7 @@ func (s *Site) makeDocs() *docs {
 			continue
 		}
 		page := readPage(name)
-		d.pages[page.Path] = withBreaks(view{Title: page.Title, Path: page.Path, Nav: d.nav, Article: page.HTML, Contents: page.sections[1:]}.render())
+		d.pages[page.Path] = withDrawings(withBreaks(view{Title: page.Title, Path: page.Path, Nav: d.nav, Article: page.HTML, Contents: page.sections[1:]}.render()))
 		if name != indexPage {
 			d.sections = append(d.sections, page.sections...)
 		}
@@ -213,6 +213,15 @@ var (
 func withBreaks(page []byte) []byte {
 	return lineOfText.ReplaceAllFunc(page, func(line []byte) []byte {
 		return longName.ReplaceAllFunc(line, func(name []byte) []byte { return wordEnd.ReplaceAll(name, []byte("$1$3<wbr>$2$4")) })
+	})
+}
+
+var drawing = regexp.MustCompile(`<img src="/docs/([a-z-]+\.svg)"[^>]*>`)
+
+// withDrawings puts drawings into a page, so that they have its colours, also where a reader has chosen these.
+func withDrawings(page []byte) []byte {
+	return drawing.ReplaceAllFunc(page, func(image []byte) []byte {
+		return []byte(ManualText(string(drawing.FindSubmatch(image)[1])))
 	})
 }
 

@@ -13,7 +13,7 @@ import (
 	"github.com/yuin/goldmark/text"
 )
 
-// ManualText returns a page of the manual, which is in Markdown.
+// ManualText returns a page of the manual, which is in Markdown, or a drawing of it.
 func ManualText(name string) string {
 	source, err := files.ReadFile("manual/" + name)
 	if err != nil {
