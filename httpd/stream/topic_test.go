@@ -86,7 +86,7 @@ func TestUnknownDataOfNamedAccountsIsWanted(t *testing.T) {
 	socket.open(n.hub, socket, &seat{newPeer(ratelimit.Client{}), func() {}})
 	socket.enterLocked()
 	text := func(dst []byte, _ uint64, _ *Note) []byte { return dst }
-	must(t, socket.Watch("", Topic{Account: ledger.Some(key(7)), Append: text}, func(uint64) []byte { return nil }))
+	must(t, socket.Watch("", Topic{Account: ledger.Some(key(7)), Append: text}, ledger.Opt[ledger.Seq]{}, func(uint64) []byte { return nil }))
 
 	some := accounts(1, 8, 1)
 	known := account(4, 1, programA)
