@@ -186,12 +186,41 @@ func (c *comparer) answers(e *Engine, old *ledger.Head) {
 			head = e.Head()
 		}
 		s := c.shownOf(c.held[head], head, level)
+		if old == nil && level == ledger.Finalized {
+			c.state(e, s)
+		}
 		for _, ask := range c.questions() {
 			if err := ask(e, q, s); err != nil {
 				c.t.Fatalf("%s at version %d, slot %d (newest %d, %d shards): %v", level, s.point.tips[level].Version,
 					s.point.tips[level].Slot, c.version, len(e.shards), err)
 			}
 		}
+	}
+}
+
+// state checks what an engine tells of its state at the newest finalized block: the hash of all of it, and each account and mint.
+func (c *comparer) state(e *Engine, s shown) {
+	c.t.Helper()
+	if got, want := s.head.FinalState.String(), s.world.hash(); got != want {
+		c.t.Fatalf("finalized at slot %d: state hash %s, recomputed %s", s.head.Tips[ledger.Finalized].Slot, got, want)
+	}
+	all, release, err := e.State(s.head)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	defer release()
+	want, mints := s.world.members(func(seen) bool { return true }), 0
+	for piece := range all {
+		mints += len(piece.Mints)
+		for _, a := range piece.Accounts {
+			if len(want) == 0 || a.Pubkey != want[0].pubkey || a.Lamports != want[0].lamports || mints > 0 {
+				c.t.Fatalf("the state tells of %v, want %v", a.Pubkey, want[:min(1, len(want))])
+			}
+			want = want[1:]
+		}
+	}
+	if len(want) > 0 || mints != len(s.world.mints) {
+		c.t.Fatalf("the state lacks %v; it has %d mints of %d", want, mints, len(s.world.mints))
 	}
 }
 

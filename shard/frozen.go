@@ -1,6 +1,8 @@
 package shard
 
 import (
+	"fmt"
+
 	"ledgerd/engine/ledger"
 	"ledgerd/shard/packed"
 )
@@ -28,6 +30,33 @@ func (s *Shard) Freeze(v ledger.Version) *Freezing {
 	}}
 	s.send(q)
 	return &q.reply
+}
+
+// FreezeAll returns copies of shards, all at one version.
+func FreezeAll(shards []*Shard, v ledger.Version) (frozen []*Frozen, err error) {
+	sent := make([]*Freezing, len(shards))
+	for i, s := range shards {
+		sent[i] = s.Freeze(v)
+	}
+	for _, f := range sent {
+		got, failure := f.Wait()
+		if failure != nil {
+			err = fmt.Errorf("cannot copy the shards: %w", failure)
+			continue
+		}
+		frozen = append(frozen, got)
+	}
+	if err != nil {
+		ReleaseAll(frozen)
+	}
+	return frozen, err
+}
+
+// ReleaseAll releases what copies pin in the shards.
+func ReleaseAll(frozen []*Frozen) {
+	for _, f := range frozen {
+		f.Release()
+	}
 }
 
 // Release lets the shard reuse the pinned records, and frees what only the copy refers to. The copy must not be walked any

@@ -45,6 +45,7 @@ type commands struct {
 	Top        topCommand         `cmd:"" help:"Watch a running node in the terminal."`
 	Sub        subCommand         `cmd:"" help:"Print what happens to accounts, without a gap, from where it was left."`
 	Backup     backupCommand      `cmd:"" help:"Copy the data directory of a running node, over its operators' listener."`
+	Diff       diffCommand        `cmd:"" help:"Say whether two running nodes hold the same state at a slot, over their operators' listeners, and what differs first."`
 	Snapshot   snapshotCommand    `cmd:"" help:"Look at the snapshots of a data directory; a running node may go on."`
 	Log        logCommand         `cmd:"" help:"Look at the log of a data directory; a running node may go on."`
 	Key        keyCommand         `cmd:"" help:"Make, revoke and list API keys."`

@@ -315,7 +315,7 @@ func (c *serveCommand) assemble(ctx context.Context, n *node) error {
 	n.reload.apply(&c.limitFlags)
 	if n.opsListener != nil {
 		config := ops.Config{
-			Status: n.status, WriteMetrics: func(w io.Writer) { write(w); writeFiles(w) }, Pprof: c.Pprof, Backup: n.backup, Log: n.logger, TLS: n.opsTLS,
+			Status: n.status, WriteMetrics: func(w io.Writer) { write(w); writeFiles(w) }, Pprof: c.Pprof, Backup: n.backup, State: n.state, Log: n.logger, TLS: n.opsTLS,
 		}
 		if n.cluster != nil {
 			config.Snapshot, config.Name = n.snapshotFile, (&url.URL{Host: c.OpsAdvertise}).Hostname()

@@ -108,7 +108,7 @@ func (s *snapshotter) begin(ctx context.Context, last bool) {
 	s.due = now.Add(s.writer.SnapshotInterval)
 	m, blocks := s.seq.Snapshot()
 	m.Taken, m.Points = now, s.writer.History.Points()
-	frozen, err := s.freeze(m.Version)
+	frozen, err := shard.FreezeAll(s.writer.Shards, m.Version)
 	if err != nil {
 		s.failed(err)
 		return
@@ -123,7 +123,7 @@ func (s *snapshotter) begin(ctx context.Context, last bool) {
 			default:
 			}
 		}()
-		defer release(frozen) // also if none of it was read
+		defer shard.ReleaseAll(frozen) // also if none of it was read
 		written, err := s.take(ctx, m, frozen, blocks, pace)
 		if err != nil {
 			s.failed(err)
@@ -147,33 +147,6 @@ func Pace(log *wal.Log) snapshot.Pace {
 	return snapshot.Pace{Share: func() float64 {
 		return SnapshotShare + float64(log.Stats().Position-began)/MaxReplayBytes
 	}}
-}
-
-// freeze takes copies of all shards at one version.
-func (s *snapshotter) freeze(v ledger.Version) (frozen []*shard.Frozen, err error) {
-	sent := make([]*shard.Freezing, len(s.writer.Shards))
-	for i, sh := range s.writer.Shards {
-		sent[i] = sh.Freeze(v)
-	}
-	for _, f := range sent {
-		got, failure := f.Wait()
-		if failure != nil {
-			err = fmt.Errorf("cannot copy the shards: %w", failure)
-			continue
-		}
-		frozen = append(frozen, got)
-	}
-	if err != nil {
-		release(frozen)
-	}
-	return frozen, err
-}
-
-// release releases what the copies pin in the shards.
-func release(frozen []*shard.Frozen) {
-	for _, f := range frozen {
-		f.Release()
-	}
 }
 
 // take writes a snapshot, whose state hash must be the one that was updated with each write.

@@ -40,8 +40,9 @@ type Head struct {
 	// a replay has none and answers no query for a block.
 	Chain Chain
 
-	StateHash StateHash // at Tips[Processed]
-	Published time.Time // carries a monotonic reading
+	StateHash  StateHash // at Tips[Processed]
+	FinalState StateHash // at Tips[Finalized]
+	Published  time.Time // carries a monotonic reading
 }
 
 // Chain is the blocks of a head. The engine knows more of them.

@@ -44,7 +44,7 @@ func (s *Sequencer) Seal() (*Batch, error) {
 
 // Head describes what is visible once everything applied is durable. The shards must be done with it.
 func (s *Sequencer) Head() *ledger.Head {
-	h := &ledger.Head{StateHash: s.hash, Root: s.rootSlot, Floor: s.retained.floor, Horizon: s.horizon, Chain: s.retained.blocks, Gaps: s.retained.gaps, Published: time.Now()}
+	h := &ledger.Head{StateHash: s.hash, FinalState: s.hash, Root: s.rootSlot, Floor: s.retained.floor, Horizon: s.horizon, Chain: s.retained.blocks, Gaps: s.retained.gaps, Published: time.Now()}
 	tip := s.chain.Tip
 	if tip == nil || tip.Base {
 		at := ledger.Tip{Version: s.version, Slot: s.baseSlot}
@@ -54,7 +54,7 @@ func (s *Sequencer) Head() *ledger.Head {
 		h.Tips = [ledger.Commitments]ledger.Tip{at, at, at}
 		return h
 	}
-	h.HasBlock = true
+	h.HasBlock, h.FinalState = true, s.chain.Finalized.StateHash
 	for i, n := range []*chain.Node{tip, s.chain.Confirmed, s.chain.Finalized} {
 		h.Tips[i] = ledger.Tip{Version: n.Version, Slot: n.Slot(), Hash: n.Block.Blockhash, Seq: n.Seq, Time: n.Block.Time}
 	}

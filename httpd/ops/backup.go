@@ -17,8 +17,22 @@ const (
 
 var errSlowReceiver = errors.New("the receiver is too slow")
 
-// backup answers with a backup, one at a time: each holds files open, and reads the disk as fast as it can.
-func (s *Server) backup(ctx *fasthttp.RequestCtx) {
+// state answers with the hash of the state, or with all of it.
+func (s *Server) state(ctx *fasthttp.RequestCtx) {
+	if ctx.QueryArgs().Has("accounts") {
+		s.sendAlone(ctx, "application/x-ndjson", func() (io.ReadCloser, int64, error) { return s.config.State(true) })
+		return
+	}
+	content, bytes, err := s.config.State(false)
+	if err != nil {
+		writeError(ctx, fasthttp.StatusServiceUnavailable, err.Error())
+		return
+	}
+	ctx.SetBodyStream(content, int(bytes))
+}
+
+// sendAlone answers with a backup, or all accounts, one at a time: each holds files or memory, and reads them as fast as it can.
+func (s *Server) sendAlone(ctx *fasthttp.RequestCtx, contentType string, open func() (io.ReadCloser, int64, error)) {
 	if s.backingUp.Swap(true) {
 		writeError(ctx, fasthttp.StatusServiceUnavailable, "another backup is under way")
 		return
@@ -29,13 +43,13 @@ func (s *Server) backup(ctx *fasthttp.RequestCtx) {
 			s.backingUp.Store(false)
 		}
 	}()
-	content, bytes, err := s.config.Backup()
+	content, bytes, err := open()
 	if err != nil {
 		writeError(ctx, fasthttp.StatusServiceUnavailable, err.Error())
 		return
 	}
 	sends = true
-	ctx.SetContentType("application/x-tar")
+	ctx.SetContentType(contentType)
 	send(ctx, &soleBackup{content, s}, int(bytes))
 }
 

@@ -151,6 +151,7 @@ func TestPagesOfBrowsersGetNoBackup(t *testing.T) {
 			{"rebound.example:8081", "", "/backup", map[bool]int{false: 403, true: 200}[encrypted]},
 			{"127.0.0.1.rebound.example", "", "/backup", map[bool]int{false: 403, true: 200}[encrypted]},
 			{"rebound.example", "", "/debug/pprof/heap", map[bool]int{false: 403, true: 404}[encrypted]},
+			{"rebound.example", "", "/state", map[bool]int{false: 403, true: 404}[encrypted]},
 			{"rebound.example", "", "/snapshots/a", map[bool]int{false: 403, true: 404}[encrypted]},
 			{"node-2.prod.example:8081", "", "/metrics", 200},
 			{"node-1.prod.example:8081", "", "/backup", 200}, // as other nodes are told

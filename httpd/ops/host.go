@@ -12,7 +12,7 @@ import (
 // a name can let it lead to this machine, and a page of that name could then read the answers (DNS rebinding). Over TLS no name but that
 // of the certificate leads here.
 func holdsSecrets(path []byte) bool {
-	return string(path) == "/backup" || bytes.HasPrefix(path, []byte(snapshotsPath)) || bytes.HasPrefix(path, []byte("/debug/"))
+	return string(path) == "/backup" || string(path) == "/state" || bytes.HasPrefix(path, []byte(snapshotsPath)) || bytes.HasPrefix(path, []byte("/debug/"))
 }
 
 // isOwnName reports whether a Host field names the node in a way that nobody outside can make lead to it: by an address, by a

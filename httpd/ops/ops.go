@@ -1,5 +1,5 @@
 // Package ops is the operators' side of the node: a listener of its own with /metrics, /livez,
-// /readyz, /backup, /snapshots/ in a cluster and, if wanted, /debug/pprof/. It counts and limits nobody and belongs on a loopback
+// /readyz, /backup, /state, /snapshots/ in a cluster and, if wanted, /debug/pprof/. It counts and limits nobody and belongs on a loopback
 // address or a Unix socket.
 package ops
 
@@ -31,6 +31,9 @@ type Config struct {
 	Pprof        bool // serve /debug/pprof/
 	// Backup returns what /backup sends, a tar stream, and how long it is; nil: there is no /backup.
 	Backup func() (content io.ReadCloser, bytes int64, err error)
+	// State returns what /state sends, and how long that is: the newest finalized block and the hash of the state at it, and if they are wanted
+	// all accounts, of which it is not known how long they are, -1; nil: there is no /state.
+	State func(accounts bool) (content io.ReadCloser, bytes int64, err error)
 	// Snapshot opens what /snapshots/NAME sends, fs.ErrNotExist: there is none; nil: there is no /snapshots/.
 	Snapshot func(name string) (File, error)
 	Name     string // of the host as other nodes are told; "" for none
@@ -97,7 +100,9 @@ func (s *Server) handle(ctx *fasthttp.RequestCtx, _ *wire.Conn, fault *wire.Faul
 		s.config.WriteMetrics(ctx.Response.BodyWriter())
 		promtext.Value(ctx.Response.BodyWriter(), "ledgerd_ops_panics_total", "counter", "Panics recovered in handlers of the operators' listener.", s.panics.Load())
 	case string(path) == "/backup" && s.config.Backup != nil:
-		s.backup(ctx)
+		s.sendAlone(ctx, "application/x-tar", s.config.Backup)
+	case string(path) == "/state" && s.config.State != nil:
+		s.state(ctx)
 	case bytes.HasPrefix(path, []byte(snapshotsPath)) && s.config.Snapshot != nil:
 		s.snapshot(ctx, string(path[len(snapshotsPath):]))
 	case bytes.HasPrefix(ctx.Path(), []byte("/debug/pprof/cmdline")): // as pprofhandler reads the path, however it is spelled

@@ -1,0 +1,256 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"time"
+
+	"ledgerd/cmd/internal/call"
+	"ledgerd/engine/ledger"
+)
+
+type diffCommand struct {
+	A    string        `arg:"" help:"The operators' listener of a node: http://HOST:PORT."`
+	B    string        `arg:"" help:"That of another one."`
+	Wait time.Duration `help:"How long to wait until both have one block finalized." default:"1m" env:"-"`
+	call.Flags
+}
+
+// errDiffer says that the lines before tell how two nodes differ.
+var errDiffer = errors.New("the nodes differ")
+
+// askAgain is how soon a node is asked whether it has finalized another block.
+const askAgain = 50 * time.Millisecond
+
+// maxStateLine is above the longest line of an account: data of 10 MiB in base64.
+const maxStateLine = 16 << 20
+
+// Run says whether two nodes hold the same state at a slot, and where they do not, the first account that differs.
+func (c *diffCommand) Run(ctx context.Context, s *streams) error {
+	asker, err := c.Client()
+	switch {
+	case err == nil && c.UnixSocket != nil:
+		err = errors.New("--unix-socket names one node, and two are compared")
+	case err == nil && c.Wait <= 0:
+		err = errors.New("--wait must be above 0")
+	}
+	if err != nil {
+		return &usageError{err}
+	}
+	waiting, stop := context.WithTimeout(ctx, c.Wait)
+	defer stop()
+	d := &nodesCompared{client: asker, urls: [2]string{c.A, c.B}}
+	at, err := d.meet(waiting)
+	if err != nil {
+		return &usageError{fmt.Errorf("cannot compare: %w", err)}
+	}
+	if at[0] == at[1] {
+		fmt.Fprintf(s.out, "equal at slot %d: state hash %s\n", at[0].Slot, at[0].StateHash)
+		return nil
+	}
+	fmt.Fprintf(s.out, "at slot %d:\n", at[0].Slot)
+	for i, url := range d.urls {
+		fmt.Fprintf(s.out, "  %s: block %s, state hash %s\n", url, printable(at[i].Blockhash), printable(at[i].StateHash))
+	}
+	if at[0].Blockhash != at[1].Blockhash {
+		return fmt.Errorf("%w: they have another block there", errDiffer)
+	}
+	if err := d.first(ctx, waiting, s.out); err != nil {
+		return fmt.Errorf("%w; the first difference is not found: %w", errDiffer, err)
+	}
+	return errDiffer
+}
+
+// nodesCompared are two nodes that are asked for their states.
+type nodesCompared struct {
+	client *http.Client
+	urls   [2]string
+}
+
+// meet returns what both nodes say of one slot: the first that both were seen at, wherever each is by then.
+func (d *nodesCompared) meet(ctx context.Context) (at [2]stateAt, err error) {
+	var seen [2]map[uint64]stateAt
+	for seen[0], seen[1] = map[uint64]stateAt{}, map[uint64]stateAt{}; ; {
+		for i := range d.urls {
+			if at[i], err = d.at(ctx, i); err != nil {
+				return at, err
+			}
+			seen[i][at[i].Slot] = at[i]
+			if other, both := seen[1-i][at[i].Slot]; both {
+				at[1-i] = other
+				return at, nil
+			}
+		}
+		if pause(ctx, askAgain) != nil {
+			return at, fmt.Errorf("they were not seen at one slot; %s is at %d, %s at %d", d.urls[0], at[0].Slot, d.urls[1], at[1].Slot)
+		}
+	}
+}
+
+// pause waits, or returns the error of a context that ends before.
+func pause(ctx context.Context, wait time.Duration) error {
+	select {
+	case <-time.After(wait):
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// at returns where a node stands.
+func (d *nodesCompared) at(ctx context.Context, i int) (at stateAt, err error) {
+	w, err := d.open(ctx, i, "/state")
+	if err == nil {
+		at = w.at
+		err = w.body.Close()
+	}
+	return at, err
+}
+
+// stateWalk is the state of a node, read line by line.
+type stateWalk struct {
+	at   stateAt
+	body io.Closer
+	*bufio.Scanner
+}
+
+func (d *nodesCompared) open(ctx context.Context, i int, path string) (*stateWalk, error) {
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, strings.TrimSuffix(d.urls[i], "/")+path, nil)
+	if err != nil {
+		return nil, err
+	}
+	response, err := d.client.Do(r)
+	if err != nil {
+		return nil, err
+	}
+	w := &stateWalk{body: response.Body, Scanner: bufio.NewScanner(response.Body)}
+	w.Buffer(nil, maxStateLine)
+	switch {
+	case response.StatusCode == http.StatusNotFound:
+		err = fmt.Errorf("%s answers 404: %s; the state is told where --ops-listen is", d.urls[i], details(response.Body))
+	case response.StatusCode != http.StatusOK:
+		err = fmt.Errorf("%s answers %d: %s", d.urls[i], response.StatusCode, details(response.Body))
+	case !w.Scan() || json.Unmarshal(w.Bytes(), &w.at) != nil:
+		err = fmt.Errorf("%s does not say where it stands", d.urls[i])
+	}
+	if err != nil {
+		_ = response.Body.Close()
+		return nil, err
+	}
+	return w, nil
+}
+
+// first prints the first account, or mint, that differs between the nodes at a slot. The node that is ahead holds its state while the other one
+// comes to the same slot.
+func (d *nodesCompared) first(ctx, waiting context.Context, out io.Writer) error {
+	var walks [2]*stateWalk
+	defer func() {
+		for _, w := range walks {
+			if w != nil {
+				_ = w.body.Close()
+			}
+		}
+	}()
+	ahead := uint64(0)
+	for i := 0; walks[0] == nil || walks[1] == nil || walks[0].at.Slot != walks[1].at.Slot; i = 1 - i {
+		if w := walks[i]; w != nil && w.at.Slot == ahead {
+			continue
+		} else if w != nil {
+			_ = w.body.Close()
+		}
+		for at := (stateAt{}); at.Slot < ahead; {
+			var err error
+			if at, err = d.at(waiting, i); err != nil {
+				return err
+			}
+			if at.Slot < ahead && pause(waiting, askAgain) != nil {
+				return fmt.Errorf("%s does not come to slot %d", d.urls[i], ahead)
+			}
+		}
+		w, err := d.open(ctx, i, "/state?accounts")
+		if err != nil {
+			return err
+		}
+		walks[i], ahead = w, max(ahead, w.at.Slot)
+	}
+	return d.compare(walks, out)
+}
+
+// compare reads two states of one slot up to the first line that differs.
+func (d *nodesCompared) compare(walks [2]*stateWalk, out io.Writer) error {
+	for {
+		var lines [2][]byte
+		for i, w := range walks {
+			if w.Scan() {
+				lines[i] = w.Bytes()
+			}
+			if err := w.Err(); err != nil {
+				return err
+			}
+		}
+		if lines[0] == nil && lines[1] == nil {
+			return fmt.Errorf("at slot %d all accounts are equal", walks[0].at.Slot)
+		}
+		if !bytes.Equal(lines[0], lines[1]) {
+			fmt.Fprintf(out, "the first difference, at slot %d:\n", walks[0].at.Slot)
+			held := firstOf(lines)
+			for i, url := range d.urls {
+				fmt.Fprintf(out, "  %s: %s\n", url, held[i])
+			}
+			return nil
+		}
+	}
+}
+
+// maxShownBytes is how much of an account is shown: data may be long.
+const maxShownBytes = 2000
+
+// firstOf returns what two nodes hold of the account, or else the mint, that comes first in their next lines.
+func firstOf(lines [2][]byte) (held [2]string) {
+	var at [2]stateOrder
+	for i, line := range lines {
+		at[i] = orderOf(line)
+	}
+	first := at[0].compare(&at[1])
+	for i, line := range lines {
+		if held[i] = "holds nothing of it"; first == 0 || (first < 0) == (i == 0) {
+			held[i] = printable(string(line[:min(len(line), maxShownBytes)]))
+		}
+	}
+	return held
+}
+
+// stateOrder is where a line stands in a state: accounts come first, then mints, each in the order of their keys.
+type stateOrder struct {
+	part int // 0: an account, 1: a mint, 2: the end
+	key  ledger.Pubkey
+}
+
+func orderOf(line []byte) stateOrder {
+	var told struct {
+		Accounts []struct {
+			Pubkey   string
+			Lamports *uint64 // a mint that stands apart has none
+		}
+	}
+	if json.Unmarshal(line, &told) != nil || len(told.Accounts) == 0 {
+		return stateOrder{part: 2}
+	}
+	key, _ := ledger.ParsePubkey(told.Accounts[0].Pubkey)
+	if told.Accounts[0].Lamports == nil {
+		return stateOrder{1, key}
+	}
+	return stateOrder{0, key}
+}
+
+func (o *stateOrder) compare(p *stateOrder) int {
+	return cmp.Or(cmp.Compare(o.part, p.part), o.key.Compare(&p.key))
+}

@@ -1,0 +1,36 @@
+package engine
+
+import (
+	"iter"
+
+	"ledgerd/engine/ledger"
+	"ledgerd/shard"
+)
+
+// State returns every live account at the finalized tip of a head, in pubkey order, and after them the facts of every mint: each as base state of
+// its own, which is valid until the next one. The head must be the newest. What is walked does not change while the engine goes on; until it is
+// released it takes memory.
+func (e *Engine) State(h *ledger.Head) (all iter.Seq[*ledger.BaseState], release func(), err error) {
+	at := h.Tip(ledger.Finalized)
+	frozen, err := shard.FreezeAll(e.shards, at.Version)
+	if err != nil {
+		return nil, nil, err
+	}
+	all = func(yield func(*ledger.BaseState) bool) {
+		for _, f := range frozen {
+			for a := range f.Accounts {
+				if a.Exists() && !yield(&ledger.BaseState{Slot: at.Slot, Accounts: []ledger.AccountWrite{a.Write()}}) {
+					return
+				}
+			}
+		}
+		for _, f := range frozen {
+			for m := range f.Mints {
+				if m.Mint = m.Mint.Facts(); !yield(&ledger.BaseState{Slot: at.Slot, Mints: []ledger.MintWrite{m}}) {
+					return
+				}
+			}
+		}
+	}
+	return all, func() { shard.ReleaseAll(frozen) }, nil
+}
