@@ -53,6 +53,7 @@ type response struct {
 	body        []byte
 	page        bool          // it is for people, and not of the interface
 	fixed       *page         // its body, instead of the one above; nil: none
+	pieces      *pieces       // of which the body is the first; nil: it is the whole
 	view        ledger.View   // what the answer was computed from; without a head: the newest
 	partial     ledger.Fields // shown but unknown
 	tag         []byte        // the entity tag of the record in the body; empty: none
@@ -110,6 +111,10 @@ func (x *Exchange) complete(by speaker, fault *wire.Fault) {
 	x.route.observe(x.status, took)
 	if log := x.server.config.AccessLog; log != nil {
 		e := x.accessEntry(fault, took)
+		if x.pieces != nil {
+			x.pieces.log, x.pieces.entry = log, e
+			return
+		}
 		if log.Append(e); x.upgraded && x.ctx.Hijacked() {
 			x.conn.AtEnd(log.SocketEnds(e, x.server.config.Now))
 		}
@@ -219,7 +224,11 @@ func (x *Exchange) finish() {
 	x.ctx.SetStatusCode(x.status)
 	if x.status != fasthttp.StatusNoContent && x.status != fasthttp.StatusNotModified {
 		h.SetContentTypeBytes(x.contentType)
-		x.ctx.Response.SetBodyRaw(x.coded())
+		if x.pieces != nil {
+			x.ctx.Response.SetBodyStream(x.pieces, -1)
+		} else {
+			x.ctx.Response.SetBodyRaw(x.coded())
+		}
 	}
 	x.holdBytes(longBytes(x.body) + longBytes(x.packed))
 }
@@ -231,7 +240,7 @@ func (x *Exchange) accessEntry(fault *wire.Fault, took time.Duration) accesslog.
 		h := &x.ctx.Request.Header
 		e.Method, e.Path, e.RequestID, e.Traceparent = x.ctx.Method(), x.sentPath(), h.Peek("X-Request-Id"), h.Peek("Traceparent")
 	}
-	if !x.ctx.IsHead() && !x.ctx.Response.SkipBody {
+	if x.pieces == nil && !x.ctx.IsHead() && !x.ctx.Response.SkipBody {
 		e.Bytes = len(x.ctx.Response.Body())
 	}
 	return e

@@ -40,7 +40,7 @@ type Entry struct {
 	Method, Path []byte     // as they were sent, the path without its query; empty: they are not to be trusted
 	Status       int
 	Bytes        int           // of the body, as it is sent
-	Took         time.Duration // until the answer was complete in memory, or the socket ended
+	Took         time.Duration // until the answer was complete in memory, or one in pieces sent, or the socket ended
 	Tier         string        // of the API key; empty: there is none
 
 	RequestID, Traceparent []byte // of the fields of these names; empty: there are none

@@ -3,8 +3,6 @@ package rpc
 import (
 	"errors"
 	"fmt"
-	"slices"
-	"time"
 
 	"github.com/valyala/fastjson"
 
@@ -15,9 +13,6 @@ import (
 const (
 	maxAccounts  = 100  // of one call of getMultipleAccounts
 	accountBytes = 1024 // of an account while it is answered, without its data
-	programPage  = 2000 // accounts of a program that are read at once
-	// scanTime is how long the accounts of a program are looked through for one call. Each page of them has its own deadline, too.
-	scanTime = 5 * time.Second
 )
 
 // errNoRoom says that there is no memory for the accounts of an answer. It matches ledger.ErrUnavailable.
@@ -65,7 +60,7 @@ func (c *call) accountInfo(dst []byte) ([]byte, error) {
 	if err != nil {
 		return dst, err
 	}
-	dst, err = c.appendAccounts(c.appendContext(dst), &f, accounts, false)
+	dst, _, err = c.appendAccounts(c.appendContext(dst), c.listing(&f, false), accounts)
 	return append(dst, '}'), err
 }
 
@@ -97,7 +92,7 @@ func (c *call) multipleAccounts(dst []byte) ([]byte, error) {
 	if err != nil {
 		return dst, err
 	}
-	dst, err = c.appendAccounts(append(c.appendContext(dst), '['), &f, accounts, false)
+	dst, _, err = c.appendAccounts(append(c.appendContext(dst), '['), c.listing(&f, false), accounts)
 	return append(dst, `]}`...), err
 }
 
@@ -121,20 +116,35 @@ func (c *call) accountsAt(keys []ledger.Pubkey) ([]ledger.Account, error) {
 	return accounts, nil
 }
 
-// appendAccounts appends accounts with commas between them, null for those that do not exist, with their keys or without: each once there is
-// memory for it.
-func (c *call) appendAccounts(dst []byte, f *form, accounts []ledger.Account, keyed bool) ([]byte, error) {
-	mints, err := c.mintsFor(f, accounts)
+// listing is a list of accounts while it is encoded.
+type listing struct {
+	encode.List
+	*form
+	keyed bool // each account comes with its key
+	fixed bool // an answer that is no longer empty does not grow
+}
+
+// listing returns an empty list.
+func (c *call) listing(f *form, keyed bool) *listing {
+	return &listing{encode.List{Turn: c.door.config.Turn}, f, keyed, false}
+}
+
+// appendAccounts appends accounts to a list, null for those that do not exist: each once there is memory for it. It returns how many.
+func (c *call) appendAccounts(dst []byte, l *listing, accounts []ledger.Account) (_ []byte, n int, err error) {
+	mints, err := c.mintsFor(l.form, accounts)
 	if err != nil {
-		return dst, err
+		return dst, 0, err
 	}
-	list := encode.List{Turn: c.door.config.Turn}
-	for i := range accounts {
-		a := &accounts[i]
-		if dst, err = c.x.Extend(dst, f.textBytes(a)); err != nil {
-			return dst, errNoRoom
+	for n := range accounts {
+		a := &accounts[n]
+		need := l.textBytes(a)
+		if l.fixed && len(dst) > 0 && cap(dst)-len(dst) < need {
+			return dst, n, errNoRoom
 		}
-		dst = list.Next(dst)
+		if dst, err = c.x.Extend(dst, need); err != nil {
+			return dst, n, errNoRoom
+		}
+		dst = l.Next(dst)
 		if !a.Exists() {
 			dst = append(dst, `null`...)
 			continue
@@ -143,18 +153,18 @@ func (c *call) appendAccounts(dst []byte, f *form, accounts []ledger.Account, ke
 		if a.Token != nil {
 			known = facts{held: mints[a.Token.Mint]}
 		}
-		if keyed {
+		if l.keyed {
 			dst = append(dst, `{"pubkey":`...)
 			dst = append(encode.AppendKey(dst, &a.Pubkey), `,"account":`...)
 		}
-		if dst, err = f.appendAccount(dst, a, known); err != nil {
-			return dst, err
+		if dst, err = l.appendAccount(dst, a, known); err != nil {
+			return dst, n, err
 		}
-		if keyed {
+		if l.keyed {
 			dst = append(dst, '}')
 		}
 	}
-	return dst, nil
+	return dst, len(accounts), nil
 }
 
 // mintsFor returns the facts of the mints that accounts are or hold, where a form shows them.
@@ -191,83 +201,4 @@ func (c *call) learnMints(facts map[ledger.Pubkey]*ledger.Mint, keys []ledger.Pu
 		facts[keys[i]] = mints[i]
 	}
 	return c.from(v, err)
-}
-
-// programAccounts answers the accounts of a program that its filters take, in the order of their keys.
-func (c *call) programAccounts(dst []byte) ([]byte, error) {
-	program, f, config, err := c.shown("programId", asBinary)
-	if err != nil {
-		return dst, err
-	}
-	withContext, err := isSet(config, "withContext")
-	if err != nil {
-		return dst, err
-	}
-	if _, err := isSet(config, "sortResults"); err != nil { // they always are sorted
-		return dst, err
-	}
-	takes, err := selectionOf(member(config, "filters"))
-	if err != nil {
-		return dst, err
-	}
-	if withContext || takes.never {
-		if _, err := c.newest(); err != nil {
-			return dst, err
-		}
-	}
-	if withContext {
-		dst = c.appendContext(dst)
-	}
-	if dst, err = c.appendMembers(append(dst, '['), program, &f, takes); err != nil {
-		return dst, err
-	}
-	if withContext {
-		return append(dst, `]}`...), nil
-	}
-	return append(dst, ']'), nil
-}
-
-// appendMembers appends the accounts of a program, page by page from one version.
-func (c *call) appendMembers(dst []byte, program ledger.Pubkey, f *form, takes *selection) ([]byte, error) {
-	if takes.never {
-		return dst, nil
-	}
-	if takes.looks {
-		c.query.Where = &takes.data
-	}
-	var after ledger.Opt[ledger.Pubkey]
-	var room []ledger.Account
-	begin, most := len(dst), time.Now().Add(scanTime)
-	for more := true; more; more = after.Known {
-		if time.Now().After(most) {
-			return dst, &callError{code: codeScan, message: "the accounts could not be looked through in time: ask with other filters"}
-		}
-		var v ledger.View
-		var err error
-		room, after, v, err = c.door.config.Ledger.Program(c.query, program, after, programPage, room)
-		switch err = c.from(v, err); {
-		case err != nil && !errors.Is(err, ledger.ErrNotFound):
-			return dst, err
-		case v.Lacks:
-			return dst, elsewhere(codeExcluded, "the accounts of program %s are not all held here", program)
-		case v.DataUnknown:
-			return dst, elsewhere(codeExcluded, "the data of the accounts of program %s is not kept here: filters take --data", program)
-		case err != nil:
-			return dst, nil // nothing is known of the program
-		}
-		taken := room
-		if takes.tokens {
-			taken = slices.DeleteFunc(room, func(a ledger.Account) bool { return a.Token == nil })
-		}
-		if len(taken) > 0 && len(dst) > begin {
-			dst = append(dst, ',')
-		}
-		switch dst, err = c.appendAccounts(dst, f, taken, true); {
-		case errors.Is(err, errNoRoom):
-			return dst, &callError{code: codeScan, message: "the accounts take more memory than this node gives an answer now: ask with filters or a dataSlice"}
-		case err != nil:
-			return dst, err
-		}
-	}
-	return dst, nil
 }

@@ -18,6 +18,9 @@
 // places when all are there. A call without an id is a notification: it gets no answer, and since nothing here changes the ledger,
 // it is not looked at.
 //
+// A long list of the accounts of a program is the one answer that may go on after its call: what has no room in memory is read while it is sent, and an
+// error ends the connection. Nothing follows it, so it is the answer to a call that is alone.
+//
 // A call is answered from one version: the first question fixes the head, and further ones are asked at it. minContextSlot is checked with
 // that head, for every method that takes a configuration. A call is answered by one node whole: either from that version or by an upstream.
 //

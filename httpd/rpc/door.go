@@ -140,7 +140,9 @@ func (d *Door) post(x *httpd.Exchange) error {
 		return err
 	}
 	body, view := s.answer(x.Room(answerText), calls, isBatch)
-	x.Reply(fasthttp.StatusOK, body, view)
+	if x.Reply(fasthttp.StatusOK, body, view); s.goesOn != nil {
+		x.Continue(s.goesOn)
+	}
 	return nil
 }
 

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"cmp"
 	"slices"
-	"time"
 
 	"ledgerd/engine/ledger"
 )
@@ -13,11 +12,11 @@ import (
 type fakeLedger struct {
 	head     *ledger.Head
 	status   ledger.NodeStatus
-	err      error         // answered to every question about the ledger
-	lacks    bool          // the node holds only part of the ledger
-	fetches  bool          // what is not held is fetched, once somebody asks for that account alone
-	page     int           // how many accounts a page of a list has at most
-	takes    time.Duration // how long a page of the accounts of a program takes
+	err      error        // answered to every question about the ledger
+	lacks    bool         // the node holds only part of the ledger
+	fetches  bool         // what is not held is fetched, once somebody asks for that account alone
+	page     int          // how many accounts a page of a list has at most
+	read     func() error // called for each page of the accounts of a program; nil: nothing is
 	accounts map[ledger.Pubkey]ledger.Account
 	mints    map[ledger.Pubkey]*ledger.Mint
 	blocks   []*ledger.Block // oldest first
@@ -306,7 +305,11 @@ func (l *fakeLedger) Program(q ledger.Query, program ledger.Pubkey, after ledger
 	if v, err = l.view(q); err != nil {
 		return nil, next, v, err
 	}
-	time.Sleep(l.takes)
+	if l.read != nil {
+		if err := l.read(); err != nil {
+			return nil, next, v, err
+		}
+	}
 	all, next = l.list(v, after, func(a *ledger.Account) bool {
 		p := a.Program()
 		if p == nil || *p != program || q.Where == nil {

@@ -1,8 +1,13 @@
 package rpc
 
 import (
+	"bufio"
+	"context"
 	"encoding/json"
 	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -10,14 +15,15 @@ import (
 	"ledgerd/engine/ledger"
 	"ledgerd/engine/ledger/bubble"
 	"ledgerd/httpd"
+	"ledgerd/httpd/accesslog"
 	"ledgerd/httpd/budget"
 )
 
-// large is a program whose accounts have a megabyte of data each.
+// large is a program whose accounts have much data each.
 var large = testKey(50)
 
-func (l *fakeLedger) addLarge(accounts int) {
-	data := ledger.NewData(make([]byte, 1<<20))
+func (l *fakeLedger) addLarge(accounts, bytes int) {
+	data := ledger.NewData(make([]byte, bytes))
 	for n := range accounts {
 		l.put(ledger.Account{Pubkey: testKey(byte(51 + n)), Owner: large, Lamports: 1, Known: ledger.FieldsAll | ledger.FieldData, Data: data})
 	}
@@ -26,7 +32,7 @@ func (l *fakeLedger) addLarge(accounts int) {
 // TestABatchTakesTheMemoryOfItsAnswers: a hundred calls of one kind are answered, whatever each might have taken at most.
 func TestABatchTakesTheMemoryOfItsAnswers(t *testing.T) {
 	l := newFakeLedger()
-	l.addLarge(1)
+	l.addLarge(1, 1<<20)
 	r := serve(t, l, nil)
 	for _, call := range []string{
 		`"getSignaturesForAddress","params":["<4>"]`,
@@ -55,20 +61,75 @@ func TestABatchTakesTheMemoryOfItsAnswers(t *testing.T) {
 	}
 }
 
-// TestProgramAccountsAreWholeOrRefused: memory is asked for before an account is encoded, however many a page has, and what a refused call took
-// is there for the next one.
-func TestProgramAccountsAreWholeOrRefused(t *testing.T) {
-	l := newFakeLedger()
-	l.page = programPage
-	r := serve(t, l, func(_ *Config, c *httpd.Config) { c.Memory = budget.New(64 << 20) }) // of which a client has 8 MiB
-	params := names().Replace(`["<50>",{"encoding":"base64"}]`)
-	for _, accounts := range []int{1, 4, 40, 4} {
-		clear(l.accounts)
-		l.addLarge(accounts)
-		answer := r.call("getProgramAccounts", params)
-		if whole := strings.Count(answer, `"pubkey"`) == accounts; whole != (accounts <= 4) || !whole && !strings.Contains(answer, `"error":{"code":-32012,`) {
-			t.Errorf("%d accounts: %d bytes: %.300s", accounts, len(answer), answer)
+// TestProgramAccountsAreWholeRefusedOrBroken: memory is asked for before an account is encoded, however many a page has. Where it does not suffice,
+// the rest is read while it is sent, if the response can have chunks, and an error ends the connection. What a call took is there for the next one.
+func TestProgramAccountsAreWholeRefusedOrBroken(t *testing.T) {
+	path := t.TempDir() + "/access.log"
+	access, err := accesslog.Open(path, slog.New(slog.DiscardHandler))
+	must(t, err)
+	var want []string  // of the lines of the log
+	t.Cleanup(func() { // when the server has ended
+		ended, end := context.WithCancel(context.Background())
+		end()
+		access.Run(ended)
+		lines := strings.Split(strings.TrimSpace(string(readFile(t, path))), "\n")
+		for i, line := range lines {
+			if len(lines) != len(want) || !strings.Contains(line, want[i]) {
+				t.Errorf("%d lines in the log, of which %d is %s, want %d and %s", len(lines), i+1, line, len(want), want[min(i, len(want)-1)])
+			}
 		}
+	})
+	l := newFakeLedger()
+	r := serve(t, l, func(_ *Config, c *httpd.Config) { c.Memory, c.AccessLog = budget.New(8<<20), access }) // of which a client has 1 MiB
+	call := names().Replace(`{"jsonrpc":"2.0","id":"x","method":"getProgramAccounts","params":["<50>",{"encoding":"base64","withContext":true}]}`)
+	busy := func() error { return ledger.ErrUnavailable }
+	const whole, refused, broken = `]},"id":"x"}`, `"error":{"code":-32012,`, ""
+	for i, tt := range []struct {
+		protocol, body string
+		accounts       int
+		fails          int // the page that does
+		how            func() error
+		want           string
+	}{
+		{"1.1", call, 1, 0, nil, whole},
+		{"1.1", call, 4, 0, nil, whole},
+		{"1.1", call, 40, 0, nil, whole},
+		{"1.1", call, 40, 9, busy, broken},
+		{"1.1", call, 40, 9, func() error { panic("a page") }, broken},
+		{"1.1", call, 40, 1, busy, `"error":{"code":-32603,`},
+		{"1.1", "[" + call + "]", 40, 0, nil, refused},
+		{"1.0", call, 40, 0, nil, refused},
+		{"1.1", call, 40, 0, nil, whole},
+		{"1.1", call, 4, 0, nil, whole},
+	} {
+		clear(l.accounts)
+		l.addLarge(tt.accounts, 100<<10)
+		pages := 0
+		l.page, l.read = 4, func() error {
+			if pages++; pages == tt.fails {
+				return tt.how()
+			}
+			return nil
+		}
+		c, err := r.connect()
+		must(t, err)
+		_, err = fmt.Fprintf(c, "POST / HTTP/%s\r\nHost: h\r\nConnection: close\r\nContent-Length: %d\r\n\r\n%s", tt.protocol, len(tt.body), tt.body)
+		must(t, err)
+		response, err := http.ReadResponse(bufio.NewReader(c), nil)
+		must(t, err)
+		body, err := io.ReadAll(response.Body)
+		_, _ = io.Copy(io.Discard, c) // until the server has ended the connection, and so the exchange
+		c.Close()
+		shown := strings.Count(string(body), `"pubkey"`)
+		switch {
+		case tt.want == broken:
+			if err == nil || shown == 0 || shown >= tt.accounts {
+				t.Errorf("%d: %v behind %d accounts", i, err, shown)
+			}
+		case err != nil || !json.Valid(body) || !strings.Contains(string(body), tt.want) || tt.want == whole && shown != tt.accounts:
+			t.Errorf("%d: %v, %d accounts in %d bytes: %.300s", i, err, shown, len(body), body)
+		}
+		want = append(want, fmt.Sprintf(`"status":200,"bytes":%d,`, len(body)))
 	}
 }
 
@@ -78,8 +139,9 @@ func TestAScanEndsInTime(t *testing.T) {
 		bubble.Test(t, func(t *testing.T) {
 			t.Cleanup(func() { time.Sleep(time.Minute) }) // until the cleaner of the server's workers has slept out
 			l := newFakeLedger()
-			l.addLarge(accounts)
-			l.page, l.takes = 1, scanTime/10
+			l.addLarge(accounts, 1<<20)
+			l.page = 1
+			l.read = func() error { time.Sleep(scanTime / 10); return nil }
 			answer := serve(t, l, nil).call("getProgramAccounts", names().Replace(`["<50>",{"encoding":"base64","dataSlice":{"offset":0,"length":0}}]`))
 			want := fmt.Sprintf(`"pubkey":"%s"`, testKey(byte(50+accounts)))
 			if accounts > 10 {

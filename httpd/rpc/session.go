@@ -23,14 +23,15 @@ type session struct {
 	parser  fastjson.Parser
 	sent    []byte // the id of the present call, as it was sent
 	one     [1]*fastjson.Value
-	call    call     // the present one
-	outside *outside // nil: no call is forwarded
+	call    call                                                  // the present one
+	outside *outside                                              // nil: no call is forwarded
+	goesOn  func(dst []byte) (piece []byte, more bool, err error) // appends what follows of the answer to the present call; nil: it is whole
 }
 
 // release lets go of what belongs to the exchange.
 func (s *session) release() {
 	d := s.door
-	s.door, s.x, s.outside, s.call = nil, nil, nil, call{}
+	s.door, s.x, s.outside, s.goesOn, s.call = nil, nil, nil, nil, call{}
 	d.sessions.Put(s)
 }
 
@@ -146,6 +147,9 @@ func (c *call) run(dst []byte, value *fastjson.Value) ([]byte, *forwarded) {
 	}
 	if c.method != nil {
 		c.method.observe(err, began)
+	}
+	if c.goesOn != nil {
+		return dst, nil
 	}
 	return c.appendID(dst), nil
 }

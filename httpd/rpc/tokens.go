@@ -148,7 +148,7 @@ func (c *call) tokensByOwner(dst []byte) ([]byte, error) {
 	}
 	dst = append(c.appendContext(dst), '[')
 	var after ledger.Opt[ledger.Pubkey]
-	begin := len(dst)
+	l := c.listing(&f, true)
 	if err := c.x.Reserve(tokenPage * accountBytes); err != nil { // for the page that is read
 		return dst, err
 	}
@@ -170,10 +170,7 @@ func (c *call) tokensByOwner(dst []byte) ([]byte, error) {
 				taken = append(taken, found[i].Account)
 			}
 		}
-		if len(taken) > 0 && len(dst) > begin {
-			dst = append(dst, ',')
-		}
-		if dst, err = c.appendAccounts(dst, &f, taken, true); err != nil {
+		if dst, _, err = c.appendAccounts(dst, l, taken); err != nil {
 			return dst, err
 		}
 	}

@@ -1,0 +1,62 @@
+package httpd
+
+import (
+	"errors"
+	"fmt"
+	"io"
+
+	"ledgerd/httpd/accesslog"
+)
+
+// pieces is the body of a response whose length nobody knows when it begins. It is made in the buffer of the answer and sent piece by piece, by the
+// goroutine of the handler and before the exchange ends. An error ends the connection before the body does, so nobody takes what came for
+// the whole.
+type pieces struct {
+	x     *Exchange
+	next  func(dst []byte) (piece []byte, more bool, err error)
+	log   *accesslog.Log // that notes the response once it was sent; nil: nothing does
+	entry accesslog.Entry
+}
+
+// Continue makes the body the first piece of the response. next, which is called after Answer has returned, appends the piece behind it to an empty
+// buffer, and says whether there are more.
+func (x *Exchange) Continue(next func(dst []byte) (piece []byte, more bool, err error)) {
+	x.pieces = &pieces{x: x, next: next}
+}
+
+// SupportsBodyWriteTo has fasthttp call WriteTo, which sends whole pieces, and not Read.
+func (p *pieces) SupportsBodyWriteTo() bool { return true }
+
+func (p *pieces) Read([]byte) (int, error) { return 0, errors.ErrUnsupported }
+
+// WriteTo sends the pieces, each as a chunk. Each has the time of the connection for what it sends.
+func (p *pieces) WriteTo(w io.Writer) (n int64, err error) {
+	x := p.x
+	defer func() {
+		if v := recover(); v != nil {
+			x.server.panicked(x.route.label, v)
+			err = fmt.Errorf("a piece of a response: %v", v)
+		}
+		p.entry.Bytes = int(n)
+	}()
+	for more := true; ; {
+		wrote, err := w.Write(x.body)
+		n += int64(wrote)
+		if err != nil || !more {
+			return n, err
+		}
+		if x.body, more, err = p.next(x.body[:0]); err != nil {
+			return n, err
+		}
+		x.Settle(x.body, 0)
+	}
+}
+
+// Close notes the response.
+func (p *pieces) Close() error {
+	if p.log != nil {
+		p.entry.Took = p.x.server.config.Now().Sub(p.x.now)
+		p.log.Append(p.entry)
+	}
+	return nil
+}

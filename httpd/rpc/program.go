@@ -1,0 +1,135 @@
+package rpc
+
+import (
+	"errors"
+	"slices"
+	"time"
+
+	"ledgerd/engine/ledger"
+)
+
+const (
+	programPage = 2000 // accounts of a program that are read at once
+	// scanTime is how long the accounts of a program are looked through before the answer begins. Each page of them has its own deadline, too.
+	scanTime = 5 * time.Second
+)
+
+// programAccounts answers the accounts of a program that its filters take, in the order of their keys.
+func (c *call) programAccounts(dst []byte) ([]byte, error) {
+	program, f, config, err := c.shown("programId", asBinary)
+	if err != nil {
+		return dst, err
+	}
+	withContext, err := isSet(config, "withContext")
+	if err != nil {
+		return dst, err
+	}
+	if _, err := isSet(config, "sortResults"); err != nil { // they always are sorted
+		return dst, err
+	}
+	takes, err := selectionOf(member(config, "filters"))
+	if err != nil {
+		return dst, err
+	}
+	if withContext || takes.never {
+		if _, err := c.newest(); err != nil {
+			return dst, err
+		}
+	}
+	end := "]"
+	if withContext {
+		dst, end = c.appendContext(dst), "]}"
+	}
+	s := c.scan(program, &f, takes)
+	dst, err = s.append(append(dst, '['))
+	if errors.Is(err, errNoRoom) {
+		if s.encoded == 0 || c.isBatch || !c.x.Context().Request.Header.IsHTTP11() { // which alone has chunks
+			return dst, &callError{code: codeScan, message: "the accounts take more memory than this node gives an answer now: ask with filters or a dataSlice"}
+		}
+		s.continueIn(c, end)
+		return dst, nil
+	}
+	return append(dst, end...), err
+}
+
+// scan reads the accounts of a program that a call takes, page by page from one version, and encodes them.
+type scan struct {
+	*call
+	*listing
+	program ledger.Pubkey
+	takes   *selection
+	room    []ledger.Account // of the last page
+	left    []ledger.Account // of it, which are not encoded
+	after   ledger.Opt[ledger.Pubkey]
+	whole   bool // there are no more pages
+	encoded int
+	most    time.Time // when the scan must have ended; zero: never
+}
+
+func (c *call) scan(program ledger.Pubkey, f *form, takes *selection) *scan {
+	if takes.looks {
+		c.query.Where = &takes.data
+	}
+	return &scan{call: c, listing: c.listing(f, true), program: program, takes: takes, whole: takes.never, most: time.Now().Add(scanTime)}
+}
+
+// append appends the accounts that are left. After errNoRoom it goes on where it was.
+func (s *scan) append(dst []byte) (_ []byte, err error) {
+	for {
+		var n int
+		dst, n, err = s.appendAccounts(dst, s.listing, s.left)
+		s.left, s.encoded = s.left[n:], s.encoded+n
+		if err != nil || s.whole {
+			return dst, err
+		}
+		if err := s.read(); err != nil {
+			return dst, err
+		}
+	}
+}
+
+// read reads the next page.
+func (s *scan) read() error {
+	if !s.most.IsZero() && time.Now().After(s.most) {
+		return &callError{code: codeScan, message: "the accounts could not be looked through in time: ask with other filters"}
+	}
+	var v ledger.View
+	var err error
+	s.room, s.after, v, err = s.door.config.Ledger.Program(s.query, s.program, s.after, programPage, s.room)
+	s.whole = !s.after.Known
+	switch err = s.from(v, err); {
+	case err != nil && !errors.Is(err, ledger.ErrNotFound):
+		return err
+	case v.Lacks:
+		return elsewhere(codeExcluded, "the accounts of program %s are not all held here", s.program)
+	case v.DataUnknown:
+		return elsewhere(codeExcluded, "the data of the accounts of program %s is not kept here: filters take --data", s.program)
+	case err != nil: // nothing is known of the program
+		s.room, s.whole = nil, true
+	}
+	s.left = s.room
+	if s.takes.tokens {
+		s.left = slices.DeleteFunc(s.room, func(a ledger.Account) bool { return a.Token == nil })
+	}
+	return nil
+}
+
+// continueIn has the answer go on after the call, whose session others use then: what has no room in memory is read as the client takes it. An error, as
+// where the version is not held any more, ends the connection.
+func (s *scan) continueIn(c *call, end string) {
+	own, method := *c, c.method
+	own.session = &session{door: c.door, x: c.x}
+	s.call, s.fixed, s.most = &own, true, time.Time{}
+	end = string(c.appendID([]byte(end)))
+	c.goesOn = func(dst []byte) ([]byte, bool, error) {
+		dst, err := s.append(dst)
+		switch {
+		case errors.Is(err, errNoRoom) && len(dst) > 0:
+			return dst, true, nil
+		case err != nil:
+			method.failed.Add(1)
+			return dst, false, err
+		}
+		return append(dst, end...), false, nil
+	}
+}
