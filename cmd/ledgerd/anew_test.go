@@ -4,9 +4,12 @@ import (
 	"errors"
 	"fmt"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"ledgerd/engine/cluster"
 	"ledgerd/engine/ledger"
+	"ledgerd/engine/ledger/ledgertest"
 )
 
 // A node that lost its place in the log begins anew, so often in a row; other ends are as they were.
@@ -27,11 +30,21 @@ func TestNodeBeginsAnewWhereItLostItsPlace(t *testing.T) {
 		t.Errorf("a mistake of who started it became %v", got)
 	}
 	try(deposed, false, true, false) // the source may be a pipe
-	for range mostAnew {
-		try(purged, true, false, true)
-	}
+	ledgertest.Equal(t, a.trouble(), "", "what health says of a node that has begun once")
+	synctest.Test(t, func(t *testing.T) {
+		for i := range mostAnew {
+			try(purged, true, false, true)
+			begun := time.Now()
+			must(t, a.wait(t.Context()))
+			if waited := time.Since(begun); (waited > 0) != (i > 0) || i > 0 && (waited < a.pause.Min || waited > a.pause.Max) {
+				t.Errorf("before attempt %d it waits for %v", i+1, waited)
+			}
+			ledgertest.Contains(t, a.trouble(), fmt.Sprintf("attempt %d of %d", i+1, mostAnew), "what health says")
+		}
+	})
 	try(purged, true, false, false)
 	try(deposed, true, true, true)
+	ledgertest.Contains(t, a.trouble(), "attempt 1 of", "what health says")
 	for range mostAnew - 1 {
 		try(purged, true, false, true)
 	}
