@@ -13,6 +13,8 @@ const (
 	maxSlots        = 500_000 // that a list of slots may reach over, as in Agave
 	slotBytes       = 8 + 21  // of a slot while it is listed, and of its text
 	signatureBytes  = 192     // of a signature while it is listed
+	keyText         = 64      // of a key in a list
+	namedBytes      = 1024    // of a transaction and the accounts that it names, likewise; its text is extra
 	blockSignatures = 4096    // of a large block
 )
 
@@ -42,14 +44,15 @@ func cleanedUp(slot, first ledger.Slot) error {
 	return elsewhere(codeCleanedUp, "Block %d cleaned up, does not exist on node. First available block: %d", slot, first)
 }
 
-// block answers a block as far as the ledger has it: its transactions by their signatures at most. It never has rewards.
+// block answers a block as far as the ledger has it: its transactions with the accounts that they name at most. It never has rewards. Where another node
+// can be asked, it is asked for what is held in part.
 func (c *call) block(dst []byte) ([]byte, error) {
 	slot, err := c.slot(0, "slot")
 	if err != nil {
 		return dst, err
 	}
 	if v := c.param(1); v != nil && v.Type().String() == "string" {
-		return dst, c.wholeBlock() // the configuration of old: an encoding, and so of whole transactions
+		return dst, errWholeBlock // the configuration of old: an encoding, and so of whole transactions
 	}
 	config, err := c.config(1)
 	if err == nil {
@@ -62,31 +65,44 @@ func (c *call) block(dst []byte) ([]byte, error) {
 	if err != nil {
 		return dst, err
 	}
-	q := c.query
-	switch details {
-	case "signatures":
-		q.Parts = ledger.SignaturesOnly
-		if err := c.x.Reserve(blockSignatures * signatureBytes); err != nil {
-			return dst, err
-		}
-	case "none":
-		q.Parts = ledger.NoTransactions
+	q, bytes := c.query, 0
+	switch {
+	case details == "full", details == "accounts" && len(c.door.upstreams) > 0:
+		return dst, errWholeBlock
+	case details == "accounts":
+		bytes = blockSignatures * namedBytes
+	case details == "signatures":
+		q.Parts, bytes = ledger.SignaturesOnly, blockSignatures*signatureBytes
 	default:
-		return dst, c.wholeBlock()
+		q.Parts = ledger.NoTransactions
+	}
+	if err := c.x.Reserve(bytes); err != nil {
+		return dst, err
 	}
 	a, v, err := c.door.config.Ledger.Block(q, slot)
 	if err = c.from(v, err); err != nil {
 		return dst, c.absentBlock(slot, err)
 	}
-	return c.appendBlock(dst, a.Block, q.Parts), nil
+	b := a.Block
+	if lacking := b.TransactionCount > uint64(len(b.Transactions)); lacking && details == "signatures" && len(c.door.upstreams) > 0 {
+		return dst, elsewhere(codeExcluded, "the transactions of block %d are not all held here", slot)
+	}
+	dst = appendBlock(dst, b)
+	switch details {
+	case "accounts":
+		dst, err = c.appendTransactions(append(dst, `,"transactions":[`...), b)
+		dst = append(dst, ']')
+	case "signatures":
+		dst = append(c.appendSignatures(append(dst, `,"signatures":[`...), b), ']')
+	}
+	return append(dst, '}'), err
 }
 
-// wholeBlock is the error of what only nodes with whole transactions can answer.
-func (c *call) wholeBlock() error {
-	return elsewhere(codeMethod, "Method not found: this node holds no instructions and answers transactionDetails none and signatures")
-}
+// errWholeBlock is the error of what only nodes with whole transactions can answer.
+var errWholeBlock = elsewhere(codeMethod, "Method not found: this node holds no instructions and answers transactionDetails none, signatures and accounts")
 
-func (c *call) appendBlock(dst []byte, b *ledger.Block, parts ledger.BlockParts) []byte {
+// appendBlock appends what a block is besides its transactions, without the end of the object.
+func appendBlock(dst []byte, b *ledger.Block) []byte {
 	dst = append(dst, `{"blockhash":"`...)
 	dst = b.Blockhash.AppendBase58(dst)
 	dst = append(dst, `","previousBlockhash":"`...)
@@ -96,21 +112,54 @@ func (c *call) appendBlock(dst []byte, b *ledger.Block, parts ledger.BlockParts)
 	dst = append(dst, `,"blockTime":`...)
 	dst = appendTime(dst, b.Time)
 	dst = append(dst, `,"blockHeight":`...)
-	if b.Height.Known {
-		dst = appendUint(dst, b.Height.Value)
-	} else {
-		dst = append(dst, `null`...)
+	if !b.Height.Known {
+		return append(dst, `null`...)
 	}
-	if parts == ledger.SignaturesOnly {
-		dst = append(dst, `,"signatures":[`...)
-		list := encode.List{Turn: c.door.config.Turn}
-		for i := range b.Transactions {
-			dst = append(list.Next(dst), '"')
-			dst = append(b.Transactions[i].Signature.AppendBase58(dst), '"')
+	return appendUint(dst, b.Height.Value)
+}
+
+func (c *call) appendSignatures(dst []byte, b *ledger.Block) []byte {
+	list := encode.List{Turn: c.door.config.Turn}
+	for i := range b.Transactions {
+		dst = append(list.Next(dst), '"')
+		dst = append(b.Transactions[i].Signature.AppendBase58(dst), '"')
+	}
+	return dst
+}
+
+// appendTransactions appends the transactions of a block as Agave lists their accounts, without what no source tells: balances, other signatures than
+// the first, and what accounts are to a transaction, but for the one that pays.
+func (c *call) appendTransactions(dst []byte, b *ledger.Block) (_ []byte, err error) {
+	list := encode.List{Turn: c.door.config.Turn}
+	for i := range b.Transactions {
+		t := &b.Transactions[i]
+		if dst, err = c.x.Extend(dst, namedBytes+2*len(t.Err)+len(t.Accounts)*keyText); err != nil {
+			return dst, err
 		}
-		dst = append(dst, ']')
+		dst = append(list.Next(dst), `{"transaction":{"signatures":["`...)
+		dst = append(t.Signature.AppendBase58(dst), `"],"accountKeys":[`...)
+		for n := range t.Accounts {
+			if n > 0 {
+				dst = append(dst, ',')
+			}
+			dst = encode.AppendKey(append(dst, `{"pubkey":`...), &t.Accounts[n])
+			if n == 0 {
+				dst = append(dst, `,"signer":true,"writable":true,"source":"transaction"`...)
+			}
+			dst = append(dst, '}')
+		}
+		dst = append(dst, `]},"meta":`...)
+		if !t.Success.Known {
+			dst = append(dst, `null}`...)
+			continue
+		}
+		dst = appendStatusMembers(append(dst, '{'), t)
+		if t.Fee.Known {
+			dst = appendUint(append(dst, `,"fee":`...), uint64(t.Fee.Value))
+		}
+		dst = append(dst, `}}`...)
 	}
-	return append(dst, '}')
+	return dst, nil
 }
 
 // appendTime appends the time of a block in Unix seconds, or null.

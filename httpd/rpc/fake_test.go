@@ -110,6 +110,11 @@ func (l *fakeLedger) addBlocks() {
 			t.Err = `{"InstructionError":[0,{"Custom":1}]}`
 		}
 		b.AddTransaction(t)
+		if slot == 12 { // of which another transaction is known by its signature alone, and one is not held
+			b.Transactions[0].Fee, b.Transactions[0].Accounts = ledger.Some(ledger.Lamports(5000)), []ledger.Pubkey{wallet, program, testKey(9)}
+			b.AddTransaction(ledger.Transaction{Signature: testSignature(112)})
+			b.TransactionCount = 3
+		}
 		l.blocks = append(l.blocks, b)
 		parent = slot
 	}

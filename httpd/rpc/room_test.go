@@ -38,6 +38,7 @@ func TestABatchTakesTheMemoryOfItsAnswers(t *testing.T) {
 		`"getSignaturesForAddress","params":["<4>"]`,
 		`"getTokenAccountsByOwner","params":["<4>",{"programId":"<token>"},{"encoding":"jsonParsed"}]`,
 		`"getBlock","params":[14,{"transactionDetails":"signatures"}]`,
+		`"getBlock","params":[12,{"transactionDetails":"accounts"}]`,
 		`"getBlocks","params":[10,500000]`,
 		`"getAccountInfo","params":["<51>",{"encoding":"base64","dataSlice":{"offset":7,"length":32}}]`,
 		`"getMultipleAccounts","params":[["<51>","<51>"],{"encoding":"base64+zstd","dataSlice":{"offset":1048575,"length":32}}]`,

@@ -83,16 +83,21 @@ func (c *call) appendStatus(dst []byte, a ledger.TransactionAnswer) ([]byte, err
 		}
 		dst = strconv.AppendInt(dst, int64(len(p.Slots)), 10)
 	}
-	dst = append(dst, `,"status":{`...)
+	dst = appendStatusMembers(append(dst, ','), t)
+	dst = append(dst, `,"confirmationStatus":"`...)
+	dst = append(dst, a.Commitment.String()...)
+	return append(dst, `"}`...), nil
+}
+
+// appendStatusMembers appends the members that say what became of a transaction.
+func appendStatusMembers(dst []byte, t *ledger.Transaction) []byte {
+	dst = append(dst, `"status":{`...)
 	if failed(t) {
 		dst = append(appendFailure(append(dst, `"Err":`...), t), `},"err":`...)
 	} else {
 		dst = append(dst, `"Ok":null},"err":`...)
 	}
-	dst = appendFailure(dst, t)
-	dst = append(dst, `,"confirmationStatus":"`...)
-	dst = append(dst, a.Commitment.String()...)
-	return append(dst, `"}`...), nil
+	return appendFailure(dst, t)
 }
 
 func failed(t *ledger.Transaction) bool { return t.Success.Known && !t.Success.Value }
