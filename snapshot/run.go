@@ -9,8 +9,8 @@ import (
 	"sort"
 	"sync/atomic"
 
-	"ledgerd/engine/bloom"
 	"ledgerd/engine/ledger"
+	"ledgerd/engine/ledger/bloom"
 	"ledgerd/snapshot/vfs"
 )
 

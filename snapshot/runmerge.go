@@ -4,7 +4,7 @@ import (
 	"iter"
 	"slices"
 
-	"ledgerd/engine/bloom"
+	"ledgerd/engine/ledger/bloom"
 )
 
 // runBlocks writes what a run has of blocks.

@@ -33,6 +33,7 @@ import (
 	"ledgerd/httpd"
 	"ledgerd/httpd/accesslog"
 	"ledgerd/httpd/apikey"
+	"ledgerd/httpd/budget"
 	"ledgerd/httpd/ops"
 	"ledgerd/httpd/ratelimit"
 	"ledgerd/httpd/stream"
@@ -243,29 +244,11 @@ func (c *serveCommand) openDir(from source.Source) (*datadir.Dir, error) {
 // assemble introduces the parts to each other.
 func (c *serveCommand) assemble(ctx context.Context, n *node) error {
 	set, memory := metrics.NewSet(), clientMemory(c.MaxClientBytes, n.memoryLimit)
-	config := engine.Config{
-		Dir: n.dir, Shards: cmp.Or(c.Shards, n.cores), SkipVotes: c.SkipVotes, Logger: n.logger,
-		Fetcher: n.fetcher, MintsOnly: c.Fill != "on-demand", FetchUpTo: c.FillUpTo, MayFetch: memory.MayFetch,
-		Retention:   sequencer.Retention{Slots: ledger.Slot(c.RetainSlots), Bytes: int(c.RetainBytes)},
-		MemoryLimit: n.memoryLimit, OnPublish: n.publish,
-		Sync: c.WALSync, OnSync: n.fsyncs.Observe,
-		SnapshotInterval: c.SnapshotInterval, SegmentBytes: int64(c.LogSegmentBytes), MinFreeBytes: uint64(c.MinFreeBytes), HistoryBytes: int64(c.HistoryBytes),
+	if err := c.assembleEngine(ctx, n, set, memory); err != nil {
+		return err
 	}
-	if n.source != nil {
-		config.Source = n.source
-	}
-	if c.Log != "" {
-		if err := c.connect(ctx, n, set, &c.filterFlags, c.SkipVotes); err != nil {
-			return err
-		}
-		config.Shared, config.MaxLag, config.Join = sharedLog{n.cluster.Log(), n}, c.MaxLag, n.join
-		if n.exchange.Offers() {
-			config.OnSnapshot = n.offer
-		}
-	}
-	n.engine = engine.New(config)
 	var want func(...ledger.Pubkey)
-	if !config.MintsOnly {
+	if c.Fill == "on-demand" {
 		want = n.engine.Want
 	}
 	n.hub = stream.New(stream.Config{
@@ -322,5 +305,31 @@ func (c *serveCommand) assemble(ctx context.Context, n *node) error {
 		}
 		n.ops = ops.New(config)
 	}
+	return nil
+}
+
+// assembleEngine introduces the source and the shared log, if there are any, to the engine.
+func (c *serveCommand) assembleEngine(ctx context.Context, n *node, set *metrics.Set, memory *budget.Budget) error {
+	config := engine.Config{
+		Dir: n.dir, Shards: cmp.Or(c.Shards, n.cores), SkipVotes: c.SkipVotes, Logger: n.logger,
+		Fetcher: n.fetcher, MintsOnly: c.Fill != "on-demand", FetchUpTo: c.FillUpTo, MayFetch: memory.MayFetch,
+		Retention:   sequencer.Retention{Slots: ledger.Slot(c.RetainSlots), Bytes: int(c.RetainBytes)},
+		MemoryLimit: n.memoryLimit, OnPublish: n.publish,
+		Sync: c.WALSync, OnSync: n.fsyncs.Observe,
+		SnapshotInterval: c.SnapshotInterval, SegmentBytes: int64(c.LogSegmentBytes), MinFreeBytes: uint64(c.MinFreeBytes), HistoryBytes: int64(c.HistoryBytes),
+	}
+	if n.source != nil {
+		config.Source = n.source
+	}
+	if c.Log != "" {
+		if err := c.connect(ctx, n, set, &c.filterFlags, c.SkipVotes); err != nil {
+			return err
+		}
+		config.Shared, config.MaxLag, config.Join = sharedLog{n.cluster.Log(), n}, c.MaxLag, n.join
+		if n.exchange.Offers() {
+			config.OnSnapshot = n.offer
+		}
+	}
+	n.engine = engine.New(config)
 	return nil
 }

@@ -7,8 +7,8 @@ import (
 	"sync/atomic"
 	"unique"
 
-	"ledgerd/engine/bloom"
 	"ledgerd/engine/ledger"
+	"ledgerd/engine/ledger/bloom"
 	"ledgerd/shard/arena"
 )
 

@@ -6,8 +6,8 @@ import (
 	"sync"
 	"unique"
 
-	"ledgerd/engine/bloom"
 	"ledgerd/engine/ledger"
+	"ledgerd/engine/ledger/bloom"
 	"ledgerd/shard/arena"
 )
 
