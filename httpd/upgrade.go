@@ -11,8 +11,12 @@ import (
 	"ledgerd/httpd/wire"
 )
 
-// upgrade hands a valid WebSocket upgrade to the handler of the configuration.
+// upgrade hands a valid WebSocket upgrade to the handler of the configuration. What is none learns why it would be refused.
 func (r *request) upgrade() error {
+	if c := &r.server.config; c.Refuse != nil && !r.isUpgrade() && c.Refuse(r.ctx, r.client) {
+		r.upgraded = true
+		return nil
+	}
 	return r.Upgrade(r.server.config.Upgrade)
 }
 

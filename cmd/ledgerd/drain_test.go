@@ -3,6 +3,7 @@ package main
 import (
 	"net/http"
 	"os"
+	"strings"
 	"syscall"
 	"testing"
 
@@ -83,9 +84,15 @@ func TestReloadTakesLimitsExemptionsAndOrigins(t *testing.T) {
 	ledgertest.Equal(t, limit(), "50", "the limit")
 	ledgertest.Equal(t, limit("X-API-Key", key[:len(key)-1]), "50", "the limit of a key whose tier has none of its own")
 	ledgertest.Equal(t, [2]int{open("https://a.example"), open("https://b.example")}, [2]int{101, 400}, "the answers to two origins")
+	for query, want := range map[string]string{"": "this path is a WebSocket", "?commitment=final": "commitment"} {
+		status, why := get(t, v.base+"/ws/accounts"+query)
+		ledgertest.Equal(t, [2]any{status, strings.Contains(string(why), want)}, [2]any{400, true}, "a plain request with %q is answered %s", query, why)
+	}
 	for setting, status := range map[string]int{"max-sockets": 503, "max-sockets-per-client": 429} {
 		reload(`changed="?\[.*`+setting+": 1[] ]", "rate-limit-minute: 50\nrate-limit-hour: 900\nretain-slots: 7\n"+setting+": 1\n")
 		ledgertest.Equal(t, open("https://a.example"), status, "the answer to a second socket with %s of 1", setting)
+		told, why := get(t, v.base+"/ws/accounts")
+		ledgertest.Equal(t, told, status, "the status of a plain request, which is answered %s", why)
 	}
 	reload(`changed="?\[rate-limit-exempt: \[127.0.0.0/8\] .*\](?s:.*)flags=\[retain-slots\]`, "rate-limit-minute: 50\nrate-limit-hour: 900\nrate-limit-exempt: 127.0.0.0/8\nretain-slots: 7\n")
 	ledgertest.Equal(t, limit(), "0", "the limit of who is exempt")

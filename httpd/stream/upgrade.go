@@ -55,16 +55,7 @@ func (h *Hub) Upgrade(ctx *fasthttp.RequestCtx, client ratelimit.Client) {
 
 // upgrade makes the request a connection, or answers with an error: with the one given if that is not nil.
 func (h *Hub) upgrade(ctx *fasthttp.RequestCtx, client ratelimit.Client, err error, names int, join func(*seat) *connection) {
-	if !h.allowsOrigins(ctx.Request.Header.PeekAll("Origin")) {
-		err = errOrigin
-	}
-	if err == nil && !h.memory.Allows(batchBytes+nameBytes*names) {
-		err = errMemory
-	}
-	var place *seat
-	if err == nil {
-		place, err = h.seats.take(client)
-	}
+	place, err := h.admit(ctx, client, err, names)
 	if err != nil {
 		h.refuse(ctx, err)
 		return
@@ -81,6 +72,32 @@ func (h *Hub) upgrade(ctx *fasthttp.RequestCtx, client ratelimit.Client, err err
 		abandon()
 		h.refuse(ctx, errHandshake)
 	}
+}
+
+// admit reserves a seat for a client whose request is right but for an error, if that is not nil.
+func (h *Hub) admit(ctx *fasthttp.RequestCtx, client ratelimit.Client, err error, names int) (*seat, error) {
+	switch {
+	case !h.allowsOrigins(ctx.Request.Header.PeekAll("Origin")):
+		return nil, errOrigin
+	case err != nil:
+		return nil, err
+	case !h.memory.Allows(batchBytes + nameBytes*names):
+		return nil, errMemory
+	}
+	return h.seats.take(client)
+}
+
+// Refuse answers a request without a handshake as its handshake would be refused, and reports whether it would be: browsers tell no program why
+// theirs was.
+func (h *Hub) Refuse(ctx *fasthttp.RequestCtx, client ratelimit.Client) bool {
+	asked, err := parseQuery(ctx.QueryArgs())
+	place, err := h.admit(ctx, client, err, asked.names.count())
+	if err != nil {
+		h.refuse(ctx, err)
+		return true
+	}
+	place.free()
+	return false
 }
 
 // refuse answers a handshake with an error in the shape of all errors.

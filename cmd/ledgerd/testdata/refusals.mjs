@@ -92,5 +92,27 @@ assert.equal(after({}, 1008), 20_000);
 for (const soon of [after({ after: 7n }, 1008), after({}, 4008), after({}, 1001)]) assert(soon >= 50 && soon < 200, `${soon} ms`);
 const failed = after({}, 1009);
 assert(failed instanceof StatusError && failed.details === 'words');
+
+// A handshake that is refused is asked for once more as a plain request, which says why. What passes is tried again when the node says, what
+// would be refused again ends the stream, and where the request says nothing of it the code of the socket is all there is.
+async function refused(...answer) {
+  let [socket, tell] = [];
+  class Socket { constructor() { socket = this; } close() {} }
+  answers.push(answer);
+  const told = new Promise((resolve) => { tell = resolve; });
+  const caller = new Client(`${address}/proxy/api`, { patience: 60_000, apiKey: 'secret', WebSocket: Socket });
+  const stream = caller.stream({ commitment: 'final' }, { disconnected: (why, wait) => tell([why, wait]), failed: tell });
+  socket.onclose({ code: 1006, reason: '' });
+  const what = await told;
+  stream.close();
+  assert.deepEqual(asked.at(-1), ['/proxy/api/ws/accounts?extended=true&commitment=final', 'Bearer secret']);
+  return what;
+}
+const [why, wait] = await refused(...refusal);
+assert(why === 'status 429: Rate limit exceeded: wait' && wait === 1000, `${why}, ${wait} ms`);
+const final = await refused(400, {}, '{"error":"Invalid request parameters","details":"commitment must be one of processed"}');
+assert(final instanceof StatusError && final.details === 'commitment must be one of processed');
+const [code] = await refused(400, {}, '{"error":"Invalid request parameters","details":"this path is a WebSocket: it needs GET"}');
+assert.equal(code, 'closed with 1006');
 node.close();
 node.closeAllConnections();

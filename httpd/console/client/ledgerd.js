@@ -84,15 +84,20 @@ export class Client {
     const words = new URLSearchParams(Object.entries(query).flatMap(([name, value]) => [value ?? []].flat().map((one) => [name, one])));
     const address = `${this.base}${path}${words.size > 0 ? `?${words}` : ''}`;
     for (const late = Date.now() + this.options.patience; ;) {
-      const response = await (this.options.fetch ?? fetch)(address, { headers: this.headers(), signal });
-      this.note(response.headers);
-      const text = await response.text();
-      if (response.ok) return this.answer(response.headers, text);
-      const refused = statusError(response, text);
+      const { refused, ...answer } = await this.once(address, signal);
+      if (!refused) return answer;
       const wait = refused.retryAfter * 1000;
       if (wait === 0 || Date.now() + wait > late) throw refused;
       await sleep(wait, signal);
     }
+  }
+
+  /** Asks once, and returns the answer, or how it is refused. */
+  async once(address, signal) {
+    const response = await (this.options.fetch ?? fetch)(address, { headers: this.headers(), signal });
+    this.note(response.headers);
+    const text = await response.text();
+    return response.ok ? this.answer(response.headers, text) : { refused: statusError(response, text) };
   }
 
   headers() { return this.options.apiKey ? { Authorization: `Bearer ${this.options.apiKey}` } : {}; }
@@ -198,7 +203,11 @@ class Stream {
     this.#listing = false;
     this.#awaits = 'open';
     this.#watch();
-    socket.onopen = () => { if (socket === this.#socket) this.#open(); };
+    let opened = false;
+    socket.onopen = () => {
+      opened = true;
+      if (socket === this.#socket) this.#open();
+    };
     socket.onmessage = ({ data }) => { if (socket === this.#socket) this.#take(String(data)); };
     socket.onerror = () => {}; // a close follows
     socket.onclose = ({ code, reason }) => {
@@ -206,10 +215,25 @@ class Stream {
       if (finalCodes.includes(code)) {
         this.close();
         this.#tell('failed', new StatusError(400, `closed with ${code}`, reason, 0));
+      } else if (!opened && code === 1006) {
+        this.#refused(socket, address.replace(/^ws/, 'http'));
       } else {
         this.#lost(`closed with ${code} ${reason}`.trim(), code === 1008 && !this.#known ? debtPause : 0);
       }
     };
+  }
+
+  // Why a handshake was refused nobody tells a browser, but a plain request for the same path is refused alike. One that is not is told that
+  // the path is a WebSocket.
+  async #refused(socket, address) {
+    const { refused } = await this.#client.once(address).catch(() => ({}));
+    if (socket !== this.#socket) return; // the stream was closed, or has begun to connect again
+    if (!refused || refused.details.startsWith('this path is a WebSocket')) this.#lost('closed with 1006');
+    else if (refused.status === 429 || refused.status >= 500) this.#lost(refused.message, refused.retryAfter * 1000);
+    else {
+      this.close(); // the next handshake would be refused the same
+      this.#tell('failed', refused);
+    }
   }
 
   // Whoever hears nothing for a while has lost the connection, though nobody told it.
