@@ -21,7 +21,8 @@ var errAgain = errors.New("the node begins anew")
 
 // anew lets a node of a cluster begin anew in its process, as it would in a new one: where the log was purged past what it holds, be it while
 // it read a snapshot in, and where another node writes in its place. What it applied and nobody acknowledged cannot be taken back; its own log
-// has none of that. Its listeners are closed for a moment, and its sockets end.
+// has none of that. Its listeners are closed for a moment, and its sockets end: what they show is the engine's, and another one beside it until
+// it has read everything in would take the memory of the ledger twice.
 type anew struct {
 	begun  bool // ever
 	inVain int  // so often it began in a row and never held the whole log
