@@ -133,7 +133,7 @@ func (f *clientFold) hear(kind string, slot, seq uint64, a accountState) {
 // update folds an update. At the processed level numbers rise, and those of everything have no holes.
 func (f *clientFold) update(u clientlib.Update) {
 	whole := f.sub.Programs == nil && f.sub.Pubkeys == nil
-	if !f.listing && f.sub.Commitment == clientlib.Processed && (u.Seq <= f.seq || whole && u.Seq != f.seq+1) {
+	if !f.listing && f.sub.More == nil && f.sub.Commitment == clientlib.Processed && (u.Seq <= f.seq || whole && u.Seq != f.seq+1) {
 		f.Wrong = cmp.Or(f.Wrong, fmt.Sprintf("number %d comes after %d", u.Seq, f.seq))
 	}
 	f.Accounts[u.Pubkey], f.seq = fmt.Sprint(u.Lamports, " ", u.Owner), u.Seq

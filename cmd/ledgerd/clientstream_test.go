@@ -167,8 +167,13 @@ func TestClientsFollowThroughCutsAndKills(t *testing.T) {
 			for _, level := range levels[:2] {
 				folds = append(folds, newFold("keys", clientlib.Subscription{Pubkeys: keys, Commitment: clientlib.Commitment(level)}))
 			}
+			grown := newFold("keys that are added", clientlib.Subscription{Pubkeys: keys[:10], Commitment: clientlib.Processed, More: new(clientlib.More)})
+			if grown.pubkeys = keys; name == "Go" {
+				folds = append(folds, grown)
+			}
 			state := follow(t, c.address(), folds)
 			for kill := range 3 {
+				grown.sub.More.Add(keys[10+kill*900:10+(kill+1)*900], nil, nil)
 				node.until("some cuts are made", func() bool { return c.isThrough() || c.cuts.Load() > int64((kill+1)*cuts/8) })
 				if kill == 1 {
 					node.stop()
@@ -177,6 +182,7 @@ func TestClientsFollowThroughCutsAndKills(t *testing.T) {
 				}
 				start()
 			}
+			grown.sub.More.Add(keys[2710:], nil, nil)
 			node.until("the cuts are made", c.isThrough)
 			node.until("all streams have begun", func() bool {
 				return !slices.ContainsFunc(slices.Concat(state(), witnessed()), func(f foldedStream) bool { return f.Starts == 0 })
@@ -191,7 +197,7 @@ func TestClientsFollowThroughCutsAndKills(t *testing.T) {
 				t.Error("nothing was undone while the clients listened")
 			}
 			for _, f := range folds {
-				if f.sub.Programs != nil || name != "Go" {
+				if f.sub.Programs != nil || f.sub.More != nil || name != "Go" {
 					continue
 				}
 				w := witnesses[slices.IndexFunc(witnesses, func(w *clientFold) bool { return w.sub.Commitment == f.sub.Commitment })]

@@ -21,7 +21,8 @@
 // messages, each once the one before was answered, so a node has a snapshot of 1,250 names to make at once. A
 // handler is then told the snapshot in parts, and between them what happened to accounts that were named by then; of
 // an account that was not, nothing is told before its part. Whoever keeps the newest state of each account has a
-// complete one from the handler's Ready on.
+// complete one from the handler's Ready on. Names that are added while a stream runs, by [More], are told in the same way, and Ready
+// comes once more.
 //
 // # Integers
 //

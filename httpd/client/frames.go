@@ -17,9 +17,11 @@ type stream struct {
 	client  *Client
 	sub     Subscription
 	parts   []part // the names
+	names   int    // of all parts
 	handler Handler
 
 	known bool   // the handler was told a Start, with all of its snapshot
+	ready int    // parts whose state the handler was told
 	seq   uint64 // the newest of any frame
 	// same are the frames that carried the newest number, and may come again after a resume.
 	same map[uint64]struct{}
@@ -27,6 +29,7 @@ type stream struct {
 	// Of the present connection:
 
 	answered  int    // parts that the node said it tells of
+	asked     bool   // for one more
 	awaits    string // an answer, before which nothing counts; empty: none
 	listing   bool   // members of a snapshot come
 	restoring bool   // since a resume, until a frame has a newer number
@@ -85,7 +88,8 @@ func (s *stream) take(conn *websocket.Conn, text []byte) error {
 	case "error":
 		return &StatusError{Status: http.StatusBadRequest, Text: f.Error, Details: f.Details} // the next would be the same
 	case "resync_required": // the node does not know any more what the stream missed
-		s.known = false
+		s.merge(len(s.parts))
+		s.known, s.ready = false, 0
 		return s.ask(conn)
 	case "subscribed":
 		return s.subscribed(conn, &f)
@@ -105,18 +109,40 @@ func (s *stream) take(conn *websocket.Conn, text []byte) error {
 	if f.Type == "snapshot_end" {
 		return s.listed(conn)
 	}
-	return s.tell(&f, text)
+	if err := s.tell(&f, text); err != nil {
+		return err
+	}
+	return s.grow(conn)
+}
+
+// grow asks for names that were added, where nothing else is asked. A frame comes each second.
+func (s *stream) grow(conn *websocket.Conn) error {
+	if !s.known || s.listing || s.asked || s.sub.More == nil {
+		return nil
+	}
+	if s.answered == len(s.parts) {
+		more := s.sub.More.taken()
+		if s.names += more.names(); s.names > maxNames {
+			return &StatusError{Status: http.StatusBadRequest, Text: "too many names", Details: fmt.Sprintf("a stream has at most %d names, this one %d", maxNames, s.names)}
+		}
+		s.parts = append(s.parts, more.parts()...)
+	}
+	if s.answered == len(s.parts) {
+		return nil
+	}
+	return s.subscribe(conn)
 }
 
 // subscribed takes in that the node tells of a part of the names. Of a stream that begins the snapshot of that part follows.
 func (s *stream) subscribed(conn *websocket.Conn, f *frame) error {
+	s.asked = false
 	s.answered++
 	switch {
-	case s.known && s.answered == len(s.parts):
+	case s.answered == s.ready:
 		return s.resume(conn)
-	case s.known:
+	case s.answered < s.ready:
 		return s.subscribe(conn)
-	case s.answered == 1:
+	case !s.known && s.answered == 1:
 		s.begin(Start{f.Slot, f.Seq, true})
 	}
 	s.reach(f.Seq) // all that came before was told of the parts before, and is in the snapshot of this one
@@ -126,10 +152,13 @@ func (s *stream) subscribed(conn *websocket.Conn, f *frame) error {
 
 // listed takes in the end of a part's snapshot, and goes on with the next part.
 func (s *stream) listed(conn *websocket.Conn) error {
-	if s.listing = false; s.answered < len(s.parts) {
+	if s.listing = false; s.known {
+		s.ready = s.answered
+	}
+	if s.answered < len(s.parts) {
 		return s.subscribe(conn)
 	}
-	if s.known = true; s.handler.Ready != nil {
+	if s.known, s.ready = true, s.answered; s.handler.Ready != nil {
 		s.handler.Ready()
 	}
 	return nil

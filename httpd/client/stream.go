@@ -2,7 +2,6 @@ package client
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -34,9 +33,9 @@ type Subscription struct {
 	// Conflate has a node pass over older states of an account for a reader that is too slow, and say so with a Gap. Without it such a
 	// reader is disconnected, and resumes.
 	Conflate bool
+	// More are names that are added while the stream runs; nil: none. The subscription must have some itself.
+	More *More
 }
-
-func (s *Subscription) names() int { return len(s.Pubkeys) + len(s.Programs) + len(s.Wallets) }
 
 // Update is the state of an account after a block, or after a rollback. One with 0 lamports is closed.
 type Update struct {
@@ -84,7 +83,7 @@ type Gap struct {
 // Handler is told what happens. Fields that are nil are not called. What a handler is given is its own.
 type Handler struct {
 	Start    func(Start)            // all that was told before is void
-	Ready    func()                 // the snapshot is complete: the state is that of the newest number that was told
+	Ready    func()                 // the snapshot, or that of added names, is complete: the state is that of the newest number that was told
 	Update   func(Update)           // an account has changed, or is a member of the snapshot
 	Rollback func(Rollback)         // blocks were undone
 	SlotEnd  func(slot, seq uint64) // all updates of a block were told
@@ -120,9 +119,12 @@ func (c *Client) Stream(ctx context.Context, sub Subscription, h Handler) error 
 	if n := sub.names(); n > maxNames {
 		return fmt.Errorf("a subscription has at most %d names, this one %d: use several streams", maxNames, n)
 	}
-	s := &stream{client: c, sub: sub, parts: sub.parts(), handler: h}
+	if sub.More != nil && sub.names() == 0 {
+		return errors.New("names can be added to a subscription that has some, and not to one to everything")
+	}
+	s := &stream{client: c, sub: sub, parts: sub.part().parts(), names: sub.names(), handler: h}
 	if sub.After != nil {
-		s.known, s.seq, s.same = true, *sub.After, make(map[uint64]struct{})
+		s.known, s.seq, s.same, s.ready = true, *sub.After, make(map[uint64]struct{}), len(s.parts)
 	}
 	for pause := leastPause; ; {
 		told, err := s.connection(ctx)
@@ -140,7 +142,7 @@ func (c *Client) Stream(ctx context.Context, sub Subscription, h Handler) error 
 		switch {
 		case refused != nil:
 			wait = max(wait, refused.RetryAfter)
-		case !s.known && closedWith(err, websocket.ClosePolicyViolation):
+		case (!s.known || s.ready < len(s.parts)) && closedWith(err, websocket.ClosePolicyViolation):
 			wait = max(wait, debtPause)
 		}
 		if s.handler.Disconnected != nil {
@@ -201,7 +203,8 @@ func (s *stream) dial(ctx context.Context) (*websocket.Conn, error) {
 
 // open says on a new connection what the stream wants: to go on where it was, or to begin.
 func (s *stream) open(conn *websocket.Conn) error {
-	s.listing = false
+	s.listing, s.asked = false, false
+	s.ready = s.merge(s.ready)
 	if s.known && len(s.parts) == 0 {
 		return s.resume(conn)
 	}
@@ -239,48 +242,4 @@ var finalCodes = []int{websocket.CloseUnsupportedData, websocket.CloseInvalidFra
 func closedWith(err error, codes ...int) bool {
 	var end *websocket.CloseError
 	return errors.As(err, &end) && slices.Contains(codes, end.Code)
-}
-
-// part is as many names as one message says.
-type part struct {
-	Pubkeys  []string `json:"pubkeys,omitempty"`
-	Programs []string `json:"programs,omitempty"`
-	Wallets  []string `json:"wallets,omitempty"`
-}
-
-// parts splits the names.
-func (s *Subscription) parts() (parts []part) {
-	left := part{s.Pubkeys, s.Programs, s.Wallets}
-	for named := s.names(); named > 0; named -= partNames {
-		room := partNames
-		some := func(of *[]string) (taken []string) {
-			n := min(room, len(*of))
-			room -= n
-			taken, *of = (*of)[:n], (*of)[n:]
-			return taken
-		}
-		parts = append(parts, part{some(&left.Pubkeys), some(&left.Programs), some(&left.Wallets)})
-	}
-	return parts
-}
-
-// subscribe names the next part of what the stream is told of, and asks for a snapshot of it unless the stream knows its state. A part is only
-// named when the one before was answered in full: so a node has one message of a stream in hand, and frames come in the order of the ledger.
-func (s *stream) subscribe(conn *websocket.Conn) error {
-	next := s.parts[s.answered]
-	where := s.sub.Where
-	if len(next.Programs) == 0 {
-		where = nil
-	}
-	text, err := json.Marshal(struct {
-		Type string `json:"type"`
-		ID   int    `json:"id"`
-		part
-		*DataFilter
-		Snapshot bool `json:"snapshot"`
-	}{"subscribe", 1, next, where, !s.known})
-	if err != nil {
-		return err
-	}
-	return say(conn, text)
 }
