@@ -46,8 +46,8 @@ type Cluster struct {
 	faults   map[string]string
 
 	log     *Log
-	process string               // of this process alone
-	peers   map[string]time.Time // other nodes that sent a heartbeat, by process: the newest one. mu guards it
+	process string          // of this process alone
+	peers   map[string]peer // other nodes that sent a heartbeat, by process: the newest one. mu guards it
 }
 
 // pace is how long a node waits for what; tests wait less.
@@ -66,7 +66,7 @@ func Open(config Config) (*Cluster, error) {
 	config.Metrics, config.Logger = cmp.Or(config.Metrics, metrics.NewSet()), cmp.Or(config.Logger, slog.Default())
 	config.Replicas = cmp.Or(config.Replicas, defaultReplicas)
 	c := &Cluster{
-		config: config, logger: config.Logger, ledgerID: config.LedgerID, faults: make(map[string]string), process: rand.Text(), peers: make(map[string]time.Time),
+		config: config, logger: config.Logger, ledgerID: config.LedgerID, faults: make(map[string]string), process: rand.Text(), peers: make(map[string]peer),
 	}
 	c.pace = pace{gone: goneFor, missing: missingFor, look: lookInterval, pause: longestPause, ack: ackTimeout}
 	c.stats.register(config.Metrics)

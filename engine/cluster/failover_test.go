@@ -49,6 +49,10 @@ func testStandbyTakesOver(r *rig) {
 	// One that lives on gives its turn up. It was not deposed, and it is no writer.
 	next := r.follow(Config{NodeID: "second", MayWrite: true}, second.has())
 	next.waitFor(4)
+	eventually(r, "the standby hears who writes, and since when", func() bool {
+		w := next.writer()
+		return w.Node == "first" && w.Epoch == 3 && w.Since.Unix() > 0
+	})
 	again.Log().Resign()
 	next.becomesWriter()
 	next.mustCommit(1, 1)

@@ -147,8 +147,9 @@ func (l *Log) becomeWriter(at cursor, stream jetstream.Stream) error {
 	if stream.CachedInfo().Config.AllowAtomicPublish {
 		l.unit = unitMessages
 	}
-	l.setRole(Writer)
 	l.cluster.stats.epoch.Store(at.epoch)
+	l.cluster.stats.since.Store(time.Now().Unix())
+	l.setRole(Writer)
 	l.cluster.logger.Info("writes the log", "stream", l.cluster.config.Stream, "epoch", at.epoch, "after_version", uint64(at.point.Version))
 	lost, has, _ := l.lease.state()
 	if !has {

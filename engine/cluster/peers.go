@@ -3,6 +3,7 @@ package cluster
 import (
 	"encoding/json"
 	"maps"
+	"strings"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -17,10 +18,19 @@ const (
 	maxHeartbeatBytes = 1 << 10
 )
 
-// heartbeat is what a node sends to all others each second. Programs before this one ask for a node, and send more.
+// heartbeat is what a node sends to all others each second. Programs before this one ask for a node, and send more or less.
 type heartbeat struct {
-	Node    string `json:"node"`
-	Process string `json:"process"` // a node that starts again is another one
+	Node    string    `json:"node"`
+	Process string    `json:"process"` // a node that starts again is another one
+	Role    string    `json:"role,omitempty"`
+	Epoch   uint64    `json:"epoch,omitempty"` // of the newest writer
+	Since   time.Time `json:"since,omitzero"`  // of a writer: when it became that
+}
+
+// peer is another node that was heard of.
+type peer struct {
+	heartbeat
+	heard time.Time
 }
 
 // startHeartbeats tells the others of this node, and listens for them, until Close.
@@ -32,12 +42,12 @@ func (c *Cluster) startHeartbeats() error {
 	if err != nil {
 		return err
 	}
-	b, err := json.Marshal(heartbeat{c.config.NodeID, c.process})
-	if err != nil {
-		panic(err) // it is all strings
-	}
 	c.running.Go(func() {
 		for {
+			b, err := json.Marshal(c.itself())
+			if err != nil {
+				panic(err) // it is all strings and numbers
+			}
 			_ = c.conn.Publish(sub.Subject, b) // without a connection no other node hears of this one
 			if c.sleep(c.ctx, heartbeatInterval) != nil {
 				return
@@ -45,6 +55,16 @@ func (c *Cluster) startHeartbeats() error {
 		}
 	})
 	return nil
+}
+
+// itself returns what this node tells of itself.
+func (c *Cluster) itself() heartbeat {
+	role := Role(c.stats.role.Load())
+	h := heartbeat{Node: c.config.NodeID, Process: c.process, Role: role.String(), Epoch: c.stats.epoch.Load()}
+	if role == Writer {
+		h.Since = time.Unix(c.stats.since.Load(), 0).UTC()
+	}
+	return h
 }
 
 // heard notes a heartbeat.
@@ -55,17 +75,49 @@ func (c *Cluster) heard(b []byte) {
 	defer c.mu.Unlock()
 	switch _, known := c.peers[h.Process]; {
 	case err == nil && h.Process == c.process:
-	case err != nil || h.Process == "" || len(b) > maxHeartbeatBytes, !known && there >= maxPeers:
+	case err != nil || h.Process == "" || !isName(h.Node) || len(b) > maxHeartbeatBytes, !known && there >= maxPeers:
 		c.stats.gossipRefused.Inc()
 	default:
-		c.peers[h.Process] = time.Now()
+		c.peers[h.Process] = peer{h, time.Now()}
 	}
 }
 
-// Peers returns how many other nodes were heard of within three seconds. The others are forgotten.
+// isName reports whether a node may be called so: identifiers are hexadecimal, and become labels of metrics.
+func isName(node string) bool {
+	return len(node) <= 64 && strings.Trim(node, "-0123456789abcdefghijklmnopqrstuvwxyz") == ""
+}
+
+// Peers returns how many other nodes were heard of within three seconds.
 func (c *Cluster) Peers() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	maps.DeleteFunc(c.peers, func(_ string, at time.Time) bool { return time.Since(at) >= peerTimeout })
-	return len(c.peers)
+	return len(c.peersLocked())
+}
+
+// peersLocked returns the other nodes that were heard of within three seconds. The rest is forgotten.
+func (c *Cluster) peersLocked() map[string]peer {
+	maps.DeleteFunc(c.peers, func(_ string, p peer) bool { return time.Since(p.heard) >= peerTimeout })
+	return c.peers
+}
+
+// members returns this node and its peers.
+func (c *Cluster) members() []heartbeat {
+	all := []heartbeat{c.itself()}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, p := range c.peersLocked() {
+		all = append(all, p.heartbeat)
+	}
+	return all
+}
+
+// writer returns the node that says that it writes the log, the zero value where none does: of two, of which one does not know yet that it was
+// replaced, the newer.
+func (c *Cluster) writer() (w heartbeat) {
+	for _, h := range c.members() {
+		if h.Role == Writer.String() && h.Epoch > w.Epoch {
+			w = h
+		}
+	}
+	return w
 }

@@ -87,7 +87,7 @@ func testCommitIsFollowed(r *rig) {
 
 // TestHeartbeatsAreBounded hears more nodes than are remembered, and what no node sends.
 func TestHeartbeatsAreBounded(t *testing.T) {
-	c := &Cluster{process: "me", peers: make(map[string]time.Time)}
+	c := &Cluster{config: Config{NodeID: "a0"}, process: "me", peers: make(map[string]peer)}
 	c.stats.register(metrics.NewSet())
 	for i := range maxPeers + 10 {
 		c.heard(fmt.Appendf(nil, `{"node":"n","process":"p%d"}`, i))
@@ -102,6 +102,18 @@ func TestHeartbeatsAreBounded(t *testing.T) {
 	if got := c.stats.gossipRefused.Get() - before; before != 10 || got != 6 || c.Peers() != maxPeers {
 		t.Errorf("%d and %d heartbeats were refused, want 10 and 6; %d peers", before, got, c.Peers())
 	}
-	c.peers = map[string]time.Time{"old": time.Now().Add(-peerTimeout)}
+	if w := c.writer(); w.Node != "" {
+		t.Errorf("%v writes, of nodes that do not say so", w)
+	}
+	for _, writer := range []string{`"a2","process":"p1","role":"writer","epoch":3`, `"a1","process":"p2","role":"writer","epoch":4`, `"\"}","process":"p3","role":"writer","epoch":5`} {
+		c.heard([]byte(`{"node":` + writer + `}`))
+	}
+	if w := c.writer(); w.Node != "a1" || w.Epoch != 4 { // the other does not know yet
+		t.Errorf("%v writes, want a1 in its epoch 4", w)
+	}
+	c.peers = map[string]peer{"old": {heartbeat{Node: "old", Role: "writer", Epoch: 9}, time.Now().Add(-peerTimeout)}}
+	if w := c.writer(); w.Node != "" {
+		t.Errorf("%v writes, which was not heard of for long", w)
+	}
 	ledgertest.Equal(t, c.Peers(), 0, "peers, of which one was not heard of for long")
 }

@@ -3,6 +3,7 @@ package cluster
 import (
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"slices"
 	"strings"
@@ -41,10 +42,11 @@ type counters struct {
 	first, last, epoch atomic.Uint64 // sequences of the stream as they were told last, and its newest writer's epoch
 	bytes, maxBytes    atomic.Uint64 // that it holds and may hold, likewise; 0: as many as there is room for
 	role               atomic.Uint32
+	since              atomic.Int64 // when this node became the writer, in Unix seconds
 	syncProven         atomic.Bool
 }
 
-// register makes the counters. Roles and kinds of damage are fixed: no label comes from another node.
+// register makes the counters. Roles and kinds of damage are fixed: but for the name of the writer no label comes from another node.
 func (n *counters) register(set *metrics.Set) {
 	n.reconnects = figures.Counter(set, "ledgerd_cluster_reconnects_total", "Connections to a nats-server after the first one.")
 	n.asyncErrors = figures.Counter(set, "ledgerd_cluster_errors_total", "Errors that nats-servers or the connection reported.")
@@ -85,6 +87,19 @@ func (c *Cluster) showGauges(set *metrics.Set) {
 		func() float64 { return figures.One(c.Connected()) })
 	figures.Gauge(set, "ledgerd_cluster_peers", "Other nodes that were heard of within 3 seconds.",
 		func() float64 { return float64(c.Peers()) })
+	figures.Each(set, "ledgerd_cluster_members", "gauge", "Nodes that were heard of within 3 seconds, this one included, by what they are to the log.",
+		"role", roleNames, func(i int) (n uint64) {
+			for _, member := range c.members() {
+				n += uint64(figures.One(member.Role == roleNames[i]))
+			}
+			return n
+		})
+	set.RegisterMetricsWriter(func(w io.Writer) {
+		const name = "ledgerd_cluster_writer_start_time_seconds"
+		writer := c.writer()
+		figures.Head(w, name, "gauge", "When the node that writes the log became its writer, in Unix time; 0 while none says that it writes.")
+		fmt.Fprintf(w, "%s{node=%q} %d\n", name, writer.Node, max(0, writer.Since.Unix()))
+	})
 	figures.Gauge(set, "ledgerd_cluster_lag_seconds", "For how long the node has not known that it holds the whole log.",
 		func() float64 { return c.log.Behind().Seconds() })
 	figures.Gauge(set, "ledgerd_cluster_sync_proven",
