@@ -11,6 +11,7 @@ class Link extends EventTarget {
   state = 'unknown';
   live = true; // streams come
   refusedUntil = 0; // ms since 1970
+  node = ''; // its identifier
 
   up() { this.#be('up'); }
   away() { this.#be('away'); }

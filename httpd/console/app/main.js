@@ -6,6 +6,7 @@ import { clock, duration } from '/console/format.js';
 import { accountPage } from '/console/account.js';
 import { blockPage } from '/console/block.js';
 import { blocksPage } from '/console/blocks.js';
+import { clusterOf, clusterPage } from '/console/cluster.js';
 import { overview } from '/console/overview.js';
 import { begin, figures } from '/console/pulse.js';
 import { classify, enableSearch } from '/console/search.js';
@@ -14,7 +15,7 @@ import { recentPage, transactionPage } from '/console/transactions.js';
 
 const byId = (id) => document.getElementById(id);
 
-const pages = { '': overview, blocks: blocksPage, transactions: recentPage, socket: socketPage, block: blockPage, tx: transactionPage, account: accountPage };
+const pages = { '': overview, blocks: blocksPage, transactions: recentPage, socket: socketPage, cluster: clusterPage, block: blockPage, tx: transactionPage, account: accountPage };
 const named = new Set(['block', 'tx', 'account']); // pages of one thing, whose name is in the hash
 
 let leave = new AbortController(); // aborted when the page is left
@@ -97,7 +98,10 @@ function switchTheme() {
 
 link.addEventListener('change', () => { drawHealth(); drawNotice(); });
 figures.addEventListener('polled', examine);
-figures.addEventListener('change', () => { byId('several').hidden = !figures.several; });
+figures.addEventListener('change', () => {
+  byId('several').hidden = !figures.several;
+  byId('of-cluster').hidden = clusterOf(figures.now) === null;
+});
 budget.addEventListener('change', drawBudget);
 byId('theme').addEventListener('click', switchTheme);
 matchMedia('(prefers-color-scheme: dark)').addEventListener('change', () => document.dispatchEvent(new Event('theme')));
@@ -111,5 +115,6 @@ route();
 begin().then(() => figures.run());
 client.status().then(({ value }) => {
   say(byId('version'), value.version);
-  byId('version').title = `node ${value.node_info.node_id}`;
+  link.node = value.node_info.node_id;
+  byId('version').title = `node ${link.node}`;
 }, () => {});

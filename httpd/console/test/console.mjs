@@ -184,6 +184,27 @@ const steps = {
     }
   },
 
+  // The node is alone, so a cluster's figures are put into its own. They stay for the page in accessible.
+  async 'a cluster tells its story'({ page }) {
+    await page.goto(`${address}/#/cluster`);
+    await page.locator('main', { hasText: 'This node is alone' }).waitFor();
+    assert(await page.locator('#of-cluster').isHidden(), 'a page that a node alone does not have');
+    let [writer, epoch] = ['0a', 1];
+    await page.route('**/api/metrics', async (route) => {
+      const response = await route.fetch();
+      const figures = { epoch, peers: 3, connected: 1, lag_seconds: 0.4, 'role{role="reader"}': 1, 'role{role="writer"}': 0, 'members{role="writer"}': 1,
+        'members{role="standby"}': 1, 'members{role="reader"}': 2, [`writer_start_time_seconds{node="${writer}"}`]: 1_700_000_000 + epoch };
+      await route.fulfill({ response, body: await response.text() + Object.entries(figures).map(([name, value]) => `ledgerd_cluster_${name} ${value}\n`).join('') });
+    });
+    for (const text of ['Node 0a has written the log since', 'It is the first writer', /1 would take over; 2 follow only/, 'It knows that it holds all of the log', 'Nothing. A new writer']) {
+      await page.locator('main', { hasText: text }).waitFor();
+    }
+    [writer, epoch] = ['0b', 2];
+    await page.locator('main tbody', { hasText: 'Node 0b became the writer, in term 2.' }).waitFor();
+    await page.locator('main', { hasText: 'It took over from the writer of term 1.' }).waitFor();
+    await page.locator('header nav a[aria-current]', { hasText: 'Cluster' }).waitFor();
+  },
+
   async 'a budget that is used up'({ page }) {
     await page.goto(`${limited}/`);
     for (let slot = 0; !await page.locator('#notice', { hasText: 'The node answers 429' }).isVisible(); slot++) {
@@ -235,16 +256,24 @@ async function accessible({ page }) {
   const axe = readFileSync(here('../node_modules/axe-core/axe.min.js'), 'utf8');
   const { slot } = await api('/blocks/latest');
   const { transactions: [{ signature, accounts: [wallet] }] } = await api('/transactions/recent?limit=1');
-  await page.goto(`${address}/`);
-  await page.evaluate(axe);
-  for (const at of ['#/', '#/blocks', '#/transactions', '#/socket', `#/block/${slot}`, `#/block/${slot + 1000}`, `#/tx/${signature}`, `#/account/${wallet}`, `#/account/${tokenProgram}`, '#/nowhere']) {
-    await page.goto(`${address}/${at}`);
-    await page.locator('main:not(:has([aria-busy])) h1').waitFor({ state: 'attached' });
+  const look = async (at) => {
     for (const [colorScheme, rules] of [['dark', ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'best-practice']], ['light', ['color-contrast', 'link-in-text-block']]]) {
       await page.emulateMedia({ colorScheme });
       const { violations } = await page.evaluate((runOnly) => axe.run({ runOnly }), rules);
       assert.deepEqual(violations.map(({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html).slice(0, 3).join(' ')}`), [], `${at} in ${colorScheme}`);
     }
+  };
+  await page.goto(`${address}/docs/streaming`); // with contents, tables and code, as other pages of the manual
+  await page.evaluate(axe);
+  await look('the manual');
+  await page.getByRole('button', { name: 'copy' }).first().click();
+  await page.getByRole('button', { name: /copied|marked/ }).first().waitFor();
+  await page.goto(`${address}/`);
+  await page.evaluate(axe);
+  for (const at of ['#/', '#/blocks', '#/transactions', '#/socket', '#/cluster', `#/block/${slot}`, `#/block/${slot + 1000}`, `#/tx/${signature}`, `#/account/${wallet}`, `#/account/${tokenProgram}`, '#/nowhere']) {
+    await page.goto(`${address}/${at}`);
+    await page.locator('main:not(:has([aria-busy])) h1').waitFor({ state: 'attached' });
+    await look(at);
   }
 }
 

@@ -1,0 +1,60 @@
+// The cluster as this node's figures tell it: who writes, who would take over, how far this node is behind, and what has changed.
+
+import { link } from '/console/api.js';
+import { commands, curl } from '/console/curl.js';
+import { h, table } from '/console/dom.js';
+import { clock, duration, number } from '/console/format.js';
+import { figures } from '/console/pulse.js';
+
+const does = { writer: 'writes', standby: 'follows, and waits to take over', reader: 'follows', deposed: 'was replaced, and begins anew' };
+
+/** Null of a node that is alone. @param {Map<string, number>} now */
+export function clusterOf(now) {
+  const figure = (name) => now.get(`ledgerd_cluster_${name}`) ?? 0;
+  const label = (name) => [...now].find(([key, value]) => value > 0 && key.startsWith(`ledgerd_cluster_${name}{`))?.[0].match(/"(.*)"/)[1] ?? '';
+  return now.has('ledgerd_cluster_epoch') ? { figure, epoch: figure('epoch'), role: label('role'), writer: label('writer_start_time_seconds') } : null;
+}
+
+const changes = []; // newest first
+let last = null; // the cluster at the newest poll
+
+figures.addEventListener('polled', () => {
+  const now = clusterOf(figures.now);
+  const say = (text) => changes.unshift(h('tr', {}, h('td', {}, clock(Date.now())), h('td', {}, text)));
+  if (now && last) {
+    const [peers, before] = [now, last].map(({ figure }) => figure('peers'));
+    if (peers !== before) say(`Other nodes that are heard of: ${peers}, after ${before}.`);
+    if (now.role !== last.role) say(`This node ${does[now.role]} now.`);
+    if (now.writer === '' && last.writer !== '') say(`Node ${last.writer}, which wrote, is not heard of any more.`);
+    if (now.writer !== '' && (now.writer !== last.writer || now.epoch > last.epoch)) say(`Node ${now.writer} became the writer, in term ${number(now.epoch)}.`);
+    changes.length = Math.min(changes.length, 100);
+  }
+  last = now;
+});
+
+function story({ figure, epoch, role, writer }) {
+  const [since, lag] = [1000 * figure('writer_start_time_seconds'), figure('lag_seconds')];
+  return [
+    figure('connected') ? '' : 'No nats-server is connected: this was known last.',
+    writer ? `${writer === link.node ? 'This node' : `Node ${writer}`} has written the log since ${clock(since)}, for ${duration(Date.now() - since)}, in term ${number(epoch)}. ${epoch > 1
+      ? `It took over from the writer of term ${number(epoch - 1)}.` : 'It is the first writer.'}`
+      : 'No node says that it writes the log. One that waits takes over once it holds all of it; reads go on.',
+    `${figure('members{role="standby"}') || 'Nobody'} would take over; ${figure('members{role="reader"}')} follow only.`,
+    `This node, ${link.node}, ${does[role]}. ${lag < 3 ? 'It knows that it holds all of the log' : `For ${duration(1000 * lag)} it has not known that it holds all of the log`}.`,
+  ].filter(Boolean).map((text) => h('p', {}, text));
+}
+
+/** @param {AbortSignal} signal */
+export function clusterPage(signal) {
+  const place = h('div', {}, 'Asking the node …');
+  const draw = () => {
+    if (figures.at === 0) return;
+    const now = clusterOf(figures.now);
+    place.replaceChildren(...(now ? story(now) : [h('p', {}, 'This node is alone. The manual says how ', h('a', { href: '/docs/cluster' }, 'nodes share a ledger'), '.')]));
+    if (now) place.append(h('h2', {}, 'Seen by this page'), changes.length > 0 ? table('Changes', ['when', 'what'], h('tbody', {}, changes))
+      : h('p', { class: 'quiet' }, 'Nothing. A new writer, and nodes that come and go, are listed here.'));
+  };
+  figures.addEventListener('change', draw, { signal });
+  draw();
+  return { title: 'Cluster', element: h('div', {}, h('h1', {}, 'Cluster'), place, commands(curl('/metrics'), curl('/status'))) };
+}
