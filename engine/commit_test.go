@@ -61,6 +61,31 @@ func TestNextBatchIsAppliedDuringACommit(t *testing.T) {
 	})
 }
 
+// TestBatchIsFullOfLargeBlocks holds a commit back and shows three blocks of 40 MiB of data each, of which one fills a batch.
+func TestBatchIsFullOfLargeBlocks(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
+		n, turn := gated(t)
+		root := rootBlock(100)
+		n.send(root)
+		data := ledger.NewData(make([]byte, ledger.MaxDataBytes))
+		chain := chainOf(root, 3)
+		for _, b := range chain {
+			for i := range 4 {
+				b.Accounts = append(b.Accounts, ledger.AccountWrite{Pubkey: key(i), Lamports: 1, Owner: key(9), Known: ledger.FieldOwner | ledger.FieldData, Data: data})
+			}
+		}
+		n.send(events(chain...)...)
+		for taken := range uint64(3) {
+			if got := n.Stats().Blocks; got != 2+taken {
+				t.Fatalf("%d blocks were taken before commit %d ends, want %d", got, taken, 2+taken)
+			}
+			turn()
+		}
+		turn()
+		ledgertest.Equal(t, n.Head().Tip(ledger.Processed).Slot, chain[2].Slot, "the slot that is shown")
+	})
+}
+
 // F48: TestStopCommitsWhatIsApplied stops a node whose log is busy: the batch that was applied meanwhile
 // is committed too, and the last snapshot is of what was seen.
 func TestStopCommitsWhatIsApplied(t *testing.T) {

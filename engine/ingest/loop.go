@@ -13,9 +13,10 @@ import (
 	"ledgerd/engine/sequencer"
 )
 
-// BatchEvents is how many events may share one commit. Two batches are under way: one that
-// is being committed, and one that is being applied.
-const BatchEvents = 32
+// BatchEvents is how many events may share one commit, and batchBytes about how much they take in memory: blocks of accounts with data fill it before. What
+// the log encodes of a batch then fits into the buffer that it keeps, and growing one for every commit took a tenth of the work of such blocks. Two
+// batches are under way: one that is being committed, and one that is being applied.
+const BatchEvents, batchBytes = 32, 24 << 20
 
 // loop is the goroutine of the sequencer: no other touches its fields, but for the channels.
 type loop struct {
@@ -32,6 +33,7 @@ type loop struct {
 	busy       bool      // the committer has a batch
 	failed     bool      // a batch failed: the committer gets no other, and later records are never published
 	events     int       // taken for the next batch
+	bytes      int       // that these take
 	receivedAt time.Time // when the first of these was taken
 }
 
@@ -114,7 +116,7 @@ type inputs struct {
 // next waits for one thing to happen and deals with it.
 func (l *loop) next(ctx context.Context, in *inputs, due <-chan time.Time) error {
 	events, calls, answers := in.events, in.calls, l.writer.Filler.Answers()
-	if l.events >= BatchEvents {
+	if l.isFull() {
 		events, calls, answers = nil, nil, nil // the next batch is full, and the one before is not committed
 	}
 	select {
@@ -183,12 +185,21 @@ func (l *loop) take(ev ledger.Event) error {
 	if l.receivedAt.IsZero() {
 		l.receivedAt = time.Now()
 	}
-	err := l.seq.Handle(ev)
-	for l.events++; err == nil && l.events < BatchEvents && len(l.feed) > 0; l.events++ {
-		err = l.seq.Handle(<-l.feed)
+	err := l.handle(ev)
+	for err == nil && !l.isFull() && len(l.feed) > 0 {
+		err = l.handle(<-l.feed)
 	}
 	return err
 }
+
+func (l *loop) handle(ev ledger.Event) error {
+	l.events++
+	l.bytes += sequencer.EventBytes(ev)
+	return l.seq.Handle(ev)
+}
+
+// isFull reports whether the next batch takes no more events.
+func (l *loop) isFull() bool { return l.events >= BatchEvents || l.bytes >= batchBytes }
 
 // learn applies fetched accounts as base state. It refuses them while ingest is stopped or paused.
 func (l *loop) learn(a *fill.Answer) error {
@@ -240,7 +251,7 @@ func (l *loop) handOver() error {
 	}
 	l.writer.paused.Store(l.seq.Paused())
 	b := &batch{Batch: sealed, receivedAt: l.receivedAt, shared: l.writer.Shared == nil || !l.writer.Writes()}
-	l.busy, l.events, l.receivedAt = true, 0, time.Time{}
+	l.busy, l.events, l.bytes, l.receivedAt = true, 0, 0, time.Time{}
 	l.batches <- b
 	return nil
 }
@@ -275,6 +286,11 @@ func (l *loop) replay(commit []*ledger.Record) error {
 	err := l.seq.Follow(commit)
 	if err == nil {
 		l.events += len(commit)
+		for _, r := range commit {
+			if r.Block != nil {
+				l.bytes += r.Block.SizeBytes()
+			}
+		}
 		return nil
 	}
 	l.failed = true

@@ -39,7 +39,7 @@ func (s *Sequencer) Handle(ev ledger.Event) error {
 		next := s.backlog[0]
 		s.backlog[0] = nil
 		s.backlog = s.backlog[1:]
-		s.backlogBytes -= eventBytes(next)
+		s.backlogBytes -= EventBytes(next)
 		if err := s.decide(next); err != nil {
 			return err
 		}
@@ -68,12 +68,12 @@ func (s *Sequencer) keepBack(ev ledger.Event) error {
 		s.config.Logger.Warn("ingest pauses: too much is unfinalized", "bytes", s.chain.UnfinalizedBytes)
 	}
 	s.backlog = append(s.backlog, ev)
-	s.backlogBytes += eventBytes(ev)
+	s.backlogBytes += EventBytes(ev)
 	return nil
 }
 
-// eventBytes estimates what an event takes in memory.
-func eventBytes(ev ledger.Event) int {
+// EventBytes estimates what an event takes in memory.
+func EventBytes(ev ledger.Event) int {
 	if sized, ok := ev.(interface{ SizeBytes() int }); ok {
 		return sized.SizeBytes()
 	}
