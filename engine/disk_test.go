@@ -81,7 +81,7 @@ func TestWriterWithAFullDiskResigns(t *testing.T) {
 		if !first.resigned.Load() {
 			t.Fatal("it keeps the log to itself")
 		}
-		first.mustSay("the disk is full: another node may write the shared log, and this one ends")
+		first.mustSay("the disk is full: another node may write the shared log, and this one begins anew")
 		first.mustStand(last.Slot - 1)
 		second.mustLead()
 		next := chainOf(last, 2)

@@ -50,7 +50,7 @@ func (e *Engine) unhealthy() string {
 	lag := e.writer.Lag()
 	switch shortage, resigned := e.writer.Shortage(); {
 	case resigned:
-		return shortage + ": another node may write the shared log, and this one ends once that has passed; reads go on"
+		return shortage + ": another node may write the shared log, and this one begins anew once that has passed; reads go on"
 	case shortage != "" && e.Head() == nil:
 		return shortage + ": the log cannot go on until that has passed"
 	case shortage != "":

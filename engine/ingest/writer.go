@@ -231,7 +231,7 @@ func (w *Writer) waitForSpace(ctx context.Context, try func() error) error {
 			w.Logger.Error(why+": ingest waits", "error", err)
 		}
 		if w.leads.Load() && time.Since(began) >= w.MaxLag && !w.resigned.Swap(true) {
-			w.Logger.Error(why + " for too long: another node may write the shared log, and this one ends once that has passed")
+			w.Logger.Error(why + " for too long: another node may write the shared log, and this one begins anew once that has passed")
 			w.resign()
 		}
 		select {
