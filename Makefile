@@ -73,7 +73,7 @@ race-nodes: race-built
 ##@ Try it for longer
 # It fails every disk call of a run, kills nodes, stops them while they recover, cuts the power, fills the disk, cuts the
 # streams of the client libraries and follows schedules of faults.
-crash: ## the long durability test; CYCLES=5 SCHEDULES=60 CUTS=250 STRIDE= is a quarter as long
+crash: ## the long durability test; CYCLES=4 SCHEDULES=50 CUTS=250 STRIDE= is a quarter as long
 	LEDGERD_CRASH_ALL=$(STRIDE) LEDGERD_CRASH_CYCLES=$(CYCLES) LEDGERD_POWER_CUTS=$(CYCLES) LEDGERD_DISK_CYCLES=$(CYCLES) LEDGERD_FAULT_SCHEDULES=$(SCHEDULES) LEDGERD_CLIENT_CUTS=$(CUTS) go test -count 1 -timeout 30m -run 'EveryDiskCall|KilledNode|PowerCut|FullDisk|StopDuringReplay|FaultSchedules|ClientsFollow|FaultAtEveryCall' ./engine ./snapshot/wal ./cmd/ledgerd
 
 crash-all: ## everything that other tests sample: a quarter of an hour

@@ -89,7 +89,7 @@ func openSession(t *testing.T, shell, dir string) *session {
 	t.Helper()
 	s := &session{T: t, dir: dir}
 	c := exec.CommandContext(t.Context(), os.Args[0])
-	c.Env, c.Dir, c.Stderr = append(os.Environ(), inNetwork+"="+shell), dir, &s.errs
+	c.Env, c.Dir, c.Stderr = append(os.Environ(), inNetwork+"="+shell, undebugged), dir, &s.errs
 	c.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNET | syscall.CLONE_NEWPID}
 	if os.Getuid() != 0 {
 		c.SysProcAttr.Cloneflags |= syscall.CLONE_NEWUSER
@@ -197,6 +197,9 @@ func shape(v any) any {
 	return v
 }
 
+// undebugged has programs linked without what debuggers read, in half the time.
+const undebugged = "GOFLAGS=-ldflags=-w"
+
 // The commands of the README and the manual do what they say as they are printed, in bash and in zsh, for one who has built the
 // programs; where a page does not start a server itself, make run has been typed before.
 func TestCommandsOfTheManualRunAsPrinted(t *testing.T) {
@@ -205,7 +208,7 @@ func TestCommandsOfTheManualRunAsPrinted(t *testing.T) {
 	}
 	t.Parallel()
 	built := t.TempDir()
-	const build = `tar -C ../.. --exclude ./.git --exclude ./bin --exclude ./data --exclude node_modules -cf - . | tar -C "$0" -xf - && make -C "$0" build`
+	const build = `tar -C ../.. --exclude ./.git --exclude ./bin --exclude ./data --exclude node_modules -cf - . | tar -C "$0" -xf - && `+undebugged+` make -C "$0" build`
 	output(t, ".", "sh", "-c", build, built)
 	var recorded bytes.Buffer
 	z := gzip.NewWriter(&recorded)
