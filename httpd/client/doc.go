@@ -24,6 +24,12 @@
 // complete one from the handler's Ready on. Names that are added while a stream runs, by [More], are told in the same way, and Ready
 // comes once more.
 //
+// # Module
+//
+// The package is a part of the module ledgerd, and needs fasthttp/websocket alone. A program that uses it has in its go.mod the seven modules that it
+// is compiled from, and in its go.sum these and no others: the go command leaves out what the rest of ledgerd needs, 49 modules that only go list -m
+// all shows. As a module of its own it would come with as many, and go build, go test, go vet and staticcheck of ./... would leave it out.
+//
 // # Integers
 //
 // All amounts and numbers are exact up to 2^64-1. Amounts of tokens are decimal strings, as the node
