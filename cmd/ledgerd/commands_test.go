@@ -208,7 +208,7 @@ func TestCommandsOfTheManualRunAsPrinted(t *testing.T) {
 	}
 	t.Parallel()
 	built := t.TempDir()
-	const build = `tar -C ../.. --exclude ./.git --exclude ./bin --exclude ./data --exclude node_modules -cf - . | tar -C "$0" -xf - && `+undebugged+` make -C "$0" build`
+	const build = `tar -C ../.. --exclude ./.git --exclude ./bin --exclude ./data --exclude node_modules -cf - . | tar -C "$0" -xf - && ` + undebugged + ` make -C "$0" build`
 	output(t, ".", "sh", "-c", build, built)
 	var recorded bytes.Buffer
 	z := gzip.NewWriter(&recorded)
