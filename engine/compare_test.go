@@ -306,8 +306,13 @@ func (c *comparer) lists(e *Engine, q ledger.Query, s shown) error {
 			return fmt.Errorf("program %s by %d: %w", program, limit, err)
 		}
 	}
-	for _, wallet := range c.wallets {
+	for i, wallet := range slices.Concat(c.wallets, c.keys[:4]) {
 		want := s.world.members(func(a seen) bool { return a.heldBy(wallet) })
+		if q.OfDelegate = i >= len(c.wallets); q.OfDelegate { // which the generator makes any key
+			want = s.world.members(func(a seen) bool {
+				return a.token.Known && a.token.Value.Details.Value.Delegate == ledger.Some(wallet)
+			})
+		}
 		err := c.pages(s, wallet, want, limit, func(after ledger.Opt[ledger.Pubkey]) (got []ledger.Account, next ledger.Opt[ledger.Pubkey], v ledger.View, err error) {
 			page, next, v, err := e.Tokens(q, wallet, after, limit)
 			for i := range page {
@@ -317,7 +322,7 @@ func (c *comparer) lists(e *Engine, q ledger.Query, s shown) error {
 			return got, next, v, err
 		})
 		if err != nil {
-			return fmt.Errorf("tokens of %s by %d: %w", wallet, limit, err)
+			return fmt.Errorf("tokens of %s (delegate: %v) by %d: %w", wallet, q.OfDelegate, limit, err)
 		}
 	}
 	return nil

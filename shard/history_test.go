@@ -338,6 +338,10 @@ func (h *history) writes(most int) (all []ledger.AccountWrite) {
 			w.Owner = ledger.TokenProgram
 			mint, owner := testKey(h.r.IntN(3)), wallet(h.r.IntN(h.groups))
 			w.Token = &ledger.TokenAccount{Mint: mint, Owner: owner, Amount: uint64(h.r.IntN(3))}
+			if h.r.IntN(2) == 0 {
+				w.Token.Details.Known = true
+				w.Token.Details.Value.Delegate = ledger.Opt[ledger.Pubkey]{Known: h.r.IntN(3) > 0, Value: wallet(h.r.IntN(h.groups))}
+			}
 		case 2:
 			w.Mint = &ledger.Mint{Decimals: 2, Supply: ledger.Some(uint64(h.r.IntN(9)))}
 		}

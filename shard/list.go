@@ -24,10 +24,17 @@ type Page struct {
 	DataUnknown bool
 }
 
+// What accounts are listed by.
+const (
+	ByProgram  = packed.ByProgram
+	ByWallet   = packed.ByWallet
+	ByDelegate = packed.ByDelegate
+)
+
 // Members names one list of accounts.
 type Members struct {
-	Group    ledger.Pubkey
-	ByWallet bool // token accounts of a wallet, else accounts of a program
+	Group ledger.Pubkey
+	By    packed.Kind
 	// Where selects those that are listed; nil: all.
 	Where *ledger.DataFilter
 }
@@ -36,9 +43,6 @@ type Members struct {
 // capacity of to; after an error the shard may still write there, so the caller must not reuse to.
 // It may return fewer accounts, even none, without being done.
 func (s *Shard) List(m Members, after ledger.Opt[ledger.Pubkey], limit int, v ledger.Version, deadline time.Time, to []ledger.Account) (Page, error) {
-	g := packed.Group{Kind: packed.ByProgram, Key: m.Group}
-	if m.ByWallet {
-		g.Kind = packed.ByWallet
-	}
+	g := packed.Group{Kind: m.By, Key: m.Group}
 	return askAt(s, v, deadline, func(st *state) Page { return st.accounts.page(g, m.Where, after, limit, v, to) })
 }

@@ -130,8 +130,11 @@ func (n *node) compare(keys []int, v ledger.Version, page int, want *plain) {
 	}
 	for i := range testGroups {
 		for m, member := range map[Members]func(*ledger.Account) bool{
-			{Group: program(i)}:                func(a *ledger.Account) bool { return ownerOf(a) == ledger.Some(program(i)) },
-			{Group: wallet(i), ByWallet: true}: func(a *ledger.Account) bool { return walletOf(a) == ledger.Some(wallet(i)) },
+			{Group: program(i)}:              func(a *ledger.Account) bool { return ownerOf(a) == ledger.Some(program(i)) },
+			{Group: wallet(i), By: ByWallet}: func(a *ledger.Account) bool { return walletOf(a) == ledger.Some(wallet(i)) },
+			{Group: wallet(i), By: ByDelegate}: func(a *ledger.Account) bool {
+				return walletOf(a).Known && a.Token.Details.Value.Delegate == ledger.Some(wallet(i))
+			},
 			{Group: program(i), Where: &ledger.DataFilter{Size: ledger.Some(uint64(1))}}: func(a *ledger.Account) bool {
 				return ownerOf(a) == ledger.Some(program(i)) && a.Known&ledger.FieldData != 0 && a.Data.Len() == 1
 			},

@@ -15,6 +15,8 @@ type Query struct {
 	Parts BlockParts
 	// Where, of the accounts of a program, selects those that are listed; nil: all.
 	Where *DataFilter
+	// OfDelegate lists the token accounts that somebody may spend from, instead of those of a wallet.
+	OfDelegate bool
 	// Recent looks for a transaction in memory alone, not on disk.
 	Recent bool
 }

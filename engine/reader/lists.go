@@ -32,10 +32,14 @@ func (r *Reader) Program(q ledger.Query, program ledger.Pubkey, after ledger.Opt
 	return p.items, p.next, v, err
 }
 
-// Tokens is Program for the token accounts of a wallet.
+// Tokens is Program for the token accounts of a wallet or, if the query says so, of a delegate.
 func (r *Reader) Tokens(q ledger.Query, owner ledger.Pubkey, after ledger.Opt[ledger.Pubkey], limit int) ([]ledger.TokenAnswer, ledger.Opt[ledger.Pubkey], ledger.View, error) {
 	p, v, err := answer(r, q, func(v ledger.View, deadline time.Time) (p page[ledger.TokenAnswer], err error) {
-		l, err := r.members(v, shard.Members{Group: owner, ByWallet: true}, after, limit, deadline, nil)
+		m := shard.Members{Group: owner, By: shard.ByWallet}
+		if q.OfDelegate {
+			m.By = shard.ByDelegate
+		}
+		l, err := r.members(v, m, after, limit, deadline, nil)
 		if err == nil {
 			p.next = l.next
 			p.items, err = r.withMints(v, l.items, deadline)
@@ -117,9 +121,9 @@ func (r *Reader) knowsOwner(v ledger.View, key ledger.Pubkey, deadline time.Time
 		return err
 	}
 	for _, s := range r.Shards {
-		for _, byWallet := range []bool{false, true} {
+		for by := shard.ByProgram; by <= shard.ByWallet; by++ {
 			for part := (shard.Page{}); !part.Done; {
-				part, err = s.List(shard.Members{Group: key, ByWallet: byWallet}, part.Next, 1, v.Tip().Version, deadline, nil)
+				part, err = s.List(shard.Members{Group: key, By: by}, part.Next, 1, v.Tip().Version, deadline, nil)
 				if err != nil || len(part.Accounts) > 0 {
 					return err
 				}

@@ -296,7 +296,13 @@ func (l *fakeLedger) Tokens(q ledger.Query, owner ledger.Pubkey, after ledger.Op
 	if v, err = l.view(q); err != nil {
 		return nil, next, v, err
 	}
-	accounts, next := l.list(v, after, func(a *ledger.Account) bool { w := a.Wallet(); return w != nil && *w == owner })
+	accounts, next := l.list(v, after, func(a *ledger.Account) bool {
+		if q.OfDelegate {
+			return a.Wallet() != nil && a.Token.Details.Value.Delegate == ledger.Some(owner)
+		}
+		w := a.Wallet()
+		return w != nil && *w == owner
+	})
 	for _, a := range accounts {
 		all = append(all, ledger.TokenAnswer{Account: a, Mint: l.mints[a.Token.Mint]})
 	}

@@ -133,8 +133,17 @@ func (c *call) tokensOf(name string) (key ledger.Pubkey, filter tokenFilter, f f
 }
 
 // tokensByOwner answers the token accounts of a wallet.
-func (c *call) tokensByOwner(dst []byte) ([]byte, error) {
-	owner, filter, f, err := c.tokensOf("owner")
+func (c *call) tokensByOwner(dst []byte) ([]byte, error) { return c.appendTokens(dst, "owner") }
+
+// tokensByDelegate answers the token accounts that somebody may spend from.
+func (c *call) tokensByDelegate(dst []byte) ([]byte, error) {
+	c.query.OfDelegate = true
+	return c.appendTokens(dst, "delegate")
+}
+
+// appendTokens appends the token accounts of the first parameter, which the method calls by a name.
+func (c *call) appendTokens(dst []byte, name string) ([]byte, error) {
+	owner, filter, f, err := c.tokensOf(name)
 	if err != nil {
 		return dst, err
 	}
@@ -177,15 +186,7 @@ func (c *call) tokensByOwner(dst []byte) ([]byte, error) {
 	return append(dst, `]}`...), nil
 }
 
-// tokensByDelegate and largestTokens are lists that the ledger has no index for.
-func (c *call) tokensByDelegate(dst []byte) ([]byte, error) {
-	key, _, _, err := c.tokensOf("delegate")
-	if err == nil {
-		err = elsewhere(codeExcluded, "%s: this node has no index of token accounts by their delegates", key)
-	}
-	return dst, err
-}
-
+// largestTokens is a list that the ledger has no index for.
 func (c *call) largestTokens(dst []byte) ([]byte, error) {
 	key, _, err := c.about("mint")
 	if err == nil {

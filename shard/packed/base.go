@@ -11,7 +11,7 @@ import (
 type Base struct {
 	store  recordStore
 	byKey  *tree        // all accounts, tombstones included
-	lists  [Kinds]*tree // that of wallets has those with the same hash in one group, the other is exact
+	lists  [Kinds]*tree // that of programs is exact, the others have in one group those with the same hash
 	closed *btree.BTreeG[closed]
 	pins   pins
 	room   room // for Unpack

@@ -41,6 +41,11 @@ func TestBaseEqualsPlainMap(t *testing.T) {
 			}
 			delete(held, a.Pubkey)
 		default:
+			if was := held[a.Pubkey]; n < 90 && was != nil && was.Token != nil { // nothing but the delegate changes
+				a = new(*was)
+				a.Token = new(*was.Token)
+				a.Token.Details = ledger.Some(ledger.TokenDetails{Delegate: ledger.Opt[ledger.Pubkey]{Known: n < 80, Value: key(r.IntN(20))}})
+			}
 			b.Put(b.Get(&a.Pubkey), a)
 			held[a.Pubkey] = a
 		}
@@ -136,8 +141,8 @@ func checkBase(t *testing.T, r *rand.Rand, b *Base, held map[ledger.Pubkey]*ledg
 		checkStore(t, &b.store, live)
 	}
 
-	lens := [...]int{b.lists[ByProgram].listings.Len(), b.lists[ByWallet].listings.Len(), b.Len()}
-	wantLens := [...]int{0, 0, len(held)}
+	lens := [...]int{b.lists[ByProgram].listings.Len(), b.lists[ByWallet].listings.Len(), b.lists[ByDelegate].listings.Len(), b.Len()}
+	wantLens := [...]int{0, 0, 0, len(held)}
 	for n := range 21 {
 		group := key(n)
 		if n == 20 {
@@ -146,6 +151,9 @@ func checkBase(t *testing.T, r *rand.Rand, b *Base, held map[ledger.Pubkey]*ledg
 		for k, in := range [Kinds]func(*ledger.Account) bool{
 			ByProgram: func(a *ledger.Account) bool { return a.Exists() && a.Known&ledger.FieldOwner != 0 && a.Owner == group },
 			ByWallet:  func(a *ledger.Account) bool { return a.Exists() && a.Token != nil && a.Token.Owner == group },
+			ByDelegate: func(a *ledger.Account) bool {
+				return a.Exists() && a.Token != nil && a.Token.Details.Known && a.Token.Details.Value.Delegate == ledger.Some(group)
+			},
 		} {
 			want, got := sortedKeys(held, in), []ledger.Pubkey(nil)
 			wantLens[k] += len(want)

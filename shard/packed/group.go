@@ -9,8 +9,9 @@ import (
 type Kind uint8
 
 const (
-	ByProgram Kind = iota // the accounts that a program is known to own
-	ByWallet              // the token accounts of a wallet
+	ByProgram  Kind = iota // the accounts that a program is known to own
+	ByWallet               // the token accounts of a wallet
+	ByDelegate             // the token accounts that somebody else may spend from
 	Kinds
 )
 
@@ -21,8 +22,20 @@ func (k Kind) Of(a *ledger.Account) *ledger.Pubkey {
 		return nil
 	case k == ByProgram:
 		return a.Program()
+	case k == ByWallet:
+		return a.Wallet()
+	case a.Wallet() == nil:
+		return nil
 	}
-	return a.Wallet()
+	return delegateIn(&a.Token.Details)
+}
+
+// delegateIn returns the delegate in the details of a token account, nil for none.
+func delegateIn(d *ledger.Opt[ledger.TokenDetails]) *ledger.Pubkey {
+	if !d.Known || !d.Value.Delegate.Known {
+		return nil
+	}
+	return &d.Value.Delegate.Value
 }
 
 // Group is a set of accounts that can be listed.
@@ -47,9 +60,9 @@ func (b *Base) numbersOf(a *ledger.Account) (n numbers) {
 // number returns the number under which a member of a group is listed, so that the members are in the order of their keys: 32 bits for
 // the group and then the first 4 bytes of the key.
 func (b *Base) number(g Group, member *ledger.Pubkey) uint64 {
-	group := b.store.keys.Find(&g.Key) // 0, under which nothing is listed, if no account has the program
-	if g.Kind == ByWallet {
-		group = arena.Ref(arena.HashOf(&g.Key)) // which a few wallets share
+	group := arena.HashOf(&g.Key) // which a few wallets share
+	if g.Kind == ByProgram {
+		group = uint32(b.store.keys.Find(&g.Key)) // 0, under which nothing is listed, if no account has the program
 	}
 	return uint64(group)<<32 | member.Prefix()>>32
 }

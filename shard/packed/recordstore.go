@@ -56,8 +56,20 @@ func (s *recordStore) sameGroups(r arena.Ref, a *ledger.Account) bool {
 	p := s.records.At(r)
 	meta, _ := flagsOf(a)
 	return (p.meta^meta)&listed == 0 && s.keys.Names.At(p.owner).Pubkey == a.Owner &&
-		(a.Token == nil || s.holdings.At(p.more).wallet == a.Token.Owner)
+		(a.Token == nil || s.holdings.At(p.more).wallet == a.Token.Owner) &&
+		((p.meta|meta)&flagExtra == 0 || sameKey(s.delegate(p), ByDelegate.Of(a))) // without extras there is no delegate
 }
+
+// delegate returns the delegate of the account of a record, nil for none.
+func (s *recordStore) delegate(p *record) *ledger.Pubkey {
+	r := s.parts(p).extra
+	if r == 0 || !p.exists() || s.extras.At(r).delegation == 0 {
+		return nil
+	}
+	return delegateIn(s.delegations.At(s.extras.At(r).delegation))
+}
+
+func sameKey(a, b *ledger.Pubkey) bool { return a == b || a != nil && b != nil && *a == *b }
 
 // parts are what a record refers to, 0 for none.
 type parts struct{ holding, data, extra arena.Ref }
