@@ -24,7 +24,7 @@ export class Plug {
 
 // A socket that could not be opened.
 class Dead {
-  constructor() { setTimeout(() => this.onclose?.({ code: 1006, reason: '' })); }
+  constructor() { setTimeout(() => this.onclose?.({ code: 4000, reason: 'unplugged' })); }
 
   close() {}
 }

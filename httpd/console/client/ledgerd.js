@@ -80,24 +80,19 @@ export class Client {
   accounts(pubkeys, read) { return this.get('/accounts', { ...read, keys: pubkeys.join(',') }); }
 
   /** Asks for a path below /api, and again while the node asks to come later and the patience lasts. */
-  async get(path, { signal, ...query } = {}) {
+  async get(path, { signal, patience = this.options.patience, ...query } = {}) {
     const words = new URLSearchParams(Object.entries(query).flatMap(([name, value]) => [value ?? []].flat().map((one) => [name, one])));
     const address = `${this.base}${path}${words.size > 0 ? `?${words}` : ''}`;
-    for (const late = Date.now() + this.options.patience; ;) {
-      const { refused, ...answer } = await this.once(address, signal);
-      if (!refused) return answer;
+    for (const late = Date.now() + patience; ;) {
+      const response = await (this.options.fetch ?? fetch)(address, { headers: this.headers(), signal });
+      this.note(response.headers);
+      const text = await response.text();
+      if (response.ok) return this.answer(response.headers, text);
+      const refused = statusError(response, text);
       const wait = refused.retryAfter * 1000;
       if (wait === 0 || Date.now() + wait > late) throw refused;
       await sleep(wait, signal);
     }
-  }
-
-  /** Asks once, and returns the answer, or how it is refused. */
-  async once(address, signal) {
-    const response = await (this.options.fetch ?? fetch)(address, { headers: this.headers(), signal });
-    this.note(response.headers);
-    const text = await response.text();
-    return response.ok ? this.answer(response.headers, text) : { refused: statusError(response, text) };
   }
 
   headers() { return this.options.apiKey ? { Authorization: `Bearer ${this.options.apiKey}` } : {}; }
@@ -204,36 +199,35 @@ class Stream {
     this.#awaits = 'open';
     this.#watch();
     let opened = false;
-    socket.onopen = () => {
-      opened = true;
-      if (socket === this.#socket) this.#open();
-    };
+    socket.onopen = () => { if ((opened = socket === this.#socket)) this.#open(); };
     socket.onmessage = ({ data }) => { if (socket === this.#socket) this.#take(String(data)); };
     socket.onerror = () => {}; // a close follows
     socket.onclose = ({ code, reason }) => {
       if (socket !== this.#socket) return;
       if (finalCodes.includes(code)) {
-        this.close();
-        this.#tell('failed', new StatusError(400, `closed with ${code}`, reason, 0));
+        this.#fail(new StatusError(400, `closed with ${code}`, reason, 0));
       } else if (!opened && code === 1006) {
-        this.#refused(socket, address.replace(/^ws/, 'http'));
+        this.#refused(socket, Object.fromEntries(query));
       } else {
         this.#lost(`closed with ${code} ${reason}`.trim(), code === 1008 && !this.#known ? debtPause : 0);
       }
     };
   }
 
-  // Why a handshake was refused nobody tells a browser, but a plain request for the same path is refused alike. One that is not is told that
-  // the path is a WebSocket.
-  async #refused(socket, address) {
-    const { refused } = await this.#client.once(address).catch(() => ({}));
-    if (socket !== this.#socket) return; // the stream was closed, or has begun to connect again
-    if (!refused || refused.details.startsWith('this path is a WebSocket')) this.#lost('closed with 1006');
-    else if (refused.status === 429 || refused.status >= 500) this.#lost(refused.message, refused.retryAfter * 1000);
-    else {
-      this.close(); // the next handshake would be refused the same
-      this.#tell('failed', refused);
-    }
+  // No browser says why a handshake was refused, but a plain request for the same is refused alike, or told that the path is a WebSocket.
+  async #refused(socket, query) {
+    const error = await this.#client.get('/ws/accounts', { ...query, patience: 0 }).catch((e) => e);
+    if (socket !== this.#socket) return; // it is no longer waited for
+    const { status, details, retryAfter } = error;
+    if (!status || details.startsWith('this path is')) this.#lost('closed with 1006');
+    else if (status === 429 || status >= 500) this.#lost(error.message, retryAfter * 1000);
+    else this.#fail(error);
+  }
+
+  // Ends the stream: the same would be refused again.
+  #fail(error) {
+    this.close();
+    this.#tell('failed', error);
   }
 
   // Whoever hears nothing for a while has lost the connection, though nobody told it.
@@ -291,8 +285,7 @@ class Stream {
     const frame = parse(text);
     switch (frame.type) {
       case 'error':
-        this.close(); // the next subscription would be refused the same
-        this.#tell('failed', new StatusError(400, frame.error, frame.details, 0));
+        this.#fail(new StatusError(400, frame.error, frame.details, 0));
         return;
       case 'resync_required':
         this.#known = false;
