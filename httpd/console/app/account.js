@@ -1,14 +1,14 @@
 // The page of an account: its record, what it holds, and its changes as they happen.
 
-import { client } from '/console/api.js';
-import { facts, h, say, table } from '/console/dom.js';
-import { accountLink, amount, blockLink, number } from '/console/format.js';
-import { commands, curl, wscat } from '/console/curl.js';
-import { nameOf } from '/console/names.js';
-import { asked, paged, refusal } from '/console/page.js';
-import { figures } from '/console/pulse.js';
-import { transactionHeadings, transactionRow } from '/console/transactions.js';
-import { Updates } from '/console/updates.js';
+import { client } from './api.js';
+import { cell, facts, h, say, table } from './dom.js';
+import { accountLink, amount, blockLink, number } from './format.js';
+import { commands, curl, wscat } from './curl.js';
+import { nameOf } from './names.js';
+import { asked, paged, refusal } from './page.js';
+import { figures } from './pulse.js';
+import { transactionHeadings, transactionRow } from './transactions.js';
+import { Updates } from './updates.js';
 
 const pageSize = 25;
 const shownBytes = 512; // of data
@@ -68,7 +68,7 @@ function holders(key, { mint: { decimals }, owner }, signal) {
     const all = accounts.filter(({ token }) => token).sort((a, b) => (BigInt(b.token.amount) > BigInt(a.token.amount) ? 1 : -1));
     if (all.length === 0) return h('p', { class: 'quiet' }, partial.includes('data') ? 'This node does not keep the data of token accounts, by which they are found.' : 'Nobody holds it.');
     const rows = all.slice(0, pageSize).map(({ pubkey, token }) => h('tr', {}, h('td', {}, accountLink(pubkey, true)), h('td', {}, accountLink(token.owner, true)),
-      h('td', { class: 'number' }, amount(token.amount, decimals))));
+      cell(amount(token.amount, decimals))));
     return [table('Holders of this mint, largest first', ['token account', 'wallet', 'amount>'], h('tbody', {}, rows)),
       h('p', { class: 'quiet' }, `the largest ${rows.length} of ${more ? 'the first ' : ''}${number(all.length)}`)];
   };
@@ -93,7 +93,7 @@ function dataBytes({ space, data }) {
 // The token accounts of a wallet.
 function tokens(key, signal) {
   const row = (token) => h('tr', {}, h('td', {}, accountLink(token.token_account, true)), h('td', {}, accountLink(token.mint, true)),
-    h('td', { class: 'number' }, holds(token)), h('td', {}, token.state ?? '–'));
+    cell(holds(token)), h('td', {}, token.state ?? '–'));
   const ask = async (cursor) => {
     const { value } = await client.tokens(key, { limit: pageSize, cursor, signal });
     return { rows: value.tokens.map(row), next: value.next_cursor };
@@ -114,7 +114,7 @@ function history(key, signal) {
 
 // The accounts that a program owns.
 function owned(key, signal) {
-  const row = (account) => h('tr', {}, h('td', {}, accountLink(account.pubkey)), h('td', { class: 'number' }, number(account.lamports)));
+  const row = (account) => h('tr', {}, h('td', {}, accountLink(account.pubkey)), cell(number(account.lamports)));
   const ask = async (cursor) => {
     const { value } = await client.program(key, { limit: pageSize, cursor, signal });
     return { rows: value.accounts.map(row), next: value.next_cursor };

@@ -1,7 +1,7 @@
 // The one way from the console to the node: the client library, with a budget that hears of every answer.
 
 import { Client, StatusError } from '/client/ledgerd.js';
-import { Budget } from '/console/budget.js';
+import { Budget } from './budget.js';
 
 export const budget = new Budget();
 

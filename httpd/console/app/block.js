@@ -1,12 +1,12 @@
 // The page of a slot: its block, or why there is none.
 
-import { client } from '/console/api.js';
-import { facts, h, table } from '/console/dom.js';
-import { blockLink, moment, number } from '/console/format.js';
-import { commands, curl } from '/console/curl.js';
-import { asked, refusal } from '/console/page.js';
-import { tree } from '/console/pulse.js';
-import { transactionRow, transactionHeadings } from '/console/transactions.js';
+import { client } from './api.js';
+import { facts, h, table } from './dom.js';
+import { blockLink, moment, number } from './format.js';
+import { commands, curl } from './curl.js';
+import { asked, refusal } from './page.js';
+import { tree } from './pulse.js';
+import { transactionRow, transactionHeadings } from './transactions.js';
 
 const atFirst = 50; // transactions shown before somebody asks for all
 

@@ -1,7 +1,7 @@
 // Small charts, drawn by uPlot, with a sentence for those who do not see them.
 
-import { h } from '/console/dom.js';
-import { clock } from '/console/format.js';
+import { h } from './dom.js';
+import { clock } from './format.js';
 
 /** How far back charts go, in ms: one choice for all of them. */
 export const range = Object.assign(new EventTarget(), { ms: 5 * 60_000 });

@@ -1,10 +1,10 @@
 // The cluster as this node's figures tell it: who writes, who would take over, how far this node is behind, and what has changed.
 
-import { link } from '/console/api.js';
-import { commands, curl } from '/console/curl.js';
-import { h, table } from '/console/dom.js';
-import { clock, duration, number } from '/console/format.js';
-import { figures } from '/console/pulse.js';
+import { link } from './api.js';
+import { commands, curl } from './curl.js';
+import { h, table } from './dom.js';
+import { clock, duration, number } from './format.js';
+import { figures } from './pulse.js';
 
 const does = { writer: 'writes', standby: 'follows, and waits to take over', reader: 'follows', deposed: 'was replaced, and begins anew' };
 

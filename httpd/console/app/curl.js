@@ -1,6 +1,6 @@
 // The command that gives the same data as a view.
 
-import { h, announce } from '/console/dom.js';
+import { h, announce } from './dom.js';
 
 const quoted = (word) => (/^[\w:/.-]+$/.test(word) ? word : `'${word}'`);
 

@@ -38,8 +38,18 @@ export function facts(...pairs) {
     .map(([term, value]) => h('div', {}, h('dt', {}, term), h('dd', {}, value))));
 }
 
+/** A cell with a number. */
+export const cell = (inside) => h('td', { class: 'number' }, inside);
+
 /** A table that scrolls sideways inside itself. Columns whose heading ends with > hold numbers. */
 export function table(caption, headings, body) {
   const cells = headings.map((text) => h('th', { scope: 'col', class: text.endsWith('>') && 'number' }, text.replace('>', '')));
   return h('div', { class: 'scroll', tabindex: 0, role: 'region', 'aria-label': caption }, h('table', {}, h('thead', {}, h('tr', {}, cells)), body));
+}
+
+/** Draws now and every so many ms, until the page is left. */
+export function every(ms, draw, signal) {
+  draw();
+  const timer = setInterval(draw, ms);
+  signal.addEventListener('abort', () => clearInterval(timer));
 }

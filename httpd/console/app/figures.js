@@ -1,6 +1,6 @@
 // The node's figures: what it tells in Prometheus's format, polled as often as the budget allows, and the series for the charts.
 
-import { budget, link, metricsText, pause } from '/console/api.js';
+import { budget, link, metricsText, pause } from './api.js';
 
 const kept = 60 * 60_000; // ms of points
 const patience = 4; // polls that another node answers before the page takes it for its own

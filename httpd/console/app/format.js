@@ -1,7 +1,7 @@
 // How figures and names are written.
 
-import { h } from '/console/dom.js';
-import { nameOf } from '/console/names.js';
+import { h } from './dom.js';
+import { nameOf } from './names.js';
 
 const exact = new Intl.NumberFormat('en-US', { maximumFractionDigits: 0 });
 

@@ -1,17 +1,17 @@
 // The frame of the console: which page a hash names, and the head that all pages share.
 
-import { budget, client, link } from '/console/api.js';
-import { announce, h, say } from '/console/dom.js';
-import { clock, duration } from '/console/format.js';
-import { accountPage } from '/console/account.js';
-import { blockPage } from '/console/block.js';
-import { blocksPage } from '/console/blocks.js';
-import { clusterOf, clusterPage } from '/console/cluster.js';
-import { overview } from '/console/overview.js';
-import { begin, figures } from '/console/pulse.js';
-import { classify, enableSearch } from '/console/search.js';
-import { socketPage } from '/console/socket.js';
-import { recentPage, transactionPage } from '/console/transactions.js';
+import { budget, client, link } from './api.js';
+import { announce, h, say } from './dom.js';
+import { clock, duration } from './format.js';
+import { accountPage } from './account.js';
+import { blockPage } from './block.js';
+import { blocksPage } from './blocks.js';
+import { clusterOf, clusterPage } from './cluster.js';
+import { overview } from './overview.js';
+import { begin, figures } from './pulse.js';
+import { classify, enableSearch } from './search.js';
+import { socketPage } from './socket.js';
+import { recentPage, transactionPage } from './transactions.js';
 
 const byId = (id) => document.getElementById(id);
 

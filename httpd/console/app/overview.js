@@ -1,12 +1,12 @@
 // The first page: the tree, the figures and the tape.
 
-import { h, say } from '/console/dom.js';
-import { brief, duration, mebibytes, number } from '/console/format.js';
-import { chart, ranges } from '/console/charts.js';
-import { commands, curl, wscat } from '/console/curl.js';
-import { figures, tree } from '/console/pulse.js';
-import { tape } from '/console/tape.js';
-import { treeView } from '/console/treeview.js';
+import { every, h, say } from './dom.js';
+import { brief, duration, mebibytes, number } from './format.js';
+import { chart, ranges } from './charts.js';
+import { commands, curl, wscat } from './curl.js';
+import { figures, tree } from './pulse.js';
+import { tape } from './tape.js';
+import { treeView } from './treeview.js';
 
 /** @param {AbortSignal} signal */
 export function overview(signal) {
@@ -38,12 +38,6 @@ function levels(signal) {
   };
   every(250, draw, signal);
   return h('p', { class: 'levels' }, parts.map(({ element }) => element));
-}
-
-function every(ms, draw, signal) {
-  draw();
-  const timer = setInterval(draw, ms);
-  signal.addEventListener('abort', () => clearInterval(timer));
 }
 
 function tiles(signal) {

@@ -1,8 +1,8 @@
 // What the pages of single things have in common: they ask, say what they wait for, and show the answer or why there is none.
 
 import { StatusError } from '/client/ledgerd.js';
-import { budget, link, patiently, pause } from '/console/api.js';
-import { h } from '/console/dom.js';
+import { budget, link, patiently, pause } from './api.js';
+import { h } from './dom.js';
 
 /**
  * A place that shows an answer once it is there.

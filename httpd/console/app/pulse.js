@@ -1,10 +1,10 @@
 // The pulse of the node: three sockets that name one account that hardly ever changes, and so are told little but slots, rollbacks
 // and heartbeats. They make the tree, the tips and the rate of updates, without a single poll.
 
-import { client, link, metricsText } from '/console/api.js';
-import { ForkTree, span } from '/console/forktree.js';
-import { parseFigures, Figures } from '/console/figures.js';
-import { Lag } from '/console/lag.js';
+import { client, link, metricsText } from './api.js';
+import { ForkTree, span } from './forktree.js';
+import { parseFigures, Figures } from './figures.js';
+import { Lag } from './lag.js';
 
 export const tree = new ForkTree();
 export const figures = new Figures();

@@ -1,8 +1,8 @@
 // A socket to play with: messages go out as they are typed, and frames are shown as they come.
 
-import { client } from '/console/api.js';
-import { h, say } from '/console/dom.js';
-import { commands, wscat } from '/console/curl.js';
+import { client } from './api.js';
+import { h, say } from './dom.js';
+import { commands, wscat } from './curl.js';
 
 const keptFrames = 200;
 const drawEvery = 200; // ms

@@ -1,12 +1,12 @@
 // The live tape: every update of the ledger as it happens, and the button that cuts the wire to show that nothing is lost by it.
 
 import { Client } from '/client/ledgerd.js';
-import { announce, h, say } from '/console/dom.js';
-import { duration, number } from '/console/format.js';
-import { Plug } from '/console/plug.js';
-import { lag } from '/console/pulse.js';
-import { Tally } from '/console/tally.js';
-import { Updates } from '/console/updates.js';
+import { announce, h, say } from './dom.js';
+import { duration, number } from './format.js';
+import { Plug } from './plug.js';
+import { lag } from './pulse.js';
+import { Tally } from './tally.js';
+import { Updates } from './updates.js';
 
 const outage = 2000; // ms for which the button keeps the socket away
 const mostLag = 3000; // ms that the page may be late, and be later with each heartbeat, before it passes over what is under way

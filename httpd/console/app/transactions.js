@@ -1,10 +1,10 @@
 // The newest transactions, page by page, and the page of a single one.
 
-import { client } from '/console/api.js';
-import { facts, h, table } from '/console/dom.js';
-import { accountLink, blockLink, moment, number, transactionLink } from '/console/format.js';
-import { commands, curl } from '/console/curl.js';
-import { asked, paged } from '/console/page.js';
+import { client } from './api.js';
+import { cell, facts, h, table } from './dom.js';
+import { accountLink, blockLink, moment, number, transactionLink } from './format.js';
+import { commands, curl } from './curl.js';
+import { asked, paged } from './page.js';
 
 const pageSize = 50;
 const commitment = 'confirmed'; // a page that ends in a block that is undone would have no next one
@@ -13,7 +13,7 @@ export const transactionHeadings = ['signature', 'result', 'fee, lamports>', 'ac
 
 export function transactionRow(record) {
   return h('tr', { 'data-key': record.signature, class: record.success === false && 'failed' }, h('td', {}, transactionLink(record.signature)), h('td', {}, result(record.success)),
-    h('td', { class: 'number' }, record.fee === null ? '–' : number(record.fee)), h('td', { class: 'number' }, record.accounts.length), h('td', { class: 'number' }, blockLink(record.slot)));
+    cell(record.fee === null ? '–' : number(record.fee)), cell(record.accounts.length), cell(blockLink(record.slot)));
 }
 
 const result = (success) => (success === null ? 'not known' : success ? h('span', { class: 'quiet' }, 'success') : h('span', { class: 'badge bad' }, 'failed'));

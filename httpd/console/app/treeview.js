@@ -1,8 +1,8 @@
 // Draws the tree of blocks. A column is a slot; the chain runs along the top lane, and what was undone hangs below it and fades.
 
-import { h, s, say } from '/console/dom.js';
-import { number, blockLink } from '/console/format.js';
-import { span } from '/console/forktree.js';
+import { h, s, say } from './dom.js';
+import { number, blockLink } from './format.js';
+import { span } from './forktree.js';
 
 const chainY = 34; // of the chain's lane, in pixels
 const laneHeight = 26;

@@ -1,7 +1,7 @@
 // A list of account updates, newest first, each with what it changed.
 
-import { h, table } from '/console/dom.js';
-import { accountLink, amount, blockLink, brief, change, number } from '/console/format.js';
+import { cell, h, table } from './dom.js';
+import { accountLink, amount, blockLink, brief, change, number } from './format.js';
 
 const keptRows = 400;
 const shownRows = 60;
@@ -134,9 +134,9 @@ function drawn(row) {
   return h('tr', {},
     h('td', {}, accountLink(update.pubkey)),
     h('td', { class: `number ${sign(delta)}` }, delta === undefined ? 'new to this page' : change(delta)),
-    h('td', { class: 'number' }, update.lamports === 0n ? 'closed' : number(update.lamports)),
-    h('td', { class: 'number' }, token(update.token, before?.token)),
-    h('td', { class: 'number' }, blockLink(update.slot)),
+    cell(update.lamports === 0n ? 'closed' : number(update.lamports)),
+    cell(token(update.token, before?.token)),
+    cell(blockLink(update.slot)),
     h('td', { class: 'number quiet' }, number(update.seq)));
 }
 
