@@ -69,7 +69,7 @@ func runIngest(ctx context.Context, r *Run) error {
 			func() error { return s.pipe(ctx, "everysec") },
 			func() error { return s.pipe(ctx, "always") })
 	}
-	return turns(r, subjects, func(measure func() error) error { return measure() })
+	return inTurns(r, subjects...)
 }
 
 // updates returns how many there are in the blocks after one up to another.

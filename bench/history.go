@@ -67,11 +67,11 @@ func runHistory(ctx context.Context, r *Run) error {
 			path := "/api/transaction/" + feed.Signature(first+ledger.Slot(index)).String()
 			return load.AppendGet(dst, g.address().String(), path, nil)
 		}}
-	return turns(r, []func() error{
+	return inTurns(r,
 		func() error { return alone.round(ctx, r) },
 		func() error { return ago.round(ctx, r) },
 		func() error { return besideReaders(ctx, r, &beside, ago) },
-	}, func(measure func() error) error { return measure() })
+	)
 }
 
 // besideReaders measures a subject while the connections of another ask as fast as they are answered. Few read the disk at a time, and few wait:

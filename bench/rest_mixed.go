@@ -26,7 +26,7 @@ func runMixed(ctx context.Context, r *Run) error {
 	subject.rate = float64(r.Scaled(restPace))
 	alone, beside := *subject, *subject
 	alone.name, beside.name = "alone", "beside-ingest"
-	return turns(r, []func() error{
+	return inTurns(r,
 		func() error {
 			if err := g.awaitNoSnapshot(ctx); err != nil {
 				return err
@@ -36,7 +36,7 @@ func runMixed(ctx context.Context, r *Run) error {
 		func() error {
 			return g.whileWriting(ctx, networkInterval, func() error { return beside.round(ctx, r) })
 		},
-	}, func(measure func() error) error { return measure() })
+	)
 }
 
 // awaitNoSnapshot returns once the server has taken none for two seconds, and so has none to take of what was written.

@@ -120,3 +120,8 @@ func turns[S any](r *Run, subjects []S, measure func(S) error) error {
 	}
 	return nil
 }
+
+// inTurns is turns of what measures itself.
+func inTurns(r *Run, subjects ...func() error) error {
+	return turns(r, subjects, func(measure func() error) error { return measure() })
+}
