@@ -18,9 +18,9 @@ import (
 	"ledgerd/snapshot/vfs/vfstest"
 )
 
-// simSlots is the ledger that clusters of the test follow: base state in several records, then some 240 slots of 400 ms, with
+// simSlots is the ledger that clusters of the test follow: base state in several records, then so many slots of 400 ms, with
 // forks and skips.
-const simSlots = "seed=%d,accounts=4500,slot_time=400ms,tps=40,fork_rate=0.2,skip_rate=0.1,finality=8,slots=240"
+const simSlots = "seed=%d,accounts=4500,slot_time=400ms,tps=40,fork_rate=0.2,skip_rate=0.1,finality=8,slots=%d"
 
 // simulator opens a ledger of the simulator.
 func simulator(t *testing.T, parameters string) Source {
@@ -103,7 +103,7 @@ type groupNode struct {
 func newGroup(t *testing.T, seed uint64) *group {
 	g := &group{
 		t: t, r: rand.New(rand.NewPCG(seed, 7)), losses: rand.New(rand.NewPCG(seed, 8)), log: newSharedLedger(),
-		ledger: fmt.Sprintf(simSlots, seed%1000+1),
+		ledger: fmt.Sprintf(simSlots, seed%1000+1, sample(240, 240, 100)),
 	}
 	g.log.info, g.log.before = simulator(t, g.ledger).Info(), g.beforeCommit
 	for i := range 5 {
