@@ -126,7 +126,7 @@ func (c *serveCommand) serve(ctx context.Context, n *node, s *streams, parsed *k
 	showing, stopShowing := context.WithCancel(ctx)
 	n.bars = s.err
 	if c.LogFormat == "json" || c.LogLevel.Level > slog.LevelInfo {
-		n.bars = io.Discard // what reads objects cannot read a bar
+		n.bars = io.Discard // a program that reads JSON cannot read a progress bar
 	}
 	shown := showProgress(showing, n.bars, n.progress, inLog(n.logger))
 	err := n.run(ctx)
