@@ -1,7 +1,7 @@
 // Names of programs and accounts that are the same on every network.
 
 const names = new Map(Object.entries({
-  11111111111111111111111111111111: 'System Program',
+  '11111111111111111111111111111111': 'System Program',
   TokenkegQfeZyiNwAJbNbGKPFXCWuBvf9Ss623VQ5DA: 'Token Program',
   TokenzQdBNbLqP5VEhdkAS6EPFLC1PHnBqCXEpPxuEb: 'Token-2022 Program',
   ATokenGPvbdGVxr1b2hvZbsiqW5xWH25efTNsLJA8knL: 'Associated Token Program',

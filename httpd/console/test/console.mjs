@@ -7,6 +7,7 @@ import { createInterface } from 'node:readline';
 import { Budget } from '../app/budget.js';
 import { classify } from '../app/search.js';
 import { Lag } from '../app/lag.js';
+import { nameOf } from '../app/names.js';
 import { Tally } from '../app/tally.js';
 import { launch, open } from './browser.mjs';
 
@@ -31,6 +32,7 @@ function rules() {
   const key = '11111111111111111111111111111111';
   for (const [text, kind] of [['0', 'slot'], [' 12,345 ', 'slot'], ['012', ''], [key, 'public key'], [`${key}1`, ''], [tokenProgram, 'public key'],
     [key + key, 'signature'], [`${tokenProgram}0`, ''], ['', '']]) assert.equal(classify(text).kind, kind, text);
+  assert.deepEqual([key, tokenProgram, key + key].map(nameOf), ['System Program', 'Token Program', undefined]);
   const tally = new Tally(10n);
   [11n, 12n, 12n, 15n].forEach((seq) => tally.take(seq));
   tally.close(17n);
