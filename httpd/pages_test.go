@@ -16,7 +16,7 @@ import (
 )
 
 // resources are all that a node serves outside the interface.
-var resources = console.New(openAPIDocument).Resources()
+var resources = console.New(openAPIDocument, 0).Resources()
 
 // TestPagesAreServed asks for every resource in each way.
 func TestPagesAreServed(t *testing.T) {
@@ -284,4 +284,14 @@ func TestReferenceShowsTheDocument(t *testing.T) {
 	}
 	curls := regexp.MustCompile(`curl &#39;http://127.0.0.1:8080/api(/[\w.]+)+(\?keys=\w+)?&#39;`).FindAllString(page, -1)
 	ledgertest.Equal(t, len(curls), document.Paths.Len()-1, "lines, one for each path but that of the WebSocket, with an example for each parameter, of %q", curls)
+}
+
+// The console's page says where JSON-RPC is spoken, and nothing where it is not.
+func TestTheConsoleKnowsTheDoorOfJSONRPC(t *testing.T) {
+	for port, want := range map[int]string{0: `<html lang="en">`, 8899: `<html data-rpc="8899" lang="en">`} {
+		h := serve(t, func(c *Config) { c.RPCPort = port })
+		if page := h.get("/").body; !strings.Contains(page, want) {
+			t.Errorf("port %d: the page begins with %.60s", port, page)
+		}
+	}
 }

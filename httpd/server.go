@@ -52,6 +52,7 @@ type Config struct {
 
 	Ledger  Ledger
 	Version string // of the service, N.N.N
+	RPCPort int    // where JSON-RPC is spoken, which the console shows; 0: nowhere
 
 	PerMinute, PerHour int            // requests a client may make, 0: unlimited
 	Keys               *apikey.Ring   // callers with a limit of their own; nil: a key that is sent is not looked at
@@ -127,7 +128,7 @@ type Server struct {
 // New returns a server that serves nothing yet.
 func New(config Config) *Server {
 	c := config.withDefaults()
-	site := console.New(openAPIDocument)
+	site := console.New(openAPIDocument, c.RPCPort)
 	rows, all := newRoutes(), newPages(site)
 	s := &Server{
 		config:        c,

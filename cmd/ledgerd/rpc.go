@@ -74,6 +74,16 @@ func (f *rpcFlags) listen(ctx context.Context, n *node) error {
 	return nil
 }
 
+// rpcPort returns where JSON-RPC is spoken, 0 if on no port.
+func (n *node) rpcPort() int {
+	if len(n.rpcPorts) > 0 {
+		if a, ok := n.rpcPorts[0].Addr().(*net.TCPAddr); ok {
+			return a.Port
+		}
+	}
+	return 0
+}
+
 // assemble makes the door that answers there.
 func (f *rpcFlags) assemble(n *node, set *metrics.Set) (err error) {
 	if len(n.rpcPorts) == 0 {

@@ -279,7 +279,7 @@ func (c *serveCommand) assemble(ctx context.Context, n *node) error {
 	write := writeMetrics(set)
 	identity := &ratelimit.Identity{TrustedProxies: c.TrustedProxies}
 	n.public = httpd.New(httpd.Config{
-		Ledger: answers{n.engine, n}, Version: build.Version, Upgrade: n.hub.Upgrade, Refuse: n.hub.Refuse, MayUpgrade: n.hub.HasHead,
+		Ledger: answers{n.engine, n}, Version: build.Version, RPCPort: n.rpcPort(), Upgrade: n.hub.Upgrade, Refuse: n.hub.Refuse, MayUpgrade: n.hub.HasHead,
 		Keys: n.keys, Memory: memory, Metrics: set, WriteMetrics: write, AccessLog: n.accessLog, Turn: giveway.Turn,
 		Config: wire.Config{Identity: identity, IdleTimeout: c.IdleTimeout, Log: n.logger, TLS: n.tls},
 	})

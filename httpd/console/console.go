@@ -12,6 +12,7 @@ package console
 import (
 	"bytes"
 	"embed"
+	"fmt"
 	"html/template"
 	"io/fs"
 	"path"
@@ -55,6 +56,7 @@ const typeHTML = "text/html; charset=utf-8"
 // Site is all there is to serve.
 type Site struct {
 	openAPI []byte
+	rpcPort int
 	docs    func() *docs
 }
 
@@ -65,9 +67,9 @@ type docs struct {
 	sections []section
 }
 
-// New returns the site of an interface that an OpenAPI document describes.
-func New(openAPI []byte) *Site {
-	s := &Site{openAPI: openAPI}
+// New returns the site of an interface that an OpenAPI document describes, and of JSON-RPC on a port, if that is not 0.
+func New(openAPI []byte, rpcPort int) *Site {
+	s := &Site{openAPI: openAPI, rpcPort: rpcPort}
 	s.docs = sync.OnceValue(s.makeDocs)
 	return s
 }
@@ -75,7 +77,7 @@ func New(openAPI []byte) *Site {
 // Resources returns everything that has a path.
 func (s *Site) Resources() []Resource {
 	all := []Resource{
-		file("/", "app/index.html", Page), file("/favicon.svg", "app/favicon.svg", File),
+		s.page(), file("/favicon.svg", "app/favicon.svg", File),
 		file("/favicon.ico", "app/favicon.svg", File), // browsers ask for it beside answers of the interface
 		file("/docs/docs.css", "docs/docs.css", File), file("/docs/try.js", "docs/try.js", File), file("/docs/copy.js", "docs/copy.js", File),
 		file(asyncAPIPath, "asyncapi.json", Manual), s.doc(referencePath), {Path: searchPath, Kind: Manual, Type: typeHTML},
@@ -96,6 +98,16 @@ func (s *Site) Resources() []Resource {
 		}
 	}
 	return all
+}
+
+// page returns the console's page, which says where JSON-RPC is spoken.
+func (s *Site) page() Resource {
+	r := file("/", "app/index.html", Page)
+	if s.rpcPort != 0 {
+		body := bytes.Replace(r.Body(), []byte("<html "), fmt.Appendf(nil, `<html data-rpc="%d" `, s.rpcPort), 1)
+		r.Body = func() []byte { return body }
+	}
+	return r
 }
 
 // filesIn returns the names of the embedded files in a folder and below it.

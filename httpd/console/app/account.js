@@ -3,7 +3,7 @@
 import { client } from './api.js';
 import { cell, facts, h, say, table } from './dom.js';
 import { accountLink, amount, blockLink, number } from './format.js';
-import { commands, curl, wscat } from './curl.js';
+import { commands, curl, rpc, wscat } from './curl.js';
 import { nameOf } from './names.js';
 import { asked, paged, refusal } from './page.js';
 import { figures } from './pulse.js';
@@ -19,8 +19,8 @@ const mostHolders = 1000;
 
 /** @param {AbortSignal} signal @param {string} key */
 export function accountPage(signal, key) {
-  const sol = h('b', { class: 'balance' }, '–');
-  const asOf = h('span', { class: 'quiet' });
+  const sol = h('b.balance', '–');
+  const asOf = h('span.quiet');
   let live = -1n; // the slot of the newest balance that the stream told: it comes in order, rollbacks included, and wins over an older answer
 
   function balance(amountNow, slot) {
@@ -43,37 +43,38 @@ export function accountPage(signal, key) {
       value.executable && owned(key, signal),
     ].filter(Boolean);
   };
-  const absent = (error) => (error.status === 404 ? h('p', { class: 'refusal' }, h('strong', {}, `${error.details}. `), 'Its tokens and changes are shown all the same.') : refusal(error));
+  const absent = (error) => (error.status === 404 ? h('p.refusal', h('strong', `${error.details}. `), 'Its tokens and changes are shown all the same.') : refusal(error));
   return {
     title: 'Account',
-    element: h('div', {}, h('h1', {}, nameOf(key) ?? 'Account'), h('p', { class: 'name' }, h('code', {}, key)), h('p', {}, sol, asOf),
+    element: h('div', h('h1', nameOf(key) ?? 'Account'), h('p.name', h('code', key)), h('p', sol, asOf),
       asked(() => client.account(key, { include: 'token,data', data_slice: `0,${shownBytes}`, signal }), show, signal, absent),
       tokens(key, signal), history(key, signal), changes(key, changed, signal),
-      commands(curl(`/account/${key}?include=token,data`), curl(`/account/${key}/tokens?limit=${pageSize}`), curl(`/account/${key}/transactions?limit=${pageSize}`), wscat(`?wallets=${key}&extended=true&tokens=true`))),
+      commands(curl(`/account/${key}?include=token,data`), curl(`/account/${key}/tokens?limit=${pageSize}`), curl(`/account/${key}/transactions?limit=${pageSize}`), wscat(`?wallets=${key}&extended=true&tokens=true`),
+        rpc('getAccountInfo', `["${key}",{"encoding":"jsonParsed","dataSlice":{"offset":0,"length":0}}]`), rpc('getSignaturesForAddress', `["${key}",{"limit":${pageSize}}]`))),
   };
 }
 
 // What a token account holds. A mint that scales its amounts has no simple decimals, and so no ui_amount.
 const holds = (token) => amount(token.amount, token.ui_amount === null ? null : token.decimals);
 
-const tokenFacts = (token) => h('section', {}, h('h2', {}, 'Token account'), facts(['holds', holds(token)], ['mint', accountLink(token.mint)],
+const tokenFacts = (token) => h('section', h('h2', 'Token account'), facts(['holds', holds(token)], ['mint', accountLink(token.mint)],
   ['wallet', accountLink(token.owner)], ['state', token.state ?? 'not known'], ['native', token.is_native ? 'yes' : null], ['delegate', token.delegate && accountLink(token.delegate)],
   ['delegated', token.delegate && amount(token.delegated_amount, token.decimals)], ['close authority', token.close_authority && accountLink(token.close_authority)]));
 
-const mintFacts = (mint) => h('section', {}, h('h2', {}, 'Mint'), facts(['supply', mint.supply === null ? 'not known' : amount(mint.supply, mint.decimals)], ['decimals', mint.decimals]));
+const mintFacts = (mint) => h('section', h('h2', 'Mint'), facts(['supply', mint.supply === null ? 'not known' : amount(mint.supply, mint.decimals)], ['decimals', mint.decimals]));
 
 // Who holds most of a mint. The accounts of a mint are found by their data, which begins with it.
 function holders(key, { mint: { decimals }, owner }, signal) {
   const show = ({ value: { accounts, next_cursor: more }, partial }) => {
     const all = accounts.filter(({ token }) => token).sort((a, b) => (BigInt(b.token.amount) > BigInt(a.token.amount) ? 1 : -1));
-    if (all.length === 0) return h('p', { class: 'quiet' }, partial.includes('data') ? 'This node does not keep the data of token accounts, by which they are found.' : 'Nobody holds it.');
-    const rows = all.slice(0, pageSize).map(({ pubkey, token }) => h('tr', {}, h('td', {}, accountLink(pubkey, true)), h('td', {}, accountLink(token.owner, true)),
+    if (all.length === 0) return h('p.quiet', partial.includes('data') ? 'This node does not keep the data of token accounts, by which they are found.' : 'Nobody holds it.');
+    const rows = all.slice(0, pageSize).map(({ pubkey, token }) => h('tr', h('td', accountLink(pubkey, true)), h('td', accountLink(token.owner, true)),
       cell(amount(token.amount, decimals))));
-    return [table('Holders of this mint, largest first', ['token account', 'wallet', 'amount>'], h('tbody', {}, rows)),
-      h('p', { class: 'quiet' }, `the largest ${rows.length} of ${more ? 'the first ' : ''}${number(all.length)}`)];
+    return [table('Holders of this mint, largest first', ['token account', 'wallet', 'amount>'], h('tbody', rows)),
+      h('p.quiet', `the largest ${rows.length} of ${more ? 'the first ' : ''}${number(all.length)}`)];
   };
   const ask = () => client.program(owner, { data_size: tokenSize, memcmp: [`0:${key}`], include: 'token', limit: mostHolders, signal });
-  return h('section', { id: 'holders' }, h('h2', {}, 'Holders'), asked(ask, show, signal));
+  return h('section', { id: 'holders' }, h('h2', 'Holders'), asked(ask, show, signal));
 }
 
 // The first bytes of the data of an account, in hexadecimal and as text.
@@ -86,20 +87,20 @@ function dataBytes({ space, data }) {
     lines.push(`${String(at).padStart(6)}  ${line.map((byte) => byte.toString(16).padStart(2, '0')).join(' ').padEnd(3 * lineBytes)} ${text}`);
   }
   const more = space > shownBytes ? `, the first ${shownBytes}` : '';
-  return h('section', { id: 'data' }, h('h2', {}, 'Data'), h('p', { class: 'quiet' }, `${number(space)} bytes${more}`),
-    h('pre', { class: 'hex', tabindex: 0, role: 'region', 'aria-label': 'Data, in hexadecimal' }, lines.join('\n')));
+  return h('section', { id: 'data' }, h('h2', 'Data'), h('p.quiet', `${number(space)} bytes${more}`),
+    h('pre.hex', { tabindex: 0, role: 'region', 'aria-label': 'Data, in hexadecimal' }, lines.join('\n')));
 }
 
 // The token accounts of a wallet.
 function tokens(key, signal) {
-  const row = (token) => h('tr', {}, h('td', {}, accountLink(token.token_account, true)), h('td', {}, accountLink(token.mint, true)),
-    cell(holds(token)), h('td', {}, token.state ?? '–'));
+  const row = (token) => h('tr', h('td', accountLink(token.token_account, true)), h('td', accountLink(token.mint, true)),
+    cell(holds(token)), h('td', token.state ?? '–'));
   const ask = async (cursor) => {
     const { value } = await client.tokens(key, { limit: pageSize, cursor, signal });
     return { rows: value.tokens.map(row), next: value.next_cursor };
   };
   const frame = (body) => table('Token accounts of this wallet', ['token account', 'mint', 'amount>', 'state'], body);
-  return h('section', { id: 'tokens' }, h('h2', {}, 'Tokens'), paged(ask, frame, 'No token account that is held names it as its wallet.', signal));
+  return h('section', { id: 'tokens' }, h('h2', 'Tokens'), paged(ask, frame, 'No token account that is held names it as its wallet.', signal));
 }
 
 // The transactions that name an address. They are confirmed: a page that ends in a block that is undone would have no next one.
@@ -109,25 +110,25 @@ function history(key, signal) {
     return { rows: value.transactions.map(transactionRow), next: value.next_before };
   };
   const frame = (body) => table('Transactions that name this address', transactionHeadings, body);
-  return h('section', { id: 'history' }, h('h2', {}, 'Transactions'), paged(ask, frame, 'No transaction that is held names it.', signal, true));
+  return h('section', { id: 'history' }, h('h2', 'Transactions'), paged(ask, frame, 'No transaction that is held names it.', signal, true));
 }
 
 // The accounts that a program owns.
 function owned(key, signal) {
-  const row = (account) => h('tr', {}, h('td', {}, accountLink(account.pubkey)), cell(number(account.lamports)));
+  const row = (account) => h('tr', h('td', accountLink(account.pubkey)), cell(number(account.lamports)));
   const ask = async (cursor) => {
     const { value } = await client.program(key, { limit: pageSize, cursor, signal });
     return { rows: value.accounts.map(row), next: value.next_cursor };
   };
   const frame = (body) => table('Accounts of this program', ['account', 'lamports>'], body);
-  return h('section', { id: 'owned' }, h('h2', {}, 'Accounts of this program'), h('div', { id: 'owned-list' }, paged(ask, frame, 'It owns no accounts.', signal)),
+  return h('section', { id: 'owned' }, h('h2', 'Accounts of this program'), h('div', { id: 'owned-list' }, paged(ask, frame, 'It owns no accounts.', signal)),
     curl(`/accounts/program/${key}?limit=${pageSize}`), ownedChanges(key, signal));
 }
 
 // The live changes of the accounts of a program. It begins where the node stands, without the states of all of them.
 function ownedChanges(key, signal) {
   const updates = new Updates('Live changes of the accounts of this program', 'The next change of one of its accounts appears here.', signal);
-  const state = h('span', { class: 'quiet' }, 'connecting');
+  const state = h('span.quiet', 'connecting');
   const follow = () => {
     if (!figures.now.has('ledgerd_seq')) return; // it is not known yet where the node stands
     figures.removeEventListener('polled', follow);
@@ -139,7 +140,7 @@ function ownedChanges(key, signal) {
   };
   figures.addEventListener('polled', follow, { signal });
   follow();
-  return h('section', { 'aria-labelledby': 'owned-changes' }, h('div', { class: 'row' }, h('h2', { id: 'owned-changes' }, 'Live changes of its accounts'), state), updates.element);
+  return h('section', { 'aria-labelledby': 'owned-changes' }, h('div.row', h('h2', { id: 'owned-changes' }, 'Live changes of its accounts'), state), updates.element);
 }
 
 // What a stream tells goes into a list, and how it fares into a line. The states of a snapshot are remembered, and are no rows.
@@ -168,8 +169,8 @@ function shown(updates, state, taken = () => {}) {
 // The live changes of an account and of the token accounts of a wallet.
 function changes(key, changed, signal) {
   const updates = new Updates('Live changes of this account', 'The next change appears here.', signal);
-  const state = h('span', { class: 'quiet' }, 'connecting');
+  const state = h('span.quiet', 'connecting');
   const stream = client.stream({ pubkeys: [key], wallets: [key], tokens: true }, shown(updates, state, (update) => { if (update.pubkey === key) changed(update); }));
   signal.addEventListener('abort', () => stream.close());
-  return h('section', { id: 'changes', 'aria-labelledby': 'changes-title' }, h('div', { class: 'row' }, h('h2', { id: 'changes-title' }, 'Live changes'), state), updates.element);
+  return h('section', { id: 'changes', 'aria-labelledby': 'changes-title' }, h('div.row', h('h2', { id: 'changes-title' }, 'Live changes'), state), updates.element);
 }

@@ -3,7 +3,7 @@
 import { client } from './api.js';
 import { facts, h, table } from './dom.js';
 import { blockLink, moment, number } from './format.js';
-import { commands, curl } from './curl.js';
+import { commands, curl, rpc } from './curl.js';
 import { asked, refusal } from './page.js';
 import { tree } from './pulse.js';
 import { transactionRow, transactionHeadings } from './transactions.js';
@@ -23,8 +23,8 @@ export function blockPage(signal, text) {
   function show({ value: block }) {
     commitment = block.commitment;
     return [
-      facts(['blockhash', h('code', {}, block.blockhash)], ['parent', blockLink(block.parent_slot)],
-        ['previous blockhash', h('code', {}, block.previous_blockhash ?? 'not known')], ['height', block.block_height === null ? 'not known' : number(block.block_height)],
+      facts(['blockhash', h('code', block.blockhash)], ['parent', blockLink(block.parent_slot)],
+        ['previous blockhash', h('code', block.previous_blockhash ?? 'not known')], ['height', block.block_height === null ? 'not known' : number(block.block_height)],
         ['time', moment(block.timestamp)], ['commitment', h('span', { class: `badge ${block.commitment}` }, block.commitment)]),
       transactions(block),
     ];
@@ -33,7 +33,7 @@ export function blockPage(signal, text) {
   function absent(error) {
     commitment = error.details.startsWith('slot not yet produced') ? '' : 'finalized';
     const state = error.details.match(/^slot (skipped|not yet produced|pruned|not indexed)/)?.[1];
-    return state ? h('p', { class: 'refusal' }, h('strong', {}, `This slot is ${state}. `), explained[state]) : refusal(error);
+    return state ? h('p.refusal', h('strong', `This slot is ${state}. `), explained[state]) : refusal(error);
   }
 
   // Asks again when a level has reached the slot: the answer is another one then.
@@ -47,7 +47,8 @@ export function blockPage(signal, text) {
   load();
   return {
     title: `Slot ${number(slot)}`,
-    element: h('div', {}, h('div', { class: 'row' }, h('h1', {}, `Slot ${number(slot)}`), neighbours(slot)), place, commands(curl(`/blocks/${slot}?include=transactions`))),
+    element: h('div', h('div.row', h('h1', `Slot ${number(slot)}`), neighbours(slot)), place, commands(curl(`/blocks/${slot}?include=transactions`),
+      rpc('getBlock', `[${slot},{"commitment":"confirmed","transactionDetails":"accounts"}]`))),
   };
 }
 
@@ -58,15 +59,15 @@ const explained = {
   'not indexed': 'It is from before this node began, or from a gap in its source.',
 };
 
-const neighbours = (slot) => h('nav', { class: 'tools', 'aria-label': 'Neighbours' },
+const neighbours = (slot) => h('nav.tools', { 'aria-label': 'Neighbours' },
   slot > 0n && h('a', { href: `#/block/${slot - 1n}`, class: 'button' }, `← ${number(slot - 1n)}`), h('a', { href: `#/block/${slot + 1n}`, class: 'button' }, `${number(slot + 1n)} →`));
 
 function transactions(block) {
   const records = block.transaction_records;
-  const body = h('tbody', {}, records.slice(0, atFirst).map(transactionRow));
+  const body = h('tbody', records.slice(0, atFirst).map(transactionRow));
   const rest = h('button', { type: 'button', hidden: records.length <= atFirst, onclick: () => {
     body.append(...records.slice(atFirst).map(transactionRow));
     rest.remove();
   } }, `All ${number(records.length)}`);
-  return h('section', {}, h('h2', {}, `${number(block.transactions)} transactions`), table('Transactions of this block', transactionHeadings, body), rest);
+  return h('section', h('h2', `${number(block.transactions)} transactions`), table('Transactions of this block', transactionHeadings, body), rest);
 }

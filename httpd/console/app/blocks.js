@@ -12,14 +12,14 @@ export function blocksPage(signal) {
   const list = table(`The blocks of the last ${span} slots, newest first`, ['slot', 'state', 'parent', 'updates>', 'came>'], body);
   const draw = () => {
     if (list.matches(':hover, :focus-within')) return; // what is aimed at stays
-    const rows = tree.visible().reverse().map((block) => h('tr', { class: block.undone && 'failed' }, h('td', {}, blockLink(block.slot)),
-      h('td', {}, h('span', { class: `badge ${tree.state(block)}` }, tree.state(block))), h('td', {}, block.parent ? blockLink(block.parent.slot) : 'not known'),
+    const rows = tree.visible().reverse().map((block) => h('tr', { class: block.undone && 'failed' }, h('td', blockLink(block.slot)),
+      h('td', h('span', { class: `badge ${tree.state(block)}` }, tree.state(block))), h('td', block.parent ? blockLink(block.parent.slot) : 'not known'),
       cell(block.updates === null ? '–' : number(block.updates)), cell(`${duration(Date.now() - block.at)} ago`)));
-    body.replaceChildren(...(rows.length > 0 ? rows : [h('tr', {}, h('td', { colspan: 5, class: 'quiet' }, 'The list begins with the next block.'))]));
+    body.replaceChildren(...(rows.length > 0 ? rows : [h('tr', h('td', { colspan: 5, class: 'quiet' }, 'The list begins with the next block.'))]));
   };
   every(500, draw, signal);
   return {
     title: 'Blocks',
-    element: h('div', {}, h('h1', {}, 'Newest blocks'), list, commands(curl('/blocks/latest'), curl('/blocks/latest?include=transactions'))),
+    element: h('div', h('h1', 'Newest blocks'), list, commands(curl('/blocks/latest'), curl('/blocks/latest?include=transactions'))),
   };
 }

@@ -8,12 +8,12 @@ export const range = Object.assign(new EventTarget(), { ms: 5 * 60_000 });
 
 /** The buttons that choose it. */
 export function ranges() {
-  const choices = [['5 min', 5 * 60_000], ['1 h', 60 * 60_000]].map(([text, ms]) => h('button', { type: 'button', class: 'small', 'aria-pressed': String(ms === range.ms), onclick() {
+  const choices = [['5 min', 5 * 60_000], ['1 h', 60 * 60_000]].map(([text, ms]) => h('button.small', { type: 'button', 'aria-pressed': String(ms === range.ms), onclick() {
     range.ms = ms;
     for (const one of choices) one.setAttribute('aria-pressed', String(one === this));
     range.dispatchEvent(new Event('change'));
   } }, text));
-  return h('div', { class: 'row', role: 'group', 'aria-label': 'Range of the charts' }, choices);
+  return h('div.row', { role: 'group', 'aria-label': 'Range of the charts' }, choices);
 }
 
 /**
@@ -25,7 +25,7 @@ export function ranges() {
  * @returns {{element: HTMLElement, draw: (series: [number, number][]) => void}} points are times in ms since 1970, and values
  */
 export function chart(what, write, aimed, signal) {
-  const element = h('div', { class: 'chart', role: 'img', 'aria-label': `${what}: nothing yet` });
+  const element = h('div.chart', { role: 'img', 'aria-label': `${what}: nothing yet` });
   let plot = null;
   let last = [];
   const style = (name) => getComputedStyle(element)[name]; // the element has the colours of all parts, as a canvas knows no variables

@@ -20,7 +20,7 @@ let last = null; // the cluster at the newest poll
 
 figures.addEventListener('polled', () => {
   const now = clusterOf(figures.now);
-  const say = (text) => changes.unshift(h('tr', {}, h('td', {}, clock(Date.now())), h('td', {}, text)));
+  const say = (text) => changes.unshift(h('tr', h('td', clock(Date.now())), h('td', text)));
   if (now && last) {
     const [peers, before] = [now, last].map(({ figure }) => figure('peers'));
     if (peers !== before) say(`Other nodes that are heard of: ${peers}, after ${before}.`);
@@ -41,20 +41,20 @@ function story({ figure, epoch, role, writer }) {
       : 'No node says that it writes the log. One that waits takes over once it holds all of it; reads go on.',
     `${figure('members{role="standby"}') || 'Nobody'} would take over; ${figure('members{role="reader"}')} follow only.`,
     `This node, ${link.node}, ${does[role]}. ${lag < 3 ? 'It knows that it holds all of the log' : `For ${duration(1000 * lag)} it has not known that it holds all of the log`}.`,
-  ].filter(Boolean).map((text) => h('p', {}, text));
+  ].filter(Boolean).map((text) => h('p', text));
 }
 
 /** @param {AbortSignal} signal */
 export function clusterPage(signal) {
-  const place = h('div', {}, 'Asking the node …');
+  const place = h('div', 'Asking the node …');
   const draw = () => {
     if (figures.at === 0) return;
     const now = clusterOf(figures.now);
-    place.replaceChildren(...(now ? story(now) : [h('p', {}, 'This node is alone. The manual says how ', h('a', { href: '/docs/cluster' }, 'nodes share a ledger'), '.')]));
-    if (now) place.append(h('h2', {}, 'Seen by this page'), changes.length > 0 ? table('Changes', ['when', 'what'], h('tbody', {}, changes))
-      : h('p', { class: 'quiet' }, 'Nothing. A new writer, and nodes that come and go, are listed here.'));
+    place.replaceChildren(...(now ? story(now) : [h('p', 'This node is alone. The manual says how ', h('a', { href: '/docs/cluster' }, 'nodes share a ledger'), '.')]));
+    if (now) place.append(h('h2', 'Seen by this page'), changes.length > 0 ? table('Changes', ['when', 'what'], h('tbody', changes))
+      : h('p.quiet', 'Nothing. A new writer, and nodes that come and go, are listed here.'));
   };
   figures.addEventListener('change', draw, { signal });
   draw();
-  return { title: 'Cluster', element: h('div', {}, h('h1', {}, 'Cluster'), place, commands(curl('/metrics'), curl('/status'))) };
+  return { title: 'Cluster', element: h('div', h('h1', 'Cluster'), place, commands(curl('/metrics'), curl('/status'))) };
 }

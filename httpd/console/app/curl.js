@@ -5,13 +5,19 @@ import { h, announce } from './dom.js';
 const quoted = (word) => (/^[\w:/.-]+$/.test(word) ? word : `'${word}'`);
 
 /** The curl line for a path below /api. @param {string} path */
-export const curl = (path, flags = '') => command(`curl ${flags}${quoted(`${location.origin}/api${path}`)}`);
+export const curl = (path) => command(`curl ${quoted(`${location.origin}/api${path}`)}`);
+
+const port = document.documentElement.dataset.rpc; // undefined: the node does not speak JSON-RPC
+
+/** The line of the method of JSON-RPC that answers the same. @param {string} params JSON */
+export const rpc = (method, params) => port && h('details', h('summary', `JSON-RPC: ${method}`),
+  command(`curl ${location.protocol}//${location.hostname}:${port} --json '{"jsonrpc":"2.0","id":1,"method":"${method}","params":${params}}'`));
 
 /** The line that follows a stream; wscat is in npm. */
 export const wscat = (query = '') => command(`npx wscat -c ${quoted(`${location.origin.replace(/^http/, 'ws')}/api/ws/accounts${query}`)}`);
 
 function command(text) {
-  const button = h('button', { type: 'button', class: 'small', 'aria-label': `Copy: ${text}`, onclick: copy }, 'copy');
+  const button = h('button.small', { type: 'button', 'aria-label': `Copy: ${text}`, onclick: copy }, 'copy');
   async function copy() {
     try {
       await navigator.clipboard.writeText(text);
@@ -24,8 +30,8 @@ function command(text) {
     }
     setTimeout(() => { button.textContent = 'copy'; }, 2000);
   }
-  return h('div', { class: 'command' }, h('code', { tabindex: 0 }, text), button);
+  return h('div.command', h('code', { tabindex: 0 }, text), button);
 }
 
 /** The commands of a view, under one heading. */
-export const commands = (...lines) => h('section', { class: 'commands', 'aria-label': 'The same data on the command line' }, h('h2', {}, 'The same on the command line'), ...lines);
+export const commands = (...lines) => h('section.commands', h('h2', 'The same on the command line'), ...lines);

@@ -14,12 +14,18 @@ function fill(element, attributes, children) {
 
 /**
  * Makes an HTML element. Attributes that begin with "on" are listeners; those that are false or null are left out.
- * @param {string} tag
+ * @param {string} tag with its classes: 'span.quiet'
  * @param {Object<string, any>} [attributes]
  * @param {...(Node | string | null | false | Array<Node | string | null | false>)} children
  * @returns {HTMLElement}
  */
-export const h = (tag, attributes = {}, ...children) => fill(document.createElement(tag), attributes, children);
+export function h(tag, ...children) {
+  const attributes = children[0]?.constructor === Object ? children.shift() : {};
+  const [name, ...classes] = tag.split('.');
+  const element = document.createElement(name);
+  element.classList.add(...classes);
+  return fill(element, attributes, children);
+}
 
 /** Makes an SVG element likewise. */
 export const s = (tag, attributes = {}, ...children) => fill(document.createElementNS(svgSpace, tag), attributes, children);
@@ -34,17 +40,17 @@ export function announce(text) { say(document.getElementById('announcements'), t
 
 /** A list of terms and what they are. Pairs whose second is null are left out. */
 export function facts(...pairs) {
-  return h('dl', { class: 'facts' }, pairs.filter(([, value]) => value !== null && value !== undefined)
-    .map(([term, value]) => h('div', {}, h('dt', {}, term), h('dd', {}, value))));
+  return h('dl.facts', pairs.filter(([, value]) => value !== null && value !== undefined)
+    .map(([term, value]) => h('div', h('dt', term), h('dd', value))));
 }
 
 /** A cell with a number. */
-export const cell = (inside) => h('td', { class: 'number' }, inside);
+export const cell = (inside) => h('td.number', inside);
 
 /** A table that scrolls sideways inside itself. Columns whose heading ends with > hold numbers. */
 export function table(caption, headings, body) {
   const cells = headings.map((text) => h('th', { scope: 'col', class: text.endsWith('>') && 'number' }, text.replace('>', '')));
-  return h('div', { class: 'scroll', tabindex: 0, role: 'region', 'aria-label': caption }, h('table', {}, h('thead', {}, h('tr', {}, cells)), body));
+  return h('div.scroll', { tabindex: 0, role: 'region', 'aria-label': caption }, h('table', h('thead', h('tr', cells)), body));
 }
 
 /** Draws now and every so many ms, until the page is left. */

@@ -35,7 +35,7 @@ function route() {
   }
 }
 
-const nowhere = () => h('div', {}, h('h1', {}, 'There is no such page'), h('p', {}, 'A slot, a signature or a public key is found by the search above. There are also the ',
+const nowhere = () => h('div', h('h1', 'There is no such page'), h('p', 'A slot, a signature or a public key is found by the search above. There are also the ',
   h('a', { href: '#/' }, 'overview'), ', the ', h('a', { href: '#/transactions' }, 'newest transactions'), ' and the ', h('a', { href: '/docs/' }, 'manual'), '.'));
 
 function moved() {
@@ -66,7 +66,7 @@ function drawBudget() {
   if (!budget.known) return;
   const free = budget.limit === 0;
   const share = free ? 100 : Math.round(100 * budget.remaining / budget.limit);
-  place.replaceChildren(...(free ? ['no limits'] : [h('span', {}, 'budget '), `${budget.remaining}/${budget.limit}`]));
+  place.replaceChildren(...(free ? ['no limits'] : [h('span', 'budget '), `${budget.remaining}/${budget.limit}`]));
   place.style.setProperty('--share', `${share}%`);
   place.title = free ? 'This node does not limit your requests.' : `Requests you may still make until ${clock(budget.reset)}. This page asks by itself every ${duration(budget.interval())}.`;
 }

@@ -12,9 +12,9 @@ import { treeView } from './treeview.js';
 export function overview(signal) {
   return {
     title: 'Overview',
-    element: h('div', {}, h('h1', { class: 'hidden' }, 'Overview of this node'),
+    element: h('div', h('h1.hidden', 'Overview of this node'),
       h('section', { 'aria-labelledby': 'tree-title' },
-        h('div', { class: 'row' }, h('h2', { id: 'tree-title' }, 'Forks of the last 40 slots'), levels(signal)), treeView(tree, signal)),
+        h('div.row', h('h2', { id: 'tree-title' }, 'Forks of the last 40 slots'), levels(signal)), treeView(tree, signal)),
       tiles(signal), tape(signal),
       commands(curl('/blocks/latest'), curl('/metrics'), wscat('?extended=true&tokens=true'))),
   };
@@ -23,8 +23,8 @@ export function overview(signal) {
 // The newest slot of each commitment level, how far it is behind and how long ago it was told.
 function levels(signal) {
   const parts = ['processed', 'confirmed', 'finalized'].map((name) => {
-    const [slot, lag] = [h('b', {}, '–'), h('span', { class: 'quiet lag' })];
-    return { name, slot, lag, element: h('span', { class: 'level', id: `level-${name}`, title: 'slots behind the tip, and how long ago it was told' }, `${name} `, slot, lag) };
+    const [slot, lag] = [h('b', '–'), h('span.quiet.lag')];
+    return { name, slot, lag, element: h('span.level', { id: `level-${name}`, title: 'slots behind the tip, and how long ago it was told' }, `${name} `, slot, lag) };
   });
   const draw = () => {
     const tip = tree.levels.processed?.slot;
@@ -37,15 +37,15 @@ function levels(signal) {
     }
   };
   every(250, draw, signal);
-  return h('p', { class: 'levels' }, parts.map(({ element }) => element));
+  return h('p.levels', parts.map(({ element }) => element));
 }
 
 function tiles(signal) {
   const drawn = [];
   const tile = (name, write, detail = () => '') => {
-    const [value, small] = [h('b', {}, '–'), h('small', { class: 'quiet' })];
+    const [value, small] = [h('b', '–'), h('small.quiet')];
     drawn.push(() => { say(value, write()); say(small, detail()); });
-    return h('div', { class: 'tile' }, h('h3', {}, name), value, small);
+    return h('div.tile', h('h3', name), value, small);
   };
   const withChart = (name, series, write, detail = () => '') => {
     let aimed = ''; // the point that the pointer is at
@@ -57,7 +57,7 @@ function tiles(signal) {
   };
   const figure = (name) => figures.now.get(name);
   const shown = (name, write) => (figure(name) === undefined ? '–' : write(figure(name)));
-  const element = h('section', { class: 'tiles', 'aria-label': 'Figures' }, ranges(),
+  const element = h('section.tiles', { 'aria-label': 'Figures' }, ranges(),
     withChart('updates / s', () => figures.updates, brief),
     withChart('transactions / s', () => figures.transactions, brief),
     withChart('sockets', () => figures.sockets, brief, () => 'those of this page too'),

@@ -14,11 +14,11 @@ import { h } from './dom.js';
  * @returns {HTMLElement}
  */
 export function asked(ask, show, signal, refused = refusal) {
-  const place = h('div', { 'aria-busy': 'true' }, h('p', { class: 'quiet' }, 'Asking the node …'));
+  const place = h('div', { 'aria-busy': 'true' }, h('p.quiet', 'Asking the node …'));
   const put = (nodes) => place.replaceChildren(...[nodes].flat());
   (async () => {
     try {
-      put(show(await patiently(ask, signal, (why) => put(h('p', { class: 'quiet' }, `${why} This page goes on by itself.`)))));
+      put(show(await patiently(ask, signal, (why) => put(h('p.quiet', `${why} This page goes on by itself.`)))));
     } catch (error) {
       if (signal.aborted) return;
       if (!(error instanceof StatusError)) throw error;
@@ -31,7 +31,7 @@ export function asked(ask, show, signal, refused = refusal) {
 }
 
 /** Says why the node refuses. */
-export const refusal = (error) => h('p', { class: 'refusal' }, h('strong', {}, `${error.status} ${error.text}. `), error.details);
+export const refusal = (error) => h('p.refusal', h('strong', `${error.status} ${error.text}. `), error.details);
 
 /**
  * A list that comes in pages: a button adds the next one.
@@ -44,8 +44,8 @@ export const refusal = (error) => h('p', { class: 'refusal' }, h('strong', {}, `
 export function paged(ask, frame, empty, signal, live = false) {
   const body = h('tbody');
   const more = h('button', { type: 'button', onclick: load }, 'More');
-  const told = h('span', { class: 'quiet', role: 'status' });
-  const element = h('div', {}, frame(body), h('div', { class: 'row' }, more, told));
+  const told = h('span.quiet', { role: 'status' });
+  const element = h('div', frame(body), h('div.row', more, told));
   let cursor;
 
   function tell() {

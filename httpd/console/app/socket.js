@@ -10,11 +10,11 @@ const drawEvery = 200; // ms
 /** @param {AbortSignal} signal */
 export function socketPage(signal) {
   const frames = h('ol');
-  const state = h('span', { class: 'quiet', role: 'status' }, 'not connected');
+  const state = h('span.quiet', { role: 'status' }, 'not connected');
   const message = h('textarea', { id: 'message', rows: 3, spellcheck: 'false' }, '{"type":"ping","id":1}');
   const connecting = h('button', { type: 'button', onclick: () => (socket ? socket.close(1000) : connect()) }, 'Connect');
-  const sending = h('button', { type: 'button', class: 'primary', onclick: send }, 'Send');
-  const ready = h('div', { class: 'row choices', role: 'group', 'aria-label': 'Ready messages' });
+  const sending = h('button.primary', { type: 'button', onclick: send }, 'Send');
+  const ready = h('div.row.choices', { role: 'group', 'aria-label': 'Ready messages' });
   let socket;
   let lines = [];
   let count = 0;
@@ -56,11 +56,11 @@ export function socketPage(signal) {
 
   function draw() {
     due = 0;
-    frames.replaceChildren(...lines.map(({ way, text }, i) => h('li', { class: way, value: count - i }, h('span', { class: 'hidden' }, way === 'in' ? 'came: ' : 'was sent: '), text)));
+    frames.replaceChildren(...lines.map(({ way, text }, i) => h('li', { class: way, value: count - i }, h('span.hidden', way === 'in' ? 'came: ' : 'was sent: '), text)));
   }
 
   function offer(name, make) {
-    ready.append(h('button', { type: 'button', class: 'small', onclick: () => {
+    ready.append(h('button.small', { type: 'button', onclick: () => {
       message.value = make();
       send();
     } }, name));
@@ -86,10 +86,10 @@ export function socketPage(signal) {
   offerAll();
   return {
     title: 'WebSocket',
-    element: h('div', {}, h('h1', {}, 'Try the WebSocket'),
-      h('p', {}, 'Choose a message, or write one. The node answers each; the ', h('a', { href: '/docs/streaming' }, 'streaming rules'), ' say what there is.'),
+    element: h('div', h('h1', 'Try the WebSocket'),
+      h('p', 'Choose a message, or write one. The node answers each; the ', h('a', { href: '/docs/streaming' }, 'streaming rules'), ' say what there is.'),
       ready, h('label', { for: 'message' }, 'Message'), message,
-      h('div', { class: 'row' }, sending, connecting, h('button', { type: 'button', onclick: () => { lines = []; draw(); } }, 'Clear'), state),
-      h('div', { class: 'frames', tabindex: 0, role: 'region', 'aria-label': 'Frames, newest first' }, frames), commands(wscat('?mode=none'))),
+      h('div.row', sending, connecting, h('button', { type: 'button', onclick: () => { lines = []; draw(); } }, 'Clear'), state),
+      h('div.frames', { tabindex: 0, role: 'region', 'aria-label': 'Frames, newest first' }, frames), commands(wscat('?mode=none'))),
   };
 }

@@ -15,10 +15,10 @@ const mostLag = 3000; // ms that the page may be late, and be later with each he
 export function tape(signal) {
   const updates = new Updates('Live tape of account updates', 'The tape begins with the next block.', signal);
   const plug = new Plug();
-  const state = h('span', { class: 'quiet', id: 'tape-state' }, 'connecting');
+  const state = h('span.quiet', { id: 'tape-state' }, 'connecting');
   const result = h('output', { id: 'resume-result', class: 'result' });
   const pausing = h('button', { type: 'button', 'aria-pressed': 'false', onclick: pause }, 'Pause');
-  const killing = h('button', { type: 'button', class: 'primary', disabled: true, onclick: kill }, 'Kill & resume');
+  const killing = h('button.primary', { type: 'button', disabled: true, onclick: kill }, 'Kill & resume');
   const filter = h('input', { type: 'search', id: 'tape-filter', placeholder: 'account, owner, mint, wallet', spellcheck: 'false', autocapitalize: 'off', oninput: narrow });
   let tally = new Tally(0n); // since the last start, or since the wire was cut
   let cut = null; // an experiment that runs: {after, at, resumed}
@@ -121,7 +121,7 @@ export function tape(signal) {
   }
 
   return h('section', { 'aria-labelledby': 'tape-title' },
-    h('div', { class: 'row' }, h('h2', { id: 'tape-title' }, 'Live tape'), state,
-      h('span', { class: 'tools' }, h('label', { class: 'hidden', for: 'tape-filter' }, 'Filter the tape'), filter, pausing, killing)),
+    h('div.row', h('h2', { id: 'tape-title' }, 'Live tape'), state,
+      h('span.tools', h('label.hidden', { for: 'tape-filter' }, 'Filter the tape'), filter, pausing, killing)),
     result, updates.element);
 }

@@ -3,7 +3,7 @@
 import { client } from './api.js';
 import { cell, facts, h, table } from './dom.js';
 import { accountLink, blockLink, moment, number, transactionLink } from './format.js';
-import { commands, curl } from './curl.js';
+import { commands, curl, rpc } from './curl.js';
 import { asked, paged } from './page.js';
 
 const pageSize = 50;
@@ -12,11 +12,11 @@ const commitment = 'confirmed'; // a page that ends in a block that is undone wo
 export const transactionHeadings = ['signature', 'result', 'fee, lamports>', 'accounts>', 'slot>'];
 
 export function transactionRow(record) {
-  return h('tr', { 'data-key': record.signature, class: record.success === false && 'failed' }, h('td', {}, transactionLink(record.signature)), h('td', {}, result(record.success)),
+  return h('tr', { 'data-key': record.signature, class: record.success === false && 'failed' }, h('td', transactionLink(record.signature)), h('td', result(record.success)),
     cell(record.fee === null ? '–' : number(record.fee)), cell(record.accounts.length), cell(blockLink(record.slot)));
 }
 
-const result = (success) => (success === null ? 'not known' : success ? h('span', { class: 'quiet' }, 'success') : h('span', { class: 'badge bad' }, 'failed'));
+const result = (success) => (success === null ? 'not known' : success ? h('span.quiet', 'success') : h('span.badge.bad', 'failed'));
 
 /** @param {AbortSignal} signal */
 export function recentPage(signal) {
@@ -26,18 +26,18 @@ export function recentPage(signal) {
   };
   return {
     title: 'Transactions',
-    element: h('div', {}, h('h1', {}, 'Newest confirmed transactions'), paged(ask, (body) => table('Newest transactions', transactionHeadings, body), 'no transactions', signal),
+    element: h('div', h('h1', 'Newest confirmed transactions'), paged(ask, (body) => table('Newest transactions', transactionHeadings, body), 'no transactions', signal),
       commands(curl(`/transactions/recent?limit=${pageSize}&commitment=${commitment}`))),
   };
 }
 
 // The transactions before and after one in its block, once the node has told them.
 function beside({ slot, signature }, signal) {
-  const place = h('nav', { class: 'row', 'aria-label': 'Neighbours' });
+  const place = h('nav.row', { 'aria-label': 'Neighbours' });
   client.block(slot, { include: 'signatures', signal }).then(({ value: { signatures } }) => {
     const at = signatures.indexOf(signature);
     const link = (to, text) => to !== undefined && h('a', { href: `#/tx/${to}`, class: 'button' }, text);
-    if (at >= 0) place.append(...[link(signatures[at - 1], '← before'), h('span', { class: 'quiet' }, `${number(at + 1)} of ${number(signatures.length)} in its block`), link(signatures[at + 1], 'after →')].filter(Boolean));
+    if (at >= 0) place.append(...[link(signatures[at - 1], '← before'), h('span.quiet', `${number(at + 1)} of ${number(signatures.length)} in its block`), link(signatures[at + 1], 'after →')].filter(Boolean));
   }, () => {}); // the transaction is all there is to show then
   return place;
 }
@@ -48,11 +48,12 @@ export function transactionPage(signal, signature) {
     facts(['slot', blockLink(value.slot)], ['result', result(value.success)], ['fee', value.fee === null ? 'not recorded' : `${number(value.fee)} lamports`],
       ['time', moment(value.timestamp)]),
     beside(value, signal),
-    h('section', {}, h('h2', {}, `${value.accounts.length} accounts`), h('ol', { class: 'keys' }, value.accounts.map((key) => h('li', {}, accountLink(key))))),
+    h('section', h('h2', `${value.accounts.length} accounts`), h('ol.keys', value.accounts.map((key) => h('li', accountLink(key))))),
   ];
   return {
     title: 'Transaction',
-    element: h('div', {}, h('h1', {}, 'Transaction'), h('p', { class: 'name' }, h('code', {}, signature)),
-      asked(() => client.transaction(signature, { signal }), show, signal), commands(curl(`/transaction/${signature}`))),
+    element: h('div', h('h1', 'Transaction'), h('p.name', h('code', signature)),
+      asked(() => client.transaction(signature, { signal }), show, signal), commands(curl(`/transaction/${signature}`),
+        rpc('getSignatureStatuses', `[["${signature}"],{"searchTransactionHistory":true}]`))),
   };
 }

@@ -16,8 +16,8 @@ export function treeView(tree, signal) {
   const nodes = s('g', { class: 'nodes' });
   const world = s('g', { class: 'world' }, edges, marks, nodes);
   const picture = s('svg', { class: 'tree', role: 'img', 'aria-label': 'Blocks: none was told yet', height: chainY + lanes * laneHeight + 8 }, world);
-  const list = h('ul', { class: 'slots' });
-  const words = h('details', {}, h('summary', {}, 'The same as a list'), list);
+  const list = h('ul.slots');
+  const words = h('details', h('summary', 'The same as a list'), list);
   const shown = new Map(); // elements of blocks by their ids
   let first = 0n; // the slot at x = 0
   let width = 0;
@@ -105,7 +105,7 @@ export function treeView(tree, signal) {
   function listed(blocks, skipped) {
     const rows = [...blocks.map((block) => [block.slot, tree.state(block)]), ...skipped.map((slot) => [slot, 'skipped'])];
     rows.sort(([a], [b]) => (a < b ? 1 : -1));
-    list.replaceChildren(...rows.map(([slot, state]) => h('li', {}, blockLink(slot), ` ${state}`)));
+    list.replaceChildren(...rows.map(([slot, state]) => h('li', blockLink(slot), ` ${state}`)));
   }
 
   words.addEventListener('toggle', draw);
@@ -114,7 +114,7 @@ export function treeView(tree, signal) {
     first = 0n;
     draw();
   });
-  const frame = h('div', { class: 'forks' }, picture);
+  const frame = h('div.forks', picture);
   sized.observe(frame);
   let due = 0;
   const changed = () => {
@@ -123,8 +123,8 @@ export function treeView(tree, signal) {
   };
   tree.addEventListener('change', changed, { signal });
   signal.addEventListener('abort', () => sized.disconnect());
-  const legend = h('p', { class: 'legend' }, ...['finalized', 'confirmed', 'processed', 'skipped', 'undone'].map((name) => h('span', { class: name }, sample(name), name)));
-  return h('div', {}, frame, h('div', { class: 'row' }, legend, words));
+  const legend = h('p.legend', ...['finalized', 'confirmed', 'processed', 'skipped', 'undone'].map((name) => h('span', { class: name }, sample(name), name)));
+  return h('div', frame, h('div.row', legend, words));
 }
 
 function sample(name) {

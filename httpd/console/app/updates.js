@@ -123,21 +123,21 @@ export class Updates {
   #draw() {
     const rows = (this.#frozen ?? this.#rows).filter(({ update }) => !update || this.filter(update)).slice(0, shownRows);
     const text = this.#rows.length > 0 ? 'No update passes the filter.' : this.#waiting;
-    this.#body.replaceChildren(...(rows.length > 0 ? rows.map(drawn) : [h('tr', {}, h('td', { colspan: 6, class: 'quiet' }, text))]));
+    this.#body.replaceChildren(...(rows.length > 0 ? rows.map(drawn) : [h('tr', h('td', { colspan: 6, class: 'quiet' }, text))]));
   }
 }
 
 function drawn(row) {
-  if (row.text) return h('tr', { class: 'mark' }, h('td', { colspan: 6 }, row.text));
+  if (row.text) return h('tr.mark', h('td', { colspan: 6 }, row.text));
   const { update, before } = row;
   const delta = before && update.lamports - before.lamports;
   return h('tr', {},
-    h('td', {}, accountLink(update.pubkey)),
+    h('td', accountLink(update.pubkey)),
     h('td', { class: `number ${sign(delta)}` }, delta === undefined ? 'new to this page' : change(delta)),
     cell(update.lamports === 0n ? 'closed' : number(update.lamports)),
     cell(token(update.token, before?.token)),
     cell(blockLink(update.slot)),
-    h('td', { class: 'number quiet' }, number(update.seq)));
+    h('td.number.quiet', number(update.seq)));
 }
 
 const sign = (delta) => (delta === undefined || delta === 0n ? 'quiet' : delta > 0n ? 'more' : 'less');

@@ -1,5 +1,5 @@
 // Drives the console in a browser, for the Go test that starts its nodes. Arguments: the address of a node with forks and without
-// limits, and that of one with few requests a minute. A line "kill" or "start" on the standard output asks the test to do that to the
+// limits, which speaks JSON-RPC, and that of one with few requests a minute, which does not. A line "kill" or "start" on the standard output asks the test to do that to the
 // first node; it answers with a line.
 import assert from 'node:assert/strict';
 import { readdirSync, readFileSync, statSync } from 'node:fs';
@@ -42,7 +42,7 @@ function rules() {
   assert.deepEqual(late, [0, 0, 6000, 0], 'a clock that differs is no lateness');
   const app = readdirSync(here('../app')).filter((name) => !name.endsWith('.txt')).map((name) => here(`../app/${name}`)); // a page loads no licence
   const size = [...app, here('../client/ledgerd.js')].reduce((sum, file) => sum + statSync(file).size, 0);
-  assert(size < 171 * 1024, `the console has ${size} bytes`);
+  assert(size < 170 * 1024, `the console has ${size} bytes`);
   for (const name of ['uPlot.iife.min.js', 'uPlot.min.css']) {
     assert(readFileSync(here(`../node_modules/uplot/dist/${name}`)).equals(readFileSync(here(`../app/${name.toLowerCase().replace('.iife', '')}`))), `${name} is not the package's`);
   }
@@ -121,6 +121,25 @@ const steps = {
     await page.keyboard.type('nobody\n');
     await page.locator('#kind', { hasText: 'neither' }).waitFor();
     await page.locator('#query').fill('');
+  },
+
+  async 'commands have a form in JSON-RPC'({ page }) {
+    const { slot } = await api('/blocks/latest?commitment=confirmed');
+    const { transactions: [{ signature }] } = await api('/transactions/recent?limit=1&commitment=confirmed');
+    for (const [at, name, methods] of [['block', String(slot), 'getBlock'], ['tx', signature, 'getSignatureStatuses'], ['account', tokenProgram, 'getAccountInfo getSignaturesForAddress']]) {
+      await page.goto(`${address}/#/${at}/${name}`);
+      const commands = page.locator('.commands', { hasText: name });
+      await commands.locator('summary').first().click();
+      await commands.locator('details code').first().waitFor();
+      const asked = [];
+      for (const text of await commands.locator('details code').allTextContents()) {
+        const [, url, body] = text.match(/^curl (\S+) --json '(.*)'$/);
+        const answer = await (await fetch(url, { method: 'POST', headers: { 'Content-Type': 'application/json' }, body })).json();
+        assert(answer.result, `${text} is answered ${JSON.stringify(answer)}`);
+        asked.push(JSON.parse(body).method);
+      }
+      assert.equal(asked.join(' '), methods);
+    }
   },
 
   async 'lists go on page by page'({ page }) {
