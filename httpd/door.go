@@ -2,6 +2,7 @@ package httpd
 
 import (
 	"net"
+	"net/netip"
 	"time"
 
 	"github.com/valyala/fasthttp"
@@ -68,6 +69,9 @@ func (x *doorExchange) fail(err error) {
 
 // Context returns the request as fasthttp has it. Nothing taken from it outlives Answer.
 func (x *Exchange) Context() *fasthttp.RequestCtx { return x.ctx }
+
+// Client returns the address that its client is told apart by.
+func (x *Exchange) Client() netip.Addr { return x.client.Key }
 
 // Now returns when the request had come.
 func (x *Exchange) Now() time.Time { return x.now }

@@ -52,6 +52,7 @@ func (r *request) answer(fault *wire.Fault) {
 func (r *request) serve(to *route) {
 	r.route = to
 	err := r.params.parse(to, r.ctx.URI().QueryString())
+	r.params.query.Client = r.client.Key
 	if err == nil {
 		err = to.ask(r)
 	}

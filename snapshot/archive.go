@@ -12,7 +12,6 @@ import (
 	"path/filepath"
 	"slices"
 	"sync/atomic"
-	"time"
 
 	"github.com/klauspost/compress/zstd"
 
@@ -32,8 +31,8 @@ import (
 // A damaged run costs its own blocks: it is told by [Archive.Stats] and logged, and stays until it is the oldest. No damage is an
 // error of [OpenArchive].
 //
-// One goroutine calls Add and Shrink; any may call the other methods. Few read at a time; the others wait until their deadline. Who asks for
-// one block or transaction waits for no list.
+// One goroutine calls Add and Shrink; any may call the other methods. Few read at a time; the others wait until their deadline, and clients share
+// the turns. Who asks for one block or transaction waits for no list.
 type Archive struct {
 	fs    vfs.FS
 	dir   string
@@ -45,12 +44,6 @@ type Archive struct {
 	runs atomic.Pointer[[]*run] // by slot; no two overlap
 
 	one, lists lane // of questions for one block or transaction, and of those that walk over many
-}
-
-// lane is where questions of a kind wait for a turn to read.
-type lane struct {
-	turns chan *zstd.Decoder // has one for each that may read
-	waits atomic.Int32       // how many wait for a turn, or read
 }
 
 const (
@@ -334,42 +327,16 @@ func (a *Archive) merge(ctx context.Context, pace Pace, at int) error {
 	return nil
 }
 
-// errLate says that a reader got no turn, or was not done, before its deadline.
-var errLate = fmt.Errorf("history on disk is not read before the deadline: %w", ledger.ErrUnavailable)
-
-// errCrowded says that too many wait for a turn already.
-var errCrowded = fmt.Errorf("too many questions wait for history on disk: %w", ledger.ErrUnavailable)
-
-// open gives so many a turn at a time.
-func (l *lane) open(turns int) error {
-	l.turns = make(chan *zstd.Decoder, turns)
-	for range turns {
-		z, err := newDecoder()
-		if err != nil {
+// read gives do a turn in a lane, and the decompressor that goes with it. It calls do again where a run was joined or dropped meanwhile.
+func (a *Archive) read(l *lane, by Asker, do func(runs []*run, z *zstd.Decoder) error) error {
+	z, err := l.take(by)
+	if err != nil {
+		return err
+	}
+	defer l.giveBack(by.Client, z)
+	for {
+		if err := do(*a.runs.Load(), z); !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
-		l.turns <- z
-	}
-	return nil
-}
-
-// read gives do a turn in a lane, and the decompressor that goes with it. It calls do again where a run was joined or dropped meanwhile.
-func (a *Archive) read(l *lane, deadline time.Time, do func(runs []*run, z *zstd.Decoder) error) error {
-	defer l.waits.Add(-1)
-	if l.waits.Add(1) > mostWaiting {
-		return errCrowded
-	}
-	timer := time.NewTimer(time.Until(deadline))
-	defer timer.Stop()
-	select {
-	case z := <-l.turns:
-		defer func() { l.turns <- z }()
-		for {
-			if err := do(*a.runs.Load(), z); !errors.Is(err, fs.ErrNotExist) {
-				return err
-			}
-		}
-	case <-timer.C:
-		return errLate
 	}
 }

@@ -35,7 +35,7 @@ func openTestArchive(t testing.TB, disk vfs.FS, limit int64) *Archive {
 // ours is what the ledger of the test is known by.
 func ours() []string { return []string{"ours", "its root"} }
 
-func later() time.Time { return time.Now().Add(time.Minute) }
+func later() Asker { return Asker{Deadline: time.Now().Add(time.Minute)} }
 
 // archived checks that an archive answers each question as a list of blocks says, of which it must hold those from a slot on, and
 // returns the first difference. Damaged: what it lacks is not wrong.
@@ -295,7 +295,7 @@ func TestNobodyWaitsForAList(t *testing.T) {
 		var lists sync.WaitGroup
 		for range mostWaiting {
 			lists.Go(func() {
-				must(t, a.Walk(ledger.Opt[ledger.Pubkey]{}, 0, 28, false, time.Now().Add(time.Hour), func(Candidate) (bool, error) {
+				must(t, a.Walk(ledger.Opt[ledger.Pubkey]{}, 0, 28, false, Asker{Deadline: time.Now().Add(time.Hour)}, func(Candidate) (bool, error) {
 					<-release
 					return true, nil
 				}))
@@ -303,9 +303,9 @@ func TestNobodyWaitsForAList(t *testing.T) {
 		}
 		synctest.Wait()
 		for _, b := range blocks {
-			_, err := a.Block(b.Block.Slot, time.Now().Add(time.Second))
+			_, err := a.Block(b.Block.Slot, Asker{Deadline: time.Now().Add(time.Second)})
 			must(t, err)
-			_, err = a.Transaction(&b.Block.Transactions[0].Signature, 30, time.Now().Add(time.Second))
+			_, err = a.Transaction(&b.Block.Transactions[0].Signature, 30, Asker{Deadline: time.Now().Add(time.Second)})
 			must(t, err)
 		}
 		close(release)

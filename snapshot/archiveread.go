@@ -78,8 +78,8 @@ func (r *runReader) block(slot ledger.Slot) (HeldBlock, error) {
 
 // Block returns the first block held at or above a slot, one without a Block where there is none. Its error is ErrLost where that block may be
 // in a damaged run, or matches ledger.ErrUnavailable, or is the disk's.
-func (a *Archive) Block(slot ledger.Slot, deadline time.Time) (found HeldBlock, err error) {
-	err = a.read(&a.one, deadline, func(runs []*run, z *zstd.Decoder) error {
+func (a *Archive) Block(slot ledger.Slot, by Asker) (found HeldBlock, err error) {
+	err = a.read(&a.one, by, func(runs []*run, z *zstd.Decoder) error {
 		i := sort.Search(len(runs), func(i int) bool { return runs[i].Last >= slot })
 		if i == len(runs) {
 			return nil
@@ -93,10 +93,10 @@ func (a *Archive) Block(slot ledger.Slot, deadline time.Time) (found HeldBlock, 
 }
 
 // Transaction returns the newest transaction below a slot with a signature, nil where none is held. Damaged runs are passed over.
-func (a *Archive) Transaction(sig *ledger.Signature, below ledger.Slot, deadline time.Time) (found *ledger.Transaction, err error) {
-	err = a.read(&a.one, deadline, func(runs []*run, z *zstd.Decoder) error {
+func (a *Archive) Transaction(sig *ledger.Signature, below ledger.Slot, by Asker) (found *ledger.Transaction, err error) {
+	err = a.read(&a.one, by, func(runs []*run, z *zstd.Decoder) error {
 		for _, r := range slices.Backward(runs) {
-			if time.Now().After(deadline) {
+			if time.Now().After(by.Deadline) {
 				return errLate
 			}
 			err := a.opened(r, z, func(r *runReader) (err error) {
@@ -147,9 +147,9 @@ type Candidate struct {
 // Walk visits the blocks held from one slot to another, oldest first or newest first, until visit returns false or an error. Where a key is
 // given, the filters tell which of them may name it. Damaged runs are passed over. Errors match ledger.ErrUnavailable, or are visit's
 // or the disk's.
-func (a *Archive) Walk(key ledger.Opt[ledger.Pubkey], first, last ledger.Slot, oldestFirst bool, deadline time.Time, visit func(Candidate) (more bool, err error)) error {
+func (a *Archive) Walk(key ledger.Opt[ledger.Pubkey], first, last ledger.Slot, oldestFirst bool, by Asker, visit func(Candidate) (more bool, err error)) error {
 	var done ledger.Opt[ledger.Slot] // visited last: where runs were joined meanwhile, the walk goes on behind it
-	err := a.read(&a.lists, deadline, func(runs []*run, z *zstd.Decoder) error {
+	err := a.read(&a.lists, by, func(runs []*run, z *zstd.Decoder) error {
 		for n := range runs {
 			r, from, to := runs[n], first, last
 			if !oldestFirst {
@@ -166,7 +166,7 @@ func (a *Archive) Walk(key ledger.Opt[ledger.Pubkey], first, last ledger.Slot, o
 			}
 			err := a.opened(r, z, func(reader *runReader) error {
 				return reader.walk(key, from, to, oldestFirst, func(c Candidate) error {
-					if time.Now().After(deadline) {
+					if time.Now().After(by.Deadline) {
 						return errLate
 					}
 					done = ledger.Some(c.Slot)

@@ -1,6 +1,9 @@
 package ledger
 
-import "time"
+import (
+	"net/netip"
+	"time"
+)
 
 // Query selects the version of the ledger that an answer is computed from.
 type Query struct {
@@ -17,6 +20,8 @@ type Query struct {
 	Where *DataFilter
 	// OfDelegate lists the token accounts that somebody may spend from, instead of those of a wallet.
 	OfDelegate bool
+	// Client shares what is read from disk with others; zero is one, too.
+	Client netip.Addr
 	// Recent looks for a transaction in memory alone, not on disk.
 	Recent bool
 }

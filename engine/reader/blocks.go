@@ -16,7 +16,7 @@ func (r *Reader) LatestBlock(q ledger.Query) (ledger.BlockAnswer, ledger.View, e
 		if !v.Head.HasBlock {
 			return ledger.BlockAnswer{}, &ledger.NotFoundError{Absence: ledger.NoBlockYet}
 		}
-		return r.blockAt(v, v.Tip().Slot, q.Parts, deadline)
+		return r.blockAt(v, v.Tip().Slot, q, deadline)
 	})
 }
 
@@ -24,7 +24,7 @@ func (r *Reader) LatestBlock(q ledger.Query) (ledger.BlockAnswer, ledger.View, e
 // skipped, not yet produced, pruned and not indexed.
 func (r *Reader) Block(q ledger.Query, slot ledger.Slot) (ledger.BlockAnswer, ledger.View, error) {
 	return answer(r, q, func(v ledger.View, deadline time.Time) (ledger.BlockAnswer, error) {
-		return r.blockAt(v, slot, q.Parts, deadline)
+		return r.blockAt(v, slot, q, deadline)
 	})
 }
 
@@ -32,14 +32,14 @@ func absent(why ledger.Absence) (ledger.BlockAnswer, error) {
 	return ledger.BlockAnswer{}, &ledger.NotFoundError{Absence: why}
 }
 
-func (r *Reader) blockAt(v ledger.View, slot ledger.Slot, parts ledger.BlockParts, deadline time.Time) (ledger.BlockAnswer, error) {
+func (r *Reader) blockAt(v ledger.View, slot ledger.Slot, q ledger.Query, deadline time.Time) (ledger.BlockAnswer, error) {
 	switch {
 	case !v.Head.HasSlot() || slot > v.Tip().Slot:
 		return absent(ledger.SlotNotYetProduced)
 	case slot < v.Head.Root || !v.Head.HasBlock:
 		return absent(ledger.SlotNotIndexed)
 	case slot < v.Head.Floor:
-		return r.archived(v, slot, deadline)
+		return r.archived(v, slot, snapshot.Asker{Client: q.Client, Deadline: deadline})
 	}
 	blocks := blocksOf(v)
 	i := blocks.FirstFrom(slot)
@@ -47,7 +47,7 @@ func (r *Reader) blockAt(v ledger.View, slot ledger.Slot, parts ledger.BlockPart
 	case i == len(blocks):
 		return absent(ledger.SlotNotIndexed)
 	case blocks[i].Block.Slot == slot:
-		return ledger.BlockAnswer{Block: partsOf(blocks[i], parts), Commitment: v.Head.CommitmentOf(slot)}, nil
+		return ledger.BlockAnswer{Block: partsOf(blocks[i], q.Parts), Commitment: v.Head.CommitmentOf(slot)}, nil
 	}
 	return unlessHeld(slot, blocks[i].Block)
 }
@@ -56,7 +56,7 @@ func (r *Reader) blockAt(v ledger.View, slot ledger.Slot, parts ledger.BlockPart
 func (r *Reader) Slots(q ledger.Query, from, to ledger.Slot, limit int) (ledger.SlotPage, ledger.View, error) {
 	return answer(r, q, func(v ledger.View, deadline time.Time) (p ledger.SlotPage, err error) {
 		if a := r.archive.Load(); a != nil && v.Head.HasBlock && from < v.Head.Floor {
-			err = a.Walk(ledger.Opt[ledger.Pubkey]{}, from, min(to, v.Head.Floor-1), true, deadline, func(c snapshot.Candidate) (bool, error) {
+			err = a.Walk(ledger.Opt[ledger.Pubkey]{}, from, min(to, v.Head.Floor-1), true, snapshot.Asker{Client: q.Client, Deadline: deadline}, func(c snapshot.Candidate) (bool, error) {
 				p.Slots = append(p.Slots, c.Slot)
 				return len(p.Slots) < limit, nil
 			})
@@ -84,12 +84,12 @@ func unlessHeld(slot ledger.Slot, next *ledger.Block) (ledger.BlockAnswer, error
 }
 
 // archived returns a block that memory does not hold any more.
-func (r *Reader) archived(v ledger.View, slot ledger.Slot, deadline time.Time) (ledger.BlockAnswer, error) {
+func (r *Reader) archived(v ledger.View, slot ledger.Slot, by snapshot.Asker) (ledger.BlockAnswer, error) {
 	a := r.archive.Load()
 	if a == nil || slot < a.First() {
 		return absent(ledger.SlotPruned)
 	}
-	found, err := a.Block(slot, deadline)
+	found, err := a.Block(slot, by)
 	next := found.Block
 	switch {
 	case errors.Is(err, snapshot.ErrLost):

@@ -18,7 +18,7 @@ import (
 func (r *Reader) Transaction(q ledger.Query, sig ledger.Signature) (a ledger.TransactionAnswer, v ledger.View, err error) {
 	disk := !q.Recent // no block that is new in the archive was not in memory before
 	ask := func(v ledger.View, deadline time.Time) (a ledger.TransactionAnswer, err error) {
-		a.Transaction, err = r.transaction(v, sig, disk, deadline)
+		a.Transaction, err = r.transaction(v, sig, disk, snapshot.Asker{Client: q.Client, Deadline: deadline})
 		if err == nil {
 			a.Commitment = v.Head.CommitmentOf(a.Transaction.Slot)
 		}
@@ -36,7 +36,7 @@ func (r *Reader) Transaction(q ledger.Query, sig ledger.Signature) (a ledger.Tra
 }
 
 // transaction returns the transaction with a signature, from disk only where that is said.
-func (r *Reader) transaction(v ledger.View, sig ledger.Signature, disk bool, deadline time.Time) (*ledger.Transaction, error) {
+func (r *Reader) transaction(v ledger.View, sig ledger.Signature, disk bool, by snapshot.Asker) (*ledger.Transaction, error) {
 	blocks := blocksOf(v)
 	t := r.Stored.Transaction(&sig, func(b *txstore.Block) bool {
 		i := blocks.FirstFrom(b.Block.Slot)
@@ -44,7 +44,7 @@ func (r *Reader) transaction(v ledger.View, sig ledger.Signature, disk bool, dea
 	})
 	if a := r.archive.Load(); t == nil && disk && a != nil {
 		var err error
-		if t, err = a.Transaction(&sig, v.Head.Floor, deadline); err != nil {
+		if t, err = a.Transaction(&sig, v.Head.Floor, by); err != nil {
 			return nil, err
 		}
 	}
@@ -61,9 +61,10 @@ func (r *Reader) transaction(v ledger.View, sig ledger.Signature, disk bool, dea
 // transaction nor an account is held, it returns a *ledger.NotFoundError.
 func (r *Reader) Transactions(q ledger.Query, in ledger.TransactionRange) (ledger.TransactionPage, ledger.View, error) {
 	return answer(r, q, func(v ledger.View, deadline time.Time) (ledger.TransactionPage, error) {
-		p, err := r.transactions(v, in, deadline)
+		by := snapshot.Asker{Client: q.Client, Deadline: deadline}
+		p, err := r.transactions(v, in, by)
 		if err == nil && len(p.Transactions) == 0 && in.Address.Known && !p.Next.Known { // else older ones may name it
-			err = r.knowsAddress(v, in, deadline)
+			err = r.knowsAddress(v, in, by)
 		}
 		return p, err
 	})
@@ -71,15 +72,15 @@ func (r *Reader) Transactions(q ledger.Query, in ledger.TransactionRange) (ledge
 
 // knowsAddress returns nil if an account is held at the address of a range in which there is no transaction, or a transaction that names it;
 // otherwise a *ledger.NotFoundError.
-func (r *Reader) knowsAddress(v ledger.View, in ledger.TransactionRange, deadline time.Time) error {
-	a, found, err := r.ownerOf(&in.Address.Value).Account(in.Address.Value, v.Tip().Version, deadline)
+func (r *Reader) knowsAddress(v ledger.View, in ledger.TransactionRange, by snapshot.Asker) error {
+	a, found, err := r.ownerOf(&in.Address.Value).Account(in.Address.Value, v.Tip().Version, by.Deadline)
 	if err == nil {
 		err = r.absence(v, &a, found)
 	}
 	if everything := (ledger.TransactionRange{Address: in.Address, Limit: in.Limit, OldestFirst: in.OldestFirst}); in == everything || !errors.Is(err, ledger.ErrNotFound) {
 		return err
 	}
-	one, walkErr := r.transactions(v, ledger.TransactionRange{Address: in.Address, Limit: 1}, deadline)
+	one, walkErr := r.transactions(v, ledger.TransactionRange{Address: in.Address, Limit: 1}, by)
 	if walkErr != nil || len(one.Transactions) > 0 || one.Next.Known { // it may be named in what was not looked through
 		return walkErr
 	}
@@ -87,9 +88,9 @@ func (r *Reader) knowsAddress(v ledger.View, in ledger.TransactionRange, deadlin
 }
 
 // transactions walks over the blocks of a range and takes the transactions that are wanted.
-func (r *Reader) transactions(v ledger.View, in ledger.TransactionRange, deadline time.Time) (ledger.TransactionPage, error) {
+func (r *Reader) transactions(v ledger.View, in ledger.TransactionRange, by snapshot.Asker) (ledger.TransactionPage, error) {
 	w := walk{TransactionRange: in, wanted: txstore.Wanted{Success: in.Success}}
-	err := r.fill(v, &w, deadline)
+	err := r.fill(v, &w, by)
 	w.page.HistoryFrom = r.historyFrom(v) // after the walk, which may have come upon damage
 	return w.page, err
 }
@@ -103,20 +104,20 @@ func (r *Reader) historyFrom(v ledger.View) ledger.Slot {
 }
 
 // fill takes the transactions of a page, from memory and disk.
-func (r *Reader) fill(v ledger.View, w *walk, deadline time.Time) (err error) {
-	if w.before, err = r.bound(v, w.Before, deadline); err != nil {
+func (r *Reader) fill(v ledger.View, w *walk, by snapshot.Asker) (err error) {
+	if w.before, err = r.bound(v, w.Before, by); err != nil {
 		return err
 	}
-	if w.after, err = r.bound(v, w.After, deadline); err != nil || !v.Head.HasBlock {
+	if w.after, err = r.bound(v, w.After, by); err != nil || !v.Head.HasBlock {
 		return err
 	}
 	if !w.OldestFirst {
 		if !r.inMemory(v, w) {
-			_, err = r.onDisk(v, w, deadline)
+			_, err = r.onDisk(v, w, by)
 		}
 		return err
 	}
-	ends, err := r.onDisk(v, w, deadline)
+	ends, err := r.onDisk(v, w, by)
 	if !ends && err == nil {
 		r.inMemory(v, w)
 	}
@@ -144,7 +145,7 @@ func (r *Reader) inMemory(v ledger.View, w *walk) (ends bool) {
 }
 
 // onDisk takes transactions of the blocks that only the archive holds, and reports whether the page ends there.
-func (r *Reader) onDisk(v ledger.View, w *walk, deadline time.Time) (ends bool, err error) {
+func (r *Reader) onDisk(v ledger.View, w *walk, by snapshot.Asker) (ends bool, err error) {
 	a := r.archive.Load()
 	if a == nil || v.Head.Floor == 0 {
 		return false, nil
@@ -153,13 +154,13 @@ func (r *Reader) onDisk(v ledger.View, w *walk, deadline time.Time) (ends bool, 
 	stored := txstore.New() // what is packed for one page takes no lock that ingest takes
 	var began time.Time     // with the first block: waiting for a turn does not count
 	blocks := 0
-	err = a.Walk(w.Address, from, to, w.OldestFirst, deadline, func(c snapshot.Candidate) (more bool, err error) {
+	err = a.Walk(w.Address, from, to, w.OldestFirst, by, func(c snapshot.Candidate) (more bool, err error) {
 		if blocks++; blocks == 1 {
 			began = time.Now()
 		}
 		w.keys += c.Lines // a line of a filter is looked into faster than a key is
 		// The first may be the block that the page begins in.
-		over := blocks > 1 && (w.keys > mostKeys || time.Since(began) > diskTime || time.Until(deadline) < diskTime)
+		over := blocks > 1 && (w.keys > mostKeys || time.Since(began) > diskTime || time.Until(by.Deadline) < diskTime)
 		if !c.Named && !over {
 			return true, nil
 		}
@@ -184,11 +185,11 @@ func (r *Reader) onDisk(v ledger.View, w *walk, deadline time.Time) (ends bool, 
 }
 
 // bound returns the transaction at an end of a range, nil for an open end.
-func (r *Reader) bound(v ledger.View, sig ledger.Opt[ledger.Signature], deadline time.Time) (*ledger.Transaction, error) {
+func (r *Reader) bound(v ledger.View, sig ledger.Opt[ledger.Signature], by snapshot.Asker) (*ledger.Transaction, error) {
 	if !sig.Known {
 		return nil, nil
 	}
-	return r.transaction(v, sig.Value, true, deadline)
+	return r.transaction(v, sig.Value, true, by)
 }
 
 const (

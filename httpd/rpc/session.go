@@ -69,7 +69,7 @@ func (s *session) answer(dst []byte, calls []*fastjson.Value, isBatch bool) (bod
 			dst = append(dst, ',')
 		}
 		begin := len(dst)
-		s.call = call{session: s, isBatch: isBatch}
+		s.call = call{session: s, isBatch: isBatch, query: ledger.Query{Client: s.x.Client()}}
 		var f *forwarded
 		dst, f = s.run(dst, value)
 		switch {
