@@ -248,6 +248,7 @@ func TestNoClientHoldsTheAnswersOfAll(t *testing.T) {
 	}
 	ledgertest.Equal(t, status("192.0.2.2", list+"?limit=10000"), "200", "a list for another client")
 	ledgertest.Equal(t, status("192.0.2.1", "/api/account/"+whole.String()), "200", "an account for the client that holds its share")
+	ledgertest.Equal(t, l.query.Client, netip.MustParseAddr("192.0.2.1"), "whom the ledger was told of, which has it share the disk")
 	h.expectNoAnswerBytes()
 }
 
