@@ -42,7 +42,11 @@ func (r *request) reserve(bytes int) error {
 }
 
 // Reserve takes so many bytes, besides those that it has taken, from the budget for answers. ErrUnavailable says that other answers, or those of this client, take all there is.
+// A short answer, which takes none, is never refused.
 func (x *Exchange) Reserve(bytes int) error {
+	if bytes <= 0 {
+		return nil
+	}
 	take := x.server.answers.Take
 	if !x.client.Exempt {
 		take = func(bytes int) bool { return x.server.answers.TakeFor(x.client.Key, bytes) }
@@ -51,7 +55,7 @@ func (x *Exchange) Reserve(bytes int) error {
 		x.reserved += bytes
 		return nil
 	}
-	x.server.meters.overloaded.Add(1)
+	x.lacked = true
 	return ledger.ErrUnavailable
 }
 
@@ -61,12 +65,13 @@ func (x *Exchange) Extend(answer []byte, bytes int) ([]byte, error) {
 	if cap(answer)-len(answer) >= bytes {
 		return answer, nil
 	}
-	longer := x.server.answers.grow(nil, max(len(answer)+bytes, cap(answer)+cap(answer)/4))
-	if err := x.Reserve(longBytes(longer) - longBytes(answer)); err != nil {
-		x.server.answers.reuse(longer)
+	need := max(len(answer)+bytes, cap(answer)+cap(answer)/4)
+	more := longRoom(need) - longBytes(answer)
+	if err := x.Reserve(more); err != nil {
 		return answer, err
 	}
-	longer = append(longer, answer...)
+	longer := append(x.server.answers.grow(nil, need), answer...)
+	x.holdBytes(x.reserved - more + longBytes(longer) - longBytes(answer))
 	x.body = longer[:0] // which is where the response to a panic is made
 	x.server.answers.reuse(answer)
 	return longer, nil
@@ -96,6 +101,20 @@ func longBytes(buffer []byte) int {
 	return cap(buffer)
 }
 
+// longRoom returns what a buffer that is grown for so many bytes counts for, at least.
+func longRoom(n int) int {
+	switch {
+	case n <= maxKeptBytes:
+		return 0
+	case n > maxPooledBytes:
+		return n
+	}
+	return minPooledBytes << poolOf(n)
+}
+
+// poolOf returns the pool of buffers that have room for so many bytes.
+func poolOf(n int) int { return bits.Len(uint(n-1) / minPooledBytes) }
+
 // grow makes room in the empty body for a list whose records take about so many bytes.
 func (x *Exchange) grow(n int) {
 	x.body = x.server.answers.grow(x.body, n+512) // more than a list takes besides its records
@@ -106,7 +125,7 @@ func (a *answers) grow(buffer []byte, n int) []byte {
 	if n <= maxKeptBytes || n > maxPooledBytes {
 		return slices.Grow(buffer, n)
 	}
-	pool := bits.Len(uint(n-1) / minPooledBytes)
+	pool := poolOf(n)
 	if b, ok := a.pools[pool].Get().(*[]byte); ok {
 		return *b
 	}

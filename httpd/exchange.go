@@ -36,6 +36,7 @@ type Exchange struct {
 	upgraded bool // the upgrade handler has written the response, or taken over
 
 	reserved int    // bytes of the budget for answers
+	lacked   bool   // memory that it asked for
 	value    []byte // room for the value of a header
 	packed   []byte // room for the compressed body
 }
@@ -64,7 +65,7 @@ type response struct {
 // begin makes ready for an exchange.
 func (x *Exchange) begin(s *Server, to *route, ctx *fasthttp.RequestCtx, c *wire.Conn) {
 	x.server, x.ctx, x.conn, x.now, x.route = s, ctx, c, s.config.Now(), to
-	x.allowance, x.key, x.tier, x.upgraded = ratelimit.Unlimited, nil, "", false
+	x.allowance, x.key, x.tier, x.upgraded, x.lacked = ratelimit.Unlimited, nil, "", false, false
 	x.respond(fasthttp.StatusOK)
 }
 
@@ -211,6 +212,10 @@ func (x *Exchange) apiKey() (key *apikey.Key, unknown bool) {
 // finish writes the reply into the response, with the headers all responses carry.
 func (x *Exchange) finish() {
 	h := &x.ctx.Response.Header
+	if x.lacked && x.pieces == nil { // an answer in pieces goes on
+		x.server.meters.overloaded.Add(1)
+		x.lacked = false
+	}
 	switch {
 	case x.upgraded:
 		x.status = x.ctx.Response.StatusCode()

@@ -12,8 +12,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/VictoriaMetrics/metrics"
+
 	"ledgerd/engine/ledger"
 	"ledgerd/engine/ledger/bubble"
+	"ledgerd/engine/ledger/ledgertest"
 	"ledgerd/httpd"
 	"ledgerd/httpd/accesslog"
 	"ledgerd/httpd/budget"
@@ -81,7 +84,10 @@ func TestProgramAccountsAreWholeRefusedOrBroken(t *testing.T) {
 		}
 	})
 	l := newFakeLedger()
-	r := serve(t, l, func(_ *Config, c *httpd.Config) { c.Memory, c.AccessLog = budget.New(8<<20), access }) // of which a client has 1 MiB
+	numbers := metrics.NewSet()
+	r := serve(t, l, func(_ *Config, c *httpd.Config) {
+		c.Memory, c.AccessLog, c.Metrics = budget.New(8<<20), access, numbers
+	}) // of which a client has 1 MiB
 	call := names().Replace(`{"jsonrpc":"2.0","id":"x","method":"getProgramAccounts","params":["<50>",{"encoding":"base64","withContext":true}]}`)
 	busy := func() error { return ledger.ErrUnavailable }
 	const whole, refused, broken = `]},"id":"x"}`, `"error":{"code":-32012,`, ""
@@ -132,6 +138,39 @@ func TestProgramAccountsAreWholeRefusedOrBroken(t *testing.T) {
 		}
 		want = append(want, fmt.Sprintf(`"status":200,"bytes":%d,`, len(body)))
 	}
+	expectRefusals(t, numbers, 2) // not those that go on in pieces
+}
+
+// expectRefusals holds the count of requests that were refused for want of memory to a number.
+func expectRefusals(t *testing.T, numbers *metrics.Set, want int) {
+	t.Helper()
+	var text strings.Builder
+	numbers.WritePrometheus(&text)
+	const name = "\nledgerd_http_overloaded_total "
+	_, after, _ := strings.Cut(text.String(), name)
+	got, _, _ := strings.Cut(after, "\n")
+	ledgertest.Equal(t, got, fmt.Sprint(want), "refusals counted")
+}
+
+// TestShortAnswersAreMadeWhereMemoryIsShort: long ones alone are refused then, also where a short one grows.
+func TestShortAnswersAreMadeWhereMemoryIsShort(t *testing.T) {
+	l := newFakeLedger()
+	l.addLarge(1, 100<<10)
+	memory, numbers := budget.New(1<<20), metrics.NewSet()
+	r := serve(t, l, func(_ *Config, c *httpd.Config) { c.Memory, c.Metrics = memory, numbers })
+	memory.Sockets.Hold(600 << 10)
+	memory.Answers.Hold(200 << 10)
+	for call, want := range map[string]string{
+		`"getAccountInfo","params":["<51>",{"encoding":"base64","dataSlice":{"offset":0,"length":3000}}]`:  `"result"`,
+		`"getAccountInfo","params":["<51>",{"encoding":"base64","dataSlice":{"offset":0,"length":30000}}]`: `overloaded`,
+		`"getBlock","params":[12,{"transactionDetails":"none"}]`:                                           `"result"`,
+		`"getBlock","params":[12,{"transactionDetails":"signatures"}]`:                                     `overloaded`,
+	} {
+		if answer := r.post(names().Replace(`{"jsonrpc":"2.0","id":1,"method":` + call + `}`)); !strings.Contains(answer, want) {
+			t.Errorf("%s: %.300s, want %s", call, answer, want)
+		}
+	}
+	expectRefusals(t, numbers, 2)
 }
 
 // TestAScanEndsInTime: all pages of a call share one deadline.
