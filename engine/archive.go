@@ -99,6 +99,7 @@ func (e *Engine) archiveMore(ctx context.Context, a *snapshot.Archive) (wrote bo
 	for i, b := range many {
 		if bytes += b.SizeBytes(); bytes >= atOnce {
 			many = many[:i+1]
+			break
 		}
 	}
 	if len(many) < e.config.HistoryBlocks && bytes < atOnce {

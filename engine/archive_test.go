@@ -101,6 +101,15 @@ func TestHistoryKeepsUpWithBlocksThatComeFast(t *testing.T) {
 			time.Sleep(time.Millisecond)
 		}
 		pause(2 * archiveRetry)
+		files := map[string]bool{} // none has more than a quarter of what memory holds
+		for _, call := range n.disk.Trace() {
+			if call.Kind == vfstest.KindCreate && strings.Contains(call.Name, "run-") {
+				files[call.Name] = true
+			}
+		}
+		if len(files) < 8 {
+			t.Errorf("history was written in %d files", len(files))
+		}
 		if from := n.Stats().HistoryFrom; from != 100 || n.Head().Floor < block.Slot-200 {
 			t.Errorf("history is held from slot %d on, memory from %d, and the newest is %d", from, n.Head().Floor, block.Slot)
 		}

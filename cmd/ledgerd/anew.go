@@ -37,7 +37,7 @@ func newAnew() *anew {
 // shows everything again, which a pipe does not. held: the node knew meanwhile that it held the whole log.
 func (a *anew) after(err error, rereads, held bool) error {
 	if !errors.Is(err, cluster.ErrPurged) && !errors.Is(err, ledger.ErrDeposed) {
-		if _, usage := errors.AsType[*usageError](err); usage && a.begun {
+		if _, usage := errors.AsType[*usageError](err); usage && a.begun && !errors.Is(err, errStopped) {
 			return fmt.Errorf("cannot begin anew: %v", err) // a supervisor is to start it again: nobody asked for anything wrong
 		}
 		return err
@@ -72,7 +72,11 @@ func (a *anew) trouble() string {
 
 // heldWholeLog reports whether the node knew, since it began, that it held the whole log.
 func (n *node) heldWholeLog() bool {
-	return n.engine != nil && n.cluster != nil && n.cluster.Log().Behind() < n.engine.Status().Uptime
+	if n.engine == nil || n.cluster == nil {
+		return false
+	}
+	since := n.engine.Status().Uptime // before the other, which grows as this one does
+	return n.cluster.Log().Behind() < since
 }
 
 // keepPort has a listener that is opened again have the port that the system chose for it first.

@@ -24,6 +24,7 @@ func TestNodeBeginsAnewWhereItLostItsPlace(t *testing.T) {
 		}
 		return got
 	}
+	stopped := &usageError{errStopped}
 	try(nil, true, true, false)
 	try(other, true, true, false)
 	if got := try(usage, true, false, false); got != error(usage) {
@@ -49,6 +50,9 @@ func TestNodeBeginsAnewWhereItLostItsPlace(t *testing.T) {
 		try(purged, true, false, true)
 	}
 	try(purged, true, false, false)
+	if got := a.after(stopped, true, false); !errors.Is(got, errStopped) {
+		t.Errorf("a signal that ends a node before it has begun anew became %v", got)
+	}
 	if _, is := errors.AsType[*usageError](try(usage, true, false, false)); is {
 		t.Error("a port that is taken while the node begins anew ends it as a mistake does, after which no supervisor starts it again")
 	}

@@ -30,6 +30,12 @@ var errDiffer = errors.New("the nodes differ")
 // askAgain is how soon a node is asked whether it has finalized another block.
 const askAgain = 50 * time.Millisecond
 
+// heldFor is how long the node that is ahead holds its state for the other one. A node cuts off who takes nothing for half a minute.
+const heldFor = 20 * time.Second
+
+// errUnavailable says that a node cannot answer now: it walks through its accounts for somebody else, or is being backed up.
+var errUnavailable = errors.New("503")
+
 // maxStateLine is above the longest line of an account: data of 10 MiB in base64.
 const maxStateLine = 16 << 20
 
@@ -136,6 +142,8 @@ func (d *nodesCompared) open(ctx context.Context, i int, path string) (*stateWal
 	switch {
 	case response.StatusCode == http.StatusNotFound:
 		err = fmt.Errorf("%s answers 404: %s; the state is told where --ops-listen is", d.urls[i], details(response.Body))
+	case response.StatusCode == http.StatusServiceUnavailable:
+		err = fmt.Errorf("%s answers %w: %s", d.urls[i], errUnavailable, details(response.Body))
 	case response.StatusCode != http.StatusOK:
 		err = fmt.Errorf("%s answers %d: %s", d.urls[i], response.StatusCode, details(response.Body))
 	case !w.Scan() || json.Unmarshal(w.Bytes(), &w.at) != nil:
@@ -166,22 +174,33 @@ func (d *nodesCompared) first(ctx, waiting context.Context, out io.Writer) error
 		} else if w != nil {
 			_ = w.body.Close()
 		}
-		for at := (stateAt{}); at.Slot < ahead; {
-			var err error
-			if at, err = d.at(waiting, i); err != nil {
-				return err
-			}
-			if at.Slot < ahead && pause(waiting, askAgain) != nil {
-				return fmt.Errorf("%s does not come to slot %d", d.urls[i], ahead)
-			}
-		}
-		w, err := d.open(ctx, i, "/state?accounts")
+		w, err := d.openFrom(ctx, waiting, i, ahead)
 		if err != nil {
 			return err
 		}
 		walks[i], ahead = w, max(ahead, w.at.Slot)
 	}
 	return d.compare(walks, out)
+}
+
+// openFrom opens the state of a node once it has come to a slot, and is not asked for it by somebody else.
+func (d *nodesCompared) openFrom(ctx, waiting context.Context, i int, slot uint64) (*stateWalk, error) {
+	waiting, stop := context.WithTimeout(waiting, heldFor)
+	defer stop()
+	for at := (stateAt{}); at.Slot < slot; {
+		var err error
+		if at, err = d.at(waiting, i); err != nil {
+			return nil, err
+		}
+		if at.Slot < slot && pause(waiting, askAgain) != nil {
+			return nil, fmt.Errorf("%s does not come to slot %d", d.urls[i], slot)
+		}
+	}
+	w, err := d.open(ctx, i, "/state?accounts")
+	for errors.Is(err, errUnavailable) && pause(waiting, askAgain) == nil {
+		w, err = d.open(ctx, i, "/state?accounts")
+	}
+	return w, err
 }
 
 // compare reads two states of one slot up to the first line that differs.

@@ -60,15 +60,21 @@ func (c *serveCommand) Run(ctx context.Context, s *streams, args arguments, cli 
 	for _, f := range parsed.Flags() {
 		r.values[f.Name] = f.Target.Interface()
 	}
+	hangUps := make(chan os.Signal, 1) // further ones, while one is dealt with, ask for the same
+	signal.Notify(hangUps, syscall.SIGHUP)
+	defer signal.Ignore(syscall.SIGHUP) // it does not kill the node in its last moments either
 	begins := newAnew()
 	for {
-		n := &node{logger: logger, memoryLimit: limit, cores: cores, drain: c.Drain, reload: r, anew: begins}
+		n := &node{logger: logger, memoryLimit: limit, cores: cores, drain: c.Drain, reload: r, hangUps: hangUps, anew: begins}
 		if r.node, r.apply = n, nil; begins.begun {
 			debug.FreeOSMemory() // what the node held before is not to count while it reads in
 		}
 		err := c.serve(ctx, n, s, parsed)
-		if err = begins.after(err, !strings.HasPrefix(c.Source, "file:"), n.heldWholeLog()); ctx.Err() != nil || !errors.Is(err, errAgain) {
+		switch err = begins.after(err, !strings.HasPrefix(c.Source, "file:"), n.heldWholeLog()); {
+		case !errors.Is(err, errAgain):
 			return err
+		case ctx.Err() != nil: // what is to end need not begin
+			return nil
 		}
 		logger.Warn(errAgain.Error()+", from its disk or the newest snapshot that is offered", "error", err)
 	}
@@ -79,9 +85,6 @@ func (c *serveCommand) Run(ctx context.Context, s *streams, args arguments, cli 
 // The order is: source and flags, listeners, data directory, and only then connections,
 // so that a mistake in what was asked for touches nothing.
 func (c *serveCommand) serve(ctx context.Context, n *node, s *streams, parsed *kong.Context) error {
-	n.hangUps = make(chan os.Signal, 1) // further ones, while one is dealt with, ask for the same
-	signal.Notify(n.hangUps, syscall.SIGHUP)
-	defer signal.Ignore(syscall.SIGHUP) // it does not kill the node in its last moments either
 	defer n.closeListeners()
 	if err := c.open(ctx, n); err != nil {
 		return err

@@ -45,8 +45,12 @@ func (f *Filler) lookAtWanted(ctx context.Context) {
 			}
 			p, since := f.incomplete(k)
 			f.update(func() {
-				if p != nil && p.atLeast < since { // a newer block has changed the account: it is looked at once more after this answer
+				switch { // where a newer block has changed the account, it is looked at once more after this answer
+				case p == nil || p.atLeast >= since:
+				case f.pending[k] == p:
 					p.again = true
+				default: // the answer has come meanwhile
+					f.wantLocked(k)
 				}
 			})
 		}

@@ -211,6 +211,7 @@ func (l *loop) learn(a *fill.Answer) error {
 	if base := l.writer.Filler.Learn(a); base != nil {
 		err = l.seq.Learn(base)
 		l.events++
+		l.bytes += base.SizeBytes()
 	}
 	a.Done(l.seq.Version())
 	return err
@@ -289,6 +290,9 @@ func (l *loop) replay(commit []*ledger.Record) error {
 		for _, r := range commit {
 			if r.Block != nil {
 				l.bytes += r.Block.SizeBytes()
+			}
+			if r.Base != nil {
+				l.bytes += r.Base.SizeBytes()
 			}
 		}
 		return nil

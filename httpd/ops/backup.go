@@ -34,7 +34,7 @@ func (s *Server) state(ctx *fasthttp.RequestCtx) {
 // sendAlone answers with a backup, or all accounts, one at a time: each holds files or memory, and reads them as fast as it can.
 func (s *Server) sendAlone(ctx *fasthttp.RequestCtx, contentType string, open func() (io.ReadCloser, int64, error)) {
 	if s.backingUp.Swap(true) {
-		writeError(ctx, fasthttp.StatusServiceUnavailable, "another backup is under way")
+		writeError(ctx, fasthttp.StatusServiceUnavailable, "another backup, or a walk through all accounts, is under way")
 		return
 	}
 	sends := false

@@ -69,7 +69,7 @@ func TestBackupIsSentWholeOrCutAndOneAtATime(t *testing.T) {
 		}()
 		_, err := io.WriteString(feed, content[:2]) // returns when that is read
 		ledgertest.Must(t, err)
-		refused("another backup is under way")
+		refused("another backup, or a walk through all accounts, is under way")
 		_, err = io.WriteString(feed, content[2:])
 		ledgertest.Must(t, errors.Join(err, feed.Close()))
 		<-backup.closed

@@ -54,9 +54,9 @@ func (s *seats) take(client ratelimit.Client) (*seat, error) {
 	if client.Exempt {
 		return &seat{newPeer(client), func() {}}, nil
 	}
-	perClient := cmp.Or(client.Sockets, s.perClient)
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	perClient := cmp.Or(client.Sockets, s.perClient)
 	if now := time.Now(); now.Sub(s.swept) > time.Second {
 		s.swept = now
 		// A client that comes back before its work is paid has not got rid of its debt.

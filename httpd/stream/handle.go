@@ -58,8 +58,8 @@ func (s *subscriber) subscribe(r *request, id messageID) error {
 		to.names, to.where, replaced = nameSet{}, nil, to.names
 	}
 	told := added[pubkeys]
-	if !s.wants.form.shows(withData) {
-		told = to.names.lists()[pubkeys]
+	if to.form.shows(withData) && !s.wants.form.shows(withData) {
+		told = to.names.lists()[pubkeys] // from now on
 	}
 	change := func() {
 		s.audience().change(s, to, added, names{})

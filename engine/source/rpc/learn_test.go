@@ -226,7 +226,7 @@ func TestOnlyWhatMayBeHeldIsAskedFor(t *testing.T) {
 		"of a program and listed":   {ledger.NewFilter([]ledger.Pubkey{program}, []ledger.Pubkey{held}), all},
 		"listed":                    {ledger.NewFilter(nil, []ledger.Pubkey{held}), []ledger.Pubkey{held, mint}},
 		"listed, and not touched":   {ledger.NewFilter(nil, []ledger.Pubkey{program}), nil},
-		"listed, and only its mint": {ledger.NewFilter(nil, []ledger.Pubkey{otherMint}), nil},
+		"listed, and only its mint": {ledger.NewFilter(nil, []ledger.Pubkey{otherMint}), []ledger.Pubkey{otherMint}},
 	} {
 		c := Config{Filter: tt.filter}.withDefaults()
 		l := newLearner(nil, &c, AccountsTouched)

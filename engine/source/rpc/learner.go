@@ -72,8 +72,8 @@ func (l *learner) note(b *ledger.Block) {
 		}
 	}
 	for i := range b.Mints {
-		if !listed {
-			l.wantUnknown(b.Mints[i].Pubkey)
+		if key := b.Mints[i].Pubkey; !listed || filter.Lists(&key) {
+			l.wantUnknown(key)
 		}
 	}
 }
