@@ -70,7 +70,7 @@ func TestNodesFetchSnapshotsWithTheirCertificates(t *testing.T) {
 		cert, key := filepath.Join(dir, name+".pem"), filepath.Join(dir, name+"-key.pem")
 		by.sign(name, &cert, &key)
 		return launch(t, "--data-dir", filepath.Join(dir, name), "--role", role, "--source", source, "--log", servers.URL(0)+"/LEDGER", "--log-replicas", "1",
-			"--snapshot-interval", "1s", "--ops-advertise", "127.0.0.1", "--tls-cert", cert, "--tls-key", key, "--tls-client-ca", ca)
+			"--snapshot-interval", "3s", "--ops-advertise", "127.0.0.1", "--tls-cert", cert, "--tls-key", key, "--tls-client-ca", ca)
 	}
 	maker := start("maker", roleAll, "sim:finality=4,accounts=100,slot_time=20ms", trusted)
 	maker.errs.await(t, "purged the stream")
