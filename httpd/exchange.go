@@ -55,6 +55,7 @@ type response struct {
 	page        bool          // it is for people, and not of the interface
 	fixed       *page         // its body, instead of the one above; nil: none
 	pieces      *pieces       // of which the body is the first; nil: it is the whole
+	kept        int           // bytes that are held for those that follow
 	view        ledger.View   // what the answer was computed from; without a head: the newest
 	partial     ledger.Fields // shown but unknown
 	tag         []byte        // the entity tag of the record in the body; empty: none
@@ -235,7 +236,7 @@ func (x *Exchange) finish() {
 			x.ctx.Response.SetBodyRaw(x.coded())
 		}
 	}
-	x.holdBytes(longBytes(x.body) + longBytes(x.packed))
+	x.holdBytes(longBytes(x.body) + longBytes(x.packed) + x.kept)
 }
 
 // accessEntry returns what the access log tells of the request once its response is complete.

@@ -24,6 +24,9 @@ func (x *Exchange) Continue(next func(dst []byte) (piece []byte, more bool, err 
 	x.pieces = &pieces{x: x, next: next}
 }
 
+// Keep says how many bytes are held besides the pieces while they are made. The budget is told once a piece is.
+func (x *Exchange) Keep(bytes int) { x.kept = bytes }
+
 // SupportsBodyWriteTo has fasthttp call WriteTo, which sends whole pieces, and not Read.
 func (p *pieces) SupportsBodyWriteTo() bool { return true }
 
@@ -48,7 +51,7 @@ func (p *pieces) WriteTo(w io.Writer) (n int64, err error) {
 		if x.body, more, err = p.next(x.body[:0]); err != nil {
 			return n, err
 		}
-		x.Settle(x.body, 0)
+		x.Settle(x.body, x.kept)
 	}
 }
 

@@ -60,7 +60,7 @@ func (c *call) accountInfo(dst []byte) ([]byte, error) {
 	if err != nil {
 		return dst, err
 	}
-	dst, _, err = c.appendAccounts(c.appendContext(dst), c.listing(&f, false), accounts)
+	dst, err = c.appendAccounts(c.appendContext(dst), c.listing(&f, false), accounts)
 	return append(dst, '}'), err
 }
 
@@ -92,7 +92,7 @@ func (c *call) multipleAccounts(dst []byte) ([]byte, error) {
 	if err != nil {
 		return dst, err
 	}
-	dst, _, err = c.appendAccounts(append(c.appendContext(dst), '['), c.listing(&f, false), accounts)
+	dst, err = c.appendAccounts(append(c.appendContext(dst), '['), c.listing(&f, false), accounts)
 	return append(dst, `]}`...), err
 }
 
@@ -129,12 +129,18 @@ func (c *call) listing(f *form, keyed bool) *listing {
 	return &listing{encode.List{Turn: c.door.config.Turn}, f, keyed, false}
 }
 
-// appendAccounts appends accounts to a list, null for those that do not exist: each once there is memory for it. It returns how many.
-func (c *call) appendAccounts(dst []byte, l *listing, accounts []ledger.Account) (_ []byte, n int, err error) {
+// appendAccounts appends accounts to a list, as appendKnown does.
+func (c *call) appendAccounts(dst []byte, l *listing, accounts []ledger.Account) ([]byte, error) {
 	mints, err := c.mintsFor(l.form, accounts)
 	if err != nil {
-		return dst, 0, err
+		return dst, err
 	}
+	dst, _, err = c.appendKnown(dst, l, accounts, mints)
+	return dst, err
+}
+
+// appendKnown appends accounts to a list, whose mints are known, null for those that do not exist: each once there is memory for it. It returns how many.
+func (c *call) appendKnown(dst []byte, l *listing, accounts []ledger.Account, mints map[ledger.Pubkey]*ledger.Mint) (_ []byte, n int, err error) {
 	for n := range accounts {
 		a := &accounts[n]
 		need := l.textBytes(a)

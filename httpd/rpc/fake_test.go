@@ -19,6 +19,7 @@ type fakeLedger struct {
 	read     func() error // called for each page of the accounts of a program; nil: nothing is
 	accounts map[ledger.Pubkey]ledger.Account
 	mints    map[ledger.Pubkey]*ledger.Mint
+	looked   int             // mints that were asked for
 	blocks   []*ledger.Block // oldest first
 	asked    func() func()   // called when a transaction is asked for; what it returns is called with the answer; nil: nothing is
 }
@@ -271,6 +272,7 @@ func (l *fakeLedger) Accounts(q ledger.Query, keys []ledger.Pubkey) (all []ledge
 
 func (l *fakeLedger) Mints(q ledger.Query, keys []ledger.Pubkey) (all []*ledger.Mint, v ledger.View, err error) {
 	v, err = l.view(q)
+	l.looked += len(keys)
 	for _, key := range keys {
 		all = append(all, l.mints[key])
 	}
@@ -278,7 +280,7 @@ func (l *fakeLedger) Mints(q ledger.Query, keys []ledger.Pubkey) (all []*ledger.
 }
 
 // list returns the accounts behind a key that are wanted, a page at most.
-func (l *fakeLedger) list(v ledger.View, after ledger.Opt[ledger.Pubkey], wanted func(*ledger.Account) bool) (all []ledger.Account, next ledger.Opt[ledger.Pubkey]) {
+func (l *fakeLedger) list(v ledger.View, after ledger.Opt[ledger.Pubkey], limit int, wanted func(*ledger.Account) bool) (all []ledger.Account, next ledger.Opt[ledger.Pubkey]) {
 	for key := range l.accounts {
 		a := l.at(v, key)
 		if a.Exists() && wanted(&a) && (!after.Known || key.Compare(&after.Value) > 0) {
@@ -286,17 +288,17 @@ func (l *fakeLedger) list(v ledger.View, after ledger.Opt[ledger.Pubkey], wanted
 		}
 	}
 	slices.SortFunc(all, func(a, b ledger.Account) int { return a.Pubkey.Compare(&b.Pubkey) })
-	if len(all) > l.page {
-		all, next = all[:l.page], ledger.Some(all[l.page-1].Pubkey)
+	if limit = min(limit, l.page); len(all) > limit {
+		all, next = all[:limit], ledger.Some(all[limit-1].Pubkey)
 	}
 	return all, next
 }
 
-func (l *fakeLedger) Tokens(q ledger.Query, owner ledger.Pubkey, after ledger.Opt[ledger.Pubkey], _ int) (all []ledger.TokenAnswer, next ledger.Opt[ledger.Pubkey], v ledger.View, err error) {
+func (l *fakeLedger) Tokens(q ledger.Query, owner ledger.Pubkey, after ledger.Opt[ledger.Pubkey], limit int) (all []ledger.TokenAnswer, next ledger.Opt[ledger.Pubkey], v ledger.View, err error) {
 	if v, err = l.view(q); err != nil {
 		return nil, next, v, err
 	}
-	accounts, next := l.list(v, after, func(a *ledger.Account) bool {
+	accounts, next := l.list(v, after, limit, func(a *ledger.Account) bool {
 		if q.OfDelegate {
 			return a.Wallet() != nil && a.Token.Details.Value.Delegate == ledger.Some(owner)
 		}
@@ -312,7 +314,7 @@ func (l *fakeLedger) Tokens(q ledger.Query, owner ledger.Pubkey, after ledger.Op
 	return all, next, v, err
 }
 
-func (l *fakeLedger) Program(q ledger.Query, program ledger.Pubkey, after ledger.Opt[ledger.Pubkey], _ int, _ []ledger.Account) (all []ledger.Account, next ledger.Opt[ledger.Pubkey], v ledger.View, err error) {
+func (l *fakeLedger) Program(q ledger.Query, program ledger.Pubkey, after ledger.Opt[ledger.Pubkey], limit int, _ []ledger.Account) (all []ledger.Account, next ledger.Opt[ledger.Pubkey], v ledger.View, err error) {
 	if v, err = l.view(q); err != nil {
 		return nil, next, v, err
 	}
@@ -321,7 +323,7 @@ func (l *fakeLedger) Program(q ledger.Query, program ledger.Pubkey, after ledger
 			return nil, next, v, err
 		}
 	}
-	all, next = l.list(v, after, func(a *ledger.Account) bool {
+	all, next = l.list(v, after, limit, func(a *ledger.Account) bool {
 		p := a.Program()
 		if p == nil || *p != program || q.Where == nil {
 			return p != nil && *p == program

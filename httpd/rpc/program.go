@@ -10,8 +10,13 @@ import (
 
 const (
 	programPage = 2000 // accounts of a program that are read at once
+	// slowPage is how many are read at once while the client takes the answer, and slowPageBytes what they take then: it may take its time. One
+	// account may take more.
+	slowPage, slowPageBytes = 100, 1 << 20
 	// scanTime is how long the accounts of a program are looked through before the answer begins. Each page of them has its own deadline, too.
 	scanTime = 5 * time.Second
+
+	heldBytes = 512 // about what an account takes while it is held, without its data
 )
 
 // programAccounts answers the accounts of a program that its filters take, in the order of their keys.
@@ -58,8 +63,10 @@ type scan struct {
 	*listing
 	program ledger.Pubkey
 	takes   *selection
-	room    []ledger.Account // of the last page
-	left    []ledger.Account // of it, which are not encoded
+	page    int                            // how many are read at once
+	room    []ledger.Account               // of the last page
+	left    []ledger.Account               // of it, which are not encoded
+	mints   map[ledger.Pubkey]*ledger.Mint // theirs, once they are looked up
 	after   ledger.Opt[ledger.Pubkey]
 	whole   bool // there are no more pages
 	encoded int
@@ -70,14 +77,19 @@ func (c *call) scan(program ledger.Pubkey, f *form, takes *selection) *scan {
 	if takes.looks {
 		c.query.Where = &takes.data
 	}
-	return &scan{call: c, listing: c.listing(f, true), program: program, takes: takes, whole: takes.never, most: time.Now().Add(scanTime)}
+	return &scan{call: c, listing: c.listing(f, true), program: program, takes: takes, page: programPage, whole: takes.never, most: time.Now().Add(scanTime)}
 }
 
 // append appends the accounts that are left. After errNoRoom it goes on where it was.
 func (s *scan) append(dst []byte) (_ []byte, err error) {
 	for {
+		if s.mints == nil {
+			if s.mints, err = s.mintsFor(s.form, s.left); err != nil {
+				return dst, err
+			}
+		}
 		var n int
-		dst, n, err = s.appendAccounts(dst, s.listing, s.left)
+		dst, n, err = s.appendKnown(dst, s.listing, s.left, s.mints)
 		s.left, s.encoded = s.left[n:], s.encoded+n
 		if err != nil || s.whole {
 			return dst, err
@@ -95,7 +107,7 @@ func (s *scan) read() error {
 	}
 	var v ledger.View
 	var err error
-	s.room, s.after, v, err = s.door.config.Ledger.Program(s.query, s.program, s.after, programPage, s.room)
+	s.room, s.after, v, err = s.door.config.Ledger.Program(s.query, s.program, s.after, s.page, s.room)
 	s.whole = !s.after.Known
 	switch err = s.from(v, err); {
 	case err != nil && !errors.Is(err, ledger.ErrNotFound):
@@ -107,11 +119,30 @@ func (s *scan) read() error {
 	case err != nil: // nothing is known of the program
 		s.room, s.whole = nil, true
 	}
-	s.left = s.room
+	s.left, s.mints = s.room, nil
 	if s.takes.tokens {
 		s.left = slices.DeleteFunc(s.room, func(a ledger.Account) bool { return a.Token == nil })
 	}
+	if s.fixed {
+		s.cut()
+	}
 	return nil
+}
+
+// cut leaves as many of the accounts that are left as a client may have held while it reads, which the budget is told. The others are read again.
+func (s *scan) cut() {
+	bytes := 0
+	for n := range s.left {
+		more := heldBytes + s.left[n].Data.Len()
+		if n > 0 && (n == slowPage || bytes+more > slowPageBytes) {
+			s.after, s.whole = ledger.Some(s.left[n-1].Pubkey), false
+			clear(s.left[n:])
+			s.left = s.left[:n]
+			break
+		}
+		bytes += more
+	}
+	s.x.Keep(bytes)
 }
 
 // continueIn has the answer go on after the call, whose session others use then: what has no room in memory is read as the client takes it. An error, as
@@ -119,7 +150,9 @@ func (s *scan) read() error {
 func (s *scan) continueIn(c *call, end string) {
 	own, method := *c, c.method
 	own.session = &session{door: c.door, x: c.x}
-	s.call, s.fixed, s.most = &own, true, time.Time{}
+	s.call, s.fixed, s.most, s.page = &own, true, time.Time{}, slowPage
+	s.cut()
+	s.room, s.left, s.mints = nil, slices.Clone(s.left), nil // the large page is let go of
 	end = string(c.appendID([]byte(end)))
 	c.goesOn = func(dst []byte) ([]byte, bool, error) {
 		dst, err := s.append(dst)

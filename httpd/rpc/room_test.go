@@ -173,6 +173,49 @@ func TestShortAnswersAreMadeWhereMemoryIsShort(t *testing.T) {
 	expectRefusals(t, numbers, 2)
 }
 
+// TestAClientThatTakesItsTimeHoldsLittle: behind the first piece an answer holds small pages, of which the budget is told, and looks each mint up once.
+func TestAClientThatTakesItsTimeHoldsLittle(t *testing.T) {
+	for _, tt := range []struct {
+		encoding        string
+		memory          int64
+		accounts, bytes int
+		pages           int // at least
+		least, most     int64
+	}{
+		{"jsonParsed", 256 << 10, 1000, tokenAccountBytes, 10, slowPage * (heldBytes + tokenAccountBytes), 200 << 10},
+		{"base64", 8 << 20, 40, 100 << 10, 4, slowPageBytes * 9 / 10, slowPageBytes + 1<<20},
+	} {
+		l := newFakeLedger()
+		l.page = programPage
+		clear(l.accounts)
+		for n := range tt.accounts {
+			key := ledger.Pubkey{1, byte(n >> 8), byte(n)}
+			l.put(ledger.Account{Pubkey: key, Owner: ledger.TokenProgram, Lamports: 1, Known: ledger.FieldsAll | ledger.FieldData, Data: ledger.NewData(make([]byte, tt.bytes)),
+				Token: &ledger.TokenAccount{Mint: key, Owner: wallet, Details: ledger.Some(ledger.TokenDetails{State: ledger.TokenInitialized})}})
+			l.mints[key] = &ledger.Mint{Decimals: 6}
+		}
+		memory := budget.New(tt.memory)
+		var held []int64 // whenever a page is read
+		l.read = func() error { held = append(held, memory.Answers.Used()); return nil }
+		r := serve(t, l, func(_ *Config, c *httpd.Config) { c.Memory = memory })
+		answer := r.post(names().Replace(`{"jsonrpc":"2.0","id":1,"method":"getProgramAccounts","params":["<token>",{"encoding":"` + tt.encoding + `"}]}`))
+		if shown := strings.Count(answer, `"account":{`); !json.Valid([]byte(answer)) || shown != tt.accounts {
+			t.Errorf("%d of %d accounts are shown: %.300s", shown, tt.accounts, answer)
+		}
+		if len(held) < tt.pages {
+			t.Errorf("%d pages are read, want %d at least", len(held), tt.pages)
+		}
+		for n, bytes := range held[1:] {
+			if last := n == len(held)-2; bytes > tt.most || bytes < tt.least && !last {
+				t.Errorf("%d bytes are held when page %d of %d is read, want from %d to %d", bytes, n+2, len(held), tt.least, tt.most)
+			}
+		}
+		if l.looked > 2*tt.accounts {
+			t.Errorf("%d mints of %d accounts are looked up", l.looked, tt.accounts)
+		}
+	}
+}
+
 // TestAScanEndsInTime: all pages of a call share one deadline.
 func TestAScanEndsInTime(t *testing.T) {
 	for _, accounts := range []int{3, 20} {

@@ -179,7 +179,7 @@ func (c *call) appendTokens(dst []byte, name string) ([]byte, error) {
 				taken = append(taken, found[i].Account)
 			}
 		}
-		if dst, _, err = c.appendAccounts(dst, l, taken); err != nil {
+		if dst, err = c.appendAccounts(dst, l, taken); err != nil {
 			return dst, err
 		}
 	}
