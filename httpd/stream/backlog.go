@@ -33,7 +33,9 @@ type telling interface {
 	// frameBytes is about what the frame of a part takes, which appendPart appends, if there is one.
 	frameBytes(e *emission, part int) int
 	appendPart(dst []byte, e *emission, part int) []byte
-	hasDecimals() bool // of the mints of token accounts
+	// readDecimals has the decimals of the mints of token accounts read before their parts are appended, if they are wanted. It returns how many
+	// mints the ledger was asked for.
+	readDecimals(h *Hub, emissions []*emission) (asked int)
 	hasHeartbeats() bool
 }
 
@@ -134,9 +136,7 @@ func (c *connection) writeMissed(b *backlog) error {
 
 // writeBacklog writes the part of a backlog that is in memory, as the socket takes it.
 func (c *connection) writeBacklog(b *backlog) error {
-	if b.told.hasDecimals() {
-		c.seat.work.charge(foundCost(c.hub.newestDecimals(b.emissions)))
-	}
+	c.seat.work.charge(foundCost(b.told.readDecimals(c.hub, b.emissions)))
 	size := b.size()
 	if b.gap != nil && !c.hub.memory.Allows(size) {
 		return &endMemory

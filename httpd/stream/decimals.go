@@ -76,12 +76,11 @@ func (h *Hub) readDecimals(head *ledger.Head, emissions []*emission) (asked int)
 	return asked
 }
 
-// newestDecimals is readDecimals as of the newest head.
-func (h *Hub) newestDecimals(emissions []*emission) (asked int) {
+// newest returns the newest head.
+func (h *Hub) newest() *ledger.Head {
 	h.mu.Lock()
-	head := h.head
-	h.mu.Unlock()
-	return h.readDecimals(head, emissions)
+	defer h.mu.Unlock()
+	return h.head
 }
 
 // tokenOf returns the facts of a token account, nil if a live account is none.

@@ -119,8 +119,14 @@ func (w *wants) takes(u *ledger.Update, n name) bool {
 func (w *wants) span(e *emission) (first, end int)    { return opening, e.ending() + 1 }
 func (w *wants) looks(e *emission) int                { return len(e.updates) + 1 }
 func (w *wants) frameBytes(e *emission, part int) int { return e.frameBytes(w.form, part) }
-func (w *wants) hasDecimals() bool                    { return w.form.shows(withTokens) }
 func (w *wants) hasHeartbeats() bool                  { return w.form.marksSlots() }
+
+func (w *wants) readDecimals(h *Hub, emissions []*emission) (asked int) {
+	if w.form.shows(withTokens) {
+		asked = h.readDecimals(h.newest(), emissions)
+	}
+	return asked
+}
 
 func (w *wants) appendPart(dst []byte, e *emission, part int) []byte {
 	return e.appendPart(dst, w.form, part)

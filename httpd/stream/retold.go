@@ -14,6 +14,7 @@ type retold struct {
 	*Topic
 	number uint64
 	work   *work // of the client
+	mints  mints // of the topic's account, where those of all the updates are not read
 }
 
 // span finds an account by its key, in whose order updates are.
@@ -51,10 +52,29 @@ func (r *retold) frameBytes(e *emission, part int) int {
 // appendPart charges for the data: it is encoded for this client alone.
 func (r *retold) appendPart(dst []byte, e *emission, part int) []byte {
 	var note Note
-	note.of(e, part)
+	if note.of(e, part); !note.Decimals.Known {
+		note.Decimals = r.mints.of(note.Account)
+	}
 	r.work.charge(time.Duration(note.Account.Data.Len()) * dataPrice)
 	return frame.AppendText(dst, func(b []byte) []byte { return r.Append(b, r.number, &note) })
 }
 
-func (r *retold) hasDecimals() bool   { return r.Tokens }
+// readDecimals reads those of one account alone, for this client. Those of a program are read for all who are told of the same updates.
+func (r *retold) readDecimals(h *Hub, emissions []*emission) (asked int) {
+	switch {
+	case !r.Tokens:
+		return 0
+	case !r.Account.Known:
+		return h.readDecimals(h.newest(), emissions)
+	}
+	r.mints = make(mints)
+	for _, e := range emissions {
+		if at, end := r.span(e); at < end && e.decimals.Load() == nil {
+			r.mints.add(&e.updates[at].Account)
+		}
+	}
+	_ = h.readMints(h.newest(), r.mints) // what cannot be read stays unknown
+	return len(r.mints)
+}
+
 func (r *retold) hasHeartbeats() bool { return false }

@@ -151,7 +151,7 @@ func (s *Socket) Watch(key string, t Topic, seen ledger.Opt[ledger.Seq], answer 
 	if !seen.Known {
 		return nil
 	}
-	missed := h.missedLocked(t.Level, seen.Value, newest, &retold{&shared.Topic, shared.number, &s.seat.work})
+	missed := h.missedLocked(t.Level, seen.Value, newest, &retold{Topic: &shared.Topic, number: shared.number, work: &s.seat.work})
 	if s.pay(missed.cost()) {
 		s.replayLocked(nil, missed, newest)
 	}
