@@ -70,7 +70,7 @@ type Config struct {
 	// its handshake is to be read from the connection that the hijacker is given, before it
 	// returns. nil: 503.
 	Upgrade func(ctx *fasthttp.RequestCtx, client ratelimit.Client)
-	// Refuse is given requests for the same path that are no handshakes. It answers those whose handshake Upgrade would refuse, and reports
+	// Refuse is given requests for the same path that are no handshakes, while Upgrade is given those that are. It answers those whose handshake Upgrade would refuse, and reports
 	// whether it has. nil: it answers none.
 	Refuse func(ctx *fasthttp.RequestCtx, client ratelimit.Client) bool
 	// MayUpgrade reports whether Upgrade may be called, once the ledger has a head: handshakes are

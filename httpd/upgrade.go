@@ -13,11 +13,27 @@ import (
 
 // upgrade hands a valid WebSocket upgrade to the handler of the configuration. What is none learns why it would be refused.
 func (r *request) upgrade() error {
-	if c := &r.server.config; c.Refuse != nil && !r.isUpgrade() && c.Refuse(r.ctx, r.client) {
-		r.upgraded = true
-		return nil
+	c := &r.server.config
+	if c.Refuse != nil && !r.isUpgrade() {
+		if err := r.mayUpgrade(c.Upgrade); err != nil {
+			return err
+		}
+		if c.Refuse(r.ctx, r.client) {
+			r.upgraded = true
+			return nil
+		}
 	}
-	return r.Upgrade(r.server.config.Upgrade)
+	return r.Upgrade(c.Upgrade)
+}
+
+// mayUpgrade returns why no handshake is given to its new owner now, nil if it is.
+func (x *Exchange) mayUpgrade(owner func(*fasthttp.RequestCtx, ratelimit.Client)) error {
+	if c := &x.server.config; owner == nil || c.Ledger.Head() == nil || !c.MayUpgrade() || x.server.Stopping() {
+		// Before the first head, what the hub was told may not be durable yet, or was published before a restart. While the server stops fasthttp
+		// puts "Connection: close" into every answer, which makes a 101 none.
+		return cmp.Or(c.Ledger.Status().NotReady, ledger.ErrUnavailable)
+	}
+	return nil
 }
 
 // Upgrade has a valid WebSocket upgrade answered by its new owner. Every further byte
@@ -26,10 +42,8 @@ func (x *Exchange) Upgrade(owner func(*fasthttp.RequestCtx, ratelimit.Client)) e
 	if !x.isUpgrade() {
 		return errUpgrade
 	}
-	if c := &x.server.config; owner == nil || c.Ledger.Head() == nil || !c.MayUpgrade() || x.server.Stopping() {
-		// Before the first head, what the hub was told may not be durable yet, or was published before a restart. While the server stops fasthttp
-		// puts "Connection: close" into every answer, which makes a 101 none.
-		return cmp.Or(c.Ledger.Status().NotReady, ledger.ErrUnavailable)
+	if err := x.mayUpgrade(owner); err != nil {
+		return err
 	}
 	// fasthttp/websocket reads the first line of each alone.
 	x.ctx.Request.Header.Set(fasthttp.HeaderConnection, "Upgrade")

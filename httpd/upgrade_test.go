@@ -78,7 +78,7 @@ func TestUpgradeHandsOverTheConnection(t *testing.T) {
 }
 
 // TestRefusedUpgradesCarryEveryHeader refuses sockets while there is nothing they could be told: before the first head, while the
-// upgrade handler has nothing to answer yet, and where there is no handler. And a handler may refuse one itself.
+// upgrade handler has nothing to answer yet, and where there is no handler. And a handler may refuse one itself. A plain GET is told the same.
 func TestRefusedUpgradesCarryEveryHeader(t *testing.T) {
 	upgrade := func(*fasthttp.RequestCtx, ratelimit.Client) { t.Error("upgraded") }
 	refusing := func(status int, given string) func(*Config) {
@@ -104,9 +104,18 @@ func TestRefusedUpgradesCarryEveryHeader(t *testing.T) {
 		"by it":       {refusing(429, ""), 429, "too many WebSockets", "1"},
 		"by it, when": {refusing(503, "5"), 503, "too many WebSockets", "5"},
 	} {
-		r := serve(t, tt.change).get("/api/ws/accounts", handshake...)
-		if r.status != tt.status || r.body != errorBody(tt.status, tt.details) || r.header.Get("Retry-After") != tt.retry {
-			t.Errorf("%s: %d %s, Retry-After %q, want %d and %q", name, r.status, r.body, r.header.Get("Retry-After"), tt.status, tt.retry)
+		h := serve(t, func(c *Config) {
+			if tt.change != nil {
+				tt.change(c)
+			}
+			refuse := c.Upgrade
+			c.Refuse = func(ctx *fasthttp.RequestCtx, client ratelimit.Client) bool { refuse(ctx, client); return true }
+		})
+		for _, lines := range [][]string{handshake, nil} {
+			r := h.get("/api/ws/accounts", lines...)
+			if r.status != tt.status || r.body != errorBody(tt.status, tt.details) || r.header.Get("Retry-After") != tt.retry {
+				t.Errorf("%s, %d lines: %d %s, Retry-After %q, want %d and %q", name, len(lines), r.status, r.body, r.header.Get("Retry-After"), tt.status, tt.retry)
+			}
 		}
 	}
 }

@@ -55,7 +55,10 @@ func (h *Hub) Upgrade(ctx *fasthttp.RequestCtx, client ratelimit.Client) {
 
 // upgrade makes the request a connection, or answers with an error: with the one given if that is not nil.
 func (h *Hub) upgrade(ctx *fasthttp.RequestCtx, client ratelimit.Client, err error, names int, join func(*seat) *connection) {
-	place, err := h.admit(ctx, client, err, names)
+	var place *seat
+	if err = h.admit(ctx, err, names); err == nil {
+		place, err = h.seats.take(client)
+	}
 	if err != nil {
 		h.refuse(ctx, err)
 		return
@@ -74,43 +77,44 @@ func (h *Hub) upgrade(ctx *fasthttp.RequestCtx, client ratelimit.Client, err err
 	}
 }
 
-// admit reserves a seat for a client whose request is right but for an error, if that is not nil.
-func (h *Hub) admit(ctx *fasthttp.RequestCtx, client ratelimit.Client, err error, names int) (*seat, error) {
+// admit returns why a request is refused that is right but for an error, if that is not nil, whoever it is from.
+func (h *Hub) admit(ctx *fasthttp.RequestCtx, err error, names int) error {
 	switch {
 	case !h.allowsOrigins(ctx.Request.Header.PeekAll("Origin")):
-		return nil, errOrigin
-	case err != nil:
-		return nil, err
-	case !h.memory.Allows(batchBytes + nameBytes*names):
-		return nil, errMemory
+		return errOrigin
+	case err == nil && !h.memory.Allows(batchBytes+nameBytes*names):
+		return errMemory
 	}
-	return h.seats.take(client)
+	return err
 }
 
 // Refuse answers a request without a handshake as its handshake would be refused, and reports whether it would be: browsers tell no program why
-// theirs was.
+// theirs was. It is no refusal itself.
 func (h *Hub) Refuse(ctx *fasthttp.RequestCtx, client ratelimit.Client) bool {
 	asked, err := parseQuery(ctx.QueryArgs())
-	place, err := h.admit(ctx, client, err, asked.names.count())
-	if err != nil {
-		h.refuse(ctx, err)
-		return true
+	if err = h.admit(ctx, err, asked.names.count()); err == nil {
+		err = h.seats.refusal(client)
 	}
-	place.free()
-	return false
+	if err != nil {
+		reject(ctx, err)
+	}
+	return err != nil
 }
 
-// refuse answers a handshake with an error in the shape of all errors.
-func (h *Hub) refuse(ctx *fasthttp.RequestCtx, err error) {
+// refuse answers a handshake with an error, and counts it.
+func (h *Hub) refuse(ctx *fasthttp.RequestCtx, err error) { h.meters.refused[reject(ctx, err)].Inc() }
+
+// reject answers with an error in the shape of all errors, and returns the reason.
+func reject(ctx *fasthttp.RequestCtx, err error) (reason string) {
 	why := &rejection{"request", fasthttp.StatusBadRequest, invalidRequest, err}
 	errors.As(err, &why)
-	h.meters.refused[why.reason].Inc()
 	if why.status != fasthttp.StatusBadRequest {
 		ctx.Response.Header.Set("Retry-After", "1")
 	}
 	ctx.SetStatusCode(why.status)
 	ctx.SetContentType("application/json")
 	fmt.Fprintf(ctx, `{"error":%q,"details":%q}`, why.text, why.Error())
+	return why.reason
 }
 
 // panicked notes a fault of ours; the process goes on.
