@@ -4,13 +4,14 @@ import (
 	"bytes"
 	"cmp"
 	"slices"
+	"sync/atomic"
 
 	"ledgerd/engine/ledger"
 )
 
 // fakeLedger answers from a few fixed records. An account's lamports grow with the slot that is answered from, where Since says so.
 type fakeLedger struct {
-	head     *ledger.Head
+	head     atomic.Pointer[ledger.Head]
 	status   ledger.NodeStatus
 	err      error        // answered to every question about the ledger
 	lacks    bool         // the node holds only part of the ledger
@@ -19,7 +20,7 @@ type fakeLedger struct {
 	read     func() error // called for each page of the accounts of a program; nil: nothing is
 	accounts map[ledger.Pubkey]ledger.Account
 	mints    map[ledger.Pubkey]*ledger.Mint
-	looked   int             // mints that were asked for
+	looked   atomic.Int64    // mints that were asked for
 	blocks   []*ledger.Block // oldest first
 	asked    func() func()   // called when a transaction is asked for; what it returns is called with the answer; nil: nothing is
 }
@@ -57,11 +58,12 @@ func newFakeLedger() *fakeLedger {
 			mint: {Decimals: 6, Supply: ledger.Some(uint64(1<<64 - 1))}, scaled: {Decimals: 2, Supply: ledger.Some(uint64(500)), Scaled: ledger.Some(true)},
 			native: {Decimals: 9}, testKey(22): {Decimals: 3},
 		},
-		head: &ledger.Head{HasBlock: true, Root: 10, Floor: 10},
 	}
+	head := &ledger.Head{HasBlock: true, Root: 10, Floor: 10}
 	for c, slot := range []ledger.Slot{ledger.Processed: 30, ledger.Confirmed: 28, ledger.Finalized: 20} {
-		l.head.Tips[c] = ledger.Tip{Version: ledger.Version(slot), Slot: slot}
+		head.Tips[c] = ledger.Tip{Version: ledger.Version(slot), Slot: slot}
 	}
+	l.head.Store(head)
 	const shown, facts = ledger.FieldsShown, ledger.FieldsAll &^ ledger.FieldMint
 	l.put(ledger.Account{Pubkey: wallet, Lamports: 1 << 63, RentEpoch: 1<<64 - 1, Known: facts | ledger.FieldData, Since: 1})
 	l.put(ledger.Account{Pubkey: partial, Lamports: 5})
@@ -123,7 +125,7 @@ func (l *fakeLedger) addBlocks() {
 
 // view is what the ledger answers a query from.
 func (l *fakeLedger) view(q ledger.Query) (ledger.View, error) {
-	v := ledger.View{Head: cmp.Or(q.Head, l.head), Commitment: q.Commitment, Lacks: l.lacks}
+	v := ledger.View{Head: cmp.Or(q.Head, l.head.Load()), Commitment: q.Commitment, Lacks: l.lacks}
 	switch {
 	case l.err != nil:
 		return ledger.View{}, l.err
@@ -135,7 +137,7 @@ func (l *fakeLedger) view(q ledger.Query) (ledger.View, error) {
 
 func absent(why ledger.Absence) error { return &ledger.NotFoundError{Absence: why} }
 
-func (l *fakeLedger) Head() *ledger.Head         { return l.head }
+func (l *fakeLedger) Head() *ledger.Head         { return l.head.Load() }
 func (l *fakeLedger) Status() ledger.NodeStatus  { return l.status }
 func (l *fakeLedger) Await(q ledger.Query) error { _, err := l.view(q); return err }
 
@@ -272,7 +274,7 @@ func (l *fakeLedger) Accounts(q ledger.Query, keys []ledger.Pubkey) (all []ledge
 
 func (l *fakeLedger) Mints(q ledger.Query, keys []ledger.Pubkey) (all []*ledger.Mint, v ledger.View, err error) {
 	v, err = l.view(q)
-	l.looked += len(keys)
+	l.looked.Add(int64(len(keys)))
 	for _, key := range keys {
 		all = append(all, l.mints[key])
 	}

@@ -36,7 +36,7 @@ func (f *feed) publish(kind ledger.RecordKind, slot, from ledger.Slot, accounts 
 
 // publishWith is publish for a block that has a transaction. Those at odd slots failed.
 func (f *feed) publishWith(sig ledger.Signature, kind ledger.RecordKind, slot, from ledger.Slot, accounts ...ledger.Account) {
-	head := *f.ledger.head
+	head := *f.ledger.head.Load()
 	tip := &head.Tips[ledger.Processed]
 	f.version++
 	tip.Version, tip.Slot = f.version, slot
@@ -61,22 +61,22 @@ func (f *feed) publishWith(sig ledger.Signature, kind ledger.RecordKind, slot, f
 	}
 	f.seq = r.LastSeq()
 	tip.Seq = f.seq
-	f.ledger.head = &head
+	f.ledger.head.Store(&head)
 	f.hub.Publish(&ledger.Publication{Head: &head, Records: []*ledger.Record{r}})
 }
 
 // finalize tells that all is final.
-func (f *feed) finalize() { f.reach(ledger.Finalized, f.ledger.head.Tips[ledger.Processed]) }
+func (f *feed) finalize() { f.reach(ledger.Finalized, f.ledger.head.Load().Tips[ledger.Processed]) }
 
 // reach tells that a block has reached a level.
 func (f *feed) reach(level ledger.Commitment, tip ledger.Tip) {
-	head := *f.ledger.head
+	head := *f.ledger.head.Load()
 	for at := ledger.Confirmed; at <= level; at++ {
 		if head.Tips[at].Slot < tip.Slot {
 			head.Tips[at] = tip
 		}
 	}
-	f.ledger.head = &head
+	f.ledger.head.Store(&head)
 	f.hub.Publish(&ledger.Publication{Head: &head})
 }
 
@@ -86,8 +86,8 @@ func serveHub(t *testing.T) (*feed, *rig) { return serveHubWith(t, stream.Config
 func serveHubWith(t *testing.T, config stream.Config) (*feed, *rig) {
 	l := newFakeLedger()
 	config.Ledger = l
-	f := &feed{ledger: l, hub: stream.New(config), version: l.head.Tips[ledger.Processed].Version}
-	f.hub.Publish(&ledger.Publication{Head: l.head})
+	f := &feed{ledger: l, hub: stream.New(config), version: l.head.Load().Tips[ledger.Processed].Version}
+	f.hub.Publish(&ledger.Publication{Head: l.head.Load()})
 	r := serve(t, l, func(c *Config, h *httpd.Config) { c.Hub = f.hub })
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), patience)

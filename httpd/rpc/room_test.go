@@ -210,8 +210,8 @@ func TestAClientThatTakesItsTimeHoldsLittle(t *testing.T) {
 				t.Errorf("%d bytes are held when page %d of %d is read, want from %d to %d", bytes, n+2, len(held), tt.least, tt.most)
 			}
 		}
-		if l.looked > 2*tt.accounts {
-			t.Errorf("%d mints of %d accounts are looked up", l.looked, tt.accounts)
+		if looked := int(l.looked.Load()); looked > 2*tt.accounts {
+			t.Errorf("%d mints of %d accounts are looked up", looked, tt.accounts)
 		}
 	}
 }

@@ -89,16 +89,16 @@ func followSignatures(t *testing.T, random *rand.Rand) {
 				sig = testSignature(1)
 			}
 			f.publishWith(sig, ledger.BlockRecord, slot, 0)
-			chain = append(chain, l.head.Tips[ledger.Processed])
+			chain = append(chain, l.head.Load().Tips[ledger.Processed])
 			follow(step, "a block", deliver(blockAt(slot), ledger.Processed))
-		case n < 4 && len(chain) > 1 && chain[len(chain)-2].Slot >= l.head.Tips[ledger.Confirmed].Slot:
+		case n < 4 && len(chain) > 1 && chain[len(chain)-2].Slot >= l.head.Load().Tips[ledger.Confirmed].Slot:
 			from := chain[len(chain)-1].Slot
 			chain = chain[:len(chain)-1]
 			f.publish(ledger.RollbackRecord, chain[len(chain)-1].Slot, from)
 			follow(step, "a block is undone", nil)
 		case n < 6 && len(chain) > 0:
 			level, upTo := ledger.Confirmed+ledger.Commitment(random.IntN(2)), random.IntN(len(chain))
-			before := *l.head
+			before := *l.head.Load()
 			f.reach(level, chain[upTo])
 			var want []string
 			for at := ledger.Confirmed; at <= level; at++ {
@@ -135,7 +135,7 @@ func followSignatures(t *testing.T, random *rand.Rand) {
 			ends := false
 			for _, b := range l.blocks {
 				if b.Transactions[0].Signature == w.sig {
-					at := l.head.CommitmentOf(b.Slot)
+					at := l.head.Load().CommitmentOf(b.Slot)
 					want, ends = w.notes(b, at, at < w.level)
 				}
 			}
@@ -156,7 +156,7 @@ func TestSignaturesAreToldOnceWhileTheyAreAskedFor(t *testing.T) {
 	const told = `{"jsonrpc":"2.0","method":"signatureNotification","params":{"result":{"context":{"slot":%d},"value":{"err":null}},"subscription":%d}}`
 	bring := func() {
 		f.ledger.asked = nil
-		f.publish(ledger.BlockRecord, f.ledger.head.Tips[ledger.Processed].Slot+2, 0)
+		f.publish(ledger.BlockRecord, f.ledger.head.Load().Tips[ledger.Processed].Slot+2, 0)
 	}
 	nothing := func() {}
 	for i, asked := range []func() func(){
