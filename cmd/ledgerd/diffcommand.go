@@ -15,6 +15,7 @@ import (
 
 	"ledgerd/cmd/internal/call"
 	"ledgerd/engine/ledger"
+	"ledgerd/engine/source/upstream"
 )
 
 type diffCommand struct {
@@ -95,19 +96,9 @@ func (d *nodesCompared) meet(ctx context.Context) (at [2]stateAt, err error) {
 				return at, nil
 			}
 		}
-		if pause(ctx, askAgain) != nil {
+		if upstream.Sleep(ctx, askAgain) != nil {
 			return at, fmt.Errorf("they were not seen at one slot; %s is at %d, %s at %d", d.urls[0], at[0].Slot, d.urls[1], at[1].Slot)
 		}
-	}
-}
-
-// pause waits, or returns the error of a context that ends before.
-func pause(ctx context.Context, wait time.Duration) error {
-	select {
-	case <-time.After(wait):
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
 	}
 }
 
@@ -192,12 +183,12 @@ func (d *nodesCompared) openFrom(ctx, waiting context.Context, i int, slot uint6
 		if at, err = d.at(waiting, i); err != nil {
 			return nil, err
 		}
-		if at.Slot < slot && pause(waiting, askAgain) != nil {
+		if at.Slot < slot && upstream.Sleep(waiting, askAgain) != nil {
 			return nil, fmt.Errorf("%s does not come to slot %d", d.urls[i], slot)
 		}
 	}
 	w, err := d.open(ctx, i, "/state?accounts")
-	for errors.Is(err, errUnavailable) && pause(waiting, askAgain) == nil {
+	for errors.Is(err, errUnavailable) && upstream.Sleep(waiting, askAgain) == nil {
 		w, err = d.open(ctx, i, "/state?accounts")
 	}
 	return w, err

@@ -39,7 +39,7 @@ func (r *Reader) blockAt(v ledger.View, slot ledger.Slot, q ledger.Query, deadli
 	case slot < v.Head.Root || !v.Head.HasBlock:
 		return absent(ledger.SlotNotIndexed)
 	case slot < v.Head.Floor:
-		return r.archived(v, slot, snapshot.Asker{Client: q.Client, Deadline: deadline})
+		return r.archived(v, slot, asker(q, deadline))
 	}
 	blocks := blocksOf(v)
 	i := blocks.FirstFrom(slot)
@@ -56,7 +56,7 @@ func (r *Reader) blockAt(v ledger.View, slot ledger.Slot, q ledger.Query, deadli
 func (r *Reader) Slots(q ledger.Query, from, to ledger.Slot, limit int) (ledger.SlotPage, ledger.View, error) {
 	return answer(r, q, func(v ledger.View, deadline time.Time) (p ledger.SlotPage, err error) {
 		if a := r.archive.Load(); a != nil && v.Head.HasBlock && from < v.Head.Floor {
-			err = a.Walk(ledger.Opt[ledger.Pubkey]{}, from, min(to, v.Head.Floor-1), true, snapshot.Asker{Client: q.Client, Deadline: deadline}, func(c snapshot.Candidate) (bool, error) {
+			err = a.Walk(ledger.Opt[ledger.Pubkey]{}, from, min(to, v.Head.Floor-1), true, asker(q, deadline), func(c snapshot.Candidate) (bool, error) {
 				p.Slots = append(p.Slots, c.Slot)
 				return len(p.Slots) < limit, nil
 			})
@@ -81,6 +81,11 @@ func unlessHeld(slot ledger.Slot, next *ledger.Block) (ledger.BlockAnswer, error
 		return absent(ledger.SlotSkipped)
 	}
 	return absent(ledger.SlotNotIndexed)
+}
+
+// asker is who asks the archive, and until when.
+func asker(q ledger.Query, deadline time.Time) snapshot.Asker {
+	return snapshot.Asker{Client: q.Client, Deadline: deadline}
 }
 
 // archived returns a block that memory does not hold any more.
