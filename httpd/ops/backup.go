@@ -33,14 +33,14 @@ func (s *Server) state(ctx *fasthttp.RequestCtx) {
 
 // sendAlone answers with a backup, or all accounts, one at a time: each holds files or memory, and reads them as fast as it can.
 func (s *Server) sendAlone(ctx *fasthttp.RequestCtx, contentType string, open func() (io.ReadCloser, int64, error)) {
-	if s.backingUp.Swap(true) {
+	if s.sending.Swap(true) {
 		writeError(ctx, fasthttp.StatusServiceUnavailable, "another backup, or a walk through all accounts, is under way")
 		return
 	}
 	sends := false
 	defer func() {
 		if !sends {
-			s.backingUp.Store(false)
+			s.sending.Store(false)
 		}
 	}()
 	content, bytes, err := open()
@@ -50,18 +50,18 @@ func (s *Server) sendAlone(ctx *fasthttp.RequestCtx, contentType string, open fu
 	}
 	sends = true
 	ctx.SetContentType(contentType)
-	send(ctx, &soleBackup{content, s}, int(bytes))
+	send(ctx, &soleSend{content, s}, int(bytes))
 }
 
-// soleBackup lets another backup begin when it is closed.
-type soleBackup struct {
+// soleSend lets another backup, or walk through all accounts, begin when it is closed.
+type soleSend struct {
 	io.ReadCloser
 	server *Server
 }
 
-func (b *soleBackup) Close() error {
-	b.server.backingUp.Store(false)
-	return b.ReadCloser.Close()
+func (c *soleSend) Close() error {
+	c.server.sending.Store(false)
+	return c.ReadCloser.Close()
 }
 
 // send answers with what is as long as is said, and closes it.

@@ -96,8 +96,8 @@ func TestReceiverOfABackupMustKeepARate(t *testing.T) {
 			node, receiver := net.Pipe()
 			defer receiver.Close()
 			s := New(Config{})
-			s.backingUp.Store(true)
-			body := newSentBody(&soleBackup{io.NopCloser(bytes.NewReader(make([]byte, pieces*piece))), s})
+			s.sending.Store(true)
+			body := newSentBody(&soleSend{io.NopCloser(bytes.NewReader(make([]byte, pieces*piece))), s})
 			begun := time.Now()
 			var receiving sync.WaitGroup
 			receiving.Go(func() {
@@ -112,8 +112,8 @@ func TestReceiverOfABackupMustKeepARate(t *testing.T) {
 			took := time.Since(begun)
 			ledgertest.Must(t, errors.Join(body.Close(), node.Close()))
 			receiving.Wait()
-			if whole := err == nil && sent == pieces*piece; whole != tt.whole || took > tt.within || s.backingUp.Load() {
-				t.Errorf("%s: %d bytes within %v, %v, under way %v; want whole %v within %v", name, sent, took, err, s.backingUp.Load(), tt.whole, tt.within)
+			if whole := err == nil && sent == pieces*piece; whole != tt.whole || took > tt.within || s.sending.Load() {
+				t.Errorf("%s: %d bytes within %v, %v, under way %v; want whole %v within %v", name, sent, took, err, s.sending.Load(), tt.whole, tt.within)
 			}
 		})
 	}

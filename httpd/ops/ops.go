@@ -45,9 +45,9 @@ type Config struct {
 // Server answers operators. Serve and Shutdown are those of its wire.Server.
 type Server struct {
 	*wire.Server
-	config    Config
-	backingUp atomic.Bool // a backup is sent
-	panics    atomic.Uint64
+	config  Config
+	sending atomic.Bool // a backup, or all accounts
+	panics  atomic.Uint64
 }
 
 // maxConns is more than an operator's tools ever open.
