@@ -65,7 +65,7 @@ func (l *lane) take(by Asker) (*zstd.Decoder, error) {
 	defer timer.Stop()
 	select {
 	case z := <-w.turn:
-		return z, unlessNil(z)
+		return orCrowded(z)
 	case <-timer.C:
 	}
 	l.mu.Lock()
@@ -75,16 +75,15 @@ func (l *lane) take(by Asker) (*zstd.Decoder, error) {
 		l.forgetLocked(w.client)
 		return nil, errLate
 	}
-	z := <-w.turn // was given meanwhile
-	return z, unlessNil(z)
+	return orCrowded(<-w.turn) // it was given meanwhile
 }
 
-// unlessNil returns errCrowded for the turn of a waiter that gave way.
-func unlessNil(z *zstd.Decoder) error {
+// orCrowded returns what a waiter was given: the turn, or errCrowded if it gave way.
+func orCrowded(z *zstd.Decoder) (*zstd.Decoder, error) {
 	if z == nil {
-		return errCrowded
+		return nil, errCrowded
 	}
-	return nil
+	return z, nil
 }
 
 // enter lets a client wait for a turn, which it has at once if one is free.
