@@ -33,7 +33,8 @@ type Ledger interface {
 type Config struct {
 	Ledger  Ledger
 	History History // nil: resume goes back as far as RecentBytes
-	// Want is called with named accounts whose data is unknown and is to be told, under the hub's lock; and with those that a client names then. Nil: nobody is.
+	// Want is called, under the hub's lock, with named accounts whose data is to be told: with those of which an update leaves it unknown, and
+	// with those that a client has just named. Nil: nobody fetches them.
 	Want    func(keys ...ledger.Pubkey)
 	Origins []string // Origin headers that a browser may send, see CheckOrigins; none: any
 

@@ -41,7 +41,8 @@ func (b *Base) Key(r arena.Ref) *ledger.Pubkey { return &b.store.records.At(r).k
 // Unpack sets a to the account of a record. What a points at is valid until the next call.
 func (b *Base) Unpack(r arena.Ref, a *ledger.Account) { b.store.unpack(r, a, &b.room) }
 
-// UnpackCopy is Unpack of which the caller owns what a points at. Several goroutines may call it at once.
+// UnpackCopy is Unpack of which the caller owns what a points at, but for its data, which is shared and never changes. Several goroutines may
+// call it at once.
 func (b *Base) UnpackCopy(r arena.Ref, a *ledger.Account) {
 	var to *room
 	if b.store.records.At(r).meta&(flagToken|flagExtra) != 0 {
