@@ -209,16 +209,12 @@ func (a *Archive) Add(ctx context.Context, blocks []HeldBlock, room int64, pace 
 	}
 	runs := append(slices.Clone(*a.runs.Load()), made)
 	a.runs.Store(&runs)
-	for {
-		at := a.alike(room)
-		if at < 0 {
-			break
-		}
-		if err := a.merge(ctx, pace, at); err != nil {
+	defer a.keepWithin() // the bound holds also where runs cannot be joined
+	for at := a.alike(room); at >= 0; at = a.alike(room) {
+		if err := a.merge(ctx, pace, at); err != nil && !errors.Is(err, ErrLost) { // a lost run is not alike any more
 			return fmt.Errorf("cannot join files of history: %w", err)
 		}
 	}
-	a.keepWithin()
 	return nil
 }
 

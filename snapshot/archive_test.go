@@ -356,3 +356,33 @@ func TestPartsOfADamagedRunAreUsed(t *testing.T) {
 	ledgertest.Equal(t, []int{a.Stats().Runs, len(a.Stats().Damaged)}, []int{len(parts), 0}, "runs, and damaged ones")
 	must(t, archived(a, blocks[:21], false))
 }
+
+// TestRunThatCannotBeReadIsLost lets a sector of one run be bad: its blocks are lost, later runs are joined, and the bound holds. It holds
+// too where no run can be joined.
+func TestRunThatCannotBeReadIsLost(t *testing.T) {
+	const limit = 200_000
+	disk, _, _, names := threeRuns(t)
+	faulty := vfstest.NewFaulty(disk, vfstest.Plan{})
+	a := openTestArchive(t, faulty, limit)
+	faulty.Arm(vfstest.Plan{Call: 1, Lasting: true, Err: syscall.EIO, Kinds: vfstest.KindReadAt, Name: names[1]})
+	slot := ledger.Slot(30)
+	for ; slot < 3000; slot += 10 {
+		must(t, a.Add(t.Context(), testBlocks(slot, slot+8), 1<<40, Pace{}))
+		if s := a.Stats(); s.Bytes > limit || s.Runs > 4*mergedRuns {
+			t.Fatalf("at slot %d: %+v", slot, s)
+		}
+		if slot == 200 {
+			_, err := a.Block(12, later())
+			ledgertest.ErrorIs(t, err, ErrLost, "a block that cannot be read")
+			ledgertest.Equal(t, a.Stats().Damaged, names[1:2], "damaged")
+		}
+	}
+	for ; slot < 6000; slot += 10 {
+		// The second file that is made is of runs that are joined.
+		faulty.Arm(vfstest.Plan{Call: 2, Lasting: true, Err: syscall.EIO, Kinds: vfstest.KindCreate})
+		_ = a.Add(t.Context(), testBlocks(slot, slot+8), 1<<40, Pace{})
+		if s := a.Stats(); s.Bytes > limit {
+			t.Fatalf("at slot %d, where no run is joined: %+v", slot, s)
+		}
+	}
+}

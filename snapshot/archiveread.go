@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"slices"
 	"sort"
+	"syscall"
 	"time"
 
 	"github.com/klauspost/compress/zstd"
@@ -39,15 +40,16 @@ func (a *Archive) opened(r *run, z *zstd.Decoder, use func(*runReader) error) er
 	case err != nil && vfs.IsOutOfFiles(err):
 		return fmt.Errorf("history cannot be read: %w: %w", ledger.ErrUnavailable, err)
 	case err != nil:
-		return err
+		return a.failed(r, err)
 	}
 	defer reader.close()
 	return a.failed(r, use(&runReader{chunkReader: reader, run: r}))
 }
 
-// failed returns ErrLost in place of the damage of a run, which it notes.
+// failed returns ErrLost in place of an error of reading a run that would come again: the run is damaged, or the disk cannot read a sector of
+// it. It notes that.
 func (a *Archive) failed(r *run, err error) error {
-	if errors.Is(err, ErrDamaged) {
+	if errors.Is(err, ErrDamaged) || errors.Is(err, syscall.EIO) {
 		a.lose(r, err)
 		return ErrLost
 	}

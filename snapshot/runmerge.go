@@ -50,8 +50,8 @@ func (e *encoder) runBlocks(blocks []HeldBlock) error {
 func (e *encoder) joined(a *Archive, runs []*run) error {
 	for _, k := range []kind{blockChunk, filterChunk} {
 		for _, r := range runs {
-			if err := e.copied(r, k); err != nil {
-				return a.failed(r, err)
+			if err := e.copied(a, r, k); err != nil {
+				return err
 			}
 		}
 	}
@@ -92,16 +92,16 @@ func (e *encoder) joined(a *Archive, runs []*run) error {
 }
 
 // copied appends the chunks of a kind as they are stored, once their checksums are right.
-func (e *encoder) copied(r *run, k kind) error {
+func (e *encoder) copied(a *Archive, r *run, k kind) error {
 	reader, err := r.open()
 	if err != nil {
-		return err
+		return a.failed(r, err)
 	}
 	defer reader.close()
 	chunks := r.of(k)
 	for i := range chunks {
 		if _, err := reader.read(&chunks[i]); err != nil {
-			return err
+			return a.failed(r, err)
 		}
 		if err := e.file.append(chunks[i], reader.stored); err != nil {
 			return err
