@@ -13,8 +13,13 @@ type Pace struct {
 	Share func() float64
 }
 
-// slice is how long a goroutine works at least before it rests: resting takes microseconds too.
-const slice = 200 * time.Microsecond
+const (
+	// slice is how long a goroutine works at least before it rests: resting takes microseconds too.
+	slice = 200 * time.Microsecond
+	// longestWork is how much work counts between two rests. What takes longer waits for the disk, or the machine stood still: a disk that
+	// stalls for half a minute would else cost minutes, in which a snapshot pins memory.
+	longestWork = 100 * time.Millisecond
+)
 
 // pacer holds one goroutine to its pace.
 type pacer struct {
@@ -30,7 +35,7 @@ func (p *pacer) rest(ctx context.Context) error {
 	if p.pace.Share == nil {
 		return ctx.Err()
 	}
-	worked := time.Since(p.began)
+	worked := min(time.Since(p.began), longestWork)
 	if worked < slice {
 		return ctx.Err()
 	}

@@ -29,6 +29,7 @@ func TestAPacerRestsForItsShareAfterASlice(t *testing.T) {
 		{1, time.Second, 0, time.Hour},
 		{2, time.Second, 0, time.Hour},
 		{-1, time.Second, 0, time.Hour},
+		{0.1, time.Minute, 900 * time.Millisecond, time.Hour}, // the disk stalled
 		{0.001, time.Minute, 0, time.Second},
 	} {
 		bubble.Test(t, func(t *testing.T) {
