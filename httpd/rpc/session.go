@@ -158,7 +158,7 @@ func (c *call) run(dst []byte, value *fastjson.Value) ([]byte, *forwarded) {
 func (c *call) read(value *fastjson.Value) error {
 	name, err := c.takeApart(value)
 	switch {
-	case name == "":
+	case name == "" && err != nil: // there is none
 		return err
 	case c.door.byName[name] == nil:
 		c.method = c.door.methods[len(c.door.methods)-1]
