@@ -183,14 +183,14 @@ func (c *call) blockTime(dst []byte) ([]byte, error) {
 	return appendTime(dst, a.Block.Time), nil
 }
 
-// blocks answers the slots from one to another that have blocks. As in Agave the second may be left out, and then the configuration may be
-// in its place.
+// blocks answers the slots from one to another that have blocks. As in Agave the second may be left out, which asks for as many as may be, and then
+// the configuration may be in its place.
 func (c *call) blocks(dst []byte) ([]byte, error) {
 	from, err := c.slot(0, "startSlot")
 	if err != nil {
 		return dst, err
 	}
-	to, config := ledger.Slot(math.MaxUint64), 2
+	to, config := from+maxSlots, 2
 	if v := c.param(1); v != nil && v.Type().String() == "object" {
 		config = 1
 	} else if v != nil {

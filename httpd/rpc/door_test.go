@@ -145,6 +145,13 @@ func TestCalls(t *testing.T) {
 			l.err, l.status.NotReady = ledger.ErrRecovering, ledger.ErrRecovering
 			l.status.Unhealthy = "recovering"
 		},
+		"a node far ahead of its first block": func(l *fakeLedger, _ *Config) {
+			head := *l.head.Load()
+			for level := range head.Tips {
+				head.Tips[level].Slot = 600_000
+			}
+			l.head.Store(&head)
+		},
 		"a node that is overloaded": func(l *fakeLedger, _ *Config) { l.err = ledger.ErrUnavailable },
 		"a node without heights": func(l *fakeLedger, _ *Config) {
 			for _, b := range l.blocks {
