@@ -15,6 +15,7 @@ import (
 	"ledgerd/engine/ledger"
 	"ledgerd/engine/ledger/ledgertest"
 	"ledgerd/httpd"
+	"ledgerd/httpd/budget"
 	"ledgerd/httpd/stream"
 )
 
@@ -293,6 +294,26 @@ func TestFilteredSubscriptionsAreFew(t *testing.T) {
 	for _, c := range clients {
 		_ = c.Close()
 	}
+}
+
+// A client whose subscriptions take more memory than there is for them is closed with 1013, as one of the other door is that names too much.
+func TestSubscriptionsTakeTheMemoryOfTheirNames(t *testing.T) {
+	_, r := serveHubWith(t, stream.Config{Memory: budget.New(512 << 10)})
+	c := client{t, r.dial()}
+	long := strings.Repeat("1", 128)
+	for i := range 100 {
+		filters := strings.Repeat(fmt.Sprintf(`{"memcmp":{"offset":%d,"bytes":%q}},`, i, long), 3) + fmt.Sprintf(`{"memcmp":{"offset":%d,"bytes":%q}}`, i+1000, long)
+		must(t, c.WriteMessage(websocket.TextMessage, []byte(names().Replace(`{"jsonrpc":"2.0","id":1,"method":"programSubscribe","params":["<16>",{"filters":[`+filters+`]}]}`))))
+		must(t, c.SetReadDeadline(time.Now().Add(patience)))
+		_, text, err := c.ReadMessage()
+		if websocket.IsCloseError(err, websocket.CloseTryAgainLater) {
+			return
+		}
+		if ledgertest.Equal(t, string(text), subscribed(i+1), "the answer before %v", err); err != nil {
+			break
+		}
+	}
+	t.Error("all subscriptions had room")
 }
 
 // A closed account is told to those whose filters took it before, and to no others; one that goes to another program to those of that one.

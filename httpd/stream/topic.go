@@ -120,7 +120,8 @@ func (s *Socket) PayLookup(accounts int) error {
 }
 
 // Watch has the client told of a topic from now on, and before that what answer returns for the topic's number. Those of one key are one topic.
-// With seen, it is told between the two what the topic would have told it since the update of that seq. A Resync says that it has to start over.
+// With seen, it is told between the two what the topic would have told it since the update of that seq. A Resync says that it has to start over,
+// ErrManyTopics that it may have no more. After any other error the connection ends.
 func (s *Socket) Watch(key string, t Topic, seen ledger.Opt[ledger.Seq], answer func(number uint64) []byte) error {
 	h := s.hub
 	h.mu.Lock()
@@ -136,6 +137,7 @@ func (s *Socket) Watch(key string, t Topic, seen ledger.Opt[ledger.Seq], answer 
 		case len(s.topics) >= maxNames || t.Takes != nil && s.seat.filtered >= maxFiltered:
 			return ErrManyTopics
 		case !s.takeNames(namesIn(key)):
+			s.outbox.close(endMemory)
 			return &endMemory
 		}
 		s.seat.filtered += int(figures.One(t.Takes != nil))
