@@ -17,26 +17,35 @@ func (t set) put(s *subscriber, in bool) {
 	}
 }
 
-// audience are the subscribers of one level. The hub's lock guards it.
+// audience are the subscribers and the topics of one level. The hub's lock guards it.
 //
-// What a block costs is its updates plus their matches: subscribers of names are found through
+// What a block costs is its updates plus their matches: subscribers and topics of names are found through
 // an index, subscribers of everything follow a ring, and only the few that receive every
 // block in their own way are looked at one by one.
 type audience struct {
 	walked  set // see walking
-	indexes [nameKinds]index[ledger.Pubkey, *subscriber]
-	topics  topics
+	indexes [nameKinds]index[ledger.Pubkey, recipient]
 	matched []*subscriber // received a match, and are to be woken
+	topics  topics        // of what has no name
+	want    func(keys ...ledger.Pubkey)
 
 	ringBytes int
 	rings     map[form]*ring // that have users
 }
 
-func newAudience(ringBytes int) audience {
-	a := audience{ringBytes: ringBytes, walked: make(set), rings: make(map[form]*ring)}
+// recipient is what named an account, a program or a wallet: a subscriber or a topic.
+type recipient interface {
+	// deliverMatch is called for every update that has one of its names, for each of these.
+	deliverMatch(e *emission, i int, n name)
+	// showsData reports whether it is told data.
+	showsData() bool
+}
+
+func newAudience(config *Config) audience {
+	a := audience{ringBytes: config.RingBytes, want: config.Want, walked: make(set), rings: make(map[form]*ring)}
 	a.topics.signatures = make(index[ledger.Signature, *topic])
 	for kind := range a.indexes {
-		a.indexes[kind], a.topics.named[kind] = make(index[ledger.Pubkey, *subscriber]), make(index[ledger.Pubkey, *topic])
+		a.indexes[kind] = make(index[ledger.Pubkey, recipient])
 	}
 	return a
 }
@@ -123,34 +132,23 @@ func (a *audience) deliver(e *emission) {
 	e.delivered()
 }
 
-// deliverUpdates gives updates to those that named their keys, each once.
+// deliverUpdates gives updates to those that named their keys. Accounts that they leave with unknown data are wanted where somebody named them who is
+// told data.
 func (a *audience) deliverUpdates(e *emission) {
-	if !slices.ContainsFunc(a.indexes[:], func(x index[ledger.Pubkey, *subscriber]) bool { return len(x) > 0 }) {
+	if !slices.ContainsFunc(a.indexes[:], func(x index[ledger.Pubkey, recipient]) bool { return len(x) > 0 }) {
 		return
 	}
 	var room [maxNamesOf]name
 	for i := range e.updates {
-		for _, n := range namesOf(room[:0], &e.updates[i]) {
-			for _, s := range a.indexes[n.kind].at(n.key) {
-				if s.wants.takes(&e.updates[i], n) {
-					s.deliverMatch(e, i)
-				}
-			}
-		}
-	}
-}
-
-// wantData wants the accounts that an emission leaves with unknown data and that somebody named who is told data.
-func (a *audience) wantData(e *emission, want func(keys ...ledger.Pubkey)) {
-	if len(a.topics.named[pubkeys])+len(a.indexes[pubkeys]) == 0 {
-		return
-	}
-	shown := func(s *subscriber) bool { return s.wants.form.shows(withData) }
-	for i := range e.updates {
 		u := &e.updates[i].Account
-		if u.Exists() && u.Known&ledger.FieldData == 0 &&
-			(len(a.topics.named[pubkeys].at(&u.Pubkey)) > 0 || slices.ContainsFunc(a.indexes[pubkeys].at(&u.Pubkey), shown)) {
-			want(u.Pubkey)
+		for _, n := range namesOf(room[:0], &e.updates[i]) {
+			all := a.indexes[n.kind].at(n.key)
+			for _, r := range all {
+				r.deliverMatch(e, i, n)
+			}
+			if n.kind == pubkeys && u.Exists() && u.Known&ledger.FieldData == 0 && slices.ContainsFunc(all, recipient.showsData) {
+				a.want(u.Pubkey)
+			}
 		}
 	}
 }

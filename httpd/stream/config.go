@@ -62,6 +62,9 @@ type Config struct {
 }
 
 func (c Config) withDefaults() Config {
+	if c.Want == nil {
+		c.Want = func(...ledger.Pubkey) {}
+	}
 	c.MaxConns = cmp.Or(c.MaxConns, 16384)
 	c.MaxConnsPerClient = cmp.Or(c.MaxConnsPerClient, 20)
 	c.PingInterval = cmp.Or(c.PingInterval, 20*time.Second)

@@ -81,8 +81,8 @@ func (s *subscriber) subscribe(r *request, id messageID) error {
 
 // wantLocked wants accounts that the subscriber has named, if it is told data.
 func (s *subscriber) wantLocked(keys []ledger.Pubkey) {
-	if want := s.hub.config.Want; want != nil && s.wants.form.shows(withData) {
-		want(keys...)
+	if s.showsData() {
+		s.hub.config.Want(keys...)
 	}
 }
 

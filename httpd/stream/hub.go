@@ -60,7 +60,7 @@ func New(config Config) *Hub {
 	h.turns = newTurns(allPastReaders, allSnapshotReaders)
 	for i := range h.levels {
 		h.stale[i].turn = semaphore.NewWeighted(1)
-		h.levels[i] = newAudience(h.config.RingBytes)
+		h.levels[i] = newAudience(&h.config)
 		h.recent[i].limitBytes = h.config.RecentBytes
 	}
 	h.meters = h.newMeters()

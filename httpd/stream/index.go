@@ -54,6 +54,15 @@ func (x index[K, W]) remove(keys []K, one W) (removed int) {
 	return removed
 }
 
+// put enters one under keys where it is not there yet, or takes it out.
+func (x index[K, W]) put(keys []K, one W, in bool) {
+	if in {
+		x.add(keys, one)
+	} else {
+		x.remove(keys, one)
+	}
+}
+
 func (w *watchers[W]) add(one W) {
 	w.list = append(w.list, one)
 	switch {

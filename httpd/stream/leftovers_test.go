@@ -29,7 +29,7 @@ func (n *node) leftovers() string {
 	for i := range n.hub.levels {
 		a := &n.hub.levels[i]
 		count("that are walked", len(a.walked))
-		count("topics of the level", len(a.topics.blocks.list)+len(a.topics.signatures)+len(a.topics.named[pubkeys])+len(a.topics.named[programs]))
+		count("topics of the level", len(a.topics.blocks.list)+len(a.topics.signatures))
 		count("pubkeys in the index", len(a.indexes[pubkeys]))
 		count("programs in the index", len(a.indexes[programs]))
 		count("wallets in the index", len(a.indexes[wallets]))

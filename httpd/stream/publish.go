@@ -76,9 +76,6 @@ func (h *Hub) deliverLocked(p published) {
 		h.recent[e.level].keep(e)
 		h.levels[e.level].deliver(e)
 		h.levels[e.level].topics.deliver(e, p.Head.Tip(ledger.Finalized).Slot)
-		if h.config.Want != nil {
-			h.levels[e.level].wantData(e, h.config.Want)
-		}
 		e.block = nil // what is kept for resumes keeps no block in memory
 		h.delivered[e.level] = max(h.delivered[e.level], e.lastSeq)
 	}

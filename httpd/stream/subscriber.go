@@ -202,10 +202,11 @@ func (s *subscriber) deliverOpening(e *emission) {
 	}
 }
 
-// deliverMatch is called for every update that matches a name, perhaps more than once. The names of a subscriber that now wants everything
-// lead to it until they are unlinked.
-func (s *subscriber) deliverMatch(e *emission, i int) {
-	if s.held != nil || s.wants.everything || !e.after(i, s.seen()) {
+func (s *subscriber) showsData() bool { return s.wants.form.shows(withData) }
+
+// deliverMatch delivers an update that is wanted, once. The names of a subscriber that now wants everything lead to it until they are unlinked.
+func (s *subscriber) deliverMatch(e *emission, i int, n name) {
+	if s.held != nil || s.wants.everything || !e.after(i, s.seen()) || !s.wants.takes(&e.updates[i], n) {
 		return
 	}
 	p := e.packet(s.wants.form, i)

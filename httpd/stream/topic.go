@@ -153,7 +153,7 @@ func (s *Socket) Watch(key string, t Topic, seen ledger.Opt[ledger.Seq], answer 
 	if !seen.Known {
 		return nil
 	}
-	missed := h.missedLocked(t.Level, seen.Value, newest, &retold{Topic: &shared.Topic, number: shared.number, work: &s.seat.work})
+	missed := h.missedLocked(t.Level, seen.Value, newest, &retold{Topic: &shared.Topic, number: shared.number, work: &s.seat.work, mints: make(mints)})
 	if s.pay(missed.cost()) {
 		s.replayLocked(nil, missed, newest)
 	}
@@ -162,9 +162,9 @@ func (s *Socket) Watch(key string, t Topic, seen ledger.Opt[ledger.Seq], answer 
 
 // changeLocked enters a topic at its levels, or takes it out.
 func (h *Hub) changeLocked(t *topic, in bool) {
-	h.levels[t.Level].topics.change(t, in)
+	h.levels[t.Level].changeTopic(t, in)
 	if t.Received && t.Level != ledger.Processed {
-		h.levels[ledger.Processed].topics.change(t, in)
+		h.levels[ledger.Processed].changeTopic(t, in)
 	}
 	switch {
 	case t.Tokens && in:
@@ -252,56 +252,37 @@ func (s *Socket) leaveSome() (more bool) {
 	return false
 }
 
-// topics are those of one level. The hub's lock guards them.
+// topics are those of one level that have no name. The hub's lock guards them.
 type topics struct {
-	named      [nameKinds]index[ledger.Pubkey, *topic]
 	signatures index[ledger.Signature, *topic]
 	blocks     watchers[*topic]
 	tip        ledger.Slot // the newest of the level
 }
 
-// change enters a topic or takes it out, in the same time however many there are.
-func (ts *topics) change(t *topic, in bool) {
+// changeTopic enters a topic or takes it out, in the same time however many there are.
+func (a *audience) changeTopic(t *topic, in bool) {
 	n := t.name()
 	switch {
-	case t.Signature.Known && in:
-		ts.signatures.add([]ledger.Signature{t.Signature.Value}, t)
 	case t.Signature.Known:
-		ts.signatures.remove([]ledger.Signature{t.Signature.Value}, t)
+		a.topics.signatures.put([]ledger.Signature{t.Signature.Value}, t, in)
 	case n.key == nil && in:
-		ts.blocks.add(t)
+		a.topics.blocks.add(t)
 	case n.key == nil:
-		ts.blocks.remove(t)
-	case in:
-		ts.named[n.kind].add([]ledger.Pubkey{*n.key}, t)
+		a.topics.blocks.remove(t)
 	default:
-		ts.named[n.kind].remove([]ledger.Pubkey{*n.key}, t)
+		a.indexes[n.kind].put([]ledger.Pubkey{*n.key}, t, in)
 	}
 }
 
-// deliver tells the topics of an emission: of its updates, and of its block and the transactions in that if it is one.
+// deliver tells the topics of blocks and transactions of an emission, if it is one of a block.
 func (ts *topics) deliver(e *emission, root ledger.Slot) {
-	note := Note{Before: ts.tip, Root: root}
+	note := Note{Slot: e.slot, Seq: e.lastSeq, Before: ts.tip, Root: root}
 	ts.tip = e.slot
-	if len(ts.named[pubkeys])+len(ts.named[programs]) > 0 {
-		var room [maxNamesOf]name
-		for i := range e.updates {
-			note.of(e, i)
-			for _, n := range namesOf(room[:0], &e.updates[i]) {
-				if n.hasLost(&e.updates[i].Account) {
-					continue
-				}
-				for _, t := range ts.named[n.kind].at(n.key) {
-					t.tell(e, i, &note)
-				}
-			}
-		}
+	if e.undoneFrom.Known {
+		return
 	}
-	note.Slot, note.Seq, note.Account, note.Decimals = e.slot, e.lastSeq, nil, ledger.Opt[uint8]{}
-	if !e.undoneFrom.Known {
-		for _, t := range ts.blocks.list {
-			t.tell(e, e.ending(), &note)
-		}
+	for _, t := range ts.blocks.list {
+		t.send(e, e.ending(), &note)
 	}
 	if e.block != nil && len(ts.signatures) > 0 {
 		ts.deliverTransactions(e, note)
@@ -326,17 +307,21 @@ func (ts *topics) deliverTransactions(e *emission, note Note) {
 	}
 }
 
-// tell sends a note that the topic takes, once.
-func (t *topic) tell(e *emission, part int, note *Note) {
-	here := toldPart{e.version, part}
-	if t.last == here {
+// showsData says yes: how it is told is the business of whoever asked.
+func (t *topic) showsData() bool { return true }
+
+// deliverMatch tells of an update that the topic takes, once, unless it is of a program that has lost the account.
+func (t *topic) deliverMatch(e *emission, i int, n name) {
+	here := toldPart{e.version, i}
+	if t.last == here || n.hasLost(&e.updates[i].Account) {
 		return
 	}
 	t.last = here
-	if t.Takes != nil && !t.Takes(&e.updates[part]) {
-		return
+	if t.Takes == nil || t.Takes(&e.updates[i]) {
+		var note Note
+		note.of(e, i)
+		t.send(e, i, &note)
 	}
-	t.send(e, part, note)
 }
 
 // send has a note waiting for all watchers, as one packet.
