@@ -1,6 +1,7 @@
 package stream
 
 import (
+	"maps"
 	"slices"
 	"sort"
 	"time"
@@ -14,7 +15,7 @@ type retold struct {
 	*Topic
 	number uint64
 	work   *work // of the client
-	mints  mints // of the topic's account, where those of all the updates are not read
+	mints  mints // of what is told, where those of all the updates are not read
 }
 
 // span finds an account by its key, in whose order updates are.
@@ -59,22 +60,27 @@ func (r *retold) appendPart(dst []byte, e *emission, part int) []byte {
 	return frame.AppendText(dst, func(b []byte) []byte { return r.Append(b, r.number, &note) })
 }
 
-// readDecimals reads those of one account alone, for this client. Those of a program are read for all who are told of the same updates.
+// readDecimals reads, for this client, those of what it is told, as far as they are not there for all who are told of the same updates.
 func (r *retold) readDecimals(h *Hub, emissions []*emission) (asked int) {
-	switch {
-	case !r.Tokens:
+	if !r.Tokens {
 		return 0
-	case !r.Account.Known:
-		return h.readDecimals(h.newest(), emissions)
 	}
-	r.mints = make(mints)
-	for _, e := range emissions {
-		if at, end := r.span(e); at < end && e.decimals.Load() == nil {
-			r.mints.add(&e.updates[at].Account)
+	clear(r.mints)
+	for some := range slices.Chunk(emissions, decimalsBatch) {
+		lacking := make(mints)
+		for _, e := range some {
+			for part, end := r.span(e); part < end && e.decimals.Load() == nil; part++ {
+				if r.match(&e.updates[part]) {
+					lacking.add(&e.updates[part].Account)
+				}
+			}
 		}
+		maps.DeleteFunc(lacking, func(mint ledger.Pubkey, _ ledger.Opt[uint8]) bool { return r.mints[mint].Known })
+		asked += len(lacking)
+		_ = h.readMints(h.newest(), lacking) // what cannot be read stays unknown
+		maps.Copy(r.mints, lacking)
 	}
-	_ = h.readMints(h.newest(), r.mints) // what cannot be read stays unknown
-	return len(r.mints)
+	return asked
 }
 
 func (r *retold) hasHeartbeats() bool { return false }

@@ -225,36 +225,44 @@ func TestAReplayOfATopicIsPaidFor(t *testing.T) {
 	}
 }
 
-// Who resumes the topic of a token account asks for its mint alone, and pays for that, whatever other accounts came.
-func TestAReplayOfAnAccountReadsItsMintAlone(t *testing.T) {
-	inMemory(t, nil, func(n *node) {
-		topic := Topic{Account: ledger.Some(key(3)), Tokens: true, Append: func(dst []byte, _ uint64, note *Note) []byte {
-			return fmt.Append(dst, note.Seq, note.Account.Token.Amount, note.Decimals)
-		}}
-		n.talk = func(s *Socket, _ []byte) {
-			must(n, s.Watch("", topic, ledger.Some[ledger.Seq](0), func(uint64) []byte { return []byte("watched") }))
-		}
-		for slot := range ledger.Slot(40) { // which are asked for in several questions where all are
-			n.script.block(slot+1, tokenAccount(3, mintA, key(9), uint64(slot)), tokenAccount(4, mintB, key(9), 1), tokenAccount(5+int(slot), key(100+int(slot)), key(9), 1))
-		}
-		place := n.budget()
-		w := &watcher{node: n}
-		w.connect()
-		w.say("watch")
-		want := "watched"
-		for i := range 41 {
-			_, text, err := w.socket.ReadMessage()
-			must(n, err)
-			ledgertest.Equal(n, string(text), want, "what is told")
-			want = fmt.Sprint(ledger.Seq(3*i+1), uint64(i), ledger.Some[uint8](6))
-		}
-		if asked := n.ledger.askedFor; len(asked) != 1 || !slices.Equal(asked[0], []ledger.Pubkey{mintA}) {
-			n.Errorf("asked for mints %v, want %v", asked, mintA)
-		}
-		cost := 40*updatePrice + foundCost(1) + messageCost(len("watch"))
-		if spent := workBurst - place.work.left(); (spent - cost).Abs() > time.Microsecond {
-			n.Errorf("%v were paid, want %v", spent, cost)
-		}
-		must(n, w.socket.Close())
-	})
+// Who resumes a topic of token accounts asks for the mints of those alone that it is told of, and pays for them, whatever other accounts came.
+func TestAReplayReadsTheMintsOfWhatIsToldAlone(t *testing.T) {
+	for _, tt := range []struct {
+		topic Topic
+		looks time.Duration // at updates, for each block
+	}{
+		{Topic{Account: ledger.Some(key(3))}, 1},
+		{Topic{Program: ledger.Some(ledger.TokenProgram), Takes: func(u *ledger.Update) bool { return u.Account.Pubkey == key(3) }}, 4},
+	} {
+		inMemory(t, nil, func(n *node) {
+			tt.topic.Tokens, tt.topic.Append = true, func(dst []byte, _ uint64, note *Note) []byte {
+				return fmt.Append(dst, note.Seq, note.Account.Token.Amount, note.Decimals)
+			}
+			n.talk = func(s *Socket, _ []byte) {
+				must(n, s.Watch("", tt.topic, ledger.Some[ledger.Seq](0), func(uint64) []byte { return []byte("watched") }))
+			}
+			for slot := range ledger.Slot(40) { // which are asked for in several questions where all are
+				n.script.block(slot+1, tokenAccount(3, mintA, key(9), uint64(slot)), tokenAccount(4, mintB, key(9), 1), tokenAccount(5+int(slot), key(100+int(slot)), key(9), 1))
+			}
+			place := n.budget()
+			w := &watcher{node: n}
+			w.connect()
+			w.say("watch")
+			want := "watched"
+			for i := range 41 {
+				_, text, err := w.socket.ReadMessage()
+				must(n, err)
+				ledgertest.Equal(n, string(text), want, "what is told")
+				want = fmt.Sprint(ledger.Seq(3*i+1), uint64(i), ledger.Some[uint8](6))
+			}
+			if asked := n.ledger.askedFor; len(asked) != 1 || !slices.Equal(asked[0], []ledger.Pubkey{mintA}) {
+				n.Errorf("%v: asked for mints %v, want %v", tt.topic.Program, asked, mintA)
+			}
+			cost := 40*tt.looks*updatePrice + foundCost(1) + messageCost(len("watch"))
+			if spent := workBurst - place.work.left(); (spent - cost).Abs() > time.Microsecond {
+				n.Errorf("%v: %v were paid, want %v", tt.topic.Program, spent, cost)
+			}
+			must(n, w.socket.Close())
+		})
+	}
 }
