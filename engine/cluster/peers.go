@@ -25,6 +25,7 @@ type heartbeat struct {
 	Role    string    `json:"role,omitempty"`
 	Epoch   uint64    `json:"epoch,omitempty"` // of the newest writer
 	Since   time.Time `json:"since,omitzero"`  // of a writer: when it became that
+	Lag     *float64  `json:"lag,omitempty"`   // seconds for which it has not known that it holds the whole log
 }
 
 // peer is another node that was heard of.
@@ -59,8 +60,8 @@ func (c *Cluster) startHeartbeats() error {
 
 // itself returns what this node tells of itself.
 func (c *Cluster) itself() heartbeat {
-	role := Role(c.stats.role.Load())
-	h := heartbeat{Node: c.config.NodeID, Process: c.process, Role: role.String(), Epoch: c.stats.epoch.Load()}
+	role, lag := Role(c.stats.role.Load()), c.log.Behind().Seconds()
+	h := heartbeat{Node: c.config.NodeID, Process: c.process, Role: role.String(), Epoch: c.stats.epoch.Load(), Lag: &lag}
 	if role == Writer {
 		h.Since = time.Unix(c.stats.since.Load(), 0).UTC()
 	}

@@ -88,6 +88,7 @@ func testCommitIsFollowed(r *rig) {
 // TestHeartbeatsAreBounded hears more nodes than are remembered, and what no node sends.
 func TestHeartbeatsAreBounded(t *testing.T) {
 	c := &Cluster{config: Config{NodeID: "a0"}, process: "me", peers: make(map[string]peer)}
+	c.log = &Log{cluster: c}
 	c.stats.register(metrics.NewSet())
 	for i := range maxPeers + 10 {
 		c.heard(fmt.Appendf(nil, `{"node":"n","process":"p%d"}`, i))
@@ -116,4 +117,29 @@ func TestHeartbeatsAreBounded(t *testing.T) {
 		t.Errorf("%v writes, which was not heard of for long", w)
 	}
 	ledgertest.Equal(t, c.Peers(), 0, "peers, of which one was not heard of for long")
+}
+
+// TestLagOfEachMemberIsTold hears nodes that tell how far they are behind, one that does not, one of no role, and both processes of one.
+func TestLagOfEachMemberIsTold(t *testing.T) {
+	c := &Cluster{config: Config{NodeID: "a0"}, process: "me", peers: make(map[string]peer)}
+	c.log = &Log{cluster: c}
+	c.stats.register(metrics.NewSet())
+	for i, h := range []string{
+		`"a1","role":"standby","lag":1.5`, `"a1","role":"standby","lag":0.5`, `"a2","role":"reader","lag":-7`, `"a3","role":"king","lag":3`, `"a4","role":"reader"`,
+	} {
+		c.heard(fmt.Appendf(nil, `{"process":"p%d","node":%s}`, i, h))
+	}
+	c.heard([]byte(`{"process":"p9","node":"a9","role":"reader","lag":1e999}`)) // no number
+	var b strings.Builder
+	c.writeLags(&b)
+	var got []string
+	for line := range strings.Lines(b.String()) {
+		if labels, ok := strings.CutPrefix(line, "ledgerd_cluster_member_lag_seconds"); ok && !strings.Contains(line, `"a0"`) {
+			got = append(got, labels)
+		}
+	}
+	ledgertest.Equal(t, strings.Join(got, ""), "{node=\"a1\",role=\"standby\"} 1.500\n{node=\"a2\",role=\"reader\"} 0.000\n", "lags")
+	if !strings.Contains(b.String(), `{node="a0",role="reader"} `) {
+		t.Errorf("%q does not tell of the node itself", b.String())
+	}
 }

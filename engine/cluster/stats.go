@@ -94,6 +94,7 @@ func (c *Cluster) showGauges(set *metrics.Set) {
 			}
 			return n
 		})
+	set.RegisterMetricsWriter(c.writeLags)
 	set.RegisterMetricsWriter(func(w io.Writer) {
 		const name = "ledgerd_cluster_writer_start_time_seconds"
 		writer := c.writer()
@@ -105,6 +106,22 @@ func (c *Cluster) showGauges(set *metrics.Set) {
 	figures.Gauge(set, "ledgerd_cluster_sync_proven",
 		"1 while each nats-server of the log says that it syncs each message; 0 where one does not, or does not tell.",
 		func() float64 { return figures.One(c.stats.syncProven.Load()) })
+}
+
+// writeLags writes how far each node is behind, by its own word. Of one that begins anew both processes are heard of for a while.
+func (c *Cluster) writeLags(w io.Writer) {
+	const name = "ledgerd_cluster_member_lag_seconds"
+	lags := make(map[string]float64)
+	for _, m := range c.members() {
+		if m.Lag != nil && slices.Contains(roleNames, m.Role) {
+			labels := fmt.Sprintf("{node=%q,role=%q}", m.Node, m.Role)
+			lags[labels] = max(lags[labels], *m.Lag)
+		}
+	}
+	figures.Head(w, name, "gauge", "For how long each node that was heard of, this one included, has not known that it holds the whole log.")
+	for _, labels := range slices.Sorted(maps.Keys(lags)) {
+		fmt.Fprintf(w, "%s%s %.3f\n", name, labels, lags[labels])
+	}
 }
 
 // Connected reports whether there is a connection to a server now.

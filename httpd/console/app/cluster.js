@@ -2,7 +2,7 @@
 
 import { link } from './api.js';
 import { commands, curl } from './curl.js';
-import { h, table } from './dom.js';
+import { cell, h, table } from './dom.js';
 import { clock, duration, number } from './format.js';
 import { figures } from './pulse.js';
 
@@ -12,7 +12,7 @@ const does = { writer: 'writes', standby: 'follows, and waits to take over', rea
 export function clusterOf(now) {
   const figure = (name) => now.get(`ledgerd_cluster_${name}`) ?? 0;
   const label = (name) => [...now].find(([key, value]) => value > 0 && key.startsWith(`ledgerd_cluster_${name}{`))?.[0].match(/"(.*)"/)[1] ?? '';
-  return now.has('ledgerd_cluster_epoch') ? { figure, epoch: figure('epoch'), role: label('role'), writer: label('writer_start_time_seconds') } : null;
+  return now.has('ledgerd_cluster_epoch') ? { now, figure, epoch: figure('epoch'), role: label('role'), writer: label('writer_start_time_seconds') } : null;
 }
 
 const changes = []; // newest first
@@ -44,6 +44,15 @@ function story({ figure, epoch, role, writer }) {
   ].filter(Boolean).map((text) => h('p', text));
 }
 
+// Who is heard of, and how far each says it is behind.
+function nodes({ now }) {
+  const rows = [...now].flatMap(([key, lag]) => {
+    const [, node, role] = key.match(/^ledgerd_cluster_member_lag_seconds{node="(.*)",role="(.*)"}$/) ?? [];
+    return node ? [h('tr', h('td', h('code', node), node === link.node && ', this one'), h('td', role), cell(duration(1000 * lag)))] : [];
+  });
+  return table('Nodes', ['node', 'role', 'behind>'], h('tbody', rows));
+}
+
 /** @param {AbortSignal} signal */
 export function clusterPage(signal) {
   const place = h('div', 'Asking the node …');
@@ -51,7 +60,7 @@ export function clusterPage(signal) {
     if (figures.at === 0) return;
     const now = clusterOf(figures.now);
     place.replaceChildren(...(now ? story(now) : [h('p', 'This node is alone. The manual says how ', h('a', { href: '/docs/cluster' }, 'nodes share a ledger'), '.')]));
-    if (now) place.append(h('h2', 'Seen by this page'), changes.length > 0 ? table('Changes', ['when', 'what'], h('tbody', changes))
+    if (now) place.append(nodes(now), h('h2', 'Seen by this page'), changes.length > 0 ? table('Changes', ['when', 'what'], h('tbody', changes))
       : h('p.quiet', 'Nothing. A new writer, and nodes that come and go, are listed here.'));
   };
   figures.addEventListener('change', draw, { signal });

@@ -214,10 +214,11 @@ const steps = {
     await page.route('**/api/metrics', async (route) => {
       const response = await route.fetch();
       const figures = { epoch, peers: 3, connected: 1, lag_seconds: 0.4, 'role{role="reader"}': 1, 'role{role="writer"}': 0, 'members{role="writer"}': 1,
-        'members{role="standby"}': 1, 'members{role="reader"}': 2, [`writer_start_time_seconds{node="${writer}"}`]: 1_700_000_000 + epoch };
+        'members{role="standby"}': 1, 'members{role="reader"}': 2, [`writer_start_time_seconds{node="${writer}"}`]: 1_700_000_000 + epoch,
+        'member_lag_seconds{node="0c",role="standby"}': 0.25 };
       await route.fulfill({ response, body: await response.text() + Object.entries(figures).map(([name, value]) => `ledgerd_cluster_${name} ${value}\n`).join('') });
     });
-    for (const text of ['Node 0a has written the log since', 'It is the first writer', /1 would take over; 2 follow only/, 'It knows that it holds all of the log', 'Nothing. A new writer']) {
+    for (const text of ['Node 0a has written the log since', 'It is the first writer', /1 would take over; 2 follow only/, 'It knows that it holds all of the log', 'Nothing. A new writer', /0c\s*standby\s*250 ms/]) {
       await page.locator('main', { hasText: text }).waitFor();
     }
     [writer, epoch] = ['0b', 2];
