@@ -45,9 +45,13 @@ func randomTold(r *rand.Rand, n int) []told {
 		case ledger.IsTokenProgram(w.Owner):
 			w.Mint = &ledger.Mint{Decimals: 6, Supply: ledger.Some(r.Uint64()), Scaled: ledger.Some(r.IntN(2) == 0)}
 		}
+		w.SetData(make([]byte, []int{0, 100, 1 << 17}[r.IntN(3)]), allData)
 	}
 	return out
 }
+
+// allData has the data of all accounts held.
+var allData, _ = ledger.ParseDataPrograms("all")
 
 // testSegmentBytes is the room of the log.
 const testSegmentBytes = 64 << 10
@@ -118,6 +122,7 @@ func TestImportKeepsTheNewestOfEachAccount(t *testing.T) {
 			r := seeded(t, seed)
 			all := randomTold(r, 1+r.IntN(200))
 			var filter *ledger.Filter
+			data := []*ledger.DataPrograms{nil, allData}[r.IntN(2)]
 			if seed%2 == 1 {
 				filter = ledger.NewFilter([]ledger.Pubkey{ledger.TokenProgram}, []ledger.Pubkey{key(1), key(2)})
 			}
@@ -142,9 +147,9 @@ func TestImportKeepsTheNewestOfEachAccount(t *testing.T) {
 			}
 			disk := vfstest.NewMemory()
 			done, err := importInto(t, disk, all, importer.Point{Slot: 100, Blockhash: hash(1), Capitalization: ledger.Some(sum)},
-				importer.Config{Filter: filter, MemoryBytes: []int64{500, 4000, 0}[r.IntN(3)]})
+				importer.Config{Filter: filter, Data: data, MemoryBytes: []int64{500, 4000, 0}[r.IntN(3)]})
 			must(t, err)
-			taught := startNode(t, live(), Config{Shards: 2, Filter: filter})
+			taught := startNode(t, live(), Config{Shards: 2, Filter: filter, Data: data})
 			taught.send(base, rootBlock(200))
 			served := serving(t, disk, 1+r.IntN(4))
 			if got, want := served.Head().StateHash, taught.Head().StateHash; got != want || done.StateHash != want {

@@ -31,7 +31,7 @@ type Spool struct {
 
 // Add appends a copy of a row. After an error nothing more may be added.
 func (p *Spool) Add(r *Row) error {
-	if len(r.Value) > math.MaxUint16 {
+	if len(r.Value) > math.MaxUint32 {
 		return fmt.Errorf("the value of a row takes %d bytes", len(r.Value))
 	}
 	if p.file == nil {
