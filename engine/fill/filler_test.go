@@ -1,10 +1,14 @@
 package fill
 
 import (
+	"context"
+	"log/slog"
 	"testing"
 
 	"ledgerd/engine/ledger"
+	"ledgerd/engine/ledger/bubble"
 	"ledgerd/engine/ledger/ledgertest"
+	"ledgerd/engine/published"
 )
 
 var key = ledgertest.Key
@@ -121,4 +125,46 @@ func TestAnswerGivesWayToNewerBlocks(t *testing.T) {
 			t.Errorf("%s: learned %v, absent since %d, want %v, %d", name, base != nil, absent.since, tt.learned, tt.absent)
 		}
 	}
+}
+
+// TestKeyThatIsAskedForAgainOutlivesTheAnswerBefore: an answer whose record does not become visible in time fails for those keys alone that it
+// has not ended. A block has opened one of these meanwhile, and a query asks for it again.
+func TestKeyThatIsAskedForAgainOutlivesTheAnswerBefore(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
+		f := New(Config{
+			Board: published.NewBoard(nil), Frozen: func() bool { return false }, Full: func() bool { return false }, MayFetch: func() bool { return true },
+			Logger: slog.New(slog.DiscardHandler), Fetcher: fetchFunc(func() *ledger.BaseState {
+				return &ledger.BaseState{Slot: 100, Accounts: []ledger.AccountWrite{{Pubkey: key(1)}, {Pubkey: key(2), Lamports: 9}}}
+			}),
+		})
+		f.Begin(100)
+		f.Board.Publish(&ledger.Publication{Head: &ledger.Head{HasBlock: true, Tips: [ledger.Commitments]ledger.Tip{{Slot: 100}, {Slot: 100}, {Slot: 100}}}})
+		for n := 1; n <= 2; n++ {
+			_, err := f.await(key(n), false, 0)
+			ledgertest.Must(t, err)
+		}
+		keys := f.take(100)
+		ledgertest.Must(t, f.fetches.Acquire(t.Context(), 1))
+		served := make(chan struct{})
+		go func() { defer close(served); f.serve(t.Context(), keys) }()
+		a := <-f.Answers()
+		if f.Learn(a) == nil {
+			t.Fatal("nothing is learned")
+		}
+		f.Appended(&ledger.Block{Slot: 101, Accounts: []ledger.AccountWrite{{Pubkey: key(1), Lamports: 1}}})
+		again, err := f.await(key(1), false, 0)
+		ledgertest.Must(t, err)
+		a.Done(7)
+		<-served
+		if got := f.take(100); len(got) != 1 || got[0] != key(1) || f.pending[key(1)] != again {
+			t.Errorf("after the answer %v are to be fetched, want the key that was asked for again", got)
+		}
+	})
+}
+
+// fetchFunc answers every request alike.
+type fetchFunc func() *ledger.BaseState
+
+func (f fetchFunc) Fetch(context.Context, []ledger.Pubkey, ledger.Commitment) (*ledger.BaseState, error) {
+	return f(), nil
 }

@@ -1,10 +1,15 @@
 package fill
 
-import "ledgerd/engine/ledger"
+import (
+	"slices"
+
+	"ledgerd/engine/ledger"
+)
 
 // Answer is the node's answer to a request for some accounts.
 type Answer struct {
 	base *ledger.BaseState // has each requested key once
+	left []ledger.Pubkey   // keys that are not ended; Learn ends some, which may be pending anew after it
 
 	// The outcome, to be read after done is closed.
 	done      chan struct{}
@@ -93,6 +98,7 @@ func (f *Filler) Learn(a *Answer) *ledger.BaseState {
 			}
 		}
 	}
+	a.left = slices.Concat(a.inState, a.tooOld)
 	f.stats.Stale += uint64(len(a.tooOld))
 	if len(base.Accounts) == 0 {
 		return nil

@@ -27,9 +27,9 @@ func (f *Filler) serve(ctx context.Context, keys []ledger.Pubkey) {
 		if f.record(keys, err); err != nil {
 			return
 		}
-		a := &Answer{base: base, done: make(chan struct{})}
+		a := &Answer{base: base, left: keys, done: make(chan struct{})}
 		if err := f.offer(bounded, a); err != nil {
-			f.update(func() { f.endLocked(err, keys...) })
+			f.update(func() { f.endLocked(err, a.left...) })
 			return
 		}
 		if keys = a.tooOld; len(keys) == 0 {
