@@ -275,9 +275,18 @@ func (e *Engine) Want(keys ...ledger.Pubkey) {
 	}
 }
 
-// lacks reports whether fields of an account are unknown, or its data, where that is held.
+// sysvarAge is how many slots below the finalized one the data of a sysvar may be of. The runtime changes it in every block, and of that a source
+// shows nothing which tells what transactions write alone.
+const sysvarAge = 32
+
+// lacks reports whether fields of an account are unknown, or its data, where that is held, or whether it is a sysvar's and too old.
 func (e *Engine) lacks(a *ledger.Account) bool {
-	return a.Unknown() != 0 || a.Known&ledger.FieldData == 0 && e.data.Load().Keep(&a.Owner)
+	if a.Unknown() != 0 || !e.data.Load().Keep(&a.Owner) {
+		return a.Unknown() != 0
+	}
+	h := e.Head()
+	isOld := a.Owner == ledger.SysvarProgram && !e.info.Load().Stream && h != nil && a.Provenance.Slot()+sysvarAge < h.Tip(ledger.Finalized).Slot
+	return isOld || a.Known&ledger.FieldData == 0
 }
 
 // Head returns the newest published head, nil before the first and after the node fenced itself off.

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -285,6 +286,64 @@ func TestDataThatABlockMadeUnknownIsFetched(t *testing.T) {
 		u.mustHaveBeenAsked(t, asked) // whose data is not held
 	})
 }
+
+// TestSysvarsDataIsFetchedAnewOnceItIsOld: the runtime changes it in every block, of which getBlock shows nothing. A stream shows it.
+func TestSysvarsDataIsFetchedAnewOnceItIsOld(t *testing.T) {
+	bubble.Each(t, map[string]bool{"getBlock": false, "a stream": true}, func(t *testing.T, stream bool) {
+		k, block := key(1), rootBlock(100)
+		clock := func(slot ledger.Slot) ledger.AccountWrite {
+			w := owned(k, 8, ledger.SysvarProgram)
+			w.SetData(fmt.Append(nil, slot), allData)
+			return w
+		}
+		u := newFakeNode(100, clock(100))
+		info := partial()
+		info.Stream = stream
+		n := startNode(t, info, Config{Shards: 2, Fetcher: u, Data: allData})
+		asked := 0
+		mustHave := func(want ledger.Slot) {
+			t.Helper()
+			accounts, _, err := n.Accounts(ledger.Query{}, []ledger.Pubkey{n.mustAnswer(ledger.Query{}, k, 8).account.Pubkey})
+			must(t, err)
+			ledgertest.Equal(t, string(accounts[0].Data.Bytes()), fmt.Sprint(want), "the data at slot %d", block.Slot)
+			u.mustHaveBeenAsked(t, asked)
+		}
+		to := func(slot ledger.Slot) {
+			for block.Slot < slot {
+				block = child(block, block.Slot+1, 0)
+				n.send(block, status(block, ledger.StatusConfirmed))
+			}
+			next := child(block, slot+1, 0)
+			n.send(next, status(next, ledger.StatusConfirmed), status(block, ledger.StatusFinalized))
+			u.at(slot, clock(slot))
+		}
+		child100 := child(block, 101, 0)
+		child100.Status, block.Status = ledger.Confirmed, ledger.Confirmed
+		n.send(block, child100)
+		if stream {
+			answer := make(chan ledger.Verdict, 1)
+			n.send(&ledger.Question{Shown: nothingElse{}, Answer: answer})
+		}
+		asked++
+		mustHave(100)
+		to(100 + sysvarAge)
+		mustHave(100)
+		to(101 + sysvarAge)
+		if stream {
+			mustHave(100)
+			return
+		}
+		asked++
+		mustHave(101 + sysvarAge)
+		mustHave(101 + sysvarAge)
+	})
+}
+
+// nothingElse is of a stream that shows nothing but its blocks.
+type nothingElse struct{}
+
+func (nothingElse) Expects(ledger.Slot) bool                     { return false }
+func (nothingElse) ShowsElsewhere(ledger.Hash, ledger.Slot) bool { return false }
 
 // TestUnknownDataThatIsWantedIsFetchedWithoutAQuestion wants accounts as a subscription does: they are completed if they are held in part and data of theirs
 // is held, and once more where a newer block has written them meanwhile. What is over the bound is left out.

@@ -27,6 +27,7 @@ var (
 	SystemProgram    = Pubkey{}
 	TokenProgram     = MustPubkey("TokenkegQfeZyiNwAJbNbGKPFXCWuBvf9Ss623VQ5DA")
 	Token2022Program = MustPubkey("TokenzQdBNbLqP5VEhdkAS6EPFLC1PHnBqCXEpPxuEb")
+	SysvarProgram    = MustPubkey("Sysvar1111111111111111111111111111111111111")
 	clockSysvar      = MustPubkey("SysvarC1ock11111111111111111111111111111111")
 	slotHashesSysvar = MustPubkey("SysvarS1otHashes111111111111111111111111111")
 	VoteProgram      = MustPubkey("Vote111111111111111111111111111111111111111")
