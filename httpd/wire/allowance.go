@@ -20,13 +20,17 @@ const (
 	allowanceUnit      = time.Second / allowancePerSecond
 )
 
-// recordHeadBytes is the head of a record of TLS: its type, the version, and its length in the last two bytes (RFC 8446, section 5.1).
-const recordHeadBytes = 5
+// recordHeadBytes is the head of a record of TLS: its type, the version, and its length in the last two bytes (RFC 8446, section 5.1). The types are those
+// from firstType to lastType; applicationData is that of data, and of all that is encrypted where TLS is 1.3.
+const (
+	recordHeadBytes                      = 5
+	firstType, applicationData, lastType = 20, 23, 24
+)
 
 var errWasteful = errors.New("the peer sends more records of TLS without data than it may")
 
 // allowance is what a client may spend on records of TLS that bring no data, and on data in tiny pieces. TLS itself bounds the records without data that
-// follow one another, and not how many there are. The first data must have come within a burst, and so the memory that a handshake takes is bounded
+// follow one another, and not how many there are. The first data must have begun within a burst, and so the memory that a handshake takes is bounded
 // before it is read. The zero value is a full allowance.
 type allowance struct {
 	full    time.Time // when it is full again
@@ -45,7 +49,7 @@ type allowance struct {
 func (a *allowance) most() int { return max(smallRead, a.bodyLen) }
 
 // pay pays for bytes that were read. It returns false if the client cannot: it must not be in debt when a record begins, and before there was any data
-// a record must not bring it into debt.
+// a record that cannot be data must not bring it into debt.
 func (a *allowance) pay(p []byte) bool {
 	now := time.Now()
 	if len(p) < smallRead {
@@ -61,13 +65,13 @@ func (a *allowance) pay(p []byte) bool {
 			if a.headLen < recordHeadBytes {
 				break
 			}
-			if a.head[0] < 20 || a.head[0] > 24 { // no type of a record: TLS ends the connection here, perhaps because the peer speaks HTTP
+			if a.head[0] < firstType || a.head[0] > lastType { // no type of a record: TLS ends the connection here, perhaps because the peer speaks HTTP
 				return true
 			}
 			inDebt := a.inDebt(now)
 			a.bodyLen = int(a.head[3])<<8 | int(a.head[4])
 			a.spend(a.bodyLen/bytesPerUnit, now)
-			if inDebt || !a.heard && a.inDebt(now) {
+			if inDebt || !a.heard && a.head[0] != applicationData && a.inDebt(now) {
 				return false
 			}
 		}

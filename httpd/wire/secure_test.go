@@ -209,6 +209,19 @@ func TestSmallRecordsOfRequestsArePaidFor(t *testing.T) {
 	}
 }
 
+// A client may send a request in records as long as they may be, the first one of a connection too.
+func TestARequestInLongRecordsIsAnswered(t *testing.T) {
+	_, dial := serveTLS(t, Config{})
+	for name, version := range map[string]uint16{"TLS 1.2": tls.VersionTLS12, "TLS 1.3": tls.VersionTLS13} {
+		c := tls.Client(dial().Conn, &tls.Config{InsecureSkipVerify: true, MaxVersion: version, DynamicRecordSizingDisabled: true})
+		_, err := fmt.Fprintf(c, "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n%s", maxBodyBytes, make([]byte, maxBodyBytes))
+		must(t, err)
+		var response fasthttp.Response
+		must(t, response.Read(bufio.NewReader(c)))
+		ledgertest.Equal(t, response.StatusCode(), 200, "%s: the status", name)
+	}
+}
+
 // F47: what a handshake may take is bounded before it is read.
 func TestALongClientHelloIsNotRead(t *testing.T) {
 	const records, recordBytes = 4, 16 << 10
