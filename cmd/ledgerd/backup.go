@@ -4,7 +4,6 @@ import (
 	"archive/tar"
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -18,6 +17,7 @@ import (
 
 	"ledgerd/cmd/internal/call"
 	"ledgerd/engine/datadir"
+	clientlib "ledgerd/httpd/client"
 	"ledgerd/snapshot/vfs"
 )
 
@@ -32,11 +32,16 @@ const archiveSuffix = ".tar.zst"
 
 // Validate checks what the flags' types cannot.
 func (c *backupCommand) Validate() error {
+	if c.Output == "" {
+		return errors.New("--output must name what is to be made")
+	}
+	c.Output = filepath.Clean(c.Output) // of a slash at its end, or that would be the name
 	switch ext := filepath.Ext(c.Output); {
 	case ext == ".tar", ext == ".tgz", ext == ".gz", ext == ".zst" && !strings.HasSuffix(c.Output, archiveSuffix):
 		return fmt.Errorf("--output must name a directory, or a file that ends in %s", archiveSuffix)
 	}
-	return nil
+	_, err := clientlib.ParseAddress(c.URL)
+	return err
 }
 
 // Run makes the backup under a temporary name, verifies node.json as a start does and the rest as `snapshot verify` and `log verify`
@@ -102,21 +107,11 @@ func (c *backupCommand) isFree() error {
 
 // fetch makes a data directory of what the node sends, and returns how much that is.
 func (c *backupCommand) fetch(ctx context.Context, s *streams, client *http.Client, dir string) (bytes uint64, err error) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, strings.TrimSuffix(c.URL, "/")+"/backup", nil)
-	if err != nil {
-		return 0, err
-	}
-	response, err := client.Do(request)
+	response, err := askOperators(ctx, client, c.URL, "/backup", c.Asked(c.URL))
 	if err != nil {
 		return 0, err
 	}
 	defer response.Body.Close()
-	if response.StatusCode == http.StatusNotFound {
-		return 0, fmt.Errorf("%s answers 404: %s; the backup is where --ops-listen is", c.Asked(c.URL), details(response.Body))
-	}
-	if response.StatusCode != http.StatusOK {
-		return 0, fmt.Errorf("%s answers %d: %s", c.Asked(c.URL), response.StatusCode, details(response.Body))
-	}
 	if response.ContentLength < 0 {
 		return 0, fmt.Errorf("%s does not say how long its backup is", c.Asked(c.URL))
 	}
@@ -130,18 +125,6 @@ func (c *backupCommand) fetch(ctx context.Context, s *streams, client *http.Clie
 		return 0, err
 	}
 	return meter.total, nil
-}
-
-// details returns what an error record of the node says.
-func details(body io.Reader) string {
-	var record struct {
-		Details string `json:"details"`
-	}
-	text, _ := io.ReadAll(io.LimitReader(body, 4<<10))
-	if json.Unmarshal(text, &record) != nil || record.Details == "" {
-		return string(text)
-	}
-	return record.Details
 }
 
 // extract writes the files of an archive below a directory, and syncs all of it. It refuses what is no file of a backup, and files that

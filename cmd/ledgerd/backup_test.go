@@ -30,7 +30,7 @@ func TestBackupUnderLoadIsTheNodeAsItStood(t *testing.T) {
 	a.errs.await(t, "(?s:msg=snapshot .*msg=snapshot .*msg=snapshot )") // the log was pruned
 	names := []string{"1", "2", "3.tar.zst"}
 	for _, name := range names {
-		out, errs, code := tool(t, "backup", "--quiet", "--url", a.ops+"/", "--output", filepath.Join(folder, name))
+		out, errs, code := tool(t, "backup", "--quiet", "--url", a.ops+"/", "--output", filepath.Join(folder, name)+"/")
 		if code != exitOK || !strings.HasSuffix(out, "\nok\nbacked up to "+filepath.Join(folder, name)+"\n") || errs != "" {
 			t.Fatalf("backup %s: exit code %d, said %s%s", name, code, out, errs)
 		}
@@ -99,7 +99,7 @@ func TestBackupThatFailsLeavesNothing(t *testing.T) {
 		want   string
 	}{
 		"refused":          {503, []byte(`{"details":"not now"}`), "answers 503: not now"},
-		"the public port":  {404, []byte(`{"details":"no such path"}`), "answers 404: no such path; the backup is where --ops-listen is"},
+		"the public port":  {404, []byte(`{"details":"no such path"}`), "answers 404: no such path; the operators' listener is where --ops-listen is"},
 		"paints":           {503, []byte(`{"details":"\u001b]52;c;YQ==\u0007not now"}`), "answers 503: \ufffd]52;c;YQ==\ufffdnot now"},
 		"paints plainly":   {500, []byte("\x1b[2J\u009b3Jgone"), "answers 500: \ufffd[2J\ufffd3Jgone"},
 		"another node":     {200, otherID, "the backup is of no use: "},

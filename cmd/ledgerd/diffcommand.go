@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"strings"
 	"time"
 
 	"ledgerd/cmd/internal/call"
@@ -33,9 +32,6 @@ const askAgain = 50 * time.Millisecond
 
 // heldFor is how long the node that is ahead holds its state for the other one. A node cuts off who takes nothing for half a minute.
 const heldFor = 20 * time.Second
-
-// errUnavailable says that a node cannot answer now: it walks through its accounts for somebody else, or is being backed up.
-var errUnavailable = errors.New("503")
 
 // maxStateLine is above the longest line of an account: data of 10 MiB in base64.
 const maxStateLine = 16 << 20
@@ -120,29 +116,15 @@ type stateWalk struct {
 }
 
 func (d *nodesCompared) open(ctx context.Context, i int, path string) (*stateWalk, error) {
-	r, err := http.NewRequestWithContext(ctx, http.MethodGet, strings.TrimSuffix(d.urls[i], "/")+path, nil)
-	if err != nil {
-		return nil, err
-	}
-	response, err := d.client.Do(r)
+	response, err := askOperators(ctx, d.client, d.urls[i], path, d.urls[i])
 	if err != nil {
 		return nil, err
 	}
 	w := &stateWalk{body: response.Body, Scanner: bufio.NewScanner(response.Body)}
 	w.Buffer(nil, maxStateLine)
-	switch {
-	case response.StatusCode == http.StatusNotFound:
-		err = fmt.Errorf("%s answers 404: %s; the state is told where --ops-listen is", d.urls[i], details(response.Body))
-	case response.StatusCode == http.StatusServiceUnavailable:
-		err = fmt.Errorf("%s answers %w: %s", d.urls[i], errUnavailable, details(response.Body))
-	case response.StatusCode != http.StatusOK:
-		err = fmt.Errorf("%s answers %d: %s", d.urls[i], response.StatusCode, details(response.Body))
-	case !w.Scan() || json.Unmarshal(w.Bytes(), &w.at) != nil:
-		err = fmt.Errorf("%s does not say where it stands", d.urls[i])
-	}
-	if err != nil {
+	if !w.Scan() || json.Unmarshal(w.Bytes(), &w.at) != nil {
 		_ = response.Body.Close()
-		return nil, err
+		return nil, fmt.Errorf("%s does not say where it stands", d.urls[i])
 	}
 	return w, nil
 }

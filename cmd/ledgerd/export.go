@@ -29,6 +29,14 @@ type exportCommand struct {
 	quietFlag
 }
 
+// Validate checks what the flags' types cannot.
+func (c *exportCommand) Validate() error {
+	if c.Output == "" {
+		return errors.New("--output must name a file, or be - for standard output")
+	}
+	return nil
+}
+
 // Run writes what the data directory holds.
 func (c *exportCommand) Run(ctx context.Context, s *streams) error {
 	if err := checkDataDir(c.DataDir); err != nil {

@@ -2,14 +2,13 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"net/url"
 
 	"github.com/gdamore/tcell/v3"
 
 	"ledgerd/cmd/internal/call"
 	"ledgerd/cmd/ledgerd/internal/top"
+	clientlib "ledgerd/httpd/client"
 )
 
 type topCommand struct {
@@ -19,10 +18,8 @@ type topCommand struct {
 
 // Validate checks what the flags' types cannot.
 func (c *topCommand) Validate() error {
-	if u, err := url.Parse(c.URL); err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
-		return errors.New("--url must be the address of a node: http://HOST:PORT")
-	}
-	return nil
+	_, err := clientlib.ParseAddress(c.URL)
+	return err
 }
 
 // Run shows the node until a person has seen enough.

@@ -50,11 +50,20 @@ type Budget struct {
 	Reset     time.Time // when the window ends
 }
 
-// New returns a client of the node at an address such as http://127.0.0.1:8080.
-func New(address string, o Options) (*Client, error) {
+// ParseAddress returns the parts of a node's address, such as http://127.0.0.1:8080.
+func ParseAddress(address string) (*url.URL, error) {
 	u, err := url.Parse(address)
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
 		return nil, fmt.Errorf("%q is not the address of a node: http://HOST:PORT", address)
+	}
+	return u, nil
+}
+
+// New returns a client of the node at an address, see ParseAddress.
+func New(address string, o Options) (*Client, error) {
+	u, err := ParseAddress(address)
+	if err != nil {
+		return nil, err
 	}
 	o.HTTP = cmp.Or(o.HTTP, http.DefaultClient)
 	base := u.Scheme + "://" + u.Host + strings.TrimSuffix(strings.TrimSuffix(u.Path, "/"), "/api") + "/api"
