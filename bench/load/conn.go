@@ -38,10 +38,11 @@ var (
 	errAtEnd   = errors.New("no response before the end")
 	errClosed  = errors.New("connection closed before the response")
 	errNotHTTP = errors.New("the response is not HTTP/1.1")
+	errHead    = fmt.Errorf("the head of the response is longer than %d KiB", headBytes>>10)
 )
 
 const (
-	// headBytes is the most that may come before a body.
+	// headBytes is the most that a head, which comes before a body, may have.
 	headBytes = 8 << 10
 	// pause is how long a connection rests after a failure without any response.
 	pause = 100 * time.Millisecond
@@ -106,10 +107,13 @@ func (c *conn) exchange(request []byte) error {
 		return fmt.Errorf("cannot send: %w", plain(err))
 	}
 	err = c.response.Read(c.in)
+	_, long := errors.AsType[*fasthttp.ErrSmallBuffer](err)
 	switch {
 	case err == nil:
 		c.proven = true
 		return nil
+	case long:
+		return errHead
 	case c.why == nil:
 		return errNotHTTP // what fasthttp says quotes the response
 	case errors.Is(c.why, os.ErrDeadlineExceeded):

@@ -88,22 +88,27 @@ func (p *phase) hand() {
 	_ = unix.Prctl(unix.PR_SET_TIMERSLACK, slack, 0, 0, 0)
 	defer func() { _ = unix.Prctl(unix.PR_SET_TIMERSLACK, usual, 0, 0, 0) }()
 	s := &schedule{Pace: p.Pace, random: rand.New(rand.NewPCG(1, 2))}
-	until := p.Length
-	for ; !s.ends(p.Length) && p.wait(s.due()); s.step() {
+	for ; !s.ends(p.Length); s.step() {
+		waited := time.Since(p.from)
+		if !p.wait(s.due()) { // what was due later than that was not due yet when the phase ended
+			p.countUnsent(s, waited)
+			return
+		}
 		select {
 		case p.tickets <- s.due():
-			continue
 		case <-p.ctx.Done():
+			p.countUnsent(s, time.Since(p.from))
+			return
 		}
-		break
 	}
-	if p.Requests > 0 && s.n >= p.Requests {
-		return
+	if p.Requests == 0 || s.n < p.Requests {
+		p.wait(p.Length)
 	}
-	if !p.wait(p.Length) {
-		until = min(p.Length, time.Since(p.from))
-	}
-	for ; !s.ends(until); s.step() {
+}
+
+// countUnsent counts the requests that were due until a time and have not been sent.
+func (p *phase) countUnsent(s *schedule, until time.Duration) {
+	for ; !s.ends(min(until, p.Length)); s.step() {
 		p.unsent++
 	}
 }
