@@ -21,12 +21,15 @@ type Node struct {
 	Address netip.AddrPort // where that is
 }
 
-// NewNode returns the node at http://HOST:PORT, with /api or without, which is asked by that client. It asks nothing yet.
-func NewNode(address string, by *http.Client) (*Node, error) {
+// NewNode returns the node at http://HOST:PORT, with /api or without, which is asked as the options say. It asks nothing yet.
+func NewNode(address string, o client.Options) (*Node, error) {
+	if _, rest, hasUser := strings.Cut(address, "@"); hasUser { // requests do not bear it, and figures would show its password
+		return nil, fmt.Errorf("…@%s is not http://HOST:PORT: a user is named by --header 'Authorization: …'", rest)
+	}
 	if strings.Contains(address, "?") {
 		return nil, fmt.Errorf("%s is not http://HOST:PORT", address)
 	}
-	c, err := client.New(address, client.Options{HTTP: by})
+	c, err := client.New(address, o)
 	if err != nil {
 		return nil, err
 	}
@@ -34,16 +37,20 @@ func NewNode(address string, by *http.Client) (*Node, error) {
 	return &Node{Client: c, URL: u}, err
 }
 
-// Find finds the address of the node, and asks it once for its limits.
+// Find finds the address of the node, unless it is known, and asks it once for its limits.
 func (n *Node) Find(ctx context.Context) error {
-	usual := map[string]string{"http": "80", "https": "443"}[n.URL.Scheme]
-	address, err := net.ResolveTCPAddr("tcp", net.JoinHostPort(n.URL.Hostname(), cmp.Or(n.URL.Port(), usual)))
-	if err != nil {
-		return fmt.Errorf("cannot find the server: %w", err)
+	if !n.Address.IsValid() {
+		usual := map[string]string{"http": "80", "https": "443"}[n.URL.Scheme]
+		address, err := net.ResolveTCPAddr("tcp", net.JoinHostPort(n.URL.Hostname(), cmp.Or(n.URL.Port(), usual)))
+		if err != nil {
+			return fmt.Errorf("cannot find the server: %w", err)
+		}
+		n.Address = address.AddrPort()
 	}
-	n.Address = address.AddrPort()
-	_, err = n.Status(ctx)
-	return err
+	if _, err := n.Status(ctx); err != nil {
+		return fmt.Errorf("cannot ask %s/status: %w", n.URL, err)
+	}
+	return nil
 }
 
 // unlessAbsent returns the error of a call, but for one that says that the node has no such thing.

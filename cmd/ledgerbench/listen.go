@@ -28,7 +28,7 @@ type listenCommand struct {
 	Sockets     int           `short:"s" help:"How many sockets, which all ask for the same." default:"10"`
 	Ramp        time.Duration `help:"Over which the sockets connect." placeholder:"DURATION"`
 	Throttled   int           `help:"So many of the sockets read slowly." placeholder:"N"`
-	Throttle    int           `help:"How many bytes a second each of them reads." default:"10000" placeholder:"BYTES"`
+	Throttle    int           `help:"How many bytes a second each of them reads: ${default}." default:"10000" placeholder:"BYTES"`
 	Pubkeys     string        `help:"These accounts: base58 keys with commas between them, or a file of them. Default: everything." placeholder:"FILE|LIST"`
 	Programs    string        `help:"The accounts of these programs." placeholder:"FILE|LIST"`
 	Wallets     string        `help:"These wallets and their token accounts." placeholder:"FILE|LIST"`
@@ -142,7 +142,7 @@ func (c *listenCommand) parse() (config listen.Config, err error) {
 	}
 	config.Query = func(int) url.Values { return query }
 	if c.Reference != "" {
-		_, err = load.NewNode(asHTTP(c.Reference), c.client)
+		_, err = load.NewNode(asHTTP(c.Reference), client.Options{})
 	}
 	return config, err
 }
@@ -161,7 +161,7 @@ func streamURL(n *load.Node) string {
 
 // referenced returns what one subscriber is that asks the node of reference for the ends of slots alone.
 func (c *listenCommand) referenced(config listen.Config, r *race) listen.Config {
-	node, _ := load.NewNode(asHTTP(c.Reference), c.client) // parse has seen that it is one
+	node, _ := load.NewNode(asHTTP(c.Reference), client.Options{}) // parse has seen that it is one
 	config.Sockets, config.URL, config.Opening, config.Throttled, config.ResumeEvery, config.Ended = 1, streamURL(node), nil, 0, 0, r.reference
 	if config.Dial.TLS != nil {
 		config.Dial.TLS = config.Dial.TLS.Clone()

@@ -1,9 +1,11 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/netip"
 	"strings"
@@ -12,18 +14,19 @@ import (
 	"ledgerd/bench/dial"
 	"ledgerd/bench/load"
 	"ledgerd/cmd/internal/call"
+	"ledgerd/httpd/client"
 )
 
 // reach is how load and listen reach a server over many connections.
 type reach struct {
 	URL string `arg:"" help:"The server: http://HOST:PORT."`
 	call.Flags
-	From    []netip.Addr  `group:"Connection:" help:"The addresses of this machine to come from, in turns." placeholder:"ADDRESS,…"`
+	From    []netip.Addr  `group:"Connection:" help:"The addresses of this machine to come from, in turns." placeholder:"ADDRESS"`
 	Timeout time.Duration `group:"Connection:" help:"How long connecting may take, and a response." default:"10s"`
 
 	headers []http.Header // of connections or requests in turns
 	dialer  dial.Dialer
-	client  *http.Client // to ask the server what there is
+	client  *http.Client // to ask the server what there is, without fields
 	node    *load.Node
 	path    string // what followed /api/ in the URL, "": nothing
 }
@@ -40,18 +43,23 @@ func (r *reach) parse() (err error) {
 	if r.headers, err = r.Headers(); err != nil {
 		return err
 	}
-	if r.client, err = r.Client(); err != nil {
-		return err
-	}
-	r.client.Timeout = r.Timeout
-	if r.node, err = load.NewNode(base, r.client); err != nil {
+	secure, err := r.TLS()
+	if err != nil {
 		return err
 	}
 	r.dialer = dial.Dialer{From: r.From, Unix: r.Socket(), Timeout: r.Timeout}
+	first := r.dialer // the node is asked as the first connection asks: it may have other limits for other addresses
+	r.client = &http.Client{Timeout: r.Timeout, Transport: &http.Transport{
+		TLSClientConfig: secure, DialContext: func(ctx context.Context, _, address string) (net.Conn, error) { return first.Dial(ctx, 0, address) },
+	}}
+	if r.node, err = load.NewNode(base, client.Options{HTTP: r.client, Header: r.headers[0]}); err != nil {
+		return err
+	}
+	if r.dialer.Unix != "" {
+		r.node.Address = netip.AddrPortFrom(netip.IPv4Unspecified(), 0) // nobody connects there
+	}
 	if r.node.URL.Scheme == "https" {
-		if r.dialer.TLS, err = r.TLS(); err != nil {
-			return err
-		}
+		r.dialer.TLS = secure.Clone()
 		r.dialer.TLS.ServerName = r.node.URL.Hostname()
 	}
 	return nil
@@ -84,6 +92,7 @@ func (r *reach) try(path, body string) error {
 	if err != nil {
 		return err
 	}
+	request.Header, request.Host = r.headers[0].Clone(), r.headers[0].Get("Host") // "": that of the URL
 	if body != "" {
 		request.Header.Set("Content-Type", "application/json")
 	}
