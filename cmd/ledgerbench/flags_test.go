@@ -87,6 +87,12 @@ func (s *secured) handle(ctx *fasthttp.RequestCtx) {
 			break
 		}
 		ctx.SetBodyString(`{"jsonrpc":"2.0","id":1,"error":{"code":-32601,"message":"Method not found"}}`)
+	case "/api/nothing":
+		ctx.SetStatusCode(fasthttp.StatusNoContent)
+	case "/api/head":
+		if slot > 1 {
+			ctx.Response.Header.Set("X-Long", strings.Repeat("x", 10_000))
+		}
 	case "/api/text":
 		ctx.SetBodyString("{")
 	case "/api/accounts/program/11111111111111111111111111111111":
@@ -129,7 +135,8 @@ func TestLoadAsksAsItIsTold(t *testing.T) {
 		"so many at a rate": {"-n 50 --rate 5000 --path /ok --arrivals poisson --ramp 10ms", exitOK, "50 due", nil, []string{"/api/ok"},
 			func(f *loadFigures) bool { return f.Requests.OK == 50 }},
 		"fields, keys and addresses": {"-n 40 -c 4 --path /ok --from 127.0.0.2,127.0.0.3 -H X-Test:1 --api-key-file " + keys, exitOK, "40 ok",
-			[]string{"from 127.0.0.2", "from 127.0.0.3", "key one", "key two", "test 1"}, []string{"/api/ok"}, nil},
+			[]string{"from 127.0.0.2", "from 127.0.0.3", "key one", "key two", "test 1", "no from 127.0.0.1"}, []string{"/api/ok"}, nil},
+		"no such address": {"-n 5 --path /ok --from 192.0.2.1", exitFailure, "cannot assign requested address", nil, []string{}, never},
 		"paths in turns": {"-n 10 --path /ok --path /api/status?full=1 --path URL/other --min-slot 7", exitOK, "10 ok", nil,
 			[]string{"/api/ok?min_slot=7", "/api/status?full=1&min_slot=7", "/other?min_slot=7"}, nil},
 		"the URL of a path": {"-n 5 PASTED", exitOK, "5 ok", nil, []string{"/api/blocks/latest"}, nil},
@@ -144,6 +151,8 @@ func TestLoadAsksAsItIsTold(t *testing.T) {
 			}},
 		"falling slots": {"-n 20 -c 1 --rate max --path /falls --verify", exitFailure, "the slot is below that of the response before", nil, []string{"/api/falls"},
 			func(f *loadFigures) bool { return f.Requests.Failed == 19 && len(f.Wrong) == 1 }},
+		"no body":      {"-n 20 --path /nothing --verify", exitOK, "20 ok", nil, []string{"/api/nothing"}, nil},
+		"a long head":  {"-n 4 -c 4 --path /head", exitOK, "the head of the response is longer than 8 KiB", nil, []string{"/api/head"}, nil},
 		"no JSON":      {"-n 20 --path /text --verify", exitFailure, "20 responses are wrong: the body is not JSON", nil, []string{"/api/text"}, nil},
 		"unverified":   {"-n 20 --path /text", exitOK, "20 ok", nil, []string{"/api/text"}, nil},
 		"missed":       {"-n 20 --path /ok --slo p50=1ns,failed=1%", exitFailure, "p50=1ns: it is", nil, []string{"/api/ok"}, func(f *loadFigures) bool { return len(f.Missed) == 1 }},
@@ -189,7 +198,7 @@ func TestLoadAsksAsItIsTold(t *testing.T) {
 			s.mu.Lock()
 			defer s.mu.Unlock()
 			for _, field := range tt.fields {
-				if !s.fields[field] {
+				if absent, no := strings.CutPrefix(field, "no "); s.fields[absent] == no {
 					t.Errorf("the server was sent %v, not %q", s.fields, field)
 				}
 			}
@@ -211,6 +220,10 @@ func TestLoadWritesForPrograms(t *testing.T) {
 	if err := json.Unmarshal(said.out.Bytes(), &f); code != exitOK || err != nil || f.Requests.OK != 30 || !strings.Contains(said.err.String(), "30 ok") {
 		t.Errorf("exit code %d, %v, said %q and %q", code, err, &said.err, &said.out)
 	}
+	code, said = does(t, "load", s.url, "--ca", s.ca, "-n", "30", "--path", "/ok", "--csv", "-")
+	if lines, err := csv.NewReader(&said.out).ReadAll(); code != exitOK || err != nil || len(lines) < 2 || !strings.Contains(said.err.String(), "30 ok") {
+		t.Errorf("exit code %d, %v, said %q and %q", code, err, &said.err, lines)
+	}
 	content, err := os.ReadFile(seconds)
 	must(t, err)
 	lines, err := csv.NewReader(bytes.NewReader(content)).ReadAll()
@@ -224,5 +237,21 @@ func TestLoadWritesForPrograms(t *testing.T) {
 	}
 	if all != 30 || lines[0][2] != "responses" {
 		t.Errorf("%d responses in\n%s", all, content)
+	}
+}
+
+// A Unix socket stands for host and port: the host need not exist.
+func TestLoadAsksOverAUnixSocket(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "s")
+	ln, err := net.Listen("unix", path)
+	must(t, err)
+	server := httptest.NewUnstartedServer(new(fakeNode))
+	must(t, server.Listener.Close())
+	server.Listener = ln
+	server.Start()
+	defer server.Close()
+	if code, s := does(t, "load", "http://node.invalid", "--unix-socket", path, "-n", "20"); code != exitOK || !strings.Contains(s.out.String(), "20 ok") {
+		t.Errorf("exit code %d, said %q", code, &s.err)
 	}
 }

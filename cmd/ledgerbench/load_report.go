@@ -69,7 +69,11 @@ func (c *loadCommand) text() string {
 		fmt.Fprintf(&b, "\n%d requests were due when every connection was busy, and were never sent: the server, or %d connections, cannot keep up with this rate.\n", n.Unsent, c.Connections)
 	}
 	if refused := n.Statuses[http.StatusTooManyRequests]; refused > 0 {
-		fmt.Fprintf(&b, "\nThe node refused %d requests with 429, and asks to retry after %s s.\n", refused, n.RetryAfter)
+		when := ""
+		if n.RetryAfter != "" {
+			when = ", and asks to retry after " + n.RetryAfter + " s"
+		}
+		fmt.Fprintf(&b, "\nThe node refused %d requests with 429%s.\n", refused, when)
 	}
 	return b.String()
 }

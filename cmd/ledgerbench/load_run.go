@@ -1,9 +1,11 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"strings"
 	"time"
 
@@ -30,7 +32,7 @@ type outputs struct {
 func (c *loadCommand) open(streams *streams) (o *outputs, err error) {
 	o = &outputs{began: time.Now()}
 	var errs [3]error
-	o.output, errs[0] = openOutput(streams, c.JSON)
+	o.output, errs[0] = openOutput(streams, c.JSON, c.CSV, c.HDR)
 	o.csv, errs[1] = create(streams, c.CSV)
 	o.hdr, errs[2] = create(streams, c.HDR)
 	if err := errors.Join(errs[:]...); err != nil {
@@ -57,7 +59,7 @@ func (c *loadCommand) measure(ctx context.Context, out *outputs, l *load.Load) (
 	out.show("warming up")
 	warmup := c.pace
 	warmup.Length, warmup.Ramp, warmup.Requests = c.warmup, 0, 0
-	if before := l.Phase(ctx, warmup); before.RetryAfter != "" && !c.IgnoreLimits {
+	if before := l.Phase(ctx, warmup); before.Statuses[http.StatusTooManyRequests] > 0 && !c.IgnoreLimits {
 		c.counts = before
 		return nil
 	}
@@ -69,15 +71,25 @@ func (c *loadCommand) measure(ctx context.Context, out *outputs, l *load.Load) (
 		c.pace.Rate = rate
 		n, err := c.phase(ctx, out, l)
 		s := step{rate, n.Latency.Summary().P99, c.slo.Missed(n)}
+		if ctx.Err() != nil { // it was cut short, and says nothing of the rate
+			c.counts = cmp.Or(c.counts, n)
+			return false, ctx.Err()
+		}
 		c.steps = append(c.steps, s)
 		if c.counts == nil || s.Missed == nil {
 			c.counts = n
 		}
-		return s.Missed == nil, errors.Join(err, ctx.Err())
+		return s.Missed == nil, err
 	})
-	c.pace.Rate, c.why = best, fmt.Sprintf("the highest of %d rates that meets %s", len(c.steps), c.SLO)
-	if best == 0 && err == nil {
+	switch {
+	case best > 0:
+		c.pace.Rate, c.why = best, fmt.Sprintf("the highest of %d rates that meets %s", len(c.steps), c.SLO)
+	case len(c.steps) > 0:
 		c.pace.Rate, c.why = c.steps[0].Rate, "no rate meets "+c.SLO
+	}
+	if errors.Is(err, context.Canceled) {
+		c.why += "; the search was interrupted"
+		return nil
 	}
 	return err
 }

@@ -186,21 +186,46 @@ func TestLoadMeasuresOverload(t *testing.T) {
 
 func TestInterruptedLoadGivesFigures(t *testing.T) {
 	t.Parallel()
-	ctx, stop := context.WithCancel(t.Context())
-	defer stop()
-	node := new(fakeNode)
+	for more, want := range map[string]string{
+		"--duration 1h": "200: ",
+		"--duration 1h --rate search --slo failed=100%":   "200: ",
+		"--duration 10ms --rate search --slo failed=100%": "all is met",
+	} {
+		t.Run(more, func(t *testing.T) {
+			t.Parallel()
+			ctx, stop := context.WithCancel(t.Context())
+			defer stop()
+			node := new(fakeNode)
+			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				node.ServeHTTP(w, r)
+				node.mu.Lock()
+				defer node.mu.Unlock()
+				if asked := node.asked["/api/blocks/latest"]; asked > 1 && want == "200: " || asked > 15 { // the first only looks whether it is there
+					stop()
+				}
+			}))
+			defer server.Close()
+			s := new(said)
+			args := []string{"load", server.URL, "--warmup", "0", "-c", "1", "--path", "/blocks/latest"}
+			code := run(ctx, append(args, strings.Fields(more)...), s.streams())
+			if code != exitOK || !strings.Contains(s.out.String(), want) {
+				t.Errorf("exit code %d, said %q:\n%s", code, &s.err, &s.out)
+			}
+		})
+	}
+}
+
+// A node that refuses while a load warms up is not loaded, whether it says for how long or not.
+func TestLoadEndsWhereItIsRefusedBeforehand(t *testing.T) {
+	t.Parallel()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		node.ServeHTTP(w, r)
-		node.mu.Lock()
-		defer node.mu.Unlock()
-		if node.asked["/api/blocks/latest"] > 1 { // the first only looks whether it is there
-			stop()
+		if r.URL.Path != "/api/status" {
+			w.WriteHeader(http.StatusTooManyRequests)
 		}
 	}))
 	defer server.Close()
-	s := new(said)
-	code := run(ctx, []string{"load", server.URL, "--warmup", "0", "--duration", "1h", "-c", "1", "--path", "/blocks/latest"}, s.streams())
-	if code != exitOK || !strings.Contains(s.out.String(), "200: ") {
+	code, s := does(t, "load", server.URL, "-n", "1000", "--warmup", "100ms", "--path", "/ok", "-c", "1")
+	if code != exitOK || !strings.Contains(s.out.String(), " 1 sent") || !strings.Contains(s.out.String(), "refused 1 requests with 429.\n") {
 		t.Errorf("exit code %d, said %q:\n%s", code, &s.err, &s.out)
 	}
 }

@@ -92,6 +92,7 @@ func run(ctx context.Context, args []string, s *streams) int {
 		kong.Writers(s.out, s.err),
 		kong.Exit(func(code int) { exited = code }),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true}),
+		kong.ValueFormatter(func(v *kong.Value) string { return v.Help }), // no flag is taken from the environment
 		kong.BindTo(ctx, (*context.Context)(nil)),
 		kong.Bind(s),
 	)

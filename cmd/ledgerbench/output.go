@@ -7,6 +7,7 @@ import (
 	"errors"
 	"io"
 	"os"
+	"slices"
 	"sync"
 	"time"
 )
@@ -40,11 +41,11 @@ type output struct {
 	show   func(text string)
 }
 
-// openOutput opens it. The text gives way to a record on the standard output.
-func openOutput(s *streams, path string) (*output, error) {
+// openOutput opens it. The text gives way to a record on the standard output, or to one of the other files that goes there.
+func openOutput(s *streams, path string, others ...string) (*output, error) {
 	f, err := create(s, path)
 	o := &output{f, s.out, statusLine(s.err)}
-	if path == stdout {
+	if slices.Contains(append(others, path), stdout) {
 		o.people = s.err
 	}
 	return o, err

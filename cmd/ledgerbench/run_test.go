@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"ledgerd/bench"
+	"ledgerd/engine/ledger/ledgertest"
 )
 
 // said is what a command wrote.
@@ -33,6 +34,16 @@ func TestHelpNamesEveryScenario(t *testing.T) {
 			if code != exitOK || !strings.Contains(s.out.String(), scenario.Name+": ") {
 				t.Errorf("%q: exit code %d; %s is not in\n%s", words, code, scenario.Name, &s.out)
 			}
+		}
+	}
+}
+
+// Help names no variable of the environment, from which nothing is taken, and the kind of what a list is of once.
+func TestHelpOfConnectionsSaysWhatIsTaken(t *testing.T) {
+	for _, command := range []string{"load", "listen"} {
+		_, s := does(t, command, "--help")
+		if text := s.out.String(); strings.Contains(text, "($") || !strings.Contains(text, "--from=ADDRESS,... ") {
+			t.Errorf("%s: %s", command, text)
 		}
 	}
 }
@@ -90,11 +101,14 @@ func TestWrongUseIsRefusedInOneLine(t *testing.T) {
 		{"load " + node.URL + " --timeout 0s", exitUsage, "--timeout must be above 0"},
 		{"load " + node.URL + " --slo p99", exitUsage, `--slo: "p99" is none of`},
 		{"load " + node.URL + " --rate search", exitUsage, "--rate=search needs --slo"},
+		{"load " + node.URL + " --json - --csv -", exitUsage, "one of --json, --csv and --hdr"},
+		{"load http://somebody:secret@127.0.0.1:1", exitUsage, "is not http://HOST:PORT"},
 		{"load " + node.URL + " --json /nowhere/figures", exitUsage, "/nowhere/figures"},
 		{"listen " + node.URL + " --throttled 11", exitUsage, "--throttled not above"},
 		{"listen " + node.URL + " --reference http://127.0.0.1:1", exitFailure, "--reference: 0 of 1 subscribers"},
 	} {
 		code, s := does(t, strings.Fields(tt.args)...)
+		ledgertest.Equal(t, strings.Contains(s.err.String(), "secret"), false, "%q: whether it says the password", tt.args)
 		if lines := strings.Count(s.err.String(), "\n"); code != tt.code || lines != 1 || !strings.Contains(s.err.String(), tt.want) {
 			t.Errorf("%q: exit code %d, said %q; want %d and one line about %q", tt.args, code, &s.err, tt.code, tt.want)
 		}

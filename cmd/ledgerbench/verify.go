@@ -44,7 +44,8 @@ func (v *verifier) verify(conn, request int, r *fasthttp.Response) error {
 	if r.StatusCode() >= http.StatusBadRequest {
 		return nil
 	}
-	if body, err := r.BodyUncompressed(); err != nil || !json.Valid(body) {
+	none := r.StatusCode() == http.StatusNoContent || r.StatusCode() == http.StatusNotModified // these have no body
+	if body, err := r.BodyUncompressed(); err != nil || !none && !json.Valid(body) {
 		return errNotJSON
 	} else if isRPCError(body) {
 		return errRPC
