@@ -86,6 +86,13 @@ func connected(from, at, tip ledger.Slot, middle int) []part {
 	return slices.Concat([]part{nodetest.Ping()}, frozen(from, at-1, at-1), straight(at, tip)[middle:])
 }
 
+// lagging is connected while what the plugin keeps lags behind what it tells (grpc.rs, geyser_loop and block_reconstruction_loop, since
+// version 16): the block before at was told to others alone, is not kept yet, and so its head and its being processed come new.
+func lagging(from, at, tip ledger.Slot, middle int) []part {
+	before := straight(at-1, at-1)
+	return slices.Concat([]part{nodetest.Ping()}, frozen(from, at-2, at-2), before[4:], straight(at, tip)[middle:])
+}
+
 // replaced returns messages with others in the place of one.
 func replaced(all []part, one part, by ...part) []part {
 	i := slices.IndexFunc(all, func(p part) bool { return bytes.Equal(p, one) })

@@ -199,7 +199,10 @@ func manyDisconnects(t *testing.T, config func(c *Config)) {
 	}
 	session := func(c *call) script {
 		healed := c.number >= most
-		plugin, refuses, keeps, ignores := chance(2), chance(8), chance(2), chance(4)
+		plugin, refuses, keeps, ignores, connected := chance(2), chance(8), chance(2), chance(4), connected
+		if chance(3) {
+			connected = lagging
+		}
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		begin, at, middle := tip-ledger.Slot(r.IntN(3)), tip+1, r.IntN(6)

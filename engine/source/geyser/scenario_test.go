@@ -244,9 +244,9 @@ func lineOf(r *ledger.Record) (line string) {
 			line += fmt.Sprintf(".%d", r.Hash[2])
 		}
 		switch writes := len(r.Block.Accounts); {
-		case writes == 0:
+		case r.Block.Status == ledger.Confirmed: // no block of the stream is, as it comes
 			line += " filled"
-		case writes == 1 && keyOf(byte(r.Slot)) != keyOf(1):
+		case writes < 2 && keyOf(byte(r.Slot)) != keyOf(1):
 			line += " in part"
 		}
 	case ledger.StatusRecord:

@@ -187,7 +187,7 @@ func (a *Assembler) takeHead(ctx context.Context, u *Update) error {
 		return &TwoBlocksError{u.Slot}
 	case s.head != nil || s.isOver():
 		a.Counts.Duplicates++
-		if s.begin == beginUnsaid && s.processed {
+		if s.begin <= beginNumbered && s.processed {
 			s.begin = beginReplayed
 		}
 		return a.advance(ctx, s)

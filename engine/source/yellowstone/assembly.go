@@ -35,8 +35,9 @@ type begin uint8
 
 const (
 	beginUnsaid   begin = iota // no status said it: the stream may have begun in the middle of the block
+	beginNumbered              // a status said that its bank was created, with a number: sysvars were written by then
 	beginShred                 // a status said that its first shred came
-	beginBank                  // a status said that its bank was created
+	beginBank                  // a status said that its bank was created, before it wrote anything
 	beginReplayed              // the server replayed it: its head came again after it was processed
 )
 

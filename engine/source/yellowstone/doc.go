@@ -28,11 +28,12 @@
 //
 // A connection begins in the middle of some slots and may lose updates. So with [Assembler].Live a block is sealed only
 // if the stream showed its slot from the begin. That is so
-//   - where a status for the slot's first shred or bank came first;
+//   - where a status for the slot's first shred or bank came first. A bank that is numbered has written sysvars, and at the begin of an
+//     epoch rewards, before that status; so the stream must have shown how its parent began, too;
 //   - where its parent was processed before, and a block that builds on it came without such a status, too. A server replays
 //     blocks that were frozen before the connection began, without these statuses, and then sends what is new from the middle of
-//     a slot on. A validator creates the bank of a child only when it has frozen the parent and told its head. So if the head of
-//     the parent came live, the bank of the child did;
+//     a slot on. A validator creates the bank of a child only when it has frozen the parent. So what came of the parent was
+//     replayed, or nothing of it was shown but its head and its being processed, which a server may tell later than all else;
 //   - where its head came again after it was processed: then the server has replayed it on this connection, with the head
 //     behind everything that it has.
 //

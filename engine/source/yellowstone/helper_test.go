@@ -63,13 +63,14 @@ var statuses = []string{"processed", "confirmed", "finalized", "shred", "complet
 var words = func() map[string][]Update {
 	r := rand.New(rand.NewPCG(1, 1))
 	b, next := aBlock(r, 100, 2), aBlock(r, 101, 2)
-	other := b.head
-	other.Hash[1] = 2
+	other, bare := b.head, b.head
+	other.Hash[1], bare.Transactions = 2, 0
 	zero, nine := ledger.Hash{1}, ledger.Hash{2}
 	return map[string][]Update{
 		"write": b.updates[:1], "last": b.updates[3:4], "writes": b.updates[:4],
 		"one": b.updates[4:5], "two": b.updates[5:6], "head": {headOf(100, b.head)},
 		"other": {headOf(100, other)}, // another block there
+		"bare":  {headOf(100, bare)},  // a block without transactions
 		"part":  {headOf(100, Head{Hash: hashAt(100, 0), ParentSlot: 99}), statusOf(100, Processed)},
 		"some":  next.updates[:5], "next": append(next.updates, headOf(101, next.head)),
 		"base7": {{Kind: Account, Slot: 7, Startup: true}}, "base8": {{Kind: Account, Slot: 8, Startup: true}},

@@ -57,11 +57,16 @@ func (a *Assembler) whole(s *assembly) bool {
 
 // begun reports whether the stream showed a slot from its begin, see the package comment.
 func (a *Assembler) begun(s *assembly) bool {
-	if !a.Live || s.begin != beginUnsaid {
+	parent := a.slots[s.head.ParentSlot]
+	switch {
+	case !a.Live || s.begin > beginNumbered:
 		return true
+	case s.begin == beginNumbered:
+		return parent.begun != 0 && parent.begun < s.since
 	}
-	parent := a.slots[s.head.ParentSlot].frozen
-	return s.followed && parent != 0 && parent <= s.since
+	// Of its content all came, or nothing: its transactions are counted, and if any writes are shown, each bank has some.
+	showsContent := len(s.accounts) > 0 || a.HasTransactions && s.head.Transactions > 0
+	return s.followed && showsContent && parent.frozen != 0 && parent.frozen <= s.since
 }
 
 // parent returns the assembly of the block that another builds on, nil if there is none with a head. A parent is below its

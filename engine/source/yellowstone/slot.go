@@ -15,7 +15,8 @@ const keptTries = 8
 type slot struct {
 	open   []*assembly // by their banks
 	over   []*assembly // in the order in which they ended
-	frozen uint64      // value of taken at the first status by which the slot was processed; 0: none said so
+	begun  uint64      // value of taken at the first status by which the slot began; 0: none said so
+	frozen uint64      // likewise, by which it was processed
 }
 
 // tries visits the tries that are open.

@@ -48,7 +48,11 @@ func (a *Assembler) takeCreatedBank(u *Update) {
 	if s := a.try(u); s != nil && !s.isOver() && s.begin == beginBank && a.Live && u.Bank == 0 {
 		a.drop(s)
 	}
-	a.begin(u, beginBank)
+	if u.Bank == 0 {
+		a.begin(u, beginBank)
+	} else {
+		a.begin(u, beginNumbered)
+	}
 }
 
 // begin notes how the stream begins to show a block.
@@ -56,6 +60,9 @@ func (a *Assembler) begin(u *Update, how begin) {
 	if a.Live {
 		s := a.at(u, 0)
 		s.begin = max(s.begin, how)
+		slot := a.slots[u.Slot]
+		slot.begun = cmp.Or(slot.begun, a.taken)
+		a.slots[u.Slot] = slot
 	}
 }
 
@@ -93,9 +100,13 @@ func (a *Assembler) claim(ctx context.Context, u *Update, status ledger.Status) 
 	return a.emit(ctx, e)
 }
 
-// takeDead drops the try that a status is about, and emits the status dead.
+// takeDead drops the try that a status is about, and emits the status dead. A validator that numbers banks does not say which is dead: it
+// is the newest that is known. Another one may write before a status says that it was created.
 func (a *Assembler) takeDead(ctx context.Context, u *Update) error {
-	s := a.try(u)
+	s, bank := a.try(u), u.Bank
+	if s != nil {
+		bank = cmp.Or(bank, s.bank)
+	}
 	if s != nil && !s.isOver() {
 		a.drop(s)
 		s = a.try(u)
@@ -110,6 +121,8 @@ func (a *Assembler) takeDead(ctx context.Context, u *Update) error {
 	case s.state == sealed:
 		e.Blockhash = ledger.Some(s.head.Hash)
 	}
-	a.end(&assembly{slot: u.Slot, bank: u.Bank}, dead)
+	over := &assembly{slot: u.Slot, bank: u.Bank}
+	a.end(over, dead)
+	over.bank = bank
 	return a.emit(ctx, e)
 }
