@@ -76,7 +76,7 @@ func (h headers) secrets() (values []string) {
 
 // readSecret reads what a file holds that an option names.
 func readSecret(option, path string) (string, error) {
-	content, err := unpack.ReadSmall(path, headerFileBytes)
+	content, err := unpack.ReadRegular(path, headerFileBytes)
 	if err != nil {
 		return "", fmt.Errorf("the file that %s names cannot be read: %w", option, err)
 	}

@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"ledgerd/engine/ledger"
@@ -43,6 +44,17 @@ func TestSpecificationsAreRead(t *testing.T) {
 	}
 	if c, _, err := ParseSpec("http://h:1?token=s3cret", nil); err != nil || c.Token != "s3cret" {
 		t.Errorf("the specification's token does not win: %q, %v", c.Token, err)
+	}
+}
+
+// What is read again for each session is no pipe, which would be waited for.
+func TestPipesAreRefused(t *testing.T) {
+	pipe := filepath.Join(t.TempDir(), "pipe")
+	must(t, syscall.Mkfifo(pipe, 0o600))
+	for _, options := range []string{"token-file=" + pipe, "header-file=" + pipe, "tls-cert=" + pipe + "&tls-key=" + pipe} {
+		if _, _, err := ParseSpec("https://h:1?"+options, nil); err == nil || !strings.Contains(err.Error(), "must be a regular file") {
+			t.Errorf("%s: %v", options, err)
+		}
 	}
 }
 

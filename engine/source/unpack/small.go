@@ -1,6 +1,7 @@
 package unpack
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -22,4 +23,16 @@ func ReadSmall(path string, most int64) ([]byte, error) {
 		return nil, fmt.Errorf("it has more than %d bytes", most)
 	}
 	return content, nil
+}
+
+// ReadRegular is ReadSmall of a file that is read again later. A pipe cannot be: whoever reads it then may wait for ever.
+func ReadRegular(path string, most int64) ([]byte, error) {
+	info, err := os.Stat(path)
+	switch {
+	case err != nil:
+		return nil, Reason(err)
+	case !info.Mode().IsRegular():
+		return nil, errors.New("it is read again later, so it must be a regular file")
+	}
+	return ReadSmall(path, most)
 }

@@ -1,6 +1,7 @@
 package upstream
 
 import (
+	"cmp"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
@@ -59,11 +60,16 @@ func (f TLSFiles) Config() (*tls.Config, error) {
 	}
 	if f.Cert != "" {
 		read := func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
-			pair, err := tls.LoadX509KeyPair(f.Cert, f.Key)
+			cert, certErr := unpack.ReadRegular(f.Cert, maxPEMBytes)
+			key, keyErr := unpack.ReadRegular(f.Key, maxPEMBytes)
+			if err := cmp.Or(certErr, keyErr); err != nil {
+				return nil, err
+			}
+			pair, err := tls.X509KeyPair(cert, key)
 			return &pair, err
 		}
 		if _, err := read(nil); err != nil {
-			return nil, fmt.Errorf("the certificate to show, or its key: %w", unpack.Reason(err))
+			return nil, fmt.Errorf("the certificate to show, or its key: %w", err)
 		}
 		config.GetClientCertificate = read
 	}
