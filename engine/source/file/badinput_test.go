@@ -57,7 +57,7 @@ func badFiles(t testing.TB) map[string]badInput {
 		"line after blank ones":   {"\n\n" + `{"type":"slot"}`, "line 3: slot is missing"},
 		"cut line":                {blockLine(1, 0) + `{"type":"slot","slot":1,"sta`, "line 2: it ends inside a JSON value"},
 		"zero byte behind":        {`{"type":"slot","slot":5,"status":"dead"}` + "\x00", "line 1: malformed JSON"},
-		"long transaction":        {fmt.Sprintf(`{"parentSlot":5,"blockhash":%q,"transactions":[{"transaction":[%q,"base64"]}]}`, testKey(1), strings.Repeat("A", 64<<10+1)), "a transaction is too long"},
+		"long transaction":        {fmt.Sprintf(`{"parentSlot":5,"blockhash":%q,"transactions":[{"transaction":[%q,"base64"]}]}`, testKey(1), strings.Repeat("A", 64<<10+1)), "transaction 0: it is too long"},
 		"long base58":             {fmt.Sprintf(`{"pubkey":%q,"lamports":1,"data":%q}`, testKey(1), strings.Repeat("z", 3000)), "data is not base58"},
 	}
 }

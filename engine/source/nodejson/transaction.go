@@ -38,7 +38,8 @@ func (v *transactionVersion) UnmarshalJSON(b []byte) error {
 // transactionBody is a transaction in any of the node's encodings: in wire format, or
 // spelled out.
 type transactionBody struct {
-	wire []byte
+	wire  []byte
+	wrong error // why it cannot be read, which is no error of its block where its version is not known
 
 	Signatures []string `json:"signatures"`
 	Message    *struct {
@@ -80,10 +81,15 @@ func (k *messageKey) UnmarshalJSON(b []byte) error {
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (t *transactionBody) UnmarshalJSON(b []byte) error {
+	t.wrong = t.unmarshal(b)
+	return nil
+}
+
+func (t *transactionBody) unmarshal(b []byte) error {
 	switch b[0] {
 	case '{':
 		type spelledOut transactionBody // without this method
-		return json.Unmarshal(b, (*spelledOut)(t))
+		return PlainError(json.Unmarshal(b, (*spelledOut)(t)))
 	case '"':
 		var text string
 		if err := json.Unmarshal(b, &text); err != nil {
@@ -93,17 +99,17 @@ func (t *transactionBody) UnmarshalJSON(b []byte) error {
 	case '[':
 		var pair []string
 		if err := json.Unmarshal(b, &pair); err != nil || len(pair) != 2 {
-			return errors.New("a transaction is not a pair of text and encoding")
+			return errors.New("it is not a pair of text and encoding")
 		}
 		return t.decode(pair[0], pair[1])
 	}
-	return errors.New("a transaction is neither an object nor encoded")
+	return errors.New("it is neither an object nor encoded")
 }
 
 func (t *transactionBody) decode(text, encoding string) (err error) {
 	const maxTextBytes = 64 << 10 // a transaction of version 1 has up to 4,096 bytes, one of a later version perhaps more
 	if len(text) > maxTextBytes {
-		return errors.New("a transaction is too long")
+		return errors.New("it is too long")
 	}
 	switch encoding {
 	case "base64":
@@ -111,10 +117,10 @@ func (t *transactionBody) decode(text, encoding string) (err error) {
 	case "base58":
 		t.wire, err = base58.Decode(text)
 	default:
-		return errors.New("a transaction is in an unknown encoding")
+		return errors.New("it is in an unknown encoding")
 	}
 	if err != nil {
-		return errors.New("a transaction is not " + encoding)
+		return errors.New("it is not " + encoding)
 	}
 	return nil
 }
@@ -149,6 +155,9 @@ func (j *transactionJSON) read(writes *blockWrites) (ledger.Transaction, error) 
 // keys returns the transaction's signature and its accounts, and which of them it only reads. Those that it loads from lookup
 // tables may have to come from the metadata.
 func (t *transactionBody) keys() (out ledger.Transaction, loadsFromMeta bool, readOnly func(int) bool, err error) {
+	if t.wrong != nil {
+		return out, false, nil, t.wrong
+	}
 	if t.wire != nil {
 		w, err := codec.ParseTransaction(t.wire)
 		switch {

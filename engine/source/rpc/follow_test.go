@@ -1,6 +1,7 @@
 package rpc
 
 import (
+	"bytes"
 	"context"
 	"log/slog"
 	"strings"
@@ -273,5 +274,21 @@ func TestPollsPolitely(t *testing.T) {
 		if lists, slots := n.calls["getBlocksWithLimit"], n.calls["getSlot"]; lists > 152 || slots > 93 || lists < 140 {
 			t.Errorf("%d getBlocks, %d getSlot in a minute", lists, slots)
 		}
+	})
+}
+
+// A transaction of a version that is not known here, and of a form that cannot be read, is left out and counted, and its block comes.
+func TestABlockComesWithoutWhatCannotBeReadOfIt(t *testing.T) {
+	var log bytes.Buffer
+	play(t, Config{Accounts: AccountsNone, Logger: slog.New(slog.NewTextHandler(&log, nil))}, func(t *testing.T, n *fakeNode, s *Source) {
+		n.add(10, 11, 12, 13)
+		for slot := ledger.Slot(11); slot < 13; slot++ {
+			n.blocks[slot].fields = `,"transactions":[{"transaction":{"signatures":["5"],"message":[5]},"meta":{},"version":2}]`
+		}
+		r := follow(t, s, at(10), untilSlot(13))
+		wantSlots(t, r, 11, 12, 13)
+		ledgertest.Equal(t, r.blocks()[0].TransactionCount, 1, "transactions that are counted")
+		ledgertest.Equal(t, s.Upstream().Errors[upstream.Garbage], 2, "errors of that kind")
+		ledgertest.Equal(t, strings.Count(log.String(), "version that is not known here"), 1, "lines about it in the log")
 	})
 }

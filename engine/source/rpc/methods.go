@@ -87,6 +87,13 @@ func (c *client) block(ctx context.Context, slot ledger.Slot) (*ledger.Block, er
 	if err != nil {
 		return nil, c.counted(&callError{method: "getBlock", cause: garbage, detail: err})
 	}
+	if j.Unread > 0 {
+		why := &callError{method: "getBlock", cause: badVersion}
+		c.stats.Failed(why.Kind())
+		c.unread.Do(func() {
+			c.config.Logger.Warn("transactions, and what they wrote, are left out, here and further on", "slot", uint64(slot), "transactions", j.Unread, "error", why)
+		})
+	}
 	b.Status = ledger.Confirmed
 	return b, nil
 }
