@@ -73,7 +73,7 @@ func TestHeadersComeFromFilesAtEachSession(t *testing.T) {
 	if text := log.String(); strings.Contains(text, "s3cret") || !strings.Contains(text, "not *** with ***") {
 		t.Errorf("shown: %s", text)
 	}
-	for _, wrong := range []string{"", "no header", "grpc-timeout: 1", "a b: c", "x: ", "x: \x00", "x:" + strings.Repeat("s", tokenBytes+1), strings.Repeat("a: b\n", maxHeaders+1)} {
+	for _, wrong := range []string{"", "no header", "grpc-timeout: 1", "a b: c", "x: ", "x: \x00", "x:" + strings.Repeat("s", tokenBytes+1), strings.Repeat("a: b\n", maxHeaders+1), strings.Repeat(" ", headerFileBytes) + "a: b"} {
 		must(t, os.WriteFile(header, []byte(wrong), 0o600))
 		if _, err := (&Config{HeaderFile: header}).headers(); err == nil {
 			t.Errorf("%.20q is sent", wrong)

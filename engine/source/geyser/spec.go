@@ -135,6 +135,8 @@ func (c *Config) parseAddress(address string, first bool) error {
 	switch isTLS := u.Scheme == "https"; {
 	case !first && isTLS != (c.TLS != nil):
 		return errors.New("the addresses are all of http:// or all of https://")
+	case host == c.Address || slices.Contains(c.Others, host):
+		return errors.New("an address is given twice")
 	case !first:
 		c.Others = append(c.Others, host)
 		return nil
