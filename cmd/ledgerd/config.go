@@ -111,6 +111,18 @@ func (s *size) UnmarshalText(b []byte) error {
 	return nil
 }
 
+// sizeOrNone is a size, or 0 for none.
+type sizeOrNone size
+
+// UnmarshalText parses what that of size does, and "0".
+func (s *sizeOrNone) UnmarshalText(b []byte) error {
+	if string(b) == "0" {
+		*s = 0
+		return nil
+	}
+	return (*size)(s).UnmarshalText(b)
+}
+
 // prefixes is a list of networks, comma-separated; a bare address is a network of one, unix is the peers of a Unix socket.
 type prefixes []netip.Prefix
 
