@@ -1,6 +1,8 @@
 package sequencer
 
 import (
+	"fmt"
+
 	"ledgerd/engine/chain"
 	"ledgerd/engine/ledger"
 )
@@ -9,7 +11,7 @@ const (
 	// maxUnfinalizedBytes bounds what is held of blocks because they may be undone, where memory has no limit;
 	// unfinalizedShare is its part of a limit, one in so many.
 	maxUnfinalizedBytes, unfinalizedShare = 1 << 30, 4
-	// keptBackShare is the part of a limit, one in so many, that events may take which are kept back.
+	// keptBackShare is the part of a limit, one in so many, that events may take which are kept back, and as much base state that waits.
 	keptBackShare = 16
 )
 
@@ -62,7 +64,11 @@ func (s *Sequencer) knows(e *ledger.SlotStatus) bool {
 
 func (s *Sequencer) keepBack(ev ledger.Event) error {
 	if int64(s.backlogBytes) > s.config.within(chain.MaxWaitingBytes, keptBackShare) {
-		return chain.Refused("%d bytes are held for blocks that are unfinalized, and the source finalizes none of them", s.chain.UnfinalizedBytes)
+		why := "the source finalizes none of them"
+		if s.config.Info.FinalityByDepth && !s.statusSeen {
+			why = fmt.Sprintf("without a status of the source none is final before there are %d: start the node with a higher --memory-limit", FinalityDepth)
+		}
+		return chain.Refused("%d bytes are held for blocks that are unfinalized, and %s", s.chain.UnfinalizedBytes, why)
 	}
 	if !s.Paused() {
 		s.config.Logger.Warn("ingest pauses: too much is unfinalized", "bytes", s.chain.UnfinalizedBytes)

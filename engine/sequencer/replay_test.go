@@ -6,7 +6,9 @@ import (
 	"strings"
 	"testing"
 
+	"ledgerd/engine/chain"
 	"ledgerd/engine/ledger"
+	"ledgerd/engine/ledger/ledgertest"
 	"ledgerd/shard/txstore"
 )
 
@@ -14,6 +16,38 @@ import (
 func bare(info ledger.SourceInfo) *Sequencer {
 	retention := Retention{Slots: 9000, Bytes: 1 << 30}
 	return New(Config{Stored: txstore.New(), Retention: retention, Info: info, Logger: slog.New(slog.DiscardHandler)})
+}
+
+// TestBaseStateThatWaitsIsBoundedByItsBytes has a node that is ahead tell accounts of which each is as large as one can be.
+func TestBaseStateThatWaitsIsBoundedByItsBytes(t *testing.T) {
+	s := bare(ledger.SourceInfo{})
+	s.config.Data, _ = ledger.ParseDataPrograms("all")
+	ledgertest.Must(t, s.Handle(&ledger.Block{Slot: 1, Blockhash: ledger.Hash{1}}))
+	for n := range 20 {
+		w := ledger.AccountWrite{Pubkey: ledgertest.Key(n), Lamports: 1, Known: ledger.FieldOwner}
+		w.SetData(make([]byte, ledger.MaxDataBytes), s.config.Data)
+		ledgertest.Must(t, s.Handle(&ledger.BaseState{Slot: 5, After: 5, Accounts: []ledger.AccountWrite{w}}))
+	}
+	held := 0
+	for _, b := range s.ahead.states {
+		held += b.SizeBytes()
+	}
+	if held > chain.MaxWaitingBytes || held < chain.MaxWaitingBytes/2 {
+		t.Errorf("%d bytes wait, want up to %d", held, chain.MaxWaitingBytes)
+	}
+}
+
+// TestBlocksThatAreFinalByDepthNeedMemory: no status can make room for them, so the reason names what does.
+func TestBlocksThatAreFinalByDepthNeedMemory(t *testing.T) {
+	for byDepth, want := range map[bool]string{true: "--memory-limit", false: "the source finalizes none"} {
+		s := bare(ledger.SourceInfo{FinalityByDepth: byDepth})
+		s.config.MemoryLimit = 1 << 20
+		var err error
+		for slot := ledger.Slot(1); err == nil && slot < 100; slot++ {
+			err = s.Handle(&ledger.Block{Slot: slot, ParentSlot: slot - 1, Blockhash: ledger.Hash{byte(slot)}, Mints: make([]ledger.MintWrite, 100)})
+		}
+		ledgertest.ErrorSays(t, err, want, "by depth: %v", byDepth)
+	}
 }
 
 // TestRecordsThatDoNotFitAreRefused replays logs whose last record cannot be what the node wrote after the others.
