@@ -102,7 +102,11 @@ func (r *Reader) archived(v ledger.View, slot ledger.Slot, by snapshot.Asker) (l
 	case err != nil:
 		return ledger.BlockAnswer{}, err
 	case next == nil: // the archive ends below the slot
-		next = blocksOf(v)[0].Block
+		blocks := blocksOf(v)
+		if len(blocks) == 0 { // damage took them
+			return absent(ledger.SlotNotIndexed)
+		}
+		next = blocks[0].Block
 	}
 	if next.Slot == slot {
 		return ledger.BlockAnswer{Block: next, Commitment: v.Head.CommitmentOf(slot)}, nil

@@ -10,7 +10,25 @@ import (
 	"ledgerd/engine/ledger/ledgertest"
 	"ledgerd/engine/published"
 	"ledgerd/shard"
+	"ledgerd/snapshot"
+	"ledgerd/snapshot/vfs/vfstest"
 )
+
+// TestBlockBetweenTheArchiveAndNothingIsNotIndexed: the archive ends below the slot, and damage took all blocks that memory had.
+func TestBlockBetweenTheArchiveAndNothingIsNotIndexed(t *testing.T) {
+	a, err := snapshot.OpenArchive(vfstest.NewMemory(), "history", 1<<30, func() []string { return nil }, nil)
+	ledgertest.Must(t, err)
+	ledgertest.Must(t, a.Add(t.Context(), []snapshot.HeldBlock{{Block: &ledger.Block{Slot: 5}}}, 0, snapshot.Pace{}))
+	r := New(Config{Board: published.NewBoard(nil), Deadline: time.Minute})
+	r.ReadArchive(a)
+	head := &ledger.Head{HasBlock: true, Floor: 100}
+	head.Tips[ledger.Processed].Slot = 200
+	_, _, err = r.Block(ledger.Query{Head: head}, 50)
+	why, ok := errors.AsType[*ledger.NotFoundError](err)
+	if !ok || why.Absence != ledger.SlotNotIndexed {
+		t.Errorf("err = %v, want that the slot is not indexed", err)
+	}
+}
 
 // TestAQuestionHasOneDeadline asks where each version is folded away before it is answered from.
 func TestAQuestionHasOneDeadline(t *testing.T) {
