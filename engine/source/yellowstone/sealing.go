@@ -64,8 +64,8 @@ func (a *Assembler) begun(s *assembly) bool {
 	case s.begin == beginNumbered:
 		return parent.begun != 0 && parent.begun < s.since
 	}
-	// Of its content all came, or nothing: its transactions are counted, and if any writes are shown, each bank has some.
-	showsContent := len(s.accounts) > 0 || a.HasTransactions && s.head.Transactions > 0
+	// All of its content came, or nothing.
+	showsContent := len(s.accounts) > 0 || len(s.indexes) > 0
 	return s.followed && showsContent && parent.frozen != 0 && parent.frozen <= s.since
 }
 
