@@ -306,15 +306,21 @@ func (c *comparer) lists(e *Engine, q ledger.Query, s shown) error {
 			return fmt.Errorf("program %s by %d: %w", program, limit, err)
 		}
 	}
-	for i, wallet := range slices.Concat(c.wallets, c.keys[:4]) {
-		want := s.world.members(func(a seen) bool { return a.heldBy(wallet) })
-		if q.OfDelegate = i >= len(c.wallets); q.OfDelegate { // which the generator makes any key
+	for i, of := range slices.Concat(c.wallets, c.keys[:4], c.keys[6:9]) {
+		q.TokensOf = ledger.OfWallet
+		want := s.world.members(func(a seen) bool { return a.heldBy(of) })
+		switch {
+		case i >= len(c.wallets)+4: // the mints of the generator
+			q.TokensOf = ledger.OfMint
+			want = s.world.members(func(a seen) bool { return a.token.Known && a.token.Value.Mint == of })
+		case i >= len(c.wallets): // the generator makes any key a delegate
+			q.TokensOf = ledger.OfDelegate
 			want = s.world.members(func(a seen) bool {
-				return a.token.Known && a.token.Value.Details.Value.Delegate == ledger.Some(wallet)
+				return a.token.Known && a.token.Value.Details.Value.Delegate == ledger.Some(of)
 			})
 		}
-		err := c.pages(s, wallet, want, limit, func(after ledger.Opt[ledger.Pubkey]) (got []ledger.Account, next ledger.Opt[ledger.Pubkey], v ledger.View, err error) {
-			page, next, v, err := e.Tokens(q, wallet, after, limit)
+		err := c.pages(s, of, want, limit, func(after ledger.Opt[ledger.Pubkey]) (got []ledger.Account, next ledger.Opt[ledger.Pubkey], v ledger.View, err error) {
+			page, next, v, err := e.Tokens(q, of, after, limit)
 			for i := range page {
 				got = append(got, page[i].Account)
 				err = errors.Join(err, s.rightMint(page[i].Account.Token.Mint, page[i].Mint))
@@ -322,7 +328,7 @@ func (c *comparer) lists(e *Engine, q ledger.Query, s shown) error {
 			return got, next, v, err
 		})
 		if err != nil {
-			return fmt.Errorf("tokens of %s (delegate: %v) by %d: %w", wallet, q.OfDelegate, limit, err)
+			return fmt.Errorf("tokens of %s (of: %v) by %d: %w", of, q.TokensOf, limit, err)
 		}
 	}
 	return nil

@@ -59,6 +59,7 @@ type Config struct {
 	// MemoryLimit is what the process may take, in bytes; 0: as much as it wants. The unfinalized part of the ledger takes a
 	// share of it, and ingest pauses at that.
 	MemoryLimit int64
+	IndexMints  bool                      // the token accounts of a mint are listed, too
 	OnPublish   func(*ledger.Publication) // called in order, one at a time; must not block
 	Logger      *slog.Logger              // nil: slog.Default
 
@@ -118,7 +119,11 @@ func New(c Config) *Engine {
 		config: c, board: published.NewBoard(c.OnPublish), stored: txstore.New(), started: time.Now(),
 	}
 	for i := range c.Shards {
-		e.shards = append(e.shards, shard.New(i, c.Shards))
+		s := shard.New(i, c.Shards)
+		if c.IndexMints {
+			s.IndexMints()
+		}
+		e.shards = append(e.shards, s)
 	}
 	if c.Dir != nil && c.HistoryBytes > 0 {
 		c.Retention.Kept = e.archivedBelow

@@ -99,6 +99,7 @@ func (n *subject) run(c Config, keep func(*ledger.Publication) bool) {
 			n.published = append(n.published, p)
 		}
 	}
+	c.IndexMints = true // the lists that every node has do not differ by it
 	n.Engine = New(c)
 	var ctx context.Context
 	ctx, n.cancel = context.WithCancel(n.t.Context())

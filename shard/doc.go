@@ -20,7 +20,7 @@
 // Blocks and transactions are not in a shard; package txstore stores them.
 //
 // An index lists the members of a group: the accounts of a program, the token accounts of
-// a wallet or a delegate. The base and the overlay have their own. An index of the base is exact. An index of the
+// a wallet or a delegate and, if asked to, of a mint. The base and the overlay have their own. An index of the base is exact. An index of the
 // overlay may list accounts that have left the group, so a query checks each account at its version.
 //
 // A [Frozen] copy is the content of a shard at one version, which a snapshot walks on another

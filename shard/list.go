@@ -24,11 +24,15 @@ type Page struct {
 	DataUnknown bool
 }
 
+// Kind is a kind of list.
+type Kind = packed.Kind
+
 // What accounts are listed by.
 const (
 	ByProgram  = packed.ByProgram
 	ByWallet   = packed.ByWallet
 	ByDelegate = packed.ByDelegate
+	ByMint     = packed.ByMint // only after IndexMints
 )
 
 // Members names one list of accounts.

@@ -10,12 +10,13 @@ import (
 
 	"ledgerd/engine/ledger"
 	"ledgerd/shard/arena"
+	"ledgerd/shard/packed"
 )
 
 // TestOftenWrittenAccountIsFoundInFewSteps writes one account in every version and follows jumps to all that are held while
 // the oldest are folded.
 func TestOftenWrittenAccountIsFoundInFewSteps(t *testing.T) {
-	a := newAccounts()
+	a := newAccounts(packed.Kinds)
 	a.overlay.cells.next = math.MaxUint32 - 1000
 	hot := ledger.Account{Pubkey: key(0)}
 	for v := ledger.Version(1); v <= 2500; v++ {
@@ -124,7 +125,7 @@ func (t *accounts) put(n int, v ledger.Version) {
 // one whose hash leads to another's value first.
 func TestKeysAreFoundTogetherAsAlone(t *testing.T) {
 	const keys = 3000
-	a := newAccounts()
+	a := newAccounts(packed.Kinds)
 	for n := range keys {
 		if n%3 == 0 {
 			a.base.Put(0, &ledger.Account{Pubkey: key(n), Lamports: 1})
@@ -158,7 +159,7 @@ func TestKeysAreFoundTogetherAsAlone(t *testing.T) {
 // of the table may become long: a part that is resized stalls whoever adds a key by its length.
 func TestKeyIsWrittenWhereItWas(t *testing.T) {
 	const early, keys = 10, 50_000
-	a := newAccounts()
+	a := newAccounts(packed.Kinds)
 	var at [early]location
 	for n := range keys {
 		a.put(n, 1)

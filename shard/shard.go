@@ -11,6 +11,7 @@ import (
 
 	"ledgerd/engine/ledger"
 	"ledgerd/shard/giveway"
+	"ledgerd/shard/packed"
 )
 
 // ErrFolded means that the version of a read is below the folded one; the caller may retry
@@ -98,6 +99,9 @@ func New(self, shards int) *Shard {
 // SetFilter makes the shard store only accounts that the filter admits. It must be called before Run and
 // Restore, with the same filter for all shards and for as long as their ledger exists.
 func (s *Shard) SetFilter(f *ledger.Filter) { s.state.filter = f }
+
+// IndexMints makes the shard list the token accounts of a mint. It must be called before Run and Restore.
+func (s *Shard) IndexMints() { s.state.accounts = newAccounts(packed.Kinds) }
 
 // Counters returns the shard's counters. Any goroutine may call it, also during Restore.
 func (s *Shard) Counters() *Counters { return &s.state.counters }

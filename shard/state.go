@@ -4,6 +4,7 @@ import (
 	"sync/atomic"
 
 	"ledgerd/engine/ledger"
+	"ledgerd/shard/packed"
 )
 
 // state is the content of a shard. Shard.mu guards it.
@@ -51,7 +52,7 @@ type Counters struct {
 func newState(self, shards int) *state {
 	return &state{
 		self: self, shards: shards,
-		accounts: newAccounts(), mints: newMints(),
+		accounts: newAccounts(packed.ByMint), mints: newMints(),
 	}
 }
 

@@ -65,7 +65,8 @@ func TestLibrariesOfSolanaReadWhatRESTSays(t *testing.T) {
 		t.Run("--data "+data, func(t *testing.T) {
 			t.Parallel()
 			const genesis = "5eykt4UsFv8P8NJdTREpY1vzqKqZKvdpKuc147dw2N9d"
-			n := start(t, "--data-dir", t.TempDir(), "--source", "sim:slots=60,slot_time=0", "--data", data, "--rpc-listen", "127.0.0.1:0", "--genesis-hash", genesis)
+			n := start(t, "--data-dir", t.TempDir(), "--source", "sim:slots=60,slot_time=0", "--data", data, "--rpc-listen", "127.0.0.1:0", "--genesis-hash", genesis,
+				fmt.Sprintf("--index-mints=%v", data == "all"))
 			door := n.out.await(t, `JSON-RPC +(http://\S+/)`)[1]
 			get(t, n.base+"/blocks/latest?min_slot=60&wait_ms=2000")
 			// These keys exist in the ledger from the start: a wallet with tokens, and a mint.

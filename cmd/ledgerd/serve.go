@@ -317,6 +317,7 @@ func (c *serveCommand) assembleEngine(ctx context.Context, n *node, set *metrics
 		Dir: n.dir, Shards: cmp.Or(c.Shards, n.cores), SkipVotes: c.SkipVotes, Logger: n.logger,
 		Fetcher: n.fetcher, MintsOnly: c.Fill != "on-demand", FetchUpTo: c.FillUpTo, MayFetch: memory.MayFetch,
 		Retention:   sequencer.Retention{Slots: ledger.Slot(c.RetainSlots), Bytes: int(c.RetainBytes)},
+		IndexMints:  c.IndexMints,
 		MemoryLimit: n.memoryLimit, OnPublish: n.publish,
 		Sync: c.WALSync, OnSync: n.fsyncs.Observe,
 		SnapshotInterval: c.SnapshotInterval, SegmentBytes: int64(c.LogSegmentBytes), MinFreeBytes: uint64(c.MinFreeBytes), HistoryBytes: int64(c.HistoryBytes),

@@ -18,8 +18,8 @@ type Query struct {
 	Parts BlockParts
 	// Where, of the accounts of a program, selects those that are listed; nil: all.
 	Where *DataFilter
-	// OfDelegate lists the token accounts that somebody may spend from, instead of those of a wallet.
-	OfDelegate bool
+	// TokensOf is whose token accounts are listed.
+	TokensOf TokensOf
 	// Client shares what is read from disk with others; zero is one, too.
 	Client netip.Addr
 	// Recent looks for a transaction in memory alone, not on disk.
@@ -33,6 +33,15 @@ const (
 	WholeBlock     BlockParts = iota
 	SignaturesOnly            // of its transactions
 	NoTransactions
+)
+
+// TokensOf is what token accounts are listed by.
+type TokensOf uint8
+
+const (
+	OfWallet   TokensOf = iota
+	OfDelegate          // who may spend from them
+	OfMint              // whose tokens they hold; a node may have no index for that
 )
 
 // View is the version that an answer was computed from.

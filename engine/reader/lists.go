@@ -32,14 +32,13 @@ func (r *Reader) Program(q ledger.Query, program ledger.Pubkey, after ledger.Opt
 	return p.items, p.next, v, err
 }
 
-// Tokens is Program for the token accounts of a wallet or, if the query says so, of a delegate.
+// tokenLists are what the shards list token accounts by.
+var tokenLists = [...]shard.Kind{ledger.OfWallet: shard.ByWallet, ledger.OfDelegate: shard.ByDelegate, ledger.OfMint: shard.ByMint}
+
+// Tokens is Program for token accounts of whom the query says. Those of a mint are none where the shards do not index them.
 func (r *Reader) Tokens(q ledger.Query, owner ledger.Pubkey, after ledger.Opt[ledger.Pubkey], limit int) ([]ledger.TokenAnswer, ledger.Opt[ledger.Pubkey], ledger.View, error) {
 	p, v, err := answer(r, q, func(v ledger.View, deadline time.Time) (p page[ledger.TokenAnswer], err error) {
-		m := shard.Members{Group: owner, By: shard.ByWallet}
-		if q.OfDelegate {
-			m.By = shard.ByDelegate
-		}
-		l, err := r.members(v, m, after, limit, deadline, nil)
+		l, err := r.members(v, shard.Members{Group: owner, By: tokenLists[q.TokensOf]}, after, limit, deadline, nil)
 		if err == nil {
 			p.next = l.next
 			p.items, err = r.withMints(v, l.items, deadline)

@@ -32,6 +32,7 @@ type Config struct {
 	Version       string      // of the service, which is the apiVersion of answers
 	GenesisHash   string      // of the cluster; empty: only an upstream knows it
 	Hub           *stream.Hub // of WebSockets; nil: there are none
+	IndexMints    bool        // the ledger lists the token accounts of a mint
 	SlotsPerEpoch uint64      // 0: those of the public clusters
 	Forward       []string    // URLs of nodes that are asked what the ledger cannot answer, in this order
 	Turn          func()      // lets other goroutines and threads go first, now and then while a long list is encoded; nil: nothing does

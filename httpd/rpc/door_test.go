@@ -140,6 +140,7 @@ func TestCalls(t *testing.T) {
 		"a node that holds a part":                  func(l *fakeLedger, _ *Config) { l.lacks = true },
 		"a node that fetches":                       func(l *fakeLedger, _ *Config) { l.lacks, l.fetches = true, true },
 		"a node with another to ask, which refuses": func(_ *fakeLedger, c *Config) { c.Forward = []string{refusing.URL} },
+		"a node that lists by mint":                 func(_ *fakeLedger, c *Config) { c.IndexMints = true },
 		"a node with a hash":                        func(_ *fakeLedger, c *Config) { c.GenesisHash, c.SlotsPerEpoch = testKey(5).String(), 8 },
 		"a node that recovers": func(l *fakeLedger, _ *Config) {
 			l.err, l.status.NotReady = ledger.ErrRecovering, ledger.ErrRecovering

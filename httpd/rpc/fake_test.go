@@ -301,8 +301,11 @@ func (l *fakeLedger) Tokens(q ledger.Query, owner ledger.Pubkey, after ledger.Op
 		return nil, next, v, err
 	}
 	accounts, next := l.list(v, after, limit, func(a *ledger.Account) bool {
-		if q.OfDelegate {
-			return a.Wallet() != nil && a.Token.Details.Value.Delegate == ledger.Some(owner)
+		switch {
+		case a.Wallet() != nil && q.TokensOf == ledger.OfDelegate:
+			return a.Token.Details.Value.Delegate == ledger.Some(owner)
+		case a.Wallet() != nil && q.TokensOf == ledger.OfMint:
+			return a.Token.Mint == owner
 		}
 		w := a.Wallet()
 		return w != nil && *w == owner

@@ -31,7 +31,7 @@ func newMethods() []*method {
 		{name: "getTokenSupply", most: 2, answer: (*call).tokenSupply},
 		{name: "getTokenAccountsByOwner", most: 3, answer: (*call).tokensByOwner},
 		{name: "getTokenAccountsByDelegate", most: 3, answer: (*call).tokensByDelegate},
-		{name: "getTokenLargestAccounts", most: 2, answer: (*call).largestTokens},
+		{name: "getTokenLargestAccounts", most: 2, answer: (*call).largestAccounts},
 
 		{name: "getSlot", most: 1, answer: (*call).slotNow},
 		{name: "getBlockHeight", most: 1, answer: (*call).blockHeight},

@@ -103,8 +103,12 @@ func appendAuthority(dst, data []byte) []byte {
 // appendAmount appends an amount of tokens. The floating-point number is inexact by nature, and null where no such number exists: for as many decimals
 // as 64 bits have no power of ten, and where the mint shows its amounts scaled, which the node does not.
 func appendAmount(dst []byte, amount uint64, mint *ledger.Mint) []byte {
+	return append(appendAmountFields(append(dst, '{'), amount, mint), '}')
+}
+
+func appendAmountFields(dst []byte, amount uint64, mint *ledger.Mint) []byte {
 	const mostPowers = 19 // 10^19 is the highest below 2^64
-	dst = append(dst, `{"amount":"`...)
+	dst = append(dst, `"amount":"`...)
 	dst = appendUint(dst, amount)
 	dst = append(dst, `","decimals":`...)
 	dst = appendUint(dst, uint64(mint.Decimals))
@@ -118,7 +122,7 @@ func appendAmount(dst []byte, amount uint64, mint *ledger.Mint) []byte {
 		dst = append(dst, `,"uiAmountString":"`...)
 		dst = append(ledger.AppendUIAmount(dst, amount, mint.Decimals), '"')
 	}
-	return append(dst, '}')
+	return dst
 }
 
 func appendUint(dst []byte, n uint64) []byte { return strconv.AppendUint(dst, n, 10) }

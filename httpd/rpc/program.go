@@ -13,11 +13,13 @@ const (
 	// slowPage is how many are read at once while the client takes the answer, and slowPageBytes what they take then: it may take its time. One
 	// account may take more.
 	slowPage, slowPageBytes = 100, 1 << 20
-	// scanTime is how long the accounts of a program are looked through before the answer begins. Each page of them has its own deadline, too.
+	// scanTime is how long accounts of a program, a wallet or a mint are looked through before the answer begins. Each page of them has its own deadline, too.
 	scanTime = 5 * time.Second
 
 	heldBytes = 512 // about what an account takes while it is held, without its data
 )
+
+var errScan = &callError{code: codeScan, message: "the accounts could not be looked through in time: ask with other filters"}
 
 // programAccounts answers the accounts of a program that its filters take, in the order of their keys.
 func (c *call) programAccounts(dst []byte) ([]byte, error) {
@@ -103,7 +105,7 @@ func (s *scan) append(dst []byte) (_ []byte, err error) {
 // read reads the next page.
 func (s *scan) read() error {
 	if !s.most.IsZero() && time.Now().After(s.most) {
-		return &callError{code: codeScan, message: "the accounts could not be looked through in time: ask with other filters"}
+		return errScan
 	}
 	var v ledger.View
 	var err error

@@ -89,7 +89,7 @@ func serveHubWith(t *testing.T, config stream.Config) (*feed, *rig) {
 	config.Ledger = l
 	f := &feed{ledger: l, hub: stream.New(config), version: l.head.Load().Tips[ledger.Processed].Version}
 	f.hub.Publish(&ledger.Publication{Head: l.head.Load()})
-	r := serve(t, l, func(c *Config, h *httpd.Config) { c.Hub = f.hub })
+	r := serve(t, l, func(c *Config, h *httpd.Config) { c.Hub, c.IndexMints = f.hub, true })
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), patience)
 		defer cancel()

@@ -8,6 +8,8 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -235,4 +237,27 @@ func TestAScanEndsInTime(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestLargestAccountsAreTwentyOfAll: they are found on whatever page they are, and of equal amounts the greater keys come first.
+func TestLargestAccountsAreTwentyOfAll(t *testing.T) {
+	l := newFakeLedger()
+	l.page = 7
+	var want []string
+	for n := range byte(60) {
+		l.put(ledger.Account{Pubkey: testKey(150 + n), Owner: ledger.TokenProgram, Lamports: 1, Known: ledger.FieldsAll &^ ledger.FieldMint, Token: &ledger.TokenAccount{Mint: testKey(20), Owner: testKey(4), Amount: 2_000_000 + uint64(n%7)}})
+	}
+	for amount := 6; len(want) < largestTokens; amount-- {
+		var same []ledger.Pubkey
+		for n := amount; n < 60; n += 7 {
+			same = append(same, testKey(150+byte(n)))
+		}
+		slices.SortFunc(same, func(a, b ledger.Pubkey) int { return b.Compare(&a) })
+		for _, key := range same {
+			want = append(want, fmt.Sprintf(`"address":"%s","amount":"%d"`, key, 2_000_000+amount))
+		}
+	}
+	answer := serve(t, l, func(c *Config, _ *httpd.Config) { c.IndexMints = true }).call("getTokenLargestAccounts", names().Replace(`["<20>"]`))
+	got := regexp.MustCompile(`"address":"[^"]*","amount":"[^"]*"`).FindAllString(answer, -1)
+	ledgertest.Equal(t, got, want[:largestTokens], "the largest")
 }

@@ -1,15 +1,21 @@
 package rpc
 
 import (
+	"cmp"
 	"errors"
+	"slices"
+	"time"
 
 	"github.com/valyala/fastjson"
 
 	"ledgerd/engine/ledger"
+	"ledgerd/httpd/encode"
 )
 
-// tokenPage is how many token accounts of a wallet are read at once.
-const tokenPage = 1000
+const (
+	tokenPage     = 1000 // token accounts that are read at once
+	largestTokens = 20   // as many as Agave answers
+)
 
 // The sentences are those of Agave: clients tell by them what is wrong.
 var (
@@ -137,7 +143,7 @@ func (c *call) tokensByOwner(dst []byte) ([]byte, error) { return c.appendTokens
 
 // tokensByDelegate answers the token accounts that somebody may spend from.
 func (c *call) tokensByDelegate(dst []byte) ([]byte, error) {
-	c.query.OfDelegate = true
+	c.query.TokensOf = ledger.OfDelegate
 	return c.appendTokens(dst, "delegate")
 }
 
@@ -156,41 +162,85 @@ func (c *call) appendTokens(dst []byte, name string) ([]byte, error) {
 		}
 	}
 	dst = append(c.appendContext(dst), '[')
-	var after ledger.Opt[ledger.Pubkey]
 	l := c.listing(&f, true)
-	if err := c.x.Reserve(tokenPage * accountBytes); err != nil { // for the page that is read
-		return dst, err
-	}
-	for more := true; more; more = after.Known {
-		var found []ledger.TokenAnswer
-		var v ledger.View
-		found, after, v, err = c.door.config.Ledger.Tokens(c.query, owner, after, tokenPage)
-		switch err = c.from(v, err); {
-		case err != nil && !errors.Is(err, ledger.ErrNotFound):
-			return dst, err
-		case v.Lacks:
-			return dst, elsewhere(codeExcluded, "the token accounts of %s are not all held here", owner)
-		case err != nil:
-			return append(dst, `]}`...), nil // nothing is known of the wallet
-		}
+	err = c.eachTokens(owner, func(found []ledger.TokenAnswer) (err error) {
 		var taken []ledger.Account
 		for i := range found {
 			if filter.takes(&found[i].Account) {
 				taken = append(taken, found[i].Account)
 			}
 		}
-		if dst, err = c.appendAccounts(dst, l, taken); err != nil {
-			return dst, err
-		}
-	}
-	return append(dst, `]}`...), nil
+		dst, err = c.appendAccounts(dst, l, taken)
+		return err
+	})
+	return append(dst, `]}`...), err
 }
 
-// largestTokens is a list that the ledger has no index for.
-func (c *call) largestTokens(dst []byte) ([]byte, error) {
-	key, _, err := c.about("mint")
-	if err == nil {
-		err = elsewhere(codeExcluded, "%s: this node has no index of token accounts by their mints", key)
+// eachTokens hands over the token accounts of somebody page by page. There are none where nothing is known of whom.
+func (c *call) eachTokens(of ledger.Pubkey, take func([]ledger.TokenAnswer) error) error {
+	if err := c.x.Reserve(tokenPage * accountBytes); err != nil { // for the page that is read
+		return err
 	}
-	return dst, err
+	var after ledger.Opt[ledger.Pubkey]
+	most := time.Now().Add(scanTime)
+	for more := true; more; more = after.Known {
+		if time.Now().After(most) {
+			return errScan
+		}
+		var found []ledger.TokenAnswer
+		var v ledger.View
+		var err error
+		found, after, v, err = c.door.config.Ledger.Tokens(c.query, of, after, tokenPage)
+		switch err = c.from(v, err); {
+		case err != nil && !errors.Is(err, ledger.ErrNotFound):
+			return err
+		case v.Lacks:
+			return elsewhere(codeExcluded, "the token accounts of %s are not all held here", of)
+		case err != nil:
+			return nil
+		}
+		if err := take(found); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// largestAccounts answers the token accounts that hold the most of a mint. Of equal amounts the greater key comes first, as in Agave.
+func (c *call) largestAccounts(dst []byte) ([]byte, error) {
+	key, _, err := c.about("mint")
+	if err != nil {
+		return dst, err
+	}
+	if !c.door.config.IndexMints {
+		return dst, elsewhere(codeExcluded, "%s: this node has no index of token accounts by their mints, which takes --index-mints", key)
+	}
+	if _, err := c.newest(); err != nil {
+		return dst, err
+	}
+	mint, err := c.mint(key, errMintMissing)
+	if err != nil {
+		return dst, err
+	}
+	var largest []ledger.Account
+	c.query.TokensOf = ledger.OfMint
+	err = c.eachTokens(key, func(found []ledger.TokenAnswer) error {
+		for i := range found {
+			largest = append(largest, found[i].Account)
+		}
+		slices.SortFunc(largest, func(a, b ledger.Account) int {
+			return cmp.Or(cmp.Compare(b.Token.Amount, a.Token.Amount), b.Pubkey.Compare(&a.Pubkey))
+		})
+		largest = largest[:min(len(largest), largestTokens)]
+		return nil
+	})
+	dst = append(c.appendContext(dst), '[')
+	for i, a := range largest {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = encode.AppendKey(append(dst, `{"address":`...), &a.Pubkey)
+		dst = append(appendAmountFields(append(dst, ','), a.Token.Amount, mint), '}')
+	}
+	return append(dst, `]}`...), err
 }

@@ -12,15 +12,16 @@ type Base struct {
 	store  recordStore
 	byKey  *tree        // all accounts, tombstones included
 	lists  [Kinds]*tree // that of programs is exact, the others have in one group those with the same hash
+	Kinds  Kind         // of groups that are listed: those below it
 	closed *btree.BTreeG[closed]
 	pins   pins
 	room   room // for Unpack
 	former room // for Put and Drop
 }
 
-// New returns an empty base.
-func New() *Base {
-	b := &Base{closed: btree.NewBTreeGOptions(closed.before, btree.Options{NoLocks: true})}
+// New returns an empty base that lists groups of the kinds below one.
+func New(kinds Kind) *Base {
+	b := &Base{Kinds: kinds, closed: btree.NewBTreeGOptions(closed.before, btree.Options{NoLocks: true})}
 	b.byKey = newTree(&b.store.records)
 	for k := range b.lists {
 		b.lists[k] = newTree(&b.store.records)
@@ -83,7 +84,7 @@ func (b *Base) TokenAccounts() int { return b.lists[ByWallet].listings.Len() }
 func (b *Base) Put(r arena.Ref, a *ledger.Account) (now arena.Ref) {
 	b.Reclaim(2)
 	b.noteClosed(a)
-	if r != 0 && !b.pins.shared(r) && b.store.sameGroups(r, a) {
+	if r != 0 && !b.pins.shared(r) && b.store.sameGroups(r, a, b.Kinds) {
 		b.store.write(r, a)
 		return r
 	}

@@ -17,7 +17,7 @@ import (
 // loaded. At the end all goes, and nothing may be left.
 func TestBaseEqualsPlainMap(t *testing.T) {
 	r := ledgertest.Seeded(t, 1)
-	b := New()
+	b := New(Kinds)
 	held := make(map[ledger.Pubkey]*ledger.Account)
 	var copies []func()
 	for step := range 30_000 {
@@ -41,16 +41,19 @@ func TestBaseEqualsPlainMap(t *testing.T) {
 			}
 			delete(held, a.Pubkey)
 		default:
-			if was := held[a.Pubkey]; n < 90 && was != nil && was.Token != nil { // nothing but the delegate changes
+			if was := held[a.Pubkey]; n < 90 && was != nil && was.Token != nil { // nothing but the delegate or the mint changes
 				a = new(*was)
 				a.Token = new(*was.Token)
+				if n < 70 {
+					a.Token.Mint = key(r.IntN(20))
+				}
 				a.Token.Details = ledger.Some(ledger.TokenDetails{Delegate: ledger.Opt[ledger.Pubkey]{Known: n < 80, Value: key(r.IntN(20))}})
 			}
 			b.Put(b.Get(&a.Pubkey), a)
 			held[a.Pubkey] = a
 		}
 		if step == 15_000 {
-			b = New()
+			b = New(Kinds)
 			load := b.Loader(len(held))
 			for _, k := range sortedKeys(held, func(*ledger.Account) bool { return true }) {
 				load.Add(held[k])
@@ -141,8 +144,8 @@ func checkBase(t *testing.T, r *rand.Rand, b *Base, held map[ledger.Pubkey]*ledg
 		checkStore(t, &b.store, live)
 	}
 
-	lens := [...]int{b.lists[ByProgram].listings.Len(), b.lists[ByWallet].listings.Len(), b.lists[ByDelegate].listings.Len(), b.Len()}
-	wantLens := [...]int{0, 0, 0, len(held)}
+	lens := [...]int{b.lists[ByProgram].listings.Len(), b.lists[ByWallet].listings.Len(), b.lists[ByDelegate].listings.Len(), b.lists[ByMint].listings.Len(), b.Len()}
+	wantLens := [...]int{0, 0, 0, 0, len(held)}
 	for n := range 21 {
 		group := key(n)
 		if n == 20 {
@@ -154,6 +157,7 @@ func checkBase(t *testing.T, r *rand.Rand, b *Base, held map[ledger.Pubkey]*ledg
 			ByDelegate: func(a *ledger.Account) bool {
 				return a.Exists() && a.Token != nil && a.Token.Details.Known && a.Token.Details.Value.Delegate == ledger.Some(group)
 			},
+			ByMint: func(a *ledger.Account) bool { return a.Exists() && a.Token != nil && a.Token.Mint == group },
 		} {
 			want, got := sortedKeys(held, in), []ledger.Pubkey(nil)
 			wantLens[k] += len(want)
@@ -178,7 +182,7 @@ func checkBase(t *testing.T, r *rand.Rand, b *Base, held map[ledger.Pubkey]*ledg
 // of an account however often that is written.
 func TestRecordsAreKeptForCopies(t *testing.T) {
 	const accounts = 100
-	b := New()
+	b := New(Kinds)
 	v := ledger.Lamports(0)
 	write := func(times, wantTaken int) {
 		t.Helper()

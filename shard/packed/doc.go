@@ -11,7 +11,7 @@
 //   - the keys of programs and mints, each stored once ([arena.Keys])
 //
 // Packing loses nothing: an account is unpacked as it was put. B-trees of tidwall/btree list the records: by
-// key, by program, by wallet, and by delegate, which few token accounts have. A reader gets a ledger.Account that is unpacked for it, so the answer does not change
+// key, by program, by wallet, by delegate, which few token accounts have, and perhaps by mint. A reader gets a ledger.Account that is unpacked for it, so the answer does not change
 // when the record is overwritten.
 //
 // # Ownership and reclamation

@@ -12,6 +12,7 @@ const (
 	ByProgram  Kind = iota // the accounts that a program is known to own
 	ByWallet               // the token accounts of a wallet
 	ByDelegate             // the token accounts that somebody else may spend from
+	ByMint                 // the token accounts of a mint, which not every base lists
 	Kinds
 )
 
@@ -26,6 +27,8 @@ func (k Kind) Of(a *ledger.Account) *ledger.Pubkey {
 		return a.Wallet()
 	case a.Wallet() == nil:
 		return nil
+	case k == ByMint:
+		return &a.Token.Mint
 	}
 	return delegateIn(&a.Token.Details)
 }
@@ -49,7 +52,7 @@ type numbers [Kinds]ledger.Opt[uint64]
 
 // numbersOf returns the numbers of account a.
 func (b *Base) numbersOf(a *ledger.Account) (n numbers) {
-	for k := range Kinds {
+	for k := range b.Kinds {
 		if key := k.Of(a); key != nil {
 			n[k] = ledger.Some(b.number(Group{k, *key}, &a.Pubkey))
 		}
@@ -68,7 +71,7 @@ func (b *Base) number(g Group, member *ledger.Pubkey) uint64 {
 }
 
 // Members returns the records of the first accounts of a group past a key, in key order, at most most of them. They include accounts of
-// other wallets with the same hash.
+// other groups with the same hash.
 func (b *Base) Members(g Group, after ledger.Opt[ledger.Pubkey], most int) []arena.Ref {
 	refs := make([]arena.Ref, 0, most)
 	from := b.number(g, &after.Value)

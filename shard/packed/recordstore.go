@@ -49,14 +49,15 @@ func (s *recordStore) write(r arena.Ref, a *ledger.Account) {
 	}
 }
 
-// sameGroups reports whether an account is in the groups that its record is in. It compares what they follow from, since
+// sameGroups reports whether an account is in the groups, of the kinds below one, that its record is in. It compares what they follow from, since
 // nearly all writes leave that alone and a wallet takes long to hash.
-func (s *recordStore) sameGroups(r arena.Ref, a *ledger.Account) bool {
+func (s *recordStore) sameGroups(r arena.Ref, a *ledger.Account, kinds Kind) bool {
 	const listed = flagTombstone | uint64(ledger.FieldOwner) | flagToken
 	p := s.records.At(r)
 	meta, _ := flagsOf(a)
 	return (p.meta^meta)&listed == 0 && s.keys.Names.At(p.owner).Pubkey == a.Owner &&
 		(a.Token == nil || s.holdings.At(p.more).wallet == a.Token.Owner) &&
+		(a.Token == nil || kinds <= ByMint || s.keys.Names.At(s.holdings.At(p.more).mint).Pubkey == a.Token.Mint) &&
 		((p.meta|meta)&flagExtra == 0 || sameKey(s.delegate(p), ByDelegate.Of(a))) // without extras there is no delegate
 }
 
