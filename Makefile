@@ -16,7 +16,7 @@ help: ## print this
 
 ##@ Start
 run: build ## build, and start a node with the built-in simulated ledger
-	bin/ledgerd serve --rpc-listen 127.0.0.1:8899 --source sim:pools=16 --data all
+	bin/ledgerd serve --rpc-listen 127.0.0.1:8899 --source sim:pools=16 --data all --index-mints
 
 cluster: build ## build, and start a cluster on this machine: nats-servers, ingesters, replicas, a balancer
 	go build -C bench/peer/nats -o $(CURDIR)/bin/ github.com/nats-io/nats-server/v2
