@@ -245,7 +245,7 @@ func TestCommandsOfTheManualRunAsPrinted(t *testing.T) {
 				output(t, ".", "cp", "-al", built, dir)
 				s := openSession(t, shell, dir)
 				if !serves {
-					s.serve("bin/ledgerd serve --rpc-listen 127.0.0.1:8899 --source sim:pools=16 --data all")
+					s.serve("bin/ledgerd serve --rpc-listen 127.0.0.1:8899 --source sim:pools=16 --data all --index-mints")
 					s.run("until curl -sf 'localhost:8080/api/blocks/latest?min_slot=6&wait_ms=2000'; do sleep 0.5; done")
 				}
 				s.follow(blocks)
