@@ -58,6 +58,7 @@ func badFiles(t testing.TB) map[string]badInput {
 		"cut line":                {blockLine(1, 0) + `{"type":"slot","slot":1,"sta`, "line 2: it ends inside a JSON value"},
 		"zero byte behind":        {`{"type":"slot","slot":5,"status":"dead"}` + "\x00", "line 1: malformed JSON"},
 		"long transaction":        {fmt.Sprintf(`{"parentSlot":5,"blockhash":%q,"transactions":[{"transaction":[%q,"base64"]}]}`, testKey(1), strings.Repeat("A", 64<<10+1)), "transaction 0: it is too long"},
+		"many transactions":       {`{"transactions":[` + strings.Repeat("{},", 2*manyElements) + "]}", "JSON value of too many lists and objects"},
 		"long base58":             {fmt.Sprintf(`{"pubkey":%q,"lamports":1,"data":%q}`, testKey(1), strings.Repeat("z", 3000)), "data is not base58"},
 	}
 }
@@ -99,7 +100,7 @@ func TestLinesAndValuesAreBounded(t *testing.T) {
 			t.Errorf("%s: got %s, err = %v", name, outline(got), err)
 		}
 	}
-	limit := valueLimit{strings.NewReader("some bytes"), 4}
+	limit := valueLimit{r: strings.NewReader("some bytes"), bytes: maxValueBytes - 4}
 	if n, err := limit.Read(make([]byte, 4)); n != 4 || err != nil {
 		t.Errorf("within the bound: %d, %v", n, err)
 	}

@@ -2,6 +2,7 @@ package file
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -18,7 +19,14 @@ import (
 // accounts. Lists at the top of a file are read element by element and have no bound.
 const maxValueBytes = 256 << 20
 
-var errValueTooLong = errors.New("JSON value longer than 256 MiB")
+// manyElements and elementBytes bound the lists and objects in a value, because `{},` takes a hundred bytes of memory: there may be so many, and
+// one more for each of so many bytes. Recorded blocks have one in 28 bytes at most.
+const manyElements, elementBytes = 1 << 20, 16
+
+var (
+	errValueTooLong = errors.New("JSON value longer than 256 MiB")
+	errTooMany      = errors.New("JSON value of too many lists and objects")
+)
 
 // jsonReader turns what a node answered into events: blocks and base state.
 type jsonReader struct {
@@ -81,7 +89,7 @@ func (j *jsonReader) run(ctx context.Context, r *bufio.Reader) error {
 		return err
 	}
 	isList := first[0] == '['
-	limit := &valueLimit{r, maxValueBytes}
+	limit := &valueLimit{r: r}
 	j.dec = json.NewDecoder(limit)
 	if isList {
 		if _, err := j.dec.Token(); err != nil {
@@ -89,7 +97,7 @@ func (j *jsonReader) run(ctx context.Context, r *bufio.Reader) error {
 		}
 	}
 	for j.number = 1; ; j.number++ {
-		limit.left = maxValueBytes
+		limit.bytes, limit.elements = 0, 0
 		if isList && !j.dec.More() {
 			break
 		}
@@ -275,15 +283,19 @@ func readError(err error) error {
 
 // valueLimit ends reading when one value goes on for too long.
 type valueLimit struct {
-	r    io.Reader
-	left int // in front of every value it is set to maxValueBytes
+	r               io.Reader
+	bytes, elements int // read of the value
 }
 
 func (l *valueLimit) Read(p []byte) (int, error) {
-	if l.left <= 0 {
+	switch {
+	case l.bytes >= maxValueBytes:
 		return 0, errValueTooLong
+	case l.elements > manyElements+l.bytes/elementBytes:
+		return 0, errTooMany
 	}
 	n, err := l.r.Read(p)
-	l.left -= n
+	l.bytes += n
+	l.elements += bytes.Count(p[:n], []byte{'{'}) + bytes.Count(p[:n], []byte{'['})
 	return n, err
 }
