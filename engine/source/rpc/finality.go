@@ -32,20 +32,20 @@ func (f *follower) finality(ctx context.Context) (rewound bool, err error) {
 		return false, ctx.Err()
 	}
 	candidate := len(f.chain) - 1
-	for candidate > 0 && f.chain[candidate].slot > newest {
+	for candidate > 0 && f.chain[candidate].Slot > newest {
 		candidate--
 	}
 	for i, below := candidate, 1; i > 0; i, below = i-below, 2*below {
 		at := f.chain[i]
-		shown, known := f.shown(ctx, at.slot, ledger.Finalized)
+		shown, known := f.shown(ctx, at.Slot, ledger.Finalized)
 		switch {
 		case !known:
 			return false, ctx.Err()
-		case shown == ledger.Some(at.hash):
-			if err := f.emit(ctx, &ledger.SlotStatus{Slot: at.slot, Status: ledger.StatusFinalized, Blockhash: shown}); err != nil {
+		case shown == ledger.Some(at.Hash):
+			if err := f.emit(ctx, &ledger.SlotStatus{Slot: at.Slot, Status: ledger.StatusFinalized, Blockhash: shown}); err != nil {
 				return false, err
 			}
-			f.final.Store(uint64(at.slot))
+			f.final.Store(uint64(at.Slot))
 			f.chain = f.chain[:copy(f.chain, f.chain[i:])]
 			return false, nil
 		case shown.Known:

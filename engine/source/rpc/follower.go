@@ -19,12 +19,6 @@ const (
 	patience = 4
 )
 
-// link is a block by its slot and hash.
-type link struct {
-	slot ledger.Slot
-	hash ledger.Hash
-}
-
 // follower goes along the chain of one node and emits it. It belongs to one goroutine.
 type follower struct {
 	config *Config
@@ -34,9 +28,9 @@ type follower struct {
 	emit   ledger.Emit
 	final  *atomic.Uint64 // the newest slot that was emitted as final
 
-	rootless bool        // nothing is held: any block may be the first
-	upTo     ledger.Slot // the last slot to emit, 0 for none
-	chain    []link      // what was emitted since the newest block known final, that one first
+	rootless bool             // nothing is held: any block may be the first
+	upTo     ledger.Slot      // the last slot to emit, 0 for none
+	chain    []ledger.BlockID // what was emitted since the newest block known final, that one first
 
 	pause    upstream.Backoff
 	failures int         // how often in a row anything did not work
@@ -53,21 +47,21 @@ type follower struct {
 func (s *Source) newFollower(from *ledger.ResumePoint, emit ledger.Emit, mode Accounts) *follower {
 	f := &follower{
 		config: &s.config, client: s.client, stats: &s.stats, emit: emit, final: &s.final,
-		rootless: from == nil, chain: []link{{}}, learn: newLearner(s.client, &s.config, mode),
+		rootless: from == nil, chain: []ledger.BlockID{{}}, learn: newLearner(s.client, &s.config, mode),
 		pause: upstream.Backoff{Min: s.config.Poll / 2, Max: 10 * time.Second, Random: s.config.Random},
 	}
 	switch {
 	case from != nil:
-		f.chain[0] = link{from.Slot, from.Blockhash}
+		f.chain[0] = ledger.BlockID{Slot: from.Slot, Hash: from.Blockhash}
 		f.stats.Resumed(from.Slot)
 	case f.config.From.Known:
-		f.chain[0].slot = max(f.config.From.Value, 1) - 1
+		f.chain[0].Slot = max(f.config.From.Value, 1) - 1
 	}
 	return f
 }
 
 // last returns the newest block emitted, or where the follower began.
-func (f *follower) last() link { return f.chain[len(f.chain)-1] }
+func (f *follower) last() ledger.BlockID { return f.chain[len(f.chain)-1] }
 
 // rest waits after something did not work. If it goes on not to work health is told why, and the log, once.
 func (f *follower) rest(ctx context.Context, why error) error {
@@ -75,7 +69,7 @@ func (f *follower) rest(ctx context.Context, why error) error {
 	if f.failures++; f.failures >= patience {
 		f.stats.Halted(causes[causeOf(why)].kind)
 		if f.failures == patience {
-			f.config.Logger.Warn("the node cannot be followed now", "after_slot", uint64(f.last().slot), "error", why)
+			f.config.Logger.Warn("the node cannot be followed now", "after_slot", uint64(f.last().Slot), "error", why)
 		}
 	}
 	return f.pause.Wait(ctx, 0)
@@ -85,7 +79,7 @@ func (f *follower) rest(ctx context.Context, why error) error {
 func (f *follower) works() {
 	if f.failures >= patience {
 		f.stats.Recovered()
-		f.config.Logger.Info("the node is followed again", "slot", uint64(f.last().slot))
+		f.config.Logger.Info("the node is followed again", "slot", uint64(f.last().Slot))
 	}
 	f.failures, f.why = 0, nil
 	f.pause.Reset()
@@ -124,7 +118,7 @@ func (f *follower) walk(ctx context.Context, slots []ledger.Slot, toNewest bool)
 			if rewound || err != nil {
 				return false, err
 			}
-		case b.ParentSlot > f.last().slot:
+		case b.ParentSlot > f.last().Slot:
 			if !q.first(b.ParentSlot) {
 				return false, f.miss(ctx, b.Slot, f.misplaced(b))
 			}
@@ -137,12 +131,12 @@ func (f *follower) walk(ctx context.Context, slots []ledger.Slot, toNewest bool)
 // follows reports whether a block is the next one.
 func (f *follower) follows(b *ledger.Block) bool {
 	last := f.last()
-	return f.rootless || b.ParentSlot == last.slot && b.PreviousBlockhash == ledger.Some(last.hash)
+	return f.rootless || b.ParentSlot == last.Slot && b.PreviousBlockhash == ledger.Some(last.Hash)
 }
 
 // nameless reports whether a block is the next one by its slot and does not say on which hash it builds.
 func (f *follower) nameless(b *ledger.Block) bool {
-	return !f.rootless && b.ParentSlot == f.last().slot && !b.PreviousBlockhash.Known
+	return !f.rootless && b.ParentSlot == f.last().Slot && !b.PreviousBlockhash.Known
 }
 
 // name has such a block build on what the node shows in its parent's place. It is false where the node cannot
@@ -176,7 +170,7 @@ func (f *follower) put(ctx context.Context, b *ledger.Block, asks bool) (err err
 	if f.rootless {
 		f.rootless, f.chain = false, f.chain[:0]
 	}
-	f.chain = append(f.chain, link{b.Slot, b.Blockhash})
+	f.chain = append(f.chain, ledger.BlockID{Slot: b.Slot, Hash: b.Blockhash})
 	f.works()
 	for _, state := range later {
 		if err := f.emit(ctx, state); err != nil {
@@ -260,7 +254,7 @@ func (f *follower) miss(ctx context.Context, slot ledger.Slot, why error) error 
 	}
 	if lasts && !f.rootless {
 		f.gap = max(f.gap, slot)
-		f.stats.GapFound(f.last().slot, f.gap)
+		f.stats.GapFound(f.last().Slot, f.gap)
 	}
 	if f.failures+1 >= patience {
 		f.stats.GapStuck(causes[cause].kind)
@@ -270,7 +264,7 @@ func (f *follower) miss(ctx context.Context, slot ledger.Slot, why error) error 
 
 // misplaced is the error of a block that does not build on those before it.
 func (f *follower) misplaced(b *ledger.Block) error {
-	return &callError{method: "getBlock", cause: wrongParent, detail: fmt.Errorf("block %d, after block %d", b.Slot, f.last().slot)}
+	return &callError{method: "getBlock", cause: wrongParent, detail: fmt.Errorf("block %d, after block %d", b.Slot, f.last().Slot)}
 }
 
 // dispute decides what it means that a block builds on none that was emitted last. Where the node still shows that one the block is
@@ -279,8 +273,8 @@ func (f *follower) misplaced(b *ledger.Block) error {
 func (f *follower) dispute(ctx context.Context, b *ledger.Block) error {
 	f.stats.Failed(upstream.WrongParent)
 	why, last := f.misplaced(b), f.last()
-	shown, known := f.shown(ctx, last.slot, ledger.Confirmed)
-	if known && shown != ledger.Some(last.hash) && len(f.chain) > 1 {
+	shown, known := f.shown(ctx, last.Slot, ledger.Confirmed)
+	if known && shown != ledger.Some(last.Hash) && len(f.chain) > 1 {
 		f.rewind()
 		return f.rest(ctx, why)
 	}
@@ -290,7 +284,7 @@ func (f *follower) dispute(ctx context.Context, b *ledger.Block) error {
 // rewind goes back to the newest final block: the node has others in the place of those after it.
 func (f *follower) rewind() {
 	f.stats.Failed(upstream.Equivocation)
-	f.config.Logger.Warn("the node took confirmed blocks back", "from_slot", uint64(f.last().slot), "to_slot", uint64(f.chain[0].slot))
+	f.config.Logger.Warn("the node took confirmed blocks back", "from_slot", uint64(f.last().Slot), "to_slot", uint64(f.chain[0].Slot))
 	f.chain = f.chain[:1]
 	f.learn.forget()
 }

@@ -20,7 +20,7 @@ func (f *follower) step(ctx context.Context) (more bool, err error) {
 			return true, err
 		}
 	}
-	slots, err := f.client.slots(ctx, f.last().slot+1, maxListed, ledger.Confirmed)
+	slots, err := f.client.slots(ctx, f.last().Slot+1, maxListed, ledger.Confirmed)
 	if err != nil {
 		return true, f.rest(ctx, err)
 	}
@@ -58,7 +58,7 @@ func (f *follower) root(ctx context.Context) (known bool, err error) {
 		return false, f.rest(ctx, err)
 	}
 	f.heard(newest)
-	f.chain[0].slot = max(newest, rootSearch) - rootSearch
+	f.chain[0].Slot = max(newest, rootSearch) - rootSearch
 	return true, nil
 }
 
@@ -67,8 +67,8 @@ func (f *follower) begin(ctx context.Context, slots []ledger.Slot) ([]ledger.Slo
 	if !f.config.From.Known {
 		return slots[len(slots)-1:], nil
 	}
-	if kept := f.firstKept(ctx); kept > f.last().slot+1 && f.failures == 0 {
-		f.config.Logger.Warn("the node does not keep what comes first: it begins later", "after_slot", uint64(f.last().slot), "slot", uint64(kept))
+	if kept := f.firstKept(ctx); kept > f.last().Slot+1 && f.failures == 0 {
+		f.config.Logger.Warn("the node does not keep what comes first: it begins later", "after_slot", uint64(f.last().Slot), "slot", uint64(kept))
 	}
 	return slots, ctx.Err()
 }
@@ -77,7 +77,7 @@ func (f *follower) begin(ctx context.Context, slots []ledger.Slot) ([]ledger.Slo
 // the block has come since; else the list is wrong, or the slot is.
 func (f *follower) nothing(ctx context.Context) (more bool, err error) {
 	head, known := f.look(ctx)
-	last := f.last().slot
+	last := f.last().Slot
 	switch {
 	case !known:
 		return false, nil
@@ -125,7 +125,7 @@ func (f *follower) heard(head ledger.Slot) {
 		return
 	}
 	why := garbage
-	if !f.rootless && f.tip <= f.last().slot+rootSearch { // its blocks came
+	if !f.rootless && f.tip <= f.last().Slot+rootSearch { // its blocks came
 		why = behind
 	}
 	f.config.Logger.Warn("the node's newest slot is lower than it said", "said", uint64(f.tip), "slot", uint64(head))

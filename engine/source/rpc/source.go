@@ -90,20 +90,20 @@ func (s *Source) Fill(ctx context.Context, after ledger.Slot, afterHash ledger.H
 	f := s.newFollower(&ledger.ResumePoint{Slot: after, Blockhash: afterHash}, emit, mode)
 	f.upTo = upTo
 	highest := after
-	for tries := 0; f.last().slot < upTo; {
+	for tries := 0; f.last().Slot < upTo; {
 		_, err := f.step(ctx)
 		switch {
 		case err != nil:
 			return err
 		case ctx.Err() != nil:
 			return ctx.Err()
-		case f.last().slot > highest: // blocks that are taken back and come otherwise are no progress
-			tries, highest = 0, f.last().slot
+		case f.last().Slot > highest: // blocks that are taken back and come otherwise are no progress
+			tries, highest = 0, f.last().Slot
 			continue
 		}
 		lasts := causeOf(f.why) == pruned || causeOf(f.why) == wrongParent
 		if tries++; tries > fillTries || lasts && tries > 2 {
-			return fmt.Errorf("cannot fill slots %d to %d: %w", f.last().slot+1, upTo, f.why)
+			return fmt.Errorf("cannot fill slots %d to %d: %w", f.last().Slot+1, upTo, f.why)
 		}
 	}
 	return nil

@@ -185,7 +185,7 @@ func TestBlocksThatAreFinalLaterThanItIsSaidAreNotTakenBack(t *testing.T) {
 func TestANodeThatFinalizesNothingIsTold(t *testing.T) {
 	play(t, Config{}, func(t *testing.T, n *fakeNode, s *Source) {
 		f := s.newFollower(nil, nil, AccountsNone)
-		f.chain = make([]link, maxUnfinal)
+		f.chain = make([]ledger.BlockID, maxUnfinal)
 		for range patience {
 			if more, err := f.goOn(t.Context()); more || err != nil {
 				t.Fatalf("more %t, err = %v", more, err)

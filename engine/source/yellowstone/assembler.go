@@ -163,25 +163,31 @@ func (a *Assembler) takeStartup(ctx context.Context, u *Update) error {
 }
 
 func (a *Assembler) takeAccount(u *Update) {
-	s := a.at(u, accountBytes+u.Write.Data.SizeBytes())
+	s := a.at(u)
 	if s.isOver() {
 		a.takeLate(u, s)
-	} else if !s.write(u.Write, u.WriteVersion) {
+		return
+	}
+	bytes, isTaken := s.write(u.Write, u.WriteVersion)
+	if !isTaken {
 		a.Counts.Duplicates++
 	}
+	a.grow(s, bytes)
 }
 
 func (a *Assembler) takeTransaction(ctx context.Context, u *Update) error {
 	a.HasTransactions = true
-	s := a.at(u, transactionBytes+len(u.Transaction.Accounts)*len(ledger.Pubkey{}))
+	s := a.at(u)
 	if s.isOver() || !s.transact(u) {
 		a.Counts.Duplicates++
+	} else {
+		a.grow(s, transactionBytes+len(u.Transaction.Accounts)*len(ledger.Pubkey{}))
 	}
 	return a.advance(ctx, s)
 }
 
 func (a *Assembler) takeHead(ctx context.Context, u *Update) error {
-	s := a.at(u, 0)
+	s := a.at(u)
 	switch {
 	case s.head != nil && s.head.Hash != u.Head.Hash:
 		return &TwoBlocksError{u.Slot}

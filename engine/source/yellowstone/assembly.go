@@ -85,20 +85,22 @@ func newAssembly(slot ledger.Slot, bank, since uint64) *assembly {
 
 func newWrites() writes { return writes{place: make(map[ledger.Pubkey]int)} }
 
-// write adds a write of an account, false if there is a newer one. Of writes with the same version,
-// or without any, the later one counts.
-func (w *writes) write(account ledger.AccountWrite, version uint64) bool {
+// write adds a write of an account, and returns how much more memory is held, or false if there is a newer one. Of writes with the same
+// version, or without any, the later one counts.
+func (w *writes) write(account ledger.AccountWrite, version uint64) (bytes int, isTaken bool) {
+	bytes = account.Data.SizeBytes()
 	i, ok := w.place[account.Pubkey]
 	switch {
 	case !ok:
 		w.place[account.Pubkey] = len(w.accounts)
 		w.accounts, w.versions = append(w.accounts, account), append(w.versions, version)
+		return accountBytes + bytes, true
 	case version < w.versions[i]:
-		return false
-	default:
-		w.accounts[i], w.versions[i] = account, version
+		return 0, false
 	}
-	return true
+	bytes -= w.accounts[i].Data.SizeBytes()
+	w.accounts[i], w.versions[i] = account, version
+	return bytes, true
 }
 
 // transact adds a transaction, or counts one of which the status came. It returns false if it is there.

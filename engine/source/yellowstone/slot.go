@@ -67,8 +67,8 @@ func newest(tries []*assembly, is func(*assembly) bool) *assembly {
 	return nil
 }
 
-// at returns the try that an update is about, which is begun if none is known. If it is open, bytes are added to its size.
-func (a *Assembler) at(u *Update, bytes int) *assembly {
+// at returns the try that an update is about, which is begun if none is known.
+func (a *Assembler) at(u *Update) *assembly {
 	s := a.try(u)
 	if s == nil {
 		if open := a.slots[u.Slot].open; len(open) == keptTries {
@@ -80,13 +80,15 @@ func (a *Assembler) at(u *Update, bytes int) *assembly {
 		slot.open = append(slot.open, s)
 		slices.SortStableFunc(slot.open, func(x, y *assembly) int { return cmp.Compare(x.bank, y.bank) })
 		a.slots[u.Slot] = slot
-		bytes += assemblyBytes
-	}
-	if !s.isOver() {
-		s.bytes += bytes
-		a.bytes += bytes
+		a.grow(s, assemblyBytes)
 	}
 	return s
+}
+
+// grow adds to the size of an open try.
+func (a *Assembler) grow(s *assembly, bytes int) {
+	s.bytes += bytes
+	a.bytes += bytes
 }
 
 // drop removes an open try.

@@ -58,7 +58,7 @@ func (a *Assembler) takeCreatedBank(u *Update) {
 // begin notes how the stream begins to show a block.
 func (a *Assembler) begin(u *Update, how begin) {
 	if a.Live {
-		s := a.at(u, 0)
+		s := a.at(u)
 		s.begin = max(s.begin, how)
 		slot := a.slots[u.Slot]
 		slot.begun = cmp.Or(slot.begun, a.taken)
@@ -68,7 +68,7 @@ func (a *Assembler) begin(u *Update, how begin) {
 
 // takeProcessed notes that a slot's bank is frozen: no transaction of it writes any more.
 func (a *Assembler) takeProcessed(ctx context.Context, u *Update) error {
-	s := a.at(u, 0)
+	s := a.at(u)
 	if s.isOver() {
 		a.Counts.Duplicates++
 	}
