@@ -185,7 +185,9 @@ func (c *Cluster) RetryWithin(ctx context.Context, d time.Duration, what string,
 		if err == nil {
 			c.clearFault(what, true)
 		}
-		if u, ok := err.(unlikely); ok && lasts.persisted(c.pace.gone) {
+		if u, odd := err.(unlikely); !odd {
+			lasts = confirmer{}
+		} else if lasts.persisted(c.pace.gone) {
 			err = u.error
 		}
 		if err == nil || permanent(err) {

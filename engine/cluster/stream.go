@@ -68,7 +68,9 @@ func (c *Cluster) bind(ctx context.Context) (stream jetstream.Stream, info *jets
 	var missing confirmer
 	err = c.Retry(ctx, "looking for stream "+c.config.Stream, func(ctx context.Context) error {
 		stream, info, err = c.look(ctx)
-		if errors.Is(err, jetstream.ErrStreamNotFound) && c.config.MayWrite && missing.persisted(c.pace.missing) {
+		if !errors.Is(err, jetstream.ErrStreamNotFound) {
+			missing = confirmer{}
+		} else if c.config.MayWrite && missing.persisted(c.pace.missing) {
 			if err = c.create(ctx); err == nil {
 				stream, info, err = c.look(ctx)
 			}

@@ -86,6 +86,20 @@ func TestOddAnswersAreBelievedWhenTheyLast(t *testing.T) {
 			time.Sleep(goneFor)
 		}
 	})
+	bubble.Test(t, func(t *testing.T) { // nor is what was seen, then no answer at all, and then again
+		c, looks, unanswered := fakeNode(t, "n", nil), 0, time.Time{}
+		err := c.Retry(t.Context(), "looking", func(context.Context) error {
+			if looks++; looks == 8 {
+				unanswered = time.Now()
+				return context.DeadlineExceeded
+			}
+			return unlikely{ErrRecreated}
+		})
+		ledgertest.ErrorIs(t, err, ErrRecreated, "what is believed")
+		if took := time.Since(unanswered); took < goneFor {
+			t.Errorf("it is believed %v after there was no answer", took)
+		}
+	})
 }
 
 // TestMissingStreamIsMadeWhenItLasts looks for a stream that a server does not know of at first.
