@@ -30,8 +30,8 @@ var program string
 func TestMain(m *testing.M) { os.Exit(begin(m)) }
 
 func begin(m *testing.M) int {
-	if len(os.Args) == 3 && os.Args[1] == asPeer {
-		if err := peer.Serve(context.Background(), os.Args[2], os.Stdin, os.Stdout); err != nil {
+	if len(os.Args) == 5 && os.Args[1] == asPeer {
+		if err := peer.Serve(os.Args[2], os.Args[3], os.Args[4]); err != nil {
 			panic(err)
 		}
 		return 0

@@ -1,26 +1,19 @@
 package peer
 
 import (
-	"io"
-	"net"
 	"time"
 
 	"github.com/valyala/fasthttp"
 )
 
-// serveBare answers everybody the same, set field by field, and with the settings of
-// ledgerd's server.
-func serveBare(ln net.Listener, in io.Reader) error {
-	t, err := hear(in)
-	if err != nil {
-		return err
-	}
+// bare answers everybody the same, set field by field, and with the settings of ledgerd's server.
+func bare(t *told) *fasthttp.Server {
 	body := []byte(t.Answer.Body)
 	var names, values [][]byte
 	for name := range t.Answer.Head {
 		names, values = append(names, []byte(name)), append(values, []byte(t.Answer.Head.Get(name)))
 	}
-	server := &fasthttp.Server{
+	return &fasthttp.Server{
 		Handler: func(ctx *fasthttp.RequestCtx) {
 			for i := range names {
 				ctx.Response.Header.SetCanonical(names[i], values[i])
@@ -31,5 +24,4 @@ func serveBare(ln net.Listener, in io.Reader) error {
 		ReadTimeout: 5 * time.Second, WriteTimeout: 10 * time.Second, IdleTimeout: 30 * time.Second,
 		DisablePreParseMultipartForm: true, NoDefaultServerHeader: true, NoDefaultContentType: true, SecureErrorLogMessage: true,
 	}
-	return serveUntil(in, ln, server.Serve)
 }

@@ -2,81 +2,68 @@ package peer
 
 import (
 	"context"
-	"encoding/gob"
+	"encoding/json"
 	"errors"
-	"io"
+	"fmt"
 	"net"
 	"net/netip"
 	"os"
-	"regexp"
+	"os/signal"
+	"path/filepath"
 	"runtime"
 	"slices"
-
-	"ledgerd/bench/proc"
+	"syscall"
 )
 
-var firstLine = regexp.MustCompile(`^(\S+)\n`)
+// toldFile is where a peer that answers is told, in its directory, what to answer.
+const toldFile = "told.json"
 
-// startSelf starts a peer that is this program again: it says where it listens in the first line of its stdout, is fed
-// through its stdin, and ends with that.
-func startSelf(ctx context.Context, c *Config, name string) (*Server, error) {
-	in, feed, err := os.Pipe()
-	if err != nil {
-		return nil, err
-	}
-	p, err := proc.Launch(ctx, proc.Command{Words: append(slices.Clone(c.Self), name), Stdin: in})
-	_ = in.Close()
-	if err != nil {
-		return nil, errors.Join(err, feed.Close())
-	}
-	s := &Server{Version: runtime.Version(), pids: []int{p.Pid()}, feed: feed, stop: []func() error{func() error {
-		_ = feed.Close() // all of it was read, or is not wanted any more
-		return end(p)
-	}}}
-	ctx, cancel := context.WithTimeout(ctx, startPatience)
-	defer cancel()
-	said, err := p.Await(ctx, firstLine)
-	if err == nil {
-		s.Address, err = netip.ParseAddrPort(said[1])
-	}
-	if err != nil {
-		return nil, errors.Join(err, s.Stop())
-	}
-	return s, nil
-}
-
-// told is what a peer is told that answers.
+// told is what such a peer is told.
 type told struct {
 	Answer   Answer
 	Accounts int
 }
 
+// startSelf starts a peer that is this program again, and that reads what comes from a file, if any.
+func startSelf(ctx context.Context, c *Config, name string, in *os.File) (*Server, error) {
+	s, err := startProgram(ctx, c, append(slices.Clone(c.Self), name), in, func(dir string, address netip.AddrPort) ([]string, error) {
+		text, err := json.Marshal(told{c.Answer, c.Accounts})
+		return []string{address.String(), dir}, errors.Join(err, os.WriteFile(filepath.Join(dir, toldFile), text, 0o600))
+	})
+	if err == nil {
+		s.Version = runtime.Version()
+	}
+	return s, err
+}
+
 // startTold starts one that is told the answer, and how many records there are.
 func startTold(ctx context.Context, c *Config, p *Peer) (*Server, error) {
-	s, err := startSelf(ctx, c, p.Name)
+	return startSelf(ctx, c, p.Name, nil)
+}
+
+// Serve is what a peer runs that is this program: it serves at an address, with what its directory and its standard input tell. SIGTERM
+// and SIGINT end the program at once.
+func Serve(name, address, dir string) error {
+	signal.Reset(syscall.SIGTERM, os.Interrupt)
+	var t told
+	text, err := os.ReadFile(filepath.Join(dir, toldFile))
+	if err = errors.Join(err, json.Unmarshal(text, &t)); err != nil {
+		return fmt.Errorf("cannot read what to answer: %w", err)
+	}
+	var serve func(net.Listener) error
+	switch name {
+	case "raw":
+		serve = func(ln net.Listener) error { return serveRaw(ln, os.Stdin) }
+	case "bare":
+		serve = bare(&t).Serve
+	case "nethttp":
+		serve = netHTTP(&t).Serve
+	default:
+		return fmt.Errorf("there is no peer %q", name)
+	}
+	ln, err := net.Listen("tcp", address)
 	if err != nil {
-		return nil, err
-	}
-	if err = gob.NewEncoder(s.feed).Encode(told{c.Answer, c.Accounts}); err != nil {
-		return nil, errors.Join(err, s.Stop())
-	}
-	return s, nil
-}
-
-// hear reads what startTold tells.
-func hear(in io.Reader) (t told, err error) {
-	err = gob.NewDecoder(in).Decode(&t)
-	return t, err
-}
-
-// serveUntil serves until in ends: then nobody wants it any more.
-func serveUntil(in io.Reader, ln net.Listener, serve func(net.Listener) error) error {
-	go func() {
-		_, _ = io.Copy(io.Discard, in)
-		_ = ln.Close()
-	}()
-	if err := serve(ln); !errors.Is(err, net.ErrClosed) {
 		return err
 	}
-	return nil
+	return serve(ln)
 }

@@ -2,20 +2,14 @@ package peer
 
 import (
 	"encoding/json"
-	"io"
 	"maps"
-	"net"
 	"net/http"
 	"sync"
 	"time"
 )
 
-// serveNetHTTP is a service as one writes it by hand: records in a map behind a lock, encoded for each answer, with ledgerd's fields.
-func serveNetHTTP(ln net.Listener, in io.Reader) error {
-	t, err := hear(in)
-	if err != nil {
-		return err
-	}
+// netHTTP is a service as one writes it by hand: records in a map behind a lock, encoded for each answer, with ledgerd's fields.
+func netHTTP(t *told) *http.Server {
 	var mu sync.RWMutex
 	byKey := map[string]*AccountRecord{}
 	for i := range t.Accounts {
@@ -35,6 +29,5 @@ func serveNetHTTP(ln net.Listener, in io.Reader) error {
 		maps.Copy(w.Header(), t.Answer.Head)
 		_, _ = w.Write(body) // the client may be gone
 	})
-	server := &http.Server{Handler: mux, ReadTimeout: 5 * time.Second, WriteTimeout: 10 * time.Second, IdleTimeout: 30 * time.Second}
-	return serveUntil(in, ln, server.Serve)
+	return &http.Server{Handler: mux, ReadTimeout: 5 * time.Second, WriteTimeout: 10 * time.Second, IdleTimeout: 30 * time.Second}
 }

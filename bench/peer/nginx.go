@@ -37,7 +37,11 @@ http {
 `
 
 func startNginx(ctx context.Context, c *Config, p *Peer) (*Server, error) {
-	s, err := startProgram(ctx, c, p.Name, func(dir string, address netip.AddrPort) ([]string, error) {
+	program, err := Find(p.Name, "")
+	if err != nil {
+		return nil, err
+	}
+	s, err := startProgram(ctx, c, []string{program}, nil, func(dir string, address netip.AddrPort) ([]string, error) {
 		var fields strings.Builder
 		for name := range c.Answer.Head {
 			if name != "Content-Type" {
@@ -51,7 +55,7 @@ func startNginx(ctx context.Context, c *Config, p *Peer) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.Version = strings.TrimPrefix(versionOf(ctx, p.Name, "-v"), "nginx version: ")
+	s.Version = strings.TrimPrefix(versionOf(ctx, program, "-v"), "nginx version: ")
 	return s, nil
 }
 

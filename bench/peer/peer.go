@@ -91,7 +91,6 @@ type Server struct {
 	Version string
 	pids    []int
 	stop    []func() error // what ends the processes and removes their files, in order
-	feed    *os.File       // the stdin of one that is this program again
 
 	// Of one that tells everybody everything. One goroutine publishes.
 

@@ -1,7 +1,6 @@
 package peer
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -17,8 +16,8 @@ var must = ledgertest.Must
 
 // TestMain lets this program be a peer, as the one that measures is.
 func TestMain(m *testing.M) {
-	if len(os.Args) == 3 && os.Args[1] == "peer" {
-		if err := Serve(context.Background(), os.Args[2], os.Stdin, os.Stdout); err != nil {
+	if len(os.Args) == 5 && os.Args[1] == "peer" {
+		if err := Serve(os.Args[2], os.Args[3], os.Args[4]); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}

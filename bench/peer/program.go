@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"time"
@@ -22,19 +23,15 @@ const (
 	endPatience = 10 * time.Second
 )
 
-// startProgram starts a service that is another program, and waits until it listens. It gets a directory of its own
-// and an address, and words returns its arguments, having written its configuration.
-func startProgram(ctx context.Context, c *Config, program string, words func(dir string, address netip.AddrPort) ([]string, error)) (*Server, error) {
-	path, err := Find(program, "")
-	if err != nil {
-		return nil, err
-	}
+// startProgram starts a service, and waits until it listens. It gets a directory of its own and an address, and words returns
+// the arguments that follow the command, having written its configuration.
+func startProgram(ctx context.Context, c *Config, command []string, in *os.File, words func(dir string, address netip.AddrPort) ([]string, error)) (*Server, error) {
 	address, held, err := proc.FreeAddress()
 	if err != nil {
 		return nil, err
 	}
 	defer held.Close() // then the program listens
-	dir, err := os.MkdirTemp(c.Dir, program+"-")
+	dir, err := os.MkdirTemp(c.Dir, filepath.Base(command[len(command)-1])+"-")
 	if err != nil {
 		return nil, err
 	}
@@ -42,7 +39,7 @@ func startProgram(ctx context.Context, c *Config, program string, words func(dir
 	var p *proc.Process
 	args, err := words(dir, address)
 	if err == nil {
-		p, err = launch(ctx, append([]string{path}, args...), startPatience, func(ctx context.Context, _ int) error {
+		p, err = launch(ctx, proc.Command{Words: append(command, args...), Stdin: in}, startPatience, func(ctx context.Context, _ int) error {
 			conn, err := new(net.Dialer).DialContext(ctx, "tcp", address.String())
 			if err != nil {
 				return err
@@ -67,21 +64,20 @@ func Find(name, beside string) (string, error) {
 
 // versionOf returns what a program says that it is, "" if it does not.
 func versionOf(ctx context.Context, program, flag string) string {
-	path, _ := Find(program, "") // it runs
-	said, _ := exec.CommandContext(ctx, path, flag).CombinedOutput()
+	said, _ := exec.CommandContext(ctx, program, flag).CombinedOutput()
 	return strings.TrimSpace(string(said))
 }
 
 // launch starts a program, and tries something, time and again, until it works.
-func launch(ctx context.Context, words []string, patience time.Duration, try func(ctx context.Context, pid int) error) (*proc.Process, error) {
-	p, err := proc.Launch(ctx, proc.Command{Words: words})
+func launch(ctx context.Context, c proc.Command, patience time.Duration, try func(ctx context.Context, pid int) error) (*proc.Process, error) {
+	p, err := proc.Launch(ctx, c)
 	if err != nil {
 		return nil, err
 	}
 	err = p.Until(ctx, patience, time.Millisecond, func(ctx context.Context) error { return try(ctx, p.Pid()) })
 	if err != nil {
 		p.Kill()
-		return nil, fmt.Errorf("%s does not answer: %w", words[0], err)
+		return nil, fmt.Errorf("%s does not answer: %w", c.Words[0], err)
 	}
 	return p, nil
 }

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"io"
 	"net"
+	"os"
+	"slices"
 	"sync"
 
 	"ledgerd/bench/listen"
@@ -23,15 +25,24 @@ func startRaw(ctx context.Context, c *Config, p *Peer) (*Server, error) {
 	for _, m := range c.Messages {
 		size += len(m)
 	}
-	s, err := startSelf(ctx, c, p.Name)
+	in, feed, err := os.Pipe()
 	if err != nil {
 		return nil, err
 	}
+	s, err := startSelf(ctx, c, p.Name, in)
+	_ = in.Close()
+	if err != nil {
+		return nil, errors.Join(err, feed.Close())
+	}
+	s.stop = slices.Insert(s.stop, 0, func() error {
+		_ = feed.Close() // all of it was read, or is not wanted any more
+		return nil
+	})
 	s.BatchFrames = (size + rawBlockBytes - 1) / rawBlockBytes
 	batch := make([]byte, s.BatchFrames*rawBlockBytes)
 	s.Dial = func(ctx context.Context) (listen.Stream, error) { return dialRaw(ctx, s.Address.String()) }
 	s.Publish = func() error {
-		_, err := s.feed.Write(batch)
+		_, err := feed.Write(batch)
 		return err
 	}
 	return s, nil

@@ -30,16 +30,15 @@ type Redis struct {
 // takes no snapshot by itself and keeps no log unless the options, which follow, say so. The
 // process ends at the latest with ctx. It returns an *AbsentError if there is no such program.
 func StartRedis(ctx context.Context, dir string, options ...string) (*Redis, error) {
-	const program = "redis-server"
-	path, err := Find(program, "")
+	program, err := Find("redis-server", "")
 	if err != nil {
 		return nil, err
 	}
 	s := &Redis{Version: versionOf(ctx, program, "--version")}
-	words := append([]string{path, "--dir", dir, "--save", "", "--loglevel", "warning", "--port", "0", "--unixsocket", "s"}, options...)
-	s.Process, err = launch(ctx, words, redisPatience, func(ctx context.Context, pid int) (err error) {
+	words := append([]string{program, "--dir", dir, "--save", "", "--loglevel", "warning", "--port", "0", "--unixsocket", "s"}, options...)
+	s.Process, err = launch(ctx, proc.Command{Words: words}, redisPatience, func(ctx context.Context, pid int) (err error) {
 		if s.Conn == nil { // the path of a socket must be short, which that of the directory need not be
-			s.Conn, err = redis.DialContext(ctx, "unix", fmt.Sprintf("/proc/%d/cwd/s", pid))
+			s.Conn, err = redis.DialContext(ctx, "unix", socketOf(pid))
 		}
 		if err == nil {
 			_, err = s.Do("GET", "")
@@ -51,6 +50,8 @@ func StartRedis(ctx context.Context, dir string, options ...string) (*Redis, err
 	}
 	return s, err
 }
+
+func socketOf(pid int) string { return fmt.Sprintf("/proc/%d/cwd/s", pid) }
 
 // Pipe has all commands carried out that write sends, and reads their replies meanwhile. It returns when the last is there, or with
 // the first error of write or in a reply.

@@ -8,27 +8,21 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
-	"strconv"
 
 	"ledgerd/bench/load"
-	"ledgerd/bench/proc"
 )
 
 // startWebdis starts Redis behind HTTP. It holds the records by key, in JSON.
 func startWebdis(ctx context.Context, c *Config, p *Peer) (*Server, error) {
-	if _, err := Find(p.Name, ""); err != nil {
-		return nil, err
-	}
-	port, held, err := proc.FreeAddress()
+	program, err := Find(p.Name, "")
 	if err != nil {
 		return nil, err
 	}
-	defer held.Close() // then Redis listens
 	dir, err := os.MkdirTemp(c.Dir, "redis-")
 	if err != nil {
 		return nil, err
 	}
-	redis, err := StartRedis(ctx, dir, "--bind", port.Addr().String(), "--port", strconv.Itoa(int(port.Port())))
+	redis, err := StartRedis(ctx, dir)
 	if err != nil {
 		return nil, errors.Join(err, os.RemoveAll(dir))
 	}
@@ -36,10 +30,10 @@ func startWebdis(ctx context.Context, c *Config, p *Peer) (*Server, error) {
 	if err := fillJSON(redis, c.Accounts); err != nil {
 		return nil, errors.Join(err, stop())
 	}
-	s, err := startProgram(ctx, c, p.Name, func(dir string, address netip.AddrPort) ([]string, error) {
+	s, err := startProgram(ctx, c, []string{program}, nil, func(dir string, address netip.AddrPort) ([]string, error) {
 		config, err := json.Marshal(map[string]any{
-			"redis_host": port.Addr(), "redis_port": port.Port(),
-			"http_host": address.Addr(), "http_port": address.Port(), "threads": runtime.NumCPU(),
+			"redis_host": socketOf(redis.Pid()),
+			"http_host":  address.Addr(), "http_port": address.Port(), "threads": runtime.NumCPU(),
 			"daemonize": false, "verbosity": 0, "logfile": filepath.Join(dir, "webdis.log"),
 		})
 		file := filepath.Join(dir, "webdis.json")

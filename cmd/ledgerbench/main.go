@@ -56,16 +56,13 @@ func (versionCommand) Run(s *streams) error {
 
 // peerCommand is what this program starts itself as.
 type peerCommand struct {
-	Name string `arg:""`
+	Name, Address, Dir string `arg:""`
 }
 
-func (c *peerCommand) Run(ctx context.Context, streams *streams) error {
-	return peer.Serve(ctx, c.Name, streams.in, streams.out)
-}
+func (c *peerCommand) Run() error { return peer.Serve(c.Name, c.Address, c.Dir) }
 
 // streams are where a command reads and writes.
 type streams struct {
-	in       io.Reader
 	out, err io.Writer
 	command  string // as it was typed
 }
@@ -75,7 +72,7 @@ func main() {
 	defer stop()
 	// A second signal ends the process at once.
 	context.AfterFunc(ctx, stop)
-	os.Exit(run(ctx, os.Args[1:], &streams{os.Stdin, os.Stdout, os.Stderr, strings.Join(append([]string{"ledgerbench"}, os.Args[1:]...), " ")}))
+	os.Exit(run(ctx, os.Args[1:], &streams{os.Stdout, os.Stderr, strings.Join(append([]string{"ledgerbench"}, os.Args[1:]...), " ")}))
 }
 
 // run parses the arguments, runs the command they name, and returns the exit code.

@@ -17,7 +17,7 @@ import (
 type said struct{ out, err bytes.Buffer }
 
 func (s *said) streams() *streams {
-	return &streams{strings.NewReader(""), &s.out, &s.err, "ledgerbench as it was typed"}
+	return &streams{&s.out, &s.err, "ledgerbench as it was typed"}
 }
 
 // does runs a command and returns its exit code and what it wrote.
