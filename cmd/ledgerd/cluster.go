@@ -52,7 +52,10 @@ func (f *clusterFlags) readTLS() (err error) {
 	if files == (upstream.TLSFiles{}) {
 		return nil
 	}
-	if f.secure, err = files.Config(); err != nil {
+	if err = checkRegular(f.LogTLSCA, f.LogTLSCert, f.LogTLSKey); err == nil { // SIGHUP has them read again, and no signal ends that
+		f.secure, err = files.Config()
+	}
+	if err != nil {
 		return fmt.Errorf("--log-tls-ca, --log-tls-cert, --log-tls-key: %w", err)
 	}
 	if !strings.HasPrefix(f.Log, "tls://") {

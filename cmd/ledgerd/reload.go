@@ -52,8 +52,10 @@ func (r *reload) do(ctx context.Context) {
 	}
 	var fresh commands
 	var parsed *kong.Context
-	err := r.isReadable()
-	if err == nil {
+	err := checkRegular(r.config) // a pipe would be waited for, or be empty at its second reading
+	if err != nil {
+		err = fmt.Errorf("cannot read the configuration %s: %w", r.config, err)
+	} else {
 		parsed, err = newParser(&fresh, fromEnvironment, kong.BindTo(ctx, (*context.Context)(nil))).Parse(r.args)
 	}
 	var files []any // what to say of them
@@ -79,17 +81,6 @@ func (r *reload) do(ctx context.Context) {
 	if len(restarts) > 0 {
 		r.node.logger.Warn("SIGHUP: these settings changed too, and take a restart", "flags", restarts)
 	}
-}
-
-// isReadable returns an error where the configuration is a pipe: it would be waited for, or be empty at its second reading.
-func (r *reload) isReadable() error {
-	if r.config == "" {
-		return nil
-	}
-	if err := checkRegular(r.config); err != nil {
-		return fmt.Errorf("cannot read the configuration %s: %w", r.config, err)
-	}
-	return nil
 }
 
 // changes notes the values of the flags that are taken over, and returns those of them that changed, with their values, but for the level, and

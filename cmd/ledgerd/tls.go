@@ -79,7 +79,10 @@ func (o *operators) current(*tls.ClientHelloInfo) (*tls.Config, error) { return 
 func (o *operators) reload() (take func(), err error) {
 	fresh := o.tls.Clone()
 	fresh.ClientAuth = tls.RequireAndVerifyClientCert
-	if fresh.ClientCAs, err = upstream.ReadAuthorities(o.file); err != nil {
+	if err = checkRegular(o.file); err == nil {
+		fresh.ClientCAs, err = upstream.ReadAuthorities(o.file)
+	}
+	if err != nil {
 		return nil, fmt.Errorf("cannot read --tls-client-ca %s: %w", o.file, err)
 	}
 	return func() { o.held.Store(fresh) }, nil
@@ -169,11 +172,19 @@ func readRegular(path string, most int64) ([]byte, error) {
 	return unpack.ReadSmall(path, most)
 }
 
-// checkRegular returns an error if there is no regular file of that name.
-func checkRegular(path string) error {
-	info, err := os.Stat(path)
-	if err == nil && !info.Mode().IsRegular() {
-		err = fmt.Errorf("%s is not a regular file", path)
+// checkRegular returns an error unless each of these is a regular file. An empty name is none.
+func checkRegular(paths ...string) error {
+	for _, path := range paths {
+		if path == "" {
+			continue
+		}
+		info, err := os.Stat(path)
+		if err == nil && !info.Mode().IsRegular() {
+			err = fmt.Errorf("%s is not a regular file", path)
+		}
+		if err != nil {
+			return err
+		}
 	}
-	return err
+	return nil
 }

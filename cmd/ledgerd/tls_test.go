@@ -212,6 +212,9 @@ func TestTLSFlagsAreChecked(t *testing.T) {
 		fmt.Sprintf("--tls-cert=%s --tls-key=%s", certFile, otherKey):                            "private key does not match",
 		fmt.Sprintf("--tls-cert=%s --tls-key=%s", certFile, dir):                                 "cannot read the certificate",
 		fmt.Sprintf("--tls-cert=%s --tls-key=%s --tls-client-ca=%s", certFile, keyFile, keyFile): "holds no certificate",
+		// What is read again while a node runs is nothing that somebody has to write to first.
+		fmt.Sprintf("--tls-cert=%s --tls-key=%s --tls-client-ca=%s", certFile, keyFile, newPipe(t, "ca.pem")): "ca.pem is not a regular file",
+		"--log=tls://127.0.0.1:1/L --log-tls-ca=" + newPipe(t, "ca.pem"):                                      "ca.pem is not a regular file",
 	} {
 		serve := []string{"serve", "--listen=127.0.0.1:0", "--ops-listen=127.0.0.1:0", "--data-dir", filepath.Join(dir, "data")}
 		toolSays(t, exitUsage, want, append(serve, strings.Fields(args)...)...)
