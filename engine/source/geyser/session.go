@@ -24,12 +24,12 @@ type follower struct {
 	emitted bool           // something since the newest verdict
 	verdict ledger.Verdict // the newest one
 
-	known      []known                 // of each node
-	missing    ledger.Opt[ledger.Slot] // up to here blocks are missing
-	fillAfter  time.Time               // no fill before
-	again      askedAgain              // in this session
-	incomplete uint64                  // blocks of which it was told that transactions are missing
-	late       uint64                  // writes behind their blocks that were counted
+	known     []known                 // of each node
+	missing   ledger.Opt[ledger.Slot] // up to here blocks are missing
+	fillAfter time.Time               // no fill before
+	again     askedAgain              // in this session
+	tellAt    uint64                  // the log is told when transactions are missing of so many blocks
+	late      uint64                  // writes behind their blocks that were counted
 }
 
 // known is what sessions with a node have shown of it.
@@ -50,6 +50,7 @@ func newFollower(s *Source, emit ledger.Emit) *follower {
 		backoff: upstream.Backoff{Min: c.BackoffMin, Max: c.BackoffMax, Random: c.Random},
 		refill:  upstream.Backoff{Min: c.BackoffMin, Max: c.BackoffMax, Random: c.Random},
 	}
+	f.tellAt = 1
 	f.assembler = yellowstone.NewAssembler(f.emit)
 	f.assembler.Live = true
 	f.assembler.HasTransactions = !c.NoTransactions
@@ -163,8 +164,8 @@ func (f *follower) drain(ctx context.Context, conn *connection, before uint64) e
 		for ; f.late < f.assembler.Counts.Late; f.late++ {
 			f.stats.Failed(upstream.Garbage)
 		}
-		if n := f.assembler.Counts.Incomplete; n > f.incomplete {
-			f.incomplete = n
+		if n := f.assembler.Counts.Incomplete; n >= f.tellAt {
+			f.tellAt = 2 * n
 			f.config.Logger.Warn("a confirmed block has fewer transactions than its head counts, also when the node was asked again",
 				"source", f.source.Info().Name, "slot", uint64(updates[i].Slot), "blocks_so_far", n)
 		}

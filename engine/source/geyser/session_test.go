@@ -1,7 +1,9 @@
 package geyser
 
 import (
+	"bytes"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
 	"testing"
@@ -294,5 +296,22 @@ func TestAFillerThatKnowsNotTheConfirmedBlockIsAskedFromTheRoot(t *testing.T) {
 	s.check(t, blocks, "", "104.104-109 100.100-109")
 	if n := s.source.Upstream(); n.Errors[upstream.Equivocation] == 0 {
 		t.Errorf("errors %v", n.Errors)
+	}
+}
+
+// A server that counts more transactions than it sends is followed, and the log is not filled with that.
+func TestBlocksThatAreAlwaysShortAreToldSeldom(t *testing.T) {
+	var all []part
+	var log bytes.Buffer
+	for slot := ledger.Slot(101); slot <= 400; slot++ {
+		b := block{slot: slot, parent: slot - 1}
+		counts := b.block()
+		counts.AddTransaction(ledger.Transaction{})
+		all = append(all, replaced(straight(slot, slot), b.head(), nodetest.HeadUpdate(counts))...)
+	}
+	s := scenario{until: "block 390", script: stays(all...), config: func(c *Config) { c.Logger = slog.New(slog.NewTextHandler(&log, nil)) }}
+	s.run(t)
+	if n := strings.Count(log.String(), "fewer transactions"); n == 0 || n > 10 {
+		t.Errorf("%d lines about 290 blocks", n)
 	}
 }
