@@ -257,8 +257,9 @@ func (e *Engine) resumePoint() *ledger.ResumePoint {
 	version := n.Version
 	return &ledger.ResumePoint{
 		Slot: n.Slot(), Newest: c.Tip.Slot(), Blockhash: n.Block.Blockhash, Height: n.Block.Height,
-		Accounts: func(visit func(*ledger.Account) bool) error { return e.visitAccounts(version, visit) },
-		Mints:    func(visit func(*ledger.MintWrite) bool) error { return e.visitMints(version, visit) },
+		Visit: func(account func(*ledger.Account) bool, mint func(*ledger.MintWrite) bool) error {
+			return e.visit(version, account, mint)
+		},
 	}
 }
 

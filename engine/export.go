@@ -273,7 +273,7 @@ func (x *exporter) base(ctx context.Context, slot ledger.Slot, version ledger.Ve
 		}
 		return failed == nil
 	}
-	err := x.node.visitAccounts(version, func(a *ledger.Account) bool {
+	err := x.node.visit(version, func(a *ledger.Account) bool {
 		w := a.Write()
 		if w.Token != nil {
 			w.Token = new(*w.Token) // the event outlives the account
@@ -284,14 +284,10 @@ func (x *exporter) base(ctx context.Context, slot ledger.Slot, version ledger.Ve
 			return flush(1)
 		}
 		return flush(exportPiece)
+	}, func(m *ledger.MintWrite) bool {
+		piece.Mints = append(piece.Mints, *m)
+		return flush(exportPiece)
 	})
-	if err == nil && failed == nil {
-		err = x.node.visitMints(version, func(m *ledger.MintWrite) bool {
-			m.Mint = m.Mint.Facts()
-			piece.Mints = append(piece.Mints, *m)
-			return flush(exportPiece)
-		})
-	}
 	switch {
 	case err != nil:
 		return fmt.Errorf("cannot walk the state at slot %d: %w", slot, err)
@@ -299,47 +295,6 @@ func (x *exporter) base(ctx context.Context, slot ledger.Slot, version ledger.Ve
 		flush(1)
 	}
 	return failed
-}
-
-// visitAccounts calls visit for every live account at a version, in pubkey order, until it returns false. An account is valid until
-// visit returns. No newer version may be folded meanwhile.
-func (e *Engine) visitAccounts(v ledger.Version, visit func(*ledger.Account) bool) error {
-	return e.visitShards(v, func(f *shard.Frozen) (more bool) {
-		for a := range f.Accounts {
-			if a.Exists() && !visit(a) {
-				return false
-			}
-		}
-		return true
-	})
-}
-
-// visitMints does the same for mint facts.
-func (e *Engine) visitMints(v ledger.Version, visit func(*ledger.MintWrite) bool) error {
-	return e.visitShards(v, func(f *shard.Frozen) (more bool) {
-		for m := range f.Mints {
-			if !visit(&m) {
-				return false
-			}
-		}
-		return true
-	})
-}
-
-// visitShards calls visit with a copy of each shard at a version, in the order of their keys, until it returns false.
-func (e *Engine) visitShards(v ledger.Version, visit func(*shard.Frozen) (more bool)) error {
-	for _, s := range e.shards {
-		f, err := s.Freeze(v).Wait()
-		if err != nil {
-			return err
-		}
-		more := visit(f)
-		f.Release()
-		if !more {
-			break
-		}
-	}
-	return nil
 }
 
 // scanDeadline bounds one question of an export. It is long, since no client waits for it.

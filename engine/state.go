@@ -17,20 +17,39 @@ func (e *Engine) State(h *ledger.Head) (all iter.Seq[*ledger.BaseState], release
 		return nil, nil, err
 	}
 	all = func(yield func(*ledger.BaseState) bool) {
-		for _, f := range frozen {
-			for a := range f.Accounts {
-				if a.Exists() && !yield(&ledger.BaseState{Slot: at.Slot, Accounts: []ledger.AccountWrite{a.Write()}}) {
-					return
-				}
-			}
-		}
-		for _, f := range frozen {
-			for m := range f.Mints {
-				if m.Mint = m.Mint.Facts(); !yield(&ledger.BaseState{Slot: at.Slot, Mints: []ledger.MintWrite{m}}) {
-					return
-				}
+		walk(frozen, func(a *ledger.Account) bool {
+			return yield(&ledger.BaseState{Slot: at.Slot, Accounts: []ledger.AccountWrite{a.Write()}})
+		}, func(m *ledger.MintWrite) bool {
+			return yield(&ledger.BaseState{Slot: at.Slot, Mints: []ledger.MintWrite{*m}})
+		})
+	}
+	return all, func() { shard.ReleaseAll(frozen) }, nil
+}
+
+// visit is ledger.ResumePoint.Visit at a version. No newer version may be folded meanwhile.
+func (e *Engine) visit(v ledger.Version, account func(*ledger.Account) bool, mint func(*ledger.MintWrite) bool) error {
+	frozen, err := shard.FreezeAll(e.shards, v)
+	if err == nil {
+		walk(frozen, account, mint)
+		shard.ReleaseAll(frozen)
+	}
+	return err
+}
+
+// walk does what visit does, with copies of the shards.
+func walk(frozen []*shard.Frozen, account func(*ledger.Account) bool, mint func(*ledger.MintWrite) bool) {
+	for _, f := range frozen {
+		for a := range f.Accounts {
+			if a.Exists() && !account(a) {
+				return
 			}
 		}
 	}
-	return all, func() { shard.ReleaseAll(frozen) }, nil
+	for _, f := range frozen {
+		for m := range f.Mints {
+			if m.Mint = m.Mint.Facts(); !mint(&m) {
+				return
+			}
+		}
+	}
 }

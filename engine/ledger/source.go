@@ -42,10 +42,9 @@ type ResumePoint struct {
 	Newest    Slot // of the blocks held, which may be undone: up to there a source shows nothing new
 	Blockhash Hash // of the block at Slot
 	Height    Opt[uint64]
-	// Accounts calls visit for every live account at that block, in pubkey order, until
-	// it returns false. An account is valid until visit returns. Mints does the same for mint facts.
-	Accounts func(visit func(*Account) bool) error
-	Mints    func(visit func(*MintWrite) bool) error
+	// Visit calls account for every live account at that block, in pubkey order, and then mint for the facts of every mint, until one of
+	// them returns false. What they get is valid until they return.
+	Visit func(account func(*Account) bool, mint func(*MintWrite) bool) error
 }
 
 // Emit passes one event to the sequencer and waits until its queue has room, not until the event is decided. After an

@@ -15,21 +15,17 @@ func (w *world) restore(from *ledger.ResumePoint) error {
 		positions[k] = ref(r)
 	}
 	var stranger error
-	err := from.Accounts(func(a *ledger.Account) bool {
+	err := from.Visit(func(a *ledger.Account) bool {
 		stranger = w.restoreAccount(positions, a)
 		return stranger == nil
-	})
-	if err := cmp.Or(err, stranger); err != nil {
-		return err
-	}
-	err = from.Mints(func(m *ledger.MintWrite) bool {
+	}, func(m *ledger.MintWrite) bool {
 		// Facts of a mint may outlive its account.
 		if r, ok := positions[m.Pubkey]; ok && w.isMint(r) && w.cells[r].open() {
 			w.cells[r].amount = m.Mint.Supply.Value
 		}
 		return true
 	})
-	if err != nil {
+	if err := cmp.Or(err, stranger); err != nil {
 		return err
 	}
 	return w.check()

@@ -78,15 +78,10 @@ func (b *book) apply(writes []ledger.AccountWrite, taught ledger.Provenance) {
 func (b *book) resumePoint() *ledger.ResumePoint {
 	return &ledger.ResumePoint{
 		Slot: b.block.Slot, Blockhash: b.block.Blockhash, Height: b.block.Height,
-		Accounts: func(visit func(*ledger.Account) bool) error {
-			maps.Values(b.accounts)(visit) // in no order: nothing depends on it
-			return nil
-		},
-		Mints: func(visit func(*ledger.MintWrite) bool) error {
+		Visit: func(account func(*ledger.Account) bool, mint func(*ledger.MintWrite) bool) error {
+			maps.Values(b.accounts)(account) // in no order: nothing depends on it
 			for k, m := range b.mints {
-				if !visit(&ledger.MintWrite{Pubkey: k, Mint: m}) {
-					break
-				}
+				mint(&ledger.MintWrite{Pubkey: k, Mint: m})
 			}
 			return nil
 		},
@@ -195,7 +190,7 @@ func TestResumeRefusesAnotherLedger(t *testing.T) {
 		"a wallet less":          func(_ *ledger.ResumePoint, b *book) { delete(b.accounts, wallet) },
 		"a lamport too few":      func(_ *ledger.ResumePoint, b *book) { b.accounts[wallet].Lamports-- },
 		"unreadable": func(p *ledger.ResumePoint, _ *book) {
-			p.Accounts = func(func(*ledger.Account) bool) error { return broken }
+			p.Visit = func(func(*ledger.Account) bool, func(*ledger.MintWrite) bool) error { return broken }
 		},
 	} {
 		b := books(run(t, spec, nil))[1]
