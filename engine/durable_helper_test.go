@@ -31,6 +31,16 @@ func tryOnDisk(disk vfs.FS, c Config) (_ Config, err error) {
 	return c, err
 }
 
+// bound returns the configuration of a node whose directory, which it gets where it has none, is bound to a filter and to programs.
+func bound(t testing.TB, c Config, f *ledger.Filter, data *ledger.DataPrograms) Config {
+	t.Helper()
+	if c.Dir == nil {
+		c = onDisk(t, vfstest.NewMemory(), c)
+	}
+	must(t, c.Dir.Bind(nil, f, data, false))
+	return c
+}
+
 // diskNode is a node over a live source on a disk, at its root.
 func diskNode(t *testing.T, disk vfs.FS, c Config) (*subject, *ledger.Block) {
 	t.Helper()

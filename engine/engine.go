@@ -45,17 +45,13 @@ type Source interface {
 type Config struct {
 	Source    Source
 	Shared    ingest.SharedLog    // the log that the node follows, and writes when it is its turn; nil: the node is alone
-	Dir       *datadir.Dir        // nil: nothing is kept, as in tests
+	Dir       *datadir.Dir        // it is bound to what is held of the ledger; nil: all but data is, and nothing is kept, as in tests
 	Shards    int                 // 0: one for each core
 	Retention sequencer.Retention // 0: 9000 slots, 2 GiB; an eighth of MemoryLimit, if that is less
 	Fetcher   ledger.Fetcher      // where accounts are fetched that are asked for and not held; nil: nowhere
 	MintsOnly bool                // of those only the mints that a stream shows in part, for which nobody asks
 	FetchUpTo int64               // accounts held, from which on none is fetched any more; 0: never
 	MayFetch  func() bool         // whether there is memory for what is fetched; nil: always
-	SkipVotes bool                // vote transactions are not held, also if Dir is bound to that
-	Filter    *ledger.Filter      // which accounts are held; nil: the one Dir is bound to, or all
-	// Data are the programs whose accounts are held with their data; nil: those that Dir is bound to, or none.
-	Data *ledger.DataPrograms
 	// MemoryLimit is what the process may take, in bytes; 0: as much as it wants. The unfinalized part of the ledger takes a
 	// share of it, and ingest pauses at that.
 	MemoryLimit int64
@@ -146,7 +142,7 @@ func New(c Config) *Engine {
 	}
 	e.seq = sequencer.New(sequencer.Config{
 		Shards: e.shards, Stored: e.stored, Retention: c.Retention, MemoryLimit: c.MemoryLimit, FoldAfter: foldAfter,
-		Info: info, SkipVotes: c.SkipVotes, Data: c.Data, Filler: e.fill, Logger: c.Logger,
+		Info: info, Filler: e.fill, Logger: c.Logger,
 	})
 	e.writer = ingest.New(ingest.Config{
 		Source: c.Source, Shared: c.Shared, Dir: c.Dir, Shards: e.shards, Filler: e.fill,
@@ -162,18 +158,15 @@ func New(c Config) *Engine {
 
 // learnDir takes over what the data directory says of the ledger.
 func (e *Engine) learnDir(info ledger.SourceInfo) {
-	c := &e.config
-	covers := reader.Coverage{Filter: c.Filter, SkipVotes: c.SkipVotes}
-	e.data.Store(c.Data)
-	if c.Dir != nil {
-		e.data.Store(cmp.Or(c.Data, c.Dir.Data()))
-		e.seq.Bind(c.Dir.CheckRoot, c.Dir.Statuses(), c.Dir.SkipsVotes(), c.Dir.Data())
-		covers.Filter = cmp.Or(c.Filter, c.Dir.Filter())
-		covers.SkipVotes = c.SkipVotes || c.Dir.SkipsVotes()
-		if c.Source == nil || c.Dir.Imported() != nil && !info.GapsAllowed {
-			info.Complete = c.Dir.ShowsAll()
+	var covers reader.Coverage
+	if d := e.config.Dir; d != nil {
+		e.data.Store(d.Data())
+		e.seq.Bind(d.CheckRoot, d.Statuses(), d.SkipsVotes(), d.Data())
+		covers.Filter, covers.SkipVotes = d.Filter(), d.SkipsVotes()
+		if e.config.Source == nil || d.Imported() != nil && !info.GapsAllowed {
+			info.Complete = d.ShowsAll()
 		}
-		if id, f := c.Dir.Cluster(); id != "" {
+		if id, f := d.Cluster(); id != "" {
 			info.Identity, info.Complete, info.Live = f.Source, f.Complete, f.Live
 		}
 	}

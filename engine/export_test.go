@@ -30,7 +30,7 @@ func mustExport(t *testing.T, s stream, disk *vfstest.Memory, old *subject, m *m
 	info := finite()
 	info.GapsAllowed = true
 	copied := vfstest.NewMemory()
-	again := startNode(t, info, onDisk(t, copied, Config{Shards: 3, Retention: s.retention, Data: s.dataPrograms()}))
+	again := startNode(t, info, bound(t, onDisk(t, copied, Config{Shards: 3, Retention: s.retention}), nil, s.dataPrograms()))
 	must(t, exportTo(t, t.Context(), disk, func(e ledger.Event) error {
 		again.send(e)
 		return nil
@@ -40,7 +40,7 @@ func mustExport(t *testing.T, s stream, disk *vfstest.Memory, old *subject, m *m
 	standsAsModel(t, s, again, want, m)
 	again.close()
 	if want.HasBlock {
-		restarted := startNode(t, info, onDisk(t, copied, Config{Shards: 2, Retention: s.retention, Data: s.dataPrograms()}))
+		restarted := startNode(t, info, onDisk(t, copied, Config{Shards: 2, Retention: s.retention}))
 		synctest.Wait()
 		standsAsModel(t, s, restarted, want, m)
 	}
@@ -116,7 +116,7 @@ func TestExportShowsBaseStateAtItsLevels(t *testing.T) {
 			bubble.Test(t, func(t *testing.T) {
 				s := stream{info: live(), retention: sequencer.Retention{Slots: 100, Bytes: 1 << 30}}
 				disk, m := vfstest.NewMemory(), s.model()
-				n := startNode(t, s.info, onDisk(t, disk, Config{Shards: 2, Retention: s.retention, Data: s.dataPrograms()}))
+				n := startNode(t, s.info, bound(t, onDisk(t, disk, Config{Shards: 2, Retention: s.retention}), nil, s.dataPrograms()))
 				for _, e := range events {
 					m.event(e)
 					n.send(e)

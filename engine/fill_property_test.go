@@ -133,7 +133,7 @@ func agree[T comparable](a, b ledger.Opt[T]) bool { return a == b || !a.Known ||
 // start runs the node on what the disk kept, and shows again what is not final there.
 func (f *filledRun) start() {
 	f.t.Helper()
-	c := onDisk(f.t, f.disk, Config{Shards: 1 + f.r.IntN(4), SnapshotInterval: 3 * time.Second, Filter: f.filter, Fetcher: f})
+	c := bound(f.t, onDisk(f.t, f.disk, Config{Shards: 1 + f.r.IntN(4), SnapshotInterval: 3 * time.Second, Fetcher: f}), f.filter, nil)
 	f.subject = startNode(f.t, partial(), c)
 	synctest.Wait()
 	if f.Head() == nil {

@@ -251,7 +251,7 @@ func TestDataThatABlockMadeUnknownIsFetched(t *testing.T) {
 		held, err := ledger.ParseDataPrograms(key(9).String())
 		must(t, err)
 		u := newFakeNode(100)
-		n := filling(t, u, Config{Data: held})
+		n := filling(t, u, bound(t, Config{}, nil, held))
 		data := func() string {
 			t.Helper()
 			accounts, _, err := n.Accounts(ledger.Query{}, []ledger.Pubkey{k})
@@ -299,7 +299,7 @@ func TestSysvarsDataIsFetchedAnewOnceItIsOld(t *testing.T) {
 		u := newFakeNode(100, clock(100))
 		info := partial()
 		info.Stream = stream
-		n := startNode(t, info, Config{Shards: 2, Fetcher: u, Data: allData})
+		n := startNode(t, info, bound(t, Config{Shards: 2, Fetcher: u}, nil, allData))
 		asked := 0
 		mustHave := func(want ledger.Slot) {
 			t.Helper()
@@ -355,7 +355,7 @@ func TestUnknownDataThatIsWantedIsFetchedWithoutAQuestion(t *testing.T) {
 		told := owned(k, 8, key(9))
 		told.SetData([]byte("told"), held)
 		u := newFakeNode(101, told, owned(other, 5, key(10)))
-		n := filling(t, u, Config{Data: held})
+		n := filling(t, u, bound(t, Config{}, nil, held))
 		b101 := child(rootBlock(100), 101, 0, owned(k, 8, key(9)), owned(other, 5, key(10)))
 		b102 := child(b101, 102, 0, owned(k, 8, key(9)))
 		known := func() bool {
@@ -518,7 +518,7 @@ func TestFilterKeepsOutWhatIsFetched(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		out, in, listed, program := key(1), key(2), key(3), key(9)
 		u := newFakeNode(100, lamports(out, 5), owned(in, 6, program), lamports(listed, 7))
-		n := filling(t, u, Config{Filter: ledger.NewFilter([]ledger.Pubkey{program}, []ledger.Pubkey{listed})})
+		n := filling(t, u, bound(t, Config{}, ledger.NewFilter([]ledger.Pubkey{program}, []ledger.Pubkey{listed}), nil))
 		n.mustAnswer(ledger.Query{}, in, 6)
 		n.mustAnswer(ledger.Query{}, listed, 7)
 		for range 9 {

@@ -149,7 +149,7 @@ func TestImportKeepsTheNewestOfEachAccount(t *testing.T) {
 			done, err := importInto(t, disk, all, importer.Point{Slot: 100, Blockhash: hash(1), Capitalization: ledger.Some(sum)},
 				importer.Config{Filter: filter, Data: data, MemoryBytes: []int64{500, 4000, 0}[r.IntN(3)]})
 			must(t, err)
-			taught := startNode(t, live(), Config{Shards: 2, Filter: filter, Data: data})
+			taught := startNode(t, live(), bound(t, Config{Shards: 2}, filter, data))
 			taught.send(base, rootBlock(200))
 			served := serving(t, disk, 1+r.IntN(4))
 			if got, want := served.Head().StateHash, taught.Head().StateHash; got != want || done.StateHash != want {

@@ -130,8 +130,8 @@ type followed struct {
 
 // follow returns an engine for the stream, to be compared with a model.
 func (s *stream) follow(t *testing.T, r *rand.Rand, m *model, c Config) followed {
-	c.Retention, c.Filter, c.Data = s.retention, s.filter(), s.dataPrograms()
-	f := followed{startNode(t, s.info, c), newComparer(t, r, m, s.retention)}
+	c.Retention = s.retention
+	f := followed{startNode(t, s.info, bound(t, c, s.filter(), s.dataPrograms())), newComparer(t, r, m, s.retention)}
 	f.archived = c.HistoryBytes > 0
 	return f
 }

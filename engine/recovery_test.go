@@ -53,9 +53,7 @@ func (r *restarts) show() {
 func (r *restarts) start() {
 	r.t.Helper()
 	old := r.followed
-	config := onDisk(r.t, r.disk, r.config)
-	must(r.t, config.Dir.Bind(nil, r.s.filter(), r.s.dataPrograms(), false))
-	f := r.s.follow(r.t, r.g.r, r.g.m, config)
+	f := r.s.follow(r.t, r.g.r, r.g.m, onDisk(r.t, r.disk, r.config))
 	n, c := f.subject, f.comparer
 	r.followed = &f
 	if old == nil {

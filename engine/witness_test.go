@@ -88,7 +88,7 @@ func TestNoAnswerMixesTwoBlocks(t *testing.T) {
 			s := streams()[0]
 			events, m := s.randomEvents(seeded(t, uint64(round+1)).Uint64(), sample(500, 500, 200))
 			retention := sequencer.Retention{Slots: 100_000, Bytes: 1 << 30}
-			n := startNode(t, live(), Config{Shards: 4, Retention: retention, Data: s.dataPrograms()})
+			n := startNode(t, live(), bound(t, Config{Shards: 4, Retention: retention}, nil, s.dataPrograms()))
 			const first = 50 // among them is the root
 			n.send(events[:first]...)
 			var stopped atomic.Bool

@@ -101,7 +101,7 @@ func (s *Sequencer) noteBase(b *ledger.BaseState) bool {
 
 func (s *Sequencer) block(b *ledger.Block) error {
 	s.tally.Update(func(c *Counters) { c.Blocks++ })
-	if s.config.SkipVotes {
+	if s.skipVotes {
 		b = b.WithoutVotes()
 	}
 	switch f := s.chain.Finalized; {

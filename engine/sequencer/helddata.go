@@ -13,9 +13,9 @@ func (s *Sequencer) heldData(writes []ledger.AccountWrite) (held []ledger.Accoun
 	for i := range writes {
 		w := &writes[i]
 		switch {
-		case w.Known&ledger.FieldData == 0 && (!w.ReadOnly || s.config.Data != nil):
+		case w.Known&ledger.FieldData == 0 && (!w.ReadOnly || s.data != nil):
 			continue
-		case w.Known&ledger.FieldData != 0 && w.Known&ledger.FieldOwner != 0 && s.config.Data.Keep(&w.Owner) && size+w.Data.Len() <= maxEventData:
+		case w.Known&ledger.FieldData != 0 && w.Known&ledger.FieldOwner != 0 && s.data.Keep(&w.Owner) && size+w.Data.Len() <= maxEventData:
 			size += w.Data.Len()
 			continue
 		}

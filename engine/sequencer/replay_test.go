@@ -21,11 +21,11 @@ func bare(info ledger.SourceInfo) *Sequencer {
 // TestBaseStateThatWaitsIsBoundedByItsBytes has a node that is ahead tell accounts of which each is as large as one can be.
 func TestBaseStateThatWaitsIsBoundedByItsBytes(t *testing.T) {
 	s := bare(ledger.SourceInfo{})
-	s.config.Data, _ = ledger.ParseDataPrograms("all")
+	s.data, _ = ledger.ParseDataPrograms("all")
 	ledgertest.Must(t, s.Handle(&ledger.Block{Slot: 1, Blockhash: ledger.Hash{1}}))
 	for n := range 20 {
 		w := ledger.AccountWrite{Pubkey: ledgertest.Key(n), Lamports: 1, Known: ledger.FieldOwner}
-		w.SetData(make([]byte, ledger.MaxDataBytes), s.config.Data)
+		w.SetData(make([]byte, ledger.MaxDataBytes), s.data)
 		ledgertest.Must(t, s.Handle(&ledger.BaseState{Slot: 5, After: 5, Accounts: []ledger.AccountWrite{w}}))
 	}
 	held := 0

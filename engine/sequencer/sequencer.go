@@ -23,9 +23,7 @@ type Config struct {
 	MemoryLimit int64
 	FoldAfter   time.Duration // for how long a version stays readable after a newer one is finalized: longer than a query takes
 	Info        ledger.SourceInfo
-	SkipVotes   bool                 // vote transactions are left out of blocks
-	Data        *ledger.DataPrograms // of what other programs own, no data is held; nil: of nothing
-	Filler      *fill.Filler         // gets the changes of the chain, in order; nil where no account is fetched
+	Filler      *fill.Filler // gets the changes of the chain, in order; nil where no account is fetched
 	Logger      *slog.Logger
 }
 
@@ -37,6 +35,8 @@ type Sequencer struct {
 	// What is decided.
 	chain        *chain.Chain
 	checkRoot    func(ledger.Hash) error // refuses a root that is not the data directory's
+	skipVotes    bool                    // vote transactions are left out of blocks
+	data         *ledger.DataPrograms    // of what other programs own, no data is held; nil: of nothing
 	backlog      []ledger.Event          // kept back while too much is unfinalized
 	backlogBytes int
 	statusSeen   bool                    // the source emitted a status
@@ -77,9 +77,7 @@ func New(c Config) *Sequencer {
 // ledger; statuses says that the source emitted a status before, and skipVotes that blocks are held without their vote
 // transactions; data are the programs whose data is held. Bind is called before the first event or record.
 func (s *Sequencer) Bind(checkRoot func(ledger.Hash) error, statuses, skipVotes bool, data *ledger.DataPrograms) {
-	s.checkRoot, s.statusSeen = checkRoot, statuses
-	s.config.SkipVotes = s.config.SkipVotes || skipVotes
-	s.config.Data = cmp.Or(s.config.Data, data)
+	s.checkRoot, s.statusSeen, s.skipVotes, s.data = checkRoot, statuses, skipVotes, data
 }
 
 // ResumeAt sets a new sequencer to the state of a snapshot, which its shards hold, and the blocks of the snapshot. Before is the slot
