@@ -49,6 +49,19 @@ type Identity struct {
 // SetExempt changes who is exempt: new connections, and requests behind trusted proxies.
 func (i *Identity) SetExempt(networks []netip.Prefix) { i.exempt.Store(&networks) }
 
+// exemptNow returns who is exempt.
+func (i *Identity) exemptNow() []netip.Prefix {
+	if changed := i.exempt.Load(); changed != nil {
+		return *changed
+	}
+	return i.Exempt
+}
+
+// Favors reports whether a network holds an address that is exempt, or of a trusted proxy.
+func (i *Identity) Favors(network netip.Prefix) bool {
+	return slices.ContainsFunc(i.exemptNow(), network.Overlaps) || slices.ContainsFunc(i.TrustedProxies, network.Overlaps)
+}
+
 // PeerOf returns the peer with a socket address.
 func (i *Identity) PeerOf(a net.Addr) Peer {
 	var addr netip.Addr
@@ -60,11 +73,7 @@ func (i *Identity) PeerOf(a net.Addr) Peer {
 
 // clientAt returns the client with an address.
 func (i *Identity) clientAt(addr netip.Addr) Client {
-	exempt := i.Exempt
-	if changed := i.exempt.Load(); changed != nil {
-		exempt = *changed
-	}
-	c := Client{Key: addr, Addr: addr, Exempt: within(addr, exempt)}
+	c := Client{Key: addr, Addr: addr, Exempt: within(addr, i.exemptNow())}
 	if addr.Is6() {
 		// A prefix of that length always exists.
 		c.Key = netip.PrefixFrom(addr, ClientBits).Masked().Addr()

@@ -6,7 +6,6 @@ import (
 	"math"
 	"net"
 	"net/netip"
-	"slices"
 	"sync"
 	"syscall"
 	"time"
@@ -32,8 +31,8 @@ const (
 // close it costs 15 µs to 100 µs, and there are up to 25,000 a second. An attempt to connect then takes at least the second that TCP waits before it
 // sends a SYN again (RFC 6298). Where the kernel takes no filter, nothing is dropped.
 type floodFilter struct {
-	socket syscall.RawConn // that listens; nil: it takes no filter
-	spared []netip.Prefix  // networks of which no address is dropped
+	socket   syscall.RawConn // that listens; nil: it takes no filter
+	identity *ratelimit.Identity
 
 	mu      sync.Mutex
 	refused map[netip.Prefix]int // in this window, by client
@@ -41,7 +40,7 @@ type floodFilter struct {
 }
 
 func newFloodFilter(ln net.Listener, identity *ratelimit.Identity) *floodFilter {
-	f := &floodFilter{spared: slices.Concat(identity.Exempt, identity.TrustedProxies), refused: make(map[netip.Prefix]int)}
+	f := &floodFilter{identity: identity, refused: make(map[netip.Prefix]int)}
 	if tcp, ok := ln.(*net.TCPListener); ok {
 		f.socket, _ = tcp.SyscallConn() // nil where it is closed
 	}
@@ -60,7 +59,7 @@ func (f *floodFilter) count(client netip.Addr) (drops bool) {
 	}
 	network := networkOf(client)
 	f.refused[network]++
-	if f.refused[network] == floodRefusals && len(f.dropped) < maxDropped && !slices.ContainsFunc(f.spared, network.Overlaps) {
+	if f.refused[network] == floodRefusals && len(f.dropped) < maxDropped && !f.identity.Favors(network) {
 		f.dropped = append(f.dropped, network)
 		drops = f.attachLocked() == nil
 	}

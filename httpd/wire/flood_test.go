@@ -117,8 +117,10 @@ func TestTheFilterDropsSYNsOfItsNetworks(t *testing.T) {
 // TestWhoIsDropped counts refusals of many clients within one window: an exempt one's neighbours stay, and
 // there is an end to what Linux takes.
 func TestWhoIsDropped(t *testing.T) {
-	f := newFloodFilter(listenTCP(t), &ratelimit.Identity{Exempt: []netip.Prefix{netip.MustParsePrefix("2001:db8:1::/120")}})
-	f.refused[netip.Prefix{}] = 1 // a window has begun, and does not end
+	identity := new(ratelimit.Identity)
+	f := newFloodFilter(listenTCP(t), identity)
+	identity.SetExempt([]netip.Prefix{netip.MustParsePrefix("2001:db8:1::/120")}) // as a node does it, at its start and at SIGHUP
+	f.refused[netip.Prefix{}] = 1                                                 // a window has begun, and does not end
 	refuse := func(site, n byte, times int) (drops int) {
 		for range times {
 			if f.count(netip.AddrFrom16([16]byte{0x20, 1, 0x0d, 0xb8, 0, site, 0, n})) {
