@@ -5,6 +5,8 @@ import (
 	"io"
 	"net"
 	"time"
+
+	"ledgerd/engine/ledger"
 )
 
 // connection is a socket: its client, what waits for it, its reader and its writer. What is said on it is its speaker's business.
@@ -32,6 +34,8 @@ type speaker interface {
 	warning(left time.Duration) []byte
 	// wanted says what the client wants, as one of wantedKinds. The hub's lock is held.
 	wanted() string
+	// lastSeq returns the seq that a client which is too slow may resume from. The writer calls it.
+	lastSeq() ledger.Seq
 	// leave takes back what the speaker has entered anywhere, once the connection has ended.
 	leave()
 }

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"sort"
 	"sync/atomic"
+	"time"
 
 	"ledgerd/engine/ledger"
 )
@@ -87,6 +88,15 @@ func (r *recent) between(total, until int64) (out []*emission, whole bool) {
 		return nil, false
 	}
 	return slices.Clone(r.emissions[total-gone : until-gone]), true
+}
+
+// before returns the seq that the level had come to before a time, given the newest.
+func (r *recent) before(t time.Duration, newest ledger.Seq) ledger.Seq {
+	i := sort.Search(len(r.emissions), func(i int) bool { return r.emissions[i].published >= t })
+	if i == len(r.emissions) {
+		return newest
+	}
+	return r.emissions[i].seq(opening)
 }
 
 // after returns the emissions that hold frames after a seq.

@@ -96,14 +96,18 @@ const maxFiltered = 256
 
 // Accept makes the request a socket, or answers with an error. talk answers its messages, one at a time.
 func (h *Hub) Accept(ctx *fasthttp.RequestCtx, client ratelimit.Client, talk func(s *Socket, text []byte)) {
-	h.upgrade(ctx, client, nil, 0, func(place *seat) *connection {
-		s := &Socket{talk: talk, topics: make(map[uint64]*topic)}
-		s.open(h, s, place)
-		h.mu.Lock()
-		defer h.mu.Unlock()
-		s.enterLocked()
-		return &s.connection
-	})
+	h.upgrade(ctx, client, nil, 0, func(place *seat) *connection { return &h.newSocket(place, talk).connection })
+}
+
+// newSocket makes a socket without a connection of the network, see open.
+func (h *Hub) newSocket(place *seat, talk func(*Socket, []byte)) *Socket {
+	s := &Socket{talk: talk, topics: make(map[uint64]*topic)}
+	s.open(h, s, place)
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	s.enterLocked()
+	s.sent, s.newest = h.reachedLocked(ledger.Processed), h.reached
+	return s
 }
 
 // Answer tells the client something that is not of a topic. It is called within talk.
@@ -228,6 +232,17 @@ func (s *Socket) wanted() string {
 		return "keys"
 	}
 	return "nothing"
+}
+
+// lastSeq returns a number that every topic can be resumed from: no level of one had come further when what was sent last was published.
+func (s *Socket) lastSeq() ledger.Seq {
+	s.hub.mu.Lock()
+	defer s.hub.mu.Unlock()
+	last := s.sent
+	for _, t := range s.topics {
+		last = min(last, s.hub.recent[t.Level].before(s.newest, s.hub.positionLocked(t.Level).seq))
+	}
+	return last
 }
 
 // leave ends all topics, some at a time, because others want the hub's lock too.

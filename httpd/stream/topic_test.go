@@ -2,23 +2,27 @@ package stream
 
 import (
 	"fmt"
+	"net"
 	"slices"
 	"testing"
+	"time"
 
 	"ledgerd/engine/ledger"
 	"ledgerd/engine/ledger/ledgertest"
 	"ledgerd/httpd/ratelimit"
 )
 
+// socket makes a socket of a client of its own, which nobody reads.
+func (n *node) socket() *Socket {
+	return n.hub.newSocket(&seat{newPeer(ratelimit.Client{}), func() {}}, nil)
+}
+
 // Sockets that ask for the same share a topic and its packets, a socket has as many topics as names, and those that have left leave nothing.
 func TestTopicsAreSharedBoundedAndForgotten(t *testing.T) {
 	n := newNode(t, nil)
 	var sockets [2]*Socket
 	for i := range sockets {
-		s := &Socket{topics: make(map[uint64]*topic)}
-		s.open(n.hub, s, &seat{newPeer(ratelimit.Client{}), func() {}})
-		s.enterLocked()
-		sockets[i] = s
+		sockets[i] = n.socket()
 	}
 	told := 0
 	topicOf := func(i int) Topic {
@@ -54,6 +58,53 @@ func TestTopicsAreSharedBoundedAndForgotten(t *testing.T) {
 	ledgertest.Equal(t, n.leftovers(), "", "what is left")
 }
 
+// sink is a socket that takes all.
+type sink struct{ net.Conn }
+
+func (sink) Write(b []byte) (int, error)      { return len(b), nil }
+func (sink) SetWriteDeadline(time.Time) error { return nil }
+
+// A socket that is closed as a slow one is told a number from which each of its topics can be resumed, whatever their levels and wherever it was closed: none
+// is older than what that topic was told, by more than what others of its level, or levels below, have still to come to.
+func TestTopicsResumeFromWhatASlowSocketIsTold(t *testing.T) {
+	for _, levels := range [][]ledger.Commitment{{ledger.Processed}, {ledger.Finalized}, {ledger.Processed, ledger.Finalized}} {
+		n := newNode(t, nil)
+		n.script.block(1, account(3, 1, programA))
+		s := n.socket()
+		s.conn = sink{}
+		for i, level := range levels {
+			for k := 1; k <= 2; k++ {
+				text := func(dst []byte, _ uint64, note *Note) []byte { return fmt.Append(dst, level, note.Seq) }
+				must(t, s.Watch(fmt.Sprint(i, k), Topic{Level: level, Account: ledger.Some(key(k)), Append: text}, ledger.Opt[ledger.Seq]{}, func(uint64) []byte { return nil }))
+			}
+		}
+		s.outbox.drain()
+		held := levels[len(levels)-1]
+		for slot := ledger.Slot(2); slot < 12; slot++ {
+			if slot%2 == 0 {
+				n.script.reach(ledger.Finalized, slot-1)
+			}
+			n.script.block(slot, account(1, ledger.Lamports(slot), programA), account(2, ledger.Lamports(slot), programA))
+			all := s.outbox.entries
+			for i, next := range all {
+				got := s.lastSeq()
+				for _, e := range all[i:] {
+					if e.seq <= got {
+						t.Fatalf("%v, slot %d: %d is to be resumed from, and %d was not sent", levels, slot, got, e.seq)
+					}
+				}
+				must(t, s.writeOnce(batch{next.data, next.tally}))
+			}
+			s.outbox.drain()
+			if got, came := s.lastSeq(), n.hub.delivered[held]; got > came || len(all) > 0 && got+6 < came {
+				t.Errorf("%v, slot %d: %d is to be resumed from, where %v has come to %d", levels, slot, got, held, came)
+			}
+		}
+		s.conn = nil
+		s.depart()
+	}
+}
+
 // TestUnknownDataOfNamedAccountsIsWanted names accounts in every way, and has blocks write them with their data and without.
 func TestUnknownDataOfNamedAccountsIsWanted(t *testing.T) {
 	var wanted []ledger.Pubkey
@@ -82,9 +133,7 @@ func TestUnknownDataOfNamedAccountsIsWanted(t *testing.T) {
 	late := asks("", pubkeys, key(5))
 	late.handle([]byte(`{"type":"subscribe","pubkeys":["` + key(6).String() + `"],"data":true}`))
 	expect("data is asked for when one is named", key(5), key(6))
-	socket := &Socket{topics: make(map[uint64]*topic)}
-	socket.open(n.hub, socket, &seat{newPeer(ratelimit.Client{}), func() {}})
-	socket.enterLocked()
+	socket := n.socket()
 	text := func(dst []byte, _ uint64, _ *Note) []byte { return dst }
 	must(t, socket.Watch("", Topic{Account: ledger.Some(key(7)), Append: text}, ledger.Opt[ledger.Seq]{}, func(uint64) []byte { return nil }))
 

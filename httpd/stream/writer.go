@@ -61,8 +61,9 @@ type writer struct {
 	state  atomic.Int32  // a writerState
 	over   chan struct{} // closed when the last was written
 	at     cursor
-	sent   ledger.Seq // the newest seq the client received, or knew
-	missed *backlog   // what is being written; nil: none
+	sent   ledger.Seq    // the newest seq the client received, or knew
+	newest time.Duration // when the newest was published of what it received as it was published, see Hub.now
+	missed *backlog      // what is being written; nil: none
 	timers timers
 	ticks  atomic.Bool // tick is to be called every heartbeat; see scheduleTicks
 }
@@ -268,7 +269,7 @@ func (c *connection) writeWhole(b batch) error {
 	if report := c.hub.config.OnDelivered; report != nil && b.published > 0 {
 		report(c.hub.now() - b.published)
 	}
-	c.sent = max(c.sent, b.seq)
+	c.sent, c.newest = max(c.sent, b.seq), max(c.newest, b.published)
 	c.hub.meters.bytes.Add(len(b.data))
 	c.hub.meters.frames.Add(b.frames)
 	c.hub.meters.gaps.Add(b.gaps)
@@ -320,7 +321,7 @@ func (c *connection) end(how closing) {
 		return
 	}
 	if how.reason == endSlow.reason {
-		how.text = fmt.Sprintf("%s, last_seq=%d", how.text, c.sent)
+		how.text = fmt.Sprintf("%s, last_seq=%d", how.text, c.speaker.lastSeq())
 	}
 	if c.writeWhole(batch{frame.AppendClose(nil, how.code, how.text), tally{frames: 1}}) != nil {
 		c.cut()
