@@ -60,12 +60,16 @@ func (x *Exchange) Reserve(bytes int) error {
 }
 
 // Extend returns the answer of the exchange, which Room returned or it itself, with room for so many more bytes, once there is memory for them. It
-// grows a long one by a quarter at least, so that one that is extended often is not copied as often.
+// grows a long one by a quarter at least, and a short one, which takes nothing from the budget, to twice its length, so that one that is extended often
+// is not copied as often.
 func (x *Exchange) Extend(answer []byte, bytes int) ([]byte, error) {
 	if cap(answer)-len(answer) >= bytes {
 		return answer, nil
 	}
 	need := max(len(answer)+bytes, cap(answer)+cap(answer)/4)
+	if longBytes(answer) == 0 {
+		need = max(need, min(2*cap(answer), maxKeptBytes))
+	}
 	more := longRoom(need) - longBytes(answer)
 	if err := x.Reserve(more); err != nil {
 		return answer, err
