@@ -1,6 +1,7 @@
 package rpc
 
 import (
+	"encoding/json"
 	"errors"
 	"slices"
 	"strconv"
@@ -196,38 +197,52 @@ func (f *forwarded) keep(answer []byte) {
 // errNoAnswer says that what an upstream sent is no answer to the call.
 var errNoAnswer = errors.New("the upstream node sent something else than an answer to the call")
 
+// part is a value in a text of JSON, as it stands there: a tree of an answer takes a hundred times its bytes, and a copy as many again.
+type part []byte
+
+// UnmarshalJSON is given a piece of the text that is unmarshalled, which encoding/json does not use again.
+func (p *part) UnmarshalJSON(text []byte) error {
+	*p = text
+	return nil
+}
+
+// number returns the whole number that a value is.
+func (p part) number() (n uint64, ok bool) {
+	n, err := strconv.ParseUint(string(p), 10, 64)
+	return n, err == nil
+}
+
 // check makes the answer to the client of that of an upstream, in the same bytes, if it may be passed on: it is that to the request, and not older
 // than minContextSlot. An error may have no id: a node that finds a call malformed does not tell one.
 func (f *forwarded) check(body []byte) ([]byte, error) {
-	var id, result, failure []byte
-	for name, value := range members(body) {
-		switch name {
-		case "id":
-			id = value
-		case "result":
-			result = value
-		case "error":
-			failure = value
-		}
+	var answer struct{ ID, Result, Error part }
+	if json.Unmarshal(body, &answer) != nil {
+		return nil, errNoAnswer
 	}
-	named := string(id) == f.id
+	named := string(answer.ID) == f.id
 	switch {
-	case result != nil && failure == nil && named:
-		slot, known := number(find(result, "context", "slot"))
-		if known && slot < uint64(f.least) {
+	case answer.Result != nil && answer.Error == nil && named:
+		var result struct{ Context struct{ Slot part } }
+		_ = json.Unmarshal(answer.Result, &result) // most results have no context
+		if slot, known := result.Context.Slot.number(); known && slot < uint64(f.least) {
 			return nil, minContextSlot(ledger.Slot(slot))
 		}
-		return f.rebuild(body, `{"jsonrpc":"2.0","result":`, result), nil
-	case failure != nil && result == nil && (named || id == nil || string(id) == "null"):
-		code, err := strconv.Atoi(string(find(failure, "code")))
+		return f.rebuild(body, `{"jsonrpc":"2.0","result":`, answer.Result), nil
+	case answer.Error != nil && answer.Result == nil && (named || answer.ID == nil || string(answer.ID) == "null"):
+		var failure struct {
+			Code part
+			Data struct{ ContextSlot part }
+		}
+		_ = json.Unmarshal(answer.Error, &failure) // some errors have other data
+		code, err := strconv.Atoi(string(failure.Code))
 		switch {
 		case err != nil || code == codeUnhealthy:
 			return nil, errNoAnswer
 		case code == codeMinContextSlot:
-			slot, _ := number(find(failure, "data", "contextSlot"))
+			slot, _ := failure.Data.ContextSlot.number()
 			return nil, minContextSlot(ledger.Slot(slot))
 		}
-		return f.rebuild(body, `{"jsonrpc":"2.0","error":`, failure), nil
+		return f.rebuild(body, `{"jsonrpc":"2.0","error":`, answer.Error), nil
 	}
 	return nil, errNoAnswer
 }
