@@ -32,7 +32,9 @@ func (b *backlog) cost() (cost time.Duration) {
 		cost += pastPrice
 	}
 	for _, e := range b.emissions {
-		cost += time.Duration(b.told.looks(e)) * updatePrice
+		for _, told := range b.told {
+			cost += time.Duration(told.looks(e)) * updatePrice
+		}
 	}
 	return cost
 }

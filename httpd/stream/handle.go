@@ -151,7 +151,8 @@ func (s *subscriber) resumeLocked(from ledger.Seq, wanted wants, id messageID) {
 		return
 	}
 	s.answer(`{"type":"resumed","id":%s,"from_seq":%d}`, id, from)
-	s.replayLocked(s.after(), missed, newest)
+	s.hub.countResume(missed, newest)
+	s.replayLocked(s.after(), missed)
 	if from > newest {
 		s.await(&awaits{from, time.Now().Add(s.hub.config.ResumeTimeout), id})
 	}
