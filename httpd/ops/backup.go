@@ -66,6 +66,9 @@ func (c *soleSend) Close() error {
 
 // send answers with what is as long as is said, and closes it.
 func send(ctx *fasthttp.RequestCtx, content io.ReadCloser, bytes int) {
+	if bytes < 0 && ctx.IsHead() {
+		ctx.SetConnectionClose() // fasthttp ends the chunks that a HEAD has none of: the next answer would begin with that
+	}
 	ctx.Response.ImmediateHeaderFlush = true // its length is known long before its end
 	ctx.SetBodyStream(newSentBody(content), bytes)
 }
