@@ -99,20 +99,30 @@ func OpenArchive(disk vfs.FS, dir string, limit int64, ledgers func() []string, 
 	}
 	slices.SortFunc(runs, func(r, s *run) int { return cmp.Or(cmp.Compare(r.First, s.First), cmp.Compare(s.Last, r.Last)) })
 	var held []*run
+	var needless []string
 	for _, r := range runs {
 		n := len(held)
 		if n > 0 && r.Last <= held[n-1].Last && held[n-1].lost.Load() && !r.lost.Load() { // parts that were joined, and are whole
-			a.remove(held[n-1].name)
+			needless = append(needless, held[n-1].name)
 			n--
 			held = held[:n]
 		}
 		if n == 0 || r.First > held[n-1].Last {
 			held = append(held, r)
 		} else if r.Last <= held[n-1].Last && !held[n-1].lost.Load() {
-			a.remove(r.name) // a merge was cut short
+			needless = append(needless, r.name) // a merge was cut short
 		} else {
 			a.log.Warn("a file of history is not used: another one has its blocks", "file", r.name)
 		}
+	}
+	if len(needless) > 0 {
+		// First the name of what has their blocks, which the process before may not have synced: no power cut may take both.
+		if err := disk.SyncDir(dir); err != nil {
+			return nil, fmt.Errorf("cannot sync the directory of history: %w", err)
+		}
+	}
+	for _, name := range needless {
+		a.remove(name)
 	}
 	a.runs.Store(&held)
 	a.keepWithin()

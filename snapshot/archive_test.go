@@ -170,21 +170,24 @@ func TestRunsOfAnotherLedgerAreNotUsed(t *testing.T) {
 	must(t, archived(a, blocks, false))
 }
 
-// addAll adds blocks in small groups, as a node does: what fails is tried again with the next group.
-func addAll(t *testing.T, disk vfs.FS, blocks []HeldBlock) {
+// addAll adds blocks in small groups, as a node does: what fails is tried again with the next group. It returns how many were added
+// without an error.
+func addAll(t *testing.T, disk vfs.FS, blocks []HeldBlock) (added int) {
 	a, err := OpenArchive(disk, archiveDir, 1<<30, ours, quiet)
 	if err != nil {
-		return
+		return 0
 	}
 	for n := 2; n <= len(blocks); n += 2 {
 		from := slices.IndexFunc(blocks, func(b HeldBlock) bool { return b.Block.Slot >= a.Next() })
-		if from >= 0 && from < n {
-			_ = a.Add(t.Context(), blocks[from:n], 1<<40, Pace{})
+		if from >= 0 && from < n && a.Add(t.Context(), blocks[from:n], 1<<40, Pace{}) == nil {
+			added = n
 		}
 	}
+	return added
 }
 
-// Whatever call fails, or is the last one before a crash, all that was added is held after a restart, and no unfinished file.
+// Whatever call fails, or is the last one before a crash, all that was added is held after a restart, and no unfinished file. So it is after a power cut
+// instead, and after one that follows the restart.
 func TestAnyFailedCallLeavesAWholeArchive(t *testing.T) {
 	blocks := testBlocks(0, 38)
 	vfstest.EveryCall(t, 17, vfstest.NewMemory(), map[string]vfstest.Plan{
@@ -193,16 +196,25 @@ func TestAnyFailedCallLeavesAWholeArchive(t *testing.T) {
 		"nothing goes": {Err: syscall.EIO, Lasting: true, Kinds: vfstest.KindRemove},
 		"a crash":      {Fault: vfstest.Crash},
 	}, func(t *testing.T, disk *vfstest.Memory, faulty *vfstest.Faulty, plan vfstest.Plan) {
-		addAll(t, faulty, blocks)
-		a := openTestArchive(t, disk, 1<<30)
-		n := int(a.Next()+1) / 2
-		if n < len(blocks) && !faulty.Hit() {
-			t.Fatalf("without a fault %d blocks are held", n)
-		}
-		if n > 0 {
-			if err := archived(a, blocks[:n], false); err != nil {
-				t.Fatalf("at call %d: %v", plan.Call, err)
+		added := addAll(t, faulty, blocks)
+		held := func(what string, disk *vfstest.Memory) {
+			a := openTestArchive(t, disk, 1<<30)
+			n := max(added, int(a.Next()+1)/2)
+			if n > 0 {
+				if err := archived(a, blocks[:n], false); err != nil {
+					t.Fatalf("at call %d, %s: %v", plan.Call, what, err)
+				}
 			}
+		}
+		for seed := range uint64(3) {
+			held("a power cut", disk.Crash(0.5, seed))
+		}
+		held("a restart", disk)
+		if added < len(blocks) && !faulty.Hit() {
+			t.Fatalf("without a fault %d blocks are held", added)
+		}
+		for seed := range uint64(3) {
+			held("a restart and a power cut", disk.Crash(0.5, seed))
 		}
 		addAll(t, disk, blocks)
 		if err := archived(openTestArchive(t, disk, 1<<30), blocks, false); err != nil {
