@@ -59,7 +59,7 @@ func (a *anew) wait(ctx context.Context) error {
 	if a.inVain <= 1 {
 		return nil
 	}
-	return a.pause.Wait(ctx, 0)
+	return a.pause.Wait(ctx)
 }
 
 // trouble returns what health adds to the reason why the node is not ready.

@@ -68,7 +68,7 @@ func (s *Source) Run(ctx context.Context, from *ledger.ResumePoint, emit ledger.
 		if f.verdict.Placed > before && time.Since(began) > s.config.BackoffMax {
 			f.backoff.Reset()
 		}
-		if err := f.backoff.Wait(ctx, 0); err != nil {
+		if err := f.backoff.Wait(ctx); err != nil {
 			return err
 		}
 	}

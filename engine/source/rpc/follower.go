@@ -72,7 +72,7 @@ func (f *follower) rest(ctx context.Context, why error) error {
 			f.config.Logger.Warn("the node cannot be followed now", "after_slot", uint64(f.last().Slot), "error", why)
 		}
 	}
-	return f.pause.Wait(ctx, 0)
+	return f.pause.Wait(ctx)
 }
 
 // works notes that a block came, or that there is none to come yet.

@@ -39,11 +39,8 @@ func (b *Backoff) Next() time.Duration {
 // Reset forgets all failures: something worked.
 func (b *Backoff) Reset() { b.bound = 0 }
 
-// Wait counts a failure and waits: as long as Next says, and at least so long as the node asked
-// for. It returns ctx's error if that ends first.
-func (b *Backoff) Wait(ctx context.Context, atLeast time.Duration) error {
-	return Sleep(ctx, max(b.Next(), atLeast))
-}
+// Wait counts a failure and waits as long as Next says. It returns ctx's error if that ends first.
+func (b *Backoff) Wait(ctx context.Context) error { return Sleep(ctx, b.Next()) }
 
 // Sleep waits, or returns ctx's error if that ends first.
 func Sleep(ctx context.Context, d time.Duration) error {
