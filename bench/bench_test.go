@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"ledgerd/bench/peer"
-	"ledgerd/bench/proc"
+	"ledgerd/bench/proc/proctest"
 	"ledgerd/bench/report"
 	"ledgerd/engine/cluster/natstest"
 	"ledgerd/engine/ledger/ledgertest"
@@ -38,7 +38,7 @@ func begin(m *testing.M) int {
 	}
 	dir, err := os.MkdirTemp("", "ledgerd-bench-")
 	defer os.RemoveAll(dir)
-	built, err2 := proc.Tool("", "ledgerd")
+	built, err2 := proctest.Tool("", "ledgerd")
 	program = filepath.Join(dir, "ledgerd")
 	if err := errors.Join(err, err2, os.Symlink(built, program)); err != nil {
 		panic(err)

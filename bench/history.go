@@ -58,14 +58,13 @@ func runHistory(ctx context.Context, r *Run) error {
 	}
 	known := func(int, *fasthttp.Response) error { return nil } // that the status is 200 says all
 	address, pids := load.Config{Address: g.address()}, func() []int { return []int{g.Pid()} }
-	alone := &restSubject{name: "alone", of: g.feed.Config().Accounts, write: g.writeAccount, verify: known, load: address, pids: pids, rate: float64(r.Scaled(restPace))}
+	alone := &restSubject{name: "alone", of: g.feed.Config().Accounts, ask: g.getAccount, verify: known, load: address, pids: pids, rate: float64(r.Scaled(restPace))}
 	beside := *alone
 	beside.name = "beside-history"
 	first := g.feed.Newest() - ledger.Slot(r.Scaled(historyAgo))
 	ago := &restSubject{name: "week-ago", of: r.Scaled(historyDay), verify: known, load: address, pids: pids, rate: float64(r.Scaled(historyPace)),
-		write: func(dst []byte, index int) []byte {
-			path := "/api/transaction/" + feed.Signature(first+ledger.Slot(index)).String()
-			return load.AppendGet(dst, g.address().String(), path, nil)
+		ask: func(index int) []byte {
+			return load.Get(g.address().String(), "/api/transaction/"+feed.Signature(first+ledger.Slot(index)).String(), nil)
 		}}
 	return inTurns(r,
 		func() error { return alone.round(ctx, r) },

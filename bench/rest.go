@@ -74,7 +74,7 @@ var restLimits = []string{"--rate-limit-minute", "16777215", "--rate-limit-hour"
 type restSubject struct {
 	name     string
 	of       int // how many things there are to ask for
-	write    func(dst []byte, index int) []byte
+	ask      func(index int) []byte
 	verify   func(index int, response *fasthttp.Response) error // of a response with status 200
 	pids     func() []int
 	load     load.Config // where it is asked
@@ -90,7 +90,7 @@ func (s *restSubject) index(request int) int {
 // start returns a load of the subject.
 func (s *restSubject) start(r *Run) *load.Load {
 	if s.load.Script == nil {
-		s.load.Script = load.NewScript(max(1000, r.Scaled(restRequests)), func(dst []byte, i int) []byte { return s.write(dst, s.index(i)) })
+		s.load.Script = load.NewScript(max(1000, r.Scaled(restRequests)), func(i int) []byte { return s.ask(s.index(i)) })
 	}
 	c := s.load
 	c.Dial.From, c.Connections, c.VerifyEvery = dial.Loopback(restClients), restConnections, restVerify
@@ -147,7 +147,7 @@ func startREST(ctx context.Context, r *Run, updates int, flags ...string) (*rig,
 		return nil, nil, err
 	}
 	return g, &restSubject{
-		name: "ledgerd", of: accounts, write: g.writeAccount, verify: g.verifyAccount, load: load.Config{Address: g.address()},
+		name: "ledgerd", of: accounts, ask: g.getAccount, verify: g.verifyAccount, load: load.Config{Address: g.address()},
 		pids: func() []int { return []int{g.Pid()} },
 	}, nil
 }
@@ -173,7 +173,7 @@ func withPeers(ctx context.Context, r *Run, g *rig, subjects []*restSubject) ([]
 		r.Note("%s (%s): %s", kind.Name, s.Version, kind.About)
 		subjects = append(subjects, &restSubject{
 			name: kind.Name, of: accounts, pids: s.Pids, load: load.Config{Address: s.Address},
-			write:  func(dst []byte, index int) []byte { return s.Request(dst, keyOf(index)) },
+			ask:    func(index int) []byte { return s.Request(keyOf(index)) },
 			verify: verifyPeer(answer.Body, kind.LooksUp),
 		})
 	}

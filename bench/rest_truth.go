@@ -21,9 +21,9 @@ import (
 
 func keyOf(index int) string { return feed.Key(index).String() }
 
-// writeAccount appends the request for an account, as a common client writes it.
-func (g *rig) writeAccount(dst []byte, index int) []byte {
-	return load.AppendGet(dst, g.address().String(), "/api/account/"+keyOf(index), nil)
+// getAccount returns the request for an account, as a common client writes it.
+func (g *rig) getAccount(index int) []byte {
+	return load.Get(g.address().String(), "/api/account/"+keyOf(index), nil)
 }
 
 // verifyAccount says what is wrong with a response: it is not what was true at the slot that it says it is of.

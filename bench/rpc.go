@@ -51,19 +51,19 @@ func runRPC(ctx context.Context, r *Run) error {
 	}
 	own := load.Config{Address: netip.MustParseAddrPort(said[1])}
 	pids := func() []int { return []int{g.Pid()} }
-	write := func(host string) func([]byte, int) []byte {
-		return func(dst []byte, index int) []byte {
-			return load.AppendPost(dst, host, "/", nil, rpcCall("getAccountInfo", `"`+keyOf(index)+`"`))
+	ask := func(host string) func(int) []byte {
+		return func(index int) []byte {
+			return load.Post(host, "/", nil, rpcCall("getAccountInfo", `"`+keyOf(index)+`"`))
 		}
 	}
 	subjects := []*restSubject{
-		{name: "one", of: accounts, load: own, pids: pids, write: write(said[1]), verify: g.verifyData(1)},
-		{name: "hundred", of: accounts, load: own, pids: pids, verify: g.verifyData(rpcHundred), accounts: rpcHundred, write: func(dst []byte, index int) []byte {
+		{name: "one", of: accounts, load: own, pids: pids, ask: ask(said[1]), verify: g.verifyData(1)},
+		{name: "hundred", of: accounts, load: own, pids: pids, verify: g.verifyData(rpcHundred), accounts: rpcHundred, ask: func(index int) []byte {
 			keys := make([]string, rpcHundred)
 			for i := range keys {
 				keys[i] = `"` + keyOf((index+i)%accounts) + `"`
 			}
-			return load.AppendPost(dst, said[1], "/", http.Header{"Accept-Encoding": {"identity"}}, rpcCall("getMultipleAccounts", "["+strings.Join(keys, ",")+"]"))
+			return load.Post(said[1], "/", http.Header{"Accept-Encoding": {"identity"}}, rpcCall("getMultipleAccounts", "["+strings.Join(keys, ",")+"]"))
 		}},
 	}
 	if r.Peers {
@@ -72,7 +72,7 @@ func runRPC(ctx context.Context, r *Run) error {
 			return err
 		}
 		subjects = append(subjects, &restSubject{
-			name: "bare", of: accounts, load: load.Config{Address: bare.Address}, pids: bare.Pids, write: write(bare.Address.String()),
+			name: "bare", of: accounts, load: load.Config{Address: bare.Address}, pids: bare.Pids, ask: ask(bare.Address.String()),
 			verify: func(_ int, response *fasthttp.Response) error { return g.verifyData(1)(0, response) },
 		})
 	}

@@ -39,8 +39,8 @@ func runStorm(ctx context.Context, r *Run) error {
 		return err
 	}
 	config := load.Config{Address: g.address(), Connections: stormPollers, Dial: dial.Dialer{From: dial.Loopback(4)}} // one may have a hundred connections
-	config.Script = load.NewScript(stormRequests, func(dst []byte, i int) []byte {
-		return g.writeAccount(dst, i*7919%g.feed.Config().Accounts)
+	config.Script = load.NewScript(stormRequests, func(i int) []byte {
+		return g.getAccount(i * 7919 % g.feed.Config().Accounts)
 	})
 	s := &storm{r, g, load.New(config)}
 	defer s.poll.Close()

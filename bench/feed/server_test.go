@@ -10,6 +10,7 @@ import (
 	"ledgerd/bench/feed"
 	"ledgerd/bench/listen"
 	"ledgerd/bench/proc"
+	"ledgerd/bench/proc/proctest"
 	"ledgerd/engine/ledger"
 	"ledgerd/engine/ledger/ledgertest"
 )
@@ -19,7 +20,7 @@ var must = ledgertest.Must
 // A server that reads the feed holds the ledger and sends every update once.
 func TestServerReadsTheFeed(t *testing.T) {
 	t.Parallel()
-	program, err := proc.Tool("", "ledgerd")
+	program, err := proctest.Tool("", "ledgerd")
 	must(t, err)
 	s, err := proc.Start(t.Context(), program, nil, proc.Options{Dir: t.TempDir()})
 	must(t, err)

@@ -27,8 +27,8 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // numbered is a script that asks for /0, /1 and so on.
 func numbered(count int) Script {
-	return NewScript(count, func(dst []byte, i int) []byte {
-		return AppendGet(dst, "127.0.0.1:1", fmt.Sprintf("/%d", i), nil)
+	return NewScript(count, func(i int) []byte {
+		return Get("127.0.0.1:1", fmt.Sprintf("/%d", i), nil)
 	})
 }
 

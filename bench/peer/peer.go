@@ -100,15 +100,15 @@ type Server struct {
 
 	// Of one that answers.
 
-	request func(dst []byte, key string) []byte // nil: as ledgerd is asked
+	request func(key string) []byte // nil: as ledgerd is asked
 }
 
-// Request appends what asks for a record. All are asked with the same fields.
-func (s *Server) Request(dst []byte, key string) []byte {
+// Request returns what asks for a record. All are asked with the same fields.
+func (s *Server) Request(key string) []byte {
 	if s.request != nil {
-		return s.request(dst, key)
+		return s.request(key)
 	}
-	return load.AppendGet(dst, s.Address.String(), "/api/account/"+key, nil)
+	return load.Get(s.Address.String(), "/api/account/"+key, nil)
 }
 
 // Pid is the process that was started first.

@@ -44,8 +44,8 @@ func startWebdis(ctx context.Context, c *Config, p *Peer) (*Server, error) {
 	}
 	s.Version = "webdis over " + redis.Version // it does not say its own
 	s.pids, s.stop = append(s.pids, redis.Pid()), append(s.stop, stop)
-	s.request = func(dst []byte, key string) []byte { // the value as it is, without JSON around it
-		return load.AppendGet(dst, s.Address.String(), "/GET/"+key+".txt", nil)
+	s.request = func(key string) []byte { // the value as it is, without JSON around it
+		return load.Get(s.Address.String(), "/GET/"+key+".txt", nil)
 	}
 	return s, nil
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"syscall"
@@ -136,4 +137,15 @@ func (p *Process) Failure(what string) error {
 		what += "; it said: " + said
 	}
 	return errors.New(what)
+}
+
+// Find returns the program of a name that lies beside another one, or else that on the search path, or else that where Debian keeps
+// servers.
+func Find(name, beside string) (found string, err error) {
+	for _, place := range []string{filepath.Join(filepath.Dir(beside), name), name, filepath.Join("/usr/sbin", name)} {
+		if found, err = exec.LookPath(place); err == nil {
+			return found, nil
+		}
+	}
+	return "", err
 }

@@ -9,13 +9,14 @@ import (
 	"testing"
 	"time"
 
+	"ledgerd/bench/proc/proctest"
 	"ledgerd/engine/ledger/ledgertest"
 )
 
 var must = ledgertest.Must
 
 // built returns the ledgerd that all tests start.
-var built = sync.OnceValues(func() (string, error) { return Tool("", "ledgerd") })
+var built = sync.OnceValues(func() (string, error) { return proctest.Tool("", "ledgerd") })
 
 // program returns the ledgerd, or fails the test.
 func program(t *testing.T) string {

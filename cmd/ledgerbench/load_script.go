@@ -105,12 +105,12 @@ func (c *loadCommand) config(ctx context.Context) (load.Config, error) {
 	if c.calls != nil {
 		paths, count = c.calls, min(scriptRequests, len(c.calls)*len(c.headers))
 	}
-	config.Script = load.NewScript(count, func(dst []byte, i int) []byte {
+	config.Script = load.NewScript(count, func(i int) []byte {
 		header := c.headers[(i%len(paths)+i/len(paths))%len(c.headers)] // so that each path is asked for with each key
 		if c.calls != nil {
-			return load.AppendPost(dst, c.node.URL.Host, c.rpcPath(), header, c.calls[i%len(paths)])
+			return load.Post(c.node.URL.Host, c.rpcPath(), header, c.calls[i%len(paths)])
 		}
-		return load.AppendGet(dst, c.node.URL.Host, paths[i%len(paths)], header)
+		return load.Get(c.node.URL.Host, paths[i%len(paths)], header)
 	})
 	if c.Verify {
 		config.Verify = newVerifier(paths).verify

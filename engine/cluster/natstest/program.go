@@ -9,7 +9,7 @@ import (
 	"sync"
 	"testing"
 
-	"ledgerd/bench/proc"
+	"ledgerd/bench/proc/proctest"
 )
 
 // program returns the path of the nats-server that the module in bench/peer/nats pins, in its variant with short elections.
@@ -23,7 +23,7 @@ var program = sync.OnceValues(func() (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("cannot find the module: %w", err)
 	}
-	return proc.Tool(filepath.Join(filepath.Dir(string(module)), "bench", "peer", "nats"), tool)
+	return proctest.Tool(filepath.Join(filepath.Dir(string(module)), "bench", "peer", "nats"), tool)
 })
 
 // Program returns the path of the pinned nats-server.

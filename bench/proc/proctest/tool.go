@@ -1,11 +1,11 @@
-package proc
+// Package proctest builds the programs that tests start.
+package proctest
 
 import (
 	"errors"
 	"fmt"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
 )
 
@@ -20,15 +20,4 @@ func Tool(dir, name string) (program string, err error) {
 		err = fmt.Errorf("cannot build %s: %w: %s", name, err, failed.Stderr)
 	}
 	return strings.TrimSpace(string(said)), err
-}
-
-// Find returns the program of a name that lies beside another one, or else that on the search path, or else that where Debian keeps
-// servers.
-func Find(name, beside string) (found string, err error) {
-	for _, place := range []string{filepath.Join(filepath.Dir(beside), name), name, filepath.Join("/usr/sbin", name)} {
-		if found, err = exec.LookPath(place); err == nil {
-			return found, nil
-		}
-	}
-	return "", err
 }
