@@ -66,6 +66,12 @@ func (s *secured) handle(ctx *fasthttp.RequestCtx) {
 	}
 	s.mu.Unlock()
 	ctx.Response.Header.Set("X-Ledger-Slot", fmt.Sprint(slot))
+	if string(ctx.Request.Header.Peek("Accept-Encoding")) == "gzip" {
+		defer func() {
+			ctx.Response.Header.Set("Content-Encoding", "gzip")
+			ctx.SetBody(fasthttp.AppendGzipBytes(nil, ctx.Response.Body()))
+		}()
+	}
 	switch path := string(ctx.Path()); path {
 	case "/api/chunked":
 		ctx.SetBodyStreamWriter(func(w *bufio.Writer) {
@@ -149,6 +155,8 @@ func TestLoadAsksAsItIsTold(t *testing.T) {
 			func(f *loadFigures) bool {
 				return f.Requests.Gone > 0 && f.Requests.Failed == 0 && f.Requests.OK+f.Requests.Gone == 50
 			}},
+		"compressed": {"-n 20 --slo failed=0 --verify -H Accept-Encoding:gzip -H If-None-Match:x", exitOK, "20 due, 20 sent", nil, nil,
+			func(f *loadFigures) bool { return f.Requests.OK+f.Requests.Gone == 20 }},
 		"falling slots": {"-n 20 -c 1 --rate max --path /falls --verify", exitFailure, "the slot is below that of the response before", nil, []string{"/api/falls"},
 			func(f *loadFigures) bool { return f.Requests.Failed == 19 && len(f.Wrong) == 1 }},
 		"no body":      {"-n 20 --path /nothing --verify", exitOK, "20 ok", nil, []string{"/api/nothing"}, nil},

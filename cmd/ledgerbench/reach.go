@@ -25,6 +25,7 @@ type reach struct {
 	Timeout time.Duration `group:"Connection:" help:"How long connecting may take, and a response." default:"10s"`
 
 	headers []http.Header // of connections or requests in turns
+	fields  http.Header   // of what is asked beside
 	dialer  dial.Dialer
 	client  *http.Client // to ask the server what there is, without fields
 	node    *load.Node
@@ -52,7 +53,10 @@ func (r *reach) parse() (err error) {
 	r.client = &http.Client{Timeout: r.Timeout, Transport: &http.Transport{
 		TLSClientConfig: secure, DialContext: func(ctx context.Context, _, address string) (net.Conn, error) { return first.Dial(ctx, 0, address) },
 	}}
-	if r.node, err = load.NewNode(base, client.Options{HTTP: r.client, Header: r.headers[0]}); err != nil {
+	r.fields = r.headers[0].Clone()
+	r.fields.Del("Accept-Encoding") // here all is to be understood
+	r.fields.Del("If-None-Match")
+	if r.node, err = load.NewNode(base, client.Options{HTTP: r.client, Header: r.fields}); err != nil {
 		return err
 	}
 	if r.dialer.Unix != "" {
@@ -92,7 +96,7 @@ func (r *reach) try(path, body string) error {
 	if err != nil {
 		return err
 	}
-	request.Header, request.Host = r.headers[0].Clone(), r.headers[0].Get("Host") // "": that of the URL
+	request.Header, request.Host = r.fields.Clone(), r.fields.Get("Host") // "": that of the URL
 	if body != "" {
 		request.Header.Set("Content-Type", "application/json")
 	}
