@@ -37,6 +37,11 @@ func (s *Sequencer) Handle(ev ledger.Event) error {
 	if err := s.decide(ev); err != nil {
 		return err
 	}
+	return s.goOn()
+}
+
+// goOn applies events that were kept back, as far as there is room.
+func (s *Sequencer) goOn() error {
 	for s.Paused() && !s.overflows() {
 		next := s.backlog[0]
 		s.backlog[0] = nil

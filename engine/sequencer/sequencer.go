@@ -116,8 +116,14 @@ func (s *Sequencer) ResumeSource() {
 func (s *Sequencer) MayLearn() bool { return s.chain.Tip != nil && !s.Paused() && !s.overflows() }
 
 // EndOfInput applies the gap rule to the blocks of a finite source that still wait, and finalizes the tip if the source
-// never emitted a status. It returns a chain.RefusedError where events are still kept back.
+// never emitted a status, before that too where events are kept back. It returns a chain.RefusedError where events are still kept back.
 func (s *Sequencer) EndOfInput() error {
+	if s.Paused() {
+		s.finalizeByDepth(0)
+		if err := s.goOn(); err != nil {
+			return err
+		}
+	}
 	if err := s.passGaps(true); err != nil {
 		return err
 	}
