@@ -11,7 +11,6 @@ import (
 	"encoding/pem"
 	"errors"
 	"fmt"
-	"io"
 	"math/big"
 	"net"
 	"net/http"
@@ -147,14 +146,6 @@ func TestTLS(t *testing.T) {
 	if _, _, err := status(with(&tls.Config{MaxVersion: tls.VersionTLS11}), n.base+"/health"); err == nil {
 		t.Error("TLS 1.1 was accepted")
 	}
-	r, err := client.Get(strings.Replace(n.base, "https", "http", 1) + "/health")
-	ledgertest.Must(t, err)
-	body, err := io.ReadAll(r.Body)
-	ledgertest.Must(t, err)
-	if r.StatusCode != http.StatusBadRequest || !strings.Contains(string(body), "this port speaks HTTPS") {
-		t.Errorf("without TLS: %d %s", r.StatusCode, body)
-	}
-
 	lib, err := clientlib.New(n.base, clientlib.Options{HTTP: plain})
 	ledgertest.Must(t, err)
 	following, stop := context.WithTimeout(t.Context(), patience)
