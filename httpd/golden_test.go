@@ -162,9 +162,7 @@ func serveLimits(t *testing.T, limits []string, at *time.Time) *harness {
 		c.PerMinute, _ = strconv.Atoi(limits[0])
 		c.PerHour, _ = strconv.Atoi(limits[1])
 		*at, c.Now = now, func() time.Time { return *at }
-		c.Identity = &ratelimit.Identity{
-			TrustedProxies: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}, Exempt: []netip.Prefix{netip.MustParsePrefix("172.16.0.0/12")},
-		}
+		c.Identity = ratelimit.NewIdentity([]netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}, []netip.Prefix{netip.MustParsePrefix("172.16.0.0/12")})
 	})
 }
 

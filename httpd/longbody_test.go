@@ -160,7 +160,7 @@ func TestAnswersThatNobodyReadsAreBounded(t *testing.T) {
 	list := "/api/accounts/program/" + program.String()
 	h := servePipes(t, func(c *Config) {
 		c.Ledger, c.Memory = l, budget.New(1_600_000)
-		c.Identity = &ratelimit.Identity{TrustedProxies: []netip.Prefix{ratelimit.UnixPeers}}
+		c.Identity = ratelimit.NewIdentity([]netip.Prefix{ratelimit.UnixPeers}, nil)
 	})
 	for range 10 { // whose buffers are used again
 		h.get(list)
@@ -225,7 +225,7 @@ func TestNoClientHoldsTheAnswersOfAll(t *testing.T) {
 	list := "/api/accounts/program/" + program.String()
 	h := servePipes(t, func(c *Config) {
 		c.Ledger, c.Memory = l, budget.New(limit)
-		c.Identity = &ratelimit.Identity{TrustedProxies: []netip.Prefix{ratelimit.UnixPeers}, Exempt: []netip.Prefix{netip.MustParsePrefix("192.0.2.9/32")}}
+		c.Identity = ratelimit.NewIdentity([]netip.Prefix{ratelimit.UnixPeers}, []netip.Prefix{netip.MustParsePrefix("192.0.2.9/32")})
 	})
 	status := func(client, target string) string {
 		c := h.dial("")

@@ -26,7 +26,7 @@ func TestUpgradeHandsOverTheConnection(t *testing.T) {
 		const frame = "\x81\x83\x00\n\x00\nabc" // a masked text frame
 		called, ended := make(chan ratelimit.Client, 1), make(chan struct{})
 		w := serveTCP(t, func(c *Config) {
-			c.Identity = &ratelimit.Identity{Exempt: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}
+			c.Identity = ratelimit.NewIdentity(nil, []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")})
 			c.Upgrade = func(ctx *fasthttp.RequestCtx, client ratelimit.Client) {
 				called <- client
 				ctx.SetStatusCode(http.StatusSwitchingProtocols)

@@ -280,7 +280,7 @@ func (c *serveCommand) assemble(ctx context.Context, n *node) error {
 		set.RegisterMetricsWriter(n.accessLog.WriteMetrics)
 	}
 	write := writeMetrics(set)
-	identity := &ratelimit.Identity{TrustedProxies: c.TrustedProxies}
+	identity := ratelimit.NewIdentity(c.TrustedProxies, nil)
 	n.public = httpd.New(httpd.Config{
 		Ledger: answers{n.engine, n}, Version: build.Version, RPCPort: n.rpcPort(), Upgrade: n.hub.Upgrade, Refuse: n.hub.Refuse, MayUpgrade: n.hub.HasHead,
 		Keys: n.keys, Memory: memory, Metrics: set, WriteMetrics: write, AccessLog: n.accessLog, Turn: giveway.Turn,

@@ -40,10 +40,15 @@ var UnixPeers netip.Prefix
 
 // Identity tells clients and peers apart by their addresses.
 type Identity struct {
-	TrustedProxies []netip.Prefix
-	Exempt         []netip.Prefix
+	trusted []netip.Prefix
+	exempt  atomic.Pointer[[]netip.Prefix] // nil: nobody is
+}
 
-	exempt atomic.Pointer[[]netip.Prefix] // instead of Exempt; nil: it did not change
+// NewIdentity returns an Identity that trusts some proxies, and exempts some networks.
+func NewIdentity(trustedProxies, exempt []netip.Prefix) *Identity {
+	i := &Identity{trusted: trustedProxies}
+	i.SetExempt(exempt)
+	return i
 }
 
 // SetExempt changes who is exempt: new connections, and requests behind trusted proxies.
@@ -51,15 +56,15 @@ func (i *Identity) SetExempt(networks []netip.Prefix) { i.exempt.Store(&networks
 
 // exemptNow returns who is exempt.
 func (i *Identity) exemptNow() []netip.Prefix {
-	if changed := i.exempt.Load(); changed != nil {
-		return *changed
+	if networks := i.exempt.Load(); networks != nil {
+		return *networks
 	}
-	return i.Exempt
+	return nil
 }
 
 // Favors reports whether a network holds an address that is exempt, or of a trusted proxy.
 func (i *Identity) Favors(network netip.Prefix) bool {
-	return slices.ContainsFunc(i.exemptNow(), network.Overlaps) || slices.ContainsFunc(i.TrustedProxies, network.Overlaps)
+	return slices.ContainsFunc(i.exemptNow(), network.Overlaps) || slices.ContainsFunc(i.trusted, network.Overlaps)
 }
 
 // PeerOf returns the peer with a socket address.
@@ -68,7 +73,7 @@ func (i *Identity) PeerOf(a net.Addr) Peer {
 	if tcp, ok := a.(*net.TCPAddr); ok {
 		addr = tcp.AddrPort().Addr().Unmap().WithZone("")
 	}
-	return Peer{Client: i.clientAt(addr), Trusted: within(addr, i.TrustedProxies)}
+	return Peer{Client: i.clientAt(addr), Trusted: within(addr, i.trusted)}
 }
 
 // clientAt returns the client with an address.
@@ -98,7 +103,7 @@ func (i *Identity) ClientOf(p Peer, h *fasthttp.RequestHeader) Client {
 				return p.Client
 			}
 			found = i.clientAt(addr)
-			if !within(addr, i.TrustedProxies) {
+			if !within(addr, i.trusted) {
 				return found
 			}
 			line = line[:max(comma, 0)]

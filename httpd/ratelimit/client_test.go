@@ -13,10 +13,8 @@ import (
 )
 
 func testIdentity() *Identity {
-	return &Identity{
-		TrustedProxies: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("fd00::/8"), UnixPeers},
-		Exempt:         []netip.Prefix{netip.MustParsePrefix("192.0.2.128/25"), netip.MustParsePrefix("2001:db8:1::1/128")},
-	}
+	return NewIdentity([]netip.Prefix{netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("fd00::/8"), UnixPeers},
+		[]netip.Prefix{netip.MustParsePrefix("192.0.2.128/25"), netip.MustParsePrefix("2001:db8:1::1/128")})
 }
 
 // G3, F43: TestClientBehindProxies checks whom a request is counted for.

@@ -38,10 +38,8 @@ func (l *scriptedListener) Accept() (net.Conn, error) {
 
 func listen(script ...error) (*scriptedListener, *listener) {
 	inner := &scriptedListener{fasthttputil.NewInmemoryListener(), script}
-	config := Config{MaxConns: 5, MaxConnsPerClient: 2, Identity: &ratelimit.Identity{
-		TrustedProxies: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/24")},
-		Exempt:         []netip.Prefix{netip.MustParsePrefix("10.0.1.0/24")},
-	}}.WithDefaults()
+	identity := ratelimit.NewIdentity([]netip.Prefix{netip.MustParsePrefix("10.0.0.0/24")}, []netip.Prefix{netip.MustParsePrefix("10.0.1.0/24")})
+	config := Config{MaxConns: 5, MaxConnsPerClient: 2, Identity: identity}.WithDefaults()
 	return inner, newListener(inner, &config, newCaps(&config, new(Counts)))
 }
 
