@@ -45,7 +45,7 @@ type Source interface {
 type Config struct {
 	Source    Source
 	Shared    ingest.SharedLog    // the log that the node follows, and writes when it is its turn; nil: the node is alone
-	Dir       *datadir.Dir        // it is bound to what is held of the ledger; nil: all but data is, and nothing is kept, as in tests
+	Dir       *datadir.Dir        // it is bound to what is held of the ledger
 	Shards    int                 // 0: one for each core
 	Retention sequencer.Retention // 0: 9000 slots, 2 GiB; an eighth of MemoryLimit, if that is less
 	Fetcher   ledger.Fetcher      // where accounts are fetched that are asked for and not held; nil: nowhere
@@ -89,8 +89,8 @@ type Engine struct {
 	history *published.History
 	writer  *ingest.Writer
 	fill    *fill.Filler                   // nil: nothing is fetched
-	log     atomic.Pointer[wal.Log]        // nil without a directory, and until it is replayed
-	store   atomic.Pointer[snapshot.Store] // nil without a directory, and until recovery begins
+	log     atomic.Pointer[wal.Log]        // nil until it is replayed
+	store   atomic.Pointer[snapshot.Store] // nil until recovery begins
 	started time.Time
 
 	progress     progress
@@ -121,7 +121,7 @@ func New(c Config) *Engine {
 		}
 		e.shards = append(e.shards, s)
 	}
-	if c.Dir != nil && c.HistoryBytes > 0 {
+	if c.HistoryBytes > 0 {
 		c.Retention.Kept = e.archivedBelow
 	}
 	e.history = published.NewHistory(e.board, c.Dir)
@@ -158,25 +158,22 @@ func New(c Config) *Engine {
 
 // learnDir takes over what the data directory says of the ledger.
 func (e *Engine) learnDir(info ledger.SourceInfo) {
-	var covers reader.Coverage
-	if d := e.config.Dir; d != nil {
-		e.data.Store(d.Data())
-		e.seq.Bind(d.CheckRoot, d.Statuses(), d.SkipsVotes(), d.Data())
-		covers.Filter, covers.SkipVotes = d.Filter(), d.SkipsVotes()
-		if e.config.Source == nil || d.Imported() != nil && !info.GapsAllowed {
-			info.Complete = d.ShowsAll()
-		}
-		if id, f := d.Cluster(); id != "" {
-			info.Identity, info.Complete, info.Live = f.Source, f.Complete, f.Live
-		}
+	d := e.config.Dir
+	e.data.Store(d.Data())
+	e.seq.Bind(d.CheckRoot, d.Statuses(), d.SkipsVotes(), d.Data())
+	if e.config.Source == nil || d.Imported() != nil && !info.GapsAllowed {
+		info.Complete = d.ShowsAll()
 	}
-	covers.ShowsAll, covers.Complete = info.Complete, info.Complete && covers.Filter == nil
-	if covers.Filter != nil {
+	if id, f := d.Cluster(); id != "" {
+		info.Identity, info.Complete, info.Live = f.Source, f.Complete, f.Live
+	}
+	filter := d.Filter()
+	if filter != nil {
 		for _, s := range e.shards {
-			s.SetFilter(covers.Filter)
+			s.SetFilter(filter)
 		}
 	}
-	e.Cover(covers)
+	e.Cover(reader.Coverage{ShowsAll: info.Complete, Complete: info.Complete && filter == nil, Filter: filter, SkipVotes: d.SkipsVotes()})
 	e.info.Store(&info)
 }
 
@@ -291,7 +288,7 @@ func (e *Engine) lacks(a *ledger.Account) bool {
 // Head returns the newest published head, nil before the first and after the node fenced itself off.
 func (e *Engine) Head() *ledger.Head { return e.board.Head() }
 
-// Oldest returns the oldest seq that Past can begin after. Without a log it returns the greatest seq.
+// Oldest returns the oldest seq that Past can begin after, the greatest seq before there is one.
 func (e *Engine) Oldest() ledger.Seq { return e.history.Oldest() }
 
 // Past returns a function that reads publications back from the log; see published.History.

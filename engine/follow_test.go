@@ -25,13 +25,9 @@ type clusterNode struct {
 	*member
 }
 
-// startMember runs an engine over a shared log and, where it has one, a source. Without a directory it gets one on a disk of
-// its own.
+// startMember runs an engine over a shared log and, where it has one, a source.
 func startMember(t *testing.T, l *sharedLedger, source Source, c Config) clusterNode {
 	t.Helper()
-	if c.Dir == nil {
-		c = onDisk(t, vfstest.NewMemory(), c)
-	}
 	n, err := tryMember(t, l, source, c)
 	must(t, err)
 	return n
@@ -39,10 +35,10 @@ func startMember(t *testing.T, l *sharedLedger, source Source, c Config) cluster
 
 // tryMember is startMember on a disk that may fail.
 func tryMember(t *testing.T, l *sharedLedger, source Source, c Config) (clusterNode, error) {
+	n := clusterNode{newSubject(t, source, &c), &member{log: l, cut: l.unreachable}}
 	if err := c.Dir.BindCluster("the ledger", datadir.FactsOf(l.info, nil, nil, false)); err != nil {
 		return clusterNode{}, err
 	}
-	n := clusterNode{newSubject(t, source, &c), &member{log: l, cut: l.unreachable}}
 	c.Shared = n.member
 	n.run(c, func(p *ledger.Publication) bool { return n.Engine.Head() == p.Head }) // else it is only told, before the first head
 	return n, nil

@@ -82,9 +82,11 @@ func startSource(t *testing.T, source Source, c Config) *subject {
 	return n
 }
 
-// newSubject returns an engine that does not run yet, over a source, nil for none.
+// newSubject returns an engine that does not run yet, over a source, nil for none. Without a directory it gets one on a disk of its own.
 func newSubject(t *testing.T, source Source, c *Config) *subject {
-	c.Source = source
+	if c.Source = source; c.Dir == nil {
+		*c = onDisk(t, vfstest.NewMemory(), *c)
+	}
 	n := &subject{t: t, ended: make(chan struct{})}
 	n.source, _ = source.(*script)
 	return n

@@ -122,6 +122,6 @@ func TestLogOfVersionOneIsGoneOnWith(t *testing.T) {
 // A machine of little memory holds fewer blocks than were asked for; one of much holds those.
 func TestBlocksOfThePastTakeAShareOfTheMemory(t *testing.T) {
 	for limit, want := range map[int64]int{0: 2 << 30, 256 << 20: 32 << 20, 64 << 30: 2 << 30} {
-		ledgertest.Equal(t, New(Config{MemoryLimit: limit}).config.Retention.Bytes, want, "bytes of blocks within %d bytes of memory", limit)
+		ledgertest.Equal(t, New(onDisk(t, vfstest.NewMemory(), Config{MemoryLimit: limit})).config.Retention.Bytes, want, "bytes of blocks within %d bytes of memory", limit)
 	}
 }

@@ -32,10 +32,8 @@ type recovery struct {
 // or when a shard breaks; then run returns the error of the shard.
 func (r *recovery) run(ctx context.Context, use func(context.Context) error) error {
 	begun := time.Now()
-	if r.node.config.Dir != nil {
-		if err := r.restore(ctx); err != nil {
-			return unlessEnded(ctx, fmt.Errorf("cannot recover: %w", err))
-		}
+	if err := r.restore(ctx); err != nil {
+		return unlessEnded(ctx, fmt.Errorf("cannot recover: %w", err))
 	}
 	// The shards outlive the sequencer, which needs them for its last commit.
 	background, stopShards := context.WithCancel(context.Background())
@@ -44,13 +42,10 @@ func (r *recovery) run(ctx context.Context, use func(context.Context) error) err
 	for _, s := range r.node.shards {
 		shards.Go(func() error { return s.Run(broken) })
 	}
-	var err error
-	if r.node.config.Dir != nil {
-		if err = r.catchUp(ctx, begun); err != nil {
-			err = fmt.Errorf("cannot recover: %w", err)
-		}
-	}
-	if err == nil {
+	err := r.catchUp(ctx, begun)
+	if err != nil {
+		err = fmt.Errorf("cannot recover: %w", err)
+	} else {
 		using, end := context.WithCancel(ctx)
 		forget := context.AfterFunc(broken, end)
 		err = use(using)

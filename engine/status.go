@@ -25,9 +25,7 @@ func (e *Engine) Status() ledger.NodeStatus {
 		s.Degraded = "history files are damaged, and their blocks may not be indexed: " + strings.Join(lost, ", ")
 	}
 	_, s.NotReady = e.board.Answerable()
-	if e.config.Dir != nil {
-		s.NodeID = e.config.Dir.NodeID()
-	}
+	s.NodeID = e.config.Dir.NodeID()
 	if e.config.Source != nil {
 		s.Peers = e.config.Source.Peers()
 	}
@@ -147,7 +145,7 @@ type Stats struct {
 	LostHistory  int           // history files that are damaged
 	HistoryBytes int64         // of the files of the archive
 	HistoryFrom  ledger.Slot   // the oldest slot from which on all blocks are held, in memory or in the archive
-	Recovery     time.Duration // how long recovery took; 0 without a data directory
+	Recovery     time.Duration // how long recovery took
 	// DiskPauses is how often ingest paused because of a full disk.
 	DiskPauses uint64
 	// MinFreeBytes is how much of the disk must be free so that ingest does not pause.

@@ -49,7 +49,7 @@ func (w *Writer) makeDurable(ctx context.Context, b *batch) error {
 	if err := w.Board.FenceError(); err != nil {
 		return err
 	}
-	if w.Dir != nil && len(b.Records) > 0 {
+	if len(b.Records) > 0 {
 		if err := w.requireFree(w.MinFreeBytes); err != nil {
 			return err
 		}
@@ -63,10 +63,8 @@ func (w *Writer) makeDurable(ctx context.Context, b *batch) error {
 	if err := w.share(ctx, b); err != nil {
 		return err
 	}
-	if w.wal != nil {
-		if err := w.wal.Commit(b.Records); err != nil {
-			return diskFailed(b.slot(), err)
-		}
+	if err := w.wal.Commit(b.Records); err != nil {
+		return diskFailed(b.slot(), err)
 	}
 	return w.Board.FenceError()
 }
@@ -104,11 +102,8 @@ var errResigned = fmt.Errorf("%w: its disk was full, and it let another one writ
 // note saves in the data directory what no record of the log says: that the source emits statuses,
 // before that has an effect, and the root, once it is durable.
 func (w *Writer) note(b *batch) error {
-	if w.Dir == nil {
-		return nil
-	}
 	var root ledger.Opt[ledger.Hash]
-	durable := w.Sync == wal.Always || w.wal != nil && w.wal.Stats().DurableSlot > 0
+	durable := w.Sync == wal.Always || w.wal.Stats().DurableSlot > 0
 	if h := w.Board.Head(); h != nil && h.HasBlock && durable {
 		root = b.Root
 	}

@@ -76,10 +76,7 @@ func (l *loop) run(ctx context.Context, stopFeeding func()) error {
 	defer close(l.batches)
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
-	in := inputs{events: l.feed, calls: l.calls, fenced: l.writer.Board.Fenced()}
-	if l.writer.wal != nil {
-		in.logFailed = l.writer.wal.Failed()
-	}
+	in := inputs{events: l.feed, calls: l.calls, fenced: l.writer.Board.Fenced(), logFailed: l.writer.wal.Failed()}
 	for {
 		timer.Reset(l.nextWork(time.Now()))
 		err := l.next(ctx, &in, timer.C)

@@ -52,7 +52,7 @@ type SnapshotStats struct {
 type snapshotter struct {
 	writer *Writer
 	seq    *sequencer.Sequencer
-	store  *snapshot.Store // nil: none are taken
+	store  *snapshot.Store
 
 	due     time.Time
 	logged  wal.Position   // where the log ended when the newest was begun
@@ -76,7 +76,7 @@ func newSnapshotter(w *Writer, seq *sequencer.Sequencer, r *Recovered) *snapshot
 // possible reports whether there is a finalized block that no snapshot is of, and no snapshot is being taken.
 func (s *snapshotter) possible() bool {
 	n := s.seq.Chain().Finalized
-	return s.store != nil && (s.writer.Source != nil || s.writer.Shared != nil) && !s.writer.halted() &&
+	return (s.writer.Source != nil || s.writer.Shared != nil) && !s.writer.halted() &&
 		n != nil && !n.Base && !s.writer.figures.Load().Running && n.Version != s.version
 }
 

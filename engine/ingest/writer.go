@@ -43,7 +43,7 @@ type Source interface {
 type Config struct {
 	Source  Source           // nil: no event comes
 	Shared  SharedLog        // nil: the node is alone
-	Dir     *datadir.Dir     // of the own log; nil: nothing is kept
+	Dir     *datadir.Dir     // of the own log
 	Shards  []*shard.Shard   // a snapshot is of their state
 	Filler  *fill.Filler     // nil: nothing is fetched
 	Board   *published.Board // shows what is durable
@@ -65,14 +65,14 @@ type Config struct {
 // Recovered is what a recovery found.
 type Recovered struct {
 	Source ledger.SourceInfo // of the ledger, by the source or by the data directory
-	Log    *wal.Log          // the own log, to be settled; nil: there is none, and no snapshot is taken
+	Log    *wal.Log          // the own log, to be settled
 	Point  ledger.LogPoint   // the same point in the shared log
 
-	Store    *snapshot.Store // nil: no snapshot is taken
-	Snapshot *snapshot.Meta  // that the recovery began with; nil: none
-	Bytes    int64           // of its file
-	Position wal.Position    // in the own log, of its record
-	Damaged  uint64          // snapshots that were skipped
+	Store    *snapshot.Store
+	Snapshot *snapshot.Meta // that the recovery began with; nil: none
+	Bytes    int64          // of its file
+	Position wal.Position   // in the own log, of its record
+	Damaged  uint64         // snapshots that were skipped
 }
 
 // Writer writes one node's log and publishes what it wrote.
@@ -121,10 +121,8 @@ func (w *Writer) Run(ctx context.Context, seq *sequencer.Sequencer, r Recovered)
 
 // ingest settles the log and runs the loop and the feeder until ctx ends or one of them fails.
 func (w *Writer) ingest(ctx context.Context, l *loop, r *Recovered) error {
-	if w.wal != nil {
-		if err := w.waitForSpace(ctx, w.wal.Settle); err != nil {
-			return fmt.Errorf("cannot go on with the log: %w", err)
-		}
+	if err := w.waitForSpace(ctx, w.wal.Settle); err != nil {
+		return fmt.Errorf("cannot go on with the log: %w", err)
 	}
 	l.publishRecovered()
 	f := feeder{loop: l, from: w.ResumePoint()}

@@ -14,16 +14,16 @@ import (
 	"ledgerd/snapshot/wal"
 )
 
-// History finds where in the log to begin for a client that resumes after a seq. Without a log it finds nothing.
+// History finds where in the log to begin for a client that resumes after a seq.
 type History struct {
 	board *Board
-	dir   *datadir.Dir // of the log; nil: there is none
+	dir   *datadir.Dir // of the log
 
 	mu     sync.Mutex
 	points []snapshot.Point // oldest first
 }
 
-// NewHistory returns a history without a point, of the log in a data directory, nil if there is none.
+// NewHistory returns a history without a point, of the log in a data directory.
 func NewHistory(board *Board, dir *datadir.Dir) *History { return &History{board: board, dir: dir} }
 
 // Add records which block is final after a publication.
@@ -72,12 +72,11 @@ func (h *History) before(seq ledger.Seq) (snapshot.Point, bool) {
 	return h.points[n-1], true
 }
 
-// Oldest returns the oldest seq that Past can begin after. Without a log it returns the greatest
-// seq.
+// Oldest returns the oldest seq that Past can begin after, the greatest seq before there is one.
 func (h *History) Oldest() ledger.Seq {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.dir == nil || len(h.points) == 0 {
+	if len(h.points) == 0 {
 		return ledger.Seq(math.MaxUint64)
 	}
 	return h.points[0].Seq + 1
@@ -97,7 +96,7 @@ func (h *History) Past(after ledger.Seq) func(ctx context.Context, visit func(*l
 		}
 		if log == nil {
 			at, ok := h.before(after)
-			if !ok || h.dir == nil {
+			if !ok {
 				return wal.ErrMissing
 			}
 			trail = Trail{blocks: []ledger.Tip{at.Final}, levels: [ledger.Commitments]ledger.Tip{at.Final, at.Final, at.Final}}
