@@ -64,16 +64,13 @@ func (c *backupCommand) Run(ctx context.Context, s *streams) error {
 	if err != nil {
 		return fmt.Errorf("cannot fetch the backup: %w", err)
 	}
-	if err := checkDataDir(dir); err != nil {
-		return fmt.Errorf("the backup is of no use: %w", err)
-	}
-	if err := datadir.Check(dir); err != nil {
-		return fmt.Errorf("the backup is of no use: %w", err)
-	}
-	for _, verify := range []interface {
-		Run(context.Context, *streams) error
-	}{&snapshotVerifyCommand{DataDir: dir, quietFlag: c.quietFlag}, &logVerifyCommand{DataDir: dir, quietFlag: c.quietFlag}} {
-		if err := verify.Run(ctx, s); err != nil {
+	for _, verify := range []func() error{
+		func() error { return checkDataDir(dir) },
+		func() error { return datadir.Check(dir) },
+		func() error { return (&snapshotVerifyCommand{DataDir: dir, quietFlag: c.quietFlag}).Run(ctx, s) },
+		func() error { return (&logVerifyCommand{DataDir: dir, quietFlag: c.quietFlag}).Run(ctx, s) },
+	} {
+		if err := verify(); err != nil {
 			return fmt.Errorf("the backup is of no use: %w", err)
 		}
 	}

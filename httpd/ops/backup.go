@@ -15,27 +15,27 @@ const (
 	leastSendRate = 256 << 10
 )
 
-var errSlowReceiver = errors.New("the receiver is too slow")
+var (
+	errSlowReceiver = errors.New("the receiver is too slow")
+	errSending      = errors.New("another backup, or a walk through all accounts, is under way")
+)
 
 // state answers with the hash of the state, or with all of it.
-func (s *Server) state(ctx *fasthttp.RequestCtx) {
+func (s *Server) state(ctx *fasthttp.RequestCtx) error {
 	if ctx.QueryArgs().Has("accounts") {
-		s.sendAlone(ctx, "application/x-ndjson", func() (io.ReadCloser, int64, error) { return s.config.State(true) })
-		return
+		return s.sendAlone(ctx, "application/x-ndjson", func() (io.ReadCloser, int64, error) { return s.config.State(true) })
 	}
 	content, bytes, err := s.config.State(false)
-	if err != nil {
-		writeError(ctx, fasthttp.StatusServiceUnavailable, err.Error())
-		return
+	if err == nil {
+		ctx.SetBodyStream(content, int(bytes))
 	}
-	ctx.SetBodyStream(content, int(bytes))
+	return err
 }
 
 // sendAlone answers with a backup, or all accounts, one at a time: each holds files or memory, and reads them as fast as it can.
-func (s *Server) sendAlone(ctx *fasthttp.RequestCtx, contentType string, open func() (io.ReadCloser, int64, error)) {
+func (s *Server) sendAlone(ctx *fasthttp.RequestCtx, contentType string, open func() (io.ReadCloser, int64, error)) error {
 	if s.sending.Swap(true) {
-		writeError(ctx, fasthttp.StatusServiceUnavailable, "another backup, or a walk through all accounts, is under way")
-		return
+		return errSending
 	}
 	sends := false
 	defer func() {
@@ -45,12 +45,12 @@ func (s *Server) sendAlone(ctx *fasthttp.RequestCtx, contentType string, open fu
 	}()
 	content, bytes, err := open()
 	if err != nil {
-		writeError(ctx, fasthttp.StatusServiceUnavailable, err.Error())
-		return
+		return err
 	}
 	sends = true
 	ctx.SetContentType(contentType)
 	send(ctx, &soleSend{content, s}, int(bytes))
+	return nil
 }
 
 // soleSend lets another backup, or walk through all accounts, begin when it is closed.

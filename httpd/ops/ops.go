@@ -78,6 +78,7 @@ func (s *Server) handle(ctx *fasthttp.RequestCtx, _ *wire.Conn, fault *wire.Faul
 		writeError(ctx, fault.Status, fault.Text)
 		return
 	}
+	var unable error
 	switch path := ctx.URI().PathOriginal(); {
 	case len(ctx.Request.Header.Peek("Origin")) > 0 || s.config.TLS == nil && holdsSecrets(path) && !s.isOwnName(string(ctx.Host())):
 		writeError(ctx, fasthttp.StatusForbidden, "pages of browsers are not answered here: ask for the node by its address")
@@ -100,11 +101,11 @@ func (s *Server) handle(ctx *fasthttp.RequestCtx, _ *wire.Conn, fault *wire.Faul
 		s.config.WriteMetrics(ctx.Response.BodyWriter())
 		promtext.Value(ctx.Response.BodyWriter(), "ledgerd_ops_panics_total", "counter", "Panics recovered in handlers of the operators' listener.", s.panics.Load())
 	case string(path) == "/backup" && s.config.Backup != nil:
-		s.sendAlone(ctx, "application/x-tar", s.config.Backup)
+		unable = s.sendAlone(ctx, "application/x-tar", s.config.Backup)
 	case string(path) == "/state" && s.config.State != nil:
-		s.state(ctx)
+		unable = s.state(ctx)
 	case bytes.HasPrefix(path, []byte(snapshotsPath)) && s.config.Snapshot != nil:
-		s.snapshot(ctx, string(path[len(snapshotsPath):]))
+		unable = s.snapshot(ctx, string(path[len(snapshotsPath):]))
 	case bytes.HasPrefix(ctx.Path(), []byte("/debug/pprof/cmdline")): // as pprofhandler reads the path, however it is spelled
 		writeError(ctx, fasthttp.StatusNotFound, "the command line may hold secrets, and is not shown")
 	case s.config.Pprof && string(path) == "/debug/pprof/":
@@ -113,6 +114,9 @@ func (s *Server) handle(ctx *fasthttp.RequestCtx, _ *wire.Conn, fault *wire.Faul
 		pprofhandler.PprofHandler(ctx)
 	default:
 		writeError(ctx, fasthttp.StatusNotFound, "no such path")
+	}
+	if unable != nil {
+		writeError(ctx, fasthttp.StatusServiceUnavailable, unable.Error())
 	}
 }
 

@@ -19,27 +19,25 @@ type File interface {
 const snapshotsPath = "/snapshots/"
 
 // snapshot answers with a file of a snapshot, or a range of it.
-func (s *Server) snapshot(ctx *fasthttp.RequestCtx, name string) {
+func (s *Server) snapshot(ctx *fasthttp.RequestCtx, name string) error {
 	file, err := s.config.Snapshot(name)
 	if errors.Is(err, fs.ErrNotExist) {
 		writeError(ctx, fasthttp.StatusNotFound, "no snapshot has a file of this name")
-		return
+		return nil
 	}
 	if err != nil {
-		writeError(ctx, fasthttp.StatusServiceUnavailable, err.Error())
-		return
+		return err
 	}
 	size, err := file.Size()
 	if err != nil {
-		writeError(ctx, fasthttp.StatusServiceUnavailable, errors.Join(err, file.Close()).Error())
-		return
+		return errors.Join(err, file.Close())
 	}
 	first, last := 0, int(size)-1
 	if asked := ctx.Request.Header.Peek(fasthttp.HeaderRange); len(asked) > 0 {
 		if first, last, err = fasthttp.ParseByteRange(asked, int(size)); err != nil {
 			_ = file.Close() // it was only read
 			writeError(ctx, fasthttp.StatusRequestedRangeNotSatisfiable, "the file has no such range of bytes")
-			return
+			return nil
 		}
 		ctx.SetStatusCode(fasthttp.StatusPartialContent)
 		ctx.Response.Header.SetContentRange(first, last, int(size))
@@ -50,4 +48,5 @@ func (s *Server) snapshot(ctx *fasthttp.RequestCtx, name string) {
 		io.Reader
 		io.Closer
 	}{io.NewSectionReader(file, int64(first), int64(n)), file}, n)
+	return nil
 }
