@@ -282,30 +282,26 @@ func runOf(blocks []HeldBlock) *runMeta {
 
 // write writes a run that fill fills, reads it back, and installs it.
 func (a *Archive) write(ctx context.Context, pace Pace, m *runMeta, fill func(*encoder) error) (*run, error) {
-	w, err := createFile(a.fs, a.dir, runName(m.First, m.Last, FileHash{}), runMagic)
+	w, err := createFile(a.fs, a.dir, blocksName(runPrefix, m.First, m.Last, FileHash{}), runMagic)
 	if err != nil {
 		return nil, err
 	}
 	defer w.discard()
-	e, err := newEncoder(ctx, w, pace)
+	_, err = w.fill(ctx, pace, func(e *encoder) error {
+		e.full = runChunkBytes
+		if err := fill(e); err != nil {
+			return err
+		}
+		return e.meta(json.Marshal(m))
+	})
 	if err != nil {
-		return nil, err
-	}
-	e.full = runChunkBytes
-	if err := fill(e); err != nil {
-		return nil, err
-	}
-	if err := e.meta(json.Marshal(m)); err != nil {
-		return nil, err
-	}
-	if _, err := w.readBack(ctx, runMagic, pace); err != nil {
 		return nil, err
 	}
 	written, err := openRun(a.fs, a.dir, w.temporary)
 	if err != nil {
 		return nil, err
 	}
-	w.name = runName(m.First, m.Last, w.hash)
+	w.name = blocksName(runPrefix, m.First, m.Last, w.hash)
 	if err := w.install(); err != nil {
 		return nil, err
 	}

@@ -97,6 +97,16 @@ func (e *encoder) block(b *HeldBlock) error {
 	return e.added(blockChunk, &key)
 }
 
+// blocks writes the blocks of a history file.
+func (e *encoder) blocks(blocks []HeldBlock) error {
+	for i := range blocks {
+		if err := e.block(&blocks[i]); err != nil {
+			return err
+		}
+	}
+	return e.flush()
+}
+
 // added counts the item that was just appended to raw.
 func (e *encoder) added(k kind, key *ledger.Pubkey) error {
 	c := &e.chunk

@@ -22,6 +22,7 @@ type fileWriter struct {
 	dir       string
 	name      string // that install gives it
 	temporary string
+	magic     string
 	header    []byte
 	hash      FileHash // once it is finished
 
@@ -35,7 +36,7 @@ type fileWriter struct {
 
 // createFile begins a file of the given magic under the temporary form of a name.
 func createFile(fs vfs.FS, dir, name, magic string) (*fileWriter, error) {
-	w := &fileWriter{fs: fs, dir: dir, name: name, temporary: name + vfs.TemporarySuffix, header: appendHeader(nil, magic)}
+	w := &fileWriter{fs: fs, dir: dir, name: name, temporary: name + vfs.TemporarySuffix, magic: magic, header: appendHeader(nil, magic)}
 	path := filepath.Join(dir, w.temporary)
 	// One of the same name can only be left over from an attempt that could not remove it.
 	_ = fs.Remove(path)

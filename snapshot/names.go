@@ -26,25 +26,13 @@ func parseStateName(name string) (s ledger.Slot, v ledger.Version, ok bool) {
 	return s, v, err == nil && name == stateName(s, v)
 }
 
-// historyName holds the first 8 bytes of the file's hash. So a file replaces only one of the same bytes, and no
-// snapshot loses its history to another's.
-func historyName(first, last ledger.Slot, hash FileHash) string {
-	return blocksName(historyPrefix, first, last, hash)
-}
-
-func runName(first, last ledger.Slot, hash FileHash) string {
-	return blocksName(runPrefix, first, last, hash)
-}
-
+// blocksName returns the name of a history file or of a run, by the prefix. It holds the first 8 bytes of the file's hash. So a file replaces only
+// one of the same bytes, and no snapshot loses its history to another's.
 func blocksName(prefix string, first, last ledger.Slot, hash FileHash) string {
 	return fmt.Sprintf("%s%020d-%020d-%x%s", prefix, first, last, hash[:8], historySuffix)
 }
 
-// parseHistoryName is the inverse of historyName; ok is false for any other name.
-func parseHistoryName(name string) (first, last ledger.Slot, ok bool) {
-	return parseBlocksName(historyPrefix, name)
-}
-
+// parseBlocksName is the inverse of blocksName; ok is false for any other name.
 func parseBlocksName(prefix, name string) (first, last ledger.Slot, ok bool) {
 	var start uint64
 	var hash FileHash
@@ -56,7 +44,7 @@ func parseBlocksName(prefix, name string) (first, last ledger.Slot, ok bool) {
 // IsFile reports whether a name is of a snapshot or of a history file.
 func IsFile(name string) bool {
 	_, _, isState := parseStateName(name)
-	_, _, isHistory := parseHistoryName(name)
+	_, _, isHistory := parseBlocksName(historyPrefix, name)
 	return isState || isHistory
 }
 

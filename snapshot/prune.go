@@ -104,7 +104,7 @@ func (s *Store) removeHistoryLocked(needed []string) error {
 	}
 	s.keepLost(needed)
 	names = slices.DeleteFunc(names, func(name string) bool {
-		_, _, ok := parseHistoryName(name)
+		_, _, ok := parseBlocksName(historyPrefix, name)
 		return !ok || slices.Contains(needed, name)
 	})
 	if len(names) == 0 {

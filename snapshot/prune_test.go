@@ -52,7 +52,7 @@ func TestPrune(t *testing.T) {
 			names, err := s.names() // in their order: history before snapshots, and the oldest first
 			must(t, err)
 			for _, name := range names {
-				if first, _, ok := parseHistoryName(name); ok {
+				if first, _, ok := parseBlocksName(historyPrefix, name); ok {
 					history = append(history, first)
 				} else if slot, _, ok := parseStateName(name); ok {
 					snapshots = slices.Insert(snapshots, 0, slot)
@@ -71,7 +71,7 @@ func TestFilesOfOthersStay(t *testing.T) {
 	disk := vfstest.NewMemory()
 	foreign := []string{"README", "x.tmp", "snapshot-1-2.state", "history-a.blocks", "snapshot-.state.old",
 		strings.Replace(stateName(1, 2), ".state", ".STATE", 1)}
-	ours := []string{stateName(1, 2) + ".tmp", historyName(1, 2, FileHash{}) + ".tmp"}
+	ours := []string{stateName(1, 2) + ".tmp", blocksName(historyPrefix, 1, 2, FileHash{}) + ".tmp"}
 	for _, name := range append(foreign, ours...) {
 		must(t, disk.WriteFile(path.Join(testDir, name), []byte("something")))
 	}

@@ -94,7 +94,7 @@ func (m *Meta) check(f *file) string {
 // openHistory opens the history file that a snapshot names. A missing one is damage of
 // the snapshot, which is not whole without it.
 func openHistory(disk vfs.FS, dir string, ref HistoryRef) (*file, error) {
-	if first, last, ok := parseHistoryName(ref.Name); !ok || first != ref.First || last != ref.Last {
+	if first, last, ok := parseBlocksName(historyPrefix, ref.Name); !ok || first != ref.First || last != ref.Last {
 		return nil, &DamagedError{ref.Name, 0, "a snapshot names a history file that is none"}
 	}
 	f, err := openFile(disk, dir, ref.Name, historyMagic)

@@ -28,7 +28,9 @@ type Store struct {
 	// verified are the files of which this process has read back every byte since it
 	// started. It is touched under mu alone.
 	verified map[string]FileHash
-	lost     lostFiles
+	// lost are the names of the history files that this process found damaged and that a snapshot still names. A file stays one of them
+	// until no snapshot that is kept names it: so nothing of it is answered in one place and missing in another.
+	lost sync.Map
 }
 
 // Info names a snapshot.
@@ -75,7 +77,7 @@ func OpenStore(disk vfs.FS, dir string, log *slog.Logger) (*Store, error) {
 // ViewStore returns the store in dir as it is, to list and open snapshots of a directory
 // that another process may be writing to. It touches nothing.
 func ViewStore(disk vfs.FS, dir string, log *slog.Logger) *Store {
-	return &Store{fs: disk, dir: dir, log: cmp.Or(log, slog.Default()), verified: make(map[string]FileHash), lost: lostFiles{names: make(map[string]bool)}}
+	return &Store{fs: disk, dir: dir, log: cmp.Or(log, slog.Default()), verified: make(map[string]FileHash)}
 }
 
 func (s *Store) names() ([]string, error) {
@@ -113,16 +115,14 @@ func (s *Store) List() ([]Info, error) {
 	return infos, nil
 }
 
-// verifyLocked makes sure that every byte of the files was read back since the process started.
-func (s *Store) verifyLocked(ctx context.Context, pace Pace, files ...*file) error {
-	for _, f := range files {
-		if s.verified[f.name] == f.hash {
-			continue
-		}
-		if _, err := f.checkItems(ctx, pace); err != nil {
-			return err
-		}
-		s.verified[f.name] = f.hash
+// verifyLocked makes sure that every byte of a file was read back since the process started.
+func (s *Store) verifyLocked(ctx context.Context, pace Pace, f *file) error {
+	if s.verified[f.name] == f.hash {
+		return nil
 	}
+	if _, err := f.checkItems(ctx, pace); err != nil {
+		return err
+	}
+	s.verified[f.name] = f.hash
 	return nil
 }

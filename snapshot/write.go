@@ -55,18 +55,6 @@ func (s *Store) Write(ctx context.Context, m Meta, parts []Part, blocks []HeldBl
 // writeLocked writes and verifies both files before it gives the first of them its name.
 func (s *Store) writeLocked(ctx context.Context, m *Meta, parts []Part, blocks []HeldBlock, pace Pace) (Written, error) {
 	var files []*fileWriter
-	defer func() {
-		for _, w := range files {
-			w.discard()
-		}
-	}()
-	create := func(name, magic string) (*fileWriter, error) {
-		w, err := createFile(s.fs, s.dir, name, magic)
-		if err == nil {
-			files = append(files, w)
-		}
-		return w, err
-	}
 	written := Written{Info: Info{Name: stateName(m.Slot, m.Version), Slot: m.Slot, Version: m.Version}, Meta: m}
 	if !m.BaseOnly {
 		held, err := s.historyLocked(ctx, m.Floor, blocks, pace)
@@ -79,24 +67,29 @@ func (s *Store) writeLocked(ctx context.Context, m *Meta, parts []Part, blocks [
 	}
 	if len(blocks) > 0 {
 		first, last := blocks[0].Block.Slot, blocks[len(blocks)-1].Block.Slot
-		w, err := create(historyName(first, last, FileHash{}), historyMagic)
+		w, err := createFile(s.fs, s.dir, blocksName(historyPrefix, first, last, FileHash{}), historyMagic)
 		if err != nil {
 			return written, err
 		}
-		if err := w.writeHistory(ctx, blocks, pace); err != nil {
+		defer w.discard()
+		if _, err := w.fill(ctx, pace, func(e *encoder) error { return e.blocks(blocks) }); err != nil {
 			return written, err
 		}
-		written.HistoryBytes, w.name = w.end, historyName(first, last, w.hash)
+		written.HistoryBytes, w.name = w.end, blocksName(historyPrefix, first, last, w.hash)
+		files = append(files, w)
 		m.History = append(m.History, HistoryRef{Name: w.name, Bytes: written.HistoryBytes, Hash: w.hash, First: first, Last: last})
 	}
-	w, err := create(written.Name, snapshotMagic)
+	w, err := createFile(s.fs, s.dir, written.Name, snapshotMagic)
 	if err != nil {
 		return written, err
 	}
-	if err := writeParts(ctx, w, m, parts, pace); err != nil {
-		return written, err
-	}
-	found, err := w.readBack(ctx, snapshotMagic, pace)
+	defer w.discard()
+	found, err := w.fill(ctx, pace, func(e *encoder) error {
+		if err := writeParts(ctx, w, m, parts, pace); err != nil {
+			return err
+		}
+		return e.meta(m.encode())
+	})
 	if err != nil {
 		return written, err
 	}
@@ -107,7 +100,7 @@ func (s *Store) writeLocked(ctx context.Context, m *Meta, parts []Part, blocks [
 		return written, fmt.Errorf("%w: it is %s and should be %s", ErrState, found.hash, m.StateHash)
 	}
 	written.Bytes = w.end
-	for _, w := range files { // the snapshot last: no crash leaves it without its history
+	for _, w := range append(files, w) { // the snapshot last: no crash leaves it without its history
 		if err := w.install(); err != nil {
 			return written, err
 		}
@@ -116,12 +109,19 @@ func (s *Store) writeLocked(ctx context.Context, m *Meta, parts []Part, blocks [
 	return written, nil
 }
 
-// readBack finishes a file, reads all of it back, and returns what is in it.
-func (w *fileWriter) readBack(ctx context.Context, magic string, pace Pace) (tally, error) {
+// fill finishes a file with what write gives to an encoder, reads all of it back, and returns what is in it.
+func (w *fileWriter) fill(ctx context.Context, pace Pace, write func(*encoder) error) (tally, error) {
+	e, err := newEncoder(ctx, w, pace)
+	if err != nil {
+		return tally{}, err
+	}
+	if err := write(e); err != nil {
+		return tally{}, err
+	}
 	if err := w.finish(); err != nil {
 		return tally{}, err
 	}
-	f, err := openFile(w.fs, w.dir, w.temporary, magic)
+	f, err := openFile(w.fs, w.dir, w.temporary, w.magic)
 	if err != nil {
 		return tally{}, err
 	}
@@ -131,7 +131,7 @@ func (w *fileWriter) readBack(ctx context.Context, magic string, pace Pace) (tal
 	return f.checkItems(ctx, pace)
 }
 
-// writeParts writes all chunks of a snapshot, the parts at once, and counts in m what it writes.
+// writeParts writes the parts of a snapshot at once, and counts in m what it writes.
 func writeParts(ctx context.Context, w *fileWriter, m *Meta, parts []Part, pace Pace) error {
 	g, gctx := errgroup.WithContext(ctx)
 	counts := make([]tally, len(parts))
@@ -152,11 +152,7 @@ func writeParts(ctx context.Context, w *fileWriter, m *Meta, parts []Part, pace 
 	if m.BaseOnly {
 		m.StateHash = total.hash
 	}
-	e, err := newEncoder(ctx, w, pace)
-	if err != nil {
-		return err
-	}
-	return e.meta(m.encode())
+	return nil
 }
 
 // writePart writes one part and counts what is in it; it sums up the state hash only if asked.
@@ -192,22 +188,4 @@ func writeItems[T any](e *encoder, all func(visit func(T) bool) error, write fun
 		return err
 	}
 	return e.flush()
-}
-
-// writeHistory writes and verifies a history file.
-func (w *fileWriter) writeHistory(ctx context.Context, blocks []HeldBlock, pace Pace) error {
-	e, err := newEncoder(ctx, w, pace)
-	if err != nil {
-		return err
-	}
-	for i := range blocks {
-		if err := e.block(&blocks[i]); err != nil {
-			return err
-		}
-	}
-	if err := e.flush(); err != nil {
-		return err
-	}
-	_, err = w.readBack(ctx, historyMagic, pace)
-	return err
 }
