@@ -122,6 +122,13 @@ func TestAnyFailedCallLeavesWholeSnapshots(t *testing.T) {
 				t.Fatalf("at call %d, disk %d left of it: %v", plan.Call, n, err)
 			}
 		}
+		for seed := range uint64(3) { // the process alone had died, or a call had failed, before the snapshot that checkRecovered wrote
+			cut := disk.Crash(0.5*float64(seed), seed)
+			whole, err := loadAll(openTestStore(t, cut), append(states, testState(60, 32, 4, 1)))
+			if err != nil || len(whole) < 2 {
+				t.Fatalf("at call %d, after a restart and a power cut: %d snapshots, %v", plan.Call, len(whole), err)
+			}
+		}
 	})
 }
 

@@ -181,6 +181,8 @@ func crashAt(t *testing.T, memory *vfstest.Memory, disk *vfstest.Faulty, n int, 
 		again := pause == 0 && (crash.seed == 1 || policy.Mode == Always && crash.seed == 0)
 		recoverAfter(t, what, v, memory.Crash(crash.share, crash.seed), least, again)
 	}
+	// Where the process alone dies, what it did not sync is there still, and lost if the power fails after the restart.
+	recoverAfter(t, fmt.Sprintf("death at call %d", n), v, memory.Clone(), v.committed, pause == 0 && policy.Mode == Always)
 }
 
 func last(calls []vfstest.Call) vfstest.Call { return calls[len(calls)-1] }
@@ -211,6 +213,7 @@ func recoverAfter(t *testing.T, what string, v *life, left *vfstest.Memory, leas
 		if err != nil || w.committed < least {
 			t.Fatalf("%s: %d commits are left, %d were acknowledged: %v", what, w.committed, least, err)
 		}
+		w.wantHeld(t, what+", after a restart and a power cut", memory.Crash(0, 0), w.committed)
 		again.Arm(vfstest.Plan{})
 		commitAll(t, l, w.script[w.committed:])
 		must(t, errors.Join(l.Sync(), l.Close()))
