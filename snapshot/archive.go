@@ -28,8 +28,8 @@ import (
 //
 // A run says of which ledger it is. One of another ledger is not used, and stays.
 //
-// A damaged run costs its own blocks: it is told by [Archive.Stats] and logged, and stays until it is the oldest. No damage is an
-// error of [OpenArchive].
+// A damaged run, or one that the disk cannot read, costs its own blocks: it is told by [Archive.Stats] and logged, and stays until it is the
+// oldest. No damage is an error of [OpenArchive].
 //
 // One goroutine calls Add and Shrink; any may call the other methods. Few read at a time; the others wait until their deadline, and clients share
 // the turns. Who asks for one block or transaction waits for no list.
