@@ -36,13 +36,12 @@ type Config struct {
 	// Random returns a number from 0 up to, not including, n, for waits; nil is math/rand.
 	Random func(n int64) int64
 
-	IdleTimeout  time.Duration // no message for so long ends the session; 0: 5 s
-	BlockTimeout time.Duration // no whole block for so long does so too; 0: 15 s
-	BackoffMin   time.Duration // least wait before a session; 0: 250 ms
-	BackoffMax   time.Duration // most; 0: 10 s
-	MessageBytes int           // larger messages are refused; 0: 64 MiB
-	QueueBytes   int           // what may wait between socket and blocks, more than MessageBytes; 0: 256 MiB
+	MessageBytes int // larger messages are refused; 0: 64 MiB
+	QueueBytes   int // what may wait between socket and blocks, more than MessageBytes; 0: 256 MiB
 }
+
+// backoffMin and backoffMax bound the wait before a session, and before a gap is filled again.
+const backoffMin, backoffMax = 250 * time.Millisecond, 10 * time.Second
 
 // Filler emits blocks that a stream does not show any more.
 type Filler interface {
@@ -54,10 +53,6 @@ type Filler interface {
 // withDefaults returns the configuration with zero values replaced.
 func (c Config) withDefaults() Config {
 	c.WholeData = c.WholeData || c.Data != nil
-	c.IdleTimeout = cmp.Or(c.IdleTimeout, 5*time.Second)
-	c.BlockTimeout = cmp.Or(c.BlockTimeout, 15*time.Second)
-	c.BackoffMin = cmp.Or(c.BackoffMin, 250*time.Millisecond)
-	c.BackoffMax = cmp.Or(c.BackoffMax, 10*time.Second)
 	c.MessageBytes = cmp.Or(c.MessageBytes, 64<<20)
 	c.QueueBytes = cmp.Or(c.QueueBytes, 256<<20)
 	c.Logger = cmp.Or(c.Logger, slog.Default())

@@ -44,5 +44,5 @@ func (f *follower) replay(conn *connection, after, upTo ledger.Slot) bool {
 		f.stats.Count(func(n *upstream.Snapshot) { n.Replays++ })
 		f.again = askedAgain{slot, time.Now()}
 	}
-	return time.Since(f.again.at) < f.config.IdleTimeout
+	return time.Since(f.again.at) < idleTimeout
 }

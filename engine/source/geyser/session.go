@@ -45,10 +45,10 @@ func (f *follower) node() *known { return &f.known[f.source.node] }
 
 func newFollower(s *Source, emit ledger.Emit) *follower {
 	c := &s.config
+	pause := upstream.Backoff{Min: backoffMin, Max: backoffMax, Random: c.Random}
 	f := &follower{
 		source: s, config: c, stats: &s.stats, forward: emit, known: make([]known, len(s.nodes)),
-		backoff: upstream.Backoff{Min: c.BackoffMin, Max: c.BackoffMax, Random: c.Random},
-		refill:  upstream.Backoff{Min: c.BackoffMin, Max: c.BackoffMax, Random: c.Random},
+		backoff: pause, refill: pause,
 	}
 	f.tellAt = 1
 	f.assembler = yellowstone.NewAssembler(f.emit)
@@ -103,7 +103,7 @@ func (f *follower) session(ctx context.Context) error {
 	if err == nil {
 		err = f.follow(ctx, conn)
 		conn.close()
-		if f.again.slot != 0 && time.Since(f.again.at) < f.config.IdleTimeout && refusesRequests(err) {
+		if f.again.slot != 0 && time.Since(f.again.at) < idleTimeout && refusesRequests(err) {
 			f.node().oneRequest = time.Now().Add(oneRequestFor)
 		}
 	}
@@ -119,8 +119,8 @@ func (f *follower) session(ctx context.Context) error {
 // follow takes what a connection shows.
 func (f *follower) follow(ctx context.Context, conn *connection) error {
 	now := time.Now()
-	w := watch{idle: f.config.IdleTimeout, noBlock: f.config.BlockTimeout, receivedAt: now, progressAt: now}
-	ticker := time.NewTicker(f.config.IdleTimeout / 5)
+	w := watch{receivedAt: now, progressAt: now}
+	ticker := time.NewTicker(idleTimeout / 5)
 	defer ticker.Stop()
 	before := f.verdict.Placed
 	f.again = askedAgain{}

@@ -65,7 +65,7 @@ func (s *Source) Run(ctx context.Context, from *ledger.ResumePoint, emit ledger.
 			return ctx.Err()
 		}
 		f.over(err)
-		if f.verdict.Placed > before && time.Since(began) > s.config.BackoffMax {
+		if f.verdict.Placed > before && time.Since(began) > backoffMax {
 			f.backoff.Reset()
 		}
 		if err := f.backoff.Wait(ctx); err != nil {

@@ -46,12 +46,10 @@ type Config struct {
 	// Data are the programs whose accounts are fetched with their data; nil: none.
 	Data *ledger.DataPrograms
 
-	Poll         time.Duration // between looks for new blocks near the tip; 0: 400 ms
-	FinalityPoll time.Duration // between looks for finality; 0: 1 s
-	Parallel     int           // calls at once; 0: 6
-	Timeout      time.Duration // of a call, and of the making of a connection; 0: 10 s
-	MaxBlock     int           // bytes of a block's JSON; 0: 64 MiB
-	MaxAccounts  int           // bytes of the JSON of up to 100 accounts; 0: 32 MiB
+	Parallel    int           // calls at once; 0: 6
+	Timeout     time.Duration // of a call, and of the making of a connection; 0: 10 s
+	MaxBlock    int           // bytes of a block's JSON; 0: 64 MiB
+	MaxAccounts int           // bytes of the JSON of up to 100 accounts; 0: 32 MiB
 
 	// Dial opens connections; nil: net.Dialer.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
@@ -60,10 +58,13 @@ type Config struct {
 	Logger *slog.Logger // nil: slog.Default
 }
 
+const (
+	poll         = 400 * time.Millisecond // between looks for new blocks near the tip
+	finalityPoll = time.Second            // between looks for finality
+)
+
 // withDefaults returns the configuration with every default in place.
 func (c Config) withDefaults() Config {
-	c.Poll = cmp.Or(c.Poll, 400*time.Millisecond)
-	c.FinalityPoll = cmp.Or(c.FinalityPoll, time.Second)
 	c.Parallel = cmp.Or(c.Parallel, 6)
 	c.Timeout = cmp.Or(c.Timeout, 10*time.Second)
 	c.MaxBlock = cmp.Or(c.MaxBlock, defaultBlockBytes)

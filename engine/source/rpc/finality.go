@@ -26,7 +26,7 @@ func (f *follower) finality(ctx context.Context) (rewound bool, err error) {
 	if f.upTo > 0 || len(f.chain) < 2 || time.Now().Before(f.nextFinality) {
 		return false, nil
 	}
-	f.nextFinality = time.Now().Add(f.config.FinalityPoll)
+	f.nextFinality = time.Now().Add(finalityPoll)
 	newest, err := f.client.slot(ctx, ledger.Finalized)
 	if err != nil {
 		return false, ctx.Err()

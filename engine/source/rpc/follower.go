@@ -48,7 +48,7 @@ func (s *Source) newFollower(from *ledger.ResumePoint, emit ledger.Emit, mode Ac
 	f := &follower{
 		config: &s.config, client: s.client, stats: &s.stats, emit: emit, final: &s.final,
 		rootless: from == nil, chain: []ledger.BlockID{{}}, learn: newLearner(s.client, &s.config, mode),
-		pause: upstream.Backoff{Min: s.config.Poll / 2, Max: 10 * time.Second, Random: s.config.Random},
+		pause: upstream.Backoff{Min: poll / 2, Max: 10 * time.Second, Random: s.config.Random},
 	}
 	switch {
 	case from != nil:

@@ -42,7 +42,7 @@ func newLearner(client *client, config *Config, mode Accounts) *learner {
 	return &learner{
 		mode: mode, client: client, config: config,
 		known: newRecentAccounts(maxKnown), wanted: make(map[ledger.Pubkey]struct{}),
-		pause: upstream.Backoff{Min: config.Poll, Max: 10 * time.Second, Random: config.Random},
+		pause: upstream.Backoff{Min: poll, Max: 10 * time.Second, Random: config.Random},
 	}
 }
 

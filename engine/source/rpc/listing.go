@@ -107,7 +107,7 @@ func (f *follower) look(ctx context.Context) (ledger.Slot, bool) {
 	if time.Now().Before(f.nextHead) {
 		return 0, false
 	}
-	f.nextHead = time.Now().Add(2 * f.config.FinalityPoll)
+	f.nextHead = time.Now().Add(2 * finalityPoll)
 	head, err := f.client.slot(ctx, ledger.Confirmed)
 	if err != nil {
 		return 0, false

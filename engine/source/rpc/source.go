@@ -61,7 +61,7 @@ func (s *Source) Run(ctx context.Context, from *ledger.ResumePoint, emit ledger.
 		if _, err := f.finality(ctx); err != nil {
 			return err
 		}
-		pause := max(s.config.Poll-time.Since(begun), s.config.Poll/4)
+		pause := max(poll-time.Since(begun), poll/4)
 		if more {
 			pause = 0
 		}
