@@ -1,14 +1,11 @@
 package latency
 
 import (
-	"bytes"
 	"math"
 	"math/rand/v2"
 	"slices"
 	"testing"
 	"time"
-
-	"github.com/HdrHistogram/hdrhistogram-go"
 
 	"ledgerd/engine/ledger/ledgertest"
 )
@@ -39,32 +36,4 @@ func TestQuantilesAreThoseOfTheSortedLatencies(t *testing.T) {
 		}
 	}
 	ledgertest.Equal(t, New().Summary(), Summary{}, "the summary of nothing")
-}
-
-func TestLogIsReadByHdrHistogram(t *testing.T) {
-	t.Parallel()
-	var file bytes.Buffer
-	begin := time.Unix(1_770_000_000, 0)
-	log, err := NewLog(&file, begin)
-	ledgertest.Must(t, err)
-	for i := range 3 {
-		h := New()
-		for range i + 1 {
-			h.Record(5 * time.Millisecond)
-		}
-		ledgertest.Must(t, log.Add(h, begin.Add(time.Duration(i)*time.Second), begin.Add(time.Duration(i+1)*time.Second)))
-	}
-	reader := hdrhistogram.NewHistogramLogReader(&file)
-	for i := range 3 {
-		h, err := reader.NextIntervalHistogram()
-		if err != nil || h == nil {
-			t.Fatalf("interval %d: %v, %v", i, h, err)
-		}
-		if h.TotalCount() != int64(i+1) || h.EndTimeMs()-h.StartTimeMs() != 1000 || (time.Duration(h.Max())-5*time.Millisecond).Abs() > 10*time.Microsecond {
-			t.Errorf("interval %d: %d latencies up to %d in %d ms", i, h.TotalCount(), h.Max(), h.EndTimeMs()-h.StartTimeMs())
-		}
-	}
-	if h, err := reader.NextIntervalHistogram(); h != nil || err != nil {
-		t.Errorf("after the last: %v, %v", h, err)
-	}
 }

@@ -231,32 +231,6 @@ func TestLatencyCountsFromWhenARequestWasDue(t *testing.T) {
 	}
 }
 
-func TestLoadStopsAtTheFirst429(t *testing.T) {
-	t.Parallel()
-	var asked atomic.Int64
-	handler := func(w http.ResponseWriter, r *http.Request) {
-		if asked.Add(1) > 20 {
-			w.Header().Set("Retry-After", "37")
-			w.WriteHeader(429)
-		}
-	}
-	l := start(t, Config{Connections: 1, StopAt429: true}, handler)
-	c := l.Phase(t.Context(), Pace{Length: time.Minute, Rate: 1000})
-	if c.Statuses[200] != 20 || c.Statuses[429] != 1 || c.RetryAfter != "37" || c.Took > 30*time.Second {
-		t.Errorf("%d ok, %d refused until %q after %v", c.Statuses[200], c.Statuses[429], c.RetryAfter, c.Took)
-	}
-}
-
-func TestWrongResponsesAreNoticed(t *testing.T) {
-	t.Parallel()
-	l := start(t, Config{Connections: 1, Verify: verifyEcho, Script: numbered(1)}, func(w http.ResponseWriter, _ *http.Request) {
-		_, _ = io.WriteString(w, "/17")
-	})
-	if c := l.Phase(t.Context(), Pace{Requests: 20, Length: time.Minute}); sum(c.Wrong) != 20 || c.Failed() != 20 || c.OK() != 0 {
-		t.Errorf("of %d responses %d are ok: %v", c.Answered(), c.OK(), c.Wrong)
-	}
-}
-
 // What is taken while a phase runs and what the phase returns are everything together. The end of the
 // context ends the phase.
 func TestTakenCountsAndTheRestAreEverything(t *testing.T) {
