@@ -204,7 +204,6 @@ func (c *conn) count(due time.Duration, index int, err error) {
 		}
 	}
 	if l.config.Verify != nil && index%l.config.VerifyEvery == 0 {
-		n.Verified++
 		if err := l.config.Verify(c.index, index, &c.response); err != nil {
 			n.Wrong[err.Error()]++
 		}

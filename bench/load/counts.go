@@ -16,8 +16,7 @@ type Counts struct {
 	Bytes      int64              // of all responses
 	Unsent     int                // requests that were due when every connection was busy, until the end
 	Gone       int                // responses that say that what was learned of the server is there no more: 404
-	Verified   int                // responses that were verified
-	Wrong      map[string]int     // of them, those that are wrong, by what is
+	Wrong      map[string]int     // of those that were verified, by what is wrong
 	RetryAfter string             // of the first 429
 	Took       time.Duration      // from the first request to the last response
 }
@@ -67,7 +66,6 @@ func (c *Counts) Merge(other *Counts) {
 	c.Bytes += other.Bytes
 	c.Unsent += other.Unsent
 	c.Gone += other.Gone
-	c.Verified += other.Verified
 	add(c.Wrong, other.Wrong)
 	c.RetryAfter = cmp.Or(c.RetryAfter, other.RetryAfter)
 	c.Took = max(c.Took, other.Took)

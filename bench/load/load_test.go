@@ -86,10 +86,14 @@ func TestLoadCountsEveryRequestOnce(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			var asked, missing atomic.Int64
+			var asked, missing, verified atomic.Int64
 			var mu sync.Mutex
 			from := map[string]bool{}
-			c.Verify, c.VerifyEvery = verifyEcho, 256
+			c.VerifyEvery = 256
+			c.Verify = func(conn, request int, r *fasthttp.Response) error {
+				verified.Add(1)
+				return verifyEcho(conn, request, r)
+			}
 			pace := Pace{Length: 50 * time.Millisecond}
 			if name == "rate" {
 				pace.Rate = 2000
@@ -104,7 +108,7 @@ func TestLoadCountsEveryRequestOnce(t *testing.T) {
 				echo(w, r)
 			})
 			counts := NewCounts()
-			for counts.Verified == 0 || counts.Statuses[404] == 0 {
+			for verified.Load() == 0 || counts.Statuses[404] == 0 {
 				counts.Merge(l.Phase(t.Context(), pace))
 			}
 			if int64(counts.Answered()) != asked.Load() || int64(counts.Statuses[404]) != missing.Load() || len(counts.Errors)+len(counts.Wrong) > 0 {

@@ -11,17 +11,14 @@ import (
 
 // Usage is what the kernel has counted of a process.
 type Usage struct {
-	cpu      time.Duration
-	RSSBytes int64 // what is in memory now
-	FDs      int   // open now
+	CPU      time.Duration // on a processor since the start, of all threads, ended ones included
+	RSSBytes int64         // what is in memory now
+	FDs      int           // open now
 }
-
-// CPU returns the time on a processor since the start, of all threads, ended ones included.
-func (u Usage) CPU() time.Duration { return u.cpu }
 
 // UsageOf returns what a process has used.
 func UsageOf(pid int) (u Usage, err error) {
-	if u.cpu, err = CPU(pid); err != nil {
+	if u.CPU, err = CPU(pid); err != nil {
 		return u, err
 	}
 	// smaps_rollup is exact: statm lags by a few pages a processor.

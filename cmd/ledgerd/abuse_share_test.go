@@ -222,9 +222,9 @@ func (v *victim) attackFrom(client, each int, attack func(c *attacker), conns *a
 
 // load returns how much of a processor the node takes in a time.
 func (v *victim) load(during time.Duration) float64 {
-	before, began := v.usage().CPU(), time.Now()
+	before, began := v.usage().CPU, time.Now()
 	time.Sleep(during)
-	return (v.usage().CPU() - before).Seconds() / time.Since(began).Seconds()
+	return (v.usage().CPU - before).Seconds() / time.Since(began).Seconds()
 }
 
 // socketed has the connection made a WebSocket before an attack.
