@@ -173,8 +173,8 @@ func (c *loadCommand) find(ctx context.Context) error {
 func (c *loadCommand) obey() error {
 	node := c.node.Budget()
 	allowed := node.Remaining - 2 // in the window with the fewest requests remaining, of which the headers tell
-	if shares := c.shares(); shares > 1 {
-		allowed = allowed * shares * 3 / 4 // connections do not share requests evenly
+	if shares := c.shares(c.Connections); shares > 1 {
+		allowed = int(float64(allowed) * shares * 3 / 4) // connections do not share requests evenly
 	}
 	until := node.Reset.Format(time.TimeOnly)
 	rate := float64(allowed) / (c.warmup + c.pace.Length).Seconds()

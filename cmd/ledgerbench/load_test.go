@@ -140,16 +140,17 @@ func TestLoadObeysLimits(t *testing.T) {
 		refused bool
 		code    int
 	}{
-		"default":       {100, nil, false, exitOK},
-		"higher rate":   {100, []string{"--rate", "5000"}, false, exitOK},
-		"closed loop":   {100, []string{"--rate", "max", "--path", "/status"}, false, exitOK},
-		"two addresses": {200, []string{"--rate", "5000", "--from", "127.0.0.1,127.0.0.2"}, false, exitOK},
-		"two keys":      {200, []string{"--rate", "5000", "--api-key-file", keys}, false, exitOK},
-		"ignored":       {10, []string{"--rate", "1000", "--ignore-limits"}, true, exitOK},
-		"almost used":   {12, nil, false, exitFailure},
-		"used at once":  {8, nil, false, exitFailure},
-		"used up":       {-1, nil, false, exitFailure},
-		"used, ignored": {1, []string{"--ignore-limits", "--path", "/status"}, true, exitOK},
+		"default":            {100, nil, false, exitOK},
+		"higher rate":        {100, []string{"--rate", "5000"}, false, exitOK},
+		"closed loop":        {100, []string{"--rate", "max", "--path", "/status"}, false, exitOK},
+		"two addresses":      {200, []string{"--rate", "5000", "--from", "127.0.0.1,127.0.0.2"}, false, exitOK},
+		"one address of two": {200, []string{"--rate", "5000", "--from", "127.0.0.1,127.0.0.2", "-c", "1"}, false, exitOK},
+		"two keys":           {200, []string{"--rate", "5000", "--api-key-file", keys}, false, exitOK},
+		"ignored":            {10, []string{"--rate", "1000", "--ignore-limits"}, true, exitOK},
+		"almost used":        {12, nil, false, exitFailure},
+		"used at once":       {8, nil, false, exitFailure},
+		"used up":            {-1, nil, false, exitFailure},
+		"used, ignored":      {1, []string{"--ignore-limits", "--path", "/status"}, true, exitOK},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -78,12 +78,14 @@ func (r *reach) settings(more map[string]any) map[string]any {
 	return more
 }
 
-// shares is how many times the limits of one client hold for this one: a client is known by its key, or else by its address.
-func (r *reach) shares() int {
+// shares is how many times the limits of one client hold for so many connections of this one, as the busiest of its addresses has them: a
+// client is known by its key, or else by its address.
+func (r *reach) shares(connections int) float64 {
 	if r.APIKeyFile != "" {
-		return len(r.headers)
+		return float64(len(r.headers)) // of which requests take turns, over however many connections
 	}
-	return max(1, len(r.From))
+	addresses := max(1, len(r.From))
+	return float64(connections) / float64((connections+addresses-1)/addresses)
 }
 
 // try asks for a path, or sends a body there, as the load will, so that what does not exist is found before.
