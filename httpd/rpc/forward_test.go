@@ -125,33 +125,35 @@ func (u *fakeUpstream) serve(c net.Conn) {
 	}
 }
 
-// forwarding returns a door whose upstreams have some manners, and what stops them.
-func forwarding(t *testing.T, manners ...string) (d *Door, upstreams []*fakeUpstream, stop func()) {
+// forwarding runs a test, in a bubble, with a door whose upstreams have some manners.
+func forwarding(t *testing.T, test func(t *testing.T, d *Door, upstreams []*fakeUpstream), manners ...string) {
 	t.Helper()
-	config := Config{Ledger: newFakeLedger()}
-	for range manners {
-		config.Forward = append(config.Forward, "http://upstream")
-	}
-	d, err := New(config)
-	must(t, err)
-	for i, manner := range manners {
-		u := newFakeUpstream(manner)
-		upstreams = append(upstreams, u)
-		d.upstreams[i].client.DialTimeout = func(string, time.Duration) (net.Conn, error) {
-			if u.manner == "is away" {
-				return nil, errors.New("connection refused")
-			}
-			return u.Dial()
+	bubble.Test(t, func(t *testing.T) {
+		config := Config{Ledger: newFakeLedger()}
+		for range manners {
+			config.Forward = append(config.Forward, "http://upstream")
 		}
-	}
-	return d, upstreams, func() {
+		d, err := New(config)
+		must(t, err)
+		var upstreams []*fakeUpstream
+		for i, manner := range manners {
+			u := newFakeUpstream(manner)
+			upstreams = append(upstreams, u)
+			d.upstreams[i].client.DialTimeout = func(string, time.Duration) (net.Conn, error) {
+				if u.manner == "is away" {
+					return nil, errors.New("connection refused")
+				}
+				return u.Dial()
+			}
+		}
+		test(t, d, upstreams)
 		for i, u := range upstreams {
 			d.upstreams[i].client.CloseIdleConnections()
 			must(t, u.Close())
 			u.conns.Wait()
 		}
 		time.Sleep(time.Minute) // in which the clients' cleaners of idle connections find none and end
-	}
+	})
 }
 
 // share is the memory that a client may take.
@@ -205,8 +207,7 @@ func TestUpstreamsOfEveryManner(t *testing.T) {
 		{[]string{"lies"}, `"code":-32603,"message":"Internal error: no other node answered; of this one: why"},"id":7}`, []bool{true}},
 	} {
 		t.Run(strings.Join(tt.manners, ", "), func(t *testing.T) {
-			bubble.Test(t, func(t *testing.T) {
-				d, _, stop := forwarding(t, tt.manners...)
+			forwarding(t, func(t *testing.T, d *Door, _ []*fakeUpstream) {
 				began := time.Now()
 				f := d.asks("7", slot)
 				f.ask()
@@ -218,16 +219,14 @@ func TestUpstreamsOfEveryManner(t *testing.T) {
 						t.Errorf("upstream %d, which %s: failed is %v", i, tt.manners[i], failed)
 					}
 				}
-				stop()
-			})
+			}, tt.manners...)
 		})
 	}
 }
 
 // TestUpstreamsThatFailAreLeftAloneForLonger: for a second, then two, up to half a minute, or as long as the node says; and one good answer ends it.
 func TestUpstreamsThatFailAreLeftAloneForLonger(t *testing.T) {
-	bubble.Test(t, func(t *testing.T) {
-		d, upstreams, stop := forwarding(t, "fails", "answers")
+	forwarding(t, func(t *testing.T, d *Door, upstreams []*fakeUpstream) {
 		ask := func() { d.asks("1", 0).ask() }
 		for i, pause := range []time.Duration{1, 2, 4, 8, 16, 30, 30} {
 			ask()
@@ -250,53 +249,42 @@ func TestUpstreamsThatFailAreLeftAloneForLonger(t *testing.T) {
 		if d.upstreams[0].isAlone(time.Now()) {
 			t.Error("a node is left alone for longer than it asked for, after a good answer")
 		}
-		stop()
-	})
+	}, "fails", "answers")
 }
 
-// TestCallsInFlightAreBounded: of a hundred calls at a time sixteen are under way, and all are answered.
+// TestCallsInFlightAreBounded: of many slow calls at a time some are under way, fewer where they are of one exchange, which leaves turns for others. All
+// are answered.
 func TestCallsInFlightAreBounded(t *testing.T) {
-	bubble.Test(t, func(t *testing.T) {
-		d, upstreams, stop := forwarding(t, "is slow")
-		var asking sync.WaitGroup
-		all := make([]*forwarded, 100)
-		for i := range all {
-			all[i] = d.asks(fmt.Sprint(i), 0)
-			asking.Go(all[i].ask)
-		}
-		asking.Wait()
-		for i, f := range all {
-			if !bytes.Contains(f.answer, []byte(`"value":1`)) || !bytes.HasSuffix(f.answer, f.end) {
-				t.Errorf("call %d: %s", i, f.answer)
+	for _, tt := range []struct {
+		calls       int
+		oneExchange bool
+		most        int64
+	}{{100, false, maxInFlight}, {20, true, maxInFlightEach}} {
+		forwarding(t, func(t *testing.T, d *Door, upstreams []*fakeUpstream) {
+			o := newOutside(d, &share{})
+			for i := range tt.calls {
+				f := d.asks(fmt.Sprint(i), 0)
+				if tt.oneExchange {
+					f.outside = o
+				}
+				o.start(f)
 			}
-		}
-		if top := upstreams[0].top.Load(); top != maxInFlight {
-			t.Errorf("%d calls were under way at a time, want %d", top, maxInFlight)
-		}
-		stop()
-	})
-}
-
-// TestAnExchangeHasAFewCallsInFlight: a batch of slow calls leaves turns for others.
-func TestAnExchangeHasAFewCallsInFlight(t *testing.T) {
-	bubble.Test(t, func(t *testing.T) {
-		d, upstreams, stop := forwarding(t, "is slow")
-		o := newOutside(d, &share{})
-		for range 20 {
-			o.start(o.asks("7", 0))
-		}
-		o.ends.Wait()
-		if top := upstreams[0].top.Load(); top != maxInFlightEach {
-			t.Errorf("%d calls were under way at a time, want %d", top, maxInFlightEach)
-		}
-		stop()
-	})
+			o.ends.Wait()
+			for i, f := range o.calls {
+				if !bytes.Contains(f.answer, []byte(`"value":1`)) || !bytes.HasSuffix(f.answer, f.end) {
+					t.Errorf("call %d: %s", i, f.answer)
+				}
+			}
+			if top := upstreams[0].top.Load(); top != tt.most {
+				t.Errorf("%d of %d calls were under way at a time, want %d", top, tt.calls, tt.most)
+			}
+		}, "is slow")
+	}
 }
 
 // TestFailuresOfOneTimeCountOnce: calls that fail together are one failure, and a call that is too slow is none while others are answered.
 func TestFailuresOfOneTimeCountOnce(t *testing.T) {
-	bubble.Test(t, func(t *testing.T) {
-		d, upstreams, stop := forwarding(t, "stalls")
+	forwarding(t, func(t *testing.T, d *Door, upstreams []*fakeUpstream) {
 		u := d.upstreams[0]
 		together := func() {
 			var asking sync.WaitGroup
@@ -329,14 +317,12 @@ func TestFailuresOfOneTimeCountOnce(t *testing.T) {
 		if u.failed(began, 0, false); u.inARow != 1 {
 			t.Error("a failure is not counted")
 		}
-		stop()
-	})
+	}, "stalls")
 }
 
 // TestConnectionsThatEndIdleLoseNoCall: the call is sent again on a new one, and the node has not failed.
 func TestConnectionsThatEndIdleLoseNoCall(t *testing.T) {
-	bubble.Test(t, func(t *testing.T) {
-		d, _, stop := forwarding(t, "closes after each")
+	forwarding(t, func(t *testing.T, d *Door, _ []*fakeUpstream) {
 		for range 3 {
 			f := d.asks("7", 0)
 			if f.ask(); string(f.answer) != `{"jsonrpc":"2.0","result":1,"id":7}` {
@@ -346,8 +332,7 @@ func TestConnectionsThatEndIdleLoseNoCall(t *testing.T) {
 		if n := d.upstreams[0].failures.Load(); n != 0 {
 			t.Errorf("%d failures", n)
 		}
-		stop()
-	})
+	}, "closes after each")
 }
 
 // TestLongAnswersTakeTheirMemoryAlone: checking an answer makes no tree of it, and all answers of an exchange are taken from the memory of its client.

@@ -103,7 +103,7 @@ func TestPubsub(t *testing.T) {
 	const file = "testdata/pubsub.txt"
 	f, r := serveHub(t)
 	l := f.ledger
-	clients := []*websocket.Conn{r.dial(), r.dial()}
+	clients := []client{r.dial(), r.dial()}
 	replacer := names()
 	var written strings.Builder
 	// told notes what both clients are told next, which is the same.
@@ -188,9 +188,6 @@ func TestPubsub(t *testing.T) {
 	})
 	step("a block that only the rest is told of", 0, func() { f.publish(ledger.BlockRecord, 33, 0, account(4, 11, ledger.SystemProgram, "")) })
 	step("it is final", 2, f.finalize)
-	for _, c := range clients {
-		must(t, c.Close())
-	}
 	got := written.String()
 	if *update {
 		must(t, os.WriteFile(file, []byte(got), 0o644))
@@ -198,19 +195,20 @@ func TestPubsub(t *testing.T) {
 	ledgertest.Equal(t, strings.Split(got, "\n"), strings.Split(string(readFile(t, file)), "\n"), "%s", file)
 }
 
-// dial opens a WebSocket.
-func (r *rig) dial() *websocket.Conn {
-	r.Helper()
-	dialer := websocket.Dialer{NetDial: func(string, string) (net.Conn, error) { return r.connect() }}
-	c, _, err := dialer.Dial("ws://ledger/", nil)
-	must(r, err)
-	return c
-}
-
 // client is a WebSocket of which one message is read after another.
 type client struct {
 	testing.TB
 	*websocket.Conn
+}
+
+// dial opens a WebSocket, which ends with the test.
+func (r *rig) dial() client {
+	r.Helper()
+	dialer := websocket.Dialer{NetDial: func(string, string) (net.Conn, error) { return r.connect() }}
+	c, _, err := dialer.Dial("ws://ledger/", nil)
+	must(r, err)
+	r.Cleanup(func() { _ = c.Close() })
+	return client{r.TB, c}
 }
 
 // ask sends a call and returns what comes next.
@@ -244,7 +242,7 @@ const (
 // A subscription is its parameters and not their spelling, is taken back as what it is, and takes no more than its parameters.
 func TestSubscriptionsAreOnePerMeaning(t *testing.T) {
 	_, r := serveHub(t)
-	c := client{t, r.dial()}
+	c := r.dial()
 	for _, one := range []struct{ method, params, want string }{
 		{"programSubscribe", `["<13>",{"filters":[{"memcmp":{"offset":0,"bytes":"2m"}},{"dataSize":5}]}]`, subscribed(1)},
 		{"programSubscribe", `["<13>",{"x":"kept?","filters":[{"dataSize":5,"y":1},{"memcmp":{"bytes":"Zg==","encoding":"base64","offset":0,"z":2}}],"commitment":"max"}]`, subscribed(1)},
@@ -271,13 +269,12 @@ func TestSubscriptionsAreOnePerMeaning(t *testing.T) {
 	} {
 		ledgertest.Equal(t, c.ask(one.method, one.params), one.want, "%s %s", one.method, one.params)
 	}
-	_ = c.Close()
 }
 
 // One client has some filtered subscriptions on all its connections together, because each is looked at for each update of its program.
 func TestFilteredSubscriptionsAreFew(t *testing.T) {
 	_, r := serveHub(t)
-	clients := []client{{t, r.dial()}, {t, r.dial()}, {t, r.dial()}, {t, r.dial()}}
+	clients := []client{r.dial(), r.dial(), r.dial(), r.dial()}
 	filtered := func(i int) string {
 		return fmt.Sprintf(`["<13>",{"filters":[{"memcmp":{"offset":%d,"bytes":"2m"}}]}]`, i)
 	}
@@ -291,15 +288,12 @@ func TestFilteredSubscriptionsAreFew(t *testing.T) {
 	ledgertest.Equal(t, clients[0].ask("programSubscribe", `["<13>"]`), subscribed(257), "one without filters")
 	clients[0].ask("programUnsubscribe", `[1]`)
 	ledgertest.Equal(t, clients[1].ask("programSubscribe", filtered(256)), subscribed(258), "one in place of another")
-	for _, c := range clients {
-		_ = c.Close()
-	}
 }
 
 // A client whose subscriptions take more memory than there is for them is closed with 1013, as one of the other door is that names too much.
 func TestSubscriptionsTakeTheMemoryOfTheirNames(t *testing.T) {
 	_, r := serveHubWith(t, stream.Config{Memory: budget.New(512 << 10)})
-	c := client{t, r.dial()}
+	c := r.dial()
 	long := strings.Repeat("1", 128)
 	for i := range 100 {
 		filters := strings.Repeat(fmt.Sprintf(`{"memcmp":{"offset":%d,"bytes":%q}},`, i, long), 3) + fmt.Sprintf(`{"memcmp":{"offset":%d,"bytes":%q}}`, i+1000, long)
@@ -319,7 +313,7 @@ func TestSubscriptionsTakeTheMemoryOfTheirNames(t *testing.T) {
 // A closed account is told to those whose filters took it before, and to no others; one that goes to another program to those of that one.
 func TestClosingIsToldToWhomTheAccountWasTold(t *testing.T) {
 	f, r := serveHub(t)
-	c := client{t, r.dial()}
+	c := r.dial()
 	took := make(map[int]bool) // by the number of the subscription
 	for i, one := range []struct {
 		program, filters string
@@ -362,14 +356,13 @@ func TestClosingIsToldToWhomTheAccountWasTold(t *testing.T) {
 			t.Errorf("of an account that goes to another program %s was told, want %s", text, want)
 		}
 	}
-	_ = c.Close()
 }
 
 // What is told of an account whose state cannot be shown as asked is in base64, or says why not. Nothing is left out in silence, and other
 // subscriptions go on.
 func TestWhatCannotBeShownAsAskedIsTold(t *testing.T) {
 	f, r := serveHub(t)
-	c := client{t, r.dial()}
+	c := r.dial()
 	long := ledger.Account{Pubkey: testKey(15), Lamports: 5, Owner: testKey(16), Known: ledger.FieldsAll | ledger.FieldData, Data: ledger.NewData(make([]byte, 129))}
 	hidden := ledger.Account{Pubkey: testKey(17), Lamports: 5, Owner: testKey(16), Known: ledger.FieldsAll &^ ledger.FieldData}
 	for i, encoding := range []string{"base58", "binary"} {
@@ -387,5 +380,4 @@ func TestWhatCannotBeShownAsAskedIsTold(t *testing.T) {
 		}
 	}
 	ledgertest.Equal(t, c.ask("slotSubscribe", `[]`), subscribed(4), "what else is asked for")
-	_ = c.Close()
 }

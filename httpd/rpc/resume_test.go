@@ -15,7 +15,7 @@ import (
 // what is told then.
 func TestResumeFrom(t *testing.T) {
 	f, r := serveHub(t)
-	stays, comes := client{t, r.dial()}, client{t, r.dial()}
+	stays, comes := r.dial(), r.dial()
 	const config = `{"commitment":"processed","encoding":"base64"%s}`
 	subjects := []struct{ method, params string }{
 		{"accountSubscribe", `["<14>",` + config + `]`},
@@ -64,8 +64,6 @@ func TestResumeFrom(t *testing.T) {
 	for i := range subjects {
 		ledgertest.Equal(t, comes.next(), told[5][i], "what is told once after all was")
 	}
-	_ = stays.Close()
-	_ = comes.Close()
 }
 
 // A subscription that cannot be resumed is an error that says from where it can, at its level, and is none then.
@@ -81,7 +79,7 @@ func TestWhatCannotBeResumedIsRefused(t *testing.T) {
 		return fmt.Sprintf(`{"jsonrpc":"2.0","error":{"code":-32050,"message":"resync required","data":{"oldestSeq":%d,"newestSeq":%d}},"id":1}`, oldest, newest)
 	}
 	const wrong = `{"jsonrpc":"2.0","error":{"code":-32602,"message":"Invalid params: resumeFrom must be an integer from 0 to 2^64-1"},"id":1}`
-	c := client{t, r.dial()}
+	c := r.dial()
 	for _, one := range []struct{ level, from, want string }{
 		{"processed", "4", refused(3, 3)},
 		{"processed", "1", refused(3, 3)},
@@ -105,5 +103,4 @@ func TestWhatCannotBeResumedIsRefused(t *testing.T) {
 		}
 	}
 	ledgertest.Equal(t, c.ask("accountUnsubscribe", "[2]"), `{"jsonrpc":"2.0","result":true,"id":1}`, "what was there while another resume was refused")
-	_ = c.Close()
 }

@@ -249,7 +249,7 @@ func TestEveryAnswerHasItsShape(t *testing.T) {
 				if c.Conn != nil {
 					_ = c.Close()
 				}
-				c = client{t, r.dial()}
+				c = r.dial()
 			}
 			asked++
 			return c.ask(name, params)
@@ -262,7 +262,7 @@ func TestEveryAnswerHasItsShape(t *testing.T) {
 func TestEveryNotificationHasItsShape(t *testing.T) {
 	s := readShapes(t)
 	f, r := serveHub(t)
-	c := client{t, r.dial()}
+	c := r.dial()
 	encodings, kinds := make(map[int]string), make(map[int]string)
 	ask := func(kind, params string) {
 		text := c.ask(kind+"Subscribe", params)
@@ -310,5 +310,4 @@ func TestEveryNotificationHasItsShape(t *testing.T) {
 			t.Errorf("%s: %s", params, text)
 		}
 	}
-	_ = c.Close()
 }

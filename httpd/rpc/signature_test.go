@@ -47,7 +47,7 @@ func TestSignaturesAreToldOnceThroughForks(t *testing.T) {
 func followSignatures(t *testing.T, random *rand.Rand) {
 	f, r := serveHub(t)
 	l := f.ledger
-	c := client{t, r.dial()}
+	c := r.dial()
 	asked := make(chan struct{}, 1) // the ledger is, after the answer: the next block must not come before
 	l.asked = func() func() { return func() { asked <- struct{}{} } }
 	var alive []waiting
@@ -146,13 +146,12 @@ func followSignatures(t *testing.T, random *rand.Rand) {
 		}
 	}
 	ledgertest.Equal(t, c.ask("signatureUnsubscribe", "[0]"), badID, "what comes last")
-	_ = c.Close()
 }
 
 // A transaction that a block brings while the ledger is asked for it is told once, and what the ledger cannot say is told and ends the subscription.
 func TestSignaturesAreToldOnceWhileTheyAreAskedFor(t *testing.T) {
 	f, r := serveHub(t)
-	c := client{t, r.dial()}
+	c := r.dial()
 	const told = `{"jsonrpc":"2.0","method":"signatureNotification","params":{"result":{"context":{"slot":%d},"value":{"err":null}},"subscription":%d}}`
 	bring := func() {
 		f.ledger.asked = nil
@@ -187,5 +186,4 @@ func TestSignaturesAreToldOnceWhileTheyAreAskedFor(t *testing.T) {
 		t.Errorf("%s is told, want an error", text)
 	}
 	ledgertest.Equal(t, c.ask("signatureUnsubscribe", "[6]"), badID, "what comes next")
-	_ = c.Close()
 }
