@@ -138,7 +138,7 @@ func TestWhoComesBackMissesNothing(t *testing.T) {
 				c.History = log
 			}
 		}, func(n *node) {
-			n.script.history, n.hub.pastBytes = log, 10*updateBytes
+			n.hub.pastBytes = 10 * updateBytes
 			n.script.bare = true
 			n.client.Exempt = true // each connection has a budget of its own
 			var references [ledger.Commitments]*client

@@ -46,6 +46,12 @@ func newNode(t testing.TB, change func(*Config)) *node {
 	}
 	n.hub = New(config)
 	n.script = newScript(n.hub, n.ledger)
+	switch log := config.History.(type) { // which the script writes
+	case *fakeHistory:
+		n.script.history = log
+	case *slowHistory:
+		n.script.history = log.fakeHistory
+	}
 	return n
 }
 

@@ -81,7 +81,6 @@ func TestALogThatFailsEndsTheConnection(t *testing.T) {
 		log := &fakeHistory{}
 		logger, text := newLog()
 		inMemory(t, func(c *Config) { c.History, c.RecentBytes, c.Logger = log, 1, logger }, func(n *node) {
-			n.script.history = log
 			n.script.blocks(5)
 			spoil(log)
 			c := n.dial("?resume_from=1")
@@ -97,7 +96,7 @@ func TestALogThatFailsEndsTheConnection(t *testing.T) {
 func TestTheEndOfABlockBeforeARestartIsTold(t *testing.T) {
 	log := &fakeHistory{}
 	inMemory(t, func(c *Config) { c.History = log }, func(n *node) {
-		n.script.history, n.script.hub = log, New(Config{Ledger: n.ledger})
+		n.script.hub = New(Config{Ledger: n.ledger})
 		n.script.blocks(2)
 		n.script.hub = n.hub // restarted
 		n.script.hub.Publish(&ledger.Publication{Head: log.all[1].Head})
@@ -144,7 +143,7 @@ func withSlowHistory(t *testing.T, blocks ledger.Slot, test func(*node, *slowHis
 	log := &slowHistory{fakeHistory: &fakeHistory{}}
 	inMemory(t, func(c *Config) { c.History, c.RecentBytes = log, 1 }, func(n *node) {
 		log.gate = make(chan struct{})
-		n.script.history, n.hub.pastBytes = log.fakeHistory, 1
+		n.hub.pastBytes = 1
 		n.script.blocks(blocks)
 		test(n, log)
 	})
@@ -171,7 +170,6 @@ func TestReadingTheLogIsCancelled(t *testing.T) {
 func TestWhatIsReadFromTheLogCounts(t *testing.T) {
 	log := &fakeHistory{}
 	inMemory(t, func(c *Config) { c.History, c.RecentBytes = log, 1 }, func(n *node) {
-		n.script.history = log
 		n.script.block(1, accounts(0, 2000, 1)...)
 		n.script.block(2, account(1, 2, programA))
 		c := n.dial("?mode=none")

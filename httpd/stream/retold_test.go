@@ -154,7 +154,7 @@ func TestWhoResumesATopicIsToldWhatItMissed(t *testing.T) {
 				s.seat.work.mu.Unlock()
 				talkOfTopics(s, text)
 			}
-			n.script.history, n.script.slots, n.script.bare = log, 1, true
+			n.script.slots, n.script.bare = 1, true
 			n.script.block(1)
 			stays, goes := &watcher{node: n}, &watcher{node: n}
 			for _, w := range []*watcher{stays, goes} {
@@ -205,9 +205,9 @@ func TestWhoResumesATopicIsToldWhatItMissed(t *testing.T) {
 // Topics that a socket resumes while it has yet to begin with others are found in one walk of the log with these: each is answered, told what it missed
 // until then, and what has come since, which is told once.
 func TestTopicsThatComeBackTogetherReadTheLogOnce(t *testing.T) {
-	log := &slowHistory{fakeHistory: &fakeHistory{}}
+	log := &slowHistory{fakeHistory: &fakeHistory{}, gate: make(chan struct{})}
+	close(log.gate)
 	inMemory(t, func(c *Config) { c.History, c.RecentBytes = log, 10*3*updateBytes }, func(n *node) {
-		log.gate, n.script.history = make(chan struct{}), log.fakeHistory
 		n.talk = func(s *Socket, text []byte) {
 			var i, from int
 			if _, err := fmt.Sscanf(string(text), "%d %d", &i, &from); err != nil {
@@ -234,7 +234,6 @@ func TestTopicsThatComeBackTogetherReadTheLogOnce(t *testing.T) {
 			synctest.Wait()
 			come(1)
 		}
-		close(log.gate)
 		told, _ := w.read(math.MaxInt)
 		ledgertest.Equal(n, log.readAfter(), []ledger.Seq{0, 6}, "after which the log was read: once at each level")
 		for _, i := range []int{0, 1, 2, 6, 7, 8} {

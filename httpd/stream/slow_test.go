@@ -97,7 +97,6 @@ func TestTheSlowAreToldHowFarTheyCame(t *testing.T) {
 				tt.change(c)
 			}
 		}, func(n *node) {
-			n.script.history, _ = n.hub.config.History.(*fakeHistory)
 			n.script.block(1, account(1, 1, programA))
 			knows := n.script.seq
 			if tt.missed > 0 {

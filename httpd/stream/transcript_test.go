@@ -74,9 +74,6 @@ func TestTranscripts(t *testing.T) {
 						tr.named(letter)
 					}
 					n.ledger.asked = tr.question
-					if log, ok := n.hub.config.History.(*fakeHistory); ok {
-						n.script.history = log
-					}
 					for _, line := range lines[1:] {
 						if !heardLine.MatchString(line) {
 							tr.play(line)
