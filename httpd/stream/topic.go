@@ -66,13 +66,6 @@ type topic struct {
 	key      string
 	number   uint64
 	watchers map[*Socket]struct{}
-	last     toldPart // one that several names lead to is told once
-}
-
-// toldPart is the part of an emission that a topic was told of last.
-type toldPart struct {
-	version ledger.Version
-	part    int
 }
 
 // Socket is a connection whose client asks for topics.
@@ -334,18 +327,15 @@ func (ts *topics) deliverTransactions(e *emission, note Note) {
 // showsData says yes: how it is told is the business of whoever asked.
 func (t *topic) showsData() bool { return true }
 
-// deliverMatch tells of an update that the topic takes, once, unless it is of a program that has lost the account.
+// deliverMatch tells of an update that the topic takes, unless it is of a program that has lost the account. The topic has one name, which an update has
+// once: the owner before it is another than the one after it.
 func (t *topic) deliverMatch(e *emission, i int, n name) {
-	here := toldPart{e.version, i}
-	if t.last == here || n.hasLost(&e.updates[i].Account) {
+	if u := &e.updates[i]; n.hasLost(&u.Account) || t.Takes != nil && !t.Takes(u) {
 		return
 	}
-	t.last = here
-	if t.Takes == nil || t.Takes(&e.updates[i]) {
-		var note Note
-		note.of(e, i)
-		t.send(e, i, &note)
-	}
+	var note Note
+	note.of(e, i)
+	t.send(e, i, &note)
 }
 
 // send has a note waiting for all watchers, as one packet.

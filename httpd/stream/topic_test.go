@@ -69,7 +69,9 @@ func (sink) SetWriteDeadline(time.Time) error { return nil }
 func TestTopicsResumeFromWhatASlowSocketIsTold(t *testing.T) {
 	for _, levels := range [][]ledger.Commitment{{ledger.Processed}, {ledger.Finalized}, {ledger.Processed, ledger.Finalized}} {
 		n := newNode(t, nil)
-		n.script.block(1, account(3, 1, programA))
+		n.script.blocks(9)
+		n.script.reach(ledger.Finalized, 9)
+		n.script.publish()
 		s := n.socket()
 		s.conn = sink{}
 		for i, level := range levels {
@@ -80,7 +82,10 @@ func TestTopicsResumeFromWhatASlowSocketIsTold(t *testing.T) {
 		}
 		s.outbox.drain()
 		held := levels[len(levels)-1]
-		for slot := ledger.Slot(2); slot < 12; slot++ {
+		if got := s.lastSeq(); got < 8 || got > 9 {
+			t.Errorf("%v: before anything was sent %d is to be resumed from, where all have come to 9", levels, got)
+		}
+		for slot := ledger.Slot(10); slot < 20; slot++ {
 			if slot%2 == 0 {
 				n.script.reach(ledger.Finalized, slot-1)
 			}
