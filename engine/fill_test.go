@@ -289,61 +289,35 @@ func TestDataThatABlockMadeUnknownIsFetched(t *testing.T) {
 
 // TestSysvarsDataIsFetchedAnewOnceItIsOld: the runtime changes it in every block, of which getBlock shows nothing. A stream shows it.
 func TestSysvarsDataIsFetchedAnewOnceItIsOld(t *testing.T) {
-	bubble.Each(t, map[string]bool{"getBlock": false, "a stream": true}, func(t *testing.T, stream bool) {
+	bubble.Test(t, func(t *testing.T) {
 		k, block := key(1), rootBlock(100)
-		clock := func(slot ledger.Slot) ledger.AccountWrite {
-			w := owned(k, 8, ledger.SysvarProgram)
-			w.SetData(fmt.Append(nil, slot), allData)
-			return w
-		}
-		u := newFakeNode(100, clock(100))
-		info := partial()
-		info.Stream = stream
-		n := startNode(t, info, bound(t, Config{Shards: 2, Fetcher: u}, nil, allData))
-		asked := 0
-		mustHave := func(want ledger.Slot) {
+		u := newFakeNode(100)
+		n := filling(t, u, bound(t, Config{}, nil, allData))
+		// at has the chain and the node get to a slot, and expects the data of a slot, and that it was asked for so often.
+		at := func(slot, want ledger.Slot, asked int) {
 			t.Helper()
-			accounts, _, err := n.Accounts(ledger.Query{}, []ledger.Pubkey{n.mustAnswer(ledger.Query{}, k, 8).account.Pubkey})
-			must(t, err)
-			ledgertest.Equal(t, string(accounts[0].Data.Bytes()), fmt.Sprint(want), "the data at slot %d", block.Slot)
-			u.mustHaveBeenAsked(t, asked)
-		}
-		to := func(slot ledger.Slot) {
 			for block.Slot < slot {
 				block = child(block, block.Slot+1, 0)
-				n.send(block, status(block, ledger.StatusConfirmed))
+				n.send(block, status(block, ledger.StatusFinalized))
 			}
-			next := child(block, slot+1, 0)
-			n.send(next, status(next, ledger.StatusConfirmed), status(block, ledger.StatusFinalized))
-			u.at(slot, clock(slot))
+			w := owned(k, 8, ledger.SysvarProgram)
+			w.SetData(fmt.Append(nil, slot), allData)
+			u.at(slot, w)
+			for range 2 {
+				n.mustAnswer(ledger.Query{}, k, 8)
+				accounts, _, err := n.Accounts(ledger.Query{}, []ledger.Pubkey{k})
+				must(t, err)
+				ledgertest.Equal(t, string(accounts[0].Data.Bytes()), fmt.Sprint(want), "the data at slot %d", slot)
+			}
+			u.mustHaveBeenAsked(t, asked)
 		}
-		child100 := child(block, 101, 0)
-		child100.Status, block.Status = ledger.Confirmed, ledger.Confirmed
-		n.send(block, child100)
-		if stream {
-			answer := make(chan ledger.Verdict, 1)
-			n.send(&ledger.Question{Shown: nothingElse{}, Answer: answer})
-		}
-		asked++
-		mustHave(100)
-		to(100 + sysvarAge)
-		mustHave(100)
-		to(101 + sysvarAge)
-		if stream {
-			mustHave(100)
-			return
-		}
-		asked++
-		mustHave(101 + sysvarAge)
-		mustHave(101 + sysvarAge)
+		at(100, 100, 1)
+		at(100+sysvarAge, 100, 1)
+		at(101+sysvarAge, 101+sysvarAge, 2)
+		n.info.Store(&ledger.SourceInfo{Stream: true})
+		at(200, 101+sysvarAge, 2)
 	})
 }
-
-// nothingElse is of a stream that shows nothing but its blocks.
-type nothingElse struct{}
-
-func (nothingElse) Expects(ledger.Slot) bool                     { return false }
-func (nothingElse) ShowsElsewhere(ledger.Hash, ledger.Slot) bool { return false }
 
 // TestUnknownDataThatIsWantedIsFetchedWithoutAQuestion wants accounts as a subscription does: they are completed if they are held in part and data of theirs
 // is held, and once more where a newer block has written them meanwhile. What is over the bound is left out.

@@ -28,7 +28,7 @@
 // An account with unknown fields is completed the same way. A block that shows only lamports may have changed the other
 // fields, so the answer must not be older than the block that had written the account when the query
 // came. Until that block is final, queries get the account with its known fields. Accounts that are wanted ([Filler.Want]) are completed without a query: those
-// of which a subscriber is to be told the data.
+// of which a subscriber is to be told the data. So is the data of a sysvar that is too old: no block tells that the runtime changed it.
 //
 // # Ownership and order
 //

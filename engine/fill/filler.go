@@ -40,7 +40,7 @@ type Config struct {
 	Logger  *slog.Logger
 	// Held answers a query for an account without fetching.
 	Held func(ledger.Query, ledger.Pubkey) (ledger.Account, ledger.View, error)
-	// Lacks reports whether something of a held account is unknown that the node can tell.
+	// Lacks reports whether something of a held account is unknown, or too old, that the node can tell.
 	Lacks func(*ledger.Account) bool
 	// Board has the newest visible head.
 	Board *published.Board
