@@ -28,7 +28,7 @@ func appendLogLine(dst []byte, e *wal.Entry, last bool) []byte {
 		seq = fmt.Sprintf("%d-%d", r.FirstSeq, r.LastSeq())
 	}
 	dst = fmt.Appendf(dst, logColumns, e.Position, fmt.Sprintf("%d:%d", e.Segment, e.Offset), r.Version,
-		kindName(r.Kind), r.Slot, r.Hash, commit, len(r.Updates), seq, e.Durable)
+		kindNames[r.Kind], r.Slot, r.Hash, commit, len(r.Updates), seq, e.Durable)
 	switch {
 	case r.Block != nil:
 		dst = fmt.Appendf(dst, "  parent %d, %d transactions", r.Block.ParentSlot, len(r.Block.Transactions))
@@ -42,18 +42,9 @@ func appendLogLine(dst []byte, e *wal.Entry, last bool) []byte {
 	return append(dst, '\n')
 }
 
-func kindName(k ledger.RecordKind) string {
-	switch k {
-	case ledger.BlockRecord:
-		return "block"
-	case ledger.RollbackRecord:
-		return "rollback"
-	case ledger.StatusRecord:
-		return "status"
-	case ledger.BaseRecord:
-		return "base"
-	}
-	return "unknown"
+// kindNames are what a dump calls the kinds of records: the reader of the log lets no others through.
+var kindNames = map[ledger.RecordKind]string{
+	ledger.BlockRecord: "block", ledger.RollbackRecord: "rollback", ledger.StatusRecord: "status", ledger.BaseRecord: "base",
 }
 
 // appendUpdates appends a line of JSON for each update of a record: the account after it, as

@@ -10,7 +10,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"ledgerd/engine/source/unpack"
 	"ledgerd/engine/source/upstream"
 )
 
@@ -146,14 +145,10 @@ func (c *certificate) changed() (at [2]time.Time) {
 }
 
 func (c *certificate) load() error {
-	var parts [2][]byte
-	for i, path := range []string{c.certFile, c.keyFile} {
-		var err error
-		if parts[i], err = readRegular(path, maxConfigBytes); err != nil {
-			return fmt.Errorf("cannot read the certificate: %w", err)
-		}
+	if err := checkRegular(c.certFile, c.keyFile); err != nil {
+		return fmt.Errorf("cannot read the certificate: %w", err)
 	}
-	pair, err := tls.X509KeyPair(parts[0], parts[1])
+	pair, err := tls.LoadX509KeyPair(c.certFile, c.keyFile)
 	if err != nil {
 		return fmt.Errorf("cannot use the certificate %s with the key %s: %w", c.certFile, c.keyFile, err)
 	}
@@ -164,15 +159,8 @@ func (c *certificate) load() error {
 	return nil
 }
 
-// readRegular reads a file that is read again while the node runs, which therefore must be one that nobody has to write to first.
-func readRegular(path string, most int64) ([]byte, error) {
-	if err := checkRegular(path); err != nil {
-		return nil, err
-	}
-	return unpack.ReadSmall(path, most)
-}
-
-// checkRegular returns an error unless each of these is a regular file. An empty name is none.
+// checkRegular returns an error unless each of these is a regular file: what is read again while the node runs must be one that nobody has to
+// write to first. An empty name is none.
 func checkRegular(paths ...string) error {
 	for _, path := range paths {
 		if path == "" {
