@@ -41,7 +41,7 @@ func archived(w ledger.AccountWrite) agavetest.Record {
 func TestImportedNodeEndsAsTheStraightRun(t *testing.T) {
 	t.Parallel()
 	const simulated = "seed=5,accounts=150,slot_time=0,tps=50,fork_rate=0.25,skip_rate=0.2,finality=8,slots=80"
-	sim, err := source.Open("sim:"+simulated, quietLog())
+	sim, err := source.Open("sim:"+simulated, source.Options{Log: quietLog()})
 	must(t, err)
 	var lines []byte
 	must(t, sim.Run(t.Context(), nil, func(_ context.Context, e ledger.Event) error {

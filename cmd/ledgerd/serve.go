@@ -191,7 +191,7 @@ func (c *serveCommand) openings(n *node) []opening {
 
 // openSource opens the source, and sees that it can do what else is asked for.
 func (c *serveCommand) openSource(n *node) (err error) {
-	if n.source, err = source.OpenWith(c.Source, source.Options{Log: n.logger, SkipVotes: c.SkipVotes, Filter: c.filter(), Data: c.Data.DataPrograms}); err != nil {
+	if n.source, err = source.Open(c.Source, source.Options{Log: n.logger, SkipVotes: c.SkipVotes, Filter: c.filter(), Data: c.Data.DataPrograms}); err != nil {
 		return err
 	}
 	if n.fetcher, _ = n.source.(ledger.Fetcher); n.fetcher == nil && c.Fill == "on-demand" {

@@ -43,13 +43,10 @@ type Options struct {
 	Data *ledger.DataPrograms
 }
 
-// Open is OpenWith for who wants everything.
-func Open(spec string, log *slog.Logger) (Source, error) { return OpenWith(spec, Options{Log: log}) }
-
-// OpenWith returns the source of a specification: "sim:PARAMETERS", "file:PATHS", "rpc:URL", "geyser:URL", or nil
+// Open returns the source of a specification: "sim:PARAMETERS", "file:PATHS", "rpc:URL", "geyser:URL", or nil
 // for "none", which means to serve what the data directory holds and to run nothing.
 // Every error is one line about the specification, or about a file it names.
-func OpenWith(spec string, o Options) (Source, error) {
+func Open(spec string, o Options) (Source, error) {
 	if spec == "none" {
 		return nil, nil
 	}

@@ -33,7 +33,7 @@ func TestOpenDispatchesOnTheScheme(t *testing.T) {
 		"geyser:http://node.example:1?token=secret&rpc=http://node.example:2/secret": {
 			"*source.filled", "geyser:http://node.example:1", true, true},
 	} {
-		s, err := source.Open(spec, slog.New(slog.DiscardHandler))
+		s, err := source.Open(spec, source.Options{Log: slog.New(slog.DiscardHandler)})
 		var info ledger.SourceInfo
 		if s != nil {
 			info = s.Info()
@@ -54,7 +54,7 @@ func TestOpenRefusesWhatItCannotOpen(t *testing.T) {
 			spec = plain
 		}
 		spec = strings.ReplaceAll(spec, "[s3cret, 1000 times]", strings.Repeat("s3cret", 1000))
-		s, err := source.Open(spec, slog.New(slog.DiscardHandler))
+		s, err := source.Open(spec, source.Options{Log: slog.New(slog.DiscardHandler)})
 		if err == nil || s != nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "s3cret") || strings.Contains(err.Error(), "\n") {
 			t.Errorf("Open(%q) = %v, %v, want nil and one line with %q and no secret", spec, s, err, want)
 		}
