@@ -18,8 +18,7 @@ type backlog struct {
 	emissions []*emission
 	total     int64 // how many emissions had come after the last of these; 0: they need not be kept for resumes
 	seen      ledger.Seq
-	told      []telling // when it was asked for; of several, each has its own parts
-	answers   batch     // that come before it
+	told      telling // when it was asked for
 
 	gap   *packet  // comes first where the backlog is a digest; nil: it is whole
 	stale [][]bool // of a digest's updates: a newer state of the same account follows
@@ -27,11 +26,10 @@ type backlog struct {
 
 // telling is what a client is told of emissions, and how: what a subscriber wants, or a topic.
 type telling interface {
-	// match reports whether an update is told.
-	match(e *emission, part int) bool
 	// span returns the first of the parts that may be told, and the one after the last. looks returns how many that are, at most.
 	span(e *emission) (first, end int)
 	looks(e *emission) int
+	match(u *ledger.Update) bool
 	// frameBytes is about what the frame of a part takes, which appendPart appends, if there is one.
 	frameBytes(e *emission, part int) int
 	appendPart(dst []byte, e *emission, part int) []byte
@@ -55,8 +53,9 @@ func (b *backlog) size() int {
 	return bytes
 }
 
-// countResume counts that a client resumes. newest is the newest seq of the level.
-func (h *Hub) countResume(b *backlog, newest ledger.Seq) {
+// replayLocked counts that a client resumes, and has its writer send what it has missed, after a position in the ring
+// that it follows. newest is the newest seq of the level.
+func (c *connection) replayLocked(after *position, b *backlog, newest ledger.Seq) {
 	source := "memory"
 	switch {
 	case b.past != nil:
@@ -64,15 +63,8 @@ func (h *Hub) countResume(b *backlog, newest ledger.Seq) {
 	case b.seen > newest:
 		source = "ahead"
 	}
-	h.meters.resumes[source].Inc()
-}
-
-// isEmpty reports whether nothing was missed.
-func (b *backlog) isEmpty() bool { return b.past == nil && len(b.emissions) == 0 }
-
-// replayLocked has the writer send what a client has missed, after a position in the ring that it follows.
-func (c *connection) replayLocked(after *position, b *backlog) {
-	if !b.isEmpty() {
+	c.hub.meters.resumes[source].Inc()
+	if b.past != nil || len(b.emissions) > 0 {
 		c.outbox.put(after, &packet{run: func() error { return c.writeMissed(b) }, extra: b.size()})
 	}
 }
@@ -81,7 +73,7 @@ func (c *connection) replayLocked(after *position, b *backlog) {
 // total. What waits for that holds no emission, and so a slow reader keeps none in memory.
 func (s *subscriber) putSince(total int64, seen ledger.Seq) {
 	kept := &s.hub.recent[s.level]
-	b := &backlog{level: s.level, total: kept.total(), seen: seen, told: []telling{new(s.wants)}}
+	b := &backlog{level: s.level, total: kept.total(), seen: seen, told: new(s.wants)}
 	if b.total == total {
 		return
 	}
@@ -97,8 +89,8 @@ func (s *subscriber) putSince(total int64, seen ledger.Seq) {
 	}})
 }
 
-// holds reports whether a part of the nth emission is sent as somebody is told it.
-func (b *backlog) holds(told telling, n, part int) bool {
+// holds reports whether a part of the nth emission is sent.
+func (b *backlog) holds(n, part int) bool {
 	e := b.emissions[n]
 	switch {
 	case !e.after(part, b.seen):
@@ -106,24 +98,15 @@ func (b *backlog) holds(told telling, n, part int) bool {
 	case e.isMarker(part):
 		return b.gap == nil || n == len(b.emissions)-1
 	}
-	return (b.gap == nil || !b.stale[n][part]) && told.match(e, part)
+	return (b.gap == nil || !b.stale[n][part]) && b.told.match(&e.updates[part])
 }
 
-// piece is a part of an emission as somebody is told it.
-type piece struct {
-	telling
-	*emission
-	part int
-}
-
-// pieces visits what is sent, emission by emission, and each telling's parts in log order.
-func (b *backlog) pieces(visit func(piece) bool) {
+// parts visits the parts that are sent, in log order.
+func (b *backlog) parts(visit func(*emission, int) bool) {
 	for n, e := range b.emissions {
-		for _, told := range b.told {
-			for part, end := told.span(e); part < end; part++ {
-				if b.holds(told, n, part) && !visit(piece{told, e, part}) {
-					return
-				}
+		for part, end := b.told.span(e); part < end; part++ {
+			if b.holds(n, part) && !visit(e, part) {
+				return
 			}
 		}
 	}
@@ -141,11 +124,6 @@ func (c *connection) isOutgrown() bool {
 // goes on meanwhile: a client that takes the backlog too slowly is lapped like any other.
 func (c *connection) writeMissed(b *backlog) error {
 	c.sent, c.missed = b.seen, b
-	if b.answers.frames > 0 {
-		if err := c.writeOnce(b.answers); err != nil {
-			return err
-		}
-	}
 	if err := c.writePast(b); err != nil {
 		return err
 	}
@@ -158,9 +136,7 @@ func (c *connection) writeMissed(b *backlog) error {
 
 // writeBacklog writes the part of a backlog that is in memory, as the socket takes it.
 func (c *connection) writeBacklog(b *backlog) error {
-	for _, told := range b.told {
-		c.seat.work.charge(foundCost(told.readDecimals(c.hub, b.emissions)))
-	}
+	c.seat.work.charge(foundCost(b.told.readDecimals(c.hub, b.emissions)))
 	size := b.size()
 	if b.gap != nil && !c.hub.memory.Allows(size) {
 		return &endMemory
@@ -177,14 +153,14 @@ func (c *connection) writeBacklog(b *backlog) error {
 		}
 		to.add(b.gap)
 	}
-	for p := range b.pieces {
-		if to.frames > 0 && !to.hasRoom(p.telling.frameBytes(p.emission, p.part)) {
+	for e, part := range b.parts {
+		if to.frames > 0 && !to.hasRoom(b.told.frameBytes(e, part)) {
 			if err := c.writePart(to); err != nil {
 				return err
 			}
 			to = batch{data: *room}
 		}
-		to.take(p.telling.appendPart(to.data, p.emission, p.part), p.emission, p.part) // one frame alone may be larger than the room
+		to.take(b.told.appendPart(to.data, e, part), e, part) // one frame alone may be larger than the room
 	}
 	if to.frames == 0 {
 		return nil
@@ -235,7 +211,7 @@ func (s *subscriber) digest() *backlog {
 	if !ok || seen < kept.oldest(at.seq) {
 		return nil
 	}
-	b := &backlog{level: s.level, emissions: kept.after(seen), total: at.total, seen: seen, told: []telling{new(s.wants)}}
+	b := &backlog{level: s.level, emissions: kept.after(seen), total: at.total, seen: seen, told: new(s.wants)}
 	b.emissions = b.emissions[:len(b.emissions)-int(kept.total()-at.total)]
 	b.gap = single(frame.AppendText(nil, func(b []byte) []byte { return appendGap(b, seen, at.seq) }))
 	b.gap.gaps, b.gap.seq = 1, seen

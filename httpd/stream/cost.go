@@ -32,9 +32,7 @@ func (b *backlog) cost() (cost time.Duration) {
 		cost += pastPrice
 	}
 	for _, e := range b.emissions {
-		for _, told := range b.told {
-			cost += time.Duration(told.looks(e)) * updatePrice
-		}
+		cost += time.Duration(b.told.looks(e)) * updatePrice
 	}
 	return cost
 }

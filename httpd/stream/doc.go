@@ -47,8 +47,7 @@
 // (Config.History): clients take turns at reading it, part by part. Who waits for its turn is pinged, and told by heartbeats how far it has come. Every update with a number of
 // its own is sent once; rollback and slot_end frames, and restored accounts that share a number,
 // carry the last number before them, so those that carry the very seq are sent again rather than
-// perhaps never. A socket that resumes a topic is sent a backlog of that alone, encoded for it, and then what all watchers are. Topics
-// that it resumes while the writer has yet to begin with the backlog of others are added to that: one walk tells each what it has missed. One that is too slow is told
+// perhaps never. A socket that resumes a topic is sent a backlog of that alone, encoded for it, and then what all watchers are. One that is too slow is told
 // the seq that the highest level among its topics had come to, because all can be resumed from that.
 //
 // # Conflation

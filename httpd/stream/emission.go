@@ -44,7 +44,6 @@ func (f form) updateFrameBytes(a *ledger.Account) int {
 type emission struct {
 	level     ledger.Commitment
 	version   ledger.Version // of its record: increasing within a level
-	upTo      ledger.Version // of the head that it was published with
 	slot      ledger.Slot
 	time      ledger.Opt[int64]
 	firstSeq  ledger.Seq // of updates[0], the others follow, unless seqs says otherwise

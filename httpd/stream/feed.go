@@ -39,9 +39,6 @@ func (f *feed) take(p *ledger.Publication) (out []*emission) {
 		out = f.advance(out, level, p.Head.Tip(level).Version)
 	}
 	f.forget()
-	for _, e := range out {
-		e.upTo = p.Head.Tip(ledger.Processed).Version
-	}
 	return out
 }
 

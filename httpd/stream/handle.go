@@ -151,8 +151,7 @@ func (s *subscriber) resumeLocked(from ledger.Seq, wanted wants, id messageID) {
 		return
 	}
 	s.answer(`{"type":"resumed","id":%s,"from_seq":%d}`, id, from)
-	s.hub.countResume(missed, newest)
-	s.replayLocked(s.after(), missed)
+	s.replayLocked(s.after(), missed, newest)
 	if from > newest {
 		s.await(&awaits{from, time.Now().Add(s.hub.config.ResumeTimeout), id})
 	}

@@ -39,7 +39,7 @@ type past struct {
 }
 
 // missedLocked returns what lies after a seq.
-func (h *Hub) missedLocked(level ledger.Commitment, after, newest ledger.Seq, told ...telling) *backlog {
+func (h *Hub) missedLocked(level ledger.Commitment, after, newest ledger.Seq, told telling) *backlog {
 	kept := &h.recent[level]
 	b := &backlog{level: level, emissions: kept.after(after), seen: after, told: told}
 	if len(b.emissions) > 0 {
@@ -171,7 +171,7 @@ func (c *connection) writePast(b *backlog) error {
 	}
 	defer func() { c.hub.memory.Hold(-p.held) }()
 	for !p.whole {
-		emissions, err := c.readPast(p, b.told[0].hasHeartbeats())
+		emissions, err := c.readPast(p, b.told.hasHeartbeats())
 		if err != nil {
 			return err
 		}

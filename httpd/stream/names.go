@@ -132,8 +132,8 @@ func (w *wants) appendPart(dst []byte, e *emission, part int) []byte {
 	return e.appendPart(dst, w.form, part)
 }
 
-func (w *wants) match(e *emission, part int) bool {
-	u := &e.updates[part]
+// match reports whether a subscriber wants an update.
+func (w *wants) match(u *ledger.Update) bool {
 	var room [maxNamesOf]name
 	return w.everything ||
 		slices.ContainsFunc(namesOf(room[:0], u), func(n name) bool { return w.names.has(n.kind, n.key) && w.takes(u, n) })

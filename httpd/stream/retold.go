@@ -15,43 +15,7 @@ type retold struct {
 	*Topic
 	number uint64
 	work   *work // of the client
-	seen   ledger.Seq
-	upTo   ledger.Version // of the head when it was asked for: what came after that is told as it comes
-	mints  mints          // of what is told, where those of all the updates are not read
-}
-
-// resumeLocked has the writer send an answer, and then what was missed of a topic. Where it has yet to begin with what was missed of others of the
-// level, that and this become one: hundreds of topics that come back together read the log once. What they are told as it comes is behind that anyway.
-func (s *Socket) resumeLocked(r *retold, newest ledger.Seq, answer []byte) {
-	level := r.Level
-	missed, waits := s.hub.missedLocked(level, r.seen, newest, r), s.missing[level]
-	s.hub.countResume(missed, newest)
-	cost := missed.cost()
-	if waits != nil && waits.past != nil && missed.past != nil {
-		cost -= pastPrice // which is paid
-	}
-	switch {
-	case !s.pay(cost):
-	case missed.isEmpty():
-		s.Answer(answer)
-	case waits != nil:
-		all := s.hub.missedLocked(level, min(waits.seen, r.seen), newest, append(waits.told, r)...)
-		all.answers = batch{textFrame(waits.answers.data, answer), tally{frames: waits.answers.frames + 1}}
-		*waits = *all
-	default:
-		s.Answer(answer)
-		s.missing[level] = missed
-		s.outbox.put(nil, &packet{run: func() error { return s.writeMissing(level) }, extra: missed.size()})
-	}
-}
-
-// writeMissing writes what was missed at a level. What is resumed from here on comes after it.
-func (s *Socket) writeMissing(level ledger.Commitment) error {
-	s.hub.mu.Lock()
-	b := s.missing[level]
-	s.missing[level] = nil
-	s.hub.mu.Unlock()
-	return s.writeMissed(b)
+	mints  mints // of what is told, where those of all the updates are not read
 }
 
 // span finds an account by its key, in whose order updates are.
@@ -73,11 +37,7 @@ func (r *retold) looks(e *emission) int {
 	return len(e.updates) + 1
 }
 
-func (r *retold) match(e *emission, part int) bool {
-	if !e.after(part, r.seen) || e.upTo > r.upTo {
-		return false
-	}
-	u := &e.updates[part]
+func (r *retold) match(u *ledger.Update) bool {
 	var room [maxNamesOf]name
 	of := r.name()
 	return slices.ContainsFunc(namesOf(room[:0], u), func(n name) bool {
@@ -110,7 +70,7 @@ func (r *retold) readDecimals(h *Hub, emissions []*emission) (asked int) {
 		lacking := make(mints)
 		for _, e := range some {
 			for part, end := r.span(e); part < end && e.decimals.Load() == nil; part++ {
-				if r.match(e, part) {
+				if r.match(&e.updates[part]) {
 					lacking.add(&e.updates[part].Account)
 				}
 			}

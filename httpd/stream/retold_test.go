@@ -7,7 +7,6 @@ import (
 	"net"
 	"slices"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/fasthttp/websocket"
@@ -200,61 +199,6 @@ func TestWhoResumesATopicIsToldWhatItMissed(t *testing.T) {
 			t.Errorf("seed %d: %d resumes show little", seed, resumes)
 		}
 	}
-}
-
-// Topics that a socket resumes while it has yet to begin with others are found in one walk of the log with these: each is answered, told what it missed
-// until then, and what has come since, which is told once.
-func TestTopicsThatComeBackTogetherReadTheLogOnce(t *testing.T) {
-	log := &slowHistory{fakeHistory: &fakeHistory{}, gate: make(chan struct{})}
-	close(log.gate)
-	inMemory(t, func(c *Config) { c.History, c.RecentBytes = log, 10*3*updateBytes }, func(n *node) {
-		n.talk = func(s *Socket, text []byte) {
-			var i, from int
-			if _, err := fmt.Sscanf(string(text), "%d %d", &i, &from); err != nil {
-				talkOfTopics(s, text)
-				return
-			}
-			must(n, s.Watch(fmt.Sprint(i), topicTold(i), ledger.Some(ledger.Seq(from)), func(uint64) []byte { return fmt.Append(nil, i, " watched") }))
-		}
-		place := n.budget()
-		w := &watcher{node: n}
-		w.connect()
-		next := ledger.Slot(1)
-		come := func(blocks int) {
-			for range blocks {
-				n.script.append(next, account(3, ledger.Lamports(next), programA), account(4, ledger.Lamports(next), programB))
-				n.script.reach(ledger.Finalized, next)
-				n.script.publish()
-				next++
-			}
-		}
-		come(30)
-		for _, i := range []int{0, 1, 2, 6, 7, 8} { // the client reads nothing yet, so none of them begins
-			w.say("%d %d", i, i)
-			synctest.Wait()
-			come(1)
-		}
-		told, _ := w.read(math.MaxInt)
-		ledgertest.Equal(n, log.readAfter(), []ledger.Seq{0, 6}, "after which the log was read: once at each level")
-		for _, i := range []int{0, 1, 2, 6, 7, 8} {
-			want := []string{fmt.Sprint(i, " watched")}
-			number := []int{1, 2, 3, 0, 0, 0, 4, 5, 6}[i]
-			for slot := 1; slot < int(next); slot++ {
-				k, seq := key(3), 2*slot-1
-				if i%3 == 2 {
-					k, seq = key(4), 2*slot
-				}
-				if seq > i && (i%3 != 2 || slot%2 == 0) {
-					want = append(want, fmt.Sprintf("%d %d %d %d %d %s", i, seq, number, slot, slot, k))
-				}
-			}
-			ledgertest.Equal(n, told[i], want, "what topic %d is told", i)
-		}
-		if spent := workBurst - place.work.left(); spent < 2*2*pastPrice || spent > 2*3*pastPrice { // to begin, and for the part that is read
-			n.Errorf("%v were paid", spent)
-		}
-		must(n, w.socket.Close())
-	})
 }
 
 // What is told of a topic to one client alone is paid for by it: each update that is looked at, which is one a block of an account, and the data.

@@ -71,11 +71,8 @@ type topic struct {
 // Socket is a connection whose client asks for topics.
 type Socket struct {
 	connection
-	talk func(*Socket, []byte)
-	// The hub's lock guards the rest.
-
-	topics  map[uint64]*topic
-	missing [ledger.Commitments]*backlog // at each level, what the writer has yet to begin with
+	talk   func(*Socket, []byte)
+	topics map[uint64]*topic // the hub's lock guards it
 }
 
 // ErrManyTopics says that a connection has as many topics as it may, or its client as many that are asked what they take.
@@ -108,12 +105,7 @@ func (h *Hub) newSocket(place *seat, talk func(*Socket, []byte)) *Socket {
 
 // Answer tells the client something that is not of a topic. It is called within talk.
 func (s *Socket) Answer(payload []byte) {
-	s.outbox.put(nil, single(textFrame(nil, payload)))
-}
-
-// textFrame appends a text frame.
-func textFrame(dst, payload []byte) []byte {
-	return frame.AppendText(dst, func(b []byte) []byte { return append(b, payload...) })
+	s.outbox.put(nil, single(frame.AppendText(nil, func(b []byte) []byte { return append(b, payload...) })))
 }
 
 // PayLookup charges the client for a look at some accounts of a program. After an error the connection ends.
@@ -154,15 +146,14 @@ func (s *Socket) Watch(key string, t Topic, seen ledger.Opt[ledger.Seq], answer 
 		h.changeLocked(shared, true)
 	}
 	shared.watchers[s], s.topics[shared.number] = struct{}{}, shared
+	s.Answer(answer(shared.number))
 	if !seen.Known {
-		s.Answer(answer(shared.number))
 		return nil
 	}
-	r := &retold{Topic: &shared.Topic, number: shared.number, work: &s.seat.work, seen: seen.Value, mints: make(mints)}
-	if h.head != nil {
-		r.upTo = h.head.Tip(ledger.Processed).Version
+	missed := h.missedLocked(t.Level, seen.Value, newest, &retold{Topic: &shared.Topic, number: shared.number, work: &s.seat.work, mints: make(mints)})
+	if s.pay(missed.cost()) {
+		s.replayLocked(nil, missed, newest)
 	}
-	s.resumeLocked(r, newest, answer(shared.number))
 	return nil
 }
 
