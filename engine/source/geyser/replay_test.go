@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -56,6 +57,17 @@ func TestABlockThatComesInPartIsReplayedOnTheSameConnection(t *testing.T) {
 		}
 		return status.Error(codes.InvalidArgument, "one request only")
 	}
+	showsNoWrites := func(c *call) error {
+		if c.number == 0 {
+			return c.send(straight(101, 108)...)
+		}
+		all := []part{nodetest.Ping()}
+		for slot := c.from().Value; slot < 112; slot++ {
+			all = append(all, block{slot: slot, parent: slot - 1}.messages()[4:]...)
+		}
+		return stays(slices.Concat(all, frozen(112, 112, 112), straight(113, 113)[2:])...)(c)
+	}
+	listed := func(c *Config) { c.Accounts, c.NoTransactions = []ledger.Pubkey{keyOf(7)}, true }
 	for name, tt := range map[string]struct {
 		script                script
 		fill                  fill
@@ -65,6 +77,7 @@ func TestABlockThatComesInPartIsReplayedOnTheSameConnection(t *testing.T) {
 		"with its transactions":    {replays(112), nil, nil, "109 110 111 112", "100 107", ""},
 		"without transactions":     {replays(112), nil, func(c *Config) { c.NoTransactions = true }, "109 110 111 112", "100 107", ""},
 		"without votes":            {replays(112), nil, func(c *Config) { c.SkipVotes = true }, "109 110 111 112", "100 107", ""},
+		"no listed account writes": {showsNoWrites, nil, listed, "109 in part 110 in part 111 in part 112", "100 107", ""},
 		"not even then, and again": {calls(refuses, refuses, stays(straight(107, 112)...)), nil, nil, "109 110 111 112", "100 107 108", ""},
 		"the node takes one request only, and it is filled": {
 			takesOneRequest, fillStraight, nil, "109 110 111 filled 112", "100 107 108", "110.110-111",

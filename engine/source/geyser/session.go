@@ -54,6 +54,7 @@ func newFollower(s *Source, emit ledger.Emit) *follower {
 	f.assembler = yellowstone.NewAssembler(f.emit)
 	f.assembler.Live = true
 	f.assembler.HasTransactions = !c.NoTransactions
+	f.assembler.Filtered = len(c.Accounts) > 0
 	return f
 }
 

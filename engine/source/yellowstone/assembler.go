@@ -29,6 +29,8 @@ var errTooMuch = errors.New("the stream holds more blocks that are not whole tha
 type Assembler struct {
 	// HasTransactions: a block waits for its transactions. The first transaction that comes sets it.
 	HasTransactions bool
+	// Filtered: the writes of some accounts come alone, so that a block may have none.
+	Filtered bool
 	// Live: the updates come over a connection, which begins in the middle of some slots and may lose updates. See the
 	// package comment.
 	Live bool

@@ -33,7 +33,9 @@
 //   - where its parent was processed before, and a block that builds on it came without such a status, too. A server replays
 //     blocks that were frozen before the connection began, without these statuses, and then sends what is new from the middle of
 //     a slot on. A validator creates the bank of a child only when it has frozen the parent. So what came of the parent was
-//     replayed, or nothing of it was shown but its head and its being processed, which a server may tell later than all else;
+//     replayed, or nothing of it was shown but its head and its being processed, which a server may tell later than all else. The two look
+//     alike only where a stream is [Assembler].Filtered and the block has nothing to show: then it counts as replayed, since a
+//     server that replays once would be asked for it without end;
 //   - where its head came again after it was processed: then the server has replayed it on this connection, with the head
 //     behind everything that it has.
 //

@@ -72,7 +72,7 @@ var words = func() map[string][]Update {
 		"other": {headOf(100, other)}, // another block there
 		"bare":  {headOf(100, bare)},  // a block without transactions
 		"part":  {headOf(100, Head{Hash: hashAt(100, 0), ParentSlot: 99}), statusOf(100, Processed)},
-		"some":  next.updates[:5], "next": append(next.updates, headOf(101, next.head)),
+		"some":  next.updates[:5], "next": append(next.updates, headOf(101, next.head)), "after": {headOf(101, next.head)},
 		"base7": {{Kind: Account, Slot: 7, Startup: true}}, "base8": {{Kind: Account, Slot: 8, Startup: true}},
 		"vote":   {{Kind: TransactionStatus, Slot: 100, Transaction: ledger.Transaction{Index: 1}}}, // in the place of "two"
 		"itself": {headOf(0, Head{Hash: zero})},                                                     // its own parent
@@ -86,8 +86,8 @@ var words = func() map[string][]Update {
 // tell tells an assembler of blocks with transactions the words of a script, until it refuses one. A status is of slot 100,
 // or has "@SLOT"; "#BANK" numbers a try. "101<99=77" is a block on block 99, up to its being processed, that writes account
 // 77, or 1 without "=77"; with ".3" after that it is another one at its slot. "late77=5:11" writes account 77 at slot 100, with
-// 5 lamports and version 11, and so does "late". "again" begins another stream, "live" says that there is one, and "alone"
-// that blocks come without transactions.
+// 5 lamports and version 11, and so does "late". "again" begins another stream, "live" says that there is one, "alone" that
+// blocks come without transactions, and "filtered" that they do without most writes.
 func tell(t *testing.T, script string) (*Assembler, *collector) {
 	t.Helper()
 	c := new(collector)
@@ -107,6 +107,8 @@ func tell(t *testing.T, script string) (*Assembler, *collector) {
 			a.Live = true
 		case word == "alone":
 			a.HasTransactions = false
+		case word == "filtered":
+			a.Filtered = true
 		case status >= 0:
 			_, _ = fmt.Sscan(at, &slot)
 			updates = []Update{statusOf(slot, SlotStatus(status))}

@@ -64,9 +64,10 @@ func (a *Assembler) begun(s *assembly) bool {
 	case s.begin == beginNumbered:
 		return parent.begun != 0 && parent.begun < s.since
 	}
-	// All of its content came, or nothing.
+	// All of its content came, or nothing. Each bank writes sysvars, so where all writes are shown, every block has content.
+	hasContent := !a.Filtered || a.HasTransactions && s.head.Transactions > 0
 	showsContent := len(s.accounts) > 0 || len(s.indexes) > 0
-	return s.followed && showsContent && parent.frozen != 0 && parent.frozen <= s.since
+	return s.followed && (showsContent || !hasContent) && parent.frozen != 0 && parent.frozen <= s.since
 }
 
 // parent returns the assembly of the block that another builds on, nil if there is none with a head. A parent is below its
