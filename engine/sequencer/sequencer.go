@@ -116,21 +116,23 @@ func (s *Sequencer) ResumeSource() {
 func (s *Sequencer) MayLearn() bool { return s.chain.Tip != nil && !s.Paused() && !s.overflows() }
 
 // EndOfInput applies the gap rule to the blocks of a finite source that still wait, and finalizes the tip if the source
-// never emitted a status, before that too where events are kept back. It returns a chain.RefusedError where events are still kept back.
+// never emitted a status, before that too where events are kept back. It returns a chain.RefusedError where events are still kept back, as
+// they are where a status is among them, which may be about another branch than the tip's.
 func (s *Sequencer) EndOfInput() error {
-	if s.Paused() {
+	isStatus := func(ev ledger.Event) bool { _, is := ev.(*ledger.SlotStatus); return is }
+	if s.Paused() && !slices.ContainsFunc(s.backlog, isStatus) {
 		s.finalizeByDepth(0)
 		if err := s.goOn(); err != nil {
 			return err
 		}
 	}
+	if n := len(s.backlog); n > 0 {
+		return chain.Refused("the input ended with %d events held back because too much is unfinalized", n)
+	}
 	if err := s.passGaps(true); err != nil {
 		return err
 	}
 	s.finalizeByDepth(0)
-	if n := len(s.backlog); n > 0 {
-		return chain.Refused("the input ended with %d events held back because too much is unfinalized", n)
-	}
 	return nil
 }
 
