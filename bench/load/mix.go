@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
+	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -69,7 +70,7 @@ func (m Mix) Paths(k Known, count int) []string {
 		e := endpoints[m[random.IntN(len(m))]]
 		names := make([]string, e.count)
 		for j := range names {
-			names[j] = k[e.of][random.IntN(len(k[e.of]))]
+			names[j] = url.PathEscape(k[e.of][random.IntN(len(k[e.of]))]) // a server may have told anything
 		}
 		paths[i] = strings.Replace(e.path, "*", strings.Join(names, ","), 1)
 	}

@@ -73,7 +73,7 @@ func (c *loadCommand) measure(ctx context.Context, out *outputs, l *load.Load) (
 		s := step{rate, n.Latency.Summary().P99, c.slo.Missed(n)}
 		if ctx.Err() != nil { // it was cut short, and says nothing of the rate
 			c.counts = cmp.Or(c.counts, n)
-			return false, ctx.Err()
+			return false, cmp.Or(err, ctx.Err())
 		}
 		c.steps = append(c.steps, s)
 		if c.counts == nil || s.Missed == nil {

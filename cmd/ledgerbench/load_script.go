@@ -96,7 +96,7 @@ func (c *loadCommand) config(ctx context.Context) (load.Config, error) {
 		}
 		paths, count = c.mix.Paths(c.known, scriptRequests), scriptRequests
 		for i := range paths {
-			paths[i] = c.node.URL.Path + paths[i]
+			paths[i] = c.node.URL.EscapedPath() + paths[i]
 			if c.MinSlot > 0 {
 				paths[i] += fmt.Sprintf("%cmin_slot=%d", map[bool]byte{false: '?', true: '&'}[strings.Contains(paths[i], "?")], c.MinSlot)
 			}

@@ -65,7 +65,7 @@ func (n *fakeNode) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case "/api/transactions/recent":
 		body = `{"transactions":[{"signature":"S","accounts":["A","B"]}]}`
 	case "/api/accounts/program/11111111111111111111111111111111":
-		body = `{"accounts":[{"pubkey":"K1"},{"pubkey":"K2"}]}`
+		body = `{"accounts":[{"pubkey":"K1"},{"pubkey":"K%zz"}]}` // a server may tell anything
 	}
 	fmt.Fprint(w, body)
 }
@@ -113,7 +113,7 @@ func TestLoadGivesFigures(t *testing.T) {
 			t.Errorf("%s is %v", name, f.Latency[name])
 		}
 	}
-	if node.asked["/api/account/K1"] == 0 || node.asked["/api/account/K2/tokens"] == 0 || node.other != "min_slot=12" {
+	if node.asked["/api/account/K1"] == 0 || node.asked["/api/account/K%zz/tokens"] == 0 || node.other != "min_slot=12" {
 		t.Errorf("the node was asked for %v, last with %q", node.asked, node.other)
 	}
 	for _, want := range []string{"300 due", "p99.99", "200: "} {
