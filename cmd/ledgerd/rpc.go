@@ -41,6 +41,9 @@ func (f *rpcFlags) validate(others ...string) error {
 		if len(f.RPCForward) > 0 {
 			return errors.New("--rpc-forward needs --rpc-listen")
 		}
+		if f.IndexMints {
+			return errors.New("--index-mints needs --rpc-listen")
+		}
 		return nil
 	}
 	if err := checkAddress(f.RPCListen); err != nil {

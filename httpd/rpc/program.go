@@ -19,7 +19,7 @@ const (
 	heldBytes = 512 // about what an account takes while it is held, without its data
 )
 
-var errScan = &callError{code: codeScan, message: "the accounts could not be looked through in time: ask with other filters"}
+var errScan = &callError{code: codeScan, message: "the accounts could not be looked through in time"}
 
 // programAccounts answers the accounts of a program that its filters take, in the order of their keys.
 func (c *call) programAccounts(dst []byte) ([]byte, error) {
