@@ -15,7 +15,7 @@ import (
 	"syscall"
 )
 
-// toldFile is where a peer that answers is told, in its directory, what to answer.
+// toldFile is where a peer is told, in its directory, what to answer, if it answers anything.
 const toldFile = "told.json"
 
 // told is what such a peer is told.

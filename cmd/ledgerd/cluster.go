@@ -16,6 +16,7 @@ import (
 	"ledgerd/engine/datadir"
 	"ledgerd/engine/figures"
 	"ledgerd/engine/ledger"
+	"ledgerd/engine/source/unpack"
 	"ledgerd/engine/source/upstream"
 )
 
@@ -52,7 +53,7 @@ func (f *clusterFlags) readTLS() (err error) {
 	if files == (upstream.TLSFiles{}) {
 		return nil
 	}
-	if err = checkRegular(f.LogTLSCA, f.LogTLSCert, f.LogTLSKey); err == nil { // SIGHUP has them read again, and no signal ends that
+	if err = unpack.CheckRegular(f.LogTLSCA); err == nil { // SIGHUP has it read again, and no signal ends that
 		f.secure, err = files.Config()
 	}
 	if err != nil {

@@ -20,19 +20,11 @@ import (
 
 const maxKeysBytes = 16 << 20
 
-// readKeysFile returns what is in a file of API keys.
-func readKeysFile(path string) ([]byte, error) {
-	if err := checkRegular(path); err != nil {
-		return nil, err
-	}
-	return unpack.ReadSmall(path, maxKeysBytes)
-}
-
 // readKeys reads a file of API keys.
 func readKeys(path string) (*apikey.File, error) {
-	content, err := readKeysFile(path)
+	content, err := unpack.ReadRegular(path, maxKeysBytes)
 	if err != nil {
-		return nil, fmt.Errorf("cannot read the API keys: %w", err)
+		return nil, fmt.Errorf("cannot read the API keys %s: %w", path, err)
 	}
 	f, err := apikey.Parse(content)
 	if err != nil {
@@ -132,7 +124,7 @@ func changeKeys(path string, edit func(list *yaml.Node) error, announce func() e
 	if err != nil {
 		return fmt.Errorf("cannot lock the directory of %s: %w", path, err)
 	}
-	content, err := readKeysFile(path)
+	content, err := unpack.ReadRegular(path, maxKeysBytes)
 	if errors.Is(err, fs.ErrNotExist) {
 		err = fmt.Errorf("%w; write the tiers first, such as: tiers: {gold: {requests_per_minute: 6000, requests_per_hour: 200000}}", err)
 	}

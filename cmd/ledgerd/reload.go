@@ -10,6 +10,7 @@ import (
 
 	"github.com/alecthomas/kong"
 
+	"ledgerd/engine/source/unpack"
 	"ledgerd/httpd/apikey"
 )
 
@@ -52,7 +53,7 @@ func (r *reload) do(ctx context.Context) {
 	}
 	var fresh commands
 	var parsed *kong.Context
-	err := checkRegular(r.config) // a pipe would be waited for, or be empty at its second reading
+	err := unpack.CheckRegular(r.config) // a pipe would be waited for, or be empty at its second reading
 	if err != nil {
 		err = fmt.Errorf("cannot read the configuration %s: %w", r.config, err)
 	} else {

@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"ledgerd/engine/source/unpack"
 	"ledgerd/engine/source/upstream"
 )
 
@@ -78,7 +79,7 @@ func (o *operators) current(*tls.ClientHelloInfo) (*tls.Config, error) { return 
 func (o *operators) reload() (take func(), err error) {
 	fresh := o.tls.Clone()
 	fresh.ClientAuth = tls.RequireAndVerifyClientCert
-	if err = checkRegular(o.file); err == nil {
+	if err = unpack.CheckRegular(o.file); err == nil {
 		fresh.ClientCAs, err = upstream.ReadAuthorities(o.file)
 	}
 	if err != nil {
@@ -145,7 +146,7 @@ func (c *certificate) changed() (at [2]time.Time) {
 }
 
 func (c *certificate) load() error {
-	if err := checkRegular(c.certFile, c.keyFile); err != nil {
+	if err := unpack.CheckRegular(c.certFile, c.keyFile); err != nil {
 		return fmt.Errorf("cannot read the certificate: %w", err)
 	}
 	pair, err := tls.LoadX509KeyPair(c.certFile, c.keyFile)
@@ -156,23 +157,5 @@ func (c *certificate) load() error {
 		c.log.Warn("the certificate is not valid now", "path", c.certFile, "from", pair.Leaf.NotBefore, "until", pair.Leaf.NotAfter)
 	}
 	c.held.Store(&pair)
-	return nil
-}
-
-// checkRegular returns an error unless each of these is a regular file: what is read again while the node runs must be one that nobody has to
-// write to first. An empty name is none.
-func checkRegular(paths ...string) error {
-	for _, path := range paths {
-		if path == "" {
-			continue
-		}
-		info, err := os.Stat(path)
-		if err == nil && !info.Mode().IsRegular() {
-			err = fmt.Errorf("%s is not a regular file", path)
-		}
-		if err != nil {
-			return err
-		}
-	}
 	return nil
 }

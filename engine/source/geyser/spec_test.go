@@ -52,7 +52,7 @@ func TestPipesAreRefused(t *testing.T) {
 	pipe := filepath.Join(t.TempDir(), "pipe")
 	must(t, syscall.Mkfifo(pipe, 0o600))
 	for _, options := range []string{"token-file=" + pipe, "header-file=" + pipe, "tls-cert=" + pipe + "&tls-key=" + pipe} {
-		if _, _, err := ParseSpec("https://h:1?"+options, nil); err == nil || !strings.Contains(err.Error(), "must be a regular file") {
+		if _, _, err := ParseSpec("https://h:1?"+options, nil); err == nil || !strings.Contains(err.Error(), "is not a regular file") {
 			t.Errorf("%s: %v", options, err)
 		}
 	}

@@ -1,7 +1,6 @@
 package unpack
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -25,14 +24,28 @@ func ReadSmall(path string, most int64) ([]byte, error) {
 	return content, nil
 }
 
-// ReadRegular is ReadSmall of a file that is read again later. A pipe cannot be: whoever reads it then may wait for ever.
+// ReadRegular is ReadSmall of a file that is read again later, as CheckRegular takes it.
 func ReadRegular(path string, most int64) ([]byte, error) {
-	info, err := os.Stat(path)
-	switch {
-	case err != nil:
+	if err := CheckRegular(path); err != nil {
 		return nil, Reason(err)
-	case !info.Mode().IsRegular():
-		return nil, errors.New("it is read again later, so it must be a regular file")
 	}
 	return ReadSmall(path, most)
+}
+
+// CheckRegular returns an error unless each of these is a regular file. What is read again while the node runs must be one: whoever reads a pipe
+// then may wait for ever. An empty name is none.
+func CheckRegular(paths ...string) error {
+	for _, path := range paths {
+		if path == "" {
+			continue
+		}
+		info, err := os.Stat(path)
+		switch {
+		case err != nil:
+			return err
+		case !info.Mode().IsRegular():
+			return fmt.Errorf("%s is not a regular file", path)
+		}
+	}
+	return nil
 }
