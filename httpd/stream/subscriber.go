@@ -108,7 +108,7 @@ func (s *subscriber) leave() {
 	s.audience().remove(s)
 }
 
-func (s *subscriber) lastSeq() ledger.Seq { return s.sent }
+func (s *subscriber) sentLocked() ledger.Seq { return s.sent }
 
 // wanted says what kind of names the client wants.
 func (s *subscriber) wanted() string {

@@ -71,8 +71,11 @@ type topic struct {
 // Socket is a connection whose client asks for topics.
 type Socket struct {
 	connection
-	talk   func(*Socket, []byte)
-	topics map[uint64]*topic // the hub's lock guards it
+	talk func(*Socket, []byte)
+	// The hub's lock guards the rest.
+
+	topics map[uint64]*topic
+	levels [ledger.Commitments]int // how many of the topics are of each
 }
 
 // ErrManyTopics says that a connection has as many topics as it may, or its client as many that are asked what they take.
@@ -138,6 +141,7 @@ func (s *Socket) Watch(key string, t Topic, seen ledger.Opt[ledger.Seq], answer 
 			return &endMemory
 		}
 		s.seat.filtered += int(figures.One(t.Takes != nil))
+		s.levels[t.Level]++
 	}
 	if shared == nil {
 		h.lastTopic++
@@ -205,6 +209,7 @@ func (s *Socket) unwatchLocked(t *topic) {
 	delete(t.watchers, s)
 	s.giveNames(namesIn(t.key))
 	s.seat.filtered -= int(figures.One(t.Takes != nil))
+	s.levels[t.Level]--
 	if len(t.watchers) == 0 {
 		delete(s.hub.topics, t.key)
 		s.hub.changeLocked(t, false)
@@ -227,13 +232,13 @@ func (s *Socket) wanted() string {
 	return "nothing"
 }
 
-// lastSeq returns a number that every topic can be resumed from: no level of one had come further when what was sent last was published.
-func (s *Socket) lastSeq() ledger.Seq {
-	s.hub.mu.Lock()
-	defer s.hub.mu.Unlock()
+// sentLocked returns a number that every topic can be resumed from: no level of one had come further when what was sent last was published.
+func (s *Socket) sentLocked() ledger.Seq {
 	last := s.sent
-	for _, t := range s.topics {
-		last = min(last, s.hub.recent[t.Level].before(s.newest, s.hub.positionLocked(t.Level).seq))
+	for i, topics := range s.levels {
+		if level := ledger.Commitment(i); topics > 0 {
+			last = min(last, s.hub.recent[level].before(s.newest, s.hub.positionLocked(level).seq))
+		}
 	}
 	return last
 }

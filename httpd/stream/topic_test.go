@@ -58,56 +58,103 @@ func TestTopicsAreSharedBoundedAndForgotten(t *testing.T) {
 	ledgertest.Equal(t, n.leftovers(), "", "what is left")
 }
 
-// sink is a socket that takes all.
-type sink struct{ net.Conn }
+// sink is a socket that takes all, and says before what.
+type sink struct {
+	net.Conn
+	takes func()
+}
 
-func (sink) Write(b []byte) (int, error)      { return len(b), nil }
-func (sink) SetWriteDeadline(time.Time) error { return nil }
+func (s *sink) SetWriteDeadline(time.Time) error { return nil }
+func (s *sink) Write(b []byte) (int, error) {
+	s.takes()
+	return len(b), nil
+}
 
 // A socket that is closed as a slow one is told a number from which each of its topics can be resumed, whatever their levels and wherever it was closed: none
-// is older than what that topic was told, by more than what others of its level, or levels below, have still to come to.
+// is older than what that topic was told, by more than what others of its level, or levels below, have still to come to. What it resumes lacks all
+// since its number, until that is written.
 func TestTopicsResumeFromWhatASlowSocketIsTold(t *testing.T) {
-	for _, levels := range [][]ledger.Commitment{{ledger.Processed}, {ledger.Finalized}, {ledger.Processed, ledger.Finalized}} {
+	for _, levels := range [][]ledger.Commitment{{ledger.Processed}, {ledger.Finalized}, {ledger.Processed, ledger.Finalized}, {ledger.Finalized, ledger.Processed}} {
 		n := newNode(t, nil)
 		n.script.blocks(9)
 		n.script.reach(ledger.Finalized, 9)
 		n.script.publish()
 		s := n.socket()
-		s.conn = sink{}
-		for i, level := range levels {
-			for k := 1; k <= 2; k++ {
-				text := func(dst []byte, _ uint64, note *Note) []byte { return fmt.Append(dst, level, note.Seq) }
-				must(t, s.Watch(fmt.Sprint(i, k), Topic{Level: level, Account: ledger.Some(key(k)), Append: text}, ledger.Opt[ledger.Seq]{}, func(uint64) []byte { return nil }))
-			}
+		watch := func(level ledger.Commitment, k int, seen ledger.Opt[ledger.Seq]) {
+			text := func(dst []byte, _ uint64, note *Note) []byte { return fmt.Append(dst, level, note.Seq) }
+			must(t, s.Watch(fmt.Sprint(level, k), Topic{Level: level, Account: ledger.Some(key(k)), Append: text}, seen, func(uint64) []byte { return nil }))
+		}
+		from := make(map[*packet]ledger.Seq) // which packets write what is resumed
+		resume := func(level ledger.Commitment, k int, seen ledger.Seq) {
+			watch(level, k, ledger.Some(seen))
+			from[s.outbox.entries[len(s.outbox.entries)-1].packet] = seen
+		}
+		for _, level := range levels {
+			watch(level, 1, ledger.Opt[ledger.Seq]{})
+			watch(level, 2, ledger.Opt[ledger.Seq]{})
 		}
 		s.outbox.drain()
-		held := levels[len(levels)-1]
+		held := slices.Max(levels)
 		if got := s.lastSeq(); got < 8 || got > 9 {
 			t.Errorf("%v: before anything was sent %d is to be resumed from, where all have come to 9", levels, got)
 		}
-		for slot := ledger.Slot(10); slot < 20; slot++ {
+		var slot ledger.Slot
+		written, late := 0, false
+		s.conn = &sink{takes: func() {
+			got := s.lastSeq()
+			for _, e := range s.outbox.entries[written:] {
+				if seen, resumed := from[e.packet]; resumed && seen < got || e.seq > 0 && e.seq <= got {
+					t.Fatalf("%v, slot %d: %d is to be resumed from, where what comes after %d or with %d was not sent", levels, slot, got, seen, e.seq)
+				}
+			}
+			if s.missed != nil && late {
+				late = false
+				resume(held, 2, 1) // while another is written
+			}
+		}}
+		for slot = 10; slot < 22; slot++ {
 			if slot%2 == 0 {
 				n.script.reach(ledger.Finalized, slot-1)
 			}
 			n.script.block(slot, account(1, ledger.Lamports(slot), programA), account(2, ledger.Lamports(slot), programA))
-			all := s.outbox.entries
-			for i, next := range all {
-				got := s.lastSeq()
-				for _, e := range all[i:] {
-					if e.seq <= got {
-						t.Fatalf("%v, slot %d: %d is to be resumed from, and %d was not sent", levels, slot, got, e.seq)
-					}
+			if late = slot%3 == 0; late {
+				for i, level := range levels {
+					resume(level, 1, ledger.Seq(4-i))
 				}
-				must(t, s.writeOnce(batch{next.data, next.tally}))
+			}
+			for written = 0; written < len(s.outbox.entries); written++ {
+				next := s.outbox.entries[written]
+				if next.run != nil {
+					must(t, next.run())
+				} else {
+					must(t, s.writeOnce(batch{next.data, next.tally}))
+				}
 			}
 			s.outbox.drain()
-			if got, came := s.lastSeq(), n.hub.delivered[held]; got > came || len(all) > 0 && got+6 < came {
+			if got, came := s.lastSeq(), n.hub.delivered[held]; late || got > came || written > 0 && got+6 < came {
 				t.Errorf("%v, slot %d: %d is to be resumed from, where %v has come to %d", levels, slot, got, held, came)
 			}
 		}
+		resume(held, 1, 7)
+		resume(held, 2, 3)
+		s.outbox.close(endSlow)
+		watch(held, 1, ledger.Some[ledger.Seq](5))
+		ledgertest.Equal(t, s.lastSeq(), 3, "%v: what is to be resumed from where nothing of what waited was sent", levels)
 		s.conn = nil
 		s.depart()
 	}
+}
+
+// A subscriber that goes back, and is closed before its writer has begun with that, is told the number that it has gone back to.
+func TestASlowSubscriberResumesFromWhereItWentBack(t *testing.T) {
+	n := newNode(t, nil)
+	n.script.blocks(9)
+	s := joined(n.hub, query{resume: ledger.Some[ledger.Seq](5)})
+	ledgertest.Equal(t, s.lastSeq(), 5, "what is to be resumed from by one that has resumed as it came")
+	s.handle([]byte(`{"type":"resume","from_seq":3}`))
+	s.handle([]byte(`{"type":"resume","from_seq":4}`))
+	ledgertest.Equal(t, s.lastSeq(), 3, "what is to be resumed from by one that went back")
+	s.depart()
 }
 
 // TestUnknownDataOfNamedAccountsIsWanted names accounts in every way, and has blocks write them with their data and without.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -321,7 +322,7 @@ func (c *connection) end(how closing) {
 		return
 	}
 	if how.reason == endSlow.reason {
-		how.text = fmt.Sprintf("%s, last_seq=%d", how.text, c.speaker.lastSeq())
+		how.text = fmt.Sprintf("%s, last_seq=%d", how.text, c.lastSeq())
 	}
 	if c.writeWhole(batch{frame.AppendClose(nil, how.code, how.text), tally{frames: 1}}) != nil {
 		c.cut()
@@ -332,6 +333,13 @@ func (c *connection) end(how closing) {
 	if c.conn.SetReadDeadline(time.Now().Add(closeWait)) != nil {
 		_ = c.conn.Close()
 	}
+}
+
+// lastSeq returns a number that all the client is told can be resumed from: what it resumes lacks everything since its own until the writer has begun.
+func (c *connection) lastSeq() ledger.Seq {
+	c.hub.mu.Lock()
+	defer c.hub.mu.Unlock()
+	return slices.Min(append(c.resumes, c.speaker.sentLocked()))
 }
 
 // cut resets the connection, unless what the kernel still holds ends with the close frame: else it is not worth waiting for.
