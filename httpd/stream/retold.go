@@ -77,7 +77,9 @@ func (r *retold) readDecimals(h *Hub, emissions []*emission) (asked int) {
 		}
 		maps.DeleteFunc(lacking, func(mint ledger.Pubkey, _ ledger.Opt[uint8]) bool { return r.mints[mint].Known })
 		asked += len(lacking)
-		_ = h.readMints(h.newest(), lacking) // what cannot be read stays unknown
+		if h.readMints(h.newest(), lacking) != nil {
+			break // what cannot be read stays unknown
+		}
 		maps.Copy(r.mints, lacking)
 	}
 	return asked

@@ -230,9 +230,11 @@ func TestAReplayReadsTheMintsOfWhatIsToldAlone(t *testing.T) {
 	for _, tt := range []struct {
 		topic Topic
 		looks time.Duration // at updates, for each block
+		fails error         // the ledger, which is then asked once
 	}{
-		{Topic{Account: ledger.Some(key(3))}, 1},
-		{Topic{Program: ledger.Some(ledger.TokenProgram), Takes: func(u *ledger.Update) bool { return u.Account.Pubkey == key(3) }}, 4},
+		{Topic{Account: ledger.Some(key(3))}, 1, nil},
+		{Topic{Account: ledger.Some(key(3))}, 1, ledger.ErrUnavailable},
+		{Topic{Program: ledger.Some(ledger.TokenProgram), Takes: func(u *ledger.Update) bool { return u.Account.Pubkey == key(3) }}, 4, nil},
 	} {
 		inMemory(t, nil, func(n *node) {
 			tt.topic.Tokens, tt.topic.Append = true, func(dst []byte, _ uint64, note *Note) []byte {
@@ -244,6 +246,10 @@ func TestAReplayReadsTheMintsOfWhatIsToldAlone(t *testing.T) {
 			for slot := range ledger.Slot(40) { // which are asked for in several questions where all are
 				n.script.block(slot+1, tokenAccount(3, mintA, key(9), uint64(slot)), tokenAccount(4, mintB, key(9), 1), tokenAccount(5+int(slot), key(100+int(slot)), key(9), 1))
 			}
+			decimals := ledger.Some[uint8](6)
+			if n.ledger.mintsErr = tt.fails; tt.fails != nil {
+				decimals = ledger.Opt[uint8]{}
+			}
 			place := n.budget()
 			w := &watcher{node: n}
 			w.connect()
@@ -253,7 +259,7 @@ func TestAReplayReadsTheMintsOfWhatIsToldAlone(t *testing.T) {
 				_, text, err := w.socket.ReadMessage()
 				must(n, err)
 				ledgertest.Equal(n, string(text), want, "what is told")
-				want = fmt.Sprint(ledger.Seq(3*i+1), uint64(i), ledger.Some[uint8](6))
+				want = fmt.Sprint(ledger.Seq(3*i+1), uint64(i), decimals)
 			}
 			if asked := n.ledger.askedFor; len(asked) != 1 || !slices.Equal(asked[0], []ledger.Pubkey{mintA}) {
 				n.Errorf("%v: asked for mints %v, want %v", tt.topic.Program, asked, mintA)
