@@ -232,11 +232,12 @@ func (s *Socket) wanted() string {
 	return "nothing"
 }
 
-// sentLocked returns a number that every topic can be resumed from: no level of one had come further when what was sent last was published.
+// sentLocked returns a number that every topic can be resumed from: no level of one above processed, whose numbers come first, had come further when
+// what was sent last was published.
 func (s *Socket) sentLocked() ledger.Seq {
 	last := s.sent
-	for i, topics := range s.levels {
-		if level := ledger.Commitment(i); topics > 0 {
+	for level := ledger.Confirmed; level < ledger.Commitments; level++ {
+		if s.levels[level] > 0 {
 			last = min(last, s.hub.recent[level].before(s.newest, s.hub.positionLocked(level).seq))
 		}
 	}

@@ -145,6 +145,23 @@ func TestTopicsResumeFromWhatASlowSocketIsTold(t *testing.T) {
 	}
 }
 
+// What a level had come to when something was sent is not known once what came next is not kept any more: it is not guessed then.
+func TestWhatIsNotKeptIsNotTakenAsSent(t *testing.T) {
+	n := newNode(t, func(c *Config) { c.RecentBytes = 1 })
+	n.script.blocks(9)
+	n.script.reach(ledger.Finalized, 3)
+	n.script.publish()
+	s := n.socket()
+	text := func(dst []byte, _ uint64, _ *Note) []byte { return dst }
+	must(t, s.Watch("", Topic{Level: ledger.Finalized, Account: ledger.Some(key(1)), Append: text}, ledger.Opt[ledger.Seq]{}, func(uint64) []byte { return nil }))
+	n.script.reach(ledger.Finalized, 6)
+	n.script.publish()
+	if got := s.lastSeq(); got > 3 {
+		t.Errorf("%d is to be resumed from, where 4 was not sent", got)
+	}
+	s.depart()
+}
+
 // A subscriber that goes back, and is closed before its writer has begun with that, is told the number that it has gone back to.
 func TestASlowSubscriberResumesFromWhereItWentBack(t *testing.T) {
 	n := newNode(t, nil)
