@@ -22,7 +22,7 @@ const stallAfter = 10 * time.Second
 func (e *Engine) Status() ledger.NodeStatus {
 	s := ledger.NodeStatus{Uptime: time.Since(e.started), Unhealthy: e.unhealthy()}
 	if lost := e.lostHistory(); len(lost) > 0 {
-		s.Degraded = "history files are damaged, and their blocks may not be indexed: " + strings.Join(lost, ", ")
+		s.Degraded = "history files cannot be read, or are damaged, and their blocks may not be indexed: " + strings.Join(lost, ", ")
 	}
 	_, s.NotReady = e.board.Answerable()
 	s.NodeID = e.config.Dir.NodeID()
@@ -125,7 +125,7 @@ func (e *Engine) DiskFailure() error { return e.writer.DiskFailure() }
 // Progress returns how far recovery is.
 func (e *Engine) Progress() Progress { return e.progress.Load() }
 
-// lostHistory returns the names of the history files that are damaged.
+// lostHistory returns the names of the history files that cannot be read or are damaged.
 func (e *Engine) lostHistory() []string {
 	lost := e.Archive().Stats().Damaged
 	if store := e.store.Load(); store != nil {

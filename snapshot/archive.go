@@ -136,10 +136,10 @@ func (a *Archive) remove(name string) {
 	}
 }
 
-// lose notes that a run is damaged, and logs that once.
+// lose notes that a run cannot be read or is damaged, and logs that once.
 func (a *Archive) lose(r *run, err error) {
 	if !r.lost.Swap(true) {
-		a.log.Error("a file of history is damaged: its blocks are not indexed; the file is kept", "error", err,
+		a.log.Error("a file of history cannot be read, or is damaged: its blocks are not indexed; the file is kept, and a restart looks again", "error", err,
 			"from_slot", uint64(r.First), "to_slot", uint64(r.Last))
 	}
 }

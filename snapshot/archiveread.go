@@ -6,7 +6,6 @@ import (
 	"io/fs"
 	"slices"
 	"sort"
-	"syscall"
 	"time"
 
 	"github.com/klauspost/compress/zstd"
@@ -15,8 +14,8 @@ import (
 	"ledgerd/snapshot/vfs"
 )
 
-// ErrLost says that what was asked for lies in a damaged file.
-var ErrLost = errors.New("a file of history is damaged")
+// ErrLost says that what was asked for lies in a file that cannot be read, or is damaged.
+var ErrLost = errors.New("a file of history cannot be read, or is damaged")
 
 // runReader reads the blocks of a run. It keeps those of the chunk that it read last.
 type runReader struct {
@@ -49,7 +48,7 @@ func (a *Archive) opened(r *run, z *zstd.Decoder, use func(*runReader) error) er
 // failed returns ErrLost in place of an error of reading a run that would come again: the run is damaged, or the disk cannot read a sector of
 // it. It notes that.
 func (a *Archive) failed(r *run, err error) error {
-	if errors.Is(err, ErrDamaged) || errors.Is(err, syscall.EIO) {
+	if comesAgain(err) {
 		a.lose(r, err)
 		return ErrLost
 	}

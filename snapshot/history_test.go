@@ -1,10 +1,12 @@
 package snapshot
 
 import (
+	"errors"
 	"fmt"
 	"path"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 
 	"ledgerd/engine/ledger"
@@ -117,5 +119,26 @@ func TestSnapshotsAfterDamageLineUp(t *testing.T) {
 			}
 			wantLoaded(t, fmt.Sprintf("%s, at byte %d, slot %d", tt.file, tt.offset, slot), newest(t, s), 1, st)
 		}
+	}
+}
+
+// TestHistoryThatCannotBeReadIsLost lets a sector of a history file be bad: a start goes on without its blocks, and the next snapshot has them
+// again if memory has.
+func TestHistoryThatCannotBeReadIsLost(t *testing.T) {
+	disk := vfstest.NewFaulty(vfstest.NewMemory(), vfstest.Plan{})
+	s := openTestStore(t, disk)
+	write(t, s, testState(10, 0, 3, 0))
+	last := write(t, s, testState(20, 0, 3, 0))
+	for n, ref := range last.Meta.History {
+		disk.Arm(vfstest.Plan{Call: 1, Lasting: true, Err: syscall.EIO, Kinds: vfstest.KindReadAt, Name: ref.Name})
+		s = openTestStore(t, disk)
+		_, err := s.Salvage(last.Info)
+		isNewest := n == len(last.Meta.History)-1
+		ledgertest.Equal(t, errors.Is(err, syscall.EIO), isNewest, "%s: %v", ref.Name, err)
+		ledgertest.Equal(t, slices.Equal(s.Lost(), []string{ref.Name}), !isNewest, "%s is lost", ref.Name)
+		if isNewest {
+			continue
+		}
+		ledgertest.Equal(t, slots(write(t, s, testState(30, 0, 3, 0)).Meta.History), []ledger.Slot{0, 30}, "the next history")
 	}
 }

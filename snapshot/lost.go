@@ -3,9 +3,10 @@ package snapshot
 import (
 	"errors"
 	"slices"
+	"syscall"
 )
 
-// Lost returns the names of the history files that were found damaged since the process started and are still needed, oldest first. It
+// Lost returns the names of the history files that could not be read or were found damaged since the process started and are still needed, oldest first. It
 // waits for nothing that takes long.
 func (s *Store) Lost() (names []string) {
 	for name := range s.lost.Range {
@@ -15,20 +16,23 @@ func (s *Store) Lost() (names []string) {
 	return names
 }
 
-// lose notes that a history file is damaged, and logs that once. It returns the error where that is not damage, or of the newest
-// file of a snapshot, without which the snapshot is of no use.
+// comesAgain reports whether an error of reading a file would come again: the file is damaged, or the disk cannot read a sector of it.
+func comesAgain(err error) bool { return errors.Is(err, ErrDamaged) || errors.Is(err, syscall.EIO) }
+
+// lose notes that a history file cannot be read or is damaged, and logs that once. It returns the error where that is neither, or of the
+// newest file of a snapshot, without which the snapshot is of no use.
 func (s *Store) lose(ref HistoryRef, newest bool, err error) error {
-	if newest || !errors.Is(err, ErrDamaged) {
+	if newest || !comesAgain(err) {
 		return err
 	}
 	if _, known := s.lost.LoadOrStore(ref.Name, nil); !known {
-		s.log.Error("a history file is damaged: what it held and memory does not is not indexed; the file is kept", "error", err,
+		s.log.Error("a history file cannot be read, or is damaged: what it held and memory does not is not indexed; the file is kept, and a restart looks again", "error", err,
 			"from_slot", uint64(ref.First), "to_slot", uint64(ref.Last))
 	}
 	return nil
 }
 
-// isLost reports whether a history file was found damaged.
+// isLost reports whether a history file could not be read or was found damaged.
 func (s *Store) isLost(name string) bool {
 	_, lost := s.lost.Load(name)
 	return lost
