@@ -39,9 +39,9 @@
 // first: snapshots before the history files that only they need. Nothing newer than the oldest
 // one kept is ever removed, damaged or not.
 //
-// A history file that is damaged, or that the disk cannot read, costs its own blocks, since all snapshots share it: a start goes on without them, later snapshots and Prune
-// treat the file like an intact one, and where memory has its blocks they are written again. The newest file of a snapshot must be
-// whole, as it holds the block that the snapshot is of.
+// A history file that is damaged, or that the disk cannot read, costs its own blocks, since all snapshots share it: a start goes on
+// without them, later snapshots and Prune treat the file like an intact one, and where memory has its blocks they are written again. The
+// newest file of a snapshot must be whole, as it holds the block that the snapshot is of.
 //
 // # Lifetime
 //

@@ -6,8 +6,8 @@ import (
 	"syscall"
 )
 
-// Lost returns the names of the history files that could not be read or were found damaged since the process started and are still needed, oldest first. It
-// waits for nothing that takes long.
+// Lost returns the names of the history files that could not be read or were found damaged since the process started and are still
+// needed, oldest first. It waits for nothing that takes long.
 func (s *Store) Lost() (names []string) {
 	for name := range s.lost.Range {
 		names = append(names, name.(string))

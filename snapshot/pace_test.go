@@ -52,6 +52,23 @@ func TestAPacerRestsForItsShareAfterASlice(t *testing.T) {
 	}
 }
 
+// TestWorkIsRestedForOnce lets a part take long: the meta, which is written after it, was no work.
+func TestWorkIsRestedForOnce(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
+		st := testState(20, 0, 1, 0)
+		parts := st.parts(1)
+		accounts := parts[0].Accounts
+		parts[0].Accounts = func(visit func(*ledger.Account) bool) error {
+			time.Sleep(longestWork)
+			return accounts(visit)
+		}
+		began := time.Now()
+		_, err := openTestStore(t, vfstest.NewMemory()).Write(t.Context(), st.meta, parts, st.blocks, steady(0.5))
+		must(t, err)
+		ledgertest.Equal(t, time.Since(began), 2*longestWork, "the work and the rest for it")
+	})
+}
+
 // TestWriterRestsWithinAChunk lets each account take a while to come by. All of them are one chunk.
 func TestWriterRestsWithinAChunk(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {

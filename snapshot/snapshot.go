@@ -26,8 +26,8 @@ type Snapshot struct {
 // fs.ErrNotExist if the snapshot was pruned, are a *vfs.FormatError, or the disk's.
 func (s *Store) Open(i Info) (*Snapshot, error) { return s.open(i, false) }
 
-// Salvage is Open for a start, where damage of a history file other than the newest, or a sector of it that cannot be read, costs the blocks of that file alone: see
-// Blocks. The newest one must be whole, since it holds the block that the snapshot is of; an older snapshot and the log lead to its blocks.
+// Salvage is Open for a start, where damage of a history file other than the newest, or a sector of it that cannot be read, costs the
+// blocks of that file alone: see Blocks. The newest one must be whole, since it holds the block that the snapshot is of; an older snapshot and the log lead to its blocks.
 func (s *Store) Salvage(i Info) (*Snapshot, error) { return s.open(i, true) }
 
 func (s *Store) open(i Info, salvage bool) (*Snapshot, error) {

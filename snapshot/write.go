@@ -84,12 +84,10 @@ func (s *Store) writeLocked(ctx context.Context, m *Meta, parts []Part, blocks [
 		return written, err
 	}
 	defer w.discard()
-	found, err := w.fill(ctx, pace, func(e *encoder) error {
-		if err := writeParts(ctx, w, m, parts, pace); err != nil {
-			return err
-		}
-		return e.meta(m.encode())
-	})
+	if err := writeParts(ctx, w, m, parts, pace); err != nil {
+		return written, err
+	}
+	found, err := w.fill(ctx, pace, func(e *encoder) error { return e.meta(m.encode()) })
 	if err != nil {
 		return written, err
 	}
