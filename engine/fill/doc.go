@@ -25,7 +25,7 @@
 // slot since which it does not exist: a view at or past that slot gets "not found". If an account was applied and is still
 // not held, a filter excludes it: the query gets "not indexed", and the cache keeps that too. A rollback clears the cache.
 //
-// An account with unknown fields is completed the same way. A block that shows only lamports may have changed the other
+// An account of which something is unknown, or too old, is completed the same way. A block that shows only lamports may have changed the other
 // fields, so the answer must not be older than the block that had written the account when the query
 // came. Until that block is final, queries get the account with its known fields. Accounts that are wanted ([Filler.Want]) are completed without a query: those
 // of which a subscriber is to be told the data. So is the data of a sysvar that is too old: no block tells that the runtime changed it.

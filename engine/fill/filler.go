@@ -82,7 +82,7 @@ type Filler struct {
 
 // pending is an account that queries wait for, or a mint that the source shows in part.
 type pending struct {
-	partial   bool          // it is held, but some fields are unknown
+	partial   bool          // it is held, but something of it is unknown, or too old
 	isMint    bool          // it is fetched until that succeeds
 	again     bool          // it is wanted once more after this
 	atLeast   ledger.Slot   // the least slot of a useful answer

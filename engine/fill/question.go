@@ -14,8 +14,8 @@ var errFrozen = fmt.Errorf("ingest stands still, nothing can be learned: %w", le
 // errShort refuses to fetch while memory runs short.
 var errShort = fmt.Errorf("memory runs short, nothing is fetched: %w", ledger.ErrUnavailable)
 
-// Account continues a query for which Config.Held returned a, v and err. If the account is not held or has unknown
-// fields, or data that is to be held and is unknown, it fetches the account and returns the answer after that, within Config.Deadline.
+// Account continues a query for which Config.Held returned a, v and err. If the account is not held, or Config.Lacks says that something of
+// it is unknown or too old, it fetches the account and returns the answer after that, within Config.Deadline.
 func (f *Filler) Account(q ledger.Query, key ledger.Pubkey, a ledger.Account, v ledger.View, err error) (ledger.Account, ledger.View, error) {
 	q.Wait = 0 // Held has waited already
 	switch {
@@ -90,8 +90,8 @@ func (f *Filler) awaitAt(v ledger.View, key ledger.Pubkey) (*pending, error) {
 	return f.await(key, false, 0)
 }
 
-// complete answers a query for an account with unknown fields. If these cannot be fetched it returns the account
-// as it is, without an error.
+// complete answers a query for a held account of which something is unknown, or too old. If that cannot be fetched it returns the
+// account as it is, without an error.
 func (f *Filler) complete(q ledger.Query, key ledger.Pubkey, a ledger.Account, v ledger.View) (ledger.Account, ledger.View, error) {
 	p, _ := f.incomplete(key)
 	if p == nil || p.atLeast > f.finalized() {
@@ -108,8 +108,8 @@ func (f *Filler) complete(q ledger.Query, key ledger.Pubkey, a ledger.Account, v
 	return a, v, nil
 }
 
-// incomplete makes a held account with unknown fields pending, and returns the slot of its newest write. It returns nil where there is nothing to
-// fetch, or nothing may be fetched.
+// incomplete makes a held account pending of which something is unknown, or too old, and returns the slot of its newest write. It returns
+// nil where there is nothing to fetch, or nothing may be fetched.
 func (f *Filler) incomplete(key ledger.Pubkey) (p *pending, since ledger.Slot) {
 	a, _, err := f.Held(ledger.Query{}, key)
 	if err != nil || !f.Lacks(&a) {

@@ -29,7 +29,7 @@ func (f *Filler) wantLocked(key ledger.Pubkey) {
 	}
 }
 
-// lookAtWanted makes wanted accounts pending whose fields are unknown, until ctx ends.
+// lookAtWanted makes wanted accounts pending of which something is unknown, or too old, until ctx ends.
 func (f *Filler) lookAtWanted(ctx context.Context) {
 	for {
 		select {
