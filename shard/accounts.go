@@ -17,7 +17,7 @@ type accounts struct {
 	loaded  uint64         // the sum of what fold read only to have it in the caches
 }
 
-// newAccounts returns an empty map that lists groups of the kinds below one.
+// newAccounts returns an empty map that lists groups as packed.New does.
 func newAccounts(kinds packed.Kind) *accounts {
 	return &accounts{overlay: new(versions), base: packed.New(kinds), index: newIndex()}
 }
@@ -106,7 +106,7 @@ func (t *accounts) term(l location, a *ledger.Account) ledger.StateHash {
 // the account until then.
 func (t *accounts) write(l location, v ledger.Version, key *ledger.Pubkey, before, after *ledger.Account) *cell {
 	c := t.overlay.add(l, v, key, after)
-	for k := range t.base.Kinds {
+	for k := range t.base.ListedKinds() {
 		// While the group is unchanged, the base or an older value keeps the account listed.
 		if is := k.Of(after); is != nil && !sameGroup(k.Of(before), is) {
 			t.index.insert(packed.Group{Kind: k, Key: *is}, *key)

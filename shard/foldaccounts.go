@@ -41,7 +41,7 @@ func (t *accounts) foldOldest() {
 	} else {
 		o.cells.at(c.newer).base = now
 	}
-	for k := range t.base.Kinds {
+	for k := range t.base.ListedKinds() {
 		if c.listed[k] { // from here on the base lists it
 			t.index.remove(packed.Group{Kind: k, Key: *k.Of(a)}, c.key)
 		}

@@ -23,7 +23,7 @@ type Content struct {
 // Restore replaces the content of the shard by c; reads below c's version then fail. It must be
 // called before Run. Whoever reads c checks its order. After an error, which is one of c's, the shard is unchanged.
 func (s *Shard) Restore(c Content) error {
-	accounts, mints := newAccounts(s.state.accounts.base.Kinds), newMints()
+	accounts, mints := newAccounts(s.state.accounts.base.ListedKinds()), newMints()
 	packing := accounts.base.Loader(c.Size)
 	if err := c.Accounts(func(a *ledger.Account) bool { packing.Add(a); return true }); err != nil {
 		return err

@@ -9,25 +9,28 @@ import (
 
 // Base is the accounts at one version, and the lists of their groups.
 type Base struct {
-	store  recordStore
-	byKey  *tree        // all accounts, tombstones included
-	lists  [Kinds]*tree // that of programs is exact, the others have in one group those with the same hash
-	Kinds  Kind         // of groups that are listed: those below it
-	closed *btree.BTreeG[closed]
-	pins   pins
-	room   room // for Unpack
-	former room // for Put and Drop
+	store       recordStore
+	byKey       *tree        // all accounts, tombstones included
+	lists       [Kinds]*tree // that of programs is exact, the others have in one group those with the same hash
+	listedKinds Kind         // of groups that are listed: those below it
+	closed      *btree.BTreeG[closed]
+	pins        pins
+	room        room // for Unpack
+	former      room // for Put and Drop
 }
 
-// New returns an empty base that lists groups of the kinds below one.
+// New returns an empty base that lists groups of the kinds below one: Kinds for all, ByMint for all but those of mints.
 func New(kinds Kind) *Base {
-	b := &Base{Kinds: kinds, closed: btree.NewBTreeGOptions(closed.before, btree.Options{NoLocks: true})}
+	b := &Base{listedKinds: kinds, closed: btree.NewBTreeGOptions(closed.before, btree.Options{NoLocks: true})}
 	b.byKey = newTree(&b.store.records)
 	for k := range b.lists {
 		b.lists[k] = newTree(&b.store.records)
 	}
 	return b
 }
+
+// ListedKinds returns the kind below which groups are listed, as given to New.
+func (b *Base) ListedKinds() Kind { return b.listedKinds }
 
 // Get returns the record of an account, 0 if there is none.
 func (b *Base) Get(key *ledger.Pubkey) arena.Ref { return b.byKey.get(key.Prefix(), key) }
@@ -84,7 +87,7 @@ func (b *Base) TokenAccounts() int { return b.lists[ByWallet].listings.Len() }
 func (b *Base) Put(r arena.Ref, a *ledger.Account) (now arena.Ref) {
 	b.Reclaim(2)
 	b.noteClosed(a)
-	if r != 0 && !b.pins.shared(r) && b.store.sameGroups(r, a, b.Kinds) {
+	if r != 0 && !b.pins.shared(r) && b.store.sameGroups(r, a, b.listedKinds) {
 		b.store.write(r, a)
 		return r
 	}

@@ -52,7 +52,7 @@ type numbers [Kinds]ledger.Opt[uint64]
 
 // numbersOf returns the numbers of account a.
 func (b *Base) numbersOf(a *ledger.Account) (n numbers) {
-	for k := range b.Kinds {
+	for k := range b.listedKinds {
 		if key := k.Of(a); key != nil {
 			n[k] = ledger.Some(b.number(Group{k, *key}, &a.Pubkey))
 		}
