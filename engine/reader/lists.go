@@ -135,11 +135,16 @@ func (r *Reader) knowsOwner(v ledger.View, key ledger.Pubkey, deadline time.Time
 	return &ledger.NotFoundError{Absence: ledger.OwnerNotFound}
 }
 
-// withMints adds the facts of their mints to token accounts.
+// withMints adds the facts of their mints to token accounts. Many may have the same mint, which is asked for once.
 func (r *Reader) withMints(v ledger.View, accounts []ledger.Account, deadline time.Time) ([]ledger.TokenAnswer, error) {
-	keys := make([]ledger.Pubkey, len(accounts))
+	var keys []ledger.Pubkey
+	index := make(map[ledger.Pubkey]int) // in keys
 	for i := range accounts {
-		keys[i] = accounts[i].Token.Mint
+		mint := accounts[i].Token.Mint
+		if _, known := index[mint]; !known {
+			index[mint] = len(keys)
+			keys = append(keys, mint)
+		}
 	}
 	mints, err := Scatter(r.Shards, keys, v.Tip().Version, deadline, (*shard.Shard).Mints)
 	if err != nil {
@@ -147,7 +152,7 @@ func (r *Reader) withMints(v ledger.View, accounts []ledger.Account, deadline ti
 	}
 	tokens := make([]ledger.TokenAnswer, len(accounts))
 	for i, a := range accounts {
-		tokens[i] = ledger.TokenAnswer{Account: a, Mint: mints[i]}
+		tokens[i] = ledger.TokenAnswer{Account: a, Mint: mints[index[a.Token.Mint]]}
 	}
 	return tokens, nil
 }
