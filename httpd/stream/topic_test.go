@@ -54,6 +54,7 @@ func TestTopicsAreSharedBoundedAndForgotten(t *testing.T) {
 	ledgertest.Equal(t, []bool{sockets[0].Unwatch("other", 8), sockets[0].Unwatch("", 8), sockets[0].Unwatch("", 8)}, []bool{false, true, false}, "whether what was taken back was there")
 	for _, s := range sockets {
 		s.depart()
+		ledgertest.Equal(t, s.levels, [ledger.Commitments]int{}, "how many topics a socket has of each level in the end")
 	}
 	ledgertest.Equal(t, n.leftovers(), "", "what is left")
 }
