@@ -57,7 +57,7 @@ func TestAccountsThatATransactionMayNotWriteAreOnlyRead(t *testing.T) {
 		ledgertest.Equal(t, len(writes.accounts), len(keys), "%s: writes", name)
 		other := transactionJSON{
 			Transaction: transactionBody{Signatures: []string{signature}, AccountKeys: []messageKey{{pubkey: keys[1].String()}}},
-			Meta:        &metaJSON{PostBalances: numbers{2}},
+			Meta:        &metaJSON{PostBalances: part[numbers]{value: numbers{2}}},
 		}
 		for n, next := range []*transactionJSON{&other, &j} {
 			_, err = next.read(writes)

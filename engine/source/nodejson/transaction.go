@@ -135,7 +135,10 @@ func (j *transactionJSON) read(writes *blockWrites) (ledger.Transaction, error) 
 	if m == nil {
 		return t, nil
 	}
-	if l := m.LoadedAddresses; l != nil && loadsFromMeta {
+	if err := m.wrong(); err != nil {
+		return t, err
+	}
+	if l := m.LoadedAddresses.value; l != nil && loadsFromMeta {
 		firstRead := len(t.Accounts) + len(l.Writable)
 		for _, text := range slices.Concat(l.Writable, l.Readonly) {
 			k, err := ParseKey("a loaded address", text)
@@ -147,7 +150,7 @@ func (j *transactionJSON) read(writes *blockWrites) (ledger.Transaction, error) 
 		static := readOnly
 		readOnly = func(i int) bool { return i >= firstRead || i < firstRead-len(l.Writable) && static(i) }
 	}
-	t.Fee = Optional((*ledger.Lamports)(m.Fee))
+	t.Fee = Optional((*ledger.Lamports)(m.Fee.value))
 	t.Success, t.Err = m.outcome()
 	return t, m.write(t.Accounts, readOnly, writes)
 }
@@ -197,30 +200,67 @@ func (t *transactionBody) keys() (out ledger.Transaction, loadsFromMeta bool, re
 
 // metaJSON is what the execution of a transaction left behind.
 type metaJSON struct {
-	Err    json.RawMessage `json:"err"` // nil: not said
-	Status *struct {
-		Err json.RawMessage `json:"Err"` // nil: succeeded
-	} `json:"status"`
-	Fee               *uint64            `json:"fee"`
-	PostBalances      numbers            `json:"postBalances"` // nil: not recorded
-	PreTokenBalances  []tokenBalanceJSON `json:"preTokenBalances"`
-	PostTokenBalances []tokenBalanceJSON `json:"postTokenBalances"` // nil: not recorded
-	LoadedAddresses   *struct {
-		Writable []string `json:"writable"`
-		Readonly []string `json:"readonly"`
-	} `json:"loadedAddresses"`
+	Err               json.RawMessage        `json:"err"` // nil: not said
+	Status            part[*statusJSON]      `json:"status"`
+	Fee               part[*uint64]          `json:"fee"`
+	PostBalances      part[numbers]          `json:"postBalances"` // nil: not recorded
+	PreTokenBalances  []tokenBalanceJSON     `json:"preTokenBalances"`
+	PostTokenBalances []tokenBalanceJSON     `json:"postTokenBalances"` // nil: not recorded
+	LoadedAddresses   part[*loadedAddresses] `json:"loadedAddresses"`
+}
+
+type statusJSON struct {
+	Err json.RawMessage `json:"Err"` // nil: succeeded
+}
+
+type loadedAddresses struct {
+	Writable []string `json:"writable"`
+	Readonly []string `json:"readonly"`
+}
+
+// part is a value of the metadata. What is wrong with it is no error of its block where the version of its transaction is not known. It is
+// kept for each value that is short, since JSON of a type with its own UnmarshalJSON is scanned twice more: a block would take two thirds
+// longer with all of the metadata, and a quarter with the token balances. These must have the known form in all versions.
+type part[T any] struct {
+	value T
+	wrong error
+}
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (p *part[T]) UnmarshalJSON(b []byte) error {
+	p.wrong = json.Unmarshal(b, &p.value)
+	return nil
+}
+
+// wrong returns why the metadata cannot be read, nil if it can.
+func (m *metaJSON) wrong() error {
+	for _, p := range []struct {
+		name  string
+		wrong error
+	}{
+		{"status", m.Status.wrong}, {"fee", m.Fee.wrong}, {"postBalances", m.PostBalances.wrong},
+		{"loadedAddresses", m.LoadedAddresses.wrong},
+	} {
+		if mismatch, is := errors.AsType[*json.UnmarshalTypeError](p.wrong); is && mismatch.Field == "" {
+			mismatch.Field = p.name
+		}
+		if p.wrong != nil {
+			return PlainError(p.wrong)
+		}
+	}
+	return nil
 }
 
 // outcome returns whether the transaction succeeded, and what it failed with. Nodes say it twice; the older way
 // counts only where the newer is missing.
 func (m *metaJSON) outcome() (success ledger.Opt[bool], failure string) {
 	switch {
-	case bytes.Equal(m.Err, []byte("null")), m.Err == nil && m.Status != nil && m.Status.Err == nil:
+	case bytes.Equal(m.Err, []byte("null")), m.Err == nil && m.Status.value != nil && m.Status.value.Err == nil:
 		return ledger.Some(true), ""
 	case m.Err != nil:
 		return ledger.Some(false), ErrText(m.Err)
-	case m.Status != nil:
-		return ledger.Some(false), ErrText(m.Status.Err)
+	case m.Status.value != nil:
+		return ledger.Some(false), ErrText(m.Status.value.Err)
 	}
 	return success, ""
 }
@@ -241,15 +281,15 @@ func ErrText(said json.RawMessage) string {
 // runtime does not let a transaction write although it asked for it, reserved keys and programs that it calls, are taken for written: a node
 // tells which they are only in some encodings.
 func (m *metaJSON) write(accounts []ledger.Pubkey, readOnly func(int) bool, writes *blockWrites) error {
-	if m.PostBalances == nil {
+	if m.PostBalances.value == nil {
 		return nil
 	}
-	if len(m.PostBalances) != len(accounts) {
-		return fmt.Errorf("%d postBalances for %d accounts", len(m.PostBalances), len(accounts))
+	if len(m.PostBalances.value) != len(accounts) {
+		return fmt.Errorf("%d postBalances for %d accounts", len(m.PostBalances.value), len(accounts))
 	}
 	after := make([]ledger.AccountWrite, len(accounts))
 	for i, k := range accounts {
-		after[i] = ledger.AccountWrite{Pubkey: k, Lamports: ledger.Lamports(m.PostBalances[i]), ReadOnly: writes.saysReads && readOnly(i) && !isSysvar(&k)}
+		after[i] = ledger.AccountWrite{Pubkey: k, Lamports: ledger.Lamports(m.PostBalances.value[i]), ReadOnly: writes.saysReads && readOnly(i) && !isSysvar(&k)}
 	}
 	if err := m.writeTokens(after, writes); err != nil {
 		return err
