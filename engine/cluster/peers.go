@@ -43,9 +43,10 @@ func (c *Cluster) startHeartbeats() error {
 	if err != nil {
 		return err
 	}
+	log := c.log
 	c.running.Go(func() {
 		for {
-			b, err := json.Marshal(c.itself())
+			b, err := json.Marshal(c.itself(log))
 			if err != nil {
 				panic(err) // it is all strings and numbers
 			}
@@ -58,9 +59,9 @@ func (c *Cluster) startHeartbeats() error {
 	return nil
 }
 
-// itself returns what this node tells of itself.
-func (c *Cluster) itself() heartbeat {
-	role, lag := Role(c.stats.role.Load()), c.log.Behind().Seconds()
+// itself returns what this node tells of itself and its log.
+func (c *Cluster) itself(log *Log) heartbeat {
+	role, lag := Role(c.stats.role.Load()), log.Behind().Seconds()
 	h := heartbeat{Node: c.config.NodeID, Process: c.process, Role: role.String(), Epoch: c.stats.epoch.Load(), Lag: &lag}
 	if role == Writer {
 		h.Since = time.Unix(c.stats.since.Load(), 0).UTC()
@@ -103,7 +104,7 @@ func (c *Cluster) peersLocked() map[string]peer {
 
 // members returns this node and its peers.
 func (c *Cluster) members() []heartbeat {
-	all := []heartbeat{c.itself()}
+	all := []heartbeat{c.itself(c.log)}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, p := range c.peersLocked() {
