@@ -36,7 +36,7 @@ func (f *File) WritePage(w io.Writer, goals []Goal, sections []Section) error {
 	fmt.Fprintf(&b, "%s\n", strings.Join(about, "; "))
 	f.writeGoals(&b, goals)
 	for _, s := range sections {
-		fmt.Fprintf(&b, "\n## %s\n\n%s\n", s.Scenario, strings.Join(append([]string{s.Help}, f.notes[s.Scenario]...), " — "))
+		fmt.Fprintf(&b, "\n## %s\n%s\n", s.Scenario, strings.Join(append([]string{s.Help}, f.notes[s.Scenario]...), " — "))
 		f.writeFigures(&b, s.Scenario)
 	}
 	_, err := io.WriteString(w, b.String())
