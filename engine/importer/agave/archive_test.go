@@ -169,6 +169,7 @@ func TestDamagedArchiveIsRefused(t *testing.T) {
 }
 
 func TestReadEndsWithItsContextAndWithEmit(t *testing.T) {
+	defer goleak.VerifyNone(t)
 	archive := open(t, sample().Name(), sample().Packed())
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
