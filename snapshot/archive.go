@@ -13,8 +13,6 @@ import (
 	"slices"
 	"sync/atomic"
 
-	"github.com/klauspost/compress/zstd"
-
 	"ledgerd/engine/ledger"
 	"ledgerd/snapshot/vfs"
 )
@@ -31,8 +29,8 @@ import (
 // A damaged run, or one that the disk cannot read, costs its own blocks: it is told by [Archive.Stats] and logged, and stays until it is the
 // oldest. No damage is an error of [OpenArchive].
 //
-// One goroutine calls Add and Shrink; any may call the other methods. Few read at a time; the others wait until their deadline, and clients share
-// the turns. Who asks for one block or transaction waits for no list.
+// One goroutine calls Add and Shrink; any may call the other methods. One question is answered at a time, on a thread of low priority; the others
+// wait until their deadline, and clients have turns. Who asks for one block or transaction waits for no list.
 type Archive struct {
 	fs    vfs.FS
 	dir   string
@@ -47,11 +45,9 @@ type Archive struct {
 }
 
 const (
-	mergedRuns   = 8  // so many runs become one
-	mostWaiting  = 16 // so many questions of a kind read, or wait for that
-	largestShare = 8  // a run is at most one part in so many of the bound, since runs are dropped whole
-	archiveReads = 2  // so many look one thing up at a time
-	archiveLists = 1  // so many lists are read at a time, which take longer
+	mergedRuns   = 8   // so many runs become one
+	mostWaiting  = 256 // so many questions of a kind wait: who is refused asks again at once, and that costs more than waiting
+	largestShare = 8   // a run is at most one part in so many of the bound, since runs are dropped whole
 )
 
 // ArchiveStats are the figures of an archive.
@@ -65,8 +61,11 @@ type ArchiveStats struct {
 // be writing there. Ledgers returns the names of the ledger, none while it has no block: then no run can be of it.
 func OpenArchive(disk vfs.FS, dir string, limit int64, ledgers func() []string, log *slog.Logger) (*Archive, error) {
 	a := &Archive{fs: disk, dir: dir, limit: limit, log: cmp.Or(log, slog.Default()), ledgers: ledgers}
-	if err := errors.Join(a.one.open(archiveReads), a.lists.open(archiveLists)); err != nil {
-		return nil, err
+	for _, l := range []*lane{&a.one, &a.lists} {
+		var err error
+		if l.unpacker, err = newUnpacker(); err != nil {
+			return nil, err
+		}
 	}
 	if err := disk.MkdirAll(dir); err != nil {
 		return nil, fmt.Errorf("cannot make the directory of history: %w", err)
@@ -329,16 +328,13 @@ func (a *Archive) merge(ctx context.Context, pace Pace, at int) error {
 	return nil
 }
 
-// read gives do a turn in a lane, and the decompressor that goes with it. It calls do again where a run was joined or dropped meanwhile.
-func (a *Archive) read(l *lane, by Asker, do func(runs []*run, z *zstd.Decoder) error) error {
-	z, err := l.take(by)
-	if err != nil {
-		return err
-	}
-	defer l.giveBack(by.Client, z)
-	for {
-		if err := do(*a.runs.Load(), z); !errors.Is(err, fs.ErrNotExist) {
-			return err
+// read calls do when it is a question's turn in a lane. It calls do again where a run was joined or dropped meanwhile.
+func (a *Archive) read(l *lane, by Asker, do func(runs []*run, u *unpacker) error) error {
+	return l.ask(by, func(u *unpacker) error {
+		for {
+			if err := do(*a.runs.Load(), u); !errors.Is(err, fs.ErrNotExist) {
+				return err
+			}
 		}
-	}
+	})
 }

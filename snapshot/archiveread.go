@@ -8,8 +8,6 @@ import (
 	"sort"
 	"time"
 
-	"github.com/klauspost/compress/zstd"
-
 	"ledgerd/engine/ledger"
 	"ledgerd/snapshot/vfs"
 )
@@ -17,21 +15,19 @@ import (
 // ErrLost says that what was asked for lies in a file that cannot be read, or is damaged.
 var ErrLost = errors.New("a file of history cannot be read, or is damaged")
 
-// runReader reads the blocks of a run. It keeps those of the chunk that it read last.
+// runReader reads the blocks of a run.
 type runReader struct {
 	*chunkReader
-	run    *run
-	chunk  *chunk
-	blocks []HeldBlock
+	run *run
 }
 
 // opened calls use with a reader of a run, and notes damage that it finds. Its error matches fs.ErrNotExist if the run was joined or dropped
 // meanwhile.
-func (a *Archive) opened(r *run, z *zstd.Decoder, use func(*runReader) error) error {
+func (a *Archive) opened(r *run, u *unpacker, use func(*runReader) error) error {
 	if r.lost.Load() {
 		return ErrLost
 	}
-	reader, err := r.openWith(z)
+	reader, err := r.openWith(u)
 	switch {
 	case errors.Is(err, fs.ErrNotExist) && slices.Contains(*a.runs.Load(), r): // somebody else removed it
 		a.lose(r, err)
@@ -42,7 +38,7 @@ func (a *Archive) opened(r *run, z *zstd.Decoder, use func(*runReader) error) er
 		return a.failed(r, err)
 	}
 	defer reader.close()
-	return a.failed(r, use(&runReader{chunkReader: reader, run: r}))
+	return a.failed(r, use(&runReader{reader, r}))
 }
 
 // failed returns ErrLost in place of an error of reading a run that would come again: the run is damaged, or the disk cannot read a sector of
@@ -56,36 +52,36 @@ func (a *Archive) failed(r *run, err error) error {
 }
 
 // block returns the first block at or above a slot, which must not be above the last one of the run.
-func (r *runReader) block(slot ledger.Slot) (HeldBlock, error) {
+func (r *runReader) block(slot ledger.Slot) (h HeldBlock, err error) {
 	chunks := r.run.of(blockChunk)
 	c := &chunks[min(chunkFrom(chunks, blockKey(slot)), len(chunks)-1)]
-	if c != r.chunk {
-		r.chunk, r.blocks = nil, nil
-		err := r.chunkReader.blocks(c, func(b HeldBlock) error {
-			r.blocks = append(r.blocks, b)
+	err = decodeChunk(r.chunkReader, c, cutBlock, packedBlock.key, func(p packedBlock) (err error) {
+		if p.slot < slot {
 			return nil
-		})
-		if err != nil {
-			return HeldBlock{}, err
 		}
-		r.chunk = c
+		if h, err = p.decode(); err != nil {
+			return r.run.damaged(c, err.Error())
+		}
+		return errStop
+	})
+	switch err {
+	case errStop:
+		return h, nil
+	case nil:
+		err = r.run.damaged(c, "a signature or a filter is of a block that is not there")
 	}
-	i := sort.Search(len(r.blocks), func(i int) bool { return r.blocks[i].Block.Slot >= slot })
-	if i == len(r.blocks) {
-		return HeldBlock{}, r.run.damaged(c, "a signature or a filter is of a block that is not there")
-	}
-	return r.blocks[i], nil
+	return h, err
 }
 
 // Block returns the first block held at or above a slot, one without a Block where there is none. Its error is ErrLost where that block may be
 // in a damaged run, or matches ledger.ErrUnavailable, or is the disk's.
 func (a *Archive) Block(slot ledger.Slot, by Asker) (found HeldBlock, err error) {
-	err = a.read(&a.one, by, func(runs []*run, z *zstd.Decoder) error {
+	err = a.read(&a.one, by, func(runs []*run, u *unpacker) error {
 		i := sort.Search(len(runs), func(i int) bool { return runs[i].Last >= slot })
 		if i == len(runs) {
 			return nil
 		}
-		return a.opened(runs[i], z, func(r *runReader) (err error) {
+		return a.opened(runs[i], u, func(r *runReader) (err error) {
 			found, err = r.block(slot)
 			return err
 		})
@@ -95,12 +91,12 @@ func (a *Archive) Block(slot ledger.Slot, by Asker) (found HeldBlock, err error)
 
 // Transaction returns the newest transaction below a slot with a signature, nil where none is held. Damaged runs are passed over.
 func (a *Archive) Transaction(sig *ledger.Signature, below ledger.Slot, by Asker) (found *ledger.Transaction, err error) {
-	err = a.read(&a.one, by, func(runs []*run, z *zstd.Decoder) error {
+	err = a.read(&a.one, by, func(runs []*run, u *unpacker) error {
 		for _, r := range slices.Backward(runs) {
 			if time.Now().After(by.Deadline) {
 				return errLate
 			}
-			err := a.opened(r, z, func(r *runReader) (err error) {
+			err := a.opened(r, u, func(r *runReader) (err error) {
 				found, err = r.transaction(sig, below)
 				return err
 			})
@@ -150,7 +146,7 @@ type Candidate struct {
 // or the disk's.
 func (a *Archive) Walk(key ledger.Opt[ledger.Pubkey], first, last ledger.Slot, oldestFirst bool, by Asker, visit func(Candidate) (more bool, err error)) error {
 	var done ledger.Opt[ledger.Slot] // visited last: where runs were joined meanwhile, the walk goes on behind it
-	err := a.read(&a.lists, by, func(runs []*run, z *zstd.Decoder) error {
+	err := a.read(&a.lists, by, func(runs []*run, u *unpacker) error {
 		for n := range runs {
 			r, from, to := runs[n], first, last
 			if !oldestFirst {
@@ -165,7 +161,7 @@ func (a *Archive) Walk(key ledger.Opt[ledger.Pubkey], first, last ledger.Slot, o
 			if r.Last < from || r.First > to {
 				continue
 			}
-			err := a.opened(r, z, func(reader *runReader) error {
+			err := a.opened(r, u, func(reader *runReader) error {
 				return reader.walk(key, from, to, oldestFirst, func(c Candidate) error {
 					if time.Now().After(by.Deadline) {
 						return errLate

@@ -13,6 +13,7 @@ var (
 	// errStop ends a walk over items without an error.
 	errStop     = errors.New("the visitor wants no more")
 	errCutShort = fmt.Errorf("%w: cut short", ledger.ErrCorrupt)
+	errNoBlock  = fmt.Errorf("%w: not a block without writes", ledger.ErrCorrupt)
 )
 
 func accountKey(a *ledger.Account) ledger.Pubkey { return a.Pubkey }
@@ -91,26 +92,53 @@ func (r *chunkReader) blocks(c *chunk, visit func(HeldBlock) error) error {
 	return decodeChunk(r, c, decodeBlock, func(h HeldBlock) ledger.Pubkey { return blockKey(h.Block.Slot) }, visit)
 }
 
-func decodeBlock(b []byte) (h HeldBlock, rest []byte, err error) {
+// packedBlock is a block as a chunk holds it.
+type packedBlock struct {
+	slot, previous ledger.Slot
+	hasPrevious    bool
+	event          []byte // valid as long as the bytes of the chunk
+}
+
+func (p packedBlock) key() ledger.Pubkey { return blockKey(p.slot) }
+
+func cutBlock(b []byte) (p packedBlock, rest []byte, err error) {
 	if len(b) < blockHeadBytes {
-		return h, nil, errCutShort
+		return p, nil, errCutShort
 	}
-	flags, previous := b[0], ledger.Slot(binary.LittleEndian.Uint64(b[1:]))
+	flags := b[0]
+	p.previous, p.hasPrevious = ledger.Slot(binary.LittleEndian.Uint64(b[1:])), flags != 0
 	size := uint64(binary.LittleEndian.Uint32(b[9:]))
 	rest = b[blockHeadBytes:]
 	switch {
-	case flags&^blockHasPrevious != 0 || flags == 0 && previous != 0:
-		return h, nil, fmt.Errorf("%w: unknown flags", ledger.ErrCorrupt)
+	case flags&^blockHasPrevious != 0 || flags == 0 && p.previous != 0:
+		return p, nil, fmt.Errorf("%w: unknown flags", ledger.ErrCorrupt)
 	case size > uint64(len(rest)):
-		return h, nil, errCutShort
+		return p, nil, errCutShort
 	}
-	e, err := codec.DecodeEvent(rest[:size])
+	var ok bool
+	p.event = rest[:size]
+	if p.slot, ok = codec.BlockSlot(p.event); !ok {
+		return p, nil, errNoBlock
+	}
+	return p, rest[size:], nil
+}
+
+func (p packedBlock) decode() (h HeldBlock, err error) {
+	e, err := codec.DecodeEvent(p.event)
 	if err != nil {
-		return h, nil, err
+		return h, err
 	}
 	block, ok := e.(*ledger.Block)
 	if !ok || len(block.Accounts)+len(block.Mints) > 0 {
-		return h, nil, fmt.Errorf("%w: not a block without writes", ledger.ErrCorrupt)
+		return h, errNoBlock
 	}
-	return HeldBlock{Block: block, Previous: previous, HasPrevious: flags != 0}, rest[size:], nil
+	return HeldBlock{Block: block, Previous: p.previous, HasPrevious: p.hasPrevious}, nil
+}
+
+func decodeBlock(b []byte) (h HeldBlock, rest []byte, err error) {
+	p, rest, err := cutBlock(b)
+	if err == nil {
+		h, err = p.decode()
+	}
+	return h, rest, err
 }

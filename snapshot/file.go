@@ -145,47 +145,66 @@ const overBytes = 16
 
 // chunkReader reads the chunks of a file. It belongs to one goroutine.
 type chunkReader struct {
+	*unpacker
 	of      *file
 	file    vfs.File
-	zstd    *zstd.Decoder
-	stored  []byte
-	raw     []byte
 	account codec.AccountDecoder
 }
 
-// newDecoder returns a decompressor of chunks. It starts no goroutine, so it is not closed.
-func newDecoder() (*zstd.Decoder, error) {
+// unpacker decompresses chunks, one after the other.
+type unpacker struct {
+	zstd        *zstd.Decoder
+	stored, raw []byte
+	held        *chunk // of which raw are the bytes
+}
+
+// newUnpacker returns an unpacker. It starts no goroutine, so it is not closed.
+func newUnpacker() (*unpacker, error) {
 	z, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(windowBytes), zstd.WithDecodeAllCapLimit(true))
 	if err != nil {
 		return nil, fmt.Errorf("cannot make a decompressor: %w", err)
 	}
-	return z, nil
+	return &unpacker{zstd: z}, nil
+}
+
+// keptBytes are the largest buffers that an unpacker keeps from one question to the next.
+const keptBytes = 1 << 20
+
+// trim lets go of large buffers.
+func (u *unpacker) trim() {
+	if cap(u.stored)+cap(u.raw) > keptBytes {
+		u.stored, u.raw, u.held = nil, nil, nil
+	}
 }
 
 // open returns a reader of the file's chunks, to be closed.
 func (f *file) open() (*chunkReader, error) {
-	z, err := newDecoder()
+	u, err := newUnpacker()
 	if err != nil {
 		return nil, err
 	}
-	return f.openWith(z)
+	return f.openWith(u)
 }
 
-// openWith is open with a decompressor that nobody else uses meanwhile.
-func (f *file) openWith(z *zstd.Decoder) (*chunkReader, error) {
+// openWith is open with an unpacker that nobody else uses meanwhile.
+func (f *file) openWith(u *unpacker) (*chunkReader, error) {
 	opened, err := f.fs.Open(filepath.Join(f.dir, f.name))
 	if err != nil {
 		return nil, fmt.Errorf("cannot open %s: %w", f.name, err)
 	}
-	r := &chunkReader{of: f, file: opened, zstd: z}
+	r := &chunkReader{unpacker: u, of: f, file: opened}
 	r.account.WithoutData = f.version < 4
 	return r, nil
 }
 
 func (r *chunkReader) close() { r.file.Close() } // nothing was written
 
-// read returns the raw bytes of a chunk, valid until the next call.
+// read returns the raw bytes of a chunk, valid until another is read.
 func (r *chunkReader) read(c *chunk) ([]byte, error) {
+	if r.held == c {
+		return r.raw, nil
+	}
+	r.held = nil
 	r.stored = slices.Grow(r.stored[:0], int(c.stored))[:c.stored]
 	if err := readAt(r.file, r.of.name, r.stored, c.offset); err != nil {
 		return nil, err
@@ -203,6 +222,7 @@ func (r *chunkReader) read(c *chunk) ([]byte, error) {
 	if len(raw) != int(c.raw) {
 		return nil, r.of.damaged(c, fmt.Sprintf("a chunk holds %d bytes, not %d", len(raw), c.raw))
 	}
+	r.raw, r.held = raw, c
 	return raw, nil
 }
 

@@ -1,8 +1,10 @@
 package snapshot
 
 import (
+	"fmt"
 	"net/netip"
 	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -11,41 +13,55 @@ import (
 	"ledgerd/engine/ledger/ledgertest"
 )
 
-// TestClientsShareTheTurnsOfALane has clients, each a letter, ask one after the other while all turns are had, and gives these back one at a time: to whom
-// they go tells that a single client has all turns, several have them in turn, and the one with the most questions gives way where too many wait.
+func testLane(t *testing.T) *lane {
+	u, err := newUnpacker()
+	must(t, err)
+	return &lane{unpacker: u}
+}
+
+// isEmpty fails the test if something is left in the lane.
+func (l *lane) isEmpty(t *testing.T) {
+	t.Helper()
+	synctest.Wait()
+	if len(l.waiting) > 0 || l.present != nil {
+		t.Errorf("%d questions wait, one is answered: %t", len(l.waiting), l.present != nil)
+	}
+}
+
+// TestClientsShareTheTurnsOfALane has clients, each a letter, ask one after the other while the first question is answered, and then ends one answer at a
+// time: whose are next tells that a single client has all turns, several have them in turn, and the one with the most questions gives way where too
+// many wait.
 func TestClientsShareTheTurnsOfALane(t *testing.T) {
-	full := "aa" + "aaaaaaaaaaaaaa"
+	full := strings.Repeat("a", 1+mostWaiting)
 	for asked, tt := range map[string]struct {
-		turns   int
 		given   string // the clients in the order of their turns
 		refused string
 	}{
-		"aaaa":                      {2, "aaaa", ""},
-		"aaaab":                     {2, "aabaa", ""},
-		"aaaabbc":                   {2, "aabcaba", ""},
-		"aaabb":                     {1, "ababa", ""},
-		"aaabcbc":                   {1, "abcabca", ""},
-		full + "a":                  {2, full, "a"},
-		full + "b":                  {2, "aab" + full[3:], "a"},
-		full + "bb":                 {2, "aabab" + full[5:], "aa"},
-		full[:9] + "bbbbbbb" + "cb": {2, "aabcabababababab", "ab"},
+		"aaaa":                       {"aaaa", ""},
+		"aaaab":                      {"abaaa", ""},
+		"aaaabbc":                    {"abcabaa", ""},
+		"aaabb":                      {"ababa", ""},
+		"aaabcbc":                    {"abcabca", ""},
+		full + "a":                   {full, "a"},
+		full + "b":                   {"ab" + full[2:], "a"},
+		full[:mostWaiting] + "bb":    {"abab" + full[4:], "a"},
+		full[:mostWaiting-2] + "bbb": {"ababab" + full[6:], ""},
+		full[:2] + strings.Repeat("b", mostWaiting-1) + "a": {"ababba" + strings.Repeat("b", mostWaiting-5), "b"},
 	} {
 		bubble.Test(t, func(t *testing.T) {
-			var l lane
-			must(t, l.open(tt.turns))
+			l := testLane(t)
 			var given, refused []byte
 			turn := make(chan struct{})
 			for _, c := range []byte(asked) {
 				go func() {
-					client := netip.AddrFrom4([4]byte{c})
-					z, err := l.take(Asker{client, time.Now().Add(time.Hour)})
-					if err != nil {
+					err := l.ask(Asker{netip.AddrFrom4([4]byte{c}), time.Now().Add(time.Hour)}, func(*unpacker) error {
+						given = append(given, c)
+						<-turn
+						return nil
+					})
+					if err == errCrowded {
 						refused = append(refused, c)
-						return
 					}
-					given = append(given, c)
-					<-turn
-					l.giveBack(client, z)
 				}()
 				synctest.Wait()
 			}
@@ -55,35 +71,49 @@ func TestClientsShareTheTurnsOfALane(t *testing.T) {
 			}
 			slices.Sort(refused)
 			if string(given) != tt.given || string(refused) != tt.refused {
-				t.Errorf("%s, %d turns: %s had them, %s were refused; want %s, %s", asked, tt.turns, given, refused, tt.given, tt.refused)
+				t.Errorf("%s: %s had turns, %s were refused; want %s, %s", asked, given, refused, tt.given, tt.refused)
 			}
-			if len(l.free) != tt.turns || len(l.last) > 0 || len(l.waiting)+len(l.reading) > 0 {
-				t.Errorf("%s: %d turns are free, %d wait, %d read", asked, len(l.free), len(l.waiting), len(l.reading))
-			}
+			l.isEmpty(t)
 		})
 	}
 }
 
-// TestALateQuestionLeavesItsLane asks while the turn is had, until after the deadline: once as a client that had a turn while it waited.
+// TestALateQuestionLeavesItsLane asks while another question is answered, until after the deadline.
 func TestALateQuestionLeavesItsLane(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
-		var l lane
-		must(t, l.open(1))
-		first, other := netip.AddrFrom4([4]byte{1}), netip.AddrFrom4([4]byte{2})
-		z, err := l.take(Asker{first, time.Now().Add(time.Hour)})
-		must(t, err)
-		had := make(chan error)
-		for _, by := range []Asker{{other, time.Now().Add(time.Hour)}, {first, time.Now().Add(time.Second)}} {
+		l := testLane(t)
+		turn, ended := make(chan struct{}), make(chan error)
+		ask := func(client byte, longest time.Duration) {
 			go func() {
-				_, err := l.take(by)
-				had <- err
+				ended <- l.ask(Asker{netip.AddrFrom4([4]byte{client}), time.Now().Add(longest)}, func(*unpacker) error {
+					<-turn
+					return nil
+				})
 			}()
 			synctest.Wait()
 		}
-		l.giveBack(first, z)
-		must(t, <-had)
-		ledgertest.ErrorIs(t, <-had, errLate, "a question after its deadline")
-		l.giveBack(other, z)
-		ledgertest.Equal(t, []int{len(l.free), len(l.waiting) + len(l.last)}, []int{1, 0}, "turns that are free, and what is left of the questions")
+		ask(1, time.Second) // its answer takes longer, and is not cut off
+		ask(2, time.Hour)
+		ask(1, time.Second)
+		ledgertest.ErrorIs(t, <-ended, errLate, "a question after its deadline")
+		for range 2 {
+			turn <- struct{}{}
+			must(t, <-ended)
+		}
+		l.isEmpty(t)
+	})
+}
+
+// TestAPanicIsOfWhoAsks has an answer panic: the lane goes on.
+func TestAPanicIsOfWhoAsks(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
+		l := testLane(t)
+		by := Asker{Deadline: time.Now().Add(time.Hour)}
+		func() {
+			defer func() { ledgertest.Equal(t, fmt.Sprint(recover()), "broken", "the panic") }()
+			_ = l.ask(by, func(*unpacker) error { panic("broken") })
+		}()
+		must(t, l.ask(by, func(*unpacker) error { return nil }))
+		l.isEmpty(t)
 	})
 }

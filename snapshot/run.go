@@ -37,6 +37,8 @@ type signatureEntry struct {
 	slot   ledger.Slot
 }
 
+const signatureEntryBytes = 8 + 8
+
 func (s signatureEntry) compare(t signatureEntry) int {
 	return cmp.Or(cmp.Compare(s.prefix, t.prefix), cmp.Compare(s.slot, t.slot))
 }
@@ -76,10 +78,10 @@ func (e *encoder) signature(s signatureEntry) error {
 }
 
 func decodeSignature(b []byte) (s signatureEntry, rest []byte, err error) {
-	if len(b) < 16 {
+	if len(b) < signatureEntryBytes {
 		return s, nil, errCutShort
 	}
-	return signatureEntry{binary.BigEndian.Uint64(b), ledger.Slot(binary.BigEndian.Uint64(b[8:]))}, b[16:], nil
+	return signatureEntry{binary.BigEndian.Uint64(b), ledger.Slot(binary.BigEndian.Uint64(b[8:]))}, b[signatureEntryBytes:], nil
 }
 
 func (e *encoder) filter(n filterEntry) error {
@@ -138,14 +140,14 @@ func chunkFrom(chunks []chunk, key ledger.Pubkey) int {
 func (r *run) slots(reader *chunkReader, sig *ledger.Signature) (slots []ledger.Slot, err error) {
 	chunks, prefix := r.of(signatureChunk), prefixOf(sig)
 	for i := chunkFrom(chunks, signatureEntry{prefix: prefix}.key()); i < len(chunks) && chunks[i].first.Prefix() <= prefix; i++ {
-		err = decodeChunk(reader, &chunks[i], decodeSignature, signatureEntry.key, func(s signatureEntry) error {
-			if s.prefix == prefix {
-				slots = append(slots, s.slot)
-			}
-			return nil
-		})
+		raw, err := reader.read(&chunks[i])
 		if err != nil {
 			return nil, err
+		}
+		entry := func(n int) signatureEntry { s, _, _ := decodeSignature(raw[n*signatureEntryBytes:]); return s }
+		count := len(raw) / signatureEntryBytes
+		for n := sort.Search(count, func(n int) bool { return entry(n).prefix >= prefix }); n < count && entry(n).prefix == prefix; n++ {
+			slots = append(slots, entry(n).slot)
 		}
 	}
 	return slots, nil

@@ -103,6 +103,16 @@ func DecodeEvent(b []byte) (ledger.Event, error) {
 	return e, nil
 }
 
+// BlockSlot returns the slot of an encoded block, of which it reads no more, and whether it is one.
+func BlockSlot(b []byte) (ledger.Slot, bool) {
+	const head = 3 // format version, kind, flags
+	if len(b) <= head || b[1] != kindBlock {
+		return 0, false
+	}
+	slot, n := binary.Uvarint(b[head:])
+	return ledger.Slot(slot), n > 0
+}
+
 // version reads the format version, which is at most newest.
 func (d *decoder) version(newest byte) byte {
 	v := d.byte()
