@@ -100,7 +100,7 @@ chaos: ## the long test of clusters: servers and nodes are killed at random; HUN
 
 faults: ## write into the manual which tests prove which faults, and run these tests: ten minutes
 	.ci/faults
-	go run .ci/results.go
+	.ci/faults --run
 
 fuzz: ## every fuzz target, a minute each
 	@grep -rl '^func Fuzz' --include=*_test.go . | while read -r f; do for t in $$(sed -n 's/^func \(Fuzz[A-Za-z0-9_]*\).*/\1/p' $$f); do go test -run '^$$' -fuzz "^$$t$$" -fuzztime 60s -fuzzminimizetime 0x $$(dirname $$f) || exit 1; done; done

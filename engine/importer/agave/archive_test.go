@@ -21,7 +21,6 @@ import (
 	"ledgerd/engine/ledger/ledgertest"
 )
 
-// G26: no decoder of an archive goes on when that has been read, or was refused.
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // sample is an archive with a bit of everything.
@@ -168,6 +167,7 @@ func TestDamagedArchiveIsRefused(t *testing.T) {
 	}
 }
 
+// G26: a read that ends early leaves no goroutine behind.
 func TestReadEndsWithItsContextAndWithEmit(t *testing.T) {
 	defer goleak.VerifyNone(t)
 	archive := open(t, sample().Name(), sample().Packed())
