@@ -202,8 +202,9 @@ func (a *Assembler) takeHead(ctx context.Context, u *Update) error {
 	}
 	head := u.Head
 	s.head = &head
-	if s.begin == beginUnsaid {
-		if err := a.follow(ctx, s); err != nil {
+	if parent := a.parent(s); parent != nil && s.begin == beginUnsaid {
+		parent.followed = true
+		if err := a.advance(ctx, parent); err != nil {
 			return err
 		}
 	}

@@ -80,7 +80,7 @@ type writes struct {
 }
 
 func newAssembly(slot ledger.Slot, bank, since uint64) *assembly {
-	return &assembly{slot: slot, bank: bank, since: since, writes: newWrites(), indexes: make(map[uint32]struct{})}
+	return &assembly{slot: slot, bank: bank, since: since, writes: newWrites(), late: newWrites(), indexes: make(map[uint32]struct{})}
 }
 
 func newWrites() writes { return writes{place: make(map[ledger.Pubkey]int)} }

@@ -24,9 +24,6 @@ func (a *Assembler) takeLate(u *Update, s *assembly) {
 		return
 	}
 	a.Counts.Late++
-	if s.late.place == nil {
-		s.late = newWrites()
-	}
 	if len(s.late.accounts) < keptLate {
 		s.late.write(u.Write, u.WriteVersion)
 	}
@@ -58,21 +55,34 @@ func (a *Assembler) inherit(s *assembly) {
 	}
 }
 
-// remember keeps a block that is sealed. If another stream shows it again, it keeps its late writes, with the newer values
-// of those that come in time now.
+// remember keeps a block that is sealed, with what it inherits. If an earlier stream showed it, what is emitted now changes nothing. So it
+// inherits nothing and keeps its late writes, with the newer values of those that come in time now. What the earlier stream did not
+// show of it is late too, the last writes first: these are the likeliest to be missing.
 func (a *Assembler) remember(s *assembly) {
 	again := slices.IndexFunc(a.sealed, func(b *assembly) bool { return b.slot == s.slot && b.head.Hash == s.head.Hash })
 	if again < 0 {
+		a.inherit(s)
 		if a.sealed = append(a.sealed, s); len(a.sealed) > keptBlocks {
 			a.sealed[0].writes, a.sealed[0].late = writes{}, writes{}
 			a.sealed = slices.Delete(a.sealed, 0, 1)
 		}
 		return
 	}
-	s.late, a.sealed[again] = a.sealed[again].late, s
-	for i, w := range s.late.accounts {
-		if at, ok := s.place[w.Pubkey]; ok {
-			s.late.accounts[i] = s.accounts[at]
+	before := a.sealed[again]
+	s.late, a.sealed[again] = before.late, s
+	compares := slices.ContainsFunc(s.accounts, func(w ledger.AccountWrite) bool { // else another validator numbers writes otherwise
+		at, ok := before.place[w.Pubkey]
+		return ok && before.versions[at] == s.versions[s.place[w.Pubkey]]
+	})
+	for i, w := range slices.Backward(s.accounts) {
+		version := s.versions[i]
+		if !compares {
+			version = 0
+		}
+		if at, isLate := s.late.place[w.Pubkey]; isLate {
+			s.late.accounts[at] = w
+		} else if !before.covers(w.Pubkey, version) && len(s.late.accounts) < keptLate {
+			s.late.write(w, s.versions[i])
 		}
 	}
 }

@@ -42,8 +42,9 @@ func (a *Assembler) advance(ctx context.Context, s *assembly) error {
 		s.state = next
 		return nil
 	}
-	if s.claimed != 0 {
-		if err := a.sealParent(ctx, s); err != nil {
+	if parent := a.parent(s); parent != nil && s.claimed != 0 { // it is confirmed too
+		parent.claimed = max(parent.claimed, ledger.StatusConfirmed)
+		if err := a.advance(ctx, parent); err != nil {
 			return err
 		}
 	}
@@ -82,33 +83,10 @@ func (a *Assembler) parent(child *assembly) *assembly {
 	return nil
 }
 
-// follow notes that a block builds on its parent of which no status said that it began.
-func (a *Assembler) follow(ctx context.Context, child *assembly) error {
-	parent := a.parent(child)
-	if parent == nil || !a.Live {
-		return nil
-	}
-	parent.followed = true
-	return a.advance(ctx, parent)
-}
-
-// sealParent seals the parent of a confirmed block, which is confirmed too.
-func (a *Assembler) sealParent(ctx context.Context, child *assembly) error {
-	parent := a.parent(child)
-	if parent == nil {
-		return nil
-	}
-	if parent.claimed == 0 {
-		parent.claimed = ledger.StatusConfirmed
-	}
-	return a.advance(ctx, parent)
-}
-
 // seal emits a block and then its status.
 func (a *Assembler) seal(ctx context.Context, s *assembly) error {
 	whole := a.whole(s)
 	a.drop(s)
-	a.inherit(s)
 	a.remember(s)
 	a.end(s, sealed)
 	if a.Counts.Sealed++; a.Counts.Sealed%keptSlots == 0 && s.slot > 2*keptSlots {
