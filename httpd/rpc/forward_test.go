@@ -125,34 +125,35 @@ func (u *fakeUpstream) serve(c net.Conn) {
 	}
 }
 
+// meet has the upstreams of a door, in a bubble, have some manners.
+func (d *Door) meet(t *testing.T, manners ...string) (upstreams []*fakeUpstream) {
+	for i, manner := range manners {
+		u := newFakeUpstream(manner)
+		upstreams = append(upstreams, u)
+		client := d.upstreams[i].client
+		client.DialTimeout = func(string, time.Duration) (net.Conn, error) {
+			if u.manner == "is away" {
+				return nil, errors.New("connection refused")
+			}
+			return u.Dial()
+		}
+		t.Cleanup(func() {
+			client.CloseIdleConnections()
+			must(t, u.Close())
+			u.conns.Wait()
+		})
+	}
+	return upstreams
+}
+
 // forwarding runs a test, in a bubble, with a door whose upstreams have some manners.
 func forwarding(t *testing.T, test func(t *testing.T, d *Door, upstreams []*fakeUpstream), manners ...string) {
 	t.Helper()
 	bubble.Test(t, func(t *testing.T) {
-		config := Config{Ledger: newFakeLedger()}
-		for range manners {
-			config.Forward = append(config.Forward, "http://upstream")
-		}
-		d, err := New(config)
+		t.Cleanup(func() { time.Sleep(time.Minute) }) // in which the clients' cleaners of idle connections find none and end
+		d, err := New(Config{Ledger: newFakeLedger(), Forward: slices.Repeat([]string{"http://upstream"}, len(manners))})
 		must(t, err)
-		var upstreams []*fakeUpstream
-		for i, manner := range manners {
-			u := newFakeUpstream(manner)
-			upstreams = append(upstreams, u)
-			d.upstreams[i].client.DialTimeout = func(string, time.Duration) (net.Conn, error) {
-				if u.manner == "is away" {
-					return nil, errors.New("connection refused")
-				}
-				return u.Dial()
-			}
-		}
-		test(t, d, upstreams)
-		for i, u := range upstreams {
-			d.upstreams[i].client.CloseIdleConnections()
-			must(t, u.Close())
-			u.conns.Wait()
-		}
-		time.Sleep(time.Minute) // in which the clients' cleaners of idle connections find none and end
+		test(t, d, d.meet(t, manners...))
 	})
 }
 

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
-	"strings"
 	"testing"
 
 	"ledgerd/engine/ledger"
@@ -146,44 +145,4 @@ func followSignatures(t *testing.T, random *rand.Rand) {
 		}
 	}
 	ledgertest.Equal(t, c.ask("signatureUnsubscribe", "[0]"), badID, "what comes last")
-}
-
-// A transaction that a block brings while the ledger is asked for it is told once, and what the ledger cannot say is told and ends the subscription.
-func TestSignaturesAreToldOnceWhileTheyAreAskedFor(t *testing.T) {
-	f, r := serveHub(t)
-	c := r.dial()
-	const told = `{"jsonrpc":"2.0","method":"signatureNotification","params":{"result":{"context":{"slot":%d},"value":{"err":null}},"subscription":%d}}`
-	bring := func() {
-		f.ledger.asked = nil
-		f.publish(ledger.BlockRecord, f.ledger.head.Load().Tips[ledger.Processed].Slot+2, 0)
-	}
-	nothing := func() {}
-	for i, asked := range []func() func(){
-		func() func() { bring(); return nothing }, // the answer has it
-		func() func() { return bring },
-	} {
-		slot := 32 + 2*i
-		f.ledger.asked = asked
-		ledgertest.Equal(t, c.ask("signatureSubscribe", fmt.Sprintf(`["<sig%d>",{"commitment":"processed"}]`, slot)), subscribed(i+1), "the answer")
-		ledgertest.Equal(t, c.next(), fmt.Sprintf(told, slot, i+1), "what is told")
-		ledgertest.Equal(t, c.ask("signatureUnsubscribe", fmt.Sprintf("[%d]", i+1)), badID, "what comes next")
-	}
-	for i, one := range []struct{ params, slot, value string }{
-		{`["<sig14>"]`, "14", `{"err":{"InstructionError":[0,{"Custom":1}]}}`},
-		{`["<sig28>",{"enableReceivedNotification":true,"commitment":"confirmed"}]`, "28", `{"err":"Unknown"}`},
-		{`["<sig30>",{"enableReceivedNotification":true}]`, "30", `"receivedSignature"`},
-	} {
-		ledgertest.Equal(t, c.ask("signatureSubscribe", one.params), subscribed(i+3), "the answer")
-		want := strings.Replace(fmt.Sprintf(told, 0, i+3), `0},"value":{"err":null}`, one.slot+`},"value":`+one.value, 1)
-		ledgertest.Equal(t, c.next(), want, "what is told")
-	}
-	f.ledger.asked = func() func() {
-		f.ledger.err = ledger.ErrUnavailable
-		return nothing
-	}
-	ledgertest.Equal(t, c.ask("signatureSubscribe", `["<sig99>"]`), subscribed(6), "the answer")
-	if text := c.next(); !strings.Contains(text, `"params":{"error":{"code":-32603,`) || !strings.HasSuffix(text, `,"subscription":6}}`) {
-		t.Errorf("%s is told, want an error", text)
-	}
-	ledgertest.Equal(t, c.ask("signatureUnsubscribe", "[6]"), badID, "what comes next")
 }

@@ -1,0 +1,332 @@
+package rpc
+
+import (
+	"flag"
+	"fmt"
+	"hash/crc32"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/fasthttp/websocket"
+	"github.com/rogpeppe/go-internal/diff"
+
+	"ledgerd/engine/ledger"
+	"ledgerd/engine/ledger/bubble"
+	"ledgerd/httpd"
+	"ledgerd/httpd/stream"
+)
+
+var update = flag.Bool("update", false, "rewrite the answers in testdata")
+
+// TestConversations repeats the conversations in testdata. A file has scenes, each with a node of its own and the time of a bubble. A line is what is
+// done, and the lines below it, with a "<", are all that is answered and told: go test -update writes them, and they are reviewed like code.
+//
+//	## NODE                       begins a scene with one of nodes
+//	> METHOD PARAMS               calls a method; of the answer is written what is not the same in all
+//	send METHOD PATH TYPE [BODY]  sends a request; of the answer are written the status, unusual headers and the body; a TYPE of - is none
+//	post [BODY]                   sends a body to be answered with calls
+//	NAME> METHOD PARAMS           calls a method over a WebSocket, which is opened when it is named first; NAME,NAME> over several
+//	block SLOT [ACCOUNT]...       publishes a block
+//	back SLOT [ACCOUNT]...        publishes the way back to a block
+//	final                         has all be final
+//	before LINE, after LINE       has this done before or after the ledger is asked for the next transaction
+//	unavailable                   has the ledger answer nothing from here on
+//
+// An account is N=LAMPORTS/OWNER:DATA, where data that is left out is not known, and N=0 is closed; N~AMOUNT is token account N with another amount.
+// <N> is the key whose bytes are all N, <sigN> such a signature; $[TEXT*N] is the text N times. Of a long text its length and a checksum are
+// written.
+func TestConversations(t *testing.T) {
+	files, err := filepath.Glob("testdata/*.txt")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("%d conversations: %v", len(files), err)
+	}
+	asked := make(map[string]bool)
+	for _, file := range files {
+		want := readFile(t, file)
+		head, rest, _ := strings.Cut(string(want), "## ")
+		got := head
+		for scene := range strings.SplitSeq(rest, "\n## ") {
+			bubble.Test(t, func(t *testing.T) { got += play(t, scene, asked) })
+		}
+		if got = strings.TrimSpace(got) + "\n"; *update {
+			must(t, os.WriteFile(file, []byte(got), 0o644))
+		} else if got != string(want) {
+			t.Errorf("%s", diff.Diff(file, want, "got", []byte(got)))
+		}
+	}
+	d, err := New(Config{Ledger: newFakeLedger()})
+	must(t, err)
+	for _, m := range d.methods[:len(d.methods)-1] {
+		if !asked[m.name] {
+			t.Errorf("no conversation asks %s", m.name)
+		}
+	}
+}
+
+// settings are those of a node.
+type settings struct {
+	*fakeLedger
+	door      Config
+	public    httpd.Config
+	hub       stream.Config
+	upstreams []string // their manners
+}
+
+// nodes are the nodes of scenes.
+var nodes = map[string]func(*settings){
+	"a node that holds all":                     func(*settings) {},
+	"a node that holds a part":                  func(s *settings) { s.lacks = true },
+	"a node that fetches":                       func(s *settings) { s.lacks, s.fetches = true, true },
+	"a node with another to ask, which refuses": func(s *settings) { s.upstreams = []string{"refuses"} },
+	"a node that lists by mint":                 func(s *settings) { s.door.IndexMints = true },
+	"a node with a hash":                        func(s *settings) { s.door.GenesisHash, s.door.SlotsPerEpoch = testKey(5).String(), 8 },
+	"a node that recovers": func(s *settings) {
+		s.err, s.status.NotReady = ledger.ErrRecovering, ledger.ErrRecovering
+		s.status.Unhealthy = "recovering"
+	},
+	"a node far ahead of its first block": func(s *settings) {
+		head := *s.head.Load()
+		for level := range head.Tips {
+			head.Tips[level].Slot = 600_000
+		}
+		s.head.Store(&head)
+	},
+	"a node that is overloaded": func(s *settings) { s.err = ledger.ErrUnavailable },
+	"a node that is stalled":    func(s *settings) { s.status.Unhealthy = "stalled" },
+	"a node without heights": func(s *settings) {
+		for _, b := range s.blocks {
+			b.Height, b.Time = ledger.Opt[uint64]{}, ledger.Opt[int64]{}
+		}
+	},
+	"a node that takes ten requests a minute":                 func(s *settings) { s.public.PerMinute = 10 },
+	"a node without a log that keeps what it told last alone": func(s *settings) { s.hub.RecentBytes = 1 },
+}
+
+// conversation is a scene while it is played.
+type conversation struct {
+	*rig
+	feed    *feed
+	sockets []*socket
+	text    strings.Builder
+}
+
+// socket is a WebSocket of which all that comes is noted.
+type socket struct {
+	client
+	name  string
+	heard chan string
+}
+
+// play repeats a scene, whose first line is its node, and returns it with what was answered and told. It notes what was asked.
+func play(t *testing.T, scene string, asked map[string]bool) string {
+	t.Cleanup(func() { time.Sleep(time.Minute) }) // until the cleaners of idle connections have slept out
+	name, lines, _ := strings.Cut(strings.TrimRight(scene, "\n"), "\n")
+	change := nodes[name]
+	if change == nil {
+		t.Fatalf("there is no node %q", name)
+	}
+	s := &settings{fakeLedger: newFakeLedger(), public: httpd.Config{Version: "0.1.0"}, door: Config{Version: "0.1.0"}}
+	change(s)
+	for range s.upstreams {
+		s.door.Forward = append(s.door.Forward, "http://upstream")
+	}
+	c := new(conversation)
+	c.feed, c.rig = serveHubWith(t, s.fakeLedger, s.hub, func(door *Config, public *httpd.Config) {
+		door.Forward, door.IndexMints, door.GenesisHash, door.SlotsPerEpoch = s.door.Forward, s.door.IndexMints, s.door.GenesisHash, s.door.SlotsPerEpoch
+		public.PerMinute = s.public.PerMinute
+	})
+	c.door.meet(t, s.upstreams...)
+	fmt.Fprintf(&c.text, "## %s\n", name)
+	for line := range strings.SplitSeq(lines, "\n") {
+		if heardLine.MatchString(line) {
+			continue
+		}
+		fmt.Fprintln(&c.text, line)
+		if m := calledLine.FindStringSubmatch(line); m != nil {
+			asked[m[1]] = true
+		}
+		c.do(line)
+		c.hear()
+	}
+	return c.text.String() + "\n"
+}
+
+var (
+	heardLine  = regexp.MustCompile(`^[\w,]*< `)
+	calledLine = regexp.MustCompile(`^> (\w+)`)
+	saidLine   = regexp.MustCompile(`^([\w,]*)> (\w+) (.*)$`)
+	repeated   = regexp.MustCompile(`\$\[(.+?)\*(\d+)\]`)
+	longText   = regexp.MustCompile(`"[^"]{1000,}"`)
+	anAccount  = regexp.MustCompile(`^(\d+)(?:~(\d+)|=(\d+)(?:/(\w+))?(:.*)?)$`)
+	replacer   = names()
+)
+
+// expand puts keys, signatures and repeated texts in their places.
+func (c *conversation) expand(text string) string {
+	text = repeated.ReplaceAllStringFunc(text, func(all string) string {
+		m := repeated.FindStringSubmatch(all)
+		one, times := m[1], 0
+		if strings.HasPrefix(one, `\`) {
+			var err error
+			one, err = strconv.Unquote(`"` + one + `"`)
+			must(c, err)
+		}
+		_, _ = fmt.Sscan(m[2], &times)
+		return strings.Repeat(one, times)
+	})
+	return replacer.Replace(text)
+}
+
+// do does what a line says.
+func (c *conversation) do(line string) {
+	c.Helper()
+	words := append(strings.Fields(line), "", "")
+	slot, _ := strconv.ParseUint(words[1], 10, 64)
+	_, rest, _ := strings.Cut(line, " ")
+	if m := saidLine.FindStringSubmatch(line); m != nil {
+		c.say(m[1], m[2], c.expand(m[3]))
+		return
+	}
+	switch words[0] {
+	case "", "#":
+	case "post":
+		c.send("POST", "/", "application/json", c.expand(rest))
+	case "send":
+		parts := append(strings.SplitN(rest, " ", 4), "")
+		c.send(parts[0], parts[1], strings.TrimPrefix(parts[2], "-"), c.expand(parts[3]))
+	case "block":
+		c.feed.publish(ledger.BlockRecord, ledger.Slot(slot), 0, c.accounts(words[2:])...)
+	case "back":
+		from := c.ledger.head.Load().Tips[ledger.Processed].Slot
+		c.feed.publish(ledger.RollbackRecord, ledger.Slot(slot), from, c.accounts(words[2:])...)
+	case "final":
+		c.feed.finalize()
+	case "unavailable":
+		c.ledger.err = ledger.ErrUnavailable
+	case "before", "after":
+		c.ledger.asked = func() func() {
+			c.ledger.asked = nil
+			if words[0] == "after" {
+				return func() { c.do(rest) }
+			}
+			c.do(rest)
+			return func() {}
+		}
+	default:
+		c.Fatalf("%s means nothing", line)
+	}
+}
+
+// say calls a method over sockets, or without a name over HTTP.
+func (c *conversation) say(to, method, params string) {
+	c.Helper()
+	if to == "" {
+		fmt.Fprintf(&c.text, "< %s\n", c.call(method, params))
+		return
+	}
+	for name := range strings.SplitSeq(to, ",") {
+		i := slices.IndexFunc(c.sockets, func(s *socket) bool { return s.name == name })
+		if i < 0 {
+			i = len(c.sockets)
+			c.sockets = append(c.sockets, &socket{c.dial(), name, make(chan string, 1000)})
+			go c.sockets[i].listen()
+		}
+		text := fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":%q,"params":%s}`, method, params)
+		must(c, c.sockets[i].WriteMessage(websocket.TextMessage, []byte(text)))
+	}
+}
+
+// listen notes what comes until the socket ends.
+func (s *socket) listen() {
+	for {
+		_, text, err := s.ReadMessage()
+		if err != nil {
+			return
+		}
+		s.heard <- string(text)
+	}
+}
+
+// hear writes what sockets were told, once for neighbours that were told the same.
+func (c *conversation) hear() {
+	synctest.Wait()
+	var names []string
+	var before []string
+	flush := func() {
+		for _, text := range before {
+			fmt.Fprintf(&c.text, "%s< %s\n", strings.Join(names, ","), text)
+		}
+		names, before = nil, nil
+	}
+	for _, s := range c.sockets {
+		var heard []string
+		for range len(s.heard) {
+			heard = append(heard, longText.ReplaceAllStringFunc(<-s.heard, func(text string) string {
+				return fmt.Sprintf(`"%d characters, %08x"`, len(text)-2, crc32.ChecksumIEEE([]byte(text)))
+			}))
+		}
+		if !slices.Equal(heard, before) {
+			flush()
+		}
+		names, before = append(names, s.name), heard
+	}
+	flush()
+}
+
+// usual are the headers that are not written, by their names.
+var usual = []struct{ name, value string }{
+	{"Access-Control-Allow-Origin", "*"}, {"Access-Control-Allow-Headers", ""}, {"Retry-After", ""}, {"X-Ledger-Slot", "30"}, {"X-RateLimit-Remaining", "2147483647"},
+}
+
+// send makes a request and writes what is answered.
+func (c *conversation) send(method, path, kind, body string) {
+	c.Helper()
+	response, answer := c.rig.do(method, path, kind, body)
+	fmt.Fprintf(&c.text, "< %d", response.StatusCode)
+	for _, h := range usual {
+		if value := response.Header.Get(h.name); value != h.value {
+			fmt.Fprintf(&c.text, " %s: %s;", h.name, value)
+		}
+	}
+	fmt.Fprintf(&c.text, " %s\n", answer)
+}
+
+// accounts returns those that words name.
+func (c *conversation) accounts(words []string) (all []ledger.Account) {
+	c.Helper()
+	for _, word := range words {
+		m := anAccount.FindStringSubmatch(word)
+		if m == nil && word != "" {
+			c.Fatalf("%q is no account", word)
+		} else if m == nil {
+			continue
+		}
+		number := func(i int) uint64 { n, _ := strconv.ParseUint(m[i], 10, 64); return n }
+		key := testKey(byte(number(1)))
+		switch {
+		case m[2] != "":
+			a := c.ledger.accounts[key]
+			facts := *a.Token
+			facts.Amount, a.Token = number(2), &facts
+			all = append(all, a)
+		case m[3] == "0":
+			all = append(all, ledger.Account{Pubkey: key})
+		default:
+			owner, err := ledger.ParsePubkey(c.expand("<" + m[4] + ">"))
+			must(c, err)
+			a := ledger.Account{Pubkey: key, Lamports: ledger.Lamports(number(3)), Owner: owner, Known: ledger.FieldsAll &^ ledger.FieldMint}
+			if data, known := strings.CutPrefix(m[5], ":"); known {
+				a.Known, a.Data = a.Known|ledger.FieldData, ledger.NewData([]byte(c.expand(data)))
+			}
+			all = append(all, a)
+		}
+	}
+	return all
+}
