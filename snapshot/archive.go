@@ -61,12 +61,7 @@ type ArchiveStats struct {
 // be writing there. Ledgers returns the names of the ledger, none while it has no block: then no run can be of it.
 func OpenArchive(disk vfs.FS, dir string, limit int64, ledgers func() []string, log *slog.Logger) (*Archive, error) {
 	a := &Archive{fs: disk, dir: dir, limit: limit, log: cmp.Or(log, slog.Default()), ledgers: ledgers}
-	for _, l := range []*lane{&a.one, &a.lists} {
-		var err error
-		if l.unpacker, err = newUnpacker(); err != nil {
-			return nil, err
-		}
-	}
+	a.one.unpacker, a.lists.unpacker = newUnpacker(), newUnpacker()
 	if err := disk.MkdirAll(dir); err != nil {
 		return nil, fmt.Errorf("cannot make the directory of history: %w", err)
 	}

@@ -159,12 +159,9 @@ type unpacker struct {
 }
 
 // newUnpacker returns an unpacker. It starts no goroutine, so it is not closed.
-func newUnpacker() (*unpacker, error) {
-	z, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(windowBytes), zstd.WithDecodeAllCapLimit(true))
-	if err != nil {
-		return nil, fmt.Errorf("cannot make a decompressor: %w", err)
-	}
-	return &unpacker{zstd: z}, nil
+func newUnpacker() *unpacker {
+	z, _ := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(windowBytes), zstd.WithDecodeAllCapLimit(true)) // it fails only where an option is wrong
+	return &unpacker{zstd: z}
 }
 
 // keptBytes are the largest buffers that an unpacker keeps from one question to the next.
@@ -178,13 +175,7 @@ func (u *unpacker) trim() {
 }
 
 // open returns a reader of the file's chunks, to be closed.
-func (f *file) open() (*chunkReader, error) {
-	u, err := newUnpacker()
-	if err != nil {
-		return nil, err
-	}
-	return f.openWith(u)
-}
+func (f *file) open() (*chunkReader, error) { return f.openWith(newUnpacker()) }
 
 // openWith is open with an unpacker that nobody else uses meanwhile.
 func (f *file) openWith(u *unpacker) (*chunkReader, error) {

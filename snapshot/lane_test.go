@@ -13,12 +13,6 @@ import (
 	"ledgerd/engine/ledger/ledgertest"
 )
 
-func testLane(t *testing.T) *lane {
-	u, err := newUnpacker()
-	must(t, err)
-	return &lane{unpacker: u}
-}
-
 // isEmpty fails the test if something is left in the lane.
 func (l *lane) isEmpty(t *testing.T) {
 	t.Helper()
@@ -49,7 +43,7 @@ func TestClientsShareTheTurnsOfALane(t *testing.T) {
 		full[:2] + strings.Repeat("b", mostWaiting-1) + "a": {"ababba" + strings.Repeat("b", mostWaiting-5), "b"},
 	} {
 		bubble.Test(t, func(t *testing.T) {
-			l := testLane(t)
+			l := &lane{unpacker: newUnpacker()}
 			var given, refused []byte
 			turn := make(chan struct{})
 			for _, c := range []byte(asked) {
@@ -81,7 +75,7 @@ func TestClientsShareTheTurnsOfALane(t *testing.T) {
 // TestALateQuestionLeavesItsLane asks while another question is answered, until after the deadline.
 func TestALateQuestionLeavesItsLane(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
-		l := testLane(t)
+		l := &lane{unpacker: newUnpacker()}
 		turn, ended := make(chan struct{}), make(chan error)
 		ask := func(client byte, longest time.Duration) {
 			go func() {
@@ -107,7 +101,7 @@ func TestALateQuestionLeavesItsLane(t *testing.T) {
 // TestAPanicIsOfWhoAsks has an answer panic: the lane goes on.
 func TestAPanicIsOfWhoAsks(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
-		l := testLane(t)
+		l := &lane{unpacker: newUnpacker()}
 		by := Asker{Deadline: time.Now().Add(time.Hour)}
 		func() {
 			defer func() { ledgertest.Equal(t, fmt.Sprint(recover()), "broken", "the panic") }()

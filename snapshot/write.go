@@ -109,11 +109,7 @@ func (s *Store) writeLocked(ctx context.Context, m *Meta, parts []Part, blocks [
 
 // fill finishes a file with what write gives to an encoder, reads all of it back, and returns what is in it.
 func (w *fileWriter) fill(ctx context.Context, pace Pace, write func(*encoder) error) (tally, error) {
-	e, err := newEncoder(ctx, w, pace)
-	if err != nil {
-		return tally{}, err
-	}
-	if err := write(e); err != nil {
+	if err := write(newEncoder(ctx, w, pace)); err != nil {
 		return tally{}, err
 	}
 	if err := w.finish(); err != nil {
@@ -155,10 +151,7 @@ func writeParts(ctx context.Context, w *fileWriter, m *Meta, parts []Part, pace 
 
 // writePart writes one part and counts what is in it; it sums up the state hash only if asked.
 func writePart(ctx context.Context, w *fileWriter, p *Part, hash bool, pace Pace) (counts tally, err error) {
-	e, err := newEncoder(ctx, w, pace)
-	if err != nil {
-		return counts, err
-	}
+	e := newEncoder(ctx, w, pace)
 	if p.Release != nil {
 		defer p.Release()
 	}
