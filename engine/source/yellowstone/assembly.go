@@ -24,6 +24,7 @@ type assembly struct {
 
 	writes
 	late         writes               // that came after the block
+	inherited    writes               // late ones of the blocks that it builds on
 	transactions []ledger.Transaction // as they came
 	indexes      map[uint32]struct{}  // of those, and of those that only a status told of
 
@@ -80,7 +81,7 @@ type writes struct {
 }
 
 func newAssembly(slot ledger.Slot, bank, since uint64) *assembly {
-	return &assembly{slot: slot, bank: bank, since: since, writes: newWrites(), late: newWrites(), indexes: make(map[uint32]struct{})}
+	return &assembly{slot: slot, bank: bank, since: since, writes: newWrites(), late: newWrites(), inherited: newWrites(), indexes: make(map[uint32]struct{})}
 }
 
 func newWrites() writes { return writes{place: make(map[ledger.Pubkey]int)} }
@@ -122,13 +123,13 @@ func (s *assembly) take() *ledger.Block {
 		Blockhash: s.head.Hash, PreviousBlockhash: s.head.ParentHash,
 		Time: s.head.Time, Height: s.head.Height,
 		TransactionCount: max(s.head.Transactions, uint64(len(s.transactions))),
-		Accounts:         s.accounts,
+		Accounts:         append(s.accounts, s.inherited.accounts...),
 	}
 	slices.SortFunc(s.transactions, func(x, y ledger.Transaction) int { return cmp.Compare(x.Index, y.Index) })
 	b.Transactions = make([]ledger.Transaction, 0, len(s.transactions))
 	for _, t := range s.transactions {
 		b.AddTransaction(t)
 	}
-	s.accounts, s.transactions, s.indexes = nil, nil, nil
+	s.accounts, s.inherited.accounts, s.transactions, s.indexes = nil, nil, nil, nil
 	return b
 }

@@ -86,7 +86,7 @@ var words = func() map[string][]Update {
 // tell tells an assembler of blocks with transactions the words of a script, until it refuses one. A status is of slot 100,
 // or has "@SLOT"; "#BANK" numbers a try. "101<99=77" is a block on block 99, up to its being processed, that writes account
 // 77, or 1 without "=77"; with ".3" after that it is another one at its slot. "late77=5:11" writes account 77 at slot 100, with
-// 5 lamports and version 11, and so does "late". "again" begins another stream, "live" says that there is one, "alone" that
+// 5 lamports and version 11, and so does "late"; it has "@SLOT", too. "again" begins another stream, "live" says that there is one, "alone" that
 // blocks come without transactions, and "filtered" that they do without most writes.
 func tell(t *testing.T, script string) (*Assembler, *collector) {
 	t.Helper()
@@ -100,6 +100,7 @@ func tell(t *testing.T, script string) (*Assembler, *collector) {
 		status := slices.Index(statuses, what)
 		slot, parent, k, fork := ledger.Slot(100), ledger.Slot(0), byte(1), byte(0)
 		named, _ := fmt.Sscanf(word, "%d<%d=%d.%d", &slot, &parent, &k, &fork)
+		_, _ = fmt.Sscan(at, &slot)
 		switch {
 		case word == "again":
 			a.Reconnected()
@@ -110,7 +111,6 @@ func tell(t *testing.T, script string) (*Assembler, *collector) {
 		case word == "filtered":
 			a.Filtered = true
 		case status >= 0:
-			_, _ = fmt.Sscan(at, &slot)
 			updates = []Update{statusOf(slot, SlotStatus(status))}
 		case named >= 2:
 			updates = []Update{

@@ -42,16 +42,19 @@ func (a *Assembler) parentOf(s *assembly) *assembly {
 	})
 }
 
-// inherit adds the late writes of the blocks that an assembly builds on, before it is sealed.
+// inherit adds the late writes of the blocks that an assembly builds on, before it is sealed. What a block inherited hides only what was
+// known then: a newer late write of the same account may have come since.
 func (a *Assembler) inherit(s *assembly) {
-	newer := []*writes{&s.writes}
+	own, inherited := []*writes{&s.writes, &s.inherited}, []*writes(nil)
 	for b := a.parentOf(s); b != nil; b = a.parentOf(b) {
 		for i, w := range b.late.accounts {
-			if !slices.ContainsFunc(newer, func(n *writes) bool { return n.covers(w.Pubkey, 0) }) {
-				s.write(w, b.late.versions[i])
+			isWritten := func(n *writes) bool { return n.covers(w.Pubkey, 0) }
+			isKnown := func(n *writes) bool { return n.covers(w.Pubkey, b.late.versions[i]) }
+			if !slices.ContainsFunc(own, isWritten) && !slices.ContainsFunc(inherited, isKnown) {
+				s.inherited.write(w, b.late.versions[i])
 			}
 		}
-		newer = append(newer, &b.writes)
+		own, inherited = append(own, &b.writes, &b.late), append(inherited, &b.inherited)
 	}
 }
 
@@ -63,13 +66,13 @@ func (a *Assembler) remember(s *assembly) {
 	if again < 0 {
 		a.inherit(s)
 		if a.sealed = append(a.sealed, s); len(a.sealed) > keptBlocks {
-			a.sealed[0].writes, a.sealed[0].late = writes{}, writes{}
+			a.sealed[0].writes, a.sealed[0].late, a.sealed[0].inherited = writes{}, writes{}, writes{}
 			a.sealed = slices.Delete(a.sealed, 0, 1)
 		}
 		return
 	}
 	before := a.sealed[again]
-	s.late, a.sealed[again] = before.late, s
+	s.late, s.inherited, a.sealed[again] = before.late, before.inherited, s
 	compares := slices.ContainsFunc(s.accounts, func(w ledger.AccountWrite) bool { // else another validator numbers writes otherwise
 		at, ok := before.place[w.Pubkey]
 		return ok && before.versions[at] == s.versions[s.place[w.Pubkey]]
@@ -80,7 +83,7 @@ func (a *Assembler) remember(s *assembly) {
 			version = 0
 		}
 		if at, isLate := s.late.place[w.Pubkey]; isLate {
-			s.late.accounts[at] = w
+			s.late.accounts[at], s.late.versions[at] = w, max(s.versions[i], s.late.versions[at])
 		} else if !before.covers(w.Pubkey, version) && len(s.late.accounts) < keptLate {
 			s.late.write(w, s.versions[i])
 		}
