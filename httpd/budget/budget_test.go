@@ -2,7 +2,6 @@ package budget
 
 import (
 	"net/netip"
-	"sync"
 	"testing"
 
 	"ledgerd/engine/ledger/ledgertest"
@@ -104,21 +103,4 @@ func TestAClientHasAShare(t *testing.T) {
 		}
 	}
 	ledgertest.Equal(t, len(b.Answers.clients), 0, "clients that hold nothing")
-}
-
-func TestManyTakeAtOnce(t *testing.T) {
-	b := New(0)
-	var taking sync.WaitGroup
-	for range 8 {
-		taking.Go(func() {
-			for range 1000 {
-				if b.Sockets.Take(1000) {
-					b.Sockets.Hold(-1000)
-				}
-			}
-		})
-	}
-	taking.Wait()
-	ledgertest.Equal(t, b.Limit(), DefaultBytes, "the limit")
-	ledgertest.Equal(t, b.Used(), 0, "bytes that are held")
 }

@@ -58,8 +58,8 @@
 // account follows, in log order, and of slot_end and rollback frames only the newest. That is a digest, a backlog of the kept emissions without
 // their stale states, which are the same for all that jump at one head. Its writer makes it, and the client pays for it. A follower
 // of a ring jumps when a quarter of the ring lies ahead. Where a quarter of an outbox is full or memory runs short, the updates in it are dropped,
-// and none comes in until the writer jumps over them. What comes after a digest is complete again. Answers that wait meanwhile follow the gap that
-// they fall into. A client that missed more than what is kept, or can pay for no digest, is disconnected like any other.
+// and none comes in until the writer jumps over them, behind the snapshots that wait. What comes after a digest is complete again. Answers that
+// wait meanwhile follow the gap that they fall into. A client that missed more than what is kept, or can pay for no digest, is disconnected like any other.
 //
 // # Goroutines
 //

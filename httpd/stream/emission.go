@@ -3,6 +3,7 @@ package stream
 import (
 	"bytes"
 	"encoding/base64"
+	"fmt"
 	"sync/atomic"
 	"time"
 
@@ -133,9 +134,9 @@ func (e *emission) appendPart(dst []byte, f form, part int) []byte {
 	}
 	return frame.AppendText(dst, func(b []byte) []byte {
 		if part == opening {
-			return appendRollback(b, e.undoneFrom.Value, e.slot, e.seq(opening))
+			return fmt.Appendf(b, `{"type":"rollback","from_slot":%d,"to_slot":%d,"seq":%d}`, e.undoneFrom.Value, e.slot, e.seq(opening))
 		}
-		return appendSlotEnd(b, e.slot, e.lastSeq)
+		return fmt.Appendf(b, `{"type":"slot_end","slot":%d,"seq":%d}`, e.slot, e.lastSeq)
 	})
 }
 

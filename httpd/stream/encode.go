@@ -81,14 +81,6 @@ func appendData(b []byte, a *ledger.Account) []byte {
 	return append(b, '"')
 }
 
-func appendRollback(b []byte, from, to ledger.Slot, seq ledger.Seq) []byte {
-	return fmt.Appendf(b, `{"type":"rollback","from_slot":%d,"to_slot":%d,"seq":%d}`, from, to, seq)
-}
-
-func appendSlotEnd(b []byte, slot ledger.Slot, seq ledger.Seq) []byte {
-	return fmt.Appendf(b, `{"type":"slot_end","slot":%d,"seq":%d}`, slot, seq)
-}
-
 // appendHeartbeat appends a whole frame, of now.
 func appendHeartbeat(dst []byte, slot ledger.Slot, seq ledger.Seq) []byte {
 	return frame.AppendText(dst, func(b []byte) []byte {

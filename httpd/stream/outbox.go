@@ -17,6 +17,7 @@ type packet struct {
 	data []byte
 	tally
 	update bool         // it is a part of an emission, which a digest may tell instead
+	state  bool         // it is a part of a snapshot, which a digest must not overtake: it tells what comes later
 	run    func() error // instead of data: called by the writer, which follows something else after it
 	extra  int          // bytes that run takes
 	refs   atomic.Int32 // outboxes it waits in
@@ -61,8 +62,8 @@ type outbox struct {
 	cancel  context.CancelFunc // of ctx
 	entries []entry
 	bytes   int // what they take, shared packets too
-	runs    int // those that run
-	// leftOut is after which seq updates are left out, until the writer jumps, which is after all that run.
+	firsts  int // those that run, and those of snapshots
+	// leftOut is after which seq updates are left out, until the writer jumps, which is after all of firsts.
 	leftOut ledger.Opt[ledger.Seq]
 }
 
@@ -77,8 +78,8 @@ func newOutbox(limitBytes int, m *budget.Part) *outbox {
 // counts once, and each entry by itself.
 func (o *outbox) countLocked(p *packet, sign int) {
 	o.bytes += sign * (entryBytes + p.size())
-	if p.run != nil {
-		o.runs += sign
+	if p.run != nil || p.state {
+		o.firsts += sign
 	}
 	change := entryBytes
 	if n := p.refs.Add(int32(sign)); n == 0 || n == 1 && sign > 0 {
@@ -136,11 +137,11 @@ func (o *outbox) leaveOutLocked() bool {
 	return true
 }
 
-// startJump returns after which seq updates are left out, if they are, and ends that. It returns false if something waits that says how to go on.
+// startJump returns after which seq updates are left out, if they are, and ends that. It returns false if something waits that comes first.
 func (o *outbox) startJump() (leftOut ledger.Opt[ledger.Seq], ok bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if o.runs > 0 {
+	if o.firsts > 0 {
 		return leftOut, false
 	}
 	leftOut, o.leftOut = o.leftOut, leftOut
@@ -202,11 +203,7 @@ type taken struct {
 func (o *outbox) take(at uint64) (t taken) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if o.leftOut.Known && o.runs == 0 {
-		t.run = o.mustJump
-		return t
-	}
-	for len(o.entries) > 0 && t.run == nil {
+	for len(o.entries) > 0 && t.run == nil && !(o.leftOut.Known && o.firsts == 0) {
 		e := o.entries[0]
 		if e.after != nil && e.after.at > at {
 			t.until = e.after
@@ -230,7 +227,11 @@ func (o *outbox) take(at uint64) (t taken) {
 		o.countLocked(e.packet, -1)
 		o.dropFirstLocked()
 	}
-	if len(o.entries) == 0 {
+	switch {
+	case t.run != nil || t.frames > 0:
+	case o.leftOut.Known && o.firsts == 0:
+		t.run = o.mustJump
+	case len(o.entries) == 0:
 		o.entries, t.ending = nil, o.ending()
 	}
 	return t

@@ -110,7 +110,7 @@ func TestMemoryIsSharedByAllOutboxes(t *testing.T) {
 }
 
 // Where room runs short a conflating client does without the updates that wait, and those that follow: the writer jumps over them, after all that
-// says how to go on, and before the answers behind that.
+// says how to go on or is of a snapshot, and before the answers behind that.
 func TestConflationLeavesOutUpdatesAlone(t *testing.T) {
 	const size = 200
 	var did []string
@@ -118,7 +118,7 @@ func TestConflationLeavesOutUpdatesAlone(t *testing.T) {
 	o.jump = func() (bool, error) {
 		leftOut, ok := o.startJump()
 		did = append(did, fmt.Sprintf("jump from %d %t", leftOut.Value, ok))
-		return len(did) < 5, nil
+		return len(did) < 6, nil
 	}
 	takeAll := func() {
 		for t := o.take(0); t.frames > 0 || t.run != nil; t = o.take(0) {
@@ -138,16 +138,16 @@ func TestConflationLeavesOutUpdatesAlone(t *testing.T) {
 	o.put(nil, single([]byte("before")))
 	for seq := ledger.Seq(1); seq <= 1000; seq++ {
 		if update(seq); seq == 500 {
-			o.put(nil, single([]byte("after")), &packet{run: func() error { did = append(did, "run"); return nil }}, single([]byte("last")))
+			o.put(nil, single([]byte("after")), &packet{run: func() error { did = append(did, "run"); return nil }}, &packet{data: []byte("state"), state: true, tally: tally{frames: 1}}, single([]byte("last")))
 		}
 	}
 	takeAll()
-	ledgertest.Equal(t, did, []string{"beforeafter", "run", "jump from 0 true", "last"}, "what was taken")
+	ledgertest.Equal(t, did, []string{"beforeafter", "run", "state", "jump from 0 true", "last"}, "what was taken")
 	for seq := ledger.Seq(1001); seq <= 1100; seq++ {
 		update(seq)
 	}
 	takeAll()
-	ledgertest.Equal(t, did[4:], []string{"jump from 1000 true", "slow consumer"}, "where it cannot be told")
+	ledgertest.Equal(t, did[5:], []string{"jump from 1000 true", "slow consumer"}, "where it cannot be told")
 	o.discard()
 	ledgertest.Equal(t, o.memory.Used(), 0, "bytes used by nobody")
 }

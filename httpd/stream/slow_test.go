@@ -356,3 +356,20 @@ func TestAGapBeginsWithTheSubscription(t *testing.T) {
 		})
 	}
 }
+
+// A digest comes behind a snapshot that waits, which is older.
+func TestADigestDoesNotOvertakeASnapshot(t *testing.T) {
+	inMemory(t, func(c *Config) { c.OutboxBytes = 400 << 10 }, func(n *node) {
+		n.script.block(1, accounts(0, 800, 1)...)
+		c := n.dial("?extended=true&overflow=conflate&mode=none")
+		c.send(`{"type":"subscribe","snapshot":true,"programs":%s}`, list(programA))
+		synctest.Wait()
+		n.script.block(2, accounts(0, 800, 2)...)
+		frames, gaps := readGaps(n, c.settle())
+		knows := heard{state: state{}}
+		knows.fold(n, frames)
+		if !maps.Equal(knows.state, n.script.state) || gaps == 0 {
+			n.Errorf("after %d gaps the %d accounts are not as in the ledger", gaps, len(knows.state))
+		}
+	})
+}

@@ -118,7 +118,7 @@ func (s *subscriber) snapshotUnlocked(at standing, to wants, named names, id mes
 	room := batch{data: make([]byte, 0, batchBytes)}
 	endPacket := func() {
 		if room.frames > 0 {
-			packets = append(packets, &packet{data: bytes.Clone(room.data), tally: room.tally})
+			packets = append(packets, &packet{data: bytes.Clone(room.data), tally: room.tally, state: true})
 		}
 		room = batch{data: room.data[:0]}
 	}
@@ -134,7 +134,7 @@ func (s *subscriber) snapshotUnlocked(at standing, to wants, named names, id mes
 	end := single(frame.AppendText(nil, func(b []byte) []byte {
 		return fmt.Appendf(b, `{"type":"snapshot_end","id":%s,"slot":%d,"seq":%d}`, id, at.slot, at.seq)
 	}))
-	end.seq = at.seq
+	end.seq, end.state = at.seq, true
 	return append(packets, end), nil
 }
 
