@@ -21,7 +21,10 @@ const (
 	snapshotTries = 3
 )
 
-var errTooMany = errors.New("more than 10000 accounts")
+var (
+	errTooMany  = errors.New("more than 10000 accounts")
+	errTooLarge = errors.New("more data than may wait for a socket: read the accounts from GET /api/accounts and GET /api/accounts/program/{program_id} instead")
+)
 
 // subscribeWithSnapshot subscribes and delivers the named accounts as of the slot the
 // subscription starts at, then exactly what was published after it.
@@ -64,7 +67,7 @@ func (s *subscriber) subscribeWithSnapshot(named names, change func(), to wants,
 	}
 	var end *closing
 	switch {
-	case err == nil, errors.As(err, &end), errors.Is(err, errTooMany):
+	case err == nil, errors.As(err, &end), errors.Is(err, errTooMany), errors.Is(err, errTooLarge):
 		return err
 	case errors.Is(err, ledger.ErrUnavailable):
 		return &endMemory
@@ -91,14 +94,14 @@ func (s *subscriber) snapshotUnlocked(at standing, to wants, named names, id mes
 	if err != nil {
 		return nil, err
 	}
-	if !s.hub.memory.Allows(len(accounts) * minFrameBytes) {
-		return nil, &endMemory
-	}
 	data := 0 // bytes of text, beside what is usual
 	for i := range accounts {
 		data += to.form.updateFrameBytes(&accounts[i]) - maxFrameBytes
 	}
-	if !s.hub.memory.Take(data) {
+	switch usual := len(accounts) * maxFrameBytes; {
+	case data > 0 && data+usual > s.outbox.limitBytes:
+		return nil, errTooLarge
+	case !s.hub.memory.Allows(len(accounts) * minFrameBytes), !s.hub.memory.Take(data):
 		return nil, &endMemory
 	}
 	defer s.hub.memory.Hold(-data)

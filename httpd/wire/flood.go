@@ -57,18 +57,13 @@ func (f *floodFilter) count(client netip.Addr) (drops bool) {
 	if len(f.refused) == 0 {
 		time.AfterFunc(floodWindow, f.forget)
 	}
-	network := networkOf(client)
+	network := netip.PrefixFrom(client, min(client.BitLen(), ratelimit.ClientBits)) // the addresses that are one client
 	f.refused[network]++
 	if f.refused[network] == floodRefusals && len(f.dropped) < maxDropped && !f.identity.Favors(network) {
 		f.dropped = append(f.dropped, network)
 		drops = f.attachLocked() == nil
 	}
 	return drops
-}
-
-// networkOf returns the addresses that are one client.
-func networkOf(client netip.Addr) netip.Prefix {
-	return netip.PrefixFrom(client, min(client.BitLen(), ratelimit.ClientBits))
 }
 
 // forget ends a window.
