@@ -108,7 +108,7 @@ func (t *accounts) write(l location, v ledger.Version, key *ledger.Pubkey, befor
 	c := t.overlay.add(l, v, key, after)
 	for k := range t.base.ListedKinds() {
 		// While the group is unchanged, the base or an older value keeps the account listed.
-		if is := k.Of(after); is != nil && !sameGroup(k.Of(before), is) {
+		if is := k.Of(after); is != nil && !packed.SameKey(k.Of(before), is) {
 			t.index.insert(packed.Group{Kind: k, Key: *is}, *key)
 			c.listed[k] = true
 		}
@@ -155,7 +155,7 @@ func (t *accounts) addMember(page *Page, g packed.Group, where *ledger.DataFilte
 	n := len(page.Accounts)
 	page.Accounts = append(page.Accounts, ledger.Account{})
 	a := t.unpack(l, &page.Accounts[n])
-	taken := sameGroup(g.Of(a), &g.Key) && a.Exists()
+	taken := packed.SameKey(g.Of(a), &g.Key) && a.Exists()
 	if taken && where != nil {
 		page.DataUnknown = page.DataUnknown || a.Known&ledger.FieldData == 0
 		taken = where.Match(a)

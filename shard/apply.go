@@ -199,7 +199,7 @@ func updateOf(before, after *ledger.Account) ledger.Update {
 
 // left returns the group of an account before a change if it is not in it afterwards.
 func left(k packed.Kind, before, after *ledger.Account) ledger.Opt[ledger.Pubkey] {
-	if was := k.Of(before); was != nil && !sameGroup(was, k.Of(after)) {
+	if was := k.Of(before); was != nil && !packed.SameKey(was, k.Of(after)) {
 		return ledger.Some(*was)
 	}
 	return ledger.Opt[ledger.Pubkey]{}

@@ -37,7 +37,8 @@ func (t *accounts) foldOldest() {
 		t.base.Drop(c.base)
 	}
 	if c.newer == 0 {
-		o.removeHead(p, &c.key)
+		hash := arena.HashOf(&c.key)
+		o.heads.Part(hash).Remove(hash, uint32(p))
 	} else {
 		o.cells.at(c.newer).base = now
 	}

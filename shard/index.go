@@ -24,11 +24,6 @@ func treeBytes[T any](entries int) int {
 	return entries * int(unsafe.Sizeof(entry)) * 2
 }
 
-// sameGroup reports whether two keys of groups, nil for none, are equal.
-func sameGroup(was, is *ledger.Pubkey) bool {
-	return was == is || was != nil && is != nil && *was == *is
-}
-
 // membership is one entry of an index: an account and a group that it is in.
 type membership struct {
 	packed.Group

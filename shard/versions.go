@@ -131,12 +131,6 @@ func (o *versions) jump(older position, depth uint32) position {
 	return to
 }
 
-// removeHead removes a key, whose newest value is at p, from the hash table.
-func (o *versions) removeHead(p position, key *ledger.Pubkey) {
-	hash := arena.HashOf(key)
-	o.heads.Part(hash).Remove(hash, uint32(p))
-}
-
 // drop removes the oldest value, which is c. pinned says that a frozen copy may read it.
 func (o *versions) drop(c *cell, pinned bool) {
 	if c.data != 0 {

@@ -22,5 +22,8 @@ func checkDataDir(path string) error {
 	if !info.Mode().IsRegular() {
 		return fmt.Errorf("%s is not a data directory: its node.json is no file", path)
 	}
-	return datadir.CheckImport(path)
+	if err := datadir.Check(path); errors.Is(err, datadir.ErrUnfinishedImport) { // also of one that is still running
+		return err
+	}
+	return nil
 }

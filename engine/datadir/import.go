@@ -29,15 +29,6 @@ func (d *Dir) checkImport() error {
 	return nil
 }
 
-// CheckImport returns ErrUnfinishedImport for a directory with an unfinished import, also one that is still
-// running. It takes no lock and reports nothing else that is wrong with the directory.
-func CheckImport(path string) error {
-	if err := Check(path); errors.Is(err, ErrUnfinishedImport) {
-		return err
-	}
-	return nil
-}
-
 // OpenForImport opens a directory for an import: one that is empty, does not exist yet, or has an unfinished import.
 // It removes the log and the snapshots of an unfinished import and then returns anew true.
 func OpenForImport(disk vfs.FS, path string) (d *Dir, anew bool, err error) {

@@ -2,7 +2,6 @@ package extsort
 
 import (
 	"bufio"
-	"cmp"
 	"encoding/binary"
 	"io"
 	"slices"
@@ -45,9 +44,4 @@ func (r *Row) read(in *bufio.Reader) error {
 	r.Value = slices.Grow(r.Value[:0], size)[:size]
 	_, err = io.ReadFull(in, r.Value)
 	return err
-}
-
-// olderThan reports whether r ranks below o by slot and version.
-func (r *Row) olderThan(o *Row) bool {
-	return cmp.Or(cmp.Compare(r.Slot, o.Slot), cmp.Compare(r.Version, o.Version)) < 0
 }

@@ -2,6 +2,7 @@ package extsort
 
 import (
 	"bufio"
+	"cmp"
 	"fmt"
 	"io"
 	"maps"
@@ -75,7 +76,7 @@ func (p *Spool) eachNewest(visit func(*Row) error) error {
 	rows := make(map[ledger.Pubkey]Row, p.rows)
 	err := p.Each(func(r *Row) error {
 		newest, ok := rows[r.Key]
-		if ok && r.olderThan(&newest) {
+		if ok && cmp.Or(cmp.Compare(r.Slot, newest.Slot), cmp.Compare(r.Version, newest.Version)) < 0 {
 			return nil
 		}
 		value := append(newest.Value[:0], r.Value...)

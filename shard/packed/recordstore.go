@@ -58,7 +58,7 @@ func (s *recordStore) sameGroups(r arena.Ref, a *ledger.Account, kinds Kind) boo
 	return (p.meta^meta)&listed == 0 && s.keys.Names.At(p.owner).Pubkey == a.Owner &&
 		(a.Token == nil || s.holdings.At(p.more).wallet == a.Token.Owner) &&
 		(a.Token == nil || kinds <= ByMint || s.keys.Names.At(s.holdings.At(p.more).mint).Pubkey == a.Token.Mint) &&
-		((p.meta|meta)&flagExtra == 0 || sameKey(s.delegate(p), ByDelegate.Of(a))) // without extras there is no delegate
+		((p.meta|meta)&flagExtra == 0 || SameKey(s.delegate(p), ByDelegate.Of(a))) // without extras there is no delegate
 }
 
 // delegate returns the delegate of the account of a record, nil for none.
@@ -70,7 +70,8 @@ func (s *recordStore) delegate(p *record) *ledger.Pubkey {
 	return delegateIn(s.delegations.At(s.extras.At(r).delegation))
 }
 
-func sameKey(a, b *ledger.Pubkey) bool { return a == b || a != nil && b != nil && *a == *b }
+// SameKey reports whether two keys, nil for none, are equal.
+func SameKey(a, b *ledger.Pubkey) bool { return a == b || a != nil && b != nil && *a == *b }
 
 // parts are what a record refers to, 0 for none.
 type parts struct{ holding, data, extra arena.Ref }

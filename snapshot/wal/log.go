@@ -194,7 +194,8 @@ func (l *Log) syncNowLocked() error {
 	}
 	l.durable = l.state
 	l.publishLocked()
-	l.saveSoonLocked()
+	l.durableAt.Store(&newest{index: l.newestLocked().index, durable: l.durable.position})
+	l.saveLater()
 	return nil
 }
 

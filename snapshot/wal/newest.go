@@ -73,13 +73,7 @@ func announce(c *Config, n newest) error {
 	return nil
 }
 
-// saveSoonLocked has newest name what became durable, saveEvery from now unless a replacement takes longer.
-func (l *Log) saveSoonLocked() {
-	l.durableAt.Store(&newest{index: l.newestLocked().index, durable: l.durable.position})
-	l.saveLater()
-}
-
-// saveLater sets saver unless it is set.
+// saveLater sets saver unless it is set: newest names what is durable then, or later if a replacement takes longer.
 func (l *Log) saveLater() {
 	if !l.saving.Swap(true) {
 		l.saver.Reset(saveEvery)
