@@ -3,10 +3,8 @@ package httpd
 import (
 	"bytes"
 	"fmt"
-	"io"
 	"maps"
 	"os"
-	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -193,47 +191,5 @@ func TestMetricsCountByRouteAndClass(t *testing.T) {
 	buf.Reset()
 	if h.server.config.WriteMetrics(&buf); strings.Count(buf.String(), "\n") != lines {
 		t.Error("the number of series grew with what clients sent")
-	}
-}
-
-// Which headers go with an answer, by its bytes: HEAD has those of GET, and what has no body by its status has no length.
-func TestHeadersGoWithTheStatus(t *testing.T) {
-	h := serve(t, func(c *Config) { c.PerMinute = 20 })
-	account, list := "/api/account/"+whole.String(), "/api/transactions/recent"
-	heads := func(method, target string, lines ...string) (head, body string) {
-		c := h.dial("")
-		h.request(c, method, target, append(lines, "Connection: close")...)
-		all, err := io.ReadAll(c)
-		must(t, err)
-		head, body, _ = strings.Cut(string(all), "\r\n\r\n")
-		head = regexp.MustCompile(`(?m)^(X-RateLimit-Remaining|Date): .*$`).ReplaceAllString(head, "$1:")
-		return head + "\r\n", body
-	}
-	tag := h.get(account).header.Get("ETag")
-	for _, tt := range []struct {
-		method, target, line, first string
-		length                      bool
-	}{
-		{"GET", account, "X: y", "200 OK", true},
-		{"GET", list, "Accept-Encoding: gzip", "200 OK", true},
-		{"GET", list, "Accept-Encoding: zstd;q=0, gzip;q=0", "200 OK", true},
-		{"GET", account, "If-None-Match: " + tag, "304 Not Modified", false},
-		{"GET", "/docs", "If-None-Match: *", "304 Not Modified", false},
-		{"GET", "/api/account/x", "X: y", "400 Bad Request", true},
-		{"GET", "/api/x", "X: y", "404 Not Found", true},
-		{"OPTIONS", account, "X: y", "204 No Content", false},
-	} {
-		got, body := heads(tt.method, tt.target, tt.line)
-		length := strings.Contains(got, "\r\nContent-Length: ")
-		if !strings.HasPrefix(got, "HTTP/1.1 "+tt.first+"\r\n") || length != tt.length || length && !strings.Contains(got, fmt.Sprintf("\r\nContent-Length: %d\r\n", len(body))) ||
-			!length && (body != "" || strings.Contains(got, "\r\nContent-Type:") || strings.Contains(got, "\r\nTransfer-Encoding:")) {
-			t.Errorf("%s %s with %s: %s\n%d bytes", tt.method, tt.target, tt.line, got, len(body))
-		}
-		if tt.method != "GET" {
-			continue
-		}
-		if head, body := heads("HEAD", tt.target, tt.line); head != got || body != "" {
-			t.Errorf("HEAD %s with %s: %s\n%q; GET has %s", tt.target, tt.line, head, body, got)
-		}
 	}
 }
