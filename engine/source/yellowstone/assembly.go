@@ -19,6 +19,7 @@ type assembly struct {
 	begin     begin         // how the stream began to show it
 	followed  bool          // a block builds on it that came without a word of its begin, too
 	processed bool          // a status said so
+	endAlone  bool          // nothing but its head had come when it was processed
 	claimed   ledger.Status // confirmed or finalized; 0 if no status said so
 	state     state
 

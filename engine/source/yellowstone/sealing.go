@@ -38,6 +38,9 @@ func (a *Assembler) advance(ctx context.Context, s *assembly) error {
 	if s.isOver() {
 		return nil
 	}
+	if s.head != nil && (s.processed || s.claimed != 0) && len(s.accounts)+len(s.indexes) == 0 {
+		s.endAlone = true
+	}
 	if next := a.next(s); next != sealed {
 		s.state = next
 		return nil
@@ -65,10 +68,10 @@ func (a *Assembler) begun(s *assembly) bool {
 	case s.begin == beginNumbered:
 		return parent.begun != 0 && parent.begun < s.since
 	}
-	// All of its content came, or nothing. Each bank writes sysvars, so where all writes are shown, every block has content.
+	// All of its content came, or nothing. Each bank writes sysvars, so where all writes are shown, every block has content. What comes of it
+	// once it is over is a replay, which ends with the head: until then there may be more.
 	hasContent := !a.Filtered || a.HasTransactions && s.head.Transactions > 0
-	showsContent := len(s.accounts) > 0 || len(s.indexes) > 0
-	return s.followed && (showsContent || !hasContent) && parent.frozen != 0 && parent.frozen <= s.since
+	return s.followed && !(s.endAlone && hasContent) && parent.frozen != 0 && parent.frozen <= s.since
 }
 
 // parent returns the assembly of the block that another builds on, nil if there is none with a head. A parent is below its
