@@ -319,13 +319,8 @@ func (c *comparer) lists(e *Engine, q ledger.Query, s shown) error {
 				return a.token.Known && a.token.Value.Details.Value.Delegate == ledger.Some(of)
 			})
 		}
-		err := c.pages(s, of, want, limit, func(after ledger.Opt[ledger.Pubkey]) (got []ledger.Account, next ledger.Opt[ledger.Pubkey], v ledger.View, err error) {
-			page, next, v, err := e.Tokens(q, of, after, limit)
-			for i := range page {
-				got = append(got, page[i].Account)
-				err = errors.Join(err, s.rightMint(page[i].Account.Token.Mint, page[i].Mint))
-			}
-			return got, next, v, err
+		err := c.pages(s, of, want, limit, func(after ledger.Opt[ledger.Pubkey]) ([]ledger.Account, ledger.Opt[ledger.Pubkey], ledger.View, error) {
+			return e.Tokens(q, of, after, limit, nil)
 		})
 		if err != nil {
 			return fmt.Errorf("tokens of %s (of: %v) by %d: %w", of, q.TokensOf, limit, err)

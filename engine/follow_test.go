@@ -334,7 +334,7 @@ func TestQuestionsWhileJoining(t *testing.T) {
 		asking.Go(func() {
 			for !n.board.Ready.Load() {
 				_, _, _, _ = n.Program(ledger.Query{}, key(1), ledger.Opt[ledger.Pubkey]{}, 10, nil)
-				_, _, _, _ = n.Tokens(ledger.Query{}, key(1), ledger.Opt[ledger.Pubkey]{}, 10)
+				_, _, _, _ = n.Tokens(ledger.Query{}, key(1), ledger.Opt[ledger.Pubkey]{}, 10, nil)
 				_, _, _ = n.Accounts(ledger.Query{}, []ledger.Pubkey{key(1)})
 				n.Status()
 				n.Stats()

@@ -68,7 +68,7 @@ func mustSayWhatIsLacking(t *testing.T, n *subject, want lacking) {
 	nothing := ledger.Opt[ledger.Pubkey]{}
 	_, _, program, errProgram := n.Program(ledger.Query{}, key(9), nothing, 10, nil)
 	_, _, other, errOther := n.Program(ledger.Query{}, key(8), nothing, 10, nil)
-	_, _, tokens, errTokens := n.Tokens(ledger.Query{}, key(1), nothing, 10)
+	_, _, tokens, errTokens := n.Tokens(ledger.Query{}, key(1), nothing, 10, nil)
 	for _, err := range []error{errProgram, errOther, errTokens} {
 		if err != nil && !strings.HasPrefix(err.Error(), "account not indexed") {
 			t.Error(err)
@@ -76,7 +76,7 @@ func mustSayWhatIsLacking(t *testing.T, n *subject, want lacking) {
 	}
 	ledgertest.Equal(t, (lacking{program.Lacks, other.Lacks, tokens.Lacks, want.absent}), want, "lists that may lack accounts")
 	_, _, _, errProgram = n.Program(ledger.Query{}, key(77), nothing, 10, nil)
-	_, _, _, errTokens = n.Tokens(ledger.Query{}, key(77), nothing, 10)
+	_, _, _, errTokens = n.Tokens(ledger.Query{}, key(77), nothing, 10, nil)
 	for _, err := range []error{errProgram, errTokens} {
 		if err == nil || !strings.HasPrefix(err.Error(), want.absent) {
 			t.Errorf("list of a key that nothing is held of: %v, want %q", err, want.absent)

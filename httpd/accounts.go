@@ -87,7 +87,12 @@ func (r *request) tokens() error {
 	if err != nil {
 		return err
 	}
-	tokens, next, v, err := r.server.config.Ledger.Tokens(r.params.query, owner, after, r.params.limit)
+	tokens, next, v, err := r.server.config.Ledger.Tokens(r.params.query, owner, after, r.params.limit, r.server.answers.list())
+	if err != nil {
+		return err
+	}
+	defer r.server.answers.reuseList(tokens)
+	mints, err := r.mintsOf(tokens, v)
 	if err != nil {
 		return err
 	}
@@ -98,9 +103,9 @@ func (r *request) tokens() error {
 	r.body = append(r.body, `,"tokens":[`...)
 	list := encode.List{Turn: r.server.config.Turn}
 	for i := range tokens {
-		r.body = encode.AppendToken(list.Next(r.body), &tokens[i])
+		r.body = encode.AppendToken(list.Next(r.body), &tokens[i], mints[tokens[i].Token.Mint])
 		// Of the fields a token shows only its program can be unknown.
-		r.partial |= tokens[i].Account.Unknown() & ledger.FieldOwner
+		r.partial |= tokens[i].Unknown() & ledger.FieldOwner
 	}
 	r.endList(encode.Tokens, &owner, next)
 	return nil

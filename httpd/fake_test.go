@@ -250,7 +250,7 @@ func (l *fakeLedger) page(belongs func(*ledger.Account) bool, after ledger.Opt[l
 	return page, next
 }
 
-func (l *fakeLedger) Tokens(q ledger.Query, owner ledger.Pubkey, after ledger.Opt[ledger.Pubkey], limit int) ([]ledger.TokenAnswer, ledger.Opt[ledger.Pubkey], ledger.View, error) {
+func (l *fakeLedger) Tokens(q ledger.Query, owner ledger.Pubkey, after ledger.Opt[ledger.Pubkey], limit int, _ []ledger.Account) ([]ledger.Account, ledger.Opt[ledger.Pubkey], ledger.View, error) {
 	v, err := l.ask(q)
 	if _, ok := l.accounts[owner]; err == nil && !ok {
 		err = absent(ledger.OwnerNotFound)
@@ -258,11 +258,7 @@ func (l *fakeLedger) Tokens(q ledger.Query, owner ledger.Pubkey, after ledger.Op
 	if err != nil {
 		return nil, ledger.Opt[ledger.Pubkey]{}, v, err
 	}
-	accounts, next := l.page(func(a *ledger.Account) bool { return a.Token != nil && a.Token.Owner == owner }, after, limit)
-	var tokens []ledger.TokenAnswer
-	for _, a := range accounts {
-		tokens = append(tokens, ledger.TokenAnswer{Account: a, Mint: l.mints[a.Token.Mint]})
-	}
+	tokens, next := l.page(func(a *ledger.Account) bool { return a.Token != nil && a.Token.Owner == owner }, after, limit)
 	return tokens, next, v, nil
 }
 

@@ -265,7 +265,7 @@ func TestWaitingAnswersHoldNothing(t *testing.T) {
 			separator = "&"
 		}
 		r := h.get(target + separator + "min_slot=30&wait_ms=2000")
-		if r.status != 200 || len(held) != 2 || held[0] != 0 || held[1] == 0 {
+		if r.status != 200 || len(held) < 2 || held[0] != 0 || slices.Contains(held[1:], 0) {
 			t.Errorf("%s: %d; %d bytes are reserved while it waits and while it is answered, want none and some", target, r.status, held)
 		}
 		held = nil

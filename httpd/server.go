@@ -39,9 +39,10 @@ type Ledger interface {
 	Accounts(q ledger.Query, keys []ledger.Pubkey) ([]ledger.Account, ledger.View, error)
 	// Mints answers in the order of keys; nil where nothing is known of a mint.
 	Mints(q ledger.Query, keys []ledger.Pubkey) ([]*ledger.Mint, ledger.View, error)
-	// Tokens answers in pubkey order past a key, and with the key that the next page begins behind, unknown at the end.
-	Tokens(q ledger.Query, owner ledger.Pubkey, after ledger.Opt[ledger.Pubkey], limit int) ([]ledger.TokenAnswer, ledger.Opt[ledger.Pubkey], ledger.View, error)
-	// Program is Tokens for the accounts of a program. It answers with accounts that are the caller's, in room if that is large enough. After an error room must not be used again.
+	// Tokens answers in pubkey order past a key, and with the key that the next page begins behind, unknown at the end. The accounts are the caller's, in
+	// room if that is large enough. After an error room must not be used again.
+	Tokens(q ledger.Query, owner ledger.Pubkey, after ledger.Opt[ledger.Pubkey], limit int, room []ledger.Account) ([]ledger.Account, ledger.Opt[ledger.Pubkey], ledger.View, error)
+	// Program is Tokens for the accounts of a program.
 	Program(q ledger.Query, program ledger.Pubkey, after ledger.Opt[ledger.Pubkey], limit int, room []ledger.Account) ([]ledger.Account, ledger.Opt[ledger.Pubkey], ledger.View, error)
 }
 

@@ -76,13 +76,6 @@ type TransactionAnswer struct {
 	Commitment  Commitment
 }
 
-// TokenAnswer is one holding of a wallet. Account.Token is not nil; Mint is nil while
-// nothing is known of the mint.
-type TokenAnswer struct {
-	Account Account
-	Mint    *Mint
-}
-
 // TransactionRange selects transactions strictly between two others, in the order of the ledger: by slot and index in the block.
 type TransactionRange struct {
 	Before, After    Opt[Signature]

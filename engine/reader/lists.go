@@ -9,9 +9,9 @@ import (
 	"ledgerd/shard/giveway"
 )
 
-// page is a part of a list, and the key that the next one begins behind, unknown at the end.
-type page[T any] struct {
-	items       []T
+// page is a part of a list of accounts, and the key that the next one begins behind, unknown at the end.
+type page struct {
+	items       []ledger.Account
 	next        ledger.Opt[ledger.Pubkey]
 	dataUnknown bool // of accounts that the query passed over
 }
@@ -23,11 +23,7 @@ type page[T any] struct {
 // the limit. The accounts are the caller's, in the capacity of room if
 // that is large enough; after an error a shard may still write there, so the caller must not reuse room.
 func (r *Reader) Program(q ledger.Query, program ledger.Pubkey, after ledger.Opt[ledger.Pubkey], limit int, room []ledger.Account) ([]ledger.Account, ledger.Opt[ledger.Pubkey], ledger.View, error) {
-	p, v, err := answer(r, q, func(v ledger.View, deadline time.Time) (page[ledger.Account], error) {
-		to := room[:0]
-		room = nil // for the next attempt
-		return r.members(v, shard.Members{Group: program, Where: q.Where}, after, limit, deadline, to)
-	})
+	p, v, err := r.list(q, shard.Members{Group: program, Where: q.Where}, after, limit, room)
 	v.Lacks, v.DataUnknown = !r.holdsAllOf(program), p.dataUnknown
 	return p.items, p.next, v, err
 }
@@ -36,17 +32,19 @@ func (r *Reader) Program(q ledger.Query, program ledger.Pubkey, after ledger.Opt
 var tokenLists = [...]shard.Kind{ledger.OfWallet: shard.ByWallet, ledger.OfDelegate: shard.ByDelegate, ledger.OfMint: shard.ByMint}
 
 // Tokens is Program for token accounts of whom the query says. Those of a mint are none where the shards do not index them.
-func (r *Reader) Tokens(q ledger.Query, owner ledger.Pubkey, after ledger.Opt[ledger.Pubkey], limit int) ([]ledger.TokenAnswer, ledger.Opt[ledger.Pubkey], ledger.View, error) {
-	p, v, err := answer(r, q, func(v ledger.View, deadline time.Time) (p page[ledger.TokenAnswer], err error) {
-		l, err := r.members(v, shard.Members{Group: owner, By: tokenLists[q.TokensOf]}, after, limit, deadline, nil)
-		if err == nil {
-			p.next = l.next
-			p.items, err = r.withMints(v, l.items, deadline)
-		}
-		return p, err
-	})
+func (r *Reader) Tokens(q ledger.Query, owner ledger.Pubkey, after ledger.Opt[ledger.Pubkey], limit int, room []ledger.Account) ([]ledger.Account, ledger.Opt[ledger.Pubkey], ledger.View, error) {
+	p, v, err := r.list(q, shard.Members{Group: owner, By: tokenLists[q.TokensOf]}, after, limit, room)
 	v.Lacks = !r.holdsAllOf(ledger.TokenProgram) || !r.holdsAllOf(ledger.Token2022Program)
 	return p.items, p.next, v, err
+}
+
+// list answers a page of a list, in the capacity of room.
+func (r *Reader) list(q ledger.Query, m shard.Members, after ledger.Opt[ledger.Pubkey], limit int, room []ledger.Account) (page, ledger.View, error) {
+	return answer(r, q, func(v ledger.View, deadline time.Time) (page, error) {
+		to := room[:0]
+		room = nil // for the next attempt
+		return r.members(v, m, after, limit, deadline, to)
+	})
 }
 
 // holdsAllOf reports whether every account that a program owns is held.
@@ -64,7 +62,7 @@ const turnAfter = 64
 const mostVisits = 256
 
 // members reads a list from the shards one after the other, into the capacity of to; the order of shards is the order of keys.
-func (r *Reader) members(v ledger.View, m shard.Members, after ledger.Opt[ledger.Pubkey], limit int, deadline time.Time, to []ledger.Account) (l page[ledger.Account], err error) {
+func (r *Reader) members(v ledger.View, m shard.Members, after ledger.Opt[ledger.Pubkey], limit int, deadline time.Time, to []ledger.Account) (l page, err error) {
 	l.items = to
 	first := 0
 	if after.Known {
@@ -82,7 +80,7 @@ func (r *Reader) members(v ledger.View, m shard.Members, after ledger.Opt[ledger
 			most := limit + 1 - had
 			part, err = s.List(m, part.Next, most, v.Tip().Version, deadline, withCapacity(l.items, most))
 			if err != nil {
-				return page[ledger.Account]{}, err
+				return page{}, err
 			}
 			if part.Next.Known {
 				reached = part.Next
@@ -133,26 +131,4 @@ func (r *Reader) knowsOwner(v ledger.View, key ledger.Pubkey, deadline time.Time
 		return &ledger.NotFoundError{Absence: ledger.OwnerNotIndexed}
 	}
 	return &ledger.NotFoundError{Absence: ledger.OwnerNotFound}
-}
-
-// withMints adds the facts of their mints to token accounts. Many may have the same mint, which is asked for once.
-func (r *Reader) withMints(v ledger.View, accounts []ledger.Account, deadline time.Time) ([]ledger.TokenAnswer, error) {
-	var keys []ledger.Pubkey
-	index := make(map[ledger.Pubkey]int) // in keys
-	for i := range accounts {
-		mint := accounts[i].Token.Mint
-		if _, known := index[mint]; !known {
-			index[mint] = len(keys)
-			keys = append(keys, mint)
-		}
-	}
-	mints, err := Scatter(r.Shards, keys, v.Tip().Version, deadline, (*shard.Shard).Mints)
-	if err != nil {
-		return nil, err
-	}
-	tokens := make([]ledger.TokenAnswer, len(accounts))
-	for i, a := range accounts {
-		tokens[i] = ledger.TokenAnswer{Account: a, Mint: mints[index[a.Token.Mint]]}
-	}
-	return tokens, nil
 }

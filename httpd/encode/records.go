@@ -146,15 +146,15 @@ func appendOwner(dst []byte, a *ledger.Account) []byte {
 	return AppendKey(dst, &a.Owner)
 }
 
-// AppendToken appends the record of one holding of a wallet.
-func AppendToken(dst []byte, t *ledger.TokenAnswer) []byte {
+// AppendToken appends the record of a token account as a holding of its wallet. mint is nil while nothing is known of it.
+func AppendToken(dst []byte, a *ledger.Account, mint *ledger.Mint) []byte {
 	dst = append(dst, `{"token_account":`...)
-	dst = AppendKey(dst, &t.Account.Pubkey)
+	dst = AppendKey(dst, &a.Pubkey)
 	dst = append(dst, `,"mint":`...)
-	dst = AppendKey(dst, &t.Account.Token.Mint)
+	dst = AppendKey(dst, &a.Token.Mint)
 	dst = append(dst, `,"program_id":`...)
-	dst = appendOwner(dst, &t.Account)
-	return appendHolding(dst, t.Account.Token, t.Mint)
+	dst = appendOwner(dst, a)
+	return appendHolding(dst, a.Token, mint)
 }
 
 // appendHolding appends the rest of a record, from the amount on. Decimals and ui_amount are null

@@ -296,11 +296,11 @@ func (l *fakeLedger) list(v ledger.View, after ledger.Opt[ledger.Pubkey], limit 
 	return all, next
 }
 
-func (l *fakeLedger) Tokens(q ledger.Query, owner ledger.Pubkey, after ledger.Opt[ledger.Pubkey], limit int) (all []ledger.TokenAnswer, next ledger.Opt[ledger.Pubkey], v ledger.View, err error) {
+func (l *fakeLedger) Tokens(q ledger.Query, owner ledger.Pubkey, after ledger.Opt[ledger.Pubkey], limit int, _ []ledger.Account) (all []ledger.Account, next ledger.Opt[ledger.Pubkey], v ledger.View, err error) {
 	if v, err = l.view(q); err != nil {
 		return nil, next, v, err
 	}
-	accounts, next := l.list(v, after, limit, func(a *ledger.Account) bool {
+	all, next = l.list(v, after, limit, func(a *ledger.Account) bool {
 		switch {
 		case a.Wallet() != nil && q.TokensOf == ledger.OfDelegate:
 			return a.Token.Details.Value.Delegate == ledger.Some(owner)
@@ -310,9 +310,6 @@ func (l *fakeLedger) Tokens(q ledger.Query, owner ledger.Pubkey, after ledger.Op
 		w := a.Wallet()
 		return w != nil && *w == owner
 	})
-	for _, a := range accounts {
-		all = append(all, ledger.TokenAnswer{Account: a, Mint: l.mints[a.Token.Mint]})
-	}
 	if len(all) == 0 {
 		err = absent(ledger.OwnerNotFound)
 	}

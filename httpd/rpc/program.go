@@ -43,11 +43,17 @@ func (c *call) programAccounts(dst []byte) ([]byte, error) {
 			return dst, err
 		}
 	}
+	if takes.looks {
+		c.query.Where = &takes.data
+	}
+	s := c.scan(c.door.config.Ledger.Program, "accounts of program", program, &f)
+	if s.whole = takes.never; takes.tokens {
+		s.skips = func(a ledger.Account) bool { return a.Token == nil }
+	}
 	end := "]"
 	if withContext {
 		dst, end = c.appendContext(dst), "]}"
 	}
-	s := c.scan(program, &f, takes)
 	dst, err = s.append(append(dst, '['))
 	if errors.Is(err, errNoRoom) {
 		if s.encoded == 0 || c.isBatch || !c.x.Context().Request.Header.IsHTTP11() { // which alone has chunks
@@ -59,12 +65,17 @@ func (c *call) programAccounts(dst []byte) ([]byte, error) {
 	return append(dst, end...), err
 }
 
-// scan reads the accounts of a program that a call takes, page by page from one version, and encodes them.
+// lister is what lists accounts by one key, as ledger.Program does.
+type lister func(q ledger.Query, of ledger.Pubkey, after ledger.Opt[ledger.Pubkey], limit int, room []ledger.Account) ([]ledger.Account, ledger.Opt[ledger.Pubkey], ledger.View, error)
+
+// scan reads a list of accounts page by page from one version, and encodes those that a call takes.
 type scan struct {
 	*call
 	*listing
-	program ledger.Pubkey
-	takes   *selection
+	list    lister
+	what    string // are listed
+	of      ledger.Pubkey
+	skips   func(ledger.Account) bool      // nil: none is
 	page    int                            // how many are read at once
 	room    []ledger.Account               // of the last page
 	left    []ledger.Account               // of it, which are not encoded
@@ -75,11 +86,8 @@ type scan struct {
 	most    time.Time // when the scan must have ended; zero: never
 }
 
-func (c *call) scan(program ledger.Pubkey, f *form, takes *selection) *scan {
-	if takes.looks {
-		c.query.Where = &takes.data
-	}
-	return &scan{call: c, listing: c.listing(f, true), program: program, takes: takes, page: programPage, whole: takes.never, most: time.Now().Add(scanTime)}
+func (c *call) scan(list lister, what string, of ledger.Pubkey, f *form) *scan {
+	return &scan{call: c, listing: c.listing(f, true), list: list, what: what, of: of, page: programPage, most: time.Now().Add(scanTime)}
 }
 
 // append appends the accounts that are left. After errNoRoom it goes on where it was.
@@ -102,28 +110,28 @@ func (s *scan) append(dst []byte) (_ []byte, err error) {
 	}
 }
 
-// read reads the next page.
+// read reads the next page. There is none where nothing is known of whom.
 func (s *scan) read() error {
 	if !s.most.IsZero() && time.Now().After(s.most) {
 		return errScan
 	}
 	var v ledger.View
 	var err error
-	s.room, s.after, v, err = s.door.config.Ledger.Program(s.query, s.program, s.after, s.page, s.room)
+	s.room, s.after, v, err = s.list(s.query, s.of, s.after, s.page, s.room)
 	s.whole = !s.after.Known
 	switch err = s.from(v, err); {
 	case err != nil && !errors.Is(err, ledger.ErrNotFound):
 		return err
 	case v.Lacks:
-		return elsewhere(codeExcluded, "the accounts of program %s are not all held here", s.program)
+		return elsewhere(codeExcluded, "the %s %s are not all held here", s.what, s.of)
 	case v.DataUnknown:
-		return elsewhere(codeExcluded, "the data of the accounts of program %s is not kept here: filters take --data", s.program)
-	case err != nil: // nothing is known of the program
+		return elsewhere(codeExcluded, "the data of the %s %s is not kept here: filters take --data", s.what, s.of)
+	case err != nil:
 		s.room, s.whole = nil, true
 	}
 	s.left, s.mints = s.room, nil
-	if s.takes.tokens {
-		s.left = slices.DeleteFunc(s.room, func(a ledger.Account) bool { return a.Token == nil })
+	if s.skips != nil {
+		s.left = slices.DeleteFunc(s.room, s.skips)
 	}
 	if s.fixed {
 		s.cut()

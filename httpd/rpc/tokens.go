@@ -2,9 +2,7 @@ package rpc
 
 import (
 	"cmp"
-	"errors"
 	"slices"
-	"time"
 
 	"github.com/valyala/fastjson"
 
@@ -93,11 +91,11 @@ func (c *call) tokenSupply(dst []byte) ([]byte, error) {
 // tokenFilter is which token accounts are wanted: those of a mint, or those of a token program.
 type tokenFilter struct{ mint, program ledger.Opt[ledger.Pubkey] }
 
-func (f *tokenFilter) takes(a *ledger.Account) bool {
+func (f *tokenFilter) skips(a ledger.Account) bool {
 	if f.mint.Known {
-		return a.Token.Mint == f.mint.Value
+		return a.Token.Mint != f.mint.Value
 	}
-	return a.Owner == f.program.Value
+	return a.Owner != f.program.Value
 }
 
 // tokenFilter reads the filter at i, and sees that the mint is one.
@@ -161,49 +159,20 @@ func (c *call) appendTokens(dst []byte, name string) ([]byte, error) {
 			return dst, err
 		}
 	}
-	dst = append(c.appendContext(dst), '[')
-	l := c.listing(&f, true)
-	err = c.eachTokens(owner, func(found []ledger.TokenAnswer) (err error) {
-		var taken []ledger.Account
-		for i := range found {
-			if filter.takes(&found[i].Account) {
-				taken = append(taken, found[i].Account)
-			}
-		}
-		dst, err = c.appendAccounts(dst, l, taken)
-		return err
-	})
+	scan, err := c.tokens(owner, &f)
+	if err != nil {
+		return dst, err
+	}
+	scan.skips = filter.skips
+	dst, err = scan.append(append(c.appendContext(dst), '['))
 	return append(dst, `]}`...), err
 }
 
-// eachTokens hands over the token accounts of somebody page by page. There are none where nothing is known of whom.
-func (c *call) eachTokens(of ledger.Pubkey, take func([]ledger.TokenAnswer) error) error {
-	if err := c.x.Reserve(tokenPage * accountBytes); err != nil { // for the page that is read
-		return err
-	}
-	var after ledger.Opt[ledger.Pubkey]
-	most := time.Now().Add(scanTime)
-	for more := true; more; more = after.Known {
-		if time.Now().After(most) {
-			return errScan
-		}
-		var found []ledger.TokenAnswer
-		var v ledger.View
-		var err error
-		found, after, v, err = c.door.config.Ledger.Tokens(c.query, of, after, tokenPage)
-		switch err = c.from(v, err); {
-		case err != nil && !errors.Is(err, ledger.ErrNotFound):
-			return err
-		case v.Lacks:
-			return elsewhere(codeExcluded, "the token accounts of %s are not all held here", of)
-		case err != nil:
-			return nil
-		}
-		if err := take(found); err != nil {
-			return err
-		}
-	}
-	return nil
+// tokens returns a scan of the token accounts of somebody.
+func (c *call) tokens(of ledger.Pubkey, f *form) (*scan, error) {
+	s := c.scan(c.door.config.Ledger.Tokens, "token accounts of", of, f)
+	s.page = tokenPage
+	return s, c.x.Reserve(tokenPage * accountBytes) // for the page that is read
 }
 
 // largestAccounts answers the token accounts that hold the most of a mint. Of equal amounts the greater key comes first, as in Agave.
@@ -222,18 +191,17 @@ func (c *call) largestAccounts(dst []byte) ([]byte, error) {
 	if err != nil {
 		return dst, err
 	}
-	var largest []ledger.Account
 	c.query.TokensOf = ledger.OfMint
-	err = c.eachTokens(key, func(found []ledger.TokenAnswer) error {
-		for i := range found {
-			largest = append(largest, found[i].Account)
-		}
+	s, err := c.tokens(key, nil)
+	var largest []ledger.Account
+	for err == nil && !s.whole {
+		err = s.read()
+		largest = append(largest, s.left...)
 		slices.SortFunc(largest, func(a, b ledger.Account) int {
 			return cmp.Or(cmp.Compare(b.Token.Amount, a.Token.Amount), b.Pubkey.Compare(&a.Pubkey))
 		})
 		largest = largest[:min(len(largest), largestTokens)]
-		return nil
-	})
+	}
 	dst = append(c.appendContext(dst), '[')
 	for i, a := range largest {
 		if i > 0 {

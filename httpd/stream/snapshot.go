@@ -182,11 +182,7 @@ func (s *subscriber) readSnapshot(head *ledger.Head, named names, where *ledger.
 		}
 	}
 	for _, wallet := range named[wallets] {
-		answers, next, _, err := s.hub.config.Ledger.Tokens(q, wallet, from, maxSnapshot)
-		tokens := make([]ledger.Account, len(answers))
-		for i := range answers {
-			tokens[i] = answers[i].Account
-		}
+		tokens, next, _, err := s.hub.config.Ledger.Tokens(q, wallet, from, maxSnapshot, nil)
 		if err := add(tokens, next, err, "account/{pubkey}/tokens"); err != nil {
 			return nil, err
 		}
