@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/netip"
 	"runtime"
+	"runtime/debug"
 	"slices"
 	"sort"
 	"sync"
@@ -43,7 +44,7 @@ type question struct {
 	answer   func(*unpacker) error
 	ended    chan struct{} // closed once the rest is set
 	err      error
-	panicked any
+	panicked string // with the stack of that; "": it did not
 }
 
 // lowPriority is the niceness of the threads that read history: others have nine tenths of a processor that both want. Requests for what is in
@@ -67,7 +68,7 @@ func (l *lane) ask(by Asker, answer func(*unpacker) error) error {
 		}
 		<-q.ended
 	}
-	if q.panicked != nil {
+	if q.panicked != "" {
 		panic(q.panicked)
 	}
 	return q.err
@@ -138,10 +139,14 @@ func (l *lane) work() {
 	}
 }
 
-// run answers a question. Who asked has a panic of that.
+// run answers a question. Who asked has a panic of that; where it came from, the stack of who asked does not tell.
 func (q *question) run(u *unpacker) {
 	defer close(q.ended)
-	defer func() { q.panicked = recover() }()
+	defer func() {
+		if p := recover(); p != nil {
+			q.panicked = fmt.Sprintf("%v\n%s", p, debug.Stack())
+		}
+	}()
 	q.err = q.answer(u)
 	u.trim()
 }

@@ -98,14 +98,20 @@ func TestALateQuestionLeavesItsLane(t *testing.T) {
 	})
 }
 
-// TestAPanicIsOfWhoAsks has an answer panic: the lane goes on.
+func breaks(*unpacker) error { panic("broken") }
+
+// TestAPanicIsOfWhoAsks has an answer panic: who asked is told where, and the lane goes on.
 func TestAPanicIsOfWhoAsks(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		l := &lane{unpacker: newUnpacker()}
 		by := Asker{Deadline: time.Now().Add(time.Hour)}
 		func() {
-			defer func() { ledgertest.Equal(t, fmt.Sprint(recover()), "broken", "the panic") }()
-			_ = l.ask(by, func(*unpacker) error { panic("broken") })
+			defer func() {
+				if p := fmt.Sprint(recover()); !strings.HasPrefix(p, "broken\n") || !strings.Contains(p, "snapshot.breaks(") {
+					t.Errorf("the panic is %s", p)
+				}
+			}()
+			_ = l.ask(by, breaks)
 		}()
 		must(t, l.ask(by, func(*unpacker) error { return nil }))
 		l.isEmpty(t)
