@@ -67,7 +67,8 @@ type streams struct{ out, err io.Writer }
 
 func main() {
 	if slices.Contains(os.Args, "serve") {
-		signal.Ignore(syscall.SIGHUP) // until serve waits for it
+		// SIGHUP until serve waits for it, SIGPIPE for good: who reads the messages, such as tee, may end before the node.
+		signal.Ignore(syscall.SIGHUP, syscall.SIGPIPE)
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()

@@ -2,7 +2,6 @@ package main
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"net/http"
@@ -214,8 +213,9 @@ func TestATailTellsOfGaps(t *testing.T) {
 	toolSays(t, exitUsage, "is not the address of a node", "sub", "--url", "127.0.0.1:8080")
 }
 
-// A reader that has enough, as head has, ends a tail with exit code 0, and so does a full disk with another one.
-func TestATailEndsWithItsReader(t *testing.T) {
+// A reader that has enough, as head has, ends a tail with exit code 0, and so does a full disk with another one. A node whose messages nobody reads
+// any more, as when the same Ctrl-C has ended tee, goes on, and stops as ever.
+func TestReadersThatEnd(t *testing.T) {
 	t.Parallel()
 	many := make([]string, 4000) // more than a pipe has room for
 	for i := range many {
@@ -227,16 +227,13 @@ func TestATailEndsWithItsReader(t *testing.T) {
 	for script, want := range map[string]int{
 		`"$0" sub --url "$1" | head -n 1; exit "${PIPESTATUS[0]}"`: exitOK,
 		`"$0" sub --url "$1" >/dev/full`:                           exitFailure,
+		`"$0" serve --listen 127.0.0.1:0 --ops-listen "" --data-dir "$2" >"$3" 2>&1 & head -n 1 "$3"; kill $!; wait $!`: exitOK,
 	} {
-		c := exec.CommandContext(t.Context(), "bash", "-c", script, binary, node.URL)
+		c := exec.CommandContext(t.Context(), "bash", "-c", script, binary, node.URL, t.TempDir(), newPipe(t, "messages"))
 		c.Env = append(os.Environ(), asProgram+"=1")
 		said, err := c.CombinedOutput()
-		code, failed := 0, (*exec.ExitError)(nil)
-		if errors.As(err, &failed) {
-			code = failed.ExitCode()
-		}
-		if code != want || strings.Contains(string(said), "enough") {
-			t.Errorf("%s: exit code %d, want %d: %s", script, code, want, said)
+		if code := c.ProcessState.ExitCode(); code != want || strings.Contains(string(said), "enough") {
+			t.Errorf("%s: exit code %d, want %d: %v\n%s", script, code, want, err, said)
 		}
 	}
 }
