@@ -159,10 +159,11 @@ func TestStopBeforeTheStart(t *testing.T) {
 		code int
 		want string
 	}{
-		"the configuration":            {[]string{"serve", "--data-dir", dir, "--config="}, exitOK, "stopped before the start\n"},
-		"the configuration of a tool":  {[]string{"log", "verify", "--data-dir", dir, "--config="}, exitFailure, "stopped before the start\n"},
-		"a token":                      {[]string{"serve", "--data-dir", dir, "--source=geyser:http://127.0.0.1:1?token-file="}, exitOK, "stopped before the start\n"},
-		"an archive, which is no pipe": {[]string{"import", "--data-dir", dir, "--archive="}, exitUsage, "it is not a regular file\n"},
+		"the configuration":             {[]string{"serve", "--data-dir", dir, "--config="}, exitOK, "stopped before the start\n"},
+		"the configuration of a tool":   {[]string{"log", "verify", "--data-dir", dir, "--config="}, exitFailure, "stopped before the start\n"},
+		"a token":                       {[]string{"serve", "--data-dir", dir, "--source=geyser:http://127.0.0.1:1?token-file="}, exitOK, "stopped before the start\n"},
+		"a number, which is in no pipe": {[]string{"sub", "--resume="}, exitUsage, "is not a regular file\n"},
+		"an archive, which is no pipe":  {[]string{"import", "--data-dir", dir, "--archive="}, exitUsage, "it is not a regular file\n"},
 		"credentials, which are no pipe": {
 			[]string{"serve", "--data-dir", dir, "--log=nats://127.0.0.1:1/L", "--log-credentials="}, exitUsage, "is not a file of at most 64 KiB (see ledgerd serve --help)\n",
 		},

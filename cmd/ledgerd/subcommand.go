@@ -73,7 +73,7 @@ func (c *subCommand) kept() (*uint64, error) {
 	if c.Resume == "" {
 		return nil, nil
 	}
-	text, err := unpack.ReadSmall(c.Resume, maxNumberBytes)
+	text, err := unpack.ReadRegular(c.Resume, maxNumberBytes)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
