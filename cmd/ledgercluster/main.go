@@ -53,6 +53,7 @@ func (c *command) Validate() error {
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
+	signal.Ignore(syscall.SIGPIPE) // who reads what is told, such as tee, may end before this program, with which all processes end
 	var c command
 	kong.Parse(&c, kong.Name("ledgercluster"), kong.Vars{"version": build.Line("ledgercluster")},
 		kong.Description("Run a cluster of ledgerd on this machine: nats-servers, ingesters, replicas, and a balancer. Ctrl-C stops all of it."))
@@ -102,7 +103,7 @@ func untilReady(ctx context.Context, nodes []node) bool {
 				break
 			}
 			select {
-			case <-time.After(readyEvery):
+			case <-time.After(100 * time.Millisecond):
 			case <-ctx.Done():
 				return false
 			}
@@ -110,8 +111,6 @@ func untilReady(ctx context.Context, nodes []node) bool {
 	}
 	return true
 }
-
-const readyEvery = 100 * time.Millisecond
 
 // find returns path, or where a program lies beside this one, or on the search path.
 func find(path, name string) (string, error) {
