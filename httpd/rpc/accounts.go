@@ -3,6 +3,7 @@ package rpc
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/valyala/fastjson"
 
@@ -150,14 +151,17 @@ func (c *call) appendKnown(dst []byte, l *listing, accounts []ledger.Account, mi
 		if dst, err = c.x.Extend(dst, need); err != nil {
 			return dst, n, errNoRoom
 		}
+		known := facts{own: mints[a.Pubkey]}
+		if a.Token != nil {
+			known = facts{held: mints[a.Token.Mint]}
+		}
+		if l.keyed && known.held == noMint { // a list in jsonParsed has only what can be parsed, as in Agave
+			continue
+		}
 		dst = l.Next(dst)
 		if !a.Exists() {
 			dst = append(dst, `null`...)
 			continue
-		}
-		known := facts{own: mints[a.Pubkey]}
-		if a.Token != nil {
-			known = facts{held: mints[a.Token.Mint]}
 		}
 		if l.keyed {
 			dst = append(dst, `{"pubkey":`...)
@@ -172,6 +176,9 @@ func (c *call) appendKnown(dst []byte, l *listing, accounts []ledger.Account, mi
 	}
 	return dst, len(accounts), nil
 }
+
+// noMint stands for the facts of a mint that was closed: token accounts without tokens may outlive it.
+var noMint = new(ledger.Mint)
 
 // mintsFor returns the facts of the mints that accounts are or hold, where a form shows them.
 func (c *call) mintsFor(f *form, accounts []ledger.Account) (map[ledger.Pubkey]*ledger.Mint, error) {
@@ -194,7 +201,20 @@ func (c *call) mintsFor(f *form, accounts []ledger.Account) (map[ledger.Pubkey]*
 			keys = append(keys, mint)
 		}
 	}
-	return facts, c.learnMints(facts, keys)
+	if err := c.learnMints(facts, keys); err != nil {
+		return nil, err
+	}
+	unknown := slices.DeleteFunc(keys, func(k ledger.Pubkey) bool { return facts[k] != nil })
+	if len(unknown) == 0 {
+		return facts, nil
+	}
+	found, v, err := c.door.config.Ledger.Accounts(c.query, unknown)
+	for i := range found {
+		if !found[i].Exists() && !(v.Lacks && v.Misses(&found[i])) {
+			facts[unknown[i]] = noMint
+		}
+	}
+	return facts, c.from(v, err)
 }
 
 // learnMints fills in the facts of mints at the version of the call.

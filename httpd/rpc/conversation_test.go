@@ -83,6 +83,7 @@ type settings struct {
 var nodes = map[string]func(*settings){
 	"a node that holds all":                     func(*settings) {},
 	"a node that holds a part":                  func(s *settings) { s.lacks = true },
+	"a node whose ledger has closed a mint":     func(s *settings) { delete(s.mints, scaled); delete(s.accounts, scaled) },
 	"a node that fetches":                       func(s *settings) { s.lacks, s.fetches = true, true },
 	"a node with another to ask, which refuses": func(s *settings) { s.upstreams = []string{"refuses"} },
 	"a node that lists by mint":                 func(s *settings) { s.door.IndexMints = true },

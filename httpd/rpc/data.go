@@ -51,7 +51,7 @@ func formOf(config *fastjson.Value, usual string) (f form, err error) {
 // facts are what a form may need besides an account.
 type facts struct {
 	own  *ledger.Mint // of the account itself, nil: it is no mint, or nothing is known of it
-	held *ledger.Mint // of the mint of a token account, nil: nothing is known of it
+	held *ledger.Mint // of the mint of a token account, nil: nothing is known of it; or noMint
 }
 
 // appendAccount appends an account. Its owner must be known.
@@ -74,7 +74,7 @@ func (f *form) appendAccount(dst []byte, a *ledger.Account, known facts) (_ []by
 		dst = appendUint(dst, space)
 	}
 	dst = append(dst, `,"data":`...)
-	if f.encoding == asParsed && ledger.IsTokenProgram(a.Owner) && (a.Token != nil || known.own != nil) {
+	if f.encoding == asParsed && ledger.IsTokenProgram(a.Owner) && (a.Token != nil && known.held != noMint || known.own != nil) {
 		dst, err = appendParsed(dst, a, known)
 	} else {
 		dst, err = f.appendData(dst, a)
