@@ -190,13 +190,17 @@ func (r *runReader) walk(key ledger.Opt[ledger.Pubkey], first, last ledger.Slot,
 	chunks := r.run.of(filterChunk)
 	chunks = chunks[chunkFrom(chunks, blockKey(first)):]
 	chunks = chunks[:sort.Search(len(chunks), func(i int) bool { return slotOf(&chunks[i].first) > last })]
+	decode := decodeFilter
+	if !key.Known {
+		decode = decodeFilterSlot
+	}
 	for n := range chunks {
 		c := &chunks[n]
 		if !oldestFirst {
 			c = &chunks[len(chunks)-1-n]
 		}
 		var blocks []Candidate
-		err := decodeChunk(r.chunkReader, c, decodeFilter, filterEntry.key, func(f filterEntry) error {
+		err := decodeChunk(r.chunkReader, c, decode, filterEntry.key, func(f filterEntry) error {
 			if f.slot >= first && f.slot <= last {
 				blocks = append(blocks, Candidate{f.slot, !key.Known || f.filter.Has(key.Value.Prefix()), len(f.filter), func() (*ledger.Block, error) {
 					b, err := r.block(f.slot)
