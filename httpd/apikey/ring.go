@@ -179,5 +179,5 @@ func (r *Ring) Write(w io.Writer) {
 	promtext.Each(w, "ledgerd_api_keys", "gauge", "API keys, by their tier.", "tier", keys)
 	promtext.Each(w, "ledgerd_api_key_requests_total", "counter", "Requests with an API key, by its tier.", "tier", requests)
 	promtext.Each(w, "ledgerd_api_key_limited_total", "counter", "Requests with an API key refused with 429, by its tier.", "tier", limited)
-	promtext.Value(w, "ledgerd_api_key_unknown_total", "counter", "Requests refused with 401 because nobody has their API key.", r.unknown.Load())
+	promtext.Value(w, "ledgerd_api_key_unknown_total", "counter", "Requests with an API key that nobody has: answered with 401, or with 429 past the limit of their address.", r.unknown.Load())
 }
