@@ -244,8 +244,9 @@ func (l *fakeLedger) Account(q ledger.Query, key ledger.Pubkey) (ledger.Account,
 	if err != nil {
 		return ledger.Account{}, v, err
 	}
-	if l.fetches {
+	if l.fetches && q.Head == nil { // what is fetched is in a newer version
 		l.put(ledger.Account{Pubkey: key, Lamports: 77, Known: ledger.FieldsAll | ledger.FieldData})
+		l.mints[key] = l.mints[mint]
 	}
 	a := l.at(v, key)
 	switch {

@@ -20,6 +20,8 @@ var (
 	errNoAccount    = &callError{code: codeParams, message: "Invalid param: could not find account"}
 	errNoToken      = &callError{code: codeParams, message: "Invalid param: not a Token account"}
 	errNoMint       = &callError{code: codeParams, message: "Invalid param: not a Token mint"}
+	errSupply       = &callError{code: codeParams, message: "Invalid param: mint could not be unpacked"}
+	errMint         = &callError{code: codeParams, message: "Invalid param: Token mint could not be unpacked"}
 	errMintMissing  = &callError{code: codeParams, message: "Invalid param: could not find mint"}
 	errTokenProgram = &callError{code: codeParams, message: "Invalid param: unrecognized Token program id"}
 )
@@ -54,22 +56,29 @@ func (c *call) tokenBalance(dst []byte) ([]byte, error) {
 	return append(appendAmount(c.appendContext(dst), a.Token.Amount, mint), '}'), nil
 }
 
-// mint returns the facts of a mint, whose absence is the error missing.
-func (c *call) mint(key ledger.Pubkey, missing error) (*ledger.Mint, error) {
+// mint returns the facts of a mint. The error is missing where there is no account, and other where a token program has another one there.
+func (c *call) mint(key ledger.Pubkey, missing, other error) (*ledger.Mint, error) {
 	facts := make(map[ledger.Pubkey]*ledger.Mint)
 	if err := c.learnMints(facts, []ledger.Pubkey{key}); err != nil || facts[key] != nil {
 		return facts[key], err
 	}
+	c.query.Head = nil // the account may be fetched, into a newer version
 	accounts, err := c.accountsAt([]ledger.Pubkey{key})
-	switch {
-	case err != nil:
-		return nil, err
-	case !accounts[0].Exists():
+	if err == nil {
+		err = c.learnMints(facts, []ledger.Pubkey{key})
+	}
+	if err != nil || facts[key] != nil {
+		return facts[key], err
+	}
+	switch a := &accounts[0]; {
+	case !a.Exists():
 		return nil, missing
-	case accounts[0].Known&ledger.FieldMint == 0 && (accounts[0].Known&ledger.FieldOwner == 0 || ledger.IsTokenProgram(accounts[0].Owner)) && accounts[0].Token == nil:
+	case a.Known&ledger.FieldOwner != 0 && !ledger.IsTokenProgram(a.Owner):
+		return nil, errNoMint
+	case a.Known&ledger.FieldMint == 0 && a.Token == nil:
 		return nil, elsewhere(codeExcluded, "the source has not shown whether %s is a mint", key)
 	}
-	return nil, errNoMint
+	return nil, other
 }
 
 // tokenSupply answers how many tokens of a mint there are.
@@ -78,7 +87,7 @@ func (c *call) tokenSupply(dst []byte) ([]byte, error) {
 	if err != nil {
 		return dst, err
 	}
-	mint, err := c.mint(key, errNoAccount)
+	mint, err := c.mint(key, errNoAccount, errSupply)
 	switch {
 	case err != nil:
 		return dst, err
@@ -155,7 +164,7 @@ func (c *call) appendTokens(dst []byte, name string) ([]byte, error) {
 		return dst, err
 	}
 	if filter.mint.Known {
-		if _, err := c.mint(filter.mint.Value, errMintMissing); err != nil {
+		if _, err := c.mint(filter.mint.Value, errMintMissing, errMint); err != nil {
 			return dst, err
 		}
 	}
@@ -187,7 +196,7 @@ func (c *call) largestAccounts(dst []byte) ([]byte, error) {
 	if _, err := c.newest(); err != nil {
 		return dst, err
 	}
-	mint, err := c.mint(key, errMintMissing)
+	mint, err := c.mint(key, errMintMissing, errMint)
 	if err != nil {
 		return dst, err
 	}
