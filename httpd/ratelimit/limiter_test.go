@@ -193,11 +193,12 @@ func TestActiveClientsKeepTheirPlaces(t *testing.T) {
 func TestExpiredClientsGoBeforeLiveOnes(t *testing.T) {
 	start := time.Now()
 	l := newLimiter(10, 10, 1, start)
-	for i := range ways - 1 {
-		l.Take(netip.AddrFrom4([4]byte{10, 0, 0, byte(i)}), start)
+	live := netip.MustParseAddr("192.0.2.1") // has the first place, and used less than the others did
+	l.Take(live, start)
+	for i := range 4 * (ways - 1) {
+		l.Take(netip.AddrFrom4([4]byte{10, 0, 0, byte(i / 4)}), start)
 	}
 	later := start.Add(2 * time.Hour)
-	live := netip.MustParseAddr("192.0.2.1")
 	l.Take(live, later)
 	for i := range ways - 1 {
 		l.Take(sprayed(i), later)
