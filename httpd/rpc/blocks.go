@@ -61,13 +61,22 @@ func (c *call) block(dst []byte) ([]byte, error) {
 	if err != nil {
 		return dst, err
 	}
+	rewards, err := isSet(config, "rewards")
+	if err != nil {
+		return dst, err
+	}
+	if v := member(config, "maxSupportedTransactionVersion"); v != nil {
+		if _, err := numberOf(v, "maxSupportedTransactionVersion"); err != nil {
+			return dst, err
+		}
+	}
 	details, err := word(config, "transactionDetails", "full", "full", "accounts", "signatures", "none")
 	if err != nil {
 		return dst, err
 	}
 	q, bytes := c.query, 0
 	switch {
-	case details == "full", details == "accounts" && len(c.door.upstreams) > 0:
+	case details == "full", (rewards || details == "accounts") && len(c.door.upstreams) > 0:
 		return dst, errWholeBlock
 	case details == "accounts":
 		bytes = blockSignatures * namedBytes
