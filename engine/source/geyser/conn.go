@@ -70,7 +70,9 @@ func (s *Source) connect(ctx context.Context, sub subscription) (*connection, er
 	}
 	c.ctx, c.cancel = context.WithCancel(ctx)
 	c.ctx = metadata.AppendToOutgoingContext(c.ctx, headers...)
-	c.stream, err = client.NewStream(c.ctx, &subscribeCall, subscribeMethod, s.callOptions()...)
+	c.stream, err = client.NewStream(c.ctx, &subscribeCall, subscribeMethod,
+		grpc.ForceCodecV2(codec{}), grpc.MaxCallRecvMsgSize(s.config.MessageBytes),
+		experimental.AcceptCompressors(cmp.Or(s.config.Compression, noCompression)))
 	if err == nil {
 		if err = c.stream.SendMsg(sub.encode()); errors.Is(err, io.EOF) {
 			err = c.stream.RecvMsg(new(message)) // it knows why
@@ -102,13 +104,6 @@ func (s *Source) dialOptions() []grpc.DialOption {
 		grpc.WithReadBufferSize(readBytes), grpc.WithMaxHeaderListSize(headerBytes),
 		grpc.WithDisableRetry(), grpc.WithDisableServiceConfig(), grpc.WithIdleTimeout(0),
 		grpc.WithUserAgent("ledgerd"),
-	}
-}
-
-func (s *Source) callOptions() []grpc.CallOption {
-	return []grpc.CallOption{
-		grpc.ForceCodecV2(codec{}), grpc.MaxCallRecvMsgSize(s.config.MessageBytes),
-		experimental.AcceptCompressors(cmp.Or(s.config.Compression, noCompression)),
 	}
 }
 

@@ -136,7 +136,7 @@ func (f *follower) follow(ctx context.Context, conn *connection) error {
 				err = conn.err
 			}
 		case now := <-ticker.C:
-			if err = w.check(now, conn, f.progress()); err == nil {
+			if err = w.check(now, conn, f.assembler.Counts.Sealed+f.assembler.Counts.Startup); err == nil {
 				err = f.settle(ctx, conn, before) // a fill may be due
 			}
 			if f.verdict.Rooted { // also what nothing builds on yet
@@ -150,9 +150,6 @@ func (f *follower) follow(ctx context.Context, conn *connection) error {
 		}
 	}
 }
-
-// progress counts what shows that the stream is more than noise.
-func (f *follower) progress() uint64 { return f.assembler.Counts.Sealed + f.assembler.Counts.Startup }
 
 // drain assembles what waits in the queue.
 func (f *follower) drain(ctx context.Context, conn *connection, before uint64) error {

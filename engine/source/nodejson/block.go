@@ -23,6 +23,8 @@ type Block struct {
 	// Unread is how many transactions At left out, because they are of a version that is not known here and cannot be read: what they
 	// wrote is not known either.
 	Unread int `json:"-"`
+	// Untold is how many of the others come without the balances that they left: what these wrote is not known.
+	Untold int `json:"-"`
 }
 
 // rewardJSON is one fee, staking, voting or rent entry of a block.
@@ -79,6 +81,9 @@ func (j *Block) At(slot ledger.Slot, held *ledger.DataPrograms) (*ledger.Block, 
 			return nil, fmt.Errorf("transaction %d: %w", i, err)
 		default:
 			b.AddTransaction(t)
+			if m := j.Transactions[i].Meta; m == nil || m.PostBalances.value == nil {
+				j.Untold++
+			}
 		}
 	}
 	if err := j.reward(writes, false); err != nil {

@@ -28,7 +28,7 @@ type client struct {
 	running chan struct{} // room for each call under way
 	large   chan struct{} // room for one answer that is read alone
 	lastID  atomic.Uint64
-	unread  sync.Once // tells the log of transactions that cannot be read
+	told    sync.Map // causes of notKnown of which the log was told
 
 	mu     sync.Mutex
 	pause  upstream.Backoff // between calls that the node turned down without saying how long

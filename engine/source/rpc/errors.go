@@ -31,6 +31,7 @@ const (
 	absent                   // the slot is skipped or the block is missing: the node does not tell which
 	pruned                   // the node does not keep it any more
 	badVersion               // a transaction is of a version that the node may not tell us
+	untold                   // what a transaction wrote is not told
 	wrongParent              // the block does not build on those that came before it
 )
 
@@ -52,6 +53,7 @@ var causes = []struct {
 	absent:      {"the node has no such block: skipped or missing", upstream.Unavailable},
 	pruned:      {"the node does not keep it any more", upstream.OutOfRange},
 	badVersion:  {"the block holds a transaction of a version that is not known here", upstream.Garbage},
+	untold:      {"the block does not tell the balances that a transaction left", upstream.Garbage},
 	wrongParent: {"the block does not build on those before it", upstream.WrongParent},
 }
 

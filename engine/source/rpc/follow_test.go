@@ -277,14 +277,15 @@ func TestPollsPolitely(t *testing.T) {
 	})
 }
 
-// A transaction of a version that is not known here, and of a form that cannot be read, is left out and counted, and its block comes.
+// A transaction of a version that is not known here, and of a form that cannot be read, is left out and counted, and its block comes. So does
+// one of which the node does not tell what it wrote.
 func TestABlockComesWithoutWhatCannotBeReadOfIt(t *testing.T) {
 	var log bytes.Buffer
 	play(t, Config{Accounts: AccountsNone, Logger: slog.New(slog.NewTextHandler(&log, nil))}, func(t *testing.T, n *fakeNode, s *Source) {
 		n.add(10, 11, 12, 13)
-		for slot := ledger.Slot(11); slot < 13; slot++ {
-			n.blocks[slot].fields = `,"transactions":[{"transaction":{"signatures":["5"],"message":[5]},"meta":{},"version":2}]`
-		}
+		n.blocks[11].fields = `,"transactions":[{"transaction":{"signatures":["5"],"message":[5]},"meta":{},"version":2}]`
+		n.pay(12, 5, keyOf(1))
+		n.blocks[12].fields = strings.Replace(n.blocks[12].fields, "postBalances", "notTold", 1)
 		r := follow(t, s, at(10), untilSlot(13))
 		wantSlots(t, r, 11, 12, 13)
 		ledgertest.Equal(t, r.blocks()[0].TransactionCount, 1, "transactions that are counted")

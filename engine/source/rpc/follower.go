@@ -88,7 +88,8 @@ func (f *follower) works() {
 // walk emits the blocks of the slots listed, in the order of the chain, and those between that
 // the list left out. It reports whether it came to the end; if not, the list is to be made again.
 func (f *follower) walk(ctx context.Context, slots []ledger.Slot, toNewest bool) (done bool, err error) {
-	q := f.newQueue(ctx, slots)
+	q := &queue{client: f.client, slots: slots}
+	q.ctx, q.cancel = context.WithCancel(ctx)
 	defer q.stop()
 	for {
 		p := q.front()

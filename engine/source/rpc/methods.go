@@ -87,15 +87,22 @@ func (c *client) block(ctx context.Context, slot ledger.Slot) (*ledger.Block, er
 	if err != nil {
 		return nil, c.counted(&callError{method: "getBlock", cause: garbage, detail: err})
 	}
-	if j.Unread > 0 {
-		why := &callError{method: "getBlock", cause: badVersion}
-		c.stats.Failed(why.Kind())
-		c.unread.Do(func() {
-			c.config.Logger.Warn("transactions, and what they wrote, are left out, here and further on", "slot", uint64(slot), "transactions", j.Unread, "error", why)
-		})
-	}
+	c.notKnown(slot, badVersion, j.Unread)
+	c.notKnown(slot, untold, j.Untold)
 	b.Status = ledger.Confirmed
 	return b, nil
+}
+
+// notKnown tells that the block of a slot comes without what some transactions wrote.
+func (c *client) notKnown(slot ledger.Slot, cause cause, transactions int) {
+	if transactions == 0 {
+		return
+	}
+	why := &callError{method: "getBlock", cause: cause}
+	c.stats.Failed(why.Kind())
+	if _, isTold := c.told.LoadOrStore(cause, true); !isTold {
+		c.config.Logger.Warn("what transactions wrote is left out, here and further on", "slot", uint64(slot), "transactions", transactions, "error", why)
+	}
 }
 
 // hash returns the hash of the block of a slot.

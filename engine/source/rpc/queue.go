@@ -41,12 +41,6 @@ type queue struct {
 	calls  sync.WaitGroup
 }
 
-func (f *follower) newQueue(ctx context.Context, slots []ledger.Slot) *queue {
-	q := &queue{client: f.client, slots: slots}
-	q.ctx, q.cancel = context.WithCancel(ctx)
-	return q
-}
-
 // ahead returns how many blocks are fetched at once: one call is left for the rest.
 func (q *queue) ahead() int { return max(q.client.config.Parallel-1, 1) }
 

@@ -13,7 +13,12 @@ func (a *Assembler) takeStatus(ctx context.Context, u *Update) error {
 	switch u.Status {
 	case Processed:
 		a.freeze(u.Slot)
-		return a.takeProcessed(ctx, u)
+		s := a.at(u)
+		if s.isOver() {
+			a.Counts.Duplicates++
+		}
+		s.processed = true
+		return a.advance(ctx, s)
 	case Confirmed:
 		return a.claim(ctx, u, ledger.StatusConfirmed)
 	case Finalized:
@@ -64,16 +69,6 @@ func (a *Assembler) begin(u *Update, how begin) {
 		slot.begun = cmp.Or(slot.begun, a.taken)
 		a.slots[u.Slot] = slot
 	}
-}
-
-// takeProcessed notes that a slot's bank is frozen: no transaction of it writes any more.
-func (a *Assembler) takeProcessed(ctx context.Context, u *Update) error {
-	s := a.at(u)
-	if s.isOver() {
-		a.Counts.Duplicates++
-	}
-	s.processed = true
-	return a.advance(ctx, s)
 }
 
 // claim emits a status of a slot after its block. The status has no hash if this stream did not show the block: an earlier
