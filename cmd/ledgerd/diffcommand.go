@@ -101,11 +101,10 @@ func (d *nodesCompared) meet(ctx context.Context) (at [2]stateAt, err error) {
 // at returns where a node stands.
 func (d *nodesCompared) at(ctx context.Context, i int) (at stateAt, err error) {
 	w, err := d.open(ctx, i, "/state")
-	if err == nil {
-		at = w.at
-		err = w.body.Close()
+	if err != nil {
+		return at, err
 	}
-	return at, err
+	return w.at, w.body.Close()
 }
 
 // stateWalk is the state of a node, read line by line.

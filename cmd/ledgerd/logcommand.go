@@ -59,13 +59,11 @@ func (c *logDumpCommand) Run(ctx context.Context, s *streams) error {
 		}
 		return nil
 	})
-	if errors.Is(err, errEnough) {
-		return out.Flush()
-	}
-	if flushErr := out.Flush(); err == nil {
+	enough := errors.Is(err, errEnough)
+	if flushErr := out.Flush(); err == nil || enough {
 		err = flushErr
 	}
-	if err == nil && end.Torn() {
+	if err == nil && !enough && end.Torn() {
 		fmt.Fprintln(s.err, unfinishedCommit)
 	}
 	return err

@@ -66,11 +66,14 @@ func (versionCommand) Run(streams *streams) error {
 type streams struct{ out, err io.Writer }
 
 func main() {
+	ends := []os.Signal{os.Interrupt, syscall.SIGTERM}
 	if slices.Contains(os.Args, "serve") {
 		// SIGHUP until serve waits for it, SIGPIPE for good: who reads the messages, such as tee, may end before the node.
 		signal.Ignore(syscall.SIGHUP, syscall.SIGPIPE)
+	} else if !signal.Ignored(syscall.SIGHUP) { // as nohup has it
+		ends = append(ends, syscall.SIGHUP) // of a terminal that is closed: a tool takes away what it has not finished
 	}
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	ctx, stop := signal.NotifyContext(context.Background(), ends...)
 	defer stop()
 	// A second signal ends the process at once.
 	context.AfterFunc(ctx, stop)

@@ -214,7 +214,7 @@ func TestATailTellsOfGaps(t *testing.T) {
 }
 
 // A reader that has enough, as head has, ends a tail with exit code 0, and so does a full disk with another one. A node whose messages nobody reads
-// any more, as when the same Ctrl-C has ended tee, goes on, and stops as ever.
+// any more, as when the same Ctrl-C has ended tee, goes on, and stops as ever. A tool whose terminal is closed stops as it does at Ctrl-C.
 func TestReadersThatEnd(t *testing.T) {
 	t.Parallel()
 	many := make([]string, 4000) // more than a pipe has room for
@@ -228,6 +228,7 @@ func TestReadersThatEnd(t *testing.T) {
 		`"$0" sub --url "$1" | head -n 1; exit "${PIPESTATUS[0]}"`: exitOK,
 		`"$0" sub --url "$1" >/dev/full`:                           exitFailure,
 		`"$0" serve --listen 127.0.0.1:0 --ops-listen "" --data-dir "$2" >"$3" 2>&1 & head -n 1 "$3"; kill $!; wait $!`: exitOK,
+		`"$0" log verify --config "$3" & exec 3>"$3"; kill -HUP $!; wait $!`:                                            exitFailure,
 	} {
 		c := exec.CommandContext(t.Context(), "bash", "-c", script, binary, node.URL, t.TempDir(), newPipe(t, "messages"))
 		c.Env = append(os.Environ(), asProgram+"=1")
