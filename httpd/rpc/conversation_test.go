@@ -81,10 +81,14 @@ type settings struct {
 
 // nodes are the nodes of scenes.
 var nodes = map[string]func(*settings){
-	"a node that holds all":                     func(*settings) {},
-	"a node that holds a part":                  func(s *settings) { s.lacks = true },
-	"a node whose ledger has closed a mint":     func(s *settings) { delete(s.mints, scaled); delete(s.accounts, scaled) },
-	"a node that fetches":                       func(s *settings) { s.lacks, s.fetches = true, true },
+	"a node that holds all":                 func(*settings) {},
+	"a node that holds a part":              func(s *settings) { s.lacks = true },
+	"a node whose ledger has closed a mint": func(s *settings) { delete(s.mints, scaled); delete(s.accounts, scaled) },
+	"a node that fetches": func(s *settings) {
+		s.lacks, s.fetches = true, true
+		delete(s.mints, scaled)
+		delete(s.accounts, scaled)
+	},
 	"a node with another to ask, which refuses": func(s *settings) { s.upstreams = []string{"refuses"} },
 	"a node that lists by mint":                 func(s *settings) { s.door.IndexMints = true },
 	"a node with a hash":                        func(s *settings) { s.door.GenesisHash, s.door.SlotsPerEpoch = testKey(5).String(), 8 },

@@ -45,13 +45,13 @@ func (c *call) tokenBalance(dst []byte) ([]byte, error) {
 	case a.Token == nil:
 		return dst, elsewhere(codeExcluded, "the source has not shown what account %s holds", key)
 	}
-	facts := make(map[ledger.Pubkey]*ledger.Mint)
-	if err := c.learnMints(facts, []ledger.Pubkey{a.Token.Mint}); err != nil {
+	read := c.query.Head
+	mint, err := c.mint(a.Token.Mint, errMintMissing, errMint)
+	switch {
+	case err != nil:
 		return dst, err
-	}
-	mint := facts[a.Token.Mint]
-	if mint == nil {
-		return dst, elsewhere(codeExcluded, "the source has not shown mint %s", a.Token.Mint)
+	case c.query.Head != read: // the mint was fetched, into a newer version
+		return c.tokenBalance(dst)
 	}
 	return append(appendAmount(c.appendContext(dst), a.Token.Amount, mint), '}'), nil
 }
