@@ -33,13 +33,24 @@ func dial(t testing.TB, r *running) *api {
 	return &api{TB: t, base: r.base, client: &http.Client{Transport: transport}}
 }
 
-// ask asks for a URL and reads the answer.
-func ask(client *http.Client, url string) (answer, error) {
-	response, err := client.Get(url)
+// ask asks for a URL, with header fields, and reads the answer. The body of one that upgrades the connection never ends.
+func ask(client *http.Client, url string, fields ...string) (answer, error) {
+	request, err := http.NewRequest(http.MethodGet, url, http.NoBody)
+	if err != nil {
+		return answer{}, err
+	}
+	for _, field := range fields {
+		name, value, _ := strings.Cut(field, ": ")
+		request.Header.Set(name, value)
+	}
+	response, err := client.Do(request)
 	if err != nil {
 		return answer{}, err
 	}
 	defer response.Body.Close()
+	if response.StatusCode == http.StatusSwitchingProtocols {
+		return answer{response.StatusCode, response.Header, ""}, nil
+	}
 	body, err := io.ReadAll(response.Body)
 	return answer{response.StatusCode, response.Header, string(body)}, err
 }

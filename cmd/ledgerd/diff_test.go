@@ -4,60 +4,12 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
-	"os"
-	"path/filepath"
-	"regexp"
 	"strings"
 	"sync/atomic"
 	"testing"
 
 	"ledgerd/engine/ledger/ledgertest"
 )
-
-// Two nodes of one ledger are equal, over however many shards. Of two that differ in one account, or in one mint, that one is told; of two
-// that lack one, which of them holds it. Nodes of other ledgers differ, too, and what tells no state cannot be compared.
-func TestDiffTellsTheFirstDifference(t *testing.T) {
-	t.Parallel()
-	folder := t.TempDir()
-	const source = "sim:seed=3,accounts=100,slot_time=0,slots=40"
-	first := start(t, "--data-dir", folder+"/sim", "--source", source)
-	first.ending(t)
-	first.stop()
-	ledger, _, _ := tool(t, "export", "--data-dir", folder+"/sim", "--quiet")
-	// The first line has all accounts at the finalized block, in the order of their keys, and mints apart from them.
-	base, _, _ := strings.Cut(ledger, "\n")
-	accounts := regexp.MustCompile(`\{"pubkey":"(\w+)","lamports":\d+,"owner":[^{}]*\}`).FindAllStringSubmatch(base, -1)
-	at := accounts[len(accounts)/2]
-	account, key := at[0], at[1]
-	mint := regexp.MustCompile(`\{"pubkey":"(\w+)","mint":\{"decimals":(\d+)`).FindStringSubmatch(base)
-	node := func(name, content string) string {
-		file := filepath.Join(folder, name)
-		must(t, os.WriteFile(file, []byte(content), 0o600))
-		r := start(t, "--data-dir", file+".data", "--source", "file:"+file, "--shards", fmt.Sprint(len(name)))
-		r.ending(t)
-		return r.ops
-	}
-	whole := node("whole", ledger)
-	other := regexp.MustCompile(`"lamports":(\d+)`).ReplaceAllString(account, `"lamports":7$1`)
-	for name, tt := range map[string]struct {
-		node string
-		code int
-		out  string // a pattern
-		says string
-	}{
-		"equal":   {node("b", ledger), exitOK, `^equal at slot 7: state hash [0-9a-f]{64}\n$`, ""},
-		"changed": {node("cc", strings.Replace(ledger, account, other, 1)), exitFailure, `the first difference, at slot 7:\n  \S+: .*` + regexp.QuoteMeta(account) + `.*\n  \S+: .*` + regexp.QuoteMeta(other) + `.*\n$`, "the nodes differ\n"},
-		"lacking": {node("ddd", strings.Replace(ledger, account+",", "", 1)), exitFailure, `the first difference, at slot 7:\n  \S+: .*` + key + `.*\n  \S+: holds nothing of it\n$`, "the nodes differ\n"},
-		"mint":    {node("ee", strings.Replace(ledger, mint[0], strings.TrimSuffix(mint[0], mint[2])+"99", 1)), exitFailure, `at slot 7:\n  \S+: .*` + mint[1] + `","mint":\{"decimals":` + mint[2] + `.*\n  \S+: .*` + mint[1] + `","mint":\{"decimals":99.*\n$`, "the nodes differ\n"},
-		"nobody":  {"http://127.0.0.1:1", exitUsage, "^$", "cannot compare: "},
-		"no URL":  {"127.0.0.1:1", exitUsage, "^$", "cannot compare: "},
-	} {
-		if out := toolSays(t, tt.code, tt.says, "diff", whole, tt.node+"/"); !regexp.MustCompile(tt.out).MatchString(out) {
-			t.Errorf("%s: it prints\n%s\nwant %s", name, out, tt.out)
-		}
-	}
-	toolSays(t, exitUsage, "names one node", "diff", "--unix-socket", "ops.sock", whole, whole)
-}
 
 // Of nodes that are never at one slot at a time the states at one slot are compared, and nothing else, however often they send theirs to somebody else.
 func TestDiffComparesOneSlot(t *testing.T) {

@@ -42,7 +42,7 @@ func TestScripts(t *testing.T) {
 			"stopserve":     scriptCommand("[KILL|INT]", 0, (*page).stop),
 			"reload":        scriptCommand("PATTERN", 1, (*page).reload),
 			"capture":       scriptCommand("NAME PATTERN", 2, (*page).capture),
-			"get":           scriptCommand("STATUS PATH", 2, (*page).get),
+			"get":           scriptCommand("STATUS PATH [FIELD]...", 2, (*page).get),
 			"knownlog":      scriptCommand("[-segment BYTES] [-commits N] [-misnumbered] DIR", 1, (*page).knownLog),
 			"knownsnapshot": scriptCommand("DIR SLOT VERSION ACCOUNTS", 4, (*page).knownSnapshot),
 			"knownarchive":  scriptCommand("DIR CAPITALIZATION", 2, (*page).knownArchive),
@@ -146,16 +146,20 @@ func (p *page) capture(args []string) {
 	p.Setenv(args[0], m[1])
 }
 
-// get asks the node for a path of its interface, or for a whole URL. Standard output is the answer's own headers, if it
-// has any, and its body.
+// get asks the node for a path of its interface, or for a whole URL, with some header fields. Standard output is the answer's own headers, if it
+// has any, where fields were sent also what it says of limits and keys, and its body.
 func (p *page) get(args []string) {
 	url := args[1]
 	if strings.HasPrefix(url, "/") {
 		url = p.node.base + url
 	}
-	a, err := p.node.ask(url)
+	a, err := ask(p.node.client, url, args[2:]...)
 	p.Check(err)
-	for _, name := range []string{"X-Ledger-Slot", "X-Ledger-Partial"} {
+	shown := []string{"X-Ledger-Slot", "X-Ledger-Partial"}
+	if len(args) > 2 {
+		shown = append(shown, "X-RateLimit-Limit", "X-RateLimit-Remaining", "WWW-Authenticate", "Sec-WebSocket-Protocol")
+	}
+	for _, name := range shown {
 		if value := a.header.Get(name); value != "" {
 			fmt.Fprintf(p.Stdout(), "%s: %s\n", name, value)
 		}
