@@ -90,6 +90,7 @@ var nodes = map[string]func(*settings){
 		delete(s.accounts, scaled)
 	},
 	"a node with another to ask, which refuses": func(s *settings) { s.upstreams = []string{"refuses"} },
+	"a node with another to ask, which repeats": func(s *settings) { s.upstreams = []string{"repeats"} },
 	"a node that lists by mint":                 func(s *settings) { s.door.IndexMints = true },
 	"a node with a hash":                        func(s *settings) { s.door.GenesisHash, s.door.SlotsPerEpoch = testKey(5).String(), 8 },
 	"a node that recovers": func(s *settings) {
@@ -287,7 +288,7 @@ func (c *conversation) hear() {
 
 // usual are the headers that are not written, by their names.
 var usual = []struct{ name, value string }{
-	{"Access-Control-Allow-Origin", "*"}, {"Access-Control-Allow-Headers", ""}, {"Retry-After", ""}, {"X-Ledger-Slot", "30"}, {"X-RateLimit-Remaining", "2147483647"},
+	{"Access-Control-Allow-Origin", "*"}, {"Access-Control-Allow-Headers", ""}, {"X-Ledger-Forwarded", ""}, {"Retry-After", ""}, {"X-Ledger-Slot", "30"}, {"X-RateLimit-Remaining", "2147483647"},
 }
 
 // send makes a request and writes what is answered.
