@@ -3,16 +3,10 @@ package stream
 import (
 	"maps"
 	"math/rand/v2"
-	"net/http"
-	"net/netip"
 	"runtime"
 	"slices"
-	"strings"
 	"sync"
 	"testing"
-	"testing/synctest"
-
-	"github.com/fasthttp/websocket"
 
 	"ledgerd/engine/ledger"
 	"ledgerd/engine/ledger/ledgertest"
@@ -93,14 +87,6 @@ func TestNamesLeadToWhoHasThem(t *testing.T) {
 	}
 }
 
-// subscribeTo has a connection name so many accounts from one on, as many a message as it holds.
-func (c *client) subscribeTo(first, count int) {
-	c.Helper()
-	for some := range slices.Chunk(keysFrom(first, count), 1250) {
-		c.send(`{"type":"subscribe","id":1,"pubkeys":%s}`, list(some...))
-	}
-}
-
 // F40: a name that is not held is taken back without a look at those that are, however many these are.
 func TestTakingBackCostsWhatIsTakenBack(t *testing.T) {
 	h := New(Config{Ledger: newFakeLedger()})
@@ -120,83 +106,6 @@ func TestTakingBackCostsWhatIsTakenBack(t *testing.T) {
 	}
 	frames, _, _ := s.outbox.drain()
 	ledgertest.Equal(t, frames, 3, "answers")
-}
-
-// F47: what sockets name is in the memory for clients. Where that runs short the one that names more than is left is closed with 1013, and a
-// handshake that names something is refused; who names a few finds room.
-func TestNamesAreInTheMemoryForClients(t *testing.T) {
-	const room = 100 << 20 / nameBytes * nameBytes
-	inMemory(t, func(c *Config) { c.Memory = budget.New(room) }, func(n *node) {
-		n.client.Exempt = true // each connection is a client by itself
-		small := n.dial("?mode=none")
-		c := n.dial("?mode=none")
-		c.subscribeTo(0, 5000)
-		c.settle()
-		synctest.Wait() // until nothing is being written
-		n.wantMetric("ledgerd_ws_queue_bytes %d", 5000*nameBytes)
-		c.send(`{"type":"unsubscribe","id":2,"pubkeys":%s}`, list(keysFrom(4000, 1300)...))
-		c.settle()
-		synctest.Wait()
-		n.wantMetric("ledgerd_ws_queue_bytes %d", 4000*nameBytes)
-		others := 0
-		leave := func(bytes int) { // others hold the rest
-			synctest.Wait()
-			more := room - room/8 - bytes - int(n.hub.memory.Used())
-			n.hub.memory.Hold(more)
-			others += more
-		}
-		defer func() { n.hub.memory.Hold(-others) }()
-		leave(2000 * nameBytes)
-		small.subscribeTo(0, 100)
-		small.expect(subscribed("1", 100, 0, 0, 0))
-		c.subscribeTo(20_000, 1250)
-		c.endsWith(websocket.CloseTryAgainLater, endMemory.text)
-		leave(batchBytes + 50*nameBytes - 1)
-		var named []string
-		for _, k := range keysFrom(0, 50) {
-			named = append(named, k.String())
-		}
-		response, _ := n.handshake("?pubkeys=" + strings.Join(named, ","))
-		ledgertest.Equal(n, response.StatusCode, http.StatusServiceUnavailable, "who names one more than there is room for")
-		n.dial("?pubkeys=" + strings.Join(named[1:], ",")).quiet()
-	})
-}
-
-// One client's names take at most an eighth of the memory, however many sockets it has.
-func TestOneClientsNamesLeaveRoomForOthers(t *testing.T) {
-	inMemory(t, func(c *Config) { c.Memory = budget.New(8 * 25_000 * nameBytes) }, func(n *node) {
-		for range 2 {
-			c := n.dial("?mode=none")
-			c.subscribeTo(0, maxNames)
-			c.settle()
-		}
-		third := n.dial("?mode=none")
-		third.subscribeTo(0, 5000)
-		third.settle()
-		third.subscribeTo(5000, 1250)
-		third.endsWith(websocket.CloseTryAgainLater, endMemory.text)
-		n.client.Key = netip.MustParseAddr("192.0.2.2")
-		other := n.dial("?mode=none")
-		other.subscribeTo(0, maxNames)
-		other.settle()
-	})
-}
-
-// F47: so is a message that is not whole yet, as far as it came.
-func TestHalfSentMessagesAreInTheMemoryForClients(t *testing.T) {
-	inMemory(t, nil, func(n *node) {
-		c := n.dial("?mode=none")
-		c.raw(begun(repeat(100)))
-		c.raw(more(repeat(40_000))[:30_000]) // nor is its frame
-		synctest.Wait()
-		if got := n.hub.memory.Used(); got < 30_100 || got > 2*30_100 {
-			n.Errorf("%d bytes are counted of a message of which 30,100 came", got)
-		}
-		n.hub.memory.Hold(budget.DefaultBytes)
-		defer n.hub.memory.Hold(-budget.DefaultBytes)
-		c.raw(more(repeat(40_000))[30_000:])
-		c.endsWith(websocket.CloseTryAgainLater, endMemory.text)
-	})
 }
 
 // F40: while sockets with many names end, the hub's lock is free between some of the names of one.

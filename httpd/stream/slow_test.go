@@ -373,3 +373,22 @@ func TestADigestDoesNotOvertakeASnapshot(t *testing.T) {
 		}
 	})
 }
+
+// What a client is told instead of what it was too slow for is paid for too: one in debt is a slow consumer like any other.
+func TestADigestIsPaidFor(t *testing.T) {
+	for query, config := range map[string]func(*Config){
+		"?extended=true&overflow=conflate":                               func(c *Config) { c.RingBytes = 256 << 10 },
+		"?extended=true&overflow=conflate&programs=" + programA.String(): func(c *Config) { c.OutboxBytes = 256 << 10 },
+	} {
+		inMemory(t, config, func(n *node) {
+			c := n.dial(query)
+			place := n.budget()
+			place.work.charge(time.Hour)
+			n.flood(n.overflown)
+			if _, end := c.untilClose(); end.code != codeSlow {
+				n.Errorf("%s: ended with %v", query, end)
+			}
+			ledgertest.Equal(n, place.work.spend(0), false, "%s: whether the debt is gone", query)
+		})
+	}
+}

@@ -13,10 +13,6 @@ import (
 	"ledgerd/engine/ledger/ledgertest"
 )
 
-func snapshotEnd(id string, slot ledger.Slot, seq ledger.Seq) string {
-	return fmt.Sprintf(`{"type":"snapshot_end","id":%s,"slot":%d,"seq":%d}`, id, slot, seq)
-}
-
 func subscribed(id string, pubkeys, programs int, slot ledger.Slot, seq ledger.Seq) string {
 	return fmt.Sprintf(`{"type":"subscribed","id":%s,"pubkeys":%d,"programs":%d,"slot":%d,"seq":%d}`, id, pubkeys, programs, slot, seq)
 }

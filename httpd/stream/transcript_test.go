@@ -31,13 +31,14 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the transcripts")
 
-// G6, G14, G18, F37, F39, F41, F45: TestTranscripts repeats the conversations in testdata. A file has scenes, each with a node of its own and
+// G6, G14, G17, G18, F37, F39, F40, F41, F45, F47: TestTranscripts repeats the conversations in testdata. A file has scenes, each with a node of its own and
 // the time of a bubble. A line is what is done, and the lines below it, with a "<", are all that clients
 // hear of it: they are written by go test -update and reviewed like code.
 //
 //	== NAME [SETTING]...             begins a scene: oldest=SEQ gives the hub a log to resume from, others change its Config
 //	dial NAME QUERY [| HEADER]...    connects a client
 //	exempt, counted                  what the clients are that are connected after it
+//	from ADDRESS                     where they come from
 //	key SOCKETS, revoke              has them have a key with so many sockets; revokes it
 //	NAME> MESSAGE                    sends a text
 //	frame NAME BYTE [PAYLOAD]        sends a frame with this first byte; raw sends bytes
@@ -49,6 +50,10 @@ var update = flag.Bool("update", false, "rewrite the transcripts")
 //	publish                          publishes what is staged
 //	then LINE                        has the next question to the ledger do this first; or be answered with an error:
 //	                                 then unavailable, then fault; or panic
+//	repeat TIMES LINE                does what a line says so many times
+//	spend DURATION                   charges the client for so much work
+//	work                             writes how much work the client may do
+//	leave BYTES                      has others take the memory for sockets but for these
 //	sleep DURATION
 //	mints [unavailable or fault]     writes which mints the ledger was asked for since, and how it fails from here on
 //	metrics PREFIX                   writes the metrics that begin so
@@ -241,6 +246,8 @@ func (tr *transcript) do(line string) {
 		tr.join(words[1], strings.Split(strings.TrimSpace(strings.SplitN(line, " ", 3)[2]), " | "))
 	case "exempt", "counted":
 		tr.client.Exempt = words[0] == "exempt"
+	case "from":
+		tr.client.Key = netip.MustParseAddr(words[1])
 	case "key":
 		tr.client = ratelimit.Client{Key: netip.IPv6Unspecified().WithZone("key:1"), Sockets: int(slot(1)), Revoked: new(atomic.Bool)}
 	case "revoke":
@@ -270,6 +277,19 @@ func (tr *transcript) do(line string) {
 		tr.script.publish()
 	case "then":
 		tr.then = append(tr.then, strings.Join(words[1:], " "))
+	case "repeat":
+		for range slot(1) {
+			tr.do(strings.Join(words[2:], " "))
+		}
+	case "spend":
+		d, _ := time.ParseDuration(words[1])
+		tr.budget().work.charge(d)
+	case "work":
+		fmt.Fprintf(&tr.text, "work< %v\n", tr.budget().work.left())
+	case "leave":
+		taken := int(tr.hub.config.Memory.Limit()*7/8-tr.hub.memory.Used()) - int(slot(1))
+		tr.hub.memory.Hold(taken)
+		tr.Cleanup(func() { tr.hub.memory.Hold(-taken) })
 	case "sleep":
 		d, _ := time.ParseDuration(words[1])
 		time.Sleep(d)
