@@ -6,13 +6,10 @@ import (
 	"maps"
 	"math/rand/v2"
 	"net"
-	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
-
-	"github.com/fasthttp/websocket"
 
 	"ledgerd/engine/ledger"
 	"ledgerd/engine/ledger/ledgertest"
@@ -325,70 +322,4 @@ func foldsToTheState(t *testing.T, query string, seed uint64) {
 		}
 		_ = c.conn.Close()
 	})
-}
-
-// A gap begins where the client was told that it follows everything. Where there is no memory for what follows
-// the gap, the connection ends.
-func TestAGapBeginsWithTheSubscription(t *testing.T) {
-	for _, short := range []bool{false, true} {
-		inMemory(t, func(c *Config) { c.RingBytes = 256 << 10 }, func(n *node) {
-			c := n.dial("?overflow=conflate&mode=none")
-			n.script.block(1, accounts(0, 100, 1)...)
-			c.send(`{"type":"subscribe","id":1}`)
-			c.expect(subscribed("1", 0, 0, 1, 100))
-			if short {
-				n.hub.memory.Hold(budget.DefaultBytes)
-				defer n.hub.memory.Hold(-budget.DefaultBytes)
-			}
-			for slot := range ledger.Slot(100) { // of which it reads nothing
-				n.script.block(slot+2, accounts(0, 50, ledger.Lamports(slot+2))...)
-			}
-			if short {
-				_, end := c.untilEnd(true)
-				ledgertest.Equal(n, end.code, websocket.CloseTryAgainLater, "without memory: the close code")
-				return
-			}
-			frames := c.settle()
-			gap := slices.IndexFunc(frames, func(f string) bool { return strings.HasPrefix(f, `{"type":"gap"`) })
-			if gap < 0 || parse(n, frames[gap]).From < 100 {
-				n.Errorf("of %d frames the gap is number %d, want one from seq 100 on", len(frames), gap)
-			}
-		})
-	}
-}
-
-// A digest comes behind a snapshot that waits, which is older.
-func TestADigestDoesNotOvertakeASnapshot(t *testing.T) {
-	inMemory(t, func(c *Config) { c.OutboxBytes = 400 << 10 }, func(n *node) {
-		n.script.block(1, accounts(0, 800, 1)...)
-		c := n.dial("?extended=true&overflow=conflate&mode=none")
-		c.send(`{"type":"subscribe","snapshot":true,"programs":%s}`, list(programA))
-		synctest.Wait()
-		n.script.block(2, accounts(0, 800, 2)...)
-		frames, gaps := readGaps(n, c.settle())
-		knows := heard{state: state{}}
-		knows.fold(n, frames)
-		if !maps.Equal(knows.state, n.script.state) || gaps == 0 {
-			n.Errorf("after %d gaps the %d accounts are not as in the ledger", gaps, len(knows.state))
-		}
-	})
-}
-
-// What a client is told instead of what it was too slow for is paid for too: one in debt is a slow consumer like any other.
-func TestADigestIsPaidFor(t *testing.T) {
-	for query, config := range map[string]func(*Config){
-		"?extended=true&overflow=conflate":                               func(c *Config) { c.RingBytes = 256 << 10 },
-		"?extended=true&overflow=conflate&programs=" + programA.String(): func(c *Config) { c.OutboxBytes = 256 << 10 },
-	} {
-		inMemory(t, config, func(n *node) {
-			c := n.dial(query)
-			place := n.budget()
-			place.work.charge(time.Hour)
-			n.flood(n.overflown)
-			if _, end := c.untilClose(); end.code != codeSlow {
-				n.Errorf("%s: ended with %v", query, end)
-			}
-			ledgertest.Equal(n, place.work.spend(0), false, "%s: whether the debt is gone", query)
-		})
-	}
 }

@@ -37,6 +37,7 @@ var update = flag.Bool("update", false, "rewrite the transcripts")
 //
 //	== NAME [SETTING]...             begins a scene: oldest=SEQ gives the hub a log to resume from, others change its Config
 //	dial NAME QUERY [| HEADER]...    connects a client
+//	deaf NAME QUERY, hear NAME       connects one that reads nothing; has it read
 //	exempt, counted                  what the clients are that are connected after it
 //	from ADDRESS                     where they come from
 //	key SOCKETS, revoke              has them have a key with so many sockets; revokes it
@@ -108,6 +109,10 @@ func settings(fields []string) func(*Config) {
 				c.History = &fakeHistory{oldest: ledger.Seq(n)}
 			case "recent":
 				c.RecentBytes = n
+			case "ring":
+				c.RingBytes = n
+			case "outbox":
+				c.OutboxBytes = n
 			case "memory":
 				c.Memory = budget.New(int64(n))
 			case "conns":
@@ -242,8 +247,13 @@ func (tr *transcript) do(line string) {
 		return
 	}
 	switch words[0] {
-	case "dial":
-		tr.join(words[1], strings.Split(strings.TrimSpace(strings.SplitN(line, " ", 3)[2]), " | "))
+	case "dial", "deaf":
+		here := tr.join(words[1], strings.Split(strings.TrimSpace(strings.SplitN(line, " ", 3)[2]), " | "))
+		if words[0] == "dial" && here != nil {
+			go here.listen()
+		}
+	case "hear":
+		go tr.find(words[1]).listen()
 	case "exempt", "counted":
 		tr.client.Exempt = words[0] == "exempt"
 	case "from":
@@ -381,43 +391,46 @@ func (tr *transcript) frames(line string) (client string, frames [][]byte) {
 	return "", nil
 }
 
-func (tr *transcript) find(name string) *client {
+func (tr *transcript) find(name string) *listening {
 	for _, c := range tr.clients {
 		if c.name == name {
-			return c.client
+			return c
 		}
 	}
 	tr.Fatalf("no client has the name %q", name)
 	return nil
 }
 
-// join connects a client. words are its query and its headers.
-func (tr *transcript) join(name string, words []string) {
+// join connects a client, which is returned if it may listen. words are its query and its headers.
+func (tr *transcript) join(name string, words []string) *listening {
 	response, c := tr.handshake(tr.expand(strings.TrimSuffix(words[0], "-")), words[1:]...)
 	here := &listening{client: c, name: name, heard: make(chan string, 1<<15)}
 	tr.clients = append(tr.clients, here)
-	if response.StatusCode != http.StatusSwitchingProtocols {
-		body, err := io.ReadAll(response.Body)
-		must(tr, err)
-		header := response.Header
-		here.heard <- fmt.Sprint(response.StatusCode, header["Content-Type"], header["Retry-After"], " ", string(body))
-		return
+	if response.StatusCode == http.StatusSwitchingProtocols {
+		return here
 	}
-	go func() {
-		for {
-			op, payload, err := c.read()
-			switch {
-			case err != nil:
-				here.heard <- "end"
-				return
-			case op == websocket.TextMessage:
-				here.heard <- payload
-			case op == websocket.PingMessage || op == websocket.PongMessage:
-				here.heard <- strings.TrimSpace(map[frame.Opcode]string{9: "ping ", 10: "pong "}[op] + payload)
-			case op == websocket.CloseMessage:
-				here.heard <- fmt.Sprintf("close %d %s", binary.BigEndian.Uint16([]byte(payload)), payload[2:])
-				_, _ = c.conn.Write(closeOf(payload[:2])) // which the server may not wait for
-			}
+	body, err := io.ReadAll(response.Body)
+	must(tr, err)
+	header := response.Header
+	here.heard <- fmt.Sprint(response.StatusCode, header["Content-Type"], header["Retry-After"], " ", string(body))
+	return nil
+}
+
+// listen notes what comes until the connection ends.
+func (c *listening) listen() {
+	for {
+		op, payload, err := c.read()
+		switch {
+		case err != nil:
+			c.heard <- "end"
+			return
+		case op == websocket.TextMessage:
+			c.heard <- payload
+		case op == websocket.PingMessage || op == websocket.PongMessage:
+			c.heard <- strings.TrimSpace(map[frame.Opcode]string{9: "ping ", 10: "pong "}[op] + payload)
+		case op == websocket.CloseMessage:
+			c.heard <- fmt.Sprintf("close %d %s", binary.BigEndian.Uint16([]byte(payload)), payload[2:])
+			_, _ = c.conn.Write(closeOf(payload[:2])) // which the server may not wait for
 		}
-	}()
+	}
 }
