@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
-	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -20,80 +19,6 @@ import (
 	"ledgerd/engine/source/nodetest"
 	"ledgerd/engine/source/upstream"
 )
-
-// F21: a connection begins in the middle of a block, of which nothing but the want of its begin tells. The node is asked for it on the
-// same connection, in which nothing is lost.
-func TestABlockThatComesInPartIsReplayedOnTheSameConnection(t *testing.T) {
-	replays := func(to ledger.Slot) script {
-		return func(c *call) error {
-			if c.number == 0 {
-				return c.send(straight(101, 108)...)
-			}
-			if err := c.send(connected(c.from().Value, 109, 112, 2)...); err != nil {
-				return err
-			}
-			from, err := c.again()
-			if err != nil {
-				return err
-			}
-			return stays(frozen(from, to, 112)...)(c)
-		}
-	}
-	refuses := func(c *call) error {
-		if err := replays(108)(c); c.number == 0 || err != nil && c.stream.Context().Err() == nil {
-			return err
-		}
-		return nil
-	}
-	takesOneRequest := func(c *call) error {
-		if c.number == 0 {
-			return c.send(straight(101, 108)...)
-		}
-		if err := c.send(connected(c.from().Value, 108+2*ledger.Slot(c.number)-1, 114, 2)...); err != nil {
-			return err
-		}
-		if _, err := c.again(); err != nil {
-			return err
-		}
-		return status.Error(codes.InvalidArgument, "one request only")
-	}
-	showsNoWrites := func(c *call) error {
-		if c.number == 0 {
-			return c.send(straight(101, 108)...)
-		}
-		all := []part{nodetest.Ping()}
-		for slot := c.from().Value; slot < 112; slot++ {
-			all = append(all, block{slot: slot, parent: slot - 1}.messages()[4:]...)
-		}
-		return stays(slices.Concat(all, frozen(112, 112, 112), straight(113, 113)[2:])...)(c)
-	}
-	listed := func(c *Config) { c.Accounts, c.NoTransactions = []ledger.Pubkey{keyOf(7)}, true }
-	for name, tt := range map[string]struct {
-		script                script
-		fill                  fill
-		config                func(c *Config)
-		blocks, begins, asked string
-	}{
-		"with its transactions":    {replays(112), nil, nil, "109 110 111 112", "100 107", ""},
-		"without transactions":     {replays(112), nil, func(c *Config) { c.NoTransactions = true }, "109 110 111 112", "100 107", ""},
-		"without votes":            {replays(112), nil, func(c *Config) { c.SkipVotes = true }, "109 110 111 112", "100 107", ""},
-		"no listed account writes": {showsNoWrites, nil, listed, "109 in part 110 in part 111 in part 112", "100 107", ""},
-		"not even then, and again": {calls(refuses, refuses, stays(straight(107, 112)...)), nil, nil, "109 110 111 112", "100 107 108", ""},
-		"the node takes one request only, and it is filled": {
-			takesOneRequest, fillStraight, nil, "109 110 111 filled 112", "100 107 108", "110.110-111",
-		},
-		"not even then, and it is filled": {
-			calls(refuses, func(c *call) error { return stays(connected(200, 109, 112, 2)...)(c) }), fillStraight, nil,
-			"109 filled 110 111 112", "100 107", "107.107-109",
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			s := scenario{script: tt.script, fill: tt.fill, config: tt.config, until: "block 112"}
-			s.run(t)
-			s.check(t, "101 102 103 104 105 106 107 108 "+tt.blocks, tt.begins, tt.asked)
-		})
-	}
-}
 
 // A connection that ends by chance soon after the node was asked again says nothing of that, but a node that takes one request is told so
 // where nobody fills what it does not show.
@@ -140,28 +65,8 @@ func TestWhoIsAskedAgainAfterASessionThatEnded(t *testing.T) {
 	}
 }
 
-// What a node refuses is asked of another.
-func TestAReplayIsAskedOfTheNodeThatHasIt(t *testing.T) {
-	s := scenario{until: "block 130", most: 10 * time.Second, config: func(c *Config) { c.Others = []string{"second.test:1"} }}
-	s.script = func(c *call) error {
-		from := c.from()
-		switch second := c.number%2 == 1; {
-		case c.number == 0:
-			return c.send(straight(101, 108)...)
-		case c.number == 1:
-			return status.Error(codes.Unavailable, "restarting")
-		case second && from.Known:
-			return stays(straight(from.Value, 130)...)(c)
-		case from.Known:
-			return status.Error(codes.Internal, "from_slot is not supported")
-		}
-		return stays(straight(120, 124)...)(c)
-	}
-	s.run(t)
-}
-
 // A node that keeps nothing refuses each replay, with INTERNAL after a ping (grpc.rs, client_loop, before April 2026 also where the slot is
-// too old). Then the session begins live: what is missing is told and filled.
+// too old). Then the session begins live, and what is missing is told.
 func TestAReplayThatIsRefusedAfterAPing(t *testing.T) {
 	for _, says := range []string{"from_slot is not supported", "broadcast from 106 is not available, last available: 109"} {
 		refused := func(c *call) error {
@@ -173,9 +78,6 @@ func TestAReplayThatIsRefusedAfterAPing(t *testing.T) {
 			}
 			return stays(straight(110, 114)...)(c)
 		}
-		filled := scenario{script: refused, fill: fillStraight, until: "block 112"}
-		filled.run(t)
-		filled.check(t, "101 102 103 104 105 106 107 108 109 filled 110 111 112", "100 107 live", "107.107-109")
 		told := scenario{script: refused, most: time.Minute, config: func(c *Config) { c.Random = func(n int64) int64 { return n - 1 } }}
 		told.run(t)
 		if n := told.source.Upstream(); !n.Gap.Open() || !n.Gap.Stuck || len(told.begins) > 40 {

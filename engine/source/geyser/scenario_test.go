@@ -86,16 +86,6 @@ func fails(code codes.Code, all ...part) script {
 	return func(c *call) error { return cmp.Or(c.send(all...), status.Error(code, "not now")) }
 }
 
-// live follows a script where the client asks for no replay, and refuses the replay otherwise.
-func live(s script, before ...part) script {
-	return func(c *call) error {
-		if c.from().Known {
-			return fails(codes.OutOfRange, before...)(c)
-		}
-		return s(c)
-	}
-}
-
 // calls follows a script for each call, and the last one for all after it.
 func calls(each ...script) script {
 	return func(c *call) error { return each[min(c.number, len(each)-1)](c) }
