@@ -117,20 +117,20 @@ func (s *assembly) transact(u *Update) bool {
 	return true
 }
 
-// take returns the block, whose head must have come, and leaves that and which writes it has.
+// take returns the block, whose head must have come, and leaves that, which writes it has, and what it inherited.
 func (s *assembly) take() *ledger.Block {
 	b := &ledger.Block{
 		Slot: s.slot, ParentSlot: s.head.ParentSlot,
 		Blockhash: s.head.Hash, PreviousBlockhash: s.head.ParentHash,
 		Time: s.head.Time, Height: s.head.Height,
 		TransactionCount: max(s.head.Transactions, uint64(len(s.transactions))),
-		Accounts:         append(s.accounts, s.inherited.accounts...),
+		Accounts:         slices.Concat(s.accounts, s.inherited.accounts),
 	}
 	slices.SortFunc(s.transactions, func(x, y ledger.Transaction) int { return cmp.Compare(x.Index, y.Index) })
 	b.Transactions = make([]ledger.Transaction, 0, len(s.transactions))
 	for _, t := range s.transactions {
 		b.AddTransaction(t)
 	}
-	s.accounts, s.inherited.accounts, s.transactions, s.indexes = nil, nil, nil, nil
+	s.accounts, s.transactions, s.indexes = nil, nil, nil
 	return b
 }

@@ -58,9 +58,10 @@ func (a *Assembler) inherit(s *assembly) {
 	}
 }
 
-// remember keeps a block that is sealed, with what it inherits. If an earlier stream showed it, what is emitted now changes nothing. So it
-// inherits nothing and keeps its late writes, with the newer values of those that come in time now. What the earlier stream did not
-// show of it is late too, the last writes first: these are the likeliest to be missing.
+// remember keeps a block that is sealed, with what it inherits. If an earlier stream showed it, what is emitted now changes nothing, unless the
+// block then waited for its parent in vain. So it tells what it inherited the first time, and nothing more, and keeps its late writes, with the newer
+// values of those that come in time now. What the earlier stream did not show of it is late too, the last writes first: these are the likeliest to
+// be missing.
 func (a *Assembler) remember(s *assembly) {
 	again := slices.IndexFunc(a.sealed, func(b *assembly) bool { return b.slot == s.slot && b.head.Hash == s.head.Hash })
 	if again < 0 {
@@ -72,7 +73,12 @@ func (a *Assembler) remember(s *assembly) {
 		return
 	}
 	before := a.sealed[again]
-	s.late, s.inherited, a.sealed[again] = before.late, before.inherited, s
+	s.late, before.late, a.sealed[again] = before.late, newWrites(), s
+	for i, w := range before.inherited.accounts {
+		if !s.covers(w.Pubkey, 0) {
+			s.inherited.write(w, before.inherited.versions[i])
+		}
+	}
 	compares := slices.ContainsFunc(s.accounts, func(w ledger.AccountWrite) bool { // else another validator numbers writes otherwise
 		at, ok := before.place[w.Pubkey]
 		return ok && before.versions[at] == s.versions[s.place[w.Pubkey]]
