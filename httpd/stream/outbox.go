@@ -105,8 +105,12 @@ func (o *outbox) add(after *position, room int, packets ...*packet) {
 	}
 	o.entries = slices.Grow(o.entries, room)
 	for _, p := range packets {
-		if o.leftOut.Known && p.update {
+		switch {
+		case o.leftOut.Known && p.update:
 			continue
+		case o.leftOut.Known && p.state: // neither may come first: what is left out is older and newer
+			o.endLocked(endSlow)
+			return
 		}
 		o.countLocked(p, 1)
 		o.entries = append(o.entries, entry{p, after})
@@ -121,19 +125,29 @@ func (o *outbox) add(after *position, room int, packets ...*packet) {
 	}
 }
 
-// leaveOutLocked drops the updates that wait, if there are any: they, and those that come before the writer jumps, are told then.
+// leaveOutLocked drops the updates that wait behind all snapshots, if there are any: they, and those that come before the writer jumps, are told then.
+// Those in front of a snapshot are told in their place, so that numbers never run backwards.
 func (o *outbox) leaveOutLocked() bool {
-	first := slices.IndexFunc(o.entries, func(e entry) bool { return e.update })
+	front := 0
+	for i, e := range o.entries {
+		if e.state {
+			front = i + 1
+		}
+	}
+	first := slices.IndexFunc(o.entries[front:], func(e entry) bool { return e.update })
 	if first < 0 {
 		return false
 	}
-	o.leftOut = ledger.Some(max(o.entries[first].seq, 1) - 1) // the last one before it
-	o.entries = slices.Clone(slices.DeleteFunc(o.entries, func(e entry) bool {
+	o.leftOut = ledger.Some(max(o.entries[front+first].seq, 1) - 1) // the last one before it
+	left := slices.Clone(o.entries[:front+first])
+	for _, e := range o.entries[front+first:] {
 		if e.update {
 			o.countLocked(e.packet, -1)
+		} else {
+			left = append(left, e)
 		}
-		return e.update
-	}))
+	}
+	o.entries = left
 	return true
 }
 

@@ -189,15 +189,17 @@ func (s *script) busy(r *rand.Rand) {
 func readGaps(t testing.TB, frames []string) (rest []string, gaps int) {
 	t.Helper()
 	var gap told
+	newest := ledger.Seq(0)
 	came := map[string]bool{}
 	for _, text := range frames {
 		f := parse(t, text)
+		newest = max(newest, f.Seq)
 		switch {
 		case f.Type == "pong":
 			continue
 		case f.Type == "gap":
-			if f.To < f.From || text != string(appendGap(nil, f.From, f.To)) {
-				t.Fatalf("gap frame %s", text)
+			if f.To < f.From || f.From < newest || text != string(appendGap(nil, f.From, f.To)) {
+				t.Fatalf("gap frame %s, behind seq %d", text, newest)
 			}
 			gap = f
 			clear(came)

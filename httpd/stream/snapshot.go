@@ -137,7 +137,7 @@ func (s *subscriber) snapshotUnlocked(at standing, to wants, named names, id mes
 	end := single(frame.AppendText(nil, func(b []byte) []byte {
 		return fmt.Appendf(b, `{"type":"snapshot_end","id":%s,"slot":%d,"seq":%d}`, id, at.slot, at.seq)
 	}))
-	end.seq, end.state = at.seq, true
+	end.seq, end.state = at.seq, len(packets) > 0
 	return append(packets, end), nil
 }
 
