@@ -213,7 +213,7 @@ func (r *chunkReader) read(c *chunk) ([]byte, error) {
 	if len(raw) != int(c.raw) {
 		return nil, r.of.damaged(c, fmt.Sprintf("a chunk holds %d bytes, not %d", len(raw), c.raw))
 	}
-	r.raw, r.held = raw, c
+	r.raw, r.held = r.raw[:len(raw)], c // the room stays
 	return raw, nil
 }
 

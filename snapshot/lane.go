@@ -32,9 +32,10 @@ type lane struct {
 	unpacker *unpacker // of the goroutine
 
 	mu      sync.Mutex
-	waiting []*question // by round, and of a round in the order in which they came
-	present *question   // the one that is answered; nil: there is no goroutine
-	round   int         // of the question that was answered last
+	waiting []*question             // by round, and of a round in the order in which they came
+	present *question               // the one that is answered; nil: there is no goroutine
+	round   int                     // of the question that is answered, or was last
+	served  map[netip.Addr]struct{} // clients that had a turn in the round; only some of them where they are many
 }
 
 // question is a question that waits in a lane, or is answered.
@@ -79,7 +80,7 @@ func (l *lane) enter(q *question) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	q.round = l.round
-	if p := l.present; p != nil && p.client == q.client {
+	if _, had := l.served[q.client]; had {
 		q.round++
 	}
 	for _, other := range l.waiting {
@@ -122,7 +123,10 @@ func (l *lane) nextLocked() {
 	if len(l.waiting) > 0 {
 		l.present = l.waiting[0]
 		l.waiting = slices.Delete(l.waiting, 0, 1)
-		l.round = l.present.round
+		if l.served == nil || l.round != l.present.round || len(l.served) >= mostWaiting {
+			l.round, l.served = l.present.round, make(map[netip.Addr]struct{})
+		}
+		l.served[l.present.client] = struct{}{}
 	}
 }
 

@@ -72,6 +72,33 @@ func TestClientsShareTheTurnsOfALane(t *testing.T) {
 	}
 }
 
+// TestWhoAsksAgainWaitsForTheOthers has two clients ask again whenever they are answered, and a third ask twice at once.
+func TestWhoAsksAgainWaitsForTheOthers(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
+		l := &lane{unpacker: newUnpacker()}
+		var given []byte
+		turn := make(chan struct{})
+		for _, c := range []byte("abcc") {
+			go func() {
+				for range map[byte]int{'a': 4, 'b': 4, 'c': 1}[c] {
+					must(t, l.ask(Asker{netip.AddrFrom4([4]byte{c}), time.Now().Add(time.Hour)}, func(*unpacker) error {
+						given = append(given, c)
+						<-turn
+						return nil
+					}))
+				}
+			}()
+			synctest.Wait()
+		}
+		for range 10 {
+			turn <- struct{}{}
+			synctest.Wait()
+		}
+		ledgertest.Equal(t, string(given), "abccababab", "the clients in the order of their turns")
+		l.isEmpty(t)
+	})
+}
+
 // TestALateQuestionLeavesItsLane asks while another question is answered, until after the deadline.
 func TestALateQuestionLeavesItsLane(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {

@@ -158,7 +158,10 @@ func (r *run) slots(reader *chunkReader, sig *ledger.Signature) (slots []ledger.
 			return nil, err
 		}
 		entry := func(n int) signatureEntry { s, _, _ := decodeSignature(raw[n*signatureEntryBytes:]); return s }
-		count := len(raw) / signatureEntryBytes
+		count := int(chunks[i].count)
+		if len(raw) != count*signatureEntryBytes {
+			return nil, r.damaged(&chunks[i], "a chunk of signatures is of another length")
+		}
 		for n := sort.Search(count, func(n int) bool { return entry(n).prefix >= prefix }); n < count && entry(n).prefix == prefix; n++ {
 			slots = append(slots, entry(n).slot)
 		}
