@@ -180,6 +180,9 @@ func (c *call) appendKnown(dst []byte, l *listing, accounts []ledger.Account, mi
 // noMint stands for the facts of a mint that was closed: token accounts without tokens may outlive it.
 var noMint = new(ledger.Mint)
 
+// nativeMint are the facts of wrapped SOL's mint that Agave knows without an account there.
+var nativeMint = &ledger.Mint{Decimals: 9}
+
 // mintsFor returns the facts of the mints that accounts are or hold, where a form shows them.
 func (c *call) mintsFor(f *form, accounts []ledger.Account) (map[ledger.Pubkey]*ledger.Mint, error) {
 	if f.encoding != asParsed {
@@ -203,6 +206,9 @@ func (c *call) mintsFor(f *form, accounts []ledger.Account) (map[ledger.Pubkey]*
 	}
 	if err := c.learnMints(facts, keys); err != nil {
 		return nil, err
+	}
+	if known, wanted := facts[ledger.NativeMint]; wanted && known == nil {
+		facts[ledger.NativeMint] = nativeMint
 	}
 	unknown := slices.DeleteFunc(keys, func(k ledger.Pubkey) bool { return facts[k] != nil })
 	if len(unknown) == 0 {

@@ -81,9 +81,14 @@ type settings struct {
 
 // nodes are the nodes of scenes.
 var nodes = map[string]func(*settings){
-	"a node that holds all":                 func(*settings) {},
-	"a node that holds a part":              func(s *settings) { s.lacks = true },
-	"a node whose ledger has closed a mint": func(s *settings) { delete(s.mints, scaled); delete(s.accounts, scaled) },
+	"a node that holds all":    func(*settings) {},
+	"a node that holds a part": func(s *settings) { s.lacks = true },
+	"a node whose ledger has closed a mint": func(s *settings) {
+		for _, k := range []ledger.Pubkey{scaled, native} {
+			delete(s.mints, k)
+			delete(s.accounts, k)
+		}
+	},
 	"a node that fetches": func(s *settings) {
 		s.lacks, s.fetches = true, true
 		delete(s.mints, scaled)

@@ -46,7 +46,7 @@ func (c *call) tokenBalance(dst []byte) ([]byte, error) {
 		return dst, elsewhere(codeExcluded, "the source has not shown what account %s holds", key)
 	}
 	read := c.query.Head
-	mint, err := c.mint(a.Token.Mint, errMintMissing, errMint)
+	mint, err := c.heldMint(a.Token.Mint)
 	switch {
 	case err != nil:
 		return dst, err
@@ -54,6 +54,15 @@ func (c *call) tokenBalance(dst []byte) ([]byte, error) {
 		return c.tokenBalance(dst)
 	}
 	return append(appendAmount(c.appendContext(dst), a.Token.Amount, mint), '}'), nil
+}
+
+// heldMint returns the facts of a mint of which tokens are held.
+func (c *call) heldMint(key ledger.Pubkey) (*ledger.Mint, error) {
+	facts, err := c.mint(key, errMintMissing, errMint)
+	if err == errMintMissing && key == ledger.NativeMint {
+		return nativeMint, nil
+	}
+	return facts, err
 }
 
 // mint returns the facts of a mint. The error is missing where there is no account, and other where a token program has another one there.
@@ -164,7 +173,7 @@ func (c *call) appendTokens(dst []byte, name string) ([]byte, error) {
 		return dst, err
 	}
 	if filter.mint.Known {
-		if _, err := c.mint(filter.mint.Value, errMintMissing, errMint); err != nil {
+		if _, err := c.heldMint(filter.mint.Value); err != nil {
 			return dst, err
 		}
 	}
@@ -196,7 +205,7 @@ func (c *call) largestAccounts(dst []byte) ([]byte, error) {
 	if _, err := c.newest(); err != nil {
 		return dst, err
 	}
-	mint, err := c.mint(key, errMintMissing, errMint)
+	mint, err := c.heldMint(key)
 	if err != nil {
 		return dst, err
 	}
