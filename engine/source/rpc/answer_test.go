@@ -7,9 +7,7 @@ import (
 	"net/http"
 	"reflect"
 	"slices"
-	"sync"
 	"testing"
-	"time"
 
 	"ledgerd/engine/ledger"
 	"ledgerd/engine/ledger/datatest"
@@ -73,17 +71,12 @@ func onBlock(slot ledger.Slot, a answer) answer {
 	return on("getBlock", func(c *fakeCall) bool { return c.slot(0) == slot && a(c) })
 }
 
-// times answers the first so many calls, lasting those of so long from the first on.
+// times answers the first so many calls.
 func times(n int, a answer) answer {
 	return func(c *fakeCall) bool {
 		n--
 		return n >= 0 && a(c)
 	}
-}
-
-func lasting(d time.Duration, a answer) answer {
-	begin := sync.OnceValue(time.Now)
-	return func(c *fakeCall) bool { return time.Since(begin()) < d && a(c) }
 }
 
 // What a recorded block shows is pinned in package file; here an answer must come out as that block.

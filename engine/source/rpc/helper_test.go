@@ -349,15 +349,6 @@ func untilSlot(slot ledger.Slot) func(*recorder) bool {
 	}
 }
 
-func wantSlots(t *testing.T, r *recorder, want ...ledger.Slot) {
-	t.Helper()
-	var got []ledger.Slot
-	for _, b := range r.blocks() {
-		got = append(got, b.Slot)
-	}
-	ledgertest.Equal(t, got, want, "blocks that came")
-}
-
 // wantChain fails unless each block builds on the one before.
 func wantChain(t *testing.T, r *recorder) {
 	t.Helper()

@@ -54,39 +54,6 @@ func holding(mint, wallet ledger.Pubkey, amount uint64, delegate ledger.Opt[ledg
 	return agavetest.TokenData(&ledger.TokenAccount{Mint: mint, Owner: wallet, Amount: amount, Details: details})
 }
 
-// What stands at a later slot waits for that one's block, as the sequencer has it wait, and does not hide what the block says.
-func TestAnswersWaitForTheBlockOfTheirSlot(t *testing.T) {
-	play(t, Config{}, func(t *testing.T, n *fakeNode, s *Source) {
-		n.add(10, 11)
-		again, still, owner := keyOf(1), keyOf(2), keyOf(9)
-		n.pay(11, 500, again, still)
-		n.hold(again, 700, owner, nil) // as block 13 leaves it
-		n.hold(still, 500, owner, nil)
-		n.context = 13
-		after(t, 2*time.Second, func() {
-			n.prepare(11, 12, 13)
-			n.pay(13, 700, again)
-			n.confirm(13)
-		})
-		r := follow(t, s, at(10), untilSlot(13))
-		for i, e := range r.events {
-			held := stateAfter(r.events[:i+1])
-			if b, ok := e.(*ledger.Block); ok && b.Slot < 13 {
-				if a := held[again]; a.Lamports != 500 || a.Known != 0 {
-					t.Errorf("at slot %d it is %+v", b.Slot, a)
-				}
-			}
-		}
-		held := stateAfter(r.events)
-		if a := held[again]; a.Lamports != 700 || a.Owner != owner || a.Provenance != ledger.BlockProvenance(13) {
-			t.Errorf("touched again: %+v", a)
-		}
-		if a := held[still]; a.Lamports != 500 || a.Owner != owner || a.Provenance != ledger.BaseProvenance(13) {
-			t.Errorf("not touched again: %+v", a)
-		}
-	})
-}
-
 // A block comes with what its accounts are. Blocks 11 to 13 touch the same accounts.
 func TestWhichAccountsAreAskedFor(t *testing.T) {
 	wallet, holder, gone := keyOf(1), keyOf(2), keyOf(3)
@@ -170,41 +137,6 @@ func TestAccountsThatCannotBeHadHoldNothingUp(t *testing.T) {
 			if a := stateAfter(r.events)[k]; a.Lamports != 500 || a.Owner != ledger.VoteProgram {
 				t.Errorf("%s: got %+v", name, a)
 			}
-		})
-	}
-}
-
-func TestANodeThatCannotTellAccountsIsNotHammered(t *testing.T) {
-	play(t, Config{Random: longest}, func(t *testing.T, n *fakeNode, s *Source) {
-		n.add(10, 11)
-		n.pay(11, 500, keyOf(1))
-		n.fault = on("getMultipleAccounts", says(500, ""))
-		go n.goOn(11, 200)
-		follow(t, s, at(10), untilSlot(200))
-		if calls := n.calls["getMultipleAccounts"]; calls < 5 || calls > 20 {
-			t.Errorf("%d calls with 190 blocks", calls)
-		}
-	})
-}
-
-// An answer that names a slot which never comes is given up: its accounts are asked for again.
-func TestAnAnswerOfASlotThatNeverComesIsForgotten(t *testing.T) {
-	for _, slot := range []ledger.Slot{1_000_000, 1 << 60, 1<<64 - 1} {
-		play(t, Config{}, func(t *testing.T, n *fakeNode, s *Source) {
-			k := keyOf(1)
-			n.add(10, 11)
-			n.pay(11, 500, k)
-			n.hold(k, 500, ledger.VoteProgram, nil)
-			n.fault = on("getMultipleAccounts", func(c *fakeCall) bool {
-				n.context = 0
-				if n.calls[c.Method] == 1 {
-					n.context = slot
-				}
-				return false
-			})
-			go n.goOn(11, 1000)
-			r := follow(t, s, at(10), func(r *recorder) bool { return untilOwned(k)(r) || untilSlot(1000)(r) })
-			ledgertest.Equal(t, stateAfter(r.events)[k].Owner, ledger.VoteProgram, "slot %d, after %d events: the owner", slot, len(r.events))
 		})
 	}
 }

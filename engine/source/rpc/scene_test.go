@@ -1,0 +1,433 @@
+package rpc
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/rogpeppe/go-internal/diff"
+
+	"ledgerd/engine/ledger"
+	"ledgerd/engine/ledger/ledgertest"
+	"ledgerd/engine/source/upstream"
+)
+
+var update = flag.Bool("update", false, "rewrite what is told in testdata/scenes")
+
+// F21, F22, F25, F26, F27, F28, F29: TestScenes repeats the scenes in testdata/scenes. A scene has a fake node and a source of its own and a fake clock. A line is what is done, and the
+// lines below it, with a "<", are all that the source then emits, and what is asked about it: go test -update writes them, and they are reviewed
+// like code.
+//
+//	## NAME                      begins a scene
+//	with OPTION...               has the source configured: options of its specification, parallel=N calls at once, or the longest pauses
+//	each TEXT | TEXT...          repeats the scene, which has to come out the same, with each text in the place of every $
+//	has PARENT: SLOTS            puts confirmed blocks on top of each other, as in 11 12-15; their hashes are made of their slots
+//	lose SLOTS                   removes blocks
+//	hash SLOT[/HASH]             has a block have another hash
+//	nameless SLOT                has a block not say on which hash it builds
+//	keeps SLOT [CODE]            has the node keep blocks from a slot on, and answer by a code about those below; 0 is all
+//	confirmed SLOT, final SLOT   moves the newest slot of a level, back too
+//	grow FROM TO                 adds a block each 400 ms from here on
+//	pay SLOT LAMPORTS ACCOUNTS   has a block touch accounts, which have so many lamports after it
+//	hold LAMPORTS ACCOUNTS       has the node answer about accounts: the vote program owns them
+//	transactions SLOT JSON       has a block show these
+//	context SLOT                 has the node answer about accounts as of a slot; 0 is its newest
+//	fault WHERE: ANSWER          answers calls of a method, or all, otherwise; WHERE may name a slot or a level, too, and "first N METHOD" is so many calls
+//	no faults                    ends these
+//	follow [SLOT[/HASH]]         runs the source, after a block that it holds
+//	fill SLOT[/HASH] TO          has it fill a gap
+//	wait DURATION                lets time pass
+//	quiet                        has what is emitted from here on not be written
+//	held ACCOUNTS                tells what is known of accounts by what came
+//	reach SLOT                   has the chain come to a slot after a filling
+//	state, errors, trouble, log  tells of the source its figures, its errors by their kinds, its trouble, and what it logged
+//	calls METHOD LEAST MOST      bounds the calls that came so far, of a method or of all
+//
+// An ANSWER is an error's code, "status STATUS [HEADER VALUE]", "text TEXT", "result JSON", "hang up", or "block SLOT/HASH on SLOT/HASH".
+func TestScenes(t *testing.T) {
+	files, err := filepath.Glob("testdata/scenes/*.txt")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("%d files of scenes: %v", len(files), err)
+	}
+	for _, file := range files {
+		want, err := os.ReadFile(file)
+		must(t, err)
+		got, rest, _ := strings.Cut(string(want), "## ")
+		for text := range strings.SplitSeq(rest, "\n## ") {
+			got += "## " + repeatScene(t, strings.TrimSpace(text)) + "\n"
+		}
+		if got = strings.TrimSpace(got) + "\n"; *update {
+			must(t, os.WriteFile(file, []byte(got), 0o644))
+		} else if got != string(want) {
+			t.Errorf("%s", diff.Diff(file, want, "got", []byte(got)))
+		}
+	}
+}
+
+// repeatScene plays a scene with each of its texts, and returns it as it came out.
+func repeatScene(t *testing.T, text string) (first string) {
+	lines := strings.Split(text, "\n")
+	options, texts := "", "$"
+	for _, line := range lines {
+		if rest, ok := strings.CutPrefix(line, "with "); ok {
+			options = strings.ReplaceAll(rest, " ", "&")
+		}
+		if rest, ok := strings.CutPrefix(line, "each "); ok {
+			texts = rest
+		}
+	}
+	c, err := ParseSpec("http://node.example?" + options)
+	must(t, err)
+	ours := c.URL.Query()
+	c.Parallel, _ = strconv.Atoi(ours.Get("parallel"))
+	if ours.Has("longest") {
+		c.Random = longest
+	}
+	for each := range strings.SplitSeq(texts, " | ") {
+		var s scene
+		config := c
+		config.Logger = slog.New(slog.NewTextHandler(&s, &slog.HandlerOptions{ReplaceAttr: withoutTime}))
+		play(t, config, func(t *testing.T, n *fakeNode, source *Source) { s.play(t, n, source, lines, each) })
+		if first == "" {
+			first = s.text.String()
+		} else if s.text.String() != first {
+			t.Errorf("with %s: %s", each, diff.Diff("the first", []byte(first), each, []byte(s.text.String())))
+		}
+	}
+	return first
+}
+
+func withoutTime(_ []string, a slog.Attr) slog.Attr {
+	if a.Key == slog.TimeKey {
+		return slog.Attr{}
+	}
+	return a
+}
+
+// scene is one while it is played.
+type scene struct {
+	*testing.T
+	node   *fakeNode
+	source *Source
+	begun  time.Time
+	faults []answer
+	events []ledger.Event
+	chain  map[ledger.Hash]bool // what blocks may build on; nil: the first one begins it
+	told   []string             // since the last line
+	quiet  bool
+
+	mu   sync.Mutex // held but while time passes, and by what the source calls
+	text strings.Builder
+	log  strings.Builder
+}
+
+func (s *scene) play(t *testing.T, n *fakeNode, source *Source, lines []string, each string) {
+	s.T, s.node, s.source, s.begun = t, n, source, time.Now()
+	n.fault = func(c *fakeCall) bool {
+		for _, fault := range s.faults {
+			if fault(c) {
+				return true
+			}
+		}
+		return false
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for i, line := range lines {
+		if strings.HasPrefix(line, "<") {
+			continue
+		}
+		fmt.Fprintln(&s.text, line)
+		if i > 0 {
+			s.do(strings.ReplaceAll(line, "$", each))
+		}
+		s.mu.Unlock()
+		synctest.Wait()
+		s.mu.Lock()
+		for _, told := range s.told {
+			fmt.Fprintf(&s.text, "< %s\n", told)
+		}
+		s.told = nil
+	}
+	if strings.Contains(s.log.String()+s.text.String(), "secret") {
+		t.Errorf("%s: a secret is told", lines[0])
+	}
+}
+
+// tell notes what is to be written.
+func (s *scene) tell(format string, args ...any) {
+	s.told = append(s.told, fmt.Sprintf(format, args...))
+}
+
+// do does what a line says.
+func (s *scene) do(line string) {
+	n, words := s.node, append(strings.Fields(line), "", "")
+	_, rest, _ := strings.Cut(line, " ")
+	switch words[0] {
+	case "", "#", "with", "each":
+	case "has":
+		n.add(number(words[1]), ranges(words[2:])...)
+	case "lose":
+		n.locked(func() {
+			for _, slot := range ranges(words[1:]) {
+				delete(n.blocks, slot)
+			}
+		})
+	case "hash":
+		b := resumePoint(words[1])
+		n.locked(func() { n.blocks[b.Slot].hash = b.Blockhash })
+	case "nameless":
+		n.locked(func() { n.blocks[number(words[1])].previous = ledger.Hash{} })
+	case "keeps":
+		n.locked(func() {
+			n.first = number(words[1])
+			n.unkept, _ = strconv.Atoi(words[2])
+		})
+	case "confirmed":
+		n.locked(func() { n.confirmed = number(words[1]) })
+	case "final":
+		n.locked(func() { n.finalized = number(words[1]) })
+	case "grow":
+		go n.goOn(number(words[1]), number(words[2]))
+	case "pay":
+		n.pay(number(words[1]), uint64(number(words[2])), keys(words[3:])...)
+	case "hold":
+		for _, key := range keys(words[2:]) {
+			n.hold(key, uint64(number(words[1])), ledger.VoteProgram, nil)
+		}
+	case "transactions":
+		_, text, _ := strings.Cut(rest, " ")
+		n.locked(func() { n.blocks[number(words[1])].fields = `,"transactions":` + text })
+	case "context":
+		n.locked(func() { n.context = number(words[1]) })
+	case "fault":
+		n.locked(func() { s.faults = append(s.faults, s.faultOf(rest)) })
+	case "no":
+		n.locked(func() { s.faults = nil })
+	case "follow", "fill":
+		s.run(words)
+	case "wait":
+		d, err := time.ParseDuration(words[1])
+		must(s, err)
+		s.mu.Unlock()
+		time.Sleep(d)
+		s.mu.Lock()
+	case "reach":
+		s.events = append(s.events, &ledger.Block{Slot: number(words[1])})
+	case "held":
+		state := stateAfter(s.events)
+		for i, key := range keys(words[1:]) {
+			a := cmp.Or(state[key], new(ledger.Account))
+			owner := "not known"
+			if a.Unknown() == 0 {
+				owner = a.Owner.String()
+			}
+			s.tell("%s: %d lamports, owner %s, as of %d, by a block %t", words[i+1], a.Lamports, owner, a.Provenance.Slot(), a.Provenance.ByBlock())
+		}
+	case "quiet":
+		s.quiet = true
+	case "state":
+		g := s.source.Upstream()
+		s.tell("%d blocks up to %d, node at %d, lag %d, %d gaps, %d repaired, connected %t",
+			g.Blocks, g.SealedSlot, g.UpstreamSlot, g.LagSlots, g.Gaps, g.GapsRepaired, g.Connected)
+		if g.Gap.Open() {
+			s.tell("missing after %d up to %d, stuck %t", g.Gap.After, g.Gap.UpTo, g.Gap.Stuck)
+		}
+	case "errors":
+		for kind, count := range s.source.Upstream().Errors {
+			if count > 0 {
+				s.tell("%d %v", count, upstream.Kind(kind))
+			}
+		}
+	case "trouble":
+		s.tell("%s", cmp.Or(s.source.Trouble(), "none"))
+	case "log":
+		for line := range strings.Lines(s.log.String()) {
+			s.tell("%s", strings.TrimSpace(line))
+		}
+		s.log.Reset()
+	case "calls":
+		n.locked(func() {
+			calls, least, most := n.calls[words[1]], int(number(words[2])), int(number(words[3]))
+			if words[1] == "all" {
+				calls = n.totalLocked()
+			}
+			if calls < least || calls > most {
+				s.Errorf("%s: %d calls", line, calls)
+			}
+		})
+	default:
+		s.Fatalf("%s means nothing", line)
+	}
+}
+
+// faultOf returns what a line has the node do.
+func (s *scene) faultOf(line string) answer {
+	where, text, _ := strings.Cut(line, ": ")
+	a := answerOf(text)
+	if first, ok := strings.CutPrefix(where, "first "); ok {
+		var n string
+		n, where, _ = strings.Cut(first, " ")
+		a = times(int(number(n)), a)
+	}
+	method, what, some := strings.Cut(where, " ")
+	return func(c *fakeCall) bool {
+		switch {
+		case method != "all" && method != c.Method:
+			return false
+		case some && method == "getSlot":
+			return c.Options.Commitment == what && a(c)
+		case some:
+			return c.slot(0) == number(what) && a(c)
+		}
+		return a(c)
+	}
+}
+
+func answerOf(text string) answer {
+	kind, rest, _ := strings.Cut(text, " ")
+	words := strings.Fields(rest)
+	switch kind {
+	case "status":
+		return says(int(number(words[0])), "", words[1:]...)
+	case "text":
+		return says(200, rest)
+	case "result":
+		return gives(rest)
+	case "hang":
+		return hangsUp
+	case "block":
+		b, parent := resumePoint(words[0]), resumePoint(words[2])
+		return gives((&fakeBlock{slot: b.Slot, parent: parent.Slot, hash: b.Blockhash, previous: parent.Blockhash}).json())
+	}
+	code, _ := strconv.Atoi(kind)
+	return fails(code)
+}
+
+// run has the source follow or fill, until the scene ends.
+func (s *scene) run(words []string) {
+	var from *ledger.ResumePoint
+	if words[1] != "" {
+		from = resumePoint(words[1])
+		s.chain = map[ledger.Hash]bool{from.Blockhash: true}
+	}
+	ctx, cancel := context.WithCancel(s.Context())
+	done := make(chan struct{})
+	s.Cleanup(func() {
+		cancel()
+		<-done
+	})
+	go func() {
+		defer close(done)
+		if words[0] == "follow" {
+			ledgertest.ErrorIs(s, s.source.Run(ctx, from, s.emit), context.Canceled, "the end")
+			return
+		}
+		err := s.source.Fill(ctx, from.Slot, from.Blockhash, number(words[2]), s.emit)
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		kind := "by itself"
+		if failure, ok := errors.AsType[upstream.Failure](err); ok {
+			kind = failure.Kind().String()
+		}
+		s.tell("%v: ends: %s: %v", time.Since(s.begun), kind, err)
+	}()
+}
+
+// Write notes what is logged.
+func (s *scene) Write(text []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.log.Write(text)
+}
+
+// emit notes an event. Neighbours that come at the same time share a line.
+func (s *scene) emit(ctx context.Context, e ledger.Event) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.events = append(s.events, e)
+	text := ""
+	switch e := e.(type) {
+	case *ledger.Block:
+		text = fmt.Sprintf("block %d", e.Slot)
+		if s.chain == nil {
+			s.chain = map[ledger.Hash]bool{e.PreviousBlockhash.Value: true}
+		}
+		if !s.chain[e.PreviousBlockhash.Value] {
+			s.Errorf("block %d does not build on what came before", e.Slot)
+		}
+		s.chain[e.Blockhash] = true
+		if e.TransactionCount > 0 {
+			text += fmt.Sprintf(" with %d transactions and %d writes", e.TransactionCount, len(e.Accounts))
+		}
+	case *ledger.SlotStatus:
+		text = fmt.Sprintf("final %d", e.Slot)
+		s.node.locked(func() {
+			ledgertest.Equal(s, e.Blockhash, ledger.Some(s.node.blocks[e.Slot].hash), "the hash of final block %d", e.Slot)
+		})
+	case *ledger.BaseState:
+		var known []int
+		for _, a := range e.Accounts {
+			known = append(known, int(a.Pubkey[0]))
+		}
+		slices.Sort(known)
+		text = fmt.Sprintf("accounts %v as of %d", known, e.Slot)
+	}
+	if s.quiet {
+		return ctx.Err()
+	}
+	at := fmt.Sprintf("%v: ", time.Since(s.begun))
+	if i := len(s.told) - 1; i >= 0 && strings.HasPrefix(s.told[i], at) {
+		s.told[i] += ", " + text
+	} else {
+		s.tell("%s%s", at, text)
+	}
+	return ctx.Err()
+}
+
+// number reads a slot or a count, which may be followed by a colon.
+func number(word string) ledger.Slot {
+	n, err := strconv.ParseUint(strings.TrimSuffix(word, ":"), 10, 64)
+	if err != nil {
+		panic(err)
+	}
+	return ledger.Slot(n)
+}
+
+// ranges reads slots, as in 11 13-15.
+func ranges(words []string) (list []ledger.Slot) {
+	for _, word := range words {
+		if first, last, ok := strings.Cut(word, "-"); ok {
+			list = append(list, slots(number(first), number(last))...)
+		} else if word != "" {
+			list = append(list, number(word))
+		}
+	}
+	return list
+}
+
+// keys returns the accounts of some numbers.
+func keys(words []string) (list []ledger.Pubkey) {
+	for _, i := range ranges(words) {
+		list = append(list, keyOf(int(i)))
+	}
+	return list
+}
+
+// resumePoint reads a block: its slot, and its hash where that is not made of the slot.
+func resumePoint(word string) *ledger.ResumePoint {
+	slot, hash, _ := strings.Cut(word, "/")
+	return &ledger.ResumePoint{Slot: number(slot), Blockhash: hashOf(cmp.Or(hash, slot))}
+}
