@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"strings"
 	"testing"
 	"time"
 
@@ -38,75 +37,6 @@ func sized(b *ledger.Block, bytes int) *ledger.Block {
 }
 
 var manyMints = make([]ledger.MintWrite, 33<<20/224)
-
-// F24, F29: TestContradictionsStopIngest shows sources that contradict themselves: one that follows a
-// node is frozen, a finite one ends the node, a refused rollback freezes both.
-func TestContradictionsStopIngest(t *testing.T) {
-	root := rootBlock(100, lamports(key(1), 100))
-	blocks := chainOf(root, 40)
-	deep := func(n int) []ledger.Event { return events(append([]*ledger.Block{root}, blocks[:n]...)...) }
-	finalized := append(deep(5), status(blocks[4], ledger.StatusFinalized))
-	skipping := child(blocks[4], 110, 3)
-	twin := func(of *ledger.Block, claims ledger.Commitment) *ledger.Block {
-		b := child(&ledger.Block{Slot: of.ParentSlot, Blockhash: of.PreviousBlockhash.Value}, of.Slot, 7)
-		b.Status = claims
-		return b
-	}
-	const goesOn, stops, refuses, another = "goes on", "stops", "refuses", "another block at slot "
-	bare := func(slot, parent ledger.Slot, claims ledger.Commitment) *ledger.Block {
-		return &ledger.Block{Slot: slot, ParentSlot: parent, Blockhash: hash(1), Status: claims}
-	}
-	for name, tt := range map[string]struct {
-		before []ledger.Event
-		event  ledger.Event
-		want   string
-		says   string
-	}{
-		"its own parent":              {deep(0), bare(105, 105, 0), stops, "names slot 105 as its parent"},
-		"a parent above the block":    {deep(0), bare(105, 106, 0), stops, "names slot 106 as its parent"},
-		"on a final one's ancestor":   {finalized, child(blocks[2], 120, 5), stops, "below the finalized slot 105"},
-		"beside a final one":          {finalized, twin(blocks[2], ledger.Processed), goesOn, ""},
-		"beside, claims confirmed":    {finalized, twin(blocks[2], ledger.Confirmed), stops, another + "103 confirmed"},
-		"beside, claims finalized":    {finalized, twin(blocks[4], ledger.Finalized), stops, another + "105 finalized"},
-		"beside, is called confirmed": {finalized, status(twin(blocks[2], 0), ledger.StatusConfirmed), stops, another + "103 confirmed"},
-		"beside, is called dead":      {finalized, status(twin(blocks[2], 0), ledger.StatusDead), goesOn, ""},
-		"a final one is dead":         {finalized, status(blocks[3], ledger.StatusDead), refuses, "calls slot 104 dead"},
-		"in a slot that is skipped for good": {
-			append(deep(5), skipping, status(skipping, ledger.StatusFinalized)),
-			bare(107, 105, ledger.Confirmed), stops, another + "107",
-		},
-		"a block below the root":    {deep(1), child(&ledger.Block{Slot: 90, Blockhash: hash(2)}, 95, 0), goesOn, ""},
-		"a status below the root":   {deep(1), &ledger.SlotStatus{Slot: 95, Status: ledger.StatusFinalized}, goesOn, ""},
-		"33 blocks would be undone": {deep(33), child(root, 200, 5), refuses, "undo 33 blocks, more than 32"},
-		"33 blocks are dead":        {deep(33), status(blocks[0], ledger.StatusDead), refuses, "undo 33 blocks, more than 32"},
-	} {
-		for _, info := range []ledger.SourceInfo{live(), {Name: "test"}} {
-			t.Run(name+", "+map[bool]string{true: "live", false: "finite"}[info.Live], func(t *testing.T) {
-				bubble.Test(t, func(t *testing.T) {
-					n := startNode(t, info, Config{Shards: 2})
-					n.send(tt.before...)
-					head := n.Head()
-					n.try(tt.event)
-					if tt.want == stops && !info.Live {
-						if !n.hasEnded() || n.err == nil || !strings.Contains(n.err.Error(), tt.says) {
-							t.Fatalf("Run: ended %v, %v, want an error with %q", n.hasEnded(), n.err, tt.says)
-						}
-						return
-					}
-					if why := n.Status().Unhealthy; (why == "") != (tt.want == goesOn) || !strings.Contains(why, tt.says) {
-						t.Errorf("health says %q, want %q", why, tt.says)
-					}
-					if tt.want != goesOn && n.Head() != head {
-						t.Errorf("the head moved from slot %d to %d", head.Tip(0).Slot, n.Head().Tip(0).Slot)
-					}
-					if _, _, err := n.Account(ledger.Query{}, key(1)); err != nil {
-						t.Errorf("reads do not go on: %v", err)
-					}
-				})
-			})
-		}
-	}
-}
 
 // TestRefusalAppliesNothing checks that what came in one burst before a contradiction is good.
 func TestRefusalAppliesNothing(t *testing.T) {
@@ -211,27 +141,6 @@ func TestStatusesSeenAreDurable(t *testing.T) {
 			ledgertest.Equal(t, n.Head().Tip(ledger.Finalized).Slot, 1, "the final slot after %+v", said)
 		})
 	}
-}
-
-// TestLastSlot follows blocks up to the last slot there is, and refuses what is beyond.
-func TestLastSlot(t *testing.T) {
-	root := rootBlock(ledger.MaxSlot-1, lamports(key(1), 1))
-	last := child(root, ledger.MaxSlot, 1, lamports(key(1), 0))
-	bubble.Each(t, map[string]ledger.Event{
-		"a block":    child(last, ledger.MaxSlot+1, 2),
-		"base state": &ledger.BaseState{Slot: ledger.MaxSlot + 1, Accounts: []ledger.AccountWrite{lamports(key(2), 1)}},
-	}, func(t *testing.T, beyond ledger.Event) {
-		n := startNode(t, finite(), Config{Shards: 2})
-		n.send(root, last)
-		_, _, err := n.Account(ledger.Query{}, key(1))
-		why, _ := absence(err)
-		ledgertest.Equal(t, why, ledger.NotFoundError{Absence: ledger.AccountClosed, Slot: ledger.MaxSlot}, "closed in the last slot: %v", err)
-		if _, _, err := n.Block(ledger.Query{}, ledger.MaxSlot+1); err == nil || !strings.HasPrefix(err.Error(), "slot not yet produced") {
-			t.Errorf("the block beyond the last slot: %v", err)
-		}
-		n.try(beyond)
-		ledgertest.ErrorSays(t, n.stop(), "the last slot is 9223372036854775807", "Run")
-	})
 }
 
 // F23: TestForkOfAnyDepthIsRolledBackExactly undoes 1 to 32 blocks: the node stands where the model does, and counts the rollback.
