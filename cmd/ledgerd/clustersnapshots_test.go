@@ -2,7 +2,6 @@ package main
 
 import (
 	"crypto/tls"
-	"encoding/pem"
 	"net"
 	"os"
 	"path/filepath"
@@ -65,7 +64,7 @@ func TestNodesFetchSnapshotsWithTheirCertificates(t *testing.T) {
 	servers, dir := natstest.Start(t, 1), t.TempDir()
 	trusted, others := newAuthority(t), newAuthority(t)
 	ca := filepath.Join(dir, "ca.pem")
-	must(t, os.WriteFile(ca, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: trusted.cert.Raw}), 0o600))
+	must(t, os.WriteFile(ca, trusted.pem(), 0o600))
 	start := func(name, role, source string, by *authority) *victim {
 		cert, key := filepath.Join(dir, name+".pem"), filepath.Join(dir, name+"-key.pem")
 		by.sign(name, &cert, &key)

@@ -1,21 +1,23 @@
 package main
 
 import (
+	"crypto/tls"
 	"encoding/binary"
 	"errors"
 	"flag"
 	"fmt"
 	"hash/crc32"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
-	"syscall"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
+	"golang.org/x/sys/unix"
 
 	"ledgerd/engine/cluster/natstest"
 	"ledgerd/engine/importer/agave/agavetest"
@@ -23,7 +25,7 @@ import (
 
 var update = flag.Bool("update", false, "rewrite what the scripts compare with")
 
-// F4, F5, F6, F49, F51, F52: the scripts in testdata/script run ledgerd as a person does; the first line of each names its rows.
+// F4, F5, F6, F35, F48, F49, F51, F52, G2: the scripts in testdata/script run ledgerd as a person does; the first line of each names its rows.
 func TestScripts(t *testing.T) {
 	if testing.Short() {
 		t.Skip("each command is a process of its own: what can race in it is tested under the race detector where it is written")
@@ -32,21 +34,23 @@ func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir: "testdata/script", UpdateScripts: *update, RequireExplicitExec: true, RequireUniqueNames: true,
 		Setup: func(e *testscript.Env) error {
-			e.Values[page{}] = &page{t: e.T().(testing.TB)}
+			e.Values["page"] = &page{t: e.T().(testing.TB), authorities: map[string]*authority{}}
 			return nil
 		},
 		Cmds: map[string]func(ts *testscript.TestScript, not bool, args []string){
 			"fails":         scriptCommand("CODE PATTERN ARGUMENT...", 2, (*page).fails),
 			"refused":       scriptCommand("CODE PATTERN ARGUMENT...", 2, (*page).refused),
 			"serve":         scriptCommand("FLAG...", 1, (*page).serve),
-			"stopserve":     scriptCommand("[KILL|INT]", 0, (*page).stop),
-			"reload":        scriptCommand("PATTERN", 1, (*page).reload),
+			"stopserve":     scriptCommand("[SIGNAL [CODE]]", 0, (*page).stop),
+			"signal":        scriptCommand("SIGNAL PATTERN", 2, (*page).signal),
+			"await":         scriptCommand("PATTERN", 1, (*page).await),
 			"capture":       scriptCommand("NAME PATTERN", 2, (*page).capture),
 			"get":           scriptCommand("STATUS PATH [FIELD]...", 2, (*page).get),
 			"knownlog":      scriptCommand("[-segment BYTES] [-commits N] [-misnumbered] DIR", 1, (*page).knownLog),
 			"knownsnapshot": scriptCommand("DIR SLOT VERSION ACCOUNTS", 4, (*page).knownSnapshot),
 			"knownarchive":  scriptCommand("DIR CAPITALIZATION", 2, (*page).knownArchive),
 			"nats":          scriptCommand("", 0, (*page).nats),
+			"certificate":   scriptCommand("NAME AUTHORITY", 2, (*page).certificate),
 			"flip":          scriptCommand("FILE OFFSET", 2, (*page).flip),
 			"newer":         scriptCommand("FILE HEADERBYTES", 2, (*page).newer),
 			"tree":          scriptCommand("DIR", 1, (*page).tree),
@@ -59,6 +63,9 @@ type page struct {
 	*testscript.TestScript
 	t    testing.TB
 	node *victim
+
+	authorities map[string]*authority
+	shows       []tls.Certificate // where operators need one
 }
 
 // scriptCommand returns a command for scripts; usage is what follows its name, of which least words must be there.
@@ -67,7 +74,7 @@ func scriptCommand(usage string, least int, do func(p *page, args []string)) fun
 		if not || len(args) < least {
 			ts.Fatalf("usage: %s", usage)
 		}
-		p := ts.Value(page{}).(*page)
+		p := ts.Value("page").(*page)
 		p.TestScript = ts
 		do(p, args)
 	}
@@ -98,44 +105,51 @@ func (p *page) refused(args []string) {
 	}
 }
 
-// serve starts a node and waits until it is ready, and has read all of a file or all slots of the simulator. $OPS and
+// serve starts a node on free ports and waits until it is ready, and has read all of a file or all slots of the simulator. $OPS and
 // $ADDRESS are where it listens, $STATE is the hash of its state then. Standard output is what it printed.
 //
 // The node is a process: one in this process would share the lock of its directory with every process that another
 // script is starting at the moment.
 func (p *page) serve(args []string) {
-	v := launchUnder(p.t, []string{"/usr/bin/env", "-C", p.MkAbs(".")}, args...).ready()
+	binary, err := os.Executable()
+	p.Check(err)
+	words := []string{"/usr/bin/env", "-C", p.MkAbs("."), binary, "serve", "--listen", "127.0.0.1:0", "--ops-listen", "127.0.0.1:0"}
+	v := launchWords(p.t, append(words, args...)...)
+	v.client.Transport.(*http.Transport).TLSClientConfig = &tls.Config{InsecureSkipVerify: true, Certificates: p.shows}
+	v.ready()
 	if regexp.MustCompile(`file:|slots=`).MatchString(strings.Join(args, " ")) {
 		p.Setenv("STATE", v.errs.await(p.t, `msg="end of input".* state_hash=(\S+)`)[1])
 	}
 	p.Setenv("OPS", v.ops)
-	p.Setenv("ADDRESS", strings.TrimSuffix(strings.TrimPrefix(v.base, "http://"), "/api"))
+	p.Setenv("ADDRESS", hostOf(v.base))
 	p.node = v
 	fmt.Fprint(p.Stdout(), v.out)
 }
 
-// stop ends the node by a signal, TERM unless another one is named. Only after KILL its exit code is not 0. Standard error
-// is what the node said.
+// stop ends the node by a signal, TERM unless another one is named. Its exit code must be 0 or the one that is named, -1 where the signal ends
+// the process as it ends any. Standard error is what the node said.
 func (p *page) stop(args []string) {
-	signal, want := syscall.SIGTERM, exitOK
-	switch strings.Join(args, " ") {
-	case "KILL":
-		signal, want = syscall.SIGKILL, -1
-	case "INT":
-		signal = syscall.SIGINT
+	signal, want := "TERM", exitOK
+	if len(args) > 0 {
+		signal = args[0]
 	}
-	p.node.Signal(signal)
+	if len(args) > 1 {
+		want = p.number(args[1])
+	}
+	p.node.Signal(unix.SignalNum("SIG" + signal))
 	if code := p.node.gone(patience); code != want {
 		p.Fatalf("exit code %d, want %d:\n%s", code, want, p.node.errs)
 	}
 	fmt.Fprint(p.Stderr(), p.node.errs)
 }
 
-// reload sends the node a SIGHUP and waits until it has said, in all, what matches a pattern.
-func (p *page) reload(args []string) {
-	p.node.Signal(syscall.SIGHUP)
-	p.node.errs.await(p.t, args[0])
+// signal sends the node a signal and waits until it has said, in all, what matches a pattern.
+func (p *page) signal(args []string) {
+	p.node.Signal(unix.SignalNum("SIG" + args[0]))
+	p.await(args[1:])
 }
+
+func (p *page) await(args []string) { p.node.errs.await(p.t, args[0]) }
 
 // capture sets a variable to what the group of a pattern matches in standard output.
 func (p *page) capture(args []string) {
@@ -201,6 +215,20 @@ func (p *page) knownArchive(args []string) {
 
 // nats starts a nats-server; $NATS is its address.
 func (p *page) nats([]string) { p.Setenv("NATS", natstest.Start(p.t, 1).URL(0)) }
+
+// certificate writes NAME.pem and NAME-key.pem, signed by an authority, whose own certificate is in AUTHORITY.pem. Nodes that are started from
+// then on are asked by whoever has it.
+func (p *page) certificate(args []string) {
+	name, by := args[0], args[1]
+	a := p.authorities[by]
+	if a == nil {
+		a = newAuthority(p.t)
+		p.authorities[by] = a
+		p.Check(os.WriteFile(p.MkAbs(by+".pem"), a.pem(), 0o600))
+	}
+	certFile, keyFile := p.MkAbs(name+".pem"), p.MkAbs(name+"-key.pem")
+	p.shows = append(p.shows, a.sign(name, &certFile, &keyFile))
+}
 
 // flip changes a bit of a byte of a file; one that is counted from the end has a negative offset.
 func (p *page) flip(args []string) {
