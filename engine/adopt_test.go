@@ -17,7 +17,7 @@ import (
 	"ledgerd/engine/codec"
 	"ledgerd/engine/datadir"
 	"ledgerd/engine/ledger"
-	"ledgerd/engine/ledger/bubble"
+	"ledgerd/engine/ledger/bubbletest"
 	"ledgerd/engine/ledger/ledgertest"
 	"ledgerd/shard"
 	"ledgerd/snapshot"
@@ -149,7 +149,7 @@ func setAside(disk vfs.FS) error {
 // newer snapshot. The next who opens the directory finds all of what it held where it was, or all of it aside. Before the replica has begun
 // anew nobody takes what is there for a ledger, and it goes on with the same snapshot or another.
 func TestBeginningAnewAtAnyMoment(t *testing.T) {
-	bubble.Test(t, func(t *testing.T) {
+	bubbletest.Test(t, func(t *testing.T) {
 		l, w, all := offering(t)
 		begun := vfstest.NewMemory()
 		must(t, all[0].begin(t.Context(), begun))
@@ -236,7 +236,7 @@ func refusesUnfinished(t *testing.T, disk *vfstest.Memory) (held bool) {
 
 // F53, F54: a snapshot with another's record, state hash or seq is refused, and so is a second one.
 func TestAdoptRefusesWhatDoesNotFit(t *testing.T) {
-	bubble.Test(t, func(t *testing.T) {
+	bubbletest.Test(t, func(t *testing.T) {
 		_, w, all := offering(t)
 		w.mustStop()
 		o, other := all[1], all[2]
@@ -270,7 +270,7 @@ func TestAdoptRefusesWhatDoesNotFit(t *testing.T) {
 // F54: TestSnapshotOfAnotherStateFencesOff has a node hold an account of which no record tells that it is wrong: with the next
 // snapshot it fences itself off. The snapshot is gone, and nobody is offered it.
 func TestSnapshotOfAnotherStateFencesOff(t *testing.T) {
-	bubble.Test(t, func(t *testing.T) {
+	bubbletest.Test(t, func(t *testing.T) {
 		disk := vfstest.NewMemory()
 		n, block := diskNode(t, disk, Config{SnapshotInterval: time.Minute, OnSnapshot: func(context.Context, snapshot.Written) {
 			t.Error("the snapshot was offered")

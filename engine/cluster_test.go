@@ -10,7 +10,7 @@ import (
 
 	"ledgerd/engine/datadir"
 	"ledgerd/engine/ledger"
-	"ledgerd/engine/ledger/bubble"
+	"ledgerd/engine/ledger/bubbletest"
 	"ledgerd/engine/ledger/ledgertest"
 	"ledgerd/engine/published"
 	"ledgerd/engine/sequencer"
@@ -252,7 +252,7 @@ func (g *group) settle(want *ledger.Head) {
 // F53: TestALedgerOfItsOwnBeginsASharedLog has a node that was alone, or that imported its ledger, write a shared log that begins after
 // that. Another node cannot follow it from nothing; with the founder's snapshot it comes to the same state.
 func TestALedgerOfItsOwnBeginsASharedLog(t *testing.T) {
-	bubble.Each(t, map[string]func(t *testing.T) (*vfstest.Memory, *ledger.Block){
+	bubbletest.Each(t, map[string]func(t *testing.T) (*vfstest.Memory, *ledger.Block){
 		"alone": func(t *testing.T) (*vfstest.Memory, *ledger.Block) {
 			disk := vfstest.NewMemory()
 			n, root := diskNode(t, disk, Config{})
@@ -290,7 +290,7 @@ func TestALedgerOfItsOwnBeginsASharedLog(t *testing.T) {
 func TestClusterShowsOneLedger(t *testing.T) {
 	for round := range sample(20, 1, 1) {
 		seed := seeded(t, uint64(round+1)).Uint64()
-		bubble.Test(t, func(t *testing.T) {
+		bubbletest.Test(t, func(t *testing.T) {
 			g := newGroup(t, seed)
 			want := straight(t, g.ledger)
 			g.elect()

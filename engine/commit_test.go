@@ -8,7 +8,7 @@ import (
 
 	"ledgerd/engine/ingest"
 	"ledgerd/engine/ledger"
-	"ledgerd/engine/ledger/bubble"
+	"ledgerd/engine/ledger/bubbletest"
 	"ledgerd/engine/ledger/ledgertest"
 	"ledgerd/snapshot/vfs/vfstest"
 )
@@ -30,7 +30,7 @@ func gated(t *testing.T) (n *subject, turn func()) {
 // holds, and lets one commit after the other end. What they hold is applied before, unseen by any query, health check or
 // publication, and appears batch by batch. Each publication tells when the first event of its batch came.
 func TestNextBatchIsAppliedDuringACommit(t *testing.T) {
-	bubble.Test(t, func(t *testing.T) {
+	bubbletest.Test(t, func(t *testing.T) {
 		n, turn := gated(t)
 		root := rootBlock(100, lamports(key(1), 100))
 		n.send(root)
@@ -63,7 +63,7 @@ func TestNextBatchIsAppliedDuringACommit(t *testing.T) {
 
 // TestBatchIsFullOfLargeBlocks holds a commit back and shows three blocks of 40 MiB of data each, of which one fills a batch.
 func TestBatchIsFullOfLargeBlocks(t *testing.T) {
-	bubble.Test(t, func(t *testing.T) {
+	bubbletest.Test(t, func(t *testing.T) {
 		n, turn := gated(t)
 		root := rootBlock(100)
 		n.send(root)

@@ -21,7 +21,7 @@ import (
 
 	"ledgerd/engine/datadir"
 	"ledgerd/engine/ledger"
-	"ledgerd/engine/ledger/bubble"
+	"ledgerd/engine/ledger/bubbletest"
 	"ledgerd/engine/ledger/ledgertest"
 	"ledgerd/engine/sequencer"
 	"ledgerd/snapshot/vfs/vfstest"
@@ -116,7 +116,7 @@ func forgeAccount(t *testing.T, disk *vfstest.Memory, name string, key ledger.Pu
 // from the snapshot before, or without the blocks of the history file that is lost, the log is as it was, and the node goes on. Where nothing
 // leads to the newest block it says so and starts nothing.
 func TestDamagedSnapshotIsPassedOver(t *testing.T) {
-	bubble.Test(t, func(t *testing.T) {
+	bubbletest.Test(t, func(t *testing.T) {
 		disk, want := withSnapshots(t)
 		states, history, segments := filesOf(disk, ".state"), filesOf(disk, ".blocks"), filesOf(disk, ".wal")
 		sealed, last := segments[:len(segments)-1], segments[len(segments)-1] // the last may be replaced where nothing is in it
@@ -183,7 +183,7 @@ func TestDamagedSnapshotIsPassedOver(t *testing.T) {
 // are answered as before, those of the damaged ones are said to be not indexed, nothing is deleted, health, figures and log tell, and
 // all of that is so after further snapshots and starts, until the retention has passed the files.
 func TestDamagedHistoryFileCostsItsOwnBlocks(t *testing.T) {
-	bubble.Test(t, func(t *testing.T) {
+	bubbletest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer // of the newest start
 		start := func(disk *vfstest.Memory) *subject {
 			log.Reset()
@@ -283,7 +283,7 @@ func TestDamagedHistoryFileCostsItsOwnBlocks(t *testing.T) {
 // they should be. The node does not wait for the sum of all accounts before it answers, and fences itself off once it has that. If
 // the replay comes upon the account, the start is refused. An export waits for the sum, and goes on from the snapshot before.
 func TestSnapshotOfAnotherStateIsFoundOut(t *testing.T) {
-	bubble.Test(t, func(t *testing.T) {
+	bubbletest.Test(t, func(t *testing.T) {
 		disk := vfstest.NewMemory()
 		n := startNode(t, live(), onDisk(t, disk, Config{Shards: 2}))
 		root := rootBlock(100, lamports(key(1), 100), lamports(key(2), 100))
@@ -339,7 +339,7 @@ func TestOnlySnapshotDamagedReplaysAll(t *testing.T) {
 // TestRecoveryTellsHowFarItIs holds up the reading of a snapshot: health says what is being done,
 // questions are refused, and figures can be had.
 func TestRecoveryTellsHowFarItIs(t *testing.T) {
-	bubble.Test(t, func(t *testing.T) {
+	bubbletest.Test(t, func(t *testing.T) {
 		memory, want := withSnapshots(t)
 		disk := vfstest.NewFaulty(memory, vfstest.Plan{})
 		c := onDisk(t, disk, Config{Shards: 2})
@@ -362,7 +362,7 @@ func TestRecoveryTellsHowFarItIs(t *testing.T) {
 // F5: TestLedgerThatIsGoneIsNoFreshStart takes away the log and the snapshots of a node, or puts those of
 // another ledger in their place: the start is refused, whatever kind the source is.
 func TestLedgerThatIsGoneIsNoFreshStart(t *testing.T) {
-	bubble.Test(t, func(t *testing.T) {
+	bubbletest.Test(t, func(t *testing.T) {
 		logDir := datadir.LogDir("data")
 		left := func(root *ledger.Block) *vfstest.Memory {
 			disk := vfstest.NewMemory()

@@ -9,7 +9,7 @@ import (
 
 	"ledgerd/engine/ingest"
 	"ledgerd/engine/ledger"
-	"ledgerd/engine/ledger/bubble"
+	"ledgerd/engine/ledger/bubbletest"
 	"ledgerd/engine/ledger/ledgertest"
 	"ledgerd/snapshot/vfs/vfstest"
 	"ledgerd/snapshot/wal"
@@ -30,7 +30,7 @@ func TestFullDiskPausesIngest(t *testing.T) {
 		harm  func(*vfstest.Memory, *vfstest.Faulty)
 		words string
 	}
-	bubble.Each(t, map[string]row{
+	bubbletest.Each(t, map[string]row{
 		"no page is free": {30, func(memory *vfstest.Memory, _ *vfstest.Faulty) { memory.SetCapacity(memory.UsedBytes()) }, "the disk is full"},
 		"no file can be opened": {
 			1, outOfFiles(opening), "no further file can be opened: ingest pauses until that has passed, reads go on",
@@ -63,7 +63,7 @@ func TestFullDiskPausesIngest(t *testing.T) {
 // F13: TestWriterWithAFullDiskResigns fills the disk of the node that writes a shared log, with its newest block in the shared log or
 // not. It lets another node write, goes on to answer, and ends once there is space: started again it follows.
 func TestWriterWithAFullDiskResigns(t *testing.T) {
-	bubble.Each(t, map[string]uint64{"the block is shared": 1, "the block is not shared": 1 << 20}, func(t *testing.T, free uint64) {
+	bubbletest.Each(t, map[string]uint64{"the block is shared": 1, "the block is not shared": 1 << 20}, func(t *testing.T, free uint64) {
 		l, memory := newSharedLedger(), vfstest.NewMemory()
 		c := Config{Shards: 1, MinFreeBytes: free, SegmentBytes: 4 << 10, MaxLag: 5 * time.Second}
 		first := writer(t, l, onDisk(t, memory, c))
@@ -177,7 +177,7 @@ func TestFailedSyncIsTheEndOfTheLog(t *testing.T) {
 	fork := child(root, 110, 1, lamports(key(1), 110))
 	for policy, between := range map[wal.Policy]bool{{}: false, {Mode: wal.Interval, Interval: time.Second}: true} {
 		for seen, fault := range []error{syscall.EIO, syscall.EIO, syscall.ENOSPC} {
-			bubble.Test(t, func(t *testing.T) {
+			bubbletest.Test(t, func(t *testing.T) {
 				memory, disk := faultyDisk()
 				info := []ledger.SourceInfo{live(), finite()}[seen%2]
 				n := startNode(t, info, onDisk(t, disk, Config{Shards: 2, Sync: policy}))

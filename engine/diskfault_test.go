@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"ledgerd/engine/ledger"
-	"ledgerd/engine/ledger/bubble"
+	"ledgerd/engine/ledger/bubbletest"
 	"ledgerd/engine/sequencer"
 	"ledgerd/snapshot/vfs"
 	"ledgerd/snapshot/vfs/vfstest"
@@ -142,7 +142,7 @@ func faults() []fault {
 // It tries a sample of the calls, another one each time.
 func failEveryCall(t *testing.T, run func(t *testing.T, s *rerun, disk vfs.FS) (*subject, error)) {
 	total := 0
-	bubble.Test(t, func(t *testing.T) {
+	bubbletest.Test(t, func(t *testing.T) {
 		_, disk := faultyDisk()
 		s, m := scripted()
 		n, err := run(t, s, disk)
@@ -159,7 +159,7 @@ func failEveryCall(t *testing.T, run func(t *testing.T, s *rerun, disk vfs.FS) (
 			t.Parallel()
 			s, m := scripted() // a model remembers what it was asked
 			for call, hit := 1+(i+first)%stride, true; hit; call += stride {
-				bubble.Test(t, func(t *testing.T) {
+				bubbletest.Test(t, func(t *testing.T) {
 					var err error
 					hit, err = failCall(t, m, f, call, func(disk vfs.FS) (*subject, error) { return run(t, s, disk) })
 					if err != nil {
@@ -267,7 +267,7 @@ func writesScript(t *testing.T, l *sharedLedger) (clusterNode, *model) {
 // F1, F9, F10, F13, F16, F17: TestEveryDiskCallOfAFollowerMayFail is of a replica: whatever a failure leaves, a start goes on with the shared log.
 func TestEveryDiskCallOfAFollowerMayFail(t *testing.T) {
 	var commits [][]string
-	bubble.Test(t, func(t *testing.T) {
+	bubbletest.Test(t, func(t *testing.T) {
 		l := newSharedLedger()
 		w, _ := writesScript(t, l)
 		w.mustStop()

@@ -10,7 +10,7 @@ import (
 
 	"ledgerd/engine/datadir"
 	"ledgerd/engine/ledger"
-	"ledgerd/engine/ledger/bubble"
+	"ledgerd/engine/ledger/bubbletest"
 	"ledgerd/snapshot/vfs"
 	"ledgerd/snapshot/vfs/vfstest"
 )
@@ -54,7 +54,7 @@ func diskNode(t *testing.T, disk vfs.FS, c Config) (*subject, *ledger.Block) {
 // diskTest runs a test of a node over a live source, at its root, on a disk.
 func diskTest(t *testing.T, c Config, f func(t *testing.T, disk *vfstest.Memory, n *subject, root *ledger.Block)) {
 	t.Helper()
-	bubble.Test(t, func(t *testing.T) {
+	bubbletest.Test(t, func(t *testing.T) {
 		memory, disk := faultyDisk()
 		n, root := diskNode(t, disk, c)
 		n.disk = disk

@@ -10,7 +10,7 @@ import (
 	"testing/synctest"
 
 	"ledgerd/engine/ledger"
-	"ledgerd/engine/ledger/bubble"
+	"ledgerd/engine/ledger/bubbletest"
 	"ledgerd/engine/ledger/ledgertest"
 	"ledgerd/engine/sequencer"
 	"ledgerd/snapshot/vfs"
@@ -113,7 +113,7 @@ func TestExportShowsBaseStateAtItsLevels(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			bubble.Test(t, func(t *testing.T) {
+			bubbletest.Test(t, func(t *testing.T) {
 				s := stream{info: live(), retention: sequencer.Retention{Slots: 100, Bytes: 1 << 30}}
 				disk, m := vfstest.NewMemory(), s.model()
 				n := startNode(t, s.info, bound(t, onDisk(t, disk, Config{Shards: 2, Retention: s.retention}), nil, s.dataPrograms()))

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"ledgerd/engine/ledger"
-	"ledgerd/engine/ledger/bubble"
+	"ledgerd/engine/ledger/bubbletest"
 	"ledgerd/engine/ledger/ledgertest"
 )
 
@@ -118,7 +118,7 @@ func (n *subject) ask(q ledger.Query, k ledger.Pubkey) <-chan reply {
 // fillTest runs a test of a node on a root at slot 100 that fetches from another, where key(1) has 5 lamports at slot 100.
 func fillTest(t *testing.T, f func(t *testing.T, u *fakeNode, n *subject)) {
 	t.Helper()
-	bubble.Test(t, func(t *testing.T) {
+	bubbletest.Test(t, func(t *testing.T) {
 		u := newFakeNode(100, lamports(key(1), 5))
 		n := startNode(t, partial(), Config{Shards: 2, Fetcher: u})
 		n.send(rootBlock(100))

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"ledgerd/engine/ledger"
-	"ledgerd/engine/ledger/bubble"
+	"ledgerd/engine/ledger/bubbletest"
 	"ledgerd/snapshot/vfs/vfstest"
 )
 
@@ -193,7 +193,7 @@ func (f *filledRun) step() {
 func TestFilledAnswersAreTrueAtTheirBlock(t *testing.T) {
 	for round := range sample(40, 8, 2) {
 		seed := seeded(t, uint64(round+1)).Uint64()
-		bubble.Test(t, func(t *testing.T) {
+		bubbletest.Test(t, func(t *testing.T) {
 			f := newFilledRun(t, seed, round%2 == 1)
 			f.start()
 			for n := 0; n < 600 && !t.Failed(); n++ {

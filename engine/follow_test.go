@@ -14,7 +14,7 @@ import (
 	"ledgerd/engine/datadir"
 	"ledgerd/engine/ingest"
 	"ledgerd/engine/ledger"
-	"ledgerd/engine/ledger/bubble"
+	"ledgerd/engine/ledger/bubbletest"
 	"ledgerd/engine/ledger/ledgertest"
 	"ledgerd/snapshot/vfs/vfstest"
 )
@@ -93,7 +93,7 @@ func sameEnd(got, want *ledger.Head) error {
 // TestStandbyTakesOver has a writer deposed in the middle of a fork: what it had not committed nobody
 // sees, and the other goes on with all that a writer has to know.
 func TestStandbyTakesOver(t *testing.T) {
-	bubble.Test(t, func(t *testing.T) {
+	bubbletest.Test(t, func(t *testing.T) {
 		l := newSharedLedger()
 		first := writer(t, l, Config{Shards: 2})
 		second := standby(t, l, Config{Shards: 1})
@@ -140,7 +140,7 @@ func TestDifferenceFencesOff(t *testing.T) {
 	root := rootBlock(100, lamports(key(1), 5))
 	b101 := child(root, 101, 0, lamports(key(1), 6))
 	b102 := child(b101, 102, 0, lamports(key(2), 7))
-	bubble.Each(t, map[string]func(*ledger.Record) (more []*ledger.Record){
+	bubbletest.Each(t, map[string]func(*ledger.Record) (more []*ledger.Record){
 		"another state hash": func(r *ledger.Record) []*ledger.Record { r.StateHash[0]++; return nil },
 		"another account":    func(r *ledger.Record) []*ledger.Record { r.Block.Accounts[0].Lamports++; return nil },
 		"a record left out":  func(r *ledger.Record) []*ledger.Record { r.Version++; return nil },
@@ -196,7 +196,7 @@ func TestDifferenceFencesOff(t *testing.T) {
 // TestFollowedCommitIsAllOrNothing has the second record of a commit be the root of another ledger, while one
 // commit is on its way to the disk and another waits for that. Commits that wait share a sync, so nothing of either is shown.
 func TestFollowedCommitIsAllOrNothing(t *testing.T) {
-	bubble.Test(t, func(t *testing.T) {
+	bubbletest.Test(t, func(t *testing.T) {
 		l := newSharedLedger()
 		w := writer(t, l, Config{Shards: 2})
 		for i := range 3 {
@@ -221,7 +221,7 @@ func TestFollowedCommitIsAllOrNothing(t *testing.T) {
 
 // TestOnlyTheWriterFetches asks a node that follows for an account that is not held, and again when it writes.
 func TestOnlyTheWriterFetches(t *testing.T) {
-	bubble.Test(t, func(t *testing.T) {
+	bubbletest.Test(t, func(t *testing.T) {
 		l := newSharedLedger()
 		l.info = partial()
 		u := newFakeNode(100, lamports(key(7), 70))
@@ -243,7 +243,7 @@ func TestOnlyTheWriterFetches(t *testing.T) {
 // F53: TestLogThatIsLostStopsIngest has the log become one that cannot be followed, at the start and later, and one that cannot be
 // written. A node that the log was purged past ends.
 func TestLogThatIsLostStopsIngest(t *testing.T) {
-	bubble.Test(t, func(t *testing.T) {
+	bubbletest.Test(t, func(t *testing.T) {
 		l := newSharedLedger()
 		w := writer(t, l, Config{Shards: 2})
 		disk := vfstest.NewMemory()
@@ -274,7 +274,7 @@ func TestLogThatIsLostStopsIngest(t *testing.T) {
 }
 
 func TestHealthFailsWhileTheNodeLags(t *testing.T) {
-	bubble.Test(t, func(t *testing.T) {
+	bubbletest.Test(t, func(t *testing.T) {
 		l := newSharedLedger()
 		w := writer(t, l, Config{Shards: 2})
 		root := rootBlock(100, lamports(key(1), 100))
@@ -322,7 +322,7 @@ func TestHealthFailsWhileTheNodeLags(t *testing.T) {
 // TestQuestionsWhileJoining asks for lists, accounts and health while the directory is bound to a cluster and what
 // that says of the ledger is learned: nothing but the race detector looks at the answers.
 func TestQuestionsWhileJoining(t *testing.T) {
-	bubble.Test(t, func(t *testing.T) {
+	bubbletest.Test(t, func(t *testing.T) {
 		c := onDisk(t, vfstest.NewMemory(), Config{})
 		release := make(chan struct{})
 		c.Join = func(context.Context, func(done, total uint64)) error {

@@ -4,7 +4,7 @@ import (
 	"testing"
 
 	"ledgerd/engine/ledger"
-	"ledgerd/engine/ledger/bubble"
+	"ledgerd/engine/ledger/bubbletest"
 	"ledgerd/engine/ledger/ledgertest"
 	"ledgerd/engine/sequencer"
 )
@@ -22,7 +22,7 @@ func TestWriterKnowsWhetherTheSourceSpeaksOfFinality(t *testing.T) {
 		spoke bool
 		final int // which block is final at the end
 	}
-	bubble.Each(t, map[string]row{
+	bubbletest.Each(t, map[string]row{
 		"nothing":                    {nil, ledger.Processed, false, 20},
 		"nothing, final by depth":    {events(c[5 : depth+5]...), ledger.Processed, false, 20},
 		"confirmed":                  {[]ledger.Event{status(c[1], ledger.StatusConfirmed)}, ledger.Processed, true, 0},

@@ -6,14 +6,14 @@ import (
 	"time"
 
 	"ledgerd/engine/ledger"
-	"ledgerd/engine/ledger/bubble"
+	"ledgerd/engine/ledger/bubbletest"
 	"ledgerd/engine/ledger/ledgertest"
 	"ledgerd/engine/source/upstream"
 )
 
 // F21, F28: health names why no block comes, until one does.
 func TestHealthTellsWhyALiveSourceStandsStill(t *testing.T) {
-	bubble.Test(t, func(t *testing.T) {
+	bubbletest.Test(t, func(t *testing.T) {
 		n, up := startNode(t, partial(), Config{Shards: 1}), new(upstream.Stats)
 		n.source.trouble = up.Trouble // which tells of its trouble as real ones do
 		synctest.Wait()

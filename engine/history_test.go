@@ -7,7 +7,7 @@ import (
 
 	"ledgerd/engine/datadir"
 	"ledgerd/engine/ledger"
-	"ledgerd/engine/ledger/bubble"
+	"ledgerd/engine/ledger/bubbletest"
 	"ledgerd/engine/ledger/ledgertest"
 	"ledgerd/snapshot/vfs/vfstest"
 	"ledgerd/snapshot/wal"
@@ -71,7 +71,7 @@ func holdHistory(t *testing.T, e *Engine, all []*ledger.Publication) {
 // wallet before and no horizon: the updates tell the wallet all the same, and the old records keep their bytes. A log that
 // tells both is replayed to the same updates.
 func TestLogOfVersionOneIsGoneOnWith(t *testing.T) {
-	bubble.Test(t, func(t *testing.T) {
+	bubbletest.Test(t, func(t *testing.T) {
 		events, m := streams()[0].randomEvents(seeded(t, 1).Uint64(), streamEvents)
 		for _, e := range events {
 			if b, ok := e.(*ledger.Block); ok {

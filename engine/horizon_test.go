@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"ledgerd/engine/ledger"
-	"ledgerd/engine/ledger/bubble"
+	"ledgerd/engine/ledger/bubbletest"
 	"ledgerd/engine/sequencer"
 	"ledgerd/snapshot/vfs/vfstest"
 )
@@ -39,7 +39,7 @@ func closedLongAgo(root *ledger.Block) (shown []ledger.Event) {
 func TestClosingIsForgottenAtTheSameRecord(t *testing.T) {
 	for name, slow := range map[string]bool{"nothing is folded": false, "all is folded": true} {
 		t.Run(name, func(t *testing.T) {
-			bubble.Test(t, func(t *testing.T) {
+			bubbletest.Test(t, func(t *testing.T) {
 				disk := vfstest.NewMemory()
 				n, root := diskNode(t, disk, Config{Retention: sequencer.Retention{Slots: 5, Bytes: 1 << 30}})
 				for _, e := range closedLongAgo(root) {

@@ -13,7 +13,7 @@ import (
 	"ledgerd/engine/datadir"
 	"ledgerd/engine/importer"
 	"ledgerd/engine/ledger"
-	"ledgerd/engine/ledger/bubble"
+	"ledgerd/engine/ledger/bubbletest"
 	"ledgerd/engine/ledger/ledgertest"
 	"ledgerd/snapshot/vfs"
 	"ledgerd/snapshot/vfs/vfstest"
@@ -118,7 +118,7 @@ func serving(t *testing.T, disk vfs.FS, shards int) *subject {
 // serves against one whose source showed the newest of each.
 func TestImportKeepsTheNewestOfEachAccount(t *testing.T) {
 	for seed := range uint64(sample(40, 8, 4)) {
-		bubble.Test(t, func(t *testing.T) {
+		bubbletest.Test(t, func(t *testing.T) {
 			r := seeded(t, seed)
 			all := randomTold(r, 1+r.IntN(200))
 			var filter *ledger.Filter
@@ -179,7 +179,7 @@ func mustHoldNothingElse(t *testing.T, disk *vfstest.Memory) {
 
 // TestImportedNodeGoesOnWithTheNextBlock follows forks, statuses and restarts from an import on.
 func TestImportedNodeGoesOnWithTheNextBlock(t *testing.T) {
-	bubble.Test(t, func(t *testing.T) {
+	bubbletest.Test(t, func(t *testing.T) {
 		disk := imported(t)
 		info := partial()
 		info.Identity = ""
@@ -253,7 +253,7 @@ func TestImportIsServedBeforeTheFirstBlock(t *testing.T) {
 		waits:                  {Name: "a file", FinalityByDepth: true},
 		waits + ": the source": {Name: "a live source", Live: true},
 	} {
-		bubble.Test(t, func(t *testing.T) {
+		bubbletest.Test(t, func(t *testing.T) {
 			disk := imported(t)
 			if words == "" {
 				n := serving(t, disk, 2)
@@ -283,7 +283,7 @@ func TestBlocksThatDoNotFollowAnImport(t *testing.T) {
 		block *ledger.Block
 		want  string // "": it follows
 	}
-	bubble.Each(t, map[string]row{
+	bubbletest.Each(t, map[string]row{
 		"child":                       {child(at100, 101, 0), ""},
 		"child behind skipped slots":  {child(at100, 109, 0), ""},
 		"child without a parent hash": {noParentHash, ""},
@@ -358,7 +358,7 @@ func TestAFreshFileSystemIsAnEmptyDirectory(t *testing.T) {
 		if _, err := importInto(t, disk, someTold(), importPoint(), importer.Config{}); err != nil {
 			t.Errorf("an import: %v", err)
 		}
-		bubble.Test(t, func(t *testing.T) { serving(t, disk, 1).mustAnswer(ledger.Query{}, key(1), 20) })
+		bubbletest.Test(t, func(t *testing.T) { serving(t, disk, 1).mustAnswer(ledger.Query{}, key(1), 20) })
 	}
 }
 
@@ -390,7 +390,7 @@ func TestImportTellsOfAFullDisk(t *testing.T) {
 
 // TestDamagedImportIsNotReplayed: the log holds nothing of what was imported.
 func TestDamagedImportIsNotReplayed(t *testing.T) {
-	bubble.Each(t, map[string]func(disk *vfstest.Memory, name string){
+	bubbletest.Each(t, map[string]func(disk *vfstest.Memory, name string){
 		"gone":    func(disk *vfstest.Memory, name string) { disk.Remove(name) },
 		"damaged": func(disk *vfstest.Memory, name string) { damage(t, disk, name) },
 	}, func(t *testing.T, harm func(disk *vfstest.Memory, name string)) {

@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"ledgerd/engine/ledger"
-	"ledgerd/engine/ledger/bubble"
+	"ledgerd/engine/ledger/bubbletest"
 	"ledgerd/engine/ledger/ledgertest"
 	"ledgerd/shard"
 )
@@ -28,7 +28,7 @@ func TestIngestPausesWhileTooMuchIsUnfinalized(t *testing.T) {
 		n.send(root, status(root, ledger.StatusFinalized)) // it speaks of finality, and stops to
 		return n, show(n, root, most)
 	}
-	bubble.Test(t, func(t *testing.T) {
+	bubbletest.Test(t, func(t *testing.T) {
 		n, last := begin(t, live())
 		n.mustSay()
 		held := chainOf(last, 3)
@@ -48,7 +48,7 @@ func TestIngestPausesWhileTooMuchIsUnfinalized(t *testing.T) {
 		n.mustSay("ingest stopped")
 		n.mustStand(next.Slot + 3)
 	})
-	bubble.Test(t, func(t *testing.T) {
+	bubbletest.Test(t, func(t *testing.T) {
 		n, last := begin(t, finite())
 		show(n, last, 1)
 		n.endInput()
@@ -59,7 +59,7 @@ func TestIngestPausesWhileTooMuchIsUnfinalized(t *testing.T) {
 // F46: TestBrokenShardEndsRun breaks a shard's goroutine: Run ends with an error that names it,
 // whatever waits for it gives up.
 func TestBrokenShardEndsRun(t *testing.T) {
-	bubble.Test(t, func(t *testing.T) {
+	bubbletest.Test(t, func(t *testing.T) {
 		n := startNode(t, live(), Config{Shards: 3})
 		root := rootBlock(100, lamports(key(1), 1), lamports(key(2), 1), lamports(key(3), 1), lamports(key(4), 1))
 		n.send(root)

@@ -6,7 +6,7 @@ import (
 
 	"ledgerd/engine/importer"
 	"ledgerd/engine/ledger"
-	"ledgerd/engine/ledger/bubble"
+	"ledgerd/engine/ledger/bubbletest"
 	"ledgerd/engine/ledger/ledgertest"
 	"ledgerd/snapshot/vfs/vfstest"
 )
@@ -30,7 +30,7 @@ func TestListsSayWhetherTheyMayLackAccounts(t *testing.T) {
 		filter   *ledger.Filter
 		want     lacking
 	}
-	bubble.Each(t, map[string]row{
+	bubbletest.Each(t, map[string]row{
 		"all accounts":                 {live(), false, nil, lacking{false, false, false, none}},
 		"what is touched":              {partial(), false, nil, lacking{true, true, true, unknown + ": neither"}},
 		"an import":                    {partial(), true, nil, lacking{false, false, false, none}},

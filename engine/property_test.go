@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"ledgerd/engine/ledger"
-	"ledgerd/engine/ledger/bubble"
+	"ledgerd/engine/ledger/bubbletest"
 	"ledgerd/engine/ledger/ledgertest"
 	"ledgerd/engine/sequencer"
 )
@@ -113,7 +113,7 @@ func eachStream(t *testing.T, rounds int, f func(t *testing.T, s stream, seed ui
 			for round := range rounds {
 				runtime.GOMAXPROCS(1 + (i+round)%4)
 				seed := seeded(t, uint64(100*i+round+1)).Uint64()
-				bubble.Test(t, func(t *testing.T) { f(t, s, seed, round) })
+				bubbletest.Test(t, func(t *testing.T) { f(t, s, seed, round) })
 				if t.Failed() {
 					return
 				}

@@ -19,7 +19,7 @@ import (
 	"github.com/rogpeppe/go-internal/diff"
 
 	"ledgerd/engine/ledger"
-	"ledgerd/engine/ledger/bubble"
+	"ledgerd/engine/ledger/bubbletest"
 	"ledgerd/engine/ledger/ledgertest"
 	"ledgerd/snapshot/vfs/vfstest"
 )
@@ -67,7 +67,7 @@ func TestScenes(t *testing.T) {
 		want := ledgertest.ReadFile(t, file)
 		got, rest, _ := strings.Cut(string(want), "## ")
 		for text := range strings.SplitSeq(rest, "\n## ") {
-			bubble.Test(t, func(t *testing.T) { got += play(t, text) })
+			bubbletest.Test(t, func(t *testing.T) { got += play(t, text) })
 		}
 		if got = strings.TrimSpace(got) + "\n"; *update {
 			must(t, os.WriteFile(file, []byte(got), 0o644))

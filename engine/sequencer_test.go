@@ -6,7 +6,7 @@ import (
 
 	"ledgerd/engine/chain"
 	"ledgerd/engine/ledger"
-	"ledgerd/engine/ledger/bubble"
+	"ledgerd/engine/ledger/bubbletest"
 	"ledgerd/engine/ledger/ledgertest"
 	"ledgerd/engine/sequencer"
 	"ledgerd/snapshot/vfs/vfstest"
@@ -40,7 +40,7 @@ var manyMints = make([]ledger.MintWrite, 33<<20/224)
 
 // TestRefusalAppliesNothing checks that what came in one burst before a contradiction is good.
 func TestRefusalAppliesNothing(t *testing.T) {
-	bubble.Test(t, func(t *testing.T) {
+	bubbletest.Test(t, func(t *testing.T) {
 		n, turn := gated(t)
 		root := rootBlock(100)
 		blocks := chainOf(root, 3)
@@ -72,7 +72,7 @@ func TestRareForksEqualNaiveModel(t *testing.T) {
 		info   ledger.SourceInfo
 		events []ledger.Event
 	}
-	bubble.Each(t, map[string]row{
+	bubbletest.Each(t, map[string]row{
 		"a sibling of the final one waits": {live(), []ledger.Event{
 			root, on(sibling, 104, 1), sibling, b, status(b, ledger.StatusFinalized), a, on(b, 105, 0)}},
 		"the final one waits, by its slot": {live(), []ledger.Event{root, b, bare, a}},
@@ -102,7 +102,7 @@ func TestWaitingIsBounded(t *testing.T) {
 		waiting []ledger.Event
 		stops   bool
 	}
-	bubble.Each(t, map[string]row{
+	bubbletest.Each(t, map[string]row{
 		"over 63 slots":      {events(child(lost, 102, 0), child(lost, 165, 0)), false},
 		"over 64 slots":      {events(child(lost, 102, 0), child(lost, 166, 0)), true},
 		"far above the tip":  {events(child(lost, 5000, 0), child(lost, 5010, 0)), false},
@@ -125,7 +125,7 @@ func TestStatusesSeenAreDurable(t *testing.T) {
 	unknown := &ledger.SlotStatus{Slot: 1000, Status: ledger.StatusConfirmed}
 	recorded := status(two, ledger.StatusConfirmed)
 	for _, said := range []*ledger.SlotStatus{status(root, ledger.StatusFinalized), unknown, recorded} {
-		bubble.Test(t, func(t *testing.T) {
+		bubbletest.Test(t, func(t *testing.T) {
 			disk := vfstest.NewMemory()
 			var synced *vfstest.Memory // as of the newest sync of the log
 			n := startNode(t, finite(), onDisk(t, disk, Config{Shards: 1, OnSync: func(time.Duration) { synced = disk.Crash(0, 1) }}))
@@ -146,7 +146,7 @@ func TestStatusesSeenAreDurable(t *testing.T) {
 // F23: TestForkOfAnyDepthIsRolledBackExactly undoes 1 to 32 blocks: the node stands where the model does, and counts the rollback.
 func TestForkOfAnyDepthIsRolledBackExactly(t *testing.T) {
 	for depth := uint64(1); depth <= chain.MaxRollbackBlocks; depth++ {
-		bubble.Test(t, func(t *testing.T) {
+		bubbletest.Test(t, func(t *testing.T) {
 			s := streams()[0]
 			g := s.generator(depth, true)
 			f := s.follow(t, g.r, g.m, Config{Shards: 2})

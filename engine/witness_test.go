@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"ledgerd/engine/ledger"
-	"ledgerd/engine/ledger/bubble"
+	"ledgerd/engine/ledger/bubbletest"
 	"ledgerd/engine/sequencer"
 )
 
@@ -84,7 +84,7 @@ func (r *witnessReader) turn(pause time.Duration) error {
 func TestNoAnswerMixesTwoBlocks(t *testing.T) {
 	for round := range sample(40, 2, 2) {
 		pause := time.Duration(round%2) * 20 * time.Millisecond
-		bubble.Test(t, func(t *testing.T) { // so that no pause of the machine makes an answer late
+		bubbletest.Test(t, func(t *testing.T) { // so that no pause of the machine makes an answer late
 			s := streams()[0]
 			events, m := s.randomEvents(seeded(t, uint64(round+1)).Uint64(), sample(500, 500, 200))
 			retention := sequencer.Retention{Slots: 100_000, Bytes: 1 << 30}

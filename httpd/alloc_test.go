@@ -7,7 +7,7 @@ import (
 
 	"github.com/valyala/fasthttp"
 
-	"ledgerd/engine/ledger/bubble"
+	"ledgerd/engine/ledger/bubbletest"
 	"ledgerd/httpd/ratelimit"
 	"ledgerd/httpd/wire"
 )
@@ -38,7 +38,7 @@ func handled(t testing.TB, l Ledger, target, accept string) (ctx *fasthttp.Reque
 // allocates for a variable of a path: identity, rate limit, parsing, question, body, headers and
 // metrics allocate nothing.
 func TestReadsOfOneRecordAllocateOnlyInTheRouter(t *testing.T) {
-	if bubble.RaceEnabled {
+	if bubbletest.RaceEnabled {
 		t.Skip("the race detector allocates")
 	}
 	for target, want := range map[string]float64{

@@ -16,7 +16,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/diff"
 
-	"ledgerd/engine/ledger/bubble"
+	"ledgerd/engine/ledger/bubbletest"
 )
 
 // G8, G9, G12, F35, F38: TestExchangesAreGolden sends each text of testdata/exchanges.wire on a connection of its own and holds what comes back, until
@@ -26,7 +26,7 @@ import (
 // A text is sent at once, and again in pieces of 1, 7 and 50 bytes, which is answered alike, but for what is long. With the sign | in it, it is sent in these packets alone.
 // Behind "head " the fields of the answer are written too. {NAME} and $[TEXT*N] are those of golden files; {next} is a request that asks the
 // ledger, and {last} is one that ends its connection.
-func TestExchangesAreGolden(t *testing.T) { bubble.Test(t, exchangesAreGolden) }
+func TestExchangesAreGolden(t *testing.T) { bubbletest.Test(t, exchangesAreGolden) }
 
 func exchangesAreGolden(t *testing.T) {
 	t.Cleanup(func() { time.Sleep(time.Minute) }) // until the cleaners of the servers' workers have slept out

@@ -18,7 +18,7 @@ import (
 	"time"
 
 	"ledgerd/engine/ledger"
-	"ledgerd/engine/ledger/bubble"
+	"ledgerd/engine/ledger/bubbletest"
 	"ledgerd/engine/ledger/ledgertest"
 	"ledgerd/httpd/budget"
 	"ledgerd/httpd/ratelimit"
@@ -116,7 +116,7 @@ func TestLongListsAreWhole(t *testing.T) {
 
 // TestLongBodiesAreUsedAgain holds a list to what the second one costs.
 func TestLongBodiesAreUsedAgain(t *testing.T) {
-	if bubble.RaceEnabled {
+	if bubbletest.RaceEnabled {
 		t.Skip("the race detector allocates, and its pools forget")
 	}
 	program := testKey(60)

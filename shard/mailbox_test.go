@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"ledgerd/engine/ledger"
-	"ledgerd/engine/ledger/bubble"
+	"ledgerd/engine/ledger/bubbletest"
 	"ledgerd/engine/ledger/ledgertest"
 	"ledgerd/shard/packed"
 )
@@ -41,7 +41,7 @@ func occupy(s *Shard, slices int) (*gateJob, *Task) {
 // TestFullMailboxRefusesAtOnce fills the queries' lane of a shard that answers nobody: the next
 // caller is refused without waiting, those in it at their deadline.
 func TestFullMailboxRefusesAtOnce(t *testing.T) {
-	bubble.Test(t, func(t *testing.T) {
+	bubbletest.Test(t, func(t *testing.T) {
 		s := New(0, 1)
 		began := time.Now()
 		var callers sync.WaitGroup
@@ -64,7 +64,7 @@ func TestFullMailboxRefusesAtOnce(t *testing.T) {
 
 // TestNobodyWaitsForAShardThatEnds asks and sends work all the while a shard ends, and afterwards.
 func TestNobodyWaitsForAShardThatEnds(t *testing.T) {
-	bubble.Test(t, func(t *testing.T) {
+	bubbletest.Test(t, func(t *testing.T) {
 		for range 20 {
 			s := New(0, 1)
 			began := time.Now()
@@ -132,7 +132,7 @@ func TestPanicBreaksTheShard(t *testing.T) {
 
 // TestQueriesAreServedBetweenSlices of a long job. Nobody reads in place in a slice, nor before or after the time of the shard.
 func TestQueriesAreServedBetweenSlices(t *testing.T) {
-	bubble.Test(t, func(t *testing.T) {
+	bubbletest.Test(t, func(t *testing.T) {
 		s := New(0, 1)
 		k := key(1)
 		look := func(when string, want bool) {
@@ -185,7 +185,7 @@ func TestQueriesTakeNoMoreTimeThanTheWork(t *testing.T) {
 		"a long slice":  {5 * time.Millisecond, 6 * time.Millisecond},
 		"a short slice": {4 * time.Microsecond, 6500 * time.Nanosecond},
 	} {
-		bubble.Test(t, func(t *testing.T) {
+		bubbletest.Test(t, func(t *testing.T) {
 			const slices = 5
 			s := start(t)
 			j, task := occupy(s, slices)
@@ -276,7 +276,7 @@ func TestALookAllocatesNothing(t *testing.T) {
 
 // G23: a caller that gives up on a list, or never goes on with the walk of a copy, blocks no writer, and the copy stays as it was.
 func TestReadersNeverBlockAWriter(t *testing.T) {
-	bubble.Test(t, func(t *testing.T) {
+	bubbletest.Test(t, func(t *testing.T) {
 		const keys = 1000
 		s := start(t)
 		applyBlock(t, s, 1, lamportsOf(keys, 1)...)

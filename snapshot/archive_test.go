@@ -17,7 +17,7 @@ import (
 	"time"
 
 	"ledgerd/engine/ledger"
-	"ledgerd/engine/ledger/bubble"
+	"ledgerd/engine/ledger/bubbletest"
 	"ledgerd/engine/ledger/ledgertest"
 	"ledgerd/snapshot/vfs"
 	"ledgerd/snapshot/vfs/vfstest"
@@ -301,7 +301,7 @@ func TestRunsAreJoinedWhileTheyAreRead(t *testing.T) {
 
 // TestNobodyWaitsForAList who asks for one block or transaction: lists that read, and wait for that, have a lane of their own.
 func TestNobodyWaitsForAList(t *testing.T) {
-	bubble.Test(t, func(t *testing.T) {
+	bubbletest.Test(t, func(t *testing.T) {
 		_, a, blocks, _ := threeRuns(t)
 		release := make(chan struct{})
 		var lists sync.WaitGroup

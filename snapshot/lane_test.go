@@ -9,7 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"ledgerd/engine/ledger/bubble"
+	"ledgerd/engine/ledger/bubbletest"
 	"ledgerd/engine/ledger/ledgertest"
 )
 
@@ -42,7 +42,7 @@ func TestClientsShareTheTurnsOfALane(t *testing.T) {
 		full[:mostWaiting-2] + "bbb": {"ababab" + full[6:], ""},
 		full[:2] + strings.Repeat("b", mostWaiting-1) + "a": {"ababba" + strings.Repeat("b", mostWaiting-5), "b"},
 	} {
-		bubble.Test(t, func(t *testing.T) {
+		bubbletest.Test(t, func(t *testing.T) {
 			l := &lane{unpacker: newUnpacker()}
 			var given, refused []byte
 			turn := make(chan struct{})
@@ -74,7 +74,7 @@ func TestClientsShareTheTurnsOfALane(t *testing.T) {
 
 // TestWhoAsksAgainWaitsForTheOthers has two clients ask again whenever they are answered, and a third ask twice at once.
 func TestWhoAsksAgainWaitsForTheOthers(t *testing.T) {
-	bubble.Test(t, func(t *testing.T) {
+	bubbletest.Test(t, func(t *testing.T) {
 		l := &lane{unpacker: newUnpacker()}
 		var given []byte
 		turn := make(chan struct{})
@@ -101,7 +101,7 @@ func TestWhoAsksAgainWaitsForTheOthers(t *testing.T) {
 
 // TestALateQuestionLeavesItsLane asks while another question is answered, until after the deadline.
 func TestALateQuestionLeavesItsLane(t *testing.T) {
-	bubble.Test(t, func(t *testing.T) {
+	bubbletest.Test(t, func(t *testing.T) {
 		l := &lane{unpacker: newUnpacker()}
 		turn, ended := make(chan struct{}), make(chan error)
 		ask := func(client byte, longest time.Duration) {
@@ -129,7 +129,7 @@ func breaks(*unpacker) error { panic("broken") }
 
 // TestAPanicIsOfWhoAsks has an answer panic: who asked is told where, and the lane goes on.
 func TestAPanicIsOfWhoAsks(t *testing.T) {
-	bubble.Test(t, func(t *testing.T) {
+	bubbletest.Test(t, func(t *testing.T) {
 		l := &lane{unpacker: newUnpacker()}
 		by := Asker{Deadline: time.Now().Add(time.Hour)}
 		func() {

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"ledgerd/engine/ledger"
-	"ledgerd/engine/ledger/bubble"
+	"ledgerd/engine/ledger/bubbletest"
 	"ledgerd/engine/ledger/ledgertest"
 	"ledgerd/snapshot/vfs/vfstest"
 )
@@ -32,7 +32,7 @@ func TestAPacerRestsForItsShareAfterASlice(t *testing.T) {
 		{0.1, time.Minute, 900 * time.Millisecond, time.Hour}, // the disk stalled
 		{0.001, time.Minute, 0, time.Second},
 	} {
-		bubble.Test(t, func(t *testing.T) {
+		bubbletest.Test(t, func(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), tt.limit)
 			defer cancel()
 			p := newPacer(steady(tt.share))
@@ -54,7 +54,7 @@ func TestAPacerRestsForItsShareAfterASlice(t *testing.T) {
 
 // TestWorkIsRestedForOnce lets a part take long: the meta, which is written after it, was no work.
 func TestWorkIsRestedForOnce(t *testing.T) {
-	bubble.Test(t, func(t *testing.T) {
+	bubbletest.Test(t, func(t *testing.T) {
 		st := testState(20, 0, 1, 0)
 		parts := st.parts(1)
 		accounts := parts[0].Accounts
@@ -71,7 +71,7 @@ func TestWorkIsRestedForOnce(t *testing.T) {
 
 // TestWriterRestsWithinAChunk lets each account take a while to come by. All of them are one chunk.
 func TestWriterRestsWithinAChunk(t *testing.T) {
-	bubble.Test(t, func(t *testing.T) {
+	bubbletest.Test(t, func(t *testing.T) {
 		st := testState(20, 0, 2000, 0)
 		parts := st.parts(1)
 		parts[0].Accounts = func(visit func(*ledger.Account) bool) error {
@@ -109,7 +109,7 @@ func TestOlderFilesAreReadAtThePaceGiven(t *testing.T) {
 			return err
 		},
 	} {
-		bubble.Test(t, func(t *testing.T) {
+		bubbletest.Test(t, func(t *testing.T) {
 			memory := vfstest.NewMemory()
 			write(t, openTestStore(t, memory), testState(20, 0, 10, 2))
 			took := func(pace Pace) time.Duration {

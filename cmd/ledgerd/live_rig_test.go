@@ -13,7 +13,7 @@ import (
 	"ledgerd/engine/datadir"
 	"ledgerd/engine/importer"
 	"ledgerd/engine/ledger"
-	"ledgerd/engine/ledger/bubble"
+	"ledgerd/engine/ledger/bubbletest"
 	"ledgerd/engine/source/geyser"
 	"ledgerd/engine/source/nodetest"
 	"ledgerd/engine/source/rpc"
@@ -293,7 +293,7 @@ func (f *published) is(want []*ledger.Block) error {
 // inBubble runs a schedule with a source.
 func inBubble(t *testing.T, s *nodetest.Schedule, source liveSource) {
 	t.Helper()
-	bubble.Test(t, func(t *testing.T) {
+	bubbletest.Test(t, func(t *testing.T) {
 		r := startLive(t, s, source)
 		defer r.stop()
 		took := r.play()

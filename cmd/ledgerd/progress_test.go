@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"ledgerd/engine"
-	"ledgerd/engine/ledger/bubble"
+	"ledgerd/engine/ledger/bubbletest"
 )
 
 // reported is how far a recovery is.
@@ -22,7 +22,7 @@ type reported struct {
 }
 
 func TestProgressIsToldUntilRecoveryIsOver(t *testing.T) {
-	bubble.Test(t, func(t *testing.T) {
+	bubbletest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer
 		var now atomic.Pointer[reported]
 		now.Store(&reported{}) // it has not begun yet

@@ -11,7 +11,7 @@ import (
 	"github.com/VictoriaMetrics/metrics"
 	"github.com/nats-io/nats.go/jetstream"
 
-	"ledgerd/engine/ledger/bubble"
+	"ledgerd/engine/ledger/bubbletest"
 	"ledgerd/engine/ledger/ledgertest"
 )
 
@@ -118,7 +118,7 @@ func fakeNode(t *testing.T, name string, s *fakeServer) *Cluster {
 // TestLeaseOutlivesLostAnswers loses the answer to the taking of a lease, and then lets nothing through for a while. At last
 // somebody deletes the key: who waits for the loss of the lease still does.
 func TestLeaseOutlivesLostAnswers(t *testing.T) {
-	bubble.Test(t, func(t *testing.T) {
+	bubbletest.Test(t, func(t *testing.T) {
 		s := &fakeServer{mute: true}
 		l := fakeNode(t, "n", s).newLease("ingester")
 		l.start()
@@ -147,7 +147,7 @@ func TestLeaseOutlivesLostAnswers(t *testing.T) {
 // counts, by the clock of who watches it.
 func TestLeaseOfAWrongClockIsTakenInTime(t *testing.T) {
 	for _, wrong := range []time.Duration{-time.Hour, 365 * 24 * time.Hour} {
-		bubble.Test(t, func(t *testing.T) {
+		bubbletest.Test(t, func(t *testing.T) {
 			value := fmt.Appendf(nil, `{"node":"other","nonce":"x","time":%q}`, time.Now().Add(wrong).Format(time.RFC3339))
 			l := fakeNode(t, "n", &fakeServer{value: value, revision: 1}).newLease("ingester")
 			l.start()
@@ -163,7 +163,7 @@ func TestLeaseOfAWrongClockIsTakenInTime(t *testing.T) {
 
 // TestLeaseIsTakenByWhoHoldsTheLog lets two nodes wait for it. One of them lags behind.
 func TestLeaseIsTakenByWhoHoldsTheLog(t *testing.T) {
-	bubble.Test(t, func(t *testing.T) {
+	bubbletest.Test(t, func(t *testing.T) {
 		s := &fakeServer{}
 		late, whole := fakeNode(t, "late", s), fakeNode(t, "whole", s)
 		late.log.noteEnd(time.Now(), 1000)
@@ -199,7 +199,7 @@ func TestLeaseIsTakenByWhoHoldsTheLog(t *testing.T) {
 
 // TestLeaseIsGivenUp gives it up for good: before it is held, while another node waits for it, and while none does.
 func TestLeaseIsGivenUp(t *testing.T) {
-	bubble.Test(t, func(t *testing.T) {
+	bubbletest.Test(t, func(t *testing.T) {
 		s := &fakeServer{}
 		start := func(name string, resigns bool) *lease {
 			l := fakeNode(t, name, s).newLease("ingester")

@@ -9,13 +9,13 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"ledgerd/engine/ledger"
-	"ledgerd/engine/ledger/bubble"
+	"ledgerd/engine/ledger/bubbletest"
 	"ledgerd/engine/ledger/ledgertest"
 )
 
 // TestBehindIsSinceTheWholeLogWasHeld tells a node where the stream ended, and that it took what there was.
 func TestBehindIsSinceTheWholeLogWasHeld(t *testing.T) {
-	bubble.Test(t, func(t *testing.T) {
+	bubbletest.Test(t, func(t *testing.T) {
 		l := newLog(&Cluster{})
 		want := func(what string, want time.Duration) {
 			t.Helper()
@@ -54,7 +54,7 @@ func TestOddAnswersAreBelievedWhenTheyLast(t *testing.T) {
 		comes uint64                 // how many messages come between two answers
 		want  error                  // nil: it is not believed
 	}
-	bubble.Each(t, map[string]row{
+	bubbletest.Each(t, map[string]row{
 		"gone":          {nil, 0, ErrRecreated},
 		"shortened":     {&jetstream.StreamState{FirstSeq: 1, LastSeq: 9}, 0, ErrShortened},
 		"purged":        {&jetstream.StreamState{FirstSeq: 12, LastSeq: 20}, 0, ErrPurged},
@@ -79,14 +79,14 @@ func TestOddAnswersAreBelievedWhenTheyLast(t *testing.T) {
 			t.Errorf("it is believed after %v", took)
 		}
 	})
-	bubble.Test(t, func(t *testing.T) { // what was seen seldom is not believed
+	bubbletest.Test(t, func(t *testing.T) { // what was seen seldom is not believed
 		var c confirmer
 		for i := range goneLooks {
 			ledgertest.Equal(t, c.persisted(goneFor), i == goneLooks-1, "what look %d is to believe", i)
 			time.Sleep(goneFor)
 		}
 	})
-	bubble.Test(t, func(t *testing.T) { // nor is what was seen, then no answer at all, and then again
+	bubbletest.Test(t, func(t *testing.T) { // nor is what was seen, then no answer at all, and then again
 		c, looks, unanswered := fakeNode(t, "n", nil), 0, time.Time{}
 		err := c.Retry(t.Context(), "looking", func(context.Context) error {
 			if looks++; looks == 8 {
@@ -105,7 +105,7 @@ func TestOddAnswersAreBelievedWhenTheyLast(t *testing.T) {
 // TestMissingStreamIsMadeWhenItLasts looks for a stream that a server does not know of at first.
 func TestMissingStreamIsMadeWhenItLasts(t *testing.T) {
 	for _, known := range []string{"", "id"} {
-		bubble.Test(t, func(t *testing.T) {
+		bubbletest.Test(t, func(t *testing.T) {
 			c := fakeNode(t, "n", &fakeServer{})
 			c.config.MayWrite, c.ledgerID = true, known
 			begun := time.Now()
@@ -156,7 +156,7 @@ func TestMissingMessageIsBelievedWhenItLasts(t *testing.T) {
 		first uint64 // of the stream
 		want  func(err error) bool
 	}
-	bubble.Each(t, map[string]row{
+	bubbletest.Each(t, map[string]row{
 		"the server learns of it late": {goneFor - 2*time.Second, 1, func(err error) bool { return err == nil }},
 		"it was purged":                {time.Hour, 6, func(err error) bool { return errors.Is(err, ErrPurged) }},
 		"it stays missing":             {time.Hour, 1, func(err error) bool { return errors.As(err, &damage) && damage.Sequence == 5 }},
@@ -180,7 +180,7 @@ func TestMissingMessageIsBelievedWhenItLasts(t *testing.T) {
 // a while, or for ever.
 func TestShortStreamIsBelievedWhenItLasts(t *testing.T) {
 	for known, want := range map[time.Duration]error{goneFor - 2*time.Second: nil, time.Hour: ErrShortened} {
-		bubble.Test(t, func(t *testing.T) {
+		bubbletest.Test(t, func(t *testing.T) {
 			c, learns := fakeNode(t, "n", nil), time.Now().Add(known)
 			c.js = fakeBuckets{stream: &fakeStream{state: func() *jetstream.StreamState {
 				if time.Now().Before(learns) {

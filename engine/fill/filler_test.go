@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"ledgerd/engine/ledger"
-	"ledgerd/engine/ledger/bubble"
+	"ledgerd/engine/ledger/bubbletest"
 	"ledgerd/engine/ledger/ledgertest"
 	"ledgerd/engine/published"
 )
@@ -130,7 +130,7 @@ func TestAnswerGivesWayToNewerBlocks(t *testing.T) {
 // TestKeyThatIsAskedForAgainOutlivesTheAnswerBefore: an answer whose record does not become visible in time fails for those keys alone that it
 // has not ended. A block has opened one of these meanwhile, and a query asks for it again.
 func TestKeyThatIsAskedForAgainOutlivesTheAnswerBefore(t *testing.T) {
-	bubble.Test(t, func(t *testing.T) {
+	bubbletest.Test(t, func(t *testing.T) {
 		f := New(Config{
 			Board: published.NewBoard(nil), Frozen: func() bool { return false }, Full: func() bool { return false }, MayFetch: func() bool { return true },
 			Logger: slog.New(slog.DiscardHandler), Fetcher: fetchFunc(func() *ledger.BaseState {

@@ -5,13 +5,13 @@ import (
 	"time"
 
 	"ledgerd/engine/ledger"
-	"ledgerd/engine/ledger/bubble"
+	"ledgerd/engine/ledger/bubbletest"
 	"ledgerd/engine/ledger/ledgertest"
 )
 
 // TestATipIsAsOldAsItsBlock publishes a head each second: blocks by their slots, which are their hashes too, and the tips by commitment.
 func TestATipIsAsOldAsItsBlock(t *testing.T) {
-	bubble.Test(t, func(t *testing.T) {
+	bubbletest.Test(t, func(t *testing.T) {
 		board := NewBoard(nil)
 		for i, step := range []struct {
 			what   string

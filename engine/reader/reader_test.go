@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"ledgerd/engine/ledger"
-	"ledgerd/engine/ledger/bubble"
+	"ledgerd/engine/ledger/bubbletest"
 	"ledgerd/engine/ledger/ledgertest"
 	"ledgerd/engine/published"
 	"ledgerd/shard"
@@ -32,7 +32,7 @@ func TestBlockBetweenTheArchiveAndNothingIsNotIndexed(t *testing.T) {
 
 // TestAQuestionHasOneDeadline asks where each version is folded away before it is answered from.
 func TestAQuestionHasOneDeadline(t *testing.T) {
-	bubble.Test(t, func(t *testing.T) {
+	bubbletest.Test(t, func(t *testing.T) {
 		board := published.NewBoard(nil)
 		publish := func() { board.Publish(&ledger.Publication{Head: &ledger.Head{HasBlock: true}}) }
 		publish()

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"ledgerd/engine/ledger"
-	"ledgerd/engine/ledger/bubble"
+	"ledgerd/engine/ledger/bubbletest"
 	"ledgerd/engine/ledger/ledgertest"
 	"ledgerd/engine/published"
 	"ledgerd/shard/txstore"
@@ -16,7 +16,7 @@ import (
 // TestATransactionIsWaitedFor asks for a transaction before it is there. It is answered when its block reaches the commitment that is asked
 // for, and is not there when the time is up, which is so from the start where nobody waits.
 func TestATransactionIsWaitedFor(t *testing.T) {
-	bubble.Test(t, func(t *testing.T) {
+	bubbletest.Test(t, func(t *testing.T) {
 		board, stored := published.NewBoard(nil), txstore.New()
 		publish := func(processed, confirmed ledger.Slot, blocks ...*txstore.Block) {
 			head := &ledger.Head{HasBlock: true, Chain: txstore.Chain(blocks)}

@@ -18,7 +18,7 @@ import (
 	"github.com/rogpeppe/go-internal/diff"
 
 	"ledgerd/engine/ledger"
-	"ledgerd/engine/ledger/bubble"
+	"ledgerd/engine/ledger/bubbletest"
 	"ledgerd/httpd"
 	"ledgerd/httpd/stream"
 )
@@ -53,7 +53,7 @@ func TestConversations(t *testing.T) {
 		head, rest, _ := strings.Cut(string(want), "## ")
 		got := head
 		for scene := range strings.SplitSeq(rest, "\n## ") {
-			bubble.Test(t, func(t *testing.T) { got += play(t, scene, asked) })
+			bubbletest.Test(t, func(t *testing.T) { got += play(t, scene, asked) })
 		}
 		if got = strings.TrimSpace(got) + "\n"; *update {
 			must(t, os.WriteFile(file, []byte(got), 0o644))

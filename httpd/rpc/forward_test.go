@@ -22,7 +22,7 @@ import (
 	"github.com/valyala/fasthttp/fasthttputil"
 
 	"ledgerd/engine/ledger"
-	"ledgerd/engine/ledger/bubble"
+	"ledgerd/engine/ledger/bubbletest"
 	"ledgerd/engine/ledger/ledgertest"
 	"ledgerd/httpd"
 	"ledgerd/httpd/budget"
@@ -153,7 +153,7 @@ func (d *Door) meet(t *testing.T, manners ...string) (upstreams []*fakeUpstream)
 // forwarding runs a test, in a bubble, with a door whose upstreams have some manners.
 func forwarding(t *testing.T, test func(t *testing.T, d *Door, upstreams []*fakeUpstream), manners ...string) {
 	t.Helper()
-	bubble.Test(t, func(t *testing.T) {
+	bubbletest.Test(t, func(t *testing.T) {
 		t.Cleanup(func() { time.Sleep(time.Minute) }) // in which the clients' cleaners of idle connections find none and end
 		d, err := New(Config{Ledger: newFakeLedger(), Forward: slices.Repeat([]string{"http://upstream"}, len(manners))})
 		must(t, err)

@@ -17,7 +17,7 @@ import (
 	"github.com/VictoriaMetrics/metrics"
 
 	"ledgerd/engine/ledger"
-	"ledgerd/engine/ledger/bubble"
+	"ledgerd/engine/ledger/bubbletest"
 	"ledgerd/engine/ledger/ledgertest"
 	"ledgerd/httpd"
 	"ledgerd/httpd/accesslog"
@@ -221,7 +221,7 @@ func TestAClientThatTakesItsTimeHoldsLittle(t *testing.T) {
 // TestAScanEndsInTime: all pages of a call share one deadline.
 func TestAScanEndsInTime(t *testing.T) {
 	for _, accounts := range []int{3, 20} {
-		bubble.Test(t, func(t *testing.T) {
+		bubbletest.Test(t, func(t *testing.T) {
 			t.Cleanup(func() { time.Sleep(time.Minute) }) // until the cleaner of the server's workers has slept out
 			l := newFakeLedger()
 			l.addLarge(accounts, 1<<20)

@@ -20,7 +20,7 @@ import (
 	"google.golang.org/grpc/test/bufconn"
 
 	"ledgerd/engine/ledger"
-	"ledgerd/engine/ledger/bubble"
+	"ledgerd/engine/ledger/bubbletest"
 	"ledgerd/engine/ledger/ledgertest"
 	"ledgerd/engine/sequencer"
 	"ledgerd/engine/source/nodetest"
@@ -132,7 +132,7 @@ type scenario struct {
 // run follows the node until the scenario ends.
 func (s *scenario) run(t *testing.T) {
 	t.Helper()
-	bubble.Test(t, func(t *testing.T) {
+	bubbletest.Test(t, func(t *testing.T) {
 		listener := bufconn.Listen(1 << 20)
 		s.serve(t, listener)
 		c := Config{

@@ -16,7 +16,7 @@ import (
 	"google.golang.org/grpc/test/bufconn"
 
 	"ledgerd/engine/ledger"
-	"ledgerd/engine/ledger/bubble"
+	"ledgerd/engine/ledger/bubbletest"
 	"ledgerd/engine/ledger/ledgertest"
 )
 
@@ -43,7 +43,7 @@ func toldWith(t *testing.T, l *Ledger, faults ...Fault) (told string) {
 		fmt.Sprintf(`"method":"getBlock","params":[%d,{"commitment":"confirmed","encoding":"json","transactionDetails":"full",
 			"maxSupportedTransactionVersion":0}]}`, l.main[4].Slot),
 	}
-	bubble.Test(t, func(*testing.T) {
+	bubbletest.Test(t, func(*testing.T) {
 		n := New(l, Config{Plain: true, ReplaySlots: 60})
 		live := l.Slots / 2 // slots that are no replay
 		n.Advance(l.Slots - live)
@@ -105,7 +105,7 @@ func TestFaultsOfTheWire(t *testing.T) {
 		"trickle":         {Fault{Kind: Trickle, For: time.Minute}, trickleBytes * int64(9*time.Second/trickleEvery), false},
 		"down":            {Fault{Kind: Down, For: time.Second}, 0, true},
 	}
-	bubble.Each(t, tests, func(t *testing.T, tt row) {
+	bubbletest.Each(t, tests, func(t *testing.T, tt row) {
 		pipe := bufconn.Listen(64 << 10)
 		l := newFaultListener(pipe)
 		l.inject(tt.fault)

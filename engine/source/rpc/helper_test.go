@@ -19,7 +19,7 @@ import (
 	"go.uber.org/goleak"
 
 	"ledgerd/engine/ledger"
-	"ledgerd/engine/ledger/bubble"
+	"ledgerd/engine/ledger/bubbletest"
 	"ledgerd/engine/ledger/ledgertest"
 	"ledgerd/engine/source/nodetest"
 )
@@ -60,7 +60,7 @@ type fakeAccount struct {
 // play runs a test with a fake clock, a fake node and a source that follows it.
 func play(t *testing.T, c Config, script func(t *testing.T, n *fakeNode, s *Source)) {
 	t.Helper()
-	bubble.Test(t, func(t *testing.T) {
+	bubbletest.Test(t, func(t *testing.T) {
 		n := &fakeNode{
 			blocks: map[ledger.Slot]*fakeBlock{}, accounts: map[ledger.Pubkey]fakeAccount{}, calls: map[string]int{},
 			ended: t.Context().Done(),

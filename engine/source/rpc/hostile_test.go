@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"ledgerd/engine/ledger"
-	"ledgerd/engine/ledger/bubble"
+	"ledgerd/engine/ledger/bubbletest"
 	"ledgerd/engine/source/upstream"
 )
 
@@ -30,7 +30,7 @@ func writeTimes(w io.Writer, text string, times int) {
 // F27: an answer of 64 MiB may take gigabytes when it is decoded: elements are counted, and of several large answers one is
 // read at a time.
 func TestAHostileAnswerTakesBoundedMemory(t *testing.T) {
-	if bubble.RaceEnabled {
+	if bubbletest.RaceEnabled {
 		t.Skip("the race detector takes several times the memory")
 	}
 	// How much garbage lies beside what is held depends on how much of the processor the collector gets; it is asked to keep up.

@@ -1,6 +1,6 @@
 //go:build !race
 
-package bubble
+package bubbletest
 
 // RaceEnabled is true under the race detector.
 const RaceEnabled = false

@@ -1,5 +1,5 @@
-// Package bubble runs tests with a fake clock.
-package bubble
+// Package bubbletest runs tests with a fake clock.
+package bubbletest
 
 import (
 	"runtime"
