@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"runtime"
 	"strings"
 	"syscall"
 	"time"
@@ -42,15 +43,23 @@ func Launch(ctx context.Context, c Command) (*Process, error) {
 	if c.Log != nil {
 		p.cmd.Stdout, p.cmd.Stderr = c.Log, c.Log
 	}
-	if err := p.cmd.Start(); err != nil {
-		return nil, fmt.Errorf("cannot start %s: %w", c.Words[0], err)
-	}
+	started := make(chan error)
 	go func() {
+		// The system sends Pdeathsig when the thread ends that started the program, be it long before this process.
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		err := p.cmd.Start()
+		if started <- err; err != nil {
+			return
+		}
 		_ = p.cmd.Wait() // how it ended is in ProcessState
 		p.Out.End()
 		p.Err.End()
 		close(p.gone)
 	}()
+	if err := <-started; err != nil {
+		return nil, fmt.Errorf("cannot start %s: %w", c.Words[0], err)
+	}
 	return p, nil
 }
 

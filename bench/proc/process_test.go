@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"regexp"
+	"runtime"
 	"strings"
 	"syscall"
 	"testing"
@@ -145,5 +146,32 @@ func TestFindLooksBesideAProgramFirst(t *testing.T) {
 	}
 	if got, err := proc.Find("sh", "/none/other"); !strings.HasSuffix(got, "bin/sh") {
 		t.Errorf("on the path: %s, %v", got, err)
+	}
+}
+
+// TestAProgramOutlivesTheThreadThatAskedForIt has the threads end of those who launched programs, but for the main one, which never does.
+func TestAProgramOutlivesTheThreadThatAskedForIt(t *testing.T) {
+	launched := make(chan *proc.Process)
+	for range 4 {
+		go func() {
+			runtime.LockOSThread() // and never unlocked: the thread ends with the goroutine
+			p, err := proc.Launch(t.Context(), proc.Command{Words: []string{"sleep", "60"}})
+			if err != nil {
+				t.Error(err)
+			}
+			launched <- p
+			time.Sleep(10 * time.Millisecond) // so that each has a thread of its own
+		}()
+	}
+	var all []*proc.Process
+	for range 4 {
+		all = append(all, <-launched)
+	}
+	time.Sleep(200 * time.Millisecond)
+	for _, p := range all {
+		if p.IsGone() {
+			t.Errorf("a program ended: %v", p.State())
+		}
+		p.Kill()
 	}
 }
