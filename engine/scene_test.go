@@ -5,8 +5,6 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"os"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
@@ -15,8 +13,6 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
-
-	"github.com/rogpeppe/go-internal/diff"
 
 	"ledgerd/engine/ledger"
 	"ledgerd/engine/ledger/bubbletest"
@@ -59,22 +55,10 @@ var update = flag.Bool("update", false, "rewrite the answers in testdata")
 // An account is N=LAMPORTS of the system program, N=LAMPORTS/OWNER of program N, with :DATA where its data is told; an OWNER of ? shows nothing but
 // the lamports, sysvar is that program, and mint, mint+ and mint- are mints of Token-2022: not telling whether they are scaled, scaled, and not.
 func TestScenes(t *testing.T) {
-	files, err := filepath.Glob("testdata/*.txt")
-	if err != nil || len(files) == 0 {
-		t.Fatalf("%d files of scenes: %v", len(files), err)
-	}
-	for _, file := range files {
-		want := ledgertest.ReadFile(t, file)
-		got, rest, _ := strings.Cut(string(want), "## ")
-		for text := range strings.SplitSeq(rest, "\n## ") {
-			bubbletest.Test(t, func(t *testing.T) { got += play(t, text) })
-		}
-		if got = strings.TrimSpace(got) + "\n"; *update {
-			must(t, os.WriteFile(file, []byte(got), 0o644))
-		} else if got != string(want) {
-			t.Errorf("%s", diff.Diff(file, want, "got", []byte(got)))
-		}
-	}
+	ledgertest.Scenes(t, "testdata/*.txt", "## ", *update, func(t *testing.T, text string) (played string) {
+		bubbletest.Test(t, func(t *testing.T) { played = play(t, text) })
+		return played
+	})
 }
 
 // scene is a scene while it is played.

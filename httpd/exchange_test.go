@@ -7,16 +7,14 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"os"
 	"regexp"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/rogpeppe/go-internal/diff"
-
 	"ledgerd/engine/ledger/bubbletest"
+	"ledgerd/engine/ledger/ledgertest"
 )
 
 // G8, G9, G12, F35, F38: TestExchangesAreGolden sends each text of testdata/exchanges.wire on a connection of its own and holds what comes back, until
@@ -54,11 +52,7 @@ func exchangesAreGolden(t *testing.T) {
 		}
 		fmt.Fprintln(&got, "<", whole)
 	}
-	if *update {
-		must(t, os.WriteFile(file, []byte(got.String()), 0o644))
-	} else if got.String() != string(want) {
-		t.Errorf("%s", diff.Diff(file, want, "got", []byte(got.String())))
-	}
+	ledgertest.Golden(t, file, got.String(), *update)
 }
 
 // packetsOf returns the ways in which a text is sent.

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"net/netip"
-	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -14,9 +13,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/rogpeppe/go-internal/diff"
-
 	"ledgerd/engine/ledger"
+	"ledgerd/engine/ledger/ledgertest"
 	"ledgerd/httpd/ratelimit"
 )
 
@@ -64,12 +62,7 @@ func TestAnswersAreGolden(t *testing.T) {
 				got.WriteString(line)
 			}
 		}
-		if *update {
-			err = os.WriteFile(file, []byte(got.String()), 0o644)
-		} else if got.String() != string(text) {
-			t.Errorf("%s:\n%s", file, diff.Diff("want", text, "got", []byte(got.String())))
-		}
-		must(t, err)
+		ledgertest.Golden(t, file, got.String(), *update)
 	}
 }
 

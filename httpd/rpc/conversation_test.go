@@ -4,8 +4,6 @@ import (
 	"flag"
 	"fmt"
 	"hash/crc32"
-	"os"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
@@ -15,10 +13,10 @@ import (
 	"time"
 
 	"github.com/fasthttp/websocket"
-	"github.com/rogpeppe/go-internal/diff"
 
 	"ledgerd/engine/ledger"
 	"ledgerd/engine/ledger/bubbletest"
+	"ledgerd/engine/ledger/ledgertest"
 	"ledgerd/httpd"
 	"ledgerd/httpd/stream"
 )
@@ -43,24 +41,11 @@ var update = flag.Bool("update", false, "rewrite the answers in testdata")
 // <N> is the key whose bytes are all N, <sigN> such a signature; $[TEXT*N] is the text N times. Of a long text its length and a checksum are
 // written.
 func TestConversations(t *testing.T) {
-	files, err := filepath.Glob("testdata/*.txt")
-	if err != nil || len(files) == 0 {
-		t.Fatalf("%d conversations: %v", len(files), err)
-	}
 	asked := make(map[string]bool)
-	for _, file := range files {
-		want := readFile(t, file)
-		head, rest, _ := strings.Cut(string(want), "## ")
-		got := head
-		for scene := range strings.SplitSeq(rest, "\n## ") {
-			bubbletest.Test(t, func(t *testing.T) { got += play(t, scene, asked) })
-		}
-		if got = strings.TrimSpace(got) + "\n"; *update {
-			must(t, os.WriteFile(file, []byte(got), 0o644))
-		} else if got != string(want) {
-			t.Errorf("%s", diff.Diff(file, want, "got", []byte(got)))
-		}
-	}
+	ledgertest.Scenes(t, "testdata/*.txt", "## ", *update, func(t *testing.T, scene string) (played string) {
+		bubbletest.Test(t, func(t *testing.T) { played = play(t, scene, asked) })
+		return played
+	})
 	d, err := New(Config{Ledger: newFakeLedger()})
 	must(t, err)
 	for _, m := range d.methods[:len(d.methods)-1] {

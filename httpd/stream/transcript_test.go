@@ -10,8 +10,6 @@ import (
 	"io"
 	"net/http"
 	"net/netip"
-	"os"
-	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
@@ -21,9 +19,9 @@ import (
 	"time"
 
 	"github.com/fasthttp/websocket"
-	"github.com/rogpeppe/go-internal/diff"
 
 	"ledgerd/engine/ledger"
+	"ledgerd/engine/ledger/ledgertest"
 	"ledgerd/httpd/budget"
 	"ledgerd/httpd/ratelimit"
 	"ledgerd/httpd/stream/frame"
@@ -63,39 +61,23 @@ var update = flag.Bool("update", false, "rewrite the transcripts")
 // number of a wallet; N..M are many. $N is key N, $ and a letter one of those in letters, $[TEXT*N] the text N times, and
 // $<N..M TEXT> many keys with the text between them. Of a long text only its length is written.
 func TestTranscripts(t *testing.T) {
-	files, err := filepath.Glob("testdata/*.txt")
-	if err != nil || len(files) == 0 {
-		t.Fatalf("%d transcripts: %v", len(files), err)
-	}
-	for _, file := range files {
-		t.Run(filepath.Base(file), func(t *testing.T) {
-			want := readFile(t, file)
-			head, rest, _ := strings.Cut(string(want), "== ")
-			got := head
-			for scene := range strings.SplitSeq(rest, "\n== ") {
-				lines := strings.Split(strings.TrimSpace(scene), "\n")
-				inMemory(t, settings(strings.Fields(lines[0])), func(n *node) {
-					tr := &transcript{node: n, names: map[string]string{}}
-					for letter := range letters {
-						tr.named(letter)
-					}
-					n.ledger.asked = tr.question
-					for _, line := range lines[1:] {
-						if !heardLine.MatchString(line) {
-							tr.play(line)
-						}
-					}
-					got += "== " + lines[0] + "\n" + tr.text.String() + "\n"
-				})
+	ledgertest.Scenes(t, "testdata/*.txt", "== ", *update, func(t *testing.T, scene string) (played string) {
+		lines := strings.Split(strings.TrimSpace(scene), "\n")
+		inMemory(t, settings(strings.Fields(lines[0])), func(n *node) {
+			tr := &transcript{node: n, names: map[string]string{}}
+			for letter := range letters {
+				tr.named(letter)
 			}
-			if got = strings.TrimSpace(got) + "\n"; *update {
-				err = os.WriteFile(file, []byte(got), 0o644)
-			} else if got != string(want) {
-				err = errors.New(string(diff.Diff("want", want, "got", []byte(got))))
+			n.ledger.asked = tr.question
+			for _, line := range lines[1:] {
+				if !heardLine.MatchString(line) {
+					tr.play(line)
+				}
 			}
-			must(t, err)
+			played = "== " + lines[0] + "\n" + tr.text.String() + "\n"
 		})
-	}
+		return played
+	})
 }
 
 // settings returns what a scene wants of the configuration.

@@ -7,8 +7,6 @@ import (
 	"flag"
 	"fmt"
 	"log/slog"
-	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -57,23 +55,9 @@ var update = flag.Bool("update", false, "rewrite what is told in testdata/scenes
 //
 // An ANSWER is an error's code, "status STATUS [HEADER VALUE]", "text TEXT", "result JSON", "hang up", or "block SLOT/HASH on SLOT/HASH".
 func TestScenes(t *testing.T) {
-	files, err := filepath.Glob("testdata/scenes/*.txt")
-	if err != nil || len(files) == 0 {
-		t.Fatalf("%d files of scenes: %v", len(files), err)
-	}
-	for _, file := range files {
-		want, err := os.ReadFile(file)
-		must(t, err)
-		got, rest, _ := strings.Cut(string(want), "## ")
-		for text := range strings.SplitSeq(rest, "\n## ") {
-			got += "## " + repeatScene(t, strings.TrimSpace(text)) + "\n"
-		}
-		if got = strings.TrimSpace(got) + "\n"; *update {
-			must(t, os.WriteFile(file, []byte(got), 0o644))
-		} else if got != string(want) {
-			t.Errorf("%s", diff.Diff(file, want, "got", []byte(got)))
-		}
-	}
+	ledgertest.Scenes(t, "testdata/scenes/*.txt", "## ", *update, func(t *testing.T, text string) string {
+		return "## " + repeatScene(t, strings.TrimSpace(text)) + "\n"
+	})
 }
 
 // repeatScene plays a scene with each of its texts, and returns it as it came out.

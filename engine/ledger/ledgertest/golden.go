@@ -1,0 +1,38 @@
+package ledgertest
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/diff"
+)
+
+// Golden notes an error unless a file holds what is got, or writes that into it.
+func Golden(t testing.TB, file, got string, update bool) {
+	t.Helper()
+	if update {
+		Must(t, os.WriteFile(file, []byte(got), 0o644))
+	} else if want := ReadFile(t, file); got != string(want) {
+		t.Errorf("%s", diff.Diff(file, want, "got", []byte(got)))
+	}
+}
+
+// Scenes plays the scenes in the files of a pattern, in a subtest for each file, and holds what play makes of each, which is its text and what
+// came of it, to the file. A scene goes from behind one mark at the beginning of a line to the next.
+func Scenes(t *testing.T, pattern, mark string, update bool, play func(t *testing.T, scene string) string) {
+	files, err := filepath.Glob(pattern)
+	if err != nil || len(files) == 0 {
+		t.Fatalf("%d files of scenes in %s: %v", len(files), pattern, err)
+	}
+	for _, file := range files {
+		t.Run(filepath.Base(file), func(t *testing.T) {
+			got, rest, _ := strings.Cut(string(ReadFile(t, file)), mark)
+			for scene := range strings.SplitSeq(rest, "\n"+mark) {
+				got += play(t, strings.TrimRight(scene, "\n"))
+			}
+			Golden(t, file, strings.TrimSpace(got)+"\n", update)
+		})
+	}
+}
