@@ -53,16 +53,6 @@ func (t *accounts) unpackCopy(l location, into *ledger.Account) *ledger.Account 
 	return t.unpack(l, into)
 }
 
-// read returns the accounts at version v in the order of keys. One that is not stored has only its key.
-func (t *accounts) read(keys []ledger.Pubkey, v ledger.Version) []ledger.Account {
-	out := make([]ledger.Account, len(keys))
-	for i := range keys {
-		out[i].Pubkey = keys[i]
-		t.unpackCopy(t.at(&keys[i], v), &out[i])
-	}
-	return out
-}
-
 // own gives an account that was unpacked from l copies of what it points at, unless that never changes.
 func own(l location, a *ledger.Account) {
 	if l.head != 0 {

@@ -47,7 +47,7 @@ func TestFullMailboxRefusesAtOnce(t *testing.T) {
 		var callers sync.WaitGroup
 		for range queryLane {
 			callers.Go(func() {
-				_, err := s.Accounts(nil, 0, began.Add(2*time.Second))
+				err := s.Accounts(nil, 0, began.Add(2*time.Second), nil)
 				if !errors.Is(err, ledger.ErrUnavailable) || time.Since(began) != 2*time.Second {
 					t.Errorf("a caller that waits: %v after %v, want unavailable after 2s", err, time.Since(began))
 				}
@@ -141,7 +141,8 @@ func TestQueriesAreServedBetweenSlices(t *testing.T) {
 				t.Errorf("%s: %v, %v, want answered to be %v", when, a, answered, want)
 			}
 			// Who would have to wait is too late.
-			if all, err := s.Accounts([]ledger.Pubkey{k}, 1, time.Now()); err == nil != want || want && all[0].Lamports != 5 {
+			all := make([]ledger.Account, 1)
+			if err := s.Accounts([]ledger.Pubkey{k}, 1, time.Now(), all); err == nil != want || want && all[0].Lamports != 5 {
 				t.Errorf("%s: %v, %v for a list, want it answered to be %v", when, all, err, want)
 			}
 		}

@@ -119,13 +119,18 @@ func (n *node) compare(keys []int, v ledger.Version, page int, want *plain) {
 			a, found, err := read(k, v, soon())
 			equal(name, i, []any{a, found}, []any{shallow, held != nil}, err)
 		}
-		read := func(st *state) []ledger.Account { return st.accounts.read([]ledger.Pubkey{k, k}, v) }
+		read := func(st *state) []ledger.Account {
+			few := make([]ledger.Account, 2)
+			st.readAccounts([]ledger.Pubkey{k, k}, v, few)
+			return few
+		}
 		few, err := askAt(s, v, soon(), read)
 		equal("accounts", i, few, []ledger.Account{whole, whole}, err)
 		for few = nil; !s.look(v, func(st *state) { few = read(st) }); {
 		}
 		equal("accounts in place", i, few, []ledger.Account{whole, whole}, nil)
-		mints, err := s.Mints([]ledger.Pubkey{k}, v, soon())
+		mints := make([]*ledger.Mint, 1)
+		err = s.Mints([]ledger.Pubkey{k}, v, soon(), mints)
 		equal("mint", i, mints, []*ledger.Mint{want.mints[k]}, err)
 	}
 	for i := range testGroups {

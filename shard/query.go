@@ -83,22 +83,38 @@ func (s *Shard) look(v ledger.Version, read func(*state)) (answered bool) {
 	return true
 }
 
-// Accounts returns the accounts at version v in the order of keys, on the caller's goroutine where that may look. One that is not stored has
-// only its key. Their data is shared and never changes. The keys must belong to the shard, some hundred at most.
-func (s *Shard) Accounts(keys []ledger.Pubkey, v ledger.Version, deadline time.Time) (all []ledger.Account, err error) {
-	if s.look(v, func(st *state) { all = st.accounts.read(keys, v) }) {
-		return all, nil
+// Accounts reads the accounts at version v of those keys that the shard owns into the same places of out, on the caller's goroutine where that may
+// look. One that is not stored has only its key. Their data is shared and never changes. There may be some hundred keys. After an error the shard may
+// still write to out.
+func (s *Shard) Accounts(keys []ledger.Pubkey, v ledger.Version, deadline time.Time, out []ledger.Account) error {
+	if s.look(v, func(st *state) { st.readAccounts(keys, v, out) }) {
+		return nil
 	}
-	return askAt(s, v, deadline, func(st *state) []ledger.Account { return st.accounts.read(keys, v) })
+	_, err := askAt(s, v, deadline, func(st *state) (none struct{}) {
+		st.readAccounts(keys, v, out)
+		return none
+	})
+	return err
 }
 
-// Mints returns the facts of mints at version v in the order of keys, nil for unknown ones.
-func (s *Shard) Mints(keys []ledger.Pubkey, v ledger.Version, deadline time.Time) ([]*ledger.Mint, error) {
-	return askAt(s, v, deadline, func(st *state) []*ledger.Mint {
-		out := make([]*ledger.Mint, len(keys))
-		for i := range keys {
-			out[i] = st.mints.at(&keys[i], v)
+func (s *state) readAccounts(keys []ledger.Pubkey, v ledger.Version, out []ledger.Account) {
+	for i := range keys {
+		if s.owns(keys[i].Prefix()) {
+			out[i].Pubkey = keys[i]
+			s.accounts.unpackCopy(s.accounts.at(&keys[i], v), &out[i])
 		}
-		return out
+	}
+}
+
+// Mints is Accounts for the facts of mints, nil for unknown ones. It always asks the shard's goroutine.
+func (s *Shard) Mints(keys []ledger.Pubkey, v ledger.Version, deadline time.Time, out []*ledger.Mint) error {
+	_, err := askAt(s, v, deadline, func(st *state) (none struct{}) {
+		for i := range keys {
+			if st.owns(keys[i].Prefix()) {
+				out[i] = st.mints.at(&keys[i], v)
+			}
+		}
+		return none
 	})
+	return err
 }

@@ -157,32 +157,22 @@ func (r *Reader) Mints(q ledger.Query, keys []ledger.Pubkey) ([]*ledger.Mint, le
 // scatterKeys bounds the keys of one query to a shard.
 const scatterKeys = 256
 
-// Scatter calls ask for the keys of each shard and returns the answers in the order of keys, all at one version.
+// Scatter has each shard answer for those of some keys that it owns, and returns the answers in the order of keys, all at one version.
 func Scatter[R any](shards []*shard.Shard, keys []ledger.Pubkey, v ledger.Version, deadline time.Time,
-	ask func(*shard.Shard, []ledger.Pubkey, ledger.Version, time.Time) ([]R, error)) ([]R, error) {
-	if len(keys) == 1 { // nothing is to be put in order
-		return ask(shards[shard.Of(keys[0].Prefix(), len(shards))], keys, v, deadline)
-	}
-	out := make([]R, len(keys))
-	indexes := make([][]int, len(shards)) // into keys, by shard
-	for i := range keys {
-		n := shard.Of(keys[i].Prefix(), len(shards))
-		indexes[n] = append(indexes[n], i)
-	}
-	for n, all := range indexes {
-		for some := range slices.Chunk(all, scatterKeys) {
-			part := make([]ledger.Pubkey, len(some))
-			for i, at := range some {
-				part[i] = keys[at]
+	ask func(s *shard.Shard, keys []ledger.Pubkey, v ledger.Version, deadline time.Time, out []R) error) ([]R, error) {
+	out := make([]R, 0, len(keys)) // of this call alone: after an error a shard may still write there
+	for some := range slices.Chunk(keys, scatterKeys) {
+		answers := out[len(out) : len(out)+len(some)]
+		for n, s := range shards {
+			owned := func(k ledger.Pubkey) bool { return shard.Of(k.Prefix(), len(shards)) == n }
+			if !slices.ContainsFunc(some, owned) {
+				continue
 			}
-			answers, err := ask(shards[n], part, v, deadline)
-			if err != nil {
+			if err := ask(s, some, v, deadline, answers); err != nil {
 				return nil, err
 			}
-			for i, at := range some {
-				out[at] = answers[i]
-			}
 		}
+		out = out[:len(out)+len(some)]
 	}
 	return out, nil
 }
