@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/valyala/fastjson"
-
 	"ledgerd/engine/ledger"
 	"ledgerd/httpd/encode"
 )
@@ -26,9 +24,9 @@ func errOutside(key ledger.Pubkey) error {
 
 // balance answers the lamports at a key, 0 where there is no account.
 func (c *call) balance(dst []byte) ([]byte, error) {
-	key, _, err := c.about("pubkey")
-	if err != nil {
-		return dst, err
+	key, _ := c.about("pubkey")
+	if c.wrong != nil {
+		return dst, c.wrong
 	}
 	a, v, err := c.door.config.Ledger.Account(c.query, key)
 	if err = c.from(v, err); err != nil {
@@ -53,10 +51,7 @@ func unlessAbsent(err error, key ledger.Pubkey) error {
 }
 
 func (c *call) accountInfo(dst []byte) ([]byte, error) {
-	key, f, _, err := c.shown("pubkey", asBinary)
-	if err != nil {
-		return dst, err
-	}
+	key, f, _ := c.shown("pubkey", asBinary)
 	accounts, err := c.accountsAt([]ledger.Pubkey{key})
 	if err != nil {
 		return dst, err
@@ -66,29 +61,12 @@ func (c *call) accountInfo(dst []byte) ([]byte, error) {
 }
 
 func (c *call) multipleAccounts(dst []byte) ([]byte, error) {
-	list := c.param(0)
-	if list == nil || list.Type() != fastjson.TypeArray {
-		return dst, badParams("pubkeys must be an array")
-	}
-	texts, _ := list.Array()
-	if len(texts) > maxAccounts {
-		return dst, badParams("there may be %d pubkeys at most", maxAccounts)
-	}
+	texts := c.list(c.param(0), maxAccounts, "pubkeys")
 	keys := make([]ledger.Pubkey, len(texts))
 	for i, text := range texts {
-		var err error
-		if keys[i], err = keyOf(text, "each pubkey"); err != nil {
-			return dst, err
-		}
+		keys[i] = c.key(text, "each pubkey")
 	}
-	config, err := c.config(1)
-	if err != nil {
-		return dst, err
-	}
-	f, err := formOf(config, asBase64)
-	if err != nil {
-		return dst, err
-	}
+	f := c.readForm(c.config(1), asBase64)
 	accounts, err := c.accountsAt(keys)
 	if err != nil {
 		return dst, err
@@ -99,6 +77,9 @@ func (c *call) multipleAccounts(dst []byte) ([]byte, error) {
 
 // accountsAt returns accounts by their keys, which exist or exist nowhere.
 func (c *call) accountsAt(keys []ledger.Pubkey) ([]ledger.Account, error) {
+	if c.wrong != nil {
+		return nil, c.wrong
+	}
 	accounts, v, err := c.door.config.Ledger.Accounts(c.query, keys)
 	if err == nil && v.Lacks && len(keys) == 1 { // it may be fetched
 		if _, _, err := c.door.config.Ledger.Account(c.query, keys[0]); err != nil {

@@ -5,6 +5,8 @@ import (
 	"math"
 	"strconv"
 
+	"github.com/valyala/fastjson"
+
 	"ledgerd/engine/ledger"
 	"ledgerd/httpd/encode"
 )
@@ -47,35 +49,23 @@ func cleanedUp(slot, first ledger.Slot) error {
 // block answers a block as far as the ledger has it: its transactions with the accounts that they name at most. It never has rewards. Where another node
 // can be asked, it is asked for what is held in part.
 func (c *call) block(dst []byte) ([]byte, error) {
-	slot, err := c.slot(0, "slot")
-	if err != nil {
-		return dst, err
-	}
-	if v := c.param(1); v != nil && v.Type().String() == "string" {
+	slot := c.slot(0, "slot")
+	if v := c.param(1); c.wrong == nil && v != nil && v.Type() == fastjson.TypeString {
 		return dst, errWholeBlock // the configuration of old: an encoding, and so of whole transactions
 	}
-	config, err := c.config(1)
-	if err == nil {
-		err = c.confirmedAtLeast()
-	}
-	if err != nil {
-		return dst, err
-	}
-	rewards, err := isSet(config, "rewards")
-	if err != nil {
-		return dst, err
-	}
+	config := c.config(1)
+	c.confirmedAtLeast()
+	rewards := c.isSet(config, "rewards")
 	if v := member(config, "maxSupportedTransactionVersion"); v != nil {
-		if _, err := numberOf(v, "maxSupportedTransactionVersion"); err != nil {
-			return dst, err
+		if n, err := v.Uint(); err != nil || n > math.MaxUint8 {
+			c.bad("maxSupportedTransactionVersion must be an integer from 0 to 255")
 		}
 	}
-	details, err := word(config, "transactionDetails", "full", "full", "accounts", "signatures", "none")
-	if err != nil {
-		return dst, err
-	}
+	details := c.word(config, "transactionDetails", "full", "full", "accounts", "signatures", "none")
 	q, bytes := c.query, 0
 	switch {
+	case c.wrong != nil:
+		return dst, c.wrong
 	case details == "full", (rewards || details == "accounts") && len(c.door.upstreams) > 0:
 		return dst, errWholeBlock
 	case details == "accounts":
@@ -180,9 +170,9 @@ func appendTime(dst []byte, t ledger.Opt[int64]) []byte {
 }
 
 func (c *call) blockTime(dst []byte) ([]byte, error) {
-	slot, err := c.slot(0, "slot")
-	if err != nil {
-		return dst, err
+	slot := c.slot(0, "slot")
+	if c.wrong != nil {
+		return dst, c.wrong
 	}
 	c.query.Commitment, c.query.Parts = ledger.Processed, ledger.NoTransactions
 	a, v, err := c.door.config.Ledger.Block(c.query, slot)
@@ -195,22 +185,16 @@ func (c *call) blockTime(dst []byte) ([]byte, error) {
 // blocks answers the slots from one to another that have blocks. As in Agave the second may be left out, which asks for as many as may be, and then
 // the configuration may be in its place.
 func (c *call) blocks(dst []byte) ([]byte, error) {
-	from, err := c.slot(0, "startSlot")
-	if err != nil {
-		return dst, err
-	}
+	from := c.slot(0, "startSlot")
 	to, config := from+maxSlots, 2
-	if v := c.param(1); v != nil && v.Type().String() == "object" {
+	if v := c.param(1); v != nil && v.Type() == fastjson.TypeObject {
 		config = 1
 	} else if v != nil {
-		if to, err = c.slot(1, "endSlot"); err != nil {
-			return dst, err
-		}
+		to = c.slot(1, "endSlot")
 	}
-	if _, err := c.head(config); err != nil {
-		return dst, err
-	}
-	if err := c.confirmedAtLeast(); err != nil {
+	c.config(config)
+	c.confirmedAtLeast()
+	if _, err := c.newest(); err != nil {
 		return dst, err
 	}
 	if to = min(to, c.view.Tip().Slot); to > from && to-from > maxSlots {
@@ -220,21 +204,13 @@ func (c *call) blocks(dst []byte) ([]byte, error) {
 }
 
 func (c *call) blocksWithLimit(dst []byte) ([]byte, error) {
-	from, err := c.slot(0, "startSlot")
-	if err != nil {
-		return dst, err
-	}
-	limit, err := numberOf(c.param(1), "limit")
-	if err != nil {
-		return dst, err
-	}
+	from, limit := c.slot(0, "startSlot"), c.number(c.param(1), "limit")
 	if limit > maxSlots {
-		return dst, badParams("limit may be %d at most", maxSlots)
+		c.bad("limit may be %d at most", maxSlots)
 	}
-	if _, err := c.head(2); err != nil {
-		return dst, err
-	}
-	if err := c.confirmedAtLeast(); err != nil {
+	c.config(2)
+	c.confirmedAtLeast()
+	if _, err := c.newest(); err != nil {
 		return dst, err
 	}
 	return c.appendSlots(dst, from, c.view.Tip().Slot, int(limit))

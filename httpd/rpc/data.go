@@ -29,23 +29,19 @@ type form struct {
 	offset, length uint64
 }
 
-// formOf reads encoding and dataSlice of a configuration.
-func formOf(config *fastjson.Value, usual string) (f form, err error) {
-	if f.encoding, err = word(config, "encoding", usual, asBinary, asBase58, asBase64, asZstd, asParsed); err != nil {
-		return f, err
-	}
+// readForm reads encoding and dataSlice of a configuration.
+func (c *call) readForm(config *fastjson.Value, usual string) (f form) {
+	f.encoding = c.word(config, "encoding", usual, asBinary, asBase58, asBase64, asZstd, asParsed)
 	slice := member(config, "dataSlice")
-	if slice == nil {
-		return f, nil
+	switch {
+	case slice == nil:
+	case slice.Type() != fastjson.TypeObject:
+		c.bad("dataSlice must be an object")
+	default:
+		f.sliced = true
+		f.offset, f.length = c.number(slice.Get("offset"), "offset of dataSlice"), c.number(slice.Get("length"), "length of dataSlice")
 	}
-	if slice.Type() != fastjson.TypeObject {
-		return f, badParams("dataSlice must be an object")
-	}
-	f.sliced = true
-	if f.offset, err = numberOf(slice.Get("offset"), "offset of dataSlice"); err == nil {
-		f.length, err = numberOf(slice.Get("length"), "length of dataSlice")
-	}
-	return f, err
+	return f
 }
 
 // facts are what a form may need besides an account.

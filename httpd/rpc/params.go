@@ -30,96 +30,105 @@ func given(v *fastjson.Value) *fastjson.Value {
 	return v
 }
 
-// key returns the parameter that is a pubkey.
-func (c *call) key(i int, name string) (ledger.Pubkey, error) { return keyOf(c.param(i), name) }
-
-func keyOf(v *fastjson.Value, name string) (ledger.Pubkey, error) {
-	if v == nil || v.Type() != fastjson.TypeString {
-		return ledger.Pubkey{}, badParams("%s must be a string", name)
+// bad notes what is wrong with the parameters of the call, if nothing was before. What is read after that is worth nothing: a method looks at
+// c.wrong when it has read all, before it asks the ledger; newest, accountsAt and mint do so for it.
+func (c *call) bad(format string, values ...any) {
+	if c.wrong == nil {
+		c.wrong = badParams(format, values...)
 	}
-	key, err := ledger.ParsePubkey(v.GetStringBytes())
-	if err != nil {
-		return key, badParams("%s must be the base58 of exactly 32 bytes", name)
-	}
-	return key, nil
 }
 
-// signature returns a value that is a signature.
-func signatureOf(v *fastjson.Value, name string) (sig ledger.Signature, err error) {
+// text returns a value that is a string.
+func (c *call) text(v *fastjson.Value, name string) []byte {
 	if v == nil || v.Type() != fastjson.TypeString {
-		return sig, badParams("%s must be a string", name)
+		c.bad("%s must be a string", name)
+		return nil
 	}
-	if sig, err = ledger.ParseSignature(v.GetStringBytes()); err != nil {
-		return sig, badParams("%s must be the base58 of exactly 64 bytes", name)
+	return v.GetStringBytes()
+}
+
+// parsed returns a string as a parser of base58 reads it, which takes so many bytes.
+func parsed[T any](c *call, v *fastjson.Value, name string, bytes int, parse func([]byte) (T, error)) T {
+	one, err := parse(c.text(v, name))
+	if err != nil {
+		c.bad("%s must be the base58 of exactly %d bytes", name, bytes)
 	}
-	return sig, nil
+	return one
+}
+
+func (c *call) key(v *fastjson.Value, name string) ledger.Pubkey {
+	return parsed(c, v, name, 32, ledger.ParsePubkey[[]byte])
+}
+
+func (c *call) signature(v *fastjson.Value, name string) ledger.Signature {
+	return parsed(c, v, name, 64, ledger.ParseSignature[[]byte])
+}
+
+// list returns the values of an array, so many at most.
+func (c *call) list(v *fastjson.Value, most int, name string) []*fastjson.Value {
+	if v == nil || v.Type() != fastjson.TypeArray {
+		c.bad("%s must be an array", name)
+		return nil
+	}
+	all, _ := v.Array()
+	if len(all) > most {
+		c.bad("there may be %d %s at most", most, name)
+		return nil
+	}
+	return all
 }
 
 // slot returns the parameter that is a slot.
-func (c *call) slot(i int, name string) (ledger.Slot, error) {
-	n, err := numberOf(c.param(i), name)
-	return ledger.Slot(n), err
-}
+func (c *call) slot(i int, name string) ledger.Slot { return ledger.Slot(c.number(c.param(i), name)) }
 
-// numberOf returns a value that is an integer from 0 to 2^64-1.
-func numberOf(v *fastjson.Value, name string) (uint64, error) {
+// number returns a value that is an integer from 0 to 2^64-1.
+func (c *call) number(v *fastjson.Value, name string) uint64 {
 	if v != nil && v.Type() == fastjson.TypeNumber {
 		if n, err := v.Uint64(); err == nil {
-			return n, nil
+			return n
 		}
 	}
-	return 0, badParams("%s must be an integer from 0 to 2^64-1", name)
+	c.bad("%s must be an integer from 0 to 2^64-1", name)
+	return 0
 }
 
 // config takes over what the configuration object at i says of commitment and minContextSlot, and returns the object, nil where there
 // is none.
-func (c *call) config(i int) (*fastjson.Value, error) {
+func (c *call) config(i int) *fastjson.Value {
 	c.query.Commitment = ledger.Finalized
 	v := c.param(i)
-	if v == nil {
-		return nil, nil
+	if v != nil && v.Type() != fastjson.TypeObject {
+		c.bad("the configuration must be an object")
+		return nil
 	}
-	if v.Type() != fastjson.TypeObject {
-		return nil, badParams("the configuration must be an object")
-	}
-	if level := given(v.Get("commitment")); level != nil {
+	if level := member(v, "commitment"); level != nil {
 		var ok bool
 		if c.query.Commitment, ok = levels[string(level.GetStringBytes())]; !ok {
-			return nil, badParams("commitment must be processed, confirmed or finalized")
+			c.bad("commitment must be processed, confirmed or finalized")
 		}
 	}
-	if least := given(v.Get("minContextSlot")); least != nil {
-		n, err := numberOf(least, "minContextSlot")
-		if err != nil {
-			return nil, err
-		}
-		c.query.MinSlot = ledger.Slot(n)
+	if least := member(v, "minContextSlot"); least != nil {
+		c.query.MinSlot = ledger.Slot(c.number(least, "minContextSlot"))
 	}
-	return v, nil
+	return v
 }
 
 // about reads the parameters of a method that is about one key, which it calls by a name: the key, and a configuration.
-func (c *call) about(name string) (key ledger.Pubkey, config *fastjson.Value, err error) {
-	if key, err = c.key(0, name); err == nil {
-		config, err = c.config(1)
-	}
-	return key, config, err
+func (c *call) about(name string) (ledger.Pubkey, *fastjson.Value) {
+	return c.key(c.param(0), name), c.config(1)
 }
 
 // shown is about for a method that shows account data, usually in an encoding.
-func (c *call) shown(name, usual string) (key ledger.Pubkey, f form, config *fastjson.Value, err error) {
-	if key, config, err = c.about(name); err == nil {
-		f, err = formOf(config, usual)
-	}
-	return key, f, config, err
+func (c *call) shown(name, usual string) (key ledger.Pubkey, f form, config *fastjson.Value) {
+	key, config = c.about(name)
+	return key, c.readForm(config, usual), config
 }
 
-// confirmedAtLeast returns an error if the commitment of the call is processed, which some methods do not take.
-func (c *call) confirmedAtLeast() error {
+// confirmedAtLeast refuses the processed commitment, which some methods do not take.
+func (c *call) confirmedAtLeast() {
 	if c.query.Commitment == ledger.Processed {
-		return badParams("this method does not take a commitment below confirmed")
+		c.bad("this method does not take a commitment below confirmed")
 	}
-	return nil
 }
 
 // member returns a member of a configuration, nil where there is none.
@@ -131,26 +140,25 @@ func member(config *fastjson.Value, name string) *fastjson.Value {
 }
 
 // isSet returns a member of a configuration that is true or false, false where it is missing.
-func isSet(config *fastjson.Value, name string) (bool, error) {
-	switch v := member(config, name); {
-	case v == nil:
-		return false, nil
-	case v.Type() == fastjson.TypeTrue || v.Type() == fastjson.TypeFalse:
-		return v.Type() == fastjson.TypeTrue, nil
+func (c *call) isSet(config *fastjson.Value, name string) bool {
+	v := member(config, name)
+	if v != nil && v.Type() != fastjson.TypeTrue && v.Type() != fastjson.TypeFalse {
+		c.bad("%s must be true or false", name)
 	}
-	return false, badParams("%s must be true or false", name)
+	return v != nil && v.Type() == fastjson.TypeTrue
 }
 
 // word returns a member of a configuration that is one of some words, usual where it is missing.
-func word(config *fastjson.Value, name, usual string, words ...string) (string, error) {
+func (c *call) word(config *fastjson.Value, name, usual string, words ...string) string {
 	v := member(config, name)
 	if v == nil {
-		return usual, nil
+		return usual
 	}
 	for _, w := range words {
 		if v.Type() == fastjson.TypeString && string(v.GetStringBytes()) == w {
-			return w, nil
+			return w
 		}
 	}
-	return "", badParams("%s must be one of %s", name, strings.Join(words, ", "))
+	c.bad("%s must be one of %s", name, strings.Join(words, ", "))
+	return usual
 }

@@ -23,20 +23,11 @@ var errScan = &callError{code: codeScan, message: "the accounts could not be loo
 
 // programAccounts answers the accounts of a program that its filters take, in the order of their keys.
 func (c *call) programAccounts(dst []byte) ([]byte, error) {
-	program, f, config, err := c.shown("programId", asBinary)
-	if err != nil {
-		return dst, err
-	}
-	withContext, err := isSet(config, "withContext")
-	if err != nil {
-		return dst, err
-	}
-	if _, err := isSet(config, "sortResults"); err != nil { // they always are sorted
-		return dst, err
-	}
-	takes, err := selectionOf(member(config, "filters"))
-	if err != nil {
-		return dst, err
+	program, f, config := c.shown("programId", asBinary)
+	withContext, _ := c.isSet(config, "withContext"), c.isSet(config, "sortResults") // they always are sorted
+	takes := c.readSelection(member(config, "filters"))
+	if c.wrong != nil {
+		return dst, c.wrong
 	}
 	if withContext || takes.never {
 		if _, err := c.newest(); err != nil {
@@ -54,7 +45,7 @@ func (c *call) programAccounts(dst []byte) ([]byte, error) {
 	if withContext {
 		dst, end = c.appendContext(dst), "]}"
 	}
-	dst, err = s.append(append(dst, '['))
+	dst, err := s.append(append(dst, '['))
 	if errors.Is(err, errNoRoom) {
 		if s.encoded == 0 || c.isBatch || !c.x.Context().Request.Header.IsHTTP11() { // which alone has chunks
 			return dst, &callError{code: codeScan, message: "the accounts take more memory than this node gives an answer now: ask with filters or a dataSlice"}

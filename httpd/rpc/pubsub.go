@@ -83,11 +83,11 @@ func (c *call) subscribed(number uint64) []byte {
 // unsubscribe returns what ends a subscription of a kind.
 func unsubscribe(kind string) func(*call, *stream.Socket) error {
 	return func(c *call, socket *stream.Socket) error {
-		number, err := numberOf(c.param(0), "the number of the subscription")
-		if err != nil {
-			return err
-		}
-		if !socket.Unwatch(kind, number) {
+		number := c.number(c.param(0), "the number of the subscription")
+		switch {
+		case c.wrong != nil:
+			return c.wrong
+		case !socket.Unwatch(kind, number):
 			return &callError{code: codeParams, message: "Invalid subscription id."}
 		}
 		socket.Answer(c.appendID([]byte(`{"jsonrpc":"2.0","result":true`)))
@@ -118,16 +118,10 @@ func appendNumberOf(dst []byte, number uint64) []byte {
 }
 
 func (c *call) accountSubscribe(socket *stream.Socket) error {
-	key, f, config, err := c.subject(asBinary)
-	if err != nil {
-		return err
-	}
-	if _, err := isSet(config, "enableReceivedNotification"); err != nil {
-		return err
-	}
-	seen, err := resumeFrom(config)
-	if err != nil {
-		return err
+	key, f, config, seen := c.subject()
+	c.isSet(config, "enableReceivedNotification")
+	if c.wrong != nil {
+		return c.wrong
 	}
 	a, v, err := c.door.config.Ledger.Account(c.query, key)
 	switch err = c.from(v, err); {
@@ -145,17 +139,10 @@ func (c *call) accountSubscribe(socket *stream.Socket) error {
 }
 
 func (c *call) programSubscribe(socket *stream.Socket) error {
-	program, f, config, err := c.subject(asBinary)
-	if err != nil {
-		return err
-	}
-	takes, err := selectionOf(member(config, "filters"))
-	if err != nil {
-		return err
-	}
-	seen, err := resumeFrom(config)
-	if err != nil {
-		return err
+	program, f, config, seen := c.subject()
+	takes := c.readSelection(member(config, "filters"))
+	if c.wrong != nil {
+		return c.wrong
 	}
 	if err := socket.PayLookup(judged); err != nil {
 		return err
@@ -191,21 +178,15 @@ func (c *call) programSubscribe(socket *stream.Socket) error {
 // judged is how many accounts of a program are looked at for one that is taken and tells whether such accounts can be shown.
 const judged = 100
 
-// subject reads the parameters of a subscription of accounts. dataSlice does not apply to what is told.
-func (c *call) subject(usual string) (key ledger.Pubkey, f form, config *fastjson.Value, err error) {
-	key, f, config, err = c.shown("pubkey", usual)
+// subject reads the parameters of a subscription of accounts. dataSlice does not apply to what is told. seen is after which update the client was told
+// nothing, if it was told something before: what it has missed comes first.
+func (c *call) subject() (key ledger.Pubkey, f form, config *fastjson.Value, seen ledger.Opt[ledger.Seq]) {
+	key, f, config = c.shown("pubkey", asBinary)
 	f.sliced = false
-	return key, f, config, err
-}
-
-// resumeFrom reads after which update the client was told nothing, if it was told something before: what it has missed comes first.
-func resumeFrom(config *fastjson.Value) (seen ledger.Opt[ledger.Seq], err error) {
-	from := member(config, "resumeFrom")
-	if from == nil {
-		return seen, nil
+	if from := member(config, "resumeFrom"); from != nil {
+		seen = ledger.Some(ledger.Seq(c.number(from, "resumeFrom")))
 	}
-	n, err := numberOf(from, "resumeFrom")
-	return ledger.Some(ledger.Seq(n)), err
+	return key, f, config, seen
 }
 
 // canShow returns an error if what is known of an account, as it is now, is not enough to tell of it.

@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"encoding/base64"
 	"fmt"
+	"math"
 	"slices"
 
 	"github.com/valyala/fastjson"
@@ -23,25 +24,16 @@ type selection struct {
 	never  bool // takes nothing: it wants two lengths
 }
 
-// selectionOf reads filters.
-func selectionOf(filters *fastjson.Value) (*selection, error) {
+// readSelection reads filters.
+func (c *call) readSelection(filters *fastjson.Value) *selection {
 	s := new(selection)
 	if filters == nil {
-		return s, nil
+		return s
 	}
-	if filters.Type() != fastjson.TypeArray {
-		return nil, badParams("filters must be an array")
+	for _, f := range c.list(filters, maxFilters, "filters") {
+		c.readFilter(s, f)
 	}
-	all, _ := filters.Array()
-	if len(all) > maxFilters {
-		return nil, badParams("there may be %d filters at most", maxFilters)
-	}
-	for _, f := range all {
-		if err := s.add(f); err != nil {
-			return nil, err
-		}
-	}
-	return s, nil
+	return s
 }
 
 // takes reports whether the filters take an account of the program as an update leaves it, or took it before the update that closes it.
@@ -73,77 +65,51 @@ func (s *selection) appendKey(dst []byte) []byte {
 	return dst
 }
 
-// add reads one filter.
-func (s *selection) add(f *fastjson.Value) error {
+// readFilter adds one filter to a selection.
+func (c *call) readFilter(s *selection, f *fastjson.Value) {
+	size, part, state := f.Get("dataSize"), f.Get("memcmp"), f.Get("tokenAccountState")
 	switch {
 	case f.Type() == fastjson.TypeString && string(f.GetStringBytes()) == "tokenAccountState":
 		s.tokens = true
-		return nil
-	case f.Type() != fastjson.TypeObject:
-		return badParams("a filter is dataSize, memcmp or tokenAccountState")
-	}
-	kinds := 0
-	for _, kind := range []string{"dataSize", "memcmp", "tokenAccountState"} {
-		if f.Exists(kind) {
-			kinds++
-		}
-	}
-	if kinds > 1 {
-		return badParams("a filter is one of dataSize, memcmp and tokenAccountState")
-	}
-	if size := f.Get("dataSize"); size != nil {
-		n, err := numberOf(size, "dataSize")
+	case size != nil && (part != nil || state != nil), part != nil && state != nil:
+		c.bad("a filter is one of dataSize, memcmp and tokenAccountState")
+	case size != nil:
+		n := c.number(size, "dataSize")
 		s.never = s.never || s.data.Size.Known && s.data.Size.Value != n
 		s.data.Size, s.looks = ledger.Some(n), true
-		return err
-	}
-	if f.Exists("tokenAccountState") {
+	case state != nil:
 		s.tokens = true
-		return nil
+	case part == nil || part.Type() != fastjson.TypeObject:
+		c.bad("a filter is dataSize, memcmp or tokenAccountState")
+	default:
+		s.data.Parts, s.looks = append(s.data.Parts, c.readPart(part)), true
 	}
-	part, err := partOf(f.Get("memcmp"))
-	s.data.Parts, s.looks = append(s.data.Parts, part), true
-	return err
 }
 
-// partOf reads the memcmp of a filter.
-func partOf(v *fastjson.Value) (p ledger.DataPart, err error) {
-	if v == nil || v.Type() != fastjson.TypeObject {
-		return p, badParams("a filter is dataSize, memcmp or tokenAccountState")
-	}
-	if p.Offset, err = numberOf(v.Get("offset"), "offset of memcmp"); err != nil {
-		return p, err
-	}
-	encoding, err := word(v, "encoding", asBase58, asBase58, asBase64, "bytes")
-	if err != nil {
-		return p, err
-	}
-	bad := badParams("bytes of memcmp must be at most 128 bytes, in base58, in base64 where encoding says so, or as an array of numbers")
-	switch text := given(v.Get("bytes")); {
+// readPart reads the memcmp of a filter.
+func (c *call) readPart(v *fastjson.Value) (p ledger.DataPart) {
+	p.Offset = c.number(v.Get("offset"), "offset of memcmp")
+	encoding, text, ok := c.word(v, "encoding", asBase58, asBase58, asBase64, "bytes"), given(v.Get("bytes")), true
+	switch {
 	case text == nil:
-		return p, bad
+		ok = false
 	case text.Type() == fastjson.TypeArray:
 		for _, b := range text.GetArray() {
-			n, err := numberOf(b, "bytes of memcmp")
-			if err != nil || n > 255 {
-				return p, bad
-			}
+			n, err := b.Uint()
+			ok = ok && err == nil && n <= math.MaxUint8
 			p.Bytes = append(p.Bytes, byte(n))
 		}
 	case text.Type() != fastjson.TypeString:
-		return p, bad
+		ok = false
 	case encoding == asBase64:
-		if p.Bytes, err = base64.StdEncoding.DecodeString(string(text.GetStringBytes())); err != nil {
-			return p, bad
-		}
+		var err error
+		p.Bytes, err = base64.StdEncoding.DecodeString(string(text.GetStringBytes()))
+		ok = err == nil
 	case len(text.GetStringBytes()) > 0:
-		var ok bool
-		if p, ok = ledger.ParseDataPart(p.Offset, text.GetStringBytes()); !ok {
-			return p, bad
-		}
+		p, ok = ledger.ParseDataPart(p.Offset, text.GetStringBytes())
 	}
-	if len(p.Bytes) > ledger.MaxPartBytes {
-		return p, bad
+	if !ok || len(p.Bytes) > ledger.MaxPartBytes {
+		c.bad("bytes of memcmp must be at most 128 bytes, in base58, in base64 where encoding says so, or as an array of numbers")
 	}
-	return p, nil
+	return p
 }

@@ -122,6 +122,7 @@ type call struct {
 	all     *fastjson.Value // the parameters, of any kind; nil: there are none
 	method  *method
 	params  []*fastjson.Value
+	wrong   error        // what is wrong with them, as far as they were read: the first thing
 	query   ledger.Query // commitment, minContextSlot, and the head once one is fixed
 	view    ledger.View  // what was answered from last
 }

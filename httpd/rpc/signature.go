@@ -11,7 +11,9 @@ import (
 // signatureSubscribe has the client told once that a transaction has reached a level, at once where it has already. The ledger, which shows a
 // block before the hub tells of it, is asked after the hub watches: so no block falls between the two.
 func (c *call) signatureSubscribe(socket *stream.Socket) error {
-	sig, received, err := c.transaction()
+	sig := c.signature(c.param(0), "signature")
+	received := c.isSet(c.config(1), "enableReceivedNotification")
+	_, err := c.newest()
 	if err == nil {
 		err = socket.PayLookup(1)
 	}
@@ -43,21 +45,6 @@ func (c *call) signatureSubscribe(socket *stream.Socket) error {
 		socket.Tell(number, appendOutcome(nil, number, &note), !below)
 	}
 	return nil
-}
-
-// transaction reads the parameters of signatureSubscribe: the transaction, and whether the client is told, too, that a block has it.
-func (c *call) transaction() (sig ledger.Signature, received bool, err error) {
-	if sig, err = signatureOf(c.param(0), "signature"); err != nil {
-		return sig, false, err
-	}
-	config, err := c.config(1)
-	if err == nil {
-		received, err = isSet(config, "enableReceivedNotification")
-	}
-	if err == nil {
-		_, err = c.newest()
-	}
-	return sig, received, err
 }
 
 // appendOutcome appends what is told of a transaction: that a block has it, or what became of it.

@@ -4,8 +4,6 @@ import (
 	"errors"
 	"strconv"
 
-	"github.com/valyala/fastjson"
-
 	"ledgerd/engine/ledger"
 )
 
@@ -33,6 +31,9 @@ func (c *call) from(v ledger.View, err error) error {
 
 // newest returns the newest block of the commitment of the call, without transactions: nil on a node that holds the state of a slot and no block.
 func (c *call) newest() (*ledger.Block, error) {
+	if c.wrong != nil {
+		return nil, c.wrong
+	}
 	q := c.query
 	q.Parts = ledger.NoTransactions
 	a, v, err := c.door.config.Ledger.LatestBlock(q)
@@ -52,9 +53,7 @@ func heightOf(b *ledger.Block) (uint64, error) {
 
 // head reads a configuration at i and returns the newest block, see newest.
 func (c *call) head(i int) (*ledger.Block, error) {
-	if _, err := c.config(i); err != nil {
-		return nil, err
-	}
+	c.config(i)
 	return c.newest()
 }
 
@@ -122,14 +121,7 @@ func (c *call) latestBlockhash(dst []byte) ([]byte, error) {
 
 // blockhashValid looks for the hash among the newest block and the 150 before it.
 func (c *call) blockhashValid(dst []byte) ([]byte, error) {
-	v := c.param(0)
-	if v == nil || v.Type() != fastjson.TypeString {
-		return dst, badParams("blockhash must be a string")
-	}
-	hash, err := ledger.ParseHash(v.GetStringBytes())
-	if err != nil {
-		return dst, badParams("blockhash must be the base58 of exactly 32 bytes")
-	}
+	hash := parsed(c, c.param(0), "blockhash", 32, ledger.ParseHash[[]byte])
 	b, err := c.head(1)
 	if err != nil {
 		return dst, err

@@ -28,10 +28,7 @@ var (
 
 // tokenBalance answers the amount that a token account holds.
 func (c *call) tokenBalance(dst []byte) ([]byte, error) {
-	key, _, err := c.about("pubkey")
-	if err != nil {
-		return dst, err
-	}
+	key, _ := c.about("pubkey")
 	accounts, err := c.accountsAt([]ledger.Pubkey{key})
 	if err != nil {
 		return dst, err
@@ -67,6 +64,9 @@ func (c *call) heldMint(key ledger.Pubkey) (*ledger.Mint, error) {
 
 // mint returns the facts of a mint. The error is missing where there is no account, and other where a token program has another one there.
 func (c *call) mint(key ledger.Pubkey, missing, other error) (*ledger.Mint, error) {
+	if c.wrong != nil {
+		return nil, c.wrong
+	}
 	facts := make(map[ledger.Pubkey]*ledger.Mint)
 	if err := c.learnMints(facts, []ledger.Pubkey{key}); err != nil || facts[key] != nil {
 		return facts[key], err
@@ -92,10 +92,7 @@ func (c *call) mint(key ledger.Pubkey, missing, other error) (*ledger.Mint, erro
 
 // tokenSupply answers how many tokens of a mint there are.
 func (c *call) tokenSupply(dst []byte) ([]byte, error) {
-	key, _, err := c.about("mint")
-	if err != nil {
-		return dst, err
-	}
+	key, _ := c.about("mint")
 	mint, err := c.mint(key, errNoAccount, errSupply)
 	switch {
 	case err != nil:
@@ -116,42 +113,26 @@ func (f *tokenFilter) skips(a ledger.Account) bool {
 	return a.Owner != f.program.Value
 }
 
-// tokenFilter reads the filter at i, and sees that the mint is one.
-func (c *call) tokenFilter(i int) (f tokenFilter, err error) {
+// tokenFilter reads the filter at i.
+func (c *call) tokenFilter(i int) (f tokenFilter) {
 	v := c.param(i)
 	if v == nil || v.Type() != fastjson.TypeObject {
-		return f, badParams("the filter must be an object with mint or programId")
+		c.bad("the filter must be an object with mint or programId")
+		return f
 	}
 	mint, program := given(v.Get("mint")), given(v.Get("programId"))
-	if (mint == nil) == (program == nil) {
-		return f, badParams("the filter must have either mint or programId")
-	}
-	if mint == nil {
-		key, err := keyOf(program, "programId")
-		f.program = ledger.Some(key)
-		if err == nil && !ledger.IsTokenProgram(key) {
-			err = errTokenProgram
+	switch {
+	case (mint == nil) == (program == nil):
+		c.bad("the filter must have either mint or programId")
+	case mint != nil:
+		f.mint = ledger.Some(c.key(mint, "mint"))
+	default:
+		f.program = ledger.Some(c.key(program, "programId"))
+		if c.wrong == nil && !ledger.IsTokenProgram(f.program.Value) {
+			c.wrong = errTokenProgram
 		}
-		return f, err
 	}
-	key, err := keyOf(mint, "mint")
-	f.mint = ledger.Some(key)
-	return f, err
-}
-
-// tokensOf reads the parameters of a list of token accounts: a key, a filter and a configuration.
-func (c *call) tokensOf(name string) (key ledger.Pubkey, filter tokenFilter, f form, err error) {
-	if key, err = c.key(0, name); err != nil {
-		return key, filter, f, err
-	}
-	if filter, err = c.tokenFilter(1); err != nil {
-		return key, filter, f, err
-	}
-	config, err := c.config(2)
-	if err == nil {
-		f, err = formOf(config, asBinary)
-	}
-	return key, filter, f, err
+	return f
 }
 
 // tokensByOwner answers the token accounts of a wallet.
@@ -165,10 +146,7 @@ func (c *call) tokensByDelegate(dst []byte) ([]byte, error) {
 
 // appendTokens appends the token accounts of the first parameter, which the method calls by a name.
 func (c *call) appendTokens(dst []byte, name string) ([]byte, error) {
-	owner, filter, f, err := c.tokensOf(name)
-	if err != nil {
-		return dst, err
-	}
+	owner, filter, f := c.key(c.param(0), name), c.tokenFilter(1), c.readForm(c.config(2), asBinary)
 	if _, err := c.newest(); err != nil {
 		return dst, err
 	}
@@ -195,11 +173,8 @@ func (c *call) tokens(of ledger.Pubkey, f *form) (*scan, error) {
 
 // largestAccounts answers the token accounts that hold the most of a mint. Of equal amounts the greater key comes first, as in Agave.
 func (c *call) largestAccounts(dst []byte) ([]byte, error) {
-	key, _, err := c.about("mint")
-	if err != nil {
-		return dst, err
-	}
-	if !c.door.config.IndexMints {
+	key, _ := c.about("mint")
+	if c.wrong == nil && !c.door.config.IndexMints {
 		return dst, elsewhere(codeExcluded, "%s: this node has no index of token accounts by their mints, which takes --index-mints", key)
 	}
 	if _, err := c.newest(); err != nil {

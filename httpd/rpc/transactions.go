@@ -6,8 +6,6 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/valyala/fastjson"
-
 	"ledgerd/engine/ledger"
 	"ledgerd/httpd/encode"
 )
@@ -24,32 +22,18 @@ const (
 // signatureStatuses answers what became of transactions, null for those that are not held. Without searchTransactionHistory those that only the
 // disk holds are not looked for.
 func (c *call) signatureStatuses(dst []byte) ([]byte, error) {
-	list := c.param(0)
-	if list == nil || list.Type() != fastjson.TypeArray {
-		return dst, badParams("signatures must be an array")
+	texts := c.list(c.param(0), maxStatuses, "signatures")
+	sigs := make([]ledger.Signature, len(texts))
+	for i, text := range texts {
+		sigs[i] = c.signature(text, "each signature")
 	}
-	texts, _ := list.Array()
-	if len(texts) > maxStatuses {
-		return dst, badParams("there may be %d signatures at most", maxStatuses)
-	}
-	config, err := c.config(1)
-	if err != nil {
-		return dst, err
-	}
-	history, err := isSet(config, "searchTransactionHistory")
-	if err != nil {
-		return dst, err
-	}
+	history := c.isSet(c.config(1), "searchTransactionHistory")
 	c.query.Commitment, c.query.Recent = ledger.Processed, !history // the answer tells the level of each
 	if _, err := c.newest(); err != nil {
 		return dst, err
 	}
 	dst = append(c.appendContext(dst), '[')
-	for i, text := range texts {
-		sig, err := signatureOf(text, "each signature")
-		if err != nil {
-			return dst, err
-		}
+	for i, sig := range sigs {
 		if i > 0 {
 			dst = append(dst, ',')
 		}
@@ -116,29 +100,23 @@ func appendFailure(dst []byte, t *ledger.Transaction) []byte {
 
 // signaturesForAddress answers the transactions that name an address, newest first.
 func (c *call) signaturesForAddress(dst []byte) ([]byte, error) {
-	key, config, err := c.about("address")
-	if err == nil {
-		err = c.confirmedAtLeast()
-	}
-	if err != nil {
-		return dst, err
-	}
+	key, config := c.about("address")
+	c.confirmedAtLeast()
 	in := ledger.TransactionRange{Address: ledger.Some(key), Limit: maxSignatures}
 	if v := member(config, "limit"); v != nil {
-		n, err := numberOf(v, "limit")
+		n, err := v.Uint64()
 		if err != nil || n == 0 || n > maxSignatures {
-			return dst, badParams("limit must be from 1 to %d", maxSignatures)
+			c.bad("limit must be from 1 to %d", maxSignatures)
 		}
 		in.Limit = int(n)
 	}
 	for name, bound := range map[string]*ledger.Opt[ledger.Signature]{"before": &in.Before, "until": &in.After} {
 		if v := member(config, name); v != nil {
-			sig, err := signatureOf(v, name)
-			if err != nil {
-				return dst, err
-			}
-			*bound = ledger.Some(sig)
+			*bound = ledger.Some(c.signature(v, name))
 		}
+	}
+	if c.wrong != nil {
+		return dst, c.wrong
 	}
 	return c.appendHistory(dst, in)
 }
