@@ -66,8 +66,10 @@ func (c *call) block(dst []byte) ([]byte, error) {
 	switch {
 	case c.wrong != nil:
 		return dst, c.wrong
-	case details == "full", (rewards || details == "accounts") && len(c.door.upstreams) > 0:
+	case details == "full", details == "accounts" && len(c.door.upstreams) > 0:
 		return dst, errWholeBlock
+	case rewards && len(c.door.upstreams) > 0:
+		return dst, errRewards
 	case details == "accounts":
 		bytes = blockSignatures * namedBytes
 	case details == "signatures":
@@ -97,8 +99,11 @@ func (c *call) block(dst []byte) ([]byte, error) {
 	return append(dst, '}'), err
 }
 
-// errWholeBlock is the error of what only nodes with whole transactions can answer.
-var errWholeBlock = elsewhere(codeMethod, "Method not found: this node holds no instructions and answers transactionDetails none, signatures and accounts")
+// What only nodes with whole transactions, and with rewards, can answer.
+var (
+	errWholeBlock = elsewhere(codeMethod, "Method not found: this node holds no instructions and answers transactionDetails none, signatures and accounts")
+	errRewards    = elsewhere(codeMethod, "Method not found: this node holds no rewards and answers blocks without them")
+)
 
 // appendBlock appends what a block is besides its transactions, without the end of the object.
 func appendBlock(dst []byte, b *ledger.Block) []byte {

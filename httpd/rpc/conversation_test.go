@@ -35,6 +35,7 @@ var update = flag.Bool("update", false, "rewrite the answers in testdata")
 //	back SLOT [ACCOUNT]...        publishes the way back to a block
 //	final                         has all be final
 //	before LINE, after LINE       has this done before or after the ledger is asked for the next transaction
+//	slow DURATION                 has the ledger take its time for each transaction
 //	unavailable                   has the ledger answer nothing from here on
 //
 // An account is N=LAMPORTS/OWNER:DATA, where data that is left out is not known, and N=0 is closed; N~AMOUNT is token account N with another amount.
@@ -73,6 +74,11 @@ var nodes = map[string]func(*settings){
 			delete(s.mints, k)
 			delete(s.accounts, k)
 		}
+	},
+	"a node that moves on and has closed a mint": func(s *settings) {
+		s.moves = true
+		delete(s.mints, native)
+		delete(s.accounts, native)
 	},
 	"a node that fetches": func(s *settings) {
 		s.lacks, s.fetches = true, true
@@ -204,6 +210,10 @@ func (c *conversation) do(line string) {
 		c.feed.publish(ledger.RollbackRecord, ledger.Slot(slot), from, c.accounts(words[2:])...)
 	case "final":
 		c.feed.finalize()
+	case "slow":
+		d, err := time.ParseDuration(words[1])
+		must(c, err)
+		c.ledger.asked = func() func() { time.Sleep(d); return func() {} }
 	case "unavailable":
 		c.ledger.err = ledger.ErrUnavailable
 	case "before", "after":

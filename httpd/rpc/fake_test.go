@@ -16,6 +16,7 @@ type fakeLedger struct {
 	err      error        // answered to every question about the ledger
 	lacks    bool         // the node holds only part of the ledger
 	fetches  bool         // what is not held is fetched, once somebody asks for that account alone
+	moves    bool         // each question for the newest version is followed by a newer one
 	page     int          // how many accounts a page of a list has at most
 	read     func() error // called for each page of the accounts of a program; nil: nothing is
 	accounts map[ledger.Pubkey]ledger.Account
@@ -131,6 +132,9 @@ func (l *fakeLedger) view(q ledger.Query) (ledger.View, error) {
 		return ledger.View{}, l.err
 	case q.Head == nil && q.MinSlot > v.Tip().Slot:
 		return v, ledger.ErrMinSlot
+	}
+	if l.moves && q.Head == nil {
+		l.head.Store(new(*v.Head))
 	}
 	return v, nil
 }

@@ -13,6 +13,7 @@ import (
 const (
 	tokenPage     = 1000 // token accounts that are read at once
 	largestTokens = 20   // as many as Agave answers
+	balanceTries  = 3    // how often an account is read whose mint turns out to be in a newer version
 )
 
 // The sentences are those of Agave: clients tell by them what is wrong.
@@ -29,37 +30,38 @@ var (
 // tokenBalance answers the amount that a token account holds.
 func (c *call) tokenBalance(dst []byte) ([]byte, error) {
 	key, _ := c.about("pubkey")
-	accounts, err := c.accountsAt([]ledger.Pubkey{key})
-	if err != nil {
-		return dst, err
+	for range balanceTries {
+		accounts, err := c.accountsAt([]ledger.Pubkey{key})
+		if err != nil {
+			return dst, err
+		}
+		a := &accounts[0]
+		switch {
+		case !a.Exists():
+			return dst, errNoAccount
+		case a.Token == nil && a.Known&(ledger.FieldToken|ledger.FieldOwner) != 0:
+			return dst, errNoToken
+		case a.Token == nil:
+			return dst, elsewhere(codeExcluded, "the source has not shown what account %s holds", key)
+		}
+		read := c.query.Head
+		mint, err := c.heldMint(a.Token.Mint)
+		switch {
+		case err != nil:
+			return dst, err
+		case c.query.Head == read: // or else the mint was fetched, into a newer version
+			return append(appendAmount(c.appendContext(dst), a.Token.Amount, mint), '}'), nil
+		}
 	}
-	a := &accounts[0]
-	switch {
-	case !a.Exists():
-		return dst, errNoAccount
-	case a.Token == nil && a.Known&(ledger.FieldToken|ledger.FieldOwner) != 0:
-		return dst, errNoToken
-	case a.Token == nil:
-		return dst, elsewhere(codeExcluded, "the source has not shown what account %s holds", key)
-	}
-	read := c.query.Head
-	mint, err := c.heldMint(a.Token.Mint)
-	switch {
-	case err != nil:
-		return dst, err
-	case c.query.Head != read: // the mint was fetched, into a newer version
-		return c.tokenBalance(dst)
-	}
-	return append(appendAmount(c.appendContext(dst), a.Token.Amount, mint), '}'), nil
+	return dst, ledger.ErrUnavailable
 }
 
-// heldMint returns the facts of a mint of which tokens are held.
+// heldMint returns the facts of a mint of which tokens are held. Those of wrapped SOL's are the same in every version.
 func (c *call) heldMint(key ledger.Pubkey) (*ledger.Mint, error) {
-	facts, err := c.mint(key, errMintMissing, errMint)
-	if err == errMintMissing && key == ledger.NativeMint {
-		return nativeMint, nil
+	if key == ledger.NativeMint {
+		return nativeMint, c.wrong
 	}
-	return facts, err
+	return c.mint(key, errMintMissing, errMint)
 }
 
 // mint returns the facts of a mint. The error is missing where there is no account, and other where a token program has another one there.

@@ -15,7 +15,8 @@ const (
 	maxSignatures    = 1000
 	transactionBytes = 2048 // of a transaction while it is listed
 	transactionText  = 260
-	// historyTime is how long the history of an address is looked through for one call. Each page of it has its own deadline, too.
+	// historyTime is how long one call looks through what is on disk: the history of an address, or many transactions. Each page and each
+	// transaction has its own deadline, too.
 	historyTime = 2 * time.Second
 )
 
@@ -33,7 +34,11 @@ func (c *call) signatureStatuses(dst []byte) ([]byte, error) {
 		return dst, err
 	}
 	dst = append(c.appendContext(dst), '[')
+	most := time.Now().Add(historyTime)
 	for i, sig := range sigs {
+		if time.Now().After(most) {
+			return dst, longTerm("for fewer signatures")
+		}
 		if i > 0 {
 			dst = append(dst, ',')
 		}
@@ -144,10 +149,15 @@ func (c *call) appendHistory(dst []byte, in ledger.TransactionRange) ([]byte, er
 		case in.Limit == 0 || !p.Next.Known:
 			return append(dst, ']'), nil
 		case time.Now().After(most):
-			return dst, &callError{code: codeLongTerm, message: "The history could not be searched in time; ask with a limit or another before"}
+			return dst, longTerm("with a limit or another before")
 		}
 		in.Before = p.Next
 	}
+}
+
+// longTerm says that what is on disk was not read in time, and how to ask instead.
+func longTerm(instead string) error {
+	return &callError{code: codeLongTerm, message: "The history could not be searched in time; ask " + instead}
 }
 
 // historyError returns nil where the error is that nothing is known of the address: then the page is empty.
