@@ -35,7 +35,7 @@ func (c *call) balance(dst []byte) ([]byte, error) {
 		}
 		a.Lamports = 0
 	}
-	return append(appendUint(c.appendContext(dst), uint64(a.Lamports)), '}'), nil
+	return append(appendNumber(c.appendContext(dst), "", a.Lamports), '}'), nil
 }
 
 // unlessAbsent returns nil if an error says that no account exists at a key.

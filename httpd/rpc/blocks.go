@@ -2,8 +2,8 @@ package rpc
 
 import (
 	"errors"
+	"fmt"
 	"math"
-	"strconv"
 
 	"github.com/valyala/fastjson"
 
@@ -28,9 +28,9 @@ func (c *call) absentBlock(slot ledger.Slot, err error) error {
 	}
 	switch absent.Absence {
 	case ledger.SlotNotYetProduced, ledger.NoBlockYet:
-		return &callError{code: codeNotAvailable, message: "Block not available for slot " + strconv.FormatUint(uint64(slot), 10)}
+		return &callError{code: codeNotAvailable, message: fmt.Sprintf("Block not available for slot %d", slot)}
 	case ledger.SlotSkipped:
-		return &callError{code: codeSkipped, message: "Slot " + strconv.FormatUint(uint64(slot), 10) + " was skipped: no block was produced in it"}
+		return &callError{code: codeSkipped, message: fmt.Sprintf("Slot %d was skipped: no block was produced in it", slot)}
 	case ledger.SlotPruned:
 		first, err := c.firstBlock()
 		if err != nil {
@@ -107,19 +107,10 @@ var (
 
 // appendBlock appends what a block is besides its transactions, without the end of the object.
 func appendBlock(dst []byte, b *ledger.Block) []byte {
-	dst = append(dst, `{"blockhash":"`...)
-	dst = b.Blockhash.AppendBase58(dst)
-	dst = append(dst, `","previousBlockhash":"`...)
-	dst = b.PreviousBlockhash.Value.AppendBase58(dst) // all ones where it is not known, as in Agave
-	dst = append(dst, `","parentSlot":`...)
-	dst = appendUint(dst, uint64(b.ParentSlot))
-	dst = append(dst, `,"blockTime":`...)
-	dst = appendTime(dst, b.Time)
-	dst = append(dst, `,"blockHeight":`...)
-	if !b.Height.Known {
-		return append(dst, `null`...)
-	}
-	return appendUint(dst, b.Height.Value)
+	dst = appendKey(dst, `{"blockhash":`, (*ledger.Pubkey)(&b.Blockhash))
+	dst = appendKey(dst, `,"previousBlockhash":`, (*ledger.Pubkey)(&b.PreviousBlockhash.Value)) // all ones where it is not known, as in Agave
+	dst = appendNumber(dst, `,"parentSlot":`, b.ParentSlot)
+	return appendOpt(appendOpt(dst, `,"blockTime":`, b.Time), `,"blockHeight":`, b.Height)
 }
 
 func (c *call) appendSignatures(dst []byte, b *ledger.Block) []byte {
@@ -142,11 +133,9 @@ func (c *call) appendTransactions(dst []byte, b *ledger.Block) (_ []byte, err er
 		}
 		dst = append(list.Next(dst), `{"transaction":{"signatures":["`...)
 		dst = append(t.Signature.AppendBase58(dst), `"],"accountKeys":[`...)
+		var keys encode.List
 		for n := range t.Accounts {
-			if n > 0 {
-				dst = append(dst, ',')
-			}
-			dst = encode.AppendKey(append(dst, `{"pubkey":`...), &t.Accounts[n])
+			dst = appendKey(keys.Next(dst), `{"pubkey":`, &t.Accounts[n])
 			if n == 0 {
 				dst = append(dst, `,"signer":true,"writable":true,"source":"transaction"`...)
 			}
@@ -159,19 +148,11 @@ func (c *call) appendTransactions(dst []byte, b *ledger.Block) (_ []byte, err er
 		}
 		dst = appendStatusMembers(append(dst, '{'), t)
 		if t.Fee.Known {
-			dst = appendUint(append(dst, `,"fee":`...), uint64(t.Fee.Value))
+			dst = appendNumber(dst, `,"fee":`, t.Fee.Value)
 		}
 		dst = append(dst, `}}`...)
 	}
 	return dst, nil
-}
-
-// appendTime appends the time of a block in Unix seconds, or null.
-func appendTime(dst []byte, t ledger.Opt[int64]) []byte {
-	if !t.Known {
-		return append(dst, `null`...)
-	}
-	return strconv.AppendInt(dst, t.Value, 10)
 }
 
 func (c *call) blockTime(dst []byte) ([]byte, error) {
@@ -184,7 +165,7 @@ func (c *call) blockTime(dst []byte) ([]byte, error) {
 	if err = c.from(v, err); err != nil {
 		return dst, c.absentBlock(slot, err)
 	}
-	return appendTime(dst, a.Block.Time), nil
+	return appendOpt(dst, "", a.Block.Time), nil
 }
 
 // blocks answers the slots from one to another that have blocks. As in Agave the second may be left out, which asks for as many as may be, and then
@@ -237,11 +218,9 @@ func (c *call) appendSlots(dst []byte, from, to ledger.Slot, limit int) ([]byte,
 		return dst, cleanedUp(from, p.HistoryFrom)
 	}
 	dst = append(dst, '[')
-	for i, slot := range p.Slots {
-		if i > 0 {
-			dst = append(dst, ',')
-		}
-		dst = appendUint(dst, uint64(slot))
+	list := encode.List{Turn: c.door.config.Turn}
+	for _, slot := range p.Slots {
+		dst = appendNumber(list.Next(dst), "", slot)
 	}
 	return append(dst, ']'), nil
 }
@@ -261,7 +240,5 @@ func (c *call) firstBlock() (ledger.Slot, error) {
 
 func (c *call) firstAvailableBlock(dst []byte) ([]byte, error) {
 	slot, err := c.firstBlock()
-	return appendUint(dst, uint64(slot)), err
+	return appendNumber(dst, "", slot), err
 }
-
-func (c *call) minimumLedgerSlot(dst []byte) ([]byte, error) { return c.firstAvailableBlock(dst) }

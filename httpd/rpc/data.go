@@ -2,6 +2,7 @@ package rpc
 
 import (
 	"encoding/base64"
+	"strconv"
 
 	"github.com/valyala/fastjson"
 
@@ -55,19 +56,12 @@ func (f *form) appendAccount(dst []byte, a *ledger.Account, known facts) (_ []by
 	if a.Unknown() != 0 {
 		return dst, elsewhere(codeExcluded, "the source has not shown the owner, the executable flag or the rent epoch of account %s", a.Pubkey)
 	}
-	dst = append(dst, `{"lamports":`...)
-	dst = appendUint(dst, uint64(a.Lamports))
-	dst = append(dst, `,"owner":`...)
-	dst = encode.AppendKey(dst, &a.Owner)
-	if a.Executable {
-		dst = append(dst, `,"executable":true,"rentEpoch":`...)
-	} else {
-		dst = append(dst, `,"executable":false,"rentEpoch":`...)
-	}
-	dst = appendUint(dst, a.RentEpoch)
+	dst = appendNumber(dst, `{"lamports":`, a.Lamports)
+	dst = appendKey(dst, `,"owner":`, &a.Owner)
+	dst = strconv.AppendBool(append(dst, `,"executable":`...), a.Executable)
+	dst = appendNumber(dst, `,"rentEpoch":`, a.RentEpoch)
 	if space, known := spaceOf(a, known.own); known {
-		dst = append(dst, `,"space":`...)
-		dst = appendUint(dst, space)
+		dst = appendNumber(dst, `,"space":`, space)
 	}
 	dst = append(dst, `,"data":`...)
 	if f.encoding == asParsed && ledger.IsTokenProgram(a.Owner) && (a.Token != nil && known.held != noMint || known.own != nil) {
@@ -135,9 +129,7 @@ func (f *form) appendData(dst []byte, a *ledger.Account) ([]byte, error) {
 	} else {
 		dst = base64.StdEncoding.AppendEncode(dst, data)
 	}
-	dst = append(dst, `","`...)
-	dst = append(dst, name...)
-	return append(dst, `"]`...), nil
+	return append(append(append(dst, `","`...), name...), `"]`...), nil
 }
 
 // programName returns what parsed data calls a token program.

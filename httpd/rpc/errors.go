@@ -66,11 +66,10 @@ func errorOf(err error, v ledger.View) *callError {
 	}
 	switch {
 	case errors.Is(err, ledger.ErrMinSlot):
-		slot := ledger.Slot(0)
-		if v.Head != nil {
-			slot = v.Tip().Slot
+		if v.Head == nil {
+			return minContextSlot(0)
 		}
-		return minContextSlot(slot)
+		return minContextSlot(v.Tip().Slot)
 	case errors.Is(err, ledger.ErrRecovering):
 		return errorOf(unhealthy("it recovers"), v)
 	case errors.Is(err, ledger.ErrNoBlock):
@@ -86,7 +85,7 @@ func errorOf(err error, v ledger.View) *callError {
 // minContextSlot says that a node stands at a slot before the minContextSlot of a call.
 func minContextSlot(at ledger.Slot) *callError {
 	return &callError{code: codeMinContextSlot, message: "Minimum context slot has not been reached",
-		data: `{"contextSlot":` + strconv.FormatUint(uint64(at), 10) + `}`}
+		data: fmt.Sprintf(`{"contextSlot":%d}`, at)}
 }
 
 // appendError appends the answer that is an error, without the id that ends it.
@@ -96,13 +95,10 @@ func appendError(dst []byte, e *callError) []byte {
 
 // appendFault appends the object that says what is wrong.
 func appendFault(dst []byte, e *callError) []byte {
-	dst = append(dst, `{"code":`...)
-	dst = strconv.AppendInt(dst, int64(e.code), 10)
-	dst = append(dst, `,"message":`...)
-	dst = encode.AppendString(dst, e.message)
+	dst = strconv.AppendInt(append(dst, `{"code":`...), int64(e.code), 10)
+	dst = encode.AppendString(append(dst, `,"message":`...), e.message)
 	if e.data != "" {
-		dst = append(dst, `,"data":`...)
-		dst = append(dst, e.data...)
+		dst = append(append(dst, `,"data":`...), e.data...)
 	}
 	return append(dst, '}')
 }

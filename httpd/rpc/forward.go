@@ -105,26 +105,20 @@ func (c *call) forward(failure *callError) *forwarded {
 
 // appendValue appends a value as JSON. The parser's own way writes strings as Go does, which is not always JSON.
 func appendValue(dst []byte, v *fastjson.Value) []byte {
+	var list encode.List
 	switch v.Type() {
 	case fastjson.TypeString:
 		return encode.AppendString(dst, string(v.GetStringBytes()))
 	case fastjson.TypeArray:
 		dst = append(dst, '[')
-		for i, one := range v.GetArray() {
-			if i > 0 {
-				dst = append(dst, ',')
-			}
-			dst = appendValue(dst, one)
+		for _, one := range v.GetArray() {
+			dst = appendValue(list.Next(dst), one)
 		}
 		return append(dst, ']')
 	case fastjson.TypeObject:
 		dst = append(dst, '{')
-		begin := len(dst)
 		v.GetObject().Visit(func(name []byte, one *fastjson.Value) {
-			if len(dst) > begin {
-				dst = append(dst, ',')
-			}
-			dst = appendValue(append(encode.AppendString(dst, string(name)), ':'), one)
+			dst = appendValue(append(encode.AppendString(list.Next(dst), string(name)), ':'), one)
 		})
 		return append(dst, '}')
 	}

@@ -44,7 +44,7 @@ func newMethods() []*method {
 		{name: "getBlocks", most: 3, answer: (*call).blocks},
 		{name: "getBlocksWithLimit", most: 3, answer: (*call).blocksWithLimit},
 		{name: "getFirstAvailableBlock", most: 0, answer: (*call).firstAvailableBlock},
-		{name: "minimumLedgerSlot", most: 0, answer: (*call).minimumLedgerSlot},
+		{name: "minimumLedgerSlot", most: 0, answer: (*call).firstAvailableBlock},
 
 		{name: "getSignatureStatuses", most: 2, answer: (*call).signatureStatuses},
 		{name: "getSignaturesForAddress", most: 2, answer: (*call).signaturesForAddress},

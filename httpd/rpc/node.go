@@ -2,6 +2,7 @@ package rpc
 
 import (
 	"crypto/sha256"
+	"fmt"
 
 	"ledgerd/engine/ledger"
 	"ledgerd/httpd/encode"
@@ -17,8 +18,7 @@ func (c *call) nodeHealth(dst []byte) ([]byte, error) {
 
 // version answers the version of the service. It runs no programs, so it has no set of features.
 func (c *call) version(dst []byte) ([]byte, error) {
-	dst = append(dst, `{"solana-core":`...)
-	return append(append(dst, c.door.version...), '}'), nil
+	return fmt.Appendf(dst, `{"solana-core":%s}`, c.door.version), nil
 }
 
 // genesisHash answers the hash that the operator gave, which no block tells.
@@ -32,5 +32,5 @@ func (c *call) genesisHash(dst []byte) ([]byte, error) {
 // identity answers a key made of the node's id: the node has no key pair.
 func (c *call) identity(dst []byte) ([]byte, error) {
 	key := ledger.Pubkey(sha256.Sum256([]byte(c.door.config.Ledger.Status().NodeID)))
-	return append(encode.AppendKey(append(dst, `{"identity":`...), &key), '}'), nil
+	return append(appendKey(dst, `{"identity":`, &key), '}'), nil
 }

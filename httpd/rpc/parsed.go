@@ -25,10 +25,8 @@ func appendParsed(dst []byte, a *ledger.Account, known facts) (_ []byte, err err
 	if !spaceKnown {
 		return dst, elsewhere(codeExcluded, "the length of account %s is not known here: it takes --data of its program", a.Pubkey)
 	}
-	dst = append(dst, `{"program":"`...)
-	dst = append(dst, programName(a.Owner)...)
-	dst = append(dst, `","space":`...)
-	dst = appendUint(dst, space)
+	dst = append(append(dst, `{"program":"`...), programName(a.Owner)...)
+	dst = appendNumber(dst, `","space":`, space)
 	dst = append(dst, `,"parsed":{"type":"`...)
 	if a.Token != nil {
 		dst, err = appendTokenInfo(append(dst, `account","info":`...), a, known.held)
@@ -45,31 +43,23 @@ func appendTokenInfo(dst []byte, a *ledger.Account, mint *ledger.Mint) ([]byte, 
 		return dst, elsewhere(codeExcluded, "the source has not shown all of token account %s and its mint", a.Pubkey)
 	}
 	d := &t.Details.Value
-	dst = append(dst, `{"mint":`...)
-	dst = encode.AppendKey(dst, &t.Mint)
-	dst = append(dst, `,"owner":`...)
-	dst = encode.AppendKey(dst, &t.Owner)
-	dst = append(dst, `,"tokenAmount":`...)
-	dst = appendAmount(dst, t.Amount, mint)
+	dst = appendKey(dst, `{"mint":`, &t.Mint)
+	dst = appendKey(dst, `,"owner":`, &t.Owner)
+	dst = appendAmount(append(dst, `,"tokenAmount":`...), t.Amount, mint)
+	state := `,"state":"initialized","isNative":`
 	if d.State == ledger.TokenFrozen {
-		dst = append(dst, `,"state":"frozen","isNative":`...)
-	} else {
-		dst = append(dst, `,"state":"initialized","isNative":`...)
+		state = `,"state":"frozen","isNative":`
 	}
-	dst = strconv.AppendBool(dst, t.IsNative())
+	dst = strconv.AppendBool(append(dst, state...), t.IsNative())
 	if data := a.Data.Bytes(); t.IsNative() && len(data) >= tokenAccountBytes && data[nativeAt] == 1 {
-		dst = append(dst, `,"rentExemptReserve":`...)
-		dst = appendAmount(dst, binary.LittleEndian.Uint64(data[nativeAt+4:]), mint)
+		dst = appendAmount(append(dst, `,"rentExemptReserve":`...), binary.LittleEndian.Uint64(data[nativeAt+4:]), mint)
 	}
 	if d.Delegate.Known {
-		dst = append(dst, `,"delegate":`...)
-		dst = encode.AppendKey(dst, &d.Delegate.Value)
-		dst = append(dst, `,"delegatedAmount":`...)
-		dst = appendAmount(dst, d.DelegatedAmount, mint)
+		dst = appendKey(dst, `,"delegate":`, &d.Delegate.Value)
+		dst = appendAmount(append(dst, `,"delegatedAmount":`...), d.DelegatedAmount, mint)
 	}
 	if d.CloseAuthority.Known {
-		dst = append(dst, `,"closeAuthority":`...)
-		dst = encode.AppendKey(dst, &d.CloseAuthority.Value)
+		dst = appendKey(dst, `,"closeAuthority":`, &d.CloseAuthority.Value)
 	}
 	return append(dst, '}'), nil
 }
@@ -79,10 +69,8 @@ func appendMintInfo(dst []byte, a *ledger.Account, m *ledger.Mint) ([]byte, erro
 	if !m.Supply.Known {
 		return dst, elsewhere(codeExcluded, "the source has not shown the supply of mint %s", a.Pubkey)
 	}
-	dst = append(dst, `{"decimals":`...)
-	dst = appendUint(dst, uint64(m.Decimals))
-	dst = append(dst, `,"supply":"`...)
-	dst = appendUint(dst, m.Supply.Value)
+	dst = appendNumber(dst, `{"decimals":`, m.Decimals)
+	dst = appendNumber(dst, `,"supply":"`, m.Supply.Value)
 	dst = append(dst, `","isInitialized":true`...)
 	if data := a.Data.Bytes(); len(data) >= mintBytes {
 		dst = appendAuthority(append(dst, `,"mintAuthority":`...), data[mintAuthorityAt:])
@@ -96,8 +84,7 @@ func appendAuthority(dst, data []byte) []byte {
 	if binary.LittleEndian.Uint32(data) != 1 {
 		return append(dst, `null`...)
 	}
-	key := ledger.Pubkey(data[4:36])
-	return encode.AppendKey(dst, &key)
+	return encode.AppendKey(dst, (*ledger.Pubkey)(data[4:36]))
 }
 
 // appendAmount appends an amount of tokens. The floating-point number is inexact by nature, and null where no such number exists: for as many decimals
@@ -108,21 +95,36 @@ func appendAmount(dst []byte, amount uint64, mint *ledger.Mint) []byte {
 
 func appendAmountFields(dst []byte, amount uint64, mint *ledger.Mint) []byte {
 	const mostPowers = 19 // 10^19 is the highest below 2^64
-	dst = append(dst, `"amount":"`...)
-	dst = appendUint(dst, amount)
-	dst = append(dst, `","decimals":`...)
-	dst = appendUint(dst, uint64(mint.Decimals))
+	dst = appendNumber(dst, `"amount":"`, amount)
+	dst = appendNumber(dst, `","decimals":`, mint.Decimals)
 	if mint.Decimals > mostPowers || mint.Scaled.Value {
 		dst = append(dst, `,"uiAmount":null`...)
 	} else {
-		dst = append(dst, `,"uiAmount":`...)
-		dst = strconv.AppendFloat(dst, float64(amount)/math.Pow10(int(mint.Decimals)), 'g', -1, 64)
+		dst = strconv.AppendFloat(append(dst, `,"uiAmount":`...), float64(amount)/math.Pow10(int(mint.Decimals)), 'g', -1, 64)
 	}
 	if !mint.Scaled.Value {
-		dst = append(dst, `,"uiAmountString":"`...)
-		dst = append(ledger.AppendUIAmount(dst, amount, mint.Decimals), '"')
+		dst = append(ledger.AppendUIAmount(append(dst, `,"uiAmountString":"`...), amount, mint.Decimals), '"')
 	}
 	return dst
 }
 
-func appendUint(dst []byte, n uint64) []byte { return strconv.AppendUint(dst, n, 10) }
+// appendNumber appends a number, and before it what stands there.
+func appendNumber[T ~uint8 | ~uint32 | ~uint64](dst []byte, before string, n T) []byte {
+	return strconv.AppendUint(append(dst, before...), uint64(n), 10)
+}
+
+// appendOpt appends a number that may not be known, which is null then.
+func appendOpt[T ~int64 | ~uint64](dst []byte, before string, n ledger.Opt[T]) []byte {
+	switch dst = append(dst, before...); {
+	case !n.Known:
+		return append(dst, `null`...)
+	case n.Value < 0:
+		return strconv.AppendInt(dst, int64(n.Value), 10)
+	}
+	return strconv.AppendUint(dst, uint64(n.Value), 10)
+}
+
+// appendKey appends a key, and before it what stands there.
+func appendKey(dst []byte, before string, k *ledger.Pubkey) []byte {
+	return encode.AppendKey(append(dst, before...), k)
+}

@@ -9,7 +9,6 @@ import (
 
 	"ledgerd/engine/ledger"
 	"ledgerd/httpd"
-	"ledgerd/httpd/encode"
 	"ledgerd/httpd/ratelimit"
 	"ledgerd/httpd/stream"
 )
@@ -77,7 +76,7 @@ func (d *Door) talk(socket *stream.Socket, text []byte) {
 
 // subscribed returns the answer that a subscription has a number.
 func (c *call) subscribed(number uint64) []byte {
-	return c.appendID(appendUint([]byte(`{"jsonrpc":"2.0","result":`), number))
+	return c.appendID(appendNumber(nil, `{"jsonrpc":"2.0","result":`, number))
 }
 
 // unsubscribe returns what ends a subscription of a kind.
@@ -104,7 +103,7 @@ func (c *call) slotSubscribe(socket *stream.Socket) error {
 
 func (c *call) rootSubscribe(socket *stream.Socket) error {
 	return socket.Watch("root", stream.Topic{Kind: "root", Level: ledger.Finalized, Append: func(dst []byte, number uint64, n *stream.Note) []byte {
-		dst = appendUint(append(dst, `{"jsonrpc":"2.0","method":"rootNotification","params":{"result":`...), uint64(n.Slot))
+		dst = appendNumber(dst, `{"jsonrpc":"2.0","method":"rootNotification","params":{"result":`, n.Slot)
 		return appendNumberOf(dst, number)
 	}}, fromNow, c.subscribed)
 }
@@ -114,7 +113,7 @@ var fromNow ledger.Opt[ledger.Seq]
 
 // appendNumberOf ends a notification with the number of its subscription.
 func appendNumberOf(dst []byte, number uint64) []byte {
-	return append(appendUint(append(dst, `,"subscription":`...), number), `}}`...)
+	return append(appendNumber(dst, `,"subscription":`, number), `}}`...)
 }
 
 func (c *call) accountSubscribe(socket *stream.Socket) error {
@@ -203,7 +202,7 @@ func (f *form) teller(kind string) func([]byte, uint64, *stream.Note) []byte {
 		dst = fmt.Appendf(dst, `{"jsonrpc":"2.0","method":"%sNotification","params":{"result":{"context":{"slot":%d,"seq":%d},"value":`, kind, n.Slot, n.Seq)
 		end := `}`
 		if kind == "program" {
-			dst = append(encode.AppendKey(append(dst, `{"pubkey":`...), &n.Account.Pubkey), `,"account":`...)
+			dst = append(appendKey(dst, `{"pubkey":`, &n.Account.Pubkey), `,"account":`...)
 			end = `}}`
 		}
 		dst, err := f.appendNote(dst, n)

@@ -2,25 +2,19 @@ package rpc
 
 import (
 	"errors"
+	"fmt"
 	"strconv"
 
 	"ledgerd/engine/ledger"
 )
 
-const (
-	// validBlocks is how many blocks after its own a block hash may be used: MAX_PROCESSING_AGE of Agave.
-	validBlocks = 150
-	// noWarmup says that all epochs are of the same length.
-	noWarmup = `,"warmup":false,"firstNormalEpoch":0,"firstNormalSlot":0}`
-)
+// validBlocks is how many blocks after its own a block hash may be used: MAX_PROCESSING_AGE of Agave.
+const validBlocks = 150
 
 // appendContext begins a result that tells what it was answered from: the view of the call.
 func (c *call) appendContext(dst []byte) []byte {
-	dst = append(dst, `{"context":{"apiVersion":`...)
-	dst = append(dst, c.door.version...)
-	dst = append(dst, `,"slot":`...)
-	dst = appendUint(dst, uint64(c.view.Tip().Slot))
-	return append(dst, `},"value":`...)
+	dst = append(append(dst, `{"context":{"apiVersion":`...), c.door.version...)
+	return append(appendNumber(dst, `,"slot":`, c.view.Tip().Slot), `},"value":`...)
 }
 
 // from notes the view that a question was answered from, which further ones of the call are asked at.
@@ -61,7 +55,7 @@ func (c *call) slotNow(dst []byte) ([]byte, error) {
 	if _, err := c.head(0); err != nil {
 		return dst, err
 	}
-	return appendUint(dst, uint64(c.view.Tip().Slot)), nil
+	return appendNumber(dst, "", c.view.Tip().Slot), nil
 }
 
 func (c *call) blockHeight(dst []byte) ([]byte, error) {
@@ -70,7 +64,7 @@ func (c *call) blockHeight(dst []byte) ([]byte, error) {
 		return dst, err
 	}
 	height, err := heightOf(b)
-	return appendUint(dst, height), err
+	return appendNumber(dst, "", height), err
 }
 
 // epochInfo answers without the height where the source tells none, and without the count of all transactions ever, which the node does not know.
@@ -80,28 +74,17 @@ func (c *call) epochInfo(dst []byte) ([]byte, error) {
 		return dst, err
 	}
 	slot, slots := uint64(c.view.Tip().Slot), c.door.config.SlotsPerEpoch
-	dst = append(dst, `{"absoluteSlot":`...)
-	dst = appendUint(dst, slot)
+	dst = appendNumber(dst, `{"absoluteSlot":`, slot)
 	if b != nil && b.Height.Known {
-		dst = append(dst, `,"blockHeight":`...)
-		dst = appendUint(dst, b.Height.Value)
+		dst = appendNumber(dst, `,"blockHeight":`, b.Height.Value)
 	}
-	dst = append(dst, `,"epoch":`...)
-	dst = appendUint(dst, slot/slots)
-	dst = append(dst, `,"slotIndex":`...)
-	dst = appendUint(dst, slot%slots)
-	dst = append(dst, `,"slotsInEpoch":`...)
-	return append(appendUint(dst, slots), '}'), nil
+	return fmt.Appendf(dst, `,"epoch":%d,"slotIndex":%d,"slotsInEpoch":%d}`, slot/slots, slot%slots, slots), nil
 }
 
 // epochSchedule answers a schedule without epochs of growing length at its begin, as public clusters have it.
 func (c *call) epochSchedule(dst []byte) ([]byte, error) {
-	slots := c.door.config.SlotsPerEpoch
-	dst = append(dst, `{"slotsPerEpoch":`...)
-	dst = appendUint(dst, slots)
-	dst = append(dst, `,"leaderScheduleSlotOffset":`...)
-	dst = appendUint(dst, slots)
-	return append(dst, noWarmup...), nil
+	return fmt.Appendf(dst, `{"slotsPerEpoch":%d,"leaderScheduleSlotOffset":%[1]d,"warmup":false,"firstNormalEpoch":0,"firstNormalSlot":0}`,
+		c.door.config.SlotsPerEpoch), nil
 }
 
 func (c *call) latestBlockhash(dst []byte) ([]byte, error) {
@@ -113,10 +96,8 @@ func (c *call) latestBlockhash(dst []byte) ([]byte, error) {
 	if err != nil {
 		return dst, err
 	}
-	dst = append(c.appendContext(dst), `{"blockhash":"`...)
-	dst = b.Blockhash.AppendBase58(dst)
-	dst = append(dst, `","lastValidBlockHeight":`...)
-	return append(appendUint(dst, height+validBlocks), `}}`...), nil
+	dst = appendKey(c.appendContext(dst), `{"blockhash":`, (*ledger.Pubkey)(&b.Blockhash))
+	return append(appendNumber(dst, `,"lastValidBlockHeight":`, height+validBlocks), `}}`...), nil
 }
 
 // blockhashValid looks for the hash among the newest block and the 150 before it.

@@ -198,11 +198,9 @@ func (c *call) largestAccounts(dst []byte) ([]byte, error) {
 		largest = largest[:min(len(largest), largestTokens)]
 	}
 	dst = append(c.appendContext(dst), '[')
-	for i, a := range largest {
-		if i > 0 {
-			dst = append(dst, ',')
-		}
-		dst = encode.AppendKey(append(dst, `{"address":`...), &a.Pubkey)
+	var list encode.List
+	for _, a := range largest {
+		dst = appendKey(list.Next(dst), `{"address":`, &a.Pubkey)
 		dst = append(appendAmountFields(append(dst, ','), a.Token.Amount, mint), '}')
 	}
 	return append(dst, `]}`...), err

@@ -3,7 +3,6 @@ package rpc
 import (
 	"errors"
 	"math"
-	"strconv"
 	"time"
 
 	"ledgerd/engine/ledger"
@@ -35,13 +34,12 @@ func (c *call) signatureStatuses(dst []byte) ([]byte, error) {
 	}
 	dst = append(c.appendContext(dst), '[')
 	most := time.Now().Add(historyTime)
-	for i, sig := range sigs {
+	var list encode.List
+	for _, sig := range sigs {
 		if time.Now().After(most) {
 			return dst, longTerm("for fewer signatures")
 		}
-		if i > 0 {
-			dst = append(dst, ',')
-		}
+		dst = list.Next(dst)
 		a, _, err := c.door.config.Ledger.Transaction(c.query, sig)
 		switch {
 		case errors.Is(err, ledger.ErrNotFound):
@@ -60,22 +58,22 @@ func (c *call) signatureStatuses(dst []byte) ([]byte, error) {
 // appendStatus appends what became of a transaction. While it is not final, the blocks since then are its confirmations.
 func (c *call) appendStatus(dst []byte, a ledger.TransactionAnswer) ([]byte, error) {
 	t := a.Transaction
-	dst = append(dst, `{"slot":`...)
-	dst = appendUint(dst, uint64(t.Slot))
-	dst = append(dst, `,"confirmations":`...)
-	if a.Commitment == ledger.Finalized {
-		dst = append(dst, `null`...)
-	} else {
+	dst = appendNumber(dst, `{"slot":`, t.Slot)
+	var since ledger.Opt[uint64]
+	if a.Commitment != ledger.Finalized {
 		p, _, err := c.door.config.Ledger.Slots(c.query, t.Slot+1, math.MaxUint64, maxStatuses)
 		if err != nil {
 			return dst, err
 		}
-		dst = strconv.AppendInt(dst, int64(len(p.Slots)), 10)
+		since = ledger.Some(uint64(len(p.Slots)))
 	}
-	dst = appendStatusMembers(append(dst, ','), t)
-	dst = append(dst, `,"confirmationStatus":"`...)
-	dst = append(dst, a.Commitment.String()...)
-	return append(dst, `"}`...), nil
+	dst = appendStatusMembers(append(appendOpt(dst, `,"confirmations":`, since), ','), t)
+	return appendLevel(dst, a.Commitment), nil
+}
+
+// appendLevel ends what is told of a transaction.
+func appendLevel(dst []byte, level ledger.Commitment) []byte {
+	return append(append(append(dst, `,"confirmationStatus":"`...), level.String()...), `"}`...)
 }
 
 // appendStatusMembers appends the members that say what became of a transaction.
@@ -174,17 +172,9 @@ func historyError(err error, address ledger.Pubkey) error {
 
 // appendSummary appends what a list shows of a transaction. Memos are not held.
 func (c *call) appendSummary(dst []byte, t *ledger.Transaction) []byte {
-	dst = append(dst, `{"signature":"`...)
-	dst = t.Signature.AppendBase58(dst)
-	dst = append(dst, `","slot":`...)
-	dst = appendUint(dst, uint64(t.Slot))
-	dst = append(dst, `,"transactionIndex":`...)
-	dst = appendUint(dst, uint64(t.Index))
-	dst = append(dst, `,"err":`...)
-	dst = appendFailure(dst, t)
-	dst = append(dst, `,"memo":null,"blockTime":`...)
-	dst = appendTime(dst, t.Time)
-	dst = append(dst, `,"confirmationStatus":"`...)
-	dst = append(dst, c.view.Head.CommitmentOf(t.Slot).String()...)
-	return append(dst, `"}`...)
+	dst = t.Signature.AppendBase58(append(dst, `{"signature":"`...))
+	dst = appendNumber(dst, `","slot":`, t.Slot)
+	dst = appendNumber(dst, `,"transactionIndex":`, t.Index)
+	dst = appendFailure(append(dst, `,"err":`...), t)
+	return appendLevel(appendOpt(dst, `,"memo":null,"blockTime":`, t.Time), c.view.Head.CommitmentOf(t.Slot))
 }
