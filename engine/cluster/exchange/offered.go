@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -113,15 +112,4 @@ func (x *Exchange) Offered(ctx context.Context) ([]*Manifest, error) {
 		return cmp.Or(cmp.Compare(b.Version, a.Version), cmp.Compare(a.Node, b.Node))
 	})
 	return all, nil
-}
-
-// dropObjectStore removes the snapshots that programs before this one kept beside the stream: the records after them may be purged.
-func (x *Exchange) dropObjectStore(ctx context.Context) error {
-	return x.cluster.Retry(ctx, "removing snapshots of older programs", func(ctx context.Context) error {
-		err := x.cluster.JetStream().DeleteObjectStore(ctx, x.config.Stream+"_snapshots")
-		if errors.Is(err, jetstream.ErrStreamNotFound) || errors.Is(err, jetstream.ErrBucketNotFound) {
-			return nil
-		}
-		return err
-	})
 }
