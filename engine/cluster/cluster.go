@@ -83,7 +83,7 @@ func Open(config Config) (*Cluster, error) {
 	}
 	c.log = newLog(c)
 	if config.MayWrite {
-		c.log.lease.start()
+		c.running.Go(c.log.lease.run)
 	}
 	c.running.Go(c.watchServers)
 	c.showGauges(config.Metrics)

@@ -23,12 +23,14 @@ const (
 	releaseTimeout = time.Second
 )
 
+// leaseKey is what the lease to write the log is called.
+const leaseKey = "ingester"
+
 // lease is a key that one node holds: it renews it, or waits until nobody does. It promises nothing: for a while two may
 // think that they hold it.
 type lease struct {
 	cluster    *Cluster
-	key        string
-	canAcquire func() bool // whether it is this node's to take; nil: always
+	canAcquire func() bool // whether it is this node's to take
 
 	// What follows is run's alone.
 	kv       jetstream.KeyValue
@@ -48,13 +50,6 @@ type leaseValue struct {
 	Nonce string    `json:"nonce,omitempty"` // of the process
 	Time  time.Time `json:"time"`
 }
-
-func (c *Cluster) newLease(key string) *lease {
-	return &lease{cluster: c, key: key, lost: make(chan struct{})}
-}
-
-// start lets the lease run until the cluster is closed.
-func (l *lease) start() { l.cluster.running.Go(l.run) }
 
 // resign gives the lease up for good, so that another node may do what this one failed to. It is not held any more when
 // resign returns; that others know of it takes up to pollInterval.
@@ -90,7 +85,7 @@ func (l *lease) state() (lost <-chan struct{}, has bool, renewed time.Time) {
 func (l *lease) run() {
 	ctx := l.cluster.ctx
 	defer l.release()
-	what := "holding the lease of " + l.key
+	what := "holding the lease of " + leaseKey
 	for {
 		if err := l.step(ctx); err == nil {
 			l.cluster.clearFault(what, true)
@@ -142,7 +137,7 @@ func (l *lease) look(ctx context.Context, has bool) error {
 		}
 	case has && state != leaseGone:
 		l.lose(holder)
-	case has, state != leaseTheirs && (l.canAcquire == nil || l.canAcquire()):
+	case has, state != leaseTheirs && l.canAcquire():
 		return l.take(ctx)
 	}
 	return nil
@@ -152,16 +147,15 @@ func (l *lease) look(ctx context.Context, has bool) error {
 type leaseState uint8
 
 const (
-	leaseGone    leaseState = iota // there is no key, as where the bucket was made anew
-	leaseMine                      // this process holds it
-	leaseTheirs                    // another one does
-	leaseExpired                   // another one did, and has not renewed it in time
-	leaseFree                      // it was given up
+	leaseGone   leaseState = iota // there is no key, as where the bucket was made anew
+	leaseMine                     // this process holds it
+	leaseTheirs                   // another one does
+	leaseFree                     // it was given up, or another one did and has not renewed it in time
 )
 
 // read looks who holds the lease.
 func (l *lease) read(ctx context.Context, has bool) (state leaseState, holder string, err error) {
-	entry, err := l.kv.Get(ctx, l.key)
+	entry, err := l.kv.Get(ctx, leaseKey)
 	switch {
 	case errors.Is(err, jetstream.ErrKeyNotFound):
 		l.revision = 0
@@ -179,12 +173,10 @@ func (l *lease) read(ctx context.Context, has bool) (state leaseState, holder st
 		v.Node = "unknown" // until it ran out
 	}
 	switch {
-	case v.Node == "" && v.Nonce == "":
-		return leaseFree, "", nil
 	case v.Nonce == l.cluster.process:
 		return leaseMine, "", nil
-	case time.Since(l.changed) >= leaseLength:
-		return leaseExpired, v.Node, nil
+	case v.Node == "" && v.Nonce == "", time.Since(l.changed) >= leaseLength:
+		return leaseFree, v.Node, nil
 	}
 	return leaseTheirs, v.Node, nil
 }
@@ -218,9 +210,9 @@ func (l *lease) write(ctx context.Context, revision uint64) error {
 	var after uint64
 	var err error
 	if revision == 0 {
-		after, err = l.kv.Create(ctx, l.key, value) // also where it was deleted, which leaves a revision
+		after, err = l.kv.Create(ctx, leaseKey, value) // also where it was deleted, which leaves a revision
 	} else {
-		after, err = l.kv.Update(ctx, l.key, value, revision)
+		after, err = l.kv.Update(ctx, leaseKey, value, revision)
 	}
 	if err != nil {
 		return fmt.Errorf("cannot write who holds it: %w", err)
@@ -236,7 +228,7 @@ func (l *lease) hold(renewed time.Time) {
 	defer l.mu.Unlock()
 	if !l.has { // else whoever waits for its loss still does
 		l.lost = make(chan struct{})
-		l.cluster.logger.Info("holds a lease", "lease", l.key)
+		l.cluster.logger.Info("holds a lease", "lease", leaseKey)
 	}
 	l.has, l.renewed = true, renewed
 }
@@ -248,7 +240,7 @@ func (l *lease) lose(holder string) {
 	close(l.lost)
 	l.mu.Unlock()
 	l.cluster.stats.leaseLosses.Add(1)
-	l.cluster.logger.Warn("lost a lease", "lease", l.key, "to", holder)
+	l.cluster.logger.Warn("lost a lease", "lease", leaseKey, "to", holder)
 }
 
 // release gives the lease up, so that another node need not wait until it ran out.
@@ -259,7 +251,7 @@ func (l *lease) release() {
 	ctx, cancel := context.WithTimeout(context.Background(), releaseTimeout)
 	defer cancel()
 	if l.kv != nil {
-		_, _ = l.kv.Update(ctx, l.key, leaseValue{}.encode(), l.revision) // it runs out where this fails
+		_, _ = l.kv.Update(ctx, leaseKey, leaseValue{}.encode(), l.revision) // it runs out where this fails
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -115,13 +115,19 @@ func fakeNode(t *testing.T, name string, s *fakeServer) *Cluster {
 	return c
 }
 
+// startAtOnce lets a lease run that its node may take without the log.
+func (l *lease) startAtOnce() {
+	l.canAcquire = func() bool { return true }
+	l.cluster.running.Go(l.run)
+}
+
 // TestLeaseOutlivesLostAnswers loses the answer to the taking of a lease, and then lets nothing through for a while. At last
 // somebody deletes the key: who waits for the loss of the lease still does.
 func TestLeaseOutlivesLostAnswers(t *testing.T) {
 	bubbletest.Test(t, func(t *testing.T) {
 		s := &fakeServer{mute: true}
-		l := fakeNode(t, "n", s).newLease("ingester")
-		l.start()
+		l := fakeNode(t, "n", s).log.lease
+		l.startAtOnce()
 		holds := func(want bool) {
 			t.Helper()
 			time.Sleep(leaseLength + moment)
@@ -149,8 +155,8 @@ func TestLeaseOfAWrongClockIsTakenInTime(t *testing.T) {
 	for _, wrong := range []time.Duration{-time.Hour, 365 * 24 * time.Hour} {
 		bubbletest.Test(t, func(t *testing.T) {
 			value := fmt.Appendf(nil, `{"node":"other","nonce":"x","time":%q}`, time.Now().Add(wrong).Format(time.RFC3339))
-			l := fakeNode(t, "n", &fakeServer{value: value, revision: 1}).newLease("ingester")
-			l.start()
+			l := fakeNode(t, "n", &fakeServer{value: value, revision: 1}).log.lease
+			l.startAtOnce()
 			time.Sleep(leaseLength - 1)
 			early := l.held()
 			time.Sleep(moment)
@@ -169,7 +175,7 @@ func TestLeaseIsTakenByWhoHoldsTheLog(t *testing.T) {
 		late.log.noteEnd(time.Now(), 1000)
 		late.log.noteTaken(10)
 		slow := late.log.lease
-		slow.start()
+		late.running.Go(slow.run)
 		time.Sleep(time.Minute)
 		if slow.held() {
 			t.Fatal("who lags behind holds the lease")
@@ -177,7 +183,7 @@ func TestLeaseIsTakenByWhoHoldsTheLog(t *testing.T) {
 		whole.log.noteTaken(1000)
 		whole.log.noteEnd(time.Now(), 1000)
 		fast := whole.log.lease
-		fast.start()
+		whole.running.Go(fast.run)
 		time.Sleep(moment)
 		if !fast.held() {
 			t.Fatal("who holds the whole log does not hold the lease")
@@ -202,11 +208,11 @@ func TestLeaseIsGivenUp(t *testing.T) {
 	bubbletest.Test(t, func(t *testing.T) {
 		s := &fakeServer{}
 		start := func(name string, resigns bool) *lease {
-			l := fakeNode(t, name, s).newLease("ingester")
+			l := fakeNode(t, name, s).log.lease
 			if resigns {
 				l.resign()
 			}
-			l.start()
+			l.startAtOnce()
 			time.Sleep(moment)
 			return l
 		}

@@ -46,7 +46,7 @@ type streamEnd struct {
 }
 
 func newLog(c *Cluster) *Log {
-	l := &Log{cluster: c, opened: time.Now(), deposed: make(chan struct{}), lease: c.newLease("ingester")}
+	l := &Log{cluster: c, opened: time.Now(), deposed: make(chan struct{}), lease: &lease{cluster: c, lost: make(chan struct{})}}
 	l.lease.canAcquire = l.holdsWholeLog // of many that wait, it is for one that can write at once
 	rand.Read(l.nonce[:])                // never fails
 	return l
