@@ -246,7 +246,7 @@ func (w *world) heldRecord(r ledger.Record) ledger.Record {
 		for i := range writes {
 			writes[i].ReadOnly = w.onlyReads(&writes[i])
 			if !w.tellsData(&writes[i]) {
-				writes[i].Known, writes[i].Data = writes[i].Known&^ledger.FieldData, nil
+				writes[i].Known, writes[i].Data = writes[i].Known&^ledger.FieldData, ledger.Data{}
 			}
 		}
 		return writes

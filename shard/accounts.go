@@ -72,7 +72,7 @@ func (t *accounts) readShallow(key *ledger.Pubkey, v ledger.Version, into *ledge
 	switch l := t.at(key, v); {
 	case l.head != 0:
 		a := t.overlay.account(l.head, into)
-		into.Token, into.Data, into.FieldProvenance = nil, nil, nil
+		into.Token, into.Data, into.FieldProvenance = nil, ledger.Data{}, nil
 		return a != nil
 	case l.base != 0:
 		t.base.UnpackShallow(l.base, into)

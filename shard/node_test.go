@@ -111,7 +111,7 @@ func (n *node) compare(keys []int, v ledger.Version, page int, want *plain) {
 		held := want.accounts[k]
 		if held != nil {
 			whole, shallow = *held, *held
-			shallow.Token, shallow.Data, shallow.FieldProvenance = nil, nil, nil
+			shallow.Token, shallow.Data, shallow.FieldProvenance = nil, ledger.Data{}, nil
 		}
 		for name, read := range map[string]func(ledger.Pubkey, ledger.Version, time.Time) (ledger.Account, bool, error){
 			"account": s.Account, "look": s.lookUntil,

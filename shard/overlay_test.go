@@ -95,11 +95,11 @@ func TestOverlayBytesAreWhatIsAllocated(t *testing.T) {
 func TestReplacedDataLeavesMemory(t *testing.T) {
 	const versions = 20
 	shard := New(0, 1)
-	var told []weak.Pointer[ledger.Data]
+	var told []weak.Pointer[byte]
 	for v := ledger.Version(1); v <= versions; v++ {
 		w := lamports(key(1), 1)
 		w.Known, w.Data = w.Known|ledger.FieldData, ledger.NewData([]byte{byte(v)})
-		told = append(told, weak.Make(w.Data))
+		told = append(told, weak.Make(&w.Data.Bytes()[0]))
 		for j := shard.block(v, []ledger.AccountWrite{w}); j.step(shard.state); {
 		}
 	}

@@ -45,9 +45,9 @@ type versions struct {
 	cells            queue[cell]
 	tokens           queue[ledger.TokenAccount]
 	fieldProvenances queue[ledger.FieldProvenance]
-	data             queue[*ledger.Data] // the only pointers
-	dataBytes        int                 // what they point at
-	heads            arena.HashTable     // positions of the newest values
+	data             queue[ledger.Data] // the only pointers
+	dataBytes        int                // what they point at
+	heads            arena.HashTable    // positions of the newest values
 }
 
 // location is where a value of a key is: the newest, or that of a version. It is valid until the key is written or something is folded.
@@ -135,9 +135,9 @@ func (o *versions) jump(older position, depth uint32) position {
 func (o *versions) drop(c *cell, pinned bool) {
 	if c.data != 0 {
 		data := o.data.at(c.data)
-		o.dataBytes -= (*data).SizeBytes()
+		o.dataBytes -= data.SizeBytes()
 		if !pinned {
-			*data = nil // else up to a chunk of data that nobody reads would stay in memory
+			*data = ledger.Data{} // else up to a chunk of data that nobody reads would stay in memory
 		}
 		o.data.drop()
 	}
@@ -176,7 +176,7 @@ func (o *versions) set(c *cell, a *ledger.Account) {
 		at, e := o.fieldProvenances.add()
 		c.fieldProvenance, *e = at, *a.FieldProvenance
 	}
-	if a.Data != nil {
+	if a.Data.Len() > 0 {
 		at, d := o.data.add()
 		c.data, *d = at, a.Data
 		o.dataBytes += a.Data.SizeBytes()

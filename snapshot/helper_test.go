@@ -127,7 +127,7 @@ func (s *state) settle() {
 // forgetData makes a state what a program held that knew no data.
 func (s *state) forgetData() {
 	for _, a := range s.accounts {
-		a.Known, a.Data = a.Known&^ledger.FieldData, nil
+		a.Known, a.Data = a.Known&^ledger.FieldData, ledger.Data{}
 	}
 	s.settle()
 }

@@ -178,7 +178,7 @@ func TestBaseStateAloneIsWrittenAndRead(t *testing.T) {
 	m.Version, m.Seq, m.Floor, m.BaseOnly = 1, 0, 101, true
 	largest := make([]byte, ledger.MaxDataBytes)
 	rand.NewChaCha8([32]byte{}).Read(largest)
-	i := slices.IndexFunc(want.accounts, func(a *ledger.Account) bool { return a.Data != nil })
+	i := slices.IndexFunc(want.accounts, func(a *ledger.Account) bool { return a.Data.Len() > 0 })
 	want.accounts[i].Data = ledger.NewData(largest)
 	want.settle()
 	given := *m

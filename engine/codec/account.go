@@ -93,7 +93,7 @@ func (d *decoder) write(w *ledger.AccountWrite) {
 //
 //	length          number, plus one; 0: not known
 //	data            bytes
-func appendData(dst []byte, known ledger.Fields, data *ledger.Data, withData bool) []byte {
+func appendData(dst []byte, known ledger.Fields, data ledger.Data, withData bool) []byte {
 	switch {
 	case !withData:
 		return dst
@@ -104,7 +104,7 @@ func appendData(dst []byte, known ledger.Fields, data *ledger.Data, withData boo
 }
 
 // data is the inverse of appendData, after the length n.
-func (d *decoder) data(n uint64, known *ledger.Fields, data **ledger.Data) {
+func (d *decoder) data(n uint64, known *ledger.Fields, data *ledger.Data) {
 	switch {
 	case n == 0:
 		return

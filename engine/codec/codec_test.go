@@ -148,7 +148,7 @@ func goldenErrs() ([]ledger.Event, []*ledger.Record) {
 func goldenData() ([]ledger.Event, []*ledger.Record) {
 	events, _ := goldenValues()
 	records := goldenHorizons()
-	tell := func(known *ledger.Fields, data **ledger.Data, bytes ...byte) {
+	tell := func(known *ledger.Fields, data *ledger.Data, bytes ...byte) {
 		*known |= ledger.FieldData
 		*data = ledger.NewData(bytes)
 	}
@@ -176,9 +176,9 @@ func goldenDataBefore() []*ledger.Record {
 	block.Updates = []ledger.Update{{Account: after, Written: 1, DataBefore: ledger.Some(ledger.NewData([]byte{1, 9, 9, 3}))}}
 	rollback := records[1]
 	unknown := rollback.Updates[0]
-	unknown.Account.Known, unknown.Account.Data, unknown.DataBefore = unknown.Account.Known&^ledger.FieldData, nil, ledger.Some(ledger.NewData([]byte{5, 6}))
+	unknown.Account.Known, unknown.Account.Data, unknown.DataBefore = unknown.Account.Known&^ledger.FieldData, ledger.Data{}, ledger.Some(ledger.NewData([]byte{5, 6}))
 	empty := unknown
-	empty.DataBefore = ledger.Some[*ledger.Data](nil)
+	empty.DataBefore = ledger.Some(ledger.Data{})
 	rollback.Updates = []ledger.Update{unknown, empty}
 	for _, before := range [][]byte{nil, {1}, {3}, {1, 3}, {1, 2, 2, 3}, {9, 2, 9}, {1, 2, 3, 1, 2, 3}, {7, 7}} {
 		rollback.Updates = append(rollback.Updates, ledger.Update{Account: after, DataBefore: ledger.Some(ledger.NewData(before))})

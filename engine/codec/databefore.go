@@ -43,12 +43,12 @@ func shared(a, b []byte) (start, end int) {
 
 // dataBefore is the inverse of appendDataBefore. What all updates of a record share with the data after them is no longer than the record, where
 // this is part of it.
-func (d *decoder) dataBefore(a *ledger.Account) *ledger.Data {
+func (d *decoder) dataBefore(a *ledger.Account) (none ledger.Data) {
 	after, left := a.Data.Bytes(), uint64(len(d.b)-d.sharedData)
 	start, end := d.number(), d.number()
 	if start > uint64(len(after)) || end > uint64(len(after))-start || start+end > left {
 		d.fail("data before an update that is not after it")
-		return nil
+		return none
 	}
 	between := d.count(1)
 	before := append([]byte(nil), after[:start]...)
@@ -59,7 +59,7 @@ func (d *decoder) dataBefore(a *ledger.Account) *ledger.Data {
 	s, e := shared(before, after)
 	if uint64(s) != start || uint64(e) != end || len(before) > ledger.MaxDataBytes || a.Known&ledger.FieldData != 0 && s == len(before) && s == len(after) {
 		d.fail("data before an update that has another encoding, or is as after it")
-		return nil
+		return none
 	}
 	return ledger.NewData(before)
 }

@@ -21,7 +21,7 @@ func appendValue(dst []byte, w *ledger.AccountWrite, f *ledger.Filter, held *led
 		a = ledger.Account{Lamports: w.Lamports}
 	}
 	if !held.Keep(&a.Owner) {
-		a.Known, a.Data = a.Known&^ledger.FieldData, nil
+		a.Known, a.Data = a.Known&^ledger.FieldData, ledger.Data{}
 	}
 	dst = codec.AppendAccount(dst, &a)
 	if w.Mint != nil {

@@ -40,9 +40,9 @@ type AccountWrite struct {
 	TokenOwnerUnknown bool
 	// Mint, with FieldMint: the mint facts, nil for "no mint".
 	Mint *Mint
-	// Data, with FieldData, which needs FieldOwner: the whole data, nil for none. A write that tells the lamports and not the data makes the data
+	// Data, with FieldData, which needs FieldOwner: the whole data. A write that tells the lamports and not the data makes the data
 	// unknown, as it may have changed, unless it is ReadOnly.
-	Data *Data
+	Data Data
 }
 
 // OnlyRead reports whether the write is ReadOnly and does not tell the data itself.
@@ -82,9 +82,9 @@ type Account struct {
 	// apart, and FieldMint without any says that the account is no mint.
 	Known Fields
 	Token *TokenAccount
-	// Data is nil where FieldData is not known. It is of the write that told the lamports, and has their provenance; only where the data was not
+	// Data is zero where FieldData is not known. It is of the write that told the lamports, and has their provenance; only where the data was not
 	// known after a block, base state of the same slot tells it.
-	Data *Data
+	Data Data
 
 	// Since is where the account was closed or, while it lives, where it was opened on a tombstone; 0 if
 	// no closing is known. Base state from before Since changes nothing.
@@ -150,7 +150,7 @@ func (a *Account) Unknown() Fields { return FieldsShown &^ a.Known }
 // whatever their provenance. Both may be tombstones.
 func (a *Account) SameState(b *Account) bool {
 	if a.Lamports != b.Lamports || a.Owner != b.Owner || a.RentEpoch != b.RentEpoch ||
-		a.Executable != b.Executable || (a.Known^b.Known)&(FieldsShown|FieldData) != 0 || !a.Data.Same(b.Data) {
+		a.Executable != b.Executable || (a.Known^b.Known)&(FieldsShown|FieldData) != 0 || a.Data != b.Data {
 		return false
 	}
 	if a.Token == nil || b.Token == nil {

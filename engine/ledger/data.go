@@ -1,74 +1,76 @@
 package ledger
 
 import (
-	"bytes"
 	"cmp"
 	"crypto/sha256"
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
+	"unsafe"
 )
 
-// Data is the data of an account and its SHA-256. It never changes, so a write, the stored account, updates and answers share one. An
-// account without a byte of data has a nil *Data, whose methods may be called. FieldData alone says
-// whether data is known.
+// Data is the data of an account and its SHA-256. It never changes, so a write, the stored account, updates and answers share one. Equal data is
+// equal by ==. The zero value is the data of an account without a byte of it; FieldData alone says whether data is known.
 type Data struct {
-	bytes []byte
-	hash  [sha256.Size]byte
+	held string // hash and bytes, in one piece of memory without pointers, which the garbage collector need not look into
 }
 
 var hashOfNothing = sha256.Sum256(nil)
 
 // dataBytes is what data takes in memory besides its bytes, all in all.
-const dataBytes = 88
+const dataBytes = 72
 
 // MaxDataBytes is the size of the largest account that a ledger allows.
 const MaxDataBytes = 10 << 20
 
-// NewData returns data with a copy of b, nil if b is empty.
-func NewData(b []byte) *Data {
+// NewData returns data with a copy of b.
+func NewData(b []byte) Data {
 	if len(b) == 0 {
-		return nil
+		return Data{}
 	}
-	return &Data{bytes.Clone(b), sha256.Sum256(b)}
+	hash := sha256.Sum256(b)
+	var held strings.Builder
+	held.Grow(len(hash) + len(b))
+	held.Write(hash[:])
+	held.Write(b)
+	return Data{held.String()}
 }
 
 // Bytes returns the bytes, which must not be changed.
-func (d *Data) Bytes() []byte {
-	if d == nil {
+func (d Data) Bytes() []byte {
+	if d.held == "" {
 		return nil
 	}
-	return d.bytes
+	return unsafe.Slice(unsafe.StringData(d.held), len(d.held))[sha256.Size:]
 }
 
 // Len returns how many bytes there are.
-func (d *Data) Len() int { return len(d.Bytes()) }
+func (d Data) Len() int { return len(d.Bytes()) }
 
 // Hash returns the SHA-256 of the bytes.
-func (d *Data) Hash() [sha256.Size]byte {
-	if d == nil {
+func (d Data) Hash() (hash [sha256.Size]byte) {
+	if d.held == "" {
 		return hashOfNothing
 	}
-	return d.hash
+	copy(hash[:], d.held)
+	return hash
 }
 
-// Same reports whether the bytes of both are equal.
-func (d *Data) Same(o *Data) bool { return d == o || d != nil && o != nil && d.hash == o.hash }
-
 // DataBefore returns Update.DataBefore of a change; before is nil if nothing was known of the account.
-func DataBefore(before, after *Account) Opt[*Data] {
-	if before == nil || before.Known&FieldData == 0 || after.Known&FieldData != 0 && before.Data.Same(after.Data) {
-		return Opt[*Data]{}
+func DataBefore(before, after *Account) Opt[Data] {
+	if before == nil || before.Known&FieldData == 0 || after.Known&FieldData != 0 && before.Data == after.Data {
+		return Opt[Data]{}
 	}
 	return Some(before.Data)
 }
 
 // SizeBytes estimates what the data takes in memory.
-func (d *Data) SizeBytes() int {
-	if d == nil {
+func (d Data) SizeBytes() int {
+	if d.held == "" {
 		return 0
 	}
-	return len(d.bytes) + dataBytes
+	return d.Len() + dataBytes
 }
 
 // DataPrograms are the programs whose accounts are held with their data. Nil lists none. It is immutable.

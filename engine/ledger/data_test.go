@@ -52,7 +52,7 @@ func TestDataGoesWithTheLamports(t *testing.T) {
 			before = Merge(nil, tt.before, tt.by)
 		}
 		got := Merge(before, tt.write, tt.p)
-		if known := got.Known&FieldData != 0; known != tt.known || !bytes.Equal(got.Data.Bytes(), tt.data) || !known && got.Data != nil {
+		if known := got.Known&FieldData != 0; known != tt.known || !bytes.Equal(got.Data.Bytes(), tt.data) || !known && got.Data != (Data{}) {
 			t.Errorf("%s: data %x, known %v; want %x, %v", name, got.Data.Bytes(), known, tt.data, tt.known)
 		}
 		if got.FieldProvenance != nil && !tt.p.ByBlock() && tt.p.Slot() > tt.by.Slot() {

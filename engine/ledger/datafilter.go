@@ -43,7 +43,7 @@ func (f *DataFilter) Match(a *Account) bool {
 }
 
 // MatchData reports whether the filter takes an account of this data.
-func (f *DataFilter) MatchData(d *Data) bool {
+func (f *DataFilter) MatchData(d Data) bool {
 	data, size := d.Bytes(), uint64(d.Len())
 	if f.Size.Known && f.Size.Value != size {
 		return false

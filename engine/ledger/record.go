@@ -21,7 +21,7 @@ type Update struct {
 	// now belongs to another wallet. Records of format version 1 lack it.
 	WalletBefore Opt[Pubkey]
 	// DataBefore is the known data before, where the data after is another or not known.
-	DataBefore Opt[*Data]
+	DataBefore Opt[Data]
 	// Written, unless it is 0, says that Account is what the write number Written-1 of the record's block tells of it (see
 	// Account.IsAsWritten): the record is written without the account then.
 	Written uint32

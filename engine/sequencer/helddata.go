@@ -22,7 +22,7 @@ func (s *Sequencer) heldData(writes []ledger.AccountWrite) (held []ledger.Accoun
 		if held == nil {
 			held = append(held, writes...) // the source's own never change
 		}
-		held[i].Known, held[i].Data, held[i].ReadOnly = w.Known&^ledger.FieldData, nil, false
+		held[i].Known, held[i].Data, held[i].ReadOnly = w.Known&^ledger.FieldData, ledger.Data{}, false
 	}
 	return held
 }

@@ -39,7 +39,7 @@ var (
 )
 
 // tokenData returns the data of a token account, as the programs lay it out.
-func tokenData(t *ledger.TokenAccount) *ledger.Data {
+func tokenData(t *ledger.TokenAccount) ledger.Data {
 	b := make([]byte, tokenAccountBytes)
 	copy(b, t.Mint[:])
 	copy(b[32:], t.Owner[:])

@@ -26,7 +26,7 @@ type holding struct {
 
 // datum is the data of one account. Of the packed parts it alone has a pointer, which is shared with the write that told the data.
 type datum struct {
-	data *ledger.Data
+	data ledger.Data
 	more arena.Ref // the account's extra, if there is one
 }
 
@@ -89,7 +89,7 @@ func flagsOf(a *ledger.Account) (meta uint64, needsExtra bool) {
 	if a.Known&ledger.FieldData != 0 {
 		meta |= flagDataKnown
 	}
-	if a.Data != nil {
+	if a.Data.Len() > 0 {
 		meta |= flagData
 	}
 	if needsExtra {

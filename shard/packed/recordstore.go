@@ -32,7 +32,7 @@ func (s *recordStore) write(r arena.Ref, a *ledger.Account) {
 	if needsExtra {
 		p.more = s.putExtra(a)
 	}
-	if a.Data != nil {
+	if a.Data.Len() > 0 {
 		p.more = s.writeData(was.data, a.Data, p.more)
 	} else if was.data != 0 {
 		s.data.Give(was.data)
@@ -100,7 +100,7 @@ func (s *recordStore) rename(was arena.Ref, k *ledger.Pubkey) arena.Ref {
 	return now
 }
 
-func (s *recordStore) writeData(r arena.Ref, d *ledger.Data, more arena.Ref) arena.Ref {
+func (s *recordStore) writeData(r arena.Ref, d ledger.Data, more arena.Ref) arena.Ref {
 	if r == 0 {
 		r = s.data.Take()
 	}

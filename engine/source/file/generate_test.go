@@ -30,7 +30,7 @@ var values = rapid.MakeConfig{
 		reflect.TypeFor[ledger.Pubkey](): rapid.OneOf(hashes, hashes, hashes,
 			rapid.SampledFrom([][32]byte{ledger.SystemProgram, ledger.NativeMint, ledger.NativeMint2022})).AsAny(),
 		reflect.TypeFor[ledger.Fields]():     rapid.ByteRange(0, byte(ledger.FieldsAll|ledger.FieldData)).AsAny(),
-		reflect.TypeFor[*ledger.Data]():      oneOf(nil, ledger.NewData([]byte{1}), ledger.NewData([]byte("some text"))),
+		reflect.TypeFor[ledger.Data]():       oneOf(ledger.Data{}, ledger.NewData([]byte{1}), ledger.NewData([]byte("some text"))),
 		reflect.TypeFor[ledger.Provenance](): oneOf[ledger.Provenance](0),
 		reflect.TypeFor[ledger.Commitment](): oneOf(ledger.Processed, ledger.Confirmed, ledger.Finalized),
 		reflect.TypeFor[ledger.TokenState](): oneOf(ledger.TokenUninitialized, ledger.TokenInitialized, ledger.TokenFrozen),
@@ -81,7 +81,7 @@ func settle(writes []ledger.AccountWrite) {
 			w.Known &^= ledger.FieldData
 		}
 		if w.Known&ledger.FieldData == 0 {
-			w.Data = nil
+			w.Data = ledger.Data{}
 		} else {
 			w.ReadOnly = false
 		}

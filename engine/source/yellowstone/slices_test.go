@@ -49,7 +49,7 @@ func TestSlicesTellWhatAnAccountIs(t *testing.T) {
 			if err := (Decoder{Data: held}).Decode(accountMessage(t, owner, data), &u); err != nil || !reflect.DeepEqual(u.Write, want) {
 				t.Errorf("%s of %s, with data: %v, got %+v, want %+v", name, owner, err, u.Write, want)
 			}
-			want.Known, want.Data = want.Known&^ledger.FieldData, nil
+			want.Known, want.Data = want.Known&^ledger.FieldData, ledger.Data{}
 			if want.Mint != nil && len(data) > holdingBytes {
 				want.Mint.Scaled = ledger.Opt[bool]{} // the slices do not reach that far
 			}
