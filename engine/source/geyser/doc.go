@@ -1,5 +1,5 @@
 // Package geyser follows a validator, or a service in front of one, through Yellowstone gRPC: service
-// geyser.Geyser, call Subscribe. What of it we use is written down in geyser.proto.
+// geyser.Geyser, call Subscribe. What of it we use is written down in geyser.proto of package nodetest.
 //
 // # Nouns
 //

@@ -28,7 +28,7 @@ func (c *Call) getMultipleAccounts(chain Chain) (any, *CallError) {
 	values := make([]any, len(keys))
 	for i, key := range keys {
 		if w, data := chain.Account(key, slot); w != nil {
-			values[i] = accountAnswer(w, data, c.Options.DataSlice)
+			values[i] = accountAnswer(w, data, (*slice)(c.Options.DataSlice))
 		}
 	}
 	return object{"context": object{"apiVersion": "3.0.6", "slot": slot}, "value": values}, nil

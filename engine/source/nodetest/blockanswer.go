@@ -2,6 +2,7 @@ package nodetest
 
 import (
 	"encoding/json"
+	"slices"
 
 	"ledgerd/engine/ledger"
 )
@@ -85,8 +86,8 @@ func (n *Node) hides(slot ledger.Slot) bool {
 }
 
 func (n *Node) Block(slot ledger.Slot, o *Options) (any, *CallError) {
-	b := n.ledger.mainAt[slot]
-	if b == nil || n.hides(slot) {
+	i := slices.IndexFunc(n.ledger.main, func(b *ledger.Block) bool { return b.Slot == slot })
+	if i < 0 || n.hides(slot) {
 		return nil, nil
 	}
 	if f, ok := n.faults.take(Missing); ok {
@@ -95,7 +96,7 @@ func (n *Node) Block(slot ledger.Slot, o *Options) (any, *CallError) {
 		}
 		return nil, missing(slot, f.How)
 	}
-	return n.ledger.blockAnswer(b, o)
+	return n.ledger.blockAnswer(n.ledger.main[i], o)
 }
 
 func (n *Node) Account(key ledger.Pubkey, at ledger.Slot) (*ledger.AccountWrite, []byte) {

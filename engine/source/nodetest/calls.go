@@ -22,12 +22,12 @@ type Call struct {
 
 // Options are the last parameter of most calls.
 type Options struct {
-	Commitment string  `json:"commitment"`
-	Encoding   string  `json:"encoding"`
-	DataSlice  *slice  `json:"dataSlice"`
-	Details    string  `json:"transactionDetails"`
-	MaxVersion *int    `json:"maxSupportedTransactionVersion"`
-	MinContext *uint64 `json:"minContextSlot"`
+	Commitment string                           `json:"commitment"`
+	Encoding   string                           `json:"encoding"`
+	DataSlice  *struct{ Offset, Length uint64 } `json:"dataSlice"`
+	Details    string                           `json:"transactionDetails"`
+	MaxVersion *int                             `json:"maxSupportedTransactionVersion"`
+	MinContext *uint64                          `json:"minContextSlot"`
 }
 
 // CallError is how a call fails.

@@ -19,7 +19,7 @@ const small = "seed=3,accounts=150,tps=20,slot_time=0,fork_rate=0.1,skip_rate=0.
 
 // TestTheSameSeedTellsTheSame: a node's messages come from its seed alone.
 func TestTheSameSeedTellsTheSame(t *testing.T) {
-	l, err := Simulated(small, Plan{Turns: []Turn{{Before: 5, Kind: Fork, Depth: 2}, {Before: 9, Kind: DeadSlot}}})
+	l, err := Simulated(small, Plan{Turns: []Turn{{Before: 5, Kind: Fork, Depth: 2}, {Before: 9, Kind: DeadSlot, Depth: 1}}})
 	ledgertest.Must(t, err)
 	tell := func(seed uint64) (out [][]byte) {
 		n := New(l, Config{Seed: seed})

@@ -71,64 +71,62 @@ var faultNames = [faultKinds]string{
 }
 
 // String names the kind.
-func (k FaultKind) String() string {
-	if k >= faultKinds {
-		return "unknown"
-	}
-	return faultNames[k]
-}
+func (k FaultKind) String() string { return faultNames[k] }
 
-// pending are the faults that wait for what they hit.
+// pending are the faults that wait for what they hit, or last.
 type pending struct {
 	mu     sync.Mutex
-	faults []*Fault
-	until  [faultKinds]time.Time // of those that last
-	lasts  [faultKinds]Fault
+	faults []*injected
+}
+
+type injected struct {
+	Fault
+	until time.Time
 }
 
 // add notes a fault.
 func (p *pending) add(f Fault) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if f.Kind == Hide || f.Kind == Stale {
-		p.until[f.Kind], p.lasts[f.Kind] = time.Now().Add(f.For), f
-		return
-	}
 	f.N = max(f.N, 1)
-	p.faults = append(p.faults, &f)
+	p.faults = append(p.faults, &injected{f, time.Now().Add(f.For)})
 }
 
 // take returns the next fault of a kind and counts it as having hit once.
 func (p *pending) take(kinds ...FaultKind) (Fault, bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for i, f := range p.faults {
-		if !slices.Contains(kinds, f.Kind) {
-			continue
-		}
-		if f.After > 0 {
-			f.After--
-			return Fault{}, false
-		}
-		hit := *f
-		if f.N--; f.N == 0 {
-			p.faults = slices.Delete(p.faults, i, i+1)
-		}
-		return hit, true
+	i := slices.IndexFunc(p.faults, func(f *injected) bool { return slices.Contains(kinds, f.Kind) })
+	if i < 0 {
+		return Fault{}, false
 	}
-	return Fault{}, false
+	f := p.faults[i]
+	if f.After > 0 {
+		f.After--
+		return Fault{}, false
+	}
+	hit := f.Fault
+	if f.N--; f.N == 0 {
+		p.faults = slices.Delete(p.faults, i, i+1)
+	}
+	return hit, true
 }
 
-// lasting returns a fault that lasts, if it does now.
+// lasting returns the newest fault of a kind that lasts, if it does now.
 func (p *pending) lasting(kind FaultKind) (Fault, bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.lasts[kind], time.Now().Before(p.until[kind])
+	for _, f := range slices.Backward(p.faults) {
+		if f.Kind == kind {
+			return f.Fault, time.Now().Before(f.until)
+		}
+	}
+	return Fault{}, false
 }
 
 // clear forgets all faults.
 func (p *pending) clear() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.faults, p.until = nil, [faultKinds]time.Time{}
+	p.faults = nil
 }

@@ -1,10 +1,10 @@
 package nodetest
 
 import (
+	"context"
 	"errors"
-	"maps"
+	"math"
 	"net"
-	"slices"
 	"sync"
 	"time"
 )
@@ -13,7 +13,7 @@ import (
 type faultListener struct {
 	net.Listener
 
-	mu    sync.Mutex
+	mu    sync.Mutex // of its connections too
 	open  map[*faultConn]struct{}
 	next  []Fault   // for the next connection: none was open when they came
 	until time.Time // connections are refused until then
@@ -30,39 +30,43 @@ func (l *faultListener) Accept() (net.Conn, error) {
 		if err != nil {
 			return nil, err
 		}
-		c := &faultConn{Conn: inner, listener: l, closed: make(chan struct{}), cutAt: -1, stallAt: -1}
-		l.mu.Lock()
-		if time.Now().Before(l.until) {
-			l.mu.Unlock()
-			inner.Close()
-			continue
+		c := &faultConn{Conn: inner, listener: l}
+		c.ctx, c.end = context.WithCancel(context.Background())
+		if l.admit(c) {
+			return c, nil
 		}
-		l.open[c] = struct{}{}
-		for _, f := range l.next {
-			c.inject(f)
-		}
-		l.next = nil
-		l.mu.Unlock()
-		return c, nil
+		c.Close()
 	}
+}
+
+// admit notes a connection, and has the faults hit it that waited for it, unless connections are refused.
+func (l *faultListener) admit(c *faultConn) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if time.Now().Before(l.until) {
+		return false
+	}
+	l.open[c] = struct{}{}
+	c.heal()
+	for _, f := range l.next {
+		c.inject(f)
+	}
+	l.next = nil
+	return true
 }
 
 // inject has a fault hit every open connection, or the next one where none is open.
 func (l *faultListener) inject(f Fault) {
 	l.mu.Lock()
-	if f.Kind == Down {
+	defer l.mu.Unlock()
+	switch {
+	case f.Kind == Down:
 		l.until = time.Now().Add(f.For)
-	} else if len(l.open) == 0 {
+	case len(l.open) == 0:
 		l.next = append(l.next, f)
 	}
-	open := slices.Collect(maps.Keys(l.open))
-	l.mu.Unlock()
-	for _, c := range open {
-		if f.Kind == Down {
-			c.Close()
-		} else {
-			c.inject(f)
-		}
+	for c := range l.open {
+		c.inject(f)
 	}
 }
 
@@ -72,33 +76,30 @@ func (l *faultListener) heal() {
 	defer l.mu.Unlock()
 	l.next, l.until = nil, time.Time{}
 	for c := range l.open {
-		c.mu.Lock()
-		c.cutAt, c.stallAt, c.slowUntil = -1, -1, time.Time{}
-		c.mu.Unlock()
+		c.heal()
 	}
 }
 
-// conn is a connection whose way to the client breaks on command.
+// faultConn is a connection whose way to the client breaks on command.
 type faultConn struct {
 	net.Conn
 	listener *faultListener
-	once     sync.Once
-	closed   chan struct{}
+	ctx      context.Context // ends with it
+	end      context.CancelFunc
 
-	mu        sync.Mutex
 	written   int
-	cutAt     int // bytes after which it ends, -1 for never
-	stallAt   int // bytes after which it stalls, -1 for never
+	cutAt     int // bytes after which it ends
+	stallAt   int // bytes after which it stalls
 	stallFor  time.Duration
 	slowUntil time.Time
 }
 
 var errCut = errors.New("the connection was cut")
 
+func (c *faultConn) heal() { c.cutAt, c.stallAt, c.slowUntil = math.MaxInt, math.MaxInt, time.Time{} }
+
 // inject notes what will happen to the connection.
 func (c *faultConn) inject(f Fault) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
 	switch f.Kind {
 	case Cut:
 		c.cutAt = c.written + f.After
@@ -106,29 +107,34 @@ func (c *faultConn) inject(f Fault) {
 		c.stallAt, c.stallFor = c.written+f.After, f.For
 	case Trickle:
 		c.slowUntil = time.Now().Add(f.For)
+	case Down:
+		c.end()
+		_ = c.Conn.Close()
+		delete(c.listener.open, c)
 	}
 }
 
 // Write implements net.Conn.
 func (c *faultConn) Write(b []byte) (n int, err error) {
-	for n < len(b) {
-		size, wait, err := c.next(len(b) - n)
-		if err != nil {
-			return n, err
-		}
-		if wait > 0 && !c.pause(wait) {
+	for n < len(b) && err == nil {
+		size, wait := c.next(len(b) - n)
+		if size < 0 {
+			c.Close()
 			return n, errCut
 		}
-		wrote, err := c.Conn.Write(b[n : n+size])
-		n += wrote
-		c.mu.Lock()
-		c.written += wrote
-		c.mu.Unlock()
-		if err != nil {
-			return n, err
+		if wait > 0 {
+			select {
+			case <-time.After(wait):
+			case <-c.ctx.Done():
+			}
 		}
+		size, err = c.Conn.Write(b[n : n+size])
+		n += size
+		c.listener.mu.Lock()
+		c.written += size
+		c.listener.mu.Unlock()
 	}
-	return n, nil
+	return n, err
 }
 
 const (
@@ -136,40 +142,21 @@ const (
 	trickleEvery = 50 * time.Millisecond
 )
 
-// next returns how many of so many bytes may be written now, after a wait.
-func (c *faultConn) next(size int) (int, time.Duration, error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.cutAt >= 0 {
-		if c.written >= c.cutAt {
-			c.mu.Unlock()
-			c.Close()
-			c.mu.Lock()
-			return 0, 0, errCut
-		}
-		size = min(size, c.cutAt-c.written)
+// next returns how many of so many bytes may be written now, after a wait; -1: the connection ends.
+func (c *faultConn) next(size int) (int, time.Duration) {
+	c.listener.mu.Lock()
+	defer c.listener.mu.Unlock()
+	size = min(size, c.cutAt-c.written, c.stallAt-c.written)
+	switch {
+	case c.written >= c.cutAt:
+		return -1, 0
+	case size == 0:
+		c.stallAt = math.MaxInt
+		return 0, c.stallFor
+	case time.Now().Before(c.slowUntil):
+		return min(size, trickleBytes), trickleEvery
 	}
-	if c.stallAt >= 0 {
-		if c.written >= c.stallAt {
-			c.stallAt = -1
-			return 0, c.stallFor, nil
-		}
-		size = min(size, c.stallAt-c.written)
-	}
-	if time.Now().Before(c.slowUntil) {
-		return min(size, trickleBytes), trickleEvery, nil
-	}
-	return size, 0, nil
-}
-
-// pause waits, and returns false if the connection was closed meanwhile.
-func (c *faultConn) pause(d time.Duration) bool {
-	select {
-	case <-time.After(d):
-		return true
-	case <-c.closed:
-		return false
-	}
+	return size, 0
 }
 
 // SetReadDeadline implements net.Conn. A deadline that has passed, by which net/http ends its reads, comes a
@@ -184,13 +171,9 @@ func (c *faultConn) SetReadDeadline(t time.Time) error {
 
 // Close implements net.Conn.
 func (c *faultConn) Close() error {
-	err := net.ErrClosed
-	c.once.Do(func() {
-		close(c.closed)
-		c.listener.mu.Lock()
-		delete(c.listener.open, c)
-		c.listener.mu.Unlock()
-		err = c.Conn.Close()
-	})
-	return err
+	c.listener.mu.Lock()
+	defer c.listener.mu.Unlock()
+	c.end()
+	delete(c.listener.open, c)
+	return c.Conn.Close()
 }

@@ -36,8 +36,8 @@ func (h *heard) SendMsg(m any) error {
 // how long that takes.
 func toldWith(t *testing.T, l *Ledger, faults ...Fault) (told string) {
 	t.Helper()
-	names := map[messageKind]string{accountMessage: "a", slotMessage: "s", transactionMessage: "t", metaMessage: "m"}
-	request := &Request{filters: names, interslot: true, FromSlot: ledger.Some(l.main[3].Slot)}
+	all := filters{"all": {InterslotUpdates: true}}
+	request := &Request{Accounts: all, Slots: all, Transactions: all, BlocksMeta: all, FromSlot: ledger.Some(l.main[3].Slot)}
 	calls := []string{
 		`"method":"getBlocksWithLimit","params":[0,1000,{"commitment":"finalized"}]}`,
 		fmt.Sprintf(`"method":"getBlock","params":[%d,{"commitment":"confirmed","encoding":"json","transactionDetails":"full",

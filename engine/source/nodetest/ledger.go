@@ -18,15 +18,9 @@ type Ledger struct {
 	Slots int
 
 	main    []*ledger.Block // the chain that stays, in order
-	mainAt  map[ledger.Slot]*ledger.Block
-	steps   []step
+	first   ledger.Slot
+	steps   [][]event                   // what happens in each slot from the first on
 	history map[ledger.Pubkey][]version // on the chain that stays
-}
-
-// step is what happens in one slot.
-type step struct {
-	slot   ledger.Slot
-	events []event
 }
 
 // event is one thing that happens: the block of a slot, or what a slot came to.
@@ -46,9 +40,6 @@ const (
 	finalized
 )
 
-// claim returns 0 for a block, and more for what one came to.
-func (h eventKind) claim() int { return max(0, int(h)-int(confirmed)+1) }
-
 // version is an account as a block of the chain that stays left it.
 type version struct {
 	slot  ledger.Slot
@@ -56,13 +47,11 @@ type version struct {
 }
 
 // Main returns the blocks of the chain that stays, in order. They must not be changed.
-func (l *Ledger) Main() []*ledger.Block {
-	return l.main
-}
+func (l *Ledger) Main() []*ledger.Block { return l.main }
 
-// index notes which block is where, and which account stands how at which slot.
+// index notes which account stands how at which slot.
 func (l *Ledger) index() {
-	l.mainAt, l.history = make(map[ledger.Slot]*ledger.Block), make(map[ledger.Pubkey][]version)
+	l.history = make(map[ledger.Pubkey][]version)
 	wrote := func(slot ledger.Slot, writes []ledger.AccountWrite) {
 		for i := range writes {
 			w := &writes[i]
@@ -71,7 +60,6 @@ func (l *Ledger) index() {
 	}
 	wrote(l.Base.Slot, l.Base.Accounts)
 	for _, b := range l.main {
-		l.mainAt[b.Slot] = b
 		wrote(b.Slot, b.Accounts)
 	}
 }
@@ -79,13 +67,13 @@ func (l *Ledger) index() {
 // at returns the account as it stood at the end of a slot, nil if it did not exist.
 func (l *Ledger) at(key ledger.Pubkey, slot ledger.Slot) *ledger.AccountWrite {
 	for _, v := range slices.Backward(l.history[key]) {
-		if v.slot > slot {
-			continue
-		}
-		if v.write.Lamports == 0 {
+		switch {
+		case v.slot > slot:
+		case v.write.Lamports == 0:
 			return nil
+		default:
+			return v.write
 		}
-		return v.write
 	}
 	return nil
 }
@@ -106,8 +94,7 @@ func (l *Ledger) StateHash(slot ledger.Slot) (sum ledger.StateHash) {
 		if w == nil {
 			continue
 		}
-		a := ledger.Merge(nil, w, ledger.BaseProvenance(slot))
-		sum.Add(a.StateTerm())
+		sum.Add(ledger.Merge(nil, w, ledger.BaseProvenance(slot)).StateTerm())
 		if w.Mint != nil {
 			sum.Add(w.Mint.StateTerm(key))
 		}

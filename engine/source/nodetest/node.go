@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 
@@ -35,7 +36,9 @@ type Node struct {
 	ledger *Ledger
 
 	faults    pending
-	listeners [2]*faultListener // by Side
+	listeners [2]*faultListener // by Side, as the two below
+	addresses [2]string
+	inMemory  [2]*bufconn.Listener
 	stream    *grpc.Server
 	calls     *http.Server
 	serving   sync.WaitGroup
@@ -65,21 +68,19 @@ func New(l *Ledger, c Config) *Node {
 	return n
 }
 
-// inMemory is the addresses of a node that listens in memory.
-var inMemory = [2]string{"stream.nodetest:1", "calls.nodetest:2"}
-
 // Start listens on 127.0.0.1, or in memory, and serves until Close.
 func (n *Node) Start() error {
 	for side := range n.listeners {
+		n.inMemory[side], n.addresses[side] = bufconn.Listen(64<<10), fmt.Sprintf("side-%d.nodetest:1", side)
+		n.listeners[side] = newFaultListener(n.inMemory[side])
 		if n.config.InMemory {
-			n.listeners[side] = newFaultListener(bufconn.Listen(64 << 10))
 			continue
 		}
 		l, err := net.Listen("tcp", "127.0.0.1:0")
 		if err != nil {
 			return err
 		}
-		n.listeners[side] = newFaultListener(l)
+		n.listeners[side], n.addresses[side] = newFaultListener(l), l.Addr().String()
 	}
 	n.stream = NewStreamServer(n.subscribe)
 	n.calls = &http.Server{
@@ -101,26 +102,18 @@ func (n *Node) Close() error {
 }
 
 // StreamURL returns where the stream is served: http://HOST:PORT.
-func (n *Node) StreamURL() string { return "http://" + n.address(Stream) }
+func (n *Node) StreamURL() string { return "http://" + n.addresses[Stream] }
 
 // CallsURL returns where JSON-RPC is served: http://HOST:PORT.
-func (n *Node) CallsURL() string { return "http://" + n.address(Calls) }
-
-func (n *Node) address(side Side) string {
-	if n.config.InMemory {
-		return inMemory[side]
-	}
-	return n.listeners[side].Addr().String()
-}
+func (n *Node) CallsURL() string { return "http://" + n.addresses[Calls] }
 
 // Dial connects to one of the addresses of a node in memory; nothing else is reached.
 func (n *Node) Dial(ctx context.Context, _, address string) (net.Conn, error) {
-	for side, l := range n.listeners {
-		if address == inMemory[side] {
-			return l.Listener.(*bufconn.Listener).DialContext(ctx)
-		}
+	side := slices.Index(n.addresses[:], address)
+	if side < 0 {
+		return nil, fmt.Errorf("no test node at %s", address)
 	}
-	return nil, fmt.Errorf("no test node at %s", address)
+	return n.inMemory[side].DialContext(ctx)
 }
 
 // Inject has a fault happen.
@@ -158,34 +151,29 @@ func (n *Node) Advance(slots int) bool {
 		if at == n.ledger.Slots {
 			return false
 		}
-		s := &n.ledger.steps[at]
+		events, now := n.ledger.steps[at], n.views[at]
 		n.slotAt = len(n.log)
-		n.log = append(n.log, n.script.messages(s)...)
-		n.views = append(n.views, n.views[at].after(s, n.ledger))
+		n.log = append(n.log, n.script.messages(events)...)
+		for _, e := range events {
+			switch {
+			case e.what == produced && slices.Contains(n.ledger.main, e.block):
+				now[ledger.Processed] = e.block.Slot
+			case e.what == confirmed:
+				now[ledger.Confirmed] = e.block.Slot
+			case e.what == finalized:
+				now[ledger.Finalized] = e.block.Slot
+			}
+		}
+		n.views = append(n.views, now)
 	}
 	n.wakeLocked()
 	return true
 }
 
-// after returns the view after a step.
-func (v view) after(s *step, l *Ledger) view {
-	for _, e := range s.events {
-		switch {
-		case e.what == produced && l.mainAt[e.block.Slot] == e.block:
-			v[ledger.Processed] = e.block.Slot
-		case e.what == confirmed:
-			v[ledger.Confirmed] = e.block.Slot
-		case e.what == finalized:
-			v[ledger.Finalized] = e.block.Slot
-		}
-	}
-	return v
-}
-
 // newestLocked returns the newest slot that was played, 0 before the first.
 func (n *Node) newestLocked() ledger.Slot {
 	if played := len(n.views) - 1; played > 0 {
-		return n.ledger.steps[played-1].slot
+		return n.ledger.first + ledger.Slot(played) - 1
 	}
 	return 0
 }

@@ -23,7 +23,7 @@ type Plan struct {
 type Turn struct {
 	Before int // counted from 0; the first block has none before it
 	Kind   TurnKind
-	Depth  int // of a fork: how many blocks are built on the wrong branch; of skips: how many slots
+	Depth  int // how many slots it takes: of a fork as many blocks on the wrong branch
 }
 
 // TurnKind says what a turn is.
@@ -56,9 +56,6 @@ func Simulated(parameters string, plan Plan) (*Ledger, error) {
 		return nil, fmt.Errorf("a test node needs an end: add slots=N to %q", parameters)
 	}
 	t := builder{plan: plan, ledger: &Ledger{Base: &ledger.BaseState{}}, moved: make(map[ledger.Hash]*ledger.Block), stays: make(map[ledger.Hash]bool)}
-	if t.plan.Finality == 0 {
-		t.plan.Finality = defaultFinality
-	}
 	if err := source.Run(context.Background(), nil, t.take); err != nil {
 		return nil, err
 	}
@@ -75,7 +72,7 @@ type builder struct {
 	stays  map[ledger.Hash]bool // blocks that were confirmed
 	moved  map[ledger.Hash]*ledger.Block
 	shift  ledger.Slot // how far slots have moved up
-	told   int         // main blocks
+	events []event     // but for what slots came to
 }
 
 func (t *builder) take(_ context.Context, e ledger.Event) error {
@@ -99,42 +96,40 @@ func (t *builder) build() {
 	for last > 0 && !t.stays[t.blocks[last-1].Blockhash] {
 		last--
 	}
+	l := t.ledger
 	for _, b := range t.blocks[:last] {
-		t.advanceTo(b.Slot)
-		made := false
-		if t.stays[b.Blockhash] {
-			made = t.turns(b)
-			t.told++
-		}
+		stays := t.stays[b.Blockhash]
+		twice := stays && t.turns(b)
 		moved := t.move(b)
-		if t.stays[b.Blockhash] {
-			t.ledger.main = append(t.ledger.main, moved)
+		if twice {
+			t.add(overturned, twin(moved))
 		}
-		if made {
-			t.add(event{overturned, twin(moved)})
+		t.add(produced, moved)
+		if stays {
+			l.main = append(l.main, moved)
 		}
-		t.add(event{produced, moved})
 	}
-	t.settle()
-	t.ledger.Slots = len(t.ledger.steps)
-	t.ledger.index()
+	finality := max(cmp.Or(t.plan.Finality, defaultFinality), confirmLag)
+	l.first = t.events[0].block.Slot
+	l.Slots = int(l.main[len(l.main)-1].Slot + finality - l.first + 1)
+	l.steps = make([][]event, l.Slots)
+	happens := func(after ledger.Slot, e event) {
+		at := e.block.Slot - l.first + after
+		l.steps[at] = append(l.steps[at], e)
+	}
+	for _, e := range t.events {
+		happens(0, e)
+	}
+	for _, b := range l.main {
+		happens(confirmLag, event{confirmed, b})
+	}
+	for _, b := range l.main {
+		happens(finality, event{finalized, b})
+	}
+	l.index()
 }
 
-// advanceTo adds steps without anything for the simulator's skipped slots.
-func (t *builder) advanceTo(slot ledger.Slot) {
-	for n := len(t.ledger.steps); n > 0 && t.ledger.steps[n-1].slot+1 < slot+t.shift; n++ {
-		t.ledger.steps = append(t.ledger.steps, step{slot: t.ledger.steps[n-1].slot + 1})
-	}
-}
-
-// add adds something to what happens in a slot.
-func (t *builder) add(e event) {
-	if n := len(t.ledger.steps); n > 0 && t.ledger.steps[n-1].slot == e.block.Slot {
-		t.ledger.steps[n-1].events = append(t.ledger.steps[n-1].events, e)
-		return
-	}
-	t.ledger.steps = append(t.ledger.steps, step{slot: e.block.Slot, events: []event{e}})
-}
+func (t *builder) add(what eventKind, b *ledger.Block) { t.events = append(t.events, event{what, b}) }
 
 // move returns a block at the slot it has come to.
 func (t *builder) move(b *ledger.Block) *ledger.Block {
@@ -161,41 +156,29 @@ func rewrite(b *ledger.Block, slot, parent ledger.Slot) *ledger.Block {
 // another block.
 func (t *builder) turns(b *ledger.Block) (twice bool) {
 	for _, turn := range t.plan.Turns {
-		parent := t.moved[b.PreviousBlockhash.Value]
-		if turn.Before != t.told || parent == nil {
+		on := t.moved[b.PreviousBlockhash.Value]
+		switch {
+		case turn.Before != len(t.ledger.main) || on == nil:
 			continue
-		}
-		switch turn.Kind {
-		case Twice:
+		case turn.Kind == Twice:
 			twice = true
 			continue
-		case Fork:
-			t.branch(b, parent, turn.Depth)
-		case SkippedRun:
-			t.shift += ledger.Slot(turn.Depth)
-			t.advanceTo(b.Slot)
-		case DeadSlot, DeadBlock:
-			at := b.Slot + t.shift
-			how := failed
-			if turn.Kind == DeadBlock {
-				how = overturned
+		}
+		for i := range turn.Depth {
+			wrong := astray(b, on, b.Slot+t.shift, i)
+			switch turn.Kind {
+			case Fork: // each on the one before; b then leaves them behind
+				t.add(produced, wrong)
+				on = wrong
+			case DeadSlot:
+				t.add(failed, wrong)
+			case DeadBlock:
+				t.add(overturned, wrong)
 			}
-			t.add(event{how, astray(b, parent, at, 0)})
 			t.shift++
 		}
 	}
 	return twice
-}
-
-// branch builds as many blocks on the parent of b, in slots of their own, which b then leaves behind.
-func (t *builder) branch(b *ledger.Block, parent *ledger.Block, depth int) {
-	on := parent
-	for i := range depth {
-		wrong := astray(b, on, b.Slot+t.shift, i)
-		t.add(event{produced, wrong})
-		on = wrong
-		t.shift++
-	}
 }
 
 // astray returns a block that does not stay: it does about what b does, on another parent, and leaves
@@ -230,22 +213,4 @@ func twin(b *ledger.Block) *ledger.Block {
 	parent := &ledger.Block{Slot: b.ParentSlot, Blockhash: b.PreviousBlockhash.Value}
 	parent.Height.Value = b.Height.Value - 1
 	return astray(b, parent, b.Slot, 200)
-}
-
-// settle says when the blocks that stay become confirmed and final, and adds the steps that takes.
-func (t *builder) settle() {
-	l := t.ledger
-	first, last := l.steps[0].slot, l.main[len(l.main)-1].Slot
-	for at := l.steps[len(l.steps)-1].slot; at < last+max(t.plan.Finality, confirmLag); {
-		at++
-		l.steps = append(l.steps, step{slot: at})
-	}
-	for _, b := range l.main {
-		l.steps[b.Slot+confirmLag-first].events = append(l.steps[b.Slot+confirmLag-first].events, event{confirmed, b})
-		at := b.Slot + max(t.plan.Finality, confirmLag) - first
-		l.steps[at].events = append(l.steps[at].events, event{finalized, b})
-	}
-	for i := range l.steps {
-		slices.SortStableFunc(l.steps[i].events, func(x, y event) int { return cmp.Compare(x.what.claim(), y.what.claim()) })
-	}
 }

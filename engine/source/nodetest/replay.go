@@ -23,18 +23,17 @@ type kept struct {
 func frozen(told []*message, from ledger.Slot) (replay []*message) {
 	slots := map[ledger.Slot]*kept{}
 	for _, m := range told {
-		k := slots[m.slot]
+		slot := m.block.Slot
 		switch isStatus := m.kind == slotMessage; {
-		case m.slot < from:
+		case slot < from:
 		case isStatus && (m.status == slotCreatedBank || m.status == slotDead):
-			delete(slots, m.slot)
+			delete(slots, slot)
 		case isStatus && m.status > slotFinalized:
 		default:
-			if k == nil {
-				k = &kept{versions: map[ledger.Pubkey]uint64{}}
-				slots[m.slot] = k
+			if slots[slot] == nil {
+				slots[slot] = &kept{versions: map[ledger.Pubkey]uint64{}}
 			}
-			k.add(m)
+			slots[slot].add(m)
 		}
 	}
 	for _, slot := range slices.Sorted(maps.Keys(slots)) {

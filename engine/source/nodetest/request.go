@@ -1,161 +1,131 @@
 package nodetest
 
 import (
+	"bytes"
+	"context"
+	_ "embed"
+	"encoding/json"
 	"errors"
+	"slices"
+	"sync"
 
+	"github.com/bufbuild/protocompile"
+	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/encoding/protowire"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
+	"google.golang.org/protobuf/types/dynamicpb"
 
 	"ledgerd/engine/ledger"
 )
 
-// Request is a geyser.SubscribeRequest, as far as a follower of a whole ledger uses it.
+//go:embed geyser.proto
+var protocol string
+
+var messages = sync.OnceValues(func() (protoreflect.MessageDescriptors, error) {
+	sources := &protocompile.SourceResolver{Accessor: protocompile.SourceAccessorFromMap(map[string]string{"geyser.proto": protocol})}
+	files, err := (&protocompile.Compiler{Resolver: sources}).Compile(context.Background(), "geyser.proto")
+	return files[0].Messages(), err
+})
+
+// NewMessage returns an empty message of geyser.proto.
+func NewMessage(name protoreflect.Name) *dynamicpb.Message {
+	all, err := messages()
+	if err != nil {
+		panic(err)
+	}
+	return dynamicpb.NewMessage(all.ByName(name))
+}
+
+// Request is a geyser.SubscribeRequest, as far as a follower of a whole ledger uses it, in the form that protojson gives it.
 type Request struct {
-	filters   map[messageKind]string // the names of those asked for
-	accounts  map[ledger.Pubkey]bool // whose writes are asked for; empty: of all
-	noVotes   bool                   // transactions are asked for but for votes, which no ledger here has; of those, the statuses may be
-	interslot bool                   // statuses before processed too
-	Slices    []slice
-	ping      ledger.Opt[uint64]
-	FromSlot  ledger.Opt[ledger.Slot]
+	Accounts, Slots, Transactions, BlocksMeta filters
+	TransactionsStatus                        filters // of votes alone, which no ledger here has
+	Commitment                                string  // there is one only
+	Slices                                    []slice `json:"accountsDataSlice"`
+	Ping                                      *struct{ ID uint64 }
+	From                                      *ledger.Slot            `json:"fromSlot,string"`
+	FromSlot                                  ledger.Opt[ledger.Slot] `json:"-"` // the same
+}
+
+// filters have names. Which of them has which field is said by geyser.proto.
+type filters map[string]struct {
+	Account          []ledger.Pubkey // whose writes are asked for; empty: of all
+	InterslotUpdates bool            // statuses before processed too
+	Vote             *bool           // false, of transactions: all but votes; true, of statuses: those alone
+}
+
+// slice is a part of an account's data that a subscriber asked for.
+type slice struct {
+	Offset, Length uint64 `json:",string"`
 }
 
 var errRequest = errors.New("the request is malformed, or asks for what this node does not know")
 
-// field is a field of a message: a number or bytes.
-type field struct {
-	number protowire.Number
-	value  uint64
-	bytes  []byte
-}
-
-// fields returns the fields of a message in order.
-func fields(b []byte) (all []field, err error) {
-	for len(b) > 0 {
-		var f field
-		n, kind, size := protowire.ConsumeTag(b)
-		f.number, b = n, b[max(size, 0):]
-		switch {
-		case size >= 0 && kind == protowire.VarintType:
-			f.value, size = protowire.ConsumeVarint(b)
-		case size >= 0 && kind == protowire.BytesType:
-			f.bytes, size = protowire.ConsumeBytes(b)
-		default:
-			return nil, errRequest
-		}
-		if size < 0 {
-			return nil, errRequest
-		}
-		all, b = append(all, f), b[size:]
-	}
-	return all, nil
-}
-
-// ParseRequest reads accounts 1, slots 2, transactions 3, blocks_meta 5, transactions_status 10 (maps from a name to a filter), commitment 6, which
-// is processed, accounts_data_slice 7, ping 9, from_slot 11. It refuses everything else.
+// ParseRequest reads a request, and refuses one that has more than a Request.
 func ParseRequest(b []byte) (*Request, error) {
-	r := &Request{filters: make(map[messageKind]string), accounts: make(map[ledger.Pubkey]bool)}
-	all, err := fields(b)
-	if err != nil {
-		return nil, err
+	all, known := NewMessage("SubscribeRequest"), NewMessage("SubscribeRequest")
+	if proto.Unmarshal(b, all) != nil || (proto.UnmarshalOptions{DiscardUnknown: true}).Unmarshal(b, known) != nil || !proto.Equal(all, known) {
+		return nil, errRequest
 	}
-	filters := map[protowire.Number]messageKind{1: accountMessage, 2: slotMessage, 3: transactionMessage, 5: metaMessage, 10: statusMessage}
-	for _, f := range all {
-		inner, err := fields(f.bytes)
-		switch kind := filters[f.number]; {
-		case err != nil:
-		case kind != 0:
-			err = r.filter(kind, inner)
-		case f.number == 6 && f.value == 0:
-		case f.number == 7:
-			err = r.slice(inner)
-		case f.number == 9:
-			r.ping.Known = true
-			for _, id := range inner {
-				r.ping.Value = id.value
+	text, err := protojson.Marshal(known)
+	r, d := new(Request), json.NewDecoder(bytes.NewReader(text))
+	if d.DisallowUnknownFields(); err != nil || d.Decode(r) != nil {
+		return nil, errRequest
+	}
+	end := uint64(0) // slices neither overlap nor go back
+	for _, part := range r.Slices {
+		if part.Offset < end || part.Offset+part.Length < part.Offset {
+			return nil, errRequest
+		}
+		end = part.Offset + part.Length
+	}
+	for votes, asked := range map[bool]filters{false: r.Transactions, true: r.TransactionsStatus} {
+		for _, f := range asked {
+			if f.Vote != nil && *f.Vote != votes {
+				return nil, errRequest
 			}
-		case f.number == 11:
-			r.FromSlot = ledger.Some(ledger.Slot(f.value))
-		default:
-			err = errRequest
 		}
-		if err != nil {
-			return nil, err
-		}
+	}
+	if r.From != nil {
+		r.FromSlot = ledger.Some(*r.From)
 	}
 	return r, nil
-}
-
-// filter reads an entry of a map: the name 1, the filter 2. Of accounts there is account 2, of slots interslot_updates 2.
-func (r *Request) filter(kind messageKind, entry []field) error {
-	for _, e := range entry {
-		if e.number == 1 {
-			r.filters[kind] = string(e.bytes)
-			continue
-		}
-		options, err := fields(e.bytes)
-		if err != nil {
-			return err
-		}
-		for _, o := range options {
-			switch {
-			case kind == transactionMessage && o.number == 1 && o.value == 0:
-				r.noVotes = true
-			case kind == statusMessage && o.number == 1 && o.value == 1:
-			case kind == slotMessage && o.number == 2:
-				r.interslot = o.value != 0
-			case kind == accountMessage && o.number == 2:
-				key, err := ledger.ParsePubkey(string(o.bytes))
-				if err != nil {
-					return errRequest
-				}
-				r.accounts[key] = true
-			default:
-				return errRequest
-			}
-		}
-	}
-	return nil
-}
-
-// slice reads a data slice: offset 1, length 2. Slices neither overlap nor go back.
-func (r *Request) slice(part []field) error {
-	var s slice
-	for _, f := range part {
-		if f.number == 1 {
-			s.Offset = f.value
-		} else {
-			s.Length = f.value
-		}
-	}
-	if n := len(r.Slices); n > 0 && r.Slices[n-1].Offset+r.Slices[n-1].Length > s.Offset || s.Offset+s.Length < s.Offset {
-		return errRequest
-	}
-	r.Slices = append(r.Slices, s)
-	return nil
 }
 
 // any reports whether the request asks for all accounts or all transactions, which a server may refuse (check_any of
 // plugin/filter/limits.rs).
 func (r *Request) any() bool {
-	_, accounts := r.filters[accountMessage]
-	_, transactions := r.filters[transactionMessage]
-	return accounts && len(r.accounts) == 0 || transactions && !r.noVotes
+	for _, f := range r.Accounts {
+		if len(f.Account) == 0 {
+			return true
+		}
+	}
+	for _, f := range r.Transactions {
+		if f.Vote == nil {
+			return true
+		}
+	}
+	return false
 }
 
 // Excludes reports whether an update is of a transaction, and the request asks for none.
 func (r *Request) Excludes(update Wire) bool {
 	number, _, _ := protowire.ConsumeTag(update)
-	return messageKind(number) == transactionMessage && r.filters[transactionMessage] == ""
+	return number == transactionMessage && len(r.Transactions) == 0
 }
 
 // passes returns the name of the filter that a message passes, and whether it is sent at all. A write passes by what it leaves
 // (FilterAccounts::get_updates of plugin/filter/filter.rs): its key is what the write before had, its owner need not be.
 func (r *Request) passes(m *message) (name string, sent bool) {
-	switch name, sent = r.filters[m.kind]; m.kind {
-	case accountMessage:
-		sent = sent && (len(r.accounts) == 0 || r.accounts[m.write.Pubkey])
-	case slotMessage:
-		sent = sent && (r.interslot || m.status <= slotFinalized || m.status == slotDead)
+	of := map[messageKind]filters{accountMessage: r.Accounts, slotMessage: r.Slots, transactionMessage: r.Transactions, metaMessage: r.BlocksMeta}
+	for name, f := range of[m.kind] {
+		switch {
+		case m.kind == slotMessage && !f.InterslotUpdates && m.status > slotFinalized && m.status != slotDead,
+			len(f.Account) > 0 && !slices.Contains(f.Account, m.write.Pubkey):
+			return "", false
+		}
+		return name, true
 	}
-	return name, sent
+	return "", false
 }

@@ -2,6 +2,7 @@ package nodetest
 
 import (
 	"math/rand/v2"
+	"slices"
 
 	"ledgerd/engine/ledger"
 )
@@ -15,67 +16,53 @@ type script struct {
 }
 
 // messages returns those of one step.
-func (c *script) messages(s *step) []*message {
-	var out []*message
-	for i := range s.events {
-		e := &s.events[i]
+func (c *script) messages(events []event) (out []*message) {
+	for _, e := range events {
+		b := e.block
 		switch e.what {
 		case produced:
-			out = c.mix(out, c.block(e.block))
-		case overturned:
-			out = append(out, c.takeLate()...) // nothing of it may come after its end
-			out = append(out, c.block(e.block)...)
-			out = append(out, c.takeLate()...)
-			out = append(out, c.status(e, slotDead))
+			// What is late of the block before comes among the first messages.
+			whole, late := c.block(b), c.takeLate()
+			out = append(out, interleave(late, c.postpone(whole), func(int, int) bool { return c.random.IntN(2) == 0 })...)
+		case overturned: // nothing of it may come after its end
+			out = slices.Concat(out, c.takeLate(), c.block(b), []*message{statusOf(b, slotDead)})
 		case failed:
-			out = append(out, c.broken(e)...)
+			out = append(out, c.broken(b)...)
 		case confirmed:
-			out = append(out, c.takeLate()...)
-			out = append(out, c.status(e, slotConfirmed))
+			out = append(append(out, c.takeLate()...), statusOf(b, slotConfirmed))
 		case finalized:
-			out = append(out, c.status(e, slotFinalized))
+			out = append(out, statusOf(b, slotFinalized))
 		}
 	}
 	return out
 }
 
-func (c *script) status(e *event, status slotStatus) *message {
-	m := &message{kind: slotMessage, slot: e.block.Slot, parent: e.block.ParentSlot, status: status}
-	if status == slotDead {
-		m.reason = "block failed: invalid transaction"
-	}
-	return m
+func statusOf(b *ledger.Block, s slotStatus) *message {
+	return &message{kind: slotMessage, block: b, status: s}
 }
 
-// mix puts what is late of the block before among the first messages of the next one.
-func (c *script) mix(out, next []*message) []*message {
-	late := c.takeLate()
-	next = c.postpone(next)
-	for len(late) > 0 && len(next) > 0 {
-		if c.random.IntN(2) == 0 {
-			out, late = append(out, late[0]), late[1:]
-		} else {
-			out, next = append(out, next[0]), next[1:]
+// interleave returns two lists in one, each in its order; next says from how many are left of each whether the first is next.
+func interleave(x, y []*message, next func(x, y int) bool) (out []*message) {
+	for len(x) > 0 && len(y) > 0 {
+		from := &y
+		if next(len(x), len(y)) {
+			from = &x
 		}
+		out, *from = append(out, (*from)[0]), (*from)[1:]
 	}
-	return append(append(out, late...), next...)
+	return append(append(out, x...), y...)
 }
 
 // postpone sometimes keeps transactions back that come after their block's bank froze. The meta comes before the bank of the next
 // block is made: one thread of the validator does both.
-func (c *script) postpone(block []*message) []*message {
+func (c *script) postpone(block []*message) (out []*message) {
 	if c.plain || c.random.IntN(4) != 0 {
 		return block
 	}
-	frozen := len(block)
-	for i, m := range block {
-		if m.kind == slotMessage && m.status == slotProcessed {
-			frozen = i
-		}
-	}
-	out := block[:frozen:frozen]
-	for _, m := range block[frozen:] {
-		if m.kind == transactionMessage {
+	frozen := false
+	for _, m := range block {
+		frozen = frozen || m.isFrozen()
+		if frozen && m.kind == transactionMessage {
 			c.late = append(c.late, m)
 		} else {
 			out = append(out, m)
@@ -83,6 +70,8 @@ func (c *script) postpone(block []*message) []*message {
 	}
 	return out
 }
+
+func (m *message) isFrozen() bool { return m.kind == slotMessage && m.status == slotProcessed }
 
 func (c *script) takeLate() []*message {
 	late := c.late
@@ -93,51 +82,38 @@ func (c *script) takeLate() []*message {
 // block tells a block. Account writes come before the status processed, in which the bank freezes; the
 // transactions and the block meta come through channels of their own, before or after.
 func (c *script) block(b *ledger.Block) []*message {
-	status := func(s slotStatus) *message {
-		return &message{kind: slotMessage, slot: b.Slot, parent: b.ParentSlot, status: s}
-	}
-	begun := []*message{status(slotFirstShred), status(slotCreatedBank)}
+	begun := []*message{statusOf(b, slotFirstShred), statusOf(b, slotCreatedBank)}
+	completed, processed, meta := statusOf(b, slotCompleted), statusOf(b, slotProcessed), &message{kind: metaMessage, block: b}
 	writes := c.writes(b)
-	rest := make([]*message, 0, len(b.Transactions)+1)
+	var rest []*message
 	for i := range b.Transactions {
-		rest = append(rest, &message{kind: transactionMessage, slot: b.Slot, tx: &b.Transactions[i], block: b})
+		rest = append(rest, &message{kind: transactionMessage, block: b, tx: &b.Transactions[i]})
 	}
-	meta := &message{kind: metaMessage, slot: b.Slot, block: b}
 	if c.plain {
-		out := append(append(begun, writes...), rest...)
-		return append(out, status(slotCompleted), meta, status(slotProcessed))
+		return slices.Concat(begun, writes, rest, []*message{completed, meta, processed})
 	}
 	c.shuffle(rest)
 	// The meta is seldom early.
-	at := len(rest) - c.random.IntN(len(rest)+1)/4
-	rest = append(rest[:at:at], append([]*message{meta}, rest[at:]...)...)
+	rest = slices.Insert(rest, len(rest)-c.random.IntN(len(rest)+1)/4, meta)
 	// What must come in order: the writes, all shreds, and then the end.
-	frozen := append(writes, status(slotCompleted), status(slotProcessed))
-	out := begun
-	for len(frozen) > 0 || len(rest) > 0 {
-		if len(rest) == 0 || len(frozen) > 0 && c.random.IntN(len(frozen)+len(rest)) < len(frozen) {
-			out, frozen = append(out, frozen[0]), frozen[1:]
-		} else {
-			out, rest = append(out, rest[0]), rest[1:]
-		}
-	}
-	return out
+	frozen := append(writes, completed, processed)
+	return append(begun, interleave(frozen, rest, func(x, y int) bool { return c.random.IntN(x+y) < x })...)
 }
 
 // writes tells the account writes of a block with growing write versions: for some accounts an
 // earlier one too, that the last one replaces. Their order is not that of the versions.
-func (c *script) writes(b *ledger.Block) []*message {
-	out := make([]*message, 0, 2*len(b.Accounts))
-	for i := range b.Accounts {
-		w := &b.Accounts[i]
-		if !c.plain && c.random.IntN(4) == 0 {
-			earlier := *w
-			earlier.Lamports += 3
-			c.version++
-			out = append(out, &message{kind: accountMessage, slot: b.Slot, write: &earlier, writeVersion: c.version})
-		}
+func (c *script) writes(b *ledger.Block) (out []*message) {
+	write := func(w *ledger.AccountWrite) {
 		c.version++
-		out = append(out, &message{kind: accountMessage, slot: b.Slot, write: w, writeVersion: c.version})
+		out = append(out, &message{kind: accountMessage, block: b, write: w, writeVersion: c.version})
+	}
+	for i := range b.Accounts {
+		if !c.plain && c.random.IntN(4) == 0 {
+			earlier := b.Accounts[i]
+			earlier.Lamports += 3
+			write(&earlier)
+		}
+		write(&b.Accounts[i])
 	}
 	if !c.plain {
 		c.shuffle(out)
@@ -146,15 +122,10 @@ func (c *script) writes(b *ledger.Block) []*message {
 }
 
 // broken tells a block that breaks half-way.
-func (c *script) broken(e *event) []*message {
-	whole := c.block(e.block)
-	out := make([]*message, 0, len(whole)/2+1)
-	for _, m := range whole[:len(whole)/2] {
-		if m.kind != metaMessage && !(m.kind == slotMessage && m.status == slotProcessed) {
-			out = append(out, m)
-		}
-	}
-	return append(out, c.status(e, slotDead))
+func (c *script) broken(b *ledger.Block) []*message {
+	whole := c.block(b)
+	part := slices.DeleteFunc(whole[:len(whole)/2], func(m *message) bool { return m.kind == metaMessage || m.isFrozen() })
+	return append(part, statusOf(b, slotDead))
 }
 
 func (c *script) shuffle(m []*message) {

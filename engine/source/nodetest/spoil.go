@@ -4,8 +4,6 @@ import (
 	"bytes"
 	"crypto/sha256"
 
-	"google.golang.org/protobuf/encoding/protowire"
-
 	"ledgerd/engine/ledger"
 )
 
@@ -51,7 +49,7 @@ const garbageWays = 2
 // garbage returns a message that no server would send: bytes of no meaning, or more than any update may be.
 func garbage(how int) []byte {
 	if how == 1 {
-		return Wire(nil).Bytes(protowire.Number(accountMessage), make([]byte, hugeBytes))
+		return Wire(nil).Bytes(accountMessage, make([]byte, hugeBytes))
 	}
 	return bytes.Repeat([]byte{0xff, 0x07, 0x9c}, 40)
 }

@@ -9,7 +9,6 @@ import (
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/mem"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 
@@ -19,21 +18,14 @@ import (
 // rawCodec passes messages on as they are: *[]byte.
 type rawCodec struct{}
 
-func (rawCodec) Name() string { return "proto" }
-
-func (rawCodec) Marshal(v any) (mem.BufferSlice, error) {
-	return mem.BufferSlice{mem.SliceBuffer(*v.(*[]byte))}, nil
-}
-
-func (rawCodec) Unmarshal(data mem.BufferSlice, v any) error {
-	*v.(*[]byte) = data.Materialize()
-	return nil
-}
+func (rawCodec) Name() string                       { return "proto" }
+func (rawCodec) Marshal(v any) ([]byte, error)      { return *v.(*[]byte), nil }
+func (rawCodec) Unmarshal(data []byte, v any) error { *v.(*[]byte) = data; return nil }
 
 // NewStreamServer returns a server of geyser.Geyser, whose calls of Subscribe are served by a function. Messages are as they are on the
 // wire: *[]byte. Unary calls are not offered: UNIMPLEMENTED.
 func NewStreamServer(subscribe func(grpc.ServerStream) error, options ...grpc.ServerOption) *grpc.Server {
-	return grpc.NewServer(append(options, grpc.ForceServerCodecV2(rawCodec{}), grpc.MaxRecvMsgSize(64<<20), grpc.WaitForHandlers(true),
+	return grpc.NewServer(append(options, grpc.ForceServerCodec(rawCodec{}), grpc.MaxRecvMsgSize(64<<20), grpc.WaitForHandlers(true),
 		grpc.UnknownServiceHandler(func(_ any, stream grpc.ServerStream) error {
 			if method, _ := grpc.MethodFromServerStream(stream); method != "/geyser.Geyser/Subscribe" {
 				return status.Error(codes.Unimplemented, method)
@@ -108,7 +100,7 @@ type subscriber struct {
 // begin begins the stream, with a ping (grpc.rs, subscribe: since 2026-01). The node drops what it tells before it knows the filters,
 // so the stream begins anywhere in the newest slot.
 func (s *subscriber) begin() error {
-	if err := s.write((&message{kind: pingMessage}).encode("", nil, time.Now())); err != nil {
+	if err := s.write(stamped(pingMessage, nil, time.Now())); err != nil {
 		return err
 	}
 	n := s.node
@@ -186,7 +178,7 @@ func (s *subscriber) serve(ctx context.Context, requests <-chan *Request, ended 
 		select {
 		case <-more:
 		case <-ping.C:
-			if err := s.write((&message{kind: pingMessage}).encode("", nil, time.Now())); err != nil {
+			if err := s.write(stamped(pingMessage, nil, time.Now())); err != nil {
 				return err
 			}
 		case r := <-requests:
@@ -207,8 +199,8 @@ func (s *subscriber) serve(ctx context.Context, requests <-chan *Request, ended 
 
 // ask takes another request: a ping, or the filters from now on, with a replay.
 func (s *subscriber) ask(r *Request) error {
-	if r.ping.Known {
-		return s.write((&message{kind: pongMessage, slot: ledger.Slot(r.ping.Value)}).encode("", nil, time.Now()))
+	if r.Ping != nil {
+		return s.write(stamped(pongMessage, Wire(nil).nonzero(1, r.Ping.ID), time.Now()))
 	}
 	s.request = r
 	return s.replay()

@@ -49,5 +49,5 @@
 //
 // The field numbers are those of Yellowstone's public geyser.proto and of Agave's storage protos
 // confirmed_block.proto; they stand beside the fields in message.go, account.go and transaction.go. The tests compare them
-// with package geyser's geyser.proto.
+// with geyser.proto of package nodetest.
 package yellowstone

@@ -1,31 +1,21 @@
 package yellowstone
 
 import (
-	"context"
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"reflect"
 	"regexp"
 	"strings"
-	"sync"
 	"testing"
 
-	"github.com/bufbuild/protocompile"
-	"github.com/bufbuild/protocompile/linker"
 	"google.golang.org/protobuf/encoding/prototext"
 	"google.golang.org/protobuf/proto"
-	"google.golang.org/protobuf/types/dynamicpb"
 
 	"ledgerd/engine/ledger"
 	"ledgerd/engine/ledger/datatest"
+	"ledgerd/engine/source/nodetest"
 )
-
-// documented compiles geyser.proto.
-var documented = sync.OnceValues(func() (linker.Files, error) {
-	c := protocompile.Compiler{Resolver: &protocompile.SourceResolver{ImportPaths: []string{"../geyser"}}}
-	return c.Compile(context.Background(), "geyser.proto")
-})
 
 var base58Words = regexp.MustCompile(`@\w+`)
 
@@ -46,9 +36,7 @@ func written(t testing.TB, text string) []byte {
 		must(t, err)
 		return fmt.Sprintf("%q", signature[:])
 	})
-	files, err := documented()
-	must(t, err)
-	m := dynamicpb.NewMessage(files[0].Messages().ByName("SubscribeUpdate"))
+	m := nodetest.NewMessage("SubscribeUpdate")
 	must(t, prototext.Unmarshal([]byte(text), m))
 	message, err := proto.Marshal(m)
 	must(t, err)
