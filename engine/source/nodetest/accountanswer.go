@@ -19,7 +19,7 @@ func (c *Call) getMultipleAccounts(chain Chain) (any, *CallError) {
 	case failed != nil:
 		return nil, failed
 	case c.Options.MinContext != nil && slot < ledger.Slot(*c.Options.MinContext):
-		return nil, &CallError{codeContextSlot, "Minimum context slot has not been reached"}
+		return nil, &CallError{-32016, "Minimum context slot has not been reached"}
 	case len(keys) > maxKeys:
 		return nil, invalid("Too many inputs provided; max 100")
 	case c.Options.Encoding != "base64":

@@ -2,6 +2,7 @@ package nodetest
 
 import (
 	"encoding/json"
+	"fmt"
 	"slices"
 
 	"ledgerd/engine/ledger"
@@ -32,40 +33,43 @@ func (c *Call) getBlock(chain Chain) (any, *CallError) {
 	case failed != nil:
 		return nil, failed
 	case slot > chain.Newest(level):
-		return nil, &CallError{codeNotAvailable, "Block not available for slot " + number(slot)}
+		return nil, missing(slot, 2)
 	}
 	b, failed := chain.Block(slot, &c.Options)
 	if b == nil && failed == nil {
-		failed = skipped(slot)
+		failed = missing(slot, 0)
 	}
 	return b, failed
 }
 
-// missingWays is how many ways there are to say that a block is missing.
-const missingWays = 5
-
-// missing says that a block that is there is not.
-func missing(slot ledger.Slot, how int) *CallError {
-	s := number(slot)
-	switch how % missingWays {
-	case 1:
-		return &CallError{codeSkippedLongTerm, "Slot " + s + " was skipped, or missing in long-term storage"}
-	case 2:
-		return &CallError{codeNotAvailable, "Block not available for slot " + s}
-	case 3:
-		return &CallError{codeStatusUnknown, "Block status not yet available for slot " + s}
-	}
-	return skipped(slot)
+// missings are how a node says that there is no block.
+var missings = [...]CallError{
+	{-32007, "Slot %d was skipped, or missing due to ledger jump to recent snapshot"},
+	{-32009, "Slot %d was skipped, or missing in long-term storage"},
+	{-32004, "Block not available for slot %d"},
+	{-32014, "Block status not yet available for slot %d"},
 }
 
-func skipped(slot ledger.Slot) *CallError {
-	return &CallError{codeSkipped, "Slot " + number(slot) + " was skipped, or missing due to ledger jump to recent snapshot"}
+// missingWays is how many ways there are to say that a block is missing: null is one, too.
+const missingWays = len(missings) + 1
+
+func missing(slot ledger.Slot, how int) *CallError {
+	return &CallError{missings[how].Code, fmt.Sprintf(missings[how].Message, slot)}
 }
 
 // What a node knows of its ledger.
 
 // Newest, Context, First, Slots, Block and Account implement Chain.
-func (n *Node) Newest(level ledger.Commitment) ledger.Slot { return n.knows()[level] }
+func (n *Node) Newest(level ledger.Commitment) ledger.Slot {
+	stale, lasts := n.faults.lasting(Stale)
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	at := len(n.views) - 1
+	if lasts {
+		at = max(0, at-stale.N)
+	}
+	return n.views[at][level]
+}
 
 func (n *Node) Context(level ledger.Commitment) ledger.Slot { return n.Newest(level) }
 
@@ -91,10 +95,10 @@ func (n *Node) Block(slot ledger.Slot, o *Options) (any, *CallError) {
 		return nil, nil
 	}
 	if f, ok := n.faults.take(Missing); ok {
-		if f.How%missingWays == missingWays-1 {
-			return json.RawMessage("null"), nil
+		if how := f.How % missingWays; how < len(missings) {
+			return nil, missing(slot, how)
 		}
-		return nil, missing(slot, f.How)
+		return json.RawMessage("null"), nil
 	}
 	return n.ledger.blockAnswer(n.ledger.main[i], o)
 }
@@ -122,15 +126,15 @@ func (l *Ledger) blockAnswer(b *ledger.Block, o *Options) (any, *CallError) {
 	case o.Details != "full" || o.Encoding != "json":
 		return nil, invalid("this node knows full blocks in JSON")
 	}
-	balances := l.balances(b)
+	balances, rewards := l.balances(b)
 	transactions := make([]object, len(b.Transactions))
 	for i := range b.Transactions {
 		if _, _, _, versioned := split(&b.Transactions[i]); versioned && o.MaxVersion == nil {
-			return nil, &CallError{codeVersion, "Transaction version (0) is not supported by the requesting client. Please try the request again with the following configuration parameter: \"maxSupportedTransactionVersion\": 0"}
+			return nil, &CallError{-32015, "Transaction version (0) is not supported by the requesting client. Please try the request again with the following configuration parameter: \"maxSupportedTransactionVersion\": 0"}
 		}
 		transactions[i] = balances.transaction(i)
 	}
-	out["transactions"], out["rewards"] = transactions, balances.rewards
+	out["transactions"], out["rewards"] = transactions, rewards
 	return out, nil
 }
 
@@ -140,9 +144,8 @@ func (bb *blockBalances) transaction(i int) object {
 	tx := &bb.block.Transactions[i]
 	static, writable, readonly, versioned := split(tx)
 	meta := object{
-		"err": nil, "fee": tx.Fee.Value,
-		"postBalances":     bb.lamports(i),
-		"preTokenBalances": bb.tokens(i, bb.pre), "postTokenBalances": bb.tokens(i, bb.post),
+		"err": nil, "fee": tx.Fee.Value, "postBalances": bb.lamports(i),
+		"preTokenBalances": bb.tokens(i, i-1), "postTokenBalances": bb.tokens(i, i),
 		"loadedAddresses": object{"writable": append([]ledger.Pubkey{}, writable...), "readonly": append([]ledger.Pubkey{}, readonly...)},
 	}
 	if !tx.Success.Value {
@@ -154,4 +157,15 @@ func (bb *blockBalances) transaction(i int) object {
 		out["version"] = 0
 	}
 	return out
+}
+
+// split says how the accounts of a made transaction are spread: static keys in the message, then those
+// loaded from a lookup table. Every third transaction of four accounts or more is of version 0 and loads
+// its last two, one writable and one readonly.
+func split(tx *ledger.Transaction) (static, writable, readonly []ledger.Pubkey, versioned bool) {
+	n := len(tx.Accounts)
+	if n < 4 || tx.Index%3 != 2 {
+		return tx.Accounts, nil, nil, false
+	}
+	return tx.Accounts[:n-2], tx.Accounts[n-2 : n-1], tx.Accounts[n-1:], true
 }

@@ -2,6 +2,7 @@ package nodetest
 
 import (
 	"encoding/json"
+	"fmt"
 	"io"
 	"net/http"
 	"strconv"
@@ -13,7 +14,6 @@ import (
 
 // Call is a JSON-RPC request.
 type Call struct {
-	Version string            `json:"jsonrpc"`
 	ID      json.RawMessage   `json:"id"`
 	Method  string            `json:"method"`
 	Params  []json.RawMessage `json:"params"`
@@ -48,19 +48,6 @@ type Chain interface {
 	Account(ledger.Pubkey, ledger.Slot) (*ledger.AccountWrite, []byte)
 }
 
-// Codes that nodes answer with.
-const (
-	codeNotAvailable    = -32004 // not yet
-	codeUnhealthy       = -32005
-	codeSkipped         = -32007 // or missing
-	codeSkippedLongTerm = -32009 // or missing
-	codeStatusUnknown   = -32014
-	codeVersion         = -32015 // of a transaction
-	codeContextSlot     = -32016 // not reached
-	codeParams          = -32602
-	codeMethod          = -32601
-)
-
 // maxCallBytes bounds a request, as nodes do.
 const maxCallBytes = 50 << 10
 
@@ -76,7 +63,7 @@ func ReadCall(w http.ResponseWriter, r *http.Request) (*Call, error) {
 
 // serveCall answers a request.
 func (n *Node) serveCall(w http.ResponseWriter, r *http.Request) {
-	if !n.allowed(r) {
+	if t := n.config.Token; t != "" && !strings.HasSuffix(r.URL.Path, "/"+t) {
 		http.Error(w, "Unauthorized", http.StatusUnauthorized)
 		return
 	}
@@ -88,20 +75,26 @@ func (n *Node) serveCall(w http.ResponseWriter, r *http.Request) {
 	if n.refuseCall(w, r) {
 		return
 	}
-	answer := n.answer(c)
-	if f, ok := n.faults.take(BadAnswer); ok {
-		badAnswer(w, answer, f.How)
-		return
+	answer := c.Answer(n)
+	if f, ok := n.faults.take(NodeBehind); ok {
+		answer = c.encode(nil, &CallError{-32005, fmt.Sprintf("Node is behind by %d slots", 40+f.How)})
 	}
-	w.Header().Set("Content-Type", "application/json; charset=utf-8")
+	f, isBad := n.faults.take(BadAnswer)
+	switch {
+	case isBad && f.How%6 == 1: // half of it
+		w.Header().Set("Content-Length", strconv.Itoa(len(answer)))
+		answer = answer[:len(answer)/2]
+	case isBad:
+		answer = []byte("\x1f\x8b\x00 nonsense")
+	default:
+		w.Header().Set("Content-Type", "application/json; charset=utf-8")
+	}
 	_, _ = w.Write(answer)
 }
 
-// allowed checks the token: in x-token, or at the end of the path.
-func (n *Node) allowed(r *http.Request) bool {
-	t := n.config.Token
-	return t == "" || r.Header.Get("X-Token") == t || strings.HasSuffix(r.URL.Path, "/"+t)
-}
+// badAnswerWays is how many ways there are for an answer to be nonsense: half of a body, and bytes of no meaning. All that a client
+// refuses is tried where it is.
+const badAnswerWays = 2
 
 // refuseCall has a request fail before it is looked at, if a fault says so.
 func (n *Node) refuseCall(w http.ResponseWriter, r *http.Request) bool {
@@ -111,11 +104,8 @@ func (n *Node) refuseCall(w http.ResponseWriter, r *http.Request) bool {
 		case <-r.Context().Done():
 		}
 	}
-	f, ok := n.faults.take(RateLimit, ServerError)
-	if !ok {
-		return false
-	}
-	if f.Kind == RateLimit {
+	switch f, _ := n.faults.take(RateLimit, ServerError); f.Kind {
+	case RateLimit:
 		switch f.How {
 		case 0:
 			w.Header().Set("Retry-After", "1")
@@ -125,33 +115,14 @@ func (n *Node) refuseCall(w http.ResponseWriter, r *http.Request) bool {
 		w.WriteHeader(http.StatusTooManyRequests)
 		_, _ = io.WriteString(w, `{"jsonrpc":"2.0","error":{"code": 429, "message":"Too many requests for a specific RPC call"}, "id": 1 }`)
 		return true
+	case ServerError:
+		code := [...]int{http.StatusServiceUnavailable, http.StatusInternalServerError, http.StatusBadGateway}[f.How%3]
+		w.Header().Set("Content-Type", "text/html")
+		w.WriteHeader(code)
+		_, _ = io.WriteString(w, "<html><body><h1>"+http.StatusText(code)+"</h1></body></html>")
+		return true
 	}
-	code := [...]int{http.StatusServiceUnavailable, http.StatusInternalServerError, http.StatusBadGateway}[f.How%3]
-	w.Header().Set("Content-Type", "text/html")
-	w.WriteHeader(code)
-	_, _ = io.WriteString(w, "<html><body><h1>"+http.StatusText(code)+"</h1></body></html>")
-	return true
-}
-
-// badAnswerWays is how many ways there are for an answer to be nonsense. All that a client refuses is tried where it is.
-const badAnswerWays = 2
-
-// badAnswer sends what no node would answer: half of a body, or bytes of no meaning.
-func badAnswer(w http.ResponseWriter, answer []byte, how int) {
-	if how%6 == 1 {
-		w.Header().Set("Content-Length", strconv.Itoa(len(answer)))
-		_, _ = w.Write(answer[:len(answer)/2])
-		return
-	}
-	_, _ = io.WriteString(w, "\x1f\x8b\x00 nonsense")
-}
-
-// answer answers a call.
-func (n *Node) answer(c *Call) []byte {
-	if f, ok := n.faults.take(NodeBehind); ok {
-		return c.encode(nil, &CallError{codeUnhealthy, "Node is behind by " + strconv.Itoa(40+f.How) + " slots"})
-	}
-	return c.Answer(n)
+	return false
 }
 
 // Answer returns what a node that knows a chain answers.
@@ -160,25 +131,14 @@ func (c *Call) Answer(chain Chain) []byte { return c.encode(c.call(chain)) }
 func (c *Call) encode(result any, failed *CallError) []byte {
 	out := object{"jsonrpc": "2.0", "id": c.ID, "result": result}
 	if failed != nil {
-		out = object{"jsonrpc": "2.0", "id": c.ID, "error": failed}
+		delete(out, "result")
+		out["error"] = failed
 	}
 	b, _ := json.Marshal(out)
 	return b
 }
 
-func invalid(text string) *CallError { return &CallError{codeParams, text} }
-
-// knows returns what JSON-RPC knows now.
-func (n *Node) knows() view {
-	stale, lasts := n.faults.lasting(Stale)
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	at := len(n.views) - 1
-	if lasts {
-		at = max(0, at-stale.N)
-	}
-	return n.views[at]
-}
+func invalid(text string) *CallError { return &CallError{-32602, text} }
 
 // read reads the parameters of a call before its options, and returns the level asked for.
 func (c *Call) read(parameters ...any) (level ledger.Commitment, failed *CallError) {
@@ -210,5 +170,5 @@ func (c *Call) call(chain Chain) (any, *CallError) {
 	case "getMultipleAccounts":
 		return c.getMultipleAccounts(chain)
 	}
-	return nil, &CallError{codeMethod, "Method not found"}
+	return nil, &CallError{-32601, "Method not found"}
 }

@@ -44,7 +44,7 @@ func toldWith(t *testing.T, l *Ledger, faults ...Fault) (told string) {
 			"maxSupportedTransactionVersion":0}]}`, l.main[4].Slot),
 	}
 	bubbletest.Test(t, func(*testing.T) {
-		n := New(l, Config{Plain: true, ReplaySlots: 60})
+		n := New(l, Config{ReplaySlots: 60})
 		live := l.Slots / 2 // slots that are no replay
 		n.Advance(l.Slots - live)
 		for _, f := range faults {

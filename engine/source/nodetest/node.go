@@ -23,7 +23,6 @@ import (
 type Config struct {
 	Token       string      // asked for as x-token, or by JSON-RPC at the end of the path; "": none
 	Seed        uint64      // of the order in which messages come
-	Plain       bool        // messages come in the straightest order
 	ReplaySlots ledger.Slot // how far back from_slot reaches; 0: 150
 	NoReplay    bool        // from_slot is refused as unsupported
 	NoAny       bool        // who asks for all accounts or all transactions is refused
@@ -62,7 +61,7 @@ func New(l *Ledger, c Config) *Node {
 	c.ReplaySlots = cmp.Or(c.ReplaySlots, 150)
 	n := &Node{
 		config: c, ledger: l, changed: make(chan struct{}), views: []view{{}},
-		script: script{random: rand.New(rand.NewPCG(c.Seed, 1)), plain: c.Plain},
+		script: script{random: rand.New(rand.NewPCG(c.Seed, 1))},
 	}
 	n.ctx, n.stop = context.WithCancel(context.Background())
 	return n

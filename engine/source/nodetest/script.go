@@ -12,7 +12,6 @@ type script struct {
 	random  *rand.Rand
 	version uint64     // the newest write version
 	late    []*message // of a block told before: they come within the next one
-	plain   bool       // everything in the straightest order
 }
 
 // messages returns those of one step.
@@ -56,7 +55,7 @@ func interleave(x, y []*message, next func(x, y int) bool) (out []*message) {
 // postpone sometimes keeps transactions back that come after their block's bank froze. The meta comes before the bank of the next
 // block is made: one thread of the validator does both.
 func (c *script) postpone(block []*message) (out []*message) {
-	if c.plain || c.random.IntN(4) != 0 {
+	if c.random.IntN(4) != 0 {
 		return block
 	}
 	frozen := false
@@ -82,22 +81,17 @@ func (c *script) takeLate() []*message {
 // block tells a block. Account writes come before the status processed, in which the bank freezes; the
 // transactions and the block meta come through channels of their own, before or after.
 func (c *script) block(b *ledger.Block) []*message {
-	begun := []*message{statusOf(b, slotFirstShred), statusOf(b, slotCreatedBank)}
-	completed, processed, meta := statusOf(b, slotCompleted), statusOf(b, slotProcessed), &message{kind: metaMessage, block: b}
-	writes := c.writes(b)
+	// What must come in order: the writes, all shreds, and then the end.
+	frozen := append(c.writes(b), statusOf(b, slotCompleted), statusOf(b, slotProcessed))
 	var rest []*message
 	for i := range b.Transactions {
 		rest = append(rest, &message{kind: transactionMessage, block: b, tx: &b.Transactions[i]})
 	}
-	if c.plain {
-		return slices.Concat(begun, writes, rest, []*message{completed, meta, processed})
-	}
 	c.shuffle(rest)
 	// The meta is seldom early.
-	rest = slices.Insert(rest, len(rest)-c.random.IntN(len(rest)+1)/4, meta)
-	// What must come in order: the writes, all shreds, and then the end.
-	frozen := append(writes, completed, processed)
-	return append(begun, interleave(frozen, rest, func(x, y int) bool { return c.random.IntN(x+y) < x })...)
+	rest = slices.Insert(rest, len(rest)-c.random.IntN(len(rest)+1)/4, &message{kind: metaMessage, block: b})
+	told := interleave(frozen, rest, func(x, y int) bool { return c.random.IntN(x+y) < x })
+	return append([]*message{statusOf(b, slotFirstShred), statusOf(b, slotCreatedBank)}, told...)
 }
 
 // writes tells the account writes of a block with growing write versions: for some accounts an
@@ -108,16 +102,14 @@ func (c *script) writes(b *ledger.Block) (out []*message) {
 		out = append(out, &message{kind: accountMessage, block: b, write: w, writeVersion: c.version})
 	}
 	for i := range b.Accounts {
-		if !c.plain && c.random.IntN(4) == 0 {
+		if c.random.IntN(4) == 0 {
 			earlier := b.Accounts[i]
 			earlier.Lamports += 3
 			write(&earlier)
 		}
 		write(&b.Accounts[i])
 	}
-	if !c.plain {
-		c.shuffle(out)
-	}
+	c.shuffle(out)
 	return out
 }
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"io"
 	"slices"
-	"strconv"
 	"time"
 
 	"google.golang.org/grpc"
@@ -36,10 +35,7 @@ func NewStreamServer(subscribe func(grpc.ServerStream) error, options ...grpc.Se
 
 // subscribe serves one subscriber.
 func (n *Node) subscribe(stream grpc.ServerStream) error {
-	ctx, cancel := context.WithCancel(stream.Context())
-	defer cancel()
-	stopped := context.AfterFunc(n.ctx, cancel)
-	defer stopped()
+	ctx := stream.Context() // ends with the node, too
 	md, _ := metadata.FromIncomingContext(ctx)
 	if n.config.Token != "" && !slices.Contains(md.Get("x-token"), n.config.Token) {
 		return status.Error(codes.Unauthenticated, "No valid auth token")
@@ -105,10 +101,7 @@ func (s *subscriber) begin() error {
 	}
 	n := s.node
 	n.mu.Lock()
-	s.at = n.slotAt
-	if !n.config.Plain {
-		s.at += n.script.random.IntN(len(n.log) - s.at + 1)
-	}
+	s.at = n.slotAt + n.script.random.IntN(len(n.log)-n.slotAt+1)
 	n.mu.Unlock()
 	return s.replay()
 }
@@ -121,7 +114,7 @@ func (s *subscriber) replay() error {
 	n.mu.Unlock()
 	oldest := newest - min(newest, n.config.ReplaySlots)
 	unavailable := func(code codes.Code, last ledger.Slot) error {
-		return status.Error(code, "broadcast from "+number(s.request.FromSlot.Value)+" is not available, last available: "+number(last))
+		return status.Errorf(code, "broadcast from %d is not available, last available: %d", s.request.FromSlot.Value, last)
 	}
 	from := s.request.FromSlot
 	if from.Known {
@@ -248,8 +241,4 @@ func (s *subscriber) repeat(f Fault) error {
 func (s *subscriber) write(b []byte) error {
 	s.recent = append(s.recent[max(0, len(s.recent)+1-recentMessages):], b)
 	return s.stream.SendMsg(&b)
-}
-
-func number(s ledger.Slot) string {
-	return strconv.FormatUint(uint64(s), 10)
 }
