@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -26,7 +27,7 @@ var update = flag.Bool("update", false, "rewrite the answers in testdata")
 // TestConversations repeats the conversations in testdata. A file has scenes, each with a node of its own and the time of a bubble. A line is what is
 // done, and the lines below it, with a "<", are all that is answered and told: go test -update writes them, and they are reviewed like code.
 //
-//	## NODE                       begins a scene with one of nodes
+//	## NODE [: MANNER, MANNER]... begins a scene with one of nodes, and others that it asks with manners of testdata/manners
 //	> METHOD PARAMS               calls a method; of the answer is written what is not the same in all
 //	send METHOD PATH TYPE [BODY]  sends a request; of the answer are written the status, unusual headers and the body; a TYPE of - is none
 //	post [BODY]                   sends a body to be answered with calls
@@ -36,6 +37,10 @@ var update = flag.Bool("update", false, "rewrite the answers in testdata")
 //	final                         has all be final
 //	before LINE, after LINE       has this done before or after the ledger is asked for the next transaction
 //	slow DURATION                 has the ledger take its time for each transaction
+//	N> METHOD PARAMS              calls a method so many times at once; different answers are written once
+//	sleep DURATION                lets time pass; how much an answer takes is written
+//	others                        writes what other nodes were asked since, and what is thought of them
+//	manner N MANNER               has the Nth of them have another manner
 //	unavailable                   has the ledger answer nothing from here on
 //
 // An account is N=LAMPORTS/OWNER:DATA, where data that is left out is not known, and N=0 is closed; N~AMOUNT is token account N with another amount.
@@ -59,10 +64,9 @@ func TestConversations(t *testing.T) {
 // settings are those of a node.
 type settings struct {
 	*fakeLedger
-	door      Config
-	public    httpd.Config
-	hub       stream.Config
-	upstreams []string // their manners
+	door   Config
+	public httpd.Config
+	hub    stream.Config
 }
 
 // nodes are the nodes of scenes.
@@ -85,10 +89,9 @@ var nodes = map[string]func(*settings){
 		delete(s.mints, scaled)
 		delete(s.accounts, scaled)
 	},
-	"a node with another to ask, which refuses": func(s *settings) { s.upstreams = []string{"refuses"} },
-	"a node with another to ask, which repeats": func(s *settings) { s.upstreams = []string{"repeats"} },
-	"a node that lists by mint":                 func(s *settings) { s.door.IndexMints = true },
-	"a node with a hash":                        func(s *settings) { s.door.GenesisHash, s.door.SlotsPerEpoch = testKey(5).String(), 8 },
+	"a node that asks others":   func(*settings) {},
+	"a node that lists by mint": func(s *settings) { s.door.IndexMints = true },
+	"a node with a hash":        func(s *settings) { s.door.GenesisHash, s.door.SlotsPerEpoch = testKey(5).String(), 8 },
 	"a node that recovers": func(s *settings) {
 		s.err, s.status.NotReady = ledger.ErrRecovering, ledger.ErrRecovering
 		s.status.Unhealthy = "recovering"
@@ -114,9 +117,10 @@ var nodes = map[string]func(*settings){
 // conversation is a scene while it is played.
 type conversation struct {
 	*rig
-	feed    *feed
-	sockets []*socket
-	text    strings.Builder
+	feed      *feed
+	sockets   []*socket
+	upstreams []*fakeUpstream
+	text      strings.Builder
 }
 
 // socket is a WebSocket of which all that comes is noted.
@@ -129,23 +133,26 @@ type socket struct {
 // play repeats a scene, whose first line is its node, and returns it with what was answered and told. It notes what was asked.
 func play(t *testing.T, scene string, asked map[string]bool) string {
 	t.Cleanup(func() { time.Sleep(time.Minute) }) // until the cleaners of idle connections have slept out
-	name, lines, _ := strings.Cut(strings.TrimRight(scene, "\n"), "\n")
+	header, lines, _ := strings.Cut(strings.TrimRight(scene, "\n"), "\n")
+	name, others, asks := strings.Cut(header, ": ")
 	change := nodes[name]
 	if change == nil {
 		t.Fatalf("there is no node %q", name)
 	}
 	s := &settings{fakeLedger: newFakeLedger(), public: httpd.Config{Version: "0.1.0"}, door: Config{Version: "0.1.0"}}
 	change(s)
-	for range s.upstreams {
-		s.door.Forward = append(s.door.Forward, "http://upstream")
+	var manners []string
+	if asks {
+		manners = strings.Split(others, ", ")
+		s.door.Forward = slices.Repeat([]string{"http://upstream"}, len(manners))
 	}
 	c := new(conversation)
 	c.feed, c.rig = serveHubWith(t, s.fakeLedger, s.hub, func(door *Config, public *httpd.Config) {
 		door.Forward, door.IndexMints, door.GenesisHash, door.SlotsPerEpoch = s.door.Forward, s.door.IndexMints, s.door.GenesisHash, s.door.SlotsPerEpoch
 		public.PerMinute = s.public.PerMinute
 	})
-	c.door.meet(t, s.upstreams...)
-	fmt.Fprintf(&c.text, "## %s\n", name)
+	c.upstreams = c.door.meet(t, manners...)
+	fmt.Fprintf(&c.text, "## %s\n", header)
 	for line := range strings.SplitSeq(lines, "\n") {
 		if heardLine.MatchString(line) {
 			continue
@@ -164,6 +171,7 @@ var (
 	heardLine  = regexp.MustCompile(`^[\w,]*< `)
 	calledLine = regexp.MustCompile(`^> (\w+)`)
 	saidLine   = regexp.MustCompile(`^([\w,]*)> (\w+) (.*)$`)
+	manyLine   = regexp.MustCompile(`^(\d+)> (\w+) (.*)$`)
 	repeated   = regexp.MustCompile(`\$\[(.+?)\*(\d+)\]`)
 	longText   = regexp.MustCompile(`"[^"]{1000,}"`)
 	anAccount  = regexp.MustCompile(`^(\d+)(?:~(\d+)|=(\d+)(?:/(\w+))?(:.*)?)$`)
@@ -192,6 +200,16 @@ func (c *conversation) do(line string) {
 	words := append(strings.Fields(line), "", "")
 	slot, _ := strconv.ParseUint(words[1], 10, 64)
 	_, rest, _ := strings.Cut(line, " ")
+	began := time.Now()
+	defer func() {
+		if took := time.Since(began); took > 0 && words[0] != "sleep" {
+			fmt.Fprintf(&c.text, "time< %v\n", took)
+		}
+	}()
+	if m := manyLine.FindStringSubmatch(line); m != nil {
+		c.sayTogether(m[1], m[2], c.expand(m[3]))
+		return
+	}
 	if m := saidLine.FindStringSubmatch(line); m != nil {
 		c.say(m[1], m[2], c.expand(m[3]))
 		return
@@ -214,6 +232,14 @@ func (c *conversation) do(line string) {
 		d, err := time.ParseDuration(words[1])
 		must(c, err)
 		c.ledger.asked = func() func() { time.Sleep(d); return func() {} }
+	case "sleep":
+		d, err := time.ParseDuration(words[1])
+		must(c, err)
+		time.Sleep(d)
+	case "manner":
+		c.upstreams[slot-1].manner = strings.TrimPrefix(rest, words[1]+" ")
+	case "others":
+		c.describeOthers()
 	case "unavailable":
 		c.ledger.err = ledger.ErrUnavailable
 	case "before", "after":
@@ -246,6 +272,37 @@ func (c *conversation) say(to, method, params string) {
 		}
 		text := fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":%q,"params":%s}`, method, params)
 		must(c, c.sockets[i].WriteMessage(websocket.TextMessage, []byte(text)))
+	}
+}
+
+// sayTogether calls a method so many times at once.
+func (c *conversation) sayTogether(times, method, params string) {
+	c.Helper()
+	n, err := strconv.Atoi(times)
+	must(c, err)
+	answers := make([]string, n)
+	var calls sync.WaitGroup
+	for i := range answers {
+		calls.Go(func() { answers[i] = c.call(method, params) })
+	}
+	calls.Wait()
+	slices.Sort(answers)
+	for _, answer := range slices.Compact(answers) {
+		fmt.Fprintf(&c.text, "< %s\n", answer)
+	}
+}
+
+// describeOthers writes what the nodes that are asked were asked since, and what is thought of them.
+func (c *conversation) describeOthers() {
+	for i, u := range c.door.upstreams {
+		o := c.upstreams[i]
+		u.mu.Lock()
+		fmt.Fprintf(&c.text, "others< %s: asked %d, %d at a time; %d failed, %d in a row", o.manner, o.asked.Swap(0), o.top.Swap(0), u.failures.Load(), u.inARow)
+		if left := time.Until(u.until); left > 0 {
+			fmt.Fprintf(&c.text, ", left alone for %v", left)
+		}
+		u.mu.Unlock()
+		fmt.Fprintln(&c.text)
 	}
 }
 

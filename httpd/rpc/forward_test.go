@@ -3,6 +3,7 @@ package rpc
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -11,6 +12,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"runtime"
 	"slices"
 	"strings"
@@ -22,61 +24,32 @@ import (
 	"github.com/valyala/fasthttp/fasthttputil"
 
 	"ledgerd/engine/ledger"
-	"ledgerd/engine/ledger/bubbletest"
 	"ledgerd/engine/ledger/ledgertest"
 	"ledgerd/httpd"
 	"ledgerd/httpd/budget"
 )
 
-// A fakeUpstream does to each call what its manner says: the manners of nodes that clients meet, and worse.
+// A fakeUpstream does to each call what its manner says.
 type fakeUpstream struct {
 	*fasthttputil.InmemoryListener
-	manner         string
+	manner         string       // by its name in testdata/manners
 	asked, at, top atomic.Int64 // calls; those under way, and the most at a time
 	conns          sync.WaitGroup
 }
 
-// manners are what an upstream writes to a call with an id, from the status line on.
-var manners = map[string]func(id json.RawMessage) string{
-	"answers": func(id json.RawMessage) string {
-		return ok(`"result":{"context":{"slot":50},"value":1},"id":` + string(id))
-	},
-	"spaces": func(id json.RawMessage) string { return ok("\"result\" : 7 , \"id\":" + string(id) + " \n") },
-	"is old": func(id json.RawMessage) string {
-		return ok(`"result":{"context":{"slot":5},"value":1},"id":` + string(id))
-	},
-	"says old": func(id json.RawMessage) string {
-		return ok(`"error":{"code":-32016,"message":"m","data":{"contextSlot":4}},"id":` + string(id))
-	},
-	"errs":         func(id json.RawMessage) string { return ok(`"error":{"code":-32002,"message":"m"},"id":` + string(id)) },
-	"is unhealthy": func(id json.RawMessage) string { return ok(`"error":{"code":-32005,"message":"m"},"id":` + string(id)) },
-	"lies":         func(json.RawMessage) string { return ok(`"result":1,"id":"another"`) },
-	"says both":    func(id json.RawMessage) string { return ok(`"result":1,"error":{"code":1},"id":` + string(id)) },
-	"says neither": func(id json.RawMessage) string { return ok(`"id":` + string(id)) },
-	"babbles":      func(json.RawMessage) string { return "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{]" },
-	"is busy": func(json.RawMessage) string {
-		return "HTTP/1.1 429 Too Many\r\nRetry-After: 20\r\nContent-Length: 0\r\n\r\n"
-	},
-	"fails":      func(json.RawMessage) string { return "HTTP/1.1 502 Bad\r\nContent-Length: 0\r\n\r\n" },
-	"is endless": func(json.RawMessage) string { return "HTTP/1.1 200 OK\r\nContent-Length: 99999999999\r\n\r\n{" },
-	"puts it first": func(id json.RawMessage) string {
-		body := `{"result":{"id":"},{\"","a\\":[1,{}]},"id":` + string(id) + `}`
-		return fmt.Sprintf("HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s", len(body), body)
-	},
-	"finds it malformed":  func(json.RawMessage) string { return ok(`"error":{"code":-32600,"message":"m"},"id":null`) },
-	"errs without a code": func(id json.RawMessage) string { return ok(`"error":"m","id":` + string(id)) },
-	"refuses":             func(json.RawMessage) string { return "HTTP/1.1 413 Long\r\nContent-Length: 2\r\n\r\nno" },
-	"refuses in JSON": func(json.RawMessage) string {
-		return strings.Replace(ok(`"error":{"code":-32602}`), "200 OK", "400 Bad", 1)
-	},
-	"closes after each": func(id json.RawMessage) string { return ok(`"result":1,"id":` + string(id)) },
-	"closes":            nil, "stalls": nil, "is late": nil, "is slow": nil, "is away": nil, "repeats": nil,
-}
+// manner is a line of testdata/manners.
+type manner struct{ does, status, headers, body string }
 
-func ok(members string) string {
-	body := `{"jsonrpc":"2.0",` + members + `}`
-	return fmt.Sprintf("HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s", len(body), body)
-}
+var manners = sync.OnceValue(func() map[string]manner {
+	text, _ := os.ReadFile("testdata/manners") // a manner that is not there is found where it is asked for
+	all := make(map[string]manner)
+	for line := range strings.Lines(string(text)) {
+		if m := append(strings.SplitN(strings.TrimRight(line, "\n"), "|", 5), "", "", "", ""); m[0][0] != '#' {
+			all[strings.TrimSpace(m[0])] = manner{strings.TrimSpace(m[1]), strings.TrimSpace(m[2]), strings.TrimSpace(m[3]), strings.TrimPrefix(m[4], " ")}
+		}
+	}
+	return all
+})
 
 func newFakeUpstream(manner string) *fakeUpstream {
 	u := &fakeUpstream{InmemoryListener: fasthttputil.NewInmemoryListener(), manner: manner}
@@ -98,45 +71,45 @@ func (u *fakeUpstream) serve(c net.Conn) {
 		if err != nil {
 			return
 		}
-		var call struct{ ID json.RawMessage }
-		body, err := io.ReadAll(request.Body)
-		if err != nil || json.Unmarshal(body, &call) != nil {
+		var call struct {
+			ID     json.RawMessage
+			Method string
+		}
+		sent, err := io.ReadAll(request.Body)
+		if err != nil || json.Unmarshal(sent, &call) != nil {
 			return
 		}
 		u.asked.Add(1)
 		u.top.Store(max(u.top.Load(), u.at.Add(1)))
-		manner := u.manner
-		say := manners[manner]
-		switch manner {
-		case "closes":
-			return
-		case "stalls":
+		m := manners()[u.manner]
+		wait, what, _ := strings.Cut(m.does, ", ")
+		if m.does == "stalls" || what == "stalls on "+call.Method {
 			_, _ = io.Copy(io.Discard, from)
-			return
-		case "is late":
-			time.Sleep(forwardTime + time.Second)
-			say = manners["answers"]
-		case "is slow":
-			time.Sleep(10 * time.Millisecond)
-			say = manners["answers"]
-		case "repeats":
-			say = func(id json.RawMessage) string { return ok(`"result":` + string(body) + `,"id":` + string(id)) }
 		}
-		u.at.Add(-1)
-		if _, err := io.WriteString(c, say(call.ID)); err != nil || manner == "closes after each" {
+		d, _ := time.ParseDuration(wait)
+		time.Sleep(d)
+		body := strings.NewReplacer("$ID", string(call.ID), "$CALL", string(sent), `\n`, "\n", `\\`, `\`).Replace(m.body)
+		headers := cmp.Or(m.headers, "X-None: 1")
+		if !strings.Contains(headers, "Content-Length") {
+			headers += fmt.Sprintf("\r\nContent-Length: %d", len(body))
+		}
+		if u.at.Add(-1); m.status == "" {
+			return
+		}
+		if _, err := fmt.Fprintf(c, "HTTP/1.1 %s\r\n%s\r\n\r\n%s", m.status, headers, body); err != nil || m.does == "then closes" {
 			return
 		}
 	}
 }
 
 // meet has the upstreams of a door, in a bubble, have some manners.
-func (d *Door) meet(t *testing.T, manners ...string) (upstreams []*fakeUpstream) {
-	for i, manner := range manners {
-		u := newFakeUpstream(manner)
+func (d *Door) meet(t *testing.T, names ...string) (upstreams []*fakeUpstream) {
+	for i, name := range names {
+		u := newFakeUpstream(name)
 		upstreams = append(upstreams, u)
 		client := d.upstreams[i].client
 		client.DialTimeout = func(string, time.Duration) (net.Conn, error) {
-			if u.manner == "is away" {
+			if manners()[u.manner].does == "is away" {
 				return nil, errors.New("connection refused")
 			}
 			return u.Dial()
@@ -150,17 +123,6 @@ func (d *Door) meet(t *testing.T, manners ...string) (upstreams []*fakeUpstream)
 	return upstreams
 }
 
-// forwarding runs a test, in a bubble, with a door whose upstreams have some manners.
-func forwarding(t *testing.T, test func(t *testing.T, d *Door, upstreams []*fakeUpstream), manners ...string) {
-	t.Helper()
-	bubbletest.Test(t, func(t *testing.T) {
-		t.Cleanup(func() { time.Sleep(time.Minute) }) // in which the clients' cleaners of idle connections find none and end
-		d, err := New(Config{Ledger: newFakeLedger(), Forward: slices.Repeat([]string{"http://upstream"}, len(manners))})
-		must(t, err)
-		test(t, d, d.meet(t, manners...))
-	})
-}
-
 // share is the memory that a client may take.
 type share struct{ left int }
 
@@ -172,172 +134,10 @@ func (s *share) Reserve(bytes int) error {
 	return nil
 }
 
-// asks returns a call for upstreams, in an exchange of its own.
-func (d *Door) asks(id string, least ledger.Slot) *forwarded {
-	return newOutside(d, &share{}).asks(id, least)
-}
-
-func (o *outside) asks(id string, least ledger.Slot) *forwarded {
-	return &forwarded{outside: o, request: []byte(`{"jsonrpc":"2.0","id":123,"method":"m"}`), id: "123", end: []byte(`,"id":` + id + `}`), least: least,
+// asks returns a call for upstreams.
+func (o *outside) asks(id string) *forwarded {
+	return &forwarded{outside: o, request: []byte(`{"jsonrpc":"2.0","id":123,"method":"m"}`), id: "123", end: []byte(`,"id":` + id + `}`),
 		failure: &callError{code: codeMethod, message: "why"}}
-}
-
-// TestUpstreamsOfEveryManner: what is passed on is an answer to the call and not older than it allows, the call takes its time at most, and a
-// node fails exactly if it gives no answer to the call.
-func TestUpstreamsOfEveryManner(t *testing.T) {
-	const good, slot = `"value":1},"id":7}`, 40
-	for _, tt := range []struct {
-		manners []string
-		want    string
-		fails   []bool
-	}{
-		{[]string{"answers"}, good, []bool{false}},
-		{[]string{"spaces"}, `{"jsonrpc":"2.0","result":7,"id":7}`, []bool{false}},
-		{[]string{"puts it first"}, `{"jsonrpc":"2.0","result":{"id":"},{\"","a\\":[1,{}]},"id":7}`, []bool{false}},
-		{[]string{"finds it malformed", "answers"}, `{"jsonrpc":"2.0","error":{"code":-32600,"message":"m"},"id":7}`, []bool{false, false}},
-		{[]string{"refuses", "answers"}, good, []bool{false, false}},
-		{[]string{"refuses", "is away"}, `"code":-32603,"message":"Internal error: another node refuses the call with status 413; of this one: why"},"id":7}`, []bool{false, true}},
-		{[]string{"refuses in JSON"}, `{"jsonrpc":"2.0","error":{"code":-32602},"id":7}`, []bool{false}},
-		{[]string{"errs without a code", "answers"}, good, []bool{true, false}},
-		{[]string{"errs", "answers"}, `"code":-32002`, []bool{false, false}},
-		{[]string{"is old"}, `"code":-32016,"message":"Minimum context slot has not been reached","data":{"contextSlot":5}},"id":7}`, []bool{false}},
-		{[]string{"says old", "is away"}, `"data":{"contextSlot":4}},"id":7}`, []bool{false, true}},
-		{[]string{"is old", "says old", "answers"}, good, []bool{false, false, false}},
-		{[]string{"is unhealthy", "answers"}, good, []bool{true, false}},
-		{[]string{"lies", "says both", "says neither", "babbles", "answers"}, good, []bool{true, true, true, true, false}},
-		{[]string{"is busy", "fails", "is endless", "closes", "is away", "answers"}, good, []bool{true, true, false, true, true, false}},
-		{[]string{"stalls", "answers"}, good, []bool{true, false}},
-		{[]string{"is late", "stalls", "answers"}, good, []bool{true, true, false}},
-		{[]string{"stalls", "is late"}, `"code":-32603`, []bool{true, true}},
-		{[]string{"lies"}, `"code":-32603,"message":"Internal error: no other node answered; of this one: why"},"id":7}`, []bool{true}},
-	} {
-		t.Run(strings.Join(tt.manners, ", "), func(t *testing.T) {
-			forwarding(t, func(t *testing.T, d *Door, _ []*fakeUpstream) {
-				began := time.Now()
-				f := d.asks("7", slot)
-				f.ask()
-				if took := time.Since(began); !strings.HasSuffix(string(f.answer), tt.want) && !strings.Contains(string(f.answer), tt.want) || took > forwardTime {
-					t.Errorf("after %v: %s, want %s", took, f.answer, tt.want)
-				}
-				for i, u := range d.upstreams {
-					if failed := u.failures.Load() == 1; failed != tt.fails[i] {
-						t.Errorf("upstream %d, which %s: failed is %v", i, tt.manners[i], failed)
-					}
-				}
-			}, tt.manners...)
-		})
-	}
-}
-
-// TestUpstreamsThatFailAreLeftAloneForLonger: for a second, then two, up to half a minute, or as long as the node says; and one good answer ends it.
-func TestUpstreamsThatFailAreLeftAloneForLonger(t *testing.T) {
-	forwarding(t, func(t *testing.T, d *Door, upstreams []*fakeUpstream) {
-		ask := func() { d.asks("1", 0).ask() }
-		for i, pause := range []time.Duration{1, 2, 4, 8, 16, 30, 30} {
-			ask()
-			time.Sleep(pause*time.Second - time.Millisecond)
-			ask()
-			if first, second := upstreams[0].asked.Load(), upstreams[1].asked.Load(); first != int64(i+1) || second != int64(2*i+2) {
-				t.Fatalf("failure %d: asked %d and %d times", i+1, first, second)
-			}
-			time.Sleep(time.Millisecond)
-		}
-		upstreams[0].manner = "answers"
-		ask()
-		upstreams[0].manner = "is busy"
-		ask()
-		time.Sleep(19 * time.Second)
-		if !d.upstreams[0].isAlone(time.Now()) {
-			t.Error("a node that asked for 20 seconds is asked after 19")
-		}
-		time.Sleep(time.Second)
-		if d.upstreams[0].isAlone(time.Now()) {
-			t.Error("a node is left alone for longer than it asked for, after a good answer")
-		}
-	}, "fails", "answers")
-}
-
-// TestCallsInFlightAreBounded: of many slow calls at a time some are under way, fewer where they are of one exchange, which leaves turns for others. All
-// are answered.
-func TestCallsInFlightAreBounded(t *testing.T) {
-	for _, tt := range []struct {
-		calls       int
-		oneExchange bool
-		most        int64
-	}{{100, false, maxInFlight}, {20, true, maxInFlightEach}} {
-		forwarding(t, func(t *testing.T, d *Door, upstreams []*fakeUpstream) {
-			o := newOutside(d, &share{})
-			for i := range tt.calls {
-				f := d.asks(fmt.Sprint(i), 0)
-				if tt.oneExchange {
-					f.outside = o
-				}
-				o.start(f)
-			}
-			o.ends.Wait()
-			for i, f := range o.calls {
-				if !bytes.Contains(f.answer, []byte(`"value":1`)) || !bytes.HasSuffix(f.answer, f.end) {
-					t.Errorf("call %d: %s", i, f.answer)
-				}
-			}
-			if top := upstreams[0].top.Load(); top != tt.most {
-				t.Errorf("%d of %d calls were under way at a time, want %d", top, tt.calls, tt.most)
-			}
-		}, "is slow")
-	}
-}
-
-// TestFailuresOfOneTimeCountOnce: calls that fail together are one failure, and a call that is too slow is none while others are answered.
-func TestFailuresOfOneTimeCountOnce(t *testing.T) {
-	forwarding(t, func(t *testing.T, d *Door, upstreams []*fakeUpstream) {
-		u := d.upstreams[0]
-		together := func() {
-			var asking sync.WaitGroup
-			for range maxInFlight {
-				asking.Go(d.asks("7", 0).ask)
-			}
-			asking.Wait()
-		}
-		together()
-		if u.inARow != 1 || !u.until.Equal(time.Now().Add(firstPause)) {
-			t.Errorf("%d failures in a row, left alone until %v", u.inARow, u.until)
-		}
-		time.Sleep(firstPause)
-		together()
-		if u.inARow != 2 {
-			t.Errorf("%d failures in a row after another pause", u.inARow)
-		}
-		f := d.asks("7", 0)
-		if f.ask(); !bytes.Contains(f.answer, []byte(`"code":-32601,"message":"why"`)) || upstreams[0].asked.Load() != 2*maxInFlight {
-			t.Errorf("while nobody can be asked: %s", f.answer)
-		}
-		time.Sleep(time.Minute)
-		began := time.Now()
-		time.Sleep(time.Second)
-		u.succeeded()
-		time.Sleep(time.Second)
-		if u.failed(began, 0, true); u.inARow != 0 {
-			t.Error("a slow call is held against a node that answered another")
-		}
-		if u.failed(began, 0, false); u.inARow != 1 {
-			t.Error("a failure is not counted")
-		}
-	}, "stalls")
-}
-
-// TestConnectionsThatEndIdleLoseNoCall: the call is sent again on a new one, and the node has not failed.
-func TestConnectionsThatEndIdleLoseNoCall(t *testing.T) {
-	forwarding(t, func(t *testing.T, d *Door, _ []*fakeUpstream) {
-		for range 3 {
-			f := d.asks("7", 0)
-			if f.ask(); string(f.answer) != `{"jsonrpc":"2.0","result":1,"id":7}` {
-				t.Errorf("got %s", f.answer)
-			}
-		}
-		if n := d.upstreams[0].failures.Load(); n != 0 {
-			t.Errorf("%d failures", n)
-		}
-	}, "closes after each")
 }
 
 // TestLongAnswersTakeTheirMemoryAlone: checking an answer makes no tree of it, and all answers of an exchange are taken from the memory of its client.
@@ -347,7 +147,7 @@ func TestLongAnswersTakeTheirMemoryAlone(t *testing.T) {
 	d, err := New(Config{Ledger: newFakeLedger()})
 	must(t, err)
 	var before, after runtime.MemStats
-	f := d.asks("7", 0)
+	f := newOutside(d, nil).asks("7")
 	body := bytes.Clone(long)
 	runtime.ReadMemStats(&before)
 	answer, err := f.check(body)
@@ -366,7 +166,7 @@ func TestLongAnswersTakeTheirMemoryAlone(t *testing.T) {
 		o := newOutside(d, &share{left: 7*len(long) + 7*1024})
 		kept := 0
 		for range 10 {
-			f := o.asks("7", 0)
+			f := o.asks("7")
 			f.isBatch = tt.isBatch
 			if f.keep(slices.Clip(bytes.Clone(long))); f.passed {
 				kept++
@@ -465,7 +265,7 @@ func TestLocalCallsLeaveTheMemoryOfForwardedOnes(t *testing.T) {
 		served <- server.ServeDoor(ln, probe{d, func(x *httpd.Exchange) {
 			s := &session{door: d, x: x, outside: newOutside(d, x)}
 			calls, _, err := s.parse([]byte(`{"jsonrpc":"2.0","id":1,"method":"getBlocks","params":[10,12]}`))
-			f := s.outside.asks("7", 0)
+			f := s.outside.asks("7")
 			f.keep(make([]byte, kept))
 			s.call = call{session: s}
 			if answer, _ := s.run(nil, calls[0]); err == nil && f.passed && bytes.Contains(answer, []byte("[10,12]")) {
