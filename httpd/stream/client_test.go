@@ -266,11 +266,3 @@ func messages(gets []reply) (texts []string) {
 	}
 	return texts
 }
-
-// endsWith reads up to the end, which must have this code and reason, with nothing told before.
-func (c *client) endsWith(code uint16, text string) {
-	c.Helper()
-	if before, end := c.ends(); len(before) > 0 || end != (ending{code, text}) {
-		c.Fatalf("ended with %v after %q, want %d %q and nothing before", end, before, code, text)
-	}
-}

@@ -73,34 +73,6 @@ func TestALostHandshakeHoldsNoSeat(t *testing.T) {
 	}
 }
 
-// A question whether a handshake would be refused is answered like one that is, takes no seat, and counts as no refusal.
-func TestAQuestionIsNoHandshake(t *testing.T) {
-	h := New(Config{Ledger: newFakeLedger(), MaxConnsPerClient: 1, MaxConns: 2})
-	client := func(n byte) ratelimit.Client { return ratelimit.Client{Key: netip.AddrFrom4([4]byte{192, 0, 2, n})} }
-	for _, step := range []struct {
-		asks   byte // the client
-		query  string
-		status int // 0: it would not be refused
-		takes  byte
-	}{{1, "", 0, 1}, {1, "", 429, 0}, {2, "", 0, 0}, {2, "mode=x", 400, 2}, {3, "", 503, 0}} {
-		ctx := new(fasthttp.RequestCtx)
-		ctx.Request.SetRequestURI("/?" + step.query)
-		if refused := h.Refuse(ctx, client(step.asks)); refused != (step.status != 0) || refused && ctx.Response.StatusCode() != step.status {
-			t.Errorf("%+v: refused = %t with %d", step, refused, ctx.Response.StatusCode())
-		}
-		known := len(h.seats.clients)
-		if step.takes != 0 {
-			_, err := h.seats.take(client(step.takes))
-			must(t, err)
-			known++
-		}
-		ledgertest.Equal(t, []int{h.seats.taken, len(h.seats.clients)}, []int{known, known}, "seats that are taken, and clients that are known")
-	}
-	for reason, counter := range h.meters.refused {
-		ledgertest.Equal(t, counter.Get(), 0, "handshakes refused: %s", reason)
-	}
-}
-
 // What is published before the client can have read the 101 is told, whatever it follows.
 func TestAPositionIsFixedBeforeTheAnswer(t *testing.T) {
 	for _, query := range []string{"", "?pubkeys=" + key(1).String(), "?programs=" + programA.String()} {

@@ -1,11 +1,9 @@
 package stream
 
 import (
-	"bytes"
 	"context"
 	"io"
 	"log"
-	"log/slog"
 	"net"
 	"net/netip"
 	"testing"
@@ -46,12 +44,7 @@ func newNode(t testing.TB, change func(*Config)) *node {
 	}
 	n.hub = New(config)
 	n.script = newScript(n.hub, n.ledger)
-	switch log := config.History.(type) { // which the script writes
-	case *fakeHistory:
-		n.script.history = log
-	case *slowHistory:
-		n.script.history = log.fakeHistory
-	}
+	n.script.history, _ = config.History.(*fakeHistory) // which the script writes
 	return n
 }
 
@@ -113,11 +106,4 @@ func TestMain(m *testing.M) {
 		goleak.IgnoreAnyFunction("github.com/valyala/fasthttp.updateServerDate.func1"),
 		goleak.IgnoreAnyFunction("github.com/valyala/fasthttp.(*workerPool).Start.func2"),
 	)
-}
-
-// newLog returns a logger, and what it wrote: to be read when the hub was shut down, or a frame
-// followed the entry.
-func newLog() (*slog.Logger, *bytes.Buffer) {
-	var b bytes.Buffer
-	return slog.New(slog.NewTextHandler(&b, nil)), &b
 }

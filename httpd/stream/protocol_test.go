@@ -41,7 +41,6 @@ var (
 	endsTooBig      = ending{1009, "a message may have at most 65536 bytes"}
 	endsSilent      = ending{1008, "no sign of life"}
 	endsNormally    = ending{1000, ""}
-	endsByShutdown  = ending{1001, "the server is shutting down"}
 )
 
 // refusal answers a text message that is none of ours.

@@ -2,7 +2,6 @@ package stream
 
 import (
 	"encoding/json"
-	"fmt"
 	"math/rand/v2"
 	"runtime"
 	"slices"
@@ -12,10 +11,6 @@ import (
 	"ledgerd/engine/ledger"
 	"ledgerd/engine/ledger/ledgertest"
 )
-
-func subscribed(id string, pubkeys, programs int, slot ledger.Slot, seq ledger.Seq) string {
-	return fmt.Sprintf(`{"type":"subscribed","id":%s,"pubkeys":%d,"programs":%d,"slot":%d,"seq":%d}`, id, pubkeys, programs, slot, seq)
-}
 
 // told is a frame as a client reads it: the fields of all kinds there are.
 type told struct {

@@ -130,34 +130,6 @@ func TestConflatedStatesHaveTokens(t *testing.T) {
 	})
 }
 
-// A ledger that takes its time with decimals holds up no publication. What was published meanwhile follows in order, for all, and is asked about
-// at once.
-func TestPublishDoesNotWaitForDecimals(t *testing.T) {
-	inMemory(t, nil, func(n *node) {
-		c, other := n.dial("?extended=true&tokens=true"), n.dial("?extended=true")
-		n.ledger.mintsGo = make(chan struct{})
-		var want, plain []string
-		for slot := range ledger.Slot(20) {
-			a := tokenAccount(int(slot), []ledger.Pubkey{mintA, mintB}[slot%2], key(9), uint64(slot))
-			n.script.append(slot+1, a)
-			n.script.publishNow()
-			want = append(want, tokenFrame(a, slot+1, n.script.seq, "processed"), slotEnd(slot+1, n.script.seq))
-			plain = append(plain, extendedFrame(a, slot+1, n.script.seq, "processed"), slotEnd(slot+1, n.script.seq))
-		}
-		other.quiet()
-		close(n.ledger.mintsGo)
-		c.expect(want...)
-		other.expect(plain...)
-		if asked := len(n.ledger.askedFor); asked > 3 {
-			n.Errorf("the ledger was asked %d times", asked)
-		}
-		_ = c.conn.Close()
-		synctest.Wait()
-		n.script.publishNow() // nobody wants tokens any more
-		ledgertest.Equal(n, n.hub.isDelivering(), false, "whether another goroutine delivers")
-	})
-}
-
 // A source that is faster than what is delivered meanwhile waits: what is pending is bounded.
 func TestWhatWaitsForDecimalsIsBounded(t *testing.T) {
 	inMemory(t, nil, func(n *node) {

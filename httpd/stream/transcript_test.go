@@ -1,13 +1,18 @@
 package stream
 
 import (
+	"bufio"
+	"bytes"
 	"cmp"
+	"context"
 	"encoding/binary"
 	"errors"
 	"flag"
 	"fmt"
 	"hash/crc32"
 	"io"
+	"log/slog"
+	"net"
 	"net/http"
 	"net/netip"
 	"regexp"
@@ -19,6 +24,7 @@ import (
 	"time"
 
 	"github.com/fasthttp/websocket"
+	"github.com/valyala/fasthttp"
 
 	"ledgerd/engine/ledger"
 	"ledgerd/engine/ledger/ledgertest"
@@ -29,13 +35,20 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the transcripts")
 
-// G6, G14, G17, G18, F37, F39, F40, F41, F45, F47: TestTranscripts repeats the conversations in testdata. A file has scenes, each with a node of its own and
+// G4, G5, G6, G14, G17, G18, F30, F31, F32, F37, F39, F40, F41, F45, F47, F48: TestTranscripts repeats the conversations in testdata. A file has scenes,
+// each with a node of its own and
 // the time of a bubble. A line is what is done, and the lines below it, with a "<", are all that clients
 // hear of it: they are written by go test -update and reviewed like code.
 //
 //	== NAME [SETTING]...             begins a scene: oldest=SEQ gives the hub a log to resume from, others change its Config
 //	dial NAME QUERY [| HEADER]...    connects a client
 //	deaf NAME QUERY, hear NAME       connects one that reads nothing; has it read
+//	mute NAME QUERY                  connects one that answers no close frame
+//	thin NAME BYTES QUERY            likewise, and it reads no more than so many bytes each tenth of a second
+//	take NAME COUNT bytes or frames  has one that is deaf read so much
+//	chat NAME                        has a client ping every 50 ms until its connection ends
+//	socket NAME                      writes whether the server has closed or reset a connection
+//	asks QUERY                       asks whether a handshake would be refused
 //	exempt, counted                  what the clients are that are connected after it
 //	from ADDRESS                     where they come from
 //	key SOCKETS, revoke              has them have a key with so many sockets; revokes it
@@ -46,18 +59,26 @@ var update = flag.Bool("update", false, "rewrite the transcripts")
 //	fail NAME                        has everything that is written to a client panic
 //	block SLOT [ACCOUNT]...          publishes a block; append only stages it
 //	back SLOT, reach LEVEL SLOT      stage a rollback to a slot and that a slot has reached a level
-//	publish                          publishes what is staged
+//	publish                          publishes what is staged; enqueue does not wait until it is delivered
+//	earlier LINE                     does what a line says before the hub was there; restart tells it of what that has come to
+//	log fails, log ends BLOCKS       has the log be unreadable, or hold no more than the first publications
+//	let READINGS, let all            lets so many readings of the log go on where they wait
+//	reads                            writes after which numbers the log was read
+//	logged                           writes what the hub has logged
+//	stop DURATION                    stops the hub, and writes what came of it when it is done
+//	left                             writes what the hub holds for connections: bytes and all else
 //	then LINE                        has the next question to the ledger do this first; or be answered with an error:
 //	                                 then unavailable, then fault; or panic
-//	repeat TIMES LINE                does what a line says so many times
+//	repeat TIMES LINE [; LINE]...    does what lines say so many times
 //	spend DURATION                   charges the client for so much work
 //	work                             writes how much work the client may do
 //	leave BYTES                      has others take the memory for sockets but for these
 //	sleep DURATION
-//	mints [unavailable or fault]     writes which mints the ledger was asked for since, and how it fails from here on
+//	mints [unavailable or fault]     writes which mints the ledger was asked for since, and how it fails from here on; with wait it answers
+//	                                 nothing until go
 //	metrics PREFIX                   writes the metrics that begin so
 //
-// An account is N=LAMPORTS and the letter of its owner, if that is known, and then perhaps :DATA or :DATA*TIMES, or N=AMOUNT, the letter of a mint, / and the
+// A SLOT of + is the next one. An account is N=LAMPORTS and the letter of its owner, if that is known, and then perhaps :DATA or :DATA*TIMES, or N=AMOUNT, the letter of a mint, / and the
 // number of a wallet; N..M are many. $N is key N, $ and a letter one of those in letters, $[TEXT*N] the text N times, and
 // $<N..M TEXT> many keys with the text between them. Of a long text only its length is written.
 func TestTranscripts(t *testing.T) {
@@ -65,6 +86,15 @@ func TestTranscripts(t *testing.T) {
 		lines := strings.Split(strings.TrimSpace(scene), "\n")
 		inMemory(t, settings(strings.Fields(lines[0])), func(n *node) {
 			tr := &transcript{node: n, names: map[string]string{}}
+			n.hub.config.Logger = slog.New(slog.NewTextHandler(&tr.log, &slog.HandlerOptions{ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
+				if a.Key == "time" || a.Key == "stack" {
+					return slog.Attr{}
+				}
+				return a
+			}}))
+			for _, field := range strings.Fields(lines[0]) {
+				_, _ = fmt.Sscanf(field, "past=%d", &n.hub.pastBytes)
+			}
 			for letter := range letters {
 				tr.named(letter)
 			}
@@ -89,6 +119,8 @@ func settings(fields []string) func(*Config) {
 			switch name {
 			case "oldest":
 				c.History = &fakeHistory{oldest: ledger.Seq(n)}
+			case "log":
+				c.History = map[string]History{"slow": &fakeHistory{gate: make(chan struct{})}, "faulty": faultyHistory{}}[value]
 			case "recent":
 				c.RecentBytes = n
 			case "ring":
@@ -114,6 +146,7 @@ type transcript struct {
 	clients []*listening
 	then    []string          // what the next questions to the ledger do
 	names   map[string]string // of the keys that were used: how transcripts name them, by their text
+	log     bytes.Buffer
 	text    strings.Builder
 }
 
@@ -121,7 +154,24 @@ type transcript struct {
 type listening struct {
 	*client
 	name  string
+	mute  bool // it answers no close frame
 	heard chan string
+}
+
+// faultyHistory has a fault that shows while a connection is taken in.
+type faultyHistory struct{ History }
+
+func (faultyHistory) Oldest() ledger.Seq { panic("a fault") }
+
+// thinLine is a connection that carries so many bytes each tenth of a second.
+type thinLine struct {
+	net.Conn
+	bytes int
+}
+
+func (l thinLine) Read(b []byte) (int, error) {
+	time.Sleep(101 * time.Millisecond) // at no moment at which something else is due
+	return l.Conn.Read(b[:min(len(b), l.bytes)])
 }
 
 var (
@@ -217,6 +267,9 @@ func (tr *transcript) do(line string) {
 	tr.Helper()
 	words := strings.Fields(line)
 	slot := func(i int) ledger.Slot {
+		if words[i] == "+" {
+			return tr.script.nextSlot()
+		}
 		n, err := strconv.Atoi(words[i])
 		must(tr, err)
 		return ledger.Slot(n)
@@ -229,11 +282,48 @@ func (tr *transcript) do(line string) {
 		return
 	}
 	switch words[0] {
-	case "dial", "deaf":
+	case "dial", "deaf", "mute", "thin":
+		bytes := 0
+		if words[0] == "thin" {
+			bytes, line = int(slot(2)), strings.Replace(line, " "+words[2], "", 1)
+		}
 		here := tr.join(words[1], strings.Split(strings.TrimSpace(strings.SplitN(line, " ", 3)[2]), " | "))
-		if words[0] == "dial" && here != nil {
+		if bytes > 0 {
+			here.r = bufio.NewReader(thinLine{here.conn, bytes})
+		}
+		if words[0] != "deaf" && here != nil {
+			here.mute = words[0] != "dial"
 			go here.listen()
 		}
+	case "take":
+		if c := tr.find(words[1]); words[3] == "bytes" {
+			_, err := io.CopyN(io.Discard, c.conn, int64(slot(2)))
+			must(tr, err)
+		} else {
+			for range slot(2) {
+				c.heard <- c.next()
+			}
+		}
+	case "chat":
+		c := tr.find(words[1])
+		go func() {
+			for err := error(nil); err == nil; time.Sleep(time.Second / budgetPerSecond) {
+				_, err = c.conn.Write(ping(""))
+			}
+		}()
+	case "socket":
+		is, near := "open", tr.find(words[1]).near()
+		select {
+		case <-near.closed:
+			is = map[bool]string{true: "reset", false: "closed"}[near.resets.Load()]
+		default:
+		}
+		fmt.Fprintf(&tr.text, "socket< %s\n", is)
+	case "asks":
+		ctx := new(fasthttp.RequestCtx)
+		ctx.Request.SetRequestURI("/" + words[1])
+		refused := tr.hub.Refuse(ctx, tr.client)
+		fmt.Fprintf(&tr.text, "asks< refused %t: %d %s; known clients: %d\n", refused, ctx.Response.StatusCode(), ctx.Response.Body(), len(tr.hub.seats.clients))
 	case "hear":
 		go tr.find(words[1]).listen()
 	case "exempt", "counted":
@@ -267,11 +357,59 @@ func (tr *transcript) do(line string) {
 		tr.script.reach(level, slot(2))
 	case "publish":
 		tr.script.publish()
+	case "enqueue":
+		if tr.script.publishNow(); tr.hub.isDelivering() {
+			fmt.Fprintln(&tr.text, "enqueue< another goroutine delivers")
+		}
+	case "earlier":
+		tr.script.hub = New(Config{Ledger: tr.ledger})
+		tr.do(strings.Join(words[1:], " "))
+		tr.script.hub = tr.hub
+	case "restart":
+		tr.hub.Publish(&ledger.Publication{Head: tr.script.history.all[len(tr.script.history.all)-1].Head})
+	case "log":
+		if words[1] == "fails" {
+			tr.script.history.err = errors.New("a fault")
+		} else {
+			tr.script.history.all = tr.script.history.all[:slot(2)]
+		}
+	case "let":
+		if words[1] == "all" {
+			close(tr.script.history.gate)
+			break
+		}
+		for range slot(1) {
+			synctest.Wait() // all that can stand in line
+			tr.script.history.gate <- struct{}{}
+		}
+	case "reads":
+		fmt.Fprintf(&tr.text, "reads< %d\n", tr.script.history.reads)
+	case "logged":
+		for one := range strings.Lines(tr.log.String()) {
+			fmt.Fprintf(&tr.text, "logged< %s", one)
+		}
+		tr.log.Reset()
+	case "stop":
+		stops := &listening{name: "stop", heard: make(chan string, 1)}
+		tr.clients = append(tr.clients, stops)
+		d, _ := time.ParseDuration(words[1])
+		go func() {
+			ctx, cancel := context.WithTimeout(context.Background(), d)
+			defer cancel()
+			began := time.Now()
+			err := tr.hub.Shutdown(ctx)
+			stops.heard <- fmt.Sprintf("after %v: %v", time.Since(began), err)
+		}()
+	case "left":
+		fmt.Fprintf(&tr.text, "left< %s\n", tr.leftovers())
 	case "then":
 		tr.then = append(tr.then, strings.Join(words[1:], " "))
 	case "repeat":
 		for range slot(1) {
-			tr.do(strings.Join(words[2:], " "))
+			for one := range strings.SplitSeq(strings.Join(words[2:], " "), " ; ") {
+				tr.do(one)
+				synctest.Wait()
+			}
 		}
 	case "spend":
 		d, _ := time.ParseDuration(words[1])
@@ -286,6 +424,12 @@ func (tr *transcript) do(line string) {
 		d, _ := time.ParseDuration(words[1])
 		time.Sleep(d)
 	case "mints":
+		switch words[len(words)-1] {
+		case "wait":
+			tr.ledger.mintsGo = make(chan struct{})
+		case "go":
+			close(tr.ledger.mintsGo)
+		}
 		tr.ledger.mintsErr = map[string]error{"unavailable": ledger.ErrUnavailable, "fault": errors.New("a fault")}[words[len(words)-1]]
 		for _, asked := range tr.ledger.askedFor {
 			fmt.Fprintf(&tr.text, "mints< %s\n", strings.NewReplacer(mintA.String(), "$M", mintB.String(), "$N").Replace(fmt.Sprint(asked)))
@@ -412,7 +556,9 @@ func (c *listening) listen() {
 			c.heard <- strings.TrimSpace(map[frame.Opcode]string{9: "ping ", 10: "pong "}[op] + payload)
 		case op == websocket.CloseMessage:
 			c.heard <- fmt.Sprintf("close %d %s", binary.BigEndian.Uint16([]byte(payload)), payload[2:])
-			_, _ = c.conn.Write(closeOf(payload[:2])) // which the server may not wait for
+			if !c.mute {
+				_, _ = c.conn.Write(closeOf(payload[:2])) // which the server may not wait for
+			}
 		}
 	}
 }
