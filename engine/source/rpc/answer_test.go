@@ -6,8 +6,10 @@ import (
 	"fmt"
 	"net/http"
 	"reflect"
-	"slices"
+	"strconv"
+	"strings"
 	"testing"
+	"time"
 
 	"ledgerd/engine/ledger"
 	"ledgerd/engine/ledger/datatest"
@@ -22,6 +24,7 @@ var must = ledgertest.Must
 type fakeCall struct {
 	http.ResponseWriter
 	*nodetest.Call
+	node *fakeNode
 }
 
 // slot returns a parameter that is a slot.
@@ -39,15 +42,22 @@ func (c *fakeCall) write(member string) bool {
 // answer answers a call, or returns false.
 type answer func(c *fakeCall) bool
 
-// says answers by a status, a body and pairs of a header's name and value.
-func says(status int, body string, header ...string) answer {
+// says answers by a status and a body.
+func says(status int, body string) answer {
 	return func(c *fakeCall) bool {
-		for pair := range slices.Chunk(header, 2) {
-			c.Header().Set(pair[0], pair[1])
-		}
 		c.WriteHeader(status)
 		fmt.Fprint(c, body)
 		return true
+	}
+}
+
+// with puts a header's name and value, if there are any, in front of an answer.
+func with(header string, a answer) answer {
+	return func(c *fakeCall) bool {
+		if name, value, ok := strings.Cut(header, " "); ok {
+			c.Header().Set(name, value)
+		}
+		return a(c)
 	}
 }
 
@@ -62,13 +72,9 @@ func fails(code int) answer {
 	}
 }
 
-// on answers calls of one method, onBlock those for the block of a slot.
+// on answers calls of one method.
 func on(method string, a answer) answer {
 	return func(c *fakeCall) bool { return c.Method == method && a(c) }
-}
-
-func onBlock(slot ledger.Slot, a answer) answer {
-	return on("getBlock", func(c *fakeCall) bool { return c.slot(0) == slot && a(c) })
 }
 
 // times answers the first so many calls.
@@ -77,6 +83,86 @@ func times(n int, a answer) answer {
 		n--
 		return n >= 0 && a(c)
 	}
+}
+
+// faultOf returns what a line has the node do.
+func (s *scene) faultOf(line string) answer {
+	where, text, _ := strings.Cut(line, ": ")
+	a := answerOf(text)
+	if first, ok := strings.CutPrefix(where, "first "); ok {
+		var n string
+		n, where, _ = strings.Cut(first, " ")
+		a = times(int(number(n)), a)
+	}
+	method, what, some := strings.Cut(where, " ")
+	return func(c *fakeCall) bool {
+		switch {
+		case method != "all" && method != c.Method:
+			return false
+		case some && method == "getSlot":
+			return c.Options.Commitment == what && a(c)
+		case some:
+			return c.slot(0) == number(what) && a(c)
+		}
+		return a(c)
+	}
+}
+
+// when does what a line says as a call of a method comes.
+func (s *scene) when(call int, method, line string) answer {
+	return func(c *fakeCall) bool {
+		if c.Method == method && s.node.calls[method] == call {
+			s.node.unlocked(func() {
+				s.mu.Lock()
+				defer s.mu.Unlock()
+				s.do(line)
+			})
+		}
+		return false
+	}
+}
+
+// early has a node call final what is confirmed.
+func early(a answer) answer {
+	return func(c *fakeCall) bool {
+		c.node.finalized = c.node.confirmed
+		return c.Method == "getBlock" && c.Options.Commitment == "finalized" && c.slot(0)+32 > c.node.confirmed && a(c)
+	}
+}
+
+func answerOf(text string) answer {
+	kind, rest, _ := strings.Cut(text, " ")
+	words := strings.Fields(rest)
+	switch kind {
+	case "status":
+		status, header, _ := strings.Cut(rest, " ")
+		return with(header, says(int(number(status)), ""))
+	case "text":
+		return says(200, rest)
+	case "result":
+		return gives(rest)
+	case "late":
+		d, _ := time.ParseDuration(words[0])
+		_, text, _ := strings.Cut(rest, " ")
+		later := answerOf(text)
+		return func(c *fakeCall) bool {
+			c.node.unlocked(func() { time.Sleep(d) })
+			return later(c)
+		}
+	case "another":
+		calls := 0
+		return func(c *fakeCall) bool {
+			calls++
+			return answerOf(fmt.Sprintf("block %s/call%d on %s", words[0], calls, words[2]))(c)
+		}
+	case "hang":
+		return hangsUp
+	case "block":
+		b, parent := resumePoint(words[0]), resumePoint(words[2])
+		return gives((&fakeBlock{slot: b.Slot, parent: parent.Slot, hash: b.Blockhash, previous: parent.Blockhash}).json())
+	}
+	code, _ := strconv.Atoi(kind)
+	return with(rest, fails(code))
 }
 
 // What a recorded block shows is pinned in package file; here an answer must come out as that block.
@@ -92,11 +178,11 @@ func TestRecordedAnswersGiveTheRecordedBlocks(t *testing.T) {
 			t.Fatalf("%s: %+v, err = %v", name, want, err)
 		}
 		want.Status = ledger.Confirmed
-		c := Config{From: ledger.Some(slot), Accounts: AccountsNone}
-		play(t, c, func(t *testing.T, n *fakeNode, s *Source) {
-			n.add(want.ParentSlot, slot)
-			n.fault = on("getBlock", gives(string(text)))
-			if got := follow(t, s, nil, untilSlot(slot)).blocks()[0]; !reflect.DeepEqual(got, want) {
+		play(t, Config{}, func(t *testing.T, n *fakeNode, s *Source) {
+			n.fault = gives(string(text))
+			got, err := s.client.block(t.Context(), slot)
+			must(t, err)
+			if !reflect.DeepEqual(got, want) {
 				t.Errorf("%s: the block of slot %d with %d transactions and %d accounts is another one", name, got.Slot, len(got.Transactions), len(got.Accounts))
 			}
 		})

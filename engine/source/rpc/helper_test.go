@@ -20,7 +20,6 @@ import (
 
 	"ledgerd/engine/ledger"
 	"ledgerd/engine/ledger/bubbletest"
-	"ledgerd/engine/ledger/ledgertest"
 	"ledgerd/engine/source/nodetest"
 )
 
@@ -130,16 +129,6 @@ var nodeURL = url.URL{
 // longest is Config.Random for the longest pauses.
 func longest(n int64) int64 { return n - 1 }
 
-// after does something later. The test must not end before.
-func after(t *testing.T, d time.Duration, f func()) {
-	timer := time.AfterFunc(d, f)
-	t.Cleanup(func() {
-		if timer.Stop() {
-			t.Errorf("the test ended before %v", d)
-		}
-	})
-}
-
 // locked changes the node; unlocked lets an answer take time.
 func (n *fakeNode) locked(f func()) {
 	n.mu.Lock()
@@ -164,10 +153,6 @@ func keyOf(i int) (k ledger.Pubkey) {
 	return k
 }
 
-func at(slot ledger.Slot) *ledger.ResumePoint {
-	return &ledger.ResumePoint{Slot: slot, Blockhash: hashOf(fmt.Sprint(slot))}
-}
-
 // slots returns the slots from first to last.
 func slots(first, last ledger.Slot) (list []ledger.Slot) {
 	for slot := first; slot <= last; slot++ {
@@ -178,17 +163,6 @@ func slots(first, last ledger.Slot) (list []ledger.Slot) {
 
 // add puts blocks on top of each other, the first on parent. Their hashes are made of their slots.
 func (n *fakeNode) add(parent ledger.Slot, slots ...ledger.Slot) {
-	n.prepare(parent, slots...)
-	n.confirm(slots[len(slots)-1])
-}
-
-// confirm makes blocks visible up to a slot.
-func (n *fakeNode) confirm(slot ledger.Slot) {
-	n.locked(func() { n.confirmed = max(n.confirmed, slot) })
-}
-
-// prepare puts blocks on top of each other that are not confirmed yet.
-func (n *fakeNode) prepare(parent ledger.Slot, slots ...ledger.Slot) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	for _, slot := range slots {
@@ -197,7 +171,7 @@ func (n *fakeNode) prepare(parent ledger.Slot, slots ...ledger.Slot) {
 			b.previous = p.hash
 		}
 		n.blocks[slot] = b
-		parent = slot
+		parent, n.confirmed = slot, max(n.confirmed, slot)
 	}
 }
 
@@ -255,7 +229,7 @@ func (n *fakeNode) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.calls[call.Method]++
-	if n.fault != nil && n.fault(&fakeCall{w, call}) {
+	if n.fault != nil && n.fault(&fakeCall{w, call, n}) {
 		return
 	}
 	n.keys = nil
@@ -297,64 +271,4 @@ func (n *fakeNode) Account(key ledger.Pubkey, _ ledger.Slot) (*ledger.AccountWri
 		return nil, nil
 	}
 	return &ledger.AccountWrite{Lamports: ledger.Lamports(a.lamports), Owner: a.owner, RentEpoch: 1<<64 - 1}, a.data
-}
-
-// recorder keeps what a source emits, and ends it when it has enough.
-type recorder struct {
-	events []ledger.Event
-	enough func(*recorder) bool
-	stop   context.CancelFunc
-}
-
-func (r *recorder) emit(ctx context.Context, e ledger.Event) error {
-	r.events = append(r.events, e)
-	if r.enough != nil && r.enough(r) {
-		r.stop()
-	}
-	return ctx.Err()
-}
-
-func (r *recorder) blocks() (list []*ledger.Block) {
-	for _, e := range r.events {
-		if b, ok := e.(*ledger.Block); ok {
-			list = append(list, b)
-		}
-	}
-	return list
-}
-
-// last returns the newest event if it is of a type.
-func last[T ledger.Event](r *recorder) (T, bool) {
-	e, ok := r.events[len(r.events)-1].(T)
-	return e, ok
-}
-
-// follow runs a source until it emitted enough, which takes less than two hours of the fake clock.
-func follow(t testing.TB, s *Source, from *ledger.ResumePoint, enough func(*recorder) bool) *recorder {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Hour)
-	defer cancel()
-	r := &recorder{enough: enough, stop: cancel}
-	if err := s.Run(ctx, from, r.emit); err != context.Canceled {
-		t.Fatalf("Run: err = %v", err)
-	}
-	return r
-}
-
-// untilSlot is enough when the block of a slot was emitted.
-func untilSlot(slot ledger.Slot) func(*recorder) bool {
-	return func(r *recorder) bool {
-		b, ok := last[*ledger.Block](r)
-		return ok && b.Slot >= slot
-	}
-}
-
-// wantChain fails unless each block builds on the one before.
-func wantChain(t *testing.T, r *recorder) {
-	t.Helper()
-	blocks := r.blocks()
-	for i, b := range blocks[1:] {
-		ledgertest.Equal(t, b.ParentSlot, blocks[i].Slot, "the slot that block %d builds on", b.Slot)
-		ledgertest.Equal(t, b.PreviousBlockhash.Value, blocks[i].Blockhash, "the hash that block %d builds on", b.Slot)
-	}
 }

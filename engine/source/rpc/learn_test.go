@@ -5,7 +5,6 @@ import (
 	"maps"
 	"slices"
 	"testing"
-	"time"
 
 	"ledgerd/engine/importer/agave/agavetest"
 	"ledgerd/engine/ledger"
@@ -40,105 +39,10 @@ func stateAfter(events []ledger.Event) map[ledger.Pubkey]*ledger.Account {
 	return held
 }
 
-// untilOwned is enough when it is known who owns an account.
-func untilOwned(k ledger.Pubkey) func(*recorder) bool {
-	return func(r *recorder) bool {
-		a := stateAfter(r.events)[k]
-		return a != nil && a.Known&ledger.FieldOwner != 0
-	}
-}
-
 // holding returns the data of a token account.
 func holding(mint, wallet ledger.Pubkey, amount uint64, delegate ledger.Opt[ledger.Pubkey]) []byte {
 	details := ledger.Some(ledger.TokenDetails{State: ledger.TokenInitialized, Delegate: delegate})
 	return agavetest.TokenData(&ledger.TokenAccount{Mint: mint, Owner: wallet, Amount: amount, Details: details})
-}
-
-// A block comes with what its accounts are. Blocks 11 to 13 touch the same accounts.
-func TestWhichAccountsAreAskedFor(t *testing.T) {
-	wallet, holder, gone := keyOf(1), keyOf(2), keyOf(3)
-	for mode, want := range map[Accounts][3]int{
-		AccountsTouched: {1, 3, 3},
-		AccountsNew:     {1, 1, 3},
-		AccountsNone:    {0, 0, 0},
-	} {
-		play(t, Config{Accounts: mode}, func(t *testing.T, n *fakeNode, s *Source) {
-			n.prepare(10, 11, 12, 13)
-			for slot := ledger.Slot(11); slot <= 13; slot++ {
-				n.pay(slot, 500, wallet, holder, gone)
-				after(t, time.Duration(slot-11)*2*time.Second, func() { n.confirm(slot) })
-			}
-			n.hold(wallet, 500, ledger.SystemProgram, nil)
-			n.hold(holder, 500, ledger.TokenProgram, holding(keyOf(7), wallet, 5, ledger.Some(keyOf(8))))
-			r := follow(t, s, at(10), untilSlot(13))
-			if a := stateAfter(r.events)[wallet]; (a.Unknown() == 0) != (mode != AccountsNone) || a.Lamports != 500 {
-				t.Errorf("%s: with the blocks the wallet comes as %+v", accountsNames[mode], a)
-			}
-			asked := map[ledger.Pubkey]int{}
-			for _, keys := range n.asked {
-				for _, k := range keys {
-					asked[k]++
-				}
-			}
-			ledgertest.Equal(t, [3]int{asked[wallet], asked[holder], asked[gone]}, want, "%s: asked", accountsNames[mode])
-		})
-	}
-}
-
-func TestCatchingUpAsksOnce(t *testing.T) {
-	play(t, Config{}, func(t *testing.T, n *fakeNode, s *Source) {
-		list := slots(11, 699)
-		n.add(10, list...)
-		for i, slot := range list {
-			n.pay(slot, uint64(slot), keyOf(i), keyOf(1000))
-			n.hold(keyOf(i), uint64(slot), ledger.SystemProgram, nil)
-		}
-		n.hold(keyOf(1000), 699, ledger.VoteProgram, nil)
-		r := follow(t, s, at(10), func(r *recorder) bool { return len(r.events) == len(list)+7 })
-		wantChain(t, r)
-		ledgertest.Equal(t, len(n.asked), 7, "calls for 690 accounts, 100 at once")
-		for k, a := range stateAfter(r.events) {
-			ledgertest.Equal(t, a.Unknown(), 0, "what is unknown of %v: %+v", k, a)
-		}
-	})
-}
-
-// A block does not wait long for a node that cannot tell its accounts; they are asked for later.
-func TestAccountsThatCannotBeHadHoldNothingUp(t *testing.T) {
-	for name, fault := range map[string]answer{
-		"limited":   says(429, "", "Retry-After", "1"),
-		"failed":    says(500, ""),
-		"slow":      nil,
-		"old":       fails(-32016),
-		"not asked": gives("{}"),
-	} {
-		play(t, Config{}, func(t *testing.T, n *fakeNode, s *Source) {
-			if name == "slow" {
-				fault = func(*fakeCall) bool {
-					n.unlocked(func() { time.Sleep(9 * time.Second) })
-					return true
-				}
-			}
-			n.add(10, 11)
-			k := keyOf(1)
-			n.pay(11, 500, k)
-			n.hold(k, 500, ledger.VoteProgram, nil)
-			n.fault = on("getMultipleAccounts", times(3, fault))
-			begun := time.Now()
-			go n.goOn(11, 1000)
-			r := follow(t, s, at(10), func(r *recorder) bool {
-				if b, ok := last[*ledger.Block](r); ok {
-					if late := time.Since(begun) - time.Duration(b.Slot-11)*400*time.Millisecond; late > 6*time.Second {
-						t.Errorf("%s: block %d is %v late", name, b.Slot, late)
-					}
-				}
-				return untilOwned(k)(r)
-			})
-			if a := stateAfter(r.events)[k]; a.Lamports != 500 || a.Owner != ledger.VoteProgram {
-				t.Errorf("%s: got %+v", name, a)
-			}
-		})
-	}
 }
 
 // Of accounts that are listed for themselves only those are asked for, and the mints of token accounts among them.

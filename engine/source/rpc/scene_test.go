@@ -2,8 +2,6 @@ package rpc
 
 import (
 	"cmp"
-	"context"
-	"errors"
 	"flag"
 	"fmt"
 	"log/slog"
@@ -37,23 +35,31 @@ var update = flag.Bool("update", false, "rewrite what is told in testdata/scenes
 //	nameless SLOT                has a block not say on which hash it builds
 //	keeps SLOT [CODE]            has the node keep blocks from a slot on, and answer by a code about those below; 0 is all
 //	confirmed SLOT, final SLOT   moves the newest slot of a level, back too
+//	early ANSWER                 has the node call final what is confirmed, and answer so for 32 slots when it is asked for the final block
 //	grow FROM TO                 adds a block each 400 ms from here on
 //	pay SLOT LAMPORTS ACCOUNTS   has a block touch accounts, which have so many lamports after it
 //	hold LAMPORTS ACCOUNTS       has the node answer about accounts: the vote program owns them
+//	tokens LAMPORTS ACCOUNT      has it answer about one that holds tokens, with a delegate
+//	mint LAMPORTS ACCOUNT SUPPLY DECIMALS [short|vote]   has it answer about a mint that scales amounts, or one without extensions, or what only looks like one
 //	transactions SLOT JSON       has a block show these
 //	context SLOT                 has the node answer about accounts as of a slot; 0 is its newest
 //	fault WHERE: ANSWER          answers calls of a method, or all, otherwise; WHERE may name a slot or a level, too, and "first N METHOD" is so many calls
+//	when N METHOD: LINE          does something as that call of a method comes
 //	no faults                    ends these
 //	follow [SLOT[/HASH]]         runs the source, after a block that it holds
 //	fill SLOT[/HASH] TO          has it fill a gap
+//	fetch LEVEL ACCOUNTS         has it fetch accounts, in 5 s
+//	slot CALLERS TIMES [LIMIT]   has callers ask for the newest slot so many times, one call after the other, which may take so long
 //	wait DURATION                lets time pass
 //	quiet                        has what is emitted from here on not be written
 //	held ACCOUNTS                tells what is known of accounts by what came
+//	asked ACCOUNTS               tells how often the node was asked for accounts
 //	reach SLOT                   has the chain come to a slot after a filling
 //	state, errors, trouble, log  tells of the source its figures, its errors by their kinds, its trouble, and what it logged
 //	calls METHOD LEAST MOST      bounds the calls that came so far, of a method or of all
 //
-// An ANSWER is an error's code, "status STATUS [HEADER VALUE]", "text TEXT", "result JSON", "hang up", or "block SLOT/HASH on SLOT/HASH".
+// An ANSWER is an error's code or "status STATUS", with a header's name and value behind it or none, "text TEXT", "result JSON", "hang up",
+// "block SLOT/HASH on SLOT/HASH", "another SLOT on SLOT", which is a new block with each call, or "late DURATION ANSWER".
 func TestScenes(t *testing.T) {
 	ledgertest.Scenes(t, "testdata/scenes/*.txt", "## ", *update, func(t *testing.T, text string) string {
 		return "## " + repeatScene(t, strings.TrimSpace(text)) + "\n"
@@ -183,6 +189,8 @@ func (s *scene) do(line string) {
 		n.locked(func() { n.confirmed = number(words[1]) })
 	case "final":
 		n.locked(func() { n.finalized = number(words[1]) })
+	case "early":
+		n.locked(func() { s.faults = append(s.faults, early(answerOf(rest))) })
 	case "grow":
 		go n.goOn(number(words[1]), number(words[2]))
 	case "pay":
@@ -194,14 +202,34 @@ func (s *scene) do(line string) {
 	case "transactions":
 		_, text, _ := strings.Cut(rest, " ")
 		n.locked(func() { n.blocks[number(words[1])].fields = `,"transactions":` + text })
+	case "tokens":
+		n.hold(keys(words[2:3])[0], uint64(number(words[1])), ledger.TokenProgram, holding(keyOf(7), keyOf(1), 5, ledger.Some(keyOf(8))))
+	case "mint":
+		data, owner := scaledMint(uint64(number(words[3])), byte(number(words[4]))), ledger.Token2022Program
+		switch words[5] {
+		case "short":
+			data = data[:82]
+		case "vote":
+			owner = ledger.VoteProgram
+		}
+		n.hold(keys(words[2:3])[0], uint64(number(words[1])), owner, data)
 	case "context":
 		n.locked(func() { n.context = number(words[1]) })
 	case "fault":
 		n.locked(func() { s.faults = append(s.faults, s.faultOf(rest)) })
+	case "when":
+		_, what, _ := strings.Cut(rest, ": ")
+		n.locked(func() {
+			s.faults = append(s.faults, s.when(int(number(words[1])), strings.TrimSuffix(words[2], ":"), what))
+		})
 	case "no":
 		n.locked(func() { s.faults = nil })
 	case "follow", "fill":
 		s.run(words)
+	case "fetch":
+		s.fetch(words[1], keys(words[2:]))
+	case "slot":
+		s.askSlot(words)
 	case "wait":
 		d, err := time.ParseDuration(words[1])
 		must(s, err)
@@ -212,13 +240,24 @@ func (s *scene) do(line string) {
 		s.events = append(s.events, &ledger.Block{Slot: number(words[1])})
 	case "held":
 		state := stateAfter(s.events)
-		for i, key := range keys(words[1:]) {
-			a := cmp.Or(state[key], new(ledger.Account))
+		for _, i := range ranges(words[1:]) {
+			a := cmp.Or(state[keyOf(int(i))], new(ledger.Account))
 			owner := "not known"
 			if a.Unknown() == 0 {
 				owner = a.Owner.String()
 			}
-			s.tell("%s: %d lamports, owner %s, as of %d, by a block %t", words[i+1], a.Lamports, owner, a.Provenance.Slot(), a.Provenance.ByBlock())
+			s.tell("%d: %d lamports, owner %s, as of %d, by a block %t", i, a.Lamports, owner, a.Provenance.Slot(), a.Provenance.ByBlock())
+		}
+	case "asked":
+		all := slices.Concat(n.asked...)
+		for _, i := range ranges(words[1:]) {
+			key, times := keyOf(int(i)), 0
+			for _, k := range all {
+				if k == key {
+					times++
+				}
+			}
+			s.tell("%d: %d times", i, times)
 		}
 	case "quiet":
 		s.quiet = true
@@ -255,163 +294,4 @@ func (s *scene) do(line string) {
 	default:
 		s.Fatalf("%s means nothing", line)
 	}
-}
-
-// faultOf returns what a line has the node do.
-func (s *scene) faultOf(line string) answer {
-	where, text, _ := strings.Cut(line, ": ")
-	a := answerOf(text)
-	if first, ok := strings.CutPrefix(where, "first "); ok {
-		var n string
-		n, where, _ = strings.Cut(first, " ")
-		a = times(int(number(n)), a)
-	}
-	method, what, some := strings.Cut(where, " ")
-	return func(c *fakeCall) bool {
-		switch {
-		case method != "all" && method != c.Method:
-			return false
-		case some && method == "getSlot":
-			return c.Options.Commitment == what && a(c)
-		case some:
-			return c.slot(0) == number(what) && a(c)
-		}
-		return a(c)
-	}
-}
-
-func answerOf(text string) answer {
-	kind, rest, _ := strings.Cut(text, " ")
-	words := strings.Fields(rest)
-	switch kind {
-	case "status":
-		return says(int(number(words[0])), "", words[1:]...)
-	case "text":
-		return says(200, rest)
-	case "result":
-		return gives(rest)
-	case "hang":
-		return hangsUp
-	case "block":
-		b, parent := resumePoint(words[0]), resumePoint(words[2])
-		return gives((&fakeBlock{slot: b.Slot, parent: parent.Slot, hash: b.Blockhash, previous: parent.Blockhash}).json())
-	}
-	code, _ := strconv.Atoi(kind)
-	return fails(code)
-}
-
-// run has the source follow or fill, until the scene ends.
-func (s *scene) run(words []string) {
-	var from *ledger.ResumePoint
-	if words[1] != "" {
-		from = resumePoint(words[1])
-		s.chain = map[ledger.Hash]bool{from.Blockhash: true}
-	}
-	ctx, cancel := context.WithCancel(s.Context())
-	done := make(chan struct{})
-	s.Cleanup(func() {
-		cancel()
-		<-done
-	})
-	go func() {
-		defer close(done)
-		if words[0] == "follow" {
-			ledgertest.ErrorIs(s, s.source.Run(ctx, from, s.emit), context.Canceled, "the end")
-			return
-		}
-		err := s.source.Fill(ctx, from.Slot, from.Blockhash, number(words[2]), s.emit)
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		kind := "by itself"
-		if failure, ok := errors.AsType[upstream.Failure](err); ok {
-			kind = failure.Kind().String()
-		}
-		s.tell("%v: ends: %s: %v", time.Since(s.begun), kind, err)
-	}()
-}
-
-// Write notes what is logged.
-func (s *scene) Write(text []byte) (int, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.log.Write(text)
-}
-
-// emit notes an event. Neighbours that come at the same time share a line.
-func (s *scene) emit(ctx context.Context, e ledger.Event) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.events = append(s.events, e)
-	text := ""
-	switch e := e.(type) {
-	case *ledger.Block:
-		text = fmt.Sprintf("block %d", e.Slot)
-		if s.chain == nil {
-			s.chain = map[ledger.Hash]bool{e.PreviousBlockhash.Value: true}
-		}
-		if !s.chain[e.PreviousBlockhash.Value] {
-			s.Errorf("block %d does not build on what came before", e.Slot)
-		}
-		s.chain[e.Blockhash] = true
-		if e.TransactionCount > 0 {
-			text += fmt.Sprintf(" with %d transactions and %d writes", e.TransactionCount, len(e.Accounts))
-		}
-	case *ledger.SlotStatus:
-		text = fmt.Sprintf("final %d", e.Slot)
-		s.node.locked(func() {
-			ledgertest.Equal(s, e.Blockhash, ledger.Some(s.node.blocks[e.Slot].hash), "the hash of final block %d", e.Slot)
-		})
-	case *ledger.BaseState:
-		var known []int
-		for _, a := range e.Accounts {
-			known = append(known, int(a.Pubkey[0]))
-		}
-		slices.Sort(known)
-		text = fmt.Sprintf("accounts %v as of %d", known, e.Slot)
-	}
-	if s.quiet {
-		return ctx.Err()
-	}
-	at := fmt.Sprintf("%v: ", time.Since(s.begun))
-	if i := len(s.told) - 1; i >= 0 && strings.HasPrefix(s.told[i], at) {
-		s.told[i] += ", " + text
-	} else {
-		s.tell("%s%s", at, text)
-	}
-	return ctx.Err()
-}
-
-// number reads a slot or a count, which may be followed by a colon.
-func number(word string) ledger.Slot {
-	n, err := strconv.ParseUint(strings.TrimSuffix(word, ":"), 10, 64)
-	if err != nil {
-		panic(err)
-	}
-	return ledger.Slot(n)
-}
-
-// ranges reads slots, as in 11 13-15.
-func ranges(words []string) (list []ledger.Slot) {
-	for _, word := range words {
-		if first, last, ok := strings.Cut(word, "-"); ok {
-			list = append(list, slots(number(first), number(last))...)
-		} else if word != "" {
-			list = append(list, number(word))
-		}
-	}
-	return list
-}
-
-// keys returns the accounts of some numbers.
-func keys(words []string) (list []ledger.Pubkey) {
-	for _, i := range ranges(words) {
-		list = append(list, keyOf(int(i)))
-	}
-	return list
-}
-
-// resumePoint reads a block: its slot, and its hash where that is not made of the slot.
-func resumePoint(word string) *ledger.ResumePoint {
-	slot, hash, _ := strings.Cut(word, "/")
-	return &ledger.ResumePoint{Slot: number(slot), Blockhash: hashOf(cmp.Or(hash, slot))}
 }
