@@ -15,9 +15,8 @@ import (
 const maxDataBytes = ledger.MaxDataBytes
 
 var (
-	errDataForm     = errors.New("data is neither text with its encoding, nor a list of bytes, nor parsed")
-	errDataEncoding = errors.New("data is in an unknown encoding")
-	errDataTooLong  = errors.New("data is longer than any account's")
+	errDataForm    = errors.New("data is neither text with its encoding, nor a list of bytes, nor parsed")
+	errDataTooLong = errors.New("data is longer than any account's")
 )
 
 // DataDecoder decodes account data. Its zero value is ready; it must be closed.
@@ -41,29 +40,31 @@ func (d *DataDecoder) Close() {
 func (d *DataDecoder) Decode(data json.RawMessage) ([]byte, error) { return d.decode(data, "base58") }
 
 // decode takes a bare text for one in an encoding.
-func (d *DataDecoder) decode(data json.RawMessage, bare string) ([]byte, error) {
-	if data[0] == '"' {
-		var text string
-		if err := json.Unmarshal(data, &text); err != nil {
-			return nil, errDataForm
-		}
-		return d.decodeText(text, bare)
+func (d *DataDecoder) decode(data json.RawMessage, bare string) (raw []byte, err error) {
+	var text, encoding string
+	isText, ok := bytes.Contains(data, []byte{'"'}), false
+	if isText {
+		text, encoding, ok = encodedText(data, bare)
+	} else {
+		raw, ok = appendNumbers([]byte{}, data, 8)
 	}
-	if !bytes.Contains(data, []byte{'"'}) {
-		raw, ok := appendNumbers([]byte{}, data, 8)
-		switch {
-		case !ok:
-			return nil, errDataForm
-		case len(raw) > maxDataBytes:
-			return nil, errDataTooLong
-		}
-		return raw, nil
-	}
-	var pair []*string
-	if err := json.Unmarshal(data, &pair); err != nil || len(pair) != 2 || pair[0] == nil || pair[1] == nil {
+	switch {
+	case !ok:
 		return nil, errDataForm
+	case encoding == "base64+zstd":
+		if raw, err = decodeText("data", text, "base64"); err == nil {
+			raw, err = d.unpack(raw)
+		}
+		if err != nil {
+			err = fieldError("data", "is not base64+zstd")
+		}
+	case isText:
+		raw, err = decodeText("data", text, encoding)
 	}
-	return d.decodeText(*pair[0], *pair[1])
+	if err == nil && len(raw) > maxDataBytes {
+		err = errDataTooLong
+	}
+	return raw, err
 }
 
 // DecodeLine returns account data from an event line, where a bare text is base64. The data
@@ -81,24 +82,31 @@ func (d *DataDecoder) DecodeLine(data json.RawMessage) ([]byte, error) {
 	return d.decode(data, "base64")
 }
 
-func (d *DataDecoder) decodeText(text, encoding string) (raw []byte, err error) {
+// encodedText returns a text of JSON and the name of its encoding: a bare one is given, else both are a pair.
+func encodedText(b json.RawMessage, bare string) (text, encoding string, ok bool) {
+	if b[0] == '"' {
+		err := json.Unmarshal(b, &text)
+		return text, bare, err == nil
+	}
+	var pair []*string
+	if json.Unmarshal(b, &pair) != nil || len(pair) != 2 || pair[0] == nil || pair[1] == nil {
+		return "", "", false
+	}
+	return *pair[0], *pair[1], true
+}
+
+// decodeText returns what a text says in an encoding; the subject names it in errors.
+func decodeText(subject, text, encoding string) (raw []byte, err error) {
 	switch encoding {
 	case "base64":
 		raw, err = base64.StdEncoding.Strict().DecodeString(text)
 	case "base58":
 		raw, err = base58.Decode(text)
-	case "base64+zstd":
-		if raw, err = base64.StdEncoding.Strict().DecodeString(text); err == nil {
-			raw, err = d.unpack(raw)
-		}
 	default:
-		return nil, errDataEncoding
+		return nil, fieldError(subject, "is in an unknown encoding")
 	}
-	switch {
-	case err != nil:
-		return nil, fieldError("data", "is not "+encoding)
-	case len(raw) > maxDataBytes:
-		return nil, errDataTooLong
+	if err != nil {
+		return nil, fieldError(subject, "is not "+encoding)
 	}
 	return raw, nil
 }

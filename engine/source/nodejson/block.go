@@ -1,6 +1,7 @@
 package nodejson
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 
@@ -47,16 +48,10 @@ func (j *Block) Parent() (ledger.Slot, error) {
 // credited before the first transaction, then what the metadata of its transactions shows, then its other rewards. Where data of some accounts is
 // held, the writes say which accounts the block only read.
 func (j *Block) At(slot ledger.Slot, held *ledger.DataPrograms) (*ledger.Block, error) {
-	parent, err := j.Parent()
-	if err != nil {
-		return nil, err
-	}
-	hash, err := ParseHash("blockhash", j.Blockhash)
-	if err != nil {
-		return nil, err
-	}
+	parent, parentErr := j.Parent()
+	hash, hashErr := ParseHash("blockhash", j.Blockhash)
 	previous, err := ParsePreviousHash("previousBlockhash", j.PreviousBlockhash)
-	if err != nil {
+	if err := cmp.Or(parentErr, hashErr, err); err != nil {
 		return nil, err
 	}
 	b := &ledger.Block{

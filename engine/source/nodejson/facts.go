@@ -33,25 +33,17 @@ func (f *TokenFacts[T]) Teach(w *ledger.AccountWrite) error {
 	if f.Mint == nil {
 		return Missing("mint")
 	}
-	mint, err := ParseKey("mint", *f.Mint)
-	if err != nil {
+	mint, mintErr := ParseKey("mint", *f.Mint)
+	owner, ownerErr := ParseOptKey("owner", f.Owner)
+	amount, amountErr := ParseAmount("amount", f.Amount)
+	details, err := f.details()
+	t := &ledger.TokenAccount{Mint: mint, Owner: owner.Value, Amount: amount, Details: details}
+	switch err := cmp.Or(mintErr, ownerErr, amountErr, err); {
+	case err != nil:
 		return err
-	}
-	owner, err := ParseOptKey("owner", f.Owner)
-	if err != nil {
-		return err
-	}
-	t := &ledger.TokenAccount{Mint: mint, Owner: owner.Value}
-	if t.Amount, err = ParseAmount("amount", f.Amount); err != nil {
-		return err
-	}
-	if t.Details, err = f.details(); err != nil {
-		return err
-	}
-	if !owner.Known && t.Details.Known {
+	case !owner.Known && t.Details.Known:
 		return errors.New("a token account with a state has no owner")
-	}
-	if f.IsNative != nil && *f.IsNative != t.IsNative() {
+	case f.IsNative != nil && *f.IsNative != t.IsNative():
 		return errors.New("is_native contradicts the mint")
 	}
 	w.Token, w.TokenOwnerUnknown = t, !owner.Known
@@ -93,12 +85,9 @@ func (f *MintFacts[T]) Mint() (ledger.Mint, error) {
 		return ledger.Mint{}, Missing("decimals")
 	}
 	m := ledger.Mint{Decimals: *f.Decimals, Scaled: Optional(f.Scaled)}
-	if f.Supply != nil {
-		n, err := ParseAmount("supply", f.Supply)
-		if err != nil {
-			return m, err
-		}
-		m.Supply = ledger.Some(n)
+	var err error
+	if m.Supply.Known = f.Supply != nil; m.Supply.Known {
+		m.Supply.Value, err = ParseAmount("supply", f.Supply)
 	}
-	return m, nil
+	return m, err
 }

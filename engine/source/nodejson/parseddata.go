@@ -16,8 +16,8 @@ type parsedData struct {
 	} `json:"parsed"`
 }
 
-// parsedToken is the info of a token account.
-type parsedToken struct {
+// parsedInfo is the info of a token account or of a mint.
+type parsedInfo struct {
 	Mint        *string `json:"mint"`
 	Owner       *string `json:"owner"`
 	State       *string `json:"state"`
@@ -25,14 +25,11 @@ type parsedToken struct {
 		Amount *string `json:"amount"`
 	} `json:"tokenAmount"`
 	Delegate        *string `json:"delegate"`
-	DelegatedAmount *struct {
+	DelegatedAmount struct {
 		Amount *string `json:"amount"`
 	} `json:"delegatedAmount"`
 	CloseAuthority *string `json:"closeAuthority"`
-}
 
-// parsedMint is the info of a mint.
-type parsedMint struct {
 	Decimals   *uint8  `json:"decimals"`
 	Supply     *string `json:"supply"`
 	Extensions []struct {
@@ -57,22 +54,18 @@ func teachParsedData(w *ledger.AccountWrite, data json.RawMessage) error {
 	if d.Parsed.Info == nil {
 		return Missing("info")
 	}
+	var p parsedInfo
+	if err := json.Unmarshal(d.Parsed.Info, &p); err != nil {
+		return PlainError(err)
+	}
 	switch d.Parsed.Type {
 	case "account":
-		var p parsedToken
-		if err := json.Unmarshal(d.Parsed.Info, &p); err != nil {
-			return PlainError(err)
-		}
-		facts := TokenFacts[string]{Mint: p.Mint, Owner: p.Owner, Amount: p.TokenAmount.Amount, State: p.State, Delegate: p.Delegate, CloseAuthority: p.CloseAuthority}
-		if p.DelegatedAmount != nil {
-			facts.DelegatedAmount = p.DelegatedAmount.Amount
+		facts := TokenFacts[string]{
+			Mint: p.Mint, Owner: p.Owner, Amount: p.TokenAmount.Amount, State: p.State,
+			Delegate: p.Delegate, DelegatedAmount: p.DelegatedAmount.Amount, CloseAuthority: p.CloseAuthority,
 		}
 		return facts.Teach(w)
 	case "mint":
-		var p parsedMint
-		if err := json.Unmarshal(d.Parsed.Info, &p); err != nil {
-			return PlainError(err)
-		}
 		scaled := false
 		for _, e := range p.Extensions {
 			scaled = scaled || e.Extension == "scaledUiAmountConfig" || e.Extension == "interestBearingConfig"

@@ -1,6 +1,7 @@
 package nodejson
 
 import (
+	"cmp"
 	"errors"
 	"strings"
 
@@ -30,20 +31,11 @@ func (r *tokenBalanceJSON) account(accounts int) (int, error) {
 
 // teach adds the row's facts to the write of its account, and those of its mint.
 func (r *tokenBalanceJSON) teach(w *ledger.AccountWrite, writes *blockWrites) error {
-	mint, err := ParseKey("mint", r.Mint)
-	if err != nil {
-		return err
-	}
-	amount, err := ParseAmount("amount", r.UITokenAmount.Amount)
-	if err != nil {
-		return err
-	}
-	wallet, err := ParseOptKey("owner", r.Owner)
-	if err != nil {
-		return err
-	}
+	mint, mintErr := ParseKey("mint", r.Mint)
+	amount, amountErr := ParseAmount("amount", r.UITokenAmount.Amount)
+	wallet, walletErr := ParseOptKey("owner", r.Owner)
 	program, err := ParseOptKey("programId", r.ProgramID)
-	if err != nil {
+	if err := cmp.Or(mintErr, amountErr, walletErr, err); err != nil {
 		return err
 	}
 	if program.Known {

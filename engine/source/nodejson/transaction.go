@@ -2,14 +2,12 @@ package nodejson
 
 import (
 	"bytes"
-	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
 	"strconv"
 
-	"ledgerd/engine/base58"
 	"ledgerd/engine/codec"
 	"ledgerd/engine/ledger"
 )
@@ -38,7 +36,7 @@ func (v *transactionVersion) UnmarshalJSON(b []byte) error {
 // transactionBody is a transaction in any of the node's encodings: in wire format, or
 // spelled out.
 type transactionBody struct {
-	wire  []byte
+	wire  *codec.WireTransaction
 	wrong error // why it cannot be read, which is no error of its block where its version is not known
 
 	Signatures []string `json:"signatures"`
@@ -86,48 +84,33 @@ func (t *transactionBody) UnmarshalJSON(b []byte) error {
 }
 
 func (t *transactionBody) unmarshal(b []byte) error {
-	switch b[0] {
-	case '{':
+	if b[0] == '{' {
 		type spelledOut transactionBody // without this method
 		return PlainError(json.Unmarshal(b, (*spelledOut)(t)))
-	case '"':
-		var text string
-		if err := json.Unmarshal(b, &text); err != nil {
-			return err
-		}
-		return t.decode(text, "base58")
-	case '[':
-		var pair []string
-		if err := json.Unmarshal(b, &pair); err != nil || len(pair) != 2 {
-			return errors.New("it is not a pair of text and encoding")
-		}
-		return t.decode(pair[0], pair[1])
 	}
-	return errors.New("it is neither an object nor encoded")
-}
-
-func (t *transactionBody) decode(text, encoding string) (err error) {
+	text, encoding, ok := encodedText(b, "base58")
 	const maxTextBytes = 64 << 10 // a transaction of version 1 has up to 4,096 bytes, one of a later version perhaps more
-	if len(text) > maxTextBytes {
+	switch {
+	case !ok:
+		return errors.New("it is neither an object nor encoded")
+	case len(text) > maxTextBytes:
 		return errors.New("it is too long")
 	}
-	switch encoding {
-	case "base64":
-		t.wire, err = base64.StdEncoding.Strict().DecodeString(text)
-	case "base58":
-		t.wire, err = base58.Decode(text)
-	default:
-		return errors.New("it is in an unknown encoding")
-	}
+	raw, err := decodeText("it", text, encoding)
 	if err != nil {
-		return errors.New("it is not " + encoding)
+		return err
 	}
-	return nil
+	wire, err := codec.ParseTransaction(raw)
+	if err != nil && !errors.Is(err, codec.ErrTransactionVersion) {
+		err = errors.New("malformed wire format")
+	}
+	t.wire = &wire
+	return err
 }
 
 // read returns the transaction and records what it wrote.
 func (j *transactionJSON) read(writes *blockWrites) (ledger.Transaction, error) {
-	t, loadsFromMeta, readOnly, err := j.Transaction.keys()
+	t, readOnly, loadsFromMeta, err := j.Transaction.keys()
 	if err != nil {
 		return t, err
 	}
@@ -157,37 +140,31 @@ func (j *transactionJSON) read(writes *blockWrites) (ledger.Transaction, error) 
 
 // keys returns the transaction's signature and its accounts, and which of them it only reads. Those that it loads from lookup
 // tables may have to come from the metadata.
-func (t *transactionBody) keys() (out ledger.Transaction, loadsFromMeta bool, readOnly func(int) bool, err error) {
-	if t.wrong != nil {
-		return out, false, nil, t.wrong
-	}
-	if t.wire != nil {
-		w, err := codec.ParseTransaction(t.wire)
-		switch {
-		case errors.Is(err, codec.ErrTransactionVersion):
-			return out, false, nil, codec.ErrTransactionVersion
-		case err != nil || len(w.Signatures) == 0:
-			return out, false, nil, errors.New("malformed wire format")
-		}
-		return ledger.Transaction{Signature: w.Signatures[0], Accounts: w.StaticKeys}, true, w.IsReadOnly, nil
-	}
-	if len(t.Signatures) == 0 {
-		return out, false, nil, errors.New("it has no signature")
-	}
-	if out.Signature, err = ParseSignature("signature", t.Signatures[0]); err != nil {
-		return out, false, nil, err
-	}
+func (t *transactionBody) keys() (out ledger.Transaction, readOnly func(int) bool, loadsFromMeta bool, err error) {
 	keys := t.AccountKeys
 	if t.Message != nil {
 		keys = t.Message.AccountKeys
 	}
-	if len(keys) == 0 {
-		return out, false, nil, Missing("accountKeys")
+	switch {
+	case t.wrong != nil:
+		err = t.wrong
+	case t.wire != nil:
+		return ledger.Transaction{Signature: t.wire.Signatures[0], Accounts: t.wire.StaticKeys}, t.wire.IsReadOnly, true, nil
+	case len(t.Signatures) == 0:
+		err = errors.New("it has no signature")
+	default:
+		out.Signature, err = ParseSignature("signature", t.Signatures[0])
+	}
+	if err == nil && len(keys) == 0 {
+		err = Missing("accountKeys")
+	}
+	if err != nil {
+		return out, nil, false, err
 	}
 	out.Accounts = make([]ledger.Pubkey, len(keys))
 	for i, k := range keys {
 		if out.Accounts[i], err = ParseKey("an account key", k.pubkey); err != nil {
-			return out, false, nil, err
+			return out, nil, false, err
 		}
 	}
 	readOnly = func(i int) bool { return keys[i].readOnly }
@@ -195,7 +172,7 @@ func (t *transactionBody) keys() (out ledger.Transaction, loadsFromMeta bool, re
 		message := codec.WireTransaction{Header: codec.MessageHeader(*t.Message.Header), StaticKeys: out.Accounts}
 		readOnly = message.IsReadOnly
 	}
-	return out, !keys[0].parsed, readOnly, nil
+	return out, readOnly, !keys[0].parsed, nil
 }
 
 // metaJSON is what the execution of a transaction left behind.
