@@ -96,20 +96,21 @@ func (f *follower) walk(ctx context.Context, slots []ledger.Slot, toNewest bool)
 		if p == nil {
 			return true, nil
 		}
-		if err := p.wait(ctx); err != nil {
-			return false, err
-		}
-		b := p.block
+		b, err := p.block()
 		switch {
-		case p.err != nil:
-			relist, err := f.missing(ctx, q)
+		case ctx.Err() != nil:
+			return false, ctx.Err()
+		case err != nil:
+			relist, err := f.missing(ctx, q, err)
 			if relist || err != nil {
 				return false, err
 			}
-		case f.nameless(b):
-			if named, err := f.name(ctx, b); !named {
-				return false, err
+		case f.follows(b) && !f.rootless && !b.PreviousBlockhash.Known: // then it builds on what the node shows in its parent's place
+			hash, err := f.client.hash(ctx, b.ParentSlot, ledger.Confirmed)
+			if err != nil {
+				return false, f.miss(ctx, b.Slot, err)
 			}
+			b.PreviousBlockhash = ledger.Some(hash)
 		case f.follows(b):
 			if err := f.put(ctx, b, b.Slot == f.upTo || f.upTo == 0 && toNewest && q.only()); err != nil {
 				return false, err
@@ -129,26 +130,10 @@ func (f *follower) walk(ctx context.Context, slots []ledger.Slot, toNewest bool)
 	}
 }
 
-// follows reports whether a block is the next one.
+// follows reports whether a block is the next one, as far as it says on which hash it builds.
 func (f *follower) follows(b *ledger.Block) bool {
 	last := f.last()
-	return f.rootless || b.ParentSlot == last.Slot && b.PreviousBlockhash == ledger.Some(last.Hash)
-}
-
-// nameless reports whether a block is the next one by its slot and does not say on which hash it builds.
-func (f *follower) nameless(b *ledger.Block) bool {
-	return !f.rootless && b.ParentSlot == f.last().Slot && !b.PreviousBlockhash.Known
-}
-
-// name has such a block build on what the node shows in its parent's place. It is false where the node cannot
-// tell; then it waited.
-func (f *follower) name(ctx context.Context, b *ledger.Block) (named bool, err error) {
-	hash, err := f.client.hash(ctx, b.ParentSlot, ledger.Confirmed)
-	if err != nil {
-		return false, f.miss(ctx, b.Slot, err)
-	}
-	b.PreviousBlockhash = ledger.Some(hash)
-	return true, nil
+	return f.rootless || b.ParentSlot == last.Slot && (!b.PreviousBlockhash.Known || b.PreviousBlockhash.Value == last.Hash)
 }
 
 // put emits the next block, after it was looked what it does not show, and what else was found out.
@@ -205,12 +190,11 @@ func (f *follower) ask(ctx context.Context, b *ledger.Block) (later []*ledger.Ba
 	}
 }
 
-// missing decides what it means that the front of the queue could not be had. A slot is skipped
+// missing decides what it means that the front of the queue could not be had, and why. A slot is skipped
 // only where a later block names what was emitted last as its parent; else its block is missing,
 // and is asked for again.
-func (f *follower) missing(ctx context.Context, q *queue) (relist bool, err error) {
-	p := q.front()
-	why, cause := p.err, causeOf(p.err)
+func (f *follower) missing(ctx context.Context, q *queue, why error) (relist bool, err error) {
+	p, cause := q.front(), causeOf(why)
 	if cause.lost() || cause == rateLimited {
 		return true, f.rest(ctx, why) // that says nothing of the block
 	}
@@ -221,11 +205,12 @@ func (f *follower) missing(ctx context.Context, q *queue) (relist bool, err erro
 			return false, nil
 		}
 		for i, later := range q.list[1:] {
-			if err := later.wait(ctx); err != nil {
-				return false, err
+			b, err := later.block()
+			if ctx.Err() != nil {
+				return false, ctx.Err()
 			}
-			if later.err == nil {
-				if f.follows(later.block) || f.nameless(later.block) {
+			if err == nil {
+				if f.follows(b) {
 					q.drop(i + 1)
 					return false, nil
 				}

@@ -15,19 +15,7 @@ const maxDetour = 64
 // fetching is a block that is on its way.
 type fetching struct {
 	slot  ledger.Slot
-	done  chan struct{} // closed when block or err is set
-	block *ledger.Block
-	err   error
-}
-
-// wait waits for the block, or for the end of ctx.
-func (p *fetching) wait(ctx context.Context) error {
-	select {
-	case <-p.done:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
+	block func() (*ledger.Block, error) // waits for it, as long as the queue goes on
 }
 
 // queue fetches blocks, several at once, and hands them over in the order of slots. It belongs to one
@@ -63,12 +51,9 @@ func (q *queue) front() *fetching {
 }
 
 func (q *queue) begin(slot ledger.Slot) *fetching {
-	p := &fetching{slot: slot, done: make(chan struct{})}
-	q.calls.Go(func() {
-		p.block, p.err = q.client.block(q.ctx, slot)
-		close(p.done)
-	})
-	return p
+	block := sync.OnceValues(func() (*ledger.Block, error) { return q.client.block(q.ctx, slot) })
+	q.calls.Go(func() { _, _ = block() })
+	return &fetching{slot, block}
 }
 
 // drop leaves the first n out.

@@ -23,14 +23,12 @@ func newRecentAccounts(limit int) *recentAccounts {
 
 // get returns what is remembered of an account.
 func (m *recentAccounts) get(key ledger.Pubkey) knowledge {
-	if s, ok := m.young[key]; ok {
-		return s
+	s, isYoung := m.young[key]
+	if !isYoung {
+		if s = m.old[key]; s != unknown {
+			m.put(key, s)
+		}
 	}
-	s, ok := m.old[key]
-	if !ok {
-		return unknown
-	}
-	m.put(key, s)
 	return s
 }
 
