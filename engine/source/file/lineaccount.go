@@ -68,36 +68,31 @@ func (d *lineDecoder) readAccount() (w ledger.AccountWrite, hasLamports bool) {
 		d.fail(nodejson.Missing("pubkey"))
 	case !hasLamports && w.Mint == nil:
 		d.fail(nodejson.Missing("lamports"))
-	case data == nil:
-	case hasFacts:
+	case data != nil && hasFacts:
 		d.fail(errors.New("it has both data and facts"))
-	case w.Known&ledger.FieldOwner == 0:
-		d.fail(errors.New("data without owner"))
-	default:
-		raw, err := d.data.DecodeLine(data)
-		if err != nil {
-			d.fail(err)
-		}
+	}
+	if raw := d.takeData(&w, "data", data); data != nil {
 		w.SetTokenFacts(raw)
-		w.SetData(raw, d.data.Held)
 	}
-	if bytes != nil && d.err == nil {
-		d.readBytes(&w, bytes)
-	}
+	d.takeData(&w, "bytes", bytes) // beside facts: they tell none themselves
 	return w, hasLamports
 }
 
-// readBytes takes the data of an account that stands beside its facts, and tells none itself.
-func (d *lineDecoder) readBytes(w *ledger.AccountWrite, text []byte) {
+// takeData takes the data of an account from its field, and returns it.
+func (d *lineDecoder) takeData(w *ledger.AccountWrite, field string, text []byte) []byte {
+	if text == nil || d.err != nil {
+		return nil
+	}
 	raw, err := d.data.DecodeLine(text)
 	switch {
+	case w.Known&ledger.FieldOwner == 0:
+		d.fail(errors.New(field + " without owner"))
 	case err != nil:
 		d.fail(err)
-	case w.Known&ledger.FieldOwner == 0:
-		d.fail(errors.New("bytes without owner"))
 	default:
 		w.SetData(raw, d.data.Held)
 	}
+	return raw
 }
 
 // readToken reads what the account is as a token account: an object, or false for none.

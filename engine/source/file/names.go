@@ -18,8 +18,8 @@ func blockSlot(own *ledger.Slot, parent ledger.Slot, name string, alone func() b
 	if own != nil {
 		return *own, false, checkSlotOrder(*own, parent)
 	}
-	if slot, ok := slotInName(name, parent); ok && alone() {
-		return slot, false, nil
+	if slot := slotInName(name, parent); slot.Known && alone() {
+		return slot.Value, false, nil
 	}
 	if parent == math.MaxUint64 {
 		return 0, false, errSlotOrder
@@ -37,35 +37,36 @@ func checkSlotOrder(slot, parent ledger.Slot) error {
 }
 
 // slotInName returns the only number in name above parent.
-func slotInName(name string, parent ledger.Slot) (slot ledger.Slot, ok bool) {
-	for _, digits := range strings.FieldsFunc(name, func(c rune) bool { return c < '0' || c > '9' }) {
+func slotInName(name string, parent ledger.Slot) ledger.Opt[ledger.Slot] {
+	isDigit := func(c rune) bool { return '0' <= c && c <= '9' }
+	return onlyIn(name, isDigit, func(digits string) (ledger.Slot, bool) {
 		n, err := strconv.ParseUint(digits, 10, 64)
-		if err != nil || ledger.Slot(n) <= parent {
-			continue
-		}
-		if ok && slot != ledger.Slot(n) {
-			return 0, false
-		}
-		slot, ok = ledger.Slot(n), true
-	}
-	return slot, ok
+		return ledger.Slot(n), err == nil && ledger.Slot(n) > parent
+	})
 }
 
 // keyInName returns the only public key in the name of a file.
-func keyInName(name string) (found ledger.Opt[ledger.Pubkey]) {
-	for _, word := range strings.FieldsFunc(name, func(c rune) bool { return !isAlphanumeric(c) }) {
+func keyInName(name string) ledger.Opt[ledger.Pubkey] {
+	return onlyIn(name, isAlphanumeric, func(word string) (ledger.Pubkey, bool) {
 		k, err := ledger.ParsePubkey(word)
-		if err != nil {
-			continue
-		}
-		if found.Known && found.Value != k {
-			return ledger.Opt[ledger.Pubkey]{}
-		}
-		found = ledger.Some(k)
-	}
-	return found
+		return k, err == nil
+	})
 }
 
 func isAlphanumeric(c rune) bool {
 	return '0' <= c && c <= '9' || 'A' <= c && c <= 'Z' || 'a' <= c && c <= 'z'
+}
+
+// onlyIn returns what the words of a name say, if they say one thing.
+func onlyIn[T comparable](name string, isOfWord func(rune) bool, read func(word string) (T, bool)) (found ledger.Opt[T]) {
+	for _, word := range strings.FieldsFunc(name, func(c rune) bool { return !isOfWord(c) }) {
+		v, ok := read(word)
+		switch {
+		case ok && found.Known && v != found.Value:
+			return ledger.Opt[T]{}
+		case ok:
+			found = ledger.Some(v)
+		}
+	}
+	return found
 }
