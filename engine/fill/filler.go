@@ -62,8 +62,7 @@ type Filler struct {
 	Config
 	answers chan *Answer
 	fetches *semaphore.Weighted // bounds the running requests
-	wake    chan struct{}       // holds a token when a key was queued
-	look    chan struct{}       // likewise, when one was wanted
+	wake    chan struct{}       // holds a token when a key was queued, or wanted
 
 	mu        sync.Mutex
 	stats     Stats // without On and Waiting
@@ -96,7 +95,7 @@ func New(c Config) *Filler {
 	return &Filler{
 		Config: c, pending: make(map[ledger.Pubkey]*pending), negative: make(map[ledger.Pubkey]absence), mints: make(map[ledger.Pubkey]bool),
 		answers: make(chan *Answer), fetches: semaphore.NewWeighted(MaxFetches), wake: make(chan struct{}, 1),
-		look: make(chan struct{}, 1), wanted: make(map[ledger.Pubkey]struct{}),
+		wanted: make(map[ledger.Pubkey]struct{}),
 	}
 }
 
@@ -105,7 +104,6 @@ func (f *Filler) Run(ctx context.Context) {
 	var serving sync.WaitGroup
 	defer serving.Wait()
 	defer f.stop()
-	serving.Go(func() { f.lookAtWanted(ctx) })
 	for f.fetches.Acquire(ctx, 1) == nil { // before nextKeys, so that keys collect in the queue while all requests are in flight
 		keys := f.nextKeys(ctx)
 		if len(keys) == 0 {
@@ -119,6 +117,7 @@ func (f *Filler) Run(ctx context.Context) {
 func (f *Filler) nextKeys(ctx context.Context) []ledger.Pubkey {
 	for {
 		changed := f.Board.Next() // before the head is read, so that none is missed
+		f.lookAtWanted()
 		if keys := f.take(f.finalized()); len(keys) > 0 {
 			return keys
 		}

@@ -1,10 +1,6 @@
 package fill
 
-import (
-	"context"
-
-	"ledgerd/engine/ledger"
-)
+import "ledgerd/engine/ledger"
 
 // maxWanted bounds the keys that wait to be looked at: more than may be pending in part would be refused.
 const maxWanted = MaxPending / 2
@@ -23,36 +19,23 @@ func (f *Filler) wantLocked(key ledger.Pubkey) {
 	if len(f.wanted) < maxWanted {
 		f.wanted[key] = struct{}{}
 	}
-	select {
-	case f.look <- struct{}{}:
-	default:
-	}
+	f.wakeUp()
 }
 
-// lookAtWanted makes wanted accounts pending of which something is unknown, or too old, until ctx ends.
-func (f *Filler) lookAtWanted(ctx context.Context) {
-	for {
-		select {
-		case <-f.look:
-		case <-ctx.Done():
-			return
-		}
-		var keys map[ledger.Pubkey]struct{}
-		f.update(func() { keys, f.wanted = f.wanted, make(map[ledger.Pubkey]struct{}) })
-		for k := range keys {
-			if ctx.Err() != nil {
-				return
+// lookAtWanted makes wanted accounts pending of which something is unknown, or too old.
+func (f *Filler) lookAtWanted() {
+	var keys map[ledger.Pubkey]struct{}
+	f.update(func() { keys, f.wanted = f.wanted, make(map[ledger.Pubkey]struct{}) })
+	for k := range keys {
+		p, since := f.incomplete(k)
+		f.update(func() {
+			switch { // where a newer block has changed the account, it is looked at once more after this answer
+			case p == nil || p.atLeast >= since:
+			case f.pending[k] == p:
+				p.again = true
+			default: // the answer has come meanwhile
+				f.wantLocked(k)
 			}
-			p, since := f.incomplete(k)
-			f.update(func() {
-				switch { // where a newer block has changed the account, it is looked at once more after this answer
-				case p == nil || p.atLeast >= since:
-				case f.pending[k] == p:
-					p.again = true
-				default: // the answer has come meanwhile
-					f.wantLocked(k)
-				}
-			})
-		}
+		})
 	}
 }
