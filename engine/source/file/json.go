@@ -215,7 +215,7 @@ func (j *jsonReader) putAccount(ctx context.Context, slot ledger.Slot, a *nodejs
 	if !a.Pubkey.Known {
 		a.Pubkey.Opt = keyInName(filepath.Base(j.in.path))
 	}
-	w, err := a.Write(j.data)
+	w, _, err := a.Write(j.data)
 	if err != nil {
 		return err
 	}

@@ -18,15 +18,15 @@ type Account struct {
 	Data       json.RawMessage `json:"data"`
 }
 
-// Write returns what the account shows. Its data must be whole to tell token facts: a node
+// Write returns what the account shows, and its data, nil where there is none or it is parsed. The data must be whole to tell token facts: a node
 // that was asked for a slice of it says the size of the whole.
-func (a *Account) Write(decoder *DataDecoder) (ledger.AccountWrite, error) {
-	w := ledger.AccountWrite{Pubkey: a.Pubkey.Value, Owner: a.Owner.Value}
+func (a *Account) Write(decoder *DataDecoder) (w ledger.AccountWrite, data []byte, err error) {
+	w = ledger.AccountWrite{Pubkey: a.Pubkey.Value, Owner: a.Owner.Value}
 	switch {
 	case !a.Pubkey.Known:
-		return w, fieldError("pubkey", "is neither in the object nor in the name of the file")
+		return w, nil, fieldError("pubkey", "is neither in the object nor in the name of the file")
 	case a.Lamports == nil:
-		return w, Missing("lamports")
+		return w, nil, Missing("lamports")
 	}
 	w.Lamports = ledger.Lamports(*a.Lamports)
 	if a.Owner.Known {
@@ -40,19 +40,16 @@ func (a *Account) Write(decoder *DataDecoder) (ledger.AccountWrite, error) {
 		w.RentEpoch = uint64(*a.RentEpoch)
 		w.Known |= ledger.FieldRentEpoch
 	}
-	if len(a.Data) == 0 || string(a.Data) == "null" {
-		return w, nil
+	switch {
+	case len(a.Data) == 0 || string(a.Data) == "null":
+	case a.Data[0] == '{':
+		err = teachParsedData(&w, a.Data)
+	default:
+		data, err = decoder.decode(a.Data, "base58")
+		if err == nil && a.Owner.Known && (a.Space == nil || *a.Space == uint64(len(data))) {
+			w.SetTokenFacts(data)
+			w.SetData(data, decoder.Held)
+		}
 	}
-	if a.Data[0] == '{' {
-		return w, teachParsedData(&w, a.Data)
-	}
-	data, err := decoder.Decode(a.Data)
-	if err != nil {
-		return w, err
-	}
-	if a.Owner.Known && (a.Space == nil || *a.Space == uint64(len(data))) {
-		w.SetTokenFacts(data)
-		w.SetData(data, decoder.Held)
-	}
-	return w, nil
+	return w, data, err
 }

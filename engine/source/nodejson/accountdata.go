@@ -35,11 +35,8 @@ func (d *DataDecoder) Close() {
 	}
 }
 
-// Decode returns account data from its JSON: a pair of text and encoding, the bare base58
-// text of old nodes, or a list of bytes.
-func (d *DataDecoder) Decode(data json.RawMessage) ([]byte, error) { return d.decode(data, "base58") }
-
-// decode takes a bare text for one in an encoding.
+// decode returns account data from its JSON: a pair of text and encoding, a list of bytes, or a bare text in an encoding,
+// which is base58 of old nodes.
 func (d *DataDecoder) decode(data json.RawMessage, bare string) (raw []byte, err error) {
 	var text, encoding string
 	isText, ok := bytes.Contains(data, []byte{'"'}), false

@@ -33,7 +33,7 @@ type part struct {
 }
 
 // accounts asks for accounts as they stand at a level, at a slot not below another. Keys that do not exist are writes
-// of 0 lamports. Of up to 100 keys all are told as of one slot. What was answered before an error stands.
+// of 0 lamports. Of 100 keys at a time all are told as of one slot. What was answered before an error stands.
 func (c *client) accounts(ctx context.Context, keys []ledger.Pubkey, level ledger.Commitment, atLeast ledger.Slot) ([]ledger.BaseState, error) {
 	chunks := slices.Collect(slices.Chunk(keys, ledger.MaxFetchKeys))
 	results, failures := make([]ledger.BaseState, len(chunks)), make([]error, len(chunks))
@@ -42,7 +42,7 @@ func (c *client) accounts(ctx context.Context, keys []ledger.Pubkey, level ledge
 		calls.Go(func() { results[i], failures[i] = c.accountsAt(ctx, keys, level, atLeast) })
 	}
 	calls.Wait()
-	return slices.DeleteFunc(results, func(b ledger.BaseState) bool { return len(b.Accounts) == 0 }), cmp.Or(failures...)
+	return results, cmp.Or(failures...)
 }
 
 // accountsAt asks for up to 100 accounts as they stand at one slot. Mints with extensions take a second
@@ -157,7 +157,10 @@ func (c *client) readAccounts(list *accountList, keys []ledger.Pubkey, whole boo
 	case len(list.Value) != len(keys):
 		return 0, nil, errors.New("it has not as many accounts as were asked for")
 	}
-	data := &nodejson.DataDecoder{Held: c.config.Data}
+	data := new(nodejson.DataDecoder)
+	if whole {
+		data.Held = c.config.Data
+	}
 	defer data.Close()
 	parts := make([]part, len(keys))
 	for i, text := range list.Value {
@@ -182,17 +185,12 @@ func (p *part) read(key ledger.Pubkey, text json.RawMessage, whole bool, decoder
 		return errors.New("an account is not the one asked for")
 	}
 	a.Pubkey.Opt = ledger.Some(key)
-	text, a.Data = a.Data, nil
-	w, err := a.Write(decoder)
+	w, data, err := a.Write(decoder)
 	if err != nil || w.Lamports == 0 {
 		return err
 	}
-	if !a.Owner.Known || len(text) == 0 || string(text) == "null" {
+	if !a.Owner.Known || data == nil {
 		return errors.New("an account has no owner or no data")
-	}
-	data, err := decoder.Decode(text)
-	if err != nil {
-		return err
 	}
 	size := len(data)
 	if a.Space != nil {
@@ -203,16 +201,14 @@ func (p *part) read(key ledger.Pubkey, text json.RawMessage, whole bool, decoder
 		return errors.New("an account's data is not the part that was asked for")
 	}
 	p.write, p.data = w, data
-	if !whole && isCutMint(w.Owner, data, size, a.Space != nil) {
+	switch {
+	case whole: // it tells everything
+	case isCutMint(w.Owner, data, size, a.Space != nil):
 		p.cut = true
-		return nil
-	}
-	if size == multisigBytes && w.Owner == ledger.Token2022Program {
-		data = nil // whatever byte 165 says
-	}
-	p.write.SetTokenFacts(data)
-	if whole {
-		p.write.SetData(p.data, decoder.Held)
+	case size == multisigBytes && w.Owner == ledger.Token2022Program:
+		p.write.SetTokenFacts(nil) // whatever byte 165 says
+	default:
+		p.write.SetTokenFacts(data)
 	}
 	return nil
 }

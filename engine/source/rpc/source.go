@@ -118,7 +118,7 @@ func (s *Source) Fetch(ctx context.Context, keys []ledger.Pubkey, level ledger.C
 	if wait := s.client.limited(); wait > 0 {
 		return nil, &ledger.UpstreamError{Busy: true, RetryAfter: wait, Err: &callError{method: "getMultipleAccounts", cause: rateLimited}}
 	}
-	results, err := s.client.accounts(ctx, keys, level, ledger.Slot(s.final.Load()))
+	state, err := s.client.accountsAt(ctx, keys, level, ledger.Slot(s.final.Load()))
 	failed, ok := errors.AsType[*callError](err)
 	switch {
 	case ok:
@@ -127,8 +127,5 @@ func (s *Source) Fetch(ctx context.Context, keys []ledger.Pubkey, level ledger.C
 	case err != nil:
 		return nil, err
 	}
-	if len(results) == 0 {
-		return &ledger.BaseState{}, nil // of no keys
-	}
-	return &results[0], nil // so many keys are told as of one slot
+	return &state, nil
 }
