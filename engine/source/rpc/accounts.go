@@ -131,11 +131,7 @@ func (c *client) accountsOnce(ctx context.Context, keys []ledger.Pubkey, level l
 	if !whole {
 		o["dataSlice"] = options{"offset": 0, "length": headBytes}
 	}
-	names := make([]string, len(keys))
-	for i := range keys {
-		names[i] = keys[i].String()
-	}
-	list, err := call[accountList](ctx, c, c.config.MaxAccounts, "getMultipleAccounts", names, o)
+	list, err := call[accountList](ctx, c, c.config.MaxAccounts, "getMultipleAccounts", keys, o)
 	if err != nil {
 		return 0, nil, err
 	}
