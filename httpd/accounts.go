@@ -33,9 +33,8 @@ func (r *request) account() error {
 		return err
 	}
 	if r.params.facts || r.params.data { // which come with several accounts only
-		q := ledger.Query{Commitment: r.params.query.Commitment, Head: v.Head}
-		found, _, err := r.server.config.Ledger.Accounts(q, []ledger.Pubkey{a.Pubkey})
-		if err != nil {
+		var found []ledger.Account
+		if found, v, err = r.server.config.Ledger.Accounts(goOn(v), []ledger.Pubkey{a.Pubkey}); err != nil {
 			return err
 		}
 		a = found[0]
@@ -260,9 +259,14 @@ func (r *request) mintsOf(accounts []ledger.Account, v ledger.View) (map[ledger.
 			want(a.Pubkey)
 		}
 	}
-	mints, _, err := r.server.config.Ledger.Mints(ledger.Query{Commitment: v.Commitment, Head: v.Head}, keys)
+	mints, _, err := r.server.config.Ledger.Mints(goOn(v), keys)
 	for i := range mints {
 		facts[keys[i]] = mints[i]
 	}
 	return facts, err
+}
+
+// goOn returns the query for more of a view, by the deadline of the one that the view is of.
+func goOn(v ledger.View) ledger.Query {
+	return ledger.Query{Commitment: v.Commitment, Head: v.Head, Deadline: v.Deadline}
 }

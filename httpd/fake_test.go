@@ -122,10 +122,14 @@ func (l *fakeLedger) ask(q ledger.Query) (ledger.View, error) {
 	if l.panics {
 		panic("a fault of the test's own")
 	}
-	if l.err == nil && l.head != nil && q.MinSlot > l.head.Tips[q.Commitment].Slot {
-		return ledger.View{Head: l.head, Commitment: q.Commitment}, ledger.ErrMinSlot
+	v := ledger.View{Head: l.head, Commitment: q.Commitment, Deadline: q.Deadline}
+	if v.Deadline.IsZero() {
+		v.Deadline = now.Add(time.Duration(l.asked.Load()) * time.Second)
 	}
-	return ledger.View{Head: l.head, Commitment: q.Commitment}, l.err
+	if l.err == nil && l.head != nil && q.MinSlot > l.head.Tips[q.Commitment].Slot {
+		return v, ledger.ErrMinSlot
+	}
+	return v, l.err
 }
 
 func absent(why ledger.Absence) error { return &ledger.NotFoundError{Absence: why} }

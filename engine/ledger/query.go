@@ -14,6 +14,8 @@ type Query struct {
 	Wait    time.Duration
 	// Head, when set, is the head to answer from instead of the newest.
 	Head *Head
+	// Deadline is when the answer must be there; zero: when the ledger says, once the version is fixed.
+	Deadline time.Time
 	// Parts is how much of a block the caller needs.
 	Parts BlockParts
 	// Where, of the accounts of a program, selects those that are listed; nil: all.
@@ -48,6 +50,8 @@ const (
 type View struct {
 	Head       *Head // nil before anything was published
 	Commitment Commitment
+	// Deadline is the query's, which questions that go on from the answer share; zero: it needed none.
+	Deadline time.Time
 	// Lacks is true where a list, or several accounts by key, may lack some that exist, because the node does
 	// not hold all accounts.
 	Lacks bool

@@ -84,7 +84,12 @@ func answer[A any](r *Reader, q ledger.Query, ask func(ledger.View, time.Time) (
 	if v, err = r.view(q); err != nil {
 		return a, v, err
 	}
-	for deadline := time.Now().Add(r.Deadline); ; {
+	deadline := q.Deadline
+	if deadline.IsZero() {
+		deadline = time.Now().Add(r.Deadline)
+	}
+	for {
+		v.Deadline = deadline
 		a, err = ask(v, deadline)
 		if !errors.Is(err, shard.ErrFolded) || q.Head != nil || r.Board.Head() == v.Head {
 			return a, v, err

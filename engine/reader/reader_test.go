@@ -51,5 +51,9 @@ func TestAQuestionHasOneDeadline(t *testing.T) {
 		if took := time.Since(began); !errors.Is(err, ledger.ErrUnavailable) || took > 2*deadline {
 			t.Errorf("answered %v after %v", err, took)
 		}
+		until := began.Add(time.Hour) // of a question that this one goes on from
+		at, v, err := answer(r, ledger.Query{Deadline: until}, func(_ ledger.View, until time.Time) (time.Time, error) { return until, nil })
+		ledgertest.Must(t, err)
+		ledgertest.Equal(t, []time.Time{at, v.Deadline}, []time.Time{until, until}, "the deadlines asked by and told")
 	})
 }
