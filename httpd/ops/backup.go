@@ -23,6 +23,10 @@ var (
 // state answers with the hash of the state, or with all of it.
 func (s *Server) state(ctx *fasthttp.RequestCtx) error {
 	if ctx.QueryArgs().Has("accounts") {
+		if !ctx.Request.Header.IsHTTP11() { // fasthttp would send it chunks all the same
+			writeError(ctx, fasthttp.StatusBadRequest, "all accounts come in chunks, which HTTP/1.0 does not have: ask by HTTP/1.1")
+			return nil
+		}
 		return s.sendAlone(ctx, "application/x-ndjson", func() (io.ReadCloser, int64, error) { return s.config.State(true) })
 	}
 	content, bytes, err := s.config.State(false)

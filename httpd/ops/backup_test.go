@@ -77,19 +77,30 @@ func TestBackupIsSentWholeOrCutAndOneAtATime(t *testing.T) {
 	}
 }
 
-// Behind the head of an answer whose length nobody knows, nothing comes that the next answer could be taken to begin with.
-func TestAHeadOfAllAccountsIsNothingMore(t *testing.T) {
+// Behind the head of an answer whose length nobody knows, nothing comes that the next answer could be taken to begin with. One in chunks is sent to
+// nobody who speaks HTTP/1.0, which has none.
+func TestAllAccountsAreSentInChunksOrNotAtAll(t *testing.T) {
 	ln := fasthttputil.NewInmemoryListener()
-	serve(t, ln, ln.Dial, Config{State: func(bool) (io.ReadCloser, int64, error) { return io.NopCloser(strings.NewReader("{}\n")), -1, nil }})
-	c, err := ln.Dial()
-	ledgertest.Must(t, err)
-	defer c.Close()
-	_, err = io.WriteString(c, "HEAD /state?accounts HTTP/1.1\r\nHost: ops\r\n\r\nGET /livez HTTP/1.1\r\nHost: ops\r\nConnection: close\r\n\r\n")
-	ledgertest.Must(t, err)
-	said, err := io.ReadAll(c)
-	_, behind, _ := strings.Cut(string(said), "\r\n\r\n")
-	if err != nil || strings.TrimSpace(behind) != "" && !strings.HasPrefix(behind, "HTTP/1.1 200 OK\r\n") {
-		t.Errorf("behind the head comes %q, %v", behind, err)
+	serve(t, ln, ln.Dial, Config{Pprof: true, State: func(bool) (io.ReadCloser, int64, error) { return io.NopCloser(strings.NewReader("{}\n")), -1, nil }})
+	said := func(text string) (head, behind string) {
+		c, err := ln.Dial()
+		ledgertest.Must(t, err)
+		defer c.Close()
+		_, err = io.WriteString(c, text)
+		ledgertest.Must(t, err)
+		all, err := io.ReadAll(c)
+		ledgertest.Must(t, err)
+		head, behind, _ = strings.Cut(string(all), "\r\n\r\n")
+		return head, behind
+	}
+	_, behind := said("HEAD /state?accounts HTTP/1.1\r\nHost: ops\r\n\r\nGET /livez HTTP/1.1\r\nHost: ops\r\nConnection: close\r\n\r\n")
+	if strings.TrimSpace(behind) != "" && !strings.HasPrefix(behind, "HTTP/1.1 200 OK\r\n") {
+		t.Errorf("behind the head comes %q", behind)
+	}
+	for target, status := range map[string]string{"/state?accounts": "400", "/debug/pprof/trace?seconds=0.01": "200", "/debug/pprof/goroutine?debug=2": "200"} {
+		if head, _ := said("GET " + target + " HTTP/1.0\r\n\r\n"); !strings.HasPrefix(head, "HTTP/1.1 "+status) || strings.Contains(head, "Transfer-Encoding") {
+			t.Errorf("%s: a client of HTTP/1.0 gets %q", target, head)
+		}
 	}
 }
 
