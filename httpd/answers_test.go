@@ -2,34 +2,30 @@ package httpd
 
 import (
 	"encoding/json"
-	"errors"
-	"fmt"
-	"strconv"
 	"testing"
 	"time"
 
 	"ledgerd/engine/ledger"
 	"ledgerd/engine/ledger/ledgertest"
-	"ledgerd/httpd/apikey"
 	"ledgerd/httpd/console"
 )
 
 // putMints adds accounts that are mints: with a supply, without one, and one nothing is known of.
-func (h *harness) putMints() {
+func (l *fakeLedger) putMints() {
 	for i, key := range []ledger.Pubkey{mintA, mintB, unminted} {
-		h.ledger.put(ledger.Account{Pubkey: key, Owner: []ledger.Pubkey{ledger.TokenProgram, ledger.Token2022Program, ledger.TokenProgram}[i], Lamports: 1, Known: ledger.FieldsShown})
+		l.put(ledger.Account{Pubkey: key, Owner: []ledger.Pubkey{ledger.TokenProgram, ledger.Token2022Program, ledger.TokenProgram}[i], Lamports: 1, Known: ledger.FieldsShown})
 	}
-	h.ledger.mints[mintA] = &ledger.Mint{Decimals: 6, Supply: ledger.Some(uint64(1<<64 - 1))}
+	l.mints[mintA] = &ledger.Mint{Decimals: 6, Supply: ledger.Some(uint64(1<<64 - 1))}
 }
 
 // putData adds accounts of a program with data, without any, and of which it is not known.
-func (h *harness) putData() {
+func (l *fakeLedger) putData() {
 	for i, data := range [][]byte{[]byte("one market of two mints"), []byte("another market"), nil} {
-		h.ledger.put(ledger.Account{Pubkey: testKey(byte(60 + i)), Owner: owner, Lamports: 1, Known: ledger.FieldsAll | ledger.FieldData, Data: ledger.NewData(data)})
+		l.put(ledger.Account{Pubkey: testKey(byte(60 + i)), Owner: owner, Lamports: 1, Known: ledger.FieldsAll | ledger.FieldData, Data: ledger.NewData(data)})
 	}
-	token := h.ledger.accounts[testKey(30)]
+	token := l.accounts[testKey(30)]
 	token.Known, token.Data = token.Known|ledger.FieldData, ledger.NewData(make([]byte, 165))
-	h.ledger.put(token)
+	l.put(token)
 }
 
 // TestRoutesAndDocumentNameTheSamePaths walks the table of routes against the document, and back.
@@ -64,51 +60,6 @@ func TestRoutesAndDocumentNameTheSamePaths(t *testing.T) {
 	}
 }
 
-// TestErrorsOfTheLedgerAreMapped checks every data route with every error there is.
-func TestErrorsOfTheLedgerAreMapped(t *testing.T) {
-	targets := []string{
-		"/api/blocks/latest", "/api/blocks/28", "/api/transaction/" + testSignature(1).String(), "/api/transactions/recent",
-		"/api/account/" + whole.String(), "/api/account/" + whole.String() + "/balance", "/api/account/" + wallet.String() + "/tokens",
-		"/api/accounts/program/" + owner.String(), "/api/accounts?keys=" + whole.String(),
-	}
-	const unexpected = "an unexpected error occurred"
-	const busy = "the account is not held here and the upstream node is busy: try again"
-	busyFor := func(asked time.Duration) error { return &ledger.UpstreamError{Busy: true, RetryAfter: asked} }
-	for _, tt := range []struct {
-		err     error
-		status  int
-		retry   string
-		details string
-	}{
-		{ledger.ErrUnavailable, 503, "1", "overloaded"},
-		{fmt.Errorf("shard 2: %w", ledger.ErrUnavailable), 503, "1", "overloaded"},
-		{ledger.ErrMinSlot, 503, "1", "min_slot not reached"},
-		{ledger.ErrRecovering, 503, "1", "recovering"},
-		{ledger.ErrNoBlock, 503, "1", "no block has come from the source yet"},
-		{ledger.ErrFetching, 503, "1", "the account is being fetched from the upstream node, or is not at this commitment yet: try again"},
-		{ledger.ErrFetchFull, 503, "1", "the account is not held here, and this node fetches no more: it holds as many as it may"},
-		{ledger.ErrFetchBusy, 503, "1", "too many accounts are being fetched from the upstream node: try again"},
-		{&ledger.UpstreamError{Err: errors.New("dial http://u:secret@10.0.0.1")}, 503, "1", "the account is not held here and the upstream node cannot be asked: try again"},
-		{busyFor(0), 503, "1", busy},
-		{busyFor(time.Millisecond), 503, "1", busy},
-		{busyFor(2500 * time.Millisecond), 503, "3", busy},
-		{busyFor(17 * time.Second), 503, "17", busy},
-		{busyFor(24 * time.Hour), 503, "60", busy},
-		{busyFor(-time.Hour), 503, "1", busy},
-		{fmt.Errorf("disk on fire at /secret/path"), 500, "", unexpected},
-		{ledger.ErrCorrupt, 500, "", unexpected},
-	} {
-		h := serve(t, nil)
-		h.ledger.err = tt.err
-		for _, target := range targets {
-			r := h.get(target)
-			if want := errorBody(tt.status, tt.details); r.status != tt.status || r.body != want || r.header.Get("Retry-After") != tt.retry {
-				t.Errorf("%s with %v: %d %s, Retry-After %q, want %d %s, %q", target, tt.err, r.status, r.body, r.header.Get("Retry-After"), tt.status, want, tt.retry)
-			}
-		}
-	}
-}
-
 // What a query means FuzzQuery checks, and the golden answers have the other parameters.
 func TestParametersReachTheLedgerAsValues(t *testing.T) {
 	h := serve(t, nil)
@@ -124,22 +75,6 @@ func TestParametersReachTheLedgerAsValues(t *testing.T) {
 	h.get("/api/transactions/recent?limit=1000&before=" + testSignature(1).String() + "&after=" + testSignature(2).String())
 	want := ledger.TransactionRange{Before: ledger.Some(testSignature(1)), After: ledger.Some(testSignature(2)), Limit: 1000}
 	ledgertest.Equal(t, h.ledger.scoped, want, "the range")
-}
-
-// A key that nobody has is answered, on every path of the document, as the document says.
-func TestAnUnknownKeyIsAnsweredEverywhere(t *testing.T) {
-	h := serve(t, func(c *Config) { c.Keys = apikey.NewRing(apikey.Tier{}, now) })
-	for path := range document.Paths.Map() {
-		if r := h.get("/api"+path, "Authorization: nobody's"); r.status != 401 || r.header.Get("WWW-Authenticate") != "Bearer" {
-			t.Errorf("%s: status %d, header %v", path, r.status, r.header)
-		}
-	}
-	h = serve(t, func(c *Config) { c.Keys, c.PerMinute = apikey.NewRing(apikey.Tier{}, now), 5 })
-	for left, sent := range []string{"Authorization: Bearer", "Authorization: Bearer\tx", "Authorization: x", "X-API-Key: x", "Sec-WebSocket-Protocol: ledgerd, key.x"} { // a file costs a request then
-		if r := h.get("/console/uplot.min.css", sent); r.status != 401 || r.header.Get("X-RateLimit-Remaining") != strconv.Itoa(4-left) {
-			t.Errorf("%q: status %d, header %v", sent, r.status, r.header)
-		}
-	}
 }
 
 // A page of a list ends where its data is long, but for its first account, and says where the next one begins.

@@ -13,13 +13,9 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"ledgerd/engine/ledger/ledgertest"
-	"ledgerd/httpd/apikey"
 	"ledgerd/httpd/ratelimit"
 	"ledgerd/httpd/wire"
 )
-
-// last is a request that ends its connection.
-const last = "GET /api/blocks/latest HTTP/1.1\r\nHost: ledger\r\nConnection: close\r\n\r\n"
 
 func statuses(replies []reply) (all []int) {
 	for _, r := range replies {
@@ -37,42 +33,6 @@ func TestRefusedConnectionsAreClosedAtOnce(t *testing.T) {
 	if rest, err := io.ReadAll(h.dial("")); len(rest) > 0 || err != nil && !errors.Is(err, syscall.ECONNRESET) {
 		t.Errorf("second connection: %q, %v, want an end", rest, err)
 	}
-}
-
-// A connection whose key is known counts for that, within its own cap, and makes room for others of its address. One that is too many for its key is told so.
-func TestKeysHaveConnectionsOfTheirOwn(t *testing.T) {
-	texts, file := map[string]string{}, &apikey.File{Tiers: map[string]apikey.Tier{"gold": {Sockets: 3}, "inside": {Exempt: true}}}
-	for tier := range file.Tiers {
-		text, hash := apikey.New()
-		texts[tier] = text
-		file.Keys = append(file.Keys, apikey.Entry{Name: tier, Hash: hash, Tier: tier})
-	}
-	h := serve(t, func(c *Config) {
-		c.Keys, c.MaxConnsPerClient = apikey.NewRing(apikey.Tier{}, now), 2
-		c.Keys.Load(file)
-	})
-	ask := func(n int, field string) (got []int) {
-		for range n {
-			c := h.dial("192.0.2.1")
-			from := bufio.NewReader(c)
-			r := reply{}
-			for range 2 { // the second may not come
-				_, _ = io.WriteString(c, "GET /api/health HTTP/1.1\r\nHost: x\r\n"+field+"\r\n")
-				next, err := tryReply(from, "GET")
-				if err != nil {
-					break
-				}
-				r = next
-			}
-			if got = append(got, r.status); r.status == 429 && (!r.closes || r.header.Get("Retry-After") != "1" || r.body != errorBody(429, errConns.Text)) {
-				t.Errorf("one too many: %v", r)
-			}
-		}
-		return got
-	}
-	ledgertest.Equal(t, ask(7, "X-API-Key: "+texts["gold"]+"\r\n"), []int{200, 200, 200, 200, 200, 429, 429}, "connections of a key that may have three sockets")
-	ledgertest.Equal(t, ask(7, "X-API-Key: "+texts["inside"]+"\r\n"), []int{200, 200, 200, 200, 200, 200, 200}, "connections of an exempt key")
-	ledgertest.Equal(t, ask(3, ""), []int{200, 200, 0}, "connections of their address without a key")
 }
 
 // A request that is sent without TLS where TLS is spoken is told so as any request is answered, and counts.

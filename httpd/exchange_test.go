@@ -4,35 +4,56 @@ import (
 	"bufio"
 	"bytes"
 	"cmp"
+	"context"
 	"fmt"
 	"io"
-	"net/http"
+	"log/slog"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"ledgerd/engine/ledger/bubbletest"
 	"ledgerd/engine/ledger/ledgertest"
+	"ledgerd/httpd/accesslog"
 )
 
-// G8, G9, G12, F35, F38: TestExchangesAreGolden sends each text of testdata/exchanges.wire on a connection of its own and holds what comes back, until
-// the server ends it, to the line below: the statuses, how many questions the ledger was asked, and how long that took. Those lines are written
-// by go test -update, and reviewed like code.
+const (
+	// second is what is sent behind a request: it must be executed never, or exactly once.
+	second = "GET /api/blocks/latest HTTP/1.1\r\nHost: ledger\r\n\r\n"
+	// last is a request that ends its connection.
+	last = "GET /api/blocks/latest HTTP/1.1\r\nHost: ledger\r\nConnection: close\r\n\r\n"
+)
+
+// G8, G9, G10, G11, G12, F35, F36, F38: TestExchangesAreGolden sends each text of testdata/*.wire on a connection of its own to a server of its own, that
+// of the scene, and holds what comes back, until the server ends it, to the lines below: the statuses, what is left to a client that has limits, how many
+// questions the ledger was asked, and how long that took. Those lines are written by go test -update, and reviewed like code.
 //
 // A text is sent at once, and again in pieces of 1, 7 and 50 bytes, which is answered alike, but for what is long. With the sign | in it, it is sent in these packets alone.
-// Behind "head " the fields of the answer are written too. {NAME} and $[TEXT*N] are those of golden files; {next} is a request that asks the
-// ledger, and {last} is one that ends its connection.
-func TestExchangesAreGolden(t *testing.T) { bubbletest.Test(t, exchangesAreGolden) }
+// Behind "head " the fields of the answer are written too, behind "log " what the access log says. Behind "bad " what is sent is malformed: it is sent
+// with a good request behind it, which is not executed, and again with 1 and 40 in front of it, which are answered.
+// {NAME} and $[TEXT*N] are those of golden files; {next} is a request that asks the ledger, and {last} is one that ends its connection.
+func TestExchangesAreGolden(t *testing.T) {
+	var log bytes.Buffer
+	defer slog.SetDefault(slog.Default())
+	slog.SetDefault(slog.New(slog.NewTextHandler(&log, nil))) // which is what the standard logger writes to, too
+	ledgertest.Scenes(t, "testdata/*.wire", "== ", *update, func(t *testing.T, scene string) (got string) {
+		bubbletest.Test(t, func(t *testing.T) { got = exchanges(t, scene) })
+		return got
+	})
+	ledgertest.Equal(t, log.String(), "", "what is logged")
+}
 
-func exchangesAreGolden(t *testing.T) {
+// exchanges plays a scene.
+func exchanges(t *testing.T, scene string) string {
 	t.Cleanup(func() { time.Sleep(time.Minute) }) // until the cleaners of the servers' workers have slept out
-	const file = "testdata/exchanges.wire"
-	want := readFile(t, file)
+	name, lines, _ := strings.Cut(scene, "\n")
 	var got strings.Builder
-	for line := range strings.Lines(string(want)) {
-		line = strings.TrimSuffix(line, "\n")
+	fmt.Fprintln(&got, "==", name)
+	for line := range strings.SplitSeq(lines, "\n") {
 		if strings.HasPrefix(line, "< ") {
 			continue
 		}
@@ -40,25 +61,48 @@ func exchangesAreGolden(t *testing.T) {
 		if line == "" || strings.HasPrefix(line, "#") {
 			continue
 		}
-		text, withFields := strings.CutPrefix(line, "head ")
+		kind, text, known := strings.Cut(line, " ")
+		if !known || !slices.Contains([]string{"head", "log", "bad"}, kind) {
+			kind, text = "", line
+		}
 		text, err := strconv.Unquote(`"` + text + `"`)
 		must(t, err)
-		whole := ""
-		for _, packets := range packetsOf(expand(t, strings.NewReplacer("{next}", second, "{last}", last).Replace(text))) {
-			answers := exchanged(t, packets, withFields)
-			if whole = cmp.Or(whole, answers); answers != whole {
-				t.Errorf("%s\nis answered %s\nin %d packets %s", line, whole, len(packets), answers)
+		first, errors := "", 0
+		for _, way := range waysOf(kind, expand(t, text)) {
+			answers, counted := exchanged(t, name, kind, way)
+			answers, errors = strings.TrimPrefix(answers, strings.Repeat("200; ", way.front)), errors+counted
+			if first = cmp.Or(first, answers); answers != first {
+				t.Errorf("%s\nis answered %s\nin %d packets and behind %d others %s", line, first, len(way.packets), way.front, answers)
 			}
 		}
-		fmt.Fprintln(&got, "<", whole)
+		if kind == "bad" {
+			first += fmt.Sprintf("; %d errors below HTTP", errors)
+		}
+		fmt.Fprintln(&got, "<", first)
 	}
-	ledgertest.Golden(t, file, got.String(), *update)
+	return got.String() + "\n"
 }
 
-// packetsOf returns the ways in which a text is sent.
-func packetsOf(text string) (ways [][]string) {
+// way is how a text is sent: in packets, and behind so many requests that are answered.
+type way struct {
+	packets []string
+	front   int
+}
+
+// waysOf returns the ways in which a text is sent.
+func waysOf(kind, text string) (ways []way) {
+	if kind == "bad" {
+		for _, front := range []int{0, 1, 40} {
+			packets := []string{strings.Repeat(second, front) + text + second}
+			if strings.Contains(strings.ReplaceAll(text, "\r\n", ""), "\n") {
+				front = 0 // those in front of a bare line feed share its fate
+			}
+			ways = append(ways, way{packets, front})
+		}
+		return ways
+	}
 	if strings.Contains(text, "|") {
-		return [][]string{strings.FieldsFunc(text, func(c rune) bool { return c == '|' })}
+		return []way{{strings.FieldsFunc(text, func(c rune) bool { return c == '|' }), 0}}
 	}
 	const mostPackets = 1000 // a long text takes long in more
 	for _, size := range []int{len(text) + 1, 1, 7, 50} {
@@ -69,17 +113,24 @@ func packetsOf(text string) (ways [][]string) {
 		for rest := text; rest != ""; rest = rest[min(size, len(rest)):] {
 			packets = append(packets, rest[:min(size, len(rest))])
 		}
-		ways = append(ways, packets)
+		ways = append(ways, way{packets, 0})
 	}
 	return ways
 }
 
-// exchanged sends packets on a connection and says what comes back.
-func exchanged(t *testing.T, packets []string, withFields bool) (answers string) {
-	h := servePipes(t, nil)
+// exchanged sends packets on a connection and says what comes back, and how many errors below HTTP were counted.
+func exchanged(t *testing.T, scene, kind string, w way) (answers string, errors int) {
+	logged := ""
+	h := servePipes(t, func(c *Config) {
+		sceneOf(t, scene)(c)
+		if c.Log = slog.Default(); kind == "log" {
+			logged = t.TempDir() + "/access.log"
+			c.AccessLog, _ = accesslog.Open(logged, c.Log)
+		}
+	})
 	c, began := h.dial(""), time.Now()
 	go func() {
-		for _, packet := range packets {
+		for _, packet := range w.packets {
 			_, _ = io.WriteString(c, packet) // the server may have ended the connection
 		}
 	}()
@@ -87,10 +138,20 @@ func exchanged(t *testing.T, packets []string, withFields bool) (answers string)
 	must(t, err)
 	for len(all) > 0 {
 		said := ""
-		said, all = nextAnswer(t, all, withFields)
+		said, all = nextAnswer(t, all, kind == "head")
 		answers += said + "; "
 	}
-	return fmt.Sprintf("%s%d asked after %v", answers, h.ledger.asked.Load(), time.Since(began))
+	answers += fmt.Sprintf("%d asked after %v", h.ledger.asked.Load()-int64(w.front), time.Since(began))
+	if log := h.server.config.AccessLog; log != nil {
+		ended, end := context.WithCancel(t.Context())
+		end()
+		log.Run(ended)
+		for line := range strings.Lines(string(readFile(t, logged))) {
+			answers += "\n< " + strings.TrimSuffix(line, "\n")
+		}
+	}
+	synctest.Wait()
+	return answers, int(h.server.Counts.Errors.Load())
 }
 
 // momentary are the fields of an answer whose values are of the moment, or of the version.
@@ -105,21 +166,20 @@ func nextAnswer(t *testing.T, all []byte, withFields bool) (said string, rest []
 		method = "HEAD"
 	}
 	from := bufio.NewReader(bytes.NewReader(all))
-	response, err := http.ReadResponse(from, &http.Request{Method: method})
+	r := readReply(t, from, method)
+	rest, err := io.ReadAll(from)
 	must(t, err)
-	body, err := io.ReadAll(response.Body)
-	must(t, err)
-	rest, err = io.ReadAll(from)
-	must(t, err)
-	said = fmt.Sprint(response.StatusCode)
-	if length := response.Header.Get("Content-Length"); method == "HEAD" && length != "" {
+	said = fmt.Sprint(r.status)
+	if method == "HEAD" && r.header.Get("Content-Length") != "" {
 		said += " without a body"
 	}
-	if response.Close {
+	if r.header.Get("X-RateLimit-Limit") > "0" {
+		said += fmt.Sprintf(" with %s left", r.header.Get("X-RateLimit-Remaining"))
+	}
+	if r.closes {
 		said += " closes"
 	}
-	if response.StatusCode >= 200 {
-		r := reply{status: response.StatusCode, header: response.Header, body: string(body)}
+	if r.status >= 200 {
 		checkEvery(t, said, r)
 		if r.status >= 400 && r.body != "" {
 			checkError(t, said, r)
@@ -127,7 +187,7 @@ func nextAnswer(t *testing.T, all []byte, withFields bool) (said string, rest []
 	}
 	if withFields {
 		var fields bytes.Buffer
-		must(t, response.Header.Write(&fields)) // sorted by name
+		must(t, r.header.Write(&fields)) // sorted by name
 		for field := range strings.SplitSeq(strings.TrimSpace(fields.String()), "\r\n") {
 			said += ", " + momentary.ReplaceAllString(field, "$1")
 		}

@@ -1,11 +1,11 @@
 package httpd
 
 import (
+	"bytes"
+	"cmp"
 	"flag"
 	"fmt"
 	"maps"
-	"net/netip"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
@@ -15,69 +15,61 @@ import (
 
 	"ledgerd/engine/ledger"
 	"ledgerd/engine/ledger/ledgertest"
-	"ledgerd/httpd/ratelimit"
 )
 
 var update = flag.Bool("update", false, "rewrite the golden files")
 
-// G9, G10, F37, F43: TestAnswersAreGolden asks for the targets in testdata and holds each answer to the lines below it, which
-// go test -update writes: the status, the headers that differ from answer to answer, and the body; behind a ">" all
-// methods are asked for the target. A line that
-// begins with == begins a scene with a ledger of its own. {NAME} is one of goldenNames, $[TEXT*N] the text N times.
-// No bad request reaches the ledger.
+// G9, G10, G15, G27, F37, F43: TestAnswersAreGolden plays the scenes in testdata and holds each answer to the lines below its question, which
+// go test -update writes: the status, the headers that differ from answer to answer, and the body. Each scene has a server of its own, one of
+// scenes. {NAME} is one of goldenNames, $[TEXT*N] the text N times.
+// No bad request reaches the ledger, and two answers have one tag where they show the same, and only there.
 //
-//	== limits MINUTE HOUR              begins a scene with rate limits, a trusted 10.0.0.0/8 and an exempt 172.16.0.0/12
-//	@ DURATION                         sets the clock to so long after its beginning
-//	METHOD TARGET from ADDRESS for HOPS  asks with an X-Forwarded-For; limit, remaining and reset are shown
+//	TARGET | FIELD: VALUE | ...            asks with GET and some fields, and with HEAD, which must be answered alike
+//	METHOD TARGET from ADDRESS | ...       asks with a method, on a connection from an address, which stays open
+//	> TARGET                               asks with all methods
+//	*                                      asks for each kind of record
+//	? TEXT                                 tells the metrics with a text in them that are not 0
+//	@ DURATION                             sets the clock to so long after its beginning
 func TestAnswersAreGolden(t *testing.T) {
-	files, err := filepath.Glob("testdata/*.txt")
-	if err != nil || len(files) == 0 {
-		t.Fatalf("%d golden files: %v", len(files), err)
-	}
-	for _, file := range files {
-		text := readFile(t, file)
+	shown := make(map[string]string)
+	ledgertest.Scenes(t, "testdata/*.txt", "== ", *update, func(t *testing.T, scene string) string {
+		name, lines, _ := strings.Cut(scene, "\n")
+		h := serve(t, sceneOf(t, name))
+		h.shown = shown
 		var got strings.Builder
-		h, at := serve(t, nil), now
-		for line := range strings.Lines(string(text)) {
-			scene, begins := strings.CutPrefix(line, "== ")
+		fmt.Fprintln(&got, "==", name)
+		for line := range strings.SplitSeq(lines, "\n") {
+			asked := askedLine.FindStringSubmatch(line)
 			switch {
-			case strings.HasPrefix(line, "== limits "):
-				h = serveLimits(t, strings.Fields(line)[2:], &at)
-				got.WriteString(line)
-			case strings.HasPrefix(line, "@ "):
-				after, _ := time.ParseDuration(strings.TrimSpace(line[2:]))
-				at = now.Add(after)
-				got.WriteString(line)
-			case limitedLine.MatchString(line):
-				got.WriteString(line + h.limited(strings.SplitN(strings.TrimSpace(line), " ", 6)))
-			case begins:
-				h = serve(t, nil)
-				scenes[strings.TrimSpace(scene)](h)
-				got.WriteString(line)
-			case strings.HasPrefix(line, "/"):
-				fmt.Fprintf(&got, "%s%s\n", line, h.described("GET", expand(t, strings.TrimSpace(line))))
+			case asked != nil:
+				fields := strings.Split(expand(t, asked[4]), " | ")[1:]
+				fmt.Fprintf(&got, "%s\n%s\n", line, h.described(asked[3], asked[1], expand(t, asked[2]), fields...))
+			case line == "*":
+				fmt.Fprintf(&got, "%s\n%s", line, h.grouped(recordTargets, func(target string) string { return h.described("", "", target) }))
 			case strings.HasPrefix(line, "> "):
-				got.WriteString(line + h.byMethod(expand(t, strings.TrimSpace(line[2:]))))
-			case strings.HasPrefix(line, "#") || line == "\n":
-				got.WriteString(line)
+				methods := []string{"GET", "POST", "PUT", "DELETE", "PATCH", "TRACE", "OPTIONS", "CONNECT", "BREW"}
+				fmt.Fprintf(&got, "%s\n%s", line, h.grouped(methods, func(method string) string {
+					return h.described("", strings.TrimPrefix(method, "GET"), expand(t, line[2:]))
+				}))
+			case strings.HasPrefix(line, "? "):
+				fmt.Fprintf(&got, "%s\n%s", line, h.figures(line[2:]))
+			case strings.HasPrefix(line, "@ "):
+				after, _ := time.ParseDuration(line[2:])
+				h.now = now.Add(after)
+				fallthrough
+			case strings.HasPrefix(line, "#") || line == "":
+				fmt.Fprintln(&got, line)
 			}
 		}
-		ledgertest.Golden(t, file, got.String(), *update)
-	}
+		return got.String() + "\n"
+	})
 }
 
-// scenes are ledgers that differ from the usual one.
-var scenes = map[string]func(*harness){
-	"mints":                    (*harness).putMints,
-	"data":                     (*harness).putData,
-	"a base without blocks":    func(h *harness) { h.ledger.head.HasBlock = false },
-	"an import without blocks": func(h *harness) { h.ledger.head.HasBlock, h.ledger.head.Imported = false, true },
-	"before the first head": func(h *harness) {
-		h.ledger.head, h.ledger.err, h.ledger.status.Unhealthy = nil, ledger.ErrUnavailable, "recovering: 40% of the log replayed"
-	},
-	"no block yet":            func(h *harness) { h.ledger.err = absent(ledger.NoBlockYet) },
-	"a finalized transaction": func(h *harness) { h.ledger.recent[len(h.ledger.recent)-1].Slot = 20 },
-}
+var (
+	askedLine  = regexp.MustCompile(`^(?:([A-Z]+) )?(/\S*)(?: from (\S+))?((?: \| [^|]*)*)$`)
+	goldenName = regexp.MustCompile(`\{(\w+)\}`)
+	repeated   = regexp.MustCompile(`(?s)\$\[(.+?)\*(\d+)\]`)
+)
 
 // goldenNames are what golden files call keys and signatures.
 var goldenNames = map[string]string{
@@ -88,117 +80,129 @@ var goldenNames = map[string]string{
 	"sig1": testSignature(1).String(), "sig2": testSignature(2).String(),
 	"sig9": testSignature(9).String(), "sig100": testSignature(100).String(),
 	"TokenProgram": ledger.TokenProgram.String(), "Token2022Program": ledger.Token2022Program.String(),
+	"handshake": strings.Join(handshake, " | "), "last": last, "next": second,
 }
 
-var (
-	limitedLine = regexp.MustCompile(`^[A-Z]+ /\S* from `)
-	goldenName  = regexp.MustCompile(`\{(\w+)\}`)
-	repeated    = regexp.MustCompile(`(?s)\$\[(.+?)\*(\d+)\]`)
-)
+// recordTargets are a target for each kind of record.
+var recordTargets = strings.Fields(`/api/blocks/latest /api/blocks/28 /api/transaction/{sig1} /api/transactions/recent /api/account/{whole}
+	/api/account/{whole}/balance /api/account/{wallet}/tokens /api/accounts/program/{owner} /api/accounts?keys={whole}`)
 
-// expand returns a target with its names and repeated texts written out.
-func expand(t testing.TB, target string) string {
-	target = goldenName.ReplaceAllStringFunc(target, func(name string) string {
-		text, ok := goldenNames[strings.Trim(name, "{}")]
+// expand returns a text with its names and repeated texts written out.
+func expand(t testing.TB, text string) string {
+	text = goldenName.ReplaceAllStringFunc(text, func(name string) string {
+		written, ok := goldenNames[strings.Trim(name, "{}")]
 		if !ok {
-			t.Fatalf("%s: nothing is called %s", target, name)
+			t.Fatalf("%s: nothing is called %s", text, name)
 		}
-		return text
+		return written
 	})
-	return repeated.ReplaceAllStringFunc(target, func(all string) string {
+	return repeated.ReplaceAllStringFunc(text, func(all string) string {
 		parts := repeated.FindStringSubmatch(all)
 		n, _ := strconv.Atoi(parts[2])
 		return strings.Repeat(parts[1], n)
 	})
 }
 
-// described asks for a target and returns what golden files say of the answer. That to HEAD must be the same without the body.
-func (h *harness) described(method, target string) string {
+// sceneOf returns what makes the server of a scene, by its name and the words behind it.
+func sceneOf(t *testing.T, name string) func(*Config) {
+	name, words, _ := strings.Cut(name, ": ")
+	change, ok := scenes[name]
+	if !ok {
+		t.Fatalf("there is no scene %q", name)
+	}
+	return func(c *Config) { change(c, c.Ledger.(*fakeLedger), words) }
+}
+
+// described asks for a target and returns what golden files say of the answer. Without a method it asks with GET, and with HEAD, whose answer must be
+// the same without the body.
+func (h *harness) described(from, method, target string, fields ...string) string {
 	h.Helper()
+	target = expand(h.T, target)
 	asked := h.ledger.asked.Load()
-	r := h.do(method, target)
+	r := h.doFrom(from, cmp.Or(method, "GET"), target, fields...)
 	if r.status == 400 && h.ledger.asked.Load() != asked {
 		h.Errorf("%s: the ledger was asked", target)
 	}
-	usual := map[string]string{"Content-Type": "application/json", "Cache-Control": "no-cache", "X-Ledger-Slot": "30", "X-Ledger-Lag-Ms": "1500", "Content-Security-Policy": "default-src 'none'"}
-	about := func(r reply) string {
-		text := fmt.Sprint(r.status)
-		for _, name := range []string{"Allow", "Access-Control-Allow-Headers", "Access-Control-Max-Age", "Content-Type", "Cache-Control", "ETag",
-			"X-Ledger-Slot", "X-Ledger-Lag-Ms", "X-Ledger-Partial", "Retry-After", "Content-Security-Policy"} {
-			if value := r.header.Get(name); value != usual[name] {
-				text += fmt.Sprintf(" %s: %s;", name, value)
-			}
-		}
-		return text
-	}
-	long := strings.Contains(r.body, "\n") // the metrics, which count this request too, and the document
-	if method == "GET" {
-		head := h.do("HEAD", target)
-		same := about(head) == about(r) && (long || head.header.Get("Content-Length") == fmt.Sprint(len(r.body)))
+	length, plain := len(r.body), decompress(h.T, r)
+	long := strings.Contains(plain, "\n") // the metrics, which count this request too, and the document
+	if method == "" {
+		head := h.doFrom(from, "HEAD", target, fields...)
+		same := about(head) == about(r) && (long || r.status == 304 || head.header.Get("Content-Length") == fmt.Sprint(length))
 		if !same || head.body != "" {
-			h.Errorf("HEAD %s: %s with %v, to GET it is %s with %d bytes", target, about(head), head.header, about(r), len(r.body))
+			h.Errorf("HEAD %s: %s with %v, to GET it is %s with %d bytes", target, about(head), head.header, about(r), length)
 		}
 	}
-	if strings.HasSuffix(r.header.Get("Content-Security-Policy"), pagePolicy) {
+	if tag := r.header.Get("ETag"); tag != "" && r.status == 200 && !r.isPage() {
+		record := slotOfBalance.ReplaceAllString(plain, "}") + r.header.Get("X-Ledger-Partial")
+		if cmp.Or(h.shown[tag], record) != record || cmp.Or(h.shown[record], tag) != tag {
+			h.Errorf("%s has the tag %s, and shows %s; what has that shows %s, and what shows that has %s", target, tag, record, h.shown[tag], h.shown[record])
+		}
+		h.shown[tag], h.shown[record] = record, tag
+	}
+	before := h.bodies[target]
+	h.bodies[target] = plain
+	switch {
+	case r.isPage():
+		title := pageTitle.FindString(r.body)
 		r.header.Del("ETag") // of a text that changes with every version
-		return about(r) + " a page"
-	}
-	if long {
+		return about(r) + " a page " + title
+	case long:
 		return about(r) + " many lines"
+	case len(fields) > 0 && plain == before && plain != "":
+		return about(r) + " the same"
 	}
-	return about(r) + " " + r.body
+	return about(r) + " " + plain
 }
 
-// serveLimits starts a server with limits per minute and hour.
-func serveLimits(t *testing.T, limits []string, at *time.Time) *harness {
-	return serve(t, func(c *Config) {
-		c.PerMinute, _ = strconv.Atoi(limits[0])
-		c.PerHour, _ = strconv.Atoi(limits[1])
-		*at, c.Now = now, func() time.Time { return *at }
-		c.Identity = ratelimit.NewIdentity([]netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}, []netip.Prefix{netip.MustParsePrefix("172.16.0.0/12")})
-	})
-}
+var (
+	slotOfBalance = regexp.MustCompile(`,"slot":\d+}$`)
+	pageTitle     = regexp.MustCompile(`<h1>.*</h1>`)
+)
 
-// limited asks what a line says, and returns what the answer tells of the limits.
-func (h *harness) limited(words []string) string {
-	r := h.doFrom(words[3], words[0], words[1], "X-Forwarded-For: "+words[5])
+// about returns the status of an answer, and of its headers those that are not usual.
+func about(r reply) string {
+	usual := map[string]string{"Content-Type": "application/json", "Cache-Control": "no-cache", "X-Ledger-Slot": "30", "X-Ledger-Lag-Ms": "1500",
+		"Content-Security-Policy": "default-src 'none'", "X-RateLimit-Limit": "0", "X-RateLimit-Remaining": "2147483647", "X-RateLimit-Reset": "61s"}
 	reset, _ := strconv.ParseInt(r.header.Get("X-RateLimit-Reset"), 10, 64)
-	return fmt.Sprintf("%d X-RateLimit: %s %s %ds; Retry-After: %s; %s\n", r.status, r.header.Get("X-RateLimit-Limit"),
-		r.header.Get("X-RateLimit-Remaining"), reset-now.Unix(), r.header.Get("Retry-After"), r.body)
-}
-
-// byMethod returns what golden files say of the answers to all methods: those that are answered alike together.
-func (h *harness) byMethod(target string) (text string) {
-	methods := make(map[string]string) // by the answer
-	for _, method := range []string{"GET", "POST", "PUT", "DELETE", "PATCH", "TRACE", "OPTIONS", "CONNECT", "BREW"} {
-		answer := h.described(method, target)
-		methods[answer] += method + " "
+	r.header = maps.Clone(r.header)
+	r.header.Set("X-RateLimit-Reset", fmt.Sprint(reset-now.Unix(), "s"))
+	text := fmt.Sprint(r.status)
+	if r.closes {
+		text += " closes"
 	}
-	for _, answer := range slices.Sorted(maps.Keys(methods)) {
-		text += methods[answer] + answer + "\n"
+	for _, name := range []string{"Allow", "Access-Control-Allow-Headers", "Access-Control-Max-Age", "Content-Type", "Content-Encoding", "Cache-Control", "ETag",
+		"X-RateLimit-Limit", "X-RateLimit-Remaining", "X-RateLimit-Reset", "X-Ledger-Slot", "X-Ledger-Lag-Ms", "X-Ledger-Partial", "Retry-After",
+		"WWW-Authenticate", "Content-Security-Policy"} {
+		if value := r.header.Get(name); value != usual[name] {
+			text += fmt.Sprintf(" %s: %s;", name, value)
+		}
 	}
 	return text
 }
 
-// rawRequest is a request as its bytes, and the status it is answered with.
-type rawRequest struct {
-	status int
-	raw    string
+// grouped returns what golden files say of some questions: those that are answered alike together.
+func (h *harness) grouped(all []string, answer func(of string) string) (text string) {
+	alike := make(map[string]string) // by the answer
+	for _, of := range all {
+		alike[answer(of)] += of + " "
+	}
+	for _, said := range slices.Sorted(maps.Keys(alike)) {
+		if len(alike) == 1 {
+			alike[said] = "all "
+		}
+		text += alike[said] + said + "\n"
+	}
+	return text
 }
 
-// requestsOf returns the requests of a file in testdata, by name.
-func requestsOf(t *testing.T, file string) map[string]rawRequest {
-	t.Helper()
-	text := readFile(t, "testdata/"+file+".requests")
-	requests := make(map[string]rawRequest)
-	for row := range strings.Lines(string(text)) {
-		var r rawRequest
-		name, what, _ := strings.Cut(row, ": ")
-		if _, err := fmt.Sscanf(what, "%d %q", &r.status, &r.raw); err != nil {
-			t.Fatalf("%s: %v", row, err)
+// figures returns the metrics with a text in them that are not 0.
+func (h *harness) figures(part string) (text string) {
+	var all bytes.Buffer
+	h.server.config.WriteMetrics(&all)
+	for line := range strings.Lines(all.String()) {
+		if strings.Contains(line, part) && !strings.HasSuffix(line, " 0\n") {
+			text += "  " + line
 		}
-		r.raw = expand(t, r.raw)
-		requests[name] = r
 	}
-	return requests
+	return text
 }

@@ -87,33 +87,6 @@ func TestAPageAndItsFilesCountOnce(t *testing.T) {
 	expect("GET", "/docs/docs.css", 429, "0")
 }
 
-// A browser is shown a page where there is none, and where the budget is used up; programs get the error record, as everywhere else.
-func TestFailuresOutsideTheInterfaceArePagesForPeople(t *testing.T) {
-	const browser, program = "Accept: text/html,application/xhtml+xml,*/*;q=0.8", "Accept: */*"
-	h := serve(t, func(c *Config) { c.PerMinute = 7 })
-	check := func(method, target, accept string, status int, title string) {
-		t.Helper()
-		r := h.ask("", method, target, accept)
-		isPage := r.header.Get("Content-Type") == "text/html; charset=utf-8" && strings.HasSuffix(r.header.Get("Content-Security-Policy"), pagePolicy)
-		if r.status != status || isPage != (title != "") || title == "" && !strings.HasPrefix(r.body, `{"error":`) ||
-			method == "GET" && title != "" && !strings.Contains(r.body, "<h1>"+title+"</h1>") || status == 429 && r.header.Get("Retry-After") != "60" {
-			t.Errorf("%s %s with %s: %d %v\n%.200s", method, target, accept, r.status, r.header, r.body)
-		}
-	}
-	const missing, limited = "There is no such page", "Too many requests"
-	check("GET", "/docs/nope", browser, 404, missing)
-	check("GET", "/nope?x=<script>", browser, 404, missing)
-	check("HEAD", "/docs/nope", browser, 404, missing)
-	check("GET", "/docs/nope", program, 404, "")
-	check("GET", "/api/nope", browser, 404, "")
-	check("POST", "/", browser, 405, "")
-	check("GET", "//docs", browser, 404, "")
-	check("GET", "/", browser, 429, limited)
-	check("GET", "/docs", browser, 429, limited)
-	check("GET", "/docs", program, 429, "")
-	check("GET", "/api/health", browser, 429, "")
-}
-
 // A caller with a key has the windows of its key for files, too.
 func TestAFileCountsForTheKeyThatAsks(t *testing.T) {
 	text, hash := apikey.New()

@@ -77,69 +77,6 @@ func TestUpgradeHandsOverTheConnection(t *testing.T) {
 	}
 }
 
-// TestRefusedUpgradesCarryEveryHeader refuses sockets while there is nothing they could be told: before the first head, while the
-// upgrade handler has nothing to answer yet, and where there is no handler. And a handler may refuse one itself. A plain GET is told the same.
-func TestRefusedUpgradesCarryEveryHeader(t *testing.T) {
-	upgrade := func(*fasthttp.RequestCtx, ratelimit.Client) { t.Error("upgraded") }
-	refusing := func(status int, given string) func(*Config) {
-		return func(c *Config) {
-			c.Upgrade = func(ctx *fasthttp.RequestCtx, _ ratelimit.Client) {
-				ctx.Error(errorBody(status, "too many WebSockets"), status) // drops what was set before
-				ctx.SetContentType("application/json")
-				if given != "" {
-					ctx.Response.Header.Set("Retry-After", given)
-				}
-			}
-		}
-	}
-	for name, tt := range map[string]struct {
-		change  func(*Config)
-		status  int
-		details string
-		retry   string
-	}{
-		"no head":     {func(c *Config) { c.Ledger, c.Upgrade = &fakeLedger{}, upgrade }, 503, "overloaded", "1"},
-		"not yet":     {func(c *Config) { c.Upgrade, c.MayUpgrade = upgrade, func() bool { return false } }, 503, "overloaded", "1"},
-		"no handler":  {nil, 503, "overloaded", "1"},
-		"by it":       {refusing(429, ""), 429, "too many WebSockets", "1"},
-		"by it, when": {refusing(503, "5"), 503, "too many WebSockets", "5"},
-	} {
-		h := serve(t, func(c *Config) {
-			if tt.change != nil {
-				tt.change(c)
-			}
-			refuse := c.Upgrade
-			c.Refuse = func(ctx *fasthttp.RequestCtx, client ratelimit.Client) bool { refuse(ctx, client); return true }
-		})
-		for _, lines := range [][]string{handshake, nil} {
-			r := h.get("/api/ws/accounts", lines...)
-			if r.status != tt.status || r.body != errorBody(tt.status, tt.details) || r.header.Get("Retry-After") != tt.retry {
-				t.Errorf("%s, %d lines: %d %s, Retry-After %q, want %d and %q", name, len(lines), r.status, r.body, r.header.Get("Retry-After"), tt.status, tt.retry)
-			}
-		}
-	}
-}
-
-// G15: TestInvalidHandshakesAreRefused checks every part of one. The options of a connection may be on
-// any line (RFC 9110, section 5.3).
-func TestInvalidHandshakesAreRefused(t *testing.T) {
-	h := serve(t, func(c *Config) {
-		c.Upgrade = func(ctx *fasthttp.RequestCtx, _ ratelimit.Client) {
-			ctx.Error(errorBody(429, "reached"), 429)
-			ctx.SetContentType("application/json")
-		}
-	})
-	bodies := map[int]string{400: errorBody(400, string(errUpgrade)), 429: errorBody(429, "reached")}
-	for name, tt := range requestsOf(t, "handshakes") {
-		c := h.dial("")
-		send(t, c, tt.raw)
-		if r := readReply(t, bufio.NewReader(c), "GET"); r.status != tt.status || r.body != bodies[tt.status] {
-			t.Errorf("%s: %d %s, want %d", name, r.status, r.body, tt.status)
-		}
-	}
-	ledgertest.Equal(t, h.do("HEAD", "/api/ws/accounts", handshake...).status, 400, "HEAD")
-}
-
 // An upgrade handler hears of a connection that ends before its answer was written, once, and of no
 // other.
 func TestALostHandshakeIsTold(t *testing.T) {

@@ -1,0 +1,115 @@
+package httpd
+
+import (
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"maps"
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/valyala/fasthttp"
+
+	"ledgerd/engine/ledger"
+	"ledgerd/httpd/apikey"
+	"ledgerd/httpd/ratelimit"
+)
+
+// scenes are the servers of golden files. Some take words.
+var scenes = map[string]func(c *Config, l *fakeLedger, words string){
+	"usual":                    func(*Config, *fakeLedger, string) {},
+	"mints":                    func(_ *Config, l *fakeLedger, _ string) { l.putMints() },
+	"data":                     func(_ *Config, l *fakeLedger, _ string) { l.putData() },
+	"a base without blocks":    func(_ *Config, l *fakeLedger, _ string) { l.head.HasBlock = false },
+	"an import without blocks": func(_ *Config, l *fakeLedger, _ string) { l.head.HasBlock, l.head.Imported = false, true },
+	"before the first head": func(_ *Config, l *fakeLedger, _ string) {
+		l.head, l.err, l.status.Unhealthy = nil, ledger.ErrUnavailable, "recovering: 40% of the log replayed"
+	},
+	"a finalized transaction": func(_ *Config, l *fakeLedger, _ string) { l.recent[len(l.recent)-1].Slot = 20 },
+	"an executable is known": func(_ *Config, l *fakeLedger, _ string) {
+		a := l.accounts[part]
+		a.Known |= ledger.FieldExecutable
+		l.put(a)
+	},
+	"a mint of five decimals": func(_ *Config, l *fakeLedger, _ string) {
+		l.putMints()
+		l.mints[mintA] = &ledger.Mint{Decimals: 5}
+	},
+	"error": func(_ *Config, l *fakeLedger, name string) {
+		if asked, busy := strings.CutPrefix(name, "busy for "); busy {
+			d, _ := time.ParseDuration(asked)
+			l.err = &ledger.UpstreamError{Busy: true, RetryAfter: d}
+			return
+		}
+		l.err = ledgerErrors[name]
+	},
+	// A minute and an hour have so many requests. Peers of a Unix socket and of 10.0.0.0/8 are trusted, those of 172.16.0.0/12 exempt.
+	"limits": func(c *Config, _ *fakeLedger, words string) {
+		minute, hour, _ := strings.Cut(words, " ")
+		c.PerMinute, _ = strconv.Atoi(minute)
+		c.PerHour, _ = strconv.Atoi(hour)
+		trusted := []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8"), ratelimit.UnixPeers}
+		c.Identity = ratelimit.NewIdentity(trusted, []netip.Prefix{netip.MustParsePrefix("172.16.0.0/12")})
+	},
+	// Each tier has a key that is its name. An address makes so many requests a minute, and has two connections.
+	"keys": func(c *Config, _ *fakeLedger, minute string) {
+		c.PerMinute, _ = strconv.Atoi(minute)
+		c.MaxConnsPerClient = 2
+		c.Keys = keysOf(map[string]apikey.Tier{"gold": {Sockets: 3}, "inside": {Exempt: true}})
+	},
+	// A handshake is answered with a status and perhaps a Retry-After, by whoever gets it, if it is given to anybody; a plain GET is told the same.
+	"sockets": func(c *Config, l *fakeLedger, words string) {
+		text, after, _ := strings.Cut(words, " ")
+		status, _ := strconv.Atoi(text)
+		upgrade := func(ctx *fasthttp.RequestCtx, _ ratelimit.Client) {
+			ctx.Error(errorBody(status, "too many WebSockets"), status) // drops what was set before
+			ctx.SetContentType("application/json")
+			if after != "" {
+				ctx.Response.Header.Set("Retry-After", after)
+			}
+		}
+		c.Upgrade, c.Refuse = upgrade, func(ctx *fasthttp.RequestCtx, client ratelimit.Client) bool { upgrade(ctx, client); return true }
+		c.MayUpgrade = func() bool { return words != "not yet" }
+		switch words {
+		case "no head":
+			l.head = nil
+		case "nobody":
+			c.Upgrade = nil
+		}
+	},
+	"sockets that are taken": func(c *Config, _ *fakeLedger, _ string) {
+		c.Upgrade = func(ctx *fasthttp.RequestCtx, _ ratelimit.Client) {
+			ctx.SetStatusCode(fasthttp.StatusSwitchingProtocols)
+		}
+	},
+}
+
+// ledgerErrors are what the ledger may fail with, by the names that scenes have for it.
+var ledgerErrors = map[string]error{
+	"no block yet":                absent(ledger.NoBlockYet),
+	"overloaded":                  ledger.ErrUnavailable,
+	"a shard is overloaded":       fmt.Errorf("shard 2: %w", ledger.ErrUnavailable),
+	"the slot is to come":         ledger.ErrMinSlot,
+	"it recovers":                 ledger.ErrRecovering,
+	"no block":                    ledger.ErrNoBlock,
+	"it fetches":                  ledger.ErrFetching,
+	"it fetches no more":          ledger.ErrFetchFull,
+	"it fetches too many":         ledger.ErrFetchBusy,
+	"the upstream is away":        &ledger.UpstreamError{Err: errors.New("dial http://u:secret@10.0.0.1")},
+	"something nobody thought of": errors.New("disk on fire at /secret/path"),
+	"corrupt":                     ledger.ErrCorrupt,
+}
+
+// keysOf returns a ring with a key for each tier, which is its name.
+func keysOf(tiers map[string]apikey.Tier) *apikey.Ring {
+	f := &apikey.File{Tiers: tiers}
+	for _, name := range slices.Sorted(maps.Keys(tiers)) {
+		f.Keys = append(f.Keys, apikey.Entry{Name: name, Tier: name, Hash: fmt.Sprintf("sha256:%x", sha256.Sum256([]byte(name)))})
+	}
+	ring := apikey.NewRing(apikey.Tier{PerMinute: 100, PerHour: 1000}, now)
+	ring.Load(f)
+	return ring
+}
