@@ -3,6 +3,7 @@ package httpd
 import (
 	"bytes"
 	"cmp"
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -12,35 +13,6 @@ import (
 
 	"ledgerd/engine/ledger"
 	"ledgerd/httpd/encode"
-)
-
-// param is a query parameter the interface knows.
-type param uint32
-
-const (
-	paramCommitment param = 1 << iota
-	paramMinSlot
-	paramWait
-	paramLimit
-	paramBefore
-	paramAfter
-	paramCursor
-	paramParts        // include, of a block
-	paramAccountParts // include, of accounts
-	paramKeys
-	paramOrder
-	paramStatus
-	paramFromSlot
-	paramToSlot
-	paramDetails // include, of the health
-	paramDataSlice
-	paramDataSize
-	paramMemcmp // the only one that may be repeated
-
-	// paramsRead apply to every read of ledger data.
-	paramsRead = paramCommitment | paramMinSlot | paramWait
-	// paramsData select accounts by their data.
-	paramsData = paramDataSize | paramMemcmp
 )
 
 const (
@@ -59,6 +31,7 @@ type params struct {
 	data    bool                    // of accounts
 	slice   encode.Slice            // of their data
 	details bool                    // of the health
+	sliced  bool                    // the data is, perhaps though none is asked for
 	keys    []ledger.Pubkey
 
 	room []byte // the decoded names and values, which the cursor points at
@@ -76,7 +49,7 @@ func (p *params) parse(to *route, query []byte) error {
 	if !escapesAreValid(query) {
 		return errEscape
 	}
-	seen := param(0)
+	seen := uint64(0) // a bit for each parameter of the route
 	for len(query) > 0 {
 		var pair []byte
 		pair, query, _ = bytes.Cut(query, []byte{'&'})
@@ -85,37 +58,35 @@ func (p *params) parse(to *route, query []byte) error {
 		}
 		name, value, _ := bytes.Cut(pair, []byte{'='})
 		name, value = p.decode(name), p.decode(value)
-		i := slices.IndexFunc(parameters, func(q parameter) bool { return q.name == string(name) && q.is&to.params != 0 })
+		i := slices.IndexFunc(to.params, func(q *parameter) bool { return q.name == string(name) })
 		switch {
-		case i < 0 && (to.params&paramsRead == 0 || bytes.HasPrefix(name, []byte{'_'})):
+		case i < 0 && (!slices.Contains(to.params, paramMinSlot) || bytes.HasPrefix(name, []byte{'_'})):
 			continue
 		case i < 0:
 			return errUnknown(to.params)
-		case seen&parameters[i].is&^paramMemcmp != 0:
+		case seen&(1<<i) != 0 && to.params[i] != paramMemcmp: // the only one that may be repeated
 			return errRepeated
 		case len(value) == 0:
 			return errEmpty
 		}
-		seen |= parameters[i].is
-		if !parameters[i].set(p, value, to) {
-			return cmp.Or(parameters[i].err, to.limit.err)
+		seen |= 1 << i
+		if known := to.params[i]; !known.set(p, value, to) {
+			return badRequest(known.name + " must be " + cmp.Or(known.must, fmt.Sprintf("a plain decimal number from 1 to %d", to.limit.most)))
 		}
 	}
 	if len(p.keys) > maxKeys { // which a query has room for anyway
 		return errKeyCount
 	}
-	return unless(p.data || seen&paramDataSlice == 0, errSliceAlone)
+	return unless(p.data || !p.sliced, errSliceAlone)
 }
 
 // errUnknown names the parameters that there are.
-func errUnknown(known param) error {
+func errUnknown(known []*parameter) error {
 	var names []string
-	for _, p := range parameters {
-		if p.is&known != 0 {
-			names = append(names, p.name)
-		}
+	for _, p := range known {
+		names = append(names, p.name)
 	}
-	return paramError("there is no such query parameter here, but these: " + strings.Join(names, ", "))
+	return badRequest("there is no such query parameter here, but these: " + strings.Join(names, ", "))
 }
 
 // decode returns s with its escapes decoded and each plus sign a space.
@@ -128,39 +99,43 @@ func (p *params) decode(s []byte) []byte {
 // parameter is a query parameter.
 type parameter struct {
 	name string
-	is   param
-	err  error // says what it must be; nil: the route does
+	must string // says what it must be; empty: the limits of the route do
 	set  func(p *params, value []byte, to *route) bool
 }
 
-// parameters are all there are. Some share a name; no route knows two of these.
-var parameters = []parameter{
-	{"commitment", paramCommitment, errCommitment, func(p *params, value []byte, _ *route) (ok bool) {
+const (
+	plainDecimal  = "a plain decimal number below 2^64"
+	textSignature = "a signature: the base58 of exactly 64 bytes"
+)
+
+// These are all parameters there are. Some share a name; no route knows two of these.
+var (
+	paramCommitment = &parameter{"commitment", "processed, confirmed or finalized", func(p *params, value []byte, _ *route) (ok bool) {
 		p.query.Commitment, ok = ledger.ParseCommitment(value)
 		return ok
-	}},
-	{"min_slot", paramMinSlot, errMinSlot, func(p *params, value []byte, _ *route) bool { return setNumber(&p.query.MinSlot, value) }},
-	{"wait_ms", paramWait, errWait, func(p *params, value []byte, _ *route) bool {
+	}}
+	paramMinSlot = &parameter{"min_slot", plainDecimal, func(p *params, value []byte, _ *route) bool { return setNumber(&p.query.MinSlot, value) }}
+	paramWait    = &parameter{"wait_ms", "a plain decimal number from 0 to 2000", func(p *params, value []byte, _ *route) bool {
 		n, ok := parseDecimal(value)
 		p.query.Wait = time.Duration(min(n, maxWait)) * time.Millisecond
 		return ok && n <= maxWait
-	}},
-	{"limit", paramLimit, nil, func(p *params, value []byte, to *route) bool {
+	}}
+	paramLimit = &parameter{"limit", "", func(p *params, value []byte, to *route) bool {
 		n, ok := parseDecimal(value)
 		p.limit = int(min(n, uint64(to.limit.most)))
 		return ok && n >= 1 && n <= uint64(to.limit.most)
-	}},
-	{"before", paramBefore, errBefore, func(p *params, value []byte, _ *route) bool { return setSignature(&p.in.Before, value) }},
-	{"after", paramAfter, errAfter, func(p *params, value []byte, _ *route) bool { return setSignature(&p.in.After, value) }},
-	{"cursor", paramCursor, nil, func(p *params, value []byte, _ *route) bool {
+	}}
+	paramBefore = &parameter{"before", textSignature, func(p *params, value []byte, _ *route) bool { return setSignature(&p.in.Before, value) }}
+	paramAfter  = &parameter{"after", textSignature, func(p *params, value []byte, _ *route) bool { return setSignature(&p.in.After, value) }}
+	paramCursor = &parameter{"cursor", "", func(p *params, value []byte, _ *route) bool {
 		p.cursor = value
 		return true
-	}},
-	{"include", paramParts, errParts, func(p *params, value []byte, _ *route) (ok bool) {
+	}}
+	paramParts = &parameter{"include", "signatures or transactions", func(p *params, value []byte, _ *route) (ok bool) {
 		p.parts, ok = blockParts[string(value)]
 		return ok
-	}},
-	{"include", paramAccountParts, errAccountParts, func(p *params, value []byte, _ *route) bool {
+	}}
+	paramAccountParts = &parameter{"include", "token, data or both with a comma between them", func(p *params, value []byte, _ *route) bool {
 		for part := range bytes.SplitSeq(value, []byte{','}) {
 			switch {
 			case string(part) == "token" && !p.facts:
@@ -172,35 +147,36 @@ var parameters = []parameter{
 			}
 		}
 		return true
-	}},
-	{"data_slice", paramDataSlice, errDataSlice, func(p *params, value []byte, _ *route) bool {
+	}}
+	paramDetails = &parameter{"include", "", func(p *params, value []byte, _ *route) bool {
+		p.details = string(value) == "details"
+		return true
+	}}
+	paramDataSlice = &parameter{"data_slice", "OFFSET,LENGTH: two plain decimal numbers below 2^64", func(p *params, value []byte, _ *route) bool {
+		p.sliced = true
 		offset, length, _ := bytes.Cut(value, []byte{','})
 		return setNumber(&p.slice.Offset, offset) && setNumber(&p.slice.Length, length)
-	}},
-	{"data_size", paramDataSize, errDataSize, func(p *params, value []byte, _ *route) bool { return setOptional(&p.where().Size, value) }},
-	{"memcmp", paramMemcmp, errMemcmp, func(p *params, value []byte, _ *route) bool {
+	}}
+	paramDataSize = &parameter{"data_size", plainDecimal, func(p *params, value []byte, _ *route) bool { return setOptional(&p.where().Size, value) }}
+	paramMemcmp   = &parameter{"memcmp", "OFFSET:BASE58, a plain decimal number and 1 to 128 bytes, and be given at most 4 times", func(p *params, value []byte, _ *route) bool {
 		offset, text, _ := bytes.Cut(value, []byte{':'})
 		n, isNumber := parseDecimal(offset)
 		part, isPart := ledger.ParseDataPart(n, text)
 		f := p.where()
 		f.Parts = append(f.Parts, part)
 		return isNumber && isPart && len(f.Parts) <= ledger.MaxDataParts
-	}},
-	{"include", paramDetails, nil, func(p *params, value []byte, _ *route) bool {
-		p.details = string(value) == "details"
-		return true
-	}},
-	{"order", paramOrder, errOrder, func(p *params, value []byte, _ *route) bool {
+	}}
+	paramOrder = &parameter{"order", "newest or oldest", func(p *params, value []byte, _ *route) bool {
 		p.in.OldestFirst = string(value) == "oldest"
 		return p.in.OldestFirst || string(value) == "newest"
-	}},
-	{"status", paramStatus, errStatus, func(p *params, value []byte, _ *route) bool {
+	}}
+	paramStatus = &parameter{"status", "success or failed", func(p *params, value []byte, _ *route) bool {
 		p.in.Success = ledger.Some(string(value) == "success")
 		return p.in.Success.Value || string(value) == "failed"
-	}},
-	{"from_slot", paramFromSlot, errFromSlot, func(p *params, value []byte, _ *route) bool { return setOptional(&p.in.FromSlot, value) }},
-	{"to_slot", paramToSlot, errToSlot, func(p *params, value []byte, _ *route) bool { return setOptional(&p.in.ToSlot, value) }},
-	{"keys", paramKeys, errKeys, func(p *params, value []byte, _ *route) bool {
+	}}
+	paramFromSlot = &parameter{"from_slot", plainDecimal, func(p *params, value []byte, _ *route) bool { return setOptional(&p.in.FromSlot, value) }}
+	paramToSlot   = &parameter{"to_slot", plainDecimal, func(p *params, value []byte, _ *route) bool { return setOptional(&p.in.ToSlot, value) }}
+	paramKeys     = &parameter{"keys", "a comma-separated list of pubkeys: each the base58 of exactly 32 bytes", func(p *params, value []byte, _ *route) bool {
 		for key := range bytes.SplitSeq(value, []byte{','}) {
 			k, err := ledger.ParsePubkey(key)
 			if err != nil {
@@ -209,7 +185,12 @@ var parameters = []parameter{
 			p.keys = append(p.keys, k)
 		}
 		return true
-	}},
+	}}
+)
+
+// reads returns the parameters of each read of ledger data, and more.
+func reads(more ...*parameter) []*parameter {
+	return append([]*parameter{paramCommitment, paramMinSlot, paramWait}, more...)
 }
 
 // blockParts are what include may say of a block.

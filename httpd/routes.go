@@ -17,7 +17,7 @@ const basePath = "/api"
 type route struct {
 	path   string               // below basePath, as fasthttp/router writes it
 	label  string               // of its metrics
-	params param                // the query parameters it knows
+	params []*parameter         // that its query may have
 	limit  limits               // of the parameter limit
 	ask    func(*request) error // makes the reply; an error becomes the reply of its status
 
@@ -27,32 +27,29 @@ type route struct {
 
 const firstPage = 1
 
-// limits are the usual value of the parameter limit, the highest one, and what is wrong with others.
-type limits struct {
-	usual, most int
-	err         error
-}
+// limits are the usual value of the parameter limit, and the highest one.
+type limits struct{ usual, most int }
 
 // newRoutes returns the rows of the interface. Before them, the first one stands for requests without
 // a route, and those from firstPage on for the resources outside the interface, by their kind.
 func newRoutes() []*route {
-	recent, lists := limits{100, 1000, errRecentLimit}, limits{1000, 10_000, errListLimit}
+	recent, lists := limits{100, 1000}, limits{1000, 10_000}
 	return []*route{
 		{label: "none"}, {label: "page"}, {label: "manual"}, {label: "file"},
-		{path: "/health", label: "health", params: paramDetails, ask: (*request).health},
+		{path: "/health", label: "health", params: []*parameter{paramDetails}, ask: (*request).health},
 		{path: "/status", label: "status", ask: (*request).nodeStatus},
 		{path: "/metrics", label: "metrics", ask: (*request).metrics},
 		{path: "/openapi.json", label: "openapi", ask: (*request).openAPI},
-		{path: "/blocks/latest", label: "blocks_latest", params: paramsRead, ask: (*request).latestBlock},
-		{path: "/blocks/{slot}", label: "block", params: paramsRead | paramParts, ask: (*request).block},
-		{path: "/transaction/{signature}", label: "transaction", params: paramsRead, ask: (*request).transaction},
-		{path: "/transactions/recent", label: "transactions_recent", params: paramsRead | paramLimit | paramBefore | paramAfter, limit: recent, ask: (*request).recent},
-		{path: "/account/{pubkey}/transactions", label: "account_transactions", params: paramsRead | paramLimit | paramBefore | paramAfter | paramOrder | paramStatus | paramFromSlot | paramToSlot, limit: recent, ask: (*request).history},
-		{path: "/account/{pubkey}", label: "account", params: paramsRead | paramAccountParts | paramDataSlice, ask: (*request).account},
-		{path: "/account/{pubkey}/balance", label: "account_balance", params: paramsRead, ask: (*request).balance},
-		{path: "/account/{pubkey}/tokens", label: "account_tokens", params: paramsRead | paramLimit | paramCursor, limit: lists, ask: (*request).tokens},
-		{path: "/accounts/program/{program_id}", label: "program_accounts", params: paramsRead | paramLimit | paramCursor | paramAccountParts | paramDataSlice | paramsData, limit: lists, ask: (*request).program},
-		{path: "/accounts", label: "accounts", params: paramsRead | paramKeys | paramAccountParts | paramDataSlice, ask: (*request).accounts},
+		{path: "/blocks/latest", label: "blocks_latest", params: reads(), ask: (*request).latestBlock},
+		{path: "/blocks/{slot}", label: "block", params: reads(paramParts), ask: (*request).block},
+		{path: "/transaction/{signature}", label: "transaction", params: reads(), ask: (*request).transaction},
+		{path: "/transactions/recent", label: "transactions_recent", params: reads(paramLimit, paramBefore, paramAfter), limit: recent, ask: (*request).recent},
+		{path: "/account/{pubkey}/transactions", label: "account_transactions", params: reads(paramLimit, paramBefore, paramAfter, paramOrder, paramStatus, paramFromSlot, paramToSlot), limit: recent, ask: (*request).history},
+		{path: "/account/{pubkey}", label: "account", params: reads(paramAccountParts, paramDataSlice), ask: (*request).account},
+		{path: "/account/{pubkey}/balance", label: "account_balance", params: reads(), ask: (*request).balance},
+		{path: "/account/{pubkey}/tokens", label: "account_tokens", params: reads(paramLimit, paramCursor), limit: lists, ask: (*request).tokens},
+		{path: "/accounts/program/{program_id}", label: "program_accounts", params: reads(paramLimit, paramCursor, paramAccountParts, paramDataSlice, paramDataSize, paramMemcmp), limit: lists, ask: (*request).program},
+		{path: "/accounts", label: "accounts", params: reads(paramAccountParts, paramDataSlice, paramKeys), ask: (*request).accounts},
 		{path: "/ws/accounts", label: "ws_accounts", ask: (*request).upgrade},
 	}
 }
