@@ -11,6 +11,7 @@ package console
 
 import (
 	"bytes"
+	"cmp"
 	"embed"
 	"fmt"
 	"html/template"
@@ -130,27 +131,13 @@ func file(at, name string, kind Kind) Resource {
 	if err != nil {
 		panic(err) // the names are those of files that are embedded
 	}
-	return Resource{Path: at, Kind: kind, Type: typeOf(name), Body: func() []byte { return body }}
+	return Resource{Path: at, Kind: kind, Type: cmp.Or(types[path.Ext(name)], "text/plain; charset=utf-8"), Body: func() []byte { return body }}
 }
 
-// typeOf returns the media type of a file by its name. Types of TypeScript and licences are text,
-// which browsers show.
-func typeOf(name string) string {
-	switch path.Ext(name) {
-	case ".html":
-		return typeHTML
-	case ".js":
-		return "text/javascript; charset=utf-8"
-	case ".css":
-		return "text/css; charset=utf-8"
-	case ".svg":
-		return "image/svg+xml"
-	case ".png":
-		return "image/png"
-	case ".json":
-		return "application/json"
-	}
-	return "text/plain; charset=utf-8"
+// types are the media types of files by the ends of their names. All others, types of TypeScript and licences, are text, which browsers show.
+var types = map[string]string{
+	".html": typeHTML, ".js": "text/javascript; charset=utf-8", ".css": "text/css; charset=utf-8",
+	".svg": "image/svg+xml", ".png": "image/png", ".json": "application/json",
 }
 
 // doc returns the resource that a page of the manual is.

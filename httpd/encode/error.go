@@ -1,6 +1,10 @@
 package encode
 
-import "github.com/valyala/fasthttp"
+import (
+	"cmp"
+
+	"github.com/valyala/fasthttp"
+)
 
 // AppendError appends the error record of a status. details is for people and repeats nothing
 // that was received.
@@ -12,31 +16,20 @@ func AppendError(dst []byte, status int, details string) []byte {
 	return append(dst, '}')
 }
 
-// ErrorText returns the fixed text of a status.
-func ErrorText(status int) string {
-	switch status {
-	case fasthttp.StatusBadRequest:
-		return "Invalid request parameters"
-	case fasthttp.StatusUnauthorized:
-		return "Unauthorized"
-	case fasthttp.StatusForbidden: // on the operators' listener alone
-		return "Forbidden"
-	case fasthttp.StatusNotFound:
-		return "Resource not found"
-	case fasthttp.StatusMethodNotAllowed:
-		return "Method not allowed"
-	case fasthttp.StatusRequestTimeout:
-		return "Request timeout"
-	case fasthttp.StatusRequestEntityTooLarge:
-		return "Request body too large"
-	case fasthttp.StatusRequestURITooLong:
-		return "URI too long"
-	case fasthttp.StatusRequestHeaderFieldsTooLarge:
-		return "Request header fields too large"
-	case fasthttp.StatusTooManyRequests:
-		return "Rate limit exceeded"
-	case fasthttp.StatusServiceUnavailable:
-		return "Service unavailable"
-	}
-	return "Internal server error"
+// errorTexts are the fixed texts of statuses, but for 500.
+var errorTexts = map[int]string{
+	fasthttp.StatusBadRequest:                  "Invalid request parameters",
+	fasthttp.StatusUnauthorized:                "Unauthorized",
+	fasthttp.StatusForbidden:                   "Forbidden", // on the operators' listener alone
+	fasthttp.StatusNotFound:                    "Resource not found",
+	fasthttp.StatusMethodNotAllowed:            "Method not allowed",
+	fasthttp.StatusRequestTimeout:              "Request timeout",
+	fasthttp.StatusRequestEntityTooLarge:       "Request body too large",
+	fasthttp.StatusRequestURITooLong:           "URI too long",
+	fasthttp.StatusRequestHeaderFieldsTooLarge: "Request header fields too large",
+	fasthttp.StatusTooManyRequests:             "Rate limit exceeded",
+	fasthttp.StatusServiceUnavailable:          "Service unavailable",
 }
+
+// ErrorText returns the fixed text of a status.
+func ErrorText(status int) string { return cmp.Or(errorTexts[status], "Internal server error") }
