@@ -160,9 +160,9 @@ func (x *Exchange) admit(fault *wire.Fault, file bool) error {
 func (x *Exchange) take(n int) {
 	switch {
 	case x.key != nil:
-		x.allowance = x.key.TakeAll(n, x.now)
+		x.allowance = x.key.Take(n, x.now)
 	case !x.client.Exempt:
-		x.allowance = x.server.limiter.TakeAll(x.client.Key, n, x.now)
+		x.allowance = x.server.limiter.Take(x.client.Key, n, x.now)
 	}
 }
 

@@ -89,8 +89,8 @@ func (r *request) asksForFile() bool {
 // of what the client has left, and are answered when nothing is. They have a limit of their own, all
 // together: as if each page that the client may load loaded all of them.
 func (x *Exchange) takeFile() ratelimit.Allowance {
-	if a := x.server.fileLimiter.Take(x.client.Key, x.now); !a.Allowed {
+	if a := x.server.fileLimiter.Take(x.client.Key, 1, x.now); !a.Allowed {
 		return a
 	}
-	return x.server.limiter.Look(x.client.Key, x.now)
+	return x.server.limiter.Take(x.client.Key, 0, x.now)
 }

@@ -4,9 +4,7 @@ import (
 	"cmp"
 	"crypto/rand"
 	"crypto/sha256"
-	"crypto/subtle"
 	"encoding/base64"
-	"encoding/binary"
 	"encoding/hex"
 	"io"
 	"net/netip"
@@ -34,7 +32,6 @@ func New() (text, hash string) {
 
 // Key is one caller.
 type Key struct {
-	hash    digest
 	client  netip.Addr
 	tier    atomic.Pointer[tier]
 	meter   *ratelimit.Meter
@@ -58,14 +55,14 @@ func (k *Key) Client() ratelimit.Client {
 // Tier returns the name of the key's tier.
 func (k *Key) Tier() string { return k.tier.Load().name }
 
-// TakeAll asks for n requests at once: all are granted, or none is.
-func (k *Key) TakeAll(n int, now time.Time) ratelimit.Allowance {
+// Take asks for n requests at once: all are granted, or none is.
+func (k *Key) Take(n int, now time.Time) ratelimit.Allowance {
 	t := k.tier.Load()
 	t.requests.Add(uint64(n))
 	if t.Exempt {
 		return ratelimit.Unlimited
 	}
-	a := k.meter.TakeAll(int(t.PerMinute), int(t.PerHour), n, now)
+	a := k.meter.Take(int(t.PerMinute), int(t.PerHour), n, now)
 	if !a.Allowed {
 		t.limited.Add(uint64(n))
 	}
@@ -79,10 +76,10 @@ func (k *Key) TakeFile(files int, now time.Time) ratelimit.Allowance {
 	if t.Exempt {
 		return ratelimit.Unlimited
 	}
-	if a := k.files.TakeAll(int(t.PerMinute)*files, int(t.PerHour)*files, 1, now); !a.Allowed {
+	if a := k.files.Take(int(t.PerMinute)*files, int(t.PerHour)*files, 1, now); !a.Allowed {
 		return a
 	}
-	return k.meter.Look(int(t.PerMinute), int(t.PerHour), now)
+	return k.meter.Take(int(t.PerMinute), int(t.PerHour), 0, now)
 }
 
 // Ring finds keys.
@@ -94,9 +91,10 @@ type Ring struct {
 	made    atomic.Uint64 // keys ever: one that comes back after it was revoked is another one
 }
 
-// held are the keys by the first bytes of their hashes, which tell nothing of the rest.
+// held are the keys by their hashes. How long it takes to find one tells at most of the hashes that there are, and of these nobody comes back to
+// a key, of which 256 bits are random.
 type held struct {
-	keys  map[uint64][]*Key
+	keys  map[digest]*Key
 	tiers map[string]*tier
 }
 
@@ -107,11 +105,9 @@ func NewRing(usual Tier, start time.Time) *Ring {
 	return r
 }
 
-func (d *digest) index() uint64 { return binary.BigEndian.Uint64(d[:]) }
-
 // Find returns the key with a text, nil if there is none.
 func (r *Ring) Find(text []byte) *Key {
-	k := r.held.Load().find(sha256.Sum256(text))
+	k := r.held.Load().keys[sha256.Sum256(text)]
 	if k == nil {
 		r.unknown.Add(1)
 	}
@@ -124,7 +120,7 @@ func (r *Ring) SetUsual(t Tier) { r.usual = t }
 // Load takes over what a file holds. Keys that are gone are revoked. It is called by one goroutine at a time.
 func (r *Ring) Load(f *File) {
 	before := r.held.Load()
-	now := &held{keys: make(map[uint64][]*Key), tiers: make(map[string]*tier)}
+	now := &held{keys: make(map[digest]*Key), tiers: make(map[string]*tier)}
 	for name, t := range f.Tiers {
 		fresh := &tier{Tier: t, name: name, requests: new(atomic.Uint64), limited: new(atomic.Uint64)}
 		if !t.Exempt {
@@ -135,33 +131,19 @@ func (r *Ring) Load(f *File) {
 		}
 		now.tiers[name] = fresh
 	}
-	stays := make(map[*Key]bool)
 	for _, e := range f.Keys {
 		hash, _ := e.digest() // a File is checked
-		k := before.find(hash)
+		k := before.keys[hash]
 		if k == nil {
-			k = &Key{hash: hash, client: netip.IPv6Unspecified().WithZone("key:" + strconv.FormatUint(r.made.Add(1), 10)), meter: ratelimit.NewMeter(r.start), files: ratelimit.NewMeter(r.start)}
+			k = &Key{client: netip.IPv6Unspecified().WithZone("key:" + strconv.FormatUint(r.made.Add(1), 10)), meter: ratelimit.NewMeter(r.start), files: ratelimit.NewMeter(r.start)}
 		}
-		stays[k] = true
 		k.tier.Store(now.tiers[e.Tier])
-		now.keys[hash.index()] = append(now.keys[hash.index()], k)
+		now.keys[hash] = k
 	}
 	r.held.Store(now)
-	for _, keys := range before.keys {
-		for _, k := range keys {
-			k.revoked.Store(!stays[k])
-		}
+	for hash, k := range before.keys {
+		k.revoked.Store(now.keys[hash] == nil)
 	}
-}
-
-// find returns the key with a hash, nil if there is none. How long that takes tells nothing of the hashes there are.
-func (h *held) find(hash digest) *Key {
-	for _, k := range h.keys[hash.index()] {
-		if subtle.ConstantTimeCompare(k.hash[:], hash[:]) == 1 {
-			return k
-		}
-	}
-	return nil
 }
 
 // Write writes the metrics: by tier, never by key.
@@ -171,10 +153,8 @@ func (r *Ring) Write(w io.Writer) {
 	for name, t := range h.tiers {
 		requests[name], limited[name], keys[name] = t.requests.Load(), t.limited.Load(), 0
 	}
-	for _, bucket := range h.keys {
-		for _, k := range bucket {
-			keys[k.tier.Load().name]++
-		}
+	for _, k := range h.keys {
+		keys[k.tier.Load().name]++
 	}
 	promtext.Each(w, "ledgerd_api_keys", "gauge", "API keys, by their tier.", "tier", keys)
 	promtext.Each(w, "ledgerd_api_key_requests_total", "counter", "Requests with an API key, by its tier.", "tier", requests)

@@ -75,7 +75,7 @@ func TestKeysFollowTheFile(t *testing.T) {
 	}
 	asks := func(k *Key, allowed bool, remaining int) {
 		t.Helper()
-		if a := k.TakeAll(1, now.Add(time.Second)); a.Allowed != allowed || a.Remaining != remaining {
+		if a := k.Take(1, now.Add(time.Second)); a.Allowed != allowed || a.Remaining != remaining {
 			t.Errorf("%v with %d left, want %v with %d", a.Allowed, a.Remaining, allowed, remaining)
 		}
 	}
@@ -94,7 +94,7 @@ func TestKeysFollowTheFile(t *testing.T) {
 	asks(us, true, 1)
 	load("all: {exempt: true}", entry("us", "all", ourHash))
 	for range 10 {
-		if a := us.TakeAll(1, now); !a.Allowed || a.Limit != 0 {
+		if a := us.Take(1, now); !a.Allowed || a.Limit != 0 {
 			t.Errorf("exempt: %v", a)
 		}
 	}

@@ -38,10 +38,10 @@ type Client struct {
 // UnixPeers stands in the lists of an Identity for the peers of a Unix socket, which have no address.
 var UnixPeers netip.Prefix
 
-// Identity tells clients and peers apart by their addresses.
+// Identity tells clients and peers apart by their addresses. NewIdentity makes one.
 type Identity struct {
 	trusted []netip.Prefix
-	exempt  atomic.Pointer[[]netip.Prefix] // nil: nobody is
+	exempt  atomic.Pointer[[]netip.Prefix]
 }
 
 // NewIdentity returns an Identity that trusts some proxies, and exempts some networks.
@@ -54,17 +54,9 @@ func NewIdentity(trustedProxies, exempt []netip.Prefix) *Identity {
 // SetExempt changes who is exempt: new connections, and requests behind trusted proxies.
 func (i *Identity) SetExempt(networks []netip.Prefix) { i.exempt.Store(&networks) }
 
-// exemptNow returns who is exempt.
-func (i *Identity) exemptNow() []netip.Prefix {
-	if networks := i.exempt.Load(); networks != nil {
-		return *networks
-	}
-	return nil
-}
-
 // Favors reports whether a network holds an address that is exempt, or of a trusted proxy.
 func (i *Identity) Favors(network netip.Prefix) bool {
-	return slices.ContainsFunc(i.exemptNow(), network.Overlaps) || slices.ContainsFunc(i.trusted, network.Overlaps)
+	return slices.ContainsFunc(*i.exempt.Load(), network.Overlaps) || slices.ContainsFunc(i.trusted, network.Overlaps)
 }
 
 // PeerOf returns the peer with a socket address.
@@ -78,7 +70,7 @@ func (i *Identity) PeerOf(a net.Addr) Peer {
 
 // clientAt returns the client with an address.
 func (i *Identity) clientAt(addr netip.Addr) Client {
-	c := Client{Key: addr, Addr: addr, Exempt: within(addr, i.exemptNow())}
+	c := Client{Key: addr, Addr: addr, Exempt: within(addr, *i.exempt.Load())}
 	if addr.Is6() {
 		// A prefix of that length always exists.
 		c.Key = netip.PrefixFrom(addr, ClientBits).Masked().Addr()

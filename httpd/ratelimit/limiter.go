@@ -90,18 +90,8 @@ func (l *Limiter) SetLimits(perMinute, perHour int) {
 	l.limits.Store(&now)
 }
 
-// Take asks for one request of a client.
-func (l *Limiter) Take(client netip.Addr, now time.Time) Allowance { return l.TakeAll(client, 1, now) }
-
-// TakeAll asks for n requests of a client at once: all are granted, or none is.
-func (l *Limiter) TakeAll(client netip.Addr, n int, now time.Time) Allowance {
-	return l.ask(client, now, n)
-}
-
-// Look returns what is left to a client, and counts nothing.
-func (l *Limiter) Look(client netip.Addr, now time.Time) Allowance { return l.ask(client, now, 0) }
-
-func (l *Limiter) ask(client netip.Addr, now time.Time, n int) Allowance {
+// Take asks for n requests of a client at once: all are granted, or none is. With 0 it returns what is left to the client.
+func (l *Limiter) Take(client netip.Addr, n int, now time.Time) Allowance {
 	limit := l.limits.Load()
 	if *limit == (limits{}) {
 		return Unlimited
@@ -163,17 +153,9 @@ type Meter struct {
 // NewMeter returns a meter. start is any instant before the first request.
 func NewMeter(start time.Time) *Meter { return &Meter{start: start} }
 
-// TakeAll asks for n requests at once, with limits as New has them.
-func (m *Meter) TakeAll(perMinute, perHour, n int, now time.Time) Allowance {
-	return m.ask(limitsOf(perMinute, perHour), now, n)
-}
-
-// Look returns what is left, and counts nothing.
-func (m *Meter) Look(perMinute, perHour int, now time.Time) Allowance {
-	return m.ask(limitsOf(perMinute, perHour), now, 0)
-}
-
-func (m *Meter) ask(l limits, now time.Time, n int) Allowance {
+// Take is that of a Limiter, with limits as New has them.
+func (m *Meter) Take(perMinute, perHour, n int, now time.Time) Allowance {
+	l := limitsOf(perMinute, perHour)
 	if l == (limits{}) {
 		return Unlimited
 	}

@@ -87,7 +87,7 @@ func TestLimiterAgreesWithTheNaiveOne(t *testing.T) {
 				t.Fatalf("%v set by %v is %v", start.Add(at), by, now)
 			}
 			requests := rapid.SampledFrom([]int{1, 1, 1, 2, 5}).Draw(t, "at once")
-			got, want := l.TakeAll(client, requests, now), naive.take(client, requests, at)
+			got, want := l.Take(client, requests, now), naive.take(client, requests, at)
 			if got != want {
 				t.Fatalf("limits %d, %d: client %s, %d at %s: got %+v, want %+v", perMinute, perHour, client, requests, at, got, want)
 			}
@@ -118,7 +118,7 @@ func TestNeverMoreThanTheLimit(t *testing.T) {
 	for _, limits := range [][2]int{{100, 1000}, {1000, 100}, {0, 100}, {100, 0}} {
 		l := newLimiter(limits[0], limits[1], 1, start)
 		client := netip.MustParseAddr("2001:db8::")
-		ledgertest.Equal(t, race(8, 500, func(int, int) Allowance { return l.Take(client, start) }), 100, "limits %v: requests granted", limits)
+		ledgertest.Equal(t, race(8, 500, func(int, int) Allowance { return l.Take(client, 1, start) }), 100, "limits %v: requests granted", limits)
 	}
 }
 
@@ -130,7 +130,7 @@ func TestNewcomersRaceForOnePlace(t *testing.T) {
 	for i := range 3000 {
 		// A minute apart, so that every client finds the places of the ones before expired.
 		client, at := sprayed(i), start.Add(time.Duration(i)*time.Minute)
-		granted := race(4, 1, func(int, int) Allowance { return l.Take(client, at) })
+		granted := race(4, 1, func(int, int) Allowance { return l.Take(client, 1, at) })
 		ledgertest.Equal(t, granted, 1, "client %d: requests granted", i)
 	}
 }
@@ -161,7 +161,7 @@ func TestWindowEdgeUnderRace(t *testing.T) {
 	var clock atomic.Int64
 	granted := race(4, 5000, func(int, int) Allowance {
 		ms := clock.Add(120) // 20,000 requests take 2,400 s: 40 minutes
-		return l.Take(client, start.Add(time.Duration(ms)*time.Millisecond))
+		return l.Take(client, 1, start.Add(time.Duration(ms)*time.Millisecond))
 	})
 	if granted > limit*(windows+1) {
 		t.Errorf("%d granted in %d windows of %d", granted, windows, limit)
@@ -173,19 +173,19 @@ func TestWindowEdgeUnderRace(t *testing.T) {
 func TestActiveClientsKeepTheirPlaces(t *testing.T) {
 	start := time.Now()
 	l := newLimiter(10, 100, 1, start)
-	take := func(i int) Allowance { return l.Take(netip.AddrFrom4([4]byte{10, 0, 0, byte(i)}), start) }
+	take := func(i int) Allowance { return l.Take(netip.AddrFrom4([4]byte{10, 0, 0, byte(i)}), 1, start) }
 	for i := range ways {
 		for range 6 {
 			take(i)
 		}
-		granted := race(1, 1000, func(_, n int) Allowance { return l.Take(sprayed(1000*i+n), start) })
+		granted := race(1, 1000, func(_, n int) Allowance { return l.Take(sprayed(1000*i+n), 1, start) })
 		ledgertest.Equal(t, granted, map[bool]int64{true: 10, false: 1000}[i == ways-1], "newcomers granted beside %d active clients", i+1)
 	}
 	for i := range ways {
 		ledgertest.Equal(t, take(i).Remaining, 3, "what remains of active client %d, if it was not forgotten", i)
 	}
 	// When the minutes are over the places are free again: nobody is past half of the hour.
-	if a := l.Take(sprayed(9000), start.Add(time.Minute)); !a.Allowed || a.Remaining != 9 {
+	if a := l.Take(sprayed(9000), 1, start.Add(time.Minute)); !a.Allowed || a.Remaining != 9 {
 		t.Errorf("after a minute: %+v, want a place of its own", a)
 	}
 }
@@ -194,16 +194,16 @@ func TestExpiredClientsGoBeforeLiveOnes(t *testing.T) {
 	start := time.Now()
 	l := newLimiter(10, 10, 1, start)
 	live := netip.MustParseAddr("192.0.2.1") // has the first place, and used less than the others did
-	l.Take(live, start)
+	l.Take(live, 1, start)
 	for i := range 4 * (ways - 1) {
-		l.Take(netip.AddrFrom4([4]byte{10, 0, 0, byte(i / 4)}), start)
+		l.Take(netip.AddrFrom4([4]byte{10, 0, 0, byte(i / 4)}), 1, start)
 	}
 	later := start.Add(2 * time.Hour)
-	l.Take(live, later)
+	l.Take(live, 1, later)
 	for i := range ways - 1 {
-		l.Take(sprayed(i), later)
+		l.Take(sprayed(i), 1, later)
 	}
-	ledgertest.Equal(t, l.Take(live, later).Remaining, 8, "what remains of a live client, beside expired ones")
+	ledgertest.Equal(t, l.Take(live, 1, later).Remaining, 8, "what remains of a live client, beside expired ones")
 }
 
 // F42: TestSprayKeepsMemoryFlat has a proxy name many more addresses than a table has places, while a busy client is being limited: ten
@@ -221,14 +221,14 @@ func TestSprayKeepsMemoryFlat(t *testing.T) {
 		var h fasthttp.RequestHeader
 		for i := from; i < to; i++ {
 			h.Set("X-Forwarded-For", sprayed(i).String())
-			l.Take(identity.ClientOf(proxy, &h).Key, start)
-			if i%500 == 0 && l.Take(busy, start).Allowed {
+			l.Take(identity.ClientOf(proxy, &h).Key, 1, start)
+			if i%500 == 0 && l.Take(busy, 1, start).Allowed {
 				granted++
 			}
 		}
 	}
 	for range 60 {
-		l.Take(busy, start)
+		l.Take(busy, 1, start)
 	}
 	warm := 5 * ways * buckets // clients for every place
 	spray(0, warm)
@@ -250,11 +250,11 @@ func TestEvictionUnderRace(t *testing.T) {
 	l := newLimiter(100, 1000, 1, start)
 	busy := netip.MustParseAddr("192.0.2.1")
 	for range 51 {
-		l.Take(busy, start)
+		l.Take(busy, 1, start)
 	}
 	granted := race(4, 5000, func(g, i int) Allowance {
-		l.Take(sprayed(g*5000+i), start)
-		return l.Take(busy, start)
+		l.Take(sprayed(g*5000+i), 1, start)
+		return l.Take(busy, 1, start)
 	})
 	ledgertest.Equal(t, granted, 49, "requests that the busy client was granted")
 }

@@ -91,7 +91,7 @@ func (c *Conn) isCappedLocked() bool {
 func (cs *caps) admit(c *Conn, encryption *tls.Config) (admitted, ofClient bool) {
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
-	if c.isCappedLocked() && (!cs.pace.Take(c.client.Key, time.Now()).Allowed || !cs.hasRoomLocked(&c.client)) {
+	if c.isCappedLocked() && (!cs.pace.Take(c.client.Key, 1, time.Now()).Allowed || !cs.hasRoomLocked(&c.client)) {
 		cs.counts.RefusedClient.Add(1)
 		return false, true
 	}

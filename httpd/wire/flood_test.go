@@ -32,7 +32,7 @@ func TestFloodsAreDropped(t *testing.T) {
 		t.Run(tt.attacker+" and "+tt.other, func(t *testing.T) {
 			t.Parallel()
 			inner := listenTCP(t)
-			config := Config{MaxConns: 1000, MaxConnsPerClient: 2, Identity: new(ratelimit.Identity)}.WithDefaults()
+			config := Config{MaxConns: 1000, MaxConnsPerClient: 2, Identity: ratelimit.NewIdentity(nil, nil)}.WithDefaults()
 			l := newListener(inner, &config, newCaps(&config, new(Counts)))
 			go func() {
 				for c, err := l.Accept(); err == nil; c, err = l.Accept() {
@@ -117,7 +117,7 @@ func TestTheFilterDropsSYNsOfItsNetworks(t *testing.T) {
 // TestWhoIsDropped counts refusals of many clients within one window: an exempt one's neighbours stay, and
 // there is an end to what Linux takes.
 func TestWhoIsDropped(t *testing.T) {
-	identity := new(ratelimit.Identity)
+	identity := ratelimit.NewIdentity(nil, nil)
 	f := newFloodFilter(listenTCP(t), identity)
 	identity.SetExempt([]netip.Prefix{netip.MustParsePrefix("2001:db8:1::/120")}) // as a node does it, at its start and at SIGHUP
 	f.refused[netip.Prefix{}] = 1                                                 // a window has begun, and does not end

@@ -46,7 +46,7 @@ func (c Config) WithDefaults() Config {
 	c.ReadTimeout = cmp.Or(c.ReadTimeout, 5*time.Second)
 	c.WriteTimeout = cmp.Or(c.WriteTimeout, 10*time.Second)
 	c.IdleTimeout = cmp.Or(c.IdleTimeout, 75*time.Second)
-	c.Identity = cmp.Or(c.Identity, new(ratelimit.Identity))
+	c.Identity = cmp.Or(c.Identity, ratelimit.NewIdentity(nil, nil))
 	c.Log = cmp.Or(c.Log, slog.New(slog.DiscardHandler))
 	return c
 }
