@@ -20,51 +20,11 @@ type Door interface {
 	AppendError(dst []byte, status int, text string) []byte
 }
 
-// doorExchange is an exchange at a door.
-type doorExchange struct {
-	Exchange
-	door Door
-}
-
 // ServeDoor is Serve for a door's listener.
 func (s *Server) ServeDoor(ln net.Listener, d Door) error {
-	return s.ServeWith(ln, func(ctx *fasthttp.RequestCtx, c *wire.Conn, fault *wire.Fault) { s.handleAt(d, ctx, c, fault) })
-}
-
-// handleAt is one request at a door.
-func (s *Server) handleAt(d Door, ctx *fasthttp.RequestCtx, c *wire.Conn, fault *wire.Fault) {
-	x := s.doorExchanges.Get().(*doorExchange)
-	x.door = d
-	x.begin(s, s.doorRoute, ctx, c)
-	ctx.SetUserValue(requestKey, x) // whose Close comes after the response was written
-	x.run(x, fault)
-}
-
-// Close ends the exchange. fasthttp calls it on the values of a context after it has written the response.
-func (x *doorExchange) Close() error {
-	s := x.server
-	x.end()
-	s.doorExchanges.Put(x)
-	return nil
-}
-
-func (x *doorExchange) answer(fault *wire.Fault) {
-	err := x.admit(fault, false)
-	if err == nil {
-		err = x.door.Answer(&x.Exchange)
-	}
-	if err != nil {
-		x.fail(err)
-	}
-}
-
-func (x *doorExchange) fail(err error) {
-	status, text := statusOf(err)
-	x.respond(status)
-	if x.retryAfter = retryAfterOf(err); err == errLimited {
-		x.retryAfter = x.allowance.Reset
-	}
-	x.body = x.door.AppendError(x.body, status, text)
+	return s.ServeWith(ln, func(ctx *fasthttp.RequestCtx, c *wire.Conn, fault *wire.Fault) {
+		s.exchange(d, s.doorRoute, ctx, c, fault)
+	})
 }
 
 // Context returns the request as fasthttp has it. Nothing taken from it outlives Answer.

@@ -41,12 +41,6 @@ type Exchange struct {
 	packed   []byte // room for the compressed body
 }
 
-// speaker makes the response of its exchange in the language of the request.
-type speaker interface {
-	answer(fault *wire.Fault) // fault is what is wrong with the request, nil: nothing yet
-	fail(err error)           // makes the response that of an error; what was prepared of an answer is dropped
-}
-
 // response is what a request is answered with.
 type response struct {
 	status      int
@@ -83,32 +77,8 @@ func (x *Exchange) end() {
 	x.ctx, x.conn, x.view = nil, nil, ledger.View{}
 }
 
-// run makes the exchange. fault is what is wrong with the request, if its connection has found anything.
-func (x *Exchange) run(by speaker, fault *wire.Fault) {
-	if !x.survives(by, func() { x.complete(by, fault) }) {
-		x.survives(by, x.finish)
-	}
-}
-
-// survives reports whether do returned. If it panicked, the response is that error, which is still to be finished.
-func (x *Exchange) survives(by speaker, do func()) (ok bool) {
-	defer func() {
-		if v := recover(); v != nil {
-			x.server.panicked(x.route.label, v)
-			x.ctx.Response.Reset()
-			x.ctx.SetStatusCode(fasthttp.StatusInternalServerError)
-			x.upgraded = false
-			by.fail(errPanic)
-		}
-	}()
-	do()
-	return true
-}
-
-// complete makes the response, and notes it.
-func (x *Exchange) complete(by speaker, fault *wire.Fault) {
-	x.survives(by, func() { by.answer(fault) })
-	x.finish()
+// note notes a response that is complete. fault is what was wrong with the request, if its connection has found anything.
+func (x *Exchange) note(fault *wire.Fault) {
 	took := x.server.config.Now().Sub(x.now)
 	x.route.observe(x.status, took)
 	if log := x.server.config.AccessLog; log != nil {

@@ -8,20 +8,49 @@ import (
 	"ledgerd/httpd/wire"
 )
 
-// request is an exchange of REST.
+// request is an exchange of REST, or at a door.
 type request struct {
 	Exchange
+	door   Door // nil: it is of REST
 	params params
 	path   []byte // room to decode the path in
 }
 
 // handle is one request to the REST side.
 func (s *Server) handle(ctx *fasthttp.RequestCtx, c *wire.Conn, fault *wire.Fault) {
+	s.exchange(nil, s.routes[0], ctx, c, fault)
+}
+
+// exchange is one request at a door, or to the REST side. fault is what is wrong with it, if its connection has found anything.
+func (s *Server) exchange(d Door, to *route, ctx *fasthttp.RequestCtx, c *wire.Conn, fault *wire.Fault) {
 	r := s.requests.Get().(*request)
-	r.begin(s, s.routes[0], ctx, c)
+	r.door = d
+	r.begin(s, to, ctx, c)
 	r.params.reset()
 	ctx.SetUserValue(requestKey, r) // whose Close comes after the response was written
-	r.run(r, fault)
+	whole := r.survives(func() {
+		r.survives(func() { r.answer(fault) })
+		r.finish()
+		r.note(fault)
+	})
+	if !whole {
+		r.survives(r.finish)
+	}
+}
+
+// survives reports whether do returned. If it panicked, the response is that error, which is still to be finished.
+func (r *request) survives(do func()) (ok bool) {
+	defer func() {
+		if v := recover(); v != nil {
+			r.server.panicked(r.route.label, v)
+			r.ctx.Response.Reset()
+			r.ctx.SetStatusCode(fasthttp.StatusInternalServerError)
+			r.upgraded = false
+			r.fail(errPanic)
+		}
+	}()
+	do()
+	return true
 }
 
 // Close ends the exchange. fasthttp calls it on the values of a context after it has written the response.
@@ -34,18 +63,17 @@ func (r *request) Close() error {
 
 // answer makes the reply.
 func (r *request) answer(fault *wire.Fault) {
-	err := r.admit(fault, fault == nil && r.asksForFile())
-	if err == nil {
-		err = r.setPath()
+	err := r.admit(fault, r.door == nil && fault == nil && r.asksForFile())
+	if err == nil && r.door != nil {
+		err = r.door.Answer(&r.Exchange)
+	} else if err == nil {
+		if err = r.setPath(); err == nil {
+			r.server.router.Handler(r.ctx)
+		}
 	}
 	if err != nil {
-		if r.fail(err); err == errLimited {
-			r.retryAfter = r.allowance.Reset
-			r.showInstead(r.server.limited)
-		}
-		return
+		r.fail(err)
 	}
-	r.server.router.Handler(r.ctx)
 }
 
 // serve is called by the router: it asks the question of a route.
@@ -78,6 +106,14 @@ func (r *request) variable(name string) string {
 func (r *request) fail(err error) {
 	status, details := statusOf(err)
 	r.respond(status)
-	r.retryAfter = retryAfterOf(err)
-	r.body = encode.AppendError(r.body, status, details)
+	if r.retryAfter = retryAfterOf(err); err == errLimited {
+		r.retryAfter = r.allowance.Reset
+	}
+	if r.door != nil {
+		r.body = r.door.AppendError(r.body, status, details)
+		return
+	}
+	if r.body = encode.AppendError(r.body, status, details); err == errLimited {
+		r.showInstead(r.server.limited)
+	}
 }

@@ -110,20 +110,19 @@ func (c Config) withDefaults() Config {
 // wire.Server.
 type Server struct {
 	*wire.Server
-	config        Config
-	limiter       *ratelimit.Limiter
-	fileLimiter   *ratelimit.Limiter // of the files of pages
-	routes        []*route
-	doorRoute     *route // of what is answered at doors
-	site          *console.Site
-	pages         pages
-	missing       *page // is shown to browsers where there is no page
-	limited       *page // is shown to them in place of one that is refused
-	router        *router.Router
-	answers       answers
-	meters        meters
-	requests      sync.Pool // of *request
-	doorExchanges sync.Pool // of *doorExchange
+	config      Config
+	limiter     *ratelimit.Limiter
+	fileLimiter *ratelimit.Limiter // of the files of pages
+	routes      []*route
+	doorRoute   *route // of what is answered at doors
+	site        *console.Site
+	pages       pages
+	missing     *page // is shown to browsers where there is no page
+	limited     *page // is shown to them in place of one that is refused
+	router      *router.Router
+	answers     answers
+	meters      meters
+	requests    sync.Pool // of *request
 }
 
 // New returns a server that serves nothing yet.
@@ -132,19 +131,18 @@ func New(config Config) *Server {
 	site := console.New(openAPIDocument, c.RPCPort)
 	rows, all := newRoutes(), newPages(site)
 	s := &Server{
-		config:        c,
-		limiter:       ratelimit.New(c.PerMinute, c.PerHour, c.Now()),
-		fileLimiter:   ratelimit.New(c.PerMinute*all.files(), c.PerHour*all.files(), c.Now()),
-		routes:        rows,
-		doorRoute:     &route{label: "rpc"},
-		site:          site,
-		pages:         all,
-		missing:       newPage(site.Missing()),
-		limited:       newPage(site.Limited()),
-		router:        newRouter(rows, all),
-		answers:       answers{Part: &c.Memory.Answers},
-		requests:      sync.Pool{New: func() any { return new(request) }},
-		doorExchanges: sync.Pool{New: func() any { return new(doorExchange) }},
+		config:      c,
+		limiter:     ratelimit.New(c.PerMinute, c.PerHour, c.Now()),
+		fileLimiter: ratelimit.New(c.PerMinute*all.files(), c.PerHour*all.files(), c.Now()),
+		routes:      rows,
+		doorRoute:   &route{label: "rpc"},
+		site:        site,
+		pages:       all,
+		missing:     newPage(site.Missing()),
+		limited:     newPage(site.Limited()),
+		router:      newRouter(rows, all),
+		answers:     answers{Part: &c.Memory.Answers},
+		requests:    sync.Pool{New: func() any { return new(request) }},
 	}
 	c.Handler = s.handle
 	s.Server = wire.New(c.Config)
