@@ -111,17 +111,16 @@ func TestARunEndsWhatItsScenariosStart(t *testing.T) {
 				return nil
 			})
 		}
-		err := r.Do(t.Context(), &Scenario{Run: func(context.Context, *Run) error {
+		err := r.Do(t.Context(), &Scenario{run: func(context.Context, *Run) {
 			start("s1")
 			start("s2")
-			return turns(r, []string{"a", "b"}, func(name string) error {
+			turns(r, []string{"a", "b"}, func(name string) {
 				said = append(said, name)
 				start(name + "1")
 				start(name + "2")
 				if name == failing {
-					return failure
+					check(failure)
 				}
-				return nil
 			})
 		}})
 		if got := strings.Join(said, " "); got != want || errors.Is(err, failure) != (failing != "none") {
@@ -133,9 +132,9 @@ func TestARunEndsWhatItsScenariosStart(t *testing.T) {
 // Where there is no Redis, a note says so, and ledgerd is measured.
 func TestScenariosMeasureLedgerdWithoutRedis(t *testing.T) {
 	t.Setenv("PATH", "")
-	for i := range dataScenarios {
-		s := &dataScenarios[i]
-		if os.Getenv("LEDGERD_BENCH_ALL") == "" && s.Name != "memory" {
+	for i := range Scenarios {
+		s := &Scenarios[i]
+		if s.Name != "memory" && (s.Name != "ingest" || os.Getenv("LEDGERD_BENCH_ALL") == "") {
 			continue
 		}
 		_, records := measured(t, s, 0.001, 100*time.Millisecond)

@@ -36,40 +36,28 @@ type ingest struct {
 }
 
 // writeIngest writes the event file, of accounts with so many bytes of data.
-func writeIngest(r *Run, accounts, blocks, data int) (*ingest, error) {
-	dir, err := r.tempDir()
-	if err != nil {
-		return nil, err
-	}
-	s := &ingest{Run: r, events: filepath.Join(dir, "ledger.events")}
+func writeIngest(r *Run, accounts, blocks, data int) *ingest {
+	s := &ingest{Run: r, events: filepath.Join(r.tempDir(), "ledger.events")}
 	s.config = feed.Config{Accounts: max(r.Scaled(accounts), ingestUpdates), Updates: ingestUpdates, Tokens: ingestTokens, Data: data}
-	s.newest, err = writeLedger(s.events, s.config, max(r.Scaled(blocks), ingestLeast))
-	return s, err
+	s.newest = writeLedger(s.events, s.config, max(r.Scaled(blocks), ingestLeast))
+	return s
 }
 
-func runIngest(ctx context.Context, r *Run) error {
-	s, err := writeIngest(r, ingestAccounts, ingestBlocks, 0)
-	if err != nil {
-		return err
-	}
-	withData, err := writeIngest(r, ingestAccounts, ingestBlocks/4, ingestData)
-	if err != nil {
-		return err
-	}
+func runIngest(ctx context.Context, r *Run) {
+	s := writeIngest(r, ingestAccounts, ingestBlocks, 0)
+	withData := writeIngest(r, ingestAccounts, ingestBlocks/4, ingestData)
 	r.Note("%d accounts, %d of 100 hold tokens; blocks of %d updates, each synced before it is seen, many with one sync (--wal-sync always)", s.config.Accounts, ingestTokens, ingestUpdates)
 	r.Note("timed from the first block seen published to the last, by asking for the metrics")
 	r.Note("with-data: the same accounts with %d bytes of data each, which every update changes, and a quarter of the blocks", ingestData)
-	subjects := []func() error{
-		func() error { return s.read(ctx, "ledgerd", "--data", "none") },
-		func() error { return withData.read(ctx, "with-data", "--data", "all") },
+	subjects := []func(){
+		func() { s.read(ctx, "ledgerd", "--data", "none") },
+		func() { withData.read(ctx, "with-data", "--data", "all") },
 	}
 	if r.hasRedis() {
 		r.Note("Redis takes pipelined SETs of the same bytes without a network, and has the indexes of base state, which these updates do not change")
-		subjects = append(subjects,
-			func() error { return s.pipe(ctx, "everysec") },
-			func() error { return s.pipe(ctx, "always") })
+		subjects = append(subjects, func() { s.pipe(ctx, "everysec") }, func() { s.pipe(ctx, "always") })
 	}
-	return inTurns(r, subjects...)
+	inTurns(r, subjects...)
 }
 
 // updates returns how many there are in the blocks after one up to another.
@@ -85,23 +73,16 @@ type passage struct {
 }
 
 // watch waits until a server shows all of the ledger, and returns what it was seen to do, and what groups of processes used.
-func (s *ingest) watch(ctx context.Context, server *proc.Server, groups ...[]int) (p passage, err error) {
-	if p.first, err = awaitSlot(ctx, server, time.Millisecond, feed.FirstSlot); err != nil {
-		return p, err
-	}
-	p.used, err = metered(func() (err error) {
-		p.last, err = awaitSlot(ctx, server, ingestLook, s.newest)
-		return err
-	}, groups...)
-	if err != nil {
-		return p, err
-	}
+func (s *ingest) watch(ctx context.Context, server *proc.Server, groups ...[]int) (p passage) {
+	p.first = awaitSlot(ctx, server, time.Millisecond, feed.FirstSlot)
+	p.used = metered(func() { p.last = awaitSlot(ctx, server, ingestLook, s.newest) }, groups...)
 	p.updates = s.updates(ledger.Slot(p.first.metrics[processedSlot]), s.newest)
 	if p.updates == 0 {
-		return p, errors.New("the ledger is too small to be timed: all of it was read at once")
+		check(errors.New("the ledger is too small to be timed: all of it was read at once"))
 	}
 	index := slices.Collect(s.config.Indexes(s.newest))[0]
-	return p, answers(ctx, server, s.config.Account(index, s.newest))
+	answers(ctx, server, s.config.Account(index, s.newest))
+	return p
 }
 
 // seconds returns how long it took, with both looks.
@@ -113,25 +94,18 @@ func (p *passage) perSecond(metric string) float64 {
 }
 
 // read has a server read the file.
-func (s *ingest) read(ctx context.Context, subject string, flags ...string) error {
-	server, err := s.start(ctx, "", append(flags, "--source", "file:"+s.events)...)
-	if err != nil {
-		return err
+func (s *ingest) read(ctx context.Context, subject string, flags ...string) {
+	server := s.start(ctx, "", append(flags, "--source", "file:"+s.events)...)
+	p := s.watch(ctx, server, []int{server.Pid()})
+	if counted, want := p.last.metrics["ledgerd_seq"], s.updates(feed.FirstSlot, s.newest); counted != want {
+		check(fmt.Errorf("ledgerd counts %.0f updates, not %.0f", counted, want))
 	}
-	p, err := s.watch(ctx, server, []int{server.Pid()})
-	if err != nil {
-		return err
-	}
-	if got, want := p.last.metrics["ledgerd_seq"], s.updates(feed.FirstSlot, s.newest); got != want {
-		return fmt.Errorf("ledgerd counts %.0f updates, not %.0f", got, want)
-	}
-	if got := p.last.metrics["ledgerd_log_durable_slot"]; got < float64(s.newest) {
-		return fmt.Errorf("ledgerd shows block %d when block %.0f is durable", s.newest, got)
+	if durable := p.last.metrics["ledgerd_log_durable_slot"]; durable < float64(s.newest) {
+		check(fmt.Errorf("ledgerd shows block %d when block %.0f is durable", s.newest, durable))
 	}
 	s.record(subject, p.updates, p.seconds(), p.cpu[0],
 		report.Figure{Unit: "log-MB/s", Value: p.perSecond("ledgerd_log_written_bytes_total") / 1e6},
 		report.Figure{Unit: "fsyncs/s", Value: p.perSecond("ledgerd_log_fsync_duration_seconds_count")})
-	return nil
 }
 
 func (s *ingest) record(subject string, updates, seconds float64, cpu time.Duration, more ...report.Figure) {
@@ -142,14 +116,10 @@ func (s *ingest) record(subject string, updates, seconds float64, cpu time.Durat
 }
 
 // pipe has Redis keep the same updates.
-func (s *ingest) pipe(ctx context.Context, sync string) error {
-	store, err := startStore(ctx, s.Run, s.config, "--appendonly", "yes", "--appendfsync", sync, "--auto-aof-rewrite-percentage", "0")
-	if err == nil {
-		err = store.fill()
-	}
-	if err != nil {
-		return err
-	}
+func (s *ingest) pipe(ctx context.Context, sync string) {
+	store := startStore(ctx, s.Run, s.config, s.tempDir(), "--appendonly", "yes", "--appendfsync", sync, "--auto-aof-rewrite-percentage", "0")
+	s.Note("%s", store.Version)
+	store.fill()
 	slot := feed.FirstSlot
 	send := func(send send) error {
 		for began := time.Now(); slot < s.newest && time.Since(began) < pipeLongest*s.Duration; {
@@ -162,15 +132,9 @@ func (s *ingest) pipe(ctx context.Context, sync string) error {
 		}
 		return nil
 	}
-	used, err := metered(func() error { return store.Pipe(send) }, []int{store.Pid()})
-	if err != nil {
-		return err
-	}
+	used := metered(func() { check(store.Pipe(send)) }, []int{store.Pid()})
 	for index := range s.config.Indexes(slot) {
-		if err := store.holds(index, slot); err != nil {
-			return err
-		}
+		store.holds(index, slot)
 	}
 	s.record("redis-"+sync, s.updates(feed.FirstSlot, slot), used.took.Seconds(), used.cpu[0])
-	return nil
 }

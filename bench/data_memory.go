@@ -2,13 +2,11 @@ package bench
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"path/filepath"
 	"time"
 
 	"ledgerd/bench/feed"
-	"ledgerd/bench/peer"
 	"ledgerd/bench/proc"
 	"ledgerd/bench/report"
 	"ledgerd/engine/ledger"
@@ -20,120 +18,71 @@ const (
 )
 
 // runMemory has ledgerd and Redis hold the same accounts, and then start again on what they keep of them.
-func runMemory(ctx context.Context, r *Run) error {
+func runMemory(ctx context.Context, r *Run) {
 	c := feed.Config{Accounts: r.Scaled(memoryAccounts), Tokens: memoryTokens, Finality: dataFinality}
 	r.Note("an account is %.0f bytes, key and value, without any index; %d of 100 hold tokens; ledgerd has taken a snapshot before its memory is read; "+
 		"what a start reads was written just before and comes from the kernel's memory, not from the disk", payloadBytes(c), c.Tokens)
-	subjects := []func(context.Context, feed.Config) error{r.heldByLedgerd}
+	subjects := []func(){func() { r.heldByLedgerd(ctx, c) }}
 	if r.hasRedis() {
 		r.Note("Redis keeps accounts under keys of their own, the accounts of a program in a set, and the token accounts of a wallet in a packed sorted set; " +
 			"it starts from its RDB file")
-		subjects = append(subjects, r.heldByRedis)
+		subjects = append(subjects, func() { r.heldByRedis(ctx, c) })
 	}
-	return turns(r, subjects, func(measure func(context.Context, feed.Config) error) error { return measure(ctx, c) })
+	inTurns(r, subjects...)
 }
 
 // recordHeld records what a process holds that was left alone for a while; took is how long its start took, 0 if it began with nothing.
-func (r *Run) recordHeld(ctx context.Context, subject string, pid int, c feed.Config, took time.Duration) error {
+func (r *Run) recordHeld(ctx context.Context, subject string, pid int, c feed.Config, took time.Duration) {
 	n := float64(c.Accounts)
 	var figures []report.Figure
 	if took > 0 {
-		cpu, err := proc.CPU(pid)
-		if err != nil {
-			return err
-		}
 		figures = []report.Figure{{Unit: "start-s", Value: took.Seconds()}, {Unit: "accounts/s", Value: n / took.Seconds()},
-			{Unit: "cpu-us/account", Value: cpu.Seconds() * 1e6 / n}}
+			{Unit: "cpu-us/account", Value: got(proc.CPU(pid)).Seconds() * 1e6 / n}}
 	}
-	held, err := r.settled(ctx, pid)
-	if err != nil {
-		return err
-	}
-	r.Record(subject, c.Accounts, append(figures, report.Figure{Unit: "B/account", Value: float64(held) / n})...)
-	return nil
+	r.Record(subject, c.Accounts, append(figures, report.Figure{Unit: "B/account", Value: float64(r.settled(ctx, pid)) / n})...)
 }
 
 // heldByLedgerd has a ledgerd read the accounts and take a snapshot, and then start from that.
-func (r *Run) heldByLedgerd(ctx context.Context, c feed.Config) error {
-	dir, err := r.tempDir()
-	if err != nil {
-		return err
-	}
+func (r *Run) heldByLedgerd(ctx context.Context, c feed.Config) {
+	dir := r.tempDir()
 	path, kept := filepath.Join(dir, "ledger.events"), filepath.Join(dir, "ledgerd")
-	newest, err := writeLedger(path, c, dataBlocks)
-	if err != nil {
-		return err
-	}
-	server, err := r.start(ctx, kept, "--source", "file:"+path, "--snapshot-interval", snapshotSoon)
-	if err != nil {
-		return err
-	}
-	_, err = awaitMetrics(ctx, server, 20*time.Millisecond, func(m map[string]float64) bool {
+	newest := writeLedger(path, c, dataBlocks)
+	server := r.start(ctx, kept, "--source", "file:"+path, "--snapshot-interval", snapshotSoon)
+	awaitMetrics(ctx, server, 20*time.Millisecond, func(m map[string]float64) bool {
 		return m[processedSlot] == float64(newest) && m[finalizedSlot] >= float64(newest-dataFinality) && m["ledgerd_snapshot_slot"] == m[finalizedSlot]
 	})
-	if err == nil {
-		err = r.recordHeld(ctx, "ledgerd-read", server.Pid(), c, 0)
-	}
-	if err = errors.Join(err, server.Stop()); err != nil {
-		return err
-	}
+	r.recordHeld(ctx, "ledgerd-read", server.Pid(), c, 0)
+	check(server.Stop())
 	began := time.Now()
-	server, err = r.start(ctx, kept, "--source", "none")
-	if err == nil {
-		err = answers(ctx, server, c.Account(c.Accounts/3, feed.FirstSlot-1))
-	}
-	if err == nil {
-		err = r.recordHeld(ctx, "ledgerd-restarted", server.Pid(), c, time.Since(began))
-	}
-	if err == nil {
-		err = holdsAll(server, c, newest)
-	}
-	return err
+	server = r.start(ctx, kept, "--source", "none")
+	answers(ctx, server, c.Account(c.Accounts/3, feed.FirstSlot-1))
+	r.recordHeld(ctx, "ledgerd-restarted", server.Pid(), c, time.Since(began))
+	holdsAll(server, c, newest)
 }
 
 // holdsAll checks that a server has all accounts at the newest slot.
-func holdsAll(server *proc.Server, c feed.Config, newest ledger.Slot) error {
+func holdsAll(server *proc.Server, c feed.Config, newest ledger.Slot) {
 	tokens := c.Accounts/100*c.Tokens + min(c.Accounts%100, c.Tokens)
-	m, err := server.Metrics()
-	if err != nil {
-		return err
-	}
+	m := got(server.Metrics())
 	for name, want := range map[string]int{"ledgerd_accounts": c.Accounts, "ledgerd_token_accounts": tokens, processedSlot: int(newest)} {
-		if got := proc.Sum(m, name); got != float64(want) {
-			return fmt.Errorf("ledgerd tells of %.0f %s, not %d", got, name, want)
+		if told := proc.Sum(m, name); told != float64(want) {
+			check(fmt.Errorf("ledgerd tells of %.0f %s, not %d", told, name, want))
 		}
 	}
-	return nil
 }
 
 // heldByRedis has a redis-server take the accounts and their indexes, and then load them again.
-func (r *Run) heldByRedis(ctx context.Context, c feed.Config) error {
-	dir, err := r.tempDir()
-	if err != nil {
-		return err
-	}
-	filled := &store{config: c}
-	if filled.Redis, err = peer.StartRedis(ctx, dir); err != nil {
-		return err
-	}
-	if err = filled.fill(); err == nil {
-		err = r.recordHeld(ctx, "redis-filled", filled.Pid(), c, 0)
-	}
-	if err == nil {
-		_, err = filled.Do("SAVE") // a process of its own would not do for the restart
-	}
-	if err = errors.Join(err, filled.Stop()); err != nil {
-		return err
-	}
+func (r *Run) heldByRedis(ctx context.Context, c feed.Config) {
+	dir := r.tempDir()
+	filled := startStore(ctx, r, c, dir)
+	filled.fill()
+	r.recordHeld(ctx, "redis-filled", filled.Pid(), c, 0)
+	got(filled.Do("SAVE")) // a process of its own would not do for the restart
+	check(filled.Stop())
 	began := time.Now()
-	loaded := &store{config: c}
-	if loaded.Redis, err = peer.StartRedis(ctx, dir); err != nil {
-		return err
-	}
-	if err = loaded.holds(c.Accounts/3, feed.FirstSlot-1); err == nil {
-		err = r.recordHeld(ctx, "redis-restarted", loaded.Pid(), c, time.Since(began))
-	}
-	return errors.Join(err, loaded.Stop())
+	loaded := startStore(ctx, r, c, dir)
+	loaded.holds(c.Accounts/3, feed.FirstSlot-1)
+	r.recordHeld(ctx, "redis-restarted", loaded.Pid(), c, time.Since(began))
 }
 
 // payloadBytes returns what an account takes on average, key and value without any index.

@@ -9,6 +9,7 @@ import (
 
 	"ledgerd/bench/feed"
 	"ledgerd/bench/peer"
+	"ledgerd/bench/proc"
 	"ledgerd/engine/codec"
 	"ledgerd/engine/ledger"
 )
@@ -25,26 +26,18 @@ func (r *Run) hasRedis() bool {
 	if !r.Peers {
 		return false
 	}
-	_, err := peer.Find("redis-server", "")
+	_, err := proc.Find("redis-server", "")
 	if err != nil {
 		r.Note("Redis is left out: %v", err)
 	}
 	return err == nil
 }
 
-// startStore starts a redis-server on a directory of its own.
-func startStore(ctx context.Context, r *Run, c feed.Config, options ...string) (*store, error) {
-	dir, err := r.tempDir()
-	if err != nil {
-		return nil, err
-	}
-	s := &store{config: c}
-	if s.Redis, err = peer.StartRedis(ctx, dir, options...); err != nil {
-		return nil, err
-	}
-	r.Note("%s", s.Version)
+// startStore starts a redis-server on a directory.
+func startStore(ctx context.Context, r *Run, c feed.Config, dir string, options ...string) *store {
+	s := &store{Redis: got(peer.StartRedis(ctx, dir, options...)), config: c}
 	r.atEnd(func(bool) error { return s.Stop() })
-	return s, nil
+	return s
 }
 
 // appendValue appends what the codec makes of an account without its key, which is what Redis keeps under the key.
@@ -80,30 +73,22 @@ func (s *store) enlist(send send, index int) error {
 }
 
 // fill keeps the accounts of base state, and their indexes.
-func (s *store) fill() error {
-	err := s.Pipe(func(send send) (err error) {
+func (s *store) fill() {
+	check(s.Pipe(func(send send) (err error) {
 		for i := 0; i < s.config.Accounts && err == nil; i++ {
 			if err = s.set(send, i, feed.FirstSlot-1); err == nil {
 				err = s.enlist(send, i)
 			}
 		}
 		return err
-	})
-	if err != nil {
-		return fmt.Errorf("cannot fill Redis: %w", err)
-	}
-	return nil
+	}))
 }
 
 // holds checks that Redis has an account as a slot left it.
-func (s *store) holds(index int, slot ledger.Slot) error {
+func (s *store) holds(index int, slot ledger.Slot) {
 	a := s.config.Account(index, slot)
-	got, err := redis.String(s.Do("GET", a.Pubkey[:]))
-	if err != nil {
-		return fmt.Errorf("cannot read account %d: %w", index, err)
+	held := got(redis.String(s.Do("GET", a.Pubkey[:])))
+	if want := string(appendValue(nil, &a, slot)); held != want {
+		check(fmt.Errorf("account %d is %x in Redis, not %x", index, held, want))
 	}
-	if want := string(appendValue(nil, &a, slot)); got != want {
-		return fmt.Errorf("account %d is %x in Redis, not %x", index, got, want)
-	}
-	return nil
 }

@@ -10,19 +10,8 @@ import (
 
 	"ledgerd/bench/feed"
 	"ledgerd/bench/load"
-	"ledgerd/bench/report"
 	"ledgerd/engine/ledger"
 )
-
-var historyScenarios = []Scenario{
-	{"history", "How long a transaction of a week ago takes from disk, and what readers of accounts notice of 64 clients that ask for such.", runHistory},
-}
-
-var historyGoals = []report.Goal{
-	{Scenario: "history", Subject: "beside-history", Unit: "p99-ms", Of: "alone", AtMost: 1.2,
-		Why:   "reads from disk are few at a time, and none is where accounts are read",
-		Needs: "a processor for the clients of history, which here share two with all others"},
-}
 
 const (
 	// historyBlocks are those of 30 days, of which historyAgo are the newest week.
@@ -36,26 +25,18 @@ const (
 )
 
 // runHistory writes thirty days of blocks once, of which all but the newest are on disk alone.
-func runHistory(ctx context.Context, r *Run) error {
+func runHistory(ctx context.Context, r *Run) {
 	r.Note("%d blocks, each with a transaction, written just before, so that the kernel's memory holds what is read; accounts are asked for at the rate of paced",
 		r.Scaled(historyBlocks))
 	flags := append([]string{"--snapshot-interval", "10s", "--retain-slots", "100", "--wal-sync", "interval:1s"}, restLimits...)
-	g, err := startRig(ctx, r, feed.Config{Accounts: r.Scaled(historyAccounts), Transactions: true, Finality: dataFinality}, flags...)
-	if err != nil {
-		return err
-	}
+	g := startRig(ctx, r, feed.Config{Accounts: r.Scaled(historyAccounts), Transactions: true, Finality: dataFinality}, flags...)
 	for range r.Scaled(historyBlocks) {
-		if _, err := g.feed.Block(); err != nil {
-			return err
-		}
+		got(g.feed.Block())
 	}
-	_, err = awaitMetrics(ctx, g.Server, 100*time.Millisecond, func(m map[string]float64) bool {
+	awaitMetrics(ctx, g.Server, 100*time.Millisecond, func(m map[string]float64) bool {
 		final := float64(g.feed.Newest() - dataFinality)
 		return m[finalizedSlot] >= final && m["ledgerd_snapshot_slot"] >= final && m["ledgerd_history_from_slot"] <= float64(feed.FirstSlot)
 	})
-	if err != nil {
-		return err
-	}
 	known := func(int, *fasthttp.Response) error { return nil } // that the status is 200 says all
 	address, pids := load.Config{Address: g.address()}, func() []int { return []int{g.Pid()} }
 	alone := &restSubject{name: "alone", of: g.feed.Config().Accounts, ask: g.getAccount, verify: known, load: address, pids: pids, rate: float64(r.Scaled(restPace))}
@@ -66,23 +47,22 @@ func runHistory(ctx context.Context, r *Run) error {
 		ask: func(index int) []byte {
 			return load.Get(g.address().String(), "/api/transaction/"+feed.Signature(first+ledger.Slot(index)).String(), nil)
 		}}
-	return inTurns(r,
-		func() error { return alone.round(ctx, r) },
-		func() error { return ago.round(ctx, r) },
-		func() error { return besideReaders(ctx, r, &beside, ago) },
+	inTurns(r,
+		func() { alone.round(ctx, r) },
+		func() { ago.round(ctx, r) },
+		func() { besideReaders(ctx, r, &beside, ago) },
 	)
 }
 
 // besideReaders measures a subject while the connections of another ask as fast as they are answered. Few read the disk at a time, and few wait:
 // the others are told that the node is overloaded.
-func besideReaders(ctx context.Context, r *Run, s, readers *restSubject) error {
+func besideReaders(ctx context.Context, r *Run, s, readers *restSubject) {
 	l := readers.start(r)
 	defer l.Close()
-	return while(ctx, func(ctx context.Context) error {
+	while(ctx, func(ctx context.Context) {
 		n := l.Phase(ctx, load.Pace{Length: 24 * time.Hour})
 		if found := n.Statuses[http.StatusOK]; found == 0 || found+n.Statuses[http.StatusServiceUnavailable] != n.Answered() {
-			return fmt.Errorf("readers of history were answered with %v, %v", n.Statuses, n.Wrong)
+			check(fmt.Errorf("readers of history were answered with %v, %v", n.Statuses, n.Wrong))
 		}
-		return nil
-	}, func() error { return s.round(ctx, r) })
+	}, func() { s.round(ctx, r) })
 }

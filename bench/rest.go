@@ -15,36 +15,11 @@ import (
 	"ledgerd/bench/feed"
 	"ledgerd/bench/load"
 	"ledgerd/bench/peer"
+	"ledgerd/bench/proc"
 	"ledgerd/bench/report"
 )
 
-var restScenarios = []Scenario{
-	{"account", "How many requests for accounts are answered in a second, and what one costs.", runAccount},
-	{"paced", "How long responses take at 5,000 requests a second, each due at a time of its own.", runPaced},
-	{"mixed", "How long responses take at that rate while blocks come in and snapshots are taken.", runMixed},
-}
-
-var restGoals = []report.Goal{
-	{Scenario: "account", Subject: "ledgerd", Unit: "cpu-us/req", Of: "bare", AtMost: 1.15,
-		Why:   "a seventh is what the look-up among a million and the counting of limits may take, of which bare does neither",
-		Needs: "fewer fields in an answer: each is set and written by itself, and those of limits differ from answer to answer"},
-	{Scenario: "account", Subject: "ledgerd", Unit: "cpu-us/req", Of: "nginx", AtMost: 1.5,
-		Why:   "nginx is what serves files that somebody writes for each account; it returns one text from its configuration",
-		Needs: "a server that parses and writes HTTP with half of what fasthttp takes"},
-	{Scenario: "account", Subject: "ledgerd", Unit: "cpu-us/req", Of: "nethttp", AtMost: 0.5,
-		Why: "net/http with a map and encoding/json is what one writes by hand: half of it pays for a service that does more"},
-	{Scenario: "account", Subject: "ledgerd", Unit: "cpu-us/req", Of: "webdis", AtMost: 0.85,
-		Why: "Redis behind HTTP is the other way to have accounts without writing a server"},
-	{Scenario: "paced", Subject: "ledgerd", Unit: "p50-ms", Of: "bare", AtMost: 1.25, Why: whyPaced},
-	{Scenario: "paced", Subject: "ledgerd", Unit: "p99-ms", Of: "bare", AtMost: 1.25, Why: whyPaced},
-	{Scenario: "paced", Subject: "ledgerd", Unit: "p99-ms", Of: "nethttp", AtMost: 1, Why: "who changes from a server written by hand waits no longer"},
-	{Scenario: "mixed", Subject: "beside-ingest", Unit: "p99-ms", Of: "alone", AtMost: 1.5,
-		Why: "a request waits at most for one step of ingest or of a snapshot, which are shorter than half of the slowest requests"},
-}
-
 const (
-	whyPaced = "with idle processors a client sees what one request takes: a quarter is the look-up and the limits"
-
 	restAccounts    = 1_000_000
 	restConnections = 64
 	// restPace is how many requests are due in a second where that is fixed. Load and server take half of two processors together: with more,
@@ -104,22 +79,20 @@ func (s *restSubject) start(r *Run) *load.Load {
 }
 
 // round warms up, asks, and records the figures. A wrong response is an error; what is refused or unanswered is a figure.
-func (s *restSubject) round(ctx context.Context, r *Run) error {
+func (s *restSubject) round(ctx context.Context, r *Run) {
 	l := s.start(r)
 	defer l.Close()
 	l.Phase(ctx, load.Pace{Length: r.Duration / restWarmup, Rate: s.rate})
 	var n *load.Counts
-	used, err := metered(func() error {
+	used := metered(func() {
 		n = l.Phase(ctx, load.Pace{Length: r.Duration, Rate: s.rate})
-		return ctx.Err()
+		check(ctx.Err())
 	}, s.pids(), loader)
-	switch {
-	case err != nil:
-		return err
-	case len(n.Wrong) > 0:
-		return fmt.Errorf("%s: a response is wrong: %s", s.name, slices.Sorted(maps.Keys(n.Wrong))[0])
-	case n.Answered() == 0:
-		return fmt.Errorf("%s answers nothing: %v", s.name, n.Errors)
+	if len(n.Wrong) > 0 {
+		check(fmt.Errorf("%s: a response is wrong: %s", s.name, slices.Sorted(maps.Keys(n.Wrong))[0]))
+	}
+	if n.Answered() == 0 {
+		check(fmt.Errorf("%s answers nothing: %v", s.name, n.Errors))
 	}
 	each, p := float64(n.Answered()), n.Latency.Summary()
 	var more []report.Figure
@@ -133,74 +106,63 @@ func (s *restSubject) round(ctx context.Context, r *Run) error {
 		report.Figure{Unit: "p50-ms", Value: p.P50}, report.Figure{Unit: "p99-ms", Value: p.P99}, report.Figure{Unit: "p99.9-ms", Value: p.P999},
 		report.Figure{Unit: "failed", Value: float64(n.Failed())}, report.Figure{Unit: "unsent", Value: float64(n.Unsent)},
 	)...)
-	return nil
 }
 
 // startREST starts a ledgerd that holds a million accounts, of which blocks update so many. Nothing is written to it while this is over.
-func startREST(ctx context.Context, r *Run, updates int, flags ...string) (*rig, *restSubject, error) {
+func startREST(ctx context.Context, r *Run, updates int, flags ...string) (*rig, *restSubject) {
 	accounts := max(r.Scaled(restAccounts), updates)
-	g, err := startRig(ctx, r, feed.Config{Accounts: accounts, Updates: updates}, slices.Concat(restLimits, flags)...)
-	if err == nil {
-		err = g.pace(ctx, 0, restBlocks)
-	}
-	if err != nil {
-		return nil, nil, err
-	}
+	g := startRig(ctx, r, feed.Config{Accounts: accounts, Updates: updates}, slices.Concat(restLimits, flags)...)
+	g.pace(ctx, 0, restBlocks)
 	return g, &restSubject{
 		name: "ledgerd", of: accounts, ask: g.getAccount, verify: g.verifyAccount, load: load.Config{Address: g.address()},
 		pids: func() []int { return []int{g.Pid()} },
-	}, nil
+	}
 }
 
-// withPeers starts the peers and appends them to subjects. One that is absent is left out with a note.
-func withPeers(ctx context.Context, r *Run, g *rig, subjects []*restSubject) ([]*restSubject, error) {
-	answer, err := answerOf(ctx, g)
-	if err != nil {
-		return nil, err
-	}
-	accounts := subjects[0].of
-	config := peer.Config{Self: r.Self, Dir: r.Dir, Answer: answer, Accounts: accounts}
-	for _, kind := range peer.RESTPeers {
-		s, err := kind.Start(ctx, config)
-		if absent := (*peer.AbsentError)(nil); errors.As(err, &absent) {
+// startPeers starts the peers that are there. One that is absent is left out with a note.
+func startPeers(ctx context.Context, r *Run, answer peer.Answer, accounts int) (subjects []*restSubject) {
+	for i := range peer.RESTPeers {
+		kind := &peer.RESTPeers[i]
+		s, err := startPeer(ctx, r, kind, peer.Config{Answer: answer, Accounts: accounts})
+		if absent, ok := errors.AsType[*proc.AbsentError](err); ok {
 			r.Note("%s is left out: %v", kind.Name, absent)
 			continue
 		}
-		if err != nil {
-			return nil, err
-		}
-		r.atEnd(func(bool) error { return s.Stop() })
-		r.Note("%s (%s): %s", kind.Name, s.Version, kind.About)
+		check(err)
 		subjects = append(subjects, &restSubject{
 			name: kind.Name, of: accounts, pids: s.Pids, load: load.Config{Address: s.Address},
 			ask:    func(index int) []byte { return s.Request(keyOf(index)) },
 			verify: verifyPeer(answer.Body, kind.LooksUp),
 		})
 	}
-	return subjects, nil
+	return subjects
 }
 
-func runAccount(ctx context.Context, r *Run) error { return besidePeers(ctx, r, 0) }
-
-func runPaced(ctx context.Context, r *Run) error {
-	return besidePeers(ctx, r, float64(r.Scaled(restPace)))
+// startPeer starts one, which ends with the scenario, and says what it is.
+func startPeer(ctx context.Context, r *Run, kind *peer.Peer, c peer.Config) (*peer.Server, error) {
+	c.Self, c.Dir = r.Self, r.Dir
+	s, err := kind.Start(ctx, c)
+	if err == nil {
+		r.atEnd(func(bool) error { return s.Stop() })
+		r.Note("%s (%s): %s", kind.Name, s.Version, kind.About)
+	}
+	return s, err
 }
+
+func runAccount(ctx context.Context, r *Run) { besidePeers(ctx, r, 0) }
+
+func runPaced(ctx context.Context, r *Run) { besidePeers(ctx, r, float64(r.Scaled(restPace))) }
 
 // besidePeers asks ledgerd and its peers in turns.
-func besidePeers(ctx context.Context, r *Run, rate float64) error {
+func besidePeers(ctx context.Context, r *Run, rate float64) {
 	r.Note(clientNote)
-	g, own, err := startREST(ctx, r, restUpdates)
-	if err != nil {
-		return err
-	}
+	g, own := startREST(ctx, r, restUpdates)
 	subjects := []*restSubject{own}
 	if r.Peers {
-		if subjects, err = withPeers(ctx, r, g, subjects); err != nil {
-			return err
-		}
+		subjects = append(subjects, startPeers(ctx, r, askFor(ctx, http.MethodGet, g.URL()+"/account/"+keyOf(0), ""), own.of)...)
 	}
 	for _, s := range subjects {
 		s.rate = rate
 	}
-	return turns(r, subjects, func(s *restSubject) error { return s.round(ctx, r) })
+	turns(r, subjects, func(s *restSubject) { s.round(ctx, r) })
 }

@@ -75,28 +75,15 @@ func (g *rig) address() netip.AddrPort {
 	return netip.MustParseAddrPort(host)
 }
 
-// answerOf asks for the first account, and returns the answer for those that are to give the same: without what every server
-// writes in its own way.
-func answerOf(ctx context.Context, g *rig) (answer peer.Answer, err error) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, g.URL()+"/account/"+keyOf(0), nil)
-	if err != nil {
-		return answer, err
-	}
-	return askFor(request)
-}
-
-func askFor(request *http.Request) (answer peer.Answer, err error) {
-	response, err := http.DefaultClient.Do(request)
-	if err != nil {
-		return answer, err
-	}
+// askFor returns an answer of ledgerd's for those that are to give the same: without what every server writes in its own way.
+func askFor(ctx context.Context, method, url, body string) peer.Answer {
+	response := got(http.DefaultClient.Do(got(http.NewRequestWithContext(ctx, method, url, strings.NewReader(body)))))
 	defer response.Body.Close()
-	body, err := io.ReadAll(response.Body)
-	if err == nil && response.StatusCode != http.StatusOK {
-		err = fmt.Errorf("%s %s is answered %s", request.Method, request.URL, response.Status)
+	if response.StatusCode != http.StatusOK {
+		check(fmt.Errorf("%s %s is answered %s", method, url, response.Status))
 	}
 	for _, name := range []string{"Date", "Content-Length", "Connection"} {
 		response.Header.Del(name)
 	}
-	return peer.Answer{Head: response.Header, Body: string(body)}, err
+	return peer.Answer{Head: response.Header, Body: string(got(io.ReadAll(response.Body)))}
 }

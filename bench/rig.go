@@ -11,6 +11,7 @@ import (
 	"ledgerd/bench/proc"
 	"ledgerd/bench/report"
 	"ledgerd/engine/ledger"
+	"ledgerd/engine/source/upstream"
 )
 
 // A busy network: 7,500 updates a second in a block every 400 ms.
@@ -37,15 +38,11 @@ type rig struct {
 }
 
 // startRig starts a server on the beginning of a ledger, which it has read when this returns.
-func startRig(ctx context.Context, r *Run, c feed.Config, flags ...string) (g *rig, err error) {
-	g = new(rig)
-	if g.Server, err = r.start(ctx, "", flags...); err != nil {
-		return nil, err
-	}
-	if g.feed, err = feed.New(g.Feed(), c); err == nil {
-		err = g.Ready(ctx)
-	}
-	return g, err
+func startRig(ctx context.Context, r *Run, c feed.Config, flags ...string) *rig {
+	server := r.start(ctx, "", flags...)
+	g := &rig{server, got(feed.New(server.Feed(), c))}
+	check(g.Ready(ctx))
+	return g
 }
 
 // network returns the ledger of a busy network with so many accounts at full scale.
@@ -55,7 +52,7 @@ func (r *Run) network(accounts int) feed.Config {
 }
 
 // startNetwork starts a server that follows a busy network.
-func startNetwork(ctx context.Context, r *Run, flags ...string) (*rig, error) {
+func startNetwork(ctx context.Context, r *Run, flags ...string) *rig {
 	return startRig(ctx, r, r.network(networkAccounts), flags...)
 }
 
@@ -63,31 +60,29 @@ func startNetwork(ctx context.Context, r *Run, flags ...string) (*rig, error) {
 func (r *Run) networkBlocks() int { return max(1, int(r.Duration/networkInterval)) }
 
 // await waits until a slot is published.
-func (g *rig) await(ctx context.Context, slot ledger.Slot) error {
-	_, err := awaitSlot(ctx, g.Server, 5*time.Millisecond, slot)
-	return err
+func (g *rig) await(ctx context.Context, slot ledger.Slot) {
+	awaitSlot(ctx, g.Server, 5*time.Millisecond, slot)
 }
 
 // pace has so many blocks published, one an interval, and waits for the last.
-func (g *rig) pace(ctx context.Context, interval time.Duration, blocks int) error {
-	err := g.feed.Pace(ctx, interval, blocks)
-	return errors.Join(err, g.await(ctx, g.feed.Newest()))
+func (g *rig) pace(ctx context.Context, interval time.Duration, blocks int) {
+	check(g.feed.Pace(ctx, interval, blocks))
+	g.await(ctx, g.feed.Newest())
 }
 
 // whileWriting does something while blocks are published, one an interval.
-func (g *rig) whileWriting(ctx context.Context, interval time.Duration, do func() error) error {
-	return while(ctx, func(ctx context.Context) error { return g.feed.Pace(ctx, interval, math.MaxInt) }, do)
+func (g *rig) whileWriting(ctx context.Context, interval time.Duration, do func()) {
+	while(ctx, func(ctx context.Context) { check(g.feed.Pace(ctx, interval, math.MaxInt)) }, do)
 }
 
 // while does something, and beside it something else that ends with its context.
-func while(ctx context.Context, beside func(ctx context.Context) error, do func() error) error {
+func while(ctx context.Context, beside func(ctx context.Context), do func()) {
 	ctx, stop := context.WithCancel(ctx)
-	defer stop()
 	ended := make(chan error, 1)
-	go func() { ended <- beside(ctx) }()
-	err := do()
+	go func() { ended <- try(func() { beside(ctx) }) }()
+	err := try(do)
 	stop()
-	return errors.Join(err, <-ended)
+	check(errors.Join(err, <-ended))
 }
 
 // sighting is what a server said of itself, and when it was asked and had answered.
@@ -97,8 +92,8 @@ type sighting struct {
 }
 
 // awaitMetrics asks a server for its metrics, time and again, until they are as wanted.
-func awaitMetrics(ctx context.Context, server *proc.Server, every time.Duration, wanted func(metrics map[string]float64) bool) (s sighting, err error) {
-	err = server.Until(ctx, patience, every, func(context.Context) (err error) {
+func awaitMetrics(ctx context.Context, server *proc.Server, every time.Duration, wanted func(metrics map[string]float64) bool) (s sighting) {
+	check(server.Until(ctx, patience, every, func(context.Context) (err error) {
 		s.asked = time.Now()
 		s.metrics, err = server.Metrics()
 		s.told = time.Now()
@@ -106,12 +101,12 @@ func awaitMetrics(ctx context.Context, server *proc.Server, every time.Duration,
 			err = errors.New("ledgerd has not come so far")
 		}
 		return err
-	})
-	return s, err
+	}))
+	return s
 }
 
 // awaitSlot asks a server for its metrics until it shows a slot.
-func awaitSlot(ctx context.Context, server *proc.Server, every time.Duration, slot ledger.Slot) (sighting, error) {
+func awaitSlot(ctx context.Context, server *proc.Server, every time.Duration, slot ledger.Slot) sighting {
 	return awaitMetrics(ctx, server, every, func(m map[string]float64) bool { return m[processedSlot] >= float64(slot) })
 }
 
@@ -125,36 +120,21 @@ type used struct {
 }
 
 // metered does something, and returns what groups of processes used meanwhile.
-func metered(do func() error, groups ...[]int) (u used, err error) {
-	before, err := cpuOf(groups)
-	if err != nil {
-		return u, err
-	}
-	began := time.Now()
-	if err := do(); err != nil {
-		return u, err
-	}
-	u.took = time.Since(began)
-	u.cpu, err = cpuOf(groups)
-	for i := range u.cpu {
-		u.cpu[i] -= before[i]
-	}
-	return u, err
-}
-
-// cpuOf returns the CPU time that groups of processes have had.
-func cpuOf(groups [][]int) ([]time.Duration, error) {
-	all := make([]time.Duration, len(groups))
-	for i, pids := range groups {
-		for _, pid := range pids {
-			had, err := proc.CPU(pid)
-			if err != nil {
-				return nil, err
+func metered(do func(), groups ...[]int) used {
+	u := used{cpu: make([]time.Duration, len(groups))}
+	count := func(sign time.Duration) {
+		for i, pids := range groups {
+			for _, pid := range pids {
+				u.cpu[i] += sign * got(proc.CPU(pid))
 			}
-			all[i] += had
 		}
 	}
-	return all, nil
+	count(-1)
+	began := time.Now()
+	do()
+	u.took = time.Since(began)
+	count(+1)
+	return u
 }
 
 // cores returns how many processors each group used on average.
@@ -169,20 +149,7 @@ func (u *used) cores(names ...string) (figures []report.Figure) {
 const settleRounds = 3
 
 // settled returns what a process holds that was left alone for a while.
-func (r *Run) settled(ctx context.Context, pid int) (bytes int64, err error) {
-	if err := rest(ctx, settleRounds*r.Duration); err != nil {
-		return 0, err
-	}
-	usage, err := proc.UsageOf(pid)
-	return usage.RSSBytes, err
-}
-
-// rest waits.
-func rest(ctx context.Context, d time.Duration) error {
-	select {
-	case <-time.After(d):
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
+func (r *Run) settled(ctx context.Context, pid int) (bytes int64) {
+	check(upstream.Sleep(ctx, settleRounds*r.Duration))
+	return got(proc.UsageOf(pid)).RSSBytes
 }

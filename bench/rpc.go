@@ -15,18 +15,7 @@ import (
 	"ledgerd/bench/feed"
 	"ledgerd/bench/load"
 	"ledgerd/bench/peer"
-	"ledgerd/bench/report"
 )
-
-var rpcScenarios = []Scenario{
-	{"rpc", "How many accounts with data JSON-RPC answers in a second, one by one and a hundred at a time, and what a call costs.", runRPC},
-}
-
-var rpcGoals = []report.Goal{
-	{Scenario: "rpc", Subject: "one", Unit: "cpu-us/req", Of: "bare", AtMost: 1.35,
-		Why:   "a third is what the call to parse, the look-up, the data to encode and the counting of limits may take, of which bare does none",
-		Needs: "a body that is read once, where it is parsed and then checked, and fewer fields in an answer"},
-}
 
 const (
 	rpcData    = 168 // bytes of each account: those of a token account, as whole words
@@ -38,17 +27,11 @@ var rpcAddress = regexp.MustCompile(`JSON-RPC +http://(\S+)/`)
 
 // runRPC asks ledgerd for one account a call and for a hundred, and beside it one that answers each call for one with the same bytes. The answer about a hundred
 // is not to be compressed, which takes longer than all else.
-func runRPC(ctx context.Context, r *Run) error {
+func runRPC(ctx context.Context, r *Run) {
 	r.Note(clientNote)
 	accounts := max(rpcHundred, r.Scaled(restAccounts))
-	g, err := startRig(ctx, r, feed.Config{Accounts: accounts, Data: rpcData}, slices.Concat(restLimits, []string{"--data", "all", "--rpc-listen", "127.0.0.1:0"})...)
-	if err != nil {
-		return err
-	}
-	said, err := g.Await(ctx, rpcAddress)
-	if err != nil {
-		return err
-	}
+	g := startRig(ctx, r, feed.Config{Accounts: accounts, Data: rpcData}, slices.Concat(restLimits, []string{"--data", "all", "--rpc-listen", "127.0.0.1:0"})...)
+	said := got(g.Await(ctx, rpcAddress))
 	own := load.Config{Address: netip.MustParseAddrPort(said[1])}
 	pids := func() []int { return []int{g.Pid()} }
 	ask := func(host string) func(int) []byte {
@@ -67,39 +50,20 @@ func runRPC(ctx context.Context, r *Run) error {
 		}},
 	}
 	if r.Peers {
-		bare, err := startBareRPC(ctx, r, "http://"+said[1]+"/")
-		if err != nil {
-			return err
-		}
+		// One that answers every call as ledgerd answers one for the first account.
+		answer := askFor(ctx, http.MethodPost, "http://"+said[1]+"/", rpcCall("getAccountInfo", `"`+keyOf(0)+`"`))
+		bare := got(startPeer(ctx, r, &peer.RESTPeers[0], peer.Config{Answer: answer}))
 		subjects = append(subjects, &restSubject{
 			name: "bare", of: accounts, load: load.Config{Address: bare.Address}, pids: bare.Pids, ask: ask(bare.Address.String()),
 			verify: func(_ int, response *fasthttp.Response) error { return g.verifyData(1)(0, response) },
 		})
 	}
-	return turns(r, subjects, func(s *restSubject) error { return s.round(ctx, r) })
+	turns(r, subjects, func(s *restSubject) { s.round(ctx, r) })
 }
 
 // rpcCall returns the body of a call for accounts.
 func rpcCall(method, keys string) string {
 	return fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":%q,"params":[%s,{"commitment":"processed","encoding":"base64"}]}`, method, keys)
-}
-
-// startBareRPC starts a peer that answers every call as ledgerd answers one for the first account.
-func startBareRPC(ctx context.Context, r *Run, url string) (*peer.Server, error) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, url, strings.NewReader(rpcCall("getAccountInfo", `"`+keyOf(0)+`"`)))
-	if err != nil {
-		return nil, err
-	}
-	answer, err := askFor(request)
-	if err != nil {
-		return nil, err
-	}
-	bare, err := peer.RESTPeers[0].Start(ctx, peer.Config{Self: r.Self, Dir: r.Dir, Answer: answer})
-	if err == nil {
-		r.atEnd(func(bool) error { return bare.Stop() })
-		r.Note("bare (%s): %s", bare.Version, peer.RESTPeers[0].About)
-	}
-	return bare, err
 }
 
 // verifyData returns what says what is wrong with an answer: it has not the data of so many accounts from an index on.

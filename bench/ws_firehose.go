@@ -28,7 +28,7 @@ const (
 
 // runFirehose has subscribers that want everything, as fast as it goes: a closed loop, in which blocks are published as long as the
 // slowest subscriber is not too far behind. A peer that fails is left out of the round.
-func runFirehose(ctx context.Context, r *Run) error {
+func runFirehose(ctx context.Context, r *Run) {
 	r.Note("every 100th subscriber of ledgerd, and four at least, reads frames; the others count bytes, which must be as many")
 	r.Note("raw writes blocks of 64 KiB to plain sockets, which is the ceiling here; nats is nats-server and its text protocol; of both " +
 		"the subscribers count bytes")
@@ -36,13 +36,13 @@ func runFirehose(ctx context.Context, r *Run) error {
 	if r.Peers {
 		subjects = append(subjects, peer.Peers...)
 	}
-	return turns(r, subjects, func(p peer.Peer) error {
-		err := measureFirehose(ctx, r, &p)
-		if err == nil || p.Name == "ledgerd" || ctx.Err() != nil {
-			return err
+	turns(r, subjects, func(p peer.Peer) {
+		err := try(func() { measureFirehose(ctx, r, &p) })
+		if p.Name == "ledgerd" || ctx.Err() != nil {
+			check(err)
+		} else if err != nil {
+			r.Note("%s is left out: %v", p.Name, err)
 		}
-		r.Note("%s is left out: %v", p.Name, err)
-		return nil
 	})
 }
 
@@ -59,49 +59,37 @@ type hose struct {
 }
 
 // startHose starts a server, and connects subscribers to it.
-func startHose(ctx context.Context, r *Run, p *peer.Peer, subscribers int) (*hose, error) {
+func startHose(ctx context.Context, r *Run, p *peer.Peer, subscribers int) *hose {
 	if p.Name == "ledgerd" {
-		g, err := startRig(ctx, r, feed.Config{Accounts: firehoseAccounts, Updates: firehoseBatch})
-		if err != nil {
-			return nil, err
-		}
+		g := startRig(ctx, r, feed.Config{Accounts: firehoseAccounts, Updates: firehoseBatch})
 		publish := func() error {
 			_, err := g.feed.Block()
 			return err
 		}
-		pool, err := g.subscribe(ctx, r, listen.Config{Sockets: subscribers})
-		return &hose{server: g, publish: publish, batch: firehoseBatch, pool: pool}, err
+		return &hose{server: g, publish: publish, batch: firehoseBatch, pool: g.subscribe(ctx, r, listen.Config{Sockets: subscribers})}
 	}
 	messages := make([][]byte, firehoseBatch)
 	for i := range messages {
 		messages[i] = literal(i)
 	}
-	server, err := p.Start(ctx, peer.Config{Self: r.Self, Dir: r.Dir, Messages: messages})
-	if err != nil {
-		return nil, err
-	}
-	pool, err := r.open(ctx, listen.Config{
+	server := got(p.Start(ctx, peer.Config{Self: r.Self, Dir: r.Dir, Messages: messages}))
+	pool := r.open(ctx, listen.Config{
 		Sockets: subscribers, Connect: func() (listen.Stream, error) { return server.Dial(ctx) },
 	})
-	return &hose{server: server, publish: server.Publish, batch: int64(server.BatchFrames), pool: pool}, err
+	return &hose{server: server, publish: server.Publish, batch: int64(server.BatchFrames), pool: pool}
 }
 
 // measureFirehose runs one subject for a round.
-func measureFirehose(ctx context.Context, r *Run, p *peer.Peer) error {
+func measureFirehose(ctx context.Context, r *Run, p *peer.Peer) {
 	ctx, cancel := context.WithTimeout(ctx, 2*r.Duration+firehosePatience)
 	defer cancel() // which ends the server
 	count := r.Scaled(firehoseSubscribers)
-	h, err := startHose(ctx, r, p, count)
-	if err != nil {
-		return err
-	}
+	h := startHose(ctx, r, p, count)
 	u, delivered, err := h.measure(ctx, r.Duration)
-	if err = errors.Join(err, h.server.Stop()); err != nil {
-		return err
-	}
+	check(errors.Join(err, h.server.Stop()))
 	h.pool.Close()
-	if got := h.pool.Counts().Frames; got != h.published*int64(count) { // also what came while the server stopped
-		return fmt.Errorf("%d subscribers received %d frames, not %d each", count, got, h.published)
+	if received := h.pool.Counts().Frames; received != h.published*int64(count) { // also what came while the server stopped
+		check(fmt.Errorf("%d subscribers received %d frames, not %d each", count, received, h.published))
 	}
 	per := func(n int64) float64 { return float64(n) / u.took.Seconds() }
 	figures := []report.Figure{{Unit: "B/s", Value: per(delivered.Bytes)}}
@@ -109,41 +97,36 @@ func measureFirehose(ctx context.Context, r *Run, p *peer.Peer) error {
 		figures = append(figures, report.Figure{Unit: "frames/s", Value: per(delivered.Frames)})
 	}
 	r.Record(p.Name, int(delivered.Frames), append(figures, u.cores("server", "load")...)...)
-	return nil
 }
 
 // measure publishes for a while, and returns what was delivered meanwhile: without what came before everything ran and after the
 // last block was published. Every subscriber has received everything when it returns.
 func (h *hose) measure(ctx context.Context, duration time.Duration) (u used, delivered listen.Counts, err error) {
-	if err := h.publishFor(ctx, min(duration/4, 2*time.Second)); err != nil { // buffers grow, caches fill
-		return u, delivered, err
-	}
-	before := h.pool.Counts()
-	u, err = metered(func() error {
-		defer func() { delivered = h.pool.Counts() }()
-		return h.publishFor(ctx, duration)
-	}, []int{h.server.Pid()}, loader)
-	if err != nil {
-		return u, delivered, err
-	}
-	delivered.Frames, delivered.Bytes = delivered.Frames-before.Frames, delivered.Bytes-before.Bytes
-	return u, delivered, h.await(ctx, 0)
+	err = try(func() {
+		h.publishFor(ctx, min(duration/4, 2*time.Second)) // buffers grow, caches fill
+		before := h.pool.Counts()
+		u = metered(func() {
+			h.publishFor(ctx, duration)
+			delivered = h.pool.Counts()
+		}, []int{h.server.Pid()}, loader)
+		delivered.Frames, delivered.Bytes = delivered.Frames-before.Frames, delivered.Bytes-before.Bytes
+		h.await(ctx, 0)
+	})
+	return u, delivered, err
 }
 
 // publishFor publishes for a while, one batch at least, as fast as the slowest subscriber reads.
-func (h *hose) publishFor(ctx context.Context, duration time.Duration) error {
-	for until := time.Now().Add(duration); ; {
+func (h *hose) publishFor(ctx context.Context, duration time.Duration) {
+	for until, over := time.Now().Add(duration), false; !over; over = time.Now().After(until) {
 		if err := h.publish(); err != nil {
-			return errors.Join(err, ctx.Err())
+			check(errors.Join(err, ctx.Err()))
 		}
 		h.published += h.batch
-		if err := h.await(ctx, firehoseWindow); err != nil || time.Now().After(until) {
-			return err
-		}
+		h.await(ctx, firehoseWindow)
 	}
 }
 
 // await waits until no subscriber is further behind than some batches.
-func (h *hose) await(ctx context.Context, behind int64) error {
-	return h.pool.Await(ctx, func(int) int64 { return h.published - behind*h.batch })
+func (h *hose) await(ctx context.Context, behind int64) {
+	check(h.pool.Await(ctx, func(int) int64 { return h.published - behind*h.batch }))
 }

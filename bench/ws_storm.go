@@ -2,7 +2,6 @@ package bench
 
 import (
 	"context"
-	"errors"
 	"net/url"
 	"sync"
 	"time"
@@ -11,6 +10,7 @@ import (
 	"ledgerd/bench/listen"
 	"ledgerd/bench/load"
 	"ledgerd/bench/report"
+	"ledgerd/engine/source/upstream"
 )
 
 const (
@@ -32,49 +32,34 @@ type storm struct {
 
 // runStorm has clients connect at the same moment, as after a restart, while somebody asks over REST at the pace of a busy network.
 // Nobody is exempt, so that the caps hold.
-func runStorm(ctx context.Context, r *Run) error {
+func runStorm(ctx context.Context, r *Run) {
 	r.Note("the clients run in the process that asks over REST, on the same processors as the server")
-	g, err := startNetwork(ctx, r, "--rate-limit-exempt", "192.0.2.0/24", "--retain-slots", "100")
-	if err != nil {
-		return err
-	}
+	g := startNetwork(ctx, r, "--rate-limit-exempt", "192.0.2.0/24", "--retain-slots", "100")
 	config := load.Config{Address: g.address(), Connections: stormPollers, Dial: dial.Dialer{From: dial.Loopback(4)}} // one may have a hundred connections
 	config.Script = load.NewScript(stormRequests, func(i int) []byte {
 		return g.getAccount(i * 7919 % g.feed.Config().Accounts)
 	})
 	s := &storm{r, g, load.New(config)}
 	defer s.poll.Close()
-	endless := func(ctx context.Context) error {
-		s.poll.Phase(ctx, load.Pace{Length: 24 * time.Hour, Rate: stormRate})
-		return nil
-	}
-	return while(ctx, endless, func() error {
-		return g.whileWriting(ctx, networkInterval, func() error {
-			return turns(r, []string{"clients"}, func(subject string) error { return s.round(ctx, subject) })
-		})
+	endless := func(ctx context.Context) { s.poll.Phase(ctx, load.Pace{Length: 24 * time.Hour, Rate: stormRate}) }
+	while(ctx, endless, func() {
+		g.whileWriting(ctx, networkInterval, func() { inTurns(r, func() { s.round(ctx) }) })
 	})
 }
 
 // round records how requests fare before, beside slow clients, and while all clients connect, and sees that all who were let in are still there.
-func (s *storm) round(ctx context.Context, subject string) error {
+func (s *storm) round(ctx context.Context) {
 	// The server takes a while to let the last crowd go.
-	if _, err := awaitMetrics(ctx, s.Server, s.Duration/10, func(m map[string]float64) bool { return m[connections] == 0 }); err != nil {
-		return err
-	}
+	awaitMetrics(ctx, s.Server, s.Duration/10, func(m map[string]float64) bool { return m[connections] == 0 })
 	s.poll.Take()
-	if err := rest(ctx, s.Duration); err != nil {
-		return err
-	}
+	check(upstream.Sleep(ctx, s.Duration))
 	s.recordREST("rest-before")
-	err := while(ctx, s.slow, func() error {
-		err := rest(ctx, s.Duration)
+	while(ctx, s.slow, func() {
+		check(upstream.Sleep(ctx, s.Duration))
 		s.poll.Take()
-		return errors.Join(err, rest(ctx, s.Duration))
+		check(upstream.Sleep(ctx, s.Duration))
 	})
 	s.recordREST("rest-beside-slow")
-	if err != nil {
-		return err
-	}
 	clients, began := s.Scaled(stormClients), time.Now()
 	crowd := s.connect(ctx, clients)
 	in, took := crowd.Counts(), time.Since(began)
@@ -82,37 +67,33 @@ func (s *storm) round(ctx context.Context, subject string) error {
 	if in.Why != nil {
 		s.Say("storm: a client failed: %v", in.Why)
 	}
-	answered, err := crowd.Ping(ctx)
-	if err == nil {
-		s.Record(subject, clients, report.Figure{Unit: "not-let-in", Value: float64(clients - in.Connected)},
-			report.Figure{Unit: "lost", Value: float64(in.Connected - answered)}, report.Figure{Unit: "all-in-s", Value: took.Seconds()})
-	}
-	return err
+	answered := got(crowd.Ping(ctx))
+	s.Record("clients", clients, report.Figure{Unit: "not-let-in", Value: float64(clients - in.Connected)},
+		report.Figure{Unit: "lost", Value: float64(in.Connected - answered)}, report.Figure{Unit: "all-in-s", Value: took.Seconds()})
 }
 
 // slow has clients send requests a byte a second, each at moments of its own. The server closes each of them, which then connects again.
-func (s *storm) slow(ctx context.Context) error {
+func (s *storm) slow(ctx context.Context) {
 	var clients sync.WaitGroup
 	from := dial.Dialer{From: dial.Loopback(100)}
 	all := s.Scaled(stormSlow)
 	for i := range all {
 		clients.Go(func() {
-			_ = rest(ctx, time.Second*time.Duration(i)/time.Duration(all))
+			_ = upstream.Sleep(ctx, time.Second*time.Duration(i)/time.Duration(all))
 			for ctx.Err() == nil {
 				conn, err := from.Dial(ctx, i, s.address().String())
-				for err == nil && rest(ctx, time.Second) == nil {
+				for err == nil && upstream.Sleep(ctx, time.Second) == nil {
 					_, err = conn.Write([]byte("x"))
 				}
 				if conn != nil {
 					_ = conn.Close()
 				} else {
-					_ = rest(ctx, time.Second)
+					_ = upstream.Sleep(ctx, time.Second)
 				}
 			}
 		})
 	}
 	clients.Wait()
-	return nil
 }
 
 // connect has clients connect at the same moment, so many from each of some addresses. A connection whose first packets were dropped is tried

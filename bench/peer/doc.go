@@ -8,7 +8,7 @@
 // protocol.
 //
 // A server is a running one, always a process of its own: either the program that measures, started again with other
-// arguments ([Serve]), or a program that must be there ([AbsentError] says where it was looked for).
+// arguments ([Serve]), or a program that must be there ([proc.AbsentError] says where it was looked for).
 //
 // # Rules
 //

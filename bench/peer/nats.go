@@ -23,7 +23,7 @@ const natsSubject = "a"
 
 // startNATS starts one that is published to by a connection of the Go client.
 func startNATS(ctx context.Context, c *Config, _ *Peer) (*Server, error) {
-	program, err := Find("nats-server", c.Self[0])
+	program, err := proc.Find("nats-server", c.Self[0])
 	if err != nil {
 		return nil, err
 	}

@@ -7,6 +7,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"ledgerd/bench/proc"
 )
 
 // nginxConfig answers every path the same. Everything that is written to goes to a directory of
@@ -37,7 +39,7 @@ http {
 `
 
 func startNginx(ctx context.Context, c *Config, p *Peer) (*Server, error) {
-	program, err := Find(p.Name, "")
+	program, err := proc.Find(p.Name, "")
 	if err != nil {
 		return nil, err
 	}

@@ -68,21 +68,13 @@ var RESTPeers = []Peer{
 	{"webdis", startWebdis, true, "Redis GET over webdis; its answers have fewer fields than ledgerd's, and it counts no limits"},
 }
 
-// Start starts one, which ends with ctx at the latest. It returns an *AbsentError if the program it needs is not there.
+// Start starts one, which ends with ctx at the latest. It returns an *proc.AbsentError if the program it needs is not there.
 func (p *Peer) Start(ctx context.Context, c Config) (*Server, error) {
 	s, err := p.start(ctx, &c, p)
 	if err != nil {
 		return nil, fmt.Errorf("cannot start peer %s: %w", p.Name, err)
 	}
 	return s, nil
-}
-
-// AbsentError says that a program is not there.
-type AbsentError struct{ Program string }
-
-// Error says where it was looked for.
-func (e *AbsentError) Error() string {
-	return fmt.Sprintf("there is no %s beside the program that measures, on the PATH or in /usr/sbin", e.Program)
 }
 
 // Server is a running peer.

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"ledgerd/bench/proc"
 	"ledgerd/engine/ledger/ledgertest"
 )
 
@@ -60,7 +61,7 @@ func start(t *testing.T, p *Peer, c Config) *Server {
 // present skips the test at the error that a program is absent, and fails it at any other.
 func present(t *testing.T, err error) {
 	t.Helper()
-	if absent := (*AbsentError)(nil); errors.As(err, &absent) {
+	if absent := (*proc.AbsentError)(nil); errors.As(err, &absent) {
 		t.Skip(absent)
 	}
 	must(t, err)

@@ -53,15 +53,6 @@ func startProgram(ctx context.Context, c *Config, command []string, in *os.File,
 	return &Server{Address: address, pids: []int{p.Pid()}, stop: []func() error{func() error { return end(p) }, remove}}, nil
 }
 
-// Find returns the program of a name as proc.Find does. It returns an *AbsentError if there is none.
-func Find(name, beside string) (string, error) {
-	path, err := proc.Find(name, beside)
-	if err != nil {
-		return "", &AbsentError{name}
-	}
-	return path, nil
-}
-
 // versionOf returns what a program says that it is, "" if it does not.
 func versionOf(ctx context.Context, program, flag string) string {
 	said, _ := exec.CommandContext(ctx, program, flag).CombinedOutput()

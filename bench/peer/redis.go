@@ -28,9 +28,9 @@ type Redis struct {
 
 // StartRedis starts a server on a directory, and returns when it has loaded what that holds. It
 // takes no snapshot by itself and keeps no log unless the options, which follow, say so. The
-// process ends at the latest with ctx. It returns an *AbsentError if there is no such program.
+// process ends at the latest with ctx. It returns an *proc.AbsentError if there is no such program.
 func StartRedis(ctx context.Context, dir string, options ...string) (*Redis, error) {
-	program, err := Find("redis-server", "")
+	program, err := proc.Find("redis-server", "")
 	if err != nil {
 		return nil, err
 	}

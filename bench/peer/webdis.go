@@ -10,11 +10,12 @@ import (
 	"runtime"
 
 	"ledgerd/bench/load"
+	"ledgerd/bench/proc"
 )
 
 // startWebdis starts Redis behind HTTP. It holds the records by key, in JSON.
 func startWebdis(ctx context.Context, c *Config, p *Peer) (*Server, error) {
-	program, err := Find(p.Name, "")
+	program, err := proc.Find(p.Name, "")
 	if err != nil {
 		return nil, err
 	}

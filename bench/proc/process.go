@@ -148,13 +148,21 @@ func (p *Process) Failure(what string) error {
 	return errors.New(what)
 }
 
+// AbsentError says that a program is not there.
+type AbsentError struct{ Program string }
+
+// Error says where it was looked for.
+func (e *AbsentError) Error() string {
+	return fmt.Sprintf("there is no %s beside this program, on the PATH or in /usr/sbin", e.Program)
+}
+
 // Find returns the program of a name that lies beside another one, or else that on the search path, or else that where Debian keeps
-// servers.
-func Find(name, beside string) (found string, err error) {
+// servers; else an *AbsentError.
+func Find(name, beside string) (string, error) {
 	for _, place := range []string{filepath.Join(filepath.Dir(beside), name), name, filepath.Join("/usr/sbin", name)} {
-		if found, err = exec.LookPath(place); err == nil {
+		if found, err := exec.LookPath(place); err == nil {
 			return found, nil
 		}
 	}
-	return "", err
+	return "", &AbsentError{name}
 }

@@ -1,9 +1,11 @@
 package report
 
 import (
+	"bytes"
 	"fmt"
 	"slices"
 
+	"go.yaml.in/yaml/v3"
 	"golang.org/x/perf/benchmath"
 )
 
@@ -11,9 +13,18 @@ import (
 type Goal struct {
 	Scenario, Subject, Unit string
 	Of                      string  // the subject that the figure is divided by, round by round
-	AtLeast, AtMost         float64 // one of them is the limit
+	AtLeast                 float64 `yaml:"at_least"`
+	AtMost                  float64 `yaml:"at_most"` // one of them is the limit
 	Why                     string  // it is that
 	Needs                   string  // what it would take to meet the goal where two processors do not; ""
+}
+
+// ReadGoals reads goals as a list in YAML.
+func ReadGoals(text []byte) (goals []Goal, err error) {
+	decoder := yaml.NewDecoder(bytes.NewReader(text))
+	decoder.KnownFields(true)
+	err = decoder.Decode(&goals)
+	return goals, err
 }
 
 // What says what is compared.
