@@ -65,7 +65,9 @@ func (j *Judged) String() string {
 
 // Judge judges a goal.
 func (f *File) Judge(g *Goal) Judged {
-	values, by := f.values[series{g.Scenario, g.Subject, g.Unit}], f.values[series{g.Scenario, g.Of, g.Unit}]
+	subject, _ := f.subject(g.Scenario, g.Subject)
+	of, _ := f.subject(g.Scenario, g.Of)
+	values, by := subject.values[g.Unit], of.values[g.Unit]
 	var ratios []float64
 	for i := range min(len(values), len(by)) {
 		if by[i] != 0 {

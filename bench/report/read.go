@@ -10,21 +10,34 @@ import (
 
 // File is what was read of a file of measurements.
 type File struct {
-	Config map[string]string
-	notes  map[string][]string // by scenario
-	series []series            // as they came
-	values map[series][]float64
+	Config   map[string]string
+	Notes    map[string][]string   // by scenario
+	Subjects map[string][]*Subject // by scenario, as they came
 }
 
-// series is one figure of a subject, which has a value for each round.
-type series struct{ scenario, subject, unit string }
+// Subject is what was measured of one: a value of each figure for each round.
+type Subject struct {
+	Name   string
+	units  []string // as they came
+	values map[string][]float64
+}
+
+// subject returns that of a name, without values if there is none.
+func (f *File) subject(scenario, name string) (s *Subject, found bool) {
+	for _, s := range f.Subjects[scenario] {
+		if s.Name == name {
+			return s, true
+		}
+	}
+	return &Subject{Name: name, values: make(map[string][]float64)}, false
+}
 
 // Read reads a file. All of its records must have been measured in the same way: of the same revision, on the same machine.
 func Read(content []byte, name string) (*File, error) {
-	f := &File{notes: make(map[string][]string), values: make(map[series][]float64)}
+	f := &File{Notes: make(map[string][]string), Subjects: make(map[string][]*Subject)}
 	for line := range strings.Lines(string(content)) {
 		if head, note, ok := strings.Cut(strings.TrimPrefix(line, "# "), ": "); ok && strings.HasPrefix(line, "# ") {
-			f.notes[head] = append(f.notes[head], strings.TrimSpace(note))
+			f.Notes[head] = append(f.Notes[head], strings.TrimSpace(note))
 		}
 	}
 	records := benchfmt.NewReader(bytes.NewReader(content), name)
@@ -61,16 +74,20 @@ func (f *File) add(r *benchfmt.Result) error {
 	if len(parts) != 1 || !bytes.HasPrefix(parts[0], []byte("/subject=")) {
 		return fmt.Errorf("record %s names no subject", r.Name)
 	}
+	scenario := strings.ToLower(string(base))
+	s, found := f.subject(scenario, string(parts[0][len("/subject="):]))
+	if !found {
+		f.Subjects[scenario] = append(f.Subjects[scenario], s)
+	}
 	for _, v := range r.Values {
 		unit, value := v.Unit, v.Value
 		if v.OrigUnit != "" {
 			unit, value = v.OrigUnit, v.OrigValue
 		}
-		s := series{strings.ToLower(string(base)), string(parts[0][len("/subject="):]), unit}
-		if f.values[s] == nil {
-			f.series = append(f.series, s)
+		if s.values[unit] == nil {
+			s.units = append(s.units, unit)
 		}
-		f.values[s] = append(f.values[s], value)
+		s.values[unit] = append(s.values[unit], value)
 	}
 	return nil
 }

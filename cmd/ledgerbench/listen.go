@@ -74,7 +74,7 @@ func (c *listenCommand) Run(ctx context.Context, streams *streams) (err error) {
 	l := c.await(ctx, out, pool, n)
 	l.add("behind the reference", "behind_reference", race.later)
 	l.add("before the reference", "before_reference", race.sooner)
-	return out.deliver(l.text(), l.json())
+	return out.deliver("listen.txt.tmpl", l, l.json())
 }
 
 // await listens for as long as that is to take, and returns what came.

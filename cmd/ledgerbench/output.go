@@ -3,13 +3,17 @@ package main
 import (
 	"cmp"
 	"context"
+	"embed"
 	"encoding/json"
 	"errors"
 	"io"
 	"os"
 	"slices"
 	"sync"
+	"text/template"
 	"time"
+
+	"ledgerd/bench/latency"
 )
 
 // stdout is the name of a file that is the standard output.
@@ -51,9 +55,15 @@ func openOutput(s *streams, path string, others ...string) (*output, error) {
 	return o, err
 }
 
-// deliver writes both.
-func (o *output) deliver(text string, record any) error {
-	_, err := io.WriteString(o.people, text)
+//go:embed *.tmpl
+var textFiles embed.FS
+
+// texts say for people what came of a command.
+var texts = template.Must(template.New("").Funcs(template.FuncMap{"columns": func() string { return latency.Columns }}).ParseFS(textFiles, "*.tmpl"))
+
+// deliver writes both: the text is a template with what it tells.
+func (o *output) deliver(text string, of, record any) error {
+	err := texts.ExecuteTemplate(o.people, text, of)
 	encoder := json.NewEncoder(o.file)
 	encoder.SetIndent("", "  ")
 	return errors.Join(err, encoder.Encode(record))
