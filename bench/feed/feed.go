@@ -10,6 +10,7 @@ import (
 
 	"ledgerd/engine/codec"
 	"ledgerd/engine/ledger"
+	"ledgerd/engine/source/upstream"
 )
 
 // baseAccounts is how many accounts go into one event of base state.
@@ -83,14 +84,9 @@ func (f *Feed) Block() (ledger.Slot, error) { return f.write(time.Now()) }
 // keep their time. That ctx ended is no error.
 func (f *Feed) Pace(ctx context.Context, interval time.Duration, blocks int) error {
 	next := time.Now()
-	timer := time.NewTimer(interval)
-	defer timer.Stop()
 	for range blocks {
 		next = next.Add(interval)
-		timer.Reset(time.Until(next))
-		select {
-		case <-timer.C:
-		case <-ctx.Done():
+		if upstream.Sleep(ctx, time.Until(next)) != nil {
 			return nil
 		}
 		if _, err := f.write(next); err != nil {

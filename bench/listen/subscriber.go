@@ -11,6 +11,8 @@ import (
 	"net/url"
 	"sync"
 	"time"
+
+	"ledgerd/engine/source/upstream"
 )
 
 // subscriber is one of a pool, through all of its connections.
@@ -46,21 +48,17 @@ func newSubscriber(p *Pool, i int) *subscriber {
 	return s
 }
 
-// A subscriber comes back after reconnectPause, which doubles with every try that fails up to mostReconnectPause. Both vary by
-// half, so that not all come at once.
+// A subscriber comes back after a pause of at least leastPause, and of up to mostPause when many tries fail.
 const (
-	reconnectPause     = 100 * time.Millisecond
-	mostReconnectPause = 5 * time.Second
+	leastPause = 50 * time.Millisecond
+	mostPause  = 5 * time.Second
 )
 
 // run connects and reads until the pool ends, or until the connection does if the pool does not reconnect. It calls tried
 // after the first try to connect.
 func (s *subscriber) run(tried func()) {
-	select {
-	case <-time.After(s.pool.config.Ramp * time.Duration(s.index) / time.Duration(s.pool.config.Sockets)):
-	case <-s.pool.ctx.Done():
-	}
-	for pause := reconnectPause; ; {
+	_ = upstream.Sleep(s.pool.ctx, s.pool.config.Ramp*time.Duration(s.index)/time.Duration(s.pool.config.Sockets))
+	for pause := (upstream.Backoff{Min: leastPause, Max: mostPause}); ; {
 		stream, err := s.dial()
 		s.set(stream, err)
 		if err != nil && s.pool.ctx.Err() == nil {
@@ -69,7 +67,7 @@ func (s *subscriber) run(tried func()) {
 		tried() // after what came of it is counted
 		dropped := false
 		if err == nil {
-			pause = reconnectPause
+			pause.Reset()
 			dropped, err = s.read(stream)
 			s.set(nil, err)
 			if s.pool.ctx.Err() == nil && !dropped {
@@ -79,13 +77,7 @@ func (s *subscriber) run(tried func()) {
 		if !s.pool.config.Reconnect || s.pool.ctx.Err() != nil {
 			return
 		}
-		if dropped { // on purpose: it comes back at once
-			continue
-		}
-		select {
-		case <-time.After(pause/2 + rand.N(pause)):
-			pause = min(2*pause, mostReconnectPause)
-		case <-s.pool.ctx.Done():
+		if !dropped && pause.Wait(s.pool.ctx) != nil { // one that dropped it on purpose comes back at once
 			return
 		}
 	}

@@ -15,6 +15,8 @@ import (
 
 	"github.com/valyala/fasthttp"
 	"golang.org/x/sys/unix"
+
+	"ledgerd/engine/source/upstream"
 )
 
 // conn is one connection. One goroutine uses it at a time.
@@ -52,7 +54,7 @@ const (
 func (c *conn) ask(p *phase) {
 	c.phase = p
 	if p.Rate == 0 {
-		c.rest(p.Ramp * time.Duration(c.index) / time.Duration(len(p.conns)))
+		_ = upstream.Sleep(p.ctx, p.Ramp*time.Duration(c.index)/time.Duration(len(p.conns)))
 	}
 	for idle := true; ; idle = p.Rate > 0 {
 		due, more := p.take()
@@ -72,16 +74,8 @@ func (c *conn) ask(p *phase) {
 		}
 		c.shut()
 		if err != nil && !c.proven {
-			c.rest(pause)
+			_ = upstream.Sleep(p.ctx, pause)
 		}
-	}
-}
-
-// rest waits, or until the phase sends no more.
-func (c *conn) rest(d time.Duration) {
-	select {
-	case <-time.After(d):
-	case <-c.phase.ctx.Done():
 	}
 }
 

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"ledgerd/engine/source/upstream"
 )
 
 // Pace says when the requests of a phase are sent.
@@ -119,12 +121,8 @@ const minTick = 25 * time.Microsecond
 // wait waits until a time. It returns false if the phase ends before.
 func (p *phase) wait(until time.Duration) bool {
 	const long = 10 * time.Millisecond
-	if left := until - time.Since(p.from); left > long {
-		select {
-		case <-time.After(left - long/2):
-		case <-p.ctx.Done():
-			return false
-		}
+	if left := until - time.Since(p.from); left > long && upstream.Sleep(p.ctx, left-long/2) != nil {
+		return false
 	}
 	if left := until - time.Since(p.from); left > 0 {
 		ts := unix.NsecToTimespec(int64(max(left, minTick)))

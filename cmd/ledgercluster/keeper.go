@@ -5,10 +5,12 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"sync"
 	"syscall"
 	"time"
 
 	"ledgerd/bench/proc"
+	"ledgerd/engine/source/upstream"
 )
 
 const (
@@ -26,9 +28,8 @@ func keep(d daemon, logFile string, out io.Writer) (stop func(), err error) {
 		return nil, fmt.Errorf("cannot write the log of %s: %w", d.name, err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
+	var running sync.WaitGroup
+	running.Go(func() {
 		defer log.Close()
 		for {
 			how := runOnce(ctx, d, log)
@@ -36,16 +37,14 @@ func keep(d daemon, logFile string, out io.Writer) (stop func(), err error) {
 				return
 			}
 			fmt.Fprintf(out, "%s ended (%v) and is started again; its log: %s\n", d.name, how, logFile)
-			select {
-			case <-time.After(restartAfter):
-			case <-ctx.Done():
+			if upstream.Sleep(ctx, restartAfter) != nil {
 				return
 			}
 		}
-	}()
+	})
 	return func() {
 		cancel()
-		<-done
+		running.Wait()
 	}, nil
 }
 

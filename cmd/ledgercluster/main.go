@@ -22,6 +22,7 @@ import (
 
 	"ledgerd/bench/proc"
 	"ledgerd/cmd/internal/build"
+	"ledgerd/engine/source/upstream"
 )
 
 type command struct {
@@ -102,9 +103,7 @@ func untilReady(ctx context.Context, nodes []node) bool {
 			if err == nil && status == http.StatusOK {
 				break
 			}
-			select {
-			case <-time.After(100 * time.Millisecond):
-			case <-ctx.Done():
+			if upstream.Sleep(ctx, 100*time.Millisecond) != nil {
 				return false
 			}
 		}
