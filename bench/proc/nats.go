@@ -2,6 +2,7 @@ package proc
 
 import (
 	"context"
+	_ "embed"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -13,6 +14,7 @@ import (
 	"path/filepath"
 	"strings"
 	"syscall"
+	"text/template"
 	"time"
 )
 
@@ -21,35 +23,25 @@ type NATSServer struct {
 	Name    string
 	Listen  string   // where clients reach it
 	Monitor string   // where it answers /healthz; "": nowhere
-	Store   string   // the directory of its JetStream; "": it has none
+	Store   string   // the directory of its JetStream
 	Route   string   // where others of its group reach it
 	Routes  []string // addresses at which it reaches them; none: it is alone
 	Private bool     // it tells nobody another way to reach it than Route
 	Lines   []string // more of the configuration
 }
 
-// Config returns the configuration. What a server acknowledges is on its disk: by default it would only be in the machine's memory,
-// and three machines that lose power lose it.
+//go:embed nats.conf.tmpl
+var natsText string
+
+var natsConfig = template.Must(template.New("nats.conf").Parse(natsText))
+
+// Config returns the configuration.
 func (s *NATSServer) Config() string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "server_name: %q\nlisten: %q\n", s.Name, s.Listen)
-	if s.Monitor != "" {
-		fmt.Fprintf(&b, "http: %q\n", s.Monitor)
+	var text strings.Builder
+	if err := natsConfig.Execute(&text, s); err != nil {
+		panic(err) // the template is wrong
 	}
-	if s.Store != "" {
-		fmt.Fprintf(&b, "jetstream {\n  store_dir: %q\n  sync_interval: always\n}\n", s.Store)
-	}
-	if len(s.Routes) > 0 {
-		fmt.Fprintf(&b, "cluster {\n  name: ledgerd\n  listen: %q\n", s.Route)
-		if s.Private {
-			b.WriteString("  advertise: \"127.0.0.1:1\"\n  no_advertise: true\n")
-		}
-		fmt.Fprintf(&b, "  routes: [\"nats://%s\"]\n}\n", strings.Join(s.Routes, `", "nats://`))
-	}
-	for _, line := range s.Lines {
-		b.WriteString(line + "\n")
-	}
-	return b.String()
+	return text.String()
 }
 
 // NATSOptions say what a group of nats-servers is like. The zero value is one server.
@@ -66,14 +58,14 @@ type NATS struct {
 	ctx     context.Context
 	program string
 	dir     string
-	members []*natsMember
+	Members []*NATSMember
 	held    []net.Listener // so that nobody else is given the same ports
 }
 
-type natsMember struct {
+// NATSMember is one of a group. Whoever kills it takes its process away.
+type NATSMember struct {
 	NATSServer
-	*Process             // nil: it does not run
-	said     *Transcript // of its last process
+	*Process // nil: it does not run
 }
 
 // natsReadyTimeout is long: a machine may be busy, and a vote among servers takes up to nine seconds, more than once where nobody wins.
@@ -87,7 +79,7 @@ func StartNATS(ctx context.Context, program string, o NATSOptions) (*NATS, error
 	}
 	n := &NATS{ctx: ctx, program: program, dir: dir}
 	err = n.plan(o)
-	for i := range n.members {
+	for i := range n.Members {
 		if err == nil {
 			err = n.Restart(i)
 		}
@@ -103,12 +95,8 @@ func StartNATS(ctx context.Context, program string, o NATSOptions) (*NATS, error
 
 // plan gives the servers addresses and configurations.
 func (n *NATS) plan(o NATSOptions) error {
-	reach := o.Reach
-	if reach == nil {
-		reach = func(_, _ int, address string) string { return address }
-	}
 	for i := range max(o.Servers, 1) {
-		m := &natsMember{NATSServer: NATSServer{Name: fmt.Sprintf("s%d", i), Private: o.Reach != nil, Lines: o.Lines}}
+		m := &NATSMember{NATSServer: NATSServer{Name: fmt.Sprintf("s%d", i), Private: o.Reach != nil, Lines: o.Lines}}
 		m.Store = filepath.Join(n.dir, m.Name)
 		for _, address := range []*string{&m.Listen, &m.Monitor, &m.Route} {
 			free, held, err := FreeAddress()
@@ -117,12 +105,15 @@ func (n *NATS) plan(o NATSOptions) error {
 			}
 			n.held, *address = append(n.held, held), free.String()
 		}
-		n.members = append(n.members, m)
+		n.Members = append(n.Members, m)
 	}
-	for i, m := range n.members {
-		for j, other := range n.members {
-			if i != j {
-				m.Routes = append(m.Routes, reach(i, j, other.Route))
+	for i, m := range n.Members {
+		for j, other := range n.Members {
+			if route := other.Route; i != j {
+				if o.Reach != nil {
+					route = o.Reach(i, j, route)
+				}
+				m.Routes = append(m.Routes, route)
 			}
 		}
 		if err := os.WriteFile(m.Store+".conf", []byte(m.Config()), 0o600); err != nil {
@@ -153,7 +144,7 @@ func FreeAddress() (free netip.AddrPort, held net.Listener, err error) {
 
 // Addresses returns where clients reach the servers: HOST:PORT.
 func (n *NATS) Addresses() (addresses []string) {
-	for _, m := range n.members {
+	for _, m := range n.Members {
 		addresses = append(addresses, m.Listen)
 	}
 	return addresses
@@ -161,7 +152,7 @@ func (n *NATS) Addresses() (addresses []string) {
 
 // Pids returns the processes of those that run.
 func (n *NATS) Pids() (pids []int) {
-	for _, m := range n.members {
+	for _, m := range n.Members {
 		if m.Process != nil {
 			pids = append(pids, m.Pid())
 		}
@@ -169,31 +160,10 @@ func (n *NATS) Pids() (pids []int) {
 	return pids
 }
 
-// Store returns the directory of a server's JetStream.
-func (n *NATS) Store(i int) string { return n.members[i].Store }
-
-// Said returns what the last process of a server said last.
-func (n *NATS) Said(i int) string {
-	if said := n.members[i].said; said != nil {
-		return said.Tail()
-	}
-	return ""
-}
-
-// Kill ends a server at once. One that does not run is left alone.
-func (n *NATS) Kill(i int) {
-	if m := n.members[i]; m.Process != nil {
-		m.Process.Kill()
-		m.Process = nil
-	}
-}
-
 // Restart starts a server that does not run, where it stood. It takes clients a moment later.
 func (n *NATS) Restart(i int) (err error) {
-	m := n.members[i]
-	if m.Process, err = Launch(n.ctx, Command{Words: []string{n.program, "--config", m.Store + ".conf"}}); err == nil {
-		m.said = m.Err
-	}
+	m := n.Members[i]
+	m.Process, err = Launch(n.ctx, Command{Words: []string{n.program, "--config", m.Store + ".conf"}})
 	return err
 }
 
@@ -202,7 +172,7 @@ func (n *NATS) Restart(i int) (err error) {
 // whose log ends before its own.
 func (n *NATS) Ready(ctx context.Context) error {
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: 2 * time.Second}
-	for _, m := range n.members {
+	for _, m := range n.Members {
 		if m.Process == nil {
 			continue
 		}
@@ -221,7 +191,7 @@ func (n *NATS) Ready(ctx context.Context) error {
 func (n *NATS) Stop() (err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), stopTimeout)
 	defer cancel()
-	for _, m := range n.members {
+	for _, m := range n.Members {
 		if m.Process != nil {
 			err = errors.Join(err, m.Process.Stop(ctx, syscall.SIGINT)) // on which it exits with 0
 		}

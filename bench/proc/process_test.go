@@ -108,8 +108,9 @@ func TestServersOfALogComeBackWhereTheyStood(t *testing.T) {
 	if len(addresses) != 3 || len(n.Pids()) != 3 {
 		t.Fatalf("%v, %v", addresses, n.Pids())
 	}
-	for i := range addresses {
-		n.Kill(i)
+	for _, m := range n.Members {
+		m.Process.Kill()
+		m.Process = nil
 	}
 	ledgertest.Equal(t, len(n.Pids()), 0, "processes after all are killed")
 	for i := range addresses {

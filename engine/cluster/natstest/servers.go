@@ -21,12 +21,13 @@ type Servers struct {
 	*proc.NATS
 	t      testing.TB
 	routes map[[2]int]*Proxy // from the first to the second
+	said   map[int]string    // by servers that were killed, last
 }
 
 // Start starts n servers that end with the test, and waits until they are ready. The lines are added to their configuration.
 func Start(t testing.TB, n int, lines ...string) *Servers {
 	t.Helper()
-	s := &Servers{t: t, routes: make(map[[2]int]*Proxy)}
+	s := &Servers{t: t, routes: make(map[[2]int]*Proxy), said: make(map[int]string)}
 	var err error
 	s.NATS, err = proc.StartNATS(context.Background(), Program(t), proc.NATSOptions{
 		Dir: storeDir(t), Servers: n, Lines: lines,
@@ -41,7 +42,7 @@ func Start(t testing.TB, n int, lines ...string) *Servers {
 		for i := range n {
 			s.Kill(i)
 			if t.Failed() {
-				t.Logf("what server %d said last:\n%s", i, s.Said(i))
+				t.Logf("what server %d said last:\n%s", i, s.said[i])
 			}
 		}
 		must(t, s.Stop())
@@ -73,6 +74,17 @@ func (s *Servers) URLs() (urls []string) {
 		urls = append(urls, s.URL(i))
 	}
 	return urls
+}
+
+// Store returns the directory of a server's JetStream.
+func (s *Servers) Store(i int) string { return s.Members[i].Store }
+
+// Kill ends a server at once. One that does not run is left alone.
+func (s *Servers) Kill(i int) {
+	if m := s.Members[i]; m.Process != nil {
+		m.Process.Kill()
+		s.said[i], m.Process = m.Err.Tail(), nil
+	}
 }
 
 // Restart starts a server that does not run, where it stood. It takes clients a moment later.
