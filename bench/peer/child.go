@@ -3,32 +3,30 @@ package peer
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"net"
 	"net/netip"
 	"os"
 	"os/signal"
-	"path/filepath"
 	"runtime"
 	"slices"
 	"syscall"
 )
 
-// toldFile is where a peer is told, in its directory, what to answer, if it answers anything.
-const toldFile = "told.json"
-
-// told is what such a peer is told.
+// told is what a peer is told that is this program again: what to answer, if it answers anything.
 type told struct {
 	Answer   Answer
 	Accounts int
 }
 
-// startSelf starts a peer that is this program again, and that reads what comes from a file, if any.
+// startSelf starts such a peer, which reads what comes from a file, if any.
 func startSelf(ctx context.Context, c *Config, name string, in *os.File) (*Server, error) {
-	s, err := startProgram(ctx, c, append(slices.Clone(c.Self), name), in, func(dir string, address netip.AddrPort) ([]string, error) {
-		text, err := json.Marshal(told{c.Answer, c.Accounts})
-		return []string{address.String(), dir}, errors.Join(err, os.WriteFile(filepath.Join(dir, toldFile), text, 0o600))
+	text, err := json.Marshal(told{c.Answer, c.Accounts})
+	if err != nil {
+		return nil, err
+	}
+	s, err := startProgram(ctx, c, append(slices.Clone(c.Self), name), in, func(_ string, address netip.AddrPort) ([]string, error) {
+		return []string{address.String(), string(text)}, nil
 	})
 	if err == nil {
 		s.Version = runtime.Version()
@@ -36,18 +34,17 @@ func startSelf(ctx context.Context, c *Config, name string, in *os.File) (*Serve
 	return s, err
 }
 
-// startTold starts one that is told the answer, and how many records there are.
+// startTold starts one that answers.
 func startTold(ctx context.Context, c *Config, p *Peer) (*Server, error) {
 	return startSelf(ctx, c, p.Name, nil)
 }
 
-// Serve is what a peer runs that is this program: it serves at an address, with what its directory and its standard input tell. SIGTERM
+// Serve is what a peer runs that is this program: it serves at an address, with what it is told in JSON and by its standard input. SIGTERM
 // and SIGINT end the program at once.
-func Serve(name, address, dir string) error {
+func Serve(name, address, text string) error {
 	signal.Reset(syscall.SIGTERM, os.Interrupt)
 	var t told
-	text, err := os.ReadFile(filepath.Join(dir, toldFile))
-	if err = errors.Join(err, json.Unmarshal(text, &t)); err != nil {
+	if err := json.Unmarshal([]byte(text), &t); err != nil {
 		return fmt.Errorf("cannot read what to answer: %w", err)
 	}
 	var serve func(net.Listener) error

@@ -18,7 +18,7 @@ import (
 
 // Config is what peers are started with.
 type Config struct {
-	Self     []string // the command that runs Serve, once name, address and directory of a peer are added
+	Self     []string // the command that runs Serve, once name and address of a peer and what it is told are added
 	Dir      string   // for files; nothing is left there
 	Messages [][]byte // the batch, for those that tell everybody everything
 	Answer   Answer   // for those that answer the same to everybody

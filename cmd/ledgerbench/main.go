@@ -56,10 +56,10 @@ func (versionCommand) Run(s *streams) error {
 
 // peerCommand is what this program starts itself as.
 type peerCommand struct {
-	Name, Address, Dir string `arg:""`
+	Name, Address, Told string `arg:""`
 }
 
-func (c *peerCommand) Run() error { return peer.Serve(c.Name, c.Address, c.Dir) }
+func (c *peerCommand) Run() error { return peer.Serve(c.Name, c.Address, c.Told) }
 
 // streams are where a command reads and writes.
 type streams struct {
