@@ -10,14 +10,33 @@ import (
 	"ledgerd/engine/ledger"
 )
 
-// Must fails the test at an error.
-func Must(t interface {
+// fails is a test that ends where it fails, or what has one.
+type fails interface {
 	Helper()
-	Fatal(...any)
-}, err error) {
+	Fatalf(string, ...any)
+}
+
+// Must fails the test at an error.
+func Must(t fails, err error) {
 	t.Helper()
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("%v", err)
+	}
+}
+
+// Mustf fails the test at an error. The text says what it comes from, as in fmt.Sprintf.
+func Mustf(t fails, err error, what string, args ...any) {
+	t.Helper()
+	if err != nil {
+		t.Fatalf(what+": %v", append(args, err)...)
+	}
+}
+
+// MustHold fails the test unless a condition holds. The text says what is wrong else, as in fmt.Sprintf.
+func MustHold(t fails, condition bool, wrong string, args ...any) {
+	t.Helper()
+	if !condition {
+		t.Fatalf(wrong, args...)
 	}
 }
 
@@ -33,6 +52,14 @@ func ReadFile(t testing.TB, path string) []byte {
 type notes interface {
 	Helper()
 	Errorf(string, ...any)
+}
+
+// Holds notes an error unless a condition holds. The text says what is wrong else, as in fmt.Sprintf.
+func Holds(t notes, condition bool, wrong string, args ...any) {
+	t.Helper()
+	if !condition {
+		t.Errorf(wrong, args...)
+	}
 }
 
 // Equal notes an error unless two values are deeply equal. The text says what they are of, as in fmt.Sprintf.
