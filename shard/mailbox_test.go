@@ -230,9 +230,7 @@ func TestLargeBlockIsDoneInSlices(t *testing.T) {
 		steps, held := 1, map[ledger.Version]ledger.Lamports{1: 1, 3: 3, 4: 4}[versions[n]]
 		for before := s.accounts.overlay.Len(); j.step(s); steps++ {
 			now := s.accounts.overlay.Len()
-			if now-before > slice || before-now > 2*slice {
-				t.Fatalf("%T: one slice changed %d accounts", j, now-before)
-			}
+			ledgertest.MustHold(t, now-before <= slice && before-now <= 2*slice, "%T: one slice changed %d accounts", j, now-before)
 			before = now
 			for k := range keys {
 				var a ledger.Account
@@ -245,9 +243,7 @@ func TestLargeBlockIsDoneInSlices(t *testing.T) {
 				t.Errorf("after slice %d: %d accounts, want %d", steps, len(page.Accounts), pageKeys)
 			}
 		}
-		if steps < 10 {
-			t.Errorf("%T took %d slices for %d accounts", j, steps, keys)
-		}
+		ledgertest.Holds(t, steps >= 10, "%T took %d slices for %d accounts", j, steps, keys)
 		if n == 2 && (s.hash != (ledger.StateHash{}) || s.accounts.base.Len() != 0) {
 			t.Errorf("state hash %s and %d accounts after all was undone", s.hash, s.accounts.base.Len())
 		}

@@ -9,6 +9,7 @@ import (
 	"weak"
 
 	"ledgerd/engine/ledger"
+	"ledgerd/engine/ledger/ledgertest"
 	"ledgerd/shard/arena"
 	"ledgerd/shard/packed"
 )
@@ -37,9 +38,7 @@ func TestOftenWrittenAccountIsFoundInFewSteps(t *testing.T) {
 				p = w.older
 			}
 		}
-		if steps > 40 {
-			t.Fatalf("the oldest of %d values is found after %d jumps", v, steps)
-		}
+		ledgertest.MustHold(t, steps <= 40, "the oldest of %d values is found after %d jumps", v, steps)
 		for a.fold(v-300, sliceKeys) {
 		}
 	}

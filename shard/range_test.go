@@ -1,6 +1,10 @@
 package shard
 
-import "testing"
+import (
+	"testing"
+
+	"ledgerd/engine/ledger/ledgertest"
+)
 
 // TestRangesCoverTheKeySpace holds the two ways to tell a key's shard against each other.
 func TestRangesCoverTheKeySpace(t *testing.T) {
@@ -14,8 +18,6 @@ func TestRangesCoverTheKeySpace(t *testing.T) {
 			}
 			next = last + 1
 		}
-		if next != 0 {
-			t.Fatalf("%d shards end before %d", shards, next)
-		}
+		ledgertest.MustHold(t, next == 0, "%d shards end before %d", shards, next)
 	}
 }

@@ -201,29 +201,21 @@ func TestAnyFailedCallLeavesAWholeArchive(t *testing.T) {
 			a := openTestArchive(t, disk, 1<<30)
 			n := max(added, int(a.Next()+1)/2)
 			if n > 0 {
-				if err := archived(a, blocks[:n], false); err != nil {
-					t.Fatalf("at call %d, %s: %v", plan.Call, what, err)
-				}
+				ledgertest.Mustf(t, archived(a, blocks[:n], false), "at call %d, %s", plan.Call, what)
 			}
 		}
 		for seed := range uint64(3) {
 			held("a power cut", disk.Crash(0.5, seed))
 		}
 		held("a restart", disk)
-		if added < len(blocks) && !faulty.Hit() {
-			t.Fatalf("without a fault %d blocks are held", added)
-		}
+		ledgertest.MustHold(t, added >= len(blocks) || faulty.Hit(), "without a fault %d blocks are held", added)
 		for seed := range uint64(3) {
 			held("a restart and a power cut", disk.Crash(0.5, seed))
 		}
 		addAll(t, disk, blocks)
-		if err := archived(openTestArchive(t, disk, 1<<30), blocks, false); err != nil {
-			t.Fatalf("after call %d and a restart: %v", plan.Call, err)
-		}
+		ledgertest.Mustf(t, archived(openTestArchive(t, disk, 1<<30), blocks, false), "after call %d and a restart", plan.Call)
 		for _, name := range disk.Paths() {
-			if strings.HasSuffix(name, vfs.TemporarySuffix) {
-				t.Fatalf("%s is left", name)
-			}
+			ledgertest.MustHold(t, !strings.HasSuffix(name, vfs.TemporarySuffix), "%s is left", name)
 		}
 	})
 }
@@ -259,9 +251,7 @@ func TestDamagedRunCostsItsOwnBlocks(t *testing.T) {
 					}
 				}
 			}
-			if err := archived(a, blocks, true); err != nil {
-				t.Fatalf("byte %d: %v", i, err)
-			}
+			ledgertest.Mustf(t, archived(a, blocks, true), "byte %d", i)
 			if s := a.Stats(); len(s.Damaged) != 1 || s.Runs != 3 {
 				t.Fatalf("byte %d: %+v", i, s)
 			}
@@ -290,9 +280,7 @@ func TestRunsAreJoinedWhileTheyAreRead(t *testing.T) {
 				ledgertest.Equal(t, a.Stats().Runs, 1, "runs, once they are joined")
 			}
 		}})
-		if err := archived(a, blocks[:mergedRuns-1], false); err != nil {
-			t.Fatalf("joined at the %d. opening: %v", call, err)
-		}
+		ledgertest.Mustf(t, archived(a, blocks[:mergedRuns-1], false), "joined at the %d. opening", call)
 		if opened.Load() < int64(call) {
 			return
 		}

@@ -11,6 +11,8 @@ import (
 
 	"ledgerd/snapshot/vfs"
 	"ledgerd/snapshot/vfs/vfstest"
+
+	"ledgerd/engine/ledger/ledgertest"
 )
 
 // script writes two snapshots and prunes, as a node does. It goes on after an error as a node
@@ -107,9 +109,7 @@ func TestAnyFailedCallLeavesWholeSnapshots(t *testing.T) {
 		"a crash":       {Fault: vfstest.Crash},
 	}, func(t *testing.T, disk *vfstest.Memory, faulty *vfstest.Faulty, plan vfstest.Plan) {
 		written := append(states[:1:1], script(faulty, states[1:])...)
-		if !faulty.Hit() && len(written) != len(states) {
-			t.Fatalf("without a fault %d snapshots were written", len(written))
-		}
+		ledgertest.MustHold(t, faulty.Hit() || len(written) == len(states), "without a fault %d snapshots were written", len(written))
 		if d := atSyncs(faulty); d != "" {
 			t.Fatalf("at call %d: %s", plan.Call, d)
 		}
@@ -118,9 +118,7 @@ func TestAnyFailedCallLeavesWholeSnapshots(t *testing.T) {
 			left = append(left, disk.Crash(0.5, seed))
 		}
 		for n, after := range left {
-			if err := checkRecovered(after, states, written); err != nil {
-				t.Fatalf("at call %d, disk %d left of it: %v", plan.Call, n, err)
-			}
+			ledgertest.Mustf(t, checkRecovered(after, states, written), "at call %d, disk %d left of it", plan.Call, n)
 		}
 		for seed := range uint64(3) { // the process alone had died, or a call had failed, before the snapshot that checkRecovered wrote
 			cut := disk.Crash(0.5*float64(seed), seed)

@@ -13,6 +13,8 @@ import (
 	"ledgerd/engine/codec"
 	"ledgerd/snapshot/vfs"
 	"ledgerd/snapshot/vfs/vfstest"
+
+	"ledgerd/engine/ledger/ledgertest"
 )
 
 // FuzzOpen opens files that anybody could have written. Their sums are made right first, or
@@ -34,9 +36,7 @@ func FuzzOpen(f *testing.F) {
 		runtime.ReadMemStats(&after)
 		for _, err := range errs {
 			var version *FormatError
-			if err != nil && !errors.Is(err, ErrDamaged) && !errors.As(err, &version) {
-				t.Errorf("err = %v, want damage", err)
-			}
+			ledgertest.Holds(t, err == nil || errors.Is(err, ErrDamaged) || errors.As(err, &version), "err = %v, want damage", err)
 		}
 		// Two copies of the longest chunk, and what its blocks decode to.
 		if took := after.TotalAlloc - before.TotalAlloc; took > 8*codec.MaxEventBytes+64*uint64(len(state)+len(history)) {

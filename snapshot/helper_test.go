@@ -277,9 +277,7 @@ func firstOther[T any](what string, got, want []T) string {
 func newest(t testing.TB, s *Store) *Snapshot {
 	t.Helper()
 	infos, err := s.List()
-	if err != nil || len(infos) == 0 {
-		t.Fatalf("List: %v, %v", infos, err)
-	}
+	ledgertest.MustHold(t, err == nil && len(infos) != 0, "List: %v, %v", infos, err)
 	snap, err := s.Open(infos[0])
 	must(t, err)
 	return snap

@@ -17,9 +17,7 @@ import (
 func (l *lane) isEmpty(t *testing.T) {
 	t.Helper()
 	synctest.Wait()
-	if len(l.waiting) > 0 || l.present != nil {
-		t.Errorf("%d questions wait, one is answered: %t", len(l.waiting), l.present != nil)
-	}
+	ledgertest.Holds(t, len(l.waiting) == 0 && l.present == nil, "%d questions wait, one is answered: %t", len(l.waiting), l.present != nil)
 }
 
 // TestClientsShareTheTurnsOfALane has clients, each a letter, ask one after the other while the first question is answered, and then ends one answer at a

@@ -76,18 +76,14 @@ func TestVisitorsEndAReading(t *testing.T) {
 	more := func() bool { visited++; return visited%3 != 0 }
 	err := errors.Join(snap.Accounts(0, math.MaxUint64, func(*ledger.Account) bool { return more() }),
 		snap.Mints(0, math.MaxUint64, func(ledger.MintWrite) bool { return more() }))
-	if err != nil || visited != 6 {
-		t.Errorf("Accounts and Mints: %d visited, err = %v, want 3 each", visited, err)
-	}
+	ledgertest.Holds(t, err == nil && visited == 6, "Accounts and Mints: %d visited, err = %v, want 3 each", visited, err)
 	err = snap.Blocks(func(HeldBlock) error {
 		if more() {
 			return nil
 		}
 		return enough
 	}, nil)
-	if err != enough || visited != 9 {
-		t.Errorf("Blocks: %d visited, err = %v, want 3 and %v", visited-6, err, enough)
-	}
+	ledgertest.Holds(t, err == enough && visited == 9, "Blocks: %d visited, err = %v, want 3 and %v", visited-6, err, enough)
 }
 
 // TestWriteRefusesAState that has another hash, or whose accounts are out of order, and leaves nothing. It is no damage of a file.

@@ -17,6 +17,8 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"ledgerd/engine/cluster/natstest"
+
+	"ledgerd/engine/ledger/ledgertest"
 )
 
 // TestOldServersAreRefused looks at what servers say of themselves.
@@ -132,9 +134,7 @@ func TestAccountsOfOthers(t *testing.T) {
 	stream, err := w.js.Stream(t.Context(), "bounds")
 	must(t, err)
 	more := stream.CachedInfo().Config
-	if more.MaxBytes != 1<<20 || more.Placement == nil || len(more.Placement.Tags) != 1 {
-		t.Errorf("%+v", more)
-	}
+	ledgertest.Holds(t, more.MaxBytes == 1<<20 && more.Placement != nil && len(more.Placement.Tags) == 1, "%+v", more)
 	more.MaxBytes *= 100
 	_, err = w.js.UpdateStream(t.Context(), more)
 	must(t, errors.Join(err, <-late))

@@ -24,9 +24,7 @@ func streamOf(t testing.TB, seed uint64, sizes ...int) (messages [][]byte, recor
 	add := func(m []byte) []*ledger.Record {
 		messages = append(messages, append([]byte(nil), m...))
 		got, err := d.take(uint64(len(messages)), m)
-		if err != nil {
-			t.Fatalf("message %d: %v", len(messages), err)
-		}
+		ledgertest.Mustf(t, err, "message %d", len(messages))
 		return got
 	}
 	add(encodeClaim(d.at, "node", [nonceBytes]byte{1}))
@@ -36,9 +34,7 @@ func streamOf(t testing.TB, seed uint64, sizes ...int) (messages [][]byte, recor
 		must(t, err)
 		var got []*ledger.Record
 		for _, m := range chunks {
-			if len(m) > maxMessageBytes {
-				t.Fatalf("a message of %d bytes", len(m))
-			}
+			ledgertest.MustHold(t, len(m) <= maxMessageBytes, "a message of %d bytes", len(m))
 			got = add(m)
 		}
 		mustEqual(t, got, commit)
@@ -77,9 +73,7 @@ func TestCommitsComeBackAsTheyWereWritten(t *testing.T) {
 	messages, records := streamOf(t, 1, 0, 3, 4000, 1, 0, 900, 2)
 	for stand := 0; stand <= len(records); stand++ {
 		got, err := taken(t, pointAfter(records[:stand]), messages...)
-		if err != nil {
-			t.Fatalf("from version %d: %v", stand, err)
-		}
+		ledgertest.Mustf(t, err, "from version %d", stand)
 		mustEqual(t, got, records[stand:])
 	}
 }
@@ -141,9 +135,7 @@ func TestHostileHeadsAreRefused(t *testing.T) {
 		change(&h)
 		_, err := decodeHead(append(h.append(nil), payload...))
 		var damage *DamageError
-		if !errors.As(err, &damage) || damage.Kind != BadHead {
-			t.Errorf("%s: %+v: err = %v, want damage to the head", name, h, err)
-		}
+		ledgertest.Holds(t, errors.As(err, &damage) && damage.Kind == BadHead, "%s: %+v: err = %v, want damage to the head", name, h, err)
 	}
 	newer := good.append(nil)
 	newer[4]++
@@ -168,9 +160,7 @@ func TestMessagesOutOfPlaceAreRefused(t *testing.T) {
 			}
 		}
 		_, err := taken(t, ledger.LogPoint{}, slices.Delete(slices.Clone(messages), i, i+1)...)
-		if i < len(messages)-1 && err == nil {
-			t.Errorf("without message %d the stream was taken", i+1)
-		}
+		ledgertest.Holds(t, i >= len(messages)-1 || err != nil, "without message %d the stream was taken", i+1)
 	}
 }
 
@@ -185,9 +175,7 @@ func TestWhatCompressesTooWellIsStored(t *testing.T) {
 	chunks, _, err := e.encode(commit, cursor{epoch: 1})
 	must(t, err)
 	h, err := decodeHead(chunks[0])
-	if err != nil || !h.stored {
-		t.Fatalf("head %+v, %v: want it stored", h, err)
-	}
+	ledgertest.MustHold(t, err == nil && h.stored, "head %+v, %v: want it stored", h, err)
 }
 
 // FuzzMessages takes whatever comes as the messages of a stream: an error or records, and never more room than is justified.

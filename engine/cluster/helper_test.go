@@ -209,9 +209,7 @@ func (n *node) end() error {
 // becomesWriter waits until the node is the writer.
 func (n *node) becomesWriter() {
 	n.rig.Helper()
-	if err := n.end(); err != nil {
-		n.rig.Fatalf("%s does not become the writer: %v", n.config.NodeID, err)
-	}
+	ledgertest.Mustf(n.rig, n.end(), "%s does not become the writer", n.config.NodeID)
 }
 
 // commit writes records after what the writer holds.
@@ -254,9 +252,7 @@ func (n *node) mustReach(other *node) {
 // mustEqual fails unless two nodes hold the same, as far as both go.
 func mustEqual(t testing.TB, a, b []*ledger.Record) {
 	t.Helper()
-	if len(a) != len(b) {
-		t.Fatalf("%d records and %d", len(a), len(b))
-	}
+	ledgertest.MustHold(t, len(a) == len(b), "%d records and %d", len(a), len(b))
 	for i := range a {
 		if got, want := codec.AppendRecord(nil, a[i]), codec.AppendRecord(nil, b[i]); !slices.Equal(got, want) {
 			t.Fatalf("record %d differs: version %d at slot %d, version %d at slot %d", i, a[i].Version, a[i].Slot, b[i].Version, b[i].Slot)

@@ -177,29 +177,21 @@ func TestLeaseIsTakenByWhoHoldsTheLog(t *testing.T) {
 		slow := late.log.lease
 		late.running.Go(slow.run)
 		time.Sleep(time.Minute)
-		if slow.held() {
-			t.Fatal("who lags behind holds the lease")
-		}
+		ledgertest.MustHold(t, !slow.held(), "who lags behind holds the lease")
 		whole.log.noteTaken(1000)
 		whole.log.noteEnd(time.Now(), 1000)
 		fast := whole.log.lease
 		whole.running.Go(fast.run)
 		time.Sleep(moment)
-		if !fast.held() {
-			t.Fatal("who holds the whole log does not hold the lease")
-		}
+		ledgertest.MustHold(t, fast.held(), "who holds the whole log does not hold the lease")
 		// What was known a while ago is not enough.
 		late.log.noteTaken(1000)
 		fast.resign()
 		time.Sleep(time.Minute)
-		if slow.held() {
-			t.Fatal("who held the log a minute ago holds the lease")
-		}
+		ledgertest.MustHold(t, !slow.held(), "who held the log a minute ago holds the lease")
 		late.log.noteEnd(time.Now(), 1000)
 		time.Sleep(moment)
-		if !slow.held() {
-			t.Fatal("who has caught up does not hold the lease")
-		}
+		ledgertest.MustHold(t, slow.held(), "who has caught up does not hold the lease")
 	})
 }
 

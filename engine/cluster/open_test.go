@@ -97,9 +97,7 @@ func testServerComesLater(r *rig) {
 	s.Kill(0)
 	config := Config{MayWrite: true}
 	gone := r.follow(config, nil)
-	if gone.Trouble() == "" {
-		r.Error("no trouble is told without a server")
-	}
+	ledgertest.Holds(r, gone.Trouble() != "", "no trouble is told without a server")
 	ctx, cancel := context.WithCancel(r.Context())
 	cancel()
 	_, _, err := gone.Facts(ctx)
@@ -181,9 +179,7 @@ func testReadsAreTheLeaders(r *rig) {
 	stream, err := w.js.Stream(r.Context(), r.stream)
 	must(r, err)
 	config := stream.CachedInfo().Config
-	if config.AllowDirect {
-		r.Error("servers that lag behind the others answer for a new stream")
-	}
+	ledgertest.Holds(r, !config.AllowDirect, "servers that lag behind the others answer for a new stream")
 	config.AllowDirect = true
 	_, err = w.js.UpdateStream(r.Context(), config)
 	must(r, err)

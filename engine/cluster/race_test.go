@@ -34,9 +34,7 @@ func testWritersRace(r *rig, seed, rounds int) {
 		both.Go(func() { refused[i] = racers[i].race(rand.New(rand.NewPCG(uint64(seed), uint64(i))), rounds) })
 	}
 	both.Wait()
-	if r.Failed() {
-		r.Fatalf("seed %d", seed)
-	}
+	ledgertest.MustHold(r, !r.Failed(), "seed %d", seed)
 	reader := r.reader("reader")
 	reader.waitFor(max(racers[0].version(), racers[1].version()))
 	all := reader.has()
@@ -106,9 +104,7 @@ func testLostAcknowledgement(r *rig) {
 		}
 		must(r, <-done)
 	}
-	if c.stats.retries.Get() == 0 {
-		r.Error("nothing was looked up")
-	}
+	ledgertest.Holds(r, c.stats.retries.Get() != 0, "nothing was looked up")
 	reader.mustReach(w)
 }
 
@@ -133,9 +129,7 @@ func testUnfinishedCommitIsNothing(r *rig) {
 
 	commit := commitOf(r.random, pointAfter(a.has()), 1, 6000)
 	messages, _, err := l.encoder.encode(commit, l.at)
-	if err != nil || len(messages) < 3 {
-		r.Fatalf("%d messages: %v", len(messages), err)
-	}
+	ledgertest.MustHold(r, err == nil && len(messages) >= 3, "%d messages: %v", len(messages), err)
 	for i := range 2 {
 		must(r, l.sendUnit(r.Context(), messages[i:i+1], l.at.sequence+uint64(i)))
 	}

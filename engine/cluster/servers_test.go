@@ -74,9 +74,7 @@ func testCommitIsFollowed(r *rig) {
 	w.mustCommit(1, 1)
 	reader.mustReach(w)
 	id, facts, err := reader.Facts(r.Context())
-	if err != nil || id == "" || string(facts) != "facts" {
-		r.Fatalf("Facts() = %q, %q, %v", id, facts, err)
-	}
+	ledgertest.MustHold(r, err == nil && id != "" && string(facts) == "facts", "Facts() = %q, %q, %v", id, facts, err)
 	// From some places: a node may stand in the middle of a commit.
 	for _, at := range []int{0, 1, 2, 3, 17, 18, 19, len(w.has())} {
 		n := r.follow(Config{LedgerID: id}, w.has()[:at])

@@ -32,9 +32,7 @@ func TestDirBelongsToOneProcessAndKeepsItsNodeID(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "a", "b")
 	d := mustOpen(t, vfs.Disk{}, path)
 	id := d.NodeID()
-	if id == "" {
-		t.Error("no node id")
-	}
+	ledgertest.Holds(t, id != "", "no node id")
 	if _, err := Open(path); err == nil || !strings.Contains(err.Error(), "in use") || !strings.Contains(err.Error(), path) {
 		t.Errorf("opened twice: %v, want that it is in use", err)
 	}
@@ -47,9 +45,7 @@ func TestDirBelongsToOneProcessAndKeepsItsNodeID(t *testing.T) {
 	ledgertest.Equal(t, again.NodeID(), id, "the node id after a restart")
 	other := mustOpen(t, vfs.Disk{}, t.TempDir())
 	defer other.Close()
-	if other.NodeID() == id {
-		t.Error("two directories have one node id")
-	}
+	ledgertest.Holds(t, other.NodeID() != id, "two directories have one node id")
 }
 
 // TestDamagedNodeFileIsRefused puts other content in the place of the file, and turns over each of its bits.
@@ -97,9 +93,7 @@ func TestImportBeginsWithoutWhatAnotherLeft(t *testing.T) {
 	disk := vfstest.NewMemory()
 	for _, again := range []bool{false, true} {
 		d, anew, err := OpenForImport(disk, "data")
-		if err != nil || anew != again {
-			t.Fatalf("opened anew %v, %v, want %v", anew, err, again)
-		}
+		ledgertest.MustHold(t, err == nil && anew == again, "opened anew %v, %v, want %v", anew, err, again)
 		ledgertest.Equal(t, len(disk.Paths()), 2, "opened anew %v, it holds %v, the lock and the node file alone", again, disk.Paths())
 		err = errors.Join(d.SaveImport(ImportNote{}, nil, nil), d.Close(),
 			disk.WriteFile(LogDir("data")+"/1", []byte("x")), disk.WriteFile(SnapshotDir("data")+"/1", []byte("x")))

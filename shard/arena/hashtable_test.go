@@ -1,6 +1,10 @@
 package arena
 
-import "testing"
+import (
+	"testing"
+
+	"ledgerd/engine/ledger/ledgertest"
+)
 
 // TestAMissingEntryPanics replaces and removes entries that a part does not have: of another number, another hash, or of an
 // empty part. Searching for ever would hide the fault and keep the shard locked.
@@ -18,9 +22,7 @@ func TestAMissingEntryPanics(t *testing.T) {
 				full.Add(n, n)
 			}
 			defer func() {
-				if recover() == nil {
-					t.Error("no panic")
-				}
+				ledgertest.Holds(t, recover() != nil, "no panic")
 			}()
 			misuse(&full, new(Part))
 		})

@@ -63,9 +63,7 @@ func TestBaseEqualsPlainMap(t *testing.T) {
 		if step%1000 == 0 {
 			checkBase(t, r, b, held)
 		}
-		if t.Failed() {
-			t.Fatalf("step %d", step)
-		}
+		ledgertest.MustHold(t, !t.Failed(), "step %d", step)
 	}
 	for _, check := range copies {
 		check()
@@ -109,9 +107,7 @@ func checkFrozenBase(t *testing.T, f *Frozen, want map[ledger.Pubkey]*ledger.Acc
 		ledgertest.Equal(t, &a, want[a.Pubkey], "what is frozen of %s", a.Pubkey)
 		return !t.Failed()
 	})
-	if n != len(want) && !t.Failed() {
-		t.Errorf("%d accounts are frozen, want %d", n, len(want))
-	}
+	ledgertest.Holds(t, n == len(want) || t.Failed(), "%d accounts are frozen, want %d", n, len(want))
 }
 
 // sortedKeys returns the keys of the accounts that are selected.
@@ -218,9 +214,7 @@ func TestRecordsAreKeptForCopies(t *testing.T) {
 		b.Reclaim(accounts)
 	}
 	defer func() {
-		if recover() == nil {
-			t.Error("a copy was walked after its release")
-		}
+		ledgertest.Holds(t, recover() != nil, "a copy was walked after its release")
 	}()
 	frozen.Ascend(func(*ledger.Pubkey, arena.Ref) bool { return true })
 }

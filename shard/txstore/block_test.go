@@ -95,9 +95,7 @@ func TestPackedBlocksReadAsTheyWere(t *testing.T) {
 		}
 	}
 	readers.Wait()
-	if s.named() == 0 {
-		t.Error("no keys are held while blocks are")
-	}
+	ledgertest.Holds(t, s.named() != 0, "no keys are held while blocks are")
 	s.Remove(held)
 	held = nil
 	for s.named() > 0 { // the cleanups of the blocks run some time after

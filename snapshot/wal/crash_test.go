@@ -112,9 +112,7 @@ func (v *life) wantHeld(t *testing.T, what string, disk vfs.FS, least int) {
 	t.Helper()
 	got, _, err := replayAll(disk, testDir, 0)
 	at, wrong := v.check(got)
-	if err != nil || wrong != nil || at < least {
-		t.Fatalf("%s: %d commits, want %d: %v, %v", what, at, least, err, wrong)
-	}
+	ledgertest.MustHold(t, err == nil && wrong == nil && at >= least, "%s: %d commits, want %d: %v, %v", what, at, least, err, wrong)
 }
 
 // live runs the whole life until something fails. A log that finds no space to be closed is opened again.
@@ -203,9 +201,7 @@ func recoverAfter(t *testing.T, what string, v *life, left *vfstest.Memory, leas
 		w.c.FS = again
 		l, err := w.follow(0)
 		if again.Hit() {
-			if l != nil {
-				t.Fatalf("%s: opened in spite of a crash", what)
-			}
+			ledgertest.MustHold(t, l == nil, "%s: opened in spite of a crash", what)
 			what := fmt.Sprintf("%s, after a crash at call %d of recovery (%v)", what, n, last(again.Trace()))
 			v.wantHeld(t, what, memory.Crash(0.5, uint64(n)), least)
 			continue

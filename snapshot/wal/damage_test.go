@@ -162,9 +162,7 @@ func checkRefused(t *testing.T, what string, disk vfs.FS, path string, sure bool
 	default:
 		t.Fatalf("%s: %d commits, %v; want %v", what, len(got), err, ErrCorrupt)
 	}
-	if sure && file != path && filepath.Base(path) != newestName {
-		t.Fatalf("%s: %v names another file", what, err)
-	}
+	ledgertest.MustHold(t, !sure || file == path || filepath.Base(path) == newestName, "%s: %v names another file", what, err)
 	if strings.Contains(err.Error(), ErrCorrupt.Error()) || !isPrefix(got, commits) {
 		t.Fatalf("%s: %v says twice that it is damage, or wrong records were replayed before", what, err)
 	}
@@ -220,9 +218,7 @@ func TestSegmentsThatDoNotBelongAreRefused(t *testing.T) {
 	other[0][0].StateHash[0]++ // another history from the first record on
 	foreign := recorded(t, other, 3<<10, false)
 	segments, newestFile := segmentsOf(t, disk), filepath.Join(testDir, newestName)
-	if len(segments) < 4 {
-		t.Fatalf("%d segments", len(segments))
-	}
+	ledgertest.MustHold(t, len(segments) >= 4, "%d segments", len(segments))
 	refused := func(want error, change func(left *vfstest.Memory), what string, args ...any) {
 		t.Helper()
 		left := disk.Clone()

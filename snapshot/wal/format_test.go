@@ -34,9 +34,7 @@ func TestReleasedFormatsStayReadable(t *testing.T) {
 		}
 		want, err := os.ReadFile(golden)
 		must(t, err)
-		if !bytes.Equal(b, want) {
-			t.Errorf("%s is written differently than in testdata: the format changed", name)
-		}
+		ledgertest.Holds(t, bytes.Equal(b, want), "%s is written differently than in testdata: the format changed", name)
 		put(t, stored, path, want)
 
 		newer := disk.Clone()
@@ -85,16 +83,12 @@ func FuzzFrame(f *testing.F) {
 		// Random bytes rarely have the right checksum, so half of the work is to give them one.
 		for range 2 {
 			h, err := decodeHeader(b)
-			if err != nil && !errors.Is(err, ErrTorn) && !errors.Is(err, ErrCorrupt) {
-				t.Fatalf("decodeHeader(%x): %v", b, err)
-			}
+			ledgertest.MustHold(t, err == nil || errors.Is(err, ErrTorn) || errors.Is(err, ErrCorrupt), "decodeHeader(%x): %v", b, err)
 			if err != nil || h.size > len(b) {
 				return
 			}
 			if err := checkFrame(b[:h.size]); err != nil {
-				if !errors.Is(err, ErrCorrupt) {
-					t.Fatalf("checkFrame(%x): %v", b, err)
-				}
+				ledgertest.MustHold(t, errors.Is(err, ErrCorrupt), "checkFrame(%x): %v", b, err)
 				binary.LittleEndian.PutUint32(b[crcAt:], frameCRC(b[:h.size]))
 				continue
 			}
@@ -129,8 +123,6 @@ func FuzzOpen(f *testing.F) {
 		case err == nil:
 			must(t, errors.Join(l.begin(), l.Close()))
 		}
-		if !isPrefix(got, commits) {
-			t.Fatalf("Open made up commits: %d", len(got))
-		}
+		ledgertest.MustHold(t, isPrefix(got, commits), "Open made up commits: %d", len(got))
 	})
 }

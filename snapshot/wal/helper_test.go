@@ -162,9 +162,7 @@ func checkStats(t testing.TB, l *Log) {
 func commitAll(t testing.TB, l *Log, commits [][]*ledger.Record) {
 	t.Helper()
 	for _, c := range commits {
-		if err := l.Commit(c); err != nil {
-			t.Fatalf("Commit of record %d: %v", c[0].Version, err)
-		}
+		ledgertest.Mustf(t, l.Commit(c), "Commit of record %d", c[0].Version)
 	}
 }
 
@@ -183,18 +181,14 @@ func same(a, b [][]*ledger.Record) bool {
 // wantCommits fails unless got is want.
 func wantCommits(t testing.TB, what string, got, want [][]*ledger.Record) {
 	t.Helper()
-	if !same(got, want) {
-		t.Fatalf("%s: got %d commits, want %d, or their records differ", what, len(got), len(want))
-	}
+	ledgertest.MustHold(t, same(got, want), "%s: got %d commits, want %d, or their records differ", what, len(got), len(want))
 }
 
 // wantLog fails unless a healthy log holds just these commits, and returns its end.
 func wantLog(t testing.TB, what string, disk vfs.FS, want [][]*ledger.Record) End {
 	t.Helper()
 	got, end, err := replayAll(disk, testDir, 0)
-	if err != nil {
-		t.Fatalf("%s: %v", what, err)
-	}
+	ledgertest.Mustf(t, err, "%s", what)
 	wantCommits(t, what, got, want)
 	return end
 }

@@ -32,9 +32,7 @@ func TestBegunLogIsRemovedAtAnyMoment(t *testing.T) {
 		for _, crash := range crashes {
 			left := memory.Crash(crash.share, crash.seed)
 			got, _, err := replayAll(left, testDir, 0)
-			if err != nil {
-				t.Fatalf("crash at call %d: %v", n, err)
-			}
+			ledgertest.Mustf(t, err, "crash at call %d", n)
 			for again, hit := 1, len(got) == 0; hit; again++ {
 				begun := left.Clone()
 				disk := vfstest.NewFaulty(begun, vfstest.Plan{Call: again, Fault: vfstest.Crash})

@@ -178,14 +178,10 @@ func (w *maker) mustHold(dir string, names ...string) {
 	w.t.Helper()
 	for _, name := range names {
 		want, got := mustRead(w.t, filepath.Join(w.dir, name)), mustRead(w.t, filepath.Join(dir, name))
-		if !bytes.Equal(got, want) {
-			w.t.Fatalf("%s: %d bytes, want the maker's %d", name, len(got), len(want))
-		}
+		ledgertest.MustHold(w.t, bytes.Equal(got, want), "%s: %d bytes, want the maker's %d", name, len(got), len(want))
 	}
 	all, err := os.ReadDir(dir)
-	if err != nil || len(all) != len(names) {
-		w.t.Fatalf("the directory holds %v (%v), want %v", all, err, names)
-	}
+	ledgertest.MustHold(w.t, err == nil && len(all) == len(names), "the directory holds %v (%v), want %v", all, err, names)
 }
 
 func mustRead(t *testing.T, path string) []byte {

@@ -119,9 +119,7 @@ func (s *Servers) Heal() {
 func Eventually(t testing.TB, what string, holds func() bool) {
 	t.Helper()
 	for start := time.Now(); !holds(); time.Sleep(glance) {
-		if time.Since(start) > patience {
-			t.Fatalf("it never came that %s", what)
-		}
+		ledgertest.MustHold(t, time.Since(start) <= patience, "it never came that %s", what)
 	}
 }
 

@@ -188,9 +188,7 @@ func TestMemoryIsLikeTheRealDisk(t *testing.T) {
 			if i%10 == 0 {
 				want, got = want+holds(t, disk.disk, disk.dir), got+holds(t, memory.disk, memory.dir)
 			}
-			if got != want {
-				t.Fatalf("seed %d, step %d, %s:\n got %.300q\nwant %.300q", seed, i, what, got, want)
-			}
+			ledgertest.MustHold(t, got == want, "seed %d, step %d, %s:\n got %.300q\nwant %.300q", seed, i, what, got, want)
 		}
 		for i, f := range disk.files {
 			if f != nil && !disk.closed[i] {

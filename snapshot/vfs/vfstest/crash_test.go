@@ -92,13 +92,9 @@ func TestACrashLeavesAnyOfWhatItMay(t *testing.T) {
 			words := strings.Fields(strings.ReplaceAll(files, "_", "\x00")[2:])
 			slices.Sort(words)
 			files = strings.Join(words, " ")
-			if seen[files] == 0 {
-				t.Errorf("%s: no crash of 150 left %q", script, files)
-			}
+			ledgertest.Holds(t, seen[files] != 0, "%s: no crash of 150 left %q", script, files)
 			delete(seen, files)
 		}
-		if len(seen) > 0 {
-			t.Errorf("%s: crashes left %v, which must not be", script, seen)
-		}
+		ledgertest.Holds(t, len(seen) == 0, "%s: crashes left %v, which must not be", script, seen)
 	}
 }
