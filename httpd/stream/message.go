@@ -41,39 +41,57 @@ func parseID(raw json.RawMessage) (messageID, bool) {
 	return noID, false
 }
 
-// request is one message of a client.
+// request is what a client asks for: in a message, or in the query of its handshake.
 type request struct {
-	kind                            string // its type
-	names                           names
-	snapshot, extended, tokens, all bool
-	data                            bool
-	where                           *ledger.DataFilter
-	from                            ledger.Opt[ledger.Seq]
+	kind                                  string // the type of the message, or connect
+	names                                 names
+	snapshot, extended, tokens, data, all bool
+	where                                 *ledger.DataFilter
+	from                                  ledger.Opt[ledger.Seq]
+	// Of a handshake alone: what is named is all that is wanted, and what happens where the client is slow.
+	level             ledger.Commitment
+	narrow, conflates bool
 }
 
-// field is a field that messages may have beside their type and id.
+// connect is the kind of a handshake.
+const connect = "connect"
+
+// field is a field that messages may have beside their type and id, or a parameter of a handshake.
 type field struct {
 	name string
 	of   []string // the types of these messages
 	must string   // what it must be
-	set  func(r *request, raw json.RawMessage) bool
+	set  func(r *request, raw string) bool
 }
 
 const mustBeKeys, mustBeSeq, mustBeBool = "a list of base58 public keys", "a plain decimal number below 2^64", "true or false"
 
 // fields are all there are.
 var fields = []field{
-	{"pubkeys", []string{"subscribe", "unsubscribe"}, mustBeKeys, setNames(pubkeys)},
-	{"programs", []string{"subscribe", "unsubscribe"}, mustBeKeys, setNames(programs)},
-	{"wallets", []string{"subscribe", "unsubscribe"}, mustBeKeys, setNames(wallets)},
-	{"snapshot", []string{"subscribe"}, mustBeBool, func(r *request, raw json.RawMessage) bool { return parseBool(&r.snapshot, string(raw)) }},
-	{"extended", []string{"subscribe"}, mustBeBool, func(r *request, raw json.RawMessage) bool { return parseBool(&r.extended, string(raw)) }},
-	{"tokens", []string{"subscribe"}, mustBeBool, func(r *request, raw json.RawMessage) bool { return parseBool(&r.tokens, string(raw)) }},
-	{"data", []string{"subscribe"}, mustBeBool, func(r *request, raw json.RawMessage) bool { return parseBool(&r.data, string(raw)) }},
-	{"data_size", []string{"subscribe"}, mustBeSeq, func(r *request, raw json.RawMessage) bool { return parseNumber(&r.filter().Size, string(raw)) }},
-	{"memcmp", []string{"subscribe"}, mustBeParts, func(r *request, raw json.RawMessage) bool { return r.parseParts(raw) }},
-	{"all", []string{"unsubscribe"}, mustBeBool, func(r *request, raw json.RawMessage) bool { return parseBool(&r.all, string(raw)) }},
-	{"from_seq", []string{"resume"}, mustBeSeq, func(r *request, raw json.RawMessage) bool { return parseNumber(&r.from, string(raw)) }},
+	{"pubkeys", []string{connect, "subscribe", "unsubscribe"}, mustBeKeys, setNames(pubkeys)},
+	{"programs", []string{connect, "subscribe", "unsubscribe"}, mustBeKeys, setNames(programs)},
+	{"wallets", []string{connect, "subscribe", "unsubscribe"}, mustBeKeys, setNames(wallets)},
+	{"mode", []string{connect}, "none", func(r *request, raw string) bool {
+		r.narrow = true
+		return raw == "none"
+	}},
+	{"snapshot", []string{"subscribe"}, mustBeBool, func(r *request, raw string) bool { return parseBool(&r.snapshot, raw) }},
+	{"extended", []string{connect, "subscribe"}, mustBeBool, func(r *request, raw string) bool { return parseBool(&r.extended, raw) }},
+	{"tokens", []string{connect, "subscribe"}, mustBeBool, func(r *request, raw string) bool { return parseBool(&r.tokens, raw) }},
+	{"data", []string{connect, "subscribe"}, mustBeBool, func(r *request, raw string) bool { return parseBool(&r.data, raw) }},
+	{"data_size", []string{"subscribe"}, mustBeSeq, func(r *request, raw string) bool { return parseNumber(&r.filter().Size, raw) }},
+	{"memcmp", []string{"subscribe"}, mustBeParts, (*request).parseParts},
+	{"all", []string{"unsubscribe"}, mustBeBool, func(r *request, raw string) bool { return parseBool(&r.all, raw) }},
+	{"from_seq", []string{"resume"}, mustBeSeq, func(r *request, raw string) bool { return parseNumber(&r.from, raw) }},
+	{"commitment", []string{connect}, "processed, confirmed or finalized", func(r *request, raw string) (ok bool) {
+		r.level, ok = ledger.ParseCommitment([]byte(raw))
+		return ok
+	}},
+	{"resume_from", []string{connect}, mustBeSeq, func(r *request, raw string) bool { return parseNumber(&r.from, raw) }},
+	{"overflow", []string{connect}, "disconnect or conflate", func(r *request, raw string) bool {
+		r.conflates = raw == "conflate"
+		return r.conflates || raw == "disconnect"
+	}},
 }
 
 const mustBeParts = "a list of 1 to 4 objects of offset, a plain decimal number, and bytes, the base58 of 1 to 128 bytes"
@@ -87,9 +105,9 @@ func (r *request) filter() *ledger.DataFilter {
 }
 
 // parseParts reads what memcmp says.
-func (r *request) parseParts(raw json.RawMessage) bool {
+func (r *request) parseParts(raw string) bool {
 	var parts []json.RawMessage
-	if json.Unmarshal(raw, &parts) != nil || len(parts) == 0 || len(parts) > ledger.MaxDataParts {
+	if json.Unmarshal([]byte(raw), &parts) != nil || len(parts) == 0 || len(parts) > ledger.MaxDataParts {
 		return false
 	}
 	for _, part := range parts {
@@ -120,11 +138,16 @@ func isOnce(raw []byte, members int) bool {
 // messageTypes are those that a client may send.
 var messageTypes = []string{"subscribe", "unsubscribe", "resume", "ping"}
 
-func setNames(kind nameKind) func(*request, json.RawMessage) bool {
-	return func(r *request, raw json.RawMessage) bool {
+func setNames(kind nameKind) func(*request, string) bool {
+	return func(r *request, raw string) bool {
 		var texts []string
+		if r.kind == connect {
+			texts, r.narrow = strings.Split(raw, ","), true
+		} else if json.Unmarshal([]byte(raw), &texts) != nil {
+			return false
+		}
 		// A list that is null is refused: it might be meant as nothing where an empty list means everything.
-		return json.Unmarshal(raw, &texts) == nil && texts != nil && r.names.parse(kind, texts)
+		return texts != nil && r.names.parse(kind, texts)
 	}
 }
 
@@ -155,25 +178,34 @@ func parseRequest(text []byte) (r request, id messageID, err error) {
 	}
 	delete(sent, "id")
 	delete(sent, "type")
-	known := []string{"type", "id"}
-	for _, f := range fields {
-		if !slices.Contains(f.of, r.kind) {
-			continue
-		}
-		known = append(known, f.name)
-		raw, given := sent[f.name]
-		if given && !f.set(&r, raw) {
-			return r, id, fmt.Errorf("%s must be %s", f.name, f.must)
-		}
-		delete(sent, f.name)
-	}
-	if len(sent) > 0 {
-		return r, id, errUnknown("field", slices.Min(slices.Collect(maps.Keys(sent))), known)
+	if err := take(&r, sent, "field", "type", "id"); err != nil {
+		return r, id, err
 	}
 	if r.where != nil && !isOnce(text, members) {
 		return r, id, errTwice
 	}
 	return r, id, nil
+}
+
+// take sets the fields of a request that were sent, and returns an error if one is not what it must be, or is none.
+func take[T string | json.RawMessage](r *request, sent map[string]T, what string, known ...string) error {
+	for _, f := range fields {
+		if !slices.Contains(f.of, r.kind) {
+			continue
+		}
+		known = append(known, f.name)
+		switch raw, given := sent[f.name]; {
+		case given && len(raw) == 0:
+			return fmt.Errorf("%s must be given once and not be empty", f.name)
+		case given && !f.set(r, string(raw)):
+			return fmt.Errorf("%s must be %s", f.name, f.must)
+		}
+		delete(sent, f.name)
+	}
+	if len(sent) > 0 {
+		return errUnknown(what, slices.Min(slices.Collect(maps.Keys(sent))), known)
+	}
+	return nil
 }
 
 // errUnknown says that there is nothing of a name, and what there is. The name is repeated where it is a word as ours are.
