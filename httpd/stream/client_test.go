@@ -209,14 +209,6 @@ func (c *client) settle() (before []string) {
 	}
 }
 
-// quiet fails if anything was told.
-func (c *client) quiet() {
-	c.Helper()
-	if got := c.settle(); len(got) > 0 {
-		c.Fatalf("told %q, want nothing", got)
-	}
-}
-
 // untilClose reads up to the close frame, which must be one that a server may send. Pings are left out.
 func (c *client) untilClose() (gets []reply, end ending) {
 	c.Helper()

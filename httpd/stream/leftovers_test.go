@@ -4,11 +4,8 @@ import (
 	"fmt"
 	"net"
 	"os"
-	"slices"
 	"strings"
-	"sync"
 	"testing"
-	"time"
 
 	"ledgerd/engine/ledger"
 	"ledgerd/engine/ledger/ledgertest"
@@ -136,32 +133,5 @@ func (n *node) wantMetric(format string, args ...any) {
 	n.Helper()
 	if line := fmt.Sprintf(format, args...); !n.says(line) {
 		n.Errorf("no %s in\n%s", line, n.metrics())
-	}
-}
-
-// Every write is measured, and each that brings a publication to a socket says how long that took.
-func TestWritesAndDeliveriesAreMeasured(t *testing.T) {
-	var mu sync.Mutex
-	var writes int
-	var deliveries []time.Duration
-	inMemory(t, func(c *Config) {
-		c.OnWrite = func(d time.Duration) { mu.Lock(); defer mu.Unlock(); writes++ }
-		c.OnDelivered = func(d time.Duration) { mu.Lock(); defer mu.Unlock(); deliveries = append(deliveries, d) }
-	}, func(n *node) {
-		time.Sleep(time.Second) // 0 is no time of a publication
-		for i, query := range []string{"", "?pubkeys=" + key(1).String(), "?mode=none"} {
-			c := n.dial(query)
-			n.script.block(ledger.Slot(i+1), account(1, ledger.Lamports(i+1), programA))
-			time.Sleep(time.Duration(i+1) * time.Second) // the client is slow to read
-			if query != "?mode=none" {
-				c.expect(basicFrame(account(1, ledger.Lamports(i+1), programA), ledger.Slot(i+1)))
-			}
-			c.quiet()
-			c.close(codeOf(1000, ""))
-			c.ends()
-		}
-	})
-	if !slices.Equal(deliveries, []time.Duration{time.Second, 2 * time.Second}) || writes < 8 {
-		t.Errorf("deliveries took %v and there were %d writes, want 1 s and 2 s, and one for each frame", deliveries, writes)
 	}
 }

@@ -11,7 +11,6 @@ import (
 
 	"ledgerd/engine/ledger"
 	"ledgerd/engine/ledger/ledgertest"
-	"ledgerd/httpd/budget"
 )
 
 // flood publishes blocks of 500 accounts until a condition holds.
@@ -189,36 +188,6 @@ func TestConflatedFramesFoldToTheState(t *testing.T) {
 			foldsToTheState(t, query, seed)
 		}
 	}
-}
-
-// F47: one that has asked for conflation is conflated where memory runs short too, instead of being closed: also if what waits for it is small.
-func TestMemoryThatRunsShortConflates(t *testing.T) {
-	const limit = 4 << 20
-	names := "programs=" + programA.String()
-	inMemory(t, func(c *Config) { c.Memory = budget.New(limit) }, func(n *node) {
-		n.client.Exempt = true
-		var clients []*client
-		for range 6 {
-			clients = append(clients, n.dial("?overflow=conflate&"+names))
-		}
-		for slot := range ledger.Slot(100) { // some 10 MB for each of them, who read nothing
-			n.script.block(slot+1, accounts(0, 300, ledger.Lamports(slot+1))...)
-			synctest.Wait()
-			if used := n.hub.memory.Used(); used > limit*7/8 {
-				n.Fatalf("block %d: %d bytes wait, want at most seven eighths of %d", slot, used, limit)
-			}
-		}
-		for _, c := range clients {
-			frames, gaps := readGaps(n, c.settle())
-			knows := heard{state: state{}}
-			if knows.fold(n, frames); gaps == 0 || len(knows.state) != 300 {
-				n.Fatalf("%d gaps, and %d accounts are known of 300", gaps, len(knows.state))
-			}
-			for k, a := range knows.state {
-				ledgertest.Equal(n, a.Lamports, 100, "lamports of %v", k)
-			}
-		}
-	})
 }
 
 func foldsToTheState(t *testing.T, query string, seed uint64) {

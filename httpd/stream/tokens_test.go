@@ -1,6 +1,7 @@
 package stream
 
 import (
+	"bytes"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -21,51 +22,32 @@ func mustKey(t testing.TB, text string) ledger.Pubkey {
 	return k
 }
 
-// Updates of the usual kind are in the transcripts: here is what these do not have.
+// Updates of the usual kind are in the transcripts: testdata/updates.golden has, in each form, what these do not have.
 func TestUpdatesAreWrittenToTheLetter(t *testing.T) {
-	const walletText = "9xQeWvG816bUx9EPjHmaT23yvVM2ZWbrrpZb9PusVFin"
-	wallet := mustKey(t, walletText)
-	var top ledger.Pubkey // whose text is the longest
-	for i := range top {
-		top[i] = 0xff
-	}
-	topText := top.String()
-	full := ledger.Account{Pubkey: wallet, Lamports: math.MaxUint64, Owner: ledger.TokenProgram, Executable: true, Known: ledger.FieldsAll}
+	const most = math.MaxUint64
+	wallet, top := mustKey(t, "9xQeWvG816bUx9EPjHmaT23yvVM2ZWbrrpZb9PusVFin"), ledger.Pubkey(bytes.Repeat([]byte{0xff}, 32)) // whose text is the longest
 	lamportsOnly := ledger.Account{Pubkey: ledger.NativeMint, Lamports: 5000}
-	longest := ledger.Account{
-		Pubkey: top, Owner: top, Lamports: math.MaxUint64, Known: ledger.FieldsAll,
-		Token: &ledger.TokenAccount{Mint: top, Owner: top, Amount: math.MaxUint64},
-	}
-	noon, first, never, end := ledger.Some[int64](1770294896), ledger.Some[int64](0), ledger.Opt[int64]{}, ledger.Some[int64](math.MaxInt64)
-	const most = 1<<64 - 1
-	const native = `{"type":"account_update","pubkey":"So11111111111111111111111111111111111111112","lamports":5000,"timestamp":`
-	const numbers = `,"slot":18446744073709551615,"seq":18446744073709551615,"owner":`
+	var text strings.Builder
 	for _, tt := range []struct {
 		account ledger.Account
 		at      ledger.Opt[int64]
 		level   ledger.Commitment
-
-		basic, extended, token string // what each form adds
 	}{
-		{full, noon, ledger.Finalized, `{"type":"account_update","pubkey":"` + walletText + `","lamports":18446744073709551615,"timestamp":"2026-02-05T12:34:56Z"`,
-			`"TokenkegQfeZyiNwAJbNbGKPFXCWuBvf9Ss623VQ5DA","executable":true,"commitment":"finalized"`, `null`},
-		{lamportsOnly, never, ledger.Processed, native + `null`, `"","executable":false,"commitment":"processed"`, `null`},
-		{lamportsOnly, first, ledger.Processed, native + `"1970-01-01T00:00:00Z"`, `"","executable":false,"commitment":"processed"`, `null`},
-		{longest, end, ledger.Confirmed, `{"type":"account_update","pubkey":"` + topText + `","lamports":18446744073709551615,"timestamp":"292277026596-12-04T15:30:07Z"`,
-			`"` + topText + `","executable":false,"commitment":"confirmed"`,
-			`{"mint":"` + topText + `","owner":"` + topText + `","amount":"18446744073709551615","decimals":255}`},
+		{ledger.Account{Pubkey: wallet, Lamports: most, Owner: ledger.TokenProgram, Executable: true, Known: ledger.FieldsAll}, ledger.Some[int64](1770294896), ledger.Finalized},
+		{lamportsOnly, ledger.Opt[int64]{}, ledger.Processed},
+		{lamportsOnly, ledger.Some[int64](0), ledger.Processed},
+		{ledger.Account{Pubkey: top, Owner: top, Lamports: most, Known: ledger.FieldsAll, Token: &ledger.TokenAccount{Mint: top, Owner: top, Amount: most}},
+			ledger.Some[int64](math.MaxInt64), ledger.Confirmed},
 	} {
-		extends := tt.basic + numbers + tt.extended
-		for f, want := range map[form]string{basic: tt.basic + "}", extended: extends + "}", withTokens: extends + `,"token":` + tt.token + "}"} {
-			got := string(appendUpdate(nil, f, &tt.account, ledger.Some[uint8](255), tt.at, most, most, tt.level))
-			if got = got[strings.Index(got, `{"type"`):]; got != want { // without the header of the frame
-				t.Errorf("form %d:\n got %s\nwant %s", f, got, want)
-			}
-			if len(got)+4 > maxFrameBytes {
-				t.Errorf("a frame of %d bytes, want at most %d: %s", len(got)+4, maxFrameBytes, got)
+		for _, f := range []form{basic, extended, withTokens} {
+			got := appendUpdate(nil, f, &tt.account, ledger.Some[uint8](255), tt.at, most, most, tt.level)
+			fmt.Fprintf(&text, "%s\n", got[bytes.IndexByte(got, '{'):]) // without the header of the frame
+			if len(got) > maxFrameBytes {
+				t.Errorf("a frame of %d bytes, want at most %d: %s", len(got), maxFrameBytes, got)
 			}
 		}
 	}
+	ledgertest.Golden(t, "testdata/updates.golden", text.String(), *update)
 }
 
 // Mints: the ledger knows the first one.

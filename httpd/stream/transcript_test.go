@@ -66,6 +66,7 @@ var update = flag.Bool("update", false, "rewrite the transcripts")
 //	reads                            writes after which numbers the log was read
 //	logged                           writes what the hub has logged
 //	stop DURATION                    stops the hub, and writes what came of it when it is done
+//	measured                         writes how many writes were measured since, and how long deliveries took
 //	left                             writes what the hub holds for connections: bytes and all else
 //	then LINE                        has the next question to the ledger do this first; or be answered with an error:
 //	                                 then unavailable, then fault; or panic
@@ -84,8 +85,9 @@ var update = flag.Bool("update", false, "rewrite the transcripts")
 func TestTranscripts(t *testing.T) {
 	ledgertest.Scenes(t, "testdata/*.txt", "== ", *update, func(t *testing.T, scene string) (played string) {
 		lines := strings.Split(strings.TrimSpace(scene), "\n")
-		inMemory(t, settings(strings.Fields(lines[0])), func(n *node) {
-			tr := &transcript{node: n, names: map[string]string{}}
+		tr := &transcript{names: map[string]string{}, delivered: make(chan time.Duration, 1<<16)}
+		inMemory(t, tr.settings(strings.Fields(lines[0])), func(n *node) {
+			tr.node = n
 			n.hub.config.Logger = slog.New(slog.NewTextHandler(&tr.log, &slog.HandlerOptions{ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
 				if a.Key == "time" || a.Key == "stack" {
 					return slog.Attr{}
@@ -111,8 +113,10 @@ func TestTranscripts(t *testing.T) {
 }
 
 // settings returns what a scene wants of the configuration.
-func settings(fields []string) func(*Config) {
+func (tr *transcript) settings(fields []string) func(*Config) {
 	return func(c *Config) {
+		c.OnWrite = func(time.Duration) { tr.writes.Add(1) }
+		c.OnDelivered = func(d time.Duration) { tr.delivered <- d }
 		for _, field := range fields {
 			name, value, _ := strings.Cut(field, "=")
 			n, _ := strconv.Atoi(value)
@@ -147,7 +151,10 @@ type transcript struct {
 	then    []string          // what the next questions to the ledger do
 	names   map[string]string // of the keys that were used: how transcripts name them, by their text
 	log     bytes.Buffer
-	text    strings.Builder
+	writes  atomic.Int64
+	// delivered are the times that deliveries took.
+	delivered chan time.Duration
+	text      strings.Builder
 }
 
 // listening is a client whose frames are noted as they come.
@@ -400,6 +407,12 @@ func (tr *transcript) do(line string) {
 			err := tr.hub.Shutdown(ctx)
 			stops.heard <- fmt.Sprintf("after %v: %v", time.Since(began), err)
 		}()
+	case "measured":
+		fmt.Fprintf(&tr.text, "measured< %d writes; deliveries:", tr.writes.Swap(0))
+		for range len(tr.delivered) {
+			fmt.Fprintf(&tr.text, " %v", <-tr.delivered)
+		}
+		fmt.Fprintln(&tr.text)
 	case "left":
 		fmt.Fprintf(&tr.text, "left< %s\n", tr.leftovers())
 	case "then":
