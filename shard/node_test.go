@@ -22,6 +22,7 @@ func newNode(t *testing.T, shards int, f *ledger.Filter) *node {
 	for i := range shards {
 		n.shards = append(n.shards, New(i, shards))
 		n.shards[i].SetFilter(f)
+		n.shards[i].IndexMints()
 	}
 	return n
 }
@@ -140,6 +141,7 @@ func (n *node) compare(keys []int, v ledger.Version, page int, want *plain) {
 			{Group: wallet(i), By: ByDelegate}: func(a *ledger.Account) bool {
 				return walletOf(a).Known && a.Token.Details.Value.Delegate == ledger.Some(wallet(i))
 			},
+			{Group: testKey(i), By: ByMint}: func(a *ledger.Account) bool { return walletOf(a).Known && a.Token.Mint == testKey(i) },
 			{Group: program(i), Where: &ledger.DataFilter{Size: ledger.Some(uint64(1))}}: func(a *ledger.Account) bool {
 				return ownerOf(a) == ledger.Some(program(i)) && a.Known&ledger.FieldData != 0 && a.Data.Len() == 1
 			},

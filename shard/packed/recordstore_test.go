@@ -11,7 +11,6 @@ import (
 
 	"ledgerd/engine/ledger"
 	"ledgerd/engine/ledger/ledgertest"
-	"ledgerd/shard/arena"
 )
 
 // key returns the n-th key of a test. A quarter of the keys have one of two prefixes.
@@ -59,41 +58,6 @@ func anyAccount(r *rand.Rand) *ledger.Account {
 	a := made()[r.IntN(len(made()))]
 	a.Pubkey = key(r.IntN(1000))
 	return &a
-}
-
-// checkStore compares a store with the accounts that its records should have.
-func checkStore(t *testing.T, s *recordStore, held map[arena.Ref]*ledger.Account) {
-	t.Helper()
-	names, holdings, data, extras, delegations := make(map[ledger.Pubkey]bool), 0, 0, 0, 0
-	for at, want := range held {
-		var got ledger.Account
-		if s.unpack(at, &got, new(room)); !reflect.DeepEqual(&got, want) {
-			t.Fatalf("record %d is\n%+v (token %+v, earlier %+v), want\n%+v (token %+v, earlier %+v)",
-				at, got, got.Token, got.FieldProvenance, want, want.Token, want.FieldProvenance)
-		}
-		shallow := *want
-		shallow.Token, shallow.Data, shallow.FieldProvenance = nil, ledger.Data{}, nil
-		if s.unpackShallow(at, &got); got != shallow {
-			t.Fatalf("record %d is %+v without what is allocated, want %+v", at, got, shallow)
-		}
-		names[want.Owner] = true
-		if want.Token != nil {
-			names[want.Token.Mint] = true
-			holdings++
-			if needsDelegation(want.Token) {
-				delegations++
-			}
-		}
-		if want.Data.Len() > 0 {
-			data++
-		}
-		if _, needs := flagsOf(want); needs {
-			extras++
-		}
-	}
-	got := [...]int{s.records.Taken(), s.holdings.Taken(), s.data.Taken(), s.extras.Taken(), s.delegations.Taken(), s.keys.Names.Taken()}
-	want := [...]int{len(held), holdings, data, extras, delegations, len(names)}
-	ledgertest.Equal(t, got, want, "records, holdings, data, extras, delegations and names taken")
 }
 
 // TestSizesOfRecords holds the sizes that the memory for each account depends on.
