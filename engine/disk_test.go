@@ -175,7 +175,7 @@ func TestFailedSyncIsTheEndOfTheLog(t *testing.T) {
 	root := rootBlock(100, lamports(key(1), 100))
 	blocks := append([]*ledger.Block{root}, chainOf(root, 5)...)
 	fork := child(root, 110, 1, lamports(key(1), 110))
-	for policy, between := range map[wal.Policy]bool{{}: false, {Mode: wal.Interval, Interval: time.Second}: true} {
+	for policy, between := range map[wal.Policy]bool{wal.Always: false, wal.Policy(time.Second): true} {
 		for seen, fault := range []error{syscall.EIO, syscall.EIO, syscall.ENOSPC} {
 			bubbletest.Test(t, func(t *testing.T) {
 				memory, disk := faultyDisk()

@@ -147,7 +147,7 @@ func New(c Config) *Engine {
 	e.writer = ingest.New(ingest.Config{
 		Source: c.Source, Shared: c.Shared, Dir: c.Dir, Shards: e.shards, Filler: e.fill,
 		Board: e.board, History: e.history, Logger: c.Logger, ResumePoint: e.resumePoint, OnSnapshot: c.OnSnapshot,
-		Sync: c.Sync.Mode, SnapshotInterval: c.SnapshotInterval, MinFreeBytes: c.MinFreeBytes, MaxLag: c.MaxLag,
+		Sync: c.Sync, SnapshotInterval: c.SnapshotInterval, MinFreeBytes: c.MinFreeBytes, MaxLag: c.MaxLag,
 	})
 	e.learnDir(info)
 	if c.Join != nil {

@@ -43,7 +43,7 @@ func TestStopDuringASnapshotTakesOneAllTheSame(t *testing.T) {
 // F11: TestWhatCannotBeRemovedIsNoFailedSnapshot lets removing what snapshots make redundant fail. The log, which is seldom synced, is
 // synced before each snapshot, so none is newer.
 func TestWhatCannotBeRemovedIsNoFailedSnapshot(t *testing.T) {
-	c := Config{SnapshotInterval: time.Second, Sync: wal.Policy{Mode: wal.Interval, Interval: time.Hour}}
+	c := Config{SnapshotInterval: time.Second, Sync: wal.Policy(time.Hour)}
 	diskTest(t, c, func(t *testing.T, memory *vfstest.Memory, n *subject, block *ledger.Block) {
 		n.disk.Arm(vfstest.Plan{Call: 1, Lasting: true, Kinds: vfstest.KindRemove, Name: ".state"})
 		for range 5 {

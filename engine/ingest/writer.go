@@ -56,7 +56,7 @@ type Config struct {
 	// snapshot is taken or removed until it returns; it returns when ctx ends at the latest. It may be nil.
 	OnSnapshot func(ctx context.Context, s snapshot.Written)
 
-	Sync             wal.Mode      // of the own log
+	Sync             wal.Policy    // of the own log
 	SnapshotInterval time.Duration // 0: a snapshot only at the end, or when the log grew long
 	MinFreeBytes     uint64        // ingest pauses where less of the disk is free; 0: 64 MiB
 	MaxLag           time.Duration // how long the node may not know that it holds all of Shared; 0: DefaultMaxLag

@@ -148,13 +148,15 @@ var crashes = []struct {
 // F1, F2, F11, F12: a log crashes at every call, and its recovery does again. With a pause after each commit
 // newest is replaced between commits, and must claim no more than is durable.
 func TestEveryAcknowledgedCommitSurvivesACrashAtEveryCall(t *testing.T) {
-	for policy, pause := range map[Policy]time.Duration{
-		{}: 0, {Mode: Off}: 0, {Mode: Interval, Interval: time.Hour}: 0,
-		{Interval: 1}: time.Second, {Mode: Off, Interval: 1}: time.Second, {Mode: Interval, Interval: 3 * time.Second}: time.Second,
+	for _, tt := range []struct {
+		policy Policy
+		pause  time.Duration
+	}{
+		{Always, 0}, {Off, 0}, {Policy(time.Hour), 0}, {Always, time.Second}, {Off, time.Second}, {Policy(3 * time.Second), time.Second},
 	} {
-		plans := map[string]vfstest.Plan{fmt.Sprintf("%v, pause %v", policy, pause): {Fault: vfstest.Crash}}
+		plans := map[string]vfstest.Plan{fmt.Sprintf("%v, pause %v", tt.policy, tt.pause): {Fault: vfstest.Crash}}
 		vfstest.EveryCall(t, 9, vfstest.NewMemory(), plans, func(t *testing.T, memory *vfstest.Memory, disk *vfstest.Faulty, plan vfstest.Plan) {
-			synctest.Test(t, func(t *testing.T) { crashAt(t, memory, disk, plan.Call, policy, pause) })
+			synctest.Test(t, func(t *testing.T) { crashAt(t, memory, disk, plan.Call, tt.policy, tt.pause) })
 		})
 	}
 }
@@ -172,15 +174,15 @@ func crashAt(t *testing.T, memory *vfstest.Memory, disk *vfstest.Faulty, n int, 
 	for _, crash := range crashes {
 		what := fmt.Sprintf("crash at call %d (%v), share %v, seed %d", n, last(disk.Trace()), crash.share, crash.seed)
 		least := v.committed
-		if policy.Mode != Always && crash.share < 1 {
+		if policy != Always && crash.share < 1 {
 			least = 0
 		}
 		// With one picture of what is left, recovery itself crashes at every call.
-		again := pause == 0 && (crash.seed == 1 || policy.Mode == Always && crash.seed == 0)
+		again := pause == 0 && (crash.seed == 1 || policy == Always && crash.seed == 0)
 		recoverAfter(t, what, v, memory.Crash(crash.share, crash.seed), least, again)
 	}
 	// Where the process alone dies, what it did not sync is there still, and lost if the power fails after the restart.
-	recoverAfter(t, fmt.Sprintf("death at call %d", n), v, memory.Clone(), v.committed, pause == 0 && policy.Mode == Always)
+	recoverAfter(t, fmt.Sprintf("death at call %d", n), v, memory.Clone(), v.committed, pause == 0 && policy == Always)
 }
 
 func last(calls []vfstest.Call) vfstest.Call { return calls[len(calls)-1] }

@@ -23,7 +23,7 @@ const opening = vfstest.KindCreate | vfstest.KindOpen | vfstest.KindOpenWrite | 
 // torn returns a disk with the first n commits of a life, the last of which a crash left in part. Of seven the newest segment has one that
 // is whole and not known durable.
 func torn(t *testing.T, n int) *vfstest.Memory {
-	disk := recorded(t, newLife(Policy{}).script[:n], newLife(Policy{}).c.SegmentBytes, false)
+	disk := recorded(t, newLife(Always).script[:n], newLife(Always).c.SegmentBytes, false)
 	entries := entriesOf(t, disk)
 	last := entries[len(entries)-1]
 	name := segmentName(testDir, last.Segment)
@@ -35,7 +35,7 @@ func torn(t *testing.T, n int) *vfstest.Memory {
 // and is not touched any more. A log that finds no space to settle is settled again.
 func TestAFaultAtEveryCallHasThePromisedOutcome(t *testing.T) {
 	noSpace, writing := vfstest.Plan{Err: syscall.ENOSPC}, vfstest.KindChange&^(vfstest.KindSync|vfstest.KindSyncDir)
-	for _, policy := range []Policy{{}, {Mode: Off}} {
+	for _, policy := range []Policy{Always, Off} {
 		for begun, plans := range map[*vfstest.Memory]map[string]vfstest.Plan{
 			vfstest.NewMemory(): {
 				"EIO":         {},
@@ -89,7 +89,7 @@ func checkOutcome(t *testing.T, what string, v *life, err error, memory *vfstest
 	}
 	for _, crash := range crashes {
 		least := v.committed
-		if v.c.Policy.Mode != Always && (crash.share < 1 || lost) {
+		if v.c.Policy != Always && (crash.share < 1 || lost) {
 			least = 0
 		}
 		v.wantHeld(t, what+", after a crash", memory.Crash(crash.share, crash.seed), least)
@@ -103,7 +103,7 @@ func TestACommitThatCannotBeCutOffSealsItsSegment(t *testing.T) {
 	for name, fault := range map[string]vfstest.Fault{
 		"part of the commit stays": vfstest.Short, "nothing of it stays": vfstest.Fail, "all of it stays": vfstest.Fail,
 	} {
-		for _, policy := range []Policy{{}, {Mode: Off}} {
+		for _, policy := range []Policy{Always, Off} {
 			what := name + ", " + policy.String()
 			memory := vfstest.NewMemory()
 			disk := vfstest.NewFaulty(memory, vfstest.Plan{})
@@ -121,7 +121,7 @@ func TestACommitThatCannotBeCutOffSealsItsSegment(t *testing.T) {
 				g := l.newestLocked()
 				e.stamp(commits[4], g.index, l.state, l.durable.position)
 				must(t, errors.Join(err, memory.Overwrite(g.name, g.size, e.buf)))
-			} else if policy.Mode == Always {
+			} else if policy == Always {
 				wantLog(t, what+", a crash before the next segment", memory.Crash(0, 0), commits[:4])
 			}
 			disk.Heal()
@@ -171,7 +171,7 @@ func TestIntervalSyncsInTime(t *testing.T) {
 		var warned strings.Builder
 		var synced []time.Duration
 		c := config(disk)
-		c.Policy, c.Logger = Policy{Mode: Interval, Interval: time.Second}, logger(&warned)
+		c.Policy, c.Logger = Policy(time.Second), logger(&warned)
 		c.OnSync = func(d time.Duration) { synced = append(synced, d) }
 		l, _ := open(t, c)
 		disk.Arm(vfstest.Plan{Before: func(c vfstest.Call) {

@@ -55,13 +55,13 @@ func TestReleasedFormatsStayReadable(t *testing.T) {
 
 func TestPoliciesAreReadAsTheyAreWritten(t *testing.T) {
 	for in, want := range map[string]Policy{
-		"always":           {},
-		"off":              {Mode: Off},
-		"interval:1s":      {Mode: Interval, Interval: time.Second},
-		"interval:250ms":   {Mode: Interval, Interval: 250 * time.Millisecond},
-		"interval:1h30m0s": {Mode: Interval, Interval: 90 * time.Minute},
+		"always":           Always,
+		"off":              Off,
+		"interval:1s":      Policy(time.Second),
+		"interval:250ms":   Policy(250 * time.Millisecond),
+		"interval:1h30m0s": Policy(90 * time.Minute),
 	} {
-		got := Policy{Mode: Interval, Interval: time.Hour}
+		got := Policy(time.Hour)
 		if err := got.UnmarshalText([]byte(in)); err != nil || got != want || got.String() != in {
 			t.Errorf("%q is read as %v, %v, want %v", in, got, err, want)
 		}

@@ -69,7 +69,7 @@ type Log struct {
 	state    state       // after the newest commit
 	durable  state       // after the newest commit known durable
 	own      encoded     // what Commit encodes into
-	syncer   *time.Timer // calls syncLater, under Interval
+	syncer   *time.Timer // calls syncLater, where the policy is neither Always nor Off
 	syncing  bool        // syncer is set
 }
 
@@ -129,11 +129,11 @@ func (l *Log) commitLocked(records []*ledger.Record, e *encoded) error {
 	l.newestLocked().size += int64(len(e.buf))
 	l.publishLocked()
 	switch {
-	case l.c.Policy.Mode == Always:
+	case l.c.Policy == Always:
 		return l.syncLocked()
-	case l.c.Policy.Mode == Interval && !l.syncing:
+	case l.c.Policy > 0 && !l.syncing:
 		l.syncing = true
-		l.syncer.Reset(l.c.Policy.Interval)
+		l.syncer.Reset(time.Duration(l.c.Policy))
 	}
 	return nil
 }
@@ -227,7 +227,7 @@ func (l *Log) Err() error {
 	return nil
 }
 
-// syncLater syncs under Interval. The timer syncer calls it.
+// syncLater syncs under a policy between Always and Off. The timer syncer calls it.
 func (l *Log) syncLater() {
 	l.mu.Lock()
 	defer l.mu.Unlock()

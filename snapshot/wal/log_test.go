@@ -53,7 +53,7 @@ func TestOpenEndsWhenItIsTold(t *testing.T) {
 func TestCommitPruneAndStatsRunAtOnce(t *testing.T) {
 	disk := vfstest.NewMemory()
 	c := config(disk)
-	c.Policy = Policy{Mode: Interval, Interval: time.Millisecond}
+	c.Policy = Policy(time.Millisecond)
 	l, _ := open(t, c)
 	commits := script(200, 2)
 	var pruning sync.WaitGroup

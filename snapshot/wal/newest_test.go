@@ -17,14 +17,14 @@ import (
 // killed leaves, and on what a power cut leaves.
 func TestALogCutBelowItsDurablePositionIsRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		for _, policy := range []Policy{{}, {Mode: Interval, Interval: time.Second}} {
+		for _, policy := range []Policy{Always, Policy(time.Second)} {
 			disk := vfstest.NewMemory()
 			c := config(disk)
 			c.Policy = policy
 			commits := script(9, 2)
 			l, _ := open(t, c)
 			commitAll(t, l, commits)
-			time.Sleep(policy.Interval + time.Second)
+			time.Sleep(time.Duration(policy) + time.Second)
 			synctest.Wait()
 			for what, left := range map[string]*vfstest.Memory{"killed": disk.Crash(1, 0), "power cut": disk.Crash(0, 0)} {
 				wantLog(t, what, left, commits)
