@@ -1,6 +1,7 @@
 package txstore
 
 import (
+	"encoding/binary"
 	"math/rand/v2"
 	"reflect"
 	"runtime"
@@ -10,9 +11,23 @@ import (
 	"testing"
 	"weak"
 
+	"go.uber.org/goleak"
+
 	"ledgerd/engine/ledger"
 	"ledgerd/engine/ledger/ledgertest"
 )
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+var key = ledgertest.Key
+
+// signatures are how many there are.
+const signatures = 40
+
+func signature(n int) (s ledger.Signature) {
+	binary.BigEndian.PutUint64(s[8:], uint64(n))
+	return s
+}
 
 // randomBlock has transactions that may say anything there is to say of one. Blocks of a kind name
 // keys of their own, beside those that all name.
@@ -22,7 +37,7 @@ func randomBlock(r *rand.Rand, slot ledger.Slot, kind, keys int) *ledger.Block {
 		b.Time = ledger.Some(r.Int64())
 	}
 	for range r.IntN(20) {
-		t := ledger.Transaction{Signature: signature(r.IntN(1 << 20))}
+		t := ledger.Transaction{Signature: signature(r.IntN(signatures))}
 		if r.IntN(4) > 0 {
 			t.Fee = ledger.Some(ledger.Lamports(r.Uint64() >> r.IntN(64)))
 		}
@@ -43,22 +58,31 @@ func randomBlock(r *rand.Rand, slot ledger.Slot, kind, keys int) *ledger.Block {
 	return b
 }
 
-// TestPackedBlocksReadAsTheyWere packs and adds random blocks and gives some up, while readers go on with
-// blocks that they were given before. All must read as they were, and in the end no key is left.
-func TestPackedBlocksReadAsTheyWere(t *testing.T) {
+// TestBlocksReadAsTheyWereAndAreFoundOnTheirChain packs and adds random blocks of several branches, many of which have the same signatures, and
+// removes some, while readers go on with blocks that they were given before. All must read as they were, all signatures are asked for on chains
+// of random blocks, and in the end no key is left.
+func TestBlocksReadAsTheyWereAndAreFoundOnTheirChain(t *testing.T) {
 	r := ledgertest.Seeded(t, 1)
 	s := New()
 	var blocks []*ledger.Block
 	var held []*Block
 	var readers sync.WaitGroup
-	for n := range 400 {
-		b := randomBlock(r, ledger.Slot(n+1), n/20, 300)
-		blocks, held = append(blocks, b), append(held, s.Pack(b))
-		s.Add(held[len(held)-1])
-		if len(held) < 50 {
+	for step := range 400 {
+		if n := min(len(held), 1+r.IntN(3)); n > 0 && (len(held) > 50 || step > 350 || r.IntN(4) == 0) {
+			r.Shuffle(len(held), func(i, j int) {
+				held[i], held[j], blocks[i], blocks[j] = held[j], held[i], blocks[j], blocks[i]
+			})
+			s.Remove(held[:n])
+			held, blocks = slices.Clone(held[n:]), blocks[n:] // nothing keeps those that were removed
+		} else {
+			b := randomBlock(r, ledger.Slot(step+1), step/20, 300)
+			blocks, held = append(blocks, b), append(held, s.Pack(b))
+			s.Add(held[len(held)-1])
+		}
+		if len(held) == 0 {
 			continue
 		}
-		some := 1 + r.IntN(len(held)-1)
+		some := r.IntN(len(held))
 		h, want := held[some], blocks[some].WithoutWrites()
 		readers.Go(func() {
 			for range 5 {
@@ -72,7 +96,7 @@ func TestPackedBlocksReadAsTheyWere(t *testing.T) {
 			last := i + 1 + r.IntN(h.Len()-i)
 			ledgertest.Equal(t, h.Transactions(i, last), want.Transactions[i:last], "transactions %d to %d of block %d", i, last, want.Slot)
 		}
-		wanted, looked := Wanted{}, key(n/20*300+r.IntN(300))
+		wanted, looked := Wanted{}, key(int(want.Slot)/20*300+r.IntN(300))
 		if r.IntN(4) > 0 {
 			wanted.Key = s.Key(&looked)
 		}
@@ -86,11 +110,27 @@ func TestPackedBlocksReadAsTheyWere(t *testing.T) {
 			}
 			ledgertest.Equal(t, h.Keys(i), len(tx.Accounts), "keys of transaction %d of block %d", i, want.Slot)
 		}
-		ledgertest.Equal(t, h.Len(), len(want.Transactions), "transactions of block %d", want.Slot)
 		ledgertest.Equal(t, h.SizeBytes(), want.SizeBytes(), "bytes of block %d", want.Slot)
-		s.Remove(held[:1])
-		blocks, held = blocks[1:], held[1:]
-		if n%40 == 0 {
+
+		chain, found, count := make(map[*Block]bool), make(map[ledger.Signature]*ledger.Transaction), 0
+		for i, b := range blocks {
+			count += held[i].Len()
+			if chain[held[i]] = r.IntN(2) == 0; !chain[held[i]] {
+				continue
+			}
+			for n := range b.Transactions {
+				tx := &b.Transactions[n]
+				if before := found[tx.Signature]; before == nil || before.Slot <= tx.Slot {
+					found[tx.Signature] = tx
+				}
+			}
+		}
+		for n := range signatures {
+			sig := signature(n)
+			ledgertest.Equal(t, s.Transaction(&sig, func(b *Block) bool { return chain[b] }), found[sig], "step %d: what has signature %d", step, n)
+		}
+		ledgertest.Equal(t, s.Len(), count, "step %d: transactions that are found", step)
+		if step%40 == 0 {
 			runtime.GC()
 		}
 	}
@@ -98,6 +138,7 @@ func TestPackedBlocksReadAsTheyWere(t *testing.T) {
 	ledgertest.Holds(t, s.named() != 0, "no keys are held while blocks are")
 	s.Remove(held)
 	held = nil
+	ledgertest.Equal(t, len(s.records), 0, "signatures that are left of no blocks")
 	for s.named() > 0 { // the cleanups of the blocks run some time after
 		runtime.GC()
 	}
