@@ -19,6 +19,7 @@ import (
 	"ledgerd/engine/ledger/bubbletest"
 	"ledgerd/engine/ledger/ledgertest"
 	"ledgerd/httpd"
+	"ledgerd/httpd/budget"
 	"ledgerd/httpd/stream"
 )
 
@@ -36,7 +37,8 @@ var update = flag.Bool("update", false, "rewrite the answers in testdata")
 //	back SLOT [ACCOUNT]...        publishes the way back to a block
 //	final                         has all be final
 //	before LINE, after LINE       has this done before or after the ledger is asked for the next transaction
-//	slow DURATION                 has the ledger take its time for each transaction
+//	slow DURATION                 has the ledger take its time for each transaction, and for each page of two accounts
+//	each N LINE                   does what a line says so many times, with the number from 0 on in the place of $I
 //	N> METHOD PARAMS              calls a method so many times at once; different answers are written once
 //	sleep DURATION                lets time pass; how much an answer takes is written
 //	others                        writes what other nodes were asked since, and what is thought of them
@@ -89,9 +91,10 @@ var nodes = map[string]func(*settings){
 		delete(s.mints, scaled)
 		delete(s.accounts, scaled)
 	},
-	"a node that asks others":   func(*settings) {},
-	"a node that lists by mint": func(s *settings) { s.door.IndexMints = true },
-	"a node with a hash":        func(s *settings) { s.door.GenesisHash, s.door.SlotsPerEpoch = testKey(5).String(), 8 },
+	"a node that asks others":                 func(*settings) {},
+	"a node that lists by mint":               func(s *settings) { s.door.IndexMints = true },
+	"a node with a hash":                      func(s *settings) { s.door.GenesisHash, s.door.SlotsPerEpoch = testKey(5).String(), 8 },
+	"a node with half a megabyte for sockets": func(s *settings) { s.hub.Memory = budget.New(512 << 10) },
 	"a node that recovers": func(s *settings) {
 		s.err, s.status.NotReady = ledger.ErrRecovering, ledger.ErrRecovering
 		s.status.Unhealthy = "recovering"
@@ -172,7 +175,6 @@ var (
 	calledLine = regexp.MustCompile(`^> (\w+)`)
 	saidLine   = regexp.MustCompile(`^([\w,]*)> (\w+) (.*)$`)
 	manyLine   = regexp.MustCompile(`^(\d+)> (\w+) (.*)$`)
-	repeated   = regexp.MustCompile(`\$\[(.+?)\*(\d+)\]`)
 	longText   = regexp.MustCompile(`"[^"]{1000,}"`)
 	anAccount  = regexp.MustCompile(`^(\d+)(?:~(\d+)|=(\d+)(?:/(\w+))?(:.*)?)$`)
 	replacer   = names()
@@ -180,18 +182,7 @@ var (
 
 // expand puts keys, signatures and repeated texts in their places.
 func (c *conversation) expand(text string) string {
-	text = repeated.ReplaceAllStringFunc(text, func(all string) string {
-		m := repeated.FindStringSubmatch(all)
-		one, times := m[1], 0
-		if strings.HasPrefix(one, `\`) {
-			var err error
-			one, err = strconv.Unquote(`"` + one + `"`)
-			must(c, err)
-		}
-		_, _ = fmt.Sscan(m[2], &times)
-		return strings.Repeat(one, times)
-	})
-	return replacer.Replace(text)
+	return replacer.Replace(ledgertest.Repeated(c, text))
 }
 
 // do does what a line says.
@@ -228,10 +219,16 @@ func (c *conversation) do(line string) {
 		c.feed.publish(ledger.RollbackRecord, ledger.Slot(slot), from, c.accounts(words[2:])...)
 	case "final":
 		c.feed.finalize()
+	case "each":
+		for i := range slot {
+			c.do(strings.ReplaceAll(strings.TrimPrefix(rest, words[1]+" "), "$I", strconv.FormatUint(i, 10)))
+			synctest.Wait()
+		}
 	case "slow":
 		d, err := time.ParseDuration(words[1])
 		must(c, err)
 		c.ledger.asked = func() func() { time.Sleep(d); return func() {} }
+		c.ledger.read = func() error { time.Sleep(d); return nil }
 	case "sleep":
 		d, err := time.ParseDuration(words[1])
 		must(c, err)
@@ -271,7 +268,7 @@ func (c *conversation) say(to, method, params string) {
 			go c.sockets[i].listen()
 		}
 		text := fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":%q,"params":%s}`, method, params)
-		must(c, c.sockets[i].WriteMessage(websocket.TextMessage, []byte(text)))
+		_ = c.sockets[i].WriteMessage(websocket.TextMessage, []byte(text)) // the socket may have ended
 	}
 }
 
@@ -310,6 +307,9 @@ func (c *conversation) describeOthers() {
 func (s *socket) listen() {
 	for {
 		_, text, err := s.ReadMessage()
+		if end, is := err.(*websocket.CloseError); is {
+			s.heard <- end.Error()
+		}
 		if err != nil {
 			return
 		}
@@ -330,6 +330,12 @@ func (c *conversation) hear() {
 	}
 	for _, s := range c.sockets {
 		var heard []string
+		if count := len(s.heard); count > 20 { // the last three will do
+			for range count - 3 {
+				<-s.heard
+			}
+			heard = append(heard, fmt.Sprintf("%d messages, and then", count-3))
+		}
 		for range len(s.heard) {
 			heard = append(heard, longText.ReplaceAllStringFunc(<-s.heard, func(text string) string {
 				return fmt.Sprintf(`"%d characters, %08x"`, len(text)-2, crc32.ChecksumIEEE([]byte(text)))

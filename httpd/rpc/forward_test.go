@@ -76,7 +76,7 @@ func (u *fakeUpstream) serve(c net.Conn) {
 			Method string
 		}
 		sent, err := io.ReadAll(request.Body)
-		if err != nil || json.Unmarshal(sent, &call) != nil {
+		if err != nil || json.Unmarshal(sent, &call) != nil || request.Header.Get("Content-Type") != "application/json" {
 			return
 		}
 		u.asked.Add(1)

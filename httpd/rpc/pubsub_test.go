@@ -5,16 +5,13 @@ import (
 	"fmt"
 	"net"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
 	"github.com/fasthttp/websocket"
 
 	"ledgerd/engine/ledger"
-	"ledgerd/engine/ledger/ledgertest"
 	"ledgerd/httpd"
-	"ledgerd/httpd/budget"
 	"ledgerd/httpd/stream"
 )
 
@@ -142,42 +139,3 @@ const (
 	badID   = `{"jsonrpc":"2.0","error":{"code":-32602,"message":"Invalid subscription id."},"id":1}`
 	tooMany = `{"jsonrpc":"2.0","error":{"code":-32603,"message":"Internal error: Too many subscriptions. Subscription rejected."},"id":1}`
 )
-
-// One client has some filtered subscriptions on all its connections together, because each is looked at for each update of its program.
-func TestFilteredSubscriptionsAreFew(t *testing.T) {
-	_, r := serveHub(t)
-	clients := []client{r.dial(), r.dial(), r.dial(), r.dial()}
-	filtered := func(i int) string {
-		return fmt.Sprintf(`["<13>",{"filters":[{"memcmp":{"offset":%d,"bytes":"2m"}}]}]`, i)
-	}
-	for i := range 256 {
-		ledgertest.Equal(t, clients[i%4].ask("programSubscribe", filtered(i)), subscribed(i+1), "one of those that it may have")
-	}
-	for _, c := range clients {
-		ledgertest.Equal(t, c.ask("programSubscribe", filtered(256)), tooMany, "one more")
-	}
-	ledgertest.Equal(t, clients[0].ask("programSubscribe", filtered(0)), subscribed(1), "one that it has")
-	ledgertest.Equal(t, clients[0].ask("programSubscribe", `["<13>"]`), subscribed(257), "one without filters")
-	clients[0].ask("programUnsubscribe", `[1]`)
-	ledgertest.Equal(t, clients[1].ask("programSubscribe", filtered(256)), subscribed(258), "one in place of another")
-}
-
-// A client whose subscriptions take more memory than there is for them is closed with 1013, as one of the other door is that names too much.
-func TestSubscriptionsTakeTheMemoryOfTheirNames(t *testing.T) {
-	_, r := serveHubWith(t, newFakeLedger(), stream.Config{Memory: budget.New(512 << 10)}, func(*Config, *httpd.Config) {})
-	c := r.dial()
-	long := strings.Repeat("1", 128)
-	for i := range 100 {
-		filters := strings.Repeat(fmt.Sprintf(`{"memcmp":{"offset":%d,"bytes":%q}},`, i, long), 3) + fmt.Sprintf(`{"memcmp":{"offset":%d,"bytes":%q}}`, i+1000, long)
-		must(t, c.WriteMessage(websocket.TextMessage, []byte(names().Replace(`{"jsonrpc":"2.0","id":1,"method":"programSubscribe","params":["<16>",{"filters":[`+filters+`]}]}`))))
-		must(t, c.SetReadDeadline(time.Now().Add(patience)))
-		_, text, err := c.ReadMessage()
-		if websocket.IsCloseError(err, websocket.CloseTryAgainLater) {
-			return
-		}
-		if ledgertest.Equal(t, string(text), subscribed(i+1), "the answer before %v", err); err != nil {
-			break
-		}
-	}
-	t.Error("all subscriptions had room")
-}

@@ -12,12 +12,10 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/VictoriaMetrics/metrics"
 
 	"ledgerd/engine/ledger"
-	"ledgerd/engine/ledger/bubbletest"
 	"ledgerd/engine/ledger/ledgertest"
 	"ledgerd/httpd"
 	"ledgerd/httpd/accesslog"
@@ -215,27 +213,6 @@ func TestAClientThatTakesItsTimeHoldsLittle(t *testing.T) {
 		if looked := int(l.looked.Load()); looked > 2*tt.accounts {
 			t.Errorf("%d mints of %d accounts are looked up", looked, tt.accounts)
 		}
-	}
-}
-
-// TestAScanEndsInTime: all pages of a call share one deadline.
-func TestAScanEndsInTime(t *testing.T) {
-	for _, accounts := range []int{3, 20} {
-		bubbletest.Test(t, func(t *testing.T) {
-			t.Cleanup(func() { time.Sleep(time.Minute) }) // until the cleaner of the server's workers has slept out
-			l := newFakeLedger()
-			l.addLarge(accounts, 1<<20)
-			l.page = 1
-			l.read = func() error { time.Sleep(scanTime / 10); return nil }
-			answer := serve(t, l, nil).call("getProgramAccounts", names().Replace(`["<50>",{"encoding":"base64","dataSlice":{"offset":0,"length":0}}]`))
-			want := fmt.Sprintf(`"pubkey":"%s"`, testKey(byte(50+accounts)))
-			if accounts > 10 {
-				want = `"error":{"code":-32012,`
-			}
-			if !strings.Contains(answer, want) {
-				t.Errorf("%d accounts: %.300s", accounts, answer)
-			}
-		})
 	}
 }
 

@@ -16,6 +16,7 @@ import (
 	"net/http"
 	"net/netip"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -66,6 +67,8 @@ var update = flag.Bool("update", false, "rewrite the transcripts")
 //	reads                            writes after which numbers the log was read
 //	logged                           writes what the hub has logged
 //	stop DURATION                    stops the hub, and writes what came of it when it is done
+//	wanted                           writes which accounts were wanted since, for their data
+//	watch KEY, unwatch               has a socket with a topic of an account, which ends
 //	measured                         writes how many writes were measured since, and how long deliveries took
 //	left                             writes what the hub holds for connections: bytes and all else
 //	then LINE                        has the next question to the ledger do this first; or be answered with an error:
@@ -115,6 +118,7 @@ func TestTranscripts(t *testing.T) {
 // settings returns what a scene wants of the configuration.
 func (tr *transcript) settings(fields []string) func(*Config) {
 	return func(c *Config) {
+		c.Want = func(keys ...ledger.Pubkey) { tr.wanted = append(tr.wanted, keys...) }
 		c.OnWrite = func(time.Duration) { tr.writes.Add(1) }
 		c.OnDelivered = func(d time.Duration) { tr.delivered <- d }
 		for _, field := range fields {
@@ -152,6 +156,8 @@ type transcript struct {
 	names   map[string]string // of the keys that were used: how transcripts name them, by their text
 	log     bytes.Buffer
 	writes  atomic.Int64
+	wanted  []ledger.Pubkey
+	watcher *Socket
 	// delivered are the times that deliveries took.
 	delivered chan time.Duration
 	text      strings.Builder
@@ -186,7 +192,6 @@ var (
 	keyName   = regexp.MustCompile(`\$(\d+|[A-Z])`)
 	plainText = regexp.MustCompile(`"[0-9A-Za-z+/=]*"`)
 	keyRange  = regexp.MustCompile(`\$<(\d+)\.\.(\d+) (.*?)>`)
-	repeated  = regexp.MustCompile(`\$\[(.+?)\*(\d+)\]`)
 	anAccount = regexp.MustCompile(`^(\d+)(?:\.\.(\d+))?=(\d+)([A-Z]?)(?:/(\d+))?(:(\w*)(?:\*(\d+))?)?$`)
 )
 
@@ -209,17 +214,7 @@ func (tr *transcript) named(name string) ledger.Pubkey {
 
 // expand puts keys and repeated texts in their places.
 func (tr *transcript) expand(line string) string {
-	line = repeated.ReplaceAllStringFunc(line, func(all string) string {
-		parts := repeated.FindStringSubmatch(all)
-		times, _ := strconv.Atoi(parts[2])
-		one, err := strconv.Unquote("`" + parts[1] + "`")
-		if strings.HasPrefix(parts[1], `\`) {
-			one, err = strconv.Unquote(`"` + parts[1] + `"`)
-		}
-		must(tr, err)
-		return strings.Repeat(one, times)
-	})
-	line = keyRange.ReplaceAllStringFunc(line, func(all string) string {
+	line = keyRange.ReplaceAllStringFunc(ledgertest.Repeated(tr, line), func(all string) string {
 		parts := keyRange.FindStringSubmatch(all)
 		first, _ := strconv.Atoi(parts[1])
 		last, _ := strconv.Atoi(parts[2])
@@ -407,6 +402,18 @@ func (tr *transcript) do(line string) {
 			err := tr.hub.Shutdown(ctx)
 			stops.heard <- fmt.Sprintf("after %v: %v", time.Since(began), err)
 		}()
+	case "wanted":
+		slices.SortFunc(tr.wanted, func(a, b ledger.Pubkey) int { return a.Compare(&b) })
+		for _, k := range slices.Compact(tr.wanted) {
+			fmt.Fprintf(&tr.text, "wanted< %s\n", tr.names[k.String()])
+		}
+		tr.wanted = nil
+	case "watch":
+		tr.watcher = tr.hub.newSocket(&seat{newPeer(ratelimit.Client{}), func() {}}, nil)
+		topic := Topic{Account: ledger.Some(tr.named(words[1][1:])), Append: func(dst []byte, _ uint64, _ *Note) []byte { return dst }}
+		must(tr, tr.watcher.Watch("", topic, ledger.Opt[ledger.Seq]{}, func(uint64) []byte { return nil }))
+	case "unwatch":
+		tr.watcher.depart()
 	case "measured":
 		fmt.Fprintf(&tr.text, "measured< %d writes; deliveries:", tr.writes.Swap(0))
 		for range len(tr.delivered) {

@@ -1,8 +1,11 @@
 package ledgertest
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -35,4 +38,22 @@ func Scenes(t *testing.T, pattern, mark string, update bool, play func(t *testin
 			Golden(t, file, strings.TrimSpace(got)+"\n", update)
 		})
 	}
+}
+
+var repeated = regexp.MustCompile(`\$\[(.+?)\*(\d+)\]`)
+
+// Repeated returns a line of a scene with a text so many times where that says $[TEXT*N]. A text that begins with a backslash is read as Go does.
+func Repeated(t testing.TB, line string) string {
+	t.Helper()
+	return repeated.ReplaceAllStringFunc(line, func(all string) string {
+		m := repeated.FindStringSubmatch(all)
+		one, times := m[1], 0
+		if strings.HasPrefix(one, `\`) {
+			var err error
+			one, err = strconv.Unquote(`"` + one + `"`)
+			Must(t, err)
+		}
+		_, _ = fmt.Sscan(m[2], &times)
+		return strings.Repeat(one, times)
+	})
 }
