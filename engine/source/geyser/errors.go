@@ -29,31 +29,27 @@ func (e *sessionError) Unwrap() error { return e.err }
 
 // Why sessions are ended by us.
 var (
-	errStalled   = errors.New("nothing came for too long")
-	errNoBlock   = errors.New("no whole block came for too long")
-	errReplay    = errors.New("a block builds on one that was not shown: asking for it again")
-	errLost      = errors.New("the node does not show any more what is missing here")
-	errWrong     = errors.New("the node contradicts itself or what is final here")
-	errFillOther = errors.New("what was filled does not lead to the block that the node shows as confirmed")
+	errStalled   = ended(upstream.Stalled, "nothing came for too long")
+	errNoBlock   = ended(upstream.Stalled, "no whole block came for too long")
+	errReplay    = ended(upstream.WrongParent, "a block builds on one that was not shown: asking for it again")
+	errLost      = ended(upstream.OutOfRange, "the node does not show any more what is missing here")
+	errWrong     = ended(upstream.WrongParent, "the node contradicts itself or what is final here")
+	errFillOther = ended(upstream.WrongParent, "what was filled does not lead to the block that the node shows as confirmed")
 )
+
+func ended(kind upstream.Kind, why string) error { return &sessionError{kind, errors.New(why)} }
 
 // kindOf returns what is counted for an error of a session.
 func kindOf(err error) upstream.Kind {
 	var session *sessionError
 	var two *yellowstone.TwoBlocksError
 	switch {
+	case errors.Is(err, ledger.ErrTooMuchWaits): // beside errWrong
+		return upstream.TooLarge
 	case errors.As(err, &session):
 		return session.kind
 	case errors.As(err, &two):
 		return upstream.Equivocation
-	case errors.Is(err, errStalled), errors.Is(err, errNoBlock):
-		return upstream.Stalled
-	case errors.Is(err, errLost):
-		return upstream.OutOfRange
-	case errors.Is(err, ledger.ErrTooMuchWaits):
-		return upstream.TooLarge
-	case errors.Is(err, errReplay), errors.Is(err, errFillOther), errors.Is(err, errWrong):
-		return upstream.WrongParent
 	}
 	return upstream.Server
 }

@@ -16,65 +16,42 @@ type subscription struct {
 	from           ledger.Opt[ledger.Slot]
 }
 
-// Field numbers, as geyser.proto has them.
-const (
-	requestAccounts     protowire.Number = 1
-	requestSlots        protowire.Number = 2
-	requestTransactions protowire.Number = 3
-	requestBlocksMeta   protowire.Number = 5
-	requestCommitment   protowire.Number = 6
-	requestDataSlice    protowire.Number = 7
-	requestPing         protowire.Number = 9
-	requestStatuses     protowire.Number = 10 // of transactions
-	requestFromSlot     protowire.Number = 11
-
-	mapKey, mapValue         protowire.Number = 1, 2
-	sliceOffset, sliceLength protowire.Number = 1, 2
-	accountsKey              protowire.Number = 2
-	slotsInterslotUpdates    protowire.Number = 2
-	transactionsVote         protowire.Number = 1
-	pingID                   protowire.Number = 1
-
-	commitmentProcessed = 0
-)
-
-// encode returns the subscription as a SubscribeRequest.
+// encode returns the subscription as a SubscribeRequest: accounts 1 {account 2}, slots 2 {interslot_updates 2}, transactions 3 {vote 1},
+// blocks_meta 5, commitment 6, accounts_data_slice 7 {offset 1, length 2}, transactions_status 10 {vote 1}, from_slot 11.
 func (s *subscription) encode() []byte {
 	var accounts []byte
 	for i := range s.accounts {
-		accounts = appendPart(accounts, accountsKey, s.accounts[i].AppendBase58(nil))
+		accounts = appendPart(accounts, 2, s.accounts[i].AppendBase58(nil))
 	}
-	b := appendFilter(nil, requestAccounts, accounts)
-	b = appendFilter(b, requestSlots, appendNumber(nil, slotsInterslotUpdates, 1))
+	b := appendFilter(nil, 1, accounts)
+	b = appendFilter(b, 2, appendNumber(nil, 2, 1))
 	switch {
 	case s.noTransactions:
 	case s.skipVotes: // of a vote only its status comes: so a block's transactions can be counted
-		b = appendFilter(b, requestTransactions, appendNumber(nil, transactionsVote, 0))
-		b = appendFilter(b, requestStatuses, appendNumber(nil, transactionsVote, 1))
+		b = appendFilter(b, 3, appendNumber(nil, 1, 0))
+		b = appendFilter(b, 10, appendNumber(nil, 1, 1))
 	default:
-		b = appendFilter(b, requestTransactions, nil)
+		b = appendFilter(b, 3, nil)
 	}
-	b = appendFilter(b, requestBlocksMeta, nil)
-	b = appendNumber(b, requestCommitment, commitmentProcessed)
+	b = appendFilter(b, 5, nil)
+	b = appendNumber(b, 6, 0) // processed
 	if s.sliced {
 		for _, slice := range yellowstone.DataSlices() {
-			part := appendNumber(appendNumber(nil, sliceOffset, slice.Offset), sliceLength, slice.Length)
-			b = appendPart(b, requestDataSlice, part)
+			b = appendPart(b, 7, appendNumber(appendNumber(nil, 1, slice.Offset), 2, slice.Length))
 		}
 	}
 	if s.from.Known {
-		b = appendNumber(b, requestFromSlot, uint64(s.from.Value))
+		b = appendNumber(b, 11, uint64(s.from.Value))
 	}
 	return b
 }
 
-// encodePing returns a request that tells the node that we are here.
-func encodePing() []byte { return appendPart(nil, requestPing, appendNumber(nil, pingID, 1)) }
+// encodePing returns a request that tells the node that we are here: ping 9 {id 1}.
+func encodePing() []byte { return appendPart(nil, 9, appendNumber(nil, 1, 1)) }
 
-// appendFilter appends the one entry of a map from names to filters.
+// appendFilter appends the one entry of a map from names to filters: key 1, value 2.
 func appendFilter(b []byte, field protowire.Number, filter []byte) []byte {
-	entry := appendPart(nil, mapKey, []byte("ledgerd"))
-	return appendPart(b, field, appendPart(entry, mapValue, filter))
+	return appendPart(b, field, appendPart(appendPart(nil, 1, []byte("ledgerd")), 2, filter))
 }
 
 func appendNumber(b []byte, field protowire.Number, v uint64) []byte {

@@ -10,13 +10,6 @@ import (
 // poolTag is how the data of a pool begins: as programs of the framework Anchor mark their accounts, of which bots look for pools.
 var poolTag = sha256.Sum256([]byte("account:Pool"))
 
-// Extensions of Token-2022 that make an account as long as its rent says.
-const (
-	extensionMintCloseAuthority = 3 // the key, 32
-	extensionImmutableOwner     = 7
-	extensionScaledUIAmount     = 25 // authority 32, multiplier f64, new multiplier's time i64, new multiplier f64
-)
-
 // data returns the data of an account, for those of which there is any to tell: holdings and mints, as ledger.ParseTokenData reads them, pools, and
 // wallets, which have none. A pool is, little endian:
 //
@@ -31,37 +24,34 @@ func (w *world) data(r ref) (data []byte, known bool) {
 		return w.mintData(r), true
 	case w.pools.has(r):
 		a, b := w.vaultsOf(r)
-		data = append(data, poolTag[:8]...)
-		for _, account := range [...]ref{w.mintOf(a), w.mintOf(b), a, b} {
-			data = append(data, w.keys[account][:]...)
-		}
-		for _, number := range [...]uint64{w.cells[a].amount, w.cells[b].amount, swapFee} {
-			data = binary.LittleEndian.AppendUint64(data, number)
-		}
-		return data, true
+		return packed(poolTag[:8], w.keys[w.mintOf(a)], w.keys[w.mintOf(b)], w.keys[a], w.keys[b],
+			w.cells[a].amount, w.cells[b].amount, uint64(swapFee)), true
 	}
 	return nil, false
+}
+
+// packed returns values one after the other, little endian.
+func packed(values ...any) (b []byte) {
+	for _, v := range values {
+		var err error
+		if b, err = binary.Append(b, binary.LittleEndian, v); err != nil {
+			panic(err) // a type without a fixed size
+		}
+	}
+	return b
 }
 
 func (w *world) holdingData(r ref) []byte {
 	c, mint := &w.cells[r], w.mintOf(r)
 	details := w.details(r, mint)
-	b := append([]byte(nil), w.keys[mint][:]...)
-	b = append(b, w.keys[w.ownerOf(r)][:]...)
-	b = binary.LittleEndian.AppendUint64(b, c.amount)
-	b = appendOptionalKey(b, details.Delegate)
-	b = append(b, byte(details.State))
 	native, reserve := uint32(0), uint64(0)
 	if mint == w.mints.first {
 		native, reserve = 1, w.rentOf(r)
 	}
-	b = binary.LittleEndian.AppendUint32(b, native)
-	b = binary.LittleEndian.AppendUint64(b, reserve)
-	b = binary.LittleEndian.AppendUint64(b, details.DelegatedAmount)
-	b = appendOptionalKey(b, details.CloseAuthority)
+	b := packed(w.keys[mint], w.keys[w.ownerOf(r)], c.amount, optionalKey(details.Delegate), details.State,
+		native, reserve, details.DelegatedAmount, optionalKey(details.CloseAuthority))
 	if w.programOf(mint) == token2022Program {
-		b = append(b, 2) // an account
-		b = appendExtension(b, extensionImmutableOwner)
+		b = packed(b, byte(2), extension{immutableOwner, 0}) // an account
 	}
 	return b
 }
@@ -71,39 +61,27 @@ func (w *world) mintData(r ref) []byte {
 	if r != w.mints.first {
 		authority = ledger.Some(w.keys[w.issuerOf(r)])
 	}
-	b := appendOptionalKey(nil, authority)
-	b = binary.LittleEndian.AppendUint64(b, w.cells[r].amount)
-	b = append(b, w.decimalsOf(r), 1)
-	b = appendOptionalKey(b, authority) // to freeze
-	closes := w.collectibleMints.has(r)
-	if closes || w.isScaled(r) {
-		b = append(b, make([]byte, holdingBytes-len(b))...)
-		b = append(b, 1) // a mint
-	}
-	one := binary.LittleEndian.AppendUint64(nil, 0x3ff0000000000000) // 1.0
+	key := optionalKey(authority) // to mint, and to freeze
+	b, isMint := packed(key, w.cells[r].amount, w.decimalsOf(r), true, key), append(make([]byte, holdingBytes-mintBytes), 1)
 	switch {
-	case closes:
-		return appendExtension(b, extensionMintCloseAuthority, authority.Value[:])
+	case w.collectibleMints.has(r):
+		return packed(b, isMint, extension{mintCloseAuthority, 32}, authority.Value)
 	case w.isScaled(r):
-		return appendExtension(b, extensionScaledUIAmount, authority.Value[:], one, make([]byte, 8), one)
+		return packed(b, isMint, extension{scaledUIAmount, 56}, authority.Value, float64(1), int64(0), float64(1))
 	}
 	return b
 }
 
-func appendOptionalKey(b []byte, k ledger.Opt[ledger.Pubkey]) []byte {
-	b = binary.LittleEndian.AppendUint32(b, uint32(flag(k.Known)))
-	return append(b, k.Value[:]...)
-}
+// extension is how an extension of Token-2022 begins, which make an account as long as its rent says: its kind, and the length of what
+// follows.
+type extension struct{ Kind, Bytes uint16 }
 
-func appendExtension(b []byte, kind uint16, fields ...[]byte) []byte {
-	size := 0
-	for _, f := range fields {
-		size += len(f)
-	}
-	b = binary.LittleEndian.AppendUint16(b, kind)
-	b = binary.LittleEndian.AppendUint16(b, uint16(size))
-	for _, f := range fields {
-		b = append(b, f...)
-	}
-	return b
+const (
+	mintCloseAuthority = 3 // the key
+	immutableOwner     = 7
+	scaledUIAmount     = 25 // authority, multiplier, new multiplier's time, new multiplier
+)
+
+func optionalKey(k ledger.Opt[ledger.Pubkey]) []byte {
+	return packed(uint32(flag(k.Known)), k.Value)
 }

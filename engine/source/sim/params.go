@@ -14,16 +14,16 @@ import (
 type params struct {
 	seed     uint64
 	accounts uint64
-	tps      uint64        // payments a second: all transactions but votes
-	votes    uint64        // votes for each payment, in millionths
-	failRate uint64        // failing payments, in millionths
-	forkRate uint64        // branches begun per slot, in millionths
-	skipRate uint64        // slots without a block, in millionths
-	slotTime time.Duration // 0: no pacing
-	finality uint64        // slots from a block to its finalized status
-	zipf     uint64        // exponent in ten-thousandths; 0: off
-	pools    uint64        // markets of two mints
-	slots    uint64        // stop after this slot; 0: never
+	tps      uint64 // payments a second: all transactions but votes
+	votes    uint64 // votes for each payment, in millionths
+	failRate uint64 // failing payments, in millionths
+	forkRate uint64 // branches begun per slot, in millionths
+	skipRate uint64 // slots without a block, in millionths
+	slotTime uint64 // nanoseconds; 0: no pacing
+	finality uint64 // slots from a block to its finalized status
+	zipf     uint64 // exponent in ten-thousandths; 0: off
+	pools    uint64 // markets of two mints
+	slots    uint64 // stop after this slot; 0: never
 }
 
 const (
@@ -44,7 +44,7 @@ func defaultParams() params {
 	return params{
 		seed: 1, accounts: 10_000, tps: 200, votes: 100_000,
 		failRate: 20_000, forkRate: 20_000, skipRate: 50_000,
-		slotTime: defaultSlot, finality: 32,
+		slotTime: uint64(defaultSlot), finality: 32,
 	}
 }
 
@@ -78,50 +78,70 @@ func parseParams(text string) (params, error) {
 	return p, nil
 }
 
+// parameter is one of them, as it is named.
+type parameter struct {
+	name            string
+	to              *uint64
+	digits          int // after the point
+	lowest, highest uint64
+}
+
+func (p *params) list() []parameter {
+	return []parameter{
+		{"seed", &p.seed, 0, 0, math.MaxUint64},
+		{"accounts", &p.accounts, 0, 100, 20 * million},
+		{"tps", &p.tps, 0, 1, million},
+		{"votes", &p.votes, rateDigits, 0, 100 * million},
+		{"fail_rate", &p.failRate, rateDigits, 0, million},
+		{"slot_time", &p.slotTime, 0, 0, uint64(5 * time.Second)},
+		{"fork_rate", &p.forkRate, rateDigits, 0, maxForkRate},
+		{"skip_rate", &p.skipRate, rateDigits, 0, million / 2},
+		{"finality", &p.finality, 0, 0, 1000},
+		{"zipf", &p.zipf, zipfDigits, zipfUnit + 1, 10 * zipfUnit},
+		{"pools", &p.pools, 0, 0, million},
+		{"slots", &p.slots, 0, 1, math.MaxInt64},
+	}
+}
+
 // set reads one parameter.
 func (p *params) set(name, value string) error {
-	switch name {
-	case "slot_time":
-		return setSlotTime(&p.slotTime, value)
-	case "zipf":
-		return setZipf(&p.zipf, value)
-	}
-	numbers := map[string]struct {
-		to              *uint64
-		digits          int // after the point
-		lowest, highest uint64
-	}{
-		"seed":      {&p.seed, 0, 0, math.MaxUint64},
-		"accounts":  {&p.accounts, 0, 100, 20 * million},
-		"tps":       {&p.tps, 0, 1, million},
-		"votes":     {&p.votes, rateDigits, 0, 100 * million},
-		"fail_rate": {&p.failRate, rateDigits, 0, million},
-		"fork_rate": {&p.forkRate, rateDigits, 0, maxForkRate},
-		"skip_rate": {&p.skipRate, rateDigits, 0, million / 2},
-		"finality":  {&p.finality, 0, 0, 1000},
-		"pools":     {&p.pools, 0, 0, million},
-		"slots":     {&p.slots, 0, 1, math.MaxInt64},
-	}
-	f, known := numbers[name]
-	if !known {
-		return fmt.Errorf("no parameter %q; there are seed, accounts, tps, votes, fail_rate, slot_time, "+
-			"fork_rate, skip_rate, finality, zipf, pools and slots", name)
-	}
-	n, ok := parseDecimal(value, f.digits)
-	switch {
-	case ok && n >= f.lowest && n <= f.highest:
+	names := make([]string, 0)
+	for _, f := range p.list() {
+		if names = append(names, f.name); f.name != name {
+			continue
+		}
+		n, ok, wants := f.read(value)
+		if !ok {
+			return fmt.Errorf("%s=%q must be %s", name, value, wants)
+		}
 		*f.to = n
 		return nil
-	case f.digits == 0:
-		return fmt.Errorf("%s=%q must be a whole number from %d to %d", name, value, f.lowest, f.highest)
 	}
-	return fmt.Errorf("%s=%q must be a plain decimal from %s to %s with at most %d digits after the point",
-		name, value, formatDecimal(f.lowest, f.digits), formatDecimal(f.highest, f.digits), f.digits)
+	last := len(names) - 1
+	return fmt.Errorf("no parameter %q; there are %s and %s", name, strings.Join(names[:last], ", "), names[last])
+}
+
+// read reads a value, and says what it must be.
+func (f *parameter) read(value string) (n uint64, ok bool, wants string) {
+	n, ok = parseDecimal(value, f.digits)
+	ok = ok && n >= f.lowest && n <= f.highest
+	switch {
+	case f.name == "slot_time": // longer slots would look like a source that stalled
+		d, err := time.ParseDuration(value)
+		ok = err == nil && d >= 0 && d <= time.Duration(f.highest) && d%time.Millisecond == 0
+		return uint64(d), ok, "0 (as fast as it goes) or whole milliseconds from 1ms to 5s, such as 400ms"
+	case f.name == "zipf":
+		return n, ok || value == "off", "off or a plain decimal above 1 and at most 10 with at most 4 digits after the point"
+	case f.digits == 0:
+		return n, ok, fmt.Sprintf("a whole number from %d to %d", f.lowest, f.highest)
+	}
+	return n, ok, fmt.Sprintf("a plain decimal from %s to %s with at most %d digits after the point",
+		formatDecimal(f.lowest, f.digits), formatDecimal(f.highest, f.digits), f.digits)
 }
 
 // slotLength returns how far block times advance in a slot, paced or not.
 func (p *params) slotLength() time.Duration {
-	return cmp.Or(p.slotTime, defaultSlot)
+	return cmp.Or(time.Duration(p.slotTime), defaultSlot)
 }
 
 // duePerSlot returns the transactions that become due in a slot at a rate per second, in millionths.
@@ -132,45 +152,22 @@ func (p *params) duePerSlot(perSecond uint64) uint64 {
 // String returns all parameters but slots in one fixed form: two equal strings
 // mean the same ledger.
 func (p *params) String() string {
-	zipf := "off"
-	if p.zipf != 0 {
-		zipf = formatDecimal(p.zipf, zipfDigits)
+	var all []string
+	for _, f := range p.list() {
+		text := formatDecimal(*f.to, f.digits)
+		switch {
+		case f.name == "slots":
+			continue
+		case f.name == "pools" && p.pools == 0: // a ledger without them is the one that it was before there were any
+			continue
+		case f.name == "zipf" && p.zipf == 0:
+			text = "off"
+		case f.name == "slot_time" && p.slotTime != 0:
+			text = time.Duration(p.slotTime).String()
+		}
+		all = append(all, f.name+"="+text)
 	}
-	slotTime := "0"
-	if p.slotTime != 0 {
-		slotTime = p.slotTime.String()
-	}
-	text := fmt.Sprintf("seed=%d,accounts=%d,tps=%d,votes=%s,fail_rate=%s,slot_time=%s,fork_rate=%s,skip_rate=%s,finality=%d,zipf=%s",
-		p.seed, p.accounts, p.tps, formatDecimal(p.votes, rateDigits), formatDecimal(p.failRate, rateDigits), slotTime,
-		formatDecimal(p.forkRate, rateDigits), formatDecimal(p.skipRate, rateDigits), p.finality, zipf)
-	if p.pools != 0 { // a ledger without them is the one that it was before there were any
-		text += fmt.Sprintf(",pools=%d", p.pools)
-	}
-	return text
-}
-
-// setSlotTime reads a duration. Slots longer than a few seconds would look like a
-// source that stalled.
-func setSlotTime(to *time.Duration, value string) error {
-	d, err := time.ParseDuration(value)
-	if err != nil || d < 0 || d > 5*time.Second || d%time.Millisecond != 0 {
-		return fmt.Errorf("slot_time=%q must be 0 (as fast as it goes) or whole milliseconds from 1ms to 5s, such as 400ms", value)
-	}
-	*to = d
-	return nil
-}
-
-func setZipf(to *uint64, value string) error {
-	if value == "off" {
-		*to = 0
-		return nil
-	}
-	n, ok := parseDecimal(value, zipfDigits)
-	if !ok || n <= zipfUnit || n > 10*zipfUnit {
-		return fmt.Errorf("zipf=%q must be off or a plain decimal above 1 and at most 10 with at most %d digits after the point", value, zipfDigits)
-	}
-	*to = n
-	return nil
+	return strings.Join(all, ",")
 }
 
 // parseDecimal reads a plain decimal (digits, perhaps a point and at most digits more)

@@ -67,7 +67,7 @@ func (s *Source) Run(ctx context.Context, from *ledger.ResumePoint, emit ledger.
 	// A slot that the receiver was too busy for is not made up: the ledger's clock goes on from there.
 	var clock <-chan time.Time
 	if s.params.slotTime != 0 {
-		ticker := time.NewTicker(s.params.slotTime)
+		ticker := time.NewTicker(s.params.slotLength())
 		defer ticker.Stop()
 		clock = ticker.C
 	}
