@@ -1,8 +1,6 @@
 package geyser
 
 import (
-	"cmp"
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -12,79 +10,11 @@ import (
 	"time"
 
 	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
 
 	"ledgerd/engine/ledger"
 	"ledgerd/engine/ledger/ledgertest"
-	"ledgerd/engine/source/nodetest"
 	"ledgerd/engine/source/upstream"
 )
-
-// A connection that ends by chance soon after the node was asked again says nothing of that, but a node that takes one request is told so
-// where nobody fills what it does not show.
-func TestWhoIsAskedAgainAfterASessionThatEnded(t *testing.T) {
-	for name, tt := range map[string]struct {
-		ended func(c *call) error
-		live  bool // the chain is where the node is, in the end
-		why   upstream.Kind
-	}{
-		"by chance":        {func(c *call) error { return nil }, true, 0},
-		"lagged":           {func(c *call) error { return status.Error(codes.Internal, "lagged to send an update") }, true, 0},
-		"one request only": {func(c *call) error { return status.Error(codes.InvalidArgument, "one request only") }, false, upstream.Refused},
-	} {
-		s := scenario{most: time.Minute, config: func(c *Config) { c.Random = func(n int64) int64 { return n / 2 } }}
-		began, tip := time.Time{}, ledger.Slot(0)
-		now := func() ledger.Slot { return 108 + ledger.Slot(time.Since(began)/(400*time.Millisecond)) }
-		s.script = func(c *call) error {
-			if c.number == 0 {
-				began = time.Now()
-				return c.send(straight(101, 108)...)
-			}
-			at := now() + 1
-			if err := c.send(connected(c.from().Value, at, at+2, 2)...); err != nil {
-				return err
-			}
-			from, err := c.again()
-			if err == nil && (c.number == 1 || !tt.live) {
-				return tt.ended(c)
-			}
-			if err == nil {
-				err = c.send(frozen(from, at+2, at+2)...)
-			}
-			for tip = at + 3; err == nil; tip++ {
-				time.Sleep(400 * time.Millisecond)
-				err = c.send(straight(tip, tip)...)
-			}
-			return err
-		}
-		s.run(t)
-		n := s.source.Upstream()
-		if isLive := n.SealedSlot+5 > tip && len(s.begins) < 5; isLive != tt.live || n.Gap.Stuck == tt.live || n.Gap.Why != tt.why {
-			t.Errorf("%s: %d sessions, at slot %d of %d, %+v", name, len(s.begins), n.SealedSlot, tip, n.Gap)
-		}
-	}
-}
-
-// A node that keeps nothing refuses each replay, with INTERNAL after a ping (grpc.rs, client_loop, before April 2026 also where the slot is
-// too old). Then the session begins live, and what is missing is told.
-func TestAReplayThatIsRefusedAfterAPing(t *testing.T) {
-	for _, says := range []string{"from_slot is not supported", "broadcast from 106 is not available, last available: 109"} {
-		refused := func(c *call) error {
-			switch from := c.from(); {
-			case c.number == 0:
-				return c.send(straight(101, 108)...)
-			case from.Known:
-				return status.Error(codes.Internal, cmp.Or(c.send(nodetest.Ping()), errors.New(says)).Error())
-			}
-			return stays(straight(110, 114)...)(c)
-		}
-		told := scenario{script: refused, most: time.Minute, config: func(c *Config) { c.Random = func(n int64) int64 { return n - 1 } }}
-		told.run(t)
-		if n := told.source.Upstream(); !n.Gap.Open() || !n.Gap.Stuck || len(told.begins) > 40 {
-			t.Errorf("%s: %+v after %d sessions", says, n.Gap, len(told.begins))
-		}
-	}
-}
 
 // TestNoGapIsMissedInManyDisconnects has a node lose messages and whole blocks, refuse or ignore replays, begin in the middle of blocks, and
 // end each session after a few: the chain is whole all the time, and in the end, and each block has all of its writes.

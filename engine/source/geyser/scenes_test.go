@@ -37,10 +37,20 @@ func TestScenes(t *testing.T) {
 				lines = lines[1:]
 			}
 			var each []script
+			var live script // in calls that ask for no slot
 			for _, line := range lines {
-				each = append(each, played(line))
+				if told, isLive := strings.CutPrefix(line, "live: "); isLive {
+					live = played(told)
+				} else {
+					each = append(each, played(line))
+				}
 			}
-			s.script = calls(each...)
+			s.script = func(c *call) error {
+				if live != nil && !c.from().Known {
+					return live(c)
+				}
+				return calls(each...)(c)
+			}
 			s.run(t)
 			ledgertest.Equal(t, s.outcome(), want, "what comes")
 		})
@@ -61,6 +71,10 @@ func (s *scenario) with(options []string) {
 			set(func(c *Config) { c.SkipVotes = true })
 		case "listed-accounts":
 			set(func(c *Config) { c.Accounts = []ledger.Pubkey{keyOf(7)} })
+		case "no-start":
+			s.fresh = true
+		case "long-waits":
+			set(func(c *Config) { c.Random = func(n int64) int64 { return n - 1 } })
 		case "two-nodes":
 			set(func(c *Config) { c.Others = []string{"second.test:1"} })
 		default:
@@ -98,6 +112,8 @@ func played(line string) script {
 			case word == "end":
 				return c.send(next...)
 			case word == "stays":
+			case word == "pongs":
+				return c.pong(next...)
 			case word == "again" || isWait == nil:
 				err := c.send(next...)
 				if next = nil; err == nil && word == "again" {
@@ -119,6 +135,15 @@ func played(line string) script {
 		name, text, _ := strings.Cut(failure, " ")
 		var code codes.Code
 		return cmp.Or(code.UnmarshalJSON([]byte(strconv.Quote(name))), c.send(next...), status.Error(code, text))
+	}
+}
+
+// pong sends messages, and then an answer to each request.
+func (c *call) pong(messages ...part) error {
+	for request := new([]byte); ; messages = []part{part(nil).Bytes(9, nil)} {
+		if err := cmp.Or(c.send(messages...), c.stream.RecvMsg(request)); err != nil {
+			return err
+		}
 	}
 }
 
@@ -175,9 +200,19 @@ func (s *scenario) outcome() string {
 	}
 	tell("filled", strings.Join(s.asked, " "))
 	tell("dead", s.of("dead"))
+	if s.fresh {
+		tell("confirmed", s.of("confirmed"))
+		tell("finalized", s.of("finalized"))
+	}
 	figures := []string{fmt.Sprintf("%v: replays %d", s.most, n.Replays)}
+	if s.fresh {
+		figures = append(figures, fmt.Sprintf("connects %d, blocks %d, at %d of %d", n.Connects, n.Blocks, n.SealedSlot, n.UpstreamSlot))
+	}
 	if n.Gaps > 0 {
 		figures = append(figures, fmt.Sprintf("gaps %d, %d repaired", n.Gaps, n.GapsRepaired))
+	}
+	if n.Gap.Stuck {
+		tell("says", s.source.Trouble())
 	}
 	for kind, errors := range n.Errors {
 		if errors > 0 {

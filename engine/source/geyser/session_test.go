@@ -17,19 +17,6 @@ import (
 	"ledgerd/engine/source/yellowstone"
 )
 
-func TestBlocksAreEmittedFromTheFirstConfirmedOne(t *testing.T) {
-	underWay := block{slot: 100, parent: 99}.messages()[2:] // it began before
-	s := scenario{fresh: true, most: 3 * time.Second, script: stays(append(underWay, straight(101, 108)...)...)}
-	s.run(t)
-	s.check(t, "101 102 103 104 105 106 107 108", "live", "")
-	ledgertest.Equal(t, s.of("confirmed"), "102 103 104 105 106 107", "what is confirmed")
-	ledgertest.Equal(t, s.of("finalized"), "101 102 103 104", "what is finalized")
-	n := s.source.Upstream()
-	if n.Blocks != 8 || n.SealedSlot != 108 || n.UpstreamSlot != 108 || n.Connects != 1 || n.Gaps != 0 {
-		t.Errorf("%+v", n)
-	}
-}
-
 // failure is what a Filler says that asked a node.
 type failure struct {
 	kind  upstream.Kind
@@ -39,45 +26,6 @@ type failure struct {
 func (f failure) Error() string             { return "it failed" }
 func (f failure) Kind() upstream.Kind       { return f.kind }
 func (f failure) RetryAfter() time.Duration { return f.after }
-
-// F21, F26: where nobody has what is missing, nothing is emitted, and it is tried again without haste.
-func TestNothingIsEmittedPastAGapThatNobodyFills(t *testing.T) {
-	s := scenario{most: 10 * time.Minute, config: func(c *Config) { c.Random = nil }}
-	s.script = func(c *call) error {
-		answers := []script{fails(codes.OutOfRange), stays(straight(110, 120)...)}
-		return calls(shows(straight(101, 108)...), answers[c.number%2])(c)
-	}
-	s.run(t)
-	s.check(t, "101 102 103 104 105 106 107 108", "", "")
-	if n := len(s.begins); n < 60 || n > 300 {
-		t.Errorf("%d sessions in 10 minutes", n)
-	}
-	n := s.source.Upstream()
-	if !n.Gap.Open() || !n.Gap.Stuck || n.Gap.After != 107 || n.Gap.UpTo != 109 || n.Gaps != 1 || n.GapsRepaired != 0 {
-		t.Errorf("%+v, %d gaps, %d repaired", n.Gap, n.Gaps, n.GapsRepaired)
-	}
-	ledgertest.Contains(t, s.source.Trouble(), "missing and cannot be filled", "the trouble")
-}
-
-// A node of a cluster that stands still answers pings, and is not left for its silence.
-func TestANodeThatAnswersPingsIsThere(t *testing.T) {
-	s := scenario{most: 50 * time.Second, script: func(c *call) error {
-		if err := c.send(straight(101, 104)...); err != nil {
-			return err
-		}
-		for {
-			var request []byte
-			if err := c.stream.RecvMsg(&request); err != nil {
-				return err
-			}
-			if err := c.send(part(nil).Bytes(9, nil)); err != nil { // a pong
-				return err
-			}
-		}
-	}}
-	s.run(t)
-	s.check(t, "101 102 103 104", "100", "")
-}
 
 // A write that comes after its block counts as one of what the node sent wrongly, and comes with the next block.
 func TestAWriteAfterItsBlockIsCounted(t *testing.T) {
