@@ -18,8 +18,8 @@ func nodeBlock(slot string, parent uint64, seed byte) string {
 
 var update = flag.Bool("update", false, "rewrite testdata/read.txt")
 
-// An entry of testdata/read.txt is a name, perhaps the name of a file, its content, the event lines that say the same, and
-// what is logged.
+// An entry of testdata/read.txt is a name, perhaps the name of a file, its content, the event lines that say the same,
+// with all data, and what is logged.
 func TestInputsAreRead(t *testing.T) {
 	logged := regexp.MustCompile(`msg="([^"]*)"`)
 	var list []string
@@ -34,6 +34,7 @@ func TestInputsAreRead(t *testing.T) {
 		path := filepath.Join(t.TempDir(), name)
 		writeFile(t, path, "\n"+lines[head-1]+"\r\n \n")
 		s, log := open(t, path)
+		s.HoldData(allData)
 		got, err := run(s, nil)
 		if err != nil {
 			t.Errorf("%s: %v", lines[0], err)
