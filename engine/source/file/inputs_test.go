@@ -16,7 +16,7 @@ func nodeBlock(slot string, parent uint64, seed byte) string {
 	return fmt.Sprintf(`{%s"parentSlot":%d,"blockhash":%q,"transactions":[]}`, slot, parent, testKey(seed))
 }
 
-var update = flag.Bool("update", false, "rewrite testdata/read.txt")
+var update = flag.Bool("update", false, "rewrite testdata")
 
 // An entry of testdata/read.txt is a name, perhaps the name of a file, its content, the event lines that say the same,
 // with all data, and what is logged.

@@ -5,8 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -14,10 +14,6 @@ import (
 	"ledgerd/engine/ledger"
 	"ledgerd/engine/ledger/ledgertest"
 )
-
-func statusLine(slot uint64, status string) string {
-	return fmt.Sprintf(`{"type":"slot","slot":%d,"status":%q}`, slot, status) + "\n"
-}
 
 // recording returns a stream without forks: base state, ten blocks, and statuses that follow
 // some slots behind.
@@ -112,68 +108,51 @@ func TestResumeAtEveryBlock(t *testing.T) {
 	}
 }
 
+// TestResumeLeavesOutWhatWasIngested repeats testdata/resume.txt: below a name from which slot a run resumes, or from the front, and of a pipe or not; then what the
+// input holds, where a slot with a prime has another block; after ">" what is emitted, with the block that a status names, and after "!" what is logged.
 func TestResumeLeavesOutWhatWasIngested(t *testing.T) {
-	lines := accountsLine(0, 5) + blockLine(1, 0) + blockLine(2, 1) + accountsLine(2, 6) + blockLine(3, 2) + accountsLine(3, 7)
-	answers := "[" + nodeBlock(`"slot":1,`, 0, 1) + "," + nodeBlock(`"slot":2,`, 1, 2) + "]"
-	const leftOut, notAgain = `in front of the first block is left out.* first_slot=3 resume_slot=2\n$`, "base state is not loaded again"
-	for name, tt := range map[string]struct {
-		content   string
-		from      ledger.Slot
-		want, log string
-	}{
-		"in the middle":              {lines, 2, "block 2, base 2, block 3, base 3", ""},
-		"at the end":                 {lines, 3, "block 3, base 3", ""},
-		"the slot is not there":      {blockLine(1, 0) + accountsLine(1, 5) + blockLine(4, 1), 2, "block 4", ""},
-		"base state alone":           {accountsLine(0, 5) + accountsLine(7, 5), 2, "base 0, base 7", ""},
-		"base state alone in a pipe": {accountsLine(0, 5) + accountsLine(7, 5), 2, "", notAgain},
-		"statuses of the past":       {blockLine(1, 0) + statusLine(1, "dead") + statusLine(2, "confirmed"), 2, "finalized 2", ""},
-		"statuses of later slots":    {blockLine(1, 0) + statusLine(3, "confirmed") + blockLine(2, 1), 2, "confirmed 3, block 2", ""},
-		"above all":                  {lines, 9, "", ""},
-		"above all answers":          {answers, 1 << 40, "", ""},
-		"above base state in front":  {accountsLine(0, 5) + blockLine(2, 1), 3, "", ""},
-		"before all":                 {blockLine(5, 4) + accountsLine(5, 5), 2, "block 5, base 5", ""},
-		"base state of a later slot": {accountsLine(9, 5) + blockLine(3, 2), 2, "block 3", leftOut},
-		"base state of new files":    {accountsLine(2, 5) + accountsLine(2, 6) + blockLine(3, 2) + blockLine(4, 3), 2, "block 3, block 4", leftOut},
-	} {
-		path := write(t, "a", tt.content)
-		if tt.log == notAgain {
-			path = "-"
+	ledgertest.Scenes(t, "testdata/resume.txt", "# ", *update, func(t *testing.T, scene string) string {
+		lines := strings.Split(scene, "\n")[:3]
+		number, isPipe := strings.CutSuffix(strings.TrimPrefix(lines[1], "from "), " of a pipe")
+		var from *ledger.ResumePoint
+		if slot, err := strconv.ParseUint(number, 10, 64); err == nil {
+			from = &ledger.ResumePoint{Slot: ledger.Slot(slot)}
+		}
+		content := ""
+		for piece := range strings.SplitSeq(lines[2], ", ") {
+			content += lineOf(piece)
+		}
+		path := "-"
+		if !isPipe {
+			path = write(t, "a", content)
 		}
 		s, log := open(t, path)
-		s.stdin = strings.NewReader(tt.content)
-		got, err := run(s, &ledger.ResumePoint{Slot: tt.from})
-		said := regexp.MustCompile(tt.log).MatchString(log.String()) && strings.Count(log.String(), "\n") == min(len(tt.log), 1)
-		if err != nil || outline(got) != tt.want || !said {
-			t.Errorf("%s: got %q, err = %v, log %q; want %q and %q", name, outline(got), err, log, tt.want, tt.log)
+		s.stdin = strings.NewReader(content)
+		got, err := run(s, from)
+		must(t, err)
+		lines = append(lines, "> "+outline(got))
+		for line := range strings.Lines(log.String()) {
+			_, said, _ := strings.Cut(strings.TrimSpace(line), " msg=")
+			lines = append(lines, "! "+said)
 		}
-	}
+		return "# " + strings.Join(lines, "\n") + "\n\n"
+	})
 }
 
-// A block that was called dead makes room for another at its slot. When both are held and
-// the stream is read again, the status must still mean the first.
-func TestStatusesMeanTheSameBlockWhenReadAgain(t *testing.T) {
-	other := strings.Replace(blockLine(3, 2), testKey(3), testKey(33), 1)
-	path := write(t, "forks", blockLine(2, 1)+blockLine(3, 2)+statusLine(3, "dead")+other+
-		statusLine(3, "confirmed")+blockLine(4, 3)+statusLine(4, "finalized")+statusLine(4, "confirmed")+statusLine(7, "dead"))
-	s, _ := open(t, path)
-	got, err := run(s, &ledger.ResumePoint{Slot: 2, Blockhash: ledger.Hash(keyOf(2))})
-	if want := "block 2, block 3, dead 3, block 3, confirmed 3, block 4, finalized 4, confirmed 4, dead 7"; err != nil || outline(got) != want {
-		t.Fatalf("got %s, err = %v; want %s", outline(got), err, want)
+// lineOf returns the event line that outline names so, of a block on the slot before.
+func lineOf(piece string) string {
+	kind, number, _ := strings.Cut(piece, " ")
+	number, isTwin := strings.CutSuffix(number, "'")
+	slot, _ := strconv.ParseUint(number, 10, 64)
+	switch {
+	case isTwin:
+		return strings.Replace(blockLine(slot, slot-1), testKey(byte(slot)), testKey(byte(slot)+100), 1)
+	case kind == "block":
+		return blockLine(slot, slot-1)
+	case kind == "base":
+		return accountsLine(slot, 5)
 	}
-	first, fourth := ledger.Some(ledger.Hash(keyOf(3))), ledger.Some(ledger.Hash(keyOf(4)))
-	unknown := ledger.Opt[ledger.Hash]{}
-	for i, want := range map[int]ledger.Opt[ledger.Hash]{
-		2: first,   // the only block at slot 3 then
-		4: unknown, // there were two
-		6: fourth,
-		7: fourth,
-		8: unknown, // never shown
-	} {
-		ledgertest.Equal(t, got[i].(*ledger.SlotStatus).Blockhash, want, "the blockhash of event %d, %+v", i, got[i])
-	}
-	if all := events(t, path); all[2].(*ledger.SlotStatus).Blockhash.Known {
-		t.Error("a first run changes what statuses say")
-	}
+	return fmt.Sprintf(`{"type":"slot","slot":%d,"status":%q}`, slot, kind) + "\n"
 }
 
 // However long an input says nothing of finality, what is remembered of it is bounded, and a

@@ -28,7 +28,7 @@ func accountsLine(slot uint64, lamports int) string {
 	return fmt.Sprintf(`{"type":"accounts","slot":%d,"accounts":[{"pubkey":%q,"lamports":%d}]}`, slot, testKey(1), lamports) + "\n"
 }
 
-// outline names events by kind and slot.
+// outline names events by kind and slot, and a status by the block that it is of.
 func outline(events []ledger.Event) string {
 	var words []string
 	for _, e := range events {
@@ -38,7 +38,11 @@ func outline(events []ledger.Event) string {
 		case *ledger.BaseState:
 			words = append(words, fmt.Sprintf("base %d", e.Slot))
 		case *ledger.SlotStatus:
-			words = append(words, fmt.Sprintf("%s %d", e.Status, e.Slot))
+			word := fmt.Sprintf("%s %d", e.Status, e.Slot)
+			if e.Blockhash.Known {
+				word += fmt.Sprintf(" of %d", e.Blockhash.Value[1])
+			}
+			words = append(words, word)
 		}
 	}
 	return strings.Join(words, ", ")
