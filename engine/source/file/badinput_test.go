@@ -52,7 +52,7 @@ func badFiles(t testing.TB) map[string]badInput {
 		"an event file, cut":      {codec.EventFileMagic, "event file at byte 0: unexpected EOF"},
 		"an event file, tomorrow": {codec.EventFileMagic + "\xff\xff\xff\xff", "event file at byte 0: corrupt encoding: format version 4294967295, only 1 is known"},
 		"an event of no order":    {outOfOrder, "event 2: the slot is not above its parent's"},
-		"an event, cut":           {outOfOrder[:30], "event file at byte 12: unexpected EOF"},
+		"an event, cut":           {outOfOrder[:30], "event 1: event file at byte 12: unexpected EOF"},
 		"first line":              {`{"type":"slot",` + badWord + "}\n", "line 1: malformed JSON"},
 		"line after blank ones":   {"\n\n" + `{"type":"slot"}`, "line 3: slot is missing"},
 		"cut line":                {blockLine(1, 0) + `{"type":"slot","slot":1,"sta`, "line 2: it ends inside a JSON value"},

@@ -3,7 +3,6 @@ package file
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 
 	"ledgerd/engine/codec"
@@ -11,29 +10,19 @@ import (
 )
 
 // readEventFile emits the events of a binary event file. An error names the event, counted
-// from 1, or the byte where the file is damaged.
+// from 1, and the byte where the file is damaged.
 func readEventFile(ctx context.Context, r io.Reader, out *sink) error {
 	events, err := codec.NewEventReader(r)
 	if err != nil {
 		return err
 	}
-	for n := 1; ; n++ {
+	return out.putEach(ctx, "event", 1, func() (ledger.Event, error) {
 		e, err := events.Read()
-		if err == io.EOF {
-			return nil
+		if b, ok := e.(*ledger.Block); ok && err == nil {
+			err = checkBlock(b)
 		}
-		if err != nil {
-			return err
-		}
-		if b, ok := e.(*ledger.Block); ok {
-			if err := checkBlock(b); err != nil {
-				return fmt.Errorf("event %d: %w", n, err)
-			}
-		}
-		if err := out.put(ctx, e); err != nil {
-			return err
-		}
-	}
+		return e, err
+	})
 }
 
 // checkBlock refuses what an event line could not say either.

@@ -5,8 +5,9 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"fmt"
 	"io"
+
+	"ledgerd/engine/ledger"
 )
 
 // MaxLineBytes bounds one event line, its newline included: a reader refuses a longer one.
@@ -27,31 +28,17 @@ type lineReader struct {
 
 // run reads to the end. Blank lines are fine. An error names the line, counted from 1.
 func (l *lineReader) run(ctx context.Context, r *bufio.Reader) error {
-	var buf []byte
-	for number := l.skipped + 1; ; number++ {
-		line, err := readLine(r, buf[:0])
-		buf = line
-		if err != nil && err != io.EOF {
-			return fmt.Errorf("line %d: %w", number, err)
+	var line []byte
+	var end error
+	return l.out.putEach(ctx, "line", l.skipped+1, func() (ledger.Event, error) {
+		if end != nil {
+			return nil, end
 		}
-		if len(bytes.TrimSpace(line)) > 0 {
-			if err := l.put(ctx, line); err != nil {
-				return fmt.Errorf("line %d: %w", number, err)
-			}
+		if line, end = readLine(r, line[:0]); end != nil && end != io.EOF || len(bytes.TrimSpace(line)) == 0 {
+			return nil, end
 		}
-		if err == io.EOF {
-			return nil
-		}
-	}
-}
-
-// put emits the event of one line.
-func (l *lineReader) put(ctx context.Context, line []byte) error {
-	e, err := l.decoder.decodeLine(line)
-	if err == nil {
-		err = l.out.put(ctx, e)
-	}
-	return err
+		return l.decoder.decodeLine(line)
+	})
 }
 
 // readLine appends the bytes up to and including the next newline to dst. It returns io.EOF

@@ -2,6 +2,8 @@ package file
 
 import (
 	"context"
+	"fmt"
+	"io"
 	"log/slog"
 
 	"ledgerd/engine/ledger"
@@ -51,6 +53,22 @@ func (k *sink) put(ctx context.Context, e ledger.Event) error {
 		}
 	}
 	return k.putOne(ctx, e)
+}
+
+// putEach puts what next returns, nil for nothing to put, until that is io.EOF. An error names the piece, counted from first.
+func (k *sink) putEach(ctx context.Context, piece string, first int, next func() (ledger.Event, error)) error {
+	for n := first; ; n++ {
+		e, err := next()
+		if err == nil && e != nil {
+			err = k.put(ctx, e)
+		}
+		switch {
+		case err == io.EOF:
+			return nil
+		case err != nil:
+			return fmt.Errorf("%s %d: %w", piece, n, err)
+		}
+	}
 }
 
 func (k *sink) putOne(ctx context.Context, e ledger.Event) error {

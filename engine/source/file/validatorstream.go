@@ -25,22 +25,20 @@ func readValidatorStream(ctx context.Context, r io.Reader, name string, data *le
 	assembler := yellowstone.NewAssembler(out.put)
 	var message bytes.Buffer
 	var update yellowstone.Update
-	for n := 1; ; n++ {
+	err := out.putEach(ctx, "message", 1, func() (ledger.Event, error) {
 		err := readMessage(r, &message)
-		if err == io.EOF {
-			break
-		}
 		if err == nil {
 			err = yellowstone.Decoder{Data: data}.Decode(message.Bytes(), &update)
 		}
 		if err == nil {
 			err = assembler.Take(ctx, &update)
 		}
-		if err != nil {
-			return fmt.Errorf("message %d: %w", n, err)
-		}
+		return nil, err
+	})
+	if err == nil {
+		err = assembler.Flush(ctx)
 	}
-	if err := assembler.Flush(ctx); err != nil {
+	if err != nil {
 		return err
 	}
 	if n := assembler.Counts.Late; n > 0 {
