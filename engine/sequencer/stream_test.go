@@ -1,7 +1,9 @@
 package sequencer
 
 import (
+	"flag"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -10,6 +12,8 @@ import (
 	"ledgerd/engine/ledger/ledgertest"
 	"ledgerd/snapshot"
 )
+
+var update = flag.Bool("update", false, "rewrite the answers in testdata")
 
 // shownParts are what a stream shows besides the blocks of a test.
 type shownParts struct {
@@ -78,93 +82,56 @@ func shown(word string) ledger.Event {
 	return &ledger.SlotStatus{Status: said, Slot: id.Slot, Blockhash: ledger.Some(id.Hash)}
 }
 
-// TestStreams tells a sequencer a script. "again" begins another session. The answer is the tip, the confirmed and the
-// finalized block, and what else there is to tell.
+// TestStreams tells a sequencer the scripts in testdata, which shown reads, in which "again" begins another session, "fresh" has no block yet, and
+// "expects:3" and "elsewhere:a1" set shownParts. -update rewrites the answers.
 func TestStreams(t *testing.T) {
-	const wrong = " wrong"
-	for name, tt := range map[string]struct {
-		script string
-		shown  shownParts
-		want   string
-	}{
-		"a block waits for its parent":             {"a3<a2 a2<a1", shownParts{}, "a3 a1 a1"},
-		"a parent that is missing":                 {"a2<a1 a4<a3 a5<a4", shownParts{}, "a2 a1 a1, gap a1-3"},
-		"a parent that is under way":               {"a2<a1 a4<a3", shownParts{expected: 3}, "a2 a1 a1"},
-		"a confirmed block needs it now":           {"a2<a1 a4<a3 a5<a4 c:a5", shownParts{expected: 3}, "a2 a1 a1, gap a1-3 confirmed"},
-		"confirmed gaps come first":                {"a4<a3 a9<a8 c:a9", shownParts{}, "a1 a1 a1, gap a1-8 confirmed"},
-		"the lower gap comes first":                {"a9<a8 a4<a3", shownParts{}, "a1 a1 a1, gap a1-3"},
-		"after the confirmed block":                {"a2<a1 c:a2 a5<a4", shownParts{}, "a2 a2 a1, gap a2-4"},
-		"another branch than the confirmed one":    {"a2<a1 a3<a2 c:a3 b4<b2 c:b4", shownParts{}, "a3 a3 a1, gap a1-2 confirmed"},
-		"a branch that comes to nothing":           {"a2<a1 a3<a2 c:a3 b4<b2", shownParts{}, "a3 a3 a1"},
-		"below the root, not confirmed":            {"b2<b1 b3<b2", shownParts{}, "a1 a1 a1"},
-		"below the root, confirmed":                {"b2<b1 b3<b2 c:b3", shownParts{}, "a1 a1 a1," + wrong},
-		"a parent above its child":                 {"a2<a3", shownParts{}, "a1 a1 a1," + wrong},
-		"another block is confirmed at the root":   {"c:b1", shownParts{}, "a1 a1 a1," + wrong},
-		"a new session forgets what waits":         {"a4<a3 b2<b1 c:b2 again", shownParts{}, "a1 a1 a1"},
-		"two blocks at a slot, one confirmed":      {"a2<a1 b2<a1 c:b2", shownParts{}, "a2 a1 a1, twice 1"},
-		"two at a slot, one of which waits":        {"a3<a2 b3<a1 c:b3", shownParts{}, "b3 a1 a1, gap a1-2, twice 1"},
-		"two at a slot, what builds on one tells":  {"a2<a1 b2<a1 a3<a1 b3<b2 b4<b3 c:b4", shownParts{}, "b4 b4 a1, twice 2"},
-		"two at a slot, one was dead":              {"a2<a1 d:a2 b2<a1 c:b2", shownParts{}, "b2 b2 a1"},
-		"two at a slot, one was filled":            {"b2<a1 c:b2 a2<a1!", shownParts{}, "a2 a2 a1, twice 1"},
-		"a slot alone, not confirmed":              {"a2<a1 c:2 f:2", shownParts{}, "a2 a1 a1"},
-		"a slot alone, confirmed":                  {"a2<a1 a3<a2 c:a2 f:2", shownParts{}, "a3 a2 a2"},
-		"a slot alone is dead":                     {"a2<a1 d:2", shownParts{}, "a2 a1 a1"},
-		"final, nothing builds on it":              {"a2<a1 f:a2", shownParts{}, "a2 a2 a1"},
-		"final, another builds on it":              {"a2<a1 f:a2 a3<a2", shownParts{}, "a3 a2 a2"},
-		"final, on a branch that goes on":          {"a2<a1 a5<a2 b3<a1 b4<b3 f:b3", shownParts{}, "b4 b3 b3"},
-		"final while it waits":                     {"a4<a3 a3<a2 f:a3 a2<a1", shownParts{}, "a4 a3 a3"},
-		"beside the final block":                   {"a3<a2 f:a3 a4<a3 b4<a2 a2<a1", shownParts{}, "a4 a3 a3"},
-		"the root is dead":                         {"d:a1", shownParts{}, "a1 a1 a1, twice 1"},
-		"wrong about slots below the root":         {"a2<a1 a3<a2 a4<a3 f:a2 f:a3 c:b2 d:a2 d:a1", shownParts{}, "a4 a3 a3"},
-		"dead, and shown again":                    {"a2<a1 a3<a2 d:a2 again a2<a1 a3<a2", shownParts{}, "a1 a1 a1"},
-		"dead, and confirmed in another session":   {"a2<a1 a3<a2 c:a2 d:a2 again a2<a1 c:a2", shownParts{}, "a3 a2 a1"},
-		"dead, and what builds on it is confirmed": {"a2<a1 a3<a2 d:a2 c:a3 a4<a3", shownParts{}, "a4 a3 a1"},
-		"dead, and filled":                         {"a2<a1 d:a2 a3<a2 a2<a1!", shownParts{}, "a3 a2 a1"},
-		"dead again after it was confirmed":        {"a2<a1 d:a2 c:a2 d:a2", shownParts{}, "a2 a2 a1, twice 1"},
-		"dead while it waits":                      {"a3<a2 d:a3", shownParts{}, "a1 a1 a1"},
-		"dead while it waits, and confirmed":       {"a3<a2 a4<a3 d:a3 c:a4", shownParts{}, "a1 a1 a1, gap a1-2 confirmed"},
-		"fresh, nothing is confirmed":              {"fresh a2<a1 a3<a2", shownParts{}, "none"},
-		"fresh, nothing builds on it":              {"fresh b2<a1 c:b2 a3<a2", shownParts{}, "none"},
-		"fresh, the lowest one":                    {"fresh a2<a1 a3<a2 a4<a3 c:a3 a5<a4", shownParts{}, "a5 a3 a2"},
-		"fresh, confirmed before another builds":   {"fresh a2<a1 c:a2 again a2<a1 c:a2 a3<a2", shownParts{}, "a3 a2 a2"},
-		"fresh, dead":                              {"fresh a2<a1 a3<a2 d:a2 c:a2 a4<a3 c:a3", shownParts{}, "a4 a3 a3"},
-		"fresh, its parent is elsewhere":           {"fresh a3<a1 a4<a3 c:a3", shownParts{elsewhere: ledger.Hash{'a', 1}}, "none," + wrong},
-	} {
-		words := strings.Fields(tt.script)
-		s := streamed(words[0] == "fresh")
-		for _, word := range words {
-			switch word {
-			case "fresh":
-			case "again":
-				ask(t, s, tt.shown, true)
-			default:
-				if err := s.Handle(shown(word)); err != nil {
-					t.Fatalf("%s: %s: %v", name, word, err)
-				}
-			}
+	const file = "testdata/streams.txt"
+	var text strings.Builder
+	for line := range strings.Lines(string(ledgertest.ReadFile(t, file))) {
+		if row := strings.Split(line, "|"); len(row) == 3 {
+			line = fmt.Sprintf("%s|%s| %s\n", row[0], row[1], playStream(t, strings.Fields(row[1])))
 		}
-		v := ask(t, s, tt.shown, false)
-		if made, err := s.Seal(); err != nil || words[0] == "fresh" && len(made.Records) > 0 && made.Records[0].Kind != ledger.BlockRecord {
-			t.Errorf("%s: it begins with %+v, %v", name, made.Records[0], err)
-		}
-		got := "none"
-		if v.Rooted {
-			got = strings.Join([]string{nameOf(v.Tip), nameOf(v.Confirmed), nameOf(v.Root)}, " ")
-		}
-		if g := v.Gap.Value; v.Gap.Known {
-			got += fmt.Sprintf(", gap %s-%d", nameOf(g.After), g.UpTo)
-			if g.Confirmed {
-				got += " confirmed"
-			}
-		}
-		if v.Wrong != nil {
-			got += "," + wrong
-		}
-		if v.Contradictions > 0 {
-			got += fmt.Sprintf(", twice %d", v.Contradictions)
-		}
-		ledgertest.Equal(t, got, tt.want, "%s: %s (%v)", name, tt.script, v.Wrong)
+		text.WriteString(line)
 	}
+	ledgertest.Golden(t, file, text.String(), *update)
+}
+
+// playStream returns the answer at the end of a script.
+func playStream(t *testing.T, words []string) string {
+	t.Helper()
+	parts, fresh := shownParts{}, slices.Contains(words, "fresh")
+	s := streamed(fresh)
+	for _, word := range words {
+		switch what, of, _ := strings.Cut(word, ":"); what {
+		case "fresh":
+		case "expects":
+			parts.expected = blockID("?" + of).Slot
+		case "elsewhere":
+			parts.elsewhere = blockID(of).Hash
+		case "again":
+			ask(t, s, parts, true)
+		default:
+			ledgertest.Must(t, s.Handle(shown(word)))
+		}
+	}
+	v := ask(t, s, parts, false)
+	if made, err := s.Seal(); err != nil || fresh && len(made.Records) > 0 && made.Records[0].Kind != ledger.BlockRecord {
+		t.Errorf("%s: it begins with %+v, %v", words, made.Records[0], err)
+	}
+	got := "none"
+	if v.Rooted {
+		got = strings.Join([]string{nameOf(v.Tip), nameOf(v.Confirmed), nameOf(v.Root)}, " ")
+	}
+	if g := v.Gap.Value; v.Gap.Known {
+		got += fmt.Sprintf(", gap %s-%d%s", nameOf(g.After), g.UpTo, map[bool]string{true: " confirmed"}[g.Confirmed])
+	}
+	if v.Wrong != nil {
+		got += fmt.Sprintf(", wrong: %v", v.Wrong)
+	}
+	if v.Contradictions > 0 {
+		got += fmt.Sprintf(", twice %d", v.Contradictions)
+	}
+	return got
 }
 
 // F20, F24, F29: a block on an orphan of the finalized slot, and one on that, can never join the tree. One on a block that was never
