@@ -48,7 +48,7 @@ func readEvents(r io.Reader) (events []ledger.Event, offset int64, err error) {
 }
 
 func TestCutEventFileGivesWholeEventsAndThePlace(t *testing.T) {
-	events, _ := goldenValues()
+	events, _ := goldens(t)
 	file, starts := writeEvents(t, events)
 	same := func(a, b ledger.Event) bool { return reflect.DeepEqual(a, b) }
 	for cut := range len(file) + 1 {
@@ -75,7 +75,7 @@ func isPlace(err error, at int) bool {
 
 // F27: damage is refused with the place of its frame.
 func TestDamagedEventFileIsRefused(t *testing.T) {
-	events, _ := goldenValues()
+	events, _ := goldens(t)
 	file, starts := writeEvents(t, events)
 	flip := func(at int) []byte {
 		b := bytes.Clone(file)
@@ -134,7 +134,7 @@ func TestErrorsOfReaderAndWriterComeThrough(t *testing.T) {
 }
 
 func FuzzEventFile(f *testing.F) {
-	events, _ := goldenValues()
+	events, _ := goldens(f)
 	file, starts := writeEvents(f, events)
 	f.Add(file)
 	f.Add(file[:starts[1]])
