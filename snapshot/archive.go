@@ -168,17 +168,16 @@ func (a *Archive) From(below ledger.Slot) ledger.Slot {
 	}
 	from := below
 	for n, r := range slices.Backward(runs) {
-		if r.First >= below {
-			continue // memory has it all
+		if r.First < below { // else memory has it all
+			if r.lost.Load() {
+				break
+			}
+			if r.Gap != nil {
+				return min(from, *r.Gap)
+			}
+			from = r.First
 		}
-		if r.lost.Load() {
-			break
-		}
-		if r.Gap != nil {
-			return min(from, *r.Gap)
-		}
-		from = min(from, r.First)
-		if n > 0 && (r.Previous == nil || *r.Previous != runs[n-1].Last) {
+		if n > 0 && runs[n-1].Last < below && (r.Previous == nil || *r.Previous != runs[n-1].Last) { // a hole, of which memory may have a part
 			break
 		}
 	}

@@ -144,6 +144,7 @@ func TestHistoryBehindAHole(t *testing.T) {
 		must(t, a.Add(t.Context(), part, 1<<40, Pace{}))
 	}
 	ledgertest.Equal(t, a.From(41), 20, "history without a hole")
+	ledgertest.Equal(t, a.From(20), 20, "history below a hole, of which memory begins above")
 	gap := testBlocks(42, 50)
 	gap[2].Block.ParentSlot++ // which the source did not show
 	must(t, a.Add(t.Context(), gap, 1<<40, Pace{}))
