@@ -32,59 +32,6 @@ func whyAbsent(n *subject, slot ledger.Slot) int {
 	return int(why.Absence)
 }
 
-// TestHistoryGoesBeforeIngestPauses lets a disk run full: the archive makes room, and the ledger goes on.
-func TestHistoryGoesBeforeIngestPauses(t *testing.T) {
-	diskTest(t, archiving(), func(t *testing.T, disk *vfstest.Memory, n *subject, block *ledger.Block) {
-		for range 60 {
-			block = n.finalize(block)
-		}
-		pause(2 * archiveRetry)
-		if n.Head().Floor < 140 || whyAbsent(n, 101) >= 0 || n.Stats().HistoryFrom != 100 || n.Stats().HistoryBytes == 0 {
-			t.Fatalf("memory holds blocks from slot %d on; slot 101 is absent for %d, history is from %d on", n.Head().Floor, whyAbsent(n, 101), n.Stats().HistoryFrom)
-		}
-		disk.SetCapacity(disk.UsedBytes() - n.Stats().HistoryBytes + 2<<10) // without history, twice what ingest leaves free, and not three times
-		pause(4 * archiveRetry)
-		if why := whyAbsent(n, 101); why != int(ledger.SlotPruned) || n.Stats().HistoryBytes > 0 {
-			t.Errorf("slot 101 is absent for %d, %d bytes of history are held", why, n.Stats().HistoryBytes)
-		}
-		n.mustSay()
-		if from := n.Stats().HistoryFrom; from != n.Head().Floor {
-			t.Errorf("history is told from slot %d on, memory holds %d", from, n.Head().Floor)
-		}
-		n.mustStop()
-	})
-}
-
-// TestHistoryThatCannotBeWrittenHoldsNothingUp lets the disk refuse each file of history: memory drops its blocks as if there were none, and once the
-// disk takes files again what memory holds is written. The blocks between are told apart from those that were skipped.
-func TestHistoryThatCannotBeWrittenHoldsNothingUp(t *testing.T) {
-	diskTest(t, archiving(), func(t *testing.T, _ *vfstest.Memory, n *subject, block *ledger.Block) {
-		show := func(blocks int) {
-			for range blocks {
-				block = n.finalize(block)
-				synctest.Wait()
-			}
-			pause(2 * archiveRetry)
-		}
-		show(20)
-		n.disk.Arm(vfstest.Plan{Call: 1, Lasting: true, Kinds: vfstest.KindCreate, Name: "run-", Err: syscall.EIO})
-		show(40)
-		floor := n.Head().Floor
-		if floor < block.Slot-10 {
-			t.Errorf("memory holds blocks from slot %d on, and the newest is %d", floor, block.Slot)
-		}
-		n.disk.Heal()
-		show(20)
-		if lost := int(floor) - 2; whyAbsent(n, 103) >= 0 || whyAbsent(n, ledger.Slot(lost)) != int(ledger.SlotNotIndexed) || whyAbsent(n, n.Head().Floor-1) >= 0 {
-			t.Errorf("absent: %d at slot 103, %d at %d, which was lost, %d at the floor", whyAbsent(n, 103), whyAbsent(n, ledger.Slot(lost)), lost, whyAbsent(n, n.Head().Floor-1))
-		}
-		if from := n.Stats().HistoryFrom; from < floor-4 || from > n.Head().Floor {
-			t.Errorf("history is told from slot %d on, behind a hole up to %d", from, floor)
-		}
-		n.mustStop()
-	})
-}
-
 // TestHistoryKeepsUpWithBlocksThatComeFast shows a block a millisecond to a node whose disk takes its time for each file, and whose memory holds
 // few of them: what waits is written at once, and no block is lost.
 func TestHistoryKeepsUpWithBlocksThatComeFast(t *testing.T) {

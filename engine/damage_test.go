@@ -336,29 +336,6 @@ func TestOnlySnapshotDamagedReplaysAll(t *testing.T) {
 	})
 }
 
-// TestRecoveryTellsHowFarItIs holds up the reading of a snapshot: health says what is being done,
-// questions are refused, and figures can be had.
-func TestRecoveryTellsHowFarItIs(t *testing.T) {
-	bubbletest.Test(t, func(t *testing.T) {
-		memory, want := withSnapshots(t)
-		disk := vfstest.NewFaulty(memory, vfstest.Plan{})
-		c := onDisk(t, disk, Config{Shards: 2})
-		release := stall(disk, vfstest.KindReadAt, ".blocks")
-		n := startNode(t, live(), c)
-		pause(time.Second)
-		n.mustSay("recovering")
-		ledgertest.Equal(t, n.Status().NotReady, ledger.ErrRecovering, "not ready during recovery")
-		if _, v, err := n.Account(ledger.Query{}, key(1)); err != ledger.ErrRecovering || v.Head != nil {
-			t.Errorf("an account during recovery: %v, want %v", err, ledger.ErrRecovering)
-		}
-		n.Stats()
-		release()
-		if n.Head() == nil || n.Head().StateHash != want.StateHash || n.Progress() != (Progress{}) {
-			t.Errorf("recovered to %+v, progress %+v", n.Head(), n.Progress())
-		}
-	})
-}
-
 // F5: TestLedgerThatIsGoneIsNoFreshStart takes away the log and the snapshots of a node, or puts those of
 // another ledger in their place: the start is refused, whatever kind the source is.
 func TestLedgerThatIsGoneIsNoFreshStart(t *testing.T) {

@@ -99,54 +99,6 @@ func TestWriterWithAFullDiskResigns(t *testing.T) {
 	})
 }
 
-// F13: TestStartOnAFullDiskServes starts a node on a disk without a page to spare: it answers at once, and
-// follows its source once there is space.
-func TestStartOnAFullDiskServes(t *testing.T) {
-	diskTest(t, Config{}, func(t *testing.T, disk *vfstest.Memory, n *subject, root *ledger.Block) {
-		n.close()
-		disk.SetCapacity(disk.UsedBytes())
-		mustHold(t, disk, root.Slot)
-		again := startNode(t, live(), onDisk(t, disk, Config{MinFreeBytes: 1}))
-		synctest.Wait()
-		again.mustStand(root.Slot)
-		again.send(chainOf(root, 1)[0])
-		again.mustSay("reads go on")
-		again.mustStand(root.Slot)
-		disk.SetCapacity(0)
-		pause(2 * ingest.SpaceRetry)
-		again.mustStand(root.Slot + 1)
-	})
-}
-
-// F14, F15: TestLowDiskStopsSnapshotsThenIngest lets the space shrink: first snapshots end, then ingest, and
-// the disk is never quite full. With space both go on.
-func TestLowDiskStopsSnapshotsThenIngest(t *testing.T) {
-	c := Config{MinFreeBytes: 1 << 20, SnapshotInterval: time.Second}
-	diskTest(t, c, func(t *testing.T, disk *vfstest.Memory, n *subject, block *ledger.Block) {
-		disk.SetCapacity(disk.UsedBytes() + 3<<19) // one and a half of what ingest wants to leave
-		for range 3 {
-			time.Sleep(2 * time.Second)
-			block = n.finalize(block)
-		}
-		if s := n.Stats().Snapshot; s.Count != 0 || s.Failures == 0 {
-			t.Errorf("%d snapshots, %d failures with little space, want none taken", s.Count, s.Failures)
-		}
-		n.mustSay()
-		n.mustStand(block.Slot)
-		disk.SetCapacity(disk.UsedBytes() + 1<<19)
-		pause(2 * ingest.SpaceRetry)
-		n.send(chainOf(block, 1)[0])
-		n.mustSay("disk is full")
-		n.mustStand(block.Slot)
-		disk.SetCapacity(0)
-		pause(2 * ingest.SpaceRetry)
-		n.mustStand(block.Slot + 1)
-		if n.Stats().Snapshot.Count == 0 {
-			t.Error("no snapshot was taken once there was space")
-		}
-	})
-}
-
 // TestLogDoesNotFillTheDisk follows many blocks on a disk that is some times larger than the state,
 // with no snapshot due by time: they are taken all the same, and the log behind them goes.
 func TestLogDoesNotFillTheDisk(t *testing.T) {

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"log/slog"
 	"math/rand/v2"
-	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -215,98 +214,6 @@ func TestImportedNodeGoesOnWithTheNextBlock(t *testing.T) {
 		ledgertest.Equal(t, again.resumePoint().Slot, 105, "it goes on from")
 		again.mustStop()
 		mustVerify(t, disk)
-	})
-}
-
-// mustAnswerTheImport asks a node on which no block came since the import of importPoint.
-func mustAnswerTheImport(t *testing.T, n *subject) {
-	t.Helper()
-	for c := ledger.Processed; c < ledger.Commitments; c++ {
-		if v := n.mustAnswer(at(c), key(1), 20).view; v.Tip().Slot != 100 || !v.Head.HasSlot() || v.Head.HasBlock {
-			t.Errorf("%v: answered in %+v, want what the archive holds, at its slot", c, v.Head)
-		}
-	}
-	_, _, err := n.Account(ledger.Query{MinSlot: 101}, key(1))
-	ledgertest.ErrorIs(t, err, ledger.ErrMinSlot, "from slot 101 on")
-	for slot, want := range map[ledger.Slot]ledger.Absence{
-		0: ledger.SlotNotIndexed, 99: ledger.SlotNotIndexed, 100: ledger.SlotNotIndexed, 101: ledger.SlotNotYetProduced,
-	} {
-		_, _, err := n.Block(ledger.Query{}, slot)
-		if why, ok := absence(err); !ok || why.Absence != want {
-			t.Errorf("block %d: %v, want absence %d", slot, err, want)
-		}
-	}
-	_, _, err = n.LatestBlock(ledger.Query{})
-	ledgertest.ErrorIs(t, err, ledger.ErrNotFound, "the latest block")
-	page, _, err := n.Transactions(ledger.Query{}, ledger.TransactionRange{Limit: 5})
-	if want := (ledger.TransactionPage{HistoryFrom: 101}); err != nil || !reflect.DeepEqual(page, want) {
-		t.Errorf("recent transactions: %v, %v, want %v", page, err, want)
-	}
-}
-
-// TestImportIsServedBeforeTheFirstBlock with every kind of source, and without one: reads are answered, and
-// health is what it is of a node that waits for its source.
-func TestImportIsServedBeforeTheFirstBlock(t *testing.T) {
-	const waits = "starting: no block has come since the start, reads are answered from the import of slot 100"
-	for words, info := range map[string]ledger.SourceInfo{
-		"":                     {}, // without a source
-		waits:                  {Name: "a file", FinalityByDepth: true},
-		waits + ": the source": {Name: "a live source", Live: true},
-	} {
-		bubbletest.Test(t, func(t *testing.T) {
-			disk := imported(t)
-			if words == "" {
-				n := serving(t, disk, 2)
-				mustAnswerTheImport(t, n)
-				n.mustSay()
-				return
-			}
-			n := startNode(t, info, onDisk(t, disk, Config{Shards: 2}))
-			n.mustSay(words)
-			mustAnswerTheImport(t, n)
-			n.send(&ledger.BaseState{Slot: 200, Accounts: []ledger.AccountWrite{lamports(key(9), 9)}}) // names no slot of the chain
-			mustAnswerTheImport(t, n)
-			n.mustSay("starting")
-			n.send(child(at100, 101, 0, lamports(key(1), 33)))
-			n.mustAnswer(ledger.Query{MinSlot: 101}, key(1), 33)
-			n.mustSay()
-		})
-	}
-}
-
-// TestBlocksThatDoNotFollowAnImport are gaps, or another ledger.
-func TestBlocksThatDoNotFollowAnImport(t *testing.T) {
-	final := func(b *ledger.Block) *ledger.Block { b.Status = ledger.Finalized; return b }
-	noParentHash := child(at100, 109, 0)
-	noParentHash.PreviousBlockhash.Known = false
-	type row struct {
-		block *ledger.Block
-		want  string // "": it follows
-	}
-	bubbletest.Each(t, map[string]row{
-		"child":                       {child(at100, 101, 0), ""},
-		"child behind skipped slots":  {child(at100, 109, 0), ""},
-		"child without a parent hash": {noParentHash, ""},
-		"the slot itself skipped":     {child(&ledger.Block{Slot: 99, Blockhash: hash(1)}, 103, 0), "below the finalized slot"},
-		"beyond":                      {child(&ledger.Block{Slot: 101, Blockhash: hash(1)}, 103, 0), "did not show after slot 100"},
-		"child of another block":      {final(child(&ledger.Block{Slot: 100, Blockhash: hash(1)}, 101, 0)), "another ledger"},
-		"another block at the slot":   {final(child(&ledger.Block{Slot: 98}, 100, 5)), "another ledger"},
-		"an older block":              {final(child(&ledger.Block{Slot: 90}, 91, 5)), ""},
-		"the block itself":            {final(child(&ledger.Block{Slot: 98}, 100, 0)), ""},
-	}, func(t *testing.T, tt row) {
-		info := finite()
-		info.Identity = ""
-		n := startNode(t, info, onDisk(t, imported(t), Config{Shards: 2}))
-		if n.try(tt.block); !n.hasEnded() {
-			n.endInput()
-		}
-		err := n.stop()
-		if (err == nil) != (tt.want == "") || err != nil && !strings.Contains(err.Error(), tt.want) {
-			t.Errorf("Run: %v, want %q", err, tt.want)
-		}
-		if tt.want == "" && tt.block.Slot > 100 && n.Head().Tips[0].Slot != tt.block.Slot {
-			t.Errorf("stands at %+v", n.Head())
-		}
 	})
 }
 

@@ -17,12 +17,13 @@ import (
 	"ledgerd/engine/ledger"
 	"ledgerd/engine/ledger/bubbletest"
 	"ledgerd/engine/ledger/ledgertest"
+	"ledgerd/engine/source/upstream"
 	"ledgerd/snapshot/vfs/vfstest"
 )
 
 var update = flag.Bool("update", false, "rewrite the answers in testdata")
 
-// F24, F29, F47: TestScenes repeats the scenes in testdata. Each has an engine of its own and the time of a bubble. A line is what is done, and the lines
+// F10, F11, F13, F14, F15, F21, F22, F24, F28, F29, F47, F48: TestScenes repeats the scenes in testdata. Each has an engine of its own and the time of a bubble. A line is what is done, and the lines
 // below it, with a "<", are all that comes of it: questions that are answered, what another node is asked for, what health says when
 // that changes, and how the engine ends. A question that is not answered yet is answered below a later line. go test -update writes these lines, and they are reviewed like code.
 //
@@ -31,11 +32,14 @@ var update = flag.Bool("update", false, "rewrite the answers in testdata")
 //	start                           starts it before the first block, which does so else
 //	block NAME [on NAME] [is LEVEL] [ACCOUNT]...   shows a block, named by its slot or SLOT.FORK, on the one that was shown last
 //	unseen NAME [on NAME]           makes a block without showing it
+//	again NAME                      shows a block again
 //	bare SLOT PARENT [LEVEL]        shows a block without the hash of its parent
 //	base SLOT [ACCOUNT]...          shows accounts as they stand at the block of a slot
 //	NAME STATUS                     says what became of a block
 //	slot SLOT STATUS                says what became of the block of a slot
-//	blocks SLOT                     shows empty blocks up to a slot
+//	blocks SLOT [ACCOUNT]...        shows blocks up to a slot, all of which write the same; "sized N" before the accounts makes each count as N bytes
+//	final N [every TIME]            shows N blocks, in which account 1 has as many lamports as the slot says, each on the one before, which is final then
+//	until-paused                    shows such blocks, of which none becomes final, until ingest waits
 //	end                             ends the input
 //	latest, find SLOT               asks for the latest block, or that of a slot
 //	await [LEVEL] [min SLOT] [within TIME]   waits as a question does
@@ -51,6 +55,16 @@ var update = flag.Bool("update", false, "rewrite the answers in testdata")
 //	stream                          has the source be a stream
 //	restart, stop                   starts again after a power cut, or ends
 //	figures                         shows what is counted
+//	power-cut                       starts again on what was on the disk before it stopped
+//	cancel                          has it stop, and waits for nothing
+//	serve                           starts it without a source, on what the disk holds
+//	disk DOES                       has the disk be full or fail, or be well again: see harm
+//	holds                           shows what a power cut would leave on the disk
+//	snapshots, history              shows what is counted of snapshots, and which blocks are held where
+//	state                           shows the state hash
+//	recent                          asks for the newest transactions
+//	lists                           shows which lists may lack accounts, and what is said of accounts that are not held
+//	source TELLS                    has the source tell of its connection: see tellOfSource
 //
 // An account is N=LAMPORTS of the system program, N=LAMPORTS/OWNER of program N, with :DATA where its data is told; an OWNER of ? shows nothing but
 // the lamports, sysvar is that program, and mint, mint+ and mint- are mints of Token-2022: not telling whether they are scaled, scaled, and not.
@@ -67,11 +81,15 @@ type scene struct {
 	text   strings.Builder
 	info   ledger.SourceInfo
 	config Config
+	owners []ledger.Pubkey // of the filter
 	filter *ledger.Filter
 	data   *ledger.DataPrograms
 
 	n         *subject // nil before the first block
 	disk      *vfstest.Memory
+	faulty    *vfstest.Faulty // the same
+	release   func()          // ends the stall of the disk
+	upstream  *upstream.Stats // that the source tells of; nil: it tells nothing
 	node      *fakeNode
 	short     atomic.Bool // of memory
 	blocks    map[string]*ledger.Block
@@ -107,54 +125,18 @@ func play(t *testing.T, text string) string {
 	return s.text.String() + "\n"
 }
 
-// settings are what a scene can set up, some with keys.
-var settings = map[string]func(s *scene, keys []ledger.Pubkey){
-	"two-accounts-at-most": func(s *scene, _ []ledger.Pubkey) { s.config.FetchUpTo = 2 },
-	"mints-only":           func(s *scene, _ []ledger.Pubkey) { s.config.MintsOnly = true },
-	"all-accounts":         func(s *scene, _ []ledger.Pubkey) { s.info, s.config.Fetcher = live(), nil },
-	"finite-source":        func(s *scene, _ []ledger.Pubkey) { s.info, s.config.Fetcher = ledger.SourceInfo{Name: "test"}, nil },
-	"all-data":             func(s *scene, _ []ledger.Pubkey) { s.data = allData },
-	"data-of": func(s *scene, keys []ledger.Pubkey) {
-		data, err := ledger.ParseDataPrograms(keys[0].String())
-		must(s, err)
-		s.data = data
-	},
-	"program-and-account": func(s *scene, keys []ledger.Pubkey) { s.filter = ledger.NewFilter(keys[:1], keys[1:]) },
-}
-
-// manners are what the other node can do.
-var manners = map[string]func(s *scene, accounts []ledger.AccountWrite){
-	"is-well": func(s *scene, _ []ledger.AccountWrite) { s.node.fails(nil) },
-	"is-down": func(s *scene, _ []ledger.AccountWrite) {
-		s.node.fails(&ledger.UpstreamError{Err: errors.New("no route")})
-	},
-	"is-broken":      func(s *scene, _ []ledger.AccountWrite) { s.node.fails(errors.New("anything")) },
-	"is-busy-for-7s": func(s *scene, _ []ledger.AccountWrite) { s.node.fails(busyFor(7 * time.Second)) },
-	"is-busy-for-1h": func(s *scene, _ []ledger.AccountWrite) { s.node.fails(busyFor(time.Hour)) },
-	"waits":          func(s *scene, _ []ledger.AccountWrite) { s.node.gate = make(chan struct{}) },
-	"answers-nothing": func(s *scene, _ []ledger.AccountWrite) {
-		s.node.spoil = func(*ledger.BaseState) *ledger.BaseState { return nil }
-	},
-	"answers": func(s *scene, accounts []ledger.AccountWrite) {
-		s.node.spoil = func(b *ledger.BaseState) *ledger.BaseState {
-			return &ledger.BaseState{Slot: b.Slot, Accounts: accounts}
-		}
-	},
-	"adds-mint-2": func(s *scene, _ []ledger.AccountWrite) {
-		s.node.spoil = func(b *ledger.BaseState) *ledger.BaseState {
-			b.Mints = append(b.Mints, ledger.MintWrite{Pubkey: key(2), Mint: ledger.Mint{Decimals: 3}})
-			return b
-		}
-	},
-}
-
-func busyFor(d time.Duration) error { return &ledger.UpstreamError{Busy: true, RetryAfter: d} }
-
 // start runs the engine on what the disk holds.
 func (s *scene) start() {
-	c := bound(s.T, onDisk(s, s.disk, s.config), s.filter, s.data)
+	if s.faulty == nil {
+		s.faulty = vfstest.NewFaulty(s.disk, vfstest.Plan{})
+	}
+	c := onDisk(s, s.faulty, s.config)
+	must(s, c.Dir.Bind(&s.info, s.filter, s.data, false))
 	ledgertest.Equal(s, New(c).Status().NotReady, ledger.ErrRecovering, "why it is not ready before it runs")
-	s.n = startNode(s.T, s.info, c)
+	s.n, s.ended = startNode(s.T, s.info, c), false
+	if s.upstream != nil {
+		s.n.source.trouble = s.upstream.Trouble
+	}
 	synctest.Wait()
 }
 
@@ -167,7 +149,7 @@ func (s *scene) do(words []string) {
 	verb, words := words[0], words[1:]
 	switch verb {
 	case "with":
-		settings[words[0]](s, s.keys(words[1:]...))
+		settings[words[0]](s, words[1:])
 	case "start":
 		s.start()
 	case "block", "unseen":
@@ -178,7 +160,7 @@ func (s *scene) do(words []string) {
 		})
 	case "blocks":
 		for last := s.number(words[0]); s.tip.Slot < last; {
-			s.block(fmt.Sprint(s.tip.Slot+1), nil, true)
+			s.block(fmt.Sprint(s.tip.Slot+1), words[1:], true)
 		}
 	case "end":
 		s.n.endInput()
@@ -230,16 +212,20 @@ func (s *scene) do(words []string) {
 		s.n.info.Store(&ledger.SourceInfo{Stream: true})
 	case "restart":
 		s.n.mustStop()
-		s.disk = s.disk.Crash(1, 1)
+		s.disk, s.faulty = s.disk.Crash(1, 1), nil
 		s.start()
 	case "stop":
-		s.n.mustStop()
+		s.n.close()
 	case "figures":
 		f := s.n.Stats().Fill
 		s.say("found %d, missing %d, unavailable %d, in %d requests for %d keys, %d of them stale, %d failed; %d wait",
 			f.Found, f.Missing, f.Unavailable, f.Fetches, f.Keys, f.Stale, f.Failures, f.Waiting)
 	default:
-		s.emit(status(s.blocks[verb], statuses[words[0]]))
+		if do := verbs[verb]; do != nil {
+			do(s, words)
+		} else {
+			s.emit(status(s.blocks[verb], statuses[words[0]]))
+		}
 	}
 }
 
@@ -268,10 +254,15 @@ func (s *scene) block(name string, words []string, show bool) {
 	if len(words) > 0 && words[0] == "is" {
 		claims, words = s.query(words[1:2]).Commitment, words[2:]
 	}
+	size := 0
+	if len(words) > 0 && words[0] == "sized" {
+		size, words = int(s.number(words[1])), words[2:]
+	}
 	b := rootBlock(slot, s.accounts(words)...)
 	if parent != nil {
 		b = child(parent, slot, branch, b.Accounts...)
 	}
+	sized(b, size)
 	b.Status = claims
 	if s.blocks[name] = b; show {
 		s.tip = b
@@ -417,7 +408,14 @@ func (s *scene) duration(word string) time.Duration {
 func (s *scene) keys(words ...string) (all []ledger.Pubkey) {
 	s.Helper()
 	for _, word := range words {
-		all = append(all, key(int(s.number(word))))
+		switch word {
+		case "token":
+			all = append(all, ledger.TokenProgram)
+		case "token-2022":
+			all = append(all, ledger.Token2022Program)
+		default:
+			all = append(all, key(int(s.number(word))))
+		}
 	}
 	return all
 }

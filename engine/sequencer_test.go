@@ -93,30 +93,6 @@ func TestRareForksEqualNaiveModel(t *testing.T) {
 	})
 }
 
-// F21, F22: TestWaitingIsBounded shows blocks whose parent never comes: they wait over 64 slots or 64 MiB,
-// then the gap rule applies.
-func TestWaitingIsBounded(t *testing.T) {
-	lost := child(rootBlock(100), 101, 0)
-	big, other := sized(child(lost, 102, 0), 33<<20), sized(child(lost, 103, 1), 33<<20)
-	type row struct {
-		waiting []ledger.Event
-		stops   bool
-	}
-	bubbletest.Each(t, map[string]row{
-		"over 63 slots":      {events(child(lost, 102, 0), child(lost, 165, 0)), false},
-		"over 64 slots":      {events(child(lost, 102, 0), child(lost, 166, 0)), true},
-		"far above the tip":  {events(child(lost, 5000, 0), child(lost, 5010, 0)), false},
-		"more than 64 MiB":   {events(big, other), true},
-		"the same one twice": {events(big, big, big), false},
-	}, func(t *testing.T, tt row) {
-		n := startNode(t, live(), Config{Shards: 1})
-		n.send(rootBlock(100))
-		n.send(tt.waiting...)
-		ledgertest.Equal(t, n.Status().Unhealthy != "", tt.stops, "whether it stops: %q", n.Status().Unhealthy)
-		ledgertest.Equal(t, n.Head().Tip(ledger.Processed).Slot, 100, "the slot that it stands at")
-	})
-}
-
 // TestStatusesSeenAreDurable cuts the power after a status that changed nothing, and when the record of one is durable and nothing after it: what
 // comes after it is not final for its depth.
 func TestStatusesSeenAreDurable(t *testing.T) {

@@ -10,72 +10,10 @@ import (
 	"ledgerd/engine/ledger"
 	"ledgerd/engine/sequencer"
 
-	"ledgerd/engine/ingest"
 	"ledgerd/engine/ledger/ledgertest"
 	"ledgerd/snapshot"
 	"ledgerd/snapshot/vfs/vfstest"
-	"ledgerd/snapshot/wal"
 )
-
-// F48: TestStopDuringASnapshotTakesOneAllTheSame stops a node while it writes a snapshot, which is given
-// up: the one on the way out takes its place.
-func TestStopDuringASnapshotTakesOneAllTheSame(t *testing.T) {
-	diskTest(t, Config{SnapshotInterval: time.Second}, func(t *testing.T, memory *vfstest.Memory, n *subject, block *ledger.Block) {
-		block = n.finalize(block)
-		release := stall(n.disk, vfstest.KindCreate, "")
-		time.Sleep(2 * time.Second)
-		n.finalize(block)
-		if !n.Stats().Snapshot.Running {
-			t.Fatal("no snapshot is being written")
-		}
-		n.cancel()
-		synctest.Wait()
-		release()
-		n.mustStop()
-		if s := n.Stats().Snapshot; len(filesOf(memory, ".state")) != 1 || s.Failures != 0 {
-			t.Errorf("%d snapshots on the disk, %d failures, want one and none", len(filesOf(memory, ".state")), s.Failures)
-		} else if s.Accounts == 0 || s.Accounts != uint64(n.accounts()) {
-			t.Errorf("the snapshot is told to have read %d of %d accounts", s.Accounts, n.accounts())
-		}
-	})
-}
-
-// F11: TestWhatCannotBeRemovedIsNoFailedSnapshot lets removing what snapshots make redundant fail. The log, which is seldom synced, is
-// synced before each snapshot, so none is newer.
-func TestWhatCannotBeRemovedIsNoFailedSnapshot(t *testing.T) {
-	c := Config{SnapshotInterval: time.Second, Sync: wal.Policy(time.Hour)}
-	diskTest(t, c, func(t *testing.T, memory *vfstest.Memory, n *subject, block *ledger.Block) {
-		n.disk.Arm(vfstest.Plan{Call: 1, Lasting: true, Kinds: vfstest.KindRemove, Name: ".state"})
-		for range 5 {
-			time.Sleep(2 * time.Second)
-			block = n.finalize(block)
-		}
-		if s := n.Stats().Snapshot; s.Count < 4 || s.Failures != 0 || len(filesOf(memory, ".state")) <= ingest.KeptSnapshots {
-			t.Errorf("%d snapshots, %d failures, %d on the disk", s.Count, s.Failures, len(filesOf(memory, ".state")))
-		}
-		pause(2 * time.Second)
-		mustHold(t, memory.Crash(0, 1), block.Slot)
-	})
-}
-
-// TestIdleNodeTakesTheSnapshotsThatAreDue: a snapshot is due after the interval, and again when one that took long has ended, though
-// nothing happens that would make the node look. There is one of each block.
-func TestIdleNodeTakesTheSnapshotsThatAreDue(t *testing.T) {
-	diskTest(t, Config{SnapshotInterval: time.Second}, func(t *testing.T, _ *vfstest.Memory, n *subject, block *ledger.Block) {
-		block = n.finalize(block)
-		release := stall(n.disk, vfstest.KindCreate, "")
-		pause(2 * time.Second)
-		ledgertest.Equal(t, n.Stats().Snapshot.Running, true, "whether a snapshot is being written, a second after it was due,")
-		n.finalize(block) // the last block comes while the snapshot of the one before is taken
-		time.Sleep(time.Minute)
-		release()
-		for _, later := range []time.Duration{5 * time.Second, time.Hour} {
-			pause(later)
-			ledgertest.Equal(t, n.Stats().Snapshot.Slot, n.Head().Tips[ledger.Finalized].Slot, "the newest snapshot %v later", later)
-			ledgertest.Equal(t, n.Stats().Snapshot.Count, 2, "snapshots of two blocks %v later", later)
-		}
-	})
-}
 
 // TestEventsThatLeadToNothingPruneNothing restarts a node with less retention behind a snapshot
 // that no record follows: until a head with a new floor is shown, no block below it may go.

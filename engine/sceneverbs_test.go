@@ -1,0 +1,229 @@
+package engine
+
+import (
+	"errors"
+	"fmt"
+	"syscall"
+	"time"
+
+	"ledgerd/engine/importer"
+	"ledgerd/engine/ledger"
+	"ledgerd/engine/sequencer"
+	"ledgerd/engine/source/upstream"
+	"ledgerd/snapshot/vfs/vfstest"
+	"ledgerd/snapshot/wal"
+)
+
+// settings are what a scene can set up, some with words.
+var settings = map[string]func(s *scene, words []string){
+	"two-accounts-at-most": func(s *scene, _ []string) { s.config.FetchUpTo = 2 },
+	"mints-only":           func(s *scene, _ []string) { s.config.MintsOnly = true },
+	"nothing-fetched":      func(s *scene, _ []string) { s.config.Fetcher = nil },
+	"all-accounts":         func(s *scene, _ []string) { s.info, s.config.Fetcher = live(), nil },
+	"finite-source":        func(s *scene, _ []string) { s.info, s.config.Fetcher = ledger.SourceInfo{Name: "test"}, nil },
+	"gaps-allowed":         func(s *scene, _ []string) { s.info.GapsAllowed = true },
+	"telling-source":       func(s *scene, _ []string) { s.upstream = new(upstream.Stats) },
+	"all-data":             func(s *scene, _ []string) { s.data = allData },
+	"data-of": func(s *scene, words []string) {
+		data, err := ledger.ParseDataPrograms(s.keys(words...)[0].String())
+		must(s, err)
+		s.data = data
+	},
+	"programs": func(s *scene, words []string) {
+		s.owners = s.keys(words...)
+		s.filter = ledger.NewFilter(s.owners, nil)
+	},
+	"accounts": func(s *scene, words []string) { s.filter = ledger.NewFilter(s.owners, s.keys(words...)) },
+	"import": func(s *scene, _ []string) {
+		_, err := importInto(s.T, s.disk, someTold(), importPoint(), importer.Config{Filter: s.filter})
+		must(s, err)
+		s.info.Identity, s.tip, s.blocks["100"] = "", at100, at100
+	},
+	"snapshots-every": func(s *scene, words []string) { s.config.SnapshotInterval = s.duration(words[0]) },
+	"log-synced-every": func(s *scene, words []string) {
+		s.config.Sync = wal.Policy(s.duration(words[0]))
+	},
+	"segments-of":   func(s *scene, words []string) { s.config.SegmentBytes = int64(s.number(words[0])) },
+	"free-at-least": func(s *scene, words []string) { s.config.MinFreeBytes = uint64(s.number(words[0])) },
+	"memory":        func(s *scene, words []string) { s.config.MemoryLimit = int64(s.number(words[0])) },
+	"blocks-kept": func(s *scene, words []string) {
+		s.config.Retention = sequencer.Retention{Slots: s.number(words[0]), Bytes: 1 << 30}
+	},
+	"archive": func(s *scene, _ []string) {
+		s.config = archiving()
+		s.config.Shards = 2
+	},
+}
+
+// manners are what the other node can do.
+var manners = map[string]func(s *scene, accounts []ledger.AccountWrite){
+	"is-well": func(s *scene, _ []ledger.AccountWrite) { s.node.fails(nil) },
+	"is-down": func(s *scene, _ []ledger.AccountWrite) {
+		s.node.fails(&ledger.UpstreamError{Err: errors.New("no route")})
+	},
+	"is-broken":      func(s *scene, _ []ledger.AccountWrite) { s.node.fails(errors.New("anything")) },
+	"is-busy-for-7s": func(s *scene, _ []ledger.AccountWrite) { s.node.fails(busyFor(7 * time.Second)) },
+	"is-busy-for-1h": func(s *scene, _ []ledger.AccountWrite) { s.node.fails(busyFor(time.Hour)) },
+	"waits":          func(s *scene, _ []ledger.AccountWrite) { s.node.gate = make(chan struct{}) },
+	"answers-nothing": func(s *scene, _ []ledger.AccountWrite) {
+		s.node.spoil = func(*ledger.BaseState) *ledger.BaseState { return nil }
+	},
+	"answers": func(s *scene, accounts []ledger.AccountWrite) {
+		s.node.spoil = func(b *ledger.BaseState) *ledger.BaseState {
+			return &ledger.BaseState{Slot: b.Slot, Accounts: accounts}
+		}
+	},
+	"adds-mint-2": func(s *scene, _ []ledger.AccountWrite) {
+		s.node.spoil = func(b *ledger.BaseState) *ledger.BaseState {
+			b.Mints = append(b.Mints, ledger.MintWrite{Pubkey: key(2), Mint: ledger.Mint{Decimals: 3}})
+			return b
+		}
+	},
+}
+
+func busyFor(d time.Duration) error { return &ledger.UpstreamError{Busy: true, RetryAfter: d} }
+
+// verbs are what a scene can do besides what do does itself: with the disk, with what the source tells, and what it can show of files and lists.
+var verbs = map[string]func(s *scene, words []string){
+	"disk":   (*scene).harm,
+	"source": (*scene).tellOfSource,
+	"lists":  func(s *scene, _ []string) { s.lists() },
+	"final": func(s *scene, words []string) {
+		every := time.Duration(0)
+		if len(words) > 1 {
+			every = s.duration(words[2])
+		}
+		for range s.number(words[0]) {
+			s.final()
+			time.Sleep(every)
+		}
+	},
+	"until-paused": func(s *scene, _ []string) {
+		for range 100 {
+			if s.n.Status().Unhealthy == "" {
+				s.grow()
+			}
+		}
+	},
+	"serve": func(s *scene, _ []string) {
+		if s.n != nil {
+			s.n.close()
+		}
+		s.n, s.ended = serving(s.T, s.disk, 1), false
+	},
+	"again": func(s *scene, words []string) { s.emit(s.blocks[words[0]]) },
+	"power-cut": func(s *scene, _ []string) {
+		left := s.disk.Crash(1, 1)
+		s.n.mustStop()
+		s.disk, s.faulty = left, nil
+		s.start()
+	},
+	"state":  func(s *scene, _ []string) { s.say("state hash %s", s.n.Head().StateHash) },
+	"cancel": func(s *scene, _ []string) { s.n.cancel() },
+	"holds": func(s *scene, _ []string) {
+		head, err := heldBy(s.T, s.disk.Crash(0, 1))
+		must(s, err)
+		tip := head.Tip(ledger.Processed)
+		s.say("after a power cut the disk holds slot %d, version %d", tip.Slot, tip.Version)
+	},
+	"snapshots": func(s *scene, _ []string) {
+		f := s.n.Stats().Snapshot
+		s.say("%d snapshots were taken, %d failed, one is being taken: %v", f.Count, f.Failures, f.Running)
+		onDisk := len(filesOf(s.disk, ".state"))
+		s.say("the newest is of slot %d, the last one read %d of %d accounts, %d are on the disk", f.Slot, f.Accounts, s.n.accounts(), onDisk)
+	},
+	"history": func(s *scene, _ []string) {
+		f := s.n.Stats()
+		s.say("memory holds blocks from slot %d on, no block is missing from slot %d on, files: %v", s.n.Head().Floor, f.HistoryFrom, f.HistoryBytes > 0)
+	},
+	"recent": func(s *scene, _ []string) {
+		p, _, err := s.n.Transactions(ledger.Query{}, ledger.TransactionRange{Limit: 5})
+		s.say("%d transactions from slot %d on, %v", len(p.Transactions), p.HistoryFrom, err)
+	},
+}
+
+// kinds are the calls of a disk.
+var kinds = map[string]vfstest.Kind{
+	"sync": vfstest.KindSync, "create": vfstest.KindCreate, "remove": vfstest.KindRemove, "read": vfstest.KindReadAt,
+}
+
+// harm does something to the disk.
+func (s *scene) harm(words []string) {
+	name := ""
+	if len(words) > 2 {
+		name = words[2]
+	}
+	switch words[0] {
+	case "full":
+		s.disk.SetCapacity(s.disk.UsedBytes())
+	case "has-room":
+		s.disk.SetCapacity(0)
+	case "leaves":
+		left := s.disk.UsedBytes() + int64(s.number(words[1]))
+		if name == "without-history" {
+			left -= s.n.Stats().HistoryBytes
+		}
+		s.disk.SetCapacity(left)
+	case "stalls":
+		s.release = stall(s.faulty, kinds[words[1]], name)
+	case "goes-on":
+		s.release()
+	case "refuses":
+		s.faulty.Arm(vfstest.Plan{Call: 1, Lasting: true, Kinds: kinds[words[1]], Name: name, Err: syscall.EIO})
+	case "heals":
+		s.faulty.Heal()
+	default:
+		s.Fatalf("%q is nothing that a disk does", words)
+	}
+}
+
+var troubles = map[string]upstream.Kind{"dial": upstream.Dial, "closed": upstream.Closed, "out-of-range": upstream.OutOfRange}
+
+// tellOfSource has the source tell of its connection, and of a gap.
+func (s *scene) tellOfSource(words []string) {
+	switch words[0] {
+	case "connects":
+		s.upstream.Connected()
+	case "disconnects":
+		s.upstream.Disconnected(troubles[words[1]])
+	case "finds-gap":
+		s.upstream.GapFound(s.number(words[1]), s.number(words[2]))
+	case "is-stuck":
+		s.upstream.GapStuck(troubles[words[1]])
+	case "fills-gap":
+		s.upstream.GapRepaired()
+	default:
+		s.Fatalf("%q is nothing that a source tells", words)
+	}
+}
+
+// grow shows a block on the tip, in which account 1 has as many lamports as the slot has a number.
+func (s *scene) grow() {
+	slot := s.tip.Slot + 1
+	s.block(fmt.Sprint(slot), []string{fmt.Sprintf("1=%d", slot)}, true)
+}
+
+// final shows a block, and that the one before is final.
+func (s *scene) final() {
+	was := s.tip
+	s.grow()
+	s.emit(status(was, ledger.StatusFinalized))
+}
+
+// lists writes which lists may lack accounts, and what is said of accounts that are not held: 77, and 4, which may be known to be closed.
+func (s *scene) lists() {
+	nothing := ledger.Opt[ledger.Pubkey]{}
+	_, _, program, _ := s.n.Program(ledger.Query{}, key(9), nothing, 10, nil)
+	_, _, other, _ := s.n.Program(ledger.Query{}, key(8), nothing, 10, nil)
+	_, _, tokens, _ := s.n.Tokens(ledger.Query{}, key(1), nothing, 10, nil)
+	s.say("may lack accounts: of program 9 %v, of program 8 %v, of wallet 1 %v", program.Lacks, other.Lacks, tokens.Lacks)
+	_, _, _, errProgram := s.n.Program(ledger.Query{}, key(77), nothing, 10, nil)
+	_, _, _, errTokens := s.n.Tokens(ledger.Query{}, key(77), nothing, 10, nil)
+	s.say("program 77: %v", errProgram)
+	s.say("wallet 77: %v", errTokens)
+	for _, k := range []int{77, 4} {
+		_, _, err := s.n.Account(ledger.Query{}, key(k))
+		_, v, _ := s.n.Accounts(ledger.Query{}, []ledger.Pubkey{key(1), key(k)})
+		s.say("account %d: %v; a list with it may lack accounts: %v", k, err, v.Lacks)
+	}
+}
