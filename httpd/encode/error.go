@@ -18,17 +18,18 @@ func AppendError(dst []byte, status int, details string) []byte {
 
 // errorTexts are the fixed texts of statuses, but for 500.
 var errorTexts = map[int]string{
-	fasthttp.StatusBadRequest:                  "Invalid request parameters",
-	fasthttp.StatusUnauthorized:                "Unauthorized",
-	fasthttp.StatusForbidden:                   "Forbidden", // on the operators' listener alone
-	fasthttp.StatusNotFound:                    "Resource not found",
-	fasthttp.StatusMethodNotAllowed:            "Method not allowed",
-	fasthttp.StatusRequestTimeout:              "Request timeout",
-	fasthttp.StatusRequestEntityTooLarge:       "Request body too large",
-	fasthttp.StatusRequestURITooLong:           "URI too long",
-	fasthttp.StatusRequestHeaderFieldsTooLarge: "Request header fields too large",
-	fasthttp.StatusTooManyRequests:             "Rate limit exceeded",
-	fasthttp.StatusServiceUnavailable:          "Service unavailable",
+	fasthttp.StatusBadRequest:                   "Invalid request parameters",
+	fasthttp.StatusUnauthorized:                 "Unauthorized",
+	fasthttp.StatusForbidden:                    "Forbidden", // on the operators' listener alone
+	fasthttp.StatusNotFound:                     "Resource not found",
+	fasthttp.StatusMethodNotAllowed:             "Method not allowed",
+	fasthttp.StatusRequestTimeout:               "Request timeout",
+	fasthttp.StatusRequestEntityTooLarge:        "Request body too large",
+	fasthttp.StatusRequestURITooLong:            "URI too long",
+	fasthttp.StatusRequestedRangeNotSatisfiable: "Range not satisfiable", // on the operators' listener alone
+	fasthttp.StatusRequestHeaderFieldsTooLarge:  "Request header fields too large",
+	fasthttp.StatusTooManyRequests:              "Rate limit exceeded",
+	fasthttp.StatusServiceUnavailable:           "Service unavailable",
 }
 
 // ErrorText returns the fixed text of a status.
