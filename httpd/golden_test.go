@@ -143,9 +143,8 @@ func (h *harness) described(from, method, target string, fields ...string) strin
 	h.bodies[target] = plain
 	switch {
 	case r.isPage():
-		title := pageTitle.FindString(r.body)
 		r.header.Del("ETag") // of a text that changes with every version
-		return about(r) + " a page " + title
+		return about(r) + " a page, " + strings.ReplaceAll(strings.Join(ofPage.FindAllString(r.body, 4), ", "), "\n", "")
 	case long:
 		return about(r) + " many lines"
 	case len(fields) > 0 && plain == before && plain != "":
@@ -156,7 +155,7 @@ func (h *harness) described(from, method, target string, fields ...string) strin
 
 var (
 	slotOfBalance = regexp.MustCompile(`,"slot":\d+}$`)
-	pageTitle     = regexp.MustCompile(`<h1>.*</h1>`)
+	ofPage        = regexp.MustCompile(`<h1>.*</h1>|value="[^"]*"|No section has [^.]*|Words of a section|<mark>[^<]*</mark>|<ol class="results">\n<li><a href="[^"]*"`)
 )
 
 // about returns the status of an answer, and of its headers those that are not usual.

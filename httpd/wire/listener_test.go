@@ -36,10 +36,14 @@ func (l *scriptedListener) Accept() (net.Conn, error) {
 	return l.InmemoryListener.Accept()
 }
 
+// testIdentity trusts 10.0.0.0/24, and exempts 10.0.1.0/24.
+func testIdentity() *ratelimit.Identity {
+	return ratelimit.NewIdentity([]netip.Prefix{netip.MustParsePrefix("10.0.0.0/24")}, []netip.Prefix{netip.MustParsePrefix("10.0.1.0/24")})
+}
+
 func listen(script ...error) (*scriptedListener, *listener) {
 	inner := &scriptedListener{fasthttputil.NewInmemoryListener(), script}
-	identity := ratelimit.NewIdentity([]netip.Prefix{netip.MustParsePrefix("10.0.0.0/24")}, []netip.Prefix{netip.MustParsePrefix("10.0.1.0/24")})
-	config := Config{MaxConns: 5, MaxConnsPerClient: 2, Identity: identity}.WithDefaults()
+	config := Config{MaxConns: 5, MaxConnsPerClient: 2, Identity: testIdentity()}.WithDefaults()
 	return inner, newListener(inner, &config, newCaps(&config, new(Counts)))
 }
 
@@ -92,76 +96,6 @@ func (a *addressed) Close() error {
 	return a.Conn.Close()
 }
 
-// G3: connections are capped by client: an IPv4 address or a /64.
-func TestConnectionsAreCappedByClient(t *testing.T) {
-	_, l := listen()
-	l.caps.most = 100
-	admit := func(from string) *Conn { return l.admit(&addressed{from: from}) }
-	first, second := admit("2001:db8::1"), admit("2001:db8::2")
-	if first == nil || second == nil || admit("2001:db8::3") != nil {
-		t.Fatal("a /64 should have exactly two connections")
-	}
-	if admit("2001:db8:0:1::1") == nil {
-		t.Error("the next /64 was refused")
-	}
-	_ = first.Close()
-	if err := first.Close(); !errors.Is(err, net.ErrClosed) {
-		t.Errorf("second Close = %v, want net.ErrClosed", err)
-	}
-	if third := admit("2001:db8::3"); third == nil || admit("2001:db8::4") != nil {
-		t.Error("one closed connection should make room for exactly one")
-	}
-	for _, from := range []string{"10.0.0.1", "10.0.1.1"} { // a trusted proxy, an exempt client
-		for range 3 {
-			if admit(from) == nil {
-				t.Fatalf("%s was capped", from)
-			}
-		}
-	}
-	ledgertest.Equal(t, []uint64{l.caps.counts.RefusedTotal.Load(), l.caps.counts.RefusedClient.Load()}, []uint64{0, 2}, "refusals in total and by client")
-}
-
-// F33, F34: connections are capped in total, those of exempt clients by the file descriptors alone.
-func TestConnectionsAreCappedInTotal(t *testing.T) {
-	_, l := listen()
-	l.caps.mostExempt = 6
-	var held []*Conn
-	for i := range 5 {
-		held = append(held, l.admit(&addressed{from: fmt.Sprintf("192.0.2.%d", i)}))
-	}
-	if l.admit(&addressed{from: "192.0.2.9"}) != nil || l.admit(&addressed{from: "10.0.0.1"}) != nil {
-		t.Error("a sixth connection was admitted")
-	}
-	exempt := l.admit(&addressed{from: "10.0.1.1"})
-	if exempt == nil || l.admit(&addressed{from: "10.0.1.2"}) != nil {
-		t.Fatal("exempt clients have no connection, or more than there are file descriptors for")
-	}
-	_ = exempt.Close()
-	for _, c := range held {
-		_ = c.Close()
-	}
-	ledgertest.Equal(t, []int{l.caps.count(), len(l.caps.clients)}, []int{0, 0}, "connections and clients that are left")
-}
-
-// F42: a client makes as many connections a minute as it may, and each /64 is a client.
-func TestConnectionsAreCappedByPace(t *testing.T) {
-	_, l := listen()
-	l.caps.most = 100
-	for i := range 20 {
-		if l.admit(&addressed{from: fmt.Sprintf("2001:db8:1:%x::1", i)}) == nil {
-			t.Errorf("client %d of a /48 has no connection", i)
-		}
-	}
-	l.caps.pace = ratelimit.New(5, 0, time.Now())
-	for i := range 7 {
-		if c := l.admit(&addressed{from: "192.0.2.1"}); (c != nil) != (i < 5) {
-			t.Errorf("connection %d of a client that may make five a minute: admitted = %v", i, c != nil)
-		} else if c != nil {
-			_ = c.Close()
-		}
-	}
-}
-
 // G4, F42: where the server is full, the connection whose time for a request, or for the rest of one, is over first makes room, and none
 // whose request is answered.
 func TestAFullServerMakesRoom(t *testing.T) {
@@ -208,60 +142,6 @@ func TestAConnectionEndsWithTheTenthRefusalInARow(t *testing.T) {
 			ledgertest.Equal(t, c.Refused(true, 3*refusalBytes), ends && i == 2, "%s: whether long request %d ends the connection", from, i)
 		}
 	}
-}
-
-// Two listeners of a server share its caps, which may change: a client has its connections once.
-func TestListenersShareTheirCaps(t *testing.T) {
-	s := New(Config{MaxConnsPerClient: 3, MaxConns: 100})
-	first, second := newListener(nil, &s.config, s.caps), newListener(nil, &s.config, s.caps)
-	admitted := 0
-	connect := func() {
-		for range 5 {
-			for _, l := range []*listener{first, second} {
-				if l.admit(&addressed{from: "192.0.2.1"}) != nil {
-					admitted++
-				}
-			}
-		}
-	}
-	connect()
-	ledgertest.Equal(t, []int{admitted, s.Connections()}, []int{3, 3}, "connections admitted and open")
-	s.SetCaps(100, 5, 0)
-	connect()
-	ledgertest.Equal(t, []int{admitted, s.Connections()}, []int{5, 5}, "connections once a client may have two more")
-	s.SetCaps(6, 100, 0)
-	connect()
-	ledgertest.Equal(t, []int{admitted, s.Connections()}, []int{6, 6}, "connections once there may be six in all")
-}
-
-// A connection whose API key is known counts for that, within caps of its own, and for its address no more.
-func TestAConnectionCountsForItsKey(t *testing.T) {
-	_, l := listen()
-	l.caps.most = 100
-	key := ratelimit.Client{Key: netip.IPv6Unspecified().WithZone("key:1"), Sockets: 3}
-	count := func(client ratelimit.Client) (moved int) {
-		for range 10 {
-			if c := l.admit(&addressed{from: "192.0.2.1"}); c == nil {
-				t.Fatal("a connection of a key counts for its address")
-			} else if c.CountFor(client) {
-				moved++
-				if !c.CountFor(client) {
-					t.Error("it is refused when it sends its key again")
-				}
-			} else {
-				_ = c.Close()
-			}
-		}
-		return moved
-	}
-	ledgertest.Equal(t, count(key), 2+3, "connections of a key that may have three sockets")
-	ledgertest.Equal(t, count(ratelimit.Client{Key: netip.IPv6Unspecified().WithZone("key:2"), Exempt: true}), 10, "connections of an exempt key")
-	proxied := l.admit(&addressed{from: "10.0.0.1"})
-	ledgertest.Equal(t, proxied.CountFor(key), true, "whether a trusted proxy's connection may bring a key that has all its own")
-	for _, c := range l.caps.open() {
-		_ = c.Close()
-	}
-	ledgertest.Equal(t, []int{l.caps.count(), len(l.caps.clients)}, []int{0, 0}, "connections and clients that are left")
 }
 
 // halfClosing is a socket that can close its writing side.
