@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/getkin/kin-openapi/openapi3"
 	"github.com/mr-tron/base58"
 
 	"ledgerd/engine/ledger"
@@ -51,7 +52,7 @@ func FuzzQuery(f *testing.F) {
 			}
 			return
 		}
-		if !reflect.DeepEqual(got.query, want.query) || got.data != want.data || got.slice != want.slice || got.limit != want.limit || got.in != want.in || got.facts != want.facts ||
+		if !reflect.DeepEqual(got.query, want.query) || got.data != want.data || got.slice != want.slice || got.limit != want.limit || got.in != want.in || got.facts != want.facts || got.details != want.details ||
 			!bytes.Equal(got.cursor, want.cursor) || got.parts != want.parts || !slices.Equal(got.keys, want.keys) {
 			t.Errorf("%s?%s:\n got %+v\nwant %+v", row.path, query, got, want)
 		}
@@ -60,16 +61,15 @@ func FuzzQuery(f *testing.F) {
 
 // queryOracle reads a query with the standard library and another base58.
 func queryOracle(path, query string) (p params, ok bool) {
-	lists := map[string]int{"/transactions/recent": 1000, "/account/{pubkey}/transactions": 1000, "/account/{pubkey}/tokens": 10_000, "/accounts/program/{program_id}": 10_000}
-	reads := strings.HasPrefix(path, "/blocks") || strings.HasPrefix(path, "/transaction") || strings.HasPrefix(path, "/account")
-	most, history := lists[path], path == "/account/{pubkey}/transactions"
-	recent := path == "/transactions/recent" || history
-	accountParts := []string{"token", "data", "token,data", "data,token"}
-	includes := map[string][]string{"/blocks/{slot}": {"signatures", "transactions"}, "/account/{pubkey}": accountParts, "/accounts": accountParts, "/accounts/program/{program_id}": accountParts}[path]
-	accounts, filtered := slices.Equal(includes, accountParts), path == "/accounts/program/{program_id}"
-	known := map[string]bool{"commitment": reads, "min_slot": reads, "wait_ms": reads, "include": includes != nil, "keys": path == "/accounts",
-		"limit": most > 0, "cursor": most > 0 && !recent, "before": recent, "after": recent, "order": history, "status": history, "from_slot": history, "to_slot": history,
-		"data_slice": accounts, "data_size": filtered, "memcmp": filtered}
+	described := make(map[string]*openapi3.Schema)                                 // by the names of parameters
+	if item := document.Paths.Value(path); item != nil && path != "/ws/accounts" { // whose query the stream reads
+		for _, q := range item.Get.Parameters {
+			if q.Value.In == "query" {
+				described[q.Value.Name] = q.Value.Schema.Value
+			}
+		}
+	}
+	reads, accounts := described["min_slot"] != nil, described["data_slice"] != nil
 	var parts []string
 	given := map[string]string{}
 	for pair := range strings.SplitSeq(query, "&") {
@@ -79,10 +79,10 @@ func queryOracle(path, query string) (p params, ok bool) {
 		if err1 != nil || err2 != nil {
 			return p, false
 		}
-		if strings.HasPrefix(name, "_") || !known[name] && (!reads || pair == "") {
+		if strings.HasPrefix(name, "_") || described[name] == nil && (!reads || pair == "") {
 			continue
 		}
-		if !known[name] {
+		if described[name] == nil {
 			return p, false
 		}
 		if _, repeated := given[name]; repeated && name != "memcmp" || value == "" {
@@ -93,9 +93,10 @@ func queryOracle(path, query string) (p params, ok bool) {
 		}
 		given[name] = value
 	}
-	p.limit, p.parts, p.slice = min(most, 1000), ledger.NoTransactions, encode.WholeData
-	if recent {
-		p.limit = 100
+	p.parts, p.slice = ledger.NoTransactions, encode.WholeData
+	most := 0.0
+	if limit := described["limit"]; limit != nil {
+		p.limit, most = int(limit.Default.(float64)), *limit.Max
 	}
 	ok = true
 	check := func(good bool) bool { ok = ok && good; return good }
@@ -130,7 +131,7 @@ func queryOracle(path, query string) (p params, ok bool) {
 			check(number && n <= 2000)
 		case "limit":
 			p.limit = int(n)
-			check(number && n >= 1 && n <= uint64(most))
+			check(number && n >= 1 && float64(n) <= most)
 		case "before", "after":
 			raw, err := base58.Decode(value)
 			if check(err == nil && len(raw) == 64) && name == "before" {
@@ -153,11 +154,14 @@ func queryOracle(path, query string) (p params, ok bool) {
 		case "cursor":
 			p.cursor = []byte(value)
 		case "include":
-			check(slices.Contains(includes, value))
-			p.facts, p.data = strings.Contains(value, "token"), strings.Contains(value, "data")
-			p.parts = map[string]ledger.BlockParts{"signatures": ledger.SignaturesOnly, "transactions": ledger.WholeBlock}[value]
-			if accounts {
-				p.parts = ledger.NoTransactions
+			check(!reads || slices.Contains(described[name].Enum, any(value)))
+			switch {
+			case accounts:
+				p.facts, p.data = strings.Contains(value, "token"), strings.Contains(value, "data")
+			case reads:
+				p.parts = map[string]ledger.BlockParts{"signatures": ledger.SignaturesOnly, "transactions": ledger.WholeBlock}[value]
+			default:
+				p.details = value == "details"
 			}
 		case "data_slice":
 			offset, length, _ := strings.Cut(value, ",")

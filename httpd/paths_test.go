@@ -1,6 +1,8 @@
 package httpd
 
 import (
+	"cmp"
+	"maps"
 	"net/url"
 	"slices"
 	"strings"
@@ -11,11 +13,10 @@ import (
 	"ledgerd/httpd/console"
 )
 
-// templates are the paths of the contract below /api. Of two that fit, the first one counts.
-var templates = []string{
-	"/health", "/status", "/metrics", "/openapi.json", "/blocks/latest", "/blocks/{slot}", "/transaction/{signature}", "/transactions/recent",
-	"/account/{pubkey}", "/account/{pubkey}/balance", "/account/{pubkey}/tokens", "/account/{pubkey}/transactions", "/accounts/program/{program_id}", "/accounts", "/ws/accounts",
-}
+// templates are the paths of the document. Of two that fit, the first one counts: that without a variable.
+var templates = slices.SortedFunc(maps.Keys(document.Paths.Map()), func(a, b string) int {
+	return cmp.Or(strings.Count(a, "{")-strings.Count(b, "{"), strings.Compare(a, b))
+})
 
 // pathOracle says what a path means, by splitting it: the template it fits, "" for none, and the
 // segment that is variable. It is not ok where the contract has 400.

@@ -2,6 +2,7 @@ package apikey
 
 import (
 	"bytes"
+	"flag"
 	"fmt"
 	"strings"
 	"testing"
@@ -10,41 +11,17 @@ import (
 	"ledgerd/engine/ledger/ledgertest"
 )
 
-// TestFilesAreChecked reads files with one thing wrong each.
+var update = flag.Bool("update", false, "rewrite the golden files")
+
+// TestFilesAreChecked reads each file of testdata, most of which have one thing wrong, and holds what is said of it to the last line, which go test
+// -update writes.
 func TestFilesAreChecked(t *testing.T) {
-	_, hash := New()
-	key := func(name, tier, hash string) string {
-		return fmt.Sprintf("{name: %q, tier: %q, hash: %q}", name, tier, hash)
-	}
-	for content, want := range map[string]string{
-		"":                            "it is empty",
-		"---\nnull\n":                 "it is empty",
-		"keys: []":                    "",
-		"tiers: {gold: {sockets: 3}}": "",
-		"tiers: {a: {exempt: true}}\nkeys: [" + key("x", "a", hash) + "]": "",
-		"tiers: {a: {speed: 3}}":                                                             "line 1: field speed not found",
-		"keys: 3":                                                                            "line 1",
-		"tiers: {}\n---\ntiers: {}":                                                          "more than one YAML document",
-		"tiers: {a b: {}}":                                                                   `tier "a b"`,
-		"tiers: {a: {requests_per_minute: 0x64}}":                                            "line 1: a limit is a whole number",
-		"tiers: {a: {requests_per_minute: 1_000}}":                                           "line 1: a limit is a whole number",
-		"tiers: {a: {requests_per_minute: 08, sockets: -1}}":                                 "limits are from 0",
-		"tiers: {a: {requests_per_minute: -1}}":                                              "limits are from 0",
-		"tiers: {a: {requests_per_hour: 99999999}}":                                          "limits are from 0",
-		"tiers: {a: {sockets: 0.5}}":                                                         "line 1: a limit is a whole number",
-		"tiers: {a: {exempt: true, sockets: 1}}":                                             "is exempt, and has limits",
-		"keys: [" + key("x", "a", hash) + "]":                                                `key "x": there is no tier "a"`,
-		"tiers: {a: {}}\nkeys: [" + key("", "a", hash) + "]":                                 `key "": a name`,
-		"tiers: {a: {}}\nkeys: [" + key("x", "a", "sha256:00") + "]":                         "not of the form sha256:HEX",
-		"tiers: {a: {}}\nkeys: [" + key("x", "a", hash+"00") + "]":                           "not of the form sha256:HEX",
-		"tiers: {a: {}}\nkeys: [" + key("x", "a", strings.TrimPrefix(hash, "sha256:")) + "]": "not of the form sha256:HEX",
-		"tiers: {a: {}}\nkeys: [" + key("x", "a", hash) + "," + key("x", "a", "sha256:"+strings.Repeat("0", 64)) + "]": "there twice",
-		"tiers: {a: {}}\nkeys: [" + key("x", "a", hash) + "," + key("y", "a", hash) + "]":                              "has the hash of another one",
-	} {
-		if _, err := Parse([]byte(content)); (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
-			t.Errorf("%q: %v, want %q", content, err, want)
-		}
-	}
+	ledgertest.Scenes(t, "testdata/files.txt", "== ", *update, func(t *testing.T, scene string) string {
+		name, content, _ := strings.Cut(scene, "\n")
+		content, _, _ = strings.Cut("\n"+content, "\n=> ")
+		_, err := Parse([]byte(strings.TrimPrefix(content, "\n")))
+		return fmt.Sprint("== ", name, content, "\n=> ", err, "\n\n")
+	})
 }
 
 // TestKeysFollowTheFile loads newer files: a key that stays goes on with what it has counted, in another tier too; one that is gone is revoked.
