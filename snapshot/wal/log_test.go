@@ -3,14 +3,9 @@ package wal
 import (
 	"context"
 	"errors"
-	"sync"
-	"sync/atomic"
 	"testing"
-	"time"
 
 	"go.uber.org/goleak"
-
-	"ledgerd/snapshot/vfs/vfstest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -48,31 +43,4 @@ func TestOpenEndsWhenItIsTold(t *testing.T) {
 		}
 	}
 	cancel()
-}
-
-func TestCommitPruneAndStatsRunAtOnce(t *testing.T) {
-	disk := vfstest.NewMemory()
-	c := config(disk)
-	c.Policy = Policy(time.Millisecond)
-	l, _ := open(t, c)
-	commits := script(200, 2)
-	var pruning sync.WaitGroup
-	var stop atomic.Bool
-	pruning.Go(func() {
-		for !stop.Load() {
-			_, durable := reach(l)
-			if err := l.Prune(durable.version); err != nil {
-				t.Error(err)
-				return
-			}
-		}
-	})
-	commitAll(t, l, commits)
-	stop.Store(true)
-	pruning.Wait()
-	must(t, l.Close())
-	got, _, err := replayAll(disk, testDir, 0)
-	if err != nil || !isPrefix(got, commits[len(commits)-len(got):]) {
-		t.Errorf("%d commits, %v; want the last of the script", len(got), err)
-	}
 }

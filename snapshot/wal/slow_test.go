@@ -10,7 +10,8 @@ import (
 	"ledgerd/snapshot/vfs/vfstest"
 )
 
-// TestACommitWaitsForNoOtherWork lets one call of the work beside the commits take as long as enough commits to fill segments.
+// TestACommitWaitsForNoOtherWork lets one call of the work beside the commits take as long as enough commits to fill segments. They are synced by a
+// timer meanwhile, and the race detector is a judge, too.
 func TestACommitWaitsForNoOtherWork(t *testing.T) {
 	commits := script(24, 2)
 	prune := func(l *Log) error { return l.Prune(commits[8][0].Version) }
@@ -25,7 +26,7 @@ func TestACommitWaitsForNoOtherWork(t *testing.T) {
 		memory := vfstest.NewMemory()
 		disk := vfstest.NewFaulty(memory, vfstest.Plan{})
 		c := config(disk)
-		c.SegmentBytes = 3 << 10
+		c.SegmentBytes, c.Policy = 3<<10, Policy(time.Millisecond)
 		l, _ := open(t, c)
 		commitAll(t, l, commits[:10])
 		before := l.newestLocked().index
@@ -56,7 +57,9 @@ func TestACommitWaitsForNoOtherWork(t *testing.T) {
 		}
 		close(release)
 		must(t, <-worked)
+		go func() { worked <- prune(l) }()
 		commitAll(t, l, commits[20:])
+		must(t, errors.Join(<-worked, l.Sync()))
 		checkStats(t, l)
 		if got := l.newestLocked().index; got == before {
 			t.Errorf("%s: no segment was begun after segment %d", name, before)
