@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"flag"
 	"io"
 	"log/slog"
 	"math/rand/v2"
@@ -460,42 +461,27 @@ func testUnreadableManifestIsPassedOver(t *testing.T, s *natstest.Servers) {
 	}
 }
 
-// TestHostileManifestsAreRefused names what no node names.
+var update = flag.Bool("update", false, "rewrite the golden files")
+
+// TestHostileManifestsAreRefused names what no node names: an entry of testdata/manifests.txt changes fields of a manifest that is good.
 func TestHostileManifestsAreRefused(t *testing.T) {
 	record := &ledger.Record{Version: 1, Kind: ledger.StatusRecord, Status: ledger.StatusConfirmed, Slot: 1, FirstSeq: 1}
-	good := Manifest{
-		Format: 2, Ledger: "id", Address: "http://127.0.0.1:8081", Snapshot: Snapshot{Version: 1, StateHash: record.StateHash},
-		Record: codec.AppendRecord(nil, record), Files: []File{{"a.state", 10, make([]string, 1)}},
-	}
-	for name, change := range map[string]func(*Manifest){
-		"":                        func(*Manifest) {},
-		"another format":          func(m *Manifest) { m.Format = 1 },
-		"no files":                func(m *Manifest) { m.Files = nil },
-		"a way out":               func(m *Manifest) { m.Files[0].Name = "../node.json" },
-		"a path":                  func(m *Manifest) { m.Files[0].Name = "a/b" },
-		"a hidden file":           func(m *Manifest) { m.Files[0].Name = ".a" },
-		"no name":                 func(m *Manifest) { m.Files[0].Name = "" },
-		"an unfinished file":      func(m *Manifest) { m.Files[0].Name = "a" + vfs.TemporarySuffix },
-		"a name twice":            func(m *Manifest) { m.Files = append(m.Files, m.Files[0]) },
-		"less than nothing":       func(m *Manifest) { m.Files[0].Bytes = -1 },
-		"more than its parts":     func(m *Manifest) { m.Files[0].Bytes = partBytes + 1 },
-		"more than anything":      func(m *Manifest) { m.Files[0].Bytes = 1 << 62 },
-		"another state":           func(m *Manifest) { m.StateHash[1]++ },
-		"another version":         func(m *Manifest) { m.Version++ },
-		"a record that cannot be": func(m *Manifest) { m.Record = m.Record[1:] },
-		"nowhere":                 func(m *Manifest) { m.Address = "" },
-		"another scheme":          func(m *Manifest) { m.Address = "file:///etc/passwd" },
-		"a user":                  func(m *Manifest) { m.Address = "http://who:secret@127.0.0.1" },
-		"a page":                  func(m *Manifest) { m.Address = "http://127.0.0.1/latest?x=" },
-	} {
-		m := good
-		m.Files = append([]File(nil), good.Files...)
-		change(&m)
+	ledgertest.Scenes(t, "testdata/manifests.txt", "# ", *update, func(t *testing.T, scene string) string {
+		m := Manifest{
+			Format: 2, Ledger: "id", Address: "http://127.0.0.1:8081", Snapshot: Snapshot{Version: 1, StateHash: record.StateHash},
+			Record: codec.AppendRecord(nil, record), Files: []File{{"a.state", 10, make([]string, 1)}},
+		}
+		entry, _, _ := strings.Cut(scene, "\n\t")
+		_, changes, _ := strings.Cut(entry, "\n")
+		must(t, json.Unmarshal([]byte(changes), &m))
 		b, err := json.Marshal([]*Manifest{&m})
 		must(t, err)
-		_, err = decodeManifests(b)
-		ledgertest.Equal(t, err == nil, name == "", "%s: whether it is read: %v", name, err)
-	}
+		outcome := "it is read"
+		if _, err := decodeManifests(b); err != nil {
+			outcome = err.Error()
+		}
+		return "# " + entry + "\n\t" + outcome + "\n\n"
+	})
 	for _, b := range []string{"", "{}", "[null]", "[1]", "[]x"} {
 		if _, err := decodeManifests([]byte(b)); err == nil {
 			t.Errorf("%q is read", b)
