@@ -152,8 +152,7 @@ func write(t *testing.T, name string, b []byte) (path string) {
 // TestCredentials writes through a server that trusts an operator, with the credentials that the operator's account gave.
 func TestCredentials(t *testing.T) {
 	t.Parallel()
-	operator, err := os.ReadFile("testdata/operator.conf")
-	must(t, err)
+	operator := ledgertest.ReadFile(t, "testdata/operator.conf")
 	r := newRig(t, natstest.Start(t, 1, string(operator)), "credentials")
 	w := r.follow(Config{MayWrite: true, Credentials: "testdata/node.creds"}, nil)
 	w.becomesWriter()

@@ -222,8 +222,7 @@ func TestFormat1StaysReadable(t *testing.T) {
 		}
 		must(t, os.WriteFile(name, b, 0o644))
 	}
-	b, err := os.ReadFile(name)
-	must(t, err)
+	b := ledgertest.ReadFile(t, name)
 	var stored [][]byte
 	for len(b) > 0 {
 		n := 4 + int(binary.LittleEndian.Uint32(b))

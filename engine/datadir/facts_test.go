@@ -1,7 +1,6 @@
 package datadir
 
 import (
-	"os"
 	"strings"
 	"testing"
 
@@ -41,8 +40,7 @@ func TestNodeFilesOfTheVersionBeforeAreRead(t *testing.T) {
 	filter := filter([]byte{1}, 2, 3)
 	open := func(name string) (*Dir, *vfstest.Memory, error) {
 		t.Helper()
-		content, err := os.ReadFile("testdata/" + name)
-		ledgertest.Must(t, err)
+		content := ledgertest.ReadFile(t, "testdata/"+name)
 		disk := vfstest.NewMemory()
 		ledgertest.Must(t, disk.WriteFile("data/node.json", content))
 		d, err := OpenOn(disk, "data")

@@ -32,15 +32,14 @@ func TestReleasedFormatsStayReadable(t *testing.T) {
 		if *update {
 			must(t, errors.Join(os.MkdirAll(dir, 0o755), os.WriteFile(golden, b, 0o644)))
 		}
-		want, err := os.ReadFile(golden)
-		must(t, err)
+		want := ledgertest.ReadFile(t, golden)
 		ledgertest.Holds(t, bytes.Equal(b, want), "%s is written differently than in testdata: the format changed", name)
 		put(t, stored, path, want)
 
 		newer := disk.Clone()
 		binary.LittleEndian.PutUint32(b[8:], 9)
 		put(t, newer, path, b)
-		_, _, err = replayAll(newer, testDir, 0)
+		_, _, err := replayAll(newer, testDir, 0)
 		var format *vfs.FormatError
 		if wantErr := (vfs.FormatError{File: path, Version: 9, Newest: 1}); !errors.As(err, &format) || *format != wantErr {
 			t.Errorf("%s: %v, want %v", name, err, &wantErr)

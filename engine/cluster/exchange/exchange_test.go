@@ -178,18 +178,11 @@ func (n *node) clear(t *testing.T) {
 func (w *maker) mustHold(dir string, names ...string) {
 	w.t.Helper()
 	for _, name := range names {
-		want, got := mustRead(w.t, filepath.Join(w.dir, name)), mustRead(w.t, filepath.Join(dir, name))
+		want, got := ledgertest.ReadFile(w.t, filepath.Join(w.dir, name)), ledgertest.ReadFile(w.t, filepath.Join(dir, name))
 		ledgertest.MustHold(w.t, bytes.Equal(got, want), "%s: %d bytes, want the maker's %d", name, len(got), len(want))
 	}
 	all, err := os.ReadDir(dir)
 	ledgertest.MustHold(w.t, err == nil && len(all) == len(names), "the directory holds %v (%v), want %v", all, err, names)
-}
-
-func mustRead(t *testing.T, path string) []byte {
-	t.Helper()
-	b, err := os.ReadFile(path)
-	must(t, err)
-	return b
 }
 
 func reader(t *testing.T, s *natstest.Servers, stream, name string) *node {
@@ -252,7 +245,7 @@ func testFetchGoesOn(t *testing.T, s *natstest.Servers) {
 	})
 	ledgertest.ErrorIs(t, err, context.Canceled, "the fetch that was cut")
 	part := filepath.Join(r.dir, "big.state"+vfs.TemporarySuffix)
-	half := mustRead(t, part)
+	half := ledgertest.ReadFile(t, part)
 	half[partBytes+7] ^= 1
 	must(t, os.WriteFile(part, half, 0o600))
 	before, told := w.asked.Load(), int64(0)
