@@ -12,7 +12,7 @@
 // and every request that was sent was answered or failed. Overload, refusals and broken connections
 // are counts, not errors.
 //
-// A [Node] is a running ledgerd as a user names it: its limits, and the keys that it tells of.
+// What is [Known] of a ledgerd that somebody else has started is what it can be asked for.
 //
 // # Rules
 //

@@ -2,9 +2,11 @@ package load
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"math/rand/v2"
+	"net/http"
 	"net/url"
 	"slices"
 	"strconv"
@@ -83,11 +85,11 @@ var wellKnown = []string{ledger.TokenProgram.String(), "111111111111111111111111
 // Learn asks the node what there is to ask for, with three or four requests: for the newest block, for
 // transactions, and for a list of what a well-known program owns. Keys that are known already stay; where there
 // is no such list they are those that transactions name.
-func (n *Node) Learn(ctx context.Context, k Known) error {
-	latest, err := n.LatestBlock(ctx, client.Read{})
+func (k Known) Learn(ctx context.Context, node *client.Client) error {
+	latest, err := node.LatestBlock(ctx, client.Read{})
 	var recent client.Answer[client.RecentTransactions]
 	if err = unlessAbsent(err); err == nil {
-		recent, err = n.Recent(ctx, client.RecentPage{Limit: 100}, client.Read{})
+		recent, err = node.Recent(ctx, client.RecentPage{Limit: 100}, client.Read{})
 	}
 	if latest.Value.Slot > 0 {
 		k["slots"] = []string{strconv.FormatUint(latest.Value.Slot, 10)}
@@ -95,7 +97,7 @@ func (n *Node) Learn(ctx context.Context, k Known) error {
 	var listed, named []string
 	for i := 0; err == nil && len(listed) == 0 && i < len(wellKnown); i++ {
 		var list client.Answer[client.ProgramAccounts]
-		list, err = n.Program(ctx, wellKnown[i], client.Page{Limit: 1000}, client.Read{})
+		list, err = node.Program(ctx, wellKnown[i], client.Page{Limit: 1000}, client.Read{})
 		err = unlessAbsent(err)
 		for _, a := range list.Value.Accounts {
 			k["programs"] = wellKnown[i : i+1]
@@ -110,6 +112,14 @@ func (n *Node) Learn(ctx context.Context, k Known) error {
 		if len(k["keys"]) == 0 {
 			k["keys"] = keys
 		}
+	}
+	return err
+}
+
+// unlessAbsent returns the error of a call, but for one that says that the node has no such thing.
+func unlessAbsent(err error) error {
+	if refused, ok := errors.AsType[*client.StatusError](err); ok && refused.Status == http.StatusNotFound {
+		return nil
 	}
 	return err
 }

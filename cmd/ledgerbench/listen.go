@@ -14,7 +14,6 @@ import (
 
 	"ledgerd/bench/latency"
 	"ledgerd/bench/listen"
-	"ledgerd/bench/load"
 	"ledgerd/engine/ledger"
 	"ledgerd/httpd/client"
 )
@@ -57,12 +56,12 @@ func (c *listenCommand) Run(ctx context.Context, streams *streams) (err error) {
 	giveUp := context.AfterFunc(ctx, end)
 	race := newRace()
 	if c.Reference != "" {
-		reference, err := listen.OpenAll(open, c.referenced(config, race))
+		other, err := listen.OpenAll(open, c.referenced(config, race))
 		if err != nil {
 			return fmt.Errorf("--reference: %w", err)
 		}
-		defer reference.Close()
-		config.Ended = race.own
+		defer other.Close()
+		config.Ended = race.ended(own)
 	}
 	pool := listen.Open(open, config)
 	giveUp() // from here on an interrupt ends the listening, and not the sockets before they are counted
@@ -72,8 +71,8 @@ func (c *listenCommand) Run(ctx context.Context, streams *streams) (err error) {
 		return n.Why
 	}
 	l := c.await(ctx, out, pool, n)
-	l.add("behind the reference", "behind_reference", race.later)
-	l.add("before the reference", "before_reference", race.sooner)
+	l.add("behind the reference", "behind_reference", race.lag[own])
+	l.add("before the reference", "before_reference", race.lag[reference])
 	return out.deliver("listen.txt.tmpl", l, l.json())
 }
 
@@ -118,7 +117,7 @@ func (c *listenCommand) parse() (config listen.Config, err error) {
 		query.Set("tokens", "true")
 	}
 	config = listen.Config{
-		Sockets: c.Sockets, URL: streamURL(c.node), Dial: c.dialer, Headers: c.headers, Ramp: c.Ramp, Throttled: c.Throttled, Throttle: c.Throttle,
+		Sockets: c.Sockets, URL: streamURL(c.base), Dial: c.dialer, Headers: c.headers, Ramp: c.Ramp, Throttled: c.Throttled, Throttle: c.Throttle,
 		CheckNumbers: true, Reconnect: true, ResumeEvery: c.ResumeEvery,
 	}
 	names, count := make(map[string]any), 0
@@ -142,7 +141,7 @@ func (c *listenCommand) parse() (config listen.Config, err error) {
 	}
 	config.Query = func(int) url.Values { return query }
 	if c.Reference != "" {
-		_, err = load.NewNode(asHTTP(c.Reference), client.Options{})
+		_, _, err = newNode(asHTTP(c.Reference), client.Options{})
 	}
 	return config, err
 }
@@ -155,59 +154,51 @@ func asHTTP(address string) string {
 	return strings.TrimSuffix(address, "/ws/accounts")
 }
 
-func streamURL(n *load.Node) string {
-	return "ws" + strings.TrimPrefix(n.URL.String(), "http") + "/ws/accounts"
+func streamURL(base *url.URL) string {
+	return "ws" + strings.TrimPrefix(base.String(), "http") + "/ws/accounts"
 }
 
 // referenced returns what one subscriber is that asks the node of reference for the ends of slots alone.
 func (c *listenCommand) referenced(config listen.Config, r *race) listen.Config {
-	node, _ := load.NewNode(asHTTP(c.Reference), client.Options{}) // parse has seen that it is one
-	config.Sockets, config.URL, config.Opening, config.Throttled, config.ResumeEvery, config.Ended = 1, streamURL(node), nil, 0, 0, r.reference
+	_, base, _ := newNode(asHTTP(c.Reference), client.Options{}) // parse has seen that it is one
+	config.Sockets, config.URL, config.Opening, config.Throttled, config.ResumeEvery, config.Ended = 1, streamURL(base), nil, 0, 0, r.ended(reference)
 	if config.Dial.TLS != nil {
 		config.Dial.TLS = config.Dial.TLS.Clone()
-		config.Dial.TLS.ServerName = node.URL.Hostname()
+		config.Dial.TLS.ServerName = base.Hostname()
 	}
 	config.Query = func(int) url.Values { return url.Values{"commitment": {c.Commitment}, "mode": {"none"}} }
 	return config
 }
 
-// race is how much later than a node of reference the ends of slots come, and how much sooner.
+// race is how much later the ends of slots come at one of two nodes than at the other.
 type race struct {
-	mu            sync.Mutex
-	first         map[uint64]arrival // by slot, until the other one comes
-	later, sooner *latency.Histogram
+	mu   sync.Mutex
+	ends [2]map[uint64]time.Time // of slots that the other node has not told of yet, by node
+	lag  [2]*latency.Histogram   // of each behind the other
 }
 
-// arrival is when the end of a slot came, and from whom.
-type arrival struct {
-	at          time.Time
-	atReference bool
-}
+// The nodes of a race.
+const own, reference = 0, 1
 
 func newRace() *race {
-	return &race{first: make(map[uint64]arrival), later: latency.New(), sooner: latency.New()}
+	return &race{ends: [2]map[uint64]time.Time{{}, {}}, lag: [2]*latency.Histogram{latency.New(), latency.New()}}
 }
 
-func (r *race) own(slot uint64, at time.Time)       { r.take(slot, arrival{at, false}) }
-func (r *race) reference(slot uint64, at time.Time) { r.take(slot, arrival{at, true}) }
-
-// raceSlots is how many slots may wait for the other node: a slot that one of them skips waits for ever.
+// raceSlots is how many slots of a node may wait for the other: a slot that one of them skips waits for ever.
 const raceSlots = 10_000
 
-func (r *race) take(slot uint64, a arrival) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	before, both := r.first[slot]
-	switch {
-	case !both && len(r.first) < raceSlots:
-		r.first[slot] = a
-	case !both || before.atReference == a.atReference: // a slot that came again after a fork
-	case before.atReference:
-		r.later.Record(a.at.Sub(before.at))
-		delete(r.first, slot)
-	default:
-		r.sooner.Record(a.at.Sub(before.at))
-		delete(r.first, slot)
+// ended returns what is told of the ends of slots at a node. One that comes again after a fork is as if it did not.
+func (r *race) ended(node int) func(slot uint64, at time.Time) {
+	return func(slot uint64, at time.Time) {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		mine, others := r.ends[node], r.ends[1-node]
+		if before, both := others[slot]; both {
+			r.lag[node].Record(at.Sub(before))
+			delete(others, slot)
+		} else if _, again := mine[slot]; !again && len(mine) < raceSlots {
+			mine[slot] = at
+		}
 	}
 }
 
@@ -234,7 +225,7 @@ func readNames(given string) ([]string, error) {
 
 // samplePublication asks the server which block is the newest and how long ago it was published, and records how much later the
 // first socket received its end. The server's clock does not matter. It asks no more when a rate limit comes near.
-func samplePublication(ctx context.Context, node *load.Node, pool *listen.Pool, published *latency.Histogram) {
+func samplePublication(ctx context.Context, node *client.Client, pool *listen.Pool, published *latency.Histogram) {
 	const fewestRemaining = 20
 	const farApart = 10 * time.Millisecond // a response that took longer does not tell the time
 	if b := node.Budget(); b.Limit > 0 && b.Remaining < fewestRemaining {

@@ -127,13 +127,15 @@ func TestListenAsksAsItIsTold(t *testing.T) {
 // Of a slot at both nodes the difference counts once, on the side that it is on.
 func TestRaceComparesEachSlotOnce(t *testing.T) {
 	r, zero := newRace(), time.Unix(1, 0)
-	r.reference(1, zero)
-	r.own(1, zero.Add(time.Second))
-	r.own(2, zero)
-	r.own(2, zero.Add(time.Minute)) // again, after a fork
-	r.reference(2, zero.Add(3*time.Second))
-	r.own(3, zero)
-	if r.later.Count() != 1 || r.sooner.Count() != 1 || r.later.Quantile(1).Round(time.Millisecond*10) != time.Second || r.sooner.Quantile(1).Round(time.Millisecond*10) != 3*time.Second {
-		t.Errorf("later %v, sooner %v", r.later.Summary(), r.sooner.Summary())
+	mine, theirs := r.ended(own), r.ended(reference)
+	theirs(1, zero)
+	mine(1, zero.Add(time.Second))
+	mine(2, zero)
+	mine(2, zero.Add(time.Minute)) // again, after a fork
+	theirs(2, zero.Add(3*time.Second))
+	mine(3, zero)
+	later, sooner := r.lag[own], r.lag[reference]
+	if later.Count() != 1 || sooner.Count() != 1 || later.Quantile(1).Round(time.Millisecond*10) != time.Second || sooner.Quantile(1).Round(time.Millisecond*10) != 3*time.Second {
+		t.Errorf("later %v, sooner %v", later.Summary(), sooner.Summary())
 	}
 }

@@ -160,13 +160,13 @@ func (c *loadCommand) find(ctx context.Context) error {
 			return err
 		}
 	}
-	err := c.node.Find(ctx)
-	var refused *client.StatusError
-	switch limited := errors.As(err, &refused) && refused.Status == http.StatusTooManyRequests; {
-	case limited && c.IgnoreLimits && c.node.Budget().Limit > 0, !limited && len(c.paths)+len(c.calls) > 0 && c.node.Address.IsValid():
+	_, err := c.node.Status(ctx) // tells the limits
+	refused, ok := errors.AsType[*client.StatusError](err)
+	switch limited := ok && refused.Status == http.StatusTooManyRequests; {
+	case err == nil, limited && c.IgnoreLimits && c.node.Budget().Limit > 0, !limited && len(c.paths)+len(c.calls) > 0:
 		return nil
 	}
-	return err
+	return fmt.Errorf("cannot ask %s/status: %w", c.base, err)
 }
 
 // obey takes the rate that was asked for, or the one that the node allows, and keeps why it is that.

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/netip"
 	"net/url"
 	"strings"
 
@@ -23,10 +24,10 @@ func (c *loadCommand) parseWhat() (err error) {
 		switch {
 		case err != nil || strings.ContainsAny(path, " \r\n") || u.Host == "" && !strings.HasPrefix(path, "/"):
 			return fmt.Errorf("--path=%q must begin with / and hold no spaces, or be a whole URL", path)
-		case u.Host != "" && (u.Host != c.node.URL.Host || u.Scheme != c.node.URL.Scheme):
-			return fmt.Errorf("--path=%s is not on %s", path, c.node.URL.Host)
-		case u.Host == "" && !strings.HasPrefix(u.Path, c.node.URL.Path+"/"):
-			u.Path = c.node.URL.Path + u.Path
+		case u.Host != "" && (u.Host != c.base.Host || u.Scheme != c.base.Scheme):
+			return fmt.Errorf("--path=%s is not on %s", path, c.base.Host)
+		case u.Host == "" && !strings.HasPrefix(u.Path, c.base.Path+"/"):
+			u.Path = c.base.Path + u.Path
 		}
 		if c.MinSlot > 0 {
 			u.RawQuery = strings.TrimPrefix(fmt.Sprintf("%s&min_slot=%d", u.RawQuery, c.MinSlot), "&")
@@ -82,12 +83,12 @@ func (c *loadCommand) rpcPath() string {
 // config makes up the requests.
 func (c *loadCommand) config(ctx context.Context) (load.Config, error) {
 	config := load.Config{
-		Address: c.node.Address, Dial: c.dialer, Connections: c.Connections, Timeout: c.Timeout, StopAt429: !c.IgnoreLimits,
+		Address: *cmp.Or(c.address.Load(), new(netip.AddrPort)), Dial: c.dialer, Connections: c.Connections, Timeout: c.Timeout, StopAt429: !c.IgnoreLimits,
 	}
 	paths, count := c.paths, min(scriptRequests, len(c.paths)*len(c.headers))
 	if c.mix != nil {
 		if config.Learned = c.mix.Unknown(c.known) != ""; config.Learned {
-			if err := c.node.Learn(ctx, c.known); err != nil {
+			if err := c.known.Learn(ctx, c.node); err != nil {
 				return config, err
 			}
 		}
@@ -96,7 +97,7 @@ func (c *loadCommand) config(ctx context.Context) (load.Config, error) {
 		}
 		paths, count = c.mix.Paths(c.known, scriptRequests), scriptRequests
 		for i := range paths {
-			paths[i] = c.node.URL.EscapedPath() + paths[i]
+			paths[i] = c.base.EscapedPath() + paths[i]
 			if c.MinSlot > 0 {
 				paths[i] += fmt.Sprintf("%cmin_slot=%d", map[bool]byte{false: '?', true: '&'}[strings.Contains(paths[i], "?")], c.MinSlot)
 			}
@@ -108,9 +109,9 @@ func (c *loadCommand) config(ctx context.Context) (load.Config, error) {
 	config.Script = load.NewScript(count, func(i int) []byte {
 		header := c.headers[(i%len(paths)+i/len(paths))%len(c.headers)] // so that each path is asked for with each key
 		if c.calls != nil {
-			return load.Post(c.node.URL.Host, c.rpcPath(), header, c.calls[i%len(paths)])
+			return load.Post(c.base.Host, c.rpcPath(), header, c.calls[i%len(paths)])
 		}
-		return load.Get(c.node.URL.Host, paths[i%len(paths)], header)
+		return load.Get(c.base.Host, paths[i%len(paths)], header)
 	})
 	if c.Verify {
 		config.Verify = newVerifier(paths).verify

@@ -8,11 +8,12 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"net/url"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"ledgerd/bench/dial"
-	"ledgerd/bench/load"
 	"ledgerd/cmd/internal/call"
 	"ledgerd/httpd/client"
 )
@@ -28,8 +29,10 @@ type reach struct {
 	fields  http.Header   // of what is asked beside
 	dialer  dial.Dialer
 	client  *http.Client // to ask the server what there is, without fields
-	node    *load.Node
-	path    string // what followed /api/ in the URL, "": nothing
+	node    *client.Client
+	base    *url.URL                       // of the node: http://HOST:PORT/api
+	path    string                         // what followed /api/ in the URL, "": nothing
+	address atomic.Pointer[netip.AddrPort] // where the server is, once it was asked; nil: at a Unix socket
 }
 
 // parse checks the flags. Nothing is asked yet.
@@ -51,22 +54,43 @@ func (r *reach) parse() (err error) {
 	r.dialer = dial.Dialer{From: r.From, Unix: r.Socket(), Timeout: r.Timeout}
 	first := r.dialer // the node is asked as the first connection asks: it may have other limits for other addresses
 	r.client = &http.Client{Timeout: r.Timeout, Transport: &http.Transport{
-		TLSClientConfig: secure, DialContext: func(ctx context.Context, _, address string) (net.Conn, error) { return first.Dial(ctx, 0, address) },
+		TLSClientConfig: secure, DialContext: func(ctx context.Context, _, address string) (net.Conn, error) {
+			conn, err := first.Dial(ctx, 0, address)
+			if err == nil {
+				if at, ok := conn.RemoteAddr().(*net.TCPAddr); ok {
+					r.address.CompareAndSwap(nil, new(at.AddrPort()))
+				}
+			}
+			return conn, err
+		},
 	}}
 	r.fields = r.headers[0].Clone()
 	r.fields.Del("Accept-Encoding") // here all is to be understood
 	r.fields.Del("If-None-Match")
-	if r.node, err = load.NewNode(base, client.Options{HTTP: r.client, Header: r.fields}); err != nil {
+	if r.node, r.base, err = newNode(base, client.Options{HTTP: r.client, Header: r.fields}); err != nil {
 		return err
 	}
-	if r.dialer.Unix != "" {
-		r.node.Address = netip.AddrPortFrom(netip.IPv4Unspecified(), 0) // nobody connects there
-	}
-	if r.node.URL.Scheme == "https" {
+	if r.base.Scheme == "https" {
 		r.dialer.TLS = secure.Clone()
-		r.dialer.TLS.ServerName = r.node.URL.Hostname()
+		r.dialer.TLS.ServerName = r.base.Hostname()
 	}
 	return nil
+}
+
+// newNode returns what asks the node at http://HOST:PORT, with /api or without, and where its interface is.
+func newNode(address string, o client.Options) (*client.Client, *url.URL, error) {
+	if _, rest, hasUser := strings.Cut(address, "@"); hasUser { // requests do not bear it, and figures would show its password
+		return nil, nil, fmt.Errorf("…@%s is not http://HOST:PORT: a user is named by --header 'Authorization: …'", rest)
+	}
+	if strings.Contains(address, "?") {
+		return nil, nil, fmt.Errorf("%s is not http://HOST:PORT", address)
+	}
+	node, err := client.New(address, o)
+	if err != nil {
+		return nil, nil, err
+	}
+	u, err := url.Parse(node.URL())
+	return node, u, err
 }
 
 // settings are what JSON says of how the server was reached.
@@ -90,7 +114,7 @@ func (r *reach) shares(connections int) float64 {
 
 // try asks for a path, or sends a body there, as the load will, so that what does not exist is found before.
 func (r *reach) try(path, body string) error {
-	address := fmt.Sprintf("%s://%s%s", r.node.URL.Scheme, r.node.URL.Host, path)
+	address := fmt.Sprintf("%s://%s%s", r.base.Scheme, r.base.Host, path)
 	request, err := http.NewRequest(http.MethodGet, address, nil)
 	if body != "" {
 		request, err = http.NewRequest(http.MethodPost, address, strings.NewReader(body))

@@ -4,7 +4,7 @@ go 1.26.0
 
 tool (
 	github.com/nats-io/nats-server/v2
-	ledgerd/bench/peer/nats/hasty
+	ledgerd/bench/peer/nats/internal/hasty
 )
 
 require github.com/nats-io/nats-server/v2 v2.15.2
