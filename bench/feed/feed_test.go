@@ -32,7 +32,7 @@ func read(t *testing.T, r io.Reader) (events []ledger.Event) {
 }
 
 func TestEventsAreTheLedgerThatIsSaid(t *testing.T) {
-	for _, c := range []Config{{Accounts: 10, Updates: 4, Finality: 3}, {Accounts: 5, Updates: 5, Finality: 1}, {Accounts: 120_000}} {
+	for _, c := range []Config{{Accounts: 10, Updates: 4, Finality: 3, Tokens: 30}, {Accounts: 5, Updates: 5, Finality: 1}, {Accounts: 120_000}} {
 		const blocks = 12
 		var file bytes.Buffer
 		f, err := New(&file, c)

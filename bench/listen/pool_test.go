@@ -2,6 +2,7 @@ package listen
 
 import (
 	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -21,6 +22,8 @@ import (
 	"ledgerd/bench/dial"
 	"ledgerd/engine/ledger/ledgertest"
 )
+
+var update = flag.Bool("update", false, "write the golden files anew")
 
 func textOf(seq, slot int) string {
 	return fmt.Sprintf(`{"type":"account_update","pubkey":"11111111111111111111111111111111","lamports":%d,"timestamp":%q,"slot":%d,"seq":%d,"owner":"","executable":false,"commitment":"processed"}`,
@@ -170,55 +173,32 @@ func serveHTTP(t *testing.T, h http.Handler) (address string) {
 	return "ws" + strings.TrimPrefix(server.URL, "http") + "/api/ws/accounts"
 }
 
-// The rules of the contract for numbers, frame by frame.
+// TestBookFollowsTheContract holds the rules of the contract for numbers, frame by frame.
 func TestBookFollowsTheContract(t *testing.T) {
-	const (
-		beat     = `{"type":"heartbeat","slot":8,"seq":2,"timestamp":null}`
-		rollback = `{"type":"rollback","from_slot":9,"to_slot":7,"seq":3}`
-		resumed  = `{"type":"resumed","id":null,"from_seq":5}`
-	)
-	for name, tt := range map[string]struct {
-		commitment     string
-		frames         []string
-		missing, twice int64
-	}{
-		"in order":                     {frames: []string{textOf(1, 8), textOf(2, 8), endOf(8, 2), beat}},
-		"from the middle":              {frames: []string{textOf(70, 8), textOf(71, 8)}},
-		"two are missing":              {frames: []string{textOf(1, 8), textOf(4, 8)}, missing: 2},
-		"the end knows of more":        {frames: []string{textOf(1, 8), endOf(8, 3)}, missing: 2},
-		"the beat knows of more":       {frames: []string{textOf(1, 8), beat}, missing: 1},
-		"after a beat":                 {frames: []string{beat, textOf(4, 8)}, missing: 1},
-		"twice":                        {frames: []string{textOf(1, 8), textOf(1, 8)}, twice: 1},
-		"late":                         {frames: []string{textOf(1, 8), textOf(2, 8), textOf(1, 8)}, twice: 1},
-		"undone":                       {frames: []string{textOf(3, 9), rollback, textOf(4, 7), textOf(5, 7), textOf(6, 10)}},
-		"undone with one number":       {frames: []string{textOf(3, 9), rollback, textOf(4, 7), textOf(4, 7)}, twice: 1},
-		"resumed":                      {frames: []string{textOf(5, 8), resumed, endOf(8, 5), textOf(6, 9)}},
-		"resumed, and the same again":  {frames: []string{textOf(5, 8), resumed, textOf(5, 8)}, twice: 1},
-		"resumed too far":              {frames: []string{textOf(3, 8), resumed, textOf(6, 9)}, missing: 2},
-		"start over":                   {frames: []string{textOf(5, 8), `{"type":"resync_required","oldest_seq":20,"newest_seq":30}`, textOf(31, 9)}},
-		"start over, and one is lost":  {frames: []string{textOf(5, 8), `{"type":"resync_required","oldest_seq":20,"newest_seq":30}`, textOf(32, 9)}, missing: 1},
-		"a node that begins again":     {frames: []string{textOf(50, 8), `{"type":"resync_required","oldest_seq":0,"newest_seq":3}`, textOf(4, 9)}},
-		"holes between confirmed":      {commitment: "confirmed", frames: []string{endOf(7, 1), textOf(3, 8), endOf(8, 3), textOf(9, 10), endOf(10, 9)}},
-		"a hole in a confirmed slot":   {commitment: "confirmed", frames: []string{endOf(7, 1), textOf(3, 8), textOf(6, 8), endOf(8, 7)}, missing: 3},
-		"conflated":                    {frames: []string{textOf(1, 8), `{"type":"gap","from_seq":1,"to_seq":9}`, textOf(4, 8), textOf(9, 9), textOf(10, 9)}},
-		"missing after a gap":          {frames: []string{textOf(1, 8), `{"type":"gap","from_seq":1,"to_seq":9}`, textOf(4, 8), textOf(12, 9)}, missing: 2},
-		"a slot begun in a gap":        {commitment: "confirmed", frames: []string{endOf(7, 1), `{"type":"gap","from_seq":1,"to_seq":4}`, endOf(8, 2), textOf(4, 9), endOf(9, 6), textOf(7, 10), endOf(10, 8)}, missing: 1},
-		"confirmed restores share one": {commitment: "confirmed", frames: []string{textOf(3, 9), rollback, textOf(3, 7), textOf(3, 7), textOf(4, 10)}},
-	} {
-		script := make(scripted, len(tt.frames))
-		for _, text := range tt.frames {
-			script <- text
+	ledgertest.Scenes(t, "testdata/*.txt", "# ", *update, func(t *testing.T, scene string) string {
+		scene, _, _ = strings.Cut(scene, "\n= ")
+		commitment, script := "", make(scripted, len(scene))
+		for _, line := range strings.Split(scene, "\n")[1:] {
+			var seq, slot int
+			if of, found := strings.CutPrefix(line, "commitment "); found {
+				commitment = of
+			} else if n, _ := fmt.Sscanf(line, "update %d of slot %d", &seq, &slot); n == 2 {
+				script <- textOf(seq, slot)
+			} else {
+				script <- line
+			}
 		}
 		close(script)
+		all := int64(len(script))
 		pool := Open(t.Context(), Config{
 			Sockets: 1, CheckNumbers: true, Connect: func() (Stream, error) { return script, nil },
-			Query: func(int) url.Values { return url.Values{"commitment": {tt.commitment}} },
+			Query: func(int) url.Values { return url.Values{"commitment": {commitment}} },
 		})
-		ledgertest.ErrorIs(t, pool.Await(t.Context(), func(int) int64 { return int64(len(tt.frames)) }), nil, "%s", name)
+		must(t, pool.Await(t.Context(), func(int) int64 { return all }))
 		pool.Close()
-		got := pool.Counts()
-		ledgertest.Equal(t, [2]int64{got.Missing, got.Twice}, [2]int64{tt.missing, tt.twice}, "%s: missing and twice", name)
-	}
+		n := pool.Counts()
+		return fmt.Sprintf("# %s\n= %d missing, %d twice\n\n", scene, n.Missing, n.Twice)
+	})
 }
 
 // scripted is a stream of frames that come through a channel.

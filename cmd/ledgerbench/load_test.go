@@ -72,8 +72,12 @@ func (n *fakeNode) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // figures is what --json must hold.
 type figures struct {
-	Requests struct{ Due, Sent, OK, Failed, Unsent int }
+	Requests struct{ Due, Sent, OK, Failed, Gone, Unsent int }
 	Latency  map[string]float64 `json:"latency_ms"`
+	Errors   map[string]int
+	Wrong    map[string]int
+	Missed   []string
+	Search   []struct{ Rate float64 }
 	Statuses map[string]int
 	Bytes    int
 	Settings struct {
