@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"net"
-	"net/netip"
 	"os"
 	"os/signal"
 	"runtime"
@@ -20,23 +19,17 @@ type told struct {
 }
 
 // startSelf starts such a peer, which reads what comes from a file, if any.
-func startSelf(ctx context.Context, c *Config, name string, in *os.File) (*Server, error) {
-	text, err := json.Marshal(told{c.Answer, c.Accounts})
-	if err != nil {
-		return nil, err
-	}
-	s, err := startProgram(ctx, c, append(slices.Clone(c.Self), name), in, func(_ string, address netip.AddrPort) ([]string, error) {
-		return []string{address.String(), string(text)}, nil
+func (s *Server) startSelf(ctx context.Context, c *Config, name string, in *os.File) error {
+	s.Version = runtime.Version()
+	return s.startProgram(ctx, c, append(slices.Clone(c.Self), name), in, func(string) ([]string, error) {
+		text, err := json.Marshal(told{c.Answer, c.Accounts})
+		return []string{s.Address.String(), string(text)}, err
 	})
-	if err == nil {
-		s.Version = runtime.Version()
-	}
-	return s, err
 }
 
 // startTold starts one that answers.
-func startTold(ctx context.Context, c *Config, p *Peer) (*Server, error) {
-	return startSelf(ctx, c, p.Name, nil)
+func startTold(ctx context.Context, c *Config, name string, s *Server) error {
+	return s.startSelf(ctx, c, name, nil)
 }
 
 // Serve is what a peer runs that is this program: it serves at an address, with what it is told in JSON and by its standard input. SIGTERM

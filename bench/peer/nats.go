@@ -22,45 +22,39 @@ var natsKeep = []string{"max_connections: 65536", "max_pending: 1GB", `write_dea
 const natsSubject = "a"
 
 // startNATS starts one that is published to by a connection of the Go client.
-func startNATS(ctx context.Context, c *Config, _ *Peer) (*Server, error) {
+func startNATS(ctx context.Context, c *Config, _ string, s *Server) error {
 	program, err := proc.Find("nats-server", c.Self[0])
 	if err != nil {
-		return nil, err
+		return err
 	}
 	server, err := proc.StartNATS(ctx, program, proc.NATSOptions{Dir: c.Dir, Lines: natsKeep})
 	if err != nil {
-		return nil, err
+		return err
 	}
 	publisher, err := nats.Connect("nats://"+server.Addresses()[0], nats.NoReconnect())
-	if err != nil {
-		return nil, errors.Join(err, server.Stop())
-	}
+	s.atStop(func() error { publisher.Close(); return nil }) // which may be nil
+	s.atStop(server.Stop) // the first: it ends a Publish that waits
+	s.pids, s.BatchFrames = server.Pids(), len(c.Messages)
 	batchBytes := 0 // as a subscriber receives it
 	for _, m := range c.Messages {
 		batchBytes += len(fmt.Sprintf("MSG %s 1 %d\r\n%s\r\n", natsSubject, len(m), m))
 	}
-	return &Server{
-		pids: server.Pids(), BatchFrames: len(c.Messages),
-		Dial: func(ctx context.Context) (listen.Stream, error) {
-			conn, err := dialNATS(ctx, server.Addresses()[0])
-			if err != nil {
-				return nil, err
+	s.Dial = func(ctx context.Context) (listen.Stream, error) {
+		conn, err := dialNATS(ctx, server.Addresses()[0])
+		if err != nil {
+			return nil, err
+		}
+		return listen.Drain(conn, len(c.Messages), batchBytes), nil
+	}
+	s.Publish = func() error {
+		for _, m := range c.Messages {
+			if err := publisher.Publish(natsSubject, m); err != nil {
+				return err
 			}
-			return listen.Drain(conn, len(c.Messages), batchBytes), nil
-		},
-		Publish: func() error {
-			for _, m := range c.Messages {
-				if err := publisher.Publish(natsSubject, m); err != nil {
-					return err
-				}
-			}
-			return publisher.Flush()
-		},
-		stop: []func() error{server.Stop, func() error { // the first ends a Publish that waits
-			publisher.Close()
-			return nil
-		}},
-	}, nil
+		}
+		return publisher.Flush()
+	}
+	return err
 }
 
 // dialNATS subscribes in the text protocol, so that what comes can be drained, and waits until the server knows the

@@ -19,26 +19,22 @@ var nginxText string
 
 var nginxConfig = template.Must(template.New("nginx.conf").Funcs(template.FuncMap{"quoted": nginxQuoted}).Parse(nginxText))
 
-func startNginx(ctx context.Context, c *Config, p *Peer) (*Server, error) {
-	program, err := proc.Find(p.Name, "")
+func startNginx(ctx context.Context, c *Config, name string, s *Server) error {
+	program, err := proc.Find(name, "")
 	if err != nil {
-		return nil, err
+		return err
 	}
-	s, err := startProgram(ctx, c, []string{program}, nil, func(dir string, address netip.AddrPort) ([]string, error) {
+	s.Version = strings.TrimPrefix(versionOf(ctx, program, "-v"), "nginx version: ")
+	return s.startProgram(ctx, c, []string{program}, nil, func(dir string) ([]string, error) {
 		var text bytes.Buffer
 		err := nginxConfig.Execute(&text, struct {
 			Config
 			Dir     string
 			Address netip.AddrPort
-		}{*c, dir, address})
+		}{*c, dir, s.Address})
 		config := filepath.Join(dir, "nginx.conf")
 		return []string{"-e", "stderr", "-p", dir, "-c", config}, errors.Join(err, os.WriteFile(config, text.Bytes(), 0o600))
 	})
-	if err != nil {
-		return nil, err
-	}
-	s.Version = strings.TrimPrefix(versionOf(ctx, program, "-v"), "nginx version: ")
-	return s, nil
 }
 
 // nginxQuoted writes a text as the configuration of nginx has it. There is no way to write a

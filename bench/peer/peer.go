@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/netip"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -52,9 +53,9 @@ func Record(index int) AccountRecord { return RecordOf(feed.Config{}.Account(ind
 // Peer is a kind of service.
 type Peer struct {
 	Name    string
-	start   func(ctx context.Context, c *Config, p *Peer) (*Server, error)
-	LooksUp bool   // it answers with the record that is asked for, else with the same to everybody
-	About   string // one line: what it is, and what it does less or more than ledgerd
+	start   func(ctx context.Context, c *Config, name string, s *Server) error // s knows what has been started, whatever fails
+	LooksUp bool                                                               // it answers with the record that is asked for, else with the same to everybody
+	About   string                                                             // one line: what it is, and what it does less or more than ledgerd
 }
 
 // Peers are all that tell everybody everything, the simplest first.
@@ -70,9 +71,9 @@ var RESTPeers = []Peer{
 
 // Start starts one, which ends with ctx at the latest. It returns an *proc.AbsentError if the program it needs is not there.
 func (p *Peer) Start(ctx context.Context, c Config) (*Server, error) {
-	s, err := p.start(ctx, &c, p)
-	if err != nil {
-		return nil, fmt.Errorf("cannot start peer %s: %w", p.Name, err)
+	s := new(Server)
+	if err := p.start(ctx, &c, p.Name, s); err != nil {
+		return nil, fmt.Errorf("cannot start peer %s: %w", p.Name, errors.Join(err, s.Stop()))
 	}
 	return s, nil
 }
@@ -82,7 +83,7 @@ type Server struct {
 	Address netip.AddrPort
 	Version string
 	pids    []int
-	stop    []func() error // what ends the processes and removes their files, in order
+	stop    []func() error // what ends the processes and removes their files, the last first
 
 	// Of one that tells everybody everything. One goroutine publishes.
 
@@ -120,9 +121,19 @@ func (s *Server) Pids() (all []int) {
 	return all
 }
 
+// atStop has something ended by Stop.
+func (s *Server) atStop(end func() error) { s.stop = append(s.stop, end) }
+
+// tempDir makes a directory that goes with the server.
+func (s *Server) tempDir(c *Config, name string) (string, error) {
+	dir, err := os.MkdirTemp(c.Dir, name+"-")
+	s.atStop(func() error { return os.RemoveAll(dir) })
+	return dir, err
+}
+
 // Stop ends the processes, waits for them, and removes their files. What is on the way is lost.
 func (s *Server) Stop() (err error) {
-	for _, stop := range s.stop {
+	for _, stop := range slices.Backward(s.stop) {
 		err = errors.Join(err, stop())
 	}
 	return err

@@ -2,10 +2,8 @@ package peer
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net"
-	"net/netip"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -23,34 +21,36 @@ const (
 	endPatience = 10 * time.Second
 )
 
-// startProgram starts a service, and waits until it listens. It gets a directory of its own and an address, and words returns
+// startProgram starts a service, and waits until it listens. It gets an address, that of the server, and a directory of its own; words returns
 // the arguments that follow the command, having written its configuration.
-func startProgram(ctx context.Context, c *Config, command []string, in *os.File, words func(dir string, address netip.AddrPort) ([]string, error)) (*Server, error) {
+func (s *Server) startProgram(ctx context.Context, c *Config, command []string, in *os.File, words func(dir string) ([]string, error)) error {
 	address, held, err := proc.FreeAddress()
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer held.Close() // then the program listens
-	dir, err := os.MkdirTemp(c.Dir, filepath.Base(command[len(command)-1])+"-")
+	s.Address = address
+	dir, err := s.tempDir(c, filepath.Base(command[len(command)-1]))
 	if err != nil {
-		return nil, err
+		return err
 	}
-	remove := func() error { return os.RemoveAll(dir) }
-	var p *proc.Process
-	args, err := words(dir, address)
-	if err == nil {
-		p, err = launch(ctx, proc.Command{Words: append(command, args...), Stdin: in}, startPatience, func(ctx context.Context, _ int) error {
-			conn, err := new(net.Dialer).DialContext(ctx, "tcp", address.String())
-			if err != nil {
-				return err
-			}
-			return conn.Close()
-		})
-	}
+	args, err := words(dir)
 	if err != nil {
-		return nil, errors.Join(err, remove())
+		return err
 	}
-	return &Server{Address: address, pids: []int{p.Pid()}, stop: []func() error{func() error { return end(p) }, remove}}, nil
+	p, err := launch(ctx, proc.Command{Words: append(command, args...), Stdin: in}, startPatience, func(ctx context.Context, _ int) error {
+		conn, err := new(net.Dialer).DialContext(ctx, "tcp", address.String())
+		if err != nil {
+			return err
+		}
+		return conn.Close()
+	})
+	if err != nil {
+		return err
+	}
+	s.pids = append([]int{p.Pid()}, s.pids...)
+	s.atStop(func() error { return end(p) })
+	return nil
 }
 
 // versionOf returns what a program says that it is, "" if it does not.

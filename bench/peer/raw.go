@@ -6,7 +6,6 @@ import (
 	"io"
 	"net"
 	"os"
-	"slices"
 	"sync"
 
 	"ledgerd/bench/listen"
@@ -20,21 +19,18 @@ const (
 )
 
 // startRaw starts one that is fed blocks. A batch is as many as hold the messages. To a subscriber a block is a frame.
-func startRaw(ctx context.Context, c *Config, p *Peer) (*Server, error) {
+func startRaw(ctx context.Context, c *Config, name string, s *Server) error {
 	size := 0
 	for _, m := range c.Messages {
 		size += len(m)
 	}
 	in, feed, err := os.Pipe()
 	if err != nil {
-		return nil, err
+		return err
 	}
-	s, err := startSelf(ctx, c, p.Name, in)
+	err = s.startSelf(ctx, c, name, in)
 	_ = in.Close()
-	if err != nil {
-		return nil, errors.Join(err, feed.Close())
-	}
-	s.stop = slices.Insert(s.stop, 0, func() error {
+	s.atStop(func() error {
 		_ = feed.Close() // all of it was read, or is not wanted any more
 		return nil
 	})
@@ -45,7 +41,7 @@ func startRaw(ctx context.Context, c *Config, p *Peer) (*Server, error) {
 		_, err := feed.Write(batch)
 		return err
 	}
-	return s, nil
+	return err
 }
 
 func dialRaw(ctx context.Context, address string) (listen.Stream, error) {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"net/netip"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -14,41 +13,37 @@ import (
 )
 
 // startWebdis starts Redis behind HTTP. It holds the records by key, in JSON.
-func startWebdis(ctx context.Context, c *Config, p *Peer) (*Server, error) {
-	program, err := proc.Find(p.Name, "")
+func startWebdis(ctx context.Context, c *Config, name string, s *Server) error {
+	program, err := proc.Find(name, "")
 	if err != nil {
-		return nil, err
+		return err
 	}
-	dir, err := os.MkdirTemp(c.Dir, "redis-")
+	dir, err := s.tempDir(c, "redis")
 	if err != nil {
-		return nil, err
+		return err
 	}
 	redis, err := StartRedis(ctx, dir)
 	if err != nil {
-		return nil, errors.Join(err, os.RemoveAll(dir))
+		return err
 	}
-	stop := func() error { return errors.Join(redis.Stop(), os.RemoveAll(dir)) }
+	s.atStop(redis.Stop)
 	if err := fillJSON(redis, c.Accounts); err != nil {
-		return nil, errors.Join(err, stop())
+		return err
 	}
-	s, err := startProgram(ctx, c, []string{program}, nil, func(dir string, address netip.AddrPort) ([]string, error) {
+	s.pids = []int{redis.Pid()}
+	s.Version = "webdis over " + redis.Version // it does not say its own
+	s.request = func(key string) []byte {      // the value as it is, without JSON around it
+		return load.Get(s.Address.String(), "/GET/"+key+".txt", nil)
+	}
+	return s.startProgram(ctx, c, []string{program}, nil, func(dir string) ([]string, error) {
 		config, err := json.Marshal(map[string]any{
 			"redis_host": socketOf(redis.Pid()),
-			"http_host":  address.Addr(), "http_port": address.Port(), "threads": runtime.NumCPU(),
+			"http_host":  s.Address.Addr(), "http_port": s.Address.Port(), "threads": runtime.NumCPU(),
 			"daemonize": false, "verbosity": 0, "logfile": filepath.Join(dir, "webdis.log"),
 		})
 		file := filepath.Join(dir, "webdis.json")
 		return []string{file}, errors.Join(err, os.WriteFile(file, config, 0o600))
 	})
-	if err != nil {
-		return nil, errors.Join(err, stop())
-	}
-	s.Version = "webdis over " + redis.Version // it does not say its own
-	s.pids, s.stop = append(s.pids, redis.Pid()), append(s.stop, stop)
-	s.request = func(key string) []byte { // the value as it is, without JSON around it
-		return load.Get(s.Address.String(), "/GET/"+key+".txt", nil)
-	}
-	return s, nil
 }
 
 // fillJSON puts all records in.

@@ -72,12 +72,14 @@ func Start(ctx context.Context, program string, args []string, o Options) (s *Se
 	if raw, err := feed.SyscallConn(); err == nil { // a smaller pipe works, with more turns between its ends
 		_ = raw.Control(func(fd uintptr) { _, _ = unix.FcntlInt(fd, unix.F_SETPIPE_SZ, pipeBytes) })
 	}
+	// No flag of the caller's own ledgerd is one of this.
+	environment := slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "LEDGERD_") })
 	const anyPort = "127.0.0.1:0"
 	words := slices.Concat([]string{
 		program, "serve", "--source", "file:-", "--data-dir", s.dataDir, "--listen", anyPort, "--ops-listen", anyPort,
 		"--rate-limit-minute", "0", "--rate-limit-hour", "0", "--rate-limit-exempt", "127.0.0.0/8", "--log-level", "warn",
 	}, args)
-	if s.Process, err = Launch(ctx, Command{Words: words, Env: Environment(), Stdin: stdin}); err != nil {
+	if s.Process, err = Launch(ctx, Command{Words: words, Env: environment, Stdin: stdin}); err != nil {
 		return s, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, readyTimeout)
@@ -87,11 +89,6 @@ func Start(ctx context.Context, program string, args []string, o Options) (s *Se
 		s.url, s.ops = m[1], m[2]
 	}
 	return s, err
-}
-
-// Environment returns that of this process without what would be flags of ledgerd's.
-func Environment() []string {
-	return slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "LEDGERD_") })
 }
 
 // Addresses finds the base addresses of both listeners in what ledgerd prints once it listens: URL, OpsURL.

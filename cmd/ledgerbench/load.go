@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -97,17 +98,12 @@ func (c *loadCommand) parse() (err error) {
 	if err := c.reach.parse(); err != nil {
 		return err
 	}
-	c.pace = load.Pace{Ramp: c.Ramp, Poisson: c.Arrivals == "poisson", Requests: c.Requests, Length: defaultDuration}
-	c.warmup = time.Second
+	warmup, length := time.Second, defaultDuration
 	if c.Requests > 0 {
-		c.warmup, c.pace.Length = 0, longestDuration
+		warmup, length = 0, longestDuration
 	}
-	if c.Warmup != nil {
-		c.warmup = *c.Warmup
-	}
-	if c.Duration != nil {
-		c.pace.Length = *c.Duration
-	}
+	c.warmup = *cmp.Or(c.Warmup, &warmup)
+	c.pace = load.Pace{Ramp: c.Ramp, Poisson: c.Arrivals == "poisson", Requests: c.Requests, Length: *cmp.Or(c.Duration, &length)}
 	if c.Connections < 1 || c.Connections > 10_000 {
 		return errors.New("--connections must be 1 to 10,000")
 	}

@@ -85,7 +85,9 @@ func (c *command) run(ctx context.Context, out io.Writer) error {
 		}
 		defer stop()
 	}
-	p.announce(out)
+	if err := texts.ExecuteTemplate(out, "announce.txt.tmpl", p); err != nil {
+		return err
+	}
 	if untilReady(ctx, p.Nodes) {
 		fmt.Fprintln(out, "all nodes are ready")
 	}

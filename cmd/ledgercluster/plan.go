@@ -1,10 +1,9 @@
 package main
 
 import (
-	_ "embed"
+	"embed"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"os"
 	"os/exec"
@@ -34,10 +33,10 @@ type node struct {
 
 // plan says what runs where.
 type plan struct {
-	dir      string
+	Dir      string
 	Balancer int // its port; 0: there is none
 	Nodes    []node
-	nats     []*proc.NATSServer
+	NATS     []*proc.NATSServer
 	daemons  []daemon // in the order in which they are started
 	taken    error    // why a port cannot be had
 }
@@ -52,17 +51,17 @@ func (c *command) plan() (*plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &plan{dir: c.Dir}
+	p := &plan{Dir: c.Dir}
 	var servers []string
 	for i := range natsServers {
 		name := fmt.Sprintf("nats-%d", i+1)
-		s := &proc.NATSServer{Name: name, Listen: p.take(c.Port + 200 + i), Store: filepath.Join(p.dir, name), Route: p.take(c.Port + 210 + i)}
+		s := &proc.NATSServer{Name: name, Listen: p.take(c.Port + 200 + i), Store: filepath.Join(p.Dir, name), Route: p.take(c.Port + 210 + i)}
 		for j := range natsServers {
 			if j != i {
 				s.Routes = append(s.Routes, local(c.Port+210+j))
 			}
 		}
-		servers, p.nats = append(servers, s.Listen), append(p.nats, s)
+		servers, p.NATS = append(servers, s.Listen), append(p.NATS, s)
 		p.daemons = append(p.daemons, daemon{name, []string{nats, "--config", s.Store + ".conf"}})
 	}
 	for i := range c.Ingesters + c.Replicas {
@@ -74,7 +73,7 @@ func (c *command) plan() (*plan, error) {
 		}
 		p.Nodes = append(p.Nodes, n)
 		p.daemons = append(p.daemons, daemon{n.Name, append([]string{
-			ledgerd, "serve", "--listen", p.take(n.Port), "--ops-listen", p.take(n.Ops), "--ops-advertise", "127.0.0.1", "--data-dir", filepath.Join(p.dir, n.Name),
+			ledgerd, "serve", "--listen", p.take(n.Port), "--ops-listen", p.take(n.Ops), "--ops-advertise", "127.0.0.1", "--data-dir", filepath.Join(p.Dir, n.Name),
 			"--source", source, "--role", role, "--log", "nats://" + strings.Join(servers, ",") + "/LEDGER", "--trusted-proxies", "127.0.0.0/8",
 		}, c.Args...)})
 	}
@@ -99,7 +98,7 @@ func (p *plan) balance(c *command) error {
 	return nil
 }
 
-func (p *plan) balancerFile() string { return filepath.Join(p.dir, "haproxy.conf") }
+func (p *plan) balancerFile() string { return filepath.Join(p.Dir, "haproxy.conf") }
 
 // take returns the address of a port, which must be free: a process that cannot listen would be started again and again.
 func (p *plan) take(port int) string {
@@ -113,20 +112,21 @@ func (p *plan) take(port int) string {
 	return local(port)
 }
 
-//go:embed haproxy.conf.tmpl
-var balancerText string
+//go:embed *.tmpl
+var textFiles embed.FS
 
-var balancerConfig = template.Must(template.New("haproxy").Funcs(template.FuncMap{"local": local}).Parse(balancerText))
+// texts are haproxy's configuration and what a person is told of a plan.
+var texts = template.Must(template.New("").Funcs(template.FuncMap{"local": local}).ParseFS(textFiles, "*.tmpl"))
 
 // write makes the directories and the configurations.
 func (p *plan) write() error {
-	err := os.MkdirAll(filepath.Join(p.dir, "logs"), 0o755)
-	for _, s := range p.nats {
+	err := os.MkdirAll(filepath.Join(p.Dir, "logs"), 0o755)
+	for _, s := range p.NATS {
 		err = errors.Join(err, os.WriteFile(s.Store+".conf", []byte(s.Config()), 0o644))
 	}
 	if p.Balancer != 0 {
 		var text strings.Builder
-		err = errors.Join(err, balancerConfig.Execute(&text, p), os.WriteFile(p.balancerFile(), []byte(text.String()), 0o644))
+		err = errors.Join(err, texts.ExecuteTemplate(&text, "haproxy.conf.tmpl", p), os.WriteFile(p.balancerFile(), []byte(text.String()), 0o644))
 	}
 	if err != nil {
 		return fmt.Errorf("cannot write the configurations: %w", err)
@@ -134,23 +134,6 @@ func (p *plan) write() error {
 	return nil
 }
 
-func (p *plan) logFile(name string) string { return filepath.Join(p.dir, "logs", name+".log") }
-
-// announce says where everything is.
-func (p *plan) announce(out io.Writer) {
-	fmt.Fprintln(out)
-	if p.Balancer != 0 {
-		fmt.Fprintf(out, "  haproxy      http://%s/   http://%[1]s/api/status   ws://%[1]s/api/ws/accounts\n", local(p.Balancer))
-	} else {
-		fmt.Fprintln(out, "  no balancer: haproxy is not installed, or not wanted")
-	}
-	for _, n := range p.Nodes {
-		fmt.Fprintf(out, "  %-12s http://%s/   http://%[2]s/api/status   http://%[3]s/metrics  /readyz\n", n.Name, local(n.Port), local(n.Ops))
-	}
-	for _, s := range p.nats {
-		fmt.Fprintf(out, "  %-12s nats://%s\n", s.Name, s.Listen)
-	}
-	fmt.Fprintf(out, "\n  data and logs: %s\n  Ctrl-C stops everything.\n\n", p.dir)
-}
+func (p *plan) logFile(name string) string { return filepath.Join(p.Dir, "logs", name+".log") }
 
 func local(port int) string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(port)) }

@@ -55,11 +55,11 @@ func TestPlanTellsNodesTheirRoles(t *testing.T) {
 		if n.Reads {
 			role, source = "--role replica", "--source none"
 		}
-		for _, want := range []string{role, source, "--log nats://" + p.nats[0].Listen + "," + p.nats[1].Listen + "," + p.nats[2].Listen + "/LEDGER", "--ops-advertise 127.0.0.1", "--log-level debug"} {
+		for _, want := range []string{role, source, "--log nats://" + p.NATS[0].Listen + "," + p.NATS[1].Listen + "," + p.NATS[2].Listen + "/LEDGER", "--ops-advertise 127.0.0.1", "--log-level debug"} {
 			ledgertest.Contains(t, argv, want, "%s", n.Name)
 		}
 	}
-	for _, s := range p.nats {
+	for _, s := range p.NATS {
 		content := s.Config()
 		if !strings.Contains(content, "sync_interval: always") || strings.Count(content, "nats://") != 2 || !strings.Contains(content, s.Route) || strings.Contains(content, "nats://"+s.Route) {
 			t.Errorf("%s: %s", s.Name, content)
