@@ -64,7 +64,7 @@ func TestTokenFactsComeFromThePartOfTheData(t *testing.T) {
 				t.Errorf("%s: the account is %+v, want %+v", name, w, want)
 			}
 			ledgertest.Equal(t, w.Token != nil, tt.amount != 0, "%s: whether it holds tokens", name)
-			ledgertest.Equal(t, len(n.asked), calls, "%s: calls", name)
+			ledgertest.Equal(t, n.calls["getMultipleAccounts"], calls, "%s: calls", name)
 		}
 		for _, held := range []string{"none", "all", ledger.VoteProgram.String()} {
 			data, err := ledger.ParseDataPrograms(held)

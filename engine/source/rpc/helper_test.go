@@ -36,9 +36,8 @@ type fakeNode struct {
 	context   ledger.Slot // of getMultipleAccounts; 0: confirmed
 	accounts  map[ledger.Pubkey]fakeAccount
 	calls     map[string]int
-	asked     [][]ledger.Pubkey // keys of each getMultipleAccounts
-	keys      []ledger.Pubkey   // of the one that is answered
-	fault     answer            // comes before the node's own, unless nil; it is called under the lock
+	asked     map[ledger.Pubkey]int // how often about an account
+	fault     answer                // comes before the node's own, unless nil; it is called under the lock
 
 	ended <-chan struct{} // closed when the test ends
 }
@@ -61,7 +60,7 @@ func play(t *testing.T, c Config, script func(t *testing.T, n *fakeNode, s *Sour
 	t.Helper()
 	bubbletest.Test(t, func(t *testing.T) {
 		n := &fakeNode{
-			blocks: map[ledger.Slot]*fakeBlock{}, accounts: map[ledger.Pubkey]fakeAccount{}, calls: map[string]int{},
+			blocks: map[ledger.Slot]*fakeBlock{}, accounts: map[ledger.Pubkey]fakeAccount{}, calls: map[string]int{}, asked: map[ledger.Pubkey]int{},
 			ended: t.Context().Done(),
 		}
 		listener := &pipes{make(chan net.Conn), make(chan struct{})}
@@ -232,11 +231,7 @@ func (n *fakeNode) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if n.fault != nil && n.fault(&fakeCall{w, call, n}) {
 		return
 	}
-	n.keys = nil
 	_, _ = w.Write(call.Answer(n))
-	if len(n.keys) > 0 {
-		n.asked = append(n.asked, n.keys)
-	}
 }
 
 // Newest and the others implement nodetest.Chain. They are called under the lock.
@@ -265,7 +260,7 @@ func (n *fakeNode) Block(slot ledger.Slot, _ *nodetest.Options) (any, *nodetest.
 }
 
 func (n *fakeNode) Account(key ledger.Pubkey, _ ledger.Slot) (*ledger.AccountWrite, []byte) {
-	n.keys = append(n.keys, key)
+	n.asked[key]++
 	a := n.accounts[key]
 	if a.lamports == 0 {
 		return nil, nil

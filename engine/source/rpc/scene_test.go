@@ -5,7 +5,6 @@ import (
 	"flag"
 	"fmt"
 	"log/slog"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -249,15 +248,8 @@ func (s *scene) do(line string) {
 			s.tell("%d: %d lamports, owner %s, as of %d, by a block %t", i, a.Lamports, owner, a.Provenance.Slot(), a.Provenance.ByBlock())
 		}
 	case "asked":
-		all := slices.Concat(n.asked...)
 		for _, i := range ranges(words[1:]) {
-			key, times := keyOf(int(i)), 0
-			for _, k := range all {
-				if k == key {
-					times++
-				}
-			}
-			s.tell("%d: %d times", i, times)
+			s.tell("%d: %d times", i, n.asked[keyOf(int(i))])
 		}
 	case "quiet":
 		s.quiet = true
