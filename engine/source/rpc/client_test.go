@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -16,6 +17,7 @@ import (
 
 	"ledgerd/engine/ledger"
 	"ledgerd/engine/ledger/datatest"
+	"ledgerd/engine/ledger/ledgertest"
 	"ledgerd/engine/source/upstream"
 )
 
@@ -108,12 +110,8 @@ func TestSpecifications(t *testing.T) {
 		"http://h?details=full&accounts=touched&from=0":    {"http://h", Config{From: ledger.Some(ledger.Slot(0))}},
 	} {
 		c, err := ParseSpec(spec)
-		if err != nil {
-			t.Errorf("%s: %v", spec, err)
-			continue
-		}
-		if c.URL.String() != tt.url || c.Accounts != tt.want.Accounts || c.From != tt.want.From || c.Brief != tt.want.Brief {
-			t.Errorf("%s: got %+v, %v", spec, c, c.URL)
-		}
+		must(t, err)
+		tt.want.URL, _ = url.Parse(tt.url)
+		ledgertest.Equal(t, c, tt.want, "%s", spec)
 	}
 }
