@@ -13,6 +13,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/VictoriaMetrics/metrics"
 	"github.com/fasthttp/websocket"
 
 	"ledgerd/engine/ledger"
@@ -41,11 +42,13 @@ var update = flag.Bool("update", false, "rewrite the answers in testdata")
 //	each N LINE                   does what a line says so many times, with the number from 0 on in the place of $I
 //	N> METHOD PARAMS              calls a method so many times at once; different answers are written once
 //	sleep DURATION                lets time pass; how much an answer takes is written
+//	refusals                      writes how many requests were refused for want of memory
 //	others                        writes what other nodes were asked since, and what is thought of them
 //	manner N MANNER               has the Nth of them have another manner
 //	unavailable                   has the ledger answer nothing from here on
 //
-// An account is N=LAMPORTS/OWNER:DATA, where data that is left out is not known, and N=0 is closed; N~AMOUNT is token account N with another amount.
+// An account is N=LAMPORTS/OWNER:DATA, where data that is left out is not known, and N=0 is closed; N~AMOUNT is token account N with another amount, or one of
+// mint <20> that the wallet <4> has then.
 // <N> is the key whose bytes are all N, <sigN> such a signature; $[TEXT*N] is the text N times. Of a long text its length and a checksum are
 // written.
 func TestConversations(t *testing.T) {
@@ -91,9 +94,14 @@ var nodes = map[string]func(*settings){
 		delete(s.mints, scaled)
 		delete(s.accounts, scaled)
 	},
-	"a node that asks others":                 func(*settings) {},
-	"a node that lists by mint":               func(s *settings) { s.door.IndexMints = true },
-	"a node with a hash":                      func(s *settings) { s.door.GenesisHash, s.door.SlotsPerEpoch = testKey(5).String(), 8 },
+	"a node that asks others":   func(*settings) {},
+	"a node that lists by mint": func(s *settings) { s.door.IndexMints = true },
+	"a node with a hash":        func(s *settings) { s.door.GenesisHash, s.door.SlotsPerEpoch = testKey(5).String(), 8 },
+	"a node whose memory is short": func(s *settings) {
+		s.public.Memory, s.public.Metrics = budget.New(1<<20), metrics.NewSet()
+		s.public.Memory.Sockets.Hold(600 << 10)
+		s.public.Memory.Answers.Hold(200 << 10)
+	},
 	"a node with half a megabyte for sockets": func(s *settings) { s.hub.Memory = budget.New(512 << 10) },
 	"a node that recovers": func(s *settings) {
 		s.err, s.status.NotReady = ledger.ErrRecovering, ledger.ErrRecovering
@@ -121,6 +129,7 @@ var nodes = map[string]func(*settings){
 type conversation struct {
 	*rig
 	feed      *feed
+	public    httpd.Config
 	sockets   []*socket
 	upstreams []*fakeUpstream
 	text      strings.Builder
@@ -149,10 +158,10 @@ func play(t *testing.T, scene string, asked map[string]bool) string {
 		manners = strings.Split(others, ", ")
 		s.door.Forward = slices.Repeat([]string{"http://upstream"}, len(manners))
 	}
-	c := new(conversation)
+	c := &conversation{public: s.public}
 	c.feed, c.rig = serveHubWith(t, s.fakeLedger, s.hub, func(door *Config, public *httpd.Config) {
 		door.Forward, door.IndexMints, door.GenesisHash, door.SlotsPerEpoch = s.door.Forward, s.door.IndexMints, s.door.GenesisHash, s.door.SlotsPerEpoch
-		public.PerMinute = s.public.PerMinute
+		public.PerMinute, public.Memory, public.Metrics = s.public.PerMinute, s.public.Memory, s.public.Metrics
 	})
 	c.upstreams = c.door.meet(t, manners...)
 	fmt.Fprintf(&c.text, "## %s\n", header)
@@ -235,6 +244,8 @@ func (c *conversation) do(line string) {
 		time.Sleep(d)
 	case "manner":
 		c.upstreams[slot-1].manner = strings.TrimPrefix(rest, words[1]+" ")
+	case "refusals":
+		fmt.Fprintf(&c.text, "refusals< %s\n", refusals(c.public.Metrics))
 	case "others":
 		c.describeOthers()
 	case "unavailable":
@@ -257,7 +268,7 @@ func (c *conversation) do(line string) {
 func (c *conversation) say(to, method, params string) {
 	c.Helper()
 	if to == "" {
-		fmt.Fprintf(&c.text, "< %s\n", c.call(method, params))
+		fmt.Fprintf(&c.text, "< %s\n", short(c.call(method, params)))
 		return
 	}
 	for name := range strings.SplitSeq(to, ",") {
@@ -337,9 +348,7 @@ func (c *conversation) hear() {
 			heard = append(heard, fmt.Sprintf("%d messages, and then", count-3))
 		}
 		for range len(s.heard) {
-			heard = append(heard, longText.ReplaceAllStringFunc(<-s.heard, func(text string) string {
-				return fmt.Sprintf(`"%d characters, %08x"`, len(text)-2, crc32.ChecksumIEEE([]byte(text)))
-			}))
+			heard = append(heard, short(<-s.heard))
 		}
 		if !slices.Equal(heard, before) {
 			flush()
@@ -347,6 +356,13 @@ func (c *conversation) hear() {
 		names, before = append(names, s.name), heard
 	}
 	flush()
+}
+
+// short returns a text with the lengths of long texts in it.
+func short(text string) string {
+	return longText.ReplaceAllStringFunc(text, func(text string) string {
+		return fmt.Sprintf(`"%d characters, %08x"`, len(text)-2, crc32.ChecksumIEEE([]byte(text)))
+	})
 }
 
 // usual are the headers that are not written, by their names.
@@ -381,9 +397,13 @@ func (c *conversation) accounts(words []string) (all []ledger.Account) {
 		key := testKey(byte(number(1)))
 		switch {
 		case m[2] != "":
-			a := c.ledger.accounts[key]
-			facts := *a.Token
-			facts.Amount, a.Token = number(2), &facts
+			a, holds := c.ledger.accounts[key], ledger.TokenAccount{Mint: mint, Owner: wallet}
+			if a.Token != nil {
+				holds = *a.Token
+			} else {
+				a = ledger.Account{Pubkey: key, Owner: ledger.TokenProgram, Lamports: 1, Known: ledger.FieldsAll &^ ledger.FieldMint}
+			}
+			holds.Amount, a.Token = number(2), &holds
 			all = append(all, a)
 		case m[3] == "0":
 			all = append(all, ledger.Account{Pubkey: key})

@@ -8,8 +8,6 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
-	"regexp"
-	"slices"
 	"strings"
 	"testing"
 
@@ -138,39 +136,17 @@ func TestProgramAccountsAreWholeRefusedOrBroken(t *testing.T) {
 		}
 		want = append(want, fmt.Sprintf(`"status":200,"bytes":%d,`, len(body)))
 	}
-	expectRefusals(t, numbers, 2) // not those that go on in pieces
+	ledgertest.Equal(t, refusals(numbers), "2", "refusals counted") // not those that go on in pieces
 }
 
-// expectRefusals holds the count of requests that were refused for want of memory to a number.
-func expectRefusals(t *testing.T, numbers *metrics.Set, want int) {
-	t.Helper()
+// refusals returns the count of requests that were refused for want of memory.
+func refusals(numbers *metrics.Set) string {
 	var text strings.Builder
 	numbers.WritePrometheus(&text)
 	const name = "\nledgerd_http_overloaded_total "
 	_, after, _ := strings.Cut(text.String(), name)
-	got, _, _ := strings.Cut(after, "\n")
-	ledgertest.Equal(t, got, fmt.Sprint(want), "refusals counted")
-}
-
-// TestShortAnswersAreMadeWhereMemoryIsShort: long ones alone are refused then, also where a short one grows.
-func TestShortAnswersAreMadeWhereMemoryIsShort(t *testing.T) {
-	l := newFakeLedger()
-	l.addLarge(1, 100<<10)
-	memory, numbers := budget.New(1<<20), metrics.NewSet()
-	r := serve(t, l, func(_ *Config, c *httpd.Config) { c.Memory, c.Metrics = memory, numbers })
-	memory.Sockets.Hold(600 << 10)
-	memory.Answers.Hold(200 << 10)
-	for call, want := range map[string]string{
-		`"getAccountInfo","params":["<51>",{"encoding":"base64","dataSlice":{"offset":0,"length":3000}}]`:  `"result"`,
-		`"getAccountInfo","params":["<51>",{"encoding":"base64","dataSlice":{"offset":0,"length":30000}}]`: `overloaded`,
-		`"getBlock","params":[12,{"transactionDetails":"none"}]`:                                           `"result"`,
-		`"getBlock","params":[12,{"transactionDetails":"signatures"}]`:                                     `overloaded`,
-	} {
-		if answer := r.post(names().Replace(`{"jsonrpc":"2.0","id":1,"method":` + call + `}`)); !strings.Contains(answer, want) {
-			t.Errorf("%s: %.300s, want %s", call, answer, want)
-		}
-	}
-	expectRefusals(t, numbers, 2)
+	count, _, _ := strings.Cut(after, "\n")
+	return count
 }
 
 // TestAClientThatTakesItsTimeHoldsLittle: behind the first piece an answer holds small pages, of which the budget is told, and looks each mint up once.
@@ -214,27 +190,4 @@ func TestAClientThatTakesItsTimeHoldsLittle(t *testing.T) {
 			t.Errorf("%d mints of %d accounts are looked up", looked, tt.accounts)
 		}
 	}
-}
-
-// TestLargestAccountsAreTwentyOfAll: they are found on whatever page they are, and of equal amounts the greater keys come first.
-func TestLargestAccountsAreTwentyOfAll(t *testing.T) {
-	l := newFakeLedger()
-	l.page = 7
-	var want []string
-	for n := range byte(60) {
-		l.put(ledger.Account{Pubkey: testKey(150 + n), Owner: ledger.TokenProgram, Lamports: 1, Known: ledger.FieldsAll &^ ledger.FieldMint, Token: &ledger.TokenAccount{Mint: testKey(20), Owner: testKey(4), Amount: 2_000_000 + uint64(n%7)}})
-	}
-	for amount := 6; len(want) < largestTokens; amount-- {
-		var same []ledger.Pubkey
-		for n := amount; n < 60; n += 7 {
-			same = append(same, testKey(150+byte(n)))
-		}
-		slices.SortFunc(same, func(a, b ledger.Pubkey) int { return b.Compare(&a) })
-		for _, key := range same {
-			want = append(want, fmt.Sprintf(`"address":"%s","amount":"%d"`, key, 2_000_000+amount))
-		}
-	}
-	answer := serve(t, l, func(c *Config, _ *httpd.Config) { c.IndexMints = true }).call("getTokenLargestAccounts", names().Replace(`["<20>"]`))
-	got := regexp.MustCompile(`"address":"[^"]*","amount":"[^"]*"`).FindAllString(answer, -1)
-	ledgertest.Equal(t, got, want[:largestTokens], "the largest")
 }
