@@ -14,12 +14,12 @@ const timeLayout = `"2006-01-02T15:04:05Z"`
 
 // AppendBlock appends the block record.
 func AppendBlock(dst []byte, b *ledger.Block) []byte {
-	dst = appendNumber(dst, `{"slot":`, b.Slot)
+	dst = AppendNumber(dst, `{"slot":`, b.Slot)
 	dst = append(dst, `,"blockhash":`...)
 	dst = hash(dst, b.Blockhash)
-	dst = appendNumber(dst, `,"parent_slot":`, b.ParentSlot)
-	dst = appendOpt(dst, `,"timestamp":`, b.Time, unixTime)
-	dst = appendNumber(dst, `,"transactions":`, b.TransactionCount)
+	dst = AppendNumber(dst, `,"parent_slot":`, b.ParentSlot)
+	dst = AppendOpt(dst, `,"timestamp":`, b.Time, unixTime)
+	dst = AppendNumber(dst, `,"transactions":`, b.TransactionCount)
 	return append(dst, '}')
 }
 
@@ -27,8 +27,8 @@ func AppendBlock(dst []byte, b *ledger.Block) []byte {
 func AppendFullBlock(dst []byte, a ledger.BlockAnswer, shows ledger.BlockParts, list List) []byte {
 	b := a.Block
 	dst = AppendBlock(dst, b)
-	dst = appendOpt(dst[:len(dst)-1], `,"previous_blockhash":`, b.PreviousBlockhash, hash)
-	dst = appendOpt(dst, `,"block_height":`, b.Height, number)
+	dst = AppendOpt(dst[:len(dst)-1], `,"previous_blockhash":`, b.PreviousBlockhash, hash)
+	dst = AppendOpt(dst, `,"block_height":`, b.Height, Number)
 	dst = append(dst, `,"commitment":"`...)
 	dst = append(dst, a.Commitment.String()...)
 	dst = append(dst, '"')
@@ -55,9 +55,9 @@ func AppendFullBlock(dst []byte, a ledger.BlockAnswer, shows ledger.BlockParts, 
 func AppendTransaction(dst []byte, t *ledger.Transaction) []byte {
 	dst = append(dst, `{"signature":"`...)
 	dst = t.Signature.AppendBase58(dst)
-	dst = appendNumber(dst, `","slot":`, t.Slot)
-	dst = appendOpt(dst, `,"success":`, t.Success, strconv.AppendBool)
-	dst = appendOpt(dst, `,"fee":`, t.Fee, number)
+	dst = AppendNumber(dst, `","slot":`, t.Slot)
+	dst = AppendOpt(dst, `,"success":`, t.Success, strconv.AppendBool)
+	dst = AppendOpt(dst, `,"fee":`, t.Fee, Number)
 	dst = append(dst, `,"accounts":[`...)
 	for i := range t.Accounts {
 		if i > 0 {
@@ -65,7 +65,7 @@ func AppendTransaction(dst []byte, t *ledger.Transaction) []byte {
 		}
 		dst = AppendKey(dst, &t.Accounts[i])
 	}
-	dst = appendOpt(dst, `],"timestamp":`, t.Time, unixTime)
+	dst = AppendOpt(dst, `],"timestamp":`, t.Time, unixTime)
 	return append(dst, '}')
 }
 
@@ -73,7 +73,7 @@ func AppendTransaction(dst []byte, t *ledger.Transaction) []byte {
 func AppendAccount(dst []byte, a *ledger.Account) []byte {
 	dst = append(dst, `{"pubkey":`...)
 	dst = AppendKey(dst, &a.Pubkey)
-	dst = appendNumber(dst, `,"lamports":`, a.Lamports)
+	dst = AppendNumber(dst, `,"lamports":`, a.Lamports)
 	dst = append(dst, `,"owner":`...)
 	dst = appendOwner(dst, a)
 	dst = append(dst, `,"executable":`...)
@@ -82,7 +82,7 @@ func AppendAccount(dst []byte, a *ledger.Account) []byte {
 	if a.Known&ledger.FieldRentEpoch == 0 {
 		rentEpoch = 0
 	}
-	dst = appendNumber(dst, `,"rent_epoch":`, rentEpoch)
+	dst = AppendNumber(dst, `,"rent_epoch":`, rentEpoch)
 	return append(dst, '}')
 }
 
@@ -105,8 +105,8 @@ func AppendAccountWithFacts(dst []byte, a *ledger.Account, mint, own *ledger.Min
 	if own == nil {
 		return append(dst, `null}`...)
 	}
-	dst = appendNumber(dst, `{"decimals":`, uint64(own.Decimals))
-	dst = appendOpt(dst, `,"supply":`, own.Supply, amount)
+	dst = AppendNumber(dst, `{"decimals":`, uint64(own.Decimals))
+	dst = AppendOpt(dst, `,"supply":`, own.Supply, amount)
 	return append(dst, `}}`...)
 }
 
@@ -133,7 +133,7 @@ func AppendData(record []byte, a *ledger.Account, s Slice) []byte {
 	if a.Known&ledger.FieldData == 0 {
 		return append(record, `,"space":null,"data":null}`...)
 	}
-	record = appendNumber(record, `,"space":`, uint64(a.Data.Len()))
+	record = AppendNumber(record, `,"space":`, uint64(a.Data.Len()))
 	record = append(record, `,"data":"`...)
 	record = base64.StdEncoding.AppendEncode(record, s.Of(a.Data.Bytes()))
 	return append(record, `"}`...)
@@ -167,10 +167,10 @@ func appendHolding(dst []byte, t *ledger.TokenAccount, mint *ledger.Mint) []byte
 	case mint == nil:
 		dst = append(dst, `,"decimals":null,"ui_amount":null`...)
 	case mint.Scaled.Value:
-		dst = appendNumber(dst, `,"decimals":`, uint64(mint.Decimals))
+		dst = AppendNumber(dst, `,"decimals":`, uint64(mint.Decimals))
 		dst = append(dst, `,"ui_amount":null`...)
 	default:
-		dst = appendNumber(dst, `,"decimals":`, uint64(mint.Decimals))
+		dst = AppendNumber(dst, `,"decimals":`, uint64(mint.Decimals))
 		dst = append(dst, `,"ui_amount":"`...)
 		dst = ledger.AppendUIAmount(dst, t.Amount, mint.Decimals)
 		dst = append(dst, '"')
@@ -189,21 +189,21 @@ func appendHolding(dst []byte, t *ledger.TokenAccount, mint *ledger.Mint) []byte
 	if !t.Details.Known {
 		return append(dst, `,"delegate":null,"delegated_amount":null,"close_authority":null}`...)
 	}
-	dst = appendOpt(dst, `,"delegate":`, d.Delegate, key)
+	dst = AppendOpt(dst, `,"delegate":`, d.Delegate, key)
 	dst = append(dst, `,"delegated_amount":`...)
 	dst = amount(dst, d.DelegatedAmount)
-	dst = appendOpt(dst, `,"close_authority":`, d.CloseAuthority, key)
+	dst = AppendOpt(dst, `,"close_authority":`, d.CloseAuthority, key)
 	return append(dst, '}')
 }
 
-// appendNumber appends what stands before a number, and the number.
-func appendNumber[T ~uint64](dst []byte, before string, n T) []byte {
+// AppendNumber appends what stands before a number, and the number.
+func AppendNumber[T ~uint8 | ~uint32 | ~uint64](dst []byte, before string, n T) []byte {
 	return strconv.AppendUint(append(dst, before...), uint64(n), 10)
 }
 
-// appendOpt appends what stands before a value, and the value as one of the functions below has
+// AppendOpt appends what stands before a value, and the value as one of the functions below has
 // it, or null.
-func appendOpt[T any](dst []byte, before string, v ledger.Opt[T], as func([]byte, T) []byte) []byte {
+func AppendOpt[T any](dst []byte, before string, v ledger.Opt[T], as func([]byte, T) []byte) []byte {
 	dst = append(dst, before...)
 	if !v.Known {
 		return append(dst, `null`...)
@@ -211,10 +211,11 @@ func appendOpt[T any](dst []byte, before string, v ledger.Opt[T], as func([]byte
 	return as(dst, v.Value)
 }
 
-func number[T ~uint64](dst []byte, n T) []byte { return strconv.AppendUint(dst, uint64(n), 10) }
+// Number appends a number.
+func Number[T ~uint8 | ~uint32 | ~uint64](dst []byte, n T) []byte { return AppendNumber(dst, "", n) }
 
 // amount appends an amount of tokens as a decimal string.
-func amount(dst []byte, n uint64) []byte { return append(appendNumber(dst, `"`, n), '"') }
+func amount(dst []byte, n uint64) []byte { return append(AppendNumber(dst, `"`, n), '"') }
 
 func key(dst []byte, k ledger.Pubkey) []byte { return AppendKey(dst, &k) }
 

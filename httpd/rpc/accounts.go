@@ -35,7 +35,7 @@ func (c *call) balance(dst []byte) ([]byte, error) {
 		}
 		a.Lamports = 0
 	}
-	return append(appendNumber(c.appendContext(dst), "", a.Lamports), '}'), nil
+	return append(encode.AppendNumber(c.appendContext(dst), "", a.Lamports), '}'), nil
 }
 
 // unlessAbsent returns nil if an error says that no account exists at a key.

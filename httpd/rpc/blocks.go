@@ -109,8 +109,8 @@ var (
 func appendBlock(dst []byte, b *ledger.Block) []byte {
 	dst = appendKey(dst, `{"blockhash":`, (*ledger.Pubkey)(&b.Blockhash))
 	dst = appendKey(dst, `,"previousBlockhash":`, (*ledger.Pubkey)(&b.PreviousBlockhash.Value)) // all ones where it is not known, as in Agave
-	dst = appendNumber(dst, `,"parentSlot":`, b.ParentSlot)
-	return appendOpt(appendOpt(dst, `,"blockTime":`, b.Time), `,"blockHeight":`, b.Height)
+	dst = encode.AppendNumber(dst, `,"parentSlot":`, b.ParentSlot)
+	return encode.AppendOpt(encode.AppendOpt(dst, `,"blockTime":`, b.Time, appendSeconds), `,"blockHeight":`, b.Height, encode.Number)
 }
 
 func (c *call) appendSignatures(dst []byte, b *ledger.Block) []byte {
@@ -148,7 +148,7 @@ func (c *call) appendTransactions(dst []byte, b *ledger.Block) (_ []byte, err er
 		}
 		dst = appendStatusMembers(append(dst, '{'), t)
 		if t.Fee.Known {
-			dst = appendNumber(dst, `,"fee":`, t.Fee.Value)
+			dst = encode.AppendNumber(dst, `,"fee":`, t.Fee.Value)
 		}
 		dst = append(dst, `}}`...)
 	}
@@ -165,7 +165,7 @@ func (c *call) blockTime(dst []byte) ([]byte, error) {
 	if err = c.from(v, err); err != nil {
 		return dst, c.absentBlock(slot, err)
 	}
-	return appendOpt(dst, "", a.Block.Time), nil
+	return encode.AppendOpt(dst, "", a.Block.Time, appendSeconds), nil
 }
 
 // blocks answers the slots from one to another that have blocks. As in Agave the second may be left out, which asks for as many as may be, and then
@@ -220,7 +220,7 @@ func (c *call) appendSlots(dst []byte, from, to ledger.Slot, limit int) ([]byte,
 	dst = append(dst, '[')
 	list := encode.List{Turn: c.door.config.Turn}
 	for _, slot := range p.Slots {
-		dst = appendNumber(list.Next(dst), "", slot)
+		dst = encode.AppendNumber(list.Next(dst), "", slot)
 	}
 	return append(dst, ']'), nil
 }
@@ -240,5 +240,5 @@ func (c *call) firstBlock() (ledger.Slot, error) {
 
 func (c *call) firstAvailableBlock(dst []byte) ([]byte, error) {
 	slot, err := c.firstBlock()
-	return appendNumber(dst, "", slot), err
+	return encode.AppendNumber(dst, "", slot), err
 }

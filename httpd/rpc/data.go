@@ -56,12 +56,12 @@ func (f *form) appendAccount(dst []byte, a *ledger.Account, known facts) (_ []by
 	if a.Unknown() != 0 {
 		return dst, elsewhere(codeExcluded, "the source has not shown the owner, the executable flag or the rent epoch of account %s", a.Pubkey)
 	}
-	dst = appendNumber(dst, `{"lamports":`, a.Lamports)
+	dst = encode.AppendNumber(dst, `{"lamports":`, a.Lamports)
 	dst = appendKey(dst, `,"owner":`, &a.Owner)
 	dst = strconv.AppendBool(append(dst, `,"executable":`...), a.Executable)
-	dst = appendNumber(dst, `,"rentEpoch":`, a.RentEpoch)
+	dst = encode.AppendNumber(dst, `,"rentEpoch":`, a.RentEpoch)
 	if space, known := spaceOf(a, known.own); known {
-		dst = appendNumber(dst, `,"space":`, space)
+		dst = encode.AppendNumber(dst, `,"space":`, space)
 	}
 	dst = append(dst, `,"data":`...)
 	if f.encoding == asParsed && ledger.IsTokenProgram(a.Owner) && (a.Token != nil && known.held != noMint || known.own != nil) {

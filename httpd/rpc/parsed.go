@@ -26,7 +26,7 @@ func appendParsed(dst []byte, a *ledger.Account, known facts) (_ []byte, err err
 		return dst, elsewhere(codeExcluded, "the length of account %s is not known here: it takes --data of its program", a.Pubkey)
 	}
 	dst = append(append(dst, `{"program":"`...), programName(a.Owner)...)
-	dst = appendNumber(dst, `","space":`, space)
+	dst = encode.AppendNumber(dst, `","space":`, space)
 	dst = append(dst, `,"parsed":{"type":"`...)
 	if a.Token != nil {
 		dst, err = appendTokenInfo(append(dst, `account","info":`...), a, known.held)
@@ -69,8 +69,8 @@ func appendMintInfo(dst []byte, a *ledger.Account, m *ledger.Mint) ([]byte, erro
 	if !m.Supply.Known {
 		return dst, elsewhere(codeExcluded, "the source has not shown the supply of mint %s", a.Pubkey)
 	}
-	dst = appendNumber(dst, `{"decimals":`, m.Decimals)
-	dst = appendNumber(dst, `,"supply":"`, m.Supply.Value)
+	dst = encode.AppendNumber(dst, `{"decimals":`, m.Decimals)
+	dst = encode.AppendNumber(dst, `,"supply":"`, m.Supply.Value)
 	dst = append(dst, `","isInitialized":true`...)
 	if data := a.Data.Bytes(); len(data) >= mintBytes {
 		dst = appendAuthority(append(dst, `,"mintAuthority":`...), data[mintAuthorityAt:])
@@ -95,8 +95,8 @@ func appendAmount(dst []byte, amount uint64, mint *ledger.Mint) []byte {
 
 func appendAmountFields(dst []byte, amount uint64, mint *ledger.Mint) []byte {
 	const mostPowers = 19 // 10^19 is the highest below 2^64
-	dst = appendNumber(dst, `"amount":"`, amount)
-	dst = appendNumber(dst, `","decimals":`, mint.Decimals)
+	dst = encode.AppendNumber(dst, `"amount":"`, amount)
+	dst = encode.AppendNumber(dst, `","decimals":`, mint.Decimals)
 	if mint.Decimals > mostPowers || mint.Scaled.Value {
 		dst = append(dst, `,"uiAmount":null`...)
 	} else {
@@ -108,21 +108,8 @@ func appendAmountFields(dst []byte, amount uint64, mint *ledger.Mint) []byte {
 	return dst
 }
 
-// appendNumber appends a number, and before it what stands there.
-func appendNumber[T ~uint8 | ~uint32 | ~uint64](dst []byte, before string, n T) []byte {
-	return strconv.AppendUint(append(dst, before...), uint64(n), 10)
-}
-
-// appendOpt appends a number that may not be known, which is null then.
-func appendOpt[T ~int64 | ~uint64](dst []byte, before string, n ledger.Opt[T]) []byte {
-	switch dst = append(dst, before...); {
-	case !n.Known:
-		return append(dst, `null`...)
-	case n.Value < 0:
-		return strconv.AppendInt(dst, int64(n.Value), 10)
-	}
-	return strconv.AppendUint(dst, uint64(n.Value), 10)
-}
+// appendSeconds appends the time of a block, in Unix seconds.
+func appendSeconds(dst []byte, t int64) []byte { return strconv.AppendInt(dst, t, 10) }
 
 // appendKey appends a key, and before it what stands there.
 func appendKey(dst []byte, before string, k *ledger.Pubkey) []byte {

@@ -9,6 +9,7 @@ import (
 
 	"ledgerd/engine/ledger"
 	"ledgerd/httpd"
+	"ledgerd/httpd/encode"
 	"ledgerd/httpd/ratelimit"
 	"ledgerd/httpd/stream"
 )
@@ -76,7 +77,7 @@ func (d *Door) talk(socket *stream.Socket, text []byte) {
 
 // subscribed returns the answer that a subscription has a number.
 func (c *call) subscribed(number uint64) []byte {
-	return c.appendID(appendNumber(nil, `{"jsonrpc":"2.0","result":`, number))
+	return c.appendID(encode.AppendNumber(nil, `{"jsonrpc":"2.0","result":`, number))
 }
 
 // unsubscribe returns what ends a subscription of a kind.
@@ -103,7 +104,7 @@ func (c *call) slotSubscribe(socket *stream.Socket) error {
 
 func (c *call) rootSubscribe(socket *stream.Socket) error {
 	return socket.Watch("root", stream.Topic{Kind: "root", Level: ledger.Finalized, Append: func(dst []byte, number uint64, n *stream.Note) []byte {
-		dst = appendNumber(dst, `{"jsonrpc":"2.0","method":"rootNotification","params":{"result":`, n.Slot)
+		dst = encode.AppendNumber(dst, `{"jsonrpc":"2.0","method":"rootNotification","params":{"result":`, n.Slot)
 		return appendNumberOf(dst, number)
 	}}, fromNow, c.subscribed)
 }
@@ -113,7 +114,7 @@ var fromNow ledger.Opt[ledger.Seq]
 
 // appendNumberOf ends a notification with the number of its subscription.
 func appendNumberOf(dst []byte, number uint64) []byte {
-	return append(appendNumber(dst, `,"subscription":`, number), `}}`...)
+	return append(encode.AppendNumber(dst, `,"subscription":`, number), `}}`...)
 }
 
 func (c *call) accountSubscribe(socket *stream.Socket) error {

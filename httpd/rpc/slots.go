@@ -6,6 +6,7 @@ import (
 	"strconv"
 
 	"ledgerd/engine/ledger"
+	"ledgerd/httpd/encode"
 )
 
 // validBlocks is how many blocks after its own a block hash may be used: MAX_PROCESSING_AGE of Agave.
@@ -14,7 +15,7 @@ const validBlocks = 150
 // appendContext begins a result that tells what it was answered from: the view of the call.
 func (c *call) appendContext(dst []byte) []byte {
 	dst = append(append(dst, `{"context":{"apiVersion":`...), c.door.version...)
-	return append(appendNumber(dst, `,"slot":`, c.view.Tip().Slot), `},"value":`...)
+	return append(encode.AppendNumber(dst, `,"slot":`, c.view.Tip().Slot), `},"value":`...)
 }
 
 // from notes the view that a question was answered from, which further ones of the call are asked at.
@@ -55,7 +56,7 @@ func (c *call) slotNow(dst []byte) ([]byte, error) {
 	if _, err := c.head(0); err != nil {
 		return dst, err
 	}
-	return appendNumber(dst, "", c.view.Tip().Slot), nil
+	return encode.AppendNumber(dst, "", c.view.Tip().Slot), nil
 }
 
 func (c *call) blockHeight(dst []byte) ([]byte, error) {
@@ -64,7 +65,7 @@ func (c *call) blockHeight(dst []byte) ([]byte, error) {
 		return dst, err
 	}
 	height, err := heightOf(b)
-	return appendNumber(dst, "", height), err
+	return encode.AppendNumber(dst, "", height), err
 }
 
 // epochInfo answers without the height where the source tells none, and without the count of all transactions ever, which the node does not know.
@@ -74,9 +75,9 @@ func (c *call) epochInfo(dst []byte) ([]byte, error) {
 		return dst, err
 	}
 	slot, slots := uint64(c.view.Tip().Slot), c.door.config.SlotsPerEpoch
-	dst = appendNumber(dst, `{"absoluteSlot":`, slot)
+	dst = encode.AppendNumber(dst, `{"absoluteSlot":`, slot)
 	if b != nil && b.Height.Known {
-		dst = appendNumber(dst, `,"blockHeight":`, b.Height.Value)
+		dst = encode.AppendNumber(dst, `,"blockHeight":`, b.Height.Value)
 	}
 	return fmt.Appendf(dst, `,"epoch":%d,"slotIndex":%d,"slotsInEpoch":%d}`, slot/slots, slot%slots, slots), nil
 }
@@ -97,7 +98,7 @@ func (c *call) latestBlockhash(dst []byte) ([]byte, error) {
 		return dst, err
 	}
 	dst = appendKey(c.appendContext(dst), `{"blockhash":`, (*ledger.Pubkey)(&b.Blockhash))
-	return append(appendNumber(dst, `,"lastValidBlockHeight":`, height+validBlocks), `}}`...), nil
+	return append(encode.AppendNumber(dst, `,"lastValidBlockHeight":`, height+validBlocks), `}}`...), nil
 }
 
 // blockhashValid looks for the hash among the newest block and the 150 before it.

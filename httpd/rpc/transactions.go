@@ -58,7 +58,7 @@ func (c *call) signatureStatuses(dst []byte) ([]byte, error) {
 // appendStatus appends what became of a transaction. While it is not final, the blocks since then are its confirmations.
 func (c *call) appendStatus(dst []byte, a ledger.TransactionAnswer) ([]byte, error) {
 	t := a.Transaction
-	dst = appendNumber(dst, `{"slot":`, t.Slot)
+	dst = encode.AppendNumber(dst, `{"slot":`, t.Slot)
 	var since ledger.Opt[uint64]
 	if a.Commitment != ledger.Finalized {
 		p, _, err := c.door.config.Ledger.Slots(c.query, t.Slot+1, math.MaxUint64, maxStatuses)
@@ -67,7 +67,7 @@ func (c *call) appendStatus(dst []byte, a ledger.TransactionAnswer) ([]byte, err
 		}
 		since = ledger.Some(uint64(len(p.Slots)))
 	}
-	dst = appendStatusMembers(append(appendOpt(dst, `,"confirmations":`, since), ','), t)
+	dst = appendStatusMembers(append(encode.AppendOpt(dst, `,"confirmations":`, since, encode.Number), ','), t)
 	return appendLevel(dst, a.Commitment), nil
 }
 
@@ -173,8 +173,8 @@ func historyError(err error, address ledger.Pubkey) error {
 // appendSummary appends what a list shows of a transaction. Memos are not held.
 func (c *call) appendSummary(dst []byte, t *ledger.Transaction) []byte {
 	dst = t.Signature.AppendBase58(append(dst, `{"signature":"`...))
-	dst = appendNumber(dst, `","slot":`, t.Slot)
-	dst = appendNumber(dst, `,"transactionIndex":`, t.Index)
+	dst = encode.AppendNumber(dst, `","slot":`, t.Slot)
+	dst = encode.AppendNumber(dst, `,"transactionIndex":`, t.Index)
 	dst = appendFailure(append(dst, `,"err":`...), t)
-	return appendLevel(appendOpt(dst, `,"memo":null,"blockTime":`, t.Time), c.view.Head.CommitmentOf(t.Slot))
+	return appendLevel(encode.AppendOpt(dst, `,"memo":null,"blockTime":`, t.Time, appendSeconds), c.view.Head.CommitmentOf(t.Slot))
 }

@@ -7,18 +7,16 @@ import (
 	"time"
 
 	"ledgerd/engine/ledger"
+	"ledgerd/httpd/encode"
 	"ledgerd/httpd/stream/frame"
 )
 
 // appendUpdate appends the frame of an account's state in a form. decimals are those of a token account's mint.
 func appendUpdate(dst []byte, f form, a *ledger.Account, decimals ledger.Opt[uint8], at ledger.Opt[int64], slot ledger.Slot, seq ledger.Seq, level ledger.Commitment) []byte {
 	return frame.AppendText(dst, func(b []byte) []byte {
-		b = append(b, `{"type":"account_update","pubkey":"`...)
-		b = a.Pubkey.AppendBase58(b)
-		b = append(b, `","lamports":`...)
-		b = strconv.AppendUint(b, uint64(a.Lamports), 10)
-		b = append(b, `,"timestamp":`...)
-		b = appendTime(b, at)
+		b = encode.AppendKey(append(b, `{"type":"account_update","pubkey":`...), &a.Pubkey)
+		b = encode.AppendNumber(b, `,"lamports":`, a.Lamports)
+		b = appendTime(append(b, `,"timestamp":`...), at)
 		if f.shows(extended) {
 			b = appendExtended(b, a, slot, seq, level)
 		}
@@ -34,18 +32,14 @@ func appendUpdate(dst []byte, f form, a *ledger.Account, decimals ledger.Opt[uin
 
 // appendExtended appends the fields that the extended form adds.
 func appendExtended(b []byte, a *ledger.Account, slot ledger.Slot, seq ledger.Seq, level ledger.Commitment) []byte {
-	b = append(b, `,"slot":`...)
-	b = strconv.AppendUint(b, uint64(slot), 10)
-	b = append(b, `,"seq":`...)
-	b = strconv.AppendUint(b, uint64(seq), 10)
+	b = encode.AppendNumber(b, `,"slot":`, slot)
+	b = encode.AppendNumber(b, `,"seq":`, seq)
 	b = append(b, `,"owner":"`...)
 	if a.Known&ledger.FieldOwner != 0 {
 		b = a.Owner.AppendBase58(b)
 	}
-	b = append(b, `","executable":`...)
-	b = strconv.AppendBool(b, a.Executable)
-	b = append(b, `,"commitment":"`...)
-	b = append(b, level.String()...)
+	b = strconv.AppendBool(append(b, `","executable":`...), a.Executable)
+	b = append(append(b, `,"commitment":"`...), level.String()...)
 	return append(b, '"')
 }
 
@@ -54,19 +48,10 @@ func appendToken(b []byte, t *ledger.TokenAccount, decimals ledger.Opt[uint8]) [
 	if t == nil {
 		return append(b, "null"...)
 	}
-	b = append(b, `{"mint":"`...)
-	b = t.Mint.AppendBase58(b)
-	b = append(b, `","owner":"`...)
-	b = t.Owner.AppendBase58(b)
-	b = append(b, `","amount":"`...)
-	b = strconv.AppendUint(b, t.Amount, 10)
-	b = append(b, `","decimals":`...)
-	if decimals.Known {
-		b = strconv.AppendUint(b, uint64(decimals.Value), 10)
-	} else {
-		b = append(b, "null"...)
-	}
-	return append(b, '}')
+	b = encode.AppendKey(append(b, `{"mint":`...), &t.Mint)
+	b = encode.AppendKey(append(b, `,"owner":`...), &t.Owner)
+	b = encode.AppendNumber(b, `,"amount":"`, t.Amount)
+	return append(encode.AppendOpt(b, `","decimals":`, decimals, encode.Number), '}')
 }
 
 // appendData appends how much data an account has, and the data, null where it is not known.
@@ -74,9 +59,7 @@ func appendData(b []byte, a *ledger.Account) []byte {
 	if a.Known&ledger.FieldData == 0 {
 		return append(b, `,"space":null,"data":null`...)
 	}
-	b = append(b, `,"space":`...)
-	b = strconv.AppendInt(b, int64(a.Data.Len()), 10)
-	b = append(b, `,"data":"`...)
+	b = append(encode.AppendNumber(b, `,"space":`, uint64(a.Data.Len())), `,"data":"`...)
 	b = base64.StdEncoding.AppendEncode(b, a.Data.Bytes())
 	return append(b, '"')
 }
