@@ -147,6 +147,22 @@ func TestEachValueHasOneEncoding(t *testing.T) {
 	ledgertest.ErrorSays(t, err, "format version 8, this program reads up to 7", "a record of a newer program")
 }
 
+// TestWhatNobodyWritesIsRefused reads what has one encoding too, and stands for nothing.
+func TestWhatNobodyWritesIsRefused(t *testing.T) {
+	_, records := goldens(t)
+	records[1].Updates[0].Account.Known |= ledger.FieldMint
+	_, err := DecodeRecord(AppendRecord(nil, records[1]))
+	ledgertest.ErrorIs(t, err, ledger.ErrCorrupt, "an update that tells of a mint")
+	for what, in := range map[string][]byte{
+		"a level of base state":      {1, kindLevelState, byte(ledger.Finalized), 0, 0, 0},
+		"a status of a slot":         {1, kindSlotStatus, 0, byte(ledger.StatusDead) + 1, 1},
+		"a state of a token account": slices.Concat([]byte{1, kindBaseState, 0, 1, flagHasToken}, make([]byte, 32), []byte{1, tokenStateMask, 0}),
+	} {
+		_, err := DecodeEvent(in)
+		ledgertest.ErrorIs(t, err, ledger.ErrCorrupt, "%s", what)
+	}
+}
+
 // changeEveryByte puts other values, and numbers that are too long or without end, in place of each byte.
 func changeEveryByte[T any](t *testing.T, whole []byte, encode func([]byte, T) []byte, decode func([]byte) (T, error)) {
 	t.Helper()
