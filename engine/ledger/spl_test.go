@@ -2,8 +2,10 @@ package ledger
 
 import (
 	"bytes"
-	"encoding/binary"
+	"encoding/hex"
 	"reflect"
+	"strconv"
+	"strings"
 	"testing"
 
 	"ledgerd/engine/ledger/datatest"
@@ -101,66 +103,48 @@ func extended(base []byte, kind byte, extensions ...byte) []byte {
 	return append(append(b, kind), extensions...)
 }
 
-func set(b []byte, at int, v byte) []byte {
-	b[at] = v
-	return b
-}
-
+// TestTokenDataIsToldApart reads the rows of testdata/tokens.txt.
 func TestTokenDataIsToldApart(t *testing.T) {
-	scaled := binary.LittleEndian.AppendUint16([]byte{extensionScaledUIAmount, 0}, 4)
-	scaled = append(scaled, 1, 2, 3, 4)
-	toMultisig := make([]byte, multisigBytes-tokenAccountBytes-1)
-	for name, tt := range map[string]struct {
-		program Pubkey
-		data    []byte
-		want    string
-	}{
-		"account":                           {TokenProgram, tokenData(), "account"},
-		"mint":                              {TokenProgram, mintData(), "mint"},
-		"account of Token-2022":             {Token2022Program, tokenData(), "account"},
-		"mint of Token-2022":                {Token2022Program, mintData(), "mint"},
-		"account of another program":        {SystemProgram, tokenData(), "neither"},
-		"no data":                           {TokenProgram, nil, "neither"},
-		"account cut short":                 {TokenProgram, tokenData()[:164], "neither"},
-		"account of Token-2022 cut short":   {Token2022Program, tokenData()[:164], "neither"},
-		"extended account of Token":         {TokenProgram, extended(tokenData(), 2), "neither"},
-		"extended mint of Token":            {TokenProgram, extended(mintData(), 1), "neither"},
-		"extended account":                  {Token2022Program, extended(tokenData(), 2), "account"},
-		"extended mint":                     {Token2022Program, extended(mintData(), 1), "mint"},
-		"extended, no kind yet":             {Token2022Program, extended(mintData(), 0), "neither"},
-		"extended, unknown kind":            {Token2022Program, extended(mintData(), 3), "neither"},
-		"mint said to be an account":        {Token2022Program, extended(mintData(), 2), "neither"},
-		"account said to be a mint":         {Token2022Program, extended(tokenData(), 1), "neither"},
-		"mint with bytes before the kind":   {Token2022Program, set(extended(mintData(), 1), 100, 1), "neither"},
-		"multisig":                          {TokenProgram, make([]byte, multisigBytes), "neither"},
-		"multisig size, else an account":    {Token2022Program, extended(tokenData(), 2, toMultisig...), "neither"},
-		"multisig size, else a mint":        {Token2022Program, extended(mintData(), 1, toMultisig...), "neither"},
-		"one byte over multisig size":       {Token2022Program, extended(mintData(), 1, append(toMultisig, 0)...), "mint"},
-		"account not initialized":           {TokenProgram, set(tokenData(), 108, 0), "neither"},
-		"account frozen":                    {TokenProgram, set(tokenData(), 108, 2), "account"},
-		"account of unknown state":          {TokenProgram, set(tokenData(), 108, 3), "neither"},
-		"account with a bad delegate tag":   {TokenProgram, set(tokenData(), 72, 2), "neither"},
-		"account with a bad native tag":     {TokenProgram, set(tokenData(), 109, 2), "neither"},
-		"account with a bad closer tag":     {TokenProgram, set(tokenData(), 132, 1), "neither"},
-		"mint not initialized":              {TokenProgram, set(mintData(), 45, 0), "neither"},
-		"mint initialized twice":            {TokenProgram, set(mintData(), 45, 2), "neither"},
-		"mint with a bad authority tag":     {TokenProgram, set(mintData(), 0, 2), "neither"},
-		"mint with a bad freeze tag":        {TokenProgram, set(mintData(), 46, 2), "neither"},
-		"mint that scales":                  {Token2022Program, extended(mintData(), 1, scaled...), "scaled mint"},
-		"mint with interest":                {Token2022Program, extended(mintData(), 1, 10, 0, 0, 0), "scaled mint"},
-		"mint with an unknown extension":    {Token2022Program, extended(mintData(), 1, 0xff, 0xff, 1, 0, 7), "mint"},
-		"scaling after an unknown one":      {Token2022Program, extended(mintData(), 1, append([]byte{0xff, 0xff, 1, 0, 7}, scaled...)...), "scaled mint"},
-		"scaling after the end":             {Token2022Program, extended(mintData(), 1, append([]byte{0, 0}, scaled...)...), "mint"},
-		"scaling cut short":                 {Token2022Program, extended(mintData(), 1, scaled[:7]...), "mint of unknown scale"},
-		"scaling before damage":             {Token2022Program, extended(mintData(), 1, append(scaled, 1, 0, 9, 0)...), "scaled mint"},
-		"extension without length":          {Token2022Program, extended(mintData(), 1, 1, 0, 0), "mint of unknown scale"},
-		"a byte left over":                  {Token2022Program, extended(mintData(), 1, 1), "mint"},
-		"account with malformed extensions": {Token2022Program, extended(tokenData(), 2, 1, 0, 9, 0), "account"},
-	} {
-		if got := tokenKind(tt.program, tt.data); got != tt.want {
-			t.Errorf("%s: %x is %s, want %s", name, tt.data, got, tt.want)
+	programs := map[string]Pubkey{"token": TokenProgram, "token-2022": Token2022Program, "system": SystemProgram}
+	for line := range strings.Lines(string(datatest.Read(t, "testdata/tokens.txt"))) {
+		if row := strings.Split(line, " | "); len(row) == 4 {
+			data := dataOf(t, strings.Fields(row[2]))
+			if got, want := tokenKind(programs[strings.TrimSpace(row[1])], data), strings.TrimSpace(row[3]); got != want {
+				t.Errorf("%s: %x is %s, want %s", row[0], data, got, want)
+			}
 		}
 	}
+}
+
+// dataOf returns the data that words tell: that of a token account, of a mint or nothing, and then what is done to it. It is extended with a kind and
+// the bytes of extensions, padded with zeros, cut to a length, or AT:=N sets a byte.
+func dataOf(t *testing.T, words []string) (data []byte) {
+	for _, word := range words {
+		what, value, _ := strings.Cut(word, "=")
+		n, _ := strconv.Atoi(value)
+		switch what {
+		case "nothing":
+		case "account":
+			data = tokenData()
+		case "mint":
+			data = mintData()
+		case "kind":
+			data = extended(data, byte(n))
+		case "pad":
+			data = append(data, make([]byte, n)...)
+		case "cut":
+			data = data[:n]
+		case "ext":
+			data, _ = hex.AppendDecode(data, []byte(value))
+		default:
+			at, err := strconv.Atoi(strings.TrimSuffix(what, ":"))
+			if err != nil {
+				t.Fatalf("%q says nothing of data", word)
+			}
+			data[at] = byte(n)
+		}
+	}
+	return data
 }
 
 func TestUIAmountIsWrittenAsNodesWriteIt(t *testing.T) {
