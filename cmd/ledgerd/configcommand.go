@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	doc "go/doc/comment"
 	"io"
 	"io/fs"
 	"log/slog"
@@ -150,8 +151,7 @@ type configSampleCommand struct{}
 
 // Run prints the sample. What starts with "#" and a letter is a setting; a flag without a default shows the form of its values.
 func (c *configSampleCommand) Run(s *streams, app *kong.Kong) error {
-	var b strings.Builder
-	b.WriteString(sampleHead)
+	fmt.Fprint(s.out, sampleHead)
 	serve := app.Model.Children[slices.IndexFunc(app.Model.Children, func(n *kong.Node) bool { return n.Name == "serve" })]
 	group := ""
 	for _, f := range serve.Flags {
@@ -160,20 +160,19 @@ func (c *configSampleCommand) Run(s *streams, app *kong.Kong) error {
 		}
 		if f.Group.Title != group {
 			group = f.Group.Title
-			fmt.Fprintf(&b, "\n# ---- %s ----\n", strings.TrimSuffix(group, ":"))
+			fmt.Fprintf(s.out, "\n# ---- %s ----\n", strings.TrimSuffix(group, ":"))
 		}
-		fmt.Fprintf(&b, "\n%s", comment(f.Help))
+		fmt.Fprintf(s.out, "\n%s", comment(f.Help))
 		switch {
 		case f.HasDefault:
-			fmt.Fprintf(&b, "#%s: %s\n", f.Name, quoted(f.Default))
+			fmt.Fprintf(s.out, "#%s: %s\n", f.Name, quoted(f.Default))
 		case f.IsBool():
-			fmt.Fprintf(&b, "#%s: false\n", f.Name)
+			fmt.Fprintf(s.out, "#%s: false\n", f.Name)
 		default:
-			fmt.Fprintf(&b, "# %s: %s   (not set)\n", f.Name, f.FormatPlaceHolder())
+			fmt.Fprintf(s.out, "# %s: %s   (not set)\n", f.Name, f.FormatPlaceHolder())
 		}
 	}
-	_, err := io.WriteString(s.out, b.String())
-	return err
+	return nil
 }
 
 const sampleHead = `# The configuration of ledgerd, as ledgerd serve --config FILE reads it: one 'flag: value' a line.
@@ -193,23 +192,8 @@ func quoted(value string) string {
 	return value
 }
 
-const commentWidth = 120
-
 // comment breaks a text into lines of a comment.
 func comment(text string) string {
-	var b strings.Builder
-	width := commentWidth // of the line so far
-	for word := range strings.FieldsSeq(text) {
-		if width+1+len(word) > commentWidth {
-			if b.Len() > 0 {
-				b.WriteByte('\n')
-			}
-			b.WriteByte('#')
-			width = 1
-		}
-		b.WriteString(" " + word)
-		width += 1 + len(word)
-	}
-	b.WriteByte('\n')
-	return b.String()
+	printer := doc.Printer{TextPrefix: "# ", TextWidth: 118}
+	return string(printer.Text(new(doc.Parser).Parse(text)))
 }

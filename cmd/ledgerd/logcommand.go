@@ -59,11 +59,11 @@ func (c *logDumpCommand) Run(ctx context.Context, s *streams) error {
 		}
 		return nil
 	})
-	enough := errors.Is(err, errEnough)
-	if flushErr := out.Flush(); err == nil || enough {
-		err = flushErr
-	}
-	if err == nil && !enough && end.Torn() {
+	_ = out.Flush()
+	switch {
+	case errors.Is(err, errEnough):
+		return nil
+	case err == nil && end.Torn():
 		fmt.Fprintln(s.err, unfinishedCommit)
 	}
 	return err

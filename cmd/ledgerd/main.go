@@ -3,6 +3,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -58,12 +59,24 @@ type commands struct {
 type versionCommand struct{}
 
 func (versionCommand) Run(streams *streams) error {
-	_, err := fmt.Fprintln(streams.out, build.Line("ledgerd"))
-	return err
+	fmt.Fprintln(streams.out, build.Line("ledgerd"))
+	return nil
 }
 
-// streams are where a command writes.
+// streams are where a command writes. It need not look at the errors of out: run does, at its end.
 type streams struct{ out, err io.Writer }
+
+// report is what a command writes to standard output, with the first error of that.
+type report struct {
+	io.Writer
+	failed error
+}
+
+func (r *report) Write(p []byte) (n int, err error) {
+	n, err = r.Writer.Write(p)
+	r.failed = cmp.Or(r.failed, err)
+	return n, err
+}
 
 func main() {
 	ends := []os.Signal{os.Interrupt, syscall.SIGTERM}
@@ -86,20 +99,24 @@ func run(ctx context.Context, args []string, s *streams) int {
 		args = append(slices.Clone(args[1:]), "--help")
 	}
 	var cli commands
+	out := &report{Writer: s.out}
 	exited := -1 // set when help was printed
 	parser := newParser(&cli,
 		fromEnvironment,
 		kong.Writers(s.out, s.err),
 		kong.Exit(func(code int) { exited = code }),
 		kong.BindTo(ctx, (*context.Context)(nil)),
-		kong.Bind(s, &cli, arguments(args)),
+		kong.Bind(&streams{out, s.err}, &cli, arguments(args)),
 	)
 	parsed, err := parser.Parse(args)
 	if exited >= 0 {
 		return exited
 	}
 	if err == nil {
-		err = parsed.Run()
+		// A node goes on without its banner, and a reader that has had enough, such as head, is no failure.
+		if err = parsed.Run(); err == nil && out.failed != nil && parsed.Command() != "serve" && !errors.Is(out.failed, syscall.EPIPE) {
+			err = fmt.Errorf("cannot print: %w", out.failed)
+		}
 	} else if failed, ok := errors.AsType[*kong.ParseError](err); ok && errors.Is(err, errStopped) {
 		parsed = failed.Context
 	} else {

@@ -68,9 +68,7 @@ func (c *snapshotListCommand) Run(s *streams) error {
 				m.Taken.UTC().Format(time.RFC3339), len(m.History))
 		}
 	}
-	if err := table.Flush(); err != nil {
-		return err
-	}
+	_ = table.Flush()
 	if bad {
 		return errBadSnapshots
 	}
