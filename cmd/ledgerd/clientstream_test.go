@@ -8,9 +8,7 @@ import (
 	"maps"
 	"net/http"
 	"net/http/httptest"
-	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -247,65 +245,30 @@ func TestNamesAreSaidInParts(t *testing.T) {
 	for name, follow := range followers {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			// Each step is how a message of the client begins and ends, and what it is answered with: markers, and updates of accounts, with the
-			// numbers that they are as of.
-			type step struct{ asked, frames string }
-			begin, again := `{"type":"subscribe".*"snapshot":true}$`, `{"type":"subscribe".*"snapshot":false}$`
-			script := [][]step{{
-				{begin, "subscribed 10, a 10, b 10, snapshot_end 10, a 11"},
-				{begin, "b 12, slot_end 12, subscribed 15, c 15, d 15, snapshot_end 15, a 16"},
-				{begin, "subscribed 20, snapshot_end 20"},
-			}, {
-				{again, "a 21, subscribed 21"},
-				{again, "a 22, subscribed 22"},
-				{again, "subscribed 23"},
-				{`"resume","id":2,"from_seq":20}$`, "resync_required 30, a 24"},
-				{begin, "subscribed 30, a 30, b 30, snapshot_end 30"},
-				{begin, "subscribed 31, c 31, snapshot_end 31, d 32"},
-				{begin, "subscribed 33, e 33, f 33, snapshot_end 33, a 34, slot_end 34"},
-			}, {
-				{again, "subscribed 34"},
-				{again, "subscribed 34"},
-				{again, "subscribed 34"},
-				{`"resume","id":2,"from_seq":34}$`, "resumed 34, slot_end 34, gap 35, b 35"},
-			}}
-			frame := func(kind string, seq int) string {
-				switch {
+			// Frames are markers, and updates of accounts, with the numbers that they are as of.
+			frame := func(text string) string {
+				switch kind, seq, _ := strings.Cut(text, " "); {
 				case len(kind) == 1:
-					const update = `{"type":"account_update","pubkey":"%s","lamports":%d,"slot":1,"seq":%[2]d,"owner":"o","timestamp":"%s"}`
+					const update = `{"type":"account_update","pubkey":"%s","lamports":%s,"slot":1,"seq":%[2]s,"owner":"o","timestamp":"%s"}`
 					return fmt.Sprintf(update, kind, seq, "2026-01-01T00:00:00Z")
 				case kind == "gap":
-					return fmt.Sprintf(`{"type":"gap","from_seq":34,"to_seq":%d}`, seq)
+					return fmt.Sprintf(`{"type":"gap","from_seq":34,"to_seq":%s}`, seq)
 				case strings.HasPrefix(kind, "re"):
-					return fmt.Sprintf(`{"type":"%s","id":2,"from_seq":%d,"oldest_seq":%[2]d,"newest_seq":%[2]d}`, kind, seq)
+					return fmt.Sprintf(`{"type":"%s","id":2,"from_seq":%s,"oldest_seq":%[2]s,"newest_seq":%[2]s}`, kind, seq)
+				default:
+					return fmt.Sprintf(`{"type":"%s","id":1,"slot":1,"seq":%s}`, kind, seq)
 				}
-				return fmt.Sprintf(`{"type":"%s","id":1,"slot":1,"seq":%d}`, kind, seq)
 			}
-			scripts := make(chan []step, len(script))
-			for _, steps := range script {
-				scripts <- steps
+			all := strings.Split(string(readFile(t, "testdata/names.txt")), "--\n")
+			conversations := make(chan []turn, len(all))
+			for _, text := range all {
+				conversations <- conversation(text, frame)
 			}
-			close(scripts)
+			close(conversations)
 			node := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-				conn, err := new(websocket.Upgrader).Upgrade(w, r, nil)
-				if err != nil {
-					return
-				}
-				defer conn.Close()
-				for _, s := range <-scripts {
-					_, text, err := conn.ReadMessage()
-					if err != nil || len(text) > 64<<10 || !regexp.MustCompile(s.asked).Match(text) {
-						t.Errorf("want %s, got %d bytes, %v: %.60s … %.60s", s.asked, len(text), err, text, text[max(0, len(text)-60):])
-						return
-					}
-					for text := range strings.SplitSeq(s.frames, ", ") {
-						kind, number, _ := strings.Cut(text, " ")
-						seq, _ := strconv.Atoi(number)
-						_ = conn.WriteMessage(websocket.TextMessage, []byte(frame(kind, seq)))
-					}
-				}
-				if len(scripts) == 0 {
-					_, _, _ = conn.ReadMessage() // until it leaves
+				now := <-conversations
+				if err := converse(w, r, now, len(conversations) == 0); err != nil {
+					t.Error(err)
 				}
 			}))
 			t.Cleanup(node.Close)

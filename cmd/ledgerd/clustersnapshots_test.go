@@ -3,11 +3,8 @@ package main
 import (
 	"crypto/tls"
 	"net"
-	"os"
-	"path/filepath"
 	"testing"
 
-	"ledgerd/engine/cluster/natstest"
 	"ledgerd/engine/ledger/ledgertest"
 )
 
@@ -55,30 +52,5 @@ func TestNodesAdvertiseWhereOthersReachThem(t *testing.T) {
 		"h": true, "h:1": true, "10.0.0.4:8081": true, "[fd00::1]:1": true, "": false, "http://h": false, "who@h": false, "h/x": false, "h:x": false, ":1": false, "h?x": false,
 	} {
 		ledgertest.Equal(t, isHost(s), want, "whether %q is a host", s)
-	}
-}
-
-// Where operators need a certificate nodes show each other theirs. One of another authority gets no snapshot, and waits.
-func TestNodesFetchSnapshotsWithTheirCertificates(t *testing.T) {
-	t.Parallel()
-	servers, dir := natstest.Start(t, 1), t.TempDir()
-	trusted, others := newAuthority(t), newAuthority(t)
-	ca := filepath.Join(dir, "ca.pem")
-	must(t, os.WriteFile(ca, trusted.pem(), 0o600))
-	start := func(name, role, source string, by *authority) *victim {
-		cert, key := filepath.Join(dir, name+".pem"), filepath.Join(dir, name+"-key.pem")
-		by.sign(name, &cert, &key)
-		return launch(t, "--data-dir", filepath.Join(dir, name), "--role", role, "--source", source, "--log", servers.URL(0)+"/LEDGER", "--log-replicas", "1",
-			"--snapshot-interval", "3s", "--ops-advertise", "127.0.0.1", "--tls-cert", cert, "--tls-key", key, "--tls-client-ca", ca)
-	}
-	maker := start("maker", roleAll, "sim:finality=4,accounts=100,slot_time=20ms", trusted)
-	maker.errs.await(t, "purged the stream")
-	fresh := start("fresh", roleReplica, "none", trusted)
-	fresh.errs.await(t, "begins with a snapshot of another node")
-	fresh.errs.await(t, "offers a snapshot to other nodes") // its own, though the snapshots of others overtake it now and then
-	stranger := start("stranger", roleReplica, "none", others)
-	stranger.errs.await(t, "cannot begin before another one gives it a snapshot.*certificate")
-	for _, v := range []*victim{stranger, fresh, maker} {
-		v.stop()
 	}
 }

@@ -3,10 +3,8 @@ package main
 import (
 	"net/http"
 	"strings"
-	"syscall"
 	"testing"
 
-	"github.com/fasthttp/websocket"
 	"golang.org/x/sys/unix"
 )
 
@@ -75,42 +73,4 @@ func restartShows(t *testing.T, dir string, shown uint64) {
 		t.Errorf("slot %d was shown, and after a restart slot %d", shown, slot)
 	}
 	v.stop()
-}
-
-// F48: a second signal ends a node at once that is stopping, here one that waits for a client which does not answer the close frame.
-// A restart has all that was shown.
-func TestSecondSignalEndsTheProcessAtOnce(t *testing.T) {
-	t.Parallel()
-	for _, signal := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT} {
-		ended := false
-		for try := 0; try < 10 && !ended; try++ { // on a busy machine the node may have stopped before the second signal comes
-			ended = endsAtOnce(t, signal)
-		}
-		if !ended {
-			t.Errorf("a second %v ended no node", signal)
-		}
-	}
-}
-
-// endsAtOnce reports whether the second signal ended a node, rather than that it stopped as after one.
-func endsAtOnce(t *testing.T, signal syscall.Signal) bool {
-	t.Helper()
-	data := t.TempDir()
-	v := launch(t, "--data-dir", data, "--source", "sim:accounts=300,slot_time=4ms").ready()
-	silent := openSocket(t, v.base, "?mode=none")
-	silent.SetCloseHandler(func(int, string) error { return nil })
-	v.until("there are blocks", func() bool { return v.metric(`ledgerd_slot{commitment="processed"}`) > 20 })
-	shown := newestSlot(v)
-	v.Signal(signal)
-	if _, _, err := silent.ReadMessage(); !websocket.IsCloseError(err, websocket.CloseGoingAway) {
-		t.Errorf("the silent socket ended with %v, want close code 1001", err)
-	}
-	v.Signal(signal)
-	code := v.gone(patience)
-	status := v.State().Sys().(syscall.WaitStatus)
-	if ended := status.Signaled() && status.Signal() == signal; !ended && code != exitOK {
-		t.Errorf("after a second %v it ended with %v:\n%s", signal, v.State(), v.errs)
-	}
-	restartShows(t, data, shown)
-	return status.Signaled()
 }

@@ -12,6 +12,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -25,7 +26,7 @@ import (
 
 var update = flag.Bool("update", false, "rewrite what the scripts compare with")
 
-// F4, F5, F6, F35, F48, F49, F51, F52, G2: the scripts in testdata/script run ledgerd as a person does; the first line of each names its rows.
+// F4, F5, F6, F16, F35, F48, F49, F50, F51, F52, G2: the scripts in testdata/script run ledgerd as a person does; the first line of each names its rows.
 func TestScripts(t *testing.T) {
 	if testing.Short() {
 		t.Skip("each command is a process of its own: what can race in it is tested under the race detector where it is written")
@@ -40,16 +41,20 @@ func TestScripts(t *testing.T) {
 		Cmds: map[string]func(ts *testscript.TestScript, not bool, args []string){
 			"fails":         scriptCommand("CODE PATTERN ARGUMENT...", 2, (*page).fails),
 			"refused":       scriptCommand("CODE PATTERN ARGUMENT...", 2, (*page).refused),
+			"begin":         scriptCommand("FLAG...", 1, (*page).begin),
 			"serve":         scriptCommand("FLAG...", 1, (*page).serve),
 			"stopserve":     scriptCommand("[SIGNAL [CODE]]", 0, (*page).stop),
 			"signal":        scriptCommand("SIGNAL PATTERN", 2, (*page).signal),
 			"await":         scriptCommand("PATTERN", 1, (*page).await),
 			"capture":       scriptCommand("NAME PATTERN", 2, (*page).capture),
 			"get":           scriptCommand("STATUS PATH [FIELD]...", 2, (*page).get),
+			"until":         scriptCommand("STATUS PATH [PATTERN]", 2, (*page).until),
+			"talks":         scriptCommand("FILE", 1, (*page).talks),
+			"answers":       scriptCommand("DIR", 1, (*page).answers),
 			"knownlog":      scriptCommand("[-segment BYTES] [-commits N] [-misnumbered] DIR", 1, (*page).knownLog),
 			"knownsnapshot": scriptCommand("DIR SLOT VERSION ACCOUNTS", 4, (*page).knownSnapshot),
 			"knownarchive":  scriptCommand("DIR CAPITALIZATION", 2, (*page).knownArchive),
-			"nats":          scriptCommand("", 0, (*page).nats),
+			"nats":          scriptCommand("[down]", 0, (*page).nats),
 			"certificate":   scriptCommand("NAME AUTHORITY", 2, (*page).certificate),
 			"flip":          scriptCommand("FILE OFFSET", 2, (*page).flip),
 			"newer":         scriptCommand("FILE HEADERBYTES", 2, (*page).newer),
@@ -63,6 +68,7 @@ type page struct {
 	*testscript.TestScript
 	t    testing.TB
 	node *victim
+	log  *natstest.Servers
 
 	authorities map[string]*authority
 	shows       []tls.Certificate // where operators need one
@@ -80,10 +86,11 @@ func scriptCommand(usage string, least int, do func(p *page, args []string)) fun
 	}
 }
 
-// fails runs ledgerd, which must end with the exit code and with a line that matches the pattern.
+// fails runs ledgerd, by way of the program $UNDER if there is one, which must end with the exit code and with a line that matches the pattern.
 func (p *page) fails(args []string) {
 	code := 0
-	if err := p.Exec("timeout", append([]string{"60", "ledgerd"}, args[2:]...)...); err != nil { // 124 is its code
+	under := strings.Fields(p.Getenv("UNDER"))
+	if err := p.Exec("timeout", slices.Concat([]string{"60"}, under, []string{"ledgerd"}, args[2:])...); err != nil { // 124 is its code
 		failed, ok := errors.AsType[*exec.ExitError](err)
 		if !ok {
 			p.Fatalf("%v", err)
@@ -105,25 +112,30 @@ func (p *page) refused(args []string) {
 	}
 }
 
-// serve starts a node on free ports and waits until it is ready, and has read all of a file or all slots of the simulator. $OPS and
-// $ADDRESS are where it listens, $STATE is the hash of its state then. Standard output is what it printed.
+// begin starts a node on free ports and waits until it listens. $OPS and $ADDRESS are where. Standard output is what it printed.
 //
 // The node is a process: one in this process would share the lock of its directory with every process that another
 // script is starting at the moment.
-func (p *page) serve(args []string) {
+func (p *page) begin(args []string) {
 	binary, err := os.Executable()
 	p.Check(err)
 	words := []string{"/usr/bin/env", "-C", p.MkAbs("."), binary, "serve", "--listen", "127.0.0.1:0", "--ops-listen", "127.0.0.1:0"}
-	v := launchWords(p.t, append(words, args...)...)
-	v.client.Transport.(*http.Transport).TLSClientConfig = &tls.Config{InsecureSkipVerify: true, Certificates: p.shows}
-	v.ready()
+	p.node = launchWords(p.t, append(words, args...)...)
+	p.node.client.Transport.(*http.Transport).TLSClientConfig = &tls.Config{InsecureSkipVerify: true, Certificates: p.shows}
+	p.node.listened()
+	p.Setenv("OPS", p.node.ops)
+	p.Setenv("ADDRESS", hostOf(p.node.base))
+	fmt.Fprint(p.Stdout(), p.node.out)
+}
+
+// serve is begin for a node that is waited for until it is ready, and has read all of a file or all slots of the simulator. $STATE is the hash of
+// its state then.
+func (p *page) serve(args []string) {
+	p.begin(args)
+	p.node.ready()
 	if regexp.MustCompile(`file:|slots=`).MatchString(strings.Join(args, " ")) {
-		p.Setenv("STATE", v.errs.await(p.t, `msg="end of input".* state_hash=(\S+)`)[1])
+		p.Setenv("STATE", p.node.errs.await(p.t, `msg="end of input".* state_hash=(\S+)`)[1])
 	}
-	p.Setenv("OPS", v.ops)
-	p.Setenv("ADDRESS", hostOf(v.base))
-	p.node = v
-	fmt.Fprint(p.Stdout(), v.out)
 }
 
 // stop ends the node by a signal, TERM unless another one is named. Its exit code must be 0 or the one that is named, -1 where the signal ends
@@ -160,15 +172,29 @@ func (p *page) capture(args []string) {
 	p.Setenv(args[0], m[1])
 }
 
-// get asks the node for a path of its interface, or for a whole URL, with some header fields. Standard output is the answer's own headers, if it
+// ask asks the node for a path of its interface, or for a whole URL, with some header fields.
+func (p *page) ask(path string, fields ...string) answer {
+	if strings.HasPrefix(path, "/") {
+		path = p.node.base + path
+	}
+	a, err := ask(p.node.client, path, fields...)
+	p.Check(err)
+	return a
+}
+
+// until asks until the answer is the one that is wanted.
+func (p *page) until(args []string) {
+	pattern := regexp.MustCompile(strings.Join(args[2:], ""))
+	p.node.until(strings.Join(args, " "), func() bool {
+		a := p.ask(args[1])
+		return fmt.Sprint(a.status) == args[0] && pattern.MatchString(a.body)
+	})
+}
+
+// get asks as ask does. Standard output is the answer's own headers, if it
 // has any, where fields were sent also what it says of limits and keys, and its body.
 func (p *page) get(args []string) {
-	url := args[1]
-	if strings.HasPrefix(url, "/") {
-		url = p.node.base + url
-	}
-	a, err := ask(p.node.client, url, args[2:]...)
-	p.Check(err)
+	a := p.ask(args[1], args[2:]...)
 	shown := []string{"X-Ledger-Slot", "X-Ledger-Partial"}
 	if len(args) > 2 {
 		shown = append(shown, "X-RateLimit-Limit", "X-RateLimit-Remaining", "WWW-Authenticate", "Sec-WebSocket-Protocol")
@@ -180,7 +206,7 @@ func (p *page) get(args []string) {
 	}
 	fmt.Fprintf(p.Stdout(), "%s\n", a.body)
 	if fmt.Sprint(a.status) != args[0] {
-		p.Fatalf("GET %s: status %d, want %s", url, a.status, args[0])
+		p.Fatalf("GET %s: status %d, want %s", args[1], a.status, args[0])
 	}
 }
 
@@ -213,8 +239,15 @@ func (p *page) knownArchive(args []string) {
 	p.Setenv("ARCHIVE", filepath.Base(path))
 }
 
-// nats starts a nats-server; $NATS is its address.
-func (p *page) nats([]string) { p.Setenv("NATS", natstest.Start(p.t, 1).URL(0)) }
+// nats starts a nats-server, or kills it; $NATS is its address.
+func (p *page) nats(args []string) {
+	if len(args) > 0 {
+		p.log.Kill(0)
+		return
+	}
+	p.log = natstest.Start(p.t, 1)
+	p.Setenv("NATS", p.log.URL(0))
+}
 
 // certificate writes NAME.pem and NAME-key.pem, signed by an authority, whose own certificate is in AUTHORITY.pem. Nodes that are started from
 // then on are asked by whoever has it.

@@ -4,16 +4,10 @@ import (
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
-	"net/http"
-	"net/http/httptest"
-	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"testing"
-
-	"github.com/fasthttp/websocket"
 
 	"ledgerd/engine/ledger/ledgertest"
 )
@@ -132,109 +126,5 @@ func TestTailsPrintWhatTheLogHas(t *testing.T) {
 		ledgertest.Equal(t, starts, 1, "%q: starts", what)
 		ledgertest.Equal(t, strings.Join(got, "\n"), strings.Join(want, "\n"), "%q: what is printed", what)
 		t.Logf("%q: %d updates", what, len(got))
-	}
-}
-
-// forgetful starts a node that knows of no number, stands at 50, and then sends frames, with an error at their end. Of what a client says it
-// takes three messages.
-func forgetful(t *testing.T, frames ...string) *httptest.Server {
-	node := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		conn, err := new(websocket.Upgrader).Upgrade(w, r, nil)
-		if err != nil {
-			return
-		}
-		defer conn.Close()
-		say := func(text string) { _ = conn.WriteMessage(websocket.TextMessage, []byte(text)) } // who leaves is told nothing
-		for {
-			_, text, err := conn.ReadMessage()
-			if err != nil {
-				return
-			}
-			if strings.Contains(string(text), `"resume"`) {
-				say(`{"type":"resync_required","id":2,"oldest_seq":40,"newest_seq":50}`)
-				continue
-			}
-			say(`{"type":"pong","id":3,"slot":7,"seq":50}`)
-			for _, f := range frames {
-				say(f)
-			}
-			say(`{"type":"error","id":null,"error":"Invalid request parameters","details":"enough"}`)
-		}
-	}))
-	t.Cleanup(node.Close)
-	return node
-}
-
-const (
-	toldUpdate = `{"type":"account_update","pubkey":"k\u009b","lamports":18446744073709551615,"slot":8,"seq":51,"owner":"o","commitment":"processed","timestamp":null}`
-	toldEnd    = `{"type":"slot_end","slot":8,"seq":51}`
-)
-
-// A gap is told, and ends the tail where that is asked for; its file then stays as it is. What the node refuses ends it, too.
-func TestATailTellsOfGaps(t *testing.T) {
-	t.Parallel()
-	node := forgetful(t, toldUpdate, `{"type":"rollback","from_slot":9,"to_slot":8,"seq":51}`, toldEnd)
-	file := filepath.Join(t.TempDir(), "resume")
-	args := []string{"sub", "--url", node.URL, "--resume", file}
-	for _, tt := range []struct {
-		kept  string // "": no file
-		flag  string
-		code  int
-		says  string
-		out   string
-		after string
-	}{
-		{"", "--fail-on-gap", exitFailure, "tells nothing: status 400: Invalid request parameters: enough", "start,account_update,rollback", "51"},
-		{"30\n", "--output=json", exitFailure, "a gap: the node does not hold any more what followed update 30; what is printed from here on follows 50\n", "start,account_update,rollback", "51"},
-		{"30", "--fail-on-gap", exitGap, "ledgerd: the node does not hold any more what followed update 30; it stands at 50\n", "", "30"},
-		{"-1", "--output=json", exitUsage, "does not hold the number of an update", "", "-1"},
-		{strings.Repeat("1", 100), "--output=json", exitUsage, "--resume: ", "", strings.Repeat("1", 100)},
-	} {
-		_ = os.Remove(file) // it may not be there
-		if tt.kept != "" {
-			must(t, os.WriteFile(file, []byte(tt.kept), 0o600))
-		}
-		var kinds []string
-		for _, l := range decodeLines[printedLine](t, toolSays(t, tt.code, tt.says, append(args, "--output=json", tt.flag)...)) {
-			kinds = append(kinds, l.Type)
-			if l.Type == "account_update" && l.Lamports != 18446744073709551615 {
-				t.Errorf("%+v", l)
-			}
-		}
-		ledgertest.Equal(t, strings.Join(kinds, ","), tt.out, "what is printed after %q", tt.kept)
-		ledgertest.Equal(t, strings.TrimSpace(string(readFile(t, file))), tt.after, "what is kept after %q", tt.kept)
-	}
-	const table = `        SLOT            SEQ ACCOUNT                                                  LAMPORTS OWNER                                       
-           8             51 k�                                           18446744073709551615 o                                           
-           8             51 undoes the blocks from 9 down to this one
-`
-	ledgertest.Equal(t, toolSays(t, exitFailure, "enough", "sub", "--url", node.URL), table, "the table")
-	toolSays(t, exitFailure, "cannot keep how far that is", "sub", "--url", node.URL, "--resume", filepath.Join(file+"s", "none"))
-	toolSays(t, exitUsage, "is not the address of a node", "sub", "--url", "127.0.0.1:8080")
-}
-
-// A reader that has enough, as head has, ends a tail with exit code 0, and so does a full disk with another one. A node whose messages nobody reads
-// any more, as when the same Ctrl-C has ended tee, goes on, and stops as ever. A tool whose terminal is closed stops as it does at Ctrl-C.
-func TestReadersThatEnd(t *testing.T) {
-	t.Parallel()
-	many := make([]string, 4000) // more than a pipe has room for
-	for i := range many {
-		many[i] = toldUpdate
-	}
-	node := forgetful(t, append(many, toldEnd)...)
-	binary, err := os.Executable()
-	must(t, err)
-	for script, want := range map[string]int{
-		`"$0" sub --url "$1" | head -n 1; exit "${PIPESTATUS[0]}"`: exitOK,
-		`"$0" sub --url "$1" >/dev/full`:                           exitFailure,
-		`"$0" serve --listen 127.0.0.1:0 --ops-listen "" --data-dir "$2" >"$3" 2>&1 & head -n 1 "$3"; kill $!; wait $!`: exitOK,
-		`"$0" log verify --config "$3" & exec 3>"$3"; kill -HUP $!; wait $!`:                                            exitFailure,
-	} {
-		c := exec.CommandContext(t.Context(), "bash", "-c", script, binary, node.URL, t.TempDir(), newPipe(t, "messages"))
-		c.Env = append(os.Environ(), asProgram+"=1")
-		said, err := c.CombinedOutput()
-		if code := c.ProcessState.ExitCode(); code != want || strings.Contains(string(said), "enough") {
-			t.Errorf("%s: exit code %d, want %d: %v\n%s", script, code, want, err, said)
-		}
 	}
 }
