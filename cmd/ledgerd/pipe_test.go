@@ -26,15 +26,6 @@ func newPipe(t *testing.T, name string) (path string) {
 	return path
 }
 
-// release lets those go on who wait for a pipe that nobody writes to: they find its end.
-func release(t *testing.T, path string) {
-	t.Helper()
-	pipe, err := os.OpenFile(path, os.O_RDWR, 0)
-	must(t, err)
-	os.Remove(path) // so that nobody opens it later
-	pipe.Close()
-}
-
 // openSocket connects a WebSocket until the test ends. The node knows the subscriber when it returns.
 func openSocket(t testing.TB, base, query string) *websocket.Conn {
 	t.Helper()

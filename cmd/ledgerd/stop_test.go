@@ -3,11 +3,8 @@ package main
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
 	"io"
 	"net/http"
-	"os"
-	"path/filepath"
 	"strings"
 	"sync"
 	"syscall"
@@ -16,9 +13,7 @@ import (
 
 	"github.com/fasthttp/websocket"
 
-	"ledgerd/engine/ledger"
 	"ledgerd/engine/ledger/ledgertest"
-	"ledgerd/engine/source/file"
 )
 
 // longestStop is what a clean stop may take on a machine that has time for it.
@@ -134,51 +129,6 @@ func TestStopDuringReplay(t *testing.T) {
 		t.Errorf("no replay of %v was stopped", whole)
 	}
 	restartShows(t, data, shown)
-}
-
-// F48: a pipe whose writer is silent cannot hold up the end.
-func TestStopWhileThePipeIsSilent(t *testing.T) {
-	t.Parallel()
-	pipe := newFeeder(t)
-	_, err := pipe.Write(file.AppendEventLine(nil, &ledger.Block{Slot: 10, ParentSlot: 9, Blockhash: toolHash(10)}))
-	must(t, err)
-	start(t, "--data-dir", t.TempDir(), "--source", "file:"+pipe.Name()).stops(t)
-
-	path := newPipe(t, "nobody-writes.ndjson")
-	r := begin(t, "--data-dir", t.TempDir(), "--source", "file:"+path)
-	r.out.await(t, "REST")
-	r.stops(t)
-	release(t, path)
-}
-
-// F48: nobody writes to a pipe that is to be read before the start: the signal ends the wait for it, and no directory is made.
-func TestStopBeforeTheStart(t *testing.T) {
-	dir := filepath.Join(t.TempDir(), "data")
-	for name, tt := range map[string]struct {
-		args []string // the pipe's path comes after them
-		code int
-		want string
-	}{
-		"the configuration":             {[]string{"serve", "--data-dir", dir, "--config="}, exitOK, "stopped before the start\n"},
-		"the configuration of a tool":   {[]string{"log", "verify", "--data-dir", dir, "--config="}, exitFailure, "stopped before the start\n"},
-		"a token":                       {[]string{"serve", "--data-dir", dir, "--source=geyser:http://127.0.0.1:1?token-file="}, exitOK, "stopped before the start\n"},
-		"a number, which is in no pipe": {[]string{"sub", "--resume="}, exitUsage, "is not a regular file\n"},
-		"an archive, which is no pipe":  {[]string{"import", "--data-dir", dir, "--archive="}, exitUsage, "it is not a regular file\n"},
-		"credentials, which are no pipe": {
-			[]string{"serve", "--data-dir", dir, "--log=nats://127.0.0.1:1/L", "--log-credentials="}, exitUsage, "is not a file of at most 64 KiB (see ledgerd serve --help)\n",
-		},
-	} {
-		path := newPipe(t, "snapshot-5-"+toolHash(5).String()+".tar.zst")
-		tt.args[len(tt.args)-1] += path
-		r := perform(t, tt.args...)
-		if code := r.stop(); code != tt.code || !strings.HasSuffix(r.errs.String(), tt.want) || strings.Count(r.errs.String(), "\n") != 1 {
-			t.Errorf("%s: exit code %d, printed %q; want %d and %q", name, code, r.errs, tt.code, tt.want)
-		}
-		release(t, path)
-	}
-	if _, err := os.Stat(dir); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("the data directory was touched: %v", err)
-	}
 }
 
 // F31, F48: a stop takes ten seconds at most whatever peers leave undone, plain or over TLS: they follow and do not read, ask for more than they read and then
