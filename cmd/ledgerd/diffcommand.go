@@ -3,7 +3,6 @@ package main
 import (
 	"bufio"
 	"bytes"
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -206,11 +205,7 @@ const maxShownBytes = 2000
 
 // firstOf returns what two nodes hold of the account, or else the mint, that comes first in their next lines.
 func firstOf(lines [2][]byte) (held [2]string) {
-	var at [2]stateOrder
-	for i, line := range lines {
-		at[i] = orderOf(line)
-	}
-	first := at[0].compare(&at[1])
+	first := bytes.Compare(placeOf(lines[0]), placeOf(lines[1]))
 	for i, line := range lines {
 		if held[i] = "holds nothing of it"; first == 0 || (first < 0) == (i == 0) {
 			held[i] = printable(string(line[:min(len(line), maxShownBytes)]))
@@ -219,13 +214,9 @@ func firstOf(lines [2][]byte) (held [2]string) {
 	return held
 }
 
-// stateOrder is where a line stands in a state: accounts come first, then mints, each in the order of their keys.
-type stateOrder struct {
-	part int // 0: an account, 1: a mint, 2: the end
-	key  ledger.Pubkey
-}
-
-func orderOf(line []byte) stateOrder {
+// placeOf returns where a line stands in a state, which is in the order of these places: accounts come first, then mints, each in the order of
+// their keys, and then the end.
+func placeOf(line []byte) []byte {
 	var told struct {
 		Accounts []struct {
 			Pubkey   string
@@ -233,15 +224,11 @@ func orderOf(line []byte) stateOrder {
 		}
 	}
 	if json.Unmarshal(line, &told) != nil || len(told.Accounts) == 0 {
-		return stateOrder{part: 2}
+		return []byte{2}
 	}
 	key, _ := ledger.ParsePubkey(told.Accounts[0].Pubkey)
 	if told.Accounts[0].Lamports == nil {
-		return stateOrder{1, key}
+		return append([]byte{1}, key[:]...)
 	}
-	return stateOrder{0, key}
-}
-
-func (o *stateOrder) compare(p *stateOrder) int {
-	return cmp.Or(cmp.Compare(o.part, p.part), o.key.Compare(&p.key))
+	return append([]byte{0}, key[:]...)
 }
