@@ -66,12 +66,10 @@ func readConfig(ctx context.Context, path string) ([]byte, error) {
 }
 
 func isSet(variables []string) bool {
-	for _, v := range variables {
-		if _, ok := os.LookupEnv(v); ok {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(variables, func(v string) bool {
+		_, is := os.LookupEnv(v)
+		return is
+	})
 }
 
 // decimals read whole numbers in decimal digits. What kong has by itself takes 0100 for 64.

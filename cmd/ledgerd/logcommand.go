@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"strconv"
 
 	"ledgerd/engine/datadir"
 	"ledgerd/engine/ledger"
@@ -248,20 +247,16 @@ var kindNames = map[ledger.RecordKind]string{
 func appendUpdates(dst []byte, r *ledger.Record) []byte {
 	for i := range r.Updates {
 		u := &r.Updates[i]
-		dst = append(dst, `{"seq":`...)
-		dst = strconv.AppendUint(dst, uint64(r.FirstSeq)+uint64(i), 10)
-		dst = append(dst, `,"account":`...)
+		dst = fmt.Appendf(dst, `{"seq":%d,"account":`, uint64(r.FirstSeq)+uint64(i))
 		dst = file.AppendAccount(dst, &ledger.AccountWrite{
 			Pubkey: u.Account.Pubkey, Lamports: u.Account.Lamports, Owner: u.Account.Owner, RentEpoch: u.Account.RentEpoch,
 			Executable: u.Account.Executable, Known: u.Account.Known, Token: u.Account.Token,
 		})
 		if u.OwnerBefore.Known {
-			dst = append(dst, `,"owner_before":"`...)
-			dst = append(u.OwnerBefore.Value.AppendBase58(dst), '"')
+			dst = fmt.Appendf(dst, `,"owner_before":%q`, u.OwnerBefore.Value)
 		}
 		if u.WalletBefore.Known {
-			dst = append(dst, `,"wallet_before":"`...)
-			dst = append(u.WalletBefore.Value.AppendBase58(dst), '"')
+			dst = fmt.Appendf(dst, `,"wallet_before":%q`, u.WalletBefore.Value)
 		}
 		dst = append(dst, "}\n"...)
 	}

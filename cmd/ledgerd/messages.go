@@ -55,7 +55,7 @@ func (c *serveCommand) warn(flags []*kong.Flag, log *slog.Logger) {
 
 // site is where a listener is reached.
 type site struct {
-	addr      net.Addr // nil: nowhere
+	addr      net.Addr
 	encrypted bool
 }
 
@@ -76,21 +76,22 @@ func (s site) url(scheme string) string {
 // door is where something of a node is reached.
 type door struct{ name, url, beside string }
 
-// doors returns what a person or a program may ask a node for.
-func doors(public, ops, rpc site) []door {
+// doors returns what a person or a program may ask a node for, and where that is which anybody may.
+func (n *node) doors() (all []door, public site) {
+	public = site{n.listener.Addr(), n.tls != nil}
 	base := public.url("http") + "/api"
-	all := []door{
+	all = []door{
 		{name: "REST", url: base + "/status"}, {name: "latest", url: base + "/blocks/latest"},
 		{name: "WebSocket", url: public.url("ws") + "/api/ws/accounts"}, {name: "OpenAPI", url: base + "/openapi.json"},
 		{name: "console", url: public.url("http") + "/"}, {name: "manual", url: public.url("http") + "/docs"},
 	}
-	if rpc.addr != nil {
-		all = append(all, door{name: "JSON-RPC", url: rpc.url("http") + "/"})
+	if len(n.rpcPorts) > 0 {
+		all = append(all, door{name: "JSON-RPC", url: site{n.rpcPorts[0].Addr(), n.tls != nil}.url("http") + "/"})
 	}
-	if ops.addr != nil {
-		all = append(all, door{"operators", ops.url("http") + "/metrics", "  /livez  /readyz"})
+	if n.opsListener != nil {
+		all = append(all, door{"operators", site{n.opsListener.Addr(), n.opsTLS != nil}.url("http") + "/metrics", "  /livez  /readyz"})
 	}
-	return all
+	return all, public
 }
 
 // logDoors tells the doors as a message, for programs that read the log.

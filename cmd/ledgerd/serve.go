@@ -102,13 +102,6 @@ func (c *serveCommand) serve(ctx context.Context, n *node, s *streams, parsed *k
 		defer n.cluster.Close()
 	}
 
-	var opsAddr, rpcAddr net.Addr
-	if len(n.rpcPorts) > 0 {
-		rpcAddr = n.rpcPorts[0].Addr()
-	}
-	if n.opsListener != nil {
-		opsAddr = n.opsListener.Addr()
-	}
 	name := c.Source
 	if n.source != nil {
 		name = n.source.Info().Name // without secrets
@@ -116,8 +109,7 @@ func (c *serveCommand) serve(ctx context.Context, n *node, s *streams, parsed *k
 	if c.Log != "" {
 		name = strings.TrimPrefix(name+" by way of ", "none by way of ") + cluster.Redact(c.Log)
 	}
-	public := site{n.listener.Addr(), n.tls != nil}
-	if all := doors(public, site{opsAddr, n.opsTLS != nil}, site{rpcAddr, n.tls != nil}); c.LogFormat == "json" {
+	if all, public := n.doors(); c.LogFormat == "json" {
 		logDoors(n.logger, name, all)
 	} else {
 		var samples []ledger.Pubkey
