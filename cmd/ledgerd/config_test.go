@@ -48,42 +48,21 @@ func TestSampleConfiguration(t *testing.T) {
 	}
 }
 
-// Sizes take units, and lists of networks take addresses too.
+// Sizes take units, and lists of networks take addresses too: a line is a type, a value, and what that is read as.
 func TestValuesOfFlagsAreRead(t *testing.T) {
-	const refused = "refused"
-	for _, tt := range []struct {
-		value    encoding.TextUnmarshaler
-		in, want string
-	}{
-		{new(size), "1048576", "1048576"},
-		{new(size), "512MiB", "536870912"},
-		{new(size), "2GiB", "2147483648"},
-		{new(size), "3KiB", "3072"},
-		{new(size), "0", refused},
-		{new(size), "-1", refused},
-		{new(size), "2GB", refused},
-		{new(size), "2 GiB", refused},
-		{new(size), "GiB", refused},
-		{new(size), "1.5GiB", refused},
-		{new(size), "99999999999GiB", refused},
-		{new(size), "18446744073709551616", refused},
-		{new(size), "", refused},
-		{new(sizeOrNone), "0", "0"},
-		{new(sizeOrNone), "2GiB", "2147483648"},
-		{new(sizeOrNone), "00", refused},
-		{new(prefixes), "10.0.0.0/8, ::1", "[10.0.0.0/8 ::1/128]"},
-		{new(prefixes), "10.1.2.3/8", "[10.0.0.0/8]"},
-		{new(prefixes), "::ffff:127.0.0.1", "[127.0.0.1/32]"},
-		{new(prefixes), "", "[]"},
-		{new(prefixes), "localhost", refused},
-		{new(prefixes), "10.0.0.0/33", refused},
-	} {
-		got := refused
-		if err := tt.value.UnmarshalText([]byte(tt.in)); err == nil {
-			got = fmt.Sprint(reflect.ValueOf(tt.value).Elem())
+	var read strings.Builder
+	for line := range strings.Lines(string(readFile(t, "testdata/values.txt"))) {
+		var kind, in string
+		_, err := fmt.Sscanf(line, "%s %q", &kind, &in)
+		must(t, err)
+		value := map[string]encoding.TextUnmarshaler{"size": new(size), "sizeOrNone": new(sizeOrNone), "prefixes": new(prefixes)}[kind]
+		got := any("refused")
+		if value.UnmarshalText([]byte(in)) == nil {
+			got = reflect.ValueOf(value).Elem()
 		}
-		ledgertest.Equal(t, got, tt.want, "%T %q is read as", tt.value, tt.in)
+		fmt.Fprintf(&read, "%s %q %v\n", kind, in, got)
 	}
+	ledgertest.Golden(t, "testdata/values.txt", read.String(), *update)
 }
 
 // A number is what a person reads, not what C reads.
