@@ -153,9 +153,13 @@ func ranges(n int) (all [][2]uint64) {
 }
 
 // visitAll returns a function that visits items until the visitor ends that.
-func visitAll[T any](items []T) func(visit func(T) bool) error {
-	return func(visit func(T) bool) error {
-		slices.Values(items)(visit)
+func visitAll[T any](items []T) func(visit func(T) error) error {
+	return func(visit func(T) error) error {
+		for _, item := range items {
+			if err := visit(item); err != nil {
+				return err
+			}
+		}
 		return nil
 	}
 }

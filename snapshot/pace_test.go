@@ -58,7 +58,7 @@ func TestWorkIsRestedForOnce(t *testing.T) {
 		st := testState(20, 0, 1, 0)
 		parts := st.parts(1)
 		accounts := parts[0].Accounts
-		parts[0].Accounts = func(visit func(*ledger.Account) bool) error {
+		parts[0].Accounts = func(visit func(*ledger.Account) error) error {
 			time.Sleep(longestWork)
 			return accounts(visit)
 		}
@@ -74,8 +74,8 @@ func TestWriterRestsWithinAChunk(t *testing.T) {
 	bubbletest.Test(t, func(t *testing.T) {
 		st := testState(20, 0, 2000, 0)
 		parts := st.parts(1)
-		parts[0].Accounts = func(visit func(*ledger.Account) bool) error {
-			return visitAll(st.accounts)(func(a *ledger.Account) bool {
+		parts[0].Accounts = func(visit func(*ledger.Account) error) error {
+			return visitAll(st.accounts)(func(a *ledger.Account) error {
 				time.Sleep(slice / 20)
 				return visit(a)
 			})

@@ -121,8 +121,8 @@ func TestWriteEndsWithItsContext(t *testing.T) {
 	st.meta.Version++
 	ctx, cancel := context.WithCancel(t.Context())
 	parts, n := st.parts(1), 0
-	parts[0].Accounts = func(visit func(*ledger.Account) bool) error {
-		return visitAll(st.accounts)(func(a *ledger.Account) bool {
+	parts[0].Accounts = func(visit func(*ledger.Account) error) error {
+		return visitAll(st.accounts)(func(a *ledger.Account) error {
 			if n++; n == 100 {
 				cancel()
 			}

@@ -2,7 +2,6 @@ package snapshot
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -15,10 +14,10 @@ import (
 // key order.
 type Part struct {
 	// Accounts calls visit for every account in pubkey order, tombstones included, until visit
-	// returns false. Mints does the same for mint facts. Parts are read at once, each by a
-	// goroutine of its own.
-	Accounts func(visit func(*ledger.Account) bool) error
-	Mints    func(visit func(ledger.MintWrite) bool) error
+	// returns an error, which it then returns. Mints does the same for mint facts. Parts are read
+	// at once, each by a goroutine of its own.
+	Accounts func(visit func(*ledger.Account) error) error
+	Mints    func(visit func(ledger.MintWrite) error) error
 	// Release is called once both were read; it may be nil.
 	Release func()
 }
@@ -155,28 +154,21 @@ func writePart(ctx context.Context, w *fileWriter, p *Part, hash bool, pace Pace
 	if p.Release != nil {
 		defer p.Release()
 	}
-	err = writeItems(e, p.Accounts, func(a *ledger.Account) error {
+	err = p.Accounts(func(a *ledger.Account) error {
 		counts.account(a, hash)
 		return e.account(a)
 	})
 	if err == nil {
-		err = writeItems(e, p.Mints, func(m ledger.MintWrite) error {
+		err = e.flush()
+	}
+	if err == nil {
+		err = p.Mints(func(m ledger.MintWrite) error {
 			counts.mint(&m, hash)
 			return e.mint(&m)
 		})
 	}
-	return counts, err
-}
-
-// writeItems writes all that a part has of one kind.
-func writeItems[T any](e *encoder, all func(visit func(T) bool) error, write func(T) error) error {
-	var failed error
-	err := all(func(item T) bool {
-		failed = write(item)
-		return failed == nil
-	})
-	if err := errors.Join(failed, err); err != nil {
-		return err
+	if err == nil {
+		err = e.flush()
 	}
-	return e.flush()
+	return counts, err
 }

@@ -121,15 +121,15 @@ func writeSnapshot(t testing.TB, dataDir string, slot, version, accounts int) {
 	block := &ledger.Block{Slot: at, ParentSlot: at - 1, Blockhash: toolHash(at), Status: ledger.Finalized}
 	meta := snapshot.Meta{Version: ledger.Version(version), Slot: at, Blockhash: block.Blockhash, Seq: 7, StateHash: hash, Block: block, Root: at, Floor: at}
 	part := snapshot.Part{
-		Accounts: func(visit func(*ledger.Account) bool) error {
+		Accounts: func(visit func(*ledger.Account) error) error {
 			for i := range list {
-				if !visit(&list[i]) {
-					break
+				if err := visit(&list[i]); err != nil {
+					return err
 				}
 			}
 			return nil
 		},
-		Mints: func(func(ledger.MintWrite) bool) error { return nil },
+		Mints: func(func(ledger.MintWrite) error) error { return nil },
 	}
 	_, err = store.Write(t.Context(), meta, []snapshot.Part{part}, []snapshot.HeldBlock{{Block: block}}, snapshot.Pace{})
 	must(t, err)

@@ -72,20 +72,17 @@ func (w *writer) parts(n int) []snapshot.Part {
 		first, last := i*extsort.Partitions/n, (i+1)*extsort.Partitions/n-1
 		mints := w.rows.NewSpool()
 		parts[i] = snapshot.Part{
-			Accounts: func(visit func(*ledger.Account) bool) error { return w.accounts(first, last, mints, visit) },
-			Mints:    func(visit func(ledger.MintWrite) bool) error { return w.mintsOf(mints, visit) },
+			Accounts: func(visit func(*ledger.Account) error) error { return w.accounts(first, last, mints, visit) },
+			Mints:    func(visit func(ledger.MintWrite) error) error { return w.mintsOf(mints, visit) },
 		}
 	}
 	return parts
 }
 
-// errStop stops a walk after visit returned false.
-var errStop = errors.New("stop")
-
 // accounts calls visit for the accounts of a part that the filter admits, and adds the facts of all mints of the part to mints.
-func (w *writer) accounts(first, last int, mints *extsort.Spool, visit func(*ledger.Account) bool) error {
+func (w *writer) accounts(first, last int, mints *extsort.Spool, visit func(*ledger.Account) error) error {
 	var decoder codec.AccountDecoder
-	err := w.rows.EachNewest(first, last, func(row *extsort.Row) error {
+	return w.rows.EachNewest(first, last, func(row *extsort.Row) error {
 		w.sorted.Add(1)
 		if err := w.ctx.Err(); err != nil {
 			return err
@@ -106,33 +103,23 @@ func (w *writer) accounts(first, last int, mints *extsort.Spool, visit func(*led
 			}
 		}
 		a.Provenance = ledger.BaseProvenance(w.at.Slot)
-		if a.Known != 0 && !visit(a) { // without fields it is excluded by the filter
-			return errStop
+		if a.Known == 0 { // it is excluded by the filter
+			return nil
 		}
-		return nil
+		return visit(a)
 	})
-	if err == errStop {
-		return nil
-	}
-	return err
 }
 
 // mintsOf calls visit for the mint facts of a part. After the last part the phase is Checks.
-func (w *writer) mintsOf(mints *extsort.Spool, visit func(ledger.MintWrite) bool) error {
+func (w *writer) mintsOf(mints *extsort.Spool, visit func(ledger.MintWrite) error) error {
 	err := mints.Each(func(row *extsort.Row) error {
 		m, _, err := codec.DecodeMint(row.Value)
 		if err != nil {
 			return fmt.Errorf("the facts of a mint cannot be read back: %w", err)
 		}
-		if !visit(ledger.MintWrite{Pubkey: row.Key, Mint: *ledger.MergeMint(nil, m, ledger.BaseProvenance(w.at.Slot))}) {
-			return errStop
-		}
-		return nil
+		return visit(ledger.MintWrite{Pubkey: row.Key, Mint: *ledger.MergeMint(nil, m, ledger.BaseProvenance(w.at.Slot))})
 	})
-	switch {
-	case err == errStop:
-		return nil
-	case err == nil && w.left.Add(-1) == 0:
+	if err == nil && w.left.Add(-1) == 0 {
 		w.phase.Store(uint32(Checks))
 	}
 	return err

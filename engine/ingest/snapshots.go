@@ -161,9 +161,16 @@ func (s *snapshotter) take(ctx context.Context, m snapshot.Meta, frozen []*shard
 	parts := make([]snapshot.Part, len(frozen))
 	for i, f := range frozen {
 		parts[i] = snapshot.Part{
-			Accounts: func(visit func(*ledger.Account) bool) error { s.read(f, visit); return nil },
-			Mints:    func(visit func(ledger.MintWrite) bool) error { f.Mints(visit); return nil },
-			Release:  f.Release, // reading back, the offer and pruning take long, and read nothing of it
+			Accounts: func(visit func(*ledger.Account) error) error { return s.read(f, visit) },
+			Mints: func(visit func(ledger.MintWrite) error) error {
+				for m := range f.Mints {
+					if err := visit(m); err != nil {
+						return err
+					}
+				}
+				return nil
+			},
+			Release: f.Release, // reading back, the offer and pruning take long, and read nothing of it
 		}
 	}
 	written, err = s.store.Write(ctx, m, parts, blocks, pace)
@@ -183,7 +190,7 @@ func (s *snapshotter) take(ctx context.Context, m snapshot.Meta, frozen []*shard
 }
 
 // read visits the accounts of a shard, and counts them now and then.
-func (s *snapshotter) read(f *shard.Frozen, visit func(*ledger.Account) bool) {
+func (s *snapshotter) read(f *shard.Frozen, visit func(*ledger.Account) error) (err error) {
 	const step = 1 << 10
 	uncounted := uint64(0)
 	count := func(now *SnapshotStats) { now.Accounts += uncounted }
@@ -192,9 +199,11 @@ func (s *snapshotter) read(f *shard.Frozen, visit func(*ledger.Account) bool) {
 			s.writer.figures.Update(count)
 			uncounted = 0
 		}
-		return visit(a)
+		err = visit(a)
+		return err == nil
 	})
 	s.writer.figures.Update(count)
+	return err
 }
 
 // prune removes all but the newest KeptSnapshots, and the log before the oldest of these.
