@@ -17,13 +17,6 @@ import (
 	"ledgerd/httpd/wire"
 )
 
-func statuses(replies []reply) (all []int) {
-	for _, r := range replies {
-		all = append(all, r.status)
-	}
-	return all
-}
-
 // TestRefusedConnectionsAreClosedAtOnce goes over a real listener.
 func TestRefusedConnectionsAreClosedAtOnce(t *testing.T) {
 	h := serveTCP(t, func(c *Config) { c.MaxConnsPerClient = 1 })

@@ -186,15 +186,6 @@ func send(t *testing.T, c net.Conn, raw string) {
 	}
 }
 
-// exchange writes all of raw at once on a connection of its own and reads the responses.
-func (h *harness) exchange(name, raw string) []reply {
-	h.Helper()
-	c := h.dial("")
-	send(h.T, c, raw)
-	defer func() { _ = c.Close() }()
-	return h.replies(name, c)
-}
-
 // replies reads responses until the server ends the connection. A reset is an error.
 func (h *harness) replies(name string, c net.Conn) (replies []reply) {
 	h.Helper()

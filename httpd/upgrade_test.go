@@ -2,7 +2,9 @@ package httpd
 
 import (
 	"bufio"
+	"context"
 	"io"
+	"log/slog"
 	"net"
 	"net/http"
 	"net/netip"
@@ -12,6 +14,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"ledgerd/engine/ledger/ledgertest"
+	"ledgerd/httpd/accesslog"
 	"ledgerd/httpd/ratelimit"
 	"ledgerd/httpd/wire"
 )
@@ -20,12 +23,13 @@ var handshake = []string{"Connection: keep-alive, Upgrade", "Upgrade: WebSocket"
 
 // G4, G5: TestUpgradeHandsOverTheConnection upgrades with frames right behind the handshake, in
 // the same write: they go to the new owner as they are, whether they look like requests
-// or not, through fasthttp's connection and through ours.
+// or not, through fasthttp's connection and through ours. The access log has a line for the answer, and one when the socket ends.
 func TestUpgradeHandsOverTheConnection(t *testing.T) {
 	for _, detached := range []bool{false, true} {
 		const frame = "\x81\x83\x00\n\x00\nabc" // a masked text frame
-		called, ended := make(chan ratelimit.Client, 1), make(chan struct{})
+		called, ended, logged := make(chan ratelimit.Client, 1), make(chan struct{}), t.TempDir()+"/access.log"
 		w := serveTCP(t, func(c *Config) {
+			c.AccessLog, _ = accesslog.Open(logged, slog.New(slog.DiscardHandler))
 			c.Identity = ratelimit.NewIdentity(nil, []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")})
 			c.Upgrade = func(ctx *fasthttp.RequestCtx, client ratelimit.Client) {
 				called <- client
@@ -69,11 +73,19 @@ func TestUpgradeHandsOverTheConnection(t *testing.T) {
 			t.Errorf("the new owner got %q, %v, want the bytes as sent", echo, err)
 		}
 		<-ended
-		if got := w.server.Connections(); got != 0 && detached {
-			t.Errorf("%d connections are counted, want 0", got)
-		}
 		ledgertest.Equal(t, w.ledger.asked.Load(), 1, "questions asked, none of what followed")
 		ledgertest.Equal(t, w.server.routes[len(w.server.routes)-1].requests[0].Load(), 1, "upgrades counted")
+		if !detached {
+			continue // the connection ends a moment later
+		}
+		ledgertest.Equal(t, w.server.Connections(), 0, "connections that are counted")
+		over, end := context.WithCancel(t.Context())
+		end()
+		w.server.config.AccessLog.Run(over)
+		lines := strings.Split(strings.TrimSpace(string(readFile(t, logged))), "\n")
+		if len(lines) != 3 || strings.Contains(lines[1], "ended") || !strings.HasSuffix(lines[2], `,"socket":"ended"}`) {
+			t.Errorf("the access log says %q, want a line for each answer and one for the end of the socket", lines)
+		}
 	}
 }
 
