@@ -8,22 +8,9 @@ import (
 
 // decodeAccount reads SubscribeUpdateAccount: account 1, slot 2, is_startup 3, bank_id 4.
 func (u *Update) decodeAccount(message []byte, d Decoder) error {
-	var info []byte
-	m := reader{rest: message}
-	for m.next() {
-		switch m.number {
-		case 1:
-			info = m.part()
-		case 2:
-			number(&m, &u.Slot)
-		case 3:
-			m.boolean(&u.Startup)
-		case 4:
-			number(&m, &u.Bank)
-		}
-	}
-	if m.err != nil {
-		return m.err
+	info, err := u.decodeAround(message, 4)
+	if err != nil {
+		return err
 	}
 	return u.decodeAccountInfo(info, d)
 }

@@ -210,6 +210,25 @@ func (d Decoder) Decode(message []byte, u *Update) error {
 	return m.err
 }
 
+// decodeAround reads what stands around an account or a transaction: its content 1, slot 2, is_startup 3 of an account, and bank_id, whose
+// number is given.
+func (u *Update) decodeAround(message []byte, bank protowire.Number) (content []byte, err error) {
+	m := reader{rest: message}
+	for m.next() {
+		switch m.number {
+		case 1:
+			content = m.part()
+		case 2:
+			number(&m, &u.Slot)
+		case bank:
+			number(&m, &u.Bank)
+		case 3:
+			m.boolean(&u.Startup)
+		}
+	}
+	return content, m.err
+}
+
 // decodeSlot reads SubscribeUpdateSlot: slot 1, parent 2, status 3, dead_error 4, bank_id 5.
 func (u *Update) decodeSlot(message []byte) error {
 	m := reader{rest: message}

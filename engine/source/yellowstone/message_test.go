@@ -17,6 +17,13 @@ import (
 	"ledgerd/engine/source/nodetest"
 )
 
+func hexadecimal(t testing.TB, digits string) []byte {
+	t.Helper()
+	b, err := hex.DecodeString(strings.ReplaceAll(digits, " ", ""))
+	must(t, err)
+	return b
+}
+
 var base58Words = regexp.MustCompile(`@\w+`)
 
 // written returns the bytes of a SubscribeUpdate: after "0x" in hexadecimal, else it is written by field as geyser.proto names
@@ -24,9 +31,7 @@ var base58Words = regexp.MustCompile(`@\w+`)
 func written(t testing.TB, text string) []byte {
 	t.Helper()
 	if digits, isBytes := strings.CutPrefix(text, "0x"); isBytes {
-		message, err := hex.DecodeString(strings.ReplaceAll(digits, " ", ""))
-		must(t, err)
-		return message
+		return hexadecimal(t, digits)
 	}
 	text = base58Words.ReplaceAllStringFunc(text, func(word string) string {
 		if key, err := ledger.ParsePubkey(word[1:]); err == nil {

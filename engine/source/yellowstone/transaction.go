@@ -8,47 +8,43 @@ import (
 
 // decodeTransaction reads SubscribeUpdateTransaction: transaction 1, slot 2, bank_id 3.
 func (u *Update) decodeTransaction(message []byte) error {
-	var info []byte
-	m := reader{rest: message}
-	for m.next() {
-		switch m.number {
-		case 1:
-			info = m.part()
-		case 2:
-			number(&m, &u.Slot)
-		case 3:
-			number(&m, &u.Bank)
-		}
-	}
-	if m.err != nil {
-		return m.err
+	info, err := u.decodeAround(message, 3)
+	if err != nil {
+		return err
 	}
 	return decodeTransactionInfo(info, &u.Transaction)
 }
 
 // decodeTransactionStatus reads SubscribeUpdateTransactionStatus: slot 1, signature 2, is_vote 3, index 4, err 5.
 func (u *Update) decodeTransactionStatus(message []byte) error {
-	var index uint64
 	m := reader{rest: message}
 	for m.next() {
 		switch m.number {
 		case 1:
 			number(&m, &u.Slot)
 		case 4:
-			number(&m, &index)
+			m.index(&u.Transaction.Index)
 		}
 	}
-	if u.Transaction.Index = uint32(index); m.err == nil && index > maxTransactions {
-		return fmt.Errorf("its index is %d", index)
-	}
 	return m.err
+}
+
+// maxTransactions bounds the transactions of a block; no ledger comes near it.
+const maxTransactions = 1 << 20
+
+// index reads the index of a transaction in its block.
+func (r *reader) index(to *uint32) {
+	var index uint64
+	if number(r, &index); index > maxTransactions {
+		r.fail(fmt.Errorf("its index is %d", index))
+	}
+	*to = uint32(index)
 }
 
 // decodeTransactionInfo reads SubscribeUpdateTransactionInfo: signature 1, is_vote 2,
 // transaction 3, meta 4, index 5.
 func decodeTransactionInfo(message []byte, t *ledger.Transaction) error {
 	var signature, transaction, meta []byte
-	var index uint64
 	m := reader{rest: message}
 	for m.next() {
 		switch m.number {
@@ -60,7 +56,7 @@ func decodeTransactionInfo(message []byte, t *ledger.Transaction) error {
 			meta = m.part()
 			t.Success = ledger.Some(true) // unless the meta says otherwise
 		case 5:
-			number(&m, &index)
+			m.index(&t.Index)
 		}
 	}
 	switch {
@@ -68,18 +64,13 @@ func decodeTransactionInfo(message []byte, t *ledger.Transaction) error {
 		return m.err
 	case len(signature) != len(t.Signature):
 		return fmt.Errorf("its signature has %d bytes", len(signature))
-	case index > maxTransactions:
-		return fmt.Errorf("its index is %d", index)
 	}
-	t.Signature, t.Index = ledger.Signature(signature), uint32(index)
+	t.Signature = ledger.Signature(signature)
 	if err := decodeKeys(transaction, t); err != nil || !t.Success.Known {
 		return err
 	}
 	return decodeTransactionMeta(meta, t)
 }
-
-// maxTransactions bounds the transactions of a block; no ledger comes near it.
-const maxTransactions = 1 << 20
 
 // decodeKeys reads the static keys of a Transaction: message 2 {account_keys 2}.
 func decodeKeys(transaction []byte, t *ledger.Transaction) error {

@@ -1,52 +1,34 @@
 package yellowstone
 
 import (
-	"encoding/binary"
 	"encoding/json"
 	"os"
 	"slices"
+	"strings"
 	"testing"
 
 	"ledgerd/engine/ledger/datatest"
 	"ledgerd/engine/ledger/ledgertest"
+	"ledgerd/engine/source/nodetest"
 )
 
-// TestErrsReadAsNodesAnswerThem decodes what transactions fail with, and none of what is cut short, unknown or too long.
+// TestErrsReadAsNodesAnswerThem decodes what transactions fail with, and none of what is cut short, unknown or too long. An entry of
+// testdata/errs.txt is what a transaction failed with, in hexadecimal, and the JSON of it.
 func TestErrsReadAsNodesAnswerThem(t *testing.T) {
-	text := func(n int) []byte {
-		return append([]byte{8, 0, 0, 0, 1, 44, 0, 0, 0, byte(n), byte(n >> 8), 0, 0, 0, 0, 0, 0}, slices.Repeat([]byte{'"'}, n)...)
-	}
-	message := func(said []byte) []byte {
-		return append(binary.AppendUvarint([]byte{1<<3 | 2}, uint64(len(said))), said...)
-	}
-	for want, said := range map[string][]byte{
-		`"AccountInUse"`:                                                    {0, 0, 0, 0},
-		`"CommitCancelled"`:                                                 {38, 0, 0, 0},
-		`{"InstructionError":[3,{"Custom":6001}]}`:                          {8, 0, 0, 0, 3, 25, 0, 0, 0, 0x71, 0x17, 0, 0},
-		`{"InstructionError":[255,"GenericError"]}`:                         {8, 0, 0, 0, 255, 0, 0, 0, 0},
-		`{"InstructionError":[2,"IllegalOwner"]}`:                           {8, 0, 0, 0, 2, 49, 0, 0, 0},
-		`{"InstructionError":[2,"BorshIoError"]}`:                           {8, 0, 0, 0, 2, 44, 0, 0, 0},
-		`{"InstructionError":[1,{"BorshIoError":"\"\""}]}`:                  text(2),
-		`{"InstructionError":[0,"BuiltinProgramsMustConsumeComputeUnits"]}`: {8, 0, 0, 0, 0, 53, 0, 0, 0},
-		`{"DuplicateInstruction":7}`:                                        {30, 0, 0, 0, 7},
-		`{"InsufficientFundsForRent":{"account_index":9}}`:                  {31, 0, 0, 0, 9},
-		`{"ProgramExecutionTemporarilyRestricted":{"account_index":1}}`:     {35, 0, 0, 0, 1},
-	} {
-		ledgertest.Equal(t, decodeErr(message(said)), want, "% x", said)
-		if !json.Valid([]byte(want)) {
+	for _, lines := range datatest.Entries(t, "errs.txt") {
+		said, want := hexadecimal(t, lines[0]), strings.TrimSpace(strings.TrimPrefix(lines[1], ">"))
+		ledgertest.Equal(t, decodeErr(nodetest.Wire(nil).Bytes(1, said)), want, lines[0])
+		if want != "" && !json.Valid([]byte(want)) {
 			t.Errorf("%s is no JSON", want)
 		}
 		for n := range said {
-			if got := decodeErr(message(said[:n])); got != "" && got != `{"InstructionError":[1,"BorshIoError"]}` {
+			if got := decodeErr(nodetest.Wire(nil).Bytes(1, said[:n])); got != "" && got != `{"InstructionError":[1,"BorshIoError"]}` {
 				t.Errorf("the first %d bytes of % x are read as %s", n, said, got)
 			}
 		}
 	}
-	for name, said := range map[string][]byte{
-		"an unknown variant": {39, 0, 0, 0}, "an unknown one of an instruction": {8, 0, 0, 0, 1, 54, 0, 0, 0}, "nothing": nil, "a text that is too long": text(1000),
-	} {
-		ledgertest.Equal(t, decodeErr(message(said)), "", name)
-	}
+	long := append([]byte{8, 0, 0, 0, 1, 44, 0, 0, 0, 1000 % 256, 1000 / 256, 0, 0, 0, 0, 0, 0}, slices.Repeat([]byte{'"'}, 1000)...)
+	ledgertest.Equal(t, decodeErr(nodetest.Wire(nil).Bytes(1, long)), "", "a text that is too long")
 }
 
 // TestRecordedErrsAreRead decodes what the transactions of recorded blocks failed with: solana.storage.ConfirmedBlock {transactions 4
