@@ -86,7 +86,8 @@ func TestATokenThatIsBeingWrittenIsReadAgain(t *testing.T) {
 		return stays(straight(111, 114)...)(c)
 	}
 	s.run(t)
-	s.check(t, "101 102 103 104 105 106 107 108 109 110 111 112", "100 107", "")
+	ledgertest.Equal(t, s.of("block"), "101 102 103 104 105 106 107 108 109 110 111 112", "blocks")
+	ledgertest.Equal(t, fmt.Sprint(s.begins, s.asked), "[100 107] []", "where sessions began, and what was filled")
 }
 
 // Of several nodes another is followed when a session ends, and goes on where that one was.
@@ -104,7 +105,8 @@ func TestAnotherNodeIsFollowedWhenOneFails(t *testing.T) {
 	}}
 	s.script = calls(shows(straight(101, 108)...), stays(straight(107, 112)...))
 	s.run(t)
-	s.check(t, "101 102 103 104 105 106 107 108 109 110 111 112", "100 107", "")
+	ledgertest.Equal(t, s.of("block"), "101 102 103 104 105 106 107 108 109 110 111 112", "blocks")
+	ledgertest.Equal(t, fmt.Sprint(s.begins, s.asked), "[100 107] []", "where sessions began, and what was filled")
 	nodes := s.source.Upstream().Nodes
 	ledgertest.Equal(t, fmt.Sprint(nodes), "[{node.test:10000 1 false} {second.test:1 1 true}]", "how often each was connected to")
 }

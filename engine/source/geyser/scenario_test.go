@@ -120,7 +120,6 @@ type scenario struct {
 	most    time.Duration        // 0: a minute
 
 	source *Source
-	took   time.Duration
 	seq    *sequencer.Sequencer
 
 	mu     sync.Mutex
@@ -149,14 +148,13 @@ func (s *scenario) run(t *testing.T) {
 		from := s.resume()
 		ctx, cancel := context.WithTimeout(t.Context(), cmp.Or(s.most, time.Minute))
 		defer cancel()
-		began, want := time.Now(), errEnough
+		want := errEnough
 		if s.until == "" {
 			want = context.DeadlineExceeded
 		}
 		if err := s.source.Run(ctx, from, s.emit); !errors.Is(err, want) {
 			t.Fatalf("Run: %v after %q, begun at %q, %+v", err, s.lines[:min(60, len(s.lines))], s.begins, s.source.Upstream())
 		}
-		s.took = time.Since(began)
 	})
 }
 
@@ -269,16 +267,6 @@ func (s *scenario) Fill(ctx context.Context, after ledger.Slot, hash ledger.Hash
 			PreviousBlockhash: ledger.Some(hashOf(b.parent, b.parentFork)), Status: ledger.Confirmed,
 		})
 	})
-}
-
-// check compares the blocks that came, where sessions began and what the Filler was asked for.
-func (s *scenario) check(t *testing.T, blocks, begins, asked string) {
-	t.Helper()
-	ledgertest.Equal(t, s.of("block"), blocks, "blocks")
-	if got := strings.Join(s.begins, " "); begins != "" && got != begins {
-		t.Errorf("subscribed from %s, want %s", got, begins)
-	}
-	ledgertest.Equal(t, strings.Join(s.asked, " "), asked, "asked to fill")
 }
 
 func quiet() *slog.Logger { return slog.New(slog.DiscardHandler) }

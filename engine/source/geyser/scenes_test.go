@@ -125,6 +125,8 @@ func played(line string) script {
 				time.Sleep(wait)
 			case strings.HasPrefix(word, "-"):
 				next = replaced(next, toldBy(word[1:], from)[0])
+			case strings.HasPrefix(word, "~"):
+				next = replaced(next, toldBy("head@"+word[1:], from)[0], toldBy("misnamed@"+word[1:], from)...)
 			default:
 				next = append(next, toldBy(word, from)...)
 			}
@@ -177,6 +179,12 @@ func toldBy(word string, from ledger.Slot) []part {
 	case what == "other":
 		b.fork = 1
 		return []part{b.head()}
+	case what == "head":
+		return []part{b.head()}
+	case what == "misnamed":
+		wrong := b.block()
+		wrong.ParentSlot--
+		return []part{nodetest.HeadUpdate(wrong)}
 	case what == "bare":
 		return b.messages()[4:]
 	}

@@ -8,13 +8,11 @@ import (
 	"testing"
 	"time"
 
-	"google.golang.org/grpc/codes"
 
 	"ledgerd/engine/ledger"
 	"ledgerd/engine/ledger/ledgertest"
 	"ledgerd/engine/source/nodetest"
 	"ledgerd/engine/source/upstream"
-	"ledgerd/engine/source/yellowstone"
 )
 
 // failure is what a Filler says that asked a node.
@@ -39,23 +37,6 @@ func TestAWriteAfterItsBlockIsCounted(t *testing.T) {
 	s.run(t)
 	ledgertest.Equal(t, s.source.Upstream().Errors[upstream.Garbage], 1, "errors of that kind")
 	ledgertest.Equal(t, written, 5, "what the block after it wrote beside its own")
-}
-
-// F29: a head that names slot 100 for its parent, which is of slot 101, would have 101 skipped: also where the stream
-// began in the middle of that, so that it never comes whole.
-func TestTheRootIsNotWhatNamesAnotherSlotForItsParent(t *testing.T) {
-	for name, from := range map[string]int{"whole": 0, "from its middle on": 2, "its end": 4} {
-		t.Run(name, func(t *testing.T) {
-			wrong := block{slot: 102, parent: 101}.block()
-			wrong.ParentSlot = 100
-			mute := replaced(straight(101, 106), block{slot: 102, parent: 101}.head(), nodetest.HeadUpdate(wrong))
-			mute = replaced(mute, slotUpdate(101, yellowstone.Confirmed))
-			first, next := shows(mute[from:]...), shows(straight(101, 106)...)
-			s := scenario{fresh: true, until: "block 106", script: calls(first, fails(codes.Internal), next)}
-			s.run(t)
-			s.check(t, "101 102 103 104 105 106", "", "")
-		})
-	}
 }
 
 // A server that counts more transactions than it sends is followed, and the log is not filled with that.
