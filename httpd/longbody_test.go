@@ -330,8 +330,8 @@ func TestAPanicBehindTheHandlerIsAnswered(t *testing.T) {
 	})
 	ledgertest.Equal(t, h.get("/api/health").status, 200, "the status before")
 	panics = true
-	if r := h.get("/api/health"); r.status != 500 || r.body != errorBody(500, "an unexpected error occurred") {
-		t.Errorf("%d %s", r.status, r.body)
+	if r := h.get("/api/account/" + whole.String()); r.status != 500 || r.body != errorBody(500, "an unexpected error occurred") || r.header.Get("ETag") != "" {
+		t.Errorf("%d %s with %v", r.status, r.body, r.header)
 	}
 	ledgertest.Equal(t, h.server.meters.panics.Load(), 1, "panics counted")
 }
