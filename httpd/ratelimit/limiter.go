@@ -21,12 +21,7 @@ const (
 )
 
 // String returns minute or hour.
-func (k Kind) String() string {
-	if k == Minute {
-		return "minute"
-	}
-	return "hour"
-}
+func (k Kind) String() string { return [Kinds]string{"minute", "hour"}[k] }
 
 var windowLength = [Kinds]time.Duration{Minute: time.Minute, Hour: time.Hour}
 
