@@ -94,6 +94,8 @@ func (s *secured) handle(ctx *fasthttp.RequestCtx) {
 			break
 		}
 		ctx.SetBodyString(`{"jsonrpc":"2.0","id":1,"error":{"code":-32601,"message":"Method not found"}}`)
+	case "/api/full": // and it does not say for how long
+		ctx.SetStatusCode(fasthttp.StatusTooManyRequests)
 	case "/api/nothing":
 		ctx.SetStatusCode(fasthttp.StatusNoContent)
 	case "/api/head":

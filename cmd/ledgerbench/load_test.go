@@ -222,18 +222,3 @@ func TestInterruptedLoadGivesFigures(t *testing.T) {
 		})
 	}
 }
-
-// A node that refuses while a load warms up is not loaded, whether it says for how long or not.
-func TestLoadEndsWhereItIsRefusedBeforehand(t *testing.T) {
-	t.Parallel()
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.Path != "/api/status" {
-			w.WriteHeader(http.StatusTooManyRequests)
-		}
-	}))
-	defer server.Close()
-	code, s := does(t, "load", server.URL, "-n", "1000", "--warmup", "100ms", "--path", "/ok", "-c", "1")
-	if code != exitOK || !strings.Contains(s.out.String(), " 1 sent") || !strings.Contains(s.out.String(), "refused 1 requests with 429.\n") {
-		t.Errorf("exit code %d, said %q:\n%s", code, &s.err, &s.out)
-	}
-}

@@ -6,8 +6,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-
-	"ledgerd/bench"
 )
 
 // said is what a command wrote.
@@ -22,27 +20,6 @@ func does(t *testing.T, args ...string) (code int, s *said) {
 	t.Helper()
 	s = new(said)
 	return run(t.Context(), args, s.streams()), s
-}
-
-func TestHelpNamesEveryScenario(t *testing.T) {
-	for _, words := range [][]string{{"run", "--help"}, {"help", "run"}} {
-		code, s := does(t, words...)
-		for _, scenario := range bench.Scenarios {
-			if code != exitOK || !strings.Contains(s.out.String(), scenario.Name+": ") {
-				t.Errorf("%q: exit code %d; %s is not in\n%s", words, code, scenario.Name, &s.out)
-			}
-		}
-	}
-}
-
-// Help names no variable of the environment, from which nothing is taken, and the kind of what a list is of once.
-func TestHelpOfConnectionsSaysWhatIsTaken(t *testing.T) {
-	for _, command := range []string{"load", "listen"} {
-		_, s := does(t, command, "--help")
-		if text := s.out.String(); strings.Contains(text, "($") || !strings.Contains(text, "--from=ADDRESS,... ") {
-			t.Errorf("%s: %s", command, text)
-		}
-	}
 }
 
 // What run writes, report takes.

@@ -18,7 +18,7 @@ var rewrite = flag.Bool("update", false, "write the golden files anew")
 
 // TestScenes plays the command lines of testdata, each with a node of its own.
 func TestScenes(t *testing.T) {
-	t.Parallel()
+	t.Setenv("COLUMNS", "80") // of help
 	ledgertest.Scenes(t, "testdata/*.txt", "$ ledgerbench", *rewrite, func(t *testing.T, scene string) string {
 		line, _, _ := strings.Cut(scene, "\n")
 		n, dir := startSecured(t), t.TempDir()
