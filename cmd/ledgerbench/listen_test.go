@@ -135,6 +135,7 @@ func TestRaceComparesEachSlotOnce(t *testing.T) {
 	theirs(2, zero.Add(3*time.Second))
 	mine(3, zero)
 	later, sooner := r.lag[own], r.lag[reference]
+	ledgertest.Equal(t, [2]int{len(r.ends[own]), len(r.ends[reference])}, [2]int{1, 0}, "slots that wait for the other node")
 	if later.Count() != 1 || sooner.Count() != 1 || later.Quantile(1).Round(time.Millisecond*10) != time.Second || sooner.Quantile(1).Round(time.Millisecond*10) != 3*time.Second {
 		t.Errorf("later %v, sooner %v", later.Summary(), sooner.Summary())
 	}
