@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding"
 	"fmt"
-	"os"
 	"reflect"
 	"regexp"
 	"slices"
@@ -17,16 +16,8 @@ import (
 // The sample is the file that packages install. With each # taken away it checks, and says each default of serve; the manual names each flag.
 func TestSampleConfiguration(t *testing.T) {
 	const shipped = "deploy/ledgerd.yaml"
-	out, errs, code := tool(t, "config", "sample")
-	if code != exitOK {
-		t.Fatalf("exit code %d, said %q", code, errs)
-	}
-	if *update {
-		must(t, os.WriteFile(shipped, []byte(out), 0o644))
-	}
-	if content, err := os.ReadFile(shipped); err != nil || string(content) != out {
-		t.Errorf("%s is not what config sample prints (%v): go test ./cmd/ledgerd -run %s -update", shipped, err, t.Name())
-	}
+	out := toolSays(t, exitOK, "", "config", "sample")
+	ledgertest.Golden(t, shipped, out, *update)
 	content := regexp.MustCompile(`(?m)^#([a-z])`).ReplaceAll([]byte(out), []byte("$1"))
 	if wrong := checkSettings(content); len(wrong) > 0 {
 		t.Errorf("the sample is refused: %q", wrong)
