@@ -43,6 +43,8 @@ func outline(events []ledger.Event) string {
 				word += fmt.Sprintf(" of %d", e.Blockhash.Value[1])
 			}
 			words = append(words, word)
+		default:
+			words = append(words, fmt.Sprint(e))
 		}
 	}
 	return strings.Join(words, ", ")
