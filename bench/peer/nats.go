@@ -33,7 +33,7 @@ func startNATS(ctx context.Context, c *Config, _ string, s *Server) error {
 	}
 	publisher, err := nats.Connect("nats://"+server.Addresses()[0], nats.NoReconnect())
 	s.atStop(func() error { publisher.Close(); return nil }) // which may be nil
-	s.atStop(server.Stop) // the first: it ends a Publish that waits
+	s.atStop(server.Stop)                                    // the first: it ends a Publish that waits
 	s.pids, s.BatchFrames = server.Pids(), len(c.Messages)
 	batchBytes := 0 // as a subscriber receives it
 	for _, m := range c.Messages {
