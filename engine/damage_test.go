@@ -326,16 +326,6 @@ func TestSnapshotOfAnotherStateIsFoundOut(t *testing.T) {
 	})
 }
 
-// F7, F8: TestOnlySnapshotDamagedReplaysAll damages the one snapshot there is: the log is whole and leads there from its beginning.
-func TestOnlySnapshotDamagedReplaysAll(t *testing.T) {
-	diskTest(t, Config{}, func(t *testing.T, disk *vfstest.Memory, n *subject, root *ledger.Block) {
-		n.send(events(chainOf(root, 9)...)...)
-		n.close()
-		damage(t, disk, filesOf(disk, ".state")[0])
-		mustHold(t, disk, root.Slot+9)
-	})
-}
-
 // F5: TestLedgerThatIsGoneIsNoFreshStart takes away the log and the snapshots of a node, or puts those of
 // another ledger in their place: the start is refused, whatever kind the source is.
 func TestLedgerThatIsGoneIsNoFreshStart(t *testing.T) {

@@ -176,47 +176,6 @@ func mustHoldNothingElse(t *testing.T, disk *vfstest.Memory) {
 	}
 }
 
-// TestImportedNodeGoesOnWithTheNextBlock follows forks, statuses and restarts from an import on.
-func TestImportedNodeGoesOnWithTheNextBlock(t *testing.T) {
-	bubbletest.Test(t, func(t *testing.T) {
-		disk := imported(t)
-		info := partial()
-		info.Identity = ""
-		config := onDisk(t, disk, Config{Shards: 2})
-		must(t, config.Dir.Bind(&info, config.Dir.Filter(), nil, false))
-		n := startNode(t, info, config)
-		synctest.Wait()
-		if from := n.resumePoint(); from == nil || from.Slot != 100 || from.Blockhash != importPoint().Blockhash {
-			t.Fatalf("goes on from %+v", from)
-		}
-		one := child(at100, 103, 0, lamports(key(1), 33))
-		n.send(one)
-		n.mustAnswer(ledger.Query{}, key(1), 33)
-		n.mustAnswer(at(ledger.Finalized), key(1), 20)
-		_, _, err := n.LatestBlock(at(ledger.Finalized))
-		_, _, noBlock := n.Block(ledger.Query{}, 101)
-		if why, _ := absence(noBlock); !errors.Is(err, ledger.ErrNotFound) || why.Absence != ledger.SlotNotIndexed {
-			t.Errorf("the block at the import: %v; slot 101: %v", err, noBlock)
-		}
-		n.send(child(at100, 104, 1, lamports(key(2), 44))) // a fork right behind the import
-		n.mustAnswer(ledger.Query{}, key(1), 20)
-		n.send(status(one, ledger.StatusConfirmed))
-		n.mustAnswer(ledger.Query{}, key(77), 0) // the archive does not hold it
-		n.mustStop()
-
-		again := startNode(t, info, onDisk(t, disk.Crash(0, 1), Config{Shards: 3}))
-		synctest.Wait()
-		if h := again.Head(); h == nil || h.StateHash != n.Head().StateHash || h.Tips[ledger.Processed].Slot != 103 || h.Root != 103 {
-			t.Fatalf("after a restart: %+v", h)
-		}
-		two := child(one, 105, 0, lamports(key(2), 1))
-		again.send(two, status(two, ledger.StatusFinalized))
-		ledgertest.Equal(t, again.resumePoint().Slot, 105, "it goes on from")
-		again.mustStop()
-		mustVerify(t, disk)
-	})
-}
-
 // TestUnfinishedImportIsRefusedAndStartedAnew cuts the power at many places of an import.
 func TestUnfinishedImportIsRefusedAndStartedAnew(t *testing.T) {
 	all := randomTold(seeded(t, 7), 40)
@@ -293,18 +252,4 @@ func TestImportTellsOfAFullDisk(t *testing.T) {
 			t.Errorf("with space again after %d bytes: %v", capacity, err)
 		}
 	}
-}
-
-// TestDamagedImportIsNotReplayed: the log holds nothing of what was imported.
-func TestDamagedImportIsNotReplayed(t *testing.T) {
-	bubbletest.Each(t, map[string]func(disk *vfstest.Memory, name string){
-		"gone":    func(disk *vfstest.Memory, name string) { disk.Remove(name) },
-		"damaged": func(disk *vfstest.Memory, name string) { damage(t, disk, name) },
-	}, func(t *testing.T, harm func(disk *vfstest.Memory, name string)) {
-		disk := imported(t)
-		harm(disk, filesOf(disk, ".state")[0])
-		if _, err := opened(t, disk); err == nil || !strings.Contains(err.Error(), "import the archive again") {
-			t.Error(err)
-		}
-	})
 }

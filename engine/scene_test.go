@@ -23,7 +23,7 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the answers in testdata")
 
-// F10, F11, F13, F14, F15, F21, F22, F24, F28, F29, F47, F48: TestScenes repeats the scenes in testdata. Each has an engine of its own and the time of a bubble. A line is what is done, and the lines
+// F7, F8, F10, F11, F13, F14, F15, F21, F22, F24, F28, F29, F47, F48: TestScenes repeats the scenes in testdata. Each has an engine of its own and the time of a bubble. A line is what is done, and the lines
 // below it, with a "<", are all that comes of it: questions that are answered, what another node is asked for, what health says when
 // that changes, and how the engine ends. A question that is not answered yet is answered below a later line. go test -update writes these lines, and they are reviewed like code.
 //
@@ -41,7 +41,8 @@ var update = flag.Bool("update", false, "rewrite the answers in testdata")
 //	final N [every TIME]            shows N blocks, in which account 1 has as many lamports as the slot says, each on the one before, which is final then
 //	until-paused                    shows such blocks, of which none becomes final, until ingest waits
 //	end                             ends the input
-//	latest, find SLOT               asks for the latest block, or that of a slot
+//	latest [LEVEL], find SLOT       asks for the latest block, or that of a slot
+//	transaction SLOT                asks for the transaction of a block that "final" showed
 //	await [LEVEL] [min SLOT] [within TIME]   waits as a question does
 //	told                            shows the updates that subscribers were told of since the last time
 //	ask N [LEVEL] [min SLOT] [within TIME]   asks for account N
@@ -61,7 +62,8 @@ var update = flag.Bool("update", false, "rewrite the answers in testdata")
 //	disk DOES                       has the disk be full or fail, or be well again: see harm
 //	holds                           shows what a power cut would leave on the disk
 //	snapshots, history              shows what is counted of snapshots, and which blocks are held where
-//	state                           shows the state hash
+//	state, resume                   shows the state hash and the first slot, or where the source goes on
+//	verify                          verifies the snapshots on the disk
 //	recent                          asks for the newest transactions
 //	lists                           shows which lists may lack accounts, and what is said of accounts that are not held
 //	source TELLS                    has the source tell of its connection: see tellOfSource
@@ -167,7 +169,7 @@ func (s *scene) do(words []string) {
 	case "slot":
 		s.emit(&ledger.SlotStatus{Slot: s.number(words[0]), Status: statuses[words[1]]})
 	case "latest":
-		_, _, err := s.n.LatestBlock(ledger.Query{})
+		_, _, err := s.n.LatestBlock(s.query(words))
 		s.say("the latest block: %v", err)
 	case "find":
 		_, _, err := s.n.Block(ledger.Query{}, s.number(words[0]))
@@ -212,7 +214,7 @@ func (s *scene) do(words []string) {
 		s.n.info.Store(&ledger.SourceInfo{Stream: true})
 	case "restart":
 		s.n.mustStop()
-		s.disk, s.faulty = s.disk.Crash(1, 1), nil
+		s.disk, s.faulty = s.disk.Crash(0, 1), nil
 		s.start()
 	case "stop":
 		s.n.close()

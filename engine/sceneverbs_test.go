@@ -118,7 +118,18 @@ var verbs = map[string]func(s *scene, words []string){
 		s.disk, s.faulty = left, nil
 		s.start()
 	},
-	"state":  func(s *scene, _ []string) { s.say("state hash %s", s.n.Head().StateHash) },
+	"state": func(s *scene, _ []string) {
+		s.say("state hash %s, the first block is of slot %d", s.n.Head().StateHash, s.n.Head().Root)
+	},
+	"verify": func(s *scene, _ []string) { mustVerify(s.T, s.disk) },
+	"resume": func(s *scene, _ []string) {
+		from := s.n.resumePoint()
+		s.say("the source goes on from slot %d, block %s", from.Slot, from.Blockhash)
+	},
+	"transaction": func(s *scene, words []string) {
+		_, _, err := s.n.Transaction(ledger.Query{}, signature(int(s.number(words[0]))))
+		s.say("the transaction of slot %s: %v", words[0], err)
+	},
 	"cancel": func(s *scene, _ []string) { s.n.cancel() },
 	"holds": func(s *scene, _ []string) {
 		head, err := heldBy(s.T, s.disk.Crash(0, 1))
@@ -170,6 +181,10 @@ func (s *scene) harm(words []string) {
 		s.release()
 	case "refuses":
 		s.faulty.Arm(vfstest.Plan{Call: 1, Lasting: true, Kinds: kinds[words[1]], Name: name, Err: syscall.EIO})
+	case "damages":
+		damage(s.T, s.disk, filesOf(s.disk, words[1])[0])
+	case "loses":
+		must(s, s.disk.Remove(filesOf(s.disk, words[1])[0]))
 	case "heals":
 		s.faulty.Heal()
 	default:
@@ -197,10 +212,12 @@ func (s *scene) tellOfSource(words []string) {
 	}
 }
 
-// grow shows a block on the tip, in which account 1 has as many lamports as the slot has a number.
+// grow shows a block on the tip, in which account 1 has as many lamports as the slot has a number, with a transaction of that number.
 func (s *scene) grow() {
 	slot := s.tip.Slot + 1
-	s.block(fmt.Sprint(slot), []string{fmt.Sprintf("1=%d", slot)}, true)
+	s.block(fmt.Sprint(slot), []string{fmt.Sprintf("1=%d", slot)}, false)
+	s.tip = with(s.blocks[fmt.Sprint(slot)], signature(int(slot)))
+	s.emit(s.tip)
 }
 
 // final shows a block, and that the one before is final.

@@ -2,42 +2,13 @@ package engine
 
 import (
 	"context"
-	"errors"
 	"testing"
-	"testing/synctest"
-	"time"
 
 	"ledgerd/engine/ledger"
-	"ledgerd/engine/sequencer"
 
-	"ledgerd/engine/ledger/ledgertest"
 	"ledgerd/snapshot"
 	"ledgerd/snapshot/vfs/vfstest"
 )
-
-// TestEventsThatLeadToNothingPruneNothing restarts a node with less retention behind a snapshot
-// that no record follows: until a head with a new floor is shown, no block below it may go.
-func TestEventsThatLeadToNothingPruneNothing(t *testing.T) {
-	diskTest(t, Config{}, func(t *testing.T, disk *vfstest.Memory, n *subject, root *ledger.Block) {
-		blocks := chainOf(root, 30)
-		for _, b := range blocks {
-			n.send(with(b, signature(int(b.Slot))), status(b, ledger.StatusFinalized))
-		}
-		n.send(&ledger.BaseState{Slot: 130, Accounts: []ledger.AccountWrite{lamports(key(7), 7)}})
-		n.mustStop()
-		n.config.Dir.Close()
-		n = startNode(t, live(), onDisk(t, disk, Config{Shards: 2, Retention: sequencer.Retention{Slots: 5, Bytes: 1 << 40}}))
-		synctest.Wait()
-		n.send(blocks[29]) // shown again: it leads to nothing
-		time.Sleep(2 * foldAfter)
-		synctest.Wait()
-		for slot := root.Slot + 1; slot <= 130; slot++ {
-			_, _, err := n.Block(ledger.Query{}, slot)
-			_, _, errTx := n.Transaction(ledger.Query{}, signature(int(slot)))
-			ledgertest.ErrorIs(t, errors.Join(err, errTx), nil, "slot %d, the floor is %d: its block and its transaction", slot, n.Head().Floor)
-		}
-	})
-}
 
 // TestSnapshotsPinNothingWhileTheyAreOffered has the offer of a snapshot take long: accounts that are written meanwhile get no
 // second record.
