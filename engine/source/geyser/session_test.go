@@ -2,12 +2,12 @@ package geyser
 
 import (
 	"bytes"
+	"fmt"
 	"log/slog"
 	"slices"
 	"strings"
 	"testing"
 	"time"
-
 
 	"ledgerd/engine/ledger"
 	"ledgerd/engine/ledger/ledgertest"
@@ -54,4 +54,9 @@ func TestBlocksThatAreAlwaysShortAreToldSeldom(t *testing.T) {
 	if n := strings.Count(log.String(), "fewer transactions"); n == 0 || n > 10 {
 		t.Errorf("%d lines about 290 blocks", n)
 	}
+}
+
+// What waits too long is told as what is too large, also where it stands beside what is wrong.
+func TestWhatWaitsTooLongIsTooLarge(t *testing.T) {
+	ledgertest.Equal(t, kindOf(fmt.Errorf("%w: %w", errWrong, ledger.ErrTooMuchWaits)), upstream.TooLarge, "the kind of the error")
 }
