@@ -48,7 +48,7 @@ func runIngest(ctx context.Context, r *Run) {
 	withData := writeIngest(r, ingestAccounts, ingestBlocks/4, ingestData)
 	r.Note("%d accounts, %d of 100 hold tokens; blocks of %d updates, each synced before it is seen, many with one sync (--wal-sync always)", s.config.Accounts, ingestTokens, ingestUpdates)
 	r.Note("timed from the first block seen published to the last, by asking for the metrics")
-	r.Note("with-data: the same accounts with %d bytes of data each, which every update changes, and a quarter of the blocks", ingestData)
+	r.Note("with-data: the same accounts with %d bytes of data each, of which every update changes %d, and a quarter of the blocks", ingestData, feed.ChangedBytes)
 	subjects := []func(){
 		func() { s.read(ctx, "ledgerd", "--data", "none") },
 		func() { withData.read(ctx, "with-data", "--data", "all") },

@@ -61,7 +61,7 @@ type Config struct {
 	Updates  int // of a block; at most Accounts
 	Finality int // how many blocks deep a block is finalized; 0: 32, as clusters do
 	Tokens   int // how many of every hundred accounts hold tokens
-	Data     int // bytes of data of each account, which each update changes; 0: the feed tells no data
+	Data     int // bytes of data of each account, whole words, of which each update changes ChangedBytes; 0: the feed tells no data
 
 	Transactions bool // each block has one
 }

@@ -12,6 +12,10 @@ const (
 	walletStride = 7919
 )
 
+// ChangedBytes are those, from the middle on, that each update changes of the data of an account: as many as a swap changes of a pool, two reserves
+// and two sums.
+const ChangedBytes = 32
+
 // Mint returns the mint of the tokens that the account of an index holds.
 func Mint(index int) (k ledger.Pubkey) {
 	fill(k[:], uint64(index%mints)<<8|'m')
@@ -38,7 +42,9 @@ func (c Config) Account(index int, s ledger.Slot) ledger.AccountWrite {
 	}
 	if c.Data > 0 {
 		data := make([]byte, c.Data)
-		fill(data, uint64(index)<<32|uint64(s))
+		fill(data, uint64(index)<<32)
+		changed := data[c.Data/16*8:]
+		fill(changed[:min(len(changed), ChangedBytes)], uint64(index)<<32|uint64(s))
 		a.Known, a.Data = a.Known|ledger.FieldData, ledger.NewData(data)
 	}
 	return a
