@@ -84,7 +84,7 @@ func (s *Shard) look(v ledger.Version, read func(*state)) (answered bool) {
 }
 
 // Accounts reads the accounts at version v of those keys that the shard owns into the same places of out, on the caller's goroutine where that may
-// look. One that is not stored has only its key. Their data is shared and never changes. There may be some hundred keys. After an error the shard may
+// look. One that is not stored has only its key. Their data is shared and never changes. There may be some hundred that it owns. After an error the shard may
 // still write to out.
 func (s *Shard) Accounts(keys []ledger.Pubkey, v ledger.Version, deadline time.Time, out []ledger.Account) error {
 	if s.look(v, func(st *state) { st.readAccounts(keys, v, out) }) {

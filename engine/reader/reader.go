@@ -159,25 +159,33 @@ func (r *Reader) Mints(q ledger.Query, keys []ledger.Pubkey) ([]*ledger.Mint, le
 	})
 }
 
-// scatterKeys bounds the keys of one query to a shard.
+// scatterKeys bounds the keys that one query to a shard reads.
 const scatterKeys = 256
 
 // Scatter has each shard answer for those of some keys that it owns, and returns the answers in the order of keys, all at one version.
 func Scatter[R any](shards []*shard.Shard, keys []ledger.Pubkey, v ledger.Version, deadline time.Time,
 	ask func(s *shard.Shard, keys []ledger.Pubkey, v ledger.Version, deadline time.Time, out []R) error) ([]R, error) {
-	out := make([]R, 0, len(keys)) // of this call alone: after an error a shard may still write there
-	for some := range slices.Chunk(keys, scatterKeys) {
-		answers := out[len(out) : len(out)+len(some)]
-		for n, s := range shards {
-			owned := func(k ledger.Pubkey) bool { return shard.Of(k.Prefix(), len(shards)) == n }
-			if !slices.ContainsFunc(some, owned) {
+	out := make([]R, len(keys)) // of this call alone: after an error a shard may still write there
+	owned := make([]int, len(shards))
+	for rest := out; len(keys) > 0; {
+		clear(owned)
+		n := 0
+		for ; n < len(keys); n++ {
+			owner := shard.Of(keys[n].Prefix(), len(shards))
+			if owned[owner] == scatterKeys {
+				break
+			}
+			owned[owner]++
+		}
+		for i, s := range shards {
+			if owned[i] == 0 {
 				continue
 			}
-			if err := ask(s, some, v, deadline, answers); err != nil {
+			if err := ask(s, keys[:n], v, deadline, rest[:n]); err != nil {
 				return nil, err
 			}
 		}
-		out = out[:len(out)+len(some)]
+		keys, rest = keys[n:], rest[n:]
 	}
 	return out, nil
 }

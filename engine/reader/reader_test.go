@@ -1,6 +1,8 @@
 package reader
 
 import (
+	"crypto/sha256"
+	"encoding/binary"
 	"errors"
 	"testing"
 	"time"
@@ -56,4 +58,34 @@ func TestAQuestionHasOneDeadline(t *testing.T) {
 		ledgertest.Must(t, err)
 		ledgertest.Equal(t, []time.Time{at, v.Deadline}, []time.Time{until, until}, "the deadlines asked by and told")
 	})
+}
+
+// TestManyKeysAreAskedInFewQuestions scatters keys of which most are one shard's: no question is for more of a shard's than it may be, and none for
+// none, and each answer stands where its key does.
+func TestManyKeysAreAskedInFewQuestions(t *testing.T) {
+	shards := []*shard.Shard{shard.New(0, 3), shard.New(1, 3), shard.New(2, 3)}
+	keys := make([]ledger.Pubkey, 3000)
+	for i := range keys {
+		keys[i] = sha256.Sum256(binary.BigEndian.AppendUint16(nil, uint16(i)))
+		if i%2 == 0 {
+			keys[i][0] = 0x80 // in the middle
+		}
+	}
+	asked := 0
+	got, err := Scatter(shards, keys, 0, time.Time{}, func(s *shard.Shard, keys []ledger.Pubkey, _ ledger.Version, _ time.Time, out []ledger.Pubkey) error {
+		owned := 0
+		for i, k := range keys {
+			if shards[shard.Of(k.Prefix(), len(shards))] == s {
+				out[i] = k
+				owned++
+			}
+		}
+		if asked++; owned == 0 || owned > scatterKeys {
+			t.Errorf("a shard is asked for %d keys", owned)
+		}
+		return nil
+	})
+	ledgertest.Must(t, err)
+	ledgertest.Equal(t, got, keys, "the answers")
+	ledgertest.Equal(t, asked, 3*8, "questions")
 }
