@@ -117,7 +117,7 @@ func (f *Filler) Run(ctx context.Context) {
 func (f *Filler) nextKeys(ctx context.Context) []ledger.Pubkey {
 	for {
 		changed := f.Board.Next() // before the head is read, so that none is missed
-		f.lookAtWanted()
+		f.lookAtWanted(ctx)
 		if keys := f.take(f.finalized()); len(keys) > 0 {
 			return keys
 		}

@@ -39,6 +39,19 @@ func TestWantedKeysAreBounded(t *testing.T) {
 		f.Want(key(n), key(n/2))
 	}
 	ledgertest.Equal(t, len(f.wanted), maxWanted, "wanted keys")
+	asked := 0
+	f.Held = func(ledger.Query, ledger.Pubkey) (ledger.Account, ledger.View, error) {
+		asked++
+		return ledger.Account{}, ledger.View{}, ledger.ErrUnavailable
+	}
+	for most := ledger.MaxFetchKeys; len(f.wanted) > 0; most += ledger.MaxFetchKeys {
+		ledgertest.Equal(t, len(f.wake), 1, "%d wanted: what wakes who looks at them", len(f.wanted))
+		<-f.wake
+		if f.lookAtWanted(t.Context()); asked > most {
+			t.Fatalf("%d keys are looked at, want at most %d by then", asked, most)
+		}
+	}
+	ledgertest.Equal(t, asked, maxWanted, "keys that are looked at")
 }
 
 // TestRecentWritesAreThoseOfTheNewestBlocks holds what is known of recent blocks, of which some are undone, against a list of

@@ -1,6 +1,10 @@
 package fill
 
-import "ledgerd/engine/ledger"
+import (
+	"context"
+
+	"ledgerd/engine/ledger"
+)
 
 // maxWanted bounds the keys that wait to be looked at: more than may be pending in part would be refused.
 const maxWanted = MaxPending / 2
@@ -22,11 +26,24 @@ func (f *Filler) wantLocked(key ledger.Pubkey) {
 	f.wakeUp()
 }
 
-// lookAtWanted makes wanted accounts pending of which something is unknown, or too old.
-func (f *Filler) lookAtWanted() {
-	var keys map[ledger.Pubkey]struct{}
-	f.update(func() { keys, f.wanted = f.wanted, make(map[ledger.Pubkey]struct{}) })
-	for k := range keys {
+// lookAtWanted makes wanted accounts pending of which something is unknown, or too old. It looks at so many as one fetch takes, since queries wait
+// for it meanwhile; the others are looked at after that.
+func (f *Filler) lookAtWanted(ctx context.Context) {
+	var keys []ledger.Pubkey
+	f.update(func() {
+		for k := range f.wanted {
+			if len(keys) == ledger.MaxFetchKeys {
+				f.wakeUp()
+				break
+			}
+			keys = append(keys, k)
+			delete(f.wanted, k)
+		}
+	})
+	for _, k := range keys {
+		if ctx.Err() != nil {
+			return
+		}
 		p, since := f.incomplete(k)
 		f.update(func() {
 			switch { // where a newer block has changed the account, it is looked at once more after this answer

@@ -24,7 +24,7 @@ func (w *world) data(r ref) (data []byte, known bool) {
 		return w.mintData(r), true
 	case w.pools.has(r):
 		a, b := w.vaultsOf(r)
-		return packed(poolTag[:8], w.keys[w.mintOf(a)], w.keys[w.mintOf(b)], w.keys[a], w.keys[b],
+		return packed(poolTag[:8], w.keys[w.mintOf(a)][:], w.keys[w.mintOf(b)][:], w.keys[a][:], w.keys[b][:],
 			w.cells[a].amount, w.cells[b].amount, uint64(swapFee)), true
 	}
 	return nil, false
@@ -48,7 +48,7 @@ func (w *world) holdingData(r ref) []byte {
 	if mint == w.mints.first {
 		native, reserve = 1, w.rentOf(r)
 	}
-	b := packed(w.keys[mint], w.keys[w.ownerOf(r)], c.amount, optionalKey(details.Delegate), details.State,
+	b := packed(w.keys[mint][:], w.keys[w.ownerOf(r)][:], c.amount, optionalKey(details.Delegate), details.State,
 		native, reserve, details.DelegatedAmount, optionalKey(details.CloseAuthority))
 	if w.programOf(mint) == token2022Program {
 		b = packed(b, byte(2), extension{immutableOwner, 0}) // an account
