@@ -15,6 +15,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"slices"
+	"strings"
 	"syscall"
 	"time"
 
@@ -85,9 +86,11 @@ func (c *command) run(ctx context.Context, out io.Writer) error {
 		}
 		defer stop()
 	}
-	if err := texts.ExecuteTemplate(out, "announce.txt.tmpl", p); err != nil {
+	var announced strings.Builder
+	if err := texts.ExecuteTemplate(&announced, "announce.txt.tmpl", p); err != nil {
 		return err
 	}
+	fmt.Fprint(out, announced.String()) // the cluster goes on where nobody can read that
 	if untilReady(ctx, p.Nodes) {
 		fmt.Fprintln(out, "all nodes are ready")
 	}

@@ -78,6 +78,14 @@ func (r *report) Write(p []byte) (n int, err error) {
 	return n, err
 }
 
+// lost returns why the report is not whole. A reader that has had enough, such as head, is no failure.
+func (r *report) lost() error {
+	if r.failed == nil || errors.Is(r.failed, syscall.EPIPE) {
+		return nil
+	}
+	return fmt.Errorf("cannot print: %w", r.failed)
+}
+
 func main() {
 	ends := []os.Signal{os.Interrupt, syscall.SIGTERM}
 	if slices.Contains(os.Args, "serve") {
@@ -103,23 +111,25 @@ func run(ctx context.Context, args []string, s *streams) int {
 	exited := -1 // set when help was printed
 	parser := newParser(&cli,
 		fromEnvironment,
-		kong.Writers(s.out, s.err),
+		kong.Writers(out, s.err),
 		kong.Exit(func(code int) { exited = code }),
 		kong.BindTo(ctx, (*context.Context)(nil)),
 		kong.Bind(&streams{out, s.err}, &cli, arguments(args)),
 	)
 	parsed, err := parser.Parse(args)
-	if exited >= 0 {
-		return exited
-	}
-	if err == nil {
-		// A node goes on without its banner, and a reader that has had enough, such as head, is no failure.
-		if err = parsed.Run(); err == nil && out.failed != nil && parsed.Command() != "serve" && !errors.Is(out.failed, syscall.EPIPE) {
-			err = fmt.Errorf("cannot print: %w", out.failed)
+	failed, _ := errors.AsType[*kong.ParseError](err)
+	switch {
+	case exited >= 0 || out.failed != nil: // help or the version, which no command printed
+		if err = out.lost(); err == nil {
+			return max(exited, exitOK)
 		}
-	} else if failed, ok := errors.AsType[*kong.ParseError](err); ok && errors.Is(err, errStopped) {
+	case err == nil:
+		if err = parsed.Run(); err == nil && parsed.Command() != "serve" { // a node goes on without its banner
+			err = out.lost()
+		}
+	case failed != nil && errors.Is(err, errStopped):
 		parsed = failed.Context
-	} else {
+	default:
 		err = &usageError{fmt.Errorf("%w (see %s)", err, helpFor(failed))}
 	}
 	if err == nil {

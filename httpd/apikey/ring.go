@@ -55,7 +55,7 @@ func (k *Key) Client() ratelimit.Client {
 // Tier returns the name of the key's tier.
 func (k *Key) Tier() string { return k.tier.Load().name }
 
-// Take asks for n requests at once: all are granted, or none is.
+// Take asks for n requests at once: all are granted, or none is. With 0 it returns what is left.
 func (k *Key) Take(n int, now time.Time) ratelimit.Allowance {
 	t := k.tier.Load()
 	t.requests.Add(uint64(n))
@@ -91,8 +91,8 @@ type Ring struct {
 	made    atomic.Uint64 // keys ever: one that comes back after it was revoked is another one
 }
 
-// held are the keys by their hashes. How long it takes to find one tells at most of the hashes that there are, and of these nobody comes back to
-// a key, of which 256 bits are random.
+// held are the keys by their hashes. The time of a look-up may reveal which hashes exist. A hash does not reveal its key, of which 256 bits are
+// random.
 type held struct {
 	keys  map[digest]*Key
 	tiers map[string]*tier

@@ -201,8 +201,7 @@ func AppendNumber[T ~uint8 | ~uint32 | ~uint64](dst []byte, before string, n T) 
 	return strconv.AppendUint(append(dst, before...), uint64(n), 10)
 }
 
-// AppendOpt appends what stands before a value, and the value as one of the functions below has
-// it, or null.
+// AppendOpt appends what stands before a value, and the value as a function appends it, or null.
 func AppendOpt[T any](dst []byte, before string, v ledger.Opt[T], as func([]byte, T) []byte) []byte {
 	dst = append(dst, before...)
 	if !v.Known {

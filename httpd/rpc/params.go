@@ -31,7 +31,7 @@ func given(v *fastjson.Value) *fastjson.Value {
 }
 
 // bad notes what is wrong with the parameters of the call, if nothing was before. What is read after that is worth nothing: a method looks at
-// c.wrong when it has read all, before it asks the ledger; newest, accountsAt and mint do so for it.
+// c.wrong when it has read all, before it asks the ledger; newest, accountsAt, mint and heldMint do so for it.
 func (c *call) bad(format string, values ...any) {
 	if c.wrong == nil {
 		c.wrong = badParams(format, values...)
