@@ -32,17 +32,16 @@ func TestBaseHoldsWhatWasPut(t *testing.T) {
 			b.Put(at, a)
 			held[a.Pubkey] = a
 		}
-		for k, want := range held {
-			if step%1000 > 0 {
-				break
+		if step%1000 == 0 {
+			for k, want := range held {
+				at := b.Get(&k)
+				var got, shallow ledger.Account
+				b.UnpackCopy(at, &got)
+				ledgertest.Equal(t, &got, want, "step %d: record %d", step, at)
+				b.UnpackShallow(at, &shallow)
+				got.Token, got.Data, got.FieldProvenance = nil, ledger.Data{}, nil
+				ledgertest.MustHold(t, shallow == got && !t.Failed(), "step %d: record %d is %+v without what is allocated", step, at, shallow)
 			}
-			at := b.Get(&k)
-			var got, shallow ledger.Account
-			b.UnpackCopy(at, &got)
-			ledgertest.Equal(t, &got, want, "step %d: record %d", step, at)
-			b.UnpackShallow(at, &shallow)
-			got.Token, got.Data, got.FieldProvenance = nil, ledger.Data{}, nil
-			ledgertest.MustHold(t, shallow == got && !t.Failed(), "step %d: record %d is %+v without what is allocated", step, at, shallow)
 		}
 	}
 	if frozen != nil {
