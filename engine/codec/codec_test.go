@@ -68,6 +68,10 @@ func eachGolden(t testing.TB, visit func(file string, encoded []byte, isRecord b
 	t.Helper()
 	files, err := filepath.Glob("testdata/*.golden")
 	ledgertest.Must(t, err)
+	ledgertest.Equal(t, files, []string{
+		"testdata/codec.golden", "testdata/codec2.golden", "testdata/codec3.golden", "testdata/codec4.golden",
+		"testdata/codec5.golden", "testdata/codec6.golden", "testdata/codec6before.golden", "testdata/codec7.golden",
+	}, "the golden files")
 	for _, file := range files {
 		for line := range strings.Lines(string(ledgertest.ReadFile(t, file))) {
 			if kind, digits, ok := strings.Cut(strings.TrimSpace(line), " "); ok && strings.HasPrefix(kind, "*ledger.") {
