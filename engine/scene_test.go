@@ -167,7 +167,7 @@ func (s *scene) do(words []string) {
 	case "end":
 		s.n.endInput()
 	case "slot":
-		s.emit(&ledger.SlotStatus{Slot: s.number(words[0]), Status: statuses[words[1]]})
+		s.emit(&ledger.SlotStatus{Slot: s.number(words[0]), Status: named(s, statuses, words[1])})
 	case "latest":
 		_, _, err := s.n.LatestBlock(s.query(words))
 		s.say("the latest block: %v", err)
@@ -226,7 +226,7 @@ func (s *scene) do(words []string) {
 		if do := verbs[verb]; do != nil {
 			do(s, words)
 		} else {
-			s.emit(status(s.blocks[verb], statuses[words[0]]))
+			s.emit(status(s.blocks[verb], named(s, statuses, words[0])))
 		}
 	}
 }

@@ -8,6 +8,7 @@ import (
 
 	"ledgerd/engine/importer"
 	"ledgerd/engine/ledger"
+	"ledgerd/engine/ledger/ledgertest"
 	"ledgerd/engine/sequencer"
 	"ledgerd/engine/source/upstream"
 	"ledgerd/snapshot/vfs/vfstest"
@@ -158,6 +159,14 @@ var kinds = map[string]vfstest.Kind{
 	"sync": vfstest.KindSync, "create": vfstest.KindCreate, "remove": vfstest.KindRemove, "read": vfstest.KindReadAt,
 }
 
+// named returns what a word names, which must be one of all.
+func named[V any](s *scene, all map[string]V, word string) V {
+	s.Helper()
+	v, known := all[word]
+	ledgertest.MustHold(s, known, "%q is none of %v", word, all)
+	return v
+}
+
 // harm does something to the disk.
 func (s *scene) harm(words []string) {
 	name := ""
@@ -176,11 +185,11 @@ func (s *scene) harm(words []string) {
 		}
 		s.disk.SetCapacity(left)
 	case "stalls":
-		s.release = stall(s.faulty, kinds[words[1]], name)
+		s.release = stall(s.faulty, named(s, kinds, words[1]), name)
 	case "goes-on":
 		s.release()
 	case "refuses":
-		s.faulty.Arm(vfstest.Plan{Call: 1, Lasting: true, Kinds: kinds[words[1]], Name: name, Err: syscall.EIO})
+		s.faulty.Arm(vfstest.Plan{Call: 1, Lasting: true, Kinds: named(s, kinds, words[1]), Name: name, Err: syscall.EIO})
 	case "damages":
 		damage(s.T, s.disk, filesOf(s.disk, words[1])[0])
 	case "loses":
@@ -200,11 +209,11 @@ func (s *scene) tellOfSource(words []string) {
 	case "connects":
 		s.upstream.Connected()
 	case "disconnects":
-		s.upstream.Disconnected(troubles[words[1]])
+		s.upstream.Disconnected(named(s, troubles, words[1]))
 	case "finds-gap":
 		s.upstream.GapFound(s.number(words[1]), s.number(words[2]))
 	case "is-stuck":
-		s.upstream.GapStuck(troubles[words[1]])
+		s.upstream.GapStuck(named(s, troubles, words[1]))
 	case "fills-gap":
 		s.upstream.GapRepaired()
 	default:

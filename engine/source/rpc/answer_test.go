@@ -142,7 +142,10 @@ func answerOf(text string) answer {
 	case "result":
 		return gives(rest)
 	case "late":
-		d, _ := time.ParseDuration(words[0])
+		d, err := time.ParseDuration(words[0])
+		if err != nil {
+			panic(err)
+		}
 		_, text, _ := strings.Cut(rest, " ")
 		later := answerOf(text)
 		return func(c *fakeCall) bool {
