@@ -239,14 +239,14 @@ func (s *scene) final() {
 // lists writes which lists may lack accounts, and what is said of accounts that are not held: 77, and 4, which may be known to be closed.
 func (s *scene) lists() {
 	nothing := ledger.Opt[ledger.Pubkey]{}
-	_, _, program, _ := s.n.Program(ledger.Query{}, key(9), nothing, 10, nil)
-	_, _, other, _ := s.n.Program(ledger.Query{}, key(8), nothing, 10, nil)
-	_, _, tokens, _ := s.n.Tokens(ledger.Query{}, key(1), nothing, 10, nil)
-	s.say("may lack accounts: of program 9 %v, of program 8 %v, of wallet 1 %v", program.Lacks, other.Lacks, tokens.Lacks)
-	_, _, _, errProgram := s.n.Program(ledger.Query{}, key(77), nothing, 10, nil)
-	_, _, _, errTokens := s.n.Tokens(ledger.Query{}, key(77), nothing, 10, nil)
-	s.say("program 77: %v", errProgram)
-	s.say("wallet 77: %v", errTokens)
+	for _, k := range []int{9, 8, 77} {
+		_, _, v, err := s.n.Program(ledger.Query{}, key(k), nothing, 10, nil)
+		s.say("program %d: %v; may lack accounts: %v", k, err, v.Lacks)
+	}
+	for _, k := range []int{1, 77} {
+		_, _, v, err := s.n.Tokens(ledger.Query{}, key(k), nothing, 10, nil)
+		s.say("wallet %d: %v; may lack accounts: %v", k, err, v.Lacks)
+	}
 	for _, k := range []int{77, 4} {
 		_, _, err := s.n.Account(ledger.Query{}, key(k))
 		_, v, _ := s.n.Accounts(ledger.Query{}, []ledger.Pubkey{key(1), key(k)})
