@@ -51,7 +51,7 @@ var update = flag.Bool("update", false, "rewrite the answers in testdata")
 //	want N...                       wants accounts as a subscription does
 //	node SLOT [ACCOUNT]...          has the other node stand at a slot, with these accounts changed
 //	node DOES                       has it do something from here on: see manners
-//	wait TIME                       lets time pass
+//	wait TIME                       lets time pass; the time "fold" is that after which versions are folded
 //	memory short, memory enough     says whether there is memory for more accounts
 //	stream                          has the source be a stream
 //	restart, stop                   starts again after a power cut, or ends
@@ -401,6 +401,9 @@ func (s *scene) number(word string) ledger.Slot {
 
 func (s *scene) duration(word string) time.Duration {
 	s.Helper()
+	if word == "fold" {
+		return foldAfter
+	}
 	d, err := time.ParseDuration(word)
 	must(s, err)
 	return d
