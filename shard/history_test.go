@@ -31,7 +31,7 @@ func TestShardsEqualTheModel(t *testing.T) {
 		}
 		h.walkers.Wait()
 		for _, shards := range []int{1, 2, 5} {
-			other := newNode(t, shards, h.model.filter)
+			other := newNode(t, shards, h.model.filter, h.node.mints)
 			other.restore(v, then.hash(), frozen)
 			other.run()
 			h.compare(other, v, then)
@@ -137,7 +137,7 @@ func newHistory(t *testing.T, seed uint64, shards int) *history {
 	if seed%4 == 1 {
 		h.model.filter = ledger.NewFilter([]ledger.Pubkey{ledger.TokenProgram}, []ledger.Pubkey{testKey(0)})
 	}
-	h.node = newNode(t, shards, h.model.filter)
+	h.node = newNode(t, shards, h.model.filter, seed%3 != 2)
 	for _, s := range h.node.shards {
 		s.state.accounts.overlay.cells.next = math.MaxUint32 - position(h.r.IntN(300))
 		s.state.accounts.overlay.tokens.next = math.MaxUint32 - position(h.r.IntN(100))
