@@ -14,8 +14,16 @@ const maxDetour = 64
 
 // fetching is a block that is on its way.
 type fetching struct {
-	slot  ledger.Slot
-	block func() (*ledger.Block, error) // waits for it, as long as the queue goes on
+	slot ledger.Slot
+	done chan struct{} // closed when read and err are set
+	read *ledger.Block
+	err  error
+}
+
+// block waits for it, as long as the queue goes on.
+func (p *fetching) block() (*ledger.Block, error) {
+	<-p.done
+	return p.read, p.err
 }
 
 // queue fetches blocks, several at once, and hands them over in the order of slots. It belongs to one
@@ -51,9 +59,12 @@ func (q *queue) front() *fetching {
 }
 
 func (q *queue) begin(slot ledger.Slot) *fetching {
-	block := sync.OnceValues(func() (*ledger.Block, error) { return q.client.block(q.ctx, slot) })
-	q.calls.Go(func() { _, _ = block() })
-	return &fetching{slot, block}
+	p := &fetching{slot: slot, done: make(chan struct{})}
+	q.calls.Go(func() {
+		defer close(p.done)
+		p.read, p.err = q.client.block(q.ctx, slot)
+	})
+	return p
 }
 
 // drop leaves the first n out.
