@@ -28,6 +28,7 @@ var update = flag.Bool("update", false, "rewrite the golden files")
 //	METHOD TARGET from ADDRESS | ...       asks with a method, on a connection from an address, which stays open
 //	> TARGET                               asks with all methods
 //	*                                      asks for each kind of record
+//	** FIELD: VALUE                        asks with a field on every path of the document
 //	? TEXT                                 tells the metrics with a text in them that are not 0
 //	@ DURATION                             sets the clock to so long after its beginning
 func TestAnswersAreGolden(t *testing.T) {
@@ -46,6 +47,10 @@ func TestAnswersAreGolden(t *testing.T) {
 				fmt.Fprintf(&got, "%s\n%s\n", line, h.described(asked[3], asked[1], expand(t, asked[2]), fields...))
 			case line == "*":
 				fmt.Fprintf(&got, "%s\n%s", line, h.grouped(recordTargets, func(target string) string { return h.described("", "", target) }))
+			case strings.HasPrefix(line, "** "):
+				fmt.Fprintf(&got, "%s\n%s", line, h.grouped(templates, func(path string) string {
+					return h.described("", "", "/api"+goldenName.ReplaceAllString(path, "x"), line[3:])
+				}))
 			case strings.HasPrefix(line, "> "):
 				methods := []string{"GET", "POST", "PUT", "DELETE", "PATCH", "TRACE", "OPTIONS", "CONNECT", "BREW"}
 				fmt.Fprintf(&got, "%s\n%s", line, h.grouped(methods, func(method string) string {
@@ -143,6 +148,9 @@ func (h *harness) described(from, method, target string, fields ...string) strin
 	h.bodies[target] = plain
 	switch {
 	case r.isPage():
+		if strings.Contains(plain, "<script>") { // its own have a source
+			h.Errorf("%s: the page holds a script of whoever asked", target)
+		}
 		r.header.Del("ETag") // of a text that changes with every version
 		return about(r) + " a page, " + strings.ReplaceAll(strings.Join(ofPage.FindAllString(r.body, 4), ", "), "\n", "")
 	case long:
