@@ -243,7 +243,7 @@ func (c *conversation) do(line string) {
 		must(c, err)
 		time.Sleep(d)
 	case "manner":
-		c.upstreams[slot-1].manner = strings.TrimPrefix(rest, words[1]+" ")
+		c.upstreams[slot-1].manner = mannerOf(c, strings.TrimPrefix(rest, words[1]+" "))
 	case "refusals":
 		fmt.Fprintf(&c.text, "refusals< %s\n", refusals(c.public.Metrics))
 	case "others":
@@ -305,7 +305,7 @@ func (c *conversation) describeOthers() {
 	for i, u := range c.door.upstreams {
 		o := c.upstreams[i]
 		u.mu.Lock()
-		fmt.Fprintf(&c.text, "others< %s: asked %d, %d at a time; %d failed, %d in a row", o.manner, o.asked.Swap(0), o.top.Swap(0), u.failures.Load(), u.inARow)
+		fmt.Fprintf(&c.text, "others< %s: asked %d, %d at a time; %d failed, %d in a row", o.name, o.asked.Swap(0), o.top.Swap(0), u.failures.Load(), u.inARow)
 		if left := time.Until(u.until); left > 0 {
 			fmt.Fprintf(&c.text, ", left alone for %v", left)
 		}

@@ -32,27 +32,36 @@ import (
 // A fakeUpstream does to each call what its manner says.
 type fakeUpstream struct {
 	*fasthttputil.InmemoryListener
-	manner         string       // by its name in testdata/manners
+	manner
 	asked, at, top atomic.Int64 // calls; those under way, and the most at a time
 	conns          sync.WaitGroup
 }
 
 // manner is a line of testdata/manners.
-type manner struct{ does, status, headers, body string }
+type manner struct{ name, does, status, headers, body string }
 
 var manners = sync.OnceValue(func() map[string]manner {
 	text, _ := os.ReadFile("testdata/manners") // a manner that is not there is found where it is asked for
 	all := make(map[string]manner)
 	for line := range strings.Lines(string(text)) {
-		if m := append(strings.SplitN(strings.TrimRight(line, "\n"), "|", 5), "", "", "", ""); m[0][0] != '#' {
-			all[strings.TrimSpace(m[0])] = manner{strings.TrimSpace(m[1]), strings.TrimSpace(m[2]), strings.TrimSpace(m[3]), strings.TrimPrefix(m[4], " ")}
+		if m := append(strings.SplitN(strings.TrimRight(line, "\n"), "|", 5), "", "", "", ""); m[0] != "" && m[0][0] != '#' {
+			name := strings.TrimSpace(m[0])
+			all[name] = manner{name, strings.TrimSpace(m[1]), strings.TrimSpace(m[2]), strings.TrimSpace(m[3]), strings.TrimPrefix(m[4], " ")}
 		}
 	}
 	return all
 })
 
-func newFakeUpstream(manner string) *fakeUpstream {
-	u := &fakeUpstream{InmemoryListener: fasthttputil.NewInmemoryListener(), manner: manner}
+func mannerOf(t testing.TB, name string) manner {
+	m, ok := manners()[name]
+	if !ok {
+		t.Fatalf("there is no manner %q", name)
+	}
+	return m
+}
+
+func newFakeUpstream(m manner) *fakeUpstream {
+	u := &fakeUpstream{InmemoryListener: fasthttputil.NewInmemoryListener(), manner: m}
 	u.conns.Go(func() {
 		for {
 			c, err := u.Accept()
@@ -81,7 +90,7 @@ func (u *fakeUpstream) serve(c net.Conn) {
 		}
 		u.asked.Add(1)
 		u.top.Store(max(u.top.Load(), u.at.Add(1)))
-		m := manners()[u.manner]
+		m := u.manner
 		wait, what, _ := strings.Cut(m.does, ", ")
 		if m.does == "stalls" || what == "stalls on "+call.Method {
 			_, _ = io.Copy(io.Discard, from)
@@ -105,11 +114,11 @@ func (u *fakeUpstream) serve(c net.Conn) {
 // meet has the upstreams of a door, in a bubble, have some manners.
 func (d *Door) meet(t *testing.T, names ...string) (upstreams []*fakeUpstream) {
 	for i, name := range names {
-		u := newFakeUpstream(name)
+		u := newFakeUpstream(mannerOf(t, name))
 		upstreams = append(upstreams, u)
 		client := d.upstreams[i].client
 		client.DialTimeout = func(string, time.Duration) (net.Conn, error) {
-			if manners()[u.manner].does == "is away" {
+			if u.does == "is away" {
 				return nil, errors.New("connection refused")
 			}
 			return u.Dial()
