@@ -28,8 +28,8 @@ var update = flag.Bool("update", false, "rewrite what the scripts compare with")
 
 // F4, F5, F6, F16, F35, F48, F49, F50, F51, F52, G2: the scripts in testdata/script run ledgerd as a person does; the first line of each names its rows.
 func TestScripts(t *testing.T) {
-	if testing.Short() {
-		t.Skip("each command is a process of its own: what can race in it is tested under the race detector where it is written")
+	if testing.Short() && !strings.Contains(flag.Lookup("test.run").Value.String(), "TestScripts/") {
+		t.Skip("each command is a process of its own: what can race in most is tested under the race detector where it is written; the others are named")
 	}
 	t.Parallel()
 	testscript.Run(t, testscript.Params{

@@ -92,6 +92,33 @@ func pollUntilStop(t *testing.T, url string) {
 	}
 }
 
+// F48: a second signal ends a node at once that is stopping, here one that waits for a client which does not answer the close frame.
+// A restart has all that was shown.
+func TestSecondSignalEndsTheProcessAtOnce(t *testing.T) {
+	t.Parallel()
+	for _, signal := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT} {
+		ended := false
+		for try := 0; try < 10 && !ended; try++ { // on a busy machine the node may have stopped before the second signal comes
+			data := t.TempDir()
+			v := launch(t, "--data-dir", data, "--source", "sim:accounts=300,slot_time=4ms").ready()
+			silent := openSocket(t, v.base, "?mode=none")
+			silent.SetCloseHandler(func(int, string) error { return nil })
+			shown := newestSlot(v)
+			v.Signal(signal)
+			endsGoingAway(t, silent, "the silent socket")
+			v.Signal(signal)
+			code := v.gone(patience)
+			if ended = code == -1; !ended && code != exitOK {
+				t.Errorf("after a second %v it ended with %v:\n%s", signal, v.State(), v.errs)
+			}
+			restartShows(t, data, shown)
+		}
+		if !ended {
+			t.Errorf("a second %v ended no node", signal)
+		}
+	}
+}
+
 // F48: a signal may come at any moment of the start.
 func TestStopDuringStart(t *testing.T) {
 	t.Parallel()
