@@ -296,11 +296,13 @@ func (f *fakeLedger) Tokens(q ledger.Query, wallet ledger.Pubkey, after ledger.O
 }
 
 func (f *fakeLedger) Mints(q ledger.Query, keys []ledger.Pubkey) ([]*ledger.Mint, ledger.View, error) {
-	if f.mintsGo != nil {
-		<-f.mintsGo
-	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	if waits := f.mintsGo; waits != nil {
+		f.mu.Unlock()
+		<-waits
+		f.mu.Lock()
+	}
 	view := ledger.View{Head: q.Head, Commitment: q.Commitment}
 	if _, ok := f.heads[q.Head]; !ok {
 		return nil, view, fmt.Errorf("asked for a head that was never published")

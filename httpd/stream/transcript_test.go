@@ -444,6 +444,8 @@ func (tr *transcript) do(line string) {
 		d, _ := time.ParseDuration(words[1])
 		time.Sleep(d)
 	case "mints":
+		tr.ledger.mu.Lock()
+		defer tr.ledger.mu.Unlock()
 		switch words[len(words)-1] {
 		case "wait":
 			tr.ledger.mintsGo = make(chan struct{})
