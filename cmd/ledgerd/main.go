@@ -94,10 +94,12 @@ func main() {
 	} else if !signal.Ignored(syscall.SIGHUP) { // as nohup has it
 		ends = append(ends, syscall.SIGHUP) // of a terminal that is closed: a tool takes away what it has not finished
 	}
-	ctx, stop := signal.NotifyContext(context.Background(), ends...)
-	defer stop()
-	// A second signal ends the process at once.
-	context.AfterFunc(ctx, stop)
+	signalled, stop := signal.NotifyContext(context.Background(), ends...)
+	ctx, end := context.WithCancelCause(context.Background())
+	context.AfterFunc(signalled, func() {
+		stop() // a second signal ends the process at once, from before anybody hears of the first
+		end(context.Cause(signalled))
+	})
 	os.Exit(run(ctx, os.Args[1:], &streams{os.Stdout, os.Stderr}))
 }
 
