@@ -13,7 +13,7 @@ import (
 	"ledgerd/bench/proc"
 	"ledgerd/bench/report"
 	"ledgerd/engine/ledger"
-	"ledgerd/engine/source/upstream"
+	"ledgerd/engine/ledger/wait"
 )
 
 const clusterRateBlocks = 500
@@ -120,7 +120,7 @@ func shown(ctx context.Context, watcher *listen.Pool, due *feed.Feed, slot ledge
 			if n := watcher.Counts(); n.Connected == 0 {
 				check(fmt.Errorf("a replica's stream ended before block %d: %w", slot, n.Why))
 			}
-			if err := upstream.Sleep(ctx, time.Millisecond); err != nil {
+			if err := wait.Sleep(ctx, time.Millisecond); err != nil {
 				check(fmt.Errorf("a replica does not show block %d: %w", slot, err))
 			}
 		}

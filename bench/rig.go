@@ -11,7 +11,7 @@ import (
 	"ledgerd/bench/proc"
 	"ledgerd/bench/report"
 	"ledgerd/engine/ledger"
-	"ledgerd/engine/source/upstream"
+	"ledgerd/engine/ledger/wait"
 )
 
 // A busy network: 7,500 updates a second in a block every 400 ms.
@@ -150,6 +150,6 @@ const settleRounds = 3
 
 // settled returns what a process holds that was left alone for a while.
 func (r *Run) settled(ctx context.Context, pid int) (bytes int64) {
-	check(upstream.Sleep(ctx, settleRounds*r.Duration))
+	check(wait.Sleep(ctx, settleRounds*r.Duration))
 	return got(proc.UsageOf(pid)).RSSBytes
 }

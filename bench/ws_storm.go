@@ -10,7 +10,7 @@ import (
 	"ledgerd/bench/listen"
 	"ledgerd/bench/load"
 	"ledgerd/bench/report"
-	"ledgerd/engine/source/upstream"
+	"ledgerd/engine/ledger/wait"
 )
 
 const (
@@ -52,12 +52,12 @@ func (s *storm) round(ctx context.Context) {
 	// The server takes a while to let the last crowd go.
 	awaitMetrics(ctx, s.Server, s.Duration/10, func(m map[string]float64) bool { return m[connections] == 0 })
 	s.poll.Take()
-	check(upstream.Sleep(ctx, s.Duration))
+	check(wait.Sleep(ctx, s.Duration))
 	s.recordREST("rest-before")
 	while(ctx, s.slow, func() {
-		check(upstream.Sleep(ctx, s.Duration))
+		check(wait.Sleep(ctx, s.Duration))
 		s.poll.Take()
-		check(upstream.Sleep(ctx, s.Duration))
+		check(wait.Sleep(ctx, s.Duration))
 	})
 	s.recordREST("rest-beside-slow")
 	clients, began := s.Scaled(stormClients), time.Now()
@@ -79,16 +79,16 @@ func (s *storm) slow(ctx context.Context) {
 	all := s.Scaled(stormSlow)
 	for i := range all {
 		clients.Go(func() {
-			_ = upstream.Sleep(ctx, time.Second*time.Duration(i)/time.Duration(all))
+			_ = wait.Sleep(ctx, time.Second*time.Duration(i)/time.Duration(all))
 			for ctx.Err() == nil {
 				conn, err := from.Dial(ctx, i, s.address().String())
-				for err == nil && upstream.Sleep(ctx, time.Second) == nil {
+				for err == nil && wait.Sleep(ctx, time.Second) == nil {
 					_, err = conn.Write([]byte("x"))
 				}
 				if conn != nil {
 					_ = conn.Close()
 				} else {
-					_ = upstream.Sleep(ctx, time.Second)
+					_ = wait.Sleep(ctx, time.Second)
 				}
 			}
 		})

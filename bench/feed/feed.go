@@ -10,7 +10,7 @@ import (
 
 	"ledgerd/engine/codec"
 	"ledgerd/engine/ledger"
-	"ledgerd/engine/source/upstream"
+	"ledgerd/engine/ledger/wait"
 )
 
 // baseAccounts is how many accounts go into one event of base state.
@@ -86,7 +86,7 @@ func (f *Feed) Pace(ctx context.Context, interval time.Duration, blocks int) err
 	next := time.Now()
 	for range blocks {
 		next = next.Add(interval)
-		if upstream.Sleep(ctx, time.Until(next)) != nil {
+		if wait.Sleep(ctx, time.Until(next)) != nil {
 			return nil
 		}
 		if _, err := f.write(next); err != nil {

@@ -15,7 +15,7 @@ import (
 
 	"ledgerd/bench/dial"
 	"ledgerd/bench/latency"
-	"ledgerd/engine/source/upstream"
+	"ledgerd/engine/ledger/wait"
 )
 
 // Config says what subscribers a pool has. Of those that have no zero value that works, it needs URL or Dial.
@@ -197,7 +197,7 @@ func (p *Pool) Await(ctx context.Context, frames func(i int) int64) error {
 			return fmt.Errorf("subscriber %d has received %d of %d frames, and nothing for %v", i, got, frames(i), patience)
 		}
 		before = got
-		if err := upstream.Sleep(ctx, pause); err != nil {
+		if err := wait.Sleep(ctx, pause); err != nil {
 			return err
 		}
 	}

@@ -12,7 +12,7 @@ import (
 	"sync"
 	"time"
 
-	"ledgerd/engine/source/upstream"
+	"ledgerd/engine/ledger/wait"
 )
 
 // subscriber is one of a pool, through all of its connections.
@@ -57,8 +57,8 @@ const (
 // run connects and reads until the pool ends, or until the connection does if the pool does not reconnect. It calls tried
 // after the first try to connect.
 func (s *subscriber) run(tried func()) {
-	_ = upstream.Sleep(s.pool.ctx, s.pool.config.Ramp*time.Duration(s.index)/time.Duration(s.pool.config.Sockets))
-	for pause := (upstream.Backoff{Min: leastPause, Max: mostPause}); ; {
+	_ = wait.Sleep(s.pool.ctx, s.pool.config.Ramp*time.Duration(s.index)/time.Duration(s.pool.config.Sockets))
+	for pause := (wait.Backoff{Min: leastPause, Max: mostPause}); ; {
 		stream, err := s.dial()
 		s.set(stream, err)
 		if err != nil && s.pool.ctx.Err() == nil {

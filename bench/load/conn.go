@@ -16,7 +16,7 @@ import (
 	"github.com/valyala/fasthttp"
 	"golang.org/x/sys/unix"
 
-	"ledgerd/engine/source/upstream"
+	"ledgerd/engine/ledger/wait"
 )
 
 // conn is one connection. One goroutine uses it at a time.
@@ -54,7 +54,7 @@ const (
 func (c *conn) ask(p *phase) {
 	c.phase = p
 	if p.Rate == 0 {
-		_ = upstream.Sleep(p.ctx, p.Ramp*time.Duration(c.index)/time.Duration(len(p.conns)))
+		_ = wait.Sleep(p.ctx, p.Ramp*time.Duration(c.index)/time.Duration(len(p.conns)))
 	}
 	for idle := true; ; idle = p.Rate > 0 {
 		due, more := p.take()
@@ -74,7 +74,7 @@ func (c *conn) ask(p *phase) {
 		}
 		c.shut()
 		if err != nil && !c.proven {
-			_ = upstream.Sleep(p.ctx, pause)
+			_ = wait.Sleep(p.ctx, pause)
 		}
 	}
 }

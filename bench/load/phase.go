@@ -10,7 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"ledgerd/engine/source/upstream"
+	"ledgerd/engine/ledger/wait"
 )
 
 // Pace says when the requests of a phase are sent.
@@ -121,7 +121,7 @@ const minTick = 25 * time.Microsecond
 // wait waits until a time. It returns false if the phase ends before.
 func (p *phase) wait(until time.Duration) bool {
 	const long = 10 * time.Millisecond
-	if left := until - time.Since(p.from); left > long && upstream.Sleep(p.ctx, left-long/2) != nil {
+	if left := until - time.Since(p.from); left > long && wait.Sleep(p.ctx, left-long/2) != nil {
 		return false
 	}
 	if left := until - time.Since(p.from); left > 0 {

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"ledgerd/bench/proc"
-	"ledgerd/engine/source/upstream"
+	"ledgerd/engine/ledger/wait"
 )
 
 const (
@@ -37,7 +37,7 @@ func keep(d daemon, logFile string, out io.Writer) (stop func(), err error) {
 				return
 			}
 			fmt.Fprintf(out, "%s ended (%v) and is started again; its log: %s\n", d.name, how, logFile)
-			if upstream.Sleep(ctx, restartAfter) != nil {
+			if wait.Sleep(ctx, restartAfter) != nil {
 				return
 			}
 		}

@@ -23,7 +23,7 @@ import (
 
 	"ledgerd/bench/proc"
 	"ledgerd/cmd/internal/build"
-	"ledgerd/engine/source/upstream"
+	"ledgerd/engine/ledger/wait"
 )
 
 type command struct {
@@ -108,7 +108,7 @@ func untilReady(ctx context.Context, nodes []node) bool {
 			if err == nil && status == http.StatusOK {
 				break
 			}
-			if upstream.Sleep(ctx, 100*time.Millisecond) != nil {
+			if wait.Sleep(ctx, 100*time.Millisecond) != nil {
 				return false
 			}
 		}

@@ -11,7 +11,7 @@ import (
 	"ledgerd/engine/cluster"
 	"ledgerd/engine/cluster/exchange"
 	"ledgerd/engine/ledger"
-	"ledgerd/engine/source/upstream"
+	"ledgerd/engine/ledger/wait"
 )
 
 const (
@@ -134,11 +134,11 @@ var errAgain = errors.New("the node begins anew")
 type anew struct {
 	begun  bool // ever
 	inVain int  // so often it began in a row and never held the whole log
-	pause  upstream.Backoff
+	pause  wait.Backoff
 }
 
 func newAnew() *anew {
-	return &anew{pause: upstream.Backoff{Min: time.Second, Max: time.Minute}}
+	return &anew{pause: wait.Backoff{Min: time.Second, Max: time.Minute}}
 }
 
 // after returns errAgain after a run that ended with err, if the node is to begin anew, and else what to end with. rereads: its source

@@ -13,7 +13,7 @@ import (
 
 	"ledgerd/cmd/internal/call"
 	"ledgerd/engine/ledger"
-	"ledgerd/engine/source/upstream"
+	"ledgerd/engine/ledger/wait"
 )
 
 type diffCommand struct {
@@ -91,7 +91,7 @@ func (d *nodesCompared) meet(ctx context.Context) (at [2]stateAt, err error) {
 				return at, nil
 			}
 		}
-		if upstream.Sleep(ctx, askAgain) != nil {
+		if wait.Sleep(ctx, askAgain) != nil {
 			return at, fmt.Errorf("they were not seen at one slot; %s is at %d, %s at %d", d.urls[0], at[0].Slot, d.urls[1], at[1].Slot)
 		}
 	}
@@ -163,12 +163,12 @@ func (d *nodesCompared) openFrom(ctx, waiting context.Context, i int, slot uint6
 		if at, err = d.at(waiting, i); err != nil {
 			return nil, err
 		}
-		if at.Slot < slot && upstream.Sleep(waiting, askAgain) != nil {
+		if at.Slot < slot && wait.Sleep(waiting, askAgain) != nil {
 			return nil, fmt.Errorf("%s does not come to slot %d", d.urls[i], slot)
 		}
 	}
 	w, err := d.open(ctx, i, "/state?accounts")
-	for errors.Is(err, errUnavailable) && upstream.Sleep(waiting, askAgain) == nil {
+	for errors.Is(err, errUnavailable) && wait.Sleep(waiting, askAgain) == nil {
 		w, err = d.open(ctx, i, "/state?accounts")
 	}
 	return w, err

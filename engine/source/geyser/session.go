@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"ledgerd/engine/ledger"
+	"ledgerd/engine/ledger/wait"
 	"ledgerd/engine/source/upstream"
 	"ledgerd/engine/source/yellowstone"
 )
@@ -16,8 +17,8 @@ type follower struct {
 	config    *Config
 	stats     *upstream.Stats
 	assembler *yellowstone.Assembler
-	backoff   upstream.Backoff // between sessions
-	refill    upstream.Backoff // between fills that fail
+	backoff   wait.Backoff // between sessions
+	refill    wait.Backoff // between fills that fail
 
 	forward ledger.Emit    // to the sequencer
 	failed  error          // of forward: Run ends
@@ -45,7 +46,7 @@ func (f *follower) node() *known { return &f.known[f.source.node] }
 
 func newFollower(s *Source, emit ledger.Emit) *follower {
 	c := &s.config
-	pause := upstream.Backoff{Min: backoffMin, Max: backoffMax, Random: c.Random}
+	pause := wait.Backoff{Min: backoffMin, Max: backoffMax, Random: c.Random}
 	f := &follower{
 		source: s, config: c, stats: &s.stats, forward: emit, known: make([]known, len(s.nodes)),
 		backoff: pause, refill: pause,

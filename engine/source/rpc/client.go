@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"ledgerd/engine/ledger"
+	"ledgerd/engine/ledger/wait"
 	"ledgerd/engine/source/nodejson"
 	"ledgerd/engine/source/upstream"
 )
@@ -31,8 +32,8 @@ type client struct {
 	told    sync.Map // causes of notKnown of which the log was told
 
 	mu     sync.Mutex
-	pause  upstream.Backoff // between calls that the node turned down without saying how long
-	closed time.Time        // no call before
+	pause  wait.Backoff // between calls that the node turned down without saying how long
+	closed time.Time    // no call before
 }
 
 func newClient(c *Config, stats *upstream.Stats) *client {
@@ -44,7 +45,7 @@ func newClient(c *Config, stats *upstream.Stats) *client {
 	return &client{
 		config: c, stats: stats,
 		running: make(chan struct{}, c.Parallel), large: make(chan struct{}, 1),
-		pause: upstream.Backoff{Min: 250 * time.Millisecond, Max: 10 * time.Second, Random: c.Random},
+		pause: wait.Backoff{Min: 250 * time.Millisecond, Max: 10 * time.Second, Random: c.Random},
 		http: &http.Client{
 			Transport: &http.Transport{
 				DialContext: dial, MaxConnsPerHost: c.Parallel, MaxIdleConnsPerHost: c.Parallel,
@@ -174,8 +175,8 @@ func (c *client) enter(ctx context.Context) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	for wait := c.limited(); wait > 0; wait = c.limited() {
-		if err := upstream.Sleep(ctx, wait); err != nil {
+	for pause := c.limited(); pause > 0; pause = c.limited() {
+		if err := wait.Sleep(ctx, pause); err != nil {
 			<-c.running
 			return err
 		}

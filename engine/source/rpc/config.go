@@ -53,7 +53,7 @@ type Config struct {
 
 	// Dial opens connections; nil: net.Dialer.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
-	// Random is what waiting times are drawn from, as in upstream.Backoff; nil: math/rand.
+	// Random is what waiting times are drawn from, as in wait.Backoff; nil: math/rand.
 	Random func(n int64) int64
 	Logger *slog.Logger // nil: slog.Default
 }

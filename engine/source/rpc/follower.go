@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"ledgerd/engine/ledger"
+	"ledgerd/engine/ledger/wait"
 	"ledgerd/engine/source/upstream"
 )
 
@@ -32,7 +33,7 @@ type follower struct {
 	upTo     ledger.Slot      // the last slot to emit, 0 for none
 	chain    []ledger.BlockID // what was emitted since the newest block known final, that one first
 
-	pause    upstream.Backoff
+	pause    wait.Backoff
 	failures int         // how often in a row anything did not work
 	gap      ledger.Slot // blocks up to there are told to be missing; 0 for none
 	why      error       // why the last of these did not work
@@ -48,7 +49,7 @@ func (s *Source) newFollower(from *ledger.ResumePoint, emit ledger.Emit, mode Ac
 	f := &follower{
 		config: &s.config, client: s.client, stats: &s.stats, emit: emit, final: &s.final,
 		rootless: from == nil, chain: []ledger.BlockID{{}}, learn: newLearner(s.client, &s.config, mode),
-		pause: upstream.Backoff{Min: poll / 2, Max: 10 * time.Second, Random: s.config.Random},
+		pause: wait.Backoff{Min: poll / 2, Max: 10 * time.Second, Random: s.config.Random},
 	}
 	switch {
 	case from != nil:

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"ledgerd/engine/ledger"
-	"ledgerd/engine/source/upstream"
+	"ledgerd/engine/ledger/wait"
 )
 
 const (
@@ -32,17 +32,17 @@ type learner struct {
 	known  *recentAccounts
 	wanted map[ledger.Pubkey]struct{}
 
-	pause     upstream.Backoff // after a failure
-	until     time.Time        // nothing is asked before
-	failed    error            // why nothing is
-	forgotten int              // accounts that were not asked for because too many waited
+	pause     wait.Backoff // after a failure
+	until     time.Time    // nothing is asked before
+	failed    error        // why nothing is
+	forgotten int          // accounts that were not asked for because too many waited
 }
 
 func newLearner(client *client, config *Config, mode Accounts) *learner {
 	return &learner{
 		mode: mode, client: client, config: config,
 		known: newRecentAccounts(maxKnown), wanted: make(map[ledger.Pubkey]struct{}),
-		pause: upstream.Backoff{Min: poll, Max: 10 * time.Second, Random: config.Random},
+		pause: wait.Backoff{Min: poll, Max: 10 * time.Second, Random: config.Random},
 	}
 }
 

@@ -1,4 +1,6 @@
-package upstream
+// Package wait has the pauses of whoever tries again, and a sleep that ends with a context. Like engine/ledger it is for everybody, the load harness
+// too, and imports the standard library alone. A Backoff belongs to the goroutine that waits.
+package wait
 
 import (
 	"context"
