@@ -87,14 +87,11 @@ func (s *Shard) look(v ledger.Version, read func(*state)) (answered bool) {
 // look. One that is not stored has only its key. Their data is shared and never changes. There may be some hundred that it owns. After an error the shard may
 // still write to out.
 func (s *Shard) Accounts(keys []ledger.Pubkey, v ledger.Version, deadline time.Time, out []ledger.Account) error {
-	if s.look(v, func(st *state) { st.readAccounts(keys, v, out) }) {
+	read := func(st *state) { st.readAccounts(keys, v, out) }
+	if s.look(v, read) {
 		return nil
 	}
-	_, err := askAt(s, v, deadline, func(st *state) (none struct{}) {
-		st.readAccounts(keys, v, out)
-		return none
-	})
-	return err
+	return s.haveRead(v, deadline, read)
 }
 
 func (s *state) readAccounts(keys []ledger.Pubkey, v ledger.Version, out []ledger.Account) {
@@ -108,12 +105,19 @@ func (s *state) readAccounts(keys []ledger.Pubkey, v ledger.Version, out []ledge
 
 // Mints is Accounts for the facts of mints, nil for unknown ones. It always asks the shard's goroutine.
 func (s *Shard) Mints(keys []ledger.Pubkey, v ledger.Version, deadline time.Time, out []*ledger.Mint) error {
-	_, err := askAt(s, v, deadline, func(st *state) (none struct{}) {
+	return s.haveRead(v, deadline, func(st *state) {
 		for i := range keys {
 			if st.owns(keys[i].Prefix()) {
 				out[i] = st.mints.at(&keys[i], v)
 			}
 		}
+	})
+}
+
+// haveRead is askAt for what is read into memory of the caller's.
+func (s *Shard) haveRead(v ledger.Version, deadline time.Time, read func(*state)) error {
+	_, err := askAt(s, v, deadline, func(st *state) (none struct{}) {
+		read(st)
 		return none
 	})
 	return err
