@@ -61,8 +61,10 @@ type outbox struct {
 	mu      sync.Mutex
 	cancel  context.CancelFunc // of ctx
 	entries []entry
-	bytes   int // what they take, shared packets too
-	firsts  int // those that run, and those of snapshots
+	bytes   int // what they take, shared packets too, beside snapshots
+	// snapshots is what those of snapshots take, which are bounded as they are made: how fast its client reads says nothing of one that has just come.
+	snapshots int
+	firsts    int // those that run, and those of snapshots
 	// leftOut is after which seq updates are left out, until the writer jumps, which is after all of firsts.
 	leftOut ledger.Opt[ledger.Seq]
 }
@@ -77,7 +79,11 @@ func newOutbox(limitBytes int, m *budget.Part) *outbox {
 // countLocked notes that an entry came (1) or went (-1). In the memory of all a shared packet
 // counts once, and each entry by itself.
 func (o *outbox) countLocked(p *packet, sign int) {
-	o.bytes += sign * (entryBytes + p.size())
+	kind := &o.bytes
+	if p.state {
+		kind = &o.snapshots
+	}
+	*kind += sign * (entryBytes + p.size())
 	if p.run != nil || p.state {
 		o.firsts += sign
 	}
@@ -115,7 +121,7 @@ func (o *outbox) add(after *position, room int, packets ...*packet) {
 		o.countLocked(p, 1)
 		o.entries = append(o.entries, entry{p, after})
 	}
-	isSlow, short := o.bytes > o.limitBytes/slowShare, !o.memory.Allows(o.bytes)
+	isSlow, short := o.bytes > o.limitBytes/slowShare, !o.memory.Allows(o.bytes+o.snapshots)
 	switch {
 	case o.jump != nil && (isSlow || short) && o.leaveOutLocked():
 	case o.bytes > o.limitBytes, isSlow && short:
@@ -123,6 +129,13 @@ func (o *outbox) add(after *position, room int, packets ...*packet) {
 	case short:
 		o.endLocked(endMemory)
 	}
+}
+
+// hasRoomFor reports whether a snapshot of so many bytes may wait beside those that do.
+func (o *outbox) hasRoomFor(snapshot int) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.snapshots+snapshot <= o.limitBytes
 }
 
 // leaveOutLocked drops the updates that wait behind all snapshots, if there are any: they, and those that come before the writer jumps, are told then.

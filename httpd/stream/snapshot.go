@@ -99,7 +99,7 @@ func (s *subscriber) snapshotUnlocked(at standing, to wants, named names, id mes
 		data += to.form.updateFrameBytes(&accounts[i]) - maxFrameBytes
 	}
 	switch usual := len(accounts) * maxFrameBytes; {
-	case data > 0 && data+usual > s.outbox.limitBytes:
+	case !s.outbox.hasRoomFor(data + usual):
 		return nil, errTooLarge
 	case !s.hub.memory.Allows(len(accounts) * minFrameBytes), !s.hub.memory.Take(data):
 		return nil, &endMemory
