@@ -16,6 +16,8 @@ import (
 	"time"
 
 	"github.com/fasthttp/websocket"
+
+	"ledgerd/engine/ledger/wait"
 )
 
 // maxBodyBytes is far above the longest answer of a node: a block with its transactions.
@@ -116,10 +118,8 @@ func get[T any](ctx context.Context, c *Client, path string, q url.Values) (a An
 		if !errors.As(err, &refused) || refused.RetryAfter == 0 || time.Now().Add(refused.RetryAfter).After(late) {
 			return a, err
 		}
-		select {
-		case <-time.After(refused.RetryAfter):
-		case <-ctx.Done():
-			return a, ctx.Err()
+		if err := wait.Sleep(ctx, refused.RetryAfter); err != nil {
+			return a, err
 		}
 	}
 }

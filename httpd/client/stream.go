@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"net/http"
 	"net/url"
 	"slices"
@@ -14,6 +13,8 @@ import (
 	"time"
 
 	"github.com/fasthttp/websocket"
+
+	"ledgerd/engine/ledger/wait"
 )
 
 // Subscription says what a stream is told of. Without any names that is everything. It has at most 10,000 names, as many as a node takes.
@@ -97,8 +98,7 @@ type Handler struct {
 const (
 	// silence is after how long without a frame a connection counts as lost: the node sends a heartbeat each second.
 	silence = 5 * time.Second
-	// leastPause and mostPause are between tries to connect. The pause doubles with each try that fails, and varies by half, so that not
-	// all clients of a node come back at once.
+	// leastPause and mostPause are the least and the longest pause between tries to connect.
 	leastPause = 100 * time.Millisecond
 	mostPause  = 10 * time.Second
 	// debtPause is the least wait after a node refused to begin a subscription, as more work than it does for a client at once. After so long
@@ -126,7 +126,7 @@ func (c *Client) Stream(ctx context.Context, sub Subscription, h Handler) error 
 	if sub.After != nil {
 		s.known, s.seq, s.same, s.ready = true, *sub.After, make(map[uint64]struct{}), len(s.parts)
 	}
-	for pause := leastPause; ; {
+	for pause := (wait.Backoff{Min: leastPause, Max: mostPause}); ; {
 		told, err := s.connection(ctx)
 		var refused *StatusError
 		switch {
@@ -136,23 +136,20 @@ func (c *Client) Stream(ctx context.Context, sub Subscription, h Handler) error 
 			return err
 		}
 		if told {
-			pause = leastPause
+			pause.Reset()
 		}
-		wait := pause/2 + rand.N(pause)
+		next := pause.Next()
 		switch {
 		case refused != nil:
-			wait = max(wait, refused.RetryAfter)
+			next = max(next, refused.RetryAfter)
 		case (!s.known || s.ready < len(s.parts)) && closedWith(err, websocket.ClosePolicyViolation):
-			wait = max(wait, debtPause)
+			next = max(next, debtPause)
 		}
 		if s.handler.Disconnected != nil {
-			s.handler.Disconnected(err, wait)
+			s.handler.Disconnected(err, next)
 		}
-		pause = min(2*pause, mostPause)
-		select {
-		case <-time.After(wait):
-		case <-ctx.Done():
-			return ctx.Err()
+		if err := wait.Sleep(ctx, next); err != nil {
+			return err
 		}
 	}
 }
