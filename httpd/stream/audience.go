@@ -127,7 +127,7 @@ func (a *audience) deliver(e *emission) {
 	}
 	a.deliverUpdates(e)
 	for s := range a.walked {
-		s.deliverEnding(e)
+		s.deliverPart(e, e.ending())
 	}
 	e.delivered()
 }

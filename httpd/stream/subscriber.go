@@ -137,7 +137,7 @@ func (s *subscriber) tick(now time.Time) {
 	at := s.standsLocked()
 	switch {
 	case s.held != nil, s.awaits == nil:
-	case at.seq >= s.awaits.seq:
+	case at.seq >= s.awaits.seq: // what the client has seen has come
 		s.await(nil)
 	case now.After(s.awaits.by):
 		id := s.awaits.id
@@ -224,14 +224,6 @@ func (s *subscriber) deliverMatch(e *emission, i int, n name) {
 	s.last = p
 	s.matches++
 	s.outbox.add(s.after(), room, p)
-}
-
-// deliverEnding is called for the subscribers that are given every emission, after the updates.
-func (s *subscriber) deliverEnding(e *emission) {
-	s.deliverPart(e, e.ending())
-	if s.awaits != nil && e.lastSeq >= s.awaits.seq { // what the client has seen has come
-		s.await(nil)
-	}
 }
 
 // await begins or, with nil, ends the leaving out of what leads up to a seq.
