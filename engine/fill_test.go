@@ -89,3 +89,14 @@ func TestAnswerFromBeforeTheRootIsAskedForAgain(t *testing.T) {
 		n.mustGet(c, 5)
 	})
 }
+
+func TestAQuestionWaitsUntilItsDeadline(t *testing.T) {
+	fillTest(t, func(t *testing.T, u *fakeNode, n *subject) {
+		u.at(99)
+		for _, left := range []time.Duration{time.Second / 2, 0} {
+			began := time.Now()
+			n.mustRefuse(ledger.Query{Deadline: began.Add(left)}, key(1), ledger.ErrFetching)
+			ledgertest.Equal(t, time.Since(began), left, "the time that was waited")
+		}
+	})
+}

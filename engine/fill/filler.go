@@ -50,7 +50,7 @@ type Config struct {
 	Full func() bool
 	// MayFetch reports whether there is memory for what is fetched.
 	MayFetch func() bool
-	// Deadline bounds one query.
+	// Deadline bounds a query that has no deadline of its own.
 	Deadline time.Duration
 	// MintsOnly: no query fetches.
 	MintsOnly bool

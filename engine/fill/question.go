@@ -15,7 +15,7 @@ var errFrozen = fmt.Errorf("ingest stands still, nothing can be learned: %w", le
 var errShort = fmt.Errorf("memory runs short, nothing is fetched: %w", ledger.ErrUnavailable)
 
 // Account continues a query for which Config.Held returned a, v and err. If the account is not held, or Config.Lacks says that something of
-// it is unknown or too old, it fetches the account and returns the answer after that, within Config.Deadline.
+// it is unknown or too old, it fetches the account and returns the answer after that, by the deadline of the query.
 func (f *Filler) Account(q ledger.Query, key ledger.Pubkey, a ledger.Account, v ledger.View, err error) (ledger.Account, ledger.View, error) {
 	q.Wait = 0 // Held has waited already
 	switch {
@@ -40,7 +40,7 @@ func (f *Filler) Account(q ledger.Query, key ledger.Pubkey, a ledger.Account, v 
 
 // fetched answers a query for an account that is not held.
 func (f *Filler) fetched(q ledger.Query, key ledger.Pubkey) (ledger.Account, ledger.View, error) {
-	deadline := time.After(f.Deadline)
+	deadline := f.deadline(q)
 	var p *pending // kept until it is done, since its error is the answer
 	for {
 		changed := f.Board.Next() // before the state is read, so that none is missed
@@ -68,6 +68,14 @@ func (f *Filler) fetched(q ledger.Query, key ledger.Pubkey) (ledger.Account, led
 			return a, v, ledger.ErrFetching
 		}
 	}
+}
+
+// deadline returns what tells that a query must be answered now.
+func (f *Filler) deadline(q ledger.Query) <-chan time.Time {
+	if q.Deadline.IsZero() {
+		return time.After(f.Deadline)
+	}
+	return time.After(time.Until(q.Deadline))
 }
 
 // awaitAt makes an account that is not held at a view pending. It returns nil if a newer view has the
@@ -99,7 +107,7 @@ func (f *Filler) complete(q ledger.Query, key ledger.Pubkey, a ledger.Account, v
 	}
 	select {
 	case <-p.done:
-	case <-time.After(f.Deadline):
+	case <-f.deadline(q):
 		return a, v, nil
 	}
 	if after, view, err := f.Held(q, key); err == nil || errors.Is(err, ledger.ErrNotFound) {

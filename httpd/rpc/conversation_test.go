@@ -38,7 +38,7 @@ var update = flag.Bool("update", false, "rewrite the answers in testdata")
 //	back SLOT [ACCOUNT]...        publishes the way back to a block
 //	final                         has all be final
 //	before LINE, after LINE       has this done before or after the ledger is asked for the next transaction
-//	slow DURATION                 has the ledger take its time for each transaction, and for each page of two accounts
+//	slow DURATION                 has the ledger take its time for each question, of two accounts of a list at most
 //	each N LINE                   does what a line says so many times, with the number from 0 on in the place of $I
 //	N> METHOD PARAMS              calls a method so many times at once; different answers are written once
 //	sleep DURATION                lets time pass; how much an answer takes is written
@@ -93,6 +93,18 @@ var nodes = map[string]func(*settings){
 		s.lacks, s.fetches = true, true
 		delete(s.mints, scaled)
 		delete(s.accounts, scaled)
+	},
+	"a node that fetches mints of which no tokens are held any more": func(s *settings) {
+		s.lacks, s.fetches = true, true
+		next := byte(60)
+		s.fetched = func() {
+			a := s.accounts[testKey(32)]
+			a.Token = &ledger.TokenAccount{Mint: testKey(next), Owner: wallet, Amount: uint64(next)}
+			s.put(a)
+			s.head.Store(new(*s.head.Load()))
+			next++
+		}
+		s.fetched()
 	},
 	"a node that asks others":   func(*settings) {},
 	"a node that lists by mint": func(s *settings) { s.door.IndexMints = true },
@@ -236,8 +248,7 @@ func (c *conversation) do(line string) {
 	case "slow":
 		d, err := time.ParseDuration(words[1])
 		must(c, err)
-		c.ledger.asked = func() func() { time.Sleep(d); return func() {} }
-		c.ledger.read = func() error { time.Sleep(d); return nil }
+		c.ledger.slow = d
 	case "sleep":
 		d, err := time.ParseDuration(words[1])
 		must(c, err)

@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"slices"
 	"sync/atomic"
+	"time"
 
 	"ledgerd/engine/ledger"
 )
@@ -13,12 +14,14 @@ import (
 type fakeLedger struct {
 	head     atomic.Pointer[ledger.Head]
 	status   ledger.NodeStatus
-	err      error        // answered to every question about the ledger
-	lacks    bool         // the node holds only part of the ledger
-	fetches  bool         // what is not held is fetched, once somebody asks for that account alone
-	moves    bool         // each question for the newest version is followed by a newer one
-	page     int          // how many accounts a page of a list has at most
-	read     func() error // called for each page of the accounts of a program; nil: nothing is
+	err      error         // answered to every question about the ledger
+	lacks    bool          // the node holds only part of the ledger
+	fetches  bool          // what is not held is fetched, once somebody asks for that account alone
+	fetched  func()        // called when an account was fetched; nil: nothing is
+	moves    bool          // each question for the newest version is followed by a newer one
+	slow     time.Duration // that each question takes, if there is so much until its deadline
+	page     int           // how many accounts a page of a list has at most
+	read     func() error  // called for each page of the accounts of a program; nil: nothing is
 	accounts map[ledger.Pubkey]ledger.Account
 	mints    map[ledger.Pubkey]*ledger.Mint
 	looked   atomic.Int64    // mints that were asked for
@@ -124,12 +127,18 @@ func (l *fakeLedger) addBlocks() {
 	}
 }
 
-// view is what the ledger answers a query from.
+// view is what the ledger answers a query from, and by when.
 func (l *fakeLedger) view(q ledger.Query) (ledger.View, error) {
-	v := ledger.View{Head: cmp.Or(q.Head, l.head.Load()), Commitment: q.Commitment, Lacks: l.lacks}
+	v := ledger.View{Head: cmp.Or(q.Head, l.head.Load()), Commitment: q.Commitment, Lacks: l.lacks, Deadline: q.Deadline}
+	if v.Deadline.IsZero() {
+		v.Deadline = time.Now().Add(2 * time.Second)
+	}
+	time.Sleep(min(l.slow, time.Until(v.Deadline)))
 	switch {
 	case l.err != nil:
 		return ledger.View{}, l.err
+	case time.Until(v.Deadline) <= 0:
+		return v, ledger.ErrUnavailable
 	case q.Head == nil && q.MinSlot > v.Tip().Slot:
 		return v, ledger.ErrMinSlot
 	}
@@ -150,13 +159,20 @@ func (l *fakeLedger) LatestBlock(q ledger.Query) (ledger.BlockAnswer, ledger.Vie
 	if err != nil {
 		return ledger.BlockAnswer{}, v, err
 	}
-	return l.Block(q, v.Tip().Slot)
+	return l.block(v, v.Tip().Slot)
 }
 
 func (l *fakeLedger) Block(q ledger.Query, slot ledger.Slot) (ledger.BlockAnswer, ledger.View, error) {
 	v, err := l.view(q)
+	if err != nil {
+		return ledger.BlockAnswer{}, v, err
+	}
+	return l.block(v, slot)
+}
+
+func (l *fakeLedger) block(v ledger.View, slot ledger.Slot) (ledger.BlockAnswer, ledger.View, error) {
+	var err error
 	switch {
-	case err != nil:
 	case slot > v.Tip().Slot:
 		err = absent(ledger.SlotNotYetProduced)
 	case slot < 5:
@@ -251,6 +267,9 @@ func (l *fakeLedger) Account(q ledger.Query, key ledger.Pubkey) (ledger.Account,
 	if l.fetches && q.Head == nil { // what is fetched is in a newer version
 		l.put(ledger.Account{Pubkey: key, Lamports: 77, Known: ledger.FieldsAll | ledger.FieldData})
 		l.mints[key] = l.mints[mint]
+		if l.fetched != nil {
+			l.fetched()
+		}
 	}
 	a := l.at(v, key)
 	switch {

@@ -13,7 +13,7 @@ const (
 	// slowPage is how many are read at once while the client takes the answer, and slowPageBytes what they take then: it may take its time. One
 	// account may take more.
 	slowPage, slowPageBytes = 100, 1 << 20
-	// scanTime is how long accounts of a program, a wallet or a mint are looked through before the answer begins. Each page of them has its own deadline, too.
+	// scanTime is how long accounts of a program, a wallet or a mint are looked through before the answer begins. What goes on then has a deadline a page.
 	scanTime = 5 * time.Second
 
 	heldBytes = 512 // about what an account takes while it is held, without its data
@@ -59,7 +59,7 @@ func (c *call) programAccounts(dst []byte) ([]byte, error) {
 // lister is what lists accounts by one key, as ledger.Program does.
 type lister func(q ledger.Query, of ledger.Pubkey, after ledger.Opt[ledger.Pubkey], limit int, room []ledger.Account) ([]ledger.Account, ledger.Opt[ledger.Pubkey], ledger.View, error)
 
-// scan reads a list of accounts page by page from one version, and encodes those that a call takes.
+// scan reads a list of accounts page by page from one version, and encodes those that a call takes, by the deadline of that.
 type scan struct {
 	*call
 	*listing
@@ -74,11 +74,12 @@ type scan struct {
 	after   ledger.Opt[ledger.Pubkey]
 	whole   bool // there are no more pages
 	encoded int
-	most    time.Time // when the scan must have ended; zero: never
 }
 
+// scan returns a scan of all accounts that are listed by a key. The call has scanTime from then on.
 func (c *call) scan(list lister, what string, of ledger.Pubkey, f *form) *scan {
-	return &scan{call: c, listing: c.listing(f, true), list: list, what: what, of: of, page: programPage, most: time.Now().Add(scanTime)}
+	c.query.Deadline = time.Now().Add(scanTime)
+	return &scan{call: c, listing: c.listing(f, true), list: list, what: what, of: of, page: programPage}
 }
 
 // append appends the accounts that are left. After errNoRoom it goes on where it was.
@@ -103,14 +104,16 @@ func (s *scan) append(dst []byte) (_ []byte, err error) {
 
 // read reads the next page. There is none where nothing is known of whom.
 func (s *scan) read() error {
-	if !s.most.IsZero() && time.Now().After(s.most) {
-		return errScan
+	if s.fixed { // the client may have taken its time
+		s.query.Deadline = time.Time{}
 	}
 	var v ledger.View
 	var err error
 	s.room, s.after, v, err = s.list(s.query, s.of, s.after, s.page, s.room)
 	s.whole = !s.after.Known
 	switch err = s.from(v, err); {
+	case s.isLate():
+		return errScan
 	case err != nil && !errors.Is(err, ledger.ErrNotFound):
 		return err
 	case v.Lacks:
@@ -151,7 +154,8 @@ func (s *scan) cut() {
 func (s *scan) continueIn(c *call, end string) {
 	own, method := *c, c.method
 	own.session = &session{door: c.door, x: c.x}
-	s.call, s.fixed, s.most, s.page = &own, true, time.Time{}, slowPage
+	own.query.Deadline = time.Time{}
+	s.call, s.fixed, s.page = &own, true, slowPage
 	s.cut()
 	s.room, s.left, s.mints = nil, slices.Clone(s.left), nil // the large page is let go of
 	end = string(c.appendID([]byte(end)))

@@ -31,7 +31,7 @@ func (c *call) signatureSubscribe(socket *stream.Socket) error {
 	if err != nil {
 		return err
 	}
-	a, v, err := c.door.config.Ledger.Transaction(ledger.Query{Commitment: ledger.Processed}, sig)
+	a, v, err := c.door.config.Ledger.Transaction(ledger.Query{Commitment: ledger.Processed, Deadline: c.query.Deadline}, sig)
 	switch {
 	case errors.Is(err, ledger.ErrNotFound):
 		return nil

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"time"
 
 	"ledgerd/engine/ledger"
 	"ledgerd/httpd/encode"
@@ -18,10 +19,15 @@ func (c *call) appendContext(dst []byte) []byte {
 	return append(encode.AppendNumber(dst, `,"slot":`, c.view.Tip().Slot), `},"value":`...)
 }
 
-// from notes the view that a question was answered from, which further ones of the call are asked at.
+// from notes the view that a question was answered from: further ones of the call are asked at that version, by that deadline.
 func (c *call) from(v ledger.View, err error) error {
-	c.view, c.query.Head = v, v.Head
+	c.view, c.query.Head, c.query.Deadline = v, v.Head, v.Deadline
 	return err
+}
+
+// isLate reports whether the deadline of the call has passed.
+func (c *call) isLate() bool {
+	return !c.query.Deadline.IsZero() && time.Until(c.query.Deadline) <= 0
 }
 
 // newest returns the newest block of the commitment of the call, without transactions: nil on a node that holds the state of a slot and no block.

@@ -13,7 +13,6 @@ import (
 const (
 	tokenPage     = 1000 // token accounts that are read at once
 	largestTokens = 20   // as many as Agave answers
-	balanceTries  = 3    // how often an account is read whose mint turns out to be in a newer version
 )
 
 // The sentences are those of Agave: clients tell by them what is wrong.
@@ -30,7 +29,7 @@ var (
 // tokenBalance answers the amount that a token account holds.
 func (c *call) tokenBalance(dst []byte) ([]byte, error) {
 	key, _ := c.about("pubkey")
-	for range balanceTries {
+	for {
 		accounts, err := c.accountsAt([]ledger.Pubkey{key})
 		if err != nil {
 			return dst, err
@@ -46,14 +45,14 @@ func (c *call) tokenBalance(dst []byte) ([]byte, error) {
 		}
 		read := c.query.Head
 		mint, err := c.heldMint(a.Token.Mint)
-		switch {
-		case err != nil:
+		if err != nil {
 			return dst, err
-		case c.query.Head == read: // or else the mint was fetched, into a newer version
+		}
+		if c.query.Head == read {
 			return append(appendAmount(c.appendContext(dst), a.Token.Amount, mint), '}'), nil
 		}
+		// The mint was fetched, into a newer version. Should the account hold another one there, that is fetched too, by the deadline of the call.
 	}
-	return dst, ledger.ErrUnavailable
 }
 
 // heldMint returns the facts of a mint of which tokens are held. Those of wrapped SOL's are the same in every version.

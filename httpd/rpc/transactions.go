@@ -3,7 +3,6 @@ package rpc
 import (
 	"errors"
 	"math"
-	"time"
 
 	"ledgerd/engine/ledger"
 	"ledgerd/httpd/encode"
@@ -14,9 +13,6 @@ const (
 	maxSignatures    = 1000
 	transactionBytes = 2048 // of a transaction while it is listed
 	transactionText  = 260
-	// historyTime is how long one call looks through what is on disk: the history of an address, or many transactions. Each page and each
-	// transaction has its own deadline, too.
-	historyTime = 2 * time.Second
 )
 
 // signatureStatuses answers what became of transactions, null for those that are not held. Without searchTransactionHistory those that only the
@@ -33,15 +29,13 @@ func (c *call) signatureStatuses(dst []byte) ([]byte, error) {
 		return dst, err
 	}
 	dst = append(c.appendContext(dst), '[')
-	most := time.Now().Add(historyTime)
 	var list encode.List
 	for _, sig := range sigs {
-		if time.Now().After(most) {
-			return dst, longTerm("for fewer signatures")
-		}
 		dst = list.Next(dst)
 		a, _, err := c.door.config.Ledger.Transaction(c.query, sig)
 		switch {
+		case c.isLate():
+			return dst, longTerm("for fewer signatures")
 		case errors.Is(err, ledger.ErrNotFound):
 			dst = append(dst, `null`...)
 		case err != nil:
@@ -131,9 +125,12 @@ func (c *call) appendHistory(dst []byte, in ledger.TransactionRange) ([]byte, er
 	}
 	dst = append(dst, '[')
 	list := encode.List{Turn: c.door.config.Turn}
-	for most := time.Now().Add(historyTime); ; {
+	for {
 		p, v, err := c.door.config.Ledger.Transactions(c.query, in)
-		if err = historyError(c.from(v, err), in.Address.Value); err != nil {
+		switch err = historyError(c.from(v, err), in.Address.Value); {
+		case c.isLate():
+			return dst, longTerm("with a limit or another before")
+		case err != nil:
 			return dst, err
 		}
 		for _, t := range p.Transactions {
@@ -146,8 +143,6 @@ func (c *call) appendHistory(dst []byte, in ledger.TransactionRange) ([]byte, er
 			return dst, elsewhere(codeCleanedUp, "Transactions before slot %d are not held", p.HistoryFrom)
 		case in.Limit == 0 || !p.Next.Known:
 			return append(dst, ']'), nil
-		case time.Now().After(most):
-			return dst, longTerm("with a limit or another before")
 		}
 		in.Before = p.Next
 	}
