@@ -114,16 +114,16 @@ func (c *call) listing(f *form, keyed bool) *listing {
 
 // appendAccounts appends accounts to a list, as appendKnown does.
 func (c *call) appendAccounts(dst []byte, l *listing, accounts []ledger.Account) ([]byte, error) {
-	mints, err := c.mintsFor(l.form, accounts)
+	known, err := c.mintsFor(l.form, accounts)
 	if err != nil {
 		return dst, err
 	}
-	dst, _, err = c.appendKnown(dst, l, accounts, mints)
+	dst, _, err = c.appendKnown(dst, l, accounts, known)
 	return dst, err
 }
 
 // appendKnown appends accounts to a list, whose mints are known, null for those that do not exist: each once there is memory for it. It returns how many.
-func (c *call) appendKnown(dst []byte, l *listing, accounts []ledger.Account, mints map[ledger.Pubkey]*ledger.Mint) (_ []byte, n int, err error) {
+func (c *call) appendKnown(dst []byte, l *listing, accounts []ledger.Account, known mints) (_ []byte, n int, err error) {
 	for n := range accounts {
 		a := &accounts[n]
 		need := l.textBytes(a)
@@ -133,11 +133,11 @@ func (c *call) appendKnown(dst []byte, l *listing, accounts []ledger.Account, mi
 		if dst, err = c.x.Extend(dst, need); err != nil {
 			return dst, n, errNoRoom
 		}
-		known := facts{own: mints[a.Pubkey]}
+		of := facts{own: known.own(a.Pubkey)}
 		if a.Token != nil {
-			known = facts{held: mints[a.Token.Mint]}
+			of = facts{held: known.held(a.Token.Mint)}
 		}
-		if l.keyed && known.held == noMint { // a list in jsonParsed has only what can be parsed, as in Agave
+		if l.keyed && of.held == noMint { // a list in jsonParsed has only what can be parsed, as in Agave
 			continue
 		}
 		dst = l.Next(dst)
@@ -149,7 +149,7 @@ func (c *call) appendKnown(dst []byte, l *listing, accounts []ledger.Account, mi
 			dst = append(dst, `{"pubkey":`...)
 			dst = append(encode.AppendKey(dst, &a.Pubkey), `,"account":`...)
 		}
-		if dst, err = l.appendAccount(dst, a, known); err != nil {
+		if dst, err = l.appendAccount(dst, a, of); err != nil {
 			return dst, n, err
 		}
 		if l.keyed {
@@ -159,18 +159,42 @@ func (c *call) appendKnown(dst []byte, l *listing, accounts []ledger.Account, mi
 	return dst, len(accounts), nil
 }
 
-// noMint stands for the facts of a mint that was closed: token accounts without tokens may outlive it.
+// mints are facts of mints: nil where nothing is known.
+type mints map[ledger.Pubkey]*ledger.Mint
+
+// noMint stands for the facts of a mint that was closed, whose key another account may have since: token accounts without tokens may outlive it.
 var noMint = new(ledger.Mint)
 
 // nativeMint are the facts of wrapped SOL's mint that Agave knows without an account there.
 var nativeMint = &ledger.Mint{Decimals: 9}
 
+// own returns the facts of an account that may be a mint.
+func (m mints) own(key ledger.Pubkey) *ledger.Mint {
+	if m[key] == noMint {
+		return nil
+	}
+	return m[key]
+}
+
+// held returns the facts of a mint of which tokens are held, or noMint.
+func (m mints) held(key ledger.Pubkey) *ledger.Mint {
+	if m[key] == nil && key == ledger.NativeMint {
+		return nativeMint
+	}
+	return m[key]
+}
+
+// isNoMint reports whether an account of which no facts of a mint are known is known to be none.
+func isNoMint(a *ledger.Account) bool {
+	return a.Known&ledger.FieldOwner != 0 && !ledger.IsTokenProgram(a.Owner) || a.Known&ledger.FieldMint != 0 || a.Token != nil
+}
+
 // mintsFor returns the facts of the mints that accounts are or hold, where a form shows them.
-func (c *call) mintsFor(f *form, accounts []ledger.Account) (map[ledger.Pubkey]*ledger.Mint, error) {
+func (c *call) mintsFor(f *form, accounts []ledger.Account) (mints, error) {
 	if f.encoding != asParsed {
 		return nil, nil
 	}
-	facts := make(map[ledger.Pubkey]*ledger.Mint)
+	facts := make(mints)
 	var keys []ledger.Pubkey
 	for i := range accounts {
 		a := &accounts[i]
@@ -189,16 +213,13 @@ func (c *call) mintsFor(f *form, accounts []ledger.Account) (map[ledger.Pubkey]*
 	if err := c.learnMints(facts, keys); err != nil {
 		return nil, err
 	}
-	if known, wanted := facts[ledger.NativeMint]; wanted && known == nil {
-		facts[ledger.NativeMint] = nativeMint
-	}
-	unknown := slices.DeleteFunc(keys, func(k ledger.Pubkey) bool { return facts[k] != nil })
+	unknown := slices.DeleteFunc(keys, func(k ledger.Pubkey) bool { return facts.held(k) != nil })
 	if len(unknown) == 0 {
 		return facts, nil
 	}
 	found, v, err := c.door.config.Ledger.Accounts(c.query, unknown)
 	for i := range found {
-		if !found[i].Exists() && !(v.Lacks && v.Misses(&found[i])) {
+		if a := &found[i]; a.Exists() && isNoMint(a) || !a.Exists() && !(v.Lacks && v.Misses(a)) {
 			facts[unknown[i]] = noMint
 		}
 	}
@@ -206,13 +227,13 @@ func (c *call) mintsFor(f *form, accounts []ledger.Account) (map[ledger.Pubkey]*
 }
 
 // learnMints fills in the facts of mints at the version of the call.
-func (c *call) learnMints(facts map[ledger.Pubkey]*ledger.Mint, keys []ledger.Pubkey) error {
+func (c *call) learnMints(facts mints, keys []ledger.Pubkey) error {
 	if len(keys) == 0 {
 		return nil
 	}
-	mints, v, err := c.door.config.Ledger.Mints(c.query, keys)
-	for i := range mints {
-		facts[keys[i]] = mints[i]
+	known, v, err := c.door.config.Ledger.Mints(c.query, keys)
+	for i := range known {
+		facts[keys[i]] = known[i]
 	}
 	return c.from(v, err)
 }

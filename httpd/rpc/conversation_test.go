@@ -84,6 +84,13 @@ var nodes = map[string]func(*settings){
 			delete(s.accounts, k)
 		}
 	},
+	"a node where others have the keys of mints": func(s *settings) {
+		s.door.IndexMints = true
+		delete(s.mints, mint)
+		delete(s.mints, scaled)
+		s.put(ledger.Account{Pubkey: mint, Owner: ledger.TokenProgram, Lamports: 1, Known: ledger.FieldsAll | ledger.FieldData, Data: ledger.NewData(make([]byte, 355))})
+		s.put(ledger.Account{Pubkey: scaled, Owner: ledger.SystemProgram, Lamports: 1, Known: ledger.FieldsShown})
+	},
 	"a node that moves on and has closed a mint": func(s *settings) {
 		s.moves = true
 		delete(s.mints, native)

@@ -66,11 +66,11 @@ type scan struct {
 	list    lister
 	what    string // are listed
 	of      ledger.Pubkey
-	skips   func(ledger.Account) bool      // nil: none is
-	page    int                            // how many are read at once
-	room    []ledger.Account               // of the last page
-	left    []ledger.Account               // of it, which are not encoded
-	mints   map[ledger.Pubkey]*ledger.Mint // theirs, once they are looked up
+	skips   func(ledger.Account) bool // nil: none is
+	page    int                       // how many are read at once
+	room    []ledger.Account          // of the last page
+	left    []ledger.Account          // of it, which are not encoded
+	mints   mints                     // theirs, once they are looked up
 	after   ledger.Opt[ledger.Pubkey]
 	whole   bool // there are no more pages
 	encoded int

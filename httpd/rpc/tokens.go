@@ -55,20 +55,21 @@ func (c *call) tokenBalance(dst []byte) ([]byte, error) {
 	}
 }
 
-// heldMint returns the facts of a mint of which tokens are held. Those of wrapped SOL's are the same in every version.
+// heldMint returns the facts of a mint of which tokens are held. Agave looks at what lies there, whoever owns it.
 func (c *call) heldMint(key ledger.Pubkey) (*ledger.Mint, error) {
-	if key == ledger.NativeMint {
-		return nativeMint, c.wrong
+	if known := mints(nil).held(key); known != nil {
+		return known, c.wrong
 	}
-	return c.mint(key, errMintMissing, errMint)
+	return c.mint(key, errMintMissing, errMint, errMint)
 }
 
-// mint returns the facts of a mint. The error is missing where there is no account, and other where a token program has another one there.
-func (c *call) mint(key ledger.Pubkey, missing, other error) (*ledger.Mint, error) {
+// mint returns the facts of a mint. The error is missing where there is no account, foreign where it is one of no token program, and other where a token
+// program has another one there.
+func (c *call) mint(key ledger.Pubkey, missing, foreign, other error) (*ledger.Mint, error) {
 	if c.wrong != nil {
 		return nil, c.wrong
 	}
-	facts := make(map[ledger.Pubkey]*ledger.Mint)
+	facts := make(mints)
 	if err := c.learnMints(facts, []ledger.Pubkey{key}); err != nil || facts[key] != nil {
 		return facts[key], err
 	}
@@ -84,17 +85,17 @@ func (c *call) mint(key ledger.Pubkey, missing, other error) (*ledger.Mint, erro
 	case !a.Exists():
 		return nil, missing
 	case a.Known&ledger.FieldOwner != 0 && !ledger.IsTokenProgram(a.Owner):
-		return nil, errNoMint
-	case a.Known&ledger.FieldMint == 0 && a.Token == nil:
-		return nil, elsewhere(codeExcluded, "the source has not shown whether %s is a mint", key)
+		return nil, foreign
+	case isNoMint(a):
+		return nil, other
 	}
-	return nil, other
+	return nil, elsewhere(codeExcluded, "the source has not shown whether %s is a mint", key)
 }
 
 // tokenSupply answers how many tokens of a mint there are.
 func (c *call) tokenSupply(dst []byte) ([]byte, error) {
 	key, _ := c.about("mint")
-	mint, err := c.mint(key, errNoAccount, errSupply)
+	mint, err := c.mint(key, errNoAccount, errNoMint, errSupply)
 	switch {
 	case err != nil:
 		return dst, err
