@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"errors"
 	"strings"
 	"syscall"
 	"testing"
@@ -9,6 +8,7 @@ import (
 	"time"
 
 	"ledgerd/engine/ledger"
+	"ledgerd/engine/ledger/ledgertest"
 	"ledgerd/engine/sequencer"
 	"ledgerd/snapshot/vfs/vfstest"
 )
@@ -79,38 +79,36 @@ func TestWhatWaitedLongIsWrittenInParts(t *testing.T) {
 	})
 }
 
-// TestAReaderOfHistoryHasADeadline has the disk stand still while blocks are read: questions behind it end in time, and memory answers.
+// TestAReaderOfHistoryHasADeadline has the disk stand still while history is read: every question ends at its deadline, the one that reads, too, and
+// memory answers.
 func TestAReaderOfHistoryHasADeadline(t *testing.T) {
 	diskTest(t, archiving(), func(t *testing.T, _ *vfstest.Memory, n *subject, block *ledger.Block) {
 		for range 60 {
 			block = n.finalize(block)
 		}
 		pause(2 * archiveRetry)
-		release := stall(n.disk, vfstest.KindOpen, "run-")
-		ended := make(chan error, 8)
-		for range cap(ended) {
-			go func() {
-				_, _, err := n.Block(ledger.Query{}, 101)
-				ended <- err
-			}()
-		}
-		time.Sleep(queryDeadline + time.Second)
-		synctest.Wait()
-		n.mustStand(block.Slot)
-		if len(ended) < cap(ended)-1 {
-			t.Errorf("%d of %d questions ended", len(ended), cap(ended))
-		}
-		release()
-		late := 0
-		for range cap(ended) {
-			if err := <-ended; errors.Is(err, ledger.ErrUnavailable) {
-				late++
-			} else if err != nil {
-				t.Error(err)
+		for what, ask := range map[string]func() error{
+			"a block":       func() error { _, _, err := n.Block(ledger.Query{}, 101); return err },
+			"a transaction": func() error { _, _, err := n.Transaction(ledger.Query{}, signature(1)); return err },
+			"slots":         func() error { _, _, err := n.Slots(ledger.Query{}, 101, 110, 10); return err },
+			"a page": func() error {
+				_, _, err := n.Transactions(ledger.Query{}, ledger.TransactionRange{Limit: 10})
+				return err
+			},
+		} {
+			release := stall(n.disk, vfstest.KindOpen, "run-")
+			ended := make(chan error, 8)
+			for range cap(ended) {
+				go func() { ended <- ask() }()
 			}
-		}
-		if late != cap(ended)-1 {
-			t.Errorf("%d questions were too late", late)
+			time.Sleep(queryDeadline)
+			synctest.Wait()
+			n.mustStand(block.Slot)
+			ledgertest.Equal(t, len(ended), cap(ended), "questions for %s that ended in time", what)
+			release()
+			for range cap(ended) {
+				ledgertest.ErrorIs(t, <-ended, ledger.ErrUnavailable, "a question for %s", what)
+			}
 		}
 		n.mustStop()
 	})

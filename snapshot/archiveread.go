@@ -75,8 +75,9 @@ func (r *runReader) block(slot ledger.Slot) (h HeldBlock, err error) {
 
 // Block returns the first block held at or above a slot, one without a Block where there is none. Its error is ErrLost where that block may be
 // in a damaged run, or matches ledger.ErrUnavailable, or is the disk's.
-func (a *Archive) Block(slot ledger.Slot, by Asker) (found HeldBlock, err error) {
-	err = a.read(&a.one, by, func(runs []*run, u *unpacker) error {
+func (a *Archive) Block(slot ledger.Slot, by Asker) (HeldBlock, error) {
+	var found HeldBlock
+	err := a.read(&a.one, by, func(runs []*run, u *unpacker) error {
 		i := sort.Search(len(runs), func(i int) bool { return runs[i].Last >= slot })
 		if i == len(runs) {
 			return nil
@@ -86,12 +87,16 @@ func (a *Archive) Block(slot ledger.Slot, by Asker) (found HeldBlock, err error)
 			return err
 		})
 	})
-	return found, err
+	if err != nil {
+		return HeldBlock{}, err
+	}
+	return found, nil
 }
 
 // Transaction returns the newest transaction below a slot with a signature, nil where none is held. Damaged runs are passed over.
-func (a *Archive) Transaction(sig *ledger.Signature, below ledger.Slot, by Asker) (found *ledger.Transaction, err error) {
-	err = a.read(&a.one, by, func(runs []*run, u *unpacker) error {
+func (a *Archive) Transaction(sig *ledger.Signature, below ledger.Slot, by Asker) (*ledger.Transaction, error) {
+	var found *ledger.Transaction
+	err := a.read(&a.one, by, func(runs []*run, u *unpacker) error {
 		for _, r := range slices.Backward(runs) {
 			if time.Now().After(by.Deadline) {
 				return errLate
@@ -106,7 +111,10 @@ func (a *Archive) Transaction(sig *ledger.Signature, below ledger.Slot, by Asker
 		}
 		return nil
 	})
-	return found, err
+	if err != nil {
+		return nil, err
+	}
+	return found, nil
 }
 
 // transaction is Archive.Transaction for one run.
@@ -143,7 +151,7 @@ type Candidate struct {
 
 // Walk visits the blocks held from one slot to another, oldest first or newest first, until visit returns false or an error. Where a key is
 // given, the filters tell which of them may name it. Damaged runs are passed over. Errors match ledger.ErrUnavailable, or are visit's
-// or the disk's.
+// or the disk's. After an error visit may still be running: nothing that it writes may be read.
 func (a *Archive) Walk(key ledger.Opt[ledger.Pubkey], first, last ledger.Slot, oldestFirst bool, by Asker, visit func(Candidate) (more bool, err error)) error {
 	var done ledger.Opt[ledger.Slot] // visited last: where runs were joined meanwhile, the walk goes on behind it
 	err := a.read(&a.lists, by, func(runs []*run, u *unpacker) error {

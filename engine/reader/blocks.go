@@ -54,14 +54,18 @@ func (r *Reader) blockAt(v ledger.View, slot ledger.Slot, q ledger.Query, deadli
 
 // Slots returns the slots from one to another, both included, that have blocks: the oldest of them, at most limit.
 func (r *Reader) Slots(q ledger.Query, from, to ledger.Slot, limit int) (ledger.SlotPage, ledger.View, error) {
-	return answer(r, q, func(v ledger.View, deadline time.Time) (p ledger.SlotPage, err error) {
+	return answer(r, q, func(v ledger.View, deadline time.Time) (ledger.SlotPage, error) {
+		var p ledger.SlotPage
 		if a := r.archive.Load(); a != nil && v.Head.HasBlock && from < v.Head.Floor {
-			err = a.Walk(ledger.Opt[ledger.Pubkey]{}, from, min(to, v.Head.Floor-1), true, asker(q, deadline), func(c snapshot.Candidate) (bool, error) {
+			err := a.Walk(ledger.Opt[ledger.Pubkey]{}, from, min(to, v.Head.Floor-1), true, asker(q, deadline), func(c snapshot.Candidate) (bool, error) {
 				p.Slots = append(p.Slots, c.Slot)
 				return len(p.Slots) < limit, nil
 			})
+			if err != nil {
+				return ledger.SlotPage{}, err
+			}
 		}
-		if v.Head.HasBlock && err == nil {
+		if v.Head.HasBlock {
 			blocks := blocksOf(v)
 			for _, b := range blocks[blocks.FirstFrom(from):] {
 				if len(p.Slots) >= limit || b.Block.Slot > to {
@@ -71,7 +75,7 @@ func (r *Reader) Slots(q ledger.Query, from, to ledger.Slot, limit int) (ledger.
 			}
 		}
 		p.HistoryFrom = r.historyFrom(v)
-		return p, err
+		return p, nil
 	})
 }
 

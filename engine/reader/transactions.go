@@ -90,9 +90,11 @@ func (r *Reader) knowsAddress(v ledger.View, in ledger.TransactionRange, by snap
 // transactions walks over the blocks of a range and takes the transactions that are wanted.
 func (r *Reader) transactions(v ledger.View, in ledger.TransactionRange, by snapshot.Asker) (ledger.TransactionPage, error) {
 	w := walk{TransactionRange: in, wanted: txstore.Wanted{Success: in.Success}}
-	err := r.fill(v, &w, by)
+	if err := r.fill(v, &w, by); err != nil {
+		return ledger.TransactionPage{}, err
+	}
 	w.page.HistoryFrom = r.historyFrom(v) // after the walk, which may have come upon damage
-	return w.page, err
+	return w.page, nil
 }
 
 // historyFrom returns the slot from which on blocks are held.
@@ -144,8 +146,9 @@ func (r *Reader) inMemory(v ledger.View, w *walk) (ends bool) {
 	return false
 }
 
-// onDisk takes transactions of the blocks that only the archive holds, and reports whether the page ends there.
-func (r *Reader) onDisk(v ledger.View, w *walk, by snapshot.Asker) (ends bool, err error) {
+// onDisk takes transactions of the blocks that only the archive holds, and reports whether the page ends there. After an error the walk is not to be
+// used any more.
+func (r *Reader) onDisk(v ledger.View, w *walk, by snapshot.Asker) (bool, error) {
 	a := r.archive.Load()
 	if a == nil || v.Head.Floor == 0 {
 		return false, nil
@@ -153,8 +156,8 @@ func (r *Reader) onDisk(v ledger.View, w *walk, by snapshot.Asker) (ends bool, e
 	from, to := w.slots(v.Head.Floor - 1)
 	stored := txstore.New() // what is packed for one page takes no lock that ingest takes
 	var began time.Time     // with the first block: waiting for a turn does not count
-	blocks := 0
-	err = a.Walk(w.Address, from, to, w.OldestFirst, by, func(c snapshot.Candidate) (more bool, err error) {
+	blocks, ends := 0, false
+	err := a.Walk(w.Address, from, to, w.OldestFirst, by, func(c snapshot.Candidate) (more bool, err error) {
 		if blocks++; blocks == 1 {
 			began = time.Now()
 		}
@@ -181,7 +184,10 @@ func (r *Reader) onDisk(v ledger.View, w *walk, by snapshot.Asker) (ends bool, e
 		runtime.KeepAlive(packed)
 		return !ends, nil
 	})
-	return ends, err
+	if err != nil {
+		return false, err
+	}
+	return ends, nil
 }
 
 // bound returns the transaction at an end of a range, nil for an open end.
