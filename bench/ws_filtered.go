@@ -16,6 +16,7 @@ const (
 	filteredKeys        = 10
 	filteredAccounts    = 1_000_000
 	filteredUpdates     = 30_000 // of a block
+	filteredData        = 8      // bytes of each account, which JSON-RPC tells
 )
 
 // ingestDuration is what the server says of the blocks since it took them from its source.
@@ -26,8 +27,11 @@ const ingestDuration = "ledgerd_ingest_duration_seconds"
 func runFiltered(ctx context.Context, r *Run) {
 	r.Note("ingest is from when the server took a block until it was durable and visible; flat out (updates/s) a block follows the other " +
 		"as fast as the server reads them, and the subscribers take their share of the processors")
+	r.Note("subscribers are of the stream, rpc-subscribers of JSON-RPC: accountSubscribe at processed, base64")
 	accounts := max(r.Scaled(filteredAccounts), filteredKeys)
-	g := startRig(ctx, r, feed.Config{Accounts: accounts, Updates: min(r.Scaled(filteredUpdates), accounts)})
+	g := startRig(ctx, r, feed.Config{Accounts: accounts, Updates: min(r.Scaled(filteredUpdates), accounts), Data: filteredData},
+		"--data", "all", "--rpc-listen", "127.0.0.1:0")
+	said := got(g.Await(ctx, rpcAddress))
 	g.pace(ctx, networkInterval, networkWarmup)
 	wanted := make([][]int, r.Scaled(filteredSubscribers))
 	for i := range wanted {
@@ -35,18 +39,27 @@ func runFiltered(ctx context.Context, r *Run) {
 			wanted[i] = append(wanted[i], (i*7919+k*104729)%accounts)
 		}
 	}
+	stream := listen.Config{URL: g.StreamURL(), Sockets: len(wanted), Query: func(i int) url.Values { return named(wanted[i]) }}
+	rpc := listen.Config{URL: "ws://" + said[1] + "/", Sockets: len(wanted), Opening: func(i int) (calls [][]byte) {
+		for _, index := range wanted[i] {
+			calls = append(calls, []byte(rpcCall("accountSubscribe", `"`+keyOf(index)+`"`)))
+		}
+		return calls
+	}}
 	inTurns(r,
-		func() { measureFiltered(ctx, r, g, "nobody", nil) },
-		func() { measureFiltered(ctx, r, g, "subscribers", wanted) },
+		func() { measureFiltered(ctx, r, g, "nobody", nil, listen.Config{}, 0) },
+		func() { measureFiltered(ctx, r, g, "subscribers", wanted, stream, 0) },
+		func() { measureFiltered(ctx, r, g, "rpc-subscribers", wanted, rpc, filteredKeys) },
 	)
 }
 
-// measureFiltered records how ingest does at a pace and flat out, with subscribers of some accounts each. What they receive is
-// counted exactly.
-func measureFiltered(ctx context.Context, r *Run, g *rig, subject string, wanted [][]int) {
+// measureFiltered records how ingest does at a pace and flat out, with subscribers of some accounts each, who are first answered so many
+// times each. What they receive is counted exactly.
+func measureFiltered(ctx context.Context, r *Run, g *rig, subject string, wanted [][]int, subscribers listen.Config, answers int64) {
 	first := g.feed.Newest()
 	without := r.settled(ctx, g.Pid())
-	pool := g.subscribe(ctx, r, listen.Config{Sockets: len(wanted), Query: func(i int) url.Values { return named(wanted[i]) }})
+	pool := r.open(ctx, subscribers)
+	check(pool.Await(ctx, func(int) int64 { return answers }))
 	var connected []report.Figure
 	if len(wanted) > 0 {
 		with := r.settled(ctx, g.Pid())
@@ -65,6 +78,7 @@ func measureFiltered(ctx context.Context, r *Run, g *rig, subject string, wanted
 	took := time.Since(began)
 	frames, all := make([]int64, len(wanted)), int64(0)
 	for i := range wanted {
+		frames[i] = answers
 		for _, index := range wanted[i] {
 			frames[i] += int64(g.feed.Config().Of(index, first+1, g.feed.Newest()))
 		}

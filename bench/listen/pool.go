@@ -23,7 +23,7 @@ type Config struct {
 	Sockets int
 	URL     string                 // ws://HOST:PORT/api/ws/accounts
 	Query   func(i int) url.Values // what subscriber i asks for; nil: everything
-	Opening []byte                 // what each says first, such as the subscribe message for many accounts
+	Opening func(i int) [][]byte   // what subscriber i says first, such as the subscribe message for many accounts; nil: nothing
 	Dial    dial.Dialer
 	Headers []http.Header          // sent with the handshake, of subscribers in turns
 	AtOnce  int                    // how many connect at the same time; 0: 64

@@ -101,8 +101,8 @@ func (s *subscriber) dial() (Stream, error) {
 	if p.config.Connect != nil {
 		return p.config.Connect()
 	}
-	from, opening := s.book.seq, p.config.Opening
-	if from > 0 && opening == nil {
+	from := s.book.seq
+	if from > 0 && p.config.Opening == nil {
 		s.query.Set("resume_from", fmt.Sprint(from))
 	}
 	o := Options{Dial: p.config.Dial, Index: s.index, ReadBuffer: readBufferBytes(len(p.subscribers))}
@@ -116,12 +116,14 @@ func (s *subscriber) dial() (Stream, error) {
 	if err != nil {
 		return nil, err
 	}
-	if opening != nil {
-		_ = conn.WriteText(opening) // whoever reads sees that the socket is broken
-	}
-	if from > 0 && opening != nil {
-		s.book.behind = true
-		_ = conn.WriteText(fmt.Appendf(nil, `{"type":"resume","id":1,"from_seq":%d}`, from))
+	if p.config.Opening != nil {
+		for _, message := range p.config.Opening(s.index) {
+			_ = conn.WriteText(message) // whoever reads sees that the socket is broken
+		}
+		if from > 0 {
+			s.book.behind = true
+			_ = conn.WriteText(fmt.Appendf(nil, `{"type":"resume","id":1,"from_seq":%d}`, from))
+		}
 	}
 	if size := p.config.FrameBytes; size > 0 && !p.isSample(s.index) {
 		return drain(conn.NetConn(), conn.ws, 1, size), nil

@@ -136,7 +136,8 @@ func (c *listenCommand) parse() (config listen.Config, err error) {
 	}
 	if count > 0 {
 		names["type"] = "subscribe"
-		config.Opening, _ = json.Marshal(names) // texts always have JSON
+		opening, _ := json.Marshal(names) // texts always have JSON
+		config.Opening = func(int) [][]byte { return [][]byte{opening} }
 		query.Set("mode", "none")
 	}
 	config.Query = func(int) url.Values { return query }
