@@ -29,8 +29,8 @@ const leaseKey = "ingester"
 // lease is a key that one node holds: it renews it, or waits until nobody does. It promises nothing: for a while two may
 // think that they hold it.
 type lease struct {
-	cluster    *Cluster
-	canAcquire func() bool // whether it is this node's to take
+	cluster *Cluster
+	isWhole func(within time.Duration) bool // whether the node held the whole log so short a while ago, without which it writes nothing
 
 	// What follows is run's alone.
 	kv       jetstream.KeyValue
@@ -115,6 +115,9 @@ func (l *lease) step(ctx context.Context) error {
 	case !l.wanted():
 		l.release()
 		return nil
+	case has && Role(l.cluster.stats.role.Load()) != Writer && !l.isWhole(wholeWithin+leaseLength):
+		l.release() // it does not come to write, and nobody else would
+		return nil
 	case has && time.Since(renewed) < renewEvery:
 		return nil
 	case has:
@@ -137,7 +140,7 @@ func (l *lease) look(ctx context.Context, has bool) error {
 		}
 	case has && state != leaseGone:
 		l.lose(holder)
-	case has, state != leaseTheirs && l.canAcquire():
+	case has, state != leaseTheirs && l.isWhole(wholeWithin):
 		return l.take(ctx)
 	}
 	return nil

@@ -117,7 +117,7 @@ func fakeNode(t *testing.T, name string, s *fakeServer) *Cluster {
 
 // startAtOnce lets a lease run that its node may take without the log.
 func (l *lease) startAtOnce() {
-	l.canAcquire = func() bool { return true }
+	l.isWhole = func(time.Duration) bool { return true }
 	l.cluster.running.Go(l.run)
 }
 
@@ -184,14 +184,17 @@ func TestLeaseIsTakenByWhoHoldsTheLog(t *testing.T) {
 		whole.running.Go(fast.run)
 		time.Sleep(moment)
 		ledgertest.MustHold(t, fast.held(), "who holds the whole log does not hold the lease")
-		// What was known a while ago is not enough.
+		// What was known a while ago is not enough, nor to keep it without writing.
 		late.log.noteTaken(1000)
-		fast.resign()
 		time.Sleep(time.Minute)
+		ledgertest.MustHold(t, !fast.held(), "who held the log a minute ago, and does not write, keeps the lease")
 		ledgertest.MustHold(t, !slow.held(), "who held the log a minute ago holds the lease")
 		late.log.noteEnd(time.Now(), 1000)
 		time.Sleep(moment)
 		ledgertest.MustHold(t, slow.held(), "who has caught up does not hold the lease")
+		late.log.setRole(Writer)
+		time.Sleep(time.Minute)
+		ledgertest.MustHold(t, slow.held(), "who writes does not keep the lease")
 	})
 }
 

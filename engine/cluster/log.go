@@ -47,8 +47,8 @@ type streamEnd struct {
 
 func newLog(c *Cluster) *Log {
 	l := &Log{cluster: c, opened: time.Now(), deposed: make(chan struct{}), lease: &lease{cluster: c, lost: make(chan struct{})}}
-	l.lease.canAcquire = l.holdsWholeLog // of many that wait, it is for one that can write at once
-	rand.Read(l.nonce[:])                // never fails
+	l.lease.isWhole = l.heldWholeLog // of many that wait, it is for one that can write at once
+	rand.Read(l.nonce[:])            // never fails
 	return l
 }
 
@@ -115,11 +115,11 @@ func (l *Log) noteTaken(sequence uint64) {
 	}
 }
 
-// holdsWholeLog reports whether the node held the whole log a short while ago.
-func (l *Log) holdsWholeLog() bool {
+// heldWholeLog reports whether the node held the whole log so short a while ago.
+func (l *Log) heldWholeLog(within time.Duration) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return !l.known.IsZero() && time.Since(l.known) <= wholeWithin
+	return !l.known.IsZero() && time.Since(l.known) <= within
 }
 
 func (l *Log) knownLocked(at time.Time) {
