@@ -60,19 +60,36 @@ func TestFullDiskPausesIngest(t *testing.T) {
 	})
 }
 
-// F13: TestWriterWithAFullDiskResigns fills the disk of the node that writes a shared log, with its newest block in the shared log or
-// not. It lets another node write, goes on to answer, and ends once there is space: started again it follows.
-func TestWriterWithAFullDiskResigns(t *testing.T) {
-	bubbletest.Each(t, map[string]uint64{"the block is shared": 1, "the block is not shared": 1 << 20}, func(t *testing.T, free uint64) {
-		l, memory := newSharedLedger(), vfstest.NewMemory()
-		c := Config{Shards: 1, MinFreeBytes: free, SegmentBytes: 4 << 10, MaxLag: 5 * time.Second}
-		first := writer(t, l, onDisk(t, memory, c))
+// F13, F18: TestWriterWhoseDiskTakesNothingResigns fills the disk of the node that writes a shared log, with its newest block in the shared log
+// or not, or has it stall. It lets another node write, goes on to answer, and ends once the disk takes what is written: started again it follows.
+func TestWriterWhoseDiskTakesNothingResigns(t *testing.T) {
+	type row struct {
+		free   uint64
+		stalls bool
+		says   string
+	}
+	bubbletest.Each(t, map[string]row{
+		"the block is shared":     {1, false, "the disk is full"},
+		"the block is not shared": {1 << 20, false, "the disk is full"},
+		"the disk stalls":         {1, true, "the disk stalls"},
+	}, func(t *testing.T, tt row) {
+		l, release := newSharedLedger(), func() {}
+		memory, disk := faultyDisk()
+		c := Config{Shards: 1, MinFreeBytes: tt.free, SegmentBytes: 4 << 10, MaxLag: 5 * time.Second}
+		first := writer(t, l, onDisk(t, disk, c))
 		second := standby(t, l, Config{Shards: 1})
 		root := rootBlock(100, lamports(key(1), 100))
 		first.send(root)
-		memory.SetCapacity(memory.UsedBytes())
-		pause(2 * ingest.SpaceRetry) // the free space is read again
-		last := first.untilPaused(root)
+		var last *ledger.Block
+		if tt.stalls {
+			release = stall(disk, vfstest.KindSync, ".wal")
+			last = chainOf(root, 1)[0]
+			first.send(last)
+		} else {
+			memory.SetCapacity(memory.UsedBytes())
+			pause(2 * ingest.SpaceRetry) // the free space is read again
+			last = first.untilPaused(root)
+		}
 		pause(c.MaxLag - ingest.SpaceRetry)
 		if first.resigned.Load() {
 			t.Error("it resigned at once")
@@ -81,7 +98,7 @@ func TestWriterWithAFullDiskResigns(t *testing.T) {
 		if !first.resigned.Load() {
 			t.Fatal("it keeps the log to itself")
 		}
-		first.mustSay("the disk is full: another node may write the shared log, and this one begins anew")
+		first.mustSay(tt.says + ": another node may write the shared log, and this one begins anew")
 		first.mustStand(last.Slot - 1)
 		second.mustLead()
 		next := chainOf(last, 2)
@@ -90,12 +107,53 @@ func TestWriterWithAFullDiskResigns(t *testing.T) {
 		first.mustStand(last.Slot - 1)
 
 		memory.SetCapacity(0)
+		release()
 		pause(2 * ingest.SpaceRetry)
-		ledgertest.ErrorIs(t, first.subject.stop(), ledger.ErrDeposed, "with space it ended")
+		ledgertest.ErrorIs(t, first.subject.stop(), ledger.ErrDeposed, "the end")
 		first.config.Dir.Close()
 		again := standby(t, l, onDisk(t, memory, c))
 		second.send(next[1])
 		same(t, "after a restart", again.Engine, second.Engine)
+	})
+}
+
+// F13, F18: TestStandbyWhoseDiskTakesNothingHoldsUpNobody fills the disk of a node that waits for its turn, or has it stall. It does not become the
+// writer while more comes than it applies. Where it holds everything it does, and then lets another one write.
+func TestStandbyWhoseDiskTakesNothingHoldsUpNobody(t *testing.T) {
+	type row struct {
+		stalls bool
+		blocks int
+		leads  bool
+	}
+	bubbletest.Each(t, map[string]row{
+		"full":               {false, 1, true},
+		"full, more comes":   {false, 3, false},
+		"stalls":             {true, 1, true},
+		"stalls, more comes": {true, 2 * ingest.BatchEvents, false},
+	}, func(t *testing.T, tt row) {
+		l := newSharedLedger()
+		memory, disk := faultyDisk()
+		c := Config{Shards: 1, MinFreeBytes: 1 << 20, MaxLag: 5 * time.Second}
+		first, second := writer(t, l, Config{Shards: 1}), standby(t, l, onDisk(t, disk, c))
+		root := rootBlock(100, lamports(key(1), 100))
+		first.send(root)
+		release := func() { memory.SetCapacity(0) }
+		if tt.stalls {
+			release = stall(disk, vfstest.KindSync, ".wal")
+		} else {
+			memory.SetCapacity(memory.UsedBytes())
+		}
+		for _, b := range chainOf(root, tt.blocks) {
+			first.send(b)
+		}
+		second.mustLead()
+		ledgertest.Equal(t, l.writer == second.member, tt.leads, "whether it becomes the writer")
+		pause(c.MaxLag + ingest.SpaceRetry)
+		ledgertest.Equal(t, second.resigned.Load(), tt.leads, "whether it gave that up")
+		second.mustStand(root.Slot)
+		second.cancel()
+		release()
+		_ = second.end()
 	})
 }
 

@@ -63,6 +63,9 @@ func (w *Writer) makeDurable(ctx context.Context, b *batch) error {
 	if err := w.share(ctx, b); err != nil {
 		return err
 	}
+	if w.leads.Load() {
+		defer w.giveWayUnless()()
+	}
 	if err := w.wal.Commit(b.Records); err != nil {
 		return diskFailed(b.slot(), err)
 	}
@@ -95,9 +98,9 @@ func (w *Writer) share(ctx context.Context, b *batch) error {
 	}
 }
 
-// errResigned ends a node that left the shared log while its disk was full. What it applied and another node may have
+// errResigned ends a node that left the shared log while its disk took nothing. What it applied and another node may have
 // written in another order cannot be taken back: it starts again from what it holds.
-var errResigned = fmt.Errorf("%w: its disk was full, and it let another one write; start it again, it then waits for its turn", ledger.ErrDeposed)
+var errResigned = fmt.Errorf("%w: its disk took nothing, and it let another one write; start it again, it then waits for its turn", ledger.ErrDeposed)
 
 // note saves in the data directory what no record of the log says: that the source emits statuses,
 // before that has an effect, and the root, once it is durable.

@@ -195,8 +195,12 @@ func (l *loop) handle(ev ledger.Event) error {
 	return l.seq.Handle(ev)
 }
 
-// isFull reports whether the next batch takes no more events.
-func (l *loop) isFull() bool { return l.events >= BatchEvents || l.bytes >= batchBytes }
+// isFull reports whether the next batch takes no more events. While the disk is full a node that follows takes none: one that only applied what the
+// shared log holds would count as holding it, and could become its writer.
+func (l *loop) isFull() bool {
+	waits := l.busy && l.writer.short.Load() != nil && !l.writer.Writes()
+	return l.events >= BatchEvents || l.bytes >= batchBytes || waits
+}
 
 // learn applies fetched accounts as base state. It refuses them while ingest is stopped or paused.
 func (l *loop) learn(a *fill.Answer) error {

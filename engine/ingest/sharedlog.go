@@ -111,8 +111,10 @@ func (f *feeder) follow(ctx context.Context, after ledger.LogPoint) (leads bool,
 	return false, nil
 }
 
-// lead makes the node the writer of the shared log and notes where its source continues. The loop calls it.
+// lead makes the node the writer of the shared log and notes where its source continues. The loop calls it. What was followed has to be on the
+// disk before.
 func (f *feeder) lead() error {
+	defer f.loop.writer.giveWayUnless()()
 	if err := f.loop.flush(); err != nil {
 		return err
 	}

@@ -89,7 +89,7 @@ type Writer struct {
 	free   atomic.Uint64          // bytes of the disk, when they were read last
 
 	leads     atomic.Bool               // the node is the writer of the shared log
-	resigned  atomic.Bool               // it was, and its disk was full: it commits nothing more
+	resigned  atomic.Bool               // it was, and its disk took nothing: it commits nothing more
 	began     ledger.Guarded[time.Time] // when it began to follow the shared log; zero: not yet
 	commitsAt ledger.Guarded[time.Time] // since when a commit waits for the shared log; zero: none does
 }
@@ -228,9 +228,8 @@ func (w *Writer) waitForSpace(ctx context.Context, try func() error) error {
 			w.pauses.Add(1)
 			w.Logger.Error(why+": ingest waits", "error", err)
 		}
-		if w.leads.Load() && time.Since(began) >= w.MaxLag && !w.resigned.Swap(true) {
-			w.Logger.Error(why + " for too long: another node may write the shared log, and this one begins anew once that has passed")
-			w.resign()
+		if w.leads.Load() && time.Since(began) >= w.MaxLag {
+			w.giveWay(why)
 		}
 		select {
 		case <-time.After(SpaceRetry):
@@ -238,6 +237,23 @@ func (w *Writer) waitForSpace(ctx context.Context, try func() error) error {
 			return ctx.Err()
 		}
 	}
+}
+
+// giveWay lets another node write the shared log, because the own disk has taken nothing for MaxLag.
+func (w *Writer) giveWay(why string) {
+	if !w.resigned.Swap(true) {
+		w.Logger.Error(why + " for too long: another node may write the shared log, and this one begins anew once that has passed")
+		w.resign()
+	}
+}
+
+// giveWayUnless gives way if what the disk is to take, for a node that writes the shared log, has not ended within MaxLag.
+func (w *Writer) giveWayUnless() (ended func() bool) {
+	return time.AfterFunc(w.MaxLag, func() {
+		why := "the disk stalls"
+		w.short.CompareAndSwap(nil, &why) // it may be full
+		w.giveWay(why)
+	}).Stop
 }
 
 // requireFree returns an error that matches wal.ErrNoSpace where fewer bytes are free.
