@@ -27,7 +27,7 @@ import (
 // A run says of which ledger it is. One of another ledger is not used, and stays.
 //
 // A damaged run, or one that the disk cannot read, costs its own blocks: it is told by [Archive.Stats] and logged, and stays until it is the
-// oldest. No damage is an error of [OpenArchive].
+// oldest. No damage is an error of [OpenArchive]; a shortage is, of which the next start may see nothing.
 //
 // One goroutine calls Add and Shrink; any may call the other methods. One question is answered at a time, on a thread of low priority; the others
 // wait until their deadline, and clients have turns. Who asks for one block or transaction waits for no list.
@@ -80,6 +80,9 @@ func OpenArchive(disk vfs.FS, dir string, limit int64, ledgers func() []string, 
 			continue
 		}
 		r, err := openRun(disk, dir, name)
+		if vfs.IsShortage(err) {
+			return nil, fmt.Errorf("cannot open the history: %w", err)
+		}
 		if err != nil {
 			bytes, _ := vfs.Size(disk, filepath.Join(dir, name))
 			r = &run{file: &file{name: name, bytes: bytes}, runMeta: runMeta{First: first, Last: last}}

@@ -32,8 +32,6 @@ func (a *Archive) opened(r *run, u *unpacker, use func(*runReader) error) error 
 	case errors.Is(err, fs.ErrNotExist) && slices.Contains(*a.runs.Load(), r): // somebody else removed it
 		a.lose(r, err)
 		return ErrLost
-	case err != nil && vfs.IsOutOfFiles(err):
-		return fmt.Errorf("history cannot be read: %w: %w", ledger.ErrUnavailable, err)
 	case err != nil:
 		return a.failed(r, err)
 	}
@@ -42,11 +40,14 @@ func (a *Archive) opened(r *run, u *unpacker, use func(*runReader) error) error 
 }
 
 // failed returns ErrLost in place of an error of reading a run that would come again: the run is damaged, or the disk cannot read a sector of
-// it. It notes that.
+// it. It notes that. A shortage passes.
 func (a *Archive) failed(r *run, err error) error {
-	if comesAgain(err) {
+	switch {
+	case comesAgain(err):
 		a.lose(r, err)
 		return ErrLost
+	case vfs.IsShortage(err):
+		return fmt.Errorf("history cannot be read: %w: %w", ledger.ErrUnavailable, err)
 	}
 	return err
 }

@@ -24,6 +24,10 @@ func IsOutOfFiles(err error) bool {
 	return errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE)
 }
 
+// IsShortage tells whether a call failed because at that moment the process, or the system, could not open another file or had no
+// memory. Of the file that was to be opened or read it says nothing.
+func IsShortage(err error) bool { return IsOutOfFiles(err) || errors.Is(err, syscall.ENOMEM) }
+
 // SyncError is a sync that failed, of a file or a directory: what is on disk is not known.
 type SyncError struct{ Err error }
 
