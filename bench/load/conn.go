@@ -1,20 +1,16 @@
 package load
 
 import (
-	"bufio"
 	"cmp"
-	"crypto/tls"
+	"context"
 	"errors"
 	"fmt"
-	"io"
-	"net"
 	"net/http"
 	"os"
 	"syscall"
 	"time"
 
 	"github.com/valyala/fasthttp"
-	"golang.org/x/sys/unix"
 
 	"ledgerd/engine/ledger/wait"
 )
@@ -23,32 +19,32 @@ import (
 type conn struct {
 	load     *Load
 	index    int
-	socket   net.Conn // nil: none
-	in       *bufio.Reader
+	link     link // nil: it is not open
 	response fasthttp.Response
 	proven   bool // there was a response since it was opened
 
-	peek [1]byte // room for what nobody asked for
-
 	phase *phase // that waits for a response
 	bytes int64  // of the response, so far
-	why   error  // why no more of it can be read; nil: it can
+}
+
+// link is an open connection of a protocol, over which one request is sent at a time.
+type link interface {
+	// exchange sends a request, and returns how many bytes came of the response to it, until a time at most. The response is one that closes the
+	// connection where nothing can be asked over it any more.
+	exchange(request []byte, response *fasthttp.Response, late time.Time) (bytes int64, err error)
+	// isClosed reports whether the server has closed the connection, on which nothing is in flight.
+	isClosed() bool
+	Close() error
 }
 
 var (
 	errTimeout = errors.New("no response within the timeout")
 	errAtEnd   = errors.New("no response before the end")
 	errClosed  = errors.New("connection closed before the response")
-	errNotHTTP = errors.New("the response is not HTTP/1.1")
-	errHead    = fmt.Errorf("the head of the response is longer than %d KiB", headBytes>>10)
 )
 
-const (
-	// headBytes is the most that a head, which comes before a body, may have.
-	headBytes = 8 << 10
-	// pause is how long a connection rests after a failure without any response.
-	pause = 100 * time.Millisecond
-)
+// pause is how long a connection rests after a failure without any response.
+const pause = 100 * time.Millisecond
 
 // ask sends requests and counts what comes of each until the phase sends no more.
 func (c *conn) ask(p *phase) {
@@ -62,14 +58,14 @@ func (c *conn) ask(p *phase) {
 			return
 		}
 		// A server closes connections that are idle. In a closed loop they are so between phases alone, and looking takes a call of the kernel.
-		if idle && c.socket != nil && c.isClosed() {
+		if idle && c.link != nil && c.link.isClosed() {
 			c.shut()
 		}
 		script := p.config.Script
 		index := int((p.next.Add(1) - 1) % uint64(len(script)))
 		err := c.exchange(script[index])
 		c.count(due, index, err)
-		if err == nil && !c.response.ConnectionClose() && c.in.Buffered() == 0 { // there may be bytes that nobody asked for
+		if err == nil && !c.response.ConnectionClose() {
 			continue
 		}
 		c.shut()
@@ -80,9 +76,9 @@ func (c *conn) ask(p *phase) {
 }
 
 // exchange sends a request and reads the response to it.
-func (c *conn) exchange(request []byte) error {
-	c.bytes, c.why = 0, nil
-	if c.socket == nil {
+func (c *conn) exchange(request []byte) (err error) {
+	c.bytes = 0
+	if c.link == nil {
 		if err := c.open(); err != nil && (c.phase.last.Err() != nil || !time.Now().Before(c.phase.until)) { // a dialer's deadline may be told before its context's
 			return errAtEnd
 		} else if err != nil {
@@ -93,77 +89,31 @@ func (c *conn) exchange(request []byte) error {
 	if c.phase.until.Before(late) {
 		late, timeout = c.phase.until, errAtEnd
 	}
-	err := c.socket.SetDeadline(late)
-	if err == nil {
-		_, err = c.socket.Write(request)
-	}
-	if err != nil {
-		return fmt.Errorf("cannot send: %w", plain(err))
-	}
-	err = c.response.Read(c.in)
-	_, long := errors.AsType[*fasthttp.ErrSmallBuffer](err)
-	switch {
-	case err == nil:
-		c.proven = true
-		return nil
-	case long:
-		return errHead
-	case c.why == nil:
-		return errNotHTTP // what fasthttp says quotes the response
-	case errors.Is(c.why, os.ErrDeadlineExceeded):
+	c.bytes, err = c.link.exchange(request, &c.response, late)
+	if errors.Is(err, os.ErrDeadlineExceeded) || errors.Is(err, context.DeadlineExceeded) {
 		return timeout
-	case errors.Is(c.why, io.EOF):
-		return errClosed
 	}
-	return fmt.Errorf("cannot receive: %w", plain(c.why))
+	c.proven = c.proven || err == nil
+	return err
 }
 
 // open connects.
 func (c *conn) open() (err error) {
 	c.proven = false
-	if c.socket, err = c.load.config.Dial.Dial(c.phase.last, c.index, c.load.config.Address.String()); err != nil {
-		c.socket = nil // not a typed one
-		return err
+	if c.load.config.HTTP2 {
+		c.link, err = c.openHTTP2()
+	} else {
+		c.link, err = c.openHTTP1()
 	}
-	if c.in == nil {
-		c.in = bufio.NewReaderSize(c, headBytes)
-	}
-	c.in.Reset(c)
-	return nil
+	return err
 }
 
 // shut closes the connection. The next request opens it again.
 func (c *conn) shut() {
-	if c.socket != nil {
-		_ = c.socket.Close()
-		c.socket = nil
+	if c.link != nil {
+		_ = c.link.Close()
+		c.link = nil
 	}
-}
-
-// isClosed reports whether the server has closed the connection, on which nothing is in flight.
-func (c *conn) isClosed() (closed bool) {
-	socket := c.socket
-	if secured, ok := socket.(*tls.Conn); ok {
-		socket = secured.NetConn()
-	}
-	raw, err := socket.(syscall.Conn).SyscallConn()
-	if err == nil {
-		err = raw.Control(func(fd uintptr) {
-			_, _, err := unix.Recvfrom(int(fd), c.peek[:], unix.MSG_PEEK|unix.MSG_DONTWAIT)
-			closed = err != unix.EAGAIN
-		})
-	}
-	return closed || err != nil
-}
-
-// Read reads from the socket. It keeps the error, of which fasthttp tells not all.
-func (c *conn) Read(b []byte) (n int, err error) {
-	n, err = c.socket.Read(b)
-	c.bytes += int64(n)
-	if err != nil {
-		c.why = err
-	}
-	return n, err
 }
 
 // plain returns what the kernel said, without the addresses in which each connection differs.

@@ -13,7 +13,7 @@ type Counts struct {
 	Latency    *latency.Histogram // of all responses, from when the request was due
 	Statuses   map[int]int        // responses by status
 	Errors     map[string]int     // requests without a response, by what went wrong
-	Bytes      int64              // of all responses
+	Bytes      int64              // of all responses; of those over HTTP/2 their bodies
 	Unsent     int                // requests that were due when every connection was busy, until the end
 	Gone       int                // responses that say that what was learned of the server is there no more: 404
 	Wrong      map[string]int     // of those that were verified, by what is wrong

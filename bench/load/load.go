@@ -18,9 +18,11 @@
 //
 // Each connection has a goroutine while a phase runs, which reads responses with fasthttp. A request
 // takes a load two thirds of the time that it takes a ledgerd, so a load on one processor has a
-// ledgerd on another at its limit. It speaks HTTP/1.1 alone, as ledgerd does: with HTTP/2 the requests of a connection share its windows,
-// and a latency would tell of the load's own queue. Connections are opened when they are first needed and stay open between phases. One phase runs
-// at a time; Take may be called by any goroutine meanwhile.
+// ledgerd on another at its limit. Over HTTP/2, for proxies and other servers, net/http reads them, which takes five times as long. There
+// too a connection has one request at a time: several would share its windows, and a latency would tell of the load's own queue.
+//
+// Connections are opened when they are first needed and stay open between phases. One phase runs at a time; Take may be called by any
+// goroutine meanwhile.
 package load
 
 import (
@@ -54,6 +56,7 @@ type Config struct {
 	Timeout     time.Duration // of a response; 0: 10 s
 	Script      Script
 	Learned     bool // what the script asks for was learned of the server: 404 says that it is gone meanwhile, and is no failure
+	HTTP2       bool // requests are of HTTP/2: one at a time over each connection, as of HTTP/1.1
 	StopAt429   bool // a phase sends nothing more after the first 429
 	// Verify says what is wrong with the response to a request of the script over a connection. nil: nothing is verified.
 	Verify      func(conn, request int, response *fasthttp.Response) error

@@ -65,9 +65,16 @@ func verifyEcho(_, i int, r *fasthttp.Response) error {
 // start returns a load of a server with that handler.
 func start(t *testing.T, c Config, handler http.HandlerFunc) *Load {
 	t.Helper()
-	server := httptest.NewServer(handler)
+	server := httptest.NewUnstartedServer(handler)
+	if server.EnableHTTP2 = c.HTTP2; c.HTTP2 {
+		server.StartTLS()
+		c.Dial.TLS = server.Client().Transport.(*http.Transport).TLSClientConfig
+		c.Dial.TLS.ServerName = "example.com" // which its certificate names
+	} else {
+		server.Start()
+	}
 	t.Cleanup(server.Close)
-	c.Address = netip.MustParseAddrPort(strings.TrimPrefix(server.URL, "http://"))
+	c.Address = netip.MustParseAddrPort(server.Listener.Addr().String())
 	if c.Script == nil {
 		c.Script = numbered(1000)
 	}
@@ -83,6 +90,7 @@ func TestLoadCountsEveryRequestOnce(t *testing.T) {
 		"one connection": {Connections: 1},
 		"connections":    {Connections: 9, Dial: dial.Dialer{From: dial.Loopback(3)}},
 		"rate":           {Connections: 9},
+		"HTTP/2":         {Connections: 9, HTTP2: true, Dial: dial.Dialer{From: dial.Loopback(3)}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -99,6 +107,9 @@ func TestLoadCountsEveryRequestOnce(t *testing.T) {
 				pace.Rate = 2000
 			}
 			l := start(t, c, func(w http.ResponseWriter, r *http.Request) {
+				if (r.ProtoMajor == 2) != c.HTTP2 {
+					t.Errorf("a request is of %s", r.Proto)
+				}
 				mu.Lock()
 				from[strings.Split(r.RemoteAddr, ":")[0]] = true
 				mu.Unlock()
@@ -129,21 +140,23 @@ func TestLoadCountsEveryRequestOnce(t *testing.T) {
 func TestLoadAccountsForWhatWasDue(t *testing.T) {
 	t.Parallel()
 	const length = 200 * time.Millisecond
+	const broken = "the server broke the response off: INTERNAL_ERROR"
 	for name, test := range map[string]struct {
 		rate    float64
 		handler func(n int64, w http.ResponseWriter, r *http.Request)
 		want    string // what must have happened to some requests
+		http2   string // and over HTTP/2; "": it has no such thing
 	}{
-		"refuses":          {2000, func(_ int64, w http.ResponseWriter, _ *http.Request) { w.WriteHeader(503) }, "503"},
-		"breaks":           {2000, func(n int64, w http.ResponseWriter, r *http.Request) { breakSome(n, w, r) }, errClosed.Error()},
-		"breaks always":    {2000, func(int64, http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, errClosed.Error()},
-		"closes":           {2000, closeSome, "200"},
-		"stalls":           {2000, func(_ int64, _ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }, errAtEnd.Error()},
-		"does not keep up": {1e7, func(_ int64, w http.ResponseWriter, r *http.Request) { echo(w, r) }, "unsent"},
+		"refuses":          {2000, func(_ int64, w http.ResponseWriter, _ *http.Request) { w.WriteHeader(503) }, "503", "503"},
+		"breaks":           {2000, breakSome, errClosed.Error(), broken},
+		"breaks always":    {2000, func(int64, http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, errClosed.Error(), broken},
+		"closes":           {2000, closeSome, "200", "200"},
+		"stalls":           {2000, func(_ int64, _ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }, errAtEnd.Error(), errAtEnd.Error()},
+		"does not keep up": {1e7, func(_ int64, w http.ResponseWriter, r *http.Request) { echo(w, r) }, "unsent", "unsent"},
 		"in chunks": {2000, func(_ int64, w http.ResponseWriter, r *http.Request) {
 			_ = http.NewResponseController(w).Flush()
 			_, _ = io.WriteString(w, r.URL.Path)
-		}, "200"},
+		}, "200", "200"},
 		"speaks another protocol": {2000, func(_ int64, w http.ResponseWriter, _ *http.Request) {
 			conn, _, err := http.NewResponseController(w).Hijack()
 			if err == nil {
@@ -151,32 +164,37 @@ func TestLoadAccountsForWhatWasDue(t *testing.T) {
 				err = errors.Join(err, conn.Close())
 			}
 			ledgertest.ErrorIs(t, err, nil, "the response")
-		}, errNotHTTP.Error()},
+		}, errNotHTTP.Error(), ""},
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			var asked atomic.Int64
-			l := start(t, Config{Connections: 4}, func(w http.ResponseWriter, r *http.Request) { test.handler(asked.Add(1), w, r) })
-			c := l.Phase(t.Context(), Pace{Length: length, Rate: test.rate})
-			if want := int(test.rate * length.Seconds()); c.Due() != want || c.OK()+c.Failed()+c.Unsent != want {
-				t.Errorf("%d due, %d ok, %d failed, %d unsent, want %d", c.Due(), c.OK(), c.Failed(), c.Unsent, want)
+		for protocol, want := range map[string]string{"HTTP/1.1": test.want, "HTTP/2": test.http2} {
+			if want == "" {
+				continue
 			}
-			// A request on a connection that the server just broke may not have reached it, and failed.
-			if lost := int64(c.Sent()) - asked.Load(); lost < 0 || lost > int64(c.Failed()) {
-				t.Errorf("%d requests sent, %d failed, and the server got %d", c.Sent(), c.Failed(), asked.Load())
-			}
-			status, _ := strconv.Atoi(test.want)
-			if c.Errors[test.want] == 0 && c.Statuses[status] == 0 && (test.want != "unsent" || c.Unsent == 0) {
-				t.Errorf("nothing is counted as %q, but %v", test.want, c.Errors)
-			}
-			delete(c.Errors, errAtEnd.Error()) // the phase is short, and the machine may be busy
-			if name == "closes" && len(c.Errors) > 0 {
-				t.Errorf("connections that were closed after the response lost %v", c.Errors)
-			}
-			if c.Took > time.Minute { // the machine may be busy
-				t.Errorf("it took %v", c.Took)
-			}
-		})
+			t.Run(name+" over "+protocol, func(t *testing.T) {
+				t.Parallel()
+				var asked atomic.Int64
+				l := start(t, Config{Connections: 4, HTTP2: protocol == "HTTP/2"}, func(w http.ResponseWriter, r *http.Request) { test.handler(asked.Add(1), w, r) })
+				c := l.Phase(t.Context(), Pace{Length: length, Rate: test.rate})
+				if want := int(test.rate * length.Seconds()); c.Due() != want || c.OK()+c.Failed()+c.Unsent != want {
+					t.Errorf("%d due, %d ok, %d failed, %d unsent, want %d", c.Due(), c.OK(), c.Failed(), c.Unsent, want)
+				}
+				// A request on a connection that the server just broke may not have reached it, and failed.
+				if lost := int64(c.Sent()) - asked.Load(); lost < 0 || lost > int64(c.Failed()) {
+					t.Errorf("%d requests sent, %d failed, and the server got %d", c.Sent(), c.Failed(), asked.Load())
+				}
+				status, _ := strconv.Atoi(want)
+				if c.Errors[want] == 0 && c.Statuses[status] == 0 && (want != "unsent" || c.Unsent == 0) {
+					t.Errorf("nothing is counted as %q, but %v", want, c.Errors)
+				}
+				delete(c.Errors, errAtEnd.Error()) // the phase is short, and the machine may be busy
+				if name == "closes" && len(c.Errors) > 0 {
+					t.Errorf("connections that were closed after the response lost %v", c.Errors)
+				}
+				if c.Took > time.Minute { // the machine may be busy
+					t.Errorf("it took %v", c.Took)
+				}
+			})
+		}
 	}
 }
 

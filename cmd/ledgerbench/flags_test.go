@@ -9,6 +9,7 @@ import (
 	"encoding/pem"
 	"fmt"
 	"net"
+	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
@@ -17,6 +18,8 @@ import (
 	"testing"
 
 	"github.com/valyala/fasthttp"
+
+	"ledgerd/engine/ledger/ledgertest"
 )
 
 // secured is a node behind TLS that answers in all the ways that servers and proxies do. It keeps what it was asked.
@@ -157,18 +160,31 @@ func TestLoadWritesForPrograms(t *testing.T) {
 	}
 }
 
-// A Unix socket stands for host and port: the host need not exist.
+// A Unix socket stands for host and port: the host need not exist. HTTP/2 is spoken where that is asked for.
 func TestLoadAsksOverAUnixSocket(t *testing.T) {
 	t.Parallel()
-	path := filepath.Join(t.TempDir(), "s")
-	ln, err := net.Listen("unix", path)
-	must(t, err)
-	server := httptest.NewUnstartedServer(new(fakeNode))
-	must(t, server.Listener.Close())
-	server.Listener = ln
-	server.Start()
-	defer server.Close()
-	if code, s := does(t, "load", "http://node.invalid", "--unix-socket", path, "-n", "20"); code != exitOK || !strings.Contains(s.out.String(), "20 ok") {
-		t.Errorf("exit code %d, said %q", code, &s.err)
+	for flags, protocol := range map[string]string{"http://node.invalid": "HTTP/1.1", "http://node.invalid --http2": "HTTP/2.0", "https://node.invalid --insecure --http2": "HTTP/2.0"} {
+		path := filepath.Join(t.TempDir(), "s")
+		ln, err := net.Listen("unix", path)
+		must(t, err)
+		server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			ledgertest.Equal(t, r.Proto, protocol, "%s: the protocol", flags)
+			new(fakeNode).ServeHTTP(w, r)
+		}))
+		must(t, server.Listener.Close())
+		server.Listener, server.EnableHTTP2, server.Config.Protocols = ln, true, new(http.Protocols)
+		server.Config.Protocols.SetHTTP1(true)
+		server.Config.Protocols.SetHTTP2(true)
+		server.Config.Protocols.SetUnencryptedHTTP2(true)
+		if strings.HasPrefix(flags, "https") {
+			server.StartTLS()
+		} else {
+			server.Start()
+		}
+		defer server.Close()
+		args := append(strings.Fields("load "+flags), "--unix-socket", path, "-n", "20")
+		if code, s := does(t, args...); code != exitOK || !strings.Contains(s.out.String(), "20 ok") {
+			t.Errorf("%s: exit code %d, said %q", flags, code, &s.err)
+		}
 	}
 }

@@ -42,6 +42,7 @@ type loadCommand struct {
 	RPC          []string       `help:"Call this method of JSON-RPC at the URL, with its parameters if it takes some, in which * is one of --keys; several take turns." name:"rpc" sep:"none" placeholder:"METHOD [PARAMS]" xor:"what"`
 	Keys         string         `help:"Ask for these accounts: a file with a base58 key a line, or keys with commas between them. Default: accounts that the server lists." placeholder:"FILE|LIST"`
 	MinSlot      uint64         `help:"Ask for the state at this slot or a later one." placeholder:"SLOT"`
+	HTTP2        bool           `name:"http2" help:"Speak HTTP/2, one request at a time over each connection: with https:// a server that agrees to it, with http:// one that expects it."`
 	IgnoreLimits bool           `help:"Ask more than the node allows this client. Without it the load stays below, and ends at the first 429."`
 	Verify       bool           `group:"Judgement:" help:"Read every response: one that is not JSON, or of an older slot than the one before on its connection, is wrong, and the command fails."`
 	SLO          string         `group:"Judgement:" name:"slo" help:"Fail unless this holds. What failed or was not sent counts as never answered." placeholder:"p99=5ms,max=1s,failed=0.1%"`
@@ -95,6 +96,9 @@ func (c *loadCommand) Run(ctx context.Context, streams *streams) (err error) {
 
 // parse checks the flags.
 func (c *loadCommand) parse() (err error) {
+	if c.HTTP2 {
+		c.speaks = load.HTTP2()
+	}
 	if err := c.reach.parse(); err != nil {
 		return err
 	}

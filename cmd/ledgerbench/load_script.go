@@ -83,7 +83,7 @@ func (c *loadCommand) rpcPath() string {
 // config makes up the requests.
 func (c *loadCommand) config(ctx context.Context) (load.Config, error) {
 	config := load.Config{
-		Address: *cmp.Or(c.address.Load(), new(netip.AddrPort)), Dial: c.dialer, Connections: c.Connections, Timeout: c.Timeout, StopAt429: !c.IgnoreLimits,
+		Address: *cmp.Or(c.address.Load(), new(netip.AddrPort)), Dial: c.dialer, Connections: c.Connections, Timeout: c.Timeout, HTTP2: c.HTTP2, StopAt429: !c.IgnoreLimits,
 	}
 	paths, count := c.paths, min(scriptRequests, len(c.paths)*len(c.headers))
 	if c.mix != nil {

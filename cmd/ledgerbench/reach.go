@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -25,8 +26,9 @@ type reach struct {
 	From    []netip.Addr  `group:"Connection:" help:"The addresses of this machine to come from, in turns." placeholder:"ADDRESS"`
 	Timeout time.Duration `group:"Connection:" help:"How long connecting may take, and a response." default:"10s"`
 
-	headers []http.Header // of connections or requests in turns
-	fields  http.Header   // of what is asked beside
+	headers []http.Header   // of connections or requests in turns
+	fields  http.Header     // of what is asked beside
+	speaks  *http.Protocols // HTTP/2, or nil: HTTP/1.1
 	dialer  dial.Dialer
 	client  *http.Client // to ask the server what there is, without fields
 	node    *client.Client
@@ -51,10 +53,13 @@ func (r *reach) parse() (err error) {
 	if err != nil {
 		return err
 	}
+	if r.speaks != nil {
+		secure.VerifyConnection = agreed
+	}
 	r.dialer = dial.Dialer{From: r.From, Unix: r.Socket(), Timeout: r.Timeout}
 	first := r.dialer // the node is asked as the first connection asks: it may have other limits for other addresses
 	r.client = &http.Client{Timeout: r.Timeout, Transport: &http.Transport{
-		TLSClientConfig: secure, DialContext: func(ctx context.Context, _, address string) (net.Conn, error) {
+		Protocols: r.speaks, TLSClientConfig: secure, DialContext: func(ctx context.Context, _, address string) (net.Conn, error) {
 			conn, err := first.Dial(ctx, 0, address)
 			if err == nil {
 				if at, ok := conn.RemoteAddr().(*net.TCPAddr); ok {
@@ -73,6 +78,14 @@ func (r *reach) parse() (err error) {
 	if r.base.Scheme == "https" {
 		r.dialer.TLS = secure.Clone()
 		r.dialer.TLS.ServerName = r.base.Hostname()
+	}
+	return nil
+}
+
+// agreed refuses a server that did not agree to HTTP/2.
+func agreed(s tls.ConnectionState) error {
+	if s.NegotiatedProtocol != "h2" {
+		return errors.New("the server does not speak HTTP/2")
 	}
 	return nil
 }
