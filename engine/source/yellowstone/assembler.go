@@ -45,6 +45,7 @@ type Assembler struct {
 	startup     ledger.BaseState     // not emitted yet
 	startupData int                  // what its data takes in memory
 	sealed      []*assembly          // the newest, the oldest first, also of other streams: they have their writes
+	bare        map[ledger.Hash]bool // blocks in part of which an earlier stream, the newest that showed any, told nothing but their heads
 
 	// Of a live stream.
 	asked     ledger.Slot // the slot of the newest ShortError; 0: none
@@ -70,9 +71,13 @@ func NewAssembler(emit ledger.Emit) *Assembler {
 
 // Reconnected begins another stream: blocks that are not whole are dropped, and a block that comes again is emitted again.
 func (a *Assembler) Reconnected() {
+	if len(a.slots) > 0 {
+		a.bare = make(map[ledger.Hash]bool)
+	}
 	for s := range a.tries() {
 		if s.state == inPart {
 			a.Counts.Partial++
+			a.bare[s.head.Hash] = s.endAlone
 		}
 	}
 	clear(a.slots)
@@ -170,6 +175,7 @@ func (a *Assembler) takeAccount(u *Update) {
 		a.takeLate(u, s)
 		return
 	}
+	s.again = s.processed
 	bytes, isTaken := s.write(u.Write, u.WriteVersion)
 	if !isTaken {
 		a.Counts.Duplicates++
@@ -180,6 +186,7 @@ func (a *Assembler) takeAccount(u *Update) {
 func (a *Assembler) takeTransaction(ctx context.Context, u *Update) error {
 	a.HasTransactions = true
 	s := a.at(u)
+	s.again = s.processed
 	if s.isOver() || !s.transact(u) {
 		a.Counts.Duplicates++
 	} else {
@@ -195,7 +202,7 @@ func (a *Assembler) takeHead(ctx context.Context, u *Update) error {
 		return &TwoBlocksError{u.Slot}
 	case s.head != nil || s.isOver():
 		a.Counts.Duplicates++
-		if s.begin <= beginNumbered && s.processed {
+		if s.begin <= beginAmid && (s.again || a.Filtered && s.processed) {
 			s.begin = beginReplayed
 		}
 		return a.advance(ctx, s)

@@ -15,11 +15,12 @@ type assembly struct {
 	slot      ledger.Slot
 	bank      uint64 // of the updates; 0 if the server does not number tries
 	head      *Head
-	since     uint64        // the number of the first update
+	since     uint64        // the number of the first update; 0 if one before it was dropped
 	begin     begin         // how the stream began to show it
 	followed  bool          // a block builds on it that came without a word of its begin, too
 	processed bool          // a status said so
 	endAlone  bool          // nothing but its head had come when it was processed
+	again     bool          // something of it came after it was processed
 	claimed   ledger.Status // confirmed or finalized; 0 if no status said so
 	state     state
 
@@ -37,7 +38,7 @@ type begin uint8
 
 const (
 	beginUnsaid   begin = iota // no status said it: the stream may have begun in the middle of the block
-	beginNumbered              // a status said that its bank was created, with a number: sysvars were written by then
+	beginAmid                  // a status said so when it had written; a bank that is numbered has written sysvars by then
 	beginShred                 // a status said that its first shred came
 	beginBank                  // a status said that its bank was created, before it wrote anything
 	beginReplayed              // the server replayed it: its head came again after it was processed
@@ -53,6 +54,9 @@ const (
 	sealed                 // the block was emitted; its head is kept
 	dead                   // the server took it back; nothing of it is kept
 )
+
+// isEmpty reports whether nothing came of the try but statuses.
+func (s *assembly) isEmpty() bool { return s.head == nil && len(s.accounts)+len(s.indexes) == 0 }
 
 // isOver reports whether nothing changes the try any more.
 func (s *assembly) isOver() bool { return s.state >= sealed }

@@ -14,7 +14,7 @@ func TestStatusesOfUnknownSlotsAreBounded(t *testing.T) {
 		"ascending": func(n int) ledger.Slot { return ledger.Slot(1_000_000 + n) },
 		"far apart": func(n int) ledger.Slot { return ledger.Slot(n%2)<<60 + ledger.Slot(n*1000) },
 	} {
-		for _, status := range []SlotStatus{Confirmed, Dead} {
+		for _, status := range []SlotStatus{Confirmed, FirstShred, Dead} {
 			for _, live := range []bool{false, true} {
 				a := NewAssembler(discard)
 				a.Live = live
@@ -22,7 +22,7 @@ func TestStatusesOfUnknownSlotsAreBounded(t *testing.T) {
 				for n := 0; n < 2*maxSlots && err == nil; n++ {
 					err = a.Take(t.Context(), &Update{Kind: Slot, Slot: slot(n), Status: status})
 				}
-				if isHeld := live || status == Dead; len(a.slots) > maxSlots+1 || isHeld != (err == errTooMuch) {
+				if isHeld := status == Dead || live && status == FirstShred; len(a.slots) > maxSlots+1 || isHeld != (err == errTooMuch) {
 					t.Errorf("%s, status %d, live %v: %v, %d slots", name, status, live, err, len(a.slots))
 				}
 			}

@@ -29,21 +29,21 @@
 // A connection begins in the middle of some slots and may lose updates. So with [Assembler].Live a block is sealed only
 // if the stream showed its slot from the begin. That is so
 //   - where a status for the slot's first shred or bank came first. A bank that is numbered has written sysvars, and at the begin of an
-//     epoch rewards, before that status; so the stream must have shown how its parent began, too;
+//     epoch rewards, before that status, and other servers may send it late; so the stream must have shown how its parent began, too;
 //   - where its parent was processed before, and a block that builds on it came without such a status, too. A server replays
 //     blocks that were frozen before the connection began, without these statuses, and then sends what is new from the middle of
 //     a slot on. A validator creates the bank of a child only when it has frozen the parent. So what came of the parent was
 //     replayed, or nothing of it was shown but its head and its being processed, which a server may tell later than all else. The two look
-//     alike only where a stream is [Assembler].Filtered and the block has nothing to show: then it counts as replayed, since a
-//     server that replays once would be asked for it without end;
-//   - where its head came again after it was processed: then the server has replayed it on this connection, with the head
-//     behind everything that it has.
+//     alike only where a stream is [Assembler].Filtered and the block has nothing to show: then it counts as replayed when a second stream
+//     shows nothing of it, either;
+//   - where its head came again after other parts of it that came when it was processed: then the server has replayed it on this
+//     connection, with the head behind everything that it has. Where a stream is filtered the head may come alone.
 //
 // A block that was not shown from its begin is in part, and waits for such a proof. A block that is confirmed before
 // all of its transactions came is not sealed: [ShortError] asks for another stream that begins before it.
 // A confirmed block has its parents confirmed, so a lost status does no harm. Where the server numbers banks, those of a slot
 // are assembled beside each other: since Alpenglow a validator may make two, and either may be confirmed. Where it does not, a
-// bank that is created again drops the updates of the one before.
+// bank that is created again drops the updates of the one before, and its block has to be replayed.
 //
 // # Source of the format
 //

@@ -63,15 +63,15 @@ func (a *Assembler) whole(s *assembly) bool {
 func (a *Assembler) begun(s *assembly) bool {
 	parent := a.slots[s.head.ParentSlot]
 	switch {
-	case !a.Live || s.begin > beginNumbered:
+	case !a.Live || s.begin > beginAmid:
 		return true
-	case s.begin == beginNumbered:
+	case s.begin == beginAmid:
 		return parent.begun != 0 && parent.begun < s.since
 	}
 	// All of its content came, or nothing. Each bank writes sysvars, so where all writes are shown, every block has content. What comes of it
 	// once it is over is a replay, which ends with the head: until then there may be more.
-	hasContent := !a.Filtered || a.HasTransactions && s.head.Transactions > 0
-	return s.followed && !(s.endAlone && hasContent) && parent.frozen != 0 && parent.frozen <= s.since
+	hasAll := !s.endAlone || a.Filtered && a.bare[s.head.Hash]
+	return s.followed && hasAll && parent.frozen != 0 && parent.frozen <= s.since
 }
 
 // parent returns the assembly of the block that another builds on, nil if there is none with a head. A parent is below its

@@ -69,19 +69,23 @@ func newest(tries []*assembly, is func(*assembly) bool) *assembly {
 
 // at returns the try that an update is about, which is begun if none is known.
 func (a *Assembler) at(u *Update) *assembly {
-	s := a.try(u)
-	if s == nil {
-		if open := a.slots[u.Slot].open; len(open) == keptTries {
-			a.drop(open[0])
-			a.Counts.Dropped++
-		}
-		s = newAssembly(u.Slot, u.Bank, a.taken)
-		slot := a.slots[u.Slot]
-		slot.open = append(slot.open, s)
-		slices.SortStableFunc(slot.open, func(x, y *assembly) int { return cmp.Compare(x.bank, y.bank) })
-		a.slots[u.Slot] = slot
-		a.grow(s, assemblyBytes)
+	if s := a.try(u); s != nil {
+		return s
 	}
+	return a.add(u)
+}
+
+// add begins the try that an update is about.
+func (a *Assembler) add(u *Update) *assembly {
+	if open := a.slots[u.Slot].open; len(open) == keptTries {
+		a.drop(open[0])
+		a.Counts.Dropped++
+	}
+	s, slot := newAssembly(u.Slot, u.Bank, a.taken), a.slots[u.Slot]
+	slot.open = append(slot.open, s)
+	slices.SortStableFunc(slot.open, func(x, y *assembly) int { return cmp.Compare(x.bank, y.bank) })
+	a.slots[u.Slot] = slot
+	a.grow(s, assemblyBytes)
 	return s
 }
 

@@ -44,37 +44,50 @@ func (a *Assembler) freeze(at ledger.Slot) {
 	}
 }
 
-// takeCreatedBank notes that the validator begins the block of a slot, or begins it anew: what came before belongs to another try.
+// takeCreatedBank notes that the validator begins the block of a slot, or begins it anew: what came before belongs to another try. Where banks
+// are not numbered the same status may have come twice, so only a replay tells what belongs to the try; and a block that is sealed stays
+// that of the slot until another is processed.
 func (a *Assembler) takeCreatedBank(u *Update) {
 	if slot, isKnown := a.slots[u.Slot]; isKnown {
-		slot.over = slices.DeleteFunc(slot.over, func(s *assembly) bool { return isTry(s.bank, u.Bank) && (s.state == dead || a.Live && s.bank == 0) })
+		slot.over = slices.DeleteFunc(slot.over, func(s *assembly) bool { return isTry(s.bank, u.Bank) && s.state == dead })
 		a.slots[u.Slot] = slot
 	}
-	if s := a.try(u); s != nil && !s.isOver() && s.begin == beginBank && a.Live && u.Bank == 0 {
+	switch s := a.try(u); {
+	case !a.Live || s == nil:
+	case s.isOver() && s.bank == 0:
+		a.add(u)
+	case !s.isEmpty() && s.begin == beginBank && u.Bank == 0:
 		a.drop(s)
+		a.add(u).since = 0
 	}
 	if u.Bank == 0 {
 		a.begin(u, beginBank)
 	} else {
-		a.begin(u, beginNumbered)
+		a.begin(u, beginAmid)
 	}
 }
 
-// begin notes how the stream begins to show a block.
+// begin notes how the stream begins to show a block. A status that comes when a part of the block did proves nothing of what came before.
 func (a *Assembler) begin(u *Update, how begin) {
-	if a.Live {
-		s := a.at(u)
-		s.begin = max(s.begin, how)
-		slot := a.slots[u.Slot]
-		slot.begun = cmp.Or(slot.begun, a.taken)
-		a.slots[u.Slot] = slot
+	if !a.Live {
+		return
 	}
+	switch s := a.at(u); {
+	case s.begin > beginAmid:
+		s.begin = max(s.begin, how)
+	case s.begin == beginUnsaid && s.isEmpty() && s.since > 0:
+		s.begin = how
+	default:
+		s.begin = beginAmid
+	}
+	slot := a.slots[u.Slot]
+	slot.begun = cmp.Or(slot.begun, a.taken)
+	a.slots[u.Slot] = slot
 }
 
 // claim emits a status of a slot after its block. The status has no hash if this stream did not show the block: an earlier
 // stream may have shown another one at that slot.
 func (a *Assembler) claim(ctx context.Context, u *Update, status ledger.Status) error {
-	a.freeze(u.Slot)
 	if err := a.missed(ctx, u.Slot); err != nil {
 		return err
 	}
@@ -98,15 +111,12 @@ func (a *Assembler) claim(ctx context.Context, u *Update, status ledger.Status) 
 // takeDead drops the try that a status is about, and emits the status dead. A validator that numbers banks does not say which is dead: it
 // is the newest that is known. Another one may write before a status says that it was created.
 func (a *Assembler) takeDead(ctx context.Context, u *Update) error {
-	s, bank := a.try(u), u.Bank
-	if s != nil {
-		bank = cmp.Or(bank, s.bank)
-	}
-	if s != nil && !s.isOver() {
-		a.drop(s)
-		s = a.try(u)
-	}
 	e := &ledger.SlotStatus{Slot: u.Slot, Status: ledger.StatusDead}
+	over := &assembly{slot: u.Slot, bank: u.Bank}
+	s := a.try(u)
+	if s != nil {
+		over.bank = cmp.Or(u.Bank, s.bank)
+	}
 	switch {
 	case s == nil:
 	case s.state == dead:
@@ -115,9 +125,9 @@ func (a *Assembler) takeDead(ctx context.Context, u *Update) error {
 		return nil
 	case s.state == sealed:
 		e.Blockhash = ledger.Some(s.head.Hash)
+	default:
+		a.drop(s)
 	}
-	over := &assembly{slot: u.Slot, bank: u.Bank}
 	a.end(over, dead)
-	over.bank = bank
 	return a.emit(ctx, e)
 }
