@@ -28,7 +28,7 @@ type assembly struct {
 	late         writes               // that came after the block
 	inherited    writes               // late ones of the blocks that it builds on
 	transactions []ledger.Transaction // as they came
-	indexes      map[uint32]struct{}  // of those, and of those that only a status told of
+	indexes      map[uint32]bool      // of those; false if only a status told of one
 
 	bytes int // an estimate
 }
@@ -86,7 +86,7 @@ type writes struct {
 }
 
 func newAssembly(slot ledger.Slot, bank, since uint64) *assembly {
-	return &assembly{slot: slot, bank: bank, since: since, writes: newWrites(), late: newWrites(), inherited: newWrites(), indexes: make(map[uint32]struct{})}
+	return &assembly{slot: slot, bank: bank, since: since, writes: newWrites(), late: newWrites(), inherited: newWrites(), indexes: make(map[uint32]bool)}
 }
 
 func newWrites() writes { return writes{place: make(map[ledger.Pubkey]int)} }
@@ -111,13 +111,13 @@ func (w *writes) write(account ledger.AccountWrite, version uint64) (bytes int, 
 
 // transact adds a transaction, or counts one of which the status came. It returns false if it is there.
 func (s *assembly) transact(u *Update) bool {
-	if _, ok := s.indexes[u.Transaction.Index]; ok {
+	came, isKnown := s.indexes[u.Transaction.Index]
+	if isTold := u.Kind == Transaction; came || isKnown && !isTold {
 		return false
-	}
-	s.indexes[u.Transaction.Index] = struct{}{}
-	if u.Kind == Transaction {
+	} else if isTold {
 		s.transactions = append(s.transactions, u.Transaction)
 	}
+	s.indexes[u.Transaction.Index] = u.Kind == Transaction
 	return true
 }
 
