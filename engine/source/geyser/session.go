@@ -30,7 +30,7 @@ type follower struct {
 	fillAfter time.Time               // no fill before
 	again     askedAgain              // in this session
 	tellAt    uint64                  // the log is told when transactions are missing of so many blocks
-	late      uint64                  // writes behind their blocks that were counted
+	counted   yellowstone.Counts      // those of the assembler that the figures show
 }
 
 // known is what sessions with a node have shown of it.
@@ -85,7 +85,11 @@ func (f *follower) ask(ctx context.Context, restart bool) error {
 	if placed := f.verdict.Placed - before.Placed; placed > 0 {
 		f.stats.Sealed(f.verdict.Tip.Slot, placed)
 	}
+	counts, counted := f.assembler.Counts, f.counted
+	f.counted = counts
 	f.stats.Count(func(n *upstream.Snapshot) {
+		n.Errors[upstream.Garbage] += counts.Late - counted.Late
+		n.Errors[upstream.TooLarge] += counts.Lost - counted.Lost
 		n.Duplicates += f.verdict.Repeated - before.Repeated
 		n.Errors[upstream.Equivocation] += f.verdict.Contradictions - before.Contradictions
 	})
@@ -160,9 +164,6 @@ func (f *follower) drain(ctx context.Context, conn *connection, before uint64) e
 		if err := f.assembler.Take(ctx, &updates[i]); err != nil {
 			return err
 		}
-		for ; f.late < f.assembler.Counts.Late; f.late++ {
-			f.stats.Failed(upstream.Garbage)
-		}
 		if n := f.assembler.Counts.Incomplete; n >= f.tellAt {
 			f.tellAt = 2 * n
 			f.config.Logger.Warn("a confirmed block has fewer transactions than its head counts, also when the node was asked again",
@@ -185,6 +186,6 @@ func (f *follower) over(err error) {
 	n := f.assembler.Counts
 	f.config.Logger.Warn("the session with the node ended", "source", f.source.Info().Name, "node", f.source.nodes[f.source.node], "cause", kind.String(),
 		"error", shown(err, f.source.secrets), "last_slot", uint64(f.verdict.Tip.Slot),
-		"blocks", n.Sealed, "partial", n.Partial, "late", n.Late, "duplicates", n.Duplicates)
+		"blocks", n.Sealed, "partial", n.Partial, "late", n.Late, "lost", n.Lost, "duplicates", n.Duplicates)
 	f.assembler.Reconnected()
 }

@@ -25,18 +25,24 @@ func (f failure) Error() string             { return "it failed" }
 func (f failure) Kind() upstream.Kind       { return f.kind }
 func (f failure) RetryAfter() time.Duration { return f.after }
 
-// A write that comes after its block counts as one of what the node sent wrongly, and comes with the next block.
+// A write that comes after its block counts as one of what the node sent wrongly, and comes with the next block. Those that are too many count as
+// too large.
 func TestAWriteAfterItsBlockIsCounted(t *testing.T) {
-	late, written := accountUpdate(104, keyOf(9), keyOf(9), 5, 2000), ledger.Lamports(0)
-	s := scenario{until: "block 105", script: stays(slices.Concat(straight(101, 104), []part{late}, block{slot: 105, parent: 104}.messages())...)}
+	var late []part
+	for n := range 1026 {
+		late = append(late, accountUpdate(104, ledger.Pubkey{byte(n), byte(n >> 8), 1}, keyOf(9), 5, 2000))
+	}
+	written := 0
+	s := scenario{most: time.Second, script: stays(slices.Concat(straight(101, 104), late, block{slot: 105, parent: 104}.messages(), []part{late[0]}, straight(106, 106))...)}
 	s.emitted = func(e ledger.Event) {
-		if b, ok := e.(*ledger.Block); ok && b.Slot == 105 && len(b.Accounts) == 3 {
-			written = b.Accounts[2].Lamports
+		if b, ok := e.(*ledger.Block); ok && b.Slot == 105 {
+			written = len(b.Accounts)
 		}
 	}
 	s.run(t)
-	ledgertest.Equal(t, s.source.Upstream().Errors[upstream.Garbage], 1, "errors of that kind")
-	ledgertest.Equal(t, written, 5, "what the block after it wrote beside its own")
+	n := s.source.Upstream().Errors
+	ledgertest.Equal(t, fmt.Sprint(n[upstream.Garbage], n[upstream.TooLarge]), "1027 2", "late writes, and those of them that are lost")
+	ledgertest.Equal(t, written, 2+1024, "what the block after them wrote")
 }
 
 // A server that counts more transactions than it sends is followed, and the log is not filled with that.

@@ -59,6 +59,7 @@ type Counts struct {
 	Incomplete uint64 // of those: confirmed before all their transactions came
 	Duplicates uint64 // heads, transactions, statuses and writes that had come before
 	Late       uint64 // account writes that came after their block: see takeLate
+	Lost       uint64 // late ones that were dropped, of blocks with too many
 	Startup    uint64 // accounts of a validator's start
 	Partial    uint64 // blocks of streams that are over, which may have begun in the middle of them
 	Dropped    uint64 // blocks that are not whole, of slots far below the finalized one or with many tries

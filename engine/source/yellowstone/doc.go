@@ -22,7 +22,8 @@
 //
 // All writes of a slot come before it is processed. A write that comes after its block all the same is counted, and
 // becomes one of each block that builds on that, unless the block writes the account itself: so it comes and goes with its
-// branch. If no such block comes, the write is lost. What a block turns out to hold when another stream shows it again is late, too.
+// branch. If no such block comes, the write is lost. What a block turns out to hold when another stream shows it again is late, too. Blocks that a
+// Filler shows in the place of the stream take part, see [Assembler.Fill].
 //
 // # Live streams
 //

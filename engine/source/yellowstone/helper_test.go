@@ -86,7 +86,7 @@ var words = func() map[string][]Update {
 // tell tells an assembler of blocks with transactions the words of a script, until it refuses one. A status is of slot 100,
 // or has "@SLOT"; "#BANK" numbers a try. "101<99=77" is a block on block 99, up to its being processed, that writes account
 // 77, or 1 without "=77"; with ".3" after that it is another one at its slot. "late77=5:11" writes account 77 at slot 100, with
-// 5 lamports and version 11, and so does "late"; it has "@SLOT", too. "again" begins another stream, "live" says that there is one, "alone" that
+// 5 lamports and version 11, and so does "late"; it has "@SLOT", too. "fill101<100=77" is a block that a Filler shows. "again" begins another stream, "live" says that there is one, "alone" that
 // blocks come without transactions, and "filtered" that they do without most writes.
 func tell(t *testing.T, script string) (*Assembler, *collector) {
 	t.Helper()
@@ -112,6 +112,11 @@ func tell(t *testing.T, script string) (*Assembler, *collector) {
 			a.Filtered = true
 		case status >= 0:
 			updates = []Update{statusOf(slot, SlotStatus(status))}
+		case strings.HasPrefix(word, "fill"):
+			_, _ = fmt.Sscanf(word, "fill%d<%d=%d", &slot, &parent, &k)
+			b := &ledger.Block{Slot: slot, ParentSlot: parent, Blockhash: hashAt(slot, 0), PreviousBlockhash: ledger.Some(hashAt(parent, 0))}
+			b.Accounts = []ledger.AccountWrite{{Pubkey: key(k), Lamports: ledger.Lamports(slot)}}
+			must(t, a.Fill(t.Context(), b))
 		case named >= 2:
 			updates = []Update{
 				statusOf(slot, CreatedBank),
@@ -149,7 +154,7 @@ func (c *collector) outline() (lines []string) {
 			if e.TransactionCount > 0 {
 				line += fmt.Sprintf(" of %d/%d", len(e.Transactions), e.TransactionCount)
 			}
-			slices.SortFunc(e.Accounts, func(x, y ledger.AccountWrite) int { return x.Pubkey.Compare(&y.Pubkey) })
+			slices.SortStableFunc(e.Accounts, func(x, y ledger.AccountWrite) int { return x.Pubkey.Compare(&y.Pubkey) })
 			for _, w := range e.Accounts {
 				line += fmt.Sprintf(" %d=%d", w.Pubkey[0], w.Lamports)
 			}

@@ -1,6 +1,7 @@
 package yellowstone
 
 import (
+	"context"
 	"slices"
 
 	"ledgerd/engine/ledger"
@@ -24,9 +25,16 @@ func (a *Assembler) takeLate(u *Update, s *assembly) {
 		return
 	}
 	a.Counts.Late++
-	if len(s.late.accounts) < keptLate {
-		s.late.write(u.Write, u.WriteVersion)
+	a.keepLate(s, u.Write, u.WriteVersion)
+}
+
+// keepLate keeps a late write of a block, if it has not too many.
+func (a *Assembler) keepLate(s *assembly, w ledger.AccountWrite, version uint64) {
+	if _, isKept := s.late.place[w.Pubkey]; !isKept && len(s.late.accounts) == keptLate {
+		a.Counts.Lost++
+		return
 	}
+	s.late.write(w, version)
 }
 
 // covers reports whether a write of an account has a version or a newer one.
@@ -58,18 +66,55 @@ func (a *Assembler) inherit(s *assembly) {
 	}
 }
 
+// keep adds a block to those that are sealed.
+func (a *Assembler) keep(s *assembly) {
+	if a.sealed = append(a.sealed, s); len(a.sealed) > keptBlocks {
+		a.sealed[0].writes, a.sealed[0].late, a.sealed[0].inherited = writes{}, writes{}, writes{}
+		a.sealed = slices.Delete(a.sealed, 0, 1)
+	}
+}
+
+// shownBefore returns the place of a block in those that are sealed, -1 if it is not one of them.
+func (a *Assembler) shownBefore(slot ledger.Slot, hash ledger.Hash) int {
+	return slices.IndexFunc(a.sealed, func(b *assembly) bool { return b.slot == slot && b.head.Hash == hash })
+}
+
+// Fill emits what a Filler shows of the blocks that the stream did not. A block tells the late writes of those that it builds on before its own, which
+// do not tell all of an account.
+func (a *Assembler) Fill(ctx context.Context, e ledger.Event) error {
+	if b, isBlock := e.(*ledger.Block); isBlock {
+		filled := *b
+		filled.Accounts = slices.Concat(a.fill(b).inherited.accounts, b.Accounts)
+		e = &filled
+	}
+	return a.emit(ctx, e)
+}
+
+// fill returns the block of a Filler as it is kept beside those of the stream.
+func (a *Assembler) fill(b *ledger.Block) *assembly {
+	if again := a.shownBefore(b.Slot, b.Blockhash); again >= 0 {
+		return a.sealed[again]
+	}
+	s := newAssembly(b.Slot, 0, a.taken)
+	s.head = &Head{Hash: b.Blockhash, ParentSlot: b.ParentSlot, ParentHash: b.PreviousBlockhash}
+	a.inherit(s)
+	for i := range b.Accounts {
+		s.write(b.Accounts[i], 0)
+	}
+	s.accounts = nil
+	a.keep(s)
+	return s
+}
+
 // remember keeps a block that is sealed, with what it inherits. If an earlier stream showed it, what is emitted now changes nothing, unless the
 // block then waited for its parent in vain. So it tells what it inherited the first time, and nothing more, and keeps its late writes, with the newer
 // values of those that come in time now. What the earlier stream did not show of it is late too, the last writes first: these are the likeliest to
 // be missing.
 func (a *Assembler) remember(s *assembly) {
-	again := slices.IndexFunc(a.sealed, func(b *assembly) bool { return b.slot == s.slot && b.head.Hash == s.head.Hash })
+	again := a.shownBefore(s.slot, s.head.Hash)
 	if again < 0 {
 		a.inherit(s)
-		if a.sealed = append(a.sealed, s); len(a.sealed) > keptBlocks {
-			a.sealed[0].writes, a.sealed[0].late, a.sealed[0].inherited = writes{}, writes{}, writes{}
-			a.sealed = slices.Delete(a.sealed, 0, 1)
-		}
+		a.keep(s)
 		return
 	}
 	before := a.sealed[again]
@@ -79,7 +124,7 @@ func (a *Assembler) remember(s *assembly) {
 			s.inherited.write(w, before.inherited.versions[i])
 		}
 	}
-	compares := slices.ContainsFunc(s.accounts, func(w ledger.AccountWrite) bool { // else another validator numbers writes otherwise
+	compares := a.Filtered || slices.ContainsFunc(s.accounts, func(w ledger.AccountWrite) bool { // else another validator numbers writes otherwise
 		at, ok := before.place[w.Pubkey]
 		return ok && before.versions[at] == s.versions[s.place[w.Pubkey]]
 	})
@@ -90,8 +135,8 @@ func (a *Assembler) remember(s *assembly) {
 		}
 		if at, isLate := s.late.place[w.Pubkey]; isLate {
 			s.late.accounts[at], s.late.versions[at] = w, max(s.versions[i], s.late.versions[at])
-		} else if !before.covers(w.Pubkey, version) && len(s.late.accounts) < keptLate {
-			s.late.write(w, s.versions[i])
+		} else if !before.covers(w.Pubkey, version) {
+			a.keepLate(s, w, s.versions[i])
 		}
 	}
 }
