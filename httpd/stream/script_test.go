@@ -286,9 +286,11 @@ func (f *fakeLedger) page(q ledger.Query, belongs func(ledger.Account) bool, aft
 }
 
 func (f *fakeLedger) Program(q ledger.Query, program ledger.Pubkey, after ledger.Opt[ledger.Pubkey], limit int, _ []ledger.Account) ([]ledger.Account, ledger.Opt[ledger.Pubkey], ledger.View, error) {
-	return f.page(q, func(a ledger.Account) bool {
-		return a.Known&ledger.FieldOwner != 0 && a.Owner == program && (q.Where == nil || q.Where.Match(&a))
-	}, after, limit)
+	if q.Where != nil {
+		limit = 2 // looked at, however few match
+	}
+	page, next, view, err := f.page(q, func(a ledger.Account) bool { return a.Known&ledger.FieldOwner != 0 && a.Owner == program }, after, limit)
+	return slices.DeleteFunc(page, func(a ledger.Account) bool { return q.Where != nil && !q.Where.Match(&a) }), next, view, err
 }
 
 func (f *fakeLedger) Tokens(q ledger.Query, wallet ledger.Pubkey, after ledger.Opt[ledger.Pubkey], limit int, _ []ledger.Account) ([]ledger.Account, ledger.Opt[ledger.Pubkey], ledger.View, error) {
