@@ -8,16 +8,15 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/signal"
 	"slices"
 	"strings"
-	"syscall"
 
 	"github.com/alecthomas/kong"
 
 	"ledgerd/bench/peer"
 	"ledgerd/cmd/internal/build"
 	"ledgerd/cmd/internal/completion"
+	"ledgerd/cmd/internal/signals"
 )
 
 // Exit codes.
@@ -68,11 +67,7 @@ type streams struct {
 }
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	// A second signal ends the process at once.
-	context.AfterFunc(ctx, stop)
-	os.Exit(run(ctx, os.Args[1:], &streams{os.Stdout, os.Stderr, strings.Join(append([]string{"ledgerbench"}, os.Args[1:]...), " ")}))
+	os.Exit(run(signals.Context(), os.Args[1:], &streams{os.Stdout, os.Stderr, strings.Join(append([]string{"ledgerbench"}, os.Args[1:]...), " ")}))
 }
 
 // run parses the arguments, runs the command they name, and returns the exit code.

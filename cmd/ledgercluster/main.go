@@ -3,7 +3,8 @@
 // haproxy in front of them where it is installed.
 //
 // A plan says which processes there are, with which ports and files ([plan]). Each is started again whenever it ends,
-// until it is to stop ([keep]). They are stopped from the outside in: balancer, nodes, nats-servers.
+// until it is to stop ([keep]): at a signal, of which that of a closed terminal is one. They are stopped from the outside in: balancer, nodes,
+// nats-servers.
 package main
 
 import (
@@ -23,6 +24,7 @@ import (
 
 	"ledgerd/bench/proc"
 	"ledgerd/cmd/internal/build"
+	"ledgerd/cmd/internal/signals"
 	"ledgerd/engine/ledger/wait"
 )
 
@@ -53,12 +55,11 @@ func (c *command) Validate() error {
 }
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
+	ctx := signals.Context()
 	signal.Ignore(syscall.SIGPIPE) // who reads what is told, such as tee, may end before this program, with which all processes end
 	var c command
 	kong.Parse(&c, kong.Name("ledgercluster"), kong.Vars{"version": build.Line("ledgercluster")},
-		kong.Description("Run a cluster of ledgerd on this machine: nats-servers, ingesters, replicas, and a balancer. Ctrl-C stops all of it."))
+		kong.Description("Run a cluster of ledgerd on this machine: nats-servers, ingesters, replicas, and a balancer. Ctrl-C stops all of it, and so does the end of the terminal."))
 	if slices.Equal(c.Args, []string{"version"}) {
 		fmt.Println(build.Line("ledgercluster"))
 		return

@@ -19,6 +19,7 @@ import (
 
 	"ledgerd/cmd/internal/build"
 	"ledgerd/cmd/internal/completion"
+	"ledgerd/cmd/internal/signals"
 )
 
 // Exit codes.
@@ -87,20 +88,11 @@ func (r *report) lost() error {
 }
 
 func main() {
-	ends := []os.Signal{os.Interrupt, syscall.SIGTERM}
 	if slices.Contains(os.Args, "serve") {
 		// SIGHUP until serve waits for it, SIGPIPE for good: who reads the messages, such as tee, may end before the node.
 		signal.Ignore(syscall.SIGHUP, syscall.SIGPIPE)
-	} else if !signal.Ignored(syscall.SIGHUP) { // as nohup has it
-		ends = append(ends, syscall.SIGHUP) // of a terminal that is closed: a tool takes away what it has not finished
 	}
-	signalled, stop := signal.NotifyContext(context.Background(), ends...)
-	ctx, end := context.WithCancelCause(context.Background())
-	context.AfterFunc(signalled, func() {
-		stop() // a second signal ends the process at once, from before anybody hears of the first
-		end(context.Cause(signalled))
-	})
-	os.Exit(run(ctx, os.Args[1:], &streams{os.Stdout, os.Stderr}))
+	os.Exit(run(signals.Context(), os.Args[1:], &streams{os.Stdout, os.Stderr}))
 }
 
 // run parses the arguments, runs the command they name, and returns the exit code.
