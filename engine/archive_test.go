@@ -154,3 +154,26 @@ func TestPagesOfHistoryEndWhereTheDiskIsSlow(t *testing.T) {
 		n.mustStop()
 	})
 }
+
+// TestBlocksWithoutTransactionsAreNotRead looks for the transaction of an address below many blocks without transactions, on a disk that has the time to
+// read their filters before the deadline, and not the blocks.
+func TestBlocksWithoutTransactionsAreNotRead(t *testing.T) {
+	diskTest(t, archiving(), func(t *testing.T, _ *vfstest.Memory, n *subject, block *ledger.Block) {
+		first := chainOf(block, 1)[0]
+		first.AddTransaction(ledger.Transaction{Signature: signature(1000), Accounts: []ledger.Pubkey{key(2)}})
+		n.send(first)
+		for block = first; block.Slot < first.Slot+100; {
+			block = n.finalize(block)
+		}
+		pause(2 * archiveRetry)
+		n.disk.Arm(vfstest.Plan{Before: func(c vfstest.Call) {
+			if c.Kind == vfstest.KindReadAt && strings.Contains(c.Name, "run-") {
+				time.Sleep(queryDeadline / 40) // a quarter as many chunks have the filters, and as many the blocks
+			}
+		}})
+		p, _, err := n.Transactions(ledger.Query{}, ledger.TransactionRange{Address: ledger.Some(key(2)), Limit: 1})
+		must(t, err)
+		ledgertest.Equal(t, len(p.Transactions), 1, "transactions")
+		n.mustStop()
+	})
+}

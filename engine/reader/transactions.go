@@ -162,9 +162,9 @@ func (r *Reader) onDisk(v ledger.View, w *walk, by snapshot.Asker) (bool, error)
 			began = time.Now()
 		}
 		w.keys += c.Lines // a line of a filter is looked into faster than a key is
-		// The first may be the block that the page begins in.
+		// The first may be the block that the page begins in. One that names no key may have no transaction that the page can end with.
 		over := blocks > 1 && (w.keys > mostKeys || time.Since(began) > diskTime || time.Until(by.Deadline) < diskTime)
-		if !c.Named && !over {
+		if !c.Named && (!over || c.Lines == 0) {
 			return true, nil
 		}
 		b, err := c.Load()
