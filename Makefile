@@ -107,7 +107,7 @@ fuzz: ## every fuzz target, a minute each
 
 ##@ Measure
 bench-once: ## every benchmark once and small, and every scenario of ledgerbench, so that none stops running unseen
-	go test -short -run '^$$' -bench . -benchtime 1x -timeout 5m ./engine/base58 ./engine/source/file
+	go test -short -run '^$$' -bench . -benchtime 1x -timeout 5m $$(grep -rl '^func Benchmark' --include=*_test.go . | xargs dirname | sort -u)
 	LEDGERD_BENCH_ALL=1 go test -count 1 -timeout 5m -run Scenarios ./bench
 
 bench: ## ten runs of every benchmark, into bench.txt
