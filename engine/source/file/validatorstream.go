@@ -35,9 +35,6 @@ func readValidatorStream(ctx context.Context, r io.Reader, name string, data *le
 		}
 		return nil, err
 	})
-	if err == nil {
-		err = assembler.Flush(ctx)
-	}
 	if err != nil {
 		return err
 	}

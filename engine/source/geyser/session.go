@@ -141,7 +141,7 @@ func (f *follower) follow(ctx context.Context, conn *connection) error {
 				err = conn.err
 			}
 		case now := <-ticker.C:
-			if err = w.check(now, conn, f.assembler.Counts.Sealed+f.assembler.Counts.Startup); err == nil {
+			if err = w.check(now, conn, f.assembler.Counts.Sealed); err == nil {
 				err = f.settle(ctx, conn, before) // a fill may be due
 			}
 			if f.verdict.Rooted { // also what nothing builds on yet

@@ -6,12 +6,14 @@ import (
 	"ledgerd/engine/ledger"
 )
 
-// decodeAccount reads SubscribeUpdateAccount: account 1, slot 2, is_startup 3, bank_id 4.
+// decodeAccount reads SubscribeUpdateAccount: account 1, slot 2, is_startup 3, bank_id 4. An account as it stood when the validator started is no
+// write, and nothing that we need.
 func (u *Update) decodeAccount(message []byte, d Decoder) error {
-	info, err := u.decodeAround(message, 4)
-	if err != nil {
+	info, isStartup, err := u.decodeAround(message, 4)
+	if err != nil || isStartup {
 		return err
 	}
+	u.Kind = Account
 	return u.decodeAccountInfo(info, d)
 }
 

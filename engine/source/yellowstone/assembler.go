@@ -13,10 +13,6 @@ const (
 	maxBytes = 1 << 30
 	// keptSlots is how far below the newest finalized slot a block may still become whole.
 	keptSlots = 512
-	// startupBatch is how many accounts of a validator's start are emitted at once.
-	startupBatch = 4096
-	// startupBytes bounds what they take in memory, but for the last one.
-	startupBytes = 16 << 20
 )
 
 // maxSlots bounds the slots that are remembered, and with them what each status costs; a network makes so many in half an hour.
@@ -38,14 +34,12 @@ type Assembler struct {
 	// Counts are for the caller to read.
 	Counts Counts
 
-	emit        ledger.Emit
-	slots       map[ledger.Slot]slot // of this stream
-	taken       uint64               // the number of updates, over all streams
-	bytes       int                  // the sum of those of open tries
-	startup     ledger.BaseState     // not emitted yet
-	startupData int                  // what its data takes in memory
-	sealed      []*assembly          // the newest, the oldest first, also of other streams: they have their writes
-	bare        map[ledger.Hash]bool // blocks in part of which an earlier stream, the newest that showed any, told nothing but their heads
+	emit   ledger.Emit
+	slots  map[ledger.Slot]slot // of this stream
+	taken  uint64               // the number of updates, over all streams
+	bytes  int                  // the sum of those of open tries
+	sealed []*assembly          // the newest, the oldest first, also of other streams: they have their writes
+	bare   map[ledger.Hash]bool // blocks in part of which an earlier stream, the newest that showed any, told nothing but their heads
 
 	// Of a live stream.
 	asked     ledger.Slot // the slot of the newest ShortError; 0: none
@@ -60,12 +54,11 @@ type Counts struct {
 	Duplicates uint64 // heads, transactions, statuses and writes that had come before
 	Late       uint64 // account writes that came after their block: see takeLate
 	Lost       uint64 // late ones that were dropped, of blocks with too many
-	Startup    uint64 // accounts of a validator's start
 	Partial    uint64 // blocks of streams that are over, which may have begun in the middle of them
 	Dropped    uint64 // blocks that are not whole, of slots far below the finalized one or with many tries
 }
 
-// NewAssembler returns an assembler without any slot, which emits blocks, statuses and base states.
+// NewAssembler returns an assembler without any slot, which emits blocks and statuses.
 func NewAssembler(emit ledger.Emit) *Assembler {
 	return &Assembler{emit: emit, slots: make(map[ledger.Slot]slot)}
 }
@@ -83,7 +76,6 @@ func (a *Assembler) Reconnected() {
 	}
 	clear(a.slots)
 	a.bytes = 0
-	a.startup = ledger.BaseState{}
 }
 
 // Unfinished returns the number of blocks that are not whole.
@@ -124,12 +116,6 @@ func (a *Assembler) ShowsElsewhere(hash ledger.Hash, than ledger.Slot) bool {
 // Take adds an update and emits the blocks that are whole now. It returns the error of emit, or why the stream is no
 // good: then the caller calls Reconnected, or Take no more.
 func (a *Assembler) Take(ctx context.Context, u *Update) error {
-	if u.Kind == Account && u.Startup {
-		return a.takeStartup(ctx, u)
-	}
-	if err := a.Flush(ctx); err != nil {
-		return err
-	}
 	if a.bytes > maxBytes || len(a.slots) > maxSlots {
 		return errTooMuch
 	}
@@ -144,29 +130,6 @@ func (a *Assembler) Take(ctx context.Context, u *Update) error {
 	case Slot:
 		return a.takeStatus(ctx, u)
 	}
-	return nil
-}
-
-// Flush emits the accounts of a validator's start that were collected.
-func (a *Assembler) Flush(ctx context.Context) error {
-	if len(a.startup.Accounts) == 0 {
-		return nil
-	}
-	state := a.startup
-	a.startup, a.startupData = ledger.BaseState{}, 0
-	return a.emit(ctx, &state)
-}
-
-func (a *Assembler) takeStartup(ctx context.Context, u *Update) error {
-	if u.Slot != a.startup.Slot || len(a.startup.Accounts) == startupBatch || a.startupData > startupBytes {
-		if err := a.Flush(ctx); err != nil {
-			return err
-		}
-	}
-	a.Counts.Startup++
-	a.startup.Slot = u.Slot
-	a.startup.Accounts = append(a.startup.Accounts, u.Write)
-	a.startupData += u.Write.Data.SizeBytes()
 	return nil
 }
 

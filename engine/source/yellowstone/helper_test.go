@@ -73,7 +73,6 @@ var words = func() map[string][]Update {
 		"bare":  {headOf(100, bare)},  // a block without transactions
 		"part":  {headOf(100, Head{Hash: hashAt(100, 0), ParentSlot: 99}), statusOf(100, Processed)},
 		"some":  next.updates[:5], "next": append(next.updates, headOf(101, next.head)), "after": {headOf(101, next.head)},
-		"base7": {{Kind: Account, Slot: 7, Startup: true}}, "base8": {{Kind: Account, Slot: 8, Startup: true}},
 		"vote":   {{Kind: TransactionStatus, Slot: 100, Transaction: ledger.Transaction{Index: 1}}}, // in the place of "two"
 		"itself": {headOf(0, Head{Hash: zero})},                                                     // its own parent
 		"each-other": {
@@ -165,8 +164,6 @@ func (c *collector) outline() (lines []string) {
 				line += fmt.Sprintf(".%d", fork)
 			}
 			lines = append(lines, fmt.Sprintf("%s known %v", line, e.Blockhash.Known))
-		case *ledger.BaseState:
-			lines = append(lines, fmt.Sprintf("base %d of %d", e.Slot, len(e.Accounts)))
 		}
 	}
 	return lines

@@ -49,7 +49,6 @@ type Update struct {
 	// Of Account.
 	Write        ledger.AccountWrite
 	WriteVersion uint64 // grows with each write of an account
-	Startup      bool   // the account as it stood when the validator started, and no write
 
 	// Of Transaction, and its Index of TransactionStatus.
 	Transaction ledger.Transaction // without its block's slot and time
@@ -191,7 +190,7 @@ func (d Decoder) Decode(message []byte, u *Update) error {
 		part, what, err := m.part(), "", error(nil)
 		switch m.number {
 		case 2:
-			u.Kind, what, err = Account, "an account", u.decodeAccount(part, d)
+			what, err = "an account", u.decodeAccount(part, d)
 		case 3:
 			u.Kind, what, err = Slot, "a slot's status", u.decodeSlot(part)
 		case 4:
@@ -212,7 +211,7 @@ func (d Decoder) Decode(message []byte, u *Update) error {
 
 // decodeAround reads what stands around an account or a transaction: its content 1, slot 2, is_startup 3 of an account, and bank_id, whose
 // number is given.
-func (u *Update) decodeAround(message []byte, bank protowire.Number) (content []byte, err error) {
+func (u *Update) decodeAround(message []byte, bank protowire.Number) (content []byte, isStartup bool, err error) {
 	m := reader{rest: message}
 	for m.next() {
 		switch m.number {
@@ -223,10 +222,10 @@ func (u *Update) decodeAround(message []byte, bank protowire.Number) (content []
 		case bank:
 			number(&m, &u.Bank)
 		case 3:
-			m.boolean(&u.Startup)
+			m.boolean(&isStartup)
 		}
 	}
-	return content, m.err
+	return content, isStartup, m.err
 }
 
 // decodeSlot reads SubscribeUpdateSlot: slot 1, parent 2, status 3, dead_error 4, bank_id 5.

@@ -8,7 +8,7 @@ import (
 
 // decodeTransaction reads SubscribeUpdateTransaction: transaction 1, slot 2, bank_id 3.
 func (u *Update) decodeTransaction(message []byte) error {
-	info, err := u.decodeAround(message, 3)
+	info, _, err := u.decodeAround(message, 3)
 	if err != nil {
 		return err
 	}
