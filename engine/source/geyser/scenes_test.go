@@ -127,6 +127,8 @@ func played(line string) script {
 				next = replaced(next, toldBy(word[1:], from)[0])
 			case strings.HasPrefix(word, "~"):
 				next = replaced(next, toldBy("head@"+word[1:], from)[0], toldBy("misnamed@"+word[1:], from)...)
+			case strings.HasPrefix(word, "+"):
+				next = replaced(next, toldBy("head@"+word[1:], from)[0], toldBy("overcounted@"+word[1:], from)...)
 			default:
 				next = append(next, toldBy(word, from)...)
 			}
@@ -184,6 +186,10 @@ func toldBy(word string, from ledger.Slot) []part {
 	case what == "misnamed":
 		wrong := b.block()
 		wrong.ParentSlot--
+		return []part{nodetest.HeadUpdate(wrong)}
+	case what == "overcounted":
+		wrong := b.block()
+		wrong.AddTransaction(ledger.Transaction{})
 		return []part{nodetest.HeadUpdate(wrong)}
 	case what == "bare":
 		return b.messages()[4:]

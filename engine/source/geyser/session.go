@@ -29,7 +29,6 @@ type follower struct {
 	missing   ledger.Opt[ledger.Slot] // up to here blocks are missing
 	fillAfter time.Time               // no fill before
 	again     askedAgain              // in this session
-	tellAt    uint64                  // the log is told when transactions are missing of so many blocks
 	counted   yellowstone.Counts      // those of the assembler that the figures show
 }
 
@@ -51,7 +50,6 @@ func newFollower(s *Source, emit ledger.Emit) *follower {
 		source: s, config: c, stats: &s.stats, forward: emit, known: make([]known, len(s.nodes)),
 		backoff: pause, refill: pause,
 	}
-	f.tellAt = 1
 	f.assembler = yellowstone.NewAssembler(f.emit)
 	f.assembler.Live = true
 	f.assembler.HasTransactions = !c.NoTransactions
@@ -88,7 +86,7 @@ func (f *follower) ask(ctx context.Context, restart bool) error {
 	counts, counted := f.assembler.Counts, f.counted
 	f.counted = counts
 	f.stats.Count(func(n *upstream.Snapshot) {
-		n.Errors[upstream.Garbage] += counts.Late - counted.Late
+		n.Errors[upstream.Garbage] += counts.Late - counted.Late + counts.Incomplete - counted.Incomplete
 		n.Errors[upstream.TooLarge] += counts.Lost - counted.Lost
 		n.Duplicates += f.verdict.Repeated - before.Repeated
 		n.Errors[upstream.Equivocation] += f.verdict.Contradictions - before.Contradictions
@@ -164,11 +162,6 @@ func (f *follower) drain(ctx context.Context, conn *connection, before uint64) e
 		if err := f.assembler.Take(ctx, &updates[i]); err != nil {
 			return err
 		}
-		if n := f.assembler.Counts.Incomplete; n >= f.tellAt {
-			f.tellAt = 2 * n
-			f.config.Logger.Warn("a confirmed block has fewer transactions than its head counts, also when the node was asked again",
-				"source", f.source.Info().Name, "slot", uint64(updates[i].Slot), "blocks_so_far", n)
-		}
 	}
 	return f.settle(ctx, conn, before)
 }
@@ -186,6 +179,6 @@ func (f *follower) over(err error) {
 	n := f.assembler.Counts
 	f.config.Logger.Warn("the session with the node ended", "source", f.source.Info().Name, "node", f.source.nodes[f.source.node], "cause", kind.String(),
 		"error", shown(err, f.source.secrets), "last_slot", uint64(f.verdict.Tip.Slot),
-		"blocks", n.Sealed, "partial", n.Partial, "late", n.Late, "lost", n.Lost, "duplicates", n.Duplicates)
+		"blocks", n.Sealed, "short", n.Incomplete, "partial", n.Partial, "late", n.Late, "lost", n.Lost, "duplicates", n.Duplicates)
 	f.assembler.Reconnected()
 }

@@ -1,17 +1,13 @@
 package geyser
 
 import (
-	"bytes"
 	"fmt"
-	"log/slog"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
 	"ledgerd/engine/ledger"
 	"ledgerd/engine/ledger/ledgertest"
-	"ledgerd/engine/source/nodetest"
 	"ledgerd/engine/source/upstream"
 )
 
@@ -43,23 +39,6 @@ func TestAWriteAfterItsBlockIsCounted(t *testing.T) {
 	n := s.source.Upstream().Errors
 	ledgertest.Equal(t, fmt.Sprint(n[upstream.Garbage], n[upstream.TooLarge]), "1027 2", "late writes, and those of them that are lost")
 	ledgertest.Equal(t, written, 2+1024, "what the block after them wrote")
-}
-
-// A server that counts more transactions than it sends is followed, and the log is not filled with that.
-func TestBlocksThatAreAlwaysShortAreToldSeldom(t *testing.T) {
-	var all []part
-	var log bytes.Buffer
-	for slot := ledger.Slot(101); slot <= 400; slot++ {
-		b := block{slot: slot, parent: slot - 1}
-		counts := b.block()
-		counts.AddTransaction(ledger.Transaction{})
-		all = append(all, replaced(straight(slot, slot), b.head(), nodetest.HeadUpdate(counts))...)
-	}
-	s := scenario{until: "block 390", script: stays(all...), config: func(c *Config) { c.Logger = slog.New(slog.NewTextHandler(&log, nil)) }}
-	s.run(t)
-	if n := strings.Count(log.String(), "fewer transactions"); n == 0 || n > 10 {
-		t.Errorf("%d lines about 290 blocks", n)
-	}
 }
 
 // What waits too long is told as what is too large, also where it stands beside what is wrong.
