@@ -385,7 +385,7 @@ func short(text string) string {
 
 // usual are the headers that are not written, by their names.
 var usual = []struct{ name, value string }{
-	{"Access-Control-Allow-Origin", "*"}, {"Access-Control-Allow-Headers", ""}, {"X-Ledger-Forwarded", ""}, {"Retry-After", ""}, {"X-Ledger-Slot", "30"}, {"X-RateLimit-Remaining", "2147483647"},
+	{"Allow", ""}, {"Access-Control-Allow-Origin", "*"}, {"Access-Control-Allow-Headers", ""}, {"X-Ledger-Forwarded", ""}, {"Retry-After", ""}, {"X-Ledger-Slot", "30"}, {"X-RateLimit-Remaining", "2147483647"},
 }
 
 // send makes a request and writes what is answered.

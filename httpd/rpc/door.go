@@ -77,7 +77,7 @@ func New(config Config) (*Door, error) {
 
 var (
 	errPath   = &wire.Fault{Status: fasthttp.StatusNotFound, Text: "there is nothing but / and /health here"}
-	errMethod = &wire.Fault{Status: fasthttp.StatusMethodNotAllowed, Text: "calls of JSON-RPC are sent with POST"}
+	errMethod = &wire.Fault{Status: fasthttp.StatusMethodNotAllowed, Text: "calls of JSON-RPC are sent with POST /, and the health is asked for with GET /health"}
 	errType   = &wire.Fault{Status: fasthttp.StatusUnsupportedMediaType, Text: "the content type must be application/json"}
 )
 
@@ -93,10 +93,13 @@ func (d *Door) Answer(x *httpd.Exchange) error {
 		h.Set(fasthttp.HeaderAccessControlAllowHeaders, "Content-Type, Authorization, X-API-Key, Cache-Control, traceparent, solana-client")
 		h.Set(fasthttp.HeaderAccessControlMaxAge, "86400")
 		x.Reply(fasthttp.StatusNoContent, nil, ledger.View{})
-	case string(path) == "/health" && (ctx.IsGet() || ctx.IsHead()):
+	case string(path) == "/health" && !ctx.IsGet() && !ctx.IsHead():
+		h.Set(fasthttp.HeaderAllow, "GET, HEAD, OPTIONS")
+		return errMethod
+	case string(path) == "/health":
 		x.ReplyType("text/plain; charset=utf-8")
 		x.Reply(fasthttp.StatusOK, append(x.Room(0), d.health()...), ledger.View{})
-	case string(path) == "/" && ctx.IsGet() && len(ctx.Request.Header.Peek(fasthttp.HeaderUpgrade)) > 0:
+	case ctx.IsGet() && d.config.Hub != nil && len(ctx.Request.Header.Peek(fasthttp.HeaderUpgrade)) > 0:
 		return d.upgrade(x)
 	case !ctx.IsPost():
 		h.Set(fasthttp.HeaderAllow, "POST, OPTIONS")

@@ -37,9 +37,6 @@ var subscriptions = map[string]subscription{
 
 // upgrade makes an exchange a WebSocket.
 func (d *Door) upgrade(x *httpd.Exchange) error {
-	if d.config.Hub == nil {
-		return errMethod
-	}
 	return x.Upgrade(func(ctx *fasthttp.RequestCtx, client ratelimit.Client) { d.config.Hub.Accept(ctx, client, d.talk) })
 }
 
@@ -118,7 +115,7 @@ func appendNumberOf(dst []byte, number uint64) []byte {
 }
 
 func (c *call) accountSubscribe(socket *stream.Socket) error {
-	key, f, config, seen := c.subject()
+	key, f, config, seen := c.subject("pubkey")
 	c.isSet(config, "enableReceivedNotification")
 	if c.wrong != nil {
 		return c.wrong
@@ -139,7 +136,7 @@ func (c *call) accountSubscribe(socket *stream.Socket) error {
 }
 
 func (c *call) programSubscribe(socket *stream.Socket) error {
-	program, f, config, seen := c.subject()
+	program, f, config, seen := c.subject("programId")
 	takes := c.readSelection(member(config, "filters"))
 	if c.wrong != nil {
 		return c.wrong
@@ -178,10 +175,10 @@ func (c *call) programSubscribe(socket *stream.Socket) error {
 // judged is how many accounts of a program are looked at for one that is taken and tells whether such accounts can be shown.
 const judged = 100
 
-// subject reads the parameters of a subscription of accounts. dataSlice does not apply to what is told. seen is after which update the client was told
+// subject reads the parameters of a subscription of accounts, by a key with a name. dataSlice does not apply to what is told. seen is after which update the client was told
 // nothing, if it was told something before: what it has missed comes first.
-func (c *call) subject() (key ledger.Pubkey, f form, config *fastjson.Value, seen ledger.Opt[ledger.Seq]) {
-	key, f, config = c.shown("pubkey", asBinary)
+func (c *call) subject(name string) (key ledger.Pubkey, f form, config *fastjson.Value, seen ledger.Opt[ledger.Seq]) {
+	key, f, config = c.shown(name, asBinary)
 	f.sliced = false
 	if from := member(config, "resumeFrom"); from != nil {
 		seen = ledger.Some(ledger.Seq(c.number(from, "resumeFrom")))
