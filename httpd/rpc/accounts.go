@@ -112,11 +112,19 @@ func (c *call) listing(f *form, keyed bool) *listing {
 	return &listing{encode.List{Turn: c.door.config.Turn}, f, keyed, false}
 }
 
-// appendAccounts appends accounts to a list, as appendKnown does.
+// appendAccounts appends accounts to a list, as appendKnown does, once there is memory for all of them: an answer that grows account by account
+// is made in one piece of memory after the other.
 func (c *call) appendAccounts(dst []byte, l *listing, accounts []ledger.Account) ([]byte, error) {
 	known, err := c.mintsFor(l.form, accounts)
 	if err != nil {
 		return dst, err
+	}
+	need := 0
+	for i := range accounts {
+		need += l.textBytes(&accounts[i])
+	}
+	if dst, err = c.x.Extend(dst, need); err != nil {
+		return dst, errNoRoom
 	}
 	dst, _, err = c.appendKnown(dst, l, accounts, known)
 	return dst, err
