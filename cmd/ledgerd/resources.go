@@ -87,6 +87,8 @@ const (
 	smallHeadroom = 32 << 20
 	// headroomShare is the part of the heap that a large one gets besides.
 	headroomShare = 8
+	// objectBytes is how much of the heap the collector looks at in the time that it takes to mark an object: a line of memory, which it waits for.
+	objectBytes = 64
 	// quietFor is how long next to nothing was allocated before what was left over is collected.
 	quietFor = 5 * time.Second
 	// quietBytes is what may be allocated from one look to the next in a quiet time: pings are sent and
@@ -100,6 +102,7 @@ const (
 // all of it. But most of ours are packed accounts, which it need not look into: a collection of
 // ten million of them costs little more than one of none, and so much room would only
 // double what they take. So there is room for as much as the collector has to look at in the heap,
+// of which each piece of account data is an object that it marks,
 // and for little of the rest: not for stacks either, which are most of what idle connections
 // take. The setting is the whole process's.
 //
@@ -115,6 +118,7 @@ func keepHeadroom(ctx context.Context) {
 		{Name: "/gc/scan/stack:bytes"}, {Name: "/gc/scan/globals:bytes"},
 		{Name: "/gc/heap/allocs:bytes"}, {Name: "/memory/classes/heap/objects:bytes"},
 		{Name: "/memory/classes/heap/free:bytes"}, // and not given back to the system
+		{Name: "/gc/heap/objects:objects"},
 	}
 	read := func(i int) uint64 { return samples[i].Value.Uint64() }
 	tick := time.NewTicker(headroomEvery)
@@ -124,7 +128,7 @@ func keepHeadroom(ctx context.Context) {
 	for {
 		metrics.Read(samples)
 		// Each change stops the world for a moment.
-		if now := headroom(read(0), read(5), read(1), read(2)+read(3)); now < set*15/16 || now > set*17/16 {
+		if now := headroom(read(0), read(5), read(1)+objectBytes*read(7), read(2)+read(3)); now < set*15/16 || now > set*17/16 {
 			debug.SetGCPercent(now)
 			set = now
 		}

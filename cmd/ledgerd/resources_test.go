@@ -30,6 +30,31 @@ func TestHeadroomShrinksAsTheHeapGrows(t *testing.T) {
 	}
 }
 
+// Pieces that the collector marks without looking into them, such as the data of accounts, make room for what that is worth.
+func TestObjectsMakeRoom(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		pieces := make([]*[40]byte, 4*mega)
+		for i := range pieces {
+			pieces[i] = new([40]byte)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		var keeping sync.WaitGroup
+		keeping.Go(func() { keepHeadroom(ctx) })
+		runtime.GC()
+		time.Sleep(2 * headroomEvery)
+		synctest.Wait()
+		percent := debug.SetGCPercent(100)
+		debug.SetGCPercent(percent)
+		runtime.KeepAlive(pieces)
+		cancel()
+		keeping.Wait()
+		// They take 48 bytes each, of which the list's 8 are looked at.
+		if percent < 90 {
+			t.Errorf("%d percent, want 100 of %d pieces", percent, len(pieces))
+		}
+	})
+}
+
 // What a burst has left is collected once, after five quiet seconds, where it is worth it.
 func TestLeftoversAreCollectedOnceAfterABurst(t *testing.T) {
 	began := time.Now()
