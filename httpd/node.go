@@ -8,6 +8,7 @@ import (
 
 	"github.com/valyala/fasthttp"
 
+	"ledgerd/httpd/console"
 	"ledgerd/httpd/encode"
 	"ledgerd/httpd/wire"
 )
@@ -55,8 +56,11 @@ func (r *request) metrics() error {
 //go:embed openapi.json
 var openAPIDocument []byte
 
+// openAPIPage is the document, compressed once in each coding.
+var openAPIPage = newPage(console.Resource{Body: func() []byte { return openAPIDocument }})
+
 // openAPI answers the description of the interface.
 func (r *request) openAPI() error {
-	r.body = append(r.body, openAPIDocument...)
+	r.fixed = openAPIPage
 	return nil
 }
