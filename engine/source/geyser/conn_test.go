@@ -90,27 +90,6 @@ func TestATokenThatIsBeingWrittenIsReadAgain(t *testing.T) {
 	ledgertest.Equal(t, fmt.Sprint(s.begins, s.asked), "[100 107] []", "where sessions began, and what was filled")
 }
 
-// Of several nodes another is followed when a session ends, and goes on where that one was.
-func TestAnotherNodeIsFollowedWhenOneFails(t *testing.T) {
-	var s scenario
-	s = scenario{until: "block 112", config: func(c *Config) {
-		dial := c.Dial
-		c.Others = []string{"second.test:1"}
-		c.Dial = func(ctx context.Context, network, address string) (net.Conn, error) {
-			if s.of("block") != "" && address == "node.test:10000" {
-				return nil, errors.New("it is down")
-			}
-			return dial(ctx, network, address)
-		}
-	}}
-	s.script = calls(shows(straight(101, 108)...), stays(straight(107, 112)...))
-	s.run(t)
-	ledgertest.Equal(t, s.of("block"), "101 102 103 104 105 106 107 108 109 110 111 112", "blocks")
-	ledgertest.Equal(t, fmt.Sprint(s.begins, s.asked), "[100 107] []", "where sessions began, and what was filled")
-	nodes := s.source.Upstream().Nodes
-	ledgertest.Equal(t, fmt.Sprint(nodes), "[{node.test:10000 1 false} {second.test:1 1 true}]", "how often each was connected to")
-}
-
 func TestPingsAreAnsweredAtOnce(t *testing.T) {
 	s := scenario{until: "block 101", script: func(c *call) error {
 		for range 3 {
@@ -197,28 +176,6 @@ func TestQueueIsBounded(t *testing.T) {
 	s.run(t)
 	if n := s.source.Upstream(); !slow || n.Reconnects != 0 || n.Messages <= 299*8 { // it ends within the last block
 		t.Errorf("%d reconnects, %d messages", n.Reconnects, n.Messages)
-	}
-}
-
-// A server may not know of slices, or take two, as in the sample configuration of Yellowstone's plugin (filter limits): it is asked for whole
-// data then.
-func TestANodeThatTakesNoSlicesIsAskedForWholeData(t *testing.T) {
-	whole := accountUpdate(101, keyOf(7), ledger.VoteProgram, 1, 7)
-	for name, answer := range map[string]script{
-		"it knows none": shows(slices.Insert(straight(101, 102), 2, whole)...),
-		"it takes two": func(*call) error {
-			return status.Error(codes.InvalidArgument, "failed to create filter: Max amount of data_slices reached, only 2 allowed")
-		},
-	} {
-		var sliced []bool
-		s := scenario{until: "block 102", script: func(c *call) error {
-			if sliced = append(sliced, len(c.request.Slices) > 0); !sliced[c.number] {
-				return c.send(straight(101, 102)...)
-			}
-			return answer(c)
-		}}
-		s.run(t)
-		ledgertest.Equal(t, sliced, []bool{true, false}, "%s: whether the sessions asked for slices", name)
 	}
 }
 

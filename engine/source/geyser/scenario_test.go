@@ -124,7 +124,7 @@ type scenario struct {
 
 	mu     sync.Mutex
 	lines  []string
-	begins []string // the slots that calls wanted to begin at, or "live"
+	begins []string // the slots that calls wanted to begin at, or "live"; "-whole" with whole data
 	asked  []string // what the Filler was asked for
 }
 
@@ -173,6 +173,9 @@ func (s *scenario) serve(t *testing.T, listener net.Listener) {
 		begin := "live"
 		if from := c.from(); from.Known {
 			begin = fmt.Sprint(from.Value)
+		}
+		if len(c.request.Slices) == 0 {
+			begin += "-whole"
 		}
 		s.begins = append(s.begins, begin)
 		s.mu.Unlock()

@@ -170,6 +170,8 @@ func toldBy(word string, from ledger.Slot) []part {
 		return []part{nil, {0x12, 0x7f, 1}} // an empty message is none
 	case what == "huge":
 		return []part{make(part, sceneMessageBytes+1)}
+	case what == "whole":
+		return []part{accountUpdate(first, keyOf(7), ledger.VoteProgram, 1, 7)}
 	case what == "transaction":
 		return []part{b.transaction()}
 	case what == "middle":
@@ -224,6 +226,9 @@ func (s *scenario) outcome() string {
 	}
 	if n.Gaps > 0 {
 		figures = append(figures, fmt.Sprintf("gaps %d, %d repaired", n.Gaps, n.GapsRepaired))
+	}
+	for _, node := range n.Nodes {
+		figures = append(figures, fmt.Sprintf("%s %d", node.Name, node.Connects))
 	}
 	if n.Gap.Stuck {
 		tell("says", s.source.Trouble())

@@ -66,6 +66,9 @@ func told(s *Stats) string {
 	if n.Gaps > 0 {
 		text += fmt.Sprintf("; gaps %d of %d slots, repaired %d, open %t", n.Gaps, n.GapSlots, n.GapsRepaired, n.Gap.Open())
 	}
+	for _, node := range n.Nodes {
+		text += fmt.Sprintf("; %s %d %t", node.Name, node.Connects, node.Connected)
+	}
 	for kind, count := range n.Errors {
 		if count > 0 {
 			text += fmt.Sprintf("; %v %d", Kind(kind), count)
@@ -85,6 +88,8 @@ func report(s *Stats, words []string) {
 		case reflect.TypeFor[time.Duration]():
 			d, _ := time.ParseDuration(word)
 			arg = reflect.ValueOf(d)
+		case reflect.TypeFor[[]string]():
+			arg = reflect.ValueOf(strings.Split(word, ","))
 		case reflect.TypeFor[Kind]():
 			n := slices.IndexFunc(kinds[:], func(k struct{ name, reason string }) bool { return k.name == word })
 			arg = reflect.ValueOf(Kind(n))
