@@ -5,6 +5,7 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"net/url"
 	"os"
 	"slices"
 	"strconv"
@@ -39,7 +40,12 @@ func (l *logLevel) UnmarshalText(text []byte) error {
 
 // warn tells of what a node takes, and what its operator may not have meant.
 func (c *serveCommand) warn(flags []*kong.Flag, log *slog.Logger) {
-	for _, path := range []string{c.DataDir, c.TLSKey, c.LogCredentials, c.AccessLog} {
+	paths := []string{c.DataDir, c.TLSKey, c.LogCredentials, c.AccessLog}
+	_, query, _ := strings.Cut(c.Source, "?")
+	if options, err := url.ParseQuery(query); err == nil {
+		paths = append(paths, options.Get("token-file"), options.Get("header-file"), options.Get("tls-key"))
+	}
+	for _, path := range paths {
 		if info, err := os.Stat(path); path != "" && err == nil && info.Mode().Perm()&0o007 != 0 {
 			log.Warn("everybody on this machine may read this", "path", path, "mode", info.Mode().Perm().String())
 		}

@@ -100,13 +100,8 @@ func openGeyser(spec string, o Options) (Source, error) {
 		return nil, err
 	}
 	c.Logger, c.SkipVotes, c.Data = o.Log, c.SkipVotes || o.SkipVotes, o.Data
-	for _, option := range c.OpenFiles() {
-		if o.Log != nil {
-			o.Log.Warn("everybody on this machine may read the file that " + option + " names")
-		}
-	}
 	if calls == "" {
-		if !c.WholeData && o.Log != nil {
+		if !c.WholeData {
 			o.Log.Info("whether mints with extensions scale their amounts stays unknown: the stream is asked for headers and nobody for the rest (see rpc= and data=full)")
 		}
 		return geyser.New(c), nil

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"os"
 	"regexp"
 	"slices"
 	"strings"
@@ -85,14 +84,4 @@ func readSecret(option, path string) (string, error) {
 		return "", fmt.Errorf("the file that %s names is empty", option)
 	}
 	return text, nil
-}
-
-// OpenFiles returns the options of which everybody on this machine may read the files.
-func (c *Config) OpenFiles() (options []string) {
-	for option, path := range map[string]string{"token-file": c.TokenFile, "header-file": c.HeaderFile} {
-		if info, err := os.Stat(path); path != "" && err == nil && info.Mode().Perm()&0o004 != 0 {
-			options = append(options, option)
-		}
-	}
-	return options
 }
