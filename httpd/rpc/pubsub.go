@@ -117,15 +117,9 @@ func appendNumberOf(dst []byte, number uint64) []byte {
 func (c *call) accountSubscribe(socket *stream.Socket) error {
 	key, f, config, seen := c.subject("pubkey")
 	c.isSet(config, "enableReceivedNotification")
-	if c.wrong != nil {
-		return c.wrong
-	}
-	a, v, err := c.door.config.Ledger.Account(c.query, key)
-	switch err = c.from(v, err); {
-	case err == nil:
-		err = f.canShow(&a)
-	default:
-		err = unlessAbsent(err, key)
+	accounts, err := c.accountsAt([]ledger.Pubkey{key})
+	if err == nil && accounts[0].Exists() {
+		err = f.canShow(&accounts[0])
 	}
 	if err != nil {
 		return err
