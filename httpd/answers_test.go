@@ -13,19 +13,19 @@ import (
 // putMints adds accounts that are mints: with a supply, without one, and one nothing is known of.
 func (l *fakeLedger) putMints() {
 	for i, key := range []ledger.Pubkey{mintA, mintB, unminted} {
-		l.put(ledger.Account{Pubkey: key, Owner: []ledger.Pubkey{ledger.TokenProgram, ledger.Token2022Program, ledger.TokenProgram}[i], Lamports: 1, Known: ledger.FieldsShown})
+		l.Put(ledger.Account{Pubkey: key, Owner: []ledger.Pubkey{ledger.TokenProgram, ledger.Token2022Program, ledger.TokenProgram}[i], Lamports: 1, Known: ledger.FieldsShown})
 	}
-	l.mints[mintA] = &ledger.Mint{Decimals: 6, Supply: ledger.Some(uint64(1<<64 - 1))}
+	l.Facts[mintA] = &ledger.Mint{Decimals: 6, Supply: ledger.Some(uint64(1<<64 - 1))}
 }
 
 // putData adds accounts of a program with data, without any, and of which it is not known.
 func (l *fakeLedger) putData() {
 	for i, data := range [][]byte{[]byte("one market of two mints"), []byte("another market"), nil} {
-		l.put(ledger.Account{Pubkey: testKey(byte(60 + i)), Owner: owner, Lamports: 1, Known: ledger.FieldsAll | ledger.FieldData, Data: ledger.NewData(data)})
+		l.Put(ledger.Account{Pubkey: testKey(byte(60 + i)), Owner: owner, Lamports: 1, Known: ledger.FieldsAll | ledger.FieldData, Data: ledger.NewData(data)})
 	}
-	token := l.accounts[testKey(30)]
+	token := l.Held[testKey(30)]
 	token.Known, token.Data = token.Known|ledger.FieldData, ledger.NewData(make([]byte, 165))
-	l.put(token)
+	l.Put(token)
 }
 
 // TestRoutesAndDocumentNameTheSamePaths walks the table of routes against the document, and back.
@@ -66,7 +66,7 @@ func TestParametersReachTheLedgerAsValues(t *testing.T) {
 		"/api/accounts/program/{owner}?include=token", "/api/account/{wallet}/tokens?limit=1000"} { // what is asked last is so at the version and by the deadline of the first
 		h.ledger.asked.Store(0)
 		h.get(expand(t, target) + "&commitment=finalized")
-		want := ledger.Query{Commitment: ledger.Finalized, Head: h.ledger.head, Deadline: now.Add(time.Second)}
+		want := ledger.Query{Commitment: ledger.Finalized, Head: h.ledger.Head(), Deadline: now.Add(time.Second)}
 		ledgertest.Equal(t, h.ledger.query, want, "%s: the last query", target)
 	}
 	h.get("/api/transactions/recent?limit=1000&before=" + testSignature(1).String() + "&after=" + testSignature(2).String())
@@ -78,7 +78,7 @@ func TestParametersReachTheLedgerAsValues(t *testing.T) {
 func TestPagesEndWhereTheirDataIsLong(t *testing.T) {
 	h := serve(t, nil)
 	for i, size := range []int{3 * pageData / 4, 3 * pageData / 8, 3 * pageData / 8, 1} {
-		h.ledger.put(ledger.Account{Pubkey: testKey(byte(60 + i)), Owner: testKey(60), Lamports: 1, Known: ledger.FieldsAll | ledger.FieldData, Data: ledger.NewData(make([]byte, size))})
+		h.ledger.Put(ledger.Account{Pubkey: testKey(byte(60 + i)), Owner: testKey(60), Lamports: 1, Known: ledger.FieldsAll | ledger.FieldData, Data: ledger.NewData(make([]byte, size))})
 	}
 	for include, want := range map[string][]int{"token": {4}, "data": {1, 2, 1}, "data&data_slice=3,5": {4}} {
 		var got []int

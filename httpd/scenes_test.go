@@ -23,20 +23,21 @@ var scenes = map[string]func(c *Config, l *fakeLedger, words string){
 	"usual":                    func(*Config, *fakeLedger, string) {},
 	"mints":                    func(_ *Config, l *fakeLedger, _ string) { l.putMints() },
 	"data":                     func(_ *Config, l *fakeLedger, _ string) { l.putData() },
-	"a base without blocks":    func(_ *Config, l *fakeLedger, _ string) { l.head.HasBlock = false },
-	"an import without blocks": func(_ *Config, l *fakeLedger, _ string) { l.head.HasBlock, l.head.Imported = false, true },
+	"a base without blocks":    func(_ *Config, l *fakeLedger, _ string) { l.Head().HasBlock = false },
+	"an import without blocks": func(_ *Config, l *fakeLedger, _ string) { l.Head().HasBlock, l.Head().Imported = false, true },
 	"before the first head": func(_ *Config, l *fakeLedger, _ string) {
-		l.head, l.err, l.status.Unhealthy = nil, ledger.ErrUnavailable, "recovering: 40% of the log replayed"
+		l.Newest.Store(nil)
+		l.err, l.State.Unhealthy = ledger.ErrUnavailable, "recovering: 40% of the log replayed"
 	},
-	"a finalized transaction": func(_ *Config, l *fakeLedger, _ string) { l.recent[len(l.recent)-1].Slot = 20 },
+	"a finalized transaction": func(_ *Config, l *fakeLedger, _ string) { l.Chain[1].Transactions[0].Slot = 20 },
 	"an executable is known": func(_ *Config, l *fakeLedger, _ string) {
-		a := l.accounts[part]
+		a := l.Held[part]
 		a.Known |= ledger.FieldExecutable
-		l.put(a)
+		l.Put(a)
 	},
 	"a mint of five decimals": func(_ *Config, l *fakeLedger, _ string) {
 		l.putMints()
-		l.mints[mintA] = &ledger.Mint{Decimals: 5}
+		l.Facts[mintA] = &ledger.Mint{Decimals: 5}
 	},
 	"error": func(_ *Config, l *fakeLedger, name string) {
 		if asked, busy := strings.CutPrefix(name, "busy for "); busy {
@@ -75,7 +76,7 @@ var scenes = map[string]func(c *Config, l *fakeLedger, words string){
 		c.MayUpgrade = func() bool { return words != "not yet" }
 		switch words {
 		case "no head":
-			l.head = nil
+			l.Newest.Store(nil)
 		case "nobody":
 			c.Upgrade = nil
 		}

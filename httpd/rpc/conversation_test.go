@@ -80,35 +80,35 @@ var nodes = map[string]func(*settings){
 	"a node that holds a part": func(s *settings) { s.lacks = true },
 	"a node whose ledger has closed a mint": func(s *settings) {
 		for _, k := range []ledger.Pubkey{scaled, native} {
-			delete(s.mints, k)
-			delete(s.accounts, k)
+			delete(s.Facts, k)
+			delete(s.Held, k)
 		}
 	},
 	"a node where others have the keys of mints": func(s *settings) {
 		s.door.IndexMints = true
-		delete(s.mints, mint)
-		delete(s.mints, scaled)
-		s.put(ledger.Account{Pubkey: mint, Owner: ledger.TokenProgram, Lamports: 1, Known: ledger.FieldsAll | ledger.FieldData, Data: ledger.NewData(make([]byte, 355))})
-		s.put(ledger.Account{Pubkey: scaled, Owner: ledger.SystemProgram, Lamports: 1, Known: ledger.FieldsShown})
+		delete(s.Facts, mint)
+		delete(s.Facts, scaled)
+		s.Put(ledger.Account{Pubkey: mint, Owner: ledger.TokenProgram, Lamports: 1, Known: ledger.FieldsAll | ledger.FieldData, Data: ledger.NewData(make([]byte, 355))})
+		s.Put(ledger.Account{Pubkey: scaled, Owner: ledger.SystemProgram, Lamports: 1, Known: ledger.FieldsShown})
 	},
 	"a node that moves on and has closed a mint": func(s *settings) {
 		s.moves = true
-		delete(s.mints, native)
-		delete(s.accounts, native)
+		delete(s.Facts, native)
+		delete(s.Held, native)
 	},
 	"a node that fetches": func(s *settings) {
 		s.lacks, s.fetches = true, true
-		delete(s.mints, scaled)
-		delete(s.accounts, scaled)
+		delete(s.Facts, scaled)
+		delete(s.Held, scaled)
 	},
 	"a node that fetches mints of which no tokens are held any more": func(s *settings) {
 		s.lacks, s.fetches = true, true
 		next := byte(60)
 		s.fetched = func() {
-			a := s.accounts[testKey(32)]
+			a := s.Held[testKey(32)]
 			a.Token = &ledger.TokenAccount{Mint: testKey(next), Owner: wallet, Amount: uint64(next)}
-			s.put(a)
-			s.head.Store(new(*s.head.Load()))
+			s.Put(a)
+			s.Newest.Store(new(*s.Newest.Load()))
 			next++
 		}
 		s.fetched()
@@ -123,20 +123,20 @@ var nodes = map[string]func(*settings){
 	},
 	"a node with half a megabyte for sockets": func(s *settings) { s.hub.Memory = budget.New(512 << 10) },
 	"a node that recovers": func(s *settings) {
-		s.err, s.status.NotReady = ledger.ErrRecovering, ledger.ErrRecovering
-		s.status.Unhealthy = "recovering"
+		s.err, s.State.NotReady = ledger.ErrRecovering, ledger.ErrRecovering
+		s.State.Unhealthy = "recovering"
 	},
 	"a node far ahead of its first block": func(s *settings) {
-		head := *s.head.Load()
+		head := *s.Newest.Load()
 		for level := range head.Tips {
 			head.Tips[level].Slot = 600_000
 		}
-		s.head.Store(&head)
+		s.Newest.Store(&head)
 	},
 	"a node that is overloaded": func(s *settings) { s.err = ledger.ErrUnavailable },
-	"a node that is stalled":    func(s *settings) { s.status.Unhealthy = "stalled" },
+	"a node that is stalled":    func(s *settings) { s.State.Unhealthy = "stalled" },
 	"a node without heights": func(s *settings) {
-		for _, b := range s.blocks {
+		for _, b := range s.Chain {
 			b.Height, b.Time = ledger.Opt[uint64]{}, ledger.Opt[int64]{}
 		}
 	},
@@ -243,7 +243,7 @@ func (c *conversation) do(line string) {
 	case "block":
 		c.feed.publish(ledger.BlockRecord, ledger.Slot(slot), 0, c.accounts(words[2:])...)
 	case "back":
-		from := c.ledger.head.Load().Tips[ledger.Processed].Slot
+		from := c.ledger.Newest.Load().Tips[ledger.Processed].Slot
 		c.feed.publish(ledger.RollbackRecord, ledger.Slot(slot), from, c.accounts(words[2:])...)
 	case "final":
 		c.feed.finalize()
@@ -415,7 +415,7 @@ func (c *conversation) accounts(words []string) (all []ledger.Account) {
 		key := testKey(byte(number(1)))
 		switch {
 		case m[2] != "":
-			a, holds := c.ledger.accounts[key], ledger.TokenAccount{Mint: mint, Owner: wallet}
+			a, holds := c.ledger.Held[key], ledger.TokenAccount{Mint: mint, Owner: wallet}
 			if a.Token != nil {
 				holds = *a.Token
 			} else {

@@ -33,19 +33,19 @@ func (f *feed) publish(kind ledger.RecordKind, slot, from ledger.Slot, accounts 
 
 // publishWith is publish for a block that has a transaction. Those at odd slots failed.
 func (f *feed) publishWith(sig ledger.Signature, kind ledger.RecordKind, slot, from ledger.Slot, accounts ...ledger.Account) {
-	head := *f.ledger.head.Load()
+	head := *f.ledger.Newest.Load()
 	tip := &head.Tips[ledger.Processed]
 	f.version++
 	tip.Version, tip.Slot = f.version, slot
 	r := &ledger.Record{Version: tip.Version, Kind: kind, Slot: slot, FromSlot: from, FirstSeq: f.seq + 1}
-	f.ledger.blocks = slices.DeleteFunc(f.ledger.blocks, func(b *ledger.Block) bool { return b.Slot > slot })
+	f.ledger.Chain = slices.DeleteFunc(f.ledger.Chain, func(b *ledger.Block) bool { return b.Slot > slot })
 	if kind == ledger.BlockRecord {
 		r.Block = &ledger.Block{Slot: slot}
 		r.Block.AddTransaction(ledger.Transaction{Signature: sig, Success: ledger.Some(slot%2 == 0)})
-		f.ledger.blocks = append(f.ledger.blocks, r.Block)
+		f.ledger.Chain = append(f.ledger.Chain, r.Block)
 	}
 	for _, a := range accounts {
-		before := f.ledger.accounts[a.Pubkey]
+		before := f.ledger.Held[a.Pubkey]
 		u := ledger.Update{Account: a, DataBefore: ledger.DataBefore(&before, &a)}
 		if before.Exists() && before.Owner != a.Owner {
 			u.OwnerBefore = ledger.Some(before.Owner)
@@ -54,26 +54,26 @@ func (f *feed) publishWith(sig ledger.Signature, kind ledger.RecordKind, slot, f
 			u.WalletBefore = ledger.Some(before.Token.Owner)
 		}
 		r.Updates = append(r.Updates, u)
-		f.ledger.put(a)
+		f.ledger.Put(a)
 	}
 	f.seq = r.LastSeq()
 	tip.Seq = f.seq
-	f.ledger.head.Store(&head)
+	f.ledger.Newest.Store(&head)
 	f.hub.Publish(&ledger.Publication{Head: &head, Records: []*ledger.Record{r}})
 }
 
 // finalize tells that all is final.
-func (f *feed) finalize() { f.reach(ledger.Finalized, f.ledger.head.Load().Tips[ledger.Processed]) }
+func (f *feed) finalize() { f.reach(ledger.Finalized, f.ledger.Newest.Load().Tips[ledger.Processed]) }
 
 // reach tells that a block has reached a level.
 func (f *feed) reach(level ledger.Commitment, tip ledger.Tip) {
-	head := *f.ledger.head.Load()
+	head := *f.ledger.Newest.Load()
 	for at := ledger.Confirmed; at <= level; at++ {
 		if head.Tips[at].Slot < tip.Slot {
 			head.Tips[at] = tip
 		}
 	}
-	f.ledger.head.Store(&head)
+	f.ledger.Newest.Store(&head)
 	f.hub.Publish(&ledger.Publication{Head: &head})
 }
 
@@ -84,8 +84,8 @@ func serveHub(t *testing.T) (*feed, *rig) {
 
 func serveHubWith(t *testing.T, l *fakeLedger, config stream.Config, change func(*Config, *httpd.Config)) (*feed, *rig) {
 	config.Ledger = l
-	f := &feed{ledger: l, hub: stream.New(config), version: l.head.Load().Tips[ledger.Processed].Version}
-	f.hub.Publish(&ledger.Publication{Head: l.head.Load()})
+	f := &feed{ledger: l, hub: stream.New(config), version: l.Newest.Load().Tips[ledger.Processed].Version}
+	f.hub.Publish(&ledger.Publication{Head: l.Newest.Load()})
 	r := serve(t, l, func(c *Config, h *httpd.Config) {
 		c.Hub = f.hub
 		change(c, h)

@@ -26,7 +26,7 @@ var large = testKey(50)
 func (l *fakeLedger) addLarge(accounts, bytes int) {
 	data := ledger.NewData(make([]byte, bytes))
 	for n := range accounts {
-		l.put(ledger.Account{Pubkey: testKey(byte(51 + n)), Owner: large, Lamports: 1, Known: ledger.FieldsAll | ledger.FieldData, Data: data})
+		l.Put(ledger.Account{Pubkey: testKey(byte(51 + n)), Owner: large, Lamports: 1, Known: ledger.FieldsAll | ledger.FieldData, Data: data})
 	}
 }
 
@@ -107,10 +107,10 @@ func TestProgramAccountsAreWholeRefusedOrBroken(t *testing.T) {
 		{"1.1", call, 40, 0, nil, whole},
 		{"1.1", call, 4, 0, nil, whole},
 	} {
-		clear(l.accounts)
+		clear(l.Held)
 		l.addLarge(tt.accounts, 100<<10)
 		pages := 0
-		l.page, l.read = 4, func() error {
+		l.Page, l.read = 4, func() error {
 			if pages++; pages == tt.fails {
 				return tt.how()
 			}
@@ -162,13 +162,13 @@ func TestAClientThatTakesItsTimeHoldsLittle(t *testing.T) {
 		{"base64", 8 << 20, 40, 100 << 10, 4, slowPageBytes * 9 / 10, slowPageBytes + 1<<20},
 	} {
 		l := newFakeLedger()
-		l.page = programPage
-		clear(l.accounts)
+		l.Page = programPage
+		clear(l.Held)
 		for n := range tt.accounts {
 			key := ledger.Pubkey{1, byte(n >> 8), byte(n)}
-			l.put(ledger.Account{Pubkey: key, Owner: ledger.TokenProgram, Lamports: 1, Known: ledger.FieldsAll | ledger.FieldData, Data: ledger.NewData(make([]byte, tt.bytes)),
+			l.Put(ledger.Account{Pubkey: key, Owner: ledger.TokenProgram, Lamports: 1, Known: ledger.FieldsAll | ledger.FieldData, Data: ledger.NewData(make([]byte, tt.bytes)),
 				Token: &ledger.TokenAccount{Mint: key, Owner: wallet, Details: ledger.Some(ledger.TokenDetails{State: ledger.TokenInitialized})}})
-			l.mints[key] = &ledger.Mint{Decimals: 6}
+			l.Facts[key] = &ledger.Mint{Decimals: 6}
 		}
 		memory := budget.New(tt.memory)
 		var held []int64 // whenever a page is read
@@ -186,7 +186,7 @@ func TestAClientThatTakesItsTimeHoldsLittle(t *testing.T) {
 				t.Errorf("%d bytes are held when page %d of %d is read, want from %d to %d", bytes, n+2, len(held), tt.least, tt.most)
 			}
 		}
-		if looked := int(l.looked.Load()); looked > 2*tt.accounts {
+		if looked := int(l.Looked.Load()); looked > 2*tt.accounts {
 			t.Errorf("%d mints of %d accounts are looked up", looked, tt.accounts)
 		}
 	}

@@ -284,10 +284,10 @@ func TestEveryNotificationHasItsShape(t *testing.T) {
 	}
 	ask("slot", `[]`)
 	ask("root", `[]`)
-	token := f.ledger.accounts[testKey(31)]
+	token := f.ledger.Held[testKey(31)]
 	token.Lamports++
 	token.Data = ledger.NewData([]byte("short"))
-	f.publish(ledger.BlockRecord, 31, 0, f.ledger.accounts[testKey(14)], ledger.Account{Pubkey: testKey(14)}, token)
+	f.publish(ledger.BlockRecord, 31, 0, f.ledger.Held[testKey(14)], ledger.Account{Pubkey: testKey(14)}, token)
 	f.finalize()
 	// At each level the program is told of twice in each encoding, the account once, the transaction when it is received and when it has reached it; and the
 	// slot and the root.

@@ -76,7 +76,7 @@ func followSignatures(t *testing.T, random *rand.Rand) {
 		return want
 	}
 	blockAt := func(slot ledger.Slot) *ledger.Block {
-		return l.blocks[slices.IndexFunc(l.blocks, func(b *ledger.Block) bool { return b.Slot == slot })]
+		return l.Chain[slices.IndexFunc(l.Chain, func(b *ledger.Block) bool { return b.Slot == slot })]
 	}
 	sigOf := func() ledger.Signature { return testSignature(byte(100 + random.IntN(30))) }
 	for step, said := 0, 0; said < 90; step++ { // a client may say no more in a second
@@ -84,20 +84,20 @@ func followSignatures(t *testing.T, random *rand.Rand) {
 		case n < 3:
 			slot += 1 + ledger.Slot(random.IntN(2))
 			sig := sigOf()
-			if slices.ContainsFunc(l.blocks, func(b *ledger.Block) bool { return b.Transactions[0].Signature == sig }) {
+			if slices.ContainsFunc(l.Chain, func(b *ledger.Block) bool { return b.Transactions[0].Signature == sig }) {
 				sig = testSignature(1)
 			}
 			f.publishWith(sig, ledger.BlockRecord, slot, 0)
-			chain = append(chain, l.head.Load().Tips[ledger.Processed])
+			chain = append(chain, l.Newest.Load().Tips[ledger.Processed])
 			follow(step, "a block", deliver(blockAt(slot), ledger.Processed))
-		case n < 4 && len(chain) > 1 && chain[len(chain)-2].Slot >= l.head.Load().Tips[ledger.Confirmed].Slot:
+		case n < 4 && len(chain) > 1 && chain[len(chain)-2].Slot >= l.Newest.Load().Tips[ledger.Confirmed].Slot:
 			from := chain[len(chain)-1].Slot
 			chain = chain[:len(chain)-1]
 			f.publish(ledger.RollbackRecord, chain[len(chain)-1].Slot, from)
 			follow(step, "a block is undone", nil)
 		case n < 6 && len(chain) > 0:
 			level, upTo := ledger.Confirmed+ledger.Commitment(random.IntN(2)), random.IntN(len(chain))
-			before := *l.head.Load()
+			before := *l.Newest.Load()
 			f.reach(level, chain[upTo])
 			var want []string
 			for at := ledger.Confirmed; at <= level; at++ {
@@ -132,9 +132,9 @@ func followSignatures(t *testing.T, random *rand.Rand) {
 			ledgertest.Equal(t, answer, subscribed(w.number), "the answer at step %d", step)
 			var want []string
 			ends := false
-			for _, b := range l.blocks {
+			for _, b := range l.Chain {
 				if b.Transactions[0].Signature == w.sig {
-					at := l.head.Load().CommitmentOf(b.Slot)
+					at := l.Newest.Load().CommitmentOf(b.Slot)
 					want, ends = w.notes(b, at, at < w.level)
 				}
 			}
