@@ -1,17 +1,11 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
-	"fmt"
-	"net/http"
-	"net/http/httptest"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -22,51 +16,6 @@ import (
 )
 
 var must = ledgertest.Must
-
-// fakeNode answers as ledgerd does, under a limit that counts.
-type fakeNode struct {
-	limit int // requests; 0: any number, -1: none
-	delay time.Duration
-
-	mu    sync.Mutex
-	asked map[string]int // by path, and refused
-	spent map[string]int // by client: its key, or else its address
-}
-
-func (n *fakeNode) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	time.Sleep(n.delay)
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if n.asked == nil {
-		n.asked, n.spent = map[string]int{}, map[string]int{}
-	}
-	client, _, _ := strings.Cut(r.RemoteAddr, ":")
-	client = cmp.Or(r.Header.Get("X-API-Key"), client)
-	all := n.spent[client]
-	h := w.Header()
-	h.Set("X-RateLimit-Limit", strconv.Itoa(n.limit))
-	h.Set("X-RateLimit-Remaining", strconv.Itoa(max(0, n.limit-all-1)))
-	h.Set("X-RateLimit-Reset", strconv.FormatInt(time.Now().Add(time.Minute).Unix(), 10))
-	if n.limit != 0 && all >= n.limit {
-		h.Set("Retry-After", "37")
-		w.WriteHeader(http.StatusTooManyRequests)
-		return
-	}
-	n.asked[r.URL.Path]++
-	n.spent[client]++
-	body := "{}"
-	switch r.URL.Path {
-	case "/api/status":
-		body = `{"version":"1.2.3"}`
-	case "/api/blocks/latest":
-		body = `{"slot":17}`
-	case "/api/transactions/recent":
-		body = `{"transactions":[{"signature":"S","accounts":["A","B"]}]}`
-	case "/api/accounts/program/11111111111111111111111111111111":
-		body = `{"accounts":[{"pubkey":"K1"},{"pubkey":"K%zz"}]}` // a server may tell anything
-	}
-	fmt.Fprint(w, body)
-}
 
 // figures is what --json must hold.
 type figures struct {
@@ -85,12 +34,11 @@ type figures struct {
 }
 
 // loads runs the command on a node, and returns what it wrote too.
-func loads(t *testing.T, node *fakeNode, args ...string) (code int, s *said, f figures) {
+func loads(t *testing.T, n *node, args ...string) (code int, s *said, f figures) {
 	t.Helper()
-	server := httptest.NewServer(node)
-	defer server.Close()
+	n.start(t)
 	file := filepath.Join(t.TempDir(), "figures.json")
-	code, s = does(t, append([]string{"load", server.URL, "--json", file}, args...)...)
+	code, s = does(t, append([]string{"load", n.url, "--ca", n.ca, "--json", file}, args...)...)
 	if code == exitOK {
 		content, err := os.ReadFile(file)
 		must(t, err)
@@ -101,10 +49,10 @@ func loads(t *testing.T, node *fakeNode, args ...string) (code int, s *said, f f
 
 func TestLoadGivesFigures(t *testing.T) {
 	t.Parallel()
-	node := new(fakeNode)
+	n := new(node)
 	log := filepath.Join(t.TempDir(), "log.hlog")
-	code, s, f := loads(t, node, "--duration", "300ms", "--warmup", "50ms", "--mix", "account=3,tokens=1", "--hdr", log)
-	if code != exitOK || s.err.Len() > 0 || f.Requests.Due != 300 || f.Requests.OK+f.Requests.Failed+f.Requests.Unsent != 300 {
+	code, s, f := loads(t, n, "--duration", "300ms", "--warmup", "50ms", "--mix", "account=3,tokens=1", "--hdr", log)
+	if code != exitOK || s.err.Len() > 0 || f.Requests.Due != 300 || f.Requests.OK+f.Requests.Gone+f.Requests.Failed+f.Requests.Unsent != 300 {
 		t.Errorf("exit code %d, said %q, %+v, want 300 requests", code, &s.err, f.Requests)
 	}
 	if f.Statuses["200"] != f.Requests.OK || f.Bytes == 0 || f.Settings.Rate != 1000 || f.Settings.Mix != "account=3,tokens=1" {
@@ -115,8 +63,8 @@ func TestLoadGivesFigures(t *testing.T) {
 			t.Errorf("%s is %v", name, f.Latency[name])
 		}
 	}
-	if node.asked["/api/account/K1"] == 0 || node.asked["/api/account/K%zz/tokens"] == 0 {
-		t.Errorf("the node was asked for %v", node.asked)
+	if n.asked["/api/account/K1"] == 0 || n.asked["/api/account/K%25zz/tokens"] == 0 {
+		t.Errorf("the node was asked for %v", n.asked)
 	}
 	for _, want := range []string{"300 due", "p99.99", "200: "} {
 		ledgertest.Contains(t, s.out.String(), want, "the report")
@@ -156,10 +104,10 @@ func TestLoadObeysLimits(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			node := &fakeNode{limit: tt.limit}
-			code, s, f := loads(t, node, append(tt.args, short...)...)
-			if len(node.spent) > 1 && f.Requests.Due <= tt.limit*3/4 { // a third of all is for warming up
-				t.Errorf("%d requests were due of %d clients, each of which is allowed %d", f.Requests.Due, len(node.spent), tt.limit)
+			n := &node{limit: tt.limit}
+			code, s, f := loads(t, n, append(tt.args, short...)...)
+			if len(n.spent) > 1 && f.Requests.Due <= tt.limit*3/4 { // a third of all is for warming up
+				t.Errorf("%d requests were due of %d clients, each of which is allowed %d", f.Requests.Due, len(n.spent), tt.limit)
 			}
 			if code != tt.code || (f.Statuses["429"] > 0) != tt.refused {
 				t.Errorf("exit code %d, statuses %v, said %q; want %d, and refusals: %v", code, f.Statuses, &s.err, tt.code, tt.refused)
@@ -181,7 +129,7 @@ func TestLoadObeysLimits(t *testing.T) {
 func TestLoadMeasuresOverload(t *testing.T) {
 	t.Parallel()
 	begun := time.Now()
-	code, s, f := loads(t, &fakeNode{delay: 20 * time.Millisecond}, "--duration", "300ms", "--warmup", "0", "--rate", "2000", "-c", "4", "--path", "/status")
+	code, s, f := loads(t, &node{delay: 20 * time.Millisecond}, "--duration", "300ms", "--warmup", "0", "--rate", "2000", "-c", "4", "--path", "/status")
 	if r := f.Requests; code != exitOK || r.Due != 600 || r.Unsent == 0 || r.Sent+r.Unsent != r.Due || r.Failed > 0 {
 		t.Errorf("exit code %d, %+v, said %q", code, r, &s.err)
 	}
@@ -201,18 +149,14 @@ func TestInterruptedLoadGivesFigures(t *testing.T) {
 			t.Parallel()
 			ctx, stop := context.WithCancel(t.Context())
 			defer stop()
-			node := new(fakeNode)
-			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-				node.ServeHTTP(w, r)
-				node.mu.Lock()
-				defer node.mu.Unlock()
-				if asked := node.asked["/api/blocks/latest"]; asked > 1 && want == "200: " || asked > 15 { // the first only looks whether it is there
+			n := &node{told: func(asked int) {
+				if asked > 2 && want == "200: " || asked > 16 { // the first two only look what is there
 					stop()
 				}
-			}))
-			defer server.Close()
+			}}
+			n.start(t)
 			s := new(said)
-			args := []string{"load", server.URL, "--warmup", "0", "-c", "1", "--path", "/blocks/latest"}
+			args := []string{"load", n.url, "--ca", n.ca, "--warmup", "0", "-c", "1", "--path", "/blocks/latest"}
 			code := run(ctx, append(args, strings.Fields(more)...), s.streams())
 			if code != exitOK || !strings.Contains(s.out.String(), want) {
 				t.Errorf("exit code %d, said %q:\n%s", code, &s.err, &s.out)

@@ -21,7 +21,8 @@ func TestScenes(t *testing.T) {
 	t.Setenv("COLUMNS", "80") // of help
 	ledgertest.Scenes(t, "testdata/*.txt", "$ ledgerbench", *rewrite, func(t *testing.T, scene string) string {
 		line, _, _ := strings.Cut(scene, "\n")
-		n, dir := startSecured(t), t.TempDir()
+		n, dir := new(node), t.TempDir()
+		n.start(t)
 		for name, content := range map[string]string{"empty": "", "keys": "abc\n", "apikeys": "one\ntwo\n"} {
 			must(t, os.WriteFile(dir+"/"+name, []byte(content), 0o600))
 		}
@@ -44,8 +45,7 @@ func TestScenes(t *testing.T) {
 		}
 		n.mu.Lock()
 		defer n.mu.Unlock()
-		slices.Sort(n.asked)
-		for _, what := range append(slices.Compact(n.asked), slices.Sorted(maps.Keys(n.fields))...) {
+		for _, what := range append(slices.Sorted(maps.Keys(n.asked)), slices.Sorted(maps.Keys(n.fields))...) {
 			fmt.Fprintf(&b, "asked %s\n", what)
 		}
 		told := strings.NewReplacer(n.url, "NODE", strings.TrimPrefix(n.url, "https://"), "NODE", dir, "DIR").Replace(b.String())
