@@ -17,6 +17,8 @@ import (
 	"ledgerd/engine/ledger/ledgertest"
 )
 
+var must = ledgertest.Must
+
 // asProgram in the environment makes the test binary be ledgercluster itself.
 const asProgram = "LEDGERCLUSTER_TEST_AS_PROGRAM"
 
@@ -28,8 +30,9 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// Ctrl-C, a signal and a terminal that is closed end the cluster as it was begun, from the outside in: nodes may say their last to the log.
-func TestSignalsEndTheClusterInOrder(t *testing.T) {
+// What ends by itself is started again, and its output kept. Ctrl-C, a signal and a terminal that is closed end the cluster for good, from the
+// outside in: nodes may say their last to the log.
+func TestClusterRunsUntilASignalEndsItInOrder(t *testing.T) {
 	for _, asked := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP} {
 		if signal.Ignored(asked) { // these tests run under nohup
 			continue
@@ -37,7 +40,8 @@ func TestSignalsEndTheClusterInOrder(t *testing.T) {
 		dir := t.TempDir()
 		began, ended := filepath.Join(dir, "began"), filepath.Join(dir, "ended")
 		for _, program := range []string{"ledgerd", "nats-server"} {
-			script := fmt.Sprintf("#!/bin/sh\ntrap 'echo %[1]s >> %[2]s; exit 0' TERM\necho %[1]s >> %[3]s\nwhile :; do sleep 0.01; done\n", program, ended, began)
+			script := fmt.Sprintf("#!/bin/sh\ntrap 'echo %[1]s >> %[2]s; exit 0' TERM\necho began\necho %[1]s >> %[3]s\n", program, ended, began) +
+				"case \"$*\" in *'--role replica'*) [ -e $0.second ] || { touch $0.second; exit 3; };; esac\nwhile :; do sleep 0.01; done\n"
 			must(t, os.WriteFile(filepath.Join(dir, program), []byte(script), 0o700))
 		}
 		p, err := proc.Launch(t.Context(), proc.Command{Env: append(os.Environ(), asProgram+"=1"), Words: []string{
@@ -46,11 +50,13 @@ func TestSignalsEndTheClusterInOrder(t *testing.T) {
 		}})
 		must(t, err)
 		must(t, p.Until(t.Context(), time.Minute, 10*time.Millisecond, func(context.Context) error {
-			if content, _ := os.ReadFile(began); strings.Count(string(content), "\n") < 5 {
+			if content, _ := os.ReadFile(began); strings.Count(string(content), "\n") < 6 {
 				return fmt.Errorf("began: %q", content)
 			}
 			return nil
 		}))
+		ledgertest.Contains(t, p.Out.String(), "replica-1 ended (exit status 3) and is started again", "what a person is told")
+		ledgertest.Equal(t, string(ledgertest.ReadFile(t, filepath.Join(dir, "data", "logs", "replica-1.log"))), "began\nbegan\n", "the log of what ended")
 		p.Signal(asked)
 		_, err = p.Await(t.Context(), regexp.MustCompile("stopping\nstopped\n"))
 		must(t, err)
