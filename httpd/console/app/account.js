@@ -14,7 +14,6 @@ const pageSize = 25;
 const shownBytes = 512; // of data
 const lineBytes = 16;
 const exempt = 2n ** 64n - 1n; // the rent epoch of an account that never pays rent
-const tokenSize = 165; // bytes of a token account without extensions, which begins with its mint
 const mostHolders = 1000;
 
 /** @param {AbortSignal} signal @param {string} key */
@@ -63,17 +62,20 @@ const tokenFacts = (token) => h('section', h('h2', 'Token account'), facts(['hol
 
 const mintFacts = (mint) => h('section', h('h2', 'Mint'), facts(['supply', mint.supply === null ? 'not known' : amount(mint.supply, mint.decimals)], ['decimals', mint.decimals]));
 
-// Who holds most of a mint. The accounts of a mint are found by their data, which begins with it.
+// Who holds most of a mint. Its accounts are found by their data, which begins with it and is longer where extensions follow.
 function holders(key, { mint: { decimals }, owner }, signal) {
   const show = ({ value: { accounts, next_cursor: more }, partial }) => {
     const all = accounts.filter(({ token }) => token).sort((a, b) => (BigInt(b.token.amount) > BigInt(a.token.amount) ? 1 : -1));
-    if (all.length === 0) return h('p.quiet', partial.includes('data') ? 'This node does not keep the data of token accounts, by which they are found.' : 'Nobody holds it.');
+    if (all.length === 0) {
+      return h('p.quiet', partial.includes('data') ? 'This node does not keep the data of token accounts, by which they are found.'
+        : more ? 'None of the accounts that were looked through.' : 'Nobody holds it.');
+    }
     const rows = all.slice(0, pageSize).map(({ pubkey, token }) => h('tr', h('td', accountLink(pubkey, true)), h('td', accountLink(token.owner, true)),
       cell(amount(token.amount, decimals))));
     return [table('Holders of this mint, largest first', ['token account', 'wallet', 'amount>'], h('tbody', rows)),
       h('p.quiet', `the largest ${rows.length} of ${more ? 'the first ' : ''}${number(all.length)}`)];
   };
-  const ask = () => client.program(owner, { data_size: tokenSize, memcmp: [`0:${key}`], include: 'token', limit: mostHolders, signal });
+  const ask = () => client.program(owner, { memcmp: [`0:${key}`], include: 'token', limit: mostHolders, signal });
   return h('section', { id: 'holders' }, h('h2', 'Holders'), asked(ask, show, signal));
 }
 

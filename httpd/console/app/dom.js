@@ -6,9 +6,9 @@ function fill(element, attributes, children) {
   for (const [name, value] of Object.entries(attributes)) {
     if (name.startsWith('on')) element.addEventListener(name.slice(2), value);
     else if (value === true) element.setAttribute(name, '');
-    else if (value !== false && value !== null && value !== undefined) element.setAttribute(name, value);
+    else if (value !== false && value != null) element.setAttribute(name, value);
   }
-  element.append(...children.flat().filter((child) => child !== null && child !== undefined && child !== false));
+  element.append(...children.flat().filter((child) => child != null && child !== false));
   return element;
 }
 
@@ -40,7 +40,7 @@ export function announce(text) { say(document.getElementById('announcements'), t
 
 /** A list of terms and what they are. Pairs whose second is null are left out. */
 export function facts(...pairs) {
-  return h('dl.facts', pairs.filter(([, value]) => value !== null && value !== undefined)
+  return h('dl.facts', pairs.filter(([, value]) => value != null)
     .map(([term, value]) => h('div', h('dt', term), h('dd', value))));
 }
 

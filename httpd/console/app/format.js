@@ -13,7 +13,7 @@ export const change = (n) => (n > 0n ? `+${number(n)}` : number(n).replace('-', 
 
 /** A token amount, a string of digits, with its decimals. */
 export function amount(digits, decimals) {
-  if (decimals === null || decimals === undefined) return `${number(BigInt(digits))} base units`;
+  if (decimals == null) return `${number(BigInt(digits))} base units`;
   const negative = digits.startsWith('-');
   const padded = digits.replace('-', '').padStart(decimals + 1, '0');
   const whole = padded.slice(0, padded.length - decimals);
@@ -40,8 +40,11 @@ export function duration(ms) {
 /** @param {number} n */
 export const mebibytes = (n) => (n < 1024 ? `${brief(n)} MiB` : `${(n / 1024).toFixed(2)} GiB`);
 
-/** A time of the ledger, and how long ago that was. @param {string | null} timestamp */
-export const moment = (timestamp) => (timestamp === null ? 'not recorded' : `${timestamp} · ${duration(Math.max(0, Date.now() - Date.parse(timestamp)))} ago`);
+/** How long ago a time of the ledger was. @param {string | null} timestamp */
+export const age = (timestamp) => (timestamp === null ? '–' : duration(Date.now() - Date.parse(timestamp)));
+
+/** A time of the ledger and its age. */
+export const moment = (timestamp) => (timestamp === null ? 'not recorded' : `${timestamp} · ${age(timestamp)} ago`);
 
 /** The time of day of a moment. @param {number} ms since 1970 */
 export const clock = (ms) => new Date(ms).toLocaleTimeString('en-GB');
@@ -54,5 +57,5 @@ export const accountLink = (key, short = false) => {
   const name = nameOf(key);
   return name ? h('a', { href: `#/account/${key}`, class: 'key', title: key }, name) : linked(`#/account/${key}`, key, short);
 };
-export const transactionLink = (signature, short = false) => linked(`#/tx/${signature}`, signature, short);
+export const transactionLink = (signature) => linked(`#/tx/${signature}`, signature);
 export const blockLink = (slot) => h('a', { href: `#/block/${slot}`, class: 'slot' }, number(slot));

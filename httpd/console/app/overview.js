@@ -33,7 +33,7 @@ function levels(signal) {
       if (level === null) continue;
       say(slot, number(level.slot));
       const behind = tip > level.slot ? `−${number(tip - level.slot)} · ` : '';
-      say(lag, `${behind}${duration(Math.max(0, Date.now() - level.at))}`);
+      say(lag, `${behind}${duration(Date.now() - level.at)}`);
     }
   };
   every(250, draw, signal);

@@ -3,7 +3,7 @@
 const alphabet = '123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz';
 
 /** How many bytes a base58 text stands for, or -1 if it is none. @param {string} text */
-export function base58Length(text) {
+function base58Length(text) {
   let value = 0n;
   for (const letter of text) {
     const digit = alphabet.indexOf(letter);

@@ -2,18 +2,18 @@
 
 import { client } from './api.js';
 import { cell, facts, h, table } from './dom.js';
-import { accountLink, blockLink, moment, number, transactionLink } from './format.js';
+import { accountLink, age, blockLink, moment, number, transactionLink } from './format.js';
 import { commands, curl, rpc } from './curl.js';
 import { asked, paged } from './page.js';
 
 const pageSize = 50;
 const commitment = 'confirmed'; // a page that ends in a block that is undone would have no next one
 
-export const transactionHeadings = ['signature', 'result', 'fee, lamports>', 'accounts>', 'slot>'];
+export const transactionHeadings = ['signature', 'result', 'fee, lamports>', 'accounts>', 'slot>', 'age>'];
 
 export function transactionRow(record) {
   return h('tr', { 'data-key': record.signature, class: record.success === false && 'failed' }, h('td', transactionLink(record.signature)), h('td', result(record.success)),
-    cell(record.fee === null ? '–' : number(record.fee)), cell(record.accounts.length), cell(blockLink(record.slot)));
+    cell(record.fee === null ? '–' : number(record.fee)), cell(record.accounts.length), cell(blockLink(record.slot)), cell(age(record.timestamp)));
 }
 
 const result = (success) => (success === null ? 'not known' : success ? h('span.quiet', 'success') : h('span.badge.bad', 'failed'));

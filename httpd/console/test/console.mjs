@@ -14,6 +14,7 @@ import { launch, open } from './browser.mjs';
 const [address, limited] = process.argv.slice(2);
 const answers = createInterface({ input: process.stdin })[Symbol.asyncIterator]();
 const tokenProgram = 'TokenkegQfeZyiNwAJbNbGKPFXCWuBvf9Ss623VQ5DA';
+const token2022 = 'TokenzQdBNbLqP5VEhdkAS6EPFLC1PHnBqCXEpPxuEb';
 const here = (path) => new URL(path, import.meta.url);
 const api = async (path) => (await fetch(`${address}/api${path}`)).json();
 
@@ -156,6 +157,14 @@ const steps = {
     await rows(page, 'main', 50);
     await page.getByRole('button', { name: 'More' }).click();
     await rows(page, 'main', 100);
+  },
+
+  async 'who holds a mint of either token program'({ page }) {
+    for (const program of [tokenProgram, token2022]) {
+      const { accounts } = await api(`/accounts/program/${program}?include=token`);
+      await page.goto(`${address}/#/account/${accounts.find(({ token }) => token).token.mint}`);
+      await page.locator('#holders tbody tr').first().waitFor();
+    }
   },
 
   async 'slots that are skipped or still to come'({ page }) {
