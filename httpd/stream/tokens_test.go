@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
-	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -60,56 +59,6 @@ func tokenAccount(n int, mint, wallet ledger.Pubkey, amount uint64) ledger.Accou
 	a := account(n, 2039280, ledger.TokenProgram)
 	a.Token = &ledger.TokenAccount{Mint: mint, Owner: wallet, Amount: amount}
 	return a
-}
-
-// tokenFrame is the frame of an account for those that want tokens.
-func tokenFrame(a ledger.Account, slot ledger.Slot, seq ledger.Seq, level string) string {
-	token := "null"
-	if t := a.Token; t != nil {
-		decimals := "null"
-		if m := knownMints[t.Mint]; m != nil {
-			decimals = fmt.Sprint(m.Decimals)
-		}
-		token = fmt.Sprintf(`{"mint":"%s","owner":"%s","amount":"%d","decimals":%s}`, t.Mint, t.Owner, t.Amount, decimals)
-	}
-	return strings.TrimSuffix(extendedFrame(a, slot, seq, level), "}") + `,"token":` + token + "}"
-}
-
-// A conflating client that is lapped while it is told what it missed hears of every account that changed since, those it
-// had not been told yet among them, with the decimals of tokens.
-func TestConflatedStatesHaveTokens(t *testing.T) {
-	inMemory(t, func(c *Config) { c.RingBytes = 256 << 10 }, func(n *node) {
-		const missed, blockAccounts = 5000, 1000
-		for from := 0; from < missed; from += blockAccounts {
-			accounts := make([]ledger.Account, blockAccounts)
-			for i := range accounts {
-				accounts[i] = tokenAccount(blockAccounts+from+i, mintA, key(9), uint64(i))
-			}
-			n.script.block(n.script.nextSlot(), accounts...)
-		}
-		c := n.dial("?overflow=conflate&extended=true&tokens=true&resume_from=0")
-		c.expect(resumed("null", 0))
-		n.flood(n.overflown)
-		frames, gaps := readGaps(n, c.settle())
-		told, tokens := map[string]bool{}, 0
-		for _, u := range readUpdates(n, frames) {
-			a, slot := n.script.state[mustKey(n, u.Pubkey)], u.Slot
-			told[u.Pubkey] = true
-			if a.Token == nil {
-				continue
-			}
-			tokens++
-			if want := tokenFrame(a, slot, u.Seq, "processed"); u.text != want {
-				n.Fatalf("told %s, want %s", u.text, want)
-			}
-		}
-		if gaps == 0 || tokens < missed || len(told) != len(n.script.state) {
-			n.Errorf("%d gaps, %d updates of tokens and %d accounts told, want some, %d and %d", gaps, tokens, len(told), missed, len(n.script.state))
-		}
-		if most := slices.MaxFunc(n.ledger.askedFor, func(a, b []ledger.Pubkey) int { return len(a) - len(b) }); len(most) != 1 {
-			n.Errorf("asked for mints %v, want each once", most)
-		}
-	})
 }
 
 // A source that is faster than what is delivered meanwhile waits: what is pending is bounded.
