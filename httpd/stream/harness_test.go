@@ -62,6 +62,19 @@ func joined(h *Hub, asked query) *subscriber {
 	return h.join(asked, &seat{newPeer(ratelimit.Client{}), func() {}})
 }
 
+// drain takes all that waits, and returns how many frames that is.
+func (o *outbox) drain() (frames int) {
+	for {
+		t := o.take(0)
+		if t.room != nil {
+			freeBatch(o.memory, t.room)
+		}
+		if frames += t.frames; t.frames == 0 && t.run == nil {
+			return frames
+		}
+	}
+}
+
 // start serves what the listener accepts until the test is over.
 func (n *node) start(ln net.Listener) {
 	server := &fasthttp.Server{

@@ -172,7 +172,7 @@ func TestSubscribersKeepNoBlock(t *testing.T) {
 			_ = publish()
 		}
 		if name == "has heard" {
-			frames, _, _ := s.outbox.drain()
+			frames := s.outbox.drain()
 			ledgertest.Equal(t, frames, 1, "%s: frames told", name)
 		}
 		script.append(2, account(3, 1, programA))
@@ -202,7 +202,7 @@ func TestAnOutboxMakesRoomForABlockAtOnce(t *testing.T) {
 		if room := cap(s.outbox.entries); slot > 0 && room > packets+packets/3 {
 			t.Errorf("block %d: room for %d packets, want about %d", slot, room, packets)
 		}
-		frames, _, _ := s.outbox.drain()
+		frames := s.outbox.drain()
 		ledgertest.Equal(t, frames, packets, "frames of block %d", slot)
 	}
 }
