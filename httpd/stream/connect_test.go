@@ -6,7 +6,6 @@ import (
 	"log"
 	"net"
 	"net/netip"
-	"strings"
 	"testing"
 	"time"
 
@@ -15,27 +14,6 @@ import (
 	"ledgerd/engine/ledger/ledgertest"
 	"ledgerd/httpd/ratelimit"
 )
-
-func TestTooManyNamesOnConnectAreRefused(t *testing.T) {
-	names := make([]string, 10_001)
-	for i := range names {
-		names[i] = key(i).String()
-	}
-	for _, tt := range []struct {
-		pubkeys, programs int
-		want              error
-	}{{10_000, 0, nil}, {10_001, 0, errManyNames}, {0, 10_001, errManyNames}, {5_000, 5_000, nil}, {5_000, 5_001, errManyNames}} {
-		args := new(fasthttp.Args)
-		for name, count := range map[string]int{"pubkeys": tt.pubkeys, "programs": tt.programs} {
-			if count > 0 {
-				args.Set(name, strings.Join(names[:count], ","))
-			}
-		}
-		if _, err := parseQuery(args); err != tt.want {
-			t.Errorf("%d pubkeys, %d programs: err = %v, want %v", tt.pubkeys, tt.programs, err, tt.want)
-		}
-	}
-}
 
 // hooked is a connection whose first write something comes before. It tells when it ends, as those of a node do.
 type hooked struct {

@@ -1,7 +1,6 @@
 package stream
 
 import (
-	"errors"
 	"strings"
 
 	"github.com/valyala/fasthttp"
@@ -18,10 +17,8 @@ type query struct {
 	conflates bool
 }
 
-var errManyNames = errors.New("more than 10000 keys")
-
 // parseQuery reads the query of a handshake. A parameter that there is not is an error, because a misspelt one would subscribe to everything;
-// those that begin with an underscore are for others, and ignored.
+// those that begin with an underscore are for others, and ignored. There are never too many names: a request line holds some 240.
 func parseQuery(args *fasthttp.Args) (q query, err error) {
 	r, sent := request{kind: connect}, make(map[string]string)
 	for key, value := range args.All() {
@@ -35,9 +32,6 @@ func parseQuery(args *fasthttp.Args) (q query, err error) {
 	}
 	if err := take(&r, sent, "parameter"); err != nil {
 		return q, err
-	}
-	if r.names.count() > maxNames {
-		return q, errManyNames
 	}
 	q = query{names: r.names, level: r.level, resume: r.from, conflates: r.conflates}
 	q.wants.everything = !r.narrow
