@@ -137,40 +137,6 @@ func TestArchiveHoldsWhatItsBoundAllows(t *testing.T) {
 	}
 }
 
-// TestHistoryBehindAHole does not count what lies below missing blocks, be they between runs or in one, which is joined then.
-func TestHistoryBehindAHole(t *testing.T) {
-	a := openTestArchive(t, vfstest.NewMemory(), 1<<30)
-	for _, part := range [][]HeldBlock{testBlocks(0, 10), testBlocks(20, 30), testBlocks(32, 40)} {
-		must(t, a.Add(t.Context(), part, 1<<40, Pace{}))
-	}
-	ledgertest.Equal(t, a.From(41), 20, "history without a hole")
-	ledgertest.Equal(t, a.From(20), 20, "history below a hole, of which memory begins above")
-	gap := testBlocks(42, 50)
-	gap[2].Block.ParentSlot++ // which the source did not show
-	must(t, a.Add(t.Context(), gap, 1<<40, Pace{}))
-	for slot := ledger.Slot(52); a.Stats().Runs > 3; slot += 2 {
-		ledgertest.Equal(t, a.From(a.Next()), 46, "history without a hole")
-		must(t, a.Add(t.Context(), testBlocks(slot, slot), 1<<40, Pace{}))
-	}
-	ledgertest.Equal(t, a.From(a.Next()), 46, "history without a hole, once the run with it is joined")
-}
-
-// TestRunsOfAnotherLedgerAreNotUsed opens the files of a ledger as another, and as one that has no block yet. They are there still when it is
-// opened as its own, by either name.
-func TestRunsOfAnotherLedgerAreNotUsed(t *testing.T) {
-	disk, _, blocks, _ := threeRuns(t)
-	for what, names := range map[string][]string{"another": {"theirs"}, "a new one": nil} {
-		a, err := OpenArchive(disk.Clone(), archiveDir, 1<<30, func() []string { return names }, quiet)
-		must(t, err)
-		ledgertest.Equal(t, []ledger.Slot{a.Next(), ledger.Slot(a.Stats().Runs)}, []ledger.Slot{0, 0}, "%s: the slot after the newest block, and runs", what)
-		must(t, a.Add(t.Context(), blocks[7:9], 1<<40, Pace{}))
-		must(t, archived(a, blocks[7:9], false))
-	}
-	a, err := OpenArchive(disk, archiveDir, 1<<30, func() []string { return []string{"of a cluster", ours()[0]} }, quiet)
-	must(t, err)
-	must(t, archived(a, blocks, false))
-}
-
 // addAll adds blocks in small groups, as a node does: what fails is tried again with the next group. It returns how many were added
 // without an error.
 func addAll(t *testing.T, disk vfs.FS, blocks []HeldBlock) (added int) {
@@ -312,50 +278,6 @@ func TestNobodyWaitsForAList(t *testing.T) {
 		close(release)
 		lists.Wait()
 	})
-}
-
-// TestRunsAreJoinedWhereThereIsRoom leaves too little for a joined run beside its parts, and then enough.
-func TestRunsAreJoinedWhereThereIsRoom(t *testing.T) {
-	a := openTestArchive(t, vfstest.NewMemory(), 1<<30)
-	for n := range ledger.Slot(10) {
-		must(t, a.Add(t.Context(), testBlocks(10*n, 10*n+8), 100, Pace{}))
-	}
-	ledgertest.Equal(t, a.Stats().Runs, 10, "runs")
-	must(t, a.Add(t.Context(), testBlocks(100, 108), 1<<40, Pace{}))
-	ledgertest.Equal(t, a.Stats().Runs, 4, "runs, once eight of eleven are joined")
-}
-
-// TestRunThatIsGoneIsDamaged removes the file of a run under an archive.
-func TestRunThatIsGoneIsDamaged(t *testing.T) {
-	disk, a, blocks, names := threeRuns(t)
-	must(t, disk.Remove(path.Join(archiveDir, names[1])))
-	must(t, archived(a, blocks, true))
-	_, err := a.Block(12, later())
-	ledgertest.ErrorIs(t, err, ErrLost, "a block of it")
-	ledgertest.Equal(t, a.Stats().Damaged, names[1:2], "damaged")
-}
-
-// TestPartsOfADamagedRunAreUsed has a crash leave the parts of a joined run, which is damaged.
-func TestPartsOfADamagedRunAreUsed(t *testing.T) {
-	disk := vfstest.NewMemory()
-	a := openTestArchive(t, disk, 1<<30)
-	blocks := testBlocks(0, 46)
-	for n := range 7 {
-		must(t, a.Add(t.Context(), blocks[n*3:n*3+3], 1<<40, Pace{}))
-	}
-	parts, err := disk.List(archiveDir)
-	must(t, err)
-	before := disk.Clone()
-	must(t, a.Add(t.Context(), blocks[21:24], 1<<40, Pace{}))
-	joined, err := disk.List(archiveDir)
-	must(t, err)
-	ledgertest.Equal(t, len(joined), 1, "files once they are joined")
-	whole, err := disk.ReadFile(path.Join(archiveDir, joined[0]))
-	must(t, err)
-	must(t, before.WriteFile(path.Join(archiveDir, joined[0]), whole[:len(whole)/2]))
-	a = openTestArchive(t, before, 1<<30)
-	ledgertest.Equal(t, []int{a.Stats().Runs, len(a.Stats().Damaged)}, []int{len(parts), 0}, "runs, and damaged ones")
-	must(t, archived(a, blocks[:21], false))
 }
 
 // TestRunThatCannotBeReadIsLost lets a sector of one run be bad: its blocks are lost, later runs are joined, and the bound holds. It holds

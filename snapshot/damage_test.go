@@ -3,9 +3,7 @@ package snapshot
 import (
 	"errors"
 	"fmt"
-	"path"
 	"slices"
-	"strings"
 	"testing"
 
 	"ledgerd/engine/ledger/ledgertest"
@@ -54,47 +52,6 @@ func TestEveryHarmIsRefused(t *testing.T) {
 				}
 				ledgertest.ErrorIs(t, err, ErrDamaged, "%s: Verify", what)
 			}
-		}
-	}
-}
-
-// F51: a snapshot is not served with a file of another, nor one of a newer program.
-func TestFilesOfOthersAreRefused(t *testing.T) {
-	disk := vfstest.NewMemory()
-	s := openTestStore(t, disk)
-	first := write(t, s, testState(20, 14, 7, 3))
-	second := write(t, s, testState(30, 14, 9, 2))
-	a, b := second.Meta.History[0].Name, second.Meta.History[1].Name
-	swap := func(x, y string) *vfstest.Memory {
-		return replaced(t, replaced(t, disk, x, content(t, disk, y)), y, content(t, disk, x))
-	}
-	without := func(name string) *vfstest.Memory {
-		disk := disk.Clone()
-		must(t, disk.Remove(path.Join(testDir, name)))
-		return disk
-	}
-	newer := func(name string) *vfstest.Memory { // of format version 7
-		b := content(t, disk, name)
-		b[8] = 7
-		copy(b, resealHeader(b[:headerBytes]))
-		return replaced(t, disk, name, b)
-	}
-	for name, tt := range map[string]struct {
-		disk    *vfstest.Memory
-		damaged bool
-		says    string
-	}{
-		"snapshots swapped":            {swap(first.Name, second.Name), true, "another's name"},
-		"history files swapped":        {swap(a, b), true, "another file"},
-		"history file missing":         {without(a), true, "is missing"},
-		"snapshot missing":             {without(second.Name), false, "no such file"},
-		"history in a snapshot's name": {replaced(t, disk, second.Name, content(t, disk, a)), true, "the header says"},
-		"snapshot in a history's name": {replaced(t, disk, a, content(t, disk, first.Name)), true, "the header says"},
-		"newer snapshot":               {newer(second.Name), false, second.Name + " has format version 7, this program reads up to 4"},
-		"newer history file":           {newer(a), false, a + " has format version 7, this program reads up to 4"},
-	} {
-		if err := serves(tt.disk, second.Info); errors.Is(err, ErrDamaged) != tt.damaged || !strings.Contains(fmt.Sprint(err), tt.says) {
-			t.Errorf("%s: err = %v, want damage %v that says %q", name, err, tt.damaged, tt.says)
 		}
 	}
 }

@@ -3,7 +3,9 @@ package snapshot
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"path"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -19,16 +21,27 @@ type stage struct {
 	disk *vfstest.Faulty
 	*Store
 	written map[ledger.Slot]Written
+	archive *Archive
+	added   []HeldBlock     // to the archive
+	kept    *vfstest.Memory // the disk as it was
 }
 
-// F8: a scene in testdata/scenes has a line for each thing that is done to a directory of snapshots, and under it what came of that.
+// F8, F51: a scene in testdata/scenes has a line for each thing that is done to a directory of snapshots or to an archive, and under it what came of that.
 //
 //	write 30 [floor 26] [blocks 22-24 28-30]    the state at slot 30, with all blocks from the floor on or those given
 //	open 30, salvage 30                         the snapshot at a slot
 //	prune 2                                     twice: the second time there is nothing left to do
 //	restart                                     another process: it has read none of the files yet
-//	harm 36 FILE                                other bytes from there on; a FILE is a state, as in "30", or a history file, as in "30 history 0"
-//	bad FILE                                    a sector of it cannot be read
+//	archive ours root                           opens the archive of a ledger that is known by these names
+//	add [room 100] 0-8 10-18                    a run for each of them; 20-30/24 is without the block before that at slot 24
+//	whole 20                                    from which slot on history is, where memory begins with another
+//	read, read damaged                          all that was added; of a damaged one some may be missing
+//	harm 36 FILE                                other bytes from there on; a FILE is a state, as in "30", a history file, as in "30 history 0", or a run, as in "run 0-8"
+//	bad FILE, good                              a sector of it cannot be read; all can be read again
+//	newer FILE                                  a program of a later format wrote it
+//	gone FILE                                   somebody removed it
+//	swap FILE with FILE                         they have each other's bytes
+//	keep, back                                  the files as they were are beside those that took their place
 //	put NAME...                                 files that are in the directory
 func TestScenes(t *testing.T) {
 	ledgertest.Scenes(t, "testdata/scenes/*.txt", "# ", *update, func(t *testing.T, scene string) string {
@@ -58,8 +71,25 @@ func (s *stage) number(text string) (n ledger.Slot) {
 	return n
 }
 
-// path returns the path of a file: of a state, or of a history file that it names.
+// blocks returns the blocks of a range.
+func (s *stage) blocks(text string) []HeldBlock {
+	text, gap, hasGap := strings.Cut(text, "/")
+	first, last, _ := strings.Cut(text, "-")
+	blocks := testBlocks(s.number(first), s.number(last))
+	if hasGap {
+		blocks[(s.number(gap)-s.number(first))/2].Block.ParentSlot++
+	}
+	return blocks
+}
+
+// path returns the path of a file: of a run, of a state, or of a history file that it names.
 func (s *stage) path(words []string) string {
+	if words[0] == "run" {
+		names, err := s.disk.List(archiveDir)
+		must(s.t, err)
+		at := slices.IndexFunc(names, func(name string) bool { return brief([]string{name}) == "["+strings.Join(words, " ")+"]" })
+		return path.Join(archiveDir, names[at])
+	}
 	w := s.written[s.number(words[0])]
 	if len(words) > 1 {
 		return path.Join(testDir, w.Meta.History[s.number(words[2])].Name)
@@ -86,6 +116,18 @@ func (s *stage) do(words []string) string {
 		must(s.t, s.disk.Overwrite(s.path(words[2:]), int64(s.number(words[1])), []byte{9, 9, 9}))
 	case "bad":
 		s.disk.Arm(vfstest.Plan{Call: 1, Lasting: true, Err: syscall.EIO, Kinds: vfstest.KindReadAt, Name: s.path(words[1:])})
+	case "good":
+		s.disk.Heal()
+	case "gone":
+		must(s.t, s.disk.Remove(s.path(words[1:])))
+	case "swap":
+		with := slices.Index(words, "with")
+		s.change(words[1:with], s.change(words[with+1:], s.content(words[1:with])))
+	case "newer":
+		b := s.content(words[1:])
+		b[8] = 7 // the format version
+		copy(b, resealHeader(b[:headerBytes]))
+		s.change(words[1:], b)
 	case "put":
 		for _, name := range words[1:] {
 			must(s.t, s.disk.WriteFile(path.Join(testDir, name), []byte("something")))
@@ -93,18 +135,38 @@ func (s *stage) do(words []string) string {
 		infos, err := ViewStore(s.disk, testDir, quiet).List()
 		return fmt.Sprintf("%s; %d files are %d snapshots", told(err), len(s.disk.Paths()), len(infos))
 	default:
-		s.t.Fatalf("%q is nothing that a scene does", words)
+		return s.archiveDoes(words)
 	}
 	return ""
 }
 
-// told returns what came of something.
+// content returns the bytes of a file.
+func (s *stage) content(file []string) []byte {
+	b, err := s.disk.ReadFile(s.path(file))
+	must(s.t, err)
+	return b
+}
+
+// change gives a file other bytes, and returns those it had.
+func (s *stage) change(file []string, b []byte) (had []byte) {
+	had = s.content(file)
+	must(s.t, s.disk.WriteFile(s.path(file), b))
+	return had
+}
+
+// told returns what came of something, without the names of files, which have a hash.
 func told(err error) string {
+	var damage *DamagedError
+	var format *FormatError
 	switch {
 	case err == nil:
 		return "good"
-	case errors.Is(err, ErrDamaged):
-		return "damaged"
+	case errors.As(err, &damage):
+		return "damaged: " + damage.Reason
+	case errors.As(err, &format):
+		return fmt.Sprintf("of format version %d, and %d is the newest that is read", format.Version, format.Newest)
+	case errors.Is(err, fs.ErrNotExist):
+		return "missing"
 	case errors.Is(err, syscall.EIO):
 		return "cannot be read"
 	}
@@ -116,6 +178,8 @@ func brief(names []string) (text string) {
 	for _, name := range names {
 		if first, last, ok := parseBlocksName(historyPrefix, name); ok {
 			name = fmt.Sprintf("history %d-%d", first, last)
+		} else if first, last, ok := parseBlocksName(runPrefix, name); ok {
+			name = fmt.Sprintf("run %d-%d", first, last)
 		} else if slot, _, ok := parseStateName(name); ok {
 			name = fmt.Sprintf("snapshot %d", slot)
 		}
@@ -135,8 +199,7 @@ func (s *stage) write(slot ledger.Slot, words []string) string {
 	if len(words) > 0 {
 		blocks = nil
 		for _, text := range words[1:] {
-			first, last, _ := strings.Cut(text, "-")
-			blocks = append(blocks, testBlocks(s.number(first), s.number(last))...)
+			blocks = append(blocks, s.blocks(text)...)
 		}
 	}
 	before := s.disk.Paths()
