@@ -97,18 +97,15 @@ func OpenArchive(disk vfs.FS, dir string, limit int64, ledgers func() []string, 
 	slices.SortFunc(runs, func(r, s *run) int { return cmp.Or(cmp.Compare(r.First, s.First), cmp.Compare(s.Last, r.Last)) })
 	var held []*run
 	var needless []string
-	for _, r := range runs {
-		n := len(held)
-		if n > 0 && r.Last <= held[n-1].Last && held[n-1].lost.Load() && !r.lost.Load() { // parts that were joined, and are whole
-			needless = append(needless, held[n-1].name)
-			n--
-			held = held[:n]
-		}
-		if n == 0 || r.First > held[n-1].Last {
+	for i, r := range runs {
+		switch n := len(held); {
+		case r.lost.Load() && r.isIn(runs[i+1:]):
+			needless = append(needless, r.name)
+		case n == 0 || r.First > held[n-1].Last:
 			held = append(held, r)
-		} else if r.Last <= held[n-1].Last && !held[n-1].lost.Load() {
+		case r.Last <= held[n-1].Last && !held[n-1].lost.Load():
 			needless = append(needless, r.name) // a merge was cut short
-		} else {
+		default:
 			a.log.Warn("a file of history is not used: another one has its blocks", "file", r.name)
 		}
 	}
@@ -180,7 +177,7 @@ func (a *Archive) From(below ledger.Slot) ledger.Slot {
 			}
 			from = r.First
 		}
-		if n > 0 && runs[n-1].Last < below && (r.Previous == nil || *r.Previous != runs[n-1].Last) { // a hole, of which memory may have a part
+		if n > 0 && runs[n-1].Last < below && !r.follows(runs[n-1]) { // a hole, of which memory may have a part
 			break
 		}
 	}
@@ -252,7 +249,7 @@ func (a *Archive) alike(room int64) int {
 		var sum, largest int64
 		whole := true
 		for i, r := range runs[at : at+mergedRuns] {
-			whole = whole && !r.lost.Load() && (i == 0 || r.Previous != nil && *r.Previous == runs[at+i-1].Last)
+			whole = whole && !r.lost.Load() && (i == 0 || r.follows(runs[at+i-1]))
 			sum, largest = sum+r.bytes, max(largest, r.bytes)
 		}
 		if whole && largest <= sum-largest && sum <= min(room, a.limit/largestShare) {

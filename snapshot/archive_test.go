@@ -294,11 +294,6 @@ func TestRunThatCannotBeReadIsLost(t *testing.T) {
 		if s := a.Stats(); s.Bytes > limit || s.Runs > 4*mergedRuns {
 			t.Fatalf("at slot %d: %+v", slot, s)
 		}
-		if slot == 200 {
-			_, err := a.Block(12, later())
-			ledgertest.ErrorIs(t, err, ErrLost, "a block that cannot be read")
-			ledgertest.Equal(t, a.Stats().Damaged, names[1:2], "damaged")
-		}
 	}
 	for ; slot < 6000; slot += 10 {
 		// The second file that is made is of runs that are joined.

@@ -31,6 +31,23 @@ type runMeta struct {
 	Ledger   string       `json:"ledger,omitempty"`   // of the blocks; an older program did not tell
 }
 
+// follows reports whether no block is missing between another run and r.
+func (r *run) follows(before *run) bool { return r.Previous != nil && *r.Previous == before.Last }
+
+// isIn reports whether the runs that are listed after r have all its blocks: the parts that were joined. While some of them are missing, it may be
+// the only one with their blocks.
+func (r *run) isIn(after []*run) bool {
+	for i, part := range after {
+		switch {
+		case part.lost.Load() || i == 0 && part.First != r.First || i > 0 && !part.follows(after[i-1]):
+			return false
+		case part.Last == r.Last:
+			return true
+		}
+	}
+	return false
+}
+
 // signatureEntry says that a block has a transaction with a signature that begins in eight given bytes.
 type signatureEntry struct {
 	prefix uint64 // big endian
