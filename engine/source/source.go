@@ -54,31 +54,25 @@ func Open(spec string, o Options) (Source, error) {
 	if !hasKind {
 		return nil, errors.New("a source is sim:PARAMETERS, file:PATHS, rpc:URL, geyser:URL or none")
 	}
+	var s Source
+	var err error
 	switch kind {
 	case "sim":
-		s, err := sim.Open(rest)
-		if err == nil {
-			s.HoldData(o.Data)
-		}
-		return opened(s, err)
+		s, err = sim.Open(rest)
 	case "file":
-		s, err := file.Open(rest, o.Log)
-		if err == nil {
-			s.HoldData(o.Data)
-		}
-		return opened(s, err)
+		s, err = file.Open(rest, o.Log)
 	case "rpc":
-		return opened(openRPC(rest, o))
+		s, err = openRPC(rest, o)
 	case "geyser":
-		return openGeyser(rest, o)
+		s, err = openGeyser(rest, o)
+	default:
+		return nil, fmt.Errorf("no source %q: there are sim:PARAMETERS, file:PATHS, rpc:URL, geyser:URL and none", kind)
 	}
-	return nil, fmt.Errorf("no source %q: there are sim:PARAMETERS, file:PATHS, rpc:URL, geyser:URL and none", kind)
-}
-
-// opened returns a source, or an error and no source: a nil pointer must not become an interface that is not nil.
-func opened[S Source](s S, err error) (Source, error) {
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("%s source: %w", kind, err) // s may hold a nil pointer
+	}
+	if holder, ok := s.(interface{ HoldData(of *ledger.DataPrograms) }); ok {
+		holder.HoldData(o.Data)
 	}
 	return s, nil
 }
@@ -108,7 +102,7 @@ func openGeyser(spec string, o Options) (Source, error) {
 	}
 	node, err := openRPC(calls, o)
 	if err != nil {
-		return nil, fmt.Errorf("geyser source: rpc=: %w", err)
+		return nil, fmt.Errorf("rpc=: %w", err)
 	}
 	c.Filler = node
 	return &filled{geyser.New(c), node}, nil

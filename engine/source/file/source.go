@@ -31,7 +31,7 @@ type Source struct {
 func Open(spec string, log *slog.Logger) (*Source, error) {
 	paths, gapsAllowed, err := parseSpec(spec)
 	if err != nil {
-		return nil, fmt.Errorf("file source: %w", err)
+		return nil, err
 	}
 	s := &Source{
 		stdin: os.Stdin,
@@ -46,7 +46,7 @@ func Open(spec string, log *slog.Logger) (*Source, error) {
 	for _, p := range paths {
 		inputs, err := expand(p)
 		if err != nil {
-			return nil, fmt.Errorf("file source: %w", err)
+			return nil, err
 		}
 		s.inputs = append(s.inputs, inputs...)
 	}

@@ -23,14 +23,6 @@ const TokenVariable = "LEDGERD_X_TOKEN"
 // that we hold. rpc is the specification of the node to fill gaps from, "" for none. An error never shows the address or
 // a token.
 func ParseSpec(spec string, held *ledger.Filter) (c Config, rpc string, err error) {
-	c, rpc, err = parseSpec(spec, held)
-	if err != nil {
-		err = fmt.Errorf("geyser source: %w", err)
-	}
-	return c, rpc, err
-}
-
-func parseSpec(spec string, held *ledger.Filter) (c Config, rpc string, err error) {
 	addresses, query, _ := strings.Cut(spec, "?")
 	for n, address := range strings.Split(addresses, ",") {
 		if err := c.parseAddress(address, n == 0); err != nil {

@@ -5,7 +5,6 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
-	"fmt"
 	"log/slog"
 	"net"
 	"net/url"
@@ -88,7 +87,7 @@ func ParseSpec(spec string) (Config, error) {
 		}
 		switch {
 		case err != nil:
-			return c, fmt.Errorf("rpc source: %w", err)
+			return c, err
 		case !ours && option != "":
 			theirs = append(theirs, option)
 		}
@@ -98,12 +97,10 @@ func ParseSpec(spec string) (Config, error) {
 	}
 	u, err := url.Parse(address)
 	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Hostname() == "" || u.Fragment != "" {
-		return c, errors.New("rpc source: the address is not http://HOST:PORT or https://HOST:PORT, with a path where the node wants one")
+		return c, errors.New("the address is not http://HOST:PORT or https://HOST:PORT, with a path where the node wants one")
 	}
 	c.URL = u
-	if c.TLS, err = files.ForAddress(u.Scheme == "https"); err != nil {
-		err = fmt.Errorf("rpc source: %w", err)
-	}
+	c.TLS, err = files.ForAddress(u.Scheme == "https")
 	return c, err
 }
 

@@ -59,21 +59,21 @@ func parseParams(text string) (params, error) {
 	for field := range strings.SplitSeq(text, ",") {
 		name, value, hasValue := strings.Cut(field, "=")
 		if !hasValue {
-			return params{}, fmt.Errorf("sim: %q must be written name=value", field)
+			return params{}, fmt.Errorf("%q must be written name=value", field)
 		}
 		if named[name] {
-			return params{}, fmt.Errorf("sim: %s is given twice", name)
+			return params{}, fmt.Errorf("%s is given twice", name)
 		}
 		if err := p.set(name, value); err != nil {
-			return params{}, fmt.Errorf("sim: %w", err)
+			return params{}, err
 		}
 		named[name] = true
 	}
 	if payments := p.duePerSlot(p.tps); payments+mulDivMillion(payments, p.votes) > maxPerSlot*million {
-		return params{}, fmt.Errorf("sim: tps, votes and slot_time make more than %d transactions a slot", maxPerSlot)
+		return params{}, fmt.Errorf("tps, votes and slot_time make more than %d transactions a slot", maxPerSlot)
 	}
 	if most := mintsAmong(ref(p.accounts)) - 1; p.pools > uint64(most) {
-		return params{}, fmt.Errorf("sim: pools=%d must be at most %d for %d accounts", p.pools, most, p.accounts)
+		return params{}, fmt.Errorf("pools=%d must be at most %d for %d accounts", p.pools, most, p.accounts)
 	}
 	return p, nil
 }
