@@ -33,9 +33,10 @@ type Config struct {
 	Throttled int // so many of the subscribers read slowly
 	Throttle  int // bytes a second of each
 
-	CheckNumbers bool // asks for extended frames and keeps books
-	FrameBytes   int  // of every frame, with its header: all but a sample only count bytes; 0: all read frames
-	Reconnect    bool // a subscriber whose connection ends comes back, and resumes where it was
+	CheckNumbers bool          // asks for extended frames and keeps books
+	FrameBytes   int           // of every frame, with its header: all but a sample only count bytes; 0: all read frames
+	Reconnect    bool          // a subscriber whose connection ends comes back, and resumes where it was
+	ResumeEvery  time.Duration // how often each drops its connection to do so; 0: never
 
 	Ended func(slot uint64, first time.Time) // is told when the first subscriber receives the end of a slot; nil: nobody is
 }

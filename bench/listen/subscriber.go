@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math/rand/v2"
 	"net/url"
 	"sync"
 	"time"
@@ -64,15 +65,19 @@ func (s *subscriber) run(tried func()) {
 			s.pool.countEnd(false, err)
 		}
 		tried() // after what came of it is counted
+		dropped := false
 		if err == nil {
 			pause.Reset()
-			err = s.read(stream)
+			dropped, err = s.read(stream)
 			s.set(nil, err)
-			if s.pool.ctx.Err() == nil {
+			if s.pool.ctx.Err() == nil && !dropped {
 				s.pool.countEnd(true, err)
 			}
 		}
-		if !s.pool.config.Reconnect || pause.Wait(s.pool.ctx) != nil {
+		if !s.pool.config.Reconnect || s.pool.ctx.Err() != nil {
+			return
+		}
+		if !dropped && pause.Wait(s.pool.ctx) != nil { // one that dropped it on purpose comes back at once
 			return
 		}
 	}
@@ -129,8 +134,13 @@ func (s *subscriber) dial() (Stream, error) {
 // readBufferBytes gives a few conns large buffers, and many together no more than 64 MiB.
 func readBufferBytes(conns int) int { return min(64<<10, max(1<<10, 64<<20/conns)) }
 
-// read reads a stream until it ends, or its pool does.
-func (s *subscriber) read(stream Stream) (err error) {
+// read reads a stream until it ends. dropped says that the subscriber did that: to resume, or with its pool.
+func (s *subscriber) read(stream Stream) (dropped bool, err error) {
+	ctx, cancel := context.WithCancel(s.pool.ctx)
+	if every := s.pool.config.ResumeEvery; every > 0 {
+		ctx, cancel = context.WithTimeout(s.pool.ctx, every/2+rand.N(every))
+	}
+	defer cancel()
 	leave := func() {
 		if conn, ok := stream.(*Conn); ok && s.index%2 == 1 {
 			_ = conn.NetConn().Close() // as a host does that lost it
@@ -138,7 +148,7 @@ func (s *subscriber) read(stream Stream) (err error) {
 		}
 		_ = stream.Close() // the server may have been first
 	}
-	stop := context.AfterFunc(s.pool.ctx, leave)
+	stop := context.AfterFunc(ctx, leave)
 	for err == nil {
 		var piece Piece
 		if piece, err = stream.Next(); err == nil {
@@ -148,7 +158,7 @@ func (s *subscriber) read(stream Stream) (err error) {
 	if stop() {
 		leave()
 	}
-	return err
+	return ctx.Err() != nil, err
 }
 
 // take counts what came.

@@ -24,19 +24,20 @@ const mostNames = 1000
 // listenCommand subscribes to a running server.
 type listenCommand struct {
 	reach
-	Sockets    int           `short:"s" help:"How many sockets, which all ask for the same." default:"10"`
-	Ramp       time.Duration `help:"Over which the sockets connect." placeholder:"DURATION"`
-	Throttled  int           `help:"So many of the sockets read slowly." placeholder:"N"`
-	Throttle   int           `help:"How many bytes a second each of them reads: ${default}." default:"10000" placeholder:"BYTES"`
-	Pubkeys    string        `help:"These accounts: base58 keys with commas between them, or a file of them. Default: everything." placeholder:"FILE|LIST"`
-	Programs   string        `help:"The accounts of these programs." placeholder:"FILE|LIST"`
-	Wallets    string        `help:"These wallets and their token accounts." placeholder:"FILE|LIST"`
-	Tokens     bool          `help:"With the facts of token accounts."`
-	Overflow   string        `help:"What the node does where a socket reads too slowly: ${enum}." enum:"disconnect,conflate" default:"disconnect"`
-	Commitment string        `help:"Updates of blocks of this commitment: ${enum}." enum:"processed,confirmed,finalized" default:"processed"`
-	Reference  string        `help:"Tell how much later than a socket at this node the ends of slots come." placeholder:"URL"`
-	Duration   time.Duration `short:"d" help:"How long to listen." default:"10s"`
-	JSON       string        `group:"Output:" name:"json" help:"Write the figures here; - is the standard output." placeholder:"FILE" type:"path"`
+	Sockets     int           `short:"s" help:"How many sockets, which all ask for the same." default:"10"`
+	Ramp        time.Duration `help:"Over which the sockets connect." placeholder:"DURATION"`
+	Throttled   int           `help:"So many of the sockets read slowly." placeholder:"N"`
+	Throttle    int           `help:"How many bytes a second each of them reads: ${default}." default:"10000" placeholder:"BYTES"`
+	Pubkeys     string        `help:"These accounts: base58 keys with commas between them, or a file of them. Default: everything." placeholder:"FILE|LIST"`
+	Programs    string        `help:"The accounts of these programs." placeholder:"FILE|LIST"`
+	Wallets     string        `help:"These wallets and their token accounts." placeholder:"FILE|LIST"`
+	Tokens      bool          `help:"With the facts of token accounts."`
+	Overflow    string        `help:"What the node does where a socket reads too slowly: ${enum}." enum:"disconnect,conflate" default:"disconnect"`
+	Commitment  string        `help:"Updates of blocks of this commitment: ${enum}." enum:"processed,confirmed,finalized" default:"processed"`
+	Reference   string        `help:"Tell how much later than a socket at this node the ends of slots come." placeholder:"URL"`
+	ResumeEvery time.Duration `help:"How often each socket drops its connection and resumes by seq. Default: never." placeholder:"DURATION"`
+	Duration    time.Duration `short:"d" help:"How long to listen." default:"10s"`
+	JSON        string        `group:"Output:" name:"json" help:"Write the figures here; - is the standard output." placeholder:"FILE" type:"path"`
 }
 
 // Run listens and reports. Whatever the server does to sockets that it has let in is a figure and no error.
@@ -79,6 +80,11 @@ func (c *listenCommand) Run(ctx context.Context, streams *streams) (err error) {
 func (c *listenCommand) await(ctx context.Context, out *output, pool *listen.Pool, before listen.Counts) *listened {
 	ctx, cancel := context.WithTimeout(ctx, c.Duration)
 	defer cancel()
+	published := latency.New()
+	stopSampling := func() {}
+	if c.Commitment == "processed" {
+		stopSampling = everySecond(func() { samplePublication(ctx, c.node, pool, published) })
+	}
 	began, last := time.Now(), before
 	stopShowing := everySecond(func() {
 		n := pool.Counts()
@@ -90,7 +96,8 @@ func (c *listenCommand) await(ctx context.Context, out *output, pool *listen.Poo
 	took := time.Since(began)
 	stopShowing()
 	out.show("")
-	return c.listened(pool, before, took)
+	stopSampling()
+	return c.listened(pool, before, took, published)
 }
 
 // parse checks the flags.
@@ -98,8 +105,8 @@ func (c *listenCommand) parse() (config listen.Config, err error) {
 	if c.Sockets < 1 || c.Sockets > 100_000 || c.Throttled < 0 || c.Throttled > c.Sockets {
 		return config, errors.New("--sockets must be 1 to 100,000, and --throttled not above")
 	}
-	if c.Duration <= 0 || c.Ramp < 0 || c.Throttle < 1 {
-		return config, errors.New("--duration and --throttle must be above 0, --ramp not below")
+	if c.Duration <= 0 || c.ResumeEvery < 0 || c.Ramp < 0 || c.Throttle < 1 {
+		return config, errors.New("--duration and --throttle must be above 0, --resume-every and --ramp not below")
 	}
 	c.URL = asHTTP(c.URL)
 	if err := c.reach.parse(); err != nil {
@@ -111,7 +118,7 @@ func (c *listenCommand) parse() (config listen.Config, err error) {
 	}
 	config = listen.Config{
 		Sockets: c.Sockets, URL: streamURL(c.base), Dial: c.dialer, Headers: c.headers, Ramp: c.Ramp, Throttled: c.Throttled, Throttle: c.Throttle,
-		CheckNumbers: true, Reconnect: true,
+		CheckNumbers: true, Reconnect: true, ResumeEvery: c.ResumeEvery,
 	}
 	names, count := make(map[string]any), 0
 	for kind, given := range map[string]string{"pubkeys": c.Pubkeys, "programs": c.Programs, "wallets": c.Wallets} {
@@ -155,7 +162,7 @@ func streamURL(base *url.URL) string {
 // referenced returns what one subscriber is that asks the node of reference for the ends of slots alone.
 func (c *listenCommand) referenced(config listen.Config, r *race) listen.Config {
 	_, base, _ := newNode(asHTTP(c.Reference), client.Options{}) // parse has seen that it is one
-	config.Sockets, config.URL, config.Opening, config.Throttled, config.Ended = 1, streamURL(base), nil, 0, r.ended(reference)
+	config.Sockets, config.URL, config.Opening, config.Throttled, config.ResumeEvery, config.Ended = 1, streamURL(base), nil, 0, 0, r.ended(reference)
 	if config.Dial.TLS != nil {
 		config.Dial.TLS = config.Dial.TLS.Clone()
 		config.Dial.TLS.ServerName = base.Hostname()
@@ -215,4 +222,24 @@ func readNames(given string) ([]string, error) {
 		return nil, errors.New("there is no key")
 	}
 	return keys, nil
+}
+
+// samplePublication asks the server which block is the newest and how long ago it was published, and records how much later the
+// first socket received its end. The server's clock does not matter. It asks no more when a rate limit comes near.
+func samplePublication(ctx context.Context, node *client.Client, pool *listen.Pool, published *latency.Histogram) {
+	const fewestRemaining = 20
+	const farApart = 10 * time.Millisecond // a response that took longer does not tell the time
+	if b := node.Budget(); b.Limit > 0 && b.Remaining < fewestRemaining {
+		return
+	}
+	asked := time.Now()
+	newest, err := node.LatestBlock(ctx, client.Read{})
+	answered := time.Now()
+	if err != nil || answered.Sub(asked) > farApart {
+		return // the server may be back later
+	}
+	lag := newest.Lag + time.Millisecond/2 // it is rounded down
+	if first := pool.Arrived(newest.Slot); !first.IsZero() {
+		published.Record(first.Sub(answered.Add(-lag)))
+	}
 }

@@ -27,7 +27,7 @@ type latencyRow struct {
 }
 
 // listened returns what was received: all of it, and what came since it was counted before.
-func (c *listenCommand) listened(pool *listen.Pool, before listen.Counts, took time.Duration) *listened {
+func (c *listenCommand) listened(pool *listen.Pool, before listen.Counts, took time.Duration, published *latency.Histogram) *listened {
 	l := &listened{listenCommand: c, Counts: pool.Counts(), Took: took}
 	per := func(all, before int64) float64 { return float64(all-before) / max(took.Seconds(), 1e-9) }
 	l.PerSecond = map[string]float64{
@@ -35,6 +35,7 @@ func (c *listenCommand) listened(pool *listen.Pool, before listen.Counts, took t
 	}
 	l.add("block time to socket", "block_time", pool.Times()) // of updates; the time of a block has whole seconds
 	l.Dated = len(l.Rows) > 0
+	l.add("publication to first socket", "publication", published)   // of ends of slots
 	l.add("first socket to the others", "first_socket", pool.Skew()) // of ends of slots
 	return l
 }
@@ -74,7 +75,7 @@ func (l *listened) json() any {
 		"settings": l.settings(map[string]any{
 			"sockets": l.Sockets, "throttled": l.Throttled, "throttle": l.Throttle, "overflow": l.Overflow, "tokens": l.Tokens,
 			"reference": l.Reference, "ramp_s": l.Ramp.Seconds(), "pubkeys": l.Pubkeys, "programs": l.Programs, "wallets": l.Wallets,
-			"commitment": l.Commitment, "duration_s": l.Duration.Seconds(),
+			"commitment": l.Commitment, "resume_every_s": l.ResumeEvery.Seconds(), "duration_s": l.Duration.Seconds(),
 		}),
 	}
 }

@@ -41,6 +41,7 @@ type loadCommand struct {
 	Mix          string         `help:"Ask for these by weight: account, balance, tokens, batch, program, transaction, recent, block, latest." placeholder:"account=1" xor:"what"`
 	RPC          []string       `help:"Call this method of JSON-RPC at the URL, with its parameters if it takes some, in which * is one of --keys; several take turns." name:"rpc" sep:"none" placeholder:"METHOD [PARAMS]" xor:"what"`
 	Keys         string         `help:"Ask for these accounts: a file with a base58 key a line, or keys with commas between them. Default: accounts that the server lists." placeholder:"FILE|LIST"`
+	MinSlot      uint64         `help:"Ask for the state at this slot or a later one." placeholder:"SLOT"`
 	HTTP2        bool           `name:"http2" help:"Speak HTTP/2, one request at a time over each connection: with https:// a server that agrees to it, with http:// one that expects it."`
 	IgnoreLimits bool           `help:"Ask more than the node allows this client. Without it the load stays below, and ends at the first 429."`
 	Verify       bool           `group:"Judgement:" help:"Read every response: one that is not JSON, or of an older slot than the one before on its connection, is wrong, and the command fails."`

@@ -29,6 +29,9 @@ func (c *loadCommand) parseWhat() (err error) {
 		case u.Host == "" && !strings.HasPrefix(u.Path, c.base.Path+"/"):
 			u.Path = c.base.Path + u.Path
 		}
+		if c.MinSlot > 0 {
+			u.RawQuery = strings.TrimPrefix(fmt.Sprintf("%s&min_slot=%d", u.RawQuery, c.MinSlot), "&")
+		}
 		c.paths = append(c.paths, u.RequestURI())
 	}
 	if c.path != "" && (c.Mix != "" || c.RPC != nil) {
@@ -95,6 +98,9 @@ func (c *loadCommand) config(ctx context.Context) (load.Config, error) {
 		paths, count = c.mix.Paths(c.known, scriptRequests), scriptRequests
 		for i := range paths {
 			paths[i] = c.base.EscapedPath() + paths[i]
+			if c.MinSlot > 0 {
+				paths[i] += fmt.Sprintf("%cmin_slot=%d", map[bool]byte{false: '?', true: '&'}[strings.Contains(paths[i], "?")], c.MinSlot)
+			}
 		}
 	}
 	if c.calls != nil {

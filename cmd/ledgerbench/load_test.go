@@ -51,7 +51,7 @@ func TestLoadGivesFigures(t *testing.T) {
 	t.Parallel()
 	n := new(node)
 	log := filepath.Join(t.TempDir(), "log.hlog")
-	code, s, f := loads(t, n, "--duration", "300ms", "--warmup", "50ms", "--mix", "account=3,tokens=1", "--hdr", log)
+	code, s, f := loads(t, n, "--duration", "300ms", "--warmup", "50ms", "--mix", "account=3,tokens=1", "--min-slot", "12", "--hdr", log)
 	if code != exitOK || s.err.Len() > 0 || f.Requests.Due != 300 || f.Requests.OK+f.Requests.Gone+f.Requests.Failed+f.Requests.Unsent != 300 {
 		t.Errorf("exit code %d, said %q, %+v, want 300 requests", code, &s.err, f.Requests)
 	}
@@ -63,7 +63,7 @@ func TestLoadGivesFigures(t *testing.T) {
 			t.Errorf("%s is %v", name, f.Latency[name])
 		}
 	}
-	if n.asked["/api/account/K1"] == 0 || n.asked["/api/account/K%25zz/tokens"] == 0 {
+	if n.asked["/api/account/K1?min_slot=12"] == 0 || n.asked["/api/account/K%25zz/tokens?min_slot=12"] == 0 {
 		t.Errorf("the node was asked for %v", n.asked)
 	}
 	for _, want := range []string{"300 due", "p99.99", "200: "} {
