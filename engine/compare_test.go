@@ -298,11 +298,7 @@ func (c *comparer) mints(e *Engine, q ledger.Query, s shown) error {
 func (c *comparer) lists(e *Engine, q ledger.Query, s shown) error {
 	limit := []int{1, 2, 3, 5, 100}[c.r.IntN(5)]
 	for _, program := range c.programs {
-		want := s.world.members(func(a seen) bool { return a.ownedBy(program) })
-		err := c.pages(s, program, want, limit, func(after ledger.Opt[ledger.Pubkey]) ([]ledger.Account, ledger.Opt[ledger.Pubkey], ledger.View, error) {
-			return e.Program(q, program, after, limit, make([]ledger.Account, 0, c.r.IntN(8)))
-		})
-		if err != nil {
+		if err := c.program(e, q, s, program, limit, c.dataFilter()); err != nil {
 			return fmt.Errorf("program %s by %d: %w", program, limit, err)
 		}
 	}
