@@ -97,6 +97,7 @@ type groupNode struct {
 	g            *group
 	ingests      bool
 	offers       bool
+	retention    sequencer.Retention
 	disk         *vfstest.Memory
 }
 
@@ -108,6 +109,7 @@ func newGroup(t *testing.T, seed uint64) *group {
 	g.log.info, g.log.before = simulator(t, g.ledger).Info(), g.beforeCommit
 	for i := range 5 {
 		n := &groupNode{g: g, ingests: i < 2, offers: i == 2, disk: vfstest.NewMemory()}
+		n.retention = sequencer.Retention{Slots: ledger.Slot(5 + g.r.IntN(100)), Bytes: 1 << 30}
 		g.nodes = append(g.nodes, n)
 		n.start()
 	}
@@ -122,7 +124,7 @@ func (n *groupNode) start() {
 		must(g.t, offered.begin(g.t.Context(), n.disk))
 	}
 	c := onDisk(g.t, n.disk, Config{
-		Shards: 1 + g.r.IntN(4), Retention: sequencer.Retention{Slots: 60, Bytes: 1 << 30}, SegmentBytes: 64 << 10,
+		Shards: 1 + g.r.IntN(4), Retention: n.retention, SegmentBytes: 64 << 10,
 		SnapshotInterval: 15 * time.Second,
 	})
 	if n.offers {

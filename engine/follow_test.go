@@ -36,7 +36,7 @@ func startMember(t *testing.T, l *sharedLedger, source Source, c Config) cluster
 // tryMember is startMember on a disk that may fail.
 func tryMember(t *testing.T, l *sharedLedger, source Source, c Config) (clusterNode, error) {
 	n := clusterNode{newSubject(t, source, &c), &member{log: l, cut: l.unreachable}}
-	if err := c.Dir.BindCluster("the ledger", datadir.FactsOf(l.info, nil, nil, false)); err != nil {
+	if err := c.Dir.BindCluster("the ledger", datadir.FactsOf(l.info, l.filter, l.data, false)); err != nil {
 		return clusterNode{}, err
 	}
 	c.Shared = n.member

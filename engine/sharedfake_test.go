@@ -17,7 +17,10 @@ import (
 // sharedLedger is a shared log in memory: one order of commits, and one writer at a time, as the
 // test wants.
 type sharedLedger struct {
-	info ledger.SourceInfo // whose facts the directories of its nodes are tied to
+	// The facts that the directories of its nodes are tied to are of these.
+	info   ledger.SourceInfo
+	filter *ledger.Filter
+	data   *ledger.DataPrograms
 
 	mu      sync.Mutex    // guards what follows, and the members
 	changed chan struct{} // closed and replaced when any of it changes
