@@ -162,15 +162,3 @@ func TestWhatIsNotKeptIsNotTakenAsSent(t *testing.T) {
 	}
 	s.depart()
 }
-
-// A subscriber that goes back, and is closed before its writer has begun with that, is told the number that it has gone back to.
-func TestASlowSubscriberResumesFromWhereItWentBack(t *testing.T) {
-	n := newNode(t, nil)
-	n.script.blocks(9)
-	s := joined(n.hub, query{resume: ledger.Some[ledger.Seq](5)})
-	ledgertest.Equal(t, s.lastSeq(), 5, "what is to be resumed from by one that has resumed as it came")
-	s.handle([]byte(`{"type":"resume","from_seq":3}`))
-	s.handle([]byte(`{"type":"resume","from_seq":4}`))
-	ledgertest.Equal(t, s.lastSeq(), 3, "what is to be resumed from by one that went back")
-	s.depart()
-}
