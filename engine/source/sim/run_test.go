@@ -124,28 +124,6 @@ func books(events []ledger.Event) []*book {
 	return all
 }
 
-// end returns the state after the newest block.
-func end(events []ledger.Event) *book {
-	b := &book{make(map[ledger.Pubkey]*ledger.Account), make(map[ledger.Pubkey]ledger.Mint), nil}
-	blocks := make(map[ledger.Hash]*ledger.Block)
-	for _, e := range events {
-		switch e := e.(type) {
-		case *ledger.BaseState:
-			b.apply(e.Accounts, ledger.BaseProvenance(e.Slot))
-		case *ledger.Block:
-			blocks[e.Blockhash], b.block = e, e
-		}
-	}
-	var chain []*ledger.Block
-	for at := b.block; at != nil; at = blocks[at.PreviousBlockhash.Value] {
-		chain = append(chain, at)
-	}
-	for _, at := range slices.Backward(chain) {
-		b.apply(at.Accounts, ledger.BlockProvenance(at.Slot))
-	}
-	return b
-}
-
 const lively = "accounts=200,tps=40,slot_time=0,fork_rate=0.2,skip_rate=0.2,finality=8,slots=200"
 
 func TestResumeGoesOnAsIfNothingHadHappened(t *testing.T) {
