@@ -64,7 +64,7 @@ func (s closesIdle) Run(ctx context.Context, from *ledger.ResumePoint, emit ledg
 }
 
 func streamConfig(g geyser.Config, n *nodetest.Node, c nodetest.Config) geyser.Config {
-	g.Address, g.Token, g.Dial = strings.TrimPrefix(n.StreamURL(), "http://"), c.Token, n.Dial
+	g.Addresses, g.Token, g.Dial = []string{strings.TrimPrefix(n.StreamURL(), "http://")}, c.Token, n.Dial
 	g.MessageBytes, g.Logger, g.Random = 1<<20, quietLog(), halves
 	return g
 }

@@ -11,12 +11,11 @@ import (
 	"ledgerd/engine/ledger"
 )
 
-// Config says which node to follow and how. Address is needed; the zero value of all else works.
+// Config says which node to follow and how. An address is needed; the zero value of all else works.
 type Config struct {
-	Address string      // host:port
-	Others  []string    // likewise, of nodes of the same ledger that are followed in turn when a session ends
-	TLS     *tls.Config // nil: none
-	Token   string      // sent as x-token where it is not empty; never shown
+	Addresses []string    // host:port; of several nodes of one ledger the next is followed when a session ends
+	TLS       *tls.Config // nil: none
+	Token     string      // sent as x-token where it is not empty; never shown
 	// TokenFile holds the token, and HeaderFile a header a line, as "name: value", where they are not empty. They are read again for each
 	// session. What they hold is never shown.
 	TokenFile, HeaderFile string

@@ -60,7 +60,7 @@ func (s *Source) connect(ctx context.Context, sub subscription) (*connection, er
 		return nil, &sessionError{upstream.Refused, err}
 	}
 	s.secrets = headers.secrets()
-	client, err := grpc.NewClient("passthrough:///"+s.nodes[s.node], s.dialOptions()...)
+	client, err := grpc.NewClient("passthrough:///"+s.config.Addresses[s.node], s.dialOptions()...)
 	if err != nil {
 		return nil, &sessionError{upstream.Dial, err}
 	}

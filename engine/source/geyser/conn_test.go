@@ -148,7 +148,7 @@ func TestTLSNamesTheNode(t *testing.T) {
 		s := scenario{most: 3 * time.Second, script: stays(straight(101, 101)...), config: func(c *Config) {
 			parsed, _, err := ParseSpec(options, nil)
 			must(t, err)
-			c.Address, c.TLS = parsed.Address, parsed.TLS
+			c.Addresses, c.TLS = parsed.Addresses, parsed.TLS
 		}}
 		s.options = []grpc.ServerOption{grpc.Creds(credentials.NewTLS(&tls.Config{Certificates: []tls.Certificate{pair}, ClientAuth: tls.RequireAnyClientCert}))}
 		s.run(t)

@@ -135,7 +135,7 @@ func (s *scenario) run(t *testing.T) {
 		listener := bufconn.Listen(1 << 20)
 		s.serve(t, listener)
 		c := Config{
-			Address: "node.test:10000", Logger: quiet(), Random: func(int64) int64 { return 0 },
+			Addresses: []string{"node.test:10000"}, Logger: quiet(), Random: func(int64) int64 { return 0 },
 			Dial: func(ctx context.Context, _, _ string) (net.Conn, error) { return listener.DialContext(ctx) },
 		}
 		if s.fill != nil {

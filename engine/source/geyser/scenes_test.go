@@ -76,7 +76,7 @@ func (s *scenario) with(options []string) {
 		case "long-waits":
 			set(func(c *Config) { c.Random = func(n int64) int64 { return n - 1 } })
 		case "two-nodes":
-			set(func(c *Config) { c.Others = []string{"second.test:1"} })
+			set(func(c *Config) { c.Addresses = append(c.Addresses, "second.test:1") })
 		default:
 			s.fill = filler(option)
 		}

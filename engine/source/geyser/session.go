@@ -47,7 +47,7 @@ func newFollower(s *Source, emit ledger.Emit) *follower {
 	c := &s.config
 	pause := wait.Backoff{Min: backoffMin, Max: backoffMax, Random: c.Random}
 	f := &follower{
-		source: s, config: c, stats: &s.stats, forward: emit, known: make([]known, len(s.nodes)),
+		source: s, config: c, stats: &s.stats, forward: emit, known: make([]known, len(c.Addresses)),
 		backoff: pause, refill: pause,
 	}
 	f.assembler = yellowstone.NewAssembler(f.emit)
@@ -177,7 +177,7 @@ func (f *follower) over(err error) {
 		f.stats.GapStuck(kind)
 	}
 	n := f.assembler.Counts
-	f.config.Logger.Warn("the session with the node ended", "source", f.source.Info().Name, "node", f.source.nodes[f.source.node], "cause", kind.String(),
+	f.config.Logger.Warn("the session with the node ended", "source", f.source.Info().Name, "node", f.config.Addresses[f.source.node], "cause", kind.String(),
 		"error", shown(err, f.source.secrets), "last_slot", uint64(f.verdict.Tip.Slot),
 		"blocks", n.Sealed, "short", n.Incomplete, "partial", n.Partial, "late", n.Late, "lost", n.Lost, "duplicates", n.Duplicates)
 	f.assembler.Reconnected()

@@ -14,16 +14,13 @@ type Source struct {
 	stats  upstream.Stats
 
 	// Of Run's goroutine.
-	nodes   []string // that may be followed
-	node    int      // the one that is
+	node    int      // the one of config.Addresses that is followed
 	secrets []string // that it was sent
 }
 
 // New returns a source that does nothing yet.
 func New(c Config) *Source {
-	s := &Source{config: c.withDefaults()}
-	s.nodes = append([]string{s.config.Address}, s.config.Others...)
-	return s
+	return &Source{config: c.withDefaults()}
 }
 
 // Info says what the sequencer has to know of the source.
@@ -32,7 +29,7 @@ func (s *Source) Info() ledger.SourceInfo {
 	if s.config.TLS != nil {
 		scheme = "https"
 	}
-	return ledger.SourceInfo{Name: "geyser:" + scheme + "://" + s.config.Address, Live: true, Stream: true}
+	return ledger.SourceInfo{Name: "geyser:" + scheme + "://" + s.config.Addresses[0], Live: true, Stream: true}
 }
 
 // Peers returns 1 while there is a connection over which something came, else 0.
@@ -51,9 +48,10 @@ func (s *Source) Run(ctx context.Context, from *ledger.ResumePoint, emit ledger.
 		s.stats.Resumed(from.Slot)
 	}
 	f := newFollower(s, emit)
-	for ; ; s.node = (s.node + 1) % len(s.nodes) {
-		if len(s.nodes) > 1 {
-			s.stats.Use(s.nodes, s.node)
+	nodes := s.config.Addresses
+	for ; ; s.node = (s.node + 1) % len(nodes) {
+		if len(nodes) > 1 {
+			s.stats.Use(nodes, s.node)
 		}
 		began, before := time.Now(), f.verdict.Placed
 		err := f.session(ctx)

@@ -24,8 +24,8 @@ const TokenVariable = "LEDGERD_X_TOKEN"
 // a token.
 func ParseSpec(spec string, held *ledger.Filter) (c Config, rpc string, err error) {
 	addresses, query, _ := strings.Cut(spec, "?")
-	for n, address := range strings.Split(addresses, ",") {
-		if err := c.parseAddress(address, n == 0); err != nil {
+	for address := range strings.SplitSeq(addresses, ",") {
+		if err := c.parseAddress(address); err != nil {
 			return c, "", err
 		}
 	}
@@ -109,8 +109,8 @@ func (c *Config) readTLS(options url.Values) error {
 	return err
 }
 
-// parseAddress reads http://HOST:PORT or https://HOST[:PORT], of the first node or one of the others.
-func (c *Config) parseAddress(address string, first bool) error {
+// parseAddress reads http://HOST:PORT or https://HOST[:PORT], of the next node.
+func (c *Config) parseAddress(address string) error {
 	u, err := url.Parse(address)
 	switch {
 	case err != nil || u.Hostname() == "" || u.Scheme != "http" && u.Scheme != "https":
@@ -125,16 +125,13 @@ func (c *Config) parseAddress(address string, first bool) error {
 		host = net.JoinHostPort(u.Hostname(), "443")
 	}
 	switch isTLS := u.Scheme == "https"; {
-	case !first && isTLS != (c.TLS != nil):
+	case len(c.Addresses) > 0 && isTLS != (c.TLS != nil):
 		return errors.New("the addresses are all of http:// or all of https://")
-	case host == c.Address || slices.Contains(c.Others, host):
+	case slices.Contains(c.Addresses, host):
 		return errors.New("an address is given twice")
-	case !first:
-		c.Others = append(c.Others, host)
-		return nil
 	case isTLS:
 		c.TLS = &tls.Config{MinVersion: tls.VersionTLS12}
 	}
-	c.Address = host
+	c.Addresses = append(c.Addresses, host)
 	return nil
 }

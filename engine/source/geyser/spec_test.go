@@ -14,26 +14,26 @@ func TestSpecificationsAreRead(t *testing.T) {
 	file, long := filepath.Join(t.TempDir(), "token"), strings.Repeat("s3cret", 600)
 	must(t, os.WriteFile(file, []byte(" "+long+"\n"), 0o600))
 	type want struct {
-		address, others, token, rpc, compression string
-		tls, whole, noTx, noVotes                bool
+		addresses, token, rpc, compression string
+		tls, whole, noTx, noVotes          bool
 	}
 	for spec, w := range map[string]want{
-		"http://10.0.0.1:10000":                                              {address: "10.0.0.1:10000"},
-		"http://[::1]:10000/":                                                {address: "[::1]:10000"},
-		"https://node.test":                                                  {address: "node.test:443", tls: true},
-		"https://node.test:7443?token=s3cret":                                {address: "node.test:7443", tls: true, token: "s3cret"},
-		"http://h:1?token-file=" + file:                                      {address: "h:1", token: long},
-		"http://h:1,http://[::1]:2":                                          {address: "h:1", others: "[::1]:2"},
-		"https://h,https://g:7?token=s3cret":                                 {address: "h:443", others: "g:7", tls: true, token: "s3cret"},
-		"http://h:1?rpc=http://h:2/key?a=b":                                  {address: "h:1", rpc: "http://h:2/key?a=b"},
-		"http://h:1?rpc=http%3A%2F%2Fh%3A2%3Fa%3Db%26c%3Dd":                  {address: "h:1", rpc: "http://h:2?a=b&c=d"},
-		"http://h:1?compression=zstd&data=full&transactions=none&votes=skip": {address: "h:1", compression: "zstd", whole: true, noTx: true, noVotes: true},
-		"http://h:1?compression=none&data=header&transactions=all&votes=all": {address: "h:1"},
+		"http://10.0.0.1:10000":                                              {addresses: "10.0.0.1:10000"},
+		"http://[::1]:10000/":                                                {addresses: "[::1]:10000"},
+		"https://node.test":                                                  {addresses: "node.test:443", tls: true},
+		"https://node.test:7443?token=s3cret":                                {addresses: "node.test:7443", tls: true, token: "s3cret"},
+		"http://h:1?token-file=" + file:                                      {addresses: "h:1", token: long},
+		"http://h:1,http://[::1]:2":                                          {addresses: "h:1,[::1]:2"},
+		"https://h,https://g:7?token=s3cret":                                 {addresses: "h:443,g:7", tls: true, token: "s3cret"},
+		"http://h:1?rpc=http://h:2/key?a=b":                                  {addresses: "h:1", rpc: "http://h:2/key?a=b"},
+		"http://h:1?rpc=http%3A%2F%2Fh%3A2%3Fa%3Db%26c%3Dd":                  {addresses: "h:1", rpc: "http://h:2?a=b&c=d"},
+		"http://h:1?compression=zstd&data=full&transactions=none&votes=skip": {addresses: "h:1", compression: "zstd", whole: true, noTx: true, noVotes: true},
+		"http://h:1?compression=none&data=header&transactions=all&votes=all": {addresses: "h:1"},
 	} {
 		c, rpc, err := ParseSpec(spec, nil)
 		sent, err2 := c.headers()
 		must(t, err2)
-		got := want{c.Address, strings.Join(c.Others, ","), strings.Join(sent.secrets(), ","), rpc, c.Compression, c.TLS != nil, c.WholeData, c.NoTransactions, c.SkipVotes}
+		got := want{strings.Join(c.Addresses, ","), strings.Join(sent.secrets(), ","), rpc, c.Compression, c.TLS != nil, c.WholeData, c.NoTransactions, c.SkipVotes}
 		if err != nil || got != w {
 			t.Errorf("%s: %v, got %+v, want %+v", spec, err, got, w)
 		}
