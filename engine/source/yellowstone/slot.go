@@ -48,10 +48,10 @@ func (a *Assembler) try(u *Update) *assembly {
 }
 
 // claimedTry is try for a status by which a slot is confirmed or final. One that does not name its bank is of a sealed block, while
-// another try of the slot is not processed, or dead.
+// another try of the slot is not processed, or dead, or has no head where banks are not numbered: the statuses of its bank came twice.
 func (a *Assembler) claimedTry(u *Update) *assembly {
 	s := a.try(u)
-	if u.Bank == 0 && (s == nil || s.isOver() || !s.processed) {
+	if u.Bank == 0 && (s == nil || s.isOver() || !s.processed || s.bank == 0 && s.head == nil) {
 		return cmp.Or(newest(a.slots[u.Slot].over, func(s *assembly) bool { return s.state == sealed }), s)
 	}
 	return s
