@@ -9,7 +9,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"testing/synctest"
 
 	"ledgerd/engine/ledger"
 	"ledgerd/engine/ledger/ledgertest"
@@ -150,24 +149,6 @@ func TestFoldedFramesAreTheLedgerAtEveryLevel(t *testing.T) {
 			}
 		})
 	}
-}
-
-// Whoever reads nothing is not lapped while no more than the ring promises waits for it.
-func TestARingHoldsWhatItPromises(t *testing.T) {
-	const promised = 1 << 20
-	inMemory(t, func(c *Config) { c.RingBytes = promised }, func(n *node) {
-		c := n.dial("?extended=true")
-		n.script.block(1, accounts(0, blockBytes/maxFrameBytes*15/8, 1)...)
-		synctest.Wait() // until it stands near the end of a block
-		for told := 0; told < promised; {
-			slot := n.script.nextSlot()
-			for _, frame := range framesOf(n.script.append(slot, accounts(0, 50, ledger.Lamports(slot))...)) {
-				told += len(frame)
-			}
-			n.script.publish()
-		}
-		ledgertest.Equal(n, ledger.Seq(len(readUpdates(n, c.settle()))), n.script.seq, "updates that came")
-	})
 }
 
 // inTurns returns a function that lets some blocks of two accounts come, beside the test. It waits
