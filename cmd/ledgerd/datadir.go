@@ -29,6 +29,17 @@ func checkDataDir(path string) error {
 	return nil
 }
 
+// replaceFile writes a file under a temporary name and gives it its own when it is complete, in place of one that is there. It then survives a
+// crash. Where that fails nothing is left of it.
+func replaceFile(path string, fill func(vfs.File) error) error {
+	f, err := vfs.Replace(vfs.Disk{}, path, fill)
+	if err != nil {
+		_ = os.Remove(path + vfs.TemporarySuffix) // it may not be there
+		return err
+	}
+	return f.Close()
+}
+
 // countingDisk is the disk, with a meter of the bytes that are read.
 type countingDisk struct {
 	vfs.Disk

@@ -101,14 +101,9 @@ func (c *exportCommand) create(standard io.Writer, fill func(io.Writer) error) e
 		}
 		return errors.Join(fill(f), f.Close())
 	}
-	f, err := vfs.Replace(vfs.Disk{}, c.Output, func(f vfs.File) error {
+	return replaceFile(c.Output, func(f vfs.File) error {
 		return cmp.Or(fill(io.NewOffsetWriter(f, 0)), c.isFree())
 	})
-	if err != nil {
-		_ = os.Remove(c.Output + vfs.TemporarySuffix) // it may not be there
-		return err
-	}
-	return f.Close()
 }
 
 // isFree returns an error if the export would replace a file and is not told to.

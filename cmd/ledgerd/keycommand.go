@@ -153,7 +153,7 @@ func changeKeys(path string, edit func(list *yaml.Node) error, announce func() e
 	if err := announce(); err != nil {
 		return fmt.Errorf("cannot print the key: %w", err)
 	}
-	if err := replaceFile(path, changed.Bytes()); err != nil {
+	if err := replaceKeys(path, changed.Bytes()); err != nil {
 		return fmt.Errorf("cannot write the API keys: %w", err)
 	}
 	return nil
@@ -172,20 +172,15 @@ func listOfKeys(file *yaml.Node) *yaml.Node {
 	return list
 }
 
-// replaceFile replaces what a file holds in one step that outlives a crash. Its owner and who may read it stay the same.
-func replaceFile(path string, content []byte) error {
+// replaceKeys gives a file new content. It keeps its owner and its mode.
+func replaceKeys(path string, content []byte) error {
 	before, err := os.Stat(path)
 	if err != nil {
 		return err
 	}
 	owner, fresh := before.Sys().(*syscall.Stat_t), path+vfs.TemporarySuffix
-	f, err := vfs.Replace(vfs.Disk{}, path, func(f vfs.File) error {
+	return replaceFile(path, func(f vfs.File) error {
 		_, err := f.WriteAt(content, 0)
 		return errors.Join(err, os.Chown(fresh, int(owner.Uid), int(owner.Gid)), os.Chmod(fresh, before.Mode().Perm()))
 	})
-	if err != nil {
-		_ = os.Remove(fresh) // it may not be there
-		return err
-	}
-	return f.Close()
 }

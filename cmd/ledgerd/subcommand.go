@@ -201,13 +201,10 @@ func (t *tail) settle() {
 	if t.Resume == "" || !t.known || t.seq == t.kept {
 		return
 	}
-	f, err := vfs.Replace(vfs.Disk{}, t.Resume, func(f vfs.File) error {
+	err := replaceFile(t.Resume, func(f vfs.File) error {
 		_, err := fmt.Fprintln(io.NewOffsetWriter(f, 0), t.seq)
 		return err
 	})
-	if err == nil {
-		err = f.Close()
-	}
 	if err != nil {
 		t.fail(fmt.Errorf("cannot keep how far that is: %w", err))
 	}
