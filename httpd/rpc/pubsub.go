@@ -115,8 +115,7 @@ func appendNumberOf(dst []byte, number uint64) []byte {
 }
 
 func (c *call) accountSubscribe(socket *stream.Socket) error {
-	key, f, config, seen := c.subject("pubkey")
-	c.isSet(config, "enableReceivedNotification")
+	key, f, _, seen := c.subject("pubkey")
 	accounts, err := c.accountsAt([]ledger.Pubkey{key})
 	if err == nil && accounts[0].Exists() {
 		err = f.canShow(&accounts[0])
