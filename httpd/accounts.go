@@ -91,7 +91,7 @@ func (r *request) tokens() error {
 		return err
 	}
 	defer r.server.answers.reuseList(tokens)
-	mints, err := r.mintsOf(tokens, v)
+	mints, _, err := MintsOf(tokens, r.server.config.Ledger, goOn(v))
 	if err != nil {
 		return err
 	}
@@ -180,7 +180,7 @@ func (r *request) appendNext(name string, more bool, appendNext func(dst []byte)
 func (r *request) appendAccounts(accounts []ledger.Account, v ledger.View) (err error) {
 	var facts map[ledger.Pubkey]*ledger.Mint
 	if r.params.facts {
-		if facts, err = r.mintsOf(accounts, v); err != nil {
+		if facts, _, err = MintsOf(accounts, r.server.config.Ledger, goOn(v)); err != nil {
 			return err
 		}
 	}
@@ -239,11 +239,10 @@ func (r *request) reserveData(accounts []ledger.Account) error {
 // tagRecord gives the reply the entity tag of the body so far.
 func (r *request) tagRecord() { r.tag = encode.AppendTag(r.tag[:0], r.body, r.partial) }
 
-// mintsOf returns the facts of the mints that accounts are or hold, nil where nothing is known, at
-// the version of a view.
-func (r *request) mintsOf(accounts []ledger.Account, v ledger.View) (map[ledger.Pubkey]*ledger.Mint, error) {
-	facts := make(map[ledger.Pubkey]*ledger.Mint)
-	var keys []ledger.Pubkey
+// MintsOf returns the facts of the mints that accounts are or hold, nil where nothing is known, and the keys of these mints. A query of which
+// the head is known asks a ledger for them.
+func MintsOf(accounts []ledger.Account, l Ledger, q ledger.Query) (facts map[ledger.Pubkey]*ledger.Mint, keys []ledger.Pubkey, err error) {
+	facts = make(map[ledger.Pubkey]*ledger.Mint)
 	want := func(k ledger.Pubkey) {
 		if _, wanted := facts[k]; !wanted {
 			facts[k] = nil
@@ -255,15 +254,18 @@ func (r *request) mintsOf(accounts []ledger.Account, v ledger.View) (map[ledger.
 		case !a.Exists():
 		case a.Token != nil:
 			want(a.Token.Mint)
-		case a.Known&ledger.FieldOwner == 0 || a.Owner == ledger.TokenProgram || a.Owner == ledger.Token2022Program:
+		case a.Known&ledger.FieldOwner == 0 || ledger.IsTokenProgram(a.Owner):
 			want(a.Pubkey)
 		}
 	}
-	mints, _, err := r.server.config.Ledger.Mints(goOn(v), keys)
+	if len(keys) == 0 {
+		return facts, nil, nil
+	}
+	mints, _, err := l.Mints(q, keys)
 	for i := range mints {
 		facts[keys[i]] = mints[i]
 	}
-	return facts, err
+	return facts, keys, err
 }
 
 // goOn returns the query for more of a view, by the deadline of the one that the view is of.

@@ -62,8 +62,8 @@ func TestParametersReachTheLedgerAsValues(t *testing.T) {
 	h := serve(t, nil)
 	ledgertest.Equal(t, h.get("/api/account/"+whole.String()+"?commitment=confirmed&min_slot=28&wait_ms=2000&_limit=0&%5Fbefore=x&_=").status, 200, "the status")
 	ledgertest.Equal(t, h.ledger.query, ledger.Query{Commitment: ledger.Confirmed, MinSlot: 28, Wait: 2 * time.Second}, "the query")
-	for _, target := range []string{"/api/account/{whole}?include=data", "/api/account/{whole}?include=token", "/api/accounts?keys={whole}&include=token",
-		"/api/accounts/program/{owner}?include=token", "/api/account/{wallet}/tokens?limit=1000"} { // what is asked last is so at the version and by the deadline of the first
+	for _, target := range []string{"/api/account/{whole}?include=data", "/api/account/{whole}?include=token", "/api/accounts?keys={token}&include=token",
+		"/api/accounts/program/{TokenProgram}?include=token", "/api/account/{wallet}/tokens?limit=1000"} { // what is asked last is so at the version and by the deadline of the first
 		h.ledger.asked.Store(0)
 		h.get(expand(t, target) + "&commitment=finalized")
 		want := ledger.Query{Commitment: ledger.Finalized, Head: h.ledger.Head(), Deadline: now.Add(time.Second)}

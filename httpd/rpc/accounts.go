@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"ledgerd/engine/ledger"
+	"ledgerd/httpd"
 	"ledgerd/httpd/encode"
 )
 
@@ -202,25 +203,11 @@ func (c *call) mintsFor(f *form, accounts []ledger.Account) (mints, error) {
 	if f.encoding != asParsed {
 		return nil, nil
 	}
-	facts := make(mints)
-	var keys []ledger.Pubkey
-	for i := range accounts {
-		a := &accounts[i]
-		if !a.Exists() || a.Known&ledger.FieldOwner == 0 || !ledger.IsTokenProgram(a.Owner) {
-			continue
-		}
-		mint := a.Pubkey
-		if a.Token != nil {
-			mint = a.Token.Mint
-		}
-		if _, wanted := facts[mint]; !wanted {
-			facts[mint] = nil
-			keys = append(keys, mint)
-		}
-	}
-	if err := c.learnMints(facts, keys); err != nil {
+	known, keys, err := httpd.MintsOf(accounts, c.door.config.Ledger, c.query)
+	if err != nil {
 		return nil, err
 	}
+	facts := mints(known)
 	unknown := slices.DeleteFunc(keys, func(k ledger.Pubkey) bool { return facts.held(k) != nil })
 	if len(unknown) == 0 {
 		return facts, nil
@@ -234,14 +221,11 @@ func (c *call) mintsFor(f *form, accounts []ledger.Account) (mints, error) {
 	return facts, c.from(v, err)
 }
 
-// learnMints fills in the facts of mints at the version of the call.
-func (c *call) learnMints(facts mints, keys []ledger.Pubkey) error {
-	if len(keys) == 0 {
-		return nil
+// factsOf returns the facts of a mint at the version of the call, nil if nothing is known.
+func (c *call) factsOf(key ledger.Pubkey) (*ledger.Mint, error) {
+	known, v, err := c.door.config.Ledger.Mints(c.query, []ledger.Pubkey{key})
+	if err = c.from(v, err); err != nil {
+		return nil, err
 	}
-	known, v, err := c.door.config.Ledger.Mints(c.query, keys)
-	for i := range known {
-		facts[keys[i]] = known[i]
-	}
-	return c.from(v, err)
+	return known[0], nil
 }

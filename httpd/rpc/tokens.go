@@ -69,17 +69,16 @@ func (c *call) mint(key ledger.Pubkey, missing, foreign, other error) (*ledger.M
 	if c.wrong != nil {
 		return nil, c.wrong
 	}
-	facts := make(mints)
-	if err := c.learnMints(facts, []ledger.Pubkey{key}); err != nil || facts[key] != nil {
-		return facts[key], err
+	if facts, err := c.factsOf(key); err != nil || facts != nil {
+		return facts, err
 	}
 	c.query.Head = nil // the account may be fetched, into a newer version
 	accounts, err := c.accountsAt([]ledger.Pubkey{key})
-	if err == nil {
-		err = c.learnMints(facts, []ledger.Pubkey{key})
+	if err != nil {
+		return nil, err
 	}
-	if err != nil || facts[key] != nil {
-		return facts[key], err
+	if facts, err := c.factsOf(key); err != nil || facts != nil {
+		return facts, err
 	}
 	switch a := &accounts[0]; {
 	case !a.Exists():
