@@ -25,22 +25,20 @@ const (
 
 // form is how a call wants account data.
 type form struct {
-	encoding       string
-	sliced         bool
-	offset, length uint64
+	encoding string
+	slice    encode.Slice
 }
 
 // readForm reads encoding and dataSlice of a configuration.
 func (c *call) readForm(config *fastjson.Value, usual string) (f form) {
 	f.encoding = c.word(config, "encoding", usual, asBinary, asBase58, asBase64, asZstd, asParsed)
 	slice := member(config, "dataSlice")
-	switch {
+	switch f.slice = encode.WholeData; {
 	case slice == nil:
 	case slice.Type() != fastjson.TypeObject:
 		c.bad("dataSlice must be an object")
 	default:
-		f.sliced = true
-		f.offset, f.length = c.number(slice.Get("offset"), "offset of dataSlice"), c.number(slice.Get("length"), "length of dataSlice")
+		f.slice = encode.Slice{Offset: c.number(slice.Get("offset"), "offset of dataSlice"), Length: c.number(slice.Get("length"), "length of dataSlice")}
 	}
 	return f
 }
@@ -87,28 +85,20 @@ func spaceOf(a *ledger.Account, own *ledger.Mint) (space uint64, known bool) {
 	return 0, false
 }
 
-// part returns the part of an account's data that is wanted.
-func (f *form) part(a *ledger.Account) []byte {
-	if f.sliced {
-		return encode.Slice{Offset: f.offset, Length: f.length}.Of(a.Data.Bytes())
-	}
-	return a.Data.Bytes()
-}
-
 // textBytes returns what the text of an account takes at most. Of base58 more than a little is refused.
 func (f *form) textBytes(a *ledger.Account) int {
 	if f.encoding == asBinary || f.encoding == asBase58 {
 		return accountBytes
 	}
-	return accountBytes + base64.StdEncoding.EncodedLen(len(f.part(a)))
+	return accountBytes + f.slice.TextBytes(a)
 }
 
 // appendData appends the data of an account, or the part of it that is wanted.
 func (f *form) appendData(dst []byte, a *ledger.Account) ([]byte, error) {
-	if a.Known&ledger.FieldData == 0 && !(f.sliced && f.length == 0) {
+	if a.Known&ledger.FieldData == 0 && f.slice.Length > 0 {
 		return dst, elsewhere(codeExcluded, "the data of account %s is not kept here: it takes --data of its program, or a dataSlice of length 0", a.Pubkey)
 	}
-	data := f.part(a)
+	data := f.slice.Of(a.Data.Bytes())
 	name := f.encoding
 	switch name {
 	case asParsed:

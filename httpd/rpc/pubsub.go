@@ -172,7 +172,7 @@ const judged = 100
 // nothing, if it was told something before: what it has missed comes first.
 func (c *call) subject(name string) (key ledger.Pubkey, f form, config *fastjson.Value, seen ledger.Opt[ledger.Seq]) {
 	key, f, config = c.shown(name, asBinary)
-	f.sliced = false
+	f.slice = encode.WholeData
 	if from := member(config, "resumeFrom"); from != nil {
 		seen = ledger.Some(ledger.Seq(c.number(from, "resumeFrom")))
 	}
@@ -220,7 +220,7 @@ func (f *form) appendNote(dst []byte, n *stream.Note) ([]byte, error) {
 	begin := len(dst)
 	dst, err := f.appendAccount(dst, a, known)
 	if err != nil && a.Known&ledger.FieldData != 0 {
-		plain := form{encoding: asBase64}
+		plain := form{asBase64, encode.WholeData}
 		return plain.appendAccount(dst[:begin], a, known)
 	}
 	return dst, err
