@@ -19,23 +19,15 @@ import (
 	"github.com/getkin/kin-openapi/routers"
 	"github.com/valyala/fasthttp"
 	"github.com/valyala/fasthttp/fasthttputil"
-	"go.uber.org/goleak"
 
 	"ledgerd/engine/ledger/ledgertest"
 	"ledgerd/httpd/encode"
+	"ledgerd/httpd/httpdtest"
 )
 
 var must, readFile = ledgertest.Must, ledgertest.ReadFile
 
-func TestMain(m *testing.M) {
-	new(fasthttp.ResponseHeader).Header() // starts fasthttp's clock, which outlives any bubble of testing/synctest
-	goleak.VerifyTestMain(m,
-		// fasthttp keeps its clock for the life of the process, and lets the cleaner of a
-		// stopped worker pool sleep to its end.
-		goleak.IgnoreAnyFunction("github.com/valyala/fasthttp.updateServerDate.func1"),
-		goleak.IgnoreAnyFunction("github.com/valyala/fasthttp.(*workerPool).Start.func2"),
-	)
-}
+func TestMain(m *testing.M) { httpdtest.Main(m) }
 
 // patience bounds how long a test waits for what must happen, on a machine as busy as may be. It
 // decides only when a test fails, never whether one passes.

@@ -11,7 +11,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/valyala/fasthttp"
 	"github.com/valyala/fasthttp/fasthttputil"
 	"go.uber.org/goleak"
 
@@ -19,18 +18,15 @@ import (
 	"ledgerd/engine/ledger/ledgertest"
 	"ledgerd/httpd"
 	"ledgerd/httpd/encode"
+	"ledgerd/httpd/httpdtest"
 )
 
 var must, readFile = ledgertest.Must, ledgertest.ReadFile
 
 func TestMain(m *testing.M) {
-	new(fasthttp.ResponseHeader).Header()                  // starts fasthttp's clock, which outlives any bubble
 	encode.AppendCompressed(nil, []byte("x"), encode.Zstd) // makes the encoders of the process, which are for bubbles too
-	goleak.VerifyTestMain(m,
-		goleak.IgnoreAnyFunction("github.com/valyala/fasthttp.updateServerDate.func1"),
-		goleak.IgnoreAnyFunction("github.com/valyala/fasthttp.(*workerPool).Start.func2"),
-		goleak.IgnoreAnyFunction("github.com/valyala/fasthttp.(*HostClient).connsCleaner"), // looks for idle connections once more
-	)
+	// It looks for idle connections once more.
+	httpdtest.Main(m, goleak.IgnoreAnyFunction("github.com/valyala/fasthttp.(*HostClient).connsCleaner"))
 }
 
 // rig is a door on a real server, behind a listener in memory.

@@ -10,9 +10,9 @@ import (
 	"time"
 
 	"github.com/valyala/fasthttp"
-	"go.uber.org/goleak"
 
 	"ledgerd/engine/ledger/ledgertest"
+	"ledgerd/httpd/httpdtest"
 	"ledgerd/httpd/ratelimit"
 )
 
@@ -111,12 +111,4 @@ func eventually(t testing.TB, what string, holds func() bool) {
 }
 
 // TestMain fails if anything still runs after the tests.
-func TestMain(m *testing.M) {
-	new(fasthttp.ResponseHeader).Header() // starts fasthttp's clock, which outlives any bubble of testing/synctest
-	goleak.VerifyTestMain(m,
-		// fasthttp keeps its clock for the life of the process, and lets the cleaner of a
-		// stopped worker pool sleep to its end.
-		goleak.IgnoreAnyFunction("github.com/valyala/fasthttp.updateServerDate.func1"),
-		goleak.IgnoreAnyFunction("github.com/valyala/fasthttp.(*workerPool).Start.func2"),
-	)
-}
+func TestMain(m *testing.M) { httpdtest.Main(m) }
