@@ -20,25 +20,27 @@ func (l *lane) isEmpty(t *testing.T) {
 	ledgertest.Holds(t, len(l.waiting) == 0 && l.present == nil, "%d questions wait, one is answered: %t", len(l.waiting), l.present != nil)
 }
 
-// TestClientsShareTheTurnsOfALane has clients, each a letter, ask one after the other while the first question is answered, and then ends one answer at a
-// time: whose are next tells that a single client has all turns, several have them in turn, and the one with the most questions gives way where too
-// many wait.
+// TestClientsShareTheTurnsOfALane has clients, each a letter, ask one after the other while the first question is answered, and some again whenever
+// they are answered; then it ends one answer at a time. Whose are next tells that a single client has all turns, several have them in turn, and
+// the one with the most questions gives way where too many wait.
 func TestClientsShareTheTurnsOfALane(t *testing.T) {
 	full := strings.Repeat("a", 1+mostWaiting)
 	for asked, tt := range map[string]struct {
 		given   string // the clients in the order of their turns
 		refused string
+		times   map[byte]int // how often a client asks; of others: once
 	}{
-		"aaaa":                       {"aaaa", ""},
-		"aaaab":                      {"abaaa", ""},
-		"aaaabbc":                    {"abcabaa", ""},
-		"aaabb":                      {"ababa", ""},
-		"aaabcbc":                    {"abcabca", ""},
-		full + "a":                   {full, "a"},
-		full + "b":                   {"ab" + full[2:], "a"},
-		full[:mostWaiting] + "bb":    {"abab" + full[4:], "a"},
-		full[:mostWaiting-2] + "bbb": {"ababab" + full[6:], ""},
-		full[:2] + strings.Repeat("b", mostWaiting-1) + "a": {"ababba" + strings.Repeat("b", mostWaiting-5), "b"},
+		"aaaa":                       {given: "aaaa"},
+		"aaaab":                      {given: "abaaa"},
+		"aaaabbc":                    {given: "abcabaa"},
+		"aaabb":                      {given: "ababa"},
+		"aaabcbc":                    {given: "abcabca"},
+		"abcc":                       {given: "abccababab", times: map[byte]int{'a': 4, 'b': 4}},
+		full + "a":                   {given: full, refused: "a"},
+		full + "b":                   {given: "ab" + full[2:], refused: "a"},
+		full[:mostWaiting] + "bb":    {given: "abab" + full[4:], refused: "a"},
+		full[:mostWaiting-2] + "bbb": {given: "ababab" + full[6:]},
+		full[:2] + strings.Repeat("b", mostWaiting-1) + "a": {given: "ababba" + strings.Repeat("b", mostWaiting-5), refused: "b"},
 	} {
 		bubbletest.Test(t, func(t *testing.T) {
 			l := &lane{unpacker: newUnpacker()}
@@ -46,18 +48,20 @@ func TestClientsShareTheTurnsOfALane(t *testing.T) {
 			turn := make(chan struct{})
 			for _, c := range []byte(asked) {
 				go func() {
-					err := l.ask(Asker{netip.AddrFrom4([4]byte{c}), time.Now().Add(time.Hour)}, func(*unpacker) error {
-						given = append(given, c)
-						<-turn
-						return nil
-					})
-					if err == errCrowded {
-						refused = append(refused, c)
+					for range max(1, tt.times[c]) {
+						err := l.ask(Asker{netip.AddrFrom4([4]byte{c}), time.Now().Add(time.Hour)}, func(*unpacker) error {
+							given = append(given, c)
+							<-turn
+							return nil
+						})
+						if err == errCrowded {
+							refused = append(refused, c)
+						}
 					}
 				}()
 				synctest.Wait()
 			}
-			for range len(asked) - len(refused) {
+			for l.present != nil {
 				turn <- struct{}{}
 				synctest.Wait()
 			}
@@ -68,33 +72,6 @@ func TestClientsShareTheTurnsOfALane(t *testing.T) {
 			l.isEmpty(t)
 		})
 	}
-}
-
-// TestWhoAsksAgainWaitsForTheOthers has two clients ask again whenever they are answered, and a third ask twice at once.
-func TestWhoAsksAgainWaitsForTheOthers(t *testing.T) {
-	bubbletest.Test(t, func(t *testing.T) {
-		l := &lane{unpacker: newUnpacker()}
-		var given []byte
-		turn := make(chan struct{})
-		for _, c := range []byte("abcc") {
-			go func() {
-				for range map[byte]int{'a': 4, 'b': 4, 'c': 1}[c] {
-					must(t, l.ask(Asker{netip.AddrFrom4([4]byte{c}), time.Now().Add(time.Hour)}, func(*unpacker) error {
-						given = append(given, c)
-						<-turn
-						return nil
-					}))
-				}
-			}()
-			synctest.Wait()
-		}
-		for range 10 {
-			turn <- struct{}{}
-			synctest.Wait()
-		}
-		ledgertest.Equal(t, string(given), "abccababab", "the clients in the order of their turns")
-		l.isEmpty(t)
-	})
 }
 
 // TestALateQuestionLeavesItsLane has the answer to a question take longer than its deadline, and that of one behind it: both end in time, and the lane
