@@ -2,8 +2,6 @@ package wal
 
 import (
 	"context"
-	"errors"
-	"io/fs"
 
 	"ledgerd/engine/ledger"
 	"ledgerd/snapshot/vfs"
@@ -12,9 +10,12 @@ import (
 // readerBytes is how much a Reader reads at once. What it read after the commit at which visit ended a Read is read again.
 const readerBytes = 256 << 10
 
+// mostAttempts are how often a Reader begins again after an error, and then believes it. A writer begins, cuts or prunes a segment far more rarely.
+const mostAttempts = 5
+
 // Reader reads a log that another may be writing, and changes nothing. The writer may append, begin, cut and prune
 // segments meanwhile, so that parts read at different moments do not fit together: an error counts only if
-// a second attempt finds one in the same place. One goroutine uses a Reader. It holds no file open between two calls.
+// several attempts end in one. One goroutine uses a Reader. It holds no file open between two calls.
 type Reader struct {
 	disk  vfs.FS
 	dir   string
@@ -31,8 +32,7 @@ func NewReader(disk vfs.FS, dir string, from ledger.Version) *Reader {
 // the log ends. It visits each commit once, also if visit ends the Read by an error, which Read returns. Errors and entries are
 // those of Open. Of the segments before the one where it begins, Read reads only the headers.
 func (r *Reader) Read(ctx context.Context, visit func([]Entry) error) (End, error) {
-	var before errorPlace
-	for {
+	for attempt := 1; ; attempt++ {
 		var stop error
 		end, err := r.read(ctx, func(commit []Entry) error {
 			last := &commit[len(commit)-1]
@@ -40,10 +40,9 @@ func (r *Reader) Read(ctx context.Context, visit func([]Entry) error) (End, erro
 			stop = visit(commit)
 			return stop
 		})
-		if err == nil || stop != nil || ctx.Err() != nil || before == placeOf(err) {
+		if err == nil || stop != nil || ctx.Err() != nil || attempt == mostAttempts {
 			return end, err
 		}
-		before = placeOf(err)
 		r.at, r.known = cursorAt(r.at.next()), nil // what was read of the segment may have changed
 	}
 }
@@ -73,24 +72,3 @@ func cursorAt(from ledger.Version) cursor { return cursor{state: state{version: 
 
 // next returns the version of the record after the cursor.
 func (c *cursor) next() ledger.Version { return c.state.version + 1 }
-
-// errorPlace is where an error was found. The text of an error may change while a log is written, its place does not.
-type errorPlace struct {
-	file   string // or, of an error without a place, the text of what caused it
-	offset int64
-}
-
-func placeOf(err error) errorPlace {
-	var corrupt *CorruptError
-	var path *fs.PathError
-	switch {
-	case errors.As(err, &corrupt):
-		return errorPlace{corrupt.Segment, corrupt.Offset}
-	case errors.As(err, &path):
-		return errorPlace{file: path.Path}
-	}
-	for cause := err; cause != nil; cause = errors.Unwrap(cause) {
-		err = cause
-	}
-	return errorPlace{file: err.Error()}
-}

@@ -27,8 +27,8 @@ func TestReadingBesideAWriter(t *testing.T) {
 		looks   int
 		refused bool
 	}{
-		// What is said of the damage changes from look to look, the place of it does not.
-		"damage of a log that grows": {disk: short, looks: 2, refused: true, look: func(disk *vfstest.Memory, n int) {
+		// What is said of the damage changes from look to look.
+		"damage of a log that grows": {disk: short, looks: mostAttempts, refused: true, look: func(disk *vfstest.Memory, n int) {
 			content.durable += 8
 			put(t, disk, newestFile, content.encode())
 		}},
@@ -36,8 +36,8 @@ func TestReadingBesideAWriter(t *testing.T) {
 		"a segment that ends": {disk: whole, looks: 1, look: func(disk *vfstest.Memory, n int) {
 			put(t, disk, first, append(contents(t, whole, first), make([]byte, 64<<10)...))
 		}, read: func(disk *vfstest.Memory) { put(t, disk, first, contents(t, whole, first)) }},
-		// At each look another thing is wrong that says no place, and at the third nothing.
-		"errors without a place": {disk: many, looks: 3, look: func(disk *vfstest.Memory, n int) {
+		// At each look another thing is wrong, and at the third nothing.
+		"errors that pass": {disk: many, looks: 3, look: func(disk *vfstest.Memory, n int) {
 			put(t, disk, newestFile, contents(t, many, newestFile))
 			put(t, disk, first, contents(t, many, first))
 			switch n {
