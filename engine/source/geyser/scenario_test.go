@@ -37,6 +37,7 @@ type call struct {
 	number  int               // from 0
 	request *nodetest.Request // the first
 	token   []string
+	node    string // whose address was dialled
 	stream  grpc.ServerStream
 }
 
@@ -163,7 +164,7 @@ func (s *scenario) serve(t *testing.T, listener net.Listener) {
 	server := nodetest.NewStreamServer(func(stream grpc.ServerStream) (err error) {
 		c := &call{stream: stream}
 		if md, ok := metadata.FromIncomingContext(stream.Context()); ok {
-			c.token = md.Get("x-token")
+			c.token, c.node = md.Get("x-token"), strings.Join(md.Get(":authority"), "")
 		}
 		if c.request, err = nodetest.Receive(stream); err != nil {
 			return err
