@@ -24,7 +24,7 @@ type Scenario struct {
 // Scenarios are all there are, in the order in which they are run and reported.
 var Scenarios = []Scenario{
 	{"account", "How many requests for accounts are answered in a second, and what one costs.", runAccount},
-	{"paced", "How long responses take at 5,000 requests a second, each due at a time of its own.", runPaced},
+	{"paced", "How long responses take at 4,000 requests a second, each due at a time of its own.", runPaced},
 	{"mixed", "How long responses take at that rate while blocks come in and snapshots are taken.", runMixed},
 	{"rpc", "How many accounts with data JSON-RPC answers in a second, one by one and a hundred at a time, and what a call costs.", runRPC},
 	{"firehose", "How many bytes and frames 500 subscribers of everything are handed in a second.", runFirehose},
