@@ -15,6 +15,8 @@ import (
 const (
 	memoryAccounts = 3_000_000
 	memoryTokens   = 30 // of a hundred accounts
+	// memoryWithData is how many accounts with data are held: a third, as they are several times as large.
+	memoryWithData = memoryAccounts / 3
 )
 
 // runMemory has ledgerd and Redis hold the same accounts, and then start again on what they keep of them.
@@ -22,7 +24,13 @@ func runMemory(ctx context.Context, r *Run) {
 	c := feed.Config{Accounts: r.Scaled(memoryAccounts), Tokens: memoryTokens, Finality: dataFinality}
 	r.Note("an account is %.0f bytes, key and value, without any index; %d of 100 hold tokens; ledgerd has taken a snapshot before its memory is read; "+
 		"what a start reads was written just before and comes from the kernel's memory, not from the disk", payloadBytes(c), c.Tokens)
-	subjects := []func(){func() { r.heldByLedgerd(ctx, c) }}
+	withData := c
+	withData.Accounts, withData.Data = r.Scaled(memoryWithData), ingestData
+	r.Note("with-data: %d accounts with %d bytes of data each, which are part of the figure", withData.Accounts, withData.Data)
+	subjects := []func(){
+		func() { r.heldByLedgerd(ctx, "ledgerd", c, "--data", "none") },
+		func() { r.heldByLedgerd(ctx, "with-data", withData, "--data", "all") },
+	}
 	if r.hasRedis() {
 		r.Note("Redis keeps accounts under keys of their own, the accounts of a program in a set, and the token accounts of a wallet in a packed sorted set; " +
 			"it starts from its RDB file")
@@ -43,20 +51,20 @@ func (r *Run) recordHeld(ctx context.Context, subject string, pid int, c feed.Co
 }
 
 // heldByLedgerd has a ledgerd read the accounts and take a snapshot, and then start from that.
-func (r *Run) heldByLedgerd(ctx context.Context, c feed.Config) {
+func (r *Run) heldByLedgerd(ctx context.Context, subject string, c feed.Config, flags ...string) {
 	dir := r.tempDir()
 	path, kept := filepath.Join(dir, "ledger.events"), filepath.Join(dir, "ledgerd")
 	newest := writeLedger(path, c, dataBlocks)
-	server := r.start(ctx, kept, "--source", "file:"+path, "--snapshot-interval", snapshotSoon)
+	server := r.start(ctx, kept, append(flags, "--source", "file:"+path, "--snapshot-interval", snapshotSoon)...)
 	awaitMetrics(ctx, server, 20*time.Millisecond, func(m map[string]float64) bool {
 		return m[processedSlot] == float64(newest) && m[finalizedSlot] >= float64(newest-dataFinality) && m["ledgerd_snapshot_slot"] == m[finalizedSlot]
 	})
-	r.recordHeld(ctx, "ledgerd-read", server.Pid(), c, 0)
+	r.recordHeld(ctx, subject+"-read", server.Pid(), c, 0)
 	check(server.Stop())
 	began := time.Now()
-	server = r.start(ctx, kept, "--source", "none")
+	server = r.start(ctx, kept, append(flags, "--source", "none")...)
 	answers(ctx, server, c.Account(c.Accounts/3, feed.FirstSlot-1))
-	r.recordHeld(ctx, "ledgerd-restarted", server.Pid(), c, time.Since(began))
+	r.recordHeld(ctx, subject+"-restarted", server.Pid(), c, time.Since(began))
 	holdsAll(server, c, newest)
 }
 

@@ -13,22 +13,26 @@ const (
 	snapshotsTaken = "ledgerd_snapshots_total"
 	// snapshotRunning is 1 while one is taken.
 	snapshotRunning = "ledgerd_snapshot_running"
+	// mixedBusiest is how many times a busy network's blocks are written at most.
+	mixedBusiest = 10
 )
 
-// runMixed asks a server, in turns, while nothing is written to it, and while a busy network's blocks are, of which it takes snapshots.
+// runMixed asks a server, in turns, while nothing is written to it, while a busy network's blocks are, and while ten times as many are. It takes
+// snapshots of what is written.
 func runMixed(ctx context.Context, r *Run) {
-	r.Note("blocks of %d updates come every %v, and snapshots are taken one after the other",
-		networkUpdates, networkInterval)
+	r.Note("blocks of %d updates come every %v beside-ingest, every %v beside-tenfold, and snapshots are taken one after the other",
+		networkUpdates, networkInterval, networkInterval/mixedBusiest)
 	g, subject := startREST(ctx, r, r.Scaled(networkUpdates), "--snapshot-interval", mixedSnapshots)
 	subject.rate = float64(r.Scaled(restPace))
-	alone, beside := *subject, *subject
-	alone.name, beside.name = "alone", "beside-ingest"
+	alone, beside, busiest := *subject, *subject, *subject
+	alone.name, beside.name, busiest.name = "alone", "beside-ingest", "beside-tenfold"
 	inTurns(r,
 		func() {
 			g.awaitNoSnapshot(ctx)
 			alone.round(ctx, r)
 		},
 		func() { g.whileWriting(ctx, networkInterval, func() { beside.round(ctx, r) }) },
+		func() { g.whileWriting(ctx, networkInterval/mixedBusiest, func() { busiest.round(ctx, r) }) },
 	)
 }
 
