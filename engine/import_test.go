@@ -228,13 +228,18 @@ func TestAFreshFileSystemIsAnEmptyDirectory(t *testing.T) {
 	}
 }
 
-// TestSumThatOverflowsIsRefused has accounts whose sum, modulo 2^64, is the one that the archive's bank states.
-func TestSumThatOverflowsIsRefused(t *testing.T) {
+// TestAnotherSumThanTheBanksIsRefused has accounts whose sum, modulo 2^64, is the one that the archive's bank states, and an account that was
+// closed, of which the archive has an older record and not that of the closing.
+func TestAnotherSumThanTheBanksIsRefused(t *testing.T) {
 	p := importPoint()
 	p.Capitalization = ledger.Some(ledger.Lamports(33))
-	all := []told{{1, 0, lamports(key(1), 1<<63)}, {1, 0, lamports(key(2), 1<<63)}, {1, 0, lamports(key(3), 33)}}
-	_, err := importInto(t, vfstest.NewMemory(), all, p, importer.Config{})
-	ledgertest.ErrorSays(t, err, "lamports", "with another sum than the bank's")
+	for what, all := range map[string][]told{
+		"it overflows": {{1, 0, lamports(key(1), 1<<63)}, {1, 0, lamports(key(2), 1<<63)}, {1, 0, lamports(key(3), 33)}},
+		"one revived":  {{1, 0, lamports(key(1), 7)}, {2, 0, lamports(key(3), 33)}},
+	} {
+		_, err := importInto(t, vfstest.NewMemory(), all, p, importer.Config{})
+		ledgertest.ErrorSays(t, err, "lamports", what)
+	}
 }
 
 // F13: an import on a full disk says so, and can be started anew with space.

@@ -105,7 +105,11 @@ func TestRecordedAccountsAreImported(t *testing.T) {
 		if u.Account.Executable {
 			record.Executable = 1
 		}
-		a.Storages = append(a.Storages, agavetest.Storage{Slot: u.Slot, ID: uint64(i), Records: []agavetest.Record{record}})
+		if n := len(a.Storages); n == 0 || a.Storages[n-1].Slot != u.Slot {
+			a.Storages = append(a.Storages, agavetest.Storage{Slot: u.Slot, ID: uint64(i)})
+		}
+		last := &a.Storages[len(a.Storages)-1]
+		last.Records = append(last.Records, record)
 		a.Slot = max(a.Slot, u.Slot)
 		newest[record.Pubkey] = record.Lamports // they are in the order of slots
 	}

@@ -100,7 +100,8 @@ func (i *Import) Progress() Progress {
 }
 
 // Add adds the record of an account after a write: with all fields, or with 0 lamports if it was closed. The record with
-// the highest slot is the newest of an account, then the one with the highest version, then the one added last.
+// the highest slot is the newest of an account, then the one with the highest version, then the one added last: records of the same
+// slot and version are added in the order of their writes.
 func (i *Import) Add(slot ledger.Slot, version uint64, w *ledger.AccountWrite) error {
 	r := &i.row
 	r.Key, r.Slot, r.Version = w.Pubkey, slot, version

@@ -216,16 +216,15 @@ func (p *pass) storage(name string, size uint64, in io.Reader) error {
 	case p.manifest == nil:
 		return errors.New("the manifest does not come before it, so nobody knows how much of it is in use")
 	}
-	id := storageID{slot, number}
-	used, listed := p.manifest.storages[id]
+	listed, ok := p.manifest.storages[slot]
 	switch {
-	case !listed:
+	case !ok || listed.number != number:
 		return errors.New("the manifest does not list it, or it came before")
-	case used > size:
-		return fmt.Errorf("it has %d bytes, and the manifest says that %d are in use", size, used)
+	case listed.used > size:
+		return fmt.Errorf("it has %d bytes, and the manifest says that %d are in use", size, listed.used)
 	}
-	delete(p.manifest.storages, id)
-	return p.vec.read(in, used, func(w *ledger.AccountWrite, version uint64) error { return p.add(id.slot, version, w) })
+	delete(p.manifest.storages, slot)
+	return p.vec.read(in, listed.used, func(w *ledger.AccountWrite, version uint64) error { return p.add(slot, version, w) })
 }
 
 // complete reports what the archive should hold and does not.
@@ -233,8 +232,8 @@ func (p *pass) complete() error {
 	if p.manifest == nil {
 		return errors.New("it holds no manifest, snapshots/SLOT/SLOT")
 	}
-	for id := range p.manifest.storages {
-		return fmt.Errorf("accounts/%d.%d and %d more of the storages that its manifest lists are missing", id.slot, id.number, len(p.manifest.storages)-1)
+	for slot, s := range p.manifest.storages {
+		return fmt.Errorf("accounts/%d.%d and %d more of the storages that its manifest lists are missing", slot, s.number, len(p.manifest.storages)-1)
 	}
 	return nil
 }

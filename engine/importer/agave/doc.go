@@ -12,8 +12,14 @@
 // Everything is streamed: what is held is the manifest's list of storages (some 40 bytes each, at most
 // maxStorages), a buffer with room for one account (maxDataBytes), and what zstd looks back to (maxWindowBytes).
 //
-// Records come in the order of the archive, which says nothing about age. Package importer decides which of
-// several records of one account is the newest.
+// Records come in the order of the archive. Of several records of one account package importer takes that of the highest slot. A slot
+// has one storage, and within a storage the record that comes later was written later: the write versions of records, which say the same,
+// are all 0 since Agave 2.0 (anza-xyz/agave#476). Of two storages of a slot nothing says which is the newer, so they are refused, as Agave
+// itself does (runtime/src/snapshot_utils/snapshot_storage_rebuilder.rs).
+//
+// Records that the writer marked as obsolete are left out of archives (accounts-db/src/account_storage_reader.rs). A writer that leaves out
+// the record of a closing, too, while an older storage still has the account revives it (anza-xyz/agave#7597, #9496): the sum of all
+// lamports then is not the bank's, which package importer checks.
 //
 // Records end where the manifest says that the storage's used part ends; what a file has after
 // that is garbage. Nothing is guessed: a manifest that cannot be followed to its end, a storage it

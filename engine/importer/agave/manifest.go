@@ -17,16 +17,13 @@ const (
 	maxManifestBytes = 8 << 30
 )
 
-// storageID names one account file, accounts/SLOT.NUMBER.
-type storageID struct {
-	slot   ledger.Slot
-	number uint64
-}
+// storage is an account file, accounts/SLOT.NUMBER, of which so many bytes are in use.
+type storage struct{ number, used uint64 }
 
 // manifest is what is taken from snapshots/SLOT/SLOT.
 type manifest struct {
 	bank     importer.Point
-	storages map[storageID]uint64 // how many bytes of each are in use; those that came are removed
+	storages map[ledger.Slot]storage // those that came are removed
 }
 
 // readManifest reads a manifest of so many bytes: every field up to the list of storages and what
@@ -36,7 +33,7 @@ func readManifest(r io.Reader, size int64, named ledger.Slot, base ledger.Opt[le
 		return nil, fmt.Errorf("it takes %d bytes, more than any bank", size)
 	}
 	b := &bincode{r: bufio.NewReaderSize(r, 64<<10), size: uint64(size)}
-	m := &manifest{storages: make(map[storageID]uint64)}
+	m := &manifest{storages: make(map[ledger.Slot]storage)}
 	readBank(b, &m.bank)
 	if b.err == nil {
 		b.fail(checkBank(&m.bank, named))
@@ -164,11 +161,10 @@ func (m *manifest) readAccountsDB(b *bincode) {
 			b.fail(fmt.Errorf("it lists a storage of slot %d, after its own", slot))
 		}
 		for k := b.count(8 + 8); k > 0 && b.err == nil; k-- {
-			id := storageID{slot, b.u64()}
-			if _, ok := m.storages[id]; ok {
-				b.fail(fmt.Errorf("it lists storage %d.%d twice", id.slot, id.number))
+			if _, ok := m.storages[slot]; ok {
+				b.fail(fmt.Errorf("it lists two storages of slot %d, and nothing says which is the newer", slot))
 			}
-			if m.storages[id] = b.u64(); len(m.storages) > maxStorages {
+			if m.storages[slot] = (storage{b.u64(), b.u64()}); len(m.storages) > maxStorages {
 				b.fail(fmt.Errorf("it lists more than %d storages", maxStorages))
 			}
 		}
