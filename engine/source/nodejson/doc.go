@@ -8,6 +8,9 @@
 // shows, folded to one write of an account, then its rewards. An [Account] becomes a
 // ledger.AccountWrite, with the token facts of its data. What is absent or null is unknown.
 //
+// Transactions and metadata cannot differ in number, as they can where a validator stores them apart: in an answer each transaction stands
+// with its own metadata, or with null. A block whose node has not kept some is told as what it is, [Block.Untold].
+//
 // # Errors
 //
 // They are one line about a field, and never quote the input.

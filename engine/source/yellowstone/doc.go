@@ -5,7 +5,8 @@
 // # Nouns
 //
 // An [Update] is one message: an account as a transaction left it, a transaction, the status of one, the head of a
-// block (its block meta), or a status of a slot. Entries, pings and whole blocks are not needed.
+// block (its block meta), or a status of a slot. Entries, pings and whole blocks are not needed. A transaction comes in one message with its
+// metadata, so of a block there are as many of one as of the other.
 // An [Assembler] gathers the updates of each slot until the block is whole, and then seals it:
 // it becomes a ledger.Block. What it gathers is a try, of which a slot may have several. A try is gathering, in part or short, and
 // in the end sealed or dead: these states, and what leads to them, stand in assembly.go.
