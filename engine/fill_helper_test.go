@@ -53,13 +53,6 @@ func (u *fakeNode) fails(err error) {
 	u.err = err
 }
 
-// questions returns how often the node was asked.
-func (u *fakeNode) questions() int {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	return len(u.asked)
-}
-
 func (u *fakeNode) Fetch(ctx context.Context, keys []ledger.Pubkey, _ ledger.Commitment) (*ledger.BaseState, error) {
 	u.mu.Lock()
 	defer u.mu.Unlock()

@@ -23,7 +23,7 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the answers in testdata")
 
-// F7, F8, F10, F11, F13, F14, F15, F21, F22, F24, F28, F29, F47, F48: TestScenes repeats the scenes in testdata. Each has an engine of its own and the time of a bubble. A line is what is done, and the lines
+// F7, F8, F10, F11, F13, F14, F15, F18, F21, F22, F24, F28, F29, F47, F48, F53, F54: TestScenes repeats the scenes in testdata. Each has an engine of its own and the time of a bubble. A line is what is done, and the lines
 // below it, with a "<", are all that comes of it: questions that are answered, what another node is asked for, what health says when
 // that changes, and how the engine ends. A question that is not answered yet is answered below a later line. go test -update writes these lines, and they are reviewed like code.
 //
@@ -67,6 +67,9 @@ var update = flag.Bool("update", false, "rewrite the answers in testdata")
 //	recent                          asks for the newest transactions
 //	lists                           shows which lists may lack accounts, and what is said of accounts that are not held
 //	source TELLS                    has the source tell of its connection: see tellOfSource
+//	as NAME [replica]               goes on with a node of a cluster, which has the source too unless it is a replica; what comes of a line is told for all of them
+//
+// What only a node of a cluster does is in scenenodes_test.go.
 //
 // An account is N=LAMPORTS of the system program, N=LAMPORTS/OWNER of program N, with :DATA where its data is told; an OWNER of ? shows nothing but
 // the lamports, sysvar is that program, and mint, mint+ and mint- are mints of Token-2022: not telling whether they are scaled, scaled, and not.
@@ -77,10 +80,20 @@ func TestScenes(t *testing.T) {
 	})
 }
 
-// scene is a scene while it is played.
+// stage is what the nodes of a scene share.
+type stage struct {
+	text   strings.Builder
+	blocks map[string]*ledger.Block
+	tip    *ledger.Block
+	log    *sharedLedger // nil: there is one node, without a name
+	nodes  []*scene
+}
+
+// scene is a scene while it is played, as far as one node is concerned.
 type scene struct {
 	*testing.T
-	text   strings.Builder
+	*stage
+	clusterPart
 	info   ledger.SourceInfo
 	config Config
 	owners []ledger.Pubkey // of the filter
@@ -94,8 +107,6 @@ type scene struct {
 	upstream  *upstream.Stats // that the source tells of; nil: it tells nothing
 	node      *fakeNode
 	short     atomic.Bool // of memory
-	blocks    map[string]*ledger.Block
-	tip       *ledger.Block
 	waiting   []question
 	asked     int    // how many of the node's questions are written
 	unhealthy string // what health said last
@@ -112,8 +123,7 @@ type question struct {
 // play repeats a scene and returns it with what came of each line.
 func play(t *testing.T, text string) string {
 	t.Helper()
-	s := &scene{T: t, info: partial(), disk: vfstest.NewMemory(), node: newFakeNode(100), blocks: make(map[string]*ledger.Block)}
-	s.config = Config{Shards: 2, Fetcher: s.node, MayFetch: func() bool { return !s.short.Load() }}
+	s := newScene(t, &stage{blocks: make(map[string]*ledger.Block)})
 	title, lines, _ := strings.Cut(strings.TrimRight(text, "\n"), "\n")
 	fmt.Fprintf(&s.text, "## %s\n", title)
 	for line := range strings.SplitSeq(lines, "\n") {
@@ -121,10 +131,24 @@ func play(t *testing.T, text string) string {
 			continue
 		}
 		fmt.Fprintln(&s.text, line)
-		s.do(strings.Fields(line))
-		s.tell()
+		if words := strings.Fields(line); len(words) > 1 && words[0] == "as" {
+			s = s.as(words[1], len(words) > 2)
+		} else {
+			s.do(words)
+		}
+		for _, n := range s.nodes {
+			n.tell()
+		}
 	}
 	return s.text.String() + "\n"
+}
+
+// newScene adds a node, which does not run yet, to a stage.
+func newScene(t *testing.T, on *stage) *scene {
+	s := &scene{T: t, stage: on, info: partial(), disk: vfstest.NewMemory(), node: newFakeNode(100)}
+	s.config = Config{Shards: 2, Fetcher: s.node, MayFetch: func() bool { return !s.short.Load() }}
+	s.nodes = append(s.nodes, s)
+	return s
 }
 
 // start runs the engine on what the disk holds.
@@ -133,9 +157,13 @@ func (s *scene) start() {
 		s.faulty = vfstest.NewFaulty(s.disk, vfstest.Plan{})
 	}
 	c := onDisk(s, s.faulty, s.config)
+	if s.ended = false; s.log != nil {
+		s.startMember(c)
+		return
+	}
 	must(s, c.Dir.Bind(&s.info, s.filter, s.data, false))
 	ledgertest.Equal(s, New(c).Status().NotReady, ledger.ErrRecovering, "why it is not ready before it runs")
-	s.n, s.ended = startNode(s.T, s.info, c), false
+	s.n = startNode(s.T, s.info, c)
 	if s.upstream != nil {
 		s.n.source.trouble = s.upstream.Trouble
 	}
@@ -213,7 +241,9 @@ func (s *scene) do(words []string) {
 	case "stream":
 		s.n.info.Store(&ledger.SourceInfo{Stream: true})
 	case "restart":
-		s.n.mustStop()
+		if !s.ended {
+			s.n.mustStop()
+		}
 		s.disk, s.faulty = s.disk.Crash(0, 1), nil
 		s.start()
 	case "stop":
@@ -223,7 +253,11 @@ func (s *scene) do(words []string) {
 		s.say("found %d, missing %d, unavailable %d, in %d requests for %d keys, %d of them stale, %d failed; %d wait",
 			f.Found, f.Missing, f.Unavailable, f.Fetches, f.Keys, f.Stale, f.Failures, f.Waiting)
 	default:
-		if do := verbs[verb]; do != nil {
+		do := verbs[verb]
+		if do == nil && s.log != nil {
+			do = nodeVerbs[verb]
+		}
+		if do != nil {
 			do(s, words)
 		} else {
 			s.emit(status(s.blocks[verb], named(s, statuses, words[0])))
@@ -286,7 +320,9 @@ func (s *scene) instruct(what string, accounts []ledger.AccountWrite) {
 }
 
 // say writes a line of what came.
-func (s *scene) say(format string, args ...any) { fmt.Fprintf(&s.text, "< "+format+"\n", args...) }
+func (s *scene) say(format string, args ...any) {
+	fmt.Fprintf(&s.text, "< "+s.prefix()+format+"\n", args...)
+}
 
 // tell writes what came of a line, once nothing moves.
 func (s *scene) tell() {
@@ -319,15 +355,20 @@ func (s *scene) tell() {
 		s.ended = true
 		s.say("the engine ended: %v", s.n.err)
 	}
-	status := s.n.Status()
-	why := status.Unhealthy
-	if status.NotReady != nil {
-		why += fmt.Sprintf("; not ready: %v", status.NotReady)
-	}
-	if why != s.unhealthy {
+	s.tellStanding()
+	if why := s.health(); why != s.unhealthy {
 		s.unhealthy = why
 		s.say("health: %s", cmp.Or(why, "well"))
 	}
+}
+
+// health returns why a node is not well, or not ready.
+func (s *scene) health() string {
+	status := s.n.Status()
+	if status.NotReady != nil {
+		return fmt.Sprintf("%s; not ready: %v", status.Unhealthy, status.NotReady)
+	}
+	return status.Unhealthy
 }
 
 // answer writes what was answered of an account.

@@ -46,6 +46,7 @@ var settings = map[string]func(s *scene, words []string){
 	},
 	"segments-of":   func(s *scene, words []string) { s.config.SegmentBytes = int64(s.number(words[0])) },
 	"free-at-least": func(s *scene, words []string) { s.config.MinFreeBytes = uint64(s.number(words[0])) },
+	"lag":           func(s *scene, words []string) { s.config.MaxLag = s.duration(words[0]) },
 	"shards":        func(s *scene, words []string) { s.config.Shards = int(s.number(words[0])) },
 	"memory":        func(s *scene, words []string) { s.config.MemoryLimit = int64(s.number(words[0])) },
 	"blocks-kept": func(s *scene, words []string) {
