@@ -18,20 +18,6 @@ func archiving() Config {
 	return Config{Retention: sequencer.Retention{Slots: 5, Bytes: 1 << 30}, HistoryBytes: 1 << 30, HistoryBlocks: 4, MinFreeBytes: 1 << 10}
 }
 
-// whyAbsent returns why there is no block at a slot, -1 where there is one.
-func whyAbsent(n *subject, slot ledger.Slot) int {
-	n.t.Helper()
-	_, _, err := n.Block(ledger.Query{}, slot)
-	if err == nil {
-		return -1
-	}
-	why, ok := absence(err)
-	if !ok {
-		n.t.Fatalf("block at slot %d: %v", slot, err)
-	}
-	return int(why.Absence)
-}
-
 // TestHistoryKeepsUpWithBlocksThatComeFast shows a block a millisecond to a node whose disk takes its time for each file, and whose memory holds
 // few of them: what waits is written at once, and no block is lost.
 func TestHistoryKeepsUpWithBlocksThatComeFast(t *testing.T) {

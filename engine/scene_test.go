@@ -1,10 +1,12 @@
 package engine
 
 import (
+	"bytes"
 	"cmp"
 	"errors"
 	"flag"
 	"fmt"
+	"log/slog"
 	"regexp"
 	"slices"
 	"strconv"
@@ -23,7 +25,7 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the answers in testdata")
 
-// F7, F8, F10, F11, F13, F14, F15, F18, F21, F22, F24, F28, F29, F47, F48, F53, F54: TestScenes repeats the scenes in testdata. Each has an engine of its own and the time of a bubble. A line is what is done, and the lines
+// F4, F6, F7, F8, F10, F11, F13, F14, F15, F18, F21, F22, F24, F28, F29, F47, F48, F53, F54, G24: TestScenes repeats the scenes in testdata. Each has an engine of its own and the time of a bubble. A line is what is done, and the lines
 // below it, with a "<", are all that comes of it: questions that are answered, what another node is asked for, what health says when
 // that changes, and how the engine ends. A question that is not answered yet is answered below a later line. go test -update writes these lines, and they are reviewed like code.
 //
@@ -102,7 +104,9 @@ type scene struct {
 
 	n         *subject // nil before the first block
 	disk      *vfstest.Memory
-	faulty    *vfstest.Faulty // the same
+	kept      *vfstest.Memory // what it was once
+	keptTip   *ledger.Block   // then
+	faulty    *vfstest.Faulty // the same as disk
 	release   func()          // ends the stall of the disk
 	upstream  *upstream.Stats // that the source tells of; nil: it tells nothing
 	node      *fakeNode
@@ -110,7 +114,9 @@ type scene struct {
 	waiting   []question
 	asked     int    // how many of the node's questions are written
 	unhealthy string // what health said last
-	told      int    // how many records are written
+	degraded  string
+	logged    bytes.Buffer // since the last start
+	told      int          // how many records are written
 	ended     bool
 }
 
@@ -157,6 +163,8 @@ func (s *scene) start() {
 		s.faulty = vfstest.NewFaulty(s.disk, vfstest.Plan{})
 	}
 	c := onDisk(s, s.faulty, s.config)
+	s.logged.Reset()
+	c.Logger = slog.New(slog.NewTextHandler(&s.logged, nil))
 	if s.ended = false; s.log != nil {
 		s.startMember(c)
 		return
@@ -360,7 +368,14 @@ func (s *scene) tell() {
 		s.unhealthy = why
 		s.say("health: %s", cmp.Or(why, "well"))
 	}
+	if d := fileHash.ReplaceAllString(s.n.Status().Degraded, ""); d != s.degraded {
+		s.degraded = d
+		s.say("degraded: %s", cmp.Or(d, "in nothing"))
+	}
 }
+
+// fileHash is what the name of a history file has of its hash, which is that of what the compressor made.
+var fileHash = regexp.MustCompile(`-[0-9a-f]{16}\b`)
 
 // health returns why a node is not well, or not ready.
 func (s *scene) health() string {

@@ -3,9 +3,14 @@ package engine
 import (
 	"errors"
 	"fmt"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strings"
 	"syscall"
 	"time"
 
+	"ledgerd/engine/datadir"
 	"ledgerd/engine/importer"
 	"ledgerd/engine/ledger"
 	"ledgerd/engine/ledger/ledgertest"
@@ -88,9 +93,17 @@ func busyFor(d time.Duration) error { return &ledger.UpstreamError{Busy: true, R
 
 // verbs are what a scene can do besides what do does itself: with the disk, with what the source tells, and what it can show of files and lists.
 var verbs = map[string]func(s *scene, words []string){
-	"disk":   (*scene).harm,
-	"source": (*scene).tellOfSource,
-	"lists":  func(s *scene, _ []string) { s.lists() },
+	"disk":     (*scene).harm,
+	"source":   (*scene).tellOfSource,
+	"lists":    func(s *scene, _ []string) { s.lists() },
+	"files":    func(s *scene, _ []string) { s.files() },
+	"same-log": func(s *scene, _ []string) { s.sameLog() },
+	"held":     (*scene).held,
+	"harmed": func(s *scene, _ []string) {
+		f := s.n.Stats()
+		told := strings.Count(s.logged.String(), "a history file cannot be read, or is damaged")
+		s.say("%d snapshots were passed over, %d files of history are lost, and the log told of %d", f.Snapshot.Damaged, f.LostHistory, told)
+	},
 	"final": func(s *scene, words []string) {
 		every := time.Duration(0)
 		if len(words) > 1 {
@@ -193,14 +206,73 @@ func (s *scene) harm(words []string) {
 	case "refuses":
 		s.faulty.Arm(vfstest.Plan{Call: 1, Lasting: true, Kinds: named(s, kinds, words[1]), Name: name, Err: syscall.EIO})
 	case "damages":
-		damage(s.T, s.disk, filesOf(s.disk, words[1])[0])
+		damage(s.T, s.disk, s.file(words[1:]))
+	case "cuts":
+		must(s, s.disk.WriteFile(s.file(words[1:]), nil))
 	case "loses":
-		must(s, s.disk.Remove(filesOf(s.disk, words[1])[0]))
+		file := s.file(words[1:])
+		must(s, errors.Join(s.disk.Remove(file), s.disk.SyncDir(filepath.Dir(file))))
+	case "forges":
+		forgeStateHash(s.T, s.disk, s.file(words[1:]))
+	case "is-kept":
+		s.kept, s.keptTip = s.disk.Clone(), s.tip
+	case "is-again":
+		s.disk, s.faulty, s.tip = s.kept.Clone(), nil, s.keptTip
 	case "heals":
 		s.faulty.Heal()
 	default:
 		s.Fatalf("%q is nothing that a disk does", words)
 	}
+}
+
+// file returns the first file with a suffix, that of a number, or the newest.
+func (s *scene) file(words []string) string {
+	all := filesOf(s.disk, words[0])
+	switch {
+	case len(words) == 1:
+		return all[0]
+	case words[1] == "newest":
+		return all[len(all)-1]
+	}
+	return all[s.number(words[1])]
+}
+
+// files says which snapshots and files of history are on the disk, by their slots.
+func (s *scene) files() {
+	text := ""
+	for _, name := range append(filesOf(s.disk, ".state"), filesOf(s.disk, ".blocks")...) {
+		kind, slots, _ := strings.Cut(strings.TrimSuffix(filepath.Base(name), filepath.Ext(name)), "-")
+		var first, last ledger.Slot // of a snapshot a slot and a version
+		_, err := fmt.Sscanf(slots, "%d-%d", &first, &last)
+		must(s, err)
+		text += fmt.Sprintf(" %s %d-%d", kind, first, last)
+	}
+	s.say("files:%s", text)
+}
+
+// sameLog fails unless the files of the log, but for the newest, are those that were kept.
+func (s *scene) sameLog() {
+	now, kept := filesIn(s.disk, datadir.LogDir("data")), filesIn(s.kept, datadir.LogDir("data"))
+	sealed := slices.Sorted(maps.Keys(kept))
+	for _, name := range sealed[:len(sealed)-1] {
+		ledgertest.Holds(s, now[name] == kept[name], "%s is not as it was", name)
+	}
+}
+
+// held says which blocks from a slot to another are answered, and which transactions of "final" are.
+func (s *scene) held(words []string) {
+	first, last, outcome := s.number(words[0]), s.number(words[1]), ""
+	for slot := first; slot <= last; slot++ {
+		_, _, err := s.n.Block(ledger.Query{}, slot)
+		_, _, missing := s.n.Transaction(ledger.Query{}, signature(int(slot)))
+		now := fmt.Sprintf("%v, its transaction is held: %v", err, missing == nil)
+		if now != outcome && slot > first {
+			s.say("slots %d to %d: %s", first, slot-1, outcome)
+			first = slot
+		}
+		outcome = now
+	}
+	s.say("slots %d to %d: %s", first, last, outcome)
 }
 
 var troubles = map[string]upstream.Kind{"dial": upstream.Dial, "closed": upstream.Closed, "out-of-range": upstream.OutOfRange}
