@@ -15,51 +15,6 @@ import (
 	"ledgerd/snapshot/wal"
 )
 
-// F13, F34: TestFullDiskPausesIngest fills the disk and makes room again, many times, and then takes all file descriptors away where the
-// log wants its next segment: reads go on, health says why, and afterwards ingest goes on by itself and nothing is lost
-// or made twice.
-func TestFullDiskPausesIngest(t *testing.T) {
-	const opening = vfstest.KindCreate | vfstest.KindOpen | vfstest.KindOpenWrite | vfstest.KindList | vfstest.KindSyncDir
-	outOfFiles := func(kinds vfstest.Kind) func(*vfstest.Memory, *vfstest.Faulty) {
-		return func(_ *vfstest.Memory, disk *vfstest.Faulty) {
-			disk.Arm(vfstest.Plan{Call: 1, Lasting: true, Kinds: kinds, Err: syscall.EMFILE})
-		}
-	}
-	type row struct {
-		times int
-		harm  func(*vfstest.Memory, *vfstest.Faulty)
-		words string
-	}
-	bubbletest.Each(t, map[string]row{
-		"no page is free": {30, func(memory *vfstest.Memory, _ *vfstest.Faulty) { memory.SetCapacity(memory.UsedBytes()) }, "the disk is full"},
-		"no file can be opened": {
-			1, outOfFiles(opening), "no further file can be opened: ingest pauses until that has passed, reads go on",
-		},
-		"no directory can be synced": {1, outOfFiles(vfstest.KindSyncDir), "no further file can be opened"},
-	}, func(t *testing.T, tt row) {
-		memory, disk := faultyDisk()
-		n, block := diskNode(t, disk, Config{MinFreeBytes: 1, SegmentBytes: 4 << 10})
-		for range tt.times {
-			tt.harm(memory, disk)
-			block = n.untilPaused(block)
-			n.mustSay(tt.words)
-			time.Sleep(5 * time.Second)
-			n.mustStand(block.Slot - 1) // the last one is not durable
-			memory.SetCapacity(0)
-			disk.Heal()
-			pause(2 * ingest.SpaceRetry)
-			n.mustSay()
-			n.mustStand(block.Slot)
-			mustHold(t, memory.Crash(0, 1), block.Slot)
-		}
-		n.mustStop()
-		if n.Stats().DiskPauses == 0 {
-			t.Error("no pause was counted")
-		}
-		ledgertest.ErrorIs(t, n.DiskFailure(), nil, "a shortage that passed")
-	})
-}
-
 // TestLogDoesNotFillTheDisk follows many blocks on a disk that is some times larger than the state,
 // with no snapshot due by time: they are taken all the same, and the log behind them goes.
 func TestLogDoesNotFillTheDisk(t *testing.T) {

@@ -77,19 +77,6 @@ func (n *subject) finalize(block *ledger.Block) *ledger.Block {
 	return next
 }
 
-// untilPaused shows blocks on top of one until ingest waits, and returns the block that waits.
-func (n *subject) untilPaused(block *ledger.Block) *ledger.Block {
-	n.t.Helper()
-	for range 100 {
-		block = chainOf(block, 1)[0]
-		if n.send(block); n.Status().Unhealthy != "" {
-			return block
-		}
-	}
-	n.t.Fatal("ingest goes on for 100 blocks")
-	return nil
-}
-
 // mustSay fails the test unless health gives a reason with all of these words, or none where there are none.
 func (n *subject) mustSay(words ...string) {
 	n.t.Helper()

@@ -146,6 +146,9 @@ var verbs = map[string]func(s *scene, words []string){
 		_, _, err := s.n.Transaction(ledger.Query{}, signature(int(s.number(words[0]))))
 		s.say("the transaction of slot %s: %v", words[0], err)
 	},
+	"pauses": func(s *scene, _ []string) {
+		s.say("ingest waited for the disk %d times; it failed: %v", s.n.Stats().DiskPauses, s.n.DiskFailure())
+	},
 	"cancel": func(s *scene, _ []string) { s.n.cancel() },
 	"holds": func(s *scene, _ []string) {
 		head, err := heldBy(s.T, s.disk.Crash(0, 1))
@@ -171,7 +174,7 @@ var verbs = map[string]func(s *scene, words []string){
 
 // kinds are the calls of a disk.
 var kinds = map[string]vfstest.Kind{
-	"sync": vfstest.KindSync, "create": vfstest.KindCreate, "remove": vfstest.KindRemove, "read": vfstest.KindReadAt,
+	"sync": vfstest.KindSync, "create": vfstest.KindCreate, "remove": vfstest.KindRemove, "read": vfstest.KindReadAt, "sync-dir": vfstest.KindSyncDir,
 }
 
 // named returns what a word names, which must be one of all.
@@ -205,6 +208,12 @@ func (s *scene) harm(words []string) {
 		s.release()
 	case "refuses":
 		s.faulty.Arm(vfstest.Plan{Call: 1, Lasting: true, Kinds: named(s, kinds, words[1]), Name: name, Err: syscall.EIO})
+	case "lacks-descriptors":
+		opening := vfstest.KindCreate | vfstest.KindOpen | vfstest.KindOpenWrite | vfstest.KindList | vfstest.KindSyncDir
+		if len(words) > 1 {
+			opening = named(s, kinds, words[1])
+		}
+		s.faulty.Arm(vfstest.Plan{Call: 1, Lasting: true, Kinds: opening, Err: syscall.EMFILE})
 	case "damages":
 		damage(s.T, s.disk, s.file(words[1:]))
 	case "cuts":
