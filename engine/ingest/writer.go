@@ -207,7 +207,6 @@ func (w *Writer) Fence(how string, err error) {
 // call that failed for want of space has done nothing, so nothing is lost. The writer of a shared log resigns after MaxLag;
 // once there is space, it gets an error that matches ledger.ErrDeposed.
 func (w *Writer) waitForSpace(ctx context.Context, try func() error) error {
-	var began time.Time
 	for {
 		err := try()
 		if !errors.Is(err, wal.ErrNoSpace) {
@@ -224,12 +223,11 @@ func (w *Writer) waitForSpace(ctx context.Context, try func() error) error {
 			why = "no further file can be opened"
 		}
 		if w.short.Swap(&why) == nil {
-			began = time.Now()
 			w.pauses.Add(1)
 			w.Logger.Error(why+": ingest waits", "error", err)
-		}
-		if w.leads.Load() && time.Since(began) >= w.MaxLag {
-			w.giveWay(why)
+			if w.leads.Load() {
+				defer w.giveWayUnless()() // once: why it waits is known from now on
+			}
 		}
 		select {
 		case <-time.After(SpaceRetry):
@@ -239,20 +237,15 @@ func (w *Writer) waitForSpace(ctx context.Context, try func() error) error {
 	}
 }
 
-// giveWay lets another node write the shared log, because the own disk has taken nothing for MaxLag.
-func (w *Writer) giveWay(why string) {
-	if !w.resigned.Swap(true) {
-		w.Logger.Error(why + " for too long: another node may write the shared log, and this one begins anew once that has passed")
-		w.resign()
-	}
-}
-
-// giveWayUnless gives way if what the disk is to take, for a node that writes the shared log, has not ended within MaxLag.
+// giveWayUnless lets another node write the shared log if what the own disk is to take has not ended within MaxLag.
 func (w *Writer) giveWayUnless() (ended func() bool) {
 	return time.AfterFunc(w.MaxLag, func() {
 		why := "the disk stalls"
 		w.short.CompareAndSwap(nil, &why) // it may be full
-		w.giveWay(why)
+		if !w.resigned.Swap(true) {
+			w.Logger.Error("the disk has taken nothing for too long: another node may write the shared log, and this one begins anew once that has passed")
+			w.resign()
+		}
 	}).Stop
 }
 
