@@ -41,7 +41,7 @@ func (f *follower) run(ctx context.Context) error {
 	defer cancel(nil)
 	defer context.AfterFunc(f.log.cluster.ctx, func() { cancel(ErrClosed) })()
 	f.log.setRole(Reader)
-	if f.log.cluster.config.MayWrite && f.log.lease.wanted() {
+	if f.log.cluster.config.MayWrite && !f.log.lease.now.Load().resigned {
 		f.log.setRole(Standby)
 	}
 	if err := f.join(ctx); err != nil {

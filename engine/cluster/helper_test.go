@@ -262,7 +262,8 @@ func mustEqual(t testing.TB, a, b []*ledger.Record) {
 
 // withoutLease lets a node act as if it always held the lease: what keeps the log whole then is the fencing alone.
 func withoutLease(c *Cluster) {
-	c.log.lease = &lease{cluster: c, has: true, renewed: time.Now().Add(24 * time.Hour), lost: make(chan struct{})}
+	c.log.lease = &lease{cluster: c}
+	c.log.lease.now.Set(holding{has: true, renewed: time.Now().Add(24 * time.Hour), lost: make(chan struct{})})
 }
 
 // eventually waits until something holds.

@@ -5,10 +5,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"sync"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
+
+	"ledgerd/engine/ledger"
 )
 
 const (
@@ -37,11 +38,15 @@ type lease struct {
 	revision uint64    // of the newest value seen
 	changed  time.Time // when that was seen first
 
-	mu       sync.Mutex
-	has      bool      // nobody else was seen to have it since it was taken
-	renewed  time.Time // when the newest renewal that succeeded began
-	lost     chan struct{}
-	resigned bool // it is given up for good
+	now ledger.Guarded[holding]
+}
+
+// holding is what a node knows of its lease.
+type holding struct {
+	has      bool          // nobody else was seen to have it since it was taken, be it without a renewal
+	renewed  time.Time     // when the newest renewal that succeeded began
+	lost     chan struct{} // closed when another node has it; nil before it was held
+	resigned bool          // it is given up for good
 }
 
 // leaseValue is what the key holds. The time is for people.
@@ -53,32 +58,12 @@ type leaseValue struct {
 
 // resign gives the lease up for good, so that another node may do what this one failed to. It is not held any more when
 // resign returns; that others know of it takes up to pollInterval.
-func (l *lease) resign() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.resigned = true
-}
-
-// wanted reports whether this node would have the lease at all.
-func (l *lease) wanted() bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return !l.resigned
-}
+func (l *lease) resign() { l.now.Update(func(h *holding) { h.resigned = true }) }
 
 // held reports whether this node holds the lease, as far as it can know.
 func (l *lease) held() bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.has && !l.resigned && time.Since(l.renewed) < leaseLength
-}
-
-// state returns a channel that is closed when the lease that is held now is lost to another, whether it is held at all, be it
-// without a renewal, and when the newest renewal began.
-func (l *lease) state() (lost <-chan struct{}, has bool, renewed time.Time) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.lost, l.has, l.renewed
+	h := l.now.Load()
+	return h.has && !h.resigned && time.Since(h.renewed) < leaseLength
 }
 
 // run takes the lease when it can and renews it, until the cluster is closed; then it gives it up.
@@ -110,22 +95,22 @@ func (l *lease) step(ctx context.Context) error {
 		}
 		l.kv = kv
 	}
-	_, has, renewed := l.state()
+	h := l.now.Load()
 	switch {
-	case !l.wanted():
+	case h.resigned:
 		l.release()
 		return nil
-	case has && Role(l.cluster.stats.role.Load()) != Writer && !l.isWhole(wholeWithin+leaseLength):
+	case h.has && Role(l.cluster.stats.role.Load()) != Writer && !l.isWhole(wholeWithin+leaseLength):
 		l.release() // it does not come to write, and nobody else would
 		return nil
-	case has && time.Since(renewed) < renewEvery:
+	case h.has && time.Since(h.renewed) < renewEvery:
 		return nil
-	case has:
+	case h.has:
 		if err := l.write(ctx, l.revision); !errors.Is(err, jetstream.ErrKeyRevisionMismatch) {
 			return err
 		}
 	}
-	return l.look(ctx, has)
+	return l.look(ctx, h.has)
 }
 
 // look takes the lease where it may be taken, and notes its loss.
@@ -227,28 +212,28 @@ func (l *lease) write(ctx context.Context, revision uint64) error {
 
 // hold notes that this node has the lease, renewed last at a time.
 func (l *lease) hold(renewed time.Time) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if !l.has { // else whoever waits for its loss still does
-		l.lost = make(chan struct{})
-		l.cluster.logger.Info("holds a lease", "lease", leaseKey)
-	}
-	l.has, l.renewed = true, renewed
+	l.now.Update(func(h *holding) {
+		if !h.has { // else whoever waits for its loss still does
+			h.lost = make(chan struct{})
+			l.cluster.logger.Info("holds a lease", "lease", leaseKey)
+		}
+		h.has, h.renewed = true, renewed
+	})
 }
 
 // lose notes that another node has the lease.
 func (l *lease) lose(holder string) {
-	l.mu.Lock()
-	l.has = false
-	close(l.lost)
-	l.mu.Unlock()
+	l.now.Update(func(h *holding) {
+		h.has = false
+		close(h.lost)
+	})
 	l.cluster.stats.leaseLosses.Add(1)
 	l.cluster.logger.Warn("lost a lease", "lease", leaseKey, "to", holder)
 }
 
 // release gives the lease up, so that another node need not wait until it ran out.
 func (l *lease) release() {
-	if _, has, _ := l.state(); !has {
+	if !l.now.Load().has {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), releaseTimeout)
@@ -256,7 +241,5 @@ func (l *lease) release() {
 	if l.kv != nil {
 		_, _ = l.kv.Update(ctx, leaseKey, leaseValue{}.encode(), l.revision) // it runs out where this fails
 	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.has = false
+	l.now.Update(func(h *holding) { h.has = false })
 }

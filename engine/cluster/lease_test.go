@@ -131,19 +131,19 @@ func TestLeaseOutlivesLostAnswers(t *testing.T) {
 		holds := func(want bool) {
 			t.Helper()
 			time.Sleep(leaseLength + moment)
-			if _, has, _ := l.state(); !has || l.held() != want {
+			if has := l.now.Load().has; !has || l.held() != want {
 				t.Errorf("it has the lease: %t, holds it: %t, want %t", has, l.held(), want)
 			}
 		}
 		holds(true)
-		lost, _, _ := l.state()
+		lost := l.now.Load().lost
 		s.change(func() { s.deaf = true })
 		holds(false)
 		s.change(func() { s.deaf = false })
 		holds(true)
 		s.change(func() { s.value, s.revision = nil, s.revision+1 })
 		holds(true)
-		if now, _, _ := l.state(); now != lost || s.value == nil {
+		if l.now.Load().lost != lost || s.value == nil {
 			t.Error("who waits for the loss of the lease waits in vain, or the key is not there again")
 		}
 	})

@@ -46,7 +46,7 @@ type streamEnd struct {
 }
 
 func newLog(c *Cluster) *Log {
-	l := &Log{cluster: c, opened: time.Now(), deposed: make(chan struct{}), lease: &lease{cluster: c, lost: make(chan struct{})}}
+	l := &Log{cluster: c, opened: time.Now(), deposed: make(chan struct{}), lease: &lease{cluster: c}}
 	l.lease.isWhole = l.heldWholeLog // of many that wait, it is for one that can write at once
 	rand.Read(l.nonce[:])            // never fails
 	return l
@@ -83,7 +83,7 @@ func (l *Log) Behind() time.Duration {
 		if l.lease.held() {
 			return 0
 		}
-		if _, _, renewed := l.lease.state(); renewed.After(known) {
+		if renewed := l.lease.now.Load().renewed; renewed.After(known) {
 			known = renewed
 		}
 	}
@@ -151,14 +151,14 @@ func (l *Log) becomeWriter(at cursor, stream jetstream.Stream) error {
 	l.cluster.stats.since.Store(time.Now().Unix())
 	l.setRole(Writer)
 	l.cluster.logger.Info("writes the log", "stream", l.cluster.config.Stream, "epoch", at.epoch, "after_version", uint64(at.point.Version))
-	lost, has, _ := l.lease.state()
-	if !has {
+	lease := l.lease.now.Load()
+	if !lease.has {
 		l.markDeposed()
 		return nil
 	}
 	l.cluster.running.Go(func() {
 		select {
-		case <-lost:
+		case <-lease.lost:
 			l.markDeposed()
 		case <-l.cluster.ctx.Done():
 		}
