@@ -2,12 +2,12 @@ package main
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
 	"net/url"
 	"strconv"
-	"time"
 
 	"ledgerd/engine/cluster/exchange"
 	"ledgerd/engine/datadir"
@@ -24,14 +24,14 @@ func isHost(s string) bool {
 
 // exchange sets up how a node gives snapshots to others and fetches theirs. A node shows to others the certificate of its own listeners.
 func (f *clusterFlags) exchange(n *node) error {
-	config := exchange.Config{Address: f.advertised(n)}
+	var secure *tls.Config
 	if n.opsTLS != nil {
 		var err error
-		if config.TLS, err = n.peerTLS.Config(); err != nil {
+		if secure, err = n.peerTLS.Config(); err != nil {
 			return &usageError{fmt.Errorf("--tls-client-ca, --tls-cert, --tls-key: %w", err)}
 		}
 	}
-	n.exchange = exchange.New(n.cluster, config)
+	n.exchange = exchange.New(n.cluster, f.advertised(n), secure)
 	if f.Role != roleIngest && !n.exchange.Offers() {
 		n.logger.Warn("other nodes cannot fetch snapshots from this one, and for it the log is not purged: " +
 			"give --ops-listen an address that they reach, or name that with --ops-advertise")
@@ -74,7 +74,7 @@ func (n *node) offer(ctx context.Context, s snapshot.Written) {
 		names = append(names, f.Name)
 	}
 	err := n.exchange.Offer(ctx, vfs.Disk{}, datadir.SnapshotDir(n.dataDir), append(names, s.Name), exchange.Snapshot{
-		Version: s.Version, Slot: s.Slot, Blockhash: s.Meta.Blockhash.String(), Seq: s.Meta.Seq, StateHash: s.Meta.StateHash, Taken: time.Now(),
+		Version: s.Version, Slot: s.Slot, StateHash: s.Meta.StateHash,
 	})
 	switch {
 	case err == nil:

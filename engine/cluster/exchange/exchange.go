@@ -22,14 +22,6 @@ var (
 	errBadPart = errors.New("damaged")
 )
 
-// Config says where this node is asked for its snapshots, and how others are.
-type Config struct {
-	// Address is the URL of this node's operators' listener as others reach it; "": they do not, and it offers nothing.
-	Address string
-	// TLS is used with peers that speak HTTPS; nil means the roots of the system.
-	TLS *tls.Config
-}
-
 // Exchange is a node's access to the snapshots that the nodes of a cluster offer.
 type Exchange struct {
 	cluster *cluster.Cluster
@@ -42,12 +34,13 @@ type Exchange struct {
 	offers, offerFailures, fetches, fetchFailures, partsBad *metrics.Counter
 }
 
-// New returns the exchange of a cluster. It registers its figures where the cluster does.
-func New(c *cluster.Cluster, own Config) *Exchange {
+// New returns the exchange of a cluster. It registers its figures where the cluster does. address is the URL of this node's operators' listener
+// as others reach it; "": they do not, and it offers nothing. secure is used with peers that speak HTTPS; nil means the roots of the system.
+func New(c *cluster.Cluster, address string, secure *tls.Config) *Exchange {
 	config := c.Config()
 	set := config.Metrics
 	x := &Exchange{
-		cluster: c, config: config, address: own.Address, client: newClient(own.TLS), timeout: partTimeout,
+		cluster: c, config: config, address: address, client: newClient(secure), timeout: partTimeout,
 		offers:        figures.Counter(set, "ledgerd_cluster_snapshot_offers_total", "Snapshots this node offered to others."),
 		offerFailures: figures.Counter(set, "ledgerd_cluster_snapshot_offer_failures_total", "Snapshots that could not be offered."),
 		fetches:       figures.Counter(set, "ledgerd_cluster_snapshot_fetches_total", "Snapshots of others that this node fetched."),

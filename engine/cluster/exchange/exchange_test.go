@@ -75,7 +75,7 @@ func open(t *testing.T, config cluster.Config) *node {
 		files.ServeHTTP(w, r)
 	}))
 	t.Cleanup(listener.Close)
-	n.Exchange = New(c, Config{Address: listener.URL})
+	n.Exchange = New(c, listener.URL, nil)
 	t.Cleanup(n.client.CloseIdleConnections)
 	return n
 }

@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
-	"time"
 
 	"ledgerd/engine/cluster"
 	"ledgerd/engine/codec"
@@ -29,10 +28,7 @@ const (
 type Snapshot struct {
 	Version   ledger.Version   `json:"version"` // the record it is the state after
 	Slot      ledger.Slot      `json:"slot"`
-	Blockhash string           `json:"blockhash"`
-	Seq       ledger.Seq       `json:"seq"` // of the newest update up to and including the record
 	StateHash ledger.StateHash `json:"state_hash"`
-	Taken     time.Time        `json:"taken"`
 }
 
 // Manifest says which node holds a snapshot, and what its files are.
