@@ -75,7 +75,7 @@ func errorOf(err error, v ledger.View) *callError {
 	case errors.Is(err, ledger.ErrNoBlock):
 		return errorOf(unhealthy("no block has come from its source yet"), v)
 	case errors.Is(err, stream.ErrManyTopics):
-		return &callError{code: codeInternal, message: "Internal error: Too many subscriptions. Subscription rejected."}
+		return &callError{code: codeInternal, message: "Internal Error: Subscription refused. Node subscription limit reached"}
 	case errors.Is(err, ledger.ErrUnavailable):
 		return &callError{code: codeInternal, message: "Internal error: the node is overloaded, try again"}
 	}

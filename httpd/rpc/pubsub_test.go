@@ -137,5 +137,5 @@ func subscribed(number int) string {
 
 const (
 	badID   = `{"jsonrpc":"2.0","error":{"code":-32602,"message":"Invalid subscription id."},"id":1}`
-	tooMany = `{"jsonrpc":"2.0","error":{"code":-32603,"message":"Internal error: Too many subscriptions. Subscription rejected."},"id":1}`
+	tooMany = `{"jsonrpc":"2.0","error":{"code":-32603,"message":"Internal Error: Subscription refused. Node subscription limit reached"},"id":1}`
 )
