@@ -115,68 +115,79 @@ func appendNumberOf(dst []byte, number uint64) []byte {
 }
 
 func (c *call) accountSubscribe(socket *stream.Socket) error {
-	key, f, _, seen := c.subject("pubkey")
-	accounts, err := c.accountsAt([]ledger.Pubkey{key})
+	s, _ := c.subject("pubkey")
+	accounts, err := c.accountsAt([]ledger.Pubkey{s.key})
 	if err == nil && accounts[0].Exists() {
-		err = f.canShow(&accounts[0])
+		err = s.canShow(&accounts[0])
 	}
 	if err != nil {
 		return err
 	}
-	return socket.Watch(fmt.Sprint("account ", c.query.Commitment, f.encoding, key), stream.Topic{
-		Kind: "account", Level: c.query.Commitment, Account: ledger.Some(key), Tokens: f.encoding == asParsed, Append: f.teller("account"),
-	}, seen, c.subscribed)
+	return socket.Watch("account "+s.id, stream.Topic{
+		Kind: "account", Level: c.query.Commitment, Account: ledger.Some(s.key), Tokens: s.encoding == asParsed, Append: s.teller("account"),
+	}, s.seen, c.subscribed)
 }
 
 func (c *call) programSubscribe(socket *stream.Socket) error {
-	program, f, config, seen := c.subject("programId")
-	takes := c.readSelection(member(config, "filters"))
+	s, config := c.subject("programId")
+	takes, withContext := c.readSelection(member(config, "filters")), c.isSet(config, "withContext") // they always have it
 	if c.wrong != nil {
 		return c.wrong
 	}
 	if err := socket.PayLookup(judged); err != nil {
 		return err
 	}
-	some, _, v, err := c.door.config.Ledger.Program(c.query, program, ledger.Opt[ledger.Pubkey]{}, judged, nil)
+	some, _, v, err := c.door.config.Ledger.Program(c.query, s.key, ledger.Opt[ledger.Pubkey]{}, judged, nil)
 	switch err = c.from(v, err); {
 	case v.Lacks:
-		return elsewhere(codeExcluded, "the accounts of program %s are not all held here", program)
+		return elsewhere(codeExcluded, "the accounts of program %s are not all held here", s.key)
 	case err != nil && !errors.Is(err, ledger.ErrNotFound):
 		return err
 	}
 	for i := range some {
 		a := &some[i]
 		if takes.looks && a.Known&ledger.FieldData == 0 {
-			return elsewhere(codeExcluded, "the data of the accounts of program %s is not kept here: filters take --data", program)
+			return elsewhere(codeExcluded, "the data of the accounts of program %s is not kept here: filters take --data", s.key)
 		}
 		if takes.takes(&ledger.Update{Account: *a}) {
-			if err := f.canShow(a); err != nil {
+			if err := s.canShow(a); err != nil {
 				return err
 			}
 			break
 		}
 	}
 	t := stream.Topic{
-		Kind: "program", Level: c.query.Commitment, Program: ledger.Some(program), Tokens: f.encoding == asParsed, Append: f.teller("program"),
+		Kind: "program", Level: c.query.Commitment, Program: ledger.Some(s.key), Tokens: s.encoding == asParsed, Append: s.teller("program"),
 	}
 	if takes.looks || takes.tokens {
 		t.Takes = takes.takes
 	}
-	return socket.Watch(string(takes.appendKey(fmt.Appendf(nil, "program %d %s %s ", c.query.Commitment, f.encoding, program))), t, seen, c.subscribed)
+	return socket.Watch(string(takes.appendKey(fmt.Appendf(nil, "program %s %t ", s.id, withContext))), t, s.seen, c.subscribed)
 }
 
 // judged is how many accounts of a program are looked at for one that is taken and tells whether such accounts can be shown.
 const judged = 100
 
-// subject reads the parameters of a subscription of accounts, by a key with a name. dataSlice does not apply to what is told. seen is after which update the client was told
-// nothing, if it was told something before: what it has missed comes first.
-func (c *call) subject(name string) (key ledger.Pubkey, f form, config *fastjson.Value, seen ledger.Opt[ledger.Seq]) {
-	key, f, config = c.shown(name, asBinary)
-	f.slice = encode.WholeData
-	if from := member(config, "resumeFrom"); from != nil {
-		seen = ledger.Some(ledger.Seq(c.number(from, "resumeFrom")))
+// subject is what a subscription of accounts is about.
+type subject struct {
+	key ledger.Pubkey // of the account, or of the program
+	form
+	id   string                 // the same for all who give the same parameters: dataSlice is a part of it, and does not apply to what is told
+	seen ledger.Opt[ledger.Seq] // the update after which the client was told nothing, if it was told something before: what it has missed comes first
+}
+
+// subject reads the parameters of a subscription of accounts, by a key with a name, and returns its configuration too.
+func (c *call) subject(name string) (s subject, config *fastjson.Value) {
+	s.key, s.form, config = c.shown(name, asBinary)
+	s.id = fmt.Sprint(s.key, c.query.Commitment, s.encoding)
+	if s.slice != encode.WholeData {
+		s.id += fmt.Sprint(s.slice)
+		s.slice = encode.WholeData
 	}
-	return key, f, config, seen
+	if from := member(config, "resumeFrom"); from != nil {
+		s.seen = ledger.Some(ledger.Seq(c.number(from, "resumeFrom")))
+	}
+	return s, config
 }
 
 // canShow returns an error if what is known of an account, as it is now, is not enough to tell of it.
