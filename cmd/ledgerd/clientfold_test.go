@@ -187,9 +187,8 @@ func followJavaScript(t *testing.T, address string, folds []*clientFold) (state 
 	wishes := filepath.Join(t.TempDir(), "wanted.json")
 	must(t, errors.Join(err, os.WriteFile(wishes, text, 0o600)))
 	const program = "testdata/client.mjs"
-	p := startNodeProgram(t, "NODE_PATH="+os.Getenv("NODE_PATH")+":/usr/share/nodejs", program, consoleFolder+"/client/ledgerd.js", address, wishes)
-	lines := bufio.NewReader(p.out)
-	if _, err := lines.ReadString('\n'); err != nil {
+	p := startProgram(t, "NODE_PATH="+os.Getenv("NODE_PATH")+":/usr/share/nodejs", "node", program, consoleFolder+"/client/ledgerd.js", address, wishes)
+	if _, err := p.out.ReadString('\n'); err != nil {
 		_ = p.Wait()
 		said := fmt.Sprint(p.Stderr)
 		if strings.Contains(said, "Cannot find module 'ws'") {
@@ -198,11 +197,7 @@ func followJavaScript(t *testing.T, address string, folds []*clientFold) (state 
 		t.Fatalf("node does not follow: %v\n%s", err, said)
 	}
 	return func() (states []foldedStream) {
-		_, err := p.in.Write([]byte{'\n'})
-		line, err2 := lines.ReadBytes('\n')
-		if err := errors.Join(err, err2, json.Unmarshal(line, &states)); err != nil {
-			t.Fatalf("node tells nothing: %v", err)
-		}
+		p.tell(t, &states)
 		for i, f := range folds {
 			states[i].pubkeys = f.sub.Pubkeys
 		}
@@ -210,17 +205,17 @@ func followJavaScript(t *testing.T, address string, folds []*clientFold) (state 
 	}
 }
 
-// nodeProgram is a program that node runs, whose standard input and output a test holds.
-type nodeProgram struct {
+// pipedProgram is a program whose standard input and output a test holds.
+type pipedProgram struct {
 	*exec.Cmd
 	in  io.WriteCloser
-	out io.Reader
+	out *bufio.Reader
 }
 
-// startNodeProgram starts one with something more in its environment. It ends with its input, at the latest with the test.
-func startNodeProgram(t *testing.T, more string, words ...string) *nodeProgram {
+// startProgram starts one with something more in its environment. It ends with its input, at the latest with the test.
+func startProgram(t *testing.T, more string, words ...string) *pipedProgram {
 	t.Helper()
-	c := exec.Command("node", words...)
+	c := exec.Command(words[0], words[1:]...)
 	c.Env, c.Stderr = append(os.Environ(), more), new(bytes.Buffer)
 	in, err := c.StdinPipe()
 	out, err2 := c.StdoutPipe()
@@ -229,7 +224,19 @@ func startNodeProgram(t *testing.T, more string, words ...string) *nodeProgram {
 		_ = in.Close()
 		_ = c.Wait()
 	})
-	return &nodeProgram{c, in, out}
+	return &pipedProgram{c, in, bufio.NewReader(out)}
+}
+
+// tell has the program tell the state that it prints for a line.
+func (p *pipedProgram) tell(t *testing.T, state any) {
+	t.Helper()
+	_, err := p.in.Write([]byte{'\n'})
+	line, err2 := p.out.ReadBytes('\n')
+	if err := errors.Join(err, err2, json.Unmarshal(line, state)); err != nil {
+		_ = p.in.Close()
+		_ = p.Wait()
+		t.Fatalf("%q tells %q: %v\n%s", p.Args, line, err, p.Stderr)
+	}
 }
 
 // accountState is an account in an update, or as REST lists it.

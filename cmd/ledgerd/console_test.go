@@ -25,7 +25,7 @@ func browse(t *testing.T, said func(line string, answer io.Writer), words ...str
 		t.Skipf("the console is not tried: %v; it takes node, chromium, and npm ci in httpd/console", err)
 	}
 	words[0] = console + "test/" + words[0]
-	p := startNodeProgram(t, "CHROMIUM="+chromium, words...)
+	p := startProgram(t, "CHROMIUM="+chromium, append([]string{"node"}, words...)...)
 	defer p.Process.Kill() // where said has ended the test; it is gone otherwise
 	for lines := bufio.NewScanner(p.out); lines.Scan(); {
 		said(lines.Text(), p.in)

@@ -4,31 +4,33 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math"
 	"math/rand/v2"
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/fasthttp/websocket"
 
-	"ledgerd/engine/ledger"
 	"ledgerd/engine/ledger/ledgertest"
 )
 
-// libraries runs a script of testdata with the libraries of Solana, which must have nothing to say.
-func libraries(t *testing.T, script string, args ...string) {
+// script returns the words that run a script of testdata with the libraries of Solana.
+func script(t *testing.T, name string, args ...string) []string {
 	t.Helper()
 	modules, err := filepath.Abs(consoleFolder + "/node_modules")
 	must(t, err)
 	dir := t.TempDir()
 	must(t, os.Symlink(modules, dir+"/node_modules"))
-	must(t, os.WriteFile(dir+"/"+script, readFile(t, "testdata/"+script), 0o644))
-	ledgertest.Equal(t, string(output(t, dir, append([]string{"node", script}, args...)...)), "", "what the libraries say")
+	must(t, os.WriteFile(dir+"/"+name, readFile(t, "testdata/"+name), 0o644))
+	return append([]string{"node", dir + "/" + name}, args...)
 }
 
 // needsLibraries skips the test where they are not installed.
@@ -43,19 +45,17 @@ func needsLibraries(t *testing.T) {
 // compiling is held while testdata/solanago is compiled: who comes later finds it in the cache.
 var compiling sync.Mutex
 
-// goLibrary runs testdata/solanago, in CI: it is compiled for half a minute, and takes the network.
-func goLibrary(t *testing.T, args ...string) {
+// goLibrary returns testdata/solanago, in CI: it is compiled for half a minute, and takes the network. Elsewhere there is none.
+func goLibrary(t *testing.T) (program string, ok bool) {
 	t.Helper()
 	if os.Getenv("LEDGERD_GENERATORS") == "" {
-		return
+		return "", false
 	}
-	program := t.TempDir() + "/solanago"
-	func() {
-		compiling.Lock()
-		defer compiling.Unlock()
-		output(t, "testdata/solanago", "go", "build", "-o", program, ".")
-	}()
-	output(t, ".", append([]string{program}, args...)...)
+	compiling.Lock()
+	defer compiling.Unlock()
+	program = t.TempDir() + "/solanago"
+	output(t, "testdata/solanago", "go", "build", "-o", program, ".")
+	return program, true
 }
 
 // Wallets' libraries as they are read every answer of JSON-RPC, and it is that of REST at the same slot.
@@ -71,22 +71,82 @@ func TestLibrariesOfSolanaReadWhatRESTSays(t *testing.T) {
 			get(t, n.base+"/blocks/latest?min_slot=60&wait_ms=2000")
 			// These keys exist in the ledger from the start: a wallet with tokens, and a mint.
 			const wallet, mint = "3EBThKhENiGqNNQoTQdWWPheb6w3swfZiHwfgs1FAqD2", "HrnUbUaxx7WD9aRdHJRk5joPUKG1dZxmr1nEqqrgfE9R"
-			libraries(t, "rpcclients.mjs", door, n.base, wallet, mint, data)
-			if data == "all" {
-				goLibrary(t, door, n.base, wallet, mint)
+			ledgertest.Equal(t, string(output(t, ".", script(t, "rpcclients.mjs", door, n.base, wallet, mint, data)...)), "", "what the libraries say")
+			if program, ok := goLibrary(t); ok && data == "all" {
+				output(t, ".", program, door, n.base, wallet, mint)
 			}
 		})
 	}
 }
 
-// They follow slots, roots and the accounts of a program as they are, and swallow no error.
+// followed is what a library was told: of forks since it began, of all else since its present connection did.
+type followed struct {
+	Name                      string
+	Starts, Forks, Signatures int
+	Parsed                    int // token accounts, which solana-go does not parse
+	Root                      uint64
+	Wrong                     string
+	Accounts, Members         map[string]string // data, by pubkey: of the accounts that it follows, and of those of the program
+}
+
+// They follow slots, roots, signatures, accounts and the accounts of a program as they are, through forks, a kill and a stop of the node: what each was
+// told last of an account is what REST says. They swallow no error, and come back once for each time that the node was away.
 func TestLibrariesOfSolanaFollow(t *testing.T) {
 	needsLibraries(t)
 	t.Parallel()
-	n := start(t, "--data-dir", t.TempDir(), "--source", "sim:slot_time=100ms", "--data", "all", "--rpc-listen", "127.0.0.1:0")
-	door := n.out.await(t, `JSON-RPC +(http://\S+/)`)[1]
-	libraries(t, "rpcsockets.mjs", door, ledger.TokenProgram.String())
-	goLibrary(t, door, ledger.TokenProgram.String())
+	random, seed := seededRand(t)
+	source := fmt.Sprintf("sim:seed=%d,accounts=500,pools=4,slot_time=50ms,fork_rate=0.2", seed)
+	dir := t.TempDir()
+	var node *victim
+	var to atomic.Pointer[string]
+	start := func() {
+		node = launch(t, "--data-dir", dir, "--source", source, "--data", "all", "--rpc-listen", "127.0.0.1:0").ready()
+		host := hostOf(node.out.await(t, `JSON-RPC +(http://\S+)/`)[1])
+		to.Store(&host)
+	}
+	start()
+	address := newCutter(t, random, 0, 0, func() string { return *to.Load() }).address()
+	programs := []*pipedProgram{startProgram(t, "", script(t, "rpcsockets.mjs", address, poolProgram)...)}
+	if program, ok := goLibrary(t); ok {
+		programs = append(programs, startProgram(t, "", program, address, poolProgram))
+	}
+	follow := func() (all []followed) {
+		for _, p := range programs {
+			var some []followed
+			p.tell(t, &some)
+			all = append(all, some...)
+		}
+		return all
+	}
+	for run := range 3 {
+		if run == 2 {
+			source += fmt.Sprintf(",slots=%d", newestSlot(node)+300)
+		}
+		if run > 0 {
+			[]func(){node.Kill, node.stop}[run-1]()
+			start()
+		}
+		node.until("all are told of forks, roots and outcomes", func() bool {
+			return !slices.ContainsFunc(follow(), func(f followed) bool {
+				return f.Starts <= run || f.Forks <= run || f.Root == 0 || f.Signatures == 0 || f.Parsed == 0 && f.Name != "solana-go"
+			})
+		})
+	}
+	node.ended()
+	want, _ := poolData(t, node.base)
+	var all []followed
+	defer func() {
+		if t.Failed() {
+			t.Logf("%+v", all)
+		}
+	}()
+	node.until("what each was told last is what REST says", func() bool {
+		all = follow()
+		return !slices.ContainsFunc(all, func(f followed) bool { return !maps.Equal(f.Accounts, want) || !maps.Equal(f.Members, want) })
+	})
+	for _, f := range all {
+		ledgertest.Equal(t, []any{f.Starts, f.Wrong}, []any{3, ""}, "connections of %s, and what is wrong", f.Name)
+	}
 }
 
 // rpcSocket is a WebSocket of JSON-RPC of which one message is read after another.
@@ -198,21 +258,28 @@ func TestSubscribersHaveWhatRESTSays(t *testing.T) {
 // sameAsREST reports whether REST is asked in time, and then holds what a subscriber has against what it says.
 func sameAsREST(t *testing.T, base string, slot uint64, held map[string]string) bool {
 	t.Helper()
+	want, at := poolData(t, base)
+	if at != fmt.Sprint(slot) {
+		return false
+	}
+	ledgertest.Equal(t, held, want, "what a subscriber has at slot %d", slot)
+	return true
+}
+
+// poolData returns the data of the accounts of pools by their keys, and the slot at which REST says so.
+func poolData(t *testing.T, base string) (data map[string]string, slot string) {
+	t.Helper()
 	var list struct {
 		Accounts []struct{ Pubkey, Data string }
 	}
 	a, err := ask(client, base+"/accounts/program/"+poolProgram+"?include=data&commitment=processed")
 	must(t, err)
 	must(t, json.Unmarshal([]byte(a.body), &list))
-	want := map[string]string{}
+	data = map[string]string{}
 	for _, a := range list.Accounts {
-		want[a.Pubkey] = a.Data
+		data[a.Pubkey] = a.Data
 	}
-	if a.header.Get("X-Ledger-Slot") != fmt.Sprint(slot) {
-		return false
-	}
-	ledgertest.Equal(t, held, want, "what a subscriber has at slot %d", slot)
-	return true
+	return data, a.header.Get("X-Ledger-Slot")
 }
 
 // rpcAnswer returns the result of a call.

@@ -117,31 +117,51 @@ async function web3Data(c, key) {
 async function kit() {
   const rpc = createSolanaRpc(url); // asks for confirmed where nothing else is said
   const finalized = { commitment: 'finalized' };
-  const key = address(wallet);
+  const [key, of, token, slot] = [address(wallet), address(mint), address(tokens[0].token_account), BigInt(block.slot)];
   for (const level of levels) {
-    assert.equal(await rpc.getSlot({ commitment: level }).send(), BigInt(tip[level].slot));
-    assert.equal((await rpc.getLatestBlockhash({ commitment: level }).send()).value.blockhash, tip[level].blockhash);
+    const { value } = await rpc.getLatestBlockhash({ commitment: level }).send();
+    const valid = await rpc.isBlockhashValid(value.blockhash, { commitment: level }).send();
+    assert.deepEqual([await rpc.getSlot({ commitment: level }).send(), value.blockhash, valid.value], [BigInt(tip[level].slot), tip[level].blockhash, true]);
   }
-  assert.equal(await rpc.getHealth().send(), 'ok');
-  assert.equal(await rpc.getGenesisHash().send(), genesis);
-  assert.equal((await rpc.getIdentity().send()).identity.length > 31, true);
-  assert.equal((await rpc.getBalance(key, finalized).send()).value, BigInt(account.lamports));
   const slice = { encoding: 'base64', dataSlice: { offset: 0, length: 0 }, ...finalized };
-  const { value } = await rpc.getAccountInfo(key, slice).send();
-  assert.deepEqual([value.lamports, value.owner, value.executable], [BigInt(account.lamports), account.owner, account.executable]);
-  assert.equal((await rpc.getMultipleAccounts([key], slice).send()).value[0].lamports, BigInt(account.lamports));
-  const held = await rpc.getTokenAccountsByOwner(key, { programId: address(tokenProgram) }, { encoding: 'jsonParsed', ...finalized }).send();
-  assert.deepEqual(held.value.map((h) => h.account.data.parsed.info.tokenAmount.amount), tokens.map((t) => t.amount));
-  assert.equal((await rpc.getTokenSupply(address(mint), finalized).send()).value.amount, supply.supply);
-  const found = await rpc.getBlock(BigInt(block.slot), { transactionDetails: 'signatures', rewards: false, maxSupportedTransactionVersion: 0, ...finalized }).send();
-  assert.deepEqual([found.blockhash, found.signatures], [block.blockhash, block.signatures]);
-  assert.deepEqual(await rpc.getBlocksWithLimit(BigInt(block.parent_slot), 2, finalized).send(), [BigInt(block.parent_slot), BigInt(block.slot)]);
-  const statuses = await rpc.getSignatureStatuses([signature(history[0].signature)], { searchTransactionHistory: true }).send();
-  assert.equal(statuses.value[0].slot, BigInt(history[0].slot));
-  const listed = await rpc.getSignaturesForAddress(key, { limit: 5, ...finalized }).send();
-  assert.deepEqual(listed.map((t) => t.signature), history.map((t) => t.signature));
-  const [slot, height] = await Promise.all([rpc.getSlot(finalized).send(), rpc.getBlockHeight(finalized).send()]);
-  assert(slot === BigInt(tip.finalized.slot) && height > 0n);
+  const signatures = { transactionDetails: 'signatures', rewards: false, maxSupportedTransactionVersion: 0, ...finalized };
+  const parsed = { encoding: 'jsonParsed', ...finalized };
+  const shown = ({ lamports, owner, executable }) => [lamports, owner, executable];
+  const held = [BigInt(account.lamports), account.owner, account.executable];
+  const amounts = ({ value }) => value.map((h) => h.account.data.parsed.info.tokenAmount.amount);
+  const first = await rpc.getFirstAvailableBlock().send();
+  const lent = (await rpc.getProgramAccounts(address(tokenProgram), parsed).send()).find((p) => p.account.data.parsed.info.delegate);
+  const { delegate, mint: spent } = lent.account.data.parsed.info;
+  // What is asked, what is taken of the answer, and what that must be.
+  const calls = [
+    [rpc.getHealth(), (health) => health, 'ok'],
+    [rpc.getGenesisHash(), (hash) => hash, genesis],
+    [rpc.getIdentity(), ({ identity }) => identity.length > 31, true],
+    [rpc.getVersion(), (version) => /^\d+\.\d+\.\d+$/.test(version['solana-core']), true],
+    [rpc.getEpochInfo(finalized), (e) => [e.absoluteSlot, e.slotsInEpoch, e.epoch * e.slotsInEpoch + e.slotIndex, e.blockHeight > 0n], [slot, 432000n, slot, true]],
+    [rpc.getEpochSchedule(), (s) => [s.slotsPerEpoch, s.warmup], [432000n, false]],
+    [rpc.getBlockHeight(finalized), (height) => height, (await rpc.getEpochInfo(finalized).send()).blockHeight],
+    [rpc.minimumLedgerSlot(), (oldest) => oldest, first],
+    [rpc.getBlocks(first, slot, finalized), (slots) => [slots[0], slots.at(-1), slots.includes(BigInt(block.parent_slot))], [first, slot, true]],
+    [rpc.getBlocksWithLimit(BigInt(block.parent_slot), 2, finalized), (slots) => slots, [BigInt(block.parent_slot), slot]],
+    [rpc.getBlockTime(slot), (time) => time, BigInt(Date.parse(block.timestamp) / 1000)],
+    [rpc.getBlock(slot, signatures), (b) => [b.blockhash, b.signatures], [block.blockhash, block.signatures]],
+    [rpc.getBalance(key, finalized), ({ value }) => value, BigInt(account.lamports)],
+    [rpc.getAccountInfo(key, slice), ({ value }) => shown(value), held],
+    [rpc.getMultipleAccounts([key], slice), ({ value }) => value.map(shown), [held]],
+    [rpc.getProgramAccounts(address(tokenProgram), slice), (all) => all.some((p) => p.pubkey === token), true],
+    [rpc.getTokenAccountBalance(token, finalized), ({ value }) => [value.amount, value.uiAmountString], [tokens[0].amount, tokens[0].ui_amount]],
+    [rpc.getTokenSupply(of, finalized), ({ value }) => value.amount, supply.supply],
+    [rpc.getTokenAccountsByOwner(key, { programId: address(tokenProgram) }, parsed), amounts, tokens.map((t) => t.amount)],
+    [rpc.getTokenAccountsByDelegate(delegate, { mint: spent }, parsed), ({ value }) => value.some((h) => h.pubkey === lent.pubkey), true],
+    [rpc.getTokenAccountsByDelegate(of, { mint: spent }, parsed), amounts, []],
+    [rpc.getSignatureStatuses([signature(history[0].signature)], { searchTransactionHistory: true }), ({ value }) => value[0].slot, BigInt(history[0].slot)],
+    [rpc.getSignaturesForAddress(key, { limit: 5, ...finalized }), (all) => all.map((t) => t.signature), history.map((t) => t.signature)],
+  ];
+  for (const [call, take, want] of calls) assert.deepEqual(take(await call.send()), want);
+  if (!keepsData) return refused(-32010, rpc.getTokenLargestAccounts(of, finalized).send());
+  const [largest] = (await rpc.getTokenLargestAccounts(of, finalized).send()).value;
+  assert.equal((await rpc.getTokenAccountBalance(largest.address, finalized).send()).value.amount, largest.amount);
 }
 
 await web3();

@@ -1,63 +1,124 @@
-// Follows a node with the libraries of Solana as they are. Arguments: the address of JSON-RPC, and a program whose accounts change.
+// Follows a node with the libraries of Solana as they are. For every line on the standard input it prints what each was told since its connection
+// began. Arguments: the address of JSON-RPC, and a program whose accounts change.
 import assert from 'node:assert/strict';
+import { createInterface } from 'node:readline';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { Connection, PublicKey } from '@solana/web3.js';
-import { AccountLayout, unpackAccount } from '@solana/spl-token';
+import { AccountLayout, TOKEN_PROGRAM_ID, unpackAccount } from '@solana/spl-token';
 import { address, createSolanaRpc, createSolanaRpcSubscriptions, signature } from '@solana/kit';
 
 const [url, program] = process.argv.slice(2);
 const sockets = url.replace('http', 'ws');
+const [token, processed] = [TOKEN_PROGRAM_ID.toBase58(), { commitment: 'processed' }];
 
-// come collects the first notes of something, and fails where the library swallows one.
-function come(count, begin) {
-  return new Promise((done) => {
-    const notes = [];
-    begin((...note) => {
-      if (notes.push(note) === count) done(notes);
-    });
-  });
+// What a library was told: of forks since it began, of all else since its present connection did.
+class Fold {
+  constructor(name) { Object.assign(this, { name, starts: 0, forks: 0, wrong: 'it has not begun' }); }
+
+  begin() {
+    Object.assign(this, { starts: this.starts + 1, wrong: '', tip: 0, root: 0, signatures: 0, parsed: 0, accounts: {}, members: {} });
+  }
+
+  slot(told) {
+    const [slot, parent, root] = [told.slot, told.parent, told.root].map(Number);
+    assert(parent < slot && root <= parent);
+    if (this.tip > 0 && parent !== this.tip) this.forks++;
+    this.tip = slot;
+  }
+
+  rooted(root) {
+    assert(root > this.root);
+    this.root = Number(root);
+  }
+
+  // lost notes an error, which must be that the node was away: the next connection clears it.
+  async lost(e) {
+    if (e instanceof assert.AssertionError) throw e;
+    this.wrong = String(e);
+    await sleep(50);
+  }
 }
 
-async function web3() {
+// web3.js comes back by itself. Of what a listener throws, and of an error that answers a subscription, it says no more than these words. It asks a
+// socket that has closed again and again, and so is never told that it has: it is told here.
+async function web3(fold) {
   const c = new Connection(url, { wsEndpoint: sockets, commitment: 'processed' });
-  c._rpcWebSocket.on('error', assert.fail);
-  const [slots, roots, members] = await Promise.all([
-    come(5, (note) => c.onSlotChange(note)),
-    come(2, (note) => c.onRootChange(note)),
-    come(5, (note) => c.onProgramAccountChange(new PublicKey(program), note, { commitment: 'processed' })),
-  ]);
-  for (const [i, [s]] of slots.entries()) assert(s.parent < s.slot && s.root < s.slot && (i === 0 || s.parent >= slots[i - 1][0].parent));
-  assert(roots[1][0] > roots[0][0]);
-  const key = members[0][0].accountId;
-  for (const [m, at] of members) assert(at.slot > 0 && (m.accountInfo.owner.toBase58() === program || m.accountInfo.lamports === 0));
-  for (const [m] of members) if (m.accountInfo.data.length === AccountLayout.span) unpackAccount(m.accountId, m.accountInfo);
-  const id = c.onAccountChange(key, () => {}, { commitment: 'processed' });
-  await c.removeAccountChangeListener(id);
-  const [sent] = (await c.getBlockSignatures(await c.getSlot('confirmed'), 'confirmed')).signatures; // which is not final yet
-  const [[note]] = await come(1, (note) => c.onSignatureWithOptions(sent, note, { commitment: 'finalized', enableReceivedNotification: true }));
-  assert.equal(note.type, 'received'); // and web3.js listens no more
-  const [[, at]] = await come(1, (note) => c.onSignature(sent, note, 'finalized'));
-  assert.equal(at.slot, (await c.getSignatureStatus(sent)).value.slot);
-  await c.confirmTransaction(sent, 'finalized'); // which is known by now
+  const say = console.error;
+  console.error = (...words) => {
+    say(...words);
+    assert(typeof words[0] === 'string' && !/JSON-RPC/.test(words[0]));
+    if (words[0].startsWith('Received error calling')) c._wsOnClose(1006);
+  };
+  c._rpcWebSocket.on('open', () => fold.begin());
+  c.onSlotChange((s) => fold.slot(s));
+  c.onRootChange((root) => fold.rooted(root));
+  c.onProgramAccountChange(new PublicKey(program), ({ accountId, accountInfo: { owner, lamports, data } }, { slot }) => {
+    assert(slot > 0 && (owner.toBase58() === program || lamports === 0));
+    fold.members[accountId.toBase58()] = data.toString('base64');
+  }, processed);
+  c.onProgramAccountChange(TOKEN_PROGRAM_ID, ({ accountId, accountInfo }) => {
+    if (accountInfo.data.length === AccountLayout.span && unpackAccount(accountId, accountInfo).address === accountId) fold.parsed++;
+  }, processed);
+  const members = await c.getProgramAccounts(new PublicKey(program));
+  for (const { pubkey } of members) {
+    c.onAccountChange(pubkey, ({ data }) => { fold.accounts[pubkey.toBase58()] = data.toString('base64'); }, processed);
+  }
+  await c.removeAccountChangeListener(c.onAccountChange(members[0].pubkey, () => {}, { commitment: 'finalized' }));
+  for (;;) {
+    try {
+      const [sent] = (await c.getBlockSignatures(await c.getSlot('confirmed'), 'confirmed')).signatures; // which is not final yet
+      const note = await new Promise((told) => c.onSignatureWithOptions(sent, told, { commitment: 'finalized', enableReceivedNotification: true }));
+      const { slot } = await new Promise((told) => c.onSignature(sent, (_, at) => told(at), 'finalized'));
+      assert.equal(slot, (await c.getSignatureStatus(sent)).value.slot);
+      await c.confirmTransaction(sent, 'finalized'); // which is known by now
+      if (note.type === 'received') fold.signatures++; // it was in time, and web3.js listened no more
+    } catch (e) {
+      await fold.lost(e);
+    }
+  }
 }
 
-async function kit() {
-  const rpc = createSolanaRpcSubscriptions(sockets);
-  const stop = new AbortController();
-  const slots = [];
-  for await (const s of await rpc.slotNotifications().subscribe({ abortSignal: stop.signal })) if (slots.push(s.slot) === 3) break;
-  const notes = await rpc.programNotifications(address(program), { encoding: 'jsonParsed', commitment: 'processed' }).subscribe({ abortSignal: stop.signal });
-  for await (const n of notes) {
-    assert(n.value.account.lamports >= 0n && n.context.slot >= slots[0]);
-    break;
+// Of kit each subscription ends with the socket.
+async function kit(fold) {
+  const [rpc, told] = [createSolanaRpc(url), createSolanaRpcSubscriptions(sockets)];
+  const base64 = { encoding: 'base64', ...processed };
+  for (;;) {
+    const stop = new AbortController();
+    const each = async (pending, take) => {
+      for await (const note of await pending.subscribe({ abortSignal: stop.signal })) if (take(note)) return;
+    };
+    const outcomes = async () => {
+      while (!stop.signal.aborted) {
+        const slot = await rpc.getSlot({ commitment: 'confirmed' }).send();
+        const block = await rpc.getBlock(slot, { transactionDetails: 'signatures', rewards: false, commitment: 'confirmed' }).send();
+        await each(told.signatureNotifications(signature(block.signatures[0]), { commitment: 'finalized' }), ({ context, value }) => {
+          assert(context.slot === slot && 'err' in value);
+          return ++fold.signatures;
+        });
+      }
+    };
+    try {
+      const members = await rpc.getProgramAccounts(address(program), base64).send();
+      fold.begin();
+      await Promise.all([
+        outcomes(),
+        each(told.slotNotifications(), (s) => fold.slot(s)),
+        each(told.rootNotifications(), (root) => fold.rooted(root)),
+        each(told.programNotifications(address(program), base64), ({ value }) => { [fold.members[value.pubkey]] = value.account.data; }),
+        each(told.programNotifications(address(token), { encoding: 'jsonParsed', ...processed }), ({ value: { account } }) => {
+          if (account.data.parsed) fold.parsed++;
+        }),
+        ...members.map(({ pubkey }) => each(told.accountNotifications(pubkey, base64), ({ value }) => { [fold.accounts[pubkey]] = value.data; })),
+      ]);
+    } catch (e) {
+      stop.abort();
+      await fold.lost(e);
+    }
   }
-  const [sent] = (await createSolanaRpc(url).getBlock(slots[0], { transactionDetails: 'signatures', rewards: false, commitment: 'confirmed' }).send()).signatures;
-  for await (const n of await rpc.signatureNotifications(signature(sent), { commitment: 'finalized' }).subscribe({ abortSignal: stop.signal })) {
-    assert(n.context.slot === slots[0] && 'err' in n.value);
-    break;
-  }
-  stop.abort();
 }
 
-await web3();
-await kit();
-process.exit(0); // web3.js keeps its socket
+const folds = [new Fold('web3.js'), new Fold('kit')];
+web3(folds[0]);
+kit(folds[1]);
+for await (const _ of createInterface({ input: process.stdin })) console.log(JSON.stringify(folds));
+process.exit(0);
