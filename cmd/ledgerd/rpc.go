@@ -49,26 +49,32 @@ func (f *rpcFlags) validate(others ...string) error {
 	if err := checkAddress(f.RPCListen); err != nil {
 		return fmt.Errorf("--rpc-listen: %w", err)
 	}
-	for _, other := range others {
-		if other != "" && sameAddress(f.RPCListen, other) {
-			return fmt.Errorf("--rpc-listen: %q is the address of another listener too", f.RPCListen)
+	for _, address := range f.addresses() {
+		for _, other := range others {
+			if other != "" && sameAddress(address, other) {
+				return fmt.Errorf("--rpc-listen: %q is the address of another listener too; it takes the port above its own, too", address)
+			}
 		}
 	}
 	return nil
 }
 
-// listen opens the listeners, if there are any: libraries look for WebSockets on the port above.
-func (f *rpcFlags) listen(ctx context.Context, n *node) error {
-	addresses := []string{f.RPCListen}
+// addresses returns where the listeners are, if there are any: libraries look for WebSockets on the port above.
+func (f *rpcFlags) addresses() (all []string) {
+	if f.RPCListen != "" {
+		all = append(all, f.RPCListen)
+	}
 	if host, text, err := net.SplitHostPort(f.RPCListen); err == nil && !strings.HasPrefix(f.RPCListen, "unix:") {
 		if port, err := strconv.ParseUint(text, 10, 16); err == nil && port > 0 && port < math.MaxUint16 {
-			addresses = append(addresses, net.JoinHostPort(host, strconv.FormatUint(port+1, 10)))
+			all = append(all, net.JoinHostPort(host, strconv.FormatUint(port+1, 10)))
 		}
 	}
-	for _, address := range addresses {
-		if address == "" {
-			continue
-		}
+	return all
+}
+
+// listen opens the listeners.
+func (f *rpcFlags) listen(ctx context.Context, n *node) error {
+	for _, address := range f.addresses() {
 		l, err := listenOn(ctx, net.ListenConfig{KeepAlive: -1}, address)
 		if err != nil {
 			return &usageError{fmt.Errorf("cannot listen on --rpc-listen, and the port above: %w", err)}
