@@ -30,7 +30,7 @@ type Ledger interface {
 type Config struct {
 	Ledger        Ledger
 	Version       string      // of the service, which is the apiVersion of answers
-	GenesisHash   string      // of the cluster; empty: only an upstream knows it
+	GenesisHash   string      // of the cluster; empty: an upstream is asked once
 	Hub           *stream.Hub // of WebSockets; nil: there are none
 	IndexMints    bool        // the ledger lists the token accounts of a mint
 	SlotsPerEpoch uint64      // 0: those of the public clusters
@@ -51,9 +51,10 @@ type Door struct {
 	methods   []*method
 	byName    map[string]*method // without the last one
 	upstreams []*upstream
-	inFlight  chan struct{} // holds one for each call that an upstream is asked
-	sessions  sync.Pool     // of *session
-	asked     atomic.Uint64 // numbers the requests to upstreams
+	inFlight  chan struct{}               // holds one for each call that an upstream is asked
+	sessions  sync.Pool                   // of *session
+	asked     atomic.Uint64               // numbers the requests to upstreams
+	genesis   atomic.Pointer[ledger.Hash] // Config.GenesisHash, or what an upstream told; nil: neither
 	lost      promtext.Counter
 }
 
@@ -65,6 +66,9 @@ func New(config Config) (*Door, error) {
 	d := &Door{config: config, version: encode.AppendString(nil, config.Version), methods: newMethods(), byName: make(map[string]*method), inFlight: make(chan struct{}, maxInFlight)}
 	for _, m := range d.methods[:len(d.methods)-1] {
 		d.byName[m.name] = m
+	}
+	if hash, err := ledger.ParseHash(config.GenesisHash); err == nil {
+		d.genesis.Store(&hash)
 	}
 	d.sessions.New = func() any { return new(session) }
 	var err error

@@ -69,6 +69,7 @@ func (o *outside) merge(local []byte) (whole []byte, passed bool) {
 // forwarded is a call that upstreams are asked.
 type forwarded struct {
 	*outside
+	name    string // of the method
 	request []byte
 	id      string      // of the request, as JSON
 	end     []byte      // how the answer ends: with the id of the client
@@ -87,7 +88,7 @@ func (c *call) forward(failure *callError) *forwarded {
 	if c.outside == nil {
 		c.outside = newOutside(c.door, c.x)
 	}
-	f := &forwarded{outside: c.outside, end: c.appendID(nil), failure: failure, least: c.query.MinSlot, isBatch: c.isBatch}
+	f := &forwarded{outside: c.outside, name: c.name, end: c.appendID(nil), failure: failure, least: c.query.MinSlot, isBatch: c.isBatch}
 	f.id = strconv.FormatUint(c.door.asked.Add(1), 10)
 	f.request = append(append(f.request, `{"jsonrpc":"2.0","id":`...), f.id...)
 	f.request = encode.AppendString(append(f.request, `,"method":`...), c.name)
@@ -220,6 +221,10 @@ func (f *forwarded) check(body []byte) ([]byte, error) {
 		_ = json.Unmarshal(answer.Result, &result) // most results have no context
 		if slot, known := result.Context.Slot.number(); known && slot < uint64(f.least) {
 			return nil, minContextSlot(ledger.Slot(slot))
+		}
+		var hash ledger.Hash
+		if f.name == "getGenesisHash" && json.Unmarshal(answer.Result, &hash) == nil && hash != (ledger.Hash{}) { // which does not change
+			f.door.genesis.Store(&hash)
 		}
 		return f.rebuild(body, `{"jsonrpc":"2.0","result":`, answer.Result), nil
 	case answer.Error != nil && answer.Result == nil && (named || answer.ID == nil || string(answer.ID) == "null"):

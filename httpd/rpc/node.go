@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	"ledgerd/engine/ledger"
-	"ledgerd/httpd/encode"
 )
 
 // nodeHealth answers whether the node is to be asked at all.
@@ -21,10 +20,10 @@ func (c *call) version(dst []byte) ([]byte, error) {
 	return fmt.Appendf(dst, `{"solana-core":%s}`, c.door.version), nil
 }
 
-// genesisHash answers the hash that the operator gave, which no block tells.
+// genesisHash answers the hash that the operator gave or another node told, which no block tells.
 func (c *call) genesisHash(dst []byte) ([]byte, error) {
-	if hash := c.door.config.GenesisHash; hash != "" {
-		return encode.AppendString(dst, hash), nil
+	if hash := c.door.genesis.Load(); hash != nil {
+		return append(hash.AppendBase58(append(dst, '"')), '"'), nil
 	}
 	return dst, elsewhere(codeMethod, "Method not found: this node was not told --genesis-hash")
 }
