@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/url"
 	"os"
@@ -23,11 +24,11 @@ import (
 	"ledgerd/snapshot/vfs/vfstest"
 )
 
-// liveSource makes the source under test, which follows a node.
-type liveSource func(n *nodetest.Node, config nodetest.Config) engine.Source
+// liveSource makes the source under test, which follows a node and needs the accounts alone that a filter selects; nil: all.
+type liveSource func(n *nodetest.Node, config nodetest.Config, f *ledger.Filter) engine.Source
 
 // callsAlone follows a node over JSON-RPC.
-func callsAlone(n *nodetest.Node, c nodetest.Config) engine.Source {
+func callsAlone(n *nodetest.Node, c nodetest.Config, _ *ledger.Filter) engine.Source {
 	return rpc.New(callsConfig(n, c))
 }
 
@@ -41,8 +42,11 @@ func callsConfig(n *nodetest.Node, c nodetest.Config) rpc.Config {
 
 // streamAndCalls follows a node over its stream as g says, and fills gaps over JSON-RPC.
 func streamAndCalls(g geyser.Config) liveSource {
-	return func(n *nodetest.Node, c nodetest.Config) engine.Source {
+	return func(n *nodetest.Node, c nodetest.Config, f *ledger.Filter) engine.Source {
 		g, calls := streamConfig(g, n, c), rpc.New(callsConfig(n, c))
+		if f != nil {
+			g.Accounts = f.Accounts()
+		}
 		g.Filler = calls
 		return closesIdle{geyser.New(g), calls}
 	}
@@ -72,13 +76,24 @@ func streamConfig(g geyser.Config, n *nodetest.Node, c nodetest.Config) geyser.C
 // halves stands in for chance: every wait that is drawn is half as long as it may be.
 func halves(n int64) int64 { return n / 2 }
 
-// imported returns a data directory into which the state before a ledger's first block was imported.
-func imported(t *testing.T, l *nodetest.Ledger) *datadir.Dir {
+// listed returns a filter of every third account of those that a ledger begins with and that are neither mints nor hold tokens.
+func listed(l *nodetest.Ledger) *ledger.Filter {
+	var keys []ledger.Pubkey
+	for i := range l.Base.Accounts {
+		if a := &l.Base.Accounts[i]; i%3 == 0 && a.Token == nil && a.Mint == nil {
+			keys = append(keys, a.Pubkey)
+		}
+	}
+	return ledger.NewFilter(nil, keys)
+}
+
+// imported returns a data directory into which the state before a ledger's first block was imported, as far as a filter selects it.
+func imported(t *testing.T, l *nodetest.Ledger, f *ledger.Filter) *datadir.Dir {
 	t.Helper()
 	disk := vfstest.NewMemory()
 	d, _, err := datadir.OpenForImport(disk, "data")
 	must(t, err)
-	i, err := importer.New(importer.Config{Dir: d, Logger: quietLog(), SegmentBytes: 1 << 20})
+	i, err := importer.New(importer.Config{Dir: d, Filter: f, Logger: quietLog(), SegmentBytes: 1 << 20})
 	must(t, err)
 	for n := range l.Base.Accounts {
 		must(t, i.Add(l.Base.Slot, 0, &l.Base.Accounts[n]))
@@ -97,6 +112,7 @@ type liveRun struct {
 	t        *testing.T
 	schedule *nodetest.Schedule
 	ledger   *nodetest.Ledger
+	filter   *ledger.Filter // of what is held; nil: all
 	node     *nodetest.Node
 	engine   *engine.Engine
 	chain    published
@@ -113,15 +129,18 @@ func startNode(t testing.TB, l *nodetest.Ledger, c nodetest.Config) *nodetest.No
 	return n
 }
 
-// startLive starts a node and an engine that follows it.
-func startLive(t *testing.T, s *nodetest.Schedule, source liveSource) *liveRun {
+// startLive starts a node and an engine that follows it, and holds all accounts or some.
+func startLive(t *testing.T, s *nodetest.Schedule, source liveSource, some bool) *liveRun {
 	t.Helper()
 	l, err := nodetest.Simulated(s.Parameters, s.Plan)
 	must(t, err)
 	r := &liveRun{t: t, schedule: s, ledger: l, ended: make(chan struct{})}
+	if some {
+		r.filter = listed(l)
+	}
 	r.node = startNode(t, r.ledger, s.Config)
-	dir := imported(t, r.ledger)
-	follows := source(r.node, s.Config)
+	dir := imported(t, r.ledger, r.filter)
+	follows := source(r.node, s.Config, r.filter)
 	fetcher, _ := follows.(ledger.Fetcher)
 	r.engine = engine.New(engine.Config{
 		Source: follows, Fetcher: fetcher, MintsOnly: true, Dir: dir, Shards: 2, Logger: quietLog(), OnPublish: r.chain.take,
@@ -162,7 +181,7 @@ func (r *liveRun) play() time.Duration {
 	}
 	// The last words; and what a block does not tell is asked for after it.
 	for range 25 {
-		if r.isDone() && r.engine.Head().StateHash == r.stateHash() || !r.sleep(nodetest.SlotTime) {
+		if r.isDone() && r.rightState() == nil || !r.sleep(nodetest.SlotTime) {
 			break
 		}
 	}
@@ -199,10 +218,28 @@ func (r *liveRun) isDone() bool {
 	return r.tip(ledger.Processed) == main[n-1].Slot && r.tip(ledger.Finalized) >= main[n-2].Slot
 }
 
-// stateHash returns that of the whole ledger.
-func (r *liveRun) stateHash() ledger.StateHash {
+// rightState holds what is held in the end against the truth: the state hash where that is everything, else each account. What is known of
+// mints that a filter does not list may be older.
+func (r *liveRun) rightState() error {
 	main := r.ledger.Main()
-	return r.ledger.StateHash(main[len(main)-1].Slot)
+	end := main[len(main)-1].Slot
+	if r.filter == nil {
+		if got, want := r.engine.Head().StateHash, r.ledger.StateHash(end); got != want {
+			return fmt.Errorf("state hash %s, want %s", got, want)
+		}
+		return nil
+	}
+	for key, w := range r.ledger.Accounts(end) {
+		if !r.filter.Lists(&key) {
+			continue
+		}
+		a, _, err := r.engine.Account(ledger.Query{}, key)
+		if w == nil && !errors.Is(err, ledger.ErrNotFound) ||
+			w != nil && (err != nil || a.StateTerm() != ledger.Merge(nil, w, ledger.BaseProvenance(end)).StateTerm()) {
+			return fmt.Errorf("account %s: got %+v, %v, want %+v", key, a, err, w)
+		}
+	}
+	return nil
 }
 
 // tip returns the newest slot of a level that the engine shows, 0 before the first.
@@ -223,8 +260,8 @@ func (r *liveRun) check() {
 	if err := r.chain.is(main); err != nil {
 		r.fail("%v", err)
 	}
-	if got, want := r.engine.Head().StateHash, r.stateHash(); got != want {
-		r.fail("state hash %s, want %s", got, want)
+	if err := r.rightState(); err != nil {
+		r.fail("%v", err)
 	}
 	if why := r.engine.Status().Unhealthy; why != "" && r.engine.Status().Peers > 0 {
 		r.fail("health says %q", why)
@@ -293,11 +330,11 @@ func (f *published) is(want []*ledger.Block) error {
 	return nil
 }
 
-// inBubble runs a schedule with a source.
-func inBubble(t *testing.T, s *nodetest.Schedule, source liveSource) {
+// inBubble runs a schedule with a source, of all accounts or of some.
+func inBubble(t *testing.T, s *nodetest.Schedule, source liveSource, some bool) {
 	t.Helper()
 	bubbletest.Test(t, func(t *testing.T) {
-		r := startLive(t, s, source)
+		r := startLive(t, s, source, some)
 		defer r.stop()
 		took := r.play()
 		r.check()
@@ -345,7 +382,12 @@ func TestFaultSchedules(t *testing.T) {
 				streamAndCalls(geyser.Config{NoTransactions: true}),
 				callsAlone,
 			}
-			inBubble(t, nodetest.NewSchedule(seed, seed%4 == 3), sources[seed%4])
+			inBubble(t, nodetest.NewSchedule(seed, seed%4 == 3), sources[seed%4], false)
 		})
+		if seed%8 == 1 {
+			t.Run(fmt.Sprint(seed, " of some accounts"), func(t *testing.T) {
+				inBubble(t, nodetest.NewSchedule(seed, false), streamAndCalls(geyser.Config{WholeData: true}), true)
+			})
+		}
 	}
 }
