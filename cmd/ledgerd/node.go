@@ -23,6 +23,7 @@ import (
 	"ledgerd/engine/ledger"
 	"ledgerd/engine/source"
 	"ledgerd/engine/source/file"
+	"ledgerd/engine/source/upstream"
 	"ledgerd/httpd"
 	"ledgerd/httpd/accesslog"
 	"ledgerd/httpd/apikey"
@@ -87,10 +88,20 @@ func (n *node) status() ledger.NodeStatus {
 			s.Unhealthy += "; there is no connection to the shared log"
 		}
 	}
+	s.SlotsBehind = slotsBehind(n.source)
 	if n.stopping.Load() {
 		s.Unhealthy = "stopping"
 	}
 	return s
+}
+
+// slotsBehind returns how far the node that a source follows is ahead, unknown where it is not or the source does not tell.
+func slotsBehind(from ledger.Source) (slots ledger.Opt[ledger.Slot]) {
+	if s, ok := from.(interface{ Upstream() upstream.Snapshot }); ok {
+		slots.Value = s.Upstream().LagSlots
+		slots.Known = slots.Value > 0
+	}
+	return slots
 }
 
 // publish tells everybody what became visible.

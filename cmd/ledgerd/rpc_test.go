@@ -19,7 +19,9 @@ import (
 
 	"github.com/fasthttp/websocket"
 
+	"ledgerd/engine/ledger"
 	"ledgerd/engine/ledger/ledgertest"
+	"ledgerd/engine/source/upstream"
 )
 
 // script returns the words that run a script of testdata with the libraries of Solana.
@@ -147,6 +149,19 @@ func TestLibrariesOfSolanaFollow(t *testing.T) {
 	for _, f := range all {
 		ledgertest.Equal(t, []any{f.Starts, f.Wrong}, []any{3, ""}, "connections of %s, and what is wrong", f.Name)
 	}
+}
+
+// following is a source that is so many slots behind the node that it follows.
+type following struct {
+	ledger.Source
+	slots ledger.Slot
+}
+
+func (f following) Upstream() upstream.Snapshot { return upstream.Snapshot{LagSlots: f.slots} }
+
+func TestHowFarTheSourceIsAheadIsTold(t *testing.T) {
+	ledgertest.Equal(t, []ledger.Opt[ledger.Slot]{slotsBehind(nil), slotsBehind(following{}), slotsBehind(following{slots: 3})},
+		[]ledger.Opt[ledger.Slot]{{}, {}, ledger.Some[ledger.Slot](3)}, "slots behind")
 }
 
 // rpcSocket is a WebSocket of JSON-RPC of which one message is read after another.

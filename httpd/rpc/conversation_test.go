@@ -126,6 +126,9 @@ var nodes = map[string]func(*settings){
 		s.err, s.State.NotReady = ledger.ErrRecovering, ledger.ErrRecovering
 		s.State.Unhealthy = "recovering"
 	},
+	"a node that is behind": func(s *settings) {
+		s.State.Unhealthy, s.State.SlotsBehind = "no block", ledger.Some[ledger.Slot](12)
+	},
 	"a node far ahead of its first block": func(s *settings) {
 		head := *s.Newest.Load()
 		for level := range head.Tips {

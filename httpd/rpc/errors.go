@@ -51,7 +51,7 @@ func elsewhere(code int, format string, values ...any) error {
 	return &callError{code: code, message: fmt.Sprintf(format, values...), elsewhere: true}
 }
 
-// unhealthy is the error of a node that cannot be asked now. How far it is behind it does not know.
+// unhealthy is the error of a node that cannot be asked now, and does not know how far it is behind.
 func unhealthy(why string) error {
 	return &callError{code: codeUnhealthy, message: "Node is unhealthy: " + why, data: `{"numSlotsBehind":null}`}
 }

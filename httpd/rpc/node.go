@@ -9,7 +9,11 @@ import (
 
 // nodeHealth answers whether the node is to be asked at all.
 func (c *call) nodeHealth(dst []byte) ([]byte, error) {
-	if s := c.door.config.Ledger.Status(); s.Unhealthy != "" {
+	switch s := c.door.config.Ledger.Status(); {
+	case s.Unhealthy != "" && s.SlotsBehind.Known:
+		return dst, &callError{code: codeUnhealthy, message: fmt.Sprintf("Node is behind by %d slots: %s", s.SlotsBehind.Value, s.Unhealthy),
+			data: fmt.Sprintf(`{"numSlotsBehind":%d}`, s.SlotsBehind.Value)}
+	case s.Unhealthy != "":
 		return dst, unhealthy(s.Unhealthy)
 	}
 	return append(dst, `"ok"`...), nil
