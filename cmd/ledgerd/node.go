@@ -96,7 +96,7 @@ func (n *node) status() ledger.NodeStatus {
 }
 
 // slotsBehind returns how far the node that a source follows is ahead, unknown where it is not or the source does not tell.
-func slotsBehind(from ledger.Source) (slots ledger.Opt[ledger.Slot]) {
+func slotsBehind(from any) (slots ledger.Opt[ledger.Slot]) {
 	if s, ok := from.(interface{ Upstream() upstream.Snapshot }); ok {
 		slots.Value = s.Upstream().LagSlots
 		slots.Known = slots.Value > 0

@@ -152,15 +152,12 @@ func TestLibrariesOfSolanaFollow(t *testing.T) {
 }
 
 // following is a source that is so many slots behind the node that it follows.
-type following struct {
-	ledger.Source
-	slots ledger.Slot
-}
+type following ledger.Slot
 
-func (f following) Upstream() upstream.Snapshot { return upstream.Snapshot{LagSlots: f.slots} }
+func (f following) Upstream() upstream.Snapshot { return upstream.Snapshot{LagSlots: ledger.Slot(f)} }
 
 func TestHowFarTheSourceIsAheadIsTold(t *testing.T) {
-	ledgertest.Equal(t, []ledger.Opt[ledger.Slot]{slotsBehind(nil), slotsBehind(following{}), slotsBehind(following{slots: 3})},
+	ledgertest.Equal(t, []ledger.Opt[ledger.Slot]{slotsBehind(nil), slotsBehind(following(0)), slotsBehind(following(3))},
 		[]ledger.Opt[ledger.Slot]{{}, {}, ledger.Some[ledger.Slot](3)}, "slots behind")
 }
 
