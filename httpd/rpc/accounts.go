@@ -84,8 +84,8 @@ func (c *call) accountsAt(keys []ledger.Pubkey) ([]ledger.Account, error) {
 	accounts, v, err := c.door.config.Ledger.Accounts(c.query, keys)
 	if err == nil && v.Lacks && len(keys) == 1 { // it may be fetched
 		c.query.Deadline = v.Deadline
-		if _, _, err := c.door.config.Ledger.Account(c.query, keys[0]); err != nil {
-			return nil, c.from(v, unlessAbsent(err, keys[0]))
+		if _, _, err := c.door.config.Ledger.Account(c.query, keys[0]); err != nil { // perhaps that it exists nowhere
+			return []ledger.Account{{Pubkey: keys[0]}}, c.from(v, unlessAbsent(err, keys[0]))
 		}
 		accounts, v, err = c.door.config.Ledger.Accounts(c.query, keys)
 	}

@@ -14,7 +14,7 @@ type fakeLedger struct {
 	httpdtest.Ledger
 	err     error         // answered to every question about the ledger
 	lacks   bool          // the node holds only part of the ledger
-	fetches bool          // what is not held is fetched, once somebody asks for that account alone
+	fetches bool          // what is not held is fetched, once somebody asks for that account alone: all keys have one, but for nowhere
 	fetched func()        // called when an account was fetched; nil: nothing is
 	moves   bool          // each question for the newest version is followed by a newer one
 	slow    time.Duration // that each question takes, if there is so much until its deadline
@@ -28,6 +28,7 @@ const genesis = 1767225600 // the time of slot 0
 
 var (
 	wallet, program, partial = testKey(4), testKey(10), testKey(2)
+	nowhere                  = testKey(99)
 	mint, scaled, native     = testKey(20), testKey(21), ledger.NativeMint
 )
 
@@ -147,6 +148,9 @@ func (l *fakeLedger) Transaction(q ledger.Query, sig ledger.Signature) (ledger.T
 
 func (l *fakeLedger) Account(q ledger.Query, key ledger.Pubkey) (ledger.Account, ledger.View, error) {
 	a, v, err := l.Ledger.Account(q, key)
+	if l.fetches && key == nowhere {
+		return a, v, httpdtest.Absent(ledger.AccountNotFound)
+	}
 	if l.fetches && q.Head == nil && v.Head != nil { // what is fetched is in a newer version
 		l.Put(ledger.Account{Pubkey: key, Lamports: 77, Known: ledger.FieldsAll | ledger.FieldData})
 		l.Facts[key] = l.Facts[mint]
