@@ -128,6 +128,10 @@ func (a *audience) deliver(e *emission) {
 	a.deliverUpdates(e)
 	for s := range a.walked {
 		s.deliverPart(e, e.ending())
+		// What the client has seen has come. It follows like any other at once: after a failover many wait, each for a packet of its own of every update.
+		if s.awaits != nil && e.lastSeq >= s.awaits.seq {
+			s.await(nil)
+		}
 	}
 	e.delivered()
 }

@@ -137,7 +137,7 @@ func (s *subscriber) tick(now time.Time) {
 	at := s.standsLocked()
 	switch {
 	case s.held != nil, s.awaits == nil:
-	case at.seq >= s.awaits.seq: // what the client has seen has come
+	case at.seq >= s.awaits.seq: // what the client has seen has come, for one that is told of names alone or was held
 		s.await(nil)
 	case now.After(s.awaits.by):
 		id := s.awaits.id
