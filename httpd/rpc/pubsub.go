@@ -124,7 +124,7 @@ func (c *call) accountSubscribe(socket *stream.Socket) error {
 		return err
 	}
 	return socket.Watch("account "+s.id, stream.Topic{
-		Kind: "account", Level: c.query.Commitment, Account: ledger.Some(s.key), Tokens: s.encoding == asParsed, Append: s.teller("account"),
+		Kind: "account", Level: c.query.Commitment, Account: ledger.Some(s.key), Tokens: s.encoding == asParsed, Takes: s.takes, Append: s.teller("account"),
 	}, s.seen, c.subscribed)
 }
 
@@ -157,7 +157,7 @@ func (c *call) programSubscribe(socket *stream.Socket) error {
 		}
 	}
 	t := stream.Topic{
-		Kind: "program", Level: c.query.Commitment, Program: ledger.Some(s.key), Tokens: s.encoding == asParsed, Append: s.teller("program"),
+		Kind: "program", Level: c.query.Commitment, Program: ledger.Some(s.key), Tokens: s.encoding == asParsed, Takes: s.takes, Append: s.teller("program"),
 	}
 	if takes.looks || takes.tokens {
 		t.Takes = takes.takes
@@ -172,8 +172,9 @@ const judged = 100
 type subject struct {
 	key ledger.Pubkey // of the account, or of the program
 	form
-	id   string                 // the same for all who give the same parameters: dataSlice is a part of it, and does not apply to what is told
-	seen ledger.Opt[ledger.Seq] // the update after which the client was told nothing, if it was told something before: what it has missed comes first
+	id    string                    // the same for all who give the same parameters: dataSlice is a part of it, and does not apply to what is told
+	takes func(*ledger.Update) bool // nil without a dataSlice
+	seen  ledger.Opt[ledger.Seq]    // the update after which the client was told nothing, if it was told something before: what it has missed comes first
 }
 
 // subject reads the parameters of a subscription of accounts, by a key with a name, and returns its configuration too.
@@ -182,13 +183,17 @@ func (c *call) subject(name string) (s subject, config *fastjson.Value) {
 	s.id = fmt.Sprint(s.key, c.query.Commitment, s.encoding)
 	if s.slice != encode.WholeData {
 		s.id += fmt.Sprint(s.slice)
-		s.slice = encode.WholeData
+		s.slice, s.takes = encode.WholeData, takesAll
 	}
 	if from := member(config, "resumeFrom"); from != nil {
 		s.seen = ledger.Some(ledger.Seq(c.number(from, "resumeFrom")))
 	}
 	return s, config
 }
+
+// takesAll takes any update. A client may have only some topics that are asked what they take, and of a busy account it could have any number else,
+// each with another dataSlice and encoded by itself.
+func takesAll(*ledger.Update) bool { return true }
 
 // canShow returns an error if what is known of an account, as it is now, is not enough to tell of it.
 func (f *form) canShow(a *ledger.Account) error {

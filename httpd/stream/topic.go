@@ -79,7 +79,7 @@ type Socket struct {
 }
 
 // ErrManyTopics says that a connection has as many topics as it may, or its client as many that are asked what they take.
-var ErrManyTopics = errors.New("more than 10000 subscriptions, or 256 with filters")
+var ErrManyTopics = errors.New("more than 10000 subscriptions, or 256 with filters or a dataSlice")
 
 // Resync says that what a client has missed is not held, or has not come yet: it can resume from the oldest seq up to the newest.
 type Resync struct{ Oldest, Newest ledger.Seq }
