@@ -48,7 +48,7 @@ type Config struct {
 	ResumeTimeout     time.Duration // how long to wait for a seq that is not here yet; 0: 10 s
 	RingBytes         int           // newest frames of each level and form, if anybody follows them; 0: 64 MiB
 	RecentBytes       int           // about what is kept of each level to resume from; 0: 64 MiB
-	OutboxBytes       int           // what may wait for one socket beside the ring; 0: 32 MiB
+	OutboxBytes       int           // what may wait for one socket beside the ring, and as much again of its snapshots; 0: 32 MiB
 	// Memory is what all that waits for sockets takes from, beside rings and recent emissions; nil: a budget of its own.
 	Memory *budget.Budget
 

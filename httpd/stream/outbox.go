@@ -48,7 +48,7 @@ type entry struct {
 // outbox holds what waits for one connection beside the ring it follows, in order, until the
 // writer takes it.
 type outbox struct {
-	limitBytes int
+	limitBytes int // of bytes and of snapshots, for each by itself
 	memory     *budget.Part
 	wake       func() // lets the writer look again, never waits
 	// jump has the writer write the newest states instead of what follows, unless that cannot be told. nil: where room runs short the
