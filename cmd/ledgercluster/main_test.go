@@ -58,6 +58,9 @@ func TestClusterRunsUntilASignalEndsItInOrder(t *testing.T) {
 		ledgertest.Contains(t, p.Out.String(), "replica-1 ended (exit status 3) and is started again", "what a person is told")
 		ledgertest.Equal(t, string(ledgertest.ReadFile(t, filepath.Join(dir, "data", "logs", "replica-1.log"))), "began\nbegan\n", "the log of what ended")
 		p.Signal(asked)
+		_, err = p.Await(t.Context(), regexp.MustCompile("stopping\n"))
+		must(t, err)
+		p.Signal(syscall.SIGHUP) // the shell of a terminal that is closed sends one, and so does the kernel
 		_, err = p.Await(t.Context(), regexp.MustCompile("stopping\nstopped\n"))
 		must(t, err)
 		<-p.Gone()
