@@ -81,6 +81,16 @@ func (x *Exchange) Extend(answer []byte, bytes int) ([]byte, error) {
 	return longer, nil
 }
 
+// Foresee returns the answer of the exchange as Extend does, or as it is if there is no memory: that refuses nothing.
+func (x *Exchange) Foresee(answer []byte, bytes int) []byte {
+	lacked := x.lacked
+	longer, err := x.Extend(answer, bytes)
+	if err != nil {
+		x.lacked = lacked
+	}
+	return longer
+}
+
 // Settle gives back what is reserved besides the room of an answer, of which a part has been made, and so many bytes more.
 func (x *Exchange) Settle(answer []byte, more int) { x.holdBytes(longBytes(answer) + more) }
 

@@ -13,6 +13,7 @@ import (
 const (
 	maxAccounts  = 100  // of one call of getMultipleAccounts
 	accountBytes = 1024 // of an account while it is answered, without its data
+	usualText    = 300  // about what it is answered in
 )
 
 // errNoRoom says that there is no memory for the accounts of an answer. It matches ledger.ErrUnavailable.
@@ -113,22 +114,31 @@ func (c *call) listing(f *form, keyed bool) *listing {
 	return &listing{encode.List{Turn: c.door.config.Turn}, f, keyed, false}
 }
 
-// appendAccounts appends accounts to a list, as appendKnown does, once there is memory for all of them: an answer that grows account by account
-// is made in one piece of memory after the other.
+// appendAccounts appends accounts to a list, as appendKnown does.
 func (c *call) appendAccounts(dst []byte, l *listing, accounts []ledger.Account) ([]byte, error) {
 	known, err := c.mintsFor(l.form, accounts)
 	if err != nil {
 		return dst, err
 	}
-	need := 0
-	for i := range accounts {
-		need += l.textBytes(&accounts[i])
-	}
-	if dst, err = c.x.Extend(dst, need); err != nil {
-		return dst, errNoRoom
-	}
-	dst, _, err = c.appendKnown(dst, l, accounts, known)
+	dst, _, err = c.appendKnown(c.foresee(dst, l.form, accounts), l, accounts, known)
 	return dst, err
+}
+
+// foresee returns the answer with room for all of some accounts, if there is memory for that: one that grows account by account is made in one piece
+// of memory after the other. What is compressed may take much less than its data.
+func (c *call) foresee(dst []byte, f *form, accounts []ledger.Account) []byte {
+	if f.encoding == asZstd {
+		return dst
+	}
+	need := accountBytes - usualText // the last one wants more room than it takes, as each does
+	for i := range accounts {
+		if a := &accounts[i]; a.Exists() {
+			need += f.textBytes(a) - accountBytes + usualText
+		} else {
+			need += len(`,null`)
+		}
+	}
+	return c.x.Foresee(dst, need)
 }
 
 // appendKnown appends accounts to a list, whose mints are known, null for those that do not exist: each once there is memory for it. It returns how many.

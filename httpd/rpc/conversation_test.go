@@ -121,6 +121,7 @@ var nodes = map[string]func(*settings){
 		s.public.Memory.Sockets.Hold(600 << 10)
 		s.public.Memory.Answers.Hold(200 << 10)
 	},
+	"a node with a megabyte":                  func(s *settings) { s.public.Memory, s.public.Metrics = budget.New(1<<20), metrics.NewSet() },
 	"a node with half a megabyte for sockets": func(s *settings) { s.hub.Memory = budget.New(512 << 10) },
 	"a node that recovers": func(s *settings) {
 		s.err, s.State.NotReady = ledger.ErrRecovering, ledger.ErrRecovering
@@ -401,7 +402,7 @@ func (c *conversation) send(method, path, kind, body string) {
 			fmt.Fprintf(&c.text, " %s: %s;", h.name, value)
 		}
 	}
-	fmt.Fprintf(&c.text, " %s\n", answer)
+	fmt.Fprintf(&c.text, " %s\n", short(answer))
 }
 
 // accounts returns those that words name.
