@@ -1,5 +1,6 @@
 // Tests what the JavaScript client makes of refusals, with a node that answers what it is told to. Argument: the module of the client.
 import assert from 'node:assert/strict';
+import { getEventListeners } from 'node:events';
 import { createServer } from 'node:http';
 import { pathToFileURL } from 'node:url';
 
@@ -48,6 +49,13 @@ const call = assert.rejects(patient.latestBlock({ signal: givenUp.signal }), (e)
 while (answers.length > 0) await new Promise(setImmediate); // the node has answered
 givenUp.abort();
 await call;
+
+// One that has waited leaves nothing at its signal, which may be that of many calls.
+const ofMany = new AbortController();
+const waits = new Client(address, { patience: 60_000, fetch: (url, { headers }) => fetch(url, { headers }) }); // fetch has listeners of its own
+answers.push(refusal, [200, {}, '{}']);
+await waits.latestBlock({ signal: ofMany.signal });
+assert.equal(getEventListeners(ofMany.signal, 'abort').length, 0);
 
 // Numbers are exact wherever they stand; words in strings stay what they are.
 const text = '{"slot":1,"fee":null,"seq":-1,"lamports":9007199254740993,"details":"\\"lamports\\":5 \\\\\\"seq\\":6","list":[{"from_seq":0}],"decimals":9}';

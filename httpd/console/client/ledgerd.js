@@ -38,8 +38,9 @@ export class StatusError extends Error {
 
 const sleep = (ms, signal) => new Promise((resolve, reject) => {
   signal?.throwIfAborted();
-  const timer = setTimeout(resolve, ms);
-  signal?.addEventListener('abort', () => { clearTimeout(timer); reject(signal.reason); }, { once: true });
+  const giveUp = () => { clearTimeout(timer); reject(signal.reason); };
+  const timer = setTimeout(() => { signal?.removeEventListener('abort', giveUp); resolve(); }, ms);
+  signal?.addEventListener('abort', giveUp, { once: true });
 });
 
 /** One node, or one cluster behind a balancer. */
