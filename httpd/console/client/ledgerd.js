@@ -40,7 +40,7 @@ const sleep = (ms, signal) => new Promise((resolve, reject) => {
   signal?.throwIfAborted();
   const giveUp = () => { clearTimeout(timer); reject(signal.reason); };
   const timer = setTimeout(() => { signal?.removeEventListener('abort', giveUp); resolve(); }, ms);
-  signal?.addEventListener('abort', giveUp, { once: true });
+  signal?.addEventListener('abort', giveUp);
 });
 
 /** One node, or one cluster behind a balancer. */
@@ -102,8 +102,8 @@ export class Client {
     const slot = headers.get('X-Ledger-Slot');
     return {
       value: parse(text),
-      slot: slot === null ? null : BigInt(slot),
-      lagMs: Number(headers.get('X-Ledger-Lag-Ms') ?? 0),
+      slot: slot && BigInt(slot),
+      lagMs: Number(headers.get('X-Ledger-Lag-Ms')),
       partial: headers.get('X-Ledger-Partial')?.split(',') ?? [],
     };
   }
@@ -123,7 +123,7 @@ export class Client {
 function statusError(response, text) {
   let told = {};
   try { told = JSON.parse(text); } catch { /* it is not a node's, and its status is all there is */ }
-  return new StatusError(response.status, told.error ?? response.statusText, told.details ?? '', Number(response.headers.get('Retry-After') ?? 0));
+  return new StatusError(response.status, told.error ?? response.statusText, told.details ?? '', Number(response.headers.get('Retry-After')));
 }
 
 const longestWait = 2000; // ms that a node lets a question wait
@@ -194,7 +194,7 @@ class Stream {
     const { WebSocket: given, apiKey } = this.#client.options;
     const address = `${this.#client.base.replace(/^http/, 'ws')}/ws/accounts?${query}`;
     // Browsers let nobody set fields of a handshake, so a key is offered as a subprotocol.
-    const socket = apiKey ? new (given ?? WebSocket)(address, ['ledgerd', `key.${apiKey}`]) : new (given ?? WebSocket)(address);
+    const socket = new (given ?? WebSocket)(address, apiKey ? ['ledgerd', `key.${apiKey}`] : []);
     this.#socket = socket;
     this.#listing = false;
     this.#awaits = 'open';
