@@ -377,9 +377,13 @@ func (s *scene) tell() {
 // fileHash is what the name of a history file has of its hash, which is that of what the compressor made.
 var fileHash = regexp.MustCompile(`-[0-9a-f]{16}\b`)
 
+// lags is why a node is not well that takes what comes.
+var lags = regexp.MustCompile(`^(no block for|starting: no block has come [^:]*: |starting: the node has not caught up|behind the shared log|ingest waits: the shared log)`)
+
 // health returns why a node is not well, or not ready.
 func (s *scene) health() string {
 	status := s.n.Status()
+	ledgertest.Equal(s, status.Lags, lags.MatchString(status.Unhealthy), "whether it lags, where health says %q", status.Unhealthy)
 	if status.NotReady != nil {
 		return fmt.Sprintf("%s; not ready: %v", status.Unhealthy, status.NotReady)
 	}

@@ -20,7 +20,11 @@ const stallAfter = 10 * time.Second
 
 // Status returns what the node is and whether it is healthy.
 func (e *Engine) Status() ledger.NodeStatus {
-	s := ledger.NodeStatus{Uptime: time.Since(e.started), Unhealthy: e.unhealthy()}
+	s := ledger.NodeStatus{Uptime: time.Since(e.started), Unhealthy: e.halt()}
+	if s.Unhealthy == "" {
+		s.Unhealthy = e.lag()
+		s.Lags = s.Unhealthy != ""
+	}
 	if lost := e.lostHistory(); len(lost) > 0 {
 		s.Degraded = "history files cannot be read, or are damaged, and their blocks may not be indexed: " + strings.Join(lost, ", ")
 	}
@@ -32,8 +36,8 @@ func (e *Engine) Status() ledger.NodeStatus {
 	return s
 }
 
-// unhealthy returns why the node is unhealthy, "" while it is healthy.
-func (e *Engine) unhealthy() string {
+// halt returns why the node takes no blocks, "" while it takes what comes.
+func (e *Engine) halt() string {
 	if why := e.FenceReason(); why != "" {
 		return why
 	}
@@ -45,7 +49,6 @@ func (e *Engine) unhealthy() string {
 	} else if p.Phase != "" {
 		return fmt.Sprintf("recovering: %s, %d %%", p.Phase, p.Percent())
 	}
-	lag := e.writer.Lag()
 	switch shortage, resigned := e.writer.Shortage(); {
 	case resigned:
 		return shortage + ": another node may write the shared log, and this one begins anew once that has passed; reads go on"
@@ -58,10 +61,17 @@ func (e *Engine) unhealthy() string {
 			return e.sinceStart()
 		}
 		return "starting: base state and the first block are not loaded yet"
-	case lag != "":
-		return lag
 	case e.writer.Paused():
 		return "ingest pauses: too much is unfinalized, and no slot status comes"
+	}
+	return ""
+}
+
+// lag returns why a node that takes what comes is behind, "" while it is not.
+func (e *Engine) lag() string {
+	switch lag := e.writer.Lag(); {
+	case lag != "":
+		return lag
 	case e.info.Load().Live:
 		return e.standstill()
 	}

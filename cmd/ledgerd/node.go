@@ -88,18 +88,21 @@ func (n *node) status() ledger.NodeStatus {
 			s.Unhealthy += "; there is no connection to the shared log"
 		}
 	}
-	s.SlotsBehind = slotsBehind(n.source)
-	if n.stopping.Load() {
-		s.Unhealthy = "stopping"
+	switch {
+	case n.stopping.Load():
+		s.Unhealthy, s.Lags = "stopping", false
+	case s.Lags:
+		s.SlotsBehind = slotsBehind(n.source, n.engine.Head())
 	}
 	return s
 }
 
-// slotsBehind returns how far the node that a source follows is ahead, unknown where it is not or the source does not tell.
-func slotsBehind(from any) (slots ledger.Opt[ledger.Slot]) {
-	if s, ok := from.(interface{ Upstream() upstream.Snapshot }); ok {
-		slots.Value = s.Upstream().LagSlots
-		slots.Known = slots.Value > 0
+// slotsBehind returns how far the node that a source follows is ahead of a head, unknown where it is not or the source does not tell.
+func slotsBehind(from any, head *ledger.Head) (slots ledger.Opt[ledger.Slot]) {
+	if s, ok := from.(interface{ Upstream() upstream.Snapshot }); ok && head != nil && head.HasSlot() {
+		if at, newest := s.Upstream().UpstreamSlot, head.Tip(ledger.Processed).Slot; at > newest {
+			return ledger.Some(at - newest)
+		}
 	}
 	return slots
 }

@@ -151,14 +151,29 @@ func TestLibrariesOfSolanaFollow(t *testing.T) {
 	}
 }
 
-// following is a source that is so many slots behind the node that it follows.
+// following is a source whose node is at a slot.
 type following ledger.Slot
 
-func (f following) Upstream() upstream.Snapshot { return upstream.Snapshot{LagSlots: ledger.Slot(f)} }
+func (f following) Upstream() upstream.Snapshot { return upstream.Snapshot{UpstreamSlot: ledger.Slot(f)} }
 
 func TestHowFarTheSourceIsAheadIsTold(t *testing.T) {
-	ledgertest.Equal(t, []ledger.Opt[ledger.Slot]{slotsBehind(nil), slotsBehind(following(0)), slotsBehind(following(3))},
-		[]ledger.Opt[ledger.Slot]{{}, {}, ledger.Some[ledger.Slot](3)}, "slots behind")
+	head := &ledger.Head{HasBlock: true}
+	head.Tips[ledger.Processed].Slot = 7
+	var unknown ledger.Opt[ledger.Slot]
+	for _, tt := range []struct {
+		from any
+		head *ledger.Head
+		want ledger.Opt[ledger.Slot]
+	}{
+		{nil, head, unknown},
+		{following(10), nil, unknown},
+		{following(10), new(ledger.Head), unknown},
+		{following(0), head, unknown},
+		{following(7), head, unknown},
+		{following(10), head, ledger.Some[ledger.Slot](3)},
+	} {
+		ledgertest.Equal(t, slotsBehind(tt.from, tt.head), tt.want, "%v ahead of %+v", tt.from, tt.head)
+	}
 }
 
 // rpcSocket is a WebSocket of JSON-RPC of which one message is read after another.

@@ -115,7 +115,9 @@ type NodeStatus struct {
 	NotReady error
 	// Unhealthy is empty while the node is healthy, else one sentence with the reason.
 	Unhealthy string
-	// SlotsBehind is how far the source is ahead, where it is and tells.
+	// Lags says that it is unhealthy only because its newest block is old: it takes what comes.
+	Lags bool
+	// SlotsBehind is how far the source is ahead then, where it tells.
 	SlotsBehind Opt[Slot]
 	// Degraded is empty while nothing is lost, else one sentence that says what a healthy node cannot answer.
 	Degraded string
