@@ -195,8 +195,9 @@ func (l *loop) handle(ev ledger.Event) error {
 	return l.seq.Handle(ev)
 }
 
-// isFull reports whether the next batch takes no more events. While the disk is full a node that follows takes none: one that only applied what the
-// shared log holds would count as holding it, and could become its writer.
+// isFull reports whether the next batch takes no more events. A node that follows takes none while a batch waits for the disk, which is full, stalls, or
+// opens no file: one that only applied what the shared log holds would count as holding it, and could become its writer. A commit that came while that
+// began is still taken, so that a node may hold the whole log nevertheless; then the call of lead waits, too, and the node gives way.
 func (l *loop) isFull() bool {
 	waits := l.busy && l.writer.short.Load() != nil && !l.writer.Writes()
 	return l.events >= BatchEvents || l.bytes >= batchBytes || waits

@@ -25,8 +25,8 @@ type SharedLog interface {
 	// Behind returns for how long the node has not known that it holds the whole log; 0 while it writes itself, and the
 	// longest duration there is before it knew for the first time.
 	Behind() time.Duration
-	// Resign lets another node become the writer, and returns at once. Nothing is committed or followed after it. It may
-	// be called again.
+	// Resign lets another node become the writer, and returns at once. Commit and Follow are not called after it. It may be called again,
+	// and while one of them runs: such a Commit appends all of its commit, or returns an error.
 	Resign()
 }
 
@@ -94,7 +94,9 @@ func (f *feeder) follow(ctx context.Context, after ledger.LogPoint) (leads bool,
 		return f.call(ctx, func() error { return f.loop.replay(commit) })
 	})
 	if err == nil {
+		ended := f.loop.writer.giveWayUnless() // not in lead: a loop that is full takes no call until the disk has taken a batch
 		err = f.call(ctx, f.lead)
+		ended()
 	}
 	switch {
 	case f.refused || ctx.Err() != nil:
@@ -114,7 +116,6 @@ func (f *feeder) follow(ctx context.Context, after ledger.LogPoint) (leads bool,
 // lead makes the node the writer of the shared log and notes where its source continues. The loop calls it. What was followed has to be on the
 // disk before.
 func (f *feeder) lead() error {
-	defer f.loop.writer.giveWayUnless()()
 	if err := f.loop.flush(); err != nil {
 		return err
 	}
