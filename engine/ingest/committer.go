@@ -26,8 +26,14 @@ func (b *batch) slot() ledger.Slot { return b.Head.Tip(ledger.Processed).Slot }
 // commit makes a batch durable and visible, and then notes the root. It returns ctx's error if ctx ends while the
 // disk is full.
 func (w *Writer) commit(ctx context.Context, b *batch) error {
-	err := w.waitForSpace(ctx, func() error { return w.makeDurable(ctx, b) })
+	err := w.waitForSpace(ctx, func() error { return w.prepare(b) })
 	if err != nil || len(b.Records) == 0 {
+		return err
+	}
+	if err := w.share(ctx, b); err != nil { // between the two: while it waits for the shared log, the disk is not what is short
+		return err
+	}
+	if err := w.waitForSpace(ctx, func() error { return w.makeDurable(b) }); err != nil {
 		return err
 	}
 	b.Head.Published = time.Now()
@@ -43,9 +49,8 @@ func (w *Writer) commit(ctx context.Context, b *batch) error {
 	return w.waitForSpace(ctx, func() error { return w.note(b) }) // the root, which is durable now
 }
 
-// makeDurable commits a batch to the shared and to the own log. After an error that matches wal.ErrNoSpace it may be called
-// again.
-func (w *Writer) makeDurable(ctx context.Context, b *batch) error {
+// prepare does what comes before a batch is in a log. After an error that matches wal.ErrNoSpace it may be called again.
+func (w *Writer) prepare(b *batch) error {
 	if err := w.Board.FenceError(); err != nil {
 		return err
 	}
@@ -54,15 +59,11 @@ func (w *Writer) makeDurable(ctx context.Context, b *batch) error {
 			return err
 		}
 	}
-	if err := w.note(b); err != nil { // statuses seen: durable before records that depend on them
-		return err
-	}
-	if len(b.Records) == 0 {
-		return nil
-	}
-	if err := w.share(ctx, b); err != nil {
-		return err
-	}
+	return w.note(b) // statuses seen: durable before records that depend on them
+}
+
+// makeDurable commits a batch to the own log. After an error that matches wal.ErrNoSpace it may be called again.
+func (w *Writer) makeDurable(b *batch) error {
 	if w.leads.Load() {
 		defer w.giveWayUnless()()
 	}
@@ -72,7 +73,7 @@ func (w *Writer) makeDurable(ctx context.Context, b *batch) error {
 	return w.Board.FenceError()
 }
 
-// share appends a batch to the shared log, unless it is there: makeDurable is called again if the own log has no space.
+// share appends a batch to the shared log, unless it is there.
 func (w *Writer) share(ctx context.Context, b *batch) error {
 	switch {
 	case b.shared:
@@ -85,7 +86,6 @@ func (w *Writer) share(ctx context.Context, b *batch) error {
 	w.commitsAt.Set(time.Time{})
 	switch {
 	case err == nil:
-		b.shared = true
 		return nil
 	case errors.Is(err, ledger.ErrDeposed):
 		return fmt.Errorf("slot %d was not committed: %w", b.slot(), err)
