@@ -20,7 +20,9 @@ import (
 
 // F30, F31, F47: within a cgroup of 256 MiB, many connections of few addresses are sent much and read hardly any of it. Some are served, and the others are
 // refused or given up; the node does not die of it.
-func TestAbuseUnreadAnswersShareOneBudget(t *testing.T) {
+func TestAbuseUnreadAnswersShareOneBudget(t *testing.T) { plainAndTLS(t, attackUnread) }
+
+func attackUnread(t *testing.T, over []string) {
 	const list, upTo10000 = "/accounts/program/" + systemProgram + "?limit=10000", "sim:accounts=19800,slots=5,slot_time=0"
 	for name, tt := range map[string]struct {
 		addresses, each int
@@ -50,8 +52,7 @@ func TestAbuseUnreadAnswersShareOneBudget(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			alone(t)
-			w := attackWithin(t, memoryCgroup(t, 256<<20), tt.addresses*tt.each, append(tt.args, "--rate-limit-exempt", "127.0.0.1")...).crowd()
+			w := attackWithin(t, memoryCgroup(t, 256<<20), tt.addresses*tt.each, slices.Concat(over, tt.args, []string{"--rate-limit-exempt", "127.0.0.1"})...).crowd()
 			ledgertest.Equal(t, w.metric("go_memlimit_bytes"), 256<<20/100*cgroupPercent, "the limit of the collector, a part of the cgroup's,")
 			ledgertest.Equal(t, w.metric("ledgerd_client_memory_limit_bytes"), 256<<20/100*cgroupPercent/clientShare, "what may wait for clients")
 			for i := range tt.addresses * tt.each {
@@ -63,7 +64,10 @@ func TestAbuseUnreadAnswersShareOneBudget(t *testing.T) {
 			if best := tt.ends[0]; ends[best] == 0 && best != "open" { // whoever reads so slowly may be given up, each of them
 				t.Error("nobody was served at all")
 			}
-			w.until("with all connections closed a list is answered", func() bool { return w.get(list).status == http.StatusOK })
+			w.until("with all connections closed a list is answered", func() bool {
+				response, err := w.mustDial(1, nil).get(list)
+				return err == nil && response.StatusCode == http.StatusOK
+			})
 		})
 	}
 }
@@ -84,10 +88,11 @@ func (c *attacker) listed() string {
 
 // F47: within a cgroup of 256 MiB, what is kept for those who follow everything fits too: each level in each form, of a stream that is faster than
 // any network.
-func TestAbuseFollowersOfEverythingFitACgroup(t *testing.T) {
-	alone(t)
-	v := launchUnder(t, memoryCgroup(t, 256<<20), "--data-dir", t.TempDir(), "--wal-sync", "off", "--retain-slots", "50", "--snapshot-interval", "0",
-		"--source", "sim:accounts=5000,tps=20000,finality=8,slot_time=40ms").ready() // what a faster simulator itself holds is more than what is tried here
+func TestAbuseFollowersOfEverythingFitACgroup(t *testing.T) { plainAndTLS(t, followEverything) }
+
+func followEverything(t *testing.T, args []string) {
+	v := launchUnder(t, memoryCgroup(t, 256<<20), append(args, "--data-dir", t.TempDir(), "--wal-sync", "off", "--retain-slots", "50", "--snapshot-interval", "0",
+		"--source", "sim:accounts=5000,tps=20000,finality=8,slot_time=40ms")...).ready() // what a faster simulator itself holds is more than what is tried here
 	for _, level := range levels {
 		for _, form := range []string{"", "&extended=true", "&extended=true&tokens=true"} {
 			go func() {

@@ -35,6 +35,15 @@ func alone(t *testing.T) {
 	}
 }
 
+// plainAndTLS attacks a node that speaks plainly, and one over TLS, with the flags for that.
+func plainAndTLS(t *testing.T, attack func(t *testing.T, args []string)) {
+	t.Helper()
+	alone(t)
+	for over, args := range map[string][]string{"TCP": nil, "TLS": encrypted(t)} {
+		t.Run(over, func(t *testing.T) { attack(t, args) })
+	}
+}
+
 // memoryCgroup makes a cgroup and returns the words that start a program within it.
 func memoryCgroup(t *testing.T, bytes int) (within []string) {
 	t.Helper()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"encoding/binary"
+	"fmt"
 	"io"
 	"maps"
 	"os"
@@ -81,10 +82,11 @@ func TestAbuseOfOneClientTakesLittleOfTheProcessors(t *testing.T) {
 }
 
 // F40, F47: within 512 MiB a node under every abuse at once, each kind from another client, stays alive and answers.
-func TestAbuseOfEveryKindAtOnce(t *testing.T) {
-	alone(t)
-	v := launchUnder(t, memoryCgroup(t, 512<<20), "--data-dir", t.TempDir(), "--source", shareSource, "--api-keys", shareKeys(t),
-		"--rate-limit-minute", "100", "--rate-limit-hour", "1000", "--rate-limit-exempt", "127.0.0.1").ready()
+func TestAbuseOfEveryKindAtOnce(t *testing.T) { plainAndTLS(t, attackInEveryWay) }
+
+func attackInEveryWay(t *testing.T, args []string) {
+	v := launchUnder(t, memoryCgroup(t, 512<<20), append(args, "--data-dir", t.TempDir(), "--source", shareSource, "--api-keys", shareKeys(t),
+		"--rate-limit-minute", "100", "--rate-limit-hour", "1000", "--rate-limit-exempt", "127.0.0.1")...).ready()
 	var conns atomic.Int64
 	client := 1
 	for _, abuse := range v.abuses() {
@@ -102,12 +104,9 @@ func TestAbuseOfEveryKindAtOnce(t *testing.T) {
 
 // abuses returns what one client does on one connection until that ends, by its kind. The node has an API key file.
 func (v *victim) abuses() map[string]func(c *attacker) {
-	var unknown []string
-	for i := range 1000 {
-		unknown = append(unknown, strconv.Quote(ledger.Pubkey{9, byte(i >> 8), byte(i)}.String()))
-	}
 	const status = "GET /api/status HTTP/1.1\r\nHost: ledgerd\r\n"
 	const list = "GET /api/accounts/program/" + systemProgram + "?limit=10000 HTTP/1.1\r\nHost: ledgerd\r\nAccept-Encoding: gzip\r\n\r\n"
+	const tokens = "GET /api/accounts/program/" + tokenProgram + "?limit=10000&include=token HTTP/1.1\r\nHost: ledgerd\r\n\r\n"
 	ping := wsText(`{"type":"ping","id":1}`)
 	snapshot := wsText(`{"type":"subscribe","id":1,"programs":["` + systemProgram + `"],"snapshot":true,"extended":true}`)
 	hello := "\x16\x03\x01\x3e\x90\x01\x00\xff\xdc\x03\x03" + strings.Repeat("x", 16_000)
@@ -131,6 +130,7 @@ func (v *victim) abuses() map[string]func(c *attacker) {
 		"bytes of a head": func(c *attacker) { c.dribble(status + "X-Slow: " + strings.Repeat("x", 8000)) },
 		"bytes of a body": func(c *attacker) { c.dribble(status + "Content-Length: 60000\r\n\r\n" + strings.Repeat("x", 60_000)) },
 		"lists":           func(c *attacker) { c.flood(list, 0) },
+		"lists of tokens": func(c *attacker) { c.flood(tokens, 0) },
 		"unread lists":    func(c *attacker) { c.repeat([]byte(list), 0).Wait() },
 		"sockets":         v.socketed("", func(*attacker) {}),
 		"slow sockets":    v.socketed("extended=true", func(c *attacker) { c.slow = make(chan struct{}); c.drain() }),
@@ -141,7 +141,20 @@ func (v *victim) abuses() map[string]func(c *attacker) {
 			c.dribble(string(wsText(strings.Repeat("x", 60_000))))
 		}),
 		"subscriptions": v.socketed("mode=none", func(c *attacker) {
-			c.flood(string(wsText(`{"type":"subscribe","id":1,"pubkeys":[`+strings.Join(unknown, ",")+`]}`)), 0)
+			c.flood(string(wsText(`{"type":"subscribe","id":1,"pubkeys":[`+unknownKeys(0)+`]}`)), 0)
+		}),
+		"names taken back": v.socketed("mode=none", func(c *attacker) { // of ten thousand that it holds
+			for i := range 10 {
+				if c.ws.WriteText(fmt.Appendf(nil, `{"type":"subscribe","id":1,"pubkeys":[%s]}`, unknownKeys(i))) != nil {
+					return
+				}
+			}
+			c.flood(string(wsText(`{"type":"unsubscribe","id":1,"pubkeys":[`+unknownKeys(0)+`]}`))+
+				string(wsText(`{"type":"subscribe","id":1,"pubkeys":[`+unknownKeys(0)+`]}`)), 0)
+		}),
+		"conflated programs": v.socketed("extended=true&overflow=conflate&programs="+systemProgram+","+tokenProgram, func(c *attacker) {
+			c.slow = make(chan struct{})
+			c.drain()
 		}),
 		"snapshots":             v.socketed("mode=none", func(c *attacker) { c.flood(string(snapshot), 0) }),
 		"snapshots at its rate": v.socketed("mode=none", func(c *attacker) { c.flood(string(snapshot), time.Second/19) }),
@@ -156,6 +169,15 @@ func (v *victim) abuses() map[string]func(c *attacker) {
 			c.flood(strings.Repeat("\x00\x80\x00\x00\x00\x00", 100), 0)
 		}),
 	}
+}
+
+// unknownKeys returns a thousand of ten thousand keys that no account has, as a list in JSON has them.
+func unknownKeys(of int) string {
+	var keys []string
+	for i := range 1000 {
+		keys = append(keys, strconv.Quote(ledger.Pubkey{9, byte(of), byte(i >> 8), byte(i)}.String()))
+	}
+	return strings.Join(keys, ",")
 }
 
 // share has one client attack, who may take no more of a processor than that beside what the node takes when it is idle. What

@@ -13,11 +13,13 @@ import (
 
 // G8, F35: two thousand clients of each kind send a head or a body, or read an answer, a byte at a time. Others are served meanwhile, and
 // each of the slow ones is closed in the end; nothing of them stays.
-func TestAbuseSlowClientsAreClosed(t *testing.T) {
-	alone(t)
+func TestAbuseSlowClientsAreClosed(t *testing.T) { plainAndTLS(t, attackSlowly) }
+
+func attackSlowly(t *testing.T, args []string) {
 	t.Parallel() // beside the other that takes long: these clients wait nearly all the time
 	const clients, each = 2000, 100
-	a := attack(t, clients, "--rate-limit-minute", "0", "--rate-limit-hour", "0", "--max-conns-per-client", fmt.Sprint(each), "--source", "sim:accounts=20000,slots=5,slot_time=0")
+	a := attack(t, clients, append(args, "--rate-limit-minute", "0", "--rate-limit-hour", "0", "--max-conns-per-client", fmt.Sprint(each),
+		"--source", "sim:accounts=20000,slots=5,slot_time=0")...)
 	before := a.usage().FDs
 	for kind, begin := range map[string]string{
 		"head":   "GET /api/status HTTP/1.1\r\nHost: ledgerd\r\nX-Slow: ",
@@ -35,6 +37,7 @@ func TestAbuseSlowClientsAreClosed(t *testing.T) {
 			a.visit("slow " + kind)
 			a.until("every slow client is closed and all they took is given back", func() bool { return a.usage().FDs <= before+20 })
 			for _, c := range conns { // who reads slowly has yet to see it
+				close(c.slow)
 				c.Close()
 			}
 			slow.Wait()
@@ -49,17 +52,28 @@ func (c *attacker) trickle(begin string, reads bool) {
 		does = c.Conn.Read
 	}
 	_, err := io.WriteString(c.Conn, begin)
-	for one := []byte("x"); err == nil; time.Sleep(time.Second) {
+	for one := []byte("x"); err == nil; {
 		_, err = does(one)
+		select {
+		case <-c.slow: // TLS goes on to read what it has of a record
+			return
+		case <-time.After(time.Second):
+		}
 	}
 }
 
-// G4, F33: fifty thousand attempts to connect a WebSocket come as fast as they can, from many addresses. As many as there is room for get one, the
-// others an answer; others are served meanwhile, and afterwards nothing is left of them.
-func TestAbuseBurstOfConnects(t *testing.T) {
-	alone(t)
-	const attempts, addresses, room, dialers = 50_000, 240, 1500, 64
-	a := attack(t, room+dialers, "--rate-limit-minute", "0", "--rate-limit-hour", "0", "--max-sockets", fmt.Sprint(room), "--source", "sim:slot_time=100ms")
+// G4, F33: fifty thousand attempts to connect a WebSocket come as fast as they can, from many addresses, or five thousand over TLS, each of which costs
+// who makes it as much as ten. As many as there is room for get one, the others an answer; others are served meanwhile, and afterwards nothing is
+// left of them.
+func TestAbuseBurstOfConnects(t *testing.T) { plainAndTLS(t, attackInABurst) }
+
+func attackInABurst(t *testing.T, args []string) {
+	const addresses, room, dialers = 240, 1500, 64
+	attempts := int64(50_000)
+	if args != nil {
+		attempts /= 10
+	}
+	a := attack(t, room+dialers, append(args, "--rate-limit-minute", "0", "--rate-limit-hour", "0", "--max-sockets", fmt.Sprint(room), "--source", "sim:slot_time=100ms")...)
 	before := a.usage().FDs
 	var mu sync.Mutex
 	answers := map[string]int{}
@@ -95,7 +109,7 @@ func TestAbuseBurstOfConnects(t *testing.T) {
 	if n := a.metric("ledgerd_ws_connections"); n > room || answers["101"] < room {
 		t.Errorf("%d sockets were connected and %v are, want the %d that there is room for", answers["101"], n, room)
 	}
-	if n := answers["101"] + answers["503"] + answers["429"]; n < attempts*99/100 {
+	if n := answers["101"] + answers["503"] + answers["429"]; n < int(attempts)*99/100 {
 		t.Errorf("%d of %d attempts were answered: %v", n, attempts, answers)
 	}
 	for _, c := range sockets {
