@@ -2,6 +2,7 @@ package sequencer
 
 import (
 	"fmt"
+	"slices"
 
 	"ledgerd/engine/chain"
 	"ledgerd/engine/ledger"
@@ -24,28 +25,34 @@ func (c *Config) within(most, share int64) int64 {
 }
 
 // Handle applies one event, or answers a question. While more than a bound of blocks is unfinalized it keeps events back, in
-// order: only a status of a block that is held can make room. It returns a chain.RefusedError where the events kept back
+// order: only a status of a block that is held can make room, or one that makes a block final which is kept back, as then all
+// before that are final. It returns a chain.RefusedError where the events kept back
 // exceed a bound too.
 func (s *Sequencer) Handle(ev ledger.Event) error {
 	if q, ok := ev.(*ledger.Question); ok {
 		return s.answer(q)
 	}
 	status, isStatus := ev.(*ledger.SlotStatus)
+	apply := s.decide
 	if isStatus && s.Paused() && !s.knows(status) || !isStatus && (s.Paused() || s.overflows()) {
-		return s.keepBack(ev)
+		apply = s.keepBack
 	}
-	if err := s.decide(ev); err != nil {
+	if err := apply(ev); err != nil {
 		return err
+	}
+	if isStatus && s.Paused() && status.Status == ledger.StatusFinalized && s.keepsBack(status.Slot) {
+		s.makeRoom = len(s.backlog)
 	}
 	return s.goOn()
 }
 
-// goOn applies events that were kept back, as far as there is room.
+// goOn applies events that were kept back, as far as there is room, or will be with the last of them.
 func (s *Sequencer) goOn() error {
-	for s.Paused() && !s.overflows() {
+	for s.Paused() && (!s.overflows() || s.makeRoom > 0) {
 		next := s.backlog[0]
 		s.backlog[0] = nil
 		s.backlog = s.backlog[1:]
+		s.makeRoom = max(0, s.makeRoom-1)
 		s.backlogBytes -= EventBytes(next)
 		if err := s.decide(next); err != nil {
 			return err
@@ -65,6 +72,14 @@ func (s *Sequencer) overflows() bool {
 // knows reports whether a status is about a block that is not kept back.
 func (s *Sequencer) knows(e *ledger.SlotStatus) bool {
 	return e.Slot <= s.chain.Finalized.Slot() || s.chain.BlockFor(e) != nil
+}
+
+// keepsBack reports whether a block of a slot is kept back.
+func (s *Sequencer) keepsBack(slot ledger.Slot) bool {
+	return slices.ContainsFunc(s.backlog, func(ev ledger.Event) bool {
+		b, is := ev.(*ledger.Block)
+		return is && b.Slot == slot
+	})
 }
 
 func (s *Sequencer) keepBack(ev ledger.Event) error {

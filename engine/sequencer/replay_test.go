@@ -77,7 +77,7 @@ func TestInputThatEndsInAPauseIsNotFinalAgainstItsStatuses(t *testing.T) {
 	final := s.Chain().Finalized
 	other := &ledger.Block{Slot: tip + 1, ParentSlot: tip - 1, Blockhash: ledger.Hash{byte(tip + 1)}}
 	ledgertest.Must(t, s.Handle(other))
-	ledgertest.Must(t, s.Handle(&ledger.SlotStatus{Slot: other.Slot, Status: ledger.StatusFinalized}))
+	ledgertest.Must(t, s.Handle(&ledger.SlotStatus{Slot: other.Slot, Status: ledger.StatusConfirmed}))
 	ledgertest.ErrorSays(t, s.EndOfInput(), "ended with 2 events held back", "a status that waits")
 	ledgertest.Equal(t, s.Chain().Finalized.Slot(), final.Slot(), "the final slot")
 }

@@ -39,6 +39,7 @@ type Sequencer struct {
 	data         *ledger.DataPrograms    // of what other programs own, no data is held; nil: of nothing
 	backlog      []ledger.Event          // kept back while too much is unfinalized
 	backlogBytes int
+	makeRoom     int                     // so many of the backlog are applied whatever they take: the last of them makes blocks final
 	statusSeen   bool                    // the source emitted a status
 	rootHash     ledger.Opt[ledger.Hash] // of the first block, if this process applied it
 	// follows is set while the records come from another node. Only these show whether its source emits statuses. For the
