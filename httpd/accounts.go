@@ -239,8 +239,8 @@ func (r *request) reserveData(accounts []ledger.Account) error {
 // tagRecord gives the reply the entity tag of the body so far.
 func (r *request) tagRecord() { r.tag = encode.AppendTag(r.tag[:0], r.body, r.partial) }
 
-// MintsOf returns the facts of the mints that accounts are or hold, nil where nothing is known, and the keys of these mints. A query of which
-// the head is known asks a ledger for them.
+// MintsOf returns the facts of the mints that accounts are or hold, nil where nothing is known, and the keys of these mints. The query must name the
+// version that the accounts were read at, by its head.
 func MintsOf(accounts []ledger.Account, l Ledger, q ledger.Query) (facts map[ledger.Pubkey]*ledger.Mint, keys []ledger.Pubkey, err error) {
 	facts = make(map[ledger.Pubkey]*ledger.Mint)
 	want := func(k ledger.Pubkey) {

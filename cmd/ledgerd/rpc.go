@@ -49,11 +49,16 @@ func (f *rpcFlags) validate(others ...string) error {
 	if err := checkAddress(f.RPCListen); err != nil {
 		return fmt.Errorf("--rpc-listen: %w", err)
 	}
-	for _, address := range f.addresses() {
+	for i, address := range f.addresses() {
 		for _, other := range others {
-			if other != "" && sameAddress(address, other) {
-				return fmt.Errorf("--rpc-listen: %q is the address of another listener too; it takes the port above its own, too", address)
+			if other == "" || !sameAddress(address, other) {
+				continue
 			}
+			why := ""
+			if i > 0 {
+				why = "; it takes the port above its own, too"
+			}
+			return fmt.Errorf("--rpc-listen: %q is the address of another listener too%s", address, why)
 		}
 	}
 	return nil

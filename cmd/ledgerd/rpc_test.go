@@ -154,7 +154,9 @@ func TestLibrariesOfSolanaFollow(t *testing.T) {
 // following is a source whose node is at a slot.
 type following ledger.Slot
 
-func (f following) Upstream() upstream.Snapshot { return upstream.Snapshot{UpstreamSlot: ledger.Slot(f)} }
+func (f following) Upstream() upstream.Snapshot {
+	return upstream.Snapshot{UpstreamSlot: ledger.Slot(f)}
+}
 
 func TestHowFarTheSourceIsAheadIsTold(t *testing.T) {
 	head := &ledger.Head{HasBlock: true}

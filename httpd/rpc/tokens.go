@@ -57,8 +57,8 @@ func (c *call) tokenBalance(dst []byte) ([]byte, error) {
 
 // heldMint returns the facts of a mint of which tokens are held. Agave looks at what lies there, whoever owns it.
 func (c *call) heldMint(key ledger.Pubkey) (*ledger.Mint, error) {
-	if known := mints(nil).held(key); known != nil {
-		return known, c.wrong
+	if key == ledger.NativeMint {
+		return nativeMint, c.wrong
 	}
 	return c.mint(key, errMintMissing, errMint, errMint)
 }
