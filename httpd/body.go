@@ -66,9 +66,11 @@ func (x *Exchange) Extend(answer []byte, bytes int) ([]byte, error) {
 	if cap(answer)-len(answer) >= bytes {
 		return answer, nil
 	}
-	need := max(len(answer)+bytes, cap(answer)+cap(answer)/4)
-	if longBytes(answer) == 0 {
+	need := len(answer) + bytes
+	if need <= maxKeptBytes {
 		need = max(need, min(2*cap(answer), maxKeptBytes))
+	} else {
+		need = max(need, cap(answer)+cap(answer)/4)
 	}
 	more := longRoom(need) - longBytes(answer)
 	if err := x.Reserve(more); err != nil {

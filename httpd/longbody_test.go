@@ -148,6 +148,20 @@ func (h *harness) expectNoAnswerBytes() {
 	ledgertest.Equal(h, h.server.answers.Used(), 0, "bytes that are reserved for answers when all is over")
 }
 
+// TestShortAnswersTakeNoMemory, whatever buffer they begin in.
+func TestShortAnswersTakeNoMemory(t *testing.T) {
+	s := New(Config{Ledger: newFakeLedger(), Memory: budget.New(1)})
+	for begun := 0; begun <= maxKeptBytes; begun += 256 {
+		x := &Exchange{server: s}
+		if _, err := x.Extend(make([]byte, begun), maxKeptBytes-begun); err != nil {
+			t.Errorf("an answer of %d bytes cannot grow to %d: %v", begun, maxKeptBytes, err)
+		}
+		if _, err := x.Extend(make([]byte, begun), maxKeptBytes+1-begun); err == nil {
+			t.Errorf("an answer of %d bytes grows beyond %d", begun, maxKeptBytes)
+		}
+	}
+}
+
 // G7, F35: TestAnswersThatNobodyReadsAreBounded has clients ask for lists that they do not read, until
 // their memory is used up: single records are still answered, and the lists are whole in the end.
 func TestAnswersThatNobodyReadsAreBounded(t *testing.T) {
