@@ -30,7 +30,7 @@ type Ledger interface {
 type Config struct {
 	Ledger        Ledger
 	Version       string      // of the service, which is the apiVersion of answers
-	GenesisHash   string      // of the cluster; empty: an upstream is asked once
+	GenesisHash   string      // of the cluster; empty: an upstream is asked once an hour
 	Hub           *stream.Hub // of WebSockets; nil: there are none
 	IndexMints    bool        // the ledger lists the token accounts of a mint
 	SlotsPerEpoch uint64      // 0: those of the public clusters
@@ -54,7 +54,7 @@ type Door struct {
 	inFlight  chan struct{}               // holds one for each call that an upstream is asked
 	sessions  sync.Pool                   // of *session
 	asked     atomic.Uint64               // numbers the requests to upstreams
-	genesis   atomic.Pointer[ledger.Hash] // Config.GenesisHash, or what an upstream told; nil: neither
+	genesis   atomic.Pointer[genesisHash] // Config.GenesisHash, or what an upstream told; nil: neither
 	lost      promtext.Counter
 }
 
@@ -68,7 +68,7 @@ func New(config Config) (*Door, error) {
 		d.byName[m.name] = m
 	}
 	if hash, err := ledger.ParseHash(config.GenesisHash); err == nil {
-		d.genesis.Store(&hash)
+		d.genesis.Store(&genesisHash{hash: hash})
 	}
 	d.sessions.New = func() any { return new(session) }
 	var err error

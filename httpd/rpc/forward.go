@@ -21,6 +21,8 @@ const (
 	maxInFlight = 16
 	// maxInFlightEach is how many of them may be of one exchange, so that others find a turn.
 	maxInFlightEach = 4
+	// genesisTime is how long the genesis hash of an upstream is answered: it does not change, but the first to tell it may have told another one.
+	genesisTime = time.Hour
 	// freeAnswerBytes is the longest answer that takes nothing from the budget, like those that this node makes itself.
 	freeAnswerBytes = 16 << 10
 )
@@ -223,8 +225,8 @@ func (f *forwarded) check(body []byte) ([]byte, error) {
 			return nil, minContextSlot(ledger.Slot(slot))
 		}
 		var hash ledger.Hash
-		if f.name == "getGenesisHash" && json.Unmarshal(answer.Result, &hash) == nil && hash != (ledger.Hash{}) { // which does not change
-			f.door.genesis.Store(&hash)
+		if f.name == "getGenesisHash" && json.Unmarshal(answer.Result, &hash) == nil && hash != (ledger.Hash{}) {
+			f.door.genesis.Store(&genesisHash{hash, time.Now().Add(genesisTime)})
 		}
 		return f.rebuild(body, `{"jsonrpc":"2.0","result":`, answer.Result), nil
 	case answer.Error != nil && answer.Result == nil && (named || answer.ID == nil || string(answer.ID) == "null"):

@@ -3,6 +3,7 @@ package rpc
 import (
 	"crypto/sha256"
 	"fmt"
+	"time"
 
 	"ledgerd/engine/ledger"
 )
@@ -24,10 +25,16 @@ func (c *call) version(dst []byte) ([]byte, error) {
 	return fmt.Appendf(dst, `{"solana-core":%s}`, c.door.version), nil
 }
 
+// genesisHash is the hash of the cluster's first block.
+type genesisHash struct {
+	hash  ledger.Hash
+	until time.Time // when an upstream is asked again; zero: none is
+}
+
 // genesisHash answers the hash that the operator gave or another node told, which no block tells.
 func (c *call) genesisHash(dst []byte) ([]byte, error) {
-	if hash := c.door.genesis.Load(); hash != nil {
-		return append(hash.AppendBase58(append(dst, '"')), '"'), nil
+	if known := c.door.genesis.Load(); known != nil && (known.until.IsZero() || time.Now().Before(known.until)) {
+		return append(known.hash.AppendBase58(append(dst, '"')), '"'), nil
 	}
 	return dst, elsewhere(codeMethod, "Method not found: this node was not told --genesis-hash")
 }
