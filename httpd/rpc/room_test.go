@@ -10,10 +10,12 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/VictoriaMetrics/metrics"
 
 	"ledgerd/engine/ledger"
+	"ledgerd/engine/ledger/bubbletest"
 	"ledgerd/engine/ledger/ledgertest"
 	"ledgerd/httpd"
 	"ledgerd/httpd/accesslog"
@@ -150,7 +152,13 @@ func refusals(numbers *metrics.Set) string {
 }
 
 // TestAClientThatTakesItsTimeHoldsLittle: behind the first piece an answer holds small pages, of which the budget is told, and looks each mint up once.
+// Each page has its own deadline, however long the client takes, and what came before the first byte.
 func TestAClientThatTakesItsTimeHoldsLittle(t *testing.T) {
+	bubbletest.Test(t, clientTakesItsTime)
+}
+
+func clientTakesItsTime(t *testing.T) {
+	t.Cleanup(func() { time.Sleep(time.Minute) }) // until the cleaners of idle connections have slept out
 	for _, tt := range []struct {
 		encoding        string
 		memory          int64
@@ -172,9 +180,15 @@ func TestAClientThatTakesItsTimeHoldsLittle(t *testing.T) {
 		}
 		memory := budget.New(tt.memory)
 		var held []int64 // whenever a page is read
-		l.read = func() error { held = append(held, memory.Answers.Used()); return nil }
+		l.slow = 900 * time.Millisecond
+		l.read = func() error {
+			if held = append(held, memory.Answers.Used()); len(held) == 1 { // most of the time that the call has before its first byte
+				time.Sleep(scanTime - 2*time.Second)
+			}
+			return nil
+		}
 		r := serve(t, l, func(_ *Config, c *httpd.Config) { c.Memory = memory })
-		answer := r.post(names().Replace(`{"jsonrpc":"2.0","id":1,"method":"getProgramAccounts","params":["<token>",{"encoding":"` + tt.encoding + `"}]}`))
+		answer := r.postSlowly(scanTime+time.Second, names().Replace(`{"jsonrpc":"2.0","id":1,"method":"getProgramAccounts","params":["<token>",{"encoding":"`+tt.encoding+`"}]}`))
 		if shown := strings.Count(answer, `"account":{`); !json.Valid([]byte(answer)) || shown != tt.accounts {
 			t.Errorf("%d of %d accounts are shown: %.300s", shown, tt.accounts, answer)
 		}
@@ -190,4 +204,25 @@ func TestAClientThatTakesItsTimeHoldsLittle(t *testing.T) {
 			t.Errorf("%d mints of %d accounts are looked up", looked, tt.accounts)
 		}
 	}
+}
+
+// postSlowly is post by a client that waits before each part that it takes of the answer.
+func (r *rig) postSlowly(wait time.Duration, body string) string {
+	r.Helper()
+	c, err := r.connect()
+	must(r, err)
+	defer c.Close()
+	_, err = fmt.Fprintf(c, "POST / HTTP/1.1\r\nHost: h\r\nContent-Length: %d\r\n\r\n%s", len(body), body)
+	must(r, err)
+	response, err := http.ReadResponse(bufio.NewReader(c), nil)
+	must(r, err)
+	var answer strings.Builder
+	for err == nil {
+		time.Sleep(wait)
+		_, err = io.CopyN(&answer, response.Body, 1<<20)
+	}
+	if err != io.EOF {
+		r.Errorf("the answer ends after %d bytes: %v", answer.Len(), err)
+	}
+	return answer.String()
 }
