@@ -39,6 +39,7 @@ type Assembler struct {
 	taken  uint64               // the number of updates, over all streams
 	bytes  int                  // the sum of those of open tries
 	sealed []*assembly          // the newest, the oldest first, also of other streams: they have their writes
+	unseen []ledger.Slot        // the newest of this stream that a status called confirmed or final before anything came of them
 	bare   map[ledger.Hash]bool // blocks in part of which an earlier stream, the newest that showed any, told nothing but their heads
 
 	// Of a live stream.
@@ -53,7 +54,7 @@ type Counts struct {
 	Incomplete uint64 // of those: confirmed before all their transactions came
 	Duplicates uint64 // heads, transactions, statuses and writes that had come before
 	Late       uint64 // account writes that came after their block: see takeLate
-	Lost       uint64 // late ones that were dropped, of blocks with too many
+	Lost       uint64 // late ones that were dropped: of blocks with too many, and see lose
 	Partial    uint64 // blocks of streams that are over, which may have begun in the middle of them
 	Dropped    uint64 // blocks that are not whole, of slots far below the finalized one or with many tries
 }
@@ -69,13 +70,14 @@ func (a *Assembler) Reconnected() {
 		a.bare = make(map[ledger.Hash]bool)
 	}
 	for s := range a.tries() {
+		a.lose(s)
 		if s.state == inPart {
 			a.Counts.Partial++
 			a.bare[s.head.Hash] = s.endAlone
 		}
 	}
 	clear(a.slots)
-	a.bytes = 0
+	a.bytes, a.unseen = 0, nil
 }
 
 // Unfinished returns the number of blocks that are not whole.

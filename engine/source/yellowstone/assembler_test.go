@@ -123,6 +123,9 @@ func TestSlotsEndAsTheStreamSays(t *testing.T) {
 			if a.Counts.Late > 0 {
 				got = append(got, fmt.Sprintf("%d late", a.Counts.Late))
 			}
+			if a.Counts.Lost > 0 {
+				got = append(got, fmt.Sprintf("%d lost", a.Counts.Lost))
+			}
 			if c.err != nil {
 				got = append(got, c.err.Error())
 			}

@@ -37,6 +37,15 @@ func (a *Assembler) keepLate(s *assembly, w ledger.AccountWrite, version uint64)
 	s.late.write(w, version)
 }
 
+// lose counts the writes of an open try that is dropped, if they may have been late: its slot has a block, and the status of the block's bank may have
+// come twice. Had another bank written them, its head would have come.
+func (a *Assembler) lose(s *assembly) {
+	if s.bank == 0 && s.head == nil && newest(a.slots[s.slot].over, func(o *assembly) bool { return o.state == sealed }) != nil {
+		a.Counts.Late += uint64(len(s.accounts))
+		a.Counts.Lost += uint64(len(s.accounts))
+	}
+}
+
 // covers reports whether a write of an account has a version or a newer one.
 func (w *writes) covers(key ledger.Pubkey, version uint64) bool {
 	i, ok := w.place[key]

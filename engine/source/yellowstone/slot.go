@@ -117,6 +117,7 @@ func (a *Assembler) forget(below ledger.Slot) {
 	for at, slot := range a.slots {
 		if at+keptSlots < below {
 			for _, s := range slot.open {
+				a.lose(s)
 				a.bytes -= s.bytes
 				a.Counts.Dropped++
 			}

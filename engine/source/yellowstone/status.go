@@ -57,6 +57,7 @@ func (a *Assembler) takeCreatedBank(u *Update) {
 	case s.isOver() && s.bank == 0:
 		a.add(u)
 	case !s.isEmpty() && s.begin == beginBank && u.Bank == 0:
+		a.lose(s)
 		a.drop(s)
 		a.add(u).since = 0
 	}
@@ -67,7 +68,8 @@ func (a *Assembler) takeCreatedBank(u *Update) {
 	}
 }
 
-// begin notes how the stream begins to show a block. A status that comes when a part of the block did proves nothing of what came before.
+// begin notes how the stream begins to show a block. A status that comes when a part of the block did, or a status of its end, proves nothing of what
+// came before.
 func (a *Assembler) begin(u *Update, how begin) {
 	if !a.Live {
 		return
@@ -75,7 +77,7 @@ func (a *Assembler) begin(u *Update, how begin) {
 	switch s := a.at(u); {
 	case s.begin > beginAmid:
 		s.begin = max(s.begin, how)
-	case s.begin == beginUnsaid && s.isEmpty() && s.since > 0:
+	case s.begin == beginUnsaid && s.isEmpty() && !s.processed && !slices.Contains(a.unseen, u.Slot) && s.since > 0:
 		s.begin = how
 	default:
 		s.begin = beginAmid
@@ -100,6 +102,7 @@ func (a *Assembler) claim(ctx context.Context, u *Update, status ledger.Status) 
 	}
 	switch {
 	case s == nil:
+		a.unseen = append(a.unseen[max(0, len(a.unseen)+1-keptBlocks):], u.Slot)
 	case s.state == dead:
 		return nil // status of a dead slot: ignore
 	default:
