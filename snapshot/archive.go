@@ -62,6 +62,7 @@ type ArchiveStats struct {
 func OpenArchive(disk vfs.FS, dir string, limit int64, ledgers func() []string, log *slog.Logger) (*Archive, error) {
 	a := &Archive{fs: disk, dir: dir, limit: limit, log: cmp.Or(log, slog.Default()), ledgers: ledgers}
 	a.one.unpacker, a.lists.unpacker = newUnpacker(), newUnpacker()
+	a.one.log, a.lists.log = a.log, a.log
 	if err := disk.MkdirAll(dir); err != nil {
 		return nil, fmt.Errorf("cannot make the directory of history: %w", err)
 	}

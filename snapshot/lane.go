@@ -2,6 +2,7 @@ package snapshot
 
 import (
 	"fmt"
+	"log/slog"
 	"net/netip"
 	"runtime"
 	"runtime/debug"
@@ -30,6 +31,7 @@ var errCrowded = fmt.Errorf("too many questions wait for history on disk: %w", l
 // question waits for the first ones of all others, as far as they came before its turn. Where too many wait, one of the client with the most gives way.
 type lane struct {
 	unpacker *unpacker // of the goroutine
+	log      *slog.Logger
 
 	mu      sync.Mutex
 	waiting []*question             // by round, and of a round in the order in which they came
@@ -46,6 +48,7 @@ type question struct {
 	ended    chan struct{} // closed once the rest is set
 	err      error
 	panicked string // with the stack of that; "": it did not
+	left     bool   // nobody waits for it; the lane's mutex guards it
 }
 
 // lowPriority is the niceness of the threads that read history: others have nine tenths of a processor that both want. Requests for what is in
@@ -64,8 +67,9 @@ func (l *lane) ask(by Asker, answer func(*unpacker) error) error {
 	select {
 	case <-q.ended:
 	case <-timer.C:
-		l.leave(q)
-		return errLate
+		if l.leave(q) {
+			return errLate
+		}
 	}
 	if q.panicked != "" {
 		panic(q.panicked)
@@ -104,13 +108,20 @@ func (l *lane) enter(q *question) bool {
 	return true
 }
 
-// leave takes a question away from those that wait, if it is one.
-func (l *lane) leave(q *question) {
+// leave takes a question away from those that wait, if it is one. It reports false if the question has ended meanwhile.
+func (l *lane) leave(q *question) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	select {
+	case <-q.ended:
+		return false
+	default:
+	}
+	q.left = true
 	if at := slices.Index(l.waiting, q); at >= 0 {
 		l.waiting = slices.Delete(l.waiting, at, at+1)
 	}
+	return true
 }
 
 // nextLocked makes the question that waits first the present one, nil where none waits.
@@ -131,7 +142,7 @@ func (l *lane) work() {
 	runtime.LockOSThread() // for good: the thread ends with the goroutine, since none may raise its priority again
 	_ = syscall.Setpriority(syscall.PRIO_PROCESS, syscall.Gettid(), lowPriority)
 	for q := l.present; q != nil; {
-		q.run(l.unpacker)
+		l.run(q)
 		l.mu.Lock()
 		l.nextLocked()
 		q = l.present
@@ -139,14 +150,21 @@ func (l *lane) work() {
 	}
 }
 
-// run answers a question. Who asked has a panic of that; where it came from, the stack of who asked does not tell.
-func (q *question) run(u *unpacker) {
-	defer close(q.ended)
+// run answers a question. Who asked has a panic of that, or the log, where nobody waits any more; where it came from, the stack of who asked does not
+// tell. What unpacked then is not used again.
+func (l *lane) run(q *question) {
 	defer func() {
 		if p := recover(); p != nil {
 			q.panicked = fmt.Sprintf("%v\n%s", p, debug.Stack())
+			l.unpacker = newUnpacker()
 		}
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		if q.panicked != "" && q.left {
+			l.log.Error("a question of history panicked after its deadline", "panic", q.panicked)
+		}
+		close(q.ended)
 	}()
-	q.err = q.answer(u)
-	u.trim()
+	q.err = q.answer(l.unpacker)
+	l.unpacker.trim()
 }

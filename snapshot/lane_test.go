@@ -2,6 +2,7 @@ package snapshot
 
 import (
 	"fmt"
+	"log/slog"
 	"net/netip"
 	"slices"
 	"strings"
@@ -122,5 +123,25 @@ func TestAPanicIsOfWhoAsks(t *testing.T) {
 		}()
 		must(t, l.ask(by, func(*unpacker) error { return nil }))
 		l.isEmpty(t)
+	})
+}
+
+// TestAPanicAfterTheDeadlineIsLogged has an answer panic when nobody waits for it: the log tells where, and the lane goes on.
+func TestAPanicAfterTheDeadlineIsLogged(t *testing.T) {
+	bubbletest.Test(t, func(t *testing.T) {
+		var logged strings.Builder
+		l := &lane{unpacker: newUnpacker(), log: slog.New(slog.NewTextHandler(&logged, nil))}
+		late := make(chan struct{})
+		err := l.ask(Asker{Deadline: time.Now().Add(time.Second)}, func(u *unpacker) error {
+			<-late
+			return breaks(u)
+		})
+		ledgertest.ErrorIs(t, err, errLate, "a question whose answer comes late")
+		close(late)
+		must(t, l.ask(Asker{Deadline: time.Now().Add(time.Hour)}, func(*unpacker) error { return nil }))
+		l.isEmpty(t)
+		if got := logged.String(); strings.Count(got, "broken") != 1 || !strings.Contains(got, "snapshot.breaks(") {
+			t.Errorf("the log says %q", got)
+		}
 	})
 }
