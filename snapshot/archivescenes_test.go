@@ -3,6 +3,9 @@ package snapshot
 import (
 	"fmt"
 	"path"
+
+	"ledgerd/engine/ledger/ledgertest"
+	"ledgerd/snapshot/vfs"
 )
 
 // archiveDoes does what a line says of an archive, and returns what came of it.
@@ -12,6 +15,14 @@ func (s *stage) archiveDoes(words []string) string {
 		var err error
 		s.archive, err = OpenArchive(s.disk, archiveDir, 1<<30, func() []string { return words[1:] }, quiet)
 		must(s.t, err)
+		var bytes int64
+		for _, name := range s.disk.Paths() {
+			size, err := vfs.Size(s.disk, name)
+			must(s.t, err)
+			bytes += size
+		}
+		told := s.archive.Stats().Bytes
+		ledgertest.Holds(s.t, told <= bytes, "%d bytes are told of %d in files", told, bytes)
 		return s.runs()
 	case "add":
 		room, ranges := int64(1<<40), words[1:]
@@ -23,6 +34,9 @@ func (s *stage) archiveDoes(words []string) string {
 			must(s.t, s.archive.Add(s.t.Context(), blocks, room, Pace{}))
 			s.added = append(s.added, blocks...)
 		}
+		return s.runs()
+	case "shrink":
+		s.archive.Shrink()
 		return s.runs()
 	case "whole":
 		return fmt.Sprintf("from slot %d on", s.archive.From(s.number(words[1])))
