@@ -10,7 +10,7 @@ import (
 // readerBytes is how much a Reader reads at once. What it read after the commit at which visit ended a Read is read again.
 const readerBytes = 256 << 10
 
-// mostAttempts are how often a Reader begins again after an error, and then believes it. A writer begins, cuts or prunes a segment far more rarely.
+// mostAttempts are how often a Reader reads without coming to another commit, and then it believes the error. A writer begins, cuts or prunes a segment far more rarely.
 const mostAttempts = 5
 
 // Reader reads a log that another may be writing, and changes nothing. The writer may append, begin, cut and prune
@@ -37,7 +37,7 @@ func (r *Reader) Read(ctx context.Context, visit func([]Entry) error) (End, erro
 		end, err := r.read(ctx, func(commit []Entry) error {
 			last := &commit[len(commit)-1]
 			r.at = cursor{last.Segment, last.frame.after(last.tip)}
-			stop = visit(commit)
+			stop, attempt = visit(commit), 1 // an error after this one is another
 			return stop
 		})
 		if err == nil || stop != nil || ctx.Err() != nil || attempt == mostAttempts {

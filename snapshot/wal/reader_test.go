@@ -36,6 +36,14 @@ func TestReadingBesideAWriter(t *testing.T) {
 		"a segment that ends": {disk: whole, looks: 1, look: func(disk *vfstest.Memory, n int) {
 			put(t, disk, first, append(contents(t, whole, first), make([]byte, 64<<10)...))
 		}, read: func(disk *vfstest.Memory) { put(t, disk, first, contents(t, whole, first)) }},
+		// At each look there is one more commit before it.
+		"damage that recedes": {disk: whole, looks: len(commits), look: func(disk *vfstest.Memory, n int) {
+			content := slices.Clone(contents(t, whole, first))
+			if all := entriesOf(t, whole); n < len(commits) {
+				content[all[n*len(all)/len(commits)].Offset] ^= 1
+			}
+			put(t, disk, first, content)
+		}},
 		// At each look another thing is wrong, and at the third nothing.
 		"errors that pass": {disk: many, looks: 3, look: func(disk *vfstest.Memory, n int) {
 			put(t, disk, newestFile, contents(t, many, newestFile))
@@ -51,7 +59,7 @@ func TestReadingBesideAWriter(t *testing.T) {
 		disk, looks, visited := tt.disk.Clone(), 0, 0
 		beside := vfstest.NewFaulty(disk, vfstest.Plan{Before: func(c vfstest.Call) {
 			switch {
-			case c.Kind == vfstest.KindList && looks < 10:
+			case c.Kind == vfstest.KindList && looks < 20:
 				looks++
 				tt.look(disk, looks)
 			case c.Kind == vfstest.KindReadAt && c.Name == first && tt.read != nil:
