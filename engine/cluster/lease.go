@@ -45,7 +45,7 @@ type lease struct {
 type holding struct {
 	has      bool          // nobody else was seen to have it since it was taken, be it without a renewal
 	renewed  time.Time     // when the newest renewal that succeeded began
-	lost     chan struct{} // closed when another node has it; nil before it was held
+	lost     chan struct{} // closed when another node has it, or may have it soon; nil before it was held
 	resigned bool          // it is given up for good
 }
 
@@ -101,7 +101,8 @@ func (l *lease) step(ctx context.Context) error {
 		l.release()
 		return nil
 	case h.has && Role(l.cluster.stats.role.Load()) != Writer && !l.isWhole(wholeWithin+leaseLength):
-		l.release() // it does not come to write, and nobody else would
+		l.end() // it does not come to write, and nobody else would; first, so that who becomes the writer meanwhile learns of it
+		l.free()
 		return nil
 	case h.has && time.Since(h.renewed) < renewEvery:
 		return nil
@@ -223,23 +224,32 @@ func (l *lease) hold(renewed time.Time) {
 
 // lose notes that another node has the lease.
 func (l *lease) lose(holder string) {
-	l.now.Update(func(h *holding) {
-		h.has = false
-		close(h.lost)
-	})
+	l.end()
 	l.cluster.stats.leaseLosses.Add(1)
 	l.cluster.logger.Warn("lost a lease", "lease", leaseKey, "to", holder)
 }
 
-// release gives the lease up, so that another node need not wait until it ran out.
+// end notes that this node does not have the lease any more, and tells who waits for its loss.
+func (l *lease) end() {
+	l.now.Update(func(h *holding) {
+		h.has = false
+		close(h.lost)
+	})
+}
+
+// release gives the lease up on the way out, of which nobody has to be told.
 func (l *lease) release() {
-	if !l.now.Load().has {
-		return
+	if l.now.Load().has {
+		l.free()
+		l.now.Update(func(h *holding) { h.has = false })
 	}
+}
+
+// free lets another node take the lease, which then need not wait until it ran out.
+func (l *lease) free() {
 	ctx, cancel := context.WithTimeout(context.Background(), releaseTimeout)
 	defer cancel()
 	if l.kv != nil {
 		_, _ = l.kv.Update(ctx, leaseKey, leaseValue{}.encode(), l.revision) // it runs out where this fails
 	}
-	l.now.Update(func(h *holding) { h.has = false })
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -27,6 +28,8 @@ type fakeServer struct {
 	revision uint64
 	deaf     bool // what is asked does not arrive
 	mute     bool // what is answered does not
+
+	before func(value string) // is called before a value is written
 }
 
 type fakeEntry struct {
@@ -55,6 +58,9 @@ func (s *fakeServer) Create(ctx context.Context, key string, value []byte, _ ...
 }
 
 func (s *fakeServer) Update(_ context.Context, _ string, value []byte, revision uint64) (uint64, error) {
+	if s.before != nil {
+		s.before(string(value))
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
@@ -184,10 +190,26 @@ func TestLeaseIsTakenByWhoHoldsTheLog(t *testing.T) {
 		whole.running.Go(fast.run)
 		time.Sleep(moment)
 		ledgertest.MustHold(t, fast.held(), "who holds the whole log does not hold the lease")
-		// What was known a while ago is not enough, nor to keep it without writing.
+		// What was known a while ago is not enough, nor to keep it without writing. Who becomes the writer just then learns of it.
 		late.log.noteTaken(1000)
+		lost, given := fast.now.Load().lost, 0
+		s.before = func(value string) {
+			if !strings.Contains(value, `"node":""`) {
+				return
+			}
+			given++
+			select {
+			case <-lost:
+			default:
+				t.Error("the key says that the lease is given up before its holder knows")
+			}
+			ledgertest.Holds(t, !fast.now.Load().has, "the key says that the lease is given up before its holder says so")
+		}
+		time.Sleep(4*time.Second - moment)
+		ledgertest.MustHold(t, fast.held(), "who held the log 4 s ago gave the lease up")
+		time.Sleep(2 * time.Second)
+		ledgertest.MustHold(t, !fast.held() && given == 1, "who held the log 6 s ago, and does not write, keeps the lease; it was given up %d times", given)
 		time.Sleep(time.Minute)
-		ledgertest.MustHold(t, !fast.held(), "who held the log a minute ago, and does not write, keeps the lease")
 		ledgertest.MustHold(t, !slow.held(), "who held the log a minute ago holds the lease")
 		late.log.noteEnd(time.Now(), 1000)
 		time.Sleep(moment)
