@@ -92,7 +92,8 @@ type followed struct {
 }
 
 // They follow slots, roots, signatures, accounts and the accounts of a program as they are, through forks, a kill and a stop of the node: what each was
-// told last of an account is what REST says. They swallow no error, and come back once for each time that the node was away.
+// told last of an account is what REST says. They swallow no error, and come back each time that the node was away; on a busy machine, where a call is
+// answered too late, more often.
 func TestLibrariesOfSolanaFollow(t *testing.T) {
 	needsLibraries(t)
 	t.Parallel()
@@ -147,7 +148,9 @@ func TestLibrariesOfSolanaFollow(t *testing.T) {
 		return !slices.ContainsFunc(all, func(f followed) bool { return !maps.Equal(f.Accounts, want) || !maps.Equal(f.Members, want) })
 	})
 	for _, f := range all {
-		ledgertest.Equal(t, []any{f.Starts, f.Wrong}, []any{3, ""}, "connections of %s, and what is wrong", f.Name)
+		if f.Starts < 3 || f.Wrong != "" {
+			t.Errorf("%s has connected %d times, want 3 and more; what is wrong: %q", f.Name, f.Starts, f.Wrong)
+		}
 	}
 }
 
