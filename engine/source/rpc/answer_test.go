@@ -108,20 +108,6 @@ func (s *scene) faultOf(line string) answer {
 	}
 }
 
-// when does what a line says as a call of a method comes.
-func (s *scene) when(call int, method, line string) answer {
-	return func(c *fakeCall) bool {
-		if c.Method == method && s.node.calls[method] == call {
-			s.node.unlocked(func() {
-				s.mu.Lock()
-				defer s.mu.Unlock()
-				s.do(line)
-			})
-		}
-		return false
-	}
-}
-
 // early has a node call final what is confirmed.
 func early(a answer) answer {
 	return func(c *fakeCall) bool {
@@ -223,16 +209,13 @@ func FuzzAccountsAnswer(f *testing.F) {
 		if list == nil {
 			return
 		}
-		_, parts, err := (&client{config: new(Config)}).readAccounts(list, keys, whole)
+		state, err := (&client{config: new(Config)}).readAccounts(list, keys, whole)
 		checkText(t, err)
-		if err == nil && len(parts) != len(keys) {
-			t.Errorf("%d accounts for %d keys", len(parts), len(keys))
+		if err == nil && len(state.Accounts) != len(keys) {
+			t.Errorf("%d accounts for %d keys", len(state.Accounts), len(keys))
 		}
-		for i := range parts {
-			if p := &parts[i]; p.cut && (whole || len(p.data) < headBytes) {
-				t.Errorf("%d bytes of data are cut", len(p.data))
-			}
-			if w := &parts[i].write; w.Lamports != 0 && w.Known&ledger.FieldOwner == 0 {
+		for _, w := range state.Accounts {
+			if w.Lamports != 0 && w.Known&ledger.FieldOwner == 0 {
 				t.Errorf("an account without an owner: %+v", w)
 			}
 		}

@@ -2,7 +2,6 @@ package rpc
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 
 	"ledgerd/engine/ledger"
@@ -127,12 +126,4 @@ func (c *client) getBlock(ctx context.Context, slot ledger.Slot, maxBytes int, o
 		err = c.counted(&callError{method: "getBlock", cause: absent})
 	}
 	return j, err
-}
-
-// accountList is the result of getMultipleAccounts.
-type accountList struct {
-	Context *struct {
-		Slot *uint64 `json:"slot"`
-	} `json:"context"`
-	Value []json.RawMessage `json:"value"`
 }

@@ -39,11 +39,10 @@ var update = flag.Bool("update", false, "rewrite what is told in testdata/scenes
 //	pay SLOT LAMPORTS ACCOUNTS   has a block touch accounts, which have so many lamports after it
 //	hold LAMPORTS ACCOUNTS       has the node answer about accounts: the vote program owns them
 //	tokens LAMPORTS ACCOUNT      has it answer about one that holds tokens, with a delegate
-//	mint LAMPORTS ACCOUNT SUPPLY DECIMALS [short|vote]   has it answer about a mint that scales amounts, or one without extensions, or what only looks like one
+//	mint LAMPORTS ACCOUNT SUPPLY DECIMALS   has it answer about a mint that scales amounts
 //	transactions SLOT JSON       has a block show these
 //	context SLOT                 has the node answer about accounts as of a slot; 0 is its newest
 //	fault WHERE: ANSWER          answers calls of a method, or all, otherwise; WHERE may name a slot or a level, too, and "first N METHOD" is so many calls
-//	when N METHOD: LINE          does something as that call of a method comes
 //	no faults                    ends these
 //	follow [SLOT[/HASH]]         runs the source, after a block that it holds
 //	fill SLOT[/HASH] TO          has it fill a gap
@@ -204,23 +203,11 @@ func (s *scene) do(line string) {
 	case "tokens":
 		n.hold(keys(words[2:3])[0], uint64(number(words[1])), ledger.TokenProgram, holding(keyOf(7), keyOf(1), 5, ledger.Some(keyOf(8))))
 	case "mint":
-		data, owner := scaledMint(uint64(number(words[3])), byte(number(words[4]))), ledger.Token2022Program
-		switch words[5] {
-		case "short":
-			data = data[:82]
-		case "vote":
-			owner = ledger.VoteProgram
-		}
-		n.hold(keys(words[2:3])[0], uint64(number(words[1])), owner, data)
+		n.hold(keys(words[2:3])[0], uint64(number(words[1])), ledger.Token2022Program, scaledMint(uint64(number(words[3])), byte(number(words[4]))))
 	case "context":
 		n.locked(func() { n.context = number(words[1]) })
 	case "fault":
 		n.locked(func() { s.faults = append(s.faults, s.faultOf(rest)) })
-	case "when":
-		_, what, _ := strings.Cut(rest, ": ")
-		n.locked(func() {
-			s.faults = append(s.faults, s.when(int(number(words[1])), strings.TrimSuffix(words[2], ":"), what))
-		})
 	case "no":
 		n.locked(func() { s.faults = nil })
 	case "follow", "fill":
