@@ -22,57 +22,38 @@ const (
 var (
 	errTooLong = errors.New("it is too long")
 	errTooMany = errors.New("it has too many elements")
-	errLarge   = errors.New("it is large")
 )
 
-// body is an answer while it is read and decoded. Its elements are counted as they come.
-type body struct {
-	source   io.Reader
-	maxBytes int
-	large    chan struct{} // room for one answer that is large
-	bytes    int
-	elements int
-	alone    bool // it has that room
-}
-
-// text returns the whole answer. A large one waits until no other is read or decoded, and must leave then.
-func (b *body) text(ctx context.Context) ([]byte, error) {
-	var text bytes.Buffer
-	_, err := text.ReadFrom(b)
-	if errors.Is(err, errLarge) {
+// readBody returns a whole answer of at most so many bytes. A large one is read and decoded while no other is, which the caller ends by
+// leave.
+func (c *client) readBody(ctx context.Context, from io.Reader, maxBytes int) (text []byte, leave func(), err error) {
+	var all bytes.Buffer
+	leave = func() {}
+	_, err = all.ReadFrom(io.LimitReader(from, smallBytes))
+	if err == nil && all.Len()+elementBytes*elements(all.Bytes()) >= smallBytes {
 		select {
-		case b.large <- struct{}{}:
-			b.alone = true
+		case c.large <- struct{}{}:
+			leave = func() { <-c.large }
 		case <-ctx.Done():
-			return nil, ctx.Err()
+			return nil, leave, ctx.Err()
 		}
-		text.Grow(b.maxBytes + bytes.MinRead) // once: a buffer that doubles takes three times as much
-		_, err = text.ReadFrom(b)
-	}
-	return text.Bytes(), err
-}
-
-// leave lets the next large answer be read.
-func (b *body) leave() {
-	if b.alone {
-		<-b.large
-	}
-}
-
-// Read returns errTooLong and errTooMany past the bounds, and errLarge where the answer must be alone to be read on.
-func (b *body) Read(p []byte) (int, error) {
-	n, err := b.source.Read(p)
-	b.bytes += n
-	for _, mark := range []string{",", "[", "{"} {
-		b.elements += bytes.Count(p[:n], []byte(mark))
+		all.Grow(maxBytes) // once: a buffer that doubles takes three times as much
+		_, err = all.ReadFrom(io.LimitReader(from, int64(maxBytes)-smallBytes+1))
 	}
 	switch {
-	case b.bytes > b.maxBytes:
-		return n, errTooLong
-	case b.elements > maxElements+max(b.maxBytes-defaultBlockBytes, 0)/extraBytes:
-		return n, errTooMany
-	case !b.alone && b.bytes+elementBytes*b.elements > smallBytes:
-		return n, errLarge
+	case err != nil:
+	case all.Len() > maxBytes:
+		err = errTooLong
+	case elements(all.Bytes()) > maxElements+max(maxBytes-defaultBlockBytes, 0)/extraBytes:
+		err = errTooMany
 	}
-	return n, err
+	return all.Bytes(), leave, err
+}
+
+// elements counts the commas and brackets of a text.
+func elements(text []byte) (count int) {
+	for _, mark := range []string{",", "[", "{"} {
+		count += bytes.Count(text, []byte(mark))
+	}
+	return count
 }

@@ -15,8 +15,9 @@ func TestALargeBlockIsReadWhereItMayBe(t *testing.T) {
 		c, err := ParseSpec(spec)
 		ledgertest.Must(t, err)
 		text := io.LimitReader(repeated("{"+strings.Repeat(" ", elementBytes-1)), elements*elementBytes)
-		b := body{source: text, maxBytes: c.withDefaults().MaxBlock, large: make(chan struct{}, 1)}
-		_, err = b.text(t.Context())
+		node := &client{large: make(chan struct{}, 1)}
+		_, leave, err := node.readBody(t.Context(), text, c.withDefaults().MaxBlock)
+		leave()
 		ledgertest.ErrorIs(t, err, want, "%s", spec)
 	}
 }

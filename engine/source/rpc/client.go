@@ -132,9 +132,8 @@ func exchange[T any](ctx context.Context, c *client, maxBytes int, method string
 		}
 		return nil, e
 	}
-	body := body{source: answer.Body, maxBytes: maxBytes, large: c.large}
-	defer body.leave()
-	text, err := body.text(ctx)
+	text, leave, err := c.readBody(ctx, answer.Body, maxBytes)
+	defer leave()
 	switch {
 	case errors.Is(err, errTooLong), errors.Is(err, errTooMany):
 		return nil, fail(tooLarge, err)
