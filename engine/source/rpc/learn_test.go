@@ -1,7 +1,6 @@
 package rpc
 
 import (
-	"log/slog"
 	"maps"
 	"slices"
 	"testing"
@@ -73,31 +72,18 @@ func TestOnlyWhatMayBeHeldIsAskedFor(t *testing.T) {
 }
 
 func TestMemoryIsBounded(t *testing.T) {
-	m := newRecentAccounts(100)
-	kept := keyOf(50_000)
-	for i := range 10_000 {
-		m.put(keyOf(i), plain)
-		if i == 0 {
-			m.put(kept, token)
-		}
-		if m.get(kept) != token {
-			t.Fatalf("what is asked for all the time was forgotten after %d", i)
-		}
-	}
-	if n := len(m.young) + len(m.old); n > 100 {
-		t.Errorf("%d are remembered", n)
-	}
-	m.forget(kept)
-	ledgertest.Equal(t, m.get(kept), unknown, "what was forgotten")
-
-	c := Config{Logger: slog.New(slog.DiscardHandler)}.withDefaults()
+	c := Config{}.withDefaults()
 	l := newLearner(nil, &c, AccountsTouched)
 	b := &ledger.Block{Slot: 1}
 	for i := range maxWanted + 40 {
-		key := ledger.Pubkey{byte(i), byte(i >> 8), byte(i >> 16)}
-		b.Accounts = append(b.Accounts, ledger.AccountWrite{Pubkey: key, Lamports: 1})
+		b.Accounts = append(b.Accounts, ledger.AccountWrite{Pubkey: ledgertest.Key(i), Lamports: 1})
 	}
-	if l.note(b); len(l.wanted) != maxWanted || l.forgotten != 40 {
-		t.Errorf("%d are wanted, %d forgotten", len(l.wanted), l.forgotten)
+	l.note(b)
+	ledgertest.Equal(t, len(l.wanted), maxWanted, "accounts that are wanted")
+	for i := range b.Accounts {
+		l.learned(&b.Accounts[i])
 	}
+	ledgertest.Equal(t, len(l.known), 40, "accounts that are known once more came than may be")
+	l.learned(&ledger.AccountWrite{Pubkey: ledgertest.Key(maxWanted)})
+	ledgertest.Equal(t, len(l.known), 39, "accounts that are known, without one that is closed")
 }

@@ -29,19 +29,18 @@ type learner struct {
 	client *client
 	config *Config
 
-	known  *recentAccounts
-	wanted map[ledger.Pubkey]struct{}
+	known  map[ledger.Pubkey]bool     // and whether it is a token account or a mint: blocks do not show all of those
+	wanted map[ledger.Pubkey]struct{} // to be asked for
 
-	pause     wait.Backoff // after a failure
-	until     time.Time    // nothing is asked before
-	failed    error        // why nothing is
-	forgotten int          // accounts that were not asked for because too many waited
+	pause  wait.Backoff // after a failure
+	until  time.Time    // nothing is asked before
+	failed error        // why nothing is
 }
 
 func newLearner(client *client, config *Config, mode Accounts) *learner {
 	return &learner{
 		mode: mode, client: client, config: config,
-		known: newRecentAccounts(maxKnown), wanted: make(map[ledger.Pubkey]struct{}),
+		known: make(map[ledger.Pubkey]bool), wanted: make(map[ledger.Pubkey]struct{}),
 		pause: wait.Backoff{Min: poll, Max: 10 * time.Second, Random: config.Random},
 	}
 }
@@ -62,12 +61,12 @@ func (l *learner) note(b *ledger.Block) {
 			l.wantUnknown(w.Token.Mint)
 		}
 		if w.Lamports == 0 {
-			l.known.forget(w.Pubkey)
+			delete(l.known, w.Pubkey)
 			delete(l.wanted, w.Pubkey)
 			continue
 		}
-		s := l.known.get(w.Pubkey)
-		if s == unknown || l.mode == AccountsTouched && !w.ReadOnly && (s == token || w.Known&ledger.FieldToken != 0) {
+		isToken, isKnown := l.known[w.Pubkey]
+		if !isKnown || l.mode == AccountsTouched && !w.ReadOnly && (isToken || w.Known&ledger.FieldToken != 0) {
 			l.want(w.Pubkey)
 		}
 	}
@@ -79,17 +78,14 @@ func (l *learner) note(b *ledger.Block) {
 }
 
 func (l *learner) wantUnknown(key ledger.Pubkey) {
-	if l.known.get(key) == unknown {
+	if _, isKnown := l.known[key]; !isKnown {
 		l.want(key)
 	}
 }
 
 func (l *learner) want(key ledger.Pubkey) {
-	if _, ok := l.wanted[key]; !ok && len(l.wanted) >= maxWanted {
-		if l.forgotten++; l.forgotten == 1 {
-			l.config.Logger.Warn("more accounts are not known than may wait to be asked for: some stay partial until a block touches them again", "waiting", len(l.wanted))
-		}
-		l.known.forget(key) // so that the next block that touches it asks again
+	if len(l.wanted) >= maxWanted {
+		delete(l.known, key) // so that the next block that touches it asks again
 		return
 	}
 	l.wanted[key] = struct{}{}
@@ -156,17 +152,17 @@ func (l *learner) take(b *ledger.Block, answer *ledger.BaseState) *ledger.BaseSt
 }
 
 // forget forgets what is known: blocks were taken back, and what they taught with them.
-func (l *learner) forget() { l.known = newRecentAccounts(maxKnown) }
+func (l *learner) forget() { clear(l.known) }
 
-// learned notes that an account is known now.
+// learned notes that an account is known now. Past maxKnown all others are forgotten, and asked for again when blocks touch them.
 func (l *learner) learned(w *ledger.AccountWrite) {
 	delete(l.wanted, w.Pubkey)
-	switch {
-	case w.Lamports == 0:
-		l.known.forget(w.Pubkey)
-	case ledger.IsTokenProgram(w.Owner):
-		l.known.put(w.Pubkey, token)
-	default:
-		l.known.put(w.Pubkey, plain)
+	delete(l.known, w.Pubkey)
+	if w.Lamports == 0 {
+		return
 	}
+	if len(l.known) == maxKnown {
+		clear(l.known)
+	}
+	l.known[w.Pubkey] = ledger.IsTokenProgram(w.Owner)
 }
