@@ -20,8 +20,8 @@
 // comes until the node has it again. Who fills a gap knows the block at its end, and where the list is empty asks for that one: its
 // parents tell what is before it.
 //
-// What getSlot says is never more than a hint. Who holds nothing takes it anew with each look. Where it is below what is held
-// here, the node is behind or its ledger began again, which it shows when it has come so far.
+// What getSlot says is never more than a hint: the figures tell it, and who holds nothing begins a little below it. Where it is
+// below what is held here, the node is behind or its ledger began again, which it shows when it has come so far.
 //
 // Blocks come confirmed. One is final once getSlot is past it at level finalized and getBlock tells its
 // hash there. A node never takes a confirmed block back; if it does all the same (a
@@ -41,8 +41,8 @@
 // Until the answer is there an account is partial, or shows what it had before: during catching up, when
 // only the newest block asks; when the node limits the rate; when the answer takes more than 2 seconds.
 // What is asked for is remembered in bounded memory; of more than 262144 accounts that wait, some
-// are left until a block touches them again. An owner that changes while the account lives on is
-// learned when the account has fallen out of memory and is touched again.
+// are left until a block touches them again. Once 262144 accounts are known they are forgotten together: an owner that
+// changes while the account lives on is learned when it is touched after that.
 //
 // # Rate limiting
 //

@@ -98,6 +98,9 @@ func causeOf(err error) cause {
 // not have something.
 func (c cause) lost() bool { return c == unreachable || c == broken || c == timedOut }
 
+// isAbsence reports whether the node does not have something, as far as it says.
+func (c cause) isAbsence() bool { return c == absent || c == notYet || c == pruned || c == behind }
+
 // transportCause tells what ended an exchange. The errors of net/http name the address, and with it
 // its secrets: they go no further.
 func transportCause(err error) cause {

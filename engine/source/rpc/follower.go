@@ -34,10 +34,8 @@ type follower struct {
 	chain    []ledger.BlockID // what was emitted since the newest block known final, that one first
 
 	pause    wait.Backoff
-	failures int         // how often in a row anything did not work
-	gap      ledger.Slot // blocks up to there are told to be missing; 0 for none
-	why      error       // why the last of these did not work
-	tip      ledger.Slot // the newest slot that the node told of
+	failures int   // how often in a row anything did not work
+	why      error // why the last of these did not work
 
 	nextFinality time.Time
 	nextHead     time.Time
@@ -101,11 +99,10 @@ func (f *follower) walk(ctx context.Context, slots []ledger.Slot, toNewest bool)
 		switch {
 		case ctx.Err() != nil:
 			return false, ctx.Err()
+		case err != nil && causeOf(err).isAbsence() && !p.named && !q.only():
+			q.drop() // a later block tells whether it is missing, by its parent link
 		case err != nil:
-			relist, err := f.missing(ctx, q, err)
-			if relist || err != nil {
-				return false, err
-			}
+			return false, f.miss(ctx, p.slot, err)
 		case f.follows(b) && !f.rootless && !b.PreviousBlockhash.Known: // then it builds on what the node shows in its parent's place
 			hash, err := f.client.hash(ctx, b.ParentSlot, ledger.Confirmed)
 			if err != nil {
@@ -116,7 +113,7 @@ func (f *follower) walk(ctx context.Context, slots []ledger.Slot, toNewest bool)
 			if err := f.put(ctx, b, b.Slot == f.upTo || f.upTo == 0 && toNewest && q.only()); err != nil {
 				return false, err
 			}
-			q.drop(1)
+			q.drop()
 			rewound, err := f.finality(ctx)
 			if rewound || err != nil {
 				return false, err
@@ -150,10 +147,7 @@ func (f *follower) put(ctx context.Context, b *ledger.Block, asks bool) (err err
 	if err := f.emit(ctx, b); err != nil {
 		return err
 	}
-	if f.gap != 0 && b.Slot >= f.gap {
-		f.gap = 0
-		f.stats.GapRepaired()
-	}
+	f.stats.GapRepaired()
 	if f.rootless {
 		f.rootless, f.chain = false, f.chain[:0]
 	}
@@ -191,59 +185,19 @@ func (f *follower) ask(ctx context.Context, b *ledger.Block) (later []*ledger.Ba
 	}
 }
 
-// missing decides what it means that the front of the queue could not be had, and why. A slot is skipped
-// only where a later block names what was emitted last as its parent; else its block is missing,
-// and is asked for again.
-func (f *follower) missing(ctx context.Context, q *queue, why error) (relist bool, err error) {
-	p, cause := q.front(), causeOf(why)
-	if cause.lost() || cause == rateLimited {
-		return true, f.rest(ctx, why) // that says nothing of the block
-	}
-	switch cause {
-	case absent, notYet, pruned, behind:
-		if f.rootless && !q.only() {
-			q.drop(1)
-			return false, nil
-		}
-		for i, later := range q.list[1:] {
-			b, err := later.block()
-			if ctx.Err() != nil {
-				return false, ctx.Err()
-			}
-			if err == nil {
-				if f.follows(b) {
-					q.drop(i + 1)
-					return false, nil
-				}
-				break
-			}
-		}
-	}
-	if cause == absent && f.failures > 0 && f.firstKept(ctx) > p.slot {
-		why = &callError{method: "getBlock", cause: pruned}
-	}
-	if err := f.miss(ctx, p.slot, why); err != nil {
-		return false, err
-	}
-	if f.failures%3 == 0 {
-		return true, nil // the list may have been wrong
-	}
-	q.again()
-	return false, nil
-}
-
-// miss tells that the block of a slot could not be had, and waits before the next try. At the tip a
-// node may list what it cannot answer for a moment: that alone is no gap.
+// miss waits before the next try to get the block of a slot. If that lasts it is told as a gap: at the tip a node may list
+// what it cannot answer for a moment.
 func (f *follower) miss(ctx context.Context, slot ledger.Slot, why error) error {
-	lasts, cause := f.failures > 0, causeOf(why)
-	if cause == notYet || cause == behind { // as behind a balancer
-		lasts = f.failures+1 >= patience
+	cause := causeOf(why)
+	if cause.lost() || cause == rateLimited { // that says nothing of the block
+		return f.rest(ctx, why)
 	}
-	if lasts && !f.rootless {
-		f.gap = max(f.gap, slot)
-		f.stats.GapFound(f.last().Slot, f.gap)
+	if cause == absent && f.failures > 0 && f.firstKept(ctx) > slot {
+		cause = pruned
+		why = &callError{method: "getBlock", cause: cause}
 	}
-	if f.failures+1 >= patience {
+	if f.failures+1 >= patience && !f.rootless {
+		f.stats.GapFound(f.last().Slot, slot)
 		f.stats.GapStuck(causes[cause].kind)
 	}
 	return f.rest(ctx, why)

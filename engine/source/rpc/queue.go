@@ -14,10 +14,11 @@ const maxDetour = 64
 
 // fetching is a block that is on its way.
 type fetching struct {
-	slot ledger.Slot
-	done chan struct{} // closed when read and err are set
-	read *ledger.Block
-	err  error
+	slot  ledger.Slot
+	named bool          // another block has it as its parent
+	done  chan struct{} // closed when read and err are set
+	read  *ledger.Block
+	err   error
 }
 
 // block waits for it, as long as the queue goes on.
@@ -49,7 +50,7 @@ func (q *queue) stop() {
 // front returns the next block, nil if there is none.
 func (q *queue) front() *fetching {
 	for len(q.slots) > 0 && len(q.list) < q.ahead() {
-		q.list = append(q.list, q.begin(q.slots[0]))
+		q.list = append(q.list, q.begin(q.slots[0], false))
 		q.slots = q.slots[1:]
 	}
 	if len(q.list) == 0 {
@@ -58,8 +59,8 @@ func (q *queue) front() *fetching {
 	return q.list[0]
 }
 
-func (q *queue) begin(slot ledger.Slot) *fetching {
-	p := &fetching{slot: slot, done: make(chan struct{})}
+func (q *queue) begin(slot ledger.Slot, named bool) *fetching {
+	p := &fetching{slot: slot, named: named, done: make(chan struct{})}
 	q.calls.Go(func() {
 		defer close(p.done)
 		p.read, p.err = q.client.block(q.ctx, slot)
@@ -67,20 +68,15 @@ func (q *queue) begin(slot ledger.Slot) *fetching {
 	return p
 }
 
-// drop leaves the first n out.
-func (q *queue) drop(n int) {
-	q.list = slices.Delete(q.list, 0, n)
-}
+// drop leaves the front out.
+func (q *queue) drop() { q.list = slices.Delete(q.list, 0, 1) }
 
-// again fetches the front once more.
-func (q *queue) again() { q.list[0] = q.begin(q.list[0].slot) }
-
-// first puts a slot in front. It reports whether there is room.
+// first puts the parent of a block in front. It reports whether there is room.
 func (q *queue) first(slot ledger.Slot) bool {
 	if len(q.list) >= q.ahead()+maxDetour {
 		return false
 	}
-	q.list = slices.Insert(q.list, 0, q.begin(slot))
+	q.list = slices.Insert(q.list, 0, q.begin(slot, true))
 	return true
 }
 

@@ -103,7 +103,7 @@ func (s *Source) Fill(ctx context.Context, after ledger.Slot, afterHash ledger.H
 			continue
 		}
 		lasts := causeOf(f.why) == pruned || causeOf(f.why) == wrongParent
-		if tries++; tries > fillTries || lasts && tries > 2 {
+		if tries++; tries > fillTries || lasts && tries >= patience {
 			return fmt.Errorf("cannot fill slots %d to %d: %w", f.last().Slot+1, upTo, f.why)
 		}
 	}

@@ -115,8 +115,8 @@ func (s *Stats) Saw(slot ledger.Slot) {
 	}
 }
 
-// SlotRegressed reports that the node's newest slot is this one after all: what was seen above it is not so, or is gone.
-func (s *Stats) SlotRegressed(slot ledger.Slot) {
+// At reports that the node says that this is its newest slot: what was seen above it is not so, or is gone.
+func (s *Stats) At(slot ledger.Slot) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.seeLocked(slot)
