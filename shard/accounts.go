@@ -14,7 +14,6 @@ type accounts struct {
 	index   index // of the overlay
 
 	folding ledger.Account // scratch of foldOldest
-	loaded  uint64         // the sum of what fold read only to have it in the caches
 }
 
 // newAccounts returns an empty map that lists groups as packed.New does.

@@ -4,13 +4,11 @@ import (
 	"fmt"
 	"math"
 	"runtime"
-	"slices"
 	"testing"
 	"weak"
 
 	"ledgerd/engine/ledger"
 	"ledgerd/engine/ledger/ledgertest"
-	"ledgerd/shard/arena"
 	"ledgerd/shard/packed"
 )
 
@@ -118,40 +116,6 @@ func TestReplacedDataLeavesMemory(t *testing.T) {
 func (t *accounts) put(n int, v ledger.Version) {
 	x := ledger.Account{Pubkey: key(n), Lamports: 1, Known: ledger.FieldsShown, Owner: ledger.TokenProgram}
 	t.write(t.at(&x.Pubkey, newest), v, &x.Pubkey, nil, &x)
-}
-
-// TestKeysAreFoundTogetherAsAlone looks keys up together that only the base has, only the overlay, both, or neither, beside
-// one whose hash leads to another's value first.
-func TestKeysAreFoundTogetherAsAlone(t *testing.T) {
-	const keys = 3000
-	a := newAccounts(packed.Kinds)
-	for n := range keys {
-		if n%3 == 0 {
-			a.base.Put(0, &ledger.Account{Pubkey: key(n), Lamports: 1})
-		}
-		if n%3 == 1 || n%9 == 0 {
-			a.put(n, 2)
-		}
-	}
-	for n := 0; n < keys; n += 100 { // the hash of a key leads to the oldest value too
-		k := key(n)
-		hash := arena.HashOf(&k)
-		a.overlay.heads.Part(hash).Add(hash, uint32(a.overlay.cells.oldest))
-	}
-	writes := lamportsOf(keys, 1)
-	for some := range slices.Chunk(writes, sliceKeys) {
-		var todo []uint64
-		for i := range some {
-			todo = append(todo, uint64(i))
-		}
-		var all prefetch
-		all.find(a, some, todo)
-		for i := range some {
-			if got, want := all.found[i], a.at(&some[i].Pubkey, newest); got != want {
-				t.Errorf("%s: found with others at %+v, alone at %+v", some[i].Pubkey, got, want)
-			}
-		}
-	}
 }
 
 // TestKeyIsWrittenWhereItWas writes keys where they were found before others were written, for which the table had to grow. No part

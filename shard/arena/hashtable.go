@@ -21,17 +21,6 @@ type HashTable struct {
 // Part returns the part for a hash.
 func (t *HashTable) Part(hash uint32) *Part { return &t.parts[hash>>24] }
 
-// Load reads the bucket where the search for a hash begins into the caches of the processor. The caller must use the result, which means
-// nothing: else the read is optimized away.
-func (t *HashTable) Load(hash uint32) uint64 {
-	part := t.Part(hash)
-	if part.Used == 0 {
-		return 0
-	}
-	at, _ := part.First(hash)
-	return part.Entries[at]
-}
-
 // SizeBytes returns how much memory the entries and the empty buckets take.
 func (t *HashTable) SizeBytes() (bytes int) {
 	for i := range t.parts {
