@@ -28,8 +28,7 @@ func (t *accounts) foldOldest() {
 		t.base.Drop(c.base)
 	}
 	if c.newer == 0 {
-		hash := arena.HashOf(&c.key)
-		o.heads.Part(hash).Remove(hash, uint32(p))
+		o.dropHead(&c.key)
 	} else {
 		o.cells.at(c.newer).base = now
 	}
@@ -45,7 +44,7 @@ func (t *accounts) foldOldest() {
 func (t *accounts) forget(r arena.Ref) {
 	key := *t.base.Key(r)
 	t.base.Drop(r)
-	p := t.overlay.find(arena.HashOf(&key), &key)
+	p := t.overlay.heads[key]
 	if p == 0 {
 		return
 	}
