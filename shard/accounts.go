@@ -50,19 +50,6 @@ func (t *accounts) unpackCopy(l location, into *ledger.Account) *ledger.Account 
 	return t.unpack(l, into)
 }
 
-// own gives an account that was unpacked from l copies of what it points at, unless that never changes.
-func own(l location, a *ledger.Account) {
-	if l.head != 0 {
-		return // values of the overlay never change
-	}
-	if a.Token != nil {
-		a.Token = new(*a.Token)
-	}
-	if a.FieldProvenance != nil {
-		a.FieldProvenance = new(*a.FieldProvenance)
-	}
-}
-
 // readShallow unpacks the account of key at version v into into without Token, Data and FieldProvenance, of which the first two are one
 // more cache miss each. It reports whether there is an account and allocates nothing.
 func (t *accounts) readShallow(key *ledger.Pubkey, v ledger.Version, into *ledger.Account) bool {
@@ -151,5 +138,5 @@ func (t *accounts) addMember(page *Page, g packed.Group, where *ledger.DataFilte
 		page.Accounts = page.Accounts[:n]
 		return
 	}
-	own(l, a)
+	t.unpackCopy(l, a) // the page keeps it
 }
