@@ -27,7 +27,8 @@ import (
 // A run says of which ledger it is. One of another ledger is not used, and stays.
 //
 // A damaged run, or one that the disk cannot read, costs its own blocks: it is told by [Archive.Stats] and logged, and stays until it is the
-// oldest. Of a joined run whose parts are there too, only what they lack is lost. No damage is an error of [OpenArchive]; a shortage is, of which the next start may see nothing.
+// oldest. So does a joined one that is found damaged while some of its parts are still there: they are used once it is moved away. No damage is an
+// error of [OpenArchive]; a shortage is, of which the next start may see nothing.
 //
 // One goroutine calls Add and Shrink; any may call the other methods. One question is answered at a time, on a thread of low priority; the others
 // wait until their deadline, and clients have turns. Who asks for one block or transaction waits for no list.
@@ -95,21 +96,11 @@ func OpenArchive(disk vfs.FS, dir string, limit int64, ledgers func() []string, 
 		}
 		runs = append(runs, r)
 	}
-	slices.SortFunc(runs, inOrder)
-	var held, known []*run
+	// By where they begin; of those that begin at a slot the longest comes first.
+	slices.SortFunc(runs, func(r, s *run) int { return cmp.Or(cmp.Compare(r.First, s.First), cmp.Compare(s.Last, r.Last)) })
+	var held []*run
 	var needless []string
-	for i, r := range runs {
-		pieces := []*run{r}
-		if r.lost.Load() {
-			pieces = r.without(runs[i+1:])
-		}
-		if len(pieces) == 0 {
-			needless = append(needless, r.name)
-		}
-		known = append(known, pieces...)
-	}
-	slices.SortFunc(known, inOrder)
-	for _, r := range known {
+	for _, r := range runs {
 		switch n := len(held); {
 		case n == 0 || r.First > held[n-1].Last:
 			held = append(held, r)
@@ -202,7 +193,7 @@ func (a *Archive) Stats() (s ArchiveStats) {
 	for _, r := range *a.runs.Load() {
 		s.Runs++
 		s.Bytes += r.bytes
-		if r.lost.Load() && !slices.Contains(s.Damaged, r.name) {
+		if r.lost.Load() {
 			s.Damaged = append(s.Damaged, r.name)
 		}
 	}
@@ -244,7 +235,7 @@ func (a *Archive) Shrink() int64 {
 	if len(runs) == 0 {
 		return 0
 	}
-	left := slices.DeleteFunc(slices.Clone(runs), func(r *run) bool { return r.name == runs[0].name })
+	left := runs[1:]
 	a.runs.Store(&left)
 	a.remove(runs[0].name)
 	a.log.Debug("removed the oldest file of history", "file", runs[0].name)

@@ -35,9 +35,6 @@ func (s *stage) archiveDoes(words []string) string {
 			s.added = append(s.added, blocks...)
 		}
 		return s.runs()
-	case "shrink":
-		s.archive.Shrink()
-		return s.runs()
 	case "whole":
 		return fmt.Sprintf("from slot %d on", s.archive.From(s.number(words[1])))
 	case "read":

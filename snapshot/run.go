@@ -34,36 +34,6 @@ type runMeta struct {
 // follows reports whether no block is missing between another run and r.
 func (r *run) follows(before *run) bool { return r.Previous != nil && *r.Previous == before.Last }
 
-// inOrder compares runs by where they begin; of those that begin at a slot the longest comes first.
-func inOrder(r, s *run) int {
-	return cmp.Or(cmp.Compare(r.First, s.First), cmp.Compare(s.Last, r.Last))
-}
-
-// without returns what is left of a lost run without the whole runs that are listed after it: of the parts that were joined some may be there, be they
-// joined with others since. What is left are lost runs, too; the first counts the bytes of the file.
-func (r *run) without(after []*run) (left []*run) {
-	bytes, from := r.bytes, r.First
-	lose := func(last ledger.Slot) {
-		piece := &run{file: &file{name: r.name, bytes: bytes}, runMeta: runMeta{First: from, Last: last, Ledger: r.Ledger}}
-		piece.lost.Store(true)
-		left, bytes = append(left, piece), 0
-	}
-	var before *run
-	for _, part := range after {
-		if part.lost.Load() || part.First < from || part.First > r.Last {
-			continue
-		}
-		if part.First > from && (before == nil || !part.follows(before)) {
-			lose(part.First - 1)
-		}
-		before, from = part, part.Last+1
-	}
-	if from <= r.Last {
-		lose(r.Last)
-	}
-	return left
-}
-
 // signatureEntry says that a block has a transaction with a signature that begins in eight given bytes.
 type signatureEntry struct {
 	prefix uint64 // big endian
