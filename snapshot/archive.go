@@ -62,7 +62,6 @@ type ArchiveStats struct {
 // be writing there. Ledgers returns the names of the ledger, none while it has no block: then no run can be of it.
 func OpenArchive(disk vfs.FS, dir string, limit int64, ledgers func() []string, log *slog.Logger) (*Archive, error) {
 	a := &Archive{fs: disk, dir: dir, limit: limit, log: cmp.Or(log, slog.Default()), ledgers: ledgers}
-	a.one.unpacker, a.lists.unpacker = newUnpacker(), newUnpacker()
 	a.one.log, a.lists.log = a.log, a.log
 	if err := disk.MkdirAll(dir); err != nil {
 		return nil, fmt.Errorf("cannot make the directory of history: %w", err)
@@ -324,10 +323,10 @@ func (a *Archive) merge(ctx context.Context, pace Pace, at int) error {
 }
 
 // read calls do when it is a question's turn in a lane. It calls do again where a run was joined or dropped meanwhile.
-func (a *Archive) read(l *lane, by Asker, do func(runs []*run, u *unpacker) error) error {
-	return l.ask(by, func(u *unpacker) error {
+func (a *Archive) read(l *lane, by Asker, do func(runs []*run) error) error {
+	return l.ask(by, func() error {
 		for {
-			if err := do(*a.runs.Load(), u); !errors.Is(err, fs.ErrNotExist) {
+			if err := do(*a.runs.Load()); !errors.Is(err, fs.ErrNotExist) {
 				return err
 			}
 		}

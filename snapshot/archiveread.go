@@ -23,11 +23,11 @@ type runReader struct {
 
 // opened calls use with a reader of a run, and notes damage that it finds. Its error matches fs.ErrNotExist if the run was joined or dropped
 // meanwhile.
-func (a *Archive) opened(r *run, u *unpacker, use func(*runReader) error) error {
+func (a *Archive) opened(r *run, use func(*runReader) error) error {
 	if r.lost.Load() {
 		return ErrLost
 	}
-	reader, err := r.openWith(u)
+	reader, err := r.open()
 	switch {
 	case errors.Is(err, fs.ErrNotExist) && slices.Contains(*a.runs.Load(), r): // somebody else removed it
 		a.lose(r, err)
@@ -78,12 +78,12 @@ func (r *runReader) block(slot ledger.Slot) (h HeldBlock, err error) {
 // in a damaged run, or matches ledger.ErrUnavailable, or is the disk's.
 func (a *Archive) Block(slot ledger.Slot, by Asker) (HeldBlock, error) {
 	var found HeldBlock
-	err := a.read(&a.one, by, func(runs []*run, u *unpacker) error {
+	err := a.read(&a.one, by, func(runs []*run) error {
 		i := sort.Search(len(runs), func(i int) bool { return runs[i].Last >= slot })
 		if i == len(runs) {
 			return nil
 		}
-		return a.opened(runs[i], u, func(r *runReader) (err error) {
+		return a.opened(runs[i], func(r *runReader) (err error) {
 			found, err = r.block(slot)
 			return err
 		})
@@ -97,12 +97,12 @@ func (a *Archive) Block(slot ledger.Slot, by Asker) (HeldBlock, error) {
 // Transaction returns the newest transaction below a slot with a signature, nil where none is held. Damaged runs are passed over.
 func (a *Archive) Transaction(sig *ledger.Signature, below ledger.Slot, by Asker) (*ledger.Transaction, error) {
 	var found *ledger.Transaction
-	err := a.read(&a.one, by, func(runs []*run, u *unpacker) error {
+	err := a.read(&a.one, by, func(runs []*run) error {
 		for _, r := range slices.Backward(runs) {
 			if time.Now().After(by.Deadline) {
 				return errLate
 			}
-			err := a.opened(r, u, func(r *runReader) (err error) {
+			err := a.opened(r, func(r *runReader) (err error) {
 				found, err = r.transaction(sig, below)
 				return err
 			})
@@ -155,7 +155,7 @@ type Candidate struct {
 // or the disk's. After an error visit may still be running: nothing that it writes may be read.
 func (a *Archive) Walk(key ledger.Opt[ledger.Pubkey], first, last ledger.Slot, oldestFirst bool, by Asker, visit func(Candidate) (more bool, err error)) error {
 	var done ledger.Opt[ledger.Slot] // visited last: where runs were joined meanwhile, the walk goes on behind it
-	err := a.read(&a.lists, by, func(runs []*run, u *unpacker) error {
+	err := a.read(&a.lists, by, func(runs []*run) error {
 		for n := range runs {
 			r, from, to := runs[n], first, last
 			if !oldestFirst {
@@ -170,7 +170,7 @@ func (a *Archive) Walk(key ledger.Opt[ledger.Pubkey], first, last ledger.Slot, o
 			if r.Last < from || r.First > to {
 				continue
 			}
-			err := a.opened(r, u, func(reader *runReader) error {
+			err := a.opened(r, func(reader *runReader) error {
 				return reader.walk(key, from, to, oldestFirst, func(c Candidate) error {
 					if time.Now().After(by.Deadline) {
 						return errLate
@@ -199,17 +199,13 @@ func (r *runReader) walk(key ledger.Opt[ledger.Pubkey], first, last ledger.Slot,
 	chunks := r.run.of(filterChunk)
 	chunks = chunks[chunkFrom(chunks, blockKey(first)):]
 	chunks = chunks[:sort.Search(len(chunks), func(i int) bool { return slotOf(&chunks[i].first) > last })]
-	decode := decodeFilter
-	if !key.Known {
-		decode = decodeFilterSlot
-	}
 	for n := range chunks {
 		c := &chunks[n]
 		if !oldestFirst {
 			c = &chunks[len(chunks)-1-n]
 		}
 		var blocks []Candidate
-		err := decodeChunk(r.chunkReader, c, decode, filterEntry.key, func(f filterEntry) error {
+		err := decodeChunk(r.chunkReader, c, decodeFilter, filterEntry.key, func(f filterEntry) error {
 			if f.slot >= first && f.slot <= last {
 				blocks = append(blocks, Candidate{f.slot, !key.Known || f.filter.Has(key.Value.Prefix()), len(f.filter), func() (*ledger.Block, error) {
 					b, err := r.block(f.slot)

@@ -30,8 +30,7 @@ var errCrowded = fmt.Errorf("too many questions wait for history on disk: %w", l
 // lane is where questions of a kind wait. A goroutine, which is there while any waits, answers one after the other. Clients have turns: a client's second
 // question waits for the first ones of all others, as far as they came before its turn. Where too many wait, one of the client with the most gives way.
 type lane struct {
-	unpacker *unpacker // of the goroutine
-	log      *slog.Logger
+	log *slog.Logger
 
 	mu      sync.Mutex
 	waiting []*question             // by round, and of a round in the order in which they came
@@ -44,11 +43,10 @@ type lane struct {
 type question struct {
 	client   netip.Addr
 	round    int // above those of its client's questions before
-	answer   func(*unpacker) error
+	answer   func() error
 	ended    chan struct{} // closed once the rest is set
 	err      error
-	panicked string // with the stack of that; "": it did not
-	left     bool   // nobody waits for it; the lane's mutex guards it
+	panicked any // what the answer panicked with; nil: it did not
 }
 
 // lowPriority is the niceness of the threads that read history: others have nine tenths of a processor that both want. Requests for what is in
@@ -57,7 +55,7 @@ const lowPriority = 10
 
 // ask has the goroutine of the lane call answer, and returns its error. It returns an error that matches ledger.ErrUnavailable at the deadline, or if
 // too many wait. Where the disk stands still answer runs on after that: what it writes must not be read after an error.
-func (l *lane) ask(by Asker, answer func(*unpacker) error) error {
+func (l *lane) ask(by Asker, answer func() error) error {
 	q := &question{client: by.Client, answer: answer, ended: make(chan struct{})}
 	if !l.enter(q) {
 		return errCrowded
@@ -71,7 +69,7 @@ func (l *lane) ask(by Asker, answer func(*unpacker) error) error {
 			return errLate
 		}
 	}
-	if q.panicked != "" {
+	if q.panicked != nil {
 		panic(q.panicked)
 	}
 	return q.err
@@ -117,7 +115,6 @@ func (l *lane) leave(q *question) bool {
 		return false
 	default:
 	}
-	q.left = true
 	if at := slices.Index(l.waiting, q); at >= 0 {
 		l.waiting = slices.Delete(l.waiting, at, at+1)
 	}
@@ -150,21 +147,13 @@ func (l *lane) work() {
 	}
 }
 
-// run answers a question. Who asked has a panic of that, or the log, where nobody waits any more; where it came from, the stack of who asked does not
-// tell. What unpacked then is not used again.
+// run answers a question. Who asked has a panic of that, too, and it is logged here, where its stack tells where it came from.
 func (l *lane) run(q *question) {
+	defer close(q.ended)
 	defer func() {
-		if p := recover(); p != nil {
-			q.panicked = fmt.Sprintf("%v\n%s", p, debug.Stack())
-			l.unpacker = newUnpacker()
+		if q.panicked = recover(); q.panicked != nil {
+			l.log.Error("a question of history panicked", "panic", fmt.Sprint(q.panicked), "stack", string(debug.Stack()))
 		}
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		if q.panicked != "" && q.left {
-			l.log.Error("a question of history panicked after its deadline", "panic", q.panicked)
-		}
-		close(q.ended)
 	}()
-	q.err = q.answer(l.unpacker)
-	l.unpacker.trim()
+	q.err = q.answer()
 }

@@ -1,7 +1,6 @@
 package snapshot
 
 import (
-	"fmt"
 	"log/slog"
 	"net/netip"
 	"slices"
@@ -44,13 +43,13 @@ func TestClientsShareTheTurnsOfALane(t *testing.T) {
 		full[:2] + strings.Repeat("b", mostWaiting-1) + "a": {given: "ababba" + strings.Repeat("b", mostWaiting-5), refused: "b"},
 	} {
 		bubbletest.Test(t, func(t *testing.T) {
-			l := &lane{unpacker: newUnpacker()}
+			l := &lane{log: quiet}
 			var given, refused []byte
 			turn := make(chan struct{})
 			for _, c := range []byte(asked) {
 				go func() {
 					for range max(1, tt.times[c]) {
-						err := l.ask(Asker{netip.AddrFrom4([4]byte{c}), time.Now().Add(time.Hour)}, func(*unpacker) error {
+						err := l.ask(Asker{netip.AddrFrom4([4]byte{c}), time.Now().Add(time.Hour)}, func() error {
 							given = append(given, c)
 							<-turn
 							return nil
@@ -79,11 +78,11 @@ func TestClientsShareTheTurnsOfALane(t *testing.T) {
 // goes on with the next one.
 func TestALateQuestionLeavesItsLane(t *testing.T) {
 	bubbletest.Test(t, func(t *testing.T) {
-		l := &lane{unpacker: newUnpacker()}
+		l := &lane{log: quiet}
 		turn, ended := make(chan struct{}), make(chan error, 3)
 		ask := func(client byte, longest time.Duration) {
 			go func() {
-				ended <- l.ask(Asker{netip.AddrFrom4([4]byte{client}), time.Now().Add(longest)}, func(*unpacker) error {
+				ended <- l.ask(Asker{netip.AddrFrom4([4]byte{client}), time.Now().Add(longest)}, func() error {
 					<-turn
 					return nil
 				})
@@ -106,41 +105,28 @@ func TestALateQuestionLeavesItsLane(t *testing.T) {
 	})
 }
 
-func breaks(*unpacker) error { panic("broken") }
+func breaks() error { panic("broken") }
 
-// TestAPanicIsOfWhoAsks has an answer panic: who asked is told where, and the lane goes on.
+// TestAPanicIsOfWhoAsks has answers panic, one of them after its deadline: who waits has the panic, the log tells where each was, and the lane goes on.
 func TestAPanicIsOfWhoAsks(t *testing.T) {
 	bubbletest.Test(t, func(t *testing.T) {
-		l := &lane{unpacker: newUnpacker()}
+		var logged strings.Builder
+		l := &lane{log: slog.New(slog.NewTextHandler(&logged, nil))}
 		by := Asker{Deadline: time.Now().Add(time.Hour)}
 		func() {
-			defer func() {
-				if p := fmt.Sprint(recover()); !strings.HasPrefix(p, "broken\n") || !strings.Contains(p, "snapshot.breaks(") {
-					t.Errorf("the panic is %s", p)
-				}
-			}()
+			defer func() { ledgertest.Equal(t, recover(), any("broken"), "the panic of who asks") }()
 			_ = l.ask(by, breaks)
 		}()
-		must(t, l.ask(by, func(*unpacker) error { return nil }))
-		l.isEmpty(t)
-	})
-}
-
-// TestAPanicAfterTheDeadlineIsLogged has an answer panic when nobody waits for it: the log tells where, and the lane goes on.
-func TestAPanicAfterTheDeadlineIsLogged(t *testing.T) {
-	bubbletest.Test(t, func(t *testing.T) {
-		var logged strings.Builder
-		l := &lane{unpacker: newUnpacker(), log: slog.New(slog.NewTextHandler(&logged, nil))}
 		late := make(chan struct{})
-		err := l.ask(Asker{Deadline: time.Now().Add(time.Second)}, func(u *unpacker) error {
+		err := l.ask(Asker{Deadline: time.Now().Add(time.Second)}, func() error {
 			<-late
-			return breaks(u)
+			return breaks()
 		})
 		ledgertest.ErrorIs(t, err, errLate, "a question whose answer comes late")
 		close(late)
-		must(t, l.ask(Asker{Deadline: time.Now().Add(time.Hour)}, func(*unpacker) error { return nil }))
+		must(t, l.ask(by, func() error { return nil }))
 		l.isEmpty(t)
-		if got := logged.String(); strings.Count(got, "broken") != 1 || !strings.Contains(got, "snapshot.breaks(") {
+		if got := logged.String(); strings.Count(got, "panic=broken") != 2 || strings.Count(got, "snapshot.breaks(") != 2 {
 			t.Errorf("the log says %q", got)
 		}
 	})

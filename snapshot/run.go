@@ -97,32 +97,19 @@ func (e *encoder) filter(n filterEntry) error {
 }
 
 func decodeFilter(b []byte) (n filterEntry, rest []byte, err error) {
-	n.slot, b, rest, err = cutFilter(b)
-	if err != nil {
-		return n, nil, err
-	}
-	var ok bool
-	if n.filter, ok = bloom.Decode(b); !ok {
-		return n, nil, fmt.Errorf("%w: not a filter", ledger.ErrCorrupt)
-	}
-	return n, rest, nil
-}
-
-// decodeFilterSlot is decodeFilter for who looks for no key: the filters of a month take more memory than all else that a walk needs.
-func decodeFilterSlot(b []byte) (n filterEntry, rest []byte, err error) {
-	n.slot, _, rest, err = cutFilter(b)
-	return n, rest, err
-}
-
-func cutFilter(b []byte) (slot ledger.Slot, filter, rest []byte, err error) {
 	if len(b) < 12 {
-		return 0, nil, nil, errCutShort
+		return n, nil, errCutShort
 	}
+	n.slot = ledger.Slot(binary.LittleEndian.Uint64(b))
 	size := uint64(binary.LittleEndian.Uint32(b[8:]))
 	if rest = b[12:]; size > uint64(len(rest)) {
-		return 0, nil, nil, errCutShort
+		return n, nil, errCutShort
 	}
-	return ledger.Slot(binary.LittleEndian.Uint64(b)), rest[:size], rest[size:], nil
+	var ok bool
+	if n.filter, ok = bloom.Decode(rest[:size]); !ok {
+		return n, nil, fmt.Errorf("%w: not a filter", ledger.ErrCorrupt)
+	}
+	return n, rest[size:], nil
 }
 
 // openRun opens a run and checks all that its index and its meta tell.
