@@ -34,7 +34,10 @@ func NewReader(disk vfs.FS, dir string, from ledger.Version) *Reader {
 func (r *Reader) Read(ctx context.Context, visit func([]Entry) error) (End, error) {
 	for attempt := 1; ; attempt++ {
 		var stop error
-		end, err := r.read(ctx, func(commit []Entry) error {
+		end, err := r.read(func(commit []Entry) error {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
 			last := &commit[len(commit)-1]
 			r.at = cursor{last.Segment, last.frame.after(last.tip)}
 			stop, attempt = visit(commit), 1 // an error after this one is another
@@ -48,14 +51,14 @@ func (r *Reader) Read(ctx context.Context, visit func([]Entry) error) (End, erro
 }
 
 // read is one attempt of Read.
-func (r *Reader) read(ctx context.Context, visit func([]Entry) error) (End, error) {
+func (r *Reader) read(visit func([]Entry) error) (End, error) {
 	s, err := newScanner(r.disk, r.dir, r.at, r.known, readerBytes)
 	if err != nil {
 		return End{}, err
 	}
 	r.known = s.survey.segments
-	s.out = func(run commitRun) error { return run.deliver(visit) }
-	err = s.scan(ctx)
+	s.out = visit
+	err = s.scan()
 	return s.end, err
 }
 

@@ -12,8 +12,8 @@ const (
 	// openBytes is how much Open reads at once: large enough that the disk reads ahead in full
 	// stride, small enough that a few of them are nothing.
 	openBytes = 2 << 20
-	// queuedRuns bounds how far reading may be ahead of the caller, so that a short stall of one does not stop the other.
-	queuedRuns = 2
+	// queuedCommits bounds how far reading may be ahead of the caller, so that a short stall of one does not stop the other. Some take MiBs.
+	queuedCommits = 4
 )
 
 // replay visits the commits of a log while another goroutine reads, checks and decodes those after them.
@@ -23,10 +23,10 @@ func replay(ctx context.Context, c *Config, from ledger.Version, visit func([]En
 		return End{}, err
 	}
 	inner, cancel := context.WithCancel(ctx)
-	decoded := make(chan commitRun, queuedRuns)
-	s.out = func(run commitRun) error {
+	decoded := make(chan []Entry, queuedCommits)
+	s.out = func(commit []Entry) error {
 		select {
-		case decoded <- run:
+		case decoded <- commit:
 			return nil
 		case <-inner.Done():
 			return inner.Err()
@@ -36,14 +36,15 @@ func replay(ctx context.Context, c *Config, from ledger.Version, visit func([]En
 	var wg sync.WaitGroup
 	wg.Go(func() {
 		defer close(decoded)
-		scanErr = s.scan(inner)
+		scanErr = s.scan()
 	})
 	total := s.survey.bytes(s.start)
-	for run := range decoded {
-		if err = run.deliver(visit); err != nil {
+	for commit := range decoded {
+		if err = visit(commit); err != nil {
 			break
 		}
-		c.read(run.read, total)
+		last := &commit[len(commit)-1]
+		c.read(int64(last.Position-s.survey.segments[s.start].position)+int64(last.SizeBytes), total)
 	}
 	cancel()
 	wg.Wait()

@@ -2,7 +2,6 @@ package wal
 
 import (
 	"bufio"
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -40,25 +39,23 @@ func (f *frame) after(tip ledger.Slot) state {
 
 // scanner reads segments from front to back, checks every frame, and sends whole commits on.
 type scanner struct {
-	disk      vfs.FS
-	survey    *survey
-	start     int    // of the segments of the survey, the first to be read
-	at        cursor // records of commits before it are checked but not sent
-	readBytes int64  // how much is read at once, and sent
-	out       func(commitRun) error
-	in        *bufio.Reader // of the segment
+	disk   vfs.FS
+	survey *survey
+	start  int    // of the segments of the survey, the first to be read
+	at     cursor // records of commits before it are checked but not sent
+	out    func(commit []Entry) error
+	in     *bufio.Reader // of the segment
 
-	commits [][]Entry // what was read and is not sent
 	state   state
 	commit  []byte   // the frames of the commit that is being read
 	entries []Entry  // of these
 	whole   state    // before them
 	durable Position // highest position known durable by what was seen so far
-	read    int64
-	end     End // set by the scan of the last segment
+	end     End      // set by the scan of the last segment
 }
 
-// newScanner reads the headers of a log, but for those known from before. It takes no larger buffer than there is to read. The caller sets out.
+// newScanner reads the headers of a log, but for those known from before. It reads so much at once, and takes no larger buffer than there is to
+// read. The caller sets out.
 func newScanner(disk vfs.FS, dir string, at cursor, known []segment, readBytes int) (*scanner, error) {
 	survey, err := surveyLog(disk, dir, known)
 	if err != nil {
@@ -68,12 +65,12 @@ func newScanner(disk vfs.FS, dir string, at cursor, known []segment, readBytes i
 		return nil, survey.damage
 	}
 	start, err := survey.startAt(at.next())
-	return &scanner{disk: disk, survey: survey, start: start, at: at, readBytes: int64(readBytes),
-		in: bufio.NewReaderSize(nil, int(min(int64(readBytes), survey.bytes(start))))}, err
+	in := bufio.NewReaderSize(nil, int(min(int64(readBytes), survey.bytes(start))))
+	return &scanner{disk: disk, survey: survey, start: start, at: at, in: in}, err
 }
 
-// scan scans the segments. A record to begin with that the log does not reach is ErrMissing.
-func (s *scanner) scan(ctx context.Context) error {
+// scan scans the segments, until out returns an error, which scan then returns. A record to begin with that the log does not reach is ErrMissing.
+func (s *scanner) scan() error {
 	s.durable = s.survey.durable
 	for i := s.start; i < len(s.survey.segments); i++ {
 		g := &s.survey.segments[i]
@@ -84,10 +81,9 @@ func (s *scanner) scan(ctx context.Context) error {
 		if i == s.start && s.at.segment == g.index {
 			s.state = s.at.state
 		}
-		if err := s.segment(ctx, i); err != nil {
+		if err := s.segment(i); err != nil {
 			return err
 		}
-		s.read += g.size
 	}
 	if s.survey.damage != nil {
 		return s.damaged(s.survey.damage)
@@ -109,7 +105,7 @@ func (s *scanner) damaged(err error) error {
 
 // segment scans one segment. Its frames end where the next header says, or in the last one
 // where a crash may have ended them.
-func (s *scanner) segment(ctx context.Context, i int) error {
+func (s *scanner) segment(i int) error {
 	g := &s.survey.segments[i]
 	f, err := s.disk.Open(g.name)
 	if err != nil {
@@ -122,7 +118,7 @@ func (s *scanner) segment(ctx context.Context, i int) error {
 	if !last {
 		limit = int64(s.survey.segments[i+1].position - g.position)
 	}
-	reason, err := s.frames(ctx, f, g, limit)
+	reason, err := s.frames(f, g, limit)
 	if err != nil {
 		return err
 	}
@@ -156,22 +152,13 @@ func (s *scanner) corrupt(g *segment, offset int64, reason string) error {
 
 // frames checks the frames up to limit and sends the commits. The reason says why the frame at
 // state.position is not whole; it is nil if the frames reach the limit.
-func (s *scanner) frames(ctx context.Context, f vfs.File, g *segment, limit int64) (reason, err error) {
+func (s *scanner) frames(f vfs.File, g *segment, limit int64) (reason, err error) {
 	at := g.offset(s.state.position)
 	s.in.Reset(io.NewSectionReader(f, at, limit-at))
-	for sent := at; at < limit && reason == nil; {
-		if reason, err = s.frame(g, limit); err != nil {
-			return nil, err
-		}
-		at = g.offset(s.state.position)
-		if len(s.entries) == 0 && at-sent >= s.readBytes {
-			if err := s.send(ctx, at); err != nil {
-				return nil, err
-			}
-			sent = at
-		}
+	for reason == nil && err == nil && g.offset(s.state.position) < limit {
+		reason, err = s.frame(g, limit)
 	}
-	return reason, s.send(ctx, at)
+	return reason, err
 }
 
 // frame reads the next frame and checks it. It returns why the frame is not whole.
@@ -220,21 +207,22 @@ func (s *scanner) frame(g *segment, limit int64) (reason, err error) {
 	return nil, s.commitRead(g)
 }
 
-// commitRead ends the commit that the entries make up, and decodes it unless it lies before those asked for.
+// commitRead ends the commit that the entries make up. Unless it lies before those asked for, it is decoded and sent.
 func (s *scanner) commitRead(g *segment) error {
-	if s.state.version >= s.at.next() {
-		for i := range s.entries {
-			e := &s.entries[i]
-			if err := e.decode(s.commit[e.Offset-s.entries[0].Offset:]); err != nil {
-				// The frame is as it was written, so this was written wrong.
-				return &CorruptError{Segment: g.name, Offset: e.Offset, LastVersion: e.frame.version - 1, LastSlot: e.tip, Reason: reasonOf(err)}
-			}
-		}
-		s.commits = append(s.commits, s.entries)
-		s.entries = nil
-	}
+	entries, frames := s.entries, s.commit
 	s.commit, s.entries, s.whole = s.commit[:0], s.entries[:0], s.state
-	return nil
+	if s.state.version < s.at.next() {
+		return nil
+	}
+	for i := range entries {
+		e := &entries[i]
+		if err := e.decode(frames[e.Offset-entries[0].Offset:]); err != nil {
+			// The frame is as it was written, so this was written wrong.
+			return &CorruptError{Segment: g.name, Offset: e.Offset, LastVersion: e.frame.version - 1, LastSlot: e.tip, Reason: reasonOf(err)}
+		}
+	}
+	s.entries = nil // they belong to the caller
+	return s.out(entries)
 }
 
 // decode decodes the record of the frame at the front of b. The record holds nothing of b.
@@ -244,30 +232,4 @@ func (e *Entry) decode(b []byte) (err error) {
 		err = errors.New("the record is not what its frame says")
 	}
 	return err
-}
-
-// commitRun is whole commits on their way from the disk to the caller.
-type commitRun struct {
-	commits [][]Entry
-	read    int64 // bytes of the log read so far
-}
-
-// deliver calls visit for each commit until it fails.
-func (r commitRun) deliver(visit func([]Entry) error) error {
-	for _, commit := range r.commits {
-		if err := visit(commit); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// send hands the commits on that were read up to an offset in the segment.
-func (s *scanner) send(ctx context.Context, offset int64) error {
-	run := commitRun{s.commits, s.read + offset}
-	s.commits = nil
-	if err := ctx.Err(); err != nil || len(run.commits) == 0 {
-		return err
-	}
-	return s.out(run)
 }
