@@ -123,9 +123,6 @@ func (e *End) next() (segment, []segment) {
 	}
 	kept := slices.Clone(e.segments)
 	g := &kept[n-1]
-	if e.Torn() {
-		g.aside = e.torn // in place of what an earlier crash left there
-	}
 	if e.offset == headerBytes {
 		// The last segment holds no record, and is replaced: empty segments do not pile up.
 		g.durable = g.position

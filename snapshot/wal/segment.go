@@ -11,9 +11,8 @@ import (
 // segment is a file of the log.
 type segment struct {
 	header
-	name  string // path
-	size  int64  // of the file, room taken ahead included; in a Log only what was written
-	aside int64  // bytes of the tail that was cut off it and kept, 0 if none was
+	name string // path
+	size int64  // of the file, room taken ahead included; in a Log only what was written
 }
 
 // offset returns where in the segment a position is.

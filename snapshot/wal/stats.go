@@ -53,7 +53,7 @@ func (l *Log) Parts() (parts []Part, err error) {
 // Stats are the figures of a log.
 type Stats struct {
 	Segments    int
-	Bytes       int64       // of all segments, as written, and of what was cut off them and kept aside
+	Bytes       int64       // of all segments, as written
 	Torn        int64       // bytes that a crash had left after the newest whole commit when the log was opened
 	Position    Position    // after the newest record
 	DurableSlot ledger.Slot // the chain's tip after the newest record that survives a crash
@@ -63,10 +63,7 @@ type Stats struct {
 func (l *Log) publishLocked() {
 	s := &Stats{Segments: len(l.segments), Torn: l.found.torn, Position: l.state.position, DurableSlot: l.durable.slot}
 	for i := range l.segments {
-		s.Bytes += l.segments[i].size + l.segments[i].aside
-	}
-	if l.first != nil && l.file == nil {
-		s.Bytes += l.first.aside
+		s.Bytes += l.segments[i].size
 	}
 	l.stats.Store(s)
 }

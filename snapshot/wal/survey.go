@@ -22,7 +22,7 @@ type survey struct {
 // surveyLog reads all headers and holds them against each other and against newest. A header that is known does not change, but
 // the last segment may grow.
 func surveyLog(disk vfs.FS, dir string, known []segment) (*survey, error) {
-	indexes, others, err := list(disk, dir)
+	indexes, _, err := list(disk, dir)
 	if err != nil {
 		return nil, err
 	}
@@ -49,15 +49,6 @@ func surveyLog(disk vfs.FS, dir string, known []segment) (*survey, error) {
 	}
 	if s.damage == nil {
 		s.damage = s.checkNewest(dir, newestErr)
-	}
-	for i := range s.segments {
-		g := &s.segments[i]
-		if !slices.Contains(others, filepath.Base(g.name)+brokenSuffix) {
-			continue
-		}
-		if g.aside, err = vfs.Size(disk, g.name+brokenSuffix); err != nil {
-			return nil, fmt.Errorf("cannot read the size of what was cut off a segment: %w", err)
-		}
 	}
 	// Only damage has a place among the records, and waits until those before it are read.
 	if s.damage != nil && !errors.Is(s.damage, ErrCorrupt) {
