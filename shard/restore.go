@@ -1,9 +1,6 @@
 package shard
 
-import (
-	"ledgerd/engine/ledger"
-	"ledgerd/shard/packed"
-)
+import "ledgerd/engine/ledger"
 
 // Content is the content of a shard at one version, as read from a snapshot.
 type Content struct {
@@ -35,7 +32,6 @@ func (s *Shard) Restore(c Content) error {
 	}); err != nil {
 		return err
 	}
-	packed.Pack(mints.tree)
 	st := s.state
 	st.accounts, st.mints, st.bases, st.hash, st.folded = accounts, mints, nil, c.Hash, c.Version
 	st.counters.Accounts.Store(int64(accounts.base.Len() - accounts.base.Closed()))

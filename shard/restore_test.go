@@ -2,7 +2,6 @@ package shard
 
 import (
 	"errors"
-	"runtime"
 	"sync"
 	"testing"
 
@@ -40,26 +39,4 @@ func TestRestoreRefusesContentThatFails(t *testing.T) {
 		held := [4]int64{s.Counters().Accounts.Load(), s.Counters().TokenAccounts.Load(), int64(s.state.accounts.base.Len()), int64(s.state.folded)}
 		ledgertest.Equal(t, held, want, "%s: accounts and token accounts counted, accounts held, version folded", name)
 	}
-}
-
-// TestRestoredMintsTakeNoMoreMemory compares what the tree of restored mints takes with one of mints put in random order.
-func TestRestoredMintsTakeNoMoreMemory(t *testing.T) {
-	const n = 100_000
-	before := heapBytes()
-	grown, restored := newMints(), New(0, 1)
-	for i := range n {
-		grown.putBase(key(i), new(ledger.Mint))
-	}
-	put := heapBytes() - before
-	c := content(nil)
-	c.Mints = func(visit func(ledger.MintWrite) bool) error {
-		grown.scan(newest, func(m *mintFacts) bool { return visit(ledger.MintWrite{Pubkey: m.pubkey}) })
-		return nil
-	}
-	must(t, restored.Restore(c))
-	if loaded := heapBytes() - before - put; loaded > put {
-		t.Errorf("%d bytes a mint, want no more than the %d of random puts", loaded/n, put/n)
-	}
-	runtime.KeepAlive(grown)
-	runtime.KeepAlive(restored)
 }

@@ -34,7 +34,7 @@ func (l *loader) Add(a *ledger.Account) {
 
 // Finish builds the indexes. The base must not be used before.
 func (l *loader) Finish() {
-	Pack(l.base.byKey.listings)
+	l.base.byKey.pack()
 	for k, members := range l.members {
 		// The records of an empty base are numbered in the order of their keys.
 		slices.SortFunc(members, func(a, b listing) int {

@@ -92,5 +92,14 @@ func (t *tree) load(listings []listing) {
 	for _, l := range listings {
 		t.listings.Load(l)
 	}
-	Pack(t.listings)
+	t.pack()
+}
+
+// pack reduces the memory of a tree that was just loaded in order.
+//
+// Loading leaves every node half full, with an array twice as long as needed. Copying a node gives it an array of
+// the right length. So pack marks all nodes as shared and makes the tree copy each.
+func (t *tree) pack() {
+	t.listings.Copy()
+	t.listings.WalkMut(func([]listing) bool { return true })
 }
