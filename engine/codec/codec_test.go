@@ -275,30 +275,3 @@ func TestDataBeforeUpdatesSharesNoMoreThanTheRecordIsLong(t *testing.T) {
 		t.Errorf("100 updates of one write with data of 1,000 bytes: %v", err)
 	}
 }
-
-// TestSharedBytesAreThoseOfTheNaive compares what begins and ends both of two texts with what is found byte by byte.
-func TestSharedBytesAreThoseOfTheNaive(t *testing.T) {
-	r := ledgertest.Seeded(t, 1)
-	for range 20_000 {
-		a := bytes.Repeat([]byte{1}, r.IntN(40))
-		b := bytes.Repeat([]byte{1}, max(0, len(a)+r.IntN(3)*(r.IntN(3)-1)))
-		for range r.IntN(3) {
-			if len(a) > 0 {
-				a[r.IntN(len(a))] = 2
-			}
-			if len(b) > 0 {
-				b[r.IntN(len(b))] = byte(2 + r.IntN(2))
-			}
-		}
-		start, end := 0, 0
-		for start < min(len(a), len(b)) && a[start] == b[start] {
-			start++
-		}
-		for end < min(len(a), len(b))-start && a[len(a)-1-end] == b[len(b)-1-end] {
-			end++
-		}
-		if gotStart, gotEnd := shared(a, b); gotStart != start || gotEnd != end {
-			t.Fatalf("shared(%x, %x) = %d, %d, want %d, %d", a, b, gotStart, gotEnd, start, end)
-		}
-	}
-}

@@ -1,10 +1,6 @@
 package codec
 
-import (
-	"encoding/binary"
-
-	"ledgerd/engine/ledger"
-)
+import "ledgerd/engine/ledger"
 
 // appendDataBefore appends the data of an account before an update, of which most is as after it:
 //
@@ -19,23 +15,13 @@ func appendDataBefore(dst, before, after []byte) []byte {
 	return append(appendNumber(dst, len(between)), between...)
 }
 
-// shared returns how many bytes begin both, and how many after these end both. Nearly all are, and most updates are written with them, so it
-// compares 8 at a time.
+// shared returns how many bytes begin both, and how many after these end both.
 func shared(a, b []byte) (start, end int) {
-	word := func(b []byte, at int) uint64 { return binary.LittleEndian.Uint64(b[at:]) }
 	n := min(len(a), len(b))
-	for start+8 <= n && word(a, start) == word(b, start) {
-		start += 8
-	}
 	for start < n && a[start] == b[start] {
 		start++
 	}
-	n -= start
-	a, b = a[len(a)-n:], b[len(b)-n:]
-	for end+8 <= n && word(a, n-end-8) == word(b, n-end-8) {
-		end += 8
-	}
-	for end < n && a[n-1-end] == b[n-1-end] {
+	for end < n-start && a[len(a)-1-end] == b[len(b)-1-end] {
 		end++
 	}
 	return start, end
