@@ -40,8 +40,8 @@
 // one kept is ever removed, damaged or not.
 //
 // A history file that is damaged, or that the disk cannot read, costs its own blocks, since all snapshots share it: a start goes on
-// without them, later snapshots and Prune treat the file like an intact one, and where memory has its blocks they are written again. The
-// newest file of a snapshot must be whole, as it holds the block that the snapshot is of.
+// without them, and later snapshots and Prune treat the file like an intact one. The newest file of a snapshot must be whole, as it holds the
+// block that the snapshot is of: where it is not, an older snapshot counts, and the next one has its blocks again.
 //
 // # Lifetime
 //

@@ -9,10 +9,9 @@ import (
 	"ledgerd/engine/ledger"
 )
 
-// historyLocked returns the history that a snapshot with the given retention floor and blocks goes on from: that of the newest
-// snapshot that opens, up to the first file that is damaged and whose blocks can be written again. What this process has not read
-// back yet it reads now.
-func (s *Store) historyLocked(ctx context.Context, floor ledger.Slot, blocks []HeldBlock, pace Pace) ([]HistoryRef, error) {
+// historyLocked returns the history that a snapshot goes on from: that of the newest snapshot that opens and whose newest history file is whole.
+// What this process has not read back yet it reads now.
+func (s *Store) historyLocked(ctx context.Context, pace Pace) ([]HistoryRef, error) {
 	infos, err := s.List()
 	if err != nil {
 		return nil, err
@@ -26,30 +25,9 @@ func (s *Store) historyLocked(ctx context.Context, floor ledger.Slot, blocks []H
 		if err != nil {
 			return nil, err
 		}
-		return snapshot.unlessHeld(floor, blocks), nil
+		return snapshot.meta.History, nil
 	}
 	return nil, nil
-}
-
-// unlessHeld returns the history of a snapshot, without the files that are to be written again from the blocks held: the first
-// damaged one whose blocks are held, and all after it. Blocks that a start found lost are missing among those held. All of a file are, so its
-// last block and the one before its first tell.
-func (s *Snapshot) unlessHeld(floor ledger.Slot, blocks []HeldBlock) []HistoryRef {
-	refs := s.meta.History
-	holds := func(slot ledger.Slot) bool {
-		return slices.ContainsFunc(blocks, func(b HeldBlock) bool { return b.Block.Slot == slot })
-	}
-	left := len(refs)
-	for n, f := range slices.Backward(s.history) {
-		if f != nil {
-			continue
-		}
-		if !holds(refs[n].Last) || n > 0 && refs[n-1].Last >= floor && !holds(refs[n-1].Last) {
-			break
-		}
-		left = n
-	}
-	return refs[:left]
 }
 
 // continueHistory returns what of the history held a snapshot with the given retention floor

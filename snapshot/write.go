@@ -56,7 +56,7 @@ func (s *Store) writeLocked(ctx context.Context, m *Meta, parts []Part, blocks [
 	var files []*fileWriter
 	written := Written{Info: Info{Name: stateName(m.Slot, m.Version), Slot: m.Slot, Version: m.Version}, Meta: m}
 	if !m.BaseOnly {
-		held, err := s.historyLocked(ctx, m.Floor, blocks, pace)
+		held, err := s.historyLocked(ctx, pace)
 		if err != nil {
 			return written, err
 		}
