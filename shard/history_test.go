@@ -265,7 +265,7 @@ func (h *history) freeze() {
 		for range 3 {
 			h.node.checkFrozen(frozen, want)
 		}
-		release(frozen)
+		ReleaseAll(frozen)
 	})
 }
 

@@ -63,11 +63,10 @@ func (n *node) restore(v ledger.Version, hash ledger.StateHash, frozen []*Frozen
 	}
 }
 
-func (n *node) freeze(v ledger.Version) (all []*Frozen) {
-	for _, s := range n.shards {
-		all = append(all, wait(n.t, s.Freeze(v)))
-	}
-	return all
+func (n *node) freeze(v ledger.Version) []*Frozen {
+	frozen, err := FreezeAll(n.shards, v)
+	must(n.t, err)
+	return frozen
 }
 
 // each has every shard do the same and returns all they did, in key order.
@@ -167,7 +166,7 @@ func (n *node) compare(keys []int, v ledger.Version, page int, want *plain) {
 	}
 	frozen := n.freeze(v)
 	n.checkFrozen(frozen, want)
-	release(frozen)
+	ReleaseAll(frozen)
 }
 
 // checkFrozen compares all that copies hold.
@@ -184,12 +183,6 @@ func (n *node) checkFrozen(frozen []*Frozen, want *plain) {
 	all := want.where(func(*ledger.Account) bool { return true })
 	if diff := cmp.Or(differentLists("frozen account", accounts, all), differentLists("frozen mint", mints, want.allMints())); diff != "" {
 		n.t.Error(diff)
-	}
-}
-
-func release(frozen []*Frozen) {
-	for _, f := range frozen {
-		f.Release()
 	}
 }
 
