@@ -12,6 +12,7 @@ require (
 	github.com/fasthttp/websocket v1.5.12
 	github.com/gdamore/tcell/v3 v3.6.0
 	github.com/getkin/kin-openapi v0.152.0
+	github.com/go-json-experiment/json v1.27.2
 	github.com/gomodule/redigo v1.9.3
 	github.com/klauspost/compress v1.20.0
 	github.com/mr-tron/base58 v1.3.0

@@ -52,7 +52,7 @@ func BenchmarkNDJSON(b *testing.B) {
 			b.SetBytes(int64(len(content)))
 			b.ReportAllocs()
 			for b.Loop() {
-				reader := lineReader{decoder: lineDecoder{data: new(nodejson.DataDecoder)}, out: &sink{emit: discard}}
+				reader := lineReader{data: new(nodejson.DataDecoder), out: &sink{emit: discard}}
 				must(b, reader.run(b.Context(), bufio.NewReaderSize(strings.NewReader(content), readAheadBytes)))
 			}
 			b.ReportMetric(float64(b.N)*items*lines/b.Elapsed().Seconds(), "items/s")

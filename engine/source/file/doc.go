@@ -37,9 +37,9 @@
 // a state is a balance: delegate and close authority are unknown then, and none where a
 // state stands beside their null. One without an owner is a balance of the years that did not
 // record the wallet. An account with a mint but without lamports teaches the mint's facts
-// alone. Fields may come in any order. Of the values that are given to one field, the last counts
-// that is not null. Names are told apart by case. What is not JSON is refused, and so is a line of more
-// than 64 MiB; reading the longest takes less than half a GiB of memory.
+// alone. Fields may come in any order, and none of them twice. Names are told apart by case. What is not
+// JSON in UTF-8 is refused, and so is a line of more than 64 MiB; reading the longest takes less than
+// a GiB of memory.
 //
 // "read_only":true says that the block only read the account: where it is held with these lamports nothing has changed, also its data, which every other
 // account without "data" or "bytes" makes unknown.

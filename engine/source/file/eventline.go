@@ -1,147 +1,60 @@
 package file
 
 import (
-	"encoding/json"
+	"cmp"
 	"errors"
 	"fmt"
+	"io"
+	"strconv"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 
 	"ledgerd/engine/ledger"
 	"ledgerd/engine/source/nodejson"
 )
 
-// lineDecoder turns lines of our own NDJSON into events. It keeps the room of its lists from line to line.
-type lineDecoder struct {
-	scanner
-	data *nodejson.DataDecoder
-	keys []ledger.Pubkey // of the transaction that is read
-}
-
-// eventLine is what a line says: of a block, of base state ("accounts") or of the status of a slot.
+// eventLine is a line of our own NDJSON: a block, base state ("accounts") or the status of a slot. What is nil is not said.
 type eventLine struct {
-	kind, status       []byte
-	hasSlot, hasParent bool
-	hash               ledger.Opt[ledger.Hash]
-	transactionCount   ledger.Opt[uint64]
-	level              ledger.Opt[ledger.Commitment]
-	block              *ledger.Block // what the others say too, and all that is listed
+	Type              string           `json:"type"`
+	Slot              *ledger.Slot     `json:"slot"`
+	ParentSlot        *ledger.Slot     `json:"parent_slot"`
+	Blockhash         *ledger.Hash     `json:"blockhash"`
+	PreviousBlockhash ledger.Hash      `json:"previous_blockhash"` // zero: not known
+	BlockTime         *int64           `json:"block_time"`
+	BlockHeight       *uint64          `json:"block_height"`
+	Commitment        *string          `json:"commitment"`
+	TransactionCount  *uint64          `json:"transaction_count"`
+	Transactions      lineTransactions `json:"transactions"`
+	Accounts          lineAccounts     `json:"accounts"`
+	Status            string           `json:"status"`
 }
 
 // decodeLine returns the event of a line.
-func (d *lineDecoder) decodeLine(line []byte) (ledger.Event, error) {
-	d.scanner = scanner{line: line}
-	l := eventLine{block: &ledger.Block{Transactions: []ledger.Transaction{}, Accounts: []ledger.AccountWrite{}}}
-	d.readLine(&l)
-	if d.peek(); d.at < len(line) {
-		d.fail(errSyntax)
+func decodeLine(line []byte, data *nodejson.DataDecoder) (ledger.Event, error) {
+	l := eventLine{Accounts: lineAccounts{data: data}}
+	if err := json.Unmarshal(line, &l); err != nil {
+		return nil, lineError(err)
 	}
-	if d.err == nil {
-		return l.event()
-	}
-	// A line that is not JSON is called so, whatever else is wrong with it.
-	if err := json.Unmarshal(line, new(unread)); err != nil {
-		return nil, nodejson.PlainError(err)
-	}
-	return nil, d.err
+	return l.event()
 }
 
-func (d *lineDecoder) readLine(l *eventLine) {
-	if d.peek() != '{' {
-		d.fail(errors.New("not a JSON object of the recorded forms"))
+// lineError says what is wrong with a line and where, as a JSON pointer. It quotes nothing but the names of known fields.
+func lineError(err error) error {
+	wrong, isWrong := errors.AsType[*json.SemanticError](err)
+	switch {
+	case isWrong && wrong.JSONPointer == "":
+		return errors.New("not a JSON object of the recorded forms")
+	case isWrong && (wrong.Err == nil || errors.Is(err, strconv.ErrSyntax) || errors.Is(err, strconv.ErrRange)):
+		return fmt.Errorf("%s is of the wrong type or out of range", wrong.JSONPointer)
+	case isWrong:
+		return fmt.Errorf("%s: %w", wrong.JSONPointer, wrong.Err)
+	case errors.Is(err, io.ErrUnexpectedEOF):
+		return errors.New("it ends inside a JSON value")
+	case errors.Is(err, jsontext.ErrDuplicateName):
+		return errors.New("a field is given twice")
 	}
-	b := l.block
-	d.enter('{', "")
-	for d.field() {
-		switch string(d.name) {
-		case "type":
-			l.kind = d.text("type")
-		case "slot":
-			b.Slot, l.hasSlot = ledger.Slot(d.uint("slot", 64)), true
-		case "parent_slot":
-			b.ParentSlot, l.hasParent = ledger.Slot(d.uint("parent_slot", 64)), true
-		case "blockhash":
-			l.hash = ledger.Some(d.hash("blockhash"))
-		case "previous_blockhash":
-			h := d.hash("previous_blockhash")
-			b.PreviousBlockhash = ledger.Opt[ledger.Hash]{Value: h, Known: h != ledger.Hash{}} // zero: not known
-		case "block_time":
-			b.Time.Known = true
-			d.decode("block_time", &b.Time.Value)
-		case "block_height":
-			b.Height = ledger.Some(d.uint("block_height", 64))
-		case "commitment":
-			var ok bool
-			if b.Status, ok = ledger.ParseCommitment(d.text("commitment")); !ok {
-				d.fail(errors.New("commitment is neither processed nor confirmed nor finalized"))
-			}
-			l.level = ledger.Some(b.Status)
-		case "transaction_count":
-			l.transactionCount = ledger.Some(d.uint("transaction_count", 64))
-		case "transactions":
-			d.readTransactions(b)
-		case "accounts":
-			d.readAccounts(b)
-		case "status":
-			l.status = d.text("status")
-		default:
-			d.raw()
-		}
-	}
-}
-
-func (d *lineDecoder) readTransactions(b *ledger.Block) {
-	b.Transactions = b.Transactions[:0]
-	d.enter('[', "transactions")
-	front := d.at
-	for i := 0; d.item(']'); i++ {
-		b.Transactions = appendItem(&d.scanner, front, b.Transactions, d.readTransaction())
-		if d.err != nil {
-			d.err = fmt.Errorf("transaction %d: %w", i, d.err)
-		}
-	}
-}
-
-// readTransaction reads a transaction, without what its block says.
-func (d *lineDecoder) readTransaction() (t ledger.Transaction) {
-	signature := []byte(nil)
-	d.keys = d.keys[:0]
-	d.enter('{', "transactions")
-	for d.field() {
-		switch string(d.name) {
-		case "signature":
-			signature = d.text("signature")
-		case "success":
-			t.Success = ledger.Some(d.bool("success"))
-		case "fee":
-			t.Fee = ledger.Some(ledger.Lamports(d.uint("fee", 64)))
-		case "err":
-			t.Err = nodejson.ErrText(d.raw())
-		case "accounts":
-			d.keys = d.keys[:0]
-			for d.enter('[', "accounts"); d.item(']'); {
-				d.keys = append(d.keys, d.key("an account key"))
-			}
-		default:
-			d.raw()
-		}
-	}
-	if !t.Success.Known || t.Success.Value {
-		t.Err = ""
-	}
-	t.Accounts = append(make([]ledger.Pubkey, 0, len(d.keys)), d.keys...)
-	var err error
-	if t.Signature, err = nodejson.ParseSignature("signature", signature); err != nil {
-		d.fail(err)
-	}
-	return t
-}
-
-func (d *lineDecoder) hash(field string) ledger.Hash {
-	text := d.text(field)
-	h, err := nodejson.ParseHash(field, &text)
-	if err != nil {
-		d.fail(err)
-	}
-	return h
+	return errors.New("malformed JSON")
 }
 
 var slotStatuses = map[string]ledger.Status{
@@ -152,38 +65,116 @@ var slotStatuses = map[string]ledger.Status{
 
 // event returns the event of a line. A block that does not say its commitment gets it from later lines.
 func (l *eventLine) event() (ledger.Event, error) {
-	b := l.block
-	kind := string(l.kind)
+	level, err := l.level()
 	switch {
-	case kind != "block" && kind != "accounts" && kind != "slot":
-		return nil, errors.New("type is neither block nor accounts nor slot")
-	case !l.hasSlot:
+	case err != nil:
+		return nil, err
+	case l.Slot == nil:
 		return nil, nodejson.Missing("slot")
-	case kind == "accounts":
-		if l.level.Value == ledger.Finalized { // where it is final at once nothing needs to be said
-			l.level = ledger.Opt[ledger.Commitment]{}
+	}
+	switch l.Type {
+	case "block":
+		return l.blockAt(level.Value)
+	case "accounts":
+		if level.Value == ledger.Finalized { // where it is final at once nothing needs to be said
+			level = ledger.Opt[ledger.Commitment]{}
 		}
-		return &ledger.BaseState{Slot: b.Slot, Level: l.level, Accounts: b.Accounts, Mints: b.Mints}, nil
-	case kind == "slot":
-		status, ok := slotStatuses[string(l.status)]
+		return &ledger.BaseState{Slot: *l.Slot, Level: level, Accounts: l.Accounts.writes, Mints: l.Accounts.mints}, nil
+	case "slot":
+		status, ok := slotStatuses[l.Status]
 		if !ok {
 			return nil, errors.New("status is neither confirmed nor finalized nor dead")
 		}
-		return &ledger.SlotStatus{Slot: b.Slot, Status: status, Blockhash: l.hash}, nil
-	case !l.hasParent:
+		return &ledger.SlotStatus{Slot: *l.Slot, Status: status, Blockhash: nodejson.Optional(l.Blockhash)}, nil
+	}
+	return nil, errors.New("type is neither block nor accounts nor slot")
+}
+
+// level returns the commitment that the line says.
+func (l *eventLine) level() (level ledger.Opt[ledger.Commitment], err error) {
+	if l.Commitment == nil {
+		return level, nil
+	}
+	if level.Value, level.Known = ledger.ParseCommitment(*l.Commitment); !level.Known {
+		err = errors.New("commitment is neither processed nor confirmed nor finalized")
+	}
+	return level, err
+}
+
+// blockAt returns the block of a line, which is of that commitment.
+func (l *eventLine) blockAt(level ledger.Commitment) (ledger.Event, error) {
+	switch {
+	case l.ParentSlot == nil:
 		return nil, nodejson.Missing("parent_slot")
-	case !l.hash.Known:
+	case l.Blockhash == nil:
 		return nil, nodejson.Missing("blockhash")
 	}
-	b.Blockhash = l.hash.Value
-	b.TransactionCount = uint64(len(b.Transactions))
-	if l.transactionCount.Known {
-		b.TransactionCount = l.transactionCount.Value
+	b := &ledger.Block{
+		Slot: *l.Slot, ParentSlot: *l.ParentSlot, Blockhash: *l.Blockhash,
+		Time: nodejson.Optional(l.BlockTime), Height: nodejson.Optional(l.BlockHeight), Status: level,
+		TransactionCount: uint64(len(l.Transactions)),
+		Transactions:     l.Transactions[:0], // the same, when they are stamped
+		Accounts:         l.Accounts.writes, Mints: l.Accounts.mints,
 	}
-	listed := b.Transactions
-	b.Transactions = listed[:0]
-	for _, t := range listed {
+	if l.PreviousBlockhash != (ledger.Hash{}) {
+		b.PreviousBlockhash = ledger.Some(l.PreviousBlockhash)
+	}
+	if l.TransactionCount != nil {
+		b.TransactionCount = *l.TransactionCount
+	}
+	for _, t := range l.Transactions {
 		b.AddTransaction(t)
 	}
 	return b, checkBlock(b)
+}
+
+// lineTransactions are the transactions of a block, without what the block says of them.
+type lineTransactions []ledger.Transaction
+
+// UnmarshalJSONFrom implements json.UnmarshalerFrom.
+func (l *lineTransactions) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
+	var t struct {
+		Signature *ledger.Signature `json:"signature"`
+		Success   *bool             `json:"success"`
+		Fee       *ledger.Lamports  `json:"fee"`
+		Err       jsontext.Value    `json:"err"`
+		Accounts  []ledger.Pubkey   `json:"accounts"`
+	}
+	return eachItem(dec, &t, func() error {
+		if t.Signature == nil {
+			return nodejson.Missing("signature")
+		}
+		read := ledger.Transaction{
+			Signature: *t.Signature, Success: nodejson.Optional(t.Success), Fee: nodejson.Optional(t.Fee), Accounts: t.Accounts,
+		}
+		if t.Success != nil && !*t.Success {
+			read.Err = nodejson.ErrText([]byte(t.Err))
+		}
+		*l = append(*l, read)
+		return nil
+	})
+}
+
+// eachItem reads a list, item by item, so that only what take makes of an item is held. A null is an empty list.
+func eachItem[T any](dec *jsontext.Decoder, item *T, take func() error) error {
+	if dec.PeekKind() == 'n' {
+		return dec.SkipValue()
+	}
+	if start, err := dec.ReadToken(); err != nil || start.Kind() != '[' {
+		return cmp.Or(err, error(new(json.SemanticError)))
+	}
+	for dec.PeekKind() != ']' {
+		*item = *new(T)
+		err := json.UnmarshalDecode(dec, item)
+		if err == nil {
+			if err = take(); err != nil {
+				err = &json.SemanticError{JSONPointer: dec.StackPointer(), Err: err}
+			}
+		}
+		if err != nil {
+			return err
+		}
+	}
+	_, err := dec.ReadToken()
+	return err
 }

@@ -91,6 +91,6 @@ func FuzzBlockJSON(f *testing.F) {
 
 func FuzzNDJSON(f *testing.F) {
 	fuzzReader(f, func(ctx context.Context, r *bufio.Reader, data *nodejson.DataDecoder, out *sink) error {
-		return (&lineReader{decoder: lineDecoder{data: data}, out: out}).run(ctx, r)
+		return (&lineReader{data: data, out: out}).run(ctx, r)
 	})
 }

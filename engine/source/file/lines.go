@@ -8,6 +8,7 @@ import (
 	"io"
 
 	"ledgerd/engine/ledger"
+	"ledgerd/engine/source/nodejson"
 )
 
 // MaxLineBytes bounds one event line, its newline included: a reader refuses a longer one.
@@ -23,7 +24,7 @@ var errLineTooLong = errors.New("line longer than 64 MiB")
 type lineReader struct {
 	out     *sink
 	skipped int // lines dropped in front
-	decoder lineDecoder
+	data    *nodejson.DataDecoder
 }
 
 // run reads to the end. Blank lines are fine. An error names the line, counted from 1.
@@ -37,7 +38,7 @@ func (l *lineReader) run(ctx context.Context, r *bufio.Reader) error {
 		if line, end = readLine(r, line[:0]); end != nil && end != io.EOF || len(bytes.TrimSpace(line)) == 0 {
 			return nil, end
 		}
-		return l.decoder.decodeLine(line)
+		return decodeLine(line, l.data)
 	})
 }
 

@@ -21,7 +21,7 @@ var allData, _ = ledger.ParseDataPrograms("all")
 func parse(line []byte) (ledger.Event, error) {
 	data := &nodejson.DataDecoder{Held: allData}
 	defer data.Close()
-	return (&lineDecoder{data: data}).decodeLine(line)
+	return decodeLine(line, data)
 }
 
 func TestEventLinesSayWhatEventsDo(t *testing.T) {

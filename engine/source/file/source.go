@@ -127,7 +127,7 @@ func (s *Source) readOne(ctx context.Context, in input, out *sink) error {
 	case jsonValues:
 		return (&jsonReader{in: in, log: s.log, data: data, out: out}).run(ctx, c.r)
 	case eventLines:
-		return (&lineReader{out: out, skipped: c.skippedLines, decoder: lineDecoder{data: data}}).run(ctx, c.r)
+		return (&lineReader{out: out, skipped: c.skippedLines, data: data}).run(ctx, c.r)
 	case eventFile:
 		return readEventFile(ctx, c.r, out)
 	case validatorStream:
