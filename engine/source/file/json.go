@@ -54,33 +54,30 @@ type object struct {
 	} `json:"error"`
 	// A result that says at which slot it holds.
 	Context *struct {
-		Slot *ledger.Slot `json:"slot"`
+		Slot ledger.Slot `json:"slot"`
 	} `json:"context"`
 	Value json.RawMessage `json:"value"`
+	// An account beside its key.
+	Account json.RawMessage `json:"account"`
 
 	Slot *ledger.Slot `json:"slot"`
 	nodejson.Block
-	entry
+	accountJSON
 
 	// Transaction tells a single transaction, which is no block.
 	Transaction json.RawMessage `json:"transaction"`
 }
 
-// entry is an account, or an object that holds one under its key.
-type entry struct {
-	Account *accountJSON `json:"account"`
-	accountJSON
+// place is where in the file a value stands, and what the objects around it say of it.
+type place struct {
+	slot   ledger.Slot
+	pubkey nodejson.Key
+	depth  int
+	listed bool // among others
 }
 
-func (e *entry) account() *accountJSON {
-	if e.Account == nil {
-		return &e.accountJSON
-	}
-	if !e.Account.Pubkey.Known {
-		e.Account.Pubkey = e.Pubkey
-	}
-	return e.Account
-}
+// maxDepth is how deep a value may stand: in a response is its result, in that a list, in it an account beside its key.
+const maxDepth = 5
 
 // run reads a list of objects or a sequence of them to the end.
 func (j *jsonReader) run(ctx context.Context, r *bufio.Reader) error {
@@ -101,15 +98,15 @@ func (j *jsonReader) run(ctx context.Context, r *bufio.Reader) error {
 		if isList && !j.dec.More() {
 			break
 		}
-		var o *object
-		err := j.dec.Decode(&o)
+		var text json.RawMessage
+		err := j.dec.Decode(&text)
 		switch {
 		case err == io.EOF && !isList:
 			return j.flush(ctx)
 		case err != nil:
 			err = readError(err)
 		default:
-			err = j.put(ctx, o)
+			err = j.put(ctx, text, place{})
 		}
 		if err != nil && (isList || j.number > 1) {
 			return fmt.Errorf("entry %d: %w", j.number, err)
@@ -127,105 +124,82 @@ func (j *jsonReader) run(ctx context.Context, r *bufio.Reader) error {
 	return j.flush(ctx)
 }
 
-// put emits what one object holds.
-func (j *jsonReader) put(ctx context.Context, o *object) error {
-	switch {
-	case o == nil:
+// put emits what a value holds: a block or an account, or other values.
+func (j *jsonReader) put(ctx context.Context, text json.RawMessage, at place) error {
+	switch at.depth++; {
+	case at.depth > maxDepth:
+		return errors.New("a value inside too many others")
+	case text[0] == '[' && at.depth > 1: // those of a file are read one by one
+		return j.putList(ctx, text, at)
+	case text[0] == 'n':
 		return errors.New("null instead of a block or an account")
+	}
+	var o object
+	if err := json.Unmarshal(text, &o); err != nil {
+		return nodejson.PlainError(err)
+	}
+	if o.Pubkey.Known {
+		at.pubkey = o.Pubkey
+	}
+	if o.Slot != nil {
+		at.slot = *o.Slot
+	}
+	switch {
 	case o.Error != nil:
 		return fmt.Errorf("the node's error %d instead of a result", o.Error.Code)
 	case o.Result != nil:
-		return j.putResult(ctx, o.Result)
+		return j.put(ctx, o.Result, at)
+	case o.Context != nil && len(o.Value) == 0:
+		return nodejson.Missing("value")
 	case o.Context != nil:
-		return j.putValue(ctx, o)
-	case o.Account == nil && (o.Blockhash != nil || o.ParentSlot != nil):
-		return j.putBlock(ctx, o)
-	case o.Account == nil && o.Transaction != nil:
+		at.slot = o.Context.Slot
+		if o.Value[0] == 'n' { // the node says that there is no such account
+			return j.putAccount(ctx, &nodejson.Account{Lamports: new(uint64)}, at)
+		}
+		return j.put(ctx, o.Value, at)
+	case len(o.Account) > 0 && o.Account[0] != 'n':
+		return j.put(ctx, o.Account, at)
+	case o.Blockhash != nil || o.ParentSlot != nil:
+		return j.putBlock(ctx, &o, at)
+	case o.Transaction != nil:
 		return errors.New("a single transaction, which is neither a block nor an account")
-	case o.Account != nil || o.Lamports != nil:
-		return j.putAccount(ctx, nodejson.Optional(o.Slot).Value, o.account())
+	case o.Lamports != nil:
+		return j.putAccount(ctx, &o.accountJSON, at)
 	}
 	return errors.New("a JSON object that is neither a block nor an account")
 }
 
-// putResult emits the result of a node's response.
-func (j *jsonReader) putResult(ctx context.Context, result json.RawMessage) error {
-	switch result[0] {
-	case 'n':
-		return errors.New("the node's result is null: it has no such block")
-	case '[':
-		return j.putAccounts(ctx, 0, result)
-	case '{':
-	default:
-		return errors.New("the node's result is neither a block nor an account")
-	}
-	o := new(object)
-	if err := json.Unmarshal(result, o); err != nil {
+// putList emits what the values of a list hold.
+func (j *jsonReader) putList(ctx context.Context, list json.RawMessage, at place) error {
+	var items []json.RawMessage
+	if err := json.Unmarshal(list, &items); err != nil {
 		return nodejson.PlainError(err)
 	}
-	if o.Result != nil || o.Error != nil {
-		return errors.New("a response inside a response")
-	}
-	return j.put(ctx, o)
-}
-
-// putValue emits a result that says at which slot it holds: one account or a list of them.
-func (j *jsonReader) putValue(ctx context.Context, o *object) error {
-	slot := nodejson.Optional(o.Context.Slot).Value
-	o.Account = new(accountJSON)
-	switch {
-	case len(o.Value) == 0:
-		return nodejson.Missing("value")
-	case o.Value[0] == '[':
-		return j.putAccounts(ctx, slot, o.Value)
-	case o.Value[0] == '{':
-		if err := json.Unmarshal(o.Value, o.Account); err != nil {
-			return nodejson.PlainError(err)
-		}
-	case o.Value[0] == 'n': // the node says that there is no such account
-		o.Account.Lamports = new(uint64)
-	default:
-		return errors.New("the value is not an account")
-	}
-	return j.putAccount(ctx, slot, o.account())
-}
-
-// putAccounts emits a list of accounts.
-func (j *jsonReader) putAccounts(ctx context.Context, slot ledger.Slot, list json.RawMessage) error {
-	var entries []entry
-	if err := json.Unmarshal(list, &entries); err != nil {
-		return nodejson.PlainError(err)
-	}
-	for i, e := range entries {
-		a := e.account()
-		err := nodejson.Missing("pubkey")
-		if a.Pubkey.Known {
-			err = j.putAccount(ctx, slot, a)
-		}
-		if err != nil {
-			return fmt.Errorf("account %d: %w", i+1, err)
+	at.listed = true
+	for i, item := range items {
+		if err := j.put(ctx, item, at); err != nil {
+			return fmt.Errorf("item %d: %w", i+1, err)
 		}
 	}
 	return nil
 }
 
-// putAccount adds one account to the base state. Where the object does not say its key, the
-// name of the file may.
-func (j *jsonReader) putAccount(ctx context.Context, slot ledger.Slot, a *nodejson.Account) error {
-	if !a.Pubkey.Known {
+// putAccount adds one account to the base state. Where nothing says its key, the name of the file may.
+func (j *jsonReader) putAccount(ctx context.Context, a *nodejson.Account, at place) error {
+	if a.Pubkey = at.pubkey; !a.Pubkey.Known && !at.listed {
 		a.Pubkey.Opt = keyInName(filepath.Base(j.in.path))
 	}
 	w, _, err := a.Write(j.data)
 	if err != nil {
 		return err
 	}
-	if j.base != nil && (j.base.Slot != slot || len(j.base.Accounts) == maxBaseAccounts) {
+	if j.base != nil && (j.base.Slot != at.slot || len(j.base.Accounts) == maxBaseAccounts) {
 		if err := j.flush(ctx); err != nil {
 			return err
 		}
 	}
 	if j.base == nil {
-		j.base = &ledger.BaseState{Slot: slot}
+		j.base = &ledger.BaseState{Slot: at.slot}
 	}
 	j.base.Accounts = append(j.base.Accounts, w)
 	return nil
@@ -242,13 +216,13 @@ func (j *jsonReader) flush(ctx context.Context) error {
 }
 
 // putBlock emits one block, after the base state in front of it.
-func (j *jsonReader) putBlock(ctx context.Context, o *object) error {
+func (j *jsonReader) putBlock(ctx context.Context, o *object, at place) error {
 	parent, err := o.Parent()
 	if err != nil {
 		return err
 	}
 	// The name of a file can tell the slot of its only block, not of one among others.
-	alone := func() bool { return j.number == 1 && !j.dec.More() }
+	alone := func() bool { return !at.listed && j.number == 1 && !j.dec.More() }
 	slot, guessed, err := blockSlot(o.Slot, parent, filepath.Base(j.in.path), alone)
 	if err != nil {
 		return err

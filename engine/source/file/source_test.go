@@ -196,7 +196,7 @@ func TestRecordedFilesThatAreRefused(t *testing.T) {
 	for pattern, want := range map[string]string{
 		"rpc/getTransaction*/*":                              "a single transaction, which is neither a block nor an account",
 		"rpc/http/Accounts/GetAccountInfoResponse.json":      "pubkey is neither in the object nor in the name of the file",
-		"rpc/http/Accounts/GetMultipleAccountsResponse.json": "account 1: pubkey is missing",
+		"rpc/http/Accounts/GetMultipleAccountsResponse.json": "item 1: pubkey is neither in the object nor in the name of the file",
 		"blocks/*.car":                            noForm,
 		"blocks/mainnet-43200.confirmedblock.pb":  noForm,
 		"accounts/mainnet-genesis.bin":            noForm,
