@@ -105,6 +105,7 @@ func (c *comparer) blocks(e *Engine, q ledger.Query, s shown) error {
 			return fmt.Errorf("%d slots from %d to %d: got %v, %v, %v, want %v", 10*n+5, from, to, got, viewErr, err, want)
 		}
 	}
+	q.Parts = ledger.WholeBlock
 	for slot := first; slot <= s.point.tips[ledger.Processed].Slot+2; slot++ {
 		got, v, err := e.Block(q, slot)
 		if viewErr := s.checkView(v); viewErr != nil {

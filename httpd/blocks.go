@@ -16,9 +16,7 @@ const (
 
 // latestBlock answers the newest block of the asked commitment.
 func (r *request) latestBlock() error {
-	q := r.params.query
-	q.Parts = ledger.NoTransactions
-	a, v, err := r.server.config.Ledger.LatestBlock(q)
+	a, v, err := r.server.config.Ledger.LatestBlock(r.params.query)
 	if err != nil {
 		return err
 	}
@@ -34,18 +32,16 @@ func (r *request) block() error {
 	if !ok {
 		return errSlot
 	}
-	q := r.params.query
-	q.Parts = r.params.parts
-	if q.Parts != ledger.NoTransactions {
+	if r.params.query.Parts != ledger.NoTransactions {
 		if err := r.reserve(wholeBlockBytes); err != nil {
 			return err
 		}
 	}
-	a, v, err := r.server.config.Ledger.Block(q, ledger.Slot(slot))
+	a, v, err := r.server.config.Ledger.Block(r.params.query, ledger.Slot(slot))
 	if err != nil {
 		return err
 	}
-	r.body = encode.AppendFullBlock(r.body, a, r.params.parts, encode.List{Turn: r.server.config.Turn})
+	r.body = encode.AppendFullBlock(r.body, a, r.params.query.Parts, encode.List{Turn: r.server.config.Turn})
 	r.view = v
 	r.tagRecord()
 	r.immutable = a.Commitment == ledger.Finalized

@@ -26,38 +26,28 @@ type params struct {
 	limit   int
 	in      ledger.TransactionRange // without its limit
 	cursor  []byte                  // not yet matched with its list; nil: none
-	parts   ledger.BlockParts       // that a block shows beside its record
 	facts   bool                    // of token accounts and mints
 	data    bool                    // of accounts
 	slice   encode.Slice            // of their data
 	details bool                    // of the health
 	sliced  bool                    // the data is, perhaps though none is asked for
 	keys    []ledger.Pubkey
-
-	room []byte // the decoded names and values, which the cursor points at
 }
 
 // reset makes ready for another request.
-func (p *params) reset() { *p = params{keys: p.keys[:0], room: p.room[:0]} }
+func (p *params) reset() { *p = params{keys: p.keys[:0]} }
 
-// parse reads the query string of a request to a route. Escapes must be well formed everywhere; a
+// parse reads the query of a request to a route, which it points into. Escapes must be well formed everywhere; a
 // known parameter that is repeated, empty or malformed is an error. So is an unknown one where the
 // ledger is read, because one that is misspelt must not be answered as if it were not there; those
 // that begin with an underscore are for others, and ignored.
-func (p *params) parse(to *route, query []byte) error {
-	p.limit, p.parts, p.slice = to.limit.usual, ledger.NoTransactions, encode.WholeData
-	if !escapesAreValid(query) {
+func (p *params) parse(to *route, u *fasthttp.URI) error {
+	p.limit, p.slice = to.limit.usual, encode.WholeData
+	if !escapesAreValid(u.QueryString()) {
 		return errEscape
 	}
 	seen := uint64(0) // a bit for each parameter of the route
-	for len(query) > 0 {
-		var pair []byte
-		pair, query, _ = bytes.Cut(query, []byte{'&'})
-		if len(pair) == 0 {
-			continue
-		}
-		name, value, _ := bytes.Cut(pair, []byte{'='})
-		name, value = p.decode(name), p.decode(value)
+	for name, value := range u.QueryArgs().All() {
 		i := slices.IndexFunc(to.params, func(q *parameter) bool { return q.name == string(name) })
 		switch {
 		case i < 0 && (!slices.Contains(to.params, paramMinSlot) || bytes.HasPrefix(name, []byte{'_'})):
@@ -87,13 +77,6 @@ func errUnknown(known []*parameter) error {
 		names = append(names, p.name)
 	}
 	return badRequest("there is no such query parameter here, but these: " + strings.Join(names, ", "))
-}
-
-// decode returns s with its escapes decoded and each plus sign a space.
-func (p *params) decode(s []byte) []byte {
-	at := len(p.room)
-	p.room = fasthttp.AppendUnquotedArg(p.room, s)
-	return p.room[at:]
 }
 
 // parameter is a query parameter.
@@ -132,7 +115,7 @@ var (
 		return true
 	}}
 	paramParts = &parameter{"include", "signatures or transactions", func(p *params, value []byte, _ *route) (ok bool) {
-		p.parts, ok = blockParts[string(value)]
+		p.query.Parts, ok = blockParts[string(value)]
 		return ok
 	}}
 	paramAccountParts = &parameter{"include", "token, data or both with a comma between them", func(p *params, value []byte, _ *route) bool {

@@ -79,7 +79,7 @@ func (r *request) answer(fault *wire.Fault) {
 // serve is called by the router: it asks the question of a route.
 func (r *request) serve(to *route) {
 	r.route = to
-	err := r.params.parse(to, r.ctx.URI().QueryString())
+	err := r.params.parse(to, r.ctx.URI())
 	r.params.query.Client = r.client.Key
 	if err == nil {
 		err = to.ask(r)

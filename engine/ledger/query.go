@@ -32,9 +32,9 @@ type Query struct {
 type BlockParts uint8
 
 const (
-	WholeBlock     BlockParts = iota
+	NoTransactions BlockParts = iota
 	SignaturesOnly            // of its transactions
-	NoTransactions
+	WholeBlock
 )
 
 // TokensOf is what token accounts are listed by.

@@ -62,7 +62,7 @@ func (c *call) block(dst []byte) ([]byte, error) {
 		}
 	}
 	details := c.word(config, "transactionDetails", "full", "full", "accounts", "signatures", "none")
-	q, bytes := c.query, 0
+	bytes := 0
 	switch {
 	case c.wrong != nil:
 		return dst, c.wrong
@@ -71,16 +71,14 @@ func (c *call) block(dst []byte) ([]byte, error) {
 	case rewards && len(c.door.upstreams) > 0:
 		return dst, errRewards
 	case details == "accounts":
-		bytes = blockSignatures * namedBytes
+		c.query.Parts, bytes = ledger.WholeBlock, blockSignatures*namedBytes
 	case details == "signatures":
-		q.Parts, bytes = ledger.SignaturesOnly, blockSignatures*signatureBytes
-	default:
-		q.Parts = ledger.NoTransactions
+		c.query.Parts, bytes = ledger.SignaturesOnly, blockSignatures*signatureBytes
 	}
 	if err := c.x.Reserve(bytes); err != nil {
 		return dst, err
 	}
-	a, v, err := c.door.config.Ledger.Block(q, slot)
+	a, v, err := c.door.config.Ledger.Block(c.query, slot)
 	if err = c.from(v, err); err != nil {
 		return dst, c.absentBlock(slot, err)
 	}
@@ -160,7 +158,7 @@ func (c *call) blockTime(dst []byte) ([]byte, error) {
 	if c.wrong != nil {
 		return dst, c.wrong
 	}
-	c.query.Commitment, c.query.Parts = ledger.Processed, ledger.NoTransactions
+	c.query.Commitment = ledger.Processed
 	a, v, err := c.door.config.Ledger.Block(c.query, slot)
 	if err = c.from(v, err); err != nil {
 		return dst, c.absentBlock(slot, err)

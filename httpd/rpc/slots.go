@@ -35,9 +35,7 @@ func (c *call) newest() (*ledger.Block, error) {
 	if c.wrong != nil {
 		return nil, c.wrong
 	}
-	q := c.query
-	q.Parts = ledger.NoTransactions
-	a, v, err := c.door.config.Ledger.LatestBlock(q)
+	a, v, err := c.door.config.Ledger.LatestBlock(c.query)
 	if err = c.from(v, err); errors.Is(err, ledger.ErrNotFound) && v.Head != nil && v.Head.HasSlot() {
 		return nil, nil
 	}
@@ -119,9 +117,7 @@ func (c *call) blockhashValid(dst []byte) ([]byte, error) {
 		if valid = b.Blockhash == hash; valid || left == 0 || b.ParentSlot >= b.Slot {
 			break
 		}
-		q := c.query
-		q.Parts = ledger.NoTransactions
-		a, _, err := c.door.config.Ledger.Block(q, b.ParentSlot)
+		a, _, err := c.door.config.Ledger.Block(c.query, b.ParentSlot)
 		if errors.Is(err, ledger.ErrNotFound) {
 			return dst, elsewhere(codeNotAvailable, "Block not available: this node does not hold the last 150 blocks yet")
 		}
