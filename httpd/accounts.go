@@ -39,7 +39,7 @@ func (r *request) account() error {
 		}
 		a = found[0]
 	}
-	if err := r.appendAccounts([]ledger.Account{a}, v); err != nil {
+	if err := r.appendAccounts([]ledger.Account{a}, v, encode.Members); err != nil {
 		return err
 	}
 	r.tagRecord()
@@ -75,39 +75,14 @@ func (r *request) accounts() error {
 		return err
 	}
 	r.body = append(r.body, `{"accounts":[`...)
-	err = r.appendAccounts(found, v)
+	err = r.appendAccounts(found, v, encode.Members)
 	r.body = append(r.body, `]}`...)
 	return err
 }
 
 // tokens answers a page of the holdings of a wallet, ordered by token account.
 func (r *request) tokens() error {
-	owner, after, err := r.pageOf("pubkey", errPubkey, encode.Tokens, tokenText)
-	if err != nil {
-		return err
-	}
-	tokens, next, v, err := r.server.config.Ledger.Tokens(r.params.query, owner, after, r.params.limit, r.server.answers.list())
-	if err != nil {
-		return err
-	}
-	defer r.server.answers.reuseList(tokens)
-	mints, _, err := MintsOf(tokens, r.server.config.Ledger, goOn(v))
-	if err != nil {
-		return err
-	}
-	r.view = v
-	r.grow(len(tokens) * tokenText)
-	r.body = append(r.body, `{"pubkey":`...)
-	r.body = encode.AppendKey(r.body, &owner)
-	r.body = append(r.body, `,"tokens":[`...)
-	list := encode.List{Turn: r.server.config.Turn}
-	for i := range tokens {
-		r.body = encode.AppendToken(list.Next(r.body), &tokens[i], mints[tokens[i].Token.Mint])
-		// Of the fields a token shows only its program can be unknown.
-		r.partial |= tokens[i].Unknown() & ledger.FieldOwner
-	}
-	r.endList(encode.Tokens, &owner, next)
-	return nil
+	return r.list(encode.Tokens, "pubkey", errPubkey, `,"tokens":[`, tokenText, r.server.config.Ledger.Tokens)
 }
 
 // program answers a page of the accounts a program owns, ordered by pubkey.
@@ -119,11 +94,26 @@ func (r *request) program() error {
 	if r.params.data {
 		text += dataText
 	}
-	program, after, err := r.pageOf("program_id", errProgram, encode.Members, text)
+	return r.list(encode.Members, "program_id", errProgram, `,"accounts":[`, text, r.server.config.Ledger.Program)
+}
+
+// Lister is what lists accounts by one key, as Program of a [Ledger] does.
+type Lister func(q ledger.Query, of ledger.Pubkey, after ledger.Opt[ledger.Pubkey], limit int, room []ledger.Account) ([]ledger.Account, ledger.Opt[ledger.Pubkey], ledger.View, error)
+
+// list answers a page of the accounts that are listed by the key in the path, which has a name, once there is memory for records with so much text.
+func (r *request) list(kind encode.Kind, name string, malformed error, member string, text int, from Lister) error {
+	key, err := r.key(name, malformed)
 	if err != nil {
 		return err
 	}
-	accounts, next, v, err := r.server.config.Ledger.Program(r.params.query, program, after, r.params.limit, r.server.answers.list())
+	after, ok := encode.ParseCursor(r.params.cursor, kind, &key)
+	if !ok {
+		return errCursor
+	}
+	if err := r.reserve(r.params.limit * 2 * text); err != nil {
+		return err
+	}
+	accounts, next, v, err := from(r.params.query, key, after, r.params.limit, r.server.answers.list())
 	if err != nil {
 		return err
 	}
@@ -135,32 +125,13 @@ func (r *request) program() error {
 		accounts, next = accounts[:n], ledger.Some(accounts[n-1].Pubkey)
 	}
 	r.grow(len(accounts) * text)
-	r.body = append(r.body, `{"program_id":`...)
-	r.body = encode.AppendKey(r.body, &program)
-	r.body = append(r.body, `,"accounts":[`...)
-	err = r.appendAccounts(accounts, v)
-	r.endList(encode.Members, &program, next)
-	return err
-}
-
-// pageOf returns the key in the path whose list is asked for and the last one that an earlier page
-// showed, once there is memory for a page of records with so much text.
-func (r *request) pageOf(name string, malformed error, kind encode.Kind, text int) (key ledger.Pubkey, after ledger.Opt[ledger.Pubkey], err error) {
-	if key, err = r.key(name, malformed); err != nil {
-		return key, after, err
-	}
-	after, ok := encode.ParseCursor(r.params.cursor, kind, &key)
-	if !ok {
-		return key, after, errCursor
-	}
-	return key, after, r.reserve(r.params.limit * 2 * text)
-}
-
-// endList closes a list with the cursor of the next page, null at the end.
-func (r *request) endList(kind encode.Kind, of *ledger.Pubkey, next ledger.Opt[ledger.Pubkey]) {
-	r.body = append(r.body, ']', ',')
-	r.appendNext("next_cursor", next.Known, func(dst []byte) []byte { return encode.AppendCursor(dst, kind, of, &next.Value) })
+	r.body = append(append(append(r.body, `{"`...), name...), `":`...)
+	r.body = append(encode.AppendKey(r.body, &key), member...)
+	err = r.appendAccounts(accounts, v, kind)
+	r.body = append(r.body, `],`...)
+	r.appendNext("next_cursor", next.Known, func(dst []byte) []byte { return encode.AppendCursor(dst, kind, &key, &next.Value) })
 	r.body = append(r.body, '}')
+	return err
 }
 
 // appendNext appends the member that says where the next page begins, null at the end.
@@ -175,11 +146,11 @@ func (r *request) appendNext(name string, more bool, appendNext func(dst []byte)
 	}
 }
 
-// appendAccounts appends the records of accounts, null for those that do not exist, with their
-// token and mint facts where the request asks for them: all at the version of one view.
-func (r *request) appendAccounts(accounts []ledger.Account, v ledger.View) (err error) {
+// appendAccounts appends the records of accounts as a kind of list shows them, null for those that do not exist, with their
+// token and mint facts where these are wanted: all at the version of one view.
+func (r *request) appendAccounts(accounts []ledger.Account, v ledger.View, kind encode.Kind) (err error) {
 	var facts map[ledger.Pubkey]*ledger.Mint
-	if r.params.facts {
+	if r.params.facts || kind == encode.Tokens {
 		if facts, _, err = MintsOf(accounts, r.server.config.Ledger, goOn(v)); err != nil {
 			return err
 		}
@@ -191,15 +162,19 @@ func (r *request) appendAccounts(accounts []ledger.Account, v ledger.View) (err 
 	for i := range accounts {
 		a := &accounts[i]
 		r.body = list.Next(r.body)
+		var held *ledger.Mint
+		if a.Token != nil {
+			held = facts[a.Token.Mint]
+		}
 		switch {
 		case !a.Exists():
 			r.body = append(r.body, `null`...)
 			continue
+		case kind == encode.Tokens:
+			r.body = encode.AppendToken(r.body, a, held)
+			r.partial |= a.Unknown() & ledger.FieldOwner // of what it shows only that can be unknown
+			continue
 		case r.params.facts:
-			var held *ledger.Mint
-			if a.Token != nil {
-				held = facts[a.Token.Mint]
-			}
 			r.body = encode.AppendAccountWithFacts(r.body, a, held, facts[a.Pubkey])
 		default:
 			r.body = encode.AppendAccount(r.body, a)
