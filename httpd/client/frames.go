@@ -16,20 +16,19 @@ import (
 type stream struct {
 	client  *Client
 	sub     Subscription
-	parts   []part // the names
-	names   int    // of all parts
+	names   []name
 	handler Handler
 
 	known bool   // the handler was told a Start, with all of its snapshot
-	ready int    // parts whose state the handler was told
+	ready int    // names whose state the handler was told
 	seq   uint64 // the newest of any frame
 	// same are the frames that carried the newest number, and may come again after a resume.
 	same map[uint64]struct{}
 
 	// Of the present connection:
 
-	answered  int    // parts that the node said it tells of
-	asked     bool   // for one more
+	said      int    // names
+	answered  int    // of them, which the node said that it tells of
 	awaits    string // an answer, before which nothing counts; empty: none
 	listing   bool   // members of a snapshot come
 	restoring bool   // since a resume, until a frame has a newer number
@@ -74,7 +73,7 @@ func (s *stream) connection(ctx context.Context) (told bool, err error) {
 		if err := s.take(conn, text); err != nil {
 			return told, err
 		}
-		told = s.awaits == "" && s.answered == len(s.parts) // whoever is let go before that comes back later and later
+		told = s.awaits == "" && s.answered == len(s.names) // whoever is let go before that comes back later and later
 	}
 }
 
@@ -88,7 +87,6 @@ func (s *stream) take(conn *websocket.Conn, text []byte) error {
 	case "error":
 		return &StatusError{Status: http.StatusBadRequest, Text: f.Error, Details: f.Details} // the next would be the same
 	case "resync_required": // the node does not know any more what the stream missed
-		s.merge(len(s.parts))
 		s.known, s.ready = false, 0
 		return s.ask(conn)
 	case "subscribed":
@@ -117,45 +115,44 @@ func (s *stream) take(conn *websocket.Conn, text []byte) error {
 
 // grow asks for names that were added, where nothing else is asked. A frame comes each second.
 func (s *stream) grow(conn *websocket.Conn) error {
-	if !s.known || s.listing || s.asked || s.sub.More == nil {
+	if !s.known || s.listing || s.said > s.answered || s.sub.More == nil {
 		return nil
 	}
-	if s.answered == len(s.parts) {
-		more := s.sub.More.taken()
-		if s.names += more.names(); s.names > maxNames {
-			return &StatusError{Status: http.StatusBadRequest, Text: "too many names", Details: fmt.Sprintf("a stream has at most %d names, this one %d", maxNames, s.names)}
-		}
-		s.parts = append(s.parts, more.parts()...)
+	if s.answered == len(s.names) {
+		s.names = append(s.names, s.sub.More.taken()...)
 	}
-	if s.answered == len(s.parts) {
+	switch n := len(s.names); {
+	case n > maxNames:
+		return &StatusError{Status: http.StatusBadRequest, Text: "too many names", Details: fmt.Sprintf("a stream has at most %d names, this one %d", maxNames, n)}
+	case n == s.answered:
 		return nil
 	}
 	return s.subscribe(conn)
 }
 
-// subscribed takes in that the node tells of a part of the names. Of a stream that begins the snapshot of that part follows.
+// subscribed takes in that the node tells of the names that were said last. Unless the stream knows their state, their snapshot follows.
 func (s *stream) subscribed(conn *websocket.Conn, f *frame) error {
-	s.asked = false
-	s.answered++
+	first := s.answered == 0
+	s.answered = s.said
 	switch {
 	case s.answered == s.ready:
 		return s.resume(conn)
 	case s.answered < s.ready:
 		return s.subscribe(conn)
-	case !s.known && s.answered == 1:
+	case !s.known && first:
 		s.begin(Start{f.Slot, f.Seq, true})
 	}
-	s.reach(f.Seq) // all that came before was told of the parts before, and is in the snapshot of this one
+	s.reach(f.Seq) // all that came before was told of the names before, and is in the snapshot of these
 	s.awaits, s.listing = "", true
 	return nil
 }
 
-// listed takes in the end of a part's snapshot, and goes on with the next part.
+// listed takes in the end of a snapshot, and goes on with the names that are left.
 func (s *stream) listed(conn *websocket.Conn) error {
 	if s.listing = false; s.known {
 		s.ready = s.answered
 	}
-	if s.answered < len(s.parts) {
+	if s.answered < len(s.names) {
 		return s.subscribe(conn)
 	}
 	if s.known, s.ready = true, s.answered; s.handler.Ready != nil {

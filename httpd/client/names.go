@@ -7,14 +7,33 @@ import (
 	"github.com/fasthttp/websocket"
 )
 
-func (s *Subscription) names() int { return s.part().names() }
+// The kinds of names.
+const (
+	pubkey = iota
+	program
+	wallet
+	kinds
+)
 
-func (s *Subscription) part() part { return part{s.Pubkeys, s.Programs, s.Wallets} }
+// name is what a stream is told of: an account, or the accounts of a program or a wallet.
+type name struct {
+	kind int
+	text string
+}
+
+func namesOf(pubkeys, programs, wallets []string) (all []name) {
+	for kind, texts := range [kinds][]string{pubkeys, programs, wallets} {
+		for _, text := range texts {
+			all = append(all, name{kind, text})
+		}
+	}
+	return all
+}
 
 // More are names that a stream is told of as soon as they are added. The zero value has none. It belongs to one stream.
 type More struct {
 	mu    sync.Mutex
-	added part
+	added []name
 }
 
 // Add has the stream be told of more accounts, accounts of programs, and wallets. Within about a second the handler is told their state, as updates that
@@ -22,74 +41,42 @@ type More struct {
 func (m *More) Add(pubkeys, programs, wallets []string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.added.add(part{pubkeys, programs, wallets})
+	m.added = append(m.added, namesOf(pubkeys, programs, wallets)...)
 }
 
 // taken returns what was added since it was called last.
-func (m *More) taken() (added part) {
+func (m *More) taken() (added []name) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	added, m.added = m.added, part{}
+	added, m.added = m.added, nil
 	return added
 }
 
-// part is as many names as one message says.
-type part struct {
-	Pubkeys  []string `json:"pubkeys,omitempty"`
-	Programs []string `json:"programs,omitempty"`
-	Wallets  []string `json:"wallets,omitempty"`
-}
-
-// add adds the names of another part.
-func (p *part) add(q part) {
-	p.Pubkeys, p.Programs, p.Wallets = append(p.Pubkeys, q.Pubkeys...), append(p.Programs, q.Programs...), append(p.Wallets, q.Wallets...)
-}
-
-// merge makes as few parts of the first n as there may be, and returns how many: names may have been added one by one.
-func (s *stream) merge(n int) int {
-	var all part
-	for _, p := range s.parts[:n] {
-		all.add(p)
-	}
-	merged := all.parts()
-	s.parts = append(merged, s.parts[n:]...)
-	return len(merged)
-}
-
-func (p part) names() int { return len(p.Pubkeys) + len(p.Programs) + len(p.Wallets) }
-
-// parts splits the names.
-func (p part) parts() (parts []part) {
-	left := p
-	for named := p.names(); named > 0; named -= partNames {
-		room := partNames
-		some := func(of *[]string) (taken []string) {
-			n := min(room, len(*of))
-			room -= n
-			taken, *of = (*of)[:n], (*of)[n:]
-			return taken
-		}
-		parts = append(parts, part{some(&left.Pubkeys), some(&left.Programs), some(&left.Wallets)})
-	}
-	return parts
-}
-
-// subscribe names the next part of what the stream is told of, and asks for a snapshot of it unless the stream knows its state. A part is only
-// named when the one before was answered in full: so a node has one message of a stream in hand, and frames come in the order of the ledger.
+// subscribe names as many more of what the stream is told of as one message says, and asks for a snapshot of it unless the stream knows its state. More
+// is only named when the message before was answered in full: so a node has one message of a stream in hand, and frames come in the order of the ledger.
 func (s *stream) subscribe(conn *websocket.Conn) error {
-	s.asked = true
-	next := s.parts[s.answered]
+	known := s.answered < s.ready
+	s.said = min(s.answered+partNames, len(s.names))
+	if known {
+		s.said = min(s.said, s.ready)
+	}
+	var lists [kinds][]string
+	for _, n := range s.names[s.answered:s.said] {
+		lists[n.kind] = append(lists[n.kind], n.text)
+	}
 	where := s.sub.Where
-	if len(next.Programs) == 0 {
+	if lists[program] == nil {
 		where = nil
 	}
 	text, err := json.Marshal(struct {
-		Type string `json:"type"`
-		ID   int    `json:"id"`
-		part
+		Type     string   `json:"type"`
+		ID       int      `json:"id"`
+		Pubkeys  []string `json:"pubkeys,omitempty"`
+		Programs []string `json:"programs,omitempty"`
+		Wallets  []string `json:"wallets,omitempty"`
 		*DataFilter
 		Snapshot bool `json:"snapshot"`
-	}{"subscribe", 1, next, where, s.answered >= s.ready})
+	}{"subscribe", 1, lists[pubkey], lists[program], lists[wallet], where, !known})
 	if err != nil {
 		return err
 	}

@@ -116,15 +116,15 @@ const (
 // then returns. Any other error is the refusal of the subscription itself, which would be the same the next time: by the node, or before it
 // is asked where there are more than 10,000 names.
 func (c *Client) Stream(ctx context.Context, sub Subscription, h Handler) error {
-	if n := sub.names(); n > maxNames {
+	s := &stream{client: c, sub: sub, names: namesOf(sub.Pubkeys, sub.Programs, sub.Wallets), handler: h}
+	if n := len(s.names); n > maxNames {
 		return fmt.Errorf("a subscription has at most %d names, this one %d: use several streams", maxNames, n)
 	}
-	if sub.More != nil && sub.names() == 0 {
+	if sub.More != nil && len(s.names) == 0 {
 		return errors.New("names can be added to a subscription that has some, and not to one to everything")
 	}
-	s := &stream{client: c, sub: sub, parts: sub.part().parts(), names: sub.names(), handler: h}
 	if sub.After != nil {
-		s.known, s.seq, s.same, s.ready = true, *sub.After, make(map[uint64]struct{}), len(s.parts)
+		s.known, s.seq, s.same, s.ready = true, *sub.After, make(map[uint64]struct{}), len(s.names)
 	}
 	for pause := (wait.Backoff{Min: leastPause, Max: mostPause}); ; {
 		told, err := s.connection(ctx)
@@ -142,7 +142,7 @@ func (c *Client) Stream(ctx context.Context, sub Subscription, h Handler) error 
 		switch {
 		case refused != nil:
 			next = max(next, refused.RetryAfter)
-		case (!s.known || s.ready < len(s.parts)) && closedWith(err, websocket.ClosePolicyViolation):
+		case (!s.known || s.ready < len(s.names)) && closedWith(err, websocket.ClosePolicyViolation):
 			next = max(next, debtPause)
 		}
 		if s.handler.Disconnected != nil {
@@ -166,7 +166,7 @@ var messageRoom sync.Pool
 // dial connects, and says what the stream is to be told of. A refusal of the upgrade is a *StatusError.
 func (s *stream) dial(ctx context.Context) (*websocket.Conn, error) {
 	q := url.Values{"extended": {"true"}}
-	if s.sub.names() > 0 {
+	if len(s.names) > 0 {
 		q.Set("mode", "none") // the names follow in a message, which has room for more of them than an address
 	}
 	set(q, map[string]string{"commitment": string(s.sub.Commitment)})
@@ -200,17 +200,16 @@ func (s *stream) dial(ctx context.Context) (*websocket.Conn, error) {
 
 // open says on a new connection what the stream wants: to go on where it was, or to begin.
 func (s *stream) open(conn *websocket.Conn) error {
-	s.listing, s.asked = false, false
-	s.ready = s.merge(s.ready)
-	if s.known && len(s.parts) == 0 {
+	s.listing = false
+	if s.known && len(s.names) == 0 {
 		return s.resume(conn)
 	}
 	return s.ask(conn)
 }
 
-// ask asks for the first part of the names, or where there are none, where the node stands.
+// ask begins to say the names, or where there are none, asks where the node stands.
 func (s *stream) ask(conn *websocket.Conn) error {
-	if s.answered = 0; len(s.parts) == 0 {
+	if s.said, s.answered = 0, 0; len(s.names) == 0 {
 		s.awaits = "pong"
 		return say(conn, []byte(`{"type":"ping","id":3}`))
 	}
