@@ -23,8 +23,8 @@ var (
 // state answers with the hash of the state, or with all of it.
 func (s *Server) state(ctx *fasthttp.RequestCtx) error {
 	if ctx.QueryArgs().Has("accounts") {
-		if !ctx.Request.Header.IsHTTP11() { // fasthttp would send it chunks all the same
-			writeError(ctx, fasthttp.StatusBadRequest, "all accounts come in chunks, which HTTP/1.0 does not have: ask by HTTP/1.1")
+		if !ctx.Request.Header.IsHTTP11() || ctx.IsHead() { // fasthttp would send them chunks, or the end of these, all the same
+			writeError(ctx, fasthttp.StatusBadRequest, "all accounts come in chunks, which HTTP/1.0 and HEAD do not have: ask with GET by HTTP/1.1")
 			return nil
 		}
 		return s.sendAlone(ctx, "application/x-ndjson", func() (io.ReadCloser, int64, error) { return s.config.State(true) })
@@ -70,9 +70,6 @@ func (c *soleSend) Close() error {
 
 // send answers with what is as long as is said, and closes it.
 func send(ctx *fasthttp.RequestCtx, content io.ReadCloser, bytes int) {
-	if bytes < 0 && ctx.IsHead() {
-		ctx.SetConnectionClose() // fasthttp ends the chunks that a HEAD has none of: the next answer would begin with that
-	}
 	ctx.Response.ImmediateHeaderFlush = true // its length is known long before its end
 	ctx.SetBodyStream(newSentBody(content), bytes)
 }

@@ -73,22 +73,6 @@ func TestBackupIsSentWholeOrCutAndOneAtATime(t *testing.T) {
 	}
 }
 
-// Behind the head of an answer whose length nobody knows, nothing comes that the next answer could be taken to begin with.
-func TestAHeadOfAllAccountsIsNothingMore(t *testing.T) {
-	ln := fasthttputil.NewInmemoryListener()
-	serve(t, ln, ln.Dial, Config{State: func(bool) (io.ReadCloser, int64, error) { return io.NopCloser(strings.NewReader("{}\n")), -1, nil }})
-	c, err := ln.Dial()
-	ledgertest.Must(t, err)
-	defer c.Close()
-	_, err = io.WriteString(c, "HEAD /state?accounts HTTP/1.1\r\nHost: ops\r\n\r\nGET /livez HTTP/1.1\r\nHost: ops\r\nConnection: close\r\n\r\n")
-	ledgertest.Must(t, err)
-	said, err := io.ReadAll(c)
-	_, behind, _ := strings.Cut(string(said), "\r\n\r\n")
-	if err != nil || strings.TrimSpace(behind) != "" && !strings.HasPrefix(behind, "HTTP/1.1 200 OK\r\n") {
-		t.Errorf("behind the head comes %q, %v", behind, err)
-	}
-}
-
 // A receiver that takes a little now and then is cut off, and one that keeps the rate gets all of it. One that takes nothing any more is cut
 // off as any client is.
 func TestReceiverOfABackupMustKeepARate(t *testing.T) {
