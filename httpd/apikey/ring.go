@@ -72,14 +72,11 @@ func (k *Key) Take(n int, now time.Time) ratelimit.Allowance {
 // TakeFile asks for one of so many files that pages load. A page and its files count once: it takes nothing of what the key has left, and
 // files have a limit of their own, as if each page that the key may load loaded all of them.
 func (k *Key) TakeFile(files int, now time.Time) ratelimit.Allowance {
-	t := k.tier.Load()
-	if t.Exempt {
-		return ratelimit.Unlimited
-	}
+	t := k.tier.Load() // one that is exempt has no limits
 	if a := k.files.Take(int(t.PerMinute)*files, int(t.PerHour)*files, 1, now); !a.Allowed {
 		return a
 	}
-	return k.meter.Take(int(t.PerMinute), int(t.PerHour), 0, now)
+	return k.Take(0, now)
 }
 
 // Ring finds keys.
