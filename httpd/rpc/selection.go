@@ -1,12 +1,9 @@
 package rpc
 
 import (
-	"bytes"
-	"cmp"
 	"encoding/base64"
 	"fmt"
 	"math"
-	"slices"
 
 	"github.com/valyala/fastjson"
 
@@ -48,19 +45,11 @@ func (s *selection) takes(u *ledger.Update) bool {
 	return (!s.tokens || a.Token != nil) && (!s.looks || s.data.Match(a))
 }
 
-// appendKey appends what is the same for all spellings of the same filters.
+// appendKey appends what is the same for the same filters, in the order in which they were given.
 func (s *selection) appendKey(dst []byte) []byte {
-	if s.never {
-		return append(dst, "never"...)
-	}
-	parts := slices.SortedFunc(slices.Values(s.data.Parts), func(a, b ledger.DataPart) int {
-		return cmp.Or(cmp.Compare(a.Offset, b.Offset), bytes.Compare(a.Bytes, b.Bytes))
-	})
-	dst = fmt.Append(dst, s.tokens, s.data.Size)
-	for i, p := range parts {
-		if i == 0 || p.Offset != parts[i-1].Offset || !bytes.Equal(p.Bytes, parts[i-1].Bytes) {
-			dst = fmt.Appendf(dst, " %d %d %s", p.Offset, len(p.Bytes), p.Bytes)
-		}
+	dst = fmt.Append(dst, s.never, s.tokens, s.data.Size)
+	for _, p := range s.data.Parts {
+		dst = fmt.Appendf(dst, " %d %d %s", p.Offset, len(p.Bytes), p.Bytes)
 	}
 	return dst
 }
