@@ -67,13 +67,13 @@ func (f *follower) repaired() {
 func (f *follower) fill(ctx context.Context, g ledger.Gap) (isFilled bool, err error) {
 	name, filler := f.source.Info().Name, f.config.Filler
 	f.config.Logger.Info("filling a gap", "source", name, "after_slot", uint64(g.After.Slot), "up_to_slot", uint64(g.UpTo))
-	err = filler.Fill(ctx, g.After.Slot, g.After.Hash, g.UpTo, f.assembler.Fill)
+	err = filler.Fill(ctx, g.After.Slot, g.After.Hash, g.UpTo, f.emit)
 	kind, asked := fillFailure(err)
 	if root := f.verdict.Root; err != nil && kind == upstream.WrongParent && g.After != root && f.failed == nil && ctx.Err() == nil {
 		f.config.Logger.Warn("the node that fills gaps has another block than the one that was confirmed here: asking from the final block on",
 			"source", name, "confirmed_slot", uint64(g.After.Slot), "final_slot", uint64(root.Slot))
 		f.stats.Failed(upstream.Equivocation)
-		err = filler.Fill(ctx, root.Slot, root.Hash, g.UpTo, f.assembler.Fill)
+		err = filler.Fill(ctx, root.Slot, root.Hash, g.UpTo, f.emit)
 		kind, asked = fillFailure(err)
 	}
 	if err == nil || f.failed != nil || ctx.Err() != nil {

@@ -87,7 +87,6 @@ func (f *follower) ask(ctx context.Context, restart bool) error {
 	f.counted = counts
 	f.stats.Count(func(n *upstream.Snapshot) {
 		n.Errors[upstream.Garbage] += counts.Late - counted.Late + counts.Incomplete - counted.Incomplete
-		n.Errors[upstream.TooLarge] += counts.Lost - counted.Lost
 		n.Duplicates += f.verdict.Repeated - before.Repeated
 		n.Errors[upstream.Equivocation] += f.verdict.Contradictions - before.Contradictions
 	})
@@ -179,6 +178,6 @@ func (f *follower) over(err error) {
 	n := f.assembler.Counts
 	f.config.Logger.Warn("the session with the node ended", "source", f.source.Info().Name, "node", f.config.Addresses[f.source.node], "cause", kind.String(),
 		"error", shown(err, f.source.secrets), "last_slot", uint64(f.verdict.Tip.Slot),
-		"blocks", n.Sealed, "short", n.Incomplete, "partial", n.Partial, "late", n.Late, "lost", n.Lost, "duplicates", n.Duplicates)
+		"blocks", n.Sealed, "short", n.Incomplete, "partial", n.Partial, "late", n.Late)
 	f.assembler.Reconnected()
 }

@@ -25,8 +25,6 @@ type assembly struct {
 	state     state
 
 	writes
-	late         writes               // that came after the block
-	inherited    writes               // late ones of the blocks that it builds on
 	transactions []ledger.Transaction // as they came
 	indexes      map[uint32]bool      // of those; false if only a status told of one
 
@@ -86,49 +84,55 @@ type writes struct {
 }
 
 func newAssembly(slot ledger.Slot, bank, since uint64) *assembly {
-	return &assembly{slot: slot, bank: bank, since: since, writes: newWrites(), late: newWrites(), inherited: newWrites(), indexes: make(map[uint32]bool)}
+	return &assembly{slot: slot, bank: bank, since: since, writes: writes{place: make(map[ledger.Pubkey]int)}, indexes: make(map[uint32]bool)}
 }
 
-func newWrites() writes { return writes{place: make(map[ledger.Pubkey]int)} }
-
-// write adds a write of an account, and returns how much more memory is held, or false if there is a newer one. Of writes with the same
+// write adds a write of an account, unless there is a newer one, and returns how much more memory is held. Of writes with the same
 // version, or without any, the later one counts.
-func (w *writes) write(account ledger.AccountWrite, version uint64) (bytes int, isTaken bool) {
+func (w *writes) write(account ledger.AccountWrite, version uint64) (bytes int) {
 	bytes = account.Data.SizeBytes()
-	i, ok := w.place[account.Pubkey]
+	i, isWritten := w.place[account.Pubkey]
 	switch {
-	case !ok:
+	case !isWritten:
 		w.place[account.Pubkey] = len(w.accounts)
 		w.accounts, w.versions = append(w.accounts, account), append(w.versions, version)
-		return accountBytes + bytes, true
+		return accountBytes + bytes
 	case version < w.versions[i]:
-		return 0, false
+		return 0
 	}
 	bytes -= w.accounts[i].Data.SizeBytes()
 	w.accounts[i], w.versions[i] = account, version
-	return bytes, true
+	return bytes
 }
 
-// transact adds a transaction, or counts one of which the status came. It returns false if it is there.
-func (s *assembly) transact(u *Update) bool {
-	came, isKnown := s.indexes[u.Transaction.Index]
-	if isTold := u.Kind == Transaction; came || isKnown && !isTold {
-		return false
-	} else if isTold {
+// lacks reports whether a write is newer than what there is of its account. It does not once the versions are dropped.
+func (w *writes) lacks(key ledger.Pubkey, version uint64) bool {
+	i, isWritten := w.place[key]
+	return w.place != nil && (!isWritten || version > w.versions[i])
+}
+
+// transact adds a transaction, or counts one of which the status came, and returns how much more memory is held.
+func (s *assembly) transact(u *Update) (bytes int) {
+	index, isTold := u.Transaction.Index, u.Kind == Transaction
+	came, isKnown := s.indexes[index]
+	if came || isKnown && !isTold {
+		return 0
+	}
+	s.indexes[index] = isTold
+	if isTold {
 		s.transactions = append(s.transactions, u.Transaction)
 	}
-	s.indexes[u.Transaction.Index] = u.Kind == Transaction
-	return true
+	return transactionBytes + len(u.Transaction.Accounts)*len(ledger.Pubkey{})
 }
 
-// take returns the block, whose head must have come, and leaves that, which writes it has, and what it inherited.
+// take returns the block, whose head must have come, and leaves that and the versions of its writes.
 func (s *assembly) take() *ledger.Block {
 	b := &ledger.Block{
 		Slot: s.slot, ParentSlot: s.head.ParentSlot,
 		Blockhash: s.head.Hash, PreviousBlockhash: s.head.ParentHash,
 		Time: s.head.Time, Height: s.head.Height,
 		TransactionCount: max(s.head.Transactions, uint64(len(s.transactions))),
-		Accounts:         slices.Concat(s.accounts, s.inherited.accounts),
+		Accounts:         s.accounts,
 	}
 	slices.SortFunc(s.transactions, func(x, y ledger.Transaction) int { return cmp.Compare(x.Index, y.Index) })
 	b.Transactions = make([]ledger.Transaction, 0, len(s.transactions))

@@ -36,9 +36,8 @@ func TestTheBanksOfASlotAreBounded(t *testing.T) {
 	for bank := range uint64(3 * keptTries) {
 		mustFeed(t, a, Update{Kind: Slot, Slot: 100, Status: CreatedBank, Bank: bank + 1})
 	}
-	if a.Unfinished() != keptTries || a.Counts.Dropped != 2*keptTries || a.bytes != keptTries*assemblyBytes {
-		t.Errorf("%d are open with %d bytes, %+v", a.Unfinished(), a.bytes, a.Counts)
-	}
+	ledgertest.Equal(t, a.Unfinished(), keptTries, "tries that are open")
+	ledgertest.Equal(t, a.bytes, keptTries*assemblyBytes, "bytes that they take")
 	for bank := range uint64(3 * keptTries) {
 		mustFeed(t, a, Update{Kind: Slot, Slot: 100, Status: Dead, Bank: bank + 1})
 	}

@@ -71,7 +71,6 @@ var words = func() map[string][]Update {
 		"one": b.updates[4:5], "two": b.updates[5:6], "head": {headOf(100, b.head)},
 		"other": {headOf(100, other)}, // another block there
 		"bare":  {headOf(100, bare)},  // a block without transactions
-		"part":  {headOf(100, Head{Hash: hashAt(100, 0), ParentSlot: 99}), statusOf(100, Processed)},
 		"some":  next.updates[:5], "next": append(next.updates, headOf(101, next.head)), "after": {headOf(101, next.head)},
 		"vote":   {{Kind: TransactionStatus, Slot: 100, Transaction: ledger.Transaction{Index: 1}}}, // in the place of "two"
 		"itself": {headOf(0, Head{Hash: zero})},                                                     // its own parent
@@ -85,8 +84,8 @@ var words = func() map[string][]Update {
 // tell tells an assembler of blocks with transactions the words of a script, until it refuses one. A status is of slot 100,
 // or has "@SLOT"; "#BANK" numbers a try. "101<99=77" is a block on block 99, up to its being processed, that writes account
 // 77, or 1 without "=77"; with ".3" after that it is another one at its slot. "late77=5:11" writes account 77 at slot 100, with
-// 5 lamports and version 11, and so does "late"; it has "@SLOT", too. "fill101<100=77" is a block that a Filler shows. "again" begins another stream, "live" says that there is one, "alone" that
-// blocks come without transactions, and "filtered" that they do without most writes.
+// 5 lamports and version 11, and so does "late"; it has "@SLOT", too. "again" begins another stream, "live" says that there is one, "alone"
+// that blocks come without transactions, and "filtered" that they do without most writes.
 func tell(t *testing.T, script string) (*Assembler, *collector) {
 	t.Helper()
 	c := new(collector)
@@ -111,11 +110,6 @@ func tell(t *testing.T, script string) (*Assembler, *collector) {
 			a.Filtered = true
 		case status >= 0:
 			updates = []Update{statusOf(slot, SlotStatus(status))}
-		case strings.HasPrefix(word, "fill"):
-			_, _ = fmt.Sscanf(word, "fill%d<%d=%d", &slot, &parent, &k)
-			b := &ledger.Block{Slot: slot, ParentSlot: parent, Blockhash: hashAt(slot, 0), PreviousBlockhash: ledger.Some(hashAt(parent, 0))}
-			b.Accounts = []ledger.AccountWrite{{Pubkey: key(k), Lamports: ledger.Lamports(slot)}}
-			must(t, a.Fill(t.Context(), b))
 		case named >= 2:
 			updates = []Update{
 				statusOf(slot, CreatedBank),

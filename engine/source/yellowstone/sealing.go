@@ -2,6 +2,7 @@ package yellowstone
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -12,26 +13,8 @@ import (
 // blocks with too few are sealed at once.
 const believedMiscounts = 3
 
-// believedBlocks is the number of whole blocks after which a miscount is forgotten, and the server asked again.
-const believedBlocks = 512
-
-// TwoBlocksError: a stream showed two blocks at a slot, and called neither dead.
-type TwoBlocksError struct{ Slot ledger.Slot }
-
-func (e *TwoBlocksError) Error() string {
-	return fmt.Sprintf("the stream shows two blocks at slot %d", e.Slot)
-}
-
-// ShortError: a live stream called a block confirmed before it sent all of its transactions. The caller begins another
-// stream before that slot. If that sends no more, the block is sealed with the transactions that came.
-type ShortError struct {
-	Slot         ledger.Slot
-	Sent, Counts uint64
-}
-
-func (e *ShortError) Error() string {
-	return fmt.Sprintf("the stream sent %d of the %d transactions of slot %d", e.Sent, e.Counts, e.Slot)
-}
+// ErrTwoBlocks: a stream showed two blocks at a slot, and called neither dead.
+var ErrTwoBlocks = errors.New("the stream shows two blocks at slot")
 
 // advance brings a try to the state that follows from what came of it, if it is open.
 func (a *Assembler) advance(ctx context.Context, s *assembly) error {
@@ -70,8 +53,7 @@ func (a *Assembler) begun(s *assembly) bool {
 	}
 	// All of its content came, or nothing. Each bank writes sysvars, so where all writes are shown, every block has content. What comes of it
 	// once it is over is a replay, which ends with the head: until then there may be more.
-	hasAll := !s.endAlone || a.Filtered && a.bare[s.head.Hash]
-	return s.followed && hasAll && parent.frozen != 0 && parent.frozen <= s.since
+	return s.followed && !s.endAlone && parent.frozen != 0 && parent.frozen <= s.since
 }
 
 // parent returns the assembly of the block that another builds on, nil if there is none with a head. A parent is below its
@@ -88,20 +70,14 @@ func (a *Assembler) parent(child *assembly) *assembly {
 
 // seal emits a block and then its status.
 func (a *Assembler) seal(ctx context.Context, s *assembly) error {
-	whole := a.whole(s)
 	a.drop(s)
-	a.remember(s)
+	a.keep(s)
 	a.end(s, sealed)
+	if !a.whole(s) {
+		a.Counts.Incomplete++
+	}
 	if a.Counts.Sealed++; a.Counts.Sealed%keptSlots == 0 && s.slot > 2*keptSlots {
 		a.forget(s.slot - keptSlots) // the stream may have no finalized statuses
-	}
-	switch {
-	case !whole:
-		a.Counts.Incomplete++
-	case a.miscounts > 0:
-		if a.wholes++; a.wholes%believedBlocks == 0 {
-			a.miscounts--
-		}
 	}
 	if err := a.emit(ctx, s.take()); err != nil {
 		return err
@@ -112,8 +88,16 @@ func (a *Assembler) seal(ctx context.Context, s *assembly) error {
 	return a.emit(ctx, &ledger.SlotStatus{Slot: s.slot, Status: s.claimed, Blockhash: ledger.Some(s.head.Hash)})
 }
 
-// missed takes the lowest confirmed block below a slot that still misses transactions. It returns a ShortError for it, and
-// seals it the second time.
+// keep keeps the write versions of a block that is sealed.
+func (a *Assembler) keep(s *assembly) {
+	if a.sealed = append(a.sealed, s); len(a.sealed) > keptBlocks {
+		a.sealed[0].writes = writes{}
+		a.sealed = slices.Delete(a.sealed, 0, 1)
+	}
+}
+
+// missed takes the lowest confirmed block below a slot that still misses transactions. It returns an error for it, for which the caller begins
+// another stream before that slot. If that sends no more, the block is sealed with what came.
 func (a *Assembler) missed(ctx context.Context, later ledger.Slot) error {
 	var s *assembly
 	for other := range a.tries() {
@@ -129,5 +113,5 @@ func (a *Assembler) missed(ctx context.Context, later ledger.Slot) error {
 		return a.seal(ctx, s)
 	}
 	a.asked = s.slot
-	return &ShortError{Slot: s.slot, Sent: uint64(len(s.indexes)), Counts: s.head.Transactions}
+	return fmt.Errorf("the stream sent %d of the %d transactions of slot %d", len(s.indexes), s.head.Transactions, s.slot)
 }

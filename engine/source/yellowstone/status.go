@@ -14,9 +14,6 @@ func (a *Assembler) takeStatus(ctx context.Context, u *Update) error {
 	case Processed:
 		a.freeze(u.Slot)
 		s := a.at(u)
-		if s.isOver() {
-			a.Counts.Duplicates++
-		}
 		s.processed = true
 		return a.advance(ctx, s)
 	case Confirmed:
@@ -57,7 +54,6 @@ func (a *Assembler) takeCreatedBank(u *Update) {
 	case s.isOver() && s.bank == 0:
 		a.add(u)
 	case !s.isEmpty() && s.begin == beginBank && u.Bank == 0:
-		a.lose(s)
 		a.drop(s)
 		a.add(u).since = 0
 	}
@@ -123,7 +119,6 @@ func (a *Assembler) takeDead(ctx context.Context, u *Update) error {
 	switch {
 	case s == nil:
 	case s.state == dead:
-		a.Counts.Duplicates++
 		a.end(s, dead)
 		return nil
 	case s.state == sealed:
