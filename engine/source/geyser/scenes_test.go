@@ -227,8 +227,8 @@ func (s *scenario) outcome() string {
 	if n.Gaps > 0 {
 		figures = append(figures, fmt.Sprintf("gaps %d, %d repaired", n.Gaps, n.GapsRepaired))
 	}
-	for _, node := range n.Nodes {
-		figures = append(figures, fmt.Sprintf("%s %d", node.Name, node.Connects))
+	if n.Node != "" {
+		figures = append(figures, n.Node)
 	}
 	if n.Gap.Stuck {
 		tell("says", s.source.Trouble())

@@ -40,15 +40,12 @@ func Show(set *metrics.Set, now func() Snapshot) {
 			{"ledgerd_source_gap_stuck", "gauge", "1 while blocks are missing that cannot be had from anywhere.", figures.One(s.Gap.Open() && s.Gap.Stuck)},
 			{"ledgerd_source_errors_total", "counter", "Errors on the way to the node and in what it sent, by kind.", s.Errors},
 		})
-		if len(s.Nodes) > 0 {
-			figures.Head(w, "ledgerd_source_node_connected", "gauge", "1 for the node, of several, that is followed while there is a connection to it.")
-			for _, n := range s.Nodes {
-				fmt.Fprintf(w, "ledgerd_source_node_connected{node=%q} %v\n", n.Name, figures.One(n.Connected))
-			}
-			figures.Head(w, "ledgerd_source_node_connects_total", "counter", "Connections to each of several nodes.")
-			for _, n := range s.Nodes {
-				fmt.Fprintf(w, "ledgerd_source_node_connects_total{node=%q} %d\n", n.Name, n.Connects)
-			}
+		if len(s.Nodes) == 0 {
+			return
+		}
+		figures.Head(w, "ledgerd_source_node_connected", "gauge", "1 for the node, of several, that is followed while there is a connection to it.")
+		for _, node := range s.Nodes {
+			fmt.Fprintf(w, "ledgerd_source_node_connected{node=%q} %v\n", node, figures.One(s.Connected && node == s.Node))
 		}
 	})
 }

@@ -14,7 +14,8 @@ type Snapshot struct {
 	Connected bool
 	Since     time.Time // when Connected last changed; zero before the first attempt ended
 
-	Nodes []Node // where there are several; not to be changed
+	Nodes []string // the hosts and ports of several nodes, of which Node is followed; not to be changed
+	Node  string
 
 	Connects, Reconnects               uint64
 	Messages, Bytes                    uint64
@@ -33,10 +34,6 @@ func (s *Stats) Snapshot() Snapshot {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	n := s.now
-	n.Nodes = slices.Clone(n.Nodes)
-	if s.using < len(n.Nodes) {
-		n.Nodes[s.using].Connected = n.Connected
-	}
 	if n.SealedSlot != 0 && n.UpstreamSlot > n.SealedSlot {
 		n.LagSlots = n.UpstreamSlot - n.SealedSlot
 		past := slices.IndexFunc(s.seen, func(at sighting) bool { return at.slot > n.SealedSlot })

@@ -23,24 +23,13 @@ type Stats struct {
 	limited  bool          // the newest answer turned us down for our rate
 	asked    time.Duration // to wait
 	seen     []sighting    // the newest, in the order of their slots; the last is of now.UpstreamSlot
-	using    int           // the place in now.Nodes of the node that is followed
-}
-
-// Node is one of several nodes of which one is followed.
-type Node struct {
-	Name      string // its host and port
-	Connects  uint64
-	Connected bool
 }
 
 // Use reports which of some nodes is followed from now on.
-func (s *Stats) Use(names []string, n int) {
+func (s *Stats) Use(nodes []string, n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for len(s.now.Nodes) < len(names) {
-		s.now.Nodes = append(s.now.Nodes, Node{Name: names[len(s.now.Nodes)]})
-	}
-	s.using = n
+	s.now.Nodes, s.now.Node = nodes, nodes[n]
 }
 
 // sighting is when a slot was first seen upstream.
@@ -72,9 +61,6 @@ func (s *Stats) Connected() {
 	}
 	s.now.Reconnects = s.now.Connects
 	s.now.Connects++
-	if s.using < len(s.now.Nodes) {
-		s.now.Nodes[s.using].Connects++
-	}
 	s.now.Connected, s.now.Since = true, time.Now()
 }
 
