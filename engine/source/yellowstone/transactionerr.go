@@ -4,48 +4,39 @@ import (
 	"encoding/binary"
 	"encoding/json"
 	"fmt"
+	"strings"
 
 	"ledgerd/engine/ledger"
 )
 
-// Names of the variants of TransactionError and InstructionError, by their numbers in bincode. Sources: the crates
-// solana-transaction-error and solana-instruction-error, src/lib.rs.
+// Names of the variants of TransactionError and InstructionError, by their numbers in bincode, and after ":" what value some have, as errText
+// reads it. Sources: the crates solana-transaction-error and solana-instruction-error, src/lib.rs.
 var (
-	transactionErrs = [...]string{
+	transactionErrs = []string{
 		"AccountInUse", "AccountLoadedTwice", "AccountNotFound", "ProgramAccountNotFound", "InsufficientFundsForFee", "InvalidAccountForFee",
-		"AlreadyProcessed", "BlockhashNotFound", instructionErr: "InstructionError", "CallChainTooDeep", "MissingSignatureForFee",
+		"AlreadyProcessed", "BlockhashNotFound", "InstructionError:instruction", "CallChainTooDeep", "MissingSignatureForFee",
 		"InvalidAccountIndex", "SignatureFailure", "InvalidProgramForExecution", "SanitizeFailure", "ClusterMaintenance",
 		"AccountBorrowOutstanding", "WouldExceedMaxBlockCostLimit", "UnsupportedVersion", "InvalidWritableAccount",
 		"WouldExceedMaxAccountCostLimit", "WouldExceedAccountDataBlockLimit", "TooManyAccountLocks", "AddressLookupTableNotFound",
 		"InvalidAddressLookupTableOwner", "InvalidAddressLookupTableData", "InvalidAddressLookupTableIndex", "InvalidRentPayingAccount",
-		"WouldExceedMaxVoteCostLimit", "WouldExceedAccountDataTotalLimit", duplicateInstruction: "DuplicateInstruction",
-		insufficientForRent: "InsufficientFundsForRent", "MaxLoadedAccountsDataSizeExceeded", "InvalidLoadedAccountsDataSizeLimit",
-		"ResanitizationNeeded", programRestricted: "ProgramExecutionTemporarilyRestricted", "UnbalancedTransaction",
+		"WouldExceedMaxVoteCostLimit", "WouldExceedAccountDataTotalLimit", "DuplicateInstruction:u8",
+		"InsufficientFundsForRent:account", "MaxLoadedAccountsDataSizeExceeded", "InvalidLoadedAccountsDataSizeLimit",
+		"ResanitizationNeeded", "ProgramExecutionTemporarilyRestricted:account", "UnbalancedTransaction",
 		"ProgramCacheHitMaxLimit", "CommitCancelled",
 	}
-	instructionErrs = [...]string{
+	instructionErrs = []string{
 		"GenericError", "InvalidArgument", "InvalidInstructionData", "InvalidAccountData", "AccountDataTooSmall", "InsufficientFunds",
 		"IncorrectProgramId", "MissingRequiredSignature", "AccountAlreadyInitialized", "UninitializedAccount", "UnbalancedInstruction",
 		"ModifiedProgramId", "ExternalAccountLamportSpend", "ExternalAccountDataModified", "ReadonlyLamportChange", "ReadonlyDataModified",
 		"DuplicateAccountIndex", "ExecutableModified", "RentEpochModified", "NotEnoughAccountKeys", "AccountDataSizeChanged",
-		"AccountNotExecutable", "AccountBorrowFailed", "AccountBorrowOutstanding", "DuplicateAccountOutOfSync", customErr: "Custom",
+		"AccountNotExecutable", "AccountBorrowFailed", "AccountBorrowOutstanding", "DuplicateAccountOutOfSync", "Custom:u32",
 		"InvalidError", "ExecutableDataModified", "ExecutableLamportChange", "ExecutableAccountNotRentExempt", "UnsupportedProgramId",
 		"CallDepth", "MissingAccount", "ReentrancyNotAllowed", "MaxSeedLengthExceeded", "InvalidSeeds", "InvalidRealloc",
 		"ComputationalBudgetExceeded", "PrivilegeEscalation", "ProgramEnvironmentSetupFailure", "ProgramFailedToComplete",
-		"ProgramFailedToCompile", "Immutable", "IncorrectAuthority", borshErr: "BorshIoError", "AccountNotRentExempt", "InvalidAccountOwner",
+		"ProgramFailedToCompile", "Immutable", "IncorrectAuthority", "BorshIoError:text", "AccountNotRentExempt", "InvalidAccountOwner",
 		"ArithmeticOverflow", "UnsupportedSysvar", "IllegalOwner", "MaxAccountsDataAllocationsExceeded", "MaxAccountsExceeded",
 		"MaxInstructionTraceLengthExceeded", "BuiltinProgramsMustConsumeComputeUnits",
 	}
-)
-
-// Variants that have a value: a u8, but for Custom, which has a u32. BorshIoError had a text until version 3 of its crate.
-const (
-	instructionErr       = 8
-	duplicateInstruction = 30
-	insufficientForRent  = 31
-	programRestricted    = 35
-	customErr            = 25
-	borshErr             = 44
 )
 
 // decodeErr returns the JSON of a message TransactionError {err 1}, where err is what a transaction failed with, in bincode. It returns "" for
@@ -57,7 +48,7 @@ func decodeErr(message []byte) string {
 			b.rest = m.part()
 		}
 	}
-	if text := b.transactionErr(); !b.wrong && len(text) <= ledger.MaxErrBytes {
+	if text := b.errText(transactionErrs); !b.wrong && len(text) <= ledger.MaxErrBytes {
 		return text
 	}
 	return ""
@@ -82,38 +73,27 @@ func (b *bincode) take(n uint64) (taken []byte) {
 func (b *bincode) u8() byte    { return b.take(1)[0] }
 func (b *bincode) u32() uint32 { return binary.LittleEndian.Uint32(b.take(4)) }
 
-// variant returns the number of a variant and its name.
-func (b *bincode) variant(names []string) (number uint32, name string) {
-	number = b.u32()
+// errText reads a variant of those named, and returns its JSON. BorshIoError had a text until version 3 of its crate.
+func (b *bincode) errText(names []string) string {
+	number := b.u32()
 	if number >= uint32(len(names)) {
 		b.wrong = true
-		return number, ""
+		return ""
 	}
-	return number, names[number]
-}
-
-func (b *bincode) transactionErr() string {
-	switch variant, name := b.variant(transactionErrs[:]); variant {
-	case instructionErr:
-		return fmt.Sprintf(`{"%s":[%d,%s]}`, name, b.u8(), b.instructionErr())
-	case duplicateInstruction:
+	name, value, _ := strings.Cut(names[number], ":")
+	switch {
+	case value == "instruction":
+		return fmt.Sprintf(`{"%s":[%d,%s]}`, name, b.u8(), b.errText(instructionErrs))
+	case value == "u8":
 		return fmt.Sprintf(`{"%s":%d}`, name, b.u8())
-	case insufficientForRent, programRestricted:
+	case value == "account":
 		return fmt.Sprintf(`{"%s":{"account_index":%d}}`, name, b.u8())
-	default:
-		return `"` + name + `"`
-	}
-}
-
-func (b *bincode) instructionErr() string {
-	switch variant, name := b.variant(instructionErrs[:]); {
-	case variant == customErr:
+	case value == "u32":
 		return fmt.Sprintf(`{"%s":%d}`, name, b.u32())
-	case variant == borshErr && len(b.rest) > 0:
+	case value == "text" && len(b.rest) > 0:
 		text, err := json.Marshal(string(b.take(binary.LittleEndian.Uint64(b.take(8)))))
 		b.wrong = b.wrong || err != nil
 		return fmt.Sprintf(`{"%s":%s}`, name, text)
-	default:
-		return `"` + name + `"`
 	}
+	return `"` + name + `"`
 }
