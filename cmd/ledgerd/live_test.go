@@ -269,7 +269,7 @@ func (r *liveRun) check() {
 
 func (r *liveRun) fail(format string, args ...any) {
 	r.t.Helper()
-	r.t.Errorf(format+"\n%v\nagain: LEDGERD_FAULT_SEED=%d go test -run '%s' ./cmd/ledgerd", append(args, r.schedule, r.schedule.Seed, strings.Split(r.t.Name(), "/")[0])...)
+	r.t.Errorf(format+"\n%+v\nagain: LEDGERD_FAULT_SEED=%d go test -run '%s' ./cmd/ledgerd", append(args, r.schedule, r.schedule.Seed, strings.Split(r.t.Name(), "/")[0])...)
 }
 
 // stop ends the engine and the node.
@@ -337,7 +337,7 @@ func inBubble(t *testing.T, s *nodetest.Schedule, source liveSource, some bool) 
 		defer r.stop()
 		took := r.play()
 		r.check()
-		t.Logf("keeps up after %v, %d blocks undone, %d subscriptions\n%v", took, r.chain.undone, r.node.Subscriptions(), s)
+		t.Logf("keeps up after %v, %d blocks undone, %d subscriptions\n%+v", took, r.chain.undone, r.node.Subscriptions(), s)
 	})
 }
 

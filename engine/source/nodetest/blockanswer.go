@@ -33,42 +33,23 @@ func (c *Call) getBlock(chain Chain) (any, *CallError) {
 	case failed != nil:
 		return nil, failed
 	case slot > chain.Newest(level):
-		return nil, missing(slot, 2)
+		return nil, &CallError{-32004, fmt.Sprintf("Block not available for slot %d", slot)}
 	}
 	b, failed := chain.Block(slot, &c.Options)
 	if b == nil && failed == nil {
-		failed = missing(slot, 0)
+		failed = &CallError{-32007, fmt.Sprintf("Slot %d was skipped, or missing due to ledger jump to recent snapshot", slot)}
 	}
 	return b, failed
-}
-
-// missings are how a node says that there is no block.
-var missings = [...]CallError{
-	{-32007, "Slot %d was skipped, or missing due to ledger jump to recent snapshot"},
-	{-32009, "Slot %d was skipped, or missing in long-term storage"},
-	{-32004, "Block not available for slot %d"},
-	{-32014, "Block status not yet available for slot %d"},
-}
-
-// missingWays is how many ways there are to say that a block is missing: null is one, too.
-const missingWays = len(missings) + 1
-
-func missing(slot ledger.Slot, how int) *CallError {
-	return &CallError{missings[how].Code, fmt.Sprintf(missings[how].Message, slot)}
 }
 
 // What a node knows of its ledger.
 
 // Newest, Context, First, Slots, Block and Account implement Chain.
 func (n *Node) Newest(level ledger.Commitment) ledger.Slot {
-	stale, lasts := n.faults.lasting(Stale)
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	at := len(n.views) - 1
-	if lasts {
-		at = max(0, at-stale.N)
+	if stale, lasts := n.faults.lasting(Stale); lasts {
+		return n.tipBefore(stale.N, level)
 	}
-	return n.views[at][level]
+	return n.Tip(level)
 }
 
 func (n *Node) Context(level ledger.Commitment) ledger.Slot { return n.Newest(level) }
@@ -94,11 +75,11 @@ func (n *Node) Block(slot ledger.Slot, o *Options) (any, *CallError) {
 	if i < 0 || n.hides(slot) {
 		return nil, nil
 	}
-	if f, ok := n.faults.take(Missing); ok {
-		if how := f.How % missingWays; how < len(missings) {
-			return nil, missing(slot, how)
-		}
+	switch f, isMissing := n.faults.take(Missing); {
+	case isMissing && f.How == 1:
 		return json.RawMessage("null"), nil
+	case isMissing:
+		return nil, nil
 	}
 	return n.ledger.blockAnswer(n.ledger.main[i], o)
 }

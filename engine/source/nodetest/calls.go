@@ -106,20 +106,16 @@ func (n *Node) refuseCall(w http.ResponseWriter, r *http.Request) bool {
 	}
 	switch f, _ := n.faults.take(RateLimit, ServerError); f.Kind {
 	case RateLimit:
-		switch f.How {
-		case 0:
+		if f.How != 1 {
 			w.Header().Set("Retry-After", "1")
-		case 2:
-			w.Header().Set("Retry-After", time.Now().Add(2*time.Second).UTC().Format(http.TimeFormat))
 		}
 		w.WriteHeader(http.StatusTooManyRequests)
 		_, _ = io.WriteString(w, `{"jsonrpc":"2.0","error":{"code": 429, "message":"Too many requests for a specific RPC call"}, "id": 1 }`)
 		return true
 	case ServerError:
-		code := [...]int{http.StatusServiceUnavailable, http.StatusInternalServerError, http.StatusBadGateway}[f.How%3]
 		w.Header().Set("Content-Type", "text/html")
-		w.WriteHeader(code)
-		_, _ = io.WriteString(w, "<html><body><h1>"+http.StatusText(code)+"</h1></body></html>")
+		w.WriteHeader(http.StatusServiceUnavailable)
+		_, _ = io.WriteString(w, "<html><body><h1>Service Unavailable</h1></body></html>")
 		return true
 	}
 	return false

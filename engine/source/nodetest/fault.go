@@ -53,12 +53,12 @@ const (
 	OmitFinalized // likewise
 
 	// On JSON-RPC.
-	RateLimit   // N requests are answered 429; How 1 without Retry-After, 2 with a date
-	ServerError // N requests are answered 500, 502 or 503 in HTML, by How
+	RateLimit   // N requests are answered 429; How 1 without Retry-After
+	ServerError // N requests are answered 503 in HTML
 	Slow        // N requests wait For so long
 	BadAnswer   // N answers are nonsense: see badAnswer for How
 	NodeBehind  // N requests are answered -32005
-	Missing     // N blocks that are there are said to be missing: see missing for How
+	Missing     // N blocks that are there are said to be skipped; How 1 by null
 	Hide        // for For so long every third block is left out of lists and said to be skipped
 	Stale       // for For so long the node knows nothing of the newest N slots
 	faultKinds
@@ -106,7 +106,7 @@ func (p *pending) take(kinds ...FaultKind) (Fault, bool) {
 		return Fault{}, false
 	}
 	hit := f.Fault
-	if f.N--; f.N == 0 {
+	if f.N--; f.N == 0 || f.Kind == Duplicate {
 		p.faults = slices.Delete(p.faults, i, i+1)
 	}
 	return hit, true

@@ -88,23 +88,20 @@ type faultConn struct {
 	end      context.CancelFunc
 
 	written   int
-	cutAt     int // bytes after which it ends
-	stallAt   int // bytes after which it stalls
-	stallFor  time.Duration
+	breaksAt  int   // bytes after which the fault hits it; MaxInt: none does
+	fault     Fault // Cut or Stall
 	slowUntil time.Time
 }
 
 var errCut = errors.New("the connection was cut")
 
-func (c *faultConn) heal() { c.cutAt, c.stallAt, c.slowUntil = math.MaxInt, math.MaxInt, time.Time{} }
+func (c *faultConn) heal() { c.breaksAt, c.slowUntil = math.MaxInt, time.Time{} }
 
 // inject notes what will happen to the connection.
 func (c *faultConn) inject(f Fault) {
 	switch f.Kind {
-	case Cut:
-		c.cutAt = c.written + f.After
-	case Stall:
-		c.stallAt, c.stallFor = c.written+f.After, f.For
+	case Cut, Stall:
+		c.breaksAt, c.fault = c.written+f.After, f
 	case Trickle:
 		c.slowUntil = time.Now().Add(f.For)
 	case Down:
@@ -146,13 +143,13 @@ const (
 func (c *faultConn) next(size int) (int, time.Duration) {
 	c.listener.mu.Lock()
 	defer c.listener.mu.Unlock()
-	size = min(size, c.cutAt-c.written, c.stallAt-c.written)
+	size = min(size, c.breaksAt-c.written)
 	switch {
-	case c.written >= c.cutAt:
+	case size == 0 && c.fault.Kind == Cut:
 		return -1, 0
 	case size == 0:
-		c.stallAt = math.MaxInt
-		return 0, c.stallFor
+		c.breaksAt = math.MaxInt
+		return 0, c.fault.For
 	case time.Now().Before(c.slowUntil):
 		return min(size, trickleBytes), trickleEvery
 	}

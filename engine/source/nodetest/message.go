@@ -1,8 +1,6 @@
 package nodetest
 
 import (
-	"time"
-
 	"google.golang.org/protobuf/encoding/protowire"
 
 	"ledgerd/engine/ledger"
@@ -66,16 +64,6 @@ func (w Wire) nonzero(field protowire.Number, v uint64) Wire {
 		return w
 	}
 	return w.Number(field, v)
-}
-
-// encode returns the update as a server writes it: the name of the filter it passed, the parts of data asked for, and when it was made.
-func (m *message) encode(filter string, slices []slice, at time.Time) []byte {
-	return stamped(m.kind, m.part(slices), at, []byte(filter))
-}
-
-func stamped(kind messageKind, part []byte, at time.Time, filters ...[]byte) []byte {
-	w := Wire(nil).Bytes(1, filters...).Bytes(kind, part)
-	return w.Bytes(11, Wire(nil).nonzero(1, uint64(at.Unix())).nonzero(2, uint64(at.Nanosecond())))
 }
 
 // Updates as a script tells them, without the name of a filter and a time.

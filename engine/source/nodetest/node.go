@@ -178,10 +178,13 @@ func (n *Node) newestLocked() ledger.Slot {
 }
 
 // Tip returns the newest block of a level on the chain that stays.
-func (n *Node) Tip(level ledger.Commitment) ledger.Slot {
+func (n *Node) Tip(level ledger.Commitment) ledger.Slot { return n.tipBefore(0, level) }
+
+// tipBefore is Tip as it was some slots ago.
+func (n *Node) tipBefore(slots int, level ledger.Commitment) ledger.Slot {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	return n.views[len(n.views)-1][level]
+	return n.views[max(0, len(n.views)-1-slots)][level]
 }
 
 // Run plays a slot each slotTime until ctx ends or the ledger is told.

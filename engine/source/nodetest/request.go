@@ -73,20 +73,6 @@ func ParseRequest(b []byte) (*Request, error) {
 	if d.DisallowUnknownFields(); err != nil || d.Decode(r) != nil {
 		return nil, errRequest
 	}
-	end := uint64(0) // slices neither overlap nor go back
-	for _, part := range r.Slices {
-		if part.Offset < end || part.Offset+part.Length < part.Offset {
-			return nil, errRequest
-		}
-		end = part.Offset + part.Length
-	}
-	for votes, asked := range map[bool]filters{false: r.Transactions, true: r.TransactionsStatus} {
-		for _, f := range asked {
-			if f.Vote != nil && *f.Vote != votes {
-				return nil, errRequest
-			}
-		}
-	}
 	if r.From != nil {
 		r.FromSlot = ledger.Some(*r.From)
 	}

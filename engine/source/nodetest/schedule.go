@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
-	"strings"
 	"time"
 
 	"google.golang.org/grpc/codes"
@@ -28,19 +27,6 @@ type Schedule struct {
 type Timed struct {
 	Slot  int
 	Fault Fault
-}
-
-// String tells the schedule in a few lines.
-func (s *Schedule) String() string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "schedule of seed %d: sim:%s, finality %d, replay of %d slots, refused: %v", s.Seed, s.Parameters, s.Plan.Finality, s.Config.ReplaySlots, s.Config.NoReplay)
-	for _, t := range s.Plan.Turns {
-		fmt.Fprintf(&b, "\n  %v", t)
-	}
-	for _, f := range s.Faults {
-		fmt.Fprintf(&b, "\n  at slot %d: %v", f.Slot, f.Fault)
-	}
-	return b.String()
 }
 
 // HealAt is how many slots of a schedule's ledger are told before everything is well again.

@@ -89,19 +89,20 @@ type subscriber struct {
 	stream  grpc.ServerStream
 	request *Request
 
-	at     int      // the next message of the node's log
-	recent [][]byte // the newest that were sent
+	begun int // where in the node's log it began
+	at    int // the next message of that
 }
 
 // begin begins the stream, with a ping (grpc.rs, subscribe: since 2026-01). The node drops what it tells before it knows the filters,
 // so the stream begins anywhere in the newest slot.
 func (s *subscriber) begin() error {
-	if err := s.write(stamped(pingMessage, nil, time.Now())); err != nil {
+	if err := s.write(pingMessage, nil); err != nil {
 		return err
 	}
 	n := s.node
 	n.mu.Lock()
-	s.at = n.slotAt + n.script.random.IntN(len(n.log)-n.slotAt+1)
+	s.begun = n.slotAt + n.script.random.IntN(len(n.log)-n.slotAt+1)
+	s.at = s.begun
 	n.mu.Unlock()
 	return s.replay()
 }
@@ -164,6 +165,10 @@ func (s *subscriber) serve(ctx context.Context, requests <-chan *Request, ended 
 				return err
 			}
 			s.at++
+			if f, ok := s.node.faults.take(Duplicate); ok {
+				s.at = max(s.begun, s.at-f.N)
+				break
+			}
 		}
 		if f, ok := s.node.faults.take(Kick); ok {
 			return status.Error(f.Code, "lagged to receive geyser messages") // nil for OK
@@ -171,7 +176,7 @@ func (s *subscriber) serve(ctx context.Context, requests <-chan *Request, ended 
 		select {
 		case <-more:
 		case <-ping.C:
-			if err := s.write(stamped(pingMessage, nil, time.Now())); err != nil {
+			if err := s.write(pingMessage, nil); err != nil {
 				return err
 			}
 		case r := <-requests:
@@ -193,14 +198,11 @@ func (s *subscriber) serve(ctx context.Context, requests <-chan *Request, ended 
 // ask takes another request: a ping, or the filters from now on, with a replay.
 func (s *subscriber) ask(r *Request) error {
 	if r.Ping != nil {
-		return s.write(stamped(pongMessage, Wire(nil).nonzero(1, r.Ping.ID), time.Now()))
+		return s.write(pongMessage, Wire(nil).nonzero(1, r.Ping.ID))
 	}
 	s.request = r
 	return s.replay()
 }
-
-// recentMessages bounds what a duplicate can repeat.
-const recentMessages = 64
 
 // send sends a message as far as it passes the filters, with what goes wrong with it.
 func (s *subscriber) send(m *message) error {
@@ -209,36 +211,21 @@ func (s *subscriber) send(m *message) error {
 		return nil
 	}
 	for _, m := range s.spoil(m) {
-		if err := s.write(m.encode(filter, s.request.Slices, time.Now())); err != nil {
+		if err := s.write(m.kind, m.part(s.request.Slices), []byte(filter)); err != nil {
 			return err
 		}
 	}
-	faults := &s.node.faults
-	for f, ok := faults.take(Garbage); ok; f, ok = faults.take(Garbage) {
-		if err := s.write(garbage(f.How)); err != nil {
-			return err
-		}
-	}
-	if f, ok := faults.take(Duplicate); ok {
-		return s.repeat(f)
+	if f, ok := s.node.faults.take(Garbage); ok {
+		b := garbage(f.How)
+		return s.stream.SendMsg(&b)
 	}
 	return nil
 }
 
-// repeat sends the newest messages again, as many as the fault asks for.
-func (s *subscriber) repeat(f Fault) error {
-	for range f.N - 1 {
-		s.node.faults.take(Duplicate)
-	}
-	for _, b := range s.recent[max(0, len(s.recent)-f.N):] {
-		if err := s.stream.SendMsg(&b); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (s *subscriber) write(b []byte) error {
-	s.recent = append(s.recent[max(0, len(s.recent)+1-recentMessages):], b)
+// write sends an update as a server does: with the names of the filters that it passed, and when it was made.
+func (s *subscriber) write(kind messageKind, part []byte, filters ...[]byte) error {
+	now := time.Now()
+	at := Wire(nil).nonzero(1, uint64(now.Unix())).nonzero(2, uint64(now.Nanosecond()))
+	b := []byte(Wire(nil).Bytes(1, filters...).Bytes(kind, part).Bytes(11, at))
 	return s.stream.SendMsg(&b)
 }
