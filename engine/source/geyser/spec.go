@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"net/url"
 	"os"
@@ -18,6 +19,15 @@ import (
 // TokenVariable is the environment variable that the x-token is taken from where the specification
 // does not give it.
 const TokenVariable = "LEDGERD_X_TOKEN"
+
+// choices are the options that have a few values, of which the first is taken where they are not given.
+var choices = map[string][]string{
+	"accounts": {"all", "indexed"}, "compression": {"none", zstdName, "gzip"}, "data": {"header", "full"},
+	"transactions": {"all", "none"}, "votes": {"all", "skip"},
+}
+
+// optionNames are those that an error may name: what is none may be a part of a secret.
+var optionNames = slices.Concat([]string{"rpc", "token", "token-file", "header-file"}, slices.Sorted(maps.Keys(choices)), upstream.TLSOptions)
 
 // ParseSpec reads what follows "geyser:" in a specification: the address of a node and options. held selects the accounts
 // that we hold. rpc is the specification of the node to fill gaps from, "" for none. An error never shows the address or
@@ -33,69 +43,47 @@ func ParseSpec(spec string, held *ledger.Filter) (c Config, rpc string, err erro
 	if err != nil {
 		return c, "", errors.New("the options after \"?\" are not NAME=VALUE&NAME=VALUE")
 	}
-	for name, values := range options {
-		if !slices.Contains(optionNames, name) {
+	for name, given := range options {
+		values, isChoice := choices[name]
+		switch {
+		case !slices.Contains(optionNames, name):
 			return c, "", fmt.Errorf("the options are %s", strings.Join(optionNames, ", "))
-		}
-		if len(values) != 1 {
+		case len(given) != 1:
 			return c, "", fmt.Errorf("%s is given twice", name)
+		case isChoice && !slices.Contains(values, given[0]):
+			return c, "", fmt.Errorf("%s is %s", name, strings.Join(values, " or "))
 		}
 	}
-	if err := cmp.Or(c.choose(options), c.chooseAccounts(options, held), c.readTLS(options)); err != nil {
+	if err := cmp.Or(c.chooseAccounts(options, held), c.readTLS(options)); err != nil {
 		return c, "", err
 	}
-	c.TokenFile, c.HeaderFile = options.Get("token-file"), options.Get("header-file")
+	c.WholeData, c.NoTransactions = options.Get("data") == "full", options.Get("transactions") == "none"
+	c.SkipVotes = options.Get("votes") == "skip"
+	if compression := options.Get("compression"); compression != "none" {
+		c.Compression = compression
+	}
+	c.Token, c.TokenFile, c.HeaderFile = options.Get("token"), options.Get("token-file"), options.Get("header-file")
 	switch {
 	case options.Has("token") && options.Has("token-file"):
 		return c, "", errors.New("token and token-file are both given")
-	case options.Has("token"):
-		c.Token = options.Get("token")
-	case !options.Has("token-file"):
+	case !options.Has("token") && !options.Has("token-file"):
 		c.Token = os.Getenv(TokenVariable)
 	}
 	_, err = c.headers()
 	return c, options.Get("rpc"), err
 }
 
-// optionNames are those that an error may name: what is none may be a part of a secret.
-var optionNames = append([]string{"rpc", "token", "token-file", "header-file", "compression", "data", "accounts", "transactions", "votes"}, upstream.TLSOptions...)
-
-// choose takes the options that have a few values.
-func (c *Config) choose(options url.Values) error {
-	data, dataErr := choice(options, "data", "header", "full")
-	transactions, transactionsErr := choice(options, "transactions", "all", "none")
-	votes, votesErr := choice(options, "votes", "all", "skip")
-	compression, compressionErr := choice(options, "compression", "none", zstdName, "gzip")
-	c.WholeData, c.NoTransactions, c.SkipVotes = data == "full", transactions == "none", votes == "skip"
-	if compression != "none" {
-		c.Compression = compression
-	}
-	return cmp.Or(dataErr, transactionsErr, votesErr, compressionErr)
-}
-
 // chooseAccounts takes the accounts to ask for. A node shows a write to who asks for its key or for the owner that it leaves. So
 // the accounts of a program cannot be followed that way: who asks for them is not shown the write by which one leaves the program.
 func (c *Config) chooseAccounts(options url.Values, held *ledger.Filter) error {
-	accounts, err := choice(options, "accounts", "all", "indexed")
 	switch {
-	case err != nil || accounts == "all":
-		return err
+	case options.Get("accounts") != "indexed":
+		return nil
 	case held == nil || len(held.Owners()) > 0:
 		return errors.New("accounts=indexed needs --index-accounts without --index-owners: a node does not show how an account leaves its program")
 	}
 	c.Accounts = held.Accounts()
 	return nil
-}
-
-// choice returns the value of an option, which is one of values; the first where the option is not given.
-func choice(options url.Values, name string, values ...string) (string, error) {
-	if !options.Has(name) {
-		return values[0], nil
-	}
-	if !slices.Contains(values, options.Get(name)) {
-		return "", fmt.Errorf("%s is %s", name, strings.Join(values, " or "))
-	}
-	return options.Get(name), nil
 }
 
 // readTLS reads the files of TLS.

@@ -1,13 +1,14 @@
 package geyser
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 
 	"ledgerd/engine/ledger"
+	"ledgerd/engine/ledger/ledgertest"
 )
 
 func TestSpecificationsAreRead(t *testing.T) {
@@ -34,46 +35,34 @@ func TestSpecificationsAreRead(t *testing.T) {
 		sent, err2 := c.headers()
 		must(t, err2)
 		got := want{strings.Join(c.Addresses, ","), strings.Join(sent.secrets(), ","), rpc, c.Compression, c.TLS != nil, c.WholeData, c.NoTransactions, c.SkipVotes}
-		if err != nil || got != w {
-			t.Errorf("%s: %v, got %+v, want %+v", spec, err, got, w)
-		}
+		must(t, err)
+		ledgertest.Equal(t, got, w, "%s", spec)
 	}
 	t.Setenv(TokenVariable, "fr0menv")
-	if c, _, err := ParseSpec("http://h:1", nil); err != nil || c.Token != "fr0menv" {
-		t.Errorf("token of the environment: %q, %v", c.Token, err)
-	}
-	if c, _, err := ParseSpec("http://h:1?token=s3cret", nil); err != nil || c.Token != "s3cret" {
-		t.Errorf("the specification's token does not win: %q, %v", c.Token, err)
-	}
-}
-
-// What is read again for each session is no pipe, which would be waited for.
-func TestPipesAreRefused(t *testing.T) {
-	pipe := filepath.Join(t.TempDir(), "pipe")
-	must(t, syscall.Mkfifo(pipe, 0o600))
-	for _, options := range []string{"token-file=" + pipe, "header-file=" + pipe, "tls-cert=" + pipe + "&tls-key=" + pipe} {
-		if _, _, err := ParseSpec("https://h:1?"+options, nil); err == nil || !strings.Contains(err.Error(), "is not a regular file") {
-			t.Errorf("%s: %v", options, err)
-		}
+	for spec, want := range map[string]string{"http://h:1": "fr0menv", "http://h:1?token=s3cret": "s3cret", "http://h:1?token-file=" + file: ""} {
+		c, _, err := ParseSpec(spec, nil)
+		must(t, err)
+		ledgertest.Equal(t, c.Token, want, "the token of %s", spec)
 	}
 }
 
 // Only accounts that are listed by their keys can be asked for alone.
 func TestIndexedAccountsAreThoseOfTheFilter(t *testing.T) {
-	accounts, program := []ledger.Pubkey{{2}, {1}}, []ledger.Pubkey{{3}}
-	for spec, tt := range map[string]struct {
-		held *ledger.Filter
-		want string // the accounts, or a part of the error
+	const refused = " accounts=indexed needs --index-accounts without --index-owners: a node does not show how an account leaves its program"
+	accounts := []ledger.Pubkey{{2}, {1}}
+	listed, owned := ledger.NewFilter(nil, accounts), ledger.NewFilter([]ledger.Pubkey{{3}}, accounts)
+	for _, tt := range []struct {
+		options string
+		held    *ledger.Filter
+		want    string // the accounts, and the error
 	}{
-		"http://h:1?accounts=indexed": {ledger.NewFilter(nil, accounts), ledger.JoinKeys([]ledger.Pubkey{{1}, {2}})},
-		"http://h:1?accounts=all":     {ledger.NewFilter(nil, accounts), ""},
-		"http://h:1":                  {ledger.NewFilter(nil, accounts), ""},
-		"http://i:1?accounts=indexed": {ledger.NewFilter(program, accounts), "needs --index-accounts without --index-owners"},
-		"http://j:1?accounts=indexed": {nil, "needs --index-accounts without --index-owners"},
+		{"?accounts=indexed", listed, ledger.JoinKeys([]ledger.Pubkey{{1}, {2}}) + " <nil>"},
+		{"?accounts=all", listed, " <nil>"},
+		{"", listed, " <nil>"},
+		{"?accounts=indexed", owned, refused},
+		{"?accounts=indexed", nil, refused},
 	} {
-		c, _, err := ParseSpec(spec, tt.held)
-		if err == nil && ledger.JoinKeys(c.Accounts) != tt.want || err != nil && (tt.want == "" || !strings.Contains(err.Error(), tt.want)) {
-			t.Errorf("%s: %v, %v, want %q", spec, c.Accounts, err, tt.want)
-		}
+		c, _, err := ParseSpec("http://h:1"+tt.options, tt.held)
+		ledgertest.Equal(t, fmt.Sprint(ledger.JoinKeys(c.Accounts), " ", err), tt.want, "%s", tt.options)
 	}
 }

@@ -17,10 +17,8 @@ func TestAccountDataIsBounded(t *testing.T) {
 	z, err := zstd.NewWriter(nil)
 	ledgertest.Must(t, err)
 	bomb := base64.StdEncoding.EncodeToString(z.EncodeAll(make([]byte, maxDataBytes+1), nil))
-	if _, err := data.decode(fmt.Appendf(nil, `[%q,"base64+zstd"]`, bomb), ""); err == nil || err.Error() != "data is not base64+zstd" {
-		t.Errorf("packed: err = %v", err)
-	}
-	if _, err := data.decode(fmt.Appendf(nil, `["%s","base64"]`, strings.Repeat("AAAA", maxDataBytes/3+1)), ""); err != errDataTooLong {
-		t.Errorf("plain: err = %v, want %v", err, errDataTooLong)
-	}
+	_, err = data.decode(fmt.Appendf(nil, `[%q,"base64+zstd"]`, bomb), "")
+	ledgertest.ErrorSays(t, err, "data is not base64+zstd", "packed")
+	_, err = data.decode(fmt.Appendf(nil, `["%s","base64"]`, strings.Repeat("AAAA", maxDataBytes/3+1)), "")
+	ledgertest.ErrorIs(t, err, errDataTooLong, "plain")
 }
