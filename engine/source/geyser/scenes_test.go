@@ -2,7 +2,10 @@ package geyser
 
 import (
 	"cmp"
+	"context"
+	"errors"
 	"fmt"
+	"net"
 	"regexp"
 	"slices"
 	"strconv"
@@ -75,6 +78,10 @@ func (s *scenario) with(options []string) {
 			s.fresh = true
 		case "long-waits":
 			set(func(c *Config) { c.Random = func(n int64) int64 { return n - 1 } })
+		case "no-route":
+			set(func(c *Config) {
+				c.Dial = func(context.Context, string, string) (net.Conn, error) { return nil, errors.New("no route") }
+			})
 		case "two-nodes":
 			set(func(c *Config) { c.Addresses = append(c.Addresses, "second.test:1") })
 		default:
@@ -108,6 +115,7 @@ func played(line string) script {
 		from, next := c.from().Value, []part(nil)
 		for word := range strings.FieldsSeq(line) {
 			wait, isWait := time.ParseDuration(word)
+			one, by, isReplaced := strings.Cut(word, "=")
 			switch {
 			case word == "end":
 				return c.send(next...)
@@ -123,12 +131,8 @@ func played(line string) script {
 					return err
 				}
 				time.Sleep(wait)
-			case strings.HasPrefix(word, "-"):
-				next = replaced(next, toldBy(word[1:], from)[0])
-			case strings.HasPrefix(word, "~"):
-				next = replaced(next, toldBy("head@"+word[1:], from)[0], toldBy("misnamed@"+word[1:], from)...)
-			case strings.HasPrefix(word, "+"):
-				next = replaced(next, toldBy("head@"+word[1:], from)[0], toldBy("overcounted@"+word[1:], from)...)
+			case isReplaced:
+				next = replaced(next, toldBy(one, from)[0], toldBy(by, from)...)
 			default:
 				next = append(next, toldBy(word, from)...)
 			}
@@ -162,6 +166,8 @@ func toldBy(word string, from ledger.Slot) []part {
 	_, _ = fmt.Sscanf(of, "%d-%d", &first, &last)
 	b.slot, b.parent = first, first-1
 	switch kind := slices.Index(sceneStatuses, what); {
+	case word == "":
+		return nil
 	case kind >= 0:
 		return []part{slotUpdate(first, yellowstone.SlotStatus(kind))}
 	case what == "ping":
@@ -208,12 +214,13 @@ func toldBy(word string, from ledger.Slot) []part {
 // outcome tells what came of a scene: the blocks, where calls began, what the Filler was asked for, and figures that are not zero.
 func (s *scenario) outcome() string {
 	n := s.source.Upstream()
-	lines := "> from " + strings.Join(s.begins, " ")
+	lines := ""
 	tell := func(name, what string) {
 		if what != "" {
-			lines += "\n> " + name + " " + what
+			lines += "> " + name + " " + what + "\n"
 		}
 	}
+	tell("from", strings.Join(s.begins, " "))
 	tell("filled", strings.Join(s.asked, " "))
 	tell("dead", s.of("dead"))
 	if s.fresh {
@@ -239,5 +246,5 @@ func (s *scenario) outcome() string {
 		}
 	}
 	tell("after", strings.Join(figures, ", "))
-	return lines + "\n> " + s.of("block")
+	return strings.TrimSpace(lines + "> " + s.of("block"))
 }
