@@ -3,8 +3,6 @@ package stream
 import (
 	"runtime"
 	"slices"
-
-	"ledgerd/engine/ledger"
 )
 
 // index leads from a key to those that named it: subscribers or topics.
@@ -100,7 +98,7 @@ func (w *watchers[W]) remove(one W) (found bool) {
 }
 
 const (
-	// nameBytes is what a name takes: in the tree of its subscriber, and in the index if nobody else has it.
+	// nameBytes is what a name takes: in the list of its subscriber, which is there twice while it changes, and in the index if nobody else has it.
 	nameBytes = 192
 	// clientShare is the part of the memory for clients that the names of one client may take.
 	clientShare = 8
@@ -127,13 +125,13 @@ func (s *connection) giveNames(count int) {
 
 // unlink takes a subscriber out of the index under all of its names, some at a time, because others want the hub's lock too. Connections that
 // end together take turns, so that the others wait for one of them and not for all.
-func (s *subscriber) unlink(all nameSet) {
+func (s *subscriber) unlink(all names) {
 	if all.count() == 0 {
 		return
 	}
 	s.hub.unlinking.Lock()
 	defer s.hub.unlinking.Unlock()
-	for kind, keys := range all.lists() {
+	for kind, keys := range all {
 		for some := range slices.Chunk(keys, namesAtOnce) {
 			s.giveNames(s.unlinkSome(nameKind(kind), some))
 			runtime.Gosched() // they want a processor too

@@ -11,7 +11,6 @@ import (
 // query is what a client asks for as it connects.
 type query struct {
 	wants     wants
-	names     names // those that it wants
 	level     ledger.Commitment
 	resume    ledger.Opt[ledger.Seq]
 	conflates bool
@@ -33,9 +32,8 @@ func parseQuery(args *fasthttp.Args) (q query, err error) {
 	if err := take(&r, sent, "parameter"); err != nil {
 		return q, err
 	}
-	q = query{names: r.names, level: r.level, resume: r.from, conflates: r.conflates}
-	q.wants.everything = !r.narrow
-	q.wants.names, _ = q.wants.names.plus(r.names)
+	q = query{level: r.level, resume: r.from, conflates: r.conflates}
+	q.wants.everything, q.wants.names = !r.narrow, r.names
 	q.wants.show(r.extended, r.tokens, r.data)
 	return q, nil
 }

@@ -92,7 +92,7 @@ func (h *Hub) join(asked query, place *seat) (s *subscriber) {
 	s.enterLocked()
 	s.sent = h.reachedLocked(s.level)
 	s.audience().add(s)
-	s.wantLocked(asked.names[pubkeys])
+	s.wantLocked(asked.wants.names[pubkeys])
 	if asked.resume.Known {
 		s.resumeLocked(asked.resume.Value, asked.wants, noID)
 	}

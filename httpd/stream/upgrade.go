@@ -50,7 +50,7 @@ var upgrader = websocket.FastHTTPUpgrader{
 // of the caps. The subscriber's position is fixed before the client can read the answer.
 func (h *Hub) Upgrade(ctx *fasthttp.RequestCtx, client ratelimit.Client) {
 	asked, err := parseQuery(ctx.QueryArgs())
-	h.upgrade(ctx, client, err, asked.names.count(), func(place *seat) *connection { return &h.join(asked, place).connection })
+	h.upgrade(ctx, client, err, asked.wants.names.count(), func(place *seat) *connection { return &h.join(asked, place).connection })
 }
 
 // upgrade makes the request a connection, or answers with an error: with the one given if that is not nil.
@@ -92,7 +92,7 @@ func (h *Hub) admit(ctx *fasthttp.RequestCtx, err error, names int) error {
 // theirs was. It is no refusal itself.
 func (h *Hub) Refuse(ctx *fasthttp.RequestCtx, client ratelimit.Client) bool {
 	asked, err := parseQuery(ctx.QueryArgs())
-	if err = h.admit(ctx, err, asked.names.count()); err == nil {
+	if err = h.admit(ctx, err, asked.wants.names.count()); err == nil {
 		err = h.seats.refusal(client)
 	}
 	if err != nil {
