@@ -28,7 +28,7 @@ func (c *closing) isSlow() bool {
 	return c != nil && (c.reason == endSlow.reason || c.reason == endMemory.reason)
 }
 
-// hasTime reports whether a socket that takes little at a time has Config.WriteTimeout for the rest of a frame, so that the close frame
+// hasTime reports whether a socket that takes little at a time has writeTimeout for the rest of a frame, so that the close frame
 // reaches it.
 func (c *closing) hasTime() bool { return c.isSlow() || c.reason == endShutdown.reason }
 
@@ -36,7 +36,7 @@ func (c *closing) Error() string { return c.text }
 
 var (
 	endGone     = closing{reason: "gone"}    // the socket broke or ended without a close frame
-	endStalled  = closing{reason: "stalled"} // reset: the socket took no byte for Config.WriteTimeout
+	endStalled  = closing{reason: "stalled"} // reset: the socket took no byte for writeTimeout
 	endShutdown = closing{"shutdown", websocket.CloseGoingAway, "the server is shutting down"}
 	endRate     = closing{"policy", websocket.ClosePolicyViolation, "too many messages"}
 	endNames    = closing{"policy", websocket.ClosePolicyViolation, "more than 10000 keys"}

@@ -35,20 +35,11 @@ type Config struct {
 	History History // nil: resume goes back as far as RecentBytes
 	// Want is called, under the hub's lock, with named accounts whose data is to be told: with those of which an update leaves it unknown, and
 	// with those that a client has just named. Nil: nobody fetches them.
-	Want    func(keys ...ledger.Pubkey)
-	Origins []string // Origin headers that a browser may send, see CheckOrigins; none: any
+	Want func(keys ...ledger.Pubkey)
 
-	MaxConns          int // 0: 16384
-	MaxConnsPerClient int // 0: 20
-
-	PingInterval      time.Duration // 0: 20 s
-	SilenceTimeout    time.Duration // a peer that sends nothing for so long is gone; 0: 60 s
-	WriteTimeout      time.Duration // a socket that takes no byte for so long is reset; 0: 5 s
-	HeartbeatInterval time.Duration // 0: 1 s
-	ResumeTimeout     time.Duration // how long to wait for a seq that is not here yet; 0: 10 s
-	RingBytes         int           // newest frames of each level and form, if anybody follows them; 0: 64 MiB
-	RecentBytes       int           // about what is kept of each level to resume from; 0: 64 MiB
-	OutboxBytes       int           // what may wait for one socket beside the ring, and as much again of its snapshots; 0: 32 MiB
+	RingBytes   int // newest frames of each level and form, if anybody follows them; 0: 64 MiB
+	RecentBytes int // about what is kept of each level to resume from; 0: 64 MiB
+	OutboxBytes int // what may wait for one socket beside the ring, and as much again of its snapshots; 0: 32 MiB
 	// Memory is what all that waits for sockets takes from, beside rings and recent emissions; nil: a budget of its own.
 	Memory *budget.Budget
 
@@ -61,17 +52,22 @@ type Config struct {
 	Logger  *slog.Logger // nil: silent
 }
 
+// The times of the interface.
+const (
+	pingInterval      = 20 * time.Second
+	silenceTimeout    = 60 * time.Second // a peer that sends nothing for so long is gone
+	writeTimeout      = 5 * time.Second  // a socket that takes no byte for so long is reset
+	heartbeatInterval = time.Second
+	resumeTimeout     = 10 * time.Second // how long a client waits for a seq that is not here yet
+)
+
+// How many sockets there may be, and how many of a client, until SetCaps says something else.
+const defaultConns, defaultConnsPerClient = 16384, 20
+
 func (c Config) withDefaults() Config {
 	if c.Want == nil {
 		c.Want = func(...ledger.Pubkey) {}
 	}
-	c.MaxConns = cmp.Or(c.MaxConns, 16384)
-	c.MaxConnsPerClient = cmp.Or(c.MaxConnsPerClient, 20)
-	c.PingInterval = cmp.Or(c.PingInterval, 20*time.Second)
-	c.SilenceTimeout = cmp.Or(c.SilenceTimeout, 60*time.Second)
-	c.WriteTimeout = cmp.Or(c.WriteTimeout, 5*time.Second)
-	c.HeartbeatInterval = cmp.Or(c.HeartbeatInterval, time.Second)
-	c.ResumeTimeout = cmp.Or(c.ResumeTimeout, 10*time.Second)
 	c.RingBytes = cmp.Or(c.RingBytes, 64<<20)
 	c.RecentBytes = cmp.Or(c.RecentBytes, 64<<20)
 	c.OutboxBytes = cmp.Or(c.OutboxBytes, 32<<20)
@@ -81,7 +77,7 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// anyOrigin, among Config.Origins, allows all.
+// anyOrigin, among the origins, allows all.
 const anyOrigin = "*"
 
 // CheckOrigins returns an error if one of the origins is none that a browser can send: those are
@@ -107,7 +103,7 @@ func (h *Hub) SetCaps(most, perClient int) {
 	h.seats.total, h.seats.perClient = most, perClient
 }
 
-// SetOrigins changes which origins a browser may open sockets from. Those that are open stay.
+// SetOrigins changes which origins a browser may open sockets from, see CheckOrigins; none stand for all. Sockets that are open stay.
 func (h *Hub) SetOrigins(origins []string) { h.origins.Store(&origins) }
 
 // allowsOrigins reports whether a handshake with these Origin fields is allowed: each of them has

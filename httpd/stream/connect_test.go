@@ -35,7 +35,8 @@ func (h *hooked) Write(p []byte) (int, error) {
 // A seat for which the handshake's answer could not be written is free again at once: a client whose
 // handshakes break off is not kept out by them.
 func TestALostHandshakeHoldsNoSeat(t *testing.T) {
-	h := New(Config{Ledger: newFakeLedger(), MaxConnsPerClient: 1})
+	h := New(Config{Ledger: newFakeLedger()})
+	h.SetCaps(1, 1)
 	server := &fasthttp.Server{Logger: log.New(io.Discard, "", 0), Handler: func(ctx *fasthttp.RequestCtx) {
 		h.Upgrade(ctx, ratelimit.Client{Key: netip.AddrFrom4([4]byte{127, 0, 0, 1})})
 	}}

@@ -75,7 +75,7 @@
 // socket. While a subscriber wants tokens another goroutine does so, which first asks the ledger for the mints of what was published meanwhile,
 // all at once. A subscriber that the ring laps or whose outbox is full is a slow consumer, which is
 // disconnected with close code 4008 unless it asked for conflation. A socket that takes no byte
-// for Config.WriteTimeout is reset: there is no boundary of frames to put a close frame at.
+// for writeTimeout is reset: there is no boundary of frames to put a close frame at.
 //
 // # Budgets
 //

@@ -162,7 +162,7 @@ func (s *subscriber) resumeLocked(from ledger.Seq, wanted wants, id messageID) {
 	s.answer(`{"type":"resumed","id":%s,"from_seq":%d}`, id, from)
 	s.replayLocked(s.after(), missed, newest)
 	if from > newest {
-		s.await(&awaits{from, time.Now().Add(s.hub.config.ResumeTimeout), id})
+		s.await(&awaits{from, time.Now().Add(resumeTimeout), id})
 	}
 }
 

@@ -38,11 +38,12 @@ type node struct {
 func newNode(t testing.TB, change func(*Config)) *node {
 	n := &node{TB: t, ledger: newFakeLedger(), client: ratelimit.Client{Key: netip.MustParseAddr("192.0.2.1")}}
 	n.ledger.mints = knownMints
-	config := Config{Ledger: n.ledger, MaxConnsPerClient: 1 << 16}
+	config := Config{Ledger: n.ledger}
 	if change != nil {
 		change(&config)
 	}
 	n.hub = New(config)
+	n.hub.SetCaps(defaultConns, defaultConns)
 	n.script = newScript(n.hub, n.ledger)
 	n.script.history, _ = config.History.(*fakeHistory) // which the script writes
 	return n

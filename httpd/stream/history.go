@@ -107,7 +107,7 @@ func (c *connection) readPast(p *past, beats bool) (emissions []*emission, err e
 		defer c.endOnPanic()
 		emissions, err = c.readInTurn(p)
 	}()
-	beat := time.NewTicker(c.hub.config.HeartbeatInterval)
+	beat := time.NewTicker(heartbeatInterval)
 	defer beat.Stop()
 	for {
 		select {

@@ -23,7 +23,7 @@ type Hub struct {
 	turns   turns
 	started time.Time
 	closed  atomic.Bool              // no new subscribers
-	origins atomic.Pointer[[]string] // see Config.Origins
+	origins atomic.Pointer[[]string] // see SetOrigins
 
 	stale     [ledger.Commitments]staleness
 	unlinking sync.Mutex // one subscriber's names at a time
@@ -55,8 +55,8 @@ func New(config Config) *Hub {
 		config: config, memory: &config.Memory.Sockets, feed: feed{levels: ledger.Commitments, blocks: true}, pastBytes: pastBytes,
 		started: time.Now(), tokens: make(set), connections: make(map[*connection]struct{}), topics: make(map[string]*topic),
 	}
-	h.seats = &seats{total: h.config.MaxConns, perClient: h.config.MaxConnsPerClient, clients: make(map[netip.Addr]*peer)}
-	h.SetOrigins(config.Origins)
+	h.seats = &seats{total: defaultConns, perClient: defaultConnsPerClient, clients: make(map[netip.Addr]*peer)}
+	h.SetOrigins(nil)
 	h.hasRoom = sync.NewCond(&h.mu)
 	h.turns = newTurns(allPastReaders, allSnapshotReaders)
 	for i := range h.levels {

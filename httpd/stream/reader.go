@@ -130,7 +130,7 @@ func (c *connection) extendDeadline() {
 		return
 	}
 	// A socket that takes no deadline is closed; the next read says so.
-	_ = c.conn.SetReadDeadline(time.Now().Add(c.hub.config.SilenceTimeout))
+	_ = c.conn.SetReadDeadline(time.Now().Add(silenceTimeout))
 	if c.outbox.isClosing() {
 		_ = c.conn.SetReadDeadline(time.Now().Add(closeWait))
 	}

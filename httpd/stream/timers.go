@@ -21,20 +21,20 @@ type timers struct {
 
 // runDue does what is due, and finds out when something is next.
 func (c *connection) runDue(now time.Duration) error {
-	t, interval := &c.timers, c.hub.config.HeartbeatInterval
+	t := &c.timers
 	switch on := c.ticks.Load(); {
 	case !on:
 		t.tickAt = 0
 	case t.tickAt == 0:
-		t.tickAt = now + interval
+		t.tickAt = now + heartbeatInterval
 	case now >= t.tickAt:
-		t.tickAt += (now-t.tickAt)/interval*interval + interval // those that were missed are left out
+		t.tickAt += (now-t.tickAt)/heartbeatInterval*heartbeatInterval + heartbeatInterval // those that were missed are left out
 		c.speaker.tick(time.Now())
 	}
 	if err := c.ping(now); err != nil {
 		return err
 	}
-	t.due = t.pinged + c.hub.config.PingInterval
+	t.due = t.pinged + pingInterval
 	if t.tickAt != 0 {
 		t.due = min(t.due, t.tickAt)
 	}
@@ -43,7 +43,7 @@ func (c *connection) runDue(now time.Duration) error {
 
 // ping writes a ping when it is time for one.
 func (c *connection) ping(now time.Duration) error {
-	if now-c.timers.pinged < c.hub.config.PingInterval {
+	if now-c.timers.pinged < pingInterval {
 		return nil
 	}
 	c.timers.pinged = now

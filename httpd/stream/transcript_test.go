@@ -99,6 +99,11 @@ func TestTranscripts(t *testing.T) {
 			}}))
 			for _, field := range strings.Fields(lines[0]) {
 				_, _ = fmt.Sscanf(field, "past=%d", &n.hub.pastBytes)
+				_, _ = fmt.Sscanf(field, "conns=%d", &n.hub.seats.total)
+				_, _ = fmt.Sscanf(field, "share=%d", &n.hub.seats.perClient)
+				if origins, set := strings.CutPrefix(field, "origins="); set {
+					n.hub.SetOrigins(strings.Split(origins, ","))
+				}
 			}
 			for letter := range letters {
 				tr.named(letter)
@@ -137,12 +142,6 @@ func (tr *transcript) settings(fields []string) func(*Config) {
 				c.OutboxBytes = n
 			case "memory":
 				c.Memory = budget.New(int64(n))
-			case "conns":
-				c.MaxConns = n
-			case "share":
-				c.MaxConnsPerClient = n
-			case "origins":
-				c.Origins = strings.Split(value, ",")
 			}
 		}
 	}

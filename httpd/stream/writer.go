@@ -81,7 +81,7 @@ const (
 
 // startWriter has the writer, which is awake as far as anybody could tell, look whether something waits.
 func (c *connection) startWriter() {
-	c.timers.pinged, c.timers.alarm = c.hub.now(), time.AfterFunc(c.hub.config.PingInterval, c.wake)
+	c.timers.pinged, c.timers.alarm = c.hub.now(), time.AfterFunc(pingInterval, c.wake)
 	if !c.state.CompareAndSwap(awake, asleep) { // something waits
 		go c.write()
 	}
@@ -219,7 +219,7 @@ func (c *connection) writeRing(limit position) (wrote bool, err error) {
 	return true, nil
 }
 
-// writeLooks is how often a blocked write looks within Config.WriteTimeout whether the socket
+// writeLooks is how often a blocked write looks within writeTimeout whether the socket
 // has taken anything.
 const writeLooks = 50
 
@@ -235,16 +235,15 @@ func (c *connection) writeOnce(b batch) error {
 }
 
 // writeWhole writes whole frames. A socket that takes them slowly is given time as long as
-// it takes anything; once its reader is known to be too slow, or the server shuts down, Config.WriteTimeout for what is
+// it takes anything; once its reader is known to be too slow, or the server shuts down, writeTimeout for what is
 // left, so that the close frame reaches it; and none when the connection ends for another reason. One
-// that takes nothing for Config.WriteTimeout fails with os.ErrDeadlineExceeded.
+// that takes nothing for writeTimeout fails with os.ErrDeadlineExceeded.
 func (c *connection) writeWhole(b batch) error {
-	timeout := c.hub.config.WriteTimeout
 	began := time.Now()
-	until := began.Add(timeout)
+	until := began.Add(writeTimeout)
 	ends := false
 	for rest := b.data; len(rest) > 0; {
-		if err := c.conn.SetWriteDeadline(time.Now().Add(timeout / writeLooks)); err != nil {
+		if err := c.conn.SetWriteDeadline(time.Now().Add(writeTimeout / writeLooks)); err != nil {
 			return err
 		}
 		n, err := c.conn.Write(rest)
@@ -258,7 +257,7 @@ func (c *connection) writeWhole(b batch) error {
 			if ending != nil && !ending.hasTime() {
 				return err
 			}
-			until, ends = now.Add(timeout), ending != nil
+			until, ends = now.Add(writeTimeout), ending != nil
 		}
 		if !errors.Is(err, os.ErrDeadlineExceeded) || !now.Before(until) {
 			return err

@@ -36,7 +36,7 @@ type Counts struct {
 //	all connections                 | Config.MaxConns     | makes room: of a sample, the connection ends whose time for a request is over first
 //	those, with exempt clients      | the file descriptors| the same
 //	of a client                     | MaxConnsPerClient   | is closed, or its request is refused, if it is of an API key
-//	that a client makes a minute    | ConnsPerMinute      | is closed
+//	that a client makes a minute    | SetCaps             | is closed
 //
 // A connection that is closed gets no answer: nothing is read or written for it, and no goroutine started. It counts for its address until a request
 // names an API key, and for the key from then on: a key may have the WebSockets of its tier and MaxConnsPerClient connections besides. A trusted proxy is many
@@ -58,7 +58,7 @@ func newCaps(config *Config, counts *Counts) *caps {
 		counts: counts, pace: ratelimit.New(0, 0, now), began: now,
 		conns: make(map[*Conn]struct{}), clients: make(map[netip.Addr]int),
 	}
-	cs.set(config.MaxConns, config.MaxConnsPerClient, config.ConnsPerMinute)
+	cs.set(config.MaxConns, config.MaxConnsPerClient, 0)
 	return cs
 }
 

@@ -29,11 +29,12 @@ var update = flag.Bool("update", false, "rewrite the golden files")
 func TestConnectionsAreCapped(t *testing.T) {
 	ledgertest.Scenes(t, "testdata/caps.txt", "== ", *update, func(t *testing.T, scene string) string {
 		name, lines, _ := strings.Cut(scene, "\n")
-		var exempt int
+		var exempt, perMinute int
 		config := Config{Identity: testIdentity()}
-		_, err := fmt.Sscanf(name, "%d in all, %d with exempt clients, %d of a client, %d a minute", &config.MaxConns, &exempt, &config.MaxConnsPerClient, &config.ConnsPerMinute)
+		_, err := fmt.Sscanf(name, "%d in all, %d with exempt clients, %d of a client, %d a minute", &config.MaxConns, &exempt, &config.MaxConnsPerClient, &perMinute)
 		must(t, err)
 		s := New(config)
+		s.SetCaps(config.MaxConns, config.MaxConnsPerClient, perMinute)
 		s.caps.mostExempt = exempt
 		listeners := []*listener{newListener(nil, &s.config, s.caps), newListener(nil, &s.config, s.caps)}
 		var open []*Conn

@@ -22,7 +22,7 @@ const (
 
 // maxRefusals is how many requests in a row a connection may have refused for its client's
 // limit, where each KiB of its fields counts as one more. The connection is then closed: so a client past its limit makes at most
-// Config.ConnsPerMinute × maxRefusals requests a minute, and fewer where reading them takes longer.
+// maxRefusals requests on each of the connections that it may make, and fewer where reading them takes longer.
 const maxRefusals, refusalBytes = 10, 1 << 10
 
 // Conn is one accepted connection. Until it is taken over, one goroutine reads and writes it.
@@ -37,9 +37,9 @@ type Conn struct {
 	secure  *secure // between TLS and the socket; nil: the connection is not encrypted
 	plain   bool    // the peer speaks HTTP where it should speak TLS; of the goroutine that reads and writes
 
-	deadlines
-	scanner  scanner
-	refusals int // in a row; of the goroutine that reads and writes
+	read, write deadline
+	scanner     scanner
+	refusals    int // in a row; of the goroutine that reads and writes
 
 	// readUntil is when the time for the bytes that it waits for is over, in nanoseconds since the caps were made; 0 while it waits for none.
 	// No clock that is set changes their order.
@@ -52,8 +52,8 @@ type Conn struct {
 	ended     func() // nil: nobody is told; set before the connection gets a new owner
 }
 
-func newConn(socket net.Conn, peer ratelimit.Peer, caps *caps, writeTime time.Duration) *Conn {
-	return &Conn{Conn: socket, Peer: peer, caps: caps, client: peer.Client, socket: socket, deadlines: deadlines{writeTime: writeTime}}
+func newConn(socket net.Conn, peer ratelimit.Peer, caps *caps) *Conn {
+	return &Conn{Conn: socket, Peer: peer, caps: caps, client: peer.Client, socket: socket}
 }
 
 // encrypt puts TLS over the socket: the first read shakes hands, within the time that a request has.

@@ -9,16 +9,10 @@ import (
 // slack is how much later than wanted a read or write may time out.
 const slack = 250 * time.Millisecond
 
-// pieceBytes is how much of an answer a client has Config.WriteTimeout for.
-const pieceBytes = 64 << 10
+// A client has writeTimeout for each pieceBytes of an answer.
+const pieceBytes, writeTimeout = 64 << 10, 10 * time.Second
 
-// deadlines are those of a Conn until it is detached. They belong to the goroutine that reads and writes.
-type deadlines struct {
-	read, write deadline
-	writeTime   time.Duration // for each piece of an answer
-}
-
-// deadline is one of the two deadlines of a socket. fasthttp moves that of reads with every request, and
+// deadline is one of the two deadlines of a socket, until its Conn is detached. It belongs to the goroutine that reads and writes. fasthttp moves that of reads with every request, and
 // moving a socket's costs as much as finding an account. So what is wanted is only noted, and the
 // socket's is moved before a read or write, if it is earlier than that or later by more than slack.
 type deadline struct {
@@ -45,7 +39,7 @@ func (d *deadline) apply(set func(time.Time) error) error {
 // connection: the peer must not take what it got for the whole.
 func (c *Conn) inPieces(send func() (taken int, err error)) error {
 	for {
-		taken, err := c.sendBy(time.Now().Add(c.writeTime), send)
+		taken, err := c.sendBy(time.Now().Add(writeTimeout), send)
 		if !isTimeout(err) {
 			return err
 		}

@@ -16,7 +16,7 @@ import (
 func piped(t *testing.T) (c *Conn, far net.Conn) {
 	near, far := net.Pipe()
 	t.Cleanup(func() { _, _ = near.Close(), far.Close() })
-	return newConn(near, ratelimit.Peer{}, newCaps(&Config{}, new(Counts)), 10*time.Second), far
+	return newConn(near, ratelimit.Peer{}, newCaps(&Config{}, new(Counts))), far
 }
 
 func giveByte(far net.Conn) { _, _ = far.Write([]byte("x")) }

@@ -67,7 +67,7 @@ var shortages = []syscall.Errno{syscall.EMFILE, syscall.ENFILE, syscall.ENOBUFS,
 
 // admit returns the connection of a socket, or nil if a cap is reached.
 func (l *listener) admit(socket net.Conn) *Conn {
-	c := newConn(socket, l.config.Identity.PeerOf(socket.RemoteAddr()), l.caps, l.config.WriteTimeout)
+	c := newConn(socket, l.config.Identity.PeerOf(socket.RemoteAddr()), l.caps)
 	c.handler = l.handler
 	admitted, ofClient := l.caps.admit(c, l.config.TLS)
 	if admitted {

@@ -29,11 +29,8 @@ type Config struct {
 	Identity          *ratelimit.Identity // nil: no peer is trusted or exempt
 	MaxConns          int                 // 0: what the process' file descriptors allow
 	MaxConnsPerClient int                 // 0: 100
-	ConnsPerMinute    int                 // that a client may make; 0: unlimited
 
-	ReadTimeout  time.Duration // for one request, from its first byte; 0: 5 s
-	WriteTimeout time.Duration // for each 64 KiB of an answer; 0: 10 s
-	IdleTimeout  time.Duration // between requests; 0: 75 s
+	IdleTimeout time.Duration // between requests; 0: 75 s
 
 	TLS *tls.Config // of every connection; nil: none is encrypted
 
@@ -43,8 +40,6 @@ type Config struct {
 // WithDefaults returns the configuration with every default in its place.
 func (c Config) WithDefaults() Config {
 	c.MaxConnsPerClient = cmp.Or(c.MaxConnsPerClient, 100)
-	c.ReadTimeout = cmp.Or(c.ReadTimeout, 5*time.Second)
-	c.WriteTimeout = cmp.Or(c.WriteTimeout, 10*time.Second)
 	c.IdleTimeout = cmp.Or(c.IdleTimeout, 75*time.Second)
 	c.Identity = cmp.Or(c.Identity, ratelimit.NewIdentity(nil, nil))
 	c.Log = cmp.Or(c.Log, slog.New(slog.DiscardHandler))
@@ -64,6 +59,7 @@ type Server struct {
 }
 
 const (
+	readTimeout = 5 * time.Second // for one request, from its first byte
 	// readBufferBytes holds the longest head that can be accepted.
 	readBufferBytes = 2<<10 + maxRequestLineBytes + maxHeaderBlockBytes
 	// writeBufferBytes holds the answers to sixteen requests for an account, so that those of
@@ -85,7 +81,7 @@ func New(config Config) *Server {
 		HeaderReceived:               prepare,
 		Logger:                       errorCounter{&s.Counts.Errors},
 		Concurrency:                  min(s.caps.mostExempt, math.MaxInt32-spareWorkers) + spareWorkers,
-		ReadTimeout:                  s.config.ReadTimeout,
+		ReadTimeout:                  readTimeout,
 		IdleTimeout:                  s.config.IdleTimeout,
 		ReadBufferSize:               readBufferBytes,
 		WriteBufferSize:              writeBufferBytes,
@@ -222,8 +218,8 @@ func (s *Server) closeConns() {
 	closing.Wait()
 }
 
-// SetCaps changes how many connections there may be, how many of a client, and how many a client may make a minute: each as in a Config with its
-// defaults. Connections that are open stay.
+// SetCaps changes how many connections there may be, how many of a client, as in a Config with its defaults, and how many a client may make a
+// minute; 0 stands for any number, which it is at first. Connections that are open stay.
 func (s *Server) SetCaps(most, perClient, perMinute int) { s.caps.set(most, perClient, perMinute) }
 
 // Stopping reports whether Shutdown was called: connections end with the answer under way.
