@@ -54,10 +54,8 @@ func (r *request) balance() error {
 		return err
 	}
 	r.view = v
-	r.body = append(r.body, `{"pubkey":`...)
-	r.body = encode.AppendKey(r.body, &a.Pubkey)
-	r.body = append(r.body, `,"lamports":`...)
-	r.body = strconv.AppendUint(r.body, uint64(a.Lamports), 10)
+	r.body = encode.AppendKey(r.body, `{"pubkey":`, &a.Pubkey)
+	r.body = encode.AppendNumber(r.body, `,"lamports":`, a.Lamports)
 	r.tagRecord()
 	r.body = append(r.body, `,"slot":`...)
 	r.body = strconv.AppendUint(r.body, uint64(v.Tip().Slot), 10)
@@ -125,8 +123,8 @@ func (r *request) list(kind encode.Kind, name string, malformed error, member st
 		accounts, next = accounts[:n], ledger.Some(accounts[n-1].Pubkey)
 	}
 	r.grow(len(accounts) * text)
-	r.body = append(append(append(r.body, `{"`...), name...), `":`...)
-	r.body = append(encode.AppendKey(r.body, &key), member...)
+	r.body = append(append(r.body, `{"`...), name...)
+	r.body = append(encode.AppendKey(r.body, `":`, &key), member...)
 	err = r.appendAccounts(accounts, v, kind)
 	r.body = append(r.body, `],`...)
 	r.appendNext("next_cursor", next.Known, func(dst []byte) []byte { return encode.AppendCursor(dst, kind, &key, &next.Value) })

@@ -165,8 +165,7 @@ func (c *call) appendKnown(dst []byte, l *listing, accounts []ledger.Account, kn
 			continue
 		}
 		if l.keyed {
-			dst = append(dst, `{"pubkey":`...)
-			dst = append(encode.AppendKey(dst, &a.Pubkey), `,"account":`...)
+			dst = append(encode.AppendKey(dst, `{"pubkey":`, &a.Pubkey), `,"account":`...)
 		}
 		if dst, err = l.appendAccount(dst, a, of); err != nil {
 			return dst, n, err

@@ -105,8 +105,8 @@ var (
 
 // appendBlock appends what a block is besides its transactions, without the end of the object.
 func appendBlock(dst []byte, b *ledger.Block) []byte {
-	dst = appendKey(dst, `{"blockhash":`, (*ledger.Pubkey)(&b.Blockhash))
-	dst = appendKey(dst, `,"previousBlockhash":`, (*ledger.Pubkey)(&b.PreviousBlockhash.Value)) // all ones where it is not known, as in Agave
+	dst = encode.AppendKey(dst, `{"blockhash":`, (*ledger.Pubkey)(&b.Blockhash))
+	dst = encode.AppendKey(dst, `,"previousBlockhash":`, (*ledger.Pubkey)(&b.PreviousBlockhash.Value)) // all ones where it is not known, as in Agave
 	dst = encode.AppendNumber(dst, `,"parentSlot":`, b.ParentSlot)
 	return encode.AppendOpt(encode.AppendOpt(dst, `,"blockTime":`, b.Time, appendSeconds), `,"blockHeight":`, b.Height, encode.Number)
 }
@@ -133,7 +133,7 @@ func (c *call) appendTransactions(dst []byte, b *ledger.Block) (_ []byte, err er
 		dst = append(t.Signature.AppendBase58(dst), `"],"accountKeys":[`...)
 		var keys encode.List
 		for n := range t.Accounts {
-			dst = appendKey(keys.Next(dst), `{"pubkey":`, &t.Accounts[n])
+			dst = encode.AppendKey(keys.Next(dst), `{"pubkey":`, &t.Accounts[n])
 			if n == 0 {
 				dst = append(dst, `,"signer":true,"writable":true,"source":"transaction"`...)
 			}

@@ -55,7 +55,7 @@ func (f *form) appendAccount(dst []byte, a *ledger.Account, known facts) (_ []by
 		return dst, elsewhere(codeExcluded, "the source has not shown the owner, the executable flag or the rent epoch of account %s", a.Pubkey)
 	}
 	dst = encode.AppendNumber(dst, `{"lamports":`, a.Lamports)
-	dst = appendKey(dst, `,"owner":`, &a.Owner)
+	dst = encode.AppendKey(dst, `,"owner":`, &a.Owner)
 	dst = strconv.AppendBool(append(dst, `,"executable":`...), a.Executable)
 	dst = encode.AppendNumber(dst, `,"rentEpoch":`, a.RentEpoch)
 	if space, known := spaceOf(a, known.own); known {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"ledgerd/engine/ledger"
+	"ledgerd/httpd/encode"
 )
 
 // nodeHealth answers whether the node is to be asked at all.
@@ -42,5 +43,5 @@ func (c *call) genesisHash(dst []byte) ([]byte, error) {
 // identity answers a key made of the node's id: the node has no key pair.
 func (c *call) identity(dst []byte) ([]byte, error) {
 	key := ledger.Pubkey(sha256.Sum256([]byte(c.door.config.Ledger.Status().NodeID)))
-	return append(appendKey(dst, `{"identity":`, &key), '}'), nil
+	return append(encode.AppendKey(dst, `{"identity":`, &key), '}'), nil
 }

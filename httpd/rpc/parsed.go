@@ -43,8 +43,8 @@ func appendTokenInfo(dst []byte, a *ledger.Account, mint *ledger.Mint) ([]byte, 
 		return dst, elsewhere(codeExcluded, "the source has not shown all of token account %s and its mint", a.Pubkey)
 	}
 	d := &t.Details.Value
-	dst = appendKey(dst, `{"mint":`, &t.Mint)
-	dst = appendKey(dst, `,"owner":`, &t.Owner)
+	dst = encode.AppendKey(dst, `{"mint":`, &t.Mint)
+	dst = encode.AppendKey(dst, `,"owner":`, &t.Owner)
 	dst = appendAmount(append(dst, `,"tokenAmount":`...), t.Amount, mint)
 	state := `,"state":"initialized","isNative":`
 	if d.State == ledger.TokenFrozen {
@@ -55,11 +55,11 @@ func appendTokenInfo(dst []byte, a *ledger.Account, mint *ledger.Mint) ([]byte, 
 		dst = appendAmount(append(dst, `,"rentExemptReserve":`...), binary.LittleEndian.Uint64(data[nativeAt+4:]), mint)
 	}
 	if d.Delegate.Known {
-		dst = appendKey(dst, `,"delegate":`, &d.Delegate.Value)
+		dst = encode.AppendKey(dst, `,"delegate":`, &d.Delegate.Value)
 		dst = appendAmount(append(dst, `,"delegatedAmount":`...), d.DelegatedAmount, mint)
 	}
 	if d.CloseAuthority.Known {
-		dst = appendKey(dst, `,"closeAuthority":`, &d.CloseAuthority.Value)
+		dst = encode.AppendKey(dst, `,"closeAuthority":`, &d.CloseAuthority.Value)
 	}
 	return append(dst, '}'), nil
 }
@@ -84,7 +84,7 @@ func appendAuthority(dst, data []byte) []byte {
 	if binary.LittleEndian.Uint32(data) != 1 {
 		return append(dst, `null`...)
 	}
-	return encode.AppendKey(dst, (*ledger.Pubkey)(data[4:36]))
+	return encode.AppendKey(dst, "", (*ledger.Pubkey)(data[4:36]))
 }
 
 // appendAmount appends an amount of tokens. The floating-point number is inexact by nature, and null where no such number exists: for as many decimals
@@ -110,8 +110,3 @@ func appendAmountFields(dst []byte, amount uint64, mint *ledger.Mint) []byte {
 
 // appendSeconds appends the time of a block, in Unix seconds.
 func appendSeconds(dst []byte, t int64) []byte { return strconv.AppendInt(dst, t, 10) }
-
-// appendKey appends a key, and before it what stands there.
-func appendKey(dst []byte, before string, k *ledger.Pubkey) []byte {
-	return encode.AppendKey(append(dst, before...), k)
-}

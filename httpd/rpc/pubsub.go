@@ -209,7 +209,7 @@ func (f *form) teller(kind string) func([]byte, uint64, *stream.Note) []byte {
 		dst = fmt.Appendf(dst, `{"jsonrpc":"2.0","method":"%sNotification","params":{"result":{"context":{"slot":%d,"seq":%d},"value":`, kind, n.Slot, n.Seq)
 		end := `}`
 		if kind == "program" {
-			dst = append(appendKey(dst, `{"pubkey":`, &n.Account.Pubkey), `,"account":`...)
+			dst = append(encode.AppendKey(dst, `{"pubkey":`, &n.Account.Pubkey), `,"account":`...)
 			end = `}}`
 		}
 		dst, err := f.appendNote(dst, n)

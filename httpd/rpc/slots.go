@@ -101,7 +101,7 @@ func (c *call) latestBlockhash(dst []byte) ([]byte, error) {
 	if err != nil {
 		return dst, err
 	}
-	dst = appendKey(c.appendContext(dst), `{"blockhash":`, (*ledger.Pubkey)(&b.Blockhash))
+	dst = encode.AppendKey(c.appendContext(dst), `{"blockhash":`, (*ledger.Pubkey)(&b.Blockhash))
 	return append(encode.AppendNumber(dst, `,"lastValidBlockHeight":`, height+validBlocks), `}}`...), nil
 }
 

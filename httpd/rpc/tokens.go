@@ -199,7 +199,7 @@ func (c *call) largestAccounts(dst []byte) ([]byte, error) {
 	dst = append(c.appendContext(dst), '[')
 	var list encode.List
 	for _, a := range largest {
-		dst = appendKey(list.Next(dst), `{"address":`, &a.Pubkey)
+		dst = encode.AppendKey(list.Next(dst), `{"address":`, &a.Pubkey)
 		dst = append(appendAmountFields(append(dst, ','), a.Token.Amount, mint), '}')
 	}
 	return append(dst, `]}`...), err
