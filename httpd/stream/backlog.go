@@ -161,6 +161,7 @@ func (c *connection) writeBacklog(b *backlog) error {
 			return c.outbox.ending()
 		}
 		to.add(b.gap)
+		c.hub.meters.gaps.Inc()
 	}
 	for e, part := range b.parts {
 		if to.frames > 0 && !to.hasRoom(b.told.frameBytes(e, part)) {
@@ -223,7 +224,7 @@ func (s *subscriber) digest() *backlog {
 	b := &backlog{level: s.level, emissions: kept.after(seen), total: at.total, seen: seen, told: new(s.wants)}
 	b.emissions = b.emissions[:len(b.emissions)-int(kept.total()-at.total)]
 	b.gap = single(frame.AppendText(nil, func(b []byte) []byte { return appendGap(b, seen, at.seq) }))
-	b.gap.gaps, b.gap.seq = 1, seen
+	b.gap.seq = seen
 	if !s.seat.work.spend(b.cost()) {
 		return nil
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/fasthttp/websocket"
 	"github.com/valyala/fasthttp"
 
+	"ledgerd/httpd/encode"
 	"ledgerd/httpd/ratelimit"
 )
 
@@ -16,21 +17,15 @@ import (
 type rejection struct {
 	reason string // one of rejectionReasons
 	status int
-	text   string
 	error
 }
 
-const invalidRequest = "Invalid request parameters"
-
 var (
-	errFull = &rejection{"full", fasthttp.StatusServiceUnavailable, "Service unavailable",
-		errors.New("the server holds as many WebSocket connections as it may")}
-	errClientFull = &rejection{"client", fasthttp.StatusTooManyRequests, "Rate limit exceeded",
-		errors.New("this client holds as many WebSocket connections as it may")}
-	errMemory = &rejection{"memory", fasthttp.StatusServiceUnavailable, "Service unavailable",
-		errors.New(endMemory.text)}
-	errOrigin    = &rejection{"origin", fasthttp.StatusBadRequest, invalidRequest, errors.New("this Origin is not allowed")}
-	errHandshake = errors.New("not a valid WebSocket handshake")
+	errFull       = &rejection{"full", fasthttp.StatusServiceUnavailable, errors.New("the server holds as many WebSocket connections as it may")}
+	errClientFull = &rejection{"client", fasthttp.StatusTooManyRequests, errors.New("this client holds as many WebSocket connections as it may")}
+	errMemory     = &rejection{"memory", fasthttp.StatusServiceUnavailable, &endMemory}
+	errOrigin     = &rejection{"origin", fasthttp.StatusBadRequest, errors.New("this Origin is not allowed")}
+	errHandshake  = errors.New("not a valid WebSocket handshake")
 )
 
 // rejectionReasons are all reasons, each one value of a metric's label.
@@ -106,14 +101,14 @@ func (h *Hub) refuse(ctx *fasthttp.RequestCtx, err error) { h.meters.refused[rej
 
 // reject answers with an error in the shape of all errors, and returns the reason.
 func reject(ctx *fasthttp.RequestCtx, err error) (reason string) {
-	why := &rejection{"request", fasthttp.StatusBadRequest, invalidRequest, err}
+	why := &rejection{"request", fasthttp.StatusBadRequest, err}
 	errors.As(err, &why)
 	if why.status != fasthttp.StatusBadRequest {
 		ctx.Response.Header.Set("Retry-After", "1")
 	}
 	ctx.SetStatusCode(why.status)
 	ctx.SetContentType("application/json")
-	fmt.Fprintf(ctx, `{"error":%q,"details":%q}`, why.text, why.Error())
+	ctx.SetBody(encode.AppendError(nil, why.status, why.Error()))
 	return why.reason
 }
 

@@ -23,14 +23,12 @@ const (
 // tally says what some frames hold.
 type tally struct {
 	frames    int
-	gaps      int           // among the frames
 	seq       ledger.Seq    // the newest; 0 if they hold no updates
 	published time.Duration // when the newest was, see Hub.now; 0: not known
 }
 
 func (t *tally) add(more tally) {
 	t.frames += more.frames
-	t.gaps += more.gaps
 	t.seq, t.published = max(t.seq, more.seq), max(t.published, more.published)
 }
 
@@ -272,7 +270,6 @@ func (c *connection) writeWhole(b batch) error {
 	c.sent, c.newest = max(c.sent, b.seq), max(c.newest, b.published)
 	c.hub.meters.bytes.Add(len(b.data))
 	c.hub.meters.frames.Add(b.frames)
-	c.hub.meters.gaps.Add(b.gaps)
 	return nil
 }
 
