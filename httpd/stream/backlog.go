@@ -26,9 +26,8 @@ type backlog struct {
 
 // telling is what a client is told of emissions, and how: what a subscriber wants, or a topic.
 type telling interface {
-	// span returns the first of the parts that may be told, and the one after the last. looks returns how many that are, at most.
+	// span returns the first of the parts that may be told, and the one after the last.
 	span(e *emission) (first, end int)
-	looks(e *emission) int
 	match(u *ledger.Update) bool
 	// frameBytes is about what the frame of a part takes, which appendPart appends, if there is one.
 	frameBytes(e *emission, part int) int
@@ -36,7 +35,6 @@ type telling interface {
 	// readDecimals has the decimals of the mints of token accounts read before their parts are appended, if they are wanted. It returns how many
 	// mints the ledger was asked for.
 	readDecimals(h *Hub, emissions []*emission) (asked int)
-	hasHeartbeats() bool
 }
 
 // size returns about what the backlog takes. Emissions are in memory anyway as long as they are kept.

@@ -100,7 +100,7 @@ func (p *past) read(ctx context.Context, bytes int) (out []*emission, size int, 
 }
 
 // readPast is readInTurn. Meanwhile pings and, if the client wants them, heartbeats tell the peer that the connection lives.
-func (c *connection) readPast(p *past, beats bool) (emissions []*emission, err error) {
+func (c *connection) readPast(p *past) (emissions []*emission, err error) {
 	read := make(chan struct{})
 	go func() {
 		defer close(read)
@@ -115,7 +115,7 @@ func (c *connection) readPast(p *past, beats bool) (emissions []*emission, err e
 			return emissions, err
 		case <-beat.C:
 		}
-		if failed := c.stayAwake(p.level, beats); failed != nil {
+		if failed := c.stayAwake(p.level); failed != nil {
 			c.outbox.close(endGone) // which ends the reading
 			<-read
 			return nil, failed
@@ -125,8 +125,8 @@ func (c *connection) readPast(p *past, beats bool) (emissions []*emission, err e
 
 // stayAwake writes a ping when it is time for one, and a heartbeat if so wanted. That carries the number that the client has come to: it may
 // resume from there again.
-func (c *connection) stayAwake(level ledger.Commitment, beats bool) error {
-	if err := c.ping(c.hub.now()); err != nil || !beats {
+func (c *connection) stayAwake(level ledger.Commitment) error {
+	if err := c.ping(c.hub.now()); err != nil || !c.ticks.Load() {
 		return err
 	}
 	c.hub.mu.Lock()
@@ -171,7 +171,7 @@ func (c *connection) writePast(b *backlog) error {
 	}
 	defer func() { c.hub.memory.Hold(-p.held) }()
 	for !p.whole {
-		emissions, err := c.readPast(p, b.told.hasHeartbeats())
+		emissions, err := c.readPast(p)
 		if err != nil {
 			return err
 		}

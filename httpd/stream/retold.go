@@ -30,13 +30,6 @@ func (r *retold) span(e *emission) (first, end int) {
 	return at, at + 1
 }
 
-func (r *retold) looks(e *emission) int {
-	if r.Account.Known {
-		return 1
-	}
-	return len(e.updates) + 1
-}
-
 func (r *retold) match(u *ledger.Update) bool {
 	var room [maxNamesOf]name
 	of := r.name()
@@ -84,5 +77,3 @@ func (r *retold) readDecimals(h *Hub, emissions []*emission) (asked int) {
 	}
 	return asked
 }
-
-func (r *retold) hasHeartbeats() bool { return false }

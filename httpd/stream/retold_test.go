@@ -201,10 +201,10 @@ func TestWhoResumesATopicIsToldWhatItMissed(t *testing.T) {
 	}
 }
 
-// What is told of a topic to one client alone is paid for by it: each update that is looked at, which is one a block of an account, and the data.
+// What is told of a topic to one client alone is paid for by it: each update that is looked at, of an account one a block, and the data.
 func TestAReplayOfATopicIsPaidFor(t *testing.T) {
 	const data = 1 << 20
-	for i, looks := range []int{0: 2, 1: 8001 + 2} {
+	for i, looks := range []int{0: 2 * 2, 1: 8001 + 2} {
 		inMemory(t, nil, func(n *node) {
 			n.talk = talkOfTopics
 			n.script.block(1, accounts(0, 8000, 1)...)
@@ -229,11 +229,11 @@ func TestAReplayOfATopicIsPaidFor(t *testing.T) {
 func TestAReplayReadsTheMintsOfWhatIsToldAlone(t *testing.T) {
 	for _, tt := range []struct {
 		topic Topic
-		looks time.Duration // at updates, for each block
+		looks time.Duration // for each block: at it, and at updates
 		fails error         // the ledger, which is then asked once
 	}{
-		{Topic{Account: ledger.Some(key(3))}, 1, nil},
-		{Topic{Account: ledger.Some(key(3))}, 1, ledger.ErrUnavailable},
+		{Topic{Account: ledger.Some(key(3))}, 2, nil},
+		{Topic{Account: ledger.Some(key(3))}, 2, ledger.ErrUnavailable},
 		{Topic{Program: ledger.Some(ledger.TokenProgram), Takes: func(u *ledger.Update) bool { return u.Account.Pubkey == key(3) }}, 4, nil},
 	} {
 		inMemory(t, nil, func(n *node) {
