@@ -44,7 +44,7 @@ func (s *subscriber) subscribe(r *request, id messageID) error {
 		}
 		to.where = r.where
 	}
-	to.show(r.extended, r.tokens, r.data)
+	to.show(r.form)
 	var added names
 	if to.names, added = to.names.plus(more); to.names.count() > maxNames {
 		return &endNames

@@ -43,11 +43,12 @@ func parseID(raw json.RawMessage) (messageID, bool) {
 
 // request is what a client asks for: in a message, or in the query of its handshake.
 type request struct {
-	kind                                  string // the type of the message, or connect
-	names                                 names
-	snapshot, extended, tokens, data, all bool
-	where                                 *ledger.DataFilter
-	from                                  ledger.Opt[ledger.Seq]
+	kind          string // the type of the message, or connect
+	names         names
+	snapshot, all bool
+	form          form // what it adds to that of updates
+	where         *ledger.DataFilter
+	from          ledger.Opt[ledger.Seq]
 	// Of a handshake alone: what is named is all that is wanted, and what happens where the client is slow.
 	level             ledger.Commitment
 	narrow, conflates bool
@@ -76,9 +77,9 @@ var fields = []field{
 		return raw == "none"
 	}},
 	{"snapshot", []string{"subscribe"}, mustBeBool, func(r *request, raw string) bool { return parseBool(&r.snapshot, raw) }},
-	{"extended", []string{connect, "subscribe"}, mustBeBool, func(r *request, raw string) bool { return parseBool(&r.extended, raw) }},
-	{"tokens", []string{connect, "subscribe"}, mustBeBool, func(r *request, raw string) bool { return parseBool(&r.tokens, raw) }},
-	{"data", []string{connect, "subscribe"}, mustBeBool, func(r *request, raw string) bool { return parseBool(&r.data, raw) }},
+	{"extended", []string{connect, "subscribe"}, mustBeBool, setForm(extended)},
+	{"tokens", []string{connect, "subscribe"}, mustBeBool, setForm(withTokens &^ extended)},
+	{"data", []string{connect, "subscribe"}, mustBeBool, setForm(withData &^ extended)},
 	{"data_size", []string{"subscribe"}, mustBeSeq, func(r *request, raw string) bool { return parseNumber(&r.filter().Size, raw) }},
 	{"memcmp", []string{"subscribe"}, mustBeParts, (*request).parseParts},
 	{"all", []string{"unsubscribe"}, mustBeBool, func(r *request, raw string) bool { return parseBool(&r.all, raw) }},
@@ -137,6 +138,17 @@ func isOnce(raw []byte, members int) bool {
 
 // messageTypes are those that a client may send.
 var messageTypes = []string{"subscribe", "unsubscribe", "resume", "ping"}
+
+func setForm(more form) func(*request, string) bool {
+	return func(r *request, raw string) bool {
+		var on bool
+		ok := parseBool(&on, raw)
+		if on {
+			r.form |= more
+		}
+		return ok
+	}
+}
 
 func setNames(kind nameKind) func(*request, string) bool {
 	return func(r *request, raw string) bool {

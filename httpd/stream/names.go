@@ -146,24 +146,16 @@ const maxNamesOf = 6
 // named, and in which form.
 type wants struct {
 	everything bool
-	tokens     bool // asked for: they come with extended
-	data       bool // likewise
+	asked      form // for: tokens and data come with extended
 	form       form
 	names      names
 	where      *ledger.DataFilter // of the accounts of programs; nil: all
 }
 
 // show adds what a client asks for to the form. Once on it stays on.
-func (w *wants) show(extend, tokens, data bool) {
-	w.tokens, w.data = w.tokens || tokens, w.data || data
-	if extend {
-		w.form |= extended
-	}
-	if w.form.shows(extended) && w.tokens {
-		w.form |= withTokens
-	}
-	if w.form.shows(extended) && w.data {
-		w.form |= withData
+func (w *wants) show(more form) {
+	if w.asked |= more; w.asked.shows(extended) {
+		w.form = w.asked
 	}
 }
 

@@ -34,6 +34,6 @@ func parseQuery(args *fasthttp.Args) (q query, err error) {
 	}
 	q = query{level: r.level, resume: r.from, conflates: r.conflates}
 	q.wants.everything, q.wants.names = !r.narrow, r.names
-	q.wants.show(r.extended, r.tokens, r.data)
+	q.wants.show(r.form)
 	return q, nil
 }
