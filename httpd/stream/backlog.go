@@ -63,17 +63,8 @@ func (c *connection) replayLocked(after *position, b *backlog, newest ledger.Seq
 	}
 	c.hub.meters.resumes[source].Inc()
 	if b.past != nil || len(b.emissions) > 0 {
-		c.resumes = append(c.resumes, b.seen)
-		c.outbox.put(after, &packet{run: func() error { return c.beginResume(b) }, extra: b.size()})
+		c.outbox.put(after, &packet{run: func() error { return c.writeMissed(b) }, extra: b.size(), tally: tally{seq: b.seen + 1}})
 	}
-}
-
-// beginResume writes what a client has missed that resumes.
-func (c *connection) beginResume(b *backlog) error {
-	c.hub.mu.Lock()
-	c.resumes = c.resumes[1:]
-	c.hub.mu.Unlock()
-	return c.writeMissed(b)
 }
 
 // putSince has the writer send, as a backlog, the emissions that came since there had been so many in

@@ -21,9 +21,6 @@ type connection struct {
 	frames  bucket   // the reader's: of the client's frames
 	named   int      // the reader's: names that memory is taken for
 	warned  bool     // the reader's: that little work is left
-	// resumes are the numbers that the client resumes from, as far as the writer has yet to begin with what it has missed since, in this order. The
-	// hub's lock guards them.
-	resumes []ledger.Seq
 	writer
 }
 
@@ -37,7 +34,8 @@ type speaker interface {
 	warning(left time.Duration) []byte
 	// wanted says what the client wants, as one of wantedKinds. The hub's lock is held.
 	wanted() string
-	// sentLocked returns the seq that a client which is too slow may resume from, by what was sent. The writer calls it, with the hub's lock held.
+	// sentLocked returns up to which seq the client was sent all that did not wait when its connection came to its end. The writer calls it, with the
+	// hub's lock held.
 	sentLocked() ledger.Seq
 	// leave takes back what the speaker has entered anywhere, once the connection has ended.
 	leave()

@@ -48,8 +48,7 @@
 // its own is sent once; rollback and slot_end frames, and restored accounts that share a number,
 // carry the last number before them, so those that carry the very seq are sent again rather than
 // perhaps never. A socket that resumes a topic is sent a backlog of that alone, encoded for it, and then what all watchers are. One that is too slow is told
-// the seq that the highest level among its topics had come to, or one that it resumes from and is still to be sent what it missed since, because all can be
-// resumed from that.
+// a seq below the first that it was not sent of any topic, and not above what any level of them has come to: all can be resumed from that.
 //
 // # Conflation
 //

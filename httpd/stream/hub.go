@@ -45,7 +45,6 @@ type Hub struct {
 	tokenTopics  int                            // that want the facts of token accounts
 	tokens       set                            // want the facts of token accounts
 	delivered    [ledger.Commitments]ledger.Seq // the newest seq of each level; it never falls
-	reached      time.Duration                  // when the newest emission was published that is delivered, see now
 }
 
 // New returns a hub without subscribers. It starts nothing.

@@ -2,6 +2,7 @@ package stream
 
 import (
 	"context"
+	"math"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -64,14 +65,15 @@ type outbox struct {
 	bytes   int // what they take, shared packets too, beside snapshots
 	// snapshots is what those of snapshots take, which are bounded as they are made: how fast its client reads says nothing of one that has just come.
 	snapshots int
-	firsts    int // those that run, and those of snapshots
+	firsts    int        // those that run, and those of snapshots
+	lost      ledger.Seq // the lowest number of an update, or after one that was to be resumed from, that was dropped because the connection ends
 	// leftOut is after which seq updates are left out, until the writer jumps, which is after all of firsts.
 	leftOut ledger.Opt[ledger.Seq]
 }
 
 // newOutbox returns an outbox that wakes nobody yet.
 func newOutbox(limitBytes int, m *budget.Part) *outbox {
-	o := &outbox{limitBytes: limitBytes, memory: m, wake: func() {}}
+	o := &outbox{limitBytes: limitBytes, memory: m, wake: func() {}, lost: math.MaxUint64}
 	o.ctx, o.cancel = context.WithCancel(context.Background())
 	return o
 }
@@ -107,6 +109,9 @@ func (o *outbox) add(after *position, room int, packets ...*packet) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.isClosing() {
+		for _, p := range packets {
+			o.loseLocked(p)
+		}
 		return
 	}
 	o.entries = slices.Grow(o.entries, room)
@@ -206,8 +211,23 @@ func (o *outbox) endLocked(c closing) {
 func (o *outbox) dropLocked() {
 	for _, e := range o.entries {
 		o.countLocked(e.packet, -1)
+		o.loseLocked(e.packet)
 	}
 	o.entries, o.leftOut = nil, ledger.Opt[ledger.Seq]{}
+}
+
+// loseLocked notes what the client would have to be told once it comes back.
+func (o *outbox) loseLocked(p *packet) {
+	if p.seq > 0 && (p.update || p.run != nil) {
+		o.lost = min(o.lost, p.seq)
+	}
+}
+
+// firstLost returns the lowest number of what was dropped because the connection ends; one more than any update has if nothing was.
+func (o *outbox) firstLost() ledger.Seq {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.lost
 }
 
 // isClosing reports whether the connection is about to end.

@@ -77,7 +77,7 @@ func (h *Hub) deliverLocked(p published) {
 		h.levels[e.level].deliver(e)
 		h.levels[e.level].topics.deliver(e, p.Head.Tip(ledger.Finalized).Slot)
 		e.block = nil // what is kept for resumes keeps no block in memory
-		h.reached, h.delivered[e.level] = e.published, max(h.delivered[e.level], e.lastSeq)
+		h.delivered[e.level] = max(h.delivered[e.level], e.lastSeq)
 	}
 	for i := range h.levels {
 		h.levels[i].wake()

@@ -4,7 +4,6 @@ import (
 	"slices"
 	"sort"
 	"sync/atomic"
-	"time"
 
 	"ledgerd/engine/ledger"
 )
@@ -88,18 +87,6 @@ func (r *recent) between(total, until int64) (out []*emission, whole bool) {
 		return nil, false
 	}
 	return slices.Clone(r.emissions[total-gone : until-gone]), true
-}
-
-// before returns the seq that the level had come to before a time, given the newest: 0 if what came next is not kept any more.
-func (r *recent) before(t time.Duration, newest ledger.Seq) ledger.Seq {
-	i := sort.Search(len(r.emissions), func(i int) bool { return r.emissions[i].published >= t })
-	switch {
-	case i == len(r.emissions):
-		return newest
-	case i == 0 && r.gone.Load() > 0:
-		return 0
-	}
-	return r.emissions[i].seq(opening)
 }
 
 // after returns the emissions that hold frames after a seq.

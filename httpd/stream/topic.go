@@ -75,7 +75,6 @@ type Socket struct {
 	// The hub's lock guards the rest.
 
 	topics map[uint64]*topic
-	levels [ledger.Commitments]int // how many of the topics are of each
 }
 
 // ErrManyTopics says that a connection has as many topics as it may, or its client as many that are asked what they take.
@@ -102,7 +101,6 @@ func (h *Hub) newSocket(place *seat, talk func(*Socket, []byte)) *Socket {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	s.enterLocked()
-	s.sent, s.newest = h.reachedLocked(ledger.Processed), h.reached
 	return s
 }
 
@@ -141,7 +139,6 @@ func (s *Socket) Watch(key string, t Topic, seen ledger.Opt[ledger.Seq], answer 
 			return &endMemory
 		}
 		s.seat.filtered += int(figures.One(t.Takes != nil))
-		s.levels[t.Level]++
 	}
 	if shared == nil {
 		h.lastTopic++
@@ -209,7 +206,6 @@ func (s *Socket) unwatchLocked(t *topic) {
 	delete(t.watchers, s)
 	s.giveNames(namesIn(t.key))
 	s.seat.filtered -= int(figures.One(t.Takes != nil))
-	s.levels[t.Level]--
 	if len(t.watchers) == 0 {
 		delete(s.hub.topics, t.key)
 		s.hub.changeLocked(t, false)
@@ -232,14 +228,14 @@ func (s *Socket) wanted() string {
 	return "nothing"
 }
 
-// sentLocked returns a number that every topic can be resumed from: no level of one above processed, whose numbers come first, had come further when
-// what was sent last was published.
+// sentLocked goes by the levels of the topics, which have each come to another seq, and by the backlog that is being written.
 func (s *Socket) sentLocked() ledger.Seq {
-	last := s.sent
-	for level := ledger.Confirmed; level < ledger.Commitments; level++ {
-		if s.levels[level] > 0 {
-			last = min(last, s.hub.recent[level].before(s.newest, s.hub.positionLocked(level).seq))
-		}
+	last := s.hub.positionLocked(ledger.Processed).seq
+	for _, t := range s.topics {
+		last = min(last, s.hub.positionLocked(t.Level).seq)
+	}
+	if s.missed != nil {
+		last = min(last, s.sent)
 	}
 	return last
 }

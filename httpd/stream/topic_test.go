@@ -1,8 +1,11 @@
 package stream
 
 import (
+	"bytes"
 	"fmt"
+	"math/rand/v2"
 	"net"
+	"regexp"
 	"slices"
 	"testing"
 	"time"
@@ -54,111 +57,107 @@ func TestTopicsAreSharedBoundedAndForgotten(t *testing.T) {
 	ledgertest.Equal(t, []bool{sockets[0].Unwatch("other", 8), sockets[0].Unwatch("", 8), sockets[0].Unwatch("", 8)}, []bool{false, true, false}, "whether what was taken back was there")
 	for _, s := range sockets {
 		s.depart()
-		ledgertest.Equal(t, s.levels, [ledger.Commitments]int{}, "how many topics a socket has of each level in the end")
 	}
 	ledgertest.Equal(t, n.leftovers(), "", "what is left")
 }
 
-// sink is a socket that takes all, and says before what.
+// sink is a socket that takes all.
 type sink struct {
 	net.Conn
-	takes func()
+	text bytes.Buffer
 }
 
-func (s *sink) SetWriteDeadline(time.Time) error { return nil }
-func (s *sink) Write(b []byte) (int, error) {
-	s.takes()
-	return len(b), nil
-}
+func (s *sink) SetWriteDeadline(time.Time) error  { return nil }
+func (s *sink) Write(b []byte) (n int, err error) { return s.text.Write(b) }
 
-// A socket that is closed as a slow one is told a number from which each of its topics can be resumed, whatever their levels and wherever it was closed: none
-// is older than what that topic was told, by more than what others of its level, or levels below, have still to come to. What it resumes lacks all
-// since its number, until that is written.
+// A socket that is closed as a slow one is told a number from which all can be resumed that it was not sent, whatever it waited for, of whatever levels, and
+// whatever came until it is told. The number is hardly lower than that. What a socket resumes it lacks since the number that it named.
 func TestTopicsResumeFromWhatASlowSocketIsTold(t *testing.T) {
-	for _, levels := range [][]ledger.Commitment{{ledger.Processed}, {ledger.Finalized}, {ledger.Processed, ledger.Finalized}, {ledger.Finalized, ledger.Processed}} {
+	for seed := range uint64(200) {
+		r := rand.New(rand.NewPCG(seed, 9))
 		n := newNode(t, nil)
-		n.script.blocks(9)
-		n.script.reach(ledger.Finalized, 9)
-		n.script.publish()
-		s := n.socket()
-		watch := func(level ledger.Commitment, k int, seen ledger.Opt[ledger.Seq]) {
-			text := func(dst []byte, _ uint64, note *Note) []byte { return fmt.Append(dst, level, note.Seq) }
-			must(t, s.Watch(fmt.Sprint(level, k), Topic{Level: level, Account: ledger.Some(key(k)), Append: text}, seen, func(uint64) []byte { return nil }))
+		s, sent := n.socket(), &sink{}
+		s.conn = sent
+		type note struct {
+			level ledger.Commitment
+			k     int // of the account: each block changes two, so that seqs tell them
+			seq   ledger.Seq
 		}
-		from := make(map[*packet]ledger.Seq) // which packets write what is resumed
-		resume := func(level ledger.Commitment, k int, seen ledger.Seq) {
-			watch(level, k, ledger.Some(seen))
-			from[s.outbox.entries[len(s.outbox.entries)-1].packet] = seen
-		}
-		for _, level := range levels {
-			watch(level, 1, ledger.Opt[ledger.Seq]{})
-			watch(level, 2, ledger.Opt[ledger.Seq]{})
-		}
-		s.outbox.drain()
-		held := slices.Max(levels)
-		if got := s.lastSeq(); got < 8 || got > 9 {
-			t.Errorf("%v: before anything was sent %d is to be resumed from, where all have come to 9", levels, got)
-		}
-		var slot ledger.Slot
-		written, late := 0, false
-		s.conn = &sink{takes: func() {
-			got := s.lastSeq()
-			for _, e := range s.outbox.entries[written:] {
-				if seen, resumed := from[e.packet]; resumed && seen < got || e.seq > 0 && e.seq <= got {
-					t.Fatalf("%v, slot %d: %d is to be resumed from, where what comes after %d or with %d was not sent", levels, slot, got, seen, e.seq)
+		owed, watched := map[note]int{}, map[note]bool{} // watched have no seq
+		var reached [ledger.Commitments]ledger.Seq
+		owe := func(level ledger.Commitment, k int, from ledger.Seq) {
+			for seq := from + 1; seq <= reached[level]; seq++ {
+				if int(seq+1)%2+1 == k {
+					owed[note{level, k, seq}]++
 				}
 			}
-			if s.missed != nil && late {
-				late = false
-				resume(held, 2, 1) // while another is written
-			}
-		}}
-		for slot = 10; slot < 22; slot++ {
-			if slot%2 == 0 {
-				n.script.reach(ledger.Finalized, slot-1)
-			}
-			n.script.block(slot, account(1, ledger.Lamports(slot), programA), account(2, ledger.Lamports(slot), programA))
-			if late = slot%3 == 0; late {
-				for i, level := range levels {
-					resume(level, 1, ledger.Seq(4-i))
-				}
-			}
-			for written = 0; written < len(s.outbox.entries); written++ {
-				next := s.outbox.entries[written]
-				if next.run != nil {
-					must(t, next.run())
-				} else {
-					must(t, s.writeOnce(batch{next.data, next.tally}))
-				}
-			}
-			s.outbox.drain()
-			if got, came := s.lastSeq(), n.hub.delivered[held]; late || got > came || written > 0 && got+6 < came {
-				t.Errorf("%v, slot %d: %d is to be resumed from, where %v has come to %d", levels, slot, got, held, came)
+		}
+		watch := func(resumes bool) {
+			level, k := ledger.Commitment(r.IntN(int(ledger.Commitments))), 1+r.IntN(2)
+			seen := ledger.Opt[ledger.Seq]{Known: resumes, Value: ledger.Seq(r.IntN(int(reached[level]) + 1))}
+			topic := Topic{Level: level, Account: ledger.Some(key(k)), Append: func(dst []byte, _ uint64, told *Note) []byte {
+				return fmt.Appendf(dst, "[%d %d %d]", level, k, told.Seq)
+			}}
+			must(t, s.Watch(fmt.Sprint(level, k), topic, seen, func(uint64) []byte { return nil }))
+			if watched[note{level, k, 0}] = true; resumes {
+				owe(level, k, seen.Value)
 			}
 		}
-		resume(held, 1, 7)
-		resume(held, 2, 3)
+		goOn := func(level ledger.Commitment) {
+			was, slot := reached, reached[ledger.Processed]/2
+			if level == ledger.Processed {
+				slot++
+				n.script.block(ledger.Slot(slot), account(1, ledger.Lamports(slot), programA), account(2, ledger.Lamports(slot), programA))
+			} else if slot > 0 {
+				n.script.reach(level, ledger.Slot(slot))
+				n.script.publish()
+			}
+			for at := range level + 1 {
+				reached[at] = 2 * slot
+			}
+			for one := range watched {
+				owe(one.level, one.k, was[one.level])
+			}
+		}
+		for range 30 {
+			switch r.IntN(6) {
+			case 0, 1:
+				watch(r.IntN(2) == 0)
+			case 2:
+				goOn(ledger.Commitment(r.IntN(int(ledger.Commitments))))
+			case 3:
+				if next := s.outbox.take(0); next.run != nil || next.frames > 0 {
+					must(t, s.writeTaken(&next))
+				}
+			default:
+				goOn(ledger.Processed)
+			}
+		}
 		s.outbox.close(endSlow)
-		watch(held, 1, ledger.Some[ledger.Seq](5))
-		ledgertest.Equal(t, s.lastSeq(), 3, "%v: what is to be resumed from where nothing of what waited was sent", levels)
-		s.conn = nil
-		s.depart()
+		if r.IntN(2) == 0 {
+			goOn(ledger.Finalized)
+		}
+		low, got := slices.Min(reached[:]), s.lastSeq()
+		goOn(ledger.Processed)
+		goOn(ledger.Finalized)
+		for _, text := range noteText.FindAllString(sent.text.String(), -1) {
+			var one note
+			_, err := fmt.Sscanf(text, "[%d %d %d]", &one.level, &one.k, &one.seq)
+			must(t, err)
+			owed[one]--
+		}
+		for one, times := range owed {
+			if times > 0 {
+				low = min(low, one.seq)
+			}
+			if times < 0 || times > 0 && one.seq <= got {
+				t.Errorf("seed %d: %d is to be resumed from, where %v was sent %d times too few", seed, got, one, times)
+			}
+		}
+		if got+2 < low {
+			t.Errorf("seed %d: %d is to be resumed from, where all was sent below %d", seed, got, low)
+		}
 	}
 }
 
-// What a level had come to when something was sent is not known once what came next is not kept any more: it is not guessed then.
-func TestWhatIsNotKeptIsNotTakenAsSent(t *testing.T) {
-	n := newNode(t, func(c *Config) { c.RecentBytes = 1 })
-	n.script.blocks(9)
-	n.script.reach(ledger.Finalized, 3)
-	n.script.publish()
-	s := n.socket()
-	text := func(dst []byte, _ uint64, _ *Note) []byte { return dst }
-	must(t, s.Watch("", Topic{Level: ledger.Finalized, Account: ledger.Some(key(1)), Append: text}, ledger.Opt[ledger.Seq]{}, func(uint64) []byte { return nil }))
-	n.script.reach(ledger.Finalized, 6)
-	n.script.publish()
-	if got := s.lastSeq(); got > 3 {
-		t.Errorf("%d is to be resumed from, where 4 was not sent", got)
-	}
-	s.depart()
-}
+var noteText = regexp.MustCompile(`\[\d+ \d+ \d+\]`)

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net"
 	"os"
-	"slices"
 	"sync/atomic"
 	"time"
 
@@ -60,9 +59,8 @@ type writer struct {
 	state  atomic.Int32  // a writerState
 	over   chan struct{} // closed when the last was written
 	at     cursor
-	sent   ledger.Seq    // the newest seq the client received, or knew
-	newest time.Duration // when the newest was published of what it received as it was published, see Hub.now
-	missed *backlog      // what is being written; nil: none
+	sent   ledger.Seq // the newest seq the client received, or knew
+	missed *backlog   // what is being written; nil: none
 	timers timers
 	ticks  atomic.Bool // tick is to be called every heartbeat; see scheduleTicks
 }
@@ -267,7 +265,7 @@ func (c *connection) writeWhole(b batch) error {
 	if report := c.hub.config.OnDelivered; report != nil && b.published > 0 {
 		report(c.hub.now() - b.published)
 	}
-	c.sent, c.newest = max(c.sent, b.seq), max(c.newest, b.published)
+	c.sent = max(c.sent, b.seq)
 	c.hub.meters.bytes.Add(len(b.data))
 	c.hub.meters.frames.Add(b.frames)
 	return nil
@@ -331,11 +329,11 @@ func (c *connection) end(how closing) {
 	}
 }
 
-// lastSeq returns a number that all the client is told can be resumed from: what it resumes lacks everything since its own until the writer has begun.
+// lastSeq returns a number from which all can be resumed that the client was not told because its connection ends.
 func (c *connection) lastSeq() ledger.Seq {
 	c.hub.mu.Lock()
 	defer c.hub.mu.Unlock()
-	return slices.Min(append(c.resumes, c.speaker.sentLocked()))
+	return min(c.speaker.sentLocked(), c.outbox.firstLost()-1)
 }
 
 // cut resets the connection, unless what the kernel still holds ends with the close frame: else it is not worth waiting for.
