@@ -66,7 +66,6 @@ type node struct {
 	rpc         *rpc.Door      // nil: the node does not speak JSON-RPC
 	rpcPorts    []net.Listener // where it does
 	fsyncs      promtext.Histogram
-	writes      promtext.Histogram // to sockets
 	deliveries  promtext.Histogram // from publication to a socket
 	ingests     promtext.Histogram // from when the source showed something until it was visible
 	stopping    atomic.Bool

@@ -249,11 +249,9 @@ func (c *serveCommand) assemble(ctx context.Context, n *node) error {
 	n.hub = stream.New(stream.Config{
 		Ledger: n.engine, Want: want, History: n.engine, Metrics: set, Logger: n.logger, Memory: memory,
 		RingBytes: followBytes(n.memoryLimit), RecentBytes: followBytes(n.memoryLimit),
-		OnWrite: n.writes.Observe, OnDelivered: n.deliveries.Observe,
+		OnDelivered: n.deliveries.Observe,
 	})
 	set.RegisterMetricsWriter(func(w io.Writer) {
-		figures.Head(w, "ledgerd_ws_write_seconds", "histogram", "How long each write to a WebSocket took.")
-		n.writes.Write(w, "ledgerd_ws_write_seconds", "")
 		figures.Head(w, "ledgerd_ws_delivery_seconds", "histogram", "Time from a publication to the end of a write that brought it to a WebSocket.")
 		n.deliveries.Write(w, "ledgerd_ws_delivery_seconds", "")
 	})

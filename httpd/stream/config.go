@@ -43,10 +43,9 @@ type Config struct {
 	// Memory is what all that waits for sockets takes from, beside rings and recent emissions; nil: a budget of its own.
 	Memory *budget.Budget
 
-	// OnWrite is called with how long each write to a socket took, OnDelivered with the time from
-	// Publish to the end of a write that brought the publication to a socket: of several in one
-	// write, the newest. Both are called by many goroutines at once; nil: by none.
-	OnWrite, OnDelivered func(time.Duration)
+	// OnDelivered is called with the time from Publish to the end of a write that brought the publication to a socket: of several in one
+	// write, the newest. It is called by many goroutines at once; nil: by none.
+	OnDelivered func(time.Duration)
 
 	Metrics *metrics.Set // nil: a set of its own
 	Logger  *slog.Logger // nil: silent

@@ -10,7 +10,7 @@ import (
 
 // meters are the numbers the hub keeps about itself.
 type meters struct {
-	panics, frames, bytes, gaps, laps *metrics.Counter
+	panics, frames, bytes, gaps *metrics.Counter
 
 	ends    map[string]*metrics.Counter // by one of endReasons
 	refused map[string]*metrics.Counter // by one of rejectionReasons
@@ -35,7 +35,6 @@ func (h *Hub) newMeters() meters {
 		frames: figures.Counter(set, "ledgerd_ws_frames_total", "Frames written to WebSockets."),
 		bytes:  figures.Counter(set, "ledgerd_ws_bytes_total", "Bytes of frames written to WebSockets."),
 		gaps:   figures.Counter(set, "ledgerd_ws_gaps_total", "Gap frames written to WebSockets that asked for conflation."),
-		laps:   figures.Counter(set, "ledgerd_ws_laps_total", "WebSockets closed because their ring lapped them."),
 		ends:   figures.Counters(set, "ledgerd_ws_closed_total", "Ended WebSocket connections by reason.", "reason", endReasons...),
 		refused: figures.Counters(set, "ledgerd_ws_refused_total", "WebSocket handshakes refused by reason; before the node is ready they are 503s of the route ws_accounts.",
 			"reason", rejectionReasons...),

@@ -123,7 +123,7 @@ func foldsToTheState(t *testing.T, query string, seed uint64) {
 			n.Errorf("%s, seed %d: nothing was conflated", query, seed)
 		}
 		n.wantMetric("ledgerd_ws_gaps_total %d", gaps)
-		n.wantMetric("ledgerd_ws_laps_total 0")
+		n.wantMetric("ledgerd_ws_closed_total{reason=%q} 0", "slow_consumer")
 		// Afterwards it is live, and told each update.
 		for range 5 {
 			n.script.slots++

@@ -69,7 +69,7 @@ var update = flag.Bool("update", false, "rewrite the transcripts")
 //	stop DURATION                    stops the hub, and writes what came of it when it is done
 //	wanted                           writes which accounts were wanted since, for their data
 //	watch KEY, unwatch               has a socket with a topic of an account, which ends
-//	measured                         writes how many writes were measured since, and how long deliveries took
+//	delivered                        writes how long the deliveries took since
 //	left                             writes what the hub holds for connections: bytes and all else
 //	then LINE                        has the next question to the ledger do this first; or be answered with an error:
 //	                                 then unavailable, then fault; or panic
@@ -124,7 +124,6 @@ func TestTranscripts(t *testing.T) {
 func (tr *transcript) settings(fields []string) func(*Config) {
 	return func(c *Config) {
 		c.Want = func(keys ...ledger.Pubkey) { tr.wanted = append(tr.wanted, keys...) }
-		c.OnWrite = func(time.Duration) { tr.writes.Add(1) }
 		c.OnDelivered = func(d time.Duration) { tr.delivered <- d }
 		for _, field := range fields {
 			name, value, _ := strings.Cut(field, "=")
@@ -154,7 +153,6 @@ type transcript struct {
 	then    []string          // what the next questions to the ledger do
 	names   map[string]string // of the keys that were used: how transcripts name them, by their text
 	log     bytes.Buffer
-	writes  atomic.Int64
 	wanted  []ledger.Pubkey
 	watcher *Socket
 	// delivered are the times that deliveries took.
@@ -413,12 +411,12 @@ func (tr *transcript) do(line string) {
 		must(tr, tr.watcher.Watch("", topic, ledger.Opt[ledger.Seq]{}, func(uint64) []byte { return nil }))
 	case "unwatch":
 		tr.watcher.depart()
-	case "measured":
-		fmt.Fprintf(&tr.text, "measured< %d writes; deliveries:", tr.writes.Swap(0))
+	case "delivered":
+		var took []time.Duration
 		for range len(tr.delivered) {
-			fmt.Fprintf(&tr.text, " %v", <-tr.delivered)
+			took = append(took, <-tr.delivered)
 		}
-		fmt.Fprintln(&tr.text)
+		fmt.Fprintf(&tr.text, "delivered< %v\n", took)
 	case "left":
 		fmt.Fprintf(&tr.text, "left< %s\n", tr.leftovers())
 	case "then":

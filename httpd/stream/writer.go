@@ -199,11 +199,10 @@ func (c *connection) writeRing(limit position) (wrote bool, err error) {
 			return true, err
 		}
 	}
-	if !ok {
-		c.hub.meters.laps.Inc()
+	switch {
+	case !ok:
 		return false, &endSlow
-	}
-	if len(frames) == 0 {
+	case len(frames) == 0:
 		return false, nil
 	}
 	b := batch{frames, to.tally}
@@ -235,8 +234,7 @@ func (c *connection) writeOnce(b batch) error {
 // left, so that the close frame reaches it; and none when the connection ends for another reason. One
 // that takes nothing for writeTimeout fails with os.ErrDeadlineExceeded.
 func (c *connection) writeWhole(b batch) error {
-	began := time.Now()
-	until := began.Add(writeTimeout)
+	until := time.Now().Add(writeTimeout)
 	ends := false
 	for rest := b.data; len(rest) > 0; {
 		if err := c.conn.SetWriteDeadline(time.Now().Add(writeTimeout / writeLooks)); err != nil {
@@ -258,9 +256,6 @@ func (c *connection) writeWhole(b batch) error {
 		if !errors.Is(err, os.ErrDeadlineExceeded) || !now.Before(until) {
 			return err
 		}
-	}
-	if report := c.hub.config.OnWrite; report != nil {
-		report(time.Since(began))
 	}
 	if report := c.hub.config.OnDelivered; report != nil && b.published > 0 {
 		report(c.hub.now() - b.published)
