@@ -46,7 +46,7 @@ type speaker interface {
 func (c *connection) open(h *Hub, speaker speaker, place *seat) {
 	c.hub, c.speaker, c.seat, c.outbox, c.over = h, speaker, place, newOutbox(h.config.OutboxBytes, h.memory), make(chan struct{})
 	c.outbox.wake = c.wake
-	c.state.Store(awake)
+	c.wakes.Store(1)
 }
 
 // enterLocked makes the connection one of the hub's. The hub's lock is held.

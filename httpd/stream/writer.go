@@ -56,49 +56,28 @@ func (b *batch) take(data []byte, e *emission, part int) {
 
 // writer is what the writing half of a connection has of its own.
 type writer struct {
-	state  atomic.Int32  // a writerState
-	over   chan struct{} // closed when the last was written
-	at     cursor
-	sent   ledger.Seq // the newest seq the client received, or knew
-	missed *backlog   // what is being written; nil: none
-	timers timers
-	ticks  atomic.Bool // tick is to be called every heartbeat; see scheduleTicks
+	wakes    atomic.Int64  // since the writer began to run; 0: it does not. Once the connection has ended it stays above 0
+	over     chan struct{} // closed when the last was written
+	farewell atomic.Bool   // the close frame is written, and nothing follows it
+	at       cursor
+	sent     ledger.Seq // the newest seq the client received, or knew
+	missed   *backlog   // what is being written; nil: none
+	timers   timers
+	ticks    atomic.Bool // tick is to be called every heartbeat; see scheduleTicks
 }
 
-// writerState is whether there is a writer.
-type writerState = int32
-
-const (
-	asleep   writerState = iota // nothing is to be written, and there is no goroutine
-	awake                       // it looks for what is to be written
-	woken                       // it is to look again before it sleeps
-	farewell                    // the close frame is written, and nothing follows it
-)
-
-// startWriter has the writer, which is awake as far as anybody could tell, look whether something waits.
+// startWriter has the writer, which runs as far as anybody could tell, look whether something waits.
 func (c *connection) startWriter() {
 	c.timers.pinged, c.timers.alarm = c.hub.now(), time.AfterFunc(pingInterval, c.wake)
-	if !c.state.CompareAndSwap(awake, asleep) { // something waits
+	if !c.wakes.CompareAndSwap(1, 0) { // something waits
 		go c.write()
 	}
 }
 
-// wake starts the writer, or lets the one that runs look once more before it sleeps.
+// wake starts the writer, or lets the one that runs look once more before it ends.
 func (c *connection) wake() {
-	for {
-		switch state := c.state.Load(); state {
-		case asleep:
-			if c.state.CompareAndSwap(asleep, awake) {
-				go c.write()
-				return
-			}
-		case awake:
-			if c.state.CompareAndSwap(awake, woken) {
-				return
-			}
-		default:
-			return
-		}
+	if c.wakes.Add(1) == 1 {
+		go c.write()
 	}
 }
 
@@ -123,13 +102,13 @@ func (c *connection) write() {
 		}
 	}()
 	for !sleeps {
-		c.state.CompareAndSwap(woken, awake)
+		wakes := c.wakes.Load()
 		if err := c.writeUntilIdle(); err != nil {
 			c.finish(err)
 			return
 		}
 		c.timers.alarm.Reset(c.timers.due - c.hub.now())
-		sleeps = c.state.CompareAndSwap(awake, asleep)
+		sleeps = c.wakes.CompareAndSwap(wakes, 0)
 	}
 }
 
@@ -317,7 +296,7 @@ func (c *connection) end(how closing) {
 		c.cut()
 		return
 	}
-	c.state.Store(farewell)
+	c.farewell.Store(true)
 	// The reader ends with the peer's close frame, or with this deadline.
 	if c.conn.SetReadDeadline(time.Now().Add(closeWait)) != nil {
 		_ = c.conn.Close()
@@ -340,7 +319,7 @@ func (c *connection) cut() {
 	if c, ok := socket.(interface{ NetConn() net.Conn }); ok {
 		socket = c.NetConn()
 	}
-	if tcp, ok := socket.(interface{ SetLinger(int) error }); ok && c.state.Load() != farewell {
+	if tcp, ok := socket.(interface{ SetLinger(int) error }); ok && !c.farewell.Load() {
 		_ = tcp.SetLinger(0) // at worst the close is a polite one
 	}
 	_ = c.conn.Close()
