@@ -131,7 +131,7 @@ func (l *limits) describe(now [Kinds]reading, at instant) (a Allowance) {
 		if limit == 0 {
 			continue
 		}
-		remaining, reset := limit-r.used, time.Duration(r.ends-at)*time.Millisecond
+		remaining, reset := max(limit-r.used, 0), time.Duration(r.ends-at)*time.Millisecond
 		if a.Limit == 0 || remaining < a.Remaining || remaining == a.Remaining && reset > a.Reset {
 			a = Allowance{Window: Kind(k), Limit: limit, Remaining: remaining, Reset: reset}
 		}

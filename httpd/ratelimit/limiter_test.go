@@ -95,6 +95,18 @@ func TestLimiterAgreesWithTheNaiveOne(t *testing.T) {
 	})
 }
 
+// Where a limit was lowered below what a client has used, nothing remains to it.
+func TestALoweredLimitLeavesNothing(t *testing.T) {
+	start := time.Now()
+	l, client := New(100, 0, start), netip.MustParseAddr("192.0.2.1")
+	l.Take(client, 50, start)
+	l.SetLimits(10, 0)
+	for n, allowed := range []bool{true, false} {
+		want := Allowance{Allowed: allowed, Limit: 10, Reset: time.Minute}
+		ledgertest.Equal(t, l.Take(client, n, start), want, "%d more requests", n)
+	}
+}
+
 // race has goroutines take as many times each, and returns how many requests were granted.
 func race(goroutines, times int, take func(g, i int) Allowance) int64 {
 	var granted atomic.Int64
