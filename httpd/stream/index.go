@@ -123,24 +123,34 @@ func (s *connection) giveNames(count int) {
 	s.hub.memory.Hold(-count * nameBytes)
 }
 
-// unlink takes a subscriber out of the index under all of its names, some at a time, because others want the hub's lock too. Connections that
-// end together take turns, so that the others wait for one of them and not for all.
-func (s *subscriber) unlink(all names) {
-	if all.count() == 0 {
-		return
-	}
-	s.hub.unlinking.Lock()
-	defer s.hub.unlinking.Unlock()
-	for kind, keys := range all {
-		for some := range slices.Chunk(keys, namesAtOnce) {
-			s.giveNames(s.unlinkSome(nameKind(kind), some))
-			runtime.Gosched() // they want a processor too
-		}
+// inParts does something with the hub's lock, some at a time until there is no more of it, because others want the lock too. Connections that end together
+// take turns, so that the others wait for one of them and not for all.
+func (h *Hub) inParts(doSome func() (more bool)) {
+	h.unlinking.Lock()
+	defer h.unlinking.Unlock()
+	for more := true; more; {
+		more = h.locked(doSome)
+		runtime.Gosched() // they want a processor too
 	}
 }
 
-func (s *subscriber) unlinkSome(kind nameKind, keys []ledger.Pubkey) int {
-	s.hub.mu.Lock()
-	defer s.hub.mu.Unlock()
-	return s.audience().indexes[kind].remove(keys, s)
+func (h *Hub) locked(do func() bool) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return do()
+}
+
+// unlink takes a subscriber out of the index under all of its names.
+func (s *subscriber) unlink(all names) {
+	for kind, keys := range all {
+		if len(keys) == 0 {
+			continue
+		}
+		s.hub.inParts(func() (more bool) {
+			some := keys[:min(len(keys), namesAtOnce)]
+			keys = keys[len(some):]
+			s.giveNames(s.audience().indexes[kind].remove(some, s))
+			return len(keys) > 0
+		})
+	}
 }

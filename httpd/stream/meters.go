@@ -1,8 +1,6 @@
 package stream
 
 import (
-	"slices"
-
 	"github.com/VictoriaMetrics/metrics"
 
 	"ledgerd/engine/figures"
@@ -25,7 +23,7 @@ var wantedKinds = []string{"everything", "keys", "nothing"}
 // newMeters registers the numbers of the hub.
 func (h *Hub) newMeters() meters {
 	set := h.config.Metrics
-	figures.Gauge(set, "ledgerd_ws_connections", "Open WebSocket connections.", func() float64 { return float64(h.count(wantedKinds...)) })
+	figures.Gauge(set, "ledgerd_ws_connections", "Open WebSocket connections.", func() float64 { return float64(h.count("")) })
 	figures.Gauge(set, "ledgerd_ws_queue_bytes", "Bytes of what waits for WebSockets, of their names and of messages that are not whole yet; rings excluded.",
 		func() float64 { return float64(h.memory.Used()) })
 	figures.Each(set, "ledgerd_ws_subscribers", "gauge", "Subscribers by what they want.", "wants", wantedKinds,
@@ -43,10 +41,10 @@ func (h *Hub) newMeters() meters {
 	}
 }
 
-// count returns how many connections want something of these kinds.
-func (h *Hub) count(kinds ...string) (count uint64) {
+// count returns how many connections want something of a kind; of "", how many there are.
+func (h *Hub) count(kind string) (count uint64) {
 	h.each(func(c *connection) {
-		if slices.Contains(kinds, c.speaker.wanted()) {
+		if kind == "" || c.speaker.wanted() == kind {
 			count++
 		}
 	})

@@ -15,8 +15,6 @@ const (
 	maxSnapshot = 10_000
 	// snapshotBytes is about what an account of a snapshot takes while it is read and encoded.
 	snapshotBytes = 640
-	// minFrameBytes is less than the frame of any account takes.
-	minFrameBytes = 100
 	// snapshotTries is how often a snapshot is begun anew because its version was folded away.
 	snapshotTries = 3
 )
@@ -101,7 +99,7 @@ func (s *subscriber) snapshotUnlocked(at standing, to wants, named names, id mes
 	switch usual := len(accounts) * maxFrameBytes; {
 	case !s.outbox.hasRoomFor(data + usual):
 		return nil, errTooLarge
-	case !s.hub.memory.Allows(len(accounts) * minFrameBytes), !s.hub.memory.Take(data):
+	case !s.hub.memory.Take(data):
 		return nil, &endMemory
 	}
 	defer s.hub.memory.Hold(-data)

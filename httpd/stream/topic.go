@@ -91,7 +91,7 @@ const maxFiltered = 256
 
 // Accept makes the request a socket, or answers with an error. talk answers its messages, one at a time.
 func (h *Hub) Accept(ctx *fasthttp.RequestCtx, client ratelimit.Client, talk func(s *Socket, text []byte)) {
-	h.upgrade(ctx, client, nil, 0, func(place *seat) *connection { return &h.newSocket(place, talk).connection })
+	h.upgrade(ctx, client, nil, func(place *seat) *connection { return &h.newSocket(place, talk).connection })
 }
 
 // newSocket makes a socket without a connection of the network, see open.
@@ -240,26 +240,18 @@ func (s *Socket) sentLocked() ledger.Seq {
 	return last
 }
 
-// leave ends all topics, some at a time, because others want the hub's lock too.
+// leave ends all topics.
 func (s *Socket) leave() {
-	s.hub.unlinking.Lock()
-	defer s.hub.unlinking.Unlock()
-	for more := true; more; {
-		more = s.leaveSome()
-	}
-}
-
-func (s *Socket) leaveSome() (more bool) {
-	s.hub.mu.Lock()
-	defer s.hub.mu.Unlock()
-	left := namesAtOnce
-	for _, t := range s.topics {
-		if left--; left < 0 {
-			return true
+	s.hub.inParts(func() (more bool) {
+		left := namesAtOnce
+		for _, t := range s.topics {
+			if left--; left < 0 {
+				return true
+			}
+			s.unwatchLocked(t)
 		}
-		s.unwatchLocked(t)
-	}
-	return false
+		return false
+	})
 }
 
 // topics are those of one level that have no name. The hub's lock guards them.

@@ -45,13 +45,13 @@ var upgrader = websocket.FastHTTPUpgrader{
 // of the caps. The subscriber's position is fixed before the client can read the answer.
 func (h *Hub) Upgrade(ctx *fasthttp.RequestCtx, client ratelimit.Client) {
 	asked, err := parseQuery(ctx.QueryArgs())
-	h.upgrade(ctx, client, err, asked.wants.names.count(), func(place *seat) *connection { return &h.join(asked, place).connection })
+	h.upgrade(ctx, client, err, func(place *seat) *connection { return &h.join(asked, place).connection })
 }
 
 // upgrade makes the request a connection, or answers with an error: with the one given if that is not nil.
-func (h *Hub) upgrade(ctx *fasthttp.RequestCtx, client ratelimit.Client, err error, names int, join func(*seat) *connection) {
+func (h *Hub) upgrade(ctx *fasthttp.RequestCtx, client ratelimit.Client, err error, join func(*seat) *connection) {
 	var place *seat
-	if err = h.admit(ctx, err, names); err == nil {
+	if err = h.admit(ctx, err); err == nil {
 		place, err = h.seats.take(client)
 	}
 	if err != nil {
@@ -73,11 +73,11 @@ func (h *Hub) upgrade(ctx *fasthttp.RequestCtx, client ratelimit.Client, err err
 }
 
 // admit returns why a request is refused that is right but for an error, if that is not nil, whoever it is from.
-func (h *Hub) admit(ctx *fasthttp.RequestCtx, err error, names int) error {
+func (h *Hub) admit(ctx *fasthttp.RequestCtx, err error) error {
 	switch {
 	case !h.allowsOrigins(ctx.Request.Header.PeekAll("Origin")):
 		return errOrigin
-	case err == nil && !h.memory.Allows(batchBytes+nameBytes*names):
+	case err == nil && !h.memory.Allows(batchBytes):
 		return errMemory
 	}
 	return err
@@ -86,8 +86,8 @@ func (h *Hub) admit(ctx *fasthttp.RequestCtx, err error, names int) error {
 // Refuse answers a request without a handshake as its handshake would be refused, and reports whether it would be: browsers tell no program why
 // theirs was. It is no refusal itself.
 func (h *Hub) Refuse(ctx *fasthttp.RequestCtx, client ratelimit.Client) bool {
-	asked, err := parseQuery(ctx.QueryArgs())
-	if err = h.admit(ctx, err, asked.wants.names.count()); err == nil {
+	_, err := parseQuery(ctx.QueryArgs())
+	if err = h.admit(ctx, err); err == nil {
 		err = h.seats.refusal(client)
 	}
 	if err != nil {
