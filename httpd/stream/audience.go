@@ -6,14 +6,14 @@ import (
 	"ledgerd/engine/ledger"
 )
 
-// set holds subscribers.
-type set map[*subscriber]struct{}
+// set holds subscribers, or topics too.
+type set[T comparable] map[T]struct{}
 
-func (t set) put(s *subscriber, in bool) {
+func (t set[T]) put(one T, in bool) {
 	if in {
-		t[s] = struct{}{}
+		t[one] = struct{}{}
 	} else {
-		delete(t, s)
+		delete(t, one)
 	}
 }
 
@@ -23,7 +23,7 @@ func (t set) put(s *subscriber, in bool) {
 // an index, subscribers of everything follow a ring, and only the few that receive every
 // block in their own way are looked at one by one.
 type audience struct {
-	walked  set // see walking
+	walked  set[*subscriber] // see walking
 	indexes [nameKinds]index[ledger.Pubkey, recipient]
 	matched []*subscriber // received a match, and are to be woken
 	topics  topics        // of what has no name
@@ -42,7 +42,7 @@ type recipient interface {
 }
 
 func newAudience(config *Config) audience {
-	a := audience{ringBytes: config.RingBytes, want: config.Want, walked: make(set), rings: make(map[form]*ring)}
+	a := audience{ringBytes: config.RingBytes, want: config.Want, walked: make(set[*subscriber]), rings: make(map[form]*ring)}
 	a.topics.signatures = make(index[ledger.Signature, *topic])
 	for kind := range a.indexes {
 		a.indexes[kind] = make(index[ledger.Pubkey, recipient])

@@ -40,11 +40,8 @@ type telling interface {
 // size returns about what the backlog takes. Emissions are in memory anyway as long as they are kept.
 func (b *backlog) size() int {
 	bytes := packetBytes + 8*cap(b.emissions)
-	for _, e := range b.emissions {
-		switch {
-		case b.gap != nil:
-			bytes += 24 + len(e.updates) // of stale
-		case b.total == 0:
+	if b.total == 0 {
+		for _, e := range b.emissions {
 			bytes += e.size()
 		}
 	}
@@ -136,9 +133,6 @@ func (c *connection) writeMissed(b *backlog) error {
 func (c *connection) writeBacklog(b *backlog) error {
 	c.seat.work.charge(foundCost(b.told.readDecimals(c.hub, b.emissions)))
 	size := b.size()
-	if b.gap != nil && !c.hub.memory.Allows(size) {
-		return &endMemory
-	}
 	c.hub.memory.Hold(size)
 	defer c.hub.memory.Hold(-size)
 	room := newBatch(c.hub.memory)

@@ -42,8 +42,7 @@ type Hub struct {
 	recent       [ledger.Commitments]recent
 	topics       map[string]*topic // by their keys
 	lastTopic    uint64
-	tokenTopics  int                            // that want the facts of token accounts
-	tokens       set                            // want the facts of token accounts
+	tokens       set[recipient]                 // want the facts of token accounts
 	delivered    [ledger.Commitments]ledger.Seq // the newest seq of each level; it never falls
 }
 
@@ -52,7 +51,7 @@ func New(config Config) *Hub {
 	config = config.withDefaults()
 	h := &Hub{
 		config: config, memory: &config.Memory.Sockets, feed: feed{levels: ledger.Commitments, blocks: true}, pastBytes: pastBytes,
-		started: time.Now(), tokens: make(set), connections: make(map[*connection]struct{}), topics: make(map[string]*topic),
+		started: time.Now(), tokens: make(set[recipient]), connections: make(map[*connection]struct{}), topics: make(map[string]*topic),
 	}
 	h.seats = &seats{total: defaultConns, perClient: defaultConnsPerClient, clients: make(map[netip.Addr]*peer)}
 	h.SetOrigins(nil)

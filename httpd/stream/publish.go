@@ -31,7 +31,7 @@ func (h *Hub) Publish(p *ledger.Publication) {
 	case h.delivering:
 		h.pending = append(h.pending, one)
 		h.pendingBytes += one.bytes
-	case len(h.tokens)+h.tokenTopics > 0 && !h.closed.Load():
+	case len(h.tokens) > 0 && !h.closed.Load():
 		h.pending, h.pendingBytes, h.delivering = append(h.pending, one), one.bytes, true
 		h.awaited.Go(h.deliverPending)
 	default:

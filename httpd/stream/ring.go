@@ -31,8 +31,8 @@ type ring struct {
 	bytes     int    // of the blocks in slots
 	oldest    uint64 // the number of the first of them
 	moved     bool   // the head, since the followers were woken
-	followers set
-	users     set // connections that ever followed it and are still there
+	followers set[*subscriber]
+	users     set[*subscriber] // connections that ever followed it and are still there
 }
 
 // block is a part of a ring. Frames never lie across two.
@@ -57,7 +57,7 @@ func (p position) offset() uint64 { return p.at & (1<<blockBits - 1) }
 // newRing returns an empty ring for at least so many bytes of frames, which come after a seq.
 func newRing(f form, bytes int, seq ledger.Seq) *ring {
 	r := &ring{
-		form: f, followers: make(set), users: make(set),
+		form: f, followers: make(set[*subscriber]), users: make(set[*subscriber]),
 		// The room at the end of a block that no frame fits in does not count, nor does the open block.
 		slots: make([]atomic.Pointer[block], bytes/(blockBytes-maxFrameBytes)+2),
 	}

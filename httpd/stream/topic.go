@@ -164,12 +164,7 @@ func (h *Hub) changeLocked(t *topic, in bool) {
 	if t.Received && t.Level != ledger.Processed {
 		h.levels[ledger.Processed].changeTopic(t, in)
 	}
-	switch {
-	case t.Tokens && in:
-		h.tokenTopics++
-	case t.Tokens:
-		h.tokenTopics--
-	}
+	h.tokens.put(t, in && t.Tokens)
 }
 
 // namesIn returns as how many names the memory of a topic counts: its key is there twice, as a text and as what the topic takes.
