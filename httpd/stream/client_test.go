@@ -25,9 +25,8 @@ import (
 // that a server may send.
 type client struct {
 	testing.TB
-	conn   net.Conn
-	r      *bufio.Reader
-	closed bool // we sent our close frame
+	conn net.Conn
+	r    *bufio.Reader
 }
 
 // Bits of a frame's header.
@@ -117,7 +116,6 @@ func (c *client) send(format string, args ...any) {
 func (c *client) close(payload string) {
 	c.Helper()
 	c.raw(frameBytes(finBit|byte(websocket.CloseMessage), payload))
-	c.closed = true
 }
 
 // updatesRead counts updates: one of sixteen is checked against the document.
@@ -209,52 +207,21 @@ func (c *client) settle() (before []string) {
 	}
 }
 
-// untilClose reads up to the close frame, which must be one that a server may send. Pings are left out.
-func (c *client) untilClose() (gets []reply, end ending) {
+// untilEnd reads up to the close frame, which must be one that a server may send, and sees the socket end, without an answer.
+func (c *client) untilEnd() (end ending) {
 	c.Helper()
-	for {
-		op, payload, err := c.read()
-		switch {
-		case err != nil:
-			c.Fatalf("the connection ended without a close frame: %v", err)
-		case op == websocket.PingMessage:
-		case op != websocket.CloseMessage:
-			gets = append(gets, reply{op, payload})
-		case len(payload) < 2 || !maySend(binary.BigEndian.Uint16([]byte(payload))) || !utf8.ValidString(payload[2:]):
-			c.Fatalf("close frame %q", payload)
-		default:
-			return gets, ending{binary.BigEndian.Uint16([]byte(payload)), payload[2:]}
-		}
+	op, payload, err := c.read()
+	for err == nil && op != websocket.CloseMessage {
+		op, payload, err = c.read()
 	}
-}
-
-// untilEnd is untilClose, with the end of the socket right behind. A close frame that was not
-// answered yet is answered first, if so wanted.
-func (c *client) untilEnd(answers bool) (gets []reply, end ending) {
-	c.Helper()
-	gets, end = c.untilClose()
-	if answers && !c.closed {
-		c.close(codeOf(end.code, ""))
+	switch {
+	case err != nil:
+		c.Fatalf("the connection ended without a close frame: %v", err)
+	case len(payload) < 2 || !maySend(binary.BigEndian.Uint16([]byte(payload))) || !utf8.ValidString(payload[2:]):
+		c.Fatalf("close frame %q", payload)
 	}
-	_, _, err := c.read()
+	end = ending{binary.BigEndian.Uint16([]byte(payload)), payload[2:]}
+	_, _, err = c.read()
 	ledgertest.ErrorIs(c, err, io.EOF, "after the close frame")
-	return gets, end
-}
-
-// ends reads up to the close frame, answers it, sees the socket end, and returns what came
-// before it and how it ended.
-func (c *client) ends() (before []string, end ending) {
-	c.Helper()
-	gets, end := c.untilEnd(true)
-	return messages(gets), end
-}
-
-// messages returns the text messages among frames.
-func messages(gets []reply) (texts []string) {
-	for _, one := range gets {
-		if one.op == websocket.TextMessage {
-			texts = append(texts, one.payload)
-		}
-	}
-	return texts
+	return end
 }

@@ -82,8 +82,7 @@ func TestEndedConnectionsLeaveNothing(t *testing.T) {
 	}{
 		"closed": {"client", func(_ *node, c *client) {
 			c.close(codeOf(1000, ""))
-			_, end := c.ends()
-			ledgertest.Equal(c, end, endsNormally, "the end")
+			ledgertest.Equal(c, c.untilEnd(), ending{code: 1000}, "the end")
 		}},
 		"gone":           {"gone", func(_ *node, c *client) { _ = c.conn.Close() }},
 		"reset":          {"gone", func(_ *node, c *client) { reset(c) }},

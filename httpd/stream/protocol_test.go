@@ -11,14 +11,7 @@ import (
 	"ledgerd/httpd/stream/frame"
 )
 
-// What a client of the protocol sends and gets. What breaks the protocol is tested by FuzzClient, with
-// the case list of the Autobahn test suite.
-
-// reply is a frame of the server's.
-type reply struct {
-	op      frame.Opcode
-	payload string
-}
+// What a client of the protocol sends and gets. What breaks the protocol is in testdata/autobahn.txt, by the case list of the Autobahn test suite.
 
 // ending is the close frame that a connection comes to.
 type ending struct {
@@ -26,26 +19,10 @@ type ending struct {
 	text string
 }
 
-var (
-	endsReserved    = ending{1002, "reserved bits are set"}
-	endsUnmasked    = ending{1002, "frames from a client must be masked"}
-	endsOpcode      = ending{1002, "unknown opcode"}
-	endsLongControl = ending{1002, "control frames carry at most 125 bytes"}
-	endsCutControl  = ending{1002, "control frames must not be fragmented"}
-	endsOrder       = ending{1002, "a message begins or goes on where it must not"}
-	endsHalfCode    = ending{1002, "a close code has two bytes"}
-	endsBadCode     = ending{1002, "invalid close code"}
-	endsBinary      = ending{1003, "only text messages are understood"}
-	endsUTF8        = ending{1007, "text must be valid UTF-8"}
-	endsRate        = ending{1008, "too many messages"}
-	endsTooBig      = ending{1009, "a message may have at most 65536 bytes"}
-	endsSilent      = ending{1008, "no sign of life"}
-	endsNormally    = ending{1000, ""}
-)
-
-// refusal answers a text message that is none of ours.
-var refusal = reply{websocket.TextMessage, `{"type":"error","id":null,"error":"Invalid request parameters",` +
-	`"details":"a message is a JSON object with a type of subscribe, unsubscribe, resume or ping"}`}
+// maySend reports whether a close code may stand in a frame.
+func maySend(code uint16) bool {
+	return code >= 1000 && code <= 1003 || code >= 1007 && code <= 1014 || code >= 3000 && code <= 4999
+}
 
 // What clients send.
 func text(payload string) []byte  { return frameBytes(finBit|byte(websocket.TextMessage), payload) }
