@@ -55,13 +55,17 @@ func (k *keeper) take(t testing.TB, level ledger.Commitment, frames []string) {
 type listener struct {
 	level             ledger.Commitment
 	extended, tokens  bool
-	pubkeys, programs []string // all empty: everything
+	pubkeys, programs []string // all empty: everything, or nothing if it is silent
 	wallets           []string
+	silent            bool
 	from              ledger.Seq
 }
 
 func (l *listener) query() string {
 	q := fmt.Sprintf("?extended=%t&tokens=%t&commitment=%s", l.extended, l.tokens, l.level)
+	if l.silent {
+		q += "&mode=none"
+	}
 	for name, list := range map[string][]string{"pubkeys": l.pubkeys, "programs": l.programs, "wallets": l.wallets} {
 		if len(list) > 0 {
 			q += "&" + name + "=" + strings.Join(list, ",")
@@ -78,7 +82,7 @@ func (l *listener) wants(f told) bool {
 
 // hears returns what of some frames the client is told.
 func (l *listener) hears(frames []kept) (out []string) {
-	everything := len(l.pubkeys)+len(l.programs)+len(l.wallets) == 0
+	everything := len(l.pubkeys)+len(l.programs)+len(l.wallets) == 0 && !l.silent
 	for _, f := range frames {
 		marker := f.now.Pubkey == ""
 		switch {
@@ -107,7 +111,7 @@ func after(frames []kept, seq ledger.Seq) (out []kept) {
 
 func anyListener(r *rand.Rand) *listener {
 	l := &listener{level: ledger.Commitment(r.IntN(int(ledger.Commitments))), extended: r.IntN(2) == 0, tokens: r.IntN(2) == 0}
-	if r.IntN(3) > 0 {
+	if l.silent = r.IntN(8) == 0; !l.silent && r.IntN(3) > 0 {
 		for range r.IntN(3) {
 			l.pubkeys = append(l.pubkeys, key(r.IntN(8)).String())
 		}
@@ -121,7 +125,8 @@ func anyListener(r *rand.Rand) *listener {
 	return l
 }
 
-// Whoever comes back, at any frame, level, form and filter, before the first block too, is told what it missed,
+// Blocks, forks and statuses come in any order, several at once: at the processed level each is told to the letter, and at every level the frames fold to the
+// ledger. Whoever comes back, at any frame, level, form and filter, before the first block too, is told what it missed,
 // and then goes on live, without what it has seen if it was ahead: the same as from a model that keeps everything.
 func TestWhoComesBackMissesNothing(t *testing.T) {
 	answers := map[string]int{}
@@ -143,9 +148,11 @@ func TestWhoComesBackMissesNothing(t *testing.T) {
 			n.client.Exempt = true // each connection has a budget of its own
 			var references [ledger.Commitments]*client
 			var model [ledger.Commitments]keeper
+			var knows [ledger.Commitments]heard
 			for level := range references {
 				references[level] = n.dial("?extended=true&tokens=true&commitment=" + ledger.Commitment(level).String())
 				model[level].shown = map[string]told{}
+				knows[level].state = state{}
 			}
 			live := map[*client]*listener{}
 			for step := range 40 {
@@ -181,12 +188,21 @@ func TestWhoComesBackMissesNothing(t *testing.T) {
 				for range 1 + r.IntN(5) {
 					n.script.tokenStep(r)
 				}
+				var toLetter []string
+				for _, record := range n.script.staged {
+					toLetter = append(toLetter, framesOf(record)...)
+				}
 				n.script.publish()
 				var came [ledger.Commitments]int
 				for level, c := range references {
 					came[level] = len(model[level].frames)
-					model[level].take(n, ledger.Commitment(level), c.settle())
+					frames := c.settle()
+					model[level].take(n, ledger.Commitment(level), frames)
+					knows[level].fold(n, frames)
+					knows[level].check(n, n.script.chain[n.script.levels[level]])
 				}
+				asTold := (&listener{extended: true}).hears(model[ledger.Processed].frames[came[ledger.Processed]:])
+				ledgertest.Equal(n, asTold, toLetter, "seed %d, step %d: what was told at the processed level", seed, step)
 				for c, l := range live {
 					if got, want := c.settle(), l.hears(after(model[l.level].frames[came[l.level]:], l.from)); !slices.Equal(got, want) {
 						n.Fatalf("seed %d, step %d, %s, live:\n got %q\nwant %q", seed, step, l.query(), got, want)

@@ -5,13 +5,10 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
-	"slices"
-	"strings"
 	"sync"
 	"testing"
 
 	"ledgerd/engine/ledger"
-	"ledgerd/engine/ledger/ledgertest"
 )
 
 // heard is what a subscriber knows after all frames it was told.
@@ -47,6 +44,19 @@ func (h *heard) fold(t testing.TB, frames []string) {
 		case "rollback":
 			h.slot = f.ToSlot
 		}
+	}
+}
+
+// check fails unless what is known is the ledger at a block.
+func (h *heard) check(t testing.TB, at point) {
+	t.Helper()
+	want := maps.Clone(at.state)
+	for k, a := range want {
+		a.Token = nil // of which frames tell a part
+		want[k] = a
+	}
+	if !maps.Equal(h.state, want) || h.slot != at.tip.Slot && h.slot != 0 {
+		t.Fatalf("folded to slot %d and\n %v\nwant %d and\n %v", h.slot, h.state, at.tip.Slot, want)
 	}
 }
 
@@ -90,65 +100,6 @@ func framesOf(r *ledger.Record) (frames []string) {
 		frames = append(frames, slotEnd(r.Slot, r.LastSeq()))
 	}
 	return frames
-}
-
-// Blocks, forks and statuses come in any order, several at once: at the processed level each is told to the
-// letter, and at every level the frames fold to the ledger. To name all there is is to want everything, and
-// one that names nothing is told all but the accounts.
-func TestFoldedFramesAreTheLedgerAtEveryLevel(t *testing.T) {
-	for seed := range uint64(ledgertest.Sample(8, 8, 3)) {
-		r := rand.New(rand.NewPCG(seed, 1))
-		inMemory(t, nil, func(n *node) {
-			n.script.slots = 1
-			n.script.block(1)
-			var clients [ledger.Commitments]*client
-			var named, silent [ledger.Commitments]*client
-			var knows [ledger.Commitments]heard
-			for level := range clients {
-				query := "?extended=true&commitment=" + ledger.Commitment(level).String()
-				clients[level] = n.dial(query)
-				names := "&programs=" + ledger.SystemProgram.String() + "," + programA.String() + "," + programB.String() + "&pubkeys=" + key(3).String()
-				named[level] = n.dial(query + names)
-				silent[level] = n.dial(query + "&mode=none")
-				knows[level].state = state{}
-			}
-			var processed []string
-			for step := range 60 {
-				for range 1 + r.IntN(4) {
-					n.script.step(r)
-				}
-				for _, record := range n.script.staged {
-					processed = append(processed, framesOf(record)...)
-				}
-				n.script.publish()
-				if step%2 == 0 {
-					continue
-				}
-				for level, c := range clients {
-					frames := c.settle()
-					knows[level].fold(n, frames)
-					if ledger.Commitment(level) == ledger.Processed && !slices.Equal(frames, processed) {
-						n.Fatalf("seed %d, step %d: told\n %q\nwant\n %q", seed, step, frames, processed)
-					}
-					at := n.script.chain[n.script.levels[level]]
-					if want := at.state; !maps.Equal(knows[level].state, want) {
-						n.Fatalf("seed %d, step %d, %v: folded to\n %v\nwant\n %v", seed, step, ledger.Commitment(level), knows[level].state, want)
-					}
-					if knows[level].slot != at.tip.Slot && knows[level].slot != 0 {
-						n.Fatalf("seed %d, step %d, %v: stands at slot %d, want %d", seed, step, ledger.Commitment(level), knows[level].slot, at.tip.Slot)
-					}
-					if byName := named[level].settle(); !slices.Equal(byName, frames) {
-						n.Fatalf("seed %d, step %d, %v: by name told\n %q\nwant\n %q", seed, step, ledger.Commitment(level), byName, frames)
-					}
-					isUpdate := func(f string) bool { return strings.HasPrefix(f, `{"type":"account_update"`) }
-					if got, want := silent[level].settle(), slices.DeleteFunc(frames, isUpdate); !slices.Equal(got, want) {
-						n.Fatalf("seed %d, step %d, %v: without names told\n %q\nwant\n %q", seed, step, ledger.Commitment(level), got, want)
-					}
-				}
-				processed = nil
-			}
-		})
-	}
 }
 
 // inTurns returns a function that lets some blocks of two accounts come, beside the test. It waits
