@@ -109,6 +109,10 @@ func after(frames []kept, seq ledger.Seq) (out []kept) {
 	return out
 }
 
+func resumed(id string, from ledger.Seq) string {
+	return fmt.Sprintf(`{"type":"resumed","id":%s,"from_seq":%d}`, id, from)
+}
+
 func anyListener(r *rand.Rand) *listener {
 	l := &listener{level: ledger.Commitment(r.IntN(int(ledger.Commitments))), extended: r.IntN(2) == 0, tokens: r.IntN(2) == 0}
 	if l.silent = r.IntN(8) == 0; !l.silent && r.IntN(3) > 0 {

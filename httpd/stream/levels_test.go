@@ -102,40 +102,34 @@ func framesOf(r *ledger.Record) (frames []string) {
 	return frames
 }
 
-// inTurns returns a function that lets some blocks of two accounts come, beside the test. It waits
-// until those of the call before the last have come.
-func (n *node) inTurns(blocks int) (turn func()) {
-	turns := make(chan struct{}, 1)
-	var publishing sync.WaitGroup
-	publishing.Go(func() {
-		for range turns {
-			for range blocks {
-				slot := n.script.nextSlot()
-				n.script.block(slot, account(1, ledger.Lamports(slot), programA), account(2, ledger.Lamports(slot), programB))
-			}
-		}
-	})
-	n.Cleanup(func() {
-		close(turns)
-		publishing.Wait()
-	})
-	return func() { turns <- struct{}{} }
-}
-
-// Whoever goes between everything and names hears each update once, in order, while blocks come. And
+// Whoever goes between everything and names, and resumes from some updates ago, hears each update once, in order, while blocks come. And
 // answers stand where they belong among the frames: they name the seq of the one before.
 func TestTurnsBetweenRingAndNamesAreExact(t *testing.T) {
 	inMemory(t, nil, func(n *node) {
 		n.script.block(1)
 		c := n.dial("?extended=true")
-		turn := n.inTurns(50)
+		turns := make(chan struct{}, 1) // so that those of the one before the last have come when one begins
+		var publishing sync.WaitGroup
+		publishing.Go(func() {
+			for range turns {
+				for range 50 {
+					slot := n.script.nextSlot()
+					n.script.block(slot, account(1, ledger.Lamports(slot), programA), account(2, ledger.Lamports(slot), programB))
+				}
+			}
+		})
+		defer publishing.Wait()
+		defer close(turns)
 		next, last := ledger.Seq(1), ledger.Seq(0)
 		for round := range 45 { // within the budget of messages
-			turn()
-			if round%2 == 0 { // of the same accounts, by name
+			turns <- struct{}{}
+			switch round % 3 {
+			case 0: // the same accounts, by name
 				c.send(`{"type":"subscribe","id":1,"programs":%s}`, list(programA, programB))
-			} else {
+			case 1:
 				c.send(`{"type":"subscribe","id":1}`)
+			case 2:
+				c.send(`{"type":"resume","id":1,"from_seq":%d}`, max(next, 80)-80)
 			}
 			c.send(`{"type":"ping"}`)
 			for kind := ""; kind != "pong"; {
@@ -146,6 +140,8 @@ func TestTurnsBetweenRingAndNamesAreExact(t *testing.T) {
 						n.Fatalf("round %d: seq %d came, want %d", round, f.Seq, next)
 					}
 					next++
+				case "resumed":
+					next = f.From + 1
 				case "subscribed", "pong":
 					if f.Seq != last {
 						n.Fatalf("round %d: %s names seq %d after a frame of %d", round, f.Type, f.Seq, last)
