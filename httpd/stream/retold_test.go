@@ -7,6 +7,7 @@ import (
 	"net"
 	"slices"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/fasthttp/websocket"
@@ -40,6 +41,7 @@ type watcher struct {
 	*node
 	socket *websocket.Conn
 	told   [topicsTold][]string
+	from   [topicsTold]ledger.Seq // after which it is told
 }
 
 const lastTold = "all was told"
@@ -62,8 +64,14 @@ func talkOfTopics(s *Socket, text []byte) {
 	}
 }
 
+// say asks something. What was asked before has cost nothing.
 func (w *watcher) say(format string, args ...any) {
 	w.Helper()
+	w.hub.each(func(c *connection) {
+		c.seat.work.mu.Lock()
+		defer c.seat.work.mu.Unlock()
+		c.seat.work.full = time.Time{}
+	})
 	must(w, w.socket.WriteMessage(websocket.TextMessage, fmt.Appendf(nil, format, args...)))
 }
 
@@ -76,18 +84,50 @@ func (w *watcher) connect() {
 	must(w, err)
 }
 
-// watch asks for all topics, as of now or after what it was told, and all if it was told nothing.
-func (w *watcher) watch(isNew bool) {
-	w.Helper()
+// watch asks for all topics from now on.
+func (w *watcher) watch() {
 	for i := range w.told {
-		switch last := len(w.told[i]) - 1; {
-		case isNew:
-			w.say("%d -1", i)
-		case last < 0:
-			w.say("%d 0", i)
-		default:
-			w.say("%d %d", i, seqTold(w, w.told[i][last]))
+		w.say("%d -1", i)
+	}
+}
+
+// resume asks for all topics after what it was told of each, all if it was told nothing, or after the one number that it was told as its socket ended.
+func (w *watcher) resume(last ledger.Opt[ledger.Seq]) {
+	for i := range w.told {
+		if w.toldAll(i); last.Known {
+			w.from[i] = last.Value
 		}
+		w.say("%d %d", i, w.from[i])
+	}
+}
+
+// toldAll notes that nothing comes again that it was told.
+func (w *watcher) toldAll(i int) {
+	if w.from[i] = 0; len(w.told[i]) > 0 {
+		w.from[i] = seqTold(w, w.told[i][len(w.told[i])-1])
+	}
+}
+
+// endAsSlow has the server close the socket as one that is too slow. It returns what still came, and the number that it was told.
+func (w *watcher) endAsSlow(server *Socket) (told [topicsTold][]string, last ledger.Seq) {
+	server.outbox.close(endSlow)
+	for {
+		_, text, err := w.socket.ReadMessage()
+		if err != nil {
+			_, failed := fmt.Sscanf(err.Error(), "websocket: close 4008: slow consumer, last_seq=%d", &last)
+			must(w, failed)
+			return told, last
+		}
+		w.add(&told, text)
+	}
+}
+
+// add adds what came to what was told.
+func (w *watcher) add(told *[topicsTold][]string, text []byte) {
+	if i := 0; len(text) > 0 && string(text) != lastTold { // no answer
+		_, err := fmt.Sscanf(string(text), "%d", &i)
+		must(w, err)
+		told[i] = append(told[i], string(text))
 	}
 }
 
@@ -106,20 +146,16 @@ func (w *watcher) read(most int) (told [topicsTold][]string, all bool) {
 	for range most {
 		_, text, err := w.socket.ReadMessage()
 		must(w, err)
-		switch i := 0; {
-		case string(text) == lastTold:
+		if string(text) == lastTold {
 			return told, true
-		case len(text) > 0: // no answer that it watches
-			_, err := fmt.Sscanf(string(text), "%d", &i)
-			must(w, err)
-			told[i] = append(told[i], string(text))
 		}
+		w.add(&told, text)
 	}
 	return told, false
 }
 
-// goOn holds what came on a socket against what another watcher was told, and takes it in. It begins with what was not told, or, at a level where
-// numbers are shared, with what carries the number that was told last.
+// goOn holds what came on a socket against what another watcher was told, and takes it in. It begins with what was not told, or came after the number that
+// was resumed from, or, at a level where numbers are shared, with what carries that.
 func (w *watcher) goOn(got, whole [topicsTold][]string, all bool) {
 	w.Helper()
 	for i := range got {
@@ -128,18 +164,24 @@ func (w *watcher) goOn(got, whole [topicsTold][]string, all bool) {
 			return len(got[i]) <= len(whole[i])-at && slices.Equal(got[i], whole[i][at:at+len(got[i])]) && (!all || at+len(got[i]) == len(whole[i]))
 		}
 		at := len(before)
-		for at > 0 && !begins(at) && ledger.Commitment(i/3) != ledger.Processed && seqTold(w, before[at-1]) == seqTold(w, before[len(before)-1]) {
+		comesAgain := func(seq ledger.Seq) bool {
+			return seq > w.from[i] || seq == w.from[i] && ledger.Commitment(i/3) != ledger.Processed
+		}
+		for at > 0 && !begins(at) && comesAgain(seqTold(w, before[at-1])) {
 			at--
 		}
 		if !begins(at) {
 			w.Fatalf("of topic %d %q came after\n%q of\n%q", i, got[i], before, whole[i])
 		}
-		w.told[i] = whole[i][:max(len(before), at+len(got[i]))]
+		if w.told[i] = whole[i][:max(len(before), at+len(got[i]))]; all {
+			w.toldAll(i)
+		}
 	}
 }
 
 // Who is told of topics, through blocks, forks and statuses in any order, and comes back after its socket ended at any frame, several at once, has in the
-// end been told what another was that stayed: in order, nothing twice and nothing left out, from memory and from the log.
+// end been told what another was that stayed: in order, nothing twice and nothing left out, from memory and from the log. A socket that is closed as a slow
+// one is told a number after which lies all that it was not sent of any topic, and which is not lower than it has to be.
 func TestWhoResumesATopicIsToldWhatItMissed(t *testing.T) {
 	for seed := range uint64(ledgertest.Sample(12, 12, 6)) {
 		r := rand.New(rand.NewPCG(seed, 3))
@@ -147,10 +189,9 @@ func TestWhoResumesATopicIsToldWhatItMissed(t *testing.T) {
 		resumes := 0
 		inMemory(t, func(c *Config) { c.History, c.RecentBytes = log, []int{1, 16 << 10, 0}[seed%3] }, func(n *node) {
 			n.hub.pastBytes, n.client.Exempt = 1<<r.IntN(16), true
+			var talks *Socket
 			n.talk = func(s *Socket, text []byte) {
-				s.seat.work.mu.Lock()
-				s.seat.work.full = time.Time{} // it costs nothing here
-				s.seat.work.mu.Unlock()
+				talks = s
 				talkOfTopics(s, text)
 			}
 			n.script.slots, n.script.bare = 1, true
@@ -158,10 +199,11 @@ func TestWhoResumesATopicIsToldWhatItMissed(t *testing.T) {
 			stays, goes := &watcher{node: n}, &watcher{node: n}
 			for _, w := range []*watcher{stays, goes} {
 				w.connect()
-				w.watch(true)
+				w.watch()
 				w.read(math.MaxInt) // nothing, but it watches then
 			}
 			here := true
+			var last ledger.Opt[ledger.Seq] // that it was told as it was closed
 			for step := range 100 {
 				for range 1 + r.IntN(4) {
 					n.script.step(r)
@@ -174,8 +216,8 @@ func TestWhoResumesATopicIsToldWhatItMissed(t *testing.T) {
 				}
 				if !here && (step == 99 || r.IntN(3) == 0) {
 					goes.connect()
-					goes.watch(false)
-					here = true
+					goes.resume(last)
+					here, last = true, ledger.Opt[ledger.Seq]{}
 					resumes++
 				}
 				if !here {
@@ -187,6 +229,15 @@ func TestWhoResumesATopicIsToldWhatItMissed(t *testing.T) {
 				}
 				got, all := goes.read(most)
 				goes.goOn(got, stays.told, all)
+				if !here && r.IntN(2) == 0 {
+					synctest.Wait() // until it was asked
+					rest, seq := goes.endAsSlow(talks)
+					low := slices.Min(goes.from[:])
+					if goes.goOn(rest, stays.told, false); seq+1 < low {
+						n.Fatalf("seed %d: %d is to be resumed from, where all was told up to %d", seed, seq, low)
+					}
+					last = ledger.Some(seq)
+				}
 				if !here {
 					must(n, goes.socket.Close())
 				}
