@@ -7,7 +7,6 @@ import (
 	"golang.org/x/sync/semaphore"
 
 	"ledgerd/engine/ledger"
-	"ledgerd/httpd/stream/frame"
 )
 
 // backlog is what a client has missed. Its writer makes the frames as the socket takes them,
@@ -205,7 +204,7 @@ func (s *subscriber) digest() *backlog {
 	}
 	b := &backlog{level: s.level, emissions: kept.after(seen), total: at.total, seen: seen, told: new(s.wants)}
 	b.emissions = b.emissions[:len(b.emissions)-int(kept.total()-at.total)]
-	b.gap = single(frame.AppendText(nil, func(b []byte) []byte { return appendGap(b, seen, at.seq) }))
+	b.gap = gap(seen, at.seq)
 	b.gap.seq = seen
 	if !s.seat.work.spend(b.cost()) {
 		return nil

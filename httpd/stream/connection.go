@@ -30,8 +30,8 @@ type speaker interface {
 	handle(text []byte)
 	// tick is called once a heartbeat while writer.ticks is set. The writer calls it.
 	tick(now time.Time)
-	// warning returns the frame that says how much work is left, nil if the client would not understand it. The reader calls it.
-	warning(left time.Duration) []byte
+	// warning says how much work is left, nil if the client would not understand it. The reader calls it.
+	warning(left time.Duration) *packet
 	// wanted says what the client wants, as one of wantedKinds. The hub's lock is held.
 	wanted() string
 	// sentLocked returns up to which seq the client was sent all that did not wait when its connection came to its end. The writer calls it, with the
@@ -132,7 +132,7 @@ func (c *connection) pay(cost time.Duration) bool {
 	case left <= workBurst/5 && !c.warned:
 		if told := c.speaker.warning(left); told != nil {
 			c.warned = true
-			c.outbox.put(nil, single(told))
+			c.outbox.put(nil, told)
 		}
 	}
 	return true

@@ -1,7 +1,6 @@
 package stream
 
 import (
-	"fmt"
 	"strconv"
 	"time"
 
@@ -51,15 +50,15 @@ func appendToken(b []byte, t *ledger.TokenAccount, decimals ledger.Opt[uint8]) [
 	return append(encode.AppendOpt(b, `","decimals":`, decimals, encode.Number), '}')
 }
 
-// appendHeartbeat appends a whole frame, of now.
-func appendHeartbeat(dst []byte, slot ledger.Slot, seq ledger.Seq) []byte {
-	return frame.AppendText(dst, func(b []byte) []byte {
-		return fmt.Appendf(b, `{"type":"heartbeat","slot":%d,"seq":%d,"timestamp":"%s"}`, slot, seq, timestamp(time.Now()))
-	})
+// heartbeat returns the packet of a heartbeat, of now.
+func heartbeat(slot ledger.Slot, seq ledger.Seq) *packet {
+	return message(`{"type":"heartbeat","slot":%d,"seq":%d,"timestamp":"%s"}`, slot, seq, timestamp(time.Now()))
 }
 
-// appendGap appends that of what lies after one seq, up to another, only the newest state of
-// each account follows.
-func appendGap(b []byte, from, to ledger.Seq) []byte {
-	return fmt.Appendf(b, `{"type":"gap","from_seq":%d,"to_seq":%d}`, from, to)
+// gap says that of what lies after one seq, up to another, only the newest state of each account follows.
+func gap(from, to ledger.Seq) *packet {
+	return message(`{"type":"gap","from_seq":%d,"to_seq":%d}`, from, to)
 }
+
+// timestamp returns a time in ISO 8601, to the second.
+func timestamp(t time.Time) string { return t.UTC().Format(time.RFC3339) }

@@ -132,7 +132,8 @@ func (c *connection) stayAwake(level ledger.Commitment) error {
 	c.hub.mu.Lock()
 	at := c.hub.positionLocked(level)
 	c.hub.mu.Unlock()
-	return c.writeOnce(batch{appendHeartbeat(nil, at.slot, c.sent), tally{frames: 1}})
+	p := heartbeat(at.slot, c.sent)
+	return c.writeOnce(batch{p.data, p.tally})
 }
 
 // readInTurn reads the next emissions of a backlog from the log, when it is the client's turn.

@@ -2,6 +2,7 @@ package stream
 
 import (
 	"context"
+	"fmt"
 	"math"
 	"slices"
 	"sync"
@@ -10,6 +11,7 @@ import (
 
 	"ledgerd/engine/ledger"
 	"ledgerd/httpd/budget"
+	"ledgerd/httpd/stream/frame"
 )
 
 // packet is some whole frames, finished, or something else for the writer to do. It may wait in
@@ -37,6 +39,11 @@ const slowShare = 4
 
 // single returns a packet of one frame that is no update.
 func single(data []byte) *packet { return &packet{data: data, tally: tally{frames: 1}} }
+
+// message returns a packet of one text frame. The text is of our making, and needs no escapes.
+func message(format string, args ...any) *packet {
+	return single(frame.AppendText(nil, func(b []byte) []byte { return fmt.Appendf(b, format, args...) }))
+}
 
 func (p *packet) size() int { return packetBytes + len(p.data) + p.extra }
 

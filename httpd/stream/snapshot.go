@@ -7,7 +7,6 @@ import (
 	"slices"
 
 	"ledgerd/engine/ledger"
-	"ledgerd/httpd/stream/frame"
 )
 
 const (
@@ -132,9 +131,7 @@ func (s *subscriber) snapshotUnlocked(at standing, to wants, named names, id mes
 		room.frames++
 	}
 	endPacket()
-	end := single(frame.AppendText(nil, func(b []byte) []byte {
-		return fmt.Appendf(b, `{"type":"snapshot_end","id":%s,"slot":%d,"seq":%d}`, id, at.slot, at.seq)
-	}))
+	end := message(`{"type":"snapshot_end","id":%s,"slot":%d,"seq":%d}`, id, at.slot, at.seq)
 	end.seq, end.state = at.seq, len(packets) > 0
 	return append(packets, end), nil
 }

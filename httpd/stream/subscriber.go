@@ -1,11 +1,9 @@
 package stream
 
 import (
-	"fmt"
 	"time"
 
 	"ledgerd/engine/ledger"
-	"ledgerd/httpd/stream/frame"
 )
 
 // subscriber is the speaker of a connection to /api/ws/accounts: one subscription of the updates of a level.
@@ -121,13 +119,11 @@ func (s *subscriber) wanted() string {
 	return "nothing"
 }
 
-func (s *subscriber) warning(left time.Duration) []byte {
+func (s *subscriber) warning(left time.Duration) *packet {
 	if !s.wants.form.marksSlots() {
 		return nil
 	}
-	return frame.AppendText(nil, func(b []byte) []byte {
-		return fmt.Appendf(b, `{"type":"warning","reason":"work budget","remaining":%d}`, left.Milliseconds())
-	})
+	return message(`{"type":"warning","reason":"work budget","remaining":%d}`, left.Milliseconds())
 }
 
 // tick sends a heartbeat, and ends the waiting for a seq that has come, or comes too late.
@@ -145,7 +141,7 @@ func (s *subscriber) tick(now time.Time) {
 		s.answerResync(id, s.hub.oldestLocked(s.level, at.seq), at.seq)
 	}
 	if s.wants.form.marksSlots() {
-		s.put(single(appendHeartbeat(nil, at.slot, at.seq)))
+		s.put(heartbeat(at.slot, at.seq))
 	}
 }
 
@@ -183,14 +179,8 @@ func (s *subscriber) after() *position {
 // put adds packets to the outbox, after all that the ring holds.
 func (s *subscriber) put(packets ...*packet) { s.outbox.put(s.after(), packets...) }
 
-// answer puts an answer in the outbox, as one text frame. The hub's lock is held. The text is of our
-// making, and needs no escapes.
-func (s *subscriber) answer(format string, args ...any) {
-	s.put(single(frame.AppendText(nil, func(b []byte) []byte { return fmt.Appendf(b, format, args...) })))
-}
-
-// timestamp returns a time in ISO 8601, to the second.
-func timestamp(t time.Time) string { return t.UTC().Format(time.RFC3339) }
+// answer puts an answer in the outbox. The hub's lock is held.
+func (s *subscriber) answer(format string, args ...any) { s.put(message(format, args...)) }
 
 // deliverOpening is called for the subscribers that are given every emission, before the updates.
 // Those that want everything and have seen part of it receive the rest now, part by part: what waits for a

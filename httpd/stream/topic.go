@@ -105,9 +105,7 @@ func (h *Hub) newSocket(place *seat, talk func(*Socket, []byte)) *Socket {
 }
 
 // Answer tells the client something that is not of a topic. It is called within talk.
-func (s *Socket) Answer(payload []byte) {
-	s.outbox.put(nil, single(frame.AppendText(nil, func(b []byte) []byte { return append(b, payload...) })))
-}
+func (s *Socket) Answer(payload []byte) { s.outbox.put(nil, message("%s", payload)) }
 
 // PayLookup charges the client for a look at some accounts of a program. After an error the connection ends.
 func (s *Socket) PayLookup(accounts int) error {
@@ -214,7 +212,7 @@ func (s *Socket) handle(text []byte) {
 }
 
 func (s *Socket) tick(time.Time)               {}
-func (s *Socket) warning(time.Duration) []byte { return nil }
+func (s *Socket) warning(time.Duration) *packet { return nil }
 
 func (s *Socket) wanted() string {
 	if len(s.topics) > 0 {
