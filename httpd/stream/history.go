@@ -27,10 +27,8 @@ const pastBytes = 8 << 20
 
 // past is the part of a backlog that only the log holds. The writer uses it.
 type past struct {
-	level ledger.Commitment
 	head  ledger.Version // of the newest publication that belongs to it
 	until ledger.Version // where the emissions kept in memory begin
-	seen  ledger.Seq
 
 	visit func(context.Context, func(*ledger.Publication) bool) error
 	feed  feed
@@ -49,7 +47,7 @@ func (h *Hub) missedLocked(level ledger.Commitment, after, newest ledger.Seq, to
 		return b
 	}
 	b.past = &past{
-		level: level, head: h.head.Tip(ledger.Processed).Version, seen: after,
+		head:  h.head.Tip(ledger.Processed).Version,
 		visit: h.config.History.Past(after), feed: feed{levels: ledger.Commitments},
 	}
 	if level == ledger.Processed {
@@ -73,8 +71,9 @@ func (h *Hub) oldestLocked(level ledger.Commitment, newest ledger.Seq) ledger.Se
 
 var errHole = errors.New("the log ends before what is kept in memory begins")
 
-// read returns the next emissions, and about what they take.
-func (p *past) read(ctx context.Context, bytes int) (out []*emission, size int, err error) {
+// readPast returns the next emissions that only the log holds, and about what they take.
+func (b *backlog) readPast(ctx context.Context, bytes int) (out []*emission, size int, err error) {
+	p := b.past
 	err = p.visit(ctx, func(publication *ledger.Publication) bool {
 		version := publication.Head.Tip(ledger.Processed).Version
 		if p.whole = version >= p.head; version > p.head {
@@ -82,7 +81,7 @@ func (p *past) read(ctx context.Context, bytes int) (out []*emission, size int, 
 		}
 		for _, e := range p.feed.take(publication) {
 			switch {
-			case e.level != p.level || e.lastSeq < p.seen:
+			case e.level != b.level || e.lastSeq < b.seen:
 			case e.version >= p.until:
 				p.whole = true
 				return false
@@ -100,12 +99,12 @@ func (p *past) read(ctx context.Context, bytes int) (out []*emission, size int, 
 }
 
 // readPast is readInTurn. Meanwhile pings and, if the client wants them, heartbeats tell the peer that the connection lives.
-func (c *connection) readPast(p *past) (emissions []*emission, err error) {
+func (c *connection) readPast(b *backlog) (emissions []*emission, err error) {
 	read := make(chan struct{})
 	go func() {
 		defer close(read)
 		defer c.endOnPanic()
-		emissions, err = c.readInTurn(p)
+		emissions, err = c.readInTurn(b)
 	}()
 	beat := time.NewTicker(heartbeatInterval)
 	defer beat.Stop()
@@ -115,7 +114,7 @@ func (c *connection) readPast(p *past) (emissions []*emission, err error) {
 			return emissions, err
 		case <-beat.C:
 		}
-		if failed := c.stayAwake(p.level); failed != nil {
+		if failed := c.stayAwake(b.level); failed != nil {
 			c.outbox.close(endGone) // which ends the reading
 			<-read
 			return nil, failed
@@ -137,8 +136,8 @@ func (c *connection) stayAwake(level ledger.Commitment) error {
 }
 
 // readInTurn reads the next emissions of a backlog from the log, when it is the client's turn.
-func (c *connection) readInTurn(p *past) ([]*emission, error) {
-	h, ctx := c.hub, c.outbox.ctx
+func (c *connection) readInTurn(b *backlog) ([]*emission, error) {
+	h, p, ctx := c.hub, b.past, c.outbox.ctx
 	done, err := h.await(ctx, c.seat.turns.past, h.turns.past)
 	if err != nil {
 		return nil, cmp.Or(c.outbox.ending(), &endShutdown)
@@ -148,7 +147,7 @@ func (c *connection) readInTurn(p *past) ([]*emission, error) {
 		return nil, &endMemory
 	}
 	defer h.memory.Hold(-h.pastBytes)
-	emissions, size, err := p.read(ctx, h.pastBytes)
+	emissions, size, err := b.readPast(ctx, h.pastBytes)
 	h.memory.Hold(-p.held)
 	p.held = p.feed.size()
 	h.memory.Hold(p.held)
@@ -157,7 +156,7 @@ func (c *connection) readInTurn(p *past) ([]*emission, error) {
 		return nil, c.outbox.ending()
 	}
 	if err != nil {
-		h.config.Logger.Error("cannot read the log for a subscriber", "after", uint64(p.seen), "error", err)
+		h.config.Logger.Error("cannot read the log for a subscriber", "after", uint64(b.seen), "error", err)
 		return nil, &endInternal
 	}
 	return emissions, nil
@@ -172,7 +171,7 @@ func (c *connection) writePast(b *backlog) error {
 	}
 	defer func() { c.hub.memory.Hold(-p.held) }()
 	for !p.whole {
-		emissions, err := c.readPast(p)
+		emissions, err := c.readPast(b)
 		if err != nil {
 			return err
 		}

@@ -211,7 +211,7 @@ func (s *Socket) handle(text []byte) {
 	}
 }
 
-func (s *Socket) tick(time.Time)               {}
+func (s *Socket) tick(time.Time)                {}
 func (s *Socket) warning(time.Duration) *packet { return nil }
 
 func (s *Socket) wanted() string {
