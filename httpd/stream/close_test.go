@@ -11,7 +11,7 @@ import (
 // F48: a handshake whose answer nobody reads does not hold up a stop: the server, which has the connection still, ends it afterwards.
 func TestShutdownDoesNotWaitForAnUnreadHandshake(t *testing.T) {
 	inMemory(t, nil, func(n *node) {
-		s := joined(n.hub, query{})
+		s := joined(n.hub, request{narrow: true})
 		ctx, cancel := context.WithTimeout(context.Background(), 300*time.Millisecond)
 		defer cancel()
 		since := time.Now()

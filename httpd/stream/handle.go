@@ -142,20 +142,20 @@ func (s *subscriber) resume(r *request, id messageID) error {
 	}
 	s.hub.mu.Lock()
 	defer s.hub.mu.Unlock()
-	s.resumeLocked(r.from.Value, s.wants, id)
+	s.resumeLocked(r.from.Value, id)
 	return nil
 }
 
 // resumeLocked goes on after the last seq a client has seen: what is held after it is delivered
 // as wanted, and a seq that is still to come here is waited for.
-func (s *subscriber) resumeLocked(from ledger.Seq, wanted wants, id messageID) {
+func (s *subscriber) resumeLocked(from ledger.Seq, id messageID) {
 	newest := s.hub.positionLocked(s.level).seq
 	s.await(nil)
 	if oldest := s.hub.oldestLocked(s.level, newest); from < oldest {
 		s.answerResync(id, oldest, newest)
 		return
 	}
-	missed := s.hub.missedLocked(s.level, from, newest, &wanted)
+	missed := s.hub.missedLocked(s.level, from, newest, new(s.wants))
 	if !s.pay(missed.cost()) {
 		return
 	}

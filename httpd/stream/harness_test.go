@@ -59,7 +59,7 @@ func (n *node) budget() *seat {
 }
 
 // joined makes a subscriber without a socket, of a client of its own.
-func joined(h *Hub, asked query) *subscriber {
+func joined(h *Hub, asked request) *subscriber {
 	return h.join(asked, &seat{newPeer(ratelimit.Client{}), func() {}})
 }
 

@@ -143,13 +143,12 @@ func TestAConnectionKeepsNothingOfItsHandshake(t *testing.T) {
 // What a block changed goes with the block: not who heard an account of it last, nor who has yet to
 // read of that one, keeps all the others in memory.
 func TestSubscribersKeepNoBlock(t *testing.T) {
-	for name, asked := range map[string]query{
-		"has heard":             {wants: wants{names: setOf(pubkeys, key(1))}},
-		"is slow":               {wants: wants{names: setOf(pubkeys, key(1))}},
-		"is slow and conflates": {wants: wants{names: setOf(pubkeys, key(1))}, conflates: true},
-		"is slow, conflates and is ahead": {wants: wants{everything: true}, conflates: true,
-			resume: ledger.Some(ledger.Seq(1))},
-		"is slow and reads a snapshot": {},
+	for name, asked := range map[string]request{
+		"has heard":                       {narrow: true, names: setOf(pubkeys, key(1))},
+		"is slow":                         {narrow: true, names: setOf(pubkeys, key(1))},
+		"is slow and conflates":           {narrow: true, names: setOf(pubkeys, key(1)), conflates: true},
+		"is slow, conflates and is ahead": {conflates: true, from: ledger.Some(ledger.Seq(1))},
+		"is slow and reads a snapshot":    {narrow: true},
 	} {
 		l := newFakeLedger()
 		h := New(Config{RecentBytes: 1, OutboxBytes: 1 << 40, Ledger: l})
@@ -192,7 +191,7 @@ func TestAnOutboxMakesRoomForABlockAtOnce(t *testing.T) {
 	l := newFakeLedger()
 	h := New(Config{Ledger: l})
 	script := newScript(h, l)
-	s := joined(h, query{wants: wants{names: setOf(programs, programA)}})
+	s := joined(h, request{narrow: true, names: setOf(programs, programA)})
 	for slot := range ledger.Slot(3) {
 		var accounts []ledger.Account
 		for i := range packets {

@@ -90,7 +90,7 @@ func TestEndingSocketsLetOthersIn(t *testing.T) {
 	eventually(t, "names were taken out while another looked", func() (between bool) {
 		var ending sync.WaitGroup
 		for i := range 10 {
-			s := joined(h, query{wants: wants{names: setOf(pubkeys, keysFrom(i*maxNames, maxNames)...)}})
+			s := joined(h, request{narrow: true, names: setOf(pubkeys, keysFrom(i*maxNames, maxNames)...)})
 			ending.Go(s.depart)
 		}
 		for left := 1; left > 0; {

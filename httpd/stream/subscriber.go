@@ -77,8 +77,9 @@ func (s *subscriber) seen() ledger.Seq {
 }
 
 // join makes a subscriber without a socket, which resumes after the seq it has seen if it says so.
-func (h *Hub) join(asked query, place *seat) (s *subscriber) {
-	s = &subscriber{level: asked.level, wants: asked.wants}
+func (h *Hub) join(asked request, place *seat) (s *subscriber) {
+	s = &subscriber{level: asked.level, wants: wants{everything: !asked.narrow, names: asked.names}}
+	s.wants.show(asked.form)
 	s.open(h, s, place)
 	if asked.conflates {
 		s.outbox.jump = s.jump
@@ -90,9 +91,9 @@ func (h *Hub) join(asked query, place *seat) (s *subscriber) {
 	s.enterLocked()
 	s.sent = h.reachedLocked(s.level)
 	s.audience().add(s)
-	s.wantLocked(asked.wants.names[pubkeys])
-	if asked.resume.Known {
-		s.resumeLocked(asked.resume.Value, asked.wants, noID)
+	s.wantLocked(asked.names[pubkeys])
+	if asked.from.Known {
+		s.resumeLocked(asked.from.Value, noID)
 	}
 	return s
 }
