@@ -94,7 +94,7 @@ func unsubscribe(kind string) func(*call, *stream.Socket) error {
 
 func (c *call) slotSubscribe(socket *stream.Socket) error {
 	return socket.Watch("slot", stream.Topic{Kind: "slot", Append: func(dst []byte, number uint64, n *stream.Note) []byte {
-		dst = fmt.Appendf(dst, `{"jsonrpc":"2.0","method":"slotNotification","params":{"result":{"parent":%d,"root":%d,"slot":%d}`, n.Before, n.Root, n.Slot)
+		dst = fmt.Appendf(dst, `{"jsonrpc":"2.0","method":"slotNotification","params":{"result":{"parent":%d,"root":%d,"slot":%d}`, n.Parent, n.Root, n.Slot)
 		return appendNumberOf(dst, number)
 	}}, fromNow, c.subscribed)
 }

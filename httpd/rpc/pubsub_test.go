@@ -35,12 +35,13 @@ func (f *feed) publish(kind ledger.RecordKind, slot, from ledger.Slot, accounts 
 func (f *feed) publishWith(sig ledger.Signature, kind ledger.RecordKind, slot, from ledger.Slot, accounts ...ledger.Account) {
 	head := *f.ledger.Newest.Load()
 	tip := &head.Tips[ledger.Processed]
+	parent := tip.Slot
 	f.version++
 	tip.Version, tip.Slot = f.version, slot
 	r := &ledger.Record{Version: tip.Version, Kind: kind, Slot: slot, FromSlot: from, FirstSeq: f.seq + 1}
 	f.ledger.Chain = slices.DeleteFunc(f.ledger.Chain, func(b *ledger.Block) bool { return b.Slot > slot })
 	if kind == ledger.BlockRecord {
-		r.Block = &ledger.Block{Slot: slot}
+		r.Block = &ledger.Block{Slot: slot, ParentSlot: parent}
 		r.Block.AddTransaction(ledger.Transaction{Signature: sig, Success: ledger.Some(slot%2 == 0)})
 		f.ledger.Chain = append(f.ledger.Chain, r.Block)
 	}

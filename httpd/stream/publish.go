@@ -65,11 +65,6 @@ func (h *Hub) deliverPending() {
 }
 
 func (h *Hub) deliverLocked(p published) {
-	if h.head == nil {
-		for i := range h.levels {
-			h.levels[i].topics.tip = p.Head.Tip(ledger.Commitment(i)).Slot
-		}
-	}
 	h.head = p.Head
 	h.beginLocked(p.Publication)
 	for _, e := range p.emissions {

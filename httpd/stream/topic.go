@@ -39,7 +39,7 @@ type Note struct {
 	Transaction *ledger.Transaction // that the block has, if it is of one
 	Received    bool                // of a transaction: the topic is told again at its level
 	Decimals    ledger.Opt[uint8]   // of a token account's mint, if a topic wants tokens and the ledger knows them
-	Before      ledger.Slot         // of a block: the one that it follows, as far as the hub has seen it
+	Parent      ledger.Slot         // of a block: the one that it follows
 	Root        ledger.Slot         // the newest finalized block
 }
 
@@ -251,7 +251,6 @@ func (s *Socket) leave() {
 type topics struct {
 	signatures index[ledger.Signature, *topic]
 	blocks     watchers[*topic]
-	tip        ledger.Slot // the newest of the level
 }
 
 // changeTopic enters a topic or takes it out, in the same time however many there are.
@@ -271,15 +270,14 @@ func (a *audience) changeTopic(t *topic, in bool) {
 
 // deliver tells the topics of blocks and transactions of an emission, if it is one of a block.
 func (ts *topics) deliver(e *emission, root ledger.Slot) {
-	note := Note{Slot: e.slot, Seq: e.lastSeq, Before: ts.tip, Root: root}
-	ts.tip = e.slot
-	if e.undoneFrom.Known {
+	if e.block == nil {
 		return
 	}
+	note := Note{Slot: e.slot, Seq: e.lastSeq, Parent: e.block.ParentSlot, Root: root}
 	for _, t := range ts.blocks.list {
 		t.send(e, e.ending(), &note)
 	}
-	if e.block != nil && len(ts.signatures) > 0 {
+	if len(ts.signatures) > 0 {
 		ts.deliverTransactions(e, note)
 	}
 }
