@@ -38,25 +38,18 @@ type allowance struct {
 	head    [recordHeadBytes]byte
 	headLen int // bytes of the present head that were read
 	bodyLen int // bytes of the present record that are still to come
-
-	// Since the socket was last read, and so since TLS has asked for more than there was:
-
-	records int // that became whole
-	brought int // of them have brought data
 }
 
 // most returns how much of the next bytes may be read at once: not many records are to be read before it is known what the first have brought.
 func (a *allowance) most() int { return max(smallRead, a.bodyLen) }
 
-// pay pays for bytes that were read. It returns false if the client cannot: it must not be in debt when a record begins, and before there was any data
-// a record that cannot be data must not bring it into debt.
+// pay pays for bytes that were read, for each record as if it had no data. It returns false if the client cannot: it must not be in debt when a record
+// begins, and before there was any data a record that cannot be data must not bring it into debt.
 func (a *allowance) pay(p []byte) bool {
 	now := time.Now()
 	if len(p) < smallRead {
 		a.spend(smallReadPrice, now)
 	}
-	a.spend(a.brought*dataPrice+(a.records-a.brought)*recordPrice, now)
-	a.records, a.brought = 0, 0
 	for len(p) > 0 {
 		if a.headLen < recordHeadBytes {
 			n := copy(a.head[a.headLen:], p)
@@ -70,7 +63,7 @@ func (a *allowance) pay(p []byte) bool {
 			}
 			inDebt := a.inDebt(now)
 			a.bodyLen = int(a.head[3])<<8 | int(a.head[4])
-			a.spend(a.bodyLen/bytesPerUnit, now)
+			a.spend(recordPrice+a.bodyLen/bytesPerUnit, now)
 			if inDebt || !a.heard && a.head[0] != applicationData && a.inDebt(now) {
 				return false
 			}
@@ -80,7 +73,6 @@ func (a *allowance) pay(p []byte) bool {
 		p = p[n:]
 		if a.bodyLen == 0 {
 			a.headLen = 0
-			a.records++
 		}
 	}
 	return true
@@ -99,13 +91,14 @@ func (a *allowance) inDebt(now time.Time) bool {
 	return a.full.After(now.Add(allowanceBurst * allowanceUnit))
 }
 
-// bring notes data: so many bytes, the last of their record or not.
+// bring gives back what was paid too much for data: so many bytes, the last of their record or not.
 func (a *allowance) bring(bytes int, last bool) {
-	a.full = a.full.Add(-time.Duration(bytes/bytesPerUnit) * allowanceUnit)
-	a.heard = true
+	units := bytes / bytesPerUnit
 	if last {
-		a.brought = min(a.brought+1, a.records)
+		units += recordPrice - dataPrice
 	}
+	a.full = a.full.Add(-time.Duration(units) * allowanceUnit)
+	a.heard = true
 }
 
 // renew makes the allowance full: a request was answered, which is paid for by itself.
