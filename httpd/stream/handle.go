@@ -99,7 +99,7 @@ func (s *subscriber) subscribeNow(change func(), id messageID) {
 	s.hub.mu.Lock()
 	defer s.hub.mu.Unlock()
 	change()
-	s.answerSubscribed(id, s.hub.positionLocked(s.level))
+	s.put(s.subscribed(id, s.hub.positionLocked(s.level)))
 }
 
 func (s *subscriber) unsubscribe(r *request, id messageID) error {
@@ -172,8 +172,8 @@ func (s *subscriber) answerResync(id messageID, oldest, newest ledger.Seq) {
 	s.answer(`{"type":"resync_required","id":%s,"oldest_seq":%d,"newest_seq":%d}`, id, oldest, newest)
 }
 
-// answerSubscribed says how many names are subscribed and as of where.
-func (s *subscriber) answerSubscribed(id messageID, at standing) {
+// subscribed says how many names are subscribed and as of where.
+func (s *subscriber) subscribed(id messageID, at standing) *packet {
 	counts := s.wants.names.counts(len(s.wants.names[wallets]) > 0)
-	s.answer(`{"type":"subscribed","id":%s,%s,"slot":%d,"seq":%d}`, id, counts, at.slot, at.seq)
+	return message(`{"type":"subscribed","id":%s,%s,"slot":%d,"seq":%d}`, id, counts, at.slot, at.seq)
 }

@@ -57,8 +57,7 @@ func (s *subscriber) subscribeWithSnapshot(named names, change func(), to wants,
 		if packets, err = s.snapshotUnlocked(at, to, named, id); err == nil {
 			change()
 			s.awaits = nil // a snapshot starts over: what follows it is delivered whole
-			s.answerSubscribed(id, at)
-			s.put(packets...)
+			s.put(append([]*packet{s.subscribed(id, at)}, packets...)...)
 		}
 		s.putSince(at.total, max(at.seq, s.seen()))
 	}
