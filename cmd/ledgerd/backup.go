@@ -2,7 +2,6 @@ package main
 
 import (
 	"archive/tar"
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -13,8 +12,6 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/klauspost/compress/zstd"
-
 	"ledgerd/cmd/internal/call"
 	"ledgerd/engine/datadir"
 	clientlib "ledgerd/httpd/client"
@@ -23,23 +20,20 @@ import (
 
 type backupCommand struct {
 	URL    string `help:"The operators' listener of the node: http://HOST:PORT." default:"http://127.0.0.1:8081" name:"url" env:"-"`
-	Output string `help:"What to make: a data directory, or an archive of one if the name ends in .tar.zst. It must not exist, and appears when it is complete and verified." required:"" placeholder:"DIR|FILE.tar.zst"`
+	Output string `help:"The data directory to make. It must not exist, and appears when it is complete and verified." required:"" placeholder:"DIR"`
 	call.Flags
 	quietFlag
 }
-
-const archiveSuffix = ".tar.zst"
 
 // Validate checks what the flags' types cannot.
 func (c *backupCommand) Validate() error {
 	if c.Output == "" {
 		return errors.New("--output must name what is to be made")
 	}
-	c.Output = filepath.Clean(c.Output) // of a slash at its end, or that would be the name
-	switch ext := filepath.Ext(c.Output); {
-	case ext == ".tar", ext == ".tgz", ext == ".gz", ext == ".zst" && !strings.HasSuffix(c.Output, archiveSuffix):
-		return fmt.Errorf("--output must name a directory, or a file that ends in %s", archiveSuffix)
+	if strings.HasSuffix(c.Output, ".tar.zst") { // which older programs made an archive of
+		return errors.New("--output must name a directory: tar --zstd makes an archive of it")
 	}
+	c.Output = filepath.Clean(c.Output) // of a slash at its end, or that would be the name
 	_, err := clientlib.ParseAddress(c.URL)
 	return err
 }
@@ -60,8 +54,7 @@ func (c *backupCommand) Run(ctx context.Context, s *streams) error {
 	}
 	defer os.RemoveAll(temporary) // there is nothing where it got its name
 	dir := filepath.Join(temporary, "data")
-	bytes, err := c.fetch(ctx, s, client, dir)
-	if err != nil {
+	if err := c.fetch(ctx, s, client, dir); err != nil {
 		return fmt.Errorf("cannot fetch the backup: %w", err)
 	}
 	for _, verify := range []func() error{
@@ -74,21 +67,7 @@ func (c *backupCommand) Run(ctx context.Context, s *streams) error {
 			return fmt.Errorf("the backup is of no use: %w", err)
 		}
 	}
-	made := dir
-	if strings.HasSuffix(c.Output, archiveSuffix) {
-		made = filepath.Join(temporary, "archive")
-		meter := &meter{phase: "writing the archive", total: 2 * bytes} // it is read back
-		stop := c.show(s, meter.progress)
-		err := pack(ctx, dir, made, meter)
-		stop()
-		if err != nil {
-			return fmt.Errorf("cannot write the archive: %w", err)
-		}
-	}
-	if err := c.isFree(); err != nil {
-		return err
-	}
-	if _, err := vfs.Install(vfs.Disk{}, made, c.Output); err != nil {
+	if _, err := vfs.Install(vfs.Disk{}, dir, c.Output); err != nil {
 		return fmt.Errorf("cannot finish the backup: %w", err)
 	}
 	fmt.Fprintf(s.out, "backed up to %s\n", c.Output)
@@ -102,26 +81,24 @@ func (c *backupCommand) isFree() error {
 	return nil
 }
 
-// fetch makes a data directory of what the node sends, and returns how much that is.
-func (c *backupCommand) fetch(ctx context.Context, s *streams, client *http.Client, dir string) (bytes uint64, err error) {
+// fetch makes a data directory of what the node sends.
+func (c *backupCommand) fetch(ctx context.Context, s *streams, client *http.Client, dir string) error {
 	response, err := askOperators(ctx, client, c.URL, "/backup", c.Asked(c.URL))
 	if err != nil {
-		return 0, err
+		return err
 	}
 	defer response.Body.Close()
 	if response.ContentLength < 0 {
-		return 0, fmt.Errorf("%s does not say how long its backup is", c.Asked(c.URL))
+		return fmt.Errorf("%s does not say how long its backup is", c.Asked(c.URL))
 	}
 	meter := &meter{phase: "fetching the backup", total: uint64(response.ContentLength)}
 	defer c.show(s, meter.progress)()
 	body := io.TeeReader(response.Body, meter)
-	if err = extract(tar.NewReader(body), dir, response.ContentLength); err == nil {
-		_, err = io.Copy(io.Discard, body) // what the connection lost is an error here
+	if err := extract(tar.NewReader(body), dir, response.ContentLength); err != nil {
+		return err
 	}
-	if err != nil {
-		return 0, err
-	}
-	return meter.total, nil
+	_, err = io.Copy(io.Discard, body) // what the connection lost is an error here
+	return err
 }
 
 // extract writes the files of an archive below a directory, and syncs all of it. It refuses what is no file of a backup, and files that
@@ -160,42 +137,4 @@ func extract(archive *tar.Reader, dir string, archiveBytes int64) error {
 			return err
 		}
 	}
-}
-
-// untilDone refuses what is written once its context has ended.
-type untilDone struct{ context.Context }
-
-func (u untilDone) Write(p []byte) (int, error) { return len(p), u.Err() }
-
-// pack writes an archive of a directory, syncs it, and reads it back, by the checksum that the encoder made of what it was given.
-func pack(ctx context.Context, dir, archive string, meter *meter) (err error) {
-	f, err := os.OpenFile(archive, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o640)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, f.Close()) }()
-	compressed, err := zstd.NewWriter(f)
-	if err != nil {
-		return err
-	}
-	plain := tar.NewWriter(io.MultiWriter(untilDone{ctx}, compressed, meter))
-	err = errors.Join(plain.AddFS(os.DirFS(dir)), plain.Close(), compressed.Close(), f.Sync())
-	if err == nil {
-		err = readBack(ctx, f, meter)
-	}
-	return cmp.Or(ctx.Err(), err)
-}
-
-// readBack returns an error unless a compressed file, from its beginning, holds what its checksum is of.
-func readBack(ctx context.Context, f io.ReadSeeker, meter *meter) error {
-	if _, err := f.Seek(0, io.SeekStart); err != nil {
-		return err
-	}
-	compressed, err := zstd.NewReader(f)
-	if err != nil {
-		return err
-	}
-	defer compressed.Close()
-	_, err = io.Copy(io.MultiWriter(untilDone{ctx}, meter), compressed)
-	return err
 }
