@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"io"
 	"net/http"
 	"strings"
@@ -76,6 +75,12 @@ func (r *running) ready(t testing.TB) *running {
 		case <-time.After(5 * time.Millisecond):
 		}
 	}
+}
+
+// ending returns what a node logged about the end of its input, without the time.
+func (r *running) ending(t testing.TB) string {
+	t.Helper()
+	return r.errs.await(t, endOfInput.String())[1]
 }
 
 // stop ends the program as SIGTERM does and returns the exit code, -1 where it does not end.
@@ -168,21 +173,4 @@ func (a *api) wantMissing(path, details string) {
 	if err := json.Unmarshal([]byte(r.body), &e); err != nil || r.status != http.StatusNotFound || !strings.HasPrefix(e.Details, details) {
 		a.Errorf("GET %s: %d %s, want 404 and details %q", path, r.status, r.body, details)
 	}
-}
-
-func shorten(s string) string {
-	const most = 1500
-	if len(s) > most {
-		return fmt.Sprintf("%s… (%d bytes)", s[:most], len(s))
-	}
-	return s
-}
-
-// decode decodes an answer's body.
-func decode[T any](a *api, r answer) (v T) {
-	a.Helper()
-	if err := json.Unmarshal([]byte(r.body), &v); err != nil {
-		a.Errorf("%s: %v", shorten(r.body), err)
-	}
-	return v
 }

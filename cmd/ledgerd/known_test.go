@@ -38,6 +38,18 @@ func toolSays(t *testing.T, want int, what string, args ...string) string {
 	return out
 }
 
+const (
+	systemProgram = "11111111111111111111111111111111"
+	tokenProgram  = "TokenkegQfeZyiNwAJbNbGKPFXCWuBvf9Ss623VQ5DA"
+)
+
+var levels = []string{"processed", "confirmed", "finalized"}
+
+// simPrograms own all accounts of the simulator.
+var simPrograms = []string{
+	systemProgram, tokenProgram, "TokenzQdBNbLqP5VEhdkAS6EPFLC1PHnBqCXEpPxuEb", "Vote111111111111111111111111111111111111111",
+}
+
 // quietLog is for parts whose log lines are not looked at, but where one schedule of faults is run again.
 func quietLog() *slog.Logger {
 	if _, again := os.LookupEnv("LEDGERD_FAULT_SEED"); again {
