@@ -151,7 +151,7 @@ func New(c Config) *Engine {
 	})
 	e.learnDir(info)
 	if c.Join != nil {
-		e.progress.begin(joining, 0, "")
+		e.progress.begin(joining, 0)
 	}
 	return e
 }

@@ -6,14 +6,13 @@ import "ledgerd/engine/ledger"
 type Progress struct {
 	Phase       string // "" before recovery begins and after it ended
 	Done, Total uint64
-	Unit        string // of Done and Total; "": bytes
 }
 
 // progress is a Progress that one goroutine updates and any goroutine reads.
 type progress struct{ ledger.Guarded[Progress] }
 
-func (p *progress) begin(phase string, total uint64, unit string) {
-	p.Update(func(now *Progress) { *now = Progress{Phase: phase, Total: total, Unit: unit} })
+func (p *progress) begin(phase string, total uint64) {
+	p.Update(func(now *Progress) { *now = Progress{Phase: phase, Total: total} })
 }
 
 func (p *progress) set(done, total uint64) {

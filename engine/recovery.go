@@ -64,7 +64,7 @@ func (r *recovery) run(ctx context.Context, use func(context.Context) error) err
 // as long as there are fewer than two. Snapshots share all of their history but its newest file, so a damaged file of it is no reason to
 // skip one: its blocks are lost, and no others.
 func (r *recovery) restore(ctx context.Context) error {
-	r.node.progress.begin("opening the snapshot", 0, "")
+	r.node.progress.begin("opening the snapshot", 0)
 	var err error
 	if r.found.Store, err = snapshot.OpenStore(r.node.config.Dir.FS(), r.node.config.Dir.SnapshotDir(), r.node.config.Logger); err != nil {
 		return err
@@ -125,7 +125,7 @@ func (r *recovery) restoreFrom(ctx context.Context, i snapshot.Info) error {
 		}
 	}
 	m := snap.Meta()
-	r.node.progress.begin("loading the snapshot", m.Accounts+m.Tombstones, "accounts")
+	r.node.progress.begin("loading the snapshot", m.Accounts+m.Tombstones)
 
 	var blocks txstore.Chain
 	var before ledger.Opt[ledger.Slot] // the slot of the block before the first of them
@@ -218,7 +218,7 @@ func (r *recovery) catchUp(ctx context.Context, begun time.Time) error {
 	r.node.seq.ResumeSource()
 	took := time.Since(begun)
 	r.node.recoveryTook.Store(int64(took))
-	r.node.progress.begin("", 0, "")
+	r.node.progress.begin("", 0)
 	if end.Version() != 0 || r.found.Snapshot != nil {
 		head := r.node.seq.Head()
 		tip := head.Tip(ledger.Processed)
@@ -236,7 +236,7 @@ func (r *recovery) replay(ctx context.Context) error {
 			r.node.history.Add(p.Seq, p.Final)
 		}
 	}
-	r.node.progress.begin("replaying the log", 0, "")
+	r.node.progress.begin("replaying the log", 0)
 	log, err := wal.Open(ctx, wal.Config{
 		FS: r.node.config.Dir.FS(), Dir: r.node.config.Dir.LogDir(), Policy: r.node.config.Sync, SegmentBytes: r.node.config.SegmentBytes,
 		OnSync: r.node.config.OnSync, Logger: r.node.config.Logger,

@@ -62,7 +62,7 @@ func (c *exportCommand) Run(ctx context.Context, s *streams) error {
 // export writes the events that rebuild the ledger. It tells how far it is: in what is on disk, and then in accounts.
 func (c *exportCommand) export(ctx context.Context, s *streams, x *exportWriter) error {
 	read := &meter{phase: "reading the ledger", total: logBytes(c.DataDir)}
-	written := &meter{phase: "writing accounts", unit: "accounts"}
+	written := &meter{phase: "writing accounts"}
 	if store, infos, err := snapshots(vfs.Disk{}, c.DataDir); err == nil && len(infos) > 0 {
 		if newest, err := store.Open(infos[0]); err == nil { // what is wrong with it the engine says
 			read.total += snapshotBytes(infos[0], newest)

@@ -141,7 +141,7 @@ func importProgress(archives []*agave.Archive, p importer.Progress) engine.Progr
 		}
 		return now
 	case importer.Writes:
-		return engine.Progress{Phase: "writing accounts", Done: p.Sorted, Total: p.Added, Unit: "accounts"}
+		return engine.Progress{Phase: "writing accounts", Done: p.Sorted, Total: p.Added}
 	default:
 		return engine.Progress{Phase: "checking"}
 	}

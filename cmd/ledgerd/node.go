@@ -43,7 +43,6 @@ const socketsTimeout = 3 * time.Second
 // node is one running ledgerd.
 type node struct {
 	logger  *slog.Logger
-	bars    io.Writer      // for how far a long work is, if it is a terminal
 	source  source.Source  // where blocks come from; nil: nowhere
 	fetcher ledger.Fetcher // nil: nothing is fetched
 	encryption
@@ -135,19 +134,6 @@ func (n *node) progress() (p engine.Progress, over bool) {
 	return engine.Progress{Phase: "reading the files", Done: uint64(read), Total: uint64(size)}, read >= size
 }
 
-// lastSnapshot says how far the snapshot is that the engine takes as it ends, which is not told when that is over.
-func (n *node) lastSnapshot() (p engine.Progress, over bool) {
-	s := n.engine.Stats()
-	if !s.Snapshot.Running {
-		return p, false
-	}
-	p = engine.Progress{Phase: "taking a snapshot", Done: s.Snapshot.Accounts, Unit: "accounts"}
-	for _, shard := range s.Shards {
-		p.Total += uint64(shard.Accounts)
-	}
-	return p, false
-}
-
 // answers is the engine with the status of the whole node.
 type answers struct {
 	*engine.Engine
@@ -193,7 +179,6 @@ func (n *node) run(ctx context.Context) error {
 			n.waitForBalancers(context.Cause(ctx), engineEnded)
 		}
 		n.stop(stopEngine)
-		showProgress(engineEnded, n.bars, n.lastSnapshot, inLog(n.logger))()
 		return nil
 	})
 	err := parts.Wait()

@@ -118,11 +118,7 @@ func (c *serveCommand) serve(ctx context.Context, n *node, s *streams, parsed *k
 		banner(s.out, public, name, all, samples)
 	}
 	showing, stopShowing := context.WithCancel(ctx)
-	n.bars = s.err
-	if c.LogFormat == "json" || c.LogLevel.Level > slog.LevelInfo {
-		n.bars = io.Discard // a program that reads JSON cannot read a progress bar
-	}
-	shown := showProgress(showing, n.bars, n.progress, inLog(n.logger))
+	shown := showProgress(showing, n.progress, func(p engine.Progress) { n.logger.Info(p.Phase, "percent", p.Percent()) })
 	err := n.run(ctx)
 	stopShowing()
 	shown()
