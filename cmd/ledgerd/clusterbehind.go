@@ -134,7 +134,7 @@ func (c *serveCommand) after(err error, begun bool) (again bool, end error) {
 	switch {
 	case again && strings.HasPrefix(c.Source, "file:"): // it may be a pipe, which shows nothing again
 		return false, fmt.Errorf("%w: start this node again", err)
-	case usage && begun && !errors.Is(err, errStopped): // a supervisor is to start it again: nobody asked for anything wrong
+	case usage && begun: // a supervisor is to start it again: nobody asked for anything wrong
 		return false, fmt.Errorf("cannot begin anew: %v", err)
 	}
 	return again, err

@@ -63,7 +63,6 @@ func TestNodesAdvertiseWhereOthersReachThem(t *testing.T) {
 func TestNodeBeginsAnewWhereItLostItsPlace(t *testing.T) {
 	purged, deposed := fmt.Errorf("cannot follow: %w", cluster.ErrPurged), fmt.Errorf("slot 7 was not committed: %w", ledger.ErrDeposed)
 	other, usage := errors.New("other"), error(&usageError{errors.New("the port is in use")})
-	stopped := error(&usageError{errStopped})
 	for name, tt := range map[string]struct {
 		source string
 		begun  bool
@@ -77,7 +76,6 @@ func TestNodeBeginsAnewWhereItLostItsPlace(t *testing.T) {
 		"a clean stop":             {"sim:", true, nil, false, ""},
 		"another failure":          {"sim:", true, other, false, ""},
 		"a mistake of its starter": {"sim:", false, usage, false, ""},
-		"a signal meanwhile":       {"sim:", true, stopped, false, ""},
 		"a port that was taken":    {"sim:", true, usage, false, "cannot begin anew: the port is in use"},
 	} {
 		again, end := (&serveCommand{Source: tt.source}).after(tt.err, tt.begun)

@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -28,12 +27,12 @@ const maxConfigBytes = 1 << 20
 type configFile string
 
 // BeforeResolve reads the file before the other flags take their defaults. What looks at a file itself reads none.
-func (f configFile) BeforeResolve(app *kong.Kong, ctx *kong.Context, trace *kong.Path, running context.Context) error {
+func (f configFile) BeforeResolve(app *kong.Kong, ctx *kong.Context, trace *kong.Path) error {
 	path := string(ctx.FlagValue(trace.Flag).(configFile))
 	if path == "" || strings.HasPrefix(ctx.Command(), "config ") {
 		return nil
 	}
-	content, err := readConfig(running, path)
+	content, err := readConfig(path)
 	if err != nil {
 		return err
 	}
@@ -52,13 +51,10 @@ func (f configFile) BeforeResolve(app *kong.Kong, ctx *kong.Context, trace *kong
 	return nil
 }
 
-// readConfig returns what a file holds that is small enough to be a configuration.
-func readConfig(ctx context.Context, path string) ([]byte, error) {
-	var content []byte
-	err := unlessStopped(ctx, func() (err error) {
-		content, err = unpack.ReadSmall(path, maxConfigBytes)
-		return err
-	})
+// readConfig returns what a file holds that is small enough to be a configuration. It is no pipe: whoever reads one may wait for ever, and SIGHUP
+// has it read again.
+func readConfig(path string) ([]byte, error) {
+	content, err := unpack.ReadRegular(path, maxConfigBytes)
 	if err != nil {
 		return nil, fmt.Errorf("cannot read the configuration %s: %w", path, err)
 	}

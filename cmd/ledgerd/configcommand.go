@@ -2,7 +2,6 @@ package main
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"fmt"
 	doc "go/doc/comment"
@@ -29,24 +28,16 @@ type configCheckCommand struct {
 }
 
 // Run prints a line for each thing that is wrong.
-func (c *configCheckCommand) Run(ctx context.Context, s *streams, cli *commands) error {
+func (c *configCheckCommand) Run(s *streams, cli *commands) error {
 	path := cmp.Or(c.File, string(cli.Config))
 	if path == "" {
 		return &usageError{errors.New("name the configuration that is to be checked")}
 	}
-	content, err := readConfig(ctx, path)
+	content, err := readConfig(path)
 	if err != nil {
 		return &usageError{err}
 	}
-	// A file that a setting names may be a pipe.
-	var wrong []*settingError
-	err = unlessStopped(ctx, func() error {
-		wrong = checkSettings(content)
-		return nil
-	})
-	if err != nil {
-		return err
-	}
+	wrong := checkSettings(content)
 	for _, w := range wrong {
 		fmt.Fprintf(s.err, "%s: %v\n", path, w)
 	}

@@ -121,8 +121,6 @@ func run(ctx context.Context, args []string, s *streams) int {
 		if err = parsed.Run(); err == nil && parsed.Command() != "serve" { // a node goes on without its banner
 			err = out.lost()
 		}
-	case failed != nil && errors.Is(err, errStopped):
-		parsed = failed.Context
 	default:
 		err = &usageError{fmt.Errorf("%w (see %s)", err, helpFor(failed))}
 	}
@@ -130,9 +128,6 @@ func run(ctx context.Context, args []string, s *streams) int {
 		return exitOK
 	}
 	fmt.Fprintf(s.err, "ledgerd: %s\n", printable(err.Error()))
-	if errors.Is(err, errStopped) && parsed.Command() == "serve" {
-		return exitOK // as at any later moment; other commands have not done what they were to do
-	}
 	if _, ok := errors.AsType[*usageError](err); ok {
 		return exitUsage
 	}
@@ -180,26 +175,9 @@ func newParser(cli *commands, options ...kong.Option) *kong.Kong {
 		kong.Description("An in-memory query node for a Solana-like ledger: REST, WebSocket, Prometheus. A flag can also be set as the variable of the environment that its help names, LEDGERD_…."),
 		kong.Vars{"version": build.Line("ledgerd")},
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true}),
-		kong.BindTo(context.Background(), (*context.Context)(nil)),
 	}, slices.Concat(decimals, options)...)...)
 	if err != nil {
 		panic(err) // the declarations above are wrong
 	}
 	return parser
-}
-
-// errStopped says that a signal ended the wait for a file before the command did anything.
-var errStopped = errors.New("stopped before the start")
-
-// unlessStopped returns what read does, or errStopped once ctx ends: what is read may be a pipe that nobody writes to.
-// Nothing interrupts the system's open and read, so read is then left to end with the process: nobody looks at what it changes any more.
-func unlessStopped(ctx context.Context, read func() error) error {
-	done := make(chan error, 1)
-	go func() { done <- read() }()
-	select {
-	case err := <-done:
-		return err
-	case <-ctx.Done():
-		return errStopped
-	}
 }

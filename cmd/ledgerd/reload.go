@@ -10,7 +10,6 @@ import (
 
 	"github.com/alecthomas/kong"
 
-	"ledgerd/engine/source/unpack"
 	"ledgerd/httpd/apikey"
 )
 
@@ -22,7 +21,6 @@ type arguments []string
 // opened anew whatever the configuration says: its file may have been moved away.
 type reload struct {
 	args   arguments
-	config string         // the file of it, "": there is none
 	values map[string]any // of flags that are in force
 	level  *slog.LevelVar
 	node   *node
@@ -52,13 +50,7 @@ func (r *reload) do(ctx context.Context) {
 		r.node.accessLog.Reopen()
 	}
 	var fresh commands
-	var parsed *kong.Context
-	err := unpack.CheckRegular(r.config) // a pipe would be waited for, or be empty at its second reading
-	if err != nil {
-		err = fmt.Errorf("cannot read the configuration %s: %w", r.config, err)
-	} else {
-		parsed, err = newParser(&fresh, fromEnvironment, kong.BindTo(ctx, (*context.Context)(nil))).Parse(r.args)
-	}
+	parsed, err := newParser(&fresh, fromEnvironment).Parse(r.args)
 	var files []any // what to say of them
 	if err == nil {
 		files, err = r.files(&fresh.Serve)

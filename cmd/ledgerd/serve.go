@@ -45,7 +45,7 @@ import (
 var profileNoHeap = sync.OnceFunc(func() { runtime.MemProfileRate = 0 })
 
 // Run serves until ctx ends or something fails. A node of a cluster that lost its place in the log begins anew, see after.
-func (c *serveCommand) Run(ctx context.Context, s *streams, args arguments, cli *commands, parsed *kong.Context) error {
+func (c *serveCommand) Run(ctx context.Context, s *streams, args arguments, parsed *kong.Context) error {
 	level := new(slog.LevelVar)
 	level.Set(c.LogLevel.Level)
 	logger := newLogger(s.err, c.LogFormat, level)
@@ -56,7 +56,7 @@ func (c *serveCommand) Run(ctx context.Context, s *streams, args arguments, cli 
 	defer unlimit()
 	cores, removeProcessor := addProcessor()
 	defer removeProcessor()
-	r := &reload{args: args, config: string(cli.Config), values: make(map[string]any), level: level, keys: c.APIKeys}
+	r := &reload{args: args, values: make(map[string]any), level: level, keys: c.APIKeys}
 	for _, f := range parsed.Flags() {
 		r.values[f.Name] = f.Target.Interface()
 	}
@@ -128,7 +128,7 @@ func (c *serveCommand) serve(ctx context.Context, n *node, s *streams, parsed *k
 // open opens what may be refused.
 func (c *serveCommand) open(ctx context.Context, n *node) (err error) {
 	for _, o := range c.openings(n) {
-		if err := unlessStopped(ctx, o.open); err != nil {
+		if err := o.open(); err != nil {
 			return &usageError{err}
 		}
 	}
