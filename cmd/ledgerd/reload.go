@@ -60,24 +60,17 @@ func (r *reload) do(ctx context.Context) {
 		return
 	}
 	changed, restarts := r.changes(parsed)
+	before, level := r.level.Level(), fresh.Serve.LogLevel.Level
+	r.level.Set(level)
 	r.apply(&fresh.Serve.limitFlags)
-	said := files
-	if len(changed) > 0 {
-		said = append(said, "changed", changed)
-	}
-	if before := r.level.Level(); before != fresh.Serve.LogLevel.Level {
-		r.level.Set(fresh.Serve.LogLevel.Level)
-		r.node.logger.Log(ctx, max(before, fresh.Serve.LogLevel.Level), "SIGHUP: reloaded", append([]any{"log_level", fresh.Serve.LogLevel, "before", before}, said...)...)
-	} else {
-		r.node.logger.Info("SIGHUP: reloaded, the log level is as it was", append([]any{"log_level", before}, said...)...)
-	}
+	r.node.logger.Log(ctx, max(before, level), "SIGHUP: reloaded", append(files, "changed", changed)...)
 	if len(restarts) > 0 {
 		r.node.logger.Warn("SIGHUP: these settings changed too, and take a restart", "flags", restarts)
 	}
 }
 
-// changes notes the values of the flags that are taken over, and returns those of them that changed, with their values, but for the level, and
-// the names of the flags whose values changed and cannot be taken over.
+// changes notes the values of the flags that are taken over, and returns those of them that changed, with their values, and the names of the
+// flags whose values changed and cannot be taken over.
 func (r *reload) changes(fresh *kong.Context) (changed, restarts []string) {
 	for _, f := range fresh.Selected().Flags {
 		value := f.Target.Interface()
@@ -87,9 +80,7 @@ func (r *reload) changes(fresh *kong.Context) (changed, restarts []string) {
 			restarts = append(restarts, f.Name)
 		default:
 			r.values[f.Name] = value
-			if f.Name != "log-level" {
-				changed = append(changed, fmt.Sprintf("%s: %v", f.Name, value))
-			}
+			changed = append(changed, fmt.Sprintf("%s: %v", f.Name, value))
 		}
 	}
 	return changed, restarts
