@@ -27,7 +27,6 @@ const (
 	exitOK      = 0
 	exitFailure = 1 // something failed while running, or the data directory is refused
 	exitUsage   = 2 // bad flags or configuration, or a port in use; the data directory is untouched
-	exitGap     = 3 // updates were missed, by a tail that is to end then
 )
 
 // usageError is an error in what the operator asked for.
@@ -130,9 +129,6 @@ func run(ctx context.Context, args []string, s *streams) int {
 	fmt.Fprintf(s.err, "ledgerd: %s\n", printable(err.Error()))
 	if _, ok := errors.AsType[*usageError](err); ok {
 		return exitUsage
-	}
-	if errors.Is(err, errGap) {
-		return exitGap
 	}
 	return exitFailure
 }

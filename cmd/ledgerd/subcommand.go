@@ -32,12 +32,8 @@ type subCommand struct {
 	Include    []string `help:"What updates tell beside the usual: token (of token accounts), data." enum:"token,data" placeholder:"token,data" env:"-"`
 	Output     string   `help:"table, or json: an object a line." enum:"table,json" default:"table" env:"-"`
 	Resume     string   `help:"Keep in this file the number of the newest update that was printed, and go on after it." placeholder:"FILE" env:"-"`
-	FailOnGap  bool     `help:"End with exit code 3 where the node does not hold any more what followed the number. Otherwise that is told, and the state printed anew." env:"-"`
 	call.Flags
 }
-
-// errGap says that updates were missed for good.
-var errGap = errors.New("the node does not hold any more what followed")
 
 // maxNumberBytes is room for any number and the end of its line.
 const maxNumberBytes = 32
@@ -146,11 +142,7 @@ func (t *tail) handler() clientlib.Handler {
 // start begins anew. Where something was printed before, there is a gap.
 func (t *tail) start(at clientlib.Start) {
 	if t.known {
-		if t.FailOnGap {
-			t.fail(fmt.Errorf("%w update %d; it stands at %d", errGap, t.seq, at.Seq))
-			return
-		}
-		fmt.Fprintf(t.errs, "a gap: %v update %d; what is printed from here on follows %d\n", errGap, t.seq, at.Seq)
+		fmt.Fprintf(t.errs, "a gap: the node does not hold any more what followed update %d; what is printed from here on follows %d\n", t.seq, at.Seq)
 	}
 	t.known, t.seq = !at.Snapshot, at.Seq
 	if t.Output == "json" {
