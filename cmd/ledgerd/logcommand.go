@@ -9,7 +9,6 @@ import (
 
 	"ledgerd/engine/datadir"
 	"ledgerd/engine/ledger"
-	"ledgerd/engine/source/file"
 	"ledgerd/snapshot/vfs"
 	"ledgerd/snapshot/wal"
 )
@@ -26,7 +25,6 @@ type logDumpCommand struct {
 	DataDir string `help:"Directory of the node. It may be running." default:"./data"`
 	From    uint64 `help:"Version of the first record; 0 is the oldest." default:"0" placeholder:"VERSION"`
 	Limit   uint64 `help:"How many records to print; 0 is all." default:"0" placeholder:"N"`
-	Full    bool   `help:"Print each update below its record, as JSON."`
 }
 
 // errEnough ends a dump at its limit.
@@ -50,9 +48,6 @@ func (c *logDumpCommand) Run(ctx context.Context, s *streams) error {
 				continue // the commit began before it
 			}
 			line = appendLogLine(line[:0], &commit[i], i == len(commit)-1)
-			if c.Full {
-				line = appendUpdates(line, commit[i].Record)
-			}
 			if _, err := out.Write(line); err != nil {
 				return err
 			}
@@ -240,25 +235,4 @@ func appendLogLine(dst []byte, e *wal.Entry, last bool) []byte {
 // kindNames are what a dump calls the kinds of records: the reader of the log lets no others through.
 var kindNames = map[ledger.RecordKind]string{
 	ledger.BlockRecord: "block", ledger.RollbackRecord: "rollback", ledger.StatusRecord: "status", ledger.BaseRecord: "base",
-}
-
-// appendUpdates appends a line of JSON for each update of a record: the account after it, as
-// event lines show accounts.
-func appendUpdates(dst []byte, r *ledger.Record) []byte {
-	for i := range r.Updates {
-		u := &r.Updates[i]
-		dst = fmt.Appendf(dst, `{"seq":%d,"account":`, uint64(r.FirstSeq)+uint64(i))
-		dst = file.AppendAccount(dst, &ledger.AccountWrite{
-			Pubkey: u.Account.Pubkey, Lamports: u.Account.Lamports, Owner: u.Account.Owner, RentEpoch: u.Account.RentEpoch,
-			Executable: u.Account.Executable, Known: u.Account.Known, Token: u.Account.Token,
-		})
-		if u.OwnerBefore.Known {
-			dst = fmt.Appendf(dst, `,"owner_before":%q`, u.OwnerBefore.Value)
-		}
-		if u.WalletBefore.Known {
-			dst = fmt.Appendf(dst, `,"wallet_before":%q`, u.WalletBefore.Value)
-		}
-		dst = append(dst, "}\n"...)
-	}
-	return dst
 }
