@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"ledgerd/cmd/internal/call"
-	"ledgerd/engine/ledger"
 	"ledgerd/engine/ledger/wait"
 )
 
@@ -174,7 +173,8 @@ func (d *nodesCompared) openFrom(ctx, waiting context.Context, i int, slot uint6
 	return w, err
 }
 
-// compare reads two states of one slot up to the first line that differs.
+// compare reads two states of one slot up to the first lines that differ, and prints them. Of a node that lacks what the other one holds that is
+// what it holds next.
 func (d *nodesCompared) compare(walks [2]*stateWalk, out io.Writer) error {
 	for {
 		var lines [2][]byte
@@ -191,9 +191,8 @@ func (d *nodesCompared) compare(walks [2]*stateWalk, out io.Writer) error {
 		}
 		if !bytes.Equal(lines[0], lines[1]) {
 			fmt.Fprintf(out, "the first difference, at slot %d:\n", walks[0].at.Slot)
-			held := firstOf(lines)
 			for i, url := range d.urls {
-				fmt.Fprintf(out, "  %s: %s\n", url, held[i])
+				fmt.Fprintf(out, "  %s: %s\n", url, printable(string(lines[i][:min(len(lines[i]), maxShownBytes)])))
 			}
 			return nil
 		}
@@ -202,33 +201,3 @@ func (d *nodesCompared) compare(walks [2]*stateWalk, out io.Writer) error {
 
 // maxShownBytes is how much of an account is shown: data may be long.
 const maxShownBytes = 2000
-
-// firstOf returns what two nodes hold of the account, or else the mint, that comes first in their next lines.
-func firstOf(lines [2][]byte) (held [2]string) {
-	first := bytes.Compare(placeOf(lines[0]), placeOf(lines[1]))
-	for i, line := range lines {
-		if held[i] = "holds nothing of it"; first == 0 || (first < 0) == (i == 0) {
-			held[i] = printable(string(line[:min(len(line), maxShownBytes)]))
-		}
-	}
-	return held
-}
-
-// placeOf returns where a line stands in a state, which is in the order of these places: accounts come first, then mints, each in the order of
-// their keys, and then the end.
-func placeOf(line []byte) []byte {
-	var told struct {
-		Accounts []struct {
-			Pubkey   string
-			Lamports *uint64 // a mint that stands apart has none
-		}
-	}
-	if json.Unmarshal(line, &told) != nil || len(told.Accounts) == 0 {
-		return []byte{2}
-	}
-	key, _ := ledger.ParsePubkey(told.Accounts[0].Pubkey)
-	if told.Accounts[0].Lamports == nil {
-		return append([]byte{1}, key[:]...)
-	}
-	return append([]byte{0}, key[:]...)
-}
