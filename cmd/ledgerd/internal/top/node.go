@@ -32,8 +32,7 @@ var public, operators = door{"/api/metrics", "/api/health"}, door{"/metrics", "/
 type node struct {
 	address string // http://HOST:PORT
 	client  *http.Client
-	door    door   // that answered last
-	id      string // of the node; "": not known
+	door    door // that answered last
 	budget  budget
 }
 
@@ -48,7 +47,6 @@ type budget struct {
 type news struct {
 	at     time.Time
 	sample *sample
-	id     string
 	why    string // the node is not healthy, "" if it is
 	err    error  // nothing but at and budget counts then
 	budget budget
@@ -60,44 +58,26 @@ func newNode(client *http.Client, address string) *node {
 	return &node{address: address, door: public, client: &http.Client{Transport: client.Transport, Timeout: askTimeout}}
 }
 
-// ask asks for the metrics, for the name of the node until it is known, and for the reason where it is not healthy.
+// ask asks for the metrics, and for the reason where the node is not healthy.
 func (n *node) ask(ctx context.Context) (a news) {
 	text, status, err := n.get(ctx, n.door.metrics)
-	if status == http.StatusNotFound && n.door == public { // the listener for operators has no budget, nor a name of the node
+	if status == http.StatusNotFound && n.door == public { // the listener for operators has no budget
 		if text, status, err = n.get(ctx, operators.metrics); status == http.StatusOK {
 			n.door = operators
 		}
 	}
-	a.at = time.Now()
+	a.at, a.err = time.Now(), err
 	if err == nil {
 		a.sample = parseSample(string(text), a.at)
-		if n.id == "" && n.door == public {
-			n.id = n.askID(ctx)
-		}
 		if a.sample.value("ledgerd_healthy", "") == 0 {
 			a.why = n.askWhy(ctx)
 		}
-	} else {
-		n.id = "" // another one may answer next
 	}
-	a.err, a.id, a.budget, a.next = err, n.id, n.budget, n.budget.pause(a.at)
+	a.budget, a.next = n.budget, n.budget.pause(a.at)
 	if a.why != "" && n.budget.limit > 0 { // it took two requests
 		a.next = min(longest, 2*a.next)
 	}
 	return a
-}
-
-func (n *node) askID(ctx context.Context) string {
-	var status struct {
-		Info struct {
-			ID string `json:"node_id"`
-		} `json:"node_info"`
-	}
-	text, _, err := n.get(ctx, "/api/status")
-	if err != nil || json.Unmarshal(text, &status) != nil {
-		return ""
-	}
-	return status.Info.ID
 }
 
 func (n *node) askWhy(ctx context.Context) string {

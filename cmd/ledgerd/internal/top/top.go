@@ -9,6 +9,8 @@ import (
 
 	"github.com/gdamore/tcell/v3"
 	"github.com/gdamore/tcell/v3/color"
+
+	"ledgerd/engine/ledger/wait"
 )
 
 // redrawEvery keeps what is said of ages true.
@@ -64,9 +66,7 @@ func askOn(ctx context.Context, n *node, answers chan<- news) {
 		case <-ctx.Done():
 			return
 		}
-		select {
-		case <-time.After(a.next):
-		case <-ctx.Done():
+		if wait.Sleep(ctx, a.next) != nil {
 			return
 		}
 	}

@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"strings"
 	"time"
-
-	"ledgerd/cmd/internal/units"
 )
 
 // mood is how a line is coloured.
@@ -26,16 +24,14 @@ type line struct {
 
 // view is what is known of a node. The zero view has asked nothing.
 type view struct {
-	name     string
-	id, why  string
-	budget   budget
-	next     time.Duration
-	now      *sample // the newest; nil: none yet
-	lost     error   // why the node did not answer last
-	lostAt   time.Time
-	rates    [len(rates)]history
-	depth    float64   // of the last rollback
-	rolledAt time.Time // zero: none was seen
+	name   string
+	why    string
+	budget budget
+	next   time.Duration
+	now    *sample // the newest; nil: none yet
+	lost   error   // why the node did not answer last
+	lostAt time.Time
+	rates  [len(rates)]history
 }
 
 // rates are the counters that are shown by second.
@@ -71,17 +67,12 @@ func (v *view) take(a news) {
 	if v.lost != nil {
 		before = nil // it may have been started again: the difference tells nothing
 	}
-	v.now, v.id, v.why, v.lost = a.sample, a.id, a.why, nil
+	v.now, v.why, v.lost = a.sample, a.why, nil
 	if before == nil {
 		return
 	}
 	for i, r := range rates {
 		v.rates[i].add(perSecond(before, v.now, r.family, r.label))
-	}
-	count := v.now.value("ledgerd_rollback_depth_blocks_count", "") - before.value("ledgerd_rollback_depth_blocks_count", "")
-	if count > 0 {
-		v.depth = (v.now.value("ledgerd_rollback_depth_blocks_sum", "") - before.value("ledgerd_rollback_depth_blocks_sum", "")) / count
-		v.rolledAt = v.now.at
 	}
 }
 
@@ -104,7 +95,7 @@ func (v *view) lines(width int, at time.Time) []line {
 		if v.lost != nil {
 			shade = faint
 		}
-		for _, text := range v.body(width, at) {
+		for _, text := range v.body(width) {
 			out = append(out, line{text, shade})
 		}
 	}
@@ -120,9 +111,6 @@ func (v *view) head(at time.Time) []line {
 		return []line{{"ledgerd at " + v.name, plain}, {"○ asking", faint}, {}}
 	}
 	name := fmt.Sprintf("ledgerd %s at %s", v.now.version(), v.name)
-	if v.id != "" {
-		name += fmt.Sprintf("   node %.12s", v.id)
-	}
 	if started, known := v.now.sum("process_start_time_seconds", ""); known {
 		name += "   up " + age(v.now.at.Sub(time.Unix(int64(started), 0)))
 	}
@@ -133,12 +121,12 @@ func (v *view) head(at time.Time) []line {
 }
 
 // body says what the newest sample and those before it tell.
-func (v *view) body(width int, at time.Time) []string {
+func (v *view) body(width int) []string {
 	n := v.now.value
 	out := []string{
 		fmt.Sprintf("slot        processed %.0f ─ confirmed %.0f ─ finalized %.0f", n("ledgerd_slot", "processed"), n("ledgerd_slot", "confirmed"), n("ledgerd_slot", "finalized")),
 		fmt.Sprintf("lag         %.1f s", n("ledgerd_lag_seconds", "")),
-		"rollback    " + v.rollback(at),
+		fmt.Sprintf("rollbacks   %.0f", n("ledgerd_rollbacks_total", "")),
 		"",
 	}
 	for i, r := range rates {
@@ -146,25 +134,16 @@ func (v *view) body(width int, at time.Time) []string {
 	}
 	snapshot := "none yet"
 	if seconds, known := v.now.sum("ledgerd_snapshot_age_seconds", ""); known && n("ledgerd_snapshot_bytes", "") > 0 {
-		snapshot = fmt.Sprintf("%s old, slot %.0f, %s", age(time.Duration(seconds*float64(time.Second))), n("ledgerd_snapshot_slot", ""), units.Bytes(n("ledgerd_snapshot_bytes", "")))
+		snapshot = fmt.Sprintf("%s old, slot %.0f, %s", age(time.Duration(seconds*float64(time.Second))), n("ledgerd_snapshot_slot", ""), size(n("ledgerd_snapshot_bytes", "")))
 	}
 	return append(out,
 		"",
 		fmt.Sprintf("sockets     %-12.0f slow consumers %-10.0f refused %.0f", n("ledgerd_ws_connections", ""), n("ledgerd_ws_closed_total", `"slow_consumer"`), n("ledgerd_ws_refused_total", "")),
 		fmt.Sprintf("connections %-12.0f over a limit   %-10.0f errors  %.0f", n("ledgerd_http_connections", ""), n("ledgerd_http_rate_limited_total", ""), n("ledgerd_http_requests_total", `"5xx"`)),
 		fmt.Sprintf("accounts    %-12.0f token accounts %.0f", n("ledgerd_accounts", ""), n("ledgerd_token_accounts", "")),
-		fmt.Sprintf("memory      %-12s heap           %s", units.Bytes(n("process_resident_memory_bytes", "")), units.Bytes(n("go_memstats_heap_alloc_bytes", ""))),
-		fmt.Sprintf("log         %-12s snapshot       %s", units.Bytes(n("ledgerd_log_bytes", "")), snapshot),
+		fmt.Sprintf("memory      %-12s heap           %s", size(n("process_resident_memory_bytes", "")), size(n("go_memstats_heap_alloc_bytes", ""))),
+		fmt.Sprintf("log         %-12s snapshot       %s", size(n("ledgerd_log_bytes", "")), snapshot),
 	)
-}
-
-// rollback says how deep the last rollback was.
-func (v *view) rollback(at time.Time) string {
-	total := fmt.Sprintf("%.0f in all", v.now.value("ledgerd_rollbacks_total", ""))
-	if v.rolledAt.IsZero() {
-		return total
-	}
-	return fmt.Sprintf("−%.0f, %s ago; %s", v.depth, age(at.Sub(v.rolledAt)), total)
 }
 
 // foot says how often the node is asked.
@@ -217,4 +196,15 @@ func age(d time.Duration) string {
 	default:
 		return fmt.Sprintf("%dd%02dh", int(d.Hours())/24, int(d.Hours())%24)
 	}
+}
+
+// size writes a number of bytes for people.
+func size(n float64) string {
+	for _, unit := range []string{"B", "KiB", "MiB"} {
+		if n < 1024 {
+			return fmt.Sprintf("%.1f %s", n, unit)
+		}
+		n /= 1024
+	}
+	return fmt.Sprintf("%.1f GiB", n)
 }
