@@ -40,33 +40,6 @@ func replaceFile(path string, fill func(vfs.File) error) error {
 	return f.Close()
 }
 
-// countingDisk is the disk, with a meter of the bytes that are read.
-type countingDisk struct {
-	vfs.Disk
-	meter *meter
-}
-
-// Open opens a file for reading.
-func (d countingDisk) Open(name string) (vfs.File, error) {
-	f, err := d.Disk.Open(name)
-	if err != nil {
-		return nil, err
-	}
-	return countingFile{f, d.meter}, nil
-}
-
-type countingFile struct {
-	vfs.File
-	meter *meter
-}
-
-// ReadAt implements io.ReaderAt.
-func (f countingFile) ReadAt(p []byte, offset int64) (int, error) {
-	n, err := f.File.ReadAt(p, offset)
-	f.meter.done.Add(uint64(n))
-	return n, err
-}
-
 // logBytes returns how large the log of a data directory is. It is for progress alone: what cannot be read counts as nothing.
 func logBytes(dataDir string) (bytes uint64) {
 	segments, _ := filepath.Glob(filepath.Join(datadir.LogDir(dataDir), "*.wal"))

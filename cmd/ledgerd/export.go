@@ -59,27 +59,20 @@ func (c *exportCommand) Run(ctx context.Context, s *streams) error {
 	return nil
 }
 
-// export writes the events that rebuild the ledger. It tells how far it is: in what is on disk, and then in accounts.
+// export writes the events that rebuild the ledger. It tells how far it is in accounts: of others than the newest snapshot has it knows not how many.
 func (c *exportCommand) export(ctx context.Context, s *streams, x *exportWriter) error {
-	read := &meter{phase: "reading the ledger", total: logBytes(c.DataDir)}
 	written := &meter{phase: "writing accounts"}
-	if store, infos, err := snapshots(vfs.Disk{}, c.DataDir); err == nil && len(infos) > 0 {
+	if store, infos, err := snapshots(c.DataDir); err == nil && len(infos) > 0 {
 		if newest, err := store.Open(infos[0]); err == nil { // what is wrong with it the engine says
-			read.total += snapshotBytes(infos[0], newest)
 			written.total = newest.Meta().Accounts
 		}
 	}
-	dir, err := datadir.OpenOn(countingDisk{meter: read}, c.DataDir)
+	dir, err := datadir.Open(c.DataDir)
 	if err != nil {
 		return err
 	}
 	defer dir.Close() // nothing was written to it
-	defer c.show(s, func() engine.Progress {
-		if p := written.progress(); p.Done > 0 {
-			return p
-		}
-		return read.progress()
-	})()
+	defer c.show(s, written.progress)()
 	log := slog.New(slog.NewTextHandler(s.err, &slog.HandlerOptions{Level: slog.LevelWarn}))
 	return engine.Export(ctx, dir, log, func(e ledger.Event) error {
 		if base, ok := e.(*ledger.BaseState); ok {

@@ -89,10 +89,14 @@ func (c *logVerifyCommand) Run(ctx context.Context, s *streams) error {
 	meter := &meter{phase: "verifying the log", total: logBytes(c.DataDir)}
 	stop := c.show(s, meter.progress)
 	var totals logTotals
-	end, err := wal.NewReader(countingDisk{meter: meter}, dir, 0).Read(ctx, totals.add)
+	add := func(commit []wal.Entry) error {
+		meter.done.Store(totals.bytes)
+		return totals.add(commit)
+	}
+	end, err := wal.NewReader(vfs.Disk{}, dir, 0).Read(ctx, add)
 	for errors.Is(err, wal.ErrMissing) { // a running node pruned it meanwhile
 		totals = logTotals{}
-		end, err = wal.NewReader(countingDisk{meter: meter}, dir, 0).Read(ctx, totals.add)
+		end, err = wal.NewReader(vfs.Disk{}, dir, 0).Read(ctx, add)
 	}
 	stop()
 	totals.print(s.out)
@@ -121,7 +125,7 @@ func reachable(dataDir string, first ledger.Version) error {
 	if first == 1 {
 		return nil
 	}
-	_, infos, err := snapshots(vfs.Disk{}, dataDir)
+	_, infos, err := snapshots(dataDir)
 	switch {
 	case err != nil:
 		return err
@@ -179,7 +183,7 @@ func (t *logTotals) print(w io.Writer) {
 
 // helpFromSnapshots says what the snapshots of a data directory are worth beside a damaged log.
 func helpFromSnapshots(ctx context.Context, dataDir string, damage *wal.CorruptError) string {
-	store, infos, err := snapshots(vfs.Disk{}, dataDir)
+	store, infos, err := snapshots(dataDir)
 	if err != nil {
 		return err.Error()
 	}

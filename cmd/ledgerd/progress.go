@@ -45,12 +45,6 @@ type meter struct {
 	done  atomic.Uint64
 }
 
-// begin has the meter count anew, up to a total.
-func (m *meter) begin(total uint64) {
-	m.total = total
-	m.done.Store(0)
-}
-
 func (m *meter) progress() engine.Progress {
 	return engine.Progress{Phase: m.phase, Done: m.done.Load(), Total: m.total}
 }

@@ -46,8 +46,7 @@ func TestProgressIsToldUntilRecoveryIsOver(t *testing.T) {
 func TestToolsSayHowFarTheyAre(t *testing.T) {
 	bubbletest.Test(t, func(t *testing.T) {
 		var said bytes.Buffer
-		m := &meter{phase: "reading"}
-		m.begin(40)
+		m := &meter{phase: "reading", total: 40}
 		stop := quietFlag{}.show(&streams{err: &said}, m.progress)
 		_, _ = m.Write(make([]byte, 10))
 		time.Sleep(progressEvery + time.Second)

@@ -23,11 +23,11 @@ type snapshotCommand struct {
 var errBadSnapshots = errors.New("not all snapshots can be used")
 
 // snapshots returns the snapshots of a data directory, newest first.
-func snapshots(disk vfs.FS, dataDir string) (*snapshot.Store, []snapshot.Info, error) {
+func snapshots(dataDir string) (*snapshot.Store, []snapshot.Info, error) {
 	if err := checkDataDir(dataDir); err != nil {
 		return nil, nil, err
 	}
-	store := snapshot.ViewStore(disk, datadir.SnapshotDir(dataDir), nil)
+	store := snapshot.ViewStore(vfs.Disk{}, datadir.SnapshotDir(dataDir), nil)
 	infos, err := store.List()
 	if errors.Is(err, fs.ErrNotExist) {
 		err = nil // no snapshot was ever taken
@@ -48,7 +48,7 @@ type snapshotListCommand struct {
 
 // Run prints what the snapshots say of themselves.
 func (c *snapshotListCommand) Run(s *streams) error {
-	store, infos, err := snapshots(vfs.Disk{}, c.DataDir)
+	store, infos, err := snapshots(c.DataDir)
 	if err != nil {
 		return err
 	}
@@ -83,23 +83,22 @@ type snapshotVerifyCommand struct {
 
 // Run verifies one snapshot or all of them. It takes all cores it can get.
 func (c *snapshotVerifyCommand) Run(ctx context.Context, s *streams) error {
-	meter := &meter{phase: "verifying a snapshot"}
-	store, infos, err := snapshots(countingDisk{meter: meter}, c.DataDir)
+	store, infos, err := snapshots(c.DataDir)
 	if err != nil {
 		return err
 	}
+	if c.Name != "" {
+		infos = slices.DeleteFunc(infos, func(i snapshot.Info) bool { return i.Name != c.Name })
+	}
+	meter := &meter{phase: "verifying snapshots", total: uint64(len(infos))}
+	defer c.show(s, meter.progress)()
 	seen, bad := 0, false
 	for _, i := range infos {
-		if c.Name != "" && c.Name != i.Name {
-			continue
-		}
 		opened, err := store.Open(i)
 		if err == nil {
-			meter.begin(snapshotBytes(i, opened))
-			stop := c.show(s, meter.progress)
 			err = opened.Verify(ctx, snapshot.Pace{})
-			stop()
 		}
+		meter.done.Add(1)
 		var newer *snapshot.FormatError
 		switch {
 		case err == nil:
@@ -130,13 +129,4 @@ func (c *snapshotVerifyCommand) Run(ctx context.Context, s *streams) error {
 		fmt.Fprintln(s.out, "no snapshots")
 	}
 	return nil
-}
-
-// snapshotBytes returns how much verifying a snapshot reads: the state and its history.
-func snapshotBytes(i snapshot.Info, opened *snapshot.Snapshot) uint64 {
-	bytes := i.Bytes
-	for _, h := range opened.Meta().History {
-		bytes += h.Bytes
-	}
-	return uint64(bytes)
 }
