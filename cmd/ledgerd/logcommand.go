@@ -85,24 +85,22 @@ func (c *logVerifyCommand) Run(ctx context.Context, s *streams) error {
 	if err := checkDataDir(c.DataDir); err != nil {
 		return err
 	}
-	dir := datadir.LogDir(c.DataDir)
 	meter := &meter{phase: "verifying the log", total: logBytes(c.DataDir)}
 	stop := c.show(s, meter.progress)
 	var totals logTotals
-	add := func(commit []wal.Entry) error {
-		meter.done.Store(totals.bytes)
-		return totals.add(commit)
-	}
-	end, err := wal.NewReader(vfs.Disk{}, dir, 0).Read(ctx, add)
-	for errors.Is(err, wal.ErrMissing) { // a running node pruned it meanwhile
+	read := func() (wal.End, error) {
 		totals = logTotals{}
-		end, err = wal.NewReader(vfs.Disk{}, dir, 0).Read(ctx, add)
+		return wal.NewReader(vfs.Disk{}, datadir.LogDir(c.DataDir), 0).Read(ctx, func(commit []wal.Entry) error {
+			meter.done.Store(totals.bytes)
+			return totals.add(commit)
+		})
+	}
+	end, err := read()
+	for errors.Is(err, wal.ErrMissing) { // a running node pruned it meanwhile
+		end, err = read()
 	}
 	stop()
 	totals.print(s.out)
-	if corrupt := (*wal.CorruptError)(nil); errors.As(err, &corrupt) {
-		fmt.Fprintln(s.out, helpFromSnapshots(ctx, c.DataDir, corrupt))
-	}
 	if err != nil {
 		return err
 	}
@@ -179,28 +177,6 @@ func (t *logTotals) print(w io.Writer) {
 		fmt.Fprintf(w, ", seq %d to %d", t.firstSeq, t.nextSeq-1)
 	}
 	fmt.Fprintf(w, "\n%d bytes of records in %d segments\n", t.bytes, t.segments)
-}
-
-// helpFromSnapshots says what the snapshots of a data directory are worth beside a damaged log.
-func helpFromSnapshots(ctx context.Context, dataDir string, damage *wal.CorruptError) string {
-	store, infos, err := snapshots(dataDir)
-	if err != nil {
-		return err.Error()
-	}
-	for _, i := range infos {
-		if _, err := store.Open(i); err != nil {
-			continue // snapshot verify says why
-		}
-		if i.Version <= damage.LastVersion {
-			return fmt.Sprintf("the newest snapshot from before the damage is %s, at slot %d", i.Name, i.Slot)
-		}
-		// A start reads from the snapshot's own record on: it joins the two.
-		_, err := wal.NewReader(vfs.Disk{}, datadir.LogDir(dataDir), i.Version).Read(ctx, func([]wal.Entry) error { return nil })
-		if err == nil {
-			return fmt.Sprintf("the log is whole behind snapshot %s, at slot %d: a start needs no more", i.Name, i.Slot)
-		}
-	}
-	return "no snapshot is from before the damage"
 }
 
 // The columns of a dump. Position and durable count bytes of the log from its beginning, offset
