@@ -40,6 +40,14 @@ func TestJavaScriptClientReadsWhatTheNodeAnswers(t *testing.T) {
 	q.check(q.printed(output(t, ".", "node", "testdata/calls.mjs", library, q.node(), q.text)))
 }
 
+// The Python client raises what the node refuses, whether it is asked for over REST, in a handshake or in a message.
+func TestPythonClientIsRefused(t *testing.T) {
+	t.Parallel()
+	node := launch(t, "--data-dir", t.TempDir(), "--source", "sim:").ready()
+	said := output(t, ".", python(t), "testdata/refusals.py", "../../httpd/client/python/ledgerd.py", hostOf(node.base))
+	ledgertest.Golden(t, "testdata/refusals.txt", string(said), *update)
+}
+
 var (
 	fencedCode = regexp.MustCompile("(?ms)^```(\\w+)[^\n]*\n(.*?)^```$") // in a page of the manual: its language, and itself
 	pinned     = regexp.MustCompile(`([\w./-]+?)(?:/cmd/[\w-]+)?@v?([\d.]+)`)
@@ -168,7 +176,8 @@ func TestProgramsOfTheManualFollow(t *testing.T) {
 				output(t, dir, shell, "-c", `cp "$0"/httpd/console/client/ledgerd.js . && mkdir node_modules && ln -s "$(`+where+`)" node_modules/ws`, module)
 				words = []string{"node", file}
 			case "python":
-				words = []string{program(t, "python has no package websockets here: install python3-websockets", []string{"-c", "import websockets"}, "python3", "/usr/bin/python3"), file}
+				output(t, dir, "cp", module+"/httpd/client/python/ledgerd.py", dir)
+				words = []string{python(t), file}
 			}
 			launchWords(t, words...).out.await(t, `(?m)^\d+ uApo33936ABSobviirURXfWTVi6BTFPDUfH76MmRXkG \d+$`)
 		})

@@ -179,6 +179,24 @@ func followGo(t *testing.T, address string, folds []*clientFold) (state func() [
 func followJavaScript(t *testing.T, address string, folds []*clientFold) (state func() []foldedStream) {
 	t.Helper()
 	needs(t, "node")
+	return followProgram(t, address, folds, "node", "testdata/client.mjs", consoleFolder+"/client/ledgerd.js")
+}
+
+// followPython has the Python client do so.
+func followPython(t *testing.T, address string, folds []*clientFold) (state func() []foldedStream) {
+	t.Helper()
+	return followProgram(t, address, folds, python(t), "testdata/client.py", "../../httpd/client/python/ledgerd.py")
+}
+
+// python returns the words of an interpreter that has the package websockets.
+func python(t *testing.T) string {
+	t.Helper()
+	return program(t, "python has no package websockets here: install python3-websockets", []string{"-c", "import websockets"}, "python3", "/usr/bin/python3")
+}
+
+// followProgram has a program follow that is handed its client library, the address, and a file of what to follow.
+func followProgram(t *testing.T, address string, folds []*clientFold, words ...string) (state func() []foldedStream) {
+	t.Helper()
 	var wanted []map[string]any
 	for _, f := range folds {
 		wanted = append(wanted, map[string]any{"name": f.Name, "pubkeys": f.sub.Pubkeys, "programs": f.sub.Programs, "commitment": f.sub.Commitment})
@@ -186,15 +204,14 @@ func followJavaScript(t *testing.T, address string, folds []*clientFold) (state 
 	text, err := json.Marshal(wanted)
 	wishes := filepath.Join(t.TempDir(), "wanted.json")
 	must(t, errors.Join(err, os.WriteFile(wishes, text, 0o600)))
-	const program = "testdata/client.mjs"
-	p := startProgram(t, "NODE_PATH="+os.Getenv("NODE_PATH")+":/usr/share/nodejs", "node", program, consoleFolder+"/client/ledgerd.js", address, wishes)
+	p := startProgram(t, "NODE_PATH="+os.Getenv("NODE_PATH")+":/usr/share/nodejs", append(words, address, wishes)...)
 	if _, err := p.out.ReadString('\n'); err != nil {
 		_ = p.Wait()
 		said := fmt.Sprint(p.Stderr)
 		if strings.Contains(said, "Cannot find module 'ws'") {
 			t.Skip("node has no package ws here: install node-ws, or name its folder in NODE_PATH")
 		}
-		t.Fatalf("node does not follow: %v\n%s", err, said)
+		t.Fatalf("%s does not follow: %v\n%s", words[0], err, said)
 	}
 	return func() (states []foldedStream) {
 		p.tell(t, &states)

@@ -126,7 +126,9 @@ func toldTheSame(t testing.TB, name, otherName string, after uint64, run, other 
 }
 
 // followers have the client libraries follow a node.
-var followers = map[string]func(*testing.T, string, []*clientFold) (state func() []foldedStream){"Go": followGo, "JavaScript": followJavaScript}
+var followers = map[string]func(*testing.T, string, []*clientFold) (state func() []foldedStream){
+	"Go": followGo, "JavaScript": followJavaScript, "Python": followPython,
+}
 
 // F1: connections are cut at random bytes while blocks are undone and the node is killed and stopped. No number is told twice and none never,
 // and what comes on coming back is told in the words that a client hears which is not cut.

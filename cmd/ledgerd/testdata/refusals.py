@@ -1,0 +1,35 @@
+"""Has a node refuse what the Python client asks for, and prints a line for each. Arguments: the module of the client, the node's address."""
+
+import asyncio
+import os
+import sys
+
+library, host = sys.argv[1:]
+address = f"http://{host}"
+sys.path.insert(0, os.path.dirname(library))
+import ledgerd
+
+
+async def follow(node, **wanted):
+    async for frame in node.follow(**wanted):
+        print("told", frame["type"])
+        return
+
+
+node = ledgerd.Node(address)
+health, slot = node.get("/health")
+print(health["status"], slot >= 0)
+for what in (
+    lambda: node.get("/account/nobody"),
+    lambda: node.get("/account/11111111111111111111111111111111", commitement="finalized"),
+    lambda: asyncio.run(follow(node, pubkeys=["nobody"])),
+    lambda: asyncio.run(follow(node, commitement="finalized")),
+    lambda: asyncio.run(follow(node, wallets=["11111111111111111111111111111111"] * 10_001)),
+    lambda: asyncio.run(follow(node, pubkeys=["11111111111111111111111111111111"], commitment="confirmed")),
+):
+    try:
+        what()
+    except ledgerd.Refused as refusal:
+        print(refusal)
+    except ValueError as wrong:
+        print(wrong)

@@ -1,0 +1,228 @@
+"""Asks a ledgerd node over REST, and follows its stream without a gap.
+
+    node = ledgerd.Node("http://127.0.0.1:8080")
+    account, slot = node.get("/account/uApo33936ABSobviirURXfWTVi6BTFPDUfH76MmRXkG")
+    async for frame in node.follow(wallets=[account["pubkey"]]):
+        ...
+
+Integers are exact: those of JSON are Python's. A refusal is a Refused.
+"""
+
+import asyncio
+import json
+import random
+import urllib.error
+import urllib.parse
+import urllib.request
+
+import websockets
+
+SILENCE = 5  # seconds without a frame after which a connection counts as lost: a heartbeat comes each second
+LEAST_PAUSE, MOST_PAUSE = 0.1, 10  # seconds between tries to connect, doubled with each that fails
+DEBT_PAUSE = 20  # seconds at least after a node refused a new subscription as too much work
+MAX_NAMES = 10_000  # that a node takes on one connection
+PART_NAMES = 1250  # that one message says: some 1,390 would fit
+FINAL_CODES = (1003, 1007, 1009)  # of messages that would be refused again
+
+
+class Refused(Exception):
+    """What the node refuses, with its status, and why. The same would be refused again, unless the status is 429 or 503."""
+
+    def __init__(self, status, error, details=""):
+        super().__init__(f"{status} {error}: {details}")
+        self.status, self.error, self.details = status, error, details
+
+
+class Node:
+    """One node, or one cluster behind a balancer."""
+
+    def __init__(self, address, api_key=None):
+        self.base = address.rstrip("/").removesuffix("/api") + "/api"
+        self.api_key = api_key
+
+    def get(self, path, **parameters):
+        """Returns the answer for a path below /api, and the slot of the ledger that it was computed from."""
+        query = urllib.parse.urlencode(parameters)
+        request = urllib.request.Request(f"{self.base}{path}{'?' if query else ''}{query}")
+        if self.api_key:
+            request.add_header("Authorization", f"Bearer {self.api_key}")
+        try:
+            with urllib.request.urlopen(request, timeout=30) as answer:
+                return json.load(answer), int(answer.headers.get("X-Ledger-Slot", 0))
+        except urllib.error.HTTPError as refusal:
+            raise _refused(refusal.code, refusal.reason, refusal.read()) from None
+
+    async def follow(self, *, pubkeys=(), programs=(), wallets=(), data_size=None, memcmp=None, after=None, **query):
+        """Yields the frames of one subscription, through all of its connections, in the order of the ledger and each once.
+
+        The names may be 10,000; without any, everything is followed. Further arguments are those of the query, such as
+        commitment="confirmed" or tokens="true". The first frame is of the type "start": all that was told before is void, and what
+        follows is complete from there on; it comes again where the node does not know any more what was missed. Behind it
+        come the states of the accounts that are named, as updates, and then a frame of the type "ready". With after, the stream
+        goes on behind that number instead. The other frames are the node's. It raises Refused for what would be refused again.
+        """
+        parts = _parts({"pubkeys": pubkeys, "programs": programs, "wallets": wallets}, {"data_size": data_size, "memcmp": memcmp})
+        query = {"extended": "true", **query, **({"mode": "none"} if parts else {})}
+        url = f"{self.base.replace('http', 'ws', 1)}/ws/accounts?{urllib.parse.urlencode(query)}"
+        keys = ["ledgerd", f"key.{self.api_key}"] if self.api_key else None
+        told = _Told(after)
+        pause = LEAST_PAUSE
+        while True:
+            least = 0
+            try:
+                async with websockets.connect(url, subprotocols=keys, max_size=None, open_timeout=SILENCE, close_timeout=1) as socket:
+                    async for frame in _Connection(socket, parts, told).frames():
+                        pause = LEAST_PAUSE
+                        yield frame
+            except websockets.ConnectionClosed as end:
+                code, reason = (end.rcvd.code, end.rcvd.reason) if end.rcvd else (1006, "")
+                if code in FINAL_CODES:
+                    raise Refused(400, f"closed with {code}", reason) from None
+                if code == 1008 and not told.known:
+                    least = DEBT_PAUSE
+            except (OSError, asyncio.TimeoutError, websockets.WebSocketException) as failure:
+                status = getattr(getattr(failure, "response", failure), "status_code", None)
+                if status and status < 500 and status != 429:
+                    await asyncio.to_thread(self.get, "/ws/accounts", **query)  # a plain request is refused alike, and says why
+            await asyncio.sleep(max(least, random.uniform(pause / 2, 3 * pause / 2)))
+            pause = min(2 * pause, MOST_PAUSE)
+
+
+def _refused(status, reason, body):
+    try:
+        told = json.loads(body)
+        return Refused(status, told["error"], told["details"])
+    except (ValueError, KeyError, TypeError):
+        return Refused(status, reason)  # it is not a node's answer
+
+
+def _parts(names, filters):
+    """Returns the messages that say the names, none if there are none."""
+    every = [(kind, name) for kind, of in names.items() for name in of]
+    if len(every) > MAX_NAMES:
+        raise ValueError(f"a subscription has at most {MAX_NAMES} names, this one {len(every)}: use several streams")
+    parts = []
+    for at in range(0, len(every), PART_NAMES):
+        part = {}
+        for kind, name in every[at:at + PART_NAMES]:
+            part.setdefault(kind, []).append(name)
+        if "programs" in part:
+            part.update({name: value for name, value in filters.items() if value is not None})
+        parts.append(part)
+    return parts
+
+
+class _Told:
+    """What a stream was told so far, through all of its connections."""
+
+    def __init__(self, after):
+        self.seq = after or 0  # the newest number of any frame
+        self.known = after is not None  # a start, with all of its snapshot
+        self.same = set()  # frames that carried the newest number: they may come again after a resume
+
+    def reach(self, seq):
+        """Notes the number of a frame, and returns whether it is a newer one."""
+        if seq <= self.seq:
+            return False
+        self.seq = seq
+        self.same.clear()
+        return True
+
+
+class _Connection:
+    def __init__(self, socket, parts, told):
+        self.socket, self.parts, self.told = socket, parts, told
+        self.answered = 0  # parts of the names that the node said it tells of
+        self.awaits = ""  # an answer before which nothing counts
+        self.listing = False  # members of a snapshot come
+        self.restoring = False  # since a resume, until a frame has a newer number
+
+    async def say(self, **message):
+        await self.socket.send(json.dumps(message, separators=(",", ":")))
+
+    async def ask(self):
+        """Asks for the first part of the names, or where there are none, where the node stands."""
+        self.answered = 0
+        if self.parts:
+            self.awaits = "subscribed"
+            await self.subscribe()
+        else:
+            self.awaits = "pong"
+            await self.say(type="ping", id=3)
+
+    async def subscribe(self):
+        """Names the next part, once the one before was answered in full: so frames come in the order of the ledger."""
+        await self.say(type="subscribe", id=1, **self.parts[self.answered], snapshot=not self.told.known)
+
+    async def resume(self):
+        self.awaits = "resumed"  # what comes before comes again
+        await self.say(type="resume", id=2, from_seq=self.told.seq)
+
+    async def frames(self):
+        """Yields what the stream has not been told yet."""
+        if self.told.known and not self.parts:
+            await self.resume()
+        else:
+            await self.ask()
+        while True:
+            text = await asyncio.wait_for(self.socket.recv(), SILENCE)
+            frame = json.loads(text)
+            kind = frame["type"]
+            if kind == "error":
+                raise Refused(400, frame["error"], frame["details"])
+            if kind == "resync_required":
+                self.told.known = False
+                await self.ask()
+            elif kind == "subscribed":
+                if start := await self.subscribed(frame):
+                    yield start
+            elif kind == self.awaits:
+                self.awaits = ""
+                if kind == "resumed":
+                    self.restoring = True
+                else:
+                    self.told.known = True
+                    yield self.begin(frame, snapshot=False)
+            elif self.awaits == "" and not self.again(frame, text):
+                if kind != "snapshot_end":
+                    yield frame
+                elif await self.listed():
+                    yield {"type": "ready"}
+
+    async def subscribed(self, frame):
+        """Takes in that the node tells of a part of the names, and returns a start where that begins the stream."""
+        self.answered += 1
+        if self.told.known:
+            await (self.resume() if self.answered == len(self.parts) else self.subscribe())
+            return None
+        self.awaits = ""
+        self.listing = True
+        start = self.begin(frame, snapshot=True) if self.answered == 1 else None
+        self.told.reach(frame["seq"])  # all that came before was told of the parts before, and is in the snapshot of this one
+        return start
+
+    async def listed(self):
+        """Takes in the end of a part's snapshot, and returns whether it was the last part."""
+        self.listing = False
+        self.told.known = self.answered == len(self.parts)
+        if not self.told.known:
+            await self.subscribe()
+        return self.told.known
+
+    def begin(self, frame, snapshot):
+        self.told.seq = frame["seq"]
+        self.told.same.clear()
+        self.restoring = False
+        return {"type": "start", "slot": frame["slot"], "seq": frame["seq"], "snapshot": snapshot}
+
+    def again(self, frame, text):
+        """Returns whether a frame was told before: after a resume those come again that carry the very number that it went on from."""
+        if self.listing or "seq" not in frame:
+            return False
+        if self.told.reach(frame["seq"]):
+            self.restoring = False
+        if frame["seq"] < self.told.seq or frame["type"] == "heartbeat":
+            return False
+        known = text in self.told.same
+        self.told.same.add(text)
+        return known and self.restoring
