@@ -4,6 +4,9 @@ import (
 	"bufio"
 	"errors"
 	"io"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
 	"os"
 	"os/exec"
 	"strings"
@@ -50,6 +53,8 @@ func TestConsoleInABrowser(t *testing.T) {
 	}
 	node := start()
 	limited := launch(t, "--data-dir", t.TempDir(), "--source", source, "--rate-limit-minute", "12").ready()
+	large := launch(t, "--data-dir", t.TempDir(), "--source", "sim:accounts=2000").ready()
+	small := launch(t, "--data-dir", t.TempDir(), "--source", "sim:accounts=300").ready()
 	browse(t, func(line string, answer io.Writer) {
 		switch t.Log(line); line {
 		case "kill":
@@ -60,7 +65,22 @@ func TestConsoleInABrowser(t *testing.T) {
 			return
 		}
 		_, _ = answer.Write([]byte("done\n"))
-	}, "console.mjs", c.address(), strings.TrimSuffix(limited.base, "/api"))
+	}, "console.mjs", c.address(), strings.TrimSuffix(limited.base, "/api"), balance(t, "/api/metrics", hostOf(large.base), hostOf(small.base)))
+}
+
+// balance returns the address of a balancer that sends the requests for a path to two nodes in turns, as haproxy's roundrobin does, and all others to the first.
+func balance(t *testing.T, path string, nodes ...string) string {
+	var asked atomic.Int64
+	server := httptest.NewServer(&httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) {
+		node := nodes[0]
+		if r.In.URL.Path == path {
+			node = nodes[asked.Add(1)%2]
+		}
+		r.SetURL(&url.URL{Scheme: "http", Host: node})
+		r.Out.Host = r.In.Host
+	}})
+	t.Cleanup(server.Close)
+	return server.URL
 }
 
 // make screenshots runs this.

@@ -38,7 +38,7 @@ export function chart(what, write, aimed, signal) {
       axis({ size: 54, gap: 4, space: 24, grid: { stroke: () => style('borderTopColor'), width: 1 }, values: (_, at) => at.map(write) })],
     scales: { x: { time: false, range: (_, first, newest) => [first, Math.max(newest, first + 1000)] }, y: { range: (_, least, most) => [0, Math.max(most * 1.1, 1)] } },
     series: [{}, { stroke: line, fill: () => line().replace(/^rgb\((.*)\)$/, 'rgba($1, 0.13)'), width: 1.5, points: { show: false } }],
-    hooks: { setCursor: [({ cursor: { idx }, data }) => aimed(idx === null || idx === undefined ? '' : `${write(data[1][idx])} at ${clock(data[0][idx])}`)] },
+    hooks: { setCursor: [({ cursor: { idx }, data }) => aimed(idx == null ? '' : `${write(data[1][idx])} at ${clock(data[0][idx])}`)] },
   });
 
   function draw(series) {

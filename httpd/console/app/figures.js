@@ -64,7 +64,7 @@ export class Figures extends EventTarget {
     const more = figures.get(name) - before.get(name);
     if (more >= 0) push(this.transactions, more / ((at - this.at) / 1000));
     push(this.sockets, figures.get('ledgerd_ws_connections') ?? 0);
-    push(this.memory, (figures.get('process_resident_memory_bytes') ?? 0) / 2 ** 20); // in MiB
+    push(this.memory, figures.get('process_resident_memory_bytes') ?? 0);
     [this.now, this.at] = [figures, at];
     this.dispatchEvent(new Event('polled'));
     this.dispatchEvent(new Event('change'));

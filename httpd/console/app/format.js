@@ -38,7 +38,7 @@ export function duration(ms) {
 }
 
 /** @param {number} n */
-export const mebibytes = (n) => (n < 1024 ? `${brief(n)} MiB` : `${(n / 1024).toFixed(2)} GiB`);
+export const bytes = (n) => (n < 2 ** 30 ? `${brief(n / 2 ** 20)} MiB` : `${(n / 2 ** 30).toFixed(2)} GiB`);
 
 /** How long ago a time of the ledger was. @param {string | null} timestamp */
 export const age = (timestamp) => (timestamp === null ? '–' : duration(Date.now() - Date.parse(timestamp)));

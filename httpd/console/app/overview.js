@@ -1,7 +1,7 @@
 // The first page: the tree, the figures and the tape.
 
 import { every, h, say } from './dom.js';
-import { brief, duration, mebibytes, number } from './format.js';
+import { brief, bytes, duration, number } from './format.js';
 import { chart, ranges } from './charts.js';
 import { commands, curl, wscat } from './curl.js';
 import { figures, tree } from './pulse.js';
@@ -61,10 +61,13 @@ function tiles(signal) {
     withChart('updates / s', () => figures.updates, brief),
     withChart('transactions / s', () => figures.transactions, brief),
     withChart('sockets', () => figures.sockets, brief, () => 'those of this page too'),
-    withChart('memory', () => figures.memory, mebibytes, () => shown('ledgerd_transactions', (n) => `${brief(n)} transactions`)),
+    withChart('memory', () => figures.memory, bytes,
+      () => `${shown('ledgerd_accounts', brief)} accounts, ${shown('ledgerd_transactions', brief)} transactions, ${
+        shown('ledgerd_client_memory_bytes', bytes)} for clients, ${shown('ledgerd_history_bytes', bytes)} of history on disk`),
     tile('slow consumers', () => shown('ledgerd_ws_closed_total{reason="slow_consumer"}', brief), () => 'closed since the start'),
     tile('accounts', () => shown('ledgerd_accounts', number), () => shown('ledgerd_token_accounts', (n) => `${number(n)} of tokens`)),
-    tile('snapshot', () => snapshotAge(figure), () => (figure('ledgerd_snapshots_total') > 0 ? 'ago' : 'none since the start')),
+    tile('snapshot', () => (figure('ledgerd_snapshots_total') > 0 ? shown('ledgerd_snapshot_age_seconds', (seconds) => duration(1000 * seconds)) : '–'),
+      () => (figure('ledgerd_snapshots_total') > 0 ? 'ago' : 'none since the start')),
     tile('last rollback', () => (tree.rollback ? `−${tree.rollback.blocks}` : '–'),
       () => (tree.rollback ? `${number(tree.rollback.from)} → ${number(tree.rollback.to)}` : shown('ledgerd_rollbacks_total', (n) => `${number(n)} since the start`))));
   const draw = () => drawn.forEach((one) => one());
@@ -72,6 +75,3 @@ function tiles(signal) {
   draw();
   return element;
 }
-
-const snapshotAge = (figure) => (figure('ledgerd_snapshots_total') > 0 && figure('ledgerd_snapshot_age_seconds') !== undefined
-  ? duration(1000 * figure('ledgerd_snapshot_age_seconds')) : '–');

@@ -1,5 +1,5 @@
 // Drives the console in a browser, for the Go test that starts its nodes. Arguments: the address of a node with forks and without
-// limits, which speaks JSON-RPC, and that of one with few requests a minute, which does not. A line "kill" or "start" on the standard output asks the test to do that to the
+// limits, which speaks JSON-RPC, that of one with few requests a minute, which does not, and that of a balancer before two that have 2,000 and 300 accounts. A line "kill" or "start" on the standard output asks the test to do that to the
 // first node; it answers with a line.
 import assert from 'node:assert/strict';
 import { readdirSync, readFileSync, statSync } from 'node:fs';
@@ -11,7 +11,7 @@ import { nameOf } from '../app/names.js';
 import { Tally } from '../app/tally.js';
 import { launch, open } from './browser.mjs';
 
-const [address, limited] = process.argv.slice(2);
+const [address, limited, balanced] = process.argv.slice(2);
 const answers = createInterface({ input: process.stdin })[Symbol.asyncIterator]();
 const tokenProgram = 'TokenkegQfeZyiNwAJbNbGKPFXCWuBvf9Ss623VQ5DA';
 const token2022 = 'TokenzQdBNbLqP5VEhdkAS6EPFLC1PHnBqCXEpPxuEb';
@@ -248,6 +248,18 @@ const steps = {
     await page.waitForFunction((n) => Number(document.querySelector('#level-processed b').textContent.replaceAll(',', '')) > n + 3, before);
   },
 
+  async 'two nodes behind a balancer'({ page }) {
+    await page.goto(`${balanced}/`);
+    const accounts = page.locator('.tile', { has: page.locator('h3', { hasText: /^accounts$/ }) }).locator('b');
+    await accounts.filter({ hasText: /\d/ }).waitFor();
+    const first = (await accounts.textContent()).length;
+    await page.locator('#several', { hasText: 'several nodes answer here' }).waitFor();
+    for (let n = 0; n < 20; n++) {
+      assert.equal((await accounts.textContent()).length, first, 'the figures are of one node');
+      await page.waitForTimeout(250);
+    }
+  },
+
   async 'a refusal that ends'({ page }) {
     let refusals = 2;
     await page.route(/\/api\/account\/[^/]+$|include=token/, (route) => (refusals-- > 0
@@ -312,7 +324,7 @@ rules();
 const browser = await launch();
 try {
   const main = await open(browser, address);
-  const apart = { 'a budget that is used up': limited, 'a frame that is lost is counted': address }; // steps with pages of their own
+  const apart = { 'a budget that is used up': limited, 'two nodes behind a balancer': balanced, 'a frame that is lost is counted': address }; // steps with pages of their own
   for (const [name, step] of Object.entries({ ...steps, accessible })) {
     const began = Date.now();
     const on = apart[name] ? await open(browser, apart[name]) : main;
