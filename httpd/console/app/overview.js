@@ -62,12 +62,11 @@ function tiles(signal) {
     withChart('transactions / s', () => figures.transactions, brief),
     withChart('sockets', () => figures.sockets, brief, () => 'those of this page too'),
     withChart('memory', () => figures.memory, bytes,
-      () => `${shown('ledgerd_accounts', brief)} accounts, ${shown('ledgerd_transactions', brief)} transactions, ${
-        shown('ledgerd_client_memory_bytes', bytes)} for clients, ${shown('ledgerd_history_bytes', bytes)} of history on disk`),
+      () => `${shown('ledgerd_accounts', brief)} accounts, ${shown('ledgerd_transactions', brief)} transactions, ${shown('ledgerd_client_memory_bytes', bytes)} for clients`),
     tile('slow consumers', () => shown('ledgerd_ws_closed_total{reason="slow_consumer"}', brief), () => 'closed since the start'),
     tile('accounts', () => shown('ledgerd_accounts', number), () => shown('ledgerd_token_accounts', (n) => `${number(n)} of tokens`)),
     tile('snapshot', () => (figure('ledgerd_snapshots_total') > 0 ? shown('ledgerd_snapshot_age_seconds', (seconds) => duration(1000 * seconds)) : '–'),
-      () => (figure('ledgerd_snapshots_total') > 0 ? 'ago' : 'none since the start')),
+      () => `${figure('ledgerd_snapshots_total') > 0 ? 'ago' : 'none yet'}, ${shown('ledgerd_history_bytes', bytes)} of history`),
     tile('last rollback', () => (tree.rollback ? `−${tree.rollback.blocks}` : '–'),
       () => (tree.rollback ? `${number(tree.rollback.from)} → ${number(tree.rollback.to)}` : shown('ledgerd_rollbacks_total', (n) => `${number(n)} since the start`))));
   const draw = () => drawn.forEach((one) => one());
