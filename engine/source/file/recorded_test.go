@@ -2,7 +2,6 @@ package file
 
 import (
 	"crypto/sha256"
-	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
@@ -13,8 +12,8 @@ import (
 )
 
 // recordings are the recorded files in the forms of a node, and the beginning of the hash of all their event lines. The lines were
-// compared with a second reading of each file, from plain maps and with another base58, when they were pinned, and so was
-// the data of the accounts that tell it whole; what transactions failed with TestRecordedErrsAreKept compares.
+// compared with a second reading of each file, from plain maps and with another base58, when they were pinned, and so were
+// the data of the accounts that tell it whole and what transactions failed with.
 var recordings = map[string]string{
 	"blocks/devnet-270893658.json":                      "039af76166b3deed",
 	"blocks/devnet-314167369.json":                      "23750cb00638c411",
@@ -49,30 +48,6 @@ func TestRecordingsAreReadAsRecorded(t *testing.T) {
 			}
 		}
 		ledgertest.Equal(t, fmt.Sprintf("%x", sha256.Sum256(lines))[:16], want, "%s: the hash of\n%s", pattern, lines)
-	}
-}
-
-// What transactions failed with is kept as the node answered it.
-func TestRecordedErrsAreKept(t *testing.T) {
-	for _, path := range []string{"blocks/excerpt-mainnet-100000000.json", "blocks/mainnet-254170887.json.gz"} {
-		var answer struct {
-			Transactions []struct{ Meta struct{ Err any } }
-		}
-		path = datatest.Path(t, path)
-		datatest.JSON(t, path, &answer)
-		var want, got []string
-		for _, tx := range answer.Transactions {
-			var text []byte
-			if tx.Meta.Err != nil {
-				text, _ = json.Marshal(tx.Meta.Err)
-			}
-			want = append(want, string(text))
-		}
-		for _, tx := range events(t, path)[0].(*ledger.Block).Transactions {
-			got = append(got, tx.Err)
-		}
-		ledgertest.Equal(t, got, want, "%s: what its transactions failed with", path)
-		ledgertest.Equal(t, strings.Join(got, "") != "", true, "%s: whether some failed", path)
 	}
 }
 

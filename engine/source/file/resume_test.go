@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -14,51 +13,6 @@ import (
 	"ledgerd/engine/ledger"
 	"ledgerd/engine/ledger/ledgertest"
 )
-
-// recording returns a stream without forks: base state, ten blocks, and statuses that follow
-// some slots behind.
-func recording() []ledger.Event {
-	hash := func(slot ledger.Slot) ledger.Hash { return ledger.Hash(keyOf(byte(slot))) }
-	list := []ledger.Event{&ledger.BaseState{Slot: 9}, &ledger.BaseState{}}
-	for slot := ledger.Slot(1); slot <= 10; slot++ {
-		list = append(list, &ledger.Block{Slot: slot, ParentSlot: slot - 1, Blockhash: hash(slot)})
-		if slot%4 == 0 {
-			list = append(list, &ledger.BaseState{Slot: slot})
-		}
-		if slot > 2 {
-			list = append(list, &ledger.SlotStatus{Slot: slot - 1, Status: ledger.StatusConfirmed, Blockhash: ledger.Some(hash(slot - 1))})
-			list = append(list, &ledger.SlotStatus{Slot: slot - 2, Status: ledger.StatusFinalized, Blockhash: ledger.Some(hash(slot - 2))})
-		}
-	}
-	return list
-}
-
-// blockAt returns where the block of a slot stands in a stream.
-func blockAt(list []ledger.Event, slot ledger.Slot) int {
-	return slices.IndexFunc(list, func(e ledger.Event) bool {
-		b, ok := e.(*ledger.Block)
-		return ok && b.Slot == slot
-	})
-}
-
-// whatIsLeft returns what a run resumed at slot owes: the events from its block on, but for
-// what is said of slots up to it. If the stream's first status is one of those, it says that the slot is final.
-func whatIsLeft(list []ledger.Event, slot ledger.Slot) string {
-	var left []ledger.Event
-	spoke := false
-	for i, e := range list {
-		s, isStatus := e.(*ledger.SlotStatus)
-		past := isStatus && s.Slot <= slot
-		switch {
-		case past && !spoke:
-			left = append(left, &ledger.SlotStatus{Slot: slot, Status: ledger.StatusFinalized})
-		case !past && i >= blockAt(list, slot):
-			left = append(left, e)
-		}
-		spoke = spoke || isStatus
-	}
-	return outline(left)
-}
 
 // eventFileOf returns a stream as an event file.
 func eventFileOf(t testing.TB, list ...ledger.Event) string {
@@ -78,34 +32,6 @@ func eventLinesOf(list []ledger.Event) (lines string) {
 		lines += string(AppendEventLine(nil, e))
 	}
 	return lines
-}
-
-// checkResume resumes at a slot, and compares with what is left of the stream that the files hold.
-func checkResume(t *testing.T, files string, list []ledger.Event, slot ledger.Slot) {
-	t.Helper()
-	s, log := open(t, files)
-	got, err := run(s, &ledger.ResumePoint{Slot: slot})
-	if want := whatIsLeft(list, slot); err != nil || outline(got) != want || log.Len() > 0 {
-		t.Errorf("%d events from slot %d: got %s, err = %v, log %s\nwant %s", len(list), slot, outline(got), err, log, want)
-	}
-}
-
-// However a stream is divided into files, and at whichever block a run is resumed: with the new files after the old ones, it
-// goes on where the old ones ended.
-func TestResumeAtEveryBlock(t *testing.T) {
-	list := recording()
-	for cut := blockAt(list, 1) + 1; cut <= len(list); cut++ {
-		lines, file := write(t, "old", eventLinesOf(list[:cut])), write(t, "old", eventFileOf(t, list[:cut]...))
-		whole := lines
-		if cut < len(list) {
-			whole += "," + write(t, "new", eventFileOf(t, list[cut:]...))
-		}
-		for slot := ledger.Slot(1); blockAt(list[:cut], slot) >= 0; slot++ {
-			checkResume(t, lines, list[:cut], slot)
-			checkResume(t, file, list[:cut], slot)
-			checkResume(t, whole, list, slot)
-		}
-	}
 }
 
 // TestResumeLeavesOutWhatWasIngested repeats testdata/resume.txt: below a name from which slot a run resumes, or from the front, and of a pipe or not; then what the
