@@ -5,14 +5,12 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"reflect"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	"ledgerd/engine/ledger"
-	"ledgerd/engine/ledger/datatest"
 	"ledgerd/engine/ledger/ledgertest"
 	"ledgerd/engine/source/nodejson"
 	"ledgerd/engine/source/nodetest"
@@ -152,30 +150,6 @@ func answerOf(text string) answer {
 	}
 	code, _ := strconv.Atoi(kind)
 	return with(rest, fails(code))
-}
-
-// What a recorded block shows is pinned in package file; here an answer must come out as that block.
-func TestRecordedAnswersGiveTheRecordedBlocks(t *testing.T) {
-	for name, slot := range map[string]ledger.Slot{
-		"devnet-270893658.json": 270893658, "excerpt-mainnet-100000000.json": 100000000,
-	} {
-		text := datatest.Read(t, datatest.Path(t, "blocks/"+name))
-		var recorded nodejson.Block
-		must(t, json.Unmarshal(text, &recorded))
-		want, err := recorded.At(slot, nil)
-		if err != nil || len(want.Accounts) == 0 || len(want.Transactions) == 0 {
-			t.Fatalf("%s: %+v, err = %v", name, want, err)
-		}
-		want.Status = ledger.Confirmed
-		play(t, Config{}, func(t *testing.T, n *fakeNode, s *Source) {
-			n.fault = gives(string(text))
-			got, err := s.client.block(t.Context(), slot)
-			must(t, err)
-			if !reflect.DeepEqual(got, want) {
-				t.Errorf("%s: the block of slot %d with %d transactions and %d accounts is another one", name, got.Slot, len(got.Transactions), len(got.Accounts))
-			}
-		})
-	}
 }
 
 // F27: whatever a node answers, the result is a block that is whole, or one line that quotes nothing.

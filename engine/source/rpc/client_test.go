@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"net/url"
@@ -114,4 +115,39 @@ func TestSpecifications(t *testing.T) {
 		tt.want.URL, _ = url.Parse(tt.url)
 		ledgertest.Equal(t, c, tt.want, "%s", spec)
 	}
+}
+
+func TestListsThatCannotBeAreRefused(t *testing.T) {
+	play(t, Config{}, func(t *testing.T, n *fakeNode, s *Source) {
+		for _, wrong := range []string{"[12,11]", "[11,11]", "[9]", "[10,11,12]", "[1152921504606846977]", "null"} {
+			n.fault = gives(wrong)
+			if got, err := s.client.slots(t.Context(), 10, 2, ledger.Confirmed); err == nil || causeOf(err) != garbage {
+				t.Errorf("%s: %v, err = %v", wrong, got, err)
+			}
+		}
+	})
+}
+
+// A block at the beginning of an epoch had some 3,000,000 elements in 80 MiB: it is read where a person says that so much may come.
+func TestALargeBlockIsReadWhereItMayBe(t *testing.T) {
+	const elements, elementBytes = 3_000_000, 28
+	for spec, want := range map[string]error{"http://node.example": errTooLong, "http://node.example?max-block=128": nil} {
+		c, err := ParseSpec(spec)
+		must(t, err)
+		text := io.LimitReader(repeated("{"+strings.Repeat(" ", elementBytes-1)), elements*elementBytes)
+		node := &client{large: make(chan struct{}, 1)}
+		_, leave, err := node.readBody(t.Context(), text, c.withDefaults().MaxBlock)
+		leave()
+		ledgertest.ErrorIs(t, err, want, "%s", spec)
+	}
+}
+
+// repeated is a text without end.
+type repeated string
+
+func (r repeated) Read(p []byte) (n int, err error) {
+	for n+len(r) <= len(p) {
+		n += copy(p[n:], r)
+	}
+	return n + copy(p[n:], r[:len(p)-n]), nil
 }

@@ -117,6 +117,7 @@ func (s *scene) emit(ctx context.Context, e ledger.Event) error {
 	switch e := e.(type) {
 	case *ledger.Block:
 		text = fmt.Sprintf("block %d", e.Slot)
+		ledgertest.Equal(s, e.Status, ledger.Confirmed, "the commitment of block %d", e.Slot)
 		if s.chain == nil {
 			s.chain = map[ledger.Hash]bool{e.PreviousBlockhash.Value: true}
 		}
