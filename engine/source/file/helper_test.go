@@ -17,6 +17,8 @@ import (
 	"ledgerd/engine/ledger/ledgertest"
 )
 
+var must = ledgertest.Must
+
 // write puts content into a file of that name in a new folder.
 func write(t testing.TB, name, content string) string {
 	t.Helper()
@@ -28,8 +30,8 @@ func write(t testing.TB, name, content string) string {
 // writeFile puts content into a file, and makes the folders above it.
 func writeFile(t testing.TB, path, content string) {
 	t.Helper()
-	ledgertest.Must(t, os.MkdirAll(filepath.Dir(path), 0o700))
-	ledgertest.Must(t, os.WriteFile(path, []byte(content), 0o600))
+	must(t, os.MkdirAll(filepath.Dir(path), 0o700))
+	must(t, os.WriteFile(path, []byte(content), 0o600))
 }
 
 // open opens a source whose log lines go to the returned buffer.
@@ -69,14 +71,14 @@ func gzipped(t testing.TB, content string) string {
 	var b bytes.Buffer
 	z := gzip.NewWriter(&b)
 	_, err := z.Write([]byte(content))
-	ledgertest.Must(t, errors.Join(err, z.Close()))
+	must(t, errors.Join(err, z.Close()))
 	return b.String()
 }
 
 func zstded(t testing.TB, content string) string {
 	t.Helper()
 	z, err := zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1))
-	ledgertest.Must(t, err)
+	must(t, err)
 	defer z.Close()
 	return string(z.EncodeAll([]byte(content), nil))
 }

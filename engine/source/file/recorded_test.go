@@ -40,7 +40,7 @@ func TestRecordingsAreReadAsRecorded(t *testing.T) {
 			s, _ := open(t, path)
 			s.HoldData(allData)
 			list, err := run(s, nil)
-			ledgertest.Must(t, err)
+			must(t, err)
 			for _, e := range list {
 				checkEventLine(t, e)
 				checkStamps(t, e)
