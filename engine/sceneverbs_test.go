@@ -159,8 +159,7 @@ var verbs = map[string]func(s *scene, words []string){
 	"snapshots": func(s *scene, _ []string) {
 		f := s.n.Stats().Snapshot
 		s.say("%d snapshots were taken, %d failed, one is being taken: %v", f.Count, f.Failures, f.Running)
-		onDisk := len(filesOf(s.disk, ".state"))
-		s.say("the newest is of slot %d, the last one read %d of %d accounts, %d are on the disk", f.Slot, f.Accounts, s.n.accounts(), onDisk)
+		s.say("the newest is of slot %d, %d are on the disk", f.Slot, len(filesOf(s.disk, ".state")))
 	},
 	"history": func(s *scene, _ []string) {
 		f := s.n.Stats()

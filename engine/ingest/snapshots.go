@@ -44,7 +44,6 @@ type SnapshotStats struct {
 	Failures uint64        // failed attempts
 	Damaged  uint64        // found damaged and skipped at the start
 	Running  bool          // a snapshot is being taken
-	Accounts uint64        // of the one that is being taken, or was taken last: so many were read so far
 }
 
 // snapshotter takes snapshots of the newest finalized block, one at a time. The owner of the sequencer calls its methods;
@@ -114,7 +113,7 @@ func (s *snapshotter) begin(ctx context.Context, last bool) {
 		return
 	}
 	s.logged = s.writer.wal.Stats().Position // also if the snapshot fails: the next one is due some time later
-	s.writer.figures.Update(func(now *SnapshotStats) { now.Running, now.Accounts = true, 0 })
+	s.writer.figures.Update(func(now *SnapshotStats) { now.Running = true })
 	s.writing.Go(func() {
 		defer func() {
 			s.writer.figures.Update(func(now *SnapshotStats) { now.Running = false })
@@ -161,7 +160,14 @@ func (s *snapshotter) take(ctx context.Context, m snapshot.Meta, frozen []*shard
 	parts := make([]snapshot.Part, len(frozen))
 	for i, f := range frozen {
 		parts[i] = snapshot.Part{
-			Accounts: func(visit func(*ledger.Account) error) error { return s.read(f, visit) },
+			Accounts: func(visit func(*ledger.Account) error) error {
+				for a := range f.Accounts {
+					if err := visit(a); err != nil {
+						return err
+					}
+				}
+				return nil
+			},
 			Mints: func(visit func(ledger.MintWrite) error) error {
 				for m := range f.Mints {
 					if err := visit(m); err != nil {
@@ -187,23 +193,6 @@ func (s *snapshotter) take(ctx context.Context, m snapshot.Meta, frozen []*shard
 	s.writer.Logger.Info("snapshot", "slot", uint64(written.Slot), "accounts", written.Meta.Accounts,
 		"bytes", written.Bytes, "history_bytes", written.HistoryBytes, "took", written.Took.Round(time.Millisecond))
 	return written, nil
-}
-
-// read visits the accounts of a shard, and counts them now and then.
-func (s *snapshotter) read(f *shard.Frozen, visit func(*ledger.Account) error) (err error) {
-	const step = 1 << 10
-	uncounted := uint64(0)
-	count := func(now *SnapshotStats) { now.Accounts += uncounted }
-	f.Accounts(func(a *ledger.Account) bool {
-		if uncounted++; uncounted == step {
-			s.writer.figures.Update(count)
-			uncounted = 0
-		}
-		err = visit(a)
-		return err == nil
-	})
-	s.writer.figures.Update(count)
-	return err
 }
 
 // prune removes all but the newest KeptSnapshots, and the log before the oldest of these.
