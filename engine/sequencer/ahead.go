@@ -1,7 +1,6 @@
 package sequencer
 
 import (
-	"ledgerd/engine/chain"
 	"ledgerd/engine/ledger"
 )
 
@@ -20,7 +19,7 @@ func (s *Sequencer) await(b *ledger.BaseState) bool {
 		return false
 	}
 	size := b.SizeBytes()
-	if int64(s.ahead.bytes+size) > s.config.within(chain.MaxWaitingBytes, keptBackShare) {
+	if int64(s.ahead.bytes+size) > s.config.spare() {
 		s.config.Logger.Warn("accounts were fetched for slots that the chain has not reached, and too many wait: some stay unknown", "slot", uint64(b.Slot), "accounts", len(b.Accounts))
 		return true
 	}
