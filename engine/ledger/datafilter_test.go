@@ -2,7 +2,6 @@ package ledger
 
 import (
 	"bytes"
-	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
@@ -48,50 +47,4 @@ func encodePlainly(b []byte) (text string) {
 		panic("the text stands for other bytes")
 	}
 	return text
-}
-
-// Data of few lengths and few different bytes has filters match often enough.
-func TestFiltersMatchAsTheirBytesOneByOne(t *testing.T) {
-	seed := rand.Uint64()
-	r := rand.New(rand.NewPCG(seed, 0))
-	random := func(most int) []byte {
-		b := make([]byte, r.IntN(most+1))
-		for i := range b {
-			b[i] = byte(r.IntN(2))
-		}
-		return b
-	}
-	matched := 0
-	for range 20_000 {
-		data, f := random(6), DataFilter{}
-		if r.IntN(3) == 0 {
-			f.Size = Some(r.Uint64N(7))
-		}
-		want := !f.Size.Known || f.Size.Value == uint64(len(data))
-		for range r.IntN(MaxDataParts + 1) {
-			p := DataPart{r.Uint64N(8), append(random(2), 1)}
-			if r.IntN(20) == 0 {
-				p.Offset = ^uint64(0) - r.Uint64N(3) // with the length it would overflow
-			}
-			f.Parts = append(f.Parts, p)
-			for i, b := range p.Bytes {
-				at := p.Offset + uint64(i)
-				want = want && at >= p.Offset && at < uint64(len(data)) && data[at] == b
-			}
-		}
-		a := Account{Data: NewData(data)}
-		if f.Match(&a) {
-			t.Fatalf("seed %d: %+v takes unknown data", seed, f)
-		}
-		a.Known = FieldData
-		if got := f.Match(&a); got != want {
-			t.Fatalf("seed %d: %+v takes %v: %t, want %t", seed, f, data, got, want)
-		}
-		if want {
-			matched++
-		}
-	}
-	if matched < 1000 {
-		t.Errorf("seed %d: only %d of all match", seed, matched)
-	}
 }
