@@ -22,7 +22,6 @@ import (
 
 // settings are what a scene can set up, some with words.
 var settings = map[string]func(s *scene, words []string){
-	"two-accounts-at-most": func(s *scene, _ []string) { s.config.FetchUpTo = 2 },
 	"mints-only":           func(s *scene, _ []string) { s.config.MintsOnly = true },
 	"nothing-fetched":      func(s *scene, _ []string) { s.config.Fetcher = nil },
 	"all-accounts":         func(s *scene, _ []string) { s.info, s.config.Fetcher = live(), nil },
