@@ -19,7 +19,6 @@ import (
 	"ledgerd/engine/ledger"
 	"ledgerd/engine/ledger/bubbletest"
 	"ledgerd/engine/ledger/ledgertest"
-	"ledgerd/shard"
 	"ledgerd/snapshot"
 	"ledgerd/snapshot/vfs"
 	"ledgerd/snapshot/vfs/vfstest"
@@ -264,31 +263,6 @@ func TestAdoptRefusesWhatDoesNotFit(t *testing.T) {
 		must(t, o.begin(t.Context(), disk))
 		dir := onDisk(t, disk, Config{}).Dir
 		ledgertest.ErrorSays(t, datadir.Adopt(t.Context(), dir, other.Record, nil), "holds records already", "then another")
-	})
-}
-
-// F54: TestSnapshotOfAnotherStateFencesOff has a node hold an account of which no record tells that it is wrong: with the next
-// snapshot it fences itself off. The snapshot is gone, and nobody is offered it.
-func TestSnapshotOfAnotherStateFencesOff(t *testing.T) {
-	bubbletest.Test(t, func(t *testing.T) {
-		disk := vfstest.NewMemory()
-		n, block := diskNode(t, disk, Config{SnapshotInterval: time.Minute, OnSnapshot: func(context.Context, snapshot.Written) {
-			t.Error("the snapshot was offered")
-		}})
-		block = n.finalize(block)
-		wrong := &ledger.BaseState{Slot: 1 << 40, Accounts: []ledger.AccountWrite{lamports(key(1), 123456789)}}
-		_, err := n.shards[shard.Of(wrong.Accounts[0].Pubkey.Prefix(), len(n.shards))].ApplyBase(shard.Point{Version: n.seq.Chain().Tip.Version}, wrong, false).Wait()
-		must(t, err)
-		n.send(status(block, ledger.StatusFinalized)) // so that the snapshot holds it
-		pause(2 * time.Minute)
-		ledgertest.Contains(t, n.FenceReason(), "state hash", "the reason")
-		if s := n.Stats().Snapshot; s.Count > 0 || s.Failures == 0 || len(filesOf(disk, ".state")) > 0 {
-			t.Errorf("%d snapshots were taken, %d failed, on the disk are %v", s.Count, s.Failures, filesOf(disk, ".state"))
-		}
-		_, _, err = n.Account(ledger.Query{}, key(1))
-		ledgertest.ErrorIs(t, err, ledger.ErrUnavailable, "an account that is wrong")
-		n.close()
-		mustHold(t, disk, block.Slot) // the log is right
 	})
 }
 

@@ -4,11 +4,9 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"ledgerd/engine/ledger"
-	"ledgerd/engine/ledger/ledgertest"
 	"ledgerd/engine/sequencer"
 	"ledgerd/snapshot/vfs/vfstest"
 )
@@ -60,41 +58,6 @@ func TestWhatWaitedLongIsWrittenInParts(t *testing.T) {
 		}
 		if limit := c.Retention.Bytes / 4; bytes < limit || bytes > limit+limit/8 {
 			t.Errorf("%d bytes were written at once, want %d", bytes, limit)
-		}
-		n.mustStop()
-	})
-}
-
-// TestAReaderOfHistoryHasADeadline has the disk stand still while history is read: every question ends at its deadline, the one that reads, too, and
-// memory answers.
-func TestAReaderOfHistoryHasADeadline(t *testing.T) {
-	diskTest(t, archiving(), func(t *testing.T, _ *vfstest.Memory, n *subject, block *ledger.Block) {
-		for range 60 {
-			block = n.finalize(block)
-		}
-		pause(2 * archiveRetry)
-		for what, ask := range map[string]func() error{
-			"a block":       func() error { _, _, err := n.Block(ledger.Query{}, 101); return err },
-			"a transaction": func() error { _, _, err := n.Transaction(ledger.Query{}, signature(1)); return err },
-			"slots":         func() error { _, _, err := n.Slots(ledger.Query{}, 101, 110, 10); return err },
-			"a page": func() error {
-				_, _, err := n.Transactions(ledger.Query{}, ledger.TransactionRange{Limit: 10})
-				return err
-			},
-		} {
-			release := stall(n.disk, vfstest.KindOpen, "run-")
-			ended := make(chan error, 8)
-			for range cap(ended) {
-				go func() { ended <- ask() }()
-			}
-			time.Sleep(queryDeadline)
-			synctest.Wait()
-			n.mustStand(block.Slot)
-			ledgertest.Equal(t, len(ended), cap(ended), "questions for %s that ended in time", what)
-			release()
-			for range cap(ended) {
-				ledgertest.ErrorIs(t, <-ended, ledger.ErrUnavailable, "a question for %s", what)
-			}
 		}
 		n.mustStop()
 	})

@@ -138,14 +138,15 @@ func faultyDisk() (*vfstest.Memory, *vfstest.Faulty) {
 	return memory, vfstest.NewFaulty(memory, vfstest.Plan{})
 }
 
-// stall has calls of a kind, of files with this in their names, wait until release is called.
-func stall(disk *vfstest.Faulty, kind vfstest.Kind, name string) (release func()) {
+// stall has calls of a kind, of files with this in their names, wait until release is called, and go on as a plan says.
+func stall(disk *vfstest.Faulty, plan vfstest.Plan, kind vfstest.Kind, name string) (release func()) {
 	gate := make(chan struct{})
-	disk.Arm(vfstest.Plan{Before: func(c vfstest.Call) {
+	plan.Before = func(c vfstest.Call) {
 		if c.Kind == kind && strings.Contains(c.Name, name) {
 			<-gate
 		}
-	}})
+	}
+	disk.Arm(plan)
 	return func() {
 		close(gate)
 		synctest.Wait()

@@ -25,7 +25,7 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the answers in testdata")
 
-// F4, F6, F7, F8, F10, F11, F13, F14, F15, F18, F21, F22, F24, F28, F29, F34, F47, F48, F53, F54, G24: TestScenes repeats the scenes in testdata. Each has an engine of its own and the time of a bubble. A line is what is done, and the lines
+// F4, F5, F6, F7, F8, F10, F11, F13, F14, F15, F16, F18, F21, F22, F24, F28, F29, F34, F47, F48, F53, F54, G24: TestScenes repeats the scenes in testdata. Each has an engine of its own and the time of a bubble. A line is what is done, and the lines
 // below it, with a "<", are all that comes of it: questions that are answered, what another node is asked for, what health says when
 // that changes, and how the engine ends. A question that is not answered yet is answered below a later line. go test -update writes these lines, and they are reviewed like code.
 //
@@ -66,6 +66,8 @@ var update = flag.Bool("update", false, "rewrite the answers in testdata")
 //	snapshots, history              shows what is counted of snapshots, and which blocks are held where
 //	state, resume                   shows the state hash and the first slot, or where the source goes on
 //	verify                          verifies the snapshots on the disk
+//	exports                         shows what comes of an export of what the disk holds
+//	shards-hold ACCOUNT...          has the shards hold what no record tells
 //	recent                          asks for the newest transactions
 //	lists                           shows which lists may lack accounts, and what is said of accounts that are not held
 //	source TELLS                    has the source tell of its connection: see tellOfSource

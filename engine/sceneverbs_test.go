@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"maps"
@@ -10,25 +11,27 @@ import (
 	"syscall"
 	"time"
 
+	"ledgerd/engine/codec"
 	"ledgerd/engine/datadir"
 	"ledgerd/engine/importer"
 	"ledgerd/engine/ledger"
 	"ledgerd/engine/ledger/ledgertest"
 	"ledgerd/engine/sequencer"
 	"ledgerd/engine/source/upstream"
+	"ledgerd/shard"
 	"ledgerd/snapshot/vfs/vfstest"
 	"ledgerd/snapshot/wal"
 )
 
 // settings are what a scene can set up, some with words.
 var settings = map[string]func(s *scene, words []string){
-	"mints-only":           func(s *scene, _ []string) { s.config.MintsOnly = true },
-	"nothing-fetched":      func(s *scene, _ []string) { s.config.Fetcher = nil },
-	"all-accounts":         func(s *scene, _ []string) { s.info, s.config.Fetcher = live(), nil },
-	"finite-source":        func(s *scene, _ []string) { s.info, s.config.Fetcher = finite(), nil },
-	"gaps-allowed":         func(s *scene, _ []string) { s.info.GapsAllowed = true },
-	"telling-source":       func(s *scene, _ []string) { s.upstream = new(upstream.Stats) },
-	"all-data":             func(s *scene, _ []string) { s.data = allData },
+	"mints-only":      func(s *scene, _ []string) { s.config.MintsOnly = true },
+	"nothing-fetched": func(s *scene, _ []string) { s.config.Fetcher = nil },
+	"all-accounts":    func(s *scene, _ []string) { s.info, s.config.Fetcher = live(), nil },
+	"finite-source":   func(s *scene, _ []string) { s.info, s.config.Fetcher = finite(), nil },
+	"gaps-allowed":    func(s *scene, _ []string) { s.info.GapsAllowed = true },
+	"telling-source":  func(s *scene, _ []string) { s.upstream = new(upstream.Stats) },
+	"all-data":        func(s *scene, _ []string) { s.data = allData },
 	"data-of": func(s *scene, words []string) {
 		data, err := ledger.ParseDataPrograms(s.keys(words...)[0].String())
 		must(s, err)
@@ -137,6 +140,22 @@ var verbs = map[string]func(s *scene, words []string){
 		s.say("state hash %s, the first block is of slot %d", s.n.Head().StateHash, s.n.Head().Root)
 	},
 	"verify": func(s *scene, _ []string) { mustVerify(s.T, s.disk) },
+	"exports": func(s *scene, _ []string) {
+		digest, events := sha256.New(), 0
+		must(s, exportTo(s.T, s.Context(), s.disk.Clone(), func(e ledger.Event) error {
+			events++
+			_, err := digest.Write(codec.AppendEvent(nil, e))
+			return err
+		}))
+		s.say("the export has %d events, of the digest %.8x", events, digest.Sum(nil))
+	},
+	"shards-hold": func(s *scene, words []string) { // and no record tells it
+		wrong := &ledger.BaseState{Slot: 1 << 40, Accounts: s.accounts(words)}
+		for _, sh := range s.n.shards {
+			_, err := sh.ApplyBase(shard.Point{Version: s.n.seq.Chain().Tip.Version}, wrong, false).Wait()
+			must(s, err)
+		}
+	},
 	"resume": func(s *scene, _ []string) {
 		from := s.n.resumePoint()
 		s.say("the source goes on from slot %d, block %s", from.Slot, from.Blockhash)
@@ -172,7 +191,7 @@ var verbs = map[string]func(s *scene, words []string){
 
 // kinds are the calls of a disk.
 var kinds = map[string]vfstest.Kind{
-	"sync": vfstest.KindSync, "create": vfstest.KindCreate, "remove": vfstest.KindRemove, "read": vfstest.KindReadAt, "sync-dir": vfstest.KindSyncDir,
+	"sync": vfstest.KindSync, "create": vfstest.KindCreate, "remove": vfstest.KindRemove, "read": vfstest.KindReadAt, "open": vfstest.KindOpen, "sync-dir": vfstest.KindSyncDir,
 }
 
 // named returns what a word names, which must be one of all.
@@ -201,7 +220,10 @@ func (s *scene) harm(words []string) {
 		}
 		s.disk.SetCapacity(left)
 	case "stalls":
-		s.release = stall(s.faulty, named(s, kinds, words[1]), name)
+		s.release = stall(s.faulty, vfstest.Plan{}, named(s, kinds, words[1]), name)
+	case "stalls-and-fails":
+		kind := named(s, kinds, words[1])
+		s.release = stall(s.faulty, vfstest.Plan{Call: 1, Kinds: kind, Name: name, Err: syscall.EIO, LoseOnSyncFailure: true}, kind, name)
 	case "goes-on":
 		s.release()
 	case "refuses":
@@ -221,6 +243,8 @@ func (s *scene) harm(words []string) {
 		must(s, errors.Join(s.disk.Remove(file), s.disk.SyncDir(filepath.Dir(file))))
 	case "forges":
 		forgeStateHash(s.T, s.disk, s.file(words[1:]))
+	case "forges-account":
+		forgeAccount(s.T, s.disk, s.file(words[2:]), s.keys(words[1])[0])
 	case "is-kept":
 		s.kept, s.keptTip = s.disk.Clone(), s.tip
 	case "is-again":

@@ -38,22 +38,6 @@ func sized(b *ledger.Block, bytes int) *ledger.Block {
 
 var manyMints = make([]ledger.MintWrite, 33<<20/224)
 
-// TestRefusalAppliesNothing checks that what came in one burst before a contradiction is good.
-func TestRefusalAppliesNothing(t *testing.T) {
-	bubbletest.Test(t, func(t *testing.T) {
-		n, turn := gated(t)
-		root := rootBlock(100)
-		blocks := chainOf(root, 3)
-		n.send(root)
-		n.send(append(events(blocks...), status(root, ledger.StatusDead), chainOf(blocks[2], 1)[0])...)
-		turn()
-		turn()
-		if tip := n.Head().Tip(ledger.Processed); tip.Slot != 103 || n.Status().Unhealthy == "" {
-			t.Errorf("stands at slot %d, health %q, want slot 103 and why ingest stopped", tip.Slot, n.Status().Unhealthy)
-		}
-	})
-}
-
 // F21, F22, F23: TestRareForksEqualNaiveModel shows what random streams seldom do.
 func TestRareForksEqualNaiveModel(t *testing.T) {
 	gaps := finite()
