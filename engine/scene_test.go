@@ -47,7 +47,7 @@ var update = flag.Bool("update", false, "rewrite the answers in testdata")
 //	transaction SLOT                asks for the transaction of a block that "final" showed
 //	await [LEVEL] [min SLOT] [within TIME]   waits as a question does
 //	told                            shows the updates that subscribers were told of since the last time
-//	ask N [LEVEL] [min SLOT] [within TIME]   asks for account N
+//	ask N [LEVEL] [min SLOT] [within TIME] [until TIME]   asks for account N
 //	look N                          looks at account N as a list of accounts shows it
 //	mint N                          looks at mint N
 //	want N...                       wants accounts as a subscription does
@@ -447,6 +447,8 @@ func (s *scene) query(words []string) (q ledger.Query) {
 			q.MinSlot, words = s.number(words[1]), words[1:]
 		case words[0] == "within":
 			q.Wait, words = s.duration(words[1]), words[1:]
+		case words[0] == "until":
+			q.Deadline, words = time.Now().Add(s.duration(words[1])), words[1:]
 		default:
 			s.Fatalf("%q says nothing of a question", words[0])
 		}

@@ -75,6 +75,7 @@ var manners = map[string]func(s *scene, accounts []ledger.AccountWrite){
 	"is-busy-for-7s": func(s *scene, _ []ledger.AccountWrite) { s.node.fails(busyFor(7 * time.Second)) },
 	"is-busy-for-1h": func(s *scene, _ []ledger.AccountWrite) { s.node.fails(busyFor(time.Hour)) },
 	"waits":          func(s *scene, _ []ledger.AccountWrite) { s.node.gate = make(chan struct{}) },
+	"takes-130ms":    func(s *scene, _ []ledger.AccountWrite) { s.node.takes = 130 * time.Millisecond },
 	"answers-nothing": func(s *scene, _ []ledger.AccountWrite) {
 		s.node.spoil = func(*ledger.BaseState) *ledger.BaseState { return nil }
 	},

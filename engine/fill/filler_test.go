@@ -33,6 +33,22 @@ func TestNegativeCacheIsBounded(t *testing.T) {
 	}
 }
 
+// TestPendingKeysAreBounded waits for as many keys as may be waited for. All who ask for one of them wait for one fetch, and a request has few of them.
+func TestPendingKeysAreBounded(t *testing.T) {
+	f := New(Config{Frozen: func() bool { return false }, MayFetch: func() bool { return true }})
+	for n := range MaxPending {
+		_, err := f.await(key(n), false, 0)
+		ledgertest.Must(t, err)
+	}
+	_, err := f.await(key(-1), false, 0)
+	ledgertest.ErrorIs(t, err, ledger.ErrFetchBusy, "one key more")
+	first, err := f.await(key(0), false, 0)
+	if err != nil || first != f.pending[key(0)] || len(f.pending) != MaxPending {
+		t.Errorf("the first key once more: %v, %d keys are pending", err, len(f.pending))
+	}
+	ledgertest.Equal(t, len(f.take(0)), ledger.MaxFetchKeys, "keys of a request")
+}
+
 func TestWantedKeysAreBounded(t *testing.T) {
 	f := New(Config{})
 	for n := range 2 * maxWanted {
