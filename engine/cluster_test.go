@@ -23,7 +23,7 @@ import (
 const simSlots = "seed=%d,accounts=4500,slot_time=400ms,tps=40,fork_rate=0.2,skip_rate=0.1,finality=8,slots=%d"
 
 // simulator opens a ledger of the simulator.
-func simulator(t *testing.T, parameters string) Source {
+func simulator(t *testing.T, parameters string) ledger.Source {
 	t.Helper()
 	s, err := sim.Open(parameters)
 	must(t, err)
@@ -131,7 +131,7 @@ func (n *groupNode) start() {
 		c.SnapshotInterval = 5 * time.Second
 		c = offers(c, func(o offered) { g.newest.Store(&o) })
 	}
-	var source Source
+	var source ledger.Source
 	if n.ingests {
 		source = simulator(g.t, g.ledger)
 	}

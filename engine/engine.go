@@ -32,18 +32,9 @@ const (
 	foldAfter = queryDeadline + 250*time.Millisecond
 )
 
-// Source is where events come from.
-type Source interface {
-	ingest.Source
-	// Info says what kind of source it is. It does not change.
-	Info() ledger.SourceInfo
-	// Peers returns how many upstreams are connected now.
-	Peers() int
-}
-
 // Config is what an engine needs. Source may be nil: then the engine serves what it holds, or follows.
 type Config struct {
-	Source    Source
+	Source    ledger.Source
 	Shared    ingest.SharedLog    // the log that the node follows, and writes when it is its turn; nil: the node is alone
 	Dir       *datadir.Dir        // it is bound to what is held of the ledger
 	Shards    int                 // 0: one for each core

@@ -24,7 +24,7 @@ type clusterNode struct {
 }
 
 // startMember runs an engine over a shared log and, where it has one, a source.
-func startMember(t *testing.T, l *sharedLedger, source Source, c Config) clusterNode {
+func startMember(t *testing.T, l *sharedLedger, source ledger.Source, c Config) clusterNode {
 	t.Helper()
 	n, err := tryMember(t, l, source, c)
 	must(t, err)
@@ -32,7 +32,7 @@ func startMember(t *testing.T, l *sharedLedger, source Source, c Config) cluster
 }
 
 // tryMember is startMember on a disk that may fail.
-func tryMember(t *testing.T, l *sharedLedger, source Source, c Config) (clusterNode, error) {
+func tryMember(t *testing.T, l *sharedLedger, source ledger.Source, c Config) (clusterNode, error) {
 	n := clusterNode{newSubject(t, source, &c), &member{log: l, cut: l.unreachable}}
 	if err := c.Dir.BindCluster("the ledger", datadir.FactsOf(l.info, l.filter, l.data, false)); err != nil {
 		return clusterNode{}, err

@@ -76,14 +76,14 @@ func startNode(t *testing.T, info ledger.SourceInfo, c Config) *subject {
 }
 
 // startSource runs an engine over any source, nil for none, until the test stops it.
-func startSource(t *testing.T, source Source, c Config) *subject {
+func startSource(t *testing.T, source ledger.Source, c Config) *subject {
 	n := newSubject(t, source, &c)
 	n.run(c, func(*ledger.Publication) bool { return true })
 	return n
 }
 
 // newSubject returns an engine that does not run yet, over a source, nil for none. Without a directory it gets one on a disk of its own.
-func newSubject(t *testing.T, source Source, c *Config) *subject {
+func newSubject(t *testing.T, source ledger.Source, c *Config) *subject {
 	if c.Source = source; c.Dir == nil {
 		*c = onDisk(t, vfstest.NewMemory(), *c)
 	}

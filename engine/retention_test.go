@@ -21,7 +21,7 @@ func TestReplicasOfOtherRetentionsAgree(t *testing.T) {
 		var nodes []followed
 		for i, slots := range []ledger.Slot{s.retention.Slots, 3, 30, 100_000} {
 			retention := sequencer.Retention{Slots: slots, Bytes: s.retention.Bytes}
-			var source Source // the first writes
+			var source ledger.Source // the first writes
 			if i == 0 {
 				source = newScript(s.info)
 			}

@@ -45,7 +45,7 @@ func (s *scene) as(name string, replica bool) *scene {
 
 // startMember runs the engine over the shared log.
 func (s *scene) startMember(c Config) {
-	var source Source
+	var source ledger.Source
 	if !s.replica {
 		source = newScript(s.info)
 	}

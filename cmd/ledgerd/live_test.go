@@ -24,10 +24,10 @@ import (
 )
 
 // liveSource makes the source under test, which follows a node and needs the accounts alone that a filter selects; nil: all.
-type liveSource func(n *nodetest.Node, config nodetest.Config, f *ledger.Filter) engine.Source
+type liveSource func(n *nodetest.Node, config nodetest.Config, f *ledger.Filter) ledger.Source
 
 // callsAlone follows a node over JSON-RPC.
-func callsAlone(n *nodetest.Node, c nodetest.Config, _ *ledger.Filter) engine.Source {
+func callsAlone(n *nodetest.Node, c nodetest.Config, _ *ledger.Filter) ledger.Source {
 	return rpc.New(callsConfig(n, c))
 }
 
@@ -41,7 +41,7 @@ func callsConfig(n *nodetest.Node, c nodetest.Config) rpc.Config {
 
 // streamAndCalls follows a node over its stream as g says, and fills gaps over JSON-RPC.
 func streamAndCalls(g geyser.Config) liveSource {
-	return func(n *nodetest.Node, c nodetest.Config, f *ledger.Filter) engine.Source {
+	return func(n *nodetest.Node, c nodetest.Config, f *ledger.Filter) ledger.Source {
 		g, calls := streamConfig(g, n, c), rpc.New(callsConfig(n, c))
 		if f != nil {
 			g.Accounts = f.Accounts()
@@ -53,7 +53,7 @@ func streamAndCalls(g geyser.Config) liveSource {
 
 // closesIdle gives the filler's connections back when its source ends.
 type closesIdle struct {
-	engine.Source
+	ledger.Source
 	calls *rpc.Source
 }
 

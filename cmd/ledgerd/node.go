@@ -21,7 +21,6 @@ import (
 	"ledgerd/engine/cluster/exchange"
 	"ledgerd/engine/datadir"
 	"ledgerd/engine/ledger"
-	"ledgerd/engine/source"
 	"ledgerd/engine/source/file"
 	"ledgerd/engine/source/upstream"
 	"ledgerd/httpd"
@@ -43,7 +42,7 @@ const socketsTimeout = 3 * time.Second
 // node is one running ledgerd.
 type node struct {
 	logger  *slog.Logger
-	source  source.Source  // where blocks come from; nil: nowhere
+	source  ledger.Source  // where blocks come from; nil: nowhere
 	fetcher ledger.Fetcher // nil: nothing is fetched
 	encryption
 	keys        *apikey.Ring // nil: no keys are looked at

@@ -210,7 +210,7 @@ func (c *serveCommand) usualTier() apikey.Tier {
 
 // openDir opens the data directory and ties it to what is asked for. Without a source it may be served
 // with the filters it has, which then need not be given.
-func (c *serveCommand) openDir(from source.Source) (*datadir.Dir, error) {
+func (c *serveCommand) openDir(from ledger.Source) (*datadir.Dir, error) {
 	dir, err := datadir.Open(c.DataDir)
 	if err != nil {
 		return nil, err
@@ -299,16 +299,13 @@ func (c *serveCommand) assemble(ctx context.Context, n *node) error {
 // assembleEngine introduces the source and the shared log, if there are any, to the engine.
 func (c *serveCommand) assembleEngine(ctx context.Context, n *node, set *metrics.Set, memory *budget.Budget) error {
 	config := engine.Config{
-		Dir: n.dir, Shards: cmp.Or(c.Shards, n.cores), Logger: n.logger,
+		Source: n.source, Dir: n.dir, Shards: cmp.Or(c.Shards, n.cores), Logger: n.logger,
 		Fetcher: n.fetcher, MintsOnly: c.Fill != "on-demand", MayFetch: memory.MayFetch,
 		Retention:   sequencer.Retention{Slots: ledger.Slot(c.RetainSlots), Bytes: int(c.RetainBytes)},
 		IndexMints:  c.IndexMints,
 		MemoryLimit: n.memoryLimit, OnPublish: n.publish,
 		Sync: c.WALSync, OnSync: n.fsyncs.Observe,
 		SnapshotInterval: c.SnapshotInterval, SegmentBytes: int64(c.LogSegmentBytes), MinFreeBytes: uint64(c.MinFreeBytes), HistoryBytes: int64(c.HistoryBytes),
-	}
-	if n.source != nil {
-		config.Source = n.source
 	}
 	if c.Log != "" {
 		if err := c.connect(ctx, n, set, &c.filterFlags, c.SkipVotes); err != nil {

@@ -32,16 +32,9 @@ const (
 	SpaceRetry = time.Second
 )
 
-// Source is where events come from.
-type Source interface {
-	// Run emits events in order until ctx ends (it returns ctx.Err()), the input ends (nil)
-	// or it fails. from is nil on a fresh start.
-	Run(ctx context.Context, from *ledger.ResumePoint, emit ledger.Emit) error
-}
-
 // Config is what a writer needs.
 type Config struct {
-	Source  Source           // nil: no event comes
+	Source  ledger.Source    // nil: no event comes
 	Shared  SharedLog        // nil: the node is alone
 	Dir     *datadir.Dir     // of the own log
 	Shards  []*shard.Shard   // a snapshot is of their state

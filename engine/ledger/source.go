@@ -33,6 +33,17 @@ type SourceInfo struct {
 	FinalityByDepth bool
 }
 
+// Source emits what happens on a ledger.
+type Source interface {
+	// Info says what the sequencer has to know of the source. It never changes.
+	Info() SourceInfo
+	// Run emits events in order until ctx ends (it returns ctx.Err()), the input ends (nil), emit
+	// fails (its error) or the source does. from is nil on a fresh start.
+	Run(ctx context.Context, from *ResumePoint, emit Emit) error
+	// Peers returns how many upstream nodes are connected now. Any goroutine may ask.
+	Peers() int
+}
+
 // ResumePoint is where a source resumes: at the newest finalized block already held.
 //
 // Where base state was imported and no block came after it, Slot and Blockhash are of the block that the base state

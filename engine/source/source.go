@@ -1,7 +1,7 @@
 // Package source says where blocks come from. Each kind of source is a package of its own
 // below this one; they share nothing but the events they emit.
 //
-// A [Source] emits events in the order it learned them and never decides about forks. It
+// A [ledger.Source] emits events in the order it learned them and never decides about forks. It
 // owns no state between runs: what it needs to go on comes with the point to resume from.
 package source
 
@@ -20,17 +20,6 @@ import (
 	"ledgerd/engine/source/upstream"
 )
 
-// Source emits what happens on a ledger.
-type Source interface {
-	// Info says what the sequencer has to know of the source. It never changes.
-	Info() ledger.SourceInfo
-	// Run emits events until ctx ends (it returns ctx.Err()), the input ends (nil), emit
-	// fails (its error) or the source does. from is nil on a fresh start.
-	Run(ctx context.Context, from *ledger.ResumePoint, emit ledger.Emit) error
-	// Peers returns how many upstream nodes are connected now. Any goroutine may ask.
-	Peers() int
-}
-
 // Options are what a source is told besides its specification.
 type Options struct {
 	Log *slog.Logger
@@ -46,7 +35,7 @@ type Options struct {
 // Open returns the source of a specification: "sim:PARAMETERS", "file:PATHS", "rpc:URL", "geyser:URL", or nil
 // for "none", which means to serve what the data directory holds and to run nothing.
 // Every error is one line about the specification, or about a file it names.
-func Open(spec string, o Options) (Source, error) {
+func Open(spec string, o Options) (ledger.Source, error) {
 	if spec == "none" {
 		return nil, nil
 	}
@@ -54,7 +43,7 @@ func Open(spec string, o Options) (Source, error) {
 	if !hasKind {
 		return nil, errors.New("a source is sim:PARAMETERS, file:PATHS, rpc:URL, geyser:URL or none")
 	}
-	var s Source
+	var s ledger.Source
 	var err error
 	switch kind {
 	case "sim":
@@ -88,7 +77,7 @@ func openRPC(spec string, o Options) (*rpc.Source, error) {
 }
 
 // openGeyser opens a stream and, where the specification has rpc=URL, who fills its gaps.
-func openGeyser(spec string, o Options) (Source, error) {
+func openGeyser(spec string, o Options) (ledger.Source, error) {
 	c, calls, err := geyser.ParseSpec(spec, o.Filter)
 	if err != nil {
 		return nil, err
