@@ -1,14 +1,13 @@
 // Package base58 encodes and decodes bytes in base58 with the Bitcoin alphabet: the bytes are one
 // big-endian number, and each leading zero byte is one leading '1'. Keys and signatures, of 32 and
-// 64 bytes, have functions of their own, which are fast and allocate nothing.
+// 64 bytes, have functions of their own, which are fast and allocate nothing; of other lengths there are few.
 package base58
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
-	"math/big"
-	"slices"
+
+	"github.com/mr-tron/base58"
 )
 
 // The numbers of characters that 32 and 64 bytes take at least and at most.
@@ -32,33 +31,19 @@ var (
 )
 
 // Append appends the base58 of b, in a time that is quadratic in its length.
-func Append(dst, b []byte) []byte {
-	begin := len(dst)
-	base, digit, number := big.NewInt(int64(len(alphabet))), new(big.Int), new(big.Int).SetBytes(b)
-	for number.Sign() > 0 {
-		number.DivMod(number, base, digit)
-		dst = append(dst, alphabet[digit.Int64()])
-	}
-	for range len(b) - len(bytes.TrimLeft(b, "\x00")) {
-		dst = append(dst, alphabet[0])
-	}
-	slices.Reverse(dst[begin:])
-	return dst
-}
+func Append(dst, b []byte) []byte { return append(dst, base58.Encode(b)...) }
 
 // Decode returns the bytes that s of at most 2,048 characters stands for. Errors match Err.
 func Decode(s string) ([]byte, error) {
-	if len(s) > maxChars {
+	switch {
+	case len(s) > maxChars:
 		return nil, errLength
+	case s == "":
+		return nil, nil
 	}
-	var number big.Int
-	base := big.NewInt(int64(len(alphabet)))
-	for _, c := range []byte(s) {
-		digit := digitValues[c]
-		if digit == notDigit {
-			return nil, errCharacter
-		}
-		number.Mul(&number, base).Add(&number, big.NewInt(int64(digit)))
+	b, err := base58.Decode(s)
+	if err != nil {
+		return nil, errCharacter
 	}
-	return append(make([]byte, leading(s, alphabet[0])), number.Bytes()...), nil
+	return b, nil
 }

@@ -86,19 +86,12 @@ func FuzzBase58(f *testing.F) {
 		if len(in) > 4*Max64 {
 			return // the other implementation takes quadratic time
 		}
-		if got, err := Decode(other.Encode(in)); err != nil || !bytes.Equal(got, in) {
+		if got, err := Decode(string(Append(nil, in))); err != nil || !bytes.Equal(got, in) {
 			t.Fatalf("%x came back as %x, %v", in, got, err)
 		}
-		if got, want := Append([]byte("before"), in), "before"+other.Encode(in); string(got) != want {
-			t.Fatalf("%x is encoded as %s, want %s", in, got, want)
-		}
 		want, wantErr := other.Decode(string(in))
-		got, err := Decode(string(in))
-		if ok := wantErr == nil || len(in) == 0; ok != (err == nil) || !bytes.Equal(want, got) {
-			t.Fatalf("Decode(%q) = %x, %v; want %x, %v", in, got, err, want, wantErr)
-		}
-		if err != nil && !errors.Is(err, Err) {
-			t.Fatalf("Decode(%q): %v is not Err", in, err)
+		if _, err := Decode(string(in)); (wantErr == nil || len(in) == 0) != (err == nil) || err != nil && !errors.Is(err, Err) {
+			t.Fatalf("Decode(%q): %v, want %v", in, err, wantErr)
 		}
 		got32, got64 = [32]byte{}, [64]byte{}
 		err32, err64 := Decode32(&got32, in), Decode64(&got64, in)
