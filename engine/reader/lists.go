@@ -1,8 +1,6 @@
 package reader
 
 import (
-	"slices"
-
 	"ledgerd/engine/ledger"
 	"ledgerd/shard"
 	"ledgerd/shard/giveway"
@@ -75,7 +73,7 @@ func (r *Reader) members(v ledger.View, m shard.Members, after ledger.Opt[ledger
 			// One account more than the limit shows whether the list has more.
 			had := len(l.items)
 			most := limit + 1 - had
-			part, err = s.List(m, part.Next, most, v.Tip().Version, v.Deadline, withCapacity(l.items, most))
+			part, err = s.List(m, part.Next, most, v.Tip().Version, v.Deadline, l.items)
 			if err != nil {
 				return page{}, err
 			}
@@ -96,15 +94,6 @@ func (r *Reader) members(v ledger.View, m shard.Members, after ledger.Opt[ledger
 		return l, r.knowsOwner(v, m.Group)
 	}
 	return l, nil
-}
-
-// withCapacity returns accounts with capacity for at most most more. A list that is already long gets four times its
-// length, so that few accounts are copied and the shards do not have to grow it.
-func withCapacity(accounts []ledger.Account, most int) []ledger.Account {
-	if free := cap(accounts) - len(accounts); len(accounts) > 0 && free < min(most, len(accounts)) {
-		return slices.Grow(accounts, min(most, 4*len(accounts)))
-	}
-	return accounts
 }
 
 // knowsOwner returns nil if an account at key, or one that key owns as a program or wallet, is held; otherwise a
