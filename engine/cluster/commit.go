@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
 
@@ -42,6 +43,7 @@ func (l *Log) commit(ctx context.Context, commit []*ledger.Record) (after cursor
 		return cursor{}, ledger.ErrDeposed
 	default:
 	}
+	begun := time.Now()
 	messages, after, err := l.encoder.encode(commit, l.at)
 	if err != nil {
 		return cursor{}, err
@@ -68,7 +70,8 @@ func (l *Log) commit(ctx context.Context, commit []*ledger.Record) (after cursor
 	for _, m := range messages {
 		n.bytesWritten.Add(len(m))
 	}
-	n.last.Store(after.sequence)
+	l.noteTaken(after.sequence)
+	l.noteEnd(begun, after.sequence)
 	return after, nil
 }
 
