@@ -115,7 +115,7 @@ func (l *Log) compareAt(ctx context.Context, sequence uint64, want []byte) error
 	case err == nil && h.epoch > l.at.epoch:
 		return errDeposed
 	case err == nil:
-		err = damaged(BadEpoch, "it is not what this node wrote, in its own epoch %d", l.at.epoch)
+		err = damaged("it is not what this node wrote, in its own epoch %d", l.at.epoch)
 	}
 	return l.cluster.stats.countDamage(sequence, err)
 }

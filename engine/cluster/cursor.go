@@ -57,7 +57,7 @@ func (d *decoder) take(sequence uint64, message []byte) ([]*ledger.Record, error
 
 func (d *decoder) takeNext(sequence uint64, message []byte) ([]*ledger.Record, error) {
 	if sequence != d.at.sequence+1 {
-		return nil, damaged(BadOrder, "message %d comes next", d.at.sequence+1)
+		return nil, damaged("message %d comes next", d.at.sequence+1)
 	}
 	h, err := decodeHead(message)
 	if err != nil {
@@ -88,7 +88,7 @@ func (d *decoder) takeNext(sequence uint64, message []byte) ([]*ledger.Record, e
 // join adopts what the first message says of what was before, as far as the node cannot know.
 func (d *decoder) join(h *head) error {
 	if h.chunk != 0 {
-		return damaged(BadOrder, "a commit begins with chunk %d", h.chunk)
+		return damaged("a commit begins with chunk %d", h.chunk)
 	}
 	switch next := d.from.Version + 1; {
 	case h.first > next:
@@ -112,21 +112,21 @@ func (d *decoder) join(h *head) error {
 func (d *decoder) checkFits(h *head) error {
 	switch {
 	case h.kind == claimMessage && h.epoch <= d.at.epoch, h.kind == commitMessage && h.epoch != d.at.epoch:
-		return damaged(BadEpoch, "epoch %d after %d", h.epoch, d.at.epoch)
+		return damaged("epoch %d after %d", h.epoch, d.at.epoch)
 	case h.chain != d.at.chain:
-		return damaged(BadChain, "it belongs after %x, not %x", h.chain, d.at.chain)
+		return damaged("it belongs after %x, not %x", h.chain, d.at.chain)
 	case h.first != d.at.point.Version+1:
-		return damaged(BadOrder, "version %d after %d", h.first, d.at.point.Version)
+		return damaged("version %d after %d", h.first, d.at.point.Version)
 	case h.state != d.at.point.StateHash:
-		return damaged(BadChain, "it belongs after state hash %s, not %s", h.state, d.at.point.StateHash)
+		return damaged("it belongs after state hash %s, not %s", h.state, d.at.point.StateHash)
 	case h.kind == commitMessage && h.chunk != d.chunks:
-		return damaged(BadOrder, "chunk %d where %d comes next", h.chunk, d.chunks)
+		return damaged("chunk %d where %d comes next", h.chunk, d.chunks)
 	}
 	if d.chunks > 0 && h.kind == commitMessage {
 		same := *h
 		same.chunk = d.pending.chunk
 		if same != d.pending {
-			return damaged(BadOrder, "chunk %d is of another commit", h.chunk)
+			return damaged("chunk %d is of another commit", h.chunk)
 		}
 	}
 	return nil
@@ -135,7 +135,7 @@ func (d *decoder) checkFits(h *head) error {
 // claim lets an epoch begin. What the writer before left unfinished is nothing.
 func (d *decoder) claim(h *head, payload []byte) error {
 	if got := crc32.Checksum(payload, castagnoli); got != h.crc {
-		return damaged(BadChecksum, "checksum %08x of the claim instead of %08x", got, h.crc)
+		return damaged("checksum %08x of the claim instead of %08x", got, h.crc)
 	}
 	d.chunks, d.packed = 0, recycled(d.packed)
 	d.at.epoch, d.at.chain = h.epoch, h.after(payload)
@@ -153,7 +153,7 @@ func (d *decoder) commit(h *head, payload []byte) ([]*ledger.Record, error) {
 	}
 	d.chunks = 0
 	if got := crc32.Checksum(d.packed, castagnoli); got != h.crc {
-		return nil, damaged(BadChecksum, "checksum %08x of the commit instead of %08x", got, h.crc)
+		return nil, damaged("checksum %08x of the commit instead of %08x", got, h.crc)
 	}
 	raw := d.packed
 	if !h.stored {
@@ -164,12 +164,12 @@ func (d *decoder) commit(h *head, payload []byte) ([]*ledger.Record, error) {
 		var err error
 		// The room is what the head says: what wants to become more fails.
 		if d.raw, err = d.zstd.DecodeAll(d.packed, d.raw[:0:h.raw]); err != nil {
-			return nil, damaged(BadContent, "cannot decompress it: %v", err)
+			return nil, damaged("cannot decompress it: %v", err)
 		}
 		raw = d.raw
 	}
 	if len(raw) != int(h.raw) {
-		return nil, damaged(BadContent, "it becomes %d bytes instead of %d", len(raw), h.raw)
+		return nil, damaged("it becomes %d bytes instead of %d", len(raw), h.raw)
 	}
 	records, err := decodeRecords(h, raw)
 	if err != nil {
@@ -203,21 +203,21 @@ func decodeRecords(h *head, raw []byte) ([]*ledger.Record, error) {
 	records := make([]*ledger.Record, 0, h.records)
 	for len(raw) > 0 {
 		if len(raw) < 4 || uint64(binary.LittleEndian.Uint32(raw)) > uint64(len(raw)-4) {
-			return nil, damaged(BadContent, "record %d is cut short", len(records))
+			return nil, damaged("record %d is cut short", len(records))
 		}
 		n := int(binary.LittleEndian.Uint32(raw)) + 4
 		r, err := codec.DecodeRecord(raw[4:n])
 		if err != nil {
-			return nil, damaged(BadContent, "record %d: %v", len(records), err)
+			return nil, damaged("record %d: %v", len(records), err)
 		}
 		if want := h.first + ledger.Version(len(records)); r.Version != want || uint32(len(records)) == h.records {
-			return nil, damaged(BadContent, "record %d has version %d", len(records), r.Version)
+			return nil, damaged("record %d has version %d", len(records), r.Version)
 		}
 		records = append(records, r)
 		raw = raw[n:]
 	}
 	if len(records) != int(h.records) {
-		return nil, damaged(BadContent, "%d records instead of %d", len(records), h.records)
+		return nil, damaged("%d records instead of %d", len(records), h.records)
 	}
 	return records, nil
 }

@@ -28,39 +28,19 @@ var (
 	ErrClosed = errors.New("the connection to the cluster was closed")
 )
 
-// Damage is a kind of damage to the stream.
-type Damage uint8
-
-const (
-	BadHead     Damage = iota // a message without a head, or with one that cannot be
-	BadOrder                  // a message that does not belong after the one before
-	BadEpoch                  // a message of a writer that was deposed, or of none
-	BadChain                  // a message after another history
-	BadChecksum               // bytes that are not what was written
-	BadContent                // what does not decompress or decode to what the head says
-
-	Damages = 6 // how many kinds there are
-)
-
-var damageNames = [Damages]string{"head", "order", "epoch", "chain", "checksum", "content"}
-
-// String returns the kind as metrics name it.
-func (d Damage) String() string { return damageNames[d] }
-
 // DamageError is a message of the stream that is refused.
 type DamageError struct {
 	Sequence uint64 // of the message in the stream
-	Kind     Damage
 	Reason   string
 }
 
 // Error names the message and the reason.
 func (e *DamageError) Error() string {
-	return fmt.Sprintf("message %d of the stream is damaged (%s): %s", e.Sequence, e.Kind, e.Reason)
+	return fmt.Sprintf("message %d of the stream is damaged: %s", e.Sequence, e.Reason)
 }
 
-func damaged(kind Damage, format string, args ...any) *DamageError {
-	return &DamageError{Kind: kind, Reason: fmt.Sprintf(format, args...)}
+func damaged(format string, args ...any) *DamageError {
+	return &DamageError{Reason: fmt.Sprintf(format, args...)}
 }
 
 // unlikely is an error that stays if it is true, which it need not be: a server that just came to lead may not know of all yet, and one

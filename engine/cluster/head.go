@@ -105,14 +105,14 @@ func (h *head) append(dst []byte) []byte {
 // *DamageError.
 func decodeHead(b []byte) (head, error) {
 	if len(b) < headBytes || string(b[:4]) != headMagic {
-		return head{}, damaged(BadHead, "%d bytes that are no message of a log", len(b))
+		return head{}, damaged("%d bytes that are no message of a log", len(b))
 	}
 	if b[4] > headFormat {
 		return head{}, ErrFormat
 	}
 	le := binary.LittleEndian
 	if got, want := crc32.Checksum(b[:headCRCAt], castagnoli), le.Uint32(b[headCRCAt:]); got != want {
-		return head{}, damaged(BadChecksum, "checksum %08x of the head instead of %08x", got, want)
+		return head{}, damaged("checksum %08x of the head instead of %08x", got, want)
 	}
 	flags := le.Uint16(b[6:])
 	h := head{
@@ -124,7 +124,7 @@ func decodeHead(b []byte) (head, error) {
 		h.state[i] = le.Uint64(b[64+8*i:])
 	}
 	if b[4] != headFormat || flags&^storedFlag != 0 {
-		return head{}, damaged(BadHead, "format %d, flags %#x", b[4], flags)
+		return head{}, damaged("format %d, flags %#x", b[4], flags)
 	}
 	return h, h.check(len(b) - headBytes)
 }
@@ -133,35 +133,35 @@ func decodeHead(b []byte) (head, error) {
 func (h *head) check(payload int) error {
 	switch {
 	case h.epoch == 0 || h.first == 0:
-		return damaged(BadHead, "epoch %d, version %d", h.epoch, h.first)
+		return damaged("epoch %d, version %d", h.epoch, h.first)
 	case h.kind == claimMessage:
 		if h.chunk != 0 || h.chunks != 1 || h.records != 0 || !h.stored || h.raw != h.packed ||
 			int(h.packed) != payload || payload <= nonceBytes || payload > maxClaimBytes {
-			return damaged(BadHead, "a claim cannot be so: %d bytes", payload)
+			return damaged("a claim cannot be so: %d bytes", payload)
 		}
 		return nil
 	case h.kind != commitMessage:
-		return damaged(BadHead, "unknown kind of message %d", h.kind)
+		return damaged("unknown kind of message %d", h.kind)
 	}
 	full := (uint64(h.packed) + maxChunkBytes - 1) / maxChunkBytes
 	switch {
 	case h.raw > maxCommitBytes || uint64(h.packed) > maxCommitBytes || h.packed == 0:
-		return damaged(BadHead, "a commit of %d bytes, %d compressed", h.raw, h.packed)
+		return damaged("a commit of %d bytes, %d compressed", h.raw, h.packed)
 	case h.stored && h.raw != h.packed, !h.stored && uint64(h.raw) > maxRatio*uint64(h.packed):
-		return damaged(BadHead, "%d bytes that become %d", h.packed, h.raw)
+		return damaged("%d bytes that become %d", h.packed, h.raw)
 	case uint64(h.chunks) != full || h.chunk >= h.chunks:
-		return damaged(BadHead, "chunk %d of %d for %d bytes", h.chunk, h.chunks, h.packed)
+		return damaged("chunk %d of %d for %d bytes", h.chunk, h.chunks, h.packed)
 	case h.records == 0 || uint64(h.records)*minRecordBytes > uint64(h.raw):
-		return damaged(BadHead, "%d records in %d bytes", h.records, h.raw)
+		return damaged("%d records in %d bytes", h.records, h.raw)
 	case uint64(h.first)+uint64(h.records) < uint64(h.first):
-		return damaged(BadHead, "%d records from version %d", h.records, h.first)
+		return damaged("%d records from version %d", h.records, h.first)
 	}
 	want := maxChunkBytes
 	if h.chunk == h.chunks-1 {
 		want = int(h.packed) - int(h.chunk)*maxChunkBytes
 	}
 	if payload != want {
-		return damaged(BadHead, "%d bytes in chunk %d of %d for %d", payload, h.chunk, h.chunks, h.packed)
+		return damaged("%d bytes in chunk %d of %d for %d", payload, h.chunk, h.chunks, h.packed)
 	}
 	return nil
 }

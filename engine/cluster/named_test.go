@@ -74,7 +74,7 @@ func testRepeatedMessageIsRefused(r *rig) {
 	_, err = w.js.Publish(r.Context(), again.Subject, again.Data)
 	must(r, err)
 	var damage *DamageError
-	if err := reader.end(); !errors.As(err, &damage) || damage.Sequence != 4 || reader.stats.refused[damage.Kind].Get() == 0 {
+	if err := reader.end(); !errors.As(err, &damage) || damage.Sequence != 4 || reader.stats.refused.Get() == 0 {
 		r.Errorf("the reader: err = %v, want damage at message 4, and that it is counted", err)
 	}
 	if err := w.commit(1, 1); !errors.As(err, &damage) || damage.Sequence != 4 {

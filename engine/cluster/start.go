@@ -112,7 +112,7 @@ func (c *Cluster) dataAt(ctx context.Context, stream jetstream.Stream, sequence 
 		case now.State.FirstSeq > sequence:
 			return fmt.Errorf("%w: message %d", ErrPurged, sequence)
 		}
-		return unlikely{&DamageError{sequence, BadOrder, "it is missing"}}
+		return unlikely{&DamageError{sequence, "it is missing"}}
 	})
 	return data, err
 }

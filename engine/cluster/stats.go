@@ -37,7 +37,7 @@ type counters struct {
 	commitsWritten, chunksWritten, bytesWritten *metrics.Counter
 	commitsRead, chunksRead, bytesRead          *metrics.Counter
 	retries, reopened                           *metrics.Counter
-	refused                                     [Damages]metrics.Counter
+	refused                                     *metrics.Counter
 
 	first, last, epoch atomic.Uint64 // sequences of the stream as they were told last, and its newest writer's epoch
 	bytes, maxBytes    atomic.Uint64 // that it holds and may hold, likewise; 0: as many as there is room for
@@ -46,7 +46,7 @@ type counters struct {
 	syncProven         atomic.Bool
 }
 
-// register makes the counters. Roles and kinds of damage are fixed: but for the name of the writer no label comes from another node.
+// register makes the counters. Roles are fixed: but for the name of the writer no label comes from another node.
 func (n *counters) register(set *metrics.Set) {
 	n.reconnects = figures.Counter(set, "ledgerd_cluster_reconnects_total", "Connections to a nats-server after the first one.")
 	n.asyncErrors = figures.Counter(set, "ledgerd_cluster_errors_total", "Errors that nats-servers or the connection reported.")
@@ -59,8 +59,7 @@ func (n *counters) register(set *metrics.Set) {
 	n.chunksRead = figures.Counter(set, "ledgerd_cluster_messages_read_total", "Messages that this node read from the log.")
 	n.bytesRead = figures.Counter(set, "ledgerd_cluster_read_bytes_total", "Bytes that this node read from the log.")
 	n.reopened = figures.Counter(set, "ledgerd_cluster_reads_reopened_total", "Times reading the log had to begin again where it was.")
-	figures.Each(set, "ledgerd_cluster_refused_messages_total", "counter", "Messages of the log that are damaged, by what is wrong.",
-		"kind", damageNames[:], func(i int) uint64 { return n.refused[i].Get() })
+	n.refused = figures.Counter(set, "ledgerd_cluster_refused_messages_total", "Messages of the log that are damaged.")
 	figures.Each(set, "ledgerd_cluster_role", "gauge", "1 for what the node is to the log now.",
 		"role", roleNames, func(i int) uint64 { return uint64(figures.One(uint32(i) == n.role.Load())) })
 	sequence := func(n *atomic.Uint64) func() float64 { return func() float64 { return float64(n.Load()) } }
@@ -75,7 +74,7 @@ func (n *counters) register(set *metrics.Set) {
 func (n *counters) countDamage(sequence uint64, err error) error {
 	if damage, ok := errors.AsType[*DamageError](err); ok {
 		damage.Sequence = sequence
-		n.refused[damage.Kind].Inc()
+		n.refused.Inc()
 	}
 	return err
 }
