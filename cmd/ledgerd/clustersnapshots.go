@@ -104,7 +104,7 @@ func (n *node) beginWithAny(ctx context.Context, progress func(done, total uint6
 	}
 	var failed []error
 	for i, m := range offered {
-		err := n.beginWith(ctx, m, offered, progress)
+		err := n.beginWith(ctx, m, progress)
 		if err == nil || ctx.Err() != nil {
 			return err
 		}
@@ -117,9 +117,9 @@ func (n *node) beginWithAny(ctx context.Context, progress func(done, total uint6
 }
 
 // beginWith fills an empty directory with a snapshot, which it then gives to others, too.
-func (n *node) beginWith(ctx context.Context, m *exchange.Manifest, offered []*exchange.Manifest, progress func(done, total uint64)) error {
+func (n *node) beginWith(ctx context.Context, m *exchange.Manifest, progress func(done, total uint64)) error {
 	n.logger.Info("begins with a snapshot of another node", "slot", uint64(m.Slot), "node", m.Node, "bytes", m.Bytes())
-	err := n.exchange.Fetch(ctx, m, offered, vfs.Disk{}, datadir.SnapshotDir(n.dataDir), func(done, total int64) { progress(uint64(done), uint64(total)) })
+	err := n.exchange.Fetch(ctx, m, vfs.Disk{}, datadir.SnapshotDir(n.dataDir), func(done, total int64) { progress(uint64(done), uint64(total)) })
 	if err == nil {
 		err = datadir.Adopt(ctx, n.dir, m.Record, n.logger)
 	}

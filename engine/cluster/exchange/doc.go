@@ -19,7 +19,6 @@
 // So the records after both snapshots of the node that purged last are in the stream.
 //
 // [Exchange.Fetch] compares the manifest's record with that of the stream before it asks for a part, and each part with its hash. At last it
-// looks whether the stream still goes on from there. A part
-// may come from any peer whose manifest has the same one: files of blocks are the same on many nodes. A peer that does not give what it
-// should within a minute is not asked again by the same fetch. A file gets its name when it is whole and synced.
+// looks whether the stream still goes on from there. A file gets its name when it is whole and synced. Where a peer does not give what it should
+// within a minute, a fetch from another one goes on with the parts that are right: files of blocks are the same on many nodes.
 package exchange

@@ -16,8 +16,8 @@ import (
 var (
 	// ErrNoSnapshot says that no snapshot is offered that can be read.
 	ErrNoSnapshot = errors.New("no snapshot is offered")
-	// ErrNoPeer says that no node gives a part of a snapshot that is offered.
-	ErrNoPeer = errors.New("no node gives it")
+	// ErrNoPeer says that the node that offers a snapshot does not give a part of it.
+	ErrNoPeer = errors.New("the node that offers it does not give it")
 	// errBadPart says that what a peer gives is not what the manifest says.
 	errBadPart = errors.New("damaged")
 )

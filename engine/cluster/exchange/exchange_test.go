@@ -35,7 +35,7 @@ func TestExchange(t *testing.T) {
 	for name, run := range map[string]func(*testing.T, *natstest.Servers){
 		"a snapshot is offered and fetched":       testSnapshotIsOfferedAndFetched,
 		"a fetch goes on where it was cut":        testFetchGoesOn,
-		"other peers give what one does not":      testOtherPeersGiveIt,
+		"another peer goes on":                    testAnotherPeerGoesOn,
 		"no peer harms who asks it":               testNoPeerHarmsWhoAsksIt,
 		"what others cannot fetch is not offered": testUnreachableSnapshotIsNotOffered,
 		"what a disk lost is not offered":         testLostSnapshotIsNotOffered,
@@ -156,7 +156,7 @@ func (w *maker) fetch(n *node) error {
 	w.t.Helper()
 	all, err := n.Offered(w.t.Context())
 	must(w.t, err)
-	return n.Fetch(w.t.Context(), all[0], all, vfs.Disk{}, n.dir, nil)
+	return n.Fetch(w.t.Context(), all[0], vfs.Disk{}, n.dir, func(int64, int64) {})
 }
 
 // mustFetch fetches into an empty directory what is the newest snapshot, of the maker's files alone.
@@ -238,7 +238,7 @@ func testFetchGoesOn(t *testing.T, s *natstest.Servers) {
 	w.file("small.state", 10)
 	m := w.next("small.state", "big.state")
 	ctx, cancel := context.WithCancel(t.Context())
-	err := r.Fetch(ctx, m, nil, vfs.Disk{}, r.dir, func(done, total int64) {
+	err := r.Fetch(ctx, m, vfs.Disk{}, r.dir, func(done, total int64) {
 		if done > 2*partBytes {
 			cancel()
 		}
@@ -249,7 +249,7 @@ func testFetchGoesOn(t *testing.T, s *natstest.Servers) {
 	half[partBytes+7] ^= 1
 	must(t, os.WriteFile(part, half, 0o600))
 	before, told := w.asked.Load(), int64(0)
-	must(t, r.Fetch(t.Context(), m, nil, vfs.Disk{}, r.dir, func(done, _ int64) { told = done }))
+	must(t, r.Fetch(t.Context(), m, vfs.Disk{}, r.dir, func(done, _ int64) { told = done }))
 	w.mustHold(r.dir, "small.state", "big.state")
 	ledgertest.Equal(t, w.asked.Load()-before, 3, "parts that are asked for again: one is damaged, two are missing")
 	ledgertest.Equal(t, told, m.Bytes(), "bytes that are told")
@@ -262,7 +262,7 @@ func testFetchIsOvertaken(t *testing.T, s *natstest.Servers) {
 	m := w.next("a.state")
 	w.commit(1)
 	overtaken := false
-	err := r.Fetch(t.Context(), m, nil, vfs.Disk{}, r.dir, func(done, total int64) {
+	err := r.Fetch(t.Context(), m, vfs.Disk{}, r.dir, func(done, total int64) {
 		if done == total && !overtaken {
 			overtaken = true
 			w.next("a.state")
@@ -273,46 +273,24 @@ func testFetchIsOvertaken(t *testing.T, s *natstest.Servers) {
 	must(t, w.fetch(r))
 }
 
-// testOtherPeersGiveIt has three nodes hold the same files. Two fail in the middle of what a fourth one fetches.
-func testOtherPeersGiveIt(t *testing.T, s *natstest.Servers) {
-	w := newMaker(t, s, "peers")
-	w.commit(2)
-	w.file("history.blocks", partBytes+1)
-	w.file("a.state", 2*partBytes)
-	w.mustOffer(w.at(1), "history.blocks", "a.state")
-	peers := []*node{w.node}
-	for _, name := range []string{"b", "c"} {
-		p := reader(t, s, "peers", name)
-		w.mustFetch(p, "history.blocks", "a.state")
-		must(t, p.Share(t.Context(), w.offered(1)[0]))
-		peers = append(peers, p)
-	}
-	w.file("b.state", 1)
-	w.mustOffer(w.at(2), "history.blocks", "b.state") // the others hold the history of it
+// testAnotherPeerGoesOn has a node fail in the middle of what is fetched from it. Another one gives what is missing of the same file.
+func testAnotherPeerGoesOn(t *testing.T, s *natstest.Servers) {
+	w, other, r := newMaker(t, s, "peers"), reader(t, s, "peers", "b"), reader(t, s, "peers", "r")
+	w.file("a.state", 3*partBytes)
+	m := w.next("a.state")
+	w.mustFetch(other, "a.state")
+	must(t, other.Share(t.Context(), m))
 	gone := http.HandlerFunc(http.NotFound)
-	r := reader(t, s, "peers", "r")
-	all := w.offered(2, 1, 1, 1)
-	fetch := func(m *Manifest, fails ...*node) error {
-		r.clear(t)
-		return r.Fetch(t.Context(), m, all, vfs.Disk{}, r.dir, func(done, _ int64) {
-			for i, n := range fails {
-				if done > int64(i+1)*partBytes {
-					n.serve.Store(&gone)
-				}
-			}
-		})
-	}
-	must(t, fetch(all[1], peers[0], peers[1]))
-	w.mustHold(r.dir, "history.blocks", "a.state")
-	err := fetch(all[0])
-	ledgertest.ErrorIs(t, err, ErrNoPeer, "only the node that is gone holds the newest state")
-	must(t, os.Remove(filepath.Join(r.dir, "b.state"+vfs.TemporarySuffix)))
-	w.mustHold(r.dir, "history.blocks") // which another one gave
-	peers[2].serve.Store(&gone)
-	ledgertest.ErrorIs(t, fetch(all[1]), ErrNoPeer, "all are gone")
-	peers[1].serve.Store(nil)
-	must(t, fetch(all[1]))
-	ledgertest.Equal(t, r.fetchFailures.Get(), 2, "failures")
+	err := r.Fetch(t.Context(), m, vfs.Disk{}, r.dir, func(done, _ int64) {
+		if done > 0 {
+			w.serve.Store(&gone)
+		}
+	})
+	ledgertest.ErrorIs(t, err, ErrNoPeer, "the node is gone")
+	must(t, w.fetch(r)) // the other one's, which is offered first
+	w.mustHold(r.dir, "a.state")
+	ledgertest.Equal(t, other.asked.Load(), 2, "parts that the other is asked for")
+	ledgertest.Equal(t, r.fetchFailures.Get(), 1, "failures")
 }
 
 // testNoPeerHarmsWhoAsksIt has a peer do what none should. What it leads astray is asked of nobody else, and told no secret.
@@ -368,7 +346,7 @@ func testNoPeerHarmsWhoAsksIt(t *testing.T, s *natstest.Servers) {
 	}
 	other := *w.offered(1)[0]
 	other.Record = codec.AppendRecord(nil, &ledger.Record{Version: 1, Kind: ledger.StatusRecord, Status: ledger.StatusConfirmed, Slot: 9, FirstSeq: 1})
-	ledgertest.ErrorIs(t, r.Fetch(t.Context(), &other, nil, vfs.Disk{}, r.dir, nil), cluster.ErrOtherLedger, "another record")
+	ledgertest.ErrorIs(t, r.Fetch(t.Context(), &other, vfs.Disk{}, r.dir, func(int64, int64) {}), cluster.ErrOtherLedger, "another record")
 }
 
 // testUnreachableSnapshotIsNotOffered has others ask in vain, or somebody else. The stream is not purged.

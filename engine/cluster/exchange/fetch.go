@@ -15,10 +15,11 @@ import (
 
 // Fetch brings the files of a snapshot into a directory, one after the other: a file has its name when it is whole and synced.
 // What an earlier fetch left there, whole or not, is kept as far as it is right. Before, the record that the snapshot is
-// the state after is compared with the stream's. Parts come from the node that offers the snapshot, or from those that offer
-// another one with the same part. ErrNoPeer: none gave it. cluster.ErrPurged: the log does not go on from the snapshot any more. progress, where it is not nil, is told how many of all bytes are there.
-func (x *Exchange) Fetch(ctx context.Context, m *Manifest, offered []*Manifest, disk vfs.FS, dir string, progress func(done, total int64)) error {
-	if err := x.fetch(ctx, m, offered, disk, dir, progress); err != nil {
+// the state after is compared with the stream's. ErrNoPeer: the node that offers the snapshot does not give it; where another one does, a fetch of that goes
+// on with what this one has brought. cluster.ErrPurged: the log does not go on from the snapshot any more. progress is told how many of all bytes are
+// there.
+func (x *Exchange) Fetch(ctx context.Context, m *Manifest, disk vfs.FS, dir string, progress func(done, total int64)) error {
+	if err := x.fetch(ctx, m, disk, dir, progress); err != nil {
 		x.fetchFailures.Inc()
 		return fmt.Errorf("cannot fetch the snapshot of version %d: %w", m.Version, err)
 	}
@@ -26,7 +27,7 @@ func (x *Exchange) Fetch(ctx context.Context, m *Manifest, offered []*Manifest, 
 	return nil
 }
 
-func (x *Exchange) fetch(ctx context.Context, m *Manifest, offered []*Manifest, disk vfs.FS, dir string, progress func(done, total int64)) error {
+func (x *Exchange) fetch(ctx context.Context, m *Manifest, disk vfs.FS, dir string, progress func(done, total int64)) error {
 	record, err := x.cluster.RecordAt(ctx, m.Version)
 	if err != nil {
 		return err
@@ -37,9 +38,7 @@ func (x *Exchange) fetch(ctx context.Context, m *Manifest, offered []*Manifest, 
 	if err := disk.MkdirAll(dir); err != nil {
 		return fmt.Errorf("cannot make the directory: %w", err)
 	}
-	f := fetcher{
-		Exchange: x, offered: append([]*Manifest{m}, offered...), avoid: make(map[string]bool), disk: disk, dir: dir, total: m.Bytes(), progress: progress,
-	}
+	f := fetcher{Exchange: x, from: m.Address, disk: disk, dir: dir, total: m.Bytes(), progress: progress}
 	for i := range m.Files {
 		if err := f.file(ctx, &m.Files[i]); err != nil {
 			return fmt.Errorf("file %s: %w", m.Files[i].Name, err)
@@ -51,8 +50,7 @@ func (x *Exchange) fetch(ctx context.Context, m *Manifest, offered []*Manifest, 
 // fetcher is one fetch.
 type fetcher struct {
 	*Exchange
-	offered     []*Manifest     // that may name the same parts, the one that is fetched first
-	avoid       map[string]bool // addresses of peers that did not give what they should
+	from        string // the address of the peer
 	disk        vfs.FS
 	dir         string
 	done, total int64
@@ -108,8 +106,10 @@ func (t *fetcher) fill(ctx context.Context, f *File, file vfs.File) error {
 	room := make([]byte, min(partBytes, f.Bytes))
 	for _, i := range missing {
 		part := room[:f.partSize(i)]
-		if err := t.part(ctx, f, i, part); err != nil {
-			return fmt.Errorf("part %d: %w", i, err)
+		if err := t.get(ctx, t.from, f, i, part); ctx.Err() != nil {
+			return ctx.Err()
+		} else if err != nil {
+			return fmt.Errorf("part %d: %w: %w", i, ErrNoPeer, err)
 		}
 		if _, err := file.WriteAt(part, int64(i)*partBytes); err != nil {
 			return err
@@ -119,30 +119,7 @@ func (t *fetcher) fill(ctx context.Context, f *File, file vfs.File) error {
 	return errors.Join(ctx.Err(), file.Truncate(f.Bytes))
 }
 
-// part fills the room with a part that any peer gives.
-func (t *fetcher) part(ctx context.Context, f *File, i int, room []byte) error {
-	failed := ErrNoPeer
-	for _, m := range t.offered {
-		if t.avoid[m.Address] {
-			continue
-		}
-		if same := m.file(f.Name); same == nil || same.Bytes != f.Bytes || same.Parts[i] != f.Parts[i] {
-			continue
-		}
-		err := t.get(ctx, m.Address, f, i, room)
-		if err == nil || ctx.Err() != nil {
-			return err
-		}
-		t.avoid[m.Address] = true
-		failed = fmt.Errorf("%w: node %s: %w", failed, m.Node, err)
-		t.config.Logger.Warn("a node does not give a part of a snapshot, others are asked", "node", m.Node, "file", f.Name, "part", i, "error", err)
-	}
-	return failed
-}
-
 func (t *fetcher) tell(n int64) {
 	t.done += n
-	if t.progress != nil {
-		t.progress(t.done, t.total)
-	}
+	t.progress(t.done, t.total)
 }
