@@ -62,7 +62,7 @@ func TestImportedNodeEndsAsTheStraightRun(t *testing.T) {
 	want := stateHashField.FindString(straight.ending(t))
 	straight.stop()
 
-	l, err := nodetest.Simulated(simulated, nodetest.Plan{})
+	l, err := nodetest.Simulated(simulated, 0)
 	must(t, err)
 	early, half := l.Main()[len(l.Main())/4], l.Main()[len(l.Main())/2]
 	full, earlier, changes := archiveOfNode(t, l, nil, half), archiveOfNode(t, l, nil, early), archiveOfNode(t, l, early, half)
@@ -174,7 +174,7 @@ func until(t testing.TB, url string, between func(), words ...string) {
 // the end what the live node does; where that shows nobody all accounts, the listed ones of it, through a lost connection.
 func TestImportedNodeFollowsALiveOne(t *testing.T) {
 	t.Parallel()
-	l, err := nodetest.Simulated("seed=3,accounts=150,tps=20,slot_time=0,fork_rate=0.1,slots=60", nodetest.Plan{})
+	l, err := nodetest.Simulated("seed=3,accounts=150,tps=20,slot_time=0,fork_rate=0.1,slots=60", 0)
 	must(t, err)
 	blocks := l.Main()
 	last, isListed := blocks[len(blocks)-1], func(key ledger.Pubkey) bool { return key[0]%2 == 0 }

@@ -37,7 +37,7 @@ func askAccount(t *testing.T, url string) (a asked) {
 // answer is what the account is at the slot of the answer. Then the live node goes away.
 func TestAccountsAreFetchedFromALiveNode(t *testing.T) {
 	t.Parallel()
-	l, err := nodetest.Simulated("seed=5,accounts=150,tps=40,slot_time=0,slots=400", nodetest.Plan{Finality: 8})
+	l, err := nodetest.Simulated("seed=5,accounts=150,tps=40,slot_time=0,slots=400", 8)
 	must(t, err)
 	for name, spec := range map[string]func(*nodetest.Node) string{
 		"rpc":    func(n *nodetest.Node) string { return "rpc:" + n.CallsURL() + "?accounts=none" },

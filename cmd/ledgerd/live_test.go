@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net/url"
 	"os"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -131,7 +130,7 @@ func startNode(t testing.TB, l *nodetest.Ledger, c nodetest.Config) *nodetest.No
 // startLive starts a node and an engine that follows it, and holds all accounts or some.
 func startLive(t *testing.T, s *nodetest.Schedule, source liveSource, some bool) *liveRun {
 	t.Helper()
-	l, err := nodetest.Simulated(s.Parameters, s.Plan)
+	l, err := nodetest.Simulated(s.Parameters, s.Finality)
 	must(t, err)
 	r := &liveRun{t: t, schedule: s, ledger: l, ended: make(chan struct{})}
 	if some {
@@ -342,7 +341,7 @@ func inBubble(t *testing.T, s *nodetest.Schedule, source liveSource, some bool) 
 }
 
 // faultSeeds returns the seeds to run: one by LEDGERD_FAULT_SEED, or the first N by LEDGERD_FAULT_SCHEDULES or of a sample, which is smaller
-// with -short. make crash runs 200, make live 2,000, and both those of regressionSeeds.
+// with -short. make crash runs 200, make live 2,000.
 func faultSeeds(t *testing.T) (seeds []uint64) {
 	t.Helper()
 	if text, ok := os.LookupEnv("LEDGERD_FAULT_SEED"); ok {
@@ -350,24 +349,11 @@ func faultSeeds(t *testing.T) (seeds []uint64) {
 		must(t, err)
 		return []uint64{seed}
 	}
-	const sampled = 8
-	n := repetitions(t, "LEDGERD_FAULT_SCHEDULES", sampled)
-	for seed := range uint64(n) {
+	for seed := range uint64(repetitions(t, "LEDGERD_FAULT_SCHEDULES", 8)) {
 		seeds = append(seeds, seed)
-	}
-	for _, seed := range regressionSeeds {
-		if n > sampled && !slices.Contains(seeds, seed) {
-			seeds = append(seeds, seed)
-		}
 	}
 	return seeds
 }
-
-// regressionSeeds are seeds that once found a fault which few schedules find: a gap whose accounts nobody asked for; a
-// status that was taken for the block of an earlier session; one that made a block final which the node had shown
-// beside the right one; one that made such a block the root, final, or what a gap was filled from; a head that had the
-// first block passed over, which nothing but its statuses told of.
-var regressionSeeds = []uint64{25, 56, 222, 317, 753, 1081, 1893, 2589, 3173}
 
 // F20, F21, F22, F25, F26, F27, F28, F29: TestFaultSchedules has each source follow a node through random faults, of the network, of the node and of the
 // chain: what the engine holds in the end is what happened, without a gap on the way, and soon.

@@ -71,7 +71,7 @@ func toldWith(t *testing.T, l *Ledger, faults ...Fault) (told string) {
 
 // Every fault changes what is told, each in each of its ways to something else: a schedule without effect would prove nothing.
 func TestEveryFaultIsHeard(t *testing.T) {
-	l, err := Simulated(small, Plan{})
+	l, err := Simulated(small, 0)
 	ledgertest.Must(t, err)
 	ways := map[FaultKind]int{
 		Garbage: garbageWays, WrongParent: 2, Equivocate: 2, RateLimit: 2, BadAnswer: badAnswerWays, Missing: 2,
