@@ -151,26 +151,18 @@ const scatterKeys = 256
 func Scatter[R any](shards []*shard.Shard, keys []ledger.Pubkey, v ledger.Version, deadline time.Time,
 	ask func(s *shard.Shard, keys []ledger.Pubkey, v ledger.Version, deadline time.Time, out []R) error) ([]R, error) {
 	out := make([]R, len(keys)) // of this call alone: after an error a shard may still write there
-	owned := make([]int, len(shards))
-	for rest := out; len(keys) > 0; {
-		clear(owned)
-		n := 0
-		for ; n < len(keys); n++ {
-			owner := shard.Of(keys[n].Prefix(), len(shards))
-			if owned[owner] == scatterKeys {
-				break
-			}
-			owned[owner]++
-		}
+	rest := out
+	for some := range slices.Chunk(keys, scatterKeys) {
 		for i, s := range shards {
-			if owned[i] == 0 {
+			owns := func(k ledger.Pubkey) bool { return shard.Of(k.Prefix(), len(shards)) == i }
+			if !slices.ContainsFunc(some, owns) {
 				continue
 			}
-			if err := ask(s, keys[:n], v, deadline, rest[:n]); err != nil {
+			if err := ask(s, some, v, deadline, rest[:len(some)]); err != nil {
 				return nil, err
 			}
 		}
-		keys, rest = keys[n:], rest[n:]
+		rest = rest[len(some):]
 	}
 	return out, nil
 }
