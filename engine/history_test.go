@@ -1,13 +1,10 @@
 package engine
 
 import (
-	"errors"
 	"slices"
 	"testing"
 
-	"ledgerd/engine/datadir"
 	"ledgerd/engine/ledger"
-	"ledgerd/engine/ledger/bubbletest"
 	"ledgerd/engine/ledger/ledgertest"
 	"ledgerd/snapshot/vfs/vfstest"
 	"ledgerd/snapshot/wal"
@@ -65,58 +62,6 @@ func holdHistory(t *testing.T, e *Engine, all []*ledger.Publication) {
 			}
 		}
 	}
-}
-
-// TestLogOfVersionOneIsGoneOnWith replays the log of a random stream as a program of format version 1 wrote it, which knew no
-// wallet before and no horizon: the updates tell the wallet all the same, and the old records keep their bytes. A log that
-// tells both is replayed to the same updates.
-func TestLogOfVersionOneIsGoneOnWith(t *testing.T) {
-	bubbletest.Test(t, func(t *testing.T) {
-		events, m := streams()[0].randomEvents(seeded(t, 1).Uint64(), streamEvents)
-		for _, e := range events {
-			if b, ok := e.(*ledger.Block); ok {
-				for i := range b.Transactions {
-					b.Transactions[i].Err = "" // which that program did not know, and nobody can tell later
-				}
-			}
-		}
-		n := startNode(t, live(), Config{Shards: 2})
-		n.send(events...)
-		records := n.records()
-		next := child(m.tip().Block, m.tip().Slot+50, 9, lamports(key(1), 0))
-		n.send(next)
-		want := encoded(n.records())
-		n.mustStop()
-
-		var old []*ledger.Record
-		for _, r := range records {
-			o := *r
-			o.Horizon = ledger.Opt[ledger.Slot]{}
-			o.Updates = slices.Clone(r.Updates)
-			for i := range o.Updates {
-				o.Updates[i].WalletBefore, o.Updates[i].Written = ledger.Opt[ledger.Pubkey]{}, 0
-			}
-			old = append(old, &o)
-		}
-		for _, held := range [][]*ledger.Record{old, records} {
-			c := onDisk(t, vfstest.NewMemory(), Config{Shards: 1})
-			log, err := wal.Create(wal.Config{FS: c.Dir.FS(), Dir: datadir.LogDir("data")}, 1, 0)
-			must(t, err)
-			must(t, errors.Join(log.Commit(held), log.Close()))
-			own := startNode(t, live(), c)
-			if got := encoded(own.records()); !slices.Equal(got, want[:len(records)]) {
-				t.Error("the replay does not tell the wallets before")
-			}
-			own.send(next)
-			if got := encoded(logged(t, c.Dir.FS(), 1)); !slices.Equal(got, append(encoded(held), want[len(records):]...)) {
-				t.Error("the log does not go on after the old records")
-			}
-		}
-		newer := func(r string) bool { return r[0] > 1 } // the format version
-		if slices.ContainsFunc(encoded(old), newer) || !slices.ContainsFunc(want, newer) {
-			t.Error("the old records are not of format version 1, or no new one is of a newer version")
-		}
-	})
 }
 
 // A machine of little memory holds fewer blocks than were asked for; one of much holds those.
