@@ -3,7 +3,6 @@ package reader
 import (
 	"errors"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"ledgerd/engine/ledger"
@@ -16,56 +15,39 @@ import (
 // TestATransactionIsWaitedFor asks for a transaction before it is there. It is answered when its block reaches the commitment that is asked
 // for, and is not there when the time is up, which is so from the start where nobody waits.
 func TestATransactionIsWaitedFor(t *testing.T) {
-	bubbletest.Test(t, func(t *testing.T) {
+	type row struct {
+		query ledger.Query
+		after time.Duration
+		found bool
+	}
+	bubbletest.Each(t, map[string]row{
+		"processed":       {ledger.Query{Wait: 2 * time.Second}, 400 * time.Millisecond, true},
+		"confirmed":       {ledger.Query{Wait: 2 * time.Second, Commitment: ledger.Confirmed}, 1200 * time.Millisecond, true},
+		"finalized":       {ledger.Query{Wait: 2 * time.Second, Commitment: ledger.Finalized}, 2 * time.Second, false},
+		"not for so long": {ledger.Query{Wait: 300 * time.Millisecond}, 300 * time.Millisecond, false},
+		"not at all":      {ledger.Query{}, 0, false},
+	}, func(t *testing.T, tt row) {
 		board, stored := published.NewBoard(nil), txstore.New()
+		block, sig := &ledger.Block{Slot: 2}, ledger.Signature{7}
+		block.AddTransaction(ledger.Transaction{Signature: sig})
+		packed := stored.Pack(block)
+		stored.Add(packed)
 		publish := func(processed, confirmed ledger.Slot, blocks ...*txstore.Block) {
 			head := &ledger.Head{HasBlock: true, Chain: txstore.Chain(blocks)}
 			head.Tips[ledger.Processed].Slot, head.Tips[ledger.Confirmed].Slot = processed, confirmed
 			board.Publish(&ledger.Publication{Head: head})
 		}
-		block := &ledger.Block{Slot: 2}
-		sig := ledger.Signature{7}
-		block.AddTransaction(ledger.Transaction{Signature: sig})
-		with := stored.Pack(block)
-		stored.Add(with)
 		publish(1, 1)
-		r := New(Config{Board: board, Stored: stored, Deadline: time.Second})
-		began := time.Now()
-		type answered struct {
-			after time.Duration
-			found bool
+		time.AfterFunc(400*time.Millisecond, func() { publish(2, 1, packed) })
+		time.AfterFunc(800*time.Millisecond, func() { publish(3, 1, packed) })
+		time.AfterFunc(1200*time.Millisecond, func() { publish(3, 3, packed) })
+		r, began := New(Config{Board: board, Stored: stored, Deadline: time.Second}), time.Now()
+		a, _, err := r.Transaction(tt.query, sig)
+		ledgertest.Equal(t, time.Since(began), tt.after, "the time that was waited")
+		if found := err == nil; found != tt.found || found == errors.Is(err, ledger.ErrNotFound) || found && a.Transaction.Signature != sig {
+			t.Errorf("answered %v, %v", a.Transaction, err)
 		}
-		asked := map[string]ledger.Query{
-			"processed":       {Wait: 2 * time.Second},
-			"confirmed":       {Wait: 2 * time.Second, Commitment: ledger.Confirmed},
-			"finalized":       {Wait: 2 * time.Second, Commitment: ledger.Finalized},
-			"not for so long": {Wait: 300 * time.Millisecond},
-			"not at all":      {},
-		}
-		answers := make(map[string]answered)
-		turns := make(chan struct{}, 1)
-		for name, q := range asked {
-			go func() {
-				a, _, err := r.Transaction(q, sig)
-				if found := err == nil; found == errors.Is(err, ledger.ErrNotFound) || found && a.Transaction.Signature != sig {
-					t.Errorf("%s: %v, %v", name, a.Transaction, err)
-				}
-				turns <- struct{}{}
-				answers[name] = answered{time.Since(began), err == nil}
-				<-turns
-			}()
-		}
-		for _, next := range []func(){func() { publish(2, 1, with) }, func() { publish(3, 1, with) }, func() { publish(3, 3, with) }} {
-			time.Sleep(400 * time.Millisecond)
-			synctest.Wait()
-			next()
-		}
-		time.Sleep(3 * time.Second)
-		synctest.Wait()
-		ledgertest.Equal(t, answers, map[string]answered{
-			"processed": {400 * time.Millisecond, true}, "confirmed": {1200 * time.Millisecond, true}, "finalized": {2 * time.Second, false},
-			"not for so long": {300 * time.Millisecond, false}, "not at all": {0, false},
-		}, "answers")
+		time.Sleep(2 * time.Second) // the rest is published
 	})
 }
 
