@@ -10,27 +10,6 @@ import (
 	"ledgerd/snapshot/vfs/vfstest"
 )
 
-// TestLogDoesNotFillTheDisk follows many blocks on a disk that is some times larger than the state,
-// with no snapshot due by time: they are taken all the same, and the log behind them goes.
-func TestLogDoesNotFillTheDisk(t *testing.T) {
-	diskTest(t, Config{MinFreeBytes: 32 << 10}, func(t *testing.T, disk *vfstest.Memory, n *subject, block *ledger.Block) {
-		disk.SetCapacity(512 << 10)
-		for i, b := range chainOf(block, 500) {
-			for k := range 25 {
-				b.Accounts = append(b.Accounts, lamports(key(10+k), ledger.Lamports(i+1)))
-			}
-			n.send(b, status(block, ledger.StatusFinalized))
-			n.mustSay()
-			block = b
-			pause(100 * time.Millisecond)
-		}
-		n.mustStand(block.Slot)
-		if s := n.Stats(); s.DiskPauses > 0 || s.Log.Position < 1<<20 {
-			t.Errorf("%d pauses over %d bytes of log, want none over twice what the disk holds", s.DiskPauses, s.Log.Position)
-		}
-	})
-}
-
 // F18: TestDiskStallHoldsUpNobodyButIngest stalls a sync: queries are answered from the slot before, no
 // more events are taken than two commits hold, and afterwards all of them appear. Where the process is killed meanwhile,
 // the next one finds the first block in the machine's memory and shows it only once a power cut would leave it.
