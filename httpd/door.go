@@ -3,7 +3,6 @@ package httpd
 import (
 	"net"
 	"net/netip"
-	"time"
 
 	"github.com/valyala/fasthttp"
 
@@ -32,9 +31,6 @@ func (x *Exchange) Context() *fasthttp.RequestCtx { return x.ctx }
 
 // Client returns the address that its client is told apart by.
 func (x *Exchange) Client() netip.Addr { return x.client.Key }
-
-// Now returns when the request had come.
-func (x *Exchange) Now() time.Time { return x.now }
 
 // TakeMore counts n more requests for the client: all of them, or none and an error.
 func (x *Exchange) TakeMore(n int) error {

@@ -51,7 +51,7 @@ func (p *pieces) WriteTo(w io.Writer) (n int64, err error) {
 		if x.body, more, err = p.next(x.body[:0]); err != nil {
 			return n, err
 		}
-		x.Settle(x.body, x.kept)
+		x.holdBytes(longBytes(x.body) + x.kept)
 	}
 }
 

@@ -152,10 +152,7 @@ func (c *call) appendKnown(dst []byte, l *listing, accounts []ledger.Account, kn
 		if dst, err = c.x.Extend(dst, need); err != nil {
 			return dst, n, errNoRoom
 		}
-		of := facts{own: known.own(a.Pubkey)}
-		if a.Token != nil {
-			of = facts{held: known.held(a.Token.Mint)}
-		}
+		of := known.of(a)
 		if l.keyed && of.held == noMint { // a list in jsonParsed has only what can be parsed, as in Agave
 			continue
 		}
@@ -186,20 +183,17 @@ var noMint = new(ledger.Mint)
 // nativeMint are the facts of wrapped SOL's mint that Agave knows without an account there.
 var nativeMint = &ledger.Mint{Decimals: 9}
 
-// own returns the facts of an account that may be a mint.
-func (m mints) own(key ledger.Pubkey) *ledger.Mint {
-	if m[key] == noMint {
-		return nil
+// of returns what is known of an account's mint, or of the account as one.
+func (m mints) of(a *ledger.Account) facts {
+	switch {
+	case a.Token != nil && a.Token.Mint == ledger.NativeMint && m[ledger.NativeMint] == nil:
+		return facts{held: nativeMint}
+	case a.Token != nil:
+		return facts{held: m[a.Token.Mint]}
+	case m[a.Pubkey] == noMint:
+		return facts{}
 	}
-	return m[key]
-}
-
-// held returns the facts of a mint of which tokens are held, or noMint.
-func (m mints) held(key ledger.Pubkey) *ledger.Mint {
-	if m[key] == nil && key == ledger.NativeMint {
-		return nativeMint
-	}
-	return m[key]
+	return facts{own: m[a.Pubkey]}
 }
 
 // isNoMint reports whether an account of which no facts of a mint are known is known to be none.
@@ -216,18 +210,17 @@ func (c *call) mintsFor(f *form, accounts []ledger.Account) (mints, error) {
 	if err != nil {
 		return nil, err
 	}
-	facts := mints(known)
-	unknown := slices.DeleteFunc(keys, func(k ledger.Pubkey) bool { return facts.held(k) != nil })
+	unknown := slices.DeleteFunc(keys, func(k ledger.Pubkey) bool { return known[k] != nil || k == ledger.NativeMint })
 	if len(unknown) == 0 {
-		return facts, nil
+		return known, nil
 	}
 	found, v, err := c.door.config.Ledger.Accounts(c.query, unknown)
 	for i := range found {
 		if a := &found[i]; a.Exists() && isNoMint(a) || !a.Exists() && !(v.Lacks && v.Misses(a)) {
-			facts[unknown[i]] = noMint
+			known[unknown[i]] = noMint
 		}
 	}
-	return facts, c.from(v, err)
+	return known, c.from(v, err)
 }
 
 // factsOf returns the facts of a mint at the version of the call, nil if nothing is known.

@@ -1,9 +1,11 @@
 package rpc
 
 import (
+	"encoding/json"
 	"flag"
 	"fmt"
 	"hash/crc32"
+	"maps"
 	"regexp"
 	"slices"
 	"strconv"
@@ -19,9 +21,7 @@ import (
 	"ledgerd/engine/ledger"
 	"ledgerd/engine/ledger/bubbletest"
 	"ledgerd/engine/ledger/ledgertest"
-	"ledgerd/httpd"
 	"ledgerd/httpd/budget"
-	"ledgerd/httpd/stream"
 )
 
 var update = flag.Bool("update", false, "rewrite the answers in testdata")
@@ -34,13 +34,14 @@ var update = flag.Bool("update", false, "rewrite the answers in testdata")
 //	send METHOD PATH TYPE [BODY]  sends a request; of the answer are written the status, unusual headers and the body; a TYPE of - is none
 //	post [BODY]                   sends a body to be answered with calls
 //	NAME> METHOD PARAMS           calls a method over a WebSocket, which is opened when it is named first; NAME,NAME> over several
-//	block SLOT [ACCOUNT]...       publishes a block
+//	block SLOT [sigN] [ACCOUNT]... publishes a block with a transaction, <sigSLOT> or <sigN>
 //	back SLOT [ACCOUNT]...        publishes the way back to a block
-//	final                         has all be final
+//	confirmed, final              has all be so
 //	before LINE, after LINE       has this done before or after the ledger is asked for the next transaction
 //	slow DURATION                 has the ledger take its time for each question, of two accounts of a list at most
 //	each N LINE                   does what a line says so many times, with the number from 0 on in the place of $I
-//	N> METHOD PARAMS              calls a method so many times at once; different answers are written once
+//	N> METHOD PARAMS              calls a method so many times at once; answers that are alike are written once
+//	hundred METHOD PARAMS         calls a method a hundred times in a batch, likewise
 //	sleep DURATION                lets time pass; how much an answer takes is written
 //	refusals                      writes how many requests were refused for want of memory
 //	others                        writes what other nodes were asked since, and what is thought of them
@@ -64,14 +65,6 @@ func TestConversations(t *testing.T) {
 			t.Errorf("no conversation asks %s", m.name)
 		}
 	}
-}
-
-// settings are those of a node.
-type settings struct {
-	*fakeLedger
-	door   Config
-	public httpd.Config
-	hub    stream.Config
 }
 
 // nodes are the nodes of scenes.
@@ -152,7 +145,7 @@ var nodes = map[string]func(*settings){
 type conversation struct {
 	*rig
 	feed      *feed
-	public    httpd.Config
+	numbers   *metrics.Set
 	sockets   []*socket
 	upstreams []*fakeUpstream
 	text      strings.Builder
@@ -174,18 +167,15 @@ func play(t *testing.T, scene string, asked map[string]bool) string {
 	if change == nil {
 		t.Fatalf("there is no node %q", name)
 	}
-	s := &settings{fakeLedger: newFakeLedger(), public: httpd.Config{Version: "0.1.0"}, door: Config{Version: "0.1.0"}}
+	s := &settings{fakeLedger: newFakeLedger()}
 	change(s)
 	var manners []string
 	if asks {
 		manners = strings.Split(others, ", ")
 		s.door.Forward = slices.Repeat([]string{"http://upstream"}, len(manners))
 	}
-	c := &conversation{public: s.public}
-	c.feed, c.rig = serveHubWith(t, s.fakeLedger, s.hub, func(door *Config, public *httpd.Config) {
-		door.Forward, door.IndexMints, door.GenesisHash, door.SlotsPerEpoch = s.door.Forward, s.door.IndexMints, s.door.GenesisHash, s.door.SlotsPerEpoch
-		public.PerMinute, public.Memory, public.Metrics = s.public.PerMinute, s.public.Memory, s.public.Metrics
-	})
+	c := &conversation{numbers: s.public.Metrics}
+	c.feed, c.rig = serveHub(t, s)
 	c.upstreams = c.door.meet(t, manners...)
 	fmt.Fprintf(&c.text, "## %s\n", header)
 	for line := range strings.SplitSeq(lines, "\n") {
@@ -245,12 +235,19 @@ func (c *conversation) do(line string) {
 		parts := append(strings.SplitN(rest, " ", 4), "")
 		c.send(parts[0], parts[1], strings.TrimPrefix(parts[2], "-"), c.expand(parts[3]))
 	case "block":
-		c.feed.publish(ledger.BlockRecord, ledger.Slot(slot), 0, c.accounts(words[2:])...)
+		sig, changed := slot, words[2:]
+		if text, named := strings.CutPrefix(changed[0], "sig"); named {
+			sig, _ = strconv.ParseUint(text, 10, 8)
+			changed = changed[1:]
+		}
+		c.feed.publish(testSignature(byte(sig)), ledger.BlockRecord, ledger.Slot(slot), 0, c.accounts(changed)...)
 	case "back":
 		from := c.ledger.Newest.Load().Tips[ledger.Processed].Slot
-		c.feed.publish(ledger.RollbackRecord, ledger.Slot(slot), from, c.accounts(words[2:])...)
+		c.feed.publish(ledger.Signature{}, ledger.RollbackRecord, ledger.Slot(slot), from, c.accounts(words[2:])...)
+	case "confirmed":
+		c.feed.reach(ledger.Confirmed)
 	case "final":
-		c.feed.finalize()
+		c.feed.reach(ledger.Finalized)
 	case "each":
 		for i := range slot {
 			c.do(strings.ReplaceAll(strings.TrimPrefix(rest, words[1]+" "), "$I", strconv.FormatUint(i, 10)))
@@ -267,9 +264,19 @@ func (c *conversation) do(line string) {
 	case "manner":
 		c.upstreams[slot-1].manner = mannerOf(c, strings.TrimPrefix(rest, words[1]+" "))
 	case "refusals":
-		fmt.Fprintf(&c.text, "refusals< %s\n", refusals(c.public.Metrics))
+		fmt.Fprintf(&c.text, "refusals< %s\n", refusals(c.numbers))
 	case "others":
 		c.describeOthers()
+	case "hundred":
+		method, params, _ := strings.Cut(rest, " ")
+		one := fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":%q,"params":%s}`, method, c.expand(params))
+		var batch []json.RawMessage
+		must(c, json.Unmarshal([]byte(c.post("["+strings.Repeat(one+",", maxBatch-1)+one+"]")), &batch))
+		var answers []string
+		for _, answer := range batch {
+			answers = append(answers, string(answer))
+		}
+		c.writeOnce(answers)
 	case "unavailable":
 		c.ledger.err = ledger.ErrUnavailable
 	case "before", "after":
@@ -316,9 +323,17 @@ func (c *conversation) sayTogether(times, method, params string) {
 		calls.Go(func() { answers[i] = c.call(method, params) })
 	}
 	calls.Wait()
-	slices.Sort(answers)
-	for _, answer := range slices.Compact(answers) {
-		fmt.Fprintf(&c.text, "< %s\n", answer)
+	c.writeOnce(answers)
+}
+
+// writeOnce writes answers, those that are alike once, and how many there are of each.
+func (c *conversation) writeOnce(answers []string) {
+	times := make(map[string]int)
+	for _, answer := range answers {
+		times[short(answer)]++
+	}
+	for _, answer := range slices.Sorted(maps.Keys(times)) {
+		fmt.Fprintf(&c.text, "< %d times %s\n", times[answer], answer)
 	}
 }
 

@@ -14,8 +14,8 @@
 // # Order
 //
 // The body is parsed once. Each call of a batch counts against the windows of the client, all of them or none before the first is answered. Calls
-// are answered one after the other into one buffer, in their order; those that an upstream has to answer are asked for meanwhile, and take their
-// places when all are there. A call without an id is a notification: it gets no answer, and since nothing here changes the ledger,
+// are answered one after the other into one buffer, in their order. Then upstreams are asked those that they have to answer, some at a time, whose
+// answers take their places when all are there. A call without an id is a notification: it gets no answer, and since nothing here changes the ledger,
 // it is not looked at.
 //
 // A long list of the accounts of a program is the one answer that may go on after its call: what has no room in memory is read while it is sent, and an
@@ -27,6 +27,6 @@
 // # Ownership
 //
 // Parsed values belong to the parser of the exchange and are used until it ends. The buffer of the answer is that of the exchange.
-// An upstream is given a request made anew from what was read of the call, with an id of our own. Its answer is made that of the client in the same
-// bytes, which are taken from the memory of the exchange: nobody takes of that but under the lock of what is outside.
+// An upstream is given a request made anew from what was read of the call, with an id of our own and the parameters as they were sent. Its answer is
+// made that of the client in the same bytes, which are taken from the memory of the exchange.
 package rpc

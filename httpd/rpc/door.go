@@ -10,6 +10,7 @@ import (
 
 	"github.com/VictoriaMetrics/metrics"
 	"github.com/valyala/fasthttp"
+	"golang.org/x/sync/semaphore"
 
 	"ledgerd/engine/ledger"
 	"ledgerd/httpd"
@@ -51,7 +52,7 @@ type Door struct {
 	methods   []*method
 	byName    map[string]*method // without the last one
 	upstreams []*upstream
-	inFlight  chan struct{}               // holds one for each call that an upstream is asked
+	inFlight  *semaphore.Weighted         // bounds the calls that upstreams are asked at a time
 	sessions  sync.Pool                   // of *session
 	asked     atomic.Uint64               // numbers the requests to upstreams
 	genesis   atomic.Pointer[genesisHash] // Config.GenesisHash, or what an upstream told; nil: neither
@@ -63,7 +64,7 @@ func New(config Config) (*Door, error) {
 	config.SlotsPerEpoch = cmp.Or(config.SlotsPerEpoch, usualSlotsPerEpoch)
 	config.Metrics = cmp.Or(config.Metrics, metrics.NewSet())
 	config.Log = cmp.Or(config.Log, slog.New(slog.DiscardHandler))
-	d := &Door{config: config, version: encode.AppendString(nil, config.Version), methods: newMethods(), byName: make(map[string]*method), inFlight: make(chan struct{}, maxInFlight)}
+	d := &Door{config: config, version: encode.AppendString(nil, config.Version), methods: newMethods(), byName: make(map[string]*method), inFlight: semaphore.NewWeighted(maxInFlight)}
 	for _, m := range d.methods[:len(d.methods)-1] {
 		d.byName[m.name] = m
 	}
@@ -139,7 +140,7 @@ func (d *Door) post(x *httpd.Exchange) error {
 	s := d.sessions.Get().(*session)
 	s.door, s.x = d, x
 	defer s.release()
-	calls, isBatch, err := s.parse(x.Context().Request.Body())
+	calls, err := s.parse(x.Context().Request.Body())
 	if err != nil {
 		x.Reply(fasthttp.StatusOK, append(appendError(x.Room(0), errorOf(err, ledger.View{})), `,"id":null}`...), ledger.View{})
 		return nil
@@ -147,7 +148,7 @@ func (d *Door) post(x *httpd.Exchange) error {
 	if err := x.TakeMore(len(calls) - 1); err != nil {
 		return err
 	}
-	body, view := s.answer(x.Room(answerText), calls, isBatch)
+	body, view := s.answer(x.Room(answerText), calls)
 	if x.Reply(fasthttp.StatusOK, body, view); s.goesOn != nil {
 		x.Continue(s.goesOn)
 	}

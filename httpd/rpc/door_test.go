@@ -19,6 +19,7 @@ import (
 	"ledgerd/httpd"
 	"ledgerd/httpd/encode"
 	"ledgerd/httpd/httpdtest"
+	"ledgerd/httpd/stream"
 )
 
 var must, readFile = ledgertest.Must, ledgertest.ReadFile
@@ -27,6 +28,14 @@ func TestMain(m *testing.M) {
 	encode.AppendCompressed(nil, []byte("x"), encode.Zstd) // makes the encoders of the process, which are for bubbles too
 	// It looks for idle connections once more.
 	httpdtest.Main(m, goleak.IgnoreAnyFunction("github.com/valyala/fasthttp.(*HostClient).connsCleaner"))
+}
+
+// settings are those of a node.
+type settings struct {
+	*fakeLedger
+	door   Config
+	public httpd.Config
+	hub    stream.Config
 }
 
 // rig is a door on a real server, behind a listener in memory.
@@ -38,22 +47,19 @@ type rig struct {
 	connect func() (net.Conn, error)
 }
 
-func serve(t testing.TB, l *fakeLedger, change func(*Config, *httpd.Config)) *rig {
+func serve(t testing.TB, s *settings) *rig {
 	t.Helper()
-	config, public := Config{Ledger: l, Version: "0.1.0"}, httpd.Config{Ledger: l, Version: "0.1.0"}
-	if change != nil {
-		change(&config, &public)
-	}
-	door, err := New(config)
+	s.door.Ledger, s.door.Version, s.public.Ledger, s.public.Version = s.fakeLedger, "0.1.0", s.fakeLedger, "0.1.0"
+	door, err := New(s.door)
 	must(t, err)
-	server := httpd.New(public)
+	server := httpd.New(s.public)
 	ln := fasthttputil.NewInmemoryListener()
 	served := make(chan error, 1)
 	go func() { served <- server.ServeDoor(ln, door) }()
 	connect := func() (net.Conn, error) {
 		return ln.DialWithLocalAddr(&net.TCPAddr{IP: net.IPv4(192, 0, 2, 1), Port: 1234})
 	}
-	r := &rig{TB: t, ledger: l, door: door, connect: connect}
+	r := &rig{TB: t, ledger: s.fakeLedger, door: door, connect: connect}
 	transport := &http.Transport{DialContext: func(context.Context, string, string) (net.Conn, error) { return connect() }}
 	r.client.Transport = transport
 	t.Cleanup(func() {
@@ -132,7 +138,7 @@ func FuzzBody(f *testing.F) {
 	} {
 		f.Add([]byte(seed))
 	}
-	r := serve(f, newFakeLedger(), nil)
+	r := serve(f, &settings{fakeLedger: newFakeLedger()})
 	f.Fuzz(func(t *testing.T, body []byte) {
 		in := &rig{TB: t, client: r.client}
 		response, text := in.do("POST", "/", "application/json", string(body))

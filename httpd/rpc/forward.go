@@ -1,6 +1,7 @@
 package rpc
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"slices"
@@ -9,13 +10,14 @@ import (
 	"time"
 
 	"github.com/valyala/fastjson"
+	"golang.org/x/sync/errgroup"
 
 	"ledgerd/engine/ledger"
 	"ledgerd/httpd/encode"
 )
 
 const (
-	// forwardTime is how long all upstreams together have for a call.
+	// forwardTime is how long all upstreams together have for the calls of an exchange.
 	forwardTime = 5 * time.Second
 	// maxInFlight bounds the calls that upstreams are asked at a time: an answer may be long, and is held whole. Others wait, within their time.
 	maxInFlight = 16
@@ -27,75 +29,28 @@ const (
 	freeAnswerBytes = 16 << 10
 )
 
-// outside is what the calls of an exchange that are forwarded share. Its lock is held by whoever takes memory of the exchange.
-type outside struct {
-	sync.Mutex
-	door   *Door
-	memory interface{ Reserve(bytes int) error }
-	kept   int           // bytes of it that answers of upstreams have taken
-	turns  chan struct{} // holds one for each call that an upstream is asked
-	calls  []*forwarded
-	ends   sync.WaitGroup
-}
-
-func newOutside(d *Door, memory interface{ Reserve(bytes int) error }) *outside {
-	return &outside{door: d, memory: memory, turns: make(chan struct{}, maxInFlightEach)}
-}
-
-// start begins to ask for a call.
-func (o *outside) start(f *forwarded) {
-	o.calls = append(o.calls, f)
-	o.ends.Go(f.ask)
-}
-
-// merge waits for the answers of upstreams and puts them in their places among the local ones. The answer of a single call is not copied.
-func (o *outside) merge(local []byte) (whole []byte, passed bool) {
-	o.ends.Wait()
-	if len(local) == 0 {
-		return o.calls[0].answer, o.calls[0].passed
-	}
-	size := len(local)
-	for _, f := range o.calls {
-		size += len(f.answer)
-	}
-	whole = make([]byte, 0, size)
-	at := 0
-	for _, f := range o.calls {
-		whole = append(whole, local[at:f.at]...)
-		whole = append(whole, f.answer...)
-		at, passed = f.at, passed || f.passed
-	}
-	return append(whole, local[at:]...), passed
-}
-
 // forwarded is a call that upstreams are asked.
 type forwarded struct {
-	*outside
 	name    string // of the method
 	request []byte
 	id      string      // of the request, as JSON
 	end     []byte      // how the answer ends: with the id of the client
 	least   ledger.Slot // its minContextSlot
 	failure *callError  // what the call is answered with if no upstream can be asked
-	isBatch bool
-	at      int // where in the answers of its batch its own belongs
+	at      int         // where in the answers of its batch its own belongs
 	answer  []byte
-	passed  bool // the answer is that of an upstream
 }
 
-// forward returns what to ask an upstream instead of answering the call. The request is made anew from what was read, so that what an upstream
-// does not understand is never the shape of the call.
-func (c *call) forward(failure *callError) *forwarded {
+// forward has upstreams asked instead of answering the call, whose answer belongs at a place. The request is made anew of what was read, so that what
+// an upstream does not understand is never the shape of the call.
+func (c *call) forward(failure *callError, at int) {
 	c.method.asked.Add(1)
-	if c.outside == nil {
-		c.outside = newOutside(c.door, c.x)
-	}
-	f := &forwarded{outside: c.outside, name: c.name, end: c.appendID(nil), failure: failure, least: c.query.MinSlot, isBatch: c.isBatch}
+	f := &forwarded{name: c.name, end: c.appendID(nil), failure: failure, least: c.query.MinSlot, at: at}
 	f.id = strconv.FormatUint(c.door.asked.Add(1), 10)
 	f.request = append(append(f.request, `{"jsonrpc":"2.0","id":`...), f.id...)
 	f.request = encode.AppendString(append(f.request, `,"method":`...), c.name)
-	if c.all != nil {
-		f.request = appendValue(append(f.request, `,"params":`...), c.all)
+	if len(c.sentParams) > 0 {
+		f.request = append(append(f.request, `,"params":`...), c.sentParams...)
 	}
 	f.request = append(f.request, '}')
 	for _, p := range c.params { // a method that is not ours has its configuration anywhere
@@ -103,47 +58,70 @@ func (c *call) forward(failure *callError) *forwarded {
 			f.least = max(f.least, ledger.Slot(least.GetUint64()))
 		}
 	}
-	return f
+	c.forwarded = append(c.forwarded, f)
 }
 
-// appendValue appends a value as JSON. The parser's own way writes strings as Go does, which is not always JSON.
-func appendValue(dst []byte, v *fastjson.Value) []byte {
-	var list encode.List
-	switch v.Type() {
-	case fastjson.TypeString:
-		return encode.AppendString(dst, string(v.GetStringBytes()))
-	case fastjson.TypeArray:
-		dst = append(dst, '[')
-		for _, one := range v.GetArray() {
-			dst = appendValue(list.Next(dst), one)
-		}
-		return append(dst, ']')
-	case fastjson.TypeObject:
-		dst = append(dst, '{')
-		v.GetObject().Visit(func(name []byte, one *fastjson.Value) {
-			dst = appendValue(append(encode.AppendString(list.Next(dst), string(name)), ':'), one)
+// askOthers has upstreams answer the calls of the exchange that are forwarded, some at a time, and puts their answers in their places among the local
+// ones. The answer of a call that is alone is not copied.
+func (s *session) askOthers(local []byte) []byte {
+	ctx, cancel := context.WithTimeout(context.Background(), forwardTime)
+	defer cancel()
+	var asking errgroup.Group
+	asking.SetLimit(maxInFlightEach)
+	var memory sync.Mutex // that of the exchange is taken by one at a time
+	passed := false
+	for _, f := range s.forwarded {
+		asking.Go(func() error {
+			answer, err := s.door.askOthers(ctx, f)
+			memory.Lock()
+			defer memory.Unlock()
+			if err == nil {
+				err = s.keep(answer)
+			}
+			if f.answer = answer; err != nil {
+				f.answer = append(appendError(nil, errorOf(err, ledger.View{})), f.end...)
+			}
+			passed = passed || err == nil
+			return nil
 		})
-		return append(dst, '}')
 	}
-	return v.MarshalTo(dst) // a number as it was sent
+	_ = asking.Wait() // each has an answer
+	if passed {
+		s.x.Context().Response.Header.Set("X-Ledger-Forwarded", "1")
+	}
+	if !s.isBatch {
+		return s.forwarded[0].answer
+	}
+	var parts [][]byte
+	at := 0
+	for _, f := range s.forwarded {
+		parts = append(parts, local[at:f.at], f.answer)
+		at = f.at
+	}
+	return slices.Concat(append(parts, local[at:])...)
 }
 
-// ask asks one upstream after the other until one answers, within the time of the call.
-func (f *forwarded) ask() {
-	deadline := time.Now().Add(forwardTime)
-	patience := time.NewTimer(forwardTime)
-	defer patience.Stop()
-	for _, turns := range []chan struct{}{f.turns, f.door.inFlight} { // that of the exchange first: who waits for it takes none of the door's
-		select {
-		case turns <- struct{}{}:
-			defer func() { <-turns }()
-		case <-patience.C:
-			f.fail(&callError{code: codeInternal, message: "Internal error: too many calls wait for other nodes"})
-			return
-		}
+// keep makes sure of memory for an answer of an upstream: in a batch for it and its place among the others.
+func (s *session) keep(answer []byte) error {
+	bytes := cap(answer)
+	if s.isBatch {
+		bytes += len(answer)
 	}
+	if bytes <= freeAnswerBytes {
+		return nil
+	}
+	return s.x.Reserve(bytes)
+}
+
+// askOthers asks one upstream after the other until one answers, as long as there is time.
+func (d *Door) askOthers(ctx context.Context, f *forwarded) ([]byte, error) {
+	if d.inFlight.Acquire(ctx, 1) != nil {
+		return nil, &callError{code: codeInternal, message: "Internal error: too many calls wait for other nodes"}
+	}
+	defer d.inFlight.Release(1)
+	deadline, _ := ctx.Deadline()
 	failure := f.failure
-	for i, u := range f.door.upstreams {
+	for i, u := range d.upstreams {
 		now := time.Now()
 		left := deadline.Sub(now)
 		if left <= 0 {
@@ -152,10 +130,9 @@ func (f *forwarded) ask() {
 		if u.isAlone(now) {
 			continue
 		}
-		answer, err := u.ask(f, now.Add(left/time.Duration(len(f.door.upstreams)-i)))
+		answer, err := u.ask(d, f, now.Add(left/time.Duration(len(d.upstreams)-i)))
 		if err == nil && time.Now().Before(deadline) {
-			f.keep(answer)
-			return
+			return answer, nil
 		}
 		if reason, ok := errors.AsType[*callError](err); ok {
 			failure = reason
@@ -163,32 +140,8 @@ func (f *forwarded) ask() {
 			failure = &callError{code: codeInternal, message: "Internal error: no other node answered; of this one: " + f.failure.message}
 		}
 	}
-	f.door.lost.Add(1)
-	f.fail(failure)
-}
-
-// fail makes the answer an error.
-func (f *forwarded) fail(e *callError) { f.answer = append(appendError(nil, e), f.end...) }
-
-// keep makes the answer that of an upstream, if there is memory for it: in a batch for it and its place among the others.
-func (f *forwarded) keep(answer []byte) {
-	bytes := cap(answer)
-	if f.isBatch {
-		bytes += len(answer)
-	}
-	if bytes > freeAnswerBytes {
-		f.Lock()
-		err := f.memory.Reserve(bytes)
-		if err == nil {
-			f.kept += bytes
-		}
-		f.Unlock()
-		if err != nil {
-			f.fail(errorOf(err, ledger.View{}))
-			return
-		}
-	}
-	f.answer, f.passed = answer, true
+	d.lost.Add(1)
+	return nil, failure
 }
 
 // errNoAnswer says that what an upstream sent is no answer to the call.
@@ -211,7 +164,7 @@ func (p part) number() (n uint64, ok bool) {
 
 // check makes the answer to the client of that of an upstream, in the same bytes, if it may be passed on: it is that to the request, and not older
 // than minContextSlot. An error may have no id: a node that finds a call malformed does not tell one.
-func (f *forwarded) check(body []byte) ([]byte, error) {
+func (d *Door) check(f *forwarded, body []byte) ([]byte, error) {
 	var answer struct{ ID, Result, Error part }
 	if json.Unmarshal(body, &answer) != nil {
 		return nil, errNoAnswer
@@ -226,7 +179,7 @@ func (f *forwarded) check(body []byte) ([]byte, error) {
 		}
 		var hash ledger.Hash
 		if f.name == "getGenesisHash" && json.Unmarshal(answer.Result, &hash) == nil && hash != (ledger.Hash{}) {
-			f.door.genesis.Store(&genesisHash{hash, time.Now().Add(genesisTime)})
+			d.genesis.Store(&genesisHash{hash, time.Now().Add(genesisTime)})
 		}
 		return f.rebuild(body, `{"jsonrpc":"2.0","result":`, answer.Result), nil
 	case answer.Error != nil && answer.Result == nil && (named || answer.ID == nil || string(answer.ID) == "null"):

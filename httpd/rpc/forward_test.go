@@ -14,7 +14,6 @@ import (
 	"net/http/httptest"
 	"os"
 	"runtime"
-	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -23,10 +22,7 @@ import (
 
 	"github.com/valyala/fasthttp/fasthttputil"
 
-	"ledgerd/engine/ledger"
 	"ledgerd/engine/ledger/ledgertest"
-	"ledgerd/httpd"
-	"ledgerd/httpd/budget"
 )
 
 // A fakeUpstream does to each call what its manner says.
@@ -57,6 +53,7 @@ func mannerOf(t testing.TB, name string) manner {
 	if !ok {
 		t.Fatalf("there is no manner %q", name)
 	}
+	m.body = ledgertest.Repeated(t, m.body)
 	return m
 }
 
@@ -132,60 +129,22 @@ func (d *Door) meet(t *testing.T, names ...string) (upstreams []*fakeUpstream) {
 	return upstreams
 }
 
-// share is the memory that a client may take.
-type share struct{ left int }
-
-func (s *share) Reserve(bytes int) error {
-	if bytes > s.left {
-		return ledger.ErrUnavailable
-	}
-	s.left -= bytes
-	return nil
-}
-
-// asks returns a call for upstreams.
-func (o *outside) asks(id string) *forwarded {
-	return &forwarded{outside: o, request: []byte(`{"jsonrpc":"2.0","id":123,"method":"m"}`), id: "123", end: []byte(`,"id":` + id + `}`),
-		failure: &callError{code: codeMethod, message: "why"}}
-}
-
-// TestLongAnswersTakeTheirMemoryAlone: checking an answer makes no tree of it, and all answers of an exchange are taken from the memory of its client.
+// Checking an answer makes no tree of it, and none of its bytes anew.
 func TestLongAnswersTakeTheirMemoryAlone(t *testing.T) {
 	const size = 1 << 20
-	long := []byte(`{"jsonrpc":"2.0","result":[` + strings.Repeat(`{"a":1},`, size/8) + `1],"id":123}` + strings.Repeat(" ", 100))
+	body := []byte(`{"jsonrpc":"2.0","result":[` + strings.Repeat(`{"a":1},`, size/8) + `1],"id":123}` + strings.Repeat(" ", 100))
 	d, err := New(Config{Ledger: newFakeLedger()})
 	must(t, err)
 	var before, after runtime.MemStats
-	f := newOutside(d, nil).asks("7")
-	body := bytes.Clone(long)
 	runtime.ReadMemStats(&before)
-	answer, err := f.check(body)
+	answer, err := d.check(&forwarded{id: "123", end: []byte(`,"id":7}`)}, body)
 	runtime.ReadMemStats(&after)
 	must(t, err)
 	if took := after.TotalAlloc - before.TotalAlloc; took > size/2 {
-		t.Errorf("checking %d bytes took %d", len(long), took)
+		t.Errorf("checking %d bytes took %d", size, took)
 	}
 	if !bytes.HasSuffix(answer, []byte(`1],"id":7}`)) || !json.Valid(answer) {
 		t.Errorf("the answer is %.60s…", answer)
-	}
-	for _, tt := range []struct {
-		isBatch bool
-		kept    int
-	}{{false, 7}, {true, 3}} {
-		o := newOutside(d, &share{left: 7*len(long) + 7*1024})
-		kept := 0
-		for range 10 {
-			f := o.asks("7")
-			f.isBatch = tt.isBatch
-			if f.keep(slices.Clip(bytes.Clone(long))); f.passed {
-				kept++
-			} else if !bytes.Contains(f.answer, []byte(`"code":-32603`)) {
-				t.Errorf("beyond the share: %s", f.answer)
-			}
-		}
-		if kept != tt.kept {
-			t.Errorf("in a batch: %v: %d answers are kept, want %d", tt.isBatch, kept, tt.kept)
-		}
 	}
 }
 
@@ -200,9 +159,7 @@ func TestUpstreamsGetTheSecretsOfTheirURLs(t *testing.T) {
 	defer upstream.Close()
 	var log bytes.Buffer
 	url := strings.Replace(upstream.URL, "http://", "http://who:secret@", 1) + "/v2/secret?api-key=secret"
-	r := serve(t, newFakeLedger(), func(c *Config, _ *httpd.Config) {
-		c.Forward, c.Log = []string{url}, slog.New(slog.NewTextHandler(&log, nil))
-	})
+	r := serve(t, &settings{fakeLedger: newFakeLedger(), door: Config{Forward: []string{url}, Log: slog.New(slog.NewTextHandler(&log, nil))}})
 	ledgertest.Equal(t, r.call("getTransaction", `["x"]`), `"result":"/v2/secret?api-key=secret who secret"`, "what the upstream got")
 	upstream.Close()
 	if got := r.call("getTransaction", "[]"); !strings.Contains(got, "-32603") {
@@ -222,75 +179,5 @@ func TestUpstreamsGetTheSecretsOfTheirURLs(t *testing.T) {
 		if _, err := New(Config{Forward: []string{"http://good", bad}}); err == nil || !strings.HasPrefix(err.Error(), "upstream node 2 ") || strings.Contains(err.Error(), "secret") {
 			t.Errorf("%s: %v", bad, err)
 		}
-	}
-}
-
-// TestABatchStaysWithinTheShareOfItsClient: of long answers those are passed on that there is memory for, while local calls take of it too.
-func TestABatchStaysWithinTheShareOfItsClient(t *testing.T) {
-	const share, answerBytes, calls = 1 << 20, 200 << 10, 20
-	upstream := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		var call struct{ ID json.RawMessage }
-		_ = json.NewDecoder(r.Body).Decode(&call)
-		fmt.Fprintf(w, `{"jsonrpc":"2.0","result":"%s","id":%s}`, strings.Repeat("x", answerBytes), call.ID)
-	}))
-	defer upstream.Close()
-	whole := budget.New(8 * share)
-	r := serve(t, newFakeLedger(), func(c *Config, public *httpd.Config) {
-		c.Forward, public.Memory = []string{upstream.URL}, whole
-	})
-	batch := `{"jsonrpc":"2.0","id":"l","method":"getBlocks","params":[10,12]}`
-	for i := range calls {
-		batch += fmt.Sprintf(`,{"jsonrpc":"2.0","id":%d,"method":"m"},{"jsonrpc":"2.0","id":"l","method":"getBlocks","params":[10,12]}`, i)
-	}
-	body := r.post("[" + batch + "]")
-	passed, refused := strings.Count(body, `"result":"xxx`), strings.Count(body, `"code":-32603`)
-	if passed < 1 || passed > share/(2*answerBytes) || passed+refused != calls || strings.Count(body, `"result":[10,12]`) != calls+1 || !json.Valid([]byte(body)) {
-		t.Errorf("%d answers are passed on, %d refused", passed, refused)
-	}
-}
-
-// probe is a door that does something with each exchange instead of answering it.
-type probe struct {
-	*Door
-	do func(x *httpd.Exchange)
-}
-
-func (p probe) Answer(x *httpd.Exchange) error {
-	p.do(x)
-	x.Reply(204, nil, ledger.View{})
-	return nil
-}
-
-// TestLocalCallsLeaveTheMemoryOfForwardedOnes: what a local call gives back is its own.
-func TestLocalCallsLeaveTheMemoryOfForwardedOnes(t *testing.T) {
-	const kept = 100 << 10
-	l, whole := newFakeLedger(), budget.New(1<<20)
-	d, err := New(Config{Ledger: l})
-	must(t, err)
-	server, ln := httpd.New(httpd.Config{Ledger: l, Memory: whole}), fasthttputil.NewInmemoryListener()
-	used := int64(-1)
-	served := make(chan error, 1)
-	go func() {
-		served <- server.ServeDoor(ln, probe{d, func(x *httpd.Exchange) {
-			s := &session{door: d, x: x, outside: newOutside(d, x)}
-			calls, _, err := s.parse([]byte(`{"jsonrpc":"2.0","id":1,"method":"getBlocks","params":[10,12]}`))
-			f := s.outside.asks("7")
-			f.keep(make([]byte, kept))
-			s.call = call{session: s}
-			if answer, _ := s.run(nil, calls[0]); err == nil && f.passed && bytes.Contains(answer, []byte("[10,12]")) {
-				used = whole.Used()
-			}
-		}})
-	}()
-	c, err := ln.Dial()
-	must(t, err)
-	_, err = io.WriteString(c, "GET /health HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n")
-	must(t, err)
-	_, err = io.ReadAll(c)
-	must(t, err)
-	must(t, server.Shutdown(t.Context()))
-	must(t, <-served)
-	if used != kept {
-		t.Errorf("after a local call %d bytes are taken, want %d", used, kept)
 	}
 }

@@ -5,7 +5,10 @@ import (
 	"slices"
 	"time"
 
+	"github.com/valyala/fastjson"
+
 	"ledgerd/engine/ledger"
+	"ledgerd/httpd"
 )
 
 const (
@@ -50,20 +53,17 @@ func (c *call) programAccounts(dst []byte) ([]byte, error) {
 		if s.encoded == 0 || c.isBatch || !c.x.Context().Request.Header.IsHTTP11() { // which alone has chunks
 			return dst, &callError{code: codeScan, message: "the accounts take more memory than this node gives an answer now: ask with filters or a dataSlice"}
 		}
-		s.continueIn(c, end)
+		s.continueIn(end)
 		return dst, nil
 	}
 	return append(dst, end...), err
 }
 
-// lister is what lists accounts by one key, as ledger.Program does.
-type lister func(q ledger.Query, of ledger.Pubkey, after ledger.Opt[ledger.Pubkey], limit int, room []ledger.Account) ([]ledger.Account, ledger.Opt[ledger.Pubkey], ledger.View, error)
-
 // scan reads a list of accounts page by page from one version, and encodes those that a call takes, by the deadline of that.
 type scan struct {
 	*call
 	*listing
-	list    lister
+	list    httpd.Lister
 	what    string // are listed
 	of      ledger.Pubkey
 	skips   func(ledger.Account) bool // nil: none is
@@ -77,7 +77,7 @@ type scan struct {
 }
 
 // scan returns a scan of all accounts that are listed by a key. The call has scanTime from then on.
-func (c *call) scan(list lister, what string, of ledger.Pubkey, f *form) *scan {
+func (c *call) scan(list httpd.Lister, what string, of ledger.Pubkey, f *form) *scan {
 	c.query.Deadline = time.Now().Add(scanTime)
 	return &scan{call: c, listing: c.listing(f, true), list: list, what: what, of: of, page: programPage}
 }
@@ -149,25 +149,22 @@ func (s *scan) cut() {
 	s.x.Keep(bytes)
 }
 
-// continueIn has the answer go on after the call, whose session others use then: what has no room in memory is read as the client takes it. An error, as
+// continueIn has the answer go on after the call, whose session it keeps: what has no room in memory is read as the client takes it. An error, as
 // where the version is not held any more, ends the connection.
-func (s *scan) continueIn(c *call, end string) {
-	own, method := *c, c.method
-	own.session = &session{door: c.door, x: c.x}
-	own.query.Deadline = time.Time{}
-	s.call, s.fixed, s.page = &own, true, slowPage
+func (s *scan) continueIn(end string) {
+	s.parser, s.params, s.query.Deadline = fastjson.Parser{}, nil, time.Time{} // the call is not read any more
+	s.fixed, s.page = true, slowPage
 	s.cut()
 	s.room, s.left, s.mints = nil, slices.Clone(s.left), nil // the large page is let go of
-	end = string(c.appendID([]byte(end)))
-	c.goesOn = func(dst []byte) ([]byte, bool, error) {
+	s.goesOn = func(dst []byte) ([]byte, bool, error) {
 		dst, err := s.append(dst)
 		switch {
 		case errors.Is(err, errNoRoom) && len(dst) > 0:
 			return dst, true, nil
 		case err != nil:
-			method.failed.Add(1)
+			s.method.failed.Add(1)
 			return dst, false, err
 		}
-		return append(dst, end...), false, nil
+		return s.appendID(append(dst, end...)), false, nil
 	}
 }

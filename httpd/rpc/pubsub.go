@@ -45,9 +45,9 @@ func (d *Door) talk(socket *stream.Socket, text []byte) {
 	s := d.sessions.Get().(*session)
 	s.door = d
 	defer s.release()
-	calls, isBatch, err := s.parse(text)
+	calls, err := s.parse(text)
 	c := call{session: s}
-	if err == nil && isBatch {
+	if err == nil && s.isBatch {
 		err = &callError{code: codeRequest, message: "Invalid request: no batches over a WebSocket"}
 	}
 	var name string

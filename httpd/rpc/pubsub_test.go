@@ -11,7 +11,6 @@ import (
 	"github.com/fasthttp/websocket"
 
 	"ledgerd/engine/ledger"
-	"ledgerd/httpd"
 	"ledgerd/httpd/stream"
 )
 
@@ -26,13 +25,8 @@ type feed struct {
 	version ledger.Version
 }
 
-// publish tells of a block, or with a tip before of the way back to one, that changed accounts.
-func (f *feed) publish(kind ledger.RecordKind, slot, from ledger.Slot, accounts ...ledger.Account) {
-	f.publishWith(testSignature(byte(slot)), kind, slot, from, accounts...)
-}
-
-// publishWith is publish for a block that has a transaction. Those at odd slots failed.
-func (f *feed) publishWith(sig ledger.Signature, kind ledger.RecordKind, slot, from ledger.Slot, accounts ...ledger.Account) {
+// publish tells of a block that has a transaction, which failed if the slot is odd, or with a tip before of the way back to a block, that changed accounts.
+func (f *feed) publish(sig ledger.Signature, kind ledger.RecordKind, slot, from ledger.Slot, accounts ...ledger.Account) {
 	head := *f.ledger.Newest.Load()
 	tip := &head.Tips[ledger.Processed]
 	parent := tip.Slot
@@ -63,34 +57,24 @@ func (f *feed) publishWith(sig ledger.Signature, kind ledger.RecordKind, slot, f
 	f.hub.Publish(&ledger.Publication{Head: &head, Records: []*ledger.Record{r}})
 }
 
-// finalize tells that all is final.
-func (f *feed) finalize() { f.reach(ledger.Finalized, f.ledger.Newest.Load().Tips[ledger.Processed]) }
-
-// reach tells that a block has reached a level.
-func (f *feed) reach(level ledger.Commitment, tip ledger.Tip) {
+// reach tells that the newest block has reached a level.
+func (f *feed) reach(level ledger.Commitment) {
 	head := *f.ledger.Newest.Load()
 	for at := ledger.Confirmed; at <= level; at++ {
-		if head.Tips[at].Slot < tip.Slot {
-			head.Tips[at] = tip
-		}
+		head.Tips[at] = head.Tips[ledger.Processed]
 	}
 	f.ledger.Newest.Store(&head)
 	f.hub.Publish(&ledger.Publication{Head: &head})
 }
 
 // serveHub serves a door that has a hub, which ends with the test.
-func serveHub(t *testing.T) (*feed, *rig) {
-	return serveHubWith(t, newFakeLedger(), stream.Config{}, func(c *Config, _ *httpd.Config) { c.IndexMints = true })
-}
-
-func serveHubWith(t *testing.T, l *fakeLedger, config stream.Config, change func(*Config, *httpd.Config)) (*feed, *rig) {
-	config.Ledger = l
-	f := &feed{ledger: l, hub: stream.New(config), version: l.Newest.Load().Tips[ledger.Processed].Version}
-	f.hub.Publish(&ledger.Publication{Head: l.Newest.Load()})
-	r := serve(t, l, func(c *Config, h *httpd.Config) {
-		c.Hub = f.hub
-		change(c, h)
-	})
+func serveHub(t *testing.T, s *settings) (*feed, *rig) {
+	s.hub.Ledger = s.fakeLedger
+	newest := s.Newest.Load()
+	f := &feed{ledger: s.fakeLedger, hub: stream.New(s.hub), version: newest.Tips[ledger.Processed].Version}
+	f.hub.Publish(&ledger.Publication{Head: newest})
+	s.door.Hub = f.hub
+	r := serve(t, s)
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), patience)
 		defer cancel()
@@ -130,13 +114,3 @@ func (c client) next() string {
 	must(c, err)
 	return string(text)
 }
-
-// subscribed is the answer that a subscription has a number.
-func subscribed(number int) string {
-	return fmt.Sprintf(`{"jsonrpc":"2.0","result":%d,"id":1}`, number)
-}
-
-const (
-	badID   = `{"jsonrpc":"2.0","error":{"code":-32602,"message":"Invalid subscription id."},"id":1}`
-	tooMany = `{"jsonrpc":"2.0","error":{"code":-32603,"message":"Internal Error: Subscription refused. Node subscription limit reached"},"id":1}`
-)

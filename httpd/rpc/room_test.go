@@ -32,39 +32,6 @@ func (l *fakeLedger) addLarge(accounts, bytes int) {
 	}
 }
 
-// TestABatchTakesTheMemoryOfItsAnswers: a hundred calls of one kind are answered, whatever each might have taken at most.
-func TestABatchTakesTheMemoryOfItsAnswers(t *testing.T) {
-	l := newFakeLedger()
-	l.addLarge(1, 1<<20)
-	r := serve(t, l, nil)
-	for _, call := range []string{
-		`"getSignaturesForAddress","params":["<4>"]`,
-		`"getTokenAccountsByOwner","params":["<4>",{"programId":"<token>"},{"encoding":"jsonParsed"}]`,
-		`"getBlock","params":[14,{"transactionDetails":"signatures"}]`,
-		`"getBlock","params":[12,{"transactionDetails":"accounts"}]`,
-		`"getBlocks","params":[10,500000]`,
-		`"getAccountInfo","params":["<51>",{"encoding":"base64","dataSlice":{"offset":7,"length":32}}]`,
-		`"getMultipleAccounts","params":[["<51>","<51>"],{"encoding":"base64+zstd","dataSlice":{"offset":1048575,"length":32}}]`,
-		`"getProgramAccounts","params":["<50>",{"encoding":"base64","dataSlice":{"offset":0,"length":3}}]`,
-		`"getProgramAccounts","params":["<13>",{"encoding":"base64"}]`,
-		`"getAccountInfo","params":["<51>"]`, // an error, which takes nothing
-	} {
-		one := names().Replace(`{"jsonrpc":"2.0","id":1,"method":` + call + `}`)
-		want := r.post(one)
-		if refused := strings.Contains(want, "-32600"); !refused && strings.Contains(want, `"error"`) {
-			t.Fatalf("%s: %s", call, want)
-		}
-		var got []json.RawMessage
-		must(t, json.Unmarshal([]byte(r.post("["+strings.Repeat(one+",", maxBatch-1)+one+"]")), &got))
-		for i := range got {
-			if string(got[i]) != want {
-				t.Errorf("%s: answer %d of %d is %.300s, want %.300s", call, i, len(got), got[i], want)
-				break
-			}
-		}
-	}
-}
-
 // TestProgramAccountsAreWholeRefusedOrBroken: memory is asked for before an account is encoded, however many a page has. Where it does not suffice,
 // the rest is read while it is sent, if the response can have chunks, and an error ends the connection. What a call took is there for the next one.
 func TestProgramAccountsAreWholeRefusedOrBroken(t *testing.T) {
@@ -85,9 +52,7 @@ func TestProgramAccountsAreWholeRefusedOrBroken(t *testing.T) {
 	})
 	l := newFakeLedger()
 	numbers := metrics.NewSet()
-	r := serve(t, l, func(_ *Config, c *httpd.Config) {
-		c.Memory, c.AccessLog, c.Metrics = budget.New(8<<20), access, numbers
-	}) // of which a client has 1 MiB
+	r := serve(t, &settings{fakeLedger: l, public: httpd.Config{Memory: budget.New(8 << 20), AccessLog: access, Metrics: numbers}}) // a client has 1 MiB
 	call := names().Replace(`{"jsonrpc":"2.0","id":"x","method":"getProgramAccounts","params":["<50>",{"encoding":"base64","withContext":true}]}`)
 	busy := func() error { return ledger.ErrUnavailable }
 	const whole, refused, broken = `]},"id":"x"}`, `"error":{"code":-32012,`, ""
@@ -187,7 +152,7 @@ func clientTakesItsTime(t *testing.T) {
 			}
 			return nil
 		}
-		r := serve(t, l, func(_ *Config, c *httpd.Config) { c.Memory = memory })
+		r := serve(t, &settings{fakeLedger: l, public: httpd.Config{Memory: memory}})
 		answer := r.postSlowly(scanTime+time.Second, names().Replace(`{"jsonrpc":"2.0","id":1,"method":"getProgramAccounts","params":["<token>",{"encoding":"`+tt.encoding+`"}]}`))
 		if shown := strings.Count(answer, `"account":{`); !json.Valid([]byte(answer)) || shown != tt.accounts {
 			t.Errorf("%d of %d accounts are shown: %.300s", shown, tt.accounts, answer)

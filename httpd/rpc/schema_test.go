@@ -58,8 +58,8 @@ type message struct {
 	Method        string
 	Result, Error json.RawMessage
 	Params        struct {
-		Result, Error json.RawMessage
-		Subscription  int
+		Result       json.RawMessage
+		Subscription int
 	}
 }
 
@@ -85,7 +85,7 @@ func (s *shapes) answer(method, params, text string) (code int, slot ledger.Slot
 		must(s, json.Unmarshal(a.Error, &e))
 		return e.Code, 0
 	}
-	if s.Calls[method].Value != nil || strings.Contains(params, `"withContext":true`) {
+	if s.Calls[method].Value != nil || !s.Calls[method].Socket && strings.Contains(params, `"withContext":true`) {
 		s.check("$defs/inContext", "", a.Result, what)
 		var in struct {
 			Context struct{ Slot ledger.Slot }
@@ -101,28 +101,36 @@ func (s *shapes) answer(method, params, text string) (code int, slot ledger.Slot
 	return 0, slot
 }
 
-// tell holds what is told of a subscription against its schema, where data is in one of some encodings.
-func (s *shapes) tell(text, encoding string) (told message) {
-	s.Helper()
-	must(s, json.Unmarshal([]byte(text), &told))
-	if told.Params.Error != nil {
-		s.Errorf("%s is an error", text)
-		return told
-	}
-	s.check("notifications/"+told.Method, encoding, told.Params.Result, text)
-	return told
-}
-
-// The answers that are held for every method, of nodes of every kind, are as its schema says.
-func TestHeldAnswersHaveTheirShape(t *testing.T) {
+// The answers and notifications that are held, of nodes of every kind, are as their schemas say.
+func TestWhatIsHeldHasItsShape(t *testing.T) {
 	s := readShapes(t)
-	method, params := "", ""
-	for line := range strings.Lines(string(readFile(t, "testdata/calls.txt"))) {
-		switch mark, rest, _ := strings.Cut(strings.TrimSpace(line), " "); {
-		case mark == ">":
-			method, params, _ = strings.Cut(rest, " ")
-		case mark == "<":
-			s.answer(method, params, "{"+rest+"}")
+	said, heard := regexp.MustCompile(`^\w?> (\w+) (.*)$`), regexp.MustCompile(`^(\w?)< (["{].*)$`)
+	for _, file := range []string{"testdata/calls.txt", "testdata/told.txt"} {
+		method, params := "", ""
+		encodings := make(map[int]string) // by the numbers of subscriptions
+		for line := range strings.Lines(string(readFile(t, file))) {
+			if m := said.FindStringSubmatch(strings.TrimSpace(line)); m != nil {
+				method, params = m[1], m[2]
+			}
+			m := heard.FindStringSubmatch(strings.TrimSpace(line))
+			if m == nil {
+				continue
+			}
+			text := m[2]
+			if m[1] == "" { // an answer without what is the same in all
+				text = "{" + text + "}"
+			}
+			var told message
+			must(t, json.Unmarshal([]byte(text), &told))
+			if told.Method != "" {
+				s.check("notifications/"+told.Method, encodings[told.Params.Subscription], told.Params.Result, text)
+				continue
+			}
+			s.answer(method, params, text)
+			var number int
+			if json.Unmarshal(told.Result, &number) == nil {
+				encodings[number] = s.encodingOf(method, params)
+			}
 		}
 	}
 }
@@ -225,7 +233,7 @@ func (s *shapes) sweep(method string, ask func(params string) string) {
 // Every method answers as its schema says, at the slot of its commitment, for every commitment and encoding, and what is wrong with a parameter is -32602.
 func TestEveryAnswerHasItsShape(t *testing.T) {
 	s := readShapes(t)
-	_, r := serveHub(t)
+	_, r := serveHub(t, &settings{fakeLedger: newFakeLedger(), door: Config{IndexMints: true}})
 	names := names()
 	post := func(method string) func(string) string {
 		return func(params string) string {
@@ -255,59 +263,5 @@ func TestEveryAnswerHasItsShape(t *testing.T) {
 			return c.ask(name, params)
 		})
 		_ = c.Close()
-	}
-}
-
-// Every notification is as its schema says, at every commitment and in every encoding.
-func TestEveryNotificationHasItsShape(t *testing.T) {
-	s := readShapes(t)
-	f, r := serveHub(t)
-	c := r.dial()
-	encodings, kinds := make(map[int]string), make(map[int]string)
-	ask := func(kind, params string) {
-		text := c.ask(kind+"Subscribe", params)
-		code, _ := s.answer(kind+"Subscribe", params, text)
-		var a struct{ Result int }
-		must(t, json.Unmarshal([]byte(text), &a))
-		encodings[a.Result], kinds[a.Result] = s.encodingOf(kind+"Subscribe", params), kind
-		if code != 0 {
-			t.Errorf("%s %s: %s", kind, params, text)
-		}
-	}
-	for level := range levelSlots {
-		for _, encoding := range []string{asBase58, asBase64, asZstd, asParsed, asBinary} {
-			config := fmt.Sprintf(`{"commitment":%q,"encoding":%q}]`, level, encoding)
-			ask("account", `["<31>",`+config)
-			ask("program", `["<13>",`+config)
-		}
-		ask("signature", fmt.Sprintf(`["<sig31>",{"enableReceivedNotification":true,"commitment":%q}]`, level))
-	}
-	ask("slot", `[]`)
-	ask("root", `[]`)
-	token := f.ledger.Held[testKey(31)]
-	token.Lamports++
-	token.Data = ledger.NewData([]byte("short"))
-	f.publish(ledger.BlockRecord, 31, 0, f.ledger.Held[testKey(14)], ledger.Account{Pubkey: testKey(14)}, token)
-	f.finalize()
-	// At each level the program is told of twice in each encoding, the account once, the transaction when it is received and when it has reached it; and the
-	// slot and the root.
-	for range 3*(3*5+1+1) + 2 {
-		text := c.next()
-		var number struct{ Params struct{ Subscription int } }
-		must(t, json.Unmarshal([]byte(text), &number))
-		told := s.tell(text, encodings[number.Params.Subscription])
-		if told.Method != kinds[told.Params.Subscription]+"Notification" {
-			t.Errorf("%s is told of a subscription of another kind", text)
-		}
-	}
-	for number, kind := range kinds {
-		if kind == "signature" {
-			continue // which has ended
-		}
-		params := fmt.Sprintf(`[%d]`, number)
-		text := c.ask(kind+"Unsubscribe", params)
-		if code, _ := s.answer(kind+"Unsubscribe", params, text); code != 0 {
-			t.Errorf("%s: %s", params, text)
-		}
 	}
 }

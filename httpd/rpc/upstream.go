@@ -85,7 +85,7 @@ func (u *upstream) isAlone(now time.Time) bool {
 }
 
 // ask returns the answer to a call. An error that is a *callError says why the call has no answer here, any other that the node failed.
-func (u *upstream) ask(f *forwarded, deadline time.Time) ([]byte, error) {
+func (u *upstream) ask(d *Door, f *forwarded, deadline time.Time) ([]byte, error) {
 	began := time.Now()
 	request, response := fasthttp.AcquireRequest(), fasthttp.AcquireResponse()
 	defer fasthttp.ReleaseRequest(request)
@@ -108,7 +108,7 @@ func (u *upstream) ask(f *forwarded, deadline time.Time) ([]byte, error) {
 		u.failed(began, time.Duration(min(seconds, int(lastPause/time.Second)))*time.Second, false)
 		return nil, errNoAnswer
 	}
-	answer, err := f.check(response.SwapBody(nil)) // which is not pooled: it becomes the answer
+	answer, err := d.check(f, response.SwapBody(nil)) // which is not pooled: it becomes the answer
 	if err == errNoAnswer && status >= 400 {
 		return nil, &callError{code: codeInternal,
 			message: fmt.Sprintf("Internal error: another node refuses the call with status %d; of this one: %s", status, f.failure.message)}
