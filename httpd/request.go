@@ -13,7 +13,6 @@ type request struct {
 	Exchange
 	door   Door // nil: it is of REST
 	params params
-	path   []byte // room to decode the path in
 }
 
 // handle is one request to the REST side.

@@ -2,6 +2,7 @@ package httpd
 
 import (
 	"bytes"
+	"net/url"
 
 	"github.com/fasthttp/router"
 	"github.com/valyala/fasthttp"
@@ -94,12 +95,9 @@ func (r *request) setPath() error {
 	sent := r.sentPath()
 	path := sent
 	if bytes.IndexByte(sent, '%') >= 0 {
-		if !escapesAreValid(sent) {
-			return errPath
-		}
-		r.path = fasthttp.AppendUnquotedArg(r.path[:0], sent)
-		path = r.path
-		if bytes.Count(path, []byte("/")) != bytes.Count(sent, []byte("/")) || bytes.ContainsFunc(path, isControl) {
+		decoded, err := url.PathUnescape(string(sent))
+		path = []byte(decoded)
+		if err != nil || bytes.Count(path, []byte("/")) != bytes.Count(sent, []byte("/")) || bytes.ContainsFunc(path, isControl) {
 			return errPath
 		}
 	}
@@ -128,22 +126,13 @@ func (x *Exchange) sentPath() []byte {
 	return x.ctx.URI().PathOriginal()
 }
 
-// escapesAreValid reports whether two hexadecimal digits follow every percent sign.
-func escapesAreValid(s []byte) bool {
-	for {
-		i := bytes.IndexByte(s, '%')
-		if i < 0 {
-			return true
-		}
-		if len(s) < i+3 || !isHex(s[i+1]) || !isHex(s[i+2]) {
-			return false
-		}
-		s = s[i+3:]
+// escapesAreValid reports whether two hexadecimal digits follow every percent sign of a query.
+func escapesAreValid(query []byte) bool {
+	if bytes.IndexByte(query, '%') < 0 { // which allocates nothing
+		return true
 	}
+	_, err := url.QueryUnescape(string(query))
+	return err == nil
 }
 
 func isControl(c rune) bool { return c < ' ' || c == 0x7f }
-
-func isHex(c byte) bool {
-	return '0' <= c && c <= '9' || 'a' <= c|0x20 && c|0x20 <= 'f'
-}
