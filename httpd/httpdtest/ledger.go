@@ -53,23 +53,20 @@ func (l *Ledger) Await(q ledger.Query) error {
 
 // LatestBlock returns the newest block of a level.
 func (l *Ledger) LatestBlock(q ledger.Query) (ledger.BlockAnswer, ledger.View, error) {
-	v, err := l.Ask(q)
-	if err != nil {
-		return ledger.BlockAnswer{}, v, err
-	}
-	return l.block(v, v.Tip().Slot)
+	return l.block(q, func(v ledger.View) ledger.Slot { return v.Tip().Slot })
 }
 
 // Block returns the block at a slot.
 func (l *Ledger) Block(q ledger.Query, slot ledger.Slot) (ledger.BlockAnswer, ledger.View, error) {
-	v, err := l.Ask(q)
-	if err != nil {
-		return ledger.BlockAnswer{}, v, err
-	}
-	return l.block(v, slot)
+	return l.block(q, func(ledger.View) ledger.Slot { return slot })
 }
 
-func (l *Ledger) block(v ledger.View, slot ledger.Slot) (none ledger.BlockAnswer, _ ledger.View, _ error) {
+func (l *Ledger) block(q ledger.Query, slotIn func(ledger.View) ledger.Slot) (none ledger.BlockAnswer, _ ledger.View, _ error) {
+	v, err := l.Ask(q)
+	if err != nil {
+		return none, v, err
+	}
+	slot := slotIn(v)
 	at := slices.IndexFunc(l.Chain, func(b *ledger.Block) bool { return b.Slot == slot })
 	switch {
 	case slot > v.Tip().Slot:
