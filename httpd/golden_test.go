@@ -26,6 +26,7 @@ var update = flag.Bool("update", false, "rewrite the golden files")
 //
 //	TARGET | FIELD: VALUE | ...            asks with GET and some fields, and with HEAD, which must be answered alike
 //	METHOD TARGET from ADDRESS | ...       asks with a method, on a connection from an address, which stays open
+//	N files METHOD TARGET ...              asks so N times as often as there are files of pages
 //	> TARGET                               asks with all methods
 //	*                                      asks for each kind of record
 //	** FIELD: VALUE                        asks with a field on every path of the document
@@ -43,8 +44,19 @@ func TestAnswersAreGolden(t *testing.T) {
 			asked := askedLine.FindStringSubmatch(line)
 			switch {
 			case asked != nil:
-				fields := strings.Split(expand(t, asked[4]), " | ")[1:]
-				fmt.Fprintf(&got, "%s\n%s\n", line, h.described(asked[3], asked[1], expand(t, asked[2]), fields...))
+				times, _ := strconv.Atoi(cmp.Or(asked[1], "0"))
+				fields := strings.Split(expand(t, asked[5]), " | ")[1:]
+				answers := make(map[string]int)
+				for range max(times*h.server.pages.files(), 1) {
+					answers[h.described(asked[4], asked[2], expand(t, asked[3]), fields...)]++
+				}
+				fmt.Fprintln(&got, line)
+				for _, answer := range slices.Sorted(maps.Keys(answers)) {
+					if times > 0 {
+						fmt.Fprint(&got, answers[answer], " times ")
+					}
+					fmt.Fprintln(&got, answer)
+				}
 			case line == "*":
 				fmt.Fprintf(&got, "%s\n%s", line, h.grouped(recordTargets, func(target string) string { return h.described("", "", target) }))
 			case strings.HasPrefix(line, "** "):
@@ -71,7 +83,7 @@ func TestAnswersAreGolden(t *testing.T) {
 }
 
 var (
-	askedLine  = regexp.MustCompile(`^(?:([A-Z]+) )?(/\S*)(?: from (\S+))?((?: \| [^|]*)*)$`)
+	askedLine  = regexp.MustCompile(`^(?:(\d+) files )?(?:([A-Z]+) )?(/\S*)(?: from (\S+))?((?: \| [^|]*)*)$`)
 	goldenName = regexp.MustCompile(`\{(\w+)\}`)
 	repeated   = regexp.MustCompile(`(?s)\$\[(.+?)\*(\d+)\]`)
 )

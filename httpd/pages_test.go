@@ -11,7 +11,6 @@ import (
 	"golang.org/x/net/html"
 
 	"ledgerd/engine/ledger/ledgertest"
-	"ledgerd/httpd/apikey"
 	"ledgerd/httpd/console"
 )
 
@@ -60,48 +59,6 @@ func TestPagesAreServed(t *testing.T) {
 	if appBytes > 170<<10 {
 		t.Errorf("the console has %d bytes, want at most 170 KiB", appBytes)
 	}
-}
-
-// TestAPageAndItsFilesCountOnce uses the limit up with two pages: their files are served after that, but not for ever. A caller with a key has the
-// windows of its key for files, too.
-func TestAPageAndItsFilesCountOnce(t *testing.T) {
-	h := serve(t, func(c *Config) {
-		c.PerMinute, c.PerHour, c.MaxConnsPerClient = 5, 100, 10_000
-		c.Keys = keysOf(map[string]apikey.Tier{"gold": {PerMinute: 3, PerHour: 100}})
-	})
-	expect := func(method, target string, status int, left string, lines ...string) {
-		t.Helper()
-		r := h.doFrom("192.0.2.1", method, target, lines...)
-		if got := r.header.Get("X-RateLimit-Remaining") + " of " + r.header.Get("X-RateLimit-Limit"); r.status != status || got != left {
-			t.Errorf("%s %s with %q: status %d with %s remaining, want %d with %s", method, target, lines, r.status, got, status, left)
-		}
-	}
-	files := 0
-	for _, resource := range resources {
-		if resource.Kind == console.File {
-			files++
-		}
-	}
-	expect("GET", "/favicon.svg", 200, "5 of 5")
-	expect("GET", "/favicon.svg", 400, "4 of 5", "Transfer-Encoding: chunked")
-	expect("GET", "/docs/limits", 200, "3 of 5")
-	expect("POST", "/favicon.svg", 405, "2 of 5")
-	expect("GET", "/docs/search?q=x", 200, "1 of 5")
-	expect("GET", "/client/x", 404, "0 of 5")
-	for range 5*files - 2 {
-		expect("GET", "/docs/docs.css?v=1", 200, "0 of 5")
-	}
-	expect("GET", "/", 429, "0 of 5")
-	expect("HEAD", "/docs/docs.css", 200, "0 of 5")
-	expect("GET", "/docs/docs.css", 429, fmt.Sprint("0 of ", 5*files))
-
-	const key = "X-API-Key: gold"
-	expect("GET", "/docs/limits", 200, "2 of 3", key)
-	for range 3 * files {
-		expect("GET", "/docs/docs.css", 200, "2 of 3", key)
-	}
-	expect("GET", "/docs/docs.css", 429, fmt.Sprint("0 of ", 3*files), key)
-	expect("GET", "/docs/limits", 200, "1 of 3", key)
 }
 
 // TestEveryLinkOfEveryPageLeadsSomewhere walks all pages. They load nothing from elsewhere, and have no script or style inside.

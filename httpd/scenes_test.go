@@ -61,6 +61,11 @@ var scenes = map[string]func(c *Config, l *fakeLedger, words string){
 		c.MaxConnsPerClient = 2
 		c.Keys = keysOf(map[string]apikey.Tier{"gold": {Sockets: 3}, "inside": {Exempt: true}})
 	},
+	// A caller with the key has three requests a minute, and one without has five.
+	"a key with less": func(c *Config, _ *fakeLedger, _ string) {
+		c.PerMinute, c.PerHour, c.MaxConnsPerClient = 5, 100, 10_000
+		c.Keys = keysOf(map[string]apikey.Tier{"gold": {PerMinute: 3, PerHour: 100}})
+	},
 	// A handshake is answered with a status and perhaps a Retry-After, by whoever gets it, if it is given to anybody; a plain GET is told the same.
 	"sockets": func(c *Config, l *fakeLedger, words string) {
 		text, after, _ := strings.Cut(words, " ")
