@@ -3,20 +3,12 @@ package listen
 // book is what one subscriber has received by the numbers of extended frames, through all its connections. It is not safe
 // for concurrent use.
 type book struct {
-	whole  bool // everything at the processed level: numbers come without holes
-	all    bool // everything: the numbers of a slot come without holes
-	shares bool // a level where restored accounts may share a number
+	whole bool // everything at the processed level: numbers come without holes, each once
 
-	seq       uint64 // the newest of any frame, 0: none
-	restoring bool   // since a rollback or a resume, until the next number
-	behind    bool   // a resume is not answered yet: all that comes will come again
-
-	gap uint64 // numbers up to this one are conflated
-
-	slot  uint64  // of the updates that come now, 0: its end was received
-	first uint64  // the first number of it
-	got   int     // updates of it
-	ended slotEnd // the newest; zero: updates of the slots since are not known to have come whole
+	seq    uint64  // the newest of any frame, 0: none
+	gap    uint64  // numbers up to this one are conflated
+	ended  slotEnd // the newest
+	behind bool    // a resume is not answered yet: all that comes will come again
 
 	updates, missing, twice  int64
 	conflated                int64
@@ -24,7 +16,7 @@ type book struct {
 }
 
 // update counts an account update.
-func (b *book) update(slot, seq uint64) {
+func (b *book) update(seq uint64) {
 	if b.behind {
 		return
 	}
@@ -32,16 +24,10 @@ func (b *book) update(slot, seq uint64) {
 	switch {
 	case seq > b.seq:
 		b.reach(seq - 1)
-		b.seq, b.restoring = seq, false
-	case seq == b.seq && b.restoring && b.shares:
-	default:
+		b.seq = seq
+	case b.whole:
 		b.twice++
-		return
 	}
-	if slot != b.slot {
-		b.slot, b.first, b.got = slot, seq, 0
-	}
-	b.got++
 }
 
 // reach counts what is missing up to a seq.
@@ -66,13 +52,12 @@ func (b *book) take(m *message) {
 		}
 	case "rollback":
 		b.reach(m.Seq)
-		b.restoring = true
 	case "gap":
-		b.gap, b.ended = m.ToSeq, slotEnd{}
+		b.gap = m.ToSeq
 	case "resumed":
 		b.reach(m.FromSeq)
 		b.resumed++
-		b.restoring, b.behind = true, false
+		b.behind = false
 	case "resync_required":
 		b.resyncs++
 		if m.NewestSeq > b.seq {
@@ -82,21 +67,15 @@ func (b *book) take(m *message) {
 	}
 }
 
-// end counts the end of a slot; again says that it was told before. It returns the end before, and how many updates of the slot
-// were received and how many there were at least: both 0 if its numbers tell more, or it may have begun before the subscriber came.
-func (b *book) end(e slotEnd) (after slotEnd, got, least int, again bool) {
+// end counts the end of a slot; again says that it was told before.
+func (b *book) end(e slotEnd) (again bool) {
 	if b.behind {
-		return after, 0, 0, true
+		return true
 	}
 	b.reach(e.seq)
 	if e.compare(b.ended) <= 0 {
-		return after, 0, 0, true
+		return true
 	}
-	if !b.whole && b.ended != (slotEnd{}) && b.slot == e.slot && b.first > b.gap {
-		if got, least = b.got, b.got; b.all {
-			least = int(e.seq - b.first + 1)
-		}
-	}
-	after, b.ended, b.slot = b.ended, e, 0
-	return after, got, least, false
+	b.ended = e
+	return false
 }

@@ -17,14 +17,10 @@
 //
 // # Missing and twice
 //
-// A subscriber of everything at the processed level receives every number: each that is passed over is missing. To others
-// numbers come with holes, because updates of other accounts and of orphaned slots have numbers too. Of those the pool
-// compares what its subscribers, who all ask for the same, have received of a slot when its slot_end comes: who received
-// fewer than another misses the difference. A single subscriber of some accounts cannot be found to miss anything.
-//
-// An update whose number is not above the last came twice; but restored accounts at higher levels share a number, and after
-// a resume those of the very number come again. What the server says is lost (resync_required) is not missing: it is
-// counted apart.
+// A subscriber of everything at the processed level receives every number once: each that is passed over is missing, and an update whose number
+// is not above the last came twice. To others numbers come with holes, because updates of other accounts and of orphaned slots have numbers too,
+// and restored accounts share one: of those nothing is found missing or twice. What the server says is lost (resync_required) is not missing: it
+// is counted apart.
 //
 // # Rules
 //

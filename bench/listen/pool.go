@@ -33,10 +33,9 @@ type Config struct {
 	Throttled int // so many of the subscribers read slowly
 	Throttle  int // bytes a second of each
 
-	CheckNumbers bool          // asks for extended frames and keeps books
-	FrameBytes   int           // of every frame, with its header: all but a sample only count bytes; 0: all read frames
-	Reconnect    bool          // a subscriber whose connection ends comes back, and resumes where it was
-	ResumeEvery  time.Duration // how often each drops its connection to do so; 0: never
+	CheckNumbers bool // asks for extended frames and keeps books
+	FrameBytes   int  // of every frame, with its header: all but a sample only count bytes; 0: all read frames
+	Reconnect    bool // a subscriber whose connection ends comes back, and resumes where it was
 
 	Ended func(slot uint64, first time.Time) // is told when the first subscriber receives the end of a slot; nil: nobody is
 }
@@ -44,7 +43,7 @@ type Config struct {
 // Counts is what all subscribers of a pool have received so far, and how their connections fared.
 type Counts struct {
 	Frames, Bytes, Updates int64
-	Missing, Twice         int64
+	Missing, Twice         int64         // of subscribers of everything at the processed level
 	Conflated              int64         // numbers of which only the newest states came, because the subscriber had asked for that
 	Resumed                int64         // connections that went on where the one before had ended
 	Resyncs, Passed        int64         // those that could not, and the numbers that they passed over
@@ -114,7 +113,7 @@ func OpenAll(ctx context.Context, c Config) (*Pool, error) {
 	return p, nil
 }
 
-// Close ends all subscribers, every second one without a close frame.
+// Close ends all subscribers.
 func (p *Pool) Close() {
 	p.end()
 	p.running.Wait()
@@ -138,7 +137,6 @@ func (p *Pool) Counts() Counts {
 		c.Resumed, c.Resyncs, c.Passed = c.Resumed+b.resumed, c.Resyncs+b.resyncs, c.Passed+b.passed
 		s.mu.Unlock()
 	}
-	c.Missing += p.arrivals.missing()
 	return c
 }
 

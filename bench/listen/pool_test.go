@@ -37,7 +37,6 @@ func endOf(slot, seq int) string {
 // faultyServer sends a ledger of slots with updates, of which it leaves some out, sends some twice, closes connections, and cannot
 // resume some. It counts what it did.
 type faultyServer struct {
-	part   int  // a subscriber of everything: 1; else each of so many numbers is one of its updates
 	faults bool // of updates
 
 	mu                               sync.Mutex
@@ -48,9 +47,8 @@ type faultyServer struct {
 }
 
 const (
-	slots     = 60
-	perSlot   = 7
-	reference = "127.0.0.1" // the address of the subscriber that receives every filtered update
+	slots   = 60
+	perSlot = 7
 )
 
 // ServeHTTP sends what follows what the client has seen, until the end or the next close.
@@ -70,7 +68,7 @@ func (f *faultyServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		seq, _ = strconv.Atoi(from)
 		slot = seq / perSlot
 		newest := min(slot+2, slots-4) * perSlot
-		if f.random.IntN(3) == 0 && (f.part == 1 || client != reference) && newest > seq {
+		if f.random.IntN(3) == 0 && newest > seq {
 			say(fmt.Sprintf(`{"type":"resync_required","id":null,"oldest_seq":%d,"newest_seq":%d}`, newest, newest))
 			f.resyncs++
 			f.passed += int64(newest - seq)
@@ -80,23 +78,17 @@ func (f *faultyServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			f.resumed++
 		}
 	}
-	begun := slot
 	end := slots
 	if f.random.IntN(4) > 0 {
 		end = min(slots, slot+3+f.random.IntN(10))
 	}
 	for ; slot < end; slot++ {
 		for n := max(seq, slot*perSlot) + 1; n <= (slot+1)*perSlot; n++ {
-			if n%f.part != 0 {
-				continue
-			}
-			// Of filtered ones somebody must receive all, and the slot a connection begins in says nothing.
-			may := f.faults && (f.part == 1 || client != reference && slot > begun+1)
 			switch {
-			case may && n > 1 && f.random.IntN(10) == 0:
+			case f.faults && n > 1 && f.random.IntN(10) == 0:
 				f.left++
 				continue
-			case may && f.random.IntN(10) == 0:
+			case f.faults && f.random.IntN(10) == 0:
 				f.twice++
 				f.sent++
 				say(textOf(n, slot+1))
@@ -119,13 +111,10 @@ func (f *faultyServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_, _, _ = conn.ReadMessage() // the answer, after which nothing is lost
 }
 
-// Whatever a server leaves out, sends twice, closes and cannot resume: the counts are what it did, also under filters and with
-// numbers that have holes.
+// Whatever a server leaves out, sends twice, closes and cannot resume: the counts are what it did.
 func TestCountsAreWhatTheServerDid(t *testing.T) {
 	t.Parallel()
-	for name, f := range map[string]*faultyServer{
-		"everything": {part: 1, faults: true}, "everything, no faults": {part: 1}, "filtered": {part: 3, faults: true}, "filtered, no faults": {part: 3},
-	} {
+	for name, f := range map[string]*faultyServer{"faults": {faults: true}, "no faults": {}} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			seed := rand.Uint64()
@@ -135,12 +124,6 @@ func TestCountsAreWhatTheServerDid(t *testing.T) {
 			pool := Open(t.Context(), Config{
 				Sockets: sockets, URL: address, CheckNumbers: true, Reconnect: true,
 				Dial: dial.Dialer{From: dial.Loopback(sockets)},
-				Query: func(int) url.Values {
-					if f.part > 1 {
-						return url.Values{"pubkeys": {"some"}}
-					}
-					return nil
-				},
 			})
 			defer pool.Close()
 			for until := time.Now().Add(patience); ; time.Sleep(time.Millisecond) {
@@ -159,7 +142,7 @@ func TestCountsAreWhatTheServerDid(t *testing.T) {
 				got.Resyncs != want.Resyncs || got.Passed != want.Passed || got.Closes[4008] != f.closed || got.Connected != sockets {
 				t.Errorf("seed %d: got %+v, want %+v, %d closes and %d connected", seed, got, want, f.closed, sockets)
 			}
-			if f.part == 1 && pool.Times().Count() != got.Updates {
+			if pool.Times().Count() != got.Updates {
 				t.Errorf("seed %d: not every update has a latency", seed)
 			}
 		})
@@ -265,13 +248,13 @@ func TestRefusedSubscribersAreCounted(t *testing.T) {
 // What comes before the answer to a resume message comes again after it.
 func TestBookWaitsForTheAnswerToAResume(t *testing.T) {
 	t.Parallel()
-	b := book{whole: true, all: true, seq: 5, behind: true}
-	b.update(9, 8)
+	b := book{whole: true, seq: 5, behind: true}
+	b.update(8)
 	b.take(&message{Type: "heartbeat", Seq: 8})
 	b.end(slotEnd{9, 8})
 	b.take(&message{Type: "resumed", FromSeq: 5})
 	for seq := range uint64(3) {
-		b.update(9, 6+seq)
+		b.update(6 + seq)
 	}
 	if b.updates != 3 || b.missing != 0 || b.twice != 0 || b.seq != 8 {
 		t.Errorf("got %+v", b)

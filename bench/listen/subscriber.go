@@ -2,12 +2,12 @@ package listen
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
-	"math/rand/v2"
 	"net/url"
 	"sync"
 	"time"
@@ -39,9 +39,8 @@ func newSubscriber(p *Pool, i int) *subscriber {
 		maps.Copy(s.query, p.config.Query(i))
 	}
 	asks := func(name string) bool { return s.query.Get(name) != "" }
-	s.book.all = !asks("pubkeys") && !asks("programs") && !asks("wallets") && !asks("mode")
-	s.book.shares = asks("commitment") && s.query.Get("commitment") != "processed"
-	s.book.whole = s.book.all && !s.book.shares
+	isFiltered := asks("pubkeys") || asks("programs") || asks("wallets") || asks("mode")
+	s.book.whole = !isFiltered && cmp.Or(s.query.Get("commitment"), "processed") == "processed"
 	if p.config.CheckNumbers {
 		s.query.Set("extended", "true")
 	}
@@ -61,23 +60,18 @@ func (s *subscriber) run(tried func()) {
 	for pause := (wait.Backoff{Min: leastPause, Max: mostPause}); ; {
 		stream, err := s.dial()
 		s.set(stream, err)
-		if err != nil && s.pool.ctx.Err() == nil {
-			s.pool.countEnd(false, err)
-		}
-		tried() // after what came of it is counted
-		dropped := false
-		if err == nil {
+		connected := err == nil
+		if connected {
+			tried()
 			pause.Reset()
-			dropped, err = s.read(stream)
+			err = s.read(stream)
 			s.set(nil, err)
-			if s.pool.ctx.Err() == nil && !dropped {
-				s.pool.countEnd(true, err)
-			}
 		}
-		if !s.pool.config.Reconnect || s.pool.ctx.Err() != nil {
-			return
+		if s.pool.ctx.Err() == nil {
+			s.pool.countEnd(connected, err)
 		}
-		if !dropped && pause.Wait(s.pool.ctx) != nil { // one that dropped it on purpose comes back at once
+		tried()
+		if !s.pool.config.Reconnect || pause.Wait(s.pool.ctx) != nil {
 			return
 		}
 	}
@@ -134,21 +128,10 @@ func (s *subscriber) dial() (Stream, error) {
 // readBufferBytes gives a few conns large buffers, and many together no more than 64 MiB.
 func readBufferBytes(conns int) int { return min(64<<10, max(1<<10, 64<<20/conns)) }
 
-// read reads a stream until it ends. dropped says that the subscriber did that: to resume, or with its pool.
-func (s *subscriber) read(stream Stream) (dropped bool, err error) {
-	ctx, cancel := context.WithCancel(s.pool.ctx)
-	if every := s.pool.config.ResumeEvery; every > 0 {
-		ctx, cancel = context.WithTimeout(s.pool.ctx, every/2+rand.N(every))
-	}
-	defer cancel()
-	leave := func() {
-		if conn, ok := stream.(*Conn); ok && s.index%2 == 1 {
-			_ = conn.NetConn().Close() // as a host does that lost it
-			return
-		}
-		_ = stream.Close() // the server may have been first
-	}
-	stop := context.AfterFunc(ctx, leave)
+// read reads a stream until it ends, with its pool at the latest.
+func (s *subscriber) read(stream Stream) (err error) {
+	leave := func() { _ = stream.Close() } // the server may have been first
+	stop := context.AfterFunc(s.pool.ctx, leave)
 	for err == nil {
 		var piece Piece
 		if piece, err = stream.Next(); err == nil {
@@ -158,7 +141,7 @@ func (s *subscriber) read(stream Stream) (dropped bool, err error) {
 	if stop() {
 		leave()
 	}
-	return ctx.Err() != nil, err
+	return err
 }
 
 // take counts what came.
@@ -173,7 +156,7 @@ func (s *subscriber) take(p Piece) {
 	case isUpdate(p.Payload):
 		slot := numberAfter(p.Payload, `,"slot":`)
 		s.late(now, slot, p.Payload)
-		s.book.update(slot, numberAfter(p.Payload, `,"seq":`))
+		s.book.update(numberAfter(p.Payload, `,"seq":`))
 	default:
 		var m message
 		_ = json.Unmarshal(p.Payload, &m) // what is not JSON is a message without a type
@@ -181,9 +164,8 @@ func (s *subscriber) take(p Piece) {
 			s.book.take(&m)
 			return
 		}
-		e := slotEnd{m.Slot, m.Seq}
-		if after, got, least, again := s.book.end(e); !again {
-			if later, others := s.pool.arrivals.end(e, after, now, got, least); others {
+		if e := (slotEnd{m.Slot, m.Seq}); !s.book.end(e) {
+			if later, others := s.pool.arrivals.end(e, now); others {
 				s.pool.record(&s.pool.skew, later)
 			}
 		}

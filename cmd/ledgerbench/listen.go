@@ -24,20 +24,19 @@ const mostNames = 1000
 // listenCommand subscribes to a running server.
 type listenCommand struct {
 	reach
-	Sockets     int           `short:"s" help:"How many sockets, which all ask for the same." default:"10"`
-	Ramp        time.Duration `help:"Over which the sockets connect." placeholder:"DURATION"`
-	Throttled   int           `help:"So many of the sockets read slowly." placeholder:"N"`
-	Throttle    int           `help:"How many bytes a second each of them reads: ${default}." default:"10000" placeholder:"BYTES"`
-	Pubkeys     string        `help:"These accounts: base58 keys with commas between them, or a file of them. Default: everything." placeholder:"FILE|LIST"`
-	Programs    string        `help:"The accounts of these programs." placeholder:"FILE|LIST"`
-	Wallets     string        `help:"These wallets and their token accounts." placeholder:"FILE|LIST"`
-	Tokens      bool          `help:"With the facts of token accounts."`
-	Overflow    string        `help:"What the node does where a socket reads too slowly: ${enum}." enum:"disconnect,conflate" default:"disconnect"`
-	Commitment  string        `help:"Updates of blocks of this commitment: ${enum}." enum:"processed,confirmed,finalized" default:"processed"`
-	Reference   string        `help:"Tell how much later than a socket at this node the ends of slots come." placeholder:"URL"`
-	ResumeEvery time.Duration `help:"How often each socket drops its connection and resumes by seq. Default: never." placeholder:"DURATION"`
-	Duration    time.Duration `short:"d" help:"How long to listen." default:"10s"`
-	JSON        string        `group:"Output:" name:"json" help:"Write the figures here; - is the standard output." placeholder:"FILE" type:"path"`
+	Sockets    int           `short:"s" help:"How many sockets, which all ask for the same." default:"10"`
+	Ramp       time.Duration `help:"Over which the sockets connect." placeholder:"DURATION"`
+	Throttled  int           `help:"So many of the sockets read slowly." placeholder:"N"`
+	Throttle   int           `help:"How many bytes a second each of them reads: ${default}." default:"10000" placeholder:"BYTES"`
+	Pubkeys    string        `help:"These accounts: base58 keys with commas between them, or a file of them. Default: everything." placeholder:"FILE|LIST"`
+	Programs   string        `help:"The accounts of these programs." placeholder:"FILE|LIST"`
+	Wallets    string        `help:"These wallets and their token accounts." placeholder:"FILE|LIST"`
+	Tokens     bool          `help:"With the facts of token accounts."`
+	Overflow   string        `help:"What the node does where a socket reads too slowly: ${enum}." enum:"disconnect,conflate" default:"disconnect"`
+	Commitment string        `help:"Updates of blocks of this commitment: ${enum}." enum:"processed,confirmed,finalized" default:"processed"`
+	Reference  string        `help:"Tell how much later than a socket at this node the ends of slots come." placeholder:"URL"`
+	Duration   time.Duration `short:"d" help:"How long to listen." default:"10s"`
+	JSON       string        `group:"Output:" name:"json" help:"Write the figures here; - is the standard output." placeholder:"FILE" type:"path"`
 }
 
 // Run listens and reports. Whatever the server does to sockets that it has let in is a figure and no error.
@@ -105,8 +104,8 @@ func (c *listenCommand) parse() (config listen.Config, err error) {
 	if c.Sockets < 1 || c.Sockets > 100_000 || c.Throttled < 0 || c.Throttled > c.Sockets {
 		return config, errors.New("--sockets must be 1 to 100,000, and --throttled not above")
 	}
-	if c.Duration <= 0 || c.ResumeEvery < 0 || c.Ramp < 0 || c.Throttle < 1 {
-		return config, errors.New("--duration and --throttle must be above 0, --resume-every and --ramp not below")
+	if c.Duration <= 0 || c.Ramp < 0 || c.Throttle < 1 {
+		return config, errors.New("--duration and --throttle must be above 0, --ramp not below")
 	}
 	c.URL = asHTTP(c.URL)
 	if err := c.reach.parse(); err != nil {
@@ -118,7 +117,7 @@ func (c *listenCommand) parse() (config listen.Config, err error) {
 	}
 	config = listen.Config{
 		Sockets: c.Sockets, URL: streamURL(c.base), Dial: c.dialer, Headers: c.headers, Ramp: c.Ramp, Throttled: c.Throttled, Throttle: c.Throttle,
-		CheckNumbers: true, Reconnect: true, ResumeEvery: c.ResumeEvery,
+		CheckNumbers: true, Reconnect: true,
 	}
 	names, count := make(map[string]any), 0
 	for kind, given := range map[string]string{"pubkeys": c.Pubkeys, "programs": c.Programs, "wallets": c.Wallets} {
@@ -162,7 +161,7 @@ func streamURL(base *url.URL) string {
 // referenced returns what one subscriber is that asks the node of reference for the ends of slots alone.
 func (c *listenCommand) referenced(config listen.Config, r *race) listen.Config {
 	_, base, _ := newNode(asHTTP(c.Reference), client.Options{}) // parse has seen that it is one
-	config.Sockets, config.URL, config.Opening, config.Throttled, config.ResumeEvery, config.Ended = 1, streamURL(base), nil, 0, 0, r.ended(reference)
+	config.Sockets, config.URL, config.Opening, config.Throttled, config.Ended = 1, streamURL(base), nil, 0, r.ended(reference)
 	if config.Dial.TLS != nil {
 		config.Dial.TLS = config.Dial.TLS.Clone()
 		config.Dial.TLS.ServerName = base.Hostname()

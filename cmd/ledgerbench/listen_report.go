@@ -18,6 +18,7 @@ type listened struct {
 	PerSecond map[string]float64
 	Rows      []latencyRow
 	Dated     bool // block times tell how late updates are
+	Checked   bool // all numbers come, so that what is missing or twice is known
 }
 
 // latencyRow is one line of the table of latencies.
@@ -29,6 +30,7 @@ type latencyRow struct {
 // listened returns what was received: all of it, and what came since it was counted before.
 func (c *listenCommand) listened(pool *listen.Pool, before listen.Counts, took time.Duration, published *latency.Histogram) *listened {
 	l := &listened{listenCommand: c, Counts: pool.Counts(), Took: took}
+	l.Checked = c.Commitment == "processed" && c.Pubkeys+c.Programs+c.Wallets == ""
 	per := func(all, before int64) float64 { return float64(all-before) / max(took.Seconds(), 1e-9) }
 	l.PerSecond = map[string]float64{
 		"updates": per(l.Updates, before.Updates), "frames": per(l.Frames, before.Frames), "bytes": per(l.Bytes, before.Bytes),
@@ -53,12 +55,16 @@ func (l *listened) json() any {
 	for _, row := range l.Rows {
 		latencies[row.name] = row.Summary()
 	}
+	updates := map[string]int64{"received": l.Updates}
+	if l.Checked {
+		updates["missing"], updates["twice"], updates["conflated"] = l.Missing, l.Twice, l.Conflated
+	}
 	why := ""
 	if l.Why != nil {
 		why = l.Why.Error()
 	}
 	return map[string]any{
-		"updates":    map[string]int64{"received": l.Updates, "missing": l.Missing, "twice": l.Twice, "conflated": l.Conflated},
+		"updates":    updates,
 		"frames":     l.Frames,
 		"bytes":      l.Bytes,
 		"per_second": l.PerSecond,
@@ -75,7 +81,7 @@ func (l *listened) json() any {
 		"settings": l.settings(map[string]any{
 			"sockets": l.Sockets, "throttled": l.Throttled, "throttle": l.Throttle, "overflow": l.Overflow, "tokens": l.Tokens,
 			"reference": l.Reference, "ramp_s": l.Ramp.Seconds(), "pubkeys": l.Pubkeys, "programs": l.Programs, "wallets": l.Wallets,
-			"commitment": l.Commitment, "resume_every_s": l.ResumeEvery.Seconds(), "duration_s": l.Duration.Seconds(),
+			"commitment": l.Commitment, "duration_s": l.Duration.Seconds(),
 		}),
 	}
 }
