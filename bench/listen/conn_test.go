@@ -4,10 +4,11 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"fmt"
 	"io"
+	"maps"
 	"net"
 	"net/http"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -35,95 +36,31 @@ func serve(t *testing.T, serving func(*websocket.Conn)) (address string) {
 	}))
 }
 
-func dialed(t *testing.T, address string, o Options) *Conn {
-	t.Helper()
-	c, err := Dial(t.Context(), address, o)
-	must(t, err)
-	t.Cleanup(func() { c.Close() })
-	must(t, c.NetConn().SetReadDeadline(time.Now().Add(patience)))
-	return c
-}
-
-// sizes of payloads: around the bounds of the header's forms, and longer than any read.
-var sizes = []int{0, 1, 125, 126, 127, 200, 65535, 65536, 200_000, 3}
-
-func payload(n int) []byte { return bytes.Repeat([]byte{'a' + byte(n%26)}, n) }
-
-// serveSizes sends texts with pings between them, wants the pongs, and closes.
-func serveSizes(t *testing.T) (address string) {
-	return serve(t, func(conn *websocket.Conn) {
-		var pongs []string
-		conn.SetPongHandler(func(data string) error {
-			pongs = append(pongs, data)
-			return nil
-		})
-		for i, n := range sizes {
-			ledgertest.ErrorIs(t, conn.WriteMessage(websocket.TextMessage, payload(n)), nil, "text %d", i)
-			ledgertest.ErrorIs(t, conn.WriteControl(websocket.PingMessage, fmt.Append(nil, "ping", i), time.Now().Add(patience)), nil, "ping %d", i)
-		}
-		goodbye := websocket.FormatCloseMessage(4008, "slow consumer")
-		ledgertest.ErrorIs(t, conn.WriteControl(websocket.CloseMessage, goodbye, time.Now().Add(patience)), nil, "the close frame")
-		_, _, err := conn.ReadMessage()
-		if closed := new(websocket.CloseError); !errors.As(err, &closed) || closed.Code != 4008 {
-			t.Errorf("the answer to the close frame: %v", err)
-		}
-		for i := range sizes {
-			if i >= len(pongs) || pongs[i] != fmt.Sprint("ping", i) {
-				t.Errorf("pongs %q, want one for each of %d pings", pongs, len(sizes))
-				break
-			}
-		}
-	})
-}
-
-func TestNextReturnsEveryFrameAndAnswersPings(t *testing.T) {
+// Frames are counted with their headers, up to the server's close frame.
+func TestNextReturnsEveryFrame(t *testing.T) {
 	t.Parallel()
-	c := dialed(t, serveSizes(t), Options{})
+	headers := map[int]int{0: 2, 125: 2, 126: 4, 65535: 4, 65536: 10, 200_000: 10} // by the size of a payload
+	sizes := slices.Sorted(maps.Keys(headers))
+	payload := func(n int) []byte { return bytes.Repeat([]byte{'a'}, n) }
+	c, err := Dial(t.Context(), serve(t, func(conn *websocket.Conn) {
+		for _, n := range sizes {
+			_ = conn.WriteMessage(websocket.TextMessage, payload(n)) // or the counts tell
+		}
+		_ = conn.WriteControl(websocket.CloseMessage, websocket.FormatCloseMessage(4008, "slow consumer"), time.Now().Add(patience))
+		_, _, _ = conn.ReadMessage() // the answer
+	}), Options{})
+	must(t, err)
+	defer c.Close()
 	for _, n := range sizes {
 		p, err := c.Next()
-		if err != nil || p.Frames != 1 || !bytes.Equal(p.Payload, payload(n)) {
-			t.Fatalf("got %d frames of %d bytes, %v; want a text of %d", p.Frames, len(p.Payload), err, n)
+		if err != nil || p.Frames != 1 || p.Bytes != headers[n]+n || !bytes.Equal(p.Payload, payload(n)) {
+			t.Fatalf("got %d frames in %d bytes with %d of payload, %v; want a text of %d", p.Frames, p.Bytes, len(p.Payload), err, n)
 		}
-		header := 2
-		if n > 65535 {
-			header = 10
-		} else if n > 125 {
-			header = 4
-		}
-		ledgertest.Equal(t, p.Bytes, header+n, "a text of %d bytes is counted as", n)
 	}
-	_, err := c.Next()
+	_, err = c.Next()
 	if closed := new(websocket.CloseError); !errors.As(err, &closed) || closed.Code != 4008 || closed.Text != "slow consumer" {
 		t.Errorf("at the end: err = %v, want the close frame", err)
 	}
-}
-
-// Of a stream that is only drained the bytes tell the frames, however they come.
-func TestDrainedBytesTellTheFrames(t *testing.T) {
-	t.Parallel()
-	server, client := net.Pipe()
-	go func() {
-		defer server.Close()
-		for _, n := range []int{1, 6, 7, 20, 1} { // 5 times 7 bytes, of which 7 are 2 frames
-			_, _ = server.Write(payload(n)) // else the counts tell
-		}
-	}()
-	stream := Drain(client, 2, 7)
-	defer stream.Close()
-	var got []int
-	for {
-		p, err := stream.Next()
-		if err != nil {
-			if !errors.Is(err, io.EOF) {
-				t.Error(err)
-			}
-			break
-		}
-		if got = append(got, p.Frames); p.Payload != nil || p.Bytes == 0 {
-			t.Errorf("got %+v", p)
-		}
-	}
-	ledgertest.Equal(t, got, []int{0, 2, 2, 5, 1}, "the frames of each message")
 }
 
 func TestDialGivesUpOnSilentServer(t *testing.T) {
