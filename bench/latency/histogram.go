@@ -1,8 +1,7 @@
 // Package latency counts how long things took, and shows what was counted.
 //
 // A [Histogram] is an HdrHistogram: it holds any number of latencies in a fixed amount of memory and
-// merges without loss. A [Summary] is its percentiles in milliseconds, and a [Log] is a file
-// of histograms by interval that HdrHistogram's tools read.
+// merges without loss. A [Summary] is its percentiles in milliseconds.
 package latency
 
 import (

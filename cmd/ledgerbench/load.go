@@ -46,9 +46,8 @@ type loadCommand struct {
 	IgnoreLimits bool           `help:"Ask more than the node allows this client. Without it the load stays below, and ends at the first 429."`
 	Verify       bool           `group:"Judgement:" help:"Read every response: one that is not JSON, or of an older slot than the one before on its connection, is wrong, and the command fails."`
 	SLO          string         `group:"Judgement:" name:"slo" help:"Fail unless this holds. What failed or was not sent counts as never answered." placeholder:"p99=5ms,max=1s,failed=0.1%"`
-	JSON         string         `group:"Output:" name:"json" help:"Write the figures here; - is the standard output, as for one of the next two." placeholder:"FILE" type:"path"`
+	JSON         string         `group:"Output:" name:"json" help:"Write the figures here; - is the standard output, as for the next." placeholder:"FILE" type:"path"`
 	CSV          string         `group:"Output:" name:"csv" help:"Write the figures of each second here." placeholder:"FILE" type:"path"`
-	HDR          string         `group:"Output:" name:"hdr" help:"Write the latencies of each second here, as a log of HdrHistogram." placeholder:"FILE" type:"path"`
 
 	slo    load.SLO
 	pace   load.Pace
@@ -114,8 +113,8 @@ func (c *loadCommand) parse() (err error) {
 	if c.pace.Length <= 0 || c.warmup < 0 || c.Ramp < 0 || c.Requests < 0 {
 		return errors.New("--duration must be above 0, and --warmup, --ramp and --requests not below")
 	}
-	if c.JSON == stdout && c.CSV == stdout || c.HDR == stdout && (c.JSON == stdout || c.CSV == stdout) {
-		return errors.New("one of --json, --csv and --hdr may be the standard output")
+	if c.JSON == stdout && c.CSV == stdout {
+		return errors.New("one of --json and --csv may be the standard output")
 	}
 	if c.SLO != "" {
 		if c.slo, err = load.ParseSLO(c.SLO); err != nil {

@@ -23,34 +23,31 @@ type step struct {
 // outputs are where figures go.
 type outputs struct {
 	*output
-	csv, hdr *file
-	log      *latency.Log
-	began    time.Time
+	csv   *file
+	began time.Time
 }
 
 // open opens what is written, so that a name that cannot be written to costs no measurement.
 func (c *loadCommand) open(streams *streams) (o *outputs, err error) {
 	o = &outputs{began: time.Now()}
-	var errs [3]error
-	o.output, errs[0] = openOutput(streams, c.JSON, c.CSV, c.HDR)
-	o.csv, errs[1] = create(streams, c.CSV)
-	o.hdr, errs[2] = create(streams, c.HDR)
-	if err := errors.Join(errs[:]...); err != nil {
+	if o.output, err = openOutput(streams, c.JSON, c.CSV); err != nil {
 		return nil, err
 	}
-	fmt.Fprintln(o.csv, "second,rate,responses,ok,failed,gone,p50_ms,p99_ms,max_ms,bytes")
-	o.log, err = latency.NewLog(o.hdr, o.began)
+	if o.csv, err = create(streams, c.CSV); err != nil {
+		return nil, err
+	}
+	_, err = fmt.Fprintln(o.csv, "second,rate,responses,ok,failed,gone,p50_ms,p99_ms,max_ms,bytes")
 	return o, err
 }
 
-func (o *outputs) close() error { return errors.Join(o.output.close(), o.csv.close(), o.hdr.close()) }
+func (o *outputs) close() error { return errors.Join(o.output.close(), o.csv.close()) }
 
 // second writes what came of the requests since the last time.
-func (o *outputs) second(n *load.Counts, rate float64, from, to time.Time) error {
+func (o *outputs) second(n *load.Counts, rate float64) error {
 	s := n.Latency.Summary()
-	_, err := fmt.Fprintf(o.csv, "%.3f,%g,%d,%d,%d,%d,%.3f,%.3f,%.3f,%d\n", to.Sub(o.began).Seconds(), rate, n.Answered(), n.OK(), n.Failed(), n.Gone,
+	_, err := fmt.Fprintf(o.csv, "%.3f,%g,%d,%d,%d,%d,%.3f,%.3f,%.3f,%d\n", time.Since(o.began).Seconds(), rate, n.Answered(), n.OK(), n.Failed(), n.Gone,
 		s.P50, s.P99, s.Max, n.Bytes)
-	return errors.Join(err, o.log.Add(n.Latency, from, to))
+	return err
 }
 
 // measure warms up, and measures at the rate that was asked for, or searches for it.
@@ -97,14 +94,11 @@ func (c *loadCommand) measure(ctx context.Context, out *outputs, l *load.Load) (
 // phase measures once. Each second it takes what was counted, for the line of progress and the files.
 func (c *loadCommand) phase(ctx context.Context, out *outputs, l *load.Load) (*load.Counts, error) {
 	all, begun := load.NewCounts(), time.Now()
-	from := begun
 	var err error
 	take := func(part *load.Counts) {
-		now := time.Now()
 		all.Merge(part)
-		err = errors.Join(err, out.second(part, c.pace.Rate, from, now))
-		from = now
-		out.show(fmt.Sprintf("%.0f of %.0f s: %d responses/s, p99 %.3f ms, %d failed", now.Sub(begun).Seconds(), c.pace.Length.Seconds(), part.Answered(),
+		err = errors.Join(err, out.second(part, c.pace.Rate))
+		out.show(fmt.Sprintf("%.0f of %.0f s: %d responses/s, p99 %.3f ms, %d failed", time.Since(begun).Seconds(), c.pace.Length.Seconds(), part.Answered(),
 			latency.Milliseconds(part.Latency.Quantile(0.99)), all.Failed()))
 	}
 	stop := everySecond(func() { take(l.Take()) })

@@ -9,9 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/HdrHistogram/hdrhistogram-go"
-
-	"ledgerd/bench/latency"
 	"ledgerd/engine/ledger/ledgertest"
 )
 
@@ -50,8 +47,7 @@ func loads(t *testing.T, n *node, args ...string) (code int, s *said, f figures)
 func TestLoadGivesFigures(t *testing.T) {
 	t.Parallel()
 	n := new(node)
-	log := filepath.Join(t.TempDir(), "log.hlog")
-	code, s, f := loads(t, n, "--duration", "300ms", "--warmup", "50ms", "--mix", "account=3,tokens=1", "--min-slot", "12", "--hdr", log)
+	code, s, f := loads(t, n, "--duration", "300ms", "--warmup", "50ms", "--mix", "account=3,tokens=1", "--min-slot", "12")
 	if code != exitOK || s.err.Len() > 0 || f.Requests.Due != 300 || f.Requests.OK+f.Requests.Gone+f.Requests.Failed+f.Requests.Unsent != 300 {
 		t.Errorf("exit code %d, said %q, %+v, want 300 requests", code, &s.err, f.Requests)
 	}
@@ -68,14 +64,6 @@ func TestLoadGivesFigures(t *testing.T) {
 	}
 	for _, want := range []string{"300 due", "p99.99", "200: "} {
 		ledgertest.Contains(t, s.out.String(), want, "the report")
-	}
-	file, err := os.Open(log)
-	must(t, err)
-	defer file.Close()
-	h, err := hdrhistogram.NewHistogramLogReader(file).NextIntervalHistogram()
-	must(t, err)
-	if took := h.EndTimeMs() - h.StartTimeMs(); h.TotalCount() != int64(f.Requests.Sent) || took < 200 || took > 60_000 || latency.Milliseconds(time.Duration(h.Max())) < f.Latency["max"]*0.9 {
-		t.Errorf("the log holds %d latencies up to %d ns in %d ms, want %d in about 300 ms", h.TotalCount(), h.Max(), took, f.Requests.Sent)
 	}
 }
 
