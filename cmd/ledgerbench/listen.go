@@ -45,7 +45,7 @@ func (c *listenCommand) Run(ctx context.Context, streams *streams) (err error) {
 	if err != nil {
 		return &usageError{err}
 	}
-	out, err := openOutput(streams, c.JSON)
+	out, err := openOutput(streams, c.JSON, "")
 	if err != nil {
 		return &usageError{err}
 	}

@@ -67,7 +67,7 @@ func (c *loadCommand) Run(ctx context.Context, streams *streams) (err error) {
 	if err := c.parse(); err != nil {
 		return &usageError{err}
 	}
-	out, err := c.open(streams)
+	out, err := openOutput(streams, c.JSON, c.CSV)
 	if err != nil {
 		return &usageError{err}
 	}

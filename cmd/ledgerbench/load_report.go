@@ -19,7 +19,7 @@ type loaded struct {
 }
 
 // report writes what came of it for people, and for programs if asked.
-func (c *loadCommand) report(out *outputs) error {
+func (c *loadCommand) report(out *output) error {
 	n, seconds := c.counts, max(c.counts.Took.Seconds(), 1e-9)
 	rate := "as many requests as are answered"
 	if c.pace.Rate > 0 {

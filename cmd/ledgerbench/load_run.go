@@ -9,7 +9,6 @@ import (
 	"strings"
 	"time"
 
-	"ledgerd/bench/latency"
 	"ledgerd/bench/load"
 )
 
@@ -20,40 +19,14 @@ type step struct {
 	Missed []string `json:"missed"` // of the objectives; none: the rate meets them
 }
 
-// outputs are where figures go.
-type outputs struct {
-	*output
-	csv   *file
-	began time.Time
-}
-
-// open opens what is written, so that a name that cannot be written to costs no measurement.
-func (c *loadCommand) open(streams *streams) (o *outputs, err error) {
-	o = &outputs{began: time.Now()}
-	if o.output, err = openOutput(streams, c.JSON, c.CSV); err != nil {
-		return nil, err
-	}
-	if o.csv, err = create(streams, c.CSV); err != nil {
-		return nil, err
-	}
-	_, err = fmt.Fprintln(o.csv, "second,rate,responses,ok,failed,gone,p50_ms,p99_ms,max_ms,bytes")
-	return o, err
-}
-
-func (o *outputs) close() error { return errors.Join(o.output.close(), o.csv.close()) }
-
-// second writes what came of the requests since the last time.
-func (o *outputs) second(n *load.Counts, rate float64) error {
-	s := n.Latency.Summary()
-	_, err := fmt.Fprintf(o.csv, "%.3f,%g,%d,%d,%d,%d,%.3f,%.3f,%.3f,%d\n", time.Since(o.began).Seconds(), rate, n.Answered(), n.OK(), n.Failed(), n.Gone,
-		s.P50, s.P99, s.Max, n.Bytes)
-	return err
-}
-
 // measure warms up, and measures at the rate that was asked for, or searches for it.
-func (c *loadCommand) measure(ctx context.Context, out *outputs, l *load.Load) (err error) {
+func (c *loadCommand) measure(ctx context.Context, out *output, l *load.Load) (err error) {
+	if _, err := fmt.Fprintln(out.csv, "second,rate,responses,ok,failed,gone,p50_ms,p99_ms,max_ms,bytes"); err != nil {
+		return err
+	}
 	defer out.show("")
 	out.show("warming up")
+	began := time.Now()
 	warmup := c.pace
 	warmup.Length, warmup.Ramp, warmup.Requests = c.warmup, 0, 0
 	if before := l.Phase(ctx, warmup); before.Statuses[http.StatusTooManyRequests] > 0 && !c.IgnoreLimits {
@@ -61,12 +34,12 @@ func (c *loadCommand) measure(ctx context.Context, out *outputs, l *load.Load) (
 		return nil
 	}
 	if c.Rate != search {
-		c.counts, err = c.phase(ctx, out, l)
+		c.counts, err = c.phase(ctx, out, l, began)
 		return err
 	}
 	best, err := load.Search(c.pace.Rate, func(rate float64) (bool, error) {
 		c.pace.Rate = rate
-		n, err := c.phase(ctx, out, l)
+		n, err := c.phase(ctx, out, l, began)
 		s := step{rate, n.Latency.Summary().P99, c.slo.Missed(n)}
 		if ctx.Err() != nil { // it was cut short, and says nothing of the rate
 			c.counts = cmp.Or(c.counts, n)
@@ -91,15 +64,18 @@ func (c *loadCommand) measure(ctx context.Context, out *outputs, l *load.Load) (
 	return err
 }
 
-// phase measures once. Each second it takes what was counted, for the line of progress and the files.
-func (c *loadCommand) phase(ctx context.Context, out *outputs, l *load.Load) (*load.Counts, error) {
+// phase measures once. Each second it takes what was counted, for the line of progress and a line of the file, whose seconds count from when all began.
+func (c *loadCommand) phase(ctx context.Context, out *output, l *load.Load, began time.Time) (*load.Counts, error) {
 	all, begun := load.NewCounts(), time.Now()
 	var err error
 	take := func(part *load.Counts) {
 		all.Merge(part)
-		err = errors.Join(err, out.second(part, c.pace.Rate))
+		s := part.Latency.Summary()
+		_, failed := fmt.Fprintf(out.csv, "%.3f,%g,%d,%d,%d,%d,%.3f,%.3f,%.3f,%d\n", time.Since(began).Seconds(), c.pace.Rate, part.Answered(), part.OK(),
+			part.Failed(), part.Gone, s.P50, s.P99, s.Max, part.Bytes)
+		err = errors.Join(err, failed)
 		out.show(fmt.Sprintf("%.0f of %.0f s: %d responses/s, p99 %.3f ms, %d failed", time.Since(begun).Seconds(), c.pace.Length.Seconds(), part.Answered(),
-			latency.Milliseconds(part.Latency.Quantile(0.99)), all.Failed()))
+			s.P99, all.Failed()))
 	}
 	stop := everySecond(func() { take(l.Take()) })
 	last := l.Phase(ctx, c.pace)

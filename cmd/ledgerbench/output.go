@@ -8,7 +8,6 @@ import (
 	"errors"
 	"io"
 	"os"
-	"slices"
 	"sync"
 	"text/template"
 	"time"
@@ -37,23 +36,28 @@ func create(s *streams, path string) (*file, error) {
 	return &file{f, f.Close}, nil
 }
 
-// output is where the figures of a command go in the end: a text for people and, if a file is named for it, a record for programs. show
-// shows meanwhile how far it is.
+// output is where the figures of a command go: a text for people in the end and, where files are named for that, a record for programs, and a line each
+// second. show shows meanwhile how far it is.
 type output struct {
-	*file
-	people io.Writer
-	show   func(text string)
+	people      io.Writer
+	record, csv *file
+	show        func(text string)
 }
 
-// openOutput opens it. The text gives way to a record on the standard output, or to one of the other files that goes there.
-func openOutput(s *streams, path string, others ...string) (*output, error) {
-	f, err := create(s, path)
-	o := &output{f, s.out, statusLine(s.err)}
-	if slices.Contains(append(others, path), stdout) {
+// openOutput opens what is written, so that a name that cannot be written to costs no measurement. The text gives way to what goes to the standard
+// output.
+func openOutput(s *streams, record, csv string) (o *output, err error) {
+	o = &output{people: s.out, show: statusLine(s.err)}
+	if record == stdout || csv == stdout {
 		o.people = s.err
+	}
+	if o.record, err = create(s, record); err == nil {
+		o.csv, err = create(s, csv)
 	}
 	return o, err
 }
+
+func (o *output) close() error { return errors.Join(o.record.close(), o.csv.close()) }
 
 //go:embed *.tmpl
 var textFiles embed.FS
@@ -64,7 +68,7 @@ var texts = template.Must(template.New("").Funcs(template.FuncMap{"columns": fun
 // deliver writes both: the text is a template with what it tells.
 func (o *output) deliver(text string, of, record any) error {
 	err := texts.ExecuteTemplate(o.people, text, of)
-	encoder := json.NewEncoder(o.file)
+	encoder := json.NewEncoder(o.record)
 	encoder.SetIndent("", "  ")
 	return errors.Join(err, encoder.Encode(record))
 }
