@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"ledgerd/bench/peer"
+	"ledgerd/bench/proc"
 	"ledgerd/bench/proc/proctest"
 	"ledgerd/bench/report"
 	"ledgerd/engine/cluster/natstest"
@@ -24,8 +25,11 @@ var must = ledgertest.Must
 // asPeer has the test binary be a peer, as ledgerbench is one.
 const asPeer = "peer"
 
-// program is the ledgerd that all tests start, in a directory with the other programs of scenarios.
-var program string
+// program is the ledgerd that all tests start, and self is how a peer is started, in a directory with the other programs of scenarios.
+var (
+	program string
+	self    []string
+)
 
 func TestMain(m *testing.M) { os.Exit(begin(m)) }
 
@@ -39,15 +43,17 @@ func begin(m *testing.M) int {
 	dir, err := os.MkdirTemp("", "ledgerd-bench-")
 	defer os.RemoveAll(dir)
 	built, err2 := proctest.Tool("", "ledgerd")
-	program = filepath.Join(dir, "ledgerd")
-	if err := errors.Join(err, err2, os.Symlink(built, program)); err != nil {
+	own, err3 := os.Executable()
+	program, self = filepath.Join(dir, "ledgerd"), []string{filepath.Join(dir, "self"), asPeer}
+	if err := errors.Join(err, err2, err3, os.Symlink(built, program), os.Symlink(own, self[0])); err != nil {
 		panic(err)
 	}
 	return m.Run()
 }
 
-// sampled are the scenarios that every run of the tests measures; all are measured where LEDGERD_BENCH_ALL is set (make bench-once).
-var sampled = []string{"filtered"}
+// sampled are the scenarios that every run of the tests measures: between them they have all kinds of peers that serve, and see what the feed tells.
+// All are measured where LEDGERD_BENCH_ALL is set (make bench-once).
+var sampled = []string{"account", "firehose", "filtered"}
 
 // Each scenario, small and short, measures every figure that its goals ask for, ledgerd's and the peers'; what it verifies meanwhile holds.
 func TestScenariosMeasureWhatTheirGoalsAskFor(t *testing.T) {
@@ -80,7 +86,7 @@ func measured(t *testing.T, s *Scenario, scale float64, duration time.Duration) 
 	t.Helper()
 	var records bytes.Buffer
 	r := &Run{
-		Ledgerd: program, Self: []string{os.Args[0], asPeer}, Dir: t.TempDir(), Rounds: 1, Duration: duration, Scale: scale, Peers: true,
+		Ledgerd: program, Self: self, Dir: t.TempDir(), Rounds: 1, Duration: duration, Scale: scale, Peers: true,
 		Progress: t.Output(), Out: report.NewWriter(&records, nil),
 	}
 	must(t, r.Do(t.Context(), s))
@@ -142,5 +148,33 @@ func TestScenariosMeasureLedgerdWithoutRedis(t *testing.T) {
 		if !strings.Contains(records, "/subject=ledgerd") {
 			t.Errorf("%s does not measure ledgerd:\n%s", s.Name, records)
 		}
+	}
+}
+
+// A peer can be stopped while nobody reads what it publishes, and who publishes is told.
+func TestPeersAreStoppedWhileSubscribersHang(t *testing.T) {
+	for _, p := range peer.Peers {
+		t.Run(p.Name, func(t *testing.T) {
+			t.Parallel()
+			s, err := p.Start(t.Context(), peer.Config{Self: self, Dir: t.TempDir(), Messages: slices.Repeat([][]byte{literal(0)}, 1000)})
+			if errors.As(err, new(*proc.AbsentError)) {
+				t.Skip(err)
+			}
+			must(t, err)
+			subscriber, err := s.Dial(t.Context())
+			must(t, err)
+			defer subscriber.Close()
+			stopped := make(chan struct{})
+			go func() {
+				defer close(stopped)
+				for range 100 { // of which sooner or later one waits
+					if s.Publish() != nil {
+						return
+					}
+				}
+			}()
+			must(t, s.Stop())
+			<-stopped
+		})
 	}
 }

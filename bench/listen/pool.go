@@ -201,17 +201,3 @@ func (p *Pool) Await(ctx context.Context, frames func(i int) int64) error {
 	}
 	return nil
 }
-
-// Ping has every subscriber ask whether the server still knows it, and waits for the answers: a frame each. It returns how
-// many are still connected. Nothing else is published meanwhile.
-func (p *Pool) Ping(ctx context.Context) (connected int, err error) {
-	want := make([]int64, len(p.subscribers))
-	for i, s := range p.subscribers {
-		want[i], _ = s.received()
-		if s.write([]byte(`{"type":"ping","id":1}`)) == nil {
-			want[i]++
-			connected++
-		}
-	}
-	return connected, p.Await(ctx, func(i int) int64 { return want[i] })
-}

@@ -5,7 +5,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"maps"
 	"net/url"
@@ -192,15 +191,4 @@ func (s *subscriber) received() (frames int64, ended error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.frames, s.ended
-}
-
-// write sends a text frame.
-func (s *subscriber) write(text []byte) error {
-	s.mu.Lock()
-	stream := s.stream
-	s.mu.Unlock()
-	if conn, ok := stream.(*Conn); ok {
-		return conn.WriteText(text)
-	}
-	return errors.New("there is no connection that takes texts")
 }

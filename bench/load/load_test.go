@@ -308,6 +308,13 @@ func TestNobodyListens(t *testing.T) {
 	}
 }
 
+// Every server that speaks HTTP is sent the fields of a common client, and no others.
+func TestRequestsAreThoseOfCommonClients(t *testing.T) {
+	const want = "GET /api/status HTTP/1.1\r\nHost: 127.0.0.1:8080\r\nUser-Agent: python-requests/2.32.3\r\n" +
+		"Accept: */*\r\nAccept-Encoding: gzip, deflate\r\nConnection: keep-alive\r\n\r\n"
+	ledgertest.Equal(t, string(Get("127.0.0.1:8080", "/api/status", nil)), want, "the request")
+}
+
 // Whatever the arrivals, the rate is what was asked for; while it rises, requests are as many as the area below it.
 func TestScheduleKeepsTheRate(t *testing.T) {
 	for name, tt := range map[string]struct {
