@@ -30,16 +30,11 @@ func (d *Dialer) Dial(ctx context.Context, index int, address string) (net.Conn,
 	} else if len(d.From) > 0 {
 		plain.LocalAddr = net.TCPAddrFromAddrPort(netip.AddrPortFrom(d.From[index%len(d.From)], 0))
 	}
-	conn, err := plain.DialContext(ctx, network, address)
-	if err != nil || d.TLS == nil {
-		return conn, err
+	if d.TLS != nil {
+		secured := tls.Dialer{NetDialer: &plain, Config: d.TLS}
+		return secured.DialContext(ctx, network, address)
 	}
-	secured := tls.Client(conn, d.TLS)
-	if err := secured.HandshakeContext(ctx); err != nil {
-		_ = conn.Close()
-		return nil, err
-	}
-	return secured, nil
+	return plain.DialContext(ctx, network, address)
 }
 
 // Loopback returns so many addresses of this machine.

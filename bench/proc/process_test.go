@@ -11,8 +11,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/nats-io/nats.go"
-
 	"ledgerd/bench/proc"
 	"ledgerd/engine/cluster/natstest"
 	"ledgerd/engine/ledger/ledgertest"
@@ -79,53 +77,6 @@ func TestAwaitEndsWithTheProcessAndWithItsContext(t *testing.T) {
 	p.Kill()
 	if m, err := p.Await(t.Context(), regexp.MustCompile("never")); err == nil || !strings.HasSuffix(err.Error(), "it ended; it said: why") {
 		t.Errorf("of a process that is gone: %q, %v", m, err)
-	}
-}
-
-// A log takes both outputs, of one process after the other.
-func TestOutputGoesToALog(t *testing.T) {
-	t.Parallel()
-	log, err := os.Create(t.TempDir() + "/log")
-	must(t, err)
-	defer log.Close()
-	for range 2 {
-		p, err := proc.Launch(t.Context(), proc.Command{Words: []string{"/bin/sh", "-c", "echo a; echo b >&2"}, Log: log})
-		must(t, err)
-		<-p.Gone()
-	}
-	if content, err := os.ReadFile(log.Name()); err != nil || string(content) != "a\nb\na\nb\n" {
-		t.Errorf("the log holds %q, %v", content, err)
-	}
-}
-
-// What a server has acknowledged survives its death, and its addresses are the same afterwards. Without proxies servers find each other too.
-func TestServersOfALogComeBackWhereTheyStood(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
-	n, err := proc.StartNATS(t.Context(), natstest.Program(t), proc.NATSOptions{Dir: dir, Servers: 3, Lines: []string{"max_payload: 4096"}})
-	must(t, err)
-	addresses := n.Addresses()
-	if len(addresses) != 3 || len(n.Pids()) != 3 {
-		t.Fatalf("%v, %v", addresses, n.Pids())
-	}
-	for _, m := range n.Members {
-		m.Process.Kill()
-		m.Process = nil
-	}
-	ledgertest.Equal(t, len(n.Pids()), 0, "processes after all are killed")
-	for i := range addresses {
-		must(t, n.Restart(i))
-	}
-	must(t, n.Ready(t.Context()))
-	conn, err := nats.Connect("nats://" + addresses[2])
-	must(t, err)
-	if conn.MaxPayload() != 4096 || len(conn.DiscoveredServers()) == 0 {
-		t.Errorf("payloads of %d, servers %v", conn.MaxPayload(), conn.DiscoveredServers())
-	}
-	conn.Close()
-	must(t, n.Stop())
-	if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
-		t.Errorf("left behind: %v, %v", left, err)
 	}
 }
 

@@ -20,8 +20,7 @@ import (
 
 // node is a node behind TLS that answers in all the ways that servers and proxies do, under a limit that counts. It keeps what it was asked.
 type node struct {
-	limit int // requests of a client; 0: any number, -1: none
-	delay time.Duration
+	limit int             // requests of a client; 0: any number, -1: none
 	told  func(asked int) // of each request; nil: nobody is
 
 	url, ca string
@@ -89,7 +88,6 @@ func (n *node) admit(h http.Header, r *http.Request, body string) (slot int, ref
 }
 
 func (n *node) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	time.Sleep(n.delay)
 	posted, _ := io.ReadAll(r.Body) // a client that goes gets no answer either
 	h, status, answer := w.Header(), http.StatusOK, cmp.Or(answers[r.URL.Path], "{}")
 	slot, refused := n.admit(h, r, string(posted))

@@ -40,7 +40,7 @@ func TestClusterRunsUntilASignalEndsItInOrder(t *testing.T) {
 		dir := t.TempDir()
 		began, ended := filepath.Join(dir, "began"), filepath.Join(dir, "ended")
 		for _, program := range []string{"ledgerd", "nats-server"} {
-			script := fmt.Sprintf("#!/bin/sh\ntrap 'echo %[1]s >> %[2]s; exit 0' TERM\necho began\necho %[1]s >> %[3]s\n", program, ended, began) +
+			script := fmt.Sprintf("#!/bin/sh\ntrap 'echo %[1]s >> %[2]s; exit 0' TERM\necho began\necho on >&2\necho %[1]s >> %[3]s\n", program, ended, began) +
 				"case \"$*\" in *'--role replica'*) [ -e $0.second ] || { touch $0.second; exit 3; };; esac\nwhile :; do sleep 0.01; done\n"
 			must(t, os.WriteFile(filepath.Join(dir, program), []byte(script), 0o700))
 		}
@@ -56,7 +56,7 @@ func TestClusterRunsUntilASignalEndsItInOrder(t *testing.T) {
 			return nil
 		}))
 		ledgertest.Contains(t, p.Out.String(), "replica-1 ended (exit status 3) and is started again", "what a person is told")
-		ledgertest.Equal(t, string(ledgertest.ReadFile(t, filepath.Join(dir, "data", "logs", "replica-1.log"))), "began\nbegan\n", "the log of what ended")
+		ledgertest.Equal(t, string(ledgertest.ReadFile(t, filepath.Join(dir, "data", "logs", "replica-1.log"))), "began\non\nbegan\non\n", "the log of what ended")
 		p.Signal(asked)
 		_, err = p.Await(t.Context(), regexp.MustCompile("stopping\n"))
 		must(t, err)
