@@ -28,7 +28,7 @@ type cluster struct {
 // runCluster measures with three nats-servers.
 func runCluster(ctx context.Context, r *Run) {
 	nats := got(proc.StartNATS(ctx, got(proc.Find("nats-server", r.Ledgerd)), proc.NATSOptions{Dir: r.Dir, Servers: 3}))
-	r.atEnd(func(bool) error { return nats.Stop() })
+	r.atEnd(func() error { return nats.Stop() })
 	r.Note("nats-servers with sync_interval: always, all nodes and the load share the processors and one disk; nodes sync logs of their own too")
 	r.Note("from due to shown is all of it: the ingester, the log, the replica; of several replicas the slowest counts")
 	c := &cluster{Run: r, nats: nats}

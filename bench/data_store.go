@@ -36,7 +36,7 @@ func (r *Run) hasRedis() bool {
 // startStore starts a redis-server on a directory.
 func startStore(ctx context.Context, r *Run, c feed.Config, dir string, options ...string) *store {
 	s := &store{Redis: got(peer.StartRedis(ctx, dir, options...)), config: c}
-	r.atEnd(func(bool) error { return s.Stop() })
+	r.atEnd(func() error { return s.Stop() })
 	return s
 }
 

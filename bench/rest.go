@@ -143,7 +143,7 @@ func startPeer(ctx context.Context, r *Run, kind *peer.Peer, c peer.Config) (*pe
 	c.Self, c.Dir = r.Self, r.Dir
 	s, err := kind.Start(ctx, c)
 	if err == nil {
-		r.atEnd(func(bool) error { return s.Stop() })
+		r.atEnd(func() error { return s.Stop() })
 		r.Note("%s (%s): %s", kind.Name, s.Version, kind.About)
 	}
 	return s, err

@@ -54,8 +54,8 @@ type Run struct {
 	Out      *report.Writer
 	Progress io.Writer // one line a step, for people
 
-	scenario string                    // that runs
-	ends     []func(failed bool) error // of what was started, in that order
+	scenario string         // that runs
+	ends     []func() error // of what was started, in that order
 }
 
 // Do runs a scenario. One that needs a program which is absent is left out with a note.
@@ -117,14 +117,13 @@ func (r *Run) Say(format string, args ...any) { fmt.Fprintf(r.Progress, format+"
 // Scaled returns a size of the full load as this run has it, at least 1.
 func (r *Run) Scaled(full int) int { return max(1, int(float64(full)*r.Scale)) }
 
-// atEnd has something ended with the measurement in which it was started (see turns), or else with the scenario: cleanly, or as fast
-// as possible where that failed.
-func (r *Run) atEnd(end func(failed bool) error) { r.ends = append(r.ends, end) }
+// atEnd has something ended with the measurement in which it was started (see turns), or else with the scenario.
+func (r *Run) atEnd(end func() error) { r.ends = append(r.ends, end) }
 
 // end ends what was started, but for the first so many, the last first. It returns err with what goes wrong meanwhile.
 func (r *Run) end(first int, err error) error {
 	for _, end := range slices.Backward(r.ends[first:]) {
-		err = errors.Join(err, end(err != nil))
+		err = errors.Join(err, end())
 	}
 	r.ends = r.ends[:first]
 	return err
@@ -133,7 +132,7 @@ func (r *Run) end(first int, err error) error {
 // tempDir makes a directory for files.
 func (r *Run) tempDir() string {
 	dir := got(os.MkdirTemp(r.Dir, r.scenario+"-"))
-	r.atEnd(func(bool) error { return os.RemoveAll(dir) })
+	r.atEnd(func() error { return os.RemoveAll(dir) })
 	return dir
 }
 
@@ -142,12 +141,7 @@ func (r *Run) tempDir() string {
 func (r *Run) start(ctx context.Context, dataDir string, flags ...string) *proc.Server {
 	flags = append([]string{"--wal-sync", "always", "--snapshot-interval", "0"}, flags...)
 	s := got(proc.Start(ctx, r.Ledgerd, flags, proc.Options{Dir: r.Dir, DataDir: dataDir}))
-	r.atEnd(func(failed bool) error {
-		if failed {
-			s.Kill()
-		}
-		return s.Stop()
-	})
+	r.atEnd(s.Stop)
 	return s
 }
 

@@ -36,7 +36,7 @@ func (g *rig) subscribe(ctx context.Context, r *Run, c listen.Config) *listen.Po
 func (r *Run) open(ctx context.Context, c listen.Config) *listen.Pool {
 	c.Dial.From = dial.Loopback(8)
 	pool := got(listen.OpenAll(ctx, c))
-	r.atEnd(func(bool) error { pool.Close(); return nil })
+	r.atEnd(func() error { pool.Close(); return nil })
 	return pool
 }
 

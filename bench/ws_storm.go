@@ -103,7 +103,7 @@ func (s *storm) connect(ctx context.Context, clients int) *listen.Pool {
 		Sockets: clients, AtOnce: clients, URL: s.StreamURL(), Query: func(int) url.Values { return url.Values{"mode": {"none"}} },
 		Dial: dial.Dialer{Timeout: time.Minute, From: dial.Loopback(stormOthers + 1 + clients/stormEach)[stormOthers:]},
 	})
-	s.atEnd(func(bool) error { pool.Close(); return nil })
+	s.atEnd(func() error { pool.Close(); return nil })
 	return pool
 }
 

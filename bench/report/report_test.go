@@ -56,14 +56,6 @@ var goals = []Goal{
 	{Scenario: "lag", Subject: "replicas=3", Unit: "p50-ms", Of: "no-errors", AtMost: 1, Why: "there is no quotient by nothing"},
 }
 
-func TestGoalsAreJudgedOnIntervals(t *testing.T) {
-	f := measured(t)
-	for i, want := range []Verdict{Met, Open, Missed, Met, Absent, Absent} {
-		j := f.Judge(&goals[i])
-		ledgertest.Equal(t, j.Verdict, want, "%s", &j)
-	}
-}
-
 // The interval of fewer values than tell one is all of their range, which judges more strictly.
 func TestIntervals(t *testing.T) {
 	for _, tt := range []struct {

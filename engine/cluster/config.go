@@ -20,7 +20,7 @@ type Config struct {
 	// Stream is the name of the stream: letters, digits, - and _. What lies beside it bears its name: the bucket
 	// Stream_snapshots and the subjects Stream.log and Stream.members.
 	Stream string
-	// NodeID names this node to the others: at most 64 bytes.
+	// NodeID names this node to the others: at most 64 digits, small letters and -.
 	NodeID string
 	// LedgerID is the id of the ledger that this node followed before; "" for a node that never did. A stream of another
 	// id is refused, and one that is missing is not made.
@@ -31,7 +31,7 @@ type Config struct {
 	Founds bool
 	// MayWrite lets the node become the writer, and make the stream if there is none.
 	MayWrite bool
-	// Facts are what all nodes must agree on, as whoever makes the stream knows it. At most 16 KiB.
+	// Facts are what all nodes must agree on, as whoever makes the stream knows it: a few KiB.
 	Facts []byte
 	// Replicas is how many servers hold the stream; 0 means 3. It counts when the stream is made.
 	Replicas int
@@ -53,12 +53,7 @@ type Config struct {
 	Logger *slog.Logger
 }
 
-const (
-	defaultReplicas = 3
-	maxReplicas     = 5
-	maxNodeIDBytes  = 64
-	maxFactsBytes   = 16 << 10
-)
+const defaultReplicas = 3
 
 var streamName = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
 
@@ -82,7 +77,7 @@ func ParseLog(s string) (servers []string, stream string, err error) {
 	for host := range strings.SplitSeq(hosts, ",") {
 		servers = append(servers, scheme+"://"+user+host)
 	}
-	c := Config{Servers: servers, Stream: stream, NodeID: "x"}
+	c := Config{Servers: servers, Stream: stream}
 	return servers, stream, c.check()
 }
 
@@ -108,16 +103,6 @@ func (c *Config) check() error {
 		return errors.New("no server is named")
 	case !streamName.MatchString(c.Stream):
 		return errors.New("the name of a stream is not one of up to 64 letters, digits, - and _")
-	case c.NodeID == "" || len(c.NodeID) > maxNodeIDBytes:
-		return fmt.Errorf("a node id of %d bytes; it has 1 to %d", len(c.NodeID), maxNodeIDBytes)
-	case len(c.Facts) > maxFactsBytes:
-		return fmt.Errorf("facts of %d bytes; up to %d are kept", len(c.Facts), maxFactsBytes)
-	case c.MaxBytes < 0:
-		return errors.New("the stream may hold less than nothing")
-	case c.Domain != "" && c.APIPrefix != "":
-		return errors.New("JetStream has a domain or a prefix of its API, not both")
-	case c.Replicas < 0 || c.Replicas > maxReplicas:
-		return fmt.Errorf("%d replicas of the stream; it has 1 to %d", c.Replicas, maxReplicas)
 	}
 	return nil
 }
