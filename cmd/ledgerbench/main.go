@@ -15,7 +15,6 @@ import (
 
 	"ledgerd/bench/peer"
 	"ledgerd/cmd/internal/build"
-	"ledgerd/cmd/internal/completion"
 	"ledgerd/cmd/internal/signals"
 )
 
@@ -36,14 +35,12 @@ func (e *usageError) Unwrap() error { return e.err }
 type commands struct {
 	ShowVersion kong.VersionFlag `help:"Print the version, as the command does." name:"version" short:"v"`
 
-	Load       loadCommand        `cmd:"" help:"Ask a running server over HTTP, at a rate, and tell how long answers take."`
-	Listen     listenCommand      `cmd:"" help:"Subscribe to a running server with many WebSockets, and tell what arrives, and how late."`
-	Run        runCommand         `cmd:"" help:"Run scenarios against servers that are started for that, in turns with other services if asked."`
-	Report     reportCommand      `cmd:"" help:"Write the page of results from what run has written."`
-	Completion completion.Command `cmd:"" help:"Print a script that completes command lines in bash, zsh or fish."`
-	Complete   completion.Words   `cmd:"" hidden:"" help:"Print what may stand at the end of a command line."`
-	Version    versionCommand     `cmd:"" help:"Print the version, the revision of the sources, and the version of Go."`
-	Peer       peerCommand        `cmd:"" hidden:"" help:"Be one of the services that ledgerd is compared with."`
+	Load    loadCommand    `cmd:"" help:"Ask a running server over HTTP, at a rate, and tell how long answers take."`
+	Listen  listenCommand  `cmd:"" help:"Subscribe to a running server with many WebSockets, and tell what arrives, and how late."`
+	Run     runCommand     `cmd:"" help:"Run scenarios against servers that are started for that, in turns with other services if asked."`
+	Report  reportCommand  `cmd:"" help:"Write the page of results from what run has written."`
+	Version versionCommand `cmd:"" help:"Print the version, the revision of the sources, and the version of Go."`
+	Peer    peerCommand    `cmd:"" hidden:"" help:"Be one of the services that ledgerd is compared with."`
 }
 
 type versionCommand struct{}

@@ -18,7 +18,6 @@ import (
 	"github.com/alecthomas/kong"
 
 	"ledgerd/cmd/internal/build"
-	"ledgerd/cmd/internal/completion"
 	"ledgerd/cmd/internal/signals"
 )
 
@@ -40,20 +39,18 @@ type commands struct {
 
 	ShowVersion kong.VersionFlag `help:"Print the version, as the command does." name:"version" short:"v" env:"-"`
 
-	Serve      serveCommand       `cmd:"" help:"Follow a source of blocks and answer questions about it."`
-	Import     importCommand      `cmd:"" help:"Fill a new data directory from a validator's snapshot archive."`
-	Export     exportCommand      `cmd:"" help:"Write the ledger of a data directory so that file: reads it."`
-	Top        topCommand         `cmd:"" help:"Watch a running node in the terminal."`
-	Sub        subCommand         `cmd:"" help:"Print what happens to accounts, without a gap, from where it was left."`
-	Backup     backupCommand      `cmd:"" help:"Copy the data directory of a running node, over its operators' listener."`
-	Diff       diffCommand        `cmd:"" help:"Say whether two running nodes hold the same state at a slot, over their operators' listeners, and what differs first."`
-	Snapshot   snapshotCommand    `cmd:"" help:"Look at the snapshots of a data directory; a running node may go on."`
-	Log        logCommand         `cmd:"" help:"Look at the log of a data directory; a running node may go on."`
-	Key        keyCommand         `cmd:"" help:"Make, revoke and list API keys."`
-	Settings   configCommand      `cmd:"" help:"Check a configuration, or print one to begin with." name:"config"`
-	Completion completion.Command `cmd:"" help:"Print a script that completes command lines in bash, zsh or fish."`
-	Complete   completion.Words   `cmd:"" hidden:"" help:"Print what may stand at the end of a command line."`
-	Version    versionCommand     `cmd:"" help:"Print the version, the revision of the sources, and the version of Go."`
+	Serve    serveCommand    `cmd:"" help:"Follow a source of blocks and answer questions about it."`
+	Import   importCommand   `cmd:"" help:"Fill a new data directory from a validator's snapshot archive."`
+	Export   exportCommand   `cmd:"" help:"Write the ledger of a data directory so that file: reads it."`
+	Top      topCommand      `cmd:"" help:"Watch a running node in the terminal."`
+	Sub      subCommand      `cmd:"" help:"Print what happens to accounts, without a gap, from where it was left."`
+	Backup   backupCommand   `cmd:"" help:"Copy the data directory of a running node, over its operators' listener."`
+	Diff     diffCommand     `cmd:"" help:"Say whether two running nodes hold the same state at a slot, over their operators' listeners, and what differs first."`
+	Snapshot snapshotCommand `cmd:"" help:"Look at the snapshots of a data directory; a running node may go on."`
+	Log      logCommand      `cmd:"" help:"Look at the log of a data directory; a running node may go on."`
+	Key      keyCommand      `cmd:"" help:"Make, revoke and list API keys."`
+	Settings configCommand   `cmd:"" help:"Check a configuration, or print one to begin with." name:"config"`
+	Version  versionCommand  `cmd:"" help:"Print the version, the revision of the sources, and the version of Go."`
 }
 
 type versionCommand struct{}

@@ -63,13 +63,6 @@ for program in "${programs[@]}"; do
 done
 cp LICENSE README.md $deploy/ledgerd.service $deploy/ledgerd.yaml "$common"
 cp -r $deploy/{prometheus.yml,alerts.yml,grafana} "$common/monitoring"
-share=$work/share # /usr/share of the Debian package, where the shells look
-mkdir -p "$share"/{bash-completion/completions,zsh/vendor-completions,fish/vendor_completions.d}
-for program in ledgerd ledgerbench; do
-  "$work/$host/$program" completion bash >"$share/bash-completion/completions/$program"
-  "$work/$host/$program" completion zsh >"$share/zsh/vendor-completions/_$program"
-  "$work/$host/$program" completion fish >"$share/fish/vendor_completions.d/$program.fish"
-done
 
 rm -rf "$release"
 mkdir -p "$release"
@@ -87,7 +80,6 @@ for arch in "${architectures[@]}"; do
 
   debian=$work/debian-$arch
   cp -r "$work/$name" "$debian"
-  cp -r "$share" "$debian"
   cp $deploy/{nfpm.yaml,copyright,lintian-overrides,postinst,prerm,postrm} "$debian"
   sed 's|^#data-dir: .*|# Another source needs another one; the service writes below /var/lib/ledgerd alone.\ndata-dir: /var/lib/ledgerd/data|' $deploy/ledgerd.yaml >"$debian/packaged.yaml"
   printf 'ledgerd (%s) stable; urgency=medium\n\n  * Revision %s.\n\n -- %s  %s\n' "$VERSION" "$revision" \
