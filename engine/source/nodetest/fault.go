@@ -31,11 +31,11 @@ const (
 type FaultKind uint8
 
 const (
-	// On the wire, On either side; on every open connection, or on the next one where none is open.
-	Cut     FaultKind = iota // it ends After bytes
-	Stall                    // nothing passes For so long, After bytes
+	// On the wire, On either side.
+	Cut     FaultKind = iota // a connection ends After bytes
+	Stall                    // on a connection nothing passes For so long, After bytes
 	Trickle                  // a few bytes at a time pass, For so long
-	Down                     // it ends, and connections are refused For so long
+	Down                     // all connections end, and are refused For so long
 
 	// On the stream.
 	Kick          // it ends with Code as for a client that lags; OK ends it as if all were well

@@ -13,14 +13,19 @@ import (
 type faultListener struct {
 	net.Listener
 
-	mu    sync.Mutex // of its connections too
-	open  map[*faultConn]struct{}
-	next  []Fault   // for the next connection: none was open when they came
-	until time.Time // connections are refused until then
+	mu        sync.Mutex
+	open      map[*faultConn]struct{}
+	written   int       // bytes, to all connections
+	breaksAt  int       // bytes after which the connection that is written to is hit by the fault; MaxInt: none is
+	fault     Fault     // Cut or Stall, the newest
+	slowUntil time.Time // a few bytes at a time pass until then
+	downUntil time.Time // connections are refused until then
 }
 
-func newFaultListener(l net.Listener) *faultListener {
-	return &faultListener{Listener: l, open: make(map[*faultConn]struct{})}
+func newFaultListener(inner net.Listener) *faultListener {
+	l := &faultListener{Listener: inner, open: make(map[*faultConn]struct{})}
+	l.heal()
+	return l
 }
 
 // Accept implements net.Listener.
@@ -32,41 +37,33 @@ func (l *faultListener) Accept() (net.Conn, error) {
 		}
 		c := &faultConn{Conn: inner, listener: l}
 		c.ctx, c.end = context.WithCancel(context.Background())
-		if l.admit(c) {
+		l.mu.Lock()
+		l.open[c] = struct{}{}
+		isDown := time.Now().Before(l.downUntil)
+		l.mu.Unlock()
+		if !isDown {
 			return c, nil
 		}
 		c.Close()
 	}
 }
 
-// admit notes a connection, and has the faults hit it that waited for it, unless connections are refused.
-func (l *faultListener) admit(c *faultConn) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if time.Now().Before(l.until) {
-		return false
-	}
-	l.open[c] = struct{}{}
-	c.heal()
-	for _, f := range l.next {
-		c.inject(f)
-	}
-	l.next = nil
-	return true
-}
-
-// inject has a fault hit every open connection, or the next one where none is open.
+// inject has a fault happen.
 func (l *faultListener) inject(f Fault) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	switch {
-	case f.Kind == Down:
-		l.until = time.Now().Add(f.For)
-	case len(l.open) == 0:
-		l.next = append(l.next, f)
-	}
-	for c := range l.open {
-		c.inject(f)
+	switch f.Kind {
+	case Cut, Stall:
+		l.breaksAt, l.fault = l.written+f.After, f
+	case Trickle:
+		l.slowUntil = time.Now().Add(f.For)
+	case Down:
+		l.downUntil = time.Now().Add(f.For)
+		for c := range l.open {
+			c.end()
+			_ = c.Conn.Close()
+		}
+		clear(l.open)
 	}
 }
 
@@ -74,10 +71,32 @@ func (l *faultListener) inject(f Fault) {
 func (l *faultListener) heal() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.next, l.until = nil, time.Time{}
-	for c := range l.open {
-		c.heal()
+	l.breaksAt, l.slowUntil, l.downUntil = math.MaxInt, time.Time{}, time.Time{}
+}
+
+const (
+	trickleBytes = 7
+	trickleEvery = 50 * time.Millisecond
+)
+
+// next returns how many of so many bytes are to be written, after a wait; -1: the connection ends.
+func (l *faultListener) next(size int) (int, time.Duration) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	wait := time.Duration(0)
+	size = min(size, l.breaksAt-l.written)
+	switch {
+	case size == 0:
+		l.breaksAt = math.MaxInt
+		if l.fault.Kind == Cut {
+			return -1, 0
+		}
+		return 0, l.fault.For
+	case time.Now().Before(l.slowUntil):
+		size, wait = min(size, trickleBytes), trickleEvery
 	}
+	l.written += size
+	return size, wait
 }
 
 // faultConn is a connection whose way to the client breaks on command.
@@ -86,35 +105,14 @@ type faultConn struct {
 	listener *faultListener
 	ctx      context.Context // ends with it
 	end      context.CancelFunc
-
-	written   int
-	breaksAt  int   // bytes after which the fault hits it; MaxInt: none does
-	fault     Fault // Cut or Stall
-	slowUntil time.Time
 }
 
 var errCut = errors.New("the connection was cut")
 
-func (c *faultConn) heal() { c.breaksAt, c.slowUntil = math.MaxInt, time.Time{} }
-
-// inject notes what will happen to the connection.
-func (c *faultConn) inject(f Fault) {
-	switch f.Kind {
-	case Cut, Stall:
-		c.breaksAt, c.fault = c.written+f.After, f
-	case Trickle:
-		c.slowUntil = time.Now().Add(f.For)
-	case Down:
-		c.end()
-		_ = c.Conn.Close()
-		delete(c.listener.open, c)
-	}
-}
-
 // Write implements net.Conn.
 func (c *faultConn) Write(b []byte) (n int, err error) {
 	for n < len(b) && err == nil {
-		size, wait := c.next(len(b) - n)
+		size, wait := c.listener.next(len(b) - n)
 		if size < 0 {
 			c.Close()
 			return n, errCut
@@ -127,33 +125,8 @@ func (c *faultConn) Write(b []byte) (n int, err error) {
 		}
 		size, err = c.Conn.Write(b[n : n+size])
 		n += size
-		c.listener.mu.Lock()
-		c.written += size
-		c.listener.mu.Unlock()
 	}
 	return n, err
-}
-
-const (
-	trickleBytes = 7
-	trickleEvery = 50 * time.Millisecond
-)
-
-// next returns how many of so many bytes may be written now, after a wait; -1: the connection ends.
-func (c *faultConn) next(size int) (int, time.Duration) {
-	c.listener.mu.Lock()
-	defer c.listener.mu.Unlock()
-	size = min(size, c.breaksAt-c.written)
-	switch {
-	case size == 0 && c.fault.Kind == Cut:
-		return -1, 0
-	case size == 0:
-		c.breaksAt = math.MaxInt
-		return 0, c.fault.For
-	case time.Now().Before(c.slowUntil):
-		return min(size, trickleBytes), trickleEvery
-	}
-	return size, 0
 }
 
 // SetReadDeadline implements net.Conn. A deadline that has passed, by which net/http ends its reads, comes a
