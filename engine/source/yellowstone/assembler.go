@@ -100,7 +100,7 @@ func (a *Assembler) InPart(after, upTo ledger.Slot) (lowest ledger.Slot, found b
 
 // ShowsElsewhere reports whether this stream showed a block of a hash, or its head alone, at another slot.
 func (a *Assembler) ShowsElsewhere(hash ledger.Hash, than ledger.Slot) bool {
-	isIt := func(s *assembly) bool { return s.head != nil && s.head.Hash == hash }
+	isIt := func(s *assembly) bool { return s.head != nil && s.head.Blockhash == hash }
 	for at, slot := range a.slots {
 		if at != than && (slices.ContainsFunc(slot.open, isIt) || slices.ContainsFunc(slot.over, isIt)) {
 			return true
@@ -155,7 +155,7 @@ func (a *Assembler) takeTransaction(ctx context.Context, u *Update) error {
 func (a *Assembler) takeHead(ctx context.Context, u *Update) error {
 	s := a.at(u)
 	switch {
-	case s.head != nil && s.head.Hash != u.Head.Hash:
+	case s.head != nil && s.head.Blockhash != u.Head.Blockhash:
 		return fmt.Errorf("%w %d", ErrTwoBlocks, u.Slot)
 	case s.head != nil || s.isOver():
 		if s.begin <= beginAmid && (s.again || a.Filtered && s.processed) {
@@ -163,8 +163,7 @@ func (a *Assembler) takeHead(ctx context.Context, u *Update) error {
 		}
 		return a.advance(ctx, s)
 	}
-	head := u.Head
-	s.head = &head
+	s.head = u.Head
 	if parent := a.parent(s); parent != nil && s.begin == beginUnsaid {
 		parent.followed = true
 		if err := a.advance(ctx, parent); err != nil {

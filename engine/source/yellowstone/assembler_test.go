@@ -15,15 +15,15 @@ import (
 // told is a block as a validator tells of it: its writes and transactions.
 type told struct {
 	slot    ledger.Slot
-	head    Head
+	head    ledger.Block
 	updates []Update
 }
 
 // aBlock makes up a block with so many transactions, and twice as many writes of half as many accounts.
 func aBlock(r *rand.Rand, slot ledger.Slot, transactions int) *told {
-	b := &told{slot: slot, head: Head{
-		Hash: ledger.Hash{byte(slot), 1}, ParentSlot: slot - 1, ParentHash: ledger.Some(ledger.Hash{byte(slot) - 1, 1}),
-		Time: ledger.Some(int64(slot)), Height: ledger.Some(uint64(slot)), Transactions: uint64(transactions),
+	b := &told{slot: slot, head: ledger.Block{
+		Blockhash: ledger.Hash{byte(slot), 1}, ParentSlot: slot - 1, PreviousBlockhash: ledger.Some(ledger.Hash{byte(slot) - 1, 1}),
+		Time: ledger.Some(int64(slot)), Height: ledger.Some(uint64(slot)), TransactionCount: uint64(transactions),
 	}}
 	for n := range 2 * transactions {
 		w := ledger.AccountWrite{

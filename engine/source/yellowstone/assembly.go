@@ -13,8 +13,8 @@ const assemblyBytes, accountBytes, transactionBytes = 512, 320, 256
 // assembly is the part of a block that came so far: of a try of its slot.
 type assembly struct {
 	slot      ledger.Slot
-	bank      uint64 // of the updates; 0 if the server does not number tries
-	head      *Head
+	bank      uint64        // of the updates; 0 if the server does not number tries
+	head      *ledger.Block // without its content
 	since     uint64        // the number of the first update; 0 if one before it was dropped
 	begin     begin         // how the stream began to show it
 	followed  bool          // a block builds on it that came without a word of its begin, too
@@ -127,18 +127,13 @@ func (s *assembly) transact(u *Update) (bytes int) {
 
 // take returns the block, whose head must have come, and leaves that and the versions of its writes.
 func (s *assembly) take() *ledger.Block {
-	b := &ledger.Block{
-		Slot: s.slot, ParentSlot: s.head.ParentSlot,
-		Blockhash: s.head.Hash, PreviousBlockhash: s.head.ParentHash,
-		Time: s.head.Time, Height: s.head.Height,
-		TransactionCount: max(s.head.Transactions, uint64(len(s.transactions))),
-		Accounts:         s.accounts,
-	}
+	b := *s.head
+	b.TransactionCount, b.Accounts = max(b.TransactionCount, uint64(len(s.transactions))), s.accounts
 	slices.SortFunc(s.transactions, func(x, y ledger.Transaction) int { return cmp.Compare(x.Index, y.Index) })
 	b.Transactions = make([]ledger.Transaction, 0, len(s.transactions))
 	for _, t := range s.transactions {
 		b.AddTransaction(t)
 	}
 	s.accounts, s.transactions, s.indexes = nil, nil, nil
-	return b
+	return &b
 }

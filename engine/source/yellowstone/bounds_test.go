@@ -53,6 +53,6 @@ func TestWritesThatAreReplacedTakeNoRoom(t *testing.T) {
 		mustFeed(t, a, accountOf(100, w, version), accountOf(100, w, 0), Update{Kind: Transaction, Slot: 100}, vote)
 	}
 	ledgertest.Equal(t, a.bytes, assemblyBytes+accountBytes+data.SizeBytes()+2*transactionBytes, "bytes that are held")
-	mustFeed(t, a, headOf(100, Head{Hash: hashAt(100, 0), ParentSlot: 99}), statusOf(100, Processed))
+	mustFeed(t, a, headOf(100, ledger.Block{Blockhash: hashAt(100, 0), ParentSlot: 99}), statusOf(100, Processed))
 	ledgertest.Equal(t, len(c.events), 1, "blocks")
 }

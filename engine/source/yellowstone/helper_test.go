@@ -24,7 +24,10 @@ func statusOf(slot ledger.Slot, s SlotStatus) Update {
 	return Update{Kind: Slot, Slot: slot, Status: s}
 }
 
-func headOf(slot ledger.Slot, h Head) Update { return Update{Kind: Meta, Slot: slot, Head: h} }
+func headOf(slot ledger.Slot, head ledger.Block) Update {
+	head.Slot = slot
+	return Update{Kind: Meta, Slot: slot, Head: &head}
+}
 
 var must = ledgertest.Must
 
@@ -64,7 +67,7 @@ var words = func() map[string][]Update {
 	r := rand.New(rand.NewPCG(1, 1))
 	b, next := aBlock(r, 100, 2), aBlock(r, 101, 2)
 	other, bare := b.head, b.head
-	other.Hash[1], bare.Transactions = 2, 0
+	other.Blockhash[1], bare.TransactionCount = 2, 0
 	zero, nine := ledger.Hash{1}, ledger.Hash{2}
 	return map[string][]Update{
 		"write": b.updates[:1], "last": b.updates[3:4], "writes": b.updates[:4],
@@ -73,10 +76,10 @@ var words = func() map[string][]Update {
 		"bare":  {headOf(100, bare)},  // a block without transactions
 		"some":  next.updates[:5], "next": append(next.updates, headOf(101, next.head)), "after": {headOf(101, next.head)},
 		"vote":   {{Kind: TransactionStatus, Slot: 100, Transaction: ledger.Transaction{Index: 1}}}, // in the place of "two"
-		"itself": {headOf(0, Head{Hash: zero})},                                                     // its own parent
+		"itself": {headOf(0, ledger.Block{Blockhash: zero})},                                        // its own parent
 		"each-other": {
-			headOf(0, Head{Hash: zero, ParentSlot: 9, ParentHash: ledger.Some(nine)}),
-			headOf(9, Head{Hash: nine, ParentHash: ledger.Some(zero)}),
+			headOf(0, ledger.Block{Blockhash: zero, ParentSlot: 9, PreviousBlockhash: ledger.Some(nine)}),
+			headOf(9, ledger.Block{Blockhash: nine, PreviousBlockhash: ledger.Some(zero)}),
 		},
 	}
 }()
@@ -114,7 +117,7 @@ func tell(t *testing.T, script string) (*Assembler, *collector) {
 			updates = []Update{
 				statusOf(slot, CreatedBank),
 				accountOf(slot, ledger.AccountWrite{Pubkey: key(k), Lamports: ledger.Lamports(slot)}, uint64(10*n)),
-				headOf(slot, Head{Hash: hashAt(slot, fork), ParentSlot: parent, ParentHash: ledger.Some(hashAt(parent, 0))}),
+				headOf(slot, ledger.Block{Blockhash: hashAt(slot, fork), ParentSlot: parent, PreviousBlockhash: ledger.Some(hashAt(parent, 0))}),
 				statusOf(slot, Processed),
 			}
 		case strings.HasPrefix(word, "late"):

@@ -18,7 +18,7 @@ func TestLiveStreamsOfAnything(t *testing.T) {
 		a.Live, a.HasTransactions = true, r.IntN(2) == 0
 		for range 400 {
 			b := aBlock(r, ledger.Slot(100+r.IntN(8)), r.IntN(4))
-			b.head.Hash[2] = byte(r.IntN(2))
+			b.head.Blockhash[2] = byte(r.IntN(2))
 			messages := append(b.whole(), statusOf(b.slot, SlotStatus(r.IntN(8))))
 			u := messages[r.IntN(len(messages))]
 			u.Bank = uint64(r.IntN(3))

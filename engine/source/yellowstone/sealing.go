@@ -39,7 +39,7 @@ func (a *Assembler) advance(ctx context.Context, s *assembly) error {
 
 // whole reports whether all transactions came that the block waits for.
 func (a *Assembler) whole(s *assembly) bool {
-	return s.head != nil && (!a.HasTransactions || uint64(len(s.indexes)) >= s.head.Transactions)
+	return s.head != nil && (!a.HasTransactions || uint64(len(s.indexes)) >= s.head.TransactionCount)
 }
 
 // begun reports whether the stream showed a slot from its begin, see the package comment.
@@ -61,7 +61,7 @@ func (a *Assembler) begun(s *assembly) bool {
 func (a *Assembler) parent(child *assembly) *assembly {
 	head := child.head
 	for _, s := range slices.Backward(a.slots[head.ParentSlot].open) {
-		if head.ParentSlot < child.slot && s.head != nil && (!head.ParentHash.Known || head.ParentHash.Value == s.head.Hash) {
+		if head.ParentSlot < child.slot && s.head != nil && (!head.PreviousBlockhash.Known || head.PreviousBlockhash.Value == s.head.Blockhash) {
 			return s
 		}
 	}
@@ -85,7 +85,7 @@ func (a *Assembler) seal(ctx context.Context, s *assembly) error {
 	if s.claimed == 0 {
 		return nil
 	}
-	return a.emit(ctx, &ledger.SlotStatus{Slot: s.slot, Status: s.claimed, Blockhash: ledger.Some(s.head.Hash)})
+	return a.emit(ctx, &ledger.SlotStatus{Slot: s.slot, Status: s.claimed, Blockhash: ledger.Some(s.head.Blockhash)})
 }
 
 // keep keeps the write versions of a block that is sealed.
@@ -113,5 +113,5 @@ func (a *Assembler) missed(ctx context.Context, later ledger.Slot) error {
 		return a.seal(ctx, s)
 	}
 	a.asked = s.slot
-	return fmt.Errorf("the stream sent %d of the %d transactions of slot %d", len(s.indexes), s.head.Transactions, s.slot)
+	return fmt.Errorf("the stream sent %d of the %d transactions of slot %d", len(s.indexes), s.head.TransactionCount, s.slot)
 }

@@ -102,7 +102,7 @@ func (a *Assembler) claim(ctx context.Context, u *Update, status ledger.Status) 
 	case s.state == dead:
 		return nil // status of a dead slot: ignore
 	default:
-		e.Blockhash = ledger.Some(s.head.Hash)
+		e.Blockhash = ledger.Some(s.head.Blockhash)
 	}
 	return a.emit(ctx, e)
 }
@@ -122,7 +122,7 @@ func (a *Assembler) takeDead(ctx context.Context, u *Update) error {
 		a.end(s, dead)
 		return nil
 	case s.state == sealed:
-		e.Blockhash = ledger.Some(s.head.Hash)
+		e.Blockhash = ledger.Some(s.head.Blockhash)
 	default:
 		a.drop(s)
 	}
