@@ -10,10 +10,8 @@ import (
 // subscription returns what to ask for now: what is not confirmed is shown again.
 func (f *follower) subscription() subscription {
 	sub := subscription{accounts: f.config.Accounts, sliced: !f.config.WholeData && !f.node().wholeData, noTransactions: f.config.NoTransactions, skipVotes: f.config.SkipVotes}
-	switch {
-	case f.node().replayOff:
-	case f.verdict.Rooted: // a slot that has a block: some servers refuse others (Richat, channel.rs)
-		sub.from = ledger.Some(f.verdict.Confirmed.Slot)
+	if f.verdict.Rooted && !f.node().replayOff {
+		sub.from = ledger.Some(f.verdict.Confirmed.Slot) // it has a block: some servers refuse other slots (Richat, channel.rs)
 	}
 	return sub
 }
