@@ -34,16 +34,16 @@ func (l *lineAccounts) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
 
 // lineAccount is an account, with its data or its facts. What is nil is not known.
 type lineAccount struct {
-	Pubkey     *ledger.Pubkey                          `json:"pubkey"`
-	Lamports   *ledger.Lamports                        `json:"lamports"`
-	Owner      *ledger.Pubkey                          `json:"owner"`
-	Executable *bool                                   `json:"executable"`
-	RentEpoch  *uint64                                 `json:"rent_epoch"`
-	ReadOnly   bool                                    `json:"read_only"`
-	Data       *jsontext.Value                         `json:"data"`
-	Bytes      *jsontext.Value                         `json:"bytes"` // data beside facts
-	Token      *lineFacts[nodejson.TokenFacts[string]] `json:"token"`
-	Mint       *lineFacts[nodejson.MintFacts[string]]  `json:"mint"`
+	Pubkey     *ledger.Pubkey                  `json:"pubkey"`
+	Lamports   *ledger.Lamports                `json:"lamports"`
+	Owner      *ledger.Pubkey                  `json:"owner"`
+	Executable *bool                           `json:"executable"`
+	RentEpoch  *uint64                         `json:"rent_epoch"`
+	ReadOnly   bool                            `json:"read_only"`
+	Data       *jsontext.Value                 `json:"data"`
+	Bytes      *jsontext.Value                 `json:"bytes"` // data beside facts
+	Token      *lineFacts[nodejson.TokenFacts] `json:"token"`
+	Mint       *lineFacts[nodejson.MintFacts]  `json:"mint"`
 }
 
 // lineFacts are what an account is, nil where the line says false: it is known to be none.

@@ -50,7 +50,7 @@ func (j *Block) Parent() (ledger.Slot, error) {
 func (j *Block) At(slot ledger.Slot, held *ledger.DataPrograms) (*ledger.Block, error) {
 	parent, parentErr := j.Parent()
 	hash, hashErr := ParseHash("blockhash", j.Blockhash)
-	previous, err := ParsePreviousHash("previousBlockhash", j.PreviousBlockhash)
+	previous, err := parsePreviousHash("previousBlockhash", j.PreviousBlockhash)
 	if err := cmp.Or(parentErr, hashErr, err); err != nil {
 		return nil, err
 	}
@@ -104,7 +104,7 @@ func (j *Block) reward(writes *blockWrites, first bool) error {
 // write teaches the balance after the reward. Blocks of the first year say 0 for "not
 // recorded"; only an account that paid can really be left with nothing.
 func (r *rewardJSON) write(writes *blockWrites) error {
-	k, err := ParseKey("pubkey", r.Pubkey)
+	k, err := parseKey("pubkey", r.Pubkey)
 	if err != nil {
 		return err
 	}

@@ -60,7 +60,7 @@ func teachParsedData(w *ledger.AccountWrite, data json.RawMessage) error {
 	}
 	switch d.Parsed.Type {
 	case "account":
-		facts := TokenFacts[string]{
+		facts := TokenFacts{
 			Mint: p.Mint, Owner: p.Owner, Amount: p.TokenAmount.Amount, State: p.State,
 			Delegate: p.Delegate, DelegatedAmount: p.DelegatedAmount.Amount, CloseAuthority: p.CloseAuthority,
 		}
@@ -70,7 +70,7 @@ func teachParsedData(w *ledger.AccountWrite, data json.RawMessage) error {
 		for _, e := range p.Extensions {
 			scaled = scaled || e.Extension == "scaledUiAmountConfig" || e.Extension == "interestBearingConfig"
 		}
-		facts := MintFacts[string]{Decimals: p.Decimals, Supply: p.Supply, Scaled: &scaled}
+		facts := MintFacts{Decimals: p.Decimals, Supply: p.Supply, Scaled: &scaled}
 		mint, err := facts.Mint()
 		w.Mint = &mint
 		return err

@@ -10,11 +10,8 @@ import (
 	"ledgerd/engine/ledger"
 )
 
-// Text is a string of JSON: unpacked by encoding/json, or as it stands in the line.
-type Text interface{ string | []byte }
-
-// ParseKey decodes a public key in base58; field names it in the error.
-func ParseKey[T Text](field string, s T) (ledger.Pubkey, error) {
+// parseKey decodes a public key in base58; field names it in the error.
+func parseKey(field, s string) (ledger.Pubkey, error) {
 	k, err := ledger.ParsePubkey(s)
 	if err != nil {
 		return k, fieldError(field, "is not a base58 key of 32 bytes")
@@ -22,16 +19,16 @@ func ParseKey[T Text](field string, s T) (ledger.Pubkey, error) {
 	return k, nil
 }
 
-// ParseOptKey decodes a key that may be null or absent.
-func ParseOptKey[T Text](field string, s *T) (k ledger.Opt[ledger.Pubkey], err error) {
+// parseOptKey decodes a key that may be null or absent.
+func parseOptKey(field string, s *string) (k ledger.Opt[ledger.Pubkey], err error) {
 	if k.Known = s != nil; k.Known {
-		k.Value, err = ParseKey(field, *s)
+		k.Value, err = parseKey(field, *s)
 	}
 	return k, err
 }
 
 // ParseHash decodes a block hash in base58.
-func ParseHash[T Text](field string, s *T) (ledger.Hash, error) {
+func ParseHash(field string, s *string) (ledger.Hash, error) {
 	if s == nil {
 		return ledger.Hash{}, Missing(field)
 	}
@@ -42,9 +39,9 @@ func ParseHash[T Text](field string, s *T) (ledger.Hash, error) {
 	return h, nil
 }
 
-// ParsePreviousHash decodes the parent's hash. Absent and zero, which base58 writes as ones,
+// parsePreviousHash decodes the parent's hash. Absent and zero, which base58 writes as ones,
 // mean that the node did not know it.
-func ParsePreviousHash[T Text](field string, s *T) (h ledger.Opt[ledger.Hash], err error) {
+func parsePreviousHash(field string, s *string) (h ledger.Opt[ledger.Hash], err error) {
 	if s != nil {
 		h.Value, err = ParseHash(field, s)
 		h.Known = h.Value != ledger.Hash{}
@@ -52,8 +49,8 @@ func ParsePreviousHash[T Text](field string, s *T) (h ledger.Opt[ledger.Hash], e
 	return h, err
 }
 
-// ParseSignature decodes a signature in base58.
-func ParseSignature[T Text](field string, s T) (ledger.Signature, error) {
+// parseSignature decodes a signature in base58.
+func parseSignature(field, s string) (ledger.Signature, error) {
 	sig, err := ledger.ParseSignature(s)
 	if err != nil {
 		return sig, fieldError(field, "is not a base58 signature of 64 bytes")
@@ -61,12 +58,12 @@ func ParseSignature[T Text](field string, s T) (ledger.Signature, error) {
 	return sig, nil
 }
 
-// ParseAmount decodes a token amount: a plain decimal in a string.
-func ParseAmount[T Text](field string, s *T) (uint64, error) {
+// parseAmount decodes a token amount: a plain decimal in a string.
+func parseAmount(field string, s *string) (uint64, error) {
 	if s == nil {
 		return 0, Missing(field)
 	}
-	n, err := strconv.ParseUint(string(*s), 10, 64)
+	n, err := strconv.ParseUint(*s, 10, 64)
 	if err != nil || (len(*s) > 1 && (*s)[0] == '0') {
 		return 0, fieldError(field, "is not a decimal string of a 64-bit number")
 	}

@@ -31,10 +31,10 @@ func (r *tokenBalanceJSON) account(accounts int) (int, error) {
 
 // teach adds the row's facts to the write of its account, and those of its mint.
 func (r *tokenBalanceJSON) teach(w *ledger.AccountWrite, writes *blockWrites) error {
-	mint, mintErr := ParseKey("mint", r.Mint)
-	amount, amountErr := ParseAmount("amount", r.UITokenAmount.Amount)
-	wallet, walletErr := ParseOptKey("owner", r.Owner)
-	program, err := ParseOptKey("programId", r.ProgramID)
+	mint, mintErr := parseKey("mint", r.Mint)
+	amount, amountErr := parseAmount("amount", r.UITokenAmount.Amount)
+	wallet, walletErr := parseOptKey("owner", r.Owner)
+	program, err := parseOptKey("programId", r.ProgramID)
 	if err := cmp.Or(mintErr, amountErr, walletErr, err); err != nil {
 		return err
 	}

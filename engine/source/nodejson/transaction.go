@@ -124,7 +124,7 @@ func (j *transactionJSON) read(writes *blockWrites) (ledger.Transaction, error) 
 	if l := m.LoadedAddresses.value; l != nil && loadsFromMeta {
 		firstRead := len(t.Accounts) + len(l.Writable)
 		for _, text := range slices.Concat(l.Writable, l.Readonly) {
-			k, err := ParseKey("a loaded address", text)
+			k, err := parseKey("a loaded address", text)
 			if err != nil {
 				return t, err
 			}
@@ -153,7 +153,7 @@ func (t *transactionBody) keys() (out ledger.Transaction, readOnly func(int) boo
 	case len(t.Signatures) == 0:
 		err = errors.New("it has no signature")
 	default:
-		out.Signature, err = ParseSignature("signature", t.Signatures[0])
+		out.Signature, err = parseSignature("signature", t.Signatures[0])
 	}
 	if err == nil && len(keys) == 0 {
 		err = Missing("accountKeys")
@@ -163,7 +163,7 @@ func (t *transactionBody) keys() (out ledger.Transaction, readOnly func(int) boo
 	}
 	out.Accounts = make([]ledger.Pubkey, len(keys))
 	for i, k := range keys {
-		if out.Accounts[i], err = ParseKey("an account key", k.pubkey); err != nil {
+		if out.Accounts[i], err = parseKey("an account key", k.pubkey); err != nil {
 			return out, nil, false, err
 		}
 	}
