@@ -47,37 +47,34 @@ func listen(script ...error) (*scriptedListener, *listener) {
 	return inner, newListener(inner, &config, newCaps(&config, new(Counts)))
 }
 
-// G1, F34: TestShortagesPassAndTheListenerLives retries with a pause that grows.
+// G1, F34: a listener outlives shortages, with pauses that grow until something is accepted, and can be closed in one. Other errors are final.
 func TestShortagesPassAndTheListenerLives(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		inner, l := listen(syscall.EMFILE, syscall.ENFILE, syscall.ENOBUFS, syscall.ENOMEM)
-		go func() { _, _ = inner.Dial() }()
-		start := time.Now()
-		c, err := l.Accept()
-		must(t, err)
-		ledgertest.Equal(t, time.Since(start), (5+10+20+40)*time.Millisecond, "the pauses")
-		ledgertest.Equal(t, l.caps.counts.Shortages.Load(), 4, "shortages counted")
-		_ = c.Close()
-	})
-}
-
-func TestAPausedListenerCanBeClosed(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		_, l := listen(slices.Repeat([]error{syscall.EMFILE}, 1000)...)
-		ended := make(chan error)
-		go func() { _, err := l.Accept(); ended <- err }()
-		synctest.Wait()
-		must(t, l.Close())
-		if err := <-ended; !errors.Is(err, net.ErrClosed) {
-			t.Errorf("Accept = %v, want net.ErrClosed", err)
-		}
-	})
-}
-
-func TestOtherAcceptErrorsAreFinal(t *testing.T) {
-	_, l := listen(syscall.EINVAL)
-	if _, err := l.Accept(); !errors.Is(err, syscall.EINVAL) {
-		t.Errorf("Accept = %v, want EINVAL", err)
+	shortages := []error{syscall.EMFILE, syscall.ENFILE, syscall.ENOBUFS, syscall.ENOMEM}
+	for name, tt := range map[string]struct {
+		script []error
+		want   error
+		after  time.Duration
+		passed uint64 // shortages
+	}{
+		"shortages":     {shortages, nil, (5 + 10 + 20 + 40) * time.Millisecond, 4},
+		"many":          {slices.Repeat(shortages, 100), net.ErrClosed, time.Minute, 67},
+		"another error": {[]error{syscall.EINVAL}, syscall.EINVAL, 0, 0},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			inner, l := listen(tt.script...)
+			go func() { _, _ = inner.Dial() }()
+			ends := time.AfterFunc(time.Minute, func() { _ = l.Close() })
+			start := time.Now()
+			c, err := l.Accept()
+			ends.Stop()
+			ledgertest.ErrorIs(t, err, tt.want, "%s: Accept", name)
+			ledgertest.Equal(t, time.Since(start), tt.after, "%s: the pauses", name)
+			ledgertest.Equal(t, l.caps.counts.Shortages.Load(), tt.passed, "%s: shortages counted", name)
+			if c != nil {
+				_ = c.Close()
+			}
+			_ = inner.Close()
+		})
 	}
 }
 
