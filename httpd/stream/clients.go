@@ -61,11 +61,13 @@ func (s *seats) take(client ratelimit.Client) (*seat, error) {
 		// A client that comes back before its work is paid has not got rid of its debt.
 		maps.DeleteFunc(s.clients, func(_ netip.Addr, c *peer) bool { return c.conns == 0 && c.work.isFull() })
 	}
-	if err := s.refusalLocked(client); err != nil {
-		return nil, err
-	}
 	c := s.clients[client.Key]
-	if c == nil {
+	switch {
+	case s.taken >= s.total:
+		return nil, errFull
+	case c != nil && c.conns >= cmp.Or(client.Sockets, s.perClient):
+		return nil, errClientFull
+	case c == nil:
 		c = newPeer(client)
 		s.clients[client.Key] = c
 	}
@@ -78,27 +80,6 @@ func (s *seats) take(client ratelimit.Client) (*seat, error) {
 		c.conns--
 	}
 	return &seat{c, sync.OnceFunc(free)}, nil
-}
-
-// refusal returns why a client would get no seat now, nil if it would.
-func (s *seats) refusal(client ratelimit.Client) error {
-	if client.Exempt {
-		return nil
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.refusalLocked(client)
-}
-
-func (s *seats) refusalLocked(client ratelimit.Client) error {
-	c := s.clients[client.Key]
-	switch {
-	case s.taken >= s.total:
-		return errFull
-	case c != nil && c.conns >= cmp.Or(client.Sockets, s.perClient):
-		return errClientFull
-	}
-	return nil
 }
 
 // bucket is a token bucket, told by when it is full again. The zero value is full.

@@ -322,7 +322,7 @@ func (tr *transcript) do(line string) {
 		ctx := new(fasthttp.RequestCtx)
 		ctx.Request.SetRequestURI("/" + words[1])
 		refused := tr.hub.Refuse(ctx, tr.client)
-		fmt.Fprintf(&tr.text, "asks< refused %t: %d %s; known clients: %d\n", refused, ctx.Response.StatusCode(), ctx.Response.Body(), len(tr.hub.seats.clients))
+		fmt.Fprintf(&tr.text, "asks< refused %t: %d %s\n", refused, ctx.Response.StatusCode(), ctx.Response.Body())
 	case "hear":
 		go tr.find(words[1]).listen()
 	case "exempt", "counted":

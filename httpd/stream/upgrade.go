@@ -50,10 +50,7 @@ func (h *Hub) Upgrade(ctx *fasthttp.RequestCtx, client ratelimit.Client) {
 
 // upgrade makes the request a connection, or answers with an error: with the one given if that is not nil.
 func (h *Hub) upgrade(ctx *fasthttp.RequestCtx, client ratelimit.Client, err error, join func(*seat) *connection) {
-	var place *seat
-	if err = h.admit(ctx, err); err == nil {
-		place, err = h.seats.take(client)
-	}
+	place, err := h.admit(ctx, client, err)
 	if err != nil {
 		h.refuse(ctx, err)
 		return
@@ -72,28 +69,30 @@ func (h *Hub) upgrade(ctx *fasthttp.RequestCtx, client ratelimit.Client, err err
 	}
 }
 
-// admit returns why a request is refused that is right but for an error, if that is not nil, whoever it is from.
-func (h *Hub) admit(ctx *fasthttp.RequestCtx, err error) error {
+// admit takes a seat for a request, or returns why it is refused: for the error given if that is not nil, unless its origin is not allowed.
+func (h *Hub) admit(ctx *fasthttp.RequestCtx, client ratelimit.Client, err error) (*seat, error) {
 	switch {
 	case !h.allowsOrigins(ctx.Request.Header.PeekAll("Origin")):
-		return errOrigin
-	case err == nil && !h.memory.Allows(batchBytes):
-		return errMemory
+		return nil, errOrigin
+	case err != nil:
+		return nil, err
+	case !h.memory.Allows(batchBytes):
+		return nil, errMemory
 	}
-	return err
+	return h.seats.take(client)
 }
 
 // Refuse answers a request without a handshake as its handshake would be refused, and reports whether it would be: browsers tell no program why
 // theirs was. It is no refusal itself.
 func (h *Hub) Refuse(ctx *fasthttp.RequestCtx, client ratelimit.Client) bool {
 	_, err := parseQuery(ctx.QueryArgs())
-	if err = h.admit(ctx, err); err == nil {
-		err = h.seats.refusal(client)
-	}
+	place, err := h.admit(ctx, client, err)
 	if err != nil {
 		reject(ctx, err)
+		return true
 	}
-	return err != nil
+	place.free()
+	return false
 }
 
 // refuse answers a handshake with an error, and counts it.
