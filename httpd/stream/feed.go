@@ -22,14 +22,12 @@ func (f *feed) take(p *ledger.Publication) (out []*emission) {
 	for _, r := range p.Records {
 		switch r.Kind {
 		case ledger.BlockRecord:
-			f.chain = append(f.chain, emission{
-				version: r.Version, slot: r.Slot, time: r.Time, firstSeq: r.FirstSeq, lastSeq: r.LastSeq(),
-				decimals: new(atomic.Pointer[mints]),
-			})
-			f.chain[len(f.chain)-1].setUpdates(r.Updates)
+			e := emissionOf(r, ledger.Processed)
+			e.setUpdates(r.Updates)
 			if f.blocks {
-				f.chain[len(f.chain)-1].block = r.Block
+				e.block = r.Block
 			}
+			f.chain = append(f.chain, *e)
 			out = f.advance(out, ledger.Processed, r.Version)
 		case ledger.RollbackRecord:
 			out = f.rollBack(out, r)
@@ -74,12 +72,18 @@ func (f *feed) rollBack(out []*emission, r *ledger.Record) []*emission {
 	return out
 }
 
+// emissionOf returns the emission of a record at a level, without its updates.
+func emissionOf(r *ledger.Record, level ledger.Commitment) *emission {
+	return &emission{
+		level: level, version: r.Version, slot: r.Slot, time: r.Time, firstSeq: r.FirstSeq, lastSeq: r.LastSeq(), decimals: new(atomic.Pointer[mints]),
+	}
+}
+
 // undoing returns the emission of a rollback from a slot, without its updates.
 func undoing(level ledger.Commitment, r *ledger.Record, from ledger.Slot) *emission {
-	return &emission{
-		level: level, version: r.Version, slot: r.Slot, time: r.Time, firstSeq: r.FirstSeq, lastSeq: r.LastSeq(),
-		undoneFrom: ledger.Some(from), decimals: new(atomic.Pointer[mints]),
-	}
+	e := emissionOf(r, level)
+	e.undoneFrom = ledger.Some(from)
+	return e
 }
 
 // restore returns the rollback as a higher level sees it, which reached the undone blocks only:
