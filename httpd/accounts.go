@@ -1,8 +1,6 @@
 package httpd
 
 import (
-	"strconv"
-
 	"ledgerd/engine/ledger"
 	"ledgerd/httpd/encode"
 )
@@ -57,9 +55,7 @@ func (r *request) balance() error {
 	r.body = encode.AppendKey(r.body, `{"pubkey":`, &a.Pubkey)
 	r.body = encode.AppendNumber(r.body, `,"lamports":`, a.Lamports)
 	r.tagRecord()
-	r.body = append(r.body, `,"slot":`...)
-	r.body = strconv.AppendUint(r.body, uint64(v.Tip().Slot), 10)
-	r.body = append(r.body, '}')
+	r.body = append(encode.AppendNumber(r.body, `,"slot":`, v.Tip().Slot), '}')
 	return nil
 }
 
@@ -126,22 +122,11 @@ func (r *request) list(kind encode.Kind, name string, malformed error, member st
 	r.body = append(append(r.body, `{"`...), name...)
 	r.body = append(encode.AppendKey(r.body, `":`, &key), member...)
 	err = r.appendAccounts(accounts, v, kind)
-	r.body = append(r.body, `],`...)
-	r.appendNext("next_cursor", next.Known, func(dst []byte) []byte { return encode.AppendCursor(dst, kind, &key, &next.Value) })
+	r.body = encode.AppendOpt(r.body, `],"next_cursor":`, next, func(dst []byte, last ledger.Pubkey) []byte {
+		return append(encode.AppendCursor(append(dst, '"'), kind, &key, &last), '"')
+	})
 	r.body = append(r.body, '}')
 	return err
-}
-
-// appendNext appends the member that says where the next page begins, null at the end.
-func (r *request) appendNext(name string, more bool, appendNext func(dst []byte) []byte) {
-	r.body = append(r.body, '"')
-	r.body = append(r.body, name...)
-	r.body = append(r.body, `":`...)
-	if more {
-		r.body = append(appendNext(append(r.body, '"')), '"')
-	} else {
-		r.body = append(r.body, `null`...)
-	}
 }
 
 // appendAccounts appends the records of accounts as a kind of list shows them, null for those that do not exist, with their

@@ -1,8 +1,6 @@
 package httpd
 
 import (
-	"strconv"
-
 	"ledgerd/engine/ledger"
 	"ledgerd/httpd/encode"
 )
@@ -80,8 +78,7 @@ func (r *request) history() error {
 	}
 	r.params.in.Address = ledger.Some(key)
 	from, err := r.transactions(`{"pubkey":"` + key.String() + `",`)
-	r.body = append(r.body, `,"history_from":`...)
-	r.body = append(strconv.AppendUint(r.body, uint64(from), 10), '}')
+	r.body = append(encode.AppendNumber(r.body, `,"history_from":`, from), '}')
 	return err
 }
 
@@ -109,11 +106,12 @@ func (r *request) transactions(opening string) (heldFrom ledger.Slot, err error)
 	for _, t := range page.Transactions {
 		r.body = encode.AppendTransaction(list.Next(r.body), t)
 	}
-	next := "next_before"
+	next := `],"next_before":`
 	if p.in.OldestFirst {
-		next = "next_after"
+		next = `],"next_after":`
 	}
-	r.body = append(r.body, ']', ',')
-	r.appendNext(next, page.Next.Known, page.Next.Value.AppendBase58)
+	r.body = encode.AppendOpt(r.body, next, page.Next, func(dst []byte, sig ledger.Signature) []byte {
+		return append(sig.AppendBase58(append(dst, '"')), '"')
+	})
 	return page.HistoryFrom, nil
 }

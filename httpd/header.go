@@ -7,6 +7,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"ledgerd/engine/ledger"
+	"ledgerd/httpd/encode"
 )
 
 // Values of response headers, as bytes so that setting them allocates nothing.
@@ -79,12 +80,10 @@ func appendPartial(dst []byte, unknown ledger.Fields, lacks bool) []byte {
 	if lacks {
 		unknown |= someAccounts
 	}
+	var list encode.List
 	for _, f := range partialNames {
 		if unknown&f.field != 0 {
-			if len(dst) > 0 {
-				dst = append(dst, ',')
-			}
-			dst = append(dst, f.name...)
+			dst = append(list.Next(dst), f.name...)
 		}
 	}
 	return dst
