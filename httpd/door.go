@@ -22,7 +22,7 @@ type Door interface {
 // ServeDoor is Serve for a door's listener.
 func (s *Server) ServeDoor(ln net.Listener, d Door) error {
 	return s.ServeWith(ln, func(ctx *fasthttp.RequestCtx, c *wire.Conn, fault *wire.Fault) {
-		s.exchange(d, s.doorRoute, ctx, c, fault)
+		s.exchange(d, s.routes[doorRoute], ctx, c, fault)
 	})
 }
 

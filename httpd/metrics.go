@@ -3,7 +3,6 @@ package httpd
 import (
 	"fmt"
 	"io"
-	"slices"
 	"time"
 
 	"ledgerd/engine/figures"
@@ -31,14 +30,13 @@ func (r *route) observe(status int, took time.Duration) {
 // writeOwnMetrics writes the numbers of the server in the Prometheus text format.
 func (s *Server) writeOwnMetrics(w io.Writer) {
 	figures.Head(w, "ledgerd_http_requests_total", "counter", "Requests answered on the public listeners, by route and status class.")
-	routes := append(slices.Clip(s.routes), s.doorRoute)
-	for _, r := range routes {
+	for _, r := range s.routes {
 		for class := range statusClasses {
 			promtext.Sample(w, "ledgerd_http_requests_total", fmt.Sprintf(`route=%q,status="%dxx"`, r.label, class+1), r.requests[class].Load())
 		}
 	}
 	figures.Head(w, "ledgerd_http_request_duration_seconds", "histogram", "Time from a complete request head to a complete answer in memory, by route.")
-	for _, r := range routes {
+	for _, r := range s.routes {
 		r.latency.Write(w, "ledgerd_http_request_duration_seconds", fmt.Sprintf("route=%q", r.label))
 	}
 	limited := make(map[string]uint64)

@@ -26,17 +26,17 @@ type route struct {
 	latency  promtext.Histogram
 }
 
-const firstPage = 1
+const doorRoute, firstPage = 1, 2
 
 // limits are the usual value of the parameter limit, and the highest one.
 type limits struct{ usual, most int }
 
 // newRoutes returns the rows of the interface. Before them, the first one stands for requests without
-// a route, and those from firstPage on for the resources outside the interface, by their kind.
+// a route, that at doorRoute for those at doors, and those from firstPage on for the resources outside the interface, by their kind.
 func newRoutes() []*route {
 	recent, lists := limits{100, 1000}, limits{1000, 10_000}
 	return []*route{
-		{label: "none"}, {label: "page"}, {label: "manual"}, {label: "file"},
+		{label: "none"}, {label: "rpc"}, {label: "page"}, {label: "manual"}, {label: "file"},
 		{path: "/health", label: "health", params: []*parameter{paramDetails}, ask: (*request).health},
 		{path: "/status", label: "status", ask: (*request).nodeStatus},
 		{path: "/metrics", label: "metrics", ask: (*request).metrics},

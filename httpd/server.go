@@ -114,7 +114,6 @@ type Server struct {
 	limiter     *ratelimit.Limiter
 	fileLimiter *ratelimit.Limiter // of the files of pages
 	routes      []*route
-	doorRoute   *route // of what is answered at doors
 	site        *console.Site
 	pages       pages
 	missing     *page // is shown to browsers where there is no page
@@ -135,7 +134,6 @@ func New(config Config) *Server {
 		limiter:     ratelimit.New(c.PerMinute, c.PerHour, c.Now()),
 		fileLimiter: ratelimit.New(c.PerMinute*all.files(), c.PerHour*all.files(), c.Now()),
 		routes:      rows,
-		doorRoute:   &route{label: "rpc"},
 		site:        site,
 		pages:       all,
 		missing:     newPage(site.Missing()),
