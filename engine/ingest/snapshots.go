@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"sync"
 	"time"
 
@@ -160,23 +161,9 @@ func (s *snapshotter) take(ctx context.Context, m snapshot.Meta, frozen []*shard
 	parts := make([]snapshot.Part, len(frozen))
 	for i, f := range frozen {
 		parts[i] = snapshot.Part{
-			Accounts: func(visit func(*ledger.Account) error) error {
-				for a := range f.Accounts {
-					if err := visit(a); err != nil {
-						return err
-					}
-				}
-				return nil
-			},
-			Mints: func(visit func(ledger.MintWrite) error) error {
-				for m := range f.Mints {
-					if err := visit(m); err != nil {
-						return err
-					}
-				}
-				return nil
-			},
-			Release: f.Release, // reading back, the offer and pruning take long, and read nothing of it
+			Accounts: func(visit func(*ledger.Account) error) error { return visitAll(f.Accounts, visit) },
+			Mints:    func(visit func(ledger.MintWrite) error) error { return visitAll(f.Mints, visit) },
+			Release:  f.Release, // reading back, the offer and pruning take long, and read nothing of it
 		}
 	}
 	written, err = s.store.Write(ctx, m, parts, blocks, pace)
@@ -193,6 +180,16 @@ func (s *snapshotter) take(ctx context.Context, m snapshot.Meta, frozen []*shard
 	s.writer.Logger.Info("snapshot", "slot", uint64(written.Slot), "accounts", written.Meta.Accounts,
 		"bytes", written.Bytes, "history_bytes", written.HistoryBytes, "took", written.Took.Round(time.Millisecond))
 	return written, nil
+}
+
+// visitAll calls visit with all of a sequence, until it returns an error.
+func visitAll[T any](all iter.Seq[T], visit func(T) error) error {
+	for v := range all {
+		if err := visit(v); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // prune removes all but the newest KeptSnapshots, and the log before the oldest of these.
