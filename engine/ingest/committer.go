@@ -16,7 +16,6 @@ import (
 type batch struct {
 	*sequencer.Batch
 	receivedAt time.Time // when the first of its events was taken from the source; zero: there is none
-	shared     bool      // it is in the shared log, or there is none
 	err        error     // of its commit
 }
 
@@ -64,19 +63,16 @@ func (w *Writer) prepare(b *batch) error {
 
 // makeDurable commits a batch to the own log. After an error that matches wal.ErrNoSpace it may be called again.
 func (w *Writer) makeDurable(b *batch) error {
-	if w.leads.Load() {
-		defer w.giveWayUnless()()
-	}
 	if err := w.wal.Commit(b.Records); err != nil {
 		return diskFailed(b.slot(), err)
 	}
 	return w.Board.FenceError()
 }
 
-// share appends a batch to the shared log, unless it is there.
+// share appends a batch to the shared log, unless there is none, or the batch comes from there.
 func (w *Writer) share(ctx context.Context, b *batch) error {
 	switch {
-	case b.shared:
+	case !w.leads.Load():
 		return nil
 	case w.resigned.Load():
 		return errResigned

@@ -253,7 +253,7 @@ func (l *loop) handOver() error {
 		return err
 	}
 	l.writer.overfull.Store(l.seq.Overfull())
-	b := &batch{Batch: sealed, receivedAt: l.receivedAt, shared: l.writer.Shared == nil || !l.writer.Writes()}
+	b := &batch{Batch: sealed, receivedAt: l.receivedAt}
 	l.busy, l.events, l.bytes, l.receivedAt = true, 0, 0, time.Time{}
 	l.batches <- b
 	return nil

@@ -197,9 +197,12 @@ func (w *Writer) Fence(how string, err error) {
 }
 
 // waitForSpace calls try until it does not fail for want of space. Meanwhile ingest waits, and the source with it: a
-// call that failed for want of space has done nothing, so nothing is lost. The writer of a shared log resigns after MaxLag;
-// once there is space, it gets an error that matches ledger.ErrDeposed.
+// call that failed for want of space has done nothing, so nothing is lost. The writer of a shared log resigns after MaxLag, be it that the disk is full
+// or stalls; once that has passed, it gets an error that matches ledger.ErrDeposed.
 func (w *Writer) waitForSpace(ctx context.Context, try func() error) error {
+	if w.leads.Load() {
+		defer w.giveWayUnless()()
+	}
 	for {
 		err := try()
 		if !errors.Is(err, wal.ErrNoSpace) {
@@ -218,9 +221,6 @@ func (w *Writer) waitForSpace(ctx context.Context, try func() error) error {
 		if w.short.Swap(&why) == nil {
 			w.pauses.Add(1)
 			w.Logger.Error(why+": ingest waits", "error", err)
-			if w.leads.Load() {
-				defer w.giveWayUnless()() // once: why it waits is known from now on
-			}
 		}
 		select {
 		case <-time.After(SpaceRetry):
