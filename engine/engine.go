@@ -111,9 +111,7 @@ func New(c Config) *Engine {
 		}
 		e.shards = append(e.shards, s)
 	}
-	if c.HistoryBytes > 0 {
-		c.Retention.Kept = e.archivedBelow
-	}
+	c.Retention.Kept = e.archivedBelow
 	e.history = published.NewHistory(e.board, c.Dir)
 	e.Reader = reader.New(reader.Config{
 		Board: e.board, Shards: e.shards, Stored: e.stored, Deadline: queryDeadline,
@@ -157,10 +155,8 @@ func (e *Engine) learnDir(info ledger.SourceInfo) {
 		info.Identity, info.Complete, info.Live = f.Source, f.Complete, f.Live
 	}
 	filter := d.Filter()
-	if filter != nil {
-		for _, s := range e.shards {
-			s.SetFilter(filter)
-		}
+	for _, s := range e.shards {
+		s.SetFilter(filter)
 	}
 	e.Cover(reader.Coverage{ShowsAll: info.Complete, Complete: info.Complete && filter == nil, Filter: filter, SkipVotes: d.SkipsVotes()})
 	e.info.Store(&info)

@@ -36,7 +36,6 @@ func engineMetrics(e *engine.Engine, status func() ledger.NodeStatus) func(io.Wr
 		promtext.Value(w, "ledgerd_orphan_blocks_total", "counter", "Blocks ignored because finality passed them or their branch was given up.", stats.Orphans)
 		promtext.Value(w, "ledgerd_dead_slots_total", "counter", "Blocks the source abandoned.", stats.Dead)
 		promtext.Value(w, "ledgerd_gaps_total", "counter", "Missing parents that were passed over (gaps=allow).", stats.Gaps)
-		promtext.Value(w, "ledgerd_unknown_statuses_total", "counter", "Statuses of slots that are not held.", stats.UnknownStatuses)
 		promtext.Value(w, "ledgerd_transactions_total", "counter", "Transactions of the blocks that were appended to the chain.", stats.Executed)
 		promtext.Value(w, "ledgerd_transactions", "gauge", "Transactions held.", uint64(stats.Transactions))
 		writeShards(w, stats.Shards)

@@ -191,7 +191,7 @@ func (l *loop) take(ev ledger.Event) error {
 
 func (l *loop) handle(ev ledger.Event) error {
 	l.events++
-	l.bytes += sequencer.EventBytes(ev)
+	l.bytes += ev.SizeBytes()
 	return l.seq.Handle(ev)
 }
 

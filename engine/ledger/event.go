@@ -1,7 +1,10 @@
 package ledger
 
 // Event is what a source emits: *Block, *BaseState or *SlotStatus, and a *Question of a stream.
-type Event interface{ event() }
+type Event interface {
+	event()
+	SizeBytes() int // estimates what the event takes in memory
+}
 
 func (*Block) event()      {}
 func (*BaseState) event()  {}
@@ -28,6 +31,12 @@ type BaseState struct {
 func (b *BaseState) SizeBytes() int {
 	return blockBytes + (len(b.Accounts)+len(b.Mints))*writeBytes + dataSize(b.Accounts)
 }
+
+// SizeBytes is that of any status.
+func (*SlotStatus) SizeBytes() int { return 64 }
+
+// SizeBytes is that of any question.
+func (*Question) SizeBytes() int { return 64 }
 
 // Status is what a source reports of a slot after its block.
 type Status uint8

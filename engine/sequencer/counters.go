@@ -10,8 +10,8 @@ var RollbackDepths = [...]uint64{1, 2, 4, 8, 16, chain.MaxRollbackBlocks}
 // Counters count what a sequencer did since New.
 type Counters struct {
 	// Blocks counts what the source showed, or what the log of another node held: Duplicates among them were held
-	// already, and Orphans belong to abandoned branches. UnknownStatuses are of blocks that are not held.
-	Blocks, Updates, Duplicates, Orphans, Dead, Gaps, UnknownStatuses uint64
+	// already, and Orphans belong to abandoned branches.
+	Blocks, Updates, Duplicates, Orphans, Dead, Gaps uint64
 
 	// Executed counts the transactions of the blocks that were appended to the chain, as the source states them.
 	Executed uint64

@@ -18,7 +18,6 @@ func (s *Sequencer) status(e *ledger.SlotStatus) error {
 	case f != nil && e.Slot <= f.Slot():
 		return s.statusBelowFinalized(e)
 	case n == nil:
-		s.tally.Update(func(c *Counters) { c.UnknownStatuses++ })
 		return nil
 	case e.Status == ledger.StatusDead:
 		return s.dead(n)

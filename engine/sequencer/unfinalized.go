@@ -52,11 +52,3 @@ func (s *Sequencer) excess() int64 {
 
 // Overfull reports whether too much is unfinalized: ingest stops when there is some more of it.
 func (s *Sequencer) Overfull() bool { return s.excess() > 0 }
-
-// EventBytes estimates what an event takes in memory.
-func EventBytes(ev ledger.Event) int {
-	if sized, ok := ev.(interface{ SizeBytes() int }); ok {
-		return sized.SizeBytes()
-	}
-	return 64 // a status
-}
