@@ -45,7 +45,7 @@ func (a *Account) Write(decoder *DataDecoder) (w ledger.AccountWrite, data []byt
 	case a.Data[0] == '{':
 		err = teachParsedData(&w, a.Data)
 	default:
-		data, err = decoder.decode(a.Data, "base58")
+		data, err = decoder.Decode(a.Data, "base58")
 		if err == nil && a.Owner.Known && (a.Space == nil || *a.Space == uint64(len(data))) {
 			w.SetTokenFacts(data)
 			w.SetData(data, decoder.Held)

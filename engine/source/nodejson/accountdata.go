@@ -25,7 +25,6 @@ type DataDecoder struct {
 	Held *ledger.DataPrograms
 
 	zstd *zstd.Decoder // made when first needed
-	raw  []byte        // the last data of an event line, at most maxDataBytes
 }
 
 // Close frees what the decoder holds.
@@ -35,9 +34,9 @@ func (d *DataDecoder) Close() {
 	}
 }
 
-// decode returns account data from its JSON: a pair of text and encoding, a list of bytes, or a bare text in an encoding,
+// Decode returns account data from its JSON: a pair of text and encoding, a list of bytes, or a bare text in an encoding,
 // which is base58 of old nodes.
-func (d *DataDecoder) decode(data json.RawMessage, bare string) (raw []byte, err error) {
+func (d *DataDecoder) Decode(data json.RawMessage, bare string) (raw []byte, err error) {
 	var text, encoding string
 	isText, ok := bytes.Contains(data, []byte{'"'}), false
 	if isText {
@@ -62,21 +61,6 @@ func (d *DataDecoder) decode(data json.RawMessage, bare string) (raw []byte, err
 		err = errDataTooLong
 	}
 	return raw, err
-}
-
-// DecodeLine returns account data from an event line, where a bare text is base64. The data
-// holds until the next call.
-func (d *DataDecoder) DecodeLine(data json.RawMessage) ([]byte, error) {
-	// A text without escapes is decoded where it stands, without a copy.
-	if size := base64.StdEncoding.DecodedLen(len(data)); data[0] == '"' && size <= maxDataBytes && bytes.IndexByte(data, '\\') < 0 {
-		if cap(d.raw) < size {
-			d.raw = make([]byte, size)
-		}
-		if n, err := base64.StdEncoding.Strict().Decode(d.raw[:size], data[1:len(data)-1]); err == nil {
-			return d.raw[:n], nil
-		}
-	}
-	return d.decode(data, "base64")
 }
 
 // encodedText returns a text of JSON and the name of its encoding: a bare one is given, else both are a pair.
