@@ -8,17 +8,12 @@ import (
 	"ledgerd/engine/ledger/ledgertest"
 )
 
-// scaledMint returns the data of a mint whose amounts are scaled, which the head does not tell.
-func scaledMint(supply uint64, decimals byte) []byte {
-	return agavetest.MintData(&ledger.Mint{Decimals: decimals, Supply: ledger.Some(supply), Scaled: ledger.Some(true)})
-}
-
 // What the head of an account's data tells is what the whole would.
 func TestTokenFactsComeFromTheHeadOfTheData(t *testing.T) {
 	mint, wallet, none := keyOf(7), keyOf(8), ledger.Opt[ledger.Pubkey]{}
 	account := holding(mint, wallet, 5, ledger.Some(keyOf(9)))
 	extended := append(append(holding(mint, wallet, 6, none), 2), make([]byte, 40)...)
-	scaled := scaledMint(9, 3)
+	scaled := agavetest.MintData(&ledger.Mint{Decimals: 3, Supply: ledger.Some(uint64(9)), Scaled: ledger.Some(true)})
 	metadata := append([]byte{19, 0, 0, headBytes >> 8}, make([]byte, headBytes)...)
 	for name, tt := range map[string]struct {
 		owner ledger.Pubkey

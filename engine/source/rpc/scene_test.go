@@ -39,7 +39,6 @@ var update = flag.Bool("update", false, "rewrite what is told in testdata/scenes
 //	pay SLOT LAMPORTS ACCOUNTS   has a block touch accounts, which have so many lamports after it
 //	hold LAMPORTS ACCOUNTS       has the node answer about accounts: the vote program owns them
 //	tokens LAMPORTS ACCOUNT      has it answer about one that holds tokens, with a delegate
-//	mint LAMPORTS ACCOUNT SUPPLY DECIMALS   has it answer about a mint that scales amounts
 //	transactions SLOT JSON       has a block show these
 //	context SLOT                 has the node answer about accounts as of a slot; 0 is its newest
 //	fault WHERE: ANSWER          answers calls of a method, or all, otherwise; WHERE may name a slot or a level, too, and "first N METHOD" is so many calls
@@ -202,8 +201,6 @@ func (s *scene) do(line string) {
 		n.locked(func() { n.blocks[number(words[1])].fields = `,"transactions":` + text })
 	case "tokens":
 		n.hold(keys(words[2:3])[0], uint64(number(words[1])), ledger.TokenProgram, holding(keyOf(7), keyOf(1), 5, ledger.Some(keyOf(8))))
-	case "mint":
-		n.hold(keys(words[2:3])[0], uint64(number(words[1])), ledger.Token2022Program, scaledMint(uint64(number(words[3])), byte(number(words[4]))))
 	case "context":
 		n.locked(func() { n.context = number(words[1]) })
 	case "fault":

@@ -76,9 +76,6 @@ func (s *scene) fetch(level string, keys []ledger.Pubkey) {
 			if w.Known&ledger.FieldOwner != 0 {
 				text += fmt.Sprintf(", owner %s", w.Owner)
 			}
-			if m := w.Mint; m != nil {
-				text += fmt.Sprintf(", a mint of %d decimals, supply %v, scaled %v", m.Decimals, m.Supply, m.Scaled)
-			}
 			s.report("%s", text)
 		}
 	})
