@@ -132,17 +132,13 @@ func importArchives(ctx context.Context, archives []*agave.Archive, into *import
 
 // importProgress says how far an import is. How many accounts there are is known when the archive was read.
 func importProgress(archives []*agave.Archive, p importer.Progress) engine.Progress {
-	switch p.Phase {
-	case importer.Reads:
-		now := engine.Progress{Phase: "reading the archive"}
-		for _, archive := range archives {
-			read, size := archive.Progress()
-			now.Done, now.Total = now.Done+uint64(read), now.Total+uint64(size)
-		}
-		return now
-	case importer.Writes:
+	if p.Sorted > 0 {
 		return engine.Progress{Phase: "writing accounts", Done: p.Sorted, Total: p.Added}
-	default:
-		return engine.Progress{Phase: "checking"}
 	}
+	now := engine.Progress{Phase: "reading the archive"}
+	for _, archive := range archives {
+		read, size := archive.Progress()
+		now.Done, now.Total = now.Done+uint64(read), now.Total+uint64(size)
+	}
+	return now
 }

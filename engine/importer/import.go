@@ -48,23 +48,12 @@ type Import struct {
 	row    extsort.Row     // scratch of Add
 	added  atomic.Uint64
 	sorted atomic.Uint64
-	phase  atomic.Uint32
 }
-
-// Phase is what an import is doing.
-type Phase uint32
-
-const (
-	Reads  Phase = iota // accounts are added
-	Writes              // they are sorted and written
-	Checks              // the snapshot is read back and checked
-)
 
 // Progress is how far an import is.
 type Progress struct {
-	Phase  Phase
 	Added  uint64 // account records
-	Sorted uint64 // accounts whose newest record was found
+	Sorted uint64 // accounts whose newest record was found and written, 0 while records are added
 }
 
 // Result is what an import wrote.
@@ -96,7 +85,7 @@ func (i *Import) sortDir() string { return filepath.Join(i.c.Dir.Path(), "import
 
 // Progress returns how far the import is. Any goroutine may call it.
 func (i *Import) Progress() Progress {
-	return Progress{Phase(i.phase.Load()), i.added.Load(), i.sorted.Load()}
+	return Progress{i.added.Load(), i.sorted.Load()}
 }
 
 // Add adds the record of an account after a write: with all fields, or with 0 lamports if it was closed. The record with

@@ -25,13 +25,11 @@ type writer struct {
 	*Import
 	ctx      context.Context
 	at       Point
-	left     atomic.Int32  // parts that are not yet written
 	lamports atomic.Uint64 // the sum over the newest records of all accounts, also of those the filter excludes
 }
 
 // write writes the snapshot, and the record that the snapshot is the state after.
 func (i *Import) write(ctx context.Context, at Point) (done Result, err error) {
-	i.phase.Store(uint32(Writes))
 	d := i.c.Dir
 	store, err := snapshot.OpenStore(d.FS(), d.SnapshotDir(), i.c.Logger)
 	if err != nil {
@@ -66,7 +64,6 @@ func (i *Import) write(ctx context.Context, at Point) (done Result, err error) {
 
 // parts splits the keys into n parts, each of which one goroutine writes.
 func (w *writer) parts(n int) []snapshot.Part {
-	w.left.Store(int32(n))
 	parts := make([]snapshot.Part, n)
 	for i := range parts {
 		first, last := i*extsort.Partitions/n, (i+1)*extsort.Partitions/n-1
@@ -110,17 +107,13 @@ func (w *writer) accounts(first, last int, mints *extsort.Spool, visit func(*led
 	})
 }
 
-// mintsOf calls visit for the mint facts of a part. After the last part the phase is Checks.
+// mintsOf calls visit for the mint facts of a part.
 func (w *writer) mintsOf(mints *extsort.Spool, visit func(ledger.MintWrite) error) error {
-	err := mints.Each(func(row *extsort.Row) error {
+	return mints.Each(func(row *extsort.Row) error {
 		m, _, err := codec.DecodeMint(row.Value)
 		if err != nil {
 			return fmt.Errorf("the facts of a mint cannot be read back: %w", err)
 		}
 		return visit(ledger.MintWrite{Pubkey: row.Key, Mint: *ledger.MergeMint(nil, m, ledger.BaseProvenance(w.at.Slot))})
 	})
-	if err == nil && w.left.Add(-1) == 0 {
-		w.phase.Store(uint32(Checks))
-	}
-	return err
 }
