@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"testing"
 
-	"pgregory.net/rapid"
-
 	"ledgerd/engine/codec"
 	"ledgerd/engine/ledger"
 	"ledgerd/engine/ledger/datatest"
@@ -22,10 +20,6 @@ func parse(line []byte) (ledger.Event, error) {
 	data := &nodejson.DataDecoder{Held: allData}
 	defer data.Close()
 	return decodeLine(line, data)
-}
-
-func TestEventLinesSayWhatEventsDo(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) { checkEventLine(t, genEvent(t)) })
 }
 
 // What means nothing in an event is left out.
