@@ -43,7 +43,7 @@ func checkEvent(t *testing.T) ledger.Emit {
 
 // checkEventLine fails the test unless the event survives being written as an event line. Two events are the same if
 // their encodings are: each value has exactly one.
-func checkEventLine(t interface{ Fatalf(string, ...any) }, e ledger.Event) {
+func checkEventLine(t *testing.T, e ledger.Event) {
 	line := AppendEventLine(nil, e)
 	again, err := parse(line)
 	if err != nil {
@@ -83,12 +83,14 @@ func fuzzReader(f *testing.F, read func(ctx context.Context, r *bufio.Reader, da
 	})
 }
 
+// F27: whatever is said to be what a node answered, it is read, or refused in a line that quotes nothing.
 func FuzzBlockJSON(f *testing.F) {
 	fuzzReader(f, func(ctx context.Context, r *bufio.Reader, data *nodejson.DataDecoder, out *sink) error {
 		return (&jsonReader{log: slog.New(slog.DiscardHandler), data: data, out: out}).run(ctx, r)
 	})
 }
 
+// F27: and whatever is said to be event lines.
 func FuzzNDJSON(f *testing.F) {
 	fuzzReader(f, func(ctx context.Context, r *bufio.Reader, data *nodejson.DataDecoder, out *sink) error {
 		return (&lineReader{data: data, out: out}).run(ctx, r)

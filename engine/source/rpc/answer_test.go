@@ -12,7 +12,6 @@ import (
 
 	"ledgerd/engine/ledger"
 	"ledgerd/engine/ledger/ledgertest"
-	"ledgerd/engine/source/nodejson"
 	"ledgerd/engine/source/nodetest"
 )
 
@@ -150,26 +149,6 @@ func answerOf(text string) answer {
 	}
 	code, _ := strconv.Atoi(kind)
 	return with(rest, fails(code))
-}
-
-// F27: whatever a node answers, the result is a block that is whole, or one line that quotes nothing.
-func FuzzBlockAnswer(f *testing.F) {
-	n := &fakeBlock{slot: 7, parent: 6, hash: hashOf("7"), previous: hashOf("6"), fields: `,"transactions":[{"transaction":{"signatures":["1"],"message":{"accountKeys":["a"]}},"meta":{"err":null,"fee":1,"postBalances":[5]}}],"rewards":[]`}
-	f.Add([]byte(`{"jsonrpc":"2.0","id":1,"result":` + n.json() + `}`))
-	f.Add([]byte(`{"jsonrpc":"2.0","id":1,"result":null}`))
-	f.Add([]byte(`{"jsonrpc":"2.0","id":null,"error":{"code":-32007}}`))
-	f.Fuzz(func(t *testing.T, text []byte) {
-		j, err := parse[nodejson.Block](text, "getBlock", 1)
-		checkText(t, err)
-		if j == nil {
-			return
-		}
-		b, err := j.At(7, nil)
-		checkText(t, err)
-		if err == nil && (b.Slot != 7 || len(b.Transactions) > len(text)) {
-			t.Errorf("got %+v", b)
-		}
-	})
 }
 
 // F27: whatever a node answers, accounts are whole or the error is one line.
