@@ -14,7 +14,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
-	"sort"
 	"strings"
 	"sync"
 	"testing"
@@ -62,13 +61,10 @@ type clientFold struct {
 	mu sync.Mutex
 	foldedStream
 	seq     uint64      // of the newest update
-	from    uint64      // where it began anew
-	run     []heard     // all since then
-	older   [][]heard   // those before
-	behind  uint64      // the number that the present connection goes on behind: its frames may come again
+	undone  int         // times that blocks were
 	lost    map[int]int // connections, by the close code that ended them, or 0
 	listing bool
-	news    chan struct{} // gets a token whenever something is heard, if it is there
+	news    chan struct{} // gets a token with each update, if it is there
 }
 
 func newFold(name string, sub clientlib.Subscription) *clientFold {
@@ -96,15 +92,11 @@ func (f *clientFold) handler() clientlib.Handler {
 		Start: func(at clientlib.Start) {
 			f.locked(func() {
 				f.Starts, f.Accounts, f.seq, f.listing = f.Starts+1, map[string]string{}, at.Seq, at.Snapshot
-				f.from, f.older, f.run = at.Seq, append(f.older, f.run), nil
 			})
 		},
-		Ready: func() { f.locked(func() { f.listing, f.from, f.run = false, f.seq, nil }) },
-		Update: func(u clientlib.Update) {
-			f.locked(func() { f.update(u) })
-		},
-		Rollback:     func(r clientlib.Rollback) { f.locked(func() { f.hear("rollback", r.ToSlot, r.Seq, accountState{}) }) },
-		SlotEnd:      func(slot, seq uint64) { f.locked(func() { f.hear("slot_end", slot, seq, accountState{}) }) },
+		Ready:        func() { f.locked(func() { f.listing = false }) },
+		Update:       func(u clientlib.Update) { f.locked(func() { f.update(u) }) },
+		Rollback:     func(clientlib.Rollback) { f.locked(func() { f.undone++ }) },
 		Gap:          func(clientlib.Gap) { f.locked(func() { f.Gaps++ }) },
 		Disconnected: func(why error, _ time.Duration) { f.lose(why) },
 	}
@@ -119,18 +111,6 @@ func (f *clientFold) lose(why error) {
 	})
 }
 
-func (f *clientFold) hear(kind string, slot, seq uint64, a accountState) {
-	h := heard{kind, place{slot, seq}, a}
-	if seq == f.behind && slices.Contains(f.run, h) {
-		return
-	}
-	f.run = append(f.run, h)
-	select {
-	case f.news <- struct{}{}:
-	default:
-	}
-}
-
 // update folds an update. At the processed level numbers rise, and those of everything have no holes.
 func (f *clientFold) update(u clientlib.Update) {
 	whole := f.sub.Programs == nil && f.sub.Pubkeys == nil
@@ -138,10 +118,9 @@ func (f *clientFold) update(u clientlib.Update) {
 		f.Wrong = cmp.Or(f.Wrong, fmt.Sprintf("number %d comes after %d", u.Seq, f.seq))
 	}
 	f.Accounts[u.Pubkey], f.seq = fmt.Sprint(u.Lamports, " ", u.Owner), u.Seq
-	if f.sub.Programs == nil && !f.listing {
-		f.hear("account_update", u.Slot, u.Seq, accountState{
-			u.Pubkey, u.Owner, u.Lamports, u.Executable, string(u.Commitment), u.Timestamp.Format(time.RFC3339),
-		})
+	select {
+	case f.news <- struct{}{}:
+	default:
 	}
 }
 
@@ -256,42 +235,11 @@ func (p *pipedProgram) tell(t *testing.T, state any) {
 	}
 }
 
-// accountState is an account in an update, or as REST lists it.
+// accountState is an account as REST lists it.
 type accountState struct {
-	Pubkey, Owner         string
-	Lamports              uint64
-	Executable            bool
-	Commitment, Timestamp string // of an update
+	Pubkey, Owner string
+	Lamports      uint64
 }
 
 // place is a point of a ledger at which a node can stand.
 type place struct{ slot, seq uint64 }
-
-// heard is what is kept of an update, the end of a slot or a rollback. The slot of a rollback is that it goes back to.
-type heard struct {
-	kind string
-	place
-	account accountState // of an update
-}
-
-// ends returns whether the run ends a slot at a place.
-func ends(run []heard, p place) bool {
-	return slices.ContainsFunc(run, func(h heard) bool { return h.kind == "slot_end" && h.place == p })
-}
-
-// sameFrames compares what two clients were told after a number, as far as both were: the same frames under the same numbers, whoever was
-// told them at once and whoever on coming back. It returns how many frames each was told.
-func sameFrames(t testing.TB, name, otherName string, after uint64, run, other []heard) (n, otherN int) {
-	t.Helper()
-	behind := func(run []heard) []heard {
-		return run[sort.Search(len(run), func(i int) bool { return run[i].seq > after }):]
-	}
-	run, other = behind(run), behind(other)
-	for i := range min(len(run), len(other)) {
-		if run[i] != other[i] {
-			t.Errorf("%s: after number %d it is told %+v, %s %+v", name, after, run[i], otherName, other[i])
-			break
-		}
-	}
-	return len(run), len(other)
-}

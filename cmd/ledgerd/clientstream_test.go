@@ -22,8 +22,7 @@ import (
 )
 
 // What a client is told adds up to what REST answers, whatever happened meanwhile. In these tests blocks are undone all the time, and streams
-// of the client libraries at every level, of everything and of the accounts of programs, are compared with REST when the ledger has ended;
-// and those that are cut with those that are not.
+// of the client libraries at every level, of everything and of the accounts of programs, are compared with REST when the ledger has ended.
 
 // accounts returns all accounts of a level and the slot they are of, which is one if the ledger
 // stands still.
@@ -107,31 +106,12 @@ func standsAt(t testing.TB, base, level string) (here place) {
 	return here
 }
 
-// heardAll returns the frames of a stream of everything once it has been told the end of the ledger, and the number that they follow.
-func (f *clientFold) heardAll(v *victim, end place) (run []heard, from uint64) {
-	v.Helper()
-	v.until(f.Name+" is told the end", func() bool {
-		f.locked(func() { run, from = f.run, f.from })
-		return from >= end.seq || ends(run[max(0, len(run)-10):], end)
-	})
-	return run, from
-}
-
-// toldTheSame checks that two were told the same frames after a number, and as many.
-func toldTheSame(t testing.TB, name, otherName string, after uint64, run, other []heard) {
-	t.Helper()
-	n, want := sameFrames(t, name, otherName, after, run, other)
-	t.Logf("%s: %d frames are those of %s", name, n, otherName)
-	ledgertest.Equal(t, n, want, "frames of %s after number %d, as many as of %s", name, after, otherName)
-}
-
 // followers have the client libraries follow a node.
 var followers = map[string]func(*testing.T, string, []*clientFold) (state func() []foldedStream){
 	"Go": followGo, "JavaScript": followJavaScript, "Python": followPython,
 }
 
-// F1: connections are cut at random bytes while blocks are undone and the node is killed and stopped. No number is told twice and none never,
-// and what comes on coming back is told in the words that a client hears which is not cut.
+// F1: connections are cut at random bytes while blocks are undone and the node is killed and stopped. No number is told twice and none never.
 func TestClientsFollowThroughCutsAndKills(t *testing.T) {
 	t.Parallel()
 	for name, follow := range followers {
@@ -153,13 +133,8 @@ func TestClientsFollowThroughCutsAndKills(t *testing.T) {
 				to.Store(&host)
 			}
 			start()
-			present := func() string { return *to.Load() }
-			c, uncut := newCutter(t, random, cuts, 8, present), newCutter(t, random, 0, 0, present)
+			c := newCutter(t, random, cuts, 8, func() string { return *to.Load() })
 			folds := foldsOf()
-			witnesses := slices.DeleteFunc(foldsOf(), func(w *clientFold) bool {
-				return w.sub.Programs != nil || name != "Go" && w.sub.Commitment != clientlib.Processed // what is compared below
-			})
-			witnessed := followGo(t, uncut.address(), witnesses)
 			// More names than a message holds: those of 80 accounts, and between them some that nobody has.
 			base, _ := node.accounts("processed", false)
 			keys := slices.Sorted(maps.Keys(base))[:80]
@@ -188,29 +163,15 @@ func TestClientsFollowThroughCutsAndKills(t *testing.T) {
 			grown.sub.More.Add(keys[2710:], nil, nil)
 			node.until("the cuts are made", c.isThrough)
 			node.until("all streams have begun", func() bool {
-				return !slices.ContainsFunc(slices.Concat(state(), witnessed()), func(f foldedStream) bool { return f.Starts == 0 })
+				return !slices.ContainsFunc(state(), func(f foldedStream) bool { return f.Starts == 0 })
 			})
 			source += fmt.Sprintf(",slots=%d", newestSlot(node)+100)
 			node.stop()
 			start()
 			node.ended()
 			node.agrees(state)
-			node.agrees(witnessed)
-			if run := slices.Concat(append(witnesses[0].older, witnesses[0].run)...); !slices.ContainsFunc(run, func(h heard) bool { return h.kind == "rollback" }) {
-				t.Error("nothing was undone while the clients listened")
-			}
-			for _, f := range folds {
-				if f.sub.Programs != nil || f.sub.More != nil || name != "Go" {
-					continue
-				}
-				w := witnesses[slices.IndexFunc(witnesses, func(w *clientFold) bool { return w.sub.Commitment == f.sub.Commitment })]
-				end := standsAt(t, node.base, string(f.sub.Commitment))
-				run, from := f.heardAll(node, end)
-				all, allFrom := w.heardAll(node, end)
-				all = slices.DeleteFunc(slices.Clone(all), func(h heard) bool {
-					return f.sub.Pubkeys != nil && h.kind == "account_update" && !slices.Contains(keys, h.account.Pubkey)
-				})
-				toldTheSame(t, f.Name, "one that is not cut", max(from, allFrom), run, all)
+			if name == "Go" && folds[0].undone == 0 {
+				t.Error("nothing was undone while the client listened")
 			}
 			t.Logf("%d connections cut", c.cuts.Load())
 		})

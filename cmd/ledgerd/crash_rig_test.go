@@ -23,25 +23,21 @@ const keptBlocks = 200
 // crashLedger is what the nodes follow, completed by a seed.
 const crashLedger = "sim:seed=%d,accounts=300,tps=1000,slot_time=4ms,finality=8,fork_rate=0.2,skip_rate=0.1"
 
-// crashRig is a data directory, the nodes that live and die on it, what clients saw of them, and a node of the same ledger that nobody
-// ends.
+// crashRig is a data directory, the nodes that live and die on it, and what clients saw of them.
 type crashRig struct {
 	*testing.T
-	random  *rand.Rand
-	dir     string
-	source  string
-	flags   []string // of all nodes
-	seen    *seen
-	history *history // of the node that nobody ends
+	random *rand.Rand
+	dir    string
+	source string
+	flags  []string // of all nodes
+	seen   *seen
 }
 
 // newCrashRig makes a rig on a directory. The source lacks its seed.
 func newCrashRig(t *testing.T, dir, source string, flags ...string) *crashRig {
 	t.Helper()
 	random, seed := seededRand(t)
-	r := &crashRig{T: t, random: random, dir: dir, source: fmt.Sprintf(source, seed), flags: flags, seen: newSeen(t)}
-	r.history = remember(t, start(t, "--data-dir", t.TempDir(), "--source", r.source).base, keptBlocks)
-	return r
+	return &crashRig{T: t, random: random, dir: dir, source: fmt.Sprintf(source, seed), flags: flags, seen: newSeen(t)}
 }
 
 // node starts a ledgerd on the directory.
@@ -55,7 +51,7 @@ func (r *crashRig) node(source string, more ...string) *victim {
 // node and where it stands.
 func (r *crashRig) recovers(last, disk *victim) (*victim, place) {
 	r.Helper()
-	here := r.history.check(disk.ready(), r.seen)
+	here := r.seen.check(disk.ready())
 	if r.Failed() {
 		r.Fatalf("what the last nodes said:\n%s\n%s", last.errs, disk.errs)
 	}

@@ -4,9 +4,11 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"maps"
 	"net/http"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -19,28 +21,14 @@ import (
 type seen struct {
 	testing.TB
 	*clientFold
-	leave  func(cut bool) // ends the following
-	nodeID string
-	tips   [3]seenBlock         // by level: the newest block that REST answered
-	blocks map[uint64]seenLevel // by slot: those that were called confirmed or finalized
-}
-
-// seenLevel is the hash of a block and the highest level at which it was seen.
-type seenLevel struct {
-	hash  string
-	level int
-}
-
-// seenBlock names a block. The zero value says that none was seen.
-type seenBlock struct {
-	slot uint64
-	hash string
+	leave func(cut bool)     // ends the following
+	tips  [3]clientlib.Block // by level: the newest that REST answered
 }
 
 func newSeen(t testing.TB) *seen {
 	f := newFold("everything", clientlib.Subscription{Commitment: clientlib.Processed})
 	f.Starts, f.Accounts, f.news = 1, map[string]string{}, make(chan struct{}, 1)
-	return &seen{TB: t, clientFold: f, blocks: map[uint64]seenLevel{}}
+	return &seen{TB: t, clientFold: f}
 }
 
 // begin follows a node until leave is called, behind the number that the client was told last. It comes back whenever its connection ends,
@@ -54,8 +42,8 @@ func (s *seen) begin(base string) {
 		defer close(following)
 		for ; ctx.Err() == nil; time.Sleep(5 * time.Millisecond) { // the node was killed, or is not ready
 			sub, handler := s.sub, s.handler()
-			s.locked(func() { s.behind = s.seq })
-			sub.After = &s.behind
+			after := s.told()
+			sub.After = &after
 			once, stop := context.WithCancel(ctx)
 			handler.Disconnected = func(why error, _ time.Duration) {
 				s.lose(why)
@@ -95,15 +83,13 @@ func (s *seen) told() (seq uint64) {
 	return seq
 }
 
-// untilNow returns what was seen until now. Blocks in it are not told again.
+// untilNow returns what was seen until now.
 func (s *seen) untilNow() *seen {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	until := newSeen(s.TB)
-	until.Starts, until.Wrong, until.Accounts = s.Starts, s.Wrong, maps.Clone(s.Accounts)
-	until.seq, until.from, until.run, until.older = s.seq, s.from, slices.Clone(s.run), slices.Clone(s.older)
-	until.nodeID, until.tips, until.blocks = s.nodeID, s.tips, s.blocks
-	s.blocks = map[uint64]seenLevel{}
+	until.Starts, until.Wrong, until.Accounts, until.seq = s.Starts, s.Wrong, maps.Clone(s.Accounts), s.seq
+	until.tips = s.tips
 	return until
 }
 
@@ -136,26 +122,49 @@ func (s *seen) poll(ctx context.Context, v *victim) {
 				v.Errorf("the newest %s block is answered with %q", name, a.body)
 				return
 			}
-			s.saw(v, level, seenBlock{b.Slot, b.Hash})
+			s.locked(func() { s.follows(level, b) })
 		}
 	}
 }
 
-// saw notes a block. What is confirmed in the simulator's ledger stays, so its slot never falls.
-func (s *seen) saw(v *victim, level int, b seenBlock) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if level > 0 {
-		if before := s.tips[level]; b.slot < before.slot {
-			v.Errorf("the newest %s block was %d, then %d", levels[level], before.slot, b.slot)
-		}
-		before, ok := s.blocks[b.slot]
-		if ok && before.hash != b.hash {
-			v.Errorf("the %s block %d was %s, then %s", levels[level], b.slot, before.hash, b.hash)
-		}
-		s.blocks[b.slot] = seenLevel{b.hash, max(level, before.level)}
+// follows notes the newest block of a level, which comes after the one before: in the simulator's ledger what wins over a branch is above it.
+func (s *seen) follows(level int, b clientlib.Block) {
+	before := s.tips[level]
+	if b.Slot < before.Slot || b.Slot == before.Slot && b.Hash != before.Hash {
+		s.Errorf("the newest %s block was %d %s, then %d %s", levels[level], before.Slot, before.Hash, b.Slot, b.Hash)
 	}
 	s.tips[level] = b
+}
+
+// check holds a node that serves what its disk had against what clients had seen before. It returns where the node stands.
+func (s *seen) check(v *victim) (here place) {
+	s.Helper()
+	here = standsAt(s, v.base, levels[0])
+	if seq := s.told(); here.seq < seq {
+		s.Errorf("the newest number is %d, but %d was seen", here.seq, seq)
+		return here
+	}
+	for level, name := range levels {
+		if tip := s.tips[level]; tip.Slot > 0 {
+			s.follows(level, newestAt(v, name))
+			if a := v.get(fmt.Sprintf("/blocks/%d?commitment=%s", tip.Slot, name)); level > 0 && !strings.Contains(a.body, `"blockhash":"`+tip.Hash+`"`) {
+				s.Errorf("block %d was seen %s with hash %s, and is answered with %d %s", tip.Slot, name, tip.Hash, a.status, a.body)
+			}
+		}
+	}
+
+	// The client hears what it missed, and then knows what the node answers.
+	s.begin(v.base)
+	v.until("the client is told the newest number", func() bool { return s.told() >= here.seq })
+	s.leave(true)
+	all := map[string]accountState{}
+	if here.seq > 0 {
+		all, _ = v.accounts(levels[0], true)
+	}
+	if err := s.differs(all); err != nil || s.Wrong != "" {
+		s.Errorf("the client: %v; %s", err, s.Wrong)
+	}
+	return here
 }
 
 // pass waits until clients have seen more than a number: what finds nothing new shows nothing.
@@ -164,7 +173,7 @@ func (s *seen) pass(v *victim, seq uint64) {
 	v.until("clients see something new, on every level", func() bool {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		return s.seq > seq && s.tips[2].slot > 0
+		return s.seq > seq && s.tips[2].Slot > 0
 	})
 }
 
@@ -188,10 +197,15 @@ func (s *seen) killAtNews(v *victim) {
 // newestSlot returns the slot of the newest block.
 func newestSlot(v *victim) uint64 {
 	v.Helper()
-	a := v.get("/blocks/latest")
-	var b clientlib.Block
+	return newestAt(v, levels[0]).Slot
+}
+
+// newestAt returns the newest block of a level.
+func newestAt(v *victim, level string) (b clientlib.Block) {
+	v.Helper()
+	a := v.get("/blocks/latest?commitment=" + level)
 	if err := json.Unmarshal([]byte(a.body), &b); err != nil || a.status != http.StatusOK {
-		v.Fatalf("the newest block: %d %s", a.status, a.body)
+		v.Fatalf("the newest %s block: %d %s", level, a.status, a.body)
 	}
-	return b.Slot
+	return b
 }

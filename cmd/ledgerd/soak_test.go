@@ -209,8 +209,7 @@ func TestSoak(t *testing.T) {
 	s.start()
 
 	c := newCutter(t, s.random, 0, 0, func() string { return *s.host.Load() })
-	folds := slices.DeleteFunc(foldsOf(), func(f *clientFold) bool { return f.sub.Programs == nil }) // those of everything keep all that they hear
-	folds = append(folds, newFold("wallets", clientlib.Subscription{Programs: simPrograms[:1], Commitment: clientlib.Finalized}))
+	folds := append(foldsOf(), newFold("wallets", clientlib.Subscription{Programs: simPrograms[:1], Commitment: clientlib.Finalized}))
 	state := followGo(t, c.address(), folds)
 
 	begun := time.Now()
