@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"io"
 	"net/http"
 	"strings"
@@ -163,14 +162,4 @@ func (a *api) ok(path string) answer {
 	r := a.get(path)
 	ledgertest.Equal(a, r.status, http.StatusOK, "GET %s: status of %s", path, r.body)
 	return r
-}
-
-// wantMissing asks for a path that must be a 404 whose details start as given.
-func (a *api) wantMissing(path, details string) {
-	a.Helper()
-	r := a.get(path)
-	var e struct{ Error, Details string }
-	if err := json.Unmarshal([]byte(r.body), &e); err != nil || r.status != http.StatusNotFound || !strings.HasPrefix(e.Details, details) {
-		a.Errorf("GET %s: %d %s, want 404 and details %q", path, r.status, r.body, details)
-	}
 }

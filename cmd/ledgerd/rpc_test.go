@@ -1,23 +1,15 @@
 package main
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"maps"
-	"math"
-	"math/rand/v2"
-	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
-	"time"
-
-	"github.com/fasthttp/websocket"
 
 	"ledgerd/engine/ledger"
 	"ledgerd/engine/ledger/ledgertest"
@@ -136,7 +128,7 @@ func TestLibrariesOfSolanaFollow(t *testing.T) {
 		})
 	}
 	node.ended()
-	want, _ := poolData(t, node.base)
+	want := poolData(t, node.base)
 	var all []followed
 	defer func() {
 		if t.Failed() {
@@ -181,125 +173,8 @@ func TestHowFarTheSourceIsAheadIsTold(t *testing.T) {
 	}
 }
 
-// rpcSocket is a WebSocket of JSON-RPC of which one message is read after another.
-type rpcSocket struct {
-	*testing.T
-	*websocket.Conn
-}
-
-// note is a message from it: an answer, or what it tells of a subscription.
-type note struct {
-	ID     int
-	Error  json.RawMessage
-	Method string
-	Params struct {
-		Result struct {
-			Context struct{ Seq uint64 }
-			Slot    uint64
-			Value   json.RawMessage
-		}
-	}
-}
-
-func (s rpcSocket) ask(id int, method string, params ...any) {
-	s.Helper()
-	must(s.T, s.WriteJSON(map[string]any{"jsonrpc": "2.0", "id": id, "method": method, "params": params}))
-}
-
-func (s rpcSocket) next() (n note) {
-	s.Helper()
-	must(s.T, s.SetReadDeadline(time.Now().Add(patience)))
-	must(s.T, s.ReadJSON(&n))
-	return n
-}
-
-// pool is an account of a program as JSON-RPC shows it.
-type pool struct {
-	Pubkey  string
-	Account struct{ Data []string }
-}
-
-type poolList struct {
-	Context struct{ Slot uint64 }
-	Value   []pool
-}
-
-// Who subscribes to a program and then asks for its accounts has what REST answers at each slot, through forks and a restart, though its socket ends at any
-// time, after which it resumes. A transaction that was confirmed before the restart is told of once it is final, after it.
-func TestSubscribersHaveWhatRESTSays(t *testing.T) {
-	t.Parallel()
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
-	random := rand.New(rand.NewPCG(seed, 0))
-	args := []string{
-		"--data-dir", t.TempDir(), "--data", "all", "--rpc-listen", "127.0.0.1:0",
-		"--source", "sim:accounts=500,pools=4,slot_time=50ms,fork_rate=0.2",
-	}
-	processed := map[string]any{"commitment": "processed", "encoding": "base64", "withContext": true}
-	held, from, signature := map[string]string{}, uint64(math.MaxUint64), ""
-	for run := range uint64(2) {
-		r := start(t, args...)
-		door := r.out.await(t, `JSON-RPC +(http://\S+/)`)[1]
-		final, changed := run == 0, 0
-		dial := func() rpcSocket {
-			c, _, err := websocket.DefaultDialer.Dial(strings.Replace(door, "http", "ws", 1), nil)
-			must(t, err)
-			s := rpcSocket{t, c}
-			s.ask(1, "programSubscribe", poolProgram, processed)
-			s.ask(2, "slotSubscribe") // which is told after the accounts, and so of slots of which all was told
-			if !final {
-				s.ask(3, "signatureSubscribe", signature, map[string]string{"commitment": "finalized"})
-			}
-			return s
-		}
-		s := dial()
-		take := func(p pool) { held[p.Pubkey], changed = p.Account.Data[0], changed+1 }
-		for done := false; !done || !final; {
-			switch n := s.next(); {
-			case n.Error != nil:
-				t.Fatalf("call %d: %s", n.ID, n.Error)
-			case n.ID == 1 && processed["resumeFrom"] == nil:
-				list := rpcAnswer[poolList](t, door, "getProgramAccounts", poolProgram, processed)
-				for _, p := range list.Value {
-					take(p) // what was told since it subscribed comes after this, so that the newest is the last
-				}
-				from = list.Context.Slot
-			case n.Method == "programNotification":
-				var p pool
-				must(t, json.Unmarshal(n.Params.Result.Value, &p))
-				take(p)
-				processed["resumeFrom"] = n.Params.Result.Context.Seq
-				if random.IntN(5) == 0 {
-					must(t, s.Close())
-					s = dial()
-				}
-			case n.Method == "signatureNotification":
-				ledgertest.Equal(t, string(n.Params.Result.Value), `{"err":null}`, "what became of the transaction")
-				final = true
-			case n.Method == "slotNotification" && n.Params.Result.Slot > from && changed > 20 && !done:
-				done = sameAsREST(t, r.base, n.Params.Result.Slot, held)
-			}
-		}
-		signature = rpcAnswer[struct{ Signatures []string }](t, door, "getBlock", rpcAnswer[uint64](t, door, "getSlot", map[string]string{"commitment": "confirmed"}),
-			map[string]any{"commitment": "confirmed", "transactionDetails": "signatures", "rewards": false}).Signatures[0]
-		must(t, s.Close())
-		r.stops(t)
-	}
-}
-
-// sameAsREST reports whether REST is asked in time, and then holds what a subscriber has against what it says.
-func sameAsREST(t *testing.T, base string, slot uint64, held map[string]string) bool {
-	t.Helper()
-	want, at := poolData(t, base)
-	if at != fmt.Sprint(slot) {
-		return false
-	}
-	ledgertest.Equal(t, held, want, "what a subscriber has at slot %d", slot)
-	return true
-}
-
-// poolData returns the data of the accounts of pools by their keys, and the slot at which REST says so.
-func poolData(t *testing.T, base string) (data map[string]string, slot string) {
+// poolData returns the data of the accounts of pools by their keys, as REST says it.
+func poolData(t *testing.T, base string) map[string]string {
 	t.Helper()
 	var list struct {
 		Accounts []struct{ Pubkey, Data string }
@@ -307,22 +182,9 @@ func poolData(t *testing.T, base string) (data map[string]string, slot string) {
 	a, err := ask(client, base+"/accounts/program/"+poolProgram+"?include=data&commitment=processed")
 	must(t, err)
 	must(t, json.Unmarshal([]byte(a.body), &list))
-	data = map[string]string{}
+	data := map[string]string{}
 	for _, a := range list.Accounts {
 		data[a.Pubkey] = a.Data
 	}
-	return data, a.header.Get("X-Ledger-Slot")
-}
-
-// rpcAnswer returns the result of a call.
-func rpcAnswer[T any](t *testing.T, door, method string, params ...any) T {
-	t.Helper()
-	body, err := json.Marshal(map[string]any{"jsonrpc": "2.0", "id": 1, "method": method, "params": params})
-	must(t, err)
-	response, err := http.Post(door, "application/json", bytes.NewReader(body))
-	must(t, err)
-	defer response.Body.Close()
-	var answer struct{ Result T }
-	must(t, json.NewDecoder(response.Body).Decode(&answer))
-	return answer.Result
+	return data
 }
