@@ -90,13 +90,12 @@ func recordedAnswers(t *testing.T, paths string) iter.Seq2[string, string] {
 		slices.Sort(*all)
 		*all = slices.Compact(*all)
 	}
-	r := start(t, "--data-dir", t.TempDir(), "--source", "file:"+paths)
-	r.ending(t) // a node is ready from its first block on
-	a := dial(t, r)
+	v := launch(t, "--data-dir", t.TempDir(), "--source", "file:"+paths).ready()
+	v.ending() // a node is ready from its first block on
 	ask := func(b *strings.Builder, before string, of []string, after ...string) {
 		for _, it := range of {
 			for _, after := range after {
-				got := a.get(before + it + after)
+				got := v.get(before + it + after)
 				fmt.Fprintf(b, "%s%s%s\n%d %s %s\n%s\n", before, it, after, got.status, got.header.Get("X-Ledger-Slot"), got.header.Get("X-Ledger-Partial"), got.body)
 			}
 		}
@@ -120,10 +119,10 @@ func recordedAnswers(t *testing.T, paths string) iter.Seq2[string, string] {
 // The whole folder of recorded blocks cannot be one ledger: the operator reads why.
 func TestBlocksOfDifferentLedgersAreRefusedInOneLine(t *testing.T) {
 	paths := []string{datatest.Path(t, "blocks/mainnet-0-9.blocks.json"), datatest.Path(t, "blocks/devnet-314167369.json")}
-	r := begin(t, "--data-dir", t.TempDir(), "--source", "file:"+strings.Join(paths, ","))
-	ledgertest.Equal(t, <-r.code, exitFailure, "exit code")
-	last := slices.Collect(strings.Lines(r.errs.String()))
-	if len(last) == 0 || !strings.HasPrefix(last[len(last)-1], "ledgerd: ") || !strings.Contains(r.errs.String(), fmt.Sprint(314167368)) {
-		t.Errorf("printed %q, want a last line that names the missing parent in %s", r.errs, filepath.Base(paths[1]))
+	v := launch(t, "--data-dir", t.TempDir(), "--source", "file:"+strings.Join(paths, ","))
+	ledgertest.Equal(t, v.gone(patience), exitFailure, "exit code")
+	last := slices.Collect(strings.Lines(v.errs.String()))
+	if len(last) == 0 || !strings.HasPrefix(last[len(last)-1], "ledgerd: ") || !strings.Contains(v.errs.String(), fmt.Sprint(314167368)) {
+		t.Errorf("printed %q, want a last line that names the missing parent in %s", v.errs, filepath.Base(paths[1]))
 	}
 }

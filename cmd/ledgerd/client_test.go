@@ -22,8 +22,8 @@ import (
 
 // questions are a node whose ledger moves no more, and what to ask it for.
 type questions struct {
-	*api
-	client                                 *clientlib.Client
+	*victim
+	client                                 *clientlib.Client // it hides that of the victim
 	tip                                    uint64
 	signature, key, wallet, cursor, nobody string
 	text                                   string // all of them as JSON, for programs
@@ -31,9 +31,9 @@ type questions struct {
 
 func askable(t *testing.T) *questions {
 	t.Helper()
-	r := start(t, "--data-dir", t.TempDir(), "--source", "sim:seed=3,accounts=300,tps=400,slot_time=0,slots=60")
-	r.ending(t)
-	c, err := clientlib.New(r.base, clientlib.Options{})
+	v := launch(t, "--data-dir", t.TempDir(), "--source", "sim:seed=3,accounts=300,tps=400,slot_time=0,slots=60").ready()
+	v.ending()
+	c, err := clientlib.New(v.base, clientlib.Options{})
 	must(t, err)
 	recent, err := c.Recent(t.Context(), clientlib.RecentPage{Limit: 1}, clientlib.Read{})
 	must(t, err)
@@ -42,7 +42,7 @@ func askable(t *testing.T) *questions {
 	all := list.Value.Accounts
 	held := all[slices.IndexFunc(all, func(a clientlib.Account) bool { return a.Token != nil })]
 	q := &questions{
-		api: dial(t, r), client: c, tip: recent.Slot, signature: recent.Value.Transactions[0].Signature,
+		victim: v, client: c, tip: recent.Slot, signature: recent.Value.Transactions[0].Signature,
 		key: held.Pubkey, wallet: held.Token.Owner, cursor: *list.Value.NextCursor, nobody: toolKey("nobody").String(),
 	}
 	text, err := json.Marshal(map[string]any{
@@ -125,7 +125,7 @@ func (q *questions) check(calls []clientCall) {
 		}
 	}
 	var document struct{ Paths map[string]any }
-	must(q, json.Unmarshal([]byte(q.ok("/openapi.json").body), &document))
+	must(q, json.Unmarshal([]byte(q.get("/openapi.json").body), &document))
 	for path := range document.Paths {
 		like := regexp.MustCompile("^" + variable.ReplaceAllString(path, `[^/?]+`) + `(\?|$)`)
 		asked := slices.ContainsFunc(calls, func(c clientCall) bool { return like.MatchString(c.Path) })

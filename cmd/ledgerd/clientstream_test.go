@@ -52,12 +52,6 @@ func (v *victim) accounts(level string, still bool) (all map[string]accountState
 	return all, slot
 }
 
-// ended waits for the end of the input.
-func (v *victim) ended() {
-	v.Helper()
-	v.untilWithin(2*patience, "the input ends", func() bool { return endOfInput.MatchString(v.errs.String()) })
-}
-
 // agrees waits until streams add up to what a node answers at the end of its ledger. Those that catch up with all of it share two processors
 // with whatever else is tested, and take minutes then.
 func (v *victim) agrees(state func() []foldedStream) {
@@ -168,7 +162,7 @@ func TestClientsFollowThroughCutsAndKills(t *testing.T) {
 			source += fmt.Sprintf(",slots=%d", newestSlot(node)+100)
 			node.stop()
 			start()
-			node.ended()
+			node.ending()
 			node.agrees(state)
 			if name == "Go" && folds[0].undone == 0 {
 				t.Error("nothing was undone while the client listened")
@@ -184,7 +178,7 @@ func TestTheEndOfABlockIsToldAfterARestart(t *testing.T) {
 	t.Parallel()
 	args := []string{"--data-dir", t.TempDir(), "--source", "sim:accounts=300,slot_time=0,slots=60", "--snapshot-interval", "0s", "--log-level", "info"}
 	node := launch(t, args...).ready()
-	node.ended()
+	node.ending()
 	node.stop()
 	node = launch(t, args...).ready()
 	for _, level := range levels {
@@ -259,7 +253,7 @@ func TestAsManyNamesAsANodeTakesAreFollowed(t *testing.T) {
 	}
 	t.Parallel()
 	node := launch(t, "--data-dir", t.TempDir(), "--source", "sim:accounts=300,slot_time=0,slots=60", "--snapshot-interval", "0s", "--log-level", "info").ready()
-	node.ended()
+	node.ending()
 	c, err := clientlib.New(node.base, clientlib.Options{})
 	must(t, err)
 	var names []string

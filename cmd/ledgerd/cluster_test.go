@@ -90,8 +90,8 @@ func TestClusterSurvivesWhateverIsKilled(t *testing.T) {
 	if n := r.sameRecords(); n < slots {
 		t.Errorf("only %d records of %d slots are compared", n, slots)
 	}
-	straight := start(t, "--data-dir", t.TempDir(), "--source", r.source)
-	ledgertest.Equal(t, end, straight.ending(t), "the end of the cluster, which is that of a node that was alone,")
+	straight := launch(t, "--data-dir", t.TempDir(), "--source", r.source)
+	ledgertest.Equal(t, end, straight.ending(), "the end of the cluster, which is that of a node that was alone,")
 }
 
 // address returns where a random node that is ready listens, empty where there is none.

@@ -47,9 +47,8 @@ func TestImportedNodeEndsAsTheStraightRun(t *testing.T) {
 	}))
 	whole := filepath.Join(t.TempDir(), "whole")
 	must(t, os.WriteFile(whole, lines, 0o600))
-	straight := start(t, "--data-dir", t.TempDir(), "--source", "file:"+whole)
-	want := stateHashField.FindString(straight.ending(t))
-	straight.stop()
+	straight := launch(t, "--data-dir", t.TempDir(), "--source", "file:"+whole)
+	want := stateHashField.FindString(straight.ending())
 
 	l, err := nodetest.Simulated(simulated, 0)
 	must(t, err)
@@ -59,8 +58,8 @@ func TestImportedNodeEndsAsTheStraightRun(t *testing.T) {
 	toolSays(t, exitOK, "", "import", "--data-dir", dir, "--archive", earlier, "--incremental", changes)
 	toolSays(t, exitOK, "", "snapshot", "verify", "--data-dir", dir)
 	for range 2 { // the second time there is nothing new
-		n := start(t, "--data-dir", dir, "--source", "file:"+whole)
-		ledgertest.Equal(t, stateHashField.FindString(n.ending(t)), want, "after the import")
+		n := launch(t, "--data-dir", dir, "--source", "file:"+whole).ready()
+		ledgertest.Equal(t, stateHashField.FindString(n.ending()), want, "after the import")
 		n.stop()
 	}
 	for _, wrong := range [][]string{{"--archive", changes}, {"--archive", full, "--incremental", changes}, {"--archive", earlier, "--incremental", full}} {

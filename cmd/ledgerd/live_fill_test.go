@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"regexp"
 	"strconv"
 	"strings"
 	"sync"
@@ -54,7 +53,7 @@ func TestAccountsAreFetchedFromALiveNode(t *testing.T) {
 			defer player.Wait()
 			defer pause()
 
-			r := start(t, "--data-dir", t.TempDir(), "--source", spec(n), "--fill", "on-demand", "--rate-limit-exempt", "127.0.0.1")
+			r := launch(t, "--data-dir", t.TempDir(), "--source", spec(n), "--fill", "on-demand", "--rate-limit-exempt", "127.0.0.1").ready()
 			ask := func(key ledger.Pubkey) (a asked) { // which may take longer on a busy machine than the node waits for it
 				for given := time.Now().Add(patience); a.status == 0 || a.status == http.StatusServiceUnavailable && time.Now().Before(given); {
 					a = askAccount(t, r.base+"/account/"+key.String())
@@ -73,11 +72,9 @@ func TestAccountsAreFetchedFromALiveNode(t *testing.T) {
 				}
 			}
 			ledgertest.Equal(t, fmt.Sprint(ask(ledger.Pubkey{9}).status, ask(ledger.Pubkey{9}).Details), "404account not found", "an account that does not exist")
-			_, metrics := get(t, r.ops+"/metrics")
-			ledgertest.Contains(t, string(metrics), "\nledgerd_source_connected 1\n", "the metrics")
 			fills := strings.HasPrefix(spec(n), "geyser:")
-			told := strings.Contains(string(metrics), "\nledgerd_source_calls_connected 1\n")
-			ledgertest.Equal(t, told, fills, "whether the figures of calls beside the stream are there")
+			ledgertest.Equal(t, r.metric("ledgerd_source_connected"), 1, "whether it is connected")
+			ledgertest.Equal(t, r.metric("ledgerd_source_calls_connected") == 1, fills, "whether the figures of calls beside the stream are there")
 
 			pause()
 			player.Wait()
@@ -86,8 +83,8 @@ func TestAccountsAreFetchedFromALiveNode(t *testing.T) {
 			if gone.status != http.StatusServiceUnavailable || gone.header.Get("Retry-After") == "" || !strings.Contains(gone.Details, "upstream node") {
 				t.Errorf("an account that is not held, without the node: %+v", gone)
 			}
-			if _, metrics := get(t, r.ops+"/metrics"); fills &&
-				!regexp.MustCompile(`\nledgerd_source_calls_errors_total\{kind="(dial|closed)"\} [1-9]`).Match(metrics) {
+			const errors = `ledgerd_source_calls_errors_total{kind="%s"}`
+			if fills && r.metric(fmt.Sprintf(errors, "dial"))+r.metric(fmt.Sprintf(errors, "closed")) == 0 {
 				t.Error("no error is counted of the calls to a node that is gone")
 			}
 			ledgertest.Equal(t, askAccount(t, r.base+"/account/"+held.String()).status, http.StatusOK, "an account that is held, without the node: status")

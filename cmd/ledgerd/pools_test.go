@@ -19,8 +19,8 @@ func TestPoolsAreFollowedByTheirData(t *testing.T) {
 	args := []string{"--data-dir", t.TempDir(), "--data", "all", "--source", "sim:accounts=500,pools=4,slot_time=5ms,fork_rate=0.2,finality=8,slots=400"}
 	held, changes := map[string][]byte{}, 0
 	where := &clientlib.DataFilter{Size: new(uint64(160)), Parts: []clientlib.DataPart{{Offset: 154, Bytes: "111111"}}}
-	follow := func(r *running, after *uint64, fromSlot uint64) (seq uint64) {
-		c, err := clientlib.New(r.base, clientlib.Options{})
+	follow := func(v *victim, after *uint64, fromSlot uint64) (seq uint64) {
+		c, err := clientlib.New(v.base, clientlib.Options{})
 		must(t, err)
 		ctx, stop := context.WithTimeout(t.Context(), patience)
 		defer stop()
@@ -61,10 +61,10 @@ func TestPoolsAreFollowedByTheirData(t *testing.T) {
 		ledgertest.ErrorIs(t, err, context.Canceled, "the end of a stream")
 		return seq
 	}
-	r := start(t, args...)
-	seq := follow(r, nil, 100)
-	r.stops(t)
-	follow(start(t, args...), &seq, 300)
+	v := launch(t, args...).ready()
+	seq := follow(v, nil, 100)
+	v.stop()
+	follow(launch(t, args...).ready(), &seq, 300)
 	if changes < 100 {
 		t.Errorf("the pools changed %d times, which shows little", changes)
 	}

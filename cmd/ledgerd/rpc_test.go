@@ -59,10 +59,10 @@ func TestLibrariesOfSolanaReadWhatRESTSays(t *testing.T) {
 		t.Run("--data "+data, func(t *testing.T) {
 			t.Parallel()
 			const genesis = "5eykt4UsFv8P8NJdTREpY1vzqKqZKvdpKuc147dw2N9d"
-			n := start(t, "--data-dir", t.TempDir(), "--source", "sim:slots=60,slot_time=0", "--data", data, "--rpc-listen", "127.0.0.1:0", "--genesis-hash", genesis,
-				fmt.Sprintf("--index-mints=%v", data == "all"))
+			n := launch(t, "--data-dir", t.TempDir(), "--source", "sim:slots=60,slot_time=0", "--data", data, "--rpc-listen", "127.0.0.1:0", "--genesis-hash", genesis,
+				fmt.Sprintf("--index-mints=%v", data == "all")).ready()
 			door := n.out.await(t, `JSON-RPC +(http://\S+/)`)[1]
-			get(t, n.base+"/blocks/latest?min_slot=60&wait_ms=2000")
+			n.ending()
 			// These keys exist in the ledger from the start: a wallet with tokens, and a mint.
 			const wallet, mint = "3EBThKhENiGqNNQoTQdWWPheb6w3swfZiHwfgs1FAqD2", "HrnUbUaxx7WD9aRdHJRk5joPUKG1dZxmr1nEqqrgfE9R"
 			ledgertest.Equal(t, string(output(t, ".", script(t, "rpcclients.mjs", door, n.base, wallet, mint, data)...)), "", "what the libraries say")
@@ -127,7 +127,7 @@ func TestLibrariesOfSolanaFollow(t *testing.T) {
 			})
 		})
 	}
-	node.ended()
+	node.ending()
 	want := poolData(t, node.base)
 	var all []followed
 	defer func() {

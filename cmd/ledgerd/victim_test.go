@@ -6,6 +6,7 @@ import (
 	"os"
 	"regexp"
 	"slices"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -65,6 +66,11 @@ func launchWords(t testing.TB, words ...string) *victim {
 	t.Cleanup(func() {
 		v.Kill()
 		v.client.CloseIdleConnections()
+		if strings.Contains(v.errs.String(), "WARNING: DATA RACE") {
+			t.Errorf("%q:\n%s", words, v.errs)
+		} else if t.Failed() {
+			t.Logf("%q said last:\n%s", words, v.errs.Tail())
+		}
 	})
 	return v
 }
@@ -147,6 +153,12 @@ func (v *victim) usage() proc.Usage {
 	u, err := proc.UsageOf(v.Pid())
 	must(v, err)
 	return u
+}
+
+// ending waits for the end of the input and returns what the node logged about it, without the time.
+func (v *victim) ending() string {
+	v.Helper()
+	return v.errs.await(v, endOfInput.String())[1]
 }
 
 // gone waits for the end of the process and returns its exit code, -1 after a kill.
