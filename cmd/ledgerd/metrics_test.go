@@ -17,63 +17,34 @@ import (
 )
 
 var (
-	metricHead   = regexp.MustCompile(`^# (HELP|TYPE) (\S+) ?(.*)$`)
-	metricSample = regexp.MustCompile(`^([a-z0-9_]+)(?:\{(.*)\})? \S+$`)
-	metricLabel  = regexp.MustCompile(`([A-Za-z]+)="([^"]*)"`)
+	metricFamily = regexp.MustCompile(`(?m)^# HELP (\S+) (.+\.)\n# TYPE (\S+) (\w+)\n((?:[^#\n].*\n)*)`)
+	metricLabel  = regexp.MustCompile(`([A-Za-z]+)="`)
 )
 
-// labelValues is how many values a label may have: every one is ours, and a series costs memory
-// wherever it is stored.
-const labelValues = 64
-
-// metricFamily is what a scrape says under one name.
-type metricFamily struct {
-	name, help, kind string
-	labels           []string
-}
-
-// row is the line of the family in the table of the manual.
-func (f *metricFamily) row() string {
-	name := f.name
-	if labels := slices.DeleteFunc(slices.Clone(f.labels), func(l string) bool { return l == "le" || l == "quantile" }); len(labels) > 0 {
-		name += "{" + strings.Join(labels, ", ") + "}"
-	}
-	return "| `" + name + "` | " + f.kind + " | " + f.help + " |"
-}
-
-// readMetrics returns the families of a scrape. Each says what it means, and of which kind it is, before its samples, and its labels are bounded;
-// what is wrong in names is promtool's to say.
-func readMetrics(t testing.TB, text string) (families []*metricFamily) {
+// scrapedRows returns what a scrape says as the lines of the table in the manual. Each sample comes after a sentence that says what it means, and its
+// kind; what is wrong in names is promtool's to say.
+func scrapedRows(t testing.TB, text string) (rows []string) {
 	t.Helper()
-	f, values := &metricFamily{}, map[string]map[string]bool{}
-	for line := range strings.Lines(text) {
-		line = strings.TrimSuffix(line, "\n")
-		if head := metricHead.FindStringSubmatch(line); head != nil && head[1] == "HELP" {
-			f, values = &metricFamily{name: head[2], help: head[3]}, map[string]map[string]bool{}
-			families = append(families, f)
-			if !strings.HasSuffix(f.help, ".") || len(f.help) < 8 {
-				t.Errorf("%s: help %q, want a sentence", f.name, f.help)
-			}
-			continue
-		} else if head != nil && head[2] == f.name && f.kind == "" {
-			f.kind = head[3]
-			continue
-		}
-		m := metricSample.FindStringSubmatch(line)
-		if m == nil || f.kind == "" || !strings.HasPrefix(m[1], f.name) {
-			t.Errorf("%q is not told with its family", line)
-			continue
-		}
-		for _, label := range metricLabel.FindAllStringSubmatch(m[2], -1) {
-			if values[label[1]] == nil {
-				values[label[1]], f.labels = map[string]bool{}, append(f.labels, label[1])
-			}
-			if values[label[1]][label[2]] = true; len(values[label[1]]) > labelValues {
-				t.Errorf("%s: label %s has more than %d values", f.name, label[1], labelValues)
+	for _, m := range metricFamily.FindAllStringSubmatch(text, -1) {
+		name, help, typed, kind, samples := m[1], m[2], m[3], m[4], m[5]
+		var labels []string
+		for _, label := range metricLabel.FindAllStringSubmatch(samples, -1) {
+			if l := label[1]; l != "le" && l != "quantile" && !slices.Contains(labels, l) {
+				labels = append(labels, l)
 			}
 		}
+		for line := range strings.Lines(samples) {
+			if typed != name || !strings.HasPrefix(line, name) {
+				t.Errorf("%q is not told with its family", line)
+			}
+		}
+		if len(labels) > 0 {
+			name += "{" + strings.Join(labels, ", ") + "}"
+		}
+		rows = append(rows, "| `"+name+"` | "+kind+" | "+help+" |")
 	}
-	return families
+	ledgertest.Equal(t, metricFamily.ReplaceAllString(text, ""), "", "what belongs to no family")
+	return rows
 }
 
 // TestMetricsOfALiveSourceTellTheCause holds every figure against what happened.
@@ -103,6 +74,6 @@ func metricsOfALiveSource(t *testing.T) {
 	set.WritePrometheus(&text)
 	writeFill(&text, fill.Stats{On: true, Found: 3, Missing: 4, Unavailable: 5, Fetches: 6, Failures: 7, Keys: 8, Stale: 9, Waiting: 11})
 	writeRollbacks(&text, sequencer.Counters{Rollbacks: 7, Undone: 50, RollbacksUpTo: [...]uint64{2, 3, 4, 5, 6, 7}})
-	readMetrics(t, text.String())
+	scrapedRows(t, text.String())
 	ledgertest.Golden(t, "testdata/metrics.txt", text.String(), *update)
 }
