@@ -68,7 +68,7 @@ race-parts: race-built
 
 # Of the tests of whole nodes, those where clients, faults and stops meet.
 race-nodes: race-built
-	$(RACE) -run 'FaultSchedules|StopDuring|CleanStop|SecondSignal|Reload|Client|TheEndOfABlock|TestScripts/(diskfailure|drain|cluster_down)$$' ./cmd/ledgerd
+	$(RACE) -run 'FaultSchedules|StopDuring|Client|TheEndOfABlock|TestScripts/(diskfailure|drain|cluster_down|stop_clients|tls)$$' ./cmd/ledgerd
 
 ##@ Try it for longer
 # It fails every disk call of a run, kills nodes, stops them while they recover, cuts the power, fills the disk, cuts the

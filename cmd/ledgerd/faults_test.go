@@ -64,13 +64,3 @@ func (v *victim) limitFiles(n uint64) {
 		v.Fatalf("cannot limit the files of process %d: %v", v.Pid(), err)
 	}
 }
-
-// restartShows checks that a restart has all that was shown.
-func restartShows(t *testing.T, dir string, shown uint64) {
-	t.Helper()
-	v := launch(t, "--data-dir", dir, "--source", "none").ready()
-	if slot := newestSlot(v); slot < shown {
-		t.Errorf("slot %d was shown, and after a restart slot %d", shown, slot)
-	}
-	v.stop()
-}
