@@ -8,13 +8,10 @@ import (
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
-	"errors"
 	"math/big"
 	"net"
 	"os"
 	"path/filepath"
-	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -71,44 +68,4 @@ func encrypted(t *testing.T) []string {
 	certFile, keyFile := filepath.Join(t.TempDir(), "cert.pem"), filepath.Join(t.TempDir(), "key.pem")
 	newAuthority(t).sign("node", &certFile, &keyFile)
 	return []string{"--tls-cert", certFile, "--tls-key", keyFile}
-}
-
-// TestReloadReadsTheCertificate changes the files in a way that looking at them does not show, while others shake hands.
-func TestReloadReadsTheCertificate(t *testing.T) {
-	dir := t.TempDir()
-	c := &certificate{certFile: filepath.Join(dir, "cert.pem"), keyFile: filepath.Join(dir, "key.pem"), log: quietLog()}
-	names := func(want, when string) {
-		t.Helper()
-		held, err := c.current(nil)
-		ledgertest.Must(t, err)
-		ledgertest.Equal(t, held.Leaf.Subject.CommonName, want, "the certificate %s", when)
-	}
-	var over atomic.Bool
-	var others sync.WaitGroup
-	defer others.Wait()
-	defer over.Store(true)
-	others.Go(func() {
-		for !over.Load() {
-			_, _ = c.current(nil)
-		}
-	})
-	changed, a, r := time.Now().Add(-time.Hour), newAuthority(t), &reload{node: &node{encryption: encryption{certificate: c}}}
-	for i, name := range []string{"first", "second"} {
-		a.sign(name, &c.certFile, &c.keyFile)
-		ledgertest.Must(t, errors.Join(os.Chtimes(c.certFile, changed, changed), os.Chtimes(c.keyFile, changed, changed)))
-		if i > 0 {
-			c.mu.Lock()
-			c.looked = time.Time{}
-			c.mu.Unlock()
-			names("first", "before SIGHUP")
-		}
-		_, err := r.files(nil)
-		ledgertest.Must(t, err)
-		names(name, "after SIGHUP")
-	}
-	ledgertest.Must(t, os.WriteFile(c.certFile, []byte("broken"), 0o600))
-	if _, err := r.files(nil); err == nil {
-		t.Error("a broken certificate was taken")
-	}
-	names("second", "after a broken one")
 }
