@@ -108,7 +108,7 @@ func (r *clusterRig) address() string {
 func (r *clusterRig) sameAnswers() {
 	r.Helper()
 	r.ready() // one that was killed last may have ended once more
-	for _, program := range append(slices.Clone(simPrograms), poolProgram) {
+	for _, program := range simPrograms {
 		for _, level := range levels {
 			path := "/accounts/program/" + program + "?limit=10000&include=data&commitment=" + level
 			want := ""

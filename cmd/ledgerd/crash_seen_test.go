@@ -42,6 +42,7 @@ func (s *seen) begin(base string) {
 		defer close(following)
 		for ; ctx.Err() == nil; time.Sleep(5 * time.Millisecond) { // the node was killed, or is not ready
 			sub, handler := s.sub, s.handler()
+			handler.SlotEnd = nil // that of the number it goes on from may come again to a new stream
 			after := s.told()
 			sub.After = &after
 			once, stop := context.WithCancel(ctx)

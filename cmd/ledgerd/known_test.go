@@ -41,13 +41,14 @@ func toolSays(t *testing.T, want int, what string, args ...string) string {
 const (
 	systemProgram = "11111111111111111111111111111111"
 	tokenProgram  = "TokenkegQfeZyiNwAJbNbGKPFXCWuBvf9Ss623VQ5DA"
+	poolProgram   = "PooL111111111111111111111111111111111111111"
 )
 
 var levels = []string{"processed", "confirmed", "finalized"}
 
 // simPrograms own all accounts of the simulator.
 var simPrograms = []string{
-	systemProgram, tokenProgram, "TokenzQdBNbLqP5VEhdkAS6EPFLC1PHnBqCXEpPxuEb", "Vote111111111111111111111111111111111111111",
+	systemProgram, tokenProgram, "TokenzQdBNbLqP5VEhdkAS6EPFLC1PHnBqCXEpPxuEb", "Vote111111111111111111111111111111111111111", poolProgram,
 }
 
 // quietLog is for parts whose log lines are not looked at, but where one schedule of faults is run again.
