@@ -87,8 +87,7 @@ for arch in "${architectures[@]}"; do
   gzip -9n "$debian"/{changelog,NOTICES,man/*}
   (cd "$debian" && ARCH=$arch "$nfpm" package --packager deb --target "$release/ledgerd_${VERSION}_$arch.deb") >/dev/null
 
-  "$image" "$work/$arch/ledgerd" LICENSE "$arch" "$VERSION" "$SOURCE_DATE_EPOCH" "$work/image-$arch"
-  pack "$work/image-$arch" oci-layout index.json manifest.json blobs >"$release/$name.image.tar"
+  "$image" "$work/$arch/ledgerd" LICENSE "$arch" "$VERSION" "$SOURCE_DATE_EPOCH" "$release/$name.image.tar"
 done
 cd "$release"
 sha256sum -- * >SHA256SUMS

@@ -1,28 +1,25 @@
-// Command image writes the container image of ledgerd as an OCI layout, which release.sh packs: one static program, and what it needs to run as nobody in
+// Command image writes the container image of ledgerd as docker load and podman load read it: one static program, and what it needs to run as nobody in
 // particular. No daemon, no base image and no network take part, and the same input gives the same bytes.
 //
-//	image PROGRAM LICENSE ARCHITECTURE VERSION SECONDS DIRECTORY
+//	image PROGRAM LICENSE ARCHITECTURE VERSION SECONDS FILE
 package main
 
 import (
 	"archive/tar"
 	"bytes"
-	"encoding/json"
 	"encoding/pem"
 	"errors"
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 	"strconv"
 	"time"
 
+	"github.com/google/go-containerregistry/pkg/name"
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/empty"
-	"github.com/google/go-containerregistry/pkg/v1/layout"
 	"github.com/google/go-containerregistry/pkg/v1/mutate"
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
-	"github.com/google/go-containerregistry/pkg/v1/types"
 	"golang.org/x/crypto/x509roots/fallback/bundle"
 )
 
@@ -40,9 +37,9 @@ func main() {
 
 func run(args []string) error {
 	if len(args) != 6 {
-		return errors.New("want PROGRAM LICENSE ARCHITECTURE VERSION SECONDS DIRECTORY")
+		return errors.New("want PROGRAM LICENSE ARCHITECTURE VERSION SECONDS FILE")
 	}
-	program, license, arch, version, dir := args[0], args[1], args[2], args[3], args[5]
+	program, license, arch, version, file := args[0], args[1], args[2], args[3], args[5]
 	seconds, err := strconv.ParseInt(args[4], 10, 64)
 	if err != nil {
 		return fmt.Errorf("the time of the image is not in seconds: %w", err)
@@ -52,12 +49,11 @@ func run(args []string) error {
 	if err != nil {
 		return err
 	}
-	layer, err := tarball.LayerFromOpener(
-		func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(content)), nil }, tarball.WithMediaType(types.OCILayer))
+	layer, err := tarball.LayerFromOpener(func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(content)), nil })
 	if err != nil {
 		return fmt.Errorf("cannot make the layer: %w", err)
 	}
-	image, err := mutate.AppendLayers(mutate.ConfigMediaType(mutate.MediaType(empty.Image, types.OCIManifestSchema1), types.OCIConfigJSON), layer)
+	image, err := mutate.AppendLayers(empty.Image, layer)
 	if err != nil {
 		return fmt.Errorf("cannot add the layer: %w", err)
 	}
@@ -65,7 +61,11 @@ func run(args []string) error {
 	if err != nil {
 		return fmt.Errorf("cannot configure the image: %w", err)
 	}
-	return write(image, arch, "ledgerd:"+version, dir)
+	tag, err := name.NewTag("ledgerd:" + version)
+	if err != nil {
+		return fmt.Errorf("cannot name the image: %w", err)
+	}
+	return tarball.WriteToFile(file, tag, image)
 }
 
 // files returns the archive of all files of the image.
@@ -131,27 +131,4 @@ func configuration(image v1.Image, arch, version string, made time.Time) *v1.Con
 		},
 	}
 	return config
-}
-
-// write writes the layout, and beside it the manifest.json by which programs older than the layout load the same blobs.
-func write(image v1.Image, arch, tag, dir string) error {
-	path, err := layout.Write(dir, empty.Index)
-	if err != nil {
-		return fmt.Errorf("cannot write the layout: %w", err)
-	}
-	err = path.AppendImage(image, layout.WithPlatform(v1.Platform{OS: "linux", Architecture: arch}),
-		layout.WithAnnotations(map[string]string{"org.opencontainers.image.ref.name": tag}))
-	if err != nil {
-		return fmt.Errorf("cannot write the image: %w", err)
-	}
-	manifest, err := image.Manifest()
-	if err != nil {
-		return fmt.Errorf("cannot describe the image: %w", err)
-	}
-	blob := func(d v1.Descriptor) string { return "blobs/" + d.Digest.Algorithm + "/" + d.Digest.Hex }
-	old, err := json.Marshal(tarball.Manifest{{Config: blob(manifest.Config), RepoTags: []string{tag}, Layers: []string{blob(manifest.Layers[0])}}})
-	if err != nil {
-		return fmt.Errorf("cannot describe the image for older programs: %w", err)
-	}
-	return os.WriteFile(filepath.Join(dir, "manifest.json"), old, 0o644)
 }
