@@ -9,6 +9,7 @@ import (
 	"runtime"
 	"runtime/debug"
 	"runtime/metrics"
+	"sync"
 	"time"
 
 	"github.com/KimMachineGun/automemlimit/memlimit"
@@ -33,26 +34,25 @@ const (
 )
 
 // limitMemory has the garbage collector work harder rather than let memory grow above a limit: the one that is asked for, or else most
-// of what the cgroup allows; a person's GOMEMLIMIT wins over both. It returns the limit, math.MaxInt64 without one, and what takes it back.
-func limitMemory(asked size, log *slog.Logger) (limit int64, restore func()) {
-	before := debug.SetMemoryLimit(-1)
+// of what the cgroup allows; a person's GOMEMLIMIT wins over both. It returns the limit, math.MaxInt64 without one.
+func limitMemory(asked size, log *slog.Logger) (limit int64) {
 	if os.Getenv("GOMEMLIMIT") != "" {
 		if asked != 0 {
 			log.Warn("GOMEMLIMIT is set: --memory-limit is not looked at")
 		}
-		return before, func() {}
+		return debug.SetMemoryLimit(-1)
 	}
 	limit = int64(asked)
 	if limit == 0 {
 		allowed, err := memlimit.FromCgroup() // an error says that there is none
 		if err != nil || allowed == 0 {
-			return before, func() {}
+			return math.MaxInt64
 		}
 		limit = int64(allowed / 100 * cgroupPercent)
 	}
 	log.Info("memory is limited", "bytes", limit)
 	debug.SetMemoryLimit(limit)
-	return limit, func() { debug.SetMemoryLimit(before) }
+	return limit
 }
 
 // clientMemory returns the budget of what waits for clients: what a flag says, or else a part of the limit.
@@ -111,8 +111,7 @@ const (
 // once nothing has happened for a while. Only then: it keeps the processors busy for tens of
 // milliseconds, in which answers wait, and while blocks come the collector runs by itself.
 func keepHeadroom(ctx context.Context) {
-	before := debug.SetGCPercent(100)
-	defer func() { debug.SetGCPercent(before) }()
+	debug.SetGCPercent(100)
 	samples := []metrics.Sample{
 		{Name: "/gc/heap/live:bytes"}, {Name: "/gc/scan/heap:bytes"},
 		{Name: "/gc/scan/stack:bytes"}, {Name: "/gc/scan/globals:bytes"},
@@ -178,17 +177,16 @@ func (q *lull) leaves(now time.Time, allocated, live, held uint64) bool {
 }
 
 // addProcessor lets one more goroutine run at once than there are cores, unless GOMAXPROCS in the environment says how many, and returns
-// the cores and what takes it back.
+// the cores. It does so once in a process.
 //
 // A goroutine runs on a thread that holds one of the scheduler's processors (Ps). The thread keeps it while it waits in fdatasync, until the
 // runtime's monitor looks, up to 10 ms later, and while the kernel has another program run in its place, for a slice of 4 ms. Meanwhile
 // nobody runs the goroutines in that P's queue. With as many Ps as cores, each such moment stops a share of all answers; with one more, the
 // kernel has a thread of the node to run instead.
-func addProcessor() (cores int, restore func()) {
+var addProcessor = sync.OnceValue(func() (cores int) {
 	cores = runtime.GOMAXPROCS(0)
-	if os.Getenv("GOMAXPROCS") != "" {
-		return cores, func() {}
+	if os.Getenv("GOMAXPROCS") == "" {
+		runtime.GOMAXPROCS(cores + 1)
 	}
-	runtime.GOMAXPROCS(cores + 1)
-	return cores, func() { runtime.GOMAXPROCS(cores) }
-}
+	return cores
+})

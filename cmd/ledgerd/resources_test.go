@@ -116,35 +116,15 @@ func TestFreedMemoryIsGivenBack(t *testing.T) {
 	})
 }
 
-// The setting of the process is as before when the node has ended.
-func TestHeadroomIsGivenBack(t *testing.T) {
-	before := debug.SetGCPercent(77)
-	defer debug.SetGCPercent(before)
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	keepHeadroom(ctx)
-	ledgertest.Equal(t, debug.SetGCPercent(77), 77, "the percentage, which was 77 before,")
-}
-
 func TestNodeHasOneProcessorMoreThanCores(t *testing.T) {
-	before := runtime.GOMAXPROCS(0)
 	for name, tt := range map[string]struct {
-		set  string // GOMAXPROCS in the environment
-		want int
+		under []string
+		want  int
 	}{
-		"by default":           {"", before + 1},
-		"as an operator wants": {"2", before}, // the runtime has read the variable at its start
+		"by default":           {nil, addProcessor() + 1},
+		"as an operator wants": {[]string{"/usr/bin/env", "GOMAXPROCS=2"}, 2},
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Setenv("GOMAXPROCS", tt.set)
-			cores, restore := addProcessor()
-			if now := runtime.GOMAXPROCS(0); now != tt.want || cores != before {
-				t.Errorf("%d cores, %d processors; want %d and %d", cores, now, before, tt.want)
-			}
-			restore()
-			if now := runtime.GOMAXPROCS(0); now != before {
-				t.Errorf("%d processors are left, want %d as before", now, before)
-			}
-		})
+		v := launchUnder(t, tt.under, "--data-dir", t.TempDir(), "--source", "none").ready()
+		ledgertest.Equal(t, v.metric("go_gomaxprocs"), float64(tt.want), "%s: the processors", name)
 	}
 }

@@ -52,10 +52,7 @@ func (c *serveCommand) Run(ctx context.Context, s *streams, args arguments, pars
 	if !c.Pprof {
 		profileNoHeap()
 	}
-	limit, unlimit := limitMemory(c.MemoryLimit, logger)
-	defer unlimit()
-	cores, removeProcessor := addProcessor()
-	defer removeProcessor()
+	limit, cores := limitMemory(c.MemoryLimit, logger), addProcessor()
 	r := &reload{args: args, values: make(map[string]any), level: level, keys: c.APIKeys}
 	for _, f := range parsed.Flags() {
 		r.values[f.Name] = f.Target.Interface()
