@@ -27,49 +27,82 @@ func attackUnread(t *testing.T, over []string) {
 	for name, tt := range map[string]struct {
 		addresses, each int
 		args            []string
-		begin           func(w *crowd, client int)
+		query           string                   // of a WebSocket; "": it is none
+		reads           func(c *attacker) string // to its end, and names that
 		within          time.Duration
 		ends            []string // in which a connection may end, the best first
 	}{
 		"conflated updates of most accounts": {
-			10, 20, []string{"--retain-slots", "100", "--source", "sim:accounts=18000,tps=5000,slot_time=100ms"}, func(w *crowd, client int) {
-				w.join(w.socket(client, w.slow, "programs="+tokenProgram+","+systemProgram+"&extended=true&overflow=conflate"), "")
-			}, 2 * time.Second, []string{"open", "1013", "4008", "cut"},
+			10, 20, []string{"--retain-slots", "100", "--source", "sim:accounts=18000,tps=5000,slot_time=100ms"},
+			"programs=" + tokenProgram + "," + systemProgram + "&extended=true&overflow=conflate",
+			func(c *attacker) string { return c.reach("what no frame holds") }, 2 * time.Second, []string{"open", "1013", "4008", "cut"},
 		},
 		"snapshots of nearly 10,000 accounts": {
-			25, 20, []string{"--source", upTo10000}, func(w *crowd, client int) {
-				c := w.socket(client, w.slow, "mode=none")
-				w.join(c, "snapshot_end")
-				must(w, c.ws.WriteText(fmt.Appendf(nil, `{"type":"subscribe","id":1,"programs":[%q],"snapshot":true,"extended":true}`, systemProgram)))
+			25, 20, []string{"--source", upTo10000}, "mode=none",
+			func(c *attacker) string {
+				_ = c.ws.WriteText(fmt.Appendf(nil, `{"type":"subscribe","id":1,"programs":[%q],"snapshot":true,"extended":true}`, systemProgram))
+				return c.reach("snapshot_end")
 			}, patience, []string{"served", "1013"},
 		},
 		"lists of 10,000 accounts": {
-			8, 100, []string{"--source", "sim:accounts=40000,slots=5,slot_time=0"}, func(w *crowd, client int) {
-				c := w.mustDial(client, w.slow)
-				must(w, c.ask(list))
-				w.hold(c, c.listed)
+			8, 100, []string{"--source", "sim:accounts=40000,slots=5,slot_time=0"}, "",
+			func(c *attacker) string {
+				_ = c.ask(list)
+				return c.listed()
 			}, patience, []string{"200", "503, and when to come again"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := attackWithin(t, memoryCgroup(t, 256<<20), tt.addresses*tt.each, slices.Concat(over, tt.args, []string{"--rate-limit-exempt", "127.0.0.1"})...).crowd()
-			ledgertest.Equal(t, w.metric("go_memlimit_bytes"), 256<<20/100*cgroupPercent, "the limit of the collector, a part of the cgroup's,")
-			ledgertest.Equal(t, w.metric("ledgerd_client_memory_limit_bytes"), 256<<20/100*cgroupPercent/clientShare, "what may wait for clients")
-			for i := range tt.addresses * tt.each {
-				tt.begin(w, 2+i/tt.each)
+			v := attackWithin(t, memoryCgroup(t, 256<<20), tt.addresses*tt.each, slices.Concat(over, tt.args, []string{"--rate-limit-exempt", "127.0.0.1"})...)
+			ledgertest.Equal(t, v.metric("go_memlimit_bytes"), 256<<20/100*cgroupPercent, "the limit of the collector, a part of the cgroup's,")
+			ledgertest.Equal(t, v.metric("ledgerd_client_memory_limit_bytes"), 256<<20/100*cgroupPercent/clientShare, "what may wait for clients")
+			conns, ended, slow := make([]*attacker, tt.addresses*tt.each), make(chan string, tt.addresses*tt.each), make(chan struct{})
+			for i := range conns {
+				c := v.mustDial(2+i/tt.each, slow)
+				if conns[i] = c; tt.query != "" {
+					c.slow = nil // not before the handshake
+					_, err := c.shake(v.base, tt.query)
+					must(t, err)
+					c.slow = slow
+				}
+				go func() { ended <- tt.reads(c) }()
 			}
-			w.visit("short of memory")
-			t.Logf("resident memory: %d MiB", w.usage().RSSBytes>>20)
-			ends := w.finish(tt.within, tt.ends...)
+			v.visit("short of memory")
+			t.Logf("resident memory: %d MiB", v.usage().RSSBytes>>20)
+			for _, c := range conns { // what is left is read as fast as it goes
+				_ = c.socket.SetReadBuffer(1 << 20)
+				_ = c.SetReadDeadline(time.Now().Add(tt.within))
+			}
+			close(slow)
+			ends := map[string]int{}
+			for range conns {
+				how := <-ended
+				if ends[how]++; !slices.Contains(tt.ends, how) {
+					t.Errorf("a connection ended with %s, want %q", how, tt.ends)
+				}
+			}
+			t.Logf("connections ended so: %v", ends)
 			if best := tt.ends[0]; ends[best] == 0 && best != "open" { // whoever reads so slowly may be given up, each of them
 				t.Error("nobody was served at all")
 			}
-			w.until("with all connections closed a list is answered", func() bool {
-				response, err := w.mustDial(1, nil).get(list)
+			for _, c := range conns {
+				c.Close()
+			}
+			v.until("with all connections closed a list is answered", func() bool {
+				response, err := v.mustDial(1, nil).get(list)
 				return err == nil && response.StatusCode == http.StatusOK
 			})
 		})
 	}
+}
+
+// reach reads frames up to one that holds a text, and names what ended that.
+func (c *attacker) reach(text string) string {
+	frame, err := c.ws.Next()
+	for err == nil && !strings.Contains(string(frame.Payload), text) {
+		frame, err = c.ws.Next()
+	}
+	return end(err)
 }
 
 // listed reads the answer to a request for a list and names it.

@@ -189,18 +189,6 @@ func (c *attacker) repeat(message []byte, pause time.Duration) (writing *sync.Wa
 	return writing
 }
 
-// socket connects a WebSocket.
-func (v *victim) socket(address int, slow chan struct{}, query string) *attacker {
-	v.Helper()
-	c := v.mustDial(address, slow)
-	c.slow = nil // not before the handshake
-	if _, err := c.shake(v.base, query); err != nil {
-		v.Fatalf("upgrade with %s: %v", query, err)
-	}
-	c.slow = slow
-	return c
-}
-
 // shake makes the connection a WebSocket and returns the answer to the handshake, which is there after a refusal too.
 func (c *attacker) shake(base, query string) (*http.Response, error) {
 	dial := func(context.Context, string, string) (net.Conn, error) { return c, nil }
@@ -210,68 +198,6 @@ func (c *attacker) shake(base, query string) (*http.Response, error) {
 		c.ws = listen.New(ws)
 	}
 	return response, err
-}
-
-// crowd is many slow connections, each read until it ends.
-type crowd struct {
-	*victim
-	slow    chan struct{}
-	members []*attacker
-	reading sync.WaitGroup
-
-	mu   sync.Mutex
-	ends map[string]int // by what ended a connection
-}
-
-// crowd returns an empty one. Its connections end with the test.
-func (v *victim) crowd() *crowd {
-	w := &crowd{victim: v, slow: make(chan struct{}), ends: map[string]int{}}
-	v.Cleanup(w.reading.Wait) // after the connections were closed, which are made later
-	return w
-}
-
-// hold adds a connection, which is read up to what read names.
-func (w *crowd) hold(c *attacker, read func() string) {
-	w.members = append(w.members, c)
-	w.reading.Go(func() {
-		how := read()
-		w.mu.Lock()
-		defer w.mu.Unlock()
-		w.ends[how]++
-	})
-}
-
-// join adds a socket, which is read up to a frame that holds a text, "": for ever.
-func (w *crowd) join(c *attacker, text string) {
-	w.hold(c, func() string {
-		frame, err := c.ws.Next()
-		for err == nil && (text == "" || !strings.Contains(string(frame.Payload), text)) {
-			frame, err = c.ws.Next()
-		}
-		return end(err)
-	})
-}
-
-// finish reads what is left as fast as it goes, closes all connections and returns how many connections ended in which way. It
-// fails where one ended in another way than is allowed.
-func (w *crowd) finish(within time.Duration, allowed ...string) map[string]int {
-	w.Helper()
-	for _, c := range w.members {
-		_ = c.socket.SetReadBuffer(1 << 20)
-		_ = c.SetReadDeadline(time.Now().Add(within))
-	}
-	close(w.slow)
-	w.reading.Wait()
-	for _, c := range w.members {
-		c.Close()
-	}
-	w.Logf("%d connections ended so: %v", len(w.members), w.ends)
-	for how, n := range w.ends {
-		if !slices.Contains(allowed, how) {
-			w.Errorf("%d connections ended with %s, want %q", n, how, allowed)
-		}
-	}
-	return w.ends
 }
 
 // end names what ended a socket: the frame waited for, a close code, the deadline, or the network.
