@@ -200,6 +200,9 @@ func (s *stream) dial(ctx context.Context) (*websocket.Conn, error) {
 
 // open says on a new connection what the stream wants: to go on where it was, or to begin.
 func (s *stream) open(conn *websocket.Conn) error {
+	if s.listing && s.known { // names that were added: of what was listed of them some may be gone when they are listed again
+		s.known, s.ready = false, 0
+	}
 	s.listing = false
 	if s.known && len(s.names) == 0 {
 		return s.resume(conn)
