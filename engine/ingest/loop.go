@@ -40,7 +40,7 @@ type loop struct {
 // call is a function that the loop calls between two events.
 type call struct {
 	do   func() error
-	done chan error // has room for one
+	done chan error
 }
 
 // publishRecovered publishes the state that was recovered, if queries may be answered from it. A node with a source needs a

@@ -68,21 +68,17 @@ type feeder struct {
 	refused bool                // a call failed: the loop takes nothing more, and knows why
 }
 
-// call has the loop call a function, and returns its result or the error of ctx.
+// call has the loop call a function, and returns its result, or the error of ctx if that ends before the loop takes it.
 func (f *feeder) call(ctx context.Context, do func() error) error {
-	c := call{do, make(chan error, 1)}
+	c := call{do, make(chan error)}
 	select {
 	case f.loop.calls <- c:
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	select {
-	case err := <-c.done:
-		f.refused = f.refused || err != nil
-		return err
-	case <-ctx.Done():
-		return ctx.Err()
-	}
+	err := <-c.done
+	f.refused = f.refused || err != nil
+	return err
 }
 
 // follow follows the shared log after a point until the node is its writer, and then returns true. If following fails,
