@@ -75,7 +75,6 @@ type Writer struct {
 	figures  ledger.Guarded[SnapshotStats]
 	stopped  atomic.Pointer[stopError] // why ingest stopped for good, nil while it goes on
 	overfull atomic.Bool               // too much is unfinalized
-	seen     ledger.Guarded[time.Time] // when the source emitted a block last; zero: never
 
 	short  atomic.Pointer[string] // why ingest waits for the disk; nil: it does not
 	pauses atomic.Uint64          // how often it waited
@@ -167,11 +166,6 @@ func (w *Writer) DiskPauses() uint64 { return w.pauses.Load() }
 
 // Overfull reports whether too much is unfinalized, so that ingest stops when there is some more of it.
 func (w *Writer) Overfull() bool { return w.overfull.Load() }
-
-// SeenWithin reports whether the source emitted a block within the last d.
-func (w *Writer) SeenWithin(d time.Duration) bool {
-	return time.Since(w.seen.Load()) <= d
-}
 
 // Snapshots returns the figures of snapshots.
 func (w *Writer) Snapshots() SnapshotStats { return w.figures.Load() }
