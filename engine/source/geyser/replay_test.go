@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
 	"ledgerd/engine/ledger"
 	"ledgerd/engine/ledger/ledgertest"
@@ -37,19 +38,15 @@ func manyDisconnects(t *testing.T, config func(c *Config)) {
 		must(t, err)
 	}
 	r, tip, s := rand.New(rand.NewPCG(1, uint64(most))), ledger.Slot(100), scenario{most: 1000 * time.Hour, until: "never", config: config}
-	chance := func(of int) bool {
+	chance := func(of int) bool { return r.IntN(of) == 0 } // under the lock
+	session := func(c *call) script {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		return r.IntN(of) == 0
-	}
-	session := func(c *call) script {
 		healed := c.number >= most
 		plugin, refuses, keeps, ignores, connected := chance(2), chance(8), chance(2), chance(4), connected
 		if chance(3) {
 			connected = lagging
 		}
-		s.mu.Lock()
-		defer s.mu.Unlock()
 		begin, at, middle := tip-ledger.Slot(r.IntN(3)), tip+1, r.IntN(6)
 		switch {
 		case healed && c.number == most:
@@ -63,7 +60,7 @@ func manyDisconnects(t *testing.T, config func(c *Config)) {
 		case healed:
 			return stays(straight(from.Value, tip)...)
 		case from.Known && refuses:
-			return fails(codes.OutOfRange)
+			return func(*call) error { return status.Error(codes.OutOfRange, "not now") }
 		case plugin && from.Known && at <= tip:
 			return func(c *call) error {
 				if err := c.send(connected(from.Value, at, tip, middle)...); err != nil || !keeps {
@@ -93,7 +90,10 @@ func manyDisconnects(t *testing.T, config func(c *Config)) {
 	}
 	s.script = func(c *call) error { return session(c)(c) }
 	s.fill = func(after, upTo ledger.Slot, emit func(block) error) error {
-		if chance(3) {
+		s.mu.Lock()
+		fails := chance(3)
+		s.mu.Unlock()
+		if fails {
 			return failure{upstream.Unavailable, 0}
 		}
 		return fillStraight(after, upTo, emit)

@@ -9,53 +9,41 @@ import (
 
 	"ledgerd/engine/ledger"
 	"ledgerd/engine/source/nodetest"
-	"ledgerd/engine/source/yellowstone"
 )
+
+// Requests are written as geyser.proto documents them.
+func TestRequestsAreWrittenAsDocumented(t *testing.T) {
+	const (
+		heads       = `slots { key: "ledgerd" value { interslot_updates: true } } blocks_meta { key: "ledgerd" value {} } commitment: PROCESSED `
+		allAccounts = `accounts { key: "ledgerd" value {} } `
+		slices      = `accounts_data_slice { offset: 0 length: 82 } accounts_data_slice { offset: 82 length: 1 } accounts_data_slice { offset: 83 length: 82 }
+			accounts_data_slice { offset: 165 length: 1 } accounts_data_slice { offset: 354 length: 1 } accounts_data_slice { offset: 355 length: 1 } `
+		transactions = `transactions { key: "ledgerd" value {} } `
+		noVotes      = `transactions { key: "ledgerd" value { vote: false } } transactions_status { key: "ledgerd" value { vote: true } } `
+	)
+	listed := []ledger.Pubkey{keyOf(1), keyOf(2)}
+	for _, tt := range []struct {
+		asked subscription
+		want  string // beside heads
+	}{
+		{subscription{}, allAccounts + transactions},
+		{subscription{from: ledger.Some(ledger.Slot(0))}, allAccounts + transactions + "from_slot: 0"},
+		{subscription{skipVotes: true, from: ledger.Some(ledger.Slot(1 << 40))}, allAccounts + noVotes + "from_slot: 1099511627776"},
+		{subscription{skipVotes: true, noTransactions: true, sliced: true}, allAccounts + slices},
+		{subscription{noTransactions: true, accounts: listed}, fmt.Sprintf(`accounts { key: "ledgerd" value { account: %q account: %q } }`, listed[0], listed[1])},
+	} {
+		checkRequest(t, tt.asked.encode(), heads+tt.want)
+	}
+	checkRequest(t, encodePing(), "ping { id: 1 }")
+}
 
 // checkRequest compares a request with what it is to be, written as text.
 func checkRequest(t *testing.T, request []byte, text string) {
 	t.Helper()
 	got, want := nodetest.NewMessage("SubscribeRequest"), nodetest.NewMessage("SubscribeRequest")
 	must(t, prototext.Unmarshal([]byte(text), want))
-	if err := proto.Unmarshal(request, got); err != nil || !proto.Equal(got, want) {
-		t.Errorf("%v\n got %v\nwant %v", err, got, want)
+	must(t, proto.Unmarshal(request, got))
+	if !proto.Equal(got, want) {
+		t.Errorf("got %v\nwant %v", got, want)
 	}
-}
-
-func TestPingsAreWrittenAsDocumented(t *testing.T) {
-	checkRequest(t, encodePing(), "ping { id: 1 }")
-}
-
-// Whatever is asked for, dynamicpb reads it from the request, and nothing else.
-func FuzzSubscription(f *testing.F) {
-	for n := range 16 {
-		f.Add(n&1 > 0, n&2 > 0, n&4 > 0, uint64(n)<<50+uint64(n), n&8 > 0)
-	}
-	f.Fuzz(func(t *testing.T, sliced, noTransactions, skipVotes bool, from uint64, hasFrom bool) {
-		s := subscription{sliced: sliced, noTransactions: noTransactions, skipVotes: skipVotes}
-		keys := ""
-		for n := range byte(from % 3) {
-			s.accounts = append(s.accounts, ledger.Pubkey{n, 1})
-			keys += fmt.Sprintf(" account: %q", ledger.Pubkey{n, 1})
-		}
-		text := `accounts { key: "ledgerd" value {` + keys + `} } blocks_meta { key: "ledgerd" value {} } commitment: PROCESSED
-			slots { key: "ledgerd" value { interslot_updates: true } }`
-		switch {
-		case noTransactions:
-		case skipVotes:
-			text += ` transactions { key: "ledgerd" value { vote: false } } transactions_status { key: "ledgerd" value { vote: true } }`
-		default:
-			text += ` transactions { key: "ledgerd" value {} }`
-		}
-		if hasFrom {
-			s.from = ledger.Some(ledger.Slot(from))
-			text += fmt.Sprintf(" from_slot: %d", from)
-		}
-		if sliced {
-			for _, slice := range yellowstone.DataSlices() {
-				text += fmt.Sprintf(" accounts_data_slice { offset: %d length: %d }", slice.Offset, slice.Length)
-			}
-		}
-		checkRequest(t, s.encode(), text)
-	})
 }

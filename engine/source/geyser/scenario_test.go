@@ -14,8 +14,6 @@ import (
 
 	"go.uber.org/goleak"
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
 	"google.golang.org/grpc/test/bufconn"
 
 	"ledgerd/engine/ledger"
@@ -77,11 +75,6 @@ func stays(all ...part) script {
 		<-c.stream.Context().Done()
 		return c.stream.Context().Err()
 	}
-}
-
-// fails sends messages and ends the call with an error.
-func fails(code codes.Code, all ...part) script {
-	return func(c *call) error { return cmp.Or(c.send(all...), status.Error(code, "not now")) }
 }
 
 // calls follows a script for each call, and the last one for all after it.
