@@ -75,10 +75,7 @@ func (n *Node) Block(slot ledger.Slot, o *Options) (any, *CallError) {
 	if i < 0 || n.hides(slot) {
 		return nil, nil
 	}
-	switch f, isMissing := n.faults.take(Missing); {
-	case isMissing && f.How == 1:
-		return json.RawMessage("null"), nil
-	case isMissing:
+	if _, isMissing := n.faults.take(Missing); isMissing {
 		return nil, nil
 	}
 	return n.ledger.blockAnswer(n.ledger.main[i], o)

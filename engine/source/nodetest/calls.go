@@ -2,10 +2,8 @@ package nodetest
 
 import (
 	"encoding/json"
-	"fmt"
 	"io"
 	"net/http"
-	"strconv"
 	"strings"
 	"time"
 
@@ -75,26 +73,13 @@ func (n *Node) serveCall(w http.ResponseWriter, r *http.Request) {
 	if n.refuseCall(w, r) {
 		return
 	}
-	answer := c.Answer(n)
-	if f, ok := n.faults.take(NodeBehind); ok {
-		answer = c.encode(nil, &CallError{-32005, fmt.Sprintf("Node is behind by %d slots", 40+f.How)})
+	if _, isBad := n.faults.take(BadAnswer); isBad {
+		_, _ = io.WriteString(w, "\x1f\x8b\x00 nonsense")
+		return
 	}
-	f, isBad := n.faults.take(BadAnswer)
-	switch {
-	case isBad && f.How == 1: // half of it
-		w.Header().Set("Content-Length", strconv.Itoa(len(answer)))
-		answer = answer[:len(answer)/2]
-	case isBad:
-		answer = []byte("\x1f\x8b\x00 nonsense")
-	default:
-		w.Header().Set("Content-Type", "application/json; charset=utf-8")
-	}
-	_, _ = w.Write(answer)
+	w.Header().Set("Content-Type", "application/json; charset=utf-8")
+	_, _ = w.Write(c.Answer(n))
 }
-
-// badAnswerWays is how many ways there are for an answer to be nonsense: half of a body, and bytes of no meaning. All that a client
-// refuses is tried where it is.
-const badAnswerWays = 2
 
 // refuseCall has a request fail before it is looked at, if a fault says so.
 func (n *Node) refuseCall(w http.ResponseWriter, r *http.Request) bool {
@@ -106,9 +91,7 @@ func (n *Node) refuseCall(w http.ResponseWriter, r *http.Request) bool {
 	}
 	switch f, _ := n.faults.take(RateLimit, ServerError); f.Kind {
 	case RateLimit:
-		if f.How != 1 {
-			w.Header().Set("Retry-After", "1")
-		}
+		w.Header().Set("Retry-After", "1")
 		w.WriteHeader(http.StatusTooManyRequests)
 		_, _ = io.WriteString(w, `{"jsonrpc":"2.0","error":{"code": 429, "message":"Too many requests for a specific RPC call"}, "id": 1 }`)
 		return true

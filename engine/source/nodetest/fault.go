@@ -53,12 +53,11 @@ const (
 	OmitFinalized // likewise
 
 	// On JSON-RPC.
-	RateLimit   // N requests are answered 429; How 1 without Retry-After
+	RateLimit   // N requests are answered 429
 	ServerError // N requests are answered 503 in HTML
 	Slow        // N requests wait For so long
-	BadAnswer   // N answers are nonsense: see badAnswer for How
-	NodeBehind  // N requests are answered -32005
-	Missing     // N blocks that are there are said to be skipped; How 1 by null
+	BadAnswer   // N answers are nonsense
+	Missing     // N blocks that are there are said to be skipped
 	Hide        // for For so long every third block is left out of lists and said to be skipped
 	Stale       // for For so long the node knows nothing of the newest N slots
 	faultKinds
@@ -67,7 +66,7 @@ const (
 var faultNames = [faultKinds]string{
 	"cut", "stall", "trickle", "down", "kick", "refuse from_slot", "ignore from_slot", "replay everything", "duplicate", "garbage",
 	"wrong parent", "equivocate", "omit meta", "omit transactions", "omit processed", "omit confirmed", "omit finalized",
-	"rate limit", "server error", "slow", "bad answer", "node behind", "missing", "hide", "stale",
+	"rate limit", "server error", "slow", "bad answer", "missing", "hide", "stale",
 }
 
 // String names the kind.
