@@ -98,9 +98,7 @@ func (x *Exchange) admit(fault *wire.Fault, file bool) error {
 	x.client = x.server.config.Identity.ClientOf(x.conn.Peer, &x.ctx.Request.Header)
 	key, unknown := x.apiKey()
 	if key != nil {
-		from := x.client.Addr
-		x.client, x.tier = key.Client(), key.Tier()
-		x.client.Addr = from
+		x.client, x.tier = key.Client(x.client.Addr), key.Tier()
 	}
 	file = file && fault == nil && !unknown
 	x.key = key
@@ -119,7 +117,7 @@ func (x *Exchange) admit(fault *wire.Fault, file bool) error {
 		return fault
 	case unknown:
 		return errKey
-	case key != nil && !x.conn.CountFor(key.Client()):
+	case key != nil && !x.conn.CountFor(x.client):
 		x.ctx.SetConnectionClose()
 		return errConns
 	}

@@ -46,10 +46,10 @@ type tier struct {
 	requests, limited *atomic.Uint64 // they outlive the file
 }
 
-// Client returns what the key's sockets count for: a client at an address that no connection has, because it is of a zone.
-func (k *Key) Client() ratelimit.Client {
+// Client returns what a request with the key, from an address, counts for: a client at an address that no connection has, because it is of a zone.
+func (k *Key) Client(from netip.Addr) ratelimit.Client {
 	t := k.tier.Load()
-	return ratelimit.Client{Key: k.client, Exempt: t.Exempt, Sockets: int(t.Sockets), Revoked: &k.revoked}
+	return ratelimit.Client{Key: k.client, Addr: from, Exempt: t.Exempt, Sockets: int(t.Sockets), Revoked: &k.revoked}
 }
 
 // Tier returns the name of the key's tier.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"flag"
 	"fmt"
+	"net/netip"
 	"strings"
 	"testing"
 	"time"
@@ -47,7 +48,7 @@ func TestKeysFollowTheFile(t *testing.T) {
 	if us == nil || them == nil || us == them || r.Find(nil) != nil || r.Find([]byte(ours+"x")) != nil {
 		t.Fatal("the keys are not told apart")
 	}
-	if c := them.Client(); c.Exempt || c.Sockets != 7 || c.Key == us.Client().Key {
+	if c := them.Client(netip.Addr{}); c.Exempt || c.Sockets != 7 || c.Key == us.Client(netip.Addr{}).Key {
 		t.Errorf("the client of a key: %v", c)
 	}
 	asks := func(k *Key, allowed bool, remaining int) {
@@ -65,7 +66,7 @@ func TestKeysFollowTheFile(t *testing.T) {
 	if r.Find([]byte(ours)) != us || r.Find([]byte(others)) != nil {
 		t.Error("the newer file was not taken over")
 	}
-	if us.Client().Revoked.Load() || !them.Client().Revoked.Load() {
+	if us.Client(netip.Addr{}).Revoked.Load() || !them.Client(netip.Addr{}).Revoked.Load() {
 		t.Error("the key that is gone is not revoked, or the other one is")
 	}
 	asks(us, true, 1)

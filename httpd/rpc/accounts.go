@@ -27,17 +27,11 @@ func errOutside(key ledger.Pubkey) error {
 // balance answers the lamports at a key, 0 where there is no account.
 func (c *call) balance(dst []byte) ([]byte, error) {
 	key, _ := c.about("pubkey")
-	if c.wrong != nil {
-		return dst, c.wrong
+	accounts, err := c.accountsAt([]ledger.Pubkey{key})
+	if err != nil {
+		return dst, err
 	}
-	a, v, err := c.door.config.Ledger.Account(c.query, key)
-	if err = c.from(v, err); err != nil {
-		if err = unlessAbsent(err, key); err != nil {
-			return dst, err
-		}
-		a.Lamports = 0
-	}
-	return append(encode.AppendNumber(c.appendContext(dst), "", a.Lamports), '}'), nil
+	return append(encode.AppendNumber(c.appendContext(dst), "", accounts[0].Lamports), '}'), nil
 }
 
 // unlessAbsent returns nil if an error says that no account exists at a key.
