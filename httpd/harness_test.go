@@ -138,17 +138,13 @@ func (h *harness) dial(from string) net.Conn {
 	return c
 }
 
-// do makes one exchange on a connection of its own and checks what every response has.
-func (h *harness) do(method, target string, headers ...string) reply {
-	h.Helper()
-	return h.doFrom("", method, target, headers...)
-}
-
+// get asks with GET, as doFrom does.
 func (h *harness) get(target string, headers ...string) reply {
 	h.Helper()
-	return h.do("GET", target, headers...)
+	return h.doFrom("", "GET", target, headers...)
 }
 
+// doFrom makes one exchange on a connection of its own, from an address, and checks what every response has.
 func (h *harness) doFrom(from, method, target string, headers ...string) reply {
 	h.Helper()
 	r := h.ask(from, method, target, headers...)

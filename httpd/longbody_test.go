@@ -248,20 +248,17 @@ func TestNoClientHoldsTheAnswersOfAll(t *testing.T) {
 func TestWaitingAnswersHoldNothing(t *testing.T) {
 	l := newFakeLedger()
 	h := serve(t, func(c *Config) { c.Ledger = l })
-	for _, target := range []string{"/api/accounts/program/" + owner.String(), "/api/account/" + wallet.String() + "/tokens", "/api/transactions/recent",
-		"/api/account/" + whole.String() + "/transactions", "/api/blocks/28?include=transactions"} {
+	for _, target := range strings.Fields(`/api/accounts/program/{owner}? /api/account/{wallet}/tokens? /api/transactions/recent?
+		/api/account/{whole}/transactions? /api/blocks/28?include=transactions&`) {
+		target = expand(t, target)
 		var held []int64
 		l.hold = func() { held = append(held, h.server.answers.Used()) }
-		separator := "?"
-		if strings.Contains(target, "?") {
-			separator = "&"
-		}
-		r := h.get(target + separator + "min_slot=30&wait_ms=2000")
+		r := h.get(target + "min_slot=30&wait_ms=2000")
 		if r.status != 200 || len(held) < 2 || held[0] != 0 || slices.Contains(held[1:], 0) {
 			t.Errorf("%s: %d; %d bytes are reserved while it waits and while it is answered, want none and some", target, r.status, held)
 		}
 		held = nil
-		if r := h.get(target + separator + "min_slot=31&wait_ms=2000"); r.status != 503 || !slices.Equal(held, []int64{0}) {
+		if r := h.get(target + "min_slot=31&wait_ms=2000"); r.status != 503 || !slices.Equal(held, []int64{0}) {
 			t.Errorf("%s behind the newest slot: %d, %d bytes", target, r.status, held)
 		}
 	}

@@ -37,7 +37,7 @@ func TestPagesAreServed(t *testing.T) {
 		if r := h.get(at, "If-None-Match: "+tag); r.status != 304 || r.body != "" || r.header.Get("ETag") != tag {
 			t.Errorf("%s with its tag: %d, %d bytes, ETag %q", at, r.status, len(r.body), r.header.Get("ETag"))
 		}
-		if r := h.do("HEAD", at); r.status != 200 || r.body != "" || r.header.Get("ETag") != tag || r.header.Get("Content-Length") != fmt.Sprint(len(first.body)) {
+		if r := h.doFrom("", "HEAD", at); r.status != 200 || r.body != "" || r.header.Get("ETag") != tag || r.header.Get("Content-Length") != fmt.Sprint(len(first.body)) {
 			t.Errorf("HEAD %s: %d with %v, GET has %d bytes", at, r.status, r.header, len(first.body))
 		}
 		for _, coding := range []string{"gzip", "zstd"} {
@@ -49,7 +49,7 @@ func TestPagesAreServed(t *testing.T) {
 		if r := h.get(strings.TrimSuffix(at, "/") + "/"); r.status != 200 || r.body != first.body {
 			t.Errorf("%s with a slash at its end: %d", at, r.status)
 		}
-		if r := h.do("POST", at); r.status != 405 || r.header.Get("Allow") != "GET, HEAD, OPTIONS" {
+		if r := h.doFrom("", "POST", at); r.status != 405 || r.header.Get("Allow") != "GET, HEAD, OPTIONS" {
 			t.Errorf("POST %s: %d, Allow: %s", at, r.status, r.header.Get("Allow"))
 		}
 		if at == "/" || strings.HasPrefix(at, "/console/") {
