@@ -136,18 +136,18 @@ func (c *call) tokenFilter(i int) (f tokenFilter) {
 	return f
 }
 
-// tokensByOwner answers the token accounts of a wallet.
-func (c *call) tokensByOwner(dst []byte) ([]byte, error) { return c.appendTokens(dst, "owner") }
-
-// tokensByDelegate answers the token accounts that somebody may spend from.
-func (c *call) tokensByDelegate(dst []byte) ([]byte, error) {
-	c.query.TokensOf = ledger.OfDelegate
-	return c.appendTokens(dst, "delegate")
+func (c *call) tokensByOwner(dst []byte) ([]byte, error) {
+	return c.tokensBy(dst, ledger.OfWallet, "owner")
 }
 
-// appendTokens appends the token accounts of the first parameter, which the method calls by a name.
-func (c *call) appendTokens(dst []byte, name string) ([]byte, error) {
+func (c *call) tokensByDelegate(dst []byte) ([]byte, error) {
+	return c.tokensBy(dst, ledger.OfDelegate, "delegate")
+}
+
+// tokensBy answers the token accounts of the first parameter, which the method calls by a name.
+func (c *call) tokensBy(dst []byte, by ledger.TokensOf, name string) ([]byte, error) {
 	owner, filter, f := c.key(c.param(0), name), c.tokenFilter(1), c.readForm(c.config(2), asBinary)
+	c.query.TokensOf = by
 	if _, err := c.newest(); err != nil {
 		return dst, err
 	}
