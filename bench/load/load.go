@@ -12,8 +12,6 @@
 // and every request that was sent was answered or failed. Overload, refusals and broken connections
 // are counts, not errors.
 //
-// What is [Known] of a ledgerd that somebody else has started is what it can be asked for.
-//
 // # Rules
 //
 // Each connection has a goroutine while a phase runs, which reads responses with fasthttp. A request

@@ -37,11 +37,9 @@ type loadCommand struct {
 	Warmup       *time.Duration `help:"How long the same is asked before, without being counted. Default: 1s, 0s with --requests." placeholder:"DURATION"`
 	Ramp         time.Duration  `help:"For so long the rate, or with --rate=max the number of connections that ask, rises from nothing." placeholder:"DURATION"`
 	Arrivals     string         `help:"When requests are due: ${enum}. Poisson is at random, as those of many clients are." enum:"even,poisson" default:"even"`
-	Path         []string       `help:"Ask for this path of the interface, such as /blocks/latest, or a whole URL of the server; several take turns." sep:"none" placeholder:"PATH|URL" xor:"what"`
-	Mix          string         `help:"Ask for these by weight: account, balance, tokens, batch, program, transaction, recent, block, latest." placeholder:"account=1" xor:"what"`
+	Path         []string       `help:"Ask for this path of the interface, such as /blocks/latest, or a whole URL of the server, in which * is one of --keys; several take turns. Default: /account/*." sep:"none" placeholder:"PATH|URL" xor:"what"`
 	RPC          []string       `help:"Call this method of JSON-RPC at the URL, with its parameters if it takes some, in which * is one of --keys; several take turns." name:"rpc" sep:"none" placeholder:"METHOD [PARAMS]" xor:"what"`
 	Keys         string         `help:"Ask for these accounts: a file with a base58 key a line, or keys with commas between them. Default: accounts that the server lists." placeholder:"FILE|LIST"`
-	MinSlot      uint64         `help:"Ask for the state at this slot or a later one." placeholder:"SLOT"`
 	HTTP2        bool           `name:"http2" help:"Speak HTTP/2, one request at a time over each connection: with https:// a server that agrees to it, with http:// one that expects it."`
 	IgnoreLimits bool           `help:"Ask more than the node allows this client. Without it the load stays below, and ends at the first 429."`
 	Verify       bool           `group:"Judgement:" help:"Read every response: one that is not JSON, or of an older slot than the one before on its connection, is wrong, and the command fails."`
@@ -52,11 +50,10 @@ type loadCommand struct {
 	slo    load.SLO
 	pace   load.Pace
 	warmup time.Duration
-	paths  []string // that were named, as they are asked for
+	paths  []string // as they are asked for, but for keys
 	calls  []string // of JSON-RPC, as they are sent
-	mix    load.Mix
-	known  load.Known
-	why    string // the rate is what it is
+	keys   []string // nil: none was named, nor learned yet
+	why    string   // the rate is what it is
 	counts *load.Counts
 	steps  []step // of a search
 }
@@ -150,6 +147,9 @@ func (c *loadCommand) parseRate() (err error) {
 // find finds the server, which must have the paths that were named. Another server than ledgerd may be asked for paths: it has no limits.
 func (c *loadCommand) find(ctx context.Context) error {
 	for _, path := range c.paths {
+		if hasPlace(path) {
+			continue
+		}
 		if err := c.try(path, ""); err != nil {
 			return err
 		}
@@ -162,7 +162,7 @@ func (c *loadCommand) find(ctx context.Context) error {
 	_, err := c.node.Status(ctx) // tells the limits
 	refused, ok := errors.AsType[*client.StatusError](err)
 	switch limited := ok && refused.Status == http.StatusTooManyRequests; {
-	case err == nil, limited && c.IgnoreLimits && c.node.Budget().Limit > 0, !limited && len(c.paths)+len(c.calls) > 0:
+	case err == nil, limited && c.IgnoreLimits && c.node.Budget().Limit > 0, !limited && !c.asksForKeys():
 		return nil
 	}
 	return fmt.Errorf("cannot ask %s/status: %w", c.base, err)

@@ -39,7 +39,7 @@ func (c *loadCommand) report(out *output) error {
 		"settings": c.settings(map[string]any{
 			"rate": c.pace.Rate, "rate_from": c.why, "connections": c.Connections, "duration_s": c.pace.Length.Seconds(),
 			"warmup_s": c.warmup.Seconds(), "ramp_s": c.Ramp.Seconds(), "arrivals": c.Arrivals, "slo": c.SLO, "verify": c.Verify, "http2": c.HTTP2,
-			"mix": c.Mix, "paths": c.paths, "rpc": c.RPC, "min_slot": c.MinSlot, "ignore_limits": c.IgnoreLimits, "limit": c.node.Budget().Limit,
+			"paths": c.paths, "rpc": c.RPC, "ignore_limits": c.IgnoreLimits, "limit": c.node.Budget().Limit,
 		}),
 	})
 }
