@@ -44,12 +44,3 @@ func TestTagsStayAsTheyAre(t *testing.T) {
 		t.Errorf("the tag is %s, want %s", got, want)
 	}
 }
-
-func BenchmarkTag(b *testing.B) {
-	record := bytes.Repeat([]byte{'P'}, 180)
-	var tag []byte
-	b.ReportAllocs()
-	for b.Loop() {
-		tag = AppendTag(tag[:0], record, 0)
-	}
-}

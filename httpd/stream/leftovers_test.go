@@ -125,12 +125,9 @@ func (n *node) metrics() string {
 	return text.String()
 }
 
-// says reports whether the metrics hold a line.
-func (n *node) says(line string) bool { return strings.Contains(n.metrics(), line+"\n") }
-
 func (n *node) wantMetric(format string, args ...any) {
 	n.Helper()
-	if line := fmt.Sprintf(format, args...); !n.says(line) {
+	if line := fmt.Sprintf(format, args...); !strings.Contains(n.metrics(), line+"\n") {
 		n.Errorf("no %s in\n%s", line, n.metrics())
 	}
 }
