@@ -97,17 +97,16 @@ func TestAsyncAPIDescribesEveryMessage(t *testing.T) {
 	}
 	sources, err := filepath.Glob("*.go")
 	must(t, err)
-	for action, written := range map[string]*regexp.Regexp{"send": regexp.MustCompile(`\{"type":"(\w+)"`), "receive": regexp.MustCompile(`case "(\w+)":\s+(?:err = )?s\.`)} {
-		var known []string
-		for _, source := range sources {
-			if strings.HasSuffix(source, "_test.go") {
-				continue
-			}
-			content := readFile(t, source)
-			for _, found := range written.FindAllStringSubmatch(string(content), -1) {
-				known = append(known, found[1])
-			}
+	var sent []string
+	for _, source := range sources {
+		if strings.HasSuffix(source, "_test.go") {
+			continue
 		}
+		for _, found := range regexp.MustCompile(`\{"type":"(\w+)"`).FindAllStringSubmatch(string(readFile(t, source)), -1) {
+			sent = append(sent, found[1])
+		}
+	}
+	for action, known := range map[string][]string{"send": sent, "receive": slices.Clone(messageTypes)} {
 		slices.Sort(known)
 		slices.Sort(described[action])
 		ledgertest.Equal(t, slices.Compact(described[action]), slices.Compact(known), "to %s: the document beside the program", action)

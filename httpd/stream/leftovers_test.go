@@ -76,25 +76,22 @@ func TestEndedConnectionsLeaveNothing(t *testing.T) {
 		must(c, c.conn.(*net.TCPConn).SetLinger(0))
 		_ = c.conn.Close()
 	}
-	endings := map[string]struct {
-		reason string
-		end    func(*node, *client)
-	}{
-		"closed": {"client", func(_ *node, c *client) {
+	endings := map[string]func(*client){
+		"closed": func(c *client) {
 			c.close(codeOf(1000, ""))
 			ledgertest.Equal(c, c.untilEnd(), ending{code: 1000}, "the end")
-		}},
-		"gone":           {"gone", func(_ *node, c *client) { _ = c.conn.Close() }},
-		"reset":          {"gone", func(_ *node, c *client) { reset(c) }},
-		"reset midframe": {"gone", func(_ *node, c *client) { c.raw(text(`{"type":"ping"}`)[:9]); reset(c) }},
-		"reset at once after a snapshot": {"gone", func(_ *node, c *client) {
+		},
+		"gone":           func(c *client) { _ = c.conn.Close() },
+		"reset":          reset,
+		"reset midframe": func(c *client) { c.raw(text(`{"type":"ping"}`)[:9]); reset(c) },
+		"reset at once after a snapshot": func(c *client) {
 			c.send(`{"type":"subscribe","snapshot":true,"programs":%s}`, list(programA))
 			reset(c)
-		}},
+		},
 	}
 	const rounds = 3
 	before := sockets(t)
-	for name, tt := range endings {
+	for name, end := range endings {
 		t.Run(name, func(t *testing.T) {
 			ln, err := net.Listen("tcp", "127.0.0.1:0")
 			must(t, err)
@@ -108,11 +105,12 @@ func TestEndedConnectionsLeaveNothing(t *testing.T) {
 				}
 				n.script.block(n.script.nextSlot(), account(1, ledger.Lamports(round+1), programA), account(2, 1, programB))
 				for _, c := range clients {
-					tt.end(n, c)
+					end(c)
 				}
 			}
 			n.awaitEmpty()
-			n.wantMetric("ledgerd_ws_closed_total{reason=%q} %d", tt.reason, rounds*len(queries))
+			reason := map[bool]string{true: "client", false: "gone"}[name == "closed"]
+			n.wantMetric("ledgerd_ws_closed_total{reason=%q} %d", reason, rounds*len(queries))
 		})
 	}
 	eventually(t, "all sockets are closed", func() bool { return sockets(t) <= before })
