@@ -1,17 +1,44 @@
 package feed
 
 import (
+	"bytes"
 	"context"
+	"fmt"
 	"io"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"ledgerd/engine/codec"
 	"ledgerd/engine/ledger"
 	"ledgerd/engine/ledger/ledgertest"
 )
 
 var must = ledgertest.Must
+
+// A block is confirmed by the next one, and final so many blocks later.
+func TestBlocksBecomeFinal(t *testing.T) {
+	var file bytes.Buffer
+	f, err := New(&file, Config{Accounts: 5, Updates: 5, Finality: 2})
+	must(t, err)
+	for range 3 {
+		_, err := f.Block()
+		must(t, err)
+	}
+	in, err := codec.NewEventReader(&file)
+	must(t, err)
+	told := ""
+	for e, err := in.Read(); err != io.EOF; e, err = in.Read() {
+		must(t, err)
+		switch e := e.(type) {
+		case *ledger.Block:
+			told += fmt.Sprintf("%d on %d, ", e.Slot-FirstSlot, e.ParentSlot+1-FirstSlot)
+		case *ledger.SlotStatus:
+			told += fmt.Sprintf("%d %s, ", e.Slot-FirstSlot, e.Status)
+		}
+	}
+	ledgertest.Equal(t, told, "0 on 0, 1 on 1, 0 confirmed, 2 on 2, 1 confirmed, 0 finalized, 3 on 3, 2 confirmed, 1 finalized, ", "what is told")
+}
 
 func TestBlocksAreDueByTheClockAloneUntilTheContextEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
