@@ -140,13 +140,7 @@ func (x *exporter) block(n *chain.Node, confirmed bool) error {
 	if b.Status = ledger.Processed; confirmed {
 		b.Status, shown = ledger.Confirmed, max(n.Version, n.ConfirmedAgain)
 	}
-	keys := x.keysUntil(shown)
-	for i := range b.Accounts {
-		keys = append(keys, b.Accounts[i].Pubkey)
-	}
-	for i := range b.Mints {
-		keys = append(keys, b.Mints[i].Pubkey)
-	}
+	keys := appendKeys(x.keysUntil(shown), b.Accounts, b.Mints)
 	var err error
 	if b.Accounts, b.Mints, err = x.anew(keys, shown); err != nil {
 		return err
@@ -175,13 +169,18 @@ func (x *exporter) told(newest *chain.Node, until ledger.Version, level ledger.C
 // keysUntil takes out the base state that came until a version and returns the keys that it names, some more than once.
 func (x *exporter) keysUntil(v ledger.Version) (keys []ledger.Pubkey) {
 	for ; len(x.bases) > 0 && x.bases[0].Version <= v; x.bases = x.bases[1:] {
-		base := x.bases[0].Base
-		for i := range base.Accounts {
-			keys = append(keys, base.Accounts[i].Pubkey)
-		}
-		for i := range base.Mints {
-			keys = append(keys, base.Mints[i].Pubkey)
-		}
+		keys = appendKeys(keys, x.bases[0].Base.Accounts, x.bases[0].Base.Mints)
+	}
+	return keys
+}
+
+// appendKeys appends the keys that are written.
+func appendKeys(keys []ledger.Pubkey, accounts []ledger.AccountWrite, mints []ledger.MintWrite) []ledger.Pubkey {
+	for i := range accounts {
+		keys = append(keys, accounts[i].Pubkey)
+	}
+	for i := range mints {
+		keys = append(keys, mints[i].Pubkey)
 	}
 	return keys
 }
