@@ -207,11 +207,8 @@ func (s *snapshotter) prune(ctx context.Context, pace snapshot.Pace) error {
 
 // failed counts and logs a snapshot that was not taken. Nothing is lost: the log is kept.
 func (s *snapshotter) failed(err error) {
-	if errors.Is(err, context.Canceled) {
-		return // the node stops: the last one follows
-	}
-	if errors.Is(err, context.DeadlineExceeded) {
-		s.writer.Logger.Info("the last snapshot took too long: the next start reads more of the log")
+	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+		s.writer.Logger.Info("a snapshot is not finished, as the node stops: without another one the next start reads more of the log")
 		return
 	}
 	s.writer.figures.Update(func(now *SnapshotStats) { now.Failures++ })
