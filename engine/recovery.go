@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -94,13 +95,11 @@ func (r *recovery) restore(ctx context.Context) error {
 		}
 		r.noteDamage(i, err)
 	}
-	switch {
-	case r.node.config.Dir.Imported() == nil:
+	if r.node.config.Dir.Imported() == nil {
 		return nil
-	case r.damage != nil: // the log alone cannot restore an import
-		return fmt.Errorf("no snapshot is whole, and the first was an import's: import the archive again into another --data-dir: %w", r.damage)
 	}
-	return fmt.Errorf("%s was made by an import, and its snapshots are gone: restore them, or import the archive again into another --data-dir", r.node.config.Dir.Path())
+	return fmt.Errorf("%s was made by an import, which the log alone cannot restore: restore a snapshot, or import the archive again into another --data-dir: %w",
+		r.node.config.Dir.Path(), cmp.Or(r.damage, errors.New("its snapshots are gone")))
 }
 
 // noteDamage logs and records that a snapshot is skipped.
