@@ -181,36 +181,6 @@ func checkRefused(t *testing.T, what string, disk vfs.FS, path string, sure bool
 	}
 }
 
-// F3: zeros are the end of a log, and anything else after it is cut.
-func TestWhatFollowsTheEnd(t *testing.T) {
-	commits := script(5, 2)
-	for name, tt := range map[string]struct {
-		after []byte
-		torn  bool
-	}{
-		"nothing":            {nil, false},
-		"a few zeros":        {make([]byte, 13), false},
-		"many zeros":         {make([]byte, 3<<20), false},
-		"garbage":            {bytes.Repeat([]byte{0xa5}, 500), true},
-		"zeros, garbage":     {append(make([]byte, 4096), 1, 2, 3), true},
-		"garbage, zeros":     {append([]byte{1, 2, 3}, make([]byte, 3<<20)...), true},
-		"a length of 4 GiB":  {append([]byte{0xff, 0xff, 0xff, 0xff, 0xa3, 0xf7, 1, 1}, make([]byte, 200)...), true},
-		"a length of 1 GiB":  {append([]byte{0, 0, 0, 0x40, 0xa3, 0xf7, 1, 1}, make([]byte, 200)...), true},
-		"one byte, not zero": {[]byte{1}, true},
-	} {
-		disk := recorded(t, commits, 64<<10, false)
-		entries := entriesOf(t, disk)
-		e := entries[len(entries)-1]
-		path := segmentName(testDir, 1)
-		whole := contents(t, disk, path)[:int(e.Offset)+e.SizeBytes]
-		put(t, disk, path, slices.Concat(whole, tt.after))
-		checkCut(t, name, disk, commits, tt.torn)
-		if got := contents(t, disk, path); !bytes.Equal(got, whole) {
-			t.Errorf("%s: the segment has %d bytes after Open, want the %d that are whole", name, len(got), len(whole))
-		}
-	}
-}
-
 // F5: segments that were deleted, swapped, duplicated or replaced, in all pairs, are refused.
 func TestSegmentsThatDoNotBelongAreRefused(t *testing.T) {
 	commits, other := script(14, 2), script(14, 2)

@@ -70,37 +70,6 @@ func TestPoliciesAreReadAsTheyAreWritten(t *testing.T) {
 	}
 }
 
-// FuzzFrame: whatever the bytes, no panic; what decodes is encoded to the same bytes.
-func FuzzFrame(f *testing.F) {
-	disk := recorded(f, script(4, 1), 64<<10, true)
-	whole := contents(f, disk, segmentName(testDir, 1))
-	for _, e := range entriesOf(f, disk) {
-		f.Add(whole[e.Offset : e.Offset+int64(e.SizeBytes)])
-	}
-	f.Add(whole)
-	f.Fuzz(func(t *testing.T, b []byte) {
-		// Random bytes rarely have the right checksum, so half of the work is to give them one.
-		for range 2 {
-			h, err := decodeHeader(b)
-			ledgertest.MustHold(t, err == nil || errors.Is(err, ErrTorn) || errors.Is(err, ErrCorrupt), "decodeHeader(%x): %v", b, err)
-			if err != nil || h.size > len(b) {
-				return
-			}
-			if err := checkFrame(b[:h.size]); err != nil {
-				ledgertest.MustHold(t, errors.Is(err, ErrCorrupt), "checkFrame(%x): %v", b, err)
-				binary.LittleEndian.PutUint32(b[crcAt:], frameCRC(b[:h.size]))
-				continue
-			}
-			again := closeFrame(append(make([]byte, frameBytes), payload(b)...), 0)
-			h.stamp(again, chain{})
-			copy(again[chainAt:], h.link[:]) // what it links to is not in the frame
-			if !bytes.Equal(again, b[:h.size]) {
-				t.Fatalf("decoded and encoded again:\n got %x\nwant %x", again, b[:h.size])
-			}
-		}
-	})
-}
-
 // FuzzOpen puts bytes in place of a segment: no panic, no memory for lengths that cannot be, and
 // never a record that was not committed.
 func FuzzOpen(f *testing.F) {

@@ -7,7 +7,8 @@ import (
 	"ledgerd/engine/ledger/ledgertest"
 )
 
-// TestOpenRemovesOnlyWhatACrashLeft: temporary files, and the tail of a segment that was pruned, which earlier programs left.
+// TestOpenRemovesOnlyWhatACrashLeft: temporary files, and the tail of a segment that was pruned, which earlier programs left. Remove leaves what
+// is not of the log.
 func TestOpenRemovesOnlyWhatACrashLeft(t *testing.T) {
 	disk := recorded(t, script(14, 2), 3<<10, true)
 	must(t, disk.Remove(segmentName(testDir, 1)))
@@ -30,4 +31,8 @@ func TestOpenRemovesOnlyWhatACrashLeft(t *testing.T) {
 	for _, name := range strays {
 		ledgertest.Equal(t, string(contents(t, disk, testDir+"/"+name)), name, "what %s holds", name)
 	}
+	must(t, Remove(disk, testDir))
+	got, err = disk.List(testDir)
+	must(t, err)
+	ledgertest.Equal(t, got, slices.Sorted(slices.Values(strays)), "what is left of a log that was removed")
 }
