@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
-	"path"
 	"reflect"
 	"slices"
 	"strings"
@@ -198,34 +197,6 @@ func threeRuns(t *testing.T) (disk *vfstest.Memory, a *Archive, blocks []HeldBlo
 	names, err := disk.List(archiveDir)
 	must(t, err)
 	return disk, a, blocks, names
-}
-
-// TestDamagedRunCostsItsOwnBlocks flips bytes and cuts files: an archive opens, answers nothing wrong, and has all of the other runs.
-func TestDamagedRunCostsItsOwnBlocks(t *testing.T) {
-	disk, _, blocks, names := threeRuns(t)
-	name := path.Join(archiveDir, names[1])
-	whole, err := disk.ReadFile(name)
-	must(t, err)
-	for i := 0; i < len(whole); i += vfstest.Stride(7) {
-		for _, hurt := range [][]byte{whole[:i], slices.Concat(whole[:i], []byte{whole[i] ^ 0x80}, whole[i+1:])} {
-			disk := disk.Clone()
-			must(t, disk.WriteFile(name, hurt))
-			a := openTestArchive(t, disk, 1<<30)
-			for _, all := range [][]HeldBlock{blocks[:5], blocks[10:]} {
-				for _, b := range all {
-					if got, err := a.Block(b.Block.Slot, later()); err != nil || !reflect.DeepEqual(got, b) {
-						t.Fatalf("byte %d: the block at slot %d is %+v, %v", i, b.Block.Slot, got, err)
-					}
-				}
-			}
-			ledgertest.Mustf(t, archived(a, blocks, true), "byte %d", i)
-			if s := a.Stats(); len(s.Damaged) != 1 || s.Runs != 3 {
-				t.Fatalf("byte %d: %+v", i, s)
-			}
-			ledgertest.Equal(t, a.From(29), 20, "history without a hole")
-			must(t, a.Add(t.Context(), testBlocks(30, 34), 1<<40, Pace{}))
-		}
-	}
 }
 
 // TestRunsAreJoinedWhileTheyAreRead joins seven runs with an eighth when a question opens a file: the answers are right all the same.
