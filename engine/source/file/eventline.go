@@ -1,7 +1,6 @@
 package file
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -160,21 +159,22 @@ func eachItem[T any](dec *jsontext.Decoder, item *T, take func() error) error {
 	if dec.PeekKind() == 'n' {
 		return dec.SkipValue()
 	}
-	if start, err := dec.ReadToken(); err != nil || start.Kind() != '[' {
-		return cmp.Or(err, error(new(json.SemanticError)))
+	start, err := dec.ReadToken()
+	switch {
+	case err != nil:
+		return err
+	case start.Kind() != '[':
+		return new(json.SemanticError) // of the wrong type
 	}
 	for dec.PeekKind() != ']' {
 		*item = *new(T)
-		err := json.UnmarshalDecode(dec, item)
-		if err == nil {
-			if err = take(); err != nil {
-				err = &json.SemanticError{JSONPointer: dec.StackPointer(), Err: err}
-			}
-		}
-		if err != nil {
+		if err := json.UnmarshalDecode(dec, item); err != nil {
 			return err
 		}
+		if err := take(); err != nil {
+			return &json.SemanticError{JSONPointer: dec.StackPointer(), Err: err}
+		}
 	}
-	_, err := dec.ReadToken()
+	_, err = dec.ReadToken()
 	return err
 }
