@@ -70,58 +70,33 @@ func TestWantedKeysAreBounded(t *testing.T) {
 	ledgertest.Equal(t, asked, maxWanted, "keys that are looked at")
 }
 
-// TestRecentWritesAreThoseOfTheNewestBlocks holds what is known of recent blocks, of which some are undone, against a list of
-// all blocks.
+// TestRecentWritesAreThoseOfTheNewestBlocks begins with a block that does both to two keys.
 func TestRecentWritesAreThoseOfTheNewestBlocks(t *testing.T) {
-	r := ledgertest.Seeded(t, 1)
-	var ring recentWrites
-	var all []*ledger.Block
-	horizon, last := ledger.Slot(0), ledger.Slot(100+3*maxRecentBlocks)
-	for slot := ledger.Slot(100); slot < last; slot++ {
-		b := &ledger.Block{Slot: slot}
-		for range r.IntN(4) {
-			b.Accounts = append(b.Accounts, ledger.AccountWrite{Pubkey: key(r.IntN(5)), Lamports: ledger.Lamports(r.IntN(2))})
-		}
-		ring.add(b)
-		all = append(all, b)
-		horizon = max(horizon, all[max(0, len(all)-1-maxRecentBlocks)].Slot)
-		if len(all) > 9 && r.IntN(9) == 0 {
-			all = all[:len(all)-r.IntN(9)]
-			ring.rollBack(all[len(all)-1].Slot)
-		}
-		if slot%31 > 0 {
-			continue
-		}
-		k, after := key(r.IntN(5)), horizon+ledger.Slot(r.IntN(int(slot-horizon)+1))
-		wantAlive, wantClosed, keys := false, ledger.Slot(0), 0
-		for _, b := range all {
-			wrote := map[ledger.Pubkey]bool{}
-			for _, w := range b.Accounts {
-				wrote[w.Pubkey] = true
-				switch {
-				case b.Slot <= after || w.Pubkey != k:
-				case w.Lamports == 0:
-					wantClosed = b.Slot
-				default:
-					wantAlive = true
-				}
-			}
-			if b.Slot > horizon || horizon == 100 {
-				keys += len(wrote)
-			}
-		}
-		if alive, closed := ring.after(after, k); alive != wantAlive || closed != wantClosed || ring.horizon != horizon || ring.keys != keys {
-			t.Fatalf("slot %d, after %d: alive %v, closed at %d, horizon %d, %d keys; want %v, %d, %d, %d",
-				slot, after, alive, closed, ring.horizon, ring.keys, wantAlive, wantClosed, horizon, keys)
-		}
+	var recent recentWrites
+	first, last := ledger.Slot(7), ledger.Slot(3*maxRecentBlocks)
+	recent.add(&ledger.Block{Slot: first, Accounts: []ledger.AccountWrite{
+		{Pubkey: key(1)}, {Pubkey: key(2), Lamports: 1}, {Pubkey: key(1), Lamports: 1}, {Pubkey: key(2)},
+	}})
+	ledgertest.Equal(t, recent.horizon, first, "the slot up to which nothing is known after the root")
+	for n := 1; n <= 2; n++ {
+		alive, closed := recent.after(first-1, key(n))
+		ledgertest.Holds(t, alive && closed == first, "key %d: alive %v, closed at %d", n, alive, closed)
+		alive, closed = recent.after(first, key(n))
+		ledgertest.Holds(t, !alive && closed == 0, "key %d, after the block: alive %v, closed at %d", n, alive, closed)
 	}
+	for slot := first + 1; slot <= last; slot++ {
+		recent.add(&ledger.Block{Slot: slot, Accounts: []ledger.AccountWrite{{Pubkey: key(int(slot))}}})
+	}
+	ledgertest.Equal(t, recent.horizon, last-maxRecentBlocks, "the slot up to which nothing is known")
+	recent.rollBack(last - 2)
+	ledgertest.Equal(t, recent.keys, maxRecentBlocks-2, "keys of the blocks that are left")
 	large := &ledger.Block{Slot: last}
 	for n := range maxRecentKeys + 1 {
 		large.Accounts = append(large.Accounts, ledger.AccountWrite{Pubkey: key(n)})
 	}
-	if ring.add(large); ring.keys != 0 || ring.horizon != last {
-		t.Errorf("a block that wrote too much is said to be known: %d keys, from slot %d", ring.keys, ring.horizon)
-	}
+	recent.add(large)
+	ledgertest.Equal(t, recent.keys, 0, "keys once a block wrote too much")
+	ledgertest.Equal(t, recent.horizon, last, "the slot up to which nothing is known then")
 }
 
 // TestAnswerGivesWayToNewerBlocks holds an answer of slot 100 against what later blocks did to its account.
