@@ -64,30 +64,21 @@ type Pool struct {
 	subscribers []*subscriber
 	arrivals    arrivals
 
-	mu         sync.Mutex
-	counts     Counts // of connections
-	late, skew *latency.Histogram
+	mu     sync.Mutex
+	counts Counts // of connections
+	skew   *latency.Histogram
 }
 
-// record counts in one of the pool's histograms.
-func (p *Pool) record(in **latency.Histogram, d time.Duration) {
+// record counts how much later than the first subscriber one received the end of a slot.
+func (p *Pool) record(later time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	(*in).Record(d)
-}
-
-// take returns what was recorded in one since the last call.
-func (p *Pool) take(from **latency.Histogram) *latency.Histogram {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	taken := *from
-	*from = latency.New()
-	return taken
+	p.skew.Record(later)
 }
 
 // Open has subscribers connect and waits until each has tried once. How that went is in Counts.
 func Open(ctx context.Context, c Config) *Pool {
-	p := &Pool{config: c, arrivals: arrivals{told: c.Ended}, late: latency.New(), skew: latency.New()}
+	p := &Pool{config: c, arrivals: arrivals{told: c.Ended}, skew: latency.New()}
 	p.counts = Counts{Closes: make(map[int]int64), Refused: make(map[int]int64)}
 	p.ctx, p.end = context.WithCancel(ctx)
 	p.turns = make(chan struct{}, cmp.Or(c.AtOnce, 64))
@@ -165,11 +156,14 @@ func (p *Pool) countEnd(connected bool, err error) {
 // isSample reports whether a subscriber reads frames where most only count bytes: every 100th, and at least four.
 func (p *Pool) isSample(i int) bool { return i%max(1, min(100, p.config.Sockets/4)) == 0 }
 
-// Times returns how late updates were received since the last call, after their block time.
-func (p *Pool) Times() *latency.Histogram { return p.take(&p.late) }
-
 // Skew returns how much later than the first subscriber the others received the ends of slots, since the last call.
-func (p *Pool) Skew() *latency.Histogram { return p.take(&p.skew) }
+func (p *Pool) Skew() *latency.Histogram {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	taken := p.skew
+	p.skew = latency.New()
+	return taken
+}
 
 // Arrived returns when the first subscriber received the end of a slot; zero: not yet.
 func (p *Pool) Arrived(slot uint64) (first time.Time) { return p.arrivals.arrived(slot) }

@@ -142,9 +142,6 @@ func TestCountsAreWhatTheServerDid(t *testing.T) {
 				got.Resyncs != want.Resyncs || got.Passed != want.Passed || got.Closes[4008] != f.closed || got.Connected != sockets {
 				t.Errorf("seed %d: got %+v, want %+v, %d closes and %d connected", seed, got, want, f.closed, sockets)
 			}
-			if pool.Times().Count() != got.Updates {
-				t.Errorf("seed %d: not every update has a latency", seed)
-			}
 		})
 	}
 }

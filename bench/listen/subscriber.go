@@ -1,7 +1,6 @@
 package listen
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -25,11 +24,6 @@ type subscriber struct {
 	ended         error  // why there is none
 	frames, bytes int64
 	book          book
-
-	// The reader's: the slot that comes now, and its block time.
-
-	slot uint64
-	time time.Time
 }
 
 func newSubscriber(p *Pool, i int) *subscriber {
@@ -153,8 +147,6 @@ func (s *subscriber) take(p Piece) {
 	switch c := &s.pool.config; {
 	case !c.CheckNumbers:
 	case isUpdate(p.Payload):
-		slot := numberAfter(p.Payload, `,"slot":`)
-		s.late(now, slot, p.Payload)
 		s.book.update(numberAfter(p.Payload, `,"seq":`))
 	default:
 		var m message
@@ -165,25 +157,10 @@ func (s *subscriber) take(p Piece) {
 		}
 		if e := (slotEnd{m.Slot, m.Seq}); !s.book.end(e) {
 			if later, others := s.pool.arrivals.end(e, now); others {
-				s.pool.record(&s.pool.skew, later)
+				s.pool.record(later)
 			}
 		}
 	}
-}
-
-// late counts how late an update came. A block time that is far from this machine's clock says nothing.
-func (s *subscriber) late(now time.Time, slot uint64, payload []byte) {
-	if slot != s.slot {
-		s.slot = slot
-		_, rest, _ := bytes.Cut(payload, []byte(`"timestamp":"`))
-		text, _, _ := bytes.Cut(rest, []byte(`"`))
-		s.time, _ = time.Parse(time.RFC3339, string(text)) // zero: it is not known
-	}
-	took := now.Sub(s.time)
-	if s.time.IsZero() || took < -time.Second || took > time.Minute {
-		return
-	}
-	s.pool.record(&s.pool.late, took)
 }
 
 // received returns how many frames came so far, and why no more do.

@@ -17,7 +17,6 @@ type listened struct {
 	Took      time.Duration
 	PerSecond map[string]float64
 	Rows      []latencyRow
-	Dated     bool // block times tell how late updates are
 	Checked   bool // all numbers come, so that what is missing or twice is known
 }
 
@@ -35,8 +34,6 @@ func (c *listenCommand) listened(pool *listen.Pool, before listen.Counts, took t
 	l.PerSecond = map[string]float64{
 		"updates": per(l.Updates, before.Updates), "frames": per(l.Frames, before.Frames), "bytes": per(l.Bytes, before.Bytes),
 	}
-	l.add("block time to socket", "block_time", pool.Times()) // of updates; the time of a block has whole seconds
-	l.Dated = len(l.Rows) > 0
 	l.add("publication to first socket", "publication", published)   // of ends of slots
 	l.add("first socket to the others", "first_socket", pool.Skew()) // of ends of slots
 	return l
