@@ -100,9 +100,6 @@ func (c Config) withDefaults() Config {
 	if c.Now == nil {
 		c.Now = time.Now
 	}
-	if c.MayUpgrade == nil {
-		c.MayUpgrade = func() bool { return true }
-	}
 	return c
 }
 

@@ -28,7 +28,7 @@ func (r *request) upgrade() error {
 
 // mayUpgrade returns why no handshake is given to its new owner now, nil if it is.
 func (x *Exchange) mayUpgrade(owner func(*fasthttp.RequestCtx, ratelimit.Client)) error {
-	if c := &x.server.config; owner == nil || c.Ledger.Head() == nil || !c.MayUpgrade() || x.server.Stopping() {
+	if c := &x.server.config; owner == nil || c.Ledger.Head() == nil || c.MayUpgrade != nil && !c.MayUpgrade() || x.server.Stopping() {
 		// Before the first head, what the hub was told may not be durable yet, or was published before a restart. While the server stops fasthttp
 		// puts "Connection: close" into every answer, which makes a 101 none.
 		return cmp.Or(c.Ledger.Status().NotReady, ledger.ErrUnavailable)
