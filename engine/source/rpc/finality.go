@@ -2,20 +2,10 @@ package rpc
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"ledgerd/engine/ledger"
 )
-
-// goOn is a step, if not too many blocks wait to be final.
-func (f *follower) goOn(ctx context.Context) (more bool, err error) {
-	if len(f.chain) < maxUnfinal {
-		return f.step(ctx)
-	}
-	detail := fmt.Errorf("none of the last %d blocks is final", maxUnfinal)
-	return false, f.rest(ctx, &callError{method: "getSlot", cause: notYet, detail: detail})
-}
 
 // finality asks from time to time what is final, and emits it. A block is final when the node has
 // finalized its hash; so is then all that it builds on. It reports whether blocks had to be taken back

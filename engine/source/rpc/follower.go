@@ -14,8 +14,6 @@ import (
 const (
 	// rootSearch is how far below the newest slot the first block is looked for.
 	rootSearch = 64
-	// maxUnfinal bounds the blocks that are followed while the node finalizes none.
-	maxUnfinal = 8192
 	// patience is how many times a block is asked for before health is told that it is stuck.
 	patience = 4
 )

@@ -55,7 +55,7 @@ func (s *Source) Run(ctx context.Context, from *ledger.ResumePoint, emit ledger.
 	}
 	for {
 		begun := time.Now()
-		more, err := f.goOn(ctx)
+		more, err := f.step(ctx)
 		if err != nil {
 			return err
 		}

@@ -2,7 +2,6 @@ package rpc
 
 import (
 	"context"
-	"strings"
 	"testing"
 	"time"
 
@@ -62,21 +61,4 @@ func TestTwoNodesBehindABalancerShowOneChain(t *testing.T) {
 			ledgertest.Equal(t, stateAfter(events)[k].Owner, ledger.VoteProgram, "%s: the owner", name)
 		})
 	}
-}
-
-// A node that finalizes nothing is not followed for ever.
-func TestANodeThatFinalizesNothingIsTold(t *testing.T) {
-	play(t, Config{}, func(t *testing.T, n *fakeNode, s *Source) {
-		f := s.newFollower(nil, nil, AccountsNone)
-		f.chain = make([]ledger.BlockID, maxUnfinal)
-		for range patience {
-			if more, err := f.goOn(t.Context()); more || err != nil {
-				t.Fatalf("more %t, err = %v", more, err)
-			}
-		}
-		s.stats.Connected()
-		if got := s.Trouble(); !strings.Contains(got, "no block can be had since") || n.calls["getBlocksWithLimit"] != 0 {
-			t.Errorf("trouble %q, calls %v", got, n.calls)
-		}
-	})
 }
