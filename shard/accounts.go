@@ -2,6 +2,7 @@ package shard
 
 import (
 	"ledgerd/engine/ledger"
+	"ledgerd/shard/arena"
 	"ledgerd/shard/packed"
 )
 
@@ -13,6 +14,7 @@ type accounts struct {
 	index   index // of the overlay
 
 	folding ledger.Account // scratch of foldOldest
+	loaded  uint64         // the sum of what fold read only to have it in the caches
 }
 
 // newAccounts returns an empty map that lists groups as packed.New does.
@@ -21,8 +23,9 @@ func newAccounts(kinds packed.Kind) *accounts {
 }
 
 // at returns where the value of a key at version v is.
-func (t *accounts) at(key *ledger.Pubkey, v ledger.Version) (l location) {
-	if l.head = t.overlay.visible(key, v); l.head == 0 {
+func (t *accounts) at(key *ledger.Pubkey, v ledger.Version) location {
+	l := location{hash: arena.HashOf(key)}
+	if l.head = t.overlay.visible(l.hash, key, v); l.head == 0 {
 		l.base = t.base.Get(key)
 	}
 	return l
@@ -116,7 +119,7 @@ func (t *accounts) page(g packed.Group, where *ledger.DataFilter, after ledger.O
 		if len(keys) > 0 && (l.base == 0 || key == keys[0]) {
 			key, keys = keys[0], keys[1:]
 		}
-		l.head = t.overlay.visible(&key, v)
+		l.head = t.overlay.visible(arena.HashOf(&key), &key, v)
 		t.addMember(&page, g, where, l)
 		page.Next = ledger.Some(key)
 	}

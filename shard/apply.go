@@ -33,6 +33,7 @@ type apply struct {
 	kept map[ledger.Pubkey][]baseWrite // the writes of base state that rollbacks may merge in again; nil: none
 
 	todo []uint64 // indexes of the writes of this shard that remain, by key, those of one key in their order
+	next prefetch // of the first of todo
 }
 
 func (s *Shard) newApply(at Point, by ledger.Provenance, writes []ledger.AccountWrite, mints []ledger.MintWrite) *apply {
@@ -127,7 +128,10 @@ func (j *apply) writeMint(w writer, m *ledger.MintWrite) {
 // writeAccount applies all writes of the next key; together they make at most one update.
 func (j *apply) writeAccount(w writer) {
 	key := &j.writes[j.todo[0]].Pubkey
-	at := w.accounts.at(key, newest)
+	if len(j.next.found) == 0 {
+		j.next.find(w.accounts, j.writes, j.todo)
+	}
+	at := j.next.found[0]
 	before := w.held(w.accounts.unpack(at, &w.scratch[0]))
 	after, dst, spare := before, &w.scratch[1], &w.scratch[2]
 	last := 0 // of the writes of the key
@@ -137,7 +141,7 @@ func (j *apply) writeAccount(w writer) {
 			break
 		}
 		last = int(j.todo[0])
-		j.todo = j.todo[1:]
+		j.todo, j.next.found = j.todo[1:], j.next.found[min(1, len(j.next.found)):]
 		j.keep(*key, baseWrite{account: write})
 		if tellsMint(write) {
 			mint := w.mints.at(key, newest)

@@ -303,8 +303,12 @@ func (h *history) finish() {
 	for _, s := range h.node.shards {
 		st := s.state // nothing is under way
 		o := st.accounts.overlay
+		heads := 0
+		for n := range uint32(256) {
+			heads += o.heads.Part(n << 24).Used
+		}
 		left := [...]int{
-			o.Len(), len(o.heads), o.tokens.count, o.fieldProvenances.count, o.data.count, o.dataBytes, st.accounts.index.tree.Len(),
+			o.Len(), heads, o.tokens.count, o.fieldProvenances.count, o.data.count, o.dataBytes, st.accounts.index.tree.Len(),
 			len(st.mints.recent), st.accounts.base.Closed(), len(st.bases), int(s.Counters().OverlayCells.Load()),
 		}
 		if left != [len(left)]int{} {

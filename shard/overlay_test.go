@@ -4,11 +4,13 @@ import (
 	"fmt"
 	"math"
 	"runtime"
+	"slices"
 	"testing"
 	"weak"
 
 	"ledgerd/engine/ledger"
 	"ledgerd/engine/ledger/ledgertest"
+	"ledgerd/shard/arena"
 	"ledgerd/shard/packed"
 )
 
@@ -110,4 +112,77 @@ func TestReplacedDataLeavesMemory(t *testing.T) {
 		}
 	}
 	runtime.KeepAlive(shard)
+}
+
+// put writes an account of a key as of a version.
+func (t *accounts) put(n int, v ledger.Version) {
+	x := ledger.Account{Pubkey: key(n), Lamports: 1, Known: ledger.FieldsShown, Owner: ledger.TokenProgram}
+	t.write(t.at(&x.Pubkey, newest), v, &x.Pubkey, nil, &x)
+}
+
+// TestKeysAreFoundTogetherAsAlone looks keys up together that only the base has, only the overlay, both, or neither, beside
+// one whose hash leads to another's value first.
+func TestKeysAreFoundTogetherAsAlone(t *testing.T) {
+	const keys = 3000
+	a := newAccounts(packed.Kinds)
+	for n := range keys {
+		if n%3 == 0 {
+			a.base.Put(0, &ledger.Account{Pubkey: key(n), Lamports: 1})
+		}
+		if n%3 == 1 || n%9 == 0 {
+			a.put(n, 2)
+		}
+	}
+	for n := 0; n < keys; n += 100 { // the hash of a key leads to the oldest value too
+		k := key(n)
+		hash := arena.HashOf(&k)
+		a.overlay.heads.Part(hash).Add(hash, uint32(a.overlay.cells.oldest))
+	}
+	writes := lamportsOf(keys, 1)
+	for some := range slices.Chunk(writes, sliceKeys) {
+		var todo []uint64
+		for i := range some {
+			todo = append(todo, uint64(i))
+		}
+		var all prefetch
+		all.find(a, some, todo)
+		for i := range some {
+			if got, want := all.found[i], a.at(&some[i].Pubkey, newest); got != want {
+				t.Errorf("%s: found with others at %+v, alone at %+v", some[i].Pubkey, got, want)
+			}
+		}
+	}
+}
+
+// TestKeyIsWrittenWhereItWas writes keys where they were found before others were written, for which the table had to grow. No part
+// of the table may become long: a part that is resized stalls whoever adds a key by its length.
+func TestKeyIsWrittenWhereItWas(t *testing.T) {
+	const early, keys = 10, 50_000
+	a := newAccounts(packed.Kinds)
+	var at [early]location
+	for n := range keys {
+		a.put(n, 1)
+		if n == early {
+			for n := range at {
+				at[n] = a.at(new(key(n)), newest)
+			}
+		}
+	}
+	for n := range uint32(256) {
+		if part := a.overlay.heads.Part(n << 24); part.Used == 0 || len(part.Entries) > keys/64 {
+			t.Errorf("a part has %d keys in %d buckets", part.Used, len(part.Entries))
+		}
+	}
+	for n := range keys {
+		x := ledger.Account{Pubkey: key(n), Lamports: 1}
+		if n < early {
+			x.Lamports = 7
+			a.write(at[n], 2, &x.Pubkey, nil, &x)
+		}
+		for v, want := range map[ledger.Version]ledger.Lamports{1: 1, 2: x.Lamports} {
+			if got := a.unpack(a.at(&x.Pubkey, v), new(ledger.Account)); got.Lamports != want {
+				t.Fatalf("version %d of key %d: %+v, want %d lamports", v, n, got, want)
+			}
+		}
+	}
 }

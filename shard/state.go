@@ -45,7 +45,7 @@ type Counters struct {
 	Accounts      atomic.Int64 // live ones at the newest applied version
 	TokenAccounts atomic.Int64
 	OverlayCells  atomic.Int64 // account values of versions not yet folded
-	OverlayBytes  atomic.Int64 // the memory of the overlay: values, token holdings, heads, index
+	OverlayBytes  atomic.Int64 // the memory of the overlay: values, token holdings, hash table, index
 	Retired       atomic.Int64 // records that only frozen copies may still read
 }
 

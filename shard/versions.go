@@ -1,7 +1,6 @@
 package shard
 
 import (
-	"maps"
 	"math/bits"
 	"sort"
 
@@ -14,7 +13,7 @@ import (
 //
 // The overlay is a queue of written values in the order of their versions, without pointers but to account data: at a
 // million writes a second some millions are not folded, and the garbage collector has nothing to scan.
-// A map has the position of the newest value of each key, and each value has the position of
+// A hash table has the position of the newest value of each key, and each value has the position of
 // the one before it, so a look-up reads a few cache lines. Folding takes values from the front. Values of one
 // version are in the order of their keys.
 //
@@ -48,21 +47,12 @@ type versions struct {
 	fieldProvenances queue[ledger.FieldProvenance]
 	data             queue[ledger.Data] // the only pointers
 	dataBytes        int                // what they point at
-
-	heads map[ledger.Pubkey]position // of the newest value of each key
-	most  int                        // how many heads there were at a time since the map was made, which has memory for them
+	heads            arena.HashTable    // positions of the newest values
 }
 
-const (
-	// headBytes is the memory of a head: 36 bytes in a map that is three quarters full, more or less.
-	headBytes = 50
-	// fewerHeads is how many times as many heads as now there must have been for the map to be made anew, and manyHeads are how many heads
-	// it must have memory for: what stalls the shard for some milliseconds then is a fraction of what filled the map.
-	fewerHeads, manyHeads = 16, 1 << 12
-)
-
-// location is where a value of a key is: the newest, or that of a version. It is valid until something is written or folded.
+// location is where a value of a key is: the newest, or that of a version. It is valid until the key is written or something is folded.
 type location struct {
+	hash uint32    // of the key
 	head position  // of the value in the overlay, 0 for none
 	base arena.Ref // the record of the base, 0 for none; not set if the overlay has a value
 }
@@ -72,12 +62,26 @@ func (o *versions) Len() int { return o.cells.count }
 
 // sizeBytes returns how much memory the overlay takes. Each part of it is counted as it is allocated.
 func (o *versions) sizeBytes() int {
-	return o.cells.sizeBytes() + o.tokens.sizeBytes() + o.fieldProvenances.sizeBytes() + o.data.sizeBytes() + o.dataBytes + o.most*headBytes
+	return o.cells.sizeBytes() + o.tokens.sizeBytes() + o.fieldProvenances.sizeBytes() + o.data.sizeBytes() + o.dataBytes + o.heads.SizeBytes()
+}
+
+// find returns the position of the newest value of a key, 0 for none; if key is nil, of any key with the hash.
+func (o *versions) find(hash uint32, key *ledger.Pubkey) position {
+	part := o.heads.Part(hash)
+	if part.Used == 0 {
+		return 0
+	}
+	for at, mask := part.First(hash); ; at = (at + 1) & mask {
+		e := part.Entries[at]
+		if e == 0 || uint32(e>>32) == hash && (key == nil || o.cells.at(position(e)).key == *key) {
+			return position(e)
+		}
+	}
 }
 
 // visible returns the newest value of a key at or below version v, 0 if the overlay has none.
-func (o *versions) visible(key *ledger.Pubkey, v ledger.Version) position {
-	for p := o.heads[*key]; o.cells.holds(p); {
+func (o *versions) visible(hash uint32, key *ledger.Pubkey, v ledger.Version) position {
+	for p := o.find(hash, key); o.cells.holds(p); {
 		c := o.cells.at(p)
 		if c.version <= v {
 			return p
@@ -96,29 +100,17 @@ func (o *versions) add(l location, v ledger.Version, key *ledger.Pubkey, a *ledg
 	at, c := o.cells.add()
 	c.key, c.version, c.base = *key, v, l.base
 	o.set(c, a)
-	if l.head != 0 {
-		older := o.cells.at(l.head)
-		older.newer = at
-		c.older, c.depth = l.head, older.depth+1
-		c.jump = o.jump(l.head, c.depth)
+	part := o.heads.Part(l.hash)
+	if l.head == 0 {
+		part.Add(l.hash, uint32(at))
+		return c
 	}
-	if o.heads == nil {
-		o.heads = make(map[ledger.Pubkey]position)
-	}
-	o.heads[*key] = at
-	o.most = max(o.most, len(o.heads))
+	older := o.cells.at(l.head)
+	older.newer = at
+	c.older, c.depth = l.head, older.depth+1
+	c.jump = o.jump(l.head, c.depth)
+	part.Replace(l.hash, uint32(l.head), uint32(at))
 	return c
-}
-
-// dropHead removes the head of a key without values. A map keeps its memory, so one that was much larger is made anew.
-func (o *versions) dropHead(key *ledger.Pubkey) {
-	delete(o.heads, *key)
-	if o.most < manyHeads || len(o.heads) > o.most/fewerHeads {
-		return
-	}
-	left := make(map[ledger.Pubkey]position, len(o.heads))
-	maps.Copy(left, o.heads)
-	o.heads, o.most = left, len(left)
 }
 
 // jump returns the position that a value of the given depth jumps to, 0 if that is folded: the value whose depth is the
@@ -163,7 +155,7 @@ func (o *versions) upTo(v ledger.Version) int {
 	return sort.Search(o.Len(), func(i int) bool { return o.cells.at(o.cells.nth(i)).version > v })
 }
 
-// freeze returns a copy of o for another goroutine to walk. It has no heads.
+// freeze returns a copy of o for another goroutine to walk. It has no hash table.
 func (o *versions) freeze() *versions {
 	return &versions{cells: o.cells.freeze(), tokens: o.tokens.freeze(), fieldProvenances: o.fieldProvenances.freeze(), data: o.data.freeze()}
 }

@@ -35,6 +35,10 @@ func (b *Base) ListedKinds() Kind { return b.listedKinds }
 // Get returns the record of an account, 0 if there is none.
 func (b *Base) Get(key *ledger.Pubkey) arena.Ref { return b.byKey.get(key.Prefix(), key) }
 
+// Any returns the record of an account with the key or, if there is none, with its first 8 bytes; 0 if there is none. It reads no
+// record. Ascending keys make it faster.
+func (b *Base) Any(key *ledger.Pubkey) arena.Ref { return b.byKey.any(key.Prefix()) }
+
 // Key returns the key of the account of a record.
 func (b *Base) Key(r arena.Ref) *ledger.Pubkey { return &b.store.records.At(r).key }
 
@@ -53,6 +57,24 @@ func (b *Base) UnpackCopy(r arena.Ref, a *ledger.Account) {
 
 // UnpackShallow sets a to the account of a record without Token, Data and FieldProvenance. Several goroutines may call it at once.
 func (b *Base) UnpackShallow(r arena.Ref, a *ledger.Account) { b.store.unpackShallow(r, a) }
+
+// Load reads a record, 0 for none, into the caches of the processor, and LoadHolding its holding. The caller must use the results,
+// which mean nothing: else the reads are optimized away.
+func (b *Base) Load(r arena.Ref) uint64 {
+	if r == 0 {
+		return 0
+	}
+	p := b.store.records.At(r)
+	return uint64(p.key[0]) + uint64(p.more)
+}
+
+// LoadHolding is described at Load.
+func (b *Base) LoadHolding(r arena.Ref) uint64 {
+	if r == 0 || b.store.records.At(r).meta&flagToken == 0 {
+		return 0
+	}
+	return b.store.holdings.At(b.store.records.At(r).more).amount
+}
 
 // Len returns how many accounts there are, tombstones included.
 func (b *Base) Len() int { return b.byKey.listings.Len() }

@@ -1,8 +1,6 @@
 package packed
 
 import (
-	"hash/maphash"
-
 	"ledgerd/engine/ledger"
 	"ledgerd/shard/arena"
 )
@@ -62,13 +60,10 @@ func (b *Base) numbersOf(a *ledger.Account) (n numbers) {
 	return n
 }
 
-// seed is that of the hashes of groups. It is random, so that nobody can choose keys that collide.
-var seed = maphash.MakeSeed()
-
 // number returns the number under which a member of a group is listed, so that the members are in the order of their keys: 32 bits for
 // the group and then the first 4 bytes of the key.
 func (b *Base) number(g Group, member *ledger.Pubkey) uint64 {
-	group := uint32(maphash.Bytes(seed, g.Key[:])) // which a few wallets share
+	group := arena.HashOf(&g.Key) // which a few wallets share
 	if g.Kind == ByProgram {
 		group = uint32(b.store.keys.Find(&g.Key)) // 0, under which nothing is listed, if no account has the program
 	}
