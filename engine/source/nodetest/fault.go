@@ -43,7 +43,7 @@ const (
 	IgnoreFrom    // the next N subscriptions get the live head, whatever slot they ask for
 	ReplayAll     // the next N subscriptions get all that is kept, whatever slot they ask for
 	Duplicate     // the newest N messages come again
-	Garbage       // N messages are nonsense: see garbage for How
+	Garbage       // N messages are nonsense
 	WrongParent   // the next block's meta names another parent: How 0 its hash, 1 its slot
 	Equivocate    // the next block's meta has another hash: How 0 instead of its own, 1 beside it
 	OmitMeta      // the meta of N blocks does not come

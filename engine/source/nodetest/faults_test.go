@@ -73,7 +73,7 @@ func toldWith(t *testing.T, l *Ledger, faults ...Fault) (told string) {
 func TestEveryFaultIsHeard(t *testing.T) {
 	l, err := Simulated(small, 0)
 	ledgertest.Must(t, err)
-	ways := map[FaultKind]int{Garbage: garbageWays, WrongParent: 2, Equivocate: 2}
+	ways := map[FaultKind]int{WrongParent: 2, Equivocate: 2}
 	known := map[string]string{toldWith(t, l): "no fault"}
 	for kind := Kick; kind < faultKinds; kind++ {
 		for how := range max(ways[kind], 1) {

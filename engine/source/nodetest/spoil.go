@@ -43,16 +43,5 @@ func wrongMeta(m *message, f Fault) []*message {
 	return []*message{&wrong}
 }
 
-// garbageWays is how many ways there are for a message to be nonsense. All that a decoder refuses is tried where it is.
-const garbageWays = 2
-
-// garbage returns a message that no server would send: bytes of no meaning, or more than any update may be.
-func garbage(how int) []byte {
-	if how == 1 {
-		return Wire(nil).Bytes(accountMessage, make([]byte, hugeBytes))
-	}
-	return bytes.Repeat([]byte{0xff, 0x07, 0x9c}, 40)
-}
-
-// hugeBytes is how much the largest nonsense holds. A client under test takes less.
-const hugeBytes = 5 << 20
+// garbage is a message that no server would send.
+var garbage = bytes.Repeat([]byte{0xff, 0x07, 0x9c}, 40)

@@ -215,9 +215,8 @@ func (s *subscriber) send(m *message) error {
 			return err
 		}
 	}
-	if f, ok := s.node.faults.take(Garbage); ok {
-		b := garbage(f.How)
-		return s.stream.SendMsg(&b)
+	if _, ok := s.node.faults.take(Garbage); ok {
+		return s.stream.SendMsg(&garbage)
 	}
 	return nil
 }
