@@ -44,11 +44,13 @@ type Node struct {
 	ctx       context.Context // ends with Close
 	stop      context.CancelFunc
 
+	log   []*message // all that is told, in order
+	ends  []int      // how much of log was told after each slot, 0 before the first
+	views []view     // what JSON-RPC knew then
+
 	mu      sync.Mutex
-	script  script
-	log     []*message // all that was told, in order
-	slotAt  int        // where in log the newest slot begins
-	views   []view     // what JSON-RPC knew after each slot
+	random  *rand.Rand
+	played  int // slots
 	changed chan struct{}
 	granted int // subscriptions
 }
@@ -60,8 +62,13 @@ type view [ledger.Commitments]ledger.Slot
 func New(l *Ledger, c Config) *Node {
 	c.ReplaySlots = cmp.Or(c.ReplaySlots, 150)
 	n := &Node{
-		config: c, ledger: l, changed: make(chan struct{}), views: []view{{}},
-		script: script{random: rand.New(rand.NewPCG(c.Seed, 1))},
+		config: c, ledger: l, changed: make(chan struct{}), random: rand.New(rand.NewPCG(c.Seed, 1)),
+		ends: make([]int, 1), views: make([]view, 1),
+	}
+	script := script{random: n.random}
+	for at, events := range l.steps {
+		n.log = append(n.log, script.messages(events)...)
+		n.ends, n.views = append(n.ends, len(n.log)), append(n.views, l.after(n.views[at], events))
 	}
 	n.ctx, n.stop = context.WithCancel(context.Background())
 	return n
@@ -141,40 +148,29 @@ func (n *Node) Heal() {
 	}
 }
 
+// after returns what JSON-RPC knows after some events.
+func (l *Ledger) after(now view, events []event) view {
+	for _, e := range events {
+		switch {
+		case e.what == produced && slices.Contains(l.main, e.block):
+			now[ledger.Processed] = e.block.Slot
+		case e.what == confirmed:
+			now[ledger.Confirmed] = e.block.Slot
+		case e.what == finalized:
+			now[ledger.Finalized] = e.block.Slot
+		}
+	}
+	return now
+}
+
 // Advance plays the next slots. It returns false once the ledger is told.
 func (n *Node) Advance(slots int) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	for range slots {
-		at := len(n.views) - 1
-		if at == n.ledger.Slots {
-			return false
-		}
-		events, now := n.ledger.steps[at], n.views[at]
-		n.slotAt = len(n.log)
-		n.log = append(n.log, n.script.messages(events)...)
-		for _, e := range events {
-			switch {
-			case e.what == produced && slices.Contains(n.ledger.main, e.block):
-				now[ledger.Processed] = e.block.Slot
-			case e.what == confirmed:
-				now[ledger.Confirmed] = e.block.Slot
-			case e.what == finalized:
-				now[ledger.Finalized] = e.block.Slot
-			}
-		}
-		n.views = append(n.views, now)
-	}
+	isMore := n.played+slots <= n.ledger.Slots
+	n.played = min(n.played+slots, n.ledger.Slots)
 	n.wakeLocked()
-	return true
-}
-
-// newestLocked returns the newest slot that was played, 0 before the first.
-func (n *Node) newestLocked() ledger.Slot {
-	if played := len(n.views) - 1; played > 0 {
-		return n.ledger.first + ledger.Slot(played) - 1
-	}
-	return 0
+	return isMore
 }
 
 // Tip returns the newest block of a level on the chain that stays.
@@ -184,7 +180,7 @@ func (n *Node) Tip(level ledger.Commitment) ledger.Slot { return n.tipBefore(0, 
 func (n *Node) tipBefore(slots int, level ledger.Commitment) ledger.Slot {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	return n.views[max(0, len(n.views)-1-slots)][level]
+	return n.views[max(0, n.played-slots)][level]
 }
 
 // Run plays a slot each slotTime until ctx ends or the ledger is told.
@@ -209,5 +205,5 @@ func (n *Node) Subscriptions() int {
 func (n *Node) told(from int) ([]*message, <-chan struct{}) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	return n.log[from:len(n.log):len(n.log)], n.changed
+	return n.log[from:n.ends[n.played]], n.changed
 }

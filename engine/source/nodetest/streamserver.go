@@ -101,7 +101,8 @@ func (s *subscriber) begin() error {
 	}
 	n := s.node
 	n.mu.Lock()
-	s.begun = n.slotAt + n.script.random.IntN(len(n.log)-n.slotAt+1)
+	slotAt := n.ends[max(0, n.played-1)]
+	s.begun = slotAt + n.random.IntN(n.ends[n.played]-slotAt+1)
 	s.at = s.begun
 	n.mu.Unlock()
 	return s.replay()
@@ -111,7 +112,7 @@ func (s *subscriber) begin() error {
 func (s *subscriber) replay() error {
 	n := s.node
 	n.mu.Lock()
-	past, newest := n.log[:s.at], n.newestLocked()
+	past, newest := n.log[:s.at], n.ledger.first+ledger.Slot(n.played)-1
 	n.mu.Unlock()
 	oldest := newest - min(newest, n.config.ReplaySlots)
 	unavailable := func(code codes.Code, last ledger.Slot) error {
