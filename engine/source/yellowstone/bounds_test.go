@@ -1,6 +1,8 @@
 package yellowstone
 
 import (
+	"fmt"
+	"strings"
 	"testing"
 
 	"ledgerd/engine/ledger"
@@ -10,21 +12,15 @@ import (
 // F22, F27: whatever a stream says of slots that it shows nothing of, and in whatever order, what is remembered of it is
 // bounded, and so is what each word costs.
 func TestStatusesOfUnknownSlotsAreBounded(t *testing.T) {
-	for name, slot := range map[string]func(n int) ledger.Slot{
-		"ascending": func(n int) ledger.Slot { return ledger.Slot(1_000_000 + n) },
-		"far apart": func(n int) ledger.Slot { return ledger.Slot(n%2)<<60 + ledger.Slot(n*1000) },
-	} {
-		for _, status := range []SlotStatus{Confirmed, FirstShred, Dead} {
-			for _, live := range []bool{false, true} {
-				a := NewAssembler(discard)
-				a.Live = live
-				var err error
-				for n := 0; n < 2*maxSlots && err == nil; n++ {
-					err = a.Take(t.Context(), &Update{Kind: Slot, Slot: slot(n), Status: status})
+	for status, isHeld := range map[string][2]bool{"confirmed": {false, false}, "shred": {false, true}, "dead": {true, true}} {
+		for i, script := range []string{"", "live"} {
+			for _, apart := range []int{1, 1 << 40} {
+				told := []string{script}
+				for n := range 2 * maxSlots {
+					told = append(told, fmt.Sprintf("%s@%d", status, n*apart))
 				}
-				if isHeld := status == Dead || live && status == FirstShred; len(a.slots) > maxSlots+1 || isHeld != (err == errTooMuch) {
-					t.Errorf("%s, status %d, live %v: %v, %d slots", name, status, live, err, len(a.slots))
-				}
+				a, c := tell(t, strings.Join(told, " "))
+				ledgertest.Holds(t, len(a.slots) <= maxSlots+1 && (c.err == errTooMuch) == isHeld[i], "%s %s: %v, %d slots", script, status, c.err, len(a.slots))
 			}
 		}
 	}
