@@ -14,7 +14,6 @@ import (
 
 	"ledgerd/engine/cluster"
 	"ledgerd/engine/datadir"
-	"ledgerd/engine/figures"
 	"ledgerd/engine/ledger"
 	"ledgerd/engine/ledger/wait"
 	"ledgerd/engine/source/unpack"
@@ -129,7 +128,6 @@ func (f *clusterFlags) connect(ctx context.Context, n *node, set *metrics.Set, f
 		}
 		n.facts, c.Facts = &facts, facts.Encode()
 	}
-	figures.Gauge(set, "ledgerd_cluster_fenced", "As ledgerd_fenced, of a node of a cluster.", func() float64 { return figures.One(n.engine.FenceReason() != "") })
 	if n.cluster, err = cluster.Open(c); err != nil {
 		return err
 	}
