@@ -113,7 +113,7 @@ bench-once: ## every benchmark once and small, and every scenario of ledgerbench
 bench: ## ten runs of every benchmark, into bench.txt
 	go test -run '^$$' -bench . -count 10 ./... | tee bench.txt
 
-bench-compare: ## the benchmarks of REF and of this tree in turns, compared: REF=HEAD~1 [PACKAGES=./httpd/encode]
+bench-compare: ## the benchmarks of REF and of this tree in turns, compared: REF=HEAD~1 [PACKAGES=./shard]
 	bench/compare.sh "$(REF)" $(PACKAGES)
 
 load: ## measure everything, in turns with other services, into bench/RESULTS.md: less than an hour

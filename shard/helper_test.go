@@ -13,7 +13,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-var seeded, key, heapBytes, must = ledgertest.Seeded, ledgertest.Key, ledgertest.HeapBytes, ledgertest.Must
+var seeded, key, heapBytes, cpuTime, must = ledgertest.Seeded, ledgertest.Key, ledgertest.HeapBytes, ledgertest.CPUTime, ledgertest.Must
 
 func compareKeys(a, b ledger.Pubkey) int { return a.Compare(&b) }
 

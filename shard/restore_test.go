@@ -14,27 +14,17 @@ import (
 func TestRestoreRefusesContentThatFails(t *testing.T) {
 	const keys = 4
 	broken := errors.New("broken")
-	accounts := func(visit func(*ledger.Account) bool) error {
-		for i := range byte(keys) {
-			a := &ledger.Account{Pubkey: ledger.Pubkey{i}, Lamports: 1, Known: ledger.FieldsShown}
-			if i%2 == 0 {
-				a.Token = new(ledger.TokenAccount)
-			}
-			visit(a)
-		}
-		return nil
-	}
 	for name, tt := range map[string]struct{ accounts, mints error }{
 		"good":          {nil, nil},
 		"accounts fail": {broken, nil},
 		"mints fail":    {nil, broken},
 	} {
 		s := New(0, 1)
-		c := Content{
-			Version:  7,
-			Accounts: func(visit func(*ledger.Account) bool) error { return errors.Join(accounts(visit), tt.accounts) },
-			Mints:    func(visit func(ledger.MintWrite) bool) error { visit(ledger.MintWrite{}); return tt.mints },
-		}
+		c := content(many(keys))
+		c.Version = 7
+		accounts := c.Accounts
+		c.Accounts = func(visit func(*ledger.Account) bool) error { return errors.Join(accounts(visit), tt.accounts) }
+		c.Mints = func(visit func(ledger.MintWrite) bool) error { visit(ledger.MintWrite{}); return tt.mints }
 		var metrics sync.WaitGroup
 		metrics.Go(func() { s.Counters().Accounts.Load() }) // the race detector is the judge
 		err := s.Restore(c)

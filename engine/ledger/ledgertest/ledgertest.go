@@ -9,7 +9,9 @@ import (
 	"os"
 	"runtime"
 	"strconv"
+	"syscall"
 	"testing"
+	"time"
 
 	"ledgerd/engine/ledger"
 )
@@ -51,4 +53,14 @@ func HeapBytes() uint64 {
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	return m.HeapAlloc
+}
+
+// CPUTime returns how long the process was on a processor.
+func CPUTime(b *testing.B) time.Duration {
+	b.Helper()
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		b.Fatal(err)
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
