@@ -100,13 +100,15 @@ func (c *cluster) lag(ctx context.Context, subject string, replicas int) {
 		}))
 	}
 	first, blocks := g.feed.Newest()+1, c.networkBlocks()
-	used := metered(func() { check(g.feed.Pace(ctx, networkInterval, blocks)) }, []int{g.Pid()})
 	slowest := latency.New()
-	for _, w := range watchers {
-		if seen := shown(ctx, w, g.feed, first); seen.Quantile(0.99) > slowest.Quantile(0.99) {
-			slowest = seen
+	used := metered(func() {
+		check(g.feed.Pace(ctx, networkInterval, blocks))
+		for _, w := range watchers {
+			if seen := shown(ctx, w, g.feed, first); seen.Quantile(0.99) > slowest.Quantile(0.99) {
+				slowest = seen
+			}
 		}
-	}
+	}, []int{g.Pid()})
 	c.Record(subject, blocks, append(times(slowest), used.cores("ingester")...)...)
 }
 
