@@ -81,22 +81,17 @@ func (x *exporter) run(ctx context.Context) error {
 // base emits all live accounts and mint facts at a version, as base state of a slot.
 func (x *exporter) base(ctx context.Context, slot ledger.Slot, version ledger.Version) error {
 	p := pieces{emit: x.emit, piece: ledger.BaseState{Slot: slot}}
-	var failed error
-	goesOn := func(err error) bool {
-		failed = cmp.Or(err, ctx.Err())
-		return failed == nil
-	}
 	err := x.node.visit(version, func(a *ledger.Account) bool {
 		w := a.Write()
 		if w.Token != nil {
 			w.Token = new(*w.Token) // the event outlives the account
 		}
-		return goesOn(p.account(w))
-	}, func(m *ledger.MintWrite) bool { return goesOn(p.mint(*m)) })
+		return p.account(w) && ctx.Err() == nil
+	}, func(m *ledger.MintWrite) bool { return p.mint(*m) && ctx.Err() == nil })
 	if err != nil {
 		return fmt.Errorf("cannot walk the state at slot %d: %w", slot, err)
 	}
-	return cmp.Or(failed, p.flush())
+	return cmp.Or(p.flush(), ctx.Err())
 }
 
 // readBases reads the base state that came after the finalized block from the log.
@@ -153,14 +148,14 @@ func (x *exporter) told(newest *chain.Node, until ledger.Version, level ledger.C
 	p := pieces{emit: x.emit, piece: ledger.BaseState{Slot: newest.Slot() + 1, Level: ledger.Some(level)}}
 	for some := range slices.Chunk(x.keysUntil(until), exportPiece) {
 		accounts, mints, err := x.anew(some, until)
-		for i := range accounts {
-			err = cmp.Or(err, p.account(accounts[i]))
-		}
-		for i := range mints {
-			err = cmp.Or(err, p.mint(mints[i]))
-		}
 		if err != nil {
 			return err
+		}
+		for i := range accounts {
+			p.account(accounts[i])
+		}
+		for i := range mints {
+			p.mint(mints[i])
 		}
 	}
 	return p.flush()
@@ -214,37 +209,40 @@ func (x *exporter) anew(keys []ledger.Pubkey, v ledger.Version) (writes []ledger
 // scanDeadline bounds one question of an export. It is long, since no client waits for it.
 const scanDeadline = time.Minute
 
-// pieces emits base state in pieces of bounded size.
+// pieces emits base state in pieces of bounded size, up to the first error.
 type pieces struct {
 	emit  func(ledger.Event) error
 	piece ledger.BaseState
 	bytes int // of the data in piece
+	err   error
 }
 
-func (p *pieces) account(w ledger.AccountWrite) error {
+// account adds a write and reports whether there was no error yet, as mint does.
+func (p *pieces) account(w ledger.AccountWrite) bool {
 	p.piece.Accounts = append(p.piece.Accounts, w)
 	p.bytes += w.Data.SizeBytes()
 	return p.flushFull()
 }
 
-func (p *pieces) mint(m ledger.MintWrite) error {
+func (p *pieces) mint(m ledger.MintWrite) bool {
 	p.piece.Mints = append(p.piece.Mints, m)
 	return p.flushFull()
 }
 
-func (p *pieces) flushFull() error {
+func (p *pieces) flushFull() bool {
 	if len(p.piece.Accounts)+len(p.piece.Mints) < exportPiece && p.bytes <= exportBytes {
-		return nil
+		return true
 	}
-	return p.flush()
+	return p.flush() == nil
 }
 
-// flush emits what was not emitted yet.
+// flush emits what was not emitted yet, and returns the first error of all.
 func (p *pieces) flush() error {
-	if len(p.piece.Accounts)+len(p.piece.Mints) == 0 {
-		return nil
+	if len(p.piece.Accounts)+len(p.piece.Mints) == 0 || p.err != nil {
+		return p.err
 	}
 	full := p.piece
 	p.piece.Accounts, p.piece.Mints, p.bytes = nil, nil, 0
-	return p.emit(&full)
+	p.err = p.emit(&full)
+	return p.err
 }
