@@ -18,7 +18,7 @@
 // growing write versions, transactions and block meta in an order that varies within what validators
 // do, and later what each slot came to. It begins anywhere in a slot, and replays frozen blocks alone, as Yellowstone's plugin does
 // since version 15.1. A main block is confirmed two slots after its own and final as
-// many after it as the plan says; a block of a fork never is. JSON-RPC knows confirmed and finalized
+// many after it as the ledger says; a block of a fork never is. JSON-RPC knows confirmed and finalized
 // blocks only, and the accounts as they stand at those.
 //
 // # What shows that
