@@ -91,9 +91,9 @@ func (w *watcher) watch() {
 	}
 }
 
-// resume asks for all topics after what it was told of each, all if it was told nothing, or after the one number that it was told as its socket ended.
-func (w *watcher) resume(last ledger.Opt[ledger.Seq]) {
-	for i := range w.told {
+// resume asks for topics after what it was told of each, all if it was told nothing, or after the one number that it was told as its socket ended.
+func (w *watcher) resume(last ledger.Opt[ledger.Seq], topics []int) {
+	for _, i := range topics {
 		if w.toldAll(i); last.Known {
 			w.from[i] = last.Value
 		}
@@ -108,9 +108,8 @@ func (w *watcher) toldAll(i int) {
 	}
 }
 
-// endAsSlow has the server close the socket as one that is too slow. It returns what still came, and the number that it was told.
-func (w *watcher) endAsSlow(server *Socket) (told [topicsTold][]string, last ledger.Seq) {
-	server.outbox.close(endSlow)
+// untilSlow returns what still came on a socket that is closed as a slow one, and the number that it was told.
+func (w *watcher) untilSlow() (told [topicsTold][]string, last ledger.Seq) {
 	for {
 		_, text, err := w.socket.ReadMessage()
 		if err != nil {
@@ -216,7 +215,7 @@ func TestWhoResumesATopicIsToldWhatItMissed(t *testing.T) {
 				}
 				if !here && (step == 99 || r.IntN(3) == 0) {
 					goes.connect()
-					goes.resume(last)
+					goes.resume(last, r.Perm(topicsTold))
 					here, last = true, ledger.Opt[ledger.Seq]{}
 					resumes++
 				}
@@ -225,13 +224,16 @@ func TestWhoResumesATopicIsToldWhatItMissed(t *testing.T) {
 				}
 				most := math.MaxInt
 				if here = step == 99 || r.IntN(3) > 0; !here {
-					most = r.IntN(40)
+					most = r.IntN(120)
 				}
 				got, all := goes.read(most)
 				goes.goOn(got, stays.told, all)
 				if !here && r.IntN(2) == 0 {
 					synctest.Wait() // until it was asked
-					rest, seq := goes.endAsSlow(talks)
+					talks.outbox.close(endSlow)
+					n.script.step(r)
+					n.script.publish()
+					rest, seq := goes.untilSlow()
 					low := slices.Min(goes.from[:])
 					if goes.goOn(rest, stays.told, false); seq+1 < low {
 						n.Fatalf("seed %d: %d is to be resumed from, where all was told up to %d", seed, seq, low)
@@ -250,6 +252,33 @@ func TestWhoResumesATopicIsToldWhatItMissed(t *testing.T) {
 			t.Errorf("seed %d: %d resumes show little", seed, resumes)
 		}
 	}
+}
+
+// A backlog that is read part by part is resumed from what was sent of it.
+func TestABacklogIsResumedFromItsMiddle(t *testing.T) {
+	inMemory(t, func(c *Config) { c.History, c.RecentBytes = &fakeHistory{}, 1 }, func(n *node) {
+		n.hub.pastBytes = 1
+		n.script.blocks(9)
+		var server *Socket
+		topic := topicTold(0)
+		topic.Account = ledger.Some(key(1)) // which each block changes
+		n.talk = func(s *Socket, _ []byte) {
+			server = s
+			must(n, s.Watch("", topic, ledger.Some[ledger.Seq](0), func(uint64) []byte { return nil }))
+		}
+		w := &watcher{node: n}
+		w.connect()
+		w.say("watch")
+		for range 4 { // the answer, and three updates
+			_, _, err := w.socket.ReadMessage()
+			must(n, err)
+		}
+		synctest.Wait()
+		server.outbox.close(endSlow)
+		told, last := w.untilSlow()
+		ledgertest.Equal(n, []any{len(told[0]), last}, []any{1, ledger.Seq(4)}, "updates that came yet, and from where to resume")
+		must(n, w.socket.Close())
+	})
 }
 
 // What is told of a topic to one client alone is paid for by it: each update that is looked at, of an account one a block, and the data. Of token accounts
