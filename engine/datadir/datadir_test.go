@@ -87,16 +87,3 @@ func key(n byte) ledger.Pubkey { return ledger.Pubkey{31: n} }
 
 // hash returns the n-th block hash.
 func hash(n byte) ledger.Hash { return ledger.Hash(key(n)) }
-
-// TestImportBeginsWithoutWhatAnotherLeft opens the directory of an import that did not finish.
-func TestImportBeginsWithoutWhatAnotherLeft(t *testing.T) {
-	disk := vfstest.NewMemory()
-	for _, again := range []bool{false, true} {
-		d, anew, err := OpenForImport(disk, "data")
-		ledgertest.MustHold(t, err == nil && anew == again, "opened anew %v, %v, want %v", anew, err, again)
-		ledgertest.Equal(t, len(disk.Paths()), 2, "opened anew %v, it holds %v, the lock and the node file alone", again, disk.Paths())
-		err = errors.Join(d.SaveImport(ImportNote{}, nil, nil), d.Close(),
-			disk.WriteFile(LogDir("data")+"/1", []byte("x")), disk.WriteFile(SnapshotDir("data")+"/1", []byte("x")))
-		ledgertest.Must(t, err)
-	}
-}
