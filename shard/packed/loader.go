@@ -1,11 +1,6 @@
 package packed
 
-import (
-	"cmp"
-	"slices"
-
-	"ledgerd/engine/ledger"
-)
+import "ledgerd/engine/ledger"
 
 // loader fills an empty base with accounts in key order and builds the indexes at the end.
 type loader struct {
@@ -36,10 +31,35 @@ func (l *loader) Add(a *ledger.Account) {
 func (l *loader) Finish() {
 	l.base.byKey.pack()
 	for k, members := range l.members {
-		// The records of an empty base are numbered in the order of their keys.
-		slices.SortFunc(members, func(a, b listing) int {
-			return cmp.Or(cmp.Compare(a.number(), b.number()), cmp.Compare(a.ref, b.ref))
-		})
-		l.base.lists[k].load(members)
+		l.base.lists[k].load(byGroup(members))
 	}
+}
+
+// byGroup returns the members sorted by group; it is a stable radix sort. It allocates a second slice of the same
+// size and uses the first as scratch.
+func byGroup(members []listing) []listing {
+	const bits = 11 // of one pass: the write positions of 2^11 counters stay in the processor's caches
+	var all uint32
+	for i := range members {
+		all |= members[i].high
+	}
+	to := make([]listing, len(members))
+	for shift := 0; shift < 32 && all>>shift != 0; shift += bits {
+		var at [1 << bits]int
+		for i := range members {
+			at[members[i].high>>shift%(1<<bits)]++
+		}
+		sum := 0
+		for i, n := range at {
+			at[i] = sum
+			sum += n
+		}
+		for _, m := range members {
+			digit := m.high >> shift % (1 << bits)
+			to[at[digit]] = m
+			at[digit]++
+		}
+		members, to = to, members
+	}
+	return members
 }
