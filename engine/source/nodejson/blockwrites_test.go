@@ -85,9 +85,8 @@ func TestScaledAmountsTeachThatTheMintScales(t *testing.T) {
 			short = strings.TrimSuffix(strings.TrimRight(shown, "0"), ".")
 		}
 		for _, text := range []string{shown, short} {
-			if isPlainUIAmount(text, other, decimals) != (other == amount) || !isPlainUIAmount(text, amount, decimals) {
-				t.Errorf("%d with %d decimals as %q, or %d so, is told wrongly", amount, decimals, text, other)
-			}
+			ledgertest.Holds(t, isPlainUIAmount(text, amount, decimals), "%d with %d decimals as %q is scaled", amount, decimals, text)
+			ledgertest.Equal(t, isPlainUIAmount(text, other, decimals), other == amount, "%d with %d decimals as %q is plain", other, decimals, text)
 		}
 	})
 }

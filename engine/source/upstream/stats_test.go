@@ -102,9 +102,8 @@ func report(s *Stats, words []string) {
 func TestEveryKindHasItsWords(t *testing.T) {
 	seen := make(map[string]bool)
 	for k := range Kinds {
-		if k.String() == "" || k.Reason() == "" || seen[k.String()] || seen[k.Reason()] {
-			t.Errorf("kind %d: name %q, reason %q", k, k, k.Reason())
-		}
+		isNew := k.String() != "" && k.Reason() != "" && !seen[k.String()] && !seen[k.Reason()]
+		ledgertest.Holds(t, isNew, "kind %d: name %q, reason %q", k, k, k.Reason())
 		seen[k.String()], seen[k.Reason()] = true, true
 	}
 }

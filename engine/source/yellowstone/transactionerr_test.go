@@ -17,13 +17,10 @@ func TestErrsReadAsNodesAnswerThem(t *testing.T) {
 	for _, lines := range datatest.Entries(t, "errs.txt") {
 		said, want := hexadecimal(t, lines[0]), strings.TrimSpace(strings.TrimPrefix(lines[1], ">"))
 		ledgertest.Equal(t, decodeErr(nodetest.Wire(nil).Bytes(1, said)), want, lines[0])
-		if want != "" && !json.Valid([]byte(want)) {
-			t.Errorf("%s is no JSON", want)
-		}
+		ledgertest.Holds(t, want == "" || json.Valid([]byte(want)), "%s is no JSON", want)
 		for n := range said {
-			if got := decodeErr(nodetest.Wire(nil).Bytes(1, said[:n])); got != "" && got != `{"InstructionError":[1,"BorshIoError"]}` {
-				t.Errorf("the first %d bytes of % x are read as %s", n, said, got)
-			}
+			got := decodeErr(nodetest.Wire(nil).Bytes(1, said[:n]))
+			ledgertest.Holds(t, got == "" || got == `{"InstructionError":[1,"BorshIoError"]}`, "the first %d bytes of % x are read as %s", n, said, got)
 		}
 	}
 	long := append([]byte{8, 0, 0, 0, 1, 44, 0, 0, 0, 1000 % 256, 1000 / 256, 0, 0, 0, 0, 0, 0}, slices.Repeat([]byte{'"'}, 1000)...)
