@@ -18,30 +18,22 @@ import (
 func TestOpenDispatchesOnTheScheme(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "blocks.ndjson")
 	ledgertest.Must(t, os.WriteFile(path, nil, 0o600))
-	for spec, tt := range map[string]struct {
-		is, name string
-		live     bool
-		fetches  bool // its node can be asked for accounts
-	}{
-		"none":         {"<nil>", "", false, false},
-		"sim:seed=7":   {"*sim.Source", "sim:seed=7", false, false},
-		"file:" + path: {"*file.Source", "file:" + path, false, false},
-		"rpc:https://user:secret@node.example/path-secret?api-key=secret&accounts=none": {
-			"*rpc.Source", "rpc:https://node.example", true, true},
-		"geyser:https://node.example?token=secret": {
-			"*geyser.Source", "geyser:https://node.example:443", true, false},
-		"geyser:http://node.example:1?token=secret&rpc=http://node.example:2/secret": {
-			"*source.filled", "geyser:http://node.example:1", true, true},
+	for spec, want := range map[string]string{ // its type and name, whether it is live, and whether its node can be asked for accounts
+		"none":         "<nil>  false false",
+		"sim:seed=7":   "*sim.Source sim:seed=7 false false",
+		"file:" + path: "*file.Source file:" + path + " false false",
+		"rpc:https://user:secret@node.example/path-secret?api-key=secret&accounts=none": "*rpc.Source rpc:https://node.example true true",
+		"geyser:https://node.example?token=secret":                                      "*geyser.Source geyser:https://node.example:443 true false",
+		"geyser:http://node.example:1?token=secret&rpc=http://node.example:2/secret":    "*source.filled geyser:http://node.example:1 true true",
 	} {
 		s, err := source.Open(spec, source.Options{Log: slog.New(slog.DiscardHandler)})
+		ledgertest.Must(t, err)
 		var info ledger.SourceInfo
 		if s != nil {
 			info = s.Info()
 		}
 		_, fetches := s.(ledger.Fetcher)
-		if err != nil || fmt.Sprintf("%T", s) != tt.is || info.Name != tt.name || info.Live != tt.live || fetches != tt.fetches {
-			t.Errorf("Open(%q) = %T, %+v, %v, want %+v", spec, s, info, err, tt)
-		}
+		ledgertest.Equal(t, fmt.Sprintf("%T %s %t %t", s, info.Name, info.Live, fetches), want, "%s", spec)
 	}
 }
 
@@ -55,8 +47,8 @@ func TestOpenRefusesWhatItCannotOpen(t *testing.T) {
 		}
 		spec = strings.ReplaceAll(spec, "[s3cret, 1000 times]", strings.Repeat("s3cret", 1000))
 		s, err := source.Open(spec, source.Options{Log: slog.New(slog.DiscardHandler)})
-		if err == nil || s != nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "s3cret") || strings.Contains(err.Error(), "\n") {
-			t.Errorf("Open(%q) = %v, %v, want nil and one line with %q and no secret", spec, s, err, want)
-		}
+		ledgertest.ErrorSays(t, err, want, "%s", spec)
+		isSafe := s == nil && !strings.Contains(fmt.Sprint(err), "s3cret") && !strings.Contains(fmt.Sprint(err), "\n")
+		ledgertest.Holds(t, isSafe, "Open(%q) = %v, %v, want nil and one line without a secret", spec, s, err)
 	}
 }

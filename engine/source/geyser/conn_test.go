@@ -54,9 +54,8 @@ func TestHeadersComeFromFilesAtEachSession(t *testing.T) {
 	}
 	s.run(t)
 	ledgertest.Equal(t, fmt.Sprint(s.begins, len(next)), "[100 100] 0", "where sessions began, and what the file of the token did not hold yet")
-	if text := log.String() + s.source.Info().Name + s.source.Trouble(); strings.Contains(text, "s3cret") || !strings.Contains(text, "not *** with ***") {
-		t.Errorf("shown: %s", text)
-	}
+	text := log.String() + s.source.Info().Name + s.source.Trouble()
+	ledgertest.Holds(t, !strings.Contains(text, "s3cret") && strings.Contains(text, "not *** with ***"), "shown: %s", text)
 	for _, wrong := range []string{"", "no header", "grpc-timeout: 1", "a b: c", "x: ", "x: \x00", "x:" + strings.Repeat("s", tokenBytes+1), strings.Repeat("a: b\n", maxHeaders+1), strings.Repeat(" ", headerFileBytes) + "a: b"} {
 		must(t, os.WriteFile(header, []byte(wrong), 0o600))
 		_, err := (&Config{HeaderFile: header}).headers()

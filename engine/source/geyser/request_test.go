@@ -8,6 +8,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"ledgerd/engine/ledger"
+	"ledgerd/engine/ledger/ledgertest"
 	"ledgerd/engine/source/nodetest"
 )
 
@@ -43,7 +44,5 @@ func checkRequest(t *testing.T, request []byte, text string) {
 	got, want := nodetest.NewMessage("SubscribeRequest"), nodetest.NewMessage("SubscribeRequest")
 	must(t, prototext.Unmarshal([]byte(text), want))
 	must(t, proto.Unmarshal(request, got))
-	if !proto.Equal(got, want) {
-		t.Errorf("got %v\nwant %v", got, want)
-	}
+	ledgertest.Holds(t, proto.Equal(got, want), "got %v\nwant %v", got, want)
 }

@@ -79,9 +79,8 @@ func TestEveryFaultIsHeard(t *testing.T) {
 		for how := range max(ways[kind], 1) {
 			name := fmt.Sprintf("%v, way %d", kind, how)
 			told := toldWith(t, l, Fault{Kind: kind, How: how, N: 3, For: time.Minute, Code: codes.Internal})
-			if same, ok := known[told]; ok {
-				t.Errorf("with %s all is told as with %s", name, same)
-			}
+			same, isKnown := known[told]
+			ledgertest.Holds(t, !isKnown, "with %s all is told as with %s", name, same)
 			known[told] = name
 		}
 	}
