@@ -41,6 +41,7 @@ type Config struct {
 	Retention sequencer.Retention // 0: 9000 slots, 2 GiB; an eighth of MemoryLimit, if that is less
 	Fetcher   ledger.Fetcher      // where accounts are fetched that are asked for and not held; nil: nowhere
 	MintsOnly bool                // of those only the mints that a stream shows in part, for which nobody asks
+	FetchUpTo int64               // accounts held, from which on none is fetched any more; 0: never
 	MayFetch  func() bool         // whether there is memory for what is fetched; nil: always
 	// MemoryLimit is what the process may take, in bytes; 0: as much as it wants. The unfinalized part of the ledger takes a
 	// share of it, and ingest pauses at that.
@@ -120,6 +121,7 @@ func New(c Config) *Engine {
 		e.fill = fill.New(fill.Config{
 			Fetcher: c.Fetcher, Logger: c.Logger, Held: e.Reader.Account, Lacks: e.lacks, Board: e.board,
 			Frozen: func() bool { return e.writer.Stopped() != "" }, Deadline: queryDeadline,
+			Full:     func() bool { return c.FetchUpTo > 0 && e.accounts() >= c.FetchUpTo },
 			MayFetch: func() bool { return c.MayFetch == nil || c.MayFetch() }, MintsOnly: c.MintsOnly,
 		})
 	}

@@ -25,13 +25,14 @@ import (
 
 // settings are what a scene can set up, some with words.
 var settings = map[string]func(s *scene, words []string){
-	"mints-only":      func(s *scene, _ []string) { s.config.MintsOnly = true },
-	"nothing-fetched": func(s *scene, _ []string) { s.config.Fetcher = nil },
-	"all-accounts":    func(s *scene, _ []string) { s.info, s.config.Fetcher = live(), nil },
-	"finite-source":   func(s *scene, _ []string) { s.info, s.config.Fetcher = finite(), nil },
-	"gaps-allowed":    func(s *scene, _ []string) { s.info.GapsAllowed = true },
-	"telling-source":  func(s *scene, _ []string) { s.upstream = new(upstream.Stats) },
-	"all-data":        func(s *scene, _ []string) { s.data = allData },
+	"two-accounts-at-most": func(s *scene, _ []string) { s.config.FetchUpTo = 2 },
+	"mints-only":           func(s *scene, _ []string) { s.config.MintsOnly = true },
+	"nothing-fetched":      func(s *scene, _ []string) { s.config.Fetcher = nil },
+	"all-accounts":         func(s *scene, _ []string) { s.info, s.config.Fetcher = live(), nil },
+	"finite-source":        func(s *scene, _ []string) { s.info, s.config.Fetcher = finite(), nil },
+	"gaps-allowed":         func(s *scene, _ []string) { s.info.GapsAllowed = true },
+	"telling-source":       func(s *scene, _ []string) { s.upstream = new(upstream.Stats) },
+	"all-data":             func(s *scene, _ []string) { s.data = allData },
 	"data-of": func(s *scene, words []string) {
 		data, err := ledger.ParseDataPrograms(s.keys(words...)[0].String())
 		must(s, err)

@@ -162,6 +162,14 @@ type ShardStats struct {
 	Accounts, TokenAccounts, OverlayCells int64
 }
 
+// accounts returns how many accounts are held.
+func (e *Engine) accounts() (n int64) {
+	for _, sh := range e.shards {
+		n += sh.Counters().Accounts.Load()
+	}
+	return n
+}
+
 // Stats returns the current figures.
 func (e *Engine) Stats() Stats {
 	s := Stats{

@@ -61,6 +61,7 @@ var unavailable = []struct {
 	{ledger.ErrMinSlot, "min_slot not reached"},
 	{ledger.ErrFetching, "the account is being fetched from the upstream node, or is not at this commitment yet: try again"},
 	{ledger.ErrFetchBusy, "too many accounts are being fetched from the upstream node: try again"},
+	{ledger.ErrFetchFull, "the account is not held here, and this node fetches no more: it holds as many as it may"},
 	{ledger.ErrUnavailable, "overloaded"},
 }
 

@@ -102,6 +102,7 @@ var ledgerErrors = map[string]error{
 	"it recovers":                 ledger.ErrRecovering,
 	"no block":                    ledger.ErrNoBlock,
 	"it fetches":                  ledger.ErrFetching,
+	"it fetches no more":          ledger.ErrFetchFull,
 	"it fetches too many":         ledger.ErrFetchBusy,
 	"the upstream is away":        &ledger.UpstreamError{Err: errors.New("dial http://u:secret@10.0.0.1")},
 	"something nobody thought of": errors.New("disk on fire at /secret/path"),

@@ -297,7 +297,7 @@ func (c *serveCommand) assemble(ctx context.Context, n *node) error {
 func (c *serveCommand) assembleEngine(ctx context.Context, n *node, set *metrics.Set, memory *budget.Budget) error {
 	config := engine.Config{
 		Source: n.source, Dir: n.dir, Shards: cmp.Or(c.Shards, n.cores), Logger: n.logger,
-		Fetcher: n.fetcher, MintsOnly: c.Fill != "on-demand", MayFetch: memory.MayFetch,
+		Fetcher: n.fetcher, MintsOnly: c.Fill != "on-demand", FetchUpTo: c.FillUpTo, MayFetch: memory.MayFetch,
 		Retention:   sequencer.Retention{Slots: ledger.Slot(c.RetainSlots), Bytes: int(c.RetainBytes)},
 		IndexMints:  c.IndexMints,
 		MemoryLimit: n.memoryLimit, OnPublish: n.publish,

@@ -23,6 +23,7 @@ type serveCommand struct {
 
 	Source      string `group:"Source:" help:"Where blocks come from: sim:[seed=…,…], file:PATH[,PATH…][?gaps=allow], rpc:http://HOST:PORT or geyser:http://HOST:PORT[?rpc=URL] (a live node), none." default:"sim:"`
 	Fill        string `group:"Source:" help:"Accounts that are asked for and not held: off, or on-demand (fetch each once from the node; with a source that can ask it for accounts)." default:"off" enum:"off,on-demand"`
+	FillUpTo    int64  `group:"Source:" help:"Accounts that are held: with so many, --fill on-demand fetches no more; 0 is any number." default:"10000000" placeholder:"N"`
 	filterFlags `group:"Source:"`
 	SkipVotes   bool `group:"Source:" help:"Hold no vote transactions; a source that can leave them out is not asked for them."`
 
@@ -74,6 +75,8 @@ func (c *serveCommand) Validate() error {
 		return errors.New("--data-dir must name a directory")
 	case c.Shards < 0 || c.Shards > 1024:
 		return errors.New("--shards must be between 0 and 1024")
+	case c.FillUpTo < 0:
+		return errors.New("--fill-up-to must not be negative")
 	case c.Drain < 0:
 		return errors.New("--drain must not be negative")
 	case c.SnapshotInterval < 0:

@@ -46,6 +46,8 @@ type Config struct {
 	Board *published.Board
 	// Frozen reports whether ingest stopped for good: then no answer can be applied.
 	Frozen func() bool
+	// Full reports whether the node holds as many accounts as it may: then only those that are held in part are completed.
+	Full func() bool
 	// MayFetch reports whether there is memory for what is fetched.
 	MayFetch func() bool
 	// Deadline bounds a query that has no deadline of its own.
@@ -178,6 +180,8 @@ func (f *Filler) await(key ledger.Pubkey, partial bool, atLeast ledger.Slot) (*p
 		err := f.pausedBy
 		err.RetryAfter = time.Until(f.paused)
 		return nil, &err
+	case !partial && f.Full():
+		return nil, ledger.ErrFetchFull
 	case !f.MayFetch():
 		return nil, errShort
 	case len(f.pending) >= limit:

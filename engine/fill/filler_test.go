@@ -116,7 +116,7 @@ func TestAnswerGivesWayToNewerBlocks(t *testing.T) {
 		"opened again":             {false, []ledger.AccountWrite{closes, opens}, false, 0},
 		"in part, of another life": {true, []ledger.AccountWrite{closes, opens}, false, 0},
 	} {
-		f := New(Config{Frozen: func() bool { return false }, MayFetch: func() bool { return true }})
+		f := New(Config{Frozen: func() bool { return false }, Full: func() bool { return false }, MayFetch: func() bool { return true }})
 		f.Begin(100)
 		_, err := f.await(key(1), tt.partial, 0)
 		ledgertest.Must(t, err)
@@ -136,7 +136,7 @@ func TestAnswerGivesWayToNewerBlocks(t *testing.T) {
 func TestKeyThatIsAskedForAgainOutlivesTheAnswerBefore(t *testing.T) {
 	bubbletest.Test(t, func(t *testing.T) {
 		f := New(Config{
-			Board: published.NewBoard(nil), Frozen: func() bool { return false }, MayFetch: func() bool { return true },
+			Board: published.NewBoard(nil), Frozen: func() bool { return false }, Full: func() bool { return false }, MayFetch: func() bool { return true },
 			Logger: slog.New(slog.DiscardHandler), Fetcher: fetchFunc(func() *ledger.BaseState {
 				return &ledger.BaseState{Slot: 100, Accounts: []ledger.AccountWrite{{Pubkey: key(1)}, {Pubkey: key(2), Lamports: 9}}}
 			}),

@@ -27,6 +27,9 @@ var (
 	// ErrFetchBusy says that too many accounts are being fetched already. It matches
 	// ErrUnavailable.
 	ErrFetchBusy = fmt.Errorf("too many accounts are being fetched from the node: %w", ErrUnavailable)
+	// ErrFetchFull says that the node holds as many accounts as it may, so that none is fetched any more. It
+	// matches ErrUnavailable.
+	ErrFetchFull = fmt.Errorf("no more accounts are fetched from the node: %w", ErrUnavailable)
 	// ErrCorrupt says that bytes are not a valid encoding.
 	ErrCorrupt = errors.New("corrupt encoding")
 )
