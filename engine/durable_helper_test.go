@@ -2,7 +2,6 @@ package engine
 
 import (
 	"cmp"
-	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -75,16 +74,6 @@ func (n *subject) finalize(block *ledger.Block) *ledger.Block {
 	next := chainOf(block, 1)[0]
 	n.send(next, status(block, ledger.StatusFinalized))
 	return next
-}
-
-// mustSay fails the test unless health gives a reason with all of these words, or none where there are none.
-func (n *subject) mustSay(words ...string) {
-	n.t.Helper()
-	synctest.Wait()
-	why := n.Status().Unhealthy
-	if len(words) == 0 && why != "" || slices.ContainsFunc(words, func(w string) bool { return !strings.Contains(why, w) }) {
-		n.t.Fatalf("health says %q, want %q", why, words)
-	}
 }
 
 // mustStand fails the test unless the node answers from a slot and the account that each block
