@@ -39,6 +39,10 @@ class Fold {
   }
 }
 
+// Both libraries have promises that nobody awaits, so that a node that goes away ends a process that does not say otherwise: confirmTransaction
+// of web3.js asks for the status beside its subscription (getTransactionConfirmationPromise), and kit aborts what a closed socket carried.
+process.on('unhandledRejection', (e) => { if (e.name !== 'AbortError' && !/fetch failed|terminated/.test(e)) throw e; });
+
 // web3.js comes back by itself. Of what a listener throws, and of an error that answers a subscription, it says no more than these words. It asks a
 // socket that has closed again and again, and so is never told that it has: it is told here.
 async function web3(fold) {
