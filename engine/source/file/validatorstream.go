@@ -39,7 +39,7 @@ func readValidatorStream(ctx context.Context, r io.Reader, name string, data *le
 		return err
 	}
 	if n := assembler.Counts.Late; n > 0 {
-		log.Warn("account writes came after their blocks: they are left out", "input", name, "writes", n)
+		log.Warn("account writes came behind their blocks: they count as those of the blocks that build on them", "input", name, "writes", n)
 	}
 	if n := assembler.Unfinished(); n > 0 {
 		log.Info("slots are left out of which the recording holds a part alone", "input", name, "slots", n)

@@ -43,12 +43,14 @@ type connection struct {
 	stats  *upstream.Stats
 	queue  *queue
 
-	sending  sync.Mutex    // one request at a time
+	pings    chan struct{} // holds a token while a ping has to be answered
+	replays  chan []byte   // holds a request for another replay until it is sent
 	received atomic.Uint64 // messages
 	shown    atomic.Uint64 // of them, that were no pings
 	waits    atomic.Bool   // the reader waits for the socket
 	ended    chan struct{} // closed when read returned
 	err      error         // what ended it, after ended
+	running  sync.WaitGroup
 }
 
 // connect dials the node, subscribes and begins to read. close must follow.
@@ -63,7 +65,8 @@ func (s *Source) connect(ctx context.Context, sub subscription) (*connection, er
 		return nil, &sessionError{upstream.Dial, err}
 	}
 	c := &connection{
-		client: client, stats: &s.stats, queue: newQueue(s.config.QueueBytes), ended: make(chan struct{}),
+		client: client, stats: &s.stats, queue: newQueue(s.config.QueueBytes), pings: make(chan struct{}, 1),
+		replays: make(chan []byte, 1), ended: make(chan struct{}),
 	}
 	c.ctx, c.cancel = context.WithCancel(ctx)
 	c.ctx = metadata.AppendToOutgoingContext(c.ctx, headers...)
@@ -77,14 +80,14 @@ func (s *Source) connect(ctx context.Context, sub subscription) (*connection, er
 	}
 	if err != nil {
 		err = c.explain(err)
-		c.cancel()
-		client.Close()
+		c.close()
 		return nil, err
 	}
-	go func() {
+	c.running.Go(func() {
 		defer close(c.ended)
 		c.err = c.read(yellowstone.Decoder{Sliced: sub.sliced, Data: s.config.Data})
-	}()
+	})
+	c.running.Go(c.answer)
 	return c, nil
 }
 
@@ -125,7 +128,7 @@ func (c *connection) read(decoder yellowstone.Decoder) error {
 		case yellowstone.Other:
 			continue
 		case yellowstone.Ping:
-			c.send(encodePing()) // so that nothing between takes the call for idle
+			token(c.pings)
 			continue
 		case yellowstone.Slot:
 			if m.update.Status == yellowstone.Processed {
@@ -134,21 +137,38 @@ func (c *connection) read(decoder yellowstone.Decoder) error {
 		}
 		c.shown.Add(1)
 		if err := c.queue.put(c.ctx, &m.update, m.size); err != nil {
-			return err
+			return c.explain(err)
 		}
 	}
 }
 
-// send sends another request on the call. What keeps it from that the reader learns.
-func (c *connection) send(request []byte) {
-	c.sending.Lock()
-	defer c.sending.Unlock()
-	_ = c.stream.SendMsg(request)
+// answer answers the node's pings, so that nothing between takes the call for idle, and sends requests for a replay.
+func (c *connection) answer() {
+	for {
+		request := encodePing()
+		select {
+		case <-c.pings:
+		case request = <-c.replays:
+		case <-c.ctx.Done():
+			return
+		}
+		if c.stream.SendMsg(request) != nil {
+			return // the reader learns why
+		}
+	}
 }
 
-// close ends the connection and waits for the reader.
+// replay has the node show again, on this connection, what it keeps from the begin of sub on, and then go on.
+func (c *connection) replay(sub subscription) {
+	select {
+	case c.replays <- sub.encode():
+	default: // one is under way
+	}
+}
+
+// close ends the connection and waits for its goroutines.
 func (c *connection) close() {
 	c.cancel()
-	<-c.ended
+	c.running.Wait()
 	c.client.Close()
 }

@@ -3,15 +3,18 @@ package geyser
 import (
 	"bytes"
 	"cmp"
+	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/pem"
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -28,39 +31,63 @@ import (
 	"ledgerd/engine/source/upstream"
 )
 
-// Files of a token and of headers are read again for each session, and what they hold is shown nowhere. One that is empty for a moment, as it is
-// being written, says nothing of what the node replays.
+// Files of a token and of headers are read again for each session, and what they hold is shown nowhere.
 func TestHeadersComeFromFilesAtEachSession(t *testing.T) {
 	dir, log := t.TempDir(), bytes.Buffer{}
 	token, header := filepath.Join(dir, "token"), filepath.Join(dir, "headers")
 	must(t, errors.Join(os.WriteFile(token, []byte("0ld-s3cret\n"), 0o600), os.WriteFile(header, []byte("Authorization: Bearer b-s3cret\nX-Tier: 2\n"), 0o600)))
-	next := []string{"", "n3w-s3cret"}
 	s := scenario{until: "block 102", config: func(c *Config) {
 		c.TokenFile, c.HeaderFile = token, header
 		c.Logger = slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))
-		c.Random = func(int64) int64 {
-			must(t, os.WriteFile(token, []byte(next[0]), 0o600))
-			next = next[1:]
-			return 0
-		}
 	}}
 	s.script = func(c *call) error {
 		md, _ := metadata.FromIncomingContext(c.stream.Context())
 		if c.number == 0 {
-			return status.Error(codes.Unauthenticated, "not "+md.Get("x-token")[0]+"\n with "+strings.Fields(md.Get("authorization")[0])[1])
+			must(t, os.WriteFile(token, []byte("n3w-s3cret"), 0o600))
+			return status.Error(codes.Unauthenticated, "not "+c.token[0]+"\n with "+strings.Fields(md.Get("authorization")[0])[1])
 		}
-		ledgertest.Equal(t, fmt.Sprint(md.Get("x-token"), md.Get("authorization"), md.Get("x-tier")), "[n3w-s3cret] [Bearer b-s3cret] [2]", "what the node got")
+		ledgertest.Equal(t, fmt.Sprint(c.token, md.Get("authorization"), md.Get("x-tier")), "[n3w-s3cret] [Bearer b-s3cret] [2]", "what the node got")
 		return c.send(straight(101, 102)...)
 	}
 	s.run(t)
-	ledgertest.Equal(t, fmt.Sprint(s.begins, len(next)), "[100 100] 0", "where sessions began, and what the file of the token did not hold yet")
-	text := log.String() + s.source.Info().Name + s.source.Trouble()
-	ledgertest.Holds(t, !strings.Contains(text, "s3cret") && strings.Contains(text, "not *** with ***"), "shown: %s", text)
+	if text := log.String() + s.source.Info().Name + s.source.Trouble(); strings.Contains(text, "s3cret") || !strings.Contains(text, "not *** with ***") {
+		t.Errorf("shown: %s", text)
+	}
 	for _, wrong := range []string{"", "no header", "grpc-timeout: 1", "a b: c", "x: ", "x: \x00", "x:" + strings.Repeat("s", tokenBytes+1), strings.Repeat("a: b\n", maxHeaders+1), strings.Repeat(" ", headerFileBytes) + "a: b"} {
 		must(t, os.WriteFile(header, []byte(wrong), 0o600))
-		_, err := (&Config{HeaderFile: header}).headers()
-		ledgertest.ErrorSays(t, err, "header-file names", "%.20q", wrong)
+		if _, err := (&Config{HeaderFile: header}).headers(); err == nil {
+			t.Errorf("%.20q is sent", wrong)
+		}
 	}
+}
+
+// A file of a token that is empty for a moment says nothing of what the node replays.
+func TestATokenThatIsBeingWrittenIsReadAgain(t *testing.T) {
+	token, waits := filepath.Join(t.TempDir(), "token"), 0
+	must(t, os.WriteFile(token, []byte("abc"), 0o600))
+	s := scenario{until: "block 112", fill: fillStraight, config: func(c *Config) {
+		c.TokenFile = token
+		c.Random = func(int64) int64 {
+			content := []byte("def")
+			if waits++; waits == 1 {
+				content = nil
+			}
+			must(t, os.WriteFile(token, content, 0o600))
+			return 0
+		}
+	}}
+	s.script = func(c *call) error {
+		switch from := c.from(); {
+		case c.number == 0:
+			return c.send(straight(101, 108)...)
+		case from.Known:
+			return stays(straight(from.Value, 114)...)(c)
+		}
+		return stays(straight(111, 114)...)(c)
+	}
+	s.run(t)
+	ledgertest.Equal(t, s.of("block"), "101 102 103 104 105 106 107 108 109 110 111 112", "blocks")
+	ledgertest.Equal(t, fmt.Sprint(s.begins, s.asked), "[100 107] []", "where sessions began, and what was filled")
 }
 
 func TestPingsAreAnsweredAtOnce(t *testing.T) {
@@ -69,9 +96,9 @@ func TestPingsAreAnsweredAtOnce(t *testing.T) {
 			var answer []byte
 			asked := time.Now()
 			err := cmp.Or(c.send(nodetest.Ping()), c.stream.RecvMsg(&answer))
-			must(t, err)
-			ledgertest.Equal(t, answer, encodePing(), "the answer")
-			ledgertest.Equal(t, time.Since(asked), 0, "how long it took")
+			if took := time.Since(asked); err != nil || !bytes.Equal(answer, encodePing()) || took > 0 {
+				t.Errorf("answered %x after %v, %v", answer, took, err)
+			}
 		}
 		return c.send(straight(101, 101)...)
 	}}
@@ -85,16 +112,18 @@ func TestMessagesComePacked(t *testing.T) {
 		s := scenario{until: "block 122", config: func(c *Config) { c.Compression, c.MessageBytes = name, 1<<20 }}
 		s.script = func(c *call) error {
 			offered, err := grpc.ClientSupportedCompressors(c.stream.Context())
-			must(t, err)
-			ledgertest.Equal(t, offered, []string{cmp.Or(name, noCompression)}, "%q: what the client offers", name)
+			if err != nil || !slices.Equal(offered, []string{cmp.Or(name, noCompression)}) {
+				t.Errorf("%q: the client offers %q, %v", name, offered, err)
+			}
 			if name != "" {
 				err = grpc.SetSendCompressor(c.stream.Context(), name)
 			}
 			return cmp.Or(err, calls(shows(append(straight(101, 120), bomb)...), shows(straight(117, 122)...))(c))
 		}
 		s.run(t)
-		n := s.source.Upstream().Errors
-		ledgertest.Equal(t, fmt.Sprint(n[upstream.TooLarge], n[upstream.Server]), "1 0", "%q: messages that were too large, and other failures", name)
+		if n := s.source.Upstream().Errors; n[upstream.TooLarge] != 1 || n[upstream.Server] != 0 {
+			t.Errorf("%q: %d messages were too large, want 1: %v", name, n[upstream.TooLarge], n)
+		}
 	}
 }
 
@@ -123,7 +152,9 @@ func TestTLSNamesTheNode(t *testing.T) {
 		}}
 		s.options = []grpc.ServerOption{grpc.Creds(credentials.NewTLS(&tls.Config{Certificates: []tls.Certificate{pair}, ClientAuth: tls.RequireAnyClientCert}))}
 		s.run(t)
-		ledgertest.Equal(t, s.source.Upstream().Connects > 0 && s.of("block") == "101", known, "%s: whether it is followed", options)
+		if n := s.source.Upstream(); (n.Connects > 0) != known || (s.of("block") == "101") != known {
+			t.Errorf("%s: %+v", options, n)
+		}
 	}
 }
 
@@ -138,10 +169,30 @@ func TestQueueIsBounded(t *testing.T) {
 		}
 		slow = true
 		time.Sleep(time.Hour)
-		n := s.source.Upstream().Messages
-		ledgertest.Holds(t, n >= 20 && n <= 200, "%d messages were taken from the socket for a queue of 64 KiB", n)
+		if n := s.source.Upstream().Messages; n > 200 || n < 20 {
+			t.Errorf("%d messages were taken from the socket for a queue of 64 KiB", n)
+		}
 	}
 	s.run(t)
+	if n := s.source.Upstream(); !slow || n.Reconnects != 0 || n.Messages <= 299*8 { // it ends within the last block
+		t.Errorf("%d reconnects, %d messages", n.Reconnects, n.Messages)
+	}
+}
+
+// F25: a connection that is never made counts as such.
+func TestDialsThatFail(t *testing.T) {
+	s := scenario{fresh: true, config: func(c *Config) {
+		c.Random = nil
+		c.Dial = func(context.Context, string, string) (net.Conn, error) {
+			return nil, errors.New("no route to 10.1.2.3")
+		}
+	}}
+	s.run(t)
 	n := s.source.Upstream()
-	ledgertest.Holds(t, slow && n.Reconnects == 0 && n.Messages > 299*8, "%d reconnects, %d messages", n.Reconnects, n.Messages) // it ends within the last block
+	if failed := n.Errors[upstream.Dial]; failed < 5 || failed > 60 || n.Connects != 0 || s.source.Peers() != 0 {
+		t.Errorf("%+v", n)
+	}
+	if got := s.source.Trouble(); !strings.Contains(got, "cannot be reached") || strings.Contains(got, "10.1.2.3") {
+		t.Errorf("Trouble: %q", got)
+	}
 }

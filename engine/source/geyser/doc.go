@@ -11,10 +11,10 @@
 //
 // # Order and ownership
 //
-// Run is the one goroutine that assembles and emits. Each session has another one, which
+// Run is the one goroutine that assembles and emits. Each session has two more: one
 // takes from the socket and decodes, as fast as the node sends, because a node throws out who reads
 // slowly; what it took waits in a queue bounded in bytes, and when that is full the socket is left
-// alone. It answers the node's pings. Whoever starts a goroutine waits for its end.
+// alone. The other answers the node's pings. Whoever starts a goroutine waits for its end.
 //
 // Run asks for a verdict when a session begins and after each part of the queue. The sequencer asks the assembler
 // meanwhile which blocks are under way, and Run waits.

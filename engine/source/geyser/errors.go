@@ -1,9 +1,11 @@
 package geyser
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -40,12 +42,13 @@ func ended(kind upstream.Kind, why string) error { return &sessionError{kind, er
 // kindOf returns what is counted for an error of a session.
 func kindOf(err error) upstream.Kind {
 	var session *sessionError
+	var two *yellowstone.TwoBlocksError
 	switch {
 	case errors.Is(err, ledger.ErrTooMuchWaits): // beside errWrong
 		return upstream.TooLarge
 	case errors.As(err, &session):
 		return session.kind
-	case errors.Is(err, yellowstone.ErrTwoBlocks):
+	case errors.As(err, &two):
 		return upstream.Equivocation
 	}
 	return upstream.Server
@@ -58,10 +61,16 @@ var codeKinds = map[codes.Code]upstream.Kind{
 	codes.OutOfRange: upstream.OutOfRange, codes.ResourceExhausted: upstream.RateLimited,
 }
 
-// explain says why the connection is no use any more. Nobody asks once it is closed here.
+// explain says why the connection is no use any more.
 func (c *connection) explain(err error) error {
-	if errors.Is(err, io.EOF) {
+	if cause := context.Cause(c.ctx); cause != nil {
+		err = cause
+	}
+	switch {
+	case errors.Is(err, io.EOF):
 		return &sessionError{upstream.Closed, errors.New("the node ended the stream")}
+	case errors.Is(err, context.Canceled) && status.Code(err) == codes.Unknown:
+		return err
 	}
 	s := status.Convert(err)
 	kind, known := codeKinds[s.Code()]
@@ -88,19 +97,31 @@ func said(err error) (code codes.Code, message string) {
 	return s.Code(), s.Message()
 }
 
-// refusesReplay reports whether an error of a call that showed nothing, beside pings, may be about the slot to begin with. Yellowstone's
-// plugin answers OUT_OF_RANGE since April 2026, and INTERNAL before and where it keeps nothing.
-func refusesReplay(err error) bool {
-	code, _ := said(err)
-	return slices.Contains([]codes.Code{codes.OutOfRange, codes.Internal, codes.Unknown, codes.InvalidArgument, codes.FailedPrecondition}, code)
+// refusesReplay reports whether an error is about the slot to begin with, or may be: the node had shown nothing, beside pings.
+// Yellowstone's plugin answers OUT_OF_RANGE since April 2026, and INTERNAL before and where it keeps nothing.
+func refusesReplay(err error, shown bool) (sure, maybe bool) {
+	code, message := said(err)
+	sure = code == codes.OutOfRange || code == codes.Internal && refusedReplay.MatchString(message)
+	unclear := []codes.Code{codes.Internal, codes.InvalidArgument, codes.FailedPrecondition, codes.Unknown}
+	return sure, !shown && slices.Contains(unclear, code)
 }
 
-// refusesSlices reports whether a node does not know of slices of data, or says that the subscription has more of them than it sends
-// (Yellowstone's filter limits; two in its sample configuration).
+// refusesRequests reports whether an error may be about a request for filters that was not the first of its call.
+func refusesRequests(err error) bool {
+	code, _ := said(err)
+	sure, _ := refusesReplay(err, true)
+	return sure && code != codes.OutOfRange || slices.Contains([]codes.Code{codes.InvalidArgument, codes.FailedPrecondition, codes.Unimplemented}, code)
+}
+
+// refusesSlices reports whether an error says that the subscription has more slices of data than the node sends (Yellowstone's filter
+// limits; two in its sample configuration).
 func refusesSlices(err error) bool {
 	code, message := said(err)
-	return errors.Is(err, yellowstone.ErrNotSliced) || code == codes.InvalidArgument && strings.Contains(message, "slice")
+	return code == codes.InvalidArgument && strings.Contains(message, "slice")
 }
+
+// refusedReplay matches what the plugin says: "from_slot is not supported", "broadcast from 7 is not available, last available: 9".
+var refusedReplay = regexp.MustCompile(`from_slot|broadcast from \d+ is not available`)
 
 // fillFailure returns what is counted for a fill that failed, and what the node asks to wait.
 func fillFailure(err error) (upstream.Kind, time.Duration) {

@@ -25,7 +25,8 @@ type queue struct {
 
 	mu      sync.Mutex
 	updates []yellowstone.Update
-	bytes   int64 // of updates
+	bytes   int64                // of updates
+	spare   []yellowstone.Update // room to use again
 }
 
 func newQueue(limit int) *queue {
@@ -43,22 +44,35 @@ func (q *queue) put(ctx context.Context, u *yellowstone.Update, wire int) error 
 	q.updates = append(q.updates, *u)
 	q.bytes += size
 	q.mu.Unlock()
-	select {
-	case q.ready <- struct{}{}:
-	default: // it holds one
-	}
+	token(q.ready)
 	return nil
 }
 
-// take returns all that wait, and their size, which is to be released when they are done. What it took before is used again.
-func (q *queue) take(before []yellowstone.Update) ([]yellowstone.Update, int64) {
-	clear(before)
-	if cap(before) > keptUpdates {
-		before = nil
-	}
+// take returns all that wait, and their size; done must follow.
+func (q *queue) take() ([]yellowstone.Update, int64) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	updates, bytes := q.updates, q.bytes
-	q.updates, q.bytes = before[:0], 0
+	q.updates, q.bytes, q.spare = q.spare, 0, nil
 	return updates, bytes
+}
+
+// done gives back what take returned.
+func (q *queue) done(updates []yellowstone.Update, bytes int64) {
+	q.room.Release(bytes)
+	if cap(updates) > keptUpdates {
+		return
+	}
+	clear(updates)
+	q.mu.Lock()
+	q.spare = updates[:0]
+	q.mu.Unlock()
+}
+
+// token puts a token where none is.
+func token(c chan<- struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
 }

@@ -14,6 +14,7 @@ import (
 
 	"go.uber.org/goleak"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/test/bufconn"
 
 	"ledgerd/engine/ledger"
@@ -33,6 +34,8 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 type call struct {
 	number  int               // from 0
 	request *nodetest.Request // the first
+	token   []string
+	node    string // whose address was dialled
 	stream  grpc.ServerStream
 }
 
@@ -153,6 +156,9 @@ func (s *scenario) run(t *testing.T) {
 func (s *scenario) serve(t *testing.T, listener net.Listener) {
 	server := nodetest.NewStreamServer(func(stream grpc.ServerStream) (err error) {
 		c := &call{stream: stream}
+		if md, ok := metadata.FromIncomingContext(stream.Context()); ok {
+			c.token, c.node = md.Get("x-token"), strings.Join(md.Get(":authority"), "")
+		}
 		if c.request, err = nodetest.Receive(stream); err != nil {
 			return err
 		}

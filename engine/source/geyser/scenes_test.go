@@ -2,10 +2,7 @@ package geyser
 
 import (
 	"cmp"
-	"context"
-	"errors"
 	"fmt"
-	"net"
 	"regexp"
 	"slices"
 	"strconv"
@@ -78,10 +75,6 @@ func (s *scenario) with(options []string) {
 			s.fresh = true
 		case "long-waits":
 			set(func(c *Config) { c.Random = func(n int64) int64 { return n - 1 } })
-		case "no-route":
-			set(func(c *Config) {
-				c.Dial = func(context.Context, string, string) (net.Conn, error) { return nil, errors.New("no route") }
-			})
 		case "two-nodes":
 			set(func(c *Config) { c.Addresses = append(c.Addresses, "second.test:1") })
 		default:
@@ -115,7 +108,6 @@ func played(line string) script {
 		from, next := c.from().Value, []part(nil)
 		for word := range strings.FieldsSeq(line) {
 			wait, isWait := time.ParseDuration(word)
-			one, by, isReplaced := strings.Cut(word, "=")
 			switch {
 			case word == "end":
 				return c.send(next...)
@@ -131,8 +123,12 @@ func played(line string) script {
 					return err
 				}
 				time.Sleep(wait)
-			case isReplaced:
-				next = replaced(next, toldBy(one, from)[0], toldBy(by, from)...)
+			case strings.HasPrefix(word, "-"):
+				next = replaced(next, toldBy(word[1:], from)[0])
+			case strings.HasPrefix(word, "~"):
+				next = replaced(next, toldBy("head@"+word[1:], from)[0], toldBy("misnamed@"+word[1:], from)...)
+			case strings.HasPrefix(word, "+"):
+				next = replaced(next, toldBy("head@"+word[1:], from)[0], toldBy("overcounted@"+word[1:], from)...)
 			default:
 				next = append(next, toldBy(word, from)...)
 			}
@@ -166,8 +162,6 @@ func toldBy(word string, from ledger.Slot) []part {
 	_, _ = fmt.Sscanf(of, "%d-%d", &first, &last)
 	b.slot, b.parent = first, first-1
 	switch kind := slices.Index(sceneStatuses, what); {
-	case word == "":
-		return nil
 	case kind >= 0:
 		return []part{slotUpdate(first, yellowstone.SlotStatus(kind))}
 	case what == "ping":
@@ -214,13 +208,12 @@ func toldBy(word string, from ledger.Slot) []part {
 // outcome tells what came of a scene: the blocks, where calls began, what the Filler was asked for, and figures that are not zero.
 func (s *scenario) outcome() string {
 	n := s.source.Upstream()
-	lines := ""
+	lines := "> from " + strings.Join(s.begins, " ")
 	tell := func(name, what string) {
 		if what != "" {
-			lines += "> " + name + " " + what + "\n"
+			lines += "\n> " + name + " " + what
 		}
 	}
-	tell("from", strings.Join(s.begins, " "))
 	tell("filled", strings.Join(s.asked, " "))
 	tell("dead", s.of("dead"))
 	if s.fresh {
@@ -246,5 +239,5 @@ func (s *scenario) outcome() string {
 		}
 	}
 	tell("after", strings.Join(figures, ", "))
-	return strings.TrimSpace(lines + "> " + s.of("block"))
+	return lines + "\n> " + s.of("block")
 }

@@ -28,19 +28,16 @@ type follower struct {
 	known     []known                 // of each node
 	missing   ledger.Opt[ledger.Slot] // up to here blocks are missing
 	fillAfter time.Time               // no fill before
+	again     askedAgain              // in this session
 	counted   yellowstone.Counts      // those of the assembler that the figures show
-	taken     []yellowstone.Update    // from the queue, the last time
-
-	// Of the session.
-	before uint64     // blocks that had been placed when it began
-	again  askedAgain // on its connection
-	filled ledger.Gap // by the newest fill, until the verdict on it; zero: by none
 }
 
 // known is what sessions with a node have shown of it.
 type known struct {
 	wholeData bool // it does not know of slices, or takes few
 	replayOff bool // the next session with it asks for no replay: the one before was refused it
+	// oneRequest is until when it is not asked again on an open call: it ended one when it was.
+	oneRequest time.Time
 }
 
 // node returns what is known of the node that is followed.
@@ -90,6 +87,7 @@ func (f *follower) ask(ctx context.Context, restart bool) error {
 	f.counted = counts
 	f.stats.Count(func(n *upstream.Snapshot) {
 		n.Errors[upstream.Garbage] += counts.Late - counted.Late + counts.Incomplete - counted.Incomplete
+		n.Errors[upstream.TooLarge] += counts.Lost - counted.Lost
 		n.Duplicates += f.verdict.Repeated - before.Repeated
 		n.Errors[upstream.Equivocation] += f.verdict.Contradictions - before.Contradictions
 	})
@@ -109,12 +107,15 @@ func (f *follower) session(ctx context.Context) error {
 	if err == nil {
 		err = f.follow(ctx, conn)
 		conn.close()
+		if f.again.slot != 0 && time.Since(f.again.at) < idleTimeout && refusesRequests(err) {
+			f.node().oneRequest = time.Now().Add(oneRequestFor)
+		}
 	}
-	noSlices := sub.sliced && refusesSlices(err)
-	f.node().replayOff = sub.from.Known && !noSlices && (conn == nil || conn.shown.Load() == 0) && refusesReplay(err)
-	if noSlices {
+	sure, maybe := refusesReplay(err, conn != nil && conn.shown.Load() > 0)
+	f.node().replayOff = !f.node().replayOff && (sure || maybe && sub.from.Known && f.config.Filler != nil)
+	if refusesSlices(err) && sub.sliced {
 		f.node().wholeData = true
-		f.config.Logger.Warn("the node does not send the slices of data that it was asked for: it is asked for whole data, which is many times the bandwidth", "source", f.source.Info().Name)
+		f.config.Logger.Warn("the node does not send so many slices of data: it is asked for whole data, which is many times the bandwidth", "source", f.source.Info().Name)
 	}
 	return err
 }
@@ -125,20 +126,21 @@ func (f *follower) follow(ctx context.Context, conn *connection) error {
 	w := watch{receivedAt: now, progressAt: now}
 	ticker := time.NewTicker(idleTimeout / 5)
 	defer ticker.Stop()
-	f.before, f.again, f.filled = f.verdict.Placed, askedAgain{}, ledger.Gap{}
+	before := f.verdict.Placed
+	f.again = askedAgain{}
 	for {
 		var err error
 		select {
 		case <-conn.queue.ready:
-			err = f.drain(ctx, conn)
+			err = f.drain(ctx, conn, before)
 		case <-conn.ended:
 			// What it sent before it ended is good.
-			if err = f.drain(ctx, conn); err == nil {
+			if err = f.drain(ctx, conn, before); err == nil {
 				err = conn.err
 			}
 		case now := <-ticker.C:
 			if err = w.check(now, conn, f.assembler.Counts.Sealed); err == nil {
-				err = f.settle(ctx, conn) // a fill may be due
+				err = f.settle(ctx, conn, before) // a fill may be due
 			}
 			if f.verdict.Rooted { // also what nothing builds on yet
 				f.replay(conn, f.verdict.Tip.Slot, ledger.MaxSlot)
@@ -153,28 +155,30 @@ func (f *follower) follow(ctx context.Context, conn *connection) error {
 }
 
 // drain assembles what waits in the queue.
-func (f *follower) drain(ctx context.Context, conn *connection) error {
-	size := int64(0)
-	f.taken, size = conn.queue.take(f.taken)
-	defer conn.queue.room.Release(size)
-	for i := range f.taken {
-		if err := f.assembler.Take(ctx, &f.taken[i]); err != nil {
+func (f *follower) drain(ctx context.Context, conn *connection, before uint64) error {
+	updates, size := conn.queue.take()
+	defer conn.queue.done(updates, size)
+	for i := range updates {
+		if err := f.assembler.Take(ctx, &updates[i]); err != nil {
 			return err
 		}
 	}
-	return f.settle(ctx, conn)
+	return f.settle(ctx, conn, before)
 }
 
 // over notes what ended a session, and makes ready for the next.
 func (f *follower) over(err error) {
 	kind := kindOf(err)
 	f.stats.Disconnected(kind)
+	if errors.Is(err, yellowstone.ErrNotSliced) {
+		f.node().wholeData = true
+	}
 	if kind == upstream.WrongParent && !errors.Is(err, errReplay) {
 		f.stats.GapStuck(kind)
 	}
 	n := f.assembler.Counts
 	f.config.Logger.Warn("the session with the node ended", "source", f.source.Info().Name, "node", f.config.Addresses[f.source.node], "cause", kind.String(),
 		"error", shown(err, f.source.secrets), "last_slot", uint64(f.verdict.Tip.Slot),
-		"blocks", n.Sealed, "short", n.Incomplete, "partial", n.Partial, "late", n.Late)
+		"blocks", n.Sealed, "short", n.Incomplete, "partial", n.Partial, "late", n.Late, "lost", n.Lost, "duplicates", n.Duplicates)
 	f.assembler.Reconnected()
 }

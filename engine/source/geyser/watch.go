@@ -36,7 +36,7 @@ func (w *watch) check(now time.Time, conn *connection, progress uint64) error {
 	case idle >= idleTimeout:
 		return errStalled
 	case idle >= idleTimeout/2:
-		conn.send(encodePing()) // a node whose cluster stands still shows nothing, and answers
+		token(conn.pings) // a node whose cluster stands still shows nothing, and answers
 	}
 	if now.Sub(w.progressAt) >= patience {
 		return errNoBlock

@@ -3,7 +3,6 @@ package yellowstone
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 
 	"ledgerd/engine/ledger"
@@ -14,9 +13,6 @@ const (
 	maxBytes = 1 << 30
 	// keptSlots is how far below the newest finalized slot a block may still become whole.
 	keptSlots = 512
-	// keptBlocks is the number of sealed blocks that are kept with their write versions, which tell a
-	// write that comes late from one that comes again.
-	keptBlocks = 32
 )
 
 // maxSlots bounds the slots that are remembered, and with them what each status costs; a network makes so many in half an hour.
@@ -42,20 +38,25 @@ type Assembler struct {
 	slots  map[ledger.Slot]slot // of this stream
 	taken  uint64               // the number of updates, over all streams
 	bytes  int                  // the sum of those of open tries
-	sealed []*assembly          // the newest, the oldest first: they have their write versions
+	sealed []*assembly          // the newest, the oldest first, also of other streams: they have their writes
 	unseen []ledger.Slot        // the newest of this stream that a status called confirmed or final before anything came of them
+	bare   map[ledger.Hash]bool // blocks in part of which an earlier stream, the newest that showed any, told nothing but their heads
 
 	// Of a live stream.
-	asked     ledger.Slot // the slot of the newest error about transactions that are missing; 0: none
-	miscounts int         // blocks that were sealed although transactions were missing, also when they were asked for again
+	asked     ledger.Slot // the slot of the newest ShortError; 0: none
+	miscounts int         // blocks that were sealed although transactions were missing, less one for each believedBlocks of wholes
+	wholes    uint64      // blocks with all their transactions since the first miscount
 }
 
 // Counts holds figures of an assembler.
 type Counts struct {
 	Sealed     uint64 // blocks emitted
 	Incomplete uint64 // of those: confirmed before all their transactions came
-	Late       uint64 // account writes that came after their block, and are left out
+	Duplicates uint64 // heads, transactions, statuses and writes that had come before
+	Late       uint64 // account writes that came after their block: see takeLate
+	Lost       uint64 // late ones that were dropped: of blocks with too many, and see lose
 	Partial    uint64 // blocks of streams that are over, which may have begun in the middle of them
+	Dropped    uint64 // blocks that are not whole, of slots far below the finalized one or with many tries
 }
 
 // NewAssembler returns an assembler without any slot, which emits blocks and statuses.
@@ -65,13 +66,18 @@ func NewAssembler(emit ledger.Emit) *Assembler {
 
 // Reconnected begins another stream: blocks that are not whole are dropped, and a block that comes again is emitted again.
 func (a *Assembler) Reconnected() {
+	if len(a.slots) > 0 {
+		a.bare = make(map[ledger.Hash]bool)
+	}
 	for s := range a.tries() {
+		a.lose(s)
 		if s.state == inPart {
 			a.Counts.Partial++
+			a.bare[s.head.Hash] = s.endAlone
 		}
 	}
 	clear(a.slots)
-	a.bytes, a.sealed, a.unseen = 0, nil, nil
+	a.bytes, a.unseen = 0, nil
 }
 
 // Unfinished returns the number of blocks that are not whole.
@@ -100,7 +106,7 @@ func (a *Assembler) InPart(after, upTo ledger.Slot) (lowest ledger.Slot, found b
 
 // ShowsElsewhere reports whether this stream showed a block of a hash, or its head alone, at another slot.
 func (a *Assembler) ShowsElsewhere(hash ledger.Hash, than ledger.Slot) bool {
-	isIt := func(s *assembly) bool { return s.head != nil && s.head.Blockhash == hash }
+	isIt := func(s *assembly) bool { return s.head != nil && s.head.Hash == hash }
 	for at, slot := range a.slots {
 		if at != than && (slices.ContainsFunc(slot.open, isIt) || slices.ContainsFunc(slot.over, isIt)) {
 			return true
@@ -132,38 +138,43 @@ func (a *Assembler) Take(ctx context.Context, u *Update) error {
 func (a *Assembler) takeAccount(u *Update) {
 	s := a.at(u)
 	if s.isOver() {
-		if s.lacks(u.Write.Pubkey, u.WriteVersion) {
-			a.Counts.Late++
-		}
+		a.takeLate(u, s)
 		return
 	}
 	s.again = s.processed
-	a.grow(s, s.write(u.Write, u.WriteVersion))
+	bytes, isTaken := s.write(u.Write, u.WriteVersion)
+	if !isTaken {
+		a.Counts.Duplicates++
+	}
+	a.grow(s, bytes)
 }
 
 func (a *Assembler) takeTransaction(ctx context.Context, u *Update) error {
 	a.HasTransactions = true
 	s := a.at(u)
-	if s.isOver() {
-		return nil
-	}
 	s.again = s.processed
-	a.grow(s, s.transact(u))
+	if s.isOver() || !s.transact(u) {
+		a.Counts.Duplicates++
+	} else {
+		a.grow(s, transactionBytes+len(u.Transaction.Accounts)*len(ledger.Pubkey{}))
+	}
 	return a.advance(ctx, s)
 }
 
 func (a *Assembler) takeHead(ctx context.Context, u *Update) error {
 	s := a.at(u)
 	switch {
-	case s.head != nil && s.head.Blockhash != u.Head.Blockhash:
-		return fmt.Errorf("%w %d", ErrTwoBlocks, u.Slot)
+	case s.head != nil && s.head.Hash != u.Head.Hash:
+		return &TwoBlocksError{u.Slot}
 	case s.head != nil || s.isOver():
+		a.Counts.Duplicates++
 		if s.begin <= beginAmid && (s.again || a.Filtered && s.processed) {
 			s.begin = beginReplayed
 		}
 		return a.advance(ctx, s)
 	}
-	s.head = u.Head
+	head := u.Head
+	s.head = &head
 	if parent := a.parent(s); parent != nil && s.begin == beginUnsaid {
 		parent.followed = true
 		if err := a.advance(ctx, parent); err != nil {

@@ -3,6 +3,7 @@ package yellowstone
 import (
 	"fmt"
 	"math/rand/v2"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -12,49 +13,75 @@ import (
 	"ledgerd/engine/ledger/ledgertest"
 )
 
-// told is a block as a validator tells of it: its writes and transactions.
+// told is a block as a validator tells of it: its last writes and transactions, and what must come
+// of them.
 type told struct {
-	slot    ledger.Slot
-	head    ledger.Block
+	head    Head
 	updates []Update
+	want    *ledger.Block
 }
 
 // aBlock makes up a block with so many transactions, and twice as many writes of half as many accounts.
 func aBlock(r *rand.Rand, slot ledger.Slot, transactions int) *told {
-	b := &told{slot: slot, head: ledger.Block{
-		Blockhash: ledger.Hash{byte(slot), 1}, ParentSlot: slot - 1, PreviousBlockhash: ledger.Some(ledger.Hash{byte(slot) - 1, 1}),
-		Time: ledger.Some(int64(slot)), Height: ledger.Some(uint64(slot)), TransactionCount: uint64(transactions),
+	b := &told{head: Head{
+		Hash: ledger.Hash{byte(slot), 1}, ParentSlot: slot - 1, ParentHash: ledger.Some(ledger.Hash{byte(slot) - 1, 1}),
+		Time: ledger.Some(int64(slot)), Height: ledger.Some(uint64(slot)), Transactions: uint64(transactions),
 	}}
+	b.want = &ledger.Block{
+		Slot: slot, ParentSlot: slot - 1, Blockhash: b.head.Hash, PreviousBlockhash: b.head.ParentHash,
+		Time: b.head.Time, Height: b.head.Height, TransactionCount: uint64(transactions),
+	}
+	last := map[ledger.Pubkey]ledger.AccountWrite{}
 	for n := range 2 * transactions {
 		w := ledger.AccountWrite{
 			Pubkey: key(byte(r.IntN(max(1, transactions/2)))), Lamports: ledger.Lamports(1 + n), Owner: key(200), Known: ledger.FieldsAll,
 		}
+		last[w.Pubkey] = w
 		b.updates = append(b.updates, accountOf(slot, w, uint64(100+n)))
 	}
 	for n := range transactions {
-		b.updates = append(b.updates, Update{Kind: Transaction, Slot: slot, Transaction: ledger.Transaction{
+		t := ledger.Transaction{
 			Signature: ledger.Signature{byte(slot), byte(n)}, Index: uint32(n), Fee: ledger.Some(ledger.Lamports(n)),
 			Success: ledger.Some(n%3 > 0), Accounts: []ledger.Pubkey{key(1), key(2)},
-		}})
+		}
+		if !t.Success.Value {
+			t.Err = `"AccountInUse"`
+		}
+		b.updates = append(b.updates, Update{Kind: Transaction, Slot: slot, Transaction: t})
+		b.want.AddTransaction(t)
+	}
+	for _, w := range last {
+		b.want.Accounts = append(b.want.Accounts, w)
 	}
 	return b
 }
 
 // whole returns all that is told of the block up to its being processed.
 func (b *told) whole() []Update {
-	return slices.Concat(b.updates, []Update{headOf(b.slot, b.head), statusOf(b.slot, Processed)})
+	return slices.Concat(b.updates, []Update{headOf(b.want.Slot, b.head), statusOf(b.want.Slot, Processed)})
 }
 
-// F20, F22: whatever order the updates of some slots come in, and however often, each block comes once, whole: as it does in their own order.
+// sameBlock compares blocks whose writes, one of each account, come in any order.
+func sameBlock(got, want *ledger.Block) bool {
+	g, w := *got, *want
+	byKey := func(x, y ledger.AccountWrite) int { return x.Pubkey.Compare(&y.Pubkey) }
+	g.Accounts, w.Accounts = slices.SortedFunc(slices.Values(g.Accounts), byKey), slices.SortedFunc(slices.Values(w.Accounts), byKey)
+	if len(g.Transactions) == 0 && len(w.Transactions) == 0 {
+		g.Transactions, w.Transactions = nil, nil
+	}
+	return reflect.DeepEqual(g, w)
+}
+
+// F20, F22: whatever order the updates of some slots come in, and however often, each block comes once, whole.
 func TestBlocksAreWholeInAnyOrder(t *testing.T) {
 	for seed := range uint64(300) {
 		r := rand.New(rand.NewPCG(seed, 7))
-		plain, want := tell(t, "")
 		a, c := tell(t, "")
+		want := map[ledger.Slot]*ledger.Block{}
 		var messages []Update
 		for slot := ledger.Slot(100); slot < 104; slot++ {
 			b := aBlock(r, slot, r.IntN(6))
-			mustFeed(t, plain, b.whole()...)
+			want[slot] = b.want
 			all := b.whole()[:len(b.updates)+1] // without the status
 			messages = append(messages, all...)
 			for range r.IntN(5) {
@@ -63,15 +90,19 @@ func TestBlocksAreWholeInAnyOrder(t *testing.T) {
 		}
 		r.Shuffle(len(messages), func(i, j int) { messages[i], messages[j] = messages[j], messages[i] })
 		mustFeed(t, a, messages...)
-		ledgertest.Equal(t, len(c.events), 0, "seed %d: what came before slots were processed", seed)
-		for slot := ledger.Slot(100); slot < 104; slot++ {
-			mustFeed(t, a, statusOf(slot, Processed))
+		if len(c.events) > 0 {
+			t.Fatalf("seed %d: %v came before its slot was processed", seed, c.events[0])
 		}
-		for _, e := range append(c.events, want.events...) {
-			slices.SortFunc(e.(*ledger.Block).Accounts, func(x, y ledger.AccountWrite) int { return x.Pubkey.Compare(&y.Pubkey) })
+		for _, n := range r.Perm(4) {
+			mustFeed(t, a, statusOf(ledger.Slot(100+n), Processed))
+			got, ok := c.events[len(c.events)-1].(*ledger.Block)
+			if !ok || !sameBlock(got, want[ledger.Slot(100+n)]) {
+				t.Fatalf("seed %d: got %+v, want %+v", seed, got, want[ledger.Slot(100+n)])
+			}
 		}
-		ledgertest.Equal(t, c.events, want.events, "seed %d: the blocks", seed)
-		ledgertest.Equal(t, fmt.Sprint(len(c.events), a.Counts.Sealed, a.Unfinished(), a.bytes), "4 4 0 0", "seed %d: events, blocks, what is left, and its bytes", seed)
+		if len(c.events) != 4 || a.Unfinished() != 0 || a.bytes != 0 || a.Counts.Sealed != 4 {
+			t.Fatalf("seed %d: %d events, %d slots left with %d bytes, %+v", seed, len(c.events), a.Unfinished(), a.bytes, a.Counts)
+		}
 	}
 }
 
@@ -91,6 +122,9 @@ func TestSlotsEndAsTheStreamSays(t *testing.T) {
 			}
 			if a.Counts.Late > 0 {
 				got = append(got, fmt.Sprintf("%d late", a.Counts.Late))
+			}
+			if a.Counts.Lost > 0 {
+				got = append(got, fmt.Sprintf("%d lost", a.Counts.Lost))
 			}
 			if c.err != nil {
 				got = append(got, c.err.Error())
@@ -113,19 +147,27 @@ func TestWhatIsNotWholeIsBounded(t *testing.T) {
 			mustFeed(t, a, statusOf(slot, Finalized))
 		}
 	}
-	ledgertest.Holds(t, len(a.slots) <= keptSlots+100, "%d slots are held", len(a.slots))
-	ledgertest.Equal(t, a.bytes, heldBytes(a), "bytes that are counted")
+	if len(a.slots) > keptSlots+100 || a.Counts.Dropped == 0 {
+		t.Errorf("%d slots are held, %+v", len(a.slots), a.Counts)
+	}
 	a.bytes = maxBytes
 	ledgertest.Equal(t, feed(t, a, aBlock(rand.New(rand.NewPCG(1, 1)), 1<<30, 1).updates...), errTooMuch, "the error")
 }
 
-// A write is told from one that comes again only as long as the versions are kept of the block that it is late for.
-func TestVersionsOfSomeBlocksAreKept(t *testing.T) {
-	script := "alone"
-	for n := range keptBlocks + 1 {
-		script += fmt.Sprintf(" %d<%d", 100+n, 99+n)
+// What is kept of late writes is bounded: the accounts of a block, and the blocks.
+func TestLateWritesAreBounded(t *testing.T) {
+	a, _ := tell(t, "alone 100<99")
+	for n := range 2 * keptLate {
+		mustFeed(t, a, accountOf(100, ledger.AccountWrite{Pubkey: ledger.Pubkey{77, byte(n), byte(n >> 8)}, Lamports: 1}, 11))
 	}
-	a, _ := tell(t, script+" late@100 late@101")
-	ledgertest.Equal(t, len(a.sealed), keptBlocks, "blocks whose versions are kept")
-	ledgertest.Equal(t, a.Counts.Late, 1, "writes that are told to be late")
+	ledgertest.Equal(t, len(a.sealed[0].late.accounts), keptLate, "accounts that are kept")
+	ledgertest.Equal(t, a.Counts.Late, 2*keptLate, "writes that were late")
+	script := "live alone"
+	for slot := range keptBlocks + 1 {
+		script += fmt.Sprintf(" %d<%d", 100+slot, 99+slot)
+	}
+	a, c := tell(t, script+" late 133<132=2")
+	if got := c.outline(); len(a.sealed) != keptBlocks || a.Counts.Late != 0 || got[len(got)-1] != "133 2=133" {
+		t.Errorf("of %d blocks a write that is too late to tell was taken: %s", len(a.sealed), got)
+	}
 }

@@ -13,8 +13,8 @@ const assemblyBytes, accountBytes, transactionBytes = 512, 320, 256
 // assembly is the part of a block that came so far: of a try of its slot.
 type assembly struct {
 	slot      ledger.Slot
-	bank      uint64        // of the updates; 0 if the server does not number tries
-	head      *ledger.Block // without its content
+	bank      uint64 // of the updates; 0 if the server does not number tries
+	head      *Head
 	since     uint64        // the number of the first update; 0 if one before it was dropped
 	begin     begin         // how the stream began to show it
 	followed  bool          // a block builds on it that came without a word of its begin, too
@@ -25,6 +25,8 @@ type assembly struct {
 	state     state
 
 	writes
+	late         writes               // that came after the block
+	inherited    writes               // late ones of the blocks that it builds on
 	transactions []ledger.Transaction // as they came
 	indexes      map[uint32]bool      // of those; false if only a status told of one
 
@@ -84,56 +86,55 @@ type writes struct {
 }
 
 func newAssembly(slot ledger.Slot, bank, since uint64) *assembly {
-	return &assembly{slot: slot, bank: bank, since: since, writes: writes{place: make(map[ledger.Pubkey]int)}, indexes: make(map[uint32]bool)}
+	return &assembly{slot: slot, bank: bank, since: since, writes: newWrites(), late: newWrites(), inherited: newWrites(), indexes: make(map[uint32]bool)}
 }
 
-// write adds a write of an account, unless there is a newer one, and returns how much more memory is held. Of writes with the same
+func newWrites() writes { return writes{place: make(map[ledger.Pubkey]int)} }
+
+// write adds a write of an account, and returns how much more memory is held, or false if there is a newer one. Of writes with the same
 // version, or without any, the later one counts.
-func (w *writes) write(account ledger.AccountWrite, version uint64) (bytes int) {
+func (w *writes) write(account ledger.AccountWrite, version uint64) (bytes int, isTaken bool) {
 	bytes = account.Data.SizeBytes()
-	i, isWritten := w.place[account.Pubkey]
+	i, ok := w.place[account.Pubkey]
 	switch {
-	case !isWritten:
+	case !ok:
 		w.place[account.Pubkey] = len(w.accounts)
 		w.accounts, w.versions = append(w.accounts, account), append(w.versions, version)
-		return accountBytes + bytes
+		return accountBytes + bytes, true
 	case version < w.versions[i]:
-		return 0
+		return 0, false
 	}
 	bytes -= w.accounts[i].Data.SizeBytes()
 	w.accounts[i], w.versions[i] = account, version
-	return bytes
+	return bytes, true
 }
 
-// lacks reports whether a write is newer than what there is of its account. It does not once the versions are dropped.
-func (w *writes) lacks(key ledger.Pubkey, version uint64) bool {
-	i, isWritten := w.place[key]
-	return w.place != nil && (!isWritten || version > w.versions[i])
-}
-
-// transact adds a transaction, or counts one of which the status came, and returns how much more memory is held.
-func (s *assembly) transact(u *Update) (bytes int) {
-	index, isTold := u.Transaction.Index, u.Kind == Transaction
-	came, isKnown := s.indexes[index]
-	if came || isKnown && !isTold {
-		return 0
-	}
-	s.indexes[index] = isTold
-	if isTold {
+// transact adds a transaction, or counts one of which the status came. It returns false if it is there.
+func (s *assembly) transact(u *Update) bool {
+	came, isKnown := s.indexes[u.Transaction.Index]
+	if isTold := u.Kind == Transaction; came || isKnown && !isTold {
+		return false
+	} else if isTold {
 		s.transactions = append(s.transactions, u.Transaction)
 	}
-	return transactionBytes + len(u.Transaction.Accounts)*len(ledger.Pubkey{})
+	s.indexes[u.Transaction.Index] = u.Kind == Transaction
+	return true
 }
 
-// take returns the block, whose head must have come, and leaves that and the versions of its writes.
+// take returns the block, whose head must have come, and leaves that, which writes it has, and what it inherited.
 func (s *assembly) take() *ledger.Block {
-	b := *s.head
-	b.TransactionCount, b.Accounts = max(b.TransactionCount, uint64(len(s.transactions))), s.accounts
+	b := &ledger.Block{
+		Slot: s.slot, ParentSlot: s.head.ParentSlot,
+		Blockhash: s.head.Hash, PreviousBlockhash: s.head.ParentHash,
+		Time: s.head.Time, Height: s.head.Height,
+		TransactionCount: max(s.head.Transactions, uint64(len(s.transactions))),
+		Accounts:         slices.Concat(s.accounts, s.inherited.accounts),
+	}
 	slices.SortFunc(s.transactions, func(x, y ledger.Transaction) int { return cmp.Compare(x.Index, y.Index) })
 	b.Transactions = make([]ledger.Transaction, 0, len(s.transactions))
 	for _, t := range s.transactions {
 		b.AddTransaction(t)
 	}
 	s.accounts, s.transactions, s.indexes = nil, nil, nil
-	return &b
+	return b
 }

@@ -21,8 +21,10 @@
 // highest write version counts. Blocks are emitted as they are sealed, those of all forks. A status is emitted
 // after the block it is about.
 //
-// All writes of a slot come before it is processed. A write that comes after its block all the same is left out, and counted: a block that
-// was emitted does not change.
+// All writes of a slot come before it is processed. A write that comes after its block all the same is counted, and
+// becomes one of each block that builds on that, unless the block writes the account itself: so it comes and goes with its
+// branch. If no such block comes, the write is lost. What a block turns out to hold when another stream shows it again is late, too. Blocks that a
+// Filler shows in the place of the stream take part, see [Assembler.Fill].
 //
 // # Live streams
 //
@@ -33,13 +35,14 @@
 //   - where its parent was processed before, and a block that builds on it came without such a status, too. A server replays
 //     blocks that were frozen before the connection began, without these statuses, and then sends what is new from the middle of
 //     a slot on. A validator creates the bank of a child only when it has frozen the parent. So what came of the parent was
-//     replayed, or nothing of it was shown but its head and its being processed, which a server may tell later than all else: that
-//     proves nothing;
+//     replayed, or nothing of it was shown but its head and its being processed, which a server may tell later than all else. The two look
+//     alike only where a stream is [Assembler].Filtered and the block has nothing to show: then it counts as replayed when a second stream
+//     shows nothing of it, either;
 //   - where its head came again after other parts of it that came when it was processed: then the server has replayed it on this
 //     connection, with the head behind everything that it has. Where a stream is filtered the head may come alone.
 //
 // A block that was not shown from its begin is in part, and waits for such a proof. A block that is confirmed before
-// all of its transactions came is not sealed: [Assembler.Take] returns an error then, and another stream is to begin before it.
+// all of its transactions came is not sealed: [ShortError] asks for another stream that begins before it.
 // A confirmed block has its parents confirmed, so a lost status does no harm. Where the server numbers banks, those of a slot
 // are assembled beside each other: since Alpenglow a validator may make two, and either may be confirmed. Where it does not, a
 // bank that is created again drops the updates of the one before, and its block has to be replayed.

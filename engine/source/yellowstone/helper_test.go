@@ -24,10 +24,7 @@ func statusOf(slot ledger.Slot, s SlotStatus) Update {
 	return Update{Kind: Slot, Slot: slot, Status: s}
 }
 
-func headOf(slot ledger.Slot, head ledger.Block) Update {
-	head.Slot = slot
-	return Update{Kind: Meta, Slot: slot, Head: &head}
-}
+func headOf(slot ledger.Slot, h Head) Update { return Update{Kind: Meta, Slot: slot, Head: h} }
 
 var must = ledgertest.Must
 
@@ -67,19 +64,20 @@ var words = func() map[string][]Update {
 	r := rand.New(rand.NewPCG(1, 1))
 	b, next := aBlock(r, 100, 2), aBlock(r, 101, 2)
 	other, bare := b.head, b.head
-	other.Blockhash[1], bare.TransactionCount = 2, 0
+	other.Hash[1], bare.Transactions = 2, 0
 	zero, nine := ledger.Hash{1}, ledger.Hash{2}
 	return map[string][]Update{
 		"write": b.updates[:1], "last": b.updates[3:4], "writes": b.updates[:4],
 		"one": b.updates[4:5], "two": b.updates[5:6], "head": {headOf(100, b.head)},
 		"other": {headOf(100, other)}, // another block there
 		"bare":  {headOf(100, bare)},  // a block without transactions
+		"part":  {headOf(100, Head{Hash: hashAt(100, 0), ParentSlot: 99}), statusOf(100, Processed)},
 		"some":  next.updates[:5], "next": append(next.updates, headOf(101, next.head)), "after": {headOf(101, next.head)},
 		"vote":   {{Kind: TransactionStatus, Slot: 100, Transaction: ledger.Transaction{Index: 1}}}, // in the place of "two"
-		"itself": {headOf(0, ledger.Block{Blockhash: zero})},                                        // its own parent
+		"itself": {headOf(0, Head{Hash: zero})},                                                     // its own parent
 		"each-other": {
-			headOf(0, ledger.Block{Blockhash: zero, ParentSlot: 9, PreviousBlockhash: ledger.Some(nine)}),
-			headOf(9, ledger.Block{Blockhash: nine, PreviousBlockhash: ledger.Some(zero)}),
+			headOf(0, Head{Hash: zero, ParentSlot: 9, ParentHash: ledger.Some(nine)}),
+			headOf(9, Head{Hash: nine, ParentHash: ledger.Some(zero)}),
 		},
 	}
 }()
@@ -87,8 +85,8 @@ var words = func() map[string][]Update {
 // tell tells an assembler of blocks with transactions the words of a script, until it refuses one. A status is of slot 100,
 // or has "@SLOT"; "#BANK" numbers a try. "101<99=77" is a block on block 99, up to its being processed, that writes account
 // 77, or 1 without "=77"; with ".3" after that it is another one at its slot. "late77=5:11" writes account 77 at slot 100, with
-// 5 lamports and version 11, and so does "late"; it has "@SLOT", too. "again" begins another stream, "live" says that there is one, "alone"
-// that blocks come without transactions, and "filtered" that they do without most writes.
+// 5 lamports and version 11, and so does "late"; it has "@SLOT", too. "fill101<100=77" is a block that a Filler shows. "again" begins another stream, "live" says that there is one, "alone" that
+// blocks come without transactions, and "filtered" that they do without most writes.
 func tell(t *testing.T, script string) (*Assembler, *collector) {
 	t.Helper()
 	c := new(collector)
@@ -113,11 +111,16 @@ func tell(t *testing.T, script string) (*Assembler, *collector) {
 			a.Filtered = true
 		case status >= 0:
 			updates = []Update{statusOf(slot, SlotStatus(status))}
+		case strings.HasPrefix(word, "fill"):
+			_, _ = fmt.Sscanf(word, "fill%d<%d=%d", &slot, &parent, &k)
+			b := &ledger.Block{Slot: slot, ParentSlot: parent, Blockhash: hashAt(slot, 0), PreviousBlockhash: ledger.Some(hashAt(parent, 0))}
+			b.Accounts = []ledger.AccountWrite{{Pubkey: key(k), Lamports: ledger.Lamports(slot)}}
+			must(t, a.Fill(t.Context(), b))
 		case named >= 2:
 			updates = []Update{
 				statusOf(slot, CreatedBank),
 				accountOf(slot, ledger.AccountWrite{Pubkey: key(k), Lamports: ledger.Lamports(slot)}, uint64(10*n)),
-				headOf(slot, ledger.Block{Blockhash: hashAt(slot, fork), ParentSlot: parent, PreviousBlockhash: ledger.Some(hashAt(parent, 0))}),
+				headOf(slot, Head{Hash: hashAt(slot, fork), ParentSlot: parent, ParentHash: ledger.Some(hashAt(parent, 0))}),
 				statusOf(slot, Processed),
 			}
 		case strings.HasPrefix(word, "late"):

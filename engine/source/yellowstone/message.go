@@ -54,7 +54,17 @@ type Update struct {
 	Transaction ledger.Transaction // without its block's slot and time
 
 	// Of Meta.
-	Head *ledger.Block // without its content
+	Head Head
+}
+
+// Head is what a validator says of a block beside its content.
+type Head struct {
+	Hash         ledger.Hash
+	ParentSlot   ledger.Slot
+	ParentHash   ledger.Opt[ledger.Hash]
+	Time         ledger.Opt[int64] // Unix seconds
+	Height       ledger.Opt[uint64]
+	Transactions uint64 // how many the block holds
 }
 
 var errField = errors.New("a field is cut short or of another type")
@@ -238,14 +248,14 @@ func (u *Update) decodeSlot(message []byte) error {
 // {timestamp 1}, block_height 5 {block_height 1}, parent_slot 6, parent_blockhash 7,
 // executed_transaction_count 8, entries_count 9, bank_id 10.
 func (u *Update) decodeMeta(message []byte) error {
-	h := new(ledger.Block)
+	h := &u.Head
 	m := reader{rest: message}
 	for m.next() {
 		switch m.number {
 		case 1:
 			number(&m, &u.Slot)
 		case 2:
-			m.hash(&h.Blockhash)
+			m.hash(&h.Hash)
 		case 4:
 			h.Time = optional[int64](&m)
 		case 5:
@@ -253,10 +263,10 @@ func (u *Update) decodeMeta(message []byte) error {
 		case 6:
 			number(&m, &h.ParentSlot)
 		case 7:
-			h.PreviousBlockhash.Known = true
-			m.hash(&h.PreviousBlockhash.Value)
+			h.ParentHash.Known = true
+			m.hash(&h.ParentHash.Value)
 		case 8:
-			number(&m, &h.TransactionCount)
+			number(&m, &h.Transactions)
 		case 10:
 			number(&m, &u.Bank)
 		}
@@ -264,11 +274,10 @@ func (u *Update) decodeMeta(message []byte) error {
 	switch {
 	case m.err != nil:
 		return m.err
-	case h.Blockhash == (ledger.Hash{}):
+	case h.Hash == (ledger.Hash{}):
 		return errors.New("it has no hash")
 	case h.ParentSlot >= u.Slot && u.Slot != 0:
 		return fmt.Errorf("block %d names slot %d as its parent", u.Slot, h.ParentSlot)
 	}
-	h.Slot, u.Head = u.Slot, h
 	return nil
 }

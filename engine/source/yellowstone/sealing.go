@@ -2,7 +2,6 @@ package yellowstone
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 
@@ -13,8 +12,26 @@ import (
 // blocks with too few are sealed at once.
 const believedMiscounts = 3
 
-// ErrTwoBlocks: a stream showed two blocks at a slot, and called neither dead.
-var ErrTwoBlocks = errors.New("the stream shows two blocks at slot")
+// believedBlocks is the number of whole blocks after which a miscount is forgotten, and the server asked again.
+const believedBlocks = 512
+
+// TwoBlocksError: a stream showed two blocks at a slot, and called neither dead.
+type TwoBlocksError struct{ Slot ledger.Slot }
+
+func (e *TwoBlocksError) Error() string {
+	return fmt.Sprintf("the stream shows two blocks at slot %d", e.Slot)
+}
+
+// ShortError: a live stream called a block confirmed before it sent all of its transactions. The caller begins another
+// stream before that slot. If that sends no more, the block is sealed with the transactions that came.
+type ShortError struct {
+	Slot         ledger.Slot
+	Sent, Counts uint64
+}
+
+func (e *ShortError) Error() string {
+	return fmt.Sprintf("the stream sent %d of the %d transactions of slot %d", e.Sent, e.Counts, e.Slot)
+}
 
 // advance brings a try to the state that follows from what came of it, if it is open.
 func (a *Assembler) advance(ctx context.Context, s *assembly) error {
@@ -39,7 +56,7 @@ func (a *Assembler) advance(ctx context.Context, s *assembly) error {
 
 // whole reports whether all transactions came that the block waits for.
 func (a *Assembler) whole(s *assembly) bool {
-	return s.head != nil && (!a.HasTransactions || uint64(len(s.indexes)) >= s.head.TransactionCount)
+	return s.head != nil && (!a.HasTransactions || uint64(len(s.indexes)) >= s.head.Transactions)
 }
 
 // begun reports whether the stream showed a slot from its begin, see the package comment.
@@ -53,7 +70,8 @@ func (a *Assembler) begun(s *assembly) bool {
 	}
 	// All of its content came, or nothing. Each bank writes sysvars, so where all writes are shown, every block has content. What comes of it
 	// once it is over is a replay, which ends with the head: until then there may be more.
-	return s.followed && !s.endAlone && parent.frozen != 0 && parent.frozen <= s.since
+	hasAll := !s.endAlone || a.Filtered && a.bare[s.head.Hash]
+	return s.followed && hasAll && parent.frozen != 0 && parent.frozen <= s.since
 }
 
 // parent returns the assembly of the block that another builds on, nil if there is none with a head. A parent is below its
@@ -61,7 +79,7 @@ func (a *Assembler) begun(s *assembly) bool {
 func (a *Assembler) parent(child *assembly) *assembly {
 	head := child.head
 	for _, s := range slices.Backward(a.slots[head.ParentSlot].open) {
-		if head.ParentSlot < child.slot && s.head != nil && (!head.PreviousBlockhash.Known || head.PreviousBlockhash.Value == s.head.Blockhash) {
+		if head.ParentSlot < child.slot && s.head != nil && (!head.ParentHash.Known || head.ParentHash.Value == s.head.Hash) {
 			return s
 		}
 	}
@@ -70,14 +88,20 @@ func (a *Assembler) parent(child *assembly) *assembly {
 
 // seal emits a block and then its status.
 func (a *Assembler) seal(ctx context.Context, s *assembly) error {
+	whole := a.whole(s)
 	a.drop(s)
-	a.keep(s)
+	a.remember(s)
 	a.end(s, sealed)
-	if !a.whole(s) {
-		a.Counts.Incomplete++
-	}
 	if a.Counts.Sealed++; a.Counts.Sealed%keptSlots == 0 && s.slot > 2*keptSlots {
 		a.forget(s.slot - keptSlots) // the stream may have no finalized statuses
+	}
+	switch {
+	case !whole:
+		a.Counts.Incomplete++
+	case a.miscounts > 0:
+		if a.wholes++; a.wholes%believedBlocks == 0 {
+			a.miscounts--
+		}
 	}
 	if err := a.emit(ctx, s.take()); err != nil {
 		return err
@@ -85,19 +109,11 @@ func (a *Assembler) seal(ctx context.Context, s *assembly) error {
 	if s.claimed == 0 {
 		return nil
 	}
-	return a.emit(ctx, &ledger.SlotStatus{Slot: s.slot, Status: s.claimed, Blockhash: ledger.Some(s.head.Blockhash)})
+	return a.emit(ctx, &ledger.SlotStatus{Slot: s.slot, Status: s.claimed, Blockhash: ledger.Some(s.head.Hash)})
 }
 
-// keep keeps the write versions of a block that is sealed.
-func (a *Assembler) keep(s *assembly) {
-	if a.sealed = append(a.sealed, s); len(a.sealed) > keptBlocks {
-		a.sealed[0].writes = writes{}
-		a.sealed = slices.Delete(a.sealed, 0, 1)
-	}
-}
-
-// missed takes the lowest confirmed block below a slot that still misses transactions. It returns an error for it, for which the caller begins
-// another stream before that slot. If that sends no more, the block is sealed with what came.
+// missed takes the lowest confirmed block below a slot that still misses transactions. It returns a ShortError for it, and
+// seals it the second time.
 func (a *Assembler) missed(ctx context.Context, later ledger.Slot) error {
 	var s *assembly
 	for other := range a.tries() {
@@ -113,5 +129,5 @@ func (a *Assembler) missed(ctx context.Context, later ledger.Slot) error {
 		return a.seal(ctx, s)
 	}
 	a.asked = s.slot
-	return fmt.Errorf("the stream sent %d of the %d transactions of slot %d", len(s.indexes), s.head.TransactionCount, s.slot)
+	return &ShortError{Slot: s.slot, Sent: uint64(len(s.indexes)), Counts: s.head.Transactions}
 }

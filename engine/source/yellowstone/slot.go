@@ -79,6 +79,7 @@ func (a *Assembler) at(u *Update) *assembly {
 func (a *Assembler) add(u *Update) *assembly {
 	if open := a.slots[u.Slot].open; len(open) == keptTries {
 		a.drop(open[0])
+		a.Counts.Dropped++
 	}
 	s, slot := newAssembly(u.Slot, u.Bank, a.taken), a.slots[u.Slot]
 	slot.open = append(slot.open, s)
@@ -116,7 +117,9 @@ func (a *Assembler) forget(below ledger.Slot) {
 	for at, slot := range a.slots {
 		if at+keptSlots < below {
 			for _, s := range slot.open {
+				a.lose(s)
 				a.bytes -= s.bytes
+				a.Counts.Dropped++
 			}
 			delete(a.slots, at)
 		}

@@ -14,6 +14,9 @@ func (a *Assembler) takeStatus(ctx context.Context, u *Update) error {
 	case Processed:
 		a.freeze(u.Slot)
 		s := a.at(u)
+		if s.isOver() {
+			a.Counts.Duplicates++
+		}
 		s.processed = true
 		return a.advance(ctx, s)
 	case Confirmed:
@@ -54,6 +57,7 @@ func (a *Assembler) takeCreatedBank(u *Update) {
 	case s.isOver() && s.bank == 0:
 		a.add(u)
 	case !s.isEmpty() && s.begin == beginBank && u.Bank == 0:
+		a.lose(s)
 		a.drop(s)
 		a.add(u).since = 0
 	}
@@ -102,7 +106,7 @@ func (a *Assembler) claim(ctx context.Context, u *Update, status ledger.Status) 
 	case s.state == dead:
 		return nil // status of a dead slot: ignore
 	default:
-		e.Blockhash = ledger.Some(s.head.Blockhash)
+		e.Blockhash = ledger.Some(s.head.Hash)
 	}
 	return a.emit(ctx, e)
 }
@@ -119,10 +123,11 @@ func (a *Assembler) takeDead(ctx context.Context, u *Update) error {
 	switch {
 	case s == nil:
 	case s.state == dead:
+		a.Counts.Duplicates++
 		a.end(s, dead)
 		return nil
 	case s.state == sealed:
-		e.Blockhash = ledger.Some(s.head.Blockhash)
+		e.Blockhash = ledger.Some(s.head.Hash)
 	default:
 		a.drop(s)
 	}
