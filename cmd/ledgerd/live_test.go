@@ -130,7 +130,7 @@ func startNode(t testing.TB, l *nodetest.Ledger, c nodetest.Config) *nodetest.No
 // startLive starts a node and an engine that follows it, and holds all accounts or some.
 func startLive(t *testing.T, s *nodetest.Schedule, source liveSource, some bool) *liveRun {
 	t.Helper()
-	l, err := nodetest.Simulated(s.Parameters, s.Finality)
+	l, err := nodetest.Simulated(s.Parameters, s.Finality, s.Turns...)
 	must(t, err)
 	r := &liveRun{t: t, schedule: s, ledger: l, ended: make(chan struct{})}
 	if some {

@@ -21,12 +21,12 @@ func TestTheSameSeedTellsTheSame(t *testing.T) {
 	for seed := range uint64(50) {
 		fmt.Fprintf(all, "%+v", *NewSchedule(seed, false))
 	}
-	l, err := Simulated(small, 0)
+	l, err := Simulated(small, 0, Turn{Before: 5, Slots: 3, IsFork: true}, Turn{Before: 9, Slots: 2})
 	ledgertest.Must(t, err)
 	n := New(l, Config{Seed: 4})
 	n.Advance(l.Slots)
 	for _, m := range n.log {
 		all.Write(m.update())
 	}
-	ledgertest.Equal(t, hex.EncodeToString(all.Sum(nil)[:4]), "75478336", "the schedules of 50 seeds, and the messages of a node")
+	ledgertest.Equal(t, hex.EncodeToString(all.Sum(nil)[:4]), "17e3ade2", "the schedules of 50 seeds, and the messages of a node")
 }

@@ -6,7 +6,7 @@
 // # Nouns
 //
 // A [Ledger] is what happened: a tree of blocks with the writes of each, made by the simulator, of which some are dead or made
-// twice. A [Node] tells it, one slot
+// twice, with a few [Turn]s: deep forks and long runs of skipped slots. A [Node] tells it, one slot
 // with each [Node.Advance]: at any moment it has played some slots and knows of nothing later. A
 // [Fault] is one thing that goes wrong, injected now; a [Schedule] is a list of them by slot, drawn
 // from a seed. Tests of one source tell of a few blocks without a Ledger: by updates that a script sends ([NewStreamServer]), and by

@@ -19,6 +19,7 @@ type Schedule struct {
 	Seed       uint64
 	Parameters string // of the simulator
 	Finality   ledger.Slot
+	Turns      []Turn
 	Config     Config
 	Faults     []Timed // by slot
 }
@@ -32,7 +33,11 @@ type Timed struct {
 // HealAt is how many slots of a schedule's ledger are told before everything is well again.
 const HealAt = 70
 
-// NewSchedule draws a schedule: a ledger of some 160 slots, and one to six faults in its first 60, of JSON-RPC alone or of the stream too.
+// maxForkDepth is the deepest fork that a follower has to bear.
+const maxForkDepth = 32
+
+// NewSchedule draws a schedule: a ledger of some 160 slots with a few turns, and one to six faults in its first 60, of JSON-RPC alone or of
+// the stream too.
 func NewSchedule(seed uint64, callsAlone bool) *Schedule {
 	r := rand.New(rand.NewPCG(seed, 0x7e57))
 	s := &Schedule{
@@ -44,6 +49,13 @@ func NewSchedule(seed uint64, callsAlone bool) *Schedule {
 			Seed: seed, InMemory: true, Token: "token-of-the-test",
 			ReplaySlots: ledger.Slot([]int{5, 20, 60, 150}[r.IntN(4)]), NoReplay: r.IntN(12) == 0,
 		},
+	}
+	for range r.IntN(4) {
+		turn := Turn{Before: 3 + r.IntN(60), Slots: 1 + r.IntN(12)}
+		if r.IntN(2) == 0 {
+			turn.IsFork, turn.Slots = true, 1+r.IntN(maxForkDepth)
+		}
+		s.Turns = append(s.Turns, turn)
 	}
 	for range 1 + r.IntN(6) {
 		s.Faults = append(s.Faults, Timed{r.IntN(60), drawFault(r, callsAlone)})

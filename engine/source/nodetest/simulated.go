@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"fmt"
+	"slices"
 	"strings"
 
 	"ledgerd/engine/ledger"
@@ -14,10 +15,18 @@ import (
 // defaultFinality is how many slots after a block it is final, where that is not said.
 const defaultFinality = 8
 
-// Simulated returns the ledger of a simulator's parameters, which must name slots; blocks are final so many slots after their own, 0: 8. By
-// their hashes blocks off the chain that stays are abandoned, break half-way, or are taken back whole, and the slots of some blocks
-// first show another one, which is taken back.
-func Simulated(parameters string, finality ledger.Slot) (*Ledger, error) {
+// Turn is what the simulator does not do by itself: slots before the n-th block of the chain that stays, without blocks, or with those of a
+// branch that the chain leaves behind. That block and all after it move up.
+type Turn struct {
+	Before int // at least 1
+	Slots  int
+	IsFork bool
+}
+
+// Simulated returns the ledger of a simulator's parameters, which must name slots, with some turns; blocks are final so many slots after
+// their own, 0: 8. By their hashes blocks off the chain that stays are abandoned, break half-way, or are taken back whole, and the slots
+// of some blocks first show another one, which is taken back.
+func Simulated(parameters string, finality ledger.Slot, turns ...Turn) (*Ledger, error) {
 	source, err := sim.Open(parameters)
 	if err != nil {
 		return nil, err
@@ -25,7 +34,9 @@ func Simulated(parameters string, finality ledger.Slot) (*Ledger, error) {
 	if !strings.Contains(parameters, "slots=") {
 		return nil, fmt.Errorf("a test node needs an end: add slots=N to %q", parameters)
 	}
-	t := builder{ledger: &Ledger{Base: &ledger.BaseState{}}, stays: make(map[ledger.Hash]bool)}
+	t := builder{
+		turns: turns, ledger: &Ledger{Base: &ledger.BaseState{}}, stays: make(map[ledger.Hash]bool), slots: make(map[ledger.Hash]ledger.Slot),
+	}
 	if err := source.Run(context.Background(), nil, t.take); err != nil {
 		return nil, err
 	}
@@ -35,9 +46,12 @@ func Simulated(parameters string, finality ledger.Slot) (*Ledger, error) {
 
 // builder makes a ledger of a simulator's run.
 type builder struct {
+	turns  []Turn
 	ledger *Ledger
-	blocks []*ledger.Block      // all, as they came
-	stays  map[ledger.Hash]bool // blocks that were confirmed
+	blocks []*ledger.Block             // all, as they came
+	stays  map[ledger.Hash]bool        // blocks that were confirmed
+	slots  map[ledger.Hash]ledger.Slot // that blocks moved up to
+	shift  ledger.Slot                 // how far the next one moves
 }
 
 func (t *builder) take(_ context.Context, e ledger.Event) error {
@@ -85,13 +99,16 @@ func (t *builder) events() (all []event) {
 	}
 	gone := make(map[ledger.Hash]bool) // nothing builds on these
 	for _, b := range t.blocks[:last] {
+		stays := t.stays[b.Blockhash]
+		if stays {
+			all = append(all, t.turn(b)...)
+		}
+		b = t.move(b)
 		what, chance := produced, b.Blockhash[0]
 		switch {
-		case t.stays[b.Blockhash]:
-			if chance%32 == 0 {
-				other := *b
-				other.Blockhash = sha256.Sum256(b.Blockhash[:])
-				all = append(all, event{overturned, &other})
+		case stays:
+			if main := t.ledger.main; chance%32 == 0 && len(main) > 0 {
+				all = append(all, event{overturned, stray(b, main[len(main)-1], b.Slot)})
 			}
 			t.ledger.main = append(t.ledger.main, b)
 		case gone[b.PreviousBlockhash.Value]:
@@ -104,4 +121,67 @@ func (t *builder) events() (all []event) {
 		all = append(all, event{what, b})
 	}
 	return all
+}
+
+// turn returns what happens in the turns before a block of the chain that stays.
+func (t *builder) turn(b *ledger.Block) (all []event) {
+	main := t.ledger.main
+	for _, turn := range t.turns {
+		if turn.Before != len(main) {
+			continue
+		}
+		on := main[len(main)-1]
+		for range turn.Slots {
+			if turn.IsFork {
+				on = stray(b, on, b.Slot+t.shift)
+				all = append(all, event{produced, on})
+			}
+			t.shift++
+		}
+	}
+	return all
+}
+
+// move returns a block at the slot that it moves up to.
+func (t *builder) move(b *ledger.Block) *ledger.Block {
+	parent, isMoved := t.slots[b.PreviousBlockhash.Value]
+	if !isMoved {
+		parent = b.ParentSlot
+	}
+	t.slots[b.Blockhash] = b.Slot + t.shift
+	return at(b, b.Slot+t.shift, parent)
+}
+
+// at returns a copy of a block at another place.
+func at(b *ledger.Block, slot, parent ledger.Slot) *ledger.Block {
+	c := *b
+	c.Slot, c.ParentSlot, c.Transactions = slot, parent, nil
+	for _, tx := range b.Transactions {
+		c.AddTransaction(tx)
+	}
+	return &c
+}
+
+// stray returns a block that does not stay: it does about what b does, on another parent, and leaves every account differently.
+func stray(b, parent *ledger.Block, slot ledger.Slot) *ledger.Block {
+	c := at(b, slot, parent.Slot)
+	c.Blockhash = sha256.Sum256(fmt.Append(parent.Blockhash[:], slot))
+	c.PreviousBlockhash, c.Height.Value = ledger.Some(parent.Blockhash), parent.Height.Value+1
+	c.Accounts = slices.Clone(b.Accounts)
+	for i := range c.Accounts {
+		w := &c.Accounts[i]
+		switch {
+		case w.Lamports == 0:
+			*w = ledger.AccountWrite{Pubkey: w.Pubkey, Lamports: 77, Owner: ledger.VoteProgram, RentEpoch: 3, Known: ledger.FieldsAll}
+		case (i+int(slot))%5 == 4:
+			*w = ledger.AccountWrite{Pubkey: w.Pubkey, Known: ledger.FieldsAll}
+		default:
+			w.Lamports += ledger.Lamports(slot)
+		}
+	}
+	for i := range c.Transactions {
+		sum := sha256.Sum256(append(c.Blockhash[:], c.Transactions[i].Signature[:]...))
+		copy(c.Transactions[i].Signature[:], sum[:])
+	}
+	return c
 }
