@@ -2,13 +2,16 @@ package geyser
 
 import (
 	"fmt"
+	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"ledgerd/engine/ledger"
 	"ledgerd/engine/ledger/ledgertest"
+	"ledgerd/engine/source/nodetest"
 )
 
 func TestSpecificationsAreRead(t *testing.T) {
@@ -65,4 +68,32 @@ func TestIndexedAccountsAreThoseOfTheFilter(t *testing.T) {
 		c, _, err := ParseSpec("http://h:1"+tt.options, tt.held)
 		ledgertest.Equal(t, fmt.Sprint(ledger.JoinKeys(c.Accounts), " ", err), tt.want, "%s", tt.options)
 	}
+}
+
+// Whatever an operator gives is refused without a word of it, or names nodes and asks them for what a server reads.
+func FuzzParseSpec(f *testing.F) {
+	const given = "s3cret"
+	for _, spec := range []string{
+		"http://s3cret:1", "https://s3cret@h", "http://h:1,http://s3cret:2", "https://h:1?token=s3cret&data=full&compression=gzip",
+		"http://h:1?rpc=http://h:2/s3cret&accounts=indexed&transactions=none", "http://h:1?header-file=/none/s3cret&votes=skip",
+		"https://h?tls-ca=/none/s3cret", "http://h:1?votes=s3cret", "http://h:1?s3cret=all", "http://h:1?token=%0as3cret",
+	} {
+		before, after, _ := strings.Cut(spec, given)
+		f.Add(before, after)
+	}
+	held := ledger.NewFilter(nil, []ledger.Pubkey{keyOf(1), keyOf(2)})
+	f.Fuzz(func(t *testing.T, before, after string) {
+		c, _, err := ParseSpec(before+given+after, held)
+		if err != nil {
+			ledgertest.Holds(t, !strings.Contains(err.Error(), given), "an error shows what was given: %v", err)
+			return
+		}
+		for n, address := range c.Addresses {
+			host, port, err := net.SplitHostPort(address)
+			ledgertest.Holds(t, err == nil && host != "" && port != "" && !slices.Contains(c.Addresses[:n], address), "the node %q, %v", address, err)
+		}
+		asked := subscription{accounts: c.Accounts, sliced: !c.WholeData, noTransactions: c.NoTransactions, skipVotes: c.SkipVotes}
+		_, err = nodetest.ParseRequest(asked.encode())
+		must(t, err)
+	})
 }
