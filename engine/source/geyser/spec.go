@@ -112,7 +112,10 @@ func (c *Config) parseAddress(address string) error {
 	if u.Port() == "" {
 		host = net.JoinHostPort(u.Hostname(), "443")
 	}
-	switch isTLS := u.Scheme == "https"; {
+	isTLS := u.Scheme == "https"
+	switch _, _, err := net.SplitHostPort(host); {
+	case err != nil:
+		return errors.New("the address has brackets out of place")
 	case len(c.Addresses) > 0 && isTLS != (c.TLS != nil):
 		return errors.New("the addresses are all of http:// or all of https://")
 	case slices.Contains(c.Addresses, host):

@@ -76,7 +76,7 @@ func FuzzParseSpec(f *testing.F) {
 	for _, spec := range []string{
 		"http://s3cret:1", "https://s3cret@h", "http://h:1,http://s3cret:2", "https://h:1?token=s3cret&data=full&compression=gzip",
 		"http://h:1?rpc=http://h:2/s3cret&accounts=indexed&transactions=none", "http://h:1?header-file=/none/s3cret&votes=skip",
-		"https://h?tls-ca=/none/s3cret", "http://h:1?votes=s3cret", "http://h:1?s3cret=all", "http://h:1?token=%0as3cret",
+		"https://h?tls-ca=/none/s3cret", "http://h:1?votes=s3cret", "http://h:1?s3cret=all", "http://h:1?token=%0as3cret", "https://s3cret]h",
 	} {
 		before, after, _ := strings.Cut(spec, given)
 		f.Add(before, after)
