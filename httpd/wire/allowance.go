@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"cmp"
 	"errors"
 	"time"
 )
@@ -40,8 +41,9 @@ type allowance struct {
 	bodyLen int // bytes of the present record that are still to come
 }
 
-// most returns how much of the next bytes may be read at once: not many records are to be read before it is known what the first have brought.
-func (a *allowance) most() int { return max(smallRead, a.bodyLen) }
+// most returns how much may be read at once: no more than the rest of the present record, so that its data gives back what was paid too much before the next
+// begins; and between records not many of them, for the same reason.
+func (a *allowance) most() int { return cmp.Or(a.bodyLen, smallRead) }
 
 // pay pays for bytes that were read, for each record as if it had no data. It returns false if the client cannot: it must not be in debt when a record
 // begins, and before there was any data a record that cannot be data must not bring it into debt.

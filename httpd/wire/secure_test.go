@@ -17,6 +17,7 @@ import (
 	"net"
 	"net/http/httptest"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -209,16 +210,70 @@ func TestSmallRecordsOfRequestsArePaidFor(t *testing.T) {
 	}
 }
 
-// A client may send a request in records as long as they may be, the first one of a connection too.
-func TestARequestInLongRecordsIsAnswered(t *testing.T) {
-	_, dial := serveTLS(t, Config{})
-	for name, version := range map[string]uint16{"TLS 1.2": tls.VersionTLS12, "TLS 1.3": tls.VersionTLS13} {
-		c := tls.Client(dial().Conn, &tls.Config{InsecureSkipVerify: true, MaxVersion: version, DynamicRecordSizingDisabled: true})
-		_, err := fmt.Fprintf(c, "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n%s", maxBodyBytes, make([]byte, maxBodyBytes))
-		must(t, err)
-		var response fasthttp.Response
-		must(t, response.Read(bufio.NewReader(c)))
-		ledgertest.Equal(t, response.StatusCode(), 200, "%s: the status", name)
+// network holds back what is written, and carries it as a network does: in segments that end anywhere, each read before the next has come.
+type network struct {
+	net.Conn
+	held bytes.Buffer
+}
+
+func (n *network) Write(p []byte) (int, error) { return n.held.Write(p) }
+
+func (n *network) carry() error {
+	defer n.held.Reset()
+	for segment := range slices.Chunk(n.held.Bytes(), 1448) {
+		if _, err := n.Conn.Write(segment); err != nil {
+			return err
+		}
+		time.Sleep(time.Millisecond)
+	}
+	return nil
+}
+
+// Read carries what the peer is to answer.
+func (n *network) Read(p []byte) (int, error) {
+	if err := n.carry(); err != nil {
+		return 0, err
+	}
+	return n.Conn.Read(p)
+}
+
+// F35: a client may send requests, and what follows an upgrade, in records as long as they may be, however they arrive: the first one of a connection too.
+func TestRequestsInLongRecordsAreAnswered(t *testing.T) {
+	const requests = 3
+	taken := make(chan int64, 1)
+	_, dial := serveTLS(t, Config{Handler: func(ctx *fasthttp.RequestCtx, c *Conn, _ *Fault) {
+		if c.Refused(false, 0); ctx.IsGet() {
+			c.TakeOver()
+			ctx.Hijack(func(c net.Conn) {
+				n, _ := io.CopyN(io.Discard, c, requests*maxBodyBytes)
+				taken <- n
+			})
+		}
+	}})
+	for _, version := range []uint16{tls.VersionTLS12, tls.VersionTLS13} {
+		for _, cut := range []bool{false, true} {
+			what := fmt.Sprintf("%s, in segments %t", tls.VersionName(version), cut)
+			var line net.Conn = dial().Conn
+			segments := &network{Conn: line}
+			if cut {
+				line = segments
+			}
+			c := tls.Client(line, &tls.Config{InsecureSkipVerify: true, MaxVersion: version, DynamicRecordSizingDisabled: true})
+			answers := bufio.NewReader(c)
+			for n := range requests {
+				_, err := fmt.Fprintf(c, "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n%s", maxBodyBytes, make([]byte, maxBodyBytes))
+				must(t, err)
+				var response fasthttp.Response
+				if err := response.Read(answers); err != nil {
+					t.Fatalf("%s: request %d: %v", what, n, err)
+				}
+				ledgertest.Equal(t, response.StatusCode(), 200, "%s: the status of request %d", what, n)
+			}
+			_, err := fmt.Fprintf(c, "GET / HTTP/1.1\r\nHost: x\r\n\r\n%s", make([]byte, requests*maxBodyBytes))
+			must(t, err)
+			_ = segments.carry()
+			ledgertest.Equal(t, <-taken, requests*maxBodyBytes, "%s: bytes that were read after an upgrade", what)
+		}
 	}
 }
 
