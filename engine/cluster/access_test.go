@@ -71,6 +71,9 @@ func testSyncIsProven(r *rig) {
 	}
 	answers.Store(&[]string{syncs("s0"), syncs("s1"), syncs("s2")})
 	eventually(r, "a node that was not answered at first asks again", c.stats.syncProven.Load)
+	_, err = c.js.Publish(r.Context(), c.config.subject(), []byte("a message"))
+	must(r, err)
+	eventually(r, "one that does not follow knows what the stream holds", func() bool { return c.stats.bytes.Load() > 0 })
 }
 
 // TestAccountsOfOthers shares a log on servers that have a certificate and a tag, in an account that knows a user, lets it ask how they sync,
@@ -135,7 +138,8 @@ func TestAccountsOfOthers(t *testing.T) {
 	more.MaxBytes *= 100
 	_, err = w.js.UpdateStream(t.Context(), more)
 	must(t, errors.Join(err, <-late))
-	eventually(t, "the writer knows what the log may hold", func() bool { return w.stats.maxBytes.Load() == 100<<20 && w.stats.bytes.Load() > 0 })
+	standby := r.start(connect(user, roots), nil)
+	eventually(t, "what the log may hold is told", func() bool { return standby.stats.maxBytes.Load() == 100<<20 && standby.stats.bytes.Load() > 0 })
 }
 
 func write(t *testing.T, name string, b []byte) (path string) {

@@ -53,7 +53,7 @@ type Cluster struct {
 // pace is how long a node waits for what; tests wait less.
 type pace struct {
 	gone, missing time.Duration // goneFor, missingFor
-	look, silence time.Duration // lookInterval, silence
+	look          time.Duration // lookInterval
 	pause, ack    time.Duration // longestPause, ackTimeout
 }
 
@@ -68,8 +68,7 @@ func Open(config Config) (*Cluster, error) {
 	c := &Cluster{
 		config: config, logger: config.Logger, ledgerID: config.LedgerID, faults: make(map[string]string), process: rand.Text(), peers: make(map[string]peer),
 	}
-	c.pace = pace{gone: goneFor, missing: missingFor, look: lookInterval, silence: silence, pause: longestPause, ack: ackTimeout}
-	c.log = newLog(c)
+	c.pace = pace{gone: goneFor, missing: missingFor, look: lookInterval, pause: longestPause, ack: ackTimeout}
 	c.stats.register(config.Metrics)
 	c.ctx, c.end = context.WithCancel(context.Background())
 	var err error
@@ -81,6 +80,10 @@ func Open(config Config) (*Cluster, error) {
 		c.end()
 		c.conn.Close()
 		return nil, fmt.Errorf("cannot use JetStream: %w", err)
+	}
+	c.log = newLog(c)
+	if config.MayWrite {
+		c.running.Go(c.log.lease.run)
 	}
 	c.running.Go(c.watchServers)
 	c.showGauges(config.Metrics)
@@ -122,12 +125,10 @@ func (c *Cluster) options() []nats.Option {
 		nats.ReconnectBufSize(-1),
 		nats.IgnoreAuthErrorAbort(),
 		nats.ConnectHandler(func(conn *nats.Conn) {
-			c.log.hears((*signs).listens)
 			c.logger.Info("connected to the cluster", "server", conn.ConnectedServerName())
 		}),
 		nats.ReconnectHandler(func(conn *nats.Conn) {
 			c.stats.reconnects.Inc()
-			c.log.hears((*signs).listens)
 			c.logger.Info("connected to the cluster again", "server", conn.ConnectedServerName())
 		}),
 		nats.DisconnectErrHandler(func(_ *nats.Conn, err error) {
@@ -154,7 +155,7 @@ func (c *Cluster) options() []nats.Option {
 	return options
 }
 
-// Close has another node write, if this one did, ends what runs, and disconnects. Whoever waits in a call gets an error.
+// Close gives up the lease, ends what runs, and disconnects. Whoever waits in a call gets an error.
 func (c *Cluster) Close() {
 	c.end()
 	c.running.Wait()

@@ -17,8 +17,8 @@ type Config struct {
 	// Servers are URLs, nats:// or tls://, with a user and password or a token before an @ where they are needed: the same for
 	// all. One that answers is enough: it names the others.
 	Servers []string
-	// Stream is the name of the stream: letters, digits, - and _. What lies beside it bears its name: the bucket
-	// Stream_snapshots and the subjects Stream.log and Stream.members.
+	// Stream is the name of the stream: letters, digits, - and _. What lies beside it bears its name: the buckets
+	// Stream_lease and Stream_snapshots and the subjects Stream.log and Stream.members.
 	Stream string
 	// NodeID names this node to the others: at most 64 digits, small letters and -.
 	NodeID string

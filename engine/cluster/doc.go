@@ -6,16 +6,15 @@
 // [head] that says what of which commit it is. A claim is a message of its own by which a node becomes the writer: with it
 // an epoch begins, the number that all messages of that writer bear.
 //
-// Signs of a writer are its messages and its heartbeats. A node claims where it has seen none for three seconds, which only keeps nodes from
-// claiming in turns.
+// The lease is a key in a bucket beside the stream. Who holds it may claim; it only keeps nodes from claiming in turns.
 //
 // # The protocol
 //
 //  1. All messages of the stream have one subject. The stream accepts a message only at the sequence that its writer expected.
 //  2. A commit exists when all of its messages do, one after the other. Messages of a commit that is not whole when a claim
 //     follows are void, to every reader alike.
-//  3. A node claims only if it knew within two seconds that it held the whole log, and there was no sign of a writer for three, or the writer's
-//     last heartbeat says that it writes no more. Signs are hints: safety never depends on them.
+//  3. A node takes the lease only if it knew within two seconds that it held the whole log, and lets go of it if it does not know that any
+//     more before it came to write. The lease is a hint: safety never depends on it.
 //  4. To write, a node appends a claim that expects the sequence of the newest message that it took. That it is accepted proves
 //     that the node had taken everything. The claim begins the next epoch.
 //  5. A writer sends one unit at a time: one message, or an atomic batch of which the stream takes all or nothing. Only the first
@@ -29,7 +28,7 @@
 //
 // # Why fencing by the expected sequence is enough
 //
-// Two nodes may both think that they are the writer: signs promise nothing. What each of them writes next was made
+// Two nodes may both think that they are the writer: the lease promises nothing. What each of them writes next was made
 // for a sequence, and the stream has one message at each. Suppose A wrote up to n, and B takes over.
 //
 //  1. B claims at m+1, where m is the newest that B has followed. The claim is accepted only if m is the stream's end, so
@@ -40,7 +39,7 @@
 //     refused, whenever it arrives. No other is on its way. (Were there one, expecting the sequence that the unit before it
 //     should have got, then B's claim could stand at that very sequence, and let it in.)
 //  3. A learns that it was refused, or that no answer came. In both cases it looks at what stands at the sequence, as above.
-//     None of what it finds depends on a clock or on signs.
+//     None of what it finds depends on a clock or on the lease.
 //
 // So the records that readers ever see are one sequence, each by the one writer whose claim stands before. This asks of
 // the servers that there be one message at a sequence, for ever. A server that leads the stream checks what is expected
@@ -64,5 +63,5 @@
 // # Lifetime
 //
 // [Open] needs no server; everything waits for them, and goes on when they come back. [Cluster.Close] ends and awaits every
-// goroutine, and tells the others that this node writes no more. Of a [Log], Follow and Commit are for one goroutine at a time; the rest is for any.
+// goroutine, and gives up the lease. Of a [Log], Follow and Commit are for one goroutine at a time; the rest is for any.
 package cluster

@@ -14,8 +14,6 @@ import (
 const (
 	// lookInterval is between two questions where the stream ends.
 	lookInterval = time.Second
-	// pollInterval is between two looks whether the log is to be claimed.
-	pollInterval = 250 * time.Millisecond
 	// claimTimeout is how long a claim may take to show up in the stream until it is sent again.
 	claimTimeout = 500 * time.Millisecond
 )
@@ -43,7 +41,7 @@ func (f *follower) run(ctx context.Context) error {
 	defer cancel(nil)
 	defer context.AfterFunc(f.log.cluster.ctx, func() { cancel(ErrClosed) })()
 	f.log.setRole(Reader)
-	if f.log.cluster.config.MayWrite {
+	if f.log.cluster.config.MayWrite && !f.log.lease.now.Load().resigned {
 		f.log.setRole(Standby)
 	}
 	if err := f.join(ctx); err != nil {
@@ -66,7 +64,7 @@ func (f *follower) run(ctx context.Context) error {
 			return err
 		}
 		if done {
-			return f.log.becomeWriter(f.decoder.at, f.stream, f.claimed)
+			return f.log.becomeWriter(f.decoder.at, f.stream)
 		}
 	}
 }
@@ -90,7 +88,7 @@ func (f *follower) step(ctx context.Context) (done bool, err error) {
 			return false, err
 		}
 	}
-	if f.log.mayClaim() {
+	if f.log.lease.held() {
 		f.sendClaim()
 	}
 	select {
@@ -100,7 +98,7 @@ func (f *follower) step(ctx context.Context) (done bool, err error) {
 		f.drop()
 		f.log.cluster.stats.reopened.Add(1)
 		return false, nil
-	case <-time.After(pollInterval):
+	case <-time.After(pollInterval): // the lease may be held now
 		return false, nil
 	case <-ctx.Done():
 		return false, ctx.Err()
@@ -144,7 +142,6 @@ func (f *follower) take(ctx context.Context, sequence uint64, message []byte) (d
 		}
 	}
 	f.log.noteTaken(sequence)
-	f.log.hears(func(s *signs) { s.heard(f.decoder.at.epoch) })
 	if sequence >= f.end && f.decoder.at.point.Version < f.from.Version {
 		if err := f.findEnd(ctx, sequence); err != nil {
 			return false, err

@@ -110,7 +110,7 @@ func (r *rig) open(config Config) *Cluster {
 	}
 	c, err := Open(config)
 	must(r, err)
-	c.pace = pace{gone: 2 * time.Second, look: lookInterval / 4, silence: silence, pause: longestPause / 4, ack: ackTimeout / 4}
+	c.pace = pace{gone: 2 * time.Second, look: lookInterval / 4, pause: longestPause / 4, ack: ackTimeout / 4}
 	r.Cleanup(c.Close)
 	return c
 }
@@ -258,6 +258,12 @@ func mustEqual(t testing.TB, a, b []*ledger.Record) {
 			t.Fatalf("record %d differs: version %d at slot %d, version %d at slot %d", i, a[i].Version, a[i].Slot, b[i].Version, b[i].Slot)
 		}
 	}
+}
+
+// withoutLease lets a node act as if it always held the lease: what keeps the log whole then is the fencing alone.
+func withoutLease(c *Cluster) {
+	c.log.lease = &lease{cluster: c}
+	c.log.lease.now.Set(holding{has: true, renewed: time.Now().Add(24 * time.Hour), lost: make(chan struct{})})
 }
 
 // eventually waits until something holds.

@@ -13,6 +13,9 @@ import (
 	"ledgerd/engine/ledger"
 )
 
+// wholeWithin is how long ago a node must have held the whole log to take the lease: it asks each lookInterval.
+const wholeWithin = 2 * time.Second
+
 // Log is the log that the nodes share. Follow and Commit are for one goroutine at a time.
 type Log struct {
 	cluster *Cluster
@@ -25,16 +28,15 @@ type Log struct {
 	failed  error    // why nothing more is committed
 	nonce   [nonceBytes]byte
 
+	lease    *lease // it runs where the node may write
 	deposed  chan struct{}
 	deposing sync.Once
 
-	mu       sync.Mutex
-	opened   time.Time
-	known    time.Time // when this node knew last that it held the whole log; zero: never
-	ahead    streamEnd // that the node is to reach
-	taken    uint64    // the newest sequence taken in
-	signs    signs
-	resigned bool // it does not write any more
+	mu     sync.Mutex
+	opened time.Time
+	known  time.Time // when this node knew last that it held the whole log; zero: never
+	ahead  streamEnd // that the node is to reach
+	taken  uint64    // the newest sequence taken in
 }
 
 // streamEnd is where most of the servers knew the stream to end at a time; the zero value: no end.
@@ -44,8 +46,9 @@ type streamEnd struct {
 }
 
 func newLog(c *Cluster) *Log {
-	l := &Log{cluster: c, opened: time.Now(), deposed: make(chan struct{}), signs: signs{newest: time.Now()}}
-	rand.Read(l.nonce[:]) // never fails
+	l := &Log{cluster: c, opened: time.Now(), deposed: make(chan struct{}), lease: &lease{cluster: c}}
+	l.lease.isWhole = l.heldWholeLog // of many that wait, it is for one that can write at once
+	rand.Read(l.nonce[:])            // never fails
 	return l
 }
 
@@ -68,14 +71,23 @@ func (l *Log) Follow(ctx context.Context, from ledger.LogPoint, take func(commit
 }
 
 // Behind returns for how long this node has not known that it holds the whole log: that it had taken all that the stream
-// held, as told by a server that leads most of the others. What a writer wrote it has taken.
+// held, as told by a server that leads most of the others. It is 0 while the node writes itself and renews its lease.
 func (l *Log) Behind() time.Duration {
 	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.known.IsZero() {
-		return time.Since(l.opened)
+	known := l.known
+	if known.IsZero() {
+		known = l.opened
 	}
-	return max(0, time.Since(l.known))
+	l.mu.Unlock()
+	if Role(l.cluster.stats.role.Load()) == Writer {
+		if l.lease.held() {
+			return 0
+		}
+		if renewed := l.lease.now.Load().renewed; renewed.After(known) {
+			known = renewed
+		}
+	}
+	return max(0, time.Since(known))
 }
 
 // noteEnd notes that the stream ended at a sequence at a time, as most of the servers know it: one that lags behind them, such as
@@ -103,28 +115,30 @@ func (l *Log) noteTaken(sequence uint64) {
 	}
 }
 
+// heldWholeLog reports whether the node held the whole log so short a while ago.
+func (l *Log) heldWholeLog(within time.Duration) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return !l.known.IsZero() && time.Since(l.known) <= within
+}
+
 func (l *Log) knownLocked(at time.Time) {
 	if at.After(l.known) {
 		l.known = at
 	}
 }
 
-func (l *Log) role() Role     { return Role(l.cluster.stats.role.Load()) }
 func (l *Log) setRole(r Role) { l.cluster.stats.role.Store(uint32(r)) }
 
-// Resign gives up writing the log for good, and tells the others, so that none of them need wait until it has heard nothing for long. It returns
-// at once. Nothing is committed or followed after it.
+// Resign gives up writing the log for good, so that another node need not wait until the lease ran out. It returns at once.
+// Nothing is committed or followed after it.
 func (l *Log) Resign() {
-	l.mu.Lock()
-	l.resigned = true
+	l.lease.resign()
 	l.setRole(Reader)
-	l.mu.Unlock()
-	l.cluster.tell()
 }
 
-// becomeWriter makes the node the writer, from a position in the stream on, and watches whether it stays it. The stream has taken the claim that was
-// sent at a time because it ended there.
-func (l *Log) becomeWriter(at cursor, stream jetstream.Stream, claimed time.Time) error {
+// becomeWriter makes the node the writer, from a position in the stream on, and watches whether it stays it.
+func (l *Log) becomeWriter(at cursor, stream jetstream.Stream) error {
 	encoder, err := newEncoder()
 	if err != nil {
 		return err
@@ -133,18 +147,20 @@ func (l *Log) becomeWriter(at cursor, stream jetstream.Stream, claimed time.Time
 	if stream.CachedInfo().Config.AllowAtomicPublish {
 		l.unit = unitMessages
 	}
-	l.noteEnd(claimed, at.sequence)
 	l.cluster.stats.epoch.Store(at.epoch)
 	l.cluster.stats.since.Store(time.Now().Unix())
-	l.mu.Lock()
-	if !l.resigned {
-		l.setRole(Writer)
-	}
-	l.mu.Unlock()
+	l.setRole(Writer)
 	l.cluster.logger.Info("writes the log", "stream", l.cluster.config.Stream, "epoch", at.epoch, "after_version", uint64(at.point.Version))
+	lease := l.lease.now.Load()
+	if !lease.has {
+		l.markDeposed()
+		return nil
+	}
 	l.cluster.running.Go(func() {
-		if err := l.cluster.watch(l.cluster.ctx, l); errors.Is(err, ledger.ErrDeposed) {
+		select {
+		case <-lease.lost:
 			l.markDeposed()
+		case <-l.cluster.ctx.Done():
 		}
 	})
 	return nil

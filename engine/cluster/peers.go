@@ -34,7 +34,7 @@ type peer struct {
 	heard time.Time
 }
 
-// startHeartbeats tells the others of this node, and listens for them, until Close. The last one says that a writer writes no more.
+// startHeartbeats tells the others of this node, and listens for them, until Close.
 func (c *Cluster) startHeartbeats() error {
 	sub, err := c.conn.Subscribe(c.config.Stream+".members", func(m *nats.Msg) { c.heard(m.Data) })
 	if err == nil {
@@ -43,28 +43,25 @@ func (c *Cluster) startHeartbeats() error {
 	if err != nil {
 		return err
 	}
+	log := c.log
 	c.running.Go(func() {
-		c.tell()
-		for c.sleep(c.ctx, heartbeatInterval) == nil {
-			c.tell()
+		for {
+			b, err := json.Marshal(c.itself(log))
+			if err != nil {
+				panic(err) // it is all strings and numbers
+			}
+			_ = c.conn.Publish(sub.Subject, b) // without a connection no other node hears of this one
+			if c.sleep(c.ctx, heartbeatInterval) != nil {
+				return
+			}
 		}
-		c.log.Resign()
 	})
 	return nil
 }
 
-// tell sends the others a heartbeat. Without a connection none of them hears of this node.
-func (c *Cluster) tell() {
-	b, err := json.Marshal(c.itself())
-	if err != nil {
-		panic(err) // it is all strings and numbers
-	}
-	_ = c.conn.Publish(c.config.Stream+".members", b)
-}
-
 // itself returns what this node tells of itself and its log.
-func (c *Cluster) itself() heartbeat {
-	role, lag := c.log.role(), c.log.Behind().Seconds()
+func (c *Cluster) itself(log *Log) heartbeat {
+	role, lag := Role(c.stats.role.Load()), log.Behind().Seconds()
 	h := heartbeat{Node: c.config.NodeID, Process: c.process, Role: role.String(), Epoch: c.stats.epoch.Load(), Lag: &lag}
 	if role == Writer {
 		h.Since = time.Unix(c.stats.since.Load(), 0).UTC()
@@ -83,14 +80,7 @@ func (c *Cluster) heard(b []byte) {
 	case err != nil || h.Process == "" || !isName(h.Node) || len(b) > maxHeartbeatBytes, !known && there >= maxPeers:
 		c.stats.gossipRefused.Inc()
 	default:
-		before := c.peers[h.Process]
 		c.peers[h.Process] = peer{h, time.Now()}
-		switch writer := Writer.String(); {
-		case h.Role == writer:
-			c.log.hears(func(s *signs) { s.heard(h.Epoch) })
-		case before.Role == writer:
-			c.log.hears(func(s *signs) { s.ended(before.Epoch) })
-		}
 	}
 }
 
@@ -114,7 +104,7 @@ func (c *Cluster) peersLocked() map[string]peer {
 
 // members returns this node and its peers.
 func (c *Cluster) members() []heartbeat {
-	all := []heartbeat{c.itself()}
+	all := []heartbeat{c.itself(c.log)}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, p := range c.peersLocked() {

@@ -24,13 +24,13 @@ func races(t *testing.T) (pairs, rounds int) {
 	return 1, 5
 }
 
-// testWritersRace lets two nodes write that take no sign of each other for one, each with commits of one and of
+// testWritersRace lets two nodes write that both think they hold the lease, all the time, each with commits of one and of
 // many messages. What one was told is committed is in the stream, once, in order; what one was told is not never is.
 func testWritersRace(r *rig, seed, rounds int) {
 	var both sync.WaitGroup
 	racers, refused := make([]*node, 2), make([]map[ledger.StateHash]bool, 2)
 	for i := range racers {
-		racers[i] = &node{rig: r}
+		racers[i] = &node{Cluster: r.open(Config{MayWrite: true}), rig: r}
 		both.Go(func() { refused[i] = racers[i].race(rand.New(rand.NewPCG(uint64(seed), uint64(i))), rounds) })
 	}
 	both.Wait()
@@ -52,8 +52,8 @@ func testWritersRace(r *rig, seed, rounds int) {
 func (n *node) race(random *rand.Rand, rounds int) (refused map[ledger.StateHash]bool) {
 	refused = make(map[ledger.StateHash]bool)
 	for range rounds {
-		n.Cluster = n.rig.open(Config{MayWrite: true})
-		n.pace.silence = 0
+		n.log = newLog(n.Cluster)
+		withoutLease(n.Cluster)
 		if err := n.log.Follow(n.rig.Context(), pointAfter(n.held), n.take); err != nil {
 			n.rig.Error(err)
 			return refused
@@ -73,7 +73,6 @@ func (n *node) race(random *rand.Rand, rounds int) (refused map[ledger.StateHash
 				return refused
 			}
 		}
-		n.Close()
 	}
 	return refused
 }
@@ -83,6 +82,7 @@ func (n *node) race(random *rand.Rand, rounds int) (refused map[ledger.StateHash
 func testLostAcknowledgement(r *rig) {
 	proxy := natstest.NewProxy(r, r.servers.Addr(0))
 	c := r.open(Config{Servers: []string{"nats://" + proxy.Addr()}, MayWrite: true})
+	withoutLease(c)
 	w := r.start(c, nil)
 	w.becomesWriter()
 	reader := r.reader("r")
@@ -113,7 +113,8 @@ func testLostAcknowledgement(r *rig) {
 func testUnfinishedCommitIsNothing(r *rig) {
 	open := func(name string) *node {
 		c := r.open(Config{NodeID: name, MayWrite: true})
-		c.pace.ack, c.pace.silence = time.Minute, 0 // none is lost here, and who writes does not matter
+		withoutLease(c)
+		c.pace.ack = time.Minute // none is lost here
 		return r.start(c, nil)
 	}
 	a := open("a")

@@ -23,25 +23,32 @@ const (
 	// syncQuestion reaches all servers. They answer only an account that the operator lets ask.
 	syncQuestion = "$SYS.REQ.SERVER.PING.JSZ"
 	syncEvery    = 10 * time.Minute
+	// sizeEvery is between two looks at what the stream holds. A node that follows looks more often; the writer does not follow.
+	sizeEvery = 5 * time.Second
 )
 
-// watchServers asks again and again whether the servers that hold the stream sync each message before they acknowledge it. It asks sooner where
-// that is not proven: servers that have just started may not reach each other yet.
+// watchServers looks again and again at the stream, which tells how large it is, and asks whether the servers that hold it sync each message
+// before they acknowledge it. It asks sooner where that is not proven: servers that have just started may not reach each other yet.
 func (c *Cluster) watchServers() {
-	for told, soon := "", time.Second; ; {
-		pause := soon
-		if _, info, err := c.look(c.ctx); err == nil {
+	told := ""
+	pause, due := time.Second, time.Time{}
+	for {
+		_, info, err := c.look(c.ctx)
+		if err == nil && !time.Now().Before(due) {
+			pause = min(2*pause, syncEvery)
+			due = time.Now().Add(pause)
 			err = c.proveSync(info)
 			c.stats.syncProven.Store(err == nil)
-			if err == nil {
-				told, soon, pause = "", time.Second, syncEvery
-			} else if soon = min(2*soon, syncEvery); told != err.Error() {
+			switch {
+			case err == nil:
+				pause, due, told = time.Second, time.Now().Add(syncEvery), ""
+			case told != err.Error():
 				told = err.Error()
 				c.logger.Warn("a power failure of several nats-servers may lose what was shown, unless each has sync_interval: always",
 					"reason", err)
 			}
 		}
-		if c.sleep(c.ctx, pause) != nil {
+		if c.sleep(c.ctx, min(max(time.Until(due), time.Second), sizeEvery)) != nil {
 			return
 		}
 	}

@@ -20,7 +20,7 @@ type Role uint8
 
 const (
 	Reader  Role = iota // it follows and never writes
-	Standby             // it follows, and writes where nobody else does
+	Standby             // it follows and waits for the lease
 	Writer              // the log is its own
 	Deposed             // it was the writer
 )
@@ -32,7 +32,7 @@ func (r Role) String() string { return roleNames[r] }
 
 // counters are what the figures of Config.Metrics are read from.
 type counters struct {
-	reconnects, asyncErrors                     *metrics.Counter
+	reconnects, asyncErrors, leaseLosses        *metrics.Counter
 	gossipRefused                               *metrics.Counter
 	commitsWritten, chunksWritten, bytesWritten *metrics.Counter
 	commitsRead, chunksRead, bytesRead          *metrics.Counter
@@ -50,6 +50,7 @@ type counters struct {
 func (n *counters) register(set *metrics.Set) {
 	n.reconnects = figures.Counter(set, "ledgerd_cluster_reconnects_total", "Connections to a nats-server after the first one.")
 	n.asyncErrors = figures.Counter(set, "ledgerd_cluster_errors_total", "Errors that nats-servers or the connection reported.")
+	n.leaseLosses = figures.Counter(set, "ledgerd_cluster_lease_losses_total", "Times the lease to write was lost.")
 	n.gossipRefused = figures.Counter(set, "ledgerd_cluster_gossip_refused_total", "Messages of other nodes about themselves that made no sense.")
 	n.commitsWritten = figures.Counter(set, "ledgerd_cluster_commits_written_total", "Commits this node wrote to the log.")
 	n.chunksWritten = figures.Counter(set, "ledgerd_cluster_messages_written_total", "Messages that this node wrote to the log.")

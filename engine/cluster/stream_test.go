@@ -3,11 +3,9 @@ package cluster
 import (
 	"context"
 	"errors"
-	"log/slog"
 	"testing"
 	"time"
 
-	"github.com/VictoriaMetrics/metrics"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"ledgerd/engine/ledger"
@@ -62,10 +60,10 @@ func TestOddAnswersAreBelievedWhenTheyLast(t *testing.T) {
 		"purged":        {&jetstream.StreamState{FirstSeq: 12, LastSeq: 20}, 0, ErrPurged},
 		"messages come": {&jetstream.StreamState{FirstSeq: 1, LastSeq: 9}, 1, nil},
 	}, func(t *testing.T, tt row) {
-		c, begun := fakeNode(t), time.Now()
+		c, begun := fakeNode(t, "n", nil), time.Now()
 		c.ledgerID = "id"
 		c.log.noteTaken(10)
-		c.js = fakeServer{stream: &fakeStream{state: func() *jetstream.StreamState {
+		c.js = fakeBuckets{stream: &fakeStream{state: func() *jetstream.StreamState {
 			c.log.noteTaken(c.log.lastTaken() + tt.comes)
 			if since := time.Since(begun) - goneFor; since >= -time.Second && since < time.Second {
 				return &good
@@ -87,7 +85,7 @@ func TestOddAnswersAreBelievedWhenTheyLast(t *testing.T) {
 		}
 	})
 	bubbletest.Test(t, func(t *testing.T) { // nor is what was seen, then no answer at all, and then again
-		c, looks, unanswered := fakeNode(t), 0, time.Time{}
+		c, looks, unanswered := fakeNode(t, "n", nil), 0, time.Time{}
 		err := c.Retry(t.Context(), "looking", func(context.Context) error {
 			if looks++; looks == 8 {
 				unanswered = time.Now()
@@ -106,8 +104,8 @@ func TestOddAnswersAreBelievedWhenTheyLast(t *testing.T) {
 func TestMissingStreamIsMadeWhenItLasts(t *testing.T) {
 	for _, known := range []string{"", "id"} {
 		bubbletest.Test(t, func(t *testing.T) {
-			c := fakeNode(t)
-			c.ledgerID = known
+			c := fakeNode(t, "n", &fakeServer{})
+			c.config.MayWrite, c.ledgerID = true, known
 			begun := time.Now()
 			_, _, err := c.bind(t.Context())
 			took := time.Since(begun)
@@ -119,41 +117,6 @@ func TestMissingStreamIsMadeWhenItLasts(t *testing.T) {
 			}
 		})
 	}
-}
-
-// fakeServer is what a node asks for the stream.
-type fakeServer struct {
-	jetstream.JetStream
-	stream *fakeStream // nil: there is none
-}
-
-// Stream finds the fake one, and CreateStream makes none.
-func (b fakeServer) Stream(context.Context, string) (jetstream.Stream, error) {
-	if b.stream == nil || b.stream.state() == nil {
-		return nil, jetstream.ErrStreamNotFound
-	}
-	return b.stream, nil
-}
-
-func (b fakeServer) CreateStream(context.Context, jetstream.StreamConfig) (jetstream.Stream, error) {
-	return nil, ErrUnsafe // which is permanent
-}
-
-// fakeNode returns a node that knows no server but a fake one without a stream, until the test ends.
-func fakeNode(t *testing.T) *Cluster {
-	c := &Cluster{
-		config: Config{NodeID: "a1", Stream: "fake", MayWrite: true}, process: "me", js: fakeServer{},
-		logger: slog.New(slog.DiscardHandler), faults: make(map[string]string), peers: make(map[string]peer),
-		pace: pace{gone: goneFor, missing: missingFor, look: lookInterval, silence: silence, pause: longestPause},
-	}
-	c.ctx, c.end = context.WithCancel(context.Background())
-	c.stats.register(metrics.NewSet())
-	c.log = newLog(c)
-	t.Cleanup(func() {
-		c.end()
-		c.running.Wait()
-	})
-	return c
 }
 
 // fakeStream is a stream of claims that another server tells of than the one that is asked for them.
@@ -200,8 +163,8 @@ func TestMissingMessageIsBelievedWhenItLasts(t *testing.T) {
 			state: func() *jetstream.StreamState { return &jetstream.StreamState{FirstSeq: tt.first, LastSeq: 9} },
 			known: time.Now().Add(tt.known),
 		}
-		c := fakeNode(t)
-		c.js = fakeServer{stream: s}
+		c := fakeNode(t, "n", nil)
+		c.js = fakeBuckets{stream: s}
 		f := &follower{log: c.log, stream: s, decoder: &decoder{at: cursor{sequence: 4}}}
 		f.feed = &feed{messages: make(chan jetstream.Msg, 1), close: func() {}}
 		f.feed.messages <- fakeMessage{}
@@ -216,8 +179,8 @@ func TestMissingMessageIsBelievedWhenItLasts(t *testing.T) {
 func TestShortStreamIsBelievedWhenItLasts(t *testing.T) {
 	for known, want := range map[time.Duration]error{goneFor - 2*time.Second: nil, time.Hour: ErrShortened} {
 		bubbletest.Test(t, func(t *testing.T) {
-			c, learns := fakeNode(t), time.Now().Add(known)
-			c.js = fakeServer{stream: &fakeStream{state: func() *jetstream.StreamState {
+			c, learns := fakeNode(t, "n", nil), time.Now().Add(known)
+			c.js = fakeBuckets{stream: &fakeStream{state: func() *jetstream.StreamState {
 				if time.Now().Before(learns) {
 					return &jetstream.StreamState{FirstSeq: 1, LastSeq: 1}
 				}

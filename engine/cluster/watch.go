@@ -9,17 +9,14 @@ import (
 )
 
 // watch asks once each lookInterval where the stream ends, and whether it is still the same. It returns why the stream cannot be
-// followed any more, or that another node writes it in place of this one, or nil when ctx ends.
+// followed any more, or nil when ctx ends.
 func (c *Cluster) watch(ctx context.Context, l *Log) error {
 	for before := uint64(0); ; {
 		err := c.Retry(ctx, "asking where the stream ends", func(ctx context.Context) error {
 			asked, taken := time.Now(), l.lastTaken()
-			stream, info, err := c.look(ctx)
+			_, info, err := c.look(ctx)
 			if err == nil {
 				err = l.compare(asked, taken, info.State)
-			}
-			if err == nil && l.role() == Writer && info.State.LastSeq > taken {
-				err = c.checkOwn(ctx, stream, taken+1)
 			}
 			if _, odd := err.(unlikely); odd && taken != before {
 				before = taken
@@ -37,16 +34,6 @@ func (c *Cluster) watch(ctx context.Context, l *Log) error {
 			return nil
 		}
 	}
-}
-
-// checkOwn returns errDeposed where another writer's message stands after what this one knows to be stored. One of its own, which is on its way to
-// be acknowledged, has its own epoch.
-func (c *Cluster) checkOwn(ctx context.Context, stream jetstream.Stream, sequence uint64) error {
-	h, err := c.headAt(ctx, stream, sequence)
-	if err == nil && h.epoch > c.stats.epoch.Load() {
-		return errDeposed
-	}
-	return err
 }
 
 // lastTaken returns the newest sequence that was taken in.

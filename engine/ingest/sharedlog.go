@@ -22,8 +22,8 @@ type SharedLog interface {
 	// of it. ledger.ErrDeposed: another node is the writer now, and no node will ever see this commit.
 	// It waits while the log cannot be reached; other errors are final.
 	Commit(ctx context.Context, commit []*ledger.Record) error
-	// Behind returns for how long the node has not known that it holds the whole log, which of what it writes itself it knows again and again; since it
-	// began before it knew for the first time.
+	// Behind returns for how long the node has not known that it holds the whole log; 0 while it writes itself, and the
+	// longest duration there is before it knew for the first time.
 	Behind() time.Duration
 	// Resign lets another node become the writer, and returns at once. Commit and Follow are not called after it. It may be called again,
 	// and while one of them runs: such a Commit appends all of its commit, or returns an error.

@@ -30,6 +30,8 @@ type Exchange struct {
 	client  *http.Client
 	timeout time.Duration // partTimeout; tests wait less
 
+	right map[string][]string // hashes of parts that files held when a fetch ended with ErrNoPeer, by path; an empty one where it is another
+
 	offering                                                atomic.Bool // the newest offer succeeded
 	offers, offerFailures, fetches, fetchFailures, partsBad *metrics.Counter
 }
@@ -40,7 +42,7 @@ func New(c *cluster.Cluster, address string, secure *tls.Config) *Exchange {
 	config := c.Config()
 	set := config.Metrics
 	x := &Exchange{
-		cluster: c, config: config, address: address, client: newClient(secure), timeout: partTimeout,
+		cluster: c, config: config, address: address, client: newClient(secure), timeout: partTimeout, right: make(map[string][]string),
 		offers:        figures.Counter(set, "ledgerd_cluster_snapshot_offers_total", "Snapshots this node offered to others."),
 		offerFailures: figures.Counter(set, "ledgerd_cluster_snapshot_offer_failures_total", "Snapshots that could not be offered."),
 		fetches:       figures.Counter(set, "ledgerd_cluster_snapshot_fetches_total", "Snapshots of others that this node fetched."),

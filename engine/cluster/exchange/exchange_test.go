@@ -36,6 +36,7 @@ func TestExchange(t *testing.T) {
 		"a snapshot is offered and fetched":       testSnapshotIsOfferedAndFetched,
 		"a fetch goes on where it was cut":        testFetchGoesOn,
 		"another peer goes on":                    testAnotherPeerGoesOn,
+		"parts that are held are read once":       testPartsThatAreHeldAreReadOnce,
 		"no peer harms who asks it":               testNoPeerHarmsWhoAsksIt,
 		"what others cannot fetch is not offered": testUnreachableSnapshotIsNotOffered,
 		"what a disk lost is not offered":         testLostSnapshotIsNotOffered,
@@ -291,6 +292,63 @@ func testAnotherPeerGoesOn(t *testing.T, s *natstest.Servers) {
 	w.mustHold(r.dir, "a.state")
 	ledgertest.Equal(t, other.asked.Load(), 2, "parts that the other is asked for")
 	ledgertest.Equal(t, r.fetchFailures.Get(), 1, "failures")
+}
+
+// testPartsThatAreHeldAreReadOnce has a node try again and again while nobody gives a part: what it has is not read each time. What was removed
+// meanwhile, or is of another snapshot, is fetched.
+func testPartsThatAreHeldAreReadOnce(t *testing.T, s *natstest.Servers) {
+	w, r := newMaker(t, s, "again"), reader(t, s, "again", "r")
+	w.file("history.blocks", partBytes+1)
+	w.file("a.state", 2*partBytes)
+	w.next("history.blocks", "a.state")
+	must(t, w.fetch(r))
+	lacks := http.HandlerFunc(func(rw http.ResponseWriter, q *http.Request) {
+		if q.URL.Path == Path+"a.state" {
+			http.NotFound(rw, q)
+			return
+		}
+		http.ServeFile(rw, q, filepath.Join(w.dir, "history.blocks"))
+	})
+	w.serve.Store(&lacks)
+	must(t, os.Truncate(filepath.Join(r.dir, "a.state"), partBytes))
+	disk := &countingDisk{}
+	for try, want := range []int{partBytes + 1 + partBytes, 0, 0} { // of both files, and nothing of the part that is missing
+		disk.read = 0
+		err := r.Fetch(t.Context(), w.offered(1)[0], disk, r.dir, func(int64, int64) {})
+		ledgertest.ErrorIs(t, err, ErrNoPeer, "the part that is missing")
+		ledgertest.Equal(t, disk.read, want, "bytes that try %d reads of what is there", try)
+	}
+	must(t, os.Remove(filepath.Join(r.dir, "history.blocks")))
+	ledgertest.ErrorIs(t, w.fetch(r), ErrNoPeer, "the part that is missing, where a file was removed")
+	must(t, os.Remove(filepath.Join(r.dir, "a.state"+vfs.TemporarySuffix)))
+	w.mustHold(r.dir, "history.blocks")
+	w.file("history.blocks", partBytes+2)
+	w.serve.Store(nil)
+	w.next("history.blocks", "a.state")
+	must(t, w.fetch(r))
+	w.mustHold(r.dir, "history.blocks", "a.state")
+}
+
+// countingDisk counts the bytes that are read of files that were there.
+type countingDisk struct {
+	vfs.Disk
+	read int
+}
+
+func (d *countingDisk) OpenWrite(name string) (vfs.File, error) {
+	f, err := d.Disk.OpenWrite(name)
+	return countingFile{f, d}, err
+}
+
+type countingFile struct {
+	vfs.File
+	disk *countingDisk
+}
+
+func (f countingFile) ReadAt(b []byte, off int64) (int, error) {
+	n, err := f.File.ReadAt(b, off)
+	f.disk.read += n
+	return n, err
 }
 
 // testNoPeerHarmsWhoAsksIt has a peer do what none should. What it leads astray is asked of nobody else, and told no secret.

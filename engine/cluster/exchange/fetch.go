@@ -17,9 +17,13 @@ import (
 // What an earlier fetch left there, whole or not, is kept as far as it is right. Before, the record that the snapshot is
 // the state after is compared with the stream's. ErrNoPeer: the node that offers the snapshot does not give it; where another one does, a fetch of that goes
 // on with what this one has brought. cluster.ErrPurged: the log does not go on from the snapshot any more. progress is told how many of all bytes are
-// there.
+// there. Fetch is for one goroutine at a time.
 func (x *Exchange) Fetch(ctx context.Context, m *Manifest, disk vfs.FS, dir string, progress func(done, total int64)) error {
-	if err := x.fetch(ctx, m, disk, dir, progress); err != nil {
+	err := x.fetch(ctx, m, disk, dir, progress)
+	if !errors.Is(err, ErrNoPeer) {
+		clear(x.right) // be it that the disk failed
+	}
+	if err != nil {
 		x.fetchFailures.Inc()
 		return fmt.Errorf("cannot fetch the snapshot of version %d: %w", m.Version, err)
 	}
@@ -67,11 +71,12 @@ func (t *fetcher) file(ctx context.Context, f *File) error {
 	file, err := t.disk.OpenWrite(part)
 	if errors.Is(err, fs.ErrNotExist) {
 		file, err = t.disk.Create(part)
+		delete(t.right, name)
 	}
 	if err != nil {
 		return err
 	}
-	if err := t.fill(ctx, f, file); err != nil {
+	if err := t.fill(ctx, f, name, file); err != nil {
 		return errors.Join(err, file.Close())
 	}
 	if err := errors.Join(file.Sync(), file.Close()); err != nil {
@@ -81,24 +86,31 @@ func (t *fetcher) file(ctx context.Context, f *File) error {
 	return err
 }
 
-// missing returns the parts that a file does not hold, in order; any where ctx ends.
-func (f *File) missing(ctx context.Context, file vfs.File) (parts []int) {
+// missing returns the parts that a file does not hold, in order; any where ctx ends. What was right when the fetch before ended with
+// ErrNoPeer is not read again: who waits for a part that nobody gives tries each second.
+func (t *fetcher) missing(ctx context.Context, f *File, name string, file vfs.File) (parts []int) {
+	known, right := t.right[name], make([]string, len(f.Parts))
 	room := make([]byte, min(partBytes, f.Bytes))
-	for i := range f.Parts {
+	for i, want := range f.Parts {
 		b := room[:f.partSize(i)]
 		if ctx.Err() != nil {
 			return parts
 		}
-		if _, err := file.ReadAt(b, int64(i)*partBytes); err != nil || hashOf(b) != f.Parts[i] {
+		if i < len(known) && known[i] == want {
+			right[i] = want
+		} else if _, err := file.ReadAt(b, int64(i)*partBytes); err == nil && hashOf(b) == want {
+			right[i] = want
+		} else {
 			parts = append(parts, i)
 		}
 	}
+	t.right[name] = right
 	return parts
 }
 
 // fill brings in the parts that a file lacks.
-func (t *fetcher) fill(ctx context.Context, f *File, file vfs.File) error {
-	missing, held := f.missing(ctx, file), f.Bytes
+func (t *fetcher) fill(ctx context.Context, f *File, name string, file vfs.File) error {
+	missing, held := t.missing(ctx, f, name, file), f.Bytes
 	for _, i := range missing {
 		held -= int64(f.partSize(i))
 	}
