@@ -52,7 +52,7 @@ func newAudience(config *Config) audience {
 
 // add enters a subscriber with what it wants now.
 func (a *audience) add(s *subscriber) {
-	a.change(s, s.wants, s.wants.names, names{})
+	a.change(s, s.wants, s.wants.names.lists(), names{})
 }
 
 // remove takes a subscriber out that no name leads to any more.

@@ -8,7 +8,6 @@ import "time"
 const (
 	messagePrice  = 25 * time.Microsecond // a message, and its answer
 	bytePrice     = 100 * time.Nanosecond // of a message: 45 KB that name 1,000 accounts took 5 ms on a slower core
-	copiedPrice   = 10 * time.Nanosecond  // a name that the client has, where others are added or taken back
 	pubkeyPrice   = 3 * time.Microsecond  // looked up for a snapshot, found and encoded or not
 	programPrice  = 40 * time.Microsecond // looked up for a snapshot: 1,350 took 47 ms; a wallet's tokens are as much
 	memberPrice   = 2 * time.Microsecond  // of a program, found and perhaps encoded: 10,000 took 11 ms to find; or a mint

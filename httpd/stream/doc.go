@@ -84,8 +84,8 @@
 // as much as is left for others, and a client an eighth of all in names; one that asks for more is closed with 1013, and where hardly anything is
 // left nobody is let in. Rings and the kept emissions are bounded by themselves.
 //
-// A change of names costs what the changed names cost, however many others have, and a copy of those that the connection has, which it pays for. All names of
-// one are taken back some at a time, because others wait for the hub's lock.
+// A change of names costs what the changed names cost, however many a connection has or others have. All names of one are taken back some
+// at a time, because others wait for the hub's lock.
 //
 // Every frame from a client takes a token of its connection. What frames ask for costs time of a
 // processor, by a list of prices, and that is paid by all connections of the client together. A client

@@ -52,15 +52,14 @@ func (s *subscriber) subscribe(r *request, id messageID) error {
 	if !s.takeNames(added.count()) {
 		return &endMemory
 	}
-	s.payNames(to.names, added)
 	// Names replace everything; no names at all mean everything, and replace them.
-	replaced := names{}
+	replaced := nameSet{}
 	if to.everything = more.count() == 0; to.everything {
-		to.names, to.where, replaced = names{}, nil, to.names
+		to.names, to.where, replaced = nameSet{}, nil, to.names
 	}
 	told := added[pubkeys]
 	if to.form.shows(withData) && !s.wants.form.shows(withData) {
-		told = to.names[pubkeys] // from now on
+		told = to.names.lists()[pubkeys] // from now on
 	}
 	change := func() {
 		s.audience().change(s, to, added, names{})
@@ -78,13 +77,6 @@ func (s *subscriber) subscribe(r *request, id messageID) error {
 	}
 	s.unlink(replaced)
 	return nil
-}
-
-// payNames charges for a change of names, of which a list is copied.
-func (s *subscriber) payNames(copied, changed names) {
-	if changed.count() > 0 {
-		s.seat.work.charge(time.Duration(copied.count()) * copiedPrice)
-	}
 }
 
 // wantLocked wants accounts that the subscriber has named, if it is told data.
@@ -112,18 +104,17 @@ func (s *subscriber) unsubscribe(r *request, id messageID) error {
 	to, removed := s.wants, names{}
 	if r.all {
 		s.unlink(to.names)
-		to.everything, to.names = false, names{}
+		to.everything, to.names = false, nameSet{}
 	} else {
 		to.names, removed = to.names.minus(r.names)
-		s.payNames(s.wants.names, removed)
 		defer s.giveNames(removed.count())
 	}
-	if len(to.names[programs]) == 0 {
+	if to.names.len(programs) == 0 {
 		to.where = nil
 	}
 	s.hub.mu.Lock()
 	defer s.hub.mu.Unlock()
-	withWallets := len(s.wants.names[wallets])+len(r.names[wallets]) > 0
+	withWallets := s.wants.names.len(wallets)+len(r.names[wallets]) > 0
 	s.audience().change(s, to, names{}, removed)
 	s.answer(`{"type":"unsubscribed","id":%s,%s}`, id, s.wants.names.counts(withWallets))
 	return nil
@@ -174,6 +165,6 @@ func (s *subscriber) answerResync(id messageID, oldest, newest ledger.Seq) {
 
 // subscribed says how many names are subscribed and as of where.
 func (s *subscriber) subscribed(id messageID, at standing) *packet {
-	counts := s.wants.names.counts(len(s.wants.names[wallets]) > 0)
+	counts := s.wants.names.counts(s.wants.names.len(wallets) > 0)
 	return message(`{"type":"subscribed","id":%s,%s,"slot":%d,"seq":%d}`, id, counts, at.slot, at.seq)
 }

@@ -98,7 +98,7 @@ func (w *watchers[W]) remove(one W) (found bool) {
 }
 
 const (
-	// nameBytes is what a name takes: in the list of its subscriber, which is there twice while it changes, and in the index if nobody else has it.
+	// nameBytes is what a name takes: in the tree of its subscriber, and in the index if nobody else has it.
 	nameBytes = 192
 	// clientShare is the part of the memory for clients that the names of one client may take.
 	clientShare = 8
@@ -141,8 +141,8 @@ func (h *Hub) locked(do func() bool) bool {
 }
 
 // unlink takes a subscriber out of the index under all of its names.
-func (s *subscriber) unlink(all names) {
-	for kind, keys := range all {
+func (s *subscriber) unlink(all nameSet) {
+	for kind, keys := range all.lists() {
 		if len(keys) == 0 {
 			continue
 		}

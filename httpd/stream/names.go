@@ -1,7 +1,6 @@
 package stream
 
 import (
-	"fmt"
 	"slices"
 
 	"ledgerd/engine/ledger"
@@ -20,8 +19,7 @@ const (
 // maxNames is how many names of all kinds together one connection may have.
 const maxNames = 10_000
 
-// names are the keys of each kind that a message lists or a subscriber has, in ascending order, each once. A list is replaced, never changed in place, so
-// copies may share it.
+// names are the keys of each kind that a message or a handshake lists, in ascending order, each once.
 type names [nameKinds][]ledger.Pubkey
 
 func (n *names) count() (count int) {
@@ -44,70 +42,6 @@ func (n *names) parse(kind nameKind, texts []string) bool {
 	slices.SortFunc(keys, func(a, b ledger.Pubkey) int { return a.Compare(&b) })
 	n[kind] = slices.Compact(keys)
 	return true
-}
-
-// find returns where a key stands in a list of names, or would stand.
-func find(keys []ledger.Pubkey, k *ledger.Pubkey) (at int, found bool) {
-	return slices.BinarySearchFunc(keys, k, func(a ledger.Pubkey, k *ledger.Pubkey) int { return a.Compare(k) })
-}
-
-func (n *names) has(kind nameKind, k *ledger.Pubkey) bool {
-	_, found := find(n[kind], k)
-	return found
-}
-
-// among returns those keys that are names of a kind, or those that are none.
-func (n *names) among(kind nameKind, keys []ledger.Pubkey, are bool) (found []ledger.Pubkey) {
-	for i := range keys {
-		if n.has(kind, &keys[i]) == are {
-			found = append(found, keys[i])
-		}
-	}
-	return found
-}
-
-// plus returns the names with more of them, and which are new.
-func (n names) plus(more names) (all, added names) {
-	all = n
-	for kind, keys := range more {
-		added[kind] = n.among(nameKind(kind), keys, false)
-		if len(added[kind]) > 0 {
-			all[kind] = merge(n[kind], added[kind])
-		}
-	}
-	return all, added
-}
-
-// merge returns two lists of names as one.
-func merge(a, b []ledger.Pubkey) []ledger.Pubkey {
-	all := make([]ledger.Pubkey, 0, len(a)+len(b))
-	for i := range b {
-		at, _ := find(a, &b[i])
-		all = append(append(all, a[:at]...), b[i])
-		a = a[at:]
-	}
-	return append(all, a...)
-}
-
-// minus returns the names without some, and which of these were there.
-func (n names) minus(less names) (left, removed names) {
-	left = n
-	for kind, keys := range less {
-		removed[kind] = n.among(nameKind(kind), keys, true)
-		if len(removed[kind]) > 0 {
-			left[kind] = slices.DeleteFunc(slices.Clone(n[kind]), func(k ledger.Pubkey) bool { return removed.has(nameKind(kind), &k) })
-		}
-	}
-	return left, removed
-}
-
-// counts returns how many names of each kind there are, as fields of an answer: of wallets only with withWallets.
-func (n *names) counts(withWallets bool) string {
-	counts := fmt.Sprintf(`"pubkeys":%d,"programs":%d`, len(n[pubkeys]), len(n[programs]))
-	if withWallets {
-		counts += fmt.Sprintf(`,"wallets":%d`, len(n[wallets]))
-	}
-	return counts
 }
 
 // name is one key by which an update may have been named.
@@ -148,7 +82,7 @@ type wants struct {
 	everything bool
 	asked      form // for: tokens and data come with extended
 	form       form
-	names      names
+	names      nameSet
 	where      *ledger.DataFilter // of the accounts of programs; nil: all
 }
 

@@ -3,6 +3,7 @@ package stream
 import (
 	"maps"
 	"math/rand/v2"
+	"runtime"
 	"slices"
 	"sync"
 	"testing"
@@ -35,7 +36,7 @@ func TestNamesLeadToWhoHasThem(t *testing.T) {
 		x := make(index[ledger.Pubkey, *subscriber])
 		subscribers := make([]*subscriber, 1+r.IntN(3*fewWatchers))
 		has := map[*subscriber]map[ledger.Pubkey]bool{}
-		sets := map[*subscriber]names{}
+		sets := map[*subscriber]nameSet{}
 		for i := range subscribers {
 			subscribers[i] = new(subscriber)
 			has[subscribers[i]] = map[ledger.Pubkey]bool{}
@@ -62,9 +63,9 @@ func TestNamesLeadToWhoHasThem(t *testing.T) {
 					delete(has[s], k)
 				}
 			}
-			for set, want := range map[*names]map[ledger.Pubkey]bool{&old: held, new(sets[s]): has[s]} {
+			for set, want := range map[*nameSet]map[ledger.Pubkey]bool{&old: held, new(sets[s]): has[s]} {
 				sorted := slices.SortedFunc(maps.Keys(want), func(a, b ledger.Pubkey) int { return a.Compare(&b) })
-				if got := set[kind]; !slices.Equal(got, sorted) || set.count() != len(sorted) {
+				if got := set.lists()[kind]; !slices.Equal(got, sorted) || set.count() != len(sorted) {
 					t.Fatalf("seed %d: a set holds %d names, want %d", seed, len(got), len(sorted))
 				}
 			}
@@ -82,6 +83,56 @@ func TestNamesLeadToWhoHasThem(t *testing.T) {
 			}
 		}
 	}
+}
+
+// F40: a name that is not held is taken back without a look at those that are, however many these are.
+func TestTakingBackCostsWhatIsTakenBack(t *testing.T) {
+	h := New(Config{Ledger: newFakeLedger()})
+	s := joined(h, request{narrow: true, names: setOf(pubkeys, keysFrom(0, maxNames)...)})
+	for _, message := range []string{
+		`{"type":"unsubscribe","id":2,"pubkeys":` + list(key(1<<20)) + `}`,
+		`{"type":"unsubscribe","id":2,"pubkeys":` + list(key(77)) + `}`,
+		`{"type":"subscribe","id":2,"pubkeys":` + list(key(77)) + `}`,
+	} {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		s.handle([]byte(message))
+		runtime.ReadMemStats(&after)
+		if got := after.TotalAlloc - before.TotalAlloc; got > 32<<10 {
+			t.Errorf("%s: %d bytes were allocated, want a few KiB of some %d", message, got, 32*maxNames)
+		}
+	}
+	frames := s.outbox.drain()
+	ledgertest.Equal(t, frames, 3, "answers")
+}
+
+// F40: what waits for a client that does not read holds no copy of its names, however often these change in between.
+func TestResumesThatWaitShareTheNames(t *testing.T) {
+	const resumes = 50
+	h := New(Config{Ledger: newFakeLedger()})
+	s := joined(h, request{narrow: true, names: setOf(pubkeys, keysFrom(0, maxNames)...)})
+	log := newScript(h, newFakeLedger())
+	log.append(1, account(1, 1, programA))
+	log.publish()
+	s.outbox.drain()
+	heap := func() uint64 {
+		var m runtime.MemStats
+		runtime.GC()
+		runtime.ReadMemStats(&m)
+		return m.HeapAlloc
+	}
+	before := heap()
+	for range resumes {
+		for _, change := range []string{"unsubscribe", "subscribe"} {
+			s.handle([]byte(`{"type":"` + change + `","id":2,"pubkeys":` + list(key(77)) + `}`))
+		}
+		s.handle([]byte(`{"type":"resume","from_seq":0}`))
+	}
+	if held := int64(heap() - before); held > resumes*32<<10 {
+		t.Errorf("%d bytes are held for %d resumes, and names take %d", held, resumes, 32*maxNames)
+	}
+	ledgertest.Equal(t, s.outbox.ending(), nil, "why the connection ends")
+	runtime.KeepAlive(s)
 }
 
 // F40: while sockets with many names end, the hub's lock is free between some of the names of one.

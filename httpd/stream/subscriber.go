@@ -78,7 +78,8 @@ func (s *subscriber) seen() ledger.Seq {
 
 // join makes a subscriber without a socket, which resumes after the seq it has seen if it says so.
 func (h *Hub) join(asked request, place *seat) (s *subscriber) {
-	s = &subscriber{level: asked.level, wants: wants{everything: !asked.narrow, names: asked.names}}
+	s = &subscriber{level: asked.level, wants: wants{everything: !asked.narrow}}
+	s.wants.names, _ = s.wants.names.plus(asked.names)
 	s.wants.show(asked.form)
 	s.open(h, s, place)
 	if asked.conflates {
