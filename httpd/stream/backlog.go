@@ -34,6 +34,7 @@ type telling interface {
 	// readDecimals has the decimals of the mints of token accounts read before their parts are appended, if they are wanted. It returns how many
 	// mints the ledger was asked for.
 	readDecimals(h *Hub, emissions []*emission) (asked int)
+	hasHeartbeats() bool
 }
 
 // size returns about what the backlog takes. Emissions are in memory anyway as long as they are kept.

@@ -114,7 +114,7 @@ func (c *connection) readPast(b *backlog) (emissions []*emission, err error) {
 			return emissions, err
 		case <-beat.C:
 		}
-		if failed := c.stayAwake(b.level); failed != nil {
+		if failed := c.stayAwake(b); failed != nil {
 			c.outbox.close(endGone) // which ends the reading
 			<-read
 			return nil, failed
@@ -124,12 +124,12 @@ func (c *connection) readPast(b *backlog) (emissions []*emission, err error) {
 
 // stayAwake writes a ping when it is time for one, and a heartbeat if so wanted. That carries the number that the client has come to: it may
 // resume from there again.
-func (c *connection) stayAwake(level ledger.Commitment) error {
-	if err := c.ping(c.hub.now()); err != nil || !c.ticks.Load() {
+func (c *connection) stayAwake(b *backlog) error {
+	if err := c.ping(c.hub.now()); err != nil || !b.told.hasHeartbeats() {
 		return err
 	}
 	c.hub.mu.Lock()
-	at := c.hub.positionLocked(level)
+	at := c.hub.positionLocked(b.level)
 	c.hub.mu.Unlock()
 	p := heartbeat(at.slot, c.sent)
 	return c.writeOnce(batch{p.data, p.tally})

@@ -37,6 +37,8 @@ func (r *retold) match(u *ledger.Update) bool {
 	}) && (r.Takes == nil || r.Takes(u))
 }
 
+func (r *retold) hasHeartbeats() bool { return false }
+
 // frameBytes may be less where an account is told in an encoding that takes more than base64, which costs a copy.
 func (r *retold) frameBytes(e *emission, part int) int {
 	return maxFrameBytes + withData.updateFrameBytes(&e.updates[part].Account)
