@@ -1,6 +1,7 @@
 package stream
 
 import (
+	"maps"
 	"slices"
 	"sort"
 	"time"
@@ -60,13 +61,21 @@ func (r *retold) readDecimals(h *Hub, emissions []*emission) (asked int) {
 		return 0
 	}
 	clear(r.mints)
-	for _, e := range emissions {
-		for part, end := r.span(e); part < end && e.decimals.Load() == nil; part++ {
-			if r.match(&e.updates[part]) {
-				r.mints.add(&e.updates[part].Account)
+	for some := range slices.Chunk(emissions, decimalsBatch) {
+		lacking := make(mints)
+		for _, e := range some {
+			for part, end := r.span(e); part < end && e.decimals.Load() == nil; part++ {
+				if r.match(&e.updates[part]) {
+					lacking.add(&e.updates[part].Account)
+				}
 			}
 		}
+		maps.DeleteFunc(lacking, func(mint ledger.Pubkey, _ ledger.Opt[uint8]) bool { return r.mints[mint].Known })
+		asked += len(lacking)
+		if h.readMints(h.newest(), lacking) != nil {
+			break // what cannot be read stays unknown
+		}
+		maps.Copy(r.mints, lacking)
 	}
-	_ = h.readMints(h.newest(), r.mints) // what cannot be read stays unknown
-	return len(r.mints)
+	return asked
 }

@@ -281,6 +281,35 @@ func TestABacklogIsResumedFromItsMiddle(t *testing.T) {
 	})
 }
 
+// A replay asks for the mints of some emissions at a time, however many it tells of.
+func TestAReplayAsksForItsMintsInParts(t *testing.T) {
+	const blocks = 3*decimalsBatch + 1
+	inMemory(t, nil, func(n *node) {
+		n.talk = func(s *Socket, _ []byte) {
+			topic := Topic{Program: ledger.Some(ledger.TokenProgram), Tokens: true, Append: func(dst []byte, _ uint64, note *Note) []byte {
+				return fmt.Append(dst, note.Seq)
+			}}
+			must(n, s.Watch("", topic, ledger.Some[ledger.Seq](0), func(uint64) []byte { return []byte("watched") }))
+		}
+		for i := range blocks {
+			n.script.block(ledger.Slot(i+1), tokenAccount(i, key(100+i), key(9), 1))
+		}
+		w := &watcher{node: n}
+		w.connect()
+		w.say("watch")
+		for range 1 + blocks {
+			_, _, err := w.socket.ReadMessage()
+			must(n, err)
+		}
+		var questions []int
+		for _, mints := range n.ledger.askedFor {
+			questions = append(questions, len(mints))
+		}
+		ledgertest.Equal(n, questions, []int{decimalsBatch, decimalsBatch, decimalsBatch, 1}, "mints in each question")
+		must(n, w.socket.Close())
+	})
+}
+
 // What is told of a topic to one client alone is paid for by it: each update that is looked at, of an account one a block, and the data. Of token accounts
 // it asks for the mints of those alone that it is told of, whatever others came.
 func TestAReplayOfATopicIsPaidFor(t *testing.T) {
