@@ -286,6 +286,8 @@ func TestAsManyNamesAsANodeTakesAreFollowed(t *testing.T) {
 	}
 	names = append(names, simPrograms[0])
 	ledgertest.ErrorSays(t, c.Stream(t.Context(), clientlib.Subscription{Programs: names}, clientlib.Handler{}), "at most 10000", "more names than a node takes")
+	filtered := clientlib.Subscription{Wallets: names[:1], Where: new(clientlib.DataFilter)}
+	ledgertest.ErrorSays(t, c.Stream(t.Context(), filtered, clientlib.Handler{}), "for accounts of programs", "a filter by data of a wallet")
 	ctx, stop := context.WithTimeout(t.Context(), patience)
 	defer stop()
 	follow := func(h clientlib.Handler) (wait time.Duration, why error) {

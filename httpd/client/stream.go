@@ -120,6 +120,9 @@ func (c *Client) Stream(ctx context.Context, sub Subscription, h Handler) error 
 	if n := len(s.names); n > maxNames {
 		return fmt.Errorf("a subscription has at most %d names, this one %d: use several streams", maxNames, n)
 	}
+	if sub.Where != nil && len(sub.Programs) == 0 {
+		return errors.New("a filter by data is for accounts of programs: name some")
+	}
 	if sub.More != nil && len(s.names) == 0 {
 		return errors.New("names can be added to a subscription that has some, and not to one to everything")
 	}

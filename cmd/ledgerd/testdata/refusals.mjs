@@ -102,7 +102,7 @@ const failed = after({}, 1009);
 assert(failed instanceof StatusError && failed.details === 'words');
 
 // A handshake that is refused is asked for once more as a plain request, which says why. What passes is tried again when the node says, what
-// would be refused again ends the stream, and where the request says nothing of it the code of the socket is all there is.
+// would be refused again ends the stream, and where the request says nothing of it the socket's own error and code are all there is.
 async function refused(...answer) {
   let [socket, tell] = [];
   class Socket { constructor() { socket = this; } close() {} }
@@ -110,6 +110,7 @@ async function refused(...answer) {
   const told = new Promise((resolve) => { tell = resolve; });
   const caller = new Client(`${address}/proxy/api`, { patience: 60_000, apiKey: 'secret', WebSocket: Socket });
   const stream = caller.stream({ commitment: 'final' }, { disconnected: (why, wait) => tell([why, wait]), failed: tell });
+  socket.onerror({ message: 'connect ECONNREFUSED' });
   socket.onclose({ code: 1006, reason: '' });
   const what = await told;
   stream.close();
@@ -121,6 +122,7 @@ assert(why === 'status 429: Rate limit exceeded: wait' && wait === 1000, `${why}
 const final = await refused(400, {}, '{"error":"Invalid request parameters","details":"commitment must be one of processed"}');
 assert(final instanceof StatusError && final.details === 'commitment must be one of processed');
 const [code] = await refused(400, {}, '{"error":"Invalid request parameters","details":"this path is a WebSocket: it needs GET"}');
-assert.equal(code, 'closed with 1006');
+assert.equal(code, 'closed with 1006 connect ECONNREFUSED');
+assert.throws(() => patient.stream({ wallets: ['a'], data_size: 165 }), /for programs/);
 node.close();
 node.closeAllConnections();

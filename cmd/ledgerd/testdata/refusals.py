@@ -24,6 +24,8 @@ for what in (
     lambda: node.get("/account/11111111111111111111111111111111", commitement="finalized"),
     lambda: asyncio.run(follow(node, pubkeys=["nobody"])),
     lambda: asyncio.run(follow(node, commitement="finalized")),
+    lambda: asyncio.run(follow(node, wallets=["11111111111111111111111111111111"], data_size=165)),
+    lambda: ledgerd.Node("127.0.0.1:8080"),
     lambda: asyncio.run(follow(node, wallets=["11111111111111111111111111111111"] * 10_001)),
     lambda: asyncio.run(follow(node, pubkeys=["11111111111111111111111111111111"], commitment="confirmed")),
 ):

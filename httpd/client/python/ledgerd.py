@@ -9,6 +9,7 @@ Integers are exact: those of JSON are Python's. A refusal is a Refused.
 """
 
 import asyncio
+import http.client
 import json
 import random
 import urllib.error
@@ -37,11 +38,15 @@ class Node:
     """One node, or one cluster behind a balancer."""
 
     def __init__(self, address, api_key=None):
+        if not address.startswith(("http://", "https://")):
+            raise ValueError(f"{address} is no address such as http://127.0.0.1:8080")
         self.base = address.rstrip("/").removesuffix("/api") + "/api"
         self.api_key = api_key
 
     def get(self, path, **parameters):
-        """Returns the answer for a path below /api, and the slot of the ledger that it was computed from."""
+        """Returns the answer for a path below /api, and the slot of the ledger that it was computed from. A node that cannot be
+        reached is an OSError, as urllib raises it.
+        """
         query = urllib.parse.urlencode(parameters)
         request = urllib.request.Request(f"{self.base}{path}{'?' if query else ''}{query}")
         if self.api_key:
@@ -52,14 +57,15 @@ class Node:
         except urllib.error.HTTPError as refusal:
             raise _refused(refusal.code, refusal.reason, refusal.read()) from None
 
-    async def follow(self, *, pubkeys=(), programs=(), wallets=(), data_size=None, memcmp=None, after=None, **query):
+    async def follow(self, *, pubkeys=(), programs=(), wallets=(), data_size=None, memcmp=None, after=None, lost=None, **query):
         """Yields the frames of one subscription, through all of its connections, in the order of the ledger and each once.
 
         The names may be 10,000; without any, everything is followed. Further arguments are those of the query, such as
         commitment="confirmed" or tokens="true". The first frame is of the type "start": all that was told before is void, and what
         follows is complete from there on; it comes again where the node does not know any more what was missed. Behind it
         come the states of the accounts that are named, as updates, and then a frame of the type "ready". With after, the stream
-        goes on behind that number instead. The other frames are the node's. It raises Refused for what would be refused again.
+        goes on behind that number instead. The other frames are the node's. It raises Refused for what would be refused again; of any
+        other end of a connection lost is told the exception, and in how many seconds the next one is tried.
         """
         parts = _parts({"pubkeys": pubkeys, "programs": programs, "wallets": wallets}, {"data_size": data_size, "memcmp": memcmp})
         query = {"extended": "true", **query, **({"mode": "none"} if parts else {})}
@@ -68,24 +74,40 @@ class Node:
         told = _Told(after)
         pause = LEAST_PAUSE
         while True:
-            least = 0
+            least, why = 0, None
             try:
                 async with websockets.connect(url, subprotocols=keys, max_size=None, open_timeout=SILENCE, close_timeout=1) as socket:
                     async for frame in _Connection(socket, parts, told).frames():
                         pause = LEAST_PAUSE
                         yield frame
             except websockets.ConnectionClosed as end:
+                why = end
                 code, reason = (end.rcvd.code, end.rcvd.reason) if end.rcvd else (1006, "")
                 if code in FINAL_CODES:
                     raise Refused(400, f"closed with {code}", reason) from None
                 if code == 1008 and not told.known:
                     least = DEBT_PAUSE
             except (OSError, asyncio.TimeoutError, websockets.WebSocketException) as failure:
-                status = getattr(getattr(failure, "response", failure), "status_code", None)
-                if status and status < 500 and status != 429:
-                    await asyncio.to_thread(self.get, "/ws/accounts", **query)  # a plain request is refused alike, and says why
-            await asyncio.sleep(max(least, random.uniform(pause / 2, 3 * pause / 2)))
+                why = failure
+                if status := getattr(getattr(failure, "response", failure), "status_code", None):
+                    await asyncio.to_thread(self._refused_again, query, status)
+            wait = max(least, random.uniform(pause / 2, 3 * pause / 2))
+            if lost:
+                lost(why, wait)
+            await asyncio.sleep(wait)
             pause = min(2 * pause, MOST_PAUSE)
+
+    def _refused_again(self, query, status):
+        """Raises why a handshake was refused, if it would be refused again: a plain request for the same is refused alike, and says why."""
+        if status in (408, 429) or status >= 500:
+            return
+        try:
+            self.get("/ws/accounts", **query)
+        except Refused as refusal:
+            if refusal.status == status:
+                raise
+        except (OSError, ValueError, http.client.HTTPException):
+            pass  # the node is away now, or it was no node that answered
 
 
 def _refused(status, reason, body):
@@ -99,6 +121,8 @@ def _refused(status, reason, body):
 def _parts(names, filters):
     """Returns the messages that say the names, none if there are none."""
     every = [(kind, name) for kind, of in names.items() for name in of]
+    if not names["programs"] and any(value is not None for value in filters.values()):
+        raise ValueError("data_size and memcmp are for programs: name some")
     if len(every) > MAX_NAMES:
         raise ValueError(f"a subscription has at most {MAX_NAMES} names, this one {len(every)}: use several streams")
     parts = []

@@ -1,7 +1,7 @@
 // The live tape: every update of the ledger as it happens, and the button that cuts the wire to show that nothing is lost by it.
 
 import { Client } from '/client/ledgerd.js';
-import { announce, h, say } from './dom.js';
+import { announce, every, h, say } from './dom.js';
 import { duration, number } from './format.js';
 import { Plug } from './plug.js';
 import { lag } from './pulse.js';
@@ -24,6 +24,7 @@ export function tape(signal) {
   let cut = null; // an experiment that runs: {after, at, resumed}
   let fell = null; // the number up to which it had come when it gave up the rest
   let before = Infinity; // how late the heartbeat before was
+  let heard = { text: 'connecting', late: 0, rate: '', at: Date.now() }; // what came last: a heartbeat, or that the tape is connected
   let stream = follow();
 
   function follow() {
@@ -50,7 +51,7 @@ export function tape(signal) {
         tally.close(seq);
         if (cut?.resumed) report();
         const late = lag.of(timestamp);
-        say(state, `seq ${number(seq)}${late > 500 ? ` · ${duration(late)} late` : ''}${updates.beat()}`);
+        hear(`seq ${number(seq)}`, late, updates.beat());
         const later = late > before; // not so while it catches up
         before = late;
         if (late > mostLag && later && !cut) catchUp();
@@ -67,6 +68,7 @@ export function tape(signal) {
       failed(error) { say(state, error.message); },
     };
   }
+  every(500, tell, signal);
   signal.addEventListener('abort', () => stream.close());
 
   // The page falls behind: it passes over what is under way to it, and begins again where the node is.
@@ -79,7 +81,19 @@ export function tape(signal) {
 
   function ready() {
     killing.disabled = false;
-    say(state, 'connected');
+    hear('connected');
+  }
+
+  function hear(text, late = 0, rate = '') {
+    heard = { text, late, rate, at: Date.now() };
+    tell();
+  }
+
+  // A heartbeat comes each second: one that is overdue is late itself.
+  function tell() {
+    if (!stream?.connected) return;
+    const late = heard.late + Math.max(0, Date.now() - heard.at - 1500);
+    say(state, `${heard.text}${late > 500 ? ` · ${duration(late)} late` : ''}${heard.rate}`);
   }
 
   function pause() {

@@ -27,7 +27,7 @@ export function treeView(tree, signal) {
     if (slot) location.hash = `#/block/${slot}`;
   });
 
-  const step = () => Math.max(6, (width - 2 * margin) / (span - 1));
+  const step = () => Math.max(6, (width - 2 * margin) / span); // with room for the next slot, which slides in
   const x = (slot) => Number(slot - first) * step();
 
   function draw() {

@@ -154,6 +154,9 @@ class Stream {
     this.#wants = { ...subscription };
     const names = ['pubkeys', 'programs', 'wallets'].flatMap((kind) => (subscription[kind] ?? []).map((name) => ({ kind, name })));
     if (names.length > maxNames) throw new RangeError(`a subscription has at most ${maxNames} names, this one ${names.length}: use several streams`);
+    if (!subscription.programs?.length && (subscription.data_size ?? subscription.memcmp) !== undefined) {
+      throw new RangeError('data_size and memcmp are for programs: name some');
+    }
     names.forEach(({ kind, name }, at) => {
       if (at % partNames === 0) this.#parts.push({});
       (this.#parts.at(-1)[kind] ??= []).push(name);
@@ -200,15 +203,16 @@ class Stream {
     this.#awaits = 'open';
     this.#watch();
     let opened = false;
+    let why = '';
     socket.onopen = () => { if ((opened = socket === this.#socket)) this.#open(); };
     socket.onmessage = ({ data }) => { if (socket === this.#socket) this.#take(String(data)); };
-    socket.onerror = () => {}; // a close follows
+    socket.onerror = ({ message = '' }) => { why = message; }; // a close follows
     socket.onclose = ({ code, reason }) => {
       if (socket !== this.#socket) return;
       if (finalCodes.includes(code)) {
         this.#fail(new StatusError(400, `closed with ${code}`, reason, 0));
       } else if (!opened && code === 1006) {
-        this.#refused(socket, Object.fromEntries(query));
+        this.#refused(socket, Object.fromEntries(query), why);
       } else {
         this.#lost(`closed with ${code} ${reason}`.trim(), code === 1008 && !this.#known ? debtPause : 0);
       }
@@ -216,11 +220,11 @@ class Stream {
   }
 
   // No browser says why a handshake was refused, but a plain request for the same is refused alike, or told that the path is a WebSocket.
-  async #refused(socket, query) {
+  async #refused(socket, query, why) {
     const error = await this.#client.get('/ws/accounts', { ...query, patience: 0 }).catch((e) => e);
     if (socket !== this.#socket) return; // it is no longer waited for
     const { status, details, retryAfter } = error;
-    if (!status || details.startsWith('this path is')) this.#lost('closed with 1006');
+    if (!status || details.startsWith('this path is')) this.#lost(`closed with 1006 ${why}`.trim());
     else if (status === 429 || status >= 500) this.#lost(error.message, retryAfter * 1000);
     else this.#fail(error);
   }
