@@ -15,7 +15,6 @@ import (
 	"ledgerd/engine/cluster"
 	"ledgerd/engine/datadir"
 	"ledgerd/engine/ledger"
-	"ledgerd/engine/ledger/wait"
 	"ledgerd/engine/source/unpack"
 	"ledgerd/engine/source/upstream"
 )
@@ -137,10 +136,8 @@ func (f *clusterFlags) connect(ctx context.Context, n *node, set *metrics.Set, f
 // join ties the data directory to the ledger of the cluster, and fills one that is empty with the
 // newest snapshot that another node offers. Only a directory that was tied before needs no server for that.
 func (n *node) join(ctx context.Context, progress func(done, total uint64)) error {
-	if n.begun {
-		if err := wait.Sleep(ctx, anewPause); err != nil {
-			return err
-		}
+	if err := n.anew.wait(ctx); err != nil {
+		return err
 	}
 	if id, _ := n.dir.Cluster(); id == "" {
 		if err := n.bind(ctx); err != nil {

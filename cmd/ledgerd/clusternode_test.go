@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"net"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"ledgerd/engine/cluster"
 	"ledgerd/engine/ledger"
@@ -59,29 +61,44 @@ func TestNodesAdvertiseWhereOthersReachThem(t *testing.T) {
 	}
 }
 
-// A node that lost its place in the log begins anew; other ends are as they were.
+// A node that lost its place in the log begins anew, so often in a row; other ends are as they were.
 func TestNodeBeginsAnewWhereItLostItsPlace(t *testing.T) {
 	purged, deposed := fmt.Errorf("cannot follow: %w", cluster.ErrPurged), fmt.Errorf("slot 7 was not committed: %w", ledger.ErrDeposed)
-	other, usage := errors.New("other"), error(&usageError{errors.New("the port is in use")})
-	for name, tt := range map[string]struct {
-		source string
-		begun  bool
-		err    error
-		again  bool
-		end    string // "": that err
-	}{
-		"purged past":              {"sim:", false, purged, true, ""},
-		"deposed, once more":       {"none", true, deposed, true, ""},
-		"a source read once":       {"file:-", false, deposed, false, deposed.Error() + ": start this node again"},
-		"a clean stop":             {"sim:", true, nil, false, ""},
-		"another failure":          {"sim:", true, other, false, ""},
-		"a mistake of its starter": {"sim:", false, usage, false, ""},
-		"a port that was taken":    {"sim:", true, usage, false, "cannot begin anew: the port is in use"},
-	} {
-		again, end := (&serveCommand{Source: tt.source}).after(tt.err, tt.begun)
-		_, mistake := errors.AsType[*usageError](end)
-		if again != tt.again || tt.end == "" && end != tt.err || tt.end != "" && (end.Error() != tt.end || mistake) {
-			t.Errorf("%s: %v, %v; want %v", name, again, end, tt.again)
+	a, other, usage := newAnew(), errors.New("other"), &usageError{errors.New("the port is in use")}
+	try := func(err error, rereads, held, again bool) error {
+		t.Helper()
+		got := a.after(err, rereads, held)
+		if errors.Is(got, errAgain) != again || !errors.Is(got, err) && (again || err != error(usage)) {
+			t.Errorf("after %v, with a source that is read again %t, having held the log %t: %v, want to begin anew %t", err, rereads, held, got, again)
 		}
+		return got
+	}
+	try(nil, true, true, false)
+	try(other, true, true, false)
+	if got := try(usage, true, false, false); got != error(usage) {
+		t.Errorf("a mistake of who started it became %v", got)
+	}
+	try(deposed, false, true, false) // the source may be a pipe
+	ledgertest.Equal(t, a.trouble(), "", "what health says of a node that has begun once")
+	synctest.Test(t, func(t *testing.T) {
+		for i := range mostAnew {
+			try(purged, true, false, true)
+			begun := time.Now()
+			must(t, a.wait(t.Context()))
+			if waited := time.Since(begun); (waited > 0) != (i > 0) || i > 0 && (waited < a.pause.Min || waited > a.pause.Max) {
+				t.Errorf("before attempt %d it waits for %v", i+1, waited)
+			}
+			ledgertest.Contains(t, a.trouble(), fmt.Sprintf("attempt %d of %d", i+1, mostAnew), "what health says")
+		}
+	})
+	try(purged, true, false, false)
+	try(deposed, true, true, true)
+	ledgertest.Contains(t, a.trouble(), "attempt 1 of", "what health says")
+	for range mostAnew - 1 {
+		try(purged, true, false, true)
+	}
+	try(purged, true, false, false)
+	if _, is := errors.AsType[*usageError](try(usage, true, false, false)); is {
+		t.Error("a port that is taken while the node begins anew ends it as a mistake does, after which no supervisor starts it again")
 	}
 }

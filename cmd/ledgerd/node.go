@@ -52,7 +52,7 @@ type node struct {
 	exchange    *exchange.Exchange
 	facts       *datadir.Facts // what a node of a cluster knows of its ledger by its source; nil without one
 	reload      *reload
-	begun       bool // anew, see after
+	anew        *anew
 	hangUps     chan os.Signal
 	engine      *engine.Engine
 	hub         *stream.Hub
@@ -78,6 +78,9 @@ func (n *node) status() ledger.NodeStatus {
 	s := n.engine.Status()
 	if n.cluster != nil {
 		s.Peers += n.cluster.Peers()
+		if s.Unhealthy != "" && !n.heldWholeLog() {
+			s.Unhealthy += n.anew.trouble()
+		}
 		if s.Unhealthy != "" && !n.cluster.Connected() {
 			s.Unhealthy += "; there is no connection to the shared log"
 		}

@@ -44,7 +44,7 @@ import (
 // profileNoHeap has the runtime keep no profile of the heap: nobody could read it, and it grows for hours with each new path of calls.
 var profileNoHeap = sync.OnceFunc(func() { runtime.MemProfileRate = 0 })
 
-// Run serves until ctx ends or something fails. A node of a cluster that lost its place in the log begins anew, see after.
+// Run serves until ctx ends or something fails. A node of a cluster that lost its place in the log begins anew, see anew.
 func (c *serveCommand) Run(ctx context.Context, s *streams, args arguments, parsed *kong.Context) error {
 	level := new(slog.LevelVar)
 	level.Set(c.LogLevel.Level)
@@ -60,19 +60,20 @@ func (c *serveCommand) Run(ctx context.Context, s *streams, args arguments, pars
 	hangUps := make(chan os.Signal, 1) // further ones, while one is dealt with, ask for the same
 	signal.Notify(hangUps, syscall.SIGHUP)
 	defer signal.Ignore(syscall.SIGHUP) // it does not kill the node in its last moments either
-	for begun := false; ; begun = true {
-		n := &node{logger: logger, memoryLimit: limit, cores: cores, drain: c.Drain, reload: r, hangUps: hangUps, begun: begun}
-		if r.node, r.apply = n, nil; begun {
+	begins := newAnew()
+	for {
+		n := &node{logger: logger, memoryLimit: limit, cores: cores, drain: c.Drain, reload: r, hangUps: hangUps, anew: begins}
+		if r.node, r.apply = n, nil; begins.begun {
 			debug.FreeOSMemory() // what the node held before is not to count while it reads in
 		}
-		again, err := c.after(c.serve(ctx, n, s, parsed), begun)
-		switch {
-		case !again:
+		err := c.serve(ctx, n, s, parsed)
+		switch err = begins.after(err, !strings.HasPrefix(c.Source, "file:"), n.heldWholeLog()); {
+		case !errors.Is(err, errAgain):
 			return err
 		case ctx.Err() != nil: // what is to end need not begin
 			return nil
 		}
-		logger.Warn("the node begins anew, from its disk or the newest snapshot that is offered", "error", err)
+		logger.Warn(errAgain.Error()+", from its disk or the newest snapshot that is offered", "error", err)
 	}
 }
 
