@@ -91,7 +91,7 @@ func decimal[T int64 | uint64](kind string, parse func(text string, base, bits i
 	}
 }
 
-// size is a number of bytes, written plainly or with KiB, MiB or GiB; 0 is none.
+// size is a number of bytes, written plainly or with KiB, MiB or GiB.
 type size int
 
 // UnmarshalText parses "2GiB", "512MiB" or "1048576".
@@ -104,11 +104,23 @@ func (s *size) UnmarshalText(b []byte) error {
 		}
 	}
 	n, err := strconv.ParseUint(digits, 10, 40)
-	if err != nil || n > 1<<50/uint64(unit) {
+	if err != nil || n == 0 || n > 1<<50/uint64(unit) {
 		return fmt.Errorf("expected a size like 512MiB or 2GiB")
 	}
 	*s = size(n) * size(unit)
 	return nil
+}
+
+// sizeOrNone is a size, or 0 for none.
+type sizeOrNone size
+
+// UnmarshalText parses what that of size does, and "0".
+func (s *sizeOrNone) UnmarshalText(b []byte) error {
+	if string(b) == "0" {
+		*s = 0
+		return nil
+	}
+	return (*size)(s).UnmarshalText(b)
 }
 
 // prefixes is a list of networks, comma-separated; a bare address is a network of one, unix is the peers of a Unix socket.

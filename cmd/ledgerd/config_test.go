@@ -46,7 +46,7 @@ func TestValuesOfFlagsAreRead(t *testing.T) {
 		var kind, in string
 		_, err := fmt.Sscanf(line, "%s %q", &kind, &in)
 		must(t, err)
-		value := map[string]encoding.TextUnmarshaler{"size": new(size), "prefixes": new(prefixes)}[kind]
+		value := map[string]encoding.TextUnmarshaler{"size": new(size), "sizeOrNone": new(sizeOrNone), "prefixes": new(prefixes)}[kind]
 		got := any("refused")
 		if value.UnmarshalText([]byte(in)) == nil {
 			got = reflect.ValueOf(value).Elem()

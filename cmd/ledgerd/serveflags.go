@@ -34,7 +34,7 @@ type serveCommand struct {
 	LogSegmentBytes  size          `group:"Storage:" help:"Size of a segment of the log." default:"64MiB" hidden:""`
 	RetainSlots      uint64        `group:"Storage:" help:"Blocks and transactions of so many slots are held." default:"9000"`
 	RetainBytes      size          `group:"Storage:" help:"Blocks and transactions of so many bytes are held, or of an eighth of --memory-limit, if that is less." default:"2GiB"`
-	HistoryBytes     size          `group:"Storage:" help:"Finalized blocks that memory does not hold any more stay on disk, in files of so many bytes; 0 is none." default:"10GiB"`
+	HistoryBytes     sizeOrNone    `group:"Storage:" help:"Finalized blocks that memory does not hold any more stay on disk, in files of so many bytes; 0 is none." default:"10GiB"`
 	Shards           int           `group:"Storage:" help:"How many goroutines share the state; 0 is one a core." default:"0"`
 
 	limitFlags     `group:"Limits:"`
@@ -87,8 +87,6 @@ func (c *serveCommand) Validate() error {
 		return errors.New("--history-bytes must be 0 or at least 256MiB")
 	case c.RetainSlots == 0:
 		return errors.New("--retain-slots must be at least 1")
-	case c.RetainBytes == 0:
-		return errors.New("--retain-bytes must be above 0")
 	case min(c.RateLimitMinute, c.RateLimitHour) < 0 || max(c.RateLimitMinute, c.RateLimitHour) > ratelimit.MaxLimit:
 		return fmt.Errorf("--rate-limit-minute and --rate-limit-hour must be from 0 to %d", ratelimit.MaxLimit)
 	case c.MaxConns < 0:
