@@ -6,7 +6,6 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"net/http"
 	"os"
@@ -139,22 +138,12 @@ func (c *attacker) Read(p []byte) (int, error) {
 }
 
 // ask sends a request.
-func (c *attacker) ask(path string) error {
-	_, err := fmt.Fprintf(c.Conn, "GET /api%s HTTP/1.1\r\nHost: ledgerd\r\n\r\n", path)
-	return err
-}
+func (c *attacker) ask(path string) error { return request(c.Conn, path, "") }
 
 // get asks and reads the whole answer.
 func (c *attacker) get(path string) (*http.Response, error) {
 	_ = c.SetDeadline(time.Now().Add(patience))
-	if err := c.ask(path); err != nil {
-		return nil, err
-	}
-	answer, err := http.ReadResponse(c.in, nil)
-	if err == nil {
-		_, err = io.Copy(io.Discard, answer.Body)
-	}
-	return answer, err
+	return answered(c.Conn, c.in, path, "")
 }
 
 // visit has a client within its limit ask one question after the other for 2 s. All must be answered.

@@ -1,12 +1,19 @@
 package main
 
 import (
+	"bufio"
+	"crypto/rand"
 	"fmt"
-	"maps"
-	"math/rand/v2"
+	"io"
+	mathrand "math/rand/v2"
+	"net"
+	"net/http"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -14,17 +21,29 @@ import (
 	clientlib "ledgerd/httpd/client"
 )
 
-// weather has every abuse come over a node, each from another client, and askers beside them, until it is stopped. Each client comes again when its
-// connection has ended.
+// sprayer is the client that says to be others: the node takes its address for a proxy.
+const sprayer = 99
+
+// weather has all that the internet does to a node at once come over it until it is stopped. Each client comes again when its connection has ended.
 func (v *victim) weather(conns *atomic.Int64) (stop func()) {
-	kinds := slices.Collect(maps.Values(v.abuses()))
-	for range 8 {
-		kinds = append(kinds, v.asks)
-	}
 	var stops []func()
-	for i, does := range kinds {
-		stops = append(stops, v.attackFrom(2+i, 8, does, conns))
+	client := 2
+	for _, kind := range []struct {
+		clients, each int
+		does          func(c *attacker)
+	}{
+		{25, 20, v.churn},
+		{8, 1, v.asks},
+		{4, 10, v.socketed("extended=true", func(c *attacker) { c.slow = make(chan struct{}); c.drain() })},
+		{4, 2, v.sendsGarbage},
+		{2, 100, (*attacker).drain}, // silent
+	} {
+		for range kind.clients {
+			stops = append(stops, v.attackFrom(client, kind.each, kind.does, conns))
+			client++
+		}
 	}
+	stops = append(stops, v.attackFrom(sprayer, 4, (*attacker).sprays, conns))
 	return func() {
 		for _, stop := range stops {
 			stop()
@@ -32,26 +51,82 @@ func (v *victim) weather(conns *atomic.Int64) (stop func()) {
 	}
 }
 
+const upgradeLines = "Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n"
+
+func request(c net.Conn, path, lines string) error {
+	_, err := fmt.Fprintf(c, "GET /api%s HTTP/1.1\r\nHost: ledgerd\r\n%s\r\n", path, lines)
+	return err
+}
+
+// answered sends a request and reads the answer, and its body to the end.
+func answered(c net.Conn, in *bufio.Reader, path, lines string) (*http.Response, error) {
+	if err := request(c, path, lines); err != nil {
+		return nil, err
+	}
+	answer, err := http.ReadResponse(in, nil)
+	if err == nil {
+		_, err = io.Copy(io.Discard, answer.Body)
+	}
+	return answer, err
+}
+
+// churn follows everything, or the accounts of a program, for up to twenty seconds, and leaves without a word or with a reset.
+func (v *victim) churn(c *attacker) {
+	query := []string{"mode=none", "extended=true", "programs=" + simPrograms[0] + "&overflow=conflate"}[mathrand.IntN(3)]
+	v.socketed(query, func(c *attacker) {
+		_ = c.SetReadDeadline(time.Now().Add(time.Duration(mathrand.IntN(20_000)) * time.Millisecond))
+		c.drain()
+		_ = c.socket.SetLinger(mathrand.IntN(2) - 1)
+	})(c)
+}
+
 // asks mixes requests, and looks at the status of each.
 func (v *victim) asks(c *attacker) {
 	paths := []string{"/status", "/blocks/latest", "/transactions/recent?limit=1000", "/accounts/program/" + simPrograms[0] + "?limit=10000",
 		"/account/" + simPrograms[0], "/blocks/1", "/account/x", "/metrics", "/health"}
 	for range 50 {
-		answer, err := c.get(paths[rand.IntN(len(paths))])
+		answer, err := c.get(paths[mathrand.IntN(len(paths))])
 		if err != nil {
 			return // the node was killed
 		}
 		if !slices.Contains([]int{200, 400, 404, 429, 503}, answer.StatusCode) {
 			v.Errorf("a request was answered with %s", answer.Status)
 		}
-		time.Sleep(time.Duration(rand.IntN(200)) * time.Millisecond)
+		time.Sleep(time.Duration(mathrand.IntN(200)) * time.Millisecond)
 	}
+}
+
+// sprays asks once in the name of each of many addresses.
+func (c *attacker) sprays() {
+	for range 100 {
+		var b [16]byte
+		_, _ = rand.Read(b[:])
+		if _, err := answered(c.Conn, c.in, "/health", "X-Forwarded-For: "+netip.AddrFrom16(b).String()+"\r\n"); err != nil {
+			return
+		}
+		time.Sleep(time.Duration(mathrand.IntN(10)) * time.Millisecond)
+	}
+}
+
+// sendsGarbage sends what is no request, or no frame.
+func (v *victim) sendsGarbage(c *attacker) {
+	send := func(c *attacker) {
+		garbage := make([]byte, 1+mathrand.IntN(4096))
+		_, _ = rand.Read(garbage)
+		_, _ = c.Conn.Write(garbage)
+		_ = c.SetReadDeadline(time.Now().Add(time.Second))
+		c.drain()
+	}
+	if mathrand.IntN(2) == 0 {
+		send = v.socketed("mode=none", send)
+	}
+	send(c)
 }
 
 // soak is a node under all weathers, and what it is measured by.
 type soak struct {
 	*testing.T
-	random *rand.Rand
+	random *mathrand.Rand
 	disk   string
 	within []string // by what it is held to 512 MiB
 	args   []string
@@ -81,21 +156,34 @@ func (s *soak) fill() {
 	must(s.T, os.Remove(name))
 }
 
-// growth returns by how many percent an hour the resident memory grows: from the middle third of the measurements to the last.
-func (s *soak) growth() (percent float64) {
-	third := len(s.memory) / 3
-	mean := func(part [][2]float64) (hours, bytes float64) {
+// slope returns by how many percent an hour the resident memory grows: a line through the means of a minute each, but for the first third.
+func (s *soak) slope() (percent float64) {
+	const minute = 30 // measurements
+	var means [][2]float64
+	var text []string
+	for part := range slices.Chunk(s.memory, minute) {
+		var mean [2]float64
 		for _, m := range part {
-			hours, bytes = hours+m[0]/float64(len(part)), bytes+m[1]/float64(len(part))
+			mean[0] += m[0] / float64(len(part))
+			mean[1] += m[1] / float64(len(part))
 		}
-		return hours, bytes
+		means, text = append(means, mean), append(text, strconv.Itoa(int(mean[1])>>20))
 	}
-	earlier, before := mean(s.memory[third : 2*third])
-	later, after := mean(s.memory[2*third:])
-	return 100 * (after/before - 1) / (later - earlier)
+	means = means[len(means)/3:]
+	var x, y, xx, xy float64
+	for _, m := range means {
+		x, y = x+m[0]/float64(len(means)), y+m[1]/float64(len(means))
+	}
+	for _, m := range means {
+		xx, xy = xx+(m[0]-x)*(m[0]-x), xy+(m[0]-x)*(m[1]-y)
+	}
+	percent = 100 * xy / xx / y
+	s.Logf("resident memory: slope %.2f %%/h; by the minute, MiB: %s", percent, strings.Join(text, " "))
+	return percent
 }
 
-// TestSoak holds a node in a cgroup of 512 MiB under all weathers at once for LEDGERD_SOAK: every abuse, askers, a full disk; in the first third it is killed and stopped as well. Then the books are balanced: streams of the client library are what REST answers,
+// TestSoak holds a node in a cgroup of 512 MiB under all weathers at once for LEDGERD_SOAK: churning sockets, askers, slow readers, a spray of addresses, garbage, silence, a
+// full disk; in the first third it is killed and stopped as well. Then the books are balanced: streams of the client library are what REST answers,
 // memory does not grow, no goroutine, file or connection is left, the log and the snapshots are whole, and a restart has the same state hash.
 func TestSoak(t *testing.T) {
 	length, err := time.ParseDuration(os.Getenv("LEDGERD_SOAK"))
@@ -116,7 +204,7 @@ func TestSoak(t *testing.T) {
 	source := fmt.Sprintf("sim:seed=%d,accounts=4000,tps=500,slot_time=%s,finality=32,fork_rate=0.1,skip_rate=0.05,slots=%d", seed, slotTime, length/slotTime)
 	data := filepath.Join(s.disk, "data")
 	s.args = []string{"--data-dir", data, "--source", source, "--retain-slots", "1000", "--snapshot-interval", "1m", "--min-free-bytes", "8MiB",
-		"--rate-limit-minute", "600", "--rate-limit-exempt", "127.0.0.1", "--api-keys", shareKeys(t), "--max-conns", "900", "--log-level", "info"}
+		"--rate-limit-minute", "600", "--rate-limit-exempt", "127.0.0.1", "--trusted-proxies", fmt.Sprint("127.0.0.", sprayer), "--max-conns", "900", "--log-level", "info"}
 	s.within = memoryCgroup(t, 512<<20)
 	s.start()
 
@@ -160,8 +248,8 @@ func TestSoak(t *testing.T) {
 	const spare = 10                                                                                                // what takes a snapshot, answers a scrape, …
 	s.node.until("no goroutine is left", func() bool { return s.node.metric("go_goroutines") <= goroutines+spare }) // idle workers stay for seconds
 	after := s.node.usage()
-	growth := s.growth()
-	t.Logf("%v, %d connections: resident memory %d MiB, then %d MiB, %.2f %% more an hour; files %d, %d; goroutines %.0f, %.0f", length, s.conns.Load(), before.RSSBytes>>20, after.RSSBytes>>20, growth,
+	growth := s.slope()
+	t.Logf("%v, %d connections: resident memory %d MiB, then %d MiB; files %d, %d; goroutines %.0f, %.0f", length, s.conns.Load(), before.RSSBytes>>20, after.RSSBytes>>20,
 		before.FDs, after.FDs, goroutines, s.node.metric("go_goroutines"))
 	if after.FDs > before.FDs+spare {
 		t.Error("files are left")

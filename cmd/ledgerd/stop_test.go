@@ -72,8 +72,7 @@ func TestStopDuringReplay(t *testing.T) {
 // F31, F48: a stop takes ten seconds at most whatever peers leave undone, plain or over TLS: they follow and do not read, ask for more than they read and then
 // shake hands for a socket, have not finished a request, say nothing. Where it took longer another node is stopped, at most twice: the machine may be busy.
 func TestStopWhateverPeersDo(t *testing.T) {
-	const handshake = "GET /api/ws/accounts?extended=true HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n" +
-		"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n"
+	const handshake = "GET /api/ws/accounts?extended=true HTTP/1.1\r\nHost: x\r\n" + upgradeLines + "\r\n"
 	list := "GET /api/accounts/program/" + systemProgram + "?limit=10000 HTTP/1.1\r\nHost: x\r\n\r\n"
 	for name, args := range map[string][]string{"plain": nil, "TLS": encrypted(t)} {
 		t.Run(name, func(t *testing.T) {
