@@ -56,7 +56,7 @@ func (f *rpcFlags) validate(others ...string) error {
 			}
 			why := ""
 			if i > 0 {
-				why = "; it takes the port above its own, too"
+				why = "; it takes the port above its own"
 			}
 			return fmt.Errorf("--rpc-listen: %q is the address of another listener too%s", address, why)
 		}
