@@ -138,6 +138,9 @@ func (r *request) appendAccounts(accounts []ledger.Account, v ledger.View, kind 
 			return err
 		}
 	}
+	if err := r.reserveData(accounts); err != nil {
+		return err
+	}
 	list := encode.List{Turn: r.server.config.Turn}
 	for i := range accounts {
 		a := &accounts[i]
@@ -160,10 +163,7 @@ func (r *request) appendAccounts(accounts []ledger.Account, v ledger.View, kind 
 			r.body = encode.AppendAccount(r.body, a)
 		}
 		r.partial |= a.Unknown()
-		if r.params.data { // how much there is of it is known only now
-			if r.body, err = r.Extend(r.body, r.params.slice.TextBytes(a)+dataText); err != nil {
-				return err
-			}
+		if r.params.data {
 			r.body = encode.AppendData(r.body, a, r.params.slice)
 			r.partial |= ledger.FieldData &^ a.Known
 		}
@@ -180,6 +180,19 @@ func (r *request) fittingData(accounts []ledger.Account) int {
 		}
 	}
 	return len(accounts)
+}
+
+// reserveData makes sure of memory for the data of accounts, which is known only when it was read: what is taken for their records already is room for
+// it, too.
+func (r *request) reserveData(accounts []ledger.Account) error {
+	bytes := 0
+	for i := 0; r.params.data && i < len(accounts); i++ {
+		bytes += r.params.slice.TextBytes(&accounts[i])
+	}
+	if bytes <= max(r.reserved, maxKeptBytes) {
+		return nil
+	}
+	return r.Reserve(bytes - r.reserved)
 }
 
 // tagRecord gives the reply the entity tag of the body so far.

@@ -175,7 +175,7 @@ func TestAnswersThatNobodyReadsAreBounded(t *testing.T) {
 		}
 		conns, waiting = append(conns, c), append(waiting, from)
 	}
-	l.Put(ledger.Account{Pubkey: testKey(70), Lamports: 1, Known: ledger.FieldsAll | ledger.FieldData, Data: ledger.NewData(make([]byte, 200<<10))})
+	l.Put(ledger.Account{Pubkey: testKey(70), Lamports: 1, Known: ledger.FieldsAll | ledger.FieldData, Data: ledger.NewData(make([]byte, 500<<10))})
 	for _, target := range []string{"/api/account/" + testKey(70).String() + "?include=data", list, list + "?include=token", "/api/account/" + wallet.String() + "/tokens", "/api/transactions/recent?limit=1000", "/api/account/" + wallet.String() + "/transactions?limit=1000",
 		"/api/blocks/28?include=transactions", "/api/blocks/28?include=signatures"} {
 		if r := h.get(target); r.status != 503 || r.body != errorBody(503, "overloaded") || r.header.Get("Retry-After") != "1" {
@@ -206,6 +206,35 @@ func TestAnswersThatNobodyReadsAreBounded(t *testing.T) {
 	gauge(0)
 	ledgertest.Equal(t, h.get(list).status, 200, "a list afterwards")
 	h.expectNoAnswerBytes()
+}
+
+// G7: TestLongListsOfDataAreAnswered asks for as many accounts as a list may have, with their data: what is taken for the records is room for that, too.
+func TestLongListsOfDataAreAnswered(t *testing.T) {
+	program := testKey(60)
+	for _, row := range []struct {
+		accounts, bytes int
+		include         string
+		budget          int64 // of which a client has an eighth
+	}{
+		{10_000, 1_000, "token,data", 0},
+		{1, 10 << 20, "token,data", 0},
+		{10_000, 1_000, "token,data", 8 * 20 << 20},
+		{1, 10 << 20, "data", 8 * 15 << 20},
+	} {
+		l := newFakeLedger()
+		h := serve(t, func(c *Config) { c.Ledger, c.Memory = l, budget.New(row.budget) })
+		l.add(program, row.accounts)
+		for i := range l.pages[program] {
+			a := &l.pages[program][i]
+			a.Known |= ledger.FieldData
+			a.Data = ledger.NewData(make([]byte, row.bytes))
+		}
+		r := h.get("/api/accounts/program/" + program.String() + "?limit=10000&include=" + row.include)
+		if least := min(row.accounts*row.bytes, 3<<20); r.status != 200 || len(r.body) < least {
+			t.Errorf("%d accounts of %d bytes, %s, a budget of %d: %d, %d bytes that begin %.200q, want 200 and %d", row.accounts, row.bytes, row.include,
+				row.budget, r.status, len(r.body), r.body, least)
+		}
+	}
 }
 
 // G7, F47: a client that reads nothing may hold an eighth of the budget, on however many connections, and that with an answer that waits for
