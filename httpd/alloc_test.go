@@ -3,6 +3,8 @@ package httpd
 import (
 	"net"
 	"net/netip"
+	"runtime"
+	"strings"
 	"testing"
 
 	"github.com/valyala/fasthttp"
@@ -31,6 +33,23 @@ func handled(t testing.TB, l Ledger, target, accept string) (ctx *fasthttp.Reque
 		ctx.Request.Header.Set("Accept-Encoding", accept)
 		ctx.Request.Header.Set("If-None-Match", `W/"0123456789abcdef"`)
 		s.handle(ctx, c, nil)
+	}
+}
+
+// TestRefusedQueriesAreNotParsed: what fasthttp parses a query into stays with the connection, 64 bytes and more for each parameter.
+func TestRefusedQueriesAreNotParsed(t *testing.T) {
+	if bubbletest.RaceEnabled {
+		t.Skip("the race detector allocates")
+	}
+	for _, path := range []string{"/api/blocks/latest", "/api/health", "/api/ws/accounts", "/docs/search"} {
+		ctx, ask := handled(t, newFakeLedger(), path+"?"+strings.Repeat("_&", 4000), "identity")
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		ask()
+		runtime.ReadMemStats(&after)
+		if bytes := after.TotalAlloc - before.TotalAlloc; ctx.Response.StatusCode() != 400 || bytes > 32<<10 {
+			t.Errorf("%s: status %d, %d bytes, want 400 and fewer than a connection is reckoned at", path, ctx.Response.StatusCode(), bytes)
+		}
 	}
 }
 

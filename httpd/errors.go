@@ -19,6 +19,7 @@ func badRequest(text string) *wire.Fault {
 var (
 	errPath       = badRequest("the path has a bad escape, an escaped slash, a control byte or two dots in a row")
 	errEscape     = badRequest("the query has a percent sign that is not followed by two hexadecimal digits")
+	errParameters = badRequest("the query has more than 64 parameters")
 	errRepeated   = badRequest("a query parameter is given more than once")
 	errEmpty      = badRequest("a query parameter is empty")
 	errCursor     = badRequest("cursor must be the next_cursor of an earlier page of this list")

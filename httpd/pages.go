@@ -52,8 +52,8 @@ func (all pages) files() (n int) {
 // show is called by the router: the answer is a resource.
 func (r *request) show(row *route, p *page) {
 	r.route = row
-	if !escapesAreValid(r.ctx.URI().QueryString()) {
-		r.fail(errEscape)
+	if err := checkQuery(r.ctx.URI().QueryString()); err != nil {
+		r.fail(err)
 		return
 	}
 	r.page, r.contentType = true, []byte(p.Type)

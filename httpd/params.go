@@ -37,14 +37,14 @@ type params struct {
 // reset makes ready for another request.
 func (p *params) reset() { *p = params{keys: p.keys[:0]} }
 
-// parse reads the query of a request to a route, which it points into. Escapes must be well formed everywhere; a
+// parse reads the query of a request to a route, which it points into. Escapes must be well formed everywhere, and parameters few; a
 // known parameter that is repeated, empty or malformed is an error. So is an unknown one where the
 // ledger is read, because one that is misspelt must not be answered as if it were not there; those
 // that begin with an underscore are for others, and ignored.
 func (p *params) parse(to *route, u *fasthttp.URI) error {
 	p.limit, p.slice = to.limit.usual, encode.WholeData
-	if !escapesAreValid(u.QueryString()) {
-		return errEscape
+	if err := checkQuery(u.QueryString()); err != nil {
+		return err
 	}
 	seen := uint64(0) // a bit for each parameter of the route
 	for name, value := range u.QueryArgs().All() {

@@ -126,13 +126,19 @@ func (x *Exchange) sentPath() []byte {
 	return x.ctx.URI().PathOriginal()
 }
 
-// escapesAreValid reports whether two hexadecimal digits follow every percent sign of a query.
-func escapesAreValid(query []byte) bool {
+// maxParameters is how many parameters a query may have: fasthttp keeps some 64 bytes for each that a connection has ever sent in one, as long as that lasts.
+const maxParameters = 64
+
+// checkQuery refuses a query that must not be parsed: it has too many parameters, or a percent sign that is not followed by two hexadecimal digits.
+func checkQuery(query []byte) error {
+	if bytes.Count(query, []byte{'&'}) >= maxParameters {
+		return errParameters
+	}
 	if bytes.IndexByte(query, '%') < 0 { // which allocates nothing
-		return true
+		return nil
 	}
 	_, err := url.QueryUnescape(string(query))
-	return err == nil
+	return unless(err == nil, errEscape)
 }
 
 func isControl(c rune) bool { return c < ' ' || c == 0x7f }

@@ -7,7 +7,8 @@ import (
 )
 
 // parseQuery reads the query of a handshake. A parameter that there is not is an error, because a misspelt one would subscribe to everything;
-// those that begin with an underscore are for others, and ignored. There are never too many names: a request line holds some 240.
+// those that begin with an underscore are for others, and ignored. There are never too
+// many of them, which the server refuses before it asks, nor too many names: a request line holds some 240.
 func parseQuery(args *fasthttp.Args) (r request, err error) {
 	r.kind = connect
 	sent := make(map[string]string)
