@@ -30,6 +30,11 @@ var scenes = map[string]func(c *Config, l *fakeLedger, words string){
 		l.err, l.State.Unhealthy = ledger.ErrUnavailable, "recovering: 40% of the log replayed"
 	},
 	"a finalized transaction": func(_ *Config, l *fakeLedger, _ string) { l.Chain[1].Transactions[0].Slot = 20 },
+	// In slot 28 one of {whole} succeeded, and one failed.
+	"a failed transaction, too": func(_ *Config, l *fakeLedger, _ string) {
+		failed := &l.Chain[1].Transactions[1]
+		failed.Accounts = append(failed.Accounts, whole)
+	},
 	"an executable is known": func(_ *Config, l *fakeLedger, _ string) {
 		a := l.Held[part]
 		a.Known |= ledger.FieldExecutable
