@@ -11,8 +11,8 @@
 //
 // The log and the snapshots are in a data directory ([datadir.Dir]). A snapshot is the state after
 // exactly one record, that of the newest finalized block; it is written from copies of the
-// shards while they go on. A start fills the shards from the newest snapshot that is whole, compares it with its record in
-// the log, replays the log after that, and compares every record with the result.
+// shards while they go on. A start fills the shards from the newest snapshot that is whole and names
+// the state hash of its record in the log, replays the log after it, and compares every record with the result.
 // The sum over all accounts of the snapshot is verified after that, while the node answers; if it differs, the node fences itself off.
 // Then the source goes on from the finalized block: blocks that it shows again change nothing.
 //

@@ -128,7 +128,12 @@ func (r *recovery) restoreFrom(ctx context.Context, i snapshot.Info) error {
 
 	var blocks txstore.Chain
 	var before ledger.Opt[ledger.Slot] // the slot of the block before the first of them
+	var kind ledger.RecordKind         // of the snapshot's record
 	loads, loadCtx := errgroup.WithContext(ctx)
+	loads.Go(func() (err error) {
+		kind, err = r.matchLog(loadCtx, m, i.Name)
+		return err
+	})
 	loads.Go(func() error {
 		return snap.Blocks(func(b snapshot.HeldBlock) error {
 			if len(blocks) == 0 {
@@ -151,7 +156,7 @@ func (r *recovery) restoreFrom(ctx context.Context, i snapshot.Info) error {
 		r.node.config.Logger.Warn("the node goes on from another snapshot", "snapshot", i.Name, "blocks_from_slot", uint64(m.Floor))
 	}
 	r.loaded, r.found.Snapshot, r.found.Bytes = snap, m, i.Bytes
-	r.node.seq.ResumeAt(m, blocks, before)
+	r.node.seq.ResumeAt(m, kind, blocks, before)
 	return nil
 }
 
@@ -242,11 +247,8 @@ func (r *recovery) replay(ctx context.Context) error {
 			switch record := commit[i].Record; {
 			case r.found.Snapshot == nil || record.Version > from:
 				records = append(records, record)
-			case record.Version == from:
+			case record.Version == from: // matchLog compared it
 				r.found.Position = commit[i].Position
-				if err := r.node.seq.ResumedOn(record); err != nil {
-					return err
-				}
 			}
 		}
 		if len(records) == 0 {

@@ -3,10 +3,35 @@ package engine
 import (
 	"context"
 	"errors"
+	"fmt"
+	"io"
 
 	"ledgerd/engine/ingest"
+	"ledgerd/engine/ledger"
 	"ledgerd/snapshot"
+	"ledgerd/snapshot/wal"
 )
+
+// matchLog returns the kind of a snapshot's record in the log, after comparing the state hash that it names with that of the snapshot's meta.
+// If the log is damaged there, the snapshot may be right: the replay, which begins at the record, returns what is wrong with the log.
+func (r *recovery) matchLog(ctx context.Context, m *snapshot.Meta, file string) (kind ledger.RecordKind, err error) {
+	logged := m.StateHash
+	_, err = wal.NewReader(r.node.config.Dir.FS(), r.node.config.Dir.LogDir(), m.Version).Read(ctx, func(commit []wal.Entry) error {
+		for i := range commit {
+			if record := commit[i].Record; record.Version == m.Version {
+				logged, kind = record.StateHash, record.Kind
+			}
+		}
+		return io.EOF // ends the reading
+	})
+	switch {
+	case logged != m.StateHash:
+		return kind, &snapshot.DamagedError{File: file, Reason: fmt.Sprintf("it is of the state hash %s, its record in the log of %s", m.StateHash, logged)}
+	case err == io.EOF, errors.Is(err, wal.ErrCorrupt), errors.Is(err, wal.ErrMissing):
+		return kind, nil
+	}
+	return kind, err
+}
 
 // verify sums up the state hash of the snapshot that was loaded, while the node answers from it already: the sum takes
 // a third of the time of a start. The checksums of what was loaded are right, so only a state that was wrong when it was written

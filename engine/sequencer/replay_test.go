@@ -136,7 +136,7 @@ func TestOlderProgramsToldNoHorizon(t *testing.T) {
 	for told, want := range map[ledger.Slot]ledger.Slot{0: 1001, 500: 500} {
 		again := bare(ledger.SourceInfo{})
 		m.Horizon = told
-		again.ResumeAt(&m, nil, ledger.Opt[ledger.Slot]{})
+		again.ResumeAt(&m, ledger.StatusRecord, nil, ledger.Opt[ledger.Slot]{})
 		if got := again.Head().Horizon; got != want {
 			t.Errorf("after a snapshot whose horizon is %d it is %d, want %d", told, got, want)
 		}

@@ -79,12 +79,15 @@ func (s *Sequencer) Bind(checkRoot func(ledger.Hash) error, statuses, skipVotes 
 }
 
 // ResumeAt sets a new sequencer to the state of a snapshot, which its shards hold, and the blocks of the snapshot. Before is the slot
-// of the block below them.
-func (s *Sequencer) ResumeAt(m *snapshot.Meta, blocks txstore.Chain, before ledger.Opt[ledger.Slot]) {
+// of the block below them, kind that of the snapshot's record.
+func (s *Sequencer) ResumeAt(m *snapshot.Meta, kind ledger.RecordKind, blocks txstore.Chain, before ledger.Opt[ledger.Slot]) {
 	n := s.chain.Begin(m.Block)
 	s.chain.Appended(n, m.Version)
 	n.Seq, n.StateHash, n.Base = m.Seq, m.StateHash, m.BaseOnly
-	n.Provisional, n.Horizon = !m.BaseOnly, m.Horizon
+	// Base state belongs to a block only where that is final already. A snapshot at the
+	// block's own record lies before the status that makes it final.
+	n.Provisional = !m.BaseOnly && kind != ledger.BaseRecord
+	n.Horizon = m.Horizon
 	s.horizon = cmp.Or(m.Horizon, s.config.Retention.horizon(m.Slot))
 	for _, o := range m.Statuses {
 		s.chain.NoteStatus(ledger.BlockID{Slot: o.Slot, Hash: o.Blockhash.Value}, o.Status)
@@ -97,20 +100,6 @@ func (s *Sequencer) ResumeAt(m *snapshot.Meta, blocks txstore.Chain, before ledg
 	for _, b := range blocks {
 		s.retain(b)
 	}
-}
-
-// ResumedOn takes the record of the snapshot that the sequencer was resumed at, as the log has it. It returns an error as [Sequencer.Replay] does if
-// the snapshot is of another state.
-func (s *Sequencer) ResumedOn(r *ledger.Record) error {
-	if r.StateHash != s.hash {
-		return mismatch(r, "the snapshot there is of state hash %s, the log says %s", s.hash, r.StateHash)
-	}
-	// Base state belongs to a block only where that is final already. A snapshot at the
-	// block's own record lies before the status that makes it final.
-	if r.Kind == ledger.BaseRecord {
-		s.chain.Finalized.Provisional = false
-	}
-	return nil
 }
 
 // ResumeSource says that the source goes on after what came from a log: it may show again blocks that belong to branches of

@@ -30,7 +30,7 @@ func streamed(fresh bool) *Sequencer {
 	if !fresh {
 		root := &ledger.Block{Slot: 1, Blockhash: ledger.Hash{'a', 1}}
 		meta := &snapshot.Meta{Version: 1, Slot: 1, Block: root, Blockhash: root.Blockhash, BaseOnly: true}
-		s.ResumeAt(meta, nil, ledger.Opt[ledger.Slot]{})
+		s.ResumeAt(meta, 0, nil, ledger.Opt[ledger.Slot]{})
 		s.ResumeSource()
 	}
 	return s

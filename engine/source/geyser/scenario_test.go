@@ -193,7 +193,7 @@ func (s *scenario) resume() *ledger.ResumePoint {
 	}
 	root := &ledger.Block{Slot: 100, Blockhash: hashOf(100, 0)}
 	meta := &snapshot.Meta{Version: 1, Slot: root.Slot, Blockhash: root.Blockhash, Block: root, BaseOnly: true}
-	s.seq.ResumeAt(meta, nil, ledger.Opt[ledger.Slot]{})
+	s.seq.ResumeAt(meta, 0, nil, ledger.Opt[ledger.Slot]{})
 	s.seq.ResumeSource()
 	return &ledger.ResumePoint{Slot: root.Slot, Blockhash: root.Blockhash}
 }
