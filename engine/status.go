@@ -62,8 +62,8 @@ func (e *Engine) halt() string {
 			return e.sinceStart()
 		}
 		return "starting: base state and the first block are not loaded yet"
-	case e.writer.Overfull():
-		return "ingest is about to stop: too much is unfinalized, and no slot status comes"
+	case e.writer.Paused():
+		return "ingest pauses: too much is unfinalized, and no slot status comes"
 	}
 	return ""
 }

@@ -203,7 +203,7 @@ func (l *loop) isFull() bool {
 	return l.events >= BatchEvents || l.bytes >= batchBytes || waits
 }
 
-// learn applies fetched accounts as base state. It refuses them once ingest stopped, and while too much is unfinalized.
+// learn applies fetched accounts as base state. It refuses them while ingest is stopped or paused.
 func (l *loop) learn(a *fill.Answer) error {
 	if l.writer.halted() || l.failed || !l.seq.MayLearn() {
 		a.Refuse()
@@ -252,7 +252,7 @@ func (l *loop) handOver() error {
 		l.failed = true
 		return err
 	}
-	l.writer.overfull.Store(l.seq.Overfull())
+	l.writer.paused.Store(l.seq.Paused())
 	b := &batch{Batch: sealed, receivedAt: l.receivedAt}
 	l.busy, l.events, l.bytes, l.receivedAt = true, 0, 0, time.Time{}
 	l.batches <- b

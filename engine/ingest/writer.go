@@ -71,10 +71,10 @@ type Recovered struct {
 // Writer writes one node's log and publishes what it wrote.
 type Writer struct {
 	Config
-	wal      *wal.Log // Recovered.Log: each batch is committed to it
-	figures  ledger.Guarded[SnapshotStats]
-	stopped  atomic.Pointer[stopError] // why ingest stopped for good, nil while it goes on
-	overfull atomic.Bool               // too much is unfinalized
+	wal     *wal.Log // Recovered.Log: each batch is committed to it
+	figures ledger.Guarded[SnapshotStats]
+	stopped atomic.Pointer[stopError] // why ingest stopped for good, nil while it goes on
+	paused  atomic.Bool               // ingest waits for finality
 
 	short  atomic.Pointer[string] // why ingest waits for the disk; nil: it does not
 	pauses atomic.Uint64          // how often it waited
@@ -164,8 +164,8 @@ func (w *Writer) Shortage() (why string, resigned bool) {
 // DiskPauses returns how often ingest waited for the disk.
 func (w *Writer) DiskPauses() uint64 { return w.pauses.Load() }
 
-// Overfull reports whether too much is unfinalized, so that ingest stops when there is some more of it.
-func (w *Writer) Overfull() bool { return w.overfull.Load() }
+// Paused reports whether ingest waits for finality, because too much is unfinalized.
+func (w *Writer) Paused() bool { return w.paused.Load() }
 
 // Snapshots returns the figures of snapshots.
 func (w *Writer) Snapshots() SnapshotStats { return w.figures.Load() }

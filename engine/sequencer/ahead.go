@@ -1,6 +1,7 @@
 package sequencer
 
 import (
+	"ledgerd/engine/chain"
 	"ledgerd/engine/ledger"
 )
 
@@ -19,7 +20,7 @@ func (s *Sequencer) await(b *ledger.BaseState) bool {
 		return false
 	}
 	size := b.SizeBytes()
-	if int64(s.ahead.bytes+size) > s.config.spare() {
+	if int64(s.ahead.bytes+size) > s.config.within(chain.MaxWaitingBytes, keptBackShare) {
 		s.config.Logger.Warn("accounts were fetched for slots that the chain has not reached, and too many wait: some stay unknown", "slot", uint64(b.Slot), "accounts", len(b.Accounts))
 		return true
 	}

@@ -164,3 +164,15 @@ func TestWhatWaitsInAStreamIsBounded(t *testing.T) {
 		t.Errorf("in the next session the answer is %v", v.Wrong)
 	}
 }
+
+// TestQuestionsAreAnsweredWhileTooMuchIsUnfinalized has a stream go on for more than 1 GiB without a status.
+func TestQuestionsAreAnsweredWhileTooMuchIsUnfinalized(t *testing.T) {
+	s, writes := streamed(false), make([]ledger.AccountWrite, 16_000)
+	for slot := ledger.Slot(2); !s.Paused(); slot++ {
+		b := &ledger.Block{Slot: slot, ParentSlot: slot - 1, Blockhash: ledger.Hash{byte(slot)}, Accounts: writes}
+		ledgertest.Must(t, s.Handle(b))
+	}
+	if v := ask(t, s, shownParts{}, false); v.Placed < 90 || v.Gap.Known || v.Wrong != nil {
+		t.Errorf("the answer is %+v", v)
+	}
+}

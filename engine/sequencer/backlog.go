@@ -1,0 +1,99 @@
+package sequencer
+
+import (
+	"fmt"
+	"slices"
+
+	"ledgerd/engine/chain"
+	"ledgerd/engine/ledger"
+)
+
+const (
+	// maxUnfinalizedBytes bounds what is held of blocks because they may be undone, where memory has no limit;
+	// unfinalizedShare is its part of a limit, one in so many.
+	maxUnfinalizedBytes, unfinalizedShare = 1 << 30, 4
+	// keptBackShare is the part of a limit, one in so many, that events may take which are kept back, and as much base state that waits.
+	keptBackShare = 16
+)
+
+// within returns the part of the memory, one in share, that something may take: at most most.
+func (c *Config) within(most, share int64) int64 {
+	if c.MemoryLimit == 0 {
+		return most
+	}
+	return min(most, c.MemoryLimit/share)
+}
+
+// Handle applies one event, or answers a question. While more than a bound of blocks is unfinalized it keeps events back, in
+// order: only a status of a block that is held can make room, or one that makes a block final which is kept back, as then all
+// before that are final. It returns a chain.RefusedError where the events kept back
+// exceed a bound too.
+func (s *Sequencer) Handle(ev ledger.Event) error {
+	if q, ok := ev.(*ledger.Question); ok {
+		return s.answer(q)
+	}
+	status, isStatus := ev.(*ledger.SlotStatus)
+	apply := s.decide
+	if isStatus && s.Paused() && !s.knows(status) || !isStatus && (s.Paused() || s.overflows()) {
+		apply = s.keepBack
+	}
+	if err := apply(ev); err != nil {
+		return err
+	}
+	if isStatus && s.Paused() && status.Status == ledger.StatusFinalized && s.keepsBack(status.Slot) {
+		s.makeRoom = len(s.backlog)
+	}
+	return s.goOn()
+}
+
+// goOn applies events that were kept back, as far as there is room, or will be with the last of them.
+func (s *Sequencer) goOn() error {
+	for s.Paused() && (!s.overflows() || s.makeRoom > 0) {
+		next := s.backlog[0]
+		s.backlog[0] = nil
+		s.backlog = s.backlog[1:]
+		s.makeRoom = max(0, s.makeRoom-1)
+		s.backlogBytes -= next.SizeBytes()
+		if err := s.decide(next); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Paused reports whether events are kept back because too much is unfinalized.
+func (s *Sequencer) Paused() bool { return len(s.backlog) > 0 }
+
+// overflows reports whether more blocks would exceed what may be kept unfinalized.
+func (s *Sequencer) overflows() bool {
+	return int64(s.chain.UnfinalizedBytes) > s.config.within(maxUnfinalizedBytes, unfinalizedShare)
+}
+
+// knows reports whether a status is about a block that is not kept back.
+func (s *Sequencer) knows(e *ledger.SlotStatus) bool {
+	return e.Slot <= s.chain.Finalized.Slot() || s.chain.BlockFor(e) != nil
+}
+
+// keepsBack reports whether a block of a slot is kept back.
+func (s *Sequencer) keepsBack(slot ledger.Slot) bool {
+	return slices.ContainsFunc(s.backlog, func(ev ledger.Event) bool {
+		b, is := ev.(*ledger.Block)
+		return is && b.Slot == slot
+	})
+}
+
+func (s *Sequencer) keepBack(ev ledger.Event) error {
+	if int64(s.backlogBytes) > s.config.within(chain.MaxWaitingBytes, keptBackShare) {
+		why := "the source finalizes none of them"
+		if s.config.Info.FinalityByDepth && !s.statusSeen {
+			why = fmt.Sprintf("without a status of the source none is final before there are %d: start the node with a higher --memory-limit", FinalityDepth)
+		}
+		return chain.Refused("%d bytes are held for blocks that are unfinalized, and %s", s.chain.UnfinalizedBytes, why)
+	}
+	if !s.Paused() {
+		s.config.Logger.Warn("ingest pauses: too much is unfinalized", "bytes", s.chain.UnfinalizedBytes)
+	}
+	s.backlog = append(s.backlog, ev)
+	s.backlogBytes += ev.SizeBytes()
+	return nil
+}
