@@ -26,7 +26,7 @@ func (c *Config) within(most, share int64) int64 {
 
 // Handle applies one event, or answers a question. While more than a bound of blocks is unfinalized it keeps events back, in
 // order: only a status of a block that is held can make room, or one that makes a block final which is kept back, as then all
-// before that are final. It returns a chain.RefusedError where the events kept back
+// before that are final. A block that is held already takes nothing when it comes again, and may claim a status. It returns a chain.RefusedError where the events kept back
 // exceed a bound too.
 func (s *Sequencer) Handle(ev ledger.Event) error {
 	if q, ok := ev.(*ledger.Question); ok {
@@ -34,7 +34,7 @@ func (s *Sequencer) Handle(ev ledger.Event) error {
 	}
 	status, isStatus := ev.(*ledger.SlotStatus)
 	apply := s.decide
-	if isStatus && s.Paused() && !s.knows(status) || !isStatus && (s.Paused() || s.overflows()) {
+	if s.mustWait(ev) {
 		apply = s.keepBack
 	}
 	if err := apply(ev); err != nil {
@@ -69,9 +69,22 @@ func (s *Sequencer) overflows() bool {
 	return int64(s.chain.UnfinalizedBytes) > s.config.within(maxUnfinalizedBytes, unfinalizedShare)
 }
 
-// knows reports whether a status is about a block that is not kept back.
+// mustWait reports whether an event is to be kept back.
+func (s *Sequencer) mustWait(ev ledger.Event) bool {
+	switch e := ev.(type) {
+	case *ledger.SlotStatus:
+		return s.Paused() && !s.knows(e)
+	case *ledger.Block:
+		held := &ledger.SlotStatus{Slot: e.Slot, Blockhash: ledger.Some(e.Blockhash)}
+		return (s.Paused() || s.overflows()) && !s.knows(held)
+	}
+	return s.Paused() || s.overflows()
+}
+
+// knows reports whether a status is about a block that is held, or about a slot that is final.
 func (s *Sequencer) knows(e *ledger.SlotStatus) bool {
-	return e.Slot <= s.chain.Finalized.Slot() || s.chain.BlockFor(e) != nil
+	f := s.chain.Finalized
+	return f != nil && e.Slot <= f.Slot() || s.chain.BlockFor(e) != nil
 }
 
 // keepsBack reports whether a block of a slot is kept back.
