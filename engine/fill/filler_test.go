@@ -35,7 +35,8 @@ func TestNegativeCacheIsBounded(t *testing.T) {
 
 // TestPendingKeysAreBounded waits for as many keys as may be waited for. All who ask for one of them wait for one fetch, and a request has few of them.
 func TestPendingKeysAreBounded(t *testing.T) {
-	f := New(Config{Frozen: func() bool { return false }, MayFetch: func() bool { return true }})
+	no := func() bool { return false }
+	f := New(Config{Frozen: no, Full: no, MayFetch: func() bool { return true }})
 	for n := range MaxPending {
 		_, err := f.await(key(n), false, 0)
 		ledgertest.Must(t, err)
