@@ -43,7 +43,7 @@ func manyDisconnects(t *testing.T, config func(c *Config)) {
 	}
 	r, tip, s := rand.New(rand.NewPCG(1, uint64(most))), ledger.Slot(100), scenario{most: 1000 * time.Hour, until: "never", config: config}
 	chance := func(of int) bool { return r.IntN(of) == 0 } // under the lock
-	asked := map[string]int{} // by node
+	asked := map[string]int{}                              // by node
 	session := func(c *call) script {
 		s.mu.Lock()
 		defer s.mu.Unlock()
