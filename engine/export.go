@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -43,9 +42,11 @@ func Export(ctx context.Context, dir *datadir.Dir, log *slog.Logger, emit func(l
 
 // exporter emits the events of a recovered ledger.
 type exporter struct {
-	node  *Engine
-	emit  func(ledger.Event) error
-	bases []*ledger.Record // base state that came after the finalized block and was not emitted yet, oldest first
+	node   *Engine
+	emit   func(ledger.Event) error
+	bases  []*ledger.Record // base state that came after the finalized block
+	newest ledger.Slot      // the highest slot of base state that anew emitted
+	above  ledger.Slot      // what anew was told last
 }
 
 func (x *exporter) run(ctx context.Context) error {
@@ -78,22 +79,6 @@ func (x *exporter) run(ctx context.Context) error {
 	return x.unfinalized()
 }
 
-// base emits all live accounts and mint facts at a version, as base state of a slot.
-func (x *exporter) base(ctx context.Context, slot ledger.Slot, version ledger.Version) error {
-	p := pieces{emit: x.emit, piece: ledger.BaseState{Slot: slot}}
-	err := x.node.visit(version, func(a *ledger.Account) bool {
-		w := a.Write()
-		if w.Token != nil {
-			w.Token = new(*w.Token) // the event outlives the account
-		}
-		return p.account(w) && ctx.Err() == nil
-	}, func(m *ledger.MintWrite) bool { return p.mint(*m) && ctx.Err() == nil })
-	if err != nil {
-		return fmt.Errorf("cannot walk the state at slot %d: %w", slot, err)
-	}
-	return cmp.Or(p.flush(), ctx.Err())
-}
-
 // readBases reads the base state that came after the finalized block from the log.
 func (x *exporter) readBases(ctx context.Context) error {
 	last, dir := x.node.seq.Chain().Finalized.Version, x.node.config.Dir
@@ -108,141 +93,209 @@ func (x *exporter) readBases(ctx context.Context) error {
 	return err
 }
 
-// unfinalized emits the blocks of the chain that are not final, and which of them is confirmed. A block writes what base state that came before it
-// told, too: so every level shows it from the block on that did so here. What no block can write is emitted as base state of a level.
+// unfinalized emits the blocks of the chain that are not final, the base state that came between them, and which of the
+// blocks is confirmed.
 func (x *exporter) unfinalized() error {
 	c := x.node.seq.Chain()
-	if n := c.Finalized; n == c.Confirmed {
-		if err := x.told(n, n.ConfirmedAgain, ledger.Confirmed); err != nil {
-			return err
-		}
-	}
+	tip, below := c.Tip, c.Finalized
 	var path []*chain.Node
-	for n := c.Tip; n != c.Finalized; n = n.Parent {
+	for n := tip; n != below; n = n.Parent {
 		path = append(path, n)
 	}
 	for _, n := range slices.Backward(path) {
-		if err := x.block(n, n == c.Confirmed); err != nil {
+		if err := x.after(below, n.Version-1); err != nil {
+			return err
+		}
+		below = n
+		b := *n.Block
+		b.Status = ledger.Processed
+		if err := x.leaveOut(n, &b); err != nil {
+			return err
+		}
+		if n == c.Confirmed {
+			b.Status = ledger.Confirmed
+		}
+		if err := x.emit(&b); err != nil {
 			return err
 		}
 	}
-	return x.told(c.Tip, x.node.seq.Version(), ledger.Processed)
+	return x.after(tip, x.node.seq.Version())
 }
 
-// block emits a block as its level shows it: a block that was confirmed again also has the base state that came until then.
-func (x *exporter) block(n *chain.Node, confirmed bool) error {
-	b, shown := *n.Block, n.Version
-	if b.Status = ledger.Processed; confirmed {
-		b.Status, shown = ledger.Confirmed, max(n.Version, n.ConfirmedAgain)
+// after emits the accounts of base state whose records come after a block of the chain and not after version v, as the
+// levels show them. If the block was confirmed again, its level shows base state that came until then.
+func (x *exporter) after(n *chain.Node, v ledger.Version) error {
+	again := n.Version
+	if n == x.node.seq.Chain().Confirmed {
+		again = max(again, n.ConfirmedAgain)
 	}
-	keys := appendKeys(x.keysUntil(shown), b.Accounts, b.Mints)
-	var err error
-	if b.Accounts, b.Mints, err = x.anew(keys, shown); err != nil {
+	if err := x.between(n, n.Version, again, ledger.Confirmed); err != nil {
 		return err
 	}
-	return x.emit(&b)
+	return x.between(n, again, v, ledger.Processed)
 }
 
-// told emits what base state until a version led to that no block writes, as base state of a level above the newest block that was emitted.
-func (x *exporter) told(newest *chain.Node, until ledger.Version, level ledger.Commitment) error {
-	p := pieces{emit: x.emit, piece: ledger.BaseState{Slot: newest.Slot() + 1, Level: ledger.Some(level)}}
-	for some := range slices.Chunk(x.keysUntil(until), exportPiece) {
-		accounts, mints, err := x.anew(some, until)
+// between emits the accounts of base state whose records come after version from and not after version to, as they were
+// at version to: each is closed, and written again at a slot above that of the block below, so that the result
+// does not depend on what blocks that were undone since, and earlier base state, led to.
+func (x *exporter) between(below *chain.Node, from, to ledger.Version, level ledger.Commitment) error {
+	var keys []ledger.Pubkey
+	for _, r := range x.bases {
+		if r.Version <= from || r.Version > to {
+			continue
+		}
+		for i := range r.Base.Accounts {
+			keys = append(keys, r.Base.Accounts[i].Pubkey)
+		}
+		for i := range r.Base.Mints {
+			keys = append(keys, r.Base.Mints[i].Pubkey)
+		}
+	}
+	slices.SortFunc(keys, func(a, b ledger.Pubkey) int { return a.Compare(&b) })
+	for some := range slices.Chunk(slices.Compact(keys), exportPiece) {
+		if err := x.anew(below.Slot()+1, to, some, level); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// leaveOut removes from a block the writes of accounts that the filter excludes, since the node that reads the export
+// has no filter.
+func (x *exporter) leaveOut(n *chain.Node, b *ledger.Block) error {
+	if x.node.config.Dir.Filter() == nil {
+		return nil
+	}
+	keys := make([]ledger.Pubkey, len(b.Accounts))
+	for i := range b.Accounts {
+		keys[i] = b.Accounts[i].Pubkey
+	}
+	held := make(map[ledger.Pubkey]bool)
+	for _, v := range []ledger.Version{n.Version - 1, n.Version} {
+		accounts, err := reader.Scatter(x.node.shards, keys, v, time.Now().Add(scanDeadline), (*shard.Shard).Accounts)
 		if err != nil {
 			return err
 		}
 		for i := range accounts {
-			p.account(accounts[i])
-		}
-		for i := range mints {
-			p.mint(mints[i])
+			held[keys[i]] = held[keys[i]] || accounts[i].Exists()
 		}
 	}
-	return p.flush()
+	var left []ledger.AccountWrite
+	var mints []ledger.Pubkey
+	for i := range b.Accounts {
+		w := &b.Accounts[i]
+		switch {
+		case held[w.Pubkey]:
+			left = append(left, *w)
+		case w.Lamports == 0 || w.Known&ledger.FieldMint != 0:
+			// The facts of a mint are held even if a filter excludes its account. The block makes them unknown, and
+			// then states those that are known.
+			left = append(left, ledger.AccountWrite{Pubkey: w.Pubkey})
+			mints = append(mints, w.Pubkey)
+		}
+	}
+	facts, err := reader.Scatter(x.node.shards, mints, n.Version, time.Now().Add(scanDeadline), (*shard.Shard).Mints)
+	if err != nil {
+		return err
+	}
+	b.Accounts, b.Mints = left, slices.Clone(b.Mints)
+	for i, m := range facts {
+		if m != nil {
+			b.Mints = append(b.Mints, ledger.MintWrite{Pubkey: mints[i], Mint: m.Facts()})
+		}
+	}
+	return nil
 }
 
-// keysUntil takes out the base state that came until a version and returns the keys that it names, some more than once.
-func (x *exporter) keysUntil(v ledger.Version) (keys []ledger.Pubkey) {
-	for ; len(x.bases) > 0 && x.bases[0].Version <= v; x.bases = x.bases[1:] {
-		keys = appendKeys(keys, x.bases[0].Base.Accounts, x.bases[0].Base.Mints)
-	}
-	return keys
-}
-
-// appendKeys appends the keys that are written.
-func appendKeys(keys []ledger.Pubkey, accounts []ledger.AccountWrite, mints []ledger.MintWrite) []ledger.Pubkey {
-	for i := range accounts {
-		keys = append(keys, accounts[i].Pubkey)
-	}
-	for i := range mints {
-		keys = append(keys, mints[i].Pubkey)
-	}
-	return keys
-}
-
-// anew returns what makes accounts and mints what they are at a version, whatever they were before: each is closed, and written again if it is live.
-// What a filter excludes is not live. The facts of its mints are held all the same.
-func (x *exporter) anew(keys []ledger.Pubkey, v ledger.Version) (writes []ledger.AccountWrite, mints []ledger.MintWrite, err error) {
-	slices.SortFunc(keys, func(a, b ledger.Pubkey) int { return a.Compare(&b) })
-	keys = slices.Compact(keys)
+// anew emits accounts and mints as they are at a version, as base state of the slot or of a later one, so that no earlier
+// base state takes precedence. An account that is closed is first closed at its own slot or, if that is final, at the
+// newest finalized slot.
+func (x *exporter) anew(slot ledger.Slot, v ledger.Version, keys []ledger.Pubkey, level ledger.Commitment) error {
 	late := time.Now().Add(scanDeadline)
 	accounts, err := reader.Scatter(x.node.shards, keys, v, late, (*shard.Shard).Accounts)
 	if err != nil {
-		return nil, nil, err
+		return err
 	}
-	facts, err := reader.Scatter(x.node.shards, keys, v, late, (*shard.Shard).Mints)
+	mints, err := reader.Scatter(x.node.shards, keys, v, late, (*shard.Shard).Mints)
 	if err != nil {
-		return nil, nil, err
+		return err
 	}
-	for i, key := range keys {
-		writes = append(writes, ledger.AccountWrite{Pubkey: key})
-		if accounts[i].Exists() {
-			writes = append(writes, accounts[i].Write())
+	closed, written := &ledger.BaseState{Level: ledger.Some(level)}, &ledger.BaseState{Level: ledger.Some(level)}
+	if x.newest = max(x.newest, slot); x.newest > slot && slot > x.above {
+		x.newest++ // base state that equals some of before the block below would be taken for that, come again
+	}
+	x.above = slot
+	for i, k := range keys {
+		closes := ledger.AccountWrite{Pubkey: k}
+		closed.Accounts = append(closed.Accounts, closes)
+		if a := &accounts[i]; a.Exists() {
+			written.Accounts = append(written.Accounts, a.Write())
+		} else if at := max(a.Since.Slot(), x.node.seq.Chain().Finalized.Slot()); a.Since != 0 {
+			x.newest = max(x.newest, at)
+			early := &ledger.BaseState{Slot: at, Level: closed.Level, Accounts: []ledger.AccountWrite{closes}}
+			if err := x.emit(early); err != nil {
+				return err
+			}
 		}
-		if facts[i] != nil {
-			mints = append(mints, ledger.MintWrite{Pubkey: key, Mint: facts[i].Facts()})
+		if m := mints[i]; m != nil {
+			written.Mints = append(written.Mints, ledger.MintWrite{Pubkey: k, Mint: m.Facts()})
 		}
 	}
-	return writes, mints, nil
+	closed.Slot, written.Slot = x.newest, x.newest
+	if err := x.emit(closed); err != nil {
+		return err
+	}
+	all, data := written.Accounts, 0
+	for i, from := 0, 0; i < len(all); i++ {
+		if data += all[i].Data.SizeBytes(); data > exportBytes {
+			piece := *written
+			piece.Accounts, piece.Mints = all[from:i+1], nil
+			if err := x.emit(&piece); err != nil {
+				return err
+			}
+			from, data, written.Accounts = i+1, 0, all[i+1:]
+		}
+	}
+	return x.emit(written)
+}
+
+// base emits all live accounts and mint facts at a version, as base state of a slot.
+func (x *exporter) base(ctx context.Context, slot ledger.Slot, version ledger.Version) error {
+	var failed error
+	data := 0 // since the last piece that was ended for its sake
+	piece := &ledger.BaseState{Slot: slot}
+	flush := func(atLeast int) bool {
+		if n := len(piece.Accounts) + len(piece.Mints); n >= atLeast && n > 0 {
+			if failed = x.emit(piece); failed == nil {
+				failed = ctx.Err()
+			}
+			piece = &ledger.BaseState{Slot: slot}
+		}
+		return failed == nil
+	}
+	err := x.node.visit(version, func(a *ledger.Account) bool {
+		w := a.Write()
+		if w.Token != nil {
+			w.Token = new(*w.Token) // the event outlives the account
+		}
+		piece.Accounts = append(piece.Accounts, w)
+		if data += a.Data.SizeBytes(); data > exportBytes {
+			data = 0
+			return flush(1)
+		}
+		return flush(exportPiece)
+	}, func(m *ledger.MintWrite) bool {
+		piece.Mints = append(piece.Mints, *m)
+		return flush(exportPiece)
+	})
+	switch {
+	case err != nil:
+		return fmt.Errorf("cannot walk the state at slot %d: %w", slot, err)
+	case failed == nil:
+		flush(1)
+	}
+	return failed
 }
 
 // scanDeadline bounds one question of an export. It is long, since no client waits for it.
 const scanDeadline = time.Minute
-
-// pieces emits base state in pieces of bounded size, up to the first error.
-type pieces struct {
-	emit  func(ledger.Event) error
-	piece ledger.BaseState
-	bytes int // of the data in piece
-	err   error
-}
-
-// account adds a write and reports whether there was no error yet, as mint does.
-func (p *pieces) account(w ledger.AccountWrite) bool {
-	p.piece.Accounts = append(p.piece.Accounts, w)
-	p.bytes += w.Data.SizeBytes()
-	return p.flushFull()
-}
-
-func (p *pieces) mint(m ledger.MintWrite) bool {
-	p.piece.Mints = append(p.piece.Mints, m)
-	return p.flushFull()
-}
-
-func (p *pieces) flushFull() bool {
-	if len(p.piece.Accounts)+len(p.piece.Mints) < exportPiece && p.bytes <= exportBytes {
-		return true
-	}
-	return p.flush() == nil
-}
-
-// flush emits what was not emitted yet, and returns the first error of all.
-func (p *pieces) flush() error {
-	if len(p.piece.Accounts)+len(p.piece.Mints) == 0 || p.err != nil {
-		return p.err
-	}
-	full := p.piece
-	p.piece.Accounts, p.piece.Mints, p.bytes = nil, nil, 0
-	p.err = p.emit(&full)
-	return p.err
-}
