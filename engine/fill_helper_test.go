@@ -42,6 +42,16 @@ func (u *fakeNode) at(slot ledger.Slot, writes ...ledger.AccountWrite) {
 	}
 }
 
+// hold has answers take their time, or wait until the gate is closed, as the one before is now.
+func (u *fakeNode) hold(takes time.Duration, gate chan struct{}) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.gate != nil {
+		close(u.gate)
+	}
+	u.takes, u.gate = takes, gate
+}
+
 func (u *fakeNode) fails(err error) {
 	u.mu.Lock()
 	defer u.mu.Unlock()

@@ -322,8 +322,7 @@ func (s *scene) instruct(what string, accounts []ledger.AccountWrite) {
 	if slot, err := strconv.ParseUint(what, 10, 64); err == nil {
 		s.node.at(ledger.Slot(slot), accounts...)
 	} else if what == "goes-on" {
-		close(s.node.gate)
-		s.node.gate = nil
+		s.node.hold(0, nil)
 	} else {
 		manners[what](s, accounts)
 	}

@@ -75,8 +75,8 @@ var manners = map[string]func(s *scene, accounts []ledger.AccountWrite){
 	"is-broken":      func(s *scene, _ []ledger.AccountWrite) { s.node.fails(errors.New("anything")) },
 	"is-busy-for-7s": func(s *scene, _ []ledger.AccountWrite) { s.node.fails(busyFor(7 * time.Second)) },
 	"is-busy-for-1h": func(s *scene, _ []ledger.AccountWrite) { s.node.fails(busyFor(time.Hour)) },
-	"waits":          func(s *scene, _ []ledger.AccountWrite) { s.node.gate = make(chan struct{}) },
-	"takes-130ms":    func(s *scene, _ []ledger.AccountWrite) { s.node.takes = 130 * time.Millisecond },
+	"waits":          func(s *scene, _ []ledger.AccountWrite) { s.node.hold(0, make(chan struct{})) },
+	"takes-130ms":    func(s *scene, _ []ledger.AccountWrite) { s.node.hold(130*time.Millisecond, nil) },
 	"answers-nothing": func(s *scene, _ []ledger.AccountWrite) {
 		s.node.spoil = func(*ledger.BaseState) *ledger.BaseState { return nil }
 	},

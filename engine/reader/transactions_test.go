@@ -38,9 +38,12 @@ func TestATransactionIsWaitedFor(t *testing.T) {
 			board.Publish(&ledger.Publication{Head: head})
 		}
 		publish(1, 1)
-		time.AfterFunc(400*time.Millisecond, func() { publish(2, 1, packed) })
-		time.AfterFunc(800*time.Millisecond, func() { publish(3, 1, packed) })
-		time.AfterFunc(1200*time.Millisecond, func() { publish(3, 3, packed) })
+		go func() {
+			for _, tips := range [][2]ledger.Slot{{2, 1}, {3, 1}, {3, 3}} {
+				time.Sleep(400 * time.Millisecond)
+				publish(tips[0], tips[1], packed)
+			}
+		}()
 		r, began := New(Config{Board: board, Stored: stored, Deadline: time.Second}), time.Now()
 		a, _, err := r.Transaction(tt.query, sig)
 		ledgertest.Equal(t, time.Since(began), tt.after, "the time that was waited")
