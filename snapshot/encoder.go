@@ -1,9 +1,11 @@
 package snapshot
 
 import (
+	"bytes"
 	"context"
 	"encoding/binary"
 	"fmt"
+	"slices"
 
 	"github.com/klauspost/compress/zstd"
 
@@ -11,9 +13,14 @@ import (
 	"ledgerd/engine/ledger"
 )
 
-// chunkBytes is how many raw bytes a chunk gets before it is closed: enough for zstd to find
-// repetitions.
-const chunkBytes = 256 << 10
+const (
+	// chunkBytes is how many raw bytes a chunk gets before it is closed: enough for zstd to find
+	// repetitions.
+	chunkBytes = 256 << 10
+	// pieceBytes are gathered or compressed between two points where the encoder may rest: a whole chunk takes
+	// milliseconds.
+	pieceBytes = 32 << 10
+)
 
 // windowBytes bounds what zstd refers back to, in the files we write and those we read.
 const windowBytes = 1 << 20
@@ -39,7 +46,8 @@ type encoder struct {
 	zstd   *zstd.Encoder
 	full   int    // how many raw bytes a chunk gets
 	raw    []byte // the items of the chunk in the making
-	stored []byte // its frame
+	rested int    // how long raw was at the last rest
+	stored bytes.Buffer
 	chunk  chunk
 }
 
@@ -109,21 +117,45 @@ func (e *encoder) added(k kind, key *ledger.Pubkey) error {
 	if len(e.raw) >= e.full {
 		return e.flush()
 	}
-	return nil
+	if len(e.raw) < e.rested+pieceBytes {
+		return nil
+	}
+	e.rested = len(e.raw)
+	return e.pacer.rest(e.ctx)
 }
 
-// flush writes the chunk in the making, and rests.
+// flush writes the chunk in the making, and rests meanwhile.
 func (e *encoder) flush() error {
 	if e.chunk.count == 0 {
 		return nil
 	}
 	e.chunk.raw = uint32(len(e.raw))
-	e.stored = e.zstd.EncodeAll(e.raw, e.stored[:0])
-	if err := e.file.append(e.chunk, e.stored); err != nil {
+	if err := e.compress(); err != nil {
 		return err
 	}
-	e.raw, e.chunk = e.raw[:0], chunk{}
+	if err := e.file.append(e.chunk, e.stored.Bytes()); err != nil {
+		return err
+	}
+	e.raw, e.rested, e.chunk = e.raw[:0], 0, chunk{}
 	return e.pacer.rest(e.ctx)
+}
+
+// compress makes one frame of raw.
+func (e *encoder) compress() error {
+	e.stored.Reset()
+	e.zstd.ResetContentSize(&e.stored, int64(len(e.raw)))
+	for piece := range slices.Chunk(e.raw, pieceBytes) {
+		if _, err := e.zstd.Write(piece); err != nil {
+			return fmt.Errorf("cannot compress: %w", err)
+		}
+		if err := e.pacer.rest(e.ctx); err != nil {
+			return err
+		}
+	}
+	if err := e.zstd.Close(); err != nil {
+		return fmt.Errorf("cannot compress: %w", err)
+	}
+	return nil
 }
 
 // meta writes the last chunk of a file that has one, from what encoding it returned.

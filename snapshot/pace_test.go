@@ -69,6 +69,31 @@ func TestWorkIsRestedForOnce(t *testing.T) {
 	})
 }
 
+// TestWriterRestsWithinAChunk lets each account take a while to come by. All of them are one chunk.
+func TestWriterRestsWithinAChunk(t *testing.T) {
+	bubbletest.Test(t, func(t *testing.T) {
+		st := testState(20, 0, 2000, 0)
+		parts := st.parts(1)
+		parts[0].Accounts = func(visit func(*ledger.Account) error) error {
+			return visitAll(st.accounts)(func(a *ledger.Account) error {
+				time.Sleep(slice / 20)
+				return visit(a)
+			})
+		}
+		began, rested, longest := time.Now(), time.Now(), time.Duration(0)
+		pace := Pace{Share: func() float64 {
+			longest, rested = max(longest, time.Since(rested)), time.Now()
+			return 0.5
+		}}
+		s := openTestStore(t, vfstest.NewMemory())
+		_, err := s.Write(t.Context(), st.meta, parts, st.blocks, pace)
+		must(t, err)
+		if took := time.Since(began); longest > took/3 || len(newest(t, s).state.of(accountChunk)) != 1 {
+			t.Errorf("it worked %v of %v without a rest, want less than a third", longest, took)
+		}
+	})
+}
+
 // TestOlderFilesAreReadAtThePaceGiven lets each read of a history file take a while, which is work:
 // a new process that reads them back has to rest three times as long.
 func TestOlderFilesAreReadAtThePaceGiven(t *testing.T) {
