@@ -2,6 +2,7 @@ package reader
 
 import (
 	"errors"
+	"time"
 
 	"ledgerd/engine/ledger"
 	"ledgerd/engine/sequencer"
@@ -11,19 +12,19 @@ import (
 
 // LatestBlock returns the newest block of the query's commitment.
 func (r *Reader) LatestBlock(q ledger.Query) (ledger.BlockAnswer, ledger.View, error) {
-	return answer(r, q, func(v ledger.View) (ledger.BlockAnswer, error) {
+	return answer(r, q, func(v ledger.View, deadline time.Time) (ledger.BlockAnswer, error) {
 		if !v.Head.HasBlock {
 			return ledger.BlockAnswer{}, &ledger.NotFoundError{Absence: ledger.NoBlockYet}
 		}
-		return r.blockAt(v, v.Tip().Slot, q)
+		return r.blockAt(v, v.Tip().Slot, q, deadline)
 	})
 }
 
 // Block returns the block at slot. For a missing one it returns a *ledger.NotFoundError that distinguishes
 // skipped, not yet produced, pruned and not indexed.
 func (r *Reader) Block(q ledger.Query, slot ledger.Slot) (ledger.BlockAnswer, ledger.View, error) {
-	return answer(r, q, func(v ledger.View) (ledger.BlockAnswer, error) {
-		return r.blockAt(v, slot, q)
+	return answer(r, q, func(v ledger.View, deadline time.Time) (ledger.BlockAnswer, error) {
+		return r.blockAt(v, slot, q, deadline)
 	})
 }
 
@@ -31,14 +32,14 @@ func absent(why ledger.Absence) (ledger.BlockAnswer, error) {
 	return ledger.BlockAnswer{}, &ledger.NotFoundError{Absence: why}
 }
 
-func (r *Reader) blockAt(v ledger.View, slot ledger.Slot, q ledger.Query) (ledger.BlockAnswer, error) {
+func (r *Reader) blockAt(v ledger.View, slot ledger.Slot, q ledger.Query, deadline time.Time) (ledger.BlockAnswer, error) {
 	switch {
 	case !v.Head.HasSlot() || slot > v.Tip().Slot:
 		return absent(ledger.SlotNotYetProduced)
 	case slot < v.Head.Root || !v.Head.HasBlock:
 		return absent(ledger.SlotNotIndexed)
 	case slot < v.Head.Floor:
-		return r.archived(v, slot, asker(q, v))
+		return r.archived(v, slot, asker(q, deadline))
 	}
 	blocks := blocksOf(v)
 	i := blocks.FirstFrom(slot)
@@ -53,10 +54,10 @@ func (r *Reader) blockAt(v ledger.View, slot ledger.Slot, q ledger.Query) (ledge
 
 // Slots returns the slots from one to another, both included, that have blocks: the oldest of them, at most limit.
 func (r *Reader) Slots(q ledger.Query, from, to ledger.Slot, limit int) (ledger.SlotPage, ledger.View, error) {
-	return answer(r, q, func(v ledger.View) (ledger.SlotPage, error) {
+	return answer(r, q, func(v ledger.View, deadline time.Time) (ledger.SlotPage, error) {
 		var p ledger.SlotPage
 		if a := r.archive.Load(); a != nil && v.Head.HasBlock && from < v.Head.Floor {
-			err := a.Walk(ledger.Opt[ledger.Pubkey]{}, from, min(to, v.Head.Floor-1), true, asker(q, v), func(c snapshot.Candidate) (bool, error) {
+			err := a.Walk(ledger.Opt[ledger.Pubkey]{}, from, min(to, v.Head.Floor-1), true, asker(q, deadline), func(c snapshot.Candidate) (bool, error) {
 				p.Slots = append(p.Slots, c.Slot)
 				return len(p.Slots) < limit, nil
 			})
@@ -87,8 +88,8 @@ func unlessHeld(slot ledger.Slot, next *ledger.Block) (ledger.BlockAnswer, error
 }
 
 // asker is who asks the archive, and until when.
-func asker(q ledger.Query, v ledger.View) snapshot.Asker {
-	return snapshot.Asker{Client: q.Client, Deadline: v.Deadline}
+func asker(q ledger.Query, deadline time.Time) snapshot.Asker {
+	return snapshot.Asker{Client: q.Client, Deadline: deadline}
 }
 
 // archived returns a block that memory does not hold any more.

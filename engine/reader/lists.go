@@ -1,6 +1,8 @@
 package reader
 
 import (
+	"time"
+
 	"ledgerd/engine/ledger"
 	"ledgerd/shard"
 	"ledgerd/shard/giveway"
@@ -37,8 +39,10 @@ func (r *Reader) Tokens(q ledger.Query, owner ledger.Pubkey, after ledger.Opt[le
 
 // list answers a page of a list, in the capacity of room.
 func (r *Reader) list(q ledger.Query, m shard.Members, after ledger.Opt[ledger.Pubkey], limit int, room []ledger.Account) (page, ledger.View, error) {
-	return answer(r, q, func(v ledger.View) (page, error) {
-		return r.members(v, m, after, limit, room[:0])
+	return answer(r, q, func(v ledger.View, deadline time.Time) (page, error) {
+		to := room[:0]
+		room = nil // for the next attempt
+		return r.members(v, m, after, limit, deadline, to)
 	})
 }
 
@@ -57,7 +61,7 @@ const turnAfter = 64
 const mostVisits = 256
 
 // members reads a list from the shards one after the other, into the capacity of to; the order of shards is the order of keys.
-func (r *Reader) members(v ledger.View, m shard.Members, after ledger.Opt[ledger.Pubkey], limit int, to []ledger.Account) (l page, err error) {
+func (r *Reader) members(v ledger.View, m shard.Members, after ledger.Opt[ledger.Pubkey], limit int, deadline time.Time, to []ledger.Account) (l page, err error) {
 	l.items = to
 	first := 0
 	if after.Known {
@@ -73,7 +77,7 @@ func (r *Reader) members(v ledger.View, m shard.Members, after ledger.Opt[ledger
 			// One account more than the limit shows whether the list has more.
 			had := len(l.items)
 			most := limit + 1 - had
-			part, err = s.List(m, part.Next, most, v.Tip().Version, v.Deadline, l.items)
+			part, err = s.List(m, part.Next, most, v.Tip().Version, deadline, l.items)
 			if err != nil {
 				return page{}, err
 			}
@@ -91,22 +95,22 @@ func (r *Reader) members(v ledger.View, m shard.Members, after ledger.Opt[ledger
 		}
 	}
 	if len(l.items) == 0 {
-		return l, r.knowsOwner(v, m.Group)
+		return l, r.knowsOwner(v, m.Group, deadline)
 	}
 	return l, nil
 }
 
 // knowsOwner returns nil if an account at key, or one that key owns as a program or wallet, is held; otherwise a
 // *ledger.NotFoundError.
-func (r *Reader) knowsOwner(v ledger.View, key ledger.Pubkey) error {
-	a, found, err := r.ownerOf(&key).Account(key, v.Tip().Version, v.Deadline)
+func (r *Reader) knowsOwner(v ledger.View, key ledger.Pubkey, deadline time.Time) error {
+	a, found, err := r.ownerOf(&key).Account(key, v.Tip().Version, deadline)
 	if err != nil || found && a.Exists() {
 		return err
 	}
 	for _, s := range r.Shards {
 		for by := shard.ByProgram; by <= shard.ByWallet; by++ {
 			for part := (shard.Page{}); !part.Done; {
-				part, err = s.List(shard.Members{Group: key, By: by}, part.Next, 1, v.Tip().Version, v.Deadline, nil)
+				part, err = s.List(shard.Members{Group: key, By: by}, part.Next, 1, v.Tip().Version, deadline, nil)
 				if err != nil || len(part.Accounts) > 0 {
 					return err
 				}

@@ -1,6 +1,7 @@
 package reader
 
 import (
+	"errors"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -77,17 +78,31 @@ func (r *Reader) Await(q ledger.Query) error {
 	return err
 }
 
-// answer calls ask with the view of a query, whose deadline is set. Only where memory is short is the view's version folded meanwhile: then the query
-// fails with shard.ErrFolded.
-func answer[A any](r *Reader, q ledger.Query, ask func(ledger.View) (A, error)) (a A, v ledger.View, err error) {
+// answer calls ask with the view of a query. If the view's version is folded meanwhile, which happens
+// only when memory is short, it retries with a newer view. All attempts share one deadline.
+func answer[A any](r *Reader, q ledger.Query, ask func(ledger.View, time.Time) (A, error)) (a A, v ledger.View, err error) {
 	if v, err = r.view(q); err != nil {
 		return a, v, err
 	}
-	if v.Deadline = q.Deadline; v.Deadline.IsZero() {
-		v.Deadline = time.Now().Add(r.Deadline)
+	deadline := q.Deadline
+	if deadline.IsZero() {
+		deadline = time.Now().Add(r.Deadline)
 	}
-	a, err = ask(v)
-	return a, v, err
+	for {
+		v.Deadline = deadline
+		a, err = ask(v, deadline)
+		if !errors.Is(err, shard.ErrFolded) || q.Head != nil || r.Board.Head() == v.Head {
+			return a, v, err
+		}
+		left := time.Until(deadline)
+		if left <= 0 {
+			return a, v, err
+		}
+		q.Wait = min(q.Wait, left)
+		if v, err = r.view(q); err != nil {
+			return a, v, err
+		}
+	}
 }
 
 // ownerOf returns the shard that owns a key.
@@ -104,8 +119,8 @@ func (r *Reader) Account(q ledger.Query, key ledger.Pubkey) (ledger.Account, led
 	} else if a, found, answered := r.ownerOf(&key).Look(key, v.Tip().Version); answered {
 		return a, v, r.absence(v, &a, found)
 	}
-	return answer(r, q, func(v ledger.View) (ledger.Account, error) {
-		a, found, err := r.ownerOf(&key).Account(key, v.Tip().Version, v.Deadline)
+	return answer(r, q, func(v ledger.View, deadline time.Time) (ledger.Account, error) {
+		a, found, err := r.ownerOf(&key).Account(key, v.Tip().Version, deadline)
 		if err == nil {
 			err = r.absence(v, &a, found)
 		}
@@ -129,8 +144,8 @@ func (r *Reader) absence(v ledger.View, a *ledger.Account, found bool) error {
 // Accounts returns accounts in the order of keys, all at one version. One that does not
 // exist or is not held has 0 lamports; View.Lacks says whether some may be missing because they are not held.
 func (r *Reader) Accounts(q ledger.Query, keys []ledger.Pubkey) ([]ledger.Account, ledger.View, error) {
-	all, v, err := answer(r, q, func(v ledger.View) ([]ledger.Account, error) {
-		return Scatter(r.Shards, keys, v.Tip().Version, v.Deadline, (*shard.Shard).Accounts)
+	all, v, err := answer(r, q, func(v ledger.View, deadline time.Time) ([]ledger.Account, error) {
+		return Scatter(r.Shards, keys, v.Tip().Version, deadline, (*shard.Shard).Accounts)
 	})
 	v.Lacks = !r.coverage.Load().Complete && slices.ContainsFunc(all, func(a ledger.Account) bool { return v.Misses(&a) })
 	return all, v, err
@@ -139,8 +154,8 @@ func (r *Reader) Accounts(q ledger.Query, keys []ledger.Pubkey) ([]ledger.Accoun
 // Mints returns the facts of mints in the order of keys, nil for unknown ones, all at one version. The facts are
 // shared and must not be changed.
 func (r *Reader) Mints(q ledger.Query, keys []ledger.Pubkey) ([]*ledger.Mint, ledger.View, error) {
-	return answer(r, q, func(v ledger.View) ([]*ledger.Mint, error) {
-		return Scatter(r.Shards, keys, v.Tip().Version, v.Deadline, (*shard.Shard).Mints)
+	return answer(r, q, func(v ledger.View, deadline time.Time) ([]*ledger.Mint, error) {
+		return Scatter(r.Shards, keys, v.Tip().Version, deadline, (*shard.Shard).Mints)
 	})
 }
 

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"ledgerd/engine/ledger"
+	"ledgerd/engine/ledger/bubbletest"
 	"ledgerd/engine/ledger/ledgertest"
 	"ledgerd/engine/published"
 	"ledgerd/shard"
@@ -31,22 +32,32 @@ func TestBlockBetweenTheArchiveAndNothingIsNotIndexed(t *testing.T) {
 	}
 }
 
-// TestAQuestionHasOneDeadline: its own, or that of the question that it goes on from, and whoever answers it is told.
+// TestAQuestionHasOneDeadline asks where each version is folded away before it is answered from.
 func TestAQuestionHasOneDeadline(t *testing.T) {
-	board := published.NewBoard(nil)
-	board.Publish(&ledger.Publication{Head: &ledger.Head{HasBlock: true}})
-	r := New(Config{Board: board, Deadline: time.Minute})
-	asked := func(q ledger.Query) time.Time {
-		at, v, err := answer(r, q, func(v ledger.View) (time.Time, error) { return v.Deadline, nil })
+	bubbletest.Test(t, func(t *testing.T) {
+		board := published.NewBoard(nil)
+		publish := func() { board.Publish(&ledger.Publication{Head: &ledger.Head{HasBlock: true}}) }
+		publish()
+		const deadline = 2 * time.Second
+		r := New(Config{Board: board, Deadline: deadline})
+		began := time.Now()
+		_, _, err := answer(r, ledger.Query{}, func(_ ledger.View, until time.Time) (int, error) {
+			ledgertest.Equal(t, until.Sub(began), deadline, "the deadline after the question")
+			time.Sleep(deadline/3 + time.Millisecond)
+			publish()
+			if time.Since(began) > time.Minute {
+				return 0, errors.New("asked for ever")
+			}
+			return 0, shard.ErrFolded
+		})
+		if took := time.Since(began); !errors.Is(err, ledger.ErrUnavailable) || took > 2*deadline {
+			t.Errorf("answered %v after %v", err, took)
+		}
+		until := began.Add(time.Hour) // of a question that this one goes on from
+		at, v, err := answer(r, ledger.Query{Deadline: until}, func(_ ledger.View, until time.Time) (time.Time, error) { return until, nil })
 		ledgertest.Must(t, err)
-		ledgertest.Equal(t, v.Deadline, at, "the deadline that is told")
-		return at
-	}
-	if left := time.Until(asked(ledger.Query{})); left > time.Minute || left < time.Minute/2 {
-		t.Errorf("a question has %v", left)
-	}
-	until := time.Now().Add(time.Hour)
-	ledgertest.Equal(t, asked(ledger.Query{Deadline: until}), until, "the deadline of a question that goes on from another")
+		ledgertest.Equal(t, []time.Time{at, v.Deadline}, []time.Time{until, until}, "the deadlines asked by and told")
+	})
 }
 
 // TestKeysAreScattered asks for many keys, of which most are one shard's: no question is for too many, or for none of the shard, and each answer

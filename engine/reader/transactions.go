@@ -17,8 +17,8 @@ import (
 // long for a transaction that is not held at its commitment.
 func (r *Reader) Transaction(q ledger.Query, sig ledger.Signature) (a ledger.TransactionAnswer, v ledger.View, err error) {
 	disk := !q.Recent // no block that is new in the archive was not in memory before
-	ask := func(v ledger.View) (a ledger.TransactionAnswer, err error) {
-		a.Transaction, err = r.transaction(v, sig, disk, asker(q, v))
+	ask := func(v ledger.View, deadline time.Time) (a ledger.TransactionAnswer, err error) {
+		a.Transaction, err = r.transaction(v, sig, disk, asker(q, deadline))
 		if err == nil {
 			a.Commitment = v.Head.CommitmentOf(a.Transaction.Slot)
 		}
@@ -60,8 +60,8 @@ func (r *Reader) transaction(v ledger.View, sig ledger.Signature, disk bool, by 
 // Transactions returns a page of the transactions in a range. If a bound is not held, or an address of which neither a
 // transaction nor an account is held, it returns a *ledger.NotFoundError.
 func (r *Reader) Transactions(q ledger.Query, in ledger.TransactionRange) (ledger.TransactionPage, ledger.View, error) {
-	return answer(r, q, func(v ledger.View) (ledger.TransactionPage, error) {
-		by := asker(q, v)
+	return answer(r, q, func(v ledger.View, deadline time.Time) (ledger.TransactionPage, error) {
+		by := asker(q, deadline)
 		p, err := r.transactions(v, in, by)
 		if err == nil && len(p.Transactions) == 0 && in.Address.Known && !p.Next.Known { // else older ones may name it
 			err = r.knowsAddress(v, in, by)
