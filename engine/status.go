@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"cmp"
 	"fmt"
 	"strings"
 	"time"
@@ -114,11 +113,19 @@ func (e *Engine) trouble() string {
 	if !e.writer.Writes() {
 		return "the shared log holds none that is newer"
 	}
-	why := ""
-	if source, knows := e.config.Source.(ledger.Troubled); knows {
-		why = source.Trouble()
+	source, knows := e.config.Source.(ledger.Troubled)
+	if knows {
+		if why := source.Trouble(); why != "" {
+			return why
+		}
 	}
-	return cmp.Or(why, "the source is connected, and nothing comes that continues the chain")
+	switch {
+	case e.writer.SeenWithin(stallAfter):
+		return "blocks come, but their parents are missing, or the disk does not keep up"
+	case knows:
+		return "the source is connected, and nothing comes"
+	}
+	return "the source shows nothing"
 }
 
 // DiskFailure returns the disk error that stopped ingest until a restart, nil if there is none. A full disk is not a

@@ -130,6 +130,9 @@ func (f *feeder) runSource(ctx context.Context) error {
 		return nil
 	}
 	err := f.loop.writer.Source.Run(ctx, f.from, func(ctx context.Context, ev ledger.Event) error {
+		if _, isBlock := ev.(*ledger.Block); isBlock {
+			f.loop.writer.seen.Set(time.Now())
+		}
 		select {
 		case f.loop.feed <- ev:
 			return nil

@@ -75,6 +75,7 @@ type Writer struct {
 	figures ledger.Guarded[SnapshotStats]
 	stopped atomic.Pointer[stopError] // why ingest stopped for good, nil while it goes on
 	paused  atomic.Bool               // ingest waits for finality
+	seen    ledger.Guarded[time.Time] // when the source emitted a block last; zero: never
 
 	short  atomic.Pointer[string] // why ingest waits for the disk; nil: it does not
 	pauses atomic.Uint64          // how often it waited
@@ -166,6 +167,11 @@ func (w *Writer) DiskPauses() uint64 { return w.pauses.Load() }
 
 // Paused reports whether ingest waits for finality, because too much is unfinalized.
 func (w *Writer) Paused() bool { return w.paused.Load() }
+
+// SeenWithin reports whether the source emitted a block within the last d.
+func (w *Writer) SeenWithin(d time.Duration) bool {
+	return time.Since(w.seen.Load()) <= d
+}
 
 // Snapshots returns the figures of snapshots.
 func (w *Writer) Snapshots() SnapshotStats { return w.figures.Load() }
