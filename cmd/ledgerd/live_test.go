@@ -66,7 +66,7 @@ func (s closesIdle) Run(ctx context.Context, from *ledger.ResumePoint, emit ledg
 }
 
 func streamConfig(g geyser.Config, n *nodetest.Node, c nodetest.Config) geyser.Config {
-	g.Addresses, g.Token, g.Dial = []string{strings.TrimPrefix(n.StreamURL(), "http://")}, c.Token, n.Dial
+	g.Addresses, g.Headers.Token, g.Dial = []string{strings.TrimPrefix(n.StreamURL(), "http://")}, c.Token, n.Dial
 	g.MessageBytes, g.Logger, g.Random = 1<<20, quietLog(), halves
 	return g
 }

@@ -41,9 +41,11 @@ func (l *logLevel) UnmarshalText(text []byte) error {
 // warn tells of what a node takes, and what its operator may not have meant.
 func (c *serveCommand) warn(flags []*kong.Flag, log *slog.Logger) {
 	paths := []string{c.DataDir, c.TLSKey, c.LogCredentials, c.AccessLog}
-	_, query, _ := strings.Cut(c.Source, "?")
-	if options, err := url.ParseQuery(query); err == nil {
+	for source := c.Source; source != ""; {
+		_, query, _ := strings.Cut(source, "?")
+		options, _ := url.ParseQuery(query)
 		paths = append(paths, options.Get("token-file"), options.Get("header-file"), options.Get("tls-key"))
+		source = options.Get("rpc")
 	}
 	for _, path := range paths {
 		if info, err := os.Stat(path); path != "" && err == nil && info.Mode().Perm()&0o007 != 0 {

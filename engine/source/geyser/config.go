@@ -9,16 +9,14 @@ import (
 	"time"
 
 	"ledgerd/engine/ledger"
+	"ledgerd/engine/source/upstream"
 )
 
 // Config says which node to follow and how. An address is needed; the zero value of all else works.
 type Config struct {
-	Addresses []string    // host:port; of several nodes of one ledger the next is followed when a session ends
-	TLS       *tls.Config // nil: none
-	Token     string      // sent as x-token where it is not empty; never shown
-	// TokenFile holds the token, and HeaderFile a header a line, as "name: value", where they are not empty. They are read again for each
-	// session. What they hold is never shown.
-	TokenFile, HeaderFile string
+	Addresses []string             // host:port; of several nodes of one ledger the next is followed when a session ends
+	TLS       *tls.Config          // nil: none
+	Headers   upstream.HeaderFiles // read for each session; what they hold is never shown
 
 	Compression    string               // "zstd" or "gzip" where the node may compress, "" for none
 	WholeData      bool                 // ask for whole data of accounts, not only for token headers

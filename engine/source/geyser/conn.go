@@ -55,11 +55,11 @@ type connection struct {
 
 // connect dials the node, subscribes and begins to read. close must follow.
 func (s *Source) connect(ctx context.Context, sub subscription) (*connection, error) {
-	headers, err := s.config.headers()
+	headers, err := s.config.Headers.Read()
 	if err != nil {
 		return nil, &sessionError{upstream.Refused, err}
 	}
-	s.secrets = headers.secrets()
+	s.secrets = headers.Secrets()
 	client, err := grpc.NewClient("passthrough:///"+s.config.Addresses[s.node], s.dialOptions()...)
 	if err != nil {
 		return nil, &sessionError{upstream.Dial, err}

@@ -62,14 +62,14 @@ func ParseSpec(spec string, held *ledger.Filter) (c Config, rpc string, err erro
 	if compression := options.Get("compression"); compression != "none" {
 		c.Compression = compression
 	}
-	c.Token, c.TokenFile, c.HeaderFile = options.Get("token"), options.Get("token-file"), options.Get("header-file")
+	c.Headers = upstream.HeaderFiles{Token: options.Get("token"), TokenFile: options.Get("token-file"), HeaderFile: options.Get("header-file")}
 	switch {
 	case options.Has("token") && options.Has("token-file"):
 		return c, "", errors.New("token and token-file are both given")
 	case !options.Has("token") && !options.Has("token-file"):
-		c.Token = os.Getenv(TokenVariable)
+		c.Headers.Token = os.Getenv(TokenVariable)
 	}
-	_, err = c.headers()
+	_, err = c.Headers.Read()
 	return c, options.Get("rpc"), err
 }
 

@@ -35,9 +35,9 @@ func TestSpecificationsAreRead(t *testing.T) {
 		"http://h:1?compression=none&data=header&transactions=all&votes=all": {addresses: "h:1"},
 	} {
 		c, rpc, err := ParseSpec(spec, nil)
-		sent, err2 := c.headers()
+		sent, err2 := c.Headers.Read()
 		must(t, err2)
-		got := want{strings.Join(c.Addresses, ","), strings.Join(sent.secrets(), ","), rpc, c.Compression, c.TLS != nil, c.WholeData, c.NoTransactions, c.SkipVotes}
+		got := want{strings.Join(c.Addresses, ","), strings.Join(sent.Secrets(), ","), rpc, c.Compression, c.TLS != nil, c.WholeData, c.NoTransactions, c.SkipVotes}
 		must(t, err)
 		ledgertest.Equal(t, got, w, "%s", spec)
 	}
@@ -45,7 +45,7 @@ func TestSpecificationsAreRead(t *testing.T) {
 	for spec, want := range map[string]string{"http://h:1": "fr0menv", "http://h:1?token=s3cret": "s3cret", "http://h:1?token-file=" + file: ""} {
 		c, _, err := ParseSpec(spec, nil)
 		must(t, err)
-		ledgertest.Equal(t, c.Token, want, "the token of %s", spec)
+		ledgertest.Equal(t, c.Headers.Token, want, "the token of %s", spec)
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -113,6 +114,13 @@ func exchange[T any](ctx context.Context, c *client, maxBytes int, method string
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, c.config.URL.String(), bytes.NewReader(question))
 	if err != nil {
 		return nil, fail(refused, nil) // its text has the address
+	}
+	headers, err := c.config.Headers.Read()
+	if err != nil {
+		return nil, fail(unsent, err)
+	}
+	for header := range slices.Chunk(headers, 2) {
+		r.Header.Add(header[0], header[1])
 	}
 	r.Header.Set("Content-Type", "application/json")
 	answer, err := c.http.Do(r)

@@ -4,12 +4,16 @@ import (
 	"bytes"
 	"compress/gzip"
 	"context"
+	"encoding/pem"
 	"errors"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"net/url"
+	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -72,6 +76,36 @@ func TestErrorsOfCallsAreToldApart(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A node is known by authorities of a file, and sent headers of files that are read for each call. Where they cannot be read nothing is sent.
+func TestFilesSayWhomTheNodeIsAndWhatItIsSent(t *testing.T) {
+	var got []string
+	node := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		got = append(got, fmt.Sprint(r.Header["X-Token"], r.Header["Authorization"], r.URL))
+		fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%d,"result":7}`, len(got))
+	}))
+	defer node.Close()
+	file := func(name string, content []byte) string {
+		path := filepath.Join(t.TempDir(), name)
+		must(t, os.WriteFile(path, content, 0o600))
+		return path
+	}
+	token, header := file("token", []byte("first")), file("header", []byte("Authorization: Bearer b\nauthorization: c"))
+	ca := file("ca", pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: node.Certificate().Raw}))
+	c, err := ParseSpec(node.URL + "/?token=theirs&token-file=" + token + "&header-file=" + header + "&tls-ca=" + ca)
+	must(t, err)
+	s := New(c)
+	defer s.CloseIdle()
+	for _, content := range []string{"s3cret\n", "other", ""} {
+		must(t, os.WriteFile(token, []byte(content), 0o600))
+		_, err = s.client.slot(t.Context(), ledger.Confirmed)
+	}
+	ledgertest.Equal(t, strings.Join(got, " "), "[s3cret] [Bearer b c] /?token=theirs [other] [Bearer b c] /?token=theirs", "what the node got")
+	ledgertest.ErrorSays(t, err, "getSlot: the call cannot be sent: the file that token-file names is empty", "the last call")
+	ledgertest.Contains(t, s.Trouble(), "the source is not connected since ", "the trouble")
+	_, err = ParseSpec(strings.ReplaceAll(c.URL.String(), "theirs", "x&token-file="+token))
+	ledgertest.ErrorSays(t, err, "is empty", "an empty file")
 }
 
 func hangsUp(*fakeCall) bool { panic(http.ErrAbortHandler) }

@@ -32,8 +32,9 @@ var accountsNames = []string{AccountsTouched: "touched", AccountsNew: "new", Acc
 
 // Config is how a node is followed. The zero value of each field but URL is a default.
 type Config struct {
-	URL      *url.URL    // of the node's JSON-RPC; it may hold keys, and is never shown whole
-	TLS      *tls.Config // for https; nil: the authorities of the system
+	URL      *url.URL             // of the node's JSON-RPC; it may hold keys, and is never shown whole
+	TLS      *tls.Config          // for https; nil: the authorities of the system
+	Headers  upstream.HeaderFiles // read for each call; what they hold is never shown
 	Accounts Accounts
 	From     ledger.Opt[ledger.Slot] // begin with the first block from there on; default: the newest confirmed
 	// Brief asks for blocks with their accounts and balances alone, which not every node offers.
@@ -81,7 +82,7 @@ func ParseSpec(spec string) (Config, error) {
 	var files upstream.TLSFiles
 	for option := range strings.SplitSeq(query, "&") {
 		name, value, _ := strings.Cut(option, "=")
-		ours, err := files.Set(name, value), error(nil)
+		ours, err := files.Set(name, value) || c.Headers.Set(name, value), error(nil)
 		if !ours {
 			ours, err = c.option(name, value)
 		}
@@ -100,7 +101,9 @@ func ParseSpec(spec string) (Config, error) {
 		return c, errors.New("the address is not http://HOST:PORT or https://HOST:PORT, with a path where the node wants one")
 	}
 	c.URL = u
-	c.TLS, err = files.ForAddress(u.Scheme == "https")
+	if c.TLS, err = files.ForAddress(u.Scheme == "https"); err == nil {
+		_, err = c.Headers.Read()
+	}
 	return c, err
 }
 

@@ -51,6 +51,6 @@
 // Retry-After has passed, or for a time that doubles each time. Failures are tried again with growing
 // pauses drawn at random. Every answer is bounded in size, elements and time, and one large answer is read at once.
 //
-// Neither the address of the node, which may hold keys, nor any text that came from the node is ever
+// Neither the address of the node nor headers, which may hold keys, nor any text that came from the node is ever
 // shown.
 package rpc

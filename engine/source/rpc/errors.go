@@ -19,6 +19,7 @@ type cause uint8
 
 const (
 	unreachable cause = iota // no connection
+	unsent                   // its headers cannot be read now
 	broken                   // it ended before the answer did
 	timedOut                 // no whole answer in time
 	garbage                  // what came is no answer to this call, or tells something impossible
@@ -41,6 +42,7 @@ var causes = []struct {
 	kind upstream.Kind
 }{
 	unreachable: {"the node cannot be reached", upstream.Dial},
+	unsent:      {"the call cannot be sent", upstream.Refused},
 	broken:      {"the connection ended before the answer", upstream.Closed},
 	timedOut:    {"the node did not answer in time", upstream.Stalled},
 	garbage:     {"the answer is not what was asked for", upstream.Garbage},
@@ -64,7 +66,7 @@ type callError struct {
 	cause  cause
 	code   int64         // of JSON-RPC or, where positive, of HTTP; 0 for none
 	after  time.Duration // what the node asks to wait, 0 if it says nothing
-	detail error         // of a garbage answer: which field is wrong; may be nil
+	detail error         // of a garbage answer: which field is wrong; why a call is unsent; may be nil
 }
 
 // Error returns one sentence.
@@ -79,7 +81,7 @@ func (e *callError) Error() string {
 	return text
 }
 
-// Unwrap returns which field of the answer is wrong.
+// Unwrap returns the detail.
 func (e *callError) Unwrap() error { return e.detail }
 
 // Kind and RetryAfter make it an upstream.Failure.
@@ -96,7 +98,7 @@ func causeOf(err error) cause {
 
 // lost reports whether an error says that the node cannot be talked to, rather than that it does
 // not have something.
-func (c cause) lost() bool { return c == unreachable || c == broken || c == timedOut }
+func (c cause) lost() bool { return c == unreachable || c == unsent || c == broken || c == timedOut }
 
 // isAbsence reports whether the node does not have something, as far as it says.
 func (c cause) isAbsence() bool { return c == absent || c == notYet || c == pruned || c == behind }

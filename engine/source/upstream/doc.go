@@ -13,6 +13,8 @@
 //
 // The zero Stats are ready. Any goroutine may report and read.
 //
-// Beside the hosts of several nodes that a person named, nothing in here ever holds an address, a token, or a text that came from the
+// Beside the hosts of several nodes that a person named, no figure ever holds an address, a token, or a text that came from the
 // node.
+//
+// [TLSFiles] and [HeaderFiles] are the files by which a node is known, and by which it lets us in.
 package upstream

@@ -1,4 +1,4 @@
-package geyser
+package upstream
 
 import (
 	"bytes"
@@ -17,14 +17,33 @@ const (
 	maxHeaders      = 32
 )
 
-// headers are names and values in turn, as they are sent with a subscription.
-type headers []string
+// HeaderFiles say what a node is sent to let us in. The zero value is nothing.
+type HeaderFiles struct {
+	Token                 string // sent as x-token where it is not empty; never shown
+	TokenFile, HeaderFile string // hold the token, and a header a line, as "name: value"; "": there is none
+}
 
-// headers returns what is sent now: files are read again. An error shows nothing of it.
-func (c *Config) headers() (h headers, err error) {
-	token := c.Token
-	if c.TokenFile != "" {
-		if token, err = readSecret("token-file", c.TokenFile); err != nil {
+// Set takes an option of an address that names a file, and reports whether it is one.
+func (f *HeaderFiles) Set(option, value string) bool {
+	switch option {
+	case "token-file":
+		f.TokenFile = value
+	case "header-file":
+		f.HeaderFile = value
+	default:
+		return false
+	}
+	return true
+}
+
+// Headers are names and values in turn, as they are sent.
+type Headers []string
+
+// Read returns what is sent now: files are read again. An error shows nothing of it.
+func (f *HeaderFiles) Read() (h Headers, err error) {
+	token := f.Token
+	if f.TokenFile != "" {
+		if token, err = readSecret("token-file", f.TokenFile); err != nil {
 			return nil, err
 		}
 	}
@@ -34,10 +53,10 @@ func (c *Config) headers() (h headers, err error) {
 		}
 		h = append(h, "x-token", token)
 	}
-	if c.HeaderFile == "" {
+	if f.HeaderFile == "" {
 		return h, nil
 	}
-	lines, err := readSecret("header-file", c.HeaderFile)
+	lines, err := readSecret("header-file", f.HeaderFile)
 	if err != nil {
 		return nil, err
 	}
@@ -52,15 +71,15 @@ func (c *Config) headers() (h headers, err error) {
 	return h, nil
 }
 
-// headerName matches the names of headers that gRPC lets a client send.
+// headerName matches the names of headers that gRPC and HTTP let a client send.
 var headerName = regexp.MustCompile(`^[a-z0-9_.-]{1,64}$`)
 
 func isSendable(value string) bool {
 	return value != "" && len(value) <= tokenBytes && !strings.ContainsFunc(value, func(r rune) bool { return r < ' ' || r > '~' })
 }
 
-// secrets returns the values and the words in them, the longest first.
-func (h headers) secrets() (values []string) {
+// Secrets returns the values and the words in them, the longest first.
+func (h Headers) Secrets() (values []string) {
 	const word = 4 // shorter ones are none
 	for i := 1; i < len(h); i += 2 {
 		for _, value := range append(strings.Fields(h[i]), h[i]) {
