@@ -25,23 +25,19 @@ func (c *Config) within(most, share int64) int64 {
 }
 
 // Handle applies one event, or answers a question. While more than a bound of blocks is unfinalized it keeps events back, in
-// order: only a status of a block that is held can make room, or one that makes a block final which is kept back, as then all
-// before that are final. A block that is held already takes nothing when it comes again, and may claim a status. It returns a chain.RefusedError where the events kept back
+// order: only a status of a block that is held can make room, or what makes a block final that is kept back. A block that is held
+// already takes nothing when it comes again, and may claim a status. It returns a chain.RefusedError where the events kept back
 // exceed a bound too.
 func (s *Sequencer) Handle(ev ledger.Event) error {
 	if q, ok := ev.(*ledger.Question); ok {
 		return s.answer(q)
 	}
-	status, isStatus := ev.(*ledger.SlotStatus)
 	apply := s.decide
 	if s.mustWait(ev) {
 		apply = s.keepBack
 	}
 	if err := apply(ev); err != nil {
 		return err
-	}
-	if isStatus && s.Paused() && status.Status == ledger.StatusFinalized && s.keepsBack(status.Slot) {
-		s.makeRoom = len(s.backlog)
 	}
 	return s.goOn()
 }
@@ -87,16 +83,24 @@ func (s *Sequencer) knows(e *ledger.SlotStatus) bool {
 	return f != nil && e.Slot <= f.Slot() || s.chain.BlockFor(e) != nil
 }
 
-// keepsBack reports whether a block of a slot is kept back.
-func (s *Sequencer) keepsBack(slot ledger.Slot) bool {
-	return slices.ContainsFunc(s.backlog, func(ev ledger.Event) bool {
-		b, is := ev.(*ledger.Block)
-		return is && b.Slot == slot
-	})
+// makesFinal reports whether an event, which is to be kept back, makes a block final that is kept back, or comes with it. All in front of
+// the event are final then.
+func (s *Sequencer) makesFinal(ev ledger.Event) bool {
+	switch e := ev.(type) {
+	case *ledger.Block:
+		return e.Status == ledger.Finalized
+	case *ledger.SlotStatus:
+		return e.Status == ledger.StatusFinalized && slices.ContainsFunc(s.backlog, func(kept ledger.Event) bool {
+			b, is := kept.(*ledger.Block)
+			return is && b.Slot == e.Slot
+		})
+	}
+	return false
 }
 
 func (s *Sequencer) keepBack(ev ledger.Event) error {
-	if int64(s.backlogBytes) > s.config.within(chain.MaxWaitingBytes, keptBackShare) {
+	final := s.makesFinal(ev)
+	if !final && int64(s.backlogBytes) > s.config.within(chain.MaxWaitingBytes, keptBackShare) {
 		why := "the source finalizes none of them"
 		if s.config.Info.FinalityByDepth && !s.statusSeen {
 			why = fmt.Sprintf("without a status of the source none is final before there are %d: start the node with a higher --memory-limit", FinalityDepth)
@@ -108,5 +112,8 @@ func (s *Sequencer) keepBack(ev ledger.Event) error {
 	}
 	s.backlog = append(s.backlog, ev)
 	s.backlogBytes += ev.SizeBytes()
+	if final {
+		s.makeRoom = len(s.backlog)
+	}
 	return nil
 }
