@@ -127,10 +127,11 @@ func (d *Door) askOthers(ctx context.Context, f *forwarded) ([]byte, error) {
 		if left <= 0 {
 			break
 		}
-		if u.isAlone(now) {
+		end := now.Add(left / time.Duration(len(d.upstreams)-i))
+		if !u.mayAsk(now, end) {
 			continue
 		}
-		answer, err := u.ask(d, f, now.Add(left/time.Duration(len(d.upstreams)-i)))
+		answer, err := u.ask(d, f, end)
 		if err == nil && time.Now().Before(deadline) {
 			return answer, nil
 		}

@@ -19,7 +19,7 @@ import (
 const (
 	// maxAnswerBytes is the longest answer of an upstream that is passed on: whole blocks have some ten megabytes.
 	maxAnswerBytes = 32 << 20
-	// A node that failed is left alone, for longer with each failure in a row.
+	// A node that failed is left alone, for longer with each failure in a row. Then one call finds out whether it answers again.
 	firstPause, lastPause = time.Second, 30 * time.Second
 	// maxIdle is how long a connection is kept for the next call. A node may end it just when that is sent, unseen: then the call is sent once more, on
 	// a new connection. That is harmless: calls read, but for sendTransaction, and a transaction that arrives twice is one, by its signature.
@@ -84,6 +84,20 @@ func (u *upstream) isAlone(now time.Time) bool {
 	return now.Before(u.until)
 }
 
+// mayAsk reports whether a call that has until a deadline may ask the node. Of the calls that come when a node was left alone for long enough only one
+// may: the others leave it alone until that has an answer, or no more time, so that a node which still gives none holds up one call and not all.
+func (u *upstream) mayAsk(now, deadline time.Time) bool {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if now.Before(u.until) {
+		return false
+	}
+	if u.inARow > 0 {
+		u.until = deadline
+	}
+	return true
+}
+
 // ask returns the answer to a call. An error that is a *callError says why the call has no answer here, any other that the node failed.
 func (u *upstream) ask(d *Door, f *forwarded, deadline time.Time) ([]byte, error) {
 	began := time.Now()
@@ -96,6 +110,7 @@ func (u *upstream) ask(d *Door, f *forwarded, deadline time.Time) ([]byte, error
 	request.SetBodyRaw(f.request)
 	err := u.client.DoDeadline(request, response, deadline)
 	if errors.Is(err, fasthttp.ErrBodyTooLarge) {
+		u.succeeded()
 		return nil, &callError{code: codeInternal, message: "Internal error: the answer of another node is too long to be passed on"}
 	}
 	if err != nil {
@@ -109,26 +124,26 @@ func (u *upstream) ask(d *Door, f *forwarded, deadline time.Time) ([]byte, error
 		return nil, errNoAnswer
 	}
 	answer, err := d.check(f, response.SwapBody(nil)) // which is not pooled: it becomes the answer
-	if err == errNoAnswer && status >= 400 {
-		return nil, &callError{code: codeInternal,
-			message: fmt.Sprintf("Internal error: another node refuses the call with status %d; of this one: %s", status, f.failure.message)}
-	}
-	if err == errNoAnswer {
+	if err == errNoAnswer && status < 400 {
 		u.failed(began, 0, false)
 		return nil, err
 	}
 	u.succeeded()
+	if err == errNoAnswer {
+		err = &callError{code: codeInternal,
+			message: fmt.Sprintf("Internal error: another node refuses the call with status %d; of this one: %s", status, f.failure.message)}
+	}
 	return answer, err
 }
 
-// succeeded notes an answer.
+// succeeded notes an answer, be it that the call is refused.
 func (u *upstream) succeeded() {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if u.inARow > 0 {
 		u.log.Info("an upstream node of --rpc-forward answers again", "upstream", u.name)
 	}
-	u.inARow, u.answered = 0, time.Now()
+	u.inARow, u.until, u.answered = 0, time.Time{}, time.Now()
 }
 
 // failed leaves the node alone, at least as long as it has asked for. Calls that began before it was left alone fail for the same reason and change
