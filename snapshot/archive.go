@@ -27,8 +27,8 @@ import (
 // A run says of which ledger it is. One of another ledger is not used, and stays.
 //
 // A damaged run, or one that the disk cannot read, costs its own blocks: it is told by [Archive.Stats] and logged, and stays until it is the
-// oldest. So does a joined one that is found damaged while some of its parts are still there: they are used once it is moved away. No damage is an
-// error of [OpenArchive]; a shortage is, of which the next start may see nothing.
+// oldest. So does a joined one that is found damaged while some of its parts are still there: they are used once it is moved away, and
+// count and go with it until then. No damage is an error of [OpenArchive]; a shortage is, of which the next start may see nothing.
 //
 // One goroutine calls Add and Shrink; any may call the other methods. One question is answered at a time, on a thread of low priority; the others
 // wait until their deadline, and clients have turns. Who asks for one block or transaction waits for no list.
@@ -106,6 +106,7 @@ func OpenArchive(disk vfs.FS, dir string, limit int64, ledgers func() []string, 
 		case r.Last <= held[n-1].Last && !held[n-1].lost.Load():
 			needless = append(needless, r.name) // a merge was cut short
 		default:
+			held[n-1].beside = append(held[n-1].beside, r)
 			a.log.Warn("a file of history is not used: another one, be it damaged, is of the same slots", "file", r.name)
 		}
 	}
@@ -191,7 +192,7 @@ func (a *Archive) Stats() (s ArchiveStats) {
 	}
 	for _, r := range *a.runs.Load() {
 		s.Runs++
-		s.Bytes += r.bytes
+		s.Bytes += r.allBytes()
 		if r.lost.Load() {
 			s.Damaged = append(s.Damaged, r.name)
 		}
@@ -236,9 +237,11 @@ func (a *Archive) Shrink() int64 {
 	}
 	left := runs[1:]
 	a.runs.Store(&left)
-	a.remove(runs[0].name)
-	a.log.Debug("removed the oldest file of history", "file", runs[0].name)
-	return runs[0].bytes
+	for _, r := range append([]*run{runs[0]}, runs[0].beside...) {
+		a.remove(r.name)
+		a.log.Debug("removed the oldest file of history", "file", r.name)
+	}
+	return runs[0].allBytes()
 }
 
 // alike returns the index of the first of the newest runs that are to become one, -1 where none are: they follow each other, and none of
@@ -313,6 +316,9 @@ func (a *Archive) merge(ctx context.Context, pace Pace, at int) error {
 	made, err := a.write(ctx, pace, m, func(e *encoder) error { return e.joined(a, runs) })
 	if err != nil {
 		return err
+	}
+	for _, r := range runs {
+		made.beside = append(made.beside, r.beside...)
 	}
 	joined := slices.Concat(all[:at], []*run{made}, all[at+mergedRuns:])
 	a.runs.Store(&joined)

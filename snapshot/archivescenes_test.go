@@ -15,13 +15,7 @@ func (s *stage) archiveDoes(words []string) string {
 		var err error
 		s.archive, err = OpenArchive(s.disk, archiveDir, 1<<30, func() []string { return words[1:] }, quiet)
 		must(s.t, err)
-		var bytes int64
-		for _, name := range s.disk.Paths() {
-			size, err := vfs.Size(s.disk, name)
-			must(s.t, err)
-			bytes += size
-		}
-		told := s.archive.Stats().Bytes
+		told, bytes := s.archive.Stats().Bytes, s.runBytes()
 		ledgertest.Holds(s.t, told <= bytes, "%d bytes are told of %d in files", told, bytes)
 		return s.runs()
 	case "add":
@@ -34,6 +28,11 @@ func (s *stage) archiveDoes(words []string) string {
 			must(s.t, s.archive.Add(s.t.Context(), blocks, room, Pace{}))
 			s.added = append(s.added, blocks...)
 		}
+		return s.runs()
+	case "shrink":
+		told, bytes := s.archive.Stats().Bytes, s.runBytes()
+		dropped := s.archive.Shrink()
+		ledgertest.Equal(s.t, []int64{dropped, told - s.archive.Stats().Bytes}, []int64{bytes - s.runBytes(), dropped}, "bytes that were dropped, and that are told less")
 		return s.runs()
 	case "whole":
 		return fmt.Sprintf("from slot %d on", s.archive.From(s.number(words[1])))
@@ -53,6 +52,18 @@ func (s *stage) archiveDoes(words []string) string {
 		s.t.Fatalf("%q is nothing that a scene does", words)
 	}
 	return ""
+}
+
+// runBytes returns the bytes of all files of the archive.
+func (s *stage) runBytes() (bytes int64) {
+	names, err := s.disk.List(archiveDir)
+	must(s.t, err)
+	for _, name := range names {
+		size, err := vfs.Size(s.disk, path.Join(archiveDir, name))
+		must(s.t, err)
+		bytes += size
+	}
+	return bytes
 }
 
 // runs tells what an archive holds, and its files.

@@ -35,6 +35,7 @@ type stage struct {
 //	restart                                     another process: it has read none of the files yet
 //	archive ours root                           opens the archive of a ledger that is known by these names
 //	add [room 100] 0-8 10-18                    a run for each of them; 20-30/24 is without the block before that at slot 24
+//	shrink                                      drops the oldest run, and tells what that freed
 //	whole 20                                    from which slot on history is, where memory begins with another
 //	read, read damaged                          all that was added; of a damaged one some may be missing
 //	harm 36 FILE                                other bytes from there on; a FILE is a state, as in "30", a history file, as in "30 history 0", or a run, as in "run 0-8"
