@@ -35,11 +35,13 @@ type telling interface {
 	// mints the ledger was asked for.
 	readDecimals(h *Hub, emissions []*emission) (asked int)
 	hasHeartbeats() bool
+	// size is what it may hold alone.
+	size() int
 }
 
 // size returns about what the backlog takes. Emissions are in memory anyway as long as they are kept.
 func (b *backlog) size() int {
-	bytes := packetBytes + 8*cap(b.emissions)
+	bytes := packetBytes + 8*cap(b.emissions) + b.told.size()
 	if b.total == 0 {
 		for _, e := range b.emissions {
 			bytes += e.size()
@@ -72,7 +74,7 @@ func (s *subscriber) putSince(total int64, seen ledger.Seq) {
 	if b.total == total {
 		return
 	}
-	s.put(&packet{run: func() error {
+	s.put(&packet{extra: b.size(), run: func() error {
 		var whole bool
 		s.hub.mu.Lock()
 		b.emissions, whole = kept.between(total, b.total)

@@ -111,6 +111,7 @@ func (w *wants) takes(u *ledger.Update, n name) bool {
 func (w *wants) span(e *emission) (first, end int)    { return opening, e.ending() + 1 }
 func (w *wants) frameBytes(e *emission, part int) int { return e.frameBytes(w.form, part) }
 func (w *wants) hasHeartbeats() bool                  { return w.form.marksSlots() }
+func (w *wants) size() int                            { return w.names.count() * nodeBytes }
 
 func (w *wants) readDecimals(h *Hub, emissions []*emission) (asked int) {
 	if w.form.shows(withTokens) {

@@ -39,6 +39,7 @@ func (r *retold) match(u *ledger.Update) bool {
 }
 
 func (r *retold) hasHeartbeats() bool { return false }
+func (r *retold) size() int           { return 0 }
 
 // frameBytes may be less where an account is told in an encoding that takes more than base64, which costs a copy.
 func (r *retold) frameBytes(e *emission, part int) int {

@@ -45,12 +45,12 @@ var upgrader = websocket.FastHTTPUpgrader{
 // of the caps. The subscriber's position is fixed before the client can read the answer.
 func (h *Hub) Upgrade(ctx *fasthttp.RequestCtx, client ratelimit.Client) {
 	asked, err := parseQuery(ctx.QueryArgs())
-	h.upgrade(ctx, client, err, func(place *seat) *connection { return &h.join(asked, place).connection })
+	h.upgrade(ctx, client, asked.names.count(), err, func(place *seat) *connection { return &h.join(asked, place).connection })
 }
 
-// upgrade makes the request a connection, or answers with an error: with the one given if that is not nil.
-func (h *Hub) upgrade(ctx *fasthttp.RequestCtx, client ratelimit.Client, err error, join func(*seat) *connection) {
-	place, err := h.admit(ctx, client, err)
+// upgrade makes the request a connection with some names, or answers with an error: with the one given if that is not nil.
+func (h *Hub) upgrade(ctx *fasthttp.RequestCtx, client ratelimit.Client, named int, err error, join func(*seat) *connection) {
+	place, err := h.admit(ctx, client, named, err)
 	if err != nil {
 		h.refuse(ctx, err)
 		return
@@ -70,13 +70,13 @@ func (h *Hub) upgrade(ctx *fasthttp.RequestCtx, client ratelimit.Client, err err
 }
 
 // admit takes a seat for a request, or returns why it is refused: for the error given if that is not nil, unless its origin is not allowed.
-func (h *Hub) admit(ctx *fasthttp.RequestCtx, client ratelimit.Client, err error) (*seat, error) {
+func (h *Hub) admit(ctx *fasthttp.RequestCtx, client ratelimit.Client, named int, err error) (*seat, error) {
 	switch {
 	case !h.allowsOrigins(ctx.Request.Header.PeekAll("Origin")):
 		return nil, errOrigin
 	case err != nil:
 		return nil, err
-	case !h.memory.Allows(batchBytes):
+	case !h.memory.Allows(batchBytes + named*nameBytes):
 		return nil, errMemory
 	}
 	return h.seats.take(client)
@@ -85,8 +85,8 @@ func (h *Hub) admit(ctx *fasthttp.RequestCtx, client ratelimit.Client, err error
 // Refuse answers a request without a handshake as its handshake would be refused, and reports whether it would be: browsers tell no program why
 // theirs was. It is no refusal itself.
 func (h *Hub) Refuse(ctx *fasthttp.RequestCtx, client ratelimit.Client) bool {
-	_, err := parseQuery(ctx.QueryArgs())
-	place, err := h.admit(ctx, client, err)
+	asked, err := parseQuery(ctx.QueryArgs())
+	place, err := h.admit(ctx, client, asked.names.count(), err)
 	if err != nil {
 		reject(ctx, err)
 		return true
