@@ -11,6 +11,7 @@ import (
 	"math"
 	"path/filepath"
 	"slices"
+	"sync"
 	"sync/atomic"
 
 	"ledgerd/engine/ledger"
@@ -43,6 +44,8 @@ type Archive struct {
 	runs atomic.Pointer[[]*run] // by slot; no two overlap
 
 	one, lists lane // of questions for one block or transaction, and of those that walk over many
+
+	unpackers sync.Pool // for the next question: making one takes more memory, and as much time, as all else that it does with a run
 }
 
 const (
@@ -63,6 +66,7 @@ type ArchiveStats struct {
 func OpenArchive(disk vfs.FS, dir string, limit int64, ledgers func() []string, log *slog.Logger) (*Archive, error) {
 	a := &Archive{fs: disk, dir: dir, limit: limit, log: cmp.Or(log, slog.Default()), ledgers: ledgers}
 	a.one.log, a.lists.log = a.log, a.log
+	a.unpackers.New = func() any { return newUnpacker() }
 	if err := disk.MkdirAll(dir); err != nil {
 		return nil, fmt.Errorf("cannot make the directory of history: %w", err)
 	}

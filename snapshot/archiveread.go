@@ -27,7 +27,9 @@ func (a *Archive) opened(r *run, use func(*runReader) error) error {
 	if r.lost.Load() {
 		return ErrLost
 	}
-	reader, err := r.open()
+	u := a.unpackers.Get().(*unpacker)
+	defer a.unpackers.Put(u)
+	reader, err := r.openWith(u)
 	switch {
 	case errors.Is(err, fs.ErrNotExist) && slices.Contains(*a.runs.Load(), r): // somebody else removed it
 		a.lose(r, err)

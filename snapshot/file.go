@@ -145,23 +145,35 @@ const overBytes = 16
 
 // chunkReader reads the chunks of a file. It belongs to one goroutine.
 type chunkReader struct {
+	*unpacker
 	of      *file
 	file    vfs.File
 	account codec.AccountDecoder
+	held    *chunk // of which raw are the bytes
+}
 
-	zstd        *zstd.Decoder // it starts no goroutine, so it is not closed
+// unpacker decompresses chunks, one after the other.
+type unpacker struct {
+	zstd        *zstd.Decoder
 	stored, raw []byte
-	held        *chunk // of which raw are the bytes
+}
+
+// newUnpacker returns an unpacker. It starts no goroutine, so it is not closed.
+func newUnpacker() *unpacker {
+	z, _ := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(windowBytes), zstd.WithDecodeAllCapLimit(true)) // it fails only where an option is wrong
+	return &unpacker{zstd: z}
 }
 
 // open returns a reader of the file's chunks, to be closed.
-func (f *file) open() (*chunkReader, error) {
+func (f *file) open() (*chunkReader, error) { return f.openWith(newUnpacker()) }
+
+// openWith is open with an unpacker that nobody else uses meanwhile.
+func (f *file) openWith(u *unpacker) (*chunkReader, error) {
 	opened, err := f.fs.Open(filepath.Join(f.dir, f.name))
 	if err != nil {
 		return nil, fmt.Errorf("cannot open %s: %w", f.name, err)
 	}
-	z, _ := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(windowBytes), zstd.WithDecodeAllCapLimit(true)) // it fails only where an option is wrong
-	r := &chunkReader{of: f, file: opened, zstd: z}
+	r := &chunkReader{unpacker: u, of: f, file: opened}
 	r.account.WithoutData = f.version < 4
 	return r, nil
 }
