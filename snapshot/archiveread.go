@@ -19,6 +19,7 @@ var ErrLost = errors.New("a file of history cannot be read, or is damaged")
 type runReader struct {
 	*chunkReader
 	run *run
+	cut *chunk // of which the unpacker has the blocks, as long as it is held
 }
 
 // opened calls use with a reader of a run, and notes damage that it finds. Its error matches fs.ErrNotExist if the run was joined or dropped
@@ -38,7 +39,7 @@ func (a *Archive) opened(r *run, use func(*runReader) error) error {
 		return a.failed(r, err)
 	}
 	defer reader.close()
-	return a.failed(r, use(&runReader{reader, r}))
+	return a.failed(r, use(&runReader{chunkReader: reader, run: r}))
 }
 
 // failed returns ErrLost in place of an error of reading a run that would come again: the run is damaged, or the disk cannot read a sector of
@@ -58,22 +59,24 @@ func (a *Archive) failed(r *run, err error) error {
 func (r *runReader) block(slot ledger.Slot) (h HeldBlock, err error) {
 	chunks := r.run.of(blockChunk)
 	c := &chunks[min(chunkFrom(chunks, blockKey(slot)), len(chunks)-1)]
-	err = decodeChunk(r.chunkReader, c, cutBlock, packedBlock.key, func(p packedBlock) (err error) {
-		if p.slot < slot {
+	if r.cut != c || r.held != c { // a walk comes to one block of a chunk after the other
+		r.packed, r.cut = r.packed[:0], c
+		err := decodeChunk(r.chunkReader, c, cutBlock, packedBlock.key, func(p packedBlock) error {
+			r.packed = append(r.packed, p)
 			return nil
+		})
+		if err != nil {
+			return h, err
 		}
-		if h, err = p.decode(); err != nil {
-			return r.run.damaged(c, err.Error())
-		}
-		return errStop
-	})
-	switch err {
-	case errStop:
-		return h, nil
-	case nil:
-		err = r.run.damaged(c, "a signature or a filter is of a block that is not there")
 	}
-	return h, err
+	at := sort.Search(len(r.packed), func(i int) bool { return r.packed[i].slot >= slot })
+	if at == len(r.packed) {
+		return h, r.run.damaged(c, "a signature or a filter is of a block that is not there")
+	}
+	if h, err = r.packed[at].decode(); err != nil {
+		return h, r.run.damaged(c, err.Error())
+	}
+	return h, nil
 }
 
 // Block returns the first block held at or above a slot, one without a Block where there is none. Its error is ErrLost where that block may be

@@ -156,6 +156,7 @@ type chunkReader struct {
 type unpacker struct {
 	zstd        *zstd.Decoder
 	stored, raw []byte
+	packed      []packedBlock // in raw, as a runReader cut it
 }
 
 // newUnpacker returns an unpacker. It starts no goroutine, so it is not closed.

@@ -168,8 +168,8 @@ func (r *Reader) onDisk(v ledger.View, w *walk, by snapshot.Asker) (bool, error)
 			return true, nil
 		}
 		b, err := c.Load()
-		if err != nil {
-			return false, err
+		if err != nil || len(b.Transactions) == 0 {
+			return true, err
 		}
 		packed := stored.Pack(b)
 		if w.Address.Known { // the block that was packed keeps the number of the key, if it names it
@@ -178,8 +178,8 @@ func (r *Reader) onDisk(v ledger.View, w *walk, by snapshot.Asker) (bool, error)
 		if w.wanted.Key != 0 || !w.Address.Known {
 			ends = w.look(packed)
 		}
-		if n := packed.Len(); !ends && over && n > 0 {
-			ends, w.page.Next = true, ledger.Some(packed.Signature(w.last(n)))
+		if !ends && over {
+			ends, w.page.Next = true, ledger.Some(packed.Signature(w.last(packed.Len())))
 		}
 		runtime.KeepAlive(packed)
 		return !ends, nil

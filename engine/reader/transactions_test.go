@@ -2,6 +2,7 @@ package reader
 
 import (
 	"errors"
+	"log/slog"
 	"testing"
 	"time"
 
@@ -9,7 +10,10 @@ import (
 	"ledgerd/engine/ledger/bubbletest"
 	"ledgerd/engine/ledger/ledgertest"
 	"ledgerd/engine/published"
+	"ledgerd/shard"
 	"ledgerd/shard/txstore"
+	"ledgerd/snapshot"
+	"ledgerd/snapshot/vfs/vfstest"
 )
 
 // TestATransactionIsWaitedFor asks for a transaction before it is there. It is answered when its block reaches the commitment that is asked
@@ -79,5 +83,40 @@ func TestAPageOfNothingYetGoesOn(t *testing.T) {
 	second, _, err := r.Transactions(ledger.Query{}, in)
 	if err != nil || len(second.Transactions) != 1 || second.Next.Known {
 		t.Errorf("the second page: %+v, %v", second, err)
+	}
+}
+
+// A page passes over a day of blocks without transactions on disk, one each 400 ms, well before its deadline.
+func TestAPagePassesOverADayWithoutTransactions(t *testing.T) {
+	const day = 24 * 3600 * 10 / 4
+	blocks := make([]snapshot.HeldBlock, day)
+	for i := range blocks {
+		slot := ledger.Slot(i + 1)
+		blocks[i] = snapshot.HeldBlock{Block: &ledger.Block{Slot: slot, ParentSlot: slot - 1}, Previous: slot - 1, HasPrevious: true}
+	}
+	blocks[0].Block.AddTransaction(ledger.Transaction{Signature: ledger.Signature{1}})
+	blocks[day-1].Block.AddTransaction(ledger.Transaction{Signature: ledger.Signature{2}})
+	quiet := slog.New(slog.DiscardHandler)
+	a, err := snapshot.OpenArchive(vfstest.NewMemory(), "history", 1<<30, func() []string { return []string{"its root"} }, quiet)
+	ledgertest.Must(t, err)
+	ledgertest.Must(t, a.Add(t.Context(), blocks, 1<<30, snapshot.Pace{}))
+	board := published.NewBoard(nil)
+	board.Publish(&ledger.Publication{Head: &ledger.Head{HasBlock: true, Floor: day + 1, Tips: [ledger.Commitments]ledger.Tip{{Slot: day}}}})
+	r := New(Config{Board: board, Stored: txstore.New(), Shards: []*shard.Shard{shard.New(0, 1)}, Deadline: 2 * time.Second})
+	r.ReadArchive(a)
+	for _, oldestFirst := range []bool{false, true} {
+		found := 0
+		for in := (ledger.TransactionRange{Limit: 5, OldestFirst: oldestFirst}); ; {
+			p, _, err := r.Transactions(ledger.Query{}, in)
+			ledgertest.Must(t, err)
+			if found += len(p.Transactions); !p.Next.Known {
+				break
+			}
+			in.After, in.Before = p.Next, ledger.Opt[ledger.Signature]{}
+			if !oldestFirst {
+				in.After, in.Before = in.Before, in.After
+			}
+		}
+		ledgertest.Equal(t, found, 2, "transactions, oldest first: %v", oldestFirst)
 	}
 }
