@@ -82,7 +82,7 @@ func (f *clusterFlags) validate(from string) error {
 		}
 		return nil
 	}
-	if _, _, err := cluster.ParseLog(f.Log); err != nil {
+	if _, err := cluster.ParseLog(f.Log); err != nil {
 		return fmt.Errorf("--log: %w", err)
 	}
 	if f.LogDomain != "" && f.LogAPIPrefix != "" {
@@ -107,15 +107,13 @@ func (f *clusterFlags) validate(from string) error {
 
 // connect begins to connect a node to its cluster.
 func (f *clusterFlags) connect(ctx context.Context, n *node, set *metrics.Set, filter *filterFlags, skipVotes bool) (err error) {
-	servers, stream, err := cluster.ParseLog(f.Log)
+	c, err := cluster.ParseLog(f.Log)
 	if err != nil {
 		return &usageError{err}
 	}
-	c := cluster.Config{
-		Servers: servers, Stream: stream, NodeID: n.dir.NodeID(), Credentials: f.LogCredentials, TLS: f.secure, Logger: n.logger,
-		Replicas: f.LogReplicas, MaxBytes: int64(f.LogMaxBytes), Tags: f.LogTags, Domain: f.LogDomain, APIPrefix: f.LogAPIPrefix,
-		MayWrite: f.Role != roleReplica, Metrics: set,
-	}
+	c.NodeID, c.Credentials, c.TLS, c.Logger, c.Metrics = n.dir.NodeID(), f.LogCredentials, f.secure, n.logger, set
+	c.Replicas, c.MaxBytes, c.Tags, c.Domain, c.APIPrefix = f.LogReplicas, int64(f.LogMaxBytes), f.LogTags, f.LogDomain, f.LogAPIPrefix
+	c.MayWrite = f.Role != roleReplica
 	c.LedgerID, _ = n.dir.Cluster()
 	if n.source != nil {
 		facts := datadir.FactsOf(n.source.Info(), filter.filter(), filter.Data.DataPrograms, skipVotes)

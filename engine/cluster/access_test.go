@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http/httptest"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -97,13 +98,13 @@ func TestAccountsOfOthers(t *testing.T) {
 		}
 	}`)
 	r := newRig(t, s, "bounds")
-	connect := func(user string, trusted *x509.CertPool) *Cluster {
+	connect := func(user *url.Userinfo, trusted *x509.CertPool) *Cluster {
 		return r.open(Config{
-			Servers: []string{"tls://" + user + s.Addr(0)}, MayWrite: true, TLS: &tls.Config{RootCAs: trusted},
+			Servers: []string{"tls://" + s.Addr(0)}, User: user, MayWrite: true, TLS: &tls.Config{RootCAs: trusted},
 			MaxBytes: 1 << 20, Tags: []string{"region:here"}, APIPrefix: "$JS.API",
 		})
 	}
-	const user = "node:p%40ss%2Fword@"
+	user := url.UserPassword("node", "p@ss/word")
 	w := r.start(connect(user, roots), nil)
 	w.becomesWriter()
 	w.mustCommit(2, 100)
@@ -112,8 +113,8 @@ func TestAccountsOfOthers(t *testing.T) {
 		c    *Cluster
 		want string
 	}{
-		"another password":          {connect("node:other@", roots), "authorization"},
-		"no user":                   {connect("", roots), "authorization"},
+		"another password":          {connect(url.UserPassword("node", "other"), roots), "authorization"},
+		"no user":                   {connect(nil, roots), "authorization"},
 		"a certificate of nobody's": {connect(user, nil), "certificate"},
 	} {
 		eventually(t, "trouble is told with "+name, func() bool { return strings.Contains(strings.ToLower(tt.c.Trouble()), tt.want) })

@@ -60,9 +60,6 @@ type pace struct {
 // Open returns a connection to a cluster. No server needs to be there: it is connected to as soon as one is, and again
 // whenever it was lost.
 func Open(config Config) (*Cluster, error) {
-	if err := config.check(); err != nil {
-		return nil, fmt.Errorf("cannot share a log: %w", err)
-	}
 	config.Metrics, config.Logger = cmp.Or(config.Metrics, metrics.NewSet()), cmp.Or(config.Logger, slog.Default())
 	config.Replicas = cmp.Or(config.Replicas, defaultReplicas)
 	c := &Cluster{
@@ -115,9 +112,8 @@ func (c *Config) Placement() *jetstream.Placement {
 }
 
 func (c *Cluster) options() []nats.Option {
-	addresses, user, _ := c.config.access() // it was checked
 	options := []nats.Option{
-		func(o *nats.Options) error { o.Servers = addresses; return nil },
+		func(o *nats.Options) error { o.Servers = c.config.Servers; return nil },
 		nats.Name("ledgerd " + c.config.NodeID), nats.RetryOnFailedConnect(true), nats.MaxReconnects(-1),
 		nats.ReconnectWait(reconnectWait), nats.ReconnectJitter(reconnectJitter, reconnectJitter),
 		nats.PingInterval(pingInterval), nats.MaxPingsOutstanding(2), nats.Timeout(connectTimeout),
@@ -141,6 +137,7 @@ func (c *Cluster) options() []nats.Option {
 			c.logger.Warn("the cluster reports an error", "error", err)
 		}),
 	}
+	user := c.config.User
 	if password, ok := user.Password(); ok {
 		options = append(options, nats.UserInfo(user.Username(), password))
 	} else if user != nil {

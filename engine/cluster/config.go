@@ -14,9 +14,11 @@ import (
 
 // Config says which log a node shares, and as what. Servers, Stream and NodeID must be set.
 type Config struct {
-	// Servers are URLs, nats:// or tls://, with a user and password or a token before an @ where they are needed: the same for
-	// all. One that answers is enough: it names the others.
+	// Servers are URLs, nats:// or tls://. They bear no user: a message that shows one tells no password. One that answers is
+	// enough: it names the others.
 	Servers []string
+	// User is told to each of them: a name and a password, or a token alone; nil: none.
+	User *url.Userinfo
 	// Stream is the name of the stream: letters, digits, - and _. What lies beside it bears its name: the buckets
 	// Stream_lease and Stream_snapshots and the subjects Stream.log and Stream.members.
 	Stream string
@@ -57,13 +59,12 @@ const defaultReplicas = 3
 
 var streamName = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
 
-// ParseLog splits what an operator writes, nats://HOST:PORT[,HOST:PORT…]/STREAM, into the URLs of servers and the name of
-// a stream. The scheme and the user information hold for all hosts. No error shows any of it: where it cannot be told what is
-// what, any of it may be a password.
-func ParseLog(s string) (servers []string, stream string, err error) {
+// ParseLog returns Servers, User and Stream of what an operator writes, nats://HOST:PORT[,HOST:PORT…]/STREAM. The scheme and the
+// user information hold for all hosts. No error shows any of it: where it cannot be told what is what, any of it may be a password.
+func ParseLog(s string) (c Config, err error) {
 	scheme, rest, ok := strings.Cut(s, "://")
 	if !ok || scheme != "nats" && scheme != "tls" {
-		return nil, "", errors.New("the address of a log does not begin with nats:// or tls://")
+		return c, errors.New("the address of a log does not begin with nats:// or tls://")
 	}
 	user, hosts := "", rest
 	if i := strings.LastIndex(rest, "@"); i >= 0 { // first: a password may hold a slash
@@ -71,14 +72,22 @@ func ParseLog(s string) (servers []string, stream string, err error) {
 	}
 	at := strings.LastIndex(hosts, "/")
 	if at < 0 {
-		return nil, "", errors.New("the address of a log names no stream after the servers")
+		return c, errors.New("the address of a log names no stream after the servers")
 	}
-	hosts, stream = hosts[:at], hosts[at+1:]
-	for host := range strings.SplitSeq(hosts, ",") {
-		servers = append(servers, scheme+"://"+user+host)
+	if c.Stream = hosts[at+1:]; !streamName.MatchString(c.Stream) {
+		return c, errors.New("the name of a stream is not one of up to 64 letters, digits, - and _")
 	}
-	c := Config{Servers: servers, Stream: stream}
-	return servers, stream, c.check()
+	all := strings.Split(hosts[:at], ",")
+	for i, host := range all {
+		u, err := url.Parse(scheme + "://" + user + host)
+		if err != nil || u.Hostname() == "" || u.Path != "" || u.RawQuery != "" || u.Fragment != "" {
+			return c, fmt.Errorf("server %d of %d: what is given is not the address of a server, HOST:PORT (in a password, write / ? # %% and spaces as %%XX)",
+				i+1, len(all))
+		}
+		c.User, u.User = u.User, nil
+		c.Servers = append(c.Servers, u.String())
+	}
+	return c, nil
 }
 
 // Redact returns a URL of the log without what comes before an @, to be shown.
@@ -92,37 +101,6 @@ func Redact(s string) string {
 		return s[i+1:]
 	}
 	return scheme + "://" + s[i+1:]
-}
-
-func (c *Config) check() error {
-	_, _, err := c.access()
-	switch {
-	case err != nil:
-		return err
-	case len(c.Servers) == 0:
-		return errors.New("no server is named")
-	case !streamName.MatchString(c.Stream):
-		return errors.New("the name of a stream is not one of up to 64 letters, digits, - and _")
-	}
-	return nil
-}
-
-// access returns the addresses of the servers, and the user that all of them are told of; nil: none. The addresses bear no user: a
-// message that shows one of them tells no password.
-func (c *Config) access() (addresses []string, user *url.Userinfo, err error) {
-	for i, s := range c.Servers {
-		u, err := url.Parse(s)
-		if err != nil || u.Scheme != "nats" && u.Scheme != "tls" || u.Hostname() == "" || u.Path != "" || u.RawQuery != "" || u.Fragment != "" {
-			return nil, nil, fmt.Errorf("server %d of %d: what is given is not the address of a server, nats://HOST:PORT or tls://HOST:PORT (in a password, write / ? # %% and spaces as %%XX)",
-				i+1, len(c.Servers))
-		}
-		if i > 0 && u.User.String() != user.String() {
-			return nil, nil, fmt.Errorf("server %d of %d has another user than the first", i+1, len(c.Servers))
-		}
-		user, u.User = u.User, nil
-		addresses = append(addresses, u.String())
-	}
-	return addresses, user, nil
 }
 
 func (c *Config) subject() string { return c.Stream + ".log" }
