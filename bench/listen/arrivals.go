@@ -5,6 +5,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"ledgerd/bench/latency"
 )
 
 // slotEnd is what a slot_end frame names. A slot that comes again after a fork has other numbers.
@@ -19,7 +21,8 @@ type arrivals struct {
 	told func(slot uint64, first time.Time) // of each end that comes first; nil: nobody is
 
 	mu   sync.Mutex
-	ends []arrival // the newest, as they came
+	ends []arrival          // the newest, as they came
+	skew *latency.Histogram // how much later than the first subscriber the others received them
 }
 
 // arrival is the end of one slot.
@@ -31,20 +34,20 @@ type arrival struct {
 // keptEnds is how many ends are kept: half an hour of a network.
 const keptEnds = 1 << 12
 
-// end notes that a subscriber received the end of a slot. It returns how much later than the first one; others is false for that one.
-func (a *arrivals) end(e slotEnd, now time.Time) (later time.Duration, others bool) {
+// end notes that a subscriber received the end of a slot.
+func (a *arrivals) end(e slotEnd, now time.Time) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for _, x := range slices.Backward(a.ends) {
 		if x.slotEnd == e {
-			return now.Sub(x.first), true
+			a.skew.Record(now.Sub(x.first))
+			return
 		}
 	}
 	a.ends = append(a.ends[max(0, len(a.ends)+1-keptEnds):], arrival{e, now})
 	if a.told != nil {
 		a.told(e.slot, now)
 	}
-	return 0, false
 }
 
 // arrived returns when the first subscriber received the end of a slot; zero: it has not.
@@ -57,4 +60,13 @@ func (a *arrivals) arrived(slot uint64) time.Time {
 		}
 	}
 	return time.Time{}
+}
+
+// takeSkew returns how much later than the first subscriber the others received the ends of slots, since the last call.
+func (a *arrivals) takeSkew() *latency.Histogram {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	taken := a.skew
+	a.skew = latency.New()
+	return taken
 }

@@ -66,19 +66,11 @@ type Pool struct {
 
 	mu     sync.Mutex
 	counts Counts // of connections
-	skew   *latency.Histogram
-}
-
-// record counts how much later than the first subscriber one received the end of a slot.
-func (p *Pool) record(later time.Duration) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.skew.Record(later)
 }
 
 // Open has subscribers connect and waits until each has tried once. How that went is in Counts.
 func Open(ctx context.Context, c Config) *Pool {
-	p := &Pool{config: c, arrivals: arrivals{told: c.Ended}, skew: latency.New()}
+	p := &Pool{config: c, arrivals: arrivals{told: c.Ended, skew: latency.New()}}
 	p.counts = Counts{Closes: make(map[int]int64), Refused: make(map[int]int64)}
 	p.ctx, p.end = context.WithCancel(ctx)
 	p.turns = make(chan struct{}, cmp.Or(c.AtOnce, 64))
@@ -157,13 +149,7 @@ func (p *Pool) countEnd(connected bool, err error) {
 func (p *Pool) isSample(i int) bool { return i%max(1, min(100, p.config.Sockets/4)) == 0 }
 
 // Skew returns how much later than the first subscriber the others received the ends of slots, since the last call.
-func (p *Pool) Skew() *latency.Histogram {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	taken := p.skew
-	p.skew = latency.New()
-	return taken
-}
+func (p *Pool) Skew() *latency.Histogram { return p.arrivals.takeSkew() }
 
 // Arrived returns when the first subscriber received the end of a slot; zero: not yet.
 func (p *Pool) Arrived(slot uint64) (first time.Time) { return p.arrivals.arrived(slot) }

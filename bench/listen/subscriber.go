@@ -156,9 +156,7 @@ func (s *subscriber) take(p Piece) {
 			return
 		}
 		if e := (slotEnd{m.Slot, m.Seq}); !s.book.end(e) {
-			if later, others := s.pool.arrivals.end(e, now); others {
-				s.pool.record(later)
-			}
+			s.pool.arrivals.end(e, now)
 		}
 	}
 }
