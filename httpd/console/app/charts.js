@@ -31,11 +31,12 @@ export function chart(what, write, aimed, signal) {
   const style = (name) => getComputedStyle(element)[name]; // the element has the colours of all parts, as a canvas knows no variables
   const line = () => style('color');
   const axis = (more) => ({ stroke: () => style('outlineColor'), font: '10px system-ui, sans-serif', ticks: { show: false }, ...more });
+  const widest = (_, labels) => 10 + 6 * Math.max(0, ...(labels ?? []).map(({ length }) => length));
   const options = (width, height) => ({
-    width, height, padding: [6, 10, 0, 0], legend: { show: false },
+    width, height, legend: { show: false }, padding: [6, 16, 0, 0], // half a label of the time is right of the newest
     cursor: { y: false, drag: { x: false, y: false }, points: { size: 6 } },
-    axes: [axis({ size: 18, gap: 2, space: 64, grid: { show: false }, values: (_, at) => at.map((ms) => clock(ms).slice(0, 5)), incrs: [60_000, 300_000, 600_000, 1_200_000] }),
-      axis({ size: 54, gap: 4, space: 24, grid: { stroke: () => style('borderTopColor'), width: 1 }, values: (_, at) => at.map(write) })],
+    axes: [axis({ size: 20, gap: 8, space: 64, grid: { show: false }, values: (_, at) => at.map((ms) => clock(ms).slice(0, 5)), incrs: [60_000, 300_000, 600_000, 1_200_000] }),
+      axis({ size: widest, gap: 4, space: 24, grid: { stroke: () => style('borderTopColor'), width: 1 }, values: (_, at) => at.map(write) })],
     scales: { x: { time: false, range: (_, first, newest) => [first, Math.max(newest, first + 1000)] }, y: { range: (_, least, most) => [0, Math.max(most * 1.1, 1)] } },
     series: [{}, { stroke: line, fill: () => line().replace(/^rgb\((.*)\)$/, 'rgba($1, 0.13)'), width: 1.5, points: { show: false } }],
     hooks: { setCursor: [({ cursor: { idx }, data }) => aimed(idx == null ? '' : `${write(data[1][idx])} at ${clock(data[0][idx])}`)] },

@@ -44,9 +44,7 @@ function rules() {
   const app = readdirSync(here('../app')).filter((name) => !name.endsWith('.txt')).map((name) => here(`../app/${name}`)); // a page loads no licence
   const size = [...app, here('../client/ledgerd.js')].reduce((sum, file) => sum + statSync(file).size, 0);
   assert(size < 171 * 1024, `the console has ${size} bytes`);
-  for (const name of ['uPlot.iife.min.js', 'uPlot.min.css']) {
-    assert(readFileSync(here(`../node_modules/uplot/dist/${name}`)).equals(readFileSync(here(`../app/${name.toLowerCase().replace('.iife', '')}`))), `${name} is not the package's`);
-  }
+  assert(readFileSync(here('../node_modules/uplot/dist/uPlot.iife.min.js')).equals(readFileSync(here('../app/uplot.min.js'))), "uPlot is not the package's");
 }
 
 // Searches as a person does, and returns when the page has the heading.
@@ -66,6 +64,45 @@ async function kill(page) {
 const rows = (page, section, count) => page.waitForFunction(([where, n]) => document.querySelectorAll(`${where} tbody tr`).length === n, [section, count]);
 const slotOf = async (page, level) => Number((await page.locator(`#level-${level} b`).textContent()).replaceAll(',', ''));
 
+// Draws a chart of twenty minutes in the page, which begin and end where there is a label: the boxes of the labels on its canvas, and what it tells of the place that the pointer is at.
+async function drawn([width, most]) {
+  const [{ chart, range }, { brief }] = [await import('/console/charts.js'), await import('/console/format.js')];
+  const frame = () => new Promise((resolve) => { requestAnimationFrame(resolve); });
+  const leave = new AbortController();
+  let aimed = '';
+  const { element, draw } = chart('a test', (n) => `${brief(n)} MiB`, (text) => { aimed = text; }, leave.signal);
+  let labels = [];
+  const { fillText, clearRect } = CanvasRenderingContext2D.prototype;
+  Object.assign(CanvasRenderingContext2D.prototype, {
+    clearRect(...box) {
+      clearRect.apply(this, box);
+      if (element.contains(this.canvas)) labels = [];
+    },
+    fillText(text, x, y) {
+      fillText.call(this, text, x, y);
+      const { actualBoundingBoxLeft: left, actualBoundingBoxRight: right, actualBoundingBoxAscent: up, actualBoundingBoxDescent: down } = this.measureText(text);
+      if (element.contains(this.canvas)) labels.push({ text, left: x - left, right: x + right, top: y - up, bottom: y + down });
+    },
+  });
+  const { ms } = range;
+  range.ms = 60 * 60_000;
+  element.style.width = `${width}px`;
+  document.getElementById('main').append(element);
+  const five = 5 * 60_000;
+  draw([1, 2, 3, 4, 5].map((n) => [five * Math.floor(Date.now() / five / 4) * 4 + five * (n - 5), most * n / 5]));
+  await frame();
+  const over = element.querySelector('.u-over');
+  const { left, top } = over.getBoundingClientRect();
+  over.dispatchEvent(new MouseEvent('mousemove', { clientX: left + 1, clientY: top + 9, bubbles: true }));
+  await frame();
+  Object.assign(CanvasRenderingContext2D.prototype, { fillText, clearRect });
+  const { width: right, height } = element.querySelector('canvas');
+  leave.abort();
+  element.remove();
+  range.ms = ms;
+  return { labels, size: { width: right, height }, aimed };
+}
+
 const steps = {
   async overview({ page }) {
     await page.goto(`${address}/`);
@@ -76,6 +113,18 @@ const steps = {
     assert.equal(await page.evaluate(() => document.activeElement.id), 'main', 'the link that skips the head');
     await page.locator('.tile', { hasText: 'transactions / s' }).locator('.uplot').waitFor();
     for (const name of ['updates / s', 'transactions / s', 'memory']) await page.locator('.tile', { hasText: name }).filter({ hasText: /\d/ }).waitFor();
+  },
+
+  // Of the labels that a chart writes on its canvas, none covers another and none is cut off.
+  async 'labels of charts keep clear of each other'({ page }) {
+    for (const [width, most] of [[150, 8], [280, 59], [280, 123_456_789]]) {
+      const { labels, size, aimed } = await page.evaluate(drawn, [width, most]);
+      const apart = (a, b) => a.right < b.left || b.right < a.left || a.bottom < b.top || b.bottom < a.top;
+      const wrong = labels.filter((a, at) => a.left < 0 || a.right > size.width || a.top < 0 || a.bottom > size.height || !labels.slice(at + 1).every((b) => apart(a, b)));
+      assert.deepEqual(wrong, [], `of ${JSON.stringify(labels)} on ${JSON.stringify(size)}`);
+      for (const kind of [/^\d\d:\d\d$/, /^0 MiB$/, /^[1-9][\d.,]*( [kM])? MiB$/]) assert(labels.some(({ text }) => kind.test(text)), `${kind} of ${JSON.stringify(labels)}`);
+      assert.match(aimed, /^[\d.,]+ ([kM] )?MiB at \d\d:\d\d:00$/, 'what the pointer is at');
+    }
   },
 
   async 'a fork fades in the tree'({ page }) {
