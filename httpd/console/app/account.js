@@ -1,7 +1,7 @@
 // The page of an account: its record, what it holds, and its changes as they happen.
 
 import { client } from './api.js';
-import { cell, facts, h, say, table } from './dom.js';
+import { cell, entitle, facts, h, say, table } from './dom.js';
 import { accountLink, amount, blockLink, number } from './format.js';
 import { commands, curl, rpc, wscat } from './curl.js';
 import { nameOf } from './names.js';
@@ -18,13 +18,24 @@ const mostHolders = 1000;
 
 /** @param {AbortSignal} signal @param {string} key */
 export function accountPage(signal, key) {
+  const name = nameOf(key);
+  const heading = h('h1', name ?? 'Account');
+  const what = h('span.quiet'); // beside a name
   const sol = h('b.balance', '–');
   const asOf = h('span.quiet');
   let live = -1n; // the slot of the newest balance that the stream told: it comes in order, rollbacks included, and wins over an older answer
 
   function balance(amountNow, slot) {
     say(sol, `${amount(String(amountNow), 9)} SOL`);
-    asOf.replaceChildren(` ${number(amountNow)} lamports · as of slot `, blockLink(slot));
+    asOf.replaceChildren(`${number(amountNow)} lamports · as of slot `, blockLink(slot));
+  }
+
+  // The page is that of what the account has turned out to be.
+  function be(kind) {
+    element.dataset.kind = kind;
+    if (name) say(what, kind);
+    else say(heading, kind);
+    entitle(name ?? kind);
   }
 
   function changed({ lamports: amountNow, slot }) {
@@ -34,33 +45,36 @@ export function accountPage(signal, key) {
 
   const show = ({ value, slot, partial }) => {
     if (slot > live) balance(value.lamports, slot);
+    be(value.mint ? 'Mint' : value.token ? 'Token account' : value.executable ? 'Program' : 'Account');
     const unknown = (name, text) => (partial.includes(name) ? 'not told by the source' : text);
     return [
-      facts(['owner', unknown('owner', accountLink(value.owner))], ['executable', unknown('executable', value.executable ? 'yes' : 'no')],
+      facts(...holding(value.token), ...issuing(value.mint), ['owner', unknown('owner', accountLink(value.owner))], ['executable', unknown('executable', value.executable ? 'yes' : 'no')],
         ['rent epoch', unknown('rent_epoch', value.rent_epoch === exempt ? 'exempt' : number(value.rent_epoch))]),
-      value.token && tokenFacts(value.token), value.mint && mintFacts(value.mint), value.mint && holders(key, value, signal), value.data && dataBytes(value),
+      value.mint && holders(key, value, signal), value.data && dataBytes(value),
       value.executable && owned(key, signal),
     ].filter(Boolean);
   };
-  const absent = (error) => (error.status === 404 ? h('p.refusal', h('strong', `${error.details}. `), 'Its tokens and changes are shown all the same.') : refusal(error));
-  return {
-    title: 'Account',
-    element: h('div', h('h1', nameOf(key) ?? 'Account'), h('p.name', h('code', key)), h('p', sol, asOf),
-      asked(() => client.account(key, { include: 'token,data', data_slice: `0,${shownBytes}`, signal }), show, signal, absent),
-      tokens(key, signal), history(key, signal), changes(key, changed, signal),
-      commands(curl(`/account/${key}?include=token,data`), curl(`/account/${key}/tokens?limit=${pageSize}`), curl(`/account/${key}/transactions?limit=${pageSize}`), wscat(`?wallets=${key}&extended=true&tokens=true`),
-        rpc('getAccountInfo', `["${key}",{"encoding":"jsonParsed","dataSlice":{"offset":0,"length":0}}]`), rpc('getSignaturesForAddress', `["${key}",{"limit":${pageSize}}]`))),
+  const absent = (error) => {
+    be('Account');
+    if (live < 0n) say(sol, '');
+    return error.status === 404 ? h('p.refusal', h('strong', `${error.details}. `), 'Its tokens and changes are shown all the same.') : refusal(error);
   };
+  const element = h('div', h('div.row', heading, what), h('p.name', h('code', key)), h('div.row', sol, asOf),
+    asked(() => client.account(key, { include: 'token,data', data_slice: `0,${shownBytes}`, signal }), show, signal, absent),
+    tokens(key, signal), history(key, signal), changes(key, changed, signal),
+    commands(curl(`/account/${key}?include=token,data`), curl(`/account/${key}/tokens?limit=${pageSize}`), curl(`/account/${key}/transactions?limit=${pageSize}`), wscat(`?wallets=${key}&extended=true&tokens=true`),
+      rpc('getAccountInfo', `["${key}",{"encoding":"jsonParsed","dataSlice":{"offset":0,"length":0}}]`), rpc('getSignaturesForAddress', `["${key}",{"limit":${pageSize}}]`)));
+  return { title: name ?? 'Account', element };
 }
 
 // What a token account holds. A mint that scales its amounts has no simple decimals, and so no ui_amount.
 const holds = (token) => amount(token.amount, token.ui_amount === null ? null : token.decimals);
 
-const tokenFacts = (token) => h('section', h('h2', 'Token account'), facts(['holds', holds(token)], ['mint', accountLink(token.mint)],
+const holding = (token) => (token ? [['holds', holds(token)], ['mint', accountLink(token.mint)],
   ['wallet', accountLink(token.owner)], ['state', token.state ?? 'not known'], ['native', token.is_native ? 'yes' : null], ['delegate', token.delegate && accountLink(token.delegate)],
-  ['delegated', token.delegate && amount(token.delegated_amount, token.decimals)], ['close authority', token.close_authority && accountLink(token.close_authority)]));
+  ['delegated', token.delegate && amount(token.delegated_amount, token.decimals)], ['close authority', token.close_authority && accountLink(token.close_authority)]] : []);
 
-const mintFacts = (mint) => h('section', h('h2', 'Mint'), facts(['supply', mint.supply === null ? 'not known' : amount(mint.supply, mint.decimals)], ['decimals', mint.decimals]));
+const issuing = (mint) => (mint ? [['supply', mint.supply === null ? 'not known' : amount(mint.supply, mint.decimals)], ['decimals', mint.decimals]] : []);
 
 // Who holds most of a mint. Its accounts are found by their data, which begins with it and is longer where extensions follow.
 function holders(key, { mint: { decimals }, owner }, signal) {
@@ -68,7 +82,7 @@ function holders(key, { mint: { decimals }, owner }, signal) {
     const all = accounts.filter(({ token }) => token).sort((a, b) => (BigInt(b.token.amount) > BigInt(a.token.amount) ? 1 : -1));
     if (all.length === 0) {
       return h('p.quiet', partial.includes('data') ? 'This node does not keep the data of token accounts, by which they are found.'
-        : more ? 'None of the accounts that were looked through.' : 'Nobody holds it.');
+        : more ? 'None of the accounts that were looked through.' : 'No account that is held holds any of it. Who does is listed here, the largest first.');
     }
     const rows = all.slice(0, pageSize).map(({ pubkey, token }) => h('tr', h('td', accountLink(pubkey, true)), h('td', accountLink(token.owner, true)),
       cell(amount(token.amount, decimals))));
@@ -123,7 +137,7 @@ function owned(key, signal) {
     return { rows: value.accounts.map(row), next: value.next_cursor };
   };
   const frame = (body) => table('Accounts of this program', ['account', 'lamports>'], body);
-  return h('section', { id: 'owned' }, h('h2', 'Accounts of this program'), h('div', { id: 'owned-list' }, paged(ask, frame, 'It owns no accounts.', signal)),
+  return h('section', { id: 'owned' }, h('h2', 'Accounts of this program'), h('div', { id: 'owned-list' }, paged(ask, frame, 'It owns no account that is held.', signal)),
     curl(`/accounts/program/${key}?limit=${pageSize}`), ownedChanges(key, signal));
 }
 
@@ -161,7 +175,9 @@ function shown(updates, state, taken = () => {}) {
       else updates.add(update);
     },
     slotEnd() { updates.end(); },
-    rollback({ from_slot: from, to_slot: to }) { updates.mark(`rollback: slot ${number(from)} is undone back to ${number(to)}`); },
+    rollback({ from_slot: from, to_slot: to }) {
+      if (!updates.empty) updates.mark(`rollback: slot ${number(from)} is undone back to ${number(to)}`);
+    },
     resumed() { say(state, 'live, resumed'); },
     disconnected(why) { say(state, `away: ${why}`); },
     failed(error) { say(state, error.message); },
@@ -170,7 +186,7 @@ function shown(updates, state, taken = () => {}) {
 
 // The live changes of an account and of the token accounts of a wallet.
 function changes(key, changed, signal) {
-  const updates = new Updates('Live changes of this account', 'The next change appears here.', signal);
+  const updates = new Updates('Live changes of this account', 'The next change of its lamports, data or tokens appears here.', signal);
   const state = h('span.quiet', 'connecting');
   const stream = client.stream({ pubkeys: [key], wallets: [key], tokens: true }, shown(updates, state, (update) => { if (update.pubkey === key) changed(update); }));
   signal.addEventListener('abort', () => stream.close());

@@ -35,6 +35,9 @@ export function say(element, text) {
   if (element.textContent !== text) element.textContent = text;
 }
 
+/** Names the page in the window and its history. */
+export function entitle(title) { document.title = `${title} · ledgerd`; }
+
 /** Tells people who listen to the page something once. */
 export function announce(text) { say(document.getElementById('announcements'), text); }
 

@@ -1,7 +1,7 @@
 // The frame of the console: which page a hash names, and the head that all pages share.
 
 import { budget, client, link } from './api.js';
-import { announce, h, say } from './dom.js';
+import { announce, entitle, h, say } from './dom.js';
 import { clock, duration } from './format.js';
 import { accountPage } from './account.js';
 import { blockPage } from './block.js';
@@ -26,7 +26,7 @@ function route() {
   const [, page, name] = location.hash.match(/^#?\/?([a-z]*)\/?(.*)$/) ?? [];
   const known = Object.hasOwn(pages, page) && (!named.has(page) || classify(name).href === `#/${page}/${name}`);
   const { title, element } = known ? pages[page](leave.signal, name) : { title: 'Not found', element: nowhere() };
-  document.title = `${title} · ledgerd`;
+  entitle(title);
   byId('main').replaceChildren(element);
   for (const a of document.querySelectorAll('header nav a')) {
     const here = a.getAttribute('href') === `#/${page ?? ''}`;

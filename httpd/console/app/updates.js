@@ -85,6 +85,8 @@ export class Updates {
     return shown < passed ? ` · ${brief(shown)} of ${brief(passed)} updates a second` : '';
   }
 
+  get empty() { return this.#rows.length === 0; }
+
   get paused() { return this.#frozen !== null; }
 
   set paused(paused) {
@@ -122,8 +124,8 @@ export class Updates {
 
   #draw() {
     const rows = (this.#frozen ?? this.#rows).filter(({ update }) => !update || this.filter(update)).slice(0, shownRows);
-    const text = this.#rows.length > 0 ? 'No update passes the filter.' : this.#waiting;
-    this.#body.replaceChildren(...(rows.length > 0 ? rows.map(drawn) : [h('tr', h('td', { colspan: 6, class: 'quiet' }, text))]));
+    const text = !this.empty ? 'No update passes the filter.' : this.#waiting;
+    this.#body.replaceChildren(...(rows.length > 0 ? rows.map(drawn) : [h('tr', h('td.waiting', { colspan: 6 }, text))]));
   }
 }
 

@@ -216,6 +216,25 @@ const steps = {
     }
   },
 
+  async 'an account is called what it is, and has lists of what it can have'({ page }) {
+    const { accounts } = await api(`/accounts/program/${tokenProgram}?include=token&limit=1000`);
+    const { pubkey, token } = accounts.filter((account) => account.token).reduce((a, b) => (BigInt(b.token.amount) > BigInt(a.token.amount) ? b : a)); // none that is soon closed
+    const nobody = 'SysvarRent111111111111111111111111111111111';
+    const pages = [[token.mint, 'Mint', 'Holders, Data, Transactions, Live changes'], [pubkey, 'Token account', 'Data, Transactions, Live changes'],
+      [tokenProgram, 'Token Program', 'Accounts of this program, Live changes of its accounts, Transactions'], [token.owner, 'Account', 'Tokens, Transactions, Live changes'],
+      [nobody, 'Rent Sysvar', 'Tokens, Transactions, Live changes']];
+    for (const [key, name, lists] of pages) {
+      await page.goto(`${address}/#/account/${key}`);
+      await page.locator('[data-kind]:not(:has([aria-busy]))').waitFor();
+      for (const list of ['#tokens', '#history']) await page.locator(`${list} [role=status]`, { hasText: /./ }).waitFor({ state: 'attached' });
+      assert.equal(await page.title(), `${name} · ledgerd`);
+      assert.equal(await page.locator('h1').textContent(), name);
+      assert.equal((await page.locator('main section:not(.commands) h2:visible').allTextContents()).join(', '), lists, name);
+    }
+    for (const text of ['No token account that is held names it', 'No transaction that is held names it', 'The next change of its lamports']) await page.locator('main', { hasText: text }).waitFor();
+    assert.equal(await page.locator('thead:visible').count(), 0, 'headings of nothing');
+  },
+
   async 'slots that are skipped or still to come'({ page }) {
     await page.goto(`${address}/#/`);
     await page.locator('.marks .skipped').first().waitFor();
