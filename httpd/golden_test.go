@@ -175,7 +175,7 @@ func (h *harness) described(from, method, target string, fields ...string) strin
 
 var (
 	slotOfBalance = regexp.MustCompile(`,"slot":\d+}$`)
-	ofPage        = regexp.MustCompile(`<h1>.*</h1>|value="[^"]*"|No section has [^.]*|Words of a section|<mark>[^<]*</mark>|<ol class="results">\n<li><a href="[^"]*"`)
+	ofPage        = regexp.MustCompile(`<h1>.*</h1>|come back in [^:]*|value="[^"]*"|No section has [^.]*|Words of a section|<mark>[^<]*</mark>|<ol class="results">\n<li><a href="[^"]*"`)
 )
 
 // about returns the status of an answer, and of its headers those that are not usual.

@@ -67,9 +67,10 @@ func (r *request) show(row *route, p *page) {
 
 // showInstead shows a page instead of the error record that the reply is, to who asks for pages: a path outside the interface, and in a
 // browser, which says that it takes HTML.
-func (r *request) showInstead(p *page) {
+func (r *request) showInstead(page func() *page) {
 	path, accept := r.ctx.Request.Header.RequestURI(), r.ctx.Request.Header.Peek(fasthttp.HeaderAccept)
 	if !bytes.HasPrefix(path, []byte(basePath)) && bytes.Contains(accept, []byte("text/html")) {
+		p := page()
 		r.page, r.contentType, r.fixed = true, []byte(p.Type), p
 	}
 }

@@ -1,6 +1,8 @@
 package httpd
 
 import (
+	"time"
+
 	"github.com/valyala/fasthttp"
 
 	"ledgerd/engine/ledger"
@@ -113,6 +115,6 @@ func (r *request) fail(err error) {
 		return
 	}
 	if r.body = encode.AppendError(r.body, status, details); err == errLimited {
-		r.showInstead(r.server.limited)
+		r.showInstead(func() *page { return newPage(r.server.site.Limited((r.retryAfter + roundUp).Truncate(time.Second))) })
 	}
 }

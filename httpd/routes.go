@@ -81,7 +81,7 @@ func newRouter(routes []*route, all pages) *router.Router {
 	r.NotFound = func(ctx *fasthttp.RequestCtx) {
 		r := requestOf(ctx)
 		r.fail(errNoRoute)
-		r.showInstead(r.server.missing)
+		r.showInstead(func() *page { return r.server.missing })
 	}
 	r.MethodNotAllowed = func(ctx *fasthttp.RequestCtx) { requestOf(ctx).fail(errMethod) }
 	r.GlobalOPTIONS = func(ctx *fasthttp.RequestCtx) { requestOf(ctx).status = fasthttp.StatusNoContent }

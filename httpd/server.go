@@ -114,7 +114,6 @@ type Server struct {
 	site        *console.Site
 	pages       pages
 	missing     *page // is shown to browsers where there is no page
-	limited     *page // is shown to them in place of one that is refused
 	router      *router.Router
 	answers     answers
 	meters      meters
@@ -134,7 +133,6 @@ func New(config Config) *Server {
 		site:        site,
 		pages:       all,
 		missing:     newPage(site.Missing()),
-		limited:     newPage(site.Limited()),
 		router:      newRouter(rows, all),
 		answers:     answers{Part: &c.Memory.Answers},
 		requests:    sync.Pool{New: func() any { return new(request) }},

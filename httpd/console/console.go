@@ -21,6 +21,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 )
 
 //go:embed app client docs manual asyncapi.json
@@ -59,6 +60,7 @@ type Site struct {
 	openAPI []byte
 	rpcPort int
 	docs    func() *docs
+	limited Resource // see Limited
 }
 
 // docs are the pages of the manual by their paths, and what a search finds.
@@ -72,6 +74,7 @@ type docs struct {
 func New(openAPI []byte, rpcPort int) *Site {
 	s := &Site{openAPI: openAPI, rpcPort: rpcPort}
 	s.docs = sync.OnceValue(s.makeDocs)
+	s.limited = s.notice("Too many requests", `This address has used up its requests for now. They come back in <strong>`+waitMark+`</strong>: then load the page again. <a href="/docs/limits">Limits</a> says how many there are.`)
 	return s
 }
 
@@ -235,15 +238,20 @@ func (s *Site) Search(query string) []byte {
 	return view{Title: title, Nav: d.nav, Query: query, Results: find(d.sections, query)}.render()
 }
 
-// Missing returns the page for people who follow a link to nowhere, and Limited that for those who have used up their requests. They have no
-// path of their own.
+// Missing returns the page for people who follow a link to nowhere. It has no path of its own.
 func (s *Site) Missing() Resource {
 	return s.notice("There is no such page", `The <a href="/">console</a> shows the node, the <a href="/docs">manual</a> has a search above, and <a href="/docs/api">the reference</a> has all paths of the interface.`)
 }
 
-func (s *Site) Limited() Resource {
-	return s.notice("Too many requests", `This address has used up its requests for now. They come back when the window ends, within a minute or an hour: then load the page again. <a href="/docs/limits">Limits</a> says how many there are.`)
+// Limited returns the page for people who have used up their requests and get others after a time. It has no path of its own.
+func (s *Site) Limited(after time.Duration) Resource {
+	r := s.limited
+	r.Body = func() []byte { return bytes.Replace(s.limited.Body(), []byte(waitMark), []byte(after.String()), 1) }
+	return r
 }
+
+// waitMark stands for how long to wait in the page that Limited returns: who is refused is to cost less than to render one.
+const waitMark = "{wait}"
 
 // notice returns a page with a title and a sentence or two.
 func (s *Site) notice(title string, text template.HTML) Resource {
