@@ -12,7 +12,6 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
-	"time"
 )
 
 // browse runs one of the console's programs for a browser and calls said with each line that it prints, until it ends well.
@@ -55,7 +54,6 @@ func TestConsoleInABrowser(t *testing.T) {
 	node := start()
 	limited := launch(t, "--data-dir", t.TempDir(), "--source", source, "--rate-limit-minute", "12").ready()
 	large := launch(t, "--data-dir", t.TempDir(), "--source", "sim:accounts=2000").ready()
-	time.Sleep(time.Until(time.Now().Truncate(time.Second).Add(time.Second))) // nodes are told apart by the second in which they began
 	small := launch(t, "--data-dir", t.TempDir(), "--source", "sim:accounts=300").ready()
 	browse(t, func(line string, answer io.Writer) {
 		switch t.Log(line); line {

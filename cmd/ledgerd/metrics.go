@@ -41,6 +41,8 @@ func engineMetrics(e *engine.Engine, status func() ledger.NodeStatus) func(io.Wr
 		writeShards(w, stats.Shards)
 		writeFill(w, stats.Fill)
 		now := status()
+		figures.Head(w, "ledgerd_node_info", "gauge", "Always 1; the label is the identifier of the node, by which the nodes of a cluster know it.")
+		fmt.Fprintf(w, "ledgerd_node_info{node=%q} 1\n", now.NodeID)
 		promtext.Value(w, "ledgerd_healthy", "gauge", "1 while the node is healthy.", uint64(figures.One(now.Unhealthy == "")))
 		promtext.Value(w, "ledgerd_fenced", "gauge", "1 when the node came to another state than the log says and answers nothing any more.",
 			uint64(figures.One(e.FenceReason() != "")))

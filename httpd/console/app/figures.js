@@ -16,6 +16,12 @@ export function parseFigures(text) {
   return all;
 }
 
+/** The labels of the first figure of a name, by theirs. @param {Map<string, number>} figures */
+export function labelsOf(figures, name) {
+  const key = [...figures.keys()].find((one) => one.startsWith(`${name}{`)) ?? '';
+  return Object.fromEntries([...key.matchAll(/(\w+)="([^"]*)"/g)].map(([, label, value]) => [label, value]));
+}
+
 /** What is shown of the figures, and how it went. It fires "change", and "polled" when the node has answered. */
 export class Figures extends EventTarget {
   /** @type {Map<string, number>} the newest answer */
@@ -27,7 +33,7 @@ export class Figures extends EventTarget {
   transactions = []; // a rate each poll, and so the others
   sockets = [];
   memory = [];
-  #node; // when the node that is shown began, which tells it from others
+  #node; // the identifier of the node that is shown
   #others = 0; // polls since it answered last
   #numbers = []; // [ms, seq] of the last seconds
   #live = false; // the stream has caught up with the node: it sends heartbeats
@@ -55,7 +61,7 @@ export class Figures extends EventTarget {
 
   /** A node answered. @param {Map<string, number>} figures */
   polled(figures) {
-    const node = figures.get('process_start_time_seconds');
+    const { node } = labelsOf(figures, 'ledgerd_node_info');
     if (this.#node !== undefined && node !== this.#node && ++this.#others < patience) return;
     this.several ||= node === this.#node && this.#others > 0;
     [this.#node, this.#others] = [node, 0];

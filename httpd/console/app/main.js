@@ -7,6 +7,7 @@ import { accountPage } from './account.js';
 import { blockPage } from './block.js';
 import { blocksPage } from './blocks.js';
 import { clusterOf, clusterPage } from './cluster.js';
+import { labelsOf } from './figures.js';
 import { overview } from './overview.js';
 import { begin, figures } from './pulse.js';
 import { classify, enableSearch } from './search.js';
@@ -97,7 +98,12 @@ function switchTheme() {
 }
 
 link.addEventListener('change', () => { drawHealth(); drawNotice(); });
-figures.addEventListener('polled', examine);
+figures.addEventListener('polled', () => {
+  examine();
+  link.node = labelsOf(figures.now, 'ledgerd_node_info').node;
+  byId('version').title = `node ${link.node}`;
+  say(byId('version'), labelsOf(figures.now, 'ledgerd_build_info').version);
+});
 figures.addEventListener('change', () => {
   byId('several').hidden = !figures.several;
   byId('of-cluster').hidden = clusterOf(figures.now) === null;
@@ -113,8 +119,3 @@ addEventListener('hashchange', moved);
 enableSearch(byId('search'));
 route();
 begin().then(() => figures.run());
-client.status().then(({ value }) => {
-  say(byId('version'), value.version);
-  link.node = value.node_info.node_id;
-  byId('version').title = `node ${link.node}`;
-}, () => {});
