@@ -56,8 +56,8 @@ func TestPagesAreServed(t *testing.T) {
 			appBytes += len(first.body)
 		}
 	}
-	if appBytes > 171<<10 {
-		t.Errorf("the console has %d bytes, want at most 171 KiB", appBytes)
+	if appBytes > 175<<10 {
+		t.Errorf("the console has %d bytes, want at most 175 KiB", appBytes)
 	}
 }
 

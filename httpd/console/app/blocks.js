@@ -14,12 +14,13 @@ export function blocksPage(signal) {
     if (list.matches(':hover, :focus-within')) return; // what is aimed at stays
     const rows = tree.visible().reverse().map((block) => h('tr', { class: block.undone && 'failed' }, h('td', blockLink(block.slot)),
       h('td', h('span', { class: `badge ${tree.state(block)}` }, tree.state(block))), h('td', block.parent ? blockLink(block.parent.slot) : 'not known'),
-      cell(block.updates === null ? '–' : number(block.updates)), cell(`${duration(Date.now() - block.at)} ago`)));
+      cell(block.updates === null ? '–' : number(block.updates)), cell(block.at === null ? '–' : `${duration(Date.now() - block.at)} ago`)));
     body.replaceChildren(...(rows.length > 0 ? rows : [h('tr', h('td', { colspan: 5, class: 'quiet' }, 'The list begins with the next block.'))]));
   };
   every(500, draw, signal);
   return {
     title: 'Blocks',
-    element: h('div', h('h1', 'Newest blocks'), list, commands(curl('/blocks/latest'), curl('/blocks/latest?include=transactions'))),
+    element: h('div', h('h1', 'Newest blocks'), list, h('p.quiet', 'When a block came is known of those that came while this page followed the node.'),
+      commands(curl('/blocks/latest'), curl('/blocks/latest?include=transactions'))),
   };
 }

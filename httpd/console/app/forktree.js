@@ -6,9 +6,9 @@ export const span = 40;
 const kept = 2 * span; // slots below the tip after which a block is forgotten
 
 /**
- * A block as the stream told it. Its parent is null where the stream began; at is when it was told, in ms since 1970; updates is how many
- * there are in it, null where that is not known.
- * @typedef {{id: string, slot: bigint, parent: Block | null, undone: boolean, at: number, updates: bigint | null}} Block
+ * A block as the stream told it. Its parent is null where the stream began; at is when it came, in ms since 1970, and updates is how many
+ * there are in it, both null where that is not known.
+ * @typedef {{id: string, slot: bigint, parent: Block | null, undone: boolean, at: number | null, updates: bigint | null}} Block
  */
 
 /** The newest blocks, on the chain and off it. It fires "change". */
@@ -19,6 +19,8 @@ export class ForkTree extends EventTarget {
   tip = null;
   /** The newest slot by commitment, and when it was told, in ms since 1970. */
   levels = { processed: null, confirmed: null, finalized: null };
+  /** Whether blocks are told as they come, and not those that came before. */
+  live = false;
   /** The newest undoing: {from, to, blocks, at}. */
   rollback = null;
   #seq = null; // of the newest frame
@@ -35,7 +37,7 @@ export class ForkTree extends EventTarget {
   extend(slot, seq) {
     if (this.tip !== null && slot <= this.tip.slot) return; // a frame that came again
     const id = `${slot} on ${this.tip?.slot ?? '?'}`;
-    const block = this.blocks.get(id) ?? { id, slot, parent: this.tip, undone: false, at: Date.now(), updates: this.#seq === null ? null : seq - this.#seq };
+    const block = this.blocks.get(id) ?? { id, slot, parent: this.tip, undone: false, at: this.live ? Date.now() : null, updates: this.#seq === null ? null : seq - this.#seq };
     this.#seq = seq;
     block.undone = false;
     this.blocks.set(id, block);

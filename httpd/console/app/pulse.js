@@ -28,11 +28,15 @@ export async function begin() {
       lag.of(timestamp);
       link.up();
       link.hears(true);
+      tree.live = true;
       if (tree.levels.processed === null) tree.reached('processed', slot);
       figures.numbered(seq);
       figures.beat();
     },
-    disconnected: lost,
+    disconnected(why, wait) {
+      tree.live = false;
+      lost(wait);
+    },
   });
   for (const commitment of ['confirmed', 'finalized']) {
     client.stream({ ...quiet, commitment }, {
@@ -43,7 +47,7 @@ export async function begin() {
 }
 
 // A lost socket may mean a lost node, which one question tells, or that the node takes no more sockets from here, which goes on.
-function lost(why, wait) {
+function lost(wait) {
   if (wait < firstWait) client.health().catch(() => {}); // the link hears how it ended
   if (wait > longWait) link.hears(false);
 }
