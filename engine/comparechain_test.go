@@ -55,8 +55,8 @@ func (c *comparer) transactions(e *Engine, q ledger.Query, s shown) error {
 		}
 		i := place(all, sig)
 		if i < 0 {
-			if why, _ := absence(err); why.Absence != ledger.TransactionNotFound {
-				return fmt.Errorf("transaction %s: got %v, %v, want not held", sig, got.Transaction, err)
+			if why, _ := absence(err); why.Absence != s.unheld(sig) {
+				return fmt.Errorf("transaction %s: got %v, %v, want absence %d", sig, got.Transaction, err, s.unheld(sig))
 			}
 			continue
 		}
@@ -65,6 +65,15 @@ func (c *comparer) transactions(e *Engine, q ledger.Query, s shown) error {
 		}
 	}
 	return nil
+}
+
+// unheld returns why s holds no transaction with a signature.
+func (s shown) unheld(sig ledger.Signature) ledger.Absence {
+	above := shown{chain: s.point.chain[len(s.chain):]}
+	if place(above.newestFirst(), sig) >= 0 {
+		return ledger.TransactionNotYet
+	}
+	return ledger.TransactionNotFound
 }
 
 // absent returns why there is no block at slot.
@@ -183,7 +192,7 @@ func (c *comparer) ranges(e *Engine, q ledger.Query, s shown) error {
 	}
 	for _, r := range []ledger.TransactionRange{{Before: sig, Limit: 1}, {After: sig, Limit: 1}} {
 		_, _, err := e.Transactions(q, r)
-		if why, ok := absence(err); !ok || why.Absence != ledger.TransactionNotFound {
+		if why, ok := absence(err); !ok || why.Absence != s.unheld(sig.Value) {
 			return fmt.Errorf("transactions up to one not held: %v", err)
 		}
 	}

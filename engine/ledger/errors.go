@@ -43,6 +43,7 @@ const (
 	AccountClosed                        // closed at Slot, the tombstone is still held
 	TransactionNotFound                  // no transaction held has the signature
 	TransactionNotIndexed                // likewise, on a node that holds no votes
+	TransactionNotYet                    // the one that has the signature is in a block that has not reached the commitment level
 	SlotSkipped                          // a child's parent link proves that the slot has no block
 	SlotNotYetProduced                   // above the newest block of the commitment level
 	SlotPruned                           // was held once, now below retention
@@ -71,6 +72,7 @@ var absenceTexts = [...]string{
 	AccountNotIndexed:     "account not indexed: this node holds only part of the ledger",
 	TransactionNotFound:   "transaction not held: unknown, orphaned or pruned",
 	TransactionNotIndexed: "transaction not held: unknown, orphaned, pruned or a vote: votes are not indexed here",
+	TransactionNotYet:     "transaction held, and not yet at this commitment",
 	SlotSkipped:           "slot skipped: no block was produced in it",
 	SlotNotYetProduced:    "slot not yet produced at this commitment",
 	SlotPruned:            "slot pruned: below the node's retention",

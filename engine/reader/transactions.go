@@ -37,11 +37,7 @@ func (r *Reader) Transaction(q ledger.Query, sig ledger.Signature) (a ledger.Tra
 
 // transaction returns the transaction with a signature, from disk only where that is said.
 func (r *Reader) transaction(v ledger.View, sig ledger.Signature, disk bool, by snapshot.Asker) (*ledger.Transaction, error) {
-	blocks := blocksOf(v)
-	t := r.Stored.Transaction(&sig, func(b *txstore.Block) bool {
-		i := blocks.FirstFrom(b.Block.Slot)
-		return i < len(blocks) && blocks[i] == b
-	})
+	t := r.inBlocks(blocksOf(v), sig)
 	if a := r.archive.Load(); t == nil && disk && a != nil {
 		var err error
 		if t, err = a.Transaction(&sig, v.Head.Floor, by); err != nil {
@@ -51,10 +47,20 @@ func (r *Reader) transaction(v ledger.View, sig ledger.Signature, disk bool, by 
 	switch {
 	case t != nil:
 		return t, nil
+	case v.Commitment != ledger.Processed && r.inBlocks(blocksOf(ledger.View{Head: v.Head}), sig) != nil:
+		return nil, &ledger.NotFoundError{Absence: ledger.TransactionNotYet}
 	case r.coverage.Load().SkipVotes || len(r.archive.Load().Stats().Damaged) > 0:
 		return nil, &ledger.NotFoundError{Absence: ledger.TransactionNotIndexed}
 	}
 	return nil, &ledger.NotFoundError{Absence: ledger.TransactionNotFound}
+}
+
+// inBlocks returns the transaction with a signature in blocks of a chain, nil if there is none.
+func (r *Reader) inBlocks(blocks txstore.Chain, sig ledger.Signature) *ledger.Transaction {
+	return r.Stored.Transaction(&sig, func(b *txstore.Block) bool {
+		i := blocks.FirstFrom(b.Block.Slot)
+		return i < len(blocks) && blocks[i] == b
+	})
 }
 
 // Transactions returns a page of the transactions in a range. If a bound is not held, or an address of which neither a

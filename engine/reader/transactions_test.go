@@ -1,8 +1,8 @@
 package reader
 
 import (
-	"errors"
 	"log/slog"
+	"reflect"
 	"testing"
 	"time"
 
@@ -22,14 +22,15 @@ func TestATransactionIsWaitedFor(t *testing.T) {
 	type row struct {
 		query ledger.Query
 		after time.Duration
-		found bool
+		err   error
 	}
+	notFound, notYet := &ledger.NotFoundError{Absence: ledger.TransactionNotFound}, &ledger.NotFoundError{Absence: ledger.TransactionNotYet}
 	bubbletest.Each(t, map[string]row{
-		"processed":       {ledger.Query{Wait: 2 * time.Second}, 400 * time.Millisecond, true},
-		"confirmed":       {ledger.Query{Wait: 2 * time.Second, Commitment: ledger.Confirmed}, 1200 * time.Millisecond, true},
-		"finalized":       {ledger.Query{Wait: 2 * time.Second, Commitment: ledger.Finalized}, 2 * time.Second, false},
-		"not for so long": {ledger.Query{Wait: 300 * time.Millisecond}, 300 * time.Millisecond, false},
-		"not at all":      {ledger.Query{}, 0, false},
+		"processed":       {ledger.Query{Wait: 2 * time.Second}, 400 * time.Millisecond, nil},
+		"confirmed":       {ledger.Query{Wait: 2 * time.Second, Commitment: ledger.Confirmed}, 1200 * time.Millisecond, nil},
+		"finalized":       {ledger.Query{Wait: 2 * time.Second, Commitment: ledger.Finalized}, 2 * time.Second, notYet},
+		"not for so long": {ledger.Query{Wait: 300 * time.Millisecond}, 300 * time.Millisecond, notFound},
+		"not at all":      {ledger.Query{}, 0, notFound},
 	}, func(t *testing.T, tt row) {
 		board, stored := published.NewBoard(nil), txstore.New()
 		block, sig := &ledger.Block{Slot: 2}, ledger.Signature{7}
@@ -51,7 +52,7 @@ func TestATransactionIsWaitedFor(t *testing.T) {
 		r, began := New(Config{Board: board, Stored: stored, Deadline: time.Second}), time.Now()
 		a, _, err := r.Transaction(tt.query, sig)
 		ledgertest.Equal(t, time.Since(began), tt.after, "the time that was waited")
-		if found := err == nil; found != tt.found || found == errors.Is(err, ledger.ErrNotFound) || found && a.Transaction.Signature != sig {
+		if !reflect.DeepEqual(err, tt.err) || err == nil && a.Transaction.Signature != sig {
 			t.Errorf("answered %v, %v", a.Transaction, err)
 		}
 		time.Sleep(2 * time.Second) // the rest is published

@@ -101,7 +101,7 @@ func (l *Ledger) Transaction(q ledger.Query, sig ledger.Signature) (ledger.Trans
 	}
 	t := l.find(v, sig)
 	if t == nil || q.Recent && t.Slot <= v.Head.Floor {
-		return ledger.TransactionAnswer{}, v, Absent(ledger.TransactionNotFound)
+		return ledger.TransactionAnswer{}, v, l.lacks(v, sig)
 	}
 	return ledger.TransactionAnswer{Transaction: t, Commitment: v.Head.CommitmentOf(t.Slot)}, v, nil
 }
@@ -130,6 +130,14 @@ func (l *Ledger) find(v ledger.View, sig ledger.Signature) *ledger.Transaction {
 	return nil
 }
 
+// lacks returns why a view has no transaction with a signature.
+func (l *Ledger) lacks(v ledger.View, sig ledger.Signature) error {
+	if l.find(ledger.View{Head: v.Head}, sig) != nil {
+		return Absent(ledger.TransactionNotYet)
+	}
+	return Absent(ledger.TransactionNotFound)
+}
+
 // Transactions returns a page of the transactions in a range.
 func (l *Ledger) Transactions(q ledger.Query, in ledger.TransactionRange) (p ledger.TransactionPage, v ledger.View, err error) {
 	if v, err = l.Ask(q); err != nil {
@@ -138,7 +146,7 @@ func (l *Ledger) Transactions(q ledger.Query, in ledger.TransactionRange) (p led
 	outside := func(bound ledger.Opt[ledger.Signature], order int) func(*ledger.Transaction) bool {
 		at := l.find(v, bound.Value)
 		if bound.Known && at == nil {
-			err = Absent(ledger.TransactionNotFound)
+			err = l.lacks(v, bound.Value)
 		}
 		return func(t *ledger.Transaction) bool {
 			return at != nil && cmp.Or(cmp.Compare(t.Slot, at.Slot), cmp.Compare(t.Index, at.Index)) != order

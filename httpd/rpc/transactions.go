@@ -159,7 +159,7 @@ func historyError(err error, address ledger.Pubkey) error {
 	switch {
 	case !ok:
 		return err
-	case absent.Absence == ledger.TransactionNotFound, absent.Absence == ledger.TransactionNotIndexed:
+	case absent.Absence == ledger.TransactionNotFound, absent.Absence == ledger.TransactionNotIndexed, absent.Absence == ledger.TransactionNotYet:
 		return elsewhere(codeFilterNotFound, "The transaction of before or until is not held")
 	}
 	return unlessAbsent(err, address)
