@@ -4,8 +4,7 @@ import { client } from './api.js';
 import { facts, h, table } from './dom.js';
 import { blockLink, moment, number } from './format.js';
 import { commands, curl, rpc } from './curl.js';
-import { asked, refusal } from './page.js';
-import { tree } from './pulse.js';
+import { asked, atEachLevel, badge, refusal } from './page.js';
 import { transactionRow, transactionHeadings } from './transactions.js';
 
 const atFirst = 50; // transactions shown before somebody asks for all
@@ -14,37 +13,25 @@ const atFirst = 50; // transactions shown before somebody asks for all
 export function blockPage(signal, text) {
   const slot = BigInt(text);
   const place = h('div');
-  let commitment; // of the block as it is shown; '' where there is none yet
-
-  function load() {
-    place.replaceChildren(asked(() => client.block(slot, { include: 'transactions', signal }), show, signal, absent));
-  }
-
-  function show({ value: block }) {
-    commitment = block.commitment;
-    return [
-      facts(['blockhash', h('code', block.blockhash)], ['parent', blockLink(block.parent_slot)],
-        ['previous blockhash', h('code', block.previous_blockhash ?? 'not known')], ['height', block.block_height === null ? 'not known' : number(block.block_height)],
-        ['time', moment(block.timestamp)], ['commitment', h('span', { class: `badge ${block.commitment}` }, block.commitment)]),
-      transactions(block),
-    ];
-  }
+  const show = ({ value: block }) => [
+    facts(['blockhash', h('code', block.blockhash)], ['parent', blockLink(block.parent_slot)],
+      ['previous blockhash', h('code', block.previous_blockhash ?? 'not known')], ['height', block.block_height === null ? 'not known' : number(block.block_height)],
+      ['time', moment(block.timestamp)], ['commitment', badge(block.commitment)]),
+    transactions(block),
+  ];
 
   function absent(error) {
-    commitment = error.details.startsWith('slot not yet produced') ? '' : 'finalized';
     const state = error.details.match(/^slot (skipped|not yet produced|pruned|not indexed)/)?.[1];
     return state ? h('p.refusal', h('strong', `This slot is ${state}. `), explained[state]) : refusal(error);
   }
 
-  // Asks again when a level has reached the slot: the answer is another one then.
-  tree.addEventListener('change', () => {
-    if (commitment === undefined || commitment === 'finalized') return;
-    const next = { '': 'processed', processed: 'confirmed', confirmed: 'finalized' }[commitment];
-    if ((tree.levels[next]?.slot ?? -1n) < slot) return;
-    commitment = undefined;
-    load();
-  }, { signal });
-  load();
+  atEachLevel((shown) => place.replaceChildren(asked(() => client.block(slot, { include: 'transactions', signal }), (answer) => {
+    shown(slot, answer.value.commitment);
+    return show(answer);
+  }, signal, (error) => {
+    shown(slot, error.details.startsWith('slot not yet produced') ? '' : 'finalized');
+    return absent(error);
+  })), signal);
   return {
     title: `Slot ${number(slot)}`,
     element: h('div', h('div.row', h('h1', `Slot ${number(slot)}`), neighbours(slot)), place, commands(curl(`/blocks/${slot}?include=transactions`),

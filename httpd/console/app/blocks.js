@@ -4,6 +4,7 @@ import { cell, every, h, table } from './dom.js';
 import { blockLink, duration, number } from './format.js';
 import { curl, commands } from './curl.js';
 import { span } from './forktree.js';
+import { badge } from './page.js';
 import { tree } from './pulse.js';
 
 /** @param {AbortSignal} signal */
@@ -13,7 +14,7 @@ export function blocksPage(signal) {
   const draw = () => {
     if (list.matches(':hover, :focus-within')) return; // what is aimed at stays
     const rows = tree.visible().reverse().map((block) => h('tr', { class: block.undone && 'failed' }, h('td', blockLink(block.slot)),
-      h('td', h('span', { class: `badge ${tree.state(block)}` }, tree.state(block))), h('td', block.parent ? blockLink(block.parent.slot) : 'not known'),
+      h('td', badge(tree.state(block))), h('td', block.parent ? blockLink(block.parent.slot) : 'not known'),
       cell(block.updates === null ? '–' : number(block.updates)), cell(block.at === null ? '–' : `${duration(Date.now() - block.at)} ago`)));
     body.replaceChildren(...(rows.length > 0 ? rows : [h('tr', h('td', { colspan: 5, class: 'quiet' }, 'The list begins with the next block.'))]));
   };

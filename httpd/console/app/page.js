@@ -3,6 +3,7 @@
 import { StatusError } from '/client/ledgerd.js';
 import { budget, link, patiently, pause } from './api.js';
 import { h } from './dom.js';
+import { tree } from './pulse.js';
 
 /**
  * A place that shows an answer once it is there.
@@ -29,6 +30,27 @@ export function asked(ask, show, signal, refused = refusal) {
   })();
   return place;
 }
+
+/**
+ * Asks now, and again when the next commitment level has reached what was shown: the answer is another one then.
+ * @param {(shown: (slot: bigint, level: string) => void) => void} ask calls shown with what it shows; its level is '' where there is none yet
+ * @param {AbortSignal} signal
+ */
+export function atEachLevel(ask, signal) {
+  let now = null;
+  const again = () => {
+    now = null;
+    ask((slot, level) => { now = { slot, level }; });
+  };
+  tree.addEventListener('change', () => {
+    const next = now && { '': 'processed', processed: 'confirmed', confirmed: 'finalized' }[now.level];
+    if (tree.levels[next]?.slot >= now?.slot) again();
+  }, { signal });
+  again();
+}
+
+/** The mark of a commitment level. */
+export const badge = (level) => h('span', { class: `badge ${level}` }, level);
 
 /** Says why the node refuses. */
 export const refusal = (error) => h('p.refusal', h('strong', `${error.status} ${error.text}. `), error.details);

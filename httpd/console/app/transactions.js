@@ -4,7 +4,7 @@ import { client } from './api.js';
 import { cell, facts, h, table } from './dom.js';
 import { accountLink, age, blockLink, moment, number, transactionLink } from './format.js';
 import { commands, curl, rpc } from './curl.js';
-import { asked, paged } from './page.js';
+import { asked, atEachLevel, badge, paged } from './page.js';
 
 const pageSize = 50;
 const commitment = 'confirmed'; // a page that ends in a block that is undone would have no next one
@@ -31,29 +31,34 @@ export function recentPage(signal) {
   };
 }
 
-// The transactions before and after one in its block, once the node has told them.
-function beside({ slot, signature }, signal) {
-  const place = h('nav.row', { 'aria-label': 'Neighbours' });
-  client.block(slot, { include: 'signatures', signal }).then(({ value: { signatures } }) => {
+// The level of a transaction, and those before and after it in its block, once the node has told them.
+function inBlock({ slot, signature }, shown, signal) {
+  const [level, place] = [h('span', '…'), h('nav.row', { 'aria-label': 'Neighbours' })];
+  client.block(slot, { include: 'signatures', signal }).then(({ value: { signatures, commitment: reached } }) => {
+    shown(slot, reached);
+    level.replaceChildren(badge(reached));
     const at = signatures.indexOf(signature);
     const link = (to, text) => to !== undefined && h('a', { href: `#/tx/${to}`, class: 'button' }, text);
     if (at >= 0) place.append(...[link(signatures[at - 1], '← before'), h('span.quiet', `${number(at + 1)} of ${number(signatures.length)} in its block`), link(signatures[at + 1], 'after →')].filter(Boolean));
-  }, () => {}); // the transaction is all there is to show then
-  return place;
+  }, () => level.replaceChildren('not known')); // the transaction is all there is to show then
+  return { level, place };
 }
 
 /** @param {AbortSignal} signal @param {string} signature */
 export function transactionPage(signal, signature) {
-  const show = ({ value }) => [
+  const place = h('div');
+  const show = (value, { level, place: neighbours }) => [
     facts(['slot', blockLink(value.slot)], ['result', result(value.success)], ['fee', value.fee === null ? 'not recorded' : `${number(value.fee)} lamports`],
-      ['time', moment(value.timestamp)]),
-    beside(value, signal),
+      ['time', moment(value.timestamp)], ['commitment', level]),
+    neighbours,
     h('section', h('h2', `${value.accounts.length} accounts`), h('ol.keys', value.accounts.map((key) => h('li', accountLink(key))))),
   ];
+  atEachLevel((shown) => place.replaceChildren(asked(() => client.transaction(signature, { signal }),
+    ({ value }) => show(value, inBlock(value, shown, signal)), signal)), signal);
   return {
     title: 'Transaction',
     element: h('div', h('h1', 'Transaction'), h('p.name', h('code', signature)),
-      asked(() => client.transaction(signature, { signal }), show, signal), commands(curl(`/transaction/${signature}`),
+      place, commands(curl(`/transaction/${signature}`),
         rpc('getSignatureStatuses', `[["${signature}"],{"searchTransactionHistory":true}]`))),
   };
 }
