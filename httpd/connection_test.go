@@ -51,7 +51,7 @@ func TestShutdownLetsExchangesEnd(t *testing.T) {
 		<-leave
 	}
 	h := serveTCP(t, func(c *Config) {
-		c.Upgrade = func(*fasthttp.RequestCtx, ratelimit.Client) { t.Error("upgraded") }
+		c.Upgrade = func(*fasthttp.RequestCtx, ratelimit.Client) error { return errors.New("upgraded") }
 		c.MayUpgrade = func() bool { hold(); return true }
 	})
 	h.ledger.hold = hold

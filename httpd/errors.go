@@ -66,11 +66,20 @@ var unavailable = []struct {
 	{ledger.ErrUnavailable, "overloaded"},
 }
 
+// rejection is an error of who takes over WebSockets that is answered with a status.
+type rejection interface {
+	error
+	HTTPStatus() int
+}
+
 // statusOf maps an error to the status it is answered with and the text for details.
 // What it does not know is our own fault, and its text stays inside.
 func statusOf(err error) (status int, details string) {
 	if fault, ok := errors.AsType[*wire.Fault](err); ok {
 		return fault.Status, fault.Text
+	}
+	if refused, ok := errors.AsType[rejection](err); ok {
+		return refused.HTTPStatus(), refused.Error()
 	}
 	if absent, ok := errors.AsType[*ledger.NotFoundError](err); ok {
 		return fasthttp.StatusNotFound, absent.Error()

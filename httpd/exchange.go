@@ -33,7 +33,7 @@ type Exchange struct {
 	route     *route
 
 	response
-	upgraded bool // the upgrade handler has written the response, or taken over
+	upgraded bool // the connection has a new owner, who has begun the response
 
 	reserved int    // bytes of the budget for answers
 	lacked   bool   // memory that it asked for
@@ -87,7 +87,7 @@ func (x *Exchange) note(fault *wire.Fault) {
 			x.pieces.log, x.pieces.entry = log, e
 			return
 		}
-		if log.Append(e); x.upgraded && x.ctx.Hijacked() {
+		if log.Append(e); x.upgraded {
 			x.conn.AtEnd(log.SocketEnds(e, x.server.config.Now))
 		}
 	}

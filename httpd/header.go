@@ -111,9 +111,7 @@ func (x *Exchange) setHeaders(h *fasthttp.ResponseHeader) {
 	}
 	switch x.status {
 	case fasthttp.StatusTooManyRequests, fasthttp.StatusServiceUnavailable:
-		if len(h.Peek(fasthttp.HeaderRetryAfter)) == 0 { // the upgrade handler may have set one
-			x.setNumber(nameRetryAfter, uint64((max(x.retryAfter, usualRetryAfter)+roundUp)/time.Second))
-		}
+		x.setNumber(nameRetryAfter, uint64((max(x.retryAfter, usualRetryAfter)+roundUp)/time.Second))
 	case fasthttp.StatusUnauthorized:
 		h.Set(fasthttp.HeaderWWWAuthenticate, "Bearer")
 	case fasthttp.StatusNoContent:

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net"
 	"net/netip"
 	"slices"
 	"strconv"
@@ -71,18 +72,11 @@ var scenes = map[string]func(c *Config, l *fakeLedger, words string){
 		c.PerMinute, c.PerHour, c.MaxConnsPerClient = 5, 100, 10_000
 		c.Keys = keysOf(map[string]apikey.Tier{"gold": {PerMinute: 3, PerHour: 100}})
 	},
-	// A handshake is answered with a status and perhaps a Retry-After, by whoever gets it, if it is given to anybody; a plain GET is told the same.
+	// A handshake is refused with a status by whoever gets it, if it is given to anybody; a plain GET is told the same.
 	"sockets": func(c *Config, l *fakeLedger, words string) {
-		text, after, _ := strings.Cut(words, " ")
-		status, _ := strconv.Atoi(text)
-		upgrade := func(ctx *fasthttp.RequestCtx, _ ratelimit.Client) {
-			ctx.Error(errorBody(status, "too many WebSockets"), status) // drops what was set before
-			ctx.SetContentType("application/json")
-			if after != "" {
-				ctx.Response.Header.Set("Retry-After", after)
-			}
-		}
-		c.Upgrade, c.Refuse = upgrade, func(ctx *fasthttp.RequestCtx, client ratelimit.Client) bool { upgrade(ctx, client); return true }
+		status, _ := strconv.Atoi(words)
+		refuse := func(*fasthttp.RequestCtx, ratelimit.Client) error { return tooManySockets(status) }
+		c.Upgrade, c.WouldRefuse = refuse, refuse
 		c.MayUpgrade = func() bool { return words != "not yet" }
 		switch words {
 		case "no head":
@@ -92,11 +86,19 @@ var scenes = map[string]func(c *Config, l *fakeLedger, words string){
 		}
 	},
 	"sockets that are taken": func(c *Config, _ *fakeLedger, _ string) {
-		c.Upgrade = func(ctx *fasthttp.RequestCtx, _ ratelimit.Client) {
+		c.Upgrade = func(ctx *fasthttp.RequestCtx, _ ratelimit.Client) error {
 			ctx.SetStatusCode(fasthttp.StatusSwitchingProtocols)
+			ctx.Hijack(func(net.Conn) {})
+			return nil
 		}
 	},
 }
+
+// tooManySockets is why a handshake is refused, with this status.
+type tooManySockets int
+
+func (s tooManySockets) Error() string   { return "too many WebSockets" }
+func (s tooManySockets) HTTPStatus() int { return int(s) }
 
 // ledgerErrors are what the ledger may fail with, by the names that scenes have for it.
 var ledgerErrors = map[string]error{

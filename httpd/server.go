@@ -60,9 +60,8 @@ type Config struct {
 	Memory             *budget.Budget // what long answers take from while they wait for their clients; nil: a budget of its own
 
 	// Upgrade is given every valid WebSocket handshake on /api/ws/accounts, after the
-	// client was identified and counted. It either hijacks ctx or writes a refusal; the
-	// headers all responses carry are added after it returns, also Retry-After to a 429
-	// or 503 without one. client is whom it counts for.
+	// client was identified and counted. It either hijacks ctx, whose response gets the headers that all
+	// carry after it has returned, or returns why it does not. client is whom it counts for.
 	//
 	// A hijacked connection is closed when the hijacker returns, unless that has called
 	// Detach() net.Conn of ctx.Conn(): what that returns is the new owner's to close, and
@@ -70,10 +69,10 @@ type Config struct {
 	// no hijacker is called where the answer cannot be written. What the client sent right behind
 	// its handshake is to be read from the connection that the hijacker is given, before it
 	// returns. nil: 503.
-	Upgrade func(ctx *fasthttp.RequestCtx, client ratelimit.Client)
-	// Refuse is given requests for the same path that are no handshakes, while Upgrade is given those that are. It answers those whose handshake Upgrade would refuse, and reports
-	// whether it has. nil: it answers none.
-	Refuse func(ctx *fasthttp.RequestCtx, client ratelimit.Client) bool
+	Upgrade func(ctx *fasthttp.RequestCtx, client ratelimit.Client) error
+	// WouldRefuse is given requests for the same path that are no handshakes, while Upgrade is given those that are. It returns why Upgrade would
+	// refuse their handshake, nil if it would not. nil: it refuses none.
+	WouldRefuse func(ctx *fasthttp.RequestCtx, client ratelimit.Client) error
 	// MayUpgrade reports whether Upgrade may be called, once the ledger has a head: handshakes are
 	// answered with 503 before that. nil: it may.
 	MayUpgrade func() bool

@@ -14,20 +14,19 @@ import (
 // upgrade hands a valid WebSocket upgrade to the handler of the configuration. What is none learns why it would be refused.
 func (r *request) upgrade() error {
 	c := &r.server.config
-	if c.Refuse != nil && !r.isUpgrade() {
+	if c.WouldRefuse != nil && !r.isUpgrade() {
 		if err := r.mayUpgrade(c.Upgrade); err != nil {
 			return err
 		}
-		if c.Refuse(r.ctx, r.client) {
-			r.upgraded = true
-			return nil
+		if err := c.WouldRefuse(r.ctx, r.client); err != nil {
+			return err
 		}
 	}
 	return r.Upgrade(c.Upgrade)
 }
 
 // mayUpgrade returns why no handshake is given to its new owner now, nil if it is.
-func (x *Exchange) mayUpgrade(owner func(*fasthttp.RequestCtx, ratelimit.Client)) error {
+func (x *Exchange) mayUpgrade(owner upgrader) error {
 	if c := &x.server.config; owner == nil || c.Ledger.Head() == nil || c.MayUpgrade != nil && !c.MayUpgrade() || x.server.Stopping() {
 		// Before the first head, what the hub was told may not be durable yet, or was published before a restart. While the server stops fasthttp
 		// puts "Connection: close" into every answer, which makes a 101 none.
@@ -36,9 +35,12 @@ func (x *Exchange) mayUpgrade(owner func(*fasthttp.RequestCtx, ratelimit.Client)
 	return nil
 }
 
+// upgrader takes over the connection of a handshake, or returns why it does not.
+type upgrader func(*fasthttp.RequestCtx, ratelimit.Client) error
+
 // Upgrade has a valid WebSocket upgrade answered by its new owner. Every further byte
-// of a connection that was taken over goes to that unchecked.
-func (x *Exchange) Upgrade(owner func(*fasthttp.RequestCtx, ratelimit.Client)) error {
+// of its connection goes to that unchecked.
+func (x *Exchange) Upgrade(owner upgrader) error {
 	if !x.isUpgrade() {
 		return errUpgrade
 	}
@@ -48,11 +50,11 @@ func (x *Exchange) Upgrade(owner func(*fasthttp.RequestCtx, ratelimit.Client)) e
 	// fasthttp/websocket reads the first line of each alone.
 	x.ctx.Request.Header.Set(fasthttp.HeaderConnection, "Upgrade")
 	x.ctx.Request.Header.Set(fasthttp.HeaderUpgrade, "websocket")
-	x.upgraded = true
-	owner(x.ctx, x.client)
-	if x.ctx.Hijacked() {
-		x.conn.TakeOver()
+	if err := owner(x.ctx, x.client); err != nil {
+		return err
 	}
+	x.upgraded = true
+	x.conn.TakeOver()
 	return nil
 }
 

@@ -30,7 +30,7 @@ func TestUpgradeHandsOverTheConnection(t *testing.T) {
 	w := serveTCP(t, func(c *Config) {
 		c.AccessLog, _ = accesslog.Open(logged, slog.New(slog.DiscardHandler))
 		c.Identity = ratelimit.NewIdentity(nil, []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")})
-		c.Upgrade = func(ctx *fasthttp.RequestCtx, client ratelimit.Client) {
+		c.Upgrade = func(ctx *fasthttp.RequestCtx, client ratelimit.Client) error {
 			called <- client
 			ctx.SetStatusCode(http.StatusSwitchingProtocols)
 			ctx.Response.Header.Set("Connection", "Upgrade")
@@ -48,6 +48,7 @@ func TestUpgradeHandsOverTheConnection(t *testing.T) {
 					_, _ = io.CopyN(owned, owned, int64(len(frame)))
 				}()
 			})
+			return nil
 		}
 	})
 	c := w.dial("")
@@ -86,12 +87,13 @@ func TestUpgradeHandsOverTheConnection(t *testing.T) {
 func TestALostHandshakeIsTold(t *testing.T) {
 	told := make(chan bool, 2)
 	w := serveTCP(t, func(c *Config) {
-		c.Upgrade = func(ctx *fasthttp.RequestCtx, _ ratelimit.Client) {
+		c.Upgrade = func(ctx *fasthttp.RequestCtx, _ ratelimit.Client) error {
 			ctx.SetStatusCode(http.StatusSwitchingProtocols)
 			ours := ctx.Conn().(*wire.Conn)
 			ours.IfLost(func() { told <- true })
 			_ = ours.NetConn().Close()
 			ctx.Hijack(func(net.Conn) { t.Error("a connection that has ended is handed over") })
+			return nil
 		}
 	})
 	c := w.dial("")

@@ -37,7 +37,9 @@ var subscriptions = map[string]subscription{
 
 // upgrade makes an exchange a WebSocket.
 func (d *Door) upgrade(x *httpd.Exchange) error {
-	return x.Upgrade(func(ctx *fasthttp.RequestCtx, client ratelimit.Client) { d.config.Hub.Accept(ctx, client, d.talk) })
+	return x.Upgrade(func(ctx *fasthttp.RequestCtx, client ratelimit.Client) error {
+		return d.config.Hub.Accept(ctx, client, d.talk)
+	})
 }
 
 // talk answers a message.

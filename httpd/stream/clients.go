@@ -50,7 +50,7 @@ func newPeer(client ratelimit.Client) *peer {
 func (p *peer) isRevoked() bool { return p.revoked != nil && p.revoked.Load() }
 
 // take reserves a seat. Exempt clients are above both caps.
-func (s *seats) take(client ratelimit.Client) (*seat, error) {
+func (s *seats) take(client ratelimit.Client) (*seat, *rejection) {
 	if client.Exempt {
 		return &seat{newPeer(client), func() {}}, nil
 	}

@@ -38,7 +38,7 @@ func TestALostHandshakeHoldsNoSeat(t *testing.T) {
 	h := New(Config{Ledger: newFakeLedger()})
 	h.SetCaps(1, 1)
 	server := &fasthttp.Server{Logger: log.New(io.Discard, "", 0), Handler: func(ctx *fasthttp.RequestCtx) {
-		h.Upgrade(ctx, ratelimit.Client{Key: netip.AddrFrom4([4]byte{127, 0, 0, 1})})
+		_ = h.Upgrade(ctx, ratelimit.Client{Key: netip.AddrFrom4([4]byte{127, 0, 0, 1})})
 	}}
 	for range 3 {
 		near, far := net.Pipe()
@@ -57,7 +57,7 @@ func TestAPositionIsFixedBeforeTheAnswer(t *testing.T) {
 	for _, query := range []string{"", "?pubkeys=" + key(1).String(), "?programs=" + programA.String()} {
 		inMemory(t, nil, func(n *node) {
 			near, far := net.Pipe()
-			server := &fasthttp.Server{KeepHijackedConns: true, Handler: func(ctx *fasthttp.RequestCtx) { n.hub.Upgrade(ctx, n.client) }}
+			server := &fasthttp.Server{KeepHijackedConns: true, Handler: func(ctx *fasthttp.RequestCtx) { _ = n.hub.Upgrade(ctx, n.client) }}
 			publish := func() error {
 				n.script.block(1, account(1, 1, programA))
 				return nil

@@ -52,8 +52,8 @@ func newNode(t testing.TB, change func(*Config)) *node {
 // budget returns a seat of the client's, by which its budget of work is seen and spent.
 func (n *node) budget() *seat {
 	n.Helper()
-	place, err := n.hub.seats.take(n.client)
-	must(n, err)
+	place, why := n.hub.seats.take(n.client)
+	ledgertest.Equal(n, why, nil, "why there is no seat")
 	n.Cleanup(place.free)
 	return place
 }
@@ -81,11 +81,15 @@ func (n *node) start(ln net.Listener) {
 	server := &fasthttp.Server{
 		KeepHijackedConns: true, Logger: log.New(io.Discard, "", 0),
 		Handler: func(ctx *fasthttp.RequestCtx) {
+			upgrade := n.hub.Upgrade
 			if n.talk != nil {
-				n.hub.Accept(ctx, n.client, n.talk)
-				return
+				upgrade = func(ctx *fasthttp.RequestCtx, client ratelimit.Client) error {
+					return n.hub.Accept(ctx, client, n.talk)
+				}
 			}
-			n.hub.Upgrade(ctx, n.client)
+			if err := upgrade(ctx, n.client); err != nil {
+				ctx.Error(err.Error(), err.(*rejection).HTTPStatus())
+			}
 		},
 	}
 	served := make(chan error, 1)

@@ -89,9 +89,9 @@ func (e *Resync) Error() string { return "resync required" }
 // costs a few hundredths of a core then.
 const maxFiltered = 256
 
-// Accept makes the request a socket, or answers with an error. talk answers its messages, one at a time.
-func (h *Hub) Accept(ctx *fasthttp.RequestCtx, client ratelimit.Client, talk func(s *Socket, text []byte)) {
-	h.upgrade(ctx, client, 0, nil, func(place *seat) *connection { return &h.newSocket(place, talk).connection })
+// Accept makes the request a socket, as Upgrade makes it a subscriber. talk answers its messages, one at a time.
+func (h *Hub) Accept(ctx *fasthttp.RequestCtx, client ratelimit.Client, talk func(s *Socket, text []byte)) error {
+	return h.upgrade(ctx, client, 0, nil, func(place *seat) *connection { return &h.newSocket(place, talk).connection })
 }
 
 // newSocket makes a socket without a connection of the network, see open.

@@ -321,8 +321,7 @@ func (tr *transcript) do(line string) {
 	case "asks":
 		ctx := new(fasthttp.RequestCtx)
 		ctx.Request.SetRequestURI("/" + words[1])
-		refused := tr.hub.Refuse(ctx, tr.client)
-		fmt.Fprintf(&tr.text, "asks< refused %t: %d %s\n", refused, ctx.Response.StatusCode(), ctx.Response.Body())
+		fmt.Fprintf(&tr.text, "asks< %v\n", tr.hub.WouldRefuse(ctx, tr.client))
 	case "hear":
 		go tr.find(words[1]).listen()
 	case "exempt", "counted":
@@ -556,8 +555,7 @@ func (tr *transcript) join(name string, words []string) *listening {
 	}
 	body, err := io.ReadAll(response.Body)
 	must(tr, err)
-	header := response.Header
-	here.heard <- fmt.Sprint(response.StatusCode, header["Content-Type"], header["Retry-After"], " ", string(body))
+	here.heard <- fmt.Sprint(response.StatusCode, " ", string(body))
 	return nil
 }
 

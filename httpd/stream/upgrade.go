@@ -9,23 +9,25 @@ import (
 	"github.com/fasthttp/websocket"
 	"github.com/valyala/fasthttp"
 
-	"ledgerd/httpd/encode"
 	"ledgerd/httpd/ratelimit"
 )
 
-// rejection is why a handshake is refused, and how it is answered. Errors of other types are faults of the request.
+// rejection is why a handshake is refused.
 type rejection struct {
 	reason string // one of rejectionReasons
-	status int
+	status int    // of HTTP, that it is answered with
 	error
 }
+
+// HTTPStatus returns the status that a handshake is answered with.
+func (r *rejection) HTTPStatus() int { return r.status }
 
 var (
 	errFull       = &rejection{"full", fasthttp.StatusServiceUnavailable, errors.New("the server holds as many WebSocket connections as it may")}
 	errClientFull = &rejection{"client", fasthttp.StatusTooManyRequests, errors.New("this client holds as many WebSocket connections as it may")}
 	errMemory     = &rejection{"memory", fasthttp.StatusServiceUnavailable, &endMemory}
 	errOrigin     = &rejection{"origin", fasthttp.StatusBadRequest, errors.New("this Origin is not allowed")}
-	errHandshake  = errors.New("not a valid WebSocket handshake")
+	errHandshake  = &rejection{"request", fasthttp.StatusBadRequest, errors.New("not a valid WebSocket handshake")}
 )
 
 // rejectionReasons are all reasons, each one value of a metric's label.
@@ -38,22 +40,21 @@ var upgrader = websocket.FastHTTPUpgrader{
 	Subprotocols:   []string{"ledgerd"},                                  // selected where it is offered: beside it a browser offers its API key, which must not come back
 	ReadBufferSize: 1, WriteBufferSize: 1, WriteBufferPool: &sync.Pool{}, // not used
 	CheckOrigin: func(*fasthttp.RequestCtx) bool { return true },
-	Error:       func(*fasthttp.RequestCtx, int, error) {}, // Upgrade answers
+	Error:       func(*fasthttp.RequestCtx, int, error) {}, // who calls Upgrade answers
 }
 
-// Upgrade makes the request a subscriber, or answers with an error. client is whom the connection counts for; exempt clients are free
-// of the caps. The subscriber's position is fixed before the client can read the answer.
-func (h *Hub) Upgrade(ctx *fasthttp.RequestCtx, client ratelimit.Client) {
+// Upgrade makes the request a subscriber, or returns why it is refused, with an HTTPStatus. client is whom the connection counts for; exempt clients
+// are free of the caps. The subscriber's position is fixed before the client can read the answer.
+func (h *Hub) Upgrade(ctx *fasthttp.RequestCtx, client ratelimit.Client) error {
 	asked, err := parseQuery(ctx.QueryArgs())
-	h.upgrade(ctx, client, asked.names.count(), err, func(place *seat) *connection { return &h.join(asked, place).connection })
+	return h.upgrade(ctx, client, asked.names.count(), err, func(place *seat) *connection { return &h.join(asked, place).connection })
 }
 
-// upgrade makes the request a connection with some names, or answers with an error: with the one given if that is not nil.
-func (h *Hub) upgrade(ctx *fasthttp.RequestCtx, client ratelimit.Client, named int, err error, join func(*seat) *connection) {
-	place, err := h.admit(ctx, client, named, err)
-	if err != nil {
-		h.refuse(ctx, err)
-		return
+// upgrade makes the request a connection with some names, or returns why it is refused: for the error given if that is not nil.
+func (h *Hub) upgrade(ctx *fasthttp.RequestCtx, client ratelimit.Client, named int, err error, join func(*seat) *connection) error {
+	place, why := h.admit(ctx, client, named, err)
+	if why != nil {
+		return h.refuse(why)
 	}
 	c, socket := join(place), ctx.Conn()
 	if place.isRevoked() { // since it was let in, and before EndRevoked could find it
@@ -65,50 +66,40 @@ func (h *Hub) upgrade(ctx *fasthttp.RequestCtx, client ratelimit.Client, named i
 	}
 	if upgrader.Upgrade(ctx, func(conn *websocket.Conn) { c.adopt(socket, conn.NetConn()) }) != nil {
 		abandon()
-		h.refuse(ctx, errHandshake)
+		return h.refuse(errHandshake)
 	}
+	return nil
 }
 
 // admit takes a seat for a request, or returns why it is refused: for the error given if that is not nil, unless its origin is not allowed.
-func (h *Hub) admit(ctx *fasthttp.RequestCtx, client ratelimit.Client, named int, err error) (*seat, error) {
+func (h *Hub) admit(ctx *fasthttp.RequestCtx, client ratelimit.Client, named int, err error) (*seat, *rejection) {
 	switch {
 	case !h.allowsOrigins(ctx.Request.Header.PeekAll("Origin")):
 		return nil, errOrigin
 	case err != nil:
-		return nil, err
+		return nil, &rejection{"request", fasthttp.StatusBadRequest, err}
 	case !h.memory.Allows(batchBytes + named*nameBytes):
 		return nil, errMemory
 	}
 	return h.seats.take(client)
 }
 
-// Refuse answers a request without a handshake as its handshake would be refused, and reports whether it would be: browsers tell no program why
-// theirs was. It is no refusal itself.
-func (h *Hub) Refuse(ctx *fasthttp.RequestCtx, client ratelimit.Client) bool {
+// WouldRefuse returns why a request without a handshake would be refused if it had one, nil if it would not be: browsers tell no program why theirs
+// was. It is no refusal itself.
+func (h *Hub) WouldRefuse(ctx *fasthttp.RequestCtx, client ratelimit.Client) error {
 	asked, err := parseQuery(ctx.QueryArgs())
-	place, err := h.admit(ctx, client, asked.names.count(), err)
-	if err != nil {
-		reject(ctx, err)
-		return true
+	place, why := h.admit(ctx, client, asked.names.count(), err)
+	if why != nil {
+		return why
 	}
 	place.free()
-	return false
+	return nil
 }
 
-// refuse answers a handshake with an error, and counts it.
-func (h *Hub) refuse(ctx *fasthttp.RequestCtx, err error) { h.meters.refused[reject(ctx, err)].Inc() }
-
-// reject answers with an error in the shape of all errors, and returns the reason.
-func reject(ctx *fasthttp.RequestCtx, err error) (reason string) {
-	why := &rejection{"request", fasthttp.StatusBadRequest, err}
-	errors.As(err, &why)
-	if why.status != fasthttp.StatusBadRequest {
-		ctx.Response.Header.Set("Retry-After", "1")
-	}
-	ctx.SetStatusCode(why.status)
-	ctx.SetContentType("application/json")
-	ctx.SetBody(encode.AppendError(nil, why.status, why.Error()))
-	return why.reason
+// refuse counts a handshake that is refused.
+func (h *Hub) refuse(why *rejection) error {
+	h.meters.refused[why.reason].Inc()
+	return why
 }
 
 // panicked notes a fault of ours; the process goes on.
