@@ -312,6 +312,7 @@ func TestReadersNeverBlockAWriter(t *testing.T) {
 		}
 		walker.Wait()
 		frozen.Release()
+		ledgertest.Equal(t, *frozen, Frozen{version: 1}, "what a released copy still refers to: no tree")
 		ledgertest.Equal(t, visited, keys, "accounts of the copy that were as they were")
 	})
 }
