@@ -181,6 +181,7 @@ func TestIntervalSyncsInTime(t *testing.T) {
 		}})
 		commits := script(4, 2)
 		commitAll(t, l, commits[:2])
+		checkStats(t, l)
 		if newest, durable := reach(l); durable.version != 0 || newest.version != 3 || l.Stats().DurableSlot != 0 {
 			t.Errorf("before the interval: durable up to record %d of %d, %+v", durable.version, newest.version, l.Stats())
 		}

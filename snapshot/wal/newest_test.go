@@ -77,5 +77,14 @@ func TestADurablePositionThatFindsNoSpaceIsSavedLater(t *testing.T) {
 		if err := l.Close(); !errors.Is(err, ErrFailed) || !errors.Is(l.Err(), ErrFailed) {
 			t.Fatalf("a newest that cannot be synced: %v, want %v", err, ErrFailed)
 		}
+		disk.Arm(vfstest.Plan{})
+		l, _ = open(t, config(disk))
+		commitAll(t, l, [][]*ledger.Record{commitOf(5, 2, 1)})
+		disk.Arm(vfstest.Plan{Call: 1, Kinds: vfstest.KindWriteAt})
+		ledgertest.ErrorIs(t, l.Commit(commitOf(7, 2, 1)), ErrFailed, "a commit that cannot be written, before the one before is named in newest")
+		if pass(vfstest.Plan{}); disk.Calls() != 0 {
+			t.Errorf("a log that failed is written: %v", disk.Trace())
+		}
+		ledgertest.ErrorIs(t, l.Close(), ErrFailed, "Close")
 	})
 }
