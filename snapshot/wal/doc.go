@@ -46,8 +46,8 @@
 //
 // # What is a crash, and what is damage
 //
-// Every frame says up to which position the log was known durable when it was written. So do
-// the headers and newest. The highest of these positions, over everything intact,
+// Every frame says up to which position the log was known durable when it was written. So does
+// newest. A segment is begun once all before it is durable. The highest of these positions, over everything intact,
 // frames after the damage included, divides the log:
 //
 //   - Above it, at the end of the last segment, a crash may leave bytes that are not whole: a

@@ -32,7 +32,7 @@ const (
 //	16  index      u64  1 for the first segment of the log, then increasing by one
 //	24  first      u64  version of the first record the segment holds or will hold
 //	32  position   u64  of this header; where the segment before ends
-//	40  durable    u64  highest position known durable when it was made
+//	40  durable    u64  the position again: all before it is durable
 //	48  slot       u64  the chain's tip after the record before
 //	56  chain      16   chain value of the record before
 //	72  unused     u32  0
@@ -43,7 +43,6 @@ type header struct {
 	index    uint64
 	first    ledger.Version
 	position Position
-	durable  Position
 	slot     ledger.Slot
 	chain    chain
 }
@@ -53,7 +52,7 @@ func (h *header) encode() []byte {
 	le := binary.LittleEndian
 	b := le.AppendUint32([]byte(headerMagic), formatVersion)
 	b = le.AppendUint32(b, 0)
-	for _, v := range []uint64{h.index, uint64(h.first), uint64(h.position), uint64(h.durable), uint64(h.slot)} {
+	for _, v := range []uint64{h.index, uint64(h.first), uint64(h.position), uint64(h.position), uint64(h.slot)} {
 		b = le.AppendUint64(b, v)
 	}
 	b = le.AppendUint32(append(b, h.chain[:]...), 0)
@@ -71,7 +70,6 @@ func decodeSegmentHeader(name string, b []byte) (header, error) {
 		index:    le.Uint64(b[16:]),
 		first:    ledger.Version(le.Uint64(b[24:])),
 		position: Position(le.Uint64(b[32:])),
-		durable:  Position(le.Uint64(b[40:])),
 		slot:     ledger.Slot(le.Uint64(b[48:])),
 		chain:    chain(b[56:72]),
 	}, nil

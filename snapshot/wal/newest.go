@@ -40,16 +40,12 @@ func readNewest(disk vfs.FS, dir string) (newest, error) {
 		return newest{}, err
 	}
 	defer f.Close()
-	// One byte more than there should be: a longer file was not written by this package.
-	b := make([]byte, newestBytes+1)
+	b := make([]byte, newestBytes)
 	n, err := f.ReadAt(b, 0)
 	if err != nil && !errors.Is(err, io.EOF) {
 		return newest{}, fmt.Errorf("cannot read %s: %w", name, err)
 	}
 	err = checkFile(name, b[:n], newestMagic, newestBytes)
-	if err == nil && n > newestBytes {
-		err = fmt.Errorf("%w: too long", ErrCorrupt)
-	}
 	var format *vfs.FormatError
 	if errors.As(err, &format) {
 		return newest{}, err

@@ -125,7 +125,6 @@ func (e *End) next() (segment, []segment) {
 	g := &kept[n-1]
 	if e.offset == headerBytes {
 		// The last segment holds no record, and is replaced: empty segments do not pile up.
-		g.durable = g.position
 		return *g, kept[:n-1]
 	}
 	g.size = e.offset

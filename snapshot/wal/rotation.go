@@ -62,10 +62,7 @@ func (l *Log) rotateLocked(n int64) error {
 
 // header returns the header of a segment that begins after the state, all of which is durable.
 func (s *state) header(index uint64) header {
-	return header{
-		index: index, first: s.version + 1, position: s.position,
-		durable: s.position, slot: s.slot, chain: s.chain,
-	}
+	return header{index: index, first: s.version + 1, position: s.position, slot: s.slot, chain: s.chain}
 }
 
 // beginLocked makes g, which f is, the newest segment.
@@ -86,9 +83,6 @@ func (l *Log) finishSegmentLocked() error {
 		// space, odd as it is here, nor another refusal to cut a sealed segment is a failure.
 		if err != nil && !l.sealed && !errors.Is(err, ErrNoSpace) {
 			return l.fail(fmt.Errorf("cannot cut segment %d to its length: %w", l.newestLocked().index, err))
-		}
-		if err == nil {
-			l.room = end
 		}
 	}
 	return l.syncNowLocked()

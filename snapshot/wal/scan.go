@@ -71,7 +71,7 @@ func newScanner(disk vfs.FS, dir string, at cursor, known []segment, readBytes i
 
 // scan scans the segments, until out returns an error, which scan then returns. A record to begin with that the log does not reach is ErrMissing.
 func (s *scanner) scan() error {
-	s.durable = s.survey.durable
+	s.durable = s.survey.newest.durable
 	for i := s.start; i < len(s.survey.segments); i++ {
 		g := &s.survey.segments[i]
 		if i == s.start {

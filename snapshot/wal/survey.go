@@ -15,8 +15,7 @@ import (
 type survey struct {
 	segments []segment // oldest first, those before the first damaged header
 	newest   newest
-	damage   error    // the first damaged or missing header, after all segments
-	durable  Position // the highest position that newest and the headers name
+	damage   error // the first damaged or missing header, after all segments
 }
 
 // surveyLog reads all headers and holds them against each other and against newest. A header that is known does not change, but
@@ -32,7 +31,6 @@ func surveyLog(disk vfs.FS, dir string, known []segment) (*survey, error) {
 	if len(indexes) == 0 && errors.Is(newestErr, fs.ErrNotExist) {
 		return s, nil
 	}
-	s.durable = s.newest.durable
 	for i, index := range indexes {
 		if i > 0 && index != indexes[i-1]+1 {
 			s.damage = &CorruptError{Segment: segmentName(dir, indexes[i-1]+1), Reason: "the segment is missing"}
@@ -40,7 +38,7 @@ func surveyLog(disk vfs.FS, dir string, known []segment) (*survey, error) {
 		}
 		n := slices.IndexFunc(known, func(g segment) bool { return g.index == index })
 		if n >= 0 && n < len(known)-1 {
-			s.segments, s.durable = append(s.segments, known[n]), max(s.durable, known[n].durable)
+			s.segments = append(s.segments, known[n])
 			continue
 		}
 		if s.damage = s.add(disk, segmentName(dir, index), index); s.damage != nil {
@@ -70,7 +68,7 @@ func (s *survey) add(disk vfs.FS, name string, index uint64) error {
 	switch {
 	case h.index != index:
 		reason = fmt.Sprintf("its header says that it is segment %d", h.index)
-	case h.durable > h.position || h.position%8 != 0:
+	case h.position%8 != 0:
 		reason = "its header contradicts itself"
 	}
 	if n := len(s.segments); n > 0 && reason == "" {
@@ -83,7 +81,6 @@ func (s *survey) add(disk vfs.FS, name string, index uint64) error {
 		return &CorruptError{Segment: name, Reason: reason}
 	}
 	s.segments = append(s.segments, segment{header: h, name: name, size: size})
-	s.durable = max(s.durable, h.durable)
 	return nil
 }
 
