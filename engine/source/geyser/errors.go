@@ -42,13 +42,12 @@ func ended(kind upstream.Kind, why string) error { return &sessionError{kind, er
 // kindOf returns what is counted for an error of a session.
 func kindOf(err error) upstream.Kind {
 	var session *sessionError
-	var two *yellowstone.TwoBlocksError
 	switch {
 	case errors.Is(err, ledger.ErrTooMuchWaits): // beside errWrong
 		return upstream.TooLarge
 	case errors.As(err, &session):
 		return session.kind
-	case errors.As(err, &two):
+	case errors.Is(err, yellowstone.ErrTwoBlocks):
 		return upstream.Equivocation
 	}
 	return upstream.Server

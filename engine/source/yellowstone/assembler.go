@@ -3,6 +3,7 @@ package yellowstone
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 
 	"ledgerd/engine/ledger"
@@ -43,7 +44,7 @@ type Assembler struct {
 	bare   map[ledger.Hash]bool // blocks in part of which an earlier stream, the newest that showed any, told nothing but their heads
 
 	// Of a live stream.
-	asked     ledger.Slot // the slot of the newest ShortError; 0: none
+	asked     ledger.Slot // the slot of the newest error of missed; 0: none
 	miscounts int         // blocks that were sealed although transactions were missing, less one for each believedBlocks of wholes
 	wholes    uint64      // blocks with all their transactions since the first miscount
 }
@@ -165,7 +166,7 @@ func (a *Assembler) takeHead(ctx context.Context, u *Update) error {
 	s := a.at(u)
 	switch {
 	case s.head != nil && s.head.Hash != u.Head.Hash:
-		return &TwoBlocksError{u.Slot}
+		return fmt.Errorf("%w at slot %d", ErrTwoBlocks, u.Slot)
 	case s.head != nil || s.isOver():
 		a.Counts.Duplicates++
 		if s.begin <= beginAmid && (s.again || a.Filtered && s.processed) {

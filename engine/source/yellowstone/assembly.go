@@ -61,6 +61,13 @@ func (s *assembly) isEmpty() bool { return s.head == nil && len(s.accounts)+len(
 // isOver reports whether nothing changes the try any more.
 func (s *assembly) isOver() bool { return s.state >= sealed }
 
+// buildsOn reports whether a block, whose head came, names another as its parent. A parent is below its child: a genesis block names
+// itself, and heads may name each other.
+func (s *assembly) buildsOn(p *assembly) bool {
+	isParent := p.head != nil && p.slot == s.head.ParentSlot && p.slot < s.slot
+	return isParent && (!s.head.ParentHash.Known || s.head.ParentHash.Value == p.head.Hash)
+}
+
 // next returns the state that an open try comes to with what came of it.
 func (a *Assembler) next(s *assembly) state {
 	switch isWhole := a.whole(s); {

@@ -42,7 +42,7 @@
 //     connection, with the head behind everything that it has. Where a stream is filtered the head may come alone.
 //
 // A block that was not shown from its begin is in part, and waits for such a proof. A block that is confirmed before
-// all of its transactions came is not sealed: [ShortError] asks for another stream that begins before it.
+// all of its transactions came is not sealed: an error asks for another stream that begins before it.
 // A confirmed block has its parents confirmed, so a lost status does no harm. Where the server numbers banks, those of a slot
 // are assembled beside each other: since Alpenglow a validator may make two, and either may be confirmed. Where it does not, a
 // bank that is created again drops the updates of the one before, and its block has to be replayed.

@@ -52,18 +52,11 @@ func (w *writes) covers(key ledger.Pubkey, version uint64) bool {
 	return ok && version <= w.versions[i]
 }
 
-// parentOf returns the block kept that one builds on. It is nil for a genesis block, which names itself.
-func (a *Assembler) parentOf(s *assembly) *assembly {
-	return newest(a.sealed, func(p *assembly) bool {
-		return p.slot == s.head.ParentSlot && p.slot < s.slot && (!s.head.ParentHash.Known || s.head.ParentHash.Value == p.head.Hash)
-	})
-}
-
 // inherit adds the late writes of the blocks that an assembly builds on, before it is sealed. What a block inherited hides only what was
 // known then: a newer late write of the same account may have come since.
 func (a *Assembler) inherit(s *assembly) {
 	own, inherited := []*writes{&s.writes, &s.inherited}, []*writes(nil)
-	for b := a.parentOf(s); b != nil; b = a.parentOf(b) {
+	for b := newest(a.sealed, s.buildsOn); b != nil; b = newest(a.sealed, b.buildsOn) {
 		for i, w := range b.late.accounts {
 			isWritten := func(n *writes) bool { return n.covers(w.Pubkey, 0) }
 			isKnown := func(n *writes) bool { return n.covers(w.Pubkey, b.late.versions[i]) }

@@ -2,8 +2,8 @@ package yellowstone
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"slices"
 
 	"ledgerd/engine/ledger"
 )
@@ -15,23 +15,8 @@ const believedMiscounts = 3
 // believedBlocks is the number of whole blocks after which a miscount is forgotten, and the server asked again.
 const believedBlocks = 512
 
-// TwoBlocksError: a stream showed two blocks at a slot, and called neither dead.
-type TwoBlocksError struct{ Slot ledger.Slot }
-
-func (e *TwoBlocksError) Error() string {
-	return fmt.Sprintf("the stream shows two blocks at slot %d", e.Slot)
-}
-
-// ShortError: a live stream called a block confirmed before it sent all of its transactions. The caller begins another
-// stream before that slot. If that sends no more, the block is sealed with the transactions that came.
-type ShortError struct {
-	Slot         ledger.Slot
-	Sent, Counts uint64
-}
-
-func (e *ShortError) Error() string {
-	return fmt.Sprintf("the stream sent %d of the %d transactions of slot %d", e.Sent, e.Counts, e.Slot)
-}
+// ErrTwoBlocks: a stream showed two blocks at a slot, and called neither dead.
+var ErrTwoBlocks = errors.New("the stream shows two blocks")
 
 // advance brings a try to the state that follows from what came of it, if it is open.
 func (a *Assembler) advance(ctx context.Context, s *assembly) error {
@@ -74,16 +59,9 @@ func (a *Assembler) begun(s *assembly) bool {
 	return s.followed && hasAll && parent.frozen != 0 && parent.frozen <= s.since
 }
 
-// parent returns the assembly of the block that another builds on, nil if there is none with a head. A parent is below its
-// child: a genesis block names itself, and heads may name each other.
+// parent returns the assembly of the block that another builds on, nil if there is none with a head.
 func (a *Assembler) parent(child *assembly) *assembly {
-	head := child.head
-	for _, s := range slices.Backward(a.slots[head.ParentSlot].open) {
-		if head.ParentSlot < child.slot && s.head != nil && (!head.ParentHash.Known || head.ParentHash.Value == s.head.Hash) {
-			return s
-		}
-	}
-	return nil
+	return newest(a.slots[child.head.ParentSlot].open, child.buildsOn)
 }
 
 // seal emits a block and then its status.
@@ -112,8 +90,8 @@ func (a *Assembler) seal(ctx context.Context, s *assembly) error {
 	return a.emit(ctx, &ledger.SlotStatus{Slot: s.slot, Status: s.claimed, Blockhash: ledger.Some(s.head.Hash)})
 }
 
-// missed takes the lowest confirmed block below a slot that still misses transactions. It returns a ShortError for it, and
-// seals it the second time.
+// missed takes the lowest confirmed block below a slot that still misses transactions. The first time it returns an error, which has the
+// caller begin another stream before that slot. If that sends no more, it seals the block with the transactions that came.
 func (a *Assembler) missed(ctx context.Context, later ledger.Slot) error {
 	var s *assembly
 	for other := range a.tries() {
@@ -129,5 +107,5 @@ func (a *Assembler) missed(ctx context.Context, later ledger.Slot) error {
 		return a.seal(ctx, s)
 	}
 	a.asked = s.slot
-	return &ShortError{Slot: s.slot, Sent: uint64(len(s.indexes)), Counts: s.head.Transactions}
+	return fmt.Errorf("the stream sent %d of the %d transactions of slot %d", len(s.indexes), s.head.Transactions, s.slot)
 }
