@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
@@ -48,28 +47,6 @@ func outline(events []ledger.Event) string {
 		}
 	}
 	return strings.Join(words, ", ")
-}
-
-func TestSpecificationsThatAreRefused(t *testing.T) {
-	file := write(t, "a.json", "{}")
-	empty := t.TempDir()
-	gone := filepath.Join(empty, "gone.json")
-	for name, tt := range map[string]struct{ spec, want string }{
-		"nothing":            {"", "no path is given"},
-		"only an option":     {"?gaps=allow", "no path is given"},
-		"an empty path":      {file + ",", "a path in the list is empty"},
-		"an empty option":    {file + "?", `the only option after "?" is gaps=allow`},
-		"another option":     {file + "?gaps=deny", `the only option after "?" is gaps=allow`},
-		"two options":        {file + "?gaps=allow&x=1", `the only option after "?" is gaps=allow`},
-		"standard in, twice": {"-,-", `standard input ("-") is given twice`},
-		"no such file":       {gone, "cannot read " + gone + ": no such file or directory"},
-		"the second missing": {file + "," + gone, "cannot read " + gone + ": no such file or directory"},
-		"an empty folder":    {empty, "folder " + empty + " holds no files"},
-	} {
-		if _, err := Open(tt.spec, slog.New(slog.DiscardHandler)); err == nil || err.Error() != tt.want {
-			t.Errorf("%s: err = %v, want %s", name, err, tt.want)
-		}
-	}
 }
 
 func TestInfoSaysWhatTheSequencerMustKnow(t *testing.T) {
