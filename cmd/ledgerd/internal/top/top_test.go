@@ -2,6 +2,7 @@ package top
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -16,89 +17,48 @@ import (
 	"ledgerd/engine/ledger/ledgertest"
 )
 
+var update = flag.Bool("update", false, "write the golden files anew")
+
 // metrics returns what a node says after a count of updates, with a rollback for each hundred.
-func metrics(updates int) string {
-	return fmt.Sprintf(`# HELP ledgerd_slot Newest visible slot by commitment.
-# TYPE ledgerd_slot gauge
-ledgerd_build_info{version="1.2.3",revision="abc"} 1
-process_start_time_seconds 1000
-ledgerd_healthy 1
-ledgerd_slot{commitment="processed"} 1605
-ledgerd_slot{commitment="confirmed"} 1603
-ledgerd_slot{commitment="finalized"} 1573
-ledgerd_lag_seconds 0.345
-ledgerd_account_updates_total %d
-ledgerd_rollbacks_total %d
-ledgerd_http_requests_total{route="account",status="2xx"} 40
-ledgerd_http_requests_total{route="account",status="5xx"} 2
-ledgerd_http_rate_limited_total{window="hour"} 3
-ledgerd_http_connections 7
-ledgerd_ws_connections 512
-ledgerd_ws_frames_total 9
-ledgerd_ws_closed_total{reason="slow_consumer"} 4
-ledgerd_ws_closed_total{reason="client"} 100
-ledgerd_ws_refused_total{reason="full"} 5
-ledgerd_accounts{shard="0"} 5000
-ledgerd_accounts{shard="1"} 5139
-ledgerd_token_accounts{shard="0"} 2000
-process_resident_memory_bytes 125378560
-go_memstats_heap_alloc_bytes 9.7e+07
-ledgerd_log_bytes 103732200
-ledgerd_snapshot_age_seconds 777.02
-ledgerd_snapshot_bytes 633005
-ledgerd_snapshot_slot 908
-`, updates, updates/100)
+func metrics(t *testing.T, updates int) string {
+	text := string(ledgertest.ReadFile(t, "testdata/metrics.txt"))
+	return strings.NewReplacer("UPDATES", fmt.Sprint(updates), "ROLLBACKS", fmt.Sprint(updates/100)).Replace(text)
 }
 
+// text returns lines, each after a sign of its mood: + good, ! bad, . faint.
 func text(lines []line) string {
 	var b strings.Builder
 	for _, l := range lines {
-		b.WriteString(strings.TrimRight(l.text, " ") + "\n")
+		b.WriteString(strings.TrimRight(" +!."[l.mood:l.mood+1]+" "+l.text, " ") + "\n")
 	}
 	return b.String()
 }
 
+// TestViewSaysWhatTheNodeSays shows a node that was started again after the first sample, and what becomes of it.
 func TestViewSaysWhatTheNodeSays(t *testing.T) {
 	v := &view{name: "http://h:1"}
 	start := time.Unix(1300, 0)
-	for i, updates := range []int{0, 0, 100, 400, 1000} {
+	for i, updates := range []int{700, 0, 100, 400, 1000} {
 		at := start.Add(time.Duration(i) * 2 * time.Second)
-		v.take(news{at: at, sample: parseSample(metrics(updates), at), budget: budget{limit: 100, remaining: 87}, next: 5 * time.Second})
+		v.take(news{at: at, sample: parseSample(metrics(t, updates), at), budget: budget{limit: 100, remaining: 87}, next: 5 * time.Second})
 	}
 	now := start.Add(15 * time.Second)
-	figures := `slot        processed 1605 ─ confirmed 1603 ─ finalized 1573
-lag         0.3 s
-rollbacks   10
-
-updates/s             300 ▁▂▅█
-transactions/s          -
-requests/s              0 ▁▁▁▁
-frames/s                0 ▁▁▁▁
-
-sockets     512          slow consumers 4          refused 5
-connections 7            over a limit   3          errors  2
-accounts    10139        token accounts 2000
-memory      119.6 MiB    heap           92.5 MiB
-log         98.9 MiB     snapshot       12m57s old, slot 908, 618.2 KiB
-
-q quits   budget 87 of 100, asked every 5s
-`
-	want := "ledgerd 1.2.3 at http://h:1   up 5m08s\n● healthy\n\n" + figures
-	ledgertest.Equal(t, text(v.lines(80, now)), want, "a healthy node")
+	var told strings.Builder
+	show := func(what string, width int, at time.Time) {
+		fmt.Fprintf(&told, "# %s\n\n%s\n", what, text(v.lines(width, at)))
+	}
+	show("A healthy node", 80, now)
 	for _, l := range v.lines(80, now) {
 		if n := len([]rune(l.text)); n > 80 {
 			t.Errorf("a line of %d columns: %s", n, l.text)
 		}
 	}
-	ledgertest.Contains(t, text(v.lines(28, now)), "updates/s             300 ▅█\n", "a narrow terminal")
-
+	show("On a narrow terminal", 28, now)
 	v.take(news{at: now, err: context.DeadlineExceeded, budget: v.budget, next: v.next})
-	want = "ledgerd at http://h:1\n○ no answer for 5s: context deadline exceeded\n\n" + figures
-	ledgertest.Equal(t, text(v.lines(80, now.Add(5*time.Second))), want, "a lost one")
-	v.take(news{at: now, sample: parseSample("ledgerd_healthy 0\nledgerd_account_updates_total 1\n", now), why: "stopping"})
-	if got := text(v.lines(80, now)); !strings.Contains(got, "\n● stopping\n") || !strings.Contains(got, "▁▂▅█") || !strings.Contains(got, "snapshot       none yet") {
-		t.Errorf("back, after a restart:\n%s", got)
-	}
+	show("It does not answer", 80, now.Add(5*time.Second))
+	v.take(news{at: now, sample: parseSample("ledgerd_healthy 0\nledgerd_account_updates_total 1\nledgerd_snapshot_age_seconds 0\n", now), why: "stopping"})
+	show("It is back after a restart, without a snapshot, and about to stop", 80, now)
+	ledgertest.Golden(t, "testdata/view.txt", told.String(), *update)
 }
 
 func TestNodeIsAskedWithinHalfOfItsBudget(t *testing.T) {
@@ -172,6 +132,7 @@ func shown(term vt.MockTerm) string {
 }
 
 func TestTopSurvivesTheLossOfTheNodeAndQuits(t *testing.T) {
+	healthy := metrics(t, 0)
 	for name, quit := range map[string][]vt.Key{"q": {vt.KeyQ}, "Ctrl-C": {vt.KeyLCtrl, vt.KeyC}} {
 		var lost atomic.Bool
 		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -179,7 +140,7 @@ func TestTopSurvivesTheLossOfTheNodeAndQuits(t *testing.T) {
 			case lost.Load():
 				panic(http.ErrAbortHandler)
 			case r.URL.Path == "/api/metrics":
-				fmt.Fprint(w, metrics(0))
+				fmt.Fprint(w, healthy)
 			}
 		}))
 		term := vt.NewMockTerm(vt.MockOptSize{X: 80, Y: 24})
