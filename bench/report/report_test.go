@@ -3,7 +3,6 @@ package report
 import (
 	"bytes"
 	"flag"
-	"os"
 	"strings"
 	"testing"
 
@@ -76,13 +75,7 @@ func TestIntervals(t *testing.T) {
 func TestPage(t *testing.T) {
 	var got bytes.Buffer
 	must(t, measured(t).WritePage(&got, goals, []Section{{"account", "How many."}, {"lag", "How late."}, {"absent", "Nothing."}}))
-	const path = "testdata/page.md"
-	if *update {
-		must(t, os.WriteFile(path, got.Bytes(), 0o644))
-	}
-	if want, err := os.ReadFile(path); err != nil || got.String() != string(want) {
-		t.Errorf("%s (%v) is\n%s", path, err, &got)
-	}
+	ledgertest.Golden(t, "testdata/page.md", got.String(), *update)
 }
 
 func TestRecordsThatAreRefused(t *testing.T) {
