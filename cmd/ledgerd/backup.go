@@ -59,7 +59,10 @@ func (c *backupCommand) Run(ctx context.Context, s *streams) error {
 	}
 	for _, verify := range []func() error{
 		func() error { return checkDataDir(dir) },
-		func() error { return datadir.Check(dir) },
+		func() error {
+			_, err := datadir.View(dir)
+			return err
+		},
 		func() error { return (&snapshotVerifyCommand{DataDir: dir, quietFlag: c.quietFlag}).Run(ctx, s) },
 		func() error { return (&logVerifyCommand{DataDir: dir, quietFlag: c.quietFlag}).Run(ctx, s) },
 	} {

@@ -19,7 +19,7 @@ func TestSampleConfiguration(t *testing.T) {
 	out := toolSays(t, exitOK, "", "config", "sample")
 	ledgertest.Golden(t, shipped, out, *update)
 	content := regexp.MustCompile(`(?m)^#([a-z])`).ReplaceAll([]byte(out), []byte("$1"))
-	if wrong := checkSettings(content); len(wrong) > 0 {
+	if wrong := checkSettings(t.Context(), content); len(wrong) > 0 {
 		t.Errorf("the sample is refused: %q", wrong)
 	}
 	app := newParser(&commands{}).Model.Node

@@ -2,24 +2,23 @@ package main
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	doc "go/doc/comment"
 	"io"
-	"io/fs"
 	"log/slog"
-	"os"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
-	"syscall"
 
 	"github.com/alecthomas/kong"
+
+	"ledgerd/engine/datadir"
 )
 
 type configCommand struct {
-	Check  configCheckCommand  `cmd:"" help:"Say what is wrong with a configuration, line by line. Nothing is started, and no node is asked."`
+	Check  configCheckCommand  `cmd:"" help:"Say what is wrong with a configuration, line by line. Nothing is started or made, and no node is asked."`
 	Sample configSampleCommand `cmd:"" help:"Print a configuration that names every flag of serve with its default, as comments."`
 }
 
@@ -28,7 +27,7 @@ type configCheckCommand struct {
 }
 
 // Run prints a line for each thing that is wrong.
-func (c *configCheckCommand) Run(s *streams, cli *commands) error {
+func (c *configCheckCommand) Run(ctx context.Context, s *streams, cli *commands) error {
 	path := cmp.Or(c.File, string(cli.Config))
 	if path == "" {
 		return &usageError{errors.New("name the configuration that is to be checked")}
@@ -37,7 +36,7 @@ func (c *configCheckCommand) Run(s *streams, cli *commands) error {
 	if err != nil {
 		return &usageError{err}
 	}
-	wrong := checkSettings(content)
+	wrong := checkSettings(ctx, content)
 	for _, w := range wrong {
 		fmt.Fprintf(s.err, "%s: %v\n", path, w)
 	}
@@ -50,7 +49,7 @@ func (c *configCheckCommand) Run(s *streams, cli *commands) error {
 
 // checkSettings returns everything that is wrong with a configuration, by line. Each command that the file has a flag of gets the
 // file's settings as its command line, again and again, each time without the one that it refused last.
-func checkSettings(content []byte) []*settingError {
+func checkSettings(ctx context.Context, content []byte) []*settingError {
 	settings, wrong := parseSettings(newParser(&commands{}).Model.Node, content)
 	for _, command := range newParser(&commands{}).Model.Leaves(false) {
 		var cli commands
@@ -67,7 +66,7 @@ func checkSettings(content []byte) []*settingError {
 		if command.Name != "serve" {
 			continue
 		}
-		for _, err := range cli.Serve.refusals() {
+		for _, err := range cli.Serve.refusals(ctx) {
 			if at := settingNamed(settings, err); at >= 0 {
 				wrong = append(wrong, &settingError{settings[at].line, err.Error()})
 			}
@@ -100,8 +99,8 @@ func settingNamed(settings []setting, err error) int {
 	return slices.IndexFunc(settings, func(s setting) bool { return slices.Contains(named, "--"+s.name) })
 }
 
-// refusals returns what the start would say to the source, the certificate, the keys and the places of files. Each names its flag.
-func (c *serveCommand) refusals() (all []error) {
+// refusals returns what the start would say to all that it opens, but that it is in use. Each names its flag.
+func (c *serveCommand) refusals(ctx context.Context) (all []error) {
 	note := func(flag string, err error) {
 		if err != nil && !flagNames.MatchString(err.Error()) {
 			err = fmt.Errorf("%s: %w", flag, err)
@@ -110,32 +109,19 @@ func (c *serveCommand) refusals() (all []error) {
 			all = append(all, err)
 		}
 	}
-	for _, o := range c.openings(&node{logger: slog.New(slog.DiscardHandler)}) {
-		note(o.flag, o.open())
+	n := &node{logger: slog.New(slog.DiscardHandler)}
+	for _, o := range c.openings(ctx, n) {
+		if o.check == nil {
+			o.check = o.open
+		}
+		note(o.flag, o.check())
 	}
-	note("--data-dir", mayBecome(c.DataDir, true))
-	if c.AccessLog != "" {
-		note("--access-log", mayBecome(c.AccessLog, false))
+	err := mayBecome(c.DataDir, true)
+	if err == nil {
+		_, err = c.openDir(datadir.View, n.source)
 	}
+	note("--data-dir", err)
 	return all
-}
-
-// mayBecome returns why a path neither is a directory, or a file, nor may become one. It makes nothing. A directory is made with those above it.
-func mayBecome(path string, dir bool) error {
-	info, err := os.Stat(path)
-	switch {
-	case err == nil && info.IsDir() == dir:
-		return nil
-	case err == nil && dir:
-		return &fs.PathError{Op: "open", Path: path, Err: syscall.ENOTDIR}
-	case err == nil:
-		return &fs.PathError{Op: "open", Path: path, Err: syscall.EISDIR}
-	case dir && errors.Is(err, fs.ErrNotExist):
-		return nil
-	case errors.Is(err, fs.ErrNotExist):
-		_, err = os.Stat(filepath.Dir(path))
-	}
-	return err
 }
 
 type configSampleCommand struct{}

@@ -23,7 +23,7 @@ func checkDataDir(path string) error {
 	if !info.Mode().IsRegular() {
 		return fmt.Errorf("%s is not a data directory: its node.json is no file", path)
 	}
-	if err := datadir.Check(path); errors.Is(err, datadir.ErrUnfinishedImport) { // also of one that is still running
+	if _, err := datadir.View(path); errors.Is(err, datadir.ErrUnfinishedImport) { // also of one that is still running
 		return err
 	}
 	return nil

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"net"
 	"os"
+	"path/filepath"
 	"strings"
 	"syscall"
 )
@@ -62,7 +63,11 @@ func listenOn(ctx context.Context, config net.ListenConfig, address string) (net
 		}
 		return config.Listen(ctx, network, address)
 	}
-	if err := removeStaleSocket(path); err != nil {
+	stale, err := isStale(path)
+	if stale {
+		err = os.Remove(path)
+	}
+	if err != nil {
 		return nil, err
 	}
 	// Linux makes the file with the mode that the socket has, less the umask. So it never has more than socketMode.
@@ -82,22 +87,55 @@ func listenOn(ctx context.Context, config net.ListenConfig, address string) (net
 	return l, nil
 }
 
-// removeStaleSocket removes a Unix socket that no process listens on any more, and refuses what is no socket. Of all else that is in
+// isStale reports whether a Unix socket is there that no process listens on any more, and refuses what is no socket. Of all else that is in
 // the way, listening says what it is.
-func removeStaleSocket(path string) error {
+func isStale(path string) (bool, error) {
 	info, err := os.Lstat(path)
 	if err != nil {
-		return nil
+		return false, nil
 	}
 	if info.Mode().Type() != fs.ModeSocket {
-		return fmt.Errorf("%s exists and is no socket", path)
+		return false, fmt.Errorf("%s exists and is no socket", path)
 	}
 	peer, err := net.Dial("unix", path)
-	switch {
-	case err == nil:
-		return peer.Close() // listening says that the address is in use
-	case errors.Is(err, syscall.ECONNREFUSED):
-		return os.Remove(path)
+	if err == nil {
+		return false, peer.Close() // listening says that the address is in use
 	}
-	return nil
+	return errors.Is(err, syscall.ECONNREFUSED), nil
+}
+
+// listening is the opening of a listener that a flag names; to has it.
+func listening(ctx context.Context, flag string, config net.ListenConfig, address string, to func(net.Listener)) opening {
+	explain := func(err error) error {
+		if err != nil {
+			return fmt.Errorf("cannot listen on %s: %w", flag, err)
+		}
+		return nil
+	}
+	return opening{flag, func() error {
+		l, err := listenOn(ctx, config, address)
+		if err == nil {
+			to(l)
+		}
+		return explain(err)
+	}, func() error { return explain(mayListen(ctx, address)) }}
+}
+
+// mayListen returns why an address cannot be listened on, but for one that is in use: that may be by the node whose configuration is checked.
+// A TCP port it listens on for a moment: nothing else tells whether the address is one of this machine, and free to this user.
+func mayListen(ctx context.Context, address string) error {
+	if path, isUnix := strings.CutPrefix(address, "unix:"); isUnix {
+		if _, err := isStale(path); err != nil {
+			return err
+		}
+		return mayHold(filepath.Dir(path))
+	}
+	l, err := listenOn(ctx, net.ListenConfig{}, address)
+	switch {
+	case errors.Is(err, syscall.EADDRINUSE):
+		return nil
+	case err != nil:
+		return err
+	}
+	return l.Close()
 }

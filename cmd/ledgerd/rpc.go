@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"math"
@@ -75,18 +74,6 @@ func (f *rpcFlags) addresses() (all []string) {
 		}
 	}
 	return all
-}
-
-// listen opens the listeners.
-func (f *rpcFlags) listen(ctx context.Context, n *node) error {
-	for _, address := range f.addresses() {
-		l, err := listenOn(ctx, net.ListenConfig{KeepAlive: -1}, address)
-		if err != nil {
-			return &usageError{fmt.Errorf("cannot listen on --rpc-listen, and the port above: %w", err)}
-		}
-		n.rpcPorts = append(n.rpcPorts, l)
-	}
-	return nil
 }
 
 // rpcPort returns where JSON-RPC is spoken, 0 if on no port.

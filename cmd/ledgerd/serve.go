@@ -125,53 +125,59 @@ func (c *serveCommand) serve(ctx context.Context, n *node, s *streams, parsed *k
 
 // open opens what may be refused.
 func (c *serveCommand) open(ctx context.Context, n *node) (err error) {
-	for _, o := range c.openings(n) {
+	for _, o := range c.openings(ctx, n) {
 		if err := o.open(); err != nil {
 			return &usageError{err}
 		}
 	}
-	if c.AccessLog != "" {
-		if n.accessLog, err = accesslog.Open(c.AccessLog, n.logger); err != nil {
-			return &usageError{fmt.Errorf("cannot open --access-log: %w", err)}
-		}
-	}
-	// Connections are found dead by their deadlines and heartbeats, sooner than by TCP, whose options would cost each one that is refused.
-	if n.listener, err = listenOn(ctx, net.ListenConfig{KeepAlive: -1}, c.Listen); err != nil {
-		return &usageError{fmt.Errorf("cannot listen on --listen: %w", err)}
-	}
-	if err = c.rpcFlags.listen(ctx, n); err != nil {
-		return err
-	}
-	if c.OpsListen != "" {
-		if n.opsListener, err = listenOn(ctx, net.ListenConfig{}, c.OpsListen); err != nil {
-			return &usageError{fmt.Errorf("cannot listen on --ops-listen: %w", err)}
-		}
+	if n.opsListener != nil {
 		if at, ok := n.opsListener.Addr().(*net.TCPAddr); ok && !at.IP.IsLoopback() && n.opsTLS == nil {
 			n.logger.Warn("whoever reaches the operators' listener may read it: bind it to a loopback address, or ask for certificates with --tls-client-ca",
 				"address", at)
 		}
 	}
 	n.dataDir = c.DataDir
-	n.dir, err = c.openDir(n.source)
+	n.dir, err = c.openDir(datadir.Open, n.source)
 	return err
 }
 
-// opening is what a flag names and a start opens before it touches anything. To check a configuration it is opened, too.
+// opening is what a flag names and a start opens before the data directory.
 type opening struct {
-	flag string
-	open func() error
+	flag  string
+	open  func() error
+	check func() error // returns why open would fail, and makes nothing; nil: open makes nothing
 }
 
-// openings returns the source, the certificate and the API keys, in the order in which they are opened for a node.
-func (c *serveCommand) openings(n *node) []opening {
-	return []opening{
-		{"--source", func() error { return c.openSource(n) }},
+// openings returns them in their order.
+func (c *serveCommand) openings(ctx context.Context, n *node) []opening {
+	all := []opening{
+		{"--source", func() error { return c.openSource(n) }, nil},
 		{"--tls-cert", func() (err error) {
 			n.encryption, err = c.tlsFlags.open(n.logger)
 			return err
-		}},
-		{"--api-keys", func() error { return c.openKeys(n) }},
+		}, nil},
+		{"--api-keys", func() error { return c.openKeys(n) }, nil},
 	}
+	if c.AccessLog != "" {
+		all = append(all, opening{"--access-log", func() error { return c.openAccessLog(n) }, func() error { return mayBecome(c.AccessLog, false) }})
+	}
+	// Connections are found dead by their deadlines and heartbeats, sooner than by TCP, whose options would cost each one that is refused.
+	clients := net.ListenConfig{KeepAlive: -1}
+	all = append(all, listening(ctx, "--listen", clients, c.Listen, func(l net.Listener) { n.listener = l }))
+	for _, address := range c.rpcFlags.addresses() {
+		all = append(all, listening(ctx, "--rpc-listen, and the port above", clients, address, func(l net.Listener) { n.rpcPorts = append(n.rpcPorts, l) }))
+	}
+	if c.OpsListen != "" {
+		all = append(all, listening(ctx, "--ops-listen", net.ListenConfig{}, c.OpsListen, func(l net.Listener) { n.opsListener = l }))
+	}
+	return all
+}
+
+func (c *serveCommand) openAccessLog(n *node) (err error) {
+	if n.accessLog, err = accesslog.Open(c.AccessLog, n.logger); err != nil {
+		return fmt.Errorf("cannot open --access-log: %w", err)
+	}
+	return nil
 }
 
 // openSource opens the source, and sees that it can do what else is asked for.
@@ -207,9 +213,9 @@ func (c *serveCommand) usualTier() apikey.Tier {
 }
 
 // openDir opens the data directory and ties it to what is asked for. Without a source it may be served
-// with the filters it has, which then need not be given.
-func (c *serveCommand) openDir(from ledger.Source) (*datadir.Dir, error) {
-	dir, err := datadir.Open(c.DataDir)
+// with the filters it has, which then need not be given. Where it is only viewed, it stays as it is.
+func (c *serveCommand) openDir(open func(path string) (*datadir.Dir, error), from ledger.Source) (*datadir.Dir, error) {
+	dir, err := open(c.DataDir)
 	if err != nil {
 		return nil, err
 	}

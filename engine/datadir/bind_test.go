@@ -98,7 +98,7 @@ func bind(t *testing.T, d *Dir, words []string) error {
 }
 
 // TestDirIsBoundToWhatItBeganWith plays scenes, in which each line is what a directory is bound to, twice: to the same again, after a restart, it is
-// always bound. What is refused changes nothing.
+// always bound. What is refused changes nothing. A view says the same, and changes nothing.
 func TestDirIsBoundToWhatItBeganWith(t *testing.T) {
 	ledgertest.Scenes(t, "testdata/bindings.txt", "# ", *update, func(t *testing.T, scene string) string {
 		title, lines, _ := strings.Cut(scene, "\n")
@@ -111,10 +111,17 @@ func TestDirIsBoundToWhatItBeganWith(t *testing.T) {
 			for again := range outcomes {
 				d := openOn(t, disk)
 				before := d.saved
-				if err := bind(t, d, strings.Fields(line)); err != nil {
+				view, err := viewOn(disk, "data")
+				ledgertest.Must(t, err)
+				viewed := bind(t, view, strings.Fields(line))
+				ledgertest.Must(t, d.read())
+				ledgertest.Equal(t, d.saved, before, "%s: %s: what is on disk after a view is bound", title, line)
+				err = bind(t, d, strings.Fields(line))
+				if err != nil {
 					outcomes[again] = "\t" + err.Error() + "\n"
 					ledgertest.Equal(t, d.saved, before, "%s: %s: what it is bound to, as before", title, line)
 				}
+				ledgertest.Equal(t, fmt.Sprint(viewed), fmt.Sprint(err), "%s: %s: what a view says", title, line)
 				ledgertest.Must(t, d.Close())
 			}
 			ledgertest.Equal(t, outcomes[1], outcomes[0], "%s: %s again, after a restart", title, line)

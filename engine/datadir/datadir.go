@@ -21,9 +21,10 @@ import (
 
 // Dir is an open data directory. Every change of its file node.json is durable before it can be read.
 type Dir struct {
-	fs   vfs.FS
-	path string // of the directory
-	lock io.Closer
+	fs     vfs.FS
+	path   string // of the directory
+	lock   io.Closer
+	isView bool // what would be saved is only noted
 
 	mu    sync.Mutex
 	saved nodeFile // the content of node.json on disk
@@ -87,13 +88,20 @@ func open(disk vfs.FS, path string, forImport bool) (*Dir, error) {
 	return d, nil
 }
 
-// Check returns what Open would find wrong with node.json. It takes no lock and changes nothing.
-func Check(path string) error {
-	d := &Dir{fs: vfs.Disk{}, path: path}
-	if err := d.read(); err != nil {
-		return err
+// View returns the directory as Open would, or what Open would find wrong with node.json, which may be in use by a node. It takes no lock and
+// changes nothing on disk: what the view is bound to, it alone knows.
+func View(path string) (*Dir, error) { return viewOn(vfs.Disk{}, path) }
+
+func viewOn(disk vfs.FS, path string) (*Dir, error) {
+	d := &Dir{fs: disk, path: path, lock: io.NopCloser(nil), isView: true}
+	err := d.load()
+	if err == nil {
+		err = d.checkImport()
 	}
-	return d.checkImport()
+	if err != nil {
+		return nil, err
+	}
+	return d, nil
 }
 
 // Close unlocks the directory.
@@ -143,6 +151,10 @@ func (d *Dir) update(change func(n *nodeFile) error) error {
 
 // saveLocked replaces node.json atomically: after a crash the file is the old or the new one.
 func (d *Dir) saveLocked(n nodeFile) error {
+	if d.isView {
+		d.saved = n
+		return nil
+	}
 	n.Checksum = n.checksum()
 	content, err := json.MarshalIndent(&n, "", "  ")
 	if err != nil {
