@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"os"
 	"os/signal"
 	"slices"
@@ -118,12 +119,16 @@ func run(ctx context.Context, args []string, s *streams) int {
 			err = out.lost()
 		}
 	default:
-		err = &usageError{fmt.Errorf("%w (see %s)", err, helpFor(failed))}
+		err = &usageError{fmt.Errorf("%w (see %s)", err, helpFor(args, failed))}
 	}
-	if err == nil {
+	switch {
+	case err == nil:
 		return exitOK
+	case slices.Contains(args, "serve") && messageFormat(args) == "json":
+		newLogger(s.err, "json", slog.LevelError).Error("failed", "error", printable(err.Error()))
+	default:
+		fmt.Fprintf(s.err, "ledgerd: %s\n", printable(err.Error()))
 	}
-	fmt.Fprintf(s.err, "ledgerd: %s\n", printable(err.Error()))
 	if _, ok := errors.AsType[*usageError](err); ok {
 		return exitUsage
 	}
@@ -141,18 +146,48 @@ func printable(text string) string {
 }
 
 // helpFor returns what tells more of a command line that was refused: with a configuration that is what names its lines.
-func helpFor(failed *kong.ParseError) string {
+func helpFor(args []string, failed *kong.ParseError) string {
+	if path := saidOf(args, "config"); path != "" {
+		return "ledgerd config check " + path
+	}
 	if failed != nil {
-		for _, f := range failed.Context.Model.Flags {
-			if path, ok := failed.Context.FlagValue(f).(configFile); ok && path != "" {
-				return "ledgerd config check " + string(path)
-			}
-		}
 		if command := failed.Context.Selected(); command != nil {
 			return "ledgerd " + command.Path() + " --help"
 		}
 	}
 	return "ledgerd --help"
+}
+
+// saidOf returns the value of a flag that the words of a command line, or else the environment, tell: where they are refused, kong may not have
+// read as far as there.
+func saidOf(args []string, name string) string {
+	value := os.Getenv(envPrefix + "_" + strings.ToUpper(strings.ReplaceAll(name, "-", "_")))
+	for i, word := range args {
+		if after, found := strings.CutPrefix(word, "--"+name+"="); found {
+			value = after
+		} else if word == "--"+name && i+1 < len(args) {
+			value = args[i+1]
+		}
+	}
+	return value
+}
+
+// messageFormat returns the value of --log-format, from where it has it, for a command line that may be refused.
+func messageFormat(args []string) string {
+	if format := saidOf(args, "log-format"); format != "" {
+		return format
+	}
+	content, err := readConfig(saidOf(args, "config"))
+	if err != nil {
+		return ""
+	}
+	settings, _ := parseSettings(newParser(&commands{}).Model.Node, content)
+	for _, s := range settings {
+		if s.name == "log-format" {
+			return s.value
+		}
+	}
+	return ""
 }
 
 // envPrefix begins the names of the variables that stand for flags.

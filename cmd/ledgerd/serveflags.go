@@ -48,7 +48,7 @@ type serveCommand struct {
 
 	LogLevel  logLevel `group:"Messages:" help:"The least that is said: debug, info, warn or error. A running node reads it again at SIGHUP." default:"info"`
 	AccessLog string   `group:"Messages:" help:"Access log of the public listener: a file that gets a line of JSON for each answer. A running node opens it anew at SIGHUP." placeholder:"FILE"`
-	LogFormat string   `group:"Messages:" help:"How messages are written to standard error: text, or json (one object a line, and no banner on standard output)." default:"text" enum:"text,json"`
+	LogFormat string   `group:"Messages:" help:"How messages are written to standard error: text, or json (one object a line, also where the start is refused, and no banner on standard output)." default:"text" enum:"text,json"`
 }
 
 // limitFlags are what a running node takes over at SIGHUP.
