@@ -8,8 +8,10 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"net/http"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -66,13 +68,19 @@ func (c *subCommand) Run(ctx context.Context, s *streams) error {
 	case ctx.Err() != nil:
 		return nil
 	}
+	if refused, ok := errors.AsType[*clientlib.StatusError](err); ok && refused.Status == http.StatusNotFound {
+		err = fmt.Errorf("%w; the public listener is where --listen is", err)
+	}
 	return fmt.Errorf("%s tells nothing: %w", c.Asked(c.URL), err)
 }
 
-// kept returns the number in the file of --resume; nil: there is none yet.
+// kept returns the number in the file of --resume; nil: there is none yet. It refuses one that could not be replaced.
 func (c *subCommand) kept() (*uint64, error) {
 	if c.Resume == "" {
 		return nil, nil
+	}
+	if err := mayHold(filepath.Dir(c.Resume)); err != nil {
+		return nil, fmt.Errorf("--resume: %w", err)
 	}
 	text, err := unpack.ReadRegular(c.Resume, maxNumberBytes)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -192,10 +192,17 @@ func number(h http.Header, name string) int {
 
 // statusError reads a refusal. What is not in the shape of a node's has its status alone.
 func statusError(response *http.Response) *StatusError {
-	var told struct{ Error, Details string }
+	var told struct {
+		Error   any
+		Details string
+	}
 	_ = json.NewDecoder(io.LimitReader(response.Body, 64<<10)).Decode(&told)
+	text, _ := told.Error.(string)
+	if call, ok := told.Error.(map[string]any); ok { // it is the listener for JSON-RPC
+		told.Details, _ = call["message"].(string)
+	}
 	return &StatusError{
-		response.StatusCode, cmp.Or(told.Error, http.StatusText(response.StatusCode)), told.Details,
+		response.StatusCode, cmp.Or(text, http.StatusText(response.StatusCode)), told.Details,
 		time.Duration(number(response.Header, "Retry-After")) * time.Second,
 	}
 }

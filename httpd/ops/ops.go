@@ -113,7 +113,7 @@ func (s *Server) handle(ctx *fasthttp.RequestCtx, _ *wire.Conn, fault *wire.Faul
 	case s.config.Pprof && bytes.HasPrefix(path, []byte("/debug/pprof/")):
 		pprofhandler.PprofHandler(ctx)
 	default:
-		writeError(ctx, fasthttp.StatusNotFound, "no such path")
+		writeError(ctx, fasthttp.StatusNotFound, "no such path on the operators' listener")
 	}
 	if unable != nil {
 		writeError(ctx, fasthttp.StatusServiceUnavailable, unable.Error())

@@ -81,7 +81,7 @@ func New(config Config) (*Door, error) {
 }
 
 var (
-	errPath   = &wire.Fault{Status: fasthttp.StatusNotFound, Text: "there is nothing but / and /health here"}
+	errPath   = &wire.Fault{Status: fasthttp.StatusNotFound, Text: "there is nothing but / and /health on the listener for JSON-RPC"}
 	errMethod = &wire.Fault{Status: fasthttp.StatusMethodNotAllowed, Text: "calls of JSON-RPC are sent with POST /, and the health is asked for with GET /health"}
 	errType   = &wire.Fault{Status: fasthttp.StatusUnsupportedMediaType, Text: "the content type must be application/json"}
 )
