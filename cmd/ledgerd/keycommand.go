@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -10,9 +11,11 @@ import (
 	"slices"
 	"syscall"
 	"text/tabwriter"
+	"time"
 
 	"go.yaml.in/yaml/v3"
 
+	"ledgerd/engine/ledger/wait"
 	"ledgerd/engine/source/unpack"
 	"ledgerd/httpd/apikey"
 	"ledgerd/snapshot/vfs"
@@ -47,13 +50,13 @@ type keyNewCommand struct {
 }
 
 // Run adds a key. Its text is printed before it counts: a key that nobody has seen is of no use.
-func (c *keyNewCommand) Run(parent *keyCommand, s *streams) error {
+func (c *keyNewCommand) Run(ctx context.Context, parent *keyCommand, s *streams) error {
 	text, hash := apikey.New()
 	entry := new(yaml.Node)
 	if err := entry.Encode(apikey.Entry{Name: c.Name, Tier: c.Tier, Hash: hash}); err != nil {
 		return fmt.Errorf("cannot write the key: %w", err)
 	}
-	err := changeKeys(parent.APIKeys, func(list *yaml.Node) error {
+	err := changeKeys(ctx, parent.APIKeys, func(list *yaml.Node) error {
 		list.Style, list.Content = 0, append(list.Content, entry)
 		return nil
 	}, func() error {
@@ -72,8 +75,8 @@ type keyRevokeCommand struct {
 }
 
 // Run removes a key.
-func (c *keyRevokeCommand) Run(parent *keyCommand, s *streams) error {
-	err := changeKeys(parent.APIKeys, func(list *yaml.Node) error {
+func (c *keyRevokeCommand) Run(ctx context.Context, parent *keyCommand, s *streams) error {
+	err := changeKeys(ctx, parent.APIKeys, func(list *yaml.Node) error {
 		before := len(list.Content)
 		list.Content = slices.DeleteFunc(list.Content, func(n *yaml.Node) bool {
 			var e apikey.Entry
@@ -112,14 +115,14 @@ func (keyListCommand) Run(parent *keyCommand, s *streams) error {
 
 // changeKeys has edit change the list of keys in a file, and replaces the file once announce succeeds; what people wrote beside the keys
 // stays. One process changes a file at a time. Tiers are for people to write, so that there is a file.
-func changeKeys(path string, edit func(list *yaml.Node) error, announce func() error) error {
+func changeKeys(ctx context.Context, path string, edit func(list *yaml.Node) error, announce func() error) error {
 	if target, err := filepath.EvalSymlinks(path); err == nil {
 		path = target // so that all names of a file have one lock
 	}
 	lock, err := os.Open(filepath.Dir(path))
 	if err == nil {
 		defer lock.Close() // which unlocks it
-		err = syscall.Flock(int(lock.Fd()), syscall.LOCK_EX)
+		err = waitForLock(ctx, lock)
 	}
 	if err != nil {
 		return fmt.Errorf("cannot lock the directory of %s: %w", path, err)
@@ -157,6 +160,22 @@ func changeKeys(path string, edit func(list *yaml.Node) error, announce func() e
 		return fmt.Errorf("cannot write the API keys: %w", err)
 	}
 	return nil
+}
+
+// lockPause is how long a file is left alone that another process has locked: the system can wait for a lock, but not for the end of ctx meanwhile.
+const lockPause = 50 * time.Millisecond
+
+// waitForLock locks a file once no other process has it locked.
+func waitForLock(ctx context.Context, f *os.File) error {
+	for {
+		err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+		if !errors.Is(err, syscall.EWOULDBLOCK) {
+			return err
+		}
+		if wait.Sleep(ctx, lockPause) != nil {
+			return context.Cause(ctx)
+		}
+	}
 }
 
 // listOfKeys returns the list of keys in a file, which it makes if there is none.
