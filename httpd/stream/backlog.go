@@ -14,8 +14,8 @@ import (
 type backlog struct {
 	past      *past // what comes first; nil if all is in memory
 	level     ledger.Commitment
-	emissions []*emission
-	total     int64 // how many emissions had come after the last of these; 0: they need not be kept for resumes
+	emissions []*emission // none while the backlog waits to be written
+	total     int64       // how many emissions had come after the last of these; 0: they need not be kept for resumes
 	seen      ledger.Seq
 	told      telling // when it was asked for
 
@@ -61,29 +61,46 @@ func (c *connection) replayLocked(after *position, b *backlog, newest ledger.Seq
 		source = "ahead"
 	}
 	c.hub.meters.resumes[source].Inc()
-	if b.past != nil || len(b.emissions) > 0 {
-		c.outbox.put(after, &packet{run: func() error { return c.writeMissed(b) }, extra: b.size(), tally: tally{seq: b.seen + 1}})
+	if total := b.total - int64(len(b.emissions)); b.past != nil || total < b.total {
+		b.emissions = nil
+		c.putBacklog(after, b, total)
 	}
 }
 
 // putSince has the writer send, as a backlog, the emissions that came since there had been so many in
-// total. What waits for that holds no emission, and so a slow reader keeps none in memory.
+// total.
 func (s *subscriber) putSince(total int64, seen ledger.Seq) {
-	kept := &s.hub.recent[s.level]
-	b := &backlog{level: s.level, total: kept.total(), seen: seen, told: new(s.wants)}
-	if b.total == total {
-		return
+	b := &backlog{level: s.level, total: s.hub.recent[s.level].total(), seen: seen, told: new(s.wants)}
+	if b.total > total {
+		s.putBacklog(s.after(), b, total)
 	}
-	s.put(&packet{extra: b.size(), run: func() error {
-		var whole bool
-		s.hub.mu.Lock()
-		b.emissions, whole = kept.between(total, b.total)
-		s.hub.mu.Unlock()
-		if !whole {
+}
+
+// putBacklog has the writer send a backlog, whose emissions came since there had been so many in total. What waits for that holds none of them, and so a
+// slow reader keeps none in memory.
+func (c *connection) putBacklog(after *position, b *backlog, total int64) {
+	c.outbox.put(after, &packet{extra: b.size(), tally: tally{seq: b.seen + 1}, run: func() error {
+		c.sent, c.missed = b.seen, b
+		if !c.hub.gather(b, total) {
 			return &endSlow
 		}
-		return s.writeMissed(b)
+		return c.writeMissed(b)
 	}})
+}
+
+// gather takes the emissions of a backlog, which came since there had been so many in total. Those that are not kept any more are read from the log, where
+// others are. Else it returns false.
+func (h *Hub) gather(b *backlog, total int64) (all bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if b.emissions, all = h.recent[b.level].between(total, b.total); b.past == nil {
+		return all
+	}
+	b.past.until = b.past.head + 1
+	if len(b.emissions) > 0 {
+		b.past.until = b.emissions[0].version
+	}
+	return true
 }
 
 // holds reports whether a part of the nth emission is sent.
@@ -114,7 +131,7 @@ func (b *backlog) parts(visit func(*emission, int) bool) {
 // together is bounded, however slow their readers are.
 func (c *connection) isOutgrown() bool {
 	b := c.missed
-	return b != nil && b.total != 0 && b.total <= c.hub.recent[b.level].gone.Load()
+	return b != nil && len(b.emissions) > 0 && b.total <= c.hub.recent[b.level].gone.Load()
 }
 
 // writeMissed writes a backlog, unless the connection is about to end without it. The ring

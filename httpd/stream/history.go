@@ -28,7 +28,7 @@ const pastBytes = 8 << 20
 // past is the part of a backlog that only the log holds. The writer uses it.
 type past struct {
 	head  ledger.Version // of the newest publication that belongs to it
-	until ledger.Version // where the emissions kept in memory begin
+	until ledger.Version // where the emissions of the backlog begin that are kept in memory
 
 	visit func(context.Context, func(*ledger.Publication) bool) error
 	feed  feed
@@ -39,10 +39,7 @@ type past struct {
 // missedLocked returns what lies after a seq.
 func (h *Hub) missedLocked(level ledger.Commitment, after, newest ledger.Seq, told telling) *backlog {
 	kept := &h.recent[level]
-	b := &backlog{level: level, emissions: kept.after(after), seen: after, told: told}
-	if len(b.emissions) > 0 {
-		b.total = kept.total()
-	}
+	b := &backlog{level: level, emissions: kept.after(after), total: kept.total(), seen: after, told: told}
 	if h.config.History == nil || after < h.config.History.Oldest() || !kept.lacks(after, newest) {
 		return b
 	}
@@ -52,10 +49,6 @@ func (h *Hub) missedLocked(level ledger.Commitment, after, newest ledger.Seq, to
 	}
 	if level == ledger.Processed {
 		b.past.feed.levels = 1 // which remembers no blocks
-	}
-	b.past.until = b.past.head + 1
-	if len(kept.emissions) > 0 {
-		b.past.until = kept.emissions[0].version
 	}
 	return b
 }

@@ -149,6 +149,7 @@ func TestSubscribersKeepNoBlock(t *testing.T) {
 		"is slow and conflates":           {narrow: true, names: setOf(pubkeys, key(1)), conflates: true},
 		"is slow, conflates and is ahead": {conflates: true, from: ledger.Some(ledger.Seq(1))},
 		"is slow and reads a snapshot":    {narrow: true},
+		"is slow and comes back":          {},
 	} {
 		l := newFakeLedger()
 		h := New(Config{RecentBytes: 1, OutboxBytes: 1 << 40, Ledger: l})
@@ -169,6 +170,9 @@ func TestSubscribersKeepNoBlock(t *testing.T) {
 			l.asked = nil
 		} else {
 			_ = publish()
+		}
+		if name == "is slow and comes back" {
+			s.handle([]byte(`{"type":"resume","from_seq":0}`))
 		}
 		if name == "has heard" {
 			frames := s.outbox.drain()

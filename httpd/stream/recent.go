@@ -80,13 +80,10 @@ func (r *recent) lacks(seq, newest ledger.Seq) bool {
 func (r *recent) total() int64 { return r.gone.Load() + int64(len(r.emissions)) }
 
 // between returns the emissions that came after there had been so many in total, until there were so
-// many. Not whole means that not all of them are kept any more.
+// many, as far as they are kept. Not whole means that not all of them are.
 func (r *recent) between(total, until int64) (out []*emission, whole bool) {
 	gone := r.gone.Load()
-	if total < gone {
-		return nil, false
-	}
-	return slices.Clone(r.emissions[total-gone : until-gone]), true
+	return slices.Clone(r.emissions[max(total-gone, 0):max(until-gone, 0)]), total >= gone
 }
 
 // after returns the emissions that hold frames after a seq.
