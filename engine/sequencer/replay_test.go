@@ -37,51 +37,6 @@ func TestBaseStateThatWaitsIsBoundedByItsBytes(t *testing.T) {
 	}
 }
 
-// TestBlocksThatAreFinalByDepthNeedMemory: no status can make room for them, so the reason names what does.
-func TestBlocksThatAreFinalByDepthNeedMemory(t *testing.T) {
-	for byDepth, want := range map[bool]string{true: "--memory-limit", false: "the source finalizes none"} {
-		s := bare(ledger.SourceInfo{FinalityByDepth: byDepth})
-		s.config.MemoryLimit = 1 << 20
-		var err error
-		for slot := ledger.Slot(1); err == nil && slot < 100; slot++ {
-			err = s.Handle(&ledger.Block{Slot: slot, ParentSlot: slot - 1, Blockhash: ledger.Hash{byte(slot)}, Mints: make([]ledger.MintWrite, 100)})
-		}
-		ledgertest.ErrorSays(t, err, want, "by depth: %v", byDepth)
-	}
-}
-
-// TestInputThatEndsInAPauseIsTakenWhole: the newest block is final then, which makes room for those that were kept back.
-func TestInputThatEndsInAPauseIsTakenWhole(t *testing.T) {
-	s := bare(ledger.SourceInfo{FinalityByDepth: true})
-	s.config.MemoryLimit = 1 << 20
-	last := ledger.Slot(0)
-	for held := 0; held < 2; held = len(s.backlog) {
-		last++
-		b := &ledger.Block{Slot: last, ParentSlot: last - 1, Blockhash: ledger.Hash{byte(last)}, Mints: make([]ledger.MintWrite, 100)}
-		ledgertest.Must(t, s.Handle(b))
-	}
-	ledgertest.Must(t, s.EndOfInput())
-	ledgertest.Equal(t, s.Chain().Finalized.Slot(), last, "the final slot")
-}
-
-// TestInputThatEndsInAPauseIsNotFinalAgainstItsStatuses: a status that was kept back may be about another branch.
-func TestInputThatEndsInAPauseIsNotFinalAgainstItsStatuses(t *testing.T) {
-	s := bare(ledger.SourceInfo{FinalityByDepth: true})
-	s.config.MemoryLimit = 1 << 20
-	tip := ledger.Slot(0)
-	for tip == 0 || !s.overflows() {
-		tip++
-		b := &ledger.Block{Slot: tip, ParentSlot: tip - 1, Blockhash: ledger.Hash{byte(tip)}, Mints: make([]ledger.MintWrite, 100)}
-		ledgertest.Must(t, s.Handle(b))
-	}
-	final := s.Chain().Finalized
-	other := &ledger.Block{Slot: tip + 1, ParentSlot: tip - 1, Blockhash: ledger.Hash{byte(tip + 1)}}
-	ledgertest.Must(t, s.Handle(other))
-	ledgertest.Must(t, s.Handle(&ledger.SlotStatus{Slot: other.Slot, Status: ledger.StatusConfirmed}))
-	ledgertest.ErrorSays(t, s.EndOfInput(), "ended with 2 events held back", "a status that waits")
-	ledgertest.Equal(t, s.Chain().Finalized.Slot(), final.Slot(), "the final slot")
-}
-
 // TestRecordsThatDoNotFitAreRefused replays logs whose last record cannot be what the node wrote after the others.
 func TestRecordsThatDoNotFitAreRefused(t *testing.T) {
 	root := &ledger.Block{Slot: 1, Blockhash: ledger.Hash{1}}
