@@ -236,7 +236,7 @@ func TestARecordThatCannotBeReadIsDamage(t *testing.T) {
 		commitAll(t, l, [][]*ledger.Record{commitOf(1, 2, 1)})
 		records := commitOf(3, 2, 1)
 		var e encoded
-		must(t, e.encode(records))
+		must(t, e.encode(records, 3))
 		e.buf[e.starts[1]+frameBytes+at]++
 		l.mu.Lock()
 		err := l.commitLocked(records, &e)

@@ -13,16 +13,15 @@ type encoded struct {
 	starts []int  // of the frames in buf, and the end of the last
 }
 
-// encode encodes the records of one commit in place of what e held. Their versions must
-// increase by one. The records are not kept.
-func (e *encoded) encode(records []*ledger.Record) error {
+// encode encodes the records of one commit, whose versions must go on from next, in place of what e held. The records are not kept.
+func (e *encoded) encode(records []*ledger.Record, next ledger.Version) error {
 	if cap(e.buf) > keptBufferBytes {
 		e.buf = nil
 	}
 	e.buf, e.starts = e.buf[:0], append(e.starts[:0], 0)
 	for i, r := range records {
-		if want := records[0].Version + ledger.Version(i); r.Version != want {
-			return fmt.Errorf("cannot encode record %d for the log: record %d is next", r.Version, want)
+		if want := next + ledger.Version(i); r.Version != want {
+			return fmt.Errorf("cannot commit record %d to the log: record %d is next", r.Version, want)
 		}
 		start := len(e.buf)
 		e.buf = codec.AppendRecord(append(e.buf, make([]byte, frameBytes)...), r)

@@ -117,7 +117,7 @@ func TestACommitThatCannotBeCutOffSealsItsSegment(t *testing.T) {
 			}
 			if name == "all of it stays" {
 				var e encoded
-				err := e.encode(commits[4])
+				err := e.encode(commits[4], l.state.version+1)
 				g := l.newestLocked()
 				e.stamp(commits[4], g.index, l.state, l.durable.position)
 				must(t, errors.Join(err, memory.Overwrite(g.name, g.size, e.buf)))
