@@ -152,7 +152,6 @@ func atSyncs(disk *vfstest.Faulty) string {
 // F16: after a write or a sync that failed a file is not touched.
 func TestAFileIsNotTouchedAfterItFailed(t *testing.T) {
 	good, _ := chunkOf(testAccount(2))
-	good.raw = 10
 	for _, kind := range []vfstest.Kind{vfstest.KindWriteAt, vfstest.KindSync} {
 		disk := vfstest.NewFaulty(vfstest.NewMemory(), vfstest.Plan{})
 		must(t, disk.MkdirAll(testDir))

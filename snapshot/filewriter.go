@@ -49,15 +49,11 @@ func createFile(fs vfs.FS, dir, name, magic string) (*fileWriter, error) {
 	return w, nil
 }
 
-// append writes a chunk whose frame is stored. It fills in where it is and its checksum.
+// append writes a chunk whose frame is stored. It fills in its length and its checksum.
 func (w *fileWriter) append(c chunk, stored []byte) error {
 	c.stored, c.checksum = uint32(len(stored)), crc32.Checksum(stored, castagnoli)
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	c.offset = w.end
-	if reason := c.check(); reason != "" {
-		return fmt.Errorf("cannot write to %s: %s", w.temporary, reason)
-	}
 	if err := w.writeLocked(stored); err != nil {
 		return err
 	}
@@ -84,9 +80,7 @@ func (w *fileWriter) finish() error {
 		return err
 	}
 	w.hash = hash
-	err := w.file.Close()
-	w.file = nil
-	if err != nil {
+	if err := w.file.Close(); err != nil {
 		return fmt.Errorf("cannot close %s: %w", w.temporary, err)
 	}
 	return nil
@@ -110,13 +104,9 @@ func (w *fileWriter) install() error {
 	return fmt.Errorf("cannot rename %s: %w", w.temporary, err)
 }
 
-// discard removes the temporary file, if it was not installed. What discard cannot remove, OpenStore removes.
+// discard removes the temporary file, if it was not installed, after all calls of append have returned. What discard cannot remove, OpenStore removes.
 func (w *fileWriter) discard() {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.file != nil {
-		w.file.Close()
-	}
+	w.file.Close() // once more, if it was finished
 	_ = w.fs.Remove(filepath.Join(w.dir, w.temporary))
 }
 
