@@ -137,7 +137,7 @@ func (r *recovery) restoreFrom(ctx context.Context, i snapshot.Info) error {
 	loads.Go(func() error {
 		return snap.Blocks(func(b snapshot.HeldBlock) error {
 			if len(blocks) == 0 {
-				before = ledger.Opt[ledger.Slot]{Value: b.Previous, Known: b.HasPrevious}
+				before = b.Previous
 			}
 			blocks = append(blocks, r.node.stored.Pack(b.Block))
 			return loadCtx.Err()

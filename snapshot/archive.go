@@ -269,11 +269,11 @@ func (a *Archive) alike(room int64) int {
 // runOf returns the meta of the run of blocks.
 func runOf(blocks []HeldBlock) *runMeta {
 	m := &runMeta{First: blocks[0].Block.Slot, Last: blocks[len(blocks)-1].Block.Slot, Blocks: uint64(len(blocks))}
-	if blocks[0].HasPrevious {
-		m.Previous = &blocks[0].Previous
+	if blocks[0].Previous.Known {
+		m.Previous = &blocks[0].Previous.Value
 	}
 	for i := range blocks {
-		if b := &blocks[i]; b.HasPrevious && b.Block.ParentSlot > b.Previous {
+		if b := &blocks[i]; b.Previous.Known && b.Block.ParentSlot > b.Previous.Value {
 			m.Gap = &b.Block.Slot
 		}
 	}

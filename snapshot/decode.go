@@ -94,9 +94,9 @@ func (r *chunkReader) blocks(c *chunk, visit func(HeldBlock) error) error {
 
 // packedBlock is a block as a chunk holds it.
 type packedBlock struct {
-	slot, previous ledger.Slot
-	hasPrevious    bool
-	event          []byte // valid as long as the bytes of the chunk
+	slot     ledger.Slot
+	previous ledger.Opt[ledger.Slot]
+	event    []byte // valid as long as the bytes of the chunk
 }
 
 func (p packedBlock) key() ledger.Pubkey { return blockKey(p.slot) }
@@ -106,11 +106,11 @@ func cutBlock(b []byte) (p packedBlock, rest []byte, err error) {
 		return p, nil, errCutShort
 	}
 	flags := b[0]
-	p.previous, p.hasPrevious = ledger.Slot(binary.LittleEndian.Uint64(b[1:])), flags != 0
+	p.previous = ledger.Opt[ledger.Slot]{Value: ledger.Slot(binary.LittleEndian.Uint64(b[1:])), Known: flags != 0}
 	size := uint64(binary.LittleEndian.Uint32(b[9:]))
 	rest = b[blockHeadBytes:]
 	switch {
-	case flags&^blockHasPrevious != 0 || flags == 0 && p.previous != 0:
+	case flags&^blockHasPrevious != 0 || flags == 0 && p.previous.Value != 0:
 		return p, nil, fmt.Errorf("%w: unknown flags", ledger.ErrCorrupt)
 	case size > uint64(len(rest)):
 		return p, nil, errCutShort
@@ -132,7 +132,7 @@ func (p packedBlock) decode() (h HeldBlock, err error) {
 	if !ok || len(block.Accounts)+len(block.Mints) > 0 {
 		return h, errNoBlock
 	}
-	return HeldBlock{Block: block, Previous: p.previous, HasPrevious: p.hasPrevious}, nil
+	return HeldBlock{Block: block, Previous: p.previous}, nil
 }
 
 func decodeBlock(b []byte) (h HeldBlock, rest []byte, err error) {

@@ -31,10 +31,8 @@ type HeldBlock struct {
 	Block *ledger.Block
 	// Whole, where it is set, returns the block with its transactions, which Block is then
 	// without: many are held at once, and only one is written.
-	Whole func() *ledger.Block
-	// Previous is the slot of the block before it on the chain, if there is one.
-	Previous    ledger.Slot
-	HasPrevious bool
+	Whole    func() *ledger.Block
+	Previous ledger.Opt[ledger.Slot] // of the block before it on the chain, if there is one
 }
 
 // encoder makes chunks of items and appends them to a file. It belongs to one goroutine. It is not closed: its
@@ -75,9 +73,9 @@ const (
 
 func (e *encoder) block(b *HeldBlock) error {
 	var head [blockHeadBytes]byte
-	if b.HasPrevious {
+	if b.Previous.Known {
 		head[0] = blockHasPrevious
-		binary.LittleEndian.PutUint64(head[1:], uint64(b.Previous))
+		binary.LittleEndian.PutUint64(head[1:], uint64(b.Previous.Value))
 	}
 	whole := b.Block
 	if b.Whole != nil {

@@ -76,7 +76,7 @@ func testBlocks(first, last ledger.Slot) (blocks []HeldBlock) {
 		h := HeldBlock{Block: b}
 		if slot >= 2 {
 			b.ParentSlot = slot - 2
-			h.Previous, h.HasPrevious = slot-2, true
+			h.Previous = ledger.Some(slot - 2)
 		}
 		for i := range 3 {
 			t := ledger.Transaction{Fee: ledger.Some(ledger.Lamports(5000)), Accounts: []ledger.Pubkey{testKey(i), testKey(int(slot))}}

@@ -46,7 +46,7 @@ func continueHistory(held []HistoryRef, floor ledger.Slot, newest *ledger.Block,
 	}
 	for i := range blocks {
 		b := &blocks[i]
-		if begun && (!b.HasPrevious || b.Previous != from-1 || b.Block.Slot < from) || !begun && b.HasPrevious && b.Previous >= from {
+		if begun && (b.Previous != ledger.Some(from-1) || b.Block.Slot < from) || !begun && b.Previous.Known && b.Previous.Value >= from {
 			return nil, nil, fmt.Errorf("the blocks from slot %d on are missing before the one at slot %d", from, b.Block.Slot)
 		}
 		from, begun = b.Block.Slot+1, true

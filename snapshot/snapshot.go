@@ -208,7 +208,7 @@ func (f *file) blocksFrom(from ledger.Slot, previous ledger.Opt[ledger.Slot], vi
 			if b.Block.Slot < from {
 				return nil
 			}
-			if previous.Known && (!b.HasPrevious || b.Previous != previous.Value) {
+			if previous.Known && b.Previous != previous {
 				return f.damaged(c, fmt.Sprintf("the block at slot %d does not follow the one at %d", b.Block.Slot, previous.Value))
 			}
 			newest, previous = b.Block, ledger.Some(b.Block.Slot)

@@ -185,7 +185,7 @@ func TestBaseStateAloneIsWrittenAndRead(t *testing.T) {
 	must(t, snap.Verify(t.Context(), Pace{}))
 	wantLoaded(t, "base state", snap, 3, want)
 	next := testState(110, 104, 3000, 50)
-	next.blocks[0].HasPrevious, next.blocks[0].Previous = false, 0
+	next.blocks[0].Previous = ledger.Opt[ledger.Slot]{}
 	write(t, s, next)
 	wantLoaded(t, "the snapshot after it", newest(t, s), 2, next)
 }

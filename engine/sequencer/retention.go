@@ -106,7 +106,7 @@ func (r *retained) upTo(last ledger.Slot) []snapshot.HeldBlock {
 // Held returns blocks of a chain, oldest first, as they are written to disk; previous is the slot of the block before the first of them.
 func Held(blocks txstore.Chain, previous ledger.Opt[ledger.Slot]) (out []snapshot.HeldBlock) {
 	for _, b := range blocks {
-		out = append(out, snapshot.HeldBlock{Block: b.Block, Whole: b.Whole, Previous: previous.Value, HasPrevious: previous.Known})
+		out = append(out, snapshot.HeldBlock{Block: b.Block, Whole: b.Whole, Previous: previous})
 		previous = ledger.Some(b.Block.Slot)
 	}
 	return out
