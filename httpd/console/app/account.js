@@ -12,7 +12,6 @@ import { Updates } from './updates.js';
 
 const pageSize = 25;
 const shownBytes = 512; // of data
-const lineBytes = 16;
 const exempt = 2n ** 64n - 1n; // the rent epoch of an account that never pays rent
 const mostHolders = 1000;
 
@@ -97,6 +96,7 @@ function holders(key, { mint: { decimals }, owner }, signal) {
 function dataBytes({ space, data }) {
   const bytes = [...atob(data)].map((c) => c.charCodeAt(0));
   const lines = [];
+  const lineBytes = innerWidth < 600 ? 8 : 16;
   for (let at = 0; at < bytes.length; at += lineBytes) {
     const line = bytes.slice(at, at + lineBytes);
     const text = line.map((byte) => (byte > 32 && byte < 127 ? String.fromCharCode(byte) : '·')).join('');
@@ -115,7 +115,7 @@ function tokens(key, signal) {
     const { value } = await client.tokens(key, { limit: pageSize, cursor, signal });
     return { rows: value.tokens.map(row), next: value.next_cursor };
   };
-  const frame = (body) => table('Token accounts of this wallet', ['token account', 'mint', 'amount>', 'state'], body);
+  const frame = (body) => table('Token accounts of this wallet', ['token account', 'mint', 'amount>', '-state'], body);
   return h('section', { id: 'tokens' }, h('h2', 'Tokens'), paged(ask, frame, 'No token account that is held names it as its wallet.', signal));
 }
 
@@ -156,7 +156,7 @@ function ownedChanges(key, signal) {
   };
   figures.addEventListener('polled', follow, { signal });
   follow();
-  return h('section', { 'aria-labelledby': 'owned-changes' }, h('div.row', h('h2', { id: 'owned-changes' }, 'Live changes of its accounts'), state), updates.element);
+  return h('section', h('div.row', h('h2', 'Live changes of its accounts'), state), updates.element);
 }
 
 // What a stream tells goes into a list, and how it fares into a line. The states of a snapshot are remembered, and are no rows.
@@ -190,5 +190,5 @@ function changes(key, changed, signal) {
   const state = h('span.quiet', 'connecting');
   const stream = client.stream({ pubkeys: [key], wallets: [key], tokens: true }, shown(updates, state, (update) => { if (update.pubkey === key) changed(update); }));
   signal.addEventListener('abort', () => stream.close());
-  return h('section', { id: 'changes', 'aria-labelledby': 'changes-title' }, h('div.row', h('h2', { id: 'changes-title' }, 'Live changes'), state), updates.element);
+  return h('section', { id: 'changes' }, h('div.row', h('h2', 'Live changes'), state), updates.element);
 }

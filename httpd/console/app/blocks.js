@@ -10,13 +10,13 @@ import { tree } from './pulse.js';
 /** @param {AbortSignal} signal */
 export function blocksPage(signal) {
   const body = h('tbody');
-  const list = table(`The blocks of the last ${span} slots, newest first`, ['slot', 'state', 'parent', 'updates>', 'came>'], body);
+  const list = table(`The blocks of the last ${span} slots, newest first`, ['slot', 'state', '-parent', 'updates>', 'came>'], body);
   const draw = () => {
     if (list.matches(':hover, :focus-within')) return; // what is aimed at stays
     const rows = tree.visible().reverse().map((block) => h('tr', { class: block.undone && 'failed' }, h('td', blockLink(block.slot)),
       h('td', badge(tree.state(block))), h('td', block.parent ? blockLink(block.parent.slot) : 'not known'),
       cell(block.updates === null ? '–' : number(block.updates)), cell(block.at === null ? '–' : `${duration(Date.now() - block.at)} ago`)));
-    body.replaceChildren(...(rows.length > 0 ? rows : [h('tr', h('td', { colspan: 5, class: 'quiet' }, 'The list begins with the next block.'))]));
+    body.replaceChildren(...(rows.length > 0 ? rows : [h('tr', h('td', { colspan: 5 }, 'The list begins with the next block.'))]));
   };
   every(500, draw, signal);
   return {

@@ -10,7 +10,7 @@ export const range = Object.assign(new EventTarget(), { ms: 5 * 60_000 });
 export function ranges() {
   const choices = [['5 min', 5 * 60_000], ['1 h', 60 * 60_000]].map(([text, ms]) => h('button.small', { type: 'button', 'aria-pressed': String(ms === range.ms), onclick() {
     range.ms = ms;
-    for (const one of choices) one.setAttribute('aria-pressed', String(one === this));
+    for (const one of choices) one.ariaPressed = one === this;
     range.dispatchEvent(new Event('change'));
   } }, text));
   return h('div.row', { role: 'group', 'aria-label': 'Range of the charts' }, choices);
@@ -49,7 +49,7 @@ export function chart(what, write, aimed, signal) {
     const data = [shown.map(([at]) => at), shown.map(([, value]) => value)];
     if (plot) plot.setData(data);
     else plot = new uPlot(options(element.clientWidth, element.clientHeight), data, element);
-    element.setAttribute('aria-label', `${what}: now ${write(data[1].at(-1))}, between ${write(Math.min(...data[1]))} and ${write(Math.max(...data[1]))} of late`);
+    element.ariaLabel = `${what}: now ${write(data[1].at(-1))}, between ${write(Math.min(...data[1]))} and ${write(Math.max(...data[1]))} of late`;
   }
 
   const sized = new ResizeObserver(() => {

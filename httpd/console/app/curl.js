@@ -30,7 +30,7 @@ function command(text) {
     }
     setTimeout(() => { button.textContent = 'copy'; }, 2000);
   }
-  return h('div.command', h('code', { tabindex: 0 }, text), button);
+  return h('div.command', h('code', text), button);
 }
 
 /** The commands of a view, under one heading. */

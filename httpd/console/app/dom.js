@@ -50,10 +50,12 @@ export function facts(...pairs) {
 /** A cell with a number. */
 export const cell = (inside) => h('td.number', inside);
 
-/** A table that scrolls sideways inside itself. Columns whose heading ends with > hold numbers. */
+/** A table that scrolls sideways inside itself. Columns whose heading ends with > hold numbers; those that begin with - are left out on a phone. */
 export function table(caption, headings, body) {
-  const cells = headings.map((text) => h('th', { scope: 'col', class: text.endsWith('>') && 'number' }, text.replace('>', '')));
-  return h('div.scroll', { tabindex: 0, role: 'region', 'aria-label': caption }, h('table', h('thead', h('tr', cells)), body));
+  const cells = headings.map((text) => h('th', { scope: 'col', class: text.endsWith('>') && 'number' }, text.replace(/^-|>$/g, '')));
+  const frame = h('div.scroll', { tabindex: 0, role: 'region', 'aria-label': caption }, h('table', h('thead', h('tr', cells)), body));
+  headings.forEach((text, at) => frame.classList.toggle(`without-${at + 1}`, text.startsWith('-')));
+  return frame;
 }
 
 /** Draws now and every so many ms, until the page is left. */

@@ -30,9 +30,7 @@ function route() {
   entitle(title);
   byId('main').replaceChildren(element);
   for (const a of document.querySelectorAll('header nav a')) {
-    const here = a.getAttribute('href') === `#/${page ?? ''}`;
-    if (here) a.setAttribute('aria-current', 'page');
-    else a.removeAttribute('aria-current');
+    a.ariaCurrent = a.getAttribute('href') === `#/${page ?? ''}` ? 'page' : null;
   }
 }
 
@@ -47,17 +45,17 @@ function moved() {
 
 let illness = ''; // why the node is not healthy, in its words
 
+const sick = () => figures.now.get('ledgerd_healthy') === 0;
+
 // Asks for the reason when the node's figures say that it is not healthy.
 async function examine() {
-  const sick = figures.now.get('ledgerd_healthy') === 0;
-  illness = sick ? await client.health().then(() => '', (error) => error.details ?? '') : '';
+  illness = sick() ? await client.health().then(() => '', (error) => error.details ?? '') : '';
   drawHealth();
   drawNotice();
 }
 
 function drawHealth() {
-  const sick = figures.now.get('ledgerd_healthy') === 0;
-  const state = link.state === 'away' ? 'away' : sick ? 'not healthy' : link.state === 'up' ? 'healthy' : 'connecting';
+  const state = link.state === 'away' ? 'away' : sick() ? 'not healthy' : link.state === 'up' ? 'healthy' : 'connecting';
   byId('health').dataset.state = state;
   say(byId('health'), state);
 }

@@ -56,7 +56,8 @@ export function socketPage(signal) {
 
   function draw() {
     due = 0;
-    frames.replaceChildren(...lines.map(({ way, text }, i) => h('li', { class: way, value: count - i }, h('span.hidden', way === 'in' ? 'came: ' : 'was sent: '), text)));
+    const items = lines.map(({ way, text }, i) => h('li', { class: way, value: count - i }, text));
+    frames.replaceChildren(...(items.length > 0 ? items : [h('li.quiet', 'What is sent and what comes appears here, the newest first.')]));
   }
 
   function offer(name, make) {
@@ -84,6 +85,7 @@ export function socketPage(signal) {
     socket?.close(1000);
   });
   offerAll();
+  draw();
   return {
     title: 'WebSocket',
     element: h('div', h('h1', 'Try the WebSocket'),

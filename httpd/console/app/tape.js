@@ -19,7 +19,7 @@ export function tape(signal) {
   const result = h('output', { id: 'resume-result', class: 'result' });
   const pausing = h('button', { type: 'button', 'aria-pressed': 'false', onclick: pause }, 'Pause');
   const killing = h('button.primary', { type: 'button', disabled: true, onclick: kill }, 'Kill & resume');
-  const filter = h('input', { type: 'search', id: 'tape-filter', placeholder: 'account, owner, mint, wallet', spellcheck: 'false', autocapitalize: 'off', oninput: narrow });
+  const filter = h('input', { type: 'search', id: 'tape-filter', 'aria-label': 'Filter the tape', placeholder: 'account, owner, mint, wallet', spellcheck: 'false', autocapitalize: 'off', oninput: narrow });
   let tally = new Tally(0n); // since the last start, or since the wire was cut
   let cut = null; // an experiment that runs: {after, at, resumed}
   let fell = null; // the number up to which it had come when it gave up the rest
@@ -98,7 +98,7 @@ export function tape(signal) {
 
   function pause() {
     updates.paused = !updates.paused;
-    pausing.setAttribute('aria-pressed', String(updates.paused));
+    pausing.ariaPressed = updates.paused;
     pausing.textContent = updates.paused ? 'Go on' : 'Pause';
   }
 
@@ -136,6 +136,6 @@ export function tape(signal) {
 
   return h('section', { 'aria-labelledby': 'tape-title' },
     h('div.row', h('h2', { id: 'tape-title' }, 'Live tape'), state,
-      h('span.tools', h('label.hidden', { for: 'tape-filter' }, 'Filter the tape'), filter, pausing, killing)),
+      h('span.tools', filter, pausing, killing)),
     result, updates.element);
 }

@@ -9,7 +9,7 @@ import { asked, atEachLevel, badge, paged } from './page.js';
 const pageSize = 50;
 const commitment = 'confirmed'; // a page that ends in a block that is undone would have no next one
 
-export const transactionHeadings = ['signature', 'result', 'fee, lamports>', 'accounts>', 'slot>', 'age>'];
+export const transactionHeadings = ['signature', 'result', '-fee, lamports>', '-accounts>', 'slot>', 'age>'];
 
 export function transactionRow(record) {
   return h('tr', { 'data-key': record.signature, class: record.success === false && 'failed' }, h('td', transactionLink(record.signature)), h('td', result(record.success)),

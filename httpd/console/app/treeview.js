@@ -62,8 +62,8 @@ export function treeView(tree, signal) {
       s('title', {}, `slot ${number(slot)}, skipped`), s('circle', { class: 'reach', cx: x(slot), cy: chainY, r: 11 }),
       s('path', { d: `M${x(slot) - 3} ${chainY - 3}l6 6m0 -6l-6 6` }))), ...scale(newest));
     const undone = blocks.filter((block) => block.undone).length;
-    picture.setAttribute('aria-label', `Blocks of the last ${span} slots, up to ${number(tree.tip.slot)}: `
-      + `${blocks.length - undone} on the chain, ${undone} undone, ${skipped.length} slots skipped.`);
+    picture.ariaLabel = `Blocks of the last ${span} slots, up to ${number(tree.tip.slot)}: `
+      + `${blocks.length - undone} on the chain, ${undone} undone, ${skipped.length} slots skipped.`;
     if (words.open && !list.matches(':hover, :focus-within')) listed(blocks, skipped);
   }
 

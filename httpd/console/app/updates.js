@@ -30,7 +30,7 @@ export class Updates {
   /** @param {string} caption @param {string} waiting @param {AbortSignal} signal */
   constructor(caption, waiting, signal) {
     this.#waiting = waiting;
-    this.element = table(caption, ['account', 'Δ lamports>', 'lamports>', 'token>', 'slot>', 'seq>'], this.#body);
+    this.element = table(caption, ['account', 'Δ lamports>', '-lamports>', 'token>', '-slot>', '-seq>'], this.#body);
     this.element.classList.add('tape');
     for (const [begin, end] of [['pointerenter', 'pointerleave'], ['focusin', 'focusout']]) {
       this.element.addEventListener(begin, () => this.#hold(true));

@@ -15,8 +15,15 @@ const [address, limited, balanced] = process.argv.slice(2);
 const answers = createInterface({ input: process.stdin })[Symbol.asyncIterator]();
 const tokenProgram = 'TokenkegQfeZyiNwAJbNbGKPFXCWuBvf9Ss623VQ5DA';
 const token2022 = 'TokenzQdBNbLqP5VEhdkAS6EPFLC1PHnBqCXEpPxuEb';
+const nobody = 'SysvarRent111111111111111111111111111111111'; // no account of the simulator
 const here = (path) => new URL(path, import.meta.url);
 const api = async (path) => (await fetch(`${address}/api${path}`)).json();
+
+// The token account that holds most of its mint, which is not soon closed.
+async function richest() {
+  const { accounts } = await api(`/accounts/program/${tokenProgram}?include=token&limit=1000`);
+  return accounts.filter(({ token }) => token).reduce((a, b) => (BigInt(b.token.amount) > BigInt(a.token.amount) ? b : a));
+}
 
 async function told(what) {
   console.log(what);
@@ -220,9 +227,7 @@ const steps = {
   },
 
   async 'an account is called what it is, and has lists of what it can have'({ page }) {
-    const { accounts } = await api(`/accounts/program/${tokenProgram}?include=token&limit=1000`);
-    const { pubkey, token } = accounts.filter((account) => account.token).reduce((a, b) => (BigInt(b.token.amount) > BigInt(a.token.amount) ? b : a)); // none that is soon closed
-    const nobody = 'SysvarRent111111111111111111111111111111111';
+    const { pubkey, token } = await richest();
     const pages = [[token.mint, 'Mint', 'Holders, Data, Transactions, Live changes'], [pubkey, 'Token account', 'Data, Transactions, Live changes'],
       [tokenProgram, 'Token Program', 'Accounts of this program, Live changes of its accounts, Transactions'], [token.owner, 'Account', 'Tokens, Transactions, Live changes'],
       [nobody, 'Rent Sysvar', 'Tokens, Transactions, Live changes']];
@@ -371,30 +376,63 @@ const steps = {
   },
 };
 
-// Every page in both colour schemes has nothing that axe finds wrong.
+// Goes through the pages of the console, and has each looked at.
+async function tour(page, look) {
+  const { slot } = await api('/blocks/latest');
+  const { transactions: [{ signature }] } = await api('/transactions/recent?limit=1');
+  const { pubkey, token } = await richest();
+  const accounts = [token.owner, token.mint, pubkey, tokenProgram, nobody].map((key) => `account/${key}`);
+  for (const name of ['', 'blocks', 'transactions', 'socket', 'cluster', `block/${slot}`, `block/${slot + 1000}`, `tx/${signature}`, ...accounts, 'nowhere']) {
+    await page.goto(`${address}/#/${name}`);
+    await page.locator('main:not(:has([aria-busy], [role=status]:empty)) h1').waitFor({ state: 'attached' });
+    if (['', 'blocks'].includes(name)) await page.locator('main tbody .slot').first().waitFor({ state: 'attached' });
+    await look(`#/${name}`);
+  }
+}
+
+// What a narrow page does not show, where slots are as long as those of mainnet and a line stands between the rows of a list.
+function outOfSight() {
+  for (const slot of document.querySelectorAll('main .slot')) slot.textContent = '399,999,999';
+  for (const rows of document.querySelectorAll('main .tape tbody')) Object.assign(rows.insertRow().insertCell(), { colSpan: 6, textContent: 'a line' });
+  const right = (element) => element.getBoundingClientRect().right;
+  const named = (what) => (element) => `${element.localName} ${element.ariaLabel ?? element.textContent.slice(0, 40)} ${what}`;
+  const parts = [document.scrollingElement, ...document.querySelectorAll('header a, main .scroll, main .hex, main .command code')];
+  const wide = parts.filter((part) => part.scrollWidth > part.clientWidth || right(part) > innerWidth);
+  const headings = (part) => [...part.querySelectorAll('th')].filter((cell) => cell.clientWidth > 0);
+  const empty = parts.filter((part) => part.matches('.scroll') && headings(part).length > 0 && right(headings(part).at(-1)) < right(part) - 2);
+  return [...wide.map(named('is too wide')), ...empty.map(named('has columns of nothing'))];
+}
+
+async function phone({ page }) {
+  await page.setViewportSize({ width: 390, height: 844 });
+  const look = async (at) => assert.deepEqual(await page.evaluate(outOfSight), [], at);
+  await tour(page, look);
+  for (const at of ['', '/start', '/streaming', '/metrics', '/api', '/search?q=slot']) {
+    await page.goto(`${address}/docs${at}`);
+    await look(`/docs${at}`);
+  }
+}
+
+// Every page in both colour schemes, and on a phone, has nothing that axe finds wrong.
 async function accessible({ page }) {
   const axe = readFileSync(here('../node_modules/axe-core/axe.min.js'), 'utf8');
-  const { slot } = await api('/blocks/latest');
-  const { transactions: [{ signature, accounts: [wallet] }] } = await api('/transactions/recent?limit=1');
-  const look = async (at) => {
-    for (const [colorScheme, rules] of [['dark', ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'best-practice']], ['light', ['color-contrast', 'link-in-text-block']]]) {
-      await page.emulateMedia({ colorScheme });
-      const { violations } = await page.evaluate((runOnly) => axe.run({ runOnly }), rules);
-      assert.deepEqual(violations.map(({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html).slice(0, 3).join(' ')}`), [], `${at} in ${colorScheme}`);
-    }
+  const all = ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'best-practice'];
+  const look = (width, colorScheme, rules) => async (at) => {
+    await page.setViewportSize({ width, height: 900 });
+    await page.emulateMedia({ colorScheme });
+    const { violations } = await page.evaluate((runOnly) => axe.run({ runOnly }), rules);
+    assert.deepEqual(violations.map(({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html).slice(0, 3).join(' ')}`), [], `${at} in ${colorScheme}, ${width} px`);
   };
+  const looks = [look(1280, 'dark', all), look(1280, 'light', ['color-contrast', 'link-in-text-block']), look(390, 'light', all)];
+  const lookAll = async (at) => { for (const one of looks) await one(at); };
   await page.goto(`${address}/docs/streaming`); // with contents, tables and code, as other pages of the manual
   await page.evaluate(axe);
-  await look('the manual');
+  await lookAll('the manual');
   await page.getByRole('button', { name: 'copy' }).first().click();
   await page.getByRole('button', { name: /copied|marked/ }).first().waitFor();
   await page.goto(`${address}/`);
   await page.evaluate(axe);
-  for (const at of ['#/', '#/blocks', '#/transactions', '#/socket', '#/cluster', `#/block/${slot}`, `#/block/${slot + 1000}`, `#/tx/${signature}`, `#/account/${wallet}`, `#/account/${tokenProgram}`, '#/nowhere']) {
-    await page.goto(`${address}/${at}`);
-    await page.locator('main:not(:has([aria-busy])) h1').waitFor({ state: 'attached' });
-    await look(at);
-  }
+  await tour(page, lookAll);
 }
 
 rules();
@@ -402,7 +440,7 @@ const browser = await launch();
 try {
   const main = await open(browser, address);
   const apart = { 'a budget that is used up': limited, 'two nodes behind a balancer': balanced, 'a frame that is lost is counted': address }; // steps with pages of their own
-  for (const [name, step] of Object.entries({ ...steps, accessible })) {
+  for (const [name, step] of Object.entries({ ...steps, accessible, phone })) {
     const began = Date.now();
     const on = apart[name] ? await open(browser, apart[name]) : main;
     try {
