@@ -1,7 +1,6 @@
 package cluster
 
 import (
-	"bytes"
 	"fmt"
 	"strings"
 	"testing"
@@ -10,6 +9,7 @@ import (
 	"github.com/VictoriaMetrics/metrics"
 
 	"ledgerd/engine/cluster/natstest"
+	"ledgerd/engine/ledger/bubbletest"
 	"ledgerd/engine/ledger/ledgertest"
 )
 
@@ -83,61 +83,47 @@ func testCommitIsFollowed(r *rig) {
 	}
 }
 
-// TestHeartbeatsAreBounded hears more nodes than are remembered, and what no node sends.
-func TestHeartbeatsAreBounded(t *testing.T) {
-	c := &Cluster{config: Config{NodeID: "a0"}, process: "me", peers: make(map[string]peer)}
-	c.log = &Log{cluster: c}
-	c.stats.register(metrics.NewSet())
-	for i := range maxPeers + 10 {
-		c.heard(fmt.Appendf(nil, `{"node":"n","process":"p%d"}`, i))
-	}
-	ledgertest.Equal(t, c.Peers(), maxPeers, "peers")
-	c.heard([]byte(`{"process":"me"}`))
-	before := c.stats.gossipRefused.Get()
-	for _, bad := range []string{"", "{", "[]", `{"node":"n"}`, `{"process":1}`} {
-		c.heard([]byte(bad))
-	}
-	c.heard(append(bytes.Repeat([]byte(" "), maxHeartbeatBytes), `{"process":"p"}`...))
-	if got := c.stats.gossipRefused.Get() - before; before != 10 || got != 6 || c.Peers() != maxPeers {
-		t.Errorf("%d and %d heartbeats were refused, want 10 and 6; %d peers", before, got, c.Peers())
-	}
-	if w := c.writer(); w.Node != "" {
-		t.Errorf("%v writes, of nodes that do not say so", w)
-	}
-	for _, writer := range []string{`"a2","process":"p1","role":"writer","epoch":3`, `"a1","process":"p2","role":"writer","epoch":4`, `"\"}","process":"p3","role":"writer","epoch":5`} {
-		c.heard([]byte(`{"node":` + writer + `}`))
-	}
-	if w := c.writer(); w.Node != "a1" || w.Epoch != 4 { // the other does not know yet
-		t.Errorf("%v writes, want a1 in its epoch 4", w)
-	}
-	c.peers = map[string]peer{"old": {heartbeat{Node: "old", Role: "writer", Epoch: 9}, time.Now().Add(-peerTimeout)}}
-	if w := c.writer(); w.Node != "" {
-		t.Errorf("%v writes, which was not heard of for long", w)
-	}
-	ledgertest.Equal(t, c.Peers(), 0, "peers, of which one was not heard of for long")
+// TestHeartbeatsAreHeard hears what other nodes say of themselves, a line each, and what no node sends: who is counted, who writes the log, and
+// how far each is behind. Of one that begins anew both processes are heard.
+func TestHeartbeatsAreHeard(t *testing.T) {
+	ledgertest.Scenes(t, "testdata/heartbeats.txt", "# ", *update, func(t *testing.T, scene string) string {
+		said, _, _ := strings.Cut(scene, "\n\t")
+		c := listener()
+		for _, line := range strings.Split(said, "\n")[1:] {
+			c.heard([]byte(ledgertest.Repeated(t, line)))
+		}
+		var lags strings.Builder
+		c.writeLags(&lags)
+		told := fmt.Sprintf("%d peers, %d refused; %q writes, in epoch %d", c.Peers(), c.stats.gossipRefused.Get(), c.writer().Node, c.writer().Epoch)
+		for line := range strings.Lines(lags.String()) {
+			if labels, ok := strings.CutPrefix(line, "ledgerd_cluster_member_lag_seconds{"); ok {
+				told += "\n\tbehind: {" + strings.TrimSuffix(labels, "\n")
+			}
+		}
+		return "# " + said + "\n\t" + told + "\n\n"
+	})
 }
 
-// TestLagOfEachMemberIsTold hears nodes that tell how far they are behind, one that does not, one of no role, and both processes of one.
-func TestLagOfEachMemberIsTold(t *testing.T) {
-	c := &Cluster{config: Config{NodeID: "a0"}, process: "me", peers: make(map[string]peer)}
-	c.log = &Log{cluster: c}
-	c.stats.register(metrics.NewSet())
-	for i, h := range []string{
-		`"a1","role":"standby","lag":1.5`, `"a1","role":"standby","lag":0.5`, `"a2","role":"reader","lag":-7`, `"a3","role":"king","lag":3`, `"a4","role":"reader"`,
-	} {
-		c.heard(fmt.Appendf(nil, `{"process":"p%d","node":%s}`, i, h))
-	}
-	c.heard([]byte(`{"process":"p9","node":"a9","role":"reader","lag":1e999}`)) // no number
-	var b strings.Builder
-	c.writeLags(&b)
-	var got []string
-	for line := range strings.Lines(b.String()) {
-		if labels, ok := strings.CutPrefix(line, "ledgerd_cluster_member_lag_seconds"); ok && !strings.Contains(line, `"a0"`) {
-			got = append(got, labels)
+// TestHeartbeatsAreBounded hears more nodes than are remembered, twice, and forgets those that are not heard of any more.
+func TestHeartbeatsAreBounded(t *testing.T) {
+	bubbletest.Test(t, func(t *testing.T) {
+		c := listener()
+		for i := range 2 * (maxPeers + 10) {
+			c.heard(fmt.Appendf(nil, `{"node":"n","process":"p%d","role":"writer","epoch":9}`, i%(maxPeers+10)))
 		}
-	}
-	ledgertest.Equal(t, strings.Join(got, ""), "{node=\"a1\",role=\"standby\"} 1.500\n{node=\"a2\",role=\"reader\"} 0.000\n", "lags")
-	if !strings.Contains(b.String(), `{node="a0",role="reader"} `) {
-		t.Errorf("%q does not tell of the node itself", b.String())
-	}
+		ledgertest.Equal(t, c.Peers(), maxPeers, "peers")
+		ledgertest.Equal(t, c.stats.gossipRefused.Get(), 20, "heartbeats that are refused, of nodes that are not remembered")
+		time.Sleep(peerTimeout)
+		ledgertest.Equal(t, c.writer().Node, "", "the writer that was not heard of for long")
+		ledgertest.Equal(t, c.Peers(), 0, "peers that were not heard of for long")
+	})
+}
+
+// listener returns a node that hears others.
+func listener() *Cluster {
+	c := &Cluster{config: Config{NodeID: "a0"}, process: "me", peers: make(map[string]peer)}
+	c.log = newLog(c)
+	c.log.noteEnd(time.Now().Add(time.Hour), 0) // and holds the whole log
+	c.stats.register(metrics.NewSet())
+	return c
 }
