@@ -162,10 +162,7 @@ func streamURL(base *url.URL) string {
 func (c *listenCommand) referenced(config listen.Config, r *race) listen.Config {
 	_, base, _ := newNode(asHTTP(c.Reference), client.Options{}) // parse has seen that it is one
 	config.Sockets, config.URL, config.Opening, config.Throttled, config.Ended = 1, streamURL(base), nil, 0, r.ended(reference)
-	if config.Dial.TLS != nil {
-		config.Dial.TLS = config.Dial.TLS.Clone()
-		config.Dial.TLS.ServerName = base.Hostname()
-	}
+	config.Dial = c.dialerTo(base)
 	config.Query = func(int) url.Values { return url.Values{"commitment": {c.Commitment}, "mode": {"none"}} }
 	return config
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"encoding/pem"
 	"fmt"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -12,6 +13,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -121,6 +123,42 @@ func TestListenAsksAsItIsTold(t *testing.T) {
 	races := h.Latencies["behind_reference"].Count + h.Latencies["before_reference"].Count
 	if h.Settings.Keys != 2 || h.Updates["received"] != 4 || h.Latencies["first_socket"].Count != 3 || races != 1 {
 		t.Errorf("got %+v, with %d comparisons", h, races)
+	}
+}
+
+// The node of reference is reached by its own address, whatever leads to the one that is listened to.
+func TestListenReachesTheReferenceByItsAddress(t *testing.T) {
+	t.Parallel()
+	for _, scheme := range []string{"http", "https"} {
+		ctx, stop := context.WithCancel(t.Context())
+		defer stop()
+		var heard atomic.Int64
+		all := func() {
+			if heard.Add(1) == 2 {
+				stop()
+			}
+		}
+		own, other := &broadcaster{sockets: 1, all: all}, &broadcaster{sockets: 1, all: all}
+		path := filepath.Join(t.TempDir(), "s")
+		ln, err := net.Listen("unix", path)
+		must(t, err)
+		here, elsewhere := httptest.NewUnstartedServer(own), httptest.NewUnstartedServer(other)
+		must(t, here.Listener.Close())
+		here.Listener = ln
+		if scheme == "https" {
+			here.StartTLS()
+			elsewhere.Start()
+		} else {
+			here.Start()
+			elsewhere.StartTLS()
+		}
+		defer here.Close()
+		defer elsewhere.Close()
+		s := new(said)
+		code := run(ctx, []string{"listen", scheme + "://node.invalid", "--unix-socket", path, "--insecure", "-s", "1", "-d", "10s", "--reference", elsewhere.URL}, s.streams())
+		if code != exitOK || len(own.asked) != 1 || len(other.asked) != 1 {
+			t.Errorf("%s: exit code %d, said %q; %d sockets at the node and %d at the one of reference", scheme, code, &s.err, len(own.asked), len(other.asked))
+		}
 	}
 }
 

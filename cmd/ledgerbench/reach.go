@@ -29,6 +29,7 @@ type reach struct {
 	headers []http.Header   // of connections or requests in turns
 	fields  http.Header     // of what is asked beside
 	speaks  *http.Protocols // HTTP/2, or nil: HTTP/1.1
+	secure  *tls.Config     // how servers of https are known
 	dialer  dial.Dialer
 	client  *http.Client // to ask the server what there is, without fields
 	node    *client.Client
@@ -49,17 +50,15 @@ func (r *reach) parse() (err error) {
 	if r.headers, err = r.Headers(); err != nil {
 		return err
 	}
-	secure, err := r.TLS()
-	if err != nil {
+	if r.secure, err = r.TLS(); err != nil {
 		return err
 	}
 	if r.speaks != nil {
-		secure.VerifyConnection = agreed
+		r.secure.VerifyConnection = agreed
 	}
-	r.dialer = dial.Dialer{From: r.From, Unix: r.Socket(), Timeout: r.Timeout}
-	first := r.dialer // the node is asked as the first connection asks: it may have other limits for other addresses
+	first := dial.Dialer{From: r.From, Unix: r.Socket(), Timeout: r.Timeout} // the node is asked as the first connection asks: it may have other limits for other addresses
 	r.client = &http.Client{Timeout: r.Timeout, Transport: &http.Transport{
-		Protocols: r.speaks, TLSClientConfig: secure, DialContext: func(ctx context.Context, _, address string) (net.Conn, error) {
+		Protocols: r.speaks, TLSClientConfig: r.secure, DialContext: func(ctx context.Context, _, address string) (net.Conn, error) {
 			conn, err := first.Dial(ctx, 0, address)
 			if err == nil {
 				if at, ok := conn.RemoteAddr().(*net.TCPAddr); ok {
@@ -75,11 +74,19 @@ func (r *reach) parse() (err error) {
 	if r.node, r.base, err = newNode(base, client.Options{HTTP: r.client, Header: r.fields}); err != nil {
 		return err
 	}
-	if r.base.Scheme == "https" {
-		r.dialer.TLS = secure.Clone()
-		r.dialer.TLS.ServerName = r.base.Hostname()
-	}
+	r.dialer = r.dialerTo(r.base)
+	r.dialer.Unix = r.Socket()
 	return nil
+}
+
+// dialerTo returns how a server is connected to whose interface is at an address.
+func (r *reach) dialerTo(base *url.URL) dial.Dialer {
+	d := dial.Dialer{From: r.From, Timeout: r.Timeout}
+	if base.Scheme == "https" {
+		d.TLS = r.secure.Clone()
+		d.TLS.ServerName = base.Hostname()
+	}
+	return d
 }
 
 // agreed refuses a server that did not agree to HTTP/2.
