@@ -230,7 +230,7 @@ func (s *subscriber) digest() *backlog {
 		return nil
 	}
 	if s.at.ring != nil {
-		s.at = *s.at.ring.newest()
+		s.at = s.at.ring.newest()
 	}
 	return b
 }

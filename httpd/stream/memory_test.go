@@ -209,3 +209,25 @@ func TestAnOutboxMakesRoomForABlockAtOnce(t *testing.T) {
 		ledgertest.Equal(t, frames, packets, "frames of block %d", slot)
 	}
 }
+
+// Nor does one whose writer waits keep the part of a ring in memory that it was to follow from.
+func TestWhoIsToFollowARingKeepsNoneOfIt(t *testing.T) {
+	l := newFakeLedger()
+	h := New(Config{RingBytes: blockBytes, RecentBytes: 1, Ledger: l})
+	script := newScript(h, l)
+	s := joined(h, request{narrow: true})
+	script.block(1)
+	s.handle([]byte(`{"type":"subscribe"}`))
+	part, number := weak.Make(s.ring.open), s.ring.open.number
+	for s.ring.oldest <= number {
+		script.block(script.nextSlot(), accounts(0, 500, 1)...)
+	}
+	runtime.GC()
+	ledgertest.Equal(t, part.Value() == nil, true, "whether the part of the ring that was the newest one is gone")
+	took := s.outbox.take(s.at.at)
+	must(t, took.run())
+	ledgertest.Equal(t, s.at.lapped(), true, "whether it is lapped")
+	_, err := s.writeRing(s.at.head())
+	ledgertest.ErrorIs(t, err, &endSlow, "what comes of it")
+	runtime.KeepAlive(s)
+}

@@ -121,12 +121,25 @@ func (r *ring) wake() {
 }
 
 // newest returns a cursor at the head.
-func (r *ring) newest() *cursor { return &cursor{ring: r, block: r.open, position: r.end()} }
+func (r *ring) newest() cursor { return r.cursorAt(r.end()) }
+
+// cursorAt returns a cursor at a position that was a head.
+func (r *ring) cursorAt(p position) cursor {
+	return cursor{ring: r, block: r.block(p.number()), position: p}
+}
+
+// block returns the block of a number, which has begun; nil if it is gone.
+func (r *ring) block(number uint64) *block {
+	if b := r.slots[number%uint64(len(r.slots))].Load(); b != nil && b.number == number {
+		return b
+	}
+	return nil
+}
 
 // cursor is a reader of a ring, or of none.
 type cursor struct {
 	ring  *ring
-	block *block
+	block *block // that it stands in; nil: that was gone before
 	position
 }
 
@@ -142,38 +155,27 @@ func (c *cursor) head() position {
 // one block, and where they end; nothing when the cursor stands there. Not ok means that the
 // cursor was lapped.
 func (c *cursor) next(limit position) (frames []byte, to position, ok bool) {
-	for c.at < limit.at {
+	for c.at < limit.at && c.block != nil {
 		to = limit
-		if limit.number() != c.block.number {
+		if limit.number() != c.number() {
 			to = c.block.end
 		}
 		if c.at < to.at {
 			return c.block.data[c.offset():to.offset()], to, true
 		}
-		next := c.nextBlock()
-		if next == nil {
-			return nil, c.position, false
+		if c.block = c.ring.block(c.number() + 1); c.block != nil {
+			c.at = c.block.number << blockBits
 		}
-		c.block, c.at = next, next.number<<blockBits
 	}
-	return nil, c.position, true
+	return nil, c.position, c.at >= limit.at
 }
 
-// nextBlock returns the block after the cursor's, which has begun; nil if it is gone.
-func (c *cursor) nextBlock() *block {
-	number := c.block.number + 1
-	if b := c.ring.slots[number%uint64(len(c.ring.slots))].Load(); b != nil && b.number == number {
-		return b
-	}
-	return nil
-}
-
-// lapped reports whether the frames after the cursor's block are gone.
+// lapped reports whether frames after the cursor's block, or in it, are gone.
 func (c *cursor) lapped() bool {
-	return c.ring != nil && c.head().number() > c.block.number && c.nextBlock() == nil
+	return c.ring != nil && c.head().number() > c.number() && (c.block == nil || c.ring.block(c.number()+1) == nil)
 }
 
 // lagsBy reports whether the cursor is further from its ring's head than one part of share of the ring.
 func (c *cursor) lagsBy(share int) bool {
-	return c.ring != nil && c.head().number()-c.block.number > uint64(len(c.ring.slots)/share)
+	return c.ring != nil && c.head().number()-c.number() > uint64(len(c.ring.slots)/share)
 }

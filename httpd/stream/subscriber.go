@@ -150,18 +150,21 @@ func (s *subscriber) tick(now time.Time) {
 // audience are the subscribers that this one is among.
 func (s *subscriber) audience() *audience { return &s.hub.levels[s.level] }
 
-// follow goes on with another ring, or none, from its head.
+// follow goes on with another ring, or none, from its head. What waits for that holds nothing of the ring.
 func (s *subscriber) follow(r *ring) {
 	if r == s.ring {
 		return
 	}
-	to := new(cursor)
+	var head position
 	if r != nil {
-		to = r.newest()
+		head = r.end()
 		r.followers.put(s, true)
 	}
 	s.put(&packet{run: func() error {
-		s.at, s.sent = *to, max(s.sent, to.seq)
+		s.at, s.sent = cursor{}, max(s.sent, head.seq)
+		if r != nil {
+			s.at = r.cursorAt(head)
+		}
 		return nil
 	}})
 	if s.ring != nil {
