@@ -38,7 +38,6 @@ type rerunEvent struct {
 }
 
 func (s *rerun) Info() ledger.SourceInfo { return live() }
-func (s *rerun) Peers() int              { return 1 }
 
 func (s *rerun) Run(ctx context.Context, from *ledger.ResumePoint, emit ledger.Emit) error {
 	for _, e := range *s {

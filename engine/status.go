@@ -30,8 +30,8 @@ func (e *Engine) Status() ledger.NodeStatus {
 	}
 	_, s.NotReady = e.board.Answerable()
 	s.NodeID = e.config.Dir.NodeID()
-	if e.config.Source != nil {
-		s.Peers = e.config.Source.Peers()
+	if source, follows := e.config.Source.(ledger.Follower); follows {
+		s.Peers = source.Peers()
 	}
 	return s
 }
@@ -113,8 +113,8 @@ func (e *Engine) trouble() string {
 	if !e.writer.Writes() {
 		return "the shared log holds none that is newer"
 	}
-	source, knows := e.config.Source.(ledger.Troubled)
-	if knows {
+	source, follows := e.config.Source.(ledger.Follower)
+	if follows {
 		if why := source.Trouble(); why != "" {
 			return why
 		}
@@ -122,7 +122,7 @@ func (e *Engine) trouble() string {
 	switch {
 	case e.writer.SeenWithin(stallAfter):
 		return "blocks come, but their parents are missing, or the disk does not keep up"
-	case knows:
+	case follows:
 		return "the source is connected, and nothing comes"
 	}
 	return "the source shows nothing"

@@ -74,6 +74,7 @@ func TestAccountsAreFetchedFromALiveNode(t *testing.T) {
 			ledgertest.Equal(t, fmt.Sprint(ask(ledger.Pubkey{9}).status, ask(ledger.Pubkey{9}).Details), "404account not found", "an account that does not exist")
 			fills := strings.HasPrefix(spec(n), "geyser:")
 			ledgertest.Equal(t, r.metric("ledgerd_source_connected"), 1, "whether it is connected")
+			ledgertest.Equal(t, r.metric("ledgerd_upstream_peers"), 1, "how many nodes it is connected to")
 			ledgertest.Equal(t, r.metric("ledgerd_source_calls_connected") == 1, fills, "whether the figures of calls beside the stream are there")
 
 			pause()

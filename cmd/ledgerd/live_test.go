@@ -52,7 +52,7 @@ func streamAndCalls(g geyser.Config) liveSource {
 
 // closesIdle gives the filler's connections back when its source ends.
 type closesIdle struct {
-	ledger.Source
+	*geyser.Source
 	calls *rpc.Source
 }
 

@@ -40,8 +40,6 @@ type Source interface {
 	// Run emits events in order until ctx ends (it returns ctx.Err()), the input ends (nil), emit
 	// fails (its error) or the source does. from is nil on a fresh start.
 	Run(ctx context.Context, from *ResumePoint, emit Emit) error
-	// Peers returns how many upstream nodes are connected now. Any goroutine may ask.
-	Peers() int
 }
 
 // ResumePoint is where a source resumes: at the newest finalized block already held.
@@ -79,8 +77,10 @@ const MaxFetchKeys = 100
 // clients. A longer one is cut to it.
 const MaxRetryAfter = time.Minute
 
-// Troubled is an optional interface of a source: it knows what stops it.
-type Troubled interface {
+// Follower is an optional interface of a source: it follows a node. Any goroutine may ask it.
+type Follower interface {
+	// Peers returns how many upstream nodes are connected now.
+	Peers() int
 	// Trouble returns one sentence that says what stops the source, or "". It is shown to clients, so it
 	// contains no address and no text from the node.
 	Trouble() string

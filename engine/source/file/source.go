@@ -69,9 +69,6 @@ func (s *Source) Progress() (read, size int64) { return s.read.Load(), s.bytes }
 // Info says what the sequencer has to know of the source.
 func (s *Source) Info() ledger.SourceInfo { return s.info }
 
-// Peers returns 0: a file is no connection.
-func (s *Source) Peers() int { return 0 }
-
 // Run emits the events of all inputs in order. It returns nil at their end, ctx.Err() once
 // ctx ends, the error of emit as it is, and else what is wrong with which file and where.
 func (s *Source) Run(ctx context.Context, from *ledger.ResumePoint, emit ledger.Emit) error {

@@ -54,7 +54,6 @@ func TestInfoSaysWhatTheSequencerMustKnow(t *testing.T) {
 	s, _ := open(t, spec)
 	want := ledger.SourceInfo{Name: "file:" + spec, GapsAllowed: true, FinalityByDepth: true}
 	ledgertest.Equal(t, s.Info(), want, "info")
-	ledgertest.Equal(t, s.Peers(), 0, "peers")
 }
 
 func TestInputsAreReadInOrder(t *testing.T) {

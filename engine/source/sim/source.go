@@ -40,9 +40,6 @@ func (s *Source) Info() ledger.SourceInfo {
 	}
 }
 
-// Peers returns 0: nobody else makes this ledger.
-func (s *Source) Peers() int { return 0 }
-
 // Samples returns keys worth asking for, which exist from genesis on and never close: a
 // wallet that changes all the time, a wallet with tokens, a mint, and a pool if there is one.
 func (s *Source) Samples() []ledger.Pubkey {
