@@ -2,8 +2,6 @@ package main
 
 import (
 	"bytes"
-	"encoding/json"
-	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -92,46 +90,6 @@ func TestGeneratedClientsReadWhatTheNodeAnswers(t *testing.T) {
 	output(t, dir, "node_modules/.bin/tsc", "-p", ".")
 	output(t, dir, "cp", "ledgerd.js", "built")
 	q.check(q.printed(output(t, dir, "node", "built/calls.js", q.node(), q.text)))
-}
-
-// integers adds the fields that a schema, or any part of a document, calls 64-bit integers without a sign: by format, or as a Slot or Seq.
-func integers(of any, all map[string]bool) {
-	switch of := of.(type) {
-	case []any:
-		for _, part := range of {
-			integers(part, all)
-		}
-	case map[string]any:
-		properties, _ := of["properties"].(map[string]any)
-		for name, property := range properties {
-			text, _ := json.Marshal(property)
-			if regexp.MustCompile(`"format":"uint64"|schemas/(Slot|Seq)"`).Match(text) && !bytes.Contains(text, []byte(`"properties"`)) {
-				all[name] = true
-			}
-		}
-		for _, part := range of {
-			integers(part, all)
-		}
-	}
-}
-
-// What the documents call integers of 64 bits is BigInt in JavaScript, and nothing else is.
-func TestIntegersOfTheDocumentsAreExactInJavaScript(t *testing.T) {
-	described := map[string]bool{}
-	for _, name := range []string{"../../httpd/openapi.json", consoleFolder + "/asyncapi.json"} {
-		var document struct{ Components any }
-		content, err := os.ReadFile(name)
-		must(t, errors.Join(err, json.Unmarshal(content, &document)))
-		integers(document.Components, described)
-	}
-	module := readFile(t, consoleFolder+"/client/ledgerd.js")
-	_, list, _ := strings.Cut(string(module), "const integers = new Set([")
-	list, _, _ = strings.Cut(list, "]")
-	exact := map[string]bool{}
-	for _, name := range regexp.MustCompile(`'(\w+)'`).FindAllStringSubmatch(list, -1) {
-		exact[name[1]] = true
-	}
-	ledgertest.Equal(t, exact, described, "what the client reads, and the documents describe")
 }
 
 // program returns the first of some programs that does what it is asked to; without one the test is skipped.

@@ -1,6 +1,7 @@
 // Tests what the JavaScript client makes of refusals, with a node that answers what it is told to. Argument: the module of the client.
 import assert from 'node:assert/strict';
 import { getEventListeners } from 'node:events';
+import { readFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import { pathToFileURL } from 'node:url';
 
@@ -63,6 +64,23 @@ assert.deepEqual(parse(text), {
   slot: 1n, fee: null, seq: -1, lamports: 9007199254740993n, details: '"lamports":5 \\"seq":6', list: [{ from_seq: 0n }], decimals: 9,
 });
 assert.equal(JSON.stringify(parse('{"slot":9007199254740993,"fee":null,"decimals":9}'), decimal), '{"slot":"9007199254740993","fee":null,"decimals":9}');
+
+// What the documents call an integer of 64 bits without a sign, by its format or as a Slot or Seq, is BigInt, and no other field is.
+const [fields, integers] = [new Set(), new Set()];
+function gather(part) {
+  if (part === null || typeof part !== 'object') return;
+  for (const [name, field] of Object.entries(part.properties ?? {})) {
+    fields.add(name);
+    const described = JSON.stringify(field);
+    if (/"format":"uint64"|schemas\/(Slot|Seq)"/.test(described) && !described.includes('"properties"')) integers.add(name);
+  }
+  Object.values(part).forEach(gather);
+}
+for (const document of ['openapi.json', 'console/asyncapi.json']) {
+  gather(JSON.parse(readFileSync(new URL(`../../../httpd/${document}`, import.meta.url))).components);
+}
+assert(integers.size > 10 && fields.size > integers.size);
+for (const name of fields) assert.equal(typeof parse(`{"${name}":7}`)[name], integers.has(name) ? 'bigint' : 'number', name);
 
 // A list is read to its end, whatever names its next page; a page without a record is not the end.
 for (const [next, name] of [['next_cursor', 'cursor'], ['next_before', 'before'], ['next_after', 'after']]) {
