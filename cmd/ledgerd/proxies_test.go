@@ -15,54 +15,31 @@ import (
 	"ledgerd/engine/ledger/ledgertest"
 )
 
-// proxies are programs with what they are told: a folder, where to listen and whom to ask. nginx keeps a connection to the node for two seconds, and HAProxy
-// ends half of those that are quiet each second. The node waits so much longer that a busy machine does not have it come first.
-var proxies = map[string]struct {
-	config string
-	words  []string
-}{
-	"nginx": {`daemon off; worker_processes 1; pid %[1]s/pid; error_log %[1]s/log;
-events { worker_connections 1000; }
-http {
-  access_log off; client_body_temp_path %[1]s/a; proxy_temp_path %[1]s/b; fastcgi_temp_path %[1]s/c; uwsgi_temp_path %[1]s/d; scgi_temp_path %[1]s/e;
-  upstream node { server %[3]s; keepalive 100; keepalive_timeout 2s; keepalive_requests 1000000; }
-  server { listen %[2]s; location / { proxy_pass http://node; proxy_http_version 1.1; proxy_set_header Connection ""; proxy_next_upstream off; } }
-}
-`, []string{"nginx", "-p", "%[1]s", "-c", "%[1]s/config"}},
-	"haproxy": {`defaults
-  mode http
-  timeout connect 5s
-  timeout client 60s
-  timeout server 60s
-  retries 0
-  http-reuse always
-frontend all
-  bind %[2]s
-  default_backend node
-backend node
-  server node %[3]s pool-purge-delay 1s pool-max-conn 1000
-`, []string{"haproxy", "-db", "-f", "%[1]s/config"}},
+// proxies are the words that start a program whose configuration is in testdata/proxies. Words and configurations name a folder, where to listen
+// and whom to ask. nginx keeps a connection to the node for two seconds, and HAProxy ends half of those that are quiet each second. The node waits so
+// much longer that a busy machine does not have it come first.
+var proxies = map[string][]string{
+	"nginx":   {"nginx", "-p", "%[1]s", "-c", "%[1]s/config"},
+	"haproxy": {"haproxy", "-db", "-f", "%[1]s/config"},
 }
 
 // F35: proxies use a connection again until they close it themselves. Requests at all times around that, on connections that were quiet since they were
 // all in use at once, are answered: the node is not the first to end one.
 func TestConnectionsOutliveTheProxysOwn(t *testing.T) {
 	const conns, kept = 60, 2 * time.Second
-	for name, p := range proxies {
+	for name, program := range proxies {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if _, err := exec.LookPath(p.words[0]); err != nil {
-				t.Skip(name + " is not installed here")
-			}
+			needs(t, name)
 			v := launch(t, "--data-dir", t.TempDir(), "--source", "sim:accounts=100,slots=5,slot_time=0", "--idle-timeout", "1m").ready()
 			random, _ := seededRand(t)
 			dir, address, node := t.TempDir(), freeAddress(t), newCutter(t, random, 0, 0, func() string { return hostOf(v.base) })
 			told := func(text string) string {
 				return fmt.Sprintf(text+"%.0[1]s%.0[2]s%.0[3]s", dir, address, node.listener.Addr())
 			}
-			must(t, os.WriteFile(filepath.Join(dir, "config"), []byte(told(p.config)), 0o600))
+			must(t, os.WriteFile(filepath.Join(dir, "config"), []byte(told(string(readFile(t, "testdata/proxies/"+name+".conf")))), 0o600))
 			var words []string
-			for _, word := range p.words {
+			for _, word := range program {
 				words = append(words, told(word))
 			}
 			ctx, cancel := context.WithCancel(context.Background())
