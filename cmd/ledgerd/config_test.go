@@ -55,14 +55,3 @@ func TestValuesOfFlagsAreRead(t *testing.T) {
 	}
 	ledgertest.Golden(t, "testdata/values.txt", read.String(), *update)
 }
-
-// A number is what a person reads, not what C reads.
-func TestNumbersAreDecimal(t *testing.T) {
-	for given, want := range map[string]int{"0100": 100, "100": 100, "08": 8, "0x10": -1, "0b11": -1, "1_000": -1, "1e3": -1, "0o17": -1} {
-		var cli commands
-		_, err := newParser(&cli).Parse([]string{"serve", "--rate-limit-minute", given, "--retain-slots", given, "--fill-up-to", given})
-		if s := cli.Serve; (err == nil) != (want >= 0) || want >= 0 && (s.RateLimitMinute != want || int(s.RetainSlots) != want || int(s.FillUpTo) != want) {
-			t.Errorf("%s: %d, %d and %d, %v; want %d", given, s.RateLimitMinute, s.RetainSlots, s.FillUpTo, err, want)
-		}
-	}
-}
