@@ -115,14 +115,3 @@ func recordedAnswers(t *testing.T, paths string) iter.Seq2[string, string] {
 		_ = yield("blocks", blocks.String()) && yield("transactions", transactions.String()) && yield("accounts", accounts.String()) && yield("lists", lists.String())
 	}
 }
-
-// The whole folder of recorded blocks cannot be one ledger: the operator reads why.
-func TestBlocksOfDifferentLedgersAreRefusedInOneLine(t *testing.T) {
-	paths := []string{datatest.Path(t, "blocks/mainnet-0-9.blocks.json"), datatest.Path(t, "blocks/devnet-314167369.json")}
-	v := launch(t, "--data-dir", t.TempDir(), "--source", "file:"+strings.Join(paths, ","))
-	ledgertest.Equal(t, v.gone(patience), exitFailure, "exit code")
-	last := slices.Collect(strings.Lines(v.errs.String()))
-	if len(last) == 0 || !strings.HasPrefix(last[len(last)-1], "ledgerd: ") || !strings.Contains(v.errs.String(), fmt.Sprint(314167368)) {
-		t.Errorf("printed %q, want a last line that names the missing parent in %s", v.errs, filepath.Base(paths[1]))
-	}
-}
