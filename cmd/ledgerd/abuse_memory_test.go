@@ -53,7 +53,7 @@ func attackUnread(t *testing.T, over []string) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			v := attackWithin(t, memoryCgroup(t, 256<<20), tt.addresses*tt.each, slices.Concat(over, tt.args, []string{"--rate-limit-exempt", "127.0.0.1"})...)
+			v := attack(t, memoryCgroup(t, 256<<20), tt.addresses*tt.each, slices.Concat(over, tt.args, []string{"--rate-limit-exempt", "127.0.0.1"})...)
 			ledgertest.Equal(t, v.metric("go_memlimit_bytes"), 256<<20/100*cgroupPercent, "the limit of the collector, a part of the cgroup's,")
 			ledgertest.Equal(t, v.metric("ledgerd_client_memory_limit_bytes"), 256<<20/100*cgroupPercent/clientShare, "what may wait for clients")
 			conns, ended, slow := make([]*attacker, tt.addresses*tt.each), make(chan string, tt.addresses*tt.each), make(chan struct{})

@@ -58,15 +58,9 @@ func memoryCgroup(t *testing.T, bytes int) (within []string) {
 	return []string{"/bin/sh", "-c", `echo $$ > ` + group + `/cgroup.procs; exec "$@"`, "sh"}
 }
 
-// attack starts a node for so many connections. 127.0.0.1 is the address of a client that does no harm, the attackers
-// have those after it.
-func attack(t *testing.T, connections int, args ...string) *victim {
-	t.Helper()
-	return attackWithin(t, nil, connections, args...)
-}
-
-// attackWithin starts it within a cgroup.
-func attackWithin(t *testing.T, within []string, connections int, args ...string) *victim {
+// attack starts a node for so many connections, within a cgroup where there are words for that. 127.0.0.1 is the address of a client that does no
+// harm, the attackers have those after it.
+func attack(t *testing.T, within []string, connections int, args ...string) *victim {
 	t.Helper()
 	var files syscall.Rlimit // Go has raised the soft limit to the hard one
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &files); err != nil || files.Cur < uint64(connections+1024) {

@@ -50,7 +50,7 @@ func TestAbuseOfOneClientTakesLittleOfTheProcessors(t *testing.T) {
 	for i := range pairs {
 		pairs[i] = map[string]*target{}
 		for over, args := range map[string][]string{"TCP": nil, "TLS": encrypted(t)} {
-			v := attack(t, 1000, append(args, "--source", shareSource, "--api-keys", shareKeys(t))...)
+			v := attack(t, nil, 1000, append(args, "--source", shareSource, "--api-keys", shareKeys(t))...)
 			pairs[i][over] = &target{v, v.abuses(), v.load(2 * time.Second)}
 		}
 	}

@@ -18,7 +18,7 @@ func TestAbuseSlowClientsAreClosed(t *testing.T) { plainAndTLS(t, attackSlowly) 
 func attackSlowly(t *testing.T, args []string) {
 	t.Parallel() // beside the other that takes long: these clients wait nearly all the time
 	const clients, each = 2000, 100
-	a := attack(t, clients, append(args, "--rate-limit-minute", "0", "--rate-limit-hour", "0", "--max-conns-per-client", fmt.Sprint(each),
+	a := attack(t, nil, clients, append(args, "--rate-limit-minute", "0", "--rate-limit-hour", "0", "--max-conns-per-client", fmt.Sprint(each),
 		"--source", "sim:accounts=20000,slots=5,slot_time=0")...)
 	before := a.usage().FDs
 	for kind, begin := range map[string]string{
@@ -73,7 +73,7 @@ func attackInABurst(t *testing.T, args []string) {
 	if args != nil {
 		attempts /= 10
 	}
-	a := attack(t, room+dialers, append(args, "--rate-limit-minute", "0", "--rate-limit-hour", "0", "--max-sockets", fmt.Sprint(room), "--source", "sim:slot_time=100ms")...)
+	a := attack(t, nil, room+dialers, append(args, "--rate-limit-minute", "0", "--rate-limit-hour", "0", "--max-sockets", fmt.Sprint(room), "--source", "sim:slot_time=100ms")...)
 	before := a.usage().FDs
 	var mu sync.Mutex
 	answers := map[string]int{}

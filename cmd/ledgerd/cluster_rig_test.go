@@ -120,6 +120,16 @@ func (n *clusterNode) running() *victim {
 	return v
 }
 
+// mustRun returns the node's process, which listens.
+func (n *clusterNode) mustRun() *victim {
+	n.rig.Helper()
+	v := n.running()
+	if v == nil {
+		n.rig.Fatalf("%s is gone:\n%s", n.name, n.said())
+	}
+	return v
+}
+
 // metric returns a figure of the node, 0 where it does not answer or has none of the name.
 func (n *clusterNode) metric(name string) float64 {
 	v := n.running()

@@ -83,7 +83,7 @@ func TestClusterSurvivesWhateverIsKilled(t *testing.T) {
 	r.servers.WaitReady()
 	end := r.sameEnd()
 	hops.enough()
-	r.last().agrees(state)
+	r.nodes[len(r.nodes)-1].mustRun().agrees(state)
 	t.Logf("clients hopped %d times", hops.cuts.Load())
 	r.sameAnswers()
 	r.stop()
@@ -113,11 +113,7 @@ func (r *clusterRig) sameAnswers() {
 			path := "/accounts/program/" + program + "?limit=10000&include=data&commitment=" + level
 			want := ""
 			for _, n := range r.nodes {
-				v := n.running()
-				if v == nil {
-					r.Fatalf("%s is gone:\n%s", n.name, n.said())
-				}
-				if a := v.get(path); want == "" {
+				if a := n.mustRun().get(path); want == "" {
 					want = a.body
 				} else if a.body != want {
 					r.Errorf("GET %s: %s answers otherwise than %s", path, n.name, r.nodes[0].name)
@@ -125,17 +121,6 @@ func (r *clusterRig) sameAnswers() {
 			}
 		}
 	}
-}
-
-// last returns the last node, which runs.
-func (r *clusterRig) last() *victim {
-	r.Helper()
-	n := r.nodes[len(r.nodes)-1]
-	v := n.running()
-	if v == nil {
-		r.Fatalf("%s is gone:\n%s", n.name, n.said())
-	}
-	return v
 }
 
 // A node that was alone founds a cluster with its ledger, of accounts with data. Another node begins with its snapshot, also where it came before

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
 	"maps"
 	"os"
@@ -128,7 +127,13 @@ func TestLibrariesOfSolanaFollow(t *testing.T) {
 		})
 	}
 	node.ending()
-	want := poolData(t, node.base)
+	want := map[string]string{}
+	accounts, _ := node.accounts(levels[0], true)
+	for key, a := range accounts {
+		if a.Owner == poolProgram {
+			want[key] = a.Data
+		}
+	}
 	var all []followed
 	defer func() {
 		if t.Failed() {
@@ -171,20 +176,4 @@ func TestHowFarTheSourceIsAheadIsTold(t *testing.T) {
 	} {
 		ledgertest.Equal(t, slotsBehind(tt.from, tt.head), tt.want, "%v ahead of %+v", tt.from, tt.head)
 	}
-}
-
-// poolData returns the data of the accounts of pools by their keys, as REST says it.
-func poolData(t *testing.T, base string) map[string]string {
-	t.Helper()
-	var list struct {
-		Accounts []struct{ Pubkey, Data string }
-	}
-	a, err := ask(client, base+"/accounts/program/"+poolProgram+"?include=data&commitment=processed")
-	must(t, err)
-	must(t, json.Unmarshal([]byte(a.body), &list))
-	data := map[string]string{}
-	for _, a := range list.Accounts {
-		data[a.Pubkey] = a.Data
-	}
-	return data
 }

@@ -102,15 +102,10 @@ func TestStopWhateverPeersDo(t *testing.T) {
 // newFeeder makes a pipe. It never ends while the test runs, whether somebody reads or not.
 func newFeeder(t *testing.T) *os.File {
 	t.Helper()
-	pipe, err := os.OpenFile(newPipe(t, "events.ndjson"), os.O_RDWR, 0)
+	path := filepath.Join(t.TempDir(), "events.ndjson")
+	must(t, syscall.Mkfifo(path, 0o600))
+	pipe, err := os.OpenFile(path, os.O_RDWR, 0)
 	must(t, err)
 	t.Cleanup(func() { pipe.Close() })
 	return pipe
-}
-
-func newPipe(t *testing.T, name string) (path string) {
-	t.Helper()
-	path = filepath.Join(t.TempDir(), name)
-	must(t, syscall.Mkfifo(path, 0o600))
-	return path
 }
