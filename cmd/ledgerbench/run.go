@@ -52,17 +52,13 @@ func (c *runCommand) Run(ctx context.Context, streams *streams) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(r.Dir)) }()
-	var records bytes.Buffer
-	out := io.MultiWriter(&records, streams.out)
-	if c.Output != "" {
-		file, err := os.Create(c.Output)
-		if err != nil {
-			return &usageError{err}
-		}
-		defer func() { err = errors.Join(err, file.Close()) }()
-		out = io.MultiWriter(&records, file)
+	out, err := create(streams, cmp.Or(c.Output, stdout))
+	if err != nil {
+		return &usageError{err}
 	}
-	r.Out = report.NewWriter(out, r.Config(streams.command, time.Now()))
+	defer func() { err = errors.Join(err, out.close()) }()
+	var records bytes.Buffer
+	r.Out = report.NewWriter(io.MultiWriter(&records, out), r.Config(streams.command, time.Now()))
 	var failed []error
 	begun := time.Now()
 	for i := range scenarios {
