@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -85,7 +84,7 @@ func (c *command) plan() (*plan, error) {
 
 // balance adds haproxy, if it is wanted: "auto" does without where it is not installed.
 func (p *plan) balance(c *command) error {
-	path, err := exec.LookPath("haproxy")
+	path, err := proc.Find("haproxy", "")
 	switch {
 	case c.Balancer == "none" || err != nil && c.Balancer == "auto":
 		return nil
