@@ -17,8 +17,8 @@ import (
 
 	"github.com/nats-io/nats.go"
 
+	"ledgerd/bench/proc"
 	"ledgerd/engine/cluster/natstest"
-
 	"ledgerd/engine/ledger/ledgertest"
 )
 
@@ -141,6 +141,33 @@ func TestAccountsOfOthers(t *testing.T) {
 	must(t, errors.Join(err, <-late))
 	standby := r.start(connect(user, roots), nil)
 	eventually(t, "what the log may hold is told", func() bool { return standby.stats.maxBytes.Load() == 100<<20 && standby.stats.bytes.Load() > 0 })
+}
+
+// TestLogBehindALeafNode shares a log whose server some nodes reach by way of a leaf node, which has no JetStream.
+func TestLogBehindALeafNode(t *testing.T) {
+	t.Parallel()
+	var at [2]string
+	for i := range at {
+		free, held, err := proc.FreeAddress()
+		must(t, err)
+		defer held.Close()
+		at[i] = free.String()
+	}
+	r := newRig(t, natstest.Start(t, 1, fmt.Sprintf("jetstream { domain: hub, store_dir: %q }, leafnodes { listen: %q }", t.TempDir(), at[0])), "leaf")
+	config := write(t, "leaf.conf", fmt.Appendf(nil, "listen: %q, leafnodes { remotes: [ { url: %q } ] }", at[1], "nats-leaf://"+at[0]))
+	leaf, err := proc.Launch(t.Context(), proc.Command{Words: []string{natstest.Program(t), "--config", config}})
+	must(t, err)
+	defer leaf.Kill()
+	behind := Config{Servers: []string{"nats://" + at[1]}, Domain: "hub", MayWrite: true}
+	w := r.follow(behind, nil)
+	w.becomesWriter()
+	w.mustCommit(3, 1000)
+	r.reader("r").mustReach(w)
+	standby := r.follow(behind, nil)
+	standby.mustReach(w)
+	w.Close()
+	standby.becomesWriter()
+	standby.mustCommit(1, 1)
 }
 
 func write(t *testing.T, name string, b []byte) (path string) {
