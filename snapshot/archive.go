@@ -321,9 +321,6 @@ func (a *Archive) merge(ctx context.Context, pace Pace, at int) error {
 	if err != nil {
 		return err
 	}
-	for _, r := range runs {
-		made.beside = append(made.beside, r.beside...)
-	}
 	joined := slices.Concat(all[:at], []*run{made}, all[at+mergedRuns:])
 	a.runs.Store(&joined)
 	for _, r := range runs {
