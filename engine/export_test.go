@@ -10,9 +10,7 @@ import (
 	"testing/synctest"
 
 	"ledgerd/engine/ledger"
-	"ledgerd/engine/ledger/bubbletest"
 	"ledgerd/engine/ledger/ledgertest"
-	"ledgerd/engine/sequencer"
 	"ledgerd/snapshot/vfs"
 	"ledgerd/snapshot/vfs/vfstest"
 )
@@ -79,53 +77,6 @@ func answersAsModel(t *testing.T, s stream, e *Engine, m *model, level ledger.Co
 		}
 	}
 	return errors.Join(err, c.mints(e, at(level), want), c.lists(e, at(level), want), c.transactions(e, at(level), want))
-}
-
-// TestExportShowsBaseStateAtItsLevels exports ledgers in which base state came while blocks were not final that are
-// undone since, or confirmed again.
-func TestExportShowsBaseStateAtItsLevels(t *testing.T) {
-	block := func(n int, slot, parent ledger.Slot, lamports ledger.Lamports) *ledger.Block {
-		return &ledger.Block{Slot: slot, ParentSlot: parent, Blockhash: hash(n), Accounts: []ledger.AccountWrite{{Pubkey: key(1), Lamports: lamports}}}
-	}
-	base := func(slot ledger.Slot, lamports ledger.Lamports) *ledger.BaseState {
-		return &ledger.BaseState{Slot: slot, Accounts: []ledger.AccountWrite{{Pubkey: key(1), Lamports: lamports}}}
-	}
-	status := func(slot ledger.Slot, s ledger.Status) *ledger.SlotStatus {
-		return &ledger.SlotStatus{Slot: slot, Status: s}
-	}
-	for name, events := range map[string][]ledger.Event{
-		"above the root, on a block undone since": {
-			block(1, 1, 0, 1), block(2, 2, 1, 2), block(3, 3, 2, 3), base(3, 4), status(2, ledger.StatusDead), block(8, 8, 1, 5),
-		},
-		"on a block that is final since": {
-			block(1, 1, 0, 1), block(2, 2, 1, 2), base(3, 4), base(4, 5), status(2, ledger.StatusFinalized),
-		},
-		"on a block that is confirmed again": {
-			block(1, 1, 0, 1), block(2, 2, 1, 2), block(3, 3, 2, 3), status(3, ledger.StatusConfirmed), base(4, 4),
-			status(3, ledger.StatusDead), base(5, 5), block(9, 9, 2, 6),
-		},
-		"on a block that is confirmed again and final since": {
-			block(1, 1, 0, 1), block(2, 2, 1, 2), block(3, 3, 2, 3), status(3, ledger.StatusConfirmed), base(4, 4),
-			status(3, ledger.StatusDead), status(2, ledger.StatusFinalized), base(5, 5), block(9, 9, 2, 6), base(9, 7),
-		},
-		"of a far slot, closed twice": {
-			block(1, 1, 0, 1), block(2, 2, 1, 2), base(1000, 4), base(1001, 0), block(3, 3, 2, 5), base(900, 6), base(1002, 0), base(1003, 8), block(4, 4, 3, 9), base(1004, 0),
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			bubbletest.Test(t, func(t *testing.T) {
-				s := stream{info: live(), retention: sequencer.Retention{Slots: 100, Bytes: 1 << 30}}
-				disk, m := vfstest.NewMemory(), s.model()
-				n := startNode(t, s.info, bound(t, onDisk(t, disk, Config{Shards: 2, Retention: s.retention}), nil, s.dataPrograms()))
-				for _, e := range events {
-					m.event(e)
-					n.send(e)
-				}
-				n.close()
-				mustExport(t, s, disk, n, m)
-			})
-		})
-	}
 }
 
 // exportTo exports what a disk holds.

@@ -37,6 +37,7 @@ var update = flag.Bool("update", false, "rewrite the answers in testdata")
 //	again NAME                      shows a block again
 //	bare SLOT PARENT [LEVEL]        shows a block without the hash of its parent
 //	base SLOT [ACCOUNT]...          shows accounts as they stand at the block of a slot
+//	tells SLOT [ACCOUNT]...         shows accounts as of a slot, which the chain need not have reached
 //	NAME STATUS                     says what became of a block
 //	slot SLOT STATUS                says what became of the block of a slot
 //	blocks SLOT [ACCOUNT]...        shows blocks up to a slot, all of which write the same; "sized N" before the accounts makes each count as N bytes
@@ -67,6 +68,7 @@ var update = flag.Bool("update", false, "rewrite the answers in testdata")
 //	state, resume                   shows the state hash and the first slot, or where the source goes on
 //	verify                          verifies the snapshots on the disk
 //	exports                         shows what comes of an export of what the disk holds
+//	follows-export                  stops, and goes on with another node, which follows an export of what the disk holds
 //	shards-hold ACCOUNT...          has the shards hold what no record tells
 //	recent                          asks for the newest transactions
 //	lists                           shows which lists may lack accounts, and what is said of accounts that are not held

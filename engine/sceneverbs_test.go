@@ -151,6 +151,18 @@ var verbs = map[string]func(s *scene, words []string){
 		}))
 		s.say("the export has %d events, of the digest %.8x", events, digest.Sum(nil))
 	},
+	"follows-export": func(s *scene, _ []string) {
+		s.n.close()
+		held := s.disk
+		s.disk, s.faulty, s.info = vfstest.NewMemory(), nil, finite()
+		s.info.GapsAllowed = true
+		s.start()
+		must(s, exportTo(s.T, s.Context(), held, func(e ledger.Event) error { s.n.send(e); return nil }))
+		s.n.endInput()
+	},
+	"tells": func(s *scene, words []string) {
+		s.emit(&ledger.BaseState{Slot: s.number(words[0]), Accounts: s.accounts(words[1:])})
+	},
 	"shards-hold": func(s *scene, words []string) { // and no record tells it
 		wrong := &ledger.BaseState{Slot: 1 << 40, Accounts: s.accounts(words)}
 		for _, sh := range s.n.shards {
