@@ -1,4 +1,4 @@
-// Makes the pictures of the console for README and manual. Arguments: the address of a node without limits, the folder.
+// Makes pictures of the main pages of the console, on a desktop and on a phone, dark and light. Arguments: the address of a node without limits, the folder.
 import { launch, open } from './browser.mjs';
 
 const [address, folder] = process.argv.slice(2);
@@ -15,33 +15,43 @@ async function richest() {
 // Waits until the charts hold some polls, two seconds apart, and the tree a fork.
 const filled = (page, polls) => page.waitForFunction((ms) => document.querySelectorAll('.nodes .undone').length > 1 && performance.now() > ms, 2000 * polls, { timeout: 120_000 });
 
-const pictures = {
+const shown = (page) => page.locator('main:not(:has([aria-busy], [role=status]:empty)) h1').waitFor({ state: 'attached' });
+
+const pages = {
   async overview(page) {
     await page.goto(`${address}/`);
-    await filled(page, 22);
+    await filled(page, 15);
     await page.getByRole('button', { name: 'Kill & resume' }).click();
     await page.locator('#resume-result strong').waitFor();
+    await page.evaluate(() => { document.activeElement.blur(); scrollTo(0, 0); });
   },
   async account(page) {
     await page.goto(`${address}/#/account/${await richest()}`);
     await page.locator('#changes tbody tr:nth-child(4)').waitFor({ timeout: 120_000 });
   },
-  async phone(page) {
-    await page.goto(`${address}/`);
-    await filled(page, 12);
+  async block(page) {
+    const { slot } = await (await fetch(`${address}/api/blocks/latest?commitment=confirmed`)).json();
+    await page.goto(`${address}/#/block/${slot}`);
+    await shown(page);
+  },
+  async transaction(page) {
+    await page.locator('main tbody a.key').first().click(); // of that block
+    await page.locator('h1', { hasText: 'Transaction' }).waitFor();
+    await shown(page);
   },
 };
-const options = {
-  overview: { colorScheme: 'dark', viewport: { width: 1200, height: 720 } },
-  account: { colorScheme: 'light', viewport: { width: 1200, height: 930 } },
-  phone: { colorScheme: 'dark', viewport: { width: 390, height: 844 } },
-};
+const devices = { desktop: { width: 1200, height: 800 }, phone: { width: 390, height: 844 } };
 
 const browser = await launch();
-await Promise.all(Object.entries(pictures).map(async ([name, show]) => {
-  const { page } = await open(browser, address, options[name]);
-  await show(page);
-  await page.screenshot({ path: `${folder}/console-${name}.png`, animations: 'disabled' });
-}));
+for (const [device, viewport] of Object.entries(devices)) {
+  for (const colorScheme of ['dark', 'light']) {
+    const { page } = await open(browser, address, { viewport, colorScheme });
+    for (const [name, show] of Object.entries(pages)) {
+      await show(page);
+      await page.screenshot({ path: `${folder}/${name}-${device}-${colorScheme}.png`, animations: 'disabled' });
+    }
+    await page.close();
+  }
+}
 await browser.close();
 process.exit(0);
