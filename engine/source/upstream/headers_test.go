@@ -19,4 +19,13 @@ func TestHeadersThatCannotBeSentAreRefused(t *testing.T) {
 		_, err := (&HeaderFiles{HeaderFile: path}).Read()
 		ledgertest.Holds(t, err != nil, "%.20q is sent", wrong)
 	}
+	ledgertest.Must(t, os.WriteFile(path, []byte("a: b\nno header"), 0o600))
+	_, err := (&HeaderFiles{HeaderFile: path}).Read()
+	ledgertest.ErrorSays(t, err, "line 2 of the file", "the second of two headers")
+}
+
+// What a node repeats is hidden by words, and no longer secret shows its rest once a shorter one in it is hidden.
+func TestSecretsAreTheWordsTheLongestFirst(t *testing.T) {
+	got := Headers{"x-token", "s3cr", "authorization", "by s3cr3t-key abc", "x-tier", "2"}.Secrets()
+	ledgertest.Equal(t, got, []string{"by s3cr3t-key abc", "s3cr3t-key", "s3cr", "2"}, "the secrets")
 }

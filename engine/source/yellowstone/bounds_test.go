@@ -47,9 +47,9 @@ func TestWritesThatAreReplacedTakeNoRoom(t *testing.T) {
 	data, vote := ledger.NewData(make([]byte, 1<<20)), words["vote"][0]
 	for version := range uint64(2 * maxBytes >> 20) {
 		w := ledger.AccountWrite{Pubkey: key(1), Lamports: 1, Data: data, Known: ledger.FieldsAll | ledger.FieldData}
-		mustFeed(t, a, accountOf(100, w, version), accountOf(100, w, 0), Update{Kind: Transaction, Slot: 100}, vote)
+		mustFeed(t, a, accountOf(100, w, version), accountOf(100, w, 0), Update{Kind: Transaction, Slot: 100, Transaction: ledger.Transaction{Accounts: make([]ledger.Pubkey, 3)}}, vote)
 	}
-	ledgertest.Equal(t, a.bytes, assemblyBytes+accountBytes+data.SizeBytes()+2*transactionBytes, "bytes that are held")
+	ledgertest.Equal(t, a.bytes, assemblyBytes+accountBytes+data.SizeBytes()+2*transactionBytes+3*32, "bytes that are held")
 	mustFeed(t, a, headOf(100, Head{Hash: hashAt(100, 0), ParentSlot: 99}), statusOf(100, Processed))
 	ledgertest.Equal(t, len(c.events), 1, "blocks")
 }
