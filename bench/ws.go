@@ -23,15 +23,6 @@ func literal(index int) []byte {
 // literalBytes is how long it is with its header.
 var literalBytes = 4 + len(literal(0))
 
-// subscribe connects subscribers of literal frames, or of those in c. Of everything most only count bytes. They go with the measurement.
-func (g *rig) subscribe(ctx context.Context, r *Run, c listen.Config) *listen.Pool {
-	c.URL = g.StreamURL()
-	if c.Query == nil {
-		c.FrameBytes = literalBytes
-	}
-	return r.open(ctx, c)
-}
-
 // open connects subscribers, from eight addresses, that go with the measurement.
 func (r *Run) open(ctx context.Context, c listen.Config) *listen.Pool {
 	c.Dial.From = dial.Loopback(8)

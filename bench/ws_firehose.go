@@ -66,7 +66,9 @@ func startHose(ctx context.Context, r *Run, p *peer.Peer, subscribers int) *hose
 			_, err := g.feed.Block()
 			return err
 		}
-		return &hose{server: g, publish: publish, batch: firehoseBatch, pool: g.subscribe(ctx, r, listen.Config{Sockets: subscribers})}
+		return &hose{server: g, publish: publish, batch: firehoseBatch, pool: r.open(ctx, listen.Config{
+			Sockets: subscribers, URL: g.StreamURL(), FrameBytes: literalBytes, // most of them only count bytes
+		})}
 	}
 	messages := make([][]byte, firehoseBatch)
 	for i := range messages {
