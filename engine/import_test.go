@@ -211,27 +211,6 @@ func TestUnfinishedImportIsRefusedAndStartedAnew(t *testing.T) {
 	}
 }
 
-// TestAFreshFileSystemIsAnEmptyDirectory: ext4 puts lost+found into each.
-func TestAFreshFileSystemIsAnEmptyDirectory(t *testing.T) {
-	for _, at := range []string{"data", "data/log", "data/snapshots"} {
-		disk := vfstest.NewMemory()
-		disk.MkdirAll(at + "/lost+found")
-		d := onDisk(t, disk.Clone(), Config{}).Dir
-		ledgertest.ErrorIs(t, d.Bind(nil, ledger.NewFilter(nil, []ledger.Pubkey{key(1)}), nil, false), nil, "%s, binding what must be new", at)
-		if at != "data" {
-			continue // an import wants no folders of ours there
-		}
-		if _, err := importInto(t, disk, someTold(), importPoint(), importer.Config{}); err != nil {
-			t.Errorf("an import: %v", err)
-		}
-		bubbletest.Test(t, func(t *testing.T) {
-			if a, _, err := serving(t, disk, 1).Account(ledger.Query{}, key(1)); err != nil || a.Lamports != 20 {
-				t.Errorf("of an import it answers %d lamports, %v", a.Lamports, err)
-			}
-		})
-	}
-}
-
 // TestAnotherSumThanTheBanksIsRefused has accounts whose sum, modulo 2^64, is the one that the archive's bank states, and an account that was
 // closed, of which the archive has an older record and not that of the closing.
 func TestAnotherSumThanTheBanksIsRefused(t *testing.T) {

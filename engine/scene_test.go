@@ -25,7 +25,7 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the answers in testdata")
 
-// F4, F5, F6, F7, F8, F10, F11, F13, F14, F15, F16, F18, F21, F22, F24, F28, F29, F34, F47, F48, F53, F54, G24: TestScenes repeats the scenes in testdata. Each has an engine of its own and the time of a bubble. A line is what is done, and the lines
+// F4, F5, F6, F7, F8, F10, F11, F13, F14, F15, F16, F18, F21, F22, F24, F28, F29, F34, F46, F47, F48, F53, F54, G24: TestScenes repeats the scenes in testdata. Each has an engine of its own and the time of a bubble. A line is what is done, and the lines
 // below it, with a "<", are all that comes of it: questions that are answered, what another node is asked for, what health says when
 // that changes, and how the engine ends. A question that is not answered yet is answered below a later line. go test -update writes these lines, and they are reviewed like code.
 //
@@ -70,6 +70,7 @@ var update = flag.Bool("update", false, "rewrite the answers in testdata")
 //	exports                         shows what comes of an export of what the disk holds
 //	follows-export                  stops, and goes on with another node, which follows an export of what the disk holds
 //	shards-hold ACCOUNT...          has the shards hold what no record tells
+//	shard-breaks N                  has the shard of account N panic
 //	recent                          asks for the newest transactions
 //	lists                           shows which lists may lack accounts, and what is said of accounts that are not held
 //	source TELLS                    has the source tell of its connection: see tellOfSource
@@ -364,7 +365,8 @@ func (s *scene) tell() {
 	})
 	if !s.ended && s.n.hasEnded() {
 		s.ended = true
-		s.say("the engine ended: %v", s.n.err)
+		why, _, _ := strings.Cut(fmt.Sprint(s.n.err), "\ngoroutine ") // where a shard broke is another place each time
+		s.say("the engine ended: %s", why)
 	}
 	s.tellStanding()
 	if why := s.health(); why != s.unhealthy {

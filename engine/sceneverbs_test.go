@@ -60,6 +60,7 @@ var settings = map[string]func(s *scene, words []string){
 	"blocks-kept": func(s *scene, words []string) {
 		s.config.Retention = sequencer.Retention{Slots: s.number(words[0]), Bytes: 1 << 30}
 	},
+	"lost+found-in": func(s *scene, words []string) { must(s, s.disk.MkdirAll(words[0]+"/lost+found")) },
 	"archive": func(s *scene, _ []string) {
 		s.config = archiving()
 		s.config.Shards = 2
@@ -162,6 +163,10 @@ var verbs = map[string]func(s *scene, words []string){
 	},
 	"tells": func(s *scene, words []string) {
 		s.emit(&ledger.BaseState{Slot: s.number(words[0]), Accounts: s.accounts(words[1:])})
+	},
+	"shard-breaks": func(s *scene, words []string) { // that of an account, by base state below what is held
+		of := s.keys(words...)[0]
+		s.n.shards[shard.Of(of.Prefix(), len(s.n.shards))].ApplyBase(shard.Point{Version: 9}, &ledger.BaseState{}, true)
 	},
 	"shards-hold": func(s *scene, words []string) { // and no record tells it
 		wrong := &ledger.BaseState{Slot: 1 << 40, Accounts: s.accounts(words)}
