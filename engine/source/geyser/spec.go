@@ -43,6 +43,7 @@ func ParseSpec(spec string, held *ledger.Filter) (c Config, rpc string, err erro
 	if err != nil {
 		return c, "", errors.New("the options after \"?\" are not NAME=VALUE&NAME=VALUE")
 	}
+	var files upstream.TLSFiles
 	for name, given := range options {
 		values, isChoice := choices[name]
 		switch {
@@ -53,16 +54,20 @@ func ParseSpec(spec string, held *ledger.Filter) (c Config, rpc string, err erro
 		case isChoice && !slices.Contains(values, given[0]):
 			return c, "", fmt.Errorf("%s is %s", name, strings.Join(values, " or "))
 		}
+		files.Set(name, given[0])
+		c.Headers.Set(name, given[0])
 	}
-	if err := cmp.Or(c.chooseAccounts(options, held), c.readTLS(options)); err != nil {
+	config, err := files.ForAddress(c.TLS != nil)
+	if err := cmp.Or(c.chooseAccounts(options, held), err); err != nil {
 		return c, "", err
 	}
+	c.TLS = cmp.Or(config, c.TLS)
 	c.WholeData, c.NoTransactions = options.Get("data") == "full", options.Get("transactions") == "none"
 	c.SkipVotes = options.Get("votes") == "skip"
 	if compression := options.Get("compression"); compression != "none" {
 		c.Compression = compression
 	}
-	c.Headers = upstream.HeaderFiles{Token: options.Get("token"), TokenFile: options.Get("token-file"), HeaderFile: options.Get("header-file")}
+	c.Headers.Token = options.Get("token")
 	switch {
 	case options.Has("token") && options.Has("token-file"):
 		return c, "", errors.New("token and token-file are both given")
@@ -84,17 +89,6 @@ func (c *Config) chooseAccounts(options url.Values, held *ledger.Filter) error {
 	}
 	c.Accounts = held.Accounts()
 	return nil
-}
-
-// readTLS reads the files of TLS.
-func (c *Config) readTLS(options url.Values) error {
-	var files upstream.TLSFiles
-	for _, name := range upstream.TLSOptions {
-		files.Set(name, options.Get(name))
-	}
-	config, err := files.ForAddress(c.TLS != nil)
-	c.TLS = cmp.Or(config, c.TLS)
-	return err
 }
 
 // parseAddress reads http://HOST:PORT or https://HOST[:PORT], of the next node.
