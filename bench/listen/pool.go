@@ -104,10 +104,7 @@ func (p *Pool) Close() {
 
 // Counts returns what was received so far.
 func (p *Pool) Counts() Counts {
-	p.mu.Lock()
-	c := p.counts
-	c.Closes, c.Refused = maps.Clone(c.Closes), maps.Clone(c.Refused)
-	p.mu.Unlock()
+	var c Counts
 	for _, s := range p.subscribers {
 		s.mu.Lock()
 		if s.stream != nil {
@@ -120,6 +117,9 @@ func (p *Pool) Counts() Counts {
 		c.Resumed, c.Resyncs, c.Passed = c.Resumed+b.resumed, c.Resyncs+b.resyncs, c.Passed+b.passed
 		s.mu.Unlock()
 	}
+	p.mu.Lock() // after the subscribers: of one that is gone the reason is counted then
+	defer p.mu.Unlock()
+	c.Closes, c.Refused, c.Failed, c.Why = maps.Clone(p.counts.Closes), maps.Clone(p.counts.Refused), p.counts.Failed, p.counts.Why
 	return c
 }
 

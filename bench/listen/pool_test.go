@@ -242,6 +242,19 @@ func TestRefusedSubscribersAreCounted(t *testing.T) {
 	}
 }
 
+// Where nobody is connected, the counts say why, as soon as they say that.
+func TestWhoIsGoneIsCountedWithTheReason(t *testing.T) {
+	t.Parallel()
+	over := make(scripted)
+	close(over)
+	for range 5000 { // it is a matter of moments
+		pool := Open(t.Context(), Config{Sockets: 1, Connect: func() (Stream, error) { return over, nil }})
+		n := pool.Counts()
+		pool.Close()
+		ledgertest.MustHold(t, n.Connected == 1 || n.Why != nil, "nobody is connected, and there is no reason")
+	}
+}
+
 // What comes before the answer to a resume message comes again after it.
 func TestBookWaitsForTheAnswerToAResume(t *testing.T) {
 	t.Parallel()

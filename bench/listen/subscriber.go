@@ -52,17 +52,17 @@ func (s *subscriber) run(tried func()) {
 	_ = wait.Sleep(s.pool.ctx, s.pool.config.Ramp*time.Duration(s.index)/time.Duration(s.pool.config.Sockets))
 	for pause := (wait.Backoff{Min: leastPause, Max: mostPause}); ; {
 		stream, err := s.dial()
-		s.set(stream, err)
 		connected := err == nil
 		if connected {
+			s.set(stream, nil)
 			tried()
 			pause.Reset()
 			err = s.read(stream)
-			s.set(nil, err)
 		}
 		if s.pool.ctx.Err() == nil {
 			s.pool.countEnd(connected, err)
 		}
+		s.set(nil, err) // who sees that finds the reason counted
 		tried()
 		if !s.pool.config.Reconnect || pause.Wait(s.pool.ctx) != nil {
 			return
