@@ -33,6 +33,7 @@ func (l *Log) Commit(ctx context.Context, commit []*ledger.Record) error {
 		return l.failed
 	}
 	l.at = after
+	l.noteFirst(commit)
 	return nil
 }
 

@@ -21,14 +21,21 @@ func testStandbyTakesOver(r *rig) {
 	first := r.follow(Config{Servers: []string{"nats://" + proxy.Addr()}, NodeID: "first", MayWrite: true}, nil)
 	first.becomesWriter()
 	second := r.follow(Config{NodeID: "second", MayWrite: true}, nil)
-	first.mustCommit(2, 10)
+	began := time.Now()
+	first.mustCommitBlocks(2)
 	second.waitFor(2)
+	eventually(r, "the standby hears who writes", func() bool { return second.writer().Node == "first" })
+	ledgertest.Equal(r, second.writer().Handover, handover{First: written{Slot: 1, At: second.writer().Handover.First.At}}, "what the first writer took over")
 	ledgertest.Equal(r, first.Log().Behind(), 0, "what the writer is behind by")
 
 	proxy.Cut()
 	late := first.lateCommit(1, 5)
 	second.becomesWriter()
-	second.mustCommit(1, 1)
+	second.mustCommit(1, 1) // no block
+	second.mustCommitBlocks(2)
+	took := second.writer().Handover
+	ledgertest.Equal(r, took, handover{From: "first", Last: written{2, took.Last.At}, First: written{4, took.First.At}}, "what was taken over")
+	ledgertest.Holds(r, began.Before(took.Last.At) && took.Last.At.Add(leaseLength/2).Before(took.First.At) && took.First.At.Before(time.Now()), "written since %v: %v", began, took)
 	eventually(r, "the one that was cut off says so", func() bool { return first.Log().Behind() > 0 && first.Trouble() != "" })
 	proxy.Heal()
 	ledgertest.ErrorIs(r, <-late, ledger.ErrDeposed, "the late commit")
@@ -37,18 +44,18 @@ func testStandbyTakesOver(r *rig) {
 	// It starts again as a standby, from what it held.
 	first.Close()
 	again := r.follow(Config{NodeID: "first", MayWrite: true}, first.has())
-	again.waitFor(3)
+	again.waitFor(5)
 	second.Close()
 	again.becomesWriter()
 	again.mustCommit(1, 1)
-	mustEqual(r, again.has()[:3], second.has())
+	mustEqual(r, again.has()[:5], second.has())
 	if got := &again.stats; Role(got.role.Load()) != Writer || got.epoch.Load() != 3 {
 		r.Errorf("role %v in epoch %d", Role(got.role.Load()), got.epoch.Load())
 	}
 
 	// One that lives on gives its turn up. It was not deposed, and it is no writer.
 	next := r.follow(Config{NodeID: "second", MayWrite: true}, second.has())
-	next.waitFor(4)
+	next.waitFor(6)
 	eventually(r, "the standby hears who writes, and since when", func() bool {
 		w := next.writer()
 		return w.Node == "first" && w.Epoch == 3 && w.Since.Unix() > 0

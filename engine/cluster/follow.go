@@ -28,6 +28,7 @@ type follower struct {
 	feed    *feed
 	claimed time.Time // when the claim was sent last; zero: none was
 	end     uint64    // where the stream ended when this node joined it
+	newest  written   // the newest block that came, by the servers' clock; zero: none did
 }
 
 func (f *follower) run(ctx context.Context) error {
@@ -64,7 +65,7 @@ func (f *follower) run(ctx context.Context) error {
 			return err
 		}
 		if done {
-			return f.log.becomeWriter(f.decoder.at, f.stream)
+			return f.log.becomeWriter(f.decoder.at, f.stream, f.newest)
 		}
 	}
 }
@@ -117,7 +118,7 @@ func (f *follower) drop() {
 func (f *follower) receive(ctx context.Context, m jetstream.Msg) (done bool, err error) {
 	next := f.decoder.at.sequence + 1
 	if meta, err := m.Metadata(); err == nil && meta.Sequence.Stream == next {
-		return f.take(ctx, next, m.Data())
+		return f.take(ctx, next, m.Data(), meta.Timestamp)
 	}
 	f.drop()
 	f.log.cluster.stats.reopened.Add(1)
@@ -125,8 +126,8 @@ func (f *follower) receive(ctx context.Context, m jetstream.Msg) (done bool, err
 	return false, err
 }
 
-// take takes a message in.
-func (f *follower) take(ctx context.Context, sequence uint64, message []byte) (done bool, err error) {
+// take takes a message in that the servers have stored at a time.
+func (f *follower) take(ctx context.Context, sequence uint64, message []byte, stored time.Time) (done bool, err error) {
 	commit, err := f.decoder.take(sequence, message)
 	if err != nil {
 		return false, err
@@ -135,6 +136,11 @@ func (f *follower) take(ctx context.Context, sequence uint64, message []byte) (d
 	n.chunksRead.Add(1)
 	n.bytesRead.Add(len(message))
 	n.epoch.Store(f.decoder.at.epoch)
+	for _, r := range commit {
+		if isBlock(r) {
+			f.newest = written{r.Slot, stored}
+		}
+	}
 	if len(commit) > 0 {
 		n.commitsRead.Add(1)
 		if err := f.hand(commit); err != nil {
@@ -147,7 +153,13 @@ func (f *follower) take(ctx context.Context, sequence uint64, message []byte) (d
 			return false, err
 		}
 	}
-	return !f.claimed.IsZero() && isClaim(message, f.log.nonce[:]), nil
+	if f.claimed.IsZero() || !isClaim(message, f.log.nonce[:]) {
+		return false, nil
+	}
+	if f.newest != (written{}) { // the claim was stored just now: from here on this node's clock counts
+		f.newest.At = time.Now().Add(f.newest.At.Sub(stored))
+	}
+	return true, nil
 }
 
 // findEnd looks where a stream ends that ended, when this node joined it, with a message before what the node holds.

@@ -232,6 +232,16 @@ func (n *node) mustCommit(records, updates int) {
 	must(n.rig, n.commit(records, updates))
 }
 
+// mustCommitBlocks writes so many blocks.
+func (n *node) mustCommitBlocks(count int) {
+	n.rig.Helper()
+	commit := commitOf(n.rig.random, pointAfter(n.has()), count, 0)
+	for _, r := range commit {
+		r.Kind, r.Status, r.Block = ledger.BlockRecord, 0, &ledger.Block{Slot: r.Slot, Blockhash: r.Hash}
+	}
+	must(n.rig, n.write(commit))
+}
+
 // lateCommit begins a commit whose outcome comes later.
 func (n *node) lateCommit(records, updates int) <-chan error {
 	late := make(chan error, 1)

@@ -28,7 +28,8 @@ type Log struct {
 	failed  error    // why nothing more is committed
 	nonce   [nonceBytes]byte
 
-	lease    *lease // it runs where the node may write
+	handover ledger.Guarded[handover] // of this node's term, once it became the writer
+	lease    *lease                   // it runs where the node may write
 	deposed  chan struct{}
 	deposing sync.Once
 
@@ -137,8 +138,8 @@ func (l *Log) Resign() {
 	l.setRole(Reader)
 }
 
-// becomeWriter makes the node the writer, from a position in the stream on, and watches whether it stays it.
-func (l *Log) becomeWriter(at cursor, stream jetstream.Stream) error {
+// becomeWriter makes the node the writer, from a position in the stream on, which is after the newest block, and watches whether it stays it.
+func (l *Log) becomeWriter(at cursor, stream jetstream.Stream, newest written) error {
 	encoder, err := newEncoder()
 	if err != nil {
 		return err
@@ -147,6 +148,7 @@ func (l *Log) becomeWriter(at cursor, stream jetstream.Stream) error {
 	if stream.CachedInfo().Config.AllowAtomicPublish {
 		l.unit = unitMessages
 	}
+	l.handover.Set(handover{From: l.cluster.writerIn(at.epoch - 1), Last: newest})
 	l.cluster.stats.epoch.Store(at.epoch)
 	l.cluster.stats.since.Store(time.Now().Unix())
 	l.setRole(Writer)

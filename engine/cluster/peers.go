@@ -26,6 +26,8 @@ type heartbeat struct {
 	Epoch   uint64    `json:"epoch,omitempty"` // of the newest writer
 	Since   time.Time `json:"since,omitzero"`  // of a writer: when it became that
 	Lag     *float64  `json:"lag,omitempty"`   // seconds for which it has not known that it holds the whole log
+
+	Handover handover `json:"handover,omitzero"` // of a writer: how its term began
 }
 
 // peer is another node that was heard of.
@@ -64,7 +66,7 @@ func (c *Cluster) itself(log *Log) heartbeat {
 	role, lag := Role(c.stats.role.Load()), log.Behind().Seconds()
 	h := heartbeat{Node: c.config.NodeID, Process: c.process, Role: role.String(), Epoch: c.stats.epoch.Load(), Lag: &lag}
 	if role == Writer {
-		h.Since = time.Unix(c.stats.since.Load(), 0).UTC()
+		h.Since, h.Handover = time.Unix(c.stats.since.Load(), 0).UTC(), log.handover.Load()
 	}
 	return h
 }
@@ -77,11 +79,24 @@ func (c *Cluster) heard(b []byte) {
 	defer c.mu.Unlock()
 	switch _, known := c.peers[h.Process]; {
 	case err == nil && h.Process == c.process:
-	case err != nil || h.Process == "" || !isName(h.Node) || len(b) > maxHeartbeatBytes, !known && there >= maxPeers:
+	case err != nil || h.Process == "" || !isName(h.Node) || !isName(h.Handover.From) || len(b) > maxHeartbeatBytes, !known && there >= maxPeers:
 		c.stats.gossipRefused.Inc()
 	default:
 		c.peers[h.Process] = peer{h, time.Now()}
+		if h.Role == Writer.String() && h.Epoch > c.wrote.Epoch {
+			c.wrote = h
+		}
 	}
+}
+
+// writerIn returns the node that said that it wrote in an epoch, if that is the newest one in which another node was heard to write; else "".
+func (c *Cluster) writerIn(epoch uint64) string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.wrote.Epoch != epoch {
+		return ""
+	}
+	return c.wrote.Node
 }
 
 // isName reports whether a node may be called so: identifiers are hexadecimal, and become labels of metrics.

@@ -94,10 +94,14 @@ func TestHeartbeatsAreHeard(t *testing.T) {
 		}
 		var lags strings.Builder
 		c.writeLags(&lags)
+		c.writeHandover(&lags)
 		told := fmt.Sprintf("%d peers, %d refused; %q writes, in epoch %d", c.Peers(), c.stats.gossipRefused.Get(), c.writer().Node, c.writer().Epoch)
 		for line := range strings.Lines(lags.String()) {
 			if labels, ok := strings.CutPrefix(line, "ledgerd_cluster_member_lag_seconds{"); ok {
 				told += "\n\tbehind: {" + strings.TrimSuffix(labels, "\n")
+			}
+			if sample, ok := strings.CutPrefix(line, "ledgerd_cluster_handover_"); ok && !strings.HasSuffix(sample, " 0\n") {
+				told += "\n\thandover: " + strings.TrimSuffix(sample, "\n")
 			}
 		}
 		return "# " + said + "\n\t" + told + "\n\n"
@@ -116,6 +120,7 @@ func TestHeartbeatsAreBounded(t *testing.T) {
 		time.Sleep(peerTimeout)
 		ledgertest.Equal(t, c.writer().Node, "", "the writer that was not heard of for long")
 		ledgertest.Equal(t, c.Peers(), 0, "peers that were not heard of for long")
+		ledgertest.Equal(t, []string{c.writerIn(8), c.writerIn(9)}, []string{"", "n"}, "who wrote in epochs 8 and 9, as it is remembered")
 	})
 }
 

@@ -94,6 +94,7 @@ func (c *Cluster) showGauges(set *metrics.Set) {
 			return n
 		})
 	set.RegisterMetricsWriter(c.writeLags)
+	set.RegisterMetricsWriter(c.writeHandover)
 	set.RegisterMetricsWriter(func(w io.Writer) {
 		const name = "ledgerd_cluster_writer_start_time_seconds"
 		writer := c.writer()

@@ -188,7 +188,7 @@ func TestShortStreamIsBelievedWhenItLasts(t *testing.T) {
 			}}}
 			f := &follower{log: c.log, from: ledger.LogPoint{Version: 4}, end: 1}
 			f.decoder = decoderAt(t, f.from)
-			_, err := f.take(t.Context(), 1, encodeClaim(cursor{}, "w", [nonceBytes]byte{}))
+			_, err := f.take(t.Context(), 1, encodeClaim(cursor{}, "w", [nonceBytes]byte{}), time.Time{})
 			ledgertest.ErrorIs(t, err, want, "known after %v", known)
 		})
 	}

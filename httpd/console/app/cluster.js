@@ -32,12 +32,25 @@ figures.addEventListener('polled', () => {
   last = now;
 });
 
-function story({ figure, epoch, role, writer }) {
+// How the writer took over, by its own word; a program before this one tells nothing of it.
+function takeover({ now, epoch }) {
+  const [last, first] = ['last', 'first'].map((block) => {
+    const [key, slot] = [...now].find(([name]) => name.startsWith(`ledgerd_cluster_handover_slot{block="${block}"`)) ?? [''];
+    return { node: key.match(/node="(.+)"/)?.[1], slot: number(slot ?? 0), at: 1000 * (now.get(key.replace('slot', 'time_seconds')) ?? 0) };
+  });
+  const before = last.node ? `node ${last.node}` : `the writer of term ${number(epoch - 1)}`;
+  if (last.at === 0) return `It took over from ${before}.`;
+  const told = `It took over from ${before}, whose last block was slot ${last.slot}, at ${clock(last.at)}.`;
+  return first.at === 0 ? `${told} It has written no block yet.`
+    : `${told} Its own first was slot ${first.slot}, at ${clock(first.at)}: for ${duration(first.at - last.at)} no block was written, and those that were due came late.`;
+}
+
+function story({ now, figure, epoch, role, writer }) {
   const [since, lag] = [1000 * figure('writer_start_time_seconds'), figure('lag_seconds')];
   return [
     figure('connected') ? '' : 'No nats-server is connected: this was known last.',
     writer ? `${writer === link.node ? 'This node' : `Node ${writer}`} has written the log since ${clock(since)}, for ${duration(Date.now() - since)}, in term ${number(epoch)}. ${epoch > 1
-      ? `It took over from the writer of term ${number(epoch - 1)}.` : 'It is the first writer.'}`
+      ? takeover({ now, epoch }) : 'It is the first writer.'}`
       : 'No node says that it writes the log. One that waits takes over once it holds all of it; reads go on.',
     `${figure('members{role="standby"}') || 'Nobody'} would take over; ${figure('members{role="reader"}')} follow only.`,
     `This node, ${link.node}, ${does[role]}. ${lag < 3 ? 'It knows that it holds all of the log' : `For ${duration(1000 * lag)} it has not known that it holds all of the log`}.`,
