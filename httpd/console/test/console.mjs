@@ -439,6 +439,12 @@ async function accessible({ page }) {
   await tour(page, lookAll);
 }
 
+// Closes a page, of which a request may be under way that a step would answer.
+async function leave({ page }) {
+  await page.unrouteAll({ behavior: 'ignoreErrors' });
+  await page.close();
+}
+
 rules();
 const browser = await launch();
 try {
@@ -455,9 +461,10 @@ try {
       throw new Error(`${name}: ${error.message}\nThe page ${on.page.url()} says:\n${text.slice(0, 2000)}\nIt did wrong: ${on.wrongs.join('\n')}`);
     }
     assert.deepEqual(on.wrongs, [], name);
-    if (on !== main) await on.page.close();
+    if (on !== main) await leave(on);
     console.log(`${name}: ${Date.now() - began} ms`);
   }
+  await leave(main);
 } finally {
   await browser.close();
 }
