@@ -149,6 +149,9 @@ type Stats struct {
 	sequencer.Counters
 
 	Transactions int // held, including those of blocks that left the chain and are not yet dropped
+	// What is in memory of the ledger: accounts and mints, blocks with their transactions, and where on disk older ones are.
+	AccountBytes, TransactionBytes, HistoryMemoryBytes int64
+
 	Shards       []ShardStats
 	Log          wal.Stats
 	Snapshot     ingest.SnapshotStats
@@ -179,8 +182,10 @@ func (e *Engine) accounts() (n int64) {
 
 // Stats returns the current figures.
 func (e *Engine) Stats() Stats {
+	history := e.Archive().Stats()
 	s := Stats{
-		Counters: e.seq.Counters(), Transactions: e.stored.Len(), Snapshot: e.writer.Snapshots(), LostHistory: len(e.lostHistory()), HistoryBytes: e.Archive().Stats().Bytes,
+		Counters: e.seq.Counters(), Transactions: e.stored.Len(), TransactionBytes: int64(e.stored.SizeBytes()), Snapshot: e.writer.Snapshots(),
+		LostHistory: len(e.lostHistory()), HistoryBytes: history.Bytes, HistoryMemoryBytes: history.MemoryBytes,
 		Recovery: time.Duration(e.recoveryTook.Load()), DiskPauses: e.writer.DiskPauses(), MinFreeBytes: e.writer.MinFreeBytes, Fill: e.fill.Stats(),
 	}
 	if h := e.Head(); h != nil {
@@ -191,6 +196,7 @@ func (e *Engine) Stats() Stats {
 	}
 	for _, sh := range e.shards {
 		c := sh.Counters()
+		s.AccountBytes += c.BaseBytes.Load() + c.OverlayBytes.Load()
 		s.Shards = append(s.Shards, ShardStats{
 			MailboxDepth: sh.MailboxDepth(), Accounts: c.Accounts.Load(), TokenAccounts: c.TokenAccounts.Load(),
 			OverlayCells: c.OverlayCells.Load(),

@@ -121,10 +121,15 @@ func (m *mints) fold(v ledger.Version, budget int) (more bool) {
 	return false
 }
 
-// overlayBytes estimates the memory of the values that are not folded.
+// overlayBytes estimates the memory of the values that are not folded, and baseBytes that of the others.
 func (m *mints) overlayBytes() int {
 	n := len(m.recent)
 	return treeBytes[mintEntry](n) + n*int(unsafe.Sizeof(mintFacts{})+unsafe.Sizeof(m.recent[0]))
+}
+
+func (m *mints) baseBytes() int {
+	n := max(0, m.tree.Len()-len(m.recent)) // a version may have written a key twice
+	return treeBytes[mintEntry](n) + n*int(unsafe.Sizeof(mintFacts{}))
 }
 
 // freeze returns a copy of m for another goroutine to walk.

@@ -46,6 +46,7 @@ type Counters struct {
 	TokenAccounts atomic.Int64
 	OverlayCells  atomic.Int64 // account values of versions not yet folded
 	OverlayBytes  atomic.Int64 // the memory of the overlay: values, token holdings, hash table, index
+	BaseBytes     atomic.Int64 // the memory of everything else that is held of accounts and mints
 	Retired       atomic.Int64 // records that only frozen copies may still read
 }
 
@@ -63,6 +64,7 @@ const reclaimed = 4096
 func (s *state) tidy() {
 	s.counters.OverlayCells.Store(int64(s.accounts.overlay.Len()))
 	s.counters.OverlayBytes.Store(int64(s.accounts.overlay.sizeBytes() + s.accounts.index.sizeBytes() + s.mints.overlayBytes()))
+	s.counters.BaseBytes.Store(int64(s.accounts.base.SizeBytes() + s.mints.baseBytes()))
 	s.accounts.base.Reclaim(reclaimed)
 	s.counters.Retired.Store(int64(s.accounts.base.Retired()))
 }

@@ -13,6 +13,7 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"unsafe"
 
 	"ledgerd/engine/ledger"
 	"ledgerd/snapshot/vfs"
@@ -56,9 +57,10 @@ const (
 
 // ArchiveStats are the figures of an archive.
 type ArchiveStats struct {
-	Bytes   int64
-	Runs    int
-	Damaged []string // names of the runs that are damaged
+	Bytes       int64
+	MemoryBytes int64 // of the indexes of the files
+	Runs        int
+	Damaged     []string // names of the runs that are damaged
 }
 
 // OpenArchive opens the archive in a directory, which it makes if need be. It removes what a crash left unfinished, so no other process may
@@ -197,6 +199,7 @@ func (a *Archive) Stats() (s ArchiveStats) {
 	for _, r := range *a.runs.Load() {
 		s.Runs++
 		s.Bytes += r.allBytes()
+		s.MemoryBytes += int64(cap(r.chunks)) * int64(unsafe.Sizeof(chunk{}))
 		if r.lost.Load() {
 			s.Damaged = append(s.Damaged, r.name)
 		}

@@ -26,6 +26,7 @@ func (h *Hub) newMeters() meters {
 	figures.Gauge(set, "ledgerd_ws_connections", "Open WebSocket connections.", func() float64 { return float64(h.count("")) })
 	figures.Gauge(set, "ledgerd_ws_queue_bytes", "Bytes of what waits for WebSockets, of their names and of messages that are not whole yet; rings excluded.",
 		func() float64 { return float64(h.memory.Used()) })
+	figures.Gauge(set, "ledgerd_ws_held_bytes", "Bytes of the newest frames, in rings that sockets read, and of the updates that resumed ones are told.", h.heldBytes)
 	figures.Each(set, "ledgerd_ws_subscribers", "gauge", "Subscribers by what they want.", "wants", wantedKinds,
 		func(i int) uint64 { return h.count(wantedKinds[i]) })
 	return meters{
@@ -39,6 +40,20 @@ func (h *Hub) newMeters() meters {
 		resumes: figures.Counters(set, "ledgerd_ws_resumes_total", "Resumes by where what was missed came from; one ahead of the node may be refused later.",
 			"from", "memory", "log", "ahead", "refused"),
 	}
+}
+
+// heldBytes returns how much memory is held for all connections together.
+func (h *Hub) heldBytes() float64 {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	bytes := 0
+	for level := range h.levels {
+		bytes += h.recent[level].bytes
+		for _, r := range h.levels[level].rings {
+			bytes += r.bytes
+		}
+	}
+	return float64(bytes)
 }
 
 // count returns how many connections want something of a kind; of "", how many there are.

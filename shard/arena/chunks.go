@@ -1,6 +1,9 @@
 package arena
 
-import "math"
+import (
+	"math"
+	"unsafe"
+)
 
 // Ref is the number of a value in its chunks; 0 means none.
 type Ref uint32
@@ -51,6 +54,11 @@ func (p *Pool[T]) Give(r Ref) {
 	var zero T
 	*p.At(r) = zero
 	p.free = append(p.free, r)
+}
+
+// SizeBytes returns how much memory the values take, in whole chunks, and the numbers that were given back.
+func (p *Pool[T]) SizeBytes() int {
+	return len(p.Chunks)*int(unsafe.Sizeof([chunkValues]T{})) + cap(p.free)*int(unsafe.Sizeof(p.highest))
 }
 
 // Taken returns how many numbers are taken.

@@ -1,6 +1,8 @@
 package packed
 
 import (
+	"unsafe"
+
 	"github.com/tidwall/btree"
 
 	"ledgerd/engine/ledger"
@@ -81,6 +83,15 @@ func (b *Base) Len() int { return b.byKey.listings.Len() }
 
 // TokenAccounts returns how many accounts are token accounts.
 func (b *Base) TokenAccounts() int { return b.lists[ByWallet].listings.Len() }
+
+// SizeBytes estimates how much memory the base takes. An entry of a list is counted with as much empty room as keys in random order leave.
+func (b *Base) SizeBytes() int {
+	listed := b.byKey.listings.Len()
+	for _, list := range b.lists {
+		listed += list.listings.Len()
+	}
+	return b.store.sizeBytes() + 2*listed*int(unsafe.Sizeof(listing{})) + 2*b.closed.Len()*int(unsafe.Sizeof(closed{}))
+}
 
 // Put stores an account whose record is r, 0 if it has none yet, and returns its record,
 // which may be another one.

@@ -52,7 +52,7 @@ func TestBaseHoldsWhatWasPut(t *testing.T) {
 	}
 	b.Reclaim(1 << 20)
 	s := &b.store
-	left := []int{b.Len(), len(b.pins.retired), s.records.Taken(), s.holdings.Taken(), s.data.Taken(), s.extras.Taken(), s.delegations.Taken(), s.keys.Names.Taken()}
+	left := []int{b.Len(), len(b.pins.retired), s.records.Taken(), s.holdings.Taken(), s.data.Taken(), s.extras.Taken(), s.delegations.Taken(), s.keys.Names.Taken(), s.dataBytes}
 	for _, list := range b.lists {
 		left = append(left, list.listings.Len())
 	}

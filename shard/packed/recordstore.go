@@ -10,6 +10,7 @@ type recordStore struct {
 	records     arena.Pool[record]
 	holdings    arena.Pool[holding]
 	data        arena.Pool[datum]
+	dataBytes   int // what data points at
 	extras      arena.Pool[extra]
 	delegations arena.Pool[ledger.Opt[ledger.TokenDetails]] // the details of holdings where they are more than a state
 	keys        arena.Keys                                  // of programs and mints
@@ -34,8 +35,8 @@ func (s *recordStore) write(r arena.Ref, a *ledger.Account) {
 	}
 	if a.Data.Len() > 0 {
 		p.more = s.writeData(was.data, a.Data, p.more)
-	} else if was.data != 0 {
-		s.data.Give(was.data)
+	} else {
+		s.freeData(was.data)
 	}
 	if a.Token != nil {
 		p.more = s.writeHolding(was.holding, a.Token, p.more)
@@ -104,6 +105,7 @@ func (s *recordStore) writeData(r arena.Ref, d ledger.Data, more arena.Ref) aren
 	if r == 0 {
 		r = s.data.Take()
 	}
+	s.dataBytes += d.SizeBytes() - s.data.At(r).data.SizeBytes()
 	*s.data.At(r) = datum{d, more}
 	return r
 }
@@ -132,17 +134,27 @@ func (s *recordStore) putExtra(a *ledger.Account) arena.Ref {
 	return r
 }
 
+// sizeBytes returns how much memory the records and what they refer to take.
+func (s *recordStore) sizeBytes() int {
+	return s.records.SizeBytes() + s.holdings.SizeBytes() + s.data.SizeBytes() + s.dataBytes + s.extras.SizeBytes() + s.delegations.SizeBytes() + s.keys.SizeBytes()
+}
+
 // free frees a record and what it refers to. Nobody may read it any more.
 func (s *recordStore) free(r arena.Ref) {
 	p := s.records.At(r)
 	parts := s.parts(p)
 	s.freeHolding(parts.holding)
-	if parts.data != 0 {
-		s.data.Give(parts.data)
-	}
+	s.freeData(parts.data)
 	s.freeExtra(parts.extra)
 	s.keys.Drop(p.owner)
 	s.records.Give(r)
+}
+
+func (s *recordStore) freeData(r arena.Ref) {
+	if r != 0 {
+		s.dataBytes -= s.data.At(r).data.SizeBytes()
+		s.data.Give(r)
+	}
 }
 
 func (s *recordStore) freeHolding(r arena.Ref) {

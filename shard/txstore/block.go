@@ -6,6 +6,7 @@ import (
 	"slices"
 	"sync/atomic"
 	"unique"
+	"unsafe"
 
 	"ledgerd/engine/ledger"
 	"ledgerd/engine/ledger/bloom"
@@ -87,6 +88,15 @@ func (r *record) outcome() ledger.Opt[bool] {
 
 // SizeBytes estimates the size of the block in memory as if its transactions were not packed.
 func (b *Block) SizeBytes() int { return b.Block.SizeBytes() + b.packedBytes }
+
+// heldBytes estimates the size of the block in memory, packed as it is, without what it shares with others.
+func (b *Block) heldBytes() int {
+	bytes := b.Block.SizeBytes() + len(b.records)*int(unsafe.Sizeof(record{})) + len(b.filter)*int(unsafe.Sizeof(b.filter[0])) + len(b.errs)*int(unsafe.Sizeof(errAt{}))
+	if b.named != nil {
+		bytes += len(b.named.keys) * int(unsafe.Sizeof(b.named.keys[0]))
+	}
+	return bytes
+}
 
 // Len returns how many transactions there are.
 func (b *Block) Len() int { return len(b.records) }

@@ -138,10 +138,36 @@ func TestBlocksReadAsTheyWereAndAreFoundOnTheirChain(t *testing.T) {
 	ledgertest.Holds(t, s.named() != 0, "no keys are held while blocks are")
 	s.Remove(held)
 	held = nil
-	ledgertest.Equal(t, len(s.records), 0, "signatures that are left of no blocks")
+	ledgertest.Equal(t, []int{len(s.records), s.bytes}, []int{0, 0}, "signatures and bytes that are left of no blocks")
 	for s.named() > 0 { // the cleanups of the blocks run some time after
 		runtime.GC()
 	}
+}
+
+// TestSizeIsWhatIsAllocated compares the size of a store with the growth of the heap, also after half of its blocks were removed.
+func TestSizeIsWhatIsAllocated(t *testing.T) {
+	const blocks, transactions = 400, 100
+	r, before := ledgertest.Seeded(t, 5), ledgertest.HeapBytes()
+	s, held := New(), make([]*Block, blocks)
+	for i := range held {
+		b := &ledger.Block{Slot: ledger.Slot(i)}
+		for n := range transactions {
+			b.AddTransaction(ledger.Transaction{
+				Signature: signature(i*transactions + n), Accounts: []ledger.Pubkey{key(r.IntN(10_000)), key(r.IntN(10_000)), key(-i)},
+			})
+		}
+		held[i] = s.Pack(b)
+		s.Add(held[i])
+	}
+	for _, left := range []int{blocks, blocks / 2} {
+		s.Remove(held[left:])
+		clear(held[left:])
+		got, want := float64(s.SizeBytes()), float64(ledgertest.HeapBytes()-before)
+		if got < 0.7*want || got > 1.3*want {
+			t.Errorf("%d blocks: %.1f MB are told, %.1f MB were allocated", left, got/1e6, want/1e6)
+		}
+	}
+	runtime.KeepAlive(s)
 }
 
 // TestADroppedStoreIsCollected drops a store that holds a block.

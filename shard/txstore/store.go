@@ -5,6 +5,7 @@ import (
 	"runtime"
 	"sync"
 	"unique"
+	"unsafe"
 
 	"ledgerd/engine/ledger"
 	"ledgerd/engine/ledger/bloom"
@@ -24,6 +25,7 @@ type Store struct {
 	blocks  []*Block             // by number; nil where the number is free
 	free    []uint32             // numbers of blocks that were removed
 	count   int                  // of all records
+	bytes   int                  // of all blocks
 }
 
 // recordRef is the number of a block and the index of a record in it; 0 means none. It is no pointer, so the garbage collector does
@@ -109,6 +111,7 @@ func (s *Store) Add(b *Block) {
 		s.blocks = append(s.blocks, nil)
 	}
 	s.blocks[b.number] = b
+	s.bytes += b.heldBytes()
 	s.mu.Unlock()
 	s.eachLocked(b, func(index int, h uint64) {
 		b.records[index].next = s.records[h]
@@ -123,6 +126,7 @@ func (s *Store) Remove(blocks []*Block) {
 		s.eachLocked(b, func(index int, h uint64) { s.removeLocked(b, index, h) })
 		s.mu.Lock()
 		s.blocks[b.number] = nil
+		s.bytes -= b.heldBytes()
 		s.free = append(s.free, b.number)
 		s.mu.Unlock()
 	}
@@ -176,6 +180,16 @@ func (s *Store) Transaction(sig *ledger.Signature, onChain func(*Block) bool) *l
 		return nil
 	}
 	return &found.Transactions(index, index+1)[0]
+}
+
+// SizeBytes estimates how much memory the blocks take with their transactions, the keys that these name, and their signatures.
+func (s *Store) SizeBytes() int {
+	s.mu.RLock()
+	bytes := s.bytes + s.count*int(unsafe.Sizeof(uint64(0))+unsafe.Sizeof(recordRef(0)))*3/2
+	s.mu.RUnlock()
+	s.keys.mu.Lock()
+	defer s.keys.mu.Unlock()
+	return bytes + s.keys.SizeBytes()
 }
 
 // Len returns how many transactions can be found.

@@ -40,6 +40,14 @@ function levels(signal) {
   return h('p.levels', parts.map(({ element }) => element));
 }
 
+// What takes the memory, by what it is for.
+function memory(now) {
+  const of = (...names) => names.reduce((sum, name) => sum + (now.get(`ledgerd_${name}_bytes`) ?? 0), 0);
+  const parts = Object.entries({ accounts: of('accounts_memory'), transactions: of('transactions_memory'), history: of('history_memory'), sockets: of('ws_held', 'ws_queue') });
+  const rest = (now.get('process_resident_memory_bytes') ?? 0) - parts.reduce((sum, [, size]) => sum + size, 0);
+  return `${parts.map(([name, size]) => `${name} ${bytes(size)}`).join(', ')}, the program and what is not collected yet ${bytes(Math.max(0, rest))}`;
+}
+
 function tiles(signal) {
   const drawn = [];
   const tile = (name, write, detail = () => '') => {
@@ -62,7 +70,7 @@ function tiles(signal) {
     withChart('transactions / s', () => figures.transactions, brief),
     withChart('sockets', () => figures.sockets, brief, () => 'those of this page too'),
     withChart('memory', () => figures.memory, bytes,
-      () => `${shown('ledgerd_accounts', brief)} accounts, ${shown('ledgerd_transactions', brief)} transactions, ${shown('ledgerd_client_memory_bytes', bytes)} for clients`),
+      () => memory(figures.now)),
     tile('slow consumers', () => shown('ledgerd_ws_closed_total{reason="slow_consumer"}', brief), () => 'closed since the start'),
     tile('accounts', () => shown('ledgerd_accounts', number), () => shown('ledgerd_token_accounts', (n) => `${number(n)} of tokens`)),
     tile('snapshot', () => (figure('ledgerd_snapshots_total') > 0 ? shown('ledgerd_snapshot_age_seconds', (seconds) => duration(1000 * seconds)) : '–'),
