@@ -93,7 +93,7 @@ func TestAPagePassesOverADayWithoutTransactions(t *testing.T) {
 	blocks := make([]snapshot.HeldBlock, day)
 	for i := range blocks {
 		slot := ledger.Slot(i + 1)
-		blocks[i] = snapshot.HeldBlock{Block: &ledger.Block{Slot: slot, ParentSlot: slot - 1}, Previous: slot - 1, HasPrevious: true}
+		blocks[i] = snapshot.HeldBlock{Block: &ledger.Block{Slot: slot, ParentSlot: slot - 1}, Previous: ledger.Some(slot - 1)}
 	}
 	blocks[0].Block.AddTransaction(ledger.Transaction{Signature: ledger.Signature{1}})
 	blocks[day-1].Block.AddTransaction(ledger.Transaction{Signature: ledger.Signature{2}})
