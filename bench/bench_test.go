@@ -132,6 +132,24 @@ func TestARunEndsWhatItsScenariosStart(t *testing.T) {
 	}
 }
 
+// A peer that fails in a round is not measured in those after it: its figures would stand beside those of other rounds.
+func TestAPeerThatFailsIsLeftOutFromThenOn(t *testing.T) {
+	var records bytes.Buffer
+	r := &Run{Rounds: 3, Progress: t.Output(), Out: report.NewWriter(&records, nil)}
+	round := map[string]int{}
+	scenario := &Scenario{Name: "firehose", run: func(ctx context.Context, r *Run) {
+		peersInTurns(ctx, r, []peer.Peer{{Name: "ledgerd"}, {Name: "raw"}, {Name: "nats"}}, func(p *peer.Peer) {
+			if round[p.Name]++; p.Name == "raw" && round[p.Name] == 2 {
+				check(errors.New("a failure"))
+			}
+			r.Record(p.Name, 1, report.Figure{Unit: "B/s", Value: float64(round[p.Name])})
+		})
+	}}
+	must(t, r.Do(t.Context(), scenario))
+	ledgertest.Equal(t, round, map[string]int{"ledgerd": 3, "raw": 2, "nats": 3}, "how often each is measured")
+	ledgertest.Contains(t, records.String(), "# firehose: raw is left out from here on: a failure", "the records")
+}
+
 // Where there is no Redis, a note says so, and ledgerd is measured.
 func TestScenariosMeasureLedgerdWithoutRedis(t *testing.T) {
 	t.Setenv("PATH", "")

@@ -27,7 +27,7 @@ const (
 )
 
 // runFirehose has subscribers that want everything, as fast as it goes: a closed loop, in which blocks are published as long as the
-// slowest subscriber is not too far behind. A peer that fails is left out of the round.
+// slowest subscriber is not too far behind.
 func runFirehose(ctx context.Context, r *Run) {
 	r.Note("every 100th subscriber of ledgerd, and four at least, reads frames; the others count bytes, which must be as many")
 	r.Note("raw writes blocks of 64 KiB to plain sockets, which is the ceiling here; nats is nats-server and its text protocol; of both " +
@@ -36,12 +36,23 @@ func runFirehose(ctx context.Context, r *Run) {
 	if r.Peers {
 		subjects = append(subjects, peer.Peers...)
 	}
+	peersInTurns(ctx, r, subjects, func(p *peer.Peer) { measureFirehose(ctx, r, p) })
+}
+
+// peersInTurns is turns of ledgerd and peers. A peer that fails is left out from then on: the n-th figure of a subject is that of the n-th round,
+// and ratios are of one round.
+func peersInTurns(ctx context.Context, r *Run, subjects []peer.Peer, measure func(p *peer.Peer)) {
+	failed := map[string]bool{}
 	turns(r, subjects, func(p peer.Peer) {
-		err := try(func() { measureFirehose(ctx, r, &p) })
+		if failed[p.Name] {
+			return
+		}
+		err := try(func() { measure(&p) })
 		if p.Name == "ledgerd" || ctx.Err() != nil {
 			check(err)
 		} else if err != nil {
-			r.Note("%s is left out: %v", p.Name, err)
+			failed[p.Name] = true
+			r.Note("%s is left out from here on: %v", p.Name, err)
 		}
 	})
 }
