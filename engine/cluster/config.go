@@ -90,17 +90,9 @@ func ParseLog(s string) (c Config, err error) {
 	return c, nil
 }
 
+var userInfo = regexp.MustCompile(`(?s)^((?:nats|tls)://)?.*@`)
+
 // Redact returns a URL of the log without what comes before an @, to be shown.
-func Redact(s string) string {
-	i := strings.LastIndex(s, "@")
-	if i < 0 {
-		return s
-	}
-	scheme, _, ok := strings.Cut(s, "://")
-	if !ok {
-		return s[i+1:]
-	}
-	return scheme + "://" + s[i+1:]
-}
+func Redact(s string) string { return userInfo.ReplaceAllString(s, "$1") }
 
 func (c *Config) subject() string { return c.Stream + ".log" }

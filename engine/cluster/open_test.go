@@ -23,7 +23,8 @@ import (
 func TestLogIsParsed(t *testing.T) {
 	ledgertest.Scenes(t, "testdata/logs.txt", "# ", *update, func(t *testing.T, scene string) string {
 		in, _, _ := strings.Cut(scene, "\n")
-		told := ""
+		told, shown := "", Redact(in)
+		ledgertest.Holds(t, !strings.Contains(in, "@") || !strings.Contains(shown, "sec"), "%s: the password is shown: %s", in, shown)
 		if c, err := ParseLog(in); err != nil {
 			told = err.Error()
 			ledgertest.Holds(t, !strings.Contains(told, "sec") && !strings.Contains(told, "ret"), "%s: an error tells the password: %s", in, told)
@@ -35,7 +36,7 @@ func TestLogIsParsed(t *testing.T) {
 			ledgertest.Equal(t, o.Url, "", "%q: the URL", in)
 			told = fmt.Sprintf("servers %q, stream %q, user %q, password %q, token %q", o.Servers, c.Stream, o.User, o.Password, o.Token)
 		}
-		return fmt.Sprintf("# %s\n\t%s\n\tshown as %s\n\n", in, told, Redact(in))
+		return fmt.Sprintf("# %s\n\t%s\n\tshown as %s\n\n", in, told, shown)
 	})
 }
 
