@@ -22,6 +22,9 @@ type runReader struct {
 	cut *chunk // of which the unpacker has the blocks, as long as it is held
 }
 
+// keptBytes bounds the buffers that are kept for the next question, in each of two lanes: those of a usual block fit.
+const keptBytes = 8 << 20
+
 // opened calls use with a reader of a run, and notes damage that it finds. Its error matches fs.ErrNotExist if the run was joined or dropped
 // meanwhile.
 func (a *Archive) opened(r *run, use func(*runReader) error) error {
@@ -29,7 +32,11 @@ func (a *Archive) opened(r *run, use func(*runReader) error) error {
 		return ErrLost
 	}
 	u := a.unpackers.Get().(*unpacker)
-	defer a.unpackers.Put(u)
+	defer func() {
+		if cap(u.stored)+cap(u.raw) <= keptBytes {
+			a.unpackers.Put(u)
+		}
+	}()
 	reader, err := r.openWith(u)
 	switch {
 	case errors.Is(err, fs.ErrNotExist) && slices.Contains(*a.runs.Load(), r): // somebody else removed it
