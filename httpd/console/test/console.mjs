@@ -242,7 +242,12 @@ const steps = {
       assert.equal((await page.locator('main section:not(.commands) h2:visible').allTextContents()).join(', '), lists, name);
     }
     for (const text of ['No token account that is held names it', 'No transaction that is held names it', 'The next change of its lamports']) await page.locator('main', { hasText: text }).waitFor();
-    assert.equal(await page.locator('thead:visible').count(), 0, 'headings of nothing');
+    await page.evaluate(async () => {
+      const { tree } = await import('/console/pulse.js');
+      const [told, { slot }] = [tree.rollback, tree.tip];
+      while (tree.rollback === told || tree.tip.slot < slot + 8n) await new Promise((resolve) => { tree.addEventListener('change', resolve, { once: true }); });
+    });
+    assert.equal(await page.locator('thead:visible').count(), 0, 'headings of nothing, also after a rollback');
   },
 
   async 'slots that are skipped or still to come'({ page }) {
@@ -406,7 +411,8 @@ function outOfSight() {
   const wide = parts.filter((part) => part.scrollWidth > part.clientWidth || right(part) > innerWidth);
   const headings = (part) => [...part.querySelectorAll('th')].filter((cell) => cell.clientWidth > 0);
   const empty = parts.filter((part) => part.matches('.scroll') && headings(part).length > 0 && right(headings(part).at(-1)) < right(part) - 2);
-  return [...wide.map(named('is too wide')), ...empty.map(named('has columns of nothing'))];
+  const short = [...document.querySelectorAll('main td:first-child .key')].filter((key) => key.clientWidth < 80); // px, of some ten letters
+  return [...wide.map(named('is too wide')), ...empty.map(named('has columns of nothing')), ...short.map(named('shows too little of a name'))];
 }
 
 async function phone({ page }) {
