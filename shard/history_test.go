@@ -231,13 +231,17 @@ func (h *history) rollback() {
 	})
 }
 
-// fold folds up to a final block and forgets tombstones of before one.
+// fold folds up to a final block and forgets tombstones of before one. Where tombstones that versions above have are forgotten, it leaves
+// versions above, and forgets all that it may.
 func (h *history) fold() {
-	if h.r.IntN(2) == 0 {
+	n := h.r.IntN(h.finals)
+	if h.forgets {
+		n = h.finals
+	} else if h.r.IntN(2) == 0 {
 		h.finals = len(h.chain)
 	}
 	to, below := h.final().version, ledger.Slot(0)
-	if n := h.r.IntN(h.finals); n > 0 && (h.forgets || to == h.model.newest) {
+	if n > 0 && (h.forgets || to == h.model.newest) {
 		below = h.chain[n-1].slot
 	}
 	h.foldTo(to, below)
