@@ -93,8 +93,8 @@ func (x *Exchange) Foresee(answer []byte, bytes int) []byte {
 	return longer
 }
 
-// Settle gives back what is reserved besides the room of an answer, of which a part has been made.
-func (x *Exchange) Settle(answer []byte) { x.holdBytes(longBytes(answer)) }
+// Settle gives back what is reserved besides the room of an answer, of which a part has been made, and what Keep says.
+func (x *Exchange) Settle(answer []byte) { x.holdBytes(longBytes(answer) + x.kept) }
 
 // holdBytes corrects what is reserved once the length of the answer is known: that it exceeds the
 // estimate is no reason to drop it any more.

@@ -49,7 +49,7 @@ type response struct {
 	page        bool          // it is for people, and not of the interface
 	fixed       *page         // its body, instead of the one above; nil: none
 	pieces      *pieces       // of which the body is the first; nil: it is the whole
-	kept        int           // bytes that are held for those that follow
+	kept        int           // bytes that are held besides it, or for the pieces that follow
 	view        ledger.View   // what the answer was computed from; without a head: the newest
 	partial     ledger.Fields // shown but unknown
 	tag         []byte        // the entity tag of the record in the body; empty: none

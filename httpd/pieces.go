@@ -24,7 +24,8 @@ func (x *Exchange) Continue(next func(dst []byte) (piece []byte, more bool, err 
 	x.pieces = &pieces{x: x, next: next}
 }
 
-// Keep says how many bytes are held besides the pieces while they are made. The budget is told once a piece is.
+// Keep says how many bytes are held besides the answer, or besides its pieces while they are made. The budget is told with the next Settle, or once a
+// piece is made.
 func (x *Exchange) Keep(bytes int) { x.kept = bytes }
 
 // SupportsBodyWriteTo has fasthttp call WriteTo, which sends whole pieces, and not Read.

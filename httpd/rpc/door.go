@@ -140,6 +140,9 @@ func (d *Door) post(x *httpd.Exchange) error {
 	s := d.sessions.Get().(*session)
 	s.door, s.x = d, x
 	defer s.release()
+	if err := s.reserve(x.Context().Request.Body()); err != nil {
+		return err
+	}
 	calls, err := s.parse(x.Context().Request.Body())
 	if err != nil {
 		x.Reply(fasthttp.StatusOK, append(appendError(x.Room(0), errorOf(err, ledger.View{})), `,"id":null}`...), ledger.View{})

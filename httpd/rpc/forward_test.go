@@ -148,6 +148,38 @@ func TestLongAnswersTakeTheirMemoryAlone(t *testing.T) {
 	}
 }
 
+// F47: what a body is parsed to, some hundred times its bytes, is let go of before others are asked, who may take their time.
+func TestCallsOfOthersHoldNoTree(t *testing.T) {
+	const calls = 4
+	come, gone, leave := make(chan bool), make(chan bool, calls), make(chan struct{})
+	upstream := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+		come <- true
+		<-leave
+	}))
+	defer upstream.Close()
+	r := serve(t, &settings{fakeLedger: newFakeLedger(), door: Config{Forward: []string{upstream.URL}}})
+	before := ledgertest.HeapBytes()
+	for range calls {
+		go func() {
+			defer func() { gone <- true }() // also after an answer that is none
+			r.call("m", "["+strings.Repeat("0,", 32_000)+"0]")
+		}()
+		select {
+		case <-come:
+		case <-gone:
+			t.Error("a call was not passed on")
+			gone <- true
+		}
+	}
+	if held := int64(ledgertest.HeapBytes()-before) / calls; held > 1<<20 {
+		t.Errorf("a call of 64 KB holds %d bytes while another node is asked", held)
+	}
+	close(leave)
+	for range calls {
+		<-gone
+	}
+}
+
 // TestUpstreamsGetTheSecretsOfTheirURLs, which nobody else sees.
 func TestUpstreamsGetTheSecretsOfTheirURLs(t *testing.T) {
 	upstream := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -47,8 +47,12 @@ func (d *Door) talk(socket *stream.Socket, text []byte) {
 	s := d.sessions.Get().(*session)
 	s.door = d
 	defer s.release()
-	calls, err := s.parse(text)
 	c := call{session: s}
+	var calls []*fastjson.Value
+	err := error(&callError{code: codeRequest, message: "Invalid request: a message over a WebSocket has at most 1024 values"})
+	if valuesIn(text) <= maxSaidValues {
+		calls, err = s.parse(text)
+	}
 	if err == nil && s.isBatch {
 		err = &callError{code: codeRequest, message: "Invalid request: no batches over a WebSocket"}
 	}

@@ -1,6 +1,7 @@
 package rpc
 
 import (
+	"bytes"
 	"time"
 	"unicode/utf8"
 
@@ -13,21 +14,57 @@ import (
 // maxBatch is how many calls a batch may have.
 const maxBatch = 100
 
+const (
+	// valueBytes is about what a value of JSON takes while it is parsed: the parser's memory grows in steps, and the steps before stay.
+	valueBytes = 448
+	// fewValues are parsed without being counted in the budget, and by a parser that is used again: a call about 100 accounts has some 120.
+	fewValues = 300
+	// maxSaidValues is how many values a message over a WebSocket may have: some more than four filters by arrays of bytes.
+	maxSaidValues = 1024
+)
+
+// valuesIn returns about how many values there are in a text of JSON, or more.
+func valuesIn(text []byte) (n int) {
+	for _, before := range []string{",", ":", "[", "{"} {
+		n += bytes.Count(text, []byte(before))
+	}
+	return n
+}
+
 // session is the parsed body of one exchange and the calls in it.
 type session struct {
 	door               *Door
 	x                  *httpd.Exchange
 	parser             fastjson.Parser
-	isBatch            bool
+	isBatch, isLarge   bool                                                  // large: the tree of the calls is counted in the budget
 	sentID, sentParams []byte                                                // of the present call, as they were sent
 	call               call                                                  // the present one
 	forwarded          []*forwarded                                          // the calls that upstreams are asked
 	goesOn             func(dst []byte) (piece []byte, more bool, err error) // appends what follows of the answer to the present call; nil: it is whole
 }
 
+// reserve makes sure of memory for the tree of a body that has many values.
+func (s *session) reserve(body []byte) error {
+	n := valuesIn(body)
+	if s.isLarge = n > fewValues; !s.isLarge {
+		return nil
+	}
+	s.x.Keep(n * valueBytes)
+	return s.x.Reserve(n * valueBytes)
+}
+
+// forget lets go of the calls and their tree, if that is large.
+func (s *session) forget() {
+	if s.isLarge {
+		s.parser, s.call, s.isLarge = fastjson.Parser{}, call{}, false
+		s.x.Keep(0)
+	}
+}
+
 // release lets go of what belongs to the exchange, unless what follows of the answer does.
 func (s *session) release() {
 	if s.goesOn == nil {
+		s.forget()
 		d := s.door
 		s.door, s.x, s.forwarded, s.call = nil, nil, nil, call{}
 		d.sessions.Put(s)
@@ -81,6 +118,8 @@ func (s *session) answer(dst []byte, calls []*fastjson.Value) (body []byte, view
 	if len(s.forwarded) == 0 {
 		return dst, view
 	}
+	s.forget() // others may take their time
+	s.x.Settle(dst)
 	return s.askOthers(dst), ledger.View{}
 }
 
