@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"math/rand/v2"
 	"path/filepath"
@@ -138,6 +139,18 @@ func (n *clusterNode) metric(name string) float64 {
 	}
 	all, _ := proc.Scrape(v.client, v.ops) // it may end meanwhile
 	return all[name]
+}
+
+// id returns the node's identifier.
+func (n *clusterNode) id() string {
+	n.rig.Helper()
+	var status struct {
+		Node struct {
+			ID string `json:"node_id"`
+		} `json:"node_info"`
+	}
+	must(n.rig, json.Unmarshal([]byte(n.mustRun().get("/status").body), &status))
+	return status.Node.ID
 }
 
 // isReady reports whether the node says so.

@@ -145,11 +145,20 @@ func TestANodeFoundsAClusterWithItsOwnLedger(t *testing.T) {
 	r.until("another ledger is refused", func() bool { return strings.Contains(other.said(), "holds a ledger of its own") })
 	other.turn(false)
 	r.nodes = slices.DeleteFunc(r.nodes, func(n *clusterNode) bool { return n == other })
+	wrote := fmt.Sprintf("ledgerd_cluster_writer_start_time_seconds{node=%q}", founder.id())
+	r.until("the standby has heard who writes", func() bool { return standby.metric(wrote) > 0 })
 	frozen := founder.running()
 	frozen.Signal(syscall.SIGSTOP)
 	r.until("the standby writes", func() bool { return standby.metric(`ledgerd_cluster_role{role="writer"}`) == 1 })
 	frozen.Signal(syscall.SIGCONT)
 	r.until("the founder follows", func() bool { return strings.Contains(founder.said(), "begins anew") && founder.isReady() })
+	stored := func(block string, by *clusterNode) float64 {
+		return early.metric(fmt.Sprintf("ledgerd_cluster_handover_time_seconds{block=%q,node=%q}", block, by.id()))
+	}
+	r.until("a replica tells from whom the standby took over, and that no block was written for a second or more", func() bool {
+		last, first := stored("last", founder), stored("first", standby)
+		return last > 0 && first > last+1
+	})
 	r.sameEnd()
 	r.sameAnswers()
 	pools := early.running().get("/accounts/program/" + poolProgram + "?include=data").body
