@@ -66,7 +66,7 @@ func checkSettings(ctx context.Context, content []byte) []*settingError {
 		if command.Name != "serve" {
 			continue
 		}
-		for _, err := range cli.Serve.refusals(ctx) {
+		for _, err := range cli.Serve.refusals(ctx, settings) {
 			if at := settingNamed(settings, err); at >= 0 {
 				wrong = append(wrong, &settingError{settings[at].line, err.Error()})
 			}
@@ -99,8 +99,9 @@ func settingNamed(settings []setting, err error) int {
 	return slices.IndexFunc(settings, func(s setting) bool { return slices.Contains(named, "--"+s.name) })
 }
 
-// refusals returns what the start would say to all that it opens, but that it is in use. Each names its flag.
-func (c *serveCommand) refusals(ctx context.Context) (all []error) {
+// refusals returns what the start would say to all that it opens, but that it is in use. Each names its flag. A port that no setting names is left
+// alone.
+func (c *serveCommand) refusals(ctx context.Context, settings []setting) (all []error) {
 	note := func(flag string, err error) {
 		if err != nil && !flagNames.MatchString(err.Error()) {
 			err = fmt.Errorf("%s: %w", flag, err)
@@ -111,10 +112,12 @@ func (c *serveCommand) refusals(ctx context.Context) (all []error) {
 	}
 	n := &node{logger: slog.New(slog.DiscardHandler)}
 	for _, o := range c.openings(ctx, n) {
-		if o.check == nil {
-			o.check = o.open
+		switch {
+		case o.check == nil:
+			note(o.flag, o.open())
+		case settingNamed(settings, errors.New(o.flag)) >= 0:
+			note(o.flag, o.check())
 		}
-		note(o.flag, o.check())
 	}
 	err := mayBecome(c.DataDir, true)
 	if err == nil {
