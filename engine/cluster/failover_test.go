@@ -32,7 +32,8 @@ func testStandbyTakesOver(r *rig) {
 	late := first.lateCommit(1, 5)
 	second.becomesWriter()
 	second.mustCommit(1, 1) // no block
-	second.mustCommitBlocks(2)
+	second.mustCommitBlocks(1)
+	second.mustCommitBlocks(1)
 	took := second.writer().Handover
 	ledgertest.Equal(r, took, handover{From: "first", Last: written{2, took.Last.At}, First: written{4, took.First.At}}, "what was taken over")
 	ledgertest.Holds(r, began.Before(took.Last.At) && took.Last.At.Add(leaseLength/2).Before(took.First.At) && took.First.At.Before(time.Now()), "written since %v: %v", began, took)
