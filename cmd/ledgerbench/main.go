@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"runtime"
 	"slices"
 	"strings"
 
@@ -64,6 +65,9 @@ type streams struct {
 }
 
 func main() {
+	// A load waits for the time of each request in the kernel, on a thread that keeps its processor (P) until the runtime's monitor looks, up to 10 ms
+	// later. Were there one alone, nothing else would be sent or read meanwhile.
+	runtime.GOMAXPROCS(max(2, runtime.GOMAXPROCS(0)))
 	os.Exit(run(signals.Context(), os.Args[1:], &streams{os.Stdout, os.Stderr, strings.Join(append([]string{"ledgerbench"}, os.Args[1:]...), " ")}))
 }
 
