@@ -35,21 +35,21 @@ func (r *Reader) Transaction(q ledger.Query, sig ledger.Signature) (a ledger.Tra
 	return a, v, err
 }
 
-// transaction returns the transaction with a signature, from disk only where that is said.
+// transaction returns the transaction with a signature, from disk only where that is said, and only where memory cannot answer.
 func (r *Reader) transaction(v ledger.View, sig ledger.Signature, disk bool, by snapshot.Asker) (*ledger.Transaction, error) {
-	t := r.inBlocks(blocksOf(v), sig)
-	if a := r.archive.Load(); t == nil && disk && a != nil {
-		var err error
-		if t, err = a.Transaction(&sig, v.Head.Floor, by); err != nil {
-			return nil, err
+	if t := r.inBlocks(blocksOf(v), sig); t != nil {
+		return t, nil
+	}
+	if v.Commitment != ledger.Processed && r.inBlocks(blocksOf(ledger.View{Head: v.Head}), sig) != nil {
+		return nil, &ledger.NotFoundError{Absence: ledger.TransactionNotYet}
+	}
+	a := r.archive.Load()
+	if a != nil && disk {
+		if t, err := a.Transaction(&sig, v.Head.Floor, by); t != nil || err != nil {
+			return t, err
 		}
 	}
-	switch {
-	case t != nil:
-		return t, nil
-	case v.Commitment != ledger.Processed && r.inBlocks(blocksOf(ledger.View{Head: v.Head}), sig) != nil:
-		return nil, &ledger.NotFoundError{Absence: ledger.TransactionNotYet}
-	case r.coverage.Load().SkipVotes || len(r.archive.Load().Stats().Damaged) > 0:
+	if r.coverage.Load().SkipVotes || len(a.Stats().Damaged) > 0 {
 		return nil, &ledger.NotFoundError{Absence: ledger.TransactionNotIndexed}
 	}
 	return nil, &ledger.NotFoundError{Absence: ledger.TransactionNotFound}

@@ -59,6 +59,32 @@ func TestATransactionIsWaitedFor(t *testing.T) {
 	})
 }
 
+// A signature that memory holds above the commitment is not looked for on disk, where the answer would wait for its turn.
+func TestATransactionThatMemoryHoldsIsNotLookedForOnDisk(t *testing.T) {
+	disk, quiet := vfstest.NewFaulty(vfstest.NewMemory(), vfstest.Plan{}), slog.New(slog.DiscardHandler)
+	a, err := snapshot.OpenArchive(disk, "history", 1<<30, func() []string { return []string{"its root"} }, quiet)
+	ledgertest.Must(t, err)
+	ledgertest.Must(t, a.Add(t.Context(), []snapshot.HeldBlock{{Block: &ledger.Block{Slot: 1}}}, 0, snapshot.Pace{}))
+	stored, sig := txstore.New(), ledger.Signature{7}
+	block := &ledger.Block{Slot: 2}
+	block.AddTransaction(ledger.Transaction{Signature: sig})
+	packed := stored.Pack(block)
+	stored.Add(packed)
+	r := New(Config{Board: published.NewBoard(nil), Stored: stored, Deadline: time.Minute})
+	r.ReadArchive(a)
+	head := &ledger.Head{HasBlock: true, Floor: 2, Chain: txstore.Chain{packed}}
+	head.Tips[ledger.Processed].Slot = 2
+	for sig, want := range map[ledger.Signature]struct {
+		absence ledger.Absence
+		read    bool
+	}{sig: {ledger.TransactionNotYet, false}, {8}: {ledger.TransactionNotFound, true}} {
+		disk.Arm(vfstest.Plan{})
+		_, _, err := r.Transaction(ledger.Query{Head: head, Commitment: ledger.Finalized}, sig)
+		ledgertest.Equal(t, err, error(&ledger.NotFoundError{Absence: want.absence}), "the answer for %s", sig)
+		ledgertest.Equal(t, disk.Calls() > 0, want.read, "whether the disk is read for %s", sig)
+	}
+}
+
 // A page that ends before it found anything has an answer to go on from: older transactions may name the address.
 func TestAPageOfNothingYetGoesOn(t *testing.T) {
 	board, stored := published.NewBoard(nil), txstore.New()
