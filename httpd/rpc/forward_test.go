@@ -89,6 +89,10 @@ func (u *fakeUpstream) serve(c net.Conn) {
 		u.top.Store(max(u.top.Load(), u.at.Add(1)))
 		m := u.manner
 		wait, what, _ := strings.Cut(m.does, ", ")
+		if name, other := strings.CutPrefix(what, call.Method+": "); other {
+			m = manners()[name]
+			wait = m.does
+		}
 		if m.does == "stalls" || what == "stalls on "+call.Method {
 			_, _ = io.Copy(io.Discard, from)
 		}

@@ -110,7 +110,7 @@ func (u *upstream) ask(d *Door, f *forwarded, deadline time.Time) ([]byte, error
 	request.SetBodyRaw(f.request)
 	err := u.client.DoDeadline(request, response, deadline)
 	if errors.Is(err, fasthttp.ErrBodyTooLarge) {
-		u.succeeded()
+		u.succeeded(began)
 		return nil, &callError{code: codeInternal, message: "Internal error: the answer of another node is too long to be passed on"}
 	}
 	if err != nil {
@@ -128,7 +128,7 @@ func (u *upstream) ask(d *Door, f *forwarded, deadline time.Time) ([]byte, error
 		u.failed(began, 0, false)
 		return nil, err
 	}
-	u.succeeded()
+	u.succeeded(began)
 	if err == errNoAnswer {
 		err = &callError{code: codeInternal,
 			message: fmt.Sprintf("Internal error: another node refuses the call with status %d; of this one: %s", status, f.failure.message)}
@@ -136,14 +136,18 @@ func (u *upstream) ask(d *Door, f *forwarded, deadline time.Time) ([]byte, error
 	return answer, err
 }
 
-// succeeded notes an answer, be it that the call is refused.
-func (u *upstream) succeeded() {
+// succeeded notes an answer, be it that the call is refused. One to a call that began before the node was left alone does not end that.
+func (u *upstream) succeeded(began time.Time) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
+	u.answered = time.Now()
+	if began.Before(u.paused) {
+		return
+	}
 	if u.inARow > 0 {
 		u.log.Info("an upstream node of --rpc-forward answers again", "upstream", u.name)
 	}
-	u.inARow, u.until, u.answered = 0, time.Time{}, time.Now()
+	u.inARow, u.until = 0, time.Time{}
 }
 
 // failed leaves the node alone, at least as long as it has asked for. Calls that began before it was left alone fail for the same reason and change
