@@ -32,6 +32,9 @@ type upstream struct {
 	target *fasthttp.URI
 	name   string
 	log    *slog.Logger
+	// probeTime is the least that a call must have left to find out whether the node answers again: one with less would fail at a node that does.
+	// Of many nodes none is ever given a second: then it is half of what each is given.
+	probeTime time.Duration
 
 	failures promtext.Counter
 
@@ -57,7 +60,7 @@ func newUpstreams(urls []string, log *slog.Logger) (all []*upstream, err error) 
 			return nil, fmt.Errorf("upstream node %d has a URL that cannot be asked", i+1)
 		}
 		all = append(all, &upstream{
-			target: target, log: log, name: strconv.Itoa(i+1) + " at " + u.Hostname(),
+			target: target, log: log, probeTime: min(time.Second, forwardTime/time.Duration(2*len(urls))), name: strconv.Itoa(i+1) + " at " + u.Hostname(),
 			client: &fasthttp.HostClient{
 				Addr: net.JoinHostPort(u.Hostname(), port), IsTLS: u.Scheme == "https", TLSConfig: &tls.Config{ServerName: u.Hostname()},
 				MaxConns: maxInFlight, MaxResponseBodySize: maxAnswerBytes,
@@ -85,7 +88,8 @@ func (u *upstream) isAlone(now time.Time) bool {
 }
 
 // mayAsk reports whether a call that has until a deadline may ask the node. Of the calls that come when a node was left alone for long enough only one
-// may: the others leave it alone until that has an answer, or no more time, so that a node which still gives none holds up one call and not all.
+// may, which has time for it: the others leave it alone until that has an answer, or no more time, so that a node which still gives none holds up one
+// call and not all.
 func (u *upstream) mayAsk(now, deadline time.Time) bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -93,6 +97,9 @@ func (u *upstream) mayAsk(now, deadline time.Time) bool {
 		return false
 	}
 	if u.inARow > 0 {
+		if deadline.Sub(now) < u.probeTime {
+			return false
+		}
 		u.until = deadline
 	}
 	return true
