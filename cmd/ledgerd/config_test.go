@@ -2,13 +2,17 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"encoding"
 	"fmt"
+	"net"
 	"reflect"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
+
+	"golang.org/x/sync/errgroup"
 
 	"ledgerd/engine/ledger/ledgertest"
 )
@@ -54,4 +58,41 @@ func TestValuesOfFlagsAreRead(t *testing.T) {
 		fmt.Fprintf(&read, "%s %q %v\n", kind, in, got)
 	}
 	ledgertest.Golden(t, "testdata/values.txt", read.String(), *update)
+}
+
+// A port that a configuration names is not listened on while it is checked: a node that begins meanwhile gets it, and nobody is let in.
+func TestACheckOfAPortLeavesItToOthers(t *testing.T) {
+	for _, host := range []string{"127.0.0.1", "[::1]", "0.0.0.0", ""} {
+		free, err := net.Listen("tcp", host+":0")
+		if host == "[::1]" && err != nil {
+			continue // this machine has no IPv6
+		}
+		must(t, err)
+		address := fmt.Sprint(host, ":", free.Addr().(*net.TCPAddr).Port)
+		must(t, mayListen(t.Context(), address)) // in use, perhaps by the node whose configuration it is
+		must(t, free.Close())
+		ctx, end := context.WithCancel(t.Context())
+		var checks errgroup.Group
+		checks.Go(func() (err error) {
+			for err == nil && ctx.Err() == nil {
+				err = mayListen(t.Context(), address)
+			}
+			return err
+		})
+		for range 300 {
+			if c, err := net.Dial("tcp", address); err == nil {
+				c.Close()
+				t.Errorf("%s: a client is let in", address)
+				break
+			}
+			node, err := net.Listen("tcp", address)
+			if err != nil {
+				t.Errorf("a node cannot start: %v", err)
+				break
+			}
+			node.Close()
+		}
+		end()
+		must(t, checks.Wait())
+	}
 }

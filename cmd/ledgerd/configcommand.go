@@ -18,7 +18,7 @@ import (
 )
 
 type configCommand struct {
-	Check  configCheckCommand  `cmd:"" help:"Say what is wrong with a configuration, line by line. Nothing is started or made, and no node is asked."`
+	Check  configCheckCommand  `cmd:"" help:"Say what is wrong with a configuration, line by line. Run it on the node's machine, as its user. Nothing is started or made, and no node is asked."`
 	Sample configSampleCommand `cmd:"" help:"Print a configuration that names every flag of serve with its default, as comments."`
 }
 

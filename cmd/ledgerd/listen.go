@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -8,6 +9,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 )
@@ -122,7 +124,8 @@ func listening(ctx context.Context, flag string, config net.ListenConfig, addres
 }
 
 // mayListen returns why an address cannot be listened on, but for one that is in use: that may be by the node whose configuration is checked.
-// A TCP port it listens on for a moment: nothing else tells whether the address is one of this machine, and free to this user.
+// To a TCP port it binds a socket that does not listen: that tells whether the address is one of this machine, and free to this user. A node that
+// begins meanwhile gets the port, as its socket also has SO_REUSEADDR.
 func mayListen(ctx context.Context, address string) error {
 	if path, isUnix := strings.CutPrefix(address, "unix:"); isUnix {
 		if _, err := isStale(path); err != nil {
@@ -130,12 +133,37 @@ func mayListen(ctx context.Context, address string) error {
 		}
 		return mayHold(filepath.Dir(path))
 	}
-	l, err := listenOn(ctx, net.ListenConfig{}, address)
-	switch {
-	case errors.Is(err, syscall.EADDRINUSE):
+	bound := errors.New("bound") // ends the making of the listener
+	_, err := listenOn(ctx, net.ListenConfig{Control: func(network, address string, socket syscall.RawConn) error {
+		var failed error
+		err := socket.Control(func(fd uintptr) { failed = bind(int(fd), network, address) })
+		return cmp.Or(err, failed, bound)
+	}}, address)
+	if errors.Is(err, bound) || errors.Is(err, syscall.EADDRINUSE) {
 		return nil
-	case err != nil:
+	}
+	return err
+}
+
+// bind binds a socket of network tcp4 or tcp6 to an address of numbers. All addresses of IPv6 may be written 0.0.0.0, or left out.
+func bind(fd int, network, address string) error {
+	at, err := net.ResolveTCPAddr("tcp", address)
+	if err != nil {
 		return err
 	}
-	return l.Close()
+	if network == "tcp4" {
+		to := &syscall.SockaddrInet4{Port: at.Port}
+		copy(to.Addr[:], at.IP.To4())
+		return os.NewSyscallError("bind", syscall.Bind(fd, to))
+	}
+	to := &syscall.SockaddrInet6{Port: at.Port}
+	if !at.IP.IsUnspecified() {
+		copy(to.Addr[:], at.IP.To16())
+	}
+	if device, err := net.InterfaceByName(at.Zone); err == nil {
+		to.ZoneId = uint32(device.Index)
+	} else if index, err := strconv.ParseUint(at.Zone, 10, 32); err == nil {
+		to.ZoneId = uint32(index)
+	}
+	return os.NewSyscallError("bind", syscall.Bind(fd, to))
 }
