@@ -22,7 +22,8 @@ type runReader struct {
 	cut *chunk // of which the unpacker has the blocks, as long as it is held
 }
 
-// keptBytes bounds the buffers that are kept for the next question, in each of two lanes: those of a usual block fit.
+// keptBytes bounds the buffers of an unpacker that is kept for the next question: those of a usual block fit. At most two are used at once, one in each
+// lane; the pool may hold some more until memory is collected.
 const keptBytes = 8 << 20
 
 // opened calls use with a reader of a run, and notes damage that it finds. Its error matches fs.ErrNotExist if the run was joined or dropped

@@ -89,7 +89,8 @@ func open(disk vfs.FS, path string, forImport bool) (*Dir, error) {
 }
 
 // View returns the directory as Open would, or what Open would find wrong with node.json, which may be in use by a node. It takes no lock and
-// changes nothing on disk: what the view is bound to, it alone knows.
+// changes nothing on disk: what the view is bound to, it alone knows. It does not complete an interrupted SetAside: the
+// folders may still be there, on which nothing depends that a directory of a cluster is bound to.
 func View(path string) (*Dir, error) { return viewOn(vfs.Disk{}, path) }
 
 func viewOn(disk vfs.FS, path string) (*Dir, error) {

@@ -84,7 +84,7 @@ func (s *Sequencer) knows(e *ledger.SlotStatus) bool {
 }
 
 // makesFinal reports whether an event, which is to be kept back, makes a block final that is kept back, or comes with it. All in front of
-// the event are final then.
+// the event are decided then.
 func (s *Sequencer) makesFinal(ev ledger.Event) bool {
 	switch e := ev.(type) {
 	case *ledger.Block:

@@ -39,9 +39,9 @@ func (l *Log) makeRoomLocked(n int64) error {
 }
 
 // rotateLocked ends the newest segment and begins the next, which gets room for a commit of n
-// bytes. Once begun, nothing is written to the old one, whatever comes of it: the next one,
-// which may be on disk already, says where the old one ends. The caller put an element into announcing: else saveDurable
-// might name the old segment after the next.
+// bytes. Once begun, no record is added to the old one, whatever comes of it, though it may be cut
+// to its length again: the next one, which may be on disk already, says where the old one ends. The caller put an element
+// into announcing: else saveDurable might name the old segment after the next.
 func (l *Log) rotateLocked(n int64) error {
 	defer func() { <-l.announcing }()
 	if err := l.finishSegmentLocked(); err != nil {
