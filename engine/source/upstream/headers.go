@@ -63,7 +63,7 @@ func (f *HeaderFiles) Read() (h Headers, err error) {
 	for n, line := range strings.Split(lines, "\n") {
 		name, value, isHeader := strings.Cut(line, ":")
 		name, value = strings.ToLower(strings.TrimSpace(name)), strings.TrimSpace(value)
-		if !isHeader || !headerName.MatchString(name) || strings.HasPrefix(name, "grpc-") || !isSendable(value) || n == maxHeaders {
+		if !isHeader || !headerName.MatchString(name) || ofTransport.MatchString(name) || !isSendable(value) || n == maxHeaders {
 			return nil, fmt.Errorf("line %d of the file that header-file names is no header that can be sent", n+1)
 		}
 		h = append(h, name, value)
@@ -71,8 +71,13 @@ func (f *HeaderFiles) Read() (h Headers, err error) {
 	return h, nil
 }
 
-// headerName matches the names of headers that gRPC and HTTP let a client send.
-var headerName = regexp.MustCompile(`^[a-z0-9_.-]{1,64}$`)
+var (
+	// headerName matches the names that gRPC takes for headers.
+	headerName = regexp.MustCompile(`^[a-z0-9_.-]{1,64}$`)
+	// ofTransport matches those that gRPC and HTTP set themselves. With an accept-encoding of ours net/http does not unpack the answers, it ignores a
+	// host, and HTTP/2 forbids the headers of a connection.
+	ofTransport = regexp.MustCompile(`^(grpc-.*|accept-encoding|host|content-length|connection|keep-alive|proxy-connection|te|trailer|transfer-encoding|upgrade)$`)
+)
 
 func isSendable(value string) bool {
 	return value != "" && len(value) <= tokenBytes && !strings.ContainsFunc(value, func(r rune) bool { return r < ' ' || r > '~' })
