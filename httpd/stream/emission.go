@@ -58,6 +58,8 @@ type emission struct {
 	// decimals are the updates' mints, nil until they are read for the first subscriber that wants them. All
 	// emissions of the same updates share them.
 	decimals *atomic.Pointer[mints]
+	// keptBy is how many levels keep an emission of the same updates for resumes. All of these share it; the hub's lock guards it.
+	keptBy *int
 
 	undoneFrom ledger.Opt[ledger.Slot] // an undoing: the tip before
 

@@ -75,7 +75,8 @@ func (f *feed) rollBack(out []*emission, r *ledger.Record) []*emission {
 // emissionOf returns the emission of a record at a level, without its updates.
 func emissionOf(r *ledger.Record, level ledger.Commitment) *emission {
 	return &emission{
-		level: level, version: r.Version, slot: r.Slot, time: r.Time, firstSeq: r.FirstSeq, lastSeq: r.LastSeq(), decimals: new(atomic.Pointer[mints]),
+		level: level, version: r.Version, slot: r.Slot, time: r.Time, firstSeq: r.FirstSeq, lastSeq: r.LastSeq(),
+		decimals: new(atomic.Pointer[mints]), keptBy: new(int),
 	}
 }
 

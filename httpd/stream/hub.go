@@ -40,6 +40,7 @@ type Hub struct {
 	levels       [ledger.Commitments]audience
 	connections  map[*connection]struct{}
 	recent       [ledger.Commitments]recent
+	recentBytes  int               // what those take together
 	topics       map[string]*topic // by their keys
 	lastTopic    uint64
 	tokens       set[recipient]                 // want the facts of token accounts

@@ -247,3 +247,30 @@ func TestHeldBytesAreOfAllThatIsHeldForSockets(t *testing.T) {
 		}
 	})
 }
+
+// TestHeldBytesAreWhatIsAllocated compares them with the growth of the heap, where all levels keep the same blocks for resumes, and where they keep
+// others in part.
+func TestHeldBytesAreWhatIsAllocated(t *testing.T) {
+	const blocks, updates, data = 200, 100, 1000
+	for _, lag := range []ledger.Version{0, 10} {
+		h, before := New(Config{Ledger: newFakeLedger(), RecentBytes: blocks / 4 * updates * (updateBytes + data)}), ledgertest.HeapBytes()
+		for version := range ledger.Version(blocks) {
+			r := &ledger.Record{Version: version + 1, Kind: ledger.BlockRecord, Slot: ledger.Slot(version + 1), FirstSeq: ledger.Seq(updates*version + 1)}
+			for n := range updates {
+				a := account(n, 1, programA)
+				a.Known, a.Data = ledger.FieldsShown|ledger.FieldData, ledger.NewData(make([]byte, data))
+				r.Updates = append(r.Updates, ledger.Update{Account: a})
+			}
+			head := &ledger.Head{HasBlock: true}
+			for level := range ledger.Commitments {
+				head.Tips[level].Version = max(r.Version, lag*ledger.Version(level)) - lag*ledger.Version(level)
+			}
+			h.Publish(&ledger.Publication{Head: head, Records: []*ledger.Record{r}})
+		}
+		got, want := h.heldBytes(), float64(ledgertest.HeapBytes()-before)
+		if got < 0.7*want || got > 1.3*want {
+			t.Errorf("levels %d blocks behind each other: %.1f MB are told, %.1f MB were allocated", lag, got/1e6, want/1e6)
+		}
+		runtime.KeepAlive(h)
+	}
+}

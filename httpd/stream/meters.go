@@ -46,9 +46,8 @@ func (h *Hub) newMeters() meters {
 func (h *Hub) heldBytes() float64 {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	bytes := 0
+	bytes := h.recentBytes
 	for level := range h.levels {
-		bytes += h.recent[level].bytes
 		for _, r := range h.levels[level].rings {
 			bytes += r.bytes
 		}

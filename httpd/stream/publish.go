@@ -68,7 +68,7 @@ func (h *Hub) deliverLocked(p published) {
 	h.head = p.Head
 	h.beginLocked(p.Publication)
 	for _, e := range p.emissions {
-		h.recent[e.level].keep(e)
+		h.recentBytes += h.recent[e.level].keep(e)
 		h.levels[e.level].deliver(e)
 		h.levels[e.level].topics.deliver(e, p.Head.Tip(ledger.Finalized).Slot)
 		e.block = nil // what is kept for resumes keeps no block in memory

@@ -14,6 +14,14 @@ const updateBytes = 256
 // size returns about what an emission takes.
 func (e *emission) size() int { return (1+len(e.updates))*updateBytes + e.dataBytes }
 
+// sizeAmong returns about what an emission takes beside so many others of the same updates.
+func (e *emission) sizeAmong(others int) int {
+	if others > 0 {
+		return updateBytes
+	}
+	return e.size()
+}
+
 // setUpdates gives an emission its updates.
 func (e *emission) setUpdates(updates []ledger.Update) {
 	e.updates = updates
@@ -46,10 +54,12 @@ func (r *recent) begin(first ledger.Seq) {
 	}
 }
 
-// keep takes in an emission, and drops the oldest while they are too large.
-func (r *recent) keep(e *emission) {
+// keep takes in an emission, and drops the oldest while they are too large. It returns how much more memory the levels take together.
+func (r *recent) keep(e *emission) (grown int) {
 	r.emissions = append(r.emissions, e)
 	r.bytes += e.size()
+	grown = e.sizeAmong(*e.keptBy)
+	*e.keptBy++
 	for r.bytes > r.limitBytes && len(r.emissions) > 1 {
 		oldest := r.emissions[0]
 		r.bytes -= oldest.size()
@@ -57,7 +67,10 @@ func (r *recent) keep(e *emission) {
 		r.emissions = r.emissions[1:]
 		r.whole = oldest.lastSeq + 1
 		r.gone.Add(1)
+		*oldest.keptBy--
+		grown -= oldest.sizeAmong(*oldest.keptBy)
 	}
+	return grown
 }
 
 // oldest returns the oldest seq that a client can resume from, given the newest of the level.

@@ -43,7 +43,7 @@ function levels(signal) {
 // What takes the memory, by what it is for.
 function memory(now) {
   const of = (...names) => names.reduce((sum, name) => sum + (now.get(`ledgerd_${name}_bytes`) ?? 0), 0);
-  const parts = Object.entries({ accounts: of('accounts_memory'), transactions: of('transactions_memory'), history: of('history_memory'), sockets: of('ws_held', 'ws_queue') });
+  const parts = Object.entries({ accounts: of('accounts_memory'), transactions: of('transactions_memory'), history: of('history_memory'), clients: of('ws_held', 'client_memory') });
   const rest = (now.get('process_resident_memory_bytes') ?? 0) - parts.reduce((sum, [, size]) => sum + size, 0);
   return `${parts.map(([name, size]) => `${name} ${bytes(size)}`).join(', ')}, the program and what is not collected yet ${bytes(Math.max(0, rest))}`;
 }

@@ -120,7 +120,7 @@ const steps = {
     assert.equal(await page.evaluate(() => document.activeElement.id), 'main', 'the link that skips the head');
     await page.locator('.tile', { hasText: 'transactions / s' }).locator('.uplot').waitFor();
     for (const name of ['updates / s', 'transactions / s', 'memory']) await page.locator('.tile', { hasText: name }).filter({ hasText: /\d/ }).waitFor();
-    const sizes = ['accounts', 'transactions', 'history', 'sockets'].map((name) => `${name} [\\d.]+ MiB`).join(', ');
+    const sizes = ['accounts', 'transactions', 'history', 'clients'].map((name) => `${name} [\\d.]+ MiB`).join(', ');
     await page.locator('.tile small', { hasText: new RegExp(`^${sizes}, the program and what is not collected yet [\\d.]+ MiB$`) }).waitFor();
   },
 
