@@ -138,6 +138,9 @@ export class StatusError extends Error {
   readonly status: number; readonly text: string; readonly details: string; readonly retryAfter: number;
 }
 
+/** The fields that are integers of the ledger, which parse reads as BigInt. */
+export const integers: ReadonlySet<string>;
+
 export function parse(text: string): unknown;
 
 /** For JSON.stringify, which takes no BigInt: integers of the ledger as strings of digits. */

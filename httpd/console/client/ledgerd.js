@@ -4,7 +4,8 @@
 // Integers of the ledger (slots, lamports, numbers of updates and the like) are BigInt, so they are exact up to 2^64-1. Amounts of
 // tokens are decimal strings. What the ledger never recorded is null.
 
-const integers = new Set(['slot', 'parent_slot', 'block_height', 'lamports', 'rent_epoch', 'fee', 'seq', 'from_seq', 'to_seq', 'oldest_seq',
+/** The fields that are integers of the ledger. */
+export const integers = new Set(['slot', 'parent_slot', 'block_height', 'lamports', 'rent_epoch', 'fee', 'seq', 'from_seq', 'to_seq', 'oldest_seq',
   'newest_seq', 'from_slot', 'to_slot', 'history_from']);
 
 /** Reads JSON of a node: integers of the ledger as BigInt. */
