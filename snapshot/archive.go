@@ -11,6 +11,7 @@ import (
 	"math"
 	"path/filepath"
 	"slices"
+	"sort"
 	"sync"
 	"sync/atomic"
 	"unsafe"
@@ -29,20 +30,24 @@ import (
 // A run says of which ledger it is. One of another ledger is not used, and stays.
 //
 // A damaged run, or one that the disk cannot read, costs its own blocks: it is told by [Archive.Stats] and logged, and stays until it is the
-// oldest. So does a joined one that is found damaged while some of its parts are still there: they are used once it is moved away, and
-// count and go with it until then. No damage is an error of [OpenArchive]; a shortage is, of which the next start may see nothing.
+// oldest. So does a joined one that is found damaged while some of its parts are still there: they are used once it is moved away. No damage
+// is an error of [OpenArchive]; a shortage is, of which the next start may see nothing.
+//
+// Of files of the same slots one is a run; a copy of another node's history brings such files. The bound counts them all. Those that are not used
+// go before any run does, but for those of a damaged one, with which they go.
 //
 // One goroutine calls Add and Shrink; any may call the other methods. One question is answered at a time, on a thread of low priority; the others
 // wait until their deadline, and clients have turns. Who asks for one block or transaction waits for no list.
 type Archive struct {
 	fs    vfs.FS
 	dir   string
-	limit int64 // bytes of all runs
+	limit int64 // bytes of all runs and unused files
 	log   *slog.Logger
 
 	ledgers func() []string // what the ledger is known by, "" by nothing yet
 
-	runs atomic.Pointer[[]*run] // by slot; no two overlap
+	runs   atomic.Pointer[[]*run]       // by slot; no two overlap
+	unused atomic.Pointer[[]unusedFile] // by slot
 
 	one, lists lane // of questions for one block or transaction, and of those that walk over many
 
@@ -55,9 +60,16 @@ const (
 	largestShare = 8   // a run is at most one part in so many of the bound, since runs are dropped whole
 )
 
+// unusedFile is a file that begins at a slot of a run, and is not used.
+type unusedFile struct {
+	name  string
+	first ledger.Slot
+	bytes int64
+}
+
 // ArchiveStats are the figures of an archive.
 type ArchiveStats struct {
-	Bytes       int64
+	Bytes       int64 // of the runs, and of unused files of their slots
 	MemoryBytes int64 // of the indexes of the files
 	Runs        int
 	Damaged     []string // names of the runs that are damaged
@@ -104,6 +116,7 @@ func OpenArchive(disk vfs.FS, dir string, limit int64, ledgers func() []string, 
 	// By where they begin; of those that begin at a slot the longest comes first.
 	slices.SortFunc(runs, func(r, s *run) int { return cmp.Or(cmp.Compare(r.First, s.First), cmp.Compare(s.Last, r.Last)) })
 	var held []*run
+	var unused []unusedFile
 	var needless []string
 	for _, r := range runs {
 		switch n := len(held); {
@@ -112,7 +125,7 @@ func OpenArchive(disk vfs.FS, dir string, limit int64, ledgers func() []string, 
 		case r.Last <= held[n-1].Last && !held[n-1].lost.Load():
 			needless = append(needless, r.name) // a merge was cut short
 		default:
-			held[n-1].beside = append(held[n-1].beside, r)
+			unused = append(unused, unusedFile{r.name, r.First, r.bytes})
 			a.log.Warn("a file of history is not used: another one, be it damaged, is of the same slots", "file", r.name)
 		}
 	}
@@ -126,6 +139,7 @@ func OpenArchive(disk vfs.FS, dir string, limit int64, ledgers func() []string, 
 		a.remove(name)
 	}
 	a.runs.Store(&held)
+	a.unused.Store(&unused)
 	a.keepWithin()
 	return a, nil
 }
@@ -198,11 +212,14 @@ func (a *Archive) Stats() (s ArchiveStats) {
 	}
 	for _, r := range *a.runs.Load() {
 		s.Runs++
-		s.Bytes += r.allBytes()
+		s.Bytes += r.bytes
 		s.MemoryBytes += int64(cap(r.chunks)) * int64(unsafe.Sizeof(chunk{}))
 		if r.lost.Load() {
 			s.Damaged = append(s.Damaged, r.name)
 		}
+	}
+	for _, f := range *a.unused.Load() {
+		s.Bytes += f.bytes
 	}
 	return s
 }
@@ -229,26 +246,55 @@ func (a *Archive) Add(ctx context.Context, blocks []HeldBlock, room int64, pace 
 	return nil
 }
 
-// keepWithin drops the oldest runs that are too many, but never the newest.
+// keepWithin drops what is too much, but never the newest run.
 func (a *Archive) keepWithin() {
-	for s := a.Stats(); s.Bytes > a.limit && s.Runs > 1; s = a.Stats() {
-		a.Shrink()
+	for s := a.Stats(); s.Bytes > a.limit; s = a.Stats() {
+		at := a.needless()
+		if at < 0 && s.Runs <= 1 {
+			return
+		}
+		a.drop(at)
 	}
 }
 
-// Shrink drops the oldest run and returns how many bytes it had, 0 where there is none.
+// Shrink drops what goes first and returns how many bytes that had, 0 where there is none.
 func (a *Archive) Shrink() int64 {
-	runs := *a.runs.Load()
-	if len(runs) == 0 {
+	if len(*a.runs.Load()) == 0 {
 		return 0
 	}
-	left := runs[1:]
-	a.runs.Store(&left)
-	for _, r := range append([]*run{runs[0]}, runs[0].beside...) {
-		a.remove(r.name)
-		a.log.Debug("removed the oldest file of history", "file", r.name)
+	return a.drop(a.needless())
+}
+
+// needless returns the index of the oldest unused file that is of no damaged run, -1 where there is none.
+func (a *Archive) needless() int {
+	runs := *a.runs.Load()
+	return slices.IndexFunc(*a.unused.Load(), func(f unusedFile) bool {
+		at := sort.Search(len(runs), func(i int) bool { return runs[i].Last >= f.first })
+		return !runs[at].lost.Load()
+	})
+}
+
+// drop drops the unused file with an index, for -1 the oldest run and the unused files of its slots, and returns how many bytes that had.
+func (a *Archive) drop(at int) (bytes int64) {
+	runs, unused := *a.runs.Load(), slices.Clone(*a.unused.Load())
+	var dropped []unusedFile
+	if at >= 0 {
+		dropped = []unusedFile{unused[at]}
+		unused = slices.Delete(unused, at, at+1)
+	} else {
+		oldest, newer := runs[0], runs[1:]
+		n := sort.Search(len(unused), func(i int) bool { return unused[i].first > oldest.Last })
+		dropped = append(unused[:n:n], unusedFile{oldest.name, oldest.First, oldest.bytes})
+		unused = unused[n:]
+		a.runs.Store(&newer)
 	}
-	return runs[0].allBytes()
+	a.unused.Store(&unused)
+	for _, f := range dropped {
+		a.remove(f.name)
+		a.log.Debug("removed a file of history", "file", f.name)
+		bytes += f.bytes
+	}
+	return bytes
 }
 
 // alike returns the index of the first of the newest runs that are to become one, -1 where none are: they follow each other, and none of

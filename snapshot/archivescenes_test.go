@@ -3,6 +3,7 @@ package snapshot
 import (
 	"fmt"
 	"path"
+	"slices"
 
 	"ledgerd/engine/ledger/ledgertest"
 	"ledgerd/snapshot/vfs"
@@ -12,8 +13,12 @@ import (
 func (s *stage) archiveDoes(words []string) string {
 	switch words[0] {
 	case "archive":
+		bound, names := int64(1<<30), words[1:]
+		if slices.Contains(words, "bound") {
+			bound, names = int64(s.number(words[2])), words[3:]
+		}
 		var err error
-		s.archive, err = OpenArchive(s.disk, archiveDir, 1<<30, func() []string { return words[1:] }, quiet)
+		s.archive, err = OpenArchive(s.disk, archiveDir, bound, func() []string { return names }, quiet)
 		must(s.t, err)
 		told, bytes := s.archive.Stats().Bytes, s.runBytes()
 		ledgertest.Holds(s.t, told <= bytes, "%d bytes are told of %d in files", told, bytes)

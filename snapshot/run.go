@@ -18,8 +18,7 @@ import (
 type run struct {
 	*file
 	runMeta
-	lost   atomic.Bool
-	beside []*run // files of the same slots, which are not used: they are counted with it, and go with it
+	lost atomic.Bool
 }
 
 // runMeta is the content of the last chunk of a run, as JSON.
@@ -34,15 +33,6 @@ type runMeta struct {
 
 // follows reports whether no block is missing between another run and r.
 func (r *run) follows(before *run) bool { return r.Previous != nil && *r.Previous == before.Last }
-
-// allBytes returns the bytes of a run and of the files beside it.
-func (r *run) allBytes() int64 {
-	bytes := r.bytes
-	for _, other := range r.beside {
-		bytes += other.bytes
-	}
-	return bytes
-}
 
 // signatureEntry says that a block has a transaction with a signature that begins in eight given bytes.
 type signatureEntry struct {

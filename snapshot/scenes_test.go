@@ -12,6 +12,7 @@ import (
 
 	"ledgerd/engine/ledger"
 	"ledgerd/engine/ledger/ledgertest"
+	"ledgerd/snapshot/vfs"
 	"ledgerd/snapshot/vfs/vfstest"
 )
 
@@ -33,15 +34,16 @@ type stage struct {
 //	open 30, salvage 30                         the snapshot at a slot
 //	prune 2                                     twice: the second time there is nothing left to do
 //	restart                                     another process: it has read none of the files yet
-//	archive ours root                           opens the archive of a ledger that is known by these names
+//	archive [bound 100] ours root               opens the archive of a ledger that is known by these names
 //	add [room 100] 0-8 10-18                    a run for each of them; 20-30/24 is without the block before that at slot 24
-//	shrink                                      drops the oldest run, and tells what that freed
+//	shrink                                      drops what goes first, and tells what that freed
 //	whole 20                                    from which slot on history is, where memory begins with another
 //	read, read damaged                          all that was added; of a damaged one some may be missing
 //	harm 36 FILE                                other bytes from there on; a FILE is a state, as in "30", a history file, as in "30 history 0", or a run, as in "run 0-8"
 //	bad FILE, good                              a sector of it cannot be read; all can be read again
 //	newer FILE                                  a program of a later format wrote it
 //	gone FILE                                   somebody removed it
+//	empty                                       somebody removed all files of the archive
 //	swap FILE with FILE                         they have each other's bytes
 //	keep, back                                  the files as they were are beside those that took their place
 //	put NAME...                                 files that are in the directory
@@ -123,6 +125,8 @@ func (s *stage) do(words []string) string {
 		s.disk.Heal()
 	case "gone":
 		must(s.t, s.disk.Remove(s.path(words[1:])))
+	case "empty":
+		must(s.t, vfs.Clear(s.disk, archiveDir))
 	case "swap":
 		with := slices.Index(words, "with")
 		s.change(words[1:with], s.change(words[with+1:], s.content(words[1:with])))
