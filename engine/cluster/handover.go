@@ -42,7 +42,7 @@ func (l *Log) noteFirst(commit []*ledger.Record) {
 func (c *Cluster) writeHandover(w io.Writer) {
 	writer := c.writer()
 	h := writer.Handover
-	if h.Last == (written{}) {
+	if h.From == "" && h.Last == (written{}) {
 		writer.Node, h = "", handover{} // the first writer took nothing over
 	}
 	samples := func(name, help string, value func(written) float64) {
@@ -50,8 +50,8 @@ func (c *Cluster) writeHandover(w io.Writer) {
 		fmt.Fprintf(w, "%s{block=\"last\",node=%q} %s\n", name, h.From, strconv.FormatFloat(value(h.Last), 'f', -1, 64))
 		fmt.Fprintf(w, "%s{block=\"first\",node=%q} %s\n", name, writer.Node, strconv.FormatFloat(value(h.First), 'f', -1, 64))
 	}
-	samples("ledgerd_cluster_handover_slot", "Slots of the last block of the writer before, and of the first one of the writer that took over; 0 while there is none.",
+	samples("ledgerd_cluster_handover_slot", "Slots of the last block of the writer before, and of the first one of the writer that took over; 0 while none is known.",
 		func(b written) float64 { return float64(b.Slot) })
-	samples("ledgerd_cluster_handover_time_seconds", "When these two blocks were stored in the log, in Unix time; 0 while there is none.",
+	samples("ledgerd_cluster_handover_time_seconds", "When these two blocks were stored in the log, in Unix time; 0 while none is known.",
 		func(b written) float64 { return max(0, float64(b.At.UnixMilli())/1000) })
 }
