@@ -48,7 +48,7 @@ type Cluster struct {
 	log     *Log
 	process string          // of this process alone
 	peers   map[string]peer // other nodes that sent a heartbeat, by process: the newest one. mu guards it
-	wrote   heartbeat       // of the newest writer that was heard of. mu guards it
+	wrote   term            // the newest that was heard of. mu guards it
 }
 
 // pace is how long a node waits for what; tests wait less.

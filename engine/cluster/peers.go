@@ -36,6 +36,14 @@ type peer struct {
 	heard time.Time
 }
 
+// term is of a writer that was heard of, and is remembered until another one is heard of: one of an older epoch once this one was silent for
+// peerTimeout, as epochs are lower again where the servers lost the end of the log.
+type term struct {
+	node  string
+	epoch uint64
+	heard time.Time
+}
+
 // startHeartbeats tells the others of this node, and listens for them, until Close.
 func (c *Cluster) startHeartbeats() error {
 	sub, err := c.conn.Subscribe(c.config.Stream+".members", func(m *nats.Msg) { c.heard(m.Data) })
@@ -50,7 +58,7 @@ func (c *Cluster) startHeartbeats() error {
 		for {
 			b, err := json.Marshal(c.itself(log))
 			if err != nil {
-				panic(err) // it is all strings and numbers
+				panic(err) // its numbers are finite, and its times within the years that JSON takes
 			}
 			_ = c.conn.Publish(sub.Subject, b) // without a connection no other node hears of this one
 			if c.sleep(c.ctx, heartbeatInterval) != nil {
@@ -83,20 +91,21 @@ func (c *Cluster) heard(b []byte) {
 		c.stats.gossipRefused.Inc()
 	default:
 		c.peers[h.Process] = peer{h, time.Now()}
-		if h.Role == Writer.String() && h.Epoch > c.wrote.Epoch {
-			c.wrote = h
+		isNewest := h.Epoch >= c.wrote.epoch || time.Since(c.wrote.heard) >= peerTimeout
+		if h.Role == Writer.String() && h.Epoch > 0 && isNewest {
+			c.wrote = term{h.Node, h.Epoch, time.Now()}
 		}
 	}
 }
 
-// writerIn returns the node that said that it wrote in an epoch, if that is the newest one in which another node was heard to write; else "".
+// writerIn returns the node that said that it wrote in an epoch, if that is the term that is remembered; else "".
 func (c *Cluster) writerIn(epoch uint64) string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.wrote.Epoch != epoch {
+	if c.wrote.epoch != epoch {
 		return ""
 	}
-	return c.wrote.Node
+	return c.wrote.node
 }
 
 // isName reports whether a node may be called so: identifiers are hexadecimal, and become labels of metrics.

@@ -124,6 +124,29 @@ func TestHeartbeatsAreBounded(t *testing.T) {
 	})
 }
 
+// TestTheWriterOfATermIsRemembered hears of the newest writer, of none in epoch 0, and of servers that came back with an older disk, so the epochs are
+// lower again: what was heard of before counts until it was not heard of for as long as a peer.
+func TestTheWriterOfATermIsRemembered(t *testing.T) {
+	bubbletest.Test(t, func(t *testing.T) {
+		c := listener()
+		said := func(node string, epoch uint64) {
+			c.heard(fmt.Appendf(nil, `{"node":%q,"process":%q,"role":"writer","epoch":%d}`, node, node, epoch))
+		}
+		said("n0", 0)
+		ledgertest.Equal(t, c.writerIn(0), "", "who wrote in epoch 0")
+		said("a", 1<<63)
+		time.Sleep(peerTimeout / 2)
+		said("a", 1<<63)
+		time.Sleep(peerTimeout - 1)
+		said("b", 7)
+		ledgertest.Equal(t, []string{c.writerIn(7), c.writerIn(1 << 63)}, []string{"", "a"}, "who wrote in epochs 7 and 2^63, soon after the newer was heard of")
+		time.Sleep(1)
+		said("n0", 0)
+		said("b", 7)
+		ledgertest.Equal(t, []string{c.writerIn(0), c.writerIn(7), c.writerIn(1 << 63)}, []string{"", "b", ""}, "who wrote in epochs 0, 7 and 2^63, later")
+	})
+}
+
 // listener returns a node that hears others.
 func listener() *Cluster {
 	c := &Cluster{config: Config{NodeID: "a0"}, process: "me", peers: make(map[string]peer)}
