@@ -65,6 +65,11 @@ var (
 // roundUp, added to a time or a wait, makes its whole seconds those that it has begun.
 const roundUp = time.Second - 1
 
+// wait returns for how long the client is asked to wait, in whole seconds.
+func (x *Exchange) wait() time.Duration {
+	return (max(x.retryAfter, usualRetryAfter) + roundUp).Truncate(time.Second)
+}
+
 // someAccounts, beside unknown fields, says that a list may lack accounts.
 const someAccounts = ledger.FieldsShown + 1
 
@@ -111,7 +116,7 @@ func (x *Exchange) setHeaders(h *fasthttp.ResponseHeader) {
 	}
 	switch x.status {
 	case fasthttp.StatusTooManyRequests, fasthttp.StatusServiceUnavailable:
-		x.setNumber(nameRetryAfter, uint64((max(x.retryAfter, usualRetryAfter)+roundUp)/time.Second))
+		x.setNumber(nameRetryAfter, uint64(x.wait()/time.Second))
 	case fasthttp.StatusUnauthorized:
 		h.Set(fasthttp.HeaderWWWAuthenticate, "Bearer")
 	case fasthttp.StatusNoContent:

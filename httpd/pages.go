@@ -3,6 +3,7 @@ package httpd
 import (
 	"bytes"
 	"sync"
+	"time"
 
 	"github.com/valyala/fasthttp"
 
@@ -73,6 +74,22 @@ func (r *request) showInstead(page func() *page) {
 		p := page()
 		r.page, r.contentType, r.fixed = true, []byte(p.Type), p
 	}
+}
+
+// refusal is the page for people who have used up their requests and get others after a time.
+type refusal struct {
+	*page
+	after time.Duration
+}
+
+// limitedPage returns the page of a refusal. The last one is kept: who asks again and again costs a page and its codings once a second.
+func (s *Server) limitedPage(after time.Duration) *page {
+	last := s.refusal.Load()
+	if last == nil || last.after != after {
+		last = &refusal{newPage(s.site.Limited(after)), after}
+		s.refusal.Store(last)
+	}
+	return last.page
 }
 
 // asksForFile reports whether a request without fault is one for a file of a page, by its plain path.

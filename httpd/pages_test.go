@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"golang.org/x/net/html"
 
@@ -58,6 +59,15 @@ func TestPagesAreServed(t *testing.T) {
 	}
 	if appBytes > 175<<10 {
 		t.Errorf("the console has %d bytes, want at most 175 KiB", appBytes)
+	}
+}
+
+// TestWhoAsksAgainAndAgainCostsNoPageEach: what a refused browser is shown, and its codings, are made once for each second of waiting.
+func TestWhoAsksAgainAndAgainCostsNoPageEach(t *testing.T) {
+	s := New(Config{Ledger: newFakeLedger()})
+	first := s.limitedPage(time.Minute)
+	if s.limitedPage(time.Minute) != first || s.limitedPage(time.Second) == first {
+		t.Error("a page was made anew for the same wait, or shown for another one")
 	}
 }
 

@@ -1,8 +1,6 @@
 package httpd
 
 import (
-	"time"
-
 	"github.com/valyala/fasthttp"
 
 	"ledgerd/engine/ledger"
@@ -115,6 +113,6 @@ func (r *request) fail(err error) {
 		return
 	}
 	if r.body = encode.AppendError(r.body, status, details); err == errLimited {
-		r.showInstead(func() *page { return newPage(r.server.site.Limited((r.retryAfter + roundUp).Truncate(time.Second))) })
+		r.showInstead(func() *page { return r.server.limitedPage(r.wait()) })
 	}
 }

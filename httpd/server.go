@@ -6,6 +6,7 @@ import (
 	"io"
 	"runtime/debug"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/VictoriaMetrics/metrics"
@@ -112,7 +113,8 @@ type Server struct {
 	routes      []*route
 	site        *console.Site
 	pages       pages
-	missing     *page // is shown to browsers where there is no page
+	missing     *page                   // is shown to browsers where there is no page
+	refusal     atomic.Pointer[refusal] // the last one
 	router      *router.Router
 	answers     answers
 	meters      meters

@@ -245,8 +245,12 @@ func (s *Site) Missing() Resource {
 
 // Limited returns the page for people who have used up their requests and get others after a time. It has no path of its own.
 func (s *Site) Limited(after time.Duration) Resource {
-	r := s.limited
-	r.Body = func() []byte { return bytes.Replace(s.limited.Body(), []byte(waitMark), []byte(after.String()), 1) }
+	wait := fmt.Sprintf("%d s", after/time.Second)
+	if after >= time.Minute {
+		wait = fmt.Sprintf("%d m %d s", after/time.Minute, after%time.Minute/time.Second)
+	}
+	r, body := s.limited, bytes.Replace(s.limited.Body(), []byte(waitMark), []byte(wait), 1)
+	r.Body = func() []byte { return body }
 	return r
 }
 

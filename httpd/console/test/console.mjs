@@ -334,7 +334,7 @@ const steps = {
     const before = await slotOf(page, 'processed');
     await page.waitForFunction((n) => Number(document.querySelector('#level-processed b').textContent.replaceAll(',', '')) > n + 3, before);
     await page.goto(`${limited}/docs`);
-    await page.locator('main', { hasText: /They come back in [\dm]+s: then load the page again/ }).waitFor();
+    await page.locator('main', { hasText: /They come back in [\dm ]+ s: then load the page again/ }).waitFor();
   },
 
   async 'two nodes behind a balancer'({ page }) {
