@@ -50,7 +50,8 @@ func (d *Door) talk(socket *stream.Socket, text []byte) {
 	c := call{session: s}
 	var calls []*fastjson.Value
 	err := error(&callError{code: codeRequest, message: "Invalid request: a message over a WebSocket has at most 1024 values"})
-	if valuesIn(text) <= maxSaidValues {
+	n := valuesIn(text)
+	if s.isLarge = n > fewValues; n <= maxSaidValues {
 		calls, err = s.parse(text)
 	}
 	if err == nil && s.isBatch {

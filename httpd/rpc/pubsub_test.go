@@ -4,7 +4,9 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"reflect"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -113,4 +115,18 @@ func (c client) next() string {
 	_, text, err := c.ReadMessage()
 	must(c, err)
 	return string(text)
+}
+
+// TestMessagesOfManyValuesLeaveNoParser: a parser that is used again keeps the memory of the largest tree that it made.
+func TestMessagesOfManyValuesLeaveNoParser(t *testing.T) {
+	for n, kept := range map[int]bool{fewValues / 2: true, fewValues + 1: false, maxSaidValues / 2: false} {
+		d, err := New(Config{Ledger: newFakeLedger()})
+		must(t, err)
+		s := &session{}
+		d.sessions.New = func() any { return s }
+		d.talk(nil, []byte(`{"jsonrpc":"2.0","method":"m","params":[`+strings.Repeat("0,", n)+`0]}`)) // which is not answered
+		if got := !reflect.ValueOf(s.parser).IsZero(); got != kept {
+			t.Errorf("%d values: the parser is kept: %v, want %v", n, got, kept)
+		}
+	}
 }

@@ -36,7 +36,7 @@ type session struct {
 	door               *Door
 	x                  *httpd.Exchange
 	parser             fastjson.Parser
-	isBatch, isLarge   bool                                                  // large: the tree of the calls is counted in the budget
+	isBatch, isLarge   bool                                                  // large: the parser is used once, and the tree of a body is counted in the budget
 	sentID, sentParams []byte                                                // of the present call, as they were sent
 	call               call                                                  // the present one
 	forwarded          []*forwarded                                          // the calls that upstreams are asked
@@ -57,7 +57,9 @@ func (s *session) reserve(body []byte) error {
 func (s *session) forget() {
 	if s.isLarge {
 		s.parser, s.call, s.isLarge = fastjson.Parser{}, call{}, false
-		s.x.Keep(0)
+		if s.x != nil { // a message over a WebSocket has none
+			s.x.Keep(0)
+		}
 	}
 }
 
