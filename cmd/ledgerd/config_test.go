@@ -2,10 +2,13 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding"
 	"fmt"
 	"net"
+	"os"
+	"path/filepath"
 	"reflect"
 	"regexp"
 	"slices"
@@ -58,6 +61,54 @@ func TestValuesOfFlagsAreRead(t *testing.T) {
 		fmt.Fprintf(&read, "%s %q %v\n", kind, in, got)
 	}
 	ledgertest.Golden(t, "testdata/values.txt", read.String(), *update)
+}
+
+// What a command line that may be refused says of its messages' format, and of its configuration, is what kong makes of one that it takes.
+func TestTheFormatOfMessagesIsWhatTheParserTakes(t *testing.T) {
+	path := t.TempDir()
+	for name, content := range map[string]string{"json": "log-format: json", "text": "log-format: text", "silent": "listen: :1"} {
+		must(t, os.WriteFile(filepath.Join(path, name), []byte(content), 0o600))
+	}
+	t.Chdir(path)
+	for _, row := range []struct{ format, config, words string }{ // of the environment, -: not set
+		{"-", "-", ""},
+		{"-", "-", "--log-format json"},
+		{"-", "-", "--log-format=json"},
+		{"-", "-", "--log-format json --log-format=text"},
+		{"-", "-", "--log-format=text --log-format json"},
+		{"-", "-", "--source none --log-format=json --config json"},
+		{"json", "-", ""},
+		{"json", "-", "--log-format text"},
+		{"json", "-", "--log-format=text"},
+		{"json", "-", "--config text"},
+		{"text", "-", "--config=json"},
+		{"-", "-", "--config json"},
+		{"-", "-", "--config=json"},
+		{"-", "-", "--config=json --config text"},
+		{"-", "-", "--config json --log-format text"},
+		{"-", "-", "--config silent"},
+		{"-", "json", ""},
+		{"-", "", ""},
+		{"-", "json", "--config text"},
+		{"-", "text", "--config=json"},
+		{"-", "json", "--log-format=text"},
+		{"-", "json", "--config="},
+	} {
+		t.Run(fmt.Sprint(row), func(t *testing.T) {
+			for name, value := range map[string]string{"LEDGERD_LOG_FORMAT": row.format, "LEDGERD_CONFIG": row.config} {
+				t.Setenv(name, value)
+				if value == "-" {
+					must(t, os.Unsetenv(name))
+				}
+			}
+			args := append([]string{"serve"}, strings.Fields(row.words)...)
+			var cli commands
+			_, err := newParser(&cli, fromEnvironment).Parse(args)
+			must(t, err)
+			ledgertest.Equal(t, cmp.Or(messageFormat(args), "text"), cli.Serve.LogFormat, "the format")
+			ledgertest.Equal(t, saidOf(args, "config"), string(cli.Config), "the configuration")
+		})
+	}
 }
 
 // A port that a configuration names is not listened on while it is checked: a node that begins meanwhile gets it, and nobody is let in.
