@@ -80,7 +80,7 @@ func (s *subscriber) putSince(total int64, seen ledger.Seq) {
 // slow reader keeps none in memory.
 func (c *connection) putBacklog(after *position, b *backlog, total int64) {
 	c.outbox.put(after, &packet{extra: b.size(), tally: tally{seq: b.seen + 1}, run: func() error {
-		c.sent, c.missed = b.seen, b
+		c.sent, c.missed = b.seen, b // before it may turn out to be gone: what then ends the connection tells how far the client has come
 		if !c.hub.gather(b, total) {
 			return &endSlow
 		}
@@ -137,7 +137,7 @@ func (c *connection) isOutgrown() bool {
 // writeMissed writes a backlog, unless the connection is about to end without it. The ring
 // goes on meanwhile: a client that takes the backlog too slowly is lapped like any other.
 func (c *connection) writeMissed(b *backlog) error {
-	c.sent, c.missed = b.seen, b
+	c.sent, c.missed = b.seen, b // for a digest, which did not wait in the outbox
 	if err := c.writePast(b); err != nil {
 		return err
 	}

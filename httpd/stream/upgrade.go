@@ -54,7 +54,7 @@ func (h *Hub) Upgrade(ctx *fasthttp.RequestCtx, client ratelimit.Client) error {
 func (h *Hub) upgrade(ctx *fasthttp.RequestCtx, client ratelimit.Client, named int, err error, join func(*seat) *connection) error {
 	place, why := h.admit(ctx, client, named, err)
 	if why != nil {
-		return h.refuse(why)
+		return h.countRefused(why)
 	}
 	c, socket := join(place), ctx.Conn()
 	if place.isRevoked() { // since it was let in, and before EndRevoked could find it
@@ -66,7 +66,7 @@ func (h *Hub) upgrade(ctx *fasthttp.RequestCtx, client ratelimit.Client, named i
 	}
 	if upgrader.Upgrade(ctx, func(conn *websocket.Conn) { c.adopt(socket, conn.NetConn()) }) != nil {
 		abandon()
-		return h.refuse(errHandshake)
+		return h.countRefused(errHandshake)
 	}
 	return nil
 }
@@ -96,8 +96,8 @@ func (h *Hub) WouldRefuse(ctx *fasthttp.RequestCtx, client ratelimit.Client) err
 	return nil
 }
 
-// refuse counts a handshake that is refused.
-func (h *Hub) refuse(why *rejection) error {
+// countRefused counts a handshake that is refused, and returns why.
+func (h *Hub) countRefused(why *rejection) error {
 	h.meters.refused[why.reason].Inc()
 	return why
 }
