@@ -7,8 +7,9 @@ import (
 
 // Tip is the newest point of one commitment level.
 type Tip struct {
-	// Version is the record that put the block on the chain, or a newer one that changed the state at it: at the
-	// processed level a rollback or base state, at the confirmed level the rollback that undid a confirmed block.
+	// Version is the record that put the block on the chain, or a newer one: at the confirmed level the rollback that
+	// undid a confirmed block, at the processed level the newest record of all, be it a rollback, base state or a
+	// status. So every publication that has a record has a processed version of its own, by which it is found in the log.
 	Version Version
 	Slot    Slot
 	Hash    Hash

@@ -61,7 +61,7 @@ func (s *Sequencer) Head() *ledger.Head {
 	if n := s.chain.Confirmed; n.ConfirmedAgain > n.Version {
 		h.Tips[ledger.Confirmed].Version, h.Tips[ledger.Confirmed].Seq = n.ConfirmedAgain, n.ConfirmedAgainSeq
 	}
-	// A rollback or base state may lie above the tip's own record.
+	// A rollback, base state or a status may lie above the tip's own record.
 	h.Tips[ledger.Processed].Version, h.Tips[ledger.Processed].Seq = s.version, s.lastSeq
 	return h
 }

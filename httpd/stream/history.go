@@ -27,7 +27,7 @@ const pastBytes = 8 << 20
 
 // past is the part of a backlog that only the log holds. The writer uses it.
 type past struct {
-	head  ledger.Version // of the newest publication that belongs to it
+	head  ledger.Version // the processed one of the newest publication that belongs to it, which no other has
 	until ledger.Version // where the emissions of the backlog begin that are kept in memory
 
 	visit func(context.Context, func(*ledger.Publication) bool) error
