@@ -125,9 +125,6 @@ load: ## measure everything, in turns with other services, into bench/RESULTS.md
 ##@ Release
 screenshots: httpd/console/node_modules ## pictures of the console into bin/screenshots, on desktop and phone, dark and light; three are the manual's
 	LEDGERD_SCREENSHOTS=$(CURDIR)/bin/screenshots go test -count 1 -run TestConsoleScreenshots ./cmd/ledgerd
-	cp bin/screenshots/overview-desktop-dark.png httpd/console/manual/console-overview.png
-	cp bin/screenshots/account-desktop-light.png httpd/console/manual/console-account.png
-	cp bin/screenshots/overview-phone-dark.png httpd/console/manual/console-phone.png
 
 release: ## what users install, into bin/release: programs, packages, images, SBOMs, checksums; VERSION=N.N.N
 	cmd/ledgerd/deploy/release.sh bin/release

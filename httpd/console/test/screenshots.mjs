@@ -1,4 +1,6 @@
-// Makes pictures of the main pages of the console, on a desktop and on a phone, dark and light. Arguments: the address of a node without limits, the folder.
+// Makes pictures of the main pages of the console, on a desktop and on a phone, dark and light. Three become the manual's.
+// Arguments: the address of a node without limits, the folder.
+import { copyFileSync } from 'node:fs';
 import { launch, open } from './browser.mjs';
 
 const [address, folder] = process.argv.slice(2);
@@ -54,4 +56,7 @@ for (const [device, viewport] of Object.entries(devices)) {
   }
 }
 await browser.close();
+for (const [picture, name] of [['overview-desktop-dark', 'overview'], ['account-desktop-light', 'account'], ['overview-phone-dark', 'phone']]) {
+  copyFileSync(`${folder}/${picture}.png`, new URL(`../manual/console-${name}.png`, import.meta.url));
+}
 process.exit(0);
