@@ -52,6 +52,12 @@ function rules() {
   const size = [...app, here('../client/ledgerd.js')].reduce((sum, file) => sum + statSync(file).size, 0);
   assert(size < 175 * 1024, `the console has ${size} bytes`);
   assert(readFileSync(here('../node_modules/uplot/dist/uPlot.iife.min.js')).equals(readFileSync(here('../app/uplot.min.js'))), "uPlot is not the package's");
+  const style = readFileSync(here('../app/style.css'), 'utf8');
+  const { version } = JSON.parse(readFileSync(here('../node_modules/uplot/package.json')));
+  assert(style.includes(`/* What uPlot ${version} needs of its own style sheet`), `the rules for uPlot are to be compared with its style sheet of ${version}`);
+  for (const [, before, content] of `${style}${readFileSync(here('../docs/docs.css'), 'utf8')}`.matchAll(/\{([^}]*)content: ("[^"]+") \/ /g)) {
+    assert(before.includes(`content: ${content};`), `a browser without alternative texts shows nothing of ${content}`);
+  }
 }
 
 // Searches as a person does, and returns when the page has the heading.
