@@ -61,7 +61,7 @@ export class Figures extends EventTarget {
 
   /** A node answered. @param {Map<string, number>} figures */
   polled(figures) {
-    const { node } = labelsOf(figures, 'ledgerd_node_info');
+    const { node = figures.get('process_start_time_seconds') } = labelsOf(figures, 'ledgerd_node_info'); // older nodes have no identifier
     if (this.#node !== undefined && node !== this.#node && ++this.#others < patience) return;
     this.several ||= node === this.#node && this.#others > 0;
     [this.#node, this.#others] = [node, 0];

@@ -99,7 +99,7 @@ link.addEventListener('change', () => { drawHealth(); drawNotice(); });
 figures.addEventListener('polled', () => {
   examine();
   link.node = labelsOf(figures.now, 'ledgerd_node_info').node;
-  byId('version').title = `node ${link.node}`;
+  byId('version').title = link.node ? `node ${link.node}` : '';
   say(byId('version'), labelsOf(figures.now, 'ledgerd_build_info').version);
 });
 figures.addEventListener('change', () => {

@@ -357,6 +357,16 @@ const steps = {
       assert.equal((await accounts.textContent()).length, first, 'the figures are of one node');
       await page.waitForTimeout(250);
     }
+    const kept = await page.evaluate(async () => { // while nodes are upgraded, the one that is shown has no identifier yet
+      const { Figures, parseFigures } = await import('/console/figures.js');
+      const figures = new Figures();
+      const [before, after] = ['process_start_time_seconds 1\nledgerd_accounts 1\n', 'process_start_time_seconds 2\nledgerd_node_info{node="0b"} 1\nledgerd_accounts 2\n'];
+      return [before, after, before, after].map((text) => {
+        figures.polled(parseFigures(text));
+        return figures.now.get('ledgerd_accounts');
+      });
+    });
+    assert.deepEqual(kept, [1, 1, 1, 1], 'the figures are of one node, of whichever version');
   },
 
   async 'a refusal that ends'({ page }) {
