@@ -36,11 +36,9 @@ export class Figures extends EventTarget {
   #node; // the identifier of the node that is shown
   #others = 0; // polls since it answered last
   #numbers = []; // [ms, seq] of the last seconds
-  #live = false; // the stream has caught up with the node: it sends heartbeats
 
-  /** The stream told a number. @param {bigint} seq */
+  /** The stream has caught up with the node, and told a number. @param {bigint} seq */
   numbered(seq) {
-    if (!this.#live) return;
     const now = performance.now();
     this.#numbers.push([now, seq]);
     while (this.#numbers.length > 2 && this.#numbers[1][0] < now - window) this.#numbers.shift();
@@ -48,7 +46,6 @@ export class Figures extends EventTarget {
 
   /** A second has passed: the rate of updates goes on its chart. */
   beat() {
-    this.#live = true;
     if (this.#numbers.length < 2) return;
     const [first, last] = [this.#numbers[0], this.#numbers.at(-1)];
     if (last[0] - first[0] < 500) return;

@@ -21,15 +21,16 @@ export async function begin() {
     start() { tree.start(); },
     slotEnd({ slot, seq }) {
       tree.extend(slot, seq);
-      figures.numbered(seq);
+      if (tree.live) figures.numbered(seq);
     },
     rollback({ from_slot: from, to_slot: to, seq }) { tree.undo(from, to, seq); },
     heartbeat({ slot, seq, timestamp }) {
       lag.of(timestamp);
       link.up();
       link.hears(true);
-      tree.live = true;
+      tree.live ||= tree.tip?.slot === slot; // heartbeats come while older blocks are read, too
       if (tree.levels.processed === null) tree.reached('processed', slot);
+      if (!tree.live) return;
       figures.numbered(seq);
       figures.beat();
     },

@@ -226,6 +226,21 @@ const steps = {
     await rows(page, 'main', 100);
   },
 
+  // While a stream reads what came before, heartbeats of the newest slot come, too.
+  async 'a block that came before the page has no time'({ page }) {
+    await page.routeWebSocket(/accounts\?extended=true&mode=none$/, (socket) => {
+      const node = socket.connectToServer();
+      node.onMessage((frame) => {
+        socket.send(frame);
+        const [, seq] = frame.match(/"type":"slot_end".*"seq":(\d+)/) ?? [];
+        if (seq) socket.send(`{"type":"heartbeat","slot":399999999,"seq":${seq},"timestamp":"${new Date().toISOString()}"}`);
+      });
+    });
+    await page.goto(`${address}/#/blocks`);
+    await page.waitForFunction(() => /–$/.test(document.querySelector('main tbody').rows[20]?.innerText));
+    await page.waitForFunction(() => / m?s ago$/.test(document.querySelector('main tbody').rows[0].innerText));
+  },
+
   async 'who holds a mint of either token program'({ page }) {
     for (const program of [tokenProgram, token2022]) {
       const { accounts } = await api(`/accounts/program/${program}?include=token`);
@@ -473,7 +488,7 @@ rules();
 const browser = await launch();
 try {
   const main = await open(browser, address);
-  const apart = { 'a budget that is used up': limited, 'two nodes behind a balancer': balanced, 'a frame that is lost is counted': address }; // steps with pages of their own
+  const apart = { 'a budget that is used up': limited, 'two nodes behind a balancer': balanced, 'a block that came before the page has no time': address, 'a frame that is lost is counted': address }; // steps with pages of their own
   for (const [name, step] of Object.entries({ ...steps, accessible, phone })) {
     const began = Date.now();
     const on = apart[name] ? await open(browser, apart[name]) : main;
