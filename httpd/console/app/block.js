@@ -4,7 +4,7 @@ import { client } from './api.js';
 import { facts, h, table } from './dom.js';
 import { blockLink, moment, number } from './format.js';
 import { commands, curl, rpc } from './curl.js';
-import { asked, atEachLevel, badge, refusal } from './page.js';
+import { followed, refusal } from './page.js';
 import { transactionRow, transactionHeadings } from './transactions.js';
 
 const atFirst = 50; // transactions shown before somebody asks for all
@@ -12,11 +12,14 @@ const atFirst = 50; // transactions shown before somebody asks for all
 /** @param {AbortSignal} signal @param {string} text */
 export function blockPage(signal, text) {
   const slot = BigInt(text);
-  const place = h('div');
-  const show = ({ value: block }) => [
+  const ask = async () => {
+    const { value: block } = await client.block(slot, { include: 'transactions', signal });
+    return { id: block.blockhash, slot, level: block.commitment, block };
+  };
+  const show = ({ block }, level) => [
     facts(['blockhash', h('code', block.blockhash)], ['parent', blockLink(block.parent_slot)],
       ['previous blockhash', h('code', block.previous_blockhash ?? 'not known')], ['height', block.block_height === null ? 'not known' : number(block.block_height)],
-      ['time', moment(block.timestamp)], ['commitment', badge(block.commitment)]),
+      ['time', moment(block.timestamp)], ['commitment', level]),
     transactions(block),
   ];
 
@@ -25,16 +28,10 @@ export function blockPage(signal, text) {
     return state ? h('p.refusal', h('strong', `This slot is ${state}. `), explained[state]) : refusal(error);
   }
 
-  atEachLevel((shown) => place.replaceChildren(asked(() => client.block(slot, { include: 'transactions', signal }), (answer) => {
-    shown(slot, answer.value.commitment);
-    return show(answer);
-  }, signal, (error) => {
-    shown(slot, error.details.startsWith('slot not yet produced') ? '' : 'finalized');
-    return absent(error);
-  })), signal);
+  const from = (error) => (error.details.startsWith('slot not yet produced') ? slot : undefined);
   return {
     title: `Slot ${number(slot)}`,
-    element: h('div', h('div.row', h('h1', `Slot ${number(slot)}`), neighbours(slot)), place, commands(curl(`/blocks/${slot}?include=transactions`),
+    element: h('div', h('div.row', h('h1', `Slot ${number(slot)}`), neighbours(slot)), followed(ask, show, signal, absent, from), commands(curl(`/blocks/${slot}?include=transactions`),
       rpc('getBlock', `[${slot},{"commitment":"confirmed","transactionDetails":"accounts"}]`))),
   };
 }

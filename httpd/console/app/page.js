@@ -6,47 +6,69 @@ import { h } from './dom.js';
 import { tree } from './pulse.js';
 
 /**
- * A place that shows an answer once it is there.
+ * A place that shows an answer once it is there. A place of before keeps what it shows until then.
  * @template T
  * @param {() => Promise<T>} ask
- * @param {(answer: T) => Node | Node[]} show
+ * @param {(answer: T) => Node | Node[] | null} show returns null if that stays
  * @param {AbortSignal} signal
  * @param {(error: StatusError) => Node | Node[]} [refused] shows a refusal that stays
+ * @param {HTMLElement} [place]
  * @returns {HTMLElement}
  */
-export function asked(ask, show, signal, refused = refusal) {
-  const place = h('div', { 'aria-busy': 'true' }, h('p.quiet', 'Asking the node …'));
-  const put = (nodes) => place.replaceChildren(...[nodes].flat());
+export function asked(ask, show, signal, refused = refusal, place = h('div')) {
+  const put = (nodes) => nodes && place.replaceChildren(...[nodes].flat());
+  const first = !place.hasChildNodes();
+  const wait = (why) => first && put(h('p.quiet', why));
+  place.ariaBusy = first || null;
+  wait('Asking the node …');
   (async () => {
     try {
-      put(show(await patiently(ask, signal, (why) => put(h('p.quiet', `${why} This page goes on by itself.`)))));
+      put(show(await patiently(ask, signal, (why) => wait(`${why} This page goes on by itself.`))));
     } catch (error) {
       if (signal.aborted) return;
       if (!(error instanceof StatusError)) throw error;
       put(refused(error));
     } finally {
-      place.removeAttribute('aria-busy');
+      place.ariaBusy = null;
     }
   })();
   return place;
 }
 
+const following = { '': 'processed', processed: 'confirmed', confirmed: 'finalized' };
+
 /**
- * Asks now, and again when the next commitment level has reached what was shown: the answer is another one then.
- * @param {(shown: (slot: bigint, level: string) => void) => void} ask calls shown with what it shows; its level is '' where there is none yet
+ * The same of what has a commitment level: asked for again when the next level has reached it, and no faster than the console polls.
+ * Of an answer with the id of the one before, the level alone is drawn.
+ * @template {{id?: string, slot: bigint, level: string}} T its level is '' where none is known yet
+ * @param {() => Promise<T>} ask
+ * @param {(answer: T, level: Node) => Node[]} show
  * @param {AbortSignal} signal
+ * @param {(error: StatusError) => Node} refused
+ * @param {(error: StatusError) => bigint | undefined} from the slot that may bring what was refused
  */
-export function atEachLevel(ask, signal) {
-  let now = null;
+export function followed(ask, show, signal, refused, from) {
+  const [place, level] = [h('div'), h('span')];
+  let [shown, at, due] = [{}, 0, false]; // the newest answer, when it came, whether to go on
+  const told = (next) => {
+    const same = next.id !== undefined && next.id === shown.id;
+    [shown, at, due] = [next, Date.now(), true];
+    level.replaceChildren(next.level ? badge(next.level) : 'not known');
+    return same;
+  };
   const again = () => {
-    now = null;
-    ask((slot, level) => { now = { slot, level }; });
+    due = false;
+    asked(ask, (answer) => (told(answer) ? null : show(answer, level)), signal, (error) => {
+      told({ slot: from(error), level: '' });
+      return refused(error);
+    }, place);
   };
   tree.addEventListener('change', () => {
-    const next = now && { '': 'processed', processed: 'confirmed', confirmed: 'finalized' }[now.level];
-    if (tree.levels[next]?.slot >= now?.slot) again();
+    const reached = tree.levels[following[shown.level]]?.slot >= shown.slot;
+    if (due && reached && !document.hidden && Date.now() - at >= budget.interval()) again();
   }, { signal });
   again();
+  return place;
 }
 
 /** The mark of a commitment level. */

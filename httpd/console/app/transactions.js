@@ -4,7 +4,7 @@ import { client } from './api.js';
 import { cell, facts, h, table } from './dom.js';
 import { accountLink, age, blockLink, moment, number, transactionLink } from './format.js';
 import { commands, curl, rpc } from './curl.js';
-import { asked, atEachLevel, badge, paged } from './page.js';
+import { followed, paged, refusal } from './page.js';
 
 const pageSize = 50;
 const commitment = 'confirmed'; // a page that ends in a block that is undone would have no next one
@@ -31,34 +31,35 @@ export function recentPage(signal) {
   };
 }
 
-// The level of a transaction, and those before and after it in its block, once the node has told them.
-function inBlock({ slot, signature }, shown, signal) {
-  const [level, place] = [h('span', '…'), h('nav.row', { 'aria-label': 'Neighbours' })];
-  client.block(slot, { include: 'signatures', signal }).then(({ value: { signatures, commitment: reached } }) => {
-    shown(slot, reached);
-    level.replaceChildren(badge(reached));
-    const at = signatures.indexOf(signature);
-    const link = (to, text) => to !== undefined && h('a', { href: `#/tx/${to}`, class: 'button' }, text);
-    if (at >= 0) place.append(...[link(signatures[at - 1], '← before'), h('span.quiet', `${number(at + 1)} of ${number(signatures.length)} in its block`), link(signatures[at + 1], 'after →')].filter(Boolean));
-  }, () => level.replaceChildren('not known')); // the transaction is all there is to show then
-  return { level, place };
+// Where a transaction is in its block.
+function neighbours({ signatures }, at) {
+  const link = (to, text) => to !== undefined && h('a', { href: `#/tx/${to}`, class: 'button' }, text);
+  return h('nav.row', { 'aria-label': 'Neighbours' }, link(signatures[at - 1], '← before'),
+    h('span.quiet', `${number(at + 1)} of ${number(signatures.length)} in its block`), link(signatures[at + 1], 'after →'));
 }
 
 /** @param {AbortSignal} signal @param {string} signature */
 export function transactionPage(signal, signature) {
-  const place = h('div');
-  const show = (value, { level, place: neighbours }) => [
+  const ask = async () => {
+    const { value } = await client.transaction(signature, { signal });
+    const block = await client.block(value.slot, { include: 'signatures', signal }).catch((error) => {
+      if (error.status !== 404) throw error;
+    });
+    const at = block?.value.signatures.indexOf(signature) ?? -1; // a fork may have come between the two questions
+    const found = at < 0 ? { level: '' } : { id: block.value.blockhash, level: block.value.commitment, nav: neighbours(block.value, at) };
+    return { ...found, slot: value.slot, value };
+  };
+  const show = ({ value, nav }, level) => [
     facts(['slot', blockLink(value.slot)], ['result', result(value.success)], ['fee', value.fee === null ? 'not recorded' : `${number(value.fee)} lamports`],
       ['time', moment(value.timestamp)], ['commitment', level]),
-    neighbours,
+    nav,
     h('section', h('h2', `${value.accounts.length} accounts`), h('ol.keys', value.accounts.map((key) => h('li', accountLink(key))))),
-  ];
-  atEachLevel((shown) => place.replaceChildren(asked(() => client.transaction(signature, { signal }),
-    ({ value }) => show(value, inBlock(value, shown, signal)), signal)), signal);
+  ].filter(Boolean);
+  const from = (error) => (error.status === 404 ? 0n : undefined); // any block may bring it
   return {
     title: 'Transaction',
     element: h('div', h('h1', 'Transaction'), h('p.name', h('code', signature)),
-      place, commands(curl(`/transaction/${signature}`),
+      followed(ask, show, signal, refusal, from), commands(curl(`/transaction/${signature}`),
         rpc('getSignatureStatuses', `[["${signature}"],{"searchTransactionHistory":true}]`))),
   };
 }

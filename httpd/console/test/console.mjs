@@ -394,6 +394,35 @@ const steps = {
     await page.unroute(/\/api\/account\/[^/]+$|include=token/);
   },
 
+  // A fork may undo it between the questions for it and for its block, which may be refused, too.
+  async 'a transaction is followed, whatever is answered meanwhile'({ page }) {
+    const { transactions: [{ signature }] } = await api('/transactions/recent?limit=1&commitment=confirmed');
+    const times = [];
+    const refusal = (status, details, headers = {}) => ({ status, headers, json: { error: 'Refused', details } });
+    await page.route(`**/api/transaction/${signature}`, (route) => (times.push(Date.now()) === 1 ? route.fulfill(refusal(404, 'not yet')) : route.continue()));
+    const others = [{ signatures: [], commitment: 'finalized' }, { commitment: 'processed' }];
+    let wait = true;
+    await page.route('**/api/blocks/*?include=signatures', async (route) => {
+      if (wait) {
+        wait = false;
+        return route.fulfill(refusal(429, 'wait', { 'Retry-After': '1' }));
+      }
+      const response = await route.fetch();
+      return route.fulfill({ response, json: { ...await response.json(), ...others.shift() } });
+    });
+    await page.goto(`${address}/#/tx/${signature}`);
+    await page.locator('.refusal', { hasText: 'not yet' }).waitFor();
+    await page.locator('.facts', { hasText: /commitment\s*not known/ }).waitFor();
+    await page.locator('.facts .badge', { hasText: 'processed' }).waitFor();
+    const key = page.locator('.keys a').first();
+    await key.focus();
+    const focused = await key.elementHandle();
+    await page.locator('.facts .badge', { hasText: 'finalized' }).waitFor();
+    assert(await focused.evaluate((element) => document.activeElement === element), 'the focus stays');
+    assert.equal(times.length, 5, 'questions');
+    assert(times[4] - times[0] > 6500, `questions as often as polls, which are two seconds apart: ${times.map((time) => time - times[0])}`);
+  },
+
   async 'a frame that is lost is counted'({ page }) {
     await page.addInitScript(() => {
       const Real = WebSocket;
