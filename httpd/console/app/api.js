@@ -13,23 +13,14 @@ class Link extends EventTarget {
   refusedUntil = 0; // ms since 1970
   node = ''; // its identifier
 
-  up() { this.#be('up'); }
-  away() { this.#be('away'); }
+  up() { this.#set('state', 'up'); }
+  away() { this.#set('state', 'away'); }
+  hears(live) { this.#set('live', live); }
+  refused(until) { this.#set('refusedUntil', until); }
 
-  hears(live) {
-    if (live === this.live) return;
-    this.live = live;
-    this.dispatchEvent(new Event('change'));
-  }
-
-  refused(until) {
-    this.refusedUntil = until;
-    this.dispatchEvent(new Event('change'));
-  }
-
-  #be(state) {
-    if (state === this.state) return;
-    this.state = state;
+  #set(name, value) {
+    if (this[name] === value) return;
+    this[name] = value;
     this.dispatchEvent(new Event('change'));
   }
 }
@@ -63,17 +54,15 @@ export async function metricsText(signal) {
 /** Waits some ms, less if the link changes meanwhile. */
 export function pause(ms, signal) {
   return new Promise((resolve, reject) => {
+    const over = new AbortController();
     const end = (settle) => {
       clearTimeout(timer);
-      link.removeEventListener('change', changed);
-      signal?.removeEventListener('abort', aborted);
+      over.abort();
       settle();
     };
-    const changed = () => { if (link.state === 'up') end(resolve); };
-    const aborted = () => end(() => reject(signal.reason));
     const timer = setTimeout(() => end(resolve), ms);
-    if (link.state !== 'up') link.addEventListener('change', changed);
-    signal?.addEventListener('abort', aborted);
+    if (link.state !== 'up') link.addEventListener('change', () => { if (link.state === 'up') end(resolve); }, { signal: over.signal });
+    signal?.addEventListener('abort', () => end(() => reject(signal.reason)), { signal: over.signal });
   });
 }
 

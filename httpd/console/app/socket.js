@@ -69,8 +69,7 @@ export function socketPage(signal) {
 
   // The messages name an account that has just been used.
   async function offerAll() {
-    const names = await client.recent({ limit: 1, signal }).then(({ value }) => value.transactions[0].accounts, () => []);
-    const [key] = names;
+    const [key] = await client.recent({ limit: 1, signal }).then(({ value }) => value.transactions[0].accounts, () => []);
     offer('ping', () => '{"type":"ping","id":1}');
     if (key) offer('subscribe to an account, with its state', () => `{"type":"subscribe","id":2,"pubkeys":["${key}"],"snapshot":true,"extended":true}`);
     if (key) offer('to a wallet and its tokens', () => `{"type":"subscribe","id":3,"wallets":["${key}"],"snapshot":true,"extended":true,"tokens":true}`);
