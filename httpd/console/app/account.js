@@ -86,10 +86,11 @@ function holders(key, { mint: { decimals }, owner }, signal) {
     const rows = all.slice(0, pageSize).map(({ pubkey, token }) => h('tr', h('td', accountLink(pubkey, true)), h('td', accountLink(token.owner, true)),
       cell(amount(token.amount, decimals))));
     return [table('Holders of this mint, largest first', ['token account', 'wallet', 'amount>'], h('tbody', rows)),
-      h('p.quiet', `the largest ${rows.length} of ${more ? 'the first ' : ''}${number(all.length)}`)];
+      h('p.quiet', `the largest ${rows.length} of ${more ? `the first ${number(all.length)} by key` : number(all.length)}`)];
   };
   const ask = () => client.program(owner, { memcmp: [`0:${key}`], include: 'token', limit: mostHolders, signal });
-  return h('section', { id: 'holders' }, h('h2', 'Holders'), asked(ask, show, signal));
+  return h('section', { id: 'holders' }, h('h2', 'Holders'), asked(ask, show, signal),
+    curl(`/accounts/program/${owner}?memcmp=0:${key}&include=token&limit=${mostHolders}`));
 }
 
 // The first bytes of the data of an account, in hexadecimal and as text.

@@ -249,6 +249,20 @@ const steps = {
     }
   },
 
+  async 'holders of a mint are told as what they are'({ page }) {
+    const { token: { mint } } = await richest();
+    await page.route(/accounts.program/, async (route) => { // as of a mint with more
+      const response = await route.fetch();
+      await route.fulfill({ response, body: (await response.text()).replace(/(,"next_cursor":null)?}\s*$/, ',"next_cursor":"more"}') });
+    });
+    await page.goto(`${address}/#/account/${mint}`);
+    await page.locator('#holders p', { hasText: /^the largest \d+ of the first [\d,]+ by key$/ }).waitFor();
+    await page.unroute(/accounts.program/);
+    const command = await page.locator('#holders .command code').textContent();
+    const { accounts } = await (await fetch(command.match(/'(.*)'/)[1])).json();
+    assert(accounts.length > 0 && accounts.every(({ token }) => token.mint === mint), command);
+  },
+
   async 'an account is called what it is, and has lists of what it can have'({ page }) {
     const { pubkey, token } = await richest();
     const pages = [[token.mint, 'Mint', 'Holders, Data, Transactions, Live changes'], [pubkey, 'Token account', 'Data, Transactions, Live changes'],
