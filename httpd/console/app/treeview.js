@@ -60,7 +60,7 @@ export function treeView(tree, signal) {
     const skipped = tree.skipped(newest - BigInt(span - 1));
     marks.replaceChildren(...skipped.map((slot) => s('g', { class: 'skipped', 'data-slot': slot },
       s('title', {}, `slot ${number(slot)}, skipped`), s('circle', { class: 'reach', cx: x(slot), cy: chainY, r: 11 }),
-      s('path', { d: `M${x(slot) - 3} ${chainY - 3}l6 6m0 -6l-6 6` }))), ...scale(newest));
+      s('path', { d: `M${x(slot) - 3} ${chainY - 3}l6 6m0 -6l-6 6` }))), ...scale(newest, blocks[0].slot));
     const undone = blocks.filter((block) => block.undone).length;
     picture.ariaLabel = `Blocks of the last ${span} slots, up to ${number(tree.tip.slot)}: `
       + `${blocks.length - undone} on the chain, ${undone} undone, ${skipped.length} slots skipped.`;
@@ -92,10 +92,10 @@ export function treeView(tree, signal) {
     return s('path', { class: `edge ${tree.state(block)}`, d: `M${fromX} ${fromY}C${fromX + bend / 2} ${fromY} ${fromX + bend / 2} ${toY} ${fromX + bend} ${toY}H${toX}` });
   }
 
-  function scale(newest) {
+  function scale(newest, oldest) {
     const every = step() < 12 ? 10n : 5n;
     const labels = [];
-    for (let slot = newest - (newest % every); slot > newest - BigInt(span); slot -= every) {
+    for (let slot = newest - (newest % every); slot >= oldest; slot -= every) {
       const end = newest - slot < 2n ? 'end' : 'middle';
       labels.push(s('text', { x: x(slot), y: 12, 'text-anchor': end }, number(slot)));
     }

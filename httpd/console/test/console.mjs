@@ -151,6 +151,21 @@ const steps = {
     assert.match(await page.locator('.tile', { hasText: 'last rollback' }).locator('b').textContent(), /^−[1-9]/);
   },
 
+  async 'no slot before the first is written'({ page }) {
+    const texts = await page.evaluate(async () => {
+      const [{ treeView }, { ForkTree }] = [await import('/console/treeview.js'), await import('/console/forktree.js')];
+      const [tree, leave] = [new ForkTree(), new AbortController()];
+      const view = treeView(tree, leave.signal);
+      document.getElementById('main').append(view);
+      for (let slot = 1n; slot < 8n; slot++) tree.extend(slot, slot);
+      while (!view.querySelector('.tree text')) await new Promise((resolve) => { requestAnimationFrame(resolve); });
+      leave.abort();
+      view.remove();
+      return [...view.querySelectorAll('.tree text')].map((text) => text.textContent);
+    });
+    assert.deepEqual(texts, ['5']);
+  },
+
   async 'the tape runs, is filtered and held'({ page }) {
     const first = page.locator('.tape tbody a.key').first();
     await first.waitFor();
