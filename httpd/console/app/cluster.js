@@ -3,7 +3,7 @@
 import { link } from './api.js';
 import { commands, curl } from './curl.js';
 import { cell, h, table } from './dom.js';
-import { clock, duration, number } from './format.js';
+import { clock, duration, ends, number } from './format.js';
 import { figures } from './pulse.js';
 
 const does = { writer: 'writes', standby: 'follows, and waits to take over', reader: 'follows', deposed: 'was replaced, and begins anew' };
@@ -15,18 +15,19 @@ export function clusterOf(now) {
   return now.has('ledgerd_cluster_epoch') ? { now, figure, epoch: figure('epoch'), role: label('role'), writer: label('writer_start_time_seconds') } : null;
 }
 
+const named = (node) => h('code', { title: node }, ends(node)); // a phone has no room for all of it
 const changes = []; // newest first
 let last = null; // the cluster at the newest poll
 
 figures.addEventListener('polled', () => {
   const now = clusterOf(figures.now);
-  const say = (text) => changes.unshift(h('tr', h('td', clock(Date.now())), h('td', text)));
+  const say = (...text) => changes.unshift(h('tr', h('td', clock(Date.now())), h('td', ...text)));
   if (now && last) {
     const [peers, before] = [now, last].map(({ figure }) => figure('peers'));
     if (peers !== before) say(`Other nodes that are heard of: ${peers}, after ${before}.`);
     if (now.role !== last.role) say(`This node ${does[now.role]} now.`);
-    if (now.writer === '' && last.writer !== '') say(`Node ${last.writer}, which wrote, is not heard of any more.`);
-    if (now.writer !== '' && (now.writer !== last.writer || now.epoch > last.epoch)) say(`Node ${now.writer} became the writer, in term ${number(now.epoch)}.`);
+    if (now.writer === '' && last.writer !== '') say('Node ', named(last.writer), ', which wrote, is not heard of any more.');
+    if (now.writer !== '' && (now.writer !== last.writer || now.epoch > last.epoch)) say('Node ', named(now.writer), ` became the writer, in term ${number(now.epoch)}.`);
     changes.length = Math.min(changes.length, 100);
   }
   last = now;
@@ -61,7 +62,7 @@ function story({ now, figure, epoch, role, writer }) {
 function nodes({ now }) {
   const rows = [...now].flatMap(([key, lag]) => {
     const [, node, role] = key.match(/^ledgerd_cluster_member_lag_seconds{node="(.*)",role="(.*)"}$/) ?? [];
-    return node ? [h('tr', h('td', h('code', node), node === link.node && ', this one'), h('td', role), cell(duration(1000 * lag)))] : [];
+    return node ? [h('tr', h('td', named(node), node === link.node && ', this one'), h('td', role), cell(duration(1000 * lag)))] : [];
   });
   return table('Nodes', ['node', 'role', 'behind>'], h('tbody', rows));
 }

@@ -49,7 +49,10 @@ export const moment = (timestamp) => (timestamp === null ? 'not recorded' : `${t
 /** The time of day of a moment. @param {number} ms since 1970 */
 export const clock = (ms) => new Date(ms).toLocaleTimeString('en-GB');
 
-const linked = (href, text, short) => h('a', { href, class: 'key', title: short ? text : null }, short ? `${text.slice(0, 6)}…${text.slice(-4)}` : text);
+/** The ends of a long name. */
+export const ends = (text) => `${text.slice(0, 6)}…${text.slice(-4)}`;
+
+const linked = (href, text, short) => h('a', { href, class: 'key', title: short ? text : null }, short ? ends(text) : text);
 
 /** Links to the pages of this console. A short one shows the ends of the name; an account that has one is shown by what people call it. */
 export const accountLink = (key, short = false) => {

@@ -352,23 +352,24 @@ const steps = {
     await page.goto(`${address}/#/cluster`);
     await page.locator('main', { hasText: 'This node is alone' }).waitFor();
     assert(await page.locator('#of-cluster').isHidden(), 'a page that a node alone does not have');
-    let [writer, epoch, took] = ['0a', 1, {}];
+    const [a, b, c] = ['0a', '0b', '0c'].map((pair) => pair.repeat(16));
+    let [writer, epoch, took] = [a, 1, {}];
     await page.route('**/api/metrics', async (route) => {
       const response = await route.fetch();
       const figures = { epoch, peers: 3, connected: 1, lag_seconds: 0.4, 'role{role="reader"}': 1, 'role{role="writer"}': 0, 'members{role="writer"}': 1,
         'members{role="standby"}': 1, 'members{role="reader"}': 2, [`writer_start_time_seconds{node="${writer}"}`]: 1_700_000_000 + epoch,
-        'member_lag_seconds{node="0c",role="standby"}': 0.25, ...took };
+        [`member_lag_seconds{node="${c}",role="standby"}`]: 0.25, ...took };
       await route.fulfill({ response, body: await response.text() + Object.entries(figures).map(([name, value]) => `ledgerd_cluster_${name} ${value}\n`).join('') });
     });
-    for (const text of ['Node 0a has written the log since', 'It is the first writer', /1 would take over; 2 follow only/, 'It knows that it holds all of the log', 'Nothing. A new writer', /0c\s*standby\s*250 ms/]) {
+    for (const text of [`Node ${a} has written the log since`, 'It is the first writer', /1 would take over; 2 follow only/, 'It knows that it holds all of the log', 'Nothing. A new writer', /0c0c0c…0c0c\s*standby\s*250 ms/]) {
       await page.locator('main', { hasText: text }).waitFor();
     }
-    [writer, epoch] = ['0b', 2];
-    await page.locator('main tbody', { hasText: 'Node 0b became the writer, in term 2.' }).waitFor();
+    [writer, epoch] = [b, 2];
+    await page.locator('main tbody', { hasText: 'Node 0b0b0b…0b0b became the writer, in term 2.' }).waitFor();
     await page.locator('main', { hasText: 'It took over from the writer of term 1.' }).waitFor();
-    took = { 'handover_slot{block="last",node="0a"}': 1234, 'handover_slot{block="first",node="0b"}': 0, 'handover_time_seconds{block="last",node="0a"}': 1_700_000_002 };
-    await page.locator('main', { hasText: /It took over from node 0a, whose last block was slot 1,234, at \d\d:\d\d:\d2. It has written no block yet/ }).waitFor();
-    took = { ...took, 'handover_slot{block="first",node="0b"}': 1236, 'handover_time_seconds{block="first",node="0b"}': 1_700_000_009.2 };
+    took = { [`handover_slot{block="last",node="${a}"}`]: 1234, [`handover_slot{block="first",node="${b}"}`]: 0, [`handover_time_seconds{block="last",node="${a}"}`]: 1_700_000_002 };
+    await page.locator('main', { hasText: /It took over from node (0a){16}, whose last block was slot 1,234, at \d\d:\d\d:\d2. It has written no block yet/ }).waitFor();
+    took = { ...took, [`handover_slot{block="first",node="${b}"}`]: 1236, [`handover_time_seconds{block="first",node="${b}"}`]: 1_700_000_009.2 };
     await page.locator('main', { hasText: /Its own first was slot 1,236, at \d\d:\d\d:\d9: for 7.2 s no block was written/ }).waitFor();
     await page.locator('header nav a[aria-current]', { hasText: 'Cluster' }).waitFor();
   },
