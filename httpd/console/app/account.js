@@ -108,37 +108,31 @@ function dataBytes({ space, data }) {
     h('pre.hex', { tabindex: 0, role: 'region', 'aria-label': 'Data, in hexadecimal' }, lines.join('\n')));
 }
 
+// A list that comes in pages, of what each answer has under a name. One of transactions goes on before the last of them.
+const listed = (ask, name, row, caption, headings, empty, signal, live) => paged(async (cursor) => {
+  const { value } = await ask({ limit: pageSize, [name === 'transactions' ? 'before' : 'cursor']: cursor, signal });
+  return { rows: value[name].map(row), next: value.next_cursor ?? value.next_before ?? null };
+}, (body) => table(caption, headings, body), empty, signal, live);
+
 // The token accounts of a wallet.
 function tokens(key, signal) {
   const row = (token) => h('tr', h('td', accountLink(token.token_account, true)), h('td', accountLink(token.mint, true)),
     cell(holds(token)), h('td', token.state ?? '–'));
-  const ask = async (cursor) => {
-    const { value } = await client.tokens(key, { limit: pageSize, cursor, signal });
-    return { rows: value.tokens.map(row), next: value.next_cursor };
-  };
-  const frame = (body) => table('Token accounts of this wallet', ['token account', 'mint', 'amount>', '-state'], body);
-  return h('section', { id: 'tokens' }, h('h2', 'Tokens'), paged(ask, frame, 'No token account that is held names it as its wallet.', signal));
+  return h('section', { id: 'tokens' }, h('h2', 'Tokens'), listed((read) => client.tokens(key, read), 'tokens', row,
+    'Token accounts of this wallet', ['token account', 'mint', 'amount>', '-state'], 'No token account that is held names it as its wallet.', signal));
 }
 
 // The transactions that name an address. They are confirmed: a page that ends in a block that is undone would have no next one.
 function history(key, signal) {
-  const ask = async (before) => {
-    const { value } = await client.transactions(key, { limit: pageSize, before, commitment: 'confirmed', signal });
-    return { rows: value.transactions.map(transactionRow), next: value.next_before };
-  };
-  const frame = (body) => table('Transactions that name this address', transactionHeadings, body);
-  return h('section', { id: 'history' }, h('h2', 'Transactions'), paged(ask, frame, 'No transaction that is held names it.', signal, true));
+  return h('section', { id: 'history' }, h('h2', 'Transactions'), listed((read) => client.transactions(key, { ...read, commitment: 'confirmed' }), 'transactions', transactionRow,
+    'Transactions that name this address', transactionHeadings, 'No transaction that is held names it.', signal, true));
 }
 
 // The accounts that a program owns.
 function owned(key, signal) {
   const row = (account) => h('tr', h('td', accountLink(account.pubkey)), cell(number(account.lamports)));
-  const ask = async (cursor) => {
-    const { value } = await client.program(key, { limit: pageSize, cursor, signal });
-    return { rows: value.accounts.map(row), next: value.next_cursor };
-  };
-  const frame = (body) => table('Accounts of this program', ['account', 'lamports>'], body);
-  return h('section', { id: 'owned' }, h('h2', 'Accounts of this program'), h('div', { id: 'owned-list' }, paged(ask, frame, 'It owns no account that is held.', signal)),
+  return h('section', { id: 'owned' }, h('h2', 'Accounts of this program'), h('div', { id: 'owned-list' }, listed((read) => client.program(key, read), 'accounts', row,
+    'Accounts of this program', ['account', 'lamports>'], 'It owns no account that is held.', signal)),
     curl(`/accounts/program/${key}?limit=${pageSize}`), ownedChanges(key, signal));
 }
 
