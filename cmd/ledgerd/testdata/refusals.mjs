@@ -141,5 +141,21 @@ assert(final instanceof StatusError && final.details === 'commitment must be one
 const [code] = await refused(400, {}, '{"error":"Invalid request parameters","details":"this path is a WebSocket: it needs GET"}');
 assert.equal(code, 'closed with 1006 connect ECONNREFUSED');
 assert.throws(() => patient.stream({ wallets: ['a'], data_size: 165 }), /for programs/);
+
+// Where there is no WebSocket the error names the option.
+delete globalThis.WebSocket;
+assert.throws(() => client.stream(), /new Client\(address, \{ WebSocket \}\)/);
+
+// A call that reaches nobody says why, of a host with several addresses for each of them.
 node.close();
 node.closeAllConnections();
+const gone = createServer();
+await new Promise((listens) => gone.listen(0, '127.0.0.1', listens));
+const nobody = new Client(`http://127.0.0.1:${gone.address().port}`);
+await new Promise((closed) => gone.close(closed));
+await assert.rejects(nobody.health(), (e) => e instanceof TypeError && e.cause.code === 'ECONNREFUSED' && e.message === `fetch failed: ${e.cause.message}`);
+const cause = new AggregateError([new Error('refused by ::1'), new Error('refused by 127.0.0.1')]);
+const everywhere = new Client(address, { fetch: () => Promise.reject(new TypeError('fetch failed', { cause })) });
+await assert.rejects(everywhere.health(), { message: 'fetch failed: refused by ::1, refused by 127.0.0.1' });
+const enough = new Error('enough', { cause });
+await assert.rejects(nobody.latestBlock({ signal: AbortSignal.abort(enough) }), (e) => e === enough);

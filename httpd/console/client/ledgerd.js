@@ -86,14 +86,22 @@ export class Client {
     const words = new URLSearchParams(Object.entries(query).flatMap(([name, value]) => [value ?? []].flat().map((one) => [name, one])));
     const address = `${this.base}${path}${words.size > 0 ? `?${words}` : ''}`;
     for (const late = Date.now() + patience; ;) {
-      const response = await (this.options.fetch ?? fetch)(address, { headers: this.headers(), signal });
-      this.note(response.headers);
-      const text = await response.text();
+      const [response, text] = await this.ask(address, signal);
       if (response.ok) return this.answer(response.headers, text);
       const refused = statusError(response, text);
       const wait = refused.retryAfter * 1000;
       if (wait === 0 || Date.now() + wait > late) throw refused;
       await sleep(wait, signal);
+    }
+  }
+
+  async ask(address, signal) {
+    try {
+      const response = await (this.options.fetch ?? fetch)(address, { headers: this.headers(), signal });
+      this.note(response.headers);
+      return [response, await response.text()];
+    } catch (error) {
+      throw signal?.aborted ? error : explained(error);
     }
   }
 
@@ -127,6 +135,12 @@ function statusError(response, text) {
   return new StatusError(response.status, told.error ?? response.statusText, told.details ?? '', Number(response.headers.get('Retry-After')));
 }
 
+// Node's fetch says only that it failed, and why in the cause: of a host with several addresses, for each of them.
+function explained(error) {
+  const causes = [error.cause?.errors ?? error.cause ?? []].flat();
+  return causes.length > 0 ? new TypeError(`${error.message}: ${causes.map((e) => e.message).join(', ')}`, { cause: error.cause }) : error;
+}
+
 const longestWait = 2000; // ms that a node lets a question wait
 const silence = 5000; // ms without a frame after which a connection counts as lost: a heartbeat comes each second
 const leastPause = 100; // ms between tries to connect; doubled with each that fails, and varied by half
@@ -157,6 +171,9 @@ class Stream {
     if (names.length > maxNames) throw new RangeError(`a subscription has at most ${maxNames} names, this one ${names.length}: use several streams`);
     if (!subscription.programs?.length && (subscription.data_size ?? subscription.memcmp) !== undefined) {
       throw new RangeError('data_size and memcmp are for programs: name some');
+    }
+    if (!client.options.WebSocket && !globalThis.WebSocket) {
+      throw new TypeError("there is no WebSocket here: hand one over, such as that of npm's ws, as new Client(address, { WebSocket })");
     }
     names.forEach(({ kind, name }, at) => {
       if (at % partNames === 0) this.#parts.push({});
