@@ -38,10 +38,11 @@ func TestJavaScriptClientReadsWhatTheNodeAnswers(t *testing.T) {
 	q.check(q.printed(output(t, ".", "node", "testdata/calls.mjs", library, q.node(), q.text)))
 }
 
-// The Python client raises what the node refuses, whether it is asked for over REST, in a handshake or in a message.
+// The Python client raises what the node refuses, whether it is asked for over REST, in a handshake or in a message. It waits for a transaction to
+// become final, which takes longer here than a node lets one question wait.
 func TestPythonClientIsRefused(t *testing.T) {
 	t.Parallel()
-	node := launch(t, "--data-dir", t.TempDir(), "--source", "sim:").ready()
+	node := launch(t, "--data-dir", t.TempDir(), "--source", "sim:slot_time=100ms").ready()
 	said := output(t, ".", python(t), "testdata/refusals.py", "../../httpd/client/python/ledgerd.py", hostOf(node.base))
 	ledgertest.Golden(t, "testdata/refusals.txt", string(said), *update)
 }

@@ -19,7 +19,14 @@ async def follow(node, **wanted):
 node = ledgerd.Node(address)
 health, slot = node.get("/health")
 print(health["status"], slot >= 0)
+while not (recent := node.get("/transactions/recent", commitment="confirmed", limit=1)[0]["transactions"]):
+    pass  # the node has just begun, and what is not confirmed yet may be undone
+newest = recent[0]["signature"]
+final, slot = node.wait_for(newest, "finalized")
+print(final["signature"] == newest, final["slot"] <= slot)
 for what in (
+    lambda: node.wait_for("1" * 64, within=0.1),
+    lambda: node.wait_for("nobody's"),
     lambda: node.get("/account/nobody"),
     lambda: node.get("/account/11111111111111111111111111111111", commitement="finalized"),
     lambda: asyncio.run(follow(node, pubkeys=["nobody"])),

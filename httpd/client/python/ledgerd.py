@@ -12,12 +12,14 @@ import asyncio
 import http.client
 import json
 import random
+import time
 import urllib.error
 import urllib.parse
 import urllib.request
 
 import websockets
 
+LONGEST_WAIT = 2  # seconds that a node lets a question wait
 SILENCE = 5  # seconds without a frame after which a connection counts as lost: a heartbeat comes each second
 LEAST_PAUSE, MOST_PAUSE = 0.1, 10  # seconds between tries to connect, doubled with each that fails
 DEBT_PAUSE = 20  # seconds at least after a node refused a new subscription as too much work
@@ -56,6 +58,17 @@ class Node:
                 return json.load(answer), int(answer.headers.get("X-Ledger-Slot", 0))
         except urllib.error.HTTPError as refusal:
             raise _refused(refusal.code, refusal.reason, refusal.read()) from None
+
+    def wait_for(self, signature, commitment="confirmed", within=60):
+        """Returns a transaction, and a slot as get does, once the transaction has reached a level; after some seconds it raises the node's 404."""
+        late = time.monotonic() + within
+        while True:
+            left = max(0, min(LONGEST_WAIT, late - time.monotonic()))
+            try:
+                return self.get(f"/transaction/{urllib.parse.quote(signature, safe='')}", commitment=commitment, wait_ms=int(1000 * left))
+            except Refused as refusal:
+                if refusal.status != 404 or left == 0:
+                    raise
 
     async def follow(self, *, pubkeys=(), programs=(), wallets=(), data_size=None, memcmp=None, after=None, lost=None, **query):
         """Yields the frames of one subscription, through all of its connections, in the order of the ledger and each once.
