@@ -25,8 +25,8 @@ type rpcFlags struct {
 	SlotsPerEpoch uint64   `help:"How long an epoch is; by default as on the public clusters." default:"432000" placeholder:"N"`
 }
 
-// validate checks what the flags' types cannot. others are the addresses of other listeners.
-func (f *rpcFlags) validate(others ...string) error {
+// validate checks what the flags' types cannot. listen and opsListen are the addresses of the other listeners.
+func (f *rpcFlags) validate(listen, opsListen string) error {
 	if f.SlotsPerEpoch == 0 {
 		return errors.New("--slots-per-epoch must be at least 1")
 	}
@@ -49,15 +49,15 @@ func (f *rpcFlags) validate(others ...string) error {
 		return fmt.Errorf("--rpc-listen: %w", err)
 	}
 	for i, address := range f.addresses() {
-		for _, other := range others {
-			if other == "" || !sameAddress(address, other) {
-				continue
-			}
-			why := ""
-			if i > 0 {
-				why = "; it takes the port above its own"
-			}
-			return fmt.Errorf("--rpc-listen: %q is the address of another listener too%s", address, why)
+		why := ""
+		if i > 0 {
+			why = "; it takes the port above its own"
+		}
+		switch {
+		case sameAddress(address, listen):
+			return fmt.Errorf("--rpc-listen: %q is the address of --listen too%s", address, why)
+		case sameAddress(address, opsListen): // none is no address
+			return fmt.Errorf("--rpc-listen: %q is the address of --ops-listen too%s", address, why)
 		}
 	}
 	return nil
